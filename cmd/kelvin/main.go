@@ -1,0 +1,125 @@
+// Command kelvin makes a machine and a module ready for Kelvin, and says what is there.
+//
+//	kelvin setup    find or install libtorch, adapt gotch to it, write go.work, build once
+//	kelvin doctor   show what was found and whether it works
+//	kelvin version  show the versions of Kelvin and of the gotch that it uses
+//
+// It builds without libtorch. It exits with 0 when all went well, 1 when something failed, 2 when it was called wrongly.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/kelvin-ppl/kelvin/internal/gotch"
+	"github.com/kelvin-ppl/kelvin/internal/setup"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+const usage = `Kelvin: probabilistic programming in Go.
+
+usage:
+  kelvin setup [flags]    find or install libtorch, adapt gotch to it, write go.work, build once
+  kelvin doctor [flags]   show what was found and whether it works
+  kelvin version          show the versions of Kelvin and of the gotch that it uses
+  kelvin help [command]   show this, or the flags of a command
+
+Run it in the folder of your module: go run ` + setup.Kelvin + `/cmd/kelvin setup
+`
+
+// app is the command with what it talks to; tests replace its fields.
+type app struct {
+	out, err io.Writer
+	terminal bool // err is a terminal, and progress may be drawn on it
+	sys      *setup.System
+	parts    setup.Parts
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	sys := setup.Host(term.IsTerminal(int(os.Stdin.Fd())))
+	a := &app{
+		out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		sys: sys, parts: setup.DefaultParts(sys),
+	}
+	code := a.run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run does what the arguments say and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		fmt.Fprint(a.err, usage)
+		return exitUsage
+	}
+	name, rest := args[0], args[1:]
+	switch name {
+	case "setup":
+		return a.setup(ctx, rest)
+	case "doctor":
+		return a.doctor(ctx, rest)
+	case "version", "-version", "--version":
+		fmt.Fprintf(a.out, "kelvin %s, gotch %s, %s %s/%s\n", version(), gotch.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return exitOK
+	case "help", "-h", "-help", "--help":
+		return a.help(ctx, rest)
+	}
+	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, version and help\n", name)
+	return exitUsage
+}
+
+// help shows the usage, or the flags of a command.
+func (a *app) help(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		fmt.Fprint(a.out, usage)
+		return exitOK
+	}
+	return a.run(ctx, []string{args[0], "-help"})
+}
+
+// parse reads a command's flags. When it returns false, the command ends with the code.
+func (a *app) parse(flags *flag.FlagSet, args []string) (code int, ok bool) {
+	flags.SetOutput(a.err)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK, false
+	case err != nil:
+		return exitUsage, false
+	case flags.NArg() > 0:
+		fmt.Fprintf(a.err, "kelvin: %s takes no argument %q; see kelvin help %s\n", flags.Name(), flags.Arg(0), flags.Name())
+		return exitUsage, false
+	}
+	return exitOK, true
+}
+
+// fail prints an error and returns the exit code.
+func (a *app) fail(err error) int {
+	fmt.Fprintf(a.err, "kelvin: %v\n", err)
+	return exitFailed
+}
+
+// version returns Kelvin's own version.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path == setup.Kelvin && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

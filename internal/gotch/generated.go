@@ -1,0 +1,202 @@
+package gotch
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// The generated files hold one function per operation, all of a few forms. They are changed by rule, and the number of
+// functions that each rule met is checked, so that a file of another version is noticed.
+const (
+	wrappersC    = 2451 // C++ functions with an output buffer
+	wrappersGo   = 2447 // Go methods that call one of them
+	fatalsInMust = 2485 // Must methods
+)
+
+var (
+	cFunction  = regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__`)
+	cOutput    = regexp.MustCompile(`out__\[(\d)\] =`)
+	goFunction = regexp.MustCompile(`(?m)^func`)
+	goCall     = regexp.MustCompile(`lib\.Atg\w+\((ptr|ctensorPtr0),[^\n]*\)\n`)
+	goTensor   = regexp.MustCompile(`(\w+)\.ctensor`)
+	goScalar   = regexp.MustCompile(`(\w+)\.cscalar`)
+	goReturn   = regexp.MustCompile(`return (.*, )?err`)
+	goName     = regexp.MustCompile(`err = fmt\.Errorf\("(\w+)\(\) failed: %w", err\)`)
+	goSlice    = regexp.MustCompile(`for _, t := range (\w+) \{(\w+) = append\(\w+, t\.ctensor\)\}`)
+	goNew      = regexp.MustCompile(`newTensor\(\*(ptr|ctensorPtr\d), "\w+"\)`)
+	goPtrN     = regexp.MustCompile(`(?m)^\s*ctensorPtr(\d) := .*Sizeof.*$`)
+)
+
+// adaptGeneratedC makes every C++ wrapper report its error and its scope in the output buffer: after n outputs comes the
+// scope of the calling thread; on failure the first slot is null and the second holds the message.
+func adaptGeneratedC(dst string) error {
+	return rewrite(dst, "libtch/torch_api_generated.cpp.h", func(s string) (string, error) {
+		met := 0
+		blocks := strings.Split(s, "\n}\n")
+		for i, block := range blocks {
+			if !cFunction.MatchString(block) {
+				continue
+			}
+			n := 0
+			for _, m := range cOutput.FindAllStringSubmatch(block, -1) {
+				if k := int(m[1][0] - '0'); k >= n {
+					n = k + 1
+				}
+			}
+			if n == 0 || strings.Count(block, "PROTECT(") != 1 {
+				continue
+			}
+			blocks[i] = strings.Replace(block, "PROTECT(", fmt.Sprintf("KELVIN_OP(%d, ", n), 1)
+			met++
+		}
+		if met != wrappersC {
+			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "errors in the output buffer",
+				anchor: cFunction.String()}.changed(met, wrappersC)
+		}
+		return strings.Join(blocks, "\n}\n"), nil
+	})
+}
+
+// adaptGeneratedGo makes every Go method use an output buffer of its own instead of memory that is never freed, read
+// the error from it, refuse tensors that were freed, and keep its arguments alive during the call.
+func adaptGeneratedGo(dst string) error {
+	return rewrite(dst, "ts/tensor-generated.go", func(s string) (string, error) {
+		starts := goFunction.FindAllStringIndex(s, -1)
+		var b strings.Builder
+		b.WriteString(s[:starts[0][0]])
+		met := 0
+		for i, start := range starts {
+			end := len(s)
+			if i+1 < len(starts) {
+				end = starts[i+1][0]
+			}
+			f, ok := adaptMethod(s[start[0]:end])
+			if ok {
+				met++
+			}
+			b.WriteString(f)
+		}
+		if met != wrappersGo {
+			return "", edit{file: "ts/tensor-generated.go", what: "output buffers", anchor: goCall.String()}.changed(met, wrappersGo)
+		}
+		out := b.String()
+		out = strings.Replace(out, "import(\n  \"unsafe\"\n", "import(\n  \"runtime\"\n", 1)
+		// What is left calls functions without an output buffer; a freed tensor reaches them as an undefined one.
+		out = goTensor.ReplaceAllString(out, "$1.c()")
+		return goScalar.ReplaceAllString(out, "$1.c()"), nil
+	})
+}
+
+// adaptMethod rewrites one generated method; false when it has no output buffer.
+func adaptMethod(f string) (string, bool) {
+	call := goCall.FindStringIndex(f)
+	name := goName.FindStringSubmatch(f)
+	if call == nil || name == nil {
+		return f, false
+	}
+	failed := goReturn.FindString(f) // the statement that returns err and zero values
+	outputs := strings.Count(f, "newTensor(*")
+	if outputs == 0 {
+		outputs = 1 // an in-place method
+	}
+	slots := outputs + 1
+	tensors := unique(goTensor.FindAllStringSubmatch(f[call[0]:call[1]], -1))
+	scalars := unique(goScalar.FindAllStringSubmatch(f[call[0]:call[1]], -1))
+
+	var guard, keep strings.Builder
+	if len(tensors) > 0 {
+		fmt.Fprintf(&guard, "  if %s.dead() { err = deadError(%q, %s); %s }\n",
+			strings.Join(tensors, ".dead() || "), name[1], strings.Join(tensors, ", "), failed)
+	}
+	for _, sc := range scalars {
+		fmt.Fprintf(&guard, "  if %s.dead() { err = deadScalarError(%q); %s }\n", sc, name[1], failed)
+	}
+	slices := ""
+	for _, m := range goSlice.FindAllStringSubmatch(f, -1) {
+		slices += ", " + m[1] + "..."
+		fmt.Fprintf(&guard, "  if anyDead(%s) { err = deadError(%q, %s...); %s }\n", m[1], name[1], m[1], failed)
+		fmt.Fprintf(&keep, "  runtime.KeepAlive(%s)\n", m[1])
+	}
+	for _, t := range append(tensors, scalars...) {
+		fmt.Fprintf(&keep, "  runtime.KeepAlive(%s)\n", t)
+	}
+	shown := strings.Join(tensors, ", ")
+	if shown == "" && slices != "" {
+		shown = strings.TrimPrefix(slices, ", ")
+		if strings.Contains(shown, ",") {
+			shown = shown[:strings.Index(shown, ",")]
+		}
+	}
+	if shown != "" {
+		shown = ", " + shown
+	}
+
+	body := f[call[0]:call[1]]
+	f = f[:call[0]] + "\n" + guard.String() + "  " + body + keep.String() + f[call[1]:]
+	f = strings.Replace(f, "if err = TorchErr(); err != nil {\n    "+name[0],
+		fmt.Sprintf("if slot[0] == nil {\n    err = opError(%q, slot[1]%s)", name[1], shown), 1)
+	f = strings.Replace(f, "ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))",
+		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ptr := &slot[0]", slots), 1)
+	f = strings.Replace(f, "ctensorPtr0 := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))",
+		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ctensorPtr0 := &slot[0]", slots), 1)
+	f = goPtrN.ReplaceAllString(f, "  ctensorPtr$1 := &slot[$1]")
+	f = goNew.ReplaceAllString(f, fmt.Sprintf("adoptIn(*$1, slot[%d])", outputs))
+	f = strings.Replace(f, "ts.ctensor = *ptr", "ts.replace(*ptr)", 1)
+	return f, true
+}
+
+func unique(matches [][]string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, m := range matches {
+		if !seen[m[1]] {
+			seen[m[1]] = true
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// fatalFiles are the files whose failures end the process in the published module.
+var fatalFiles = map[string]int{
+	"ts/must-tensor-generated.go": fatalsInMust,
+	"ts/data.go":                  3, "ts/index.go": 2, "ts/iter.go": 3, "ts/jit.go": 19, "ts/optimizer.go": 1, "ts/patch.go": 14,
+	"ts/print.go": 2, "ts/scalar.go": 1, "ts/tensor.go": 34,
+	"nn/batch-norm.go": 4, "nn/conv-transpose.go": 3, "nn/init.go": 5, "nn/jit.go": 1, "nn/optimizer.go": 11,
+	"nn/scheduler.go": 23, "nn/varstore.go": 26,
+}
+
+var (
+	fatal     = regexp.MustCompile(`log\.Fatal(f?)\(`)
+	logImport = regexp.MustCompile(`(?m)^\s*"log"\n`)
+	logUse    = regexp.MustCompile(`\blog\.`)
+)
+
+// adaptFatal turns the calls that end the process into panics with a typed error, which Kelvin's public functions return.
+func adaptFatal(dst string) error {
+	for file, want := range fatalFiles {
+		err := rewrite(dst, file, func(s string) (string, error) {
+			if n := len(fatal.FindAllString(s, -1)); n != want {
+				return "", edit{file: file, what: "failures panic", anchor: fatal.String()}.changed(n, want)
+			}
+			call := "KelvinFatal$1("
+			if !strings.HasPrefix(file, "ts/") {
+				call = "ts." + call
+			}
+			s = fatal.ReplaceAllString(s, call)
+			if !logUse.MatchString(s) {
+				instead := ""
+				if strings.HasPrefix(call, "ts.") && !strings.Contains(s, `"github.com/sugarme/gotch/ts"`) {
+					instead = "\t\"github.com/sugarme/gotch/ts\"\n"
+				}
+				s = logImport.ReplaceAllString(s, instead)
+			}
+			return s, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+// Package gotch makes a copy of the gotch module fit for sampling.
+//
+// The published module binds libtorch to Go, and Kelvin uses its tensors and its 2,500 operations as they are. What a
+// sampler cannot live with is changed in a copy, never in Go's module cache: see docs/design.md, section 2, for the table
+// of defects and what is done about each. The changes are edits that name their anchor and fail loudly when it is not
+// there, and a few hundred lines of Kelvin's own C++ and Go, which are added as extra files (the native folder).
+package gotch
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+const (
+	// Module is the path of the module that is adapted.
+	Module = "github.com/sugarme/gotch"
+	// Version is the one release that the edits are written for.
+	Version = "v0.9.1"
+	// revision is raised when the edits change in a way that the embedded files do not show.
+	revision = "1"
+)
+
+//go:embed native
+var native embed.FS
+
+// Flags are what the copy's cgo lines say about the libtorch in use. Adapt adds the flags that never differ.
+type Flags struct {
+	CXXFLAGS []string // include folders, and the C++ ABI where it must be named
+	LDFLAGS  []string // library folders, libraries and run paths
+}
+
+// fixedCXX are the compiler flags of every copy. Without NDEBUG some structs of libtorch's headers have another layout
+// than in the release library. Optimising more than -O1 buys nothing: the code only forwards to the library.
+var fixedCXX = []string{"-std=c++17", "-O1", "-g0", "-DNDEBUG", "-w"}
+
+// Fingerprint identifies the adaptations: it changes with the edits and with the embedded files.
+func Fingerprint() string {
+	h := sha256.New()
+	fmt.Fprintln(h, Module, Version, revision, strings.Join(fixedCXX, " "))
+	for _, e := range edits() {
+		fmt.Fprintf(h, "%s\x00%s\x00%s\x00%s\x00", e.file, e.what, e.anchor, e.replacement)
+	}
+	for _, f := range fallbacks {
+		fmt.Fprintf(h, "%s\x00%s\x00", f.op, f.body)
+	}
+	names, _ := fs.Glob(native, "native/*")
+	sort.Strings(names)
+	for _, name := range names {
+		text, _ := native.ReadFile(name)
+		fmt.Fprintf(h, "%s\x00%s\x00", name, text)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// Adapt copies the module at src, a read-only folder of Go's module cache, into the empty or absent folder dst, and
+// applies every adaptation to the copy. An edit whose anchor is not found as often as expected is an error that names
+// the file and the edit: the source is then not the pinned version, or was changed.
+func Adapt(src, dst string, flags Flags) error {
+	if err := copyModule(src, dst); err != nil {
+		return fmt.Errorf("copying %s from %s: %w", Module, src, err)
+	}
+	for _, e := range edits() {
+		if err := e.apply(dst); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func(string) error{adaptGeneratedC, adaptGeneratedGo, adaptFatal} {
+		if err := step(dst); err != nil {
+			return err
+		}
+	}
+	// The language version of the copy: empty slices need unsafe.SliceData, scopes typed atomics.
+	goVersion := edit{file: "go.mod", what: "Go version", anchor: "go 1.20\n", replacement: "go 1.24\n"}
+	if err := goVersion.apply(dst); err != nil {
+		return err
+	}
+	if err := writeNative(dst); err != nil {
+		return err
+	}
+	if err := writeMissing(dst, nil); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dst, "libtch", "lib.go"), []byte(cgoLines(flags)), 0o644)
+}
+
+// cgoLines is the file that carries the copy's cgo flags.
+func cgoLines(flags Flags) string {
+	cxx := append(append([]string{}, fixedCXX...), flags.CXXFLAGS...)
+	var b strings.Builder
+	b.WriteString("package libtch\n\n")
+	fmt.Fprintf(&b, "// #cgo CFLAGS: -I${SRCDIR} -O1 -g0 -w\n")
+	fmt.Fprintf(&b, "// #cgo CXXFLAGS: -I${SRCDIR} %s\n", quoteAll(cxx))
+	fmt.Fprintf(&b, "// #cgo LDFLAGS: %s\n", quoteAll(append(append([]string{}, flags.LDFLAGS...), "-lstdc++")))
+	b.WriteString("import \"C\"\n")
+	return b.String()
+}
+
+// quoteAll joins flags for a cgo line, which splits at spaces outside quotes.
+func quoteAll(flags []string) string {
+	out := make([]string, len(flags))
+	for i, f := range flags {
+		if strings.ContainsAny(f, " \t") {
+			f = `"` + f + `"`
+		}
+		out[i] = f
+	}
+	return strings.Join(out, " ")
+}
+
+// nativeFiles says where each embedded file goes in the copy. The Go files carry another extension here, so that Kelvin's
+// own build does not take them for its own.
+var nativeFiles = map[string]string{
+	"kelvin.h":             "libtch/kelvin.h",
+	"kelvin.cpp":           "libtch/kelvin.cpp",
+	"libtch_kelvin.go.txt": "libtch/kelvin.go",
+	"ts_error.go.txt":      "ts/kelvin_error.go",
+	"ts_scope.go.txt":      "ts/kelvin_scope.go",
+	"ts_tensor.go.txt":     "ts/kelvin_tensor.go",
+	"ts_autograd.go.txt":   "ts/kelvin_autograd.go",
+	"ts_data.go.txt":       "ts/kelvin_data.go",
+	"half_kelvin.go.txt":   "half/kelvin.go",
+}
+
+func writeNative(dst string) error {
+	for name, to := range nativeFiles {
+		text, err := native.ReadFile("native/" + name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dst, filepath.FromSlash(to)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyModule copies the folders that Kelvin and its users can import. The rest (examples, generators, tests) would only
+// be built and vetted for nothing.
+func copyModule(src, dst string) error {
+	if _, err := os.Stat(filepath.Join(src, "ts", "tensor.go")); err != nil {
+		return fmt.Errorf("this is not the source of %s %s: %w", Module, Version, err)
+	}
+	return filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(src, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if rel == "example" || rel == "gen" {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(dst, rel), 0o755)
+		}
+		if strings.HasSuffix(rel, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dst, rel), text, 0o644)
+	})
+}

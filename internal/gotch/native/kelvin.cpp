@@ -1,0 +1,291 @@
+#include "torch_api.h"
+#include <ATen/Parallel.h>
+#include <ATen/core/PhiloxRNGEngine.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <cmath>
+#include <mutex>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/version.h>
+
+// ---- errors and scopes ------------------------------------------------------------------------------------------------
+
+thread_local kelvin_scope *kelvin_current = nullptr;
+
+char *kelvin_message(const std::exception &e) {
+  const char *text = e.what();
+  if (auto *c10 = dynamic_cast<const c10::Error *>(&e)) {
+    text = c10->what_without_backtrace();
+  }
+  return strdup(text[0] ? text : "unknown error");
+}
+
+// The body of a function that reports through a char** named error.
+#define KELVIN_TRY(...)                                                        \
+  *error = nullptr;                                                            \
+  try {                                                                        \
+    __VA_ARGS__;                                                               \
+  } catch (const std::exception &e) {                                          \
+    *error = kelvin_message(e);                                                \
+  } catch (...) {                                                              \
+    *error = strdup("unknown C++ exception");                                  \
+  }
+
+kelvin_scope *kelvin_new_scope(int64_t index) { return new kelvin_scope{index}; }
+
+kelvin_scope *kelvin_enter(kelvin_scope *s, int threads) {
+  // The number of threads is kept per thread by OpenMP, so a thread that started before a change has to be told.
+  if (threads > 0 && at::get_num_threads() != threads) {
+    at::set_num_threads(threads);
+  }
+  kelvin_scope *previous = kelvin_current;
+  kelvin_current = s;
+  return previous;
+}
+
+void kelvin_leave(kelvin_scope *previous, tensor *tensors, int64_t n, scalar *scalars, int64_t m) {
+  kelvin_current = previous;
+  for (int64_t i = 0; i < n; ++i)
+    delete tensors[i];
+  for (int64_t i = 0; i < m; ++i)
+    delete scalars[i];
+}
+
+kelvin_scope *kelvin_scope_now(void) { return kelvin_current; }
+
+void kelvin_scalar_float(void **out, double v) {
+  out[0] = new torch::Scalar(v);
+  out[1] = kelvin_current;
+}
+
+void kelvin_scalar_int(void **out, int64_t v) {
+  out[0] = new torch::Scalar(v);
+  out[1] = kelvin_current;
+}
+
+void kelvin_free_tensor(tensor t) { delete t; }
+
+// ---- tensors and data -------------------------------------------------------------------------------------------------
+
+static int device_number(const at::Device &d) { return d.is_cuda() ? (d.has_index() ? d.index() : 0) : -1; }
+
+static at::Device device_of(int d) { return d < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, d); }
+
+int kelvin_describe(tensor t, int64_t *dims, int *dtype, int *device, int *flags) {
+  try {
+    if (!t->defined())
+      return -1;
+    *dtype = static_cast<int>(t->scalar_type());
+    *device = device_number(t->device());
+    *flags = (t->is_contiguous() ? 1 : 0) | (t->requires_grad() ? 2 : 0) |
+             (at::functorch::isBatchedTensor(*t) ? 4 : 0);
+    int rank = 0;
+    for (int64_t s : t->sizes()) {
+      if (rank == 32)
+        break;
+      dims[rank++] = s;
+    }
+    return rank;
+  } catch (...) {
+    return -1;
+  }
+}
+
+int64_t kelvin_nbytes(tensor t) {
+  try {
+    return t->defined() && t->has_storage() ? static_cast<int64_t>(t->nbytes()) : 0;
+  } catch (...) {
+    return 0;
+  }
+}
+
+void kelvin_item(tensor t, double *value, char **error) { KELVIN_TRY(*value = t->item<double>()) }
+
+void kelvin_from_data(tensor *out__, void *data, int data_type, int64_t *dims, int rank, int dtype, int device) {
+  KELVIN_OP(1, auto src = torch::from_blob(data, at::IntArrayRef(dims, rank),
+                                           at::TensorOptions().dtype(static_cast<at::ScalarType>(data_type)));
+            auto to = at::TensorOptions().dtype(static_cast<at::ScalarType>(dtype)).device(device_of(device));
+            out__[0] = new torch::Tensor(at::empty(at::IntArrayRef(dims, rank), to)); out__[0]->copy_(src);)
+}
+
+extern "C" void kelvinRelease(uint64_t handle); // in Go: unpins the memory
+
+void kelvin_borrow(tensor *out__, void *data, int data_type, int64_t *dims, int rank, uint64_t handle) {
+  KELVIN_OP(1, out__[0] = new torch::Tensor(torch::from_blob(
+                   data, at::IntArrayRef(dims, rank), [handle](void *) { kelvinRelease(handle); },
+                   at::TensorOptions().dtype(static_cast<at::ScalarType>(data_type))));)
+}
+
+// host returns the elements as a contiguous tensor in main memory, and fails when there are not numel of them.
+static at::Tensor host(tensor t, int data_type, int64_t numel) {
+  if (at::functorch::isBatchedTensor(*t))
+    throw std::invalid_argument("the values of a tensor cannot be read inside a vmapped function: it stands for all the "
+                                "chains or samples at once (use tensor operations such as where)");
+  if (t->numel() != numel)
+    throw std::invalid_argument("the tensor has " + std::to_string(t->numel()) + " elements and the slice " +
+                                std::to_string(numel));
+  return t->detach().to(at::kCPU, static_cast<at::ScalarType>(data_type)).contiguous();
+}
+
+void kelvin_read(tensor t, void *data, int data_type, int64_t numel, char **error) {
+  KELVIN_TRY(auto h = host(t, data_type, numel); if (numel > 0) memcpy(data, h.data_ptr(), h.nbytes());)
+}
+
+void kelvin_write(tensor t, void *data, int data_type, int64_t numel, char **error) {
+  KELVIN_TRY(
+      if (t->numel() != numel) throw std::invalid_argument("the tensor has " + std::to_string(t->numel()) +
+                                                           " elements and the slice " + std::to_string(numel));
+      at::NoGradGuard off; auto src = torch::from_blob(
+          data, t->sizes(), at::TensorOptions().dtype(static_cast<at::ScalarType>(data_type)));
+      t->copy_(src);)
+}
+
+void *kelvin_data(tensor t, int dtype, char **error) {
+  KELVIN_TRY(
+      if (!t->device().is_cpu()) throw std::invalid_argument("the tensor is not in main memory");
+      if (!t->is_contiguous()) throw std::invalid_argument("the tensor is not contiguous");
+      if (static_cast<int>(t->scalar_type()) != dtype) throw std::invalid_argument("the tensor has another type");
+      return t->data_ptr();)
+  return nullptr;
+}
+
+// ---- autograd ---------------------------------------------------------------------------------------------------------
+
+int kelvin_grad_mode(int enabled) {
+  int before = at::GradMode::is_enabled() ? 1 : 0;
+  if (enabled != before)
+    at::GradMode::set_enabled(enabled != 0);
+  return before;
+}
+
+void kelvin_leaf(tensor *out__, tensor t) {
+  KELVIN_OP(1, out__[0] = new torch::Tensor(t->detach().set_requires_grad(true));)
+}
+
+void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, int n_inputs, tensor *grad_outputs,
+                 int keep_graph, int create_graph, int allow_unused) {
+  KELVIN_OP(
+      n_inputs, std::vector<at::Tensor> ys; std::vector<at::Tensor> xs; std::vector<at::Tensor> gs;
+      for (int i = 0; i < n_outputs; ++i) ys.push_back(*outputs[i]);
+      for (int i = 0; i < n_inputs; ++i) xs.push_back(*inputs[i]);
+      for (int i = 0; grad_outputs != nullptr && i < n_outputs; ++i) gs.push_back(*grad_outputs[i]);
+      auto grads = torch::autograd::grad(ys, xs, gs, keep_graph != 0, create_graph != 0, allow_unused != 0);
+      for (int i = 0; i < n_inputs; ++i) out__[i] = new torch::Tensor(
+          grads[i].defined() ? grads[i] : at::zeros_like(xs[i]));)
+}
+
+// ---- vmap -------------------------------------------------------------------------------------------------------------
+
+namespace ft = at::functorch;
+
+// Some versions keep the levels' metadata in a process-wide map without a lock.
+static std::mutex vmap_mutex;
+
+int64_t kelvin_vmap_push(int64_t batch, int randomness, char **error) {
+  KELVIN_TRY(std::lock_guard<std::mutex> lock(vmap_mutex);
+             return ft::initAndPushDynamicLayer(ft::TransformType::Vmap, batch,
+                                                static_cast<ft::RandomnessType>(randomness));)
+  return -1;
+}
+
+void kelvin_vmap_pop(char **error) {
+  KELVIN_TRY(std::lock_guard<std::mutex> lock(vmap_mutex); ft::popDynamicLayerAndDeleteMetadata();)
+}
+
+void kelvin_vmap_in(tensor *out__, tensor t, int64_t dim, int64_t level) {
+  KELVIN_OP(1, int64_t d = dim < 0 ? dim + t->dim() : dim;
+            if (d < 0 || d >= t->dim()) throw std::invalid_argument("the mapped dimension " + std::to_string(dim) +
+                                                                    " is out of range");
+            out__[0] = new torch::Tensor(ft::makeBatched(*t, d, level));)
+}
+
+void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_t batch) {
+  KELVIN_OP(1, auto *impl = ft::maybeGetBatchedImpl(*t); at::Tensor value; if (impl != nullptr && impl->level() == level) {
+    value = impl->value().movedim(impl->bdim(), dim);
+  } else {
+    // The result does not depend on the mapped inputs: it is the same for each.
+    auto sizes = t->sizes().vec();
+    int64_t d = dim < 0 ? dim + t->dim() + 1 : dim;
+    sizes.insert(sizes.begin() + d, batch);
+    value = t->unsqueeze(d).expand(sizes);
+  } out__[0] = new torch::Tensor(value);)
+}
+
+// ---- random numbers ---------------------------------------------------------------------------------------------------
+
+// One 32-bit word to the open unit interval needs 53 bits for a double: two words make one number.
+static inline double unit(uint32_t hi, uint32_t lo) {
+  uint64_t bits = (static_cast<uint64_t>(hi) << 21) ^ (static_cast<uint64_t>(lo) >> 11);
+  return (static_cast<double>(bits & ((1ull << 53) - 1)) + 0.5) * (1.0 / 9007199254740992.0);
+}
+
+// Numbers come in pairs, one pair per counter value, so that any part of a row can be filled by any thread.
+template <typename T>
+static void fill_pairs(int kind, T *row, int64_t n, uint64_t seed, uint64_t chain, uint64_t offset, int64_t from, int64_t to) {
+  at::Philox4_32 engine(seed, chain, offset + static_cast<uint64_t>(from));
+  for (int64_t p = from; p < to; ++p) {
+    uint32_t w0 = engine();
+    uint32_t w1 = engine();
+    uint32_t w2 = engine();
+    uint32_t w3 = engine();
+    if (kind == 1 && sizeof(T) == sizeof(float)) {
+      // 23 bits and a half: a double rounded to float could be 1.
+      row[2 * p] = static_cast<T>((static_cast<float>(w0 >> 9) + 0.5f) * (1.0f / 8388608.0f));
+      if (2 * p + 1 < n)
+        row[2 * p + 1] = static_cast<T>((static_cast<float>(w2 >> 9) + 0.5f) * (1.0f / 8388608.0f));
+      continue;
+    }
+    double a = unit(w0, w1);
+    double b = unit(w2, w3);
+    if (kind == 0) {
+      double r = std::sqrt(-2.0 * std::log(a));
+      double angle = 6.283185307179586476925286766559 * b;
+      a = r * std::cos(angle);
+      b = r * std::sin(angle);
+    }
+    row[2 * p] = static_cast<T>(a);
+    if (2 * p + 1 < n)
+      row[2 * p + 1] = static_cast<T>(b);
+  }
+}
+
+template <typename T>
+static void fill(int kind, T *data, uint64_t seed, const uint64_t *chains, int64_t rows, int64_t n, uint64_t offset) {
+  const int64_t pairs = (n + 1) / 2;
+  const int64_t grain = 2048; // pairs per task: below this a thread costs more than it saves
+  at::parallel_for(0, rows * pairs, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t k = begin / pairs;
+      const int64_t from = begin % pairs;
+      const int64_t to = std::min(pairs, from + (end - begin));
+      fill_pairs(kind, data + k * n, n, seed, chains[k], offset, from, to);
+      begin += to - from;
+    }
+  });
+}
+
+void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
+                   int64_t *dims, int rank, int dtype, int device) {
+  KELVIN_OP(
+      1, auto type = static_cast<at::ScalarType>(dtype); auto on_host = type == at::kFloat ? at::kFloat : at::kDouble;
+      at::Tensor t = at::empty(at::IntArrayRef(dims, rank), at::TensorOptions().dtype(on_host));
+      const int64_t n = rows > 0 ? t.numel() / rows : 0;
+      if (on_host == at::kFloat) fill(kind, t.data_ptr<float>(), seed, chains, rows, n, offset);
+      else fill(kind, t.data_ptr<double>(), seed, chains, rows, n, offset);
+      out__[0] = new torch::Tensor(t.to(device_of(device), type));)
+}
+
+// ---- the library ------------------------------------------------------------------------------------------------------
+
+char *kelvin_version(void) { return strdup(TORCH_VERSION); }
+char *kelvin_parallel_info(void) { return strdup(at::get_parallel_info().c_str()); }
+char *kelvin_config(void) { return strdup(at::show_config().c_str()); }
+int kelvin_cuda_devices(void) {
+  try {
+    return torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
+  } catch (...) {
+    return 0;
+  }
+}
+void kelvin_cuda_synchronize(char **error) { KELVIN_TRY(if (torch::cuda::is_available()) torch::cuda::synchronize();) }
+int kelvin_max_threads(void) { return at::get_num_threads(); }

@@ -1,0 +1,75 @@
+// Kelvin's additions to gotch's C interface: errors in the output buffer, scopes, gradients, vmap, random numbers, data.
+#ifndef KELVIN_H
+#define KELVIN_H
+
+// A scope as the C++ side knows it: the index of its Go object. The structs are never freed, only used again.
+typedef struct kelvin_scope {
+  int64_t index;
+} kelvin_scope;
+
+#ifdef __cplusplus
+extern thread_local kelvin_scope *kelvin_current;
+char *kelvin_message(const std::exception &e);
+
+// The body of a function with an output buffer of n results. Slot n says which scope owns them; on failure slot 0 is
+// null and slot 1 holds the message.
+#define KELVIN_OP(n, ...)                                                      \
+  try {                                                                        \
+    __VA_ARGS__;                                                               \
+    out__[n] = (torch::Tensor *)(void *)kelvin_current;                                 \
+  } catch (const std::exception &e) {                                          \
+    out__[1] = (torch::Tensor *)(void *)kelvin_message(e);                              \
+    out__[0] = nullptr;                                                        \
+  } catch (...) {                                                              \
+    out__[1] = (torch::Tensor *)(void *)strdup("unknown C++ exception");                \
+    out__[0] = nullptr;                                                        \
+  }
+#endif
+
+// Scopes.
+kelvin_scope *kelvin_new_scope(int64_t index);
+kelvin_scope *kelvin_enter(kelvin_scope *s, int threads);
+void kelvin_leave(kelvin_scope *previous, tensor *tensors, int64_t n, scalar *scalars, int64_t m);
+kelvin_scope *kelvin_scope_now(void);
+void kelvin_scalar_float(void **out, double v);
+void kelvin_scalar_int(void **out, int64_t v);
+void kelvin_free_tensor(tensor t);
+
+// Tensors. kelvin_describe fills dims with up to 32 sizes and returns the rank, or -1 for an undefined tensor.
+int kelvin_describe(tensor t, int64_t *dims, int *dtype, int *device, int *flags);
+int64_t kelvin_nbytes(tensor t);
+void kelvin_item(tensor t, double *value, char **error);
+
+// Data.
+void kelvin_from_data(tensor *out__, void *data, int data_type, int64_t *dims, int rank, int dtype, int device);
+void kelvin_borrow(tensor *out__, void *data, int data_type, int64_t *dims, int rank, uint64_t handle);
+void kelvin_read(tensor t, void *data, int data_type, int64_t numel, char **error);
+void kelvin_write(tensor t, void *data, int data_type, int64_t numel, char **error);
+void *kelvin_data(tensor t, int dtype, char **error);
+
+// Autograd.
+int kelvin_grad_mode(int enabled);
+void kelvin_leaf(tensor *out__, tensor t);
+void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, int n_inputs, tensor *grad_outputs,
+                 int keep_graph, int create_graph, int allow_unused);
+
+// Vmap.
+int64_t kelvin_vmap_push(int64_t batch, int randomness, char **error);
+void kelvin_vmap_pop(char **error);
+void kelvin_vmap_in(tensor *out__, tensor t, int64_t dim, int64_t level);
+void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_t batch);
+
+// Random numbers: row k is filled from the stream (seed, chains[k]) at position offset, counted in blocks of four
+// 32-bit words. kind 0: standard normal, 1: uniform on (0, 1).
+void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
+                   int64_t *dims, int rank, int dtype, int device);
+
+// The library.
+char *kelvin_version(void);
+char *kelvin_parallel_info(void);
+char *kelvin_config(void);
+int kelvin_cuda_devices(void);
+void kelvin_cuda_synchronize(char **error);
+int kelvin_max_threads(void);
+
+#endif

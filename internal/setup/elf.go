@@ -1,0 +1,82 @@
+package setup
+
+import (
+	"debug/elf"
+	"fmt"
+	"strings"
+)
+
+// Library is what set-up reads from a shared library.
+type Library struct {
+	Needed   []string // the libraries that it loads
+	CXX11ABI bool     // built with _GLIBCXX_USE_CXX11_ABI=1
+	ABIKnown bool     // CXX11ABI could be told from its symbols
+	Arch     string   // the GOARCH it is built for; empty when not known
+}
+
+// ReadELF reads a shared library of Linux. The C++ ABI is told from the symbols that the library defines: a
+// std::string in a signature is NSt7__cxx1112basic_string with the new ABI and Ss with the old one. Defined symbols
+// alone count, because a library with the old ABI may use libstdc++ functions that exist in the new one only.
+func ReadELF(path string) (Library, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return Library{}, fmt.Errorf("%s is not a shared library of this system: %w", path, err)
+	}
+	defer f.Close()
+	lib := Library{Arch: archOf(f)}
+	if lib.Needed, err = f.ImportedLibraries(); err != nil {
+		return Library{}, fmt.Errorf("%s: cannot read the libraries that it needs: %w", path, err)
+	}
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return Library{}, fmt.Errorf("%s: cannot read its symbols: %w", path, err)
+	}
+	var old bool
+	for _, s := range symbols {
+		if s.Section == elf.SHN_UNDEF || !strings.HasPrefix(s.Name, "_Z") {
+			continue
+		}
+		switch {
+		case strings.Contains(s.Name, "NSt7__cxx1112basic_string"):
+			lib.CXX11ABI, lib.ABIKnown = true, true
+			return lib, nil
+		case isErrorWithOldString(s.Name):
+			old = true
+		}
+	}
+	lib.ABIKnown = old
+	return lib, nil
+}
+
+// isErrorWithOldString says whether a symbol is a constructor of c10::Error that takes a std::string of the old ABI.
+func isErrorWithOldString(name string) bool {
+	const constructor = "_ZN3c105ErrorC"
+	return strings.HasPrefix(name, constructor) && strings.Contains(name[len(constructor):], "Ss")
+}
+
+// archOf returns the GOARCH of an ELF file.
+func archOf(f *elf.File) string {
+	little := f.Data == elf.ELFDATA2LSB
+	switch f.Machine {
+	case elf.EM_X86_64:
+		return "amd64"
+	case elf.EM_AARCH64:
+		return "arm64"
+	case elf.EM_386:
+		return "386"
+	case elf.EM_ARM:
+		return "arm"
+	case elf.EM_S390:
+		return "s390x"
+	case elf.EM_LOONGARCH:
+		return "loong64"
+	case elf.EM_PPC64:
+		if little {
+			return "ppc64le"
+		}
+		return "ppc64"
+	case elf.EM_RISCV:
+		return "riscv64"
+	}
+	return ""
+}

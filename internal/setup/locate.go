@@ -1,0 +1,154 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Request says which libtorch to look for.
+type Request struct {
+	Dir   string // what --libtorch says; empty when it was not given
+	Cache *Cache // where an earlier download may be
+	CUDA  bool   // take none without CUDA
+}
+
+// NotFound is the error of Locate when no place has a libtorch that Kelvin can use.
+type NotFound struct {
+	Looked []*Unusable
+	CUDA   bool
+}
+
+// Error says what was found that does not do, if anything was.
+func (e *NotFound) Error() string {
+	var b strings.Builder
+	b.WriteString("no libtorch was found")
+	if e.CUDA {
+		b.WriteString(" that has CUDA")
+	}
+	for _, u := range e.Looked {
+		if !u.Absent {
+			fmt.Fprintf(&b, "\n  %s: %s", u.Dir, u.Reason)
+		}
+	}
+	return b.String()
+}
+
+// Locate finds a libtorch: the one that the user names, then $LIBTORCH, a Python torch package, the system's packages,
+// an earlier download. A folder that the user or $LIBTORCH names and that does not do is an error; the others are passed
+// over. The error is a *NotFound when there is none.
+func Locate(ctx context.Context, sys *System, want Request) (*LibTorch, error) {
+	if want.Dir != "" {
+		return locateNamed(sys, want, want.Dir, FromFlag, "--libtorch",
+			"give --libtorch the folder that has libtorch's include and lib, or leave it out")
+	}
+	if dir := sys.Getenv("LIBTORCH"); dir != "" {
+		return locateNamed(sys, want, dir, FromEnvironment, "$LIBTORCH",
+			"set LIBTORCH to the folder that has libtorch's include and lib, or unset it")
+	}
+	missing := &NotFound{CUDA: want.CUDA}
+	for _, find := range []func() []place{
+		func() []place { return pythonPlaces(ctx, sys) },
+		func() []place { return systemPlaces(sys) },
+		func() []place { return downloadPlaces(want.Cache) },
+	} {
+		for _, p := range find() {
+			l, err := inspect(sys, p.dir, p.source)
+			if err == nil && p.source == FromSystem {
+				usePackageVersion(ctx, sys, l)
+			}
+			if err == nil {
+				err = wantCUDA(l, want)
+			}
+			if err == nil {
+				return l, nil
+			}
+			var u *Unusable
+			if errors.As(err, &u) {
+				missing.Looked = append(missing.Looked, u)
+			}
+		}
+	}
+	return nil, missing
+}
+
+// locateNamed checks the folder that the user names by a flag or by the environment.
+func locateNamed(sys *System, want Request, dir string, source Source, name, remedy string) (*LibTorch, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fail(err, remedy, "%s %s", name, dir)
+	}
+	l, err := inspect(sys, abs, source)
+	if err == nil {
+		err = wantCUDA(l, want)
+	}
+	if err != nil {
+		return nil, fail(err, remedy, "%s cannot be used", name)
+	}
+	return l, nil
+}
+
+// wantCUDA refuses a libtorch without CUDA when the user insists on it.
+func wantCUDA(l *LibTorch, want Request) error {
+	if want.CUDA && !l.CUDA {
+		return &Unusable{Dir: l.Dir, Source: l.Source, Reason: fmt.Sprintf("it is libtorch %s for the CPU only, and --cuda was given", l.Version)}
+	}
+	return nil
+}
+
+// systemPlaces returns where the packages of Debian, Ubuntu, Fedora, Arch and Homebrew put libtorch.
+func systemPlaces(sys *System) []place {
+	var dirs []string
+	if sys.GOOS != "darwin" {
+		dirs = append(dirs, sys.path("usr"), sys.path("usr/local"))
+	}
+	for _, brew := range []string{"opt/homebrew/opt", "usr/local/opt", "home/linuxbrew/.linuxbrew/opt"} {
+		for _, formula := range []string{"pytorch", "libtorch"} {
+			dir := sys.path(brew, formula)
+			inside, _ := filepath.Glob(filepath.Join(dir, "libexec/lib/python*/site-packages/torch"))
+			dirs = append(append(dirs, dir), inside...)
+		}
+	}
+	var places []place
+	for _, dir := range dirs {
+		if exists(dir) {
+			places = append(places, place{dir, FromSystem})
+		}
+	}
+	return places
+}
+
+// usePackageVersion takes the version from Debian's package: its header has the one of the first release of a series.
+func usePackageVersion(ctx context.Context, sys *System, l *LibTorch) {
+	if l.Dir != sys.path("usr") || !sys.has("dpkg-query") {
+		return
+	}
+	if out, err := sys.Run(ctx, Command{Name: "dpkg-query", Args: []string{"-W", "-f", "${Version}", "libtorch-dev"}}); err == nil {
+		useVersion(l, out)
+	}
+}
+
+// downloadPlaces returns the archives that set-up has unpacked, newest version first and CPU before CUDA.
+func downloadPlaces(c *Cache) []place {
+	if c == nil {
+		return nil
+	}
+	dirs, _ := filepath.Glob(filepath.Join(c.Dir, "libtorch", "*"))
+	slices.SortFunc(dirs, func(a, b string) int {
+		_, x, _ := parseVersion(filepath.Base(a))
+		_, y, _ := parseVersion(filepath.Base(b))
+		cuda := func(dir string) int { return strings.Count(filepath.Base(dir), "-cu") }
+		return cmp.Or(cmp.Compare(y.major, x.major), cmp.Compare(y.minor, x.minor), cmp.Compare(cuda(a), cuda(b)), cmp.Compare(b, a))
+	})
+	var places []place
+	for _, dir := range dirs {
+		if !strings.Contains(dir, temporary) {
+			places = append(places, place{dir, FromDownload})
+		}
+	}
+	return places
+}

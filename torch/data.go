@@ -1,0 +1,147 @@
+package torch
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Number is an element type that slices and tensors have in common.
+type Number interface {
+	float64 | float32 | int64 | int32 | uint8 | bool
+}
+
+// DTypeOf is the tensor type of a Go type.
+func DTypeOf[T Number]() gotch.DType {
+	var v T
+	switch any(v).(type) {
+	case float64:
+		return gotch.Double
+	case float32:
+		return gotch.Float
+	case int64:
+		return gotch.Int64
+	case int32:
+		return gotch.Int
+	case uint8:
+		return gotch.Uint8
+	default:
+		return gotch.Bool
+	}
+}
+
+// FromSlice copies data into a new tensor of the given shape, in main memory. Without a shape the tensor is a vector.
+func FromSlice[T Number](data []T, shape ...int64) (*ts.Tensor, error) {
+	return FromSliceOn(CPU, DTypeOf[T](), data, shape...)
+}
+
+// FromSliceOn copies data into a new tensor of another type or on another device.
+func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, shape ...int64) (*ts.Tensor, error) {
+	shape, err := shapeFor(len(data), shape)
+	if err != nil {
+		return nil, err
+	}
+	t, err := ts.KelvinFromData(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), shape, int(dtype.CInt()), deviceNumber(device))
+	runtime.KeepAlive(data)
+	return t, err
+}
+
+// Scalar returns a tensor of shape [].
+func Scalar(v float64) (*ts.Tensor, error) { return FromSlice([]float64{v}, []int64{}...) }
+
+// Borrow returns a tensor over the memory of data, without a copy. The memory is pinned until libtorch no longer uses
+// it; while it does, a change of the slice is a change of the tensor.
+func Borrow[T Number](data []T, shape ...int64) (*ts.Tensor, error) {
+	shape, err := shapeFor(len(data), shape)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return FromSlice(data, shape...)
+	}
+	var pin runtime.Pinner
+	pin.Pin(unsafe.SliceData(data))
+	return ts.KelvinBorrow(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), shape, pin.Unpin)
+}
+
+// ToSlice copies the elements of t, in row-major order, into a new slice, converting type and device as needed.
+func ToSlice[T Number](t *ts.Tensor) ([]T, error) {
+	n, err := Numel(t)
+	if err != nil {
+		return nil, err
+	}
+	dst := make([]T, n)
+	return dst, CopyTo(dst, t)
+}
+
+// CopyTo copies the elements of t into dst, which must have exactly as many.
+func CopyTo[T Number](dst []T, t *ts.Tensor) error {
+	err := ts.KelvinRead(t, unsafe.Pointer(unsafe.SliceData(dst)), int(DTypeOf[T]().CInt()), int64(len(dst)))
+	runtime.KeepAlive(dst)
+	return err
+}
+
+// CopyFrom overwrites the elements of t with those of src.
+func CopyFrom[T Number](t *ts.Tensor, src []T) error {
+	err := ts.KelvinWrite(t, unsafe.Pointer(unsafe.SliceData(src)), int(DTypeOf[T]().CInt()), int64(len(src)))
+	runtime.KeepAlive(src)
+	return err
+}
+
+// View calls f with the elements of t themselves, without a copy. t must be contiguous, in main memory, and of type T.
+// The slice must not be used after f returns.
+func View[T Number](t *ts.Tensor, f func(data []T) error) error {
+	p, err := ts.KelvinData(t, int(DTypeOf[T]().CInt()))
+	if err != nil {
+		return err
+	}
+	n, err := Numel(t)
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(t)
+	if n == 0 {
+		return f(nil)
+	}
+	return f(unsafe.Slice((*T)(p), n))
+}
+
+// Item is the value of a tensor with one element.
+func Item(t *ts.Tensor) (float64, error) { return t.Float64Value(nil) }
+
+// Shape is the shape of t.
+func Shape(t *ts.Tensor) ([]int64, error) {
+	d, err := t.KelvinDescribe()
+	return d.Shape, err
+}
+
+// Numel is the number of elements of t.
+func Numel(t *ts.Tensor) (int, error) {
+	d, err := t.KelvinDescribe()
+	n := 1
+	for _, s := range d.Shape {
+		n *= int(s)
+	}
+	return n, err
+}
+
+// shapeFor checks that a shape holds n elements; none means a vector.
+func shapeFor(n int, shape []int64) ([]int64, error) {
+	if shape == nil {
+		return []int64{int64(n)}, nil
+	}
+	numel := int64(1)
+	for _, s := range shape {
+		if s < 0 {
+			return nil, fmt.Errorf("torch: shape %v has a negative size", shape)
+		}
+		numel *= s
+	}
+	if numel != int64(n) {
+		return nil, fmt.Errorf("torch: shape %v holds %d elements, the slice has %d", shape, numel, n)
+	}
+	return shape, nil
+}

@@ -1,0 +1,68 @@
+package torch
+
+import (
+	"fmt"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// CPU is main memory.
+var CPU = gotch.CPU
+
+// CUDA is the i-th GPU; an error when libtorch cannot use it.
+func CUDA(i int) (gotch.Device, error) {
+	if n := Library().CudaDevices; i < 0 || i >= n {
+		return CPU, fmt.Errorf("torch: GPU %d was asked for and libtorch %s can use %d", i, Version(), n)
+	}
+	return gotch.CudaBuilder(uint(i)), nil
+}
+
+// BestDevice is the first GPU where there is one, else main memory.
+func BestDevice() gotch.Device {
+	if d, err := CUDA(0); err == nil {
+		return d
+	}
+	return CPU
+}
+
+// DeviceOf is where t lives.
+func DeviceOf(t *ts.Tensor) (gotch.Device, error) {
+	d, err := t.KelvinDescribe()
+	if err != nil || d.Device < 0 {
+		return CPU, err
+	}
+	return gotch.CudaBuilder(uint(d.Device)), nil
+}
+
+// DTypeOfTensor is the type of t's elements.
+func DTypeOfTensor(t *ts.Tensor) (gotch.DType, error) {
+	d, err := t.KelvinDescribe()
+	return gotch.CKind2DType(int32(d.DType)), err
+}
+
+// To returns t on a device and with a type: t itself where both are right, else a copy.
+func To(t *ts.Tensor, device gotch.Device, dtype gotch.DType) (*ts.Tensor, error) {
+	d, err := t.KelvinDescribe()
+	if err != nil {
+		return nil, err
+	}
+	if d.Device == deviceNumber(device) && d.DType == int(dtype.CInt()) {
+		return t, nil
+	}
+	moved, err := t.To(device, false)
+	if err != nil {
+		return nil, err
+	}
+	return moved.Totype(dtype, false)
+}
+
+// Synchronize waits until the GPU has done what it was asked; without one it does nothing.
+func Synchronize() error { return ts.KelvinSynchronize() }
+
+func deviceNumber(d gotch.Device) int {
+	if d.Name == gotch.CPU.Name {
+		return -1
+	}
+	return d.Value
+}

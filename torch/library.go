@@ -1,0 +1,32 @@
+package torch
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/sugarme/gotch/ts"
+)
+
+// LibraryInfo describes the libtorch in use.
+type LibraryInfo = ts.KelvinLibrary
+
+var library = sync.OnceValue(ts.KelvinLibraryInfo)
+
+// Library describes the libtorch in use, as it was at the first call.
+func Library() LibraryInfo { return library() }
+
+// Version is libtorch's version, for example "1.13.1".
+func Version() string { return library().Version }
+
+// Missing names the operations of gotch that this libtorch lacks; calling one is an error that says so.
+func Missing() []string { return append([]string(nil), ts.KelvinMissing...) }
+
+// SetThreads sets how many threads one operation may use, for everything that starts afterwards. The default is
+// libtorch's: one for each core.
+func SetThreads(n int) error {
+	if n < 1 {
+		return fmt.Errorf("torch.SetThreads: %d threads asked for; there must be at least 1", n)
+	}
+	ts.KelvinSetThreads(n)
+	return nil
+}

@@ -1,0 +1,73 @@
+package torch
+
+import (
+	"fmt"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Streams are the random streams of K chains. A stream is named by (seed, chain) and read at a position; its numbers
+// depend on nothing else: not on the other chains, the number of threads, or the device. Streams is a plain value: copy
+// it to remember a position, save its fields to go on later.
+//
+// The generator is Philox 4x32-10 (Salmon et al. 2011), a function of (seed, chain, position), made normal by the
+// Box-Muller transform in double precision. One position gives two numbers.
+type Streams struct {
+	Seed   uint64   // of the run
+	Chains []uint64 // the K chains; not changed by drawing
+	Offset uint64   // the position that the next draw starts at, the same for all chains
+}
+
+// NewStreams returns the streams of chains 0 to k-1 at their start.
+func NewStreams(seed uint64, k int) Streams {
+	s := Streams{Seed: seed, Chains: make([]uint64, k)}
+	for i := range s.Chains {
+		s.Chains[i] = uint64(i)
+	}
+	return s
+}
+
+// Normal draws standard normal numbers: a tensor of shape [K, shape...], row k from chain k's stream. The streams move
+// on by as many positions as were used.
+func (s *Streams) Normal(shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+	return s.draw(0, append([]int64{int64(len(s.Chains))}, shape...), dtype, device)
+}
+
+// Uniform draws numbers uniform on the open interval (0, 1), like [Streams.Normal].
+func (s *Streams) Uniform(shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+	return s.draw(1, append([]int64{int64(len(s.Chains))}, shape...), dtype, device)
+}
+
+// NormalLike draws standard normal numbers in the shape, type and device of t. With one stream t may have any shape;
+// with K streams its first dimension must be K.
+func (s *Streams) NormalLike(t *ts.Tensor) (*ts.Tensor, error) {
+	d, err := t.KelvinDescribe()
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Chains) != 1 && (len(d.Shape) == 0 || d.Shape[0] != int64(len(s.Chains))) {
+		return nil, fmt.Errorf("torch.Streams: %d chains cannot fill shape %v: its first dimension must be the number of chains", len(s.Chains), d.Shape)
+	}
+	return s.drawAt(0, d.Shape, d.DType, d.Device)
+}
+
+func (s *Streams) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+	return s.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
+}
+
+func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (*ts.Tensor, error) {
+	if len(s.Chains) == 0 {
+		return nil, fmt.Errorf("torch.Streams: there are no chains; use NewStreams")
+	}
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	t, err := ts.KelvinRandom(kind, s.Seed, s.Chains, s.Offset, shape, dtype, device)
+	if err != nil {
+		return nil, err
+	}
+	s.Offset += uint64((n/int64(len(s.Chains)) + 1) / 2)
+	return t, nil
+}

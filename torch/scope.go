@@ -1,0 +1,80 @@
+package torch
+
+import (
+	"runtime"
+
+	"github.com/sugarme/gotch/ts"
+)
+
+// Scope owns the tensors made while it is open.
+type Scope struct {
+	s *ts.KelvinScope
+}
+
+// Do runs f with a scope of its own, on one OS thread, and frees what f made and did not keep. A panic of f with an
+// [*Error] or a [Recoverable] is returned as an error. Scopes nest: what is kept goes to the scope around this one, or
+// to the garbage collector when there is none.
+func Do(f func(s *Scope) error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := &Scope{s: ts.KelvinOpenScope()}
+	defer s.close()
+	defer catch(&err)
+	return f(s)
+}
+
+func (s *Scope) close() {
+	s.s.Close()
+	s.s = nil
+}
+
+// Keep makes the tensors outlive the scope. A nil tensor, or one of another scope, is left as it is.
+func (s *Scope) Keep(tensors ...*ts.Tensor) {
+	if s.s == nil {
+		return
+	}
+	for _, t := range tensors {
+		s.s.Keep(t)
+	}
+}
+
+// Owned is the number of tensors that closing the scope would free.
+func (s *Scope) Owned() int {
+	if s.s == nil {
+		return 0
+	}
+	return s.s.Owned()
+}
+
+// Detach takes tensors out of every scope: each lives until it is dropped or nothing refers to it any more.
+func Detach(tensors ...*ts.Tensor) {
+	for _, t := range tensors {
+		if t != nil {
+			t.Detached()
+		}
+	}
+}
+
+// Free gives the memory of tensors back now. Using one later is an error; freeing it again does nothing.
+func Free(tensors ...*ts.Tensor) {
+	for _, t := range tensors {
+		if t != nil {
+			t.MustDrop()
+		}
+	}
+}
+
+// Freed says whether the tensor's memory was given back.
+func Freed(t *ts.Tensor) bool { return t.KelvinFreed() }
+
+// UnscopedBytes is the size of all tensors that live outside any scope.
+func UnscopedBytes() int64 { return ts.KelvinUnscopedBytes() }
+
+// NoGrad runs f without recording gradients, and then records again what was recorded before: it nests.
+func NoGrad(f func() error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(false))
+	defer catch(&err)
+	return f()
+}
