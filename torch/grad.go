@@ -42,63 +42,89 @@ func Leaf(t *ts.Tensor) (*ts.Tensor, error) { return ts.KelvinLeaf(t) }
 
 // ValueAndGrad returns f(x), a scalar (shape []), and its gradient, of the shape of x. Neither is part of a graph.
 func ValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (value, grad *ts.Tensor, err error) {
-	err = Do(func(s *Scope) error {
-		value, grad, err = valueAndGrad(f, x, false)
-		s.Keep(value, grad)
-		return err
-	})
+	value, grad, _, err = ValueAndGradAux(withoutAux(f), x)
 	return value, grad, err
+}
+
+// ValueAndGradAux is [ValueAndGrad] of a function that returns other tensors besides its value. They come back detached.
+func ValueAndGradAux(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+	return inScope(f, x, false)
 }
 
 // VmapValueAndGrad maps f over the first dimension of x, of shape [K, ...]: it returns the K values, of shape [K], and
 // the gradients, of the shape of x. f sees one row at a time, without its first dimension.
 func VmapValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (values, grads *ts.Tensor, err error) {
-	err = Do(func(s *Scope) error {
-		values, grads, err = valueAndGrad(f, x, true)
-		s.Keep(values, grads)
-		return err
-	})
+	values, grads, _, err = VmapValueAndGradAux(withoutAux(f), x)
 	return values, grads, err
 }
 
-// valueAndGrad does the work inside the caller's scope.
-func valueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor, mapped bool) (value, grad *ts.Tensor, err error) {
+// VmapValueAndGradAux is [VmapValueAndGrad] of a function that returns other tensors besides its value. They come back
+// detached and with a leading dimension of K.
+func VmapValueAndGradAux(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor) (values, grads *ts.Tensor, aux []*ts.Tensor, err error) {
+	return inScope(f, x, true)
+}
+
+func withoutAux(f func(x *ts.Tensor) *ts.Tensor) func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+	return func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) { return f(x), nil }
+}
+
+func inScope(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor, mapped bool) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+	err = Do(func(s *Scope) error {
+		value, grad, aux, err = valueAndGrad(f, x, mapped)
+		s.Keep(value, grad)
+		s.Keep(aux...)
+		return err
+	})
+	return value, grad, aux, err
+}
+
+// valueAndGrad does the work inside the caller's scope. The first output is the value.
+func valueAndGrad(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor, mapped bool) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
 	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 	leaf, err := ts.KelvinLeaf(x)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	call := func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+		y, more := f(in[0])
+		return append([]*ts.Tensor{y}, more...), nil
+	}
+	var out []*ts.Tensor
 	want := 0
-	var y *ts.Tensor
 	if mapped {
-		out, err := vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{f(in[0])}, nil }, []*ts.Tensor{leaf}, nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		y, want = out[0], 1
+		want = 1
+		out, err = vmap(call, []*ts.Tensor{leaf}, nil)
 	} else {
-		y = f(leaf)
+		out, err = call([]*ts.Tensor{leaf})
 	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	y := out[0]
 	d, err := y.KelvinDescribe()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if len(d.Shape) != want {
-		return nil, nil, fmt.Errorf("the function to differentiate returned shape %v, expected []: %w", d.Shape[want:], ErrNotScalar)
+		return nil, nil, nil, fmt.Errorf("the function to differentiate returned shape %v, expected []: %w", d.Shape[want:], ErrNotScalar)
 	}
 	if !d.RequiresGrad {
-		return nil, nil, fmt.Errorf("the function to differentiate %w: it was computed without them, or with gradients switched off", ErrNoGradient)
+		return nil, nil, nil, fmt.Errorf("the function to differentiate %w: it was computed without them, or with gradients switched off", ErrNoGradient)
 	}
 	total := y
 	if mapped {
 		if total, err = y.Sum(y.DType(), false); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	grads, err := ts.KelvinGrad([]*ts.Tensor{total}, []*ts.Tensor{leaf}, nil, false, false, false)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	value, err = y.Detach(false)
-	return value, grads[0], err
+	for i, t := range out {
+		if out[i], err = t.Detach(false); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	return out[0], grads[0], out[1:], nil
 }

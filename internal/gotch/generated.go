@@ -19,6 +19,7 @@ var (
 	cOutput    = regexp.MustCompile(`out__\[(\d)\] =`)
 	goFunction = regexp.MustCompile(`(?m)^func`)
 	goCall     = regexp.MustCompile(`lib\.Atg\w+\((ptr|ctensorPtr0),[^\n]*\)\n`)
+	goQuery    = regexp.MustCompile(`(?m)^\s*retVal = lib\.Atg\w+\([^\n]*\)\n`)
 	goTensor   = regexp.MustCompile(`(\w+)\.ctensor`)
 	goScalar   = regexp.MustCompile(`(\w+)\.cscalar`)
 	goReturn   = regexp.MustCompile(`return (.*, )?err`)
@@ -81,10 +82,7 @@ func adaptGeneratedGo(dst string) error {
 			return "", edit{file: "ts/tensor-generated.go", what: "output buffers", anchor: goCall.String()}.changed(met, wrappersGo)
 		}
 		out := b.String()
-		out = strings.Replace(out, "import(\n  \"unsafe\"\n", "import(\n  \"runtime\"\n", 1)
-		// What is left calls functions without an output buffer; a freed tensor reaches them as an undefined one.
-		out = goTensor.ReplaceAllString(out, "$1.c()")
-		return goScalar.ReplaceAllString(out, "$1.c()"), nil
+		return strings.Replace(out, "import(\n  \"unsafe\"\n", "import(\n  \"runtime\"\n", 1), nil
 	})
 }
 
@@ -93,7 +91,7 @@ func adaptMethod(f string) (string, bool) {
 	call := goCall.FindStringIndex(f)
 	name := goName.FindStringSubmatch(f)
 	if call == nil || name == nil {
-		return f, false
+		return adaptQuery(f), false
 	}
 	failed := goReturn.FindString(f) // the statement that returns err and zero values
 	outputs := strings.Count(f, "newTensor(*")
@@ -144,6 +142,24 @@ func adaptMethod(f string) (string, bool) {
 	f = goNew.ReplaceAllString(f, fmt.Sprintf("adoptIn(*$1, slot[%d])", outputs))
 	f = strings.Replace(f, "ts.ctensor = *ptr", "ts.replace(*ptr)", 1)
 	return f, true
+}
+
+// adaptQuery rewrites a generated method that returns a number or a flag: it has no output buffer, and its error is left on
+// the thread.
+func adaptQuery(f string) string {
+	call := goQuery.FindStringIndex(f)
+	name := goName.FindStringSubmatch(f)
+	if call == nil || name == nil {
+		return f
+	}
+	guard := "  defer lockThread()()\n"
+	tensors := unique(goTensor.FindAllStringSubmatch(f[call[0]:call[1]], -1))
+	for _, t := range tensors {
+		guard += fmt.Sprintf("  if %s.dead() { return retVal, deadError(%q, %s) }\n  defer %s.keep()\n", t, name[1], strings.Join(tensors, ", "), t)
+	}
+	operands := strings.Join(append([]string{fmt.Sprintf("%q", name[1])}, tensors...), ", ")
+	f = f[:call[0]] + guard + strings.Replace(f[call[0]:], "TorchErr()", "threadError("+operands+")", 1)
+	return strings.Replace(f, "    "+name[0]+"\n", "", 1)
 }
 
 func unique(matches [][]string) []string {

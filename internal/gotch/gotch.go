@@ -24,7 +24,7 @@ const (
 	// Version is the one release that the edits are written for.
 	Version = "v0.9.1"
 	// revision is raised when the edits change in a way that the embedded files do not show.
-	revision = "1"
+	revision = "2"
 )
 
 //go:embed native
@@ -71,7 +71,7 @@ func Adapt(src, dst string, flags Flags) error {
 			return err
 		}
 	}
-	for _, step := range []func(string) error{adaptGeneratedC, adaptGeneratedGo, adaptFatal} {
+	for _, step := range []func(string) error{adaptGeneratedC, adaptGeneratedGo, adaptUses, adaptFatal} {
 		if err := step(dst); err != nil {
 			return err
 		}

@@ -38,9 +38,9 @@ func blasOf(sys *System, l *LibTorch, needed []string) string {
 	return ""
 }
 
-// blasName names a BLAS by the file that libblas.so.3 leads to.
+// blasName names a BLAS by the file that libblas.so.3 leads to, and the folder of that file.
 func blasName(file string) string {
-	parts := strings.Split(strings.ToLower(filepath.ToSlash(file)), "/")
+	parts := []string{filepath.Base(filepath.Dir(file)), strings.ToLower(filepath.Base(file))}
 	has := func(word string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(p, word) })
 	}

@@ -160,6 +160,27 @@ func readStamp(dir string) (*Stamp, error) {
 	return &s, nil
 }
 
+// InUse returns the copy that a project's go.work leads to. When it is there but not complete, the error comes with a Copy
+// that has only its folder.
+func InUse(p *Project) (*Copy, error) {
+	again := "run `" + SetupCommand + "`"
+	if p.GoWork == "" || !exists(p.GoWork) {
+		return nil, fail(nil, again+" in "+p.Dir, "set-up has not run here: there is no go.work")
+	}
+	dir, err := readReplacement(p.GoWork)
+	if err != nil {
+		return nil, fail(err, "repair it", "the workspace file %s cannot be read", p.GoWork)
+	}
+	if dir == "" {
+		return nil, fail(nil, again+" in "+p.Dir, "set-up has not run here: %s has no replace for %s", p.GoWork, gotch.Module)
+	}
+	stamp, err := readStamp(dir)
+	if err != nil {
+		return &Copy{Dir: dir}, fail(err, again, "the adapted gotch in %s is not complete", dir)
+	}
+	return &Copy{Dir: dir, Stamp: *stamp}, nil
+}
+
 // libraryMark tells one build of libtorch from another in the same folder.
 func libraryMark(sys *System, l *LibTorch) (string, error) {
 	info, err := os.Stat(filepath.Join(l.Lib, sys.library("torch_cpu")))

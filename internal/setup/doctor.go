@@ -91,8 +91,10 @@ func Doctor(ctx context.Context, sys *System, parts Parts, opts DoctorOptions) *
 	} else {
 		d.Compiler = c.Version
 	}
-	if !d.readSetUp(project) {
-		d.findLibTorch(ctx)
+	if !d.readSetUp(ctx, project) {
+		if d.LibTorch == nil {
+			d.findLibTorch(ctx)
+		}
 		return &d.Report
 	}
 	report.Start("asking libtorch (builds a small program the first time)")
@@ -136,33 +138,23 @@ func (d *doctor) findLibTorch(ctx context.Context) {
 }
 
 // readSetUp reads what set-up has left in the project. It returns false when Kelvin cannot work.
-func (d *doctor) readSetUp(project *Project) bool {
-	again := "run `" + SetupCommand + "`"
-	if project.GoWork == "" || !exists(project.GoWork) {
-		d.problem(fail(nil, again+" in "+project.Dir, "set-up has not run here: there is no go.work"))
-		return false
+func (d *doctor) readSetUp(ctx context.Context, project *Project) bool {
+	c, err := InUse(project)
+	if c != nil {
+		d.State, d.GotchCopy = StateIncomplete, c.Dir
 	}
-	dir, err := readReplacement(project.GoWork)
 	if err != nil {
-		d.problem(fail(err, "repair it", "the workspace file %s cannot be read", project.GoWork))
+		d.problem(err)
 		return false
 	}
-	if dir == "" {
-		d.problem(fail(nil, again+" in "+project.Dir, "set-up has not run here: %s has no replace for %s", project.GoWork, gotch.Module))
-		return false
-	}
-	d.State, d.GotchCopy = StateIncomplete, dir
-	stamp, err := readStamp(dir)
-	if err != nil {
-		d.problem(fail(err, again, "the adapted gotch in %s is not complete", dir))
-		return false
-	}
+	dir, stamp := c.Dir, c.Stamp
 	d.SetUpAt, d.MissingOps, d.MissingCount = &stamp.Made, stamp.MissingOps, len(stamp.MissingOps)
 	d.LibTorch = &stamp.LibTorch
+	again := "run `" + SetupCommand + "`"
 	if stamp.Identity.Fingerprint != d.parts.Fingerprint() || stamp.Identity.Gotch != gotch.Version {
 		d.problem(fail(nil, again, "the adapted gotch in %s was made by another version of Kelvin", dir))
 	}
-	l, err := inspect(d.sys, stamp.LibTorch.Dir, stamp.LibTorch.Source)
+	l, err := use(ctx, d.sys, place{stamp.LibTorch.Dir, stamp.LibTorch.Source}, Request{})
 	if err != nil {
 		d.problem(fail(err, again, "the libtorch that set-up used is gone"))
 		return false

@@ -43,11 +43,11 @@ func (e *NotFound) Error() string {
 // over. The error is a *NotFound when there is none.
 func Locate(ctx context.Context, sys *System, want Request) (*LibTorch, error) {
 	if want.Dir != "" {
-		return locateNamed(sys, want, want.Dir, FromFlag, "--libtorch",
+		return locateNamed(ctx, sys, want, want.Dir, FromFlag, "--libtorch",
 			"give --libtorch the folder that has libtorch's include and lib, or leave it out")
 	}
 	if dir := sys.Getenv("LIBTORCH"); dir != "" {
-		return locateNamed(sys, want, dir, FromEnvironment, "$LIBTORCH",
+		return locateNamed(ctx, sys, want, dir, FromEnvironment, "$LIBTORCH",
 			"set LIBTORCH to the folder that has libtorch's include and lib, or unset it")
 	}
 	missing := &NotFound{CUDA: want.CUDA}
@@ -57,13 +57,7 @@ func Locate(ctx context.Context, sys *System, want Request) (*LibTorch, error) {
 		func() []place { return downloadPlaces(want.Cache) },
 	} {
 		for _, p := range find() {
-			l, err := inspect(sys, p.dir, p.source)
-			if err == nil && p.source == FromSystem {
-				usePackageVersion(ctx, sys, l)
-			}
-			if err == nil {
-				err = wantCUDA(l, want)
-			}
+			l, err := use(ctx, sys, p, want)
 			if err == nil {
 				return l, nil
 			}
@@ -77,27 +71,29 @@ func Locate(ctx context.Context, sys *System, want Request) (*LibTorch, error) {
 }
 
 // locateNamed checks the folder that the user names by a flag or by the environment.
-func locateNamed(sys *System, want Request, dir string, source Source, name, remedy string) (*LibTorch, error) {
+func locateNamed(ctx context.Context, sys *System, want Request, dir string, source Source, name, remedy string) (*LibTorch, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fail(err, remedy, "%s %s", name, dir)
 	}
-	l, err := inspect(sys, abs, source)
-	if err == nil {
-		err = wantCUDA(l, want)
-	}
+	l, err := use(ctx, sys, place{abs, source}, want)
 	if err != nil {
 		return nil, fail(err, remedy, "%s cannot be used", name)
 	}
 	return l, nil
 }
 
-// wantCUDA refuses a libtorch without CUDA when the user insists on it.
-func wantCUDA(l *LibTorch, want Request) error {
-	if want.CUDA && !l.CUDA {
-		return &Unusable{Dir: l.Dir, Source: l.Source, Reason: fmt.Sprintf("it is libtorch %s for the CPU only, and --cuda was given", l.Version)}
+// use returns the libtorch in a place if it is what is wanted. The error is an *Unusable.
+func use(ctx context.Context, sys *System, p place, want Request) (*LibTorch, error) {
+	l, err := inspect(sys, p.dir, p.source)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	usePackageVersion(ctx, sys, l)
+	if want.CUDA && !l.CUDA {
+		return nil, &Unusable{Dir: l.Dir, Source: l.Source, Reason: fmt.Sprintf("it is libtorch %s for the CPU only, and --cuda was given", l.Version)}
+	}
+	return l, nil
 }
 
 // systemPlaces returns where the packages of Debian, Ubuntu, Fedora, Arch and Homebrew put libtorch.

@@ -174,6 +174,26 @@ void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, 
           grads[i].defined() ? grads[i] : at::zeros_like(xs[i]));)
 }
 
+// ---- arithmetic -------------------------------------------------------------------------------------------------------
+
+void kelvin_combine(tensor *out__, double *coeffs, tensor *tensors, int n) {
+  KELVIN_OP(1, at::Tensor sum; for (int i = 0; i < n; ++i) {
+    if (i == 0)
+      sum = coeffs[0] == 1.0 ? *tensors[0] : at::mul(*tensors[0], coeffs[0]);
+    else if (i == 1)
+      sum = at::add(sum, *tensors[1], coeffs[1]);
+    else
+      sum.add_(*tensors[i], coeffs[i]);
+  } out__[0] = new torch::Tensor(n == 1 && coeffs[0] == 1.0 ? sum.clone() : sum);)
+}
+
+void kelvin_readout(tensor values, tensor x, double *out, int64_t rows, char **error) {
+  KELVIN_TRY(
+      at::NoGradGuard off; auto norms = at::linalg_vector_norm(x->detach().reshape({rows, -1}), 2, at::IntArrayRef({1}));
+      auto both = at::stack({values->detach().reshape({rows}), norms}).to(at::kCPU, at::kDouble).contiguous();
+      memcpy(out, both.data_ptr(), both.nbytes());)
+}
+
 // ---- vmap -------------------------------------------------------------------------------------------------------------
 
 namespace ft = at::functorch;

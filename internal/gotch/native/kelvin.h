@@ -53,6 +53,10 @@ void kelvin_leaf(tensor *out__, tensor t);
 void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, int n_inputs, tensor *grad_outputs,
                  int keep_graph, int create_graph, int allow_unused);
 
+// Arithmetic: sum of coeffs[i] * tensors[i]; and per row of x, its norm, beside the values: out has 2 * rows numbers.
+void kelvin_combine(tensor *out__, double *coeffs, tensor *tensors, int n);
+void kelvin_readout(tensor values, tensor x, double *out, int64_t rows, char **error);
+
 // Vmap.
 int64_t kelvin_vmap_push(int64_t batch, int randomness, char **error);
 void kelvin_vmap_pop(char **error);

@@ -1,0 +1,172 @@
+// Command compare measures Kelvin against the same operations in a small C++ program, built with the same libtorch, in
+// one run: an addition, the value and gradient of a logistic regression, and those of eight schools for 1 to 1024 chains.
+//
+//	go run ./bench/compare [-json] [-rounds N] [-device auto|cpu|cuda]
+//
+// Both sides stay in memory and take turns, a few hundredths of a second each, so that what else the machine does falls
+// on both; the table has medians over the rounds, and the median and quartiles of the rounds' ratios. Before anything is
+// timed, values and gradients of both sides are compared; the program fails when they differ by more than 1e-10.
+//
+// Where libtorch can use a GPU, further columns have the same cases with all tensors on it, each call waiting until the
+// GPU is done. -device cpu leaves them out, -device cuda fails without a GPU.
+//
+// Both sides use as many threads as libtorch chooses. To compare with one, set OMP_NUM_THREADS=1 and
+// OPENBLAS_NUM_THREADS=1.
+//
+// The C++ program is native/baseline.cpp. It is compiled by g++, or by $CXX, into Kelvin's cache folder, with the flags
+// that set-up found for libtorch.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+)
+
+// warmUp is the number of rounds that are not counted.
+const warmUp = 2
+
+// burst is how long one side runs before the other has its turn.
+const burst = 40 * time.Millisecond
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON object instead of a table")
+	rounds := flag.Int("rounds", 25, "rounds to take medians over")
+	device := flag.String("device", "auto", "auto: GPU columns where there is a GPU; cpu: none; cuda: a GPU is required")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := compare(ctx, *asJSON, *rounds, *device, flag.NArg()); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+func compare(ctx context.Context, asJSON bool, rounds int, device string, arguments int) error {
+	if arguments > 0 {
+		return errors.New("there are flags only, see -help")
+	}
+	if rounds < 1 {
+		return fmt.Errorf("-rounds %d: there must be at least 1", rounds)
+	}
+	devices := []string{"cpu"}
+	switch device {
+	case "cpu":
+	case "cuda":
+		if _, err := torch.CUDA(0); err != nil {
+			return err
+		}
+		devices = append(devices, "cuda")
+	case "auto":
+		if torch.Library().CudaDevices > 0 {
+			devices = append(devices, "cuda")
+		}
+	default:
+		return fmt.Errorf("-device %q: it must be auto, cpu or cuda", device)
+	}
+	program, err := build(ctx, note)
+	if err != nil {
+		return err
+	}
+	r := &report{Processor: processor(), Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		Libtorch: torch.Version(), Threads: torch.Library().Threads, Rounds: rounds}
+	for _, d := range devices {
+		if err := r.measure(ctx, program, d); err != nil {
+			return fmt.Errorf("on %s: %w", d, err)
+		}
+	}
+	if asJSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	return r.write(os.Stdout)
+}
+
+// measure adds the rows of one device.
+func (r *report) measure(ctx context.Context, program, device string) (err error) {
+	where := torch.CPU
+	if device == "cuda" {
+		where = gotch.CudaBuilder(0)
+	}
+	cpp, err := start(ctx, program, device)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			err = cpp.stop()
+		}
+	}()
+	info, err := cpp.ask("info")
+	if err != nil {
+		return err
+	}
+	if want := fmt.Sprint([]string{r.Libtorch, fmt.Sprint(r.Threads)}); fmt.Sprint(info) != want {
+		return fmt.Errorf("the C++ program has libtorch and threads %v, Kelvin %s", info, want)
+	}
+	cases, err := comparisons(cpp, where)
+	if err != nil {
+		return err
+	}
+	repetitions := make([]int, len(cases))
+	for i := range cases {
+		c := &cases[i]
+		d, err := c.check(cpp)
+		if err != nil {
+			return fmt.Errorf("%s: values and gradients must agree to %g: %w", c.name, tolerance, err)
+		}
+		r.Difference = max(r.Difference, d)
+		ns, err := cpp.time(c.key, c.at, 200)
+		if err != nil {
+			return err
+		}
+		repetitions[i] = max(perScope, int(float64(burst.Nanoseconds())/ns))
+	}
+	native, kelvin := make([][]float64, len(cases)), make([][]float64, len(cases))
+	for round := range warmUp + r.Rounds {
+		progress(fmt.Sprintf("%s: round %d of %d", device, round+1, warmUp+r.Rounds))
+		for i := range cases {
+			c := &cases[i]
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			var theirs, ours float64
+			first := func() (err error) { theirs, err = cpp.time(c.key, c.at, repetitions[i]); return err }
+			second := func() (err error) { ours, err = c.time(repetitions[i]); return err }
+			if round%2 == 1 {
+				first, second = second, first
+			}
+			if err := errors.Join(first(), second()); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			if round >= warmUp {
+				native[i], kelvin[i] = append(native[i], theirs), append(kelvin[i], ours)
+			}
+		}
+	}
+	progress("")
+	for i, c := range cases {
+		r.Cases = append(r.Cases, newRow(c, device, native[i], kelvin[i]))
+	}
+	return nil
+}
+
+// note tells the user what takes long.
+func note(text string) { fmt.Fprintln(os.Stderr, text) }
+
+// progress shows one line on a terminal, over the one before.
+func progress(text string) {
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		fmt.Fprintf(os.Stderr, "\r\033[K%s", text)
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// report is what the program prints; with -json as it is.
+type report struct {
+	Processor  string  `json:"processor"`
+	Cores      int     `json:"cores"`
+	System     string  `json:"system"`
+	Libtorch   string  `json:"libtorch"`
+	Threads    int     `json:"threads"` // that one operation may use, on both sides
+	Rounds     int     `json:"rounds"`
+	Difference float64 `json:"largest_difference"` // of values and gradients, both sides
+	Cases      []row   `json:"cases"`
+}
+
+// row is a case on a device. Times are microseconds of a call, medians over the rounds; the ratio is the median of the
+// rounds' ratios, with its quartiles.
+type row struct {
+	Case               string     `json:"case"`
+	Device             string     `json:"device"`
+	Chains             int        `json:"chains,omitempty"`
+	Cpp                float64    `json:"cpp_us"`
+	Kelvin             float64    `json:"kelvin_us"`
+	Ratio              float64    `json:"ratio"`
+	Quartiles          [2]float64 `json:"ratio_quartiles"`
+	PerChain           float64    `json:"per_chain_us,omitempty"`
+	GradientsPerSecond float64    `json:"gradients_per_second,omitempty"`
+}
+
+// newRow summarises the nanoseconds that the rounds took, cpp[i] and kelvin[i] one after the other.
+func newRow(c comparison, device string, cpp, kelvin []float64) row {
+	ratios := make([]float64, len(cpp))
+	for i := range ratios {
+		ratios[i] = kelvin[i] / cpp[i]
+	}
+	r := row{Case: c.name, Device: device, Chains: c.chains,
+		Cpp: quantile(cpp, 0.5) / 1e3, Kelvin: quantile(kelvin, 0.5) / 1e3,
+		Ratio: quantile(ratios, 0.5), Quartiles: [2]float64{quantile(ratios, 0.25), quantile(ratios, 0.75)}}
+	if c.chains > 0 {
+		r.PerChain = r.Kelvin / float64(c.chains)
+		r.GradientsPerSecond = 1e6 / r.PerChain
+	}
+	return r
+}
+
+// quantile is the p-quantile of x, interpolated between the two nearest.
+func quantile(x []float64, p float64) float64 {
+	s := slices.Sorted(slices.Values(x))
+	at := p * float64(len(s)-1)
+	low := int(math.Floor(at))
+	high := min(low+1, len(s)-1)
+	return s[low] + (at-float64(low))*(s[high]-s[low])
+}
+
+// write prints the table, with columns of the GPU where it was measured.
+func (r *report) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, %d threads; medians of %d rounds.\n", r.Processor, r.Cores, r.System,
+		r.Libtorch, r.Threads, r.Rounds)
+	fmt.Fprintf(w, "Values and gradients of both sides differ by at most %.0e.\n\n", r.Difference)
+	gpu := map[string]row{}
+	for _, c := range r.Cases {
+		if c.Device != "cpu" {
+			gpu[c.Case] = c
+		}
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "case\tC++ us\tKelvin us\tratio\tquartiles\tper chain us\tgradients/s\t")
+	if len(gpu) > 0 {
+		fmt.Fprint(t, "GPU C++ us\tGPU Kelvin us\tGPU ratio\tGPU quartiles\tGPU gradients/s\t")
+	}
+	fmt.Fprintln(t)
+	width := 0
+	for _, c := range r.Cases {
+		width = max(width, len(c.Case))
+	}
+	for _, c := range r.Cases {
+		if c.Device != "cpu" {
+			continue
+		}
+		// The writer aligns to the right; names are padded to align to the left.
+		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t", width, c.Case, c.times(), c.ratios(), dash(c.PerChain, 3), dash(c.GradientsPerSecond, 0))
+		if g, ok := gpu[c.Case]; ok {
+			fmt.Fprintf(t, "%s\t%s\t%s\t", g.times(), g.ratios(), dash(g.GradientsPerSecond, 0))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+func (r row) times() string { return fmt.Sprintf("%.2f\t%.2f", r.Cpp, r.Kelvin) }
+func (r row) ratios() string {
+	return fmt.Sprintf("%.2f\t%.2f-%.2f", r.Ratio, r.Quartiles[0], r.Quartiles[1])
+}
+
+// dash is a number with so many digits after the point, or a dash for zero.
+func dash(v float64, digits int) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f", digits, v)
+}
+
+// processor is the name of the CPU where the system tells it.
+func processor() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for line := range strings.Lines(string(info)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				return strings.TrimSpace(value)
+			}
+		}
+	}
+	return runtime.GOARCH
+}

@@ -1,0 +1,176 @@
+package infer
+
+import (
+	"fmt"
+	"hash/crc64"
+	"math/rand/v2"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Position is where an iterator of batches stands: a batch of an epoch.
+type Position struct {
+	Epoch int64 // passes over the data that are complete
+	Index int64 // batches of this epoch already given
+}
+
+// Batches gives one batch after another, without end.
+type Batches interface {
+	// Next is the next batch. Its tensors belong to the scope that is open.
+	Next() (Batch, error)
+	// Position says which batch Next gives, Seek goes there.
+	Position() Position
+	Seek(Position) error
+	// Fingerprint identifies the data, the batch size and the order: runs with equal fingerprints see equal batches.
+	Fingerprint() (string, error)
+}
+
+// Full gives the same batch each time: all the data.
+func Full(b Batch) Batches { return &full{batch: b} }
+
+type full struct {
+	batch Batch
+	given int64
+}
+
+func (f *full) Next() (Batch, error) {
+	f.given++
+	return f.batch, nil
+}
+func (f *full) Position() Position { return Position{Epoch: f.given} }
+func (f *full) Seek(p Position) error {
+	f.given = p.Epoch
+	return nil
+}
+func (f *full) Fingerprint() (string, error) {
+	sum, err := checksum(f.batch)
+	return "full " + sum, err
+}
+
+// MinibatchOptions are the options of [Minibatches].
+type MinibatchOptions struct {
+	Size int64  // data in a batch; required
+	Seed uint64 // of the shuffles
+	// KeepOrder takes the data in their order instead of shuffling them each epoch.
+	KeepOrder bool
+	// DropLast leaves out the data of each epoch that do not fill a batch. Without it the last batch is smaller.
+	DropLast bool
+}
+
+// Minibatches gives batches of the data without replacement, in an order that is shuffled anew for each epoch. The order
+// depends on the seed and the epoch alone (PCG, Fisher-Yates).
+func Minibatches(data Batch, o MinibatchOptions) (Batches, error) {
+	n, err := data.Size()
+	if err != nil {
+		return nil, fmt.Errorf("infer.Minibatches: %w", err)
+	}
+	if o.Size < 1 || o.Size > n {
+		return nil, &FieldError{Type: "infer.MinibatchOptions", Field: "Size", Value: o.Size, Allowed: fmt.Sprintf("it must be from 1 to the %d data", n)}
+	}
+	m := &minibatches{data: data, n: n, o: o, per: n / o.Size}
+	if !o.DropLast && n%o.Size != 0 {
+		m.per++
+	}
+	return m, nil
+}
+
+type minibatches struct {
+	data  Batch
+	n     int64
+	per   int64 // batches in an epoch
+	o     MinibatchOptions
+	at    Position
+	order []int64 // of epoch ordered-1; kept to be drawn once an epoch
+	ready int64   // epoch+1 that order belongs to
+}
+
+func (m *minibatches) Next() (Batch, error) {
+	if m.ready != m.at.Epoch+1 {
+		m.shuffle()
+	}
+	from := m.at.Index * m.o.Size
+	to := min(from+m.o.Size, m.n)
+	out := Batch{}
+	err := torch.Do(func(s *torch.Scope) error {
+		index, err := torch.FromSlice(m.order[from:to])
+		if err != nil {
+			return err
+		}
+		moved := map[string]*ts.Tensor{}
+		for name, t := range m.data {
+			device, err := torch.DeviceOf(t)
+			if err != nil {
+				return fmt.Errorf("batch tensor %q: %w", name, err)
+			}
+			at, ok := moved[device.Name]
+			if !ok {
+				if at, err = torch.To(index, device, torch.DTypeOf[int64]()); err != nil {
+					return err
+				}
+				moved[device.Name] = at
+			}
+			if out[name], err = t.IndexSelect(0, at, false); err != nil {
+				return fmt.Errorf("batch tensor %q: %w", name, err)
+			}
+			s.Keep(out[name])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.at.Index++; m.at.Index == m.per {
+		m.at = Position{Epoch: m.at.Epoch + 1}
+	}
+	return out, nil
+}
+
+func (m *minibatches) shuffle() {
+	if m.order == nil {
+		m.order = make([]int64, m.n)
+	}
+	for i := range m.order {
+		m.order[i] = int64(i)
+	}
+	if !m.o.KeepOrder {
+		r := rand.New(rand.NewPCG(m.o.Seed, uint64(m.at.Epoch)))
+		r.Shuffle(len(m.order), func(i, j int) { m.order[i], m.order[j] = m.order[j], m.order[i] })
+	}
+	m.ready = m.at.Epoch + 1
+}
+
+func (m *minibatches) Position() Position { return m.at }
+
+func (m *minibatches) Seek(p Position) error {
+	if p.Epoch < 0 || p.Index < 0 || p.Index >= m.per {
+		return fmt.Errorf("infer.Minibatches: there is no batch %d of epoch %d: an epoch has %d batches", p.Index, p.Epoch, m.per)
+	}
+	m.at = p
+	return nil
+}
+
+func (m *minibatches) Fingerprint() (string, error) {
+	sum, err := checksum(m.data)
+	return fmt.Sprintf("minibatches of %d, seed %d, keep order %v, drop last %v, %s", m.o.Size, m.o.Seed, m.o.KeepOrder, m.o.DropLast, sum), err
+}
+
+// checksum identifies named tensors by their shapes and values.
+func checksum(b Batch) (string, error) {
+	table := crc64.MakeTable(crc64.ECMA)
+	var sum uint64
+	out := ""
+	for _, name := range b.names() {
+		shape, err := torch.Shape(b[name])
+		if err != nil {
+			return "", fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+		values, err := torch.ToSlice[float64](b[name])
+		if err != nil {
+			return "", fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+		sum = crc64.Update(sum, table, float64Bytes(values))
+		out += fmt.Sprintf("%s%v ", name, shape)
+	}
+	return fmt.Sprintf("%s%016x", out, sum), nil
+}

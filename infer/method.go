@@ -1,0 +1,123 @@
+package infer
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Method is a configuration that can be built. Build checks every field.
+type Method interface {
+	Build(LogPosterior) (Transform, error)
+}
+
+// Transform is an inference method bound to a log posterior.
+type Transform interface {
+	// Init makes the state at p, with random streams of seed 0. See [Init] for other seeds.
+	Init(p Params) (State, error)
+	// Update returns the state after one batch; s is not changed. The new state's tensors belong to the scope that is
+	// open, or are freed by the garbage collector where none is.
+	Update(s State, b Batch) (State, Info, error)
+}
+
+// State is what a method carries from one update to the next: one flat tensor for each quantity.
+type State interface {
+	// Position is the point, or the mean of a distribution over points.
+	Position() Params
+	// Steps is the number of updates so far.
+	Steps() int64
+	// Save names everything that the next update depends on.
+	Save() Saved
+}
+
+// Saved is a state in parts: what a checkpoint stores. The tensors are the state's own.
+type Saved struct {
+	Steps   int64
+	Streams torch.Streams
+	Tensors Tensors // "params" is the position
+}
+
+// Seeded is a transform whose states have random streams.
+type Seeded interface {
+	InitStreams(p Params, streams torch.Streams) (State, error)
+}
+
+// Restorer is a transform that can go on from a saved state. [Run] needs it for checkpoints.
+type Restorer interface {
+	Restore(layout *Layout, saved Saved) (State, error)
+}
+
+// Sampler is a transform whose states are distributions that can be drawn from.
+type Sampler interface {
+	// Sample draws n points from the state's distribution, as params of shape [n, d].
+	Sample(s State, n int, streams *torch.Streams) (Params, error)
+}
+
+// Init makes the state of a transform with a seed: chain k gets the stream (seed, k). A transform without random numbers
+// ignores the seed.
+func Init(t Transform, p Params, seed uint64) (State, error) {
+	if s, ok := t.(Seeded); ok {
+		return s.InitStreams(p, torch.NewStreams(seed, p.Chains()))
+	}
+	return t.Init(p)
+}
+
+// Free gives the memory of a state back now, instead of when the garbage collector finds it.
+func Free(s State) {
+	for _, t := range s.Save().Tensors {
+		torch.Free(t)
+	}
+}
+
+// Keep makes a state outlive a scope.
+func Keep(scope *torch.Scope, s State) {
+	for _, t := range s.Save().Tensors {
+		scope.Keep(t)
+	}
+}
+
+// Info is what an update tells about itself: plain numbers, one for each of K chains. A density that is not finite is a
+// value here, not an error.
+type Info struct {
+	LogPosterior []float64 // at the point before the move, where the gradient was taken
+	GradNorm     []float64 // Euclidean norm of the gradient there
+	Diverged     []bool    // the density or the gradient is not finite, so the chain was held; nil when none is
+	LR           float64   // step size used
+	Temperature  float64   // temperature used
+	Stats        map[string][]float64
+	Aux          Aux
+}
+
+// NewInfo is the Info of an evaluation.
+func NewInfo(e Evaluation, lr, temperature float64) Info {
+	return Info{LogPosterior: e.Values, GradNorm: e.Norms, Diverged: e.Diverged(), LR: lr, Temperature: temperature, Aux: e.Aux}
+}
+
+// StateAs is the state as the type that a transform made; another type is an error that names both.
+func StateAs[S State](s State, method string) (S, error) {
+	state, ok := s.(S)
+	if !ok {
+		return state, fmt.Errorf("%s: the state is a %T, expected %T: it was made by another method", method, s, state)
+	}
+	return state, nil
+}
+
+// Tensors are the named tensors of a state.
+type Tensors = map[string]*ts.Tensor
+
+// Tensor is a tensor of a saved state; a name that is not there is an error.
+func (s Saved) Tensor(name string) (*ts.Tensor, error) {
+	t, ok := s.Tensors[name]
+	if !ok {
+		return nil, fmt.Errorf("the saved state has no %q: it is of another method: %w", name, ErrCheckpoint)
+	}
+	return t, nil
+}
+
+// KeepAux makes what a log posterior returned outlive a scope.
+func KeepAux(scope *torch.Scope, aux Aux) {
+	for _, t := range aux {
+		scope.Keep(t)
+	}
+}

@@ -1,0 +1,51 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// begin copies the point and makes n zero tensors of its shape.
+func begin(method string, p infer.Params, n int) (infer.Params, []*ts.Tensor, error) {
+	if err := p.Check(); err != nil {
+		return infer.Params{}, nil, fmt.Errorf("%s: %w", method, err)
+	}
+	start := p
+	zeros := make([]*ts.Tensor, n)
+	err := torch.Do(func(scope *torch.Scope) (err error) {
+		if start.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: p.Flat}); err != nil {
+			return err
+		}
+		scope.Keep(start.Flat)
+		for i := range zeros {
+			if zeros[i], err = torch.Combine(torch.Term{Coeff: 0, Tensor: p.Flat}); err != nil {
+				return err
+			}
+			scope.Keep(zeros[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return infer.Params{}, nil, fmt.Errorf("%s: %w", method, err)
+	}
+	return start, zeros, nil
+}
+
+// decayed is g − λθ.
+func decayed(g, theta *ts.Tensor, lambda float64) (*ts.Tensor, error) {
+	if lambda == 0 {
+		return g, nil
+	}
+	return torch.Combine(torch.Term{Coeff: 1, Tensor: g}, torch.Term{Coeff: -lambda, Tensor: theta})
+}
+
+// checkFraction checks a number that must be at least 0 and below 1.
+func checkFraction(method, field string, v float64) error {
+	if !(v >= 0 && v < 1) {
+		return &infer.FieldError{Type: method, Field: field, Value: v, Allowed: "it must be at least 0 and less than 1"}
+	}
+	return nil
+}

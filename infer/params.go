@@ -1,0 +1,186 @@
+package infer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Params is a point θ: a flat tensor of shape [d], or [K, d] for K chains, and the layout that names its parts.
+type Params struct {
+	Layout *Layout
+	Flat   *ts.Tensor
+}
+
+// NewParams makes a point from its flat values, in the layout's order: d numbers for one chain, K·d for K chains.
+// The tensor is float64 and lives in main memory; [Params.To] moves it.
+func NewParams(l *Layout, flat []float64) (Params, error) {
+	d := l.Dim()
+	if d == 0 || len(flat) == 0 || len(flat)%d != 0 {
+		return Params{}, fmt.Errorf("infer.NewParams: %d values for the layout %v, which has %d: %w", len(flat), l, d, ErrLayout)
+	}
+	shape := []int64{int64(d)}
+	if k := len(flat) / d; k > 1 {
+		shape = []int64{int64(k), int64(d)}
+	}
+	t, err := torch.FromSlice(flat, shape...)
+	return Params{Layout: l, Flat: t}, err
+}
+
+// Zeros is the point 0 of a layout.
+func Zeros(l *Layout) (Params, error) { return NewParams(l, make([]float64, l.Dim())) }
+
+// FromTensors makes a point, and its layout, from named tensors of one type on one device.
+func FromTensors(values map[string]*ts.Tensor) (Params, error) {
+	shapes := Shapes{}
+	for name, t := range values {
+		shape, err := torch.Shape(t)
+		if err != nil {
+			return Params{}, fmt.Errorf("infer.FromTensors: site %q: %w", name, err)
+		}
+		shapes[name] = shape
+	}
+	l, err := NewLayout(shapes)
+	if err != nil {
+		return Params{}, err
+	}
+	p := Params{Layout: l}
+	err = torch.Do(func(s *torch.Scope) error {
+		parts := make([]*ts.Tensor, len(l.Sites))
+		for i, site := range l.Sites {
+			if parts[i], err = values[site.Name].Reshape([]int64{-1}, false); err != nil {
+				return err
+			}
+		}
+		if p.Flat, err = ts.Cat(parts, 0); err != nil {
+			return err
+		}
+		p.Flat, err = p.Flat.Detach(false)
+		s.Keep(p.Flat)
+		return err
+	})
+	return p, err
+}
+
+// Get is the value of a site, in its shape; with K chains there is a leading dimension of K. It is a view: gradients flow
+// through it. It is meant for use inside a model: an unknown name, or a layout that does not fit, panics with an error
+// that the caller of the model returns.
+func (p Params) Get(name string) *ts.Tensor {
+	site, ok := p.Layout.Site(name)
+	if !ok {
+		panic(&ModelError{Name: name, What: "site", Have: p.Layout.Names()})
+	}
+	batched, shape := torch.Must(p.rows()), site.Shape
+	if batched > 0 {
+		shape = append([]int64{batched}, shape...)
+	} else if site.Size == p.Layout.Dim() && len(shape) == 1 {
+		return torch.Must(p.Flat.ShallowClone())
+	}
+	view := torch.Must(p.Flat.Narrow(-1, int64(site.Offset), int64(site.Size), false))
+	if len(site.Shape) == 1 {
+		return view
+	}
+	return torch.Must(view.Reshape(shape, false))
+}
+
+// rows is K for a flat tensor of shape [K, d] and 0 for [d].
+func (p Params) rows() (int64, error) {
+	if p.Layout == nil {
+		return 0, fmt.Errorf("the params have no layout: %w", ErrLayout)
+	}
+	shape, err := torch.Shape(p.Flat)
+	if err != nil {
+		return 0, err
+	}
+	d := int64(p.Layout.Dim())
+	switch {
+	case len(shape) == 1 && shape[0] == d:
+		return 0, nil
+	case len(shape) == 2 && shape[1] == d && shape[0] > 0:
+		return shape[0], nil
+	}
+	return 0, fmt.Errorf("params of shape %v for the layout %v: expected [%d], or [K, %d] for K chains: %w", shape, p.Layout, d, d, ErrLayout)
+}
+
+// Check returns an error unless the flat tensor is of shape [d] or [K, d] and every element is finite.
+func (p Params) Check() error {
+	if _, err := p.rows(); err != nil {
+		return err
+	}
+	values, err := torch.ToSlice[float64](p.Flat)
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			d := p.Layout.Dim()
+			return fmt.Errorf("%s of chain %d is %v at the start: %w", p.Layout.At(i%d), i/d, v, ErrNonFinite)
+		}
+	}
+	return nil
+}
+
+// Chains is K, or 1 for a single point.
+func (p Params) Chains() int {
+	k, err := p.rows()
+	if err != nil || k == 0 {
+		return 1
+	}
+	return int(k)
+}
+
+// Batched says whether there is a chain axis.
+func (p Params) Batched() bool {
+	k, err := p.rows()
+	return err == nil && k > 0
+}
+
+// Repeat returns a point of K chains that all start at p, which must be a single point.
+func (p Params) Repeat(k int) (Params, error) {
+	rows, err := p.rows()
+	if err != nil {
+		return Params{}, err
+	}
+	if rows > 0 || k < 1 {
+		return Params{}, fmt.Errorf("infer: cannot repeat params with %d chains %d times: %w", p.Chains(), k, ErrLayout)
+	}
+	return p.with(p.Flat.Repeat([]int64{int64(k), 1}, false))
+}
+
+// copy returns the point with a tensor of its own.
+func (p Params) copy() (Params, error) {
+	return p.with(torch.Combine(torch.Term{Coeff: 1, Tensor: p.Flat}))
+}
+
+// To returns the point on a device and with a type.
+func (p Params) To(device gotch.Device, dtype gotch.DType) (Params, error) {
+	return p.with(torch.To(p.Flat, device, dtype))
+}
+
+// Values copies the flat values: d numbers, or K·d.
+func (p Params) Values() ([]float64, error) { return torch.ToSlice[float64](p.Flat) }
+
+// Site copies the values of one site, of all chains one after the other.
+func (p Params) Site(name string) ([]float64, error) {
+	site, ok := p.Layout.Site(name)
+	if !ok {
+		return nil, &ModelError{Name: name, What: "site", Have: p.Layout.Names()}
+	}
+	flat, err := p.Values()
+	if err != nil {
+		return nil, err
+	}
+	var out []float64
+	for rest := flat; len(rest) > 0; rest = rest[p.Layout.Dim():] {
+		out = append(out, rest[site.Offset:site.Offset+site.Size]...)
+	}
+	return slices.Clip(out), nil
+}
+
+func (p Params) with(flat *ts.Tensor, err error) (Params, error) {
+	return Params{Layout: p.Layout, Flat: flat}, err
+}

@@ -1,0 +1,121 @@
+package infer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Aux is what a log posterior wants back besides its value: named tensors. Nil is fine. With K chains each comes back
+// with a leading dimension of K.
+type Aux map[string]*ts.Tensor
+
+// LogPosterior evaluates the log posterior density, up to a constant, of one point θ on one batch: a tensor of shape [].
+// p.Flat has shape [d], also when there are several chains. Inside it the Must methods of gotch may be used: their
+// failures arrive as errors of the method that called it.
+type LogPosterior func(p Params, b Batch) (logp *ts.Tensor, aux Aux)
+
+// Evaluation is a log posterior with its gradient at one point or at K.
+type Evaluation struct {
+	Value *ts.Tensor // shape [], or [K]
+	Grad  *ts.Tensor // shape [d], or [K, d]
+	Aux   Aux
+
+	Values []float64 // Value in Go, K numbers
+	Norms  []float64 // the Euclidean norm of each gradient
+}
+
+// Diverged says for each chain whether its density or gradient is not finite; nil when all are.
+func (e Evaluation) Diverged() []bool {
+	var bad []bool
+	for k := range e.Values {
+		if s := e.Values[k] + e.Norms[k]; math.IsNaN(s) || math.IsInf(s, 0) {
+			if bad == nil {
+				bad = make([]bool, len(e.Values))
+			}
+			bad[k] = true
+		}
+	}
+	return bad
+}
+
+// Gradient gives a log posterior with its gradient. All methods ask for gradients through it.
+type Gradient interface {
+	// ValueAndGrad evaluates at p, of shape [d] or [K, d]. The tensors belong to the scope that is open.
+	ValueAndGrad(p Params, b Batch) (Evaluation, error)
+}
+
+// NewGradient differentiates a log posterior with libtorch's autograd, mapped over the chains.
+func NewGradient(logPosterior LogPosterior) (Gradient, error) {
+	if logPosterior == nil {
+		return nil, fmt.Errorf("the log posterior is nil: %w", ErrConfig)
+	}
+	return autograd{logPosterior}, nil
+}
+
+type autograd struct{ logPosterior LogPosterior }
+
+func (a autograd) ValueAndGrad(p Params, b Batch) (Evaluation, error) {
+	rows, err := p.rows()
+	if err != nil {
+		return Evaluation{}, err
+	}
+	var names []string
+	f := func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+		value, aux := a.logPosterior(Params{Layout: p.Layout, Flat: flat}, b)
+		names = Batch(aux).names()
+		more := make([]*ts.Tensor, len(names))
+		for i, name := range names {
+			more[i] = aux[name]
+		}
+		return value, more
+	}
+	var e Evaluation
+	var more []*ts.Tensor
+	if rows > 0 {
+		e.Value, e.Grad, more, err = torch.VmapValueAndGradAux(f, p.Flat)
+	} else {
+		e.Value, e.Grad, more, err = torch.ValueAndGradAux(f, p.Flat)
+	}
+	if err != nil {
+		return Evaluation{}, fmt.Errorf("log posterior: %w", err)
+	}
+	if len(names) > 0 {
+		e.Aux = Aux{}
+		for i, name := range names {
+			e.Aux[name] = more[i]
+		}
+	}
+	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(int(rows), 1))
+	return e, err
+}
+
+// Hold returns next with the rows of the diverged chains taken from old: a chain whose density or gradient is not finite
+// stays where it is. With diverged nil it returns next.
+func Hold(old, next *ts.Tensor, diverged []bool) (*ts.Tensor, error) {
+	if diverged == nil {
+		return next, nil
+	}
+	shape, err := torch.Shape(old)
+	if err != nil {
+		return nil, err
+	}
+	mask := []int64{int64(len(diverged))}
+	for range shape[1:] {
+		mask = append(mask, 1)
+	}
+	if len(shape) == 1 && len(diverged) == 1 {
+		mask = []int64{1}
+	}
+	device, err := torch.DeviceOf(old)
+	if err != nil {
+		return nil, err
+	}
+	m, err := torch.FromSliceOn(device, torch.DTypeOf[bool](), diverged, mask...)
+	if err != nil {
+		return nil, err
+	}
+	return old.WhereSelf(m, next, false)
+}

@@ -1,0 +1,238 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// RunConfig says how [Run] drives a transform.
+type RunConfig struct {
+	Steps  int64  // updates; required
+	BurnIn int64  // updates before the first draw; default 0
+	Thin   int64  // updates for each draw; default 1
+	Chains int    // chains; default the chains of the params. A single point is repeated.
+	Seed   uint64 // of the random streams: chain k gets (Seed, k)
+	// NoDraws leaves the draws out, for large networks; observers see the states.
+	NoDraws bool
+	// Observer sees every update; nil for none.
+	Observer Observer
+	// Checkpoint saves the run as it goes; nil for none.
+	Checkpoint *Checkpoint
+}
+
+// Result is what a run has when it ends, or when it was stopped.
+type Result struct {
+	// Draws holds one draw of each chain for every Thin updates after burn-in, with the statistics of the update that led
+	// to it: "lp" (the log posterior where its gradient was taken), "grad_norm" and "diverging" (1 when the chain was held).
+	Draws *draws.Draws
+	// State is the last state. It is the caller's.
+	State State
+	// Steps is the number of updates done, Diverged how many of single chains were held.
+	Steps, Diverged int64
+}
+
+// Run makes the state at p and updates it with one batch after another. When ctx is cancelled, or an update fails, it
+// returns what it has together with the error. A log posterior that is not finite at the first update is an error;
+// later on it is counted.
+func Run(ctx context.Context, t Transform, p Params, batches Batches, c RunConfig) (*Result, error) {
+	r, err := newRun(t, p, batches, c)
+	if err != nil {
+		return nil, fmt.Errorf("infer.Run: %w", err)
+	}
+	if err := r.loop(ctx); err != nil {
+		return r.result(), fmt.Errorf("infer.Run: after %d of %d updates: %w", r.steps, c.Steps, err)
+	}
+	return r.result(), nil
+}
+
+// run is a run under way.
+type run struct {
+	t        Transform
+	batches  Batches
+	c        RunConfig
+	chains   int
+	layout   *Layout
+	state    State
+	draws    *draws.Draws
+	extra    []string // names of the statistics of the method's own, sorted
+	steps    int64
+	resumed  int64
+	diverged int64
+	started  time.Time
+	file     *checkpointer
+}
+
+func newRun(t Transform, p Params, batches Batches, c RunConfig) (*run, error) {
+	if t == nil || batches == nil {
+		return nil, fmt.Errorf("the transform or the batches are nil: %w", ErrConfig)
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+		least int64
+	}{{"Steps", c.Steps, 1}, {"BurnIn", c.BurnIn, 0}, {"Thin", c.Thin, 0}, {"Chains", int64(c.Chains), 0}} {
+		if f.value < f.least {
+			return nil, &FieldError{Type: "infer.RunConfig", Field: f.name, Value: f.value, Allowed: fmt.Sprintf("it must be at least %d", f.least)}
+		}
+	}
+	if c.BurnIn >= c.Steps && !c.NoDraws {
+		return nil, &FieldError{Type: "infer.RunConfig", Field: "BurnIn", Value: c.BurnIn,
+			Allowed: fmt.Sprintf("it must be less than the %d Steps, or there are no draws (NoDraws asks for none)", c.Steps)}
+	}
+	c.Thin = max(c.Thin, 1)
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	// The state is made at a copy, which the run may free whether or not the transform keeps it as it is.
+	start, err := p.copy()
+	if c.Chains > 0 && c.Chains != p.Chains() {
+		start, err = p.Repeat(c.Chains)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("Chains is %d and the params have %d: %w", c.Chains, p.Chains(), err)
+	}
+	r := &run{t: t, batches: batches, c: c, chains: start.Chains(), layout: p.Layout, started: time.Now()}
+	if r.state, err = Init(t, start, c.Seed); err != nil {
+		return nil, err
+	}
+	if r.state.Position().Flat != start.Flat {
+		torch.Free(start.Flat)
+	}
+	if c.Checkpoint != nil {
+		if r.file, err = openCheckpoint(r); err != nil {
+			return nil, fmt.Errorf("checkpoint in %s: %w", c.Checkpoint.Dir, err)
+		}
+	}
+	return r, nil
+}
+
+func (r *run) loop(ctx context.Context) error {
+	defer func() {
+		if r.file != nil {
+			r.file.close()
+		}
+	}()
+	for r.steps < r.c.Steps {
+		if err := ctx.Err(); err != nil {
+			if r.file != nil {
+				if saveErr := r.file.save(r); saveErr != nil {
+					return saveErr
+				}
+			}
+			return err
+		}
+		if err := r.step(); err != nil {
+			return err
+		}
+		if r.file != nil && (r.steps%r.c.Checkpoint.every() == 0 || r.steps == r.c.Steps) {
+			if err := r.file.save(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// step makes one update; what it allocates besides the new state is freed at its end.
+func (r *run) step() error {
+	return torch.Do(func(scope *torch.Scope) error {
+		batch, err := r.batches.Next()
+		if err != nil {
+			return err
+		}
+		next, info, err := r.t.Update(r.state, batch)
+		if err != nil {
+			return err
+		}
+		Keep(scope, next)
+		old := r.state
+		r.state = next
+		r.steps++
+		Free(old)
+		for k, bad := range info.Diverged {
+			if !bad {
+				continue
+			}
+			r.diverged++
+			if r.steps == 1 {
+				return fmt.Errorf("the log posterior of chain %d is %v and the norm of its gradient %v at the start: %w",
+					k, info.LogPosterior[k], info.GradNorm[k], ErrNonFinite)
+			}
+		}
+		if err := r.record(info); err != nil {
+			return err
+		}
+		if r.c.Observer != nil {
+			n := 0
+			if r.draws != nil {
+				n = r.draws.MinLen()
+			}
+			r.c.Observer.Observe(Progress{Step: r.steps, Steps: r.c.Steps, Draws: n, Diverged: r.diverged,
+				Elapsed: time.Since(r.started), Resumed: r.resumed, State: r.state, Info: info})
+		}
+		return nil
+	})
+}
+
+// record appends a draw when it is time for one.
+func (r *run) record(info Info) error {
+	if r.c.NoDraws || r.steps <= r.c.BurnIn || (r.steps-r.c.BurnIn)%r.c.Thin != 0 {
+		return nil
+	}
+	if r.draws == nil {
+		for name := range info.Stats {
+			r.extra = append(r.extra, name)
+		}
+		sort.Strings(r.extra)
+		if err := r.newDraws(); err != nil {
+			return err
+		}
+	}
+	values, err := torch.ToSlice[float64](r.state.Position().Flat)
+	if err != nil {
+		return err
+	}
+	stats := make([]float64, 0, r.chains*(3+len(r.extra)))
+	for k := range r.chains {
+		diverging := 0.0
+		if info.Diverged != nil && info.Diverged[k] {
+			diverging = 1
+		}
+		stats = append(stats, at(info.LogPosterior, k), at(info.GradNorm, k), diverging)
+		for _, name := range r.extra {
+			stats = append(stats, at(info.Stats[name], k))
+		}
+	}
+	if err := r.draws.Append(values, stats); err != nil {
+		return err
+	}
+	if r.file != nil {
+		r.file.pending(values, stats)
+	}
+	return nil
+}
+
+func (r *run) newDraws() (err error) {
+	r.draws, err = draws.New(r.layout.Sites, append([]string{"lp", "grad_norm", "diverging"}, r.extra...), r.chains)
+	return err
+}
+
+func (r *run) result() *Result {
+	if r.draws == nil && !r.c.NoDraws {
+		_ = r.newDraws() // empty: the layout was checked when the run began
+	}
+	return &Result{Draws: r.draws, State: r.state, Steps: r.steps, Diverged: r.diverged}
+}
+
+// at is element k, or NaN for a method that does not tell.
+func at(values []float64, k int) float64 {
+	if k < len(values) {
+		return values[k]
+	}
+	return nan
+}

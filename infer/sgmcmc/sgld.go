@@ -1,0 +1,127 @@
+package sgmcmc
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// SGLD is stochastic gradient Langevin dynamics (Welling and Teh 2011):
+//
+//	θ' = θ + ε g(θ) + √(Tε(2 − Tεβ)) z
+//
+// With β = 0 its stationary law approaches exp(logPosterior/T) as ε goes to 0: for a Gaussian target of precision λ the
+// variance is T/(λ(1 − ελ/2)). Gradient noise of variance V is made up for exactly by β = V/T². At T = 0 it is gradient
+// ascent, bit for bit optim.SGD.
+type SGLD struct {
+	LR          infer.Schedule // step size ε; required
+	Temperature infer.Schedule // T; nil means 1
+	Beta        float64        // β, estimated variance of the gradient noise; default 0
+}
+
+// SGLDState is the state of [SGLD].
+type SGLDState struct {
+	Params  infer.Params  // θ, of shape [d] or [K, d]
+	Step    int64         // updates so far
+	Streams torch.Streams // of the K chains
+}
+
+// Build checks the configuration and binds it to a log posterior.
+func (c SGLD) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(logPosterior)
+	if err != nil {
+		return nil, fmt.Errorf("sgmcmc.SGLD: %w", err)
+	}
+	if c.LR, err = infer.CheckSchedule("sgmcmc.SGLD", "LR", c.LR, nil, 0, true); err != nil {
+		return nil, err
+	}
+	if c.Temperature, err = infer.CheckSchedule("sgmcmc.SGLD", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+		return nil, err
+	}
+	if err := infer.CheckValue("sgmcmc.SGLD", "Beta", c.Beta, 0, false); err != nil {
+		return nil, err
+	}
+	if _, err := noiseScale("sgmcmc.SGLD", 0, c.LR(0), 1, c.Beta, c.Temperature(0)); err != nil {
+		return nil, err
+	}
+	return &sgld{SGLD: c, gradient: gradient}, nil
+}
+
+type sgld struct {
+	SGLD
+	gradient infer.Gradient
+}
+
+func (t *sgld) Init(p infer.Params) (infer.State, error) {
+	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
+}
+
+func (t *sgld) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
+	if err := checkStreams("sgmcmc.SGLD", p, streams); err != nil {
+		return nil, err
+	}
+	flat, err := copyOf(p.Flat)
+	if err != nil {
+		return nil, fmt.Errorf("sgmcmc.SGLD: %w", err)
+	}
+	return SGLDState{Params: infer.Params{Layout: p.Layout, Flat: flat}, Streams: streams}, nil
+}
+
+func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	s, err := infer.StateAs[SGLDState](state, "sgmcmc.SGLD")
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	eps, temp, err := rates("sgmcmc.SGLD", s.Step, t.LR, t.Temperature)
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	scale, err := noiseScale("sgmcmc.SGLD", s.Step, eps, 1, t.Beta, temp)
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	next := SGLDState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams}
+	var info infer.Info
+	err = torch.Do(func(scope *torch.Scope) error {
+		theta := s.Params.Flat
+		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		if err != nil {
+			return err
+		}
+		info = infer.NewInfo(e, eps, temp)
+
+		terms, err := withNoise([]torch.Term{{Coeff: 1, Tensor: theta}, {Coeff: eps, Tensor: e.Grad}}, scale, theta, &next.Streams)
+		if err != nil {
+			return err
+		}
+		if next.Params.Flat, err = torch.Combine(terms...); err != nil {
+			return err
+		}
+
+		next.Params.Flat, err = infer.Hold(theta, next.Params.Flat, info.Diverged)
+		scope.Keep(next.Params.Flat)
+		infer.KeepAux(scope, info.Aux)
+		return err
+	})
+	if err != nil {
+		return nil, infer.Info{}, fmt.Errorf("sgmcmc.SGLD: %w", err)
+	}
+	return next, info, nil
+}
+
+func (t *sgld) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
+	flat, err := saved.Tensor("params")
+	return SGLDState{Params: infer.Params{Layout: layout, Flat: flat}, Step: saved.Steps, Streams: saved.Streams}, err
+}
+
+// Position is θ.
+func (s SGLDState) Position() infer.Params { return s.Params }
+
+// Steps is the number of updates so far.
+func (s SGLDState) Steps() int64 { return s.Step }
+
+// Save names the parts of the state.
+func (s SGLDState) Save() infer.Saved {
+	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat}}
+}
