@@ -103,27 +103,27 @@ func ReadCSV(r io.Reader, sites []Site) (*Draws, error) {
 
 // fromHeader makes the container that a header describes.
 func fromHeader(header []string, sites []Site) (*Draws, error) {
-	d, err := New(sites, nil, 1)
+	dim, err := checkSites(sites)
 	if err != nil {
 		return nil, err
 	}
-	last := len(header) - d.dim // where the elements begin
+	last := len(header) - dim // where the elements begin
 	if last < 2 {
-		return nil, failf(ErrLayout, "read CSV: header has %d columns, want at least %d: chain, draw and the %d elements of the sites", len(header), d.dim+2, d.dim)
+		return nil, failf(ErrLayout, "read CSV: the header has %d columns, want chain, draw and the %d elements of the sites", len(header), dim)
 	}
 	for i, want := range []string{"chain", "draw"} {
 		if header[i] != want {
 			return nil, failf(ErrLayout, "read CSV: column %d is %q, want %q", i+1, header[i], want)
 		}
 	}
+	d, err := New(sites, header[2:last], 1)
+	if err != nil {
+		return nil, fmt.Errorf("draws: read CSV: header: %w", err)
+	}
 	for i, want := range d.Names() {
 		if header[last+i] != want {
 			return nil, failf(ErrLayout, "read CSV: column %d is %q, want %q, as the sites are laid out", last+i+1, header[last+i], want)
 		}
-	}
-	d.stats = slices.Clone(header[2:last])
-	if err := checkStats(d.stats); err != nil {
-		return nil, failf(ErrLayout, "read CSV: header: %s", err.(*failure).text)
 	}
 	return d, nil
 }

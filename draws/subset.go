@@ -28,7 +28,7 @@ func (d *Draws) Thin(k int) (*Draws, error) {
 // [ErrRange]; of a chain that is shorter than to, it takes what there is.
 func (d *Draws) Slice(from, to int) (*Draws, error) {
 	if from < 0 || to < from || to > d.MaxLen() {
-		return nil, failf(ErrRange, "draws %d to %d (not included), want 0 <= from <= to <= %d, the longest chain", from, to, d.MaxLen())
+		return nil, failf(ErrRange, "slice from %d to %d, want 0 <= from <= to <= %d, the longest chain", from, to, d.MaxLen())
 	}
 	w := d.width()
 	out := d.like(len(d.chains))

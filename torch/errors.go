@@ -2,12 +2,19 @@ package torch
 
 import (
 	"errors"
+	"runtime"
 
 	"github.com/sugarme/gotch/ts"
 )
 
 // Error is a failure of a tensor operation. See the fields for what it carries.
 type Error = ts.Error
+
+func init() {
+	if _, file, _, ok := runtime.Caller(0); ok {
+		ts.KelvinHide(file)
+	}
+}
 
 // Recoverable is an error that code inside [Do], [Vmap] and the gradients may panic with, to have it returned as an
 // error. Any other panic goes through unchanged.

@@ -150,13 +150,13 @@ func (c *comparison) check(cpp *native) (float64, error) {
 // difference is the largest difference, relative to the larger of one and the number; an error above the tolerance.
 func difference(got, want []float64) (float64, error) {
 	if len(got) != len(want) {
-		return 0, fmt.Errorf("Kelvin computes %d numbers and C++ %d", len(got), len(want))
+		return 0, fmt.Errorf("there are %d numbers from Kelvin and %d from C++", len(got), len(want))
 	}
 	largest := 0.0
 	for i, w := range want {
 		d := math.Abs(got[i]-w) / math.Max(1, math.Abs(w))
 		if !(d <= tolerance) { // NaN is too far
-			return d, fmt.Errorf("number %d: Kelvin computes %.17g and C++ %.17g", i, got[i], w)
+			return d, fmt.Errorf("number %d is %.17g from Kelvin and %.17g from C++", i, got[i], w)
 		}
 		largest = math.Max(largest, d)
 	}

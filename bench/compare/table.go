@@ -74,20 +74,20 @@ func (r *report) write(w io.Writer) error {
 		}
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "case\tC++ us\tKelvin us\tratio\tquartiles\tper chain us\tgradients/s\t")
-	if len(gpu) > 0 {
-		fmt.Fprint(t, "GPU C++ us\tGPU Kelvin us\tGPU ratio\tGPU quartiles\tGPU gradients/s\t")
-	}
-	fmt.Fprintln(t)
 	width := 0
 	for _, c := range r.Cases {
 		width = max(width, len(c.Case))
 	}
+	// The writer aligns to the right; the names are padded, to be aligned to the left.
+	fmt.Fprintf(t, "%-*s\tC++ us\tKelvin us\tratio\tquartiles\tper chain us\tgradients/s\t", width, "case")
+	if len(gpu) > 0 {
+		fmt.Fprint(t, "GPU C++ us\tGPU Kelvin us\tGPU ratio\tGPU quartiles\tGPU gradients/s\t")
+	}
+	fmt.Fprintln(t)
 	for _, c := range r.Cases {
 		if c.Device != "cpu" {
 			continue
 		}
-		// The writer aligns to the right; names are padded to align to the left.
 		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t", width, c.Case, c.times(), c.ratios(), dash(c.PerChain, 3), dash(c.GradientsPerSecond, 0))
 		if g, ok := gpu[c.Case]; ok {
 			fmt.Fprintf(t, "%s\t%s\t%s\t", g.times(), g.ratios(), dash(g.GradientsPerSecond, 0))

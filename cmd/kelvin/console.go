@@ -47,7 +47,8 @@ func (c *console) Start(text string) {
 		fmt.Fprintln(c.w, text)
 		return
 	}
-	c.open, _ = fmt.Fprint(c.w, text)
+	fmt.Fprint(c.w, text)
+	c.open = utf8.RuneCountInString(text)
 }
 
 // Done shows a finished step with its time.

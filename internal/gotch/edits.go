@@ -80,6 +80,7 @@ func edits() []edit {
 		{file: "ts/error.go", what: "errors carry libtorch's message, not a stack dump", kind: function, anchor: "func TorchErr() error {",
 			replacement: "func TorchErr() error { return threadError(\"\") }\n"},
 		{file: "ts/error.go", what: "unused import", kind: text, anchor: "\t\"fmt\"\n\t\"runtime/debug\"\n", replacement: ""},
+		{file: "ts/error.go", what: "unused import of the C interface", kind: text, anchor: "\n\tlib \"github.com/sugarme/gotch/libtch\"\n", replacement: ""},
 		{file: "ts/scalar.go", what: "release of scalars", kind: function, anchor: "func freeCScalar(",
 			replacement: "func freeCScalar(x *Scalar) error {\n\tx.release()\n\treturn nil\n}\n"},
 		{file: "ts/scalar.go", what: "scalar constructor", kind: function, anchor: "func newScalar(",

@@ -82,7 +82,7 @@ func adaptGeneratedGo(dst string) error {
 			return "", edit{file: "ts/tensor-generated.go", what: "output buffers", anchor: goCall.String()}.changed(met, wrappersGo)
 		}
 		out := b.String()
-		return strings.Replace(out, "import(\n  \"unsafe\"\n", "import(\n  \"runtime\"\n", 1), nil
+		return strings.Replace(out, "import(\n  \"unsafe\"\n  \"fmt\"\n", "import(\n  \"runtime\"\n", 1), nil
 	})
 }
 
@@ -119,6 +119,9 @@ func adaptMethod(f string) (string, bool) {
 	for _, t := range append(tensors, scalars...) {
 		fmt.Fprintf(&keep, "  runtime.KeepAlive(%s)\n", t)
 	}
+	// The handles of a list are collected before the list is checked, so an element may be nil.
+	f = goSlice.ReplaceAllString(f, "for _, t := range $1 {$2 = append($2, t.handle())}")
+	call = goCall.FindStringIndex(f)
 	shown := strings.Join(tensors, ", ")
 	if shown == "" && slices != "" {
 		shown = strings.TrimPrefix(slices, ", ")

@@ -61,18 +61,25 @@ func guardUses(src string) (string, int, error) {
 		}
 		op := fn.Name.Name
 		var operands []string
+		guarded := map[string]bool{}
 		statements(fn.Body.List, func(st ast.Stmt) {
 			guard := ""
 			for _, sel := range handlesIn(st) {
 				x := text(sel.X)
+				if guarded[x] {
+					continue
+				}
 				failed := x + ".deadIn(" + fmt.Sprintf("%q", op) + ")"
 				guard += "if " + x + ".dead() { " + failure(fn, text, failed) + " }\n\tdefer " + x + ".keep()\n\t"
 				if isTensorParam(fn, text, x) {
 					operands = append(operands, x)
+					guarded[x] = true
 				}
 			}
-			if guard != "" {
+			if len(handlesIn(st)) > 0 {
 				met++
+			}
+			if guard != "" {
 				ins = append(ins, insertion{at: at(st.Pos()), text: guard})
 			}
 		})

@@ -93,7 +93,7 @@ func (j *job) download(ctx context.Context) (*LibTorch, error) {
 // installArchive downloads an archive, unpacks it in a temporary folder, checks what came out, and moves it to its place.
 func (j *job) installArchive(ctx context.Context, a archive) (*LibTorch, error) {
 	file := filepath.Join(j.cache.Dir, "downloads", a.name+".zip")
-	j.report.Start("downloading " + a.url)
+	j.report.Start("downloading libtorch " + a.name)
 	get := &download{
 		client: j.sys.HTTP, url: a.url, file: file, sha256: j.opts.SHA256, backoff: j.sys.Backoff,
 		progress: func(done, total int64) { j.report.Progress("libtorch "+a.name, done, total) },

@@ -62,8 +62,7 @@ func buildOnce(ctx context.Context, sys *System, o BuildOrder) (bool, error) {
 		return false, buildError(ctx, err, o)
 	}
 	if o.Project.Checkout() {
-		o.Report.Start("compiling Kelvin's other packages")
-		if _, err := sys.Run(ctx, goBuild(o, dir, env, "./...")); err != nil {
+		if err := buildCheckout(ctx, sys, o, dir, env); err != nil {
 			if ctx.Err() != nil {
 				return false, err
 			}
@@ -73,13 +72,26 @@ func buildOnce(ctx context.Context, sys *System, o BuildOrder) (bool, error) {
 	return true, o.writeRecord()
 }
 
+// buildCheckout compiles Kelvin's other packages, without the programs, whose linking nobody would profit from.
+func buildCheckout(ctx context.Context, sys *System, o BuildOrder, dir string, env []string) error {
+	o.Report.Start("compiling Kelvin's other packages")
+	out, err := sys.Run(ctx, Command{
+		Name: "go", Args: []string{"list", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, "./..."}, Dir: dir, Env: env,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = sys.Run(ctx, goBuild(o, dir, env, strings.Fields(out)...))
+	return err
+}
+
 // goBuild returns a build of packages.
-func goBuild(o BuildOrder, dir string, env []string, packages string) Command {
+func goBuild(o BuildOrder, dir string, env []string, packages ...string) Command {
 	args := []string{"build"}
 	if o.Log != nil {
 		args = append(args, "-v")
 	}
-	return Command{Name: "go", Args: append(args, packages), Dir: dir, Env: env, Log: o.Log}
+	return Command{Name: "go", Args: append(args, packages...), Dir: dir, Env: env, Log: o.Log}
 }
 
 // buildError explains a failed build.

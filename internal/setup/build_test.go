@@ -26,6 +26,9 @@ func (g *fakeGo) system() *System {
 		if err := g.fail[c.Args[len(c.Args)-1]]; err != nil {
 			return "", err
 		}
+		if c.Args[0] == "list" && c.Args[len(c.Args)-1] == "./..." {
+			return Kelvin + "/draws\n\n" + Kelvin + "/infer\n", nil
+		}
 		if c.Args[0] == "list" {
 			return g.stale + "\n", nil
 		}
@@ -38,7 +41,7 @@ func (g *fakeGo) builds() []string {
 	var found []string
 	for _, c := range g.commands {
 		if c.Args[0] == "build" {
-			found = append(found, c.Args[len(c.Args)-1])
+			found = append(found, strings.Join(c.Args[1:], " "))
 		}
 	}
 	return found
@@ -92,7 +95,7 @@ func TestBuildWhatThereIs(t *testing.T) {
 	g = &fakeGo{}
 	_, err = buildOnce(ctx, g.system(), order(t, Kelvin, true, silent{}))
 	require.NoError(t, err)
-	assert.Equal(t, []string{Kelvin + "/torch", "./..."}, g.builds())
+	assert.Equal(t, []string{Kelvin + "/torch", Kelvin + "/draws " + Kelvin + "/infer"}, g.builds())
 }
 
 func TestBuildFails(t *testing.T) {
@@ -112,7 +115,7 @@ func TestBuildFails(t *testing.T) {
 
 	// A package of the checkout that is in work does not stop set-up.
 	report := &recorder{}
-	g = &fakeGo{fail: map[string]error{"./...": failed}}
+	g = &fakeGo{fail: map[string]error{Kelvin + "/infer": failed}}
 	_, err = buildOnce(ctx, g.system(), order(t, Kelvin, true, report))
 	require.NoError(t, err)
 	require.Len(t, report.warned, 1)

@@ -234,9 +234,5 @@ func TestErrorText(t *testing.T) {
 	err := fail(cause, "this", "the problem in %s", "here")
 	assert.Equal(t, "the problem in here: the cause\n  what to do: this", err.Error())
 	assert.ErrorIs(t, err, cause)
-	remedy, ok := Remedy(err)
-	assert.True(t, ok)
-	assert.Equal(t, "this", remedy)
-	_, ok = Remedy(cause)
-	assert.False(t, ok)
+	assert.Equal(t, "this", remedyOf(t, err))
 }

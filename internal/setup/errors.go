@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -34,13 +33,4 @@ func (e *Error) Unwrap() error { return e.Err }
 // fail makes an Error from a cause, which may be nil, a remedy and a formatted problem.
 func fail(cause error, remedy, problem string, args ...any) error {
 	return &Error{Problem: fmt.Sprintf(problem, args...), Remedy: remedy, Err: cause}
-}
-
-// Remedy returns what an error says to do, and false when it does not say.
-func Remedy(err error) (string, bool) {
-	var e *Error
-	if errors.As(err, &e) && e.Remedy != "" {
-		return e.Remedy, true
-	}
-	return "", false
 }

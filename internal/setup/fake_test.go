@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,7 +166,7 @@ func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 // fakeParts are the slow parts of set-up, counted, each of which may be made to fail.
 type fakeParts struct {
 	Parts
-	adapted, searched, built int
+	adapted, searched, built atomic.Int64
 }
 
 // parts returns parts that succeed at once.
@@ -176,15 +177,15 @@ func parts(t *testing.T) *fakeParts {
 		Fingerprint: func() string { return "fingerprint-1" },
 		Source:      func(context.Context, string) (string, error) { return "/nowhere/gotch", nil },
 		Adapt: func(_, dst string, _ gotch.Flags) error {
-			p.adapted++
+			p.adapted.Add(1)
 			return os.WriteFile(filepath.Join(dst, "go.mod"), []byte("module "+gotch.Module+"\n\ngo 1.24\n"), 0o644)
 		},
 		Missing: func(context.Context, string, string, gotch.Flags) ([]string, error) {
-			p.searched++
+			p.searched.Add(1)
 			return []string{"atg_zeta", "atg_alpha"}, nil
 		},
 		Build: func(context.Context, BuildOrder) (bool, error) {
-			p.built++
+			p.built.Add(1)
 			return true, nil
 		},
 	}

@@ -162,7 +162,9 @@ func (p *packages) as(prefix []string, m *manager, args []string) Command {
 // libtorch returns the packages that bring a libtorch which is new enough.
 func (p *packages) libtorch(ctx context.Context, m *manager) ([]string, error) {
 	for _, names := range m.libtorch {
-		out, err := p.sys.Run(ctx, m.query(names[0]))
+		ask := m.query(names[0])
+		ask.Env = []string{"LC_ALL=C"} // the answer is read, so that it must be in English
+		out, err := p.sys.Run(ctx, ask)
 		if err != nil {
 			continue
 		}

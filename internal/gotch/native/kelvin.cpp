@@ -220,15 +220,17 @@ void kelvin_vmap_in(tensor *out__, tensor t, int64_t dim, int64_t level) {
 }
 
 void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_t batch) {
-  KELVIN_OP(1, auto *impl = ft::maybeGetBatchedImpl(*t); at::Tensor value; if (impl != nullptr && impl->level() == level) {
-    value = impl->value().movedim(impl->bdim(), dim);
-  } else {
-    // The result does not depend on the mapped inputs: it is the same for each.
-    auto sizes = t->sizes().vec();
-    int64_t d = dim < 0 ? dim + t->dim() + 1 : dim;
-    sizes.insert(sizes.begin() + d, batch);
-    value = t->unsqueeze(d).expand(sizes);
-  } out__[0] = new torch::Tensor(value);)
+  KELVIN_OP(1, auto *impl = ft::maybeGetBatchedImpl(*t); bool mapped = impl != nullptr && impl->level() == level;
+            const int64_t rank = mapped ? impl->value().dim() : t->dim() + 1; // of the result
+            if (dim < -rank || dim >= rank) throw std::invalid_argument(
+                "the output dimension " + std::to_string(dim) + " is out of range: the result has " + std::to_string(rank));
+            at::Tensor value; if (mapped) { value = impl->value().movedim(impl->bdim(), dim); } else {
+              // The result does not depend on the mapped inputs: it is the same for each.
+              auto sizes = t->sizes().vec();
+              int64_t d = dim < 0 ? dim + rank : dim;
+              sizes.insert(sizes.begin() + d, batch);
+              value = t->unsqueeze(d).expand(sizes);
+            } out__[0] = new torch::Tensor(value);)
 }
 
 // ---- random numbers ---------------------------------------------------------------------------------------------------

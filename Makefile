@@ -1,0 +1,39 @@
+# Each target works from a fresh clone: it runs the set-up when that has not run.
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: setup demo test test-slow lint bench memory doctor clean
+
+# Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
+setup:
+	$(GO) run ./cmd/kelvin setup
+
+demo: setup
+	$(GO) run ./examples/logistic
+
+test: setup
+	$(GO) test ./...
+
+# The statistical suites that take longer.
+test-slow: setup
+	$(GO) test -tags slow -timeout 60m ./...
+
+lint: setup
+	@files="$$(gofmt -l .)"; if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -tags slow ./...
+	$(GO) run $(STATICCHECK) -tags slow ./...
+
+# Kelvin against the same operations in C++, in one run.
+bench: setup
+	$(GO) run ./bench/compare
+
+# One million gradient evaluations: fails when resident memory grows by more than 50 MB.
+memory: setup
+	$(GO) run ./bench/memory
+
+doctor:
+	$(GO) run ./cmd/kelvin doctor
+
+clean:
+	rm -rf out

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/internal/setup"
+)
+
+// testLog is a Reporter that writes to a test's log.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Start(text string)                       { l.t.Log(text) }
+func (l testLog) Done(text string, took time.Duration)    { l.t.Log(text, took) }
+func (l testLog) Note(text string)                        { l.t.Log("note:", text) }
+func (l testLog) Warn(text string)                        { l.t.Log("warning:", text) }
+func (l testLog) Progress(text string, done, total int64) {}
+func (l testLog) Log() io.Writer                          { return io.Discard }
+
+// TestUserModule does what a user does: it makes an empty module outside the checkout that requires Kelvin, sets it up
+// with the libtorch and the cache of the checkout's own set-up, and runs a program there.
+func TestUserModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this builds a program with libtorch")
+	}
+	ctx := context.Background()
+	sys := setup.Host(false)
+	checkout, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	own, err := setup.FindProject(ctx, sys, checkout)
+	require.NoError(t, err)
+	used, err := setup.InUse(own)
+	if err != nil {
+		t.Skipf("set-up has not run in this checkout: %v", err)
+	}
+
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	module := "module example.com/user\n\ngo " + setup.MinGo + "\n\nrequire " + setup.Kelvin + " v0.0.0\n\nreplace " + setup.Kelvin + " => " + checkout + "\n"
+	program, err := os.ReadFile("testdata/usermodule/main.go.txt")
+	require.NoError(t, err)
+	for name, text := range map[string][]byte{"go.mod": []byte(module), "main.go": program} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
+	}
+	opts := setup.Options{
+		Dir: dir, NoInstall: true, LibTorch: used.Stamp.LibTorch.Dir,
+		Cache: filepath.Dir(filepath.Dir(used.Dir)), Report: testLog{t},
+	}
+	res, err := setup.Run(ctx, sys, setup.DefaultParts(sys), opts)
+	require.NoError(t, err)
+	assert.True(t, res.KelvinRequired)
+	assert.Equal(t, filepath.Join(dir, "go.work"), res.GoWork)
+
+	cmd := exec.CommandContext(ctx, "go", "run", ".")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "libtorch")
+
+	again, err := setup.Run(ctx, sys, setup.DefaultParts(sys), opts)
+	require.NoError(t, err)
+	assert.False(t, again.CopyMade || again.GoWorkChanged || again.Built, "the second run finds everything done")
+
+	report := setup.Doctor(ctx, sys, setup.DefaultParts(sys), setup.DoctorOptions{Dir: dir, Cache: opts.Cache})
+	assert.Equal(t, setup.StateReady, report.State, "%v", report.Problems)
+}

@@ -1,0 +1,131 @@
+package draws
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// FuzzLayout makes sites from bytes (rank, then sizes, an error added to size and one to offset) and checks New against
+// the rule itself, then the names against the arithmetic of row-major order, and that draws come back in place.
+func FuzzLayout(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{0, 0, 0})
+	f.Add([]byte{0, 0, 0, 1, 3, 0, 0, 2, 2, 3, 0, 0})
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0})    // a site without elements
+	f.Add([]byte{1, 3, 0, 0, 0, 0, 1})    // a gap
+	f.Add([]byte{1, 3, 0, 0, 0, 0, 255})  // an overlap
+	f.Add([]byte{2, 2, 2, 1, 0})          // a wrong size
+	f.Add([]byte{3, 255, 1, 2, 0, 0})     // a negative size
+	f.Add([]byte{3, 4, 1, 2, 0, 0, 1, 3}) // three dimensions, and a cut
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var sites []Site
+		valid, dim := true, 0
+		next := func() int64 {
+			if len(data) == 0 {
+				return 0
+			}
+			v := int64(int8(data[0]))
+			data = data[1:]
+			return v
+		}
+		for len(data) > 0 && len(sites) < 20 && dim < 10000 {
+			s := Site{Name: fmt.Sprintf("s%d", len(sites)), Offset: dim, Size: 1}
+			for range next() & 3 {
+				n := next() % 8
+				valid = valid && n >= 0
+				s.Shape = append(s.Shape, n)
+				s.Size *= int(n)
+			}
+			wrongSize, wrongOffset := int(next()), int(next())
+			valid = valid && wrongSize == 0 && wrongOffset == 0
+			s.Size += wrongSize
+			s.Offset += wrongOffset
+			sites = append(sites, s)
+			dim += s.Size
+		}
+		d, err := New(sites, []string{"lp"}, 2)
+		if (err == nil) != valid {
+			t.Fatalf("sites %v: valid is %v, but the error is %v", sites, valid, err)
+		}
+		if err != nil {
+			return
+		}
+		names := d.Names()
+		if len(names) != dim || d.Dim() != dim {
+			t.Fatalf("%d names and Dim %d, want %d", len(names), d.Dim(), dim)
+		}
+		x := make([]float64, 2*dim)
+		for i := range x {
+			x[i] = float64(i)
+		}
+		if err := d.Append(x, []float64{-1, -2}); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sites {
+			values, err := d.Values(s.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for e, v := range values[1][0] {
+				if want := float64(dim + s.Offset + e); v != want {
+					t.Fatalf("%s element %d is %v, want %v", s.Name, e, v, want)
+				}
+				if want := s.Name + rowMajor(s.Shape, e); names[s.Offset+e] != want {
+					t.Fatalf("name %q, want %q", names[s.Offset+e], want)
+				}
+			}
+		}
+		if len(names) == 0 {
+			return
+		}
+		var b bytes.Buffer
+		if err := d.WriteCSV(&b); err != nil {
+			t.Fatal(err)
+		}
+		back, err := ReadCSV(&b, sites)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equalDraws(t, back, d)
+	})
+}
+
+// rowMajor writes the index of flat element e by division, where Names counts up.
+func rowMajor(shape []int64, e int) string {
+	if len(shape) == 0 {
+		return ""
+	}
+	index := make([]string, len(shape))
+	for k := len(shape) - 1; k >= 0; k-- {
+		index[k] = fmt.Sprint(int64(e) % shape[k])
+		e /= int(shape[k])
+	}
+	return "[" + strings.Join(index, ",") + "]"
+}
+
+// FuzzReadCSV reads any text: it must never panic, and what it accepts must survive being written and read again.
+func FuzzReadCSV(f *testing.F) {
+	f.Add("chain,draw,lp,x[0],x[1]\n0,0,-1.5,1,2\n1,0,NaN,+Inf,-Inf\n0,1,0,-0,1e-300\n")
+	f.Add("chain,draw,x[0],x[1]\n")
+	f.Add("chain,draw,\"a,\"\"b\",x[0],x[1]\r\n5,0,1,2,3\r\n")
+	f.Add("chain,draw,lp,x[0],x[1]\n0,1,1,2,3\n")
+	f.Add("chain,draw,lp\n\"")
+	f.Fuzz(func(t *testing.T, text string) {
+		sites := []Site{{"x", []int64{2}, 0, 2}}
+		d, err := ReadCSV(strings.NewReader(text), sites)
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := d.WriteCSV(&b); err != nil {
+			t.Fatal(err)
+		}
+		back, err := ReadCSV(&b, sites)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equalDraws(t, back, d)
+	})
+}

@@ -1,0 +1,145 @@
+package draws
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+var nan, inf = math.NaN(), math.Inf(1)
+
+func TestMoments(t *testing.T) {
+	tiny, huge := math.SmallestNonzeroFloat64, math.MaxFloat64
+	for _, c := range []struct {
+		name     string
+		x        []float64
+		mean, sd float64
+	}{
+		// 1..n has mean (n + 1) / 2 and variance n (n + 1) / 12 with divisor n - 1.
+		{"1 to 5", []float64{1, 2, 3, 4, 5}, 3, math.Sqrt(2.5)},
+		// Deviations -6 6 9 -9: their squares sum to 234, which over 3 is 78, exactly, as if there were no offset.
+		{"offset 1e9", []float64{1e9 + 4, 1e9 + 16, 1e9 + 19, 1e9 + 1}, 1e9 + 10, math.Sqrt(78)},
+		{"offset -1e9", []float64{-1e9 - 4, -1e9 - 16, -1e9 - 19, -1e9 - 1}, -1e9 - 10, math.Sqrt(78)},
+		{"single", []float64{7}, 7, nan},
+		{"equal", []float64{0.1, 0.1, 0.1}, 0.1, 0}, // (0.1 + 0.1 + 0.1) / 3 is not 0.1
+		{"zeros", []float64{0, 0}, 0, 0},
+		{"huge", []float64{huge, huge / 2}, 0.75 * huge, huge / 4 * math.Sqrt2}, // the sum and the squares overflow
+		{"opposite", []float64{1e300, -1e300}, 0, 1e300 * math.Sqrt2},
+		{"small", []float64{1e-200, 3e-200}, 2e-200, 1e-200 * math.Sqrt2}, // the squares vanish
+		{"subnormal", []float64{2 * tiny, 4 * tiny, 6 * tiny}, 4 * tiny, 2 * tiny},
+		{"NaN", []float64{1, nan, 3}, nan, nan},
+		{"NaN first", []float64{nan, 2, 3}, nan, nan},
+		{"NaN and Inf", []float64{inf, nan}, nan, nan},
+		{"Inf", []float64{1, inf, 3}, inf, nan},
+		{"-Inf", []float64{1, -inf, 3}, -inf, nan},
+		{"both", []float64{-inf, inf}, nan, nan},
+		{"all Inf", []float64{inf, inf}, inf, nan},
+		{"single Inf", []float64{inf}, inf, nan},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mean, sd := moments(c.x)
+			for _, v := range []struct {
+				what      string
+				got, want float64
+			}{{"mean", mean, c.mean}, {"sd", sd, c.sd}} {
+				if !same(v.got, v.want) && !(math.Abs(v.got-v.want) <= 4e-16*math.Abs(v.want)) {
+					t.Errorf("%s: got %v, want %v", v.what, v.got, v.want)
+				}
+			}
+		})
+	}
+}
+
+// 1e9 + noise: the textbook formula (sum of squares minus squared sum) has no correct digit left here. The noise is a
+// multiple of 2^-20, which 1e9 + noise holds exactly, so the moments are those of the noise alone.
+func TestMomentsLargeOffset(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const n = 10000
+	noise, shifted := make([]float64, n), make([]float64, n)
+	for i := range noise {
+		noise[i] = math.Round(rng.NormFloat64()*(1<<20)) / (1 << 20)
+		shifted[i] = 1e9 + noise[i]
+	}
+	wantMean, wantSD := stat.MeanStdDev(noise, nil)
+	d := column(t, shifted...)
+	near(t, "mean", must(d.Mean("x"))(t)[0], 1e9+wantMean, 3e-16) // an ulp of 1e9 is 1.2e-7
+	near(t, "sd", must(d.SD("x"))(t)[0], wantSD, 1e-13)
+}
+
+// gonum's moments are an independent implementation. The chains have unequal lengths, and 19 elements are not a
+// multiple of the eight that are gathered at a time.
+func TestSummaryAgainstGonum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	sites := []Site{{"a", []int64{19}, 0, 19}, {"b", nil, 19, 1}}
+	d := must(New(sites, []string{"lp"}, 3))(t)
+	pooled := make([][]float64, 20)
+	for c, n := range []int{50, 0, 21} {
+		for range n {
+			x := make([]float64, 20)
+			for e := range x {
+				x[e] = float64(e) + 10*rng.NormFloat64()
+				pooled[e] = append(pooled[e], x[e])
+			}
+			if err := d.AppendChain(c, x, []float64{nan}); err != nil { // a statistic must not leak into a parameter
+				t.Fatal(err)
+			}
+		}
+	}
+	rows := must(d.Summary(0, 0.3, 1))(t)
+	mean := slices.Concat(must(d.Mean("a"))(t), must(d.Mean("b"))(t))
+	sd := slices.Concat(must(d.SD("a"))(t), must(d.SD("b"))(t))
+	q := must(d.Quantile("a", 0.3))(t)
+	for e, x := range pooled {
+		equalFloats(t, "pooled", d.Pooled(e), x)
+		wantMean, wantSD := stat.MeanStdDev(x, nil)
+		near(t, "mean", rows[e].Mean, wantMean, 1e-14)
+		near(t, "sd", rows[e].SD, wantSD, 1e-14)
+		slices.Sort(x)
+		// n is 71, so 0.3 (n - 1) is 21: the quantile is an order statistic.
+		equalFloats(t, "quantiles", rows[e].Quantiles, []float64{x[0], x[21], x[70]})
+		equalFloats(t, "Mean and SD", []float64{mean[e], sd[e]}, []float64{rows[e].Mean, rows[e].SD})
+		if e < 19 {
+			equalFloats(t, "Quantile", []float64{q[0][e]}, []float64{x[21]})
+		}
+	}
+	if rows[18].Name != "a[18]" || rows[19].Name != "b" {
+		t.Errorf("names %q %q", rows[18].Name, rows[19].Name)
+	}
+}
+
+// Summaries are laid out in row-major order of the site, and do not change the container.
+func TestSummaryOrder(t *testing.T) {
+	d := testDraws(t, 3, 3)
+	// Chain c, draw i, element e is 10000c + 100i + e: the mean is 5000 + 100 + e, the median between 200 + e and 10000 + e.
+	equalFloats(t, "mean", must(d.Mean("w"))(t), []float64{5103, 5104, 5105, 5106, 5107, 5108})
+	q := must(d.Quantile("w", 0.5, 1))(t)
+	equalFloats(t, "median", q[0], []float64{5103, 5104, 5105, 5106, 5107, 5108})
+	equalFloats(t, "maximum", q[1], []float64{10203, 10204, 10205, 10206, 10207, 10208})
+	equalDraws(t, d, testDraws(t, 3, 3))
+}
+
+func TestSummaryErrors(t *testing.T) {
+	empty, full := testDraws(t, 0, 0), testDraws(t, 1, 0)
+	for _, c := range []struct {
+		name string
+		call func() error
+		kind error
+		text string
+	}{
+		{"mean", func() error { _, err := empty.Mean("tau"); return err }, ErrNoDraws, `draws: mean of "tau": there are no draws`},
+		{"sd", func() error { _, err := empty.SD("tau"); return err }, ErrNoDraws, `draws: sd of "tau": there are no draws`},
+		{"quantile", func() error { _, err := empty.Quantile("tau"); return err }, ErrNoDraws, `draws: quantile of "tau": there are no draws`},
+		{"summary", func() error { _, err := empty.Summary(); return err }, ErrNoDraws, `draws: summary: there are no draws`},
+		{"unknown mean", func() error { _, err := full.Mean("mu"); return err }, ErrUnknownName, `draws: no site "mu"; the sites are "tau", "v", "w"`},
+		{"unknown sd", func() error { _, err := full.SD("mu"); return err }, ErrUnknownName, `draws: no site "mu"; the sites are "tau", "v", "w"`},
+		{"unknown quantile", func() error { _, err := full.Quantile("mu"); return err }, ErrUnknownName, `draws: no site "mu"; the sites are "tau", "v", "w"`},
+		{"above", func() error { _, err := full.Quantile("tau", 0.5, 95); return err }, ErrRange, `draws: probability 1 is 95, want 0 to 1`},
+		{"below", func() error { _, err := full.Summary(-0.1); return err }, ErrRange, `draws: probability 0 is -0.1, want 0 to 1`},
+		{"NaN", func() error { _, err := full.Summary(nan); return err }, ErrRange, `draws: probability 0 is NaN, want 0 to 1`},
+	} {
+		t.Run(c.name, func(t *testing.T) { checkError(t, c.call(), c.kind, c.text) })
+	}
+}

@@ -1,0 +1,119 @@
+// Command logistic fits a Bayesian logistic regression to the Pima Indians diabetes data with several methods. The model
+// and the driver are the same for all of them; only the method value changes.
+//
+//	go run ./examples/logistic            tables, and files in out/logistic
+//	go run ./examples/logistic -json      one JSON object
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
+	"github.com/kelvin-ppl/kelvin/infer"
+)
+
+func main() {
+	var o options
+	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
+	flag.StringVar(&o.out, "out", filepath.Join("out", "logistic"), "folder for summary.json, the draws and the picture")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random streams and of the shuffles")
+	flag.Float64Var(&o.scale, "scale", 1, "length of the runs; 0.01 is a quick look")
+	flag.StringVar(&o.checkpoint, "checkpoint", "", "folder for checkpoints; an interrupted run goes on from there")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "logistic:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	json            bool
+	out, checkpoint string
+	seed            uint64
+	scale           float64
+}
+
+// outcome is what one method found.
+type outcome struct {
+	fit     fit
+	draws   *draws.Draws
+	seconds float64
+	rate    float64 // gradients per second, each chain counted
+}
+
+func run(ctx context.Context, o options) error {
+	data, names, err := readPima()
+	if err != nil {
+		return err
+	}
+	layout, err := infer.NewLayout(infer.Shapes{"w": {features}})
+	if err != nil {
+		return err
+	}
+	start, err := infer.Zeros(layout)
+	if err != nil {
+		return err
+	}
+	var outcomes []outcome
+	for _, f := range fits(o.seed, o.scale) {
+		result, err := f.fit(ctx, start, data, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		outcomes = append(outcomes, result)
+		if !o.json {
+			if err := printOutcome(os.Stdout, result, names); err != nil {
+				return err
+			}
+		}
+	}
+	summary, err := summarise(outcomes)
+	if err != nil {
+		return err
+	}
+	if err := writeFiles(o.out, summary, outcomes, names); err != nil {
+		return err
+	}
+	if o.json {
+		return json.NewEncoder(os.Stdout).Encode(summary)
+	}
+	fmt.Printf("Written to %s: summary.json, draws-*.csv, marginals.png\n", o.out)
+	return nil
+}
+
+// fit builds the method, runs it, and takes the time.
+func (f fit) fit(ctx context.Context, start infer.Params, data infer.Batch, o options) (outcome, error) {
+	transform, err := f.method.Build(logPosterior)
+	if err != nil {
+		return outcome{}, err
+	}
+	batches := infer.Full(data)
+	if f.batch > 0 {
+		if batches, err = infer.Minibatches(data, infer.MinibatchOptions{Size: f.batch, Seed: o.seed}); err != nil {
+			return outcome{}, err
+		}
+	}
+	var checkpoint *infer.Checkpoint
+	if o.checkpoint != "" {
+		checkpoint = &infer.Checkpoint{Dir: filepath.Join(o.checkpoint, f.name), Resume: true, Model: fmt.Sprintf("logistic %s, length %g", f.name, o.scale)}
+	}
+	began := time.Now()
+	result, err := infer.Run(ctx, transform, start, batches, f.with(o.seed, progress.New(os.Stderr, f.title), checkpoint))
+	if err != nil {
+		return outcome{}, err
+	}
+	seconds := time.Since(began).Seconds()
+	gradients := float64(result.Steps) * float64(result.Draws.Chains())
+	infer.Free(result.State)
+	return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: gradients / seconds}, nil
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+)
+
+// fit is one way to fit the model. Everything but the method value is the driver's.
+type fit struct {
+	name   string // in the JSON output
+	title  string
+	method infer.Method
+	batch  int64 // data in a batch; 0 is all
+	run    infer.RunConfig
+}
+
+// fits are the methods that are compared. The temperature 1/768 makes the mean log posterior's target the Bayes
+// posterior; scale shortens or lengthens the runs.
+func fits(seed uint64, scale float64) []fit {
+	bayes := infer.Constant(1.0 / patients)
+	long := func(updates int64) int64 { return max(10, int64(float64(updates)*scale)) }
+	return []fit{
+		{name: "map", title: "MAP (SGD with momentum)",
+			method: optim.SGD{LR: infer.Constant(1), Momentum: 0.9},
+			run:    infer.RunConfig{Steps: 500, BurnIn: 499}},
+		{name: "sgld", title: "SGLD",
+			method: sgmcmc.SGLD{LR: infer.Constant(0.4), Temperature: bayes},
+			run:    infer.RunConfig{Steps: long(50_000), BurnIn: long(1_000), Thin: 5}},
+		{name: "sghmc", title: "SGHMC",
+			method: sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: infer.Constant(0.6), Temperature: bayes},
+			run:    infer.RunConfig{Steps: long(250_000), BurnIn: long(2_000), Thin: 20}},
+		{name: "sghmc_parallel", title: "SGHMC, 64 chains",
+			method: sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: infer.Constant(0.6), Temperature: bayes},
+			run:    infer.RunConfig{Steps: long(12_000), BurnIn: long(2_000), Thin: 50, Chains: 64}},
+		{name: "sghmc_minibatch", title: "SGHMC, batches of 32",
+			method: sgmcmc.SGHMC{LR: infer.Constant(0.02), Alpha: infer.Constant(0.6), Temperature: bayes},
+			batch:  32,
+			run:    infer.RunConfig{Steps: long(150_000), BurnIn: long(5_000), Thin: 20}},
+	}
+}
+
+// with completes a run's configuration.
+func (f fit) with(seed uint64, observer infer.Observer, checkpoint *infer.Checkpoint) infer.RunConfig {
+	c := f.run
+	c.Seed, c.Observer, c.Checkpoint = seed, observer, checkpoint
+	return c
+}

@@ -1,0 +1,111 @@
+package torch_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// vec is a float64 tensor of the given values; without a shape it is a vector. It belongs to the scope that is open.
+func vec(data []float64, shape ...int64) *ts.Tensor {
+	return torch.Must(torch.FromSlice(data, shape...))
+}
+
+// ints is an int64 tensor.
+func ints(data []int64, shape ...int64) *ts.Tensor {
+	return torch.Must(torch.FromSlice(data, shape...))
+}
+
+// floats are the values of a tensor, as float64.
+func floats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
+
+// shapeOf is the shape of a tensor; never nil.
+func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }
+
+// scalar is a tensor of shape [].
+func scalar(v float64) *ts.Tensor { return torch.Must(torch.Scalar(v)) }
+
+// sum is the sum of all elements, of shape [].
+func sum(t *ts.Tensor) *ts.Tensor { return t.MustSum(gotch.Double, false) }
+
+// inScope runs f in a scope, and fails the test when that returns an error.
+func inScope(t testing.TB, f func(s *torch.Scope)) {
+	t.Helper()
+	require.NoError(t, torch.Do(func(s *torch.Scope) error {
+		f(s)
+		return nil
+	}))
+}
+
+// closed is a tensor whose scope is closed.
+func closed(t testing.TB) *ts.Tensor {
+	t.Helper()
+	var x *ts.Tensor
+	inScope(t, func(*torch.Scope) { x = ts.MustOnes([]int64{2, 2}, gotch.Double, gotch.CPU) })
+	return x
+}
+
+// asError asserts that err is, or wraps, a *torch.Error.
+func asError(t testing.TB, err error) *torch.Error {
+	t.Helper()
+	var e *torch.Error
+	require.Error(t, err)
+	require.Truef(t, errors.As(err, &e), "not a *torch.Error but %T: %v", err, err)
+	return e
+}
+
+// near asserts that two slices agree within tol times the larger of one and the values' size.
+func near(t testing.TB, want, got []float64, tol float64, what ...any) {
+	t.Helper()
+	if !assert.Len(t, got, len(want), what...) {
+		return
+	}
+	scale := 1.0
+	for _, v := range want {
+		if a := math.Abs(v); a > scale && !math.IsInf(v, 0) {
+			scale = a
+		}
+	}
+	for i := range want {
+		same := want[i] == got[i] || math.IsNaN(want[i]) && math.IsNaN(got[i])
+		if !same && !(math.Abs(want[i]-got[i]) <= tol*scale) {
+			assert.Failf(t, "values differ", "%s: element %d: want %.17g, got %.17g (allowed %g times %g)",
+				fmt.Sprint(what...), i, want[i], got[i], tol, scale)
+			return
+		}
+	}
+}
+
+// resident is the memory of this process that is in RAM, in bytes.
+func resident(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skipf("resident memory is read from /proc, which this system does not have: %v", err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	require.NoError(t, err)
+	return pages * int64(os.Getpagesize())
+}
+
+// numbers is a deterministic sequence without structure: n values in (-1, 1), from the fractional parts of multiples of
+// the golden ratio's square root.
+func numbers(n int, from float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		x := (from + float64(i) + 1) * 0.7861513777574233
+		out[i] = 2*(x-math.Floor(x)) - 1
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package torch_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// An in-place op changes the tensor that it is called on and every view of it, and makes no tensor.
+func TestInPlaceKeepsTheHandle(t *testing.T) {
+	inScope(t, func(s *torch.Scope) {
+		x := vec([]float64{1, 2, 3, 4}, 2, 2)
+		row := x.MustSelect(0, 1, false)
+		one := ts.FloatScalar(1)
+		owned := s.Owned()
+		handle := x.Ctensor()
+		x.MustAddScalar_(one)
+		x.MustMul_(x)
+		assert.Equal(t, []float64{4, 9, 16, 25}, floats(x))
+		assert.Equal(t, []float64{16, 25}, floats(row))
+		row.MustZero_()
+		assert.Equal(t, []float64{4, 9, 0, 0}, floats(x))
+		x.MustTranspose_(0, 1)
+		assert.Equal(t, []float64{4, 0, 9, 0}, floats(x))
+		x.MustSqueezeDims_([]int64{}) // of no dimension
+		x.MustUnsqueeze_(0)
+		assert.Equal(t, []int64{1, 2, 2}, shapeOf(x))
+		assert.Equal(t, owned, s.Owned())
+		assert.Equal(t, handle, x.Ctensor())
+	})
+}
+
+// In-place ops are recorded: for y = x² made in place of 1·x, y' = 2x.
+func TestInPlaceGradient(t *testing.T) {
+	inScope(t, func(*torch.Scope) {
+		value, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
+			y := x.MustMulScalar(ts.FloatScalar(1), false)
+			y.MustMul_(x)
+			return sum(y)
+		}, vec([]float64{3, -1}))
+		assert.NoError(t, err)
+		assert.Equal(t, []float64{10}, floats(value))
+		assert.Equal(t, []float64{6, -2}, floats(grad))
+	})
+	// A leaf that records gradients cannot be changed: libtorch says so.
+	inScope(t, func(*torch.Scope) {
+		leaf := torch.Must(torch.Leaf(vec([]float64{1})))
+		e := asError(t, leaf.AddScalar_(ts.FloatScalar(1)))
+		assert.Contains(t, e.Message, "leaf Variable that requires grad")
+		assert.Equal(t, "AddScalar_", e.Op)
+	})
+}
+
+// 100,000 in-place ops leave the number of tensors as it is and memory flat. One leaked handle is 24 bytes of libtorch's
+// allocator at the least, so a leak would be 2.4 MB and more; so would be a leak of the scalars, which live as long as the
+// inner scopes.
+func TestInPlaceDoesNotLeak(t *testing.T) {
+	inScope(t, func(s *torch.Scope) {
+		x := ts.MustZeros([]int64{4}, gotch.Double, gotch.CPU)
+		y := ts.MustOnes([]int64{4}, gotch.Double, gotch.CPU)
+		half := ts.FloatScalar(0.5)
+		many := func(n int) {
+			for range n {
+				x.MustAdd_(y)
+				x.MustMulScalar_(half)
+			}
+			inScope(t, func(*torch.Scope) {
+				for range n {
+					x.MustFill_(ts.FloatScalar(7))
+				}
+			})
+		}
+		many(20000)
+		owned, before := s.Owned(), resident(t)
+		many(100000)
+		assert.Equal(t, owned, s.Owned())
+		assert.Less(t, resident(t)-before, int64(2<<20))
+		assert.Equal(t, []float64{7, 7, 7, 7}, floats(x))
+	})
+}
