@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -16,7 +17,7 @@ type Batch map[string]*ts.Tensor
 func (b Batch) Get(name string) *ts.Tensor {
 	t, ok := b[name]
 	if !ok || t == nil {
-		panic(&ModelError{Name: name, What: "batch tensor", Have: b.names()})
+		panic(&ModelError{Name: name, What: "batch tensor", Have: slices.DeleteFunc(b.names(), func(n string) bool { return b[n] == nil })})
 	}
 	return t
 }

@@ -155,7 +155,7 @@ func (m *minibatches) Fingerprint() (string, error) {
 	return fmt.Sprintf("minibatches of %d, seed %d, keep order %v, drop last %v, %s", m.o.Size, m.o.Seed, m.o.KeepOrder, m.o.DropLast, sum), err
 }
 
-// checksum identifies named tensors by their shapes and values.
+// checksum identifies named tensors by their shapes, types and values.
 func checksum(b Batch) (string, error) {
 	table := crc64.MakeTable(crc64.ECMA)
 	var sum uint64
@@ -165,12 +165,16 @@ func checksum(b Batch) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("batch tensor %q: %w", name, err)
 		}
+		dtype, err := torch.DTypeOfTensor(b[name])
+		if err != nil {
+			return "", fmt.Errorf("batch tensor %q: %w", name, err)
+		}
 		values, err := torch.ToSlice[float64](b[name])
 		if err != nil {
 			return "", fmt.Errorf("batch tensor %q: %w", name, err)
 		}
 		sum = crc64.Update(sum, table, float64Bytes(values))
-		out += fmt.Sprintf("%s%v ", name, shape)
+		out += fmt.Sprintf("%s%v %v ", name, shape, dtype)
 	}
 	return fmt.Sprintf("%s%016x", out, sum), nil
 }

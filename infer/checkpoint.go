@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -25,7 +26,7 @@ type Checkpoint struct {
 	// run is overwritten by accident.
 	Resume bool
 	// Model names the model and the method's settings, in your words: a checkpoint with another name is refused. Layout,
-	// data, seed, chains, burn-in and thinning are always compared.
+	// data, seed, chains, burn-in, thinning, and the type of the parameters are always compared.
 	Model string
 }
 
@@ -45,6 +46,7 @@ type checkpointHeader struct {
 	Seed     uint64            `json:"seed"`
 	BurnIn   int64             `json:"burn_in"`
 	Thin     int64             `json:"thin"`
+	NoDraws  bool              `json:"no_draws"`
 	Data     string            `json:"data"`
 	Position Position          `json:"position"`
 	Steps    int64             `json:"steps"`
@@ -62,6 +64,21 @@ type savedTensorInfo struct {
 	Shape []int64 `json:"shape"`
 	DType int     `json:"dtype"` // libtorch's number: 6 float32, 7 float64
 }
+
+// elementBytes is how many bytes an element takes in the file: float32 is kept as it is, all others become float64.
+func (i savedTensorInfo) elementBytes() int {
+	if i.dtype() == gotch.Float {
+		return 4
+	}
+	return 8
+}
+
+func (i savedTensorInfo) dtype() gotch.DType { return gotch.CKind2DType(int32(i.DType)) }
+
+func (i savedTensorInfo) String() string { return fmt.Sprintf("%v %v", i.Shape, i.dtype()) }
+
+// exact are the types whose values float64 holds without loss.
+var exact = []gotch.DType{gotch.Double, gotch.Half, gotch.BFloat16, gotch.Int, gotch.Int16, gotch.Int8, gotch.Uint8, gotch.Bool}
 
 const (
 	checkpointName = "checkpoint.kelvin"
@@ -169,7 +186,7 @@ func (f *checkpointer) close() { _ = f.draws.Close() }
 // header is what a checkpoint of this run says about the run.
 func (f *checkpointer) header(r *run) checkpointHeader {
 	h := checkpointHeader{Model: f.c.Model, Method: fmt.Sprintf("%T", r.t), Sites: r.layout.Sites, Chains: r.chains, Seed: r.c.Seed,
-		BurnIn: r.c.BurnIn, Thin: r.c.Thin, Data: f.data, Position: r.batches.Position(), Steps: r.steps, Diverged: r.diverged,
+		BurnIn: r.c.BurnIn, Thin: r.c.Thin, NoDraws: r.c.NoDraws, Data: f.data, Position: r.batches.Position(), Steps: r.steps, Diverged: r.diverged,
 		Draws: f.count, DrawsCRC: f.crc}
 	if r.draws != nil {
 		h.Stats = r.draws.Stats()
@@ -180,13 +197,22 @@ func (f *checkpointer) header(r *run) checkpointHeader {
 // resume puts the run where the checkpoint says, after comparing what must not differ.
 func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error {
 	want := f.header(r)
+	point, err := describe("params", r.state.Position().Flat)
+	if err != nil {
+		return err
+	}
+	saved := point // what does not name its position "params" is not compared
+	if i := slices.IndexFunc(h.Tensors, func(i savedTensorInfo) bool { return i.Name == "params" }); i >= 0 {
+		saved = h.Tensors[i]
+	}
 	for _, d := range []struct {
 		what      string
 		have, own any
 	}{
 		{"model", h.Model, want.Model}, {"method", h.Method, want.Method},
 		{"sites", (&Layout{Sites: h.Sites}).String(), r.layout.String()}, {"chains", h.Chains, want.Chains},
-		{"seed", h.Seed, want.Seed}, {"burn-in", h.BurnIn, want.BurnIn}, {"thinning", h.Thin, want.Thin}, {"data", h.Data, want.Data},
+		{"seed", h.Seed, want.Seed}, {"burn-in", h.BurnIn, want.BurnIn}, {"thinning", h.Thin, want.Thin}, {"NoDraws", h.NoDraws, want.NoDraws},
+		{"data", h.Data, want.Data}, {"point", saved.String(), point.String()},
 	} {
 		if d.have != d.own {
 			return fmt.Errorf("it is of another run: its %s is %v, this run's %v: %w", d.what, d.have, d.own, ErrCheckpoint)
@@ -216,8 +242,11 @@ func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error
 
 // restoreDraws reads the draws that the checkpoint covers.
 func (f *checkpointer) restoreDraws(r *run, h *checkpointHeader) error {
-	if len(h.Stats) == 0 {
+	if h.Draws == 0 {
 		return nil
+	}
+	if len(h.Stats) < 3 {
+		return fmt.Errorf("it has %d statistics of each draw, expected at least 3: %w", len(h.Stats), ErrCheckpoint)
 	}
 	r.extra = h.Stats[3:]
 	if err := r.newDraws(); err != nil {
@@ -241,20 +270,27 @@ func (f *checkpointer) restoreDraws(r *run, h *checkpointHeader) error {
 	return nil
 }
 
-// saveTensor copies the values of a float tensor, in its own precision.
-func saveTensor(name string, t *ts.Tensor) (savedTensorInfo, []byte, error) {
+func describe(name string, t *ts.Tensor) (savedTensorInfo, error) {
 	shape, err := torch.Shape(t)
 	if err != nil {
-		return savedTensorInfo{}, nil, err
+		return savedTensorInfo{}, err
 	}
 	dtype, err := torch.DTypeOfTensor(t)
+	return savedTensorInfo{Name: name, Shape: shape, DType: int(dtype.CInt())}, err
+}
+
+// saveTensor copies the values of a tensor, without loss.
+func saveTensor(name string, t *ts.Tensor) (savedTensorInfo, []byte, error) {
+	info, err := describe(name, t)
 	if err != nil {
-		return savedTensorInfo{}, nil, err
+		return info, nil, err
 	}
-	info := savedTensorInfo{Name: name, Shape: shape, DType: int(dtype.CInt())}
-	if dtype == gotch.Float {
+	if info.dtype() == gotch.Float {
 		values, err := torch.ToSlice[float32](t)
 		return info, float32Bytes(values), err
+	}
+	if !slices.Contains(exact, info.dtype()) {
+		return info, nil, fmt.Errorf("a tensor of type %v cannot be saved: %w", info.dtype(), ErrCheckpoint)
 	}
 	values, err := torch.ToSlice[float64](t)
 	return info, float64Bytes(values), err
@@ -269,10 +305,12 @@ func restoreTensor(info savedTensorInfo, blob []byte, like *ts.Tensor) (*ts.Tens
 			return nil, err
 		}
 	}
-	if info.DType == int(gotch.Float.CInt()) {
-		return torch.FromSliceOn(device, gotch.Float, float32Values(blob), info.Shape...)
+	// Not nil for a scalar, or it would become a vector of one element.
+	shape := append([]int64{}, info.Shape...)
+	if info.dtype() == gotch.Float {
+		return torch.FromSliceOn(device, gotch.Float, float32Values(blob), shape...)
 	}
-	return torch.FromSliceOn(device, gotch.Double, float64Values(blob), info.Shape...)
+	return torch.FromSliceOn(device, info.dtype(), float64Values(blob), shape...)
 }
 
 // marshal is the header as JSON, for the file and for messages.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 )
 
 // A checkpoint file is the magic line, the length of a JSON header and the header, the tensors' bytes in the header's
@@ -33,7 +32,8 @@ func writeCheckpoint(path string, h checkpointHeader, blobs [][]byte) (err error
 	sum := sha256.Sum256(b.Bytes())
 	b.Write(sum[:])
 
-	f, err := os.CreateTemp(filepath.Dir(path), checkpointName+".*")
+	// One name for all: what a killed run leaves is overwritten by the next.
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
@@ -84,17 +84,21 @@ func readCheckpoint(path string) (*checkpointHeader, [][]byte, error) {
 	rest = rest[n:]
 	blobs := make([][]byte, len(h.Tensors))
 	for i, t := range h.Tensors {
-		size := 8
-		if t.DType == 6 {
-			size = 4
-		}
+		size := t.elementBytes()
 		for _, s := range t.Shape {
+			// Also where the product would overflow, or a size is negative.
+			if s < 0 || (s > 0 && size > len(rest)/int(s)) {
+				return bad("tensor " + t.Name + " is incomplete")
+			}
 			size *= int(s)
 		}
 		if len(rest) < size {
 			return bad("tensor " + t.Name + " is incomplete")
 		}
 		blobs[i], rest = rest[:size], rest[size:]
+	}
+	if len(rest) > 0 {
+		return bad("there is more after the tensors")
 	}
 	return h, blobs, nil
 }

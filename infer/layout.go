@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -39,15 +40,29 @@ func NewLayout(shapes Shapes) (*Layout, error) {
 			if s < 1 {
 				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: sizes must be positive: %w", name, shapes[name], ErrLayout)
 			}
+			if s > int64(math.MaxInt/size) {
+				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: that is too many elements: %w", name, shapes[name], ErrLayout)
+			}
 			size *= int(s)
-		}
-		if name == "" {
-			return nil, fmt.Errorf("infer.NewLayout: a site has an empty name: %w", ErrLayout)
 		}
 		l.Sites = append(l.Sites, Site{Name: name, Shape: slices.Clone(shapes[name]), Offset: offset, Size: size})
 		offset += size
 	}
+	if err := l.check(); err != nil {
+		return nil, fmt.Errorf("infer.NewLayout: %w", err)
+	}
 	return l, nil
+}
+
+// check makes sure that sites can be found and draws recorded, now instead of after burn-in.
+func (l *Layout) check() error {
+	if names := l.Names(); !slices.IsSorted(names) {
+		return fmt.Errorf("the sites %q are not sorted by name; make the layout with NewLayout: %w", names, ErrLayout)
+	}
+	if _, err := draws.New(l.Sites, nil, 1); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrLayout)
+	}
+	return nil
 }
 
 // Dim is the length of the flat vector.
@@ -61,6 +76,9 @@ func (l *Layout) Dim() int {
 
 // Site finds a site by name.
 func (l *Layout) Site(name string) (Site, bool) {
+	if l == nil {
+		return Site{}, false
+	}
 	i, ok := slices.BinarySearchFunc(l.Sites, name, func(s Site, n string) int { return strings.Compare(s.Name, n) })
 	if !ok {
 		return Site{}, false
@@ -70,6 +88,9 @@ func (l *Layout) Site(name string) (Site, bool) {
 
 // Names are the sites' names in order.
 func (l *Layout) Names() []string {
+	if l == nil {
+		return nil
+	}
 	names := make([]string, len(l.Sites))
 	for i, s := range l.Sites {
 		names[i] = s.Name
@@ -79,6 +100,9 @@ func (l *Layout) Names() []string {
 
 // Equal says whether two layouts have the same names and shapes.
 func (l *Layout) Equal(other *Layout) bool {
+	if l == nil || other == nil || l == other {
+		return l == other
+	}
 	return slices.EqualFunc(l.Sites, other.Sites, func(a, b Site) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) })
 }
 

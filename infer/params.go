@@ -52,6 +52,11 @@ func FromTensors(values map[string]*ts.Tensor) (Params, error) {
 	err = torch.Do(func(s *torch.Scope) error {
 		parts := make([]*ts.Tensor, len(l.Sites))
 		for i, site := range l.Sites {
+			// libtorch would convert them all to the widest type without a word.
+			if dtype, first := values[site.Name].DType(), values[l.Sites[0].Name].DType(); dtype != first {
+				return fmt.Errorf("infer.FromTensors: site %q is %v and site %q is %v: they must be of one type: %w",
+					site.Name, dtype, l.Sites[0].Name, first, ErrLayout)
+			}
 			if parts[i], err = values[site.Name].Reshape([]int64{-1}, false); err != nil {
 				return err
 			}
@@ -70,11 +75,12 @@ func FromTensors(values map[string]*ts.Tensor) (Params, error) {
 // through it. It is meant for use inside a model: an unknown name, or a layout that does not fit, panics with an error
 // that the caller of the model returns.
 func (p Params) Get(name string) *ts.Tensor {
+	batched := torch.Must(p.rows())
 	site, ok := p.Layout.Site(name)
 	if !ok {
 		panic(&ModelError{Name: name, What: "site", Have: p.Layout.Names()})
 	}
-	batched, shape := torch.Must(p.rows()), site.Shape
+	shape := site.Shape
 	if batched > 0 {
 		shape = append([]int64{batched}, shape...)
 	} else if site.Size == p.Layout.Dim() && len(shape) == 1 {
@@ -166,6 +172,9 @@ func (p Params) Values() ([]float64, error) { return torch.ToSlice[float64](p.Fl
 
 // Site copies the values of one site, of all chains one after the other.
 func (p Params) Site(name string) ([]float64, error) {
+	if _, err := p.rows(); err != nil {
+		return nil, err
+	}
 	site, ok := p.Layout.Site(name)
 	if !ok {
 		return nil, &ModelError{Name: name, What: "site", Have: p.Layout.Names()}

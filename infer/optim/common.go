@@ -8,23 +8,22 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// begin copies the point and makes n zero tensors of its shape.
+// begin copies the point and makes n zero tensors of its shape, outside any autograd graph: a state that were part of one
+// would carry all its predecessors along.
 func begin(method string, p infer.Params, n int) (infer.Params, []*ts.Tensor, error) {
 	if err := p.Check(); err != nil {
 		return infer.Params{}, nil, fmt.Errorf("%s: %w", method, err)
 	}
 	start := p
 	zeros := make([]*ts.Tensor, n)
-	err := torch.Do(func(scope *torch.Scope) (err error) {
+	err := torch.NoGrad(func() (err error) {
 		if start.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: p.Flat}); err != nil {
 			return err
 		}
-		scope.Keep(start.Flat)
 		for i := range zeros {
 			if zeros[i], err = torch.Combine(torch.Term{Coeff: 0, Tensor: p.Flat}); err != nil {
 				return err
 			}
-			scope.Keep(zeros[i])
 		}
 		return nil
 	})

@@ -13,7 +13,7 @@ import (
 // negative variance means that β says there is more gradient noise than the friction can make up for.
 func noiseScale(method string, step int64, lr, a, beta, temperature float64) (float64, error) {
 	variance := temperature * lr * (2*a - temperature*lr*beta)
-	if variance < 0 {
+	if !(variance >= 0) {
 		return 0, fmt.Errorf("%s: the noise variance Tε(2a − Tεβ) is %g at update %d, with T = %g, ε (LR) = %g, a = %g, β (Beta) = %g: "+
 			"Beta must be at most 2a/(Tε) = %g, or LR smaller: %w", method, variance, step, temperature, lr, a, beta,
 			2*a/(temperature*lr), infer.ErrConfig)
@@ -36,7 +36,7 @@ func checkStreams(method string, p infer.Params, s torch.Streams) error {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	if len(s.Chains) != p.Chains() {
-		return fmt.Errorf("%s: %d random streams for %d chains", method, len(s.Chains), p.Chains())
+		return fmt.Errorf("%s: %d random streams for %d chains: there must be one for each: %w", method, len(s.Chains), p.Chains(), infer.ErrConfig)
 	}
 	return nil
 }
@@ -53,5 +53,12 @@ func withNoise(terms []torch.Term, scale float64, like *ts.Tensor, streams *torc
 	return append(terms, torch.Term{Coeff: scale, Tensor: z}), nil
 }
 
-// copyOf is a tensor with the same values and memory of its own.
-func copyOf(t *ts.Tensor) (*ts.Tensor, error) { return torch.Combine(torch.Term{Coeff: 1, Tensor: t}) }
+// copyOf is a tensor with the same values and memory of its own, outside any autograd graph: a state that were part of
+// one would carry all its predecessors along.
+func copyOf(t *ts.Tensor) (c *ts.Tensor, err error) {
+	err = torch.NoGrad(func() error {
+		c, err = torch.Combine(torch.Term{Coeff: 1, Tensor: t})
+		return err
+	})
+	return c, err
+}

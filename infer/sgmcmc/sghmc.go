@@ -3,6 +3,7 @@ package sgmcmc
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -24,8 +25,8 @@ type SGHMC struct {
 	Beta        float64        // β, estimated variance of the gradient noise; default 0
 	Sigma       float64        // σ, standard deviation of the momenta at T = 1; 0 means 1
 	Temperature infer.Schedule // T; nil means 1
-	// Momenta are the momenta to start with, of shape [d] or [K, d]; nil draws them from N(0, Tσ²), their stationary law,
-	// and at T = 0 means 0.
+	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
+	// from N(0, Tσ²), their stationary law, and at T = 0 means 0.
 	Momenta *ts.Tensor
 }
 
@@ -80,14 +81,16 @@ func (t *sghmc) InitStreams(p infer.Params, streams torch.Streams) (infer.State,
 	if err := checkStreams("sgmcmc.SGHMC", p, streams); err != nil {
 		return nil, err
 	}
+	if err := t.checkMomenta(p); err != nil {
+		return nil, err
+	}
 	s := SGHMCState{Params: p, Streams: streams}
 	err := torch.Do(func(scope *torch.Scope) (err error) {
 		if s.Params.Flat, err = copyOf(p.Flat); err != nil {
 			return err
 		}
 		if t.Momenta != nil {
-			// 0·θ gives the momenta the shape of θ, also when they are one vector for all chains.
-			s.Momenta, err = torch.Combine(torch.Term{Coeff: 0, Tensor: p.Flat}, torch.Term{Coeff: 1, Tensor: t.Momenta})
+			s.Momenta, err = momentaLike(s.Params.Flat, t.Momenta)
 		} else {
 			var z *ts.Tensor
 			if z, err = s.Streams.NormalLike(p.Flat); err != nil {
@@ -102,6 +105,52 @@ func (t *sghmc) InitStreams(p infer.Params, streams torch.Streams) (infer.State,
 		return nil, fmt.Errorf("sgmcmc.SGHMC: %w", err)
 	}
 	return s, nil
+}
+
+// checkMomenta checks that the given momenta, if any, are finite and fit the point.
+func (t *sghmc) checkMomenta(p infer.Params) error {
+	if t.Momenta == nil {
+		return nil
+	}
+	shape, err := torch.Shape(t.Momenta)
+	if err != nil {
+		return fmt.Errorf("sgmcmc.SGHMC: Momenta: %w", err)
+	}
+	want, err := torch.Shape(p.Flat)
+	if err != nil {
+		return fmt.Errorf("sgmcmc.SGHMC: %w", err)
+	}
+	row := want[len(want)-1:]
+	if !slices.Equal(shape, want) && !slices.Equal(shape, row) {
+		allowed := fmt.Sprintf("it must be of the params' shape, %v", want)
+		if len(want) > 1 {
+			allowed += fmt.Sprintf(", or of shape %v for all chains alike", row)
+		}
+		return &infer.FieldError{Type: "sgmcmc.SGHMC", Field: "Momenta", Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed}
+	}
+	if err := (infer.Params{Layout: p.Layout, Flat: t.Momenta}).Check(); err != nil {
+		return fmt.Errorf("sgmcmc.SGHMC: Momenta: %w", err)
+	}
+	return nil
+}
+
+// momentaLike copies momenta in the type and on the device of θ; one vector becomes a row for each chain.
+func momentaLike(theta, momenta *ts.Tensor) (*ts.Tensor, error) {
+	device, err := torch.DeviceOf(theta)
+	if err != nil {
+		return nil, err
+	}
+	dtype, err := torch.DTypeOfTensor(theta)
+	if err != nil {
+		return nil, err
+	}
+	if momenta, err = torch.To(momenta, device, dtype); err != nil {
+		return nil, err
+	}
+	if momenta, err = momenta.Detach(false); err != nil {
+		return nil, err
+	}
+	return torch.Combine(torch.Term{Coeff: 0, Tensor: theta}, torch.Term{Coeff: 1, Tensor: momenta})
 }
 
 func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {

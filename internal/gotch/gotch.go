@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
 )
@@ -38,7 +39,7 @@ type Flags struct {
 
 // fixedCXX are the compiler flags of every copy. Without NDEBUG some structs of libtorch's headers have another layout
 // than in the release library. Optimising more than -O1 buys nothing: the code only forwards to the library.
-var fixedCXX = []string{"-std=c++17", "-O1", "-g0", "-DNDEBUG", "-w"}
+var fixedCXX = []string{"-O1", "-g0", "-DNDEBUG", "-w"}
 
 // Fingerprint identifies the adaptations: it changes with the edits and with the embedded files.
 func Fingerprint() string {
@@ -92,14 +93,42 @@ func Adapt(src, dst string, flags Flags) error {
 
 // cgoLines is the file that carries the copy's cgo flags.
 func cgoLines(flags Flags) string {
-	cxx := append(append([]string{}, fixedCXX...), flags.CXXFLAGS...)
+	cxx := compilerFlags(flags)
 	var b strings.Builder
 	b.WriteString("package libtch\n\n")
 	fmt.Fprintf(&b, "// #cgo CFLAGS: -I${SRCDIR} -O1 -g0 -w\n")
 	fmt.Fprintf(&b, "// #cgo CXXFLAGS: -I${SRCDIR} %s\n", quoteAll(cxx))
-	fmt.Fprintf(&b, "// #cgo LDFLAGS: %s\n", quoteAll(append(append([]string{}, flags.LDFLAGS...), "-lstdc++")))
+	fmt.Fprintf(&b, "// #cgo LDFLAGS: %s\n", quoteAll(flags.LDFLAGS))
 	b.WriteString("import \"C\"\n")
 	return b.String()
+}
+
+// compilerFlags are all the flags that the copy's C++ is compiled with.
+func compilerFlags(flags Flags) []string {
+	return append(append([]string{"-std=" + standard(flags)}, fixedCXX...), flags.CXXFLAGS...)
+}
+
+var wantsStandard = regexp.MustCompile(`#error C\+\+(\d\d) or later`)
+
+// standard is the version of C++ that libtorch's headers ask for: they refuse an older one, and name the one they want.
+func standard(flags Flags) string {
+	dirs := []string{"/usr/include/torch/csrc/api/include"}
+	for _, f := range flags.CXXFLAGS {
+		if dir, ok := strings.CutPrefix(f, "-I"); ok {
+			dirs = append([]string{dir}, dirs...)
+		}
+	}
+	for _, dir := range dirs {
+		text, err := os.ReadFile(filepath.Join(dir, "torch", "all.h"))
+		if err != nil {
+			continue
+		}
+		if m := wantsStandard.FindSubmatch(text); m != nil && string(m[1]) > "17" {
+			return "c++" + string(m[1])
+		}
+		break
+	}
+	return "c++17"
 }
 
 // quoteAll joins flags for a cgo line, which splits at spaces outside quotes.

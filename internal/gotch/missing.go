@@ -72,19 +72,20 @@ func Missing(ctx context.Context, dst, cxx string, flags Flags) ([]string, error
 
 // check runs the compiler's syntax check and returns its output when it found errors.
 func check(ctx context.Context, dst, cxx string, flags Flags) (string, error) {
-	dir := filepath.Join(dst, "libtch")
-	args := append([]string{}, fixedCXX...)
-	args = append(args, flags.CXXFLAGS...)
-	args = append(args, "-I"+dir, "-fsyntax-only")
-	if strings.Contains(filepath.Base(cxx), "clang") || cxx == "c++" {
-		args = append(args, "-ferror-limit=0")
-		if cxx == "c++" {
-			args[len(args)-1] = "-w" // whichever compiler c++ is: both know this, and the passes do the rest
-		}
-	} else {
-		args = append(args, "-fmax-errors=0")
+	if strings.TrimSpace(cxx) == "" {
+		return "", fmt.Errorf("no C++ compiler was named")
 	}
-	cmd := exec.CommandContext(ctx, cxx, append(args, filepath.Join(dir, "torch_api.cpp"))...)
+	dir := filepath.Join(dst, "libtch")
+	args := append(compilerFlags(flags), "-I"+dir, "-fsyntax-only")
+	switch {
+	case strings.Contains(cxx, "clang"):
+		args = append(args, "-ferror-limit=0")
+	case strings.Contains(cxx, "g++"):
+		args = append(args, "-fmax-errors=0")
+	} // whichever compiler c++ is, the passes do the rest
+	// A compiler may come with arguments: "ccache g++".
+	words := strings.Fields(cxx)
+	cmd := exec.CommandContext(ctx, words[0], append(append(words[1:], args...), filepath.Join(dir, "torch_api.cpp"))...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	out, err := cmd.CombinedOutput()
 	if err == nil {

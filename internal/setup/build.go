@@ -72,11 +72,12 @@ func buildOnce(ctx context.Context, sys *System, o BuildOrder) (bool, error) {
 	return true, o.writeRecord()
 }
 
-// buildCheckout compiles Kelvin's other packages, without the programs, whose linking nobody would profit from.
+// buildCheckout compiles Kelvin's other packages, without the programs, whose linking nobody would profit from,
+// and without the folders that have tests alone, which Go does not build.
 func buildCheckout(ctx context.Context, sys *System, o BuildOrder, dir string, env []string) error {
 	o.Report.Start("compiling Kelvin's other packages")
 	out, err := sys.Run(ctx, Command{
-		Name: "go", Args: []string{"list", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, "./..."}, Dir: dir, Env: env,
+		Name: "go", Args: []string{"list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, "./..."}, Dir: dir, Env: env,
 	})
 	if err != nil {
 		return err

@@ -47,16 +47,32 @@ type Problem struct {
 	Remedy  string `json:"remedy"`
 }
 
-// Runtime is what a program that runs libtorch says about it; Kelvin's internal/probe prints it.
+// Runtime is what a program that runs libtorch says about it; Kelvin's internal/probe prints it. The ops that it
+// lacks are in the report, which knows them without running anything.
 type Runtime struct {
-	Version        string   `json:"version"`
-	CUDADevices    []string `json:"cuda_devices"`
-	BLAS           string   `json:"blas"`
-	Threads        int      `json:"threads"`
-	InteropThreads int      `json:"interop_threads"`
-	ParallelInfo   string   `json:"parallel_info"`
-	GradientUS     float64  `json:"gradient_us"` // one gradient, in microseconds
-	MissingOps     []string `json:"missing_ops"`
+	Version        string  `json:"version"`
+	CUDADevices    Devices `json:"cuda_devices"`
+	BLAS           string  `json:"blas"`
+	Threads        int     `json:"threads"`
+	InteropThreads int     `json:"interop_threads"` // 0 when not known
+	ParallelInfo   string  `json:"parallel_info"`
+	GradientUS     float64 `json:"gradient_us"` // one gradient, in microseconds
+}
+
+// Devices are the names of the CUDA devices that libtorch sees. It also reads a mere number of devices.
+type Devices []string
+
+// UnmarshalJSON reads a list of names, or a number.
+func (d *Devices) UnmarshalJSON(data []byte) error {
+	var n int
+	if json.Unmarshal(data, &n) != nil {
+		return json.Unmarshal(data, (*[]string)(d))
+	}
+	*d = make(Devices, 0, max(n, 0))
+	for i := range n {
+		*d = append(*d, fmt.Sprintf("cuda:%d", i))
+	}
+	return nil
 }
 
 // DoctorOptions says what to look at.
@@ -190,12 +206,34 @@ func (d *doctor) probe(ctx context.Context, project *Project) {
 		d.problem(fail(err, "report this to Kelvin", "what the probe prints cannot be read"))
 		return
 	}
+	if r.CUDADevices == nil {
+		r.CUDADevices = Devices{}
+	}
+	d.nameDevices(ctx, r.CUDADevices)
 	d.Runtime = &r
 	if d.LibTorch.CUDA && len(r.CUDADevices) == 0 {
 		d.problem(fail(nil, "check the driver with nvidia-smi, and CUDA_VISIBLE_DEVICES", "libtorch has CUDA but sees no device"))
 	}
 	if want, _, _ := strings.Cut(d.LibTorch.Version, "+"); !sameSeries(want, r.Version) {
 		d.problem(fail(nil, "take the other libtorch out of LD_LIBRARY_PATH", "programs load libtorch %s, not the %s of %s", r.Version, want, filepath.Clean(d.LibTorch.Lib)))
+	}
+}
+
+// nameDevices takes the names of the devices from the driver's own program, if it knows as many. CUDA_VISIBLE_DEVICES may
+// leave some out or change their order: then their numbers have to do.
+func (d *doctor) nameDevices(ctx context.Context, devices Devices) {
+	if len(devices) == 0 || d.sys.Getenv("CUDA_VISIBLE_DEVICES") != "" || !d.sys.has("nvidia-smi") {
+		return
+	}
+	out, err := d.sys.Run(ctx, Command{Name: "nvidia-smi", Args: []string{"--query-gpu=name", "--format=csv,noheader"}})
+	names := strings.Split(strings.TrimSpace(out), "\n")
+	if err != nil || len(names) != len(devices) {
+		return
+	}
+	for i, name := range names {
+		if strings.HasPrefix(devices[i], "cuda:") {
+			devices[i] += " " + strings.TrimSpace(name)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func TestDoctorJSON(t *testing.T) {
 	for _, name := range strings.Fields("dir include lib link_dirs version source cuda cxx11_abi") {
 		assert.Contains(t, got["libtorch"], name)
 	}
-	for _, name := range strings.Fields("version cuda_devices blas threads interop_threads parallel_info gradient_us missing_ops") {
+	for _, name := range strings.Fields("version cuda_devices blas threads interop_threads parallel_info gradient_us") {
 		assert.Contains(t, got["runtime"], name)
 	}
 	assert.Equal(t, []any{}, got["problems"])
@@ -222,11 +222,36 @@ func TestDoctorInAModuleWithoutKelvin(t *testing.T) {
 func TestDoctorShowsDevicesAndManyOps(t *testing.T) {
 	r := &Report{
 		LibTorch: &LibTorch{CUDA: true, CUDAVersion: "12.4", Source: FromPython, BLAS: openBLAS},
-		Runtime:  &Runtime{CUDADevices: []string{"NVIDIA H200"}, BLAS: "MKL"},
+		Runtime:  &Runtime{CUDADevices: []string{"NVIDIA H200"}, BLAS: "libopenblasp-r0.3.21.so"},
 	}
 	assert.Equal(t, "yes 12.4, NVIDIA H200", r.cudaText())
+	assert.Equal(t, "OpenBLAS, libopenblasp-r0.3.21.so", r.blasText())
+	r.Runtime.BLAS = openBLAS
 	assert.Equal(t, openBLAS, r.blasText())
+	assert.Equal(t, "inside libtorch", (&Report{LibTorch: &LibTorch{}}).blasText())
 	assert.Equal(t, "a, b and 2 more (-v shows all)", shortList([]string{"a", "b", "c", "d"}, 2))
+}
+
+func TestDoctorNamesDevices(t *testing.T) {
+	m := machine(t).withSystemTorch(t, tree{cuda: true})
+	p := parts(t)
+	dir := userOfKelvin(t)
+	_, err := runSetup(t, m, p, Options{Dir: dir})
+	require.NoError(t, err)
+	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": 2`, 1), nil)
+	assert.Equal(t, Devices{"cuda:0", "cuda:1"}, doctorOf(m, p, dir).Runtime.CUDADevices, "a number will do")
+
+	m.programs["nvidia-smi"] = func(Command) (string, error) { return "NVIDIA H200\nNVIDIA H200\n", nil }
+	r := doctorOf(m, p, dir)
+	assert.Equal(t, Devices{"cuda:0 NVIDIA H200", "cuda:1 NVIDIA H200"}, r.Runtime.CUDADevices)
+	assert.Equal(t, StateReady, r.State)
+	assert.Contains(t, r.Text(false), "CUDA         yes, cuda:0 NVIDIA H200, cuda:1 NVIDIA H200\n")
+
+	m.env["CUDA_VISIBLE_DEVICES"] = "1,0"
+	assert.Equal(t, Devices{"cuda:0", "cuda:1"}, doctorOf(m, p, dir).Runtime.CUDADevices)
+
+	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": "many"`, 1), nil)
+	assert.Contains(t, only(t, doctorOf(m, p, dir)).Problem, "cannot be read")
 }
 
 func TestErrorText(t *testing.T) {

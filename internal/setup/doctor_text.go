@@ -24,7 +24,11 @@ func (r *Report) Text(verbose bool) string {
 		line("BLAS", "%s", r.blasText())
 	}
 	if t := r.Runtime; t != nil {
-		line("threads", "%d in an operation, %d between operations", t.Threads, t.InteropThreads)
+		threads := fmt.Sprintf("%d in an operation", t.Threads)
+		if t.InteropThreads > 0 {
+			threads += fmt.Sprintf(", %d between operations", t.InteropThreads)
+		}
+		line("threads", "%s", threads)
 		line("gradient", "%.0f µs for one value-and-gradient", t.GradientUS)
 	}
 	if r.SetUpAt != nil {
@@ -72,13 +76,14 @@ func (r *Report) cudaText() string {
 	return strings.TrimSpace("yes "+r.LibTorch.CUDAVersion) + ", " + strings.Join(r.Runtime.CUDADevices, ", ")
 }
 
-// blasText names the BLAS: what the libraries show, else what libtorch says about itself.
+// blasText names the BLAS by what the libraries show and by what libtorch says about itself.
 func (r *Report) blasText() string {
-	if r.LibTorch.BLAS != "" {
-		return r.LibTorch.BLAS
+	var loaded string
+	if r.Runtime != nil && r.Runtime.BLAS != r.LibTorch.BLAS {
+		loaded = r.Runtime.BLAS
 	}
-	if r.Runtime != nil && r.Runtime.BLAS != "" {
-		return r.Runtime.BLAS
+	if text := joined(r.LibTorch.BLAS, loaded); text != "" {
+		return text
 	}
 	return "inside libtorch"
 }

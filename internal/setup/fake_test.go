@@ -230,7 +230,7 @@ func (r *recorder) Progress(_ string, done, _ int64) {
 	r.bytes = append(r.bytes, done)
 }
 
-// hasNote waits for a note that contains text.
+// hasNote says whether a note contains text.
 func (r *recorder) hasNote(text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

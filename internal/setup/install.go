@@ -8,6 +8,9 @@ import (
 
 // libtorch finds a libtorch or, unless the user forbids it, gets one.
 func (j *job) libtorch(ctx context.Context) (*LibTorch, error) {
+	if l := j.kept(ctx); l != nil {
+		return j.preferOpenBLAS(ctx, l), nil
+	}
 	l, err := Locate(ctx, j.sys, j.request())
 	var none *NotFound
 	switch {
@@ -22,6 +25,23 @@ func (j *job) libtorch(ctx context.Context) (*LibTorch, error) {
 		}
 	}
 	return j.preferOpenBLAS(ctx, l), nil
+}
+
+// kept is the libtorch that the module is set up with already, if it is still there and the user names no other: a set-up
+// that somebody ran with --libtorch is not undone by the next one without.
+func (j *job) kept(ctx context.Context) *LibTorch {
+	if j.opts.LibTorch != "" || j.sys.Getenv("LIBTORCH") != "" {
+		return nil
+	}
+	used, err := InUse(j.project)
+	if err != nil {
+		return nil
+	}
+	l, err := use(ctx, j.sys, place{used.Stamp.LibTorch.Dir, used.Stamp.LibTorch.Source}, j.request())
+	if err != nil {
+		return nil
+	}
+	return l
 }
 
 // request returns what to look for.

@@ -258,7 +258,7 @@ func useVersion(l *LibTorch, text string) {
 
 // nvidiaFolders returns the folders in which pip keeps the CUDA libraries of a Python package in dir.
 func nvidiaFolders(dir string) []string {
-	var found []string
+	found := []string{}
 	for _, pattern := range []string{"nvidia/*/lib", "nvidia/*/lib64"} {
 		got, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), pattern))
 		found = append(found, got...)

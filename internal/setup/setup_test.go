@@ -66,6 +66,25 @@ func TestSetup(t *testing.T) {
 	assert.EqualValues(t, 1, p.searched.Load())
 }
 
+// A module stays with the libtorch that it was set up with, until another is named or it is gone.
+func TestSetupStaysWithItsLibTorch(t *testing.T) {
+	m := machine(t).withSystemTorch(t, tree{version: "1.13.0"})
+	p := parts(t)
+	dir, named := newModule(t, plainModule), t.TempDir()
+	plant(t, named, tree{version: "2.6.0"})
+	_, err := runSetup(t, m, p, Options{Dir: dir, LibTorch: named})
+	require.NoError(t, err)
+	again, err := runSetup(t, m, p, Options{Dir: dir})
+	require.NoError(t, err)
+	assert.Equal(t, "2.6.0", again.LibTorch.Version)
+	assert.False(t, again.GoWorkChanged)
+
+	require.NoError(t, os.RemoveAll(named))
+	gone, err := runSetup(t, m, p, Options{Dir: dir})
+	require.NoError(t, err)
+	assert.Equal(t, "1.13.0", gone.LibTorch.Version)
+}
+
 func TestSetupMakesACopyForEachLibTorchAndAdaptation(t *testing.T) {
 	m := machine(t).withSystemTorch(t, tree{})
 	p := parts(t)

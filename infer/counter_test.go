@@ -1,0 +1,81 @@
+package infer_test
+
+import (
+	"fmt"
+
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// counter is a transform whose numbers are known beforehand: each update adds one to every element. After update n the
+// position is the start plus n, and the update tells lp = −n − k/8 for chain k, grad_norm = n and own = 2n. It cannot be
+// restored.
+type counter struct {
+	failAt   int64                              // the update that fails; 0 for none
+	diverges func(update int64, chain int) bool // nil for never
+	plain    bool                               // tells nothing about its updates but what diverged
+}
+
+// counterState is the state of counter. The constant is one tensor that all states of a run share.
+type counterState struct {
+	params   infer.Params
+	constant *ts.Tensor
+	n        int64
+}
+
+var errCounter = fmt.Errorf("the counter is stuck")
+
+func (c counter) Init(p infer.Params) (infer.State, error) {
+	// It keeps the point as it is, without a copy.
+	return counterState{params: p, constant: torch.Must(torch.Scalar(1))}, nil
+}
+
+func (c counter) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	s, err := infer.StateAs[counterState](state, "counter")
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	s.n++
+	if s.n == c.failAt {
+		return nil, infer.Info{}, errCounter
+	}
+	k := s.params.Chains()
+	info := infer.Info{LR: 0.5}
+	if c.diverges != nil {
+		info.Diverged = make([]bool, k)
+		for i := range k {
+			info.Diverged[i] = c.diverges(s.n, i)
+		}
+	}
+	if !c.plain {
+		info.Stats = map[string][]float64{"own": nil, "also": nil}
+		for i := range k {
+			info.LogPosterior = append(info.LogPosterior, -float64(s.n)-float64(i)/8)
+			info.GradNorm = append(info.GradNorm, float64(s.n))
+			info.Stats["own"] = append(info.Stats["own"], 2*float64(s.n))
+			info.Stats["also"] = append(info.Stats["also"], float64(i))
+		}
+	}
+	s.params.Flat, err = s.params.Flat.Add(s.constant, false)
+	return s, info, err
+}
+
+func (s counterState) Position() infer.Params { return s.params }
+func (s counterState) Steps() int64           { return s.n }
+func (s counterState) Save() infer.Saved {
+	return infer.Saved{Steps: s.n, Tensors: infer.Tensors{"params": s.params.Flat, "constant": s.constant}}
+}
+
+// restorable is a counter that can be restored.
+type restorable struct{ counter }
+
+func (restorable) Restore(l *infer.Layout, saved infer.Saved) (infer.State, error) {
+	flat, err := saved.Tensor("params")
+	if err != nil {
+		return nil, err
+	}
+	constant, err := saved.Tensor("constant")
+	return counterState{params: infer.Params{Layout: l, Flat: flat}, constant: constant, n: saved.Steps}, err
+}

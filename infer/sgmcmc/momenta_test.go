@@ -1,0 +1,114 @@
+package sgmcmc_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// The initial momenta are independent N(0, Tσ²). For n independent normal numbers of variance v the average has standard
+// error √(v/n), the average square v√(2/n), the average fourth power v²√(96/n) around 3v², and the average product of two
+// of them v/√n. There are 7 kinds of numbers to compare in each of 4 cases: a right method fails for about one seed in 500.
+func TestInitialMomentaHaveTheirStationaryLaw(t *testing.T) {
+	const chains = 4096
+	l := layout(infer.Shapes{"a": {2}, "b": {}})
+	for i, c := range []struct{ temperature, sigma float64 }{{1, 0}, {1, 1.7}, {0.25, 1.7}, {4, 0.5}} {
+		t.Run(name("T %g, sigma %g", c.temperature, c.sigma), func(t *testing.T) {
+			// What counts is the temperature at the first update.
+			temperature := infer.Linear(c.temperature, 100, 0, 10)
+			transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Sigma: c.sigma, Temperature: temperature}, newQuartic().logPosterior)
+			m := values(begin[sgmcmc.SGHMCState](t, transform, params(l, make([]float64, 3*chains), chains), uint64(i)).Momenta)
+			require.Len(t, m, 3*chains)
+			v := c.temperature
+			if c.sigma != 0 {
+				v *= c.sigma * c.sigma
+			}
+			n := float64(len(m))
+			var mean, square, fourth, sites, neighbours float64
+			for k, x := range m {
+				mean += x / n
+				square += x * x / n
+				fourth += x * x * x * x / n
+				sites += x * m[k/3*3+(k+1)%3] / n         // of the same chain: each pair of elements once
+				neighbours += x * m[(k+3)%(3*chains)] / n // of the next chain
+			}
+			assert.InDelta(t, 0, mean, 4*math.Sqrt(v/n), "mean")
+			assert.InDelta(t, v, square, 4*v*math.Sqrt(2/n), "variance")
+			assert.InDelta(t, 3*v*v, fourth, 4*v*v*math.Sqrt(96/n), "fourth moment")
+			assert.InDelta(t, 0, sites, 4*v/math.Sqrt(n), "covariance of the elements of a chain")
+			assert.InDelta(t, 0, neighbours, 4*v/math.Sqrt(n), "covariance of chains")
+		})
+	}
+}
+
+func TestInitialMomentaAtZeroTemperatureAreZero(t *testing.T) {
+	q := newQuartic()
+	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: zero, Sigma: 2}, q.logPosterior)
+	for _, chains := range shapesOfChains {
+		start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
+		s := begin[sgmcmc.SGHMCState](t, transform, start, 1)
+		assert.Equal(t, must(torch.Shape(start.Flat)), must(torch.Shape(s.Momenta)), chains.name)
+		for _, v := range values(s.Momenta) {
+			assert.Zero(t, v, chains.name)
+		}
+	}
+}
+
+func TestGivenMomenta(t *testing.T) {
+	q := newQuartic()
+	d := q.layout.Dim()
+	row, all := scaled(3, spread(d)), scaled(2, spread(4*d))
+	var repeated []float64
+	for range 4 {
+		repeated = append(repeated, row...)
+	}
+	for _, c := range []struct {
+		what  string
+		rows  int
+		given []int64
+		from  []float64
+		want  []float64
+	}{
+		{"[d] for one point", 0, []int64{int64(d)}, row, row},
+		{"[1, d] for a chain axis of 1", 1, []int64{1, int64(d)}, row, row},
+		{"[d] for a chain axis of 1", 1, []int64{int64(d)}, row, row},
+		{"[K, d] for K chains", 4, []int64{4, int64(d)}, all, all},
+		{"[d] for K chains", 4, []int64{int64(d)}, row, repeated},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			given := vector(c.from, c.given...)
+			transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: given}, q.logPosterior)
+			start := params(q.layout, spread(max(c.rows, 1)*d), c.rows)
+			s := begin[sgmcmc.SGHMCState](t, transform, start, 1)
+			assert.Equal(t, must(torch.Shape(start.Flat)), must(torch.Shape(s.Momenta)))
+			identical(t, c.want, values(s.Momenta), "momenta")
+			assert.Zero(t, s.Streams.Offset, "nothing is drawn for given momenta")
+
+			// The state has a tensor of its own: a later change of the given one does not reach it.
+			require.NoError(t, torch.CopyFrom(given, make([]float64, len(c.from))))
+			identical(t, c.want, values(s.Momenta), "momenta after a change of the given tensor")
+		})
+	}
+}
+
+// Given momenta take the type of the point, so that the point keeps it.
+func TestGivenMomentaTakeTheTypeOfThePoint(t *testing.T) {
+	q := newQuartic()
+	momenta := vector(scaled(0.5, spread(q.layout.Dim())))
+	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: momenta}, q.logPosterior)
+	start := must(params(q.layout, spread(q.layout.Dim()), 0).To(gotch.CPU, gotch.Float))
+	s := begin[sgmcmc.SGHMCState](t, transform, start, 1)
+	batch := infer.Batch{"c": must(torch.To(q.batch()["c"], gotch.CPU, gotch.Float))}
+	next, _ := update(t, transform, s, batch)
+	tensors := infer.Tensors{"momenta": s.Momenta, "theta": next.Params.Flat, "momenta after an update": next.Momenta}
+	for what, x := range tensors {
+		assert.Equal(t, gotch.Float, must(torch.DTypeOfTensor(x)), what)
+	}
+}

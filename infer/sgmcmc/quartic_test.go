@@ -1,0 +1,78 @@
+package sgmcmc_test
+
+import (
+	"math"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+)
+
+// quartic is a log posterior of three sites whose gradient is known, not linear, and couples two of them: with the batch
+// tensor c,
+//
+//	log p = −¼Σa⁴ + ½bΣa − (b − 1)² − ½Σc(w − ½)²
+//	∂/∂a = −a³ + ½b    ∂/∂b = ½Σa − 2(b − 1)    ∂/∂w = −c(w − ½)
+type quartic struct {
+	layout *infer.Layout
+	c      []float64
+}
+
+func newQuartic() quartic {
+	return quartic{layout: layout(infer.Shapes{"w": {2, 3}, "b": {}, "a": {2}}), c: []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5}}
+}
+
+func (q quartic) batch() infer.Batch { return infer.Batch{"c": vector(q.c, 2, 3)} }
+
+func (q quartic) logPosterior(p infer.Params, batch infer.Batch) (*ts.Tensor, infer.Aux) {
+	a, b, w, c := p.Get("a"), p.Get("b"), p.Get("w"), batch.Get("c")
+	sum := func(x *ts.Tensor) *ts.Tensor { return x.MustSum(gotch.Double, false) }
+	times := func(x *ts.Tensor, v float64) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(v), false) }
+	logp := times(sum(a.MustSquare(false).MustSquare(false)), -0.25).
+		MustAdd(times(b.MustMul(sum(a), false), 0.5), false).
+		MustSub(b.MustSubScalar(ts.FloatScalar(1), false).MustSquare(false), false).
+		MustSub(times(sum(w.MustSubScalar(ts.FloatScalar(0.5), false).MustSquare(false).MustMul(c, false)), 0.5), false)
+	return logp, infer.Aux{"sum": sum(w)}
+}
+
+// value is log p and its gradient at one point, whose flat vector is a[0] a[1] b w[0,0] ... w[1,2].
+func (q quartic) value(x []float64) (logp float64, g []float64) {
+	a, b, w := x[:2], x[2], x[3:]
+	g = make([]float64, len(x))
+	for i, v := range a {
+		logp += -0.25*math.Pow(v, 4) + 0.5*b*v
+		g[i] = -v*v*v + 0.5*b
+		g[2] += 0.5 * v
+	}
+	logp -= (b - 1) * (b - 1)
+	g[2] -= 2 * (b - 1)
+	for i, v := range w {
+		logp -= 0.5 * q.c[i] * (v - 0.5) * (v - 0.5)
+		g[3+i] = -q.c[i] * (v - 0.5)
+	}
+	return logp, g
+}
+
+// rows are the values and gradients at several points, one after the other.
+func (q quartic) rows(x []float64) (logp, g []float64) {
+	d := q.layout.Dim()
+	for ; len(x) > 0; x = x[d:] {
+		l, row := q.value(x[:d])
+		logp, g = append(logp, l), append(g, row...)
+	}
+	return logp, g
+}
+
+// norms are the Euclidean norms of consecutive rows of d numbers.
+func norms(x []float64, d int) []float64 {
+	var out []float64
+	for ; len(x) > 0; x = x[d:] {
+		square := 0.0
+		for _, v := range x[:d] {
+			square += v * v
+		}
+		out = append(out, math.Sqrt(square))
+	}
+	return out
+}
