@@ -53,7 +53,15 @@ func printOutcome(w io.Writer, o outcome, names []string) error {
 	for i := range rows {
 		rows[i].Name = names[i]
 	}
-	n := o.draws.Chains() * o.draws.MinLen()
+	n := o.draws.Total()
+	if n == 1 {
+		fmt.Fprintf(w, "%s: the mode, %.1f s, %.0f gradients/s\n", o.fit.title, o.seconds, o.rate)
+		for _, row := range rows {
+			fmt.Fprintf(w, "%-8s  %7.4f\n", row.Name, row.Mean)
+		}
+		_, err = fmt.Fprintln(w)
+		return err
+	}
 	fmt.Fprintf(w, "%s: %d draws, %.1f s, %.0f gradients/s\n", o.fit.title, n, o.seconds, o.rate)
 	if err := draws.FormatTable(w, rows, nil); err != nil {
 		return err
