@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +21,9 @@ import (
 )
 
 // vec is a float64 tensor; without a shape it is a vector.
-func vec(data []float64, shape ...int64) *ts.Tensor { return torch.Must(torch.FromSlice(data, shape...)) }
+func vec(data []float64, shape ...int64) *ts.Tensor {
+	return torch.Must(torch.FromSlice(data, shape...))
+}
 
 // floats are the values of a tensor, as float64.
 func floats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
@@ -237,4 +240,23 @@ func resident(t testing.TB) int64 {
 	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
 	require.NoError(t, err)
 	return pages * int64(os.Getpagesize())
+}
+
+// unscoped is the size of the tensors outside scopes that something refers to: the garbage of earlier tests is collected
+// first, until two collections in a row find none.
+func unscoped() int64 {
+	last, same := int64(-1), 0
+	for same < 2 {
+		// Finalizers run one after the other, after the collection that found them.
+		done := make(chan struct{})
+		runtime.SetFinalizer(&struct{ p *int }{new(int)}, func(any) { close(done) })
+		runtime.GC()
+		<-done
+		if now := torch.UnscopedBytes(); now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+	}
+	return last
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -87,10 +86,6 @@ func (a autograd) ValueAndGrad(p Params, b Batch) (Evaluation, error) {
 		e.Value, e.Grad, more, err = torch.ValueAndGradAux(f, p.Flat)
 	}
 	if err != nil {
-		if rows > 0 && reads(err) {
-			err = fmt.Errorf("%w: the values of a tensor cannot be read in the model when there are several chains: it stands for "+
-				"all of them at once (use tensor operations such as where)", err)
-		}
 		return Evaluation{}, fmt.Errorf("log posterior: %w", err)
 	}
 	if len(names) > 0 {
@@ -101,12 +96,6 @@ func (a autograd) ValueAndGrad(p Params, b Batch) (Evaluation, error) {
 	}
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(int(rows), 1))
 	return e, err
-}
-
-// reads says whether an operation failed that reads values into Go.
-func reads(err error) bool {
-	var e *torch.Error
-	return errors.As(err, &e) && !e.Freed && slices.Contains([]string{"Float64Value", "Int64Value", "CopyData", "CopyDataUint8", "DataPtr", "IsNonzero"}, e.Op)
 }
 
 // Hold returns next with the rows of the diverged chains taken from old: a chain whose density or gradient is not finite

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"unsafe"
 
@@ -137,6 +138,9 @@ func shapeFor(n int, shape []int64) ([]int64, error) {
 	for _, s := range shape {
 		if s < 0 {
 			return nil, fmt.Errorf("torch: shape %v has a negative size", shape)
+		}
+		if s > 0 && numel > math.MaxInt64/s {
+			return nil, fmt.Errorf("torch: shape %v holds more elements than there can be", shape)
 		}
 		numel *= s
 	}

@@ -50,6 +50,9 @@ func To(t *ts.Tensor, device gotch.Device, dtype gotch.DType) (*ts.Tensor, error
 	if d.Device == deviceNumber(device) && d.DType == int(dtype.CInt()) {
 		return t, nil
 	}
+	if deviceNumber(device) < 0 {
+		device = CPU
+	}
 	moved, err := t.To(device, false)
 	if err != nil {
 		return nil, err
@@ -60,8 +63,9 @@ func To(t *ts.Tensor, device gotch.Device, dtype gotch.DType) (*ts.Tensor, error
 // Synchronize waits until the GPU has done what it was asked; without one it does nothing.
 func Synchronize() error { return ts.KelvinSynchronize() }
 
+// deviceNumber is -1 for main memory, else the GPU's number. The zero Device is main memory.
 func deviceNumber(d gotch.Device) int {
-	if d.Name == gotch.CPU.Name {
+	if d.Name == gotch.CPU.Name || d == (gotch.Device{}) {
 		return -1
 	}
 	return d.Value

@@ -102,7 +102,9 @@ func TestErrorOfEveryForm(t *testing.T) {
 		{"Float64Value", func() error { return drop2(torch.Item(x)) }, []string{"[2 3] Double"}, "6 elements"},
 		{"LinalgCholesky", func() error { return drop2(x.LinalgCholesky(false, false)) }, []string{"[2 3] Double"}, "square"},
 		{"Leaf", func() error { return drop2(torch.Leaf(y)) }, []string{"[4] Int64"}, "floating point"},
-		//{"FromData", func() error { return drop2(torch.FromSliceOn(gotch.CPU, gotch.DType(-1), []float64{1})) }, nil, ""},
+		{"FromData", func() error { return drop2(torch.FromSliceOn(gotch.CPU, gotch.Invalid, []float64{1})) }, nil, "element type number -1"},
+		{"Ones", func() error { return drop2(ts.Ones([]int64{2}, gotch.Invalid, gotch.CPU)) }, nil, "element type number -1"},
+		{"Totype", func() error { return drop2(torch.To(x, torch.CPU, gotch.Invalid)) }, []string{"[2 3] Double"}, "element type number -1"},
 		{"Random", func() error {
 			s := torch.NewStreams(0, 1)
 			return drop2(s.Normal([]int64{-4}, gotch.Double, gotch.CPU))

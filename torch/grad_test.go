@@ -343,6 +343,30 @@ func TestNoGradNests(t *testing.T) {
 	})
 }
 
+// A scope gives the thread back recording gradients or not, as it found it: a guard of gotch's that was forgotten ends
+// with it.
+func TestScopeRestoresGradientMode(t *testing.T) {
+	inScope(t, func(*torch.Scope) {
+		x := vec([]float64{3})
+		inScope(t, func(*torch.Scope) {
+			ts.NewNoGradGuard()
+			assert.False(t, records(t, x))
+		})
+		assert.True(t, records(t, x))
+		require.NoError(t, torch.NoGrad(func() error {
+			inScope(t, func(*torch.Scope) {
+				previous, err := ts.GradSetEnabled(true)
+				require.NoError(t, err)
+				assert.False(t, previous)
+				assert.True(t, records(t, x))
+			})
+			assert.False(t, records(t, x))
+			return nil
+		}))
+		assert.True(t, records(t, x))
+	})
+}
+
 // Gradients of gotch's own, which accumulate in the leaves, still work, and zeroing them.
 func TestBackward(t *testing.T) {
 	inScope(t, func(*torch.Scope) {

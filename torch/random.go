@@ -52,6 +52,16 @@ func (s *Streams) NormalLike(t *ts.Tensor) (*ts.Tensor, error) {
 	return s.drawAt(0, d.Shape, d.DType, d.Device)
 }
 
+// kinds are the distributions that C++ draws from, by number, and drawable the types of their numbers. Rounded to half
+// precision, uniform numbers would be 0 and 1 at times.
+var (
+	kinds    = []string{"normal", "uniform"}
+	drawable = []map[gotch.DType]bool{
+		{gotch.Double: true, gotch.Float: true, gotch.Half: true, gotch.BFloat16: true},
+		{gotch.Double: true, gotch.Float: true},
+	}
+)
+
 func (s *Streams) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
 	return s.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
 }
@@ -59,6 +69,9 @@ func (s *Streams) draw(kind int, shape []int64, dtype gotch.DType, device gotch.
 func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (*ts.Tensor, error) {
 	if len(s.Chains) == 0 {
 		return nil, fmt.Errorf("torch.Streams: there are no chains; use NewStreams")
+	}
+	if !drawable[kind][gotch.CKind2DType(int32(dtype))] {
+		return nil, fmt.Errorf("torch.Streams: %s numbers of type %v cannot be drawn", kinds[kind], gotch.CKind2DType(int32(dtype)))
 	}
 	n := int64(1)
 	for _, d := range shape {

@@ -47,6 +47,11 @@ func Vmap(f func(in []*ts.Tensor) ([]*ts.Tensor, error), inputs []*ts.Tensor, o 
 
 // vmap does the work inside the caller's scope, on the caller's locked thread.
 func vmap(f func(in []*ts.Tensor) ([]*ts.Tensor, error), inputs []*ts.Tensor, o *VmapOptions) (outputs []*ts.Tensor, err error) {
+	return vmapAt(func(in []*ts.Tensor, _ int64) ([]*ts.Tensor, error) { return f(in) }, inputs, o)
+}
+
+// vmapAt is vmap of a function that is told the level that it runs at.
+func vmapAt(f func(in []*ts.Tensor, level int64) ([]*ts.Tensor, error), inputs []*ts.Tensor, o *VmapOptions) (outputs []*ts.Tensor, err error) {
 	if o == nil {
 		o = &VmapOptions{}
 	}
@@ -78,7 +83,7 @@ func vmap(f func(in []*ts.Tensor) ([]*ts.Tensor, error), inputs []*ts.Tensor, o 
 			}
 		}
 	}
-	outputs, err = f(in)
+	outputs, err = f(in, level)
 	if err != nil {
 		return nil, err
 	}

@@ -151,34 +151,44 @@ func TestVmapNested(t *testing.T) {
 	})
 }
 
-// A gradient inside a map, of a function that is mapped itself: f(x) = Σ x³ has gradient 3x², whose map over rows is that
-// of each row. (The derivative is taken through the level, which libtorch allows.)
+// Gradients are taken outside of the map, as above; inside it is an error that says so, whatever form is used.
 func TestGradientInsideVmap(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec(numbers(8, 3), 4, 2)
-		inner := func(x *ts.Tensor) *ts.Tensor {
-			leaf := torch.Must(torch.Leaf(x))
-			y := sum(leaf.MustPowTensorScalar(ts.IntScalar(3), false))
-			return torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{leaf}, nil))[0]
+		for name, f := range map[string]func(x *ts.Tensor) error{
+			"Leaf":         func(x *ts.Tensor) error { return drop2(torch.Leaf(x)) },
+			"ValueAndGrad": func(x *ts.Tensor) error { _, _, err := torch.ValueAndGrad(sum, x); return err },
+			"VmapValueAndGrad": func(x *ts.Tensor) error {
+				_, _, err := torch.VmapValueAndGrad(sum, x.MustUnsqueeze(0, false))
+				return err
+			},
+		} {
+			_, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return in, f(in[0]) }, []*ts.Tensor{x}, nil)
+			assert.Contains(t, asError(t, err).Message, "gradients cannot be taken inside a vmapped function", name)
 		}
-		out, err := torch.Vmap(maps(one(inner)), []*ts.Tensor{x}, nil)
-		require.NoError(t, err)
-		var want []float64
-		for _, v := range floats(x) {
-			want = append(want, 3*v*v)
-		}
-		near(t, want, floats(out[0]), 1e-15)
+	})
+}
 
-		// And a map over a dimension of a nested map's input that the outer map has moved.
+// A map over a dimension of a tensor that an outer map is over already: dimensions are those of what each level sees.
+func TestVmapNestedDims(t *testing.T) {
+	inScope(t, func(*torch.Scope) {
 		y := vec(numbers(24, 9), 2, 3, 4)
 		nested, err := torch.Vmap(func(outer []*ts.Tensor) ([]*ts.Tensor, error) { // over 4: sees [2, 3]
+			assert.Equal(t, []int64{2, 3}, shapeOf(outer[0]))
 			return torch.Vmap(maps(func(in []*ts.Tensor) []*ts.Tensor { // over 3: sees [2]
-				return []*ts.Tensor{in[0].MustCumsum(0, gotch.Double, false)}
-			}), outer, &torch.VmapOptions{InDims: []int64{1}, OutDims: []int64{-1}})
-		}, []*ts.Tensor{y}, &torch.VmapOptions{InDims: []int64{-1}, OutDims: []int64{2}})
+				assert.Equal(t, []int64{2}, shapeOf(in[0]))
+				return []*ts.Tensor{in[0].MustCumsum(0, gotch.Double, false), scalar(7), outer[0].MustMax(false)}
+			}), outer, &torch.VmapOptions{InDims: []int64{1}, OutDims: []int64{-1, 0, 0}})
+		}, []*ts.Tensor{y}, &torch.VmapOptions{InDims: []int64{-1}, OutDims: []int64{2, 1, 0}})
 		require.NoError(t, err)
 		assert.Equal(t, []int64{2, 3, 4}, shapeOf(nested[0]))
 		near(t, floats(y.MustCumsum(0, gotch.Double, false)), floats(nested[0]), 1e-15)
+		assert.Equal(t, []int64{3, 4}, shapeOf(nested[1]), "depends on neither level")
+		assert.Equal(t, []int64{4, 3}, shapeOf(nested[2]), "depends on the outer level alone")
+		largest := y.MustAmax([]int64{0, 1}, false, false)
+		for k := range int64(3) {
+			assert.Equal(t, floats(largest), floats(nested[2].MustSelect(1, k, false)))
+		}
 	})
 }
 
@@ -245,6 +255,7 @@ func TestVmapReadingValuesInside(t *testing.T) {
 			"CopyData":     func(x *ts.Tensor) error { return x.CopyData(make([]float64, 1), 1) },
 			"IsNonzero":    func(x *ts.Tensor) error { return drop2(x.IsNonzero(false)) },
 			"Equal":        func(x *ts.Tensor) error { return drop2(x.Equal(x, false)) },
+			"Vals":         func(x *ts.Tensor) error { return torch.Do(func(*torch.Scope) error { x.Vals(); return nil }) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				_, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return in, read(in[0]) }, []*ts.Tensor{x}, nil)

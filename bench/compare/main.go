@@ -3,9 +3,10 @@
 //
 //	go run ./bench/compare [-json] [-rounds N] [-device auto|cpu|cuda]
 //
-// Both sides stay in memory and take turns, a few hundredths of a second each, so that what else the machine does falls
-// on both; the table has medians over the rounds, and the median and quartiles of the rounds' ratios. Before anything is
-// timed, values and gradients of both sides are compared; the program fails when they differ by more than 1e-10.
+// Both sides stay in memory and take turns of a few milliseconds. A round is several turns, of which each side's fastest
+// counts, so that what else the machine does is left out; the table has medians over the rounds, and the median and the
+// quartiles of the rounds' ratios. Before anything is timed, values and gradients of both sides are compared; the program
+// fails when they differ by more than 1e-10.
 //
 // Where libtorch can use a GPU, further columns have the same cases with all tensors on it, each call waiting until the
 // GPU is done. -device cpu leaves them out, -device cuda fails without a GPU.
@@ -32,11 +33,11 @@ import (
 	"github.com/sugarme/gotch"
 )
 
-// warmUp is the number of rounds that are not counted.
-const warmUp = 2
-
-// burst is how long one side runs before the other has its turn.
-const burst = 40 * time.Millisecond
+const (
+	warmUp = 2                    // rounds that are not counted
+	turns  = 8                    // of each side in a round; the fastest counts
+	turn   = 3 * time.Millisecond // how long one side runs before the other does
+)
 
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object instead of a table")
@@ -130,7 +131,7 @@ func (r *report) measure(ctx context.Context, program, device string) (err error
 		if err != nil {
 			return err
 		}
-		repetitions[i] = max(perScope, int(float64(burst.Nanoseconds())/ns))
+		repetitions[i] = max(1, int(float64(turn.Nanoseconds())/ns))
 	}
 	native, kelvin := make([][]float64, len(cases)), make([][]float64, len(cases))
 	for round := range warmUp + r.Rounds {
@@ -140,13 +141,8 @@ func (r *report) measure(ctx context.Context, program, device string) (err error
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			var theirs, ours float64
-			first := func() (err error) { theirs, err = cpp.time(c.key, c.at, repetitions[i]); return err }
-			second := func() (err error) { ours, err = c.time(repetitions[i]); return err }
-			if round%2 == 1 {
-				first, second = second, first
-			}
-			if err := errors.Join(first(), second()); err != nil {
+			theirs, ours, err := c.round(cpp, repetitions[i])
+			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			if round >= warmUp {

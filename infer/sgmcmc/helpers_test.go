@@ -54,8 +54,9 @@ func begin[S infer.State](t testing.TB, transform infer.Transform, p infer.Param
 	t.Helper()
 	s, err := infer.Init(transform, p, seed)
 	require.NoError(t, err)
-	require.IsType(t, *new(S), s)
-	return s.(S)
+	state, ok := s.(S)
+	require.Truef(t, ok, "the state is a %T", s)
+	return state
 }
 
 // update is one update that must succeed.

@@ -18,6 +18,18 @@ func edits() []edit {
 		{file: "libtch/torch_api.cpp", what: "define the error slot", kind: text,
 			anchor: "char *get_and_reset_last_err() {", replacement: "thread_local char *torch_last_err = nullptr;\n\nchar *get_and_reset_last_err() {"},
 
+		{file: "libtch/torch_api.cpp", what: "element types are checked", kind: pattern,
+			anchor: `(?:at|torch)::ScalarType\((type|dtype)\)`, replacement: "kelvin_type($1)", count: 3},
+		{file: "libtch/torch_api.cpp", what: "a tensor that stands for many has no values", kind: text,
+			anchor:      "  PROTECT(\n      if (elt_size_in_bytes != tensor->element_size())",
+			replacement: "  PROTECT(\n      kelvin_readable(tensor); if (elt_size_in_bytes != tensor->element_size())"},
+
+		// Numbers: a C int is four bytes, a Go int eight.
+		{file: "libtch/tensor.go", what: "C ints", kind: pattern,
+			anchor: `return \*\(\*int\)\(unsafe\.Pointer\(&(\w+)\)\)`, replacement: "return int($1)", count: 2},
+		{file: "libtch/device.go", what: "C ints", kind: text, anchor: "return *(*int)(unsafe.Pointer(&t))", replacement: "return int(t)"},
+		{file: "libtch/device.go", what: "unused import", kind: text, anchor: "import (\n\t\"unsafe\"\n)\n", replacement: ""},
+
 		// Empty slices: the address of their first element does not exist.
 		{file: "libtch/c-generated.go", what: "empty slices", kind: pattern,
 			anchor: `&(\w+)\[0\]`, replacement: "unsafe.SliceData($1)", count: 921},
@@ -61,6 +73,8 @@ func edits() []edit {
 			replacement: "func (ngg *NoGradGuard) Enable() { KelvinSetGradMode(false) }\n"},
 		{file: "ts/tensor.go", what: "an undefined tensor outlives every scope", kind: text,
 			anchor: "var None = NewTensor()", replacement: "var None = undefinedTensor()"},
+		{file: "ts/tensor.go", what: "values that cannot be read are not zero", kind: text,
+			anchor: "\tts.CopyData(dataSlice, uint(numel))\n", replacement: "\tts.MustCopyData(dataSlice, uint(numel))\n"},
 		{file: "ts/tensor.go", what: "output buffer", kind: text,
 			anchor:      "\tptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))\n",
 			replacement: "\tvar slot [4]lib.Ctensor\n\tptr := &slot[0]\n"},
@@ -94,6 +108,12 @@ func edits() []edit {
 		{file: "ts/scalar.go", what: "unused imports", kind: pattern, anchor: `\t"runtime"\n\t"sync/atomic"\n|\t"github.com/sugarme/gotch"\n`,
 			replacement: "", count: 2},
 		{file: "ts/tensor.go", what: "unused import", kind: text, anchor: "\t\"sync/atomic\"\n", replacement: ""},
+		{file: "device.go", what: "a device that does not exist does not end the process", kind: pattern, anchor: `log\.Fatal(?:f)?\(`,
+			replacement: "kelvinFatalf(", count: 3},
+		{file: "device.go", what: "unused import", kind: text, anchor: "\t\"log\"\n\n", replacement: ""},
+		{file: "device.go", what: "main memory is the one device CPU", kind: text, anchor: `return Device{Name: "CPU", Value: 1}`, replacement: "return CPU"},
+		{file: "device.go", what: "a device without a name", kind: text, anchor: `"Not reachable"`,
+			replacement: `"device %q is neither CPU nor CUDA", d.Name`},
 		{file: "init.go", what: "no folder is made, and no process ended, by importing the package", kind: pattern,
 			anchor: `(?s)if _, err := os\.Stat\(CachedDir\).*?\n\t\}\n\}`, replacement: "}"},
 		{file: "init.go", what: "unused import", kind: text, anchor: "\t\"log\"\n", replacement: ""},

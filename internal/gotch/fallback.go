@@ -34,7 +34,7 @@ var fallbacks = []fallback{
     for (auto d : ds) self->squeeze_(d);
     auto outputs__ = *self;` + one},
 	{"atg_squeeze_copy_dims", squeezed + ` outputs__ = outputs__.clone();` + one},
-	{"atg_to_dense", `auto outputs__ = self->to_dense(at::ScalarType(dtype));` + one},
+	{"atg_to_dense", `auto outputs__ = self->to_dense(dtype < 0 ? c10::nullopt : c10::optional<at::ScalarType>(kelvin_type(dtype)));` + one},
 	{"atg_scaled_dot_product_attention", `
     double s = scale_null ? 1.0 / std::sqrt(static_cast<double>(query->size(-1))) : scale_v;
     auto scores = torch::matmul(*query, key->transpose(-2, -1)) * s;

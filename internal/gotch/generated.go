@@ -10,6 +10,7 @@ import (
 // functions that each rule met is checked, so that a file of another version is noticed.
 const (
 	wrappersC    = 2451 // C++ functions with an output buffer
+	typesC       = 148  // element types that a C++ function is given
 	wrappersGo   = 2447 // Go methods that call one of them
 	fatalsInMust = 2485 // Must methods
 )
@@ -17,6 +18,7 @@ const (
 var (
 	cFunction  = regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__`)
 	cOutput    = regexp.MustCompile(`out__\[(\d)\] =`)
+	cType      = regexp.MustCompile(`at::ScalarType\((\w+)\)`)
 	goFunction = regexp.MustCompile(`(?m)^func`)
 	goCall     = regexp.MustCompile(`lib\.Atg\w+\((ptr|ctensorPtr0),[^\n]*\)\n`)
 	goQuery    = regexp.MustCompile(`(?m)^\s*retVal = lib\.Atg\w+\([^\n]*\)\n`)
@@ -30,7 +32,8 @@ var (
 )
 
 // adaptGeneratedC makes every C++ wrapper report its error and its scope in the output buffer: after n outputs comes the
-// scope of the calling thread; on failure the first slot is null and the second holds the message.
+// scope of the calling thread; on failure the first slot is null and the second holds the message. The number of an
+// element type is checked: libtorch indexes a table with it.
 func adaptGeneratedC(dst string) error {
 	return rewrite(dst, "libtch/torch_api_generated.cpp.h", func(s string) (string, error) {
 		met := 0
@@ -55,7 +58,11 @@ func adaptGeneratedC(dst string) error {
 			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "errors in the output buffer",
 				anchor: cFunction.String()}.changed(met, wrappersC)
 		}
-		return strings.Join(blocks, "\n}\n"), nil
+		s = strings.Join(blocks, "\n}\n")
+		if n := len(cType.FindAllStringIndex(s, -1)); n != typesC {
+			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "element types are checked", anchor: cType.String()}.changed(n, typesC)
+		}
+		return cType.ReplaceAllString(s, "kelvin_type($1)"), nil
 	})
 }
 

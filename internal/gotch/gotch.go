@@ -148,12 +148,14 @@ func quoteAll(flags []string) string {
 var nativeFiles = map[string]string{
 	"kelvin.h":             "libtch/kelvin.h",
 	"kelvin.cpp":           "libtch/kelvin.cpp",
+	"kelvin_sample.cpp":    "libtch/kelvin_sample.cpp",
 	"libtch_kelvin.go.txt": "libtch/kelvin.go",
 	"ts_error.go.txt":      "ts/kelvin_error.go",
 	"ts_scope.go.txt":      "ts/kelvin_scope.go",
 	"ts_tensor.go.txt":     "ts/kelvin_tensor.go",
 	"ts_autograd.go.txt":   "ts/kelvin_autograd.go",
 	"ts_data.go.txt":       "ts/kelvin_data.go",
+	"gotch_kelvin.go.txt":  "kelvin.go",
 	"half_kelvin.go.txt":   "half/kelvin.go",
 }
 

@@ -4,7 +4,7 @@
 //
 //   put NAME RANK DIM... NUMBER...   keep a float64 tensor under a name                  ok
 //   eval CASE NAME                   value and gradient at the tensor                    NUMBER... NUMBER...
-//   time CASE NAME REPETITIONS       nanoseconds per call, after a tenth as many         NUMBER
+//   time CASE NAME REPETITIONS       nanoseconds per call, after a fifth as many         NUMBER
 //   info                             libtorch's version and its number of threads        VERSION THREADS
 //
 // A failure is answered with "error MESSAGE". The cases are add, logistic, schools, and schools_vmap, in which each row
@@ -117,7 +117,7 @@ template <typename Body> double nanoseconds(int64_t repetitions, Body body) {
         torch::cuda::synchronize();
     }
   };
-  loop(repetitions / 10 + 1);
+  loop(repetitions / 5 + 1);
   const auto start = std::chrono::steady_clock::now();
   loop(repetitions);
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;

@@ -4,7 +4,6 @@
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <cmath>
-#include <mutex>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/version.h>
 
@@ -31,7 +30,7 @@ char *kelvin_message(const std::exception &e) {
     *error = strdup("unknown C++ exception");                                  \
   }
 
-kelvin_scope *kelvin_new_scope(int64_t index) { return new kelvin_scope{index}; }
+kelvin_scope *kelvin_new_scope(int64_t index) { return new kelvin_scope{index, true}; }
 
 kelvin_scope *kelvin_enter(kelvin_scope *s, int threads) {
   // The number of threads is kept per thread by OpenMP, so a thread that started before a change has to be told.
@@ -39,11 +38,15 @@ kelvin_scope *kelvin_enter(kelvin_scope *s, int threads) {
     at::set_num_threads(threads);
   }
   kelvin_scope *previous = kelvin_current;
+  s->records = at::GradMode::is_enabled();
   kelvin_current = s;
   return previous;
 }
 
 void kelvin_leave(kelvin_scope *previous, tensor *tensors, int64_t n, scalar *scalars, int64_t m) {
+  if (kelvin_current != nullptr && kelvin_current->records != at::GradMode::is_enabled()) {
+    at::GradMode::set_enabled(kelvin_current->records); // a guard of gotch's was not dropped
+  }
   kelvin_current = previous;
   for (int64_t i = 0; i < n; ++i)
     delete tensors[i];
@@ -68,6 +71,12 @@ void kelvin_free_tensor(tensor t) { delete t; }
 // ---- tensors and data -------------------------------------------------------------------------------------------------
 
 static int device_number(const at::Device &d) { return d.is_cuda() ? (d.has_index() ? d.index() : 0) : -1; }
+
+at::ScalarType kelvin_type(int type) {
+  if (type < 0 || type >= static_cast<int>(at::ScalarType::NumOptions) || type == static_cast<int>(at::ScalarType::Undefined))
+    throw std::invalid_argument("element type number " + std::to_string(type) + " is not one of this libtorch's");
+  return static_cast<at::ScalarType>(type);
+}
 
 static at::Device device_of(int d) { return d < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, d); }
 
@@ -99,12 +108,12 @@ int64_t kelvin_nbytes(tensor t) {
   }
 }
 
-void kelvin_item(tensor t, double *value, char **error) { KELVIN_TRY(*value = t->item<double>()) }
+void kelvin_item(tensor t, double *value, char **error) { KELVIN_TRY(kelvin_readable(t); *value = t->item<double>()) }
 
 void kelvin_from_data(tensor *out__, void *data, int data_type, int64_t *dims, int rank, int dtype, int device) {
   KELVIN_OP(1, auto src = torch::from_blob(data, at::IntArrayRef(dims, rank),
                                            at::TensorOptions().dtype(static_cast<at::ScalarType>(data_type)));
-            auto to = at::TensorOptions().dtype(static_cast<at::ScalarType>(dtype)).device(device_of(device));
+            auto to = at::TensorOptions().dtype(kelvin_type(dtype)).device(device_of(device));
             out__[0] = new torch::Tensor(at::empty(at::IntArrayRef(dims, rank), to)); out__[0]->copy_(src);)
 }
 
@@ -116,11 +125,15 @@ void kelvin_borrow(tensor *out__, void *data, int data_type, int64_t *dims, int 
                    at::TensorOptions().dtype(static_cast<at::ScalarType>(data_type))));)
 }
 
-// host returns the elements as a contiguous tensor in main memory, and fails when there are not numel of them.
-static at::Tensor host(tensor t, int data_type, int64_t numel) {
-  if (at::functorch::isBatchedTensor(*t))
+void kelvin_readable(tensor t) {
+  if (t->defined() && at::functorch::isBatchedTensor(*t))
     throw std::invalid_argument("the values of a tensor cannot be read inside a vmapped function: it stands for all the "
                                 "chains or samples at once (use tensor operations such as where)");
+}
+
+// host returns the elements as a contiguous tensor in main memory, and fails when there are not numel of them.
+static at::Tensor host(tensor t, int data_type, int64_t numel) {
+  kelvin_readable(t);
   if (t->numel() != numel)
     throw std::invalid_argument("the tensor has " + std::to_string(t->numel()) + " elements and the slice " +
                                 std::to_string(numel));
@@ -142,7 +155,7 @@ void kelvin_write(tensor t, void *data, int data_type, int64_t numel, char **err
 
 void *kelvin_data(tensor t, int dtype, char **error) {
   KELVIN_TRY(
-      if (!t->device().is_cpu()) throw std::invalid_argument("the tensor is not in main memory");
+      kelvin_readable(t); if (!t->device().is_cpu()) throw std::invalid_argument("the tensor is not in main memory");
       if (!t->is_contiguous()) throw std::invalid_argument("the tensor is not contiguous");
       if (static_cast<int>(t->scalar_type()) != dtype) throw std::invalid_argument("the tensor has another type");
       return t->data_ptr();)
@@ -159,7 +172,10 @@ int kelvin_grad_mode(int enabled) {
 }
 
 void kelvin_leaf(tensor *out__, tensor t) {
-  KELVIN_OP(1, out__[0] = new torch::Tensor(t->detach().set_requires_grad(true));)
+  KELVIN_OP(1, if (t->defined() && at::functorch::isBatchedTensor(*t)) throw std::invalid_argument(
+                   "gradients cannot be taken inside a vmapped function: make the leaf outside, map over it, and take the "
+                   "gradient of the sum of the results");
+            out__[0] = new torch::Tensor(t->detach().set_requires_grad(true));)
 }
 
 void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, int n_inputs, tensor *grad_outputs,
@@ -198,19 +214,33 @@ void kelvin_readout(tensor values, tensor x, double *out, int64_t rows, char **e
 
 namespace ft = at::functorch;
 
-// Some versions keep the levels' metadata in a process-wide map without a lock.
-static std::mutex vmap_mutex;
-
+#if TORCH_VERSION_MAJOR < 2
+// Before 2.0 initAndPushDynamicLayer kept a life handle for each level in a table of the whole process, so that two
+// threads could not map at once. Only functorch's own gradients need the handles: the stack of levels, which belongs to
+// the thread, is enough for vmap.
 int64_t kelvin_vmap_push(int64_t batch, int randomness, char **error) {
-  KELVIN_TRY(std::lock_guard<std::mutex> lock(vmap_mutex);
-             return ft::initAndPushDynamicLayer(ft::TransformType::Vmap, batch,
-                                                static_cast<ft::RandomnessType>(randomness));)
+  KELVIN_TRY(auto stack = ft::getDynamicLayerStack(); const int64_t level = static_cast<int64_t>(stack.size()) + 1;
+             stack.emplace_back(ft::TransformType::Vmap, level, batch, static_cast<ft::RandomnessType>(randomness));
+             ft::setDynamicLayerStack(stack); if (level == 1) ft::setDynamicLayerFrontBackKeysIncluded(true);
+             return level;)
   return -1;
 }
 
 void kelvin_vmap_pop(char **error) {
-  KELVIN_TRY(std::lock_guard<std::mutex> lock(vmap_mutex); ft::popDynamicLayerAndDeleteMetadata();)
+  KELVIN_TRY(auto stack = ft::getDynamicLayerStack();
+             if (stack.empty()) throw std::logic_error("no level of vmap is open on this thread");
+             stack.pop_back(); const bool last = stack.empty();
+             ft::setDynamicLayerStack(stack); if (last) ft::setDynamicLayerFrontBackKeysIncluded(false);)
 }
+#else
+int64_t kelvin_vmap_push(int64_t batch, int randomness, char **error) {
+  KELVIN_TRY(return ft::initAndPushDynamicLayer(ft::TransformType::Vmap, batch,
+                                                static_cast<ft::RandomnessType>(randomness));)
+  return -1;
+}
+
+void kelvin_vmap_pop(char **error) { KELVIN_TRY(ft::popDynamicLayerAndDeleteMetadata();) }
+#endif
 
 void kelvin_vmap_in(tensor *out__, tensor t, int64_t dim, int64_t level) {
   KELVIN_OP(1, int64_t d = dim < 0 ? dim + t->dim() : dim;
@@ -235,10 +265,10 @@ void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_
 
 // ---- random numbers ---------------------------------------------------------------------------------------------------
 
-// One 32-bit word to the open unit interval needs 53 bits for a double: two words make one number.
+// Two words make one number of the open unit interval: 52 bits and a half, so that the sum is exact and never 1.
 static inline double unit(uint32_t hi, uint32_t lo) {
-  uint64_t bits = (static_cast<uint64_t>(hi) << 21) ^ (static_cast<uint64_t>(lo) >> 11);
-  return (static_cast<double>(bits & ((1ull << 53) - 1)) + 0.5) * (1.0 / 9007199254740992.0);
+  const uint64_t bits = (static_cast<uint64_t>(hi) << 20) | (static_cast<uint64_t>(lo) >> 12);
+  return (static_cast<double>(bits) + 0.5) * (1.0 / 4503599627370496.0);
 }
 
 // Numbers come in pairs, one pair per counter value, so that any part of a row can be filled by any thread.
@@ -251,7 +281,7 @@ static void fill_pairs(int kind, T *row, int64_t n, uint64_t seed, uint64_t chai
     uint32_t w2 = engine();
     uint32_t w3 = engine();
     if (kind == 1 && sizeof(T) == sizeof(float)) {
-      // 23 bits and a half: a double rounded to float could be 1.
+      // 23 bits and a half, from one word each: a double rounded to float could be 1.
       row[2 * p] = static_cast<T>((static_cast<float>(w0 >> 9) + 0.5f) * (1.0f / 8388608.0f));
       if (2 * p + 1 < n)
         row[2 * p + 1] = static_cast<T>((static_cast<float>(w2 >> 9) + 0.5f) * (1.0f / 8388608.0f));
@@ -289,7 +319,7 @@ static void fill(int kind, T *data, uint64_t seed, const uint64_t *chains, int64
 void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
                    int64_t *dims, int rank, int dtype, int device) {
   KELVIN_OP(
-      1, auto type = static_cast<at::ScalarType>(dtype); auto on_host = type == at::kFloat ? at::kFloat : at::kDouble;
+      1, auto type = kelvin_type(dtype); auto on_host = type == at::kFloat ? at::kFloat : at::kDouble;
       at::Tensor t = at::empty(at::IntArrayRef(dims, rank), at::TensorOptions().dtype(on_host));
       const int64_t n = rows > 0 ? t.numel() / rows : 0;
       if (on_host == at::kFloat) fill(kind, t.data_ptr<float>(), seed, chains, rows, n, offset);

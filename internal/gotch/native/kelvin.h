@@ -1,15 +1,20 @@
 // Kelvin's additions to gotch's C interface: errors in the output buffer, scopes, gradients, vmap, random numbers, data.
 #ifndef KELVIN_H
 #define KELVIN_H
+#include <stdbool.h>
 
 // A scope as the C++ side knows it: the index of its Go object. The structs are never freed, only used again.
 typedef struct kelvin_scope {
   int64_t index;
+  bool records; // whether gradients were recorded when it was opened: so they are again when it closes
 } kelvin_scope;
 
 #ifdef __cplusplus
 extern thread_local kelvin_scope *kelvin_current;
 char *kelvin_message(const std::exception &e);
+// kelvin_type checks the number of an element type, and kelvin_readable that a tensor has values of its own; both throw.
+at::ScalarType kelvin_type(int type);
+void kelvin_readable(tensor t);
 
 // The body of a function with an output buffer of n results. Slot n says which scope owns them; on failure slot 0 is
 // null and slot 1 holds the message.
@@ -67,6 +72,11 @@ void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_
 // 32-bit words. kind 0: standard normal, 1: uniform on (0, 1).
 void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
                    int64_t *dims, int rank, int dtype, int device);
+
+// Draws, whose parameters may be mapped. op 0: the logarithm of a gamma number of shape a, 1: Poisson of rate a,
+// 2: binomial of count a and probability b, 3: multinomial of count a and weights b over its last dimension. There is one
+// seed for each evaluation of the level, or one alone where level is 0.
+void kelvin_sample(tensor *out__, int op, tensor a, tensor b, int64_t level, uint64_t *seeds, int64_t n_seeds);
 
 // The library.
 char *kelvin_version(void);

@@ -1,0 +1,314 @@
+package infer_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+)
+
+// The two files in the folder of a run.
+const (
+	checkpointFile = "checkpoint.kelvin"
+	drawsFile      = "draws.kelvin"
+)
+
+// job is a run that can be started again with the same arguments, as a program would after it was killed.
+type job struct {
+	method infer.Method
+	chains int // 0 for a single point without a chain axis
+	single bool
+	steps  int64
+	noDraw bool
+}
+
+// run starts it, or goes on from the checkpoint in dir; with no dir there are none. The observer may be nil.
+func (j job) run(ctx context.Context, t testing.TB, dir string, every int64, observer func(infer.Progress)) (*infer.Result, error) {
+	t.Helper()
+	m := newLogistic(30, 3)
+	p, data := pointOf(t, m.layout(t), numbers(4*max(j.chains, 1), 0)...), m.batch()
+	if j.single {
+		p, data = in32(t, p), m.batch32(t)
+	}
+	c := infer.RunConfig{Steps: j.steps, BurnIn: 20, Thin: 3, Seed: 6, NoDraws: j.noDraw}
+	if observer != nil {
+		c.Observer = infer.ObserverFunc(observer)
+	}
+	if dir != "" {
+		c.Checkpoint = &infer.Checkpoint{Dir: dir, Every: every, Resume: true, Model: "logistic"}
+	}
+	return infer.Run(ctx, build(t, j.method, m.logPosterior), p, minibatches(t, data, infer.MinibatchOptions{Size: 8, Seed: 2}), c)
+}
+
+func (j job) whole(t testing.TB) *infer.Result {
+	t.Helper()
+	r, err := j.run(context.Background(), t, "", 0, nil)
+	require.NoError(t, err)
+	return r
+}
+
+// cancelAt runs until the update and cancels there.
+func (j job) cancelAt(t testing.TB, dir string, update int64) *infer.Result {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r, err := j.run(ctx, t, dir, 1000, func(p infer.Progress) {
+		if p.Step == update {
+			cancel()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, update, r.Steps)
+	return r
+}
+
+func (j job) resume(t testing.TB, dir string) *infer.Result {
+	t.Helper()
+	r, err := j.run(context.Background(), t, dir, 1000, nil)
+	require.NoError(t, err)
+	return r
+}
+
+// jobs are all methods, with one chain and three, in float64 and float32. An epoch is four batches, the last smaller.
+func jobs() map[string]job {
+	out := map[string]job{}
+	for name, m := range methods {
+		for _, k := range []int{0, 3} {
+			for _, single := range []bool{false, true} {
+				out[fmt.Sprintf("%s, %d chains, float32 %v", name, k, single)] = job{method: m, chains: k, single: single, steps: 60}
+			}
+		}
+	}
+	return out
+}
+
+// A run that is cancelled and resumed ends with the draws, statistics and state of the run that was not, bit for bit:
+// the update after the checkpoint has the same state, the same random numbers and the same batch. The points of
+// interruption: the first update, inside burn-in, its last update, the first one after it, the update of a draw, in the
+// middle and at the end of an epoch, the last but one.
+func TestResumeAfterCancel(t *testing.T) {
+	for name, j := range jobs() {
+		t.Run(name, func(t *testing.T) {
+			want := j.whole(t)
+			require.Equal(t, 13, want.Draws.MinLen())
+			for _, at := range []int64{1, 7, 20, 21, 26, 34, 36, 59} {
+				dir := filepath.Join(t.TempDir(), "run")
+				part := j.cancelAt(t, dir, at)
+				assert.Equal(t, max(0, int(at-20)/3), part.Draws.MinLen())
+				got := j.resume(t, dir)
+				sameResult(t, want, got)
+				if j.single {
+					assert.Equal(t, gotch.Float, got.State.Position().Flat.DType())
+				}
+			}
+		})
+	}
+}
+
+// Interrupted again and again, every few updates.
+func TestResumeManyTimes(t *testing.T) {
+	for _, name := range []string{"SGHMC, 3 chains, float32 false", "Adam, 0 chains, float32 true"} {
+		j, dir := jobs()[name], t.TempDir()
+		want := j.whole(t)
+		for at := int64(3); at < j.steps; at += 7 {
+			j.cancelAt(t, dir, at)
+		}
+		sameResult(t, want, j.resume(t, dir))
+	}
+}
+
+// Cancelled before the first update, there is a checkpoint of the start.
+func TestResumeFromTheStart(t *testing.T) {
+	j, dir := jobs()["SGLD, 3 chains, float32 false"], t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := j.run(ctx, t, dir, 10, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.FileExists(t, filepath.Join(dir, checkpointFile))
+	sameResult(t, j.whole(t), j.resume(t, dir))
+}
+
+// A crash, here a panic of the observer, leaves the last checkpoint and the draws that were written for it. The run goes
+// on from there and repeats what came after.
+func TestResumeAfterACrash(t *testing.T) {
+	j, dir := jobs()["SGHMC, 3 chains, float32 false"], t.TempDir()
+	want := j.whole(t)
+	for _, at := range []int64{5, 17, 34, 35, 49} {
+		assert.Panics(t, func() {
+			_, _ = j.run(context.Background(), t, dir, 8, func(p infer.Progress) {
+				if p.Step == at {
+					panic("the power fails")
+				}
+			})
+		})
+	}
+	var first, resumed int64
+	r, err := j.run(context.Background(), t, dir, 8, func(p infer.Progress) {
+		if first == 0 {
+			first, resumed = p.Step, p.Resumed
+			assert.Equal(t, (48-20)/3, p.Draws)
+		}
+	})
+	require.NoError(t, err)
+	assert.EqualValues(t, 48, resumed, "the last multiple of 8 before 49")
+	assert.EqualValues(t, 49, first)
+	sameResult(t, want, r)
+}
+
+// An update that fails saves nothing: the checkpoint before it stands, and a run that no longer fails goes on from it.
+func TestResumeAfterAnError(t *testing.T) {
+	dir := t.TempDir()
+	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
+	c := infer.RunConfig{Steps: 12, Checkpoint: &infer.Checkpoint{Dir: dir, Every: 4, Resume: true}}
+	r, err := infer.Run(context.Background(), restorable{counter{failAt: 7}}, p, infer.Full(nil), c)
+	assert.ErrorIs(t, err, errCounter)
+	assert.EqualValues(t, 6, r.Steps)
+	want := ran(t, counter{}, p, infer.Full(nil), infer.RunConfig{Steps: 12})
+	sameResult(t, want, ran(t, restorable{}, p, infer.Full(nil), c))
+}
+
+// A finished run has a checkpoint of its end: the same call gives the same result without an update, and more Steps
+// make it longer, as if it had been asked for at once.
+func TestExtendAFinishedRun(t *testing.T) {
+	for _, name := range []string{"SGLD, 3 chains, float32 false", "AdamW, 0 chains, float32 true"} {
+		long, dir := jobs()[name], t.TempDir()
+		short := long
+		short.steps = 31
+		want := short.whole(t)
+		sameResult(t, want, short.resume(t, dir))
+		calls := 0
+		again, err := short.run(context.Background(), t, dir, 1000, func(infer.Progress) { calls++ })
+		require.NoError(t, err)
+		sameResult(t, want, again)
+		assert.Zero(t, calls)
+		sameResult(t, long.whole(t), long.resume(t, dir))
+	}
+}
+
+// Checkpoints come every so many updates, and at the end: the draws file grows with them.
+func TestCheckpointEvery(t *testing.T) {
+	dir := t.TempDir()
+	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
+	var sizes []int64 // of the draws file after each update
+	ran(t, restorable{}, p, infer.Full(nil), infer.RunConfig{Steps: 7, Checkpoint: &infer.Checkpoint{Dir: dir, Every: 3},
+		Observer: infer.ObserverFunc(func(infer.Progress) { sizes = append(sizes, sizeOf(t, dir, drawsFile)) })})
+	// A draw is one value and five statistics of 8 bytes; the observer comes before the checkpoint of its update.
+	const draw = 6 * 8
+	assert.Equal(t, []int64{0, 0, 0, 3 * draw, 3 * draw, 3 * draw, 6 * draw}, sizes)
+	assert.EqualValues(t, 7*draw, sizeOf(t, dir, drawsFile))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2, "nothing else is left")
+
+	// The default is every 1000.
+	dir = t.TempDir()
+	var first int64
+	ran(t, restorable{}, p, infer.Full(nil), infer.RunConfig{Steps: 1500, NoDraws: true, Checkpoint: &infer.Checkpoint{Dir: dir},
+		Observer: infer.ObserverFunc(func(p infer.Progress) {
+			if _, err := os.Stat(filepath.Join(dir, checkpointFile)); err == nil && first == 0 {
+				first = p.Step
+			}
+		})})
+	assert.EqualValues(t, 1001, first)
+}
+
+func sizeOf(t testing.TB, parts ...string) int64 {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(parts...))
+	require.NoError(t, err)
+	return info.Size()
+}
+
+// Without draws only the state is saved.
+func TestResumeNoDraws(t *testing.T) {
+	j, dir := jobs()["SGHMC, 3 chains, float32 true"], t.TempDir()
+	j.noDraw = true
+	want := j.whole(t)
+	part := j.cancelAt(t, dir, 33)
+	assert.Nil(t, part.Draws)
+	assert.Zero(t, sizeOf(t, dir, drawsFile))
+	got := j.resume(t, dir)
+	sameState(t, want.State, got.State)
+	assert.Nil(t, got.Draws)
+}
+
+// What a run that was killed wrote to the draws file after its last checkpoint does not count, whatever it is.
+func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
+	j := jobs()["SGLD, 3 chains, float32 false"]
+	want := j.whole(t)
+	for name, at := range map[string]int64{"before the first draw": 9, "after some": 40} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			j.cancelAt(t, dir, at)
+			f, err := os.OpenFile(filepath.Join(dir, drawsFile), os.O_APPEND|os.O_WRONLY, 0)
+			require.NoError(t, err)
+			_, err = f.Write([]byte("half a draw, and not even a multiple of eight"))
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+			sameResult(t, want, j.resume(t, dir))
+			// The file is whole again: once more from its end.
+			sameResult(t, want, j.resume(t, dir))
+		})
+	}
+	// A draws file without a checkpoint, and half of a new checkpoint: a run killed before its first one was complete.
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, drawsFile), []byte("some draws"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpointFile+".new"), []byte("kelvin che"), 0o644))
+	sameResult(t, want, j.resume(t, dir))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 2, "the half checkpoint was replaced")
+}
+
+// Held updates are counted on, and drawn from, over an interruption.
+func TestResumeCountsHeldUpdates(t *testing.T) {
+	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 0)
+	diverges := func(update int64, chain int) bool { return update > 1 && (update+int64(chain))%3 == 0 }
+	want := ran(t, counter{diverges: diverges}, p, infer.Full(nil), infer.RunConfig{Steps: 9})
+	assert.EqualValues(t, 3+3, want.Diverged) // updates 3, 6, 9 of chain 0; 2, 5, 8 of chain 1
+	dir := t.TempDir()
+	for _, steps := range []int64{4, 9} {
+		r := ran(t, restorable{counter{diverges: diverges}}, p, infer.Full(nil), infer.RunConfig{Steps: steps, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
+		if steps == 9 {
+			sameResult(t, want, r)
+		}
+	}
+}
+
+// A tensor of a state comes back in its own shape and type, with its bits. The point is a scalar site, a row of one
+// chain, or has numbers that are hard to write down.
+func TestCheckpointKeepsTensors(t *testing.T) {
+	l := layoutOf(t, infer.Shapes{"w": {}})
+	for name, p := range map[string]infer.Params{
+		"one number":  pointOf(t, l, 0.1),
+		"one row":     {Layout: l, Flat: vec([]float64{0.1}, 1, 1)},
+		"denormal":    pointOf(t, l, 5e-324, -5e-324, 1e-310),
+		"large":       pointOf(t, l, -1.7976931348623157e308, 0x1p-1022),
+		"half":        {Layout: l, Flat: vec([]float64{0.1, 65504, -6e-8}, 3, 1).MustTotype(gotch.Half, false)},
+		"brain float": {Layout: l, Flat: vec([]float64{0.1, 3e38, -6e-38}, 3, 1).MustTotype(gotch.BFloat16, false)},
+		"float32":     {Layout: l, Flat: vec([]float64{0.1, 3e38, -1e-45}, 3, 1).MustTotype(gotch.Float, false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			c := infer.RunConfig{Steps: 1, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
+			before, err := infer.Run(ctx, restorable{}, p, infer.Full(nil), c)
+			require.ErrorIs(t, err, context.Canceled)
+			after, err := infer.Run(ctx, restorable{}, p, infer.Full(nil), c)
+			require.ErrorIs(t, err, context.Canceled)
+			if diff := cmp.Diff(saved(before.State), saved(after.State)); diff != "" {
+				t.Error(diff)
+			}
+			assert.Equal(t, floats(p.Flat), floats(after.State.Position().Flat))
+		})
+	}
+}

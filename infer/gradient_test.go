@@ -1,0 +1,214 @@
+package infer_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+func evaluate(t testing.TB, f infer.LogPosterior, p infer.Params, b infer.Batch) infer.Evaluation {
+	t.Helper()
+	g, err := infer.NewGradient(f)
+	require.NoError(t, err)
+	e, err := g.ValueAndGrad(p, b)
+	require.NoError(t, err)
+	return e
+}
+
+// differences is the gradient of f by central differences. Their error is h²/6 times the third derivative, which is
+// below 1 here, plus the rounding of f over h: both about 1e-11 for h = 1e-5.
+func differences(f func([]float64) float64, at []float64) []float64 {
+	const h = 1e-5
+	grad := make([]float64, len(at))
+	for i := range at {
+		x := append([]float64(nil), at...)
+		x[i] += h
+		up := f(x)
+		x[i] -= 2 * h
+		grad[i] = (up - f(x)) / (2 * h)
+	}
+	return grad
+}
+
+// The density is compared with the sum written out in Go, the gradient with central differences of that sum, each chain
+// of K with the point alone, and the norms with the gradients.
+func TestGradient(t *testing.T) {
+	m := newLogistic(40, 3)
+	l, b := m.layout(t), m.batch()
+	const k = 5
+	flat := numbers(k*4, 9)
+	all := evaluate(t, m.logPosterior, pointOf(t, l, flat...), b)
+	assert.Equal(t, []int64{k}, shapeOf(all.Value))
+	assert.Equal(t, []int64{k, 4}, shapeOf(all.Grad))
+	assert.Equal(t, floats(all.Value), all.Values)
+	require.Len(t, all.Norms, k)
+	grads := floats(all.Grad)
+	for i := range k {
+		x := flat[4*i : 4*i+4]
+		one := evaluate(t, m.logPosterior, pointOf(t, l, x...), b)
+		assert.Empty(t, shapeOf(one.Value))
+		assert.Equal(t, []int64{4}, shapeOf(one.Grad))
+		assert.InDelta(t, m.value(x), one.Values[0], 1e-15, "sums of 40 numbers below 1, divided by 40")
+		assert.InDeltaSlice(t, differences(m.value, x), floats(one.Grad), 1e-9)
+		assert.InDelta(t, one.Values[0], all.Values[i], 1e-15)
+		assert.InDeltaSlice(t, floats(one.Grad), grads[4*i:4*i+4], 1e-15)
+		norm := math.Sqrt(x2(floats(one.Grad)))
+		assert.InDelta(t, norm, one.Norms[0], 1e-15)
+		assert.InDelta(t, norm, all.Norms[i], 1e-15)
+	}
+	assert.Nil(t, all.Diverged())
+}
+
+func x2(v []float64) (total float64) {
+	for _, x := range v {
+		total += x * x
+	}
+	return total
+}
+
+// One chain with a chain axis keeps it.
+func TestGradientOfOneRow(t *testing.T) {
+	m := newLogistic(10, 2)
+	p, err := pointOf(t, m.layout(t), 0.1, 0.2, 0.3).Repeat(1)
+	require.NoError(t, err)
+	e := evaluate(t, m.logPosterior, p, m.batch())
+	assert.Equal(t, []int64{1}, shapeOf(e.Value))
+	assert.Equal(t, []int64{1, 3}, shapeOf(e.Grad))
+	assert.Equal(t, []int64{1, 10}, shapeOf(e.Aux["eta"]))
+	assert.InDelta(t, m.value([]float64{0.1, 0.2, 0.3}), e.Values[0], 1e-15)
+}
+
+// In float32 everything stays float32, and agrees with float64 to its 24 bits.
+func TestGradientFloat32(t *testing.T) {
+	m := newLogistic(40, 3)
+	p := pointOf(t, m.layout(t), numbers(8, 2)...)
+	e := evaluate(t, m.logPosterior, p, m.batch())
+	e32 := evaluate(t, m.logPosterior, in32(t, p), m.batch32(t))
+	assert.Equal(t, []gotch.DType{gotch.Float, gotch.Float, gotch.Float}, []gotch.DType{e32.Value.DType(), e32.Grad.DType(), e32.Aux["eta"].DType()})
+	assert.InDeltaSlice(t, e.Values, e32.Values, 1e-6)
+	assert.InDeltaSlice(t, floats(e.Grad), floats(e32.Grad), 1e-6)
+}
+
+// What a model returns besides comes back with the chain axis in front, also what is the same for all chains, without a
+// graph, and alive after the scope of the gradient.
+func TestGradientAux(t *testing.T) {
+	l := layoutOf(t, infer.Shapes{"w": {2}})
+	b := infer.Batch{"x": vec([]float64{1, 2, 3, 4, 5, 6}, 3, 2)}
+	f := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		x := b.Get("x")
+		eta := x.MustMv(p.Get("w"), false)
+		return sum(eta), infer.Aux{"eta": eta, "data": x, "w": p.Get("w"), "twice": scaled(sum(eta), 2)}
+	}
+	one := evaluate(t, f, pointOf(t, l, 1, 10), b)
+	assert.Equal(t, []float64{21, 43, 65}, floats(one.Aux["eta"])) // 1+20, 3+40, 5+60
+	assert.Equal(t, []float64{1, 10}, floats(one.Aux["w"]))
+	assert.Empty(t, shapeOf(one.Aux["twice"]))
+
+	e := evaluate(t, f, pointOf(t, l, 1, 10, 100, -1), b)
+	require.Len(t, e.Aux, 4)
+	for name, want := range map[string]struct {
+		shape  []int64
+		values []float64
+	}{
+		"eta":   {[]int64{2, 3}, []float64{21, 43, 65, 98, 296, 494}},
+		"data":  {[]int64{2, 3, 2}, []float64{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}},
+		"w":     {[]int64{2, 2}, []float64{1, 10, 100, -1}},
+		"twice": {[]int64{2}, []float64{258, 1776}},
+	} {
+		assert.Equal(t, want.shape, shapeOf(e.Aux[name]), name)
+		assert.Equal(t, want.values, floats(e.Aux[name]), name)
+		assert.False(t, e.Aux[name].MustRequiresGrad(), name)
+	}
+	none := evaluate(t, func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return sum(p.Flat), nil }, pointOf(t, l, 1, 2), nil)
+	assert.Nil(t, none.Aux)
+}
+
+// A density or a gradient that is not finite is a value that names its chains. The derivative of √ at 0 is infinite
+// where the density is 0; log gives −∞ at 0 and NaN below.
+func TestDiverged(t *testing.T) {
+	l := layoutOf(t, infer.Shapes{"w": {}})
+	root := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("w").MustSqrt(false), nil }
+	logarithm := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("w").MustLog(false), nil }
+	e := evaluate(t, root, pointOf(t, l, 4, 0, 1), nil)
+	assert.Equal(t, []float64{2, 0, 1}, e.Values)
+	assert.Equal(t, []bool{false, true, false}, e.Diverged())
+	e = evaluate(t, logarithm, pointOf(t, l, -1, 1, 0), nil)
+	assert.Equal(t, []bool{true, false, true}, e.Diverged())
+	assert.True(t, math.IsNaN(e.Values[0]))
+	assert.Equal(t, []float64{0, math.Inf(-1)}, e.Values[1:])
+	assert.Equal(t, []bool{true}, evaluate(t, root, pointOf(t, l, 0), nil).Diverged())
+	assert.Nil(t, evaluate(t, root, pointOf(t, l, 1), nil).Diverged())
+}
+
+// Hold takes the rows of the chains that diverged from the old tensor, whatever the new one has there.
+func TestHold(t *testing.T) {
+	nan := math.NaN()
+	old, next := vec([]float64{1, 2, 3, 4, 5, 6}, 3, 2), vec([]float64{10, 20, nan, 40, 50, nan}, 3, 2)
+	same, err := infer.Hold(old, next, nil)
+	require.NoError(t, err)
+	assert.Same(t, next, same)
+	held, err := infer.Hold(old, next, []bool{false, true, true})
+	require.NoError(t, err)
+	assert.Equal(t, []float64{10, 20, 3, 4, 5, 6}, floats(held))
+	held, err = infer.Hold(old, next, []bool{false, false, false})
+	require.NoError(t, err)
+	sameBits(t, floats(next), floats(held), "nothing held")
+	held, err = infer.Hold(vec([]float64{1, 2}), vec([]float64{nan, 3}), []bool{true})
+	require.NoError(t, err)
+	assert.Equal(t, []float64{1, 2}, floats(held))
+	// A quantity of more dimensions, and one number for each chain.
+	held, err = infer.Hold(vec([]float64{1, 2, 3, 4}, 2, 1, 2), vec([]float64{5, 6, 7, 8}, 2, 1, 2), []bool{true, false})
+	require.NoError(t, err)
+	assert.Equal(t, []float64{1, 2, 7, 8}, floats(held))
+	assert.Equal(t, []int64{2, 1, 2}, shapeOf(held))
+	held, err = infer.Hold(vec([]float64{1, 2}), vec([]float64{5, 6}), []bool{false, true})
+	require.NoError(t, err)
+	assert.Equal(t, []float64{5, 2}, floats(held))
+	held, err = infer.Hold(vec([]float64{1}, 1).MustTotype(gotch.Float, false), vec([]float64{5}, 1).MustTotype(gotch.Float, false), []bool{true})
+	require.NoError(t, err)
+	assert.Equal(t, gotch.Float, held.DType())
+}
+
+// One gradient with its aux leaves as many bytes outside scopes as its results have: 8 for each of value, gradient and
+// eta. In a scope it leaves none.
+func TestGradientLeavesNothing(t *testing.T) {
+	m := newLogistic(10, 2)
+	p, b := pointOf(t, m.layout(t), numbers(3*4, 0)...), m.batch()
+	before := unscoped()
+	e := evaluate(t, m.logPosterior, p, b)
+	assert.EqualValues(t, 8*(4+4*3+4*10), torch.UnscopedBytes()-before)
+	torch.Free(e.Value, e.Grad, e.Aux["eta"])
+	require.NoError(t, torch.Do(func(s *torch.Scope) error {
+		evaluate(t, m.logPosterior, p, b)
+		assert.Equal(t, 3, s.Owned())
+		return nil
+	}))
+	assert.Equal(t, before, torch.UnscopedBytes())
+}
+
+func ExampleNewGradient() {
+	// log p(w) = −½(w−3)² has gradient 3 − w.
+	logPosterior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		r := p.Get("w").MustSubScalar(ts.FloatScalar(3), false)
+		return r.MustMul(r, false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	}
+	layout, _ := infer.NewLayout(infer.Shapes{"w": {}})
+	points, _ := infer.NewParams(layout, []float64{1, 5}) // two chains
+	gradient, _ := infer.NewGradient(logPosterior)
+	e, err := gradient.ValueAndGrad(points, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	grad, _ := torch.ToSlice[float64](e.Grad)
+	fmt.Println(e.Values, grad)
+	// Output: [-2 -2] [2 -2]
+}
