@@ -21,7 +21,7 @@ const childDir = "KELVIN_INFER_TEST_CHILD_DIR"
 // killed is the run that is killed: long enough to be killed several times, with draws and minibatches, and a checkpoint
 // every 25 updates.
 func killed() job {
-	return job{method: methods["SGHMC"], chains: 3, steps: 4000}
+	return job{method: methods["SGHMC"], chains: 3, steps: 2500}
 }
 
 const killedEvery = 25

@@ -1,6 +1,7 @@
 package infer_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -250,11 +251,12 @@ func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
 			j.cancelAt(t, dir, at)
 			f, err := os.OpenFile(filepath.Join(dir, drawsFile), os.O_APPEND|os.O_WRONLY, 0)
 			require.NoError(t, err)
-			_, err = f.Write([]byte("half a draw, and not even a multiple of eight"))
+			_, err = f.Write(bytes.Repeat([]byte("more than is still to come, and not even a multiple of eight"), 200))
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
 			sameResult(t, want, j.resume(t, dir))
-			// The file is whole again: once more from its end.
+			// The file is whole again: 13 draws of 3 chains with 4 values and 3 statistics, and nothing more.
+			assert.EqualValues(t, 13*3*7*8, sizeOf(t, dir, drawsFile))
 			sameResult(t, want, j.resume(t, dir))
 		})
 	}

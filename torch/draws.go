@@ -44,3 +44,8 @@ func (s *Source) Multinomial(count, weights *ts.Tensor) (*ts.Tensor, error) {
 func (s *Source) sample(op int, a, b *ts.Tensor) (*ts.Tensor, error) {
 	return ts.KelvinSample(op, a, b, s.level, s.seeds())
 }
+
+// VonMises draws angles from -π to π around 0, one for each element of concentration >= 0, in its type.
+func (s *Source) VonMises(concentration *ts.Tensor) (*ts.Tensor, error) {
+	return s.sample(4, concentration, nil)
+}

@@ -115,7 +115,7 @@ func build(ctx context.Context, note func(string)) (string, error) {
 	cmd := exec.CommandContext(ctx, words[0], append(args, f.link...)...)
 	cmd.Stdin = bytes.NewReader(source)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the C++ program with %s: %w\n%s", words[0], err, tail(out, 4000))
+		return "", fmt.Errorf("building the C++ program with %s ($CXX names another compiler): %w\n%s", words[0], err, tail(out, 4000))
 	}
 	if err := os.Chmod(unfinished.Name(), 0o755); err != nil {
 		return "", err

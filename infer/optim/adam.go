@@ -17,7 +17,7 @@ import (
 //	θ' = θ + ℓ m'/(1 − β₁ᵗ) / (√(v'/(1 − β₂ᵗ)) + ε)
 type Adam struct {
 	LR           infer.Schedule // learning rate ℓ; required
-	Beta1, Beta2 float64        // decay of the moments, in [0, 1); 0 means 0.9 and 0.999
+	Beta1, Beta2 float64        // decay of the moments, in (0, 1); 0 means 0.9 and 0.999
 	Eps          float64        // ε; 0 means 1e-8
 	WeightDecay  float64        // λ; default 0
 }
@@ -26,7 +26,7 @@ type Adam struct {
 // it moves.
 type AdamW struct {
 	LR           infer.Schedule // learning rate ℓ; required
-	Beta1, Beta2 float64        // decay of the moments, in [0, 1); 0 means 0.9 and 0.999
+	Beta1, Beta2 float64        // decay of the moments, in (0, 1); 0 means 0.9 and 0.999
 	Eps          float64        // ε; 0 means 1e-8
 	WeightDecay  *float64       // λ; nil means 0.01
 }

@@ -7,8 +7,10 @@ type fallback struct {
 }
 
 const (
-	dims      = `dim_data == nullptr ? c10::nullopt : c10::optional<torch::IntArrayRef>(torch::IntArrayRef(dim_data, dim_len))`
-	oldStdArg = `(*self, ` + dims + `, correction->to<int64_t>(), (bool)keepdim);`
+	dims = `dim_data == nullptr ? c10::nullopt : c10::optional<torch::IntArrayRef>(torch::IntArrayRef(dim_data, dim_len))`
+	// As an optional: a plain number would be taken for the flag of another overload.
+	whole     = `, c10::optional<int64_t>(kelvin_whole(correction))`
+	oldStdArg = `(*self, ` + dims + whole + `, (bool)keepdim);`
 	one       = ` out__[0] = new torch::Tensor(outputs__);`
 	two       = ` out__[0] = new torch::Tensor(std::get<0>(outputs__)); out__[1] = new torch::Tensor(std::get<1>(outputs__));`
 	// Sizes of one go, from the last dimension to the first so that the others keep their numbers.
@@ -25,8 +27,8 @@ var fallbacks = []fallback{
 	{"atg_var_correction", `auto outputs__ = torch::var` + oldStdArg + one},
 	{"atg_std_mean_correction", `auto outputs__ = torch::std_mean` + oldStdArg + two},
 	{"atg_var_mean_correction", `auto outputs__ = torch::var_mean` + oldStdArg + two},
-	{"atg_std_correction_out", `auto outputs__ = torch::std_out(*out, *self, ` + dims + `, correction->to<int64_t>(), (bool)keepdim);` + one},
-	{"atg_var_correction_out", `auto outputs__ = torch::var_out(*out, *self, ` + dims + `, correction->to<int64_t>(), (bool)keepdim);` + one},
+	{"atg_std_correction_out", `auto outputs__ = torch::std_out(*out, *self, ` + dims + whole + `, (bool)keepdim);` + one},
+	{"atg_var_correction_out", `auto outputs__ = torch::var_out(*out, *self, ` + dims + whole + `, (bool)keepdim);` + one},
 	{"atg_squeeze_dims", squeezed + one},
 	{"atg_squeeze_dims_", `std::vector<int64_t> ds(dim_data, dim_data + dim_len);
     for (auto &d : ds) if (d < 0) d += self->dim();

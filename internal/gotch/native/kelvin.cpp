@@ -78,6 +78,12 @@ at::ScalarType kelvin_type(int type) {
   return static_cast<at::ScalarType>(type);
 }
 
+int64_t kelvin_whole(torch::Scalar *s) {
+  if (s->isFloatingPoint() && s->to<double>() != std::floor(s->to<double>()))
+    throw std::invalid_argument("this libtorch knows whole corrections only");
+  return s->to<int64_t>();
+}
+
 static at::Device device_of(int d) { return d < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, d); }
 
 int kelvin_describe(tensor t, int64_t *dims, int *dtype, int *device, int *flags) {

@@ -12,9 +12,11 @@ typedef struct kelvin_scope {
 #ifdef __cplusplus
 extern thread_local kelvin_scope *kelvin_current;
 char *kelvin_message(const std::exception &e);
-// kelvin_type checks the number of an element type, and kelvin_readable that a tensor has values of its own; both throw.
+// These throw: kelvin_type where a number names no element type, kelvin_readable where a tensor has no values of its own,
+// kelvin_whole where a scalar is not a whole number.
 at::ScalarType kelvin_type(int type);
 void kelvin_readable(tensor t);
+int64_t kelvin_whole(torch::Scalar *s);
 
 // The body of a function with an output buffer of n results. Slot n says which scope owns them; on failure slot 0 is
 // null and slot 1 holds the message.
@@ -74,8 +76,8 @@ void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int
                    int64_t *dims, int rank, int dtype, int device);
 
 // Draws, whose parameters may be mapped. op 0: the logarithm of a gamma number of shape a, 1: Poisson of rate a,
-// 2: binomial of count a and probability b, 3: multinomial of count a and weights b over its last dimension. There is one
-// seed for each evaluation of the level, or one alone where level is 0.
+// 2: binomial of count a and probability b, 3: multinomial of count a and weights b over its last dimension, 4: von Mises of
+// concentration a. There is one seed for each evaluation of the level, or one alone where level is 0.
 void kelvin_sample(tensor *out__, int op, tensor a, tensor b, int64_t level, uint64_t *seeds, int64_t n_seeds);
 
 // The library.

@@ -146,6 +146,30 @@ double binomial_number(engine &e, double n, double p) {
   }
 }
 
+// von_mises_number is a draw around 0: rejection from a wrapped Cauchy (Best and Fisher 1979). Where the concentration is
+// large, 1 - cos of the angle would be lost in rounding: w is that difference.
+double von_mises_number(engine &e, double k) {
+  if (!(k >= 0) || std::isinf(k))
+    return nan_value;
+  const double pi = 3.1415926535897932384626433832795;
+  if (k < 1e-8)
+    return pi * (2 * e.uniform() - 1);
+  if (k > 1e8) // normal up to terms of order 1/k
+    return e.normal() / std::sqrt(k);
+  const double tau = 1 + std::sqrt(1 + 4 * k * k);
+  const double rho = (tau - std::sqrt(2 * tau)) / (2 * k);
+  // r - 1, with r as in the paper; for small k, where tau is lost in rounding, its limit.
+  const double r1 = k < 1e-5 ? 1 / k + k - 1 : (1 - rho) * (1 - rho) / (2 * rho);
+  for (;;) {
+    const double z = std::sin(pi * (e.uniform() - 0.5)); // cos of a uniform angle
+    const double w = r1 * (1 - z) / (r1 + 1 + z); // 1 - f
+    const double c = k * (r1 + w);
+    const double u = e.uniform();
+    if (c * (2 - c) > u || std::log(c / u) + 1 >= c)
+      return (e.uniform() < 0.5 ? -2 : 2) * std::asin(std::sqrt(std::min(1.0, w / 2)));
+  }
+}
+
 // Once stands for a derivative that has none itself.
 struct Once : torch::autograd::Function<Once> {
   static at::Tensor forward(torch::autograd::AutogradContext *, at::Tensor slope, at::Tensor) { return slope.clone(); }
@@ -308,6 +332,7 @@ void kelvin_sample(tensor *out__, int op, tensor a, tensor b, int64_t level, uin
         fr.map(level, seeds, n_seeds, [=](int64_t i, engine &e) {
           if (op == 1) to[i] = poisson_number(e, pp[i]);
           else if (op == 2) to[i] = binomial_number(e, pp[i], qp[i]);
+          else if (op == 4) to[i] = von_mises_number(e, pp[i]);
           else {
             // Category after category, a binomial number of those that are left.
             const double *w = qp + i * k;
