@@ -64,7 +64,7 @@ func quantile(x []float64, p float64) float64 {
 
 // write prints the table, with columns of the GPU where it was measured.
 func (r *report) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, %d threads; medians of %d rounds.\n", r.Processor, r.Cores, r.System,
+	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d; medians of %d rounds.\n", r.Processor, r.Cores, r.System,
 		r.Libtorch, r.Threads, r.Rounds)
 	fmt.Fprintf(w, "Values and gradients of both sides differ by at most %.0e.\n\n", r.Difference)
 	gpu := map[string]row{}
