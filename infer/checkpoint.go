@@ -305,12 +305,10 @@ func restoreTensor(info savedTensorInfo, blob []byte, like *ts.Tensor) (*ts.Tens
 			return nil, err
 		}
 	}
-	// Not nil for a scalar, or it would become a vector of one element.
-	shape := append([]int64{}, info.Shape...)
 	if info.dtype() == gotch.Float {
-		return torch.FromSliceOn(device, gotch.Float, float32Values(blob), shape...)
+		return torch.FromSliceOn(device, gotch.Float, float32Values(blob), info.Shape...)
 	}
-	return torch.FromSliceOn(device, info.dtype(), float64Values(blob), shape...)
+	return torch.FromSliceOn(device, info.dtype(), float64Values(blob), info.Shape...)
 }
 
 // marshal is the header as JSON, for the file and for messages.

@@ -260,14 +260,14 @@ func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
 			sameResult(t, want, j.resume(t, dir))
 		})
 	}
-	// A draws file without a checkpoint, and half of a new checkpoint: a run killed before its first one was complete.
+	// A draws file without a checkpoint, and a long piece of a new one: a run killed before its first one was complete.
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, drawsFile), []byte("some draws"), 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpointFile+".new"), []byte("kelvin che"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpointFile+".new"), bytes.Repeat([]byte("kelvin che"), 10_000), 0o644))
 	sameResult(t, want, j.resume(t, dir))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, entries, 2, "the half checkpoint was replaced")
+	assert.Len(t, entries, 2, "the piece was replaced")
 }
 
 // Held updates are counted on, and drawn from, over an interruption.

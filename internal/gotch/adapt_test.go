@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -157,6 +158,38 @@ func TestAdaptThePublishedSource(t *testing.T) {
 		assert.Equal(t, wrappersC, strings.Count(c, "KELVIN_OP("))
 		assert.NotContains(t, c, "at::ScalarType(dtype)")
 		assert.Equal(t, typesC, strings.Count(c, "kelvin_type("))
+	})
+
+	// A C++ function with n results fills n+1 places: the last names the scope. Every Go method gives it as many.
+	t.Run("buffers are long enough", func(t *testing.T) {
+		fills := map[string]int{}
+		for _, m := range regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__[^\n]*\n\s*KELVIN_OP\((\d+),`).FindAllStringSubmatch(read(t, dst, "libtch", generatedC), -1) {
+			fills[m[1]], _ = strconv.Atoi(m[2])
+		}
+		require.Len(t, fills, wrappersC)
+		named := map[string]string{} // the C++ function behind a Go name
+		for _, name := range []string{"c-generated.go", "patch.go", "tensor.go"} {
+			for _, m := range regexp.MustCompile(`(?ms)^func (\w+)\([^\n]*\n(?:[^}].*?\n)??[^\n]*C\.(atg_\w+)\(`).FindAllStringSubmatch(read(t, dst, "libtch", name), -1) {
+				named[m[1]] = m[2]
+			}
+		}
+		met := 0
+		for _, name := range []string{"tensor-generated.go", "patch.go"} {
+			for _, f := range strings.Split(read(t, dst, "ts", name), "\nfunc")[1:] {
+				call := regexp.MustCompile(`lib\.(Atg\w+)\((?:ptr|ctensorPtr[01]),`).FindStringSubmatch(f)
+				if call == nil || fills[named[call[1]]] == 0 {
+					continue
+				}
+				slot := regexp.MustCompile(`var slot \[(\d+)\]`).FindStringSubmatch(f)
+				if !assert.NotNil(t, slot, call[1]) {
+					continue
+				}
+				n, _ := strconv.Atoi(slot[1])
+				assert.Greater(t, n, fills[named[call[1]]], call[1])
+				met++
+			}
+		}
+		assert.GreaterOrEqual(t, met, wrappersGo)
 	})
 
 	t.Run("empty slices", func(t *testing.T) {

@@ -1,0 +1,128 @@
+package dist
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Source gives random numbers to Sample.
+type Source = torch.Source
+
+// base is what all families have: a name and shapes. Families embed it.
+type base struct {
+	family string
+	batch  []int64
+	event  []int64
+}
+
+// newBase is a base whose batch shape is the broadcast of the parameters' shapes; for families with scalar events.
+func newBase(family string, params ...val) base {
+	shapes := make([][]int64, len(params))
+	for i, p := range params {
+		shapes[i] = p.shape()
+	}
+	return base{family: family, batch: broadcast(family, shapes...)}
+}
+
+// Name is the family's name.
+func (b base) Name() string { return b.family }
+
+// BatchShape is the shape of the independent distributions.
+func (b base) BatchShape() []int64 { return slices.Clone(b.batch) }
+
+// EventShape is the shape of one draw.
+func (b base) EventShape() []int64 { return slices.Clone(b.event) }
+
+// expand is the base with another batch shape, which the present one must broadcast to.
+func (b base) expand(batch []int64) base {
+	if got := broadcast(b.family, b.batch, batch); !slices.Equal(got, batch) && !(len(got) == 0 && len(batch) == 0) {
+		panic(&Error{b.family, "", fmt.Sprintf("batch shape %v", b.batch), fmt.Sprintf("it does not broadcast to %v", batch)})
+	}
+	b.batch = slices.Clone(batch)
+	return b
+}
+
+// full gives a tensor at least the batch shape: the log density of a value that was smaller than the batch.
+func (b base) full(logp *ts.Tensor) *ts.Tensor {
+	if len(b.batch) == 0 {
+		return logp
+	}
+	have := torch.Must(torch.Shape(logp))
+	want := broadcast(b.family, have, b.batch)
+	if slices.Equal(have, want) {
+		return logp
+	}
+	return expandTo(logp, want)
+}
+
+// spread is a parameter or moment as a tensor of shape batch + event.
+func (b base) spread(v val) *ts.Tensor { return expandTo(v.tensor(), join(b.batch, b.event)) }
+
+// like is the type and device that draws have: those of the first tensor among the parameters, else float64 in main memory.
+func like(params ...val) (gotch.DType, gotch.Device) {
+	for _, p := range params {
+		if p.t != nil {
+			return torch.Must(torch.DTypeOfTensor(p.t)), torch.Must(torch.DeviceOf(p.t))
+		}
+	}
+	return gotch.Double, torch.CPU
+}
+
+// check is a condition on every element of a parameter.
+type check struct {
+	allowed string
+	ok      func(float64) bool
+}
+
+var (
+	finite      = check{"it must be finite", func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }}
+	positive    = check{"it must be greater than 0", func(v float64) bool { return v > 0 && !math.IsInf(v, 1) }}
+	nonNegative = check{"it must be at least 0", func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }}
+	probability = check{"it must be from 0 to 1", func(v float64) bool { return v >= 0 && v <= 1 }}
+)
+
+// checkNumber panics when a parameter is a number out of its domain; tensors are left to Validate.
+func (b base) checkNumber(name string, v val, c check) {
+	if v.isNum() && !c.ok(v.c) {
+		panic(&Error{b.family, name, fmt.Sprint(v.c), c.allowed})
+	}
+}
+
+// validate reads a parameter and returns an error that names its first element out of the domain.
+func (b base) validate(name string, v val, c check) error {
+	if v.isNum() {
+		if !c.ok(v.c) {
+			return &Error{b.family, name, fmt.Sprint(v.c), c.allowed}
+		}
+		return nil
+	}
+	values, err := torch.ToSlice[float64](v.t)
+	if err != nil {
+		return err
+	}
+	for i, x := range values {
+		if !c.ok(x) {
+			text := fmt.Sprint(x)
+			if len(values) > 1 {
+				text = fmt.Sprintf("%v at element %d of shape %v", x, i, v.shape())
+			}
+			return &Error{b.family, name, text, c.allowed}
+		}
+	}
+	return nil
+}
+
+// first is the first error of several, or nil.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

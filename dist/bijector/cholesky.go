@@ -1,0 +1,165 @@
+package bijector
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// triangle is what the maps from vectors to triangular matrices share. The vector has the elements of the lower triangle row
+// by row, with or without the diagonal.
+type triangle struct {
+	name     string
+	diagonal bool
+	codomain support.Support
+}
+
+func (b triangle) Name() string           { return b.name }
+func (b triangle) DomainEventDims() int   { return 1 }
+func (b triangle) CodomainEventDims() int { return 2 }
+
+// at is the place in the vector of element (i, j) of the lower triangle, from 0.
+func (b triangle) at(i, j int64) int64 {
+	if b.diagonal {
+		return i*(i+1)/2 + j
+	}
+	return i*(i-1)/2 + j
+}
+
+// length is that of the vector for k x k matrices.
+func (b triangle) length(k int64) int64 { return b.at(k, 0) }
+
+// size is k for vectors of a shape.
+func (b triangle) size(shape []int64) int64 {
+	n := last(b.name, shape)
+	k := int64(math.Sqrt(float64(2*n)) + 0.5)
+	for _, k := range []int64{k, k + 1} {
+		if k > 0 && b.length(k) == n {
+			return k
+		}
+	}
+	form := "k(k−1)/2"
+	if b.diagonal {
+		form = "k(k+1)/2"
+	}
+	panic(&Error{b.name, "", fmt.Sprintf("a vector of length %d", n), fmt.Sprintf("the length must be %s for some k ≥ 1", form)})
+}
+
+func (b triangle) ForwardShape(shape []int64) []int64 {
+	k := b.size(shape)
+	return resize(shape, k, k)
+}
+
+func (b triangle) InverseShape(shape []int64) []int64 {
+	return resize(shape[:len(shape)-1], b.length(square(b.name, shape)))
+}
+
+// Image is all matrices of the kind.
+func (b triangle) Image(s support.Support) support.Support {
+	return b.codomain.Independent(max(0, s.EventDims()-1))
+}
+
+// matrix lays elements of a vector out as a k x k matrix. source gives the place of each element, or -1 for 0.
+func matrix(x *ts.Tensor, k int64, source func(i, j int64) int64) *ts.Tensor {
+	shape := shapeOf(x)
+	n := shape[len(shape)-1]
+	index := make([]int64, 0, k*k)
+	for i := int64(0); i < k; i++ {
+		for j := int64(0); j < k; j++ {
+			at := source(i, j)
+			if at < 0 {
+				at = n
+			}
+			index = append(index, at)
+		}
+	}
+	padded := cat(x, x.MustNewZeros(resize(shape, 1), x.DType(), device(x), false))
+	return pick(padded, index).MustReshape(resize(shape, k, k), false)
+}
+
+// vector takes the lower triangle of k x k matrices, row by row.
+func (b triangle) vector(y *ts.Tensor, k int64) *ts.Tensor {
+	shape := shapeOf(y)
+	index := make([]int64, 0, b.length(k))
+	for i := int64(0); i < k; i++ {
+		for j := int64(0); b.at(i, j) < b.at(i+1, 0); j++ {
+			index = append(index, i*k+j)
+		}
+	}
+	return pick(y.MustReshape(resize(shape[:len(shape)-1], k*k), false), index)
+}
+
+// diagonalOf is the diagonal of a vector's matrix.
+func (b triangle) diagonalOf(x *ts.Tensor, k int64) *ts.Tensor {
+	index := make([]int64, k)
+	for i := range index {
+		index[i] = b.at(int64(i), int64(i))
+	}
+	return pick(x, index)
+}
+
+// weighted sums the last dimension with weights.
+func weighted(x *ts.Tensor, weights []float64) *ts.Tensor {
+	return sumLast(x.MustMul(constant(x, weights, int64(len(weights))), false), 1)
+}
+
+// lowerCholesky makes Cholesky factors.
+type lowerCholesky struct{ triangle }
+
+// LowerCholesky takes a vector of k(k+1)/2 numbers, the lower triangle row by row, to a k x k lower-triangular matrix with
+// positive diagonal: the elements themselves below the diagonal, their exponentials on it. The Jacobian is that of the lower
+// triangle: log |det| = Σᵢ xᵢᵢ.
+func LowerCholesky() Bijector {
+	return lowerCholesky{triangle{name: "LowerCholesky", diagonal: true, codomain: support.LowerCholesky}}
+}
+
+func (b lowerCholesky) Forward(x *ts.Tensor) *ts.Tensor {
+	k := b.size(shapeOf(x))
+	below := matrix(x, k, func(i, j int64) int64 {
+		if j < i {
+			return b.at(i, j)
+		}
+		return -1
+	})
+	return below.MustAdd(b.diagonalOf(x, k).MustExp(false).MustDiagEmbed(0, -2, -1, false), false)
+}
+
+func (b lowerCholesky) Inverse(y *ts.Tensor) *ts.Tensor {
+	k := square(b.name, shapeOf(y))
+	logs := y.MustDiagonal(0, -2, -1, false).MustLog(false).MustDiagEmbed(0, -2, -1, false)
+	return b.vector(y.MustTril(-1, false).MustAdd(logs, false), k)
+}
+
+func (b lowerCholesky) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
+	return sumLast(b.diagonalOf(x, b.size(shapeOf(x))), 1)
+}
+
+// positiveDefinite makes covariance matrices.
+type positiveDefinite struct{ lowerCholesky }
+
+// PositiveDefinite takes a vector of k(k+1)/2 numbers to the symmetric positive-definite matrix L·Lᵀ whose Cholesky factor
+// is [LowerCholesky] of it. The Jacobian is that of the lower triangle: log |det| = k log 2 + Σᵢ (k − i + 2)·xᵢᵢ for i from 1.
+func PositiveDefinite() Bijector {
+	return positiveDefinite{lowerCholesky{triangle{name: "PositiveDefinite", diagonal: true, codomain: support.PositiveDefinite}}}
+}
+
+func (b positiveDefinite) Forward(x *ts.Tensor) *ts.Tensor {
+	l := b.lowerCholesky.Forward(x)
+	return l.MustMatmul(l.MustTranspose(-2, -1, false), false)
+}
+
+func (b positiveDefinite) Inverse(y *ts.Tensor) *ts.Tensor {
+	square(b.name, shapeOf(y))
+	return b.lowerCholesky.Inverse(y.MustLinalgCholesky(false, false))
+}
+
+func (b positiveDefinite) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
+	k := b.size(shapeOf(x))
+	weights := make([]float64, k)
+	for i := range weights {
+		weights[i] = float64(k) + 1 - float64(i)
+	}
+	return ten(weighted(b.diagonalOf(x, k), weights)).add(num(float64(k) * math.Ln2)).t
+}

@@ -1,0 +1,75 @@
+package bijector
+
+import (
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// ordered makes vectors increasing.
+type ordered struct{ positive bool }
+
+// Ordered takes a vector to an increasing one: y₁ = x₁, yₖ = yₖ₋₁ + exp(xₖ). log |det| = x₂ + … + xₙ.
+func Ordered() Bijector { return ordered{} }
+
+// PositiveOrdered takes a vector to an increasing one of positive numbers: yₖ = exp(x₁) + … + exp(xₖ). log |det| = x₁ + … + xₙ.
+func PositiveOrdered() Bijector { return ordered{positive: true} }
+
+func (b ordered) Name() string {
+	if b.positive {
+		return "PositiveOrdered"
+	}
+	return "Ordered"
+}
+func (b ordered) DomainEventDims() int   { return 1 }
+func (b ordered) CodomainEventDims() int { return 1 }
+
+func (b ordered) Forward(x *ts.Tensor) *ts.Tensor {
+	n := last(b.Name(), shapeOf(x))
+	if b.positive {
+		return cumsum(x.MustExp(false))
+	}
+	if n < 2 {
+		return x
+	}
+	return cumsum(cat(part(x, 0, 1), part(x, 1, n-1).MustExp(false)))
+}
+
+func (b ordered) Inverse(y *ts.Tensor) *ts.Tensor {
+	n := last(b.Name(), shapeOf(y))
+	if n == 0 {
+		return y
+	}
+	first := part(y, 0, 1)
+	if b.positive {
+		first = first.MustLog(false)
+	}
+	if n < 2 {
+		return first
+	}
+	return cat(first, part(y, 1, n-1).MustSub(part(y, 0, n-1), false).MustLog(false))
+}
+
+func (b ordered) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
+	n := last(b.Name(), shapeOf(x))
+	if b.positive || n == 0 {
+		return sumLast(x, 1)
+	}
+	return sumLast(part(x, 1, n-1), 1)
+}
+
+func (b ordered) ForwardShape(shape []int64) []int64 {
+	last(b.Name(), shape)
+	return slices.Clone(shape)
+}
+func (b ordered) InverseShape(shape []int64) []int64 { return b.ForwardShape(shape) }
+
+// Image is all increasing vectors.
+func (b ordered) Image(s support.Support) support.Support {
+	out := support.Ordered
+	if b.positive {
+		out = support.PositiveOrdered
+	}
+	return out.Independent(max(0, s.EventDims()-1))
+}

@@ -1,0 +1,116 @@
+package bijector
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// unitVector normalises vectors.
+type unitVector struct{}
+
+// UnitVector is y = x/|x|, from vectors of n numbers to those of length 1. It is not one to one, as |x| is lost, and no map from
+// R^(n−1) covers a sphere without a seam. As in Stan (Reference Manual, "Unit vector") x is given the standard normal density,
+// under which y is uniform and |x| independent of it: LogDensityTerm is what has to be added to the log density of y on the
+// sphere,
+//
+//	−|x|²/2 − (n/2) log 2π + log A,  A = 2 π^(n/2)/Γ(n/2) the area of the sphere,
+//
+// so that a normalised density stays so. LogAbsDetJacobian is 0, Inverse gives y itself, and [UnitVector] cannot be part
+// of a transformed distribution. At x = 0 there is no y.
+func UnitVector() Bijector { return unitVector{} }
+
+func (unitVector) Name() string           { return "UnitVector" }
+func (unitVector) DomainEventDims() int   { return 1 }
+func (unitVector) CodomainEventDims() int { return 1 }
+
+func (b unitVector) Forward(x *ts.Tensor) *ts.Tensor {
+	last(b.Name(), shapeOf(x))
+	return x.MustDiv(x.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, x.DType(), false).MustSqrt(false), false)
+}
+
+func (b unitVector) Inverse(y *ts.Tensor) *ts.Tensor { return y }
+
+func (b unitVector) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
+	last(b.Name(), shapeOf(x))
+	return x.MustSelect(-1, 0, false).MustZerosLike(false)
+}
+
+// LogDensityTerm is the log density of |x|, as a standard normal vector has it.
+func (b unitVector) LogDensityTerm(x *ts.Tensor) *ts.Tensor {
+	n := float64(last(b.Name(), shapeOf(x)))
+	gamma, _ := math.Lgamma(n / 2)
+	logArea := math.Ln2 + n/2*math.Log(math.Pi) - gamma
+	squares := ten(sumLast(x.MustSquare(false), 1))
+	return squares.mul(num(-0.5)).add(num(logArea - n/2*math.Log(2*math.Pi))).t
+}
+
+func (b unitVector) ForwardShape(shape []int64) []int64 {
+	last(b.Name(), shape)
+	return slices.Clone(shape)
+}
+func (b unitVector) InverseShape(shape []int64) []int64 { return b.ForwardShape(shape) }
+
+// Image is the sphere.
+func (b unitVector) Image(s support.Support) support.Support {
+	return support.UnitVector.Independent(max(0, s.EventDims()-1))
+}
+
+// permute changes the order of a vector's elements.
+type permute struct{ order, back []int64 }
+
+// Permute puts the elements of vectors in another order: yᵢ = x at order[i], counted from 0. log |det| = 0.
+func Permute(order ...int) Bijector {
+	b := permute{make([]int64, len(order)), make([]int64, len(order))}
+	seen := make([]bool, len(order))
+	for i, from := range order {
+		if from < 0 || from >= len(order) || seen[from] {
+			panic(&Error{"Permute", "order", fmt.Sprint(order), fmt.Sprintf("it must have each of 0 to %d once", len(order)-1)})
+		}
+		seen[from] = true
+		b.order[i], b.back[from] = int64(from), int64(i)
+	}
+	return b
+}
+
+func (permute) Name() string                      { return "Permute" }
+func (permute) DomainEventDims() int              { return 1 }
+func (permute) CodomainEventDims() int            { return 1 }
+func (b permute) Forward(x *ts.Tensor) *ts.Tensor { return pick(b.fits(x), b.order) }
+func (b permute) Inverse(y *ts.Tensor) *ts.Tensor { return pick(b.fits(y), b.back) }
+
+// fits is x, which has to have the length of the order.
+func (b permute) fits(x *ts.Tensor) *ts.Tensor {
+	b.ForwardShape(shapeOf(x))
+	return x
+}
+
+func (b permute) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
+	return sumLast(b.fits(x).MustZerosLike(false), 1)
+}
+
+func (b permute) ForwardShape(shape []int64) []int64 {
+	if n := last(b.Name(), shape); n != int64(len(b.order)) {
+		panic(&Error{b.Name(), "", fmt.Sprintf("a vector of length %d", n), fmt.Sprintf("the order has %d", len(b.order))})
+	}
+	return slices.Clone(shape)
+}
+func (b permute) InverseShape(shape []int64) []int64 { return b.ForwardShape(shape) }
+
+// Image is the same set where its elements are alike; increasing vectors lose that.
+func (b permute) Image(s support.Support) support.Support {
+	switch {
+	case s.Kind == support.KindOrdered:
+		return support.Real.Independent(s.EventDims())
+	case s.Kind == support.KindPositiveOrdered:
+		return support.Positive.Independent(s.EventDims())
+	case s.LowT != nil || s.HighT != nil || s.EventDims()-s.Extra == 2:
+		return support.Real.Independent(max(1, s.EventDims()))
+	case s.EventDims() == 0:
+		return s.Independent(1)
+	}
+	return s
+}

@@ -1,0 +1,118 @@
+package dist
+
+import (
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// BinomialDist is the binomial distribution; see [Binomial] and [BinomialLogits].
+type BinomialDist struct {
+	base
+	total         val
+	probs, logits val
+	fromLogits    bool
+}
+
+// Binomial counts the successes among total trials, a whole number ≥ 0, each with probability probs, from 0 to 1:
+//
+//	log p(x) = log(total choose x) + x log p + (total − x) log(1 − p),  with 0 log 0 = 0
+//
+// It is computed by Loader's saddle-point expansion (2000) and loses no digits at large totals.
+func Binomial(total, probs any) BinomialDist {
+	n, p := param("Binomial", "total", total), param("Binomial", "probs", probs)
+	d := BinomialDist{base: newBase("Binomial", n, p), total: n, probs: p}
+	d.checkNumber("total", n, wholeCount)
+	d.checkNumber("probs", p, probability)
+	return d
+}
+
+// BinomialLogits is the binomial distribution from the log-odds l = log(p/(1 − p)).
+func BinomialLogits(total, logits any) BinomialDist {
+	n, l := param("BinomialLogits", "total", total), param("BinomialLogits", "logits", logits)
+	d := BinomialDist{base: newBase("BinomialLogits", n, l), total: n, logits: l, fromLogits: true}
+	d.checkNumber("total", n, wholeCount)
+	d.checkNumber("logits", l, logitDomain)
+	return d
+}
+
+// Support is 0, 1, …, total.
+func (d BinomialDist) Support() support.Support { return support.IntegerInterval(0, d.total.any()) }
+
+// LogProb is the log mass: Binomial(x) = Poisson(x; np) Poisson(n − x; n(1−p)) / Poisson(n; n).
+func (d BinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	x, n := ten(floating(value, d.probs, d.logits)), d.total
+	if n.t != nil {
+		n = ten(floating(n.t, x))
+	}
+	shape := broadcast(d.family, x.shape(), d.batch)
+	at := stack(shape, x.t, x, n.sub(x), n)
+	if d.fromLogits {
+		l := n.log()
+		logMean := stack(shape, x.t, d.logits.logSigmoid().add(l), d.logits.neg().logSigmoid().add(l), l)
+		return d.full(logPoissonLog(at, ten(logMean)).quotient(2).t)
+	}
+	mean := stack(shape, x.t, d.probs.mul(n), num(1).sub(d.probs).mul(n), n)
+	return d.full(logPoisson(at, ten(mean)).quotient(2).t)
+}
+
+// prob is the probability of a success, and that of a failure.
+func (d BinomialDist) prob() (success, failure val) {
+	if d.fromLogits {
+		return d.logits.sigmoid(), d.logits.neg().sigmoid()
+	}
+	return d.probs, num(1).sub(d.probs)
+}
+
+// Sample draws counts, in the parameter's type.
+func (d BinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	shape := join(sample, d.batch)
+	p, _ := d.prob()
+	prob := filled(p, shape, d.probs, d.logits)
+	n := ten(d.total.tensorOf(like(ten(prob))))
+	return torch.Must(src.Binomial(expandTo(floating(n.t, ten(prob)), shape), prob))
+}
+
+// EnumerateSupport lists 0, …, total, which must be a number.
+func (d BinomialDist) EnumerateSupport() *ts.Tensor {
+	if !d.total.isNum() {
+		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
+	}
+	dtype, device := like(d.probs, d.logits)
+	return enumerate(int(d.total.c)+1, len(d.batch), dtype, device)
+}
+
+// Mean is np.
+func (d BinomialDist) Mean() *ts.Tensor {
+	p, _ := d.prob()
+	return d.spread(p.mul(d.total))
+}
+
+// Variance is np(1 − p).
+func (d BinomialDist) Variance() *ts.Tensor {
+	p, q := d.prob()
+	return d.spread(p.mul(q).mul(d.total))
+}
+
+// Expand broadcasts the batch shape.
+func (d BinomialDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate checks the parameters.
+func (d BinomialDist) Validate() error {
+	total := d.validate("total", d.total, wholeCount)
+	if d.fromLogits {
+		return first(total, d.validate("logits", d.logits, logitDomain))
+	}
+	return first(total, d.validate("probs", d.probs, probability))
+}
+
+// Params are the parameters by name.
+func (d BinomialDist) Params() map[string]any {
+	if d.fromLogits {
+		return map[string]any{"total": d.total.any(), "logits": d.logits.any()}
+	}
+	return map[string]any{"total": d.total.any(), "probs": d.probs.any()}
+}

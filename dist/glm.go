@@ -1,0 +1,74 @@
+package dist
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sugarme/gotch/ts"
+)
+
+// The likelihoods of linear models, over a matrix x of n rows of d features and weights w. They are the distributions of
+// their predictors, with batch shape [n]; the predictor is one operation of libtorch.
+
+// BernoulliLogitGLM is [BernoulliLogits] with log-odds x w + b: x has shape [n, d], w [d], and b is a number or a tensor
+// of shape [] or [n].
+func BernoulliLogitGLM(x, w *ts.Tensor, b any) BernoulliDist {
+	const family = "BernoulliLogitGLM"
+	return bernoulliLogits(family, linear(family, x, w, b, 1))
+}
+
+// PoissonLogGLM is [PoissonLog] with log rates x w + b; see [BernoulliLogitGLM] for the shapes. It uses the plain formula
+// y η − exp(η) − log Γ(y + 1), whose rounding error is about 1e-16 y log y; where counts are above a million,
+// PoissonLog of the predictor loses less.
+func PoissonLogGLM(x, w *ts.Tensor, b any) PoissonDist {
+	const family = "PoissonLogGLM"
+	d := poissonLog(family, linear(family, x, w, b, 1))
+	d.plain = true
+	return d
+}
+
+// NormalGLM is [Normal] with mean x w + b and standard deviation scale; see [BernoulliLogitGLM] for the shapes.
+func NormalGLM(x, w *ts.Tensor, b, scale any) NormalDist {
+	const family = "NormalGLM"
+	s := param(family, "scale", scale)
+	base{family: family}.checkNumber("scale", s, positive)
+	d := Normal(linear(family, x, w, b, 1), s)
+	d.family = family
+	return d
+}
+
+// CategoricalLogitGLM is [CategoricalLogits] with logits x w + b: x has shape [n, d], w [d, C], and b is a number or a
+// tensor of shape [], [C] or [n, C].
+func CategoricalLogitGLM(x, w *ts.Tensor, b any) CategoricalDist {
+	const family = "CategoricalLogitGLM"
+	return newCategorical(family, "logits", linear(family, x, w, b, 2))
+}
+
+// linear is x w + b, w of the given rank.
+func linear(family string, x, w *ts.Tensor, b any, rank int) *ts.Tensor {
+	xs, ws, bias := param(family, "x", x).shape(), param(family, "w", w).shape(), param(family, "b", b)
+	if len(xs) != 2 {
+		panic(&Error{family, "x", fmt.Sprintf("of shape %v", xs), "a matrix, of shape [n, d], is required"})
+	}
+	if len(ws) != rank || ws[0] != xs[1] {
+		allowed := fmt.Sprintf("for x of shape %v its shape must be [%d]", xs, xs[1])
+		if rank == 2 {
+			allowed = fmt.Sprintf("for x of shape %v its shape must be [%d, C]", xs, xs[1])
+		}
+		panic(&Error{family, "w", fmt.Sprintf("of shape %v", ws), allowed})
+	}
+	out := append([]int64{xs[0]}, ws[1:]...)
+	bs := bias.shape()
+	if got := broadcast(family, bs, out); !slices.Equal(got, out) {
+		panic(&Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)})
+	}
+	switch {
+	case bias.isNum() && rank == 1:
+		return ten(x.MustMv(w, false)).add(bias).t
+	case bias.isNum():
+		return ten(x.MustMm(w, false)).add(bias).t
+	case rank == 1:
+		return bias.t.MustAddmv(x, w, false)
+	}
+	return bias.t.MustAddmm(x, w, false)
+}

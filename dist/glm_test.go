@@ -1,0 +1,225 @@
+package dist_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// glmData is a matrix with rows for predictors of all sizes, weights and a bias for each row.
+func glmData(rng *rand.Rand, n, d int) (x, w, b []float64, eta []float64) {
+	for range d {
+		w = append(w, rng.NormFloat64())
+	}
+	for i := range n {
+		b = append(b, rng.NormFloat64())
+		eta = append(eta, b[i])
+		for j := range d {
+			x = append(x, rng.NormFloat64()*float64(1+i%3*15))
+			eta[i] += x[i*d+j] * w[j]
+		}
+	}
+	return x, w, b, eta
+}
+
+// glmGrads are the gradients of Σ log p in w and b by the chain rule, from those in the predictor.
+func glmGrads(x, slope []float64, d int) (w, b []float64) {
+	w = make([]float64, d)
+	for i, s := range slope {
+		for j := range d {
+			w[j] += s * x[i*d+j]
+		}
+	}
+	return w, slope
+}
+
+func TestGLM(t *testing.T) {
+	const n, d, scale = 60, 3, 0.7
+	rng := rand.New(rand.NewPCG(4, 4))
+	x, w, b, eta := glmData(rng, n, d)
+	sigmoid := func(l float64) float64 { return 1 / (1 + math.Exp(-l)) }
+	require.Greater(t, eta[2]*eta[2], 1.0)
+	largest := 0.0
+	for _, e := range eta {
+		largest = math.Max(largest, math.Abs(e))
+	}
+	require.Greater(t, largest, 50., "the data reach log-odds beyond 50")
+	y01, counts := make([]float64, n), make([]float64, n)
+	for i := range n {
+		y01[i], counts[i] = float64(i/2%2), float64(rng.IntN(30))
+	}
+	for name, c := range map[string]struct {
+		make  func(x, w *ts.Tensor, b any) dist.Distribution
+		y     []float64
+		logp  func(eta, y float64) float64
+		slope func(eta, y float64) float64
+	}{
+		"BernoulliLogitGLM": {func(x, w *ts.Tensor, b any) dist.Distribution { return dist.BernoulliLogitGLM(x, w, b) }, y01,
+			func(l, y float64) float64 { return countFamily("BernoulliLogits").want([]float64{l}, y) },
+			func(l, y float64) float64 { return y*sigmoid(-l) - (1-y)*sigmoid(l) }},
+		"PoissonLogGLM": {func(x, w *ts.Tensor, b any) dist.Distribution { return dist.PoissonLogGLM(x, w, b) }, counts,
+			func(l, y float64) float64 { return countFamily("PoissonLog").want([]float64{l}, y) },
+			func(l, y float64) float64 { return y - math.Exp(l) }},
+		"NormalGLM": {func(x, w *ts.Tensor, b any) dist.Distribution { return dist.NormalGLM(x, w, b, scale) }, counts,
+			func(l, y float64) float64 {
+				return -(y-l)*(y-l)/(2*scale*scale) - math.Log(scale*math.Sqrt(2*math.Pi))
+			},
+			func(l, y float64) float64 { return (y - l) / (scale * scale) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			countScope(t, func() {
+				for _, bias := range []any{countTensor(b), 0.25, 0, torch.Must(torch.Scalar(0.25))} {
+					wt := torch.Must(torch.Leaf(countTensor(w)))
+					leaves := []*ts.Tensor{wt}
+					if bt, ok := bias.(*ts.Tensor); ok {
+						bias = torch.Must(torch.Leaf(bt))
+						leaves = append(leaves, bias.(*ts.Tensor))
+					}
+					g := c.make(countTensor(x, n, d), wt, bias)
+					assert.Equal(t, name, g.Name())
+					require.Equal(t, []int64{n}, g.BatchShape())
+					require.NoError(t, g.Validate())
+					logp := g.LogProb(countTensor(c.y))
+					require.Equal(t, []int64{n}, countShape(logp))
+					values, grads := countFloats(logp), countGrad(logp, leaves)
+					slope := make([]float64, n)
+					for i := range n {
+						e := eta[i] - b[i]
+						switch v := bias.(type) {
+						case float64:
+							e += v
+						case *ts.Tensor:
+							if len(leaves) == 2 && len(countShape(v)) == 1 {
+								e = eta[i]
+							} else {
+								e += 0.25
+							}
+						}
+						// The predictor itself is a sum of rounded products, so its error is the size of its terms.
+						slope[i] = c.slope(e, c.y[i])
+						countClose(t, c.logp(e, c.y[i]), values[i], 1e-10, 1e-55+1e-13*math.Abs(slope[i])*(1+math.Abs(e))*10, "row %d at predictor %v", i, e)
+					}
+					size := 1.0
+					for _, s := range slope {
+						size = math.Max(size, math.Abs(s))
+					}
+					wantW, wantB := glmGrads(x, slope, d)
+					for j := range wantW {
+						countClose(t, wantW[j], grads[0][j], 1e-10, 1e-11*size, "gradient in w")
+					}
+					if len(leaves) == 2 && len(grads[1]) == n {
+						for i := range wantB {
+							countClose(t, wantB[i], grads[1][i], 1e-10, 1e-11*(1+math.Abs(wantB[i])*50), "gradient in b")
+						}
+					} else if len(leaves) == 2 {
+						total := 0.0
+						for _, s := range wantB {
+							total += s
+						}
+						countClose(t, total, grads[1][0], 1e-10, 1e-11*size, "gradient in b")
+					}
+				}
+				// Draws have the shape of the data, and the data is shared by the evaluations of a map over weights.
+				g := c.make(countTensor(x, n, d), countTensor(w).MustMulScalar(ts.FloatScalar(0.01), false), 0.5)
+				assert.Equal(t, []int64{2, n}, countShape(g.Sample(torch.NewSource(1, 1), 2)))
+				all := countTensor([]float64{0.1, -0.2, 0.3, 1, 2, -1}, 2, d)
+				at, loopAt := torch.Must(torch.Leaf(all)), torch.Must(torch.Leaf(all))
+				mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+					return []*ts.Tensor{c.make(countTensor(x, n, d), in[0], 0.5).LogProb(countTensor(c.y))}, nil
+				}, []*ts.Tensor{at}, nil))[0]
+				loop := ts.MustStack([]*ts.Tensor{
+					c.make(countTensor(x, n, d), loopAt.MustSelect(0, 0, false), 0.5).LogProb(countTensor(c.y)),
+					c.make(countTensor(x, n, d), loopAt.MustSelect(0, 1, false), 0.5).LogProb(countTensor(c.y))}, 0)
+				want, got := countFloats(loop), countFloats(mapped)
+				for i := range want {
+					countClose(t, want[i], got[i], 1e-10, 1e-13, "under vmap")
+				}
+				wantG, gotG := countGrad(loop, []*ts.Tensor{loopAt})[0], countGrad(mapped, []*ts.Tensor{at})[0]
+				for i := range wantG {
+					countClose(t, wantG[i], gotG[i], 1e-10, 1e-12, "gradient under vmap")
+				}
+			})
+		})
+	}
+}
+
+func TestCategoricalLogitGLM(t *testing.T) {
+	const n, d, classes = 12, 3, 4
+	rng := rand.New(rand.NewPCG(6, 6))
+	draw := func(k int, scale float64) []float64 {
+		out := make([]float64, k)
+		for i := range out {
+			out[i] = scale * rng.NormFloat64()
+		}
+		return out
+	}
+	x, w := draw(n*d, 10), draw(d*classes, 2)
+	countScope(t, func() {
+		y := make([]float64, n)
+		for i := range y {
+			y[i] = float64(rng.IntN(classes))
+		}
+		for _, b := range [][]float64{draw(classes, 1), nil, draw(n*classes, 1)} {
+			var bias any = 0
+			switch len(b) {
+			case classes:
+				bias = countTensor(b)
+			case n * classes:
+				bias = countTensor(b, n, classes)
+			}
+			wt := torch.Must(torch.Leaf(countTensor(w, d, classes)))
+			g := dist.CategoricalLogitGLM(countTensor(x, n, d), wt, bias)
+			assert.Equal(t, "CategoricalLogitGLM", g.Name())
+			require.Equal(t, []int64{n}, g.BatchShape())
+			logp := g.LogProb(countTensor(y))
+			grad := countGrad(logp, []*ts.Tensor{wt})[0]
+			wantGrad := make([]float64, d*classes)
+			for i, got := range countFloats(logp) {
+				eta := make([]float64, classes)
+				for c := range eta {
+					switch len(b) {
+					case classes:
+						eta[c] = b[c]
+					case n * classes:
+						eta[c] = b[i*classes+c]
+					}
+					for j := range d {
+						eta[c] += x[i*d+j] * w[j*classes+c]
+					}
+				}
+				c := countFamily("CategoricalLogits")
+				countClose(t, c.want(eta, y[i]), got, 1e-10, 1e-13, "row %d with logits %v", i, eta)
+				for k := range classes {
+					p := math.Exp(c.want(eta, float64(k)))
+					for j := range d {
+						if k == int(y[i]) {
+							wantGrad[j*classes+k] += x[i*d+j]
+						}
+						wantGrad[j*classes+k] -= p * x[i*d+j]
+					}
+				}
+			}
+			for i := range grad {
+				countClose(t, wantGrad[i], grad[i], 1e-10, 1e-12, "gradient in w")
+			}
+		}
+		all := countTensor(draw(2*d*classes, 1), 2, d, classes)
+		mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+			return []*ts.Tensor{dist.CategoricalLogitGLM(countTensor(x, n, d), in[0], 0.5).LogProb(countTensor(y))}, nil
+		}, []*ts.Tensor{all}, nil))[0]
+		for k := range int64(2) {
+			want := countFloats(dist.CategoricalLogitGLM(countTensor(x, n, d), all.MustSelect(0, k, false), 0.5).LogProb(countTensor(y)))
+			got := countFloats(mapped.MustSelect(0, k, false))
+			for i := range want {
+				countClose(t, want[i], got[i], 1e-10, 1e-12, "under vmap")
+			}
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package dist
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// GumbelDist is the Gumbel distribution; see [Gumbel].
+type GumbelDist struct {
+	base
+	loc, scale val
+}
+
+// Gumbel is the Gumbel distribution of maxima, with mode loc and scale > 0; with z = (x − loc)/scale
+//
+//	log p(x) = −z − exp(−z) − log scale
+func Gumbel(loc, scale any) GumbelDist {
+	l, s := param("Gumbel", "loc", loc), param("Gumbel", "scale", scale)
+	d := GumbelDist{base: newBase("Gumbel", l, s), loc: l, scale: s}
+	d.checkNumber("loc", l, finite)
+	d.checkNumber("scale", s, positive)
+	return d
+}
+
+// Support is the real line.
+func (d GumbelDist) Support() support.Support { return support.Real }
+
+// LogProb is the log density.
+func (d GumbelDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	z := ten(value).sub(d.loc).div(d.scale).neg()
+	return d.full(z.sub(z.exp()).sub(d.scale.log()).t)
+}
+
+// Sample draws quantiles of uniform numbers, reparameterised.
+func (d GumbelDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
+}
+
+// eulerGamma is the Euler-Mascheroni constant.
+const eulerGamma = 0.57721566490153286060651209008240243
+
+// Mean is loc + γ scale, with Euler's constant γ.
+func (d GumbelDist) Mean() *ts.Tensor { return d.spread(d.scale.mul(num(eulerGamma)).add(d.loc)) }
+
+// Variance is π² scale²/6.
+func (d GumbelDist) Variance() *ts.Tensor {
+	return d.spread(d.scale.square().mul(num(math.Pi * math.Pi / 6)))
+}
+
+// CDF is exp(−exp(−z)).
+func (d GumbelDist) CDF(value *ts.Tensor) *ts.Tensor {
+	return d.full(ten(value).sub(d.loc).div(d.scale).neg().exp().neg().exp().t)
+}
+
+// ICDF is loc − scale log(−log p).
+func (d GumbelDist) ICDF(p *ts.Tensor) *ts.Tensor {
+	return d.full(ten(p).log().neg().log().neg().mul(d.scale).add(d.loc).t)
+}
+
+// Expand broadcasts the batch shape.
+func (d GumbelDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate checks loc and scale.
+func (d GumbelDist) Validate() error {
+	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
+}
+
+// Params are the parameters by name.
+func (d GumbelDist) Params() map[string]any {
+	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any()}
+}

@@ -1,0 +1,62 @@
+package dist
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// ImproperUniformDist is a flat density; see [ImproperUniform].
+type ImproperUniformDist struct {
+	base
+	on support.Support
+}
+
+// ImproperUniform is the flat density on a support: log p(x) = 0. It need not have an integral, so that it can only be a
+// prior, and cannot be drawn from. batch and event are its shapes; the event has at least the dimensions of the support.
+func ImproperUniform(on support.Support, batch, event []int64) ImproperUniformDist {
+	d := ImproperUniformDist{base{family: "ImproperUniform", batch: slices.Clone(batch), event: slices.Clone(event)}, on}
+	need := on.EventDims()
+	if len(event) < need {
+		panic(&Error{d.family, "event", fmt.Sprintf("%v", event), fmt.Sprintf("the support, %v, needs at least %d dimensions", on, need)})
+	}
+	d.on = on.Independent(len(event) - need)
+	return d
+}
+
+// Support is the given one.
+func (d ImproperUniformDist) Support() support.Support { return d.on }
+
+// LogProb is 0, whatever the value.
+func (d ImproperUniformDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	shape := ten(value).shape()
+	whole := broadcast(d.family, shape, join(d.batch, d.event))
+	zero := ten(value).fill(isInfinite(value), 0).mul(num(0))
+	return expandTo(sumLast(expandTo(zero.t, whole), len(d.event)), whole[:len(whole)-len(d.event)])
+}
+
+// Sample panics: there is nothing to draw from.
+func (d ImproperUniformDist) Sample(*Source, ...int64) *ts.Tensor {
+	panic(&Error{d.family, "", "it cannot be drawn from", "its density has no integral; give the site a value or a proper prior"})
+}
+
+// Mean is NaN.
+func (d ImproperUniformDist) Mean() *ts.Tensor { return d.constantLike(math.NaN()) }
+
+// Variance is NaN.
+func (d ImproperUniformDist) Variance() *ts.Tensor { return d.constantLike(math.NaN()) }
+
+// Expand broadcasts the batch shape.
+func (d ImproperUniformDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate has nothing to check.
+func (d ImproperUniformDist) Validate() error { return nil }
+
+// Params are the support's.
+func (d ImproperUniformDist) Params() map[string]any { return map[string]any{"support": d.on.String()} }

@@ -1,0 +1,89 @@
+package dist
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// IndependentDist is a distribution whose event has dimensions that were its batch's; see [Independent].
+type IndependentDist struct {
+	of Distribution
+	n  int
+}
+
+// Independent makes the last n dimensions of d's batch shape part of the event: the log density is summed over them.
+func Independent(d Distribution, n int) Distribution {
+	if n == 0 {
+		return d
+	}
+	if have := len(d.BatchShape()); n < 0 || n > have {
+		panic(&Error{"Independent", "n", fmt.Sprint(n), fmt.Sprintf("%s has batch shape %v, so it must be from 0 to %d", d.Name(), d.BatchShape(), have)})
+	}
+	if i, ok := d.(IndependentDist); ok {
+		return IndependentDist{i.of, i.n + n}
+	}
+	return IndependentDist{d, n}
+}
+
+// Base is the distribution before, and N how many dimensions of its batch are part of the event.
+func (d IndependentDist) Base() Distribution { return d.of }
+
+// N is the number of dimensions that are part of the event.
+func (d IndependentDist) N() int { return d.n }
+
+// Name is the family's name.
+func (d IndependentDist) Name() string { return d.of.Name() }
+
+// BatchShape is the batch shape before without its last dimensions.
+func (d IndependentDist) BatchShape() []int64 {
+	b := d.of.BatchShape()
+	return b[:len(b)-d.n]
+}
+
+// EventShape is the event shape before, after those dimensions.
+func (d IndependentDist) EventShape() []int64 {
+	b := d.of.BatchShape()
+	return join(b[len(b)-d.n:], d.of.EventShape())
+}
+
+// Support is the same, of larger events.
+func (d IndependentDist) Support() support.Support { return d.of.Support().Independent(d.n) }
+
+// LogProb is the sum of the log densities.
+func (d IndependentDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	return sumLast(d.of.LogProb(value), d.n)
+}
+
+// Sample draws as before.
+func (d IndependentDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	return d.of.Sample(src, sample...)
+}
+
+// Mean is as before.
+func (d IndependentDist) Mean() *ts.Tensor { return d.of.Mean() }
+
+// Variance is as before.
+func (d IndependentDist) Variance() *ts.Tensor { return d.of.Variance() }
+
+// Expand broadcasts the batch shape.
+func (d IndependentDist) Expand(batch ...int64) Distribution {
+	b := d.of.BatchShape()
+	d.of = d.of.Expand(join(batch, b[len(b)-d.n:])...)
+	return d
+}
+
+// Validate checks the parameters.
+func (d IndependentDist) Validate() error { return d.of.Validate() }
+
+// Params are the parameters by name.
+func (d IndependentDist) Params() map[string]any { return paramsOf(d.of) }
+
+// paramsOf are the parameters of a distribution that tells them.
+func paramsOf(d Distribution) map[string]any {
+	if p, ok := d.(Parameterised); ok {
+		return p.Params()
+	}
+	return nil
+}

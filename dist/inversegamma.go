@@ -1,0 +1,76 @@
+package dist
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// InverseGammaDist is the distribution of the reciprocal of a gamma number; see [InverseGamma].
+type InverseGammaDist struct {
+	base
+	concentration, scale val
+}
+
+// InverseGamma is the distribution of 1/g, where g is gamma with the given concentration > 0 and with rate scale > 0; for
+// x > 0, with a the concentration,
+//
+//	log p(x) = a log scale − (a + 1) log x − scale/x − log Γ(a)
+func InverseGamma(concentration, scale any) InverseGammaDist {
+	a, s := param("InverseGamma", "concentration", concentration), param("InverseGamma", "scale", scale)
+	d := InverseGammaDist{base: newBase("InverseGamma", a, s), concentration: a, scale: s}
+	d.checkNumber("concentration", a, positive)
+	d.checkNumber("scale", s, positive)
+	return d
+}
+
+// Support is x > 0.
+func (d InverseGammaDist) Support() support.Support { return support.Positive }
+
+// LogProb is the log density.
+func (d InverseGammaDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	// Where scale/x overflows the density is 0, as at x = 0.
+	outside := value.MustLe(ts.FloatScalar(0), false).MustLogicalOr(d.scale.div(ten(value)).t.MustIsinf(false), false)
+	return d.inside(value, outside, d.scale, func(x *ts.Tensor) val {
+		t := d.scale.div(ten(x))
+		return gammaKernel(d.concentration, t.t).add(t.log()).sub(ten(x).log())
+	})
+}
+
+// Sample draws reciprocals of gamma numbers, reparameterised.
+func (d InverseGammaDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	return d.logGamma(src, sample, d.concentration, d.concentration, d.scale).neg().exp().mul(d.scale).t
+}
+
+// Mean is scale/(concentration − 1); infinite for a concentration ≤ 1.
+func (d InverseGammaDist) Mean() *ts.Tensor {
+	return d.spread(d.moment(d.scale.div(d.concentration.sub(num(1))), d.concentration, 1, math.Inf(1)))
+}
+
+// Variance is mean²/(concentration − 2); infinite for a concentration ≤ 2, NaN for one ≤ 1.
+func (d InverseGammaDist) Variance() *ts.Tensor {
+	v := d.scale.div(d.concentration.sub(num(1))).square().div(d.concentration.sub(num(2)))
+	return d.spread(d.moment(d.moment(v, d.concentration, 2, math.Inf(1)), d.concentration, 1, math.NaN()))
+}
+
+// CDF is the regularised incomplete gamma function Q(concentration, scale/x). It has no gradient in the concentration.
+func (d InverseGammaDist) CDF(value *ts.Tensor) *ts.Tensor {
+	return d.positivePart(value, 0, func(x *ts.Tensor) val { return incompleteGammaC(d.concentration, d.scale.div(ten(x)).t) })
+}
+
+// Expand broadcasts the batch shape.
+func (d InverseGammaDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate checks concentration and scale.
+func (d InverseGammaDist) Validate() error {
+	return first(d.validate("concentration", d.concentration, positive), d.validate("scale", d.scale, positive))
+}
+
+// Params are the parameters by name.
+func (d InverseGammaDist) Params() map[string]any {
+	return map[string]any{"concentration": d.concentration.any(), "scale": d.scale.any()}
+}

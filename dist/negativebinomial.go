@@ -1,0 +1,121 @@
+package dist
+
+import (
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// NegativeBinomialDist is the negative binomial distribution; see [NegativeBinomial], [NegativeBinomialProbs] and
+// [NegativeBinomialLogits].
+type NegativeBinomialDist struct {
+	base
+	size     val    // the dispersion, or total count: the shape of the gamma distribution that mixes Poisson distributions
+	sizeName string // as the constructor calls it
+	kind     string // which of the others the second parameter is: "mean", "probs", "logits"
+	second   val
+}
+
+// Below 1 only: at 1 the mean is infinite.
+var failureProbs = check{"it must be at least 0 and less than 1", func(v float64) bool { return v >= 0 && v < 1 }}
+
+// NegativeBinomial is the negative binomial distribution with mean ≥ 0 and dispersion > 0, a Poisson distribution whose
+// rate is gamma distributed with that shape and mean (Stan's neg_binomial_2). Its variance is mean + mean²/dispersion:
+//
+//	log p(x) = log Γ(x + φ) − log Γ(φ) − log x! + φ log(φ/(φ + μ)) + x log(μ/(φ + μ))
+//
+// for mean μ and dispersion φ. It is computed by Loader's saddle-point expansion (2000), and tends to the Poisson
+// distribution without losing digits as the dispersion grows.
+func NegativeBinomial(mean, dispersion any) NegativeBinomialDist {
+	return newNegativeBinomial("NegativeBinomial", "dispersion", dispersion, "mean", mean, nonNegative)
+}
+
+// NegativeBinomialProbs counts successes of probability 0 ≤ probs < 1 until there are total failures, total > 0 being any
+// real number:
+//
+//	log p(x) = log Γ(x + total) − log Γ(total) − log x! + total log(1 − probs) + x log probs
+func NegativeBinomialProbs(total, probs any) NegativeBinomialDist {
+	return newNegativeBinomial("NegativeBinomialProbs", "total", total, "probs", probs, failureProbs)
+}
+
+// NegativeBinomialLogits is [NegativeBinomialProbs] from the log-odds of a success; its mean is total exp(logits).
+func NegativeBinomialLogits(total, logits any) NegativeBinomialDist {
+	return newNegativeBinomial("NegativeBinomialLogits", "total", total, "logits", logits, belowInfinity)
+}
+
+func newNegativeBinomial(family, sizeName string, size any, kind string, second any, allowed check) NegativeBinomialDist {
+	r, s := param(family, sizeName, size), param(family, kind, second)
+	d := NegativeBinomialDist{base: newBase(family, r, s), size: r, sizeName: sizeName, kind: kind, second: s}
+	d.checkNumber(sizeName, r, positive)
+	d.checkNumber(kind, s, allowed)
+	return d
+}
+
+// Support is 0, 1, 2, …
+func (d NegativeBinomialDist) Support() support.Support { return support.NonnegativeInteger }
+
+// LogProb is the log mass. With the probability p of a success, q = 1 − p and s = x + r,
+//
+//	NB(x; r, p) = r/s Poisson(x; s p) Poisson(r; s q) / Poisson(s; s)
+func (d NegativeBinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	x, r := ten(floating(value, d.second, d.size)), d.size
+	s := x.add(r)
+	shape := broadcast(d.family, x.shape(), d.batch)
+	at := stack(shape, x.t, x, r, s)
+	var terms poissonParts
+	switch d.kind {
+	case "mean":
+		t := d.second.add(r)
+		terms = logPoisson(at, ten(stack(shape, x.t, s.mul(d.second.div(t)), r.mul(s.div(t)), s)))
+	case "probs":
+		terms = logPoisson(at, ten(stack(shape, x.t, s.mul(d.second), s.mul(num(1).sub(d.second)), s)))
+	default:
+		l := s.log()
+		terms = logPoissonLog(at, ten(stack(shape, x.t, l.add(d.second.logSigmoid()), l.add(d.second.neg().logSigmoid()), l)))
+	}
+	return d.full(terms.quotient(2).add(r.div(s).log()).t)
+}
+
+// mean is the mean.
+func (d NegativeBinomialDist) mean() val {
+	switch d.kind {
+	case "mean":
+		return d.second
+	case "probs":
+		return d.size.mul(d.second).div(num(1).sub(d.second))
+	}
+	return d.size.mul(d.second.exp())
+}
+
+// Sample draws a gamma-distributed rate, and then a count with that rate.
+func (d NegativeBinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	size := filled(d.size, join(sample, d.batch), d.second, d.size)
+	rate := ten(torch.Must(src.Gamma(size))).mul(d.mean().div(d.size))
+	return torch.Must(src.Poisson(rate.t.MustDetach(false)))
+}
+
+// Mean is the mean.
+func (d NegativeBinomialDist) Mean() *ts.Tensor { return d.spread(d.mean()) }
+
+// Variance is mean + mean²/dispersion.
+func (d NegativeBinomialDist) Variance() *ts.Tensor {
+	m := d.mean()
+	return d.spread(m.add(m.square().div(d.size)))
+}
+
+// Expand broadcasts the batch shape.
+func (d NegativeBinomialDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate checks the parameters.
+func (d NegativeBinomialDist) Validate() error {
+	allowed := map[string]check{"mean": nonNegative, "probs": failureProbs, "logits": belowInfinity}[d.kind]
+	return first(d.validate(d.sizeName, d.size, positive), d.validate(d.kind, d.second, allowed))
+}
+
+// Params are the parameters by name.
+func (d NegativeBinomialDist) Params() map[string]any {
+	return map[string]any{d.sizeName: d.size.any(), d.kind: d.second.any()}
+}

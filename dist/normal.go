@@ -1,0 +1,74 @@
+package dist
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// NormalDist is the normal distribution; see [Normal].
+type NormalDist struct {
+	base
+	loc, scale val
+}
+
+// Normal is the normal distribution with mean loc and standard deviation scale > 0:
+//
+//	log p(x) = −((x − loc)/scale)²/2 − log scale − log √(2π)
+func Normal(loc, scale any) NormalDist {
+	l, s := param("Normal", "loc", loc), param("Normal", "scale", scale)
+	d := NormalDist{base: newBase("Normal", l, s), loc: l, scale: s}
+	d.checkNumber("loc", l, finite)
+	d.checkNumber("scale", s, positive)
+	return d
+}
+
+// Support is the real line.
+func (d NormalDist) Support() support.Support { return support.Real }
+
+// LogProb is the log density.
+func (d NormalDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	z := ten(value).sub(d.loc).div(d.scale)
+	return d.full(z.square().mul(num(-0.5)).sub(d.scale.log().add(num(0.5 * math.Log(2*math.Pi)))).t)
+}
+
+// Sample draws loc + scale·z, reparameterised.
+func (d NormalDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	dtype, device := like(d.loc, d.scale)
+	z := torch.Must(src.Normal(join(sample, d.batch), dtype, device))
+	return ten(z).mul(d.scale).add(d.loc).t
+}
+
+// Mean is loc.
+func (d NormalDist) Mean() *ts.Tensor { return d.spread(d.loc) }
+
+// Variance is scale².
+func (d NormalDist) Variance() *ts.Tensor { return d.spread(d.scale.square()) }
+
+// CDF is Φ((x − loc)/scale).
+func (d NormalDist) CDF(value *ts.Tensor) *ts.Tensor {
+	return d.full(ten(value).sub(d.loc).div(d.scale).ndtr().t)
+}
+
+// ICDF is the quantile function loc + scale·Φ⁻¹(p).
+func (d NormalDist) ICDF(p *ts.Tensor) *ts.Tensor {
+	return d.full(ten(p.MustSpecialNdtri(false)).mul(d.scale).add(d.loc).t)
+}
+
+// Expand broadcasts the batch shape.
+func (d NormalDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate checks loc and scale.
+func (d NormalDist) Validate() error {
+	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
+}
+
+// Params are the parameters by name.
+func (d NormalDist) Params() map[string]any {
+	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any()}
+}

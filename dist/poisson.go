@@ -1,0 +1,95 @@
+package dist
+
+import (
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// PoissonDist is the Poisson distribution; see [Poisson] and [PoissonLog].
+type PoissonDist struct {
+	base
+	rate, logRate val
+	fromLog       bool
+	plain         bool // the short formula of a linear model
+}
+
+// Poisson is the Poisson distribution with mean rate ≥ 0:
+//
+//	log p(x) = x log rate − rate − log x!
+//
+// It is computed by Loader's saddle-point expansion (2000) and loses no digits at large rates.
+func Poisson(rate any) PoissonDist {
+	r := param("Poisson", "rate", rate)
+	d := PoissonDist{base: newBase("Poisson", r), rate: r}
+	d.checkNumber("rate", r, nonNegative)
+	return d
+}
+
+// PoissonLog is the Poisson distribution from the logarithm of its mean:
+//
+//	log p(x) = x logRate − exp(logRate) − log x!
+func PoissonLog(logRate any) PoissonDist { return poissonLog("PoissonLog", logRate) }
+
+func poissonLog(family string, logRate any) PoissonDist {
+	l := param(family, "logRate", logRate)
+	d := PoissonDist{base: newBase(family, l), logRate: l, fromLog: true}
+	d.checkNumber("logRate", l, belowInfinity)
+	return d
+}
+
+// Support is 0, 1, 2, …
+func (d PoissonDist) Support() support.Support { return support.NonnegativeInteger }
+
+// LogProb is the log mass.
+func (d PoissonDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	x := floating(value, d.rate, d.logRate)
+	switch {
+	case d.plain:
+		return d.full(ten(x).mul(d.logRate).sub(d.logRate.exp()).sub(ten(x).add(num(1)).lgamma()).t)
+	case d.fromLog:
+		return d.full(logPoissonLog(x, d.logRate).logProb())
+	}
+	return d.full(logPoisson(x, d.rate).logProb())
+}
+
+// mean is the rate.
+func (d PoissonDist) mean() val {
+	if d.fromLog {
+		return d.logRate.exp()
+	}
+	return d.rate
+}
+
+// Sample draws counts, in the parameter's type.
+func (d PoissonDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	return torch.Must(src.Poisson(filled(d.mean(), join(sample, d.batch), d.rate, d.logRate)))
+}
+
+// Mean is the rate.
+func (d PoissonDist) Mean() *ts.Tensor { return d.spread(d.mean()) }
+
+// Variance is the rate.
+func (d PoissonDist) Variance() *ts.Tensor { return d.spread(d.mean()) }
+
+// Expand broadcasts the batch shape.
+func (d PoissonDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate checks the parameter.
+func (d PoissonDist) Validate() error {
+	if d.fromLog {
+		return d.validate("logRate", d.logRate, belowInfinity)
+	}
+	return d.validate("rate", d.rate, nonNegative)
+}
+
+// Params is the parameter by name.
+func (d PoissonDist) Params() map[string]any {
+	if d.fromLog {
+		return map[string]any{"logRate": d.logRate.any()}
+	}
+	return map[string]any{"rate": d.rate.any()}
+}

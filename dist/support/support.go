@@ -1,0 +1,99 @@
+// Package support names the sets on which distributions live.
+package support
+
+import (
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Kind is the kind of a support.
+type Kind int
+
+// The kinds of supports. Those with vector or matrix events say so.
+const (
+	KindReal             Kind = iota
+	KindInterval              // Low < x < High, or with ends included where Closed
+	KindSimplex               // vectors of positive numbers with sum 1
+	KindOrdered               // increasing vectors
+	KindPositiveOrdered       // increasing vectors of positive numbers
+	KindUnitVector            // vectors of length 1
+	KindLowerCholesky         // lower-triangular matrices with positive diagonal
+	KindCorrCholesky          // the same, with rows of length 1
+	KindPositiveDefinite      // symmetric positive-definite matrices
+	KindBoolean               // 0 or 1
+	KindInteger               // whole numbers from Low to High
+	KindCounts                // vectors of whole numbers from 0 with sum High
+	KindPoint                 // a single value
+)
+
+// Support is a set of values. It is a plain value; the constructors of this package make it.
+type Support struct {
+	Kind      Kind
+	Low, High float64 // of intervals and integers; infinite where there is no end
+	// LowT and HighT are the ends where they are tensors, of the batch shape; nil where Low and High hold.
+	LowT, HighT *ts.Tensor
+	Closed      bool // of intervals: the finite ends belong to it
+	// Extra is the number of dimensions, beyond those of one event of the kind, that are part of the event.
+	Extra int
+}
+
+// EventDims is the number of dimensions of one value.
+func (s Support) EventDims() int {
+	switch s.Kind {
+	case KindSimplex, KindOrdered, KindPositiveOrdered, KindUnitVector, KindCounts:
+		return 1 + s.Extra
+	case KindLowerCholesky, KindCorrCholesky, KindPositiveDefinite:
+		return 2 + s.Extra
+	}
+	return s.Extra
+}
+
+// Discrete says whether the values are counted, not measured.
+func (s Support) Discrete() bool {
+	return s.Kind == KindBoolean || s.Kind == KindInteger || s.Kind == KindCounts
+}
+
+// Independent makes n more dimensions part of the event.
+func (s Support) Independent(n int) Support {
+	s.Extra += n
+	return s
+}
+
+// Check returns an error that names the first element, or the first vector or matrix, outside the support.
+func (s Support) Check(value *ts.Tensor) error {
+	shape, err := torch.Shape(value)
+	if err != nil {
+		return err
+	}
+	values, err := torch.ToSlice[float64](value)
+	if err != nil {
+		return err
+	}
+	dtype, err := torch.DTypeOfTensor(value)
+	if err != nil {
+		return err
+	}
+	return s.checkValues(values, shape, dtype)
+}
+
+// String is the support in words.
+func (s Support) String() string {
+	switch s.Kind {
+	case KindReal:
+		return "a real number"
+	case KindInterval:
+		return s.interval()
+	case KindInteger:
+		return s.integers()
+	case KindCounts:
+		return s.counts()
+	}
+	return names[s.Kind]
+}
+
+var names = map[Kind]string{
+	KindSimplex: "a vector of positive numbers with sum 1", KindOrdered: "an increasing vector",
+	KindPositiveOrdered: "an increasing vector of positive numbers", KindUnitVector: "a vector of length 1",
+	KindLowerCholesky: "a lower-triangular matrix with positive diagonal", KindCorrCholesky: "the Cholesky factor of a correlation matrix",
+	KindPositiveDefinite: "a symmetric positive-definite matrix", KindBoolean: "0 or 1", KindPoint: "a single value",
+}

@@ -1,0 +1,123 @@
+package dist
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// TransformedDist is the distribution of y = f(x); see [Transformed].
+type TransformedDist struct {
+	of Distribution
+	f  bijector.Bijector
+}
+
+// Transformed is the distribution of y = f(x) where x has the distribution d and f applies the bijectors one after the other:
+//
+//	log p(y) = log p(x) − log |det dy/dx|,  x = f⁻¹(y)
+//
+// Where f works on more dimensions than d's events have, the last dimensions of d's batch become part of the event.
+// Parameters of f that are tensors broadcast against the batch.
+func Transformed(d Distribution, bijectors ...bijector.Bijector) TransformedDist {
+	f := bijector.Chain(bijectors...)
+	if bijector.Completes(f) {
+		panic(&Error{"Transformed", "bijectors", f.Name(), "it must be one to one, and UnitVector is not"})
+	}
+	event := d.EventShape()
+	shape := join(d.BatchShape(), event)
+	if len(shape) < f.DomainEventDims() {
+		panic(&Error{"Transformed", "bijectors", f.Name(), fmt.Sprintf("it works on %d dimensions, and a draw of %s has shape %v", f.DomainEventDims(), d.Name(), shape)})
+	}
+	wide := f.InverseShape(f.ForwardShape(shape))
+	if !slices.Equal(wide, shape) {
+		at := len(wide) - len(event)
+		if !slices.Equal(wide[at:], event) {
+			panic(&Error{"Transformed", "bijectors", f.Name(), fmt.Sprintf("its parameters make a draw of %s, of shape %v, one of shape %v; they must broadcast to its event shape %v", d.Name(), shape, wide, event)})
+		}
+		d = d.Expand(wide[:at]...)
+	}
+	return TransformedDist{Independent(d, max(0, f.DomainEventDims()-len(event))), f}
+}
+
+// Base is the distribution of x, with at least as many event dimensions as the bijector works on.
+func (d TransformedDist) Base() Distribution { return d.of }
+
+// Bijector is f.
+func (d TransformedDist) Bijector() bijector.Bijector { return d.f }
+
+// extra is the number of event dimensions that f does not need.
+func (d TransformedDist) extra() int { return len(d.of.EventShape()) - d.f.DomainEventDims() }
+
+// Name is the names of both.
+func (d TransformedDist) Name() string {
+	return fmt.Sprintf("Transformed(%s, %s)", d.of.Name(), d.f.Name())
+}
+
+// BatchShape is that of the distribution of x.
+func (d TransformedDist) BatchShape() []int64 { return d.of.BatchShape() }
+
+// EventShape is the shape of one y.
+func (d TransformedDist) EventShape() []int64 {
+	batch := d.of.BatchShape()
+	return d.f.ForwardShape(join(batch, d.of.EventShape()))[len(batch):]
+}
+
+// Support is where f takes the support of x.
+func (d TransformedDist) Support() support.Support {
+	s := bijector.Image(d.f, d.of.Support())
+	s.Extra += len(d.EventShape()) - s.EventDims()
+	return s
+}
+
+// LogProb is the log density.
+func (d TransformedDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	x := d.f.Inverse(value)
+	return d.of.LogProb(x).MustSub(sumLast(d.f.LogAbsDetJacobian(x, value), d.extra()), false)
+}
+
+// Sample draws f(x), reparameterised where x is.
+func (d TransformedDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	return d.f.Forward(d.of.Sample(src, sample...))
+}
+
+// Mean is known where f is affine or a permutation; else it panics with an [*Error].
+func (d TransformedDist) Mean() *ts.Tensor { return d.moment("Mean", d.of.Mean, false) }
+
+// Variance is known where f is affine or a permutation; else it panics with an [*Error].
+func (d TransformedDist) Variance() *ts.Tensor { return d.moment("Variance", d.of.Variance, true) }
+
+// moment takes a moment of x through parts that are affine: a variance is multiplied by the square of dy/dx.
+func (d TransformedDist) moment(name string, of func() *ts.Tensor, variance bool) *ts.Tensor {
+	parts := bijector.Parts(d.f)
+	for _, p := range parts {
+		if n := p.Name(); n != "Identity" && n != "Affine" && n != "Permute" {
+			panic(&Error{d.Name(), "", name, "it has no closed form; average over draws"})
+		}
+	}
+	m := of()
+	for _, p := range parts {
+		next := p.Forward(m)
+		if variance && p.Name() == "Affine" {
+			next = m.MustMul(p.LogAbsDetJacobian(m, m).MustMulScalar(ts.FloatScalar(2), false).MustExp(false), false)
+		}
+		m = next
+	}
+	return m
+}
+
+// Expand broadcasts the batch shape.
+func (d TransformedDist) Expand(batch ...int64) Distribution {
+	d.of = d.of.Expand(batch...)
+	return d
+}
+
+// Validate checks the parameters of both.
+func (d TransformedDist) Validate() error {
+	return first(d.of.Validate(), bijector.Validate(d.f))
+}
+
+// Params are the parameters of the distribution of x by name.
+func (d TransformedDist) Params() map[string]any { return paramsOf(d.of) }

@@ -1,0 +1,189 @@
+package ppl
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Constrain maps unconstrained parameters ([d], or [K, d]) to the values of the model's latent variables, params and
+// deterministic sites, by name, with a leading dimension of K where there are chains.
+func (p *Program) Constrain(point infer.Params, batch infer.Batch) (Values, error) {
+	values := Values{}
+	err := p.each(point, batch, func(point infer.Params) (names []string, out []*ts.Tensor) {
+		e := &evaluator{program: p, point: point, collect: func(s *Site) {
+			if !s.Observed || s.Kind == KindDeterministic {
+				names, out = append(names, s.Name), append(out, s.Value)
+			}
+		}}
+		execute(p.model, batch, nil, e)
+		e.complete()
+		return names, out
+	}, values)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.Constrain: %w", err)
+	}
+	return values, nil
+}
+
+// each runs f at a point, or mapped over the K points, and collects its named results.
+func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) ([]string, []*ts.Tensor), into Values) error {
+	return torch.Do(func(scope *torch.Scope) error {
+		var names []string
+		var out []*ts.Tensor
+		var err error
+		if point.Batched() {
+			out, err = torch.Vmap(func(in []*ts.Tensor) (o []*ts.Tensor, err error) {
+				names, o = f(infer.Params{Layout: point.Layout, Flat: in[0]})
+				return o, nil
+			}, []*ts.Tensor{point.Flat}, nil)
+			if err != nil {
+				return err
+			}
+		} else {
+			names, out = f(point)
+		}
+		for i, name := range names {
+			if into[name], err = out[i].Detach(false); err != nil {
+				return err
+			}
+			scope.Keep(into[name])
+		}
+		return nil
+	})
+}
+
+// Unconstrain maps values of the latent variables and params, all of them, to a point of unconstrained space.
+func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Params, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		free := map[string]*ts.Tensor{}
+		execute(Substitute(p.model, values), batch, nil, process(func(s *Site) {
+			l, ok := p.latents[s.Name]
+			if !ok || s.Observed {
+				return
+			}
+			if s.Value == nil || values[s.Name] == nil {
+				s.fail("no value was given for it; all latent variables need one: %q", p.order)
+			}
+			if err := s.Dist.Support().Check(s.Value); err != nil {
+				s.fail("the value is outside the support: %v", err)
+			}
+			b := l.bijector
+			if b == nil {
+				b = torch.Must(bijector.For(s.Dist.Support()))
+			}
+			free[s.Name] = b.Inverse(s.Value.MustExpand(l.shape, true, false)).MustReshape(l.free, false)
+		}))
+		point, err = infer.FromTensors(free)
+		scope.Keep(point.Flat)
+		return err
+	})
+	if err != nil {
+		return infer.Params{}, fmt.Errorf("ppl.Unconstrain: %w", err)
+	}
+	return point, nil
+}
+
+// constrainRows is how many draws are mapped at once.
+const constrainRows = 4096
+
+// Draws maps draws on unconstrained space, as infer.Run collects them, to draws of the model's latent variables, params and
+// deterministic sites. The statistics of the draws are kept.
+func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
+	var out *draws.Draws
+	for chain := range unconstrained.Chains() {
+		n := unconstrained.Len(chain)
+		for from := 0; from < n; from += constrainRows {
+			to := min(from+constrainRows, n)
+			if err := p.mapDraws(unconstrained, batch, chain, from, to, &out); err != nil {
+				return nil, fmt.Errorf("ppl.Draws: %w", err)
+			}
+		}
+	}
+	if out == nil {
+		return nil, fmt.Errorf("ppl.Draws: there are no draws: %w", draws.ErrNoDraws)
+	}
+	return out, nil
+}
+
+func (p *Program) mapDraws(in *draws.Draws, batch infer.Batch, chain, from, to int, out **draws.Draws) error {
+	var flat []float64
+	for i := from; i < to; i++ {
+		flat = append(flat, in.Row(chain, i)[:in.Dim()]...)
+	}
+	return torch.Do(func(*torch.Scope) error {
+		t, err := torch.FromSlice(flat, int64(to-from), int64(in.Dim()))
+		if err != nil {
+			return err
+		}
+		values, err := p.Constrain(infer.Params{Layout: p.layout, Flat: t}, batch)
+		if err != nil {
+			return err
+		}
+		if *out == nil {
+			if *out, err = p.drawsLike(in, values); err != nil {
+				return err
+			}
+		}
+		return appendDraws(*out, in, values, chain, from, to)
+	})
+}
+
+// drawsLike is an empty container for constrained values.
+func (p *Program) drawsLike(in *draws.Draws, values Values) (*draws.Draws, error) {
+	var sites []draws.Site
+	offset := 0
+	for _, name := range sortedNames(values) {
+		shape := shapeOf(values[name])[1:]
+		size := 1
+		for _, s := range shape {
+			size *= int(s)
+		}
+		sites = append(sites, draws.Site{Name: name, Shape: shape, Offset: offset, Size: size})
+		offset += size
+	}
+	return draws.New(sites, in.Stats(), in.Chains())
+}
+
+func appendDraws(out, in *draws.Draws, values Values, chain, from, to int) error {
+	columns := map[string][]float64{}
+	for name, t := range values {
+		var err error
+		if columns[name], err = torch.ToSlice[float64](t); err != nil {
+			return err
+		}
+	}
+	names := in.Stats()
+	stats := make([][]float64, len(names))
+	for i, name := range names {
+		var err error
+		if stats[i], err = in.Stat(name, chain); err != nil {
+			return err
+		}
+	}
+	x, row := make([]float64, out.Dim()), make([]float64, len(names))
+	for i := from; i < to; i++ {
+		for _, s := range out.Sites() {
+			copy(x[s.Offset:s.Offset+s.Size], columns[s.Name][(i-from)*s.Size:])
+		}
+		for j := range stats {
+			row[j] = stats[j][i]
+		}
+		if err := out.AppendChain(chain, x, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sortedNames(values Values) []string {
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	return sorted(names)
+}

@@ -1,0 +1,146 @@
+package ppl
+
+import (
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Model is a probabilistic model: a function that declares random variables, plates and data through its context.
+type Model func(c *Ctx)
+
+// Ctx is what a model runs in: the batch, the plates that are open, and the handlers that see its sites. A Ctx belongs to
+// one run of a model and to one goroutine.
+type Ctx struct {
+	run      *execution
+	plates   []*plate
+	handlers []Handler // innermost last
+}
+
+// execution is what all contexts of one run share.
+type execution struct {
+	batch  infer.Batch
+	source *dist.Source // nil: sampling is an error
+}
+
+// Handler sees every site of a model. Process runs from the innermost handler outwards, before the site has its value;
+// Finish runs in the other direction, when it has.
+type Handler interface {
+	Process(s *Site)
+	Finish(s *Site)
+}
+
+// With returns a context in which one more handler sees the sites: the way to write a handler of one's own.
+func (c *Ctx) With(h Handler) *Ctx {
+	with := *c
+	with.handlers = append(append([]Handler{}, c.handlers...), h)
+	return &with
+}
+
+// Sample declares a latent random variable and returns its value, of shape plates + batch + event.
+func (c *Ctx) Sample(name string, d dist.Distribution) *ts.Tensor {
+	return c.visit(&Site{Kind: KindSample, Name: name, Dist: d, Scale: 1}).Value
+}
+
+// Observe declares a random variable with a known value.
+func (c *Ctx) Observe(name string, d dist.Distribution, value *ts.Tensor) {
+	s := &Site{Kind: KindSample, Name: name, Dist: d, Value: value, Observed: true, Scale: 1}
+	if value == nil {
+		s.fail("the observed value is nil; a missing value is a latent variable: use Sample")
+	}
+	c.visit(s)
+}
+
+// Factor adds a term to the log density.
+func (c *Ctx) Factor(name string, logp *ts.Tensor) {
+	c.visit(&Site{Kind: KindFactor, Name: name, Value: logp, Observed: true, Scale: 1})
+}
+
+// Deterministic records a value under a name and returns it.
+func (c *Ctx) Deterministic(name string, value *ts.Tensor) *ts.Tensor {
+	return c.visit(&Site{Kind: KindDeterministic, Name: name, Value: value, Observed: true, Scale: 1}).Value
+}
+
+// Param declares a value to be optimised on a support, without a prior (flat on the support). It starts from init.
+func (c *Ctx) Param(name string, init *ts.Tensor, on support.Support) *ts.Tensor {
+	shape := torch.Must(torch.Shape(init))
+	batch := shape[:max(len(shape)-on.EventDims(), 0)]
+	d := dist.ImproperUniform(on, batch, shape[len(batch):])
+	return c.visit(&Site{Kind: KindParam, Name: name, Dist: d, Init: init, Scale: 1}).Value
+}
+
+// Data is a tensor of the batch.
+func (c *Ctx) Data(name string) *ts.Tensor {
+	s := &Site{Kind: KindData, Name: name, Observed: true, Scale: 1}
+	if t, ok := c.run.batch[name]; ok {
+		s.Value = t
+	}
+	c.visit(s)
+	if s.Value == nil {
+		have := make([]string, 0, len(c.run.batch))
+		for n := range c.run.batch {
+			have = append(have, n)
+		}
+		panic(&infer.ModelError{Name: name, What: "batch tensor", Have: sorted(have)})
+	}
+	return s.Value
+}
+
+// visit shows a site to the handlers and gives it a value.
+func (c *Ctx) visit(s *Site) *Site {
+	if s.Name == "" {
+		s.fail("a site needs a name")
+	}
+	if s.Kind == KindSample || s.Kind == KindParam {
+		if s.Dist == nil {
+			s.fail("the distribution is nil")
+		}
+		c.open(s)
+	} else {
+		for _, p := range c.plates {
+			s.Plates = append(s.Plates, p.frame())
+		}
+	}
+	return c.show(s)
+}
+
+// show passes a site through the handlers.
+func (c *Ctx) show(s *Site) *Site {
+	at := len(c.handlers)
+	for at > 0 && !s.stop {
+		at--
+		c.handlers[at].Process(s)
+	}
+	if s.Value == nil && s.Kind != KindData {
+		c.draw(s)
+	}
+	for ; at < len(c.handlers); at++ {
+		c.handlers[at].Finish(s)
+	}
+	return s
+}
+
+// draw gives a site a value where no handler did.
+func (c *Ctx) draw(s *Site) {
+	if s.Kind == KindParam {
+		s.Value = s.Init
+		return
+	}
+	if c.run.source == nil {
+		s.fail("it has no value, and there is no source of random numbers: give it one with Substitute or Condition, or run the model with a seed")
+	}
+	s.Value = s.Dist.Sample(c.run.source)
+}
+
+// execute runs a model once, inside the caller's scope.
+func execute(m Model, batch infer.Batch, source *dist.Source, handlers ...Handler) {
+	if m == nil {
+		panic(&SiteError{Message: "the model is nil"})
+	}
+	m(&Ctx{run: &execution{batch: batch, source: source}, handlers: handlers})
+}
+
+// shapeOf is the shape of a tensor inside a model.
+func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }

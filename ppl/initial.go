@@ -1,0 +1,198 @@
+package ppl
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Initial says where chains start.
+type Initial struct {
+	name   string
+	radius float64
+	values Values
+}
+
+var (
+	// FromPrior starts each chain at a draw from the prior. A variable with a flat prior starts as in FromUniform.
+	FromPrior = Initial{name: "prior"}
+	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does.
+	FromUniform = Initial{name: "uniform", radius: 2}
+	// FromMedian starts all chains at the median, elementwise on unconstrained space, of 15 prior draws.
+	FromMedian = Initial{name: "median"}
+)
+
+// FromRadius starts each chain uniformly in (−r, r) on unconstrained space.
+func FromRadius(r float64) Initial { return Initial{name: "uniform", radius: r} }
+
+// FromValues starts all chains at given values of the latent variables.
+func FromValues(values Values) Initial { return Initial{name: "values", values: values} }
+
+// initialTries is how often a chain's start is drawn until its density is finite, as in Stan.
+const initialTries = 100
+
+// medianDraws is how many prior draws FromMedian takes.
+const medianDraws = 15
+
+// Init returns starting points for chains: a point of shape [d] for one, [K, d] for K. The log density and its gradient are
+// finite there; where none can be found the error names a site that is to blame.
+func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) (infer.Params, error) {
+	fail := func(err error) (infer.Params, error) { return infer.Params{}, fmt.Errorf("ppl.Init: %w", err) }
+	if chains < 1 {
+		return fail(fmt.Errorf("%d chains asked for; there must be at least 1: %w", chains, infer.ErrConfig))
+	}
+	gradient, err := infer.NewGradient(p.LogPosterior())
+	if err != nil {
+		return fail(err)
+	}
+	var flat []float64
+	for chain := range chains {
+		source := torch.NewSource(seed, uint64(chain))
+		var point infer.Params
+		found := false
+		for range initialTries {
+			row, err := p.start(batch, how, source)
+			if err != nil {
+				return fail(err)
+			}
+			if point, err = infer.NewParams(p.layout, row); err != nil {
+				return fail(err)
+			}
+			var e infer.Evaluation
+			err = torch.Do(func(*torch.Scope) error {
+				var err error
+				e, err = gradient.ValueAndGrad(point, batch)
+				return err
+			})
+			if err != nil {
+				return fail(err)
+			}
+			if e.Diverged() == nil {
+				flat, found = append(flat, row...), true
+				break
+			}
+			if how.name == "values" || how.name == "median" {
+				break
+			}
+		}
+		if !found {
+			return fail(p.blame(point, batch, how, chain))
+		}
+	}
+	return infer.NewParams(p.layout, flat)
+}
+
+// start is one candidate.
+func (p *Program) start(batch infer.Batch, how Initial, source *torch.Source) ([]float64, error) {
+	switch how.name {
+	case "values":
+		point, err := p.Unconstrain(how.values, batch)
+		if err != nil {
+			return nil, err
+		}
+		return point.Values()
+	case "uniform":
+		return p.uniform(how.radius, source)
+	case "prior":
+		return p.prior(batch, source)
+	case "median":
+		columns := make([][]float64, p.layout.Dim())
+		for range medianDraws {
+			row, err := p.prior(batch, source)
+			if err != nil {
+				return nil, err
+			}
+			for i, v := range row {
+				columns[i] = append(columns[i], v)
+			}
+		}
+		out := make([]float64, len(columns))
+		for i, c := range columns {
+			sort.Float64s(c)
+			out[i] = stat.Quantile(0.5, stat.Empirical, c, nil)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("the zero Initial says nothing; use FromPrior, FromUniform, FromMedian or FromValues: %w", infer.ErrConfig)
+}
+
+func (p *Program) uniform(radius float64, source *torch.Source) ([]float64, error) {
+	var out []float64
+	err := torch.Do(func(*torch.Scope) error {
+		u, err := source.Uniform([]int64{int64(p.layout.Dim())}, gotch.Double, torch.CPU)
+		if err != nil {
+			return err
+		}
+		out, err = torch.ToSlice[float64](u)
+		return err
+	})
+	for i := range out {
+		out[i] = radius * (2*out[i] - 1)
+	}
+	return out, err
+}
+
+// prior is a draw from the prior on unconstrained space; variables that cannot be drawn are uniform there.
+func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, error) {
+	var out []float64
+	err := torch.Do(func(*torch.Scope) error {
+		free := map[string]*ts.Tensor{}
+		execute(p.model, batch, source, process(func(s *Site) {
+			l, ok := p.latents[s.Name]
+			if !ok || s.Observed || s.Value != nil {
+				return
+			}
+			b := l.bijector
+			if b == nil {
+				b = torch.Must(bijector.For(s.Dist.Support()))
+			}
+			if flat(s) {
+				u := torch.Must(source.Uniform(l.free, gotch.Double, torch.CPU))
+				free[s.Name] = u.MustMulScalar(ts.FloatScalar(4), false).MustSubScalar(ts.FloatScalar(2), false)
+				s.Value = b.Forward(free[s.Name])
+				return
+			}
+			s.Value = s.Dist.Sample(source)
+			free[s.Name] = b.Inverse(s.Value).MustReshape(l.free, false)
+		}))
+		point, err := infer.FromTensors(free)
+		if err != nil {
+			return err
+		}
+		out, err = point.Values()
+		return err
+	})
+	return out, err
+}
+
+// flat says whether a site has no distribution to draw from.
+func flat(s *Site) bool { return s.Kind == KindParam || s.Dist.Name() == "ImproperUniform" }
+
+// blame finds a site whose log density is not finite.
+func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chain int) error {
+	what := "no starting point with a finite log density and gradient was found"
+	err := torch.Do(func(*torch.Scope) error {
+		e := &evaluator{program: p, point: point, collect: func(s *Site) {
+			if !s.counts() {
+				return
+			}
+			v, err := torch.Item(s.LogProb())
+			if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+				s.fail("its log density is %v at the last point tried for chain %d (start: %s): %s", v, chain, how.name, what)
+			}
+		}}
+		execute(p.model, batch, nil, e)
+		return nil
+	})
+	if err == nil {
+		err = fmt.Errorf("%s for chain %d (start: %s): the density is finite there and its gradient is not", what, chain, how.name)
+	}
+	return fmt.Errorf("%w: %w", err, infer.ErrNonFinite)
+}

@@ -1,0 +1,150 @@
+package ppl
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Predictive draws what a model predicts.
+type Predictive struct {
+	Model Model
+	Batch infer.Batch // the covariates; observed values in it are not used
+	Seed  uint64
+	Sites []string // which sites to return; nil is all random variables and deterministic values
+}
+
+// Prior draws n times from the prior predictive: every random variable, the observed ones too. Each value has a leading
+// dimension of n.
+func (q Predictive) Prior(n int) (Values, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("ppl.Predictive: %d draws asked for; there must be at least 1", n)
+	}
+	index, err := torch.FromSlice(make([]float64, n))
+	if err != nil {
+		return nil, err
+	}
+	defer torch.Free(index)
+	return q.draw([]*ts.Tensor{index}, nil, n)
+}
+
+// Posterior draws from the posterior predictive: one prediction for each draw of the latent variables. Every value has a
+// leading dimension of the number of draws, all chains one after the other.
+func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
+	names, in, n, err := q.latents(posterior)
+	if err != nil {
+		return nil, err
+	}
+	defer torch.Free(in...)
+	return q.draw(in, names, n)
+}
+
+// latents are the draws of each site as a tensor of shape [draws, ...].
+func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Tensor, n int, err error) {
+	n = posterior.Total()
+	if n == 0 {
+		return nil, nil, 0, fmt.Errorf("ppl.Predictive: there are no draws: %w", draws.ErrNoDraws)
+	}
+	for _, s := range posterior.Sites() {
+		values, err := posterior.Values(s.Name)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		flat := make([]float64, 0, n*s.Size)
+		for _, chain := range values {
+			for _, row := range chain {
+				flat = append(flat, row...)
+			}
+		}
+		t, err := torch.FromSlice(flat, append([]int64{int64(n)}, s.Shape...)...)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		names, in = append(names, s.Name), append(in, t)
+	}
+	return names, in, n, nil
+}
+
+// draw runs the model mapped over the draws, each with a random stream of its own. Observed values are drawn anew.
+func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error) {
+	wanted := set(q.Sites)
+	var found []string
+	streams := torch.NewStreams(q.Seed, n)
+	out, err := torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+		given := Values{}
+		for i, name := range names {
+			given[name] = in[i]
+		}
+		found = nil
+		var values []*ts.Tensor
+		forget := process(func(s *Site) {
+			if s.Kind != KindSample {
+				return
+			}
+			if v, ok := given[s.Name]; ok {
+				s.Value = v
+				return
+			}
+			if s.Observed && !s.hidden {
+				s.Value, s.Observed = nil, false
+			}
+		})
+		keep := finish(func(s *Site) {
+			if (s.Kind == KindSample || s.Kind == KindDeterministic) && (q.Sites == nil || wanted[s.Name]) {
+				found, values = append(found, s.Name), append(values, s.Value)
+			}
+		})
+		execute(q.Model, q.Batch, source, keep, forget)
+		return values, nil
+	}, in, &streams, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.Predictive: %w", err)
+	}
+	values := Values{}
+	for i, name := range found {
+		values[name] = out[i]
+	}
+	for _, name := range q.Sites {
+		if values[name] == nil {
+			return nil, fmt.Errorf("ppl.Predictive: the model has no site %q; it has: %q", name, found)
+		}
+	}
+	return values, nil
+}
+
+// LogLikelihood is the log density of every single observation under every posterior draw, by observed site: tensors of shape
+// [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them.
+func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
+	names, in, _, err := q.latents(posterior)
+	if err != nil {
+		return nil, err
+	}
+	defer torch.Free(in...)
+	var found []string
+	out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+		given := Values{}
+		for i, name := range names {
+			given[name] = in[i]
+		}
+		found = nil
+		var values []*ts.Tensor
+		keep := finish(func(s *Site) {
+			if s.Kind == KindSample && s.Observed && s.counts() {
+				found, values = append(found, s.Name), append(values, s.elementwise())
+			}
+		})
+		execute(Substitute(q.Model, given), q.Batch, nil, keep)
+		return values, nil
+	}, in, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.LogLikelihood: %w", err)
+	}
+	values := Values{}
+	for i, name := range found {
+		values[name] = out[i]
+	}
+	return values, nil
+}

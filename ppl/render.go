@@ -1,0 +1,142 @@
+package ppl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Render draws a model as a graph in Graphviz's DOT language: random variables as ellipses (observed ones shaded), params as
+// plain boxes, plates as clusters, and an arrow for every direct dependence of a distribution on another site.
+func Render(m Model, batch infer.Batch) (string, error) {
+	var out string
+	err := torch.Do(func(*torch.Scope) error {
+		r := &renderer{}
+		execute(m, batch, nil, r)
+		out = r.dot()
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("ppl.Render: %w", err)
+	}
+	return out, nil
+}
+
+// renderer gives every latent site a value that starts a graph of its own, so that a parameter that depends on it, and on
+// nothing between, has a gradient.
+type renderer struct {
+	compiler compiler
+	sites    []*Site
+	parents  map[string][]string
+}
+
+func (r *renderer) Process(s *Site) {
+	if r.compiler.program == nil {
+		r.compiler = compiler{program: &Program{latents: map[string]*latent{}}, recorder: newRecorder()}
+	}
+	if s.Kind == KindSample && !s.Observed && s.Value == nil && s.Dist.Support().Discrete() {
+		s.Value = s.Dist.Mean() // of the right shape; only the dependences matter
+	}
+	r.compiler.Process(s)
+}
+
+func (r *renderer) Finish(s *Site) {
+	if s.Kind == KindData || s.hidden {
+		return
+	}
+	r.find(s)
+	if s.Kind != KindFactor && !s.Observed || s.Kind == KindDeterministic {
+		s.Value = torch.Must(torch.Leaf(s.Value))
+	}
+	r.sites = append(r.sites, s)
+}
+
+// find lists the sites that a site's parameters depend on.
+func (r *renderer) find(s *Site) {
+	if r.parents == nil {
+		r.parents = map[string][]string{}
+	}
+	var depends []*ts.Tensor
+	if s.Kind == KindFactor || s.Kind == KindDeterministic {
+		depends = append(depends, s.Value)
+	} else if p, ok := s.Dist.(dist.Parameterised); ok {
+		for _, v := range p.Params() {
+			if t, ok := v.(*ts.Tensor); ok {
+				depends = append(depends, t)
+			}
+		}
+	}
+	for _, t := range depends {
+		if !t.MustRequiresGrad() {
+			continue
+		}
+		for _, from := range r.sites {
+			if !from.Value.MustRequiresGrad() || slices.Contains(r.parents[s.Name], from.Name) {
+				continue
+			}
+			if reaches(t, from.Value) {
+				r.parents[s.Name] = append(r.parents[s.Name], from.Name)
+			}
+		}
+	}
+}
+
+// reaches says whether t was computed from leaf: libtorch refuses a gradient otherwise.
+func reaches(t, leaf *ts.Tensor) bool {
+	_, err := torch.Grad([]*ts.Tensor{t.MustSum(t.DType(), false)}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true})
+	return err == nil
+}
+
+func (r *renderer) dot() string {
+	var b strings.Builder
+	b.WriteString("digraph model {\n")
+	r.cluster(&b, nil, "  ")
+	for _, s := range r.sites {
+		for _, from := range r.parents[s.Name] {
+			fmt.Fprintf(&b, "  %q -> %q;\n", from, s.Name)
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// cluster writes the sites that are in exactly these plates, and the plates inside.
+func (r *renderer) cluster(b *strings.Builder, path []string, indent string) {
+	var inner []Plate
+	for _, s := range r.sites {
+		names := s.plateNames()
+		if slices.Equal(names, path) {
+			fmt.Fprintf(b, "%s%q [%s];\n", indent, s.Name, look(s))
+		} else if len(names) > len(path) && slices.Equal(names[:len(path)], path) {
+			if p := s.Plates[len(path)]; !slices.ContainsFunc(inner, func(q Plate) bool { return q.Name == p.Name }) {
+				inner = append(inner, p)
+			}
+		}
+	}
+	for _, p := range inner {
+		full := append(slices.Clone(path), p.Name)
+		fmt.Fprintf(b, "%ssubgraph %q {\n%s  label=%q; labelloc=b; labeljust=r;\n", indent, "cluster_"+strings.Join(full, "/"), indent, fmt.Sprintf("%s (%d)", p.Name, p.Size))
+		r.cluster(b, full, indent+"  ")
+		fmt.Fprintf(b, "%s}\n", indent)
+	}
+}
+
+// look is a node's attributes.
+func look(s *Site) string {
+	switch {
+	case s.Kind == KindFactor:
+		return "shape=square, style=filled, fillcolor=black, label=\"\", xlabel=" + fmt.Sprintf("%q", s.Name)
+	case s.Kind == KindDeterministic:
+		return "shape=ellipse, style=dashed"
+	case s.Kind == KindParam:
+		return "shape=plaintext"
+	case s.Observed:
+		return fmt.Sprintf("shape=ellipse, style=filled, fillcolor=gray80, tooltip=%q", s.Dist.Name())
+	}
+	return fmt.Sprintf("shape=ellipse, tooltip=%q", s.Dist.Name())
+}

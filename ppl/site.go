@@ -1,0 +1,63 @@
+package ppl
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Kind is what a site is.
+type Kind int
+
+// The kinds of sites.
+const (
+	KindSample        Kind = iota // a random variable, latent or observed
+	KindFactor                    // a term of the log density
+	KindDeterministic             // a value to be recorded
+	KindParam                     // a value to be optimised, without a prior
+	KindData                      // a tensor of the batch
+)
+
+// Site is one statement of a model as it ran: what handlers see and change.
+type Site struct {
+	Kind     Kind
+	Name     string
+	Dist     dist.Distribution // of samples
+	Value    *ts.Tensor        // nil until somebody gives it one
+	Observed bool              // the value is data, or was conditioned on
+	Plates   []Plate           // outermost first
+	Scale    float64           // multiplies the log density; plates that are subsampled and Scale set it
+	Mask     *ts.Tensor        // of booleans: only where it is true does the density count; nil is everywhere
+	Init     *ts.Tensor        // of params: the value to start from
+
+	// Jacobian is what is added to the log density of a latent value that was computed from an unconstrained one.
+	Jacobian *ts.Tensor
+
+	stop   bool // no outer handler sees the site
+	hidden bool // the site contributes nothing to the log density
+}
+
+// Stop keeps the site from handlers further out.
+func (s *Site) Stop() { s.stop = true }
+
+// Hide takes the site out of the log density.
+func (s *Site) Hide() { s.hidden = true }
+
+// plateNames are the names of the plates, outermost first.
+func (s *Site) plateNames() []string {
+	names := make([]string, len(s.Plates))
+	for i, p := range s.Plates {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// fail panics with the site's error.
+func (s *Site) fail(format string, args ...any) {
+	e := &SiteError{Site: s.Name, Plates: s.plateNames(), Message: fmt.Sprintf(format, args...)}
+	if s.Dist != nil {
+		e.Distribution = s.Dist.Name()
+	}
+	panic(e)
+}

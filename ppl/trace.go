@@ -1,0 +1,122 @@
+package ppl
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Trace is one run of a model: its sites in the order in which they ran.
+type Trace struct {
+	Sites map[string]*Site
+	Order []string
+}
+
+// recorder fills a trace.
+type recorder struct{ *Trace }
+
+func newRecorder() recorder { return recorder{&Trace{Sites: map[string]*Site{}}} }
+
+func (r recorder) Process(*Site) {}
+
+func (r recorder) Finish(s *Site) {
+	if s.Kind == KindData {
+		return
+	}
+	if _, ok := r.Sites[s.Name]; ok {
+		s.fail("there are two sites of that name; names must differ within a run")
+	}
+	r.Sites[s.Name] = s
+	r.Order = append(r.Order, s.Name)
+}
+
+// TraceModel runs a model once, drawing what has no value from the stream (seed, 0), and returns its trace. The values live
+// until the garbage collector finds them.
+func TraceModel(m Model, batch infer.Batch, seed uint64) (t *Trace, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		r := newRecorder()
+		execute(m, batch, torch.NewSource(seed, 0), r)
+		t = r.Trace
+		for _, s := range t.Sites {
+			scope.Keep(s.Value)
+		}
+		return nil
+	})
+	return t, err
+}
+
+// LogProb is the log density of one site: plates, scale, mask and Jacobian counted.
+func (s *Site) LogProb() *ts.Tensor {
+	return total(s.elementwise(), s)
+}
+
+// elementwise is the log density before it is summed, without the scale and the Jacobian.
+func (s *Site) elementwise() *ts.Tensor {
+	logp := s.Value
+	if s.Kind != KindFactor {
+		logp = s.Dist.LogProb(s.Value)
+	}
+	if s.Mask != nil {
+		logp = logp.MustWhereSelf(s.Mask, logp.MustZerosLike(false), false)
+	}
+	return logp
+}
+
+func total(logp *ts.Tensor, s *Site) *ts.Tensor {
+	if len(shapeOf(logp)) > 0 {
+		logp = logp.MustSum(logp.DType(), false)
+	}
+	if s.Scale != 1 {
+		logp = logp.MustMulScalar(ts.FloatScalar(s.Scale), false)
+	}
+	if s.Jacobian != nil {
+		logp = logp.MustAdd(s.Jacobian, false)
+	}
+	return logp
+}
+
+// counts says whether a site is part of the log density.
+func (s *Site) counts() bool {
+	return !s.hidden && (s.Kind == KindSample || s.Kind == KindFactor || (s.Kind == KindParam && s.Jacobian != nil))
+}
+
+// LogProb is the log joint density of the trace, a tensor of shape [].
+func (t *Trace) LogProb() (logp *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		logp = t.sum()
+		scope.Keep(logp)
+		return nil
+	})
+	return logp, err
+}
+
+// sum adds the sites' densities inside the caller's scope.
+func (t *Trace) sum() *ts.Tensor {
+	var all *ts.Tensor
+	for _, name := range t.Order {
+		s := t.Sites[name]
+		if !s.counts() {
+			continue
+		}
+		if logp := s.LogProb(); all == nil {
+			all = logp
+		} else {
+			all = all.MustAdd(logp, false)
+		}
+	}
+	if all == nil {
+		panic(&SiteError{Message: "the model has no random variable and no factor"})
+	}
+	return all
+}
+
+// Value is the value of a site; an unknown name is an error that lists those there are.
+func (t *Trace) Value(name string) (*ts.Tensor, error) {
+	s, ok := t.Sites[name]
+	if !ok {
+		return nil, fmt.Errorf("ppl: the trace has no site %q; there are: %q", name, t.Order)
+	}
+	return s.Value, nil
+}
