@@ -84,7 +84,7 @@ func (b chain) LogAbsDetJacobian(x, y *ts.Tensor) *ts.Tensor {
 
 // LogDensityTerm is the sum of those of the parts; nil where no part has one.
 func (b chain) LogDensityTerm(x *ts.Tensor) *ts.Tensor {
-	if !slices.ContainsFunc(b.parts, func(p Bijector) bool { return Completes(p) }) {
+	if !slices.ContainsFunc(b.parts, Completes) {
 		return nil
 	}
 	return b.sum(x, nil, func(p Bijector, x, _ *ts.Tensor) *ts.Tensor {

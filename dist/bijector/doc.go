@@ -41,7 +41,8 @@ type Imager interface {
 }
 
 // Completed is a map that is not one to one, whose x has more freedom than y. The density of y says nothing of what y leaves
-// open; LogDensityTerm is the log density of x given y that makes it whole.
+// open; LogDensityTerm is the log density of x given y that makes it whole, of the shape of x without its event. A composed
+// map without such a part returns nil; [Completes] tells.
 type Completed interface {
 	LogDensityTerm(x *ts.Tensor) *ts.Tensor
 }
