@@ -44,14 +44,15 @@ func (d BernoulliDist) Support() support.Support { return support.Boolean }
 // LogProb is the log mass.
 func (d BernoulliDist) LogProb(value *ts.Tensor) *ts.Tensor {
 	if d.fromLogits {
-		sign := ten(floating(value, d.logits)).mul(num(2)).sub(num(1))
-		return d.full(sign.mul(d.logits).logSigmoid().t)
+		x, outside := whole(floating(value, d.logits), num(1))
+		return d.masked(ten(x).mul(num(2)).sub(num(1)).mul(d.logits).logSigmoid(), outside)
 	}
 	// One of the two logarithms is log 1, whatever p is: neither it nor its gradient is ever 0 times infinity.
-	x := ten(floating(value, d.probs))
+	in, outside := whole(floating(value, d.probs), num(1))
+	x := ten(in)
 	not := ten(x.t.MustRsubScalar(ts.FloatScalar(1), false))
 	one, zero := d.probs.mul(x).add(not).log(), d.probs.mul(not).neg().log1p()
-	return d.full(one.add(zero).t)
+	return d.masked(one.add(zero), outside)
 }
 
 // prob is the probability of 1.

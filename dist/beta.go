@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/sugarme/gotch/ts"
 )
@@ -53,13 +55,16 @@ func betaNear(a, b val, x *ts.Tensor) val {
 // betaFar is (a−1) L + (b−1) M + 3/2 log(a+b) − ½ log ab − log √2π − δ(a) − δ(b) + δ(a+b), where δ is the remainder of
 // Stirling's formula, L = log(x (a+b)/a) and M = log((1−x) (a+b)/b).
 func betaFar(a, b val, x *ts.Tensor) val {
+	// At an end it is minus infinity, without gradients.
+	end := x.MustMul(x.MustRsubScalar(ts.FloatScalar(1), false), false).MustEq(ts.FloatScalar(0), false)
+	x = ten(x).fill(end, 0.5).t
 	s, y := a.add(b), num(1).sub(ten(x))
 	over := ten(x).mul(b).sub(y.mul(a)) // x (a+b) − a
 	l := logRatio(over.div(a), func() val { return ten(x).log().sub(a.div(s).log()) })
 	m := logRatio(over.neg().div(b), func() val { return ten(x).neg().log1p().sub(b.div(s).log()) })
 	c := s.log().mul(num(1.5)).sub(a.log().add(b.log()).mul(num(0.5))).sub(num(halfLog2Pi)).
 		sub(stirling(a)).sub(stirling(b)).add(stirling(s))
-	return a.sub(num(1)).mul(l).add(b.sub(num(1)).mul(m)).add(c)
+	return a.sub(num(1)).mul(l).add(b.sub(num(1)).mul(m)).add(c).fill(end, math.Inf(-1))
 }
 
 // Sample draws g/(g + h) of two gamma numbers, from their logarithms, reparameterised.

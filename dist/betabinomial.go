@@ -38,12 +38,15 @@ func (d BetaBinomialDist) Support() support.Support {
 //	BetaBinomial(x) = NB(x; a, p) NB(n − x; b, p) / NB(n; a + b, p)
 //
 // With p = n/(n + a + b) the last is at its mean, and no deviances cancel. Each is a product of Poisson probabilities as
-// in [NegativeBinomialDist.LogProb]. What remains is the rounding of logarithms: 1e-14 in absolute terms.
+// in [NegativeBinomialDist.LogProb]. What remains is the rounding of logarithms, 1e-14 in absolute terms; an
+// outcome that is certain but for a large concentration has a formula without it.
 func (d BetaBinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
 	x, n := ten(floating(value, d.a, d.b)), d.total
 	if n.t != nil {
-		n = ten(floating(n.t, x))
+		n = ten(n.t.MustTotype(x.t.DType(), false))
 	}
+	in, outside := whole(x.t, n)
+	x = ten(in)
 	y, c := n.sub(x), d.a.add(d.b)
 	sx, sy, sn := x.add(d.a), y.add(d.b), c.add(n)
 	p, q := n.div(sn), c.div(sn)
@@ -51,7 +54,38 @@ func (d BetaBinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
 	at := stack(shape, x.t, x, d.a, y, d.b, sn, sx, sy, n, c)
 	mean := stack(shape, x.t, sx.mul(p), sx.mul(q), sy.mul(p), sy.mul(q), sn, sx, sy, n, c)
 	ratio := d.a.div(sx).mul(d.b.div(sy)).div(q)
-	return d.full(logPoisson(at, ten(mean)).quotient(5).add(ratio.log()).t)
+	general := logPoisson(at, ten(mean)).quotient(5).add(ratio.log())
+	return d.masked(d.nearlyCertain(shape, x, y, n, general), outside)
+}
+
+// certainFrom is from which concentration on an outcome of only successes, or failures, has a formula of its own.
+const certainFrom = 1000
+
+// nearlyCertain replaces log p(n) where a is large, which may be as good as 0, by
+//
+//	−[(a − ½) log(1 − w) + n log(1 + b/(a + n)) + b log(1 + n/(a + b)) + Δ],  w = nb/((a + n)(a + b))
+//
+// and log p(0) where b is large by the same with a and b exchanged. Δ = δ(a + b + n) − δ(a + n) − δ(a + b) + δ(a) is of Stirling's
+// remainders; what 1/(12 s) adds to it is written out.
+func (d BetaBinomialDist) nearlyCertain(shape []int64, x, y, n, general val) val {
+	wide := func(v val) val { return ten(filled(v, shape, x)) }
+	is := func(v, left val) *ts.Tensor {
+		return atLeast(wide(v).t, num(certainFrom)).MustLogicalAnd(wide(left).t.MustEq(ts.FloatScalar(0), false), false)
+	}
+	successes, failures := is(d.a, y), is(d.b, x)
+	all := successes.MustLogicalOr(failures, false)
+	a := choose(successes, wide(d.a), wide(d.b)).fill(not(all), certainFrom)
+	b := choose(successes, wide(d.b), wide(d.a))
+	n = wide(n)
+	an, ab, s := a.add(n), a.add(b), a.add(b).add(n)
+	rest := func(v val) val { // of the remainder, beyond 1/(12 v)
+		i := v.recip()
+		return i.square().mul(num(1. / 1260)).sub(num(1. / 360)).mul(i.square()).mul(i)
+	}
+	first := n.div(an).mul(b.div(ab))
+	delta := first.mul(a.add(s)).div(a).div(s).mul(num(1. / 12)).add(rest(s)).sub(rest(an)).sub(rest(ab)).add(rest(a))
+	log := a.sub(num(0.5)).mul(first.neg().log1p()).add(n.mul(b.div(an).log1p())).add(b.mul(n.div(ab).log1p()))
+	return choose(all, log.add(delta).neg(), ten(expandTo(general.t, shape)))
 }
 
 // Sample draws a probability, by two gamma numbers, and then a count.
@@ -62,7 +96,7 @@ func (d BetaBinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
 	b := torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b)))
 	prob := a.MustSub(b, false).MustSigmoid(false).MustDetach(false)
 	n := ten(d.total.tensorOf(like(ten(prob))))
-	return torch.Must(src.Binomial(expandTo(floating(n.t, ten(prob)), shape), prob))
+	return torch.Must(src.Binomial(expandTo(n.t.MustTotype(prob.DType(), false), shape), prob))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.

@@ -43,17 +43,19 @@ func (d BinomialDist) Support() support.Support { return support.IntegerInterval
 func (d BinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
 	x, n := ten(floating(value, d.probs, d.logits)), d.total
 	if n.t != nil {
-		n = ten(floating(n.t, x))
+		n = ten(n.t.MustTotype(x.t.DType(), false))
 	}
+	in, outside := whole(x.t, n)
+	x = ten(in)
 	shape := broadcast(d.family, x.shape(), d.batch)
 	at := stack(shape, x.t, x, n.sub(x), n)
 	if d.fromLogits {
 		l := n.log()
 		logMean := stack(shape, x.t, d.logits.logSigmoid().add(l), d.logits.neg().logSigmoid().add(l), l)
-		return d.full(logPoissonLog(at, ten(logMean)).quotient(2).t)
+		return d.masked(logPoissonLog(at, ten(logMean)).quotient(2), outside)
 	}
 	mean := stack(shape, x.t, d.probs.mul(n), num(1).sub(d.probs).mul(n), n)
-	return d.full(logPoisson(at, ten(mean)).quotient(2).t)
+	return d.masked(logPoisson(at, ten(mean)).quotient(2), outside)
 }
 
 // prob is the probability of a success, and that of a failure.
@@ -70,7 +72,7 @@ func (d BinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
 	p, _ := d.prob()
 	prob := filled(p, shape, d.probs, d.logits)
 	n := ten(d.total.tensorOf(like(ten(prob))))
-	return torch.Must(src.Binomial(expandTo(floating(n.t, ten(prob)), shape), prob))
+	return torch.Must(src.Binomial(expandTo(n.t.MustTotype(prob.DType(), false), shape), prob))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.

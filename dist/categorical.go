@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -20,7 +22,7 @@ type CategoricalDist struct {
 //
 //	log p(x) = log probs[x] − log Σᵢ probs[i]
 //
-// A value is an index, as an integer or a floating-point number. One out of range is an error of the look-up.
+// A value is an index, as an integer or a floating-point number.
 func Categorical(probs any) CategoricalDist {
 	return newCategorical("Categorical", "probs", probs)
 }
@@ -51,11 +53,14 @@ func (d CategoricalDist) Support() support.Support {
 
 // LogProb is the log mass.
 func (d CategoricalDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	value, outside := whole(value, num(float64(d.categories-1)))
 	if d.fromLogits {
-		return d.full(pick(d.family, logSoftmax(d.logits.t), value))
+		return d.masked(ten(pick(d.family, logSoftmax(d.logits.t), value)), outside)
 	}
-	// The look-up comes before the logarithm, so that probabilities of 0 elsewhere give no gradient.
-	return d.full(pick(d.family, normalised(d.probs.t), value).MustLog(false))
+	// The look-up comes before the logarithm: probabilities of 0 elsewhere have no gradient, nor has one that is looked up.
+	p := ten(pick(d.family, normalised(d.probs.t), value))
+	zero := p.t.MustEq(ts.FloatScalar(0), false)
+	return d.masked(p.fill(zero, 1).log().fill(zero, math.Inf(-1)), outside)
 }
 
 // prob is the probabilities.

@@ -42,6 +42,23 @@ func floating(value *ts.Tensor, params ...val) *ts.Tensor {
 	return value.MustTotype(dtype, false)
 }
 
+// whole is a value of the whole numbers from 0 to top, which may be infinite; outside is where it is none, and 0 there. A
+// count has no derivative.
+func whole(value *ts.Tensor, top val) (x, outside *ts.Tensor) {
+	in := ten(value.MustFloor(false)).max(num(0))
+	if !top.is(math.Inf(1)) {
+		in = in.min(top)
+	}
+	// Of infinity the difference is NaN.
+	outside = value.MustSub(in.t, false).MustNe(ts.FloatScalar(0), false)
+	return in.fill(outside, 0).t, outside
+}
+
+// masked is a log mass, minus infinity outside the support.
+func (b base) masked(logp val, outside *ts.Tensor) *ts.Tensor {
+	return b.full(logp.fill(outside, math.Inf(-1)).t)
+}
+
 // tensorOf is a val as a tensor of the given type and device.
 func (v val) tensorOf(dtype gotch.DType, device gotch.Device) *ts.Tensor {
 	if v.t != nil {

@@ -17,6 +17,9 @@ type DeltaDist struct {
 // logDensity where it is given, and minus infinity elsewhere.
 func Delta(value any, logDensity ...any) DeltaDist {
 	v, l := param("Delta", "value", value), num(0)
+	if t, ok := value.(*ts.Tensor); ok {
+		v = ten(t) // draws keep its type, which may be of whole numbers
+	}
 	if len(logDensity) > 0 {
 		l = param("Delta", "logDensity", logDensity[0])
 	}
@@ -26,8 +29,8 @@ func Delta(value any, logDensity ...any) DeltaDist {
 	return d
 }
 
-// Support is a single value.
-func (d DeltaDist) Support() support.Support { return support.Point }
+// Support is the value.
+func (d DeltaDist) Support() support.Support { return support.At(d.value.any()) }
 
 // LogProb is logDensity at the value.
 func (d DeltaDist) LogProb(value *ts.Tensor) *ts.Tensor {
@@ -38,7 +41,7 @@ func (d DeltaDist) LogProb(value *ts.Tensor) *ts.Tensor {
 		elsewhere = value.MustNeTensor(d.value.t, false)
 	}
 	// The difference is 0 where it is not filled; it keeps the graph and the type of the value.
-	zero := ten(value).fill(isInfinite(value), 0).mul(num(0))
+	zero := ten(floating(value, d.logDensity)).fill(isInfinite(value), 0).mul(num(0))
 	return d.full(zero.add(d.logDensity).t.MustExpand(broadcast(d.family, ten(elsewhere).shape(), d.logDensity.shape()), true, false).
 		MustMaskedFill(elsewhere, ts.FloatScalar(math.Inf(-1)), false))
 }

@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -29,10 +31,10 @@ func (d GeometricDist) Support() support.Support { return support.NonnegativeInt
 
 // LogProb is the log mass.
 func (d GeometricDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x := floating(value, d.probs)
+	x, outside := whole(floating(value, d.probs), num(math.Inf(1)))
 	// At x = 0 the first term is 0 log 1, not 0 log 0.
 	some := ten(x.MustGt(ts.FloatScalar(0), false).MustTotype(torch.Must(torch.DTypeOfTensor(x)), false))
-	return d.full(ten(x).mul(d.probs.mul(some).neg().log1p()).add(d.probs.log()).t)
+	return d.masked(ten(x).mul(d.probs.mul(some).neg().log1p()).add(d.probs.log()), outside)
 }
 
 // Sample draws ⌊log u / log(1 − p)⌋, u uniform.

@@ -17,14 +17,10 @@ func BernoulliLogitGLM(x, w *ts.Tensor, b any) BernoulliDist {
 	return bernoulliLogits(family, linear(family, x, w, b, 1))
 }
 
-// PoissonLogGLM is [PoissonLog] with log rates x w + b; see [BernoulliLogitGLM] for the shapes. It uses the plain formula
-// y η − exp(η) − log Γ(y + 1), whose rounding error is about 1e-16 y log y; where counts are above a million,
-// PoissonLog of the predictor loses less.
+// PoissonLogGLM is [PoissonLog] with log rates x w + b; see [BernoulliLogitGLM] for the shapes.
 func PoissonLogGLM(x, w *ts.Tensor, b any) PoissonDist {
 	const family = "PoissonLogGLM"
-	d := poissonLog(family, linear(family, x, w, b, 1))
-	d.plain = true
-	return d
+	return poissonLog(family, linear(family, x, w, b, 1))
 }
 
 // NormalGLM is [Normal] with mean x w + b and standard deviation scale; see [BernoulliLogitGLM] for the shapes.

@@ -52,13 +52,17 @@ func (d MultinomialDist) trials(x *ts.Tensor) val {
 	if d.total.isNum() {
 		return d.total
 	}
-	return ten(floating(d.total.t, ten(x)).MustUnsqueeze(-1, false))
+	return ten(d.total.t.MustTotype(x.DType(), false).MustUnsqueeze(-1, false))
 }
 
 // LogProb is the log mass: the product of Poisson(xᵢ; n pᵢ), over Poisson(n; n).
 func (d MultinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x := floating(value, d.probs, d.logits)
-	n := d.trials(x)
+	value = floating(value, d.probs, d.logits)
+	n := d.trials(value)
+	x, not := whole(value, num(math.Inf(1)))
+	some := sumLast(not.MustTotype(x.DType(), false), 1).MustGt(ts.FloatScalar(0), false)
+	wrong := sumLast(value, 1).MustNeTensor(d.total.tensorOf(like(ten(x))), false)
+	outside := some.MustLogicalOr(wrong, false)
 	var terms poissonParts
 	if d.fromLogits {
 		terms = logPoissonLog(x, ten(logSoftmax(d.logits.t)).add(n.log()))
@@ -66,8 +70,8 @@ func (d MultinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
 		terms = logPoisson(x, ten(normalised(d.probs.t)).mul(n))
 	}
 	// As a tensor also where it is a number: the same function then rounds in the same way as that of a count equal to it.
-	all := floating(d.total.tensorOf(like(ten(x))), ten(x))
-	return d.full(ten(sumLast(terms.peak, 1)).sub(ten(peakTensor(all))).sub(ten(sumLast(terms.deviance, 1))).t)
+	all := d.total.tensorOf(like(ten(x))).MustTotype(x.DType(), false)
+	return d.masked(ten(d.full(ten(sumLast(terms.peak, 1)).sub(ten(peakTensor(all))).sub(ten(sumLast(terms.deviance, 1))).t)), outside)
 }
 
 // prob is the probabilities.
@@ -81,7 +85,7 @@ func (d MultinomialDist) prob() *ts.Tensor {
 // Sample draws vectors of counts, in the parameter's type.
 func (d MultinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
 	p := d.prob()
-	n := floating(d.total.tensorOf(like(ten(p))), ten(p))
+	n := d.total.tensorOf(like(ten(p))).MustTotype(p.DType(), false)
 	shape := join(sample, d.batch)
 	return torch.Must(src.Multinomial(expandTo(n, shape), expandTo(p, join(shape, d.event))))
 }

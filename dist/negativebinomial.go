@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -58,7 +60,8 @@ func (d NegativeBinomialDist) Support() support.Support { return support.Nonnega
 //
 //	NB(x; r, p) = r/s Poisson(x; s p) Poisson(r; s q) / Poisson(s; s)
 func (d NegativeBinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x, r := ten(floating(value, d.second, d.size)), d.size
+	in, outside := whole(floating(value, d.second, d.size), num(math.Inf(1)))
+	x, r := ten(in), d.size
 	s := x.add(r)
 	shape := broadcast(d.family, x.shape(), d.batch)
 	at := stack(shape, x.t, x, r, s)
@@ -73,7 +76,7 @@ func (d NegativeBinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
 		l := s.log()
 		terms = logPoissonLog(at, ten(stack(shape, x.t, l.add(d.second.logSigmoid()), l.add(d.second.neg().logSigmoid()), l)))
 	}
-	return d.full(terms.quotient(2).add(r.div(s).log()).t)
+	return d.masked(terms.quotient(2).add(r.div(s).log()), outside)
 }
 
 // mean is the mean.

@@ -40,6 +40,7 @@ func (d OrderedLogisticDist) Support() support.Support {
 
 // LogProb is the log mass.
 func (d OrderedLogisticDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	value, outside := whole(value, num(float64(d.categories-1)))
 	dtype, device := like(d.cutpoints)
 	edge := d.cutpoints.shape()
 	edge[len(edge)-1] = 1
@@ -50,7 +51,7 @@ func (d OrderedLogisticDist) LogProb(value *ts.Tensor) *ts.Tensor {
 	l := ten(pick(d.family, low, value)).sub(d.eta)
 	u := ten(pick(d.family, high, value)).sub(d.eta)
 	gap := ten(pick(d.family, log1mexp(high.MustSub(low, false)), value))
-	return d.full(u.logSigmoid().add(l.neg().logSigmoid()).add(gap).t)
+	return d.masked(u.logSigmoid().add(l.neg().logSigmoid()).add(gap), outside)
 }
 
 // log1mexp is log(1 − e⁻ˣ) for x > 0 (Mächler, "Accurately computing log(1 − exp(−|a|))", 2012).

@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -11,7 +13,6 @@ type PoissonDist struct {
 	base
 	rate, logRate val
 	fromLog       bool
-	plain         bool // the short formula of a linear model
 }
 
 // Poisson is the Poisson distribution with mean rate ≥ 0:
@@ -43,14 +44,11 @@ func (d PoissonDist) Support() support.Support { return support.NonnegativeInteg
 
 // LogProb is the log mass.
 func (d PoissonDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x := floating(value, d.rate, d.logRate)
-	switch {
-	case d.plain:
-		return d.full(ten(x).mul(d.logRate).sub(d.logRate.exp()).sub(ten(x).add(num(1)).lgamma()).t)
-	case d.fromLog:
-		return d.full(logPoissonLog(x, d.logRate).logProb())
+	x, outside := whole(floating(value, d.rate, d.logRate), num(math.Inf(1)))
+	if d.fromLog {
+		return d.masked(ten(logPoissonLog(x, d.logRate).logProb()), outside)
 	}
-	return d.full(logPoisson(x, d.rate).logProb())
+	return d.masked(ten(logPoisson(x, d.rate).logProb()), outside)
 }
 
 // mean is the rate.

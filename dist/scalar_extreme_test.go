@@ -2,11 +2,13 @@ package dist_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -80,6 +82,22 @@ var scalarExtremes = []struct {
 	{"TruncatedNormal", []float64{5.0, 0.1, -3.0, 2.0}, 1.999, 5.4048405161326030233},
 	{"TruncatedNormal", []float64{0.0, 1.0, 0.5, 100.0}, 3.0, -4.2430267716110541329},
 	{"TruncatedNormal", []float64{0.0, 1.0, -2.0, -1.0}, -1.5, -0.048140264023917364155},
+	{"TruncatedNormal", []float64{0, 1, 30, math.Inf(1)}, 30.01, 3.1022554231384774541},
+	{"TruncatedNormal", []float64{0, 1, 8, 8.0001}, 8.00005, 9.210340345728180133},
+	{"TruncatedNormal", []float64{0, 1, math.Inf(-1), -35}, -35.02, 2.8559627287177312454},
+	{"TruncatedNormal", []float64{0, 1, 0.1, 0.100000001}, 0.1, 20.723265837522767004},
+	{"TruncatedNormal", []float64{0, 1, -1e-12, 1e-12}, 0, 26.937873935368602919},
+	{"TruncatedNormal", []float64{0, 1, 30, 30.0000001}, 30, 16.118097139271866629},
+	{"TruncatedNormal", []float64{0, 1, 1e6, math.Inf(1)}, 1000000.000001, 12.81550294347140404},
+	{"TruncatedNormal", []float64{0, 1, -1000000.000001, -1e6}, -1e6, 14.274181271920397463},
+	{"TruncatedNormal", []float64{0, 1, -0.2, 0.04}, 0.03, 1.4322487222120453117},
+	{"TruncatedNormal", []float64{0, 1, -0.2, 0.06}, 0.03, 1.3518733723387305877},
+	{"TruncatedNormal", []float64{0, 1, 3, 3.08}, 3.01, 2.6142825943710898681},
+	{"TruncatedNormal", []float64{0, 1, 3, 3.09}, 3.01, 2.5111190541617947314},
+	{"TruncatedNormal", []float64{3, 0.5, 3, 3.001}, 3, 6.9077559456487360749},
+	{"TruncatedNormal", []float64{0, 1, -1.1, -0.9}, -1, 1.6094395759311817212},
+	{"TruncatedNormal", []float64{0, 1, 1, 37}, 2, -1.077916888195409236},
+	{"TruncatedNormal", []float64{0, 1, -38, 38}, 1, -1.4189385332046727418},
 	{"Weibull", []float64{1.0, 1000.0}, 0.999, 5.5405600209612224795},
 	{"Weibull", []float64{1.0, 0.001}, 1e-300, 682.67580985770608215},
 	{"Weibull", []float64{2.0, 30.0}, 1e-05, -351.26805651927282572},
@@ -219,4 +237,70 @@ func TestScalarDensitiesAtTheEnds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The gradients of a truncated normal density, far out and of narrow intervals, by differences of densities that are right to
+// 1e-10. Each step is a part of what the density changes over.
+func TestTruncatedNormalGradientsAtExtremes(t *testing.T) {
+	scoped(t, func() {
+		inf := math.Inf(1)
+		for _, c := range []struct {
+			p    []float64 // loc, scale, low, high, x
+			step float64
+		}{
+			{[]float64{0, 1, 30, inf, 30.01}, 1e-3}, {[]float64{0, 1, 8, 8.0001, 8.00005}, 1e-6}, {[]float64{0, 1, -inf, -35, -35.02}, 1e-3},
+			{[]float64{0, 1, 0.1, 0.1001, 0.10005}, 1e-6}, {[]float64{0, 1, -0.2, 0.04, 0.03}, 1e-4}, {[]float64{0, 1, 3, 3.08, 3.01}, 1e-4},
+			{[]float64{0, 1, 3, 3.09, 3.01}, 1e-4}, {[]float64{3, 0.5, 3, 3.001, 3.0004}, 1e-5}, {[]float64{0, 1, -1.5, -0.9, -1}, 1e-3}, {[]float64{0, 1, 1, 37, 2}, 1e-3},
+			{[]float64{0, 1, 5, 7, 5.5}, 1e-3}, {[]float64{0, 1, -9, -5, -5.5}, 1e-3}, {[]float64{0, 1, -38, 38, 1}, 1e-3},
+		} {
+			density := func(p []float64) *ts.Tensor {
+				return dist.TruncatedNormal(scalarVec(p[0]), scalarVec(p[1]), scalarVec(p[2]), scalarVec(p[3])).LogProb(scalarVec(p[4]))
+			}
+			leaves := make([]*ts.Tensor, 5)
+			for i, v := range c.p {
+				leaves[i] = torch.Must(torch.Leaf(scalarVec(v)))
+			}
+			got := scalarGrad(dist.TruncatedNormal(leaves[0], leaves[1], leaves[2], leaves[3]).LogProb(leaves[4]), leaves)
+			for i := range c.p {
+				if math.IsInf(c.p[i], 0) {
+					require.Zero(t, got[i][0], "%v", c.p)
+					continue
+				}
+				want := derivative(func(by float64) []float64 {
+					p := slices.Clone(c.p)
+					p[i] += by * c.step
+					return scalarRead(density(p))
+				}, []float64{c.step})[0]
+				require.InDelta(t, want, got[i][0], 1e-6*math.Max(1, math.Abs(want))+1e-11/c.step, "argument %d of %v", i, c.p)
+			}
+		}
+	})
+}
+
+// Moments in a tail, where the mean beyond a is a plus a continued fraction, and of narrow intervals, where the density is
+// nearly linear: E = m − m w²/12, V = w²/12 to order w⁴, with the middle m and the width w.
+func TestTruncatedNormalMomentsAtExtremes(t *testing.T) {
+	scoped(t, func() {
+		for _, a := range []float64{30, 1e3, 1e6} {
+			fraction := 0.0
+			for k := 200.; k >= 1; k-- {
+				fraction = k / (a + fraction)
+			}
+			// With the hazard λ = a + f the variance is 1 − λ(λ − a) = 1 − f(a + f), where f(a + f) = 1 − 2/a² + …: by its own series.
+			aa := a * a
+			variance := (1 - 6/aa + 50/(aa*aa) - 518/(aa*aa*aa)) / aa
+			for _, d := range []dist.Distribution{dist.TruncatedNormal(3, 2, 3+2*a, math.Inf(1)), dist.TruncatedNormal(scalarVec(3), 2, scalarVec(3+2*a), math.Inf(1))} {
+				countClose(t, 3+2*(a+fraction), scalarRead(d.Mean())[0], 1e-15, 0, "mean beyond %v", a)
+				countClose(t, 4*variance, scalarRead(d.Variance())[0], 1e-8, 0, "variance beyond %v", a)
+			}
+			low := dist.TruncatedNormal(0, 1, math.Inf(-1), -a)
+			countClose(t, -a-fraction, scalarRead(low.Mean())[0], 1e-15, 0, "mean below %v", -a)
+		}
+		for _, m := range []float64{0, 0.3, -8, 8} {
+			const w = 1e-4
+			d := dist.TruncatedNormal(0, 1, m-w/2, m+w/2)
+			require.InDelta(t, m-m*w*w/12, scalarRead(d.Mean())[0], 1e-13)
+			countClose(t, w*w/12, scalarRead(d.Variance())[0], 1e-7, 0, "variance at %v", m)
+		}
+	})
 }

@@ -71,11 +71,13 @@ func gammaNear(a val, t *ts.Tensor) val {
 	return xlogy(a.sub(num(1)), ten(t)).sub(ten(t)).sub(a.lgamma())
 }
 
-// gammaFar is (a − 1) L − (t − a) − ½ log a − log √2π − δ(a), with L = log(t/a).
+// gammaFar is (a − 1) L − (t − a) − ½ log a − log √2π − δ(a), with L = log(t/a); at t = 0 it has no gradients.
 func gammaFar(a val, t *ts.Tensor) val {
+	zero := t.MustEq(ts.FloatScalar(0), false)
+	t = ten(t).fill(zero, stirlingFrom).t
 	over := ten(t).sub(a)
 	l := logRatio(over.div(a), func() val { return ten(t).log().sub(a.log()) })
-	return a.sub(num(1)).mul(l).sub(over).sub(a.log().mul(num(0.5))).sub(num(halfLog2Pi)).sub(stirling(a))
+	return a.sub(num(1)).mul(l).sub(over).sub(a.log().mul(num(0.5))).sub(num(halfLog2Pi)).sub(stirling(a)).fill(zero, math.Inf(-1))
 }
 
 // logRatio is log(1 + u): computed from u where that is small, else by the given formula, which does not lose 1 + u.
@@ -93,29 +95,27 @@ func log1pSquare(w *ts.Tensor) val {
 	return m.log().mul(num(2)).add(r.square().log1p())
 }
 
-// xlogy is c log x, and 0 where c is, even at x = 0; xlog1py is c log(1 + x).
-func xlogy(c, x val) val {
-	switch {
-	case c.is(0):
-		return x.mul(num(0))
-	case c.isNum():
-		return x.log().mul(c)
-	case x.isNum():
-		return c.mul(x.log())
-	}
-	return ten(c.t.MustXlogy(x.t, false))
-}
+// xlogy is c log x, and 0 where c is, even at x = 0; xlog1py is c log(1 + x). Where x is the end of the domain there are
+// no gradients: those of libtorch's functions are 0/0 and 0 times infinity there.
+func xlogy(c, x val) val { return timesLog(c, x, 0, val.log) }
 
-func xlog1py(c, x val) val {
+func xlog1py(c, x val) val { return timesLog(c, x, -1, val.log1p) }
+
+func timesLog(c, x val, end float64, log func(val) val) val {
 	switch {
 	case c.is(0):
 		return x.mul(num(0))
-	case c.isNum():
-		return x.log1p().mul(c)
 	case x.isNum():
-		return c.mul(x.log1p())
+		return c.mul(log(x))
 	}
-	return ten(c.t.MustSpecialXlog1py(x.t, false))
+	at := x.t.MustEq(ts.FloatScalar(end), false)
+	y := log(x.fill(at, end+1)).mul(c)
+	if c.isNum() {
+		return y.fill(at, math.Copysign(math.Inf(1), -c.c))
+	}
+	// −∞, 0 or ∞ by the sign of c.
+	limit := constant(c).div(num(0)).neg()
+	return choose(at, limit.fill(limit.t.MustIsnan(false), 0), y)
 }
 
 // fill replaces elements.

@@ -34,7 +34,8 @@ func param(family, name string, x any) val {
 		if p == nil {
 			panic(&Error{family, name, "nil", "a number or a tensor is required"})
 		}
-		return ten(p)
+		// Of whole numbers too: arithmetic of integer tensors would round to integers or float32.
+		return ten(floating(p))
 	case val:
 		return p
 	}

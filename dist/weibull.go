@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/sugarme/gotch/ts"
 )
@@ -47,10 +49,39 @@ func (d WeibullDist) Mean() *ts.Tensor {
 
 // Variance is scale² [Γ(1 + 2/k) − Γ(1 + 1/k)²].
 func (d WeibullDist) Variance() *ts.Tensor {
-	one := d.concentration.recip().add(num(1)).lgamma().mul(num(2))
-	two := d.concentration.recip().mul(num(2)).add(num(1)).lgamma()
-	return d.spread(two.sub(one).expm1().mul(one.exp()).mul(d.scale.square()))
+	e := d.concentration.recip()
+	one := e.add(num(1)).lgamma().mul(num(2))
+	return d.spread(lgammaGap(e).expm1().mul(one.exp()).mul(d.scale.square()))
 }
+
+// lgammaGap is log Γ(1 + 2e) − 2 log Γ(1 + e), which cancels for small e. There it is the difference of the series
+// log Γ(1 + x) = −γx + Σ ζ(k)(−x)ᵏ/k over k from 2 on.
+func lgammaGap(e val) val {
+	const from = 0.02
+	direct := func(e val) val {
+		return e.mul(num(2)).add(num(1)).lgamma().sub(e.add(num(1)).lgamma().mul(num(2)))
+	}
+	series := func(e val) val {
+		sum := num(0)
+		for i := len(zeta) - 1; i >= 0; i-- {
+			k := float64(i + 2)
+			sum = sum.mul(e.neg()).add(num(zeta[i] * (math.Exp2(k) - 2) / k))
+		}
+		return sum.mul(e.square())
+	}
+	if e.isNum() {
+		if e.c < from {
+			return series(e)
+		}
+		return direct(e)
+	}
+	small := e.t.MustLt(ts.FloatScalar(from), false)
+	return choose(small, series(e.fill(not(small), from)), direct(e.fill(small, 1)))
+}
+
+// zeta is ζ(2), ζ(3), … (Abramowitz and Stegun, table 23.3).
+var zeta = []float64{1.64493406684822643647, 1.20205690315959428540, 1.08232323371113819152, 1.03692775514336992633, 1.01734306198444913971,
+	1.00834927738192282684, 1.00407735619794433938, 1.00200839282608221442, 1.00099457512781808534, 1.00049418860411946456}
 
 // CDF is 1 − exp(−z^k).
 func (d WeibullDist) CDF(value *ts.Tensor) *ts.Tensor {

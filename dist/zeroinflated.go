@@ -51,7 +51,8 @@ func (d ZeroInflatedDist) LogProb(value *ts.Tensor) *ts.Tensor {
 
 	// More: at 0 the gate is left out, so that log(1 − 1) has no gradient there.
 	more := ten(where(zero, num(0), g)).neg().log1p().add(ten(lp))
-	return d.full(where(zero, atZero, more))
+	outside := not(zero).MustLogicalAnd(isInfinite(lp), false)
+	return d.masked(ten(where(zero, atZero, more)), outside)
 }
 
 // Sample draws counts and sets some to 0.

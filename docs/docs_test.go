@@ -15,6 +15,7 @@ func TestBlocks(t *testing.T) {
 		program string
 	}{
 		{"tutorial.md", -1, "../examples/tutorial/main.go"},
+		{"language.md", -1, "../examples/language/main.go"},
 		{"../README.md", 0, "../examples/logistic/model.go"},
 	} {
 		text, err := os.ReadFile(c.doc)

@@ -2,7 +2,9 @@ package ppl
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -15,10 +17,12 @@ import (
 // and the model. It is immutable; any number of goroutines may use it.
 type Program struct {
 	model   Model
+	batch   infer.Batch
 	layout  *infer.Layout
 	latents map[string]*latent
-	order   []string // of the latent sites, as they run
-	data    int64    // N, the population of the observations
+	order   []string         // of the latent sites, as they run
+	data    int64            // N, the population of the observations
+	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 }
 
 // latent is what is known of a latent site.
@@ -29,12 +33,14 @@ type latent struct {
 	shape    []int64           // on the constrained side: batch and event
 	free     []int64           // on the unconstrained side
 	bijector bijector.Bijector // nil when the support depends on other sites
+	start    []float64         // of params: where they start, on the unconstrained side
+	dims     []string          // of shape: the plate of each dimension, empty where it is in none
 }
 
 // Compile runs a model once on a batch and finds its latent sites, their supports and shapes. Nothing is generated: the
 // program runs the model. Parameters, observed values and shapes are checked here, once, and not at every evaluation.
 func Compile(m Model, batch infer.Batch) (*Program, error) {
-	p := &Program{model: m, latents: map[string]*latent{}}
+	p := &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{}}
 	err := torch.Do(func(*torch.Scope) error {
 		c := &compiler{program: p, recorder: newRecorder()}
 		execute(m, batch, nil, c)
@@ -67,15 +73,25 @@ func (c *compiler) Process(s *Site) {
 	if err := s.Dist.Validate(); err != nil {
 		s.fail("%v", err)
 	}
-	if s.Value != nil {
-		if s.Observed && s.Kind == KindSample {
-			if err := s.Dist.Support().Check(s.Value); err != nil {
-				s.fail("the observed value is outside the support: %v", err)
+	if s.Value != nil { // observed, or substituted
+		if s.Kind == KindSample {
+			what := "substituted"
+			if s.Observed {
+				what = "observed"
 			}
-			c.program.data = max(c.program.data, population(s))
+			if err := s.Dist.Support().Check(s.Value); err != nil {
+				s.fail("the %s value is outside the support: %v", what, err)
+			}
 		}
 		if s.Observed {
-			return
+			c.program.data = max(c.program.data, population(s))
+		}
+		return
+	}
+	for _, p := range s.Plates {
+		if s.Kind == KindSample && p.Used != p.Size {
+			s.fail("plate %q has size %d, and this latent variable has size %d there: it needs a value for each of the %d, since in another "+
+				"batch it would be other variables", p.Name, p.Size, p.Used, p.Size)
 		}
 	}
 	sup := s.Dist.Support()
@@ -87,7 +103,7 @@ func (c *compiler) Process(s *Site) {
 	if err != nil {
 		s.fail("%v", err)
 	}
-	l := &latent{name: s.Name, kind: s.Kind, support: sup, shape: append(s.Dist.BatchShape(), s.Dist.EventShape()...)}
+	l := &latent{name: s.Name, kind: s.Kind, support: sup, shape: append(s.Dist.BatchShape(), s.Dist.EventShape()...), dims: dims(s)}
 	l.free = b.InverseShape(l.shape)
 	if sup.LowT == nil && sup.HighT == nil {
 		l.bijector = b
@@ -97,9 +113,83 @@ func (c *compiler) Process(s *Site) {
 	}
 	c.program.latents[s.Name] = l
 	c.program.order = append(c.program.order, s.Name)
-	if s.Value == nil {
-		s.Value = b.Forward(zeros(l.free))
+	if s.Kind == KindParam {
+		if err := sup.Check(s.Init); err != nil {
+			s.fail("its initial value is outside the support: %v", err)
+		}
+		l.start = torch.Must(torch.ToSlice[float64](b.Inverse(s.Init)))
+		s.Value = s.Init
+		return
 	}
+	s.Value = b.Forward(zeros(l.free))
+}
+
+func (c *compiler) Finish(s *Site) {
+	c.recorder.Finish(s)
+	if !s.counts() {
+		return
+	}
+	s.tryDensity()
+	if s.Kind == KindFactor && len(s.Plates) > 0 {
+		c.program.data = max(c.program.data, population(s))
+	}
+	if m := (&memo{}); s.Kind == KindSample && s.Mask == nil && s.agrees(m) {
+		c.program.memos[s.Name] = m
+	}
+}
+
+// tryDensity evaluates the density once, so that an error in it names the site.
+func (s *Site) tryDensity() {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case *SiteError:
+			panic(e)
+		case *dist.Error:
+			s.fail("%v", e)
+		case *torch.Error:
+			s.fail("%v", e)
+		default:
+			panic(e)
+		}
+	}()
+	s.elementwise()
+}
+
+// agrees says whether the distribution's short sum is there and is what LogProb sums to, to rounding: at values that the short way
+// cannot bear the long one is taken.
+func (s *Site) agrees(m *memo) bool {
+	d, ok := s.Dist.(dist.Summer)
+	if !ok {
+		return false
+	}
+	terms, short, ok := d.SumLogProb(s.Value, m.known(s, nil))
+	if !ok {
+		return false
+	}
+	logp := s.elementwise()
+	tolerance := 1e-9
+	for _, t := range terms {
+		short += t.Coeff * torch.Must(torch.Item(t.Tensor))
+		if t.Tensor.DType() != gotch.Double {
+			tolerance = 1e-3
+		}
+	}
+	long := torch.Must(torch.Item(logp.MustSum(gotch.Double, false)))
+	size := torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false)))
+	return math.Abs(short-long) <= tolerance*max(1, size)
+}
+
+// dims names the dimensions of a site's value after its plates.
+func dims(s *Site) []string {
+	batch := len(s.Dist.BatchShape())
+	out := make([]string, batch+len(s.Dist.EventShape()))
+	for _, p := range s.Plates {
+		if at := batch + p.Dim; at >= 0 && s.Kind == KindSample {
+			out[at] = p.Name
+		}
+	}
+	return out
 }
 
 // population is the number of data behind an observed site: the sizes of its plates, or of its batch where it is in none.
@@ -130,17 +220,36 @@ func zeros(shape []int64) *ts.Tensor {
 // Layout is the layout of the unconstrained parameters: one site for each latent variable and param.
 func (p *Program) Layout() *infer.Layout { return p.layout }
 
+// Batch is the batch that the model was compiled on.
+func (p *Program) Batch() infer.Batch { return p.batch }
+
 // Latents are the names of the latent variables and params, in the order in which the model declares them.
 func (p *Program) Latents() []string { return append([]string{}, p.order...) }
 
-// Data is N, the number of data: the largest product of the plate sizes around an observed site.
+// Dims names the dimensions of a latent variable's value: the plate that each belongs to, or an empty string. An unknown name gives nil.
+func (p *Program) Dims(name string) []string {
+	if l, ok := p.latents[name]; ok {
+		return append([]string{}, l.dims...)
+	}
+	return nil
+}
+
+// Data is N, the number of data: the largest product of the plate sizes around an observed site or a factor, or the number of
+// elements of an observed site that is in no plate.
 func (p *Program) Data() int64 { return max(p.data, 1) }
 
 // LogPosterior is the log posterior density on unconstrained space, up to a constant: the sum of the log priors, the
 // log likelihoods (scaled up where a plate is subsampled) and the log Jacobians. It goes with temperature 1.
-func (p *Program) LogPosterior() infer.LogPosterior {
+func (p *Program) LogPosterior() infer.LogPosterior { return p.density(false) }
+
+// LogJoint is the log posterior density without the Jacobians, up to a constant: the density of the constrained values, at a point
+// of unconstrained space. Its maximum is the mode of the posterior on the constrained scale, what optimisation in Stan finds by
+// default. It is not a density to sample from.
+func (p *Program) LogJoint() infer.LogPosterior { return p.density(true) }
+
+func (p *Program) density(constrained bool) infer.LogPosterior {
 	return func(point infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		e := &evaluator{program: p, point: point}
+		e := &evaluator{program: p, point: point, batch: b, constrained: constrained}
 		execute(p.model, b, nil, e)
 		return e.result(), nil
 	}
@@ -160,14 +269,19 @@ func (p *Program) MeanLogPosterior() infer.LogPosterior {
 type evaluator struct {
 	program *Program
 	point   infer.Params
-	sum     *ts.Tensor
+	batch   infer.Batch
+	terms   []torch.Term
+	plus    float64 // what is to be added to the terms
 	seen    int
 	names   map[string]bool
+
+	constrained bool // leaves the Jacobians out
+
 	collect func(s *Site) // nil, or sees every finished site
 }
 
 func (e *evaluator) Process(s *Site) {
-	if s.Kind == KindParam || (s.Kind == KindSample && !s.Observed && s.Value == nil) {
+	if s.Value == nil && (s.Kind == KindParam || s.Kind == KindSample) {
 		e.place(s)
 	}
 }
@@ -190,12 +304,12 @@ func (e *evaluator) place(s *Site) {
 	x := e.point.Get(s.Name)
 	if b.Name() == identityName {
 		s.Value = x
-		if s.Kind == KindParam {
-			s.hidden = true
-		}
 		return
 	}
 	s.Value = b.Forward(x)
+	if s.Kind == KindParam || e.constrained {
+		return
+	}
 	s.Jacobian = sumAll(bijector.LogDensityChange(b, x, s.Value))
 }
 
@@ -216,19 +330,57 @@ func (e *evaluator) Finish(s *Site) {
 	if !s.counts() {
 		return
 	}
-	logp := s.LogProb()
-	if e.sum != nil {
-		logp = e.sum.MustAdd(logp, false)
+	e.add(s)
+	if s.Jacobian != nil {
+		e.terms = append(e.terms, torch.Term{Coeff: 1, Tensor: s.Jacobian})
 	}
-	e.sum = logp
+}
+
+// add adds the log density of a site without the Jacobian: by the distribution's own short way where Compile has found that it has
+// one.
+func (e *evaluator) add(s *Site) {
+	if m := e.program.memos[s.Name]; m != nil && s.Mask == nil {
+		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(s.Value, m.known(s, e.batch)); ok {
+			for _, t := range terms {
+				e.terms = append(e.terms, torch.Term{Coeff: t.Coeff * s.Scale, Tensor: t.Tensor})
+			}
+			e.plus += constant * s.Scale
+			return
+		}
+	}
+	e.terms = append(e.terms, torch.Term{Coeff: s.Scale, Tensor: sumAll(s.elementwise())})
 }
 
 func (e *evaluator) result() *ts.Tensor {
 	e.complete()
-	if e.sum == nil {
-		panic(&SiteError{Message: "the model has no random variable and no factor"})
+	if len(e.terms) == 0 { // flat, or fixed: a constant, which still has a gradient
+		e.terms = []torch.Term{{Coeff: 0, Tensor: sumAll(e.point.Flat)}}
 	}
-	return e.sum
+	sum := torch.Must(combine(e.terms))
+	if e.plus != 0 {
+		// A constant has no part in the gradient: added in place, without recording.
+		torch.Must(sum, torch.NoGrad(func() error { sum.MustAddScalar_(ts.FloatScalar(e.plus)); return nil }))
+	}
+	return sum
+}
+
+// combine adds terms up. The one call adds in place, which fails where vmap maps a term and not the first two.
+func combine(terms []torch.Term) (*ts.Tensor, error) {
+	sum, err := torch.Combine(terms...)
+	if err == nil {
+		return sum, nil
+	}
+	for i, t := range terms {
+		term, err := t.Tensor.MulScalar(ts.FloatScalar(t.Coeff), false)
+		if err == nil && i > 0 {
+			term, err = sum.Add(term, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+		sum = term
+	}
+	return sum, nil
 }
 
 // complete makes sure that every latent site of the layout was there.

@@ -17,12 +17,17 @@ type Ctx struct {
 	run      *execution
 	plates   []*plate
 	handlers []Handler // innermost last
+	inside   string    // the plate whose function is running, with a context of its own
 }
 
 // execution is what all contexts of one run share.
 type execution struct {
 	batch  infer.Batch
 	source *dist.Source // nil: sampling is an error
+
+	// predict says that observed values are drawn anew: data may be missing, and plates take the sizes of new data.
+	predict bool
+	absent  map[*ts.Tensor]bool // what Data gave for data that are missing
 }
 
 // Handler sees every site of a model. Process runs from the innermost handler outwards, before the site has its value;
@@ -47,13 +52,16 @@ func (c *Ctx) Sample(name string, d dist.Distribution) *ts.Tensor {
 // Observe declares a random variable with a known value.
 func (c *Ctx) Observe(name string, d dist.Distribution, value *ts.Tensor) {
 	s := &Site{Kind: KindSample, Name: name, Dist: d, Value: value, Observed: true, Scale: 1}
-	if value == nil {
+	if c.run.absent[value] {
+		s.Value = nil
+	} else if value == nil {
 		s.fail("the observed value is nil; a missing value is a latent variable: use Sample")
 	}
 	c.visit(s)
 }
 
-// Factor adds a term to the log density.
+// Factor adds a term to the log density. Inside a plate it is a term for each repetition: it broadcasts to the plate, and is scaled
+// like a log density where the plate is subsampled.
 func (c *Ctx) Factor(name string, logp *ts.Tensor) {
 	c.visit(&Site{Kind: KindFactor, Name: name, Value: logp, Observed: true, Scale: 1})
 }
@@ -63,7 +71,8 @@ func (c *Ctx) Deterministic(name string, value *ts.Tensor) *ts.Tensor {
 	return c.visit(&Site{Kind: KindDeterministic, Name: name, Value: value, Observed: true, Scale: 1}).Value
 }
 
-// Param declares a value to be optimised on a support, without a prior (flat on the support). It starts from init.
+// Param declares a value to be optimised on a support, without a prior: it adds nothing to the log density, not even a
+// Jacobian, and starts from init. Plates do not expand it. For a flat prior use Sample with [dist.ImproperUniform].
 func (c *Ctx) Param(name string, init *ts.Tensor, on support.Support) *ts.Tensor {
 	shape := torch.Must(torch.Shape(init))
 	batch := shape[:max(len(shape)-on.EventDims(), 0)]
@@ -71,13 +80,17 @@ func (c *Ctx) Param(name string, init *ts.Tensor, on support.Support) *ts.Tensor
 	return c.visit(&Site{Kind: KindParam, Name: name, Dist: d, Init: init, Scale: 1}).Value
 }
 
-// Data is a tensor of the batch.
+// Data is a tensor of the batch. Where a [Predictive] runs the model, data that are only observed may be missing.
 func (c *Ctx) Data(name string) *ts.Tensor {
 	s := &Site{Kind: KindData, Name: name, Observed: true, Scale: 1}
 	if t, ok := c.run.batch[name]; ok {
 		s.Value = t
 	}
 	c.visit(s)
+	if s.Value == nil && c.run.predict {
+		s.Value = &ts.Tensor{}
+		c.run.absent[s.Value] = true
+	}
 	if s.Value == nil {
 		have := make([]string, 0, len(c.run.batch))
 		for n := range c.run.batch {
@@ -93,15 +106,21 @@ func (c *Ctx) visit(s *Site) *Site {
 	if s.Name == "" {
 		s.fail("a site needs a name")
 	}
-	if s.Kind == KindSample || s.Kind == KindParam {
-		if s.Dist == nil {
-			s.fail("the distribution is nil")
-		}
-		c.open(s)
-	} else {
-		for _, p := range c.plates {
-			s.Plates = append(s.Plates, p.frame())
-		}
+	if c.inside != "" {
+		s.fail("it is declared on the context outside plate %q while the plate is open: use the context that the plate's function is given", c.inside)
+	}
+	switch {
+	case s.Kind == KindSample && s.Dist == nil:
+		s.fail("the distribution is nil")
+	case s.Kind == KindFactor && s.Value == nil:
+		s.fail("the factor is nil")
+	}
+	s.ctx, s.given, s.weight = c, s.Dist, 1
+	for _, p := range c.plates {
+		s.Plates, s.before = append(s.Plates, p.Plate), append(s.before, *p)
+	}
+	if s.Kind == KindSample || s.Kind == KindFactor {
+		s.open()
 	}
 	return c.show(s)
 }
@@ -136,10 +155,19 @@ func (c *Ctx) draw(s *Site) {
 
 // execute runs a model once, inside the caller's scope.
 func execute(m Model, batch infer.Batch, source *dist.Source, handlers ...Handler) {
+	run(m, &execution{batch: batch, source: source}, handlers)
+}
+
+// predict runs a model once with its observed values drawn anew.
+func predict(m Model, batch infer.Batch, source *dist.Source, handlers ...Handler) {
+	run(m, &execution{batch: batch, source: source, predict: true, absent: map[*ts.Tensor]bool{}}, handlers)
+}
+
+func run(m Model, e *execution, handlers []Handler) {
 	if m == nil {
 		panic(&SiteError{Message: "the model is nil"})
 	}
-	m(&Ctx{run: &execution{batch: batch, source: source}, handlers: handlers})
+	m(&Ctx{run: e, handlers: handlers})
 }
 
 // shapeOf is the shape of a tensor inside a model.

@@ -30,8 +30,7 @@ func Condition(m Model, values Values) Model {
 	return handle(m, func(*Ctx) Handler {
 		return process(func(s *Site) {
 			if v, ok := values[s.Name]; ok && s.Kind == KindSample {
-				s.Value, s.Observed = v, true
-				checkBroadcast(s)
+				s.observe(v)
 			}
 		})
 	})
@@ -43,6 +42,9 @@ func Substitute(m Model, values Values) Model {
 		return process(func(s *Site) {
 			if v, ok := values[s.Name]; ok && (s.Kind == KindSample || s.Kind == KindParam) && !s.Observed {
 				s.Value = v
+				if s.Kind == KindSample {
+					s.checkBroadcast()
+				}
 			}
 		})
 	})
@@ -53,7 +55,8 @@ func Do(m Model, values Values) Model {
 	return handle(m, func(*Ctx) Handler {
 		return process(func(s *Site) {
 			if v, ok := values[s.Name]; ok && s.Kind == KindSample {
-				s.Value, s.Observed, s.hidden = v, true, true
+				s.observe(v)
+				s.hidden = true
 			}
 		})
 	})
@@ -85,8 +88,9 @@ func Replay(m Model, t *Trace) Model {
 // Seed gives a model its own random numbers: the stream (seed, 0) from its start, in each run.
 func Seed(m Model, seed uint64) Model {
 	return func(c *Ctx) {
-		inner := *c
-		inner.run = &execution{batch: c.run.batch, source: torch.NewSource(seed, 0)}
+		inner, run := *c, *c.run
+		run.source = torch.NewSource(seed, 0)
+		inner.run = &run
 		m(&inner)
 	}
 }
@@ -121,8 +125,9 @@ func Lift(m Model, priors map[string]dist.Distribution) Model {
 				want := append(s.Dist.BatchShape(), s.Dist.EventShape()...)
 				s.Dist = prior
 				if n := len(want) - len(prior.EventShape()); n >= 0 && len(prior.BatchShape()) < n {
-					s.Dist = expandDist(s, want[:n])
+					s.expand(want[:n])
 				}
+				s.given = s.Dist
 			}
 		})
 	})

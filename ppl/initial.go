@@ -23,9 +23,10 @@ type Initial struct {
 var (
 	// FromPrior starts each chain at a draw from the prior. A variable with a flat prior starts as in FromUniform.
 	FromPrior = Initial{name: "prior"}
-	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does.
+	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does. (Params start where they say, here
+	// and in the others.)
 	FromUniform = Initial{name: "uniform", radius: 2}
-	// FromMedian starts all chains at the median, elementwise on unconstrained space, of 15 prior draws.
+	// FromMedian starts each chain at the median, elementwise on unconstrained space, of 15 prior draws of its own.
 	FromMedian = Initial{name: "median"}
 )
 
@@ -89,6 +90,11 @@ func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) 
 	return infer.NewParams(p.layout, flat)
 }
 
+// Start is Init with FromUniform: where Stan starts.
+func (p *Program) Start(batch infer.Batch, chains int, seed uint64) (infer.Params, error) {
+	return p.Init(batch, FromUniform, chains, seed)
+}
+
 // start is one candidate.
 func (p *Program) start(batch infer.Batch, how Initial, source *torch.Source) ([]float64, error) {
 	switch how.name {
@@ -133,10 +139,18 @@ func (p *Program) uniform(radius float64, source *torch.Source) ([]float64, erro
 		out, err = torch.ToSlice[float64](u)
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
 	for i := range out {
 		out[i] = radius * (2*out[i] - 1)
 	}
-	return out, err
+	for _, s := range p.layout.Sites {
+		if l := p.latents[s.Name]; l.kind == KindParam {
+			copy(out[s.Offset:s.Offset+s.Size], l.start)
+		}
+	}
+	return out, nil
 }
 
 // prior is a draw from the prior on unconstrained space; variables that cannot be drawn are uniform there.
@@ -153,7 +167,12 @@ func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, err
 			if b == nil {
 				b = torch.Must(bijector.For(s.Dist.Support()))
 			}
-			if flat(s) {
+			if s.Kind == KindParam {
+				free[s.Name] = torch.Must(torch.FromSlice(l.start)).MustReshape(l.free, false)
+				s.Value = s.Init
+				return
+			}
+			if s.Dist.Name() == "ImproperUniform" {
 				u := torch.Must(source.Uniform(l.free, gotch.Double, torch.CPU))
 				free[s.Name] = u.MustMulScalar(ts.FloatScalar(4), false).MustSubScalar(ts.FloatScalar(2), false)
 				s.Value = b.Forward(free[s.Name])
@@ -171,9 +190,6 @@ func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, err
 	})
 	return out, err
 }
-
-// flat says whether a site has no distribution to draw from.
-func flat(s *Site) bool { return s.Kind == KindParam || s.Dist.Name() == "ImproperUniform" }
 
 // blame finds a site whose log density is not finite.
 func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chain int) error {

@@ -1,10 +1,11 @@
 package ppl
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 
-	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/sugarme/gotch/ts"
 )
 
 // Plate is a plate as a site sees it: independent repetitions along one dimension of the batch shape.
@@ -19,9 +20,8 @@ type Plate struct {
 type plate struct {
 	Plate
 	known bool // Used was told by a site
+	local bool // by a latent one
 }
-
-func (p *plate) frame() Plate { return p.Plate }
 
 // PlateOption is an option of [Ctx.Plate].
 type PlateOption func(*plate)
@@ -39,8 +39,14 @@ func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOpt
 		o(p)
 	}
 	fail := func(message string) { panic(&SiteError{Plates: []string{name}, Message: message}) }
+	if name == "" {
+		fail("a plate needs a name")
+	}
+	if c.inside != "" {
+		fail(fmt.Sprintf("it is declared on the context outside plate %q while that plate is open: use the context that the plate's function is given", c.inside))
+	}
 	if size < 1 {
-		fail("its size must be at least 1")
+		fail(fmt.Sprintf("its size is %d; it must be at least 1", size))
 	}
 	taken := map[int]bool{}
 	for _, q := range c.plates {
@@ -64,77 +70,119 @@ func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOpt
 	}
 	inner := *c
 	inner.plates = append(slices.Clone(c.plates), p)
+	c.inside = name
 	f(&inner)
+	c.inside = ""
 }
 
-// open broadcasts a site's distribution to the plates around it, and sets its scale where they are subsampled.
-func (c *Ctx) open(s *Site) {
-	batch := s.Dist.BatchShape()
+// open broadcasts a site to the plates around it, and sets its scale where they are subsampled.
+func (s *Site) open() {
+	c := s.ctx
+	batch, value := s.shapes()
 	want := slices.Clone(batch)
-	for _, p := range c.plates {
+	for i, p := range c.plates {
 		for len(want) < -p.Dim {
 			want = append([]int64{1}, want...)
 		}
-	}
-	event := len(s.Dist.EventShape())
-	var value []int64
-	if s.Value != nil {
-		value = shapeOf(s.Value)
-		value = value[:max(len(value)-event, 0)]
-	}
-	for _, p := range c.plates {
-		s.Plates = append(s.Plates, p.frame())
-	}
-	for i, p := range c.plates {
 		at := len(want) + p.Dim
 		n := want[at]
-		if v := len(value) + p.Dim; n == 1 && v >= 0 && value[v] != 1 {
+		if v := len(value) + p.Dim; n == 1 && v >= 0 {
 			n = value[v]
+		}
+		if n > p.Size && c.run.predict {
+			p.Size = n
 		}
 		switch {
 		case n == 1 && p.known:
 			n = p.Used
-		case n == 1 && !s.Observed:
+		case n == 1 && s.Kind == KindSample && (!s.Observed || s.Value == nil):
 			n = p.Size
-		case n == 1: // an observation that is the same for all: it says nothing of the size
+		case n == 1: // the same for all: it counts Size times, and says nothing of how many are at hand
 		case p.known && n != p.Used:
-			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape %v: size %d at dimension %d",
-				p.Name, p.Used, p.Size, batch, value, n, p.Dim)
+			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape %v: size %d at dimension %d%s",
+				p.Name, p.Used, p.Size, batch, value, n, p.Dim, p.whole())
 		case n > p.Size:
 			s.fail("plate %q has size %d, and the site has batch shape %v and a value of shape %v: size %d at dimension %d",
 				p.Name, p.Size, batch, value, n, p.Dim)
 		}
 		if n != 1 || p.Size == 1 {
+			p.local = p.local || (!p.known && s.Kind == KindSample && !s.Observed)
 			p.known, p.Used = true, n
 		}
-		s.Plates[i].Used = n
+		s.Plates[i].Used, s.Plates[i].Size = n, p.Size
 		want[at] = n
-		if p.known && p.Used != p.Size {
-			s.Scale *= float64(p.Size) / float64(p.Used)
+		if n != p.Size {
+			s.weight *= float64(p.Size) / float64(n)
 		}
 	}
-	if !slices.Equal(want, batch) {
-		s.Dist = expandDist(s, want)
+	s.Scale *= s.weight
+	switch {
+	case s.Kind == KindFactor:
+		if !slices.Equal(want, batch) {
+			s.Value = s.Value.MustExpand(want, true, false)
+		}
+		return
+	case !slices.Equal(want, batch):
+		s.expand(want)
 	}
 	if s.Value != nil {
-		checkBroadcast(s)
+		s.checkBroadcast()
 	}
 }
 
-// expandDist expands a distribution, and says which site and shapes when it cannot be.
-func expandDist(s *Site, want []int64) dist.Distribution {
+// shapes are the batch shape of a site and the shape of its value without the event; nil where there is none.
+func (s *Site) shapes() (batch, value []int64) {
+	if s.Kind == KindFactor {
+		return shapeOf(s.Value), nil
+	}
+	if s.Value != nil {
+		value = shapeOf(s.Value)
+		value = value[:max(len(value)-len(s.Dist.EventShape()), 0)]
+	}
+	return s.Dist.BatchShape(), value
+}
+
+// observe gives a site a known value. Where the value has another size than the plates were opened with, it is the data at hand:
+// they are opened again.
+func (s *Site) observe(value *ts.Tensor) {
+	opened := s.Value != nil
+	s.Value, s.Observed = value, true
+	if opened {
+		s.checkBroadcast()
+		return
+	}
+	for i, p := range s.ctx.plates {
+		*p = s.before[i]
+		s.Plates[i] = p.Plate
+	}
+	s.Dist = s.given
+	s.Scale /= s.weight
+	s.weight = 1
+	s.open()
+}
+
+// whole is what to know about a plate that cannot be subsampled.
+func (p *plate) whole() string {
+	if p.local {
+		return "; a plate with latent variables inside takes all of its data in every batch"
+	}
+	return ""
+}
+
+// expand expands the distribution, and says which site and shapes when it cannot be.
+func (s *Site) expand(want []int64) {
 	batch := s.Dist.BatchShape()
 	for i := range batch {
 		if w := want[len(want)-len(batch)+i]; batch[i] != 1 && batch[i] != w {
 			s.fail("its batch shape %v does not broadcast to %v, the shape of the plates around it", batch, want)
 		}
 	}
-	return s.Dist.Expand(want...)
+	s.Dist = s.Dist.Expand(want...)
 }
 
 // checkBroadcast makes sure that an observed value fits the distribution: a value that is larger would silently count
 // several times.
-func checkBroadcast(s *Site) {
+func (s *Site) checkBroadcast() {
 	value := shapeOf(s.Value)
 	want := append(s.Dist.BatchShape(), s.Dist.EventShape()...)
 	for i := 1; i <= max(len(value), len(want)); i++ {
@@ -146,7 +194,13 @@ func checkBroadcast(s *Site) {
 			w = want[len(want)-i]
 		}
 		if v != w && v != 1 && w != 1 {
-			s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v", value, s.Dist.BatchShape(), s.Dist.EventShape())
+			hint := ""
+			for _, p := range s.ctx.plates {
+				if p.local {
+					hint = p.whole()
+				}
+			}
+			s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, s.Dist.BatchShape(), s.Dist.EventShape(), hint)
 		}
 		if i > len(want) && v != 1 && len(s.Plates) > 0 {
 			s.fail("a value of shape %v has more dimensions than batch shape %v and event shape %v", value, s.Dist.BatchShape(), s.Dist.EventShape())

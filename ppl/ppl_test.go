@@ -148,45 +148,4 @@ func TestHandlers(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, hidden.Sites, "theta")
 
-	first, err := ppl.TraceModel(schools, batch, 5)
-	require.NoError(t, err)
-	again, err := ppl.TraceModel(ppl.Replay(schools, first), batch, 6)
-	require.NoError(t, err)
-	want, err := torch.ToSlice[float64](first.Sites["theta"].Value)
-	require.NoError(t, err)
-	have, err := torch.ToSlice[float64](again.Sites["theta"].Value)
-	require.NoError(t, err)
-	require.Equal(t, want, have)
-
-	// Non-centred: the same joint density of mu, tau and the data, with theta a function.
-	free := ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred})
-	p, err := ppl.Compile(free, batch)
-	require.NoError(t, err)
-	require.Equal(t, "mu[] tau[] theta_decentred[8]", p.Layout().String())
-}
-
-func TestMessages(t *testing.T) {
-	batch := schoolData(t)
-	for name, c := range map[string]struct {
-		model ppl.Model
-		want  []string
-	}{
-		"duplicate": {func(c *ppl.Ctx) {
-			c.Sample("a", dist.Normal(0, 1))
-			c.Sample("a", dist.Normal(0, 1))
-		}, []string{`"a"`, "two sites"}},
-		"plate size": {func(c *ppl.Ctx) {
-			c.Plate("p", 5, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
-		}, []string{`"y"`, "p", "size 5", "[8]"}},
-		"discrete": {func(c *ppl.Ctx) { c.Sample("z", dist.Bernoulli(0.5)) }, []string{`"z"`, "discrete", "sum it out"}},
-		"scale":    {func(c *ppl.Ctx) { c.Sample("a", dist.Normal(0, -1)) }, []string{"Normal", "scale", "-1", "greater than 0"}},
-		"batch":    {func(c *ppl.Ctx) { c.Data("nope") }, []string{`"nope"`, "sigma"}},
-		"support":  {func(c *ppl.Ctx) { c.Observe("y", dist.Exponential(1), c.Data("y")) }, []string{`"y"`, "outside the support"}},
-	} {
-		_, err := ppl.Compile(c.model, batch)
-		require.Error(t, err, name)
-		for _, w := range c.want {
-			require.ErrorContains(t, err, w, name)
-		}
-	}
 }

@@ -12,7 +12,9 @@ import (
 // Predictive draws what a model predicts.
 type Predictive struct {
 	Model Model
-	Batch infer.Batch // the covariates; observed values in it are not used
+	// Batch holds the covariates, old or new. What is observed is drawn anew and may be missing, except for LogLikelihood. Plates take
+	// the size of the data at hand, unless latent variables in them fix it.
+	Batch infer.Batch
 	Seed  uint64
 	Sites []string // which sites to return; nil is all random variables and deterministic values
 }
@@ -39,6 +41,9 @@ func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 		return nil, err
 	}
 	defer torch.Free(in...)
+	if err := q.checkDraws(names, in); err != nil {
+		return nil, err
+	}
 	return q.draw(in, names, n)
 }
 
@@ -68,36 +73,68 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Te
 	return names, in, n, nil
 }
 
+// checkDraws makes sure that the first draw fits the model. Draws on unconstrained space have the same names, and would give wrong
+// predictions in silence.
+func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
+	err := torch.Do(func(*torch.Scope) error {
+		given := Values{}
+		for i, name := range names {
+			given[name] = in[i].MustSelect(0, 0, false)
+		}
+		check := process(func(s *Site) {
+			v, ok := given[s.Name]
+			if s.Kind != KindSample || s.Observed || !ok {
+				return
+			}
+			if err := s.Dist.Support().Check(v); err != nil {
+				s.fail("the first draw is outside the support (draws on unconstrained space have to go through Program.Draws): %v", err)
+			}
+			s.Value = v
+			s.checkBroadcast()
+		})
+		predict(q.Model, q.Batch, torch.NewSource(q.Seed, 0), check, redraw)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ppl.Predictive: %w", err)
+	}
+	return nil
+}
+
+// redraw forgets observed values.
+var redraw = process(func(s *Site) {
+	if s.Kind == KindSample && s.Observed && !s.hidden {
+		s.Value, s.Observed = nil, false
+	}
+})
+
 // draw runs the model mapped over the draws, each with a random stream of its own. Observed values are drawn anew.
 func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error) {
 	wanted := set(q.Sites)
-	var found []string
+	var found, all []string
 	streams := torch.NewStreams(q.Seed, n)
 	out, err := torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
 		given := Values{}
 		for i, name := range names {
 			given[name] = in[i]
 		}
-		found = nil
+		found, all = nil, nil
 		var values []*ts.Tensor
-		forget := process(func(s *Site) {
-			if s.Kind != KindSample {
-				return
-			}
-			if v, ok := given[s.Name]; ok {
+		fill := process(func(s *Site) {
+			if v, ok := given[s.Name]; ok && (s.Kind == KindSample || s.Kind == KindParam) {
 				s.Value = v
-				return
-			}
-			if s.Observed && !s.hidden {
-				s.Value, s.Observed = nil, false
 			}
 		})
 		keep := finish(func(s *Site) {
-			if (s.Kind == KindSample || s.Kind == KindDeterministic) && (q.Sites == nil || wanted[s.Name]) {
+			if s.Kind != KindSample && s.Kind != KindDeterministic {
+				return
+			}
+			all = append(all, s.Name)
+			if q.Sites == nil || wanted[s.Name] {
 				found, values = append(found, s.Name), append(values, s.Value)
 			}
 		})
-		execute(q.Model, q.Batch, source, keep, forget)
+		predict(q.Model, q.Batch, source, keep, fill, redraw)
 		return values, nil
 	}, in, &streams, nil)
 	if err != nil {
@@ -109,20 +146,24 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 	}
 	for _, name := range q.Sites {
 		if values[name] == nil {
-			return nil, fmt.Errorf("ppl.Predictive: the model has no site %q; it has: %q", name, found)
+			return nil, fmt.Errorf("ppl.Predictive: the model has no site %q; it has: %q", name, all)
 		}
 	}
 	return values, nil
 }
 
 // LogLikelihood is the log density of every single observation under every posterior draw, by observed site: tensors of shape
-// [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them.
+// [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them. A likelihood that is a Factor is not among
+// them: it is not one of single observations.
 func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 	names, in, _, err := q.latents(posterior)
 	if err != nil {
 		return nil, err
 	}
 	defer torch.Free(in...)
+	if err := q.checkDraws(names, in); err != nil {
+		return nil, err
+	}
 	var found []string
 	out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
 		given := Values{}

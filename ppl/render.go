@@ -41,6 +41,7 @@ func (r *renderer) Process(s *Site) {
 	}
 	if s.Kind == KindSample && !s.Observed && s.Value == nil && s.Dist.Support().Discrete() {
 		s.Value = s.Dist.Mean() // of the right shape; only the dependences matter
+		return
 	}
 	r.compiler.Process(s)
 }

@@ -2,6 +2,7 @@ package ppl
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -43,7 +44,11 @@ func (r *reparam) Process(s *Site) {
 
 // replace declares the new variable, in the plates and with the scale of the old one, outside this handler.
 func (r *reparam) replace(s *Site, suffix string, d dist.Distribution) *ts.Tensor {
-	z := &Site{Kind: KindSample, Name: s.Name + suffix, Dist: d, Plates: s.Plates, Scale: s.Scale, Mask: s.Mask}
+	z := &Site{Kind: KindSample, Name: s.Name + suffix, Dist: d, Plates: s.Plates, Scale: s.Scale, Mask: s.Mask,
+		ctx: s.ctx, given: d, weight: s.weight}
+	for _, p := range s.ctx.plates {
+		z.before = append(z.before, *p)
+	}
 	r.outer.show(z)
 	s.Kind, s.Observed, s.Scale = KindDeterministic, true, 1
 	return z.Value
@@ -71,10 +76,10 @@ func (r *reparam) nonCentred(s *Site) {
 func (r *reparam) throughBijector(s *Site) {
 	d, ok := s.Dist.(interface {
 		Base() dist.Distribution
-		Forward(x *ts.Tensor) *ts.Tensor
+		Bijector() bijector.Bijector
 	})
 	if !ok {
 		s.fail("ThroughBijector needs a transformed distribution (dist.Transformed)")
 	}
-	s.Value = d.Forward(r.replace(s, "_base", d.Base()))
+	s.Value = d.Bijector().Forward(r.replace(s, "_base", d.Base()))
 }

@@ -34,6 +34,12 @@ type Site struct {
 	// Jacobian is what is added to the log density of a latent value that was computed from an unconstrained one.
 	Jacobian *ts.Tensor
 
+	ctx    *Ctx              // where it was declared
+	given  dist.Distribution // Dist before the plates expanded it
+	weight float64           // the plates' part of Scale
+	before []plate           // the plates as they were before this site
+	logp   *ts.Tensor        // LogProb, once a trace has computed it
+
 	stop   bool // no outer handler sees the site
 	hidden bool // the site contributes nothing to the log density
 }

@@ -33,23 +33,36 @@ func (r recorder) Finish(s *Site) {
 }
 
 // TraceModel runs a model once, drawing what has no value from the stream (seed, 0), and returns its trace. The values live
-// until the garbage collector finds them.
+// until the garbage collector finds them; tensors that only the distributions hold do not.
 func TraceModel(m Model, batch infer.Batch, seed uint64) (t *Trace, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		r := newRecorder()
 		execute(m, batch, torch.NewSource(seed, 0), r)
 		t = r.Trace
 		for _, s := range t.Sites {
-			scope.Keep(s.Value)
+			if s.counts() {
+				s.logp = s.LogProb()
+			}
+			scope.Keep(s.Value, s.logp)
 		}
 		return nil
 	})
 	return t, err
 }
 
-// LogProb is the log density of one site: plates, scale, mask and Jacobian counted.
+// LogProb is the log density of one site: plates, scale, mask and Jacobian counted. A site that does not count has none: it is 0.
 func (s *Site) LogProb() *ts.Tensor {
-	return total(s.elementwise(), s)
+	if s.logp != nil {
+		return s.logp
+	}
+	if !s.counts() {
+		return torch.Must(torch.Scalar(0))
+	}
+	logp := total(s.elementwise(), s)
+	if s.Jacobian != nil {
+		logp = logp.MustAdd(s.Jacobian, false)
+	}
+	return logp
 }
 
 // elementwise is the log density before it is summed, without the scale and the Jacobian.
@@ -59,6 +72,9 @@ func (s *Site) elementwise() *ts.Tensor {
 		logp = s.Dist.LogProb(s.Value)
 	}
 	if s.Mask != nil {
+		if mask, have := shapeOf(s.Mask), shapeOf(logp); !broadcastsTo(mask, have) {
+			s.fail("the mask has shape %v, and the log density that it masks %v: it must broadcast to that", mask, have)
+		}
 		logp = logp.MustWhereSelf(s.Mask, logp.MustZerosLike(false), false)
 	}
 	return logp
@@ -71,15 +87,25 @@ func total(logp *ts.Tensor, s *Site) *ts.Tensor {
 	if s.Scale != 1 {
 		logp = logp.MustMulScalar(ts.FloatScalar(s.Scale), false)
 	}
-	if s.Jacobian != nil {
-		logp = logp.MustAdd(s.Jacobian, false)
-	}
 	return logp
+}
+
+// broadcastsTo says whether a shape broadcasts to another.
+func broadcastsTo(from, to []int64) bool {
+	if len(from) > len(to) {
+		return false
+	}
+	for i, n := range from {
+		if n != 1 && n != to[len(to)-len(from)+i] {
+			return false
+		}
+	}
+	return true
 }
 
 // counts says whether a site is part of the log density.
 func (s *Site) counts() bool {
-	return !s.hidden && (s.Kind == KindSample || s.Kind == KindFactor || (s.Kind == KindParam && s.Jacobian != nil))
+	return !s.hidden && (s.Kind == KindSample || s.Kind == KindFactor)
 }
 
 // LogProb is the log joint density of the trace, a tensor of shape [].

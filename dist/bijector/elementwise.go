@@ -30,8 +30,8 @@ type named struct {
 }
 
 func (b elementwise) Name() string                    { return b.name }
-func (b elementwise) Forward(x *ts.Tensor) *ts.Tensor { return b.up(ten(x)).t }
-func (b elementwise) Inverse(y *ts.Tensor) *ts.Tensor { return b.down(ten(y)).t }
+func (b elementwise) Forward(x *ts.Tensor) *ts.Tensor { return b.typed(b.up(ten(x)).t, x) }
+func (b elementwise) Inverse(y *ts.Tensor) *ts.Tensor { return b.typed(b.down(ten(y)).t, y) }
 func (b elementwise) DomainEventDims() int            { return 0 }
 func (b elementwise) CodomainEventDims() int          { return 0 }
 
@@ -41,10 +41,21 @@ func (b elementwise) LogAbsDetJacobian(x, y *ts.Tensor) *ts.Tensor {
 		return ten(y.MustZerosLike(false)).add(l).t
 	}
 	shape := shapeOf(y)
-	if slices.Equal(shapeOf(l.t), shape) {
-		return l.t
+	out := b.typed(l.t, y)
+	if slices.Equal(shapeOf(out), shape) {
+		return out
 	}
-	return l.t.MustExpand(shape, true, false)
+	return out.MustExpand(shape, true, false)
+}
+
+// typed gives a result the type of the value where parameters that are tensors have another: float32 stays float32.
+func (b elementwise) typed(t, like *ts.Tensor) *ts.Tensor {
+	for _, p := range b.params {
+		if !p.isNum() {
+			return t.MustTotype(like.DType(), false)
+		}
+	}
+	return t
 }
 
 func (b elementwise) ForwardShape(shape []int64) []int64 {

@@ -57,7 +57,7 @@ func (s Support) checkValues(values []float64, shape []int64, dtype gotch.DType)
 
 // scalars checks one element after the other.
 func (c checker) scalars() error {
-	if c.s.Kind == KindPoint {
+	if c.s.Kind == KindPoint && !c.s.Closed {
 		return nil
 	}
 	low, err := spread(c.s.Low, c.s.LowT, c.shape)
@@ -71,6 +71,10 @@ func (c checker) scalars() error {
 	for i, x := range c.values {
 		here := c.s
 		here.Low, here.High, here.LowT, here.HighT = low(i), high(i), nil, nil
+		if here.Kind == KindPoint && c.tol == tolerance32 {
+			// As exact as the value's type, of which float32 is the finest here.
+			here.Low, x = float64(float32(here.Low)), float64(float32(x))
+		}
 		if !here.holds(x) {
 			return &Error{place("element", i, c.shape), fmt.Sprint(x), "it must be " + here.String()}
 		}
@@ -80,6 +84,9 @@ func (c checker) scalars() error {
 
 // holds says whether a support of numbers has x.
 func (s Support) holds(x float64) bool {
+	if s.Kind == KindPoint {
+		return x == s.Low
+	}
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
 	}
@@ -282,6 +289,17 @@ func (s Support) integers() string {
 		return "a whole number of at most " + high
 	}
 	return "a whole number"
+}
+
+// point is a KindPoint in words.
+func (s Support) point() string {
+	switch {
+	case !s.Closed:
+		return "a single value"
+	case s.LowT != nil:
+		return "its single value"
+	}
+	return fmt.Sprint(s.Low)
 }
 
 // counts is a KindCounts in words.

@@ -25,6 +25,14 @@ var (
 	Point              = Support{Kind: KindPoint}                                             // any single value
 )
 
+// At is the single value, a number or a tensor of the batch shape.
+func At(value any) Support {
+	s := Support{Kind: KindPoint, Closed: true}
+	s.Low, s.LowT = end("At", "value", value)
+	s.High, s.HighT = s.Low, s.LowT
+	return s
+}
+
 // Interval is low ≤ x ≤ high, the ends numbers or tensors of the batch shape.
 func Interval(low, high any) Support {
 	s := Support{Kind: KindInterval, Closed: true}

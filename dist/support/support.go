@@ -23,7 +23,7 @@ const (
 	KindBoolean               // 0 or 1
 	KindInteger               // whole numbers from Low to High
 	KindCounts                // vectors of whole numbers from 0 with sum High
-	KindPoint                 // a single value
+	KindPoint                 // a single value; Low where Closed, else any
 )
 
 // Support is a set of values. It is a plain value; the constructors of this package make it.
@@ -32,7 +32,7 @@ type Support struct {
 	Low, High float64 // of intervals and integers; infinite where there is no end
 	// LowT and HighT are the ends where they are tensors, of the batch shape; nil where Low and High hold.
 	LowT, HighT *ts.Tensor
-	Closed      bool // of intervals: the finite ends belong to it
+	Closed      bool // of intervals: the finite ends belong to it; of a point: it is Low
 	// Extra is the number of dimensions, beyond those of one event of the kind, that are part of the event.
 	Extra int
 }
@@ -87,6 +87,8 @@ func (s Support) String() string {
 		return s.integers()
 	case KindCounts:
 		return s.counts()
+	case KindPoint:
+		return s.point()
 	}
 	return names[s.Kind]
 }
@@ -95,5 +97,5 @@ var names = map[Kind]string{
 	KindSimplex: "a vector of positive numbers with sum 1", KindOrdered: "an increasing vector",
 	KindPositiveOrdered: "an increasing vector of positive numbers", KindUnitVector: "a vector of length 1",
 	KindLowerCholesky: "a lower-triangular matrix with positive diagonal", KindCorrCholesky: "the Cholesky factor of a correlation matrix",
-	KindPositiveDefinite: "a symmetric positive-definite matrix", KindBoolean: "0 or 1", KindPoint: "a single value",
+	KindPositiveDefinite: "a symmetric positive-definite matrix", KindBoolean: "0 or 1",
 }

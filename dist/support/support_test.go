@@ -79,6 +79,12 @@ func TestCheck(t *testing.T) {
 		{support.Counts(ends), []float64{0, 0, 9, 1}, []int64{2, 2}, ""},
 		{support.Counts(ends), []float64{0, 0, 9, 2}, []int64{2, 2}, "the vector at [1] of [2] is [9 2]: it must be a vector of whole numbers from 0 with sum 10: its sum is 11"},
 		{support.Point, []float64{-7, nan}, nil, ""},
+		{support.At(3), []float64{3, 3}, nil, ""},
+		{support.At(inf), []float64{inf}, nil, ""},
+		{support.At(3), []float64{3, 2.5}, nil, "element [1] of shape [2] is 2.5: it must be 3"},
+		{support.At(ends), []float64{0, 10}, nil, ""},
+		{support.At(ends), []float64{0, 10, 0, 9}, []int64{2, 2}, "element [1 1] of shape [2 2] is 9: it must be 10"},
+		{support.At(ends).Independent(1), []float64{10, 10}, nil, "element [0] of shape [2] is 10: it must be 0"},
 	}
 	for _, c := range cases {
 		err := c.s.Check(vec(c.data, c.shape...))
@@ -109,6 +115,7 @@ func TestConstructorErrors(t *testing.T) {
 		"support.Interval: high is a string: a number or a *ts.Tensor is required": func() { support.Interval(2, "1") },
 		"support.GreaterThan: low is nil: a number or a tensor is required":        func() { support.GreaterThan((*ts.Tensor)(nil)) },
 		"support.LessThan: high is NaN: a number is required":                      func() { support.LessThan(math.NaN()) },
+		"support.At: value is a string: a number or a *ts.Tensor is required":      func() { support.At("1") },
 		"support.IntegerInterval: low is 2: it must be at most high, which is 1":   func() { support.IntegerInterval(2, 1) },
 		"support.Counts: total is a []int: a number or a *ts.Tensor is required":   func() { support.Counts([]int{1}) },
 	} {
@@ -135,6 +142,8 @@ func TestEventDimsAndWords(t *testing.T) {
 		"a number between 0 and 1":                            {Kind: support.KindInterval, High: 1},
 		"a real number":                                       support.Interval(math.Inf(-1), math.Inf(1)),
 		"a single value":                                      support.Point,
+		"its single value":                                    support.At(low),
+		"2.5":                                                 support.At(2.5),
 	} {
 		require.Equal(t, want, s.String())
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 // readPima returns the batch of all data, the features standardised with the population standard deviation and the
-// labels as signs, and the names of the features.
+// diagnoses as 0 and 1 ("diabetes") and as signs ("y"), and the names of the features.
 func readPima() (infer.Batch, []string, error) {
 	rows, err := csv.NewReader(strings.NewReader(pima)).ReadAll()
 	if err != nil {
@@ -35,7 +35,7 @@ func readPima() (infer.Batch, []string, error) {
 	if len(rows) != patients {
 		return nil, nil, fmt.Errorf("pima.csv has %d rows, expected %d", len(rows), patients)
 	}
-	x, y := make([]float64, patients*features), make([]float64, patients)
+	x, y, labels := make([]float64, patients*features), make([]float64, patients), make([]float64, patients)
 	column := make([]float64, patients)
 	for j := range features + 1 {
 		for i, row := range rows {
@@ -45,7 +45,7 @@ func readPima() (infer.Batch, []string, error) {
 		}
 		if j == features {
 			for i, label := range column {
-				y[i] = 2*label - 1
+				labels[i], y[i] = label, 2*label-1
 			}
 			break
 		}
@@ -59,5 +59,9 @@ func readPima() (infer.Batch, []string, error) {
 		return nil, nil, err
 	}
 	yt, err := torch.FromSlice(y)
-	return infer.Batch{"x": xt, "y": yt}, names, err
+	if err != nil {
+		return nil, nil, err
+	}
+	lt, err := torch.FromSlice(labels)
+	return infer.Batch{"x": xt, "y": yt, "diabetes": lt}, names, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 )
@@ -50,10 +51,44 @@ func TestLogPosterior(t *testing.T) {
 	}
 }
 
-// A short run of everything: each method by its name, finite numbers, and the files.
+// The model in the language is the one written by hand, up to the constant of the prior: in value and gradient, on all data and on
+// minibatches, each of which stands for all.
+func TestLanguageIsTheHandwrittenModel(t *testing.T) {
+	data, _, err := readPima()
+	require.NoError(t, err)
+	for seed := range uint64(5) {
+		difference, err := disagreement(data, 20, seed)
+		require.NoError(t, err)
+		require.LessOrEqual(t, difference, 1e-10)
+	}
+	// The comparison is not blind: it sees a log density that is larger by a thousandth.
+	program, err := ppl.Compile(ppl.Scale(regression, 1.001), data)
+	require.NoError(t, err)
+	at, err := infer.Zeros(program.Layout())
+	require.NoError(t, err)
+	scaled, err := valueAndGrad(program.MeanLogPosterior(), at, data)
+	require.NoError(t, err)
+	plain, err := valueAndGrad(logPosterior, at, data)
+	require.NoError(t, err)
+	require.Greater(t, math.Abs(scaled[0]-plain[0]-priorConstant), 1e-4)
+}
+
+func TestUnknownModel(t *testing.T) {
+	err := run(context.Background(), options{out: t.TempDir(), json: true, model: "other", scale: 0.01})
+	require.ErrorContains(t, err, `"other"`)
+	require.ErrorContains(t, err, "handwritten")
+}
+
+// A short run of everything, with both forms of the model: each method by its name, finite numbers, and the files.
 func TestShortRun(t *testing.T) {
+	for _, form := range []string{language, handwritten} {
+		t.Run(form, func(t *testing.T) { shortRun(t, form) })
+	}
+}
+
+func shortRun(t *testing.T, form string) {
 	dir := t.TempDir()
-	require.NoError(t, run(context.Background(), options{out: dir, json: true, seed: 1, scale: 0.01}))
+	require.NoError(t, run(context.Background(), options{out: dir, json: true, seed: 1, scale: 0.01, model: form}))
 	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
 	require.NoError(t, err)
 	var s summaryJSON

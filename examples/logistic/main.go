@@ -1,8 +1,10 @@
 // Command logistic fits a Bayesian logistic regression to the Pima Indians diabetes data with several methods. The model
-// and the driver are the same for all of them; only the method value changes.
+// and the driver are the same for all of them; only the method value changes. The model is there twice, in Kelvin's language and
+// written by hand.
 //
-//	go run ./examples/logistic            tables, and files in out/logistic
-//	go run ./examples/logistic -json      one JSON object
+//	go run ./examples/logistic                       tables, and files in out/logistic
+//	go run ./examples/logistic -json                 one JSON object
+//	go run ./examples/logistic -model handwritten    the model written by hand
 package main
 
 import (
@@ -26,6 +28,7 @@ func main() {
 	flag.StringVar(&o.out, "out", filepath.Join("out", "logistic"), "folder for summary.json, the draws and the picture")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random streams and of the shuffles")
 	flag.Float64Var(&o.scale, "scale", 1, "length of the runs; 0.01 is a quick look")
+	flag.StringVar(&o.model, "model", language, "form of the model: "+language+" or "+handwritten)
 	flag.StringVar(&o.checkpoint, "checkpoint", "", "folder for checkpoints; an interrupted run goes on from there")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -38,6 +41,7 @@ func main() {
 
 type options struct {
 	json            bool
+	model           string
 	out, checkpoint string
 	seed            uint64
 	scale           float64
@@ -56,9 +60,16 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	layout, err := infer.NewLayout(infer.Shapes{"w": {features}})
+	model, layout, err := posterior(o.model, data)
 	if err != nil {
 		return err
+	}
+	if !o.json {
+		difference, err := disagreement(data, 10, o.seed)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("The model: %s. Its two forms differ by at most %.1e in value and gradient.\n\n", o.model, difference)
 	}
 	start, err := infer.Zeros(layout)
 	if err != nil {
@@ -66,7 +77,7 @@ func run(ctx context.Context, o options) error {
 	}
 	var outcomes []outcome
 	for _, f := range fits(o.seed, o.scale) {
-		result, err := f.fit(ctx, start, data, o)
+		result, err := f.fit(ctx, model, start, data, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -92,8 +103,8 @@ func run(ctx context.Context, o options) error {
 }
 
 // fit builds the method, runs it, and takes the time.
-func (f fit) fit(ctx context.Context, start infer.Params, data infer.Batch, o options) (outcome, error) {
-	transform, err := f.method.Build(logPosterior)
+func (f fit) fit(ctx context.Context, model infer.LogPosterior, start infer.Params, data infer.Batch, o options) (outcome, error) {
+	transform, err := f.method.Build(model)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -105,7 +116,7 @@ func (f fit) fit(ctx context.Context, start infer.Params, data infer.Batch, o op
 	}
 	var checkpoint *infer.Checkpoint
 	if o.checkpoint != "" {
-		checkpoint = &infer.Checkpoint{Dir: filepath.Join(o.checkpoint, f.name), Resume: true, Model: fmt.Sprintf("logistic %s, length %g", f.name, o.scale)}
+		checkpoint = &infer.Checkpoint{Dir: filepath.Join(o.checkpoint, f.name), Resume: true, Model: fmt.Sprintf("logistic (%s) %s, length %g", o.model, f.name, o.scale)}
 	}
 	began := time.Now()
 	result, err := infer.Run(ctx, transform, start, batches, f.with(o.seed, progress.New(os.Stderr, f.title), checkpoint))

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -14,4 +16,13 @@ func logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
 	logPrior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5/patients), false)
 	logLikelihood := x.MustMv(w, false).MustMul(y, false).MustLogSigmoid(false).MustMean(gotch.Double, false)
 	return logPrior.MustAdd(logLikelihood, false), nil
+}
+
+// regression is the same model in Kelvin's language: what is random, and how the data depend on it. Compile makes the log
+// posterior of it. The plate says that the patients are independent, and how many there are where a batch has only some.
+func regression(c *ppl.Ctx) {
+	w := c.Sample("w", dist.Normal(0, 1).Expand(features))
+	c.Plate("patients", patients, func(c *ppl.Ctx) {
+		c.Observe("diabetes", dist.BernoulliLogitGLM(c.Data("x"), w, 0), c.Data("diabetes"))
+	})
 }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// pair is one posterior twice: by hand, and compiled from the language.
+type pair struct {
+	name             string
+	layout           *infer.Layout
+	batch            infer.Batch
+	byHand, language infer.LogPosterior
+}
+
+func pairs() ([]pair, error) {
+	var out []pair
+	for _, f := range []func() (string, ppl.Model, infer.Batch, infer.LogPosterior, error){
+		func() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) { return logistic(1000, 25) },
+		func() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) { return logistic(768, 8) },
+		schools, poisson,
+	} {
+		name, model, batch, byHand, err := f()
+		if err != nil {
+			return nil, err
+		}
+		program, err := ppl.Compile(model, batch)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, pair{name, program.Layout(), batch, byHand, program.LogPosterior()})
+	}
+	return out, nil
+}
+
+// logistic is logistic regression with n data and d features.
+func logistic(n, d int) (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
+	data, err := bench.NewLogistic(n, d, torch.CPU)
+	if err != nil {
+		return "", nil, nil, nil, err
+	}
+	labels := make([]float64, n)
+	for i, s := range data.Sign {
+		labels[i] = (s + 1) / 2
+	}
+	batch, err := tensors(map[string][]float64{"y": labels, "sign": data.Sign})
+	if err != nil {
+		return "", nil, nil, nil, err
+	}
+	if batch["x"], err = torch.FromSlice(data.X, int64(n), int64(d)); err != nil {
+		return "", nil, nil, nil, err
+	}
+	model := func(c *ppl.Ctx) {
+		w := c.Sample("w", dist.Independent(dist.Normal(0, 1).Expand(int64(d)), 1))
+		c.Plate("data", int64(n), func(c *ppl.Ctx) {
+			c.Observe("y", dist.BernoulliLogits(c.Data("x").MustMv(w, false)), c.Data("y"))
+		})
+	}
+	byHand := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		w := p.Get("w")
+		logLik := b.Get("x").MustMv(w, false).MustMul(b.Get("sign"), false).MustLogSigmoid(false).MustSum(gotch.Double, false)
+		return half(w.MustSquare(false).MustSum(gotch.Double, false)).MustAdd(logLik, false), nil
+	}
+	return "logistic regression, " + size(n, d), model, batch, byHand, nil
+}
+
+// schools is eight schools, non-centred.
+func schools() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
+	batch, err := tensors(map[string][]float64{"y": bench.SchoolsY, "sigma": bench.SchoolsSigma})
+	model := func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 5))
+		tau := c.Sample("tau", dist.HalfCauchy(5))
+		c.Plate("schools", 8, func(c *ppl.Ctx) {
+			z := c.Sample("z", dist.Normal(0, 1))
+			theta := z.MustMul(tau, false).MustAdd(mu, false)
+			c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
+		})
+	}
+	byHand := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		mu, logTau, z := p.Get("mu"), p.Get("tau"), p.Get("z")
+		tau := logTau.MustExp(false)
+		theta := z.MustMul(tau, false).MustAdd(mu, false)
+		logLik := half(b.Get("y").MustSub(theta, false).MustDiv(b.Get("sigma"), false).MustSquare(false).MustSum(gotch.Double, false))
+		priorZ := half(z.MustSquare(false).MustSum(gotch.Double, false))
+		priorMu := half(mu.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false))
+		priorTau := tau.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false).MustLog1p(false)
+		return logLik.MustAdd(priorZ, false).MustAdd(priorMu, false).MustSub(priorTau, false).MustAdd(logTau, false), nil
+	}
+	return "eight schools, non-centred", model, batch, byHand, err
+}
+
+// poisson is Poisson regression: counts y_i ~ Poisson(exp(a + b x_i)).
+func poisson() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
+	const n = 500
+	x, y := make([]float64, n), make([]float64, n)
+	for i := range x {
+		x[i] = float64(i)/n - 0.5
+		y[i] = float64(i * 7 % 11)
+	}
+	batch, err := tensors(map[string][]float64{"x": x, "y": y})
+	model := func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 2))
+		slope := c.Sample("b", dist.Normal(0, 1))
+		c.Plate("data", n, func(c *ppl.Ctx) {
+			c.Observe("y", dist.PoissonLog(c.Data("x").MustMul(slope, false).MustAdd(a, false)), c.Data("y"))
+		})
+	}
+	byHand := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		a, slope := p.Get("a"), p.Get("b")
+		eta := b.Get("x").MustMul(slope, false).MustAdd(a, false)
+		logLik := b.Get("y").MustMul(eta, false).MustSub(eta.MustExp(false), false).MustSum(gotch.Double, false)
+		priorA := half(a.MustDivScalar(ts.FloatScalar(2), false).MustSquare(false))
+		return logLik.MustAdd(priorA, false).MustAdd(half(slope.MustSquare(false)), false), nil
+	}
+	return "Poisson regression, " + size(n, 2), model, batch, byHand, err
+}
+
+// half is −x/2.
+func half(x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(-0.5), false) }
+
+func size(n, d int) string { return fmt.Sprintf("%d x %d", n, d) }
+
+// tensors are named vectors as a batch.
+func tensors(values map[string][]float64) (infer.Batch, error) {
+	batch := infer.Batch{}
+	for name, v := range values {
+		var err error
+		if batch[name], err = torch.FromSlice(v); err != nil {
+			return nil, err
+		}
+	}
+	return batch, nil
+}

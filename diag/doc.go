@@ -1,0 +1,29 @@
+// Package diag says whether posterior draws can be trusted, and how well a model predicts: convergence and efficiency of
+// Markov chains, a summary table, warnings with advice, Pareto-smoothed importance sampling, leave-one-out
+// cross-validation, comparison of models, the kernel Stein discrepancy, and calibration of predictions.
+//
+//	t, err := diag.Summary(d, diag.SummaryOptions{})   // mean, sd, hdi, mcse, ess, r_hat of every element
+//	fmt.Print(t)
+//	r, err := diag.Diagnose(d, diag.DiagnoseOptions{}) // divergences, tree depth, E-BFMI, R-hat, ESS
+//	fmt.Print(r)
+//	loo, err := diag.LOO(loglik, nil)                  // elpd, p_loo, standard errors, Pareto k
+//
+// # Chains
+//
+// A function of chains takes the traces of one scalar, [chain][draw], as [draws.Draws.Element] gives them.
+//
+//   - Chains of different lengths are cut to the first n draws, n the length of the shortest: the formulas need equal
+//     lengths.
+//   - The answer is NaN where it is not defined: no chains, fewer than 4 draws in a chain, a NaN or an infinity
+//     anywhere in the draws used, and draws that are all equal. The R package posterior does the same; ArviZ ranks
+//     infinities, and takes the number of draws as the effective sample size of equal ones.
+//   - One chain is enough wherever chains are split in halves.
+//   - An odd chain is split without its middle draw.
+//
+// # Sources
+//
+// Definitions are those of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16, 667-718, and
+// agree with the R packages posterior and loo; where these and ArviZ differ, the function says which is followed.
+//
+// The package is plain Go and knows nothing of tensors.
+package diag

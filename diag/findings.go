@@ -1,0 +1,138 @@
+package diag
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Code names a kind of finding.
+type Code string
+
+// The findings of [Diagnose].
+const (
+	CodeDivergence Code = "divergence"    // transitions that diverged
+	CodeTreeDepth  Code = "tree_depth"    // transitions cut off at the largest tree depth
+	CodeEBFMI      Code = "ebfmi"         // low energy changes from draw to draw
+	CodeRHat       Code = "rhat"          // chains that disagree
+	CodeESSBulk    Code = "ess_bulk"      // too few effective draws for the centre
+	CodeESSTail    Code = "ess_tail"      // too few effective draws for the tails
+	CodeParetoK    Code = "pareto_k"      // leave-one-out predictions that importance sampling cannot give
+	CodeNotFinite  Code = "not_finite"    // draws that are NaN or infinite
+	CodeConstant   Code = "constant"      // an element that never moved
+	CodeFewDraws   Code = "few_draws"     // fewer than 4 draws in a chain
+	CodeOneChain   Code = "one_chain"     // nothing to compare with
+	CodeUnequal    Code = "unequal_chain" // chains of different lengths
+	CodeSkipped    Code = "skipped"       // a check that lacked its statistic
+)
+
+// Severity orders findings.
+type Severity int
+
+// Info is worth knowing; Warning makes figures imprecise; Serious can make them wrong.
+const (
+	Info Severity = iota
+	Warning
+	Serious
+)
+
+// String is "info", "warning" or "serious".
+func (s Severity) String() string {
+	switch s {
+	case Info:
+		return "info"
+	case Warning:
+		return "warning"
+	case Serious:
+		return "serious"
+	}
+	return fmt.Sprintf("severity(%d)", int(s))
+}
+
+// Finding is one thing that a diagnosis found.
+type Finding struct {
+	Code     Code
+	Severity Severity
+	// Site is the element concerned, such as theta[0]; the statistic that was missing; or empty for a whole run.
+	Site string
+	// Chain is the chain concerned, -1 for all; Observation is the data point concerned, -1 for none.
+	Chain, Observation int
+	// Figure is what was measured, Threshold the limit that it passed. For divergences and tree depth Figure counts
+	// transitions.
+	Figure, Threshold float64
+	// Message says what was found, Advice what to do about it.
+	Message, Advice string
+}
+
+// Report is the result of [Diagnose].
+type Report struct {
+	// Findings are ordered by severity, the serious ones first.
+	Findings []Finding
+	// Checked names the checks that were made.
+	Checked []Code
+	// Chains and Draws, of each chain, say what was looked at.
+	Chains, Draws int
+}
+
+// OK is true if there is no finding above Info.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity > Info })
+}
+
+// Of are the findings of one kind.
+func (r *Report) Of(code Code) []Finding {
+	var found []Finding
+	for _, f := range r.Findings {
+		if f.Code == code {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// Format writes the report for people to read: findings of one kind together, the first three in full and the others
+// counted, and the advice once. The error is that of w.
+func (r *Report) Format(w io.Writer) error {
+	if _, err := io.WriteString(w, r.String()); err != nil {
+		return fmt.Errorf("diag: write report: %w", err)
+	}
+	return nil
+}
+
+// String is the text that [Report.Format] writes.
+func (r *Report) String() string {
+	const most = 3
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d chains of %d draws", r.Chains, r.Draws)
+	var checked []string
+	for _, code := range r.Checked {
+		checked = append(checked, string(code))
+	}
+	if len(checked) > 0 {
+		fmt.Fprintf(&b, "; checked %s", strings.Join(checked, ", "))
+	}
+	b.WriteString(".\n")
+	if r.OK() {
+		b.WriteString("No problems found.\n")
+	}
+	var done []Code
+	for _, first := range r.Findings {
+		if slices.Contains(done, first.Code) {
+			continue
+		}
+		done = append(done, first.Code)
+		same := r.Of(first.Code)
+		for i, f := range same {
+			if i == most {
+				fmt.Fprintf(&b, "%s: %d more like this.\n", first.Severity, len(same)-most)
+				break
+			}
+			fmt.Fprintf(&b, "%s: %s\n", f.Severity, f.Message)
+		}
+		if first.Advice != "" {
+			fmt.Fprintf(&b, "  %s\n", first.Advice)
+		}
+	}
+	return b.String()
+}

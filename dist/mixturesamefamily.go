@@ -1,0 +1,120 @@
+package dist
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/sugarme/gotch/ts"
+)
+
+// MixtureSameFamilyDist is a mixture over the last dimension of one distribution's batch; see [MixtureSameFamily].
+type MixtureSameFamilyDist struct {
+	base
+	mixing     CategoricalDist
+	components Distribution
+	support    support.Support
+}
+
+// MixtureSameFamily is a finite mixture whose K components are the last dimension of one distribution's batch, of shape
+// batch + [K] (Pyro's and PyTorch's). The mixing distribution has K categories, and its batch shape broadcasts against
+// batch. See [Mixture] for the density and the support; ends of the support that are tensors widen to the outermost.
+func MixtureSameFamily(mixing CategoricalDist, components Distribution) MixtureSameFamilyDist {
+	const family = "MixtureSameFamily"
+	if components == nil {
+		panic(&Error{family, "components", "nil", "a distribution is required"})
+	}
+	batch := components.BatchShape()
+	k := len(batch) - 1
+	if k < 0 || batch[k] != mixing.categories {
+		panic(&Error{family, "components", fmt.Sprintf("%s, with batch shape %v", components.Name(), batch),
+			fmt.Sprintf("the last dimension of the batch must have size %d, that of the mixing distribution", mixing.categories)})
+	}
+	d := MixtureSameFamilyDist{mixing: mixing, support: outermost(family, components)}
+	d.base = base{family: family, batch: broadcast(family, mixing.batch, batch[:k]), event: components.EventShape()}
+	d.components = components.Expand(join(d.batch, batch[k:])...)
+	return d
+}
+
+// outermost is the support of a distribution without the last dimension of its batch.
+func outermost(family string, components Distribution) support.Support {
+	s := components.Support()
+	dim := int64(-1 - s.Extra)
+	reduce := func(t *ts.Tensor, f func(t *ts.Tensor) *ts.Tensor) *ts.Tensor {
+		if t == nil || int64(len(ten(t).shape())) < -dim {
+			return t
+		}
+		if s.Kind != support.KindInterval && s.Kind != support.KindInteger {
+			panic(&Error{family, "components", fmt.Sprintf("%s over %v", components.Name(), s), "they must all have one support"})
+		}
+		return f(t)
+	}
+	s.LowT = reduce(s.LowT, func(t *ts.Tensor) *ts.Tensor { return t.MustAmin([]int64{dim}, false, false) })
+	s.HighT = reduce(s.HighT, func(t *ts.Tensor) *ts.Tensor { return t.MustAmax([]int64{dim}, false, false) })
+	return s
+}
+
+// Support is that of the components.
+func (d MixtureSameFamilyDist) Support() support.Support { return d.support }
+
+// spreadValue gives a value a dimension for the components.
+func (d MixtureSameFamilyDist) spreadValue(value *ts.Tensor) *ts.Tensor {
+	return value.MustUnsqueeze(int64(-1-len(d.event)), false)
+}
+
+// LogProb is the log density.
+func (d MixtureSameFamilyDist) LogProb(value *ts.Tensor) *ts.Tensor {
+	return d.full(d.mixing.mix(d.components.LogProb(d.spreadValue(value))))
+}
+
+// Sample draws a component for each draw, and takes its draw from those of all components. Gradients flow to the
+// components, where they are reparameterised, but not through the choice to the weights.
+func (d MixtureSameFamilyDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+	index := d.mixing.Expand(d.batch...).Sample(src, sample...)
+	dim := int64(-1 - len(d.event))
+	for range join(d.event, []int64{1}) {
+		index = index.MustUnsqueeze(-1, false)
+	}
+	x := d.components.Sample(src, sample...)
+	index = expandTo(index, join(sample, d.batch, []int64{1}, d.event))
+	return x.MustGather(dim, index, false, false).MustSqueezeDim(dim, false)
+}
+
+// Mean is Σ wᵢ mᵢ.
+func (d MixtureSameFamilyDist) Mean() *ts.Tensor {
+	mean, _ := d.mixing.moments(d.components.Mean(), nil, len(d.event))
+	return d.spread(mean)
+}
+
+// Variance is Σ wᵢ (vᵢ + (mᵢ − m)²).
+func (d MixtureSameFamilyDist) Variance() *ts.Tensor {
+	_, variance := d.mixing.moments(d.components.Mean(), d.components.Variance(), len(d.event))
+	return d.spread(variance)
+}
+
+// CDF is Σ wᵢ Fᵢ(x); it panics with an [*Error] where the components have none.
+func (d MixtureSameFamilyDist) CDF(value *ts.Tensor) *ts.Tensor {
+	if !hasCDF(d.components) {
+		panic(&Error{d.family, "components", d.components.Name(), "it has no CDF in closed form"})
+	}
+	all := ten(d.components.(CDFer).CDF(d.spreadValue(value)))
+	return d.full(sumLast(all.mul(ten(d.mixing.prob())).t, 1))
+}
+
+// Expand broadcasts the batch shape.
+func (d MixtureSameFamilyDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	d.components = d.components.Expand(join(batch, []int64{d.mixing.categories})...)
+	return d
+}
+
+// Validate checks the weights and the components.
+func (d MixtureSameFamilyDist) Validate() error {
+	return first(d.mixing.Validate(), d.components.Validate())
+}
+
+// Params are the weights, as probs or logits, and the components.
+func (d MixtureSameFamilyDist) Params() map[string]any {
+	out := d.mixing.Params()
+	out["components"] = d.components
+	return out
+}

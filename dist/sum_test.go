@@ -1,0 +1,190 @@
+package dist_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// sumCase is a family as a function of one tensor of parameters, and values of every shape that broadcasts with it.
+type sumCase struct {
+	name   string
+	of     func(p *ts.Tensor) dist.Distribution
+	params []float64
+	values []float64
+}
+
+func sumCases() []sumCase {
+	real, positive, unit := []float64{-3.5, 0, 0.25, 40}, []float64{1e-8, 0.5, 1, 30}, []float64{1e-6, 0.3, 0.5, 0.999}
+	self := func(f func(p any) dist.Distribution) func(p *ts.Tensor) dist.Distribution {
+		return func(p *ts.Tensor) dist.Distribution { return f(p) }
+	}
+	scale := []float64{0.3, 1, 2, 100}
+	return []sumCase{
+		{"Normal, loc", self(func(p any) dist.Distribution { return dist.Normal(p, 2) }), real, real},
+		{"Normal, scale", self(func(p any) dist.Distribution { return dist.Normal(1, p) }), scale, real},
+		{"Normal, huge scale", self(func(p any) dist.Distribution { return dist.Normal(p, 1e150) }), real, []float64{1e150, -3e150, 0, 5e149}},
+		{"HalfNormal", self(func(p any) dist.Distribution { return dist.HalfNormal(p) }), scale, positive},
+		{"Cauchy", self(func(p any) dist.Distribution { return dist.Cauchy(p, 3) }), real, []float64{-3.5, 1e200, 1e-12, 4}},
+		{"HalfCauchy", self(func(p any) dist.Distribution { return dist.HalfCauchy(p) }), scale, []float64{0, 1e-200, 2, 1e200}},
+		{"StudentT", self(func(p any) dist.Distribution { return dist.StudentT(4, 1, p) }), scale, real},
+		{"StudentT, loc", self(func(p any) dist.Distribution { return dist.StudentT(0.5, p, 2) }), real, real},
+		{"Exponential", self(func(p any) dist.Distribution { return dist.Exponential(p) }), scale, positive},
+		{"Bernoulli", self(func(p any) dist.Distribution { return dist.BernoulliLogits(p) }), []float64{-1000, -1, 2, 1000}, []float64{0, 1, 1, 0}},
+		{"Poisson, small", self(func(p any) dist.Distribution { return dist.PoissonLog(p) }), []float64{-30, 0, 1, 5}, []float64{0, 0, 3, 1000}},
+		{"Poisson, large", self(func(p any) dist.Distribution { return dist.PoissonLog(p) }), []float64{math.Log(1e9), 0, 1, -300}, []float64{1e9 + 1e4, 0, 3, 0}},
+		{"Independent", func(p *ts.Tensor) dist.Distribution { return dist.Independent(dist.Normal(p, 2).Expand(4), 1) }, real, real},
+		{"numbers", func(*ts.Tensor) dist.Distribution { return dist.Normal(1, 2).Expand(4) }, scale, real},
+		{"Gamma", func(*ts.Tensor) dist.Distribution { return dist.Gamma(2.5, 3).Expand(4) }, scale, positive},
+		{"Gamma, concentration 1", func(*ts.Tensor) dist.Distribution { return dist.Gamma(1, 3) }, scale, positive},
+		{"Beta", func(*ts.Tensor) dist.Distribution { return dist.Beta(2.5, 0.5).Expand(4) }, scale, unit},
+		{"Beta, flat on one side", func(*ts.Tensor) dist.Distribution { return dist.Beta(1, 3) }, scale, unit},
+		{"Exponential, a number", func(*ts.Tensor) dist.Distribution { return dist.Exponential(2).Expand(4) }, scale, positive},
+		{"HalfCauchy, a number", func(*ts.Tensor) dist.Distribution { return dist.HalfCauchy(2).Expand(4) }, scale, positive},
+		{"ImproperUniform", func(*ts.Tensor) dist.Distribution { return dist.ImproperUniform(support.Real, []int64{4}, nil) }, scale, real},
+	}
+}
+
+// sums are the short and the long sum of the log density as functions of [params, values].
+func (c sumCase) sums(t *testing.T) (short, long func(both *ts.Tensor) *ts.Tensor) {
+	split := func(both *ts.Tensor) (dist.Distribution, *ts.Tensor) {
+		d, x := c.of(both.MustSelect(0, 0, false)), both.MustSelect(0, 1, false)
+		if d.Support().Discrete() { // there is no gradient in a count
+			x = x.MustDetach(false)
+		}
+		return d, x
+	}
+	short = func(both *ts.Tensor) *ts.Tensor {
+		d, x := split(both)
+		terms, constant, ok := d.(dist.Summer).SumLogProb(x, dist.Known{Inside: true})
+		if !ok {
+			t.Errorf("%s has no short sum", c.name)
+		}
+		sum := both.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false)
+		for _, term := range terms {
+			sum = sum.MustAdd(term.Tensor.MustMulScalar(ts.FloatScalar(term.Coeff), false), false)
+		}
+		return sum.MustAddScalar(ts.FloatScalar(constant), false)
+	}
+	long = func(both *ts.Tensor) *ts.Tensor {
+		d, x := split(both)
+		return d.LogProb(x).MustSum(gotch.Double, false).MustAdd(both.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false)
+	}
+	return short, long
+}
+
+// The short sum and its gradients, in the parameters and in the value, are those of the sum of LogProb.
+func TestSumLogProbIsTheSum(t *testing.T) {
+	for _, c := range sumCases() {
+		t.Run(c.name, func(t *testing.T) {
+			short, long := c.sums(t)
+			both, err := torch.FromSlice(append(append([]float64{}, c.params...), c.values...), 2, 4)
+			require.NoError(t, err)
+			have, haveGrad, err := torch.ValueAndGrad(short, both)
+			require.NoError(t, err)
+			want, wantGrad, err := torch.ValueAndGrad(long, both)
+			require.NoError(t, err)
+			requireClose(t, want, have, 1e-11)
+			requireClose(t, wantGrad, haveGrad, 1e-9)
+
+			// Three rows at once are the rows one by one.
+			rows, err := torch.FromSlice(append(append(append(append([]float64{}, c.params...), c.values...), append(append([]float64{}, c.params...), c.values...)...), append(append([]float64{}, c.params...), c.values...)...), 3, 2, 4)
+			require.NoError(t, err)
+			many, _, err := torch.VmapValueAndGrad(short, rows)
+			require.NoError(t, err)
+			requireClose(t, want.MustExpand([]int64{3}, true, false), many, 1e-11)
+		})
+	}
+}
+
+// requireClose compares elements relative to the greatest of them; infinities must be equal.
+func requireClose(t *testing.T, want, have *ts.Tensor, tolerance float64) {
+	t.Helper()
+	w, err := torch.ToSlice[float64](want)
+	require.NoError(t, err)
+	h, err := torch.ToSlice[float64](have)
+	require.NoError(t, err)
+	require.Len(t, h, len(w))
+	for i := range w {
+		if w[i] != h[i] && !(math.Abs(w[i]-h[i]) <= tolerance*math.Max(1, math.Abs(w[i]))) {
+			require.Fail(t, fmt.Sprintf("element %d is %v, expected %v", i, h[i], w[i]))
+		}
+	}
+}
+
+// A value, a parameter or a batch that is smaller than the others counts as often as it is broadcast.
+func TestSumLogProbBroadcasts(t *testing.T) {
+	scalar, vector, column := torch.Must(torch.Scalar(0.7)), torch.Must(torch.FromSlice([]float64{1, 2, 3})), torch.Must(torch.FromSlice([]float64{0.5, 2}, 2, 1))
+	counts := torch.Must(torch.FromSlice([]float64{1, 0, 3}))
+	large := torch.Must(torch.FromSlice([]float64{1, 0, 1e6}))
+	for name, c := range map[string]struct {
+		d dist.Distribution
+		x *ts.Tensor
+	}{
+		"scalar value, vector loc":          {dist.Normal(vector, 2), scalar},
+		"vector value, scalar loc":          {dist.Normal(scalar, 2), vector},
+		"column scale":                      {dist.Normal(0, column), vector},
+		"column loc":                        {dist.Normal(column, vector), scalar},
+		"numbers and a batch":               {dist.Normal(0, 2).Expand(5), scalar},
+		"numbers and a larger value":        {dist.Normal(0, 2).Expand(3), column},
+		"exponential":                       {dist.Exponential(column), vector},
+		"half-Cauchy":                       {dist.HalfCauchy(column), vector},
+		"gamma":                             {dist.Gamma(2, 3).Expand(2, 3), vector},
+		"beta":                              {dist.Beta(2, 3).Expand(2, 3), scalar},
+		"logits of a column":                {dist.BernoulliLogits(column), counts.MustGt(ts.FloatScalar(0), false)},
+		"one logit":                         {dist.BernoulliLogits(scalar), counts.MustGt(ts.FloatScalar(0), false)},
+		"small counts, a column of rates":   {dist.PoissonLog(column), counts},
+		"one count, rates":                  {dist.PoissonLog(vector), torch.Must(torch.Scalar(2))},
+		"one large count, rates":            {dist.PoissonLog(vector), torch.Must(torch.Scalar(1e5))},
+		"large counts, one rate":            {dist.PoissonLog(scalar), large},
+		"large counts, a column of rates":   {dist.PoissonLog(column), large},
+		"counts as integers":                {dist.PoissonLog(scalar), counts.MustTotype(gotch.Int64, false)},
+		"negative counts are impossible":    {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1, -1}))},
+		"fractions are impossible":          {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1, 2.5}))},
+		"large fractions are impossible":    {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1e5, 2.5}))},
+		"a coin has two sides":              {dist.BernoulliLogits(scalar), torch.Must(torch.FromSlice([]float64{1, 2}))},
+		"a rate of zero with counts of one": {dist.PoissonLog(torch.Must(torch.FromSlice([]float64{math.Inf(-1), 0}))), torch.Must(torch.FromSlice([]float64{1, 1}))},
+	} {
+		terms, sum, ok := c.d.(dist.Summer).SumLogProb(c.x, dist.Known{Inside: true})
+		require.True(t, ok, name)
+		for _, term := range terms {
+			v, err := torch.Item(term.Tensor)
+			require.NoError(t, err)
+			sum += term.Coeff * v
+		}
+		want, err := torch.Item(c.d.LogProb(c.x).MustSum(gotch.Double, false))
+		require.NoError(t, err)
+		if math.IsInf(want, -1) {
+			require.False(t, sum > math.Inf(-1), "%s: %v", name, sum) // not a finite density: the point is refused
+			continue
+		}
+		require.InEpsilon(t, want, sum, 1e-12, name)
+	}
+}
+
+// Values that need not be inside are left to LogProb, which is minus infinity outside.
+func TestSumLogProbLeavesTheOutsideToLogProb(t *testing.T) {
+	for _, d := range []dist.Distribution{dist.HalfNormal(1), dist.HalfCauchy(1), dist.Exponential(1), dist.Gamma(1, 1), dist.Beta(1, 1)} {
+		_, _, ok := d.(dist.Summer).SumLogProb(torch.Must(torch.Scalar(-1)), dist.Known{})
+		require.False(t, ok, d.Name())
+	}
+}
+
+// What is kept of data is asked for under their own names.
+func TestSumLogProbKeeps(t *testing.T) {
+	kept := map[string]int{}
+	known := dist.Known{Keep: func(_ *ts.Tensor, name string, f func() []*ts.Tensor) []*ts.Tensor { kept[name]++; return f() }}
+	x := torch.Must(torch.FromSlice([]float64{1, 0}))
+	for _, d := range []dist.Distribution{dist.Normal(0, x), dist.PoissonLog(x), dist.BernoulliLogits(x)} {
+		_, _, ok := d.(dist.Summer).SumLogProb(x, known)
+		require.True(t, ok)
+	}
+	require.Equal(t, map[string]int{"log": 1, "poisson": 1, "sign": 1}, kept)
+}

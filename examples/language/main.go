@@ -1,0 +1,173 @@
+// Command language is the program of docs/language.md: a hierarchical model of eight schools as a Go function, fitted,
+// criticised and changed.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/stat"
+)
+
+// schools is a meta-analysis of eight experiments (Rubin 1981): each school has an effect of its own, theta, of which y is
+// a measurement with known standard error sigma.
+func schools(c *ppl.Ctx) {
+	mu := c.Sample("mu", dist.Normal(0, 5))
+	tau := c.Sample("tau", dist.HalfCauchy(5))
+	c.Plate("schools", 8, func(c *ppl.Ctx) {
+		theta := c.Sample("theta", dist.Normal(mu, tau))
+		c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
+	})
+}
+
+// free is the same model with theta = mu + tau z: a posterior without the funnel.
+var free = ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred})
+
+// twoKinds has its discrete choice summed out: each effect is either nearly nothing or one of a wide population.
+func twoKinds(c *ppl.Ctx) {
+	none := c.Sample("none", dist.Beta(1, 1))
+	wide := c.Sample("wide", dist.HalfNormal(20))
+	weights := ts.MustStack([]*ts.Tensor{none, none.MustRsubScalar(ts.FloatScalar(1), false)}, -1)
+	c.Plate("schools", 8, func(c *ppl.Ctx) {
+		theta := c.Sample("theta", dist.Mixture(weights, dist.Normal(0, 1), dist.Normal(0, wide)))
+		c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
+	})
+}
+
+func data() (infer.Batch, error) {
+	y, err := torch.FromSlice([]float64{28, 8, -3, 7, -1, 1, 18, 12})
+	if err != nil {
+		return nil, err
+	}
+	sigma, err := torch.FromSlice([]float64{15, 10, 16, 11, 9, 11, 10, 18})
+	return infer.Batch{"y": y, "sigma": sigma}, err
+}
+
+// fit draws from the posterior of a model.
+func fit(ctx context.Context, model ppl.Model, batch infer.Batch) (*draws.Draws, error) {
+	program, err := ppl.Compile(model, batch)
+	if err != nil {
+		return nil, err
+	}
+	start, err := program.Init(batch, ppl.FromPrior, 64, 1)
+	if err != nil {
+		return nil, err
+	}
+	method := sgmcmc.SGHMC{LR: infer.Constant(0.03), Alpha: infer.Constant(1)}
+	transform, err := method.Build(program.LogPosterior())
+	if err != nil {
+		return nil, err
+	}
+	result, err := infer.Run(ctx, transform, start, infer.Full(batch), infer.RunConfig{Steps: 10_000, BurnIn: 2_000, Thin: 100, Chains: 64, Seed: 1})
+	if err != nil {
+		return nil, err
+	}
+	return program.Draws(result.Draws, batch)
+}
+
+func run(ctx context.Context) error {
+	batch, err := data()
+	if err != nil {
+		return err
+	}
+
+	fmt.Println("What the prior predicts for the first school, before any data:")
+	prior, err := ppl.Predictive{Model: schools, Batch: batch, Seed: 1, Sites: []string{"y"}}.Prior(4000)
+	if err != nil {
+		return err
+	}
+	if err := quantiles(prior["y"]); err != nil {
+		return err
+	}
+
+	fmt.Println("\nThe posterior:")
+	posterior, err := fit(ctx, free, batch)
+	if err != nil {
+		return err
+	}
+	rows, err := posterior.Summary()
+	if err != nil {
+		return err
+	}
+	if err := draws.FormatTable(os.Stdout, rows, nil); err != nil {
+		return err
+	}
+
+	fmt.Println("\nA new measurement in the first school:")
+	predicted, err := ppl.Predictive{Model: free, Batch: batch, Seed: 2, Sites: []string{"y"}}.Posterior(posterior)
+	if err != nil {
+		return err
+	}
+	if err := quantiles(predicted["y"]); err != nil {
+		return err
+	}
+
+	likelihood, err := ppl.Predictive{Model: free, Batch: batch}.LogLikelihood(posterior)
+	if err != nil {
+		return err
+	}
+	shape, err := torch.Shape(likelihood["y"])
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nLog likelihoods of single observations: %v\n", shape)
+
+	did := ppl.Do(schools, ppl.Values{"mu": torch.Must(torch.Scalar(10))})
+	moved, err := ppl.Predictive{Model: did, Batch: batch, Seed: 3, Sites: []string{"y"}}.Prior(4000)
+	if err != nil {
+		return err
+	}
+	fmt.Println("\nIf the population's mean were set to 10:")
+	if err := quantiles(moved["y"]); err != nil {
+		return err
+	}
+
+	program, err := ppl.Compile(twoKinds, batch)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nThe mixture's unconstrained parameters: %v\n\n", program.Layout())
+
+	graph, err := ppl.Render(schools, batch)
+	if err != nil {
+		return err
+	}
+	fmt.Print(graph)
+	return nil
+}
+
+// quantiles prints those of the first school's draws, from a tensor of shape [draws, 8].
+func quantiles(t *ts.Tensor) error {
+	y, err := torch.ToSlice[float64](t)
+	if err != nil {
+		return err
+	}
+	var first []float64
+	for i := 0; i < len(y); i += 8 {
+		first = append(first, y[i])
+	}
+	stat.SortWeighted(first, nil)
+	for _, p := range []float64{0.05, 0.5, 0.95} {
+		fmt.Printf("  %2.0f %%: %6.1f\n", 100*p, stat.Quantile(p, stat.Empirical, first, nil))
+	}
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "language:", err)
+		stop()
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+)
+
+// The names of the two forms of the model.
+const (
+	handwritten = "handwritten"
+	language    = "language"
+)
+
+// posterior is the mean log posterior in one of the two forms, and the layout of its parameters.
+func posterior(form string, data infer.Batch) (infer.LogPosterior, *infer.Layout, error) {
+	switch form {
+	case handwritten:
+		layout, err := infer.NewLayout(infer.Shapes{"w": {features}})
+		return logPosterior, layout, err
+	case language:
+		program, err := ppl.Compile(regression, data)
+		if err != nil {
+			return nil, nil, err
+		}
+		return program.MeanLogPosterior(), program.Layout(), nil
+	}
+	return nil, nil, fmt.Errorf("there is no model %q; there are: %s, %s", form, handwritten, language)
+}
+
+// priorConstant is what the language's prior has and the handwritten one leaves out, over N: −(d/2) log 2π.
+var priorConstant = -0.5 * features * math.Log(2*math.Pi) / patients
+
+// disagreement is the greatest difference between the two forms, of values and of elements of the gradients, at random points
+// of N(0, 1), on all data and on minibatches of 32.
+func disagreement(data infer.Batch, points int, seed uint64) (greatest float64, err error) {
+	byHand, layout, err := posterior(handwritten, data)
+	if err != nil {
+		return 0, err
+	}
+	compiled, _, err := posterior(language, data)
+	if err != nil {
+		return 0, err
+	}
+	parts, err := infer.Minibatches(data, infer.MinibatchOptions{Size: 32, Seed: seed})
+	if err != nil {
+		return 0, err
+	}
+	for _, batches := range []infer.Batches{infer.Full(data), parts} {
+		err := torch.Do(func(*torch.Scope) error {
+			batch, err := batches.Next()
+			if err != nil {
+				return err
+			}
+			flat, err := torch.NewSource(seed, 0).Normal([]int64{int64(points), features}, gotch.Double, torch.CPU)
+			if err != nil {
+				return err
+			}
+			at := infer.Params{Layout: layout, Flat: flat}
+			one, err := valueAndGrad(byHand, at, batch)
+			if err != nil {
+				return err
+			}
+			two, err := valueAndGrad(compiled, at, batch)
+			if err != nil {
+				return err
+			}
+			for i := range one {
+				if i < points {
+					one[i] += priorConstant
+				}
+				difference := math.Abs(one[i] - two[i])
+				if !(difference <= greatest) { // not a number too
+					greatest = difference
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return greatest, nil
+}
+
+// valueAndGrad is the values at K points, and then the gradients.
+func valueAndGrad(f infer.LogPosterior, at infer.Params, b infer.Batch) ([]float64, error) {
+	g, err := infer.NewGradient(f)
+	if err != nil {
+		return nil, err
+	}
+	e, err := g.ValueAndGrad(at, b)
+	if err != nil {
+		return nil, err
+	}
+	grads, err := torch.ToSlice[float64](e.Grad)
+	return append(e.Values, grads...), err
+}

@@ -1,0 +1,111 @@
+package models_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// A regression line on data of one's own: the mode of the posterior.
+func ExampleLinearRegression() {
+	err := func() error {
+		m, err := models.LinearRegression{
+			X: [][]float64{{-2}, {-1}, {0}, {1}, {2}},
+			Y: []float64{-2.9, -1.2, 1.1, 2.9, 5.1},
+		}.Build()
+		if err != nil {
+			return err
+		}
+		program, err := m.Compile()
+		if err != nil {
+			return err
+		}
+		start, err := infer.Zeros(program.Layout())
+		if err != nil {
+			return err
+		}
+		transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, 800)}.Build(program.MeanLogPosterior())
+		if err != nil {
+			return err
+		}
+		result, err := infer.Run(context.Background(), transform, start, infer.Full(m.Batch), infer.RunConfig{Steps: 800, NoDraws: true})
+		if err != nil {
+			return err
+		}
+		values, err := program.Constrain(result.State.Position(), m.Batch)
+		if err != nil {
+			return err
+		}
+		for _, name := range program.Latents() {
+			v, err := torch.ToSlice[float64](values[name])
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s %.2f\n", name, v)
+		}
+		return nil
+	}()
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// w [2.01]
+	// intercept [1.00]
+	// sigma [0.14]
+}
+
+// The function behind noisy data, between and beyond them.
+func ExampleGaussianProcess_Predict() {
+	c := models.GaussianProcess{X: [][]float64{{0}, {1}, {2}}, Y: []float64{0, 1, 0}}
+	mean, variance, err := c.Predict([][]float64{{0.5}, {1}, {4}}, models.GPHyper{Lengthscale: 1, Amplitude: 1, Noise: 0.1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := range mean {
+		fmt.Printf("%.2f, variance %.3f\n", mean[i], variance[i])
+	}
+	// Output:
+	// 0.66, variance 0.025
+	// 0.97, variance 0.010
+	// -0.17, variance 0.972
+}
+
+// Each model with small data of its own.
+func ExampleAll() {
+	list, err := models.All()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range list {
+		program, err := m.Compile()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: %v\n", m.Name, program.Layout())
+	}
+	// Output:
+	// beetles: intercept[] w[1]
+	// anscombe: intercept[] sigma[] w[1]
+	// eight_schools: mu[] tau[] theta_decentred[8]
+	// eight_schools_centred: mu[] tau[] theta[8]
+	// salmonella: effect_decentred[18] intercept[] sigma[] w[2]
+	// radon: floor_slope[] intercept[] level_decentred[8] sigma[] tau[] uranium_slope[]
+	// mixture: loc[2] scale[2] weights[1]
+	// lynx: alpha[] beta[2] sigma[]
+	// hidden_markov: loc[2] scale[2] transition[2 1]
+	// wave_gp: amplitude[] lengthscale[] noise[]
+}
+
+// A configuration that cannot be is an error.
+func ExampleHiddenMarkov() {
+	_, err := models.HiddenMarkov{Y: []float64{1, 2}, States: 1}.Build()
+	fmt.Println(err)
+	// Output: models.HiddenMarkov: States is 1: it must be at least 2
+}

@@ -1,0 +1,156 @@
+package ppl_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/stretchr/testify/require"
+)
+
+// many has a variable on every kind of support, and one whose support depends on another.
+func many(c *ppl.Ctx) {
+	a := c.Sample("real", dist.Normal(0, 1).Expand(2))
+	high := c.Sample("positive", dist.Gamma(2, 1))
+	c.Sample("unit", dist.Beta(2, 3))
+	c.Sample("below", dist.Uniform(0, high))
+	p := c.Sample("simplex", dist.Dirichlet(vec(1, 2, 3)))
+	c.Sample("ordered", dist.ImproperUniform(support.Ordered, nil, []int64{3}))
+	c.Sample("corr", dist.LKJCholesky(3, 2))
+	c.Deterministic("twice", a.MustMulScalar(scalarOf(2), false))
+	c.Observe("y", dist.Categorical(p), vec(1))
+}
+
+func manyPoints(k int, dim int) []float64 {
+	x := make([]float64, k*dim)
+	for i := range x {
+		x[i] = 1.5 * math.Sin(2.3*float64(i)+0.7)
+	}
+	return x
+}
+
+// Constrained values are on their supports, and unconstraining them gives the point back.
+func TestConstrainRoundTrip(t *testing.T) {
+	p, _ := compiled(t, many, nil)
+	x := manyPoints(1, p.Layout().Dim())
+	point, err := infer.NewParams(p.Layout(), x)
+	require.NoError(t, err)
+	values, err := p.Constrain(point, nil)
+	require.NoError(t, err)
+	names := []string{}
+	for name := range values {
+		names = append(names, name)
+	}
+	require.ElementsMatch(t, append(p.Latents(), "twice"), names)
+	low, high := floats(t, values["below"])[0], floats(t, values["positive"])[0]
+	require.True(t, 0 < low && low < high)
+	real, twice := floats(t, values["real"]), floats(t, values["twice"])
+	require.Equal(t, []float64{2 * real[0], 2 * real[1]}, twice)
+	sum := 0.0
+	for _, v := range floats(t, values["simplex"]) {
+		require.Positive(t, v)
+		sum += v
+	}
+	require.InDelta(t, 1, sum, 1e-14)
+	o := floats(t, values["ordered"])
+	require.True(t, o[0] < o[1] && o[1] < o[2])
+
+	back, err := p.Unconstrain(values, nil)
+	require.NoError(t, err)
+	have, err := back.Values()
+	require.NoError(t, err)
+	require.InDeltaSlice(t, x, have, 1e-10)
+}
+
+// K points at once are the K points one by one: values, density and gradient.
+func TestManyChainsAreTheLoop(t *testing.T) {
+	p, f := compiled(t, many, nil)
+	const k = 5
+	d := p.Layout().Dim()
+	x := manyPoints(k, d)
+	all, grads := evaluate(t, p, p.LogPosterior(), nil, x...)
+	point, err := infer.NewParams(p.Layout(), x)
+	require.NoError(t, err)
+	together, err := p.Constrain(point, nil)
+	require.NoError(t, err)
+	for i := range k {
+		row := x[i*d : (i+1)*d]
+		require.InEpsilon(t, f(nil, row...), all[i], 1e-13)
+		_, grad := evaluate(t, p, p.LogPosterior(), nil, row...)
+		require.InDeltaSlice(t, grad, grads[i*d:(i+1)*d], 1e-12)
+		one, err := infer.NewParams(p.Layout(), row)
+		require.NoError(t, err)
+		values, err := p.Constrain(one, nil)
+		require.NoError(t, err)
+		for name, v := range values {
+			want := floats(t, v)
+			require.InDeltaSlice(t, want, floats(t, together[name])[i*len(want):(i+1)*len(want)], 1e-14, name)
+		}
+	}
+}
+
+// LogJoint is LogPosterior without the Jacobians.
+func TestLogJointLeavesTheJacobianOut(t *testing.T) {
+	p, f := compiled(t, func(c *ppl.Ctx) { c.Sample("s", dist.Exponential(2)) }, nil)
+	v, _ := evaluate(t, p, p.LogJoint(), nil, 0.3)
+	want := math.Log(2) - 2*math.Exp(0.3)
+	require.InDelta(t, want, v[0], 1e-14)
+	require.InDelta(t, want+0.3, f(nil, 0.3), 1e-14)
+}
+
+func TestUnconstrainRefuses(t *testing.T) {
+	p, _ := compiled(t, chain, nil)
+	_, err := p.Unconstrain(ppl.Values{"x": scalar(1), "y": scalar(1)}, nil)
+	require.ErrorContains(t, err, `"z"`)
+	require.ErrorContains(t, err, "no value was given")
+	p, _ = compiled(t, func(c *ppl.Ctx) { c.Sample("s", dist.Exponential(2)) }, nil)
+	_, err = p.Unconstrain(ppl.Values{"s": scalar(-1)}, nil)
+	require.ErrorContains(t, err, "outside the support")
+	_, err = p.Unconstrain(ppl.Values{"s": vec(1, 2)}, nil)
+	require.Error(t, err)
+}
+
+// Draws of unconstrained numbers, as a run collects them, become draws of the named values; statistics stay.
+func TestDrawsAreConstrained(t *testing.T) {
+	p, _ := compiled(t, many, nil)
+	var sites []draws.Site
+	for _, s := range p.Layout().Sites {
+		sites = append(sites, draws.Site{Name: s.Name, Shape: s.Shape, Offset: s.Offset, Size: s.Size})
+	}
+	in, err := draws.New(sites, []string{"lp"}, 2)
+	require.NoError(t, err)
+	d := p.Layout().Dim()
+	x := manyPoints(6, d)
+	for i := range 3 {
+		require.NoError(t, in.Append(x[2*i*d:2*(i+1)*d], []float64{float64(i), -float64(i)}))
+	}
+	out, err := p.Draws(in, nil)
+	require.NoError(t, err)
+	require.Equal(t, 2, out.Chains())
+	require.Equal(t, 3, out.Len(1))
+	lp, err := out.Stat("lp", 1)
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, -1, -2}, lp)
+	for chain := range 2 {
+		for i := range 3 {
+			row := x[(2*i+chain)*d : (2*i+chain+1)*d]
+			one, err := infer.NewParams(p.Layout(), row)
+			require.NoError(t, err)
+			values, err := p.Constrain(one, nil)
+			require.NoError(t, err)
+			for name, v := range values {
+				site, err := out.Values(name)
+				require.NoError(t, err)
+				require.InDeltaSlice(t, floats(t, v), site[chain][i], 1e-13, name)
+			}
+		}
+	}
+	empty, err := draws.New(sites, nil, 1)
+	require.NoError(t, err)
+	_, err = p.Draws(empty, nil)
+	require.ErrorIs(t, err, draws.ErrNoDraws)
+}

@@ -1,0 +1,180 @@
+package ppl_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+)
+
+// chain is x -> y -> z, with each the mean of the next.
+func chain(c *ppl.Ctx) {
+	x := c.Sample("x", dist.Normal(1, 2))
+	y := c.Sample("y", dist.Normal(x, 3))
+	c.Sample("z", dist.Normal(y, 4))
+}
+
+var chainValues = ppl.Values{"x": scalar(0.5), "y": scalar(-1), "z": scalar(2)}
+
+func TestConditionHasTheValueAndCounts(t *testing.T) {
+	m := ppl.Condition(chain, chainValues)
+	want := normal(0.5, 1, 2) + normal(-1, 0.5, 3) + normal(2, -1, 4)
+	require.InDelta(t, want, traced(t, m, nil), 1e-13)
+	tr, err := ppl.TraceModel(m, nil, 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"x", "y", "z"}, tr.Order)
+	for name, v := range map[string]float64{"x": 0.5, "y": -1, "z": 2} {
+		require.Equal(t, []float64{v}, floats(t, tr.Sites[name].Value))
+		require.True(t, tr.Sites[name].Observed)
+	}
+	_, err = tr.Value("w")
+	require.ErrorContains(t, err, `"w"`)
+	require.ErrorContains(t, err, `["x" "y" "z"]`)
+}
+
+// An intervention on y cuts y's own term, and what depends on y sees the value.
+func TestDoCutsThePrior(t *testing.T) {
+	m := ppl.Do(ppl.Condition(chain, ppl.Values{"x": scalar(0.5), "z": scalar(2)}), ppl.Values{"y": scalar(7)})
+	require.InDelta(t, normal(0.5, 1, 2)+normal(2, 7, 4), traced(t, m, nil), 1e-13)
+	p, f := compiled(t, ppl.Do(chain, ppl.Values{"y": scalar(7)}), nil)
+	require.Equal(t, "x[] z[]", p.Layout().String())
+	require.InDelta(t, normal(0.5, 1, 2)+normal(2, 7, 4), f(nil, 0.5, 2), 1e-13)
+}
+
+// A substituted variable has its value and its prior, and is not inferred.
+func TestSubstitute(t *testing.T) {
+	p, f := compiled(t, ppl.Substitute(chain, ppl.Values{"y": scalar(-1)}), nil)
+	require.Equal(t, "x[] z[]", p.Layout().String())
+	require.InDelta(t, normal(0.5, 1, 2)+normal(-1, 0.5, 3)+normal(2, -1, 4), f(nil, 0.5, 2), 1e-13)
+	_, err := ppl.Compile(ppl.Substitute(func(c *ppl.Ctx) {
+		c.Sample("a", dist.Normal(0, 1))
+		c.Sample("s", dist.Exponential(1))
+	}, ppl.Values{"s": scalar(-1)}), nil)
+	require.ErrorContains(t, err, "substituted value is outside the support")
+}
+
+func TestBlockHides(t *testing.T) {
+	given := ppl.Substitute(chain, chainValues)
+	tr, err := ppl.TraceModel(ppl.Block(given, "y"), nil, 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"x", "z"}, tr.Order)
+	require.InDelta(t, normal(0.5, 1, 2)+normal(2, -1, 4), traced(t, ppl.Block(given, "y"), nil), 1e-13)
+	tr, err = ppl.TraceModel(ppl.Block(given), nil, 1)
+	require.NoError(t, err)
+	require.Empty(t, tr.Order)
+	// What is outside a block does not reach in.
+	tr, err = ppl.TraceModel(ppl.Condition(ppl.Block(ppl.Seed(chain, 3)), chainValues), nil, 1)
+	require.NoError(t, err)
+	require.Empty(t, tr.Order)
+}
+
+// Replaying a trace gives its values and so its density, whatever the seed; observed values are not replaced.
+func TestReplayReproduces(t *testing.T) {
+	first, err := ppl.TraceModel(chain, nil, 5)
+	require.NoError(t, err)
+	want, err := first.LogProb()
+	require.NoError(t, err)
+	require.Equal(t, floats(t, want)[0], traced(t, ppl.Replay(chain, first), nil))
+	observed, err := ppl.TraceModel(ppl.Replay(ppl.Condition(chain, ppl.Values{"z": scalar(9)}), first), nil, 6)
+	require.NoError(t, err)
+	require.Equal(t, floats(t, first.Sites["y"].Value), floats(t, observed.Sites["y"].Value))
+	require.Equal(t, []float64{9}, floats(t, observed.Sites["z"].Value))
+}
+
+func TestSeedFixesTheStream(t *testing.T) {
+	at := func(m ppl.Model, seed uint64) []float64 {
+		tr, err := ppl.TraceModel(m, nil, seed)
+		require.NoError(t, err)
+		return floats(t, tr.Sites["z"].Value)
+	}
+	require.Equal(t, at(ppl.Seed(chain, 7), 1), at(ppl.Seed(chain, 7), 2))
+	require.Equal(t, at(chain, 7), at(ppl.Seed(chain, 7), 1))
+	require.NotEqual(t, at(chain, 1), at(chain, 2))
+}
+
+func TestScaleMultiplies(t *testing.T) {
+	given := ppl.Condition(chain, chainValues)
+	full := traced(t, given, nil)
+	require.InDelta(t, 3*full, traced(t, ppl.Scale(given, 3), nil), 1e-12)
+	require.InDelta(t, 6*full, traced(t, ppl.Scale(ppl.Scale(given, 3), 2), nil), 1e-12)
+	// A part of a model: only z is tempered.
+	part := func(c *ppl.Ctx) {
+		x := c.Sample("x", dist.Normal(1, 2))
+		ppl.Scale(func(c *ppl.Ctx) { c.Observe("z", dist.Normal(x, 4), scalar(2)) }, 0.25)(c)
+	}
+	_, f := compiled(t, part, nil)
+	require.InDelta(t, normal(0.5, 1, 2)+0.25*normal(2, 0.5, 4), f(nil, 0.5), 1e-13)
+	require.ErrorContains(t, torch.Do(func(*torch.Scope) error { ppl.Scale(chain, -1); return nil }), "at least 0")
+}
+
+// A mask leaves out data. What is masked may be anything: its gradient is 0, not NaN.
+func TestMaskLeavesOut(t *testing.T) {
+	mask := vec(1, 0, 1, 1).MustGt(ts.FloatScalar(0.5), false)
+	model := func(c *ppl.Ctx) {
+		x := c.Sample("x", dist.Normal(1, 2))
+		c.Plate("data", 8, func(c *ppl.Ctx) {
+			ppl.Mask(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(x, 4), c.Data("y")) }, mask)(c)
+		})
+	}
+	batch := infer.Batch{"y": vec(1, 1e300, 3, -4)}
+	p, f := compiled(t, model, batch)
+	require.InDelta(t, normal(0.5, 1, 2)+2*sumNormal([]float64{1, 3, -4}, 0.5, 4), f(batch, 0.5), 1e-12)
+	_, grad := evaluate(t, p, p.LogPosterior(), batch, 0.5)
+	require.InDelta(t, -(0.5-1)/4.+2*(0.5+2.5-4.5)/16, grad[0], 1e-12)
+	_, err := ppl.Compile(ppl.Mask(model, mask), batch)
+	require.ErrorContains(t, err, "mask has shape [4]")
+	require.ErrorContains(t, err, `"x"`)
+	// Two masks are both there.
+	other := vec(1, 1, 0, 1).MustGt(ts.FloatScalar(0.5), false)
+	twice := func(c *ppl.Ctx) {
+		x := c.Sample("x", dist.Normal(1, 2))
+		ppl.Mask(ppl.Mask(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(x, 4), c.Data("y")) }, mask), other)(c)
+	}
+	_, f = compiled(t, twice, batch)
+	require.InDelta(t, normal(0.5, 1, 2)+sumNormal([]float64{1, -4}, 0.5, 4), f(batch, 0.5), 1e-12)
+}
+
+// A param has no prior, no Jacobian, and starts where it says; lifted it is a random variable like any other.
+func TestParamAndLift(t *testing.T) {
+	y := []float64{0.3, 1.2, 2.5}
+	model := func(c *ppl.Ctx) {
+		s := c.Param("s", scalar(1.5), support.Positive)
+		m := c.Param("m", scalar(-1), support.Real)
+		c.Plate("data", 3, func(c *ppl.Ctx) { c.Observe("y", dist.Exponential(s.MustAdd(m.MustExp(false), false)), c.Data("y")) })
+	}
+	batch := infer.Batch{"y": vec(y...)}
+	likelihood := func(m, s float64) float64 { rate := s + math.Exp(m); return 3*math.Log(rate) - rate*4 }
+	p, f := compiled(t, model, batch)
+	require.InDelta(t, likelihood(0.2, 0.7), f(batch, 0.2, math.Log(0.7)), 1e-13)
+	for _, how := range []ppl.Initial{ppl.FromUniform, ppl.FromPrior, ppl.FromMedian} {
+		point, err := p.Init(batch, how, 2, 1)
+		require.NoError(t, err)
+		x, err := point.Values()
+		require.NoError(t, err)
+		require.InDeltaSlice(t, []float64{-1, math.Log(1.5), -1, math.Log(1.5)}, x, 1e-14)
+	}
+	lifted := ppl.Lift(model, map[string]dist.Distribution{"s": dist.Gamma(2, 3)})
+	_, f = compiled(t, lifted, batch)
+	gamma := 2*math.Log(3) + math.Log(0.7) - 3*0.7
+	require.InDelta(t, likelihood(0.2, 0.7)+gamma+math.Log(0.7), f(batch, 0.2, math.Log(0.7)), 1e-12)
+}
+
+// A handler of one's own: it sees sites from the inside out.
+func TestOwnHandler(t *testing.T) {
+	var seen []string
+	m := func(c *ppl.Ctx) { chain(c.With(&watcher{seen: &seen})) }
+	_, err := ppl.TraceModel(m, nil, 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"process x", "finish x", "process y", "finish y", "process z", "finish z"}, seen)
+}
+
+type watcher struct{ seen *[]string }
+
+func (w *watcher) Process(s *ppl.Site) { *w.seen = append(*w.seen, "process "+s.Name) }
+func (w *watcher) Finish(s *ppl.Site)  { *w.seen = append(*w.seen, "finish "+s.Name) }

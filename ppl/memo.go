@@ -1,0 +1,77 @@
+package ppl
+
+import (
+	"sync/atomic"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// memo keeps what one site computes from its data alone, from one evaluation to the next on the same batch.
+type memo struct {
+	entries atomic.Pointer[map[memoKey]memoEntry]
+}
+
+type memoKey struct {
+	data *ts.Tensor
+	name string
+}
+
+// memoEntry belongs to a state of the data: changing them in place makes another version. Parts is nil while the data were seen
+// only once: of data that do not come again nothing is kept.
+type memoEntry struct {
+	version int64
+	parts   []*ts.Tensor
+}
+
+// memoSize is how many entries a site has before it forgets them all: data that come again are few.
+const memoSize = 16
+
+// known is what a site knows when it sums its log density.
+func (m *memo) known(s *Site, batch infer.Batch) dist.Known {
+	return dist.Known{Inside: !s.Observed, Keep: func(t *ts.Tensor, name string, f func() []*ts.Tensor) []*ts.Tensor {
+		if m == nil || !isData(batch, t) {
+			return f()
+		}
+		return m.keep(memoKey{t, name}, f)
+	}}
+}
+
+// isData says whether a tensor is one of a batch, and a constant.
+func isData(batch infer.Batch, t *ts.Tensor) bool {
+	for _, b := range batch {
+		if b == t {
+			return !t.MustRequiresGrad()
+		}
+	}
+	return false
+}
+
+func (m *memo) keep(key memoKey, f func() []*ts.Tensor) []*ts.Tensor {
+	old := m.entries.Load()
+	version := key.data.Must_Version(false)
+	seen := false
+	if old != nil {
+		e, ok := (*old)[key]
+		if seen = ok && e.version == version; seen && e.parts != nil {
+			return e.parts
+		}
+	}
+	parts := f()
+	entry := memoEntry{version: version}
+	if seen {
+		entry.parts = parts
+		torch.Detach(parts...)
+	}
+	next := map[memoKey]memoEntry{}
+	if old != nil && len(*old) < memoSize {
+		for k, e := range *old {
+			next[k] = e
+		}
+	}
+	next[key] = entry
+	m.entries.CompareAndSwap(old, &next) // another goroutine's entries are as good
+	return parts
+}

@@ -1,0 +1,148 @@
+package ppl_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
+)
+
+// What Compile says of a mistake.
+func TestMessages(t *testing.T) {
+	batch := schoolData(t)
+	for name, c := range map[string]struct {
+		model ppl.Model
+		want  []string
+	}{
+		"a duplicate name": {func(c *ppl.Ctx) {
+			c.Sample("a", dist.Normal(0, 1))
+			c.Sample("a", dist.Normal(0, 1))
+		}, []string{`site "a"`, "two sites of that name", "Normal"}},
+		"a name twice, once observed": {func(c *ppl.Ctx) {
+			c.Sample("y", dist.Normal(0, 1))
+			c.Observe("y", dist.Normal(0, 1), c.Data("y"))
+		}, []string{`site "y"`, "two sites of that name"}},
+		"a shape that does not broadcast": {func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 1).Expand(7))
+			c.Plate("schools", 8, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
+		}, []string{`site "y"`, "in plate schools", "Normal", "value of shape [8]", "batch shape [7]"}},
+		"a batch shape that does not broadcast to the plate": {func(c *ppl.Ctx) {
+			c.Plate("schools", 8, func(c *ppl.Ctx) {
+				c.Observe("y", dist.Normal(0, 1), c.Data("y"))
+				c.Sample("mu", dist.Normal(vec(1, 2, 3), 1))
+			})
+		}, []string{`site "mu"`, "in plate schools", `plate "schools" has 8 of its 8`, "batch shape [3]"}},
+		"an observed value outside the support": {func(c *ppl.Ctx) {
+			c.Plate("schools", 8, func(c *ppl.Ctx) { c.Observe("y", dist.Exponential(1), c.Data("y")) })
+		}, []string{`site "y"`, "in plate schools", "Exponential", "observed value is outside the support", "-3"}},
+		"a count that is not whole": {func(c *ppl.Ctx) { c.Observe("y", dist.Poisson(1), vec(1, 2.5)) },
+			[]string{`site "y"`, "Poisson", "outside the support", "2.5"}},
+		"a negative scale": {func(c *ppl.Ctx) { c.Sample("a", dist.Normal(0, -1)) },
+			[]string{"Normal", "scale is -1", "greater than 0"}},
+		"a negative scale in a tensor": {func(c *ppl.Ctx) { c.Sample("a", dist.Normal(0, vec(1, -2, 3))) },
+			[]string{`site "a"`, "dist.Normal: scale is -2 at element 1 of shape [3]", "greater than 0"}},
+		"a plate of the wrong size": {func(c *ppl.Ctx) {
+			c.Plate("schools", 5, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
+		}, []string{`site "y"`, `plate "schools" has size 5`, "value of shape [8]", "size 8 at dimension -1"}},
+		"a plate of no size": {func(c *ppl.Ctx) { c.Plate("p", 0, func(*ppl.Ctx) {}) },
+			[]string{"in plate p", "size is 0", "at least 1"}},
+		"a plate in itself": {func(c *ppl.Ctx) {
+			c.Plate("p", 2, func(c *ppl.Ctx) { c.Plate("p", 2, func(*ppl.Ctx) {}) })
+		}, []string{"in plate p", "open already"}},
+		"plates on one dimension": {func(c *ppl.Ctx) {
+			c.Plate("p", 2, func(c *ppl.Ctx) { c.Plate("q", 2, func(*ppl.Ctx) {}, ppl.Dim(-1)) })
+		}, []string{"in plate q", "another open plate has its dimension"}},
+		"a positive dimension": {func(c *ppl.Ctx) { c.Plate("p", 2, func(*ppl.Ctx) {}, ppl.Dim(1)) },
+			[]string{"must be negative"}},
+		"the context outside the plate": {func(c *ppl.Ctx) {
+			c.Plate("p", 8, func(*ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
+		}, []string{`site "y"`, `outside plate "p"`, "use the context that the plate's function is given"}},
+		"local variables and a minibatch": {func(c *ppl.Ctx) {
+			c.Plate("p", 80, func(c *ppl.Ctx) {
+				z := c.Sample("z", dist.Normal(0, 1))
+				c.Observe("y", dist.Normal(z, 1), c.Data("y"))
+			})
+		}, []string{`site "y"`, `value of shape [8]`, `batch shape [80]`, "takes all of its data in every batch"}},
+		"local variables after a minibatch": {func(c *ppl.Ctx) {
+			c.Plate("p", 80, func(c *ppl.Ctx) {
+				c.Observe("y", dist.Normal(0, 1), c.Data("y"))
+				c.Sample("z", dist.Normal(0, 1))
+			})
+		}, []string{`site "z"`, `plate "p" has size 80`, "size 8 there", "needs a value for each"}},
+		"data that are missing": {func(c *ppl.Ctx) { c.Data("nope") }, []string{`"nope"`, `"sigma"`, `"y"`}},
+		"a discrete variable": {func(c *ppl.Ctx) { c.Sample("z", dist.Bernoulli(0.5)) },
+			[]string{`site "z"`, "discrete", "sum it out", "dist.Mixture"}},
+		"no value":        {func(c *ppl.Ctx) { c.Observe("z", dist.Bernoulli(0.5), nil) }, []string{`site "z"`, "value is nil", "use Sample"}},
+		"no name":         {func(c *ppl.Ctx) { c.Sample("", dist.Normal(0, 1)) }, []string{"needs a name"}},
+		"no distribution": {func(c *ppl.Ctx) { c.Sample("a", nil) }, []string{`site "a"`, "distribution is nil"}},
+		"no variables":    {func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) }, []string{"no latent variable"}},
+		"a bad start":     {func(c *ppl.Ctx) { c.Param("s", scalar(-1), support.Positive) }, []string{`site "s"`, "initial value is outside"}},
+		"a failing operation": {func(c *ppl.Ctx) { c.Data("y").MustMatmul(vec(1, 2), false) },
+			[]string{"Matmul", "[8]", "[2]"}},
+	} {
+		_, err := ppl.Compile(c.model, batch)
+		require.Error(t, err, name)
+		for _, w := range c.want {
+			require.ErrorContains(t, err, w, name)
+		}
+	}
+}
+
+// A site that appears only sometimes: too many, too few, another shape.
+func TestSitesMustNotChange(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		c.Sample("a", dist.Normal(0, 1))
+		if torch.Must(torch.Item(c.Data("flag"))) > 0 {
+			c.Sample("b", dist.Normal(0, 1))
+		}
+	}
+	for _, at := range []float64{0, 1} {
+		p, err := ppl.Compile(model, infer.Batch{"flag": scalar(at)})
+		require.NoError(t, err)
+		point, err := infer.Zeros(p.Layout())
+		require.NoError(t, err)
+		g, err := infer.NewGradient(p.LogPosterior())
+		require.NoError(t, err)
+		_, err = g.ValueAndGrad(point, infer.Batch{"flag": scalar(1 - at)})
+		require.ErrorContains(t, err, `site "b"`)
+		require.ErrorContains(t, err, "appears only sometimes")
+	}
+}
+
+// Two goroutines run one program, and one model, at the same time.
+func TestConcurrentRuns(t *testing.T) {
+	batch := schoolData(t)
+	p, f := compiled(t, schools, batch)
+	x := append([]float64{1.5, 0.3}, 3, -1, 0.5, 2, 7, -4, 1, 6)
+	want := f(batch, x...)
+	prior, err := ppl.Predictive{Model: schools, Batch: batch, Seed: 3}.Prior(5)
+	require.NoError(t, err)
+	theta := floats(t, prior["theta"])
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range 30 {
+				v, _ := evaluate(t, p, p.LogPosterior(), batch, x...)
+				if v[0] != want {
+					t.Errorf("the density is %v, and %v without the other goroutine", v[0], want)
+				}
+				q, err := ppl.Predictive{Model: schools, Batch: batch, Seed: 3}.Prior(5)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if have, err := torch.ToSlice[float64](q["theta"]); err != nil || have[7] != theta[7] {
+					t.Errorf("theta is %v (%v), and %v without the other goroutine", have, err, theta)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}

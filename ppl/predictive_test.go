@@ -1,0 +1,163 @@
+package ppl_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
+)
+
+// line is linear regression through the data x, with a local effect for each of three groups.
+func line(c *ppl.Ctx) {
+	slope := c.Sample("slope", dist.Normal(1, 0.5))
+	c.Plate("data", 4, func(c *ppl.Ctx) {
+		mean := c.Deterministic("mean", c.Data("x").MustMul(slope, false))
+		c.Observe("y", dist.Normal(mean, 0.3), c.Data("y"))
+	})
+}
+
+// withinErrors compares the mean and the variance of n independent normal draws with theirs, within four standard errors.
+func withinErrors(t *testing.T, draws []float64, mean, sd float64) {
+	t.Helper()
+	n := float64(len(draws))
+	m, v := stat.MeanVariance(draws, nil)
+	require.InDelta(t, mean, m, 4*sd/math.Sqrt(n))
+	require.InDelta(t, sd*sd, v, 4*sd*sd*math.Sqrt(2/(n-1)))
+}
+
+// column is one element of a tensor of shape [n, width], over n.
+func column(flat []float64, width, j int) []float64 {
+	var out []float64
+	for i := j; i < len(flat); i += width {
+		out = append(out, flat[i])
+	}
+	return out
+}
+
+// The prior predictive of y_j is N(x_j, 0.25 x_j² + 0.09), whatever y is, and needs no y.
+func TestPriorPredictive(t *testing.T) {
+	x := []float64{0, 1, -2, 3}
+	for name, batch := range map[string]infer.Batch{
+		"with y":    {"x": vec(x...), "y": vec(100, 100, 100, 100)},
+		"without y": {"x": vec(x...)},
+	} {
+		values, err := ppl.Predictive{Model: line, Batch: batch, Seed: 4}.Prior(20000)
+		require.NoError(t, err, name)
+		y := floats(t, values["y"])
+		require.Len(t, y, 80000)
+		for j := range x {
+			withinErrors(t, column(y, 4, j), x[j], math.Sqrt(0.25*x[j]*x[j]+0.09))
+		}
+		// One run has one slope: y − mean is only noise.
+		mean := floats(t, values["mean"])
+		noise := make([]float64, len(y))
+		for i := range y {
+			noise[i] = y[i] - mean[i]
+		}
+		withinErrors(t, noise, 0, 0.3)
+	}
+}
+
+func slopeDraws(t *testing.T, slopes ...float64) *draws.Draws {
+	d, err := draws.New([]draws.Site{{Name: "slope", Shape: nil, Offset: 0, Size: 1}}, nil, 2)
+	require.NoError(t, err)
+	for i := 0; i < len(slopes); i += 2 {
+		require.NoError(t, d.Append(slopes[i:i+2], nil))
+	}
+	return d
+}
+
+// The posterior predictive has the slope of each draw, chain after chain, and new covariates, more of them than the plate had.
+func TestPosteriorPredictive(t *testing.T) {
+	const n = 4000
+	slopes := make([]float64, n)
+	for i := range slopes {
+		slopes[i] = float64(i % 2) // chain 0 has slope 0, chain 1 has 1
+	}
+	x := []float64{5, -5, 1, 2, 3, 4}
+	values, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)}, Seed: 4, Sites: []string{"y"}}.Posterior(slopeDraws(t, slopes...))
+	require.NoError(t, err)
+	require.Len(t, values, 1)
+	y := floats(t, values["y"])
+	require.Len(t, y, n*len(x))
+	half := len(y) / 2
+	for j := range x {
+		withinErrors(t, column(y[:half], len(x), j), 0, 0.3)
+		withinErrors(t, column(y[half:], len(x), j), x[j], 0.3)
+	}
+	again, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)}, Seed: 4, Sites: []string{"y"}}.Posterior(slopeDraws(t, slopes...))
+	require.NoError(t, err)
+	require.Equal(t, y, floats(t, again["y"]), "the same seed gives the same predictions")
+	// An intervention is kept.
+	did, err := ppl.Predictive{Model: ppl.Do(line, ppl.Values{"slope": scalar(2)}), Batch: infer.Batch{"x": vec(x...)}}.Prior(3)
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{10, -10, 2, 4, 6, 8}, floats(t, did["mean"])[:6], 1e-14)
+}
+
+// The pointwise log likelihood is the log density of each datum under each draw, unscaled.
+func TestLogLikelihood(t *testing.T) {
+	x, y := []float64{1, 2}, []float64{0.5, 2.5}
+	batch := infer.Batch{"x": vec(x...), "y": vec(y...)} // 2 of the plate's 4
+	values, err := ppl.Predictive{Model: line, Batch: batch}.LogLikelihood(slopeDraws(t, 0.1, 0.2, 0.3, 0.4))
+	require.NoError(t, err)
+	require.Len(t, values, 1)
+	var want []float64
+	for _, s := range []float64{0.1, 0.3, 0.2, 0.4} { // chain by chain
+		for i := range x {
+			want = append(want, normal(y[i], s*x[i], 0.3))
+		}
+	}
+	require.InDeltaSlice(t, want, floats(t, values["y"]), 1e-13)
+}
+
+func TestPredictiveRefuses(t *testing.T) {
+	batch := infer.Batch{"x": vec(1, 2, 3, 4), "y": vec(1, 2, 3, 4)}
+	_, err := ppl.Predictive{Model: line, Batch: batch}.Prior(0)
+	require.ErrorContains(t, err, "at least 1")
+	_, err = ppl.Predictive{Model: line, Batch: batch, Sites: []string{"nope"}}.Prior(3)
+	require.ErrorContains(t, err, `no site "nope"`)
+	require.ErrorContains(t, err, `"slope"`)
+	empty, err := draws.New([]draws.Site{{Name: "slope", Size: 1}}, nil, 1)
+	require.NoError(t, err)
+	_, err = ppl.Predictive{Model: line, Batch: batch}.Posterior(empty)
+	require.ErrorIs(t, err, draws.ErrNoDraws)
+	_, err = ppl.Predictive{Model: line, Batch: infer.Batch{"y": vec(1)}}.Prior(3)
+	require.Error(t, err, "x is not only observed")
+	_, err = ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(1)}}.LogLikelihood(slopeDraws(t, 1, 2))
+	require.ErrorContains(t, err, `"y"`)
+
+	// Draws on unconstrained space have the same names.
+	positive := func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("slope", dist.HalfNormal(1))), c.Data("y")) }
+	_, err = ppl.Predictive{Model: positive, Batch: batch}.Posterior(slopeDraws(t, -1, 2))
+	require.ErrorContains(t, err, "outside the support")
+	require.ErrorContains(t, err, "Program.Draws")
+}
+
+// Counts are predicted as counts.
+func TestPredictiveOfCounts(t *testing.T) {
+	m := func(c *ppl.Ctx) { c.Observe("k", dist.Poisson(3), c.Data("k")) }
+	values, err := ppl.Predictive{Model: m, Batch: infer.Batch{}, Seed: 2}.Prior(5000)
+	require.NoError(t, err)
+	k := floats(t, values["k"])
+	mean, variance := stat.MeanVariance(k, nil)
+	require.InDelta(t, 3, mean, 4*math.Sqrt(3./5000))
+	require.InDelta(t, 3, variance, 4*math.Sqrt((3+2*9)/5000.)) // Var s² = (μ4 − σ⁴)/n, μ4 = λ + 3λ²
+	require.False(t, slices.ContainsFunc(k, func(v float64) bool { return v != math.Floor(v) || v < 0 }))
+}
+
+// A latent variable may have the name of a tensor of the batch.
+func TestPredictiveKeepsData(t *testing.T) {
+	m := func(c *ppl.Ctx) {
+		slope := c.Sample("slope", dist.Normal(0, 1))
+		c.Deterministic("mean", c.Data("slope").MustMul(slope, false))
+	}
+	values, err := ppl.Predictive{Model: m, Batch: infer.Batch{"slope": vec(1, 2, 3)}}.Posterior(slopeDraws(t, 10, 20))
+	require.NoError(t, err)
+	require.Equal(t, []float64{10, 20, 30, 20, 40, 60}, floats(t, values["mean"]))
+}

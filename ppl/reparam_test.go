@@ -1,0 +1,77 @@
+package ppl_test
+
+import (
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/stretchr/testify/require"
+)
+
+// Non-centred eight schools: z ~ N(0, 1) takes theta's place, theta = mu + tau z is recorded, and the change of variables
+// accounts for the whole difference of the densities: log p(z) = log p(theta) + 8 log tau.
+func TestNonCentred(t *testing.T) {
+	batch := schoolData(t)
+	free, f := compiled(t, ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), batch)
+	require.Equal(t, "mu[] tau[] theta_decentred[8]", free.Layout().String())
+	_, centred := compiled(t, schools, batch)
+	z := []float64{0.3, -1, 0.5, 2, 0.7, -0.4, 1, 0.6}
+	const mu, logTau = 1.5, 0.4
+	point, err := infer.NewParams(free.Layout(), append([]float64{mu, logTau}, z...))
+	require.NoError(t, err)
+	values, err := free.Constrain(point, batch)
+	require.NoError(t, err)
+	theta, tau := floats(t, values["theta"]), floats(t, values["tau"])[0]
+	for i := range z {
+		require.InDelta(t, mu+tau*z[i], theta[i], 1e-14)
+	}
+	require.InDelta(t, centred(batch, append([]float64{mu, logTau}, theta...)...)+8*logTau, f(batch, append([]float64{mu, logTau}, z...)...), 1e-11)
+	require.InDelta(t, wanted(mu, logTau, theta)+8*logTau, f(batch, append([]float64{mu, logTau}, z...)...), 1e-11)
+
+	// The new variable can be conditioned on like any other.
+	given := ppl.Condition(ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), ppl.Values{"theta_decentred": vec(z...)})
+	_, g := compiled(t, given, batch)
+	require.InDelta(t, f(batch, append([]float64{mu, logTau}, z...)...), g(batch, mu, logTau), 1e-11)
+
+	// In the prior predictive nothing has changed but the names.
+	prior, err := ppl.Predictive{Model: ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), Batch: batch}.Prior(10)
+	require.NoError(t, err)
+	require.Contains(t, prior, "theta")
+	require.Contains(t, prior, "theta_decentred")
+}
+
+// Every location-scale family: x = loc + scale z, so log p(z) = log p(x) + log scale.
+func TestNonCentredFamilies(t *testing.T) {
+	const loc, scale, z = 0.7, 2.5, 0.9
+	for name, d := range map[string]dist.Distribution{
+		"Normal": dist.Normal(loc, scale), "StudentT": dist.StudentT(4, loc, scale), "Cauchy": dist.Cauchy(loc, scale),
+		"Laplace": dist.Laplace(loc, scale), "Logistic": dist.Logistic(loc, scale), "Gumbel": dist.Gumbel(loc, scale),
+	} {
+		m := func(c *ppl.Ctx) { c.Sample("x", d) }
+		_, free := compiled(t, ppl.Reparam(m, map[string]ppl.Reparameterisation{"x": ppl.NonCentred}), nil)
+		_, f := compiled(t, m, nil)
+		require.InDelta(t, f(nil, loc+scale*z)+0.9162907318741551, free(nil, z), 1e-13, name) // log 2.5
+	}
+	_, err := ppl.Compile(ppl.Reparam(func(c *ppl.Ctx) { c.Sample("x", dist.Gamma(1, 1)) }, map[string]ppl.Reparameterisation{"x": ppl.NonCentred}), nil)
+	require.ErrorContains(t, err, "location-scale")
+	require.ErrorContains(t, err, `"x"`)
+}
+
+// A transformed distribution in terms of its base.
+func TestThroughBijector(t *testing.T) {
+	m := func(c *ppl.Ctx) {
+		c.Sample("x", dist.Transformed(dist.Normal(0, 1), bijector.Affine(3, 2), bijector.Exp()))
+	}
+	p, f := compiled(t, ppl.Reparam(m, map[string]ppl.Reparameterisation{"x": ppl.ThroughBijector}), nil)
+	require.Equal(t, "x_base[]", p.Layout().String())
+	require.InDelta(t, normal(0.4, 0, 1), f(nil, 0.4), 1e-14)
+	point, err := infer.NewParams(p.Layout(), []float64{0.4})
+	require.NoError(t, err)
+	values, err := p.Constrain(point, nil)
+	require.NoError(t, err)
+	require.InEpsilon(t, 44.70118449330082, floats(t, values["x"])[0], 1e-14) // exp(3.8)
+	_, err = ppl.Compile(ppl.Reparam(chain, map[string]ppl.Reparameterisation{"x": ppl.ThroughBijector}), nil)
+	require.ErrorContains(t, err, "transformed")
+}
