@@ -1,0 +1,90 @@
+package hmc_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// schools is eight schools, not centred, compiled.
+func schools(t *testing.T) *ppl.Program {
+	t.Helper()
+	m, err := models.EightSchools()
+	require.NoError(t, err)
+	p, err := m.Compile()
+	require.NoError(t, err)
+	return p
+}
+
+// element are the draws of one element of a site, chain by chain.
+func element(t *testing.T, d *draws.Draws, site string, i int) [][]float64 {
+	t.Helper()
+	values, err := d.Values(site)
+	require.NoError(t, err)
+	out := make([][]float64, len(values))
+	for c, chain := range values {
+		for _, row := range chain {
+			out[c] = append(out[c], row[i])
+		}
+	}
+	return out
+}
+
+// matches compares the mean and the standard deviation of an element with what they should be, within four Monte-Carlo
+// standard errors from the effective sample size, and the chains with each other.
+func matches(t *testing.T, d *draws.Draws, site string, i int, mean, sd float64) {
+	t.Helper()
+	x := element(t, d, site, i)
+	m, err := d.Mean(site)
+	require.NoError(t, err)
+	s, err := d.SD(site)
+	require.NoError(t, err)
+	assert.InDelta(t, mean, m[i], 4*diag.MCSEMean(x), "mean of %s[%d]", site, i)
+	assert.InDelta(t, sd, s[i], 4*diag.MCSESD(x), "standard deviation of %s[%d]", site, i)
+	assert.Less(t, diag.RHat(x), 1.02)
+}
+
+// gaussian is N(0, Σ) in two dimensions with standard deviations 1 and 3 and correlation 0.8, written by hand.
+func gaussian(t *testing.T) hmc.Posterior {
+	t.Helper()
+	layout, err := infer.NewLayout(infer.Shapes{"x": {2}})
+	require.NoError(t, err)
+	const rho = 0.8
+	f := 1 / (1 - rho*rho)
+	precision, err := torch.FromSlice([]float64{f, -rho * f / 3, -rho * f / 3, f / 9}, 2, 2)
+	require.NoError(t, err)
+	return hmc.Posterior{Sites: layout, Density: func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+		x := p.Get("x")
+		return x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	}}
+}
+
+// sameDraws says whether two sets of draws are equal bit for bit, statistics included.
+func sameDraws(t *testing.T, want, have *draws.Draws) {
+	t.Helper()
+	require.Equal(t, want.Chains(), have.Chains())
+	for chain := range want.Chains() {
+		require.Equal(t, want.Len(chain), have.Len(chain))
+		for i := range want.Len(chain) {
+			a, b := want.Row(chain, i), have.Row(chain, i)
+			for j := range a {
+				if math.Float64bits(a[j]) != math.Float64bits(b[j]) {
+					t.Fatalf("chain %d, draw %d, number %d is %v, expected %v", chain, i, j, b[j], a[j])
+				}
+			}
+		}
+	}
+}
+
+func sum(x *ts.Tensor) *ts.Tensor { return x.MustSum(gotch.Double, false) }

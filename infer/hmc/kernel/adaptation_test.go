@@ -1,0 +1,419 @@
+package kernel
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+)
+
+// The schedules are those of Stan's reference manual (1000: buffers 75 and 50, windows 25, 50, 100, 200, 500) and of its
+// rules for short warm-ups, worked out by hand.
+func TestWindows(t *testing.T) {
+	for _, c := range []struct {
+		warmup, start int
+		ends          []int
+	}{
+		{1000, 75, []int{99, 149, 249, 449, 949}},
+		{500, 75, []int{99, 149, 249, 449}}, // 249 + 200 = 449 is the last, so that window stays
+		{150, 75, []int{99}},
+		{160, 75, []int{99, 109}}, // the second window is cut to what is left
+		{149, 22, []int{134}},     // 15 % = 22, 10 % = 14: one window of 113
+		{100, 15, []int{89}},
+		{20, 3, []int{17}},
+		{19, 19, nil},
+		{0, 0, nil},
+	} {
+		s := Windows(c.warmup, 75, 50, 25)
+		assert.Equal(t, c.ends, s.Ends, "warm-up %d", c.warmup)
+		assert.Equal(t, c.start, s.Start)
+		in := 0
+		for i := range c.warmup {
+			if s.In(i) {
+				in++
+			}
+		}
+		if c.ends != nil {
+			assert.Equal(t, c.ends[len(c.ends)-1]-c.start+1, in)
+			assert.True(t, s.End(c.ends[0]))
+			assert.False(t, s.End(c.ends[0]-1))
+		}
+	}
+}
+
+// If acceptance falls with the step size as a(ε) = e^-ε, the target is met at ε = -log δ. While x has come to rest,
+// s̄ = γ(μ - x)/√t, so that a - δ, the growth of -s̄(t + t₀), is -γ(μ - x)/(2√t): log ε is too high by that over
+// |da/dlog ε| = εe^-ε. The average over the last updates, which were made at smaller t, adds to it, by less than a fifth.
+func TestDualAveragingConverges(t *testing.T) {
+	for _, target := range []float64{0.6, 0.8, 0.95} {
+		c, err := DualAveraging{Target: target}.Build()
+		require.NoError(t, err)
+		s, eps := c.Init(3), 3.0
+		assert.InDelta(t, 3, s.Final(), 1e-12)
+		for range 2000 {
+			s, eps = c.Update(s, math.Exp(-eps))
+		}
+		want := math.Log(-math.Log(target))
+		lag := 0.05 * (math.Log(30) - want) / (2 * math.Sqrt(2000)) / (-target * math.Log(target))
+		assert.InDelta(t, 1.1*lag, math.Log(s.Final())-want, 0.1*lag)
+	}
+	c, err := DualAveraging{}.Build()
+	require.NoError(t, err)
+	s := c.Init(1)
+	// By hand: t = 1, η = 1/11, s̄ = 0.8/11, x = log 10 - 0.8/(11·0.05), x̄ = x.
+	s, eps := c.Update(s, math.NaN())
+	assert.InDelta(t, math.Log(10)-0.8/0.55, math.Log(eps), 1e-12)
+	assert.Equal(t, eps, s.Final())
+	for range 5000 {
+		s, eps = c.Update(s, 0)
+	}
+	assert.Positive(t, eps)
+	for _, bad := range []DualAveraging{{Target: 1}, {Target: -1}, {Gamma: -1}, {T0: math.NaN()}, {Kappa: 0.5}, {Kappa: 1.1}} {
+		_, err := bad.Build()
+		assert.ErrorIs(t, err, ErrConfig)
+	}
+}
+
+// Over n updates s̄ is Σ(δ - a)/(n + t₀), and s̄ = γ(μ - x)/√n: the mean acceptance over the adaptation differs from the
+// target by γ|μ - x|(n + t₀)/n^1.5, which for n = 4000 and |μ - x| < 7 is less than 0.006, whatever the noise.
+func TestTargetIsMet(t *testing.T) {
+	for _, kernel := range []Kernel{NUTS{}, HMC{Length: 1.5, Jitter: 0.5}, MALA{}} {
+		for _, target := range []float64{0.6, 0.8, 0.9} {
+			for seed := range uint64(3) {
+				sum, n := 0.0, 0
+				r := run(t, gaussian(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), Options{
+					Kernel: kernel, Warmup: 4000, Draws: 1000, Seed: seed, Chains: 1, Adapt: Adapt{Step: DualAveraging{Target: target}, KeepMetric: true},
+					Observer: func(_, _ int, _ []float64, info Info) {
+						if info.Warmup {
+							sum += info.Accept
+							n++
+						}
+					},
+				})
+				assert.InDelta(t, target, sum/float64(n), 0.006, "%T %v", kernel, target)
+				after := 0.0
+				for _, a := range r.Chains[0].Accept {
+					after += a / 1000
+				}
+				t.Logf("%T target %v: %.4f while adapting, %.3f with the averaged step size %.3f", kernel, target, sum/float64(n), after, r.Chains[0].StepSize[0])
+			}
+		}
+	}
+}
+
+// For N(0, σ²) and the unit metric the energy error of one step scales with (ε/σ), and so does the step size that is found:
+// it is a power of two times the guess, on the other side of 0.8. Densities without a step size are errors.
+func TestInitialStepSize(t *testing.T) {
+	for _, sd := range []float64{1e-3, 1, 1e3} {
+		g := GradientOf(gaussian(sd*sd, sd*sd, sd*sd))
+		s, err := NewState([]float64{sd, -sd, sd}, g)
+		require.NoError(t, err)
+		for _, guess := range []float64{sd * 1e-3, sd * 1e3} {
+			rng := NewStream(4, 0)
+			eps, err := InitialStepSize(&s, guess, 1, metric(t, UnitMetric(3)), g, &rng)
+			require.NoError(t, err)
+			power := math.Log2(eps / guess)
+			assert.InDelta(t, math.Round(power), power, 1e-9)
+			assert.Greater(t, eps/sd, 0.1)
+			assert.Less(t, eps/sd, 10.0)
+		}
+	}
+	rng := NewStream(4, 0)
+	for _, f := range []func(x, grad []float64) float64{
+		func(_, grad []float64) float64 { grad[0] = 0; return 0 },
+		func(x, grad []float64) float64 {
+			if grad[0] = 1; x[0] == 0 {
+				return 0
+			}
+			return math.NaN()
+		},
+	} {
+		g := GradientOf(Func(1, f))
+		s, err := NewState([]float64{0}, g)
+		require.NoError(t, err)
+		_, err = InitialStepSize(&s, 1, 1, metric(t, UnitMetric(1)), g, &rng)
+		assert.ErrorIs(t, err, ErrStepSize)
+	}
+}
+
+// cholesky draws n points of N(mean, Σ) and their gradients -Σ⁻¹(x - mean).
+func cholesky(t *testing.T, n int, mean []float64, sigma *mat.SymDense, seed uint64) (x, g []float64) {
+	d := len(mean)
+	var chol mat.Cholesky
+	require.True(t, chol.Factorize(sigma))
+	var l mat.TriDense
+	chol.LTo(&l)
+	rng := NewStream(seed, 0)
+	for range n {
+		z := mat.NewVecDense(d, nil)
+		for i := range d {
+			z.SetVec(i, rng.Norm())
+		}
+		var dx, grad mat.VecDense
+		dx.MulVec(&l, z)
+		require.NoError(t, chol.SolveVecTo(&grad, &dx))
+		for i := range d {
+			x = append(x, mean[i]+dx.AtVec(i))
+			g = append(g, -grad.AtVec(i))
+		}
+	}
+	return x, g
+}
+
+// spd is A = BBᵀ/d + I/10 for normal B, of condition number some tens.
+func spd(d int, seed uint64) *mat.SymDense {
+	rng := NewStream(seed, 99)
+	b := mat.NewDense(d, d, nil)
+	for i := range d {
+		for j := range d {
+			b.Set(i, j, rng.Norm())
+		}
+	}
+	s := mat.NewSymDense(d, nil)
+	s.SymOuterK(1/float64(d), b)
+	for i := range d {
+		s.SetSym(i, i, s.At(i, i)+0.1)
+	}
+	return s
+}
+
+// Moments against the two-pass formulas, in one piece and merged, to rounding; Estimate against Stan's formula; and the
+// estimate against the known covariance, entries having the variance (ΣᵢᵢΣⱼⱼ + Σᵢⱼ²)/n.
+func TestMassMatrixVariance(t *testing.T) {
+	const d, n = 4, 4000
+	sigma := spd(d, 1)
+	mean := []float64{10, -20, 30, 1000}
+	x, g := cholesky(t, n, mean, sigma, 2)
+	for _, kind := range []MetricKind{Diagonal, Dense} {
+		one, err := NewMass(kind, "", d)
+		require.NoError(t, err)
+		parts := make([]Mass, 3)
+		for k := range parts {
+			parts[k] = one.clone()
+		}
+		for i := range n {
+			one.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
+			parts[min(2, i/1000)].Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
+		}
+		var pool Pool
+		for _, p := range parts {
+			pool.Add(p)
+		}
+		a, ok := one.Estimate(LowRankFisher{})
+		require.True(t, ok)
+		b, ok := pool.Estimate(LowRankFisher{})
+		require.True(t, ok)
+		for i := range d {
+			for j := range d {
+				if kind == Diagonal && i != j {
+					continue
+				}
+				mi, mj, c := 0.0, 0.0, 0.0
+				for r := range n {
+					mi += x[r*d+i] / n
+					mj += x[r*d+j] / n
+				}
+				for r := range n {
+					c += (x[r*d+i] - mi) * (x[r*d+j] - mj) / (n - 1)
+				}
+				want := c * n / (n + 5)
+				if i == j {
+					want += 1e-3 * 5 / (n + 5)
+				}
+				got, merged := 0.0, 0.0
+				if kind == Diagonal {
+					got, merged = a.Diag[i], b.Diag[i]
+				} else {
+					got, merged = a.Dense[i*d+j], b.Dense[i*d+j]
+				}
+				assert.InDelta(t, want, got, 1e-10)
+				assert.InDelta(t, want, merged, 1e-10)
+				s := sigma.At(i, j)
+				assert.InDelta(t, s, c, 4*math.Sqrt((sigma.At(i, i)*sigma.At(j, j)+s*s)/n))
+			}
+		}
+		one.Reset()
+		_, ok = one.Estimate(LowRankFisher{})
+		assert.False(t, ok)
+	}
+	for _, c := range []struct {
+		kind MetricKind
+		from Estimator
+	}{{Dense, Fisher}, {LowRank, Variance}, {Diagonal, "guess"}, {"round", ""}} {
+		_, err := NewMass(c.kind, c.from, 2)
+		assert.ErrorIs(t, err, ErrConfig)
+	}
+}
+
+// For independent Gaussians the Fisher estimate is σ² from any two draws, to rounding, where the variance of two draws is
+// nowhere near.
+func TestFisherDiagonalIsExact(t *testing.T) {
+	m, err := NewMass(Diagonal, Fisher, 3)
+	require.NoError(t, err)
+	variance := []float64{1e-4, 1, 1e4}
+	rng := NewStream(1, 0)
+	for range 2 {
+		x, g := make([]float64, 3), make([]float64, 3)
+		for i, v := range variance {
+			x[i] = 5 + math.Sqrt(v)*rng.Norm()
+			g[i] = -(x[i] - 5) / v
+		}
+		m.Add(x, g)
+	}
+	s, ok := m.Estimate(LowRankFisher{})
+	require.True(t, ok)
+	for i, v := range variance {
+		assert.InEpsilon(t, v, s.Diag[i], 1e-9)
+	}
+	// A coordinate that does not move gets Stan's regularised variance, 1e-3 · 5/7 of two draws.
+	still, err := NewMass(Diagonal, Fisher, 1)
+	require.NoError(t, err)
+	still.Add([]float64{1}, []float64{0})
+	still.Add([]float64{1}, []float64{0})
+	s, ok = still.Estimate(LowRankFisher{})
+	require.True(t, ok)
+	assert.InDelta(t, 5e-3/7, s.Diag[0], 1e-15)
+}
+
+// inverse is M⁻¹ in full, by the velocities of the unit vectors.
+func inverse(t *testing.T, s MetricState) *mat.SymDense {
+	m := metric(t, s)
+	out := mat.NewSymDense(s.Dim, nil)
+	v, p := make([]float64, s.Dim), make([]float64, s.Dim)
+	for j := range s.Dim {
+		clear(p)
+		p[j] = 1
+		m.Velocity(v, p)
+		for i := range j + 1 {
+			out.SetSym(i, j, v[i])
+		}
+	}
+	return out
+}
+
+// condition is the condition number of L⁻¹ M⁻¹ L⁻ᵀ for Σ = LLᵀ: 1 when M⁻¹ = Σ.
+func condition(t *testing.T, sigma, m *mat.SymDense) float64 {
+	var chol mat.Cholesky
+	require.True(t, chol.Factorize(sigma))
+	var l mat.TriDense
+	chol.LTo(&l)
+	var a, b mat.Dense
+	require.NoError(t, a.Solve(&l, m))
+	require.NoError(t, b.Solve(&l, a.T()))
+	var eig mat.EigenSym
+	require.True(t, eig.Factorize(symmetric(&b), false))
+	v := eig.Values(nil)
+	return v[len(v)-1] / v[0]
+}
+
+// For any Gaussian, with as many centred draws as dimensions, the geometric mean is Σ: with d + 2 draws, all eigenvectors
+// kept and γ small, M⁻¹ = Σ up to γ, though the sample covariance of so few is not near it.
+func TestLowRankFisherIsExact(t *testing.T) {
+	const d = 12
+	sigma := spd(d, 3)
+	x, g := cholesky(t, d+2, make([]float64, d), sigma, 4)
+	m, err := NewMass(LowRank, "", d)
+	require.NoError(t, err)
+	for i := range d + 2 {
+		m.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
+	}
+	s, ok := m.Estimate(LowRankFisher{Gamma: 1e-10, Cutoff: 1})
+	require.True(t, ok)
+	got := inverse(t, s)
+	for i := range d {
+		for j := range i + 1 {
+			assert.InDelta(t, sigma.At(i, j), got.At(i, j), 1e-4)
+		}
+	}
+	assert.InDelta(t, 1, condition(t, sigma, got), 1e-3)
+	// With the cutoff all eigenvalues left out are within 1/2 to 2, so the condition number is at most 4 (and a trifle).
+	s, ok = m.Estimate(LowRankFisher{})
+	require.True(t, ok)
+	c := condition(t, sigma, inverse(t, s))
+	t.Log("condition numbers: unit", condition(t, sigma, inverse(t, UnitMetric(d))), "cutoff 2:", c, "rank", len(s.Values))
+	assert.LessOrEqual(t, c, 4.1)
+	assert.Less(t, len(s.Values), d)
+	s, ok = m.Estimate(LowRankFisher{MaxRank: 2})
+	require.True(t, ok)
+	assert.Len(t, s.Values, 2)
+}
+
+// With fewer draws than dimensions the directions nobody has seen stay as they are, and the spikes of I + 99uuᵀ + 24wwᵀ
+// are found: the condition number, which a diagonal cannot better, falls, the more the more draws there are. With more draws
+// than dimensions only the cutoff is left, 2 on either side.
+func TestLowRankFisherFewDraws(t *testing.T) {
+	const d = 60
+	sigma := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := range i + 1 {
+			u, w := 1., math.Cos(math.Pi*(float64(i)+0.5)/d)*math.Cos(math.Pi*(float64(j)+0.5)/d)*2
+			e := 99*u/d + 24*w/d
+			if i == j {
+				e++
+			}
+			sigma.SetSym(i, j, e)
+		}
+	}
+	last := math.Inf(1)
+	for _, n := range []int{15, 40, 100} {
+		x, g := cholesky(t, n, make([]float64, d), sigma, 5)
+		m, err := NewMass(LowRank, "", d)
+		require.NoError(t, err)
+		for i := range n {
+			m.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
+		}
+		s, ok := m.Estimate(LowRankFisher{})
+		require.True(t, ok)
+		low := condition(t, sigma, inverse(t, s))
+		diag := condition(t, sigma, inverse(t, DiagonalMetric(s.Diag)))
+		t.Logf("%d draws: condition number %.3g, diagonal alone %.3g, rank %d", n, low, diag, len(s.Values))
+		assert.Less(t, low, diag/2)
+		assert.Less(t, low, last)
+		last = low
+	}
+	assert.LessOrEqual(t, last, 4.1)
+	_, err := LowRankFisher{}.Estimate([]float64{1}, []float64{1}, []float64{1})
+	assert.ErrorIs(t, err, ErrConfig)
+	_, err = LowRankFisher{}.Estimate([]float64{1}, []float64{1, math.NaN()}, []float64{1, 2})
+	assert.ErrorIs(t, err, ErrNonFinite)
+	for _, c := range []LowRankFisher{{Gamma: -1}, {Cutoff: 0.5}, {MaxRank: -1}} {
+		_, err := c.Estimate([]float64{1}, []float64{1, 2}, []float64{1, 2})
+		assert.ErrorIs(t, err, ErrConfig)
+	}
+}
+
+// No variance, no metric: with fewer than two draws or draws out of range whoever asks keeps what he has.
+func TestEstimateRefuses(t *testing.T) {
+	for _, kind := range []MetricKind{Unit, Diagonal, Dense, LowRank} {
+		m, err := NewMass(kind, "", 1)
+		require.NoError(t, err)
+		m.Add([]float64{1}, []float64{1})
+		_, ok := m.Estimate(LowRankFisher{})
+		assert.False(t, ok)
+		m.Add([]float64{math.Inf(1)}, []float64{1})
+		_, ok = m.Estimate(LowRankFisher{})
+		assert.False(t, ok)
+	}
+}
+
+// The gradients that adaptation sees are those of logp/T, so that at any temperature the Fisher metric of a Gaussian is its
+// tempered variance Tσ² to rounding; a window's end forgets a kept momentum, whose law was the old metric's, and asks for
+// a new step size.
+func TestAdaptationAtTemperature(t *testing.T) {
+	for _, kind := range []MetricKind{Diagonal, LowRank} {
+		r := run(t, gaussian(4, 9), Options{Metric: kind, Temperature: 0.5, Warmup: 60, Draws: 1, Chains: 1, Adapt: Adapt{From: Fisher}})
+		assert.InEpsilon(t, 2, r.Chains[0].Metric.Diag[0], 1e-9)
+		assert.InEpsilon(t, 4.5, r.Chains[0].Metric.Diag[1], 1e-9)
+		assert.Empty(t, r.Chains[0].Metric.Values)
+	}
+	r, err := newRunner("test", gaussian(1, 1), Options{}, nil)
+	require.NoError(t, err)
+	c := r.chains[0]
+	c.Point.Momentum, c.NeedStep = []float64{1, 2}, false
+	r.closeWindow(c, DiagonalMetric([]float64{2, 3}), true)
+	assert.Nil(t, c.Point.Momentum)
+	assert.True(t, c.NeedStep)
+	assert.Equal(t, []float64{2, 3}, c.metric.State().Diag)
+}

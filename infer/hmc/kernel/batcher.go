@@ -1,0 +1,311 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// Batcher evaluates the gradients of K chains, each of them a goroutine with sequential code, in batches. A chain that
+// needs a gradient hands over its point and sleeps; when every live chain has done so, one goroutine, locked to its
+// thread, evaluates all points in one call of the density, and wakes them. Nobody waits for another chain's trajectory: the
+// chains of a batch are at different draws. A chain that is through leaves ([Batcher.Leave]) and is no longer waited for.
+//
+// The rows of a batch are in the order of the chains' numbers, and which chains are in it depends on how many gradients
+// each has asked for, never on timing: a run repeats bit for bit.
+type Batcher struct {
+	density Density
+	d       int
+	unwatch func() bool
+	exited  chan struct{}
+	work    chan struct{} // holds one: a batch is ready, or the end
+	// running counts the live chains that are not at rest, that is asleep in Gradient or Meet. Whoever brings it to zero
+	// acts for all (settle); as long as it is not zero nobody touches the seats of the others. Each turn of a chain costs one
+	// atomic subtraction, and no lock.
+	running atomic.Int64
+	stopped atomic.Bool // err is set
+	seats   []seat
+
+	mu      sync.Mutex // around what follows
+	err     error
+	live    int
+	warming int // live chains that have not called Sampling
+	stats   BatchStats
+
+	x, logp, grad []float64 // the rows of the batch
+	rows          []int     // their chains
+}
+
+// seat is the place of one chain: the chain's own while it runs, the settler's or evaluator's while it rests.
+type seat struct {
+	x, grad  []float64
+	logp     float64
+	err      error
+	asking   bool
+	meeting  func() error
+	live     bool
+	sampling bool
+	wake     chan struct{} // holds one
+}
+
+// BatchStats counts what a batcher has done.
+type BatchStats struct {
+	Batches int64 // calls of the density
+	Rows    int64 // gradients
+	// SamplingBatches and SamplingRows count from when no live chain was in its warm-up any more.
+	SamplingBatches int64
+	SamplingRows    int64
+}
+
+// Fill is the mean fraction of chains in a batch, over all batches; NaN if there were none.
+func (s BatchStats) Fill(chains int) float64 {
+	return float64(s.Rows) / (float64(s.Batches) * float64(chains))
+}
+
+// SamplingFill is Fill over the sampling phase.
+func (s BatchStats) SamplingFill(chains int) float64 {
+	return float64(s.SamplingRows) / (float64(s.SamplingBatches) * float64(chains))
+}
+
+// NewBatcher starts the evaluator for chains 0 to K-1, K at least 1, all live. Each must leave once, also after an error;
+// the evaluator then ends, and [Batcher.Close] waits for that. When the context ends, so do all calls, with its error; a
+// call of the density that is under way is waited for.
+func NewBatcher(ctx context.Context, density Density, chains int) *Batcher {
+	d := density.Dim()
+	b := &Batcher{
+		density: density, d: d, live: chains, warming: chains,
+		exited: make(chan struct{}), work: make(chan struct{}, 1),
+		seats: make([]seat, chains), rows: make([]int, 0, chains),
+		x: make([]float64, chains*d), logp: make([]float64, chains), grad: make([]float64, chains*d),
+	}
+	b.running.Store(int64(chains))
+	for k := range b.seats {
+		b.seats[k] = seat{x: make([]float64, d), grad: make([]float64, d), live: true, wake: make(chan struct{}, 1)}
+	}
+	b.unwatch = context.AfterFunc(ctx, func() { b.Fail(ctx.Err()) })
+	go b.serve()
+	return b
+}
+
+// Gradient is chain k's gradient. It copies the point in and the gradient out.
+func (b *Batcher) Gradient(k int) Gradient {
+	s := &b.seats[k]
+	return func(x, grad []float64) (float64, error) {
+		if b.stopped.Load() {
+			return math.NaN(), b.Err()
+		}
+		copy(s.x, x)
+		s.asking = true
+		b.rest()
+		<-s.wake
+		if s.err != nil {
+			return math.NaN(), s.err
+		}
+		copy(grad, s.grad)
+		return s.logp, nil
+	}
+}
+
+// Direct is a gradient that evaluates by itself, in the calling goroutine, and still ends when the batcher does. It is for
+// one chain alone, which then pays nothing for batching, and for densities that can be called concurrently.
+func (b *Batcher) Direct() Gradient {
+	logp := make([]float64, 1)
+	return func(x, grad []float64) (float64, error) {
+		if b.stopped.Load() {
+			return math.NaN(), b.Err()
+		}
+		if err := evaluateRows(b.density, x, logp, grad); err != nil {
+			return math.NaN(), err
+		}
+		return logp[0], nil
+	}
+}
+
+// Meet makes chain k wait until every live chain meets; the last to come calls its f, while all others stand still, and then
+// all go on. f must be the same for all. Gradients that others need on their way to the meeting are evaluated.
+func (b *Batcher) Meet(k int, f func() error) error {
+	if b.stopped.Load() {
+		return b.Err()
+	}
+	s := &b.seats[k]
+	s.meeting = f
+	b.rest()
+	<-s.wake
+	return s.err
+}
+
+// Sampling says that chain k is past its warm-up, which only the statistics want to know.
+func (b *Batcher) Sampling(k int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := &b.seats[k]; s.live && !s.sampling {
+		s.sampling = true
+		b.warming--
+	}
+}
+
+// Leave says that chain k wants nothing more.
+func (b *Batcher) Leave(k int) {
+	s := &b.seats[k]
+	if !s.live {
+		return
+	}
+	s.live = false
+	b.mu.Lock()
+	b.live--
+	if !s.sampling {
+		b.warming--
+	}
+	b.mu.Unlock()
+	b.rest()
+}
+
+// Fail ends all calls with an error, each as soon as its chain comes to the batcher; the first error stays.
+func (b *Batcher) Fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil {
+		b.err = err
+		b.stopped.Store(true)
+	}
+}
+
+// Err is the error that ended the batcher, if one did.
+func (b *Batcher) Err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// Stats are the counts so far.
+func (b *Batcher) Stats() BatchStats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stats
+}
+
+// Close waits until all chains have left and the evaluator has ended.
+func (b *Batcher) Close() {
+	<-b.exited
+	b.unwatch()
+}
+
+// rest says that one more chain is at rest. The last acts for all.
+func (b *Batcher) rest() {
+	if b.running.Add(-1) == 0 {
+		b.settle()
+	}
+}
+
+// settle is called when all live chains rest. It ends the evaluator, or wakes all with the error, or holds the meeting, or
+// has the batch evaluated.
+func (b *Batcher) settle() {
+	b.mu.Lock()
+	err, live := b.err, b.live
+	b.mu.Unlock()
+	meeting := 0
+	var f func() error
+	for k := range b.seats {
+		if s := &b.seats[k]; s.meeting != nil {
+			meeting++
+			f = s.meeting
+		}
+	}
+	switch {
+	case live > 0 && err != nil:
+		b.wake(err)
+	case live > 0 && meeting == live:
+		if err := b.hold(f); err != nil {
+			b.Fail(err)
+		}
+		b.wake(b.Err())
+	default:
+		b.work <- struct{}{} // room for one, and nobody else is about
+	}
+}
+
+// wake wakes all that rest with an error, or all that meet without.
+func (b *Batcher) wake(err error) {
+	n := int64(0)
+	for k := range b.seats {
+		if s := &b.seats[k]; s.asking || s.meeting != nil {
+			n++
+		}
+	}
+	b.running.Add(n) // before the first of them can come back
+	for k := range b.seats {
+		if s := &b.seats[k]; s.asking || s.meeting != nil {
+			s.asking, s.meeting, s.err = false, nil, err
+			s.wake <- struct{}{}
+		}
+	}
+}
+
+// hold calls the function of a meeting.
+func (b *Batcher) hold(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &PanicError{"checkpoint hook", r, string(debug.Stack())}
+		}
+	}()
+	return f()
+}
+
+// serve is the evaluator. It ends when no chain is live.
+func (b *Batcher) serve() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(b.exited)
+	for range b.work {
+		b.rows = b.rows[:0]
+		for k := range b.seats {
+			if s := &b.seats[k]; s.asking {
+				copy(b.x[len(b.rows)*b.d:], s.x)
+				b.rows = append(b.rows, k)
+			}
+		}
+		n := len(b.rows)
+		if n == 0 {
+			return
+		}
+		if err := b.call(n); err != nil {
+			b.Fail(err)
+			b.wake(b.Err())
+			continue
+		}
+		b.mu.Lock()
+		b.stats.Batches++
+		b.stats.Rows += int64(n)
+		if b.warming == 0 {
+			b.stats.SamplingBatches++
+			b.stats.SamplingRows += int64(n)
+		}
+		b.mu.Unlock()
+		b.running.Add(int64(n))
+		for r, k := range b.rows {
+			s := &b.seats[k]
+			s.logp, s.err, s.asking = b.logp[r], nil, false
+			copy(s.grad, b.grad[r*b.d:(r+1)*b.d])
+			s.wake <- struct{}{}
+		}
+	}
+}
+
+// call evaluates n rows. A density that ends its goroutine (runtime.Goexit) ends the evaluator, and must not leave the
+// chains asleep.
+func (b *Batcher) call(n int) error {
+	returned := false
+	defer func() {
+		if !returned {
+			b.Fail(errors.New("the density ended its goroutine"))
+			b.wake(b.Err())
+		}
+	}()
+	err := evaluateRows(b.density, b.x[:n*b.d], b.logp[:n], b.grad[:n*b.d])
+	returned = true
+	return err
+}

@@ -1,0 +1,108 @@
+package kernel
+
+import (
+	"errors"
+	"math"
+	"runtime/debug"
+)
+
+// Density is a log density on R^d, up to a constant, with its gradient, evaluated at K points at once. K is len(logp) and
+// varies from call to call; x and grad are K rows of Dim numbers. x must not be changed; logp and grad must be filled.
+//
+// Calls come one at a time, from one goroutine that is locked to its thread (unless a run asks for [Options.Parallel]).
+//
+// A value or gradient that is not finite is a divergence of its row. An error ends the run, unless it says of itself, by
+// a method Recoverable() bool that returns true, that only the point was bad (a matrix that could not be factorised): then
+// the rows are tried one by one, and those that fail again are divergences. A panic is an error too.
+type Density interface {
+	Dim() int
+	ValueAndGrad(x, logp, grad []float64) error
+}
+
+// Gradient evaluates one point: it fills grad with ∇logp(x) and returns logp(x). The kernels are written against it, so
+// that a chain does not know whether others run beside it. Its error ends the transition, unless it is recoverable.
+type Gradient func(x, grad []float64) (logp float64, err error)
+
+// Func makes a Density of a function of one point, which fills grad and returns the log density. Batches gain nothing for it:
+// with several chains set [Options.Parallel] if the function is safe for concurrent use.
+func Func(dim int, f func(x, grad []float64) float64) Density { return funcDensity{dim, f} }
+
+type funcDensity struct {
+	dim int
+	f   func(x, grad []float64) float64
+}
+
+func (d funcDensity) Dim() int { return d.dim }
+
+func (d funcDensity) ValueAndGrad(x, logp, grad []float64) error {
+	for k := range logp {
+		lo, hi := k*d.dim, (k+1)*d.dim
+		logp[k] = d.f(x[lo:hi:hi], grad[lo:hi:hi])
+	}
+	return nil
+}
+
+// GradientOf evaluates a density at one point at a time, without copying. The function is for one goroutine.
+func GradientOf(d Density) Gradient {
+	logp := make([]float64, 1)
+	return func(x, grad []float64) (float64, error) {
+		if err := evaluate(d, x, logp, grad); err != nil {
+			return math.NaN(), err
+		}
+		return logp[0], nil
+	}
+}
+
+// recoverable reports whether an error says that only the point was bad.
+func recoverable(err error) bool {
+	var r interface{ Recoverable() bool }
+	return errors.As(err, &r) && r.Recoverable()
+}
+
+// evaluate calls the density and makes a panic an error.
+func evaluate(d Density, x, logp, grad []float64) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &PanicError{"density", r, string(debug.Stack())}
+		}
+	}()
+	return d.ValueAndGrad(x, logp, grad)
+}
+
+// evaluateRows calls the density. After a recoverable error it goes row by row, so that one chain's bad point does not
+// become a divergence of the others; rows that still fail get NaN.
+func evaluateRows(d Density, x, logp, grad []float64) error {
+	err := evaluate(d, x, logp, grad)
+	if err == nil || !recoverable(err) {
+		return err
+	}
+	dim := d.Dim()
+	for k := range logp {
+		lo, hi := k*dim, (k+1)*dim
+		if len(logp) > 1 {
+			err = evaluate(d, x[lo:hi], logp[k:k+1], grad[lo:hi])
+		}
+		if err != nil && !recoverable(err) {
+			return err
+		}
+		if err != nil {
+			logp[k] = math.NaN()
+		}
+	}
+	return nil
+}
+
+// point evaluates a gradient function; a recoverable error, and anything that is not finite, gives a logp of NaN.
+func point(g Gradient, x, grad []float64) (float64, error) {
+	logp, err := g(x, grad)
+	if err != nil {
+		if recoverable(err) {
+			return math.NaN(), nil
+		}
+		return math.NaN(), err
+	}
+	if !finite(logp) || !allFinite(grad) {
+		return math.NaN(), nil
+	}
+	return logp, nil
+}

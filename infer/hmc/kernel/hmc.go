@@ -1,0 +1,164 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+)
+
+// HMC is Hamiltonian Monte Carlo with trajectories of a given length (Duane et al. 1987; Neal 2011). One transition:
+//
+//	p ~ N(0, M)                          or, with Persistence α, p ← αp + √(1-α²) z, z ~ N(0, M) (Horowitz 1991)
+//	(x', p') = L leapfrog steps of size ε
+//	accept x' with probability min(1, exp(H(x, p) - H(x', p')))
+//
+// When the move is refused a kept momentum changes its sign, without which the target would not be invariant.
+//
+// A trajectory is broken off only at a point that is not finite: where it is broken off, so is the reversed one. An energy
+// that is high on the way is not a reason, since the way back starts from another energy.
+type HMC struct {
+	Steps int // L, leapfrog steps; default 16. It is not used when Length is given
+	// Length is the integration time Lε: L is then Length/ε rounded up, at most MaxSteps, before jitter.
+	Length   float64
+	MaxSteps int // default 1000; with Length only
+	// Jitter j draws L for each transition, uniformly over (1 ± j) times its value, rounded, at least 1; from 0 (the
+	// default, a fixed length) to 1. It breaks the resonance of fixed lengths with periodic orbits.
+	Jitter float64
+	// Persistence α keeps a part of the momentum; from 0 (the default, drawn afresh) to less than 1.
+	Persistence float64
+	// Lower and Upper bound the target to a box; nil is no bound, else d numbers, infinite ones allowed. As in Baldock
+	// and Marzari (2019) only the end point is tested, and refused outside: on the way the density is evaluated outside.
+	Lower, Upper []float64
+	MaxDeltaH    float64 // energy error above which a transition counts as divergent; default 1000
+}
+
+type hmc struct {
+	HMC
+	d        int
+	z        Phase
+	momentum []float64
+	target   float64
+}
+
+// Build checks the configuration and makes the scratch memory.
+func (c HMC) Build(d int) (Transition, error) {
+	const typ = "kernel.HMC"
+	if d < 1 {
+		return nil, &FieldError{typ, "dimension", d, "it must be at least 1"}
+	}
+	if err := atLeast(typ, "Steps", &c.Steps, 16, 1); err != nil {
+		return nil, err
+	}
+	if err := atLeast(typ, "MaxSteps", &c.MaxSteps, 1000, 1); err != nil {
+		return nil, err
+	}
+	if err := positive(typ, "MaxDeltaH", &c.MaxDeltaH, 1000); err != nil {
+		return nil, err
+	}
+	if !(c.Length >= 0) || !finite(c.Length) {
+		return nil, &FieldError{typ, "Length", c.Length, "it must be a positive number, or 0 for a number of steps"}
+	}
+	if !(c.Jitter >= 0 && c.Jitter <= 1) {
+		return nil, &FieldError{typ, "Jitter", c.Jitter, "it must be from 0 to 1"}
+	}
+	if !(c.Persistence >= 0 && c.Persistence < 1) {
+		return nil, &FieldError{typ, "Persistence", c.Persistence, "it must be at least 0 and less than 1"}
+	}
+	for _, b := range []struct {
+		name  string
+		bound []float64
+	}{{"Lower", c.Lower}, {"Upper", c.Upper}} {
+		if b.bound != nil && len(b.bound) != d {
+			return nil, &FieldError{typ, b.name, fmt.Sprintf("of length %d", len(b.bound)), fmt.Sprintf("it must be nil or have %d numbers", d)}
+		}
+	}
+	for i := range d {
+		if c.Lower != nil && math.IsNaN(c.Lower[i]) || c.Upper != nil && math.IsNaN(c.Upper[i]) || c.Lower != nil && c.Upper != nil && c.Lower[i] >= c.Upper[i] {
+			return nil, &FieldError{typ, fmt.Sprintf("Lower[%d], Upper[%d]", i, i), fmt.Sprint(c.Lower, c.Upper), "the box must not be empty"}
+		}
+	}
+	return &hmc{HMC: c, d: d, z: NewPhase(d), momentum: make([]float64, d), target: 0.8}, nil
+}
+
+func (t *hmc) Target() float64 { return t.target }
+
+// length draws the number of leapfrog steps. It must not depend on the point.
+func (t *hmc) length(stepSize float64, rng *Stream) int {
+	l := t.Steps
+	if t.Length > 0 {
+		l = t.MaxSteps
+		if n := math.Ceil(t.Length / stepSize); n < float64(l) {
+			l = int(n)
+		}
+	}
+	if t.Jitter > 0 {
+		l = int(math.Round(float64(l) * (1 + t.Jitter*(2*rng.Float64()-1))))
+	}
+	return max(1, l)
+}
+
+func (t *hmc) Step(s *State, stepSize, temperature float64, m Metric, g Gradient, rng *Stream) (Info, error) {
+	if err := checkStep("kernel.HMC", stepSize, temperature); err != nil {
+		return Info{}, err
+	}
+	start := *rng
+	z := &t.z
+	m.Sample(z.P, rng)
+	if a := t.Persistence; a > 0 && len(s.Momentum) == t.d {
+		b := math.Sqrt(1 - a*a)
+		for i, p := range s.Momentum {
+			z.P[i] = a*p + b*z.P[i]
+		}
+	}
+	copy(t.momentum, z.P)
+	copy(z.X, s.X)
+	copy(z.Grad, s.Grad)
+	z.LogP = s.LogP
+	m.Velocity(z.V, z.P)
+	h0 := z.Energy(temperature)
+
+	info := Info{StepSize: stepSize, Energy: h0}
+	for range t.length(stepSize, rng) {
+		info.Leapfrogs++
+		if err := Leapfrog(z, stepSize, temperature, m, g); err != nil {
+			*rng = start
+			return Info{}, err
+		}
+		if math.IsNaN(z.LogP) {
+			break
+		}
+	}
+	h := z.Energy(temperature)
+	info.Divergent = h-h0 > t.MaxDeltaH
+	if t.inside(z.X) {
+		info.Accept = math.Min(1, math.Exp(h0-h))
+	}
+	if info.Accepted = rng.Float64() < info.Accept; info.Accepted {
+		info.Energy = h
+		copy(s.X, z.X)
+		copy(s.Grad, z.Grad)
+		s.LogP = z.LogP
+	}
+	info.LogP = s.LogP
+	if t.Persistence > 0 {
+		if len(s.Momentum) != t.d {
+			s.Momentum = make([]float64, t.d)
+		}
+		if info.Accepted {
+			copy(s.Momentum, z.P)
+		} else {
+			for i, p := range t.momentum {
+				s.Momentum[i] = -p
+			}
+		}
+	}
+	return info, nil
+}
+
+func (t *hmc) inside(x []float64) bool {
+	for i, e := range x {
+		if t.Lower != nil && e < t.Lower[i] || t.Upper != nil && e > t.Upper[i] {
+			return false
+		}
+	}
+	return true
+}

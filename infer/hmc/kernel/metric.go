@@ -1,0 +1,287 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// MetricKind names the form of a mass matrix.
+type MetricKind string
+
+// The forms of the inverse mass matrix M⁻¹, which is best near the covariance of the target.
+const (
+	Unit     MetricKind = "unit"     // M⁻¹ = I
+	Diagonal MetricKind = "diagonal" // M⁻¹ = diag(v)
+	Dense    MetricKind = "dense"    // M⁻¹ = Σ
+	LowRank  MetricKind = "low-rank" // M⁻¹ = D^½ (I + Uᵀ(Λ - I)U) D^½, the rows of U orthonormal
+)
+
+// Metric is a mass matrix M. One metric serves one chain at a time: it has scratch memory.
+type Metric interface {
+	Dim() int
+	// Sample draws p ~ N(0, M).
+	Sample(p []float64, s *Stream)
+	// Velocity sets v = M⁻¹p; the kinetic energy is p·v/2.
+	Velocity(v, p []float64)
+	// State is the metric as plain numbers.
+	State() MetricState
+}
+
+// MetricState is a metric as plain numbers, for configuration and for saving. Which fields are used depends on Kind.
+type MetricState struct {
+	Kind    MetricKind
+	Dim     int
+	Diag    []float64 `json:",omitempty"` // [Dim]: the diagonal of M⁻¹, or D of a low-rank metric; positive
+	Dense   []float64 `json:",omitempty"` // [Dim, Dim]: M⁻¹, symmetric and positive definite
+	Vectors []float64 `json:",omitempty"` // [rank, Dim]: U, whose rows are orthonormal
+	Values  []float64 `json:",omitempty"` // [rank]: Λ, positive
+}
+
+// UnitMetric is the identity in d dimensions.
+func UnitMetric(d int) MetricState { return MetricState{Kind: Unit, Dim: d} }
+
+// DiagonalMetric has the given variances as the diagonal of M⁻¹.
+func DiagonalMetric(variance []float64) MetricState {
+	return MetricState{Kind: Diagonal, Dim: len(variance), Diag: variance}
+}
+
+// DenseMetric has the given covariance, d rows of d numbers, as M⁻¹.
+func DenseMetric(d int, covariance []float64) MetricState {
+	return MetricState{Kind: Dense, Dim: d, Dense: covariance}
+}
+
+// LowRankMetric is M⁻¹ = D^½ (I + Uᵀ(Λ - I)U) D^½ with D = diag(diag), the rows of U in vectors and Λ in values
+// (nutpie; Seyboldt, Carlson and Carpenter 2026). Without vectors it is diagonal.
+func LowRankMetric(diag, vectors, values []float64) MetricState {
+	return MetricState{Kind: LowRank, Dim: len(diag), Diag: diag, Vectors: vectors, Values: values}
+}
+
+// Metric checks the numbers and builds the metric; it shares no memory with the state.
+func (m MetricState) Metric() (Metric, error) {
+	const typ = "kernel.MetricState"
+	if m.Dim < 1 {
+		return nil, &FieldError{typ, "Dim", m.Dim, "it must be at least 1"}
+	}
+	want := func(field string, v []float64, n int) error {
+		if len(v) != n {
+			return &FieldError{typ, field, fmt.Sprintf("of length %d", len(v)), fmt.Sprintf("it must have %d numbers", n)}
+		}
+		return nil
+	}
+	allPositive := func(field string, v []float64) error {
+		for i, e := range v {
+			if !(e > 0) || !finite(e) {
+				return &FieldError{typ, fmt.Sprintf("%s[%d]", field, i), e, "it must be a positive number"}
+			}
+		}
+		return nil
+	}
+	d := m.Dim
+	switch m.Kind {
+	case Unit:
+		return unitMetric(d), nil
+	case Diagonal, LowRank:
+		if err := want("Diag", m.Diag, d); err != nil {
+			return nil, err
+		}
+		if err := allPositive("Diag", m.Diag); err != nil {
+			return nil, err
+		}
+		g := newDiagonal(m.Diag)
+		if m.Kind == Diagonal {
+			return g, nil
+		}
+		r := len(m.Values)
+		if err := want("Vectors", m.Vectors, r*d); err != nil {
+			return nil, err
+		}
+		if err := allPositive("Values", m.Values); err != nil {
+			return nil, err
+		}
+		for i := range r {
+			for j := range i + 1 {
+				e := dot(m.Vectors[i*d:(i+1)*d], m.Vectors[j*d:(j+1)*d])
+				if i == j {
+					e--
+				}
+				if !(math.Abs(e) < 1e-8) {
+					return nil, &FieldError{typ, "Vectors", fmt.Sprintf("off by %g in rows %d and %d", e, i, j), "its rows must be orthonormal"}
+				}
+			}
+		}
+		return newLowRank(g, m.Vectors, m.Values), nil
+	case Dense:
+		if err := want("Dense", m.Dense, d*d); err != nil {
+			return nil, err
+		}
+		return newDense(d, m.Dense)
+	}
+	return nil, &FieldError{typ, "Kind", fmt.Sprintf("%q", m.Kind), "it must be Unit, Diagonal, Dense or LowRank"}
+}
+
+func dot(a, b []float64) float64 {
+	s := 0.0
+	b = b[:len(a)]
+	for i, e := range a {
+		s += e * b[i]
+	}
+	return s
+}
+
+type unitMetric int
+
+func (m unitMetric) Dim() int           { return int(m) }
+func (m unitMetric) State() MetricState { return UnitMetric(int(m)) }
+
+func (m unitMetric) Sample(p []float64, s *Stream) {
+	for i := range p {
+		p[i] = s.Norm()
+	}
+}
+
+func (m unitMetric) Velocity(v, p []float64) { copy(v, p) }
+
+type diagonalMetric struct{ variance, invSD []float64 }
+
+func newDiagonal(variance []float64) *diagonalMetric {
+	m := &diagonalMetric{append([]float64(nil), variance...), make([]float64, len(variance))}
+	for i, v := range variance {
+		m.invSD[i] = 1 / math.Sqrt(v)
+	}
+	return m
+}
+
+func (m *diagonalMetric) Dim() int { return len(m.variance) }
+
+func (m *diagonalMetric) State() MetricState {
+	return DiagonalMetric(append([]float64(nil), m.variance...))
+}
+
+func (m *diagonalMetric) Sample(p []float64, s *Stream) {
+	for i, e := range m.invSD {
+		p[i] = e * s.Norm()
+	}
+}
+
+func (m *diagonalMetric) Velocity(v, p []float64) {
+	v, p = v[:len(m.variance)], p[:len(m.variance)]
+	for i, e := range m.variance {
+		v[i] = e * p[i]
+	}
+}
+
+// denseMetric keeps Σ = RᵀR with R upper triangular: p = R⁻¹z has the covariance Σ⁻¹ = M.
+type denseMetric struct {
+	d             int
+	sigma, factor []float64
+}
+
+func newDense(d int, sigma []float64) (*denseMetric, error) {
+	const typ = "kernel.MetricState"
+	for i := range d {
+		if !(sigma[i*d+i] > 0) || !finite(sigma[i*d+i]) {
+			return nil, &FieldError{typ, fmt.Sprintf("Dense[%d, %d]", i, i), sigma[i*d+i], "the diagonal must be positive"}
+		}
+	}
+	for i := range d {
+		for j := range i {
+			a, b := sigma[i*d+j], sigma[j*d+i]
+			if !(math.Abs(a-b) <= 1e-10*math.Sqrt(sigma[i*d+i]*sigma[j*d+j])) {
+				return nil, &FieldError{typ, fmt.Sprintf("Dense[%d, %d]", i, j), a, fmt.Sprintf("the matrix must be symmetric, and across it is %v", b)}
+			}
+		}
+	}
+	m := &denseMetric{d, append([]float64(nil), sigma...), make([]float64, d*d)}
+	var chol mat.Cholesky
+	if !chol.Factorize(mat.NewSymDense(d, append([]float64(nil), sigma...))) {
+		return nil, &FieldError{typ, "Dense", fmt.Sprintf("a matrix of %d x %d", d, d), "it must be positive definite"}
+	}
+	var r mat.TriDense
+	chol.UTo(&r)
+	for i := range d {
+		for j := i; j < d; j++ {
+			m.factor[i*d+j] = r.At(i, j)
+		}
+	}
+	return m, nil
+}
+
+func (m *denseMetric) Dim() int { return m.d }
+
+func (m *denseMetric) State() MetricState {
+	return DenseMetric(m.d, append([]float64(nil), m.sigma...))
+}
+
+func (m *denseMetric) Sample(p []float64, s *Stream) {
+	for i := range p {
+		p[i] = s.Norm()
+	}
+	for i := m.d - 1; i >= 0; i-- {
+		row := m.factor[i*m.d : (i+1)*m.d]
+		p[i] = (p[i] - dot(row[i+1:], p[i+1:])) / row[i]
+	}
+}
+
+func (m *denseMetric) Velocity(v, p []float64) {
+	for i := range v {
+		v[i] = dot(m.sigma[i*m.d:(i+1)*m.d], p)
+	}
+}
+
+type lowRankMetric struct {
+	*diagonalMetric
+	sd, vectors, values []float64
+	invRoot             []float64 // Λ^-½
+	scratch             []float64
+}
+
+func newLowRank(g *diagonalMetric, vectors, values []float64) *lowRankMetric {
+	m := &lowRankMetric{diagonalMetric: g, vectors: append([]float64(nil), vectors...), values: append([]float64(nil), values...)}
+	for _, v := range g.variance {
+		m.sd = append(m.sd, math.Sqrt(v))
+	}
+	for _, v := range values {
+		m.invRoot = append(m.invRoot, 1/math.Sqrt(v))
+	}
+	m.scratch = make([]float64, len(g.variance))
+	return m
+}
+
+func (m *lowRankMetric) State() MetricState {
+	return LowRankMetric(append([]float64(nil), m.variance...), append([]float64(nil), m.vectors...), append([]float64(nil), m.values...))
+}
+
+// stretch sets y = y + Uᵀ(f - I)U y.
+func (m *lowRankMetric) stretch(y, f []float64) {
+	d := len(y)
+	for r, e := range f {
+		u := m.vectors[r*d : (r+1)*d]
+		c := (e - 1) * dot(u, y)
+		for i, ui := range u {
+			y[i] += c * ui
+		}
+	}
+}
+
+func (m *lowRankMetric) Sample(p []float64, s *Stream) {
+	for i := range p {
+		p[i] = s.Norm()
+	}
+	m.stretch(p, m.invRoot)
+	for i, e := range m.invSD {
+		p[i] *= e
+	}
+}
+
+func (m *lowRankMetric) Velocity(v, p []float64) {
+	y := m.scratch
+	for i, e := range m.sd {
+		y[i] = e * p[i]
+	}
+	m.stretch(y, m.values)
+	for i, e := range m.sd {
+		v[i] = e * y[i]
+	}
+}
