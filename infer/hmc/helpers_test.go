@@ -88,3 +88,12 @@ func sameDraws(t *testing.T, want, have *draws.Draws) {
 }
 
 func sum(x *ts.Tensor) *ts.Tensor { return x.MustSum(gotch.Double, false) }
+
+// twoModes is the log density of an equal mixture of N(-4, 1) and N(4, 1), up to a constant: log cosh(4x) - x²/2, written so that
+// nothing overflows.
+func twoModes(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+	x := p.Get("x")
+	a := x.MustAbs(false).MustMulScalar(ts.FloatScalar(4), false)
+	cosh := a.MustAdd(a.MustMulScalar(ts.FloatScalar(-2), false).MustExp(false).MustLog1p(false), false)
+	return cosh.MustSub(x.MustSquare(false).MustMulScalar(ts.FloatScalar(0.5), false), false), nil
+}

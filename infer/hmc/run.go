@@ -51,6 +51,9 @@ type run struct {
 	rows     [][]float64 // of each chain: draws, each a point and its statistics
 	progress Progress
 	began    time.Time
+	ladder   []float64 // of Exchange
+	every    int
+	swaps    *kernel.SwapStats
 	each     func(chain, draw int, x []float64, info kernel.Info) // of Stream
 }
 
@@ -145,12 +148,17 @@ func (r *run) run(ctx context.Context) (*Result, error) {
 	var result *kernel.Result
 	var err error
 	r.began = time.Now()
-	if snapshot != nil {
-		result, err = kernel.Resume(ctx, r.density, r.settings, snapshot)
-	} else {
+	if snapshot == nil {
 		if err := r.start(); err != nil {
 			return nil, fmt.Errorf("hmc.Sample: %w", err)
 		}
+	}
+	switch {
+	case r.ladder != nil:
+		result, err = r.exchange(ctx, snapshot)
+	case snapshot != nil:
+		result, err = kernel.Resume(ctx, r.density, r.settings, snapshot)
+	default:
 		result, err = kernel.Run(ctx, r.density, r.settings)
 	}
 	if result == nil {

@@ -34,6 +34,7 @@ type runner struct {
 	swaps    *swapper // of Exchange; else nil
 	batcher  *Batcher
 	watch    sync.Mutex // around the observer
+	until    int        // of Advance: the transition before which it stops; else 0
 }
 
 func newRunner(typ string, density Density, options Options, ladder []float64) (*runner, error) {
@@ -177,7 +178,7 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 		}
 	}
 	sampling := false
-	for c.Done < r.transitions() {
+	for c.Done < r.transitions() && (r.until == 0 || c.Done < r.until) {
 		spent = c.ChainState.Gradients
 		if err := ctx.Err(); err != nil { // the batcher will hear of it too, but a lone chain may be quicker
 			r.batcher.Fail(err)
