@@ -16,6 +16,7 @@ func TestBlocks(t *testing.T) {
 	}{
 		{"tutorial.md", -1, "../examples/tutorial/main.go"},
 		{"language.md", -1, "../examples/language/main.go"},
+		{"hmc.md", -1, "../infer/hmc/example_test.go"},
 		{"../README.md", 0, "../examples/logistic/model.go"},
 	} {
 		text, err := os.ReadFile(c.doc)

@@ -93,7 +93,7 @@ func shortRun(t *testing.T, form string) {
 	require.NoError(t, err)
 	var s summaryJSON
 	require.NoError(t, json.Unmarshal(text, &s))
-	for _, name := range []string{"map", "sgld", "sghmc", "sghmc_parallel", "sghmc_minibatch"} {
+	for _, name := range []string{"map", "sgld", "sghmc", "sghmc_parallel", "sghmc_minibatch", "nuts"} {
 		m, ok := s.Methods[name]
 		require.True(t, ok, name)
 		require.Len(t, m.Mean, features)

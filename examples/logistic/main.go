@@ -20,6 +20,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 )
 
 func main() {
@@ -102,6 +103,23 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
+// perUpdate is the number of gradients of one update of a chain: 1, but for trajectories their length, and one for the point
+// that they start from.
+func perUpdate(d *draws.Draws) float64 {
+	sum, n := 0.0, 0
+	for chain := range d.Chains() {
+		lengths, err := d.Stat(hmc.StatLeapfrogs, chain)
+		if err != nil {
+			return 1
+		}
+		for _, l := range lengths {
+			sum += 1 + l
+			n++
+		}
+	}
+	return sum / float64(n)
+}
+
 // fit builds the method, runs it, and takes the time.
 func (f fit) fit(ctx context.Context, model infer.LogPosterior, start infer.Params, data infer.Batch, o options) (outcome, error) {
 	transform, err := f.method.Build(model)
@@ -124,7 +142,7 @@ func (f fit) fit(ctx context.Context, model infer.LogPosterior, start infer.Para
 		return outcome{}, err
 	}
 	seconds := time.Since(began).Seconds()
-	gradients := float64(result.Steps) * float64(result.Draws.Chains())
+	gradients := float64(result.Steps) * float64(result.Draws.Chains()) * perUpdate(result.Draws)
 	infer.Free(result.State)
 	return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: gradients / seconds}, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
@@ -41,6 +42,9 @@ func fits(seed uint64, scale float64) []fit {
 			method: sgmcmc.SGHMC{LR: infer.Constant(0.02), Alpha: infer.Constant(0.5), Temperature: bayes},
 			batch:  32,
 			run:    infer.RunConfig{Steps: long(150_000), BurnIn: long(5_000), Thin: 20}},
+		{name: "nuts", title: "NUTS, 4 chains",
+			method: hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: int(long(1_000)), Temperature: bayes}},
+			run:    infer.RunConfig{Steps: long(6_000), BurnIn: long(1_000), Thin: 1, Chains: 4}},
 	}
 }
 
