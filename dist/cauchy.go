@@ -31,7 +31,7 @@ func (d CauchyDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d CauchyDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	z := ten(value).sub(d.loc).div(d.scale)
+	z := floated(value).sub(d.loc).div(d.scale)
 	return d.full(log1pSquare(z.t).neg().sub(d.scale.log().add(num(math.Log(math.Pi)))).t)
 }
 
@@ -48,7 +48,7 @@ func (d CauchyDist) Variance() *ts.Tensor { return d.constantLike(math.NaN(), d.
 
 // CDF is the angle of the point (−z, 1) over π, with z = (x − loc)/scale: it is exact in the lower tail.
 func (d CauchyDist) CDF(value *ts.Tensor) *ts.Tensor {
-	z := ten(value).sub(d.loc).div(d.scale)
+	z := floated(value).sub(d.loc).div(d.scale)
 	return d.full(ten(z.t.MustOnesLike(false).MustAtan2(z.neg().t, false)).mul(num(1 / math.Pi)).t)
 }
 

@@ -59,6 +59,9 @@ func (b base) masked(logp val, outside *ts.Tensor) *ts.Tensor {
 	return b.full(logp.fill(outside, math.Inf(-1)).t)
 }
 
+// floated is a value as floating-point numbers.
+func floated(value *ts.Tensor) val { return ten(floating(value)) }
+
 // tensorOf is a val as a tensor of the given type and device.
 func (v val) tensorOf(dtype gotch.DType, device gotch.Device) *ts.Tensor {
 	if v.t != nil {

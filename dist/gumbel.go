@@ -29,7 +29,7 @@ func (d GumbelDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d GumbelDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	z := ten(value).sub(d.loc).div(d.scale).neg()
+	z := floated(value).sub(d.loc).div(d.scale).neg()
 	return d.full(z.sub(z.exp()).sub(d.scale.log()).t)
 }
 
@@ -51,7 +51,7 @@ func (d GumbelDist) Variance() *ts.Tensor {
 
 // CDF is exp(−exp(−z)).
 func (d GumbelDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.full(ten(value).sub(d.loc).div(d.scale).neg().exp().neg().exp().t)
+	return d.full(floated(value).sub(d.loc).div(d.scale).neg().exp().neg().exp().t)
 }
 
 // ICDF is loc − scale log(−log p).

@@ -31,7 +31,7 @@ func (d InverseGammaDist) Support() support.Support { return support.Positive }
 // LogProb is the log density.
 func (d InverseGammaDist) LogProb(value *ts.Tensor) *ts.Tensor {
 	// Where scale/x overflows the density is 0, as at x = 0.
-	outside := value.MustLe(ts.FloatScalar(0), false).MustLogicalOr(d.scale.div(ten(value)).t.MustIsinf(false), false)
+	outside := value.MustLe(ts.FloatScalar(0), false).MustLogicalOr(d.scale.div(floated(value)).t.MustIsinf(false), false)
 	return d.inside(value, outside, d.scale, func(x *ts.Tensor) val {
 		t := d.scale.div(ten(x))
 		return gammaKernel(d.concentration, t.t).add(t.log()).sub(ten(x).log())

@@ -29,7 +29,7 @@ func (d LaplaceDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d LaplaceDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.full(ten(value).sub(d.loc).div(d.scale).abs().neg().sub(d.scale.log().add(num(math.Ln2))).t)
+	return d.full(floated(value).sub(d.loc).div(d.scale).abs().neg().sub(d.scale.log().add(num(math.Ln2))).t)
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
@@ -45,7 +45,7 @@ func (d LaplaceDist) Variance() *ts.Tensor { return d.spread(d.scale.square().mu
 
 // CDF is exp(z)/2 for z = (x − loc)/scale < 0, else 1 − exp(−z)/2.
 func (d LaplaceDist) CDF(value *ts.Tensor) *ts.Tensor {
-	z := ten(value).sub(d.loc).div(d.scale)
+	z := floated(value).sub(d.loc).div(d.scale)
 	negative := z.t.MustLt(ts.FloatScalar(0), false)
 	tail := choose(negative, z, z.neg()).exp().mul(num(0.5))
 	return d.full(choose(negative, tail, num(1).sub(tail)).t)

@@ -29,7 +29,7 @@ func (d LogisticDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d LogisticDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	z := ten(value).sub(d.loc).div(d.scale).abs().neg()
+	z := floated(value).sub(d.loc).div(d.scale).abs().neg()
 	return d.full(z.sub(z.exp().log1p().mul(num(2))).sub(d.scale.log()).t)
 }
 
@@ -48,7 +48,7 @@ func (d LogisticDist) Variance() *ts.Tensor {
 
 // CDF is 1/(1 + exp(−z)).
 func (d LogisticDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.full(ten(value).sub(d.loc).div(d.scale).sigmoid().t)
+	return d.full(floated(value).sub(d.loc).div(d.scale).sigmoid().t)
 }
 
 // ICDF is loc + scale log(p/(1 − p)).

@@ -30,7 +30,7 @@ func (d NormalDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d NormalDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	z := ten(value).sub(d.loc).div(d.scale)
+	z := floated(value).sub(d.loc).div(d.scale)
 	return d.full(z.square().mul(num(-0.5)).sub(d.scale.log().add(num(0.5 * math.Log(2*math.Pi)))).t)
 }
 
@@ -49,7 +49,7 @@ func (d NormalDist) Variance() *ts.Tensor { return d.spread(d.scale.square()) }
 
 // CDF is Φ((x − loc)/scale).
 func (d NormalDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.full(ten(value).sub(d.loc).div(d.scale).ndtr().t)
+	return d.full(floated(value).sub(d.loc).div(d.scale).ndtr().t)
 }
 
 // ICDF is the quantile function loc + scale·Φ⁻¹(p).

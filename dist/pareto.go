@@ -53,7 +53,7 @@ func (d ParetoDist) Variance() *ts.Tensor {
 // CDF is 1 − (scale/x)^alpha.
 func (d ParetoDist) CDF(value *ts.Tensor) *ts.Tensor {
 	outside := below(value, d.scale)
-	x := choose(outside, d.scale, ten(value))
+	x := choose(outside, d.scale, floated(value))
 	return d.full(x.div(d.scale).log().mul(d.alpha).neg().expm1().neg().fill(outside, 0).t)
 }
 

@@ -167,14 +167,14 @@ func above(x *ts.Tensor, v val) *ts.Tensor {
 // inside computes a log density from a value that is safe to compute with: outside the support it is replaced by a number
 // or tensor inside, and the result by minus infinity. NaN goes through.
 func (b base) inside(value, outside *ts.Tensor, safe val, f func(x *ts.Tensor) val) *ts.Tensor {
-	x := choose(outside, safe, ten(value))
+	x := choose(outside, safe, floated(value))
 	return b.full(f(x.t).fill(outside, math.Inf(-1)).t)
 }
 
 // positivePart computes f of a value ≥ 0, and c at negative values.
 func (b base) positivePart(value *ts.Tensor, c float64, f func(x *ts.Tensor) val) *ts.Tensor {
 	negative := value.MustLt(ts.FloatScalar(0), false)
-	x := ten(value).fill(negative, 1)
+	x := floated(value).fill(negative, 1)
 	return b.full(f(x.t).fill(negative, c).t)
 }
 

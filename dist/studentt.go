@@ -32,7 +32,7 @@ func (d StudentTDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d StudentTDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	w := ten(value).sub(d.loc).div(d.scale.mul(d.df.sqrt()))
+	w := floated(value).sub(d.loc).div(d.scale.mul(d.df.sqrt()))
 	c := logBeta(d.df.mul(num(0.5)), num(0.5)).add(d.df.log().mul(num(0.5))).add(d.scale.log())
 	return d.full(log1pSquare(w.t).mul(d.df.add(num(1)).mul(num(-0.5))).sub(c).t)
 }

@@ -102,7 +102,7 @@ func count64(shape []int64) float64 {
 func (b base) sumSquares(value *ts.Tensor, loc, scale val, k Known, perElement float64) ([]torch.Term, float64, bool) {
 	all := b.elements(ten(value).shape())
 	p := partial{constant: perElement * all}
-	z, factor := ten(value).sub(loc), -0.5
+	z, factor := floated(value).sub(loc), -0.5
 	if s := scale.c; scale.isNum() && s > 1e-100 && s < 1e100 {
 		factor /= s * s // without overflow: one operation less
 	} else {
@@ -130,7 +130,7 @@ func (d HalfNormalDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term,
 func (b base) sumCauchy(value *ts.Tensor, loc, scale val, power float64, k Known, perElement float64) ([]torch.Term, float64, bool) {
 	all := b.elements(ten(value).shape())
 	p := partial{constant: perElement * all}
-	w := ten(value).sub(loc).div(scale).t
+	w := floated(value).sub(loc).div(scale).t
 	// The hypotenuse does not overflow. What it loses of the square of a small number is below the rounding of the sum.
 	h := w.MustHypot(w.MustOnesLike(false), false)
 	p.plus(-2*power, ten(h).log(), all)
@@ -165,7 +165,7 @@ func (d ExponentialDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term
 	if !known.Inside {
 		return nil, 0, false
 	}
-	x := ten(value)
+	x := floated(value)
 	all := d.elements(x.shape())
 	var p partial
 	if d.rate.isNum() {
@@ -183,7 +183,7 @@ func (d GammaDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, floa
 	if !known.Inside || !d.concentration.isNum() || !d.rate.isNum() || d.concentration.c > stirlingFrom {
 		return nil, 0, false
 	}
-	a, rate, x := d.concentration.c, d.rate.c, ten(value)
+	a, rate, x := d.concentration.c, d.rate.c, floated(value)
 	all := d.elements(x.shape())
 	p := partial{constant: all * (a*math.Log(rate) - num(a).lgamma().c)}
 	p.plus(-rate, x, all)
@@ -198,7 +198,7 @@ func (d BetaDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float
 	if !known.Inside || !d.concentration1.isNum() || !d.concentration0.isNum() {
 		return nil, 0, false
 	}
-	a, b, x := d.concentration1.c, d.concentration0.c, ten(value)
+	a, b, x := d.concentration1.c, d.concentration0.c, floated(value)
 	all := d.elements(x.shape())
 	p := partial{constant: -all * logBeta(num(a), num(b)).c}
 	if a != 1 {

@@ -188,3 +188,24 @@ func TestSumLogProbKeeps(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"log": 1, "poisson": 1, "sign": 1}, kept)
 }
+
+// Whole numbers stored as integers are computed in double precision, also with parameters that are numbers.
+func TestIntegerValuesAreExact(t *testing.T) {
+	x := torch.Must(torch.FromSlice([]int64{100_000_001}))
+	small := torch.Must(torch.FromSlice([]int64{3}))
+	for _, c := range []struct {
+		d    dist.Distribution
+		x    *ts.Tensor
+		want float64
+	}{
+		{dist.Normal(1e8, 1), x, -0.5 - 0.5*math.Log(2*math.Pi)},
+		{dist.Laplace(1e8, 1), x, -1 - math.Ln2},
+		{dist.Cauchy(1e8, 1), x, -math.Log(2 * math.Pi)},
+		{dist.Exponential(0.1), small, math.Log(0.1) - 0.3},
+		{dist.Truncated(dist.Exponential(0.1), 1, 7), small, math.Log(0.1) - 0.3 - math.Log(math.Exp(-0.1)-math.Exp(-0.7))},
+	} {
+		have, err := torch.Item(c.d.LogProb(c.x).MustSum(gotch.Double, false))
+		require.NoError(t, err)
+		require.InEpsilon(t, c.want, have, 1e-13, c.d.Name())
+	}
+}

@@ -220,7 +220,7 @@ func (d TruncatedDist) CDF(value *ts.Tensor) *ts.Tensor {
 	under, over := atMost(value, from), atLeast(value, to)
 	low := d.at(d.low)
 	all, _ := d.between(low, d.at(d.high))
-	part, none := d.between(low, d.at(choose(under.MustLogicalOr(over, false), innerOf(d.of), ten(value))))
+	part, none := d.between(low, d.at(choose(under.MustLogicalOr(over, false), innerOf(d.of), floated(value))))
 	p := ten(d.full(part.sub(all).exp().fill(none, 0).t))
 	return p.fill(under, 0).fill(over, 1).t
 }

@@ -295,7 +295,7 @@ func (d TruncatedNormalDist) CDF(value *ts.Tensor) *ts.Tensor {
 	a, b := d.end(d.low), d.end(d.high)
 	under, over := below(value, d.low), above(value, d.high)
 	middle := d.low.max(num(-farOut)).add(d.high.min(num(farOut))).mul(num(0.5))
-	z := d.end(choose(under.MustLogicalOr(over, false), middle, ten(value)))
+	z := d.end(choose(under.MustLogicalOr(over, false), middle, floated(value)))
 	part, all := turn(a, z).mass(), turn(a, b).mass()
 	p := all.over(part.c).add(part.rest).exp()
 	return d.full(p.fill(under, 0).fill(over, 1).t)

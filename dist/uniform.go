@@ -50,7 +50,7 @@ func (d UniformDist) Variance() *ts.Tensor {
 
 // CDF is (x − low)/(high − low), from 0 to 1.
 func (d UniformDist) CDF(value *ts.Tensor) *ts.Tensor {
-	p := ten(value).sub(d.low).div(d.high.sub(d.low))
+	p := floated(value).sub(d.low).div(d.high.sub(d.low))
 	return d.full(p.t.MustClamp(ts.FloatScalar(0), ts.FloatScalar(1), false))
 }
 

@@ -33,7 +33,7 @@ func (d VonMisesDist) Support() support.Support { return support.Interval(-math.
 
 // LogProb is the log density.
 func (d VonMisesDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	s := ten(ten(value).sub(d.loc).mul(num(0.5)).t.MustSin(false)).square()
+	s := ten(floated(value).sub(d.loc).mul(num(0.5)).t.MustSin(false)).square()
 	return d.full(s.mul(d.concentration).mul(num(-2)).sub(d.besselI0e().log().add(num(math.Log(2 * math.Pi)))).t)
 }
 

@@ -3,6 +3,7 @@ package ppl
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
@@ -40,30 +41,72 @@ type latent struct {
 // Compile runs a model once on a batch and finds its latent sites, their supports and shapes. Nothing is generated: the
 // program runs the model. Parameters, observed values and shapes are checked here, once, and not at every evaluation.
 func Compile(m Model, batch infer.Batch) (*Program, error) {
-	p := &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{}}
-	err := torch.Do(func(*torch.Scope) error {
-		c := &compiler{program: p, recorder: newRecorder()}
-		execute(m, batch, nil, c)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	var p *Program
+	var first error
+	for attempt := range compileAttempts {
+		p = &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{}}
+		err := torch.Do(func(*torch.Scope) error {
+			execute(m, batch, nil, &compiler{program: p, recorder: newRecorder(), attempt: attempt})
+			return nil
+		})
+		if err == nil {
+			first = nil
+			break
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if first != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", first)
 	}
 	shapes := infer.Shapes{}
 	for name, l := range p.latents {
-		shapes[name] = l.free
+		if !l.empty() {
+			shapes[name] = l.free
+		}
 	}
+	if len(shapes) == 0 {
+		return nil, fmt.Errorf("ppl.Compile: the model has no latent variable: nothing is left to infer: %w", infer.ErrConfig)
+	}
+	var err error
 	if p.layout, err = infer.NewLayout(shapes); err != nil {
-		return nil, fmt.Errorf("ppl.Compile: the model has no latent variable: %w", err)
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	return p, nil
 }
+
+// compileAttempts is at how many points a model is tried. A parameter may be out of its domain by accident at one of them (a scale of |x|
+// at x = 0), but not a mistake.
+const compileAttempts = 3
+
+// empty says whether a variable has nothing to infer: the simplex of one number, for example.
+func (l *latent) empty() bool { return slices.Contains(l.free, 0) }
 
 // compiler is the handler that finds the latent sites. It gives each the value at 0 of unconstrained space, which every
 // support has, so that no site has to be sampled.
 type compiler struct {
 	program *Program
 	recorder
+	attempt int
+}
+
+// at is where the latent variables are: 0 of unconstrained space, and then other points. They start graphs of their own, so that what
+// depends on them can be told from what is constant.
+func (c *compiler) at(shape []int64) *ts.Tensor {
+	x := make([]float64, count(shape))
+	for i := range x {
+		x[i] = 0.7 * float64(c.attempt) * math.Cos(2.4*float64(i+c.attempt))
+	}
+	return torch.Must(torch.Leaf(torch.Must(torch.FromSlice(x, append([]int64{}, shape...)...))))
+}
+
+func count(shape []int64) int64 {
+	n := int64(1)
+	for _, s := range shape {
+		n *= s
+	}
+	return n
 }
 
 func (c *compiler) Process(s *Site) {
@@ -79,11 +122,13 @@ func (c *compiler) Process(s *Site) {
 			if s.Observed {
 				what = "observed"
 			}
-			if err := s.Dist.Support().Check(s.Value); err != nil {
-				s.fail("the %s value is outside the support: %v", what, err)
+			if sup := s.Dist.Support(); !depends(sup) {
+				if err := sup.Check(s.unmasked()); err != nil {
+					s.fail("the %s value is outside the support: %v", what, err)
+				}
 			}
 		}
-		if s.Observed {
+		if s.Observed && !s.hidden {
 			c.program.data = max(c.program.data, population(s))
 		}
 		return
@@ -112,7 +157,9 @@ func (c *compiler) Process(s *Site) {
 		s.fail("there are two sites of that name; names must differ within a run")
 	}
 	c.program.latents[s.Name] = l
-	c.program.order = append(c.program.order, s.Name)
+	if !l.empty() {
+		c.program.order = append(c.program.order, s.Name)
+	}
 	if s.Kind == KindParam {
 		if err := sup.Check(s.Init); err != nil {
 			s.fail("its initial value is outside the support: %v", err)
@@ -121,7 +168,12 @@ func (c *compiler) Process(s *Site) {
 		s.Value = s.Init
 		return
 	}
-	s.Value = b.Forward(zeros(l.free))
+	s.Value = b.Forward(c.at(l.free))
+}
+
+// depends says whether a support's ends depend on latent variables: then they are not known when a model is compiled.
+func depends(s support.Support) bool {
+	return s.LowT != nil && s.LowT.MustRequiresGrad() || s.HighT != nil && s.HighT.MustRequiresGrad()
 }
 
 func (c *compiler) Finish(s *Site) {
@@ -210,11 +262,7 @@ func population(s *Site) int64 {
 func (s *Site) elementShape() []int64 { return shapeOf(s.elementwise()) }
 
 func zeros(shape []int64) *ts.Tensor {
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	return torch.Must(torch.FromSliceOn(torch.CPU, gotch.Double, make([]float64, n), append([]int64{}, shape...)...))
+	return torch.Must(torch.FromSlice(make([]float64, count(shape)), append([]int64{}, shape...)...))
 }
 
 // Layout is the layout of the unconstrained parameters: one site for each latent variable and param.
@@ -293,7 +341,6 @@ func (e *evaluator) place(s *Site) {
 		s.fail("it was not there when the model was compiled: a site that appears only sometimes has no place in the layout; " +
 			"declare the same sites in every run")
 	}
-	e.seen++
 	b := l.bijector
 	if b == nil {
 		var err error
@@ -301,6 +348,11 @@ func (e *evaluator) place(s *Site) {
 			s.fail("%v", err)
 		}
 	}
+	if l.empty() {
+		s.Value = b.Forward(zeros(l.free))
+		return
+	}
+	e.seen++
 	x := e.point.Get(s.Name)
 	if b.Name() == identityName {
 		s.Value = x

@@ -2,6 +2,7 @@ package ppl
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -61,13 +62,16 @@ func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) (
 func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Params, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		free := map[string]*ts.Tensor{}
-		execute(Substitute(p.model, values), batch, nil, process(func(s *Site) {
+		execute(p.model, batch, nil, process(func(s *Site) {
 			l, ok := p.latents[s.Name]
-			if !ok || s.Observed {
+			if !ok || s.Observed || s.Value != nil {
 				return
 			}
-			if s.Value == nil || values[s.Name] == nil {
+			if s.Value = values[s.Name]; s.Value == nil {
 				s.fail("no value was given for it; all latent variables need one: %q", p.order)
+			}
+			if !broadcastsTo(shapeOf(s.Value), l.shape) {
+				s.fail("a value of shape %v was given for it, and it has shape %v", shapeOf(s.Value), l.shape)
 			}
 			if err := s.Dist.Support().Check(s.Value); err != nil {
 				s.fail("the value is outside the support: %v", err)
@@ -94,6 +98,12 @@ const constrainRows = 4096
 // Draws maps draws on unconstrained space, as infer.Run collects them, to draws of the model's latent variables, params and
 // deterministic sites. The statistics of the draws are kept.
 func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
+	if unconstrained == nil {
+		return nil, fmt.Errorf("ppl.Draws: the draws are nil: %w", draws.ErrNoDraws)
+	}
+	if err := p.checkSites(unconstrained.Sites()); err != nil {
+		return nil, fmt.Errorf("ppl.Draws: %w", err)
+	}
 	var out *draws.Draws
 	for chain := range unconstrained.Chains() {
 		n := unconstrained.Len(chain)
@@ -108,6 +118,24 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 		return nil, fmt.Errorf("ppl.Draws: there are no draws: %w", draws.ErrNoDraws)
 	}
 	return out, nil
+}
+
+// checkSites makes sure that draws are on the program's unconstrained space.
+func (p *Program) checkSites(have []draws.Site) error {
+	same := len(have) == len(p.layout.Sites)
+	for i := 0; same && i < len(have); i++ {
+		h, w := have[i], p.layout.Sites[i]
+		same = h.Name == w.Name && h.Offset == w.Offset && h.Size == w.Size
+	}
+	if same {
+		return nil
+	}
+	var names []string
+	for _, h := range have {
+		names = append(names, fmt.Sprintf("%s%v", h.Name, h.Shape))
+	}
+	return fmt.Errorf("the draws have the sites %s, and the program's unconstrained space is %v: draws of another model, or constrained already: %w",
+		strings.Join(names, " "), p.layout, draws.ErrLayout)
 }
 
 func (p *Program) mapDraws(in *draws.Draws, batch infer.Batch, chain, from, to int, out **draws.Draws) error {

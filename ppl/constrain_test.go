@@ -153,4 +153,16 @@ func TestDrawsAreConstrained(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.Draws(empty, nil)
 	require.ErrorIs(t, err, draws.ErrNoDraws)
+	_, err = p.Draws(nil, nil)
+	require.ErrorIs(t, err, draws.ErrNoDraws)
+	// Draws that are constrained already, or another model's.
+	_, err = p.Draws(out, nil)
+	require.ErrorIs(t, err, draws.ErrLayout)
+	require.ErrorContains(t, err, "constrained already")
+	swapped := append([]draws.Site{}, sites...)
+	swapped[0].Name = "rael"
+	other, err := draws.New(swapped, nil, 1)
+	require.NoError(t, err)
+	_, err = p.Draws(other, nil)
+	require.ErrorIs(t, err, draws.ErrLayout)
 }

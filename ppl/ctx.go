@@ -1,6 +1,9 @@
 package ppl
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -17,7 +20,7 @@ type Ctx struct {
 	run      *execution
 	plates   []*plate
 	handlers []Handler // innermost last
-	inside   string    // the plate whose function is running, with a context of its own
+	inside   *string   // the plate whose function is running, with a context of its own; empty for none
 }
 
 // execution is what all contexts of one run share.
@@ -27,7 +30,7 @@ type execution struct {
 
 	// predict says that observed values are drawn anew: data may be missing, and plates take the sizes of new data.
 	predict bool
-	absent  map[*ts.Tensor]bool // what Data gave for data that are missing
+	absent  map[*ts.Tensor]string // what Data gave for data that are missing, by name
 }
 
 // Handler sees every site of a model. Process runs from the innermost handler outwards, before the site has its value;
@@ -51,8 +54,8 @@ func (c *Ctx) Sample(name string, d dist.Distribution) *ts.Tensor {
 
 // Observe declares a random variable with a known value.
 func (c *Ctx) Observe(name string, d dist.Distribution, value *ts.Tensor) {
-	s := &Site{Kind: KindSample, Name: name, Dist: d, Value: value, Observed: true, Scale: 1}
-	if c.run.absent[value] {
+	s := &Site{Kind: KindSample, Name: name, Dist: d, Value: value, Observed: true, declared: true, Scale: 1}
+	if _, ok := c.run.absent[value]; ok {
 		s.Value = nil
 	} else if value == nil {
 		s.fail("the observed value is nil; a missing value is a latent variable: use Sample")
@@ -83,18 +86,20 @@ func (c *Ctx) Param(name string, init *ts.Tensor, on support.Support) *ts.Tensor
 // Data is a tensor of the batch. Where a [Predictive] runs the model, data that are only observed may be missing.
 func (c *Ctx) Data(name string) *ts.Tensor {
 	s := &Site{Kind: KindData, Name: name, Observed: true, Scale: 1}
-	if t, ok := c.run.batch[name]; ok {
+	if t := c.run.batch[name]; t != nil {
 		s.Value = t
 	}
 	c.visit(s)
 	if s.Value == nil && c.run.predict {
 		s.Value = &ts.Tensor{}
-		c.run.absent[s.Value] = true
+		c.run.absent[s.Value] = name
 	}
 	if s.Value == nil {
 		have := make([]string, 0, len(c.run.batch))
-		for n := range c.run.batch {
-			have = append(have, n)
+		for n, t := range c.run.batch {
+			if t != nil {
+				have = append(have, n)
+			}
 		}
 		panic(&infer.ModelError{Name: name, What: "batch tensor", Have: sorted(have)})
 	}
@@ -106,18 +111,23 @@ func (c *Ctx) visit(s *Site) *Site {
 	if s.Name == "" {
 		s.fail("a site needs a name")
 	}
-	if c.inside != "" {
-		s.fail("it is declared on the context outside plate %q while the plate is open: use the context that the plate's function is given", c.inside)
+	if *c.inside != "" {
+		s.fail("it is declared on the context outside plate %q while the plate is open: use the context that the plate's function is given", *c.inside)
 	}
 	switch {
 	case s.Kind == KindSample && s.Dist == nil:
 		s.fail("the distribution is nil")
 	case s.Kind == KindFactor && s.Value == nil:
 		s.fail("the factor is nil")
+	case s.Kind == KindDeterministic && s.Value == nil:
+		s.fail("the value is nil")
 	}
 	s.ctx, s.given, s.weight = c, s.Dist, 1
-	for _, p := range c.plates {
-		s.Plates, s.before = append(s.Plates, p.Plate), append(s.before, *p)
+	if len(c.plates) > 0 && s.Kind != KindData {
+		s.Plates, s.before = make([]Plate, len(c.plates)), make([]plate, len(c.plates))
+		for i, p := range c.plates {
+			s.Plates[i], s.before[i] = p.Plate, *p
+		}
 	}
 	if s.Kind == KindSample || s.Kind == KindFactor {
 		s.open()
@@ -160,14 +170,38 @@ func execute(m Model, batch infer.Batch, source *dist.Source, handlers ...Handle
 
 // predict runs a model once with its observed values drawn anew.
 func predict(m Model, batch infer.Batch, source *dist.Source, handlers ...Handler) {
-	run(m, &execution{batch: batch, source: source, predict: true, absent: map[*ts.Tensor]bool{}}, handlers)
+	run(m, &execution{batch: batch, source: source, predict: true, absent: map[*ts.Tensor]string{}}, handlers)
 }
 
 func run(m Model, e *execution, handlers []Handler) {
 	if m == nil {
 		panic(&SiteError{Message: "the model is nil"})
 	}
-	m(&Ctx{run: e, handlers: handlers})
+	defer e.explain()
+	m(&Ctx{run: e, handlers: handlers, inside: new(string)})
+}
+
+// explain names the data that are missing where an operation failed on what stands for them.
+func (e *execution) explain() {
+	if len(e.absent) == 0 {
+		return
+	}
+	r := recover()
+	if r == nil {
+		return
+	}
+	if failure, ok := r.(*torch.Error); ok && strings.Contains(failure.Error(), "freed") {
+		var names, have []string
+		for _, name := range e.absent {
+			names = append(names, name)
+		}
+		for name := range e.batch {
+			have = append(have, name)
+		}
+		panic(&SiteError{Message: fmt.Sprintf("the batch has no %q (it has %q), which may be missing only where Observe takes it directly: %v",
+			sorted(names), sorted(have), failure)})
+	}
+	panic(r)
 }
 
 // shapeOf is the shape of a tensor inside a model.

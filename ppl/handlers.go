@@ -1,6 +1,9 @@
 package ppl
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -11,7 +14,47 @@ type Values = map[string]*ts.Tensor
 
 // handle wraps a model in a handler that is made anew for each run.
 func handle(m Model, h func(c *Ctx) Handler) Model {
-	return func(c *Ctx) { m(c.With(h(c))) }
+	return func(c *Ctx) { m.in(c.With(h(c))) }
+}
+
+// in runs a model in a context.
+func (m Model) in(c *Ctx) {
+	if m == nil {
+		panic(&SiteError{Message: "the model is nil"})
+	}
+	m(c)
+}
+
+// strict wraps a model in a handler of named sites, and fails after the run if the model did not have one of them: a name that is
+// misspelt would do nothing, in silence. Visit is called for the sites of these names and says whether it is such a site.
+func strict[T any](what string, m Model, named map[string]T, visit func(c *Ctx, s *Site, v T) bool) Model {
+	return func(c *Ctx) {
+		found := map[string]bool{}
+		var have []string
+		m.in(c.With(process(func(s *Site) {
+			if s.Kind != KindData {
+				have = append(have, s.Name)
+			}
+			if v, ok := named[s.Name]; ok && s.Kind != KindData && visit(c, s, v) {
+				found[s.Name] = true
+			}
+		})))
+		for name := range named {
+			if !found[name] {
+				panic(&SiteError{Site: name, Message: fmt.Sprintf("%s names it, and the model has no such site of the right kind; it has %q", what, have)})
+			}
+		}
+	}
+}
+
+// given makes sure that a value is there, and that it is for a site that can have it.
+func (s *Site) takes(what string, v *ts.Tensor) {
+	if v == nil {
+		s.fail("%s gives it the value nil", what)
+	}
+	if s.written {
+		s.fail("%s gives it a value, and a reparameterisation computes it from another variable: use %s inside Reparam, on the model itself", what, what)
+	}
 }
 
 // process is a handler with only its first half, finish one with only its second.
@@ -27,12 +70,12 @@ func (f finish) Finish(s *Site) { f(s) }
 
 // Condition gives random variables observed values: their log densities become likelihoods.
 func Condition(m Model, values Values) Model {
-	return handle(m, func(*Ctx) Handler {
-		return process(func(s *Site) {
-			if v, ok := values[s.Name]; ok && s.Kind == KindSample {
-				s.observe(v)
-			}
-		})
+	return strict("Condition", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
+		s.takes("Condition", v)
+		if s.Kind == KindSample {
+			s.observe(v)
+		}
+		return s.Kind == KindSample
 	})
 }
 
@@ -40,7 +83,12 @@ func Condition(m Model, values Values) Model {
 func Substitute(m Model, values Values) Model {
 	return handle(m, func(*Ctx) Handler {
 		return process(func(s *Site) {
-			if v, ok := values[s.Name]; ok && (s.Kind == KindSample || s.Kind == KindParam) && !s.Observed {
+			v, ok := values[s.Name]
+			if ok && s.written {
+				s.takes("Substitute", v)
+			}
+			if ok && (s.Kind == KindSample || s.Kind == KindParam) && !s.Observed {
+				s.takes("Substitute", v)
 				s.Value = v
 				if s.Kind == KindSample {
 					s.checkBroadcast()
@@ -52,13 +100,13 @@ func Substitute(m Model, values Values) Model {
 
 // Do intervenes: the variables have the given values, and their own distributions no longer count (Pearl 2009, chapter 3).
 func Do(m Model, values Values) Model {
-	return handle(m, func(*Ctx) Handler {
-		return process(func(s *Site) {
-			if v, ok := values[s.Name]; ok && s.Kind == KindSample {
-				s.observe(v)
-				s.hidden = true
-			}
-		})
+	return strict("Do", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
+		s.takes("Do", v)
+		if s.Kind == KindSample {
+			s.observe(v)
+			s.hidden = true
+		}
+		return s.Kind == KindSample
 	})
 }
 
@@ -78,6 +126,9 @@ func Block(m Model, names ...string) Model {
 func Replay(m Model, t *Trace) Model {
 	return handle(m, func(*Ctx) Handler {
 		return process(func(s *Site) {
+			if t == nil {
+				s.fail("Replay has no trace: it is nil")
+			}
 			if old, ok := t.Sites[s.Name]; ok && s.Kind == KindSample && !s.Observed && !old.Observed {
 				s.Value = old.Value
 			}
@@ -91,7 +142,7 @@ func Seed(m Model, seed uint64) Model {
 		inner, run := *c, *c.run
 		run.source = torch.NewSource(seed, 0)
 		inner.run = &run
-		m(&inner)
+		m.in(&inner)
 	}
 }
 
@@ -107,6 +158,9 @@ func Scale(m Model, factor float64) Model {
 func Mask(m Model, mask *ts.Tensor) Model {
 	return handle(m, func(*Ctx) Handler {
 		return process(func(s *Site) {
+			if mask == nil {
+				s.fail("the mask is nil")
+			}
 			if s.Mask == nil {
 				s.Mask = mask
 				return
@@ -116,20 +170,25 @@ func Mask(m Model, mask *ts.Tensor) Model {
 	})
 }
 
-// Lift gives params a prior: they become latent random variables.
+// Lift gives params a prior: they become latent random variables, of the params' shapes, which plates around them do not repeat.
 func Lift(m Model, priors map[string]dist.Distribution) Model {
-	return handle(m, func(c *Ctx) Handler {
-		return process(func(s *Site) {
-			if prior, ok := priors[s.Name]; ok && s.Kind == KindParam {
-				s.Kind = KindSample
-				want := append(s.Dist.BatchShape(), s.Dist.EventShape()...)
-				s.Dist = prior
-				if n := len(want) - len(prior.EventShape()); n >= 0 && len(prior.BatchShape()) < n {
-					s.expand(want[:n])
-				}
-				s.given = s.Dist
-			}
-		})
+	return strict("Lift", m, priors, func(_ *Ctx, s *Site, prior dist.Distribution) bool {
+		if s.Kind != KindParam {
+			return false
+		}
+		if prior == nil {
+			s.fail("Lift gives it the prior nil")
+		}
+		want := append(s.Dist.BatchShape(), s.Dist.EventShape()...)
+		s.Kind, s.Dist, s.Plates, s.before = KindSample, prior, nil, nil
+		if n := len(want) - len(prior.EventShape()); n >= 0 && len(prior.BatchShape()) <= n {
+			s.expand(want[:n])
+		}
+		if have := append(s.Dist.BatchShape(), s.Dist.EventShape()...); !slices.Equal(have, want) {
+			s.fail("Lift gives it a prior of shape %v, and the param has shape %v", have, want)
+		}
+		s.given = s.Dist
+		return true
 	})
 }
 

@@ -68,10 +68,9 @@ func TestBlockHides(t *testing.T) {
 	tr, err = ppl.TraceModel(ppl.Block(given), nil, 1)
 	require.NoError(t, err)
 	require.Empty(t, tr.Order)
-	// What is outside a block does not reach in.
-	tr, err = ppl.TraceModel(ppl.Condition(ppl.Block(ppl.Seed(chain, 3)), chainValues), nil, 1)
-	require.NoError(t, err)
-	require.Empty(t, tr.Order)
+	// What is outside a block does not reach in, and says so.
+	_, err = ppl.TraceModel(ppl.Condition(ppl.Block(ppl.Seed(chain, 3)), chainValues), nil, 1)
+	require.ErrorContains(t, err, "no such site")
 }
 
 // Replaying a trace gives its values and so its density, whatever the seed; observed values are not replaced.
@@ -178,3 +177,83 @@ type watcher struct{ seen *[]string }
 
 func (w *watcher) Process(s *ppl.Site) { *w.seen = append(*w.seen, "process "+s.Name) }
 func (w *watcher) Finish(s *ppl.Site)  { *w.seen = append(*w.seen, "finish "+s.Name) }
+
+// A name that is misspelt is an error of the handlers that would do nothing for it, and so is a value that is nil.
+func TestHandlersRefuse(t *testing.T) {
+	param := func(c *ppl.Ctx) { c.Param("w", vec(1, 2, 3), support.Real); c.Sample("x", dist.Normal(0, 1)) }
+	free := ppl.Reparam(chain, map[string]ppl.Reparameterisation{"y": ppl.NonCentred})
+	for name, c := range map[string]struct {
+		model ppl.Model
+		want  []string
+	}{
+		"Condition, name":     {ppl.Condition(chain, ppl.Values{"X": scalar(1)}), []string{`"X"`, "Condition", `["x" "y" "z"]`}},
+		"Do, name":            {ppl.Do(chain, ppl.Values{"X": scalar(1)}), []string{`"X"`, "Do"}},
+		"Lift, name":          {ppl.Lift(param, map[string]dist.Distribution{"v": dist.Normal(0, 1)}), []string{`"v"`, "Lift"}},
+		"Lift, not a param":   {ppl.Lift(param, map[string]dist.Distribution{"x": dist.Normal(0, 1)}), []string{`"x"`, "Lift"}},
+		"Lift, nil":           {ppl.Lift(param, map[string]dist.Distribution{"w": nil}), []string{`"w"`, "prior nil"}},
+		"Lift, shape":         {ppl.Lift(param, map[string]dist.Distribution{"w": dist.Dirichlet(vec(1, 1, 1, 1))}), []string{`"w"`, "[4]", "[3]"}},
+		"Reparam, name":       {ppl.Reparam(chain, map[string]ppl.Reparameterisation{"w": ppl.NonCentred}), []string{`"w"`, "Reparam"}},
+		"Condition, nil":      {ppl.Condition(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
+		"Do, nil":             {ppl.Do(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
+		"Substitute, nil":     {ppl.Substitute(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
+		"Substitute, larger":  {ppl.Substitute(chain, ppl.Values{"x": vec(1, 2, 3)}), []string{`"x"`, "[3]"}},
+		"Mask, nil":           {ppl.Mask(chain, nil), []string{"mask is nil"}},
+		"Replay, nil":         {ppl.Replay(chain, nil), []string{"trace"}},
+		"Condition, model":    {ppl.Condition(nil, nil), []string{"model is nil"}},
+		"Seed, model":         {ppl.Seed(nil, 1), []string{"model is nil"}},
+		"Reparam, model":      {ppl.Reparam(nil, nil), []string{"model is nil"}},
+		"plate, function":     {func(c *ppl.Ctx) { c.Plate("p", 3, nil) }, []string{"plate p", "function is nil"}},
+		"deterministic":       {func(c *ppl.Ctx) { c.Deterministic("d", nil) }, []string{`"d"`, "value is nil"}},
+		"reparameterised":     {ppl.Condition(free, ppl.Values{"y": scalar(1)}), []string{`"y"`, "inside Reparam"}},
+		"reparameterised, do": {ppl.Do(free, ppl.Values{"y": scalar(1)}), []string{`"y"`, "inside Reparam"}},
+	} {
+		_, err := ppl.Compile(c.model, nil)
+		require.Error(t, err, name)
+		for _, w := range c.want {
+			require.ErrorContains(t, err, w, name)
+		}
+	}
+}
+
+// A lifted param keeps its shape and counts once, also inside a plate.
+func TestLiftInAPlate(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		c.Plate("data", 3, func(c *ppl.Ctx) {
+			m := c.Param("m", scalar(0.5), support.Real)
+			c.Observe("y", dist.Normal(m, 1), c.Data("y"))
+		})
+	}
+	batch := infer.Batch{"y": vec(1, 2, 3)}
+	p, f := compiled(t, ppl.Lift(model, map[string]dist.Distribution{"m": dist.Normal(0, 2)}), batch)
+	require.Equal(t, "m[]", p.Layout().String())
+	require.InDelta(t, normal(0.3, 0, 2)+sumNormal([]float64{1, 2, 3}, 0.3, 1), f(batch, 0.3), 1e-13)
+}
+
+// Data that are missing are NaN under a mask: neither value nor gradient sees them.
+func TestMaskedDataMayBeNaN(t *testing.T) {
+	mask := vec(1, 0, 1).MustGt(ts.FloatScalar(0.5), false)
+	for name, c := range map[string]struct {
+		of   func(a *ts.Tensor) dist.Distribution
+		y    []float64
+		want func(a float64) float64
+	}{
+		"normal":      {func(a *ts.Tensor) dist.Distribution { return dist.Normal(a, 1) }, []float64{1, math.NaN(), 3}, func(a float64) float64 { return sumNormal([]float64{1, 3}, a, 1) }},
+		"exponential": {func(a *ts.Tensor) dist.Distribution { return dist.Exponential(a.MustExp(false)) }, []float64{1, -7, 3}, func(a float64) float64 { return 2*a - 4*math.Exp(a) }},
+		"counts": {func(a *ts.Tensor) dist.Distribution { return dist.PoissonLog(a) }, []float64{1, math.NaN(), 2}, func(a float64) float64 {
+			return 3*a - 2*math.Exp(a) - math.Ln2
+		}},
+	} {
+		full := func(cc *ppl.Ctx) {
+			a := cc.Sample("a", dist.Normal(0, 1))
+			ppl.Mask(func(cc *ppl.Ctx) {
+				cc.Plate("data", 3, func(cc *ppl.Ctx) { cc.Observe("y", c.of(a), cc.Data("y")) })
+			}, mask)(cc)
+		}
+		batch := infer.Batch{"y": vec(c.y...)}
+		p, f := compiled(t, full, batch)
+		require.InDelta(t, normal(0.4, 0, 1)+c.want(0.4), f(batch, 0.4), 1e-12, name)
+		_, grad := evaluate(t, p, p.LogPosterior(), batch, 0.4)
+		const h = 1e-6
+		require.InDelta(t, -0.4+(c.want(0.4+h)-c.want(0.4-h))/(2*h), grad[0], 1e-8, name)
+	}
+}

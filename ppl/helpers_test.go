@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -74,5 +75,8 @@ func sumNormal(x []float64, loc, scale float64) float64 {
 }
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// dtypeInt is the type of labels.
+const dtypeInt = gotch.Int64
 
 func scalarOf(v float64) *ts.Scalar { return ts.FloatScalar(v) }

@@ -62,6 +62,11 @@ func TestMessages(t *testing.T) {
 		"the context outside the plate": {func(c *ppl.Ctx) {
 			c.Plate("p", 8, func(*ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
 		}, []string{`site "y"`, `outside plate "p"`, "use the context that the plate's function is given"}},
+		"the context outside the plate, in a handler": {func(c *ppl.Ctx) {
+			ppl.Scale(func(cs *ppl.Ctx) {
+				cs.Plate("p", 8, func(*ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
+			}, 2)(c)
+		}, []string{`site "y"`, `outside plate "p"`}},
 		"local variables and a minibatch": {func(c *ppl.Ctx) {
 			c.Plate("p", 80, func(c *ppl.Ctx) {
 				z := c.Sample("z", dist.Normal(0, 1))

@@ -42,8 +42,11 @@ func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOpt
 	if name == "" {
 		fail("a plate needs a name")
 	}
-	if c.inside != "" {
-		fail(fmt.Sprintf("it is declared on the context outside plate %q while that plate is open: use the context that the plate's function is given", c.inside))
+	if f == nil {
+		fail("its function is nil")
+	}
+	if *c.inside != "" {
+		fail(fmt.Sprintf("it is declared on the context outside plate %q while that plate is open: use the context that the plate's function is given", *c.inside))
 	}
 	if size < 1 {
 		fail(fmt.Sprintf("its size is %d; it must be at least 1", size))
@@ -70,9 +73,11 @@ func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOpt
 	}
 	inner := *c
 	inner.plates = append(slices.Clone(c.plates), p)
-	c.inside = name
+	inner.inside = new(string)
+	outer := *c.inside
+	*c.inside = name
 	f(&inner)
-	c.inside = ""
+	*c.inside = outer
 }
 
 // open broadcasts a site to the plates around it, and sets its scale where they are subsampled.
@@ -89,10 +94,19 @@ func (s *Site) open() {
 		if v := len(value) + p.Dim; n == 1 && v >= 0 {
 			n = value[v]
 		}
-		if n > p.Size && c.run.predict {
+		if n > p.Size && c.run.predict && !p.known {
 			p.Size = n
 		}
+		told := s.tells(p.Dim, batch, value)
+		one := n
+		if v := len(value) + p.Dim; told && v >= 0 {
+			one = value[v] // a single datum, for which the parameters of many would each count
+		}
 		switch {
+		case told && one == 1 && (n != 1 || p.known && p.Used != 1):
+			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape %v: size 1 at dimension %d%s",
+				p.Name, p.Used, p.Size, batch, value, p.Dim, p.whole())
+		case n == 1 && told:
 		case n == 1 && p.known:
 			n = p.Used
 		case n == 1 && s.Kind == KindSample && (!s.Observed || s.Value == nil):
@@ -105,7 +119,7 @@ func (s *Site) open() {
 			s.fail("plate %q has size %d, and the site has batch shape %v and a value of shape %v: size %d at dimension %d",
 				p.Name, p.Size, batch, value, n, p.Dim)
 		}
-		if n != 1 || p.Size == 1 {
+		if n != 1 || p.Size == 1 || told {
 			p.local = p.local || (!p.known && s.Kind == KindSample && !s.Observed)
 			p.known, p.Used = true, n
 		}
@@ -116,6 +130,7 @@ func (s *Site) open() {
 		}
 	}
 	s.Scale *= s.weight
+	s.checkPlates(want, value)
 	switch {
 	case s.Kind == KindFactor:
 		if !slices.Equal(want, batch) {
@@ -127,6 +142,45 @@ func (s *Site) open() {
 	}
 	if s.Value != nil {
 		s.checkBroadcast()
+	}
+}
+
+// tells says whether data, one of them, have told the size of a plate: a dimension of size 1 that is there, not one that is missing.
+func (s *Site) tells(dim int, batch, value []int64) bool {
+	switch {
+	case s.Kind == KindFactor:
+		return len(batch) >= -dim
+	case !s.Observed:
+		return false
+	case s.Value == nil: // to be drawn: its parameters tell
+		return len(batch) >= -dim
+	}
+	return len(value) >= -dim
+}
+
+// checkPlates makes sure that data in plates have no dimension of their own besides the plates' and the event's: it would be
+// taken for something that it is not, and counted wrongly.
+func (s *Site) checkPlates(want, value []int64) {
+	if len(s.ctx.plates) == 0 || s.Kind == KindSample && !s.Observed {
+		return
+	}
+	owned := map[int]bool{}
+	for _, p := range s.ctx.plates {
+		owned[p.Dim] = true
+	}
+	for dim := -1; dim >= -max(len(want), len(value)); dim-- {
+		n := int64(1)
+		if at := len(want) + dim; at >= 0 {
+			n = want[at]
+		}
+		if at := len(value) + dim; at >= 0 && n == 1 {
+			n = value[at]
+		}
+		if n != 1 && !owned[dim] {
+			batch, _ := s.shapes()
+			s.fail("it has batch shape %v and a value of shape %v, with size %d at dimension %d, which is no plate's: drop the dimension, make it part of "+
+				"the event with dist.Independent, or declare a plate for it", batch, value, n, dim)
+		}
 	}
 }
 
@@ -146,7 +200,7 @@ func (s *Site) shapes() (batch, value []int64) {
 // they are opened again.
 func (s *Site) observe(value *ts.Tensor) {
 	opened := s.Value != nil
-	s.Value, s.Observed = value, true
+	s.Value, s.Observed, s.declared = value, true, false
 	if opened {
 		s.checkBroadcast()
 		return
@@ -180,31 +234,28 @@ func (s *Site) expand(want []int64) {
 	s.Dist = s.Dist.Expand(want...)
 }
 
-// checkBroadcast makes sure that an observed value fits the distribution: a value that is larger would silently count
-// several times.
+// checkBroadcast makes sure that a value fits the distribution: the event must be the distribution's, and what is broadcast must be
+// either the value or the batch, or terms would silently count several times.
 func (s *Site) checkBroadcast() {
 	value := shapeOf(s.Value)
-	want := append(s.Dist.BatchShape(), s.Dist.EventShape()...)
-	for i := 1; i <= max(len(value), len(want)); i++ {
-		v, w := int64(1), int64(1)
-		if i <= len(value) {
-			v = value[len(value)-i]
-		}
-		if i <= len(want) {
-			w = want[len(want)-i]
-		}
-		if v != w && v != 1 && w != 1 {
-			hint := ""
-			for _, p := range s.ctx.plates {
-				if p.local {
-					hint = p.whole()
-				}
+	batch, event := s.Dist.BatchShape(), s.Dist.EventShape()
+	at := len(value) - len(event)
+	if len(event) > 0 && (at < 0 || !slices.Equal(value[at:], event)) {
+		s.fail("a value of shape %v does not end in the event shape %v (batch shape %v)", value, event, batch)
+	}
+	outer := value[:at]
+	switch {
+	case broadcastsTo(outer, batch):
+	case !broadcastsTo(batch, outer):
+		hint := ""
+		for _, p := range s.ctx.plates {
+			if p.local {
+				hint = p.whole()
 			}
-			s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, s.Dist.BatchShape(), s.Dist.EventShape(), hint)
 		}
-		if i > len(want) && v != 1 && len(s.Plates) > 0 {
-			s.fail("a value of shape %v has more dimensions than batch shape %v and event shape %v", value, s.Dist.BatchShape(), s.Dist.EventShape())
-		}
+		s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, batch, event, hint)
+	case len(outer) > len(batch) && len(s.Plates) > 0, !s.Observed:
+		s.fail("a value of shape %v has more dimensions or elements than batch shape %v and event shape %v", value, batch, event)
 	}
 }
 

@@ -145,3 +145,94 @@ func TestKeptDataAreNotStale(t *testing.T) {
 		require.InEpsilon(t, want(0.3, k, y, s), f(one, 0.3), 1e-12)
 	}
 }
+
+// A dimension of the data that is no plate's would be taken for something else: it is an error that says what to do.
+func TestDimensionsBelongToPlates(t *testing.T) {
+	column := func(c *ppl.Ctx) { // the usual shape of a matrix product
+		w := c.Sample("w", dist.Normal(0, 1).Expand(2, 1))
+		c.Plate("data", 3, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Data("x").MustMatmul(w, false), 1), c.Data("y")) })
+	}
+	square := func(c *ppl.Ctx) {
+		m := c.Sample("m", dist.Normal(0, 1))
+		c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(m, 1), c.Data("y")) })
+	}
+	factor := func(c *ppl.Ctx) {
+		m := c.Sample("m", dist.Normal(0, 1))
+		c.Plate("data", 6, func(c *ppl.Ctx) { c.Factor("y", dist.Normal(m, 1).LogProb(c.Data("y"))) })
+	}
+	for name, c := range map[string]struct {
+		model ppl.Model
+		batch infer.Batch
+		words []string
+	}{
+		"column": {column, infer.Batch{"x": matrix(3, 2, 1, 2, 3, 4, 5, 6), "y": matrix(3, 1, 1, 2, 3)}, []string{`"y"`, "data", "[3 1]", "size 3 at dimension -2", "dist.Independent"}},
+		"square": {square, infer.Batch{"y": matrix(6, 3, make([]float64, 18)...)}, []string{"size 6 at dimension -2"}},
+		"factor": {factor, infer.Batch{"y": matrix(6, 3, make([]float64, 18)...)}, []string{"size 6 at dimension -2"}},
+		"event": {func(c *ppl.Ctx) {
+			m := c.Sample("m", dist.Normal(0, 1).Expand(2))
+			c.Observe("y", dist.MultivariateNormal(m, matrix(2, 2, 1, 0, 0, 1)), c.Data("y"))
+		}, infer.Batch{"y": matrix(2, 1, 1, 2)}, []string{"event shape [2]", "[2 1]"}},
+		"outer": {func(c *ppl.Ctx) {
+			m := c.Sample("m", dist.Normal(0, 1))
+			c.Observe("y", dist.Normal(c.Data("x").MustMul(m, false), 1), c.Data("y"))
+		}, infer.Batch{"x": vec(1, 2, 3), "y": matrix(3, 1, 1, 2, 3)}, []string{"[3 1]", "[3]"}},
+	} {
+		_, err := ppl.Compile(c.model, c.batch)
+		require.Error(t, err, name)
+		for _, w := range c.words {
+			require.ErrorContains(t, err, w, name)
+		}
+	}
+	// The same as an event, or as another plate, is right.
+	event := func(c *ppl.Ctx) {
+		m := c.Sample("m", dist.Normal(0, 1))
+		c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Independent(dist.Normal(m, 1).Expand(1, 3), 1), c.Data("y")) })
+	}
+	y := []float64{1, 2, 3, 4, 5, 6}
+	batch := infer.Batch{"y": matrix(2, 3, y...)} // 2 of 6
+	_, f := compiled(t, event, batch)
+	require.InDelta(t, normal(0.5, 0, 1)+3*sumNormal(y, 0.5, 1), f(batch, 0.5), 1e-12)
+}
+
+// A minibatch, be it of one, in a plate with latent variables is refused, whatever its shape.
+func TestMinibatchAndLocalVariables(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		c.Plate("p", 4, func(c *ppl.Ctx) {
+			z := c.Sample("z", dist.Normal(0, 1))
+			c.Observe("y", dist.Normal(z, 1), c.Data("y"))
+		})
+	}
+	p, _ := compiled(t, model, infer.Batch{"y": vec(1, 2, 3, 4)})
+	g, err := infer.NewGradient(p.LogPosterior())
+	require.NoError(t, err)
+	point, err := infer.Zeros(p.Layout())
+	require.NoError(t, err)
+	for _, y := range [][]float64{{1}, {1, 2}, {1, 2, 3}} {
+		_, err := g.ValueAndGrad(point, infer.Batch{"y": vec(y...)})
+		require.ErrorContains(t, err, "takes all of its data", "%v", y)
+	}
+	// A number for all is one.
+	_, err = g.ValueAndGrad(point, infer.Batch{"y": scalar(1)})
+	require.NoError(t, err)
+}
+
+// Matrices in plates, several chains at once.
+func TestCholeskyFactorsInPlates(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		c.Plate("groups", 2, func(c *ppl.Ctx) {
+			l := c.Sample("l", dist.LKJCholesky(3, 1.5))
+			c.Sample("w", dist.Dirichlet(vec(1, 2, 3)))
+			c.Factor("f", l.MustSquare(false).MustSelect(-1, 0, false).MustSelect(-1, 1, false))
+		})
+	}
+	p, f := compiled(t, model, nil)
+	d := p.Layout().Dim()
+	require.Equal(t, 2*3+2*2, d)
+	x := manyPoints(3, d)
+	all, grads := evaluate(t, p, p.LogPosterior(), nil, x...)
+	for k := range 3 {
+		require.InEpsilon(t, f(nil, x[k*d:(k+1)*d]...), all[k], 1e-13)
+		_, g := evaluate(t, p, p.LogPosterior(), nil, x[k*d:(k+1)*d]...)
+		require.InDeltaSlice(t, g, grads[k*d:(k+1)*d], 1e-11)
+	}
+}

@@ -2,6 +2,7 @@ package ppl
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -12,8 +13,8 @@ import (
 // Predictive draws what a model predicts.
 type Predictive struct {
 	Model Model
-	// Batch holds the covariates, old or new. What is observed is drawn anew and may be missing, except for LogLikelihood. Plates take
-	// the size of the data at hand, unless latent variables in them fix it.
+	// Batch holds the covariates, old or new. What Observe takes is drawn anew and may be missing, except for LogLikelihood; values that
+	// Condition and Do have set stay. Plates take the size of the data at hand, unless latent variables in them fix it.
 	Batch infer.Batch
 	Seed  uint64
 	Sites []string // which sites to return; nil is all random variables and deterministic values
@@ -49,6 +50,9 @@ func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 
 // latents are the draws of each site as a tensor of shape [draws, ...].
 func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Tensor, n int, err error) {
+	if posterior == nil {
+		return nil, nil, 0, fmt.Errorf("ppl.Predictive: the draws are nil: %w", draws.ErrNoDraws)
+	}
 	n = posterior.Total()
 	if n == 0 {
 		return nil, nil, 0, fmt.Errorf("ppl.Predictive: there are no draws: %w", draws.ErrNoDraws)
@@ -73,8 +77,8 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Te
 	return names, in, n, nil
 }
 
-// checkDraws makes sure that the first draw fits the model. Draws on unconstrained space have the same names, and would give wrong
-// predictions in silence.
+// checkDraws makes sure that the first draw fits the model. Draws on unconstrained space have the same names, and draws of another model
+// other ones: both would give wrong predictions in silence.
 func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 	err := torch.Do(func(*torch.Scope) error {
 		given := Values{}
@@ -82,15 +86,25 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 			given[name] = in[i].MustSelect(0, 0, false)
 		}
 		check := process(func(s *Site) {
-			v, ok := given[s.Name]
-			if s.Kind != KindSample || s.Observed || !ok {
+			if s.Kind != KindSample || s.Observed || s.Value != nil {
 				return
+			}
+			v, ok := given[s.Name]
+			switch {
+			case !ok && s.instead != "":
+				s.fail("the draws do not have it, and it stands for %q: predict with the model that was fitted; the draws have %q", s.instead, names)
+			case !ok && len(s.Plates) == 0 && !s.redrawn:
+				s.fail("the draws do not have it; they have %q", names)
+			case !ok:
+				return
+			}
+			if have, want := shapeOf(v), append(s.Dist.BatchShape(), s.Dist.EventShape()...); !slices.Equal(have, want) {
+				s.fail("the draws have shape %v, and the model has shape %v", have, want)
 			}
 			if err := s.Dist.Support().Check(v); err != nil {
 				s.fail("the first draw is outside the support (draws on unconstrained space have to go through Program.Draws): %v", err)
 			}
 			s.Value = v
-			s.checkBroadcast()
 		})
 		predict(q.Model, q.Batch, torch.NewSource(q.Seed, 0), check, redraw)
 		return nil
@@ -101,12 +115,21 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 	return nil
 }
 
-// redraw forgets observed values.
+// redraw forgets the data of Observe. What Condition and Do have set stays.
 var redraw = process(func(s *Site) {
-	if s.Kind == KindSample && s.Observed && !s.hidden {
-		s.Value, s.Observed = nil, false
+	if s.Kind == KindSample && s.declared && !s.hidden {
+		s.Value, s.Observed, s.redrawn = nil, false, true
 	}
 })
+
+// fill gives the latent variables and params that have no value the values of one draw.
+func fill(given Values) process {
+	return func(s *Site) {
+		if v, ok := given[s.Name]; ok && s.Value == nil && !s.redrawn && (s.Kind == KindSample || s.Kind == KindParam) {
+			s.Value = v
+		}
+	}
+}
 
 // draw runs the model mapped over the draws, each with a random stream of its own. Observed values are drawn anew.
 func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error) {
@@ -120,21 +143,19 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 		}
 		found, all = nil, nil
 		var values []*ts.Tensor
-		fill := process(func(s *Site) {
-			if v, ok := given[s.Name]; ok && (s.Kind == KindSample || s.Kind == KindParam) {
-				s.Value = v
-			}
-		})
 		keep := finish(func(s *Site) {
 			if s.Kind != KindSample && s.Kind != KindDeterministic {
 				return
+			}
+			if slices.Contains(all, s.Name) {
+				s.fail("there are two sites of that name; names must differ within a run")
 			}
 			all = append(all, s.Name)
 			if q.Sites == nil || wanted[s.Name] {
 				found, values = append(found, s.Name), append(values, s.Value)
 			}
 		})
-		predict(q.Model, q.Batch, source, keep, fill, redraw)
+		predict(q.Model, q.Batch, source, keep, fill(given), redraw)
 		return values, nil
 	}, in, &streams, nil)
 	if err != nil {
@@ -154,7 +175,8 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 
 // LogLikelihood is the log density of every single observation under every posterior draw, by observed site: tensors of shape
 // [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them. A likelihood that is a Factor is not among
-// them: it is not one of single observations.
+// them: it is not one of single observations. Where a mask
+// leaves an observation out it is 0.
 func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 	names, in, _, err := q.latents(posterior)
 	if err != nil {
@@ -177,7 +199,7 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 				found, values = append(found, s.Name), append(values, s.elementwise())
 			}
 		})
-		execute(Substitute(q.Model, given), q.Batch, nil, keep)
+		execute(q.Model, q.Batch, nil, keep, fill(given))
 		return values, nil
 	}, in, nil)
 	if err != nil {

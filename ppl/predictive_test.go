@@ -161,3 +161,88 @@ func TestPredictiveKeepsData(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float64{10, 20, 30, 20, 40, 60}, floats(t, values["mean"]))
 }
+
+// Interventions and conditions on a fitted model are kept in all kinds of prediction; what Observe takes is drawn anew.
+func TestPredictiveKeepsInterventions(t *testing.T) {
+	m := func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 1))
+		tau := c.Sample("tau", dist.HalfNormal(1))
+		c.Observe("y", dist.Normal(c.Deterministic("mean", mu.MustMul(tau, false)), 0.1), c.Data("y"))
+	}
+	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "tau", Offset: 1, Size: 1}}, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, d.Append([]float64{1, 2}, nil))
+	require.NoError(t, d.Append([]float64{3, 4}, nil))
+	batch := infer.Batch{"y": scalar(0)}
+	for name, c := range map[string]struct {
+		model ppl.Model
+		want  []float64
+	}{
+		"as fitted":  {m, []float64{2, 12}},
+		"do":         {ppl.Do(m, ppl.Values{"mu": scalar(100)}), []float64{200, 400}},
+		"condition":  {ppl.Condition(m, ppl.Values{"tau": scalar(5)}), []float64{5, 15}},
+		"substitute": {ppl.Substitute(m, ppl.Values{"tau": scalar(7)}), []float64{7, 21}},
+	} {
+		values, err := ppl.Predictive{Model: c.model, Batch: batch}.Posterior(d)
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, floats(t, values["mean"]), name)
+		require.NotEqual(t, []float64{0, 0}, floats(t, values["y"]), name)
+		ll, err := ppl.Predictive{Model: c.model, Batch: batch}.LogLikelihood(d)
+		require.NoError(t, err, name)
+		require.InDelta(t, normal(0, c.want[1], 0.1), floats(t, ll["y"])[1], 1e-9*c.want[1]*c.want[1]*100, name)
+	}
+}
+
+// Draws of another model are refused instead of a prediction from the prior.
+func TestPredictiveRefusesOtherDraws(t *testing.T) {
+	batch := infer.Batch{"x": vec(1, 2, 3, 4), "y": vec(1, 2, 3, 4)}
+	wrong, err := draws.New([]draws.Site{{Name: "slop", Size: 1}}, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, wrong.Append([]float64{1}, nil))
+	for _, f := range []func(*draws.Draws) (ppl.Values, error){
+		ppl.Predictive{Model: line, Batch: batch}.Posterior, ppl.Predictive{Model: line, Batch: batch}.LogLikelihood,
+	} {
+		_, err = f(wrong)
+		require.ErrorContains(t, err, `"slope"`)
+		require.ErrorContains(t, err, `["slop"]`)
+		_, err = f(nil)
+		require.ErrorIs(t, err, draws.ErrNoDraws)
+	}
+	shape, err := draws.New([]draws.Site{{Name: "slope", Shape: []int64{3}, Size: 3}}, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, shape.Append([]float64{1, 2, 3}, nil))
+	_, err = ppl.Predictive{Model: line, Batch: batch}.Posterior(shape)
+	require.ErrorContains(t, err, "shape [3]")
+
+	// Draws of the centred model in the other one.
+	centred, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "tau", Offset: 1, Size: 1}, {Name: "theta", Shape: []int64{8}, Offset: 2, Size: 8}}, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, centred.Append([]float64{1, 2, 1, 2, 3, 4, 5, 6, 7, 8}, nil))
+	free := ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred})
+	_, err = ppl.Predictive{Model: free, Batch: schoolData(t)}.Posterior(centred)
+	require.ErrorContains(t, err, `"theta_decentred"`)
+	require.ErrorContains(t, err, "stands for")
+	_, err = ppl.Predictive{Model: schools, Batch: schoolData(t)}.Posterior(centred)
+	require.NoError(t, err)
+}
+
+// One new datum gives one prediction, nine give nine.
+func TestPredictiveOfNewSizes(t *testing.T) {
+	for _, x := range [][]float64{{5}, {5, 6}, {1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+		values, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)}, Sites: []string{"y"}}.Posterior(slopeDraws(t, 1, 2))
+		require.NoError(t, err)
+		require.Len(t, floats(t, values["y"]), 2*len(x))
+	}
+}
+
+// A covariate that is misspelt is named.
+func TestPredictiveNamesMissingData(t *testing.T) {
+	_, err := ppl.Predictive{Model: line, Batch: infer.Batch{"X": vec(1)}}.Prior(3)
+	require.ErrorContains(t, err, `"x"`)
+	require.ErrorContains(t, err, `["X"]`)
+	_, err = ppl.Predictive{Model: func(c *ppl.Ctx) {
+		c.Sample("a", dist.Normal(0, 1))
+		c.Sample("a", dist.Normal(0, 1))
+	}}.Prior(2)
+	require.ErrorContains(t, err, "two sites of that name")
+}

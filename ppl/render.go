@@ -65,12 +65,8 @@ func (r *renderer) find(s *Site) {
 	var depends []*ts.Tensor
 	if s.Kind == KindFactor || s.Kind == KindDeterministic {
 		depends = append(depends, s.Value)
-	} else if p, ok := s.Dist.(dist.Parameterised); ok {
-		for _, v := range p.Params() {
-			if t, ok := v.(*ts.Tensor); ok {
-				depends = append(depends, t)
-			}
-		}
+	} else {
+		depends = tensorsOf(s.Dist)
 	}
 	for _, t := range depends {
 		if !t.MustRequiresGrad() {
@@ -85,6 +81,24 @@ func (r *renderer) find(s *Site) {
 			}
 		}
 	}
+}
+
+// tensorsOf are the tensors among a distribution's parameters, and among those of its parts.
+func tensorsOf(v any) []*ts.Tensor {
+	var out []*ts.Tensor
+	switch v := v.(type) {
+	case *ts.Tensor:
+		out = append(out, v)
+	case []dist.Distribution:
+		for _, d := range v {
+			out = append(out, tensorsOf(d)...)
+		}
+	case dist.Parameterised:
+		for _, p := range v.Params() {
+			out = append(out, tensorsOf(p)...)
+		}
+	}
+	return out
 }
 
 // reaches says whether t was computed from leaf: libtorch refuses a gradient otherwise.

@@ -72,3 +72,16 @@ func draw(t *testing.T, dot string) {
 	require.NoError(t, err)
 	require.Contains(t, string(svg), "<svg")
 }
+
+// Arrows go to the parts of distributions that are made of others.
+func TestRenderParts(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		a, b, z := c.Sample("a", dist.Normal(0, 1)), c.Sample("b", dist.HalfNormal(1)), c.Sample("z", dist.Beta(1, 1))
+		c.Observe("m", dist.Mixture([]float64{0.5, 0.5}, dist.Normal(a, 1), dist.Normal(0, b)), scalar(1))
+		c.Observe("t", dist.Truncated(dist.Normal(a, 1), 0, 3), scalar(1))
+		c.Observe("k", dist.ZeroInflated(z, dist.Poisson(b)), scalar(1))
+	}
+	dot, err := ppl.Render(model, nil)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"a -> m", "b -> m", "a -> t", "z -> k", "b -> k"}, edges(dot))
+}

@@ -20,21 +20,20 @@ const (
 
 // Reparam writes latent variables differently. Their values are still there under their names, as deterministic sites.
 func Reparam(m Model, sites map[string]Reparameterisation) Model {
-	return func(c *Ctx) { m(c.With(&reparam{outer: c, sites: sites})) }
+	return strict("Reparam", m, sites, func(c *Ctx, s *Site, how Reparameterisation) bool {
+		if s.Kind != KindSample {
+			return false
+		}
+		if !s.Observed && s.Value == nil {
+			(&reparam{outer: c}).write(s, how)
+		}
+		return true
+	})
 }
 
-type reparam struct {
-	outer *Ctx
-	sites map[string]Reparameterisation
-}
+type reparam struct{ outer *Ctx }
 
-func (r *reparam) Finish(*Site) {}
-
-func (r *reparam) Process(s *Site) {
-	how, ok := r.sites[s.Name]
-	if !ok || s.Kind != KindSample || s.Observed || s.Value != nil {
-		return
-	}
+func (r *reparam) write(s *Site, how Reparameterisation) {
 	if how == ThroughBijector {
 		r.throughBijector(s)
 		return
@@ -45,12 +44,12 @@ func (r *reparam) Process(s *Site) {
 // replace declares the new variable, in the plates and with the scale of the old one, outside this handler.
 func (r *reparam) replace(s *Site, suffix string, d dist.Distribution) *ts.Tensor {
 	z := &Site{Kind: KindSample, Name: s.Name + suffix, Dist: d, Plates: s.Plates, Scale: s.Scale, Mask: s.Mask,
-		ctx: s.ctx, given: d, weight: s.weight}
+		ctx: s.ctx, given: d, weight: s.weight, instead: s.Name}
 	for _, p := range s.ctx.plates {
 		z.before = append(z.before, *p)
 	}
 	r.outer.show(z)
-	s.Kind, s.Observed, s.Scale = KindDeterministic, true, 1
+	s.Kind, s.Observed, s.Scale, s.written = KindDeterministic, true, 1, true
 	return z.Value
 }
 
@@ -63,13 +62,17 @@ func (r *reparam) nonCentred(s *Site) {
 		"Logistic": func(map[string]any) dist.Distribution { return dist.Logistic(0, 1) },
 		"Gumbel":   func(map[string]any) dist.Distribution { return dist.Gumbel(0, 1) },
 	}
-	with, ok := s.Dist.(dist.Parameterised)
-	unit := standard[s.Dist.Name()]
-	if !ok || unit == nil {
+	family, dims := s.Dist, 0
+	if i, ok := family.(dist.IndependentDist); ok {
+		family, dims = i.Base(), i.N()
+	}
+	with, ok := family.(dist.Parameterised)
+	unit := standard[family.Name()]
+	if !ok || unit == nil || len(family.EventShape()) > 0 {
 		s.fail("NonCentred needs a location-scale family (Normal, StudentT, Cauchy, Laplace, Logistic, Gumbel)")
 	}
 	p := with.Params()
-	z := r.replace(s, "_decentred", unit(p).Expand(s.Dist.BatchShape()...))
+	z := r.replace(s, "_decentred", dist.Independent(unit(p).Expand(family.BatchShape()...), dims))
 	s.Value = dist.LocScale(p["loc"], p["scale"], z)
 }
 

@@ -75,3 +75,20 @@ func TestThroughBijector(t *testing.T) {
 	_, err = ppl.Compile(ppl.Reparam(chain, map[string]ppl.Reparameterisation{"x": ppl.ThroughBijector}), nil)
 	require.ErrorContains(t, err, "transformed")
 }
+
+// The elements of an event have a variable each.
+func TestNonCentredEvents(t *testing.T) {
+	m := func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 1).Expand(3))
+		c.Sample("w", dist.Independent(dist.Normal(mu, 2), 1))
+	}
+	p, f := compiled(t, ppl.Reparam(m, map[string]ppl.Reparameterisation{"w": ppl.NonCentred}), nil)
+	require.Equal(t, "mu[3] w_decentred[3]", p.Layout().String())
+	x := []float64{0.1, 0.2, 0.3, 1, -2, 0.5}
+	require.InDelta(t, sumNormal(x, 0, 1), f(nil, x...), 1e-13)
+	point, err := infer.NewParams(p.Layout(), x)
+	require.NoError(t, err)
+	values, err := p.Constrain(point, nil)
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{2.1, -3.8, 1.3}, floats(t, values["w"]), 1e-14)
+}

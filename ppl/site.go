@@ -40,6 +40,11 @@ type Site struct {
 	before []plate           // the plates as they were before this site
 	logp   *ts.Tensor        // LogProb, once a trace has computed it
 
+	declared bool   // by Observe: the value is data, and a prediction draws it anew
+	instead  string // of the site that a reparameterisation put in another's place: that one's name
+	redrawn  bool   // Observe's value was forgotten, to be drawn anew
+	written  bool   // a reparameterisation computes the value
+
 	stop   bool // no outer handler sees the site
 	hidden bool // the site contributes nothing to the log density
 }

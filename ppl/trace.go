@@ -2,7 +2,9 @@ package ppl
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -69,7 +71,7 @@ func (s *Site) LogProb() *ts.Tensor {
 func (s *Site) elementwise() *ts.Tensor {
 	logp := s.Value
 	if s.Kind != KindFactor {
-		logp = s.Dist.LogProb(s.Value)
+		logp = s.Dist.LogProb(s.unmasked())
 	}
 	if s.Mask != nil {
 		if mask, have := shapeOf(s.Mask), shapeOf(logp); !broadcastsTo(mask, have) {
@@ -88,6 +90,44 @@ func total(logp *ts.Tensor, s *Site) *ts.Tensor {
 		logp = logp.MustMulScalar(ts.FloatScalar(s.Scale), false)
 	}
 	return logp
+}
+
+// unmasked is the value with something harmless in place of data that a mask leaves out, which may be anything, NaN for one: the gradient of
+// what is not counted is then 0. It does so for numbers; vectors and matrices stay.
+func (s *Site) unmasked() *ts.Tensor {
+	sup := s.Dist.Support()
+	if s.Mask == nil || !s.Observed || sup.EventDims() > sup.Extra || sup.Extra > 0 {
+		return s.Value
+	}
+	if have := shapeOf(s.Value); !broadcastsTo(shapeOf(s.Mask), have) {
+		return s.Value
+	}
+	return s.Value.MustWhereSelf(s.Mask, harmless(sup).MustTotype(s.Value.DType(), false).MustExpandAs(s.Value, false), false)
+}
+
+// harmless is a number inside a support.
+func harmless(s support.Support) *ts.Tensor {
+	switch {
+	case s.LowT != nil && s.HighT != nil:
+		return s.LowT.MustAdd(s.HighT, false).MustMulScalar(ts.FloatScalar(0.5), false)
+	case s.LowT != nil:
+		return s.LowT.MustAddScalar(ts.FloatScalar(1), false)
+	case s.HighT != nil && !s.Discrete():
+		return s.HighT.MustSubScalar(ts.FloatScalar(1), false)
+	}
+	v := 0.0
+	switch low, high := !math.IsInf(s.Low, 0), !math.IsInf(s.High, 0); {
+	case s.Kind == support.KindReal || s.Kind == support.KindBoolean:
+	case s.Discrete() && low:
+		v = s.Low
+	case low && high:
+		v = (s.Low + s.High) / 2
+	case low:
+		v = s.Low + 1
+	case high:
+		v = s.High - 1
+	}
+	return torch.Must(torch.Scalar(v))
 }
 
 // broadcastsTo says whether a shape broadcasts to another.

@@ -157,7 +157,7 @@ func constant(like *ts.Tensor, data []float64, shape ...int64) *ts.Tensor {
 // pick takes elements along the last dimension.
 func pick(t *ts.Tensor, index []int64) *ts.Tensor {
 	at := torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int64](), index, int64(len(index))))
-	return t.MustIndexSelect(-1, at, false)
+	return t.MustIndexSelect(int64(len(shapeOf(t))-1), at, false) // from the front: vmap of libtorch 1.13 takes −1 wrongly
 }
 
 // part is a stretch of the last dimension.
