@@ -32,14 +32,14 @@ func TestSimulationBasedCalibration(t *testing.T) {
 			mu := c.Sample("mu", dist.Normal(0, 1))
 			sigma := c.Sample("sigma", dist.Exponential(1))
 			c.Plate("data", 10, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, sigma), c.Data("y")) })
-		}, infer.Batch{}, []string{"mu", "sigma"}, 160},
+		}, infer.Batch{}, []string{"mu", "sigma"}, 96},
 		"Poisson regression": {func(c *ppl.Ctx) {
 			a := c.Sample("a", dist.Normal(1, 0.5))
 			b := c.Sample("b", dist.Normal(0, 0.5))
 			c.Plate("data", 12, func(c *ppl.Ctx) {
 				c.Observe("y", dist.PoissonLog(c.Data("x").MustMul(b, false).MustAdd(a, false)), c.Data("y"))
 			})
-		}, infer.Batch{"x": torch.Must(torch.FromSlice(x))}, []string{"a", "b"}, 160},
+		}, infer.Batch{"x": torch.Must(torch.FromSlice(x))}, []string{"a", "b"}, 96},
 		"hierarchical": {ppl.Reparam(func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 2))
 			tau := c.Sample("tau", dist.HalfNormal(1))
@@ -47,7 +47,7 @@ func TestSimulationBasedCalibration(t *testing.T) {
 				theta := c.Sample("theta", dist.Normal(mu, tau))
 				c.Observe("y", dist.Normal(theta, 0.7), c.Data("y"))
 			})
-		}, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), infer.Batch{}, []string{"mu", "tau", "theta"}, 160},
+		}, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), infer.Batch{}, []string{"mu", "tau", "theta"}, 96},
 	} {
 		t.Run(name, func(t *testing.T) {
 			prior, err := ppl.Predictive{Model: c.model, Batch: c.batch, Seed: 17}.Prior(c.reps)
@@ -69,7 +69,7 @@ func TestSimulationBasedCalibration(t *testing.T) {
 				}
 				program, err := ppl.Compile(c.model, batch)
 				require.NoError(t, err)
-				d, err := hmc.Sample(ctx, program, hmc.Options{Warmup: 250, Draws: 16, Thin: 5, Seed: uint64(rep)})
+				d, err := hmc.Sample(ctx, program, hmc.Options{Warmup: 200, Draws: 16, Thin: 4, Seed: uint64(rep)})
 				require.NoError(t, err)
 				for _, v := range c.values {
 					all := slices.Concat(element(t, d, v, 0)...)[:63]

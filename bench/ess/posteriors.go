@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/stat"
+)
+
+// target is a posterior.
+type target struct {
+	name    string
+	program hmc.Program
+}
+
+func posteriors(pima string) ([]target, error) {
+	var out []target
+	for _, t := range []struct {
+		name  string
+		build func() (hmc.Program, error)
+	}{
+		{"eight schools, non-centred", func() (hmc.Program, error) { return compiled(models.EightSchools()) }},
+		{"Pima, 768 x 8", func() (hmc.Program, error) { return readPima(pima) }},
+		{"AR(2), lynx", func() (hmc.Program, error) { return compiled(models.Lynx()) }},
+		{"Gaussian, 100-d, correlated", gaussian},
+	} {
+		p, err := t.build()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
+		out = append(out, target{t.name, p})
+	}
+	return out, nil
+}
+
+func compiled(m models.Model, err error) (hmc.Program, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m.Compile()
+}
+
+// readPima is logistic regression on the Pima data: standardised features, the label in the last column.
+func readPima(path string) (hmc.Program, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("run from the repository's root, or name the file with -pima: %w", err)
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.Comment = '#'
+	lines, err := r.ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(lines) < 2 {
+		return nil, fmt.Errorf("%s has no data", path)
+	}
+	d := len(lines[0]) - 1
+	columns := make([][]float64, d+1)
+	for _, line := range lines[1:] {
+		for j, text := range line {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			columns[j] = append(columns[j], v)
+		}
+	}
+	x := make([][]float64, len(lines)-1)
+	for j := range d {
+		mean, sd := stat.PopMeanStdDev(columns[j], nil)
+		for i, v := range columns[j] {
+			x[i] = append(x[i], (v-mean)/sd)
+		}
+	}
+	return compiled(models.LogisticRegression{X: x, Y: columns[d]}.Build())
+}
+
+// gaussian is N(0, Σ) with Σ_ij = 0.9^|i−j|, whose inverse is tridiagonal.
+func gaussian() (hmc.Program, error) {
+	const d, rho = 100, 0.9
+	layout, err := infer.NewLayout(infer.Shapes{"x": {d}})
+	if err != nil {
+		return nil, err
+	}
+	p := make([]float64, d*d)
+	for i := range d {
+		p[i*d+i] = (1 + rho*rho) / (1 - rho*rho)
+		if i == 0 || i == d-1 {
+			p[i*d+i] = 1 / (1 - rho*rho)
+		}
+		if i > 0 {
+			p[i*d+i-1], p[(i-1)*d+i] = -rho/(1-rho*rho), -rho/(1-rho*rho)
+		}
+	}
+	precision, err := torch.FromSlice(p, d, d)
+	if err != nil {
+		return nil, err
+	}
+	return hmc.Posterior{Sites: layout, Density: func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+		x := p.Get("x")
+		return x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	}}, nil
+}
