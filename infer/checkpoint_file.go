@@ -6,8 +6,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // A checkpoint file is the magic line, the length of a JSON header and the header, the tensors' bytes in the header's
@@ -17,7 +20,7 @@ const checkpointMagic = "kelvin checkpoint 1\n"
 var nan = math.NaN()
 
 // writeCheckpoint replaces the file in one move, after the new one is on the disk.
-func writeCheckpoint(path string, h checkpointHeader, blobs [][]byte) (err error) {
+func writeCheckpoint(path string, h checkpointHeader, blobs [][]byte) error {
 	text, err := h.marshal()
 	if err != nil {
 		return err
@@ -32,27 +35,10 @@ func writeCheckpoint(path string, h checkpointHeader, blobs [][]byte) (err error
 	sum := sha256.Sum256(b.Bytes())
 	b.Write(sum[:])
 
-	// One name for all: what a killed run leaves is overwritten by the next.
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
+	return atomicfile.Replace(path, func(w io.Writer) error {
+		_, err := w.Write(b.Bytes())
 		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(b.Bytes()); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	})
 }
 
 // readCheckpoint reads and checks a file. One that does not exist is fs.ErrNotExist.

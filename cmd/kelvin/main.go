@@ -1,10 +1,14 @@
-// Command kelvin makes a machine and a module ready for Kelvin, and says what is there.
+// Command kelvin makes a machine and a module ready for Kelvin, says what is there, and looks at stored draws.
 //
-//	kelvin setup    find or install libtorch, adapt gotch to it, write go.work, build once
-//	kelvin doctor   show what was found and whether it works
-//	kelvin version  show the versions of Kelvin and of the gotch that it uses
+//	kelvin setup             find or install libtorch, adapt gotch to it, write go.work, build once
+//	kelvin doctor            show what was found and whether it works
+//	kelvin version           show the versions of Kelvin and of the gotch that it uses
+//	kelvin summary FILE...   print means, intervals and diagnostics of stored draws
+//	kelvin diagnose FILE...  say in words whether stored draws can be trusted
+//	kelvin report FILE...    write a page with plots of stored draws
 //
-// It builds without libtorch. It exits with 0 when all went well, 1 when something failed, 2 when it was called wrongly.
+// It builds without libtorch. It exits with 0 when all went well, 1 when something failed or diagnose has a serious
+// warning, 2 when it was called wrongly.
 package main
 
 import (
@@ -38,6 +42,9 @@ usage:
   kelvin setup [flags]    find or install libtorch, adapt gotch to it, write go.work, build once
   kelvin doctor [flags]   show what was found and whether it works
   kelvin version          show the versions of Kelvin and of the gotch that it uses
+  kelvin summary FILE...  print means, intervals and diagnostics of stored draws
+  kelvin diagnose FILE... say in words whether stored draws can be trusted
+  kelvin report FILE...   write a page with plots of stored draws
   kelvin help [command]   show this, or the flags of a command
 
 Run it in the folder of your module: go run ` + setup.Kelvin + `/cmd/kelvin setup
@@ -81,7 +88,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case "help", "-h", "-help", "--help":
 		return a.help(ctx, rest)
 	}
-	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, version and help\n", name)
+	if command, ok := stored[name]; ok {
+		return a.stored(command, rest)
+	}
+	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, version and help, and for stored draws summary, diagnose and report\n", name)
 	return exitUsage
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from its last
@@ -187,7 +188,7 @@ func (s *saver) save(snapshot *kernel.Snapshot) error {
 func (s *saver) close() { _ = s.draws.Close() }
 
 // writeState replaces the file in one move, after the new one is on the disk.
-func writeState(path string, s savedRun) (err error) {
+func writeState(path string, s savedRun) error {
 	var b bytes.Buffer
 	b.WriteString(magic)
 	if err := gob.NewEncoder(&b).Encode(s); err != nil {
@@ -195,26 +196,10 @@ func writeState(path string, s savedRun) (err error) {
 	}
 	sum := sha256.Sum256(b.Bytes())
 	b.Write(sum[:])
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
+	return atomicfile.Replace(path, func(w io.Writer) error {
+		_, err := w.Write(b.Bytes())
 		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(b.Bytes()); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	})
 }
 
 // readState reads and checks a state file.

@@ -13,11 +13,13 @@ const (
 	typesC       = 148  // element types that a C++ function is given
 	wrappersGo   = 2447 // Go methods that call one of them
 	fatalsInMust = 2485 // Must methods
+	dimsC        = 24   // dimensions of indexing operations
 )
 
 var (
 	cFunction  = regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__`)
 	cOutput    = regexp.MustCompile(`out__\[(\d)\] =`)
+	cDim       = regexp.MustCompile(`(torch::(?:index_\w+|scatter\w*|gather)\(\*self, |self->(?:index_\w+_|scatter\w*_)\()dim,`)
 	cType      = regexp.MustCompile(`at::ScalarType\((\w+)\)`)
 	goFunction = regexp.MustCompile(`(?m)^func`)
 	goCall     = regexp.MustCompile(`lib\.Atg\w+\((ptr|ctensorPtr0),[^\n]*\)\n`)
@@ -33,7 +35,8 @@ var (
 
 // adaptGeneratedC makes every C++ wrapper report its error and its scope in the output buffer: after n outputs comes the
 // scope of the calling thread; on failure the first slot is null and the second holds the message. The number of an
-// element type is checked: libtorch indexes a table with it.
+// element type is checked: libtorch indexes a table with it. The dimension of indexing operations is counted from the front: where a tensor is
+// mapped and the index is not, vmap of libtorch 1.13 takes a negative one to be the mapped tensor's, and computes something else or crashes.
 func adaptGeneratedC(dst string) error {
 	return rewrite(dst, "libtch/torch_api_generated.cpp.h", func(s string) (string, error) {
 		met := 0
@@ -62,6 +65,10 @@ func adaptGeneratedC(dst string) error {
 		if n := len(cType.FindAllStringIndex(s, -1)); n != typesC {
 			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "element types are checked", anchor: cType.String()}.changed(n, typesC)
 		}
+		if n := len(cDim.FindAllStringIndex(s, -1)); n != dimsC {
+			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "dimensions counted from the end", anchor: cDim.String()}.changed(n, dimsC)
+		}
+		s = cDim.ReplaceAllString(s, "${1}at::maybe_wrap_dim(dim, self->dim()),")
 		return cType.ReplaceAllString(s, "kelvin_type($1)"), nil
 	})
 }

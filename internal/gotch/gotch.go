@@ -25,7 +25,7 @@ const (
 	// Version is the one release that the edits are written for.
 	Version = "v0.9.1"
 	// revision is raised when the edits change in a way that the embedded files do not show.
-	revision = "2"
+	revision = "3"
 )
 
 //go:embed native

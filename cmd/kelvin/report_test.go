@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/store"
+)
+
+// storedRun writes a run of two sites as JSON and returns the file.
+func storedRun(t *testing.T) string {
+	t.Helper()
+	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2, 2}, Offset: 1, Size: 4}}, []string{"lp", "divergent"}, 2)
+	require.NoError(t, err)
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 100 {
+		for c := range 2 {
+			x := make([]float64, 5)
+			for k := range x {
+				x[k] = r.NormFloat64()
+			}
+			require.NoError(t, d.AppendChain(c, x, []float64{-1, 0}))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "run.json")
+	require.NoError(t, store.WriteJSON(path, &store.Inference{Posterior: d, Attrs: map[string]any{"model_name": "eight <schools>", "seed": 17.0}}))
+	return path
+}
+
+func TestReportWritesAPage(t *testing.T) {
+	in, out := storedRun(t), filepath.Join(t.TempDir(), "page.html")
+	var stdout, stderr bytes.Buffer
+	require.NoError(t, report([]string{in, "-o", out}, &stdout, &stderr))
+	page, err := os.ReadFile(out)
+	require.NoError(t, err)
+	assert.Contains(t, string(page), "<title>eight &lt;schools&gt;</title>")
+	assert.Contains(t, string(page), "theta[1,1]")
+	assert.Contains(t, string(page), "<dd>17</dd>")
+	assert.Empty(t, stdout.String())
+	assert.Contains(t, stderr.String(), out)
+	left, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+}
+
+func TestReportOptions(t *testing.T) {
+	in := storedRun(t)
+	var stdout, stderr bytes.Buffer
+	require.NoError(t, report([]string{"-title", "My run", in, "-vars", "theta", "-pair=theta[0,1],theta[1,0]", "-o", "-"}, &stdout, &stderr))
+	assert.Contains(t, stdout.String(), "<h1>My run</h1>")
+	assert.NotContains(t, stdout.String(), ">mu</a>")
+	assert.Contains(t, stdout.String(), ">theta[0,1]</a>")
+	assert.Empty(t, stderr.String())
+}
+
+func TestReportErrors(t *testing.T) {
+	in := storedRun(t)
+	gone := filepath.Join(t.TempDir(), "gone.csv")
+	for name, c := range map[string]struct {
+		args []string
+		want error
+	}{
+		"no file":      {nil, errReportUsage},
+		"unknown flag": {[]string{in, "-colour"}, errReportUsage},
+		"missing":      {[]string{gone}, fs.ErrNotExist},
+		"no such site": {[]string{in, "-vars", "phi", "-o", "-"}, draws.ErrUnknownName},
+		"help":         {[]string{"-help"}, flag.ErrHelp},
+	} {
+		var stdout, stderr bytes.Buffer
+		err := report(c.args, &stdout, &stderr)
+		assert.Truef(t, errors.Is(err, c.want), "%s: %v", name, err)
+		assert.Empty(t, stdout.String(), name)
+	}
+	var stdout, stderr bytes.Buffer
+	assert.ErrorContains(t, report([]string{in, "-o", in}, &stdout, &stderr), "one of the files to read")
+	// A page that fails leaves nothing, and what was there stays.
+	out := filepath.Join(t.TempDir(), "page.html")
+	require.NoError(t, os.WriteFile(out, []byte("old"), 0o600))
+	assert.Error(t, report([]string{in, "-o", out, "-pair", "nothing"}, &stdout, &stderr))
+	text, err := os.ReadFile(out)
+	require.NoError(t, err)
+	assert.Equal(t, "old", string(text))
+	left, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+}
+
+func TestMixedFlags(t *testing.T) {
+	for _, c := range []struct{ args, want []string }{
+		{[]string{"a", "-x", "1", "b"}, []string{"a", "b"}},
+		{[]string{"-x=1", "--", "-b", "c"}, []string{"-b", "c"}},
+		{[]string{"a", "--", "-b", "-x"}, []string{"a", "-b", "-x"}},
+	} {
+		flags := flag.NewFlagSet("", flag.ContinueOnError)
+		x := flags.String("x", "", "")
+		got, err := mixed(flags, c.args)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, got)
+		assert.Contains(t, []string{"", "1"}, *x)
+	}
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// chromium is a Chromium that runs here, or empty.
+var chromium = sync.OnceValue(func() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if program, err := exec.LookPath(name); err == nil {
+			dir, err := os.MkdirTemp("", "kelvin")
+			if err != nil {
+				return ""
+			}
+			defer os.RemoveAll(dir)
+			if dom, _, err := dump(program, dir, "data:text/html,<p>works</p>"); err == nil && strings.Contains(dom, "works") {
+				return program
+			}
+		}
+	}
+	return ""
+})
+
+// dump returns the elements of a page after its scripts have run, and what Chromium logs.
+func dump(program, dir, address string) (dom, log string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--enable-logging=stderr", "--v=0", "--user-data-dir="+dir, "--virtual-time-budget=1000", "--dump-dom", address)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.Output()
+	return string(out), stderr.String(), err
+}
+
+// browser opens a page in Chromium and returns its elements after the scripts have run, without the scripts. Anything on
+// the console is a failure.
+func browser(t *testing.T, page, hash string) string {
+	t.Helper()
+	program := chromium()
+	if program == "" {
+		t.Skip("there is no Chromium that runs here: plots are not looked at")
+	}
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dom, log, err := dump(program, t.TempDir(), "file://"+file+hash)
+	if err != nil {
+		t.Fatalf("Chromium: %v\n%s", err, log)
+	}
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "CONSOLE") {
+			t.Errorf("the console says: %s", line)
+		}
+	}
+	return rawText.ReplaceAllString(dom, "")
+}
+
+// plots counts the plots of a kind, and those of them that only say why they are empty.
+func plots(dom, kind string) (all, empty int) {
+	for _, m := range regexp.MustCompile(`<svg [^>]*data-plot="`+kind+`"[^>]*>`).FindAllString(dom, -1) {
+		if all++; strings.Contains(m, "data-empty") {
+			empty++
+		}
+	}
+	return all, empty
+}
+
+func TestBrowserDrawsAllPlots(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		page                                  string
+		cards, noTrace, noRank, pairs, energy int
+		marked                                int // plots that mark draws that diverged
+	}{
+		"funnel": {render(t, "funnel", funnel(t, 4, 1000), Options{}), 10, 0, 0, 1, 1, 10 + 6},
+		"odd":    {render(t, "odd", odd(t, 400, 400, 333), Options{}), 14, 1, 2, 1, 1, 0},
+		"single": {render(t, "single", plain(t, 1, 1, 1), Options{}), 1, 0, 1, 0, 0, 0},
+	} {
+		dom := browser(t, c.page, "")
+		for _, kind := range []string{"trace", "rank", "density", "autocorrelation"} {
+			if n, _ := plots(dom, kind); n != c.cards {
+				t.Errorf("%s: %d plots of %s, want %d", name, n, kind, c.cards)
+			}
+		}
+		_, noTrace := plots(dom, "trace")
+		_, noRank := plots(dom, "rank")
+		pairs, _ := plots(dom, "pair")
+		energy, _ := plots(dom, "energy")
+		if noTrace != c.noTrace || noRank != c.noRank || pairs != c.pairs || energy != c.energy {
+			t.Errorf("%s: %d empty traces, %d empty ranks, %d pair and %d energy plots, want %d, %d, %d and %d",
+				name, noTrace, noRank, pairs, energy, c.noTrace, c.noRank, c.pairs, c.energy)
+		}
+		if n := strings.Count(dom, "data-divergences"); n != c.marked {
+			t.Errorf("%s: divergences are marked in %d plots, want %d", name, n, c.marked)
+		}
+		if strings.Contains(dom, "Infinity") || regexp.MustCompile(` (d|x|y|x1|y1|viewBox)="[^"]*NaN`).MatchString(dom) {
+			t.Errorf("%s: a plot has coordinates that are not numbers", name)
+		}
+	}
+}
+
+// Of 100 elements 40 are drawn. The address chooses another one, when the page opens and when it changes later; the test
+// keeps a copy of each choice.
+func TestBrowserChooses(t *testing.T) {
+	t.Parallel()
+	page := render(t, "hundred", plain(t, 2, 200, 100), Options{})
+	e := embedded(t, page).Elements
+	last, other := e[99].Name, e[70].Name
+	steps := `<script>
+const copy = () => { const c = document.getElementById("selected").cloneNode(true); c.id = "copy"; document.body.append(c); };
+copy();
+addEventListener("hashchange", copy);
+setTimeout(() => { location.hash = "p=" + encodeURIComponent("` + other + `"); }, 50);
+setTimeout(() => { location.hash = "p=%3Cscript%3Ealert(1)%3C%2Fscript%3E"; }, 200);
+</script></body>`
+	dom := browser(t, strings.Replace(page, "</body>", steps, 1), "#p="+last)
+	parts := strings.Split(dom, `<div id="copy">`)
+	if len(parts) != 4 {
+		t.Fatalf("the page was copied %d times, want 3", len(parts)-1)
+	}
+	if n, _ := plots(parts[0], "trace"); n != 40 {
+		t.Errorf("%d traces are drawn at once, want 40", n)
+	}
+	for k, name := range []string{last, other} {
+		if n, _ := plots(parts[k+1], "trace"); n != 1 || !strings.Contains(parts[k+1], `data-name="`+name+`"`) {
+			t.Errorf("choice %d has %d traces in %.200q, want one, of %s", k, n, parts[k+1], name)
+		}
+	}
+	if !strings.Contains(parts[3], "There are no plots of &lt;script&gt;") {
+		t.Errorf("an unknown name gives %.200q, want a remark", parts[3])
+	}
+}
+
+// A click sorts by numbers, the highest first, and NaN last; the filter hides rows; the pair plot takes another element.
+func TestBrowserSortsAndFilters(t *testing.T) {
+	t.Parallel()
+	page := render(t, "odd", odd(t, 400, 400, 333), Options{})
+	click := `<script>document.querySelectorAll("#table thead th")[9].click();
+const f = document.getElementById("filter"); f.value = "u"; f.dispatchEvent(new Event("input"));
+const p = document.getElementById("pairtools").children[4]; p.value = "normal"; p.dispatchEvent(new Event("change"));</script></body>`
+	dom := browser(t, strings.Replace(page, "</body>", click, 1), "")
+	if n := strings.Count(dom, "data-cell="); n != 15 {
+		t.Errorf("the pair plot has %d cells after a fifth element was added, want 15", n)
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`<tr( hidden="")?><th scope="row">(?:<a [^>]*>)?([^<]*)`).FindAllStringSubmatch(dom, -1) {
+		names = append(names, m[2])
+		if hidden := m[1] != ""; hidden == strings.Contains(m[2], "u") {
+			t.Errorf("row %s is hidden: %v", m[2], hidden)
+		}
+	}
+	if len(names) != 14 || names[0] != "stuck" || !strings.Contains("constant nan inf allnan", names[13]) {
+		t.Errorf("the rows are %q, want stuck first and an R-hat of NaN last", names)
+	}
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// energyData is the energy plot: densities of the energy and of its changes, packed from 0 to the higher peak.
+type energyData struct {
+	Low      float64 `json:"lo"`
+	High     float64 `json:"hi"`
+	Marginal string  `json:"m"`
+	Change   string  `json:"t"`
+	EBFMI    string  `json:"b"`
+}
+
+// energies are the marginal energies, less their mean over all chains, and the changes from each draw of a chain to the
+// next; Betancourt (2016), arXiv:1604.00695. What is not finite is left out.
+func energies(chains [][]float64) (marginal, change []float64) {
+	mean, n := 0.0, 0.0
+	for _, e := range chains {
+		for _, v := range e {
+			if finite(v) {
+				n++
+				mean += (v - mean) / n
+			}
+		}
+	}
+	for _, e := range chains {
+		for i, v := range e {
+			if !finite(v) {
+				continue
+			}
+			marginal = append(marginal, v-mean)
+			if i > 0 && finite(e[i-1]) {
+				change = append(change, v-e[i-1])
+			}
+		}
+	}
+	return marginal, change
+}
+
+// energyOf is nil if d has no energies that vary.
+func energyOf(d *draws.Draws) *energyData {
+	chains := statistic(d, diag.StatEnergy)
+	marginal, change := energies(chains)
+	low, high, ok := view(marginal, change)
+	if !ok || !(low < high) || len(change) == 0 {
+		return nil
+	}
+	const cells = 120
+	m, t := kde(marginal, low, high, cells), kde(change, low, high, cells)
+	top := ceiling([][]float64{m, t})
+	var b []string
+	for _, e := range chains {
+		v := diag.EBFMI(e)
+		text := places(v, 2)
+		if v < 0.3 {
+			text += " (low)"
+		}
+		if b = append(b, text); len(b) == 16 && len(chains) > 16 {
+			b = append(b, fmt.Sprintf("and %d more chains", len(chains)-16))
+			break
+		}
+	}
+	return &energyData{low, high, pack(m, 0, top), pack(t, 0, top), strings.Join(b, ", ")}
+}
+
+// statistic is the trace of a statistic in each chain, nil if d lacks it.
+func statistic(d *draws.Draws, stat string) [][]float64 {
+	name, ok := diag.StatName(d, stat)
+	if !ok {
+		return nil
+	}
+	var traces [][]float64
+	for c := range d.Chains() {
+		trace, err := d.Stat(name, c)
+		if err != nil { // cannot be: the name is one of d's
+			return nil
+		}
+		traces = append(traces, trace)
+	}
+	return traces
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,0 +1,167 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// fact is one figure of the run. Bad marks one that calls for attention.
+type fact struct {
+	Name, Value string
+	Bad         bool
+}
+
+// facts are the figures that head the page, and then further ones.
+func facts(d *draws.Draws, more [][2]string) []fact {
+	lengths := strconv.Itoa(d.MaxLen())
+	if d.MinLen() != d.MaxLen() {
+		lengths = fmt.Sprintf("%d to %d", d.MinLen(), d.MaxLen())
+	}
+	f := []fact{
+		{Name: "chains", Value: strconv.Itoa(d.Chains())},
+		{Name: "draws in a chain", Value: lengths},
+		{Name: "draws in all", Value: strconv.Itoa(d.Total())},
+		{Name: "sites", Value: strconv.Itoa(len(d.Sites()))},
+		{Name: "elements", Value: strconv.Itoa(d.Dim())},
+	}
+	diverged := fact{Name: "divergences", Value: "not recorded"}
+	if all := divergent(d); all != nil {
+		n := 0
+		for _, chain := range all {
+			n += count(chain)
+		}
+		diverged.Value, diverged.Bad = strconv.Itoa(n), n > 0
+	}
+	f = append(f, diverged)
+	for _, m := range more {
+		m := valid(m[:])
+		f = append(f, fact{Name: m[0], Value: m[1]})
+	}
+	stats := "none"
+	if names := d.Stats(); len(names) > 0 {
+		stats = strings.Join(names, ", ")
+	}
+	return append(f, fact{Name: "statistics", Value: strings.ToValidUTF8(stats, "\uFFFD")})
+}
+
+// chainTable has a row for each chain, at most 64, with what the sampler recorded.
+type chainTable struct {
+	Head []string
+	Rows [][]fact
+	More int // chains without a row
+}
+
+func chainsOf(d *draws.Draws) chainTable {
+	t := chainTable{Head: []string{"chain", "draws"}}
+	type column struct {
+		traces [][]float64
+		of     func([]float64) fact
+	}
+	var columns []column
+	add := func(head, stat string, of func([]float64) fact) {
+		if traces := statistic(d, stat); traces != nil {
+			t.Head = append(t.Head, head)
+			columns = append(columns, column{traces, of})
+		}
+	}
+	plain := func(f func([]float64) float64) func([]float64) fact {
+		return func(x []float64) fact { return fact{Value: short(f(x))} }
+	}
+	add("divergences", diag.StatDivergent, func(x []float64) fact {
+		n := 0
+		for _, v := range x {
+			if v != 0 {
+				n++
+			}
+		}
+		return fact{Value: strconv.Itoa(n), Bad: n > 0}
+	})
+	add("mean acceptance", diag.StatAccept, plain(mean))
+	add("last step size", diag.StatStepSize, plain(func(x []float64) float64 { return x[len(x)-1] }))
+	add("largest tree depth", diag.StatTreeDepth, plain(largest))
+	add("mean leapfrog steps", diag.StatLeapfrog, plain(mean))
+	add("E-BFMI", diag.StatEnergy, func(x []float64) fact {
+		v := diag.EBFMI(x)
+		return fact{Value: short(v), Bad: v < 0.3}
+	})
+	for c := range min(d.Chains(), 64) {
+		row := []fact{{Value: strconv.Itoa(c)}, {Value: strconv.Itoa(d.Len(c))}}
+		for _, col := range columns {
+			row = append(row, col.of(col.traces[c]))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.More = d.Chains() - len(t.Rows)
+	return t
+}
+
+// factsOf are the figures of an element in one line.
+func factsOf(r *diag.Row) string {
+	return fmt.Sprintf("mean %s, sd %s, R-hat %s, ESS bulk %s, tail %s", short(r.Mean), short(r.SD), places(r.RHat, 3),
+		places(r.ESSBulk, 0), places(r.ESSTail, 0))
+}
+
+// noteOf says what is unusual about the draws of an element; empty if nothing is.
+func noteOf(x [][]float64) string {
+	var notes []string
+	nan, inf, n := 0, 0, 0
+	for _, c := range x {
+		for _, v := range c {
+			n++
+			switch {
+			case math.IsNaN(v):
+				nan++
+			case math.IsInf(v, 0):
+				inf++
+			}
+		}
+	}
+	if nan > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d draws are NaN.", nan, n))
+	}
+	if inf > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d draws are infinite.", inf, n))
+	}
+	if low, high, ok := finiteRange(x...); ok && low == high {
+		notes = append(notes, fmt.Sprintf("All finite draws are %s.", short(low)))
+	}
+	return strings.Join(notes, " ")
+}
+
+// short is a number with four significant digits.
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// places is a number with some decimals, or short where that would be long.
+func places(v float64, decimals int) string {
+	if math.Abs(v) >= 1e9 || !finite(v) {
+		return short(v)
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+func count(x []bool) (n int) {
+	for _, v := range x {
+		if v {
+			n++
+		}
+	}
+	return n
+}
+
+func mean(x []float64) float64 {
+	m, _ := moments(x)
+	return m
+}
+
+func largest(x []float64) float64 {
+	v := math.Inf(-1)
+	for _, y := range x {
+		v = max(v, y)
+	}
+	return v
+}

@@ -1,0 +1,91 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+)
+
+// Thresholds of the flags, as in [diag.Diagnose].
+const (
+	maxRHat     = 1.01
+	essPerChain = 100
+)
+
+// table is the summary as ArviZ prints it.
+type table struct {
+	Head []string
+	Rows []tableRow
+	More int // elements without a row
+}
+
+type tableRow struct {
+	Name  string
+	Plot  bool // there are plots of the element
+	Cells []cell
+}
+
+type cell struct {
+	Text string
+	Bad  bool
+}
+
+// flagged says whether R-hat or an effective sample size of a row is beyond its threshold, or draws are not finite.
+func flagged(r *diag.Row, chains int) bool {
+	least := essPerChain * float64(chains)
+	return !finite(r.Mean) || r.RHat > maxRHat || r.ESSBulk < least || r.ESSTail < least
+}
+
+// tableOf takes the cells from the text of the table, so that they are what other commands print. The worst elements are
+// kept where there are too many; rows stay in the order of the model.
+func tableOf(t *diag.Table, names []string, order []int, plotted map[int]bool) table {
+	lines := strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n")
+	out := table{Head: strings.Fields(lines[0])}
+	var keep []int
+	left := tableBudget
+	for k, i := range order {
+		// A row has its name thrice, escaped, and a few tags for each cell.
+		if left -= 300 + 20*len(names[i]); left >= 0 || k < 100 && len(names[i]) < 200 {
+			keep = append(keep, i)
+		}
+	}
+	slices.Sort(keep)
+	out.More = len(order) - len(keep)
+	least := essPerChain * float64(t.Chains)
+	for _, i := range keep {
+		r := &t.Rows[i]
+		fields := strings.Fields(lines[i+1])
+		fields = fields[len(fields)-len(out.Head):]
+		row := tableRow{Name: names[i], Plot: plotted[i]}
+		for k, text := range fields {
+			bad := false
+			switch out.Head[k] {
+			case "mean":
+				bad = !finite(r.Mean)
+			case "ess_bulk":
+				bad = r.ESSBulk < least
+			case "ess_tail":
+				bad = r.ESSTail < least
+			case "r_hat":
+				bad = r.RHat > maxRHat
+			}
+			row.Cells = append(row.Cells, cell{brief(text), bad})
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// brief shortens the numbers of more than 14 characters, such as those of 1e300.
+func brief(text string) string {
+	if len(text) <= 14 {
+		return text
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return short(v)
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// The names of the sampler's statistics elsewhere, in CmdStan's order of columns.
+var (
+	statOrder   = []string{diag.StatLP, diag.StatAccept, diag.StatStepSize, diag.StatTreeDepth, diag.StatLeapfrog, diag.StatDivergent, diag.StatEnergy}
+	cmdstanStat = map[string]string{
+		diag.StatLP: "lp__", diag.StatAccept: "accept_stat__", diag.StatStepSize: "stepsize__", diag.StatTreeDepth: "treedepth__",
+		diag.StatLeapfrog: "n_leapfrog__", diag.StatDivergent: "divergent__", diag.StatEnergy: "energy__",
+	}
+	arvizStat = map[string]string{
+		diag.StatLP: "lp", diag.StatAccept: "acceptance_rate", diag.StatStepSize: "step_size", diag.StatTreeDepth: "tree_depth",
+		diag.StatLeapfrog: "n_steps", diag.StatDivergent: "diverging", diag.StatEnergy: "energy",
+	}
+)
+
+// kelvinStats gives statistics the names that Kelvin has for them; package diag knows those of others. A name that it
+// does not know stays.
+func kelvinStats(names []string) []string {
+	d, err := draws.New(nil, names, 1)
+	if err != nil {
+		return names // the caller meets the same error, with its place
+	}
+	out := slices.Clone(names)
+	for _, stat := range statOrder {
+		if name, ok := diag.StatName(d, stat); ok {
+			out[slices.Index(names, name)] = stat
+		}
+	}
+	return out
+}
+
+// identifiers makes the names unique and fit for other programs by fit, which leaves a fit name as it is. A name that then
+// is in taken, or was there before, gets a number.
+func identifiers(names []string, fit func(string) string, taken ...string) []string {
+	seen := map[string]bool{}
+	for _, name := range taken {
+		seen[name] = true
+	}
+	out, done := make([]string, len(names)), make([]bool, len(names))
+	for pass := range 2 { // those that are fit first, so that they keep their names
+		for i, name := range names {
+			base := fit(name)
+			if done[i] || (pass == 0 && (base != name || seen[name])) {
+				continue
+			}
+			to := base
+			for k := 2; seen[to]; k++ {
+				to = base + "_" + strconv.Itoa(k)
+			}
+			out[i], seen[to], done[i] = to, true, true
+		}
+	}
+	return out
+}
+
+// replaceRunes puts _ for the characters that are not allowed.
+func replaceRunes(name string, allowed func(rune) bool) string {
+	return strings.Map(func(r rune) rune {
+		if allowed(r) {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// anyName leaves a name as it is.
+func anyName(name string) string { return name }
+
+// wordName has letters, digits and _ only, as Stan's names.
+func wordName(name string) string {
+	return replaceRunes(name, func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
+// fileName has only characters that a file may have in its name on every system, and no dot in front.
+func fileName(name string) string {
+	name = replaceRunes(name, func(r rune) bool { return r >= ' ' && r != 0x7f && !strings.ContainsRune(`/\:*?"<>|`, r) })
+	if strings.HasPrefix(name, ".") {
+		name = "_" + name[1:]
+	}
+	return name
+}

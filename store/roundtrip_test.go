@@ -1,0 +1,144 @@
+package store
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// formats write an Inference into a directory and name what to open.
+var formats = map[string]func(dir string, inf *Inference) (string, error){
+	"csv": func(dir string, inf *Inference) (string, error) {
+		_, err := WriteCSV(filepath.Join(dir, "run"), inf, CSVOptions{})
+		return filepath.Join(dir, "run_*.csv"), err
+	},
+	"json": func(dir string, inf *Inference) (string, error) {
+		path := filepath.Join(dir, "run.json")
+		return path, WriteJSON(path, inf)
+	},
+	"zarr": func(dir string, inf *Inference) (string, error) {
+		path := filepath.Join(dir, "run.zarr")
+		return path, WriteZarr(path, inf, ZarrOptions{Chunk: 3})
+	},
+	"zarr with zlib": func(dir string, inf *Inference) (string, error) {
+		path := filepath.Join(dir, "run.zarr")
+		return path, WriteZarr(path, inf, ZarrOptions{Zlib: 6})
+	},
+}
+
+// What is written comes back bit for bit, whatever the names, shapes and lengths.
+func TestRoundTrip(t *testing.T) {
+	noSync(t)
+	odd := sitesOf(t, "mu", []int64{}, "theta.1[0]", []int64{3}, "δ/µ x", []int64{2, 3}, "empty", []int64{0}, "none", []int64{2, 0, 3},
+		"chain", []int64{}, "tail__", []int64{2}, ".hidden", []int64{1}, "a:b", []int64{}, "a.b", []int64{}, "a_b", []int64{}, "mu_dim_0", []int64{},
+		`"quoted", # <&>\`, []int64{1, 1}, "lp__", []int64{})
+	oddStats := append([]string{"my stat", "lp__", "other__", "a = b", "draw"}, nuts...)
+	simple := sitesOf(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3})
+	for name, d := range map[string]*draws.Draws{
+		"simple":          filled(t, simple, nuts, true, 7, 7),
+		"odd names":       filled(t, odd, oddStats, false, 7, 7),
+		"one chain":       filled(t, simple, nuts, false, 5),
+		"ragged":          filled(t, simple, nuts, true, 7, 2, 0, 4),
+		"ragged, odd":     filled(t, odd, oddStats, false, 2, 7),
+		"zero draws":      filled(t, odd, nuts, true, 0, 0),
+		"no statistics":   filled(t, simple, nil, true, 4, 3),
+		"statistics only": filled(t, nil, nuts, true, 4, 3),
+		"names of ArviZ":  filled(t, simple, []string{"diverging", "tree_depth", "acceptance_rate"}, true, 4, 4),
+		"eleven chains":   filled(t, simple, nuts, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
+	} {
+		for format, write := range formats {
+			t.Run(name+" in "+format, func(t *testing.T) {
+				path, err := write(t.TempDir(), &Inference{Posterior: d})
+				require.NoError(t, err)
+				got, err := Open(path)
+				require.NoError(t, err)
+				assert.Empty(t, got.Notes)
+				assert.Nil(t, got.Warmup)
+				identical(t, d, got.Posterior)
+			})
+		}
+	}
+}
+
+// The warm-up comes back as a container of its own in every format.
+func TestRoundTripWarmup(t *testing.T) {
+	noSync(t)
+	simple := sitesOf(t, "mu", []int64{}, "theta", []int64{2, 3})
+	for _, stats := range [][]string{nuts, {"lp"}} { // with and without an adaptation block
+		inf := &Inference{Posterior: filled(t, simple, stats, true, 4, 3), Warmup: filled(t, simple, stats, true, 2, 5)}
+		for format, write := range formats {
+			t.Run(format, func(t *testing.T) {
+				path, err := write(t.TempDir(), inf)
+				require.NoError(t, err)
+				got, err := Open(path)
+				require.NoError(t, err)
+				identical(t, inf.Posterior, got.Posterior)
+				identical(t, inf.Warmup, got.Warmup)
+			})
+		}
+	}
+}
+
+// JSON and Zarr have all groups, names of dimensions, labels and attributes.
+func TestRoundTripGroups(t *testing.T) {
+	sites := sitesOf(t, "mu", []int64{}, "w", []int64{3})
+	y := sitesOf(t, "y", []int64{3})
+	inf := &Inference{
+		Posterior: filled(t, sites, nuts, true, 4, 4), Warmup: filled(t, sites, nuts, true, 2, 2),
+		LogLikelihood: filled(t, y, nil, true, 4, 4), PosteriorPredictive: filled(t, y, nil, true, 4, 4),
+		Prior: filled(t, sites, []string{"lp"}, true, 6), PriorPredictive: filled(t, y, nil, true, 6),
+		ObservedData: []Array{{"y", []int64{3}, []float64{1, 2, difficult[0]}}, {"n", nil, []float64{3}}, {"z", []int64{0}, []float64{}}},
+		ConstantData: []Array{{"x", []int64{3, 2}, difficult[:6]}},
+		Coords:       map[string][]any{"school": {"A", "Bé", ""}, "year": {2001., 2002.5, 2003.}},
+		Dims:         map[string][]string{"w": {"school"}, "y": {"year"}},
+		Attrs:        map[string]any{"created_at": "then", "inference_library": "kelvin", "inference_library_version": "1", "seed": 7., "ok": true, "list": []any{1., "b", nil}, "bad": difficult[1]},
+	}
+	for _, format := range []string{"json", "zarr", "zarr with zlib"} {
+		t.Run(format, func(t *testing.T) {
+			path, err := formats[format](t.TempDir(), inf)
+			require.NoError(t, err)
+			got, err := Open(path)
+			require.NoError(t, err)
+			parts := got.parts()
+			for i, p := range inf.parts() {
+				identical(t, *p.draws, *parts[i].draws)
+			}
+			assert.Equal(t, inf.Coords, got.Coords)
+			assert.Equal(t, inf.Dims, got.Dims)
+			assert.Equal(t, inf.Attrs, got.Attrs)
+			require.Len(t, got.ObservedData, 3)
+			for _, a := range append(inf.ObservedData, inf.ConstantData...) {
+				found := false
+				for _, b := range append(got.ObservedData, got.ConstantData...) {
+					if a.Name == b.Name {
+						found = true
+						assert.Equal(t, append([]int64{}, a.Shape...), append([]int64{}, b.Shape...))
+						sameNumbers(t, a.Values, b.Values)
+					}
+				}
+				assert.True(t, found, a.Name)
+			}
+		})
+	}
+}
+
+// A group that ends up with other draws than the layout tells of is read as it stands, as after thinning in ArviZ.
+func TestForeignChange(t *testing.T) {
+	var b strings.Builder
+	d := filled(t, sitesOf(t, "mu", []int64{}, "w", []int64{2}), nuts, true, 3, 2)
+	require.NoError(t, WriteJSONTo(&b, &Inference{Posterior: d}))
+	text := b.String()
+	start := strings.Index(text, `"w": [`)
+	end := strings.Index(text[start:], "\n") + start
+	for _, changed := range []string{text[:start] + `"v": [[[1,2],[3,4],[5,6]],[[1,2],[3,4],[5,6]]]` + text[end:], text[:start] + `"w": [[1,2,3],[4,5,6]]` + text[end:]} {
+		inf, err := ReadJSONFrom(strings.NewReader(changed))
+		require.NoError(t, err)
+		assert.Equal(t, []int{3, 3}, []int{inf.Posterior.Len(0), inf.Posterior.Len(1)})
+		assert.NotEqual(t, d.Sites(), inf.Posterior.Sites())
+	}
+}
