@@ -76,6 +76,13 @@ func sameDraws(t *testing.T, want, have *draws.Draws) {
 	require.Equal(t, want.Chains(), have.Chains())
 	for chain := range want.Chains() {
 		require.Equal(t, want.Len(chain), have.Len(chain))
+		for _, name := range want.Stats() {
+			a, err := want.Stat(name, chain)
+			require.NoError(t, err)
+			b, err := have.Stat(name, chain)
+			require.NoError(t, err)
+			require.Equal(t, a, b, name)
+		}
 		for i := range want.Len(chain) {
 			a, b := want.Row(chain, i), have.Row(chain, i)
 			for j := range a {

@@ -44,6 +44,11 @@ type Options struct {
 
 	// Observe, if any, sees the run: after each transition of each chain, one call at a time.
 	Observe func(Progress)
+	// Save, if any, gets the named draws as they are made, in blocks of SaveEvery (default 100) transitions: draw 0 of chain c in a block is
+	// draw from[c] of the run. store.CSVSink and store.ZarrSink are made for it. An error ends the run. With a Checkpoint, blocks are its
+	// intervals.
+	Save      func(from []int, block *draws.Draws) error
+	SaveEvery int
 	// Checkpoint, if any, makes the run one that can be killed and go on.
 	Checkpoint *Checkpoint
 }

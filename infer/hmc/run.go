@@ -136,14 +136,22 @@ func (r *run) start() error {
 
 func (r *run) run(ctx context.Context) (*Result, error) {
 	var snapshot *kernel.Snapshot
+	var checkpoint *saver
+	var save *saving
+	r.settings.CheckpointEvery = r.options.SaveEvery
 	if r.options.Checkpoint != nil {
-		saver, err := r.options.Checkpoint.open(r)
-		if err != nil {
+		var err error
+		if checkpoint, err = r.options.Checkpoint.open(r); err != nil {
 			return nil, err
 		}
-		defer saver.close()
-		snapshot = saver.snapshot
-		r.settings.Checkpoint, r.settings.CheckpointEvery = saver.save, r.options.Checkpoint.every()
+		defer checkpoint.close()
+		snapshot, r.settings.CheckpointEvery = checkpoint.snapshot, r.options.Checkpoint.every()
+	}
+	if r.options.Save != nil {
+		save = newSaving(r)
+	}
+	if save != nil || checkpoint != nil {
+		r.settings.Checkpoint = r.hook(save, checkpoint)
 	}
 	var result *kernel.Result
 	var err error
@@ -165,6 +173,9 @@ func (r *run) run(ctx context.Context) (*Result, error) {
 		return nil, fmt.Errorf("hmc.Sample: %w", err)
 	}
 	out, failed := r.collect(result)
+	if save != nil {
+		failed = errors.Join(failed, save.save())
+	}
 	if err = errors.Join(err, failed); err != nil {
 		return out, fmt.Errorf("hmc.Sample: %w", err)
 	}
@@ -206,7 +217,7 @@ func (r *run) collect(k *kernel.Result) (*Result, error) {
 		out.StepSizes = append(out.StepSizes, c.StepSize)
 	}
 	var err error
-	if out.Unconstrained, err = r.unconstrained(); err != nil {
+	if out.Unconstrained, err = r.unconstrained(r.rows); err != nil {
 		return out, err
 	}
 	if out.Unconstrained.Total() > 0 {
@@ -215,17 +226,18 @@ func (r *run) collect(k *kernel.Result) (*Result, error) {
 	return out, err
 }
 
-func (r *run) unconstrained() (*draws.Draws, error) {
+// unconstrained makes draws of rows.
+func (r *run) unconstrained(all [][]float64) (*draws.Draws, error) {
 	var sites []draws.Site
 	for _, s := range r.layout.Sites {
 		sites = append(sites, draws.Site{Name: s.Name, Shape: s.Shape, Offset: s.Offset, Size: s.Size})
 	}
-	d, err := draws.New(sites, statNames, len(r.rows))
+	d, err := draws.New(sites, statNames, len(all))
 	if err != nil {
 		return nil, err
 	}
 	dim, width := r.layout.Dim(), r.layout.Dim()+len(statNames)
-	for chain, rows := range r.rows {
+	for chain, rows := range all {
 		for i := 0; i < len(rows); i += width {
 			if err := d.AppendChain(chain, rows[i:i+dim], rows[i+dim:i+width]); err != nil {
 				return nil, err
