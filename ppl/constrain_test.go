@@ -119,7 +119,7 @@ func TestDrawsAreConstrained(t *testing.T) {
 	p, _ := compiled(t, many, nil)
 	var sites []draws.Site
 	for _, s := range p.Layout().Sites {
-		sites = append(sites, draws.Site{Name: s.Name, Shape: s.Shape, Offset: s.Offset, Size: s.Size})
+		sites = append(sites, draws.Site(s))
 	}
 	in, err := draws.New(sites, []string{"lp"}, 2)
 	require.NoError(t, err)

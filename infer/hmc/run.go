@@ -230,7 +230,7 @@ func (r *run) collect(k *kernel.Result) (*Result, error) {
 func (r *run) unconstrained(all [][]float64) (*draws.Draws, error) {
 	var sites []draws.Site
 	for _, s := range r.layout.Sites {
-		sites = append(sites, draws.Site{Name: s.Name, Shape: s.Shape, Offset: s.Offset, Size: s.Size})
+		sites = append(sites, draws.Site(s))
 	}
 	d, err := draws.New(sites, statNames, len(all))
 	if err != nil {
