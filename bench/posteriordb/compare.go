@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// The marks. With some 70 parameters a largest |z| of 3 is usual; the errors of the effective sample sizes included, more
+// than 4 is not. R-hat and effective sample size: Vehtari et al. 2021, Bayesian Analysis 16, 667–718.
+const (
+	maxZ        = 4
+	maxRHat     = 1.01
+	minESS      = 100 // for each chain
+	divergences = 0   // none of the reference runs had any
+)
+
+// parameter is what one parameter's draws say beside the reference's.
+type parameter struct {
+	name      string
+	mean, sd  figure
+	rhat, ess float64
+}
+
+// figure is a figure of ours and of the reference with their Monte-Carlo standard errors.
+type figure struct{ ours, error, reference, referenceError float64 }
+
+// z is the difference in units of the combined standard error.
+func (f figure) z() float64 { return (f.ours - f.reference) / math.Hypot(f.error, f.referenceError) }
+
+func (f figure) String() string {
+	return fmt.Sprintf("%.5g ± %.2g, the reference's %.5g ± %.2g: z = %.2f", f.ours, f.error, f.reference, f.referenceError, f.z())
+}
+
+// compare takes every parameter of the reference, in the order of names.
+func compare(d *draws.Draws, r reference) ([]parameter, error) {
+	elements := map[string]int{}
+	for _, s := range d.Sites() {
+		for i := range s.Size {
+			elements[stanName(s, i)] = s.Offset + i
+		}
+	}
+	var out []parameter
+	for name, theirs := range r {
+		at, ok := elements[name]
+		if !ok {
+			return nil, fmt.Errorf("the reference has draws of %s, and the model has no such value", name)
+		}
+		ours := make([][]float64, d.Chains())
+		for c := range ours {
+			ours[c] = d.Element(c, at)
+		}
+		a, b := summarise(ours), summarise(theirs)
+		out = append(out, parameter{
+			name: name,
+			mean: figure{a.mean, a.meanError, b.mean, b.meanError},
+			sd:   figure{a.sd, a.sdError, b.sd, b.sdError},
+			rhat: diag.RHat(ours), ess: diag.ESSBulk(ours),
+		})
+	}
+	slices.SortFunc(out, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// stanName is the name of an element as Stan writes it: indices count from 1.
+func stanName(s draws.Site, element int) string {
+	if len(s.Shape) == 0 {
+		return s.Name
+	}
+	index := make([]string, len(s.Shape))
+	for i := len(s.Shape) - 1; i >= 0; i-- {
+		n := int(s.Shape[i])
+		index[i], element = fmt.Sprint(element%n+1), element/n
+	}
+	return s.Name + "[" + strings.Join(index, ",") + "]"
+}
+
+type summary struct{ mean, meanError, sd, sdError float64 }
+
+func summarise(x [][]float64) summary {
+	var n, total, squares float64
+	for _, chain := range x {
+		for _, v := range chain {
+			n, total = n+1, total+v
+		}
+	}
+	mean := total / n
+	for _, chain := range x {
+		for _, v := range chain {
+			squares += (v - mean) * (v - mean)
+		}
+	}
+	return summary{mean, diag.MCSEMean(x), math.Sqrt(squares / (n - 1)), diag.MCSESD(x)}
+}
+
+// row is the outcome of one posterior. The tags are a format that other programs read.
+type row struct {
+	Name        string  `json:"name"`
+	MaxZMean    float64 `json:"max_z_mean"`
+	MaxZSD      float64 `json:"max_z_sd"`
+	MaxRHat     float64 `json:"max_rhat"`
+	MinESSBulk  float64 `json:"min_ess_bulk"`
+	Divergences int     `json:"divergences"`
+	Gradients   int64   `json:"gradients"`
+	Seconds     float64 `json:"seconds"`
+
+	parameters int
+	misses     []string
+}
+
+// judge fills in the largest figures and what misses its mark. A figure that is not a number misses it.
+func (r *row) judge(parameters []parameter, chains int) {
+	r.parameters, r.MinESSBulk = len(parameters), math.Inf(1)
+	miss := func(format string, args ...any) { r.misses = append(r.misses, fmt.Sprintf(format, args...)) }
+	for _, p := range parameters {
+		r.MaxZMean, r.MaxZSD = math.Max(r.MaxZMean, math.Abs(p.mean.z())), math.Max(r.MaxZSD, math.Abs(p.sd.z()))
+		r.MaxRHat, r.MinESSBulk = math.Max(r.MaxRHat, p.rhat), math.Min(r.MinESSBulk, p.ess)
+		if !(math.Abs(p.mean.z()) <= maxZ) {
+			miss("mean of %s %v", p.name, p.mean)
+		}
+		if !(math.Abs(p.sd.z()) <= maxZ) {
+			miss("standard deviation of %s %v", p.name, p.sd)
+		}
+		if !(p.rhat < maxRHat) {
+			miss("R-hat of %s %.4f: it must be less than %v", p.name, p.rhat, maxRHat)
+		}
+		if least := float64(minESS * chains); !(p.ess >= least) {
+			miss("bulk effective sample size of %s %.0f: it must be at least %.0f", p.name, p.ess, least)
+		}
+	}
+	if r.Divergences > divergences {
+		miss("%d divergences, where the reference has none", r.Divergences)
+	}
+}

@@ -1,0 +1,13 @@
+package main
+
+import "github.com/kelvin-ppl/kelvin/dist"
+
+// kidscoreMomIQ is the regression of children's test scores on their mothers' (posteriordb, kidscore_momiq; Gelman and Hill
+// 2007, chapter 3):
+//
+//	beta flat, sigma ~ HalfCauchy(2.5)
+//	kid_score ~ N(beta_1 + beta_2 mom_iq, sigma)
+func kidscoreMomIQ(d *data) posterior {
+	n := d.count("N", 1)
+	return flatRegression(d, d.vector("kid_score", n), dist.HalfCauchy(2.5), ones(n), d.vector("mom_iq", n))
+}

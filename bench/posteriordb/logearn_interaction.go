@@ -1,0 +1,18 @@
+package main
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+)
+
+// logearnInteraction is the regression of log earnings (posteriordb, logearn_interaction; Gelman and Hill 2007, chapter 4):
+//
+//	beta, sigma flat
+//	log earn ~ N(beta_1 + beta_2 height + beta_3 male + beta_4 height·male, sigma)
+func logearnInteraction(d *data) posterior {
+	n := d.count("N", 1)
+	earn, height, male := d.positive("earn", n), d.vector("height", n), d.vector("male", n)
+	logs := each(n, func(i int) float64 { return math.Log(earn[i]) })
+	return flatRegression(d, logs, flat(support.Positive, 0), ones(n), height, male, product(height, male))
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/sugarme/gotch/ts"
+)
+
+// lowDimGaussMix is a mixture of two normal distributions (posteriordb, low_dim_gauss_mix):
+//
+//	mu_1 < mu_2, mu ~ N(0, 2), sigma ~ HalfN(2), theta ~ Beta(5, 5)
+//	y ~ theta N(mu_1, sigma_1) + (1 − theta) N(mu_2, sigma_2)
+func lowDimGaussMix(d *data) posterior {
+	n := d.count("N", 1)
+	return posterior{
+		model: func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int64{2}))
+			c.Factor("mu_prior", sum(dist.Normal(0, 2).LogProb(mu)))
+			sigma := c.Sample("sigma", dist.HalfNormal(2).Expand(2))
+			theta := c.Sample("theta", dist.Beta(5, 5))
+			weights := ts.MustStack([]*ts.Tensor{theta, theta.MustRsubScalar(ts.FloatScalar(1), false)}, -1).MustLog(false)
+			c.Plate("data", int64(n), func(c *ppl.Ctx) {
+				// What dist.MixtureSameFamily says, with the two components one after the other in memory and without its care for
+				// densities of 0: a third of the time.
+				parts := dist.Normal(mu.MustUnsqueeze(-1, false), sigma.MustUnsqueeze(-1, false)).LogProb(c.Data("y"))
+				c.Factor("y", parts.MustAdd(weights.MustUnsqueeze(-1, false), false).MustLogsumexp([]int64{0}, false, false))
+			})
+		},
+		batch: infer.Batch{"y": d.vectorTensor("y", n)},
+	}
+}

@@ -1,0 +1,177 @@
+// Command posteriordb runs posteriors of posteriordb with NUTS and compares every parameter with the reference draws.
+//
+//	go run ./bench/posteriordb -path DIR [-models a,b] [-chains 4] [-warmup 1000] [-draws 1000] [-seed 1] [-json] [-list]
+//
+// DIR is a checkout of github.com/stan-dev/posteriordb, or a part of one; without -path it is the environment variable
+// POSTERIORDB. Means and standard deviations differ from the reference's by z combined Monte-Carlo standard errors. The program
+// exits with 1 when a posterior misses its mark (see compare.go) or could not be run, and says which and why.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/ppl"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program; it returns its exit status.
+func run(ctx context.Context, args []string, out, messages io.Writer) int {
+	f := flag.NewFlagSet("posteriordb", flag.ContinueOnError)
+	f.SetOutput(messages)
+	dir := f.String("path", os.Getenv("POSTERIORDB"), "a checkout of posteriordb; by default the environment variable POSTERIORDB")
+	models := f.String("models", "", "posteriors to run, separated by commas; by default all")
+	chains := f.Int("chains", 4, "chains")
+	warmup := f.Int("warmup", 1000, "transitions of each chain that adapt")
+	draws := f.Int("draws", 1000, "draws kept of each chain")
+	seed := f.Uint64("seed", 1, "of the random numbers")
+	asJSON := f.Bool("json", false, "print one JSON object instead of a table")
+	list := f.Bool("list", false, "print the names of the posteriors and stop")
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	err := func() error {
+		if f.NArg() > 0 {
+			return fmt.Errorf("%q is not a flag", f.Arg(0))
+		}
+		if *list {
+			for _, e := range registry {
+				fmt.Fprintln(out, e.name)
+			}
+			return nil
+		}
+		if *chains < 1 || *warmup < 1 || *draws < 4 {
+			return fmt.Errorf("-chains %d -warmup %d -draws %d: there must be at least 1, 1 and 4", *chains, *warmup, *draws)
+		}
+		chosen, err := choose(*models)
+		if err != nil {
+			return err
+		}
+		db, err := open(*dir)
+		if err != nil {
+			return err
+		}
+		options := hmc.Options{Chains: *chains, Warmup: *warmup, Draws: *draws, Seed: *seed}
+		return bench(ctx, db, chosen, options, *asJSON, out, messages)
+	}()
+	if err != nil {
+		fmt.Fprintln(messages, "posteriordb:", err)
+		return 1
+	}
+	return 0
+}
+
+// bench runs the posteriors one after the other. What one misses does not keep the others from being run; all of it is the
+// error.
+func bench(ctx context.Context, db database, chosen []entry, options hmc.Options, asJSON bool, out, messages io.Writer) error {
+	rows, errs := []row{}, []error{}
+	for _, e := range chosen {
+		r, err := measure(ctx, db, e, options, messages)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", e.name, err))
+			if ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		rows = append(rows, r)
+		for _, m := range r.misses {
+			errs = append(errs, fmt.Errorf("%s misses its mark: %s", r.Name, m))
+		}
+	}
+	errs = append(errs, report(out, rows, asJSON))
+	return errors.Join(errs...)
+}
+
+// measure runs one posterior and compares its draws with the reference.
+func measure(ctx context.Context, db database, e entry, options hmc.Options, messages io.Writer) (row, error) {
+	d, reference, err := db.read(e.name)
+	if err != nil {
+		return row{}, err
+	}
+	p, err := e.load(d)
+	if err != nil {
+		return row{}, err
+	}
+	program, err := ppl.Compile(p.model, p.batch)
+	if err != nil {
+		return row{}, err
+	}
+	own := p.options
+	own.Chains, own.Warmup, own.Draws, own.Seed = options.Chains, options.Warmup, options.Draws, options.Seed
+	if own.Kernel == nil {
+		own.Kernel = kernel.NUTS{}
+	}
+	line := progressLine{w: messages, name: e.name}
+	if isTerminal(messages) {
+		own.Observe = line.show
+	}
+	start := time.Now()
+	result, err := hmc.Run(ctx, program, own)
+	line.clear()
+	if err != nil {
+		return row{}, err
+	}
+	r := row{Name: e.name, Gradients: result.Gradients, Seconds: time.Since(start).Seconds()}
+	for c := range result.Draws.Chains() {
+		diverged, err := result.Draws.Stat(hmc.StatDivergent, c)
+		if err != nil {
+			return row{}, err
+		}
+		for _, v := range diverged {
+			r.Divergences += int(v)
+		}
+	}
+	parameters, err := compare(result.Draws, reference)
+	if err != nil {
+		return row{}, err
+	}
+	r.judge(parameters, own.Chains)
+	return r, nil
+}
+
+// report writes the rows as a table, or as {"posteriors": [...]}.
+func report(w io.Writer, rows []row, asJSON bool) error {
+	if asJSON {
+		for _, r := range rows {
+			for _, v := range []float64{r.MaxZMean, r.MaxZSD, r.MaxRHat, r.MinESSBulk} {
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					return fmt.Errorf("%s: a figure is %v, which JSON cannot hold", r.Name, v)
+				}
+			}
+		}
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(map[string]any{"posteriors": rows})
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "posterior\tparameters\tmax |z| of means\tof sds\tmax R-hat\tmin bulk ESS\tdivergences\tgradients\tseconds\tmarks")
+	for _, r := range rows {
+		marks := "met"
+		if len(r.misses) > 0 {
+			marks = "missed"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%.4f\t%.0f\t%d\t%d\t%.1f\t%s\n", r.Name, r.parameters, r.MaxZMean, r.MaxZSD, r.MaxRHat,
+			r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds, marks)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/ppl"
+)
+
+// posterior is a model on its data. Its latent variables and deterministic values are named as in the reference draws.
+type posterior struct {
+	model   ppl.Model
+	batch   infer.Batch
+	options hmc.Options // what differs from the defaults, for a reason that stands beside it
+}
+
+// entry is a posterior of the database, by its name there. The function makes the posterior from the data; it panics with a
+// dataError, which load returns.
+type entry struct {
+	name string
+	make func(d *data) posterior
+}
+
+// registry is every posterior that is run. A new one is a function in a file of its own and its name here.
+var registry = []entry{
+	{"arK-arK", arK},
+	{"earnings-logearn_interaction", logearnInteraction},
+	{"eight_schools-eight_schools_noncentered", eightSchoolsNoncentered},
+	{"garch-garch11", garch11},
+	{"gp_pois_regr-gp_pois_regr", gpPoisRegr},
+	{"hmm_example-hmm_example", hmmExample},
+	{"kidiq-kidscore_interaction", kidscoreInteraction},
+	{"kidiq-kidscore_momiq", kidscoreMomIQ},
+	{"kilpisjarvi_mod-kilpisjarvi", kilpisjarvi},
+	{"low_dim_gauss_mix-low_dim_gauss_mix", lowDimGaussMix},
+	{"mesquite-logmesquite_logvas", logmesquiteLogvas},
+	{"nes2000-nes", nes},
+	{"sblrc-blr", blr},
+}
+
+// load makes the posterior; what is wrong with the data is an error.
+func (e entry) load(d *data) (p posterior, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case dataError:
+			err = r
+		default:
+			panic(r)
+		}
+	}()
+	return e.make(d), nil
+}
+
+// choose is the part of the registry with the names in a list separated by commas; all of it for an empty list.
+func choose(list string) ([]entry, error) {
+	if list == "" {
+		return registry, nil
+	}
+	var out []entry
+	for _, name := range strings.Split(list, ",") {
+		name = strings.TrimSpace(name)
+		i := slices.IndexFunc(registry, func(e entry) bool { return e.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-models: there is no model for %q; -list names those there are", name)
+		}
+		out = append(out, registry[i])
+	}
+	return out, nil
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"gonum.org/v1/gonum/mat"
+)
+
+// flatRegression is y ~ N(X beta, sigma) with beta flat and the given prior of sigma. The columns are those of X.
+//
+// They are neither centred nor scaled, so that the coefficients are correlated by up to 0.999 and more. The chains therefore move
+// in theta = R beta/√n, with X = Q R, in which they are not correlated (Stan User's Guide, "The QR reparameterization"):
+//
+//	X beta = √n Q theta, theta flat, beta = √n R⁻¹ theta
+//
+// The map is linear, so that the posterior of beta is the same.
+func flatRegression(d *data, y []float64, sigma dist.Distribution, columns ...[]float64) posterior {
+	n, k := len(y), len(columns)
+	if n < k {
+		d.fail("%d data are too few for %d coefficients", n, k)
+	}
+	x := mat.NewDense(n, k, nil)
+	for j, c := range columns {
+		x.SetCol(j, c)
+	}
+	var qr mat.QR
+	var thin, r, back mat.Dense
+	qr.Factorize(x)
+	qr.RTo(&r)
+	if err := back.Inverse(r.Slice(0, k, 0, k)); err != nil {
+		d.fail("the columns of the regression depend on each other: %v", err)
+	}
+	thin.Mul(x, &back)
+	root := math.Sqrt(float64(n))
+	thin.Scale(root, &thin)
+	back.Scale(root, &back)
+	inverse := d.tensor(back.RawMatrix().Data, int64(k), int64(k))
+	return posterior{
+		model: func(c *ppl.Ctx) {
+			theta := c.Sample("theta", flat(support.Real, k))
+			c.Deterministic("beta", inverse.MustMv(theta, false))
+			sigma := c.Sample("sigma", sigma)
+			c.Plate("data", int64(n), func(c *ppl.Ctx) {
+				c.Observe("y", dist.NormalGLM(c.Data("q"), theta, 0, sigma), c.Data("y"))
+			})
+		},
+		batch: infer.Batch{"q": d.tensor(thin.RawMatrix().Data, int64(n), int64(k)), "y": d.tensor(y, int64(n))},
+	}
+}
