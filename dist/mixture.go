@@ -137,23 +137,30 @@ func (d MixtureDist) each(f func(c Distribution) *ts.Tensor, dim int64) *ts.Tens
 	return ts.MustStack(all, dim)
 }
 
-// mix is log Σ exp(log w + l) over the last dimension.
+// mix is log Σ w exp(l) over the last dimension. From weights it is m + log Σ w exp(l − m), where m is the largest log w + l: the derivative
+// in a weight, also in one of 0, is then exp(l)/Σ w exp(l) without further ado. Only of components of weight 0 the exponent can be large: it is cut
+// off where it would overflow.
 func (d CategoricalDist) mix(l *ts.Tensor) *ts.Tensor {
 	if d.fromLogits {
 		return logSumExp(ten(logSoftmax(d.logits.t)).add(ten(l)))
 	}
-	w := ten(normalised(d.probs.t))
-	zero := w.t.MustEq(ts.FloatScalar(0), false)
-	sum := logSumExp(choose(zero, num(math.Inf(-1)), w.fill(zero, 1).log().add(ten(l))))
-	// The logarithm left out weights of 0; the derivative in one is pᵢ/p all the same. What is added has the value 0.
+	w := normalised(d.probs.t)
 	limit := 700.
 	if l.DType() == gotch.Float {
 		limit = 80
 	}
-	at := ten(sum.MustDetach(false).MustUnsqueeze(-1, false))
-	none := isInfinite(at.t)
-	ratio := ten(l.MustDetach(false)).sub(at.fill(none, 0)).min(num(limit)).exp().fill(none, 0)
-	return ten(sum).add(ten(sumLast(choose(zero, w, num(0)).mul(ratio).t, 1))).t
+	zero := w.MustEq(ts.FloatScalar(0), false) // its component may be infinite
+	m := ten(l.MustDetach(false)).add(ten(w.MustDetach(false)).log()).fill(zero, math.Inf(-1)).t.MustAmax([]int64{-1}, true, false)
+	m = ten(m).fill(isInfinite(m), 0).t
+	e := ten(l).sub(ten(m)).min(num(limit)).exp()
+	var sum *ts.Tensor
+	if len(ten(w).shape()) == 1 && w.DType() == l.DType() {
+		sum = e.t.MustMatmul(w, false)
+	} else {
+		sum = sumLast(e.mul(ten(w)).t, 1)
+	}
+	none := sum.MustEq(ts.FloatScalar(0), false)
+	return ten(sum).fill(none, 1).log().add(ten(m.MustSqueezeDim(-1, false))).fill(none, math.Inf(-1)).t
 }
 
 // logSumExp is over the last dimension. Terms of minus infinity have no gradient; of them only, so has the sum.
