@@ -187,10 +187,10 @@ func (s *Site) checkPlates(want, value []int64) {
 // shapes are the batch shape of a site and the shape of its value without the event; nil where there is none.
 func (s *Site) shapes() (batch, value []int64) {
 	if s.Kind == KindFactor {
-		return shapeOf(s.Value), nil
+		return s.valueShape(), nil
 	}
 	if s.Value != nil {
-		value = shapeOf(s.Value)
+		value = s.valueShape()
 		value = value[:max(len(value)-len(s.Dist.EventShape()), 0)]
 	}
 	return s.Dist.BatchShape(), value
@@ -237,7 +237,7 @@ func (s *Site) expand(want []int64) {
 // checkBroadcast makes sure that a value fits the distribution: the event must be the distribution's, and what is broadcast must be
 // either the value or the batch, or terms would silently count several times.
 func (s *Site) checkBroadcast() {
-	value := shapeOf(s.Value)
+	value := s.valueShape()
 	batch, event := s.Dist.BatchShape(), s.Dist.EventShape()
 	at := len(value) - len(event)
 	if len(event) > 0 && (at < 0 || !slices.Equal(value[at:], event)) {

@@ -40,6 +40,9 @@ type Site struct {
 	before []plate           // the plates as they were before this site
 	logp   *ts.Tensor        // LogProb, once a trace has computed it
 
+	shaped *ts.Tensor // the value whose shape was asked for last, and that shape: asking costs a call
+	shape  []int64
+
 	declared bool   // by Observe: the value is data, and a prediction draws it anew
 	instead  string // of the site that a reparameterisation put in another's place: that one's name
 	redrawn  bool   // Observe's value was forgotten, to be drawn anew
@@ -47,6 +50,14 @@ type Site struct {
 
 	stop   bool // no outer handler sees the site
 	hidden bool // the site contributes nothing to the log density
+}
+
+// valueShape is the shape of the value.
+func (s *Site) valueShape() []int64 {
+	if s.shaped != s.Value {
+		s.shaped, s.shape = s.Value, shapeOf(s.Value)
+	}
+	return s.shape
 }
 
 // Stop keeps the site from handlers further out.
