@@ -166,7 +166,7 @@ func (m *moments) expected(sigma mat.Matrix) []float64 {
 
 // allowed is the number of standard errors that an estimate may be off. The estimates are means of hundreds of independent
 // units, close to normal: each is off by more with probability 7e-5. One run of all tests of this package compares fewer
-// than 700 of them, so that a correct method fails for about one seed in twenty. The seeds are fixed, the streams are the
+// than 1600 of them, so that a correct method fails for about one seed in ten. The seeds are fixed, the streams are the
 // same on every machine and the recursions contract rounding differences, so that a seed that passes passes everywhere.
 const allowed = 4
 

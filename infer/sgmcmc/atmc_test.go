@@ -1,0 +1,242 @@
+package sgmcmc_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+)
+
+// atmcStep is one element of an update of ATMC, from its equations. A c of 0 is no limit.
+func atmcStep(theta, p, xi, g, z, h, d, m, c, temp float64) (theta1, p1, xi1 float64) {
+	relative := func(p float64) float64 { // m/M(p)
+		if c == 0 {
+			return 1
+		}
+		return 1 / math.Sqrt(1+p*p/(m*m*c*c))
+	}
+	alpha, b := math.Max(d-xi, 0), math.Max(d, xi)*relative(p)
+	p1 = math.Exp(-b*h)*p + (1-math.Exp(-b*h))/b*g + math.Sqrt(temp*m*alpha*(1-math.Exp(-2*b*h))/b)*z
+	r := relative(p1)
+	theta1 = theta + h*p1*r/m
+	xi1 = xi + h*(p1*p1*r*r/m-temp*r*r*r)
+	return theta1, p1, xi1
+}
+
+func TestATMCFollowsItsEquations(t *testing.T) {
+	q := newQuartic()
+	type config struct {
+		lr, temperature, friction rate
+		mass, speed               float64
+	}
+	configs := []config{{fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0, 0}}
+	for _, temperature := range []float64{0, 0.5, 2} {
+		for _, speed := range []float64{0, 0.4, 3} {
+			configs = append(configs, config{fixed(0.1), fixed(temperature), fixed(0.7), 1.7, speed},
+				config{varied(0.3), varied(temperature), varied(0.9), 0.6, speed})
+		}
+	}
+	for _, c := range configs {
+		for _, chains := range shapesOfChains {
+			t.Run(name("lr %s, T %s, D %s, m %g, c %g, %s", c.lr.name, c.temperature.name, c.friction.name, c.mass, c.speed, chains.name), func(t *testing.T) {
+				transform := build(t, sgmcmc.ATMC{LR: c.lr.f, Temperature: c.temperature.f, Friction: c.friction.f, Mass: c.mass, Speed: c.speed,
+					Xi: 0.4, Momenta: vector(scaled(1.5, spread(q.layout.Dim())))}, q.logPosterior)
+				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
+				s, batch := begin[sgmcmc.ATMCState](t, transform, start, 7), q.batch()
+				for _, v := range values(s.Xi) {
+					assert.Equal(t, 0.4, v, "ξ at the start")
+				}
+				// Thermostats below 0, from 0 to D and above D, so that every branch of α and β is taken.
+				shape := must(s.Xi.Size())
+				s.Xi = vector(scaled(1.6, spread(len(values(s.Xi)))), shape...)
+				m := c.mass
+				if m == 0 {
+					m = 1
+				}
+				for step := range int64(consecutive) {
+					h, temp, d := c.lr.value(step), c.temperature.value(step), c.friction.value(step)
+					theta, p, xi, z := values(s.Params.Flat), values(s.Momenta), values(s.Xi), noise(t, s.Streams, s.Momenta)
+					_, g := q.rows(theta)
+					wantTheta, wantP, wantXi := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
+					for i := range theta {
+						wantTheta[i], wantP[i], wantXi[i] = atmcStep(theta[i], p[i], xi[i], g[i], z[i], h, d, m, c.speed, temp)
+					}
+					next, info := update(t, transform, s, batch)
+					checkInfo(t, q, theta, info, h, temp)
+					identical(t, theta, values(s.Params.Flat), "theta of the old state")
+					identical(t, p, values(s.Momenta), "momenta of the old state")
+					identical(t, xi, values(s.Xi), "xi of the old state")
+					if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
+						!within(t, wantP, values(next.Momenta), golden, name("momenta after update %d", step)) ||
+						!within(t, wantXi, values(next.Xi), golden, name("xi after update %d", step)) {
+						return
+					}
+					if c.speed > 0 {
+						for i := range theta {
+							assert.Less(t, math.Abs(wantTheta[i]-theta[i]), h*c.speed, "no element is faster than c")
+						}
+					}
+					assert.Equal(t, step+1, next.Steps())
+					moved(t, s.Streams, next.Streams, temp)
+					s = next
+				}
+			})
+		}
+	}
+}
+
+// Momenta with a limit far above their speed are Gaussian ones.
+func TestATMCWithALargeSpeedIsGaussian(t *testing.T) {
+	q := newQuartic()
+	a := build(t, sgmcmc.ATMC{LR: infer.Constant(0.1)}, q.logPosterior)
+	b := build(t, sgmcmc.ATMC{LR: infer.Constant(0.1), Speed: 1e7}, q.logPosterior)
+	start, batch := params(q.layout, spread(q.layout.Dim()), 0), q.batch()
+	x, y := begin[sgmcmc.ATMCState](t, a, start, 3), begin[sgmcmc.ATMCState](t, b, start, 3)
+	for range 30 {
+		x, _ = update(t, a, x, batch)
+		y, _ = update(t, b, y, batch)
+	}
+	within(t, values(x.Params.Flat), values(y.Params.Flat), 1e-9, "theta")
+	within(t, values(x.Xi), values(y.Xi), 1e-9, "xi")
+}
+
+// At T = 0 nothing is drawn, thermostats only grow, by a bounded amount, and the chain comes to rest at the mode.
+func TestATMCAtZeroTemperatureFindsTheMode(t *testing.T) {
+	for _, speed := range []float64{0, 0.5} {
+		g := newGaussian(correlated(), 2)
+		transform := build(t, sgmcmc.ATMC{LR: infer.Constant(0.1), Temperature: zero, Speed: speed}, g.logPosterior)
+		size := g.layout.Dim()
+		start := params(g.layout, scaled(3, spread(size)), 0)
+		s := begin[sgmcmc.ATMCState](t, transform, start, 1)
+		within(t, make([]float64, size), values(s.Momenta), 0, "momenta at the start")
+		batch := must(g.batches(0, 0).Next())
+		at := func(s infer.State) (x []float64) {
+			for r := range 2 {
+				point := make([]float64, 3)
+				g.at(values(s.Position().Flat), r, point)
+				x = append(x, point...)
+			}
+			return x
+		}
+		energy := 0.0 // what there is to lose, over D and m
+		for i, v := range at(s) {
+			for j, w := range at(s) {
+				if i/3 == j/3 {
+					energy += 0.5 * (v - g.mean[i%3]) * g.precision.At(i%3, j%3) * (w - g.mean[j%3])
+				}
+			}
+		}
+		for range 1000 {
+			before := values(s.Xi)
+			s, _ = update(t, transform, s, batch)
+			for i, v := range values(s.Xi) {
+				require.GreaterOrEqual(t, v, before[i])
+			}
+		}
+		within(t, append(append([]float64{}, g.mean...), g.mean...), at(s), 1e-9, "theta")
+		total := 0.0
+		for _, v := range values(s.Xi) {
+			total += v
+		}
+		assert.Less(t, total, 1.1*energy, "Σξ is at most the energy, up to the step size")
+		assert.Zero(t, s.Streams.Offset-begin[sgmcmc.ATMCState](t, transform, start, 1).Streams.Offset, "updates draw nothing")
+	}
+}
+
+// The momenta that nil stands for are N(0, Tm).
+func TestATMCInitialMomenta(t *testing.T) {
+	l := layout(infer.Shapes{"x": {40000}})
+	q := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Flat.MustDot(p.Flat, false), nil }
+	transform := build(t, sgmcmc.ATMC{LR: infer.Constant(0.1), Mass: 3, Temperature: infer.Constant(0.5)}, q)
+	s := begin[sgmcmc.ATMCState](t, transform, params(l, make([]float64, 40000), 0), 1)
+	square := 0.0
+	for _, p := range values(s.Momenta) {
+		square += p * p / 40000
+	}
+	assert.InDelta(t, 1.5, square, allowed*1.5*math.Sqrt(2./40000))
+}
+
+// The paper's numbers for CIFAR-10: a step of 1e-3 has m = 11.11, c = 1 and loses a tenth of the momentum in a step. The mean
+// over n data is the same sampler in other units.
+func TestATMCAt(t *testing.T) {
+	c := must(sgmcmc.ATMCAt(1e-3, 1))
+	assert.InDelta(t, 11.11, c.Mass, 2e-3)
+	assert.InDelta(t, 1, c.Speed, 1e-12)
+	assert.InDelta(t, 0.9, math.Exp(-c.LR(0)*c.Friction(0)), 1e-12)
+	assert.Equal(t, 1.0, c.Temperature(0))
+
+	// For the sum over data L and for the mean L/n, with momenta of 1/√n: the same θ, and ξ of 1/√n.
+	q := newQuartic()
+	const n = 25
+	sum := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		value, aux := q.logPosterior(p, b)
+		return value.MustMulScalar(ts.FloatScalar(n), false), aux
+	}
+	mean := must(sgmcmc.ATMCAt(0.01, n))
+	whole := must(sgmcmc.ATMCAt(0.01, 1))
+	a, b := build(t, whole, sum), build(t, mean, q.logPosterior)
+	start, batch := params(q.layout, spread(q.layout.Dim()), 0), q.batch()
+	x, y := begin[sgmcmc.ATMCState](t, a, start, 3), begin[sgmcmc.ATMCState](t, b, start, 3)
+	for range 30 {
+		x, _ = update(t, a, x, batch)
+		y, _ = update(t, b, y, batch)
+	}
+	within(t, values(x.Params.Flat), values(y.Params.Flat), 1e-11, "theta")
+	within(t, values(x.Momenta), scaled(math.Sqrt(n), values(y.Momenta)), 1e-9, "momenta")
+	within(t, values(x.Xi), scaled(math.Sqrt(n), values(y.Xi)), 1e-9, "xi")
+
+	for text, err := range map[string]error{
+		"sgmcmc.ATMCAt: step is 0: it must be finite and greater than 0":   last(sgmcmc.ATMCAt(0, 1)),
+		"sgmcmc.ATMCAt: n is 0: it must be at least 1: the number of data": last(sgmcmc.ATMCAt(0.1, 0)),
+	} {
+		require.EqualError(t, err, text)
+		require.ErrorIs(t, err, infer.ErrConfig)
+	}
+}
+
+func last[T any](_ T, err error) error { return err }
+
+func TestATMCErrors(t *testing.T) {
+	c := infer.Constant
+	q := newQuartic()
+	for _, e := range []struct {
+		method infer.Method
+		field  string
+		text   string
+	}{
+		{sgmcmc.ATMC{}, "LR", "sgmcmc.ATMC: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
+		{sgmcmc.ATMC{LR: c(0)}, "LR", "sgmcmc.ATMC: LR is 0: it must be finite and greater than 0"},
+		{sgmcmc.ATMC{LR: c(nan)}, "LR", "sgmcmc.ATMC: LR is NaN: it must be finite and greater than 0"},
+		{sgmcmc.ATMC{LR: c(1), Friction: c(0)}, "Friction", "sgmcmc.ATMC: Friction is 0: it must be finite and greater than 0"},
+		{sgmcmc.ATMC{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.ATMC: Temperature is -1: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(1), Mass: -1}, "Mass", "sgmcmc.ATMC: Mass is -1: it must be finite and greater than 0"},
+		{sgmcmc.ATMC{LR: c(1), Mass: nan}, "Mass", "sgmcmc.ATMC: Mass is NaN: it must be finite and greater than 0"},
+		{sgmcmc.ATMC{LR: c(1), Speed: -1}, "Speed", "sgmcmc.ATMC: Speed is -1: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(1), Speed: math.Inf(1)}, "Speed", "sgmcmc.ATMC: Speed is +Inf: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(1), Xi: nan}, "Xi", "sgmcmc.ATMC: Xi is NaN: it must be finite"},
+		{sgmcmc.ATMC{LR: c(1), Xi: math.Inf(-1)}, "Xi", "sgmcmc.ATMC: Xi is -Inf: it must be finite"},
+	} {
+		_, err := e.method.Build(q.logPosterior)
+		require.Error(t, err, e.text)
+		field(t, err, e.field, e.text)
+	}
+	goesWrong(t, sgmcmc.ATMC{LR: from(2, 0.1, -0.1)}, "LR at update 2", "sgmcmc.ATMC: LR at update 2 is -0.1: it must be finite and at least 0")
+	goesWrong(t, sgmcmc.ATMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
+		"sgmcmc.ATMC: Temperature at update 2 is NaN: it must be finite and at least 0")
+	goesWrong(t, sgmcmc.ATMC{LR: c(0.1), Friction: from(2, 1, 0)}, "Friction at update 2",
+		"sgmcmc.ATMC: Friction at update 2 is 0: it must be finite and greater than 0")
+
+	// Momenta that do not fit.
+	two := params(q.layout, spread(2*q.layout.Dim()), 2)
+	_, err := build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(spread(8))}, q.logPosterior).Init(two)
+	field(t, err, "Momenta", "sgmcmc.ATMC: Momenta is of shape [8]: it must be of the params' shape, [2 9], or of shape [9] for all chains alike")
+	bad := spread(9)
+	bad[2] = math.Inf(1)
+	_, err = build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(bad)}, q.logPosterior).Init(params(q.layout, spread(9), 0))
+	require.EqualError(t, err, "sgmcmc.ATMC: Momenta: b of chain 0 is +Inf at the start: not finite")
+}

@@ -1,0 +1,374 @@
+package sgmcmc
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// SymplecticSGHMC is stochastic gradient Hamiltonian Monte Carlo by symplectic Euler steps (Wenzel et al. 2020, algorithm
+// 1): the parameters move with the new momenta, where [SGHMC] moves them with the old ones.
+//
+//	m' = (1 − hγ) m + h g(θ) + √(Th(2γM − Thβ)) z
+//	θ' = θ + h M⁻¹ m'
+//
+// h = C·LR is the time step, γ the friction, M the diagonal mass. The joint target is exp((logPosterior − m·M⁻¹m/2)/T).
+// For a Gaussian target of precision λ the bias of θ is of second order in h, that of m of first; the recursion is stable
+// for hγ < 2 and h²λ/M < 4 − 2hγ.
+//
+// The same in the terms of stochastic gradient descent, when Momentum is given: LR is then its learning rate ℓ, Momentum its
+// μ, and the step and friction are h = C√ℓ and γ = (1 − μ)/√ℓ for M = 1. Momenta are in units of √ℓ₀, with ℓ₀ the first
+// learning rate, so that m is the buffer of SGD:
+//
+//	m' = (1 − c(1 − μ)) m + c g(θ) + √(T(2c(1 − μ)M/ℓ₀ − Tc²β)) z,  c = C√(ℓ/ℓ₀)
+//	θ' = θ + c ℓ₀ M⁻¹ m'
+//
+// At T = 0 and with C = M = 1 and a constant learning rate it is, bit for bit, optim.SGD with LR and Momentum, which also
+// starts from m = 0. A factor C is thus a learning rate of C²ℓ with momentum 1 − C(1 − μ).
+//
+// Wenzel's n stands with the log posterior: for the mean log posterior of n data his temperature T is T/n here, and h and γ
+// in his own scale are √(ℓ/n) and (1 − μ)√(n/ℓ).
+type SymplecticSGHMC struct {
+	LR          infer.Schedule // step size h; with Momentum, the learning rate ℓ; required
+	Gamma       infer.Schedule // friction γ; nil means 1. Not together with Momentum
+	Momentum    infer.Schedule // μ of SGD, in [0, 1); nil leaves LR and Gamma to be h and γ
+	Cycle       infer.Schedule // C, a factor of the time step, for example infer.Cosine(1, L); nil means 1
+	Beta        float64        // β, estimated variance of the gradient noise; default 0
+	Temperature infer.Schedule // T; nil means 1
+	// Mass is M of each site, a number above 0 for all its elements; 1 for sites that are not named. A site with a larger
+	// mass moves more slowly.
+	Mass map[string]float64
+	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
+	// from their stationary law, N(0, TM), or N(0, TM/ℓ₀) with Momentum; at T = 0 that is 0.
+	Momenta *ts.Tensor
+}
+
+// SymplecticSGHMCState is the state of [SymplecticSGHMC].
+type SymplecticSGHMCState struct {
+	Params  infer.Params  // θ, of shape [d] or [K, d]
+	Momenta *ts.Tensor    // m, of the same shape
+	Step    int64         // updates so far
+	Streams torch.Streams // of the K chains
+
+	mass *masses // made of the configuration when nil
+}
+
+// masses are M for every element, of shape [d].
+type masses struct {
+	root, inverse, mass *ts.Tensor // √M, 1/M, M
+	lightest            float64    // the least of them
+}
+
+// least is the least mass of all elements.
+func (m *masses) least() float64 {
+	if m == nil {
+		return 1
+	}
+	return m.lightest
+}
+
+// Build checks the configuration and binds it to a log posterior.
+func (c SymplecticSGHMC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(logPosterior)
+	if err != nil {
+		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
+	}
+	if c.LR, err = infer.CheckSchedule("sgmcmc.SymplecticSGHMC", "LR", c.LR, nil, 0, true); err != nil {
+		return nil, err
+	}
+	if c.Momentum != nil {
+		if c.Gamma != nil {
+			return nil, &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: "Gamma", Value: c.Gamma(0),
+				Allowed: "it must be nil when Momentum is given, which says the friction"}
+		}
+		if err := checkMomentum("Momentum", c.Momentum(0)); err != nil {
+			return nil, err
+		}
+	}
+	if c.Gamma, err = infer.CheckSchedule("sgmcmc.SymplecticSGHMC", "Gamma", c.Gamma, infer.Constant(1), 0, false); err != nil {
+		return nil, err
+	}
+	if c.Cycle, err = infer.CheckSchedule("sgmcmc.SymplecticSGHMC", "Cycle", c.Cycle, infer.Constant(1), 0, false); err != nil {
+		return nil, err
+	}
+	if c.Temperature, err = infer.CheckSchedule("sgmcmc.SymplecticSGHMC", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+		return nil, err
+	}
+	if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", "Beta", c.Beta, 0, false); err != nil {
+		return nil, err
+	}
+	c.Mass = maps.Clone(c.Mass)
+	t := &symplectic{SymplecticSGHMC: c, gradient: gradient, unit: 1}
+	lightest := math.Inf(1) // of the sites that are named; the others are not known yet
+	for _, site := range slices.Sorted(maps.Keys(c.Mass)) {
+		if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Mass of site %q", site), c.Mass[site], 0, true); err != nil {
+			return nil, err
+		}
+		lightest = min(lightest, c.Mass[site])
+	}
+	if len(c.Mass) == 0 {
+		lightest = 1
+	}
+	if c.Momentum != nil {
+		t.unit = c.LR(0)
+	}
+	if _, _, err := t.paceAt(0, lightest); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// checkMomentum checks a μ.
+func checkMomentum(field string, mu float64) error {
+	if mu >= 0 && mu < 1 {
+		return nil
+	}
+	return &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: field, Value: mu, Allowed: "it must be at least 0 and less than 1"}
+}
+
+type symplectic struct {
+	SymplecticSGHMC
+	gradient infer.Gradient
+	unit     float64 // the momenta have law N(0, TM/unit): ℓ₀ with Momentum, otherwise 1
+}
+
+// pace are the numbers of one update, in the units of the momenta.
+type pace struct {
+	h          float64 // time step
+	damp, keep float64 // hγ and 1 − hγ
+	temp       float64 // T
+	lr         float64 // C·LR, or C²·LR with Momentum
+}
+
+// paceAt checks and evaluates the schedules, and gives the standard deviation of the noise for the least mass.
+func (t *symplectic) paceAt(step int64, lightest float64) (pace, float64, error) {
+	lr, temp, err := rates("sgmcmc.SymplecticSGHMC", step, t.LR, t.Temperature)
+	if err != nil {
+		return pace{}, 0, err
+	}
+	cycle := t.Cycle(step)
+	if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Cycle at update %d", step), cycle, 0, false); err != nil {
+		return pace{}, 0, err
+	}
+	p := pace{temp: temp}
+	if t.Momentum != nil {
+		mu := t.Momentum(step)
+		if err := checkMomentum(fmt.Sprintf("Momentum at update %d", step), mu); err != nil {
+			return pace{}, 0, err
+		}
+		// These are exactly 1, 1 − μ and μ while the step is that of SGD.
+		p.h = cycle * math.Sqrt(lr/t.unit)
+		p.damp = p.h * (1 - mu)
+		p.keep = mu + (1-p.h)*(1-mu)
+		p.lr = cycle * cycle * lr
+	} else {
+		gamma := t.Gamma(step)
+		if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Gamma at update %d", step), gamma, 0, false); err != nil {
+			return pace{}, 0, err
+		}
+		p.h = cycle * lr
+		p.damp = p.h * gamma
+		p.keep = 1 - p.damp
+		p.lr = p.h
+	}
+	mass := lightest / t.unit
+	variance := p.temp * (2*p.damp*mass - p.temp*p.h*p.h*t.Beta)
+	if !(variance >= 0) {
+		return pace{}, 0, fmt.Errorf("sgmcmc.SymplecticSGHMC: the noise variance T(2hγM − Th²β) is %g at update %d, with T = %g, "+
+			"h = %g, hγ = %g, M = %g, β (Beta) = %g: Beta must be at most 2hγM/(Th²) = %g, or LR smaller: %w", variance, step,
+			temp, p.h, p.damp, mass, t.Beta, 2*p.damp*mass/(temp*p.h*p.h), infer.ErrConfig)
+	}
+	return p, math.Sqrt(variance), nil
+}
+
+func (t *symplectic) Init(p infer.Params) (infer.State, error) {
+	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
+}
+
+func (t *symplectic) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
+	if err := checkStreams("sgmcmc.SymplecticSGHMC", p, streams); err != nil {
+		return nil, err
+	}
+	mass, err := t.massesOf(p)
+	if err != nil {
+		return nil, err
+	}
+	var root *ts.Tensor
+	if mass != nil {
+		root = mass.root
+	}
+	s := SymplecticSGHMCState{Params: p, Streams: streams, mass: mass}
+	s.Params.Flat, s.Momenta, err = startWithMomenta("sgmcmc.SymplecticSGHMC", p, t.Momenta, math.Sqrt(t.Temperature(0)/t.unit), root, &s.Streams)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// massesOf are the masses of the elements of a point; nil when all are 1. They outlive every scope, because later states
+// share them.
+func (t *symplectic) massesOf(p infer.Params) (*masses, error) {
+	if len(t.Mass) == 0 {
+		return nil, nil
+	}
+	d := p.Layout.Dim()
+	values := [3][]float64{make([]float64, d), make([]float64, d), make([]float64, d)}
+	var names []string
+	lightest := math.Inf(1)
+	for _, site := range p.Layout.Sites {
+		names = append(names, site.Name)
+		m, ok := t.Mass[site.Name]
+		if !ok {
+			m = 1
+		}
+		lightest = min(lightest, m)
+		for i := site.Offset; i < site.Offset+site.Size; i++ {
+			values[0][i], values[1][i], values[2][i] = math.Sqrt(m), 1/m, m
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Mass)) {
+		if !slices.Contains(names, name) {
+			return nil, &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: "Mass", Value: fmt.Sprintf("given for site %q", name),
+				Allowed: fmt.Sprintf("the sites are %q", names)}
+		}
+	}
+	device, err := torch.DeviceOf(p.Flat)
+	if err != nil {
+		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
+	}
+	dtype, err := torch.DTypeOfTensor(p.Flat)
+	if err != nil {
+		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
+	}
+	var out [3]*ts.Tensor
+	for i, v := range values {
+		if out[i], err = torch.FromSliceOn(device, dtype, v, int64(d)); err != nil {
+			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
+		}
+		torch.Detach(out[i])
+	}
+	return &masses{root: out[0], inverse: out[1], mass: out[2], lightest: lightest}, nil
+}
+
+func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	if s.mass == nil {
+		if s.mass, err = t.massesOf(s.Params); err != nil {
+			return nil, infer.Info{}, err
+		}
+	}
+	p, scale, err := t.paceAt(s.Step, s.mass.least())
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	next := SymplecticSGHMCState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams, mass: s.mass}
+	var info infer.Info
+	err = torch.Do(func(scope *torch.Scope) error {
+		theta, m := s.Params.Flat, s.Momenta
+		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		if err != nil {
+			return err
+		}
+		info = infer.NewInfo(e, p.lr, p.temp)
+
+		terms := []torch.Term{{Coeff: p.keep, Tensor: m}, {Coeff: p.h, Tensor: e.Grad}}
+		if s.mass == nil {
+			terms, err = withNoise(terms, scale, m, &next.Streams)
+		} else {
+			terms, err = t.withMassiveNoise(terms, p, s.mass, m, &next.Streams)
+		}
+		if err != nil {
+			return err
+		}
+		if next.Momenta, err = torch.Combine(terms...); err != nil {
+			return err
+		}
+		velocity := next.Momenta
+		if s.mass != nil {
+			if velocity, err = velocity.Mul(s.mass.inverse, false); err != nil {
+				return err
+			}
+		}
+		next.Params.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: theta}, torch.Term{Coeff: p.h * t.unit, Tensor: velocity})
+		if err != nil {
+			return err
+		}
+
+		next.Params.Flat, next.Momenta, err = heldPair(theta, m, next.Params.Flat, next.Momenta, info.Diverged)
+		scope.Keep(next.Params.Flat, next.Momenta)
+		infer.KeepAux(scope, info.Aux)
+		return err
+	})
+	if err != nil {
+		return nil, infer.Info{}, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
+	}
+	return next, info, nil
+}
+
+// withMassiveNoise appends the noise of an update in which elements have masses of their own. Nothing is drawn where no
+// element gets any.
+func (t *symplectic) withMassiveNoise(terms []torch.Term, p pace, mass *masses, like *ts.Tensor, streams *torch.Streams) ([]torch.Term, error) {
+	if p.temp*p.h == 0 || p.damp == 0 {
+		return terms, nil
+	}
+	z, err := streams.NormalLike(like)
+	if err != nil {
+		return nil, err
+	}
+	scale, sd := math.Sqrt(2*p.temp*p.damp/t.unit), mass.root
+	if t.Beta > 0 {
+		lost := p.temp * p.temp * p.h * p.h * t.Beta
+		variance, err := torch.Combine(torch.Term{Coeff: scale * scale, Tensor: mass.mass})
+		if err != nil {
+			return nil, err
+		}
+		if variance, err = variance.AddScalar(ts.FloatScalar(-lost), false); err != nil {
+			return nil, err
+		}
+		// The least variance may be zero and come out a rounding below.
+		if variance, err = variance.ClampMin(ts.FloatScalar(0), false); err != nil {
+			return nil, err
+		}
+		if sd, err = variance.Sqrt(false); err != nil {
+			return nil, err
+		}
+		scale = 1
+	}
+	if z, err = z.Mul(sd, false); err != nil {
+		return nil, err
+	}
+	return append(terms, torch.Term{Coeff: scale, Tensor: z}), nil
+}
+
+func (t *symplectic) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
+	flat, err := saved.Tensor("params")
+	if err != nil {
+		return nil, err
+	}
+	m, err := saved.Tensor("momenta")
+	if err != nil {
+		return nil, err
+	}
+	s := SymplecticSGHMCState{Params: infer.Params{Layout: layout, Flat: flat}, Momenta: m, Step: saved.Steps, Streams: saved.Streams}
+	s.mass, err = t.massesOf(s.Params)
+	return s, err
+}
+
+// Position is θ.
+func (s SymplecticSGHMCState) Position() infer.Params { return s.Params }
+
+// Steps is the number of updates so far.
+func (s SymplecticSGHMCState) Steps() int64 { return s.Step }
+
+// Save names the parts of the state.
+func (s SymplecticSGHMCState) Save() infer.Saved {
+	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta}}
+}
