@@ -128,12 +128,17 @@ func (r *Report) sampler(d *draws.Draws, opt DiagnoseOptions) {
 	share := func(n int) float64 { return 100 * float64(n) / float64(d.Total()) }
 	if n, ok := count(StatDivergent, CodeDivergence, func(v float64) bool { return v != 0 }); ok && n > 0 {
 		r.add(Finding{Code: CodeDivergence, Severity: Serious, Chain: -1, Observation: -1, Figure: float64(n)},
-			"%d of %d transitions diverged (%.2g%%)", n, d.Total(), share(n))
+			"%d of %d transitions diverged (%.1f%%)", n, d.Total(), share(n))
 	}
 	depth := float64(opt.MaxTreeDepth)
-	if n, ok := count(StatTreeDepth, CodeTreeDepth, func(v float64) bool { return v >= depth }); ok && n > 0 {
+	if _, ok := StatName(d, StatMaxDepth); ok { // the sampler itself says which trees it cut off
+		if n, ok := count(StatMaxDepth, CodeTreeDepth, func(v float64) bool { return v != 0 }); ok && n > 0 {
+			r.add(Finding{Code: CodeTreeDepth, Severity: Warning, Chain: -1, Observation: -1, Figure: float64(n)},
+				"%d of %d transitions (%.1f%%) reached the largest tree depth", n, d.Total(), share(n))
+		}
+	} else if n, ok := count(StatTreeDepth, CodeTreeDepth, func(v float64) bool { return v >= depth }); ok && n > 0 {
 		r.add(Finding{Code: CodeTreeDepth, Severity: Warning, Chain: -1, Observation: -1, Figure: float64(n), Threshold: depth},
-			"%d of %d transitions (%.2g%%) reached the largest tree depth, %d", n, d.Total(), share(n), opt.MaxTreeDepth)
+			"%d of %d transitions (%.1f%%) reached the largest tree depth, %d", n, d.Total(), share(n), opt.MaxTreeDepth)
 	}
 	energies, _ := r.statistic(d, StatEnergy, CodeEBFMI)
 	for c, energy := range energies {

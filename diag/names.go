@@ -14,8 +14,9 @@ const (
 	StatTreeDepth = "tree_depth" // doublings of the trajectory
 	StatStepSize  = "step_size"  // of the leapfrog
 	StatAccept    = "accept"     // mean acceptance probability of the trajectory
-	StatEnergy    = "energy"     // the Hamiltonian at the start of the draw
+	StatEnergy    = "energy"     // the Hamiltonian of the draw
 	StatLeapfrog  = "n_leapfrog" // leapfrog steps of the trajectory
+	StatMaxDepth  = "max_depth"  // 1 where the trajectory was cut off at the largest depth, else 0
 )
 
 // aliases are other names of the statistics: CmdStan's, then ArviZ's.
@@ -27,6 +28,7 @@ var aliases = map[string][]string{
 	StatAccept:    {"accept_stat__", "acceptance_rate"},
 	StatEnergy:    {"energy__"},
 	StatLeapfrog:  {"n_leapfrog__", "n_steps"},
+	StatMaxDepth:  {"max_depth__", "reached_max_treedepth"},
 }
 
 // StatName is the name under which d holds a statistic, given by one of the constants above: that name, CmdStan's

@@ -101,3 +101,13 @@ func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 	}
 	return out, nil
 }
+
+// Chain is a copy with one chain alone; an [ErrRange] says that there is none of that number.
+func (d *Draws) Chain(c int) (*Draws, error) {
+	if c < 0 || c >= len(d.chains) {
+		return nil, failf(ErrRange, "chain %d of %d", c, len(d.chains))
+	}
+	out := d.like(1)
+	out.chains[0] = chain{d.chains[c].n, slices.Clone(d.chains[c].rows)}
+	return out, nil
+}

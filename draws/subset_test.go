@@ -1,6 +1,7 @@
 package draws
 
 import (
+	"errors"
 	"math"
 	"testing"
 )
@@ -120,5 +121,29 @@ func TestMergeErrors(t *testing.T) {
 			_, err := d.Merge(d, c.other)
 			checkError(t, err, ErrLayout, c.text)
 		})
+	}
+}
+
+func TestChain(t *testing.T) {
+	d, err := New([]Site{{Name: "x", Size: 1}}, []string{"lp"}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := d.Append([]float64{float64(i), float64(10 + i)}, []float64{float64(-i), float64(-10 - i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, err := d.Chain(1)
+	if err != nil || one.Chains() != 1 || one.Len(0) != 3 || one.Row(0, 2)[0] != 12 {
+		t.Fatalf("%v, %v", one, err)
+	}
+	if lp, err := one.Stat("lp", 0); err != nil || lp[1] != -11 {
+		t.Fatalf("%v, %v", lp, err)
+	}
+	for _, c := range []int{-1, 2} {
+		if _, err := d.Chain(c); !errors.Is(err, ErrRange) {
+			t.Errorf("chain %d: %v", c, err)
+		}
 	}
 }

@@ -48,7 +48,14 @@ func AppendCSV(path string, sites []draws.Site, stats []string, opt CSVOptions, 
 func (w *CSVWriter) resume(f *os.File, head string, keep int) (end int64, err error) {
 	lines := strings.Split(strings.TrimSuffix(head, "\n"), "\n")
 	columns := lines[len(lines)-1]
+	run := ""
+	for _, line := range lines {
+		if id, ok := strings.CutPrefix(line, "# "+runKey+" "); ok {
+			run = id
+		}
+	}
 	scan, headed := newCSVScanner(f), false
+	found := "" // the run that the file is of
 	var block adaptBlock
 	var blockStart, before int64
 	var blockRows int
@@ -65,6 +72,9 @@ scan:
 		switch {
 		case scan.comment():
 			text := string(scan.text)
+			if id, ok := strings.CutPrefix(text, "# "+runKey+" "); ok && !headed {
+				found = id
+			}
 			if layout, ok := strings.CutPrefix(text, "# "+layoutKey+" "); ok && !headed {
 				if want := lines[len(lines)-2]; text != want {
 					return 0, because(ErrLayout, "line %d: the sites and statistics are %s, not %s", scan.line, layout, strings.TrimPrefix(want, "# "+layoutKey+" "))
@@ -80,6 +90,9 @@ scan:
 		case !headed:
 			if string(scan.text) != columns {
 				return 0, because(ErrLayout, "line %d: the file has other columns", scan.line)
+			}
+			if run != "" && found != run {
+				return 0, because(ErrExists, "the file is of another run, %q, and not of %q", found, run)
 			}
 			headed, end = true, scan.offset
 		default:

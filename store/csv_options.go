@@ -18,6 +18,8 @@ type CSVOptions struct {
 	// Seed is the seed of the run. Chain is the number of the chain, from 1; 0 is 1.
 	Seed  uint64
 	Chain int
+	// Run identifies the run, so that another one cannot go on with its files; empty is not compared. [CSVSink] sets it.
+	Run string
 	// Warmup and Draws are the numbers of iterations that were asked for; 0 is 1000. Thin keeps every Thin-th; 0 is 1.
 	Warmup, Draws, Thin int
 	// SaveWarmup says that the draws before [CSVWriter.Adapted] are those of the warm-up.
@@ -113,10 +115,16 @@ func csvHead(o CSVOptions, l layout, columns []string) string {
 	line("random")
 	line("  seed = %d", o.Seed)
 	line("%s %s", libraryKey, libraryVersion())
+	if o.Run != "" {
+		line("%s %s", runKey, oneLine(o.Run))
+	}
 	line("%s %s", layoutKey, l)
 	b.WriteString(strings.Join(columns, ",") + "\n")
 	return b.String()
 }
+
+// runKey begins the comment with the run's identity, which AppendCSV compares.
+const runKey = "kelvin_run"
 
 // libraryKey begins the comment with Kelvin's version. It has no =, which CmdStan's readers would take for an option.
 const libraryKey = "kelvin_version"

@@ -1,37 +1,36 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
 // CSVSink writes a run's draws to CmdStan CSV files as they are made, base_1.csv, base_2.csv, …: its Save is what hmc.Options.Save
-// takes. A run that goes on from a checkpoint goes on with the files.
+// takes. A run that goes on from a checkpoint goes on with its files; files of another run are refused. What the head says of the run is
+// what Options say: set Warmup, Draws, Seed and MaxTreeDepth as for the run.
 type CSVSink struct {
 	Base    string
-	Options CSVOptions // Chain is set for each file
+	Options CSVOptions // Chain and Run are set by the sink
 	writers []*CSVWriter
 }
 
-// Save appends a block of draws: draw 0 of chain c is the run's draw from[c]. What a file has beyond that is cut off first: it was written
-// after the checkpoint that the run goes on from.
-func (s *CSVSink) Save(from []int, block *draws.Draws) error {
+// Save appends a block of draws: draw 0 of chain c is the run's draw from[c]. Run identifies a run that may go on from a checkpoint; what its
+// files have beyond from is then cut off, since it was written after that checkpoint. With an empty run the files must not be there.
+func (s *CSVSink) Save(run string, from []int, block *draws.Draws) error {
 	if s.writers == nil {
-		for chain, keep := range from {
-			o := s.Options
-			o.Chain = chain + 1
-			path := fmt.Sprintf("%s_%d.csv", s.Base, chain+1)
-			open := func() (*CSVWriter, error) { return CreateCSV(path, block.Sites(), block.Stats(), o) }
-			if keep > 0 {
-				open = func() (*CSVWriter, error) { return AppendCSV(path, block.Sites(), block.Stats(), o, keep) }
-			}
-			w, err := open()
-			if err != nil {
-				return err
-			}
-			s.writers = append(s.writers, w)
+		if err := s.open(run, from, block); err != nil {
+			_ = s.Close()
+			return err
+		}
+	}
+	for chain, w := range s.writers {
+		if w.Rows() != from[chain] {
+			return failf(ErrRange, "%s_%d.csv has %d draws, and the block begins at draw %d: a sink is for one run; close it first", s.Base, chain+1, w.Rows(), from[chain])
 		}
 	}
 	if err := each(block, func(chain int, x, stats []float64) error { return s.writers[chain].Append(x, stats) }); err != nil {
@@ -41,6 +40,30 @@ func (s *CSVSink) Save(from []int, block *draws.Draws) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (s *CSVSink) open(run string, from []int, block *draws.Draws) error {
+	for chain, keep := range from {
+		o := s.Options
+		o.Chain, o.Run = chain+1, run
+		path := fmt.Sprintf("%s_%d.csv", s.Base, chain+1)
+		_, err := os.Stat(path)
+		there := err == nil
+		var w *CSVWriter
+		switch {
+		case there && run != "":
+			w, err = AppendCSV(path, block.Sites(), block.Stats(), o, keep)
+		case !there && keep > 0:
+			return failf(ErrRange, "%s is not there, and the run goes on from draw %d: it was begun without this sink", path, keep)
+		default:
+			w, err = CreateCSV(path, block.Sites(), block.Stats(), o)
+		}
+		if err != nil {
+			return err
+		}
+		s.writers = append(s.writers, w)
 	}
 	return nil
 }
@@ -80,7 +103,7 @@ func (s *CSVSink) Close() error {
 	return first
 }
 
-// ZarrSink writes a run's draws to a Zarr store as they are made: its Save is what hmc.Options.Save takes.
+// ZarrSink writes a run's draws to a Zarr store as they are made: its Save is what hmc.Options.Save takes. See [CSVSink] for what it refuses.
 type ZarrSink struct {
 	Path    string
 	Options ZarrOptions
@@ -88,22 +111,47 @@ type ZarrSink struct {
 }
 
 // Save appends a block of draws, like [CSVSink.Save]. All chains must be at the same draw, as they are at a run's checkpoints.
-func (s *ZarrSink) Save(from []int, block *draws.Draws) (err error) {
+func (s *ZarrSink) Save(run string, from []int, block *draws.Draws) error {
 	if s.writer == nil {
-		keep := slices.Min(from)
-		if keep > 0 {
-			s.writer, err = AppendZarr(s.Path, block.Sites(), block.Stats(), len(from), s.Options, keep)
-		} else {
-			s.writer, err = CreateZarr(s.Path, block.Sites(), block.Stats(), len(from), s.Options)
-		}
-		if err != nil {
+		if err := s.open(run, from, block); err != nil {
 			return err
+		}
+	}
+	for chain, n := range s.writer.Lengths() {
+		if n != from[chain] {
+			return failf(ErrRange, "%s has %d draws of chain %d, and the block begins at draw %d: a sink is for one run; close it first", s.Path, n, chain, from[chain])
 		}
 	}
 	if err := each(block, s.writer.Append); err != nil {
 		return err
 	}
 	return s.writer.Flush()
+}
+
+func (s *ZarrSink) open(run string, from []int, block *draws.Draws) (err error) {
+	keep, o := slices.Min(from), s.Options
+	if run != "" {
+		attrs := map[string]any{runKey: run}
+		for k, v := range o.Attrs {
+			attrs[k] = v
+		}
+		o.Attrs = attrs
+	}
+	text, err := os.ReadFile(filepath.Join(s.Path, ".zattrs"))
+	there := err == nil
+	switch {
+	case there && run != "":
+		var attrs map[string]any
+		if err := json.Unmarshal(text, &attrs); err != nil || attrs[runKey] != run {
+			return failf(ErrExists, "%s is of another run, %v, and not of %q", s.Path, attrs[runKey], run)
+		}
+		s.writer, err = AppendZarr(s.Path, block.Sites(), block.Stats(), len(from), o, keep)
+	case !there && keep > 0:
+		return failf(ErrRange, "%s is not there, and the run goes on from draw %d: it was begun without this sink", s.Path, keep)
+	default:
+		s.writer, err = CreateZarr(s.Path, block.Sites(), block.Stats(), len(from), o)
+	}
+	return err
 }
 
 // Close closes the store.

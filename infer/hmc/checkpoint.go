@@ -28,7 +28,7 @@ type Checkpoint struct {
 	// is overwritten by accident.
 	Resume bool
 	// Model names the model in your words: a checkpoint with another name is refused. Sites, data and options are always
-	// compared; of these only Draws may grow.
+	// compared, and only Draws may grow. StepSize, InitialMetric and Init count at the beginning only. One run at a time may use a folder.
 	Model string
 }
 

@@ -2,7 +2,9 @@ package hmc
 
 import (
 	"context"
+	"errors"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 )
@@ -15,10 +17,12 @@ type ExchangeOptions struct {
 	Every  int // transitions between swaps; default 10
 }
 
-// ExchangeResult is a [Result] whose chain i is at temperature Ladder[i], with the statistics of the swaps.
+// ExchangeResult is a [Result] with the statistics of the swaps. Its Draws are those at the lowest temperature, one chain; Tempered and
+// Unconstrained have a chain for each temperature.
 type ExchangeResult struct {
 	*Result
-	Swaps kernel.SwapStats
+	Tempered *draws.Draws
+	Swaps    kernel.SwapStats
 }
 
 // Exchange samples a posterior with several modes by replica exchange: one chain at each temperature of a ladder, all of them one
@@ -37,7 +41,12 @@ func Exchange(ctx context.Context, program Program, options ExchangeOptions) (*E
 	if result == nil {
 		return nil, err
 	}
-	out := &ExchangeResult{Result: result}
+	out := &ExchangeResult{Result: result, Tempered: result.Draws}
+	if result.Draws != nil {
+		var failed error
+		result.Draws, failed = result.Draws.Chain(0)
+		err = errors.Join(err, failed)
+	}
 	if r.swaps != nil {
 		out.Swaps = *r.swaps
 	}

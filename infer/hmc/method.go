@@ -39,7 +39,8 @@ type Adaptation struct {
 	Adapt       kernel.Adapt        // the rules
 }
 
-// State is the state of [NUTS] and of [HMC]: the points, and what each chain needs to go on.
+// State is the state of [NUTS] and of [HMC]: the points, and what each chain needs to go on. Updates go on from the chains' own record
+// of the points; Params shows it.
 type State struct {
 	Params infer.Params // θ, of shape [d] or [K, d]
 	Step   int64        // updates so far

@@ -42,12 +42,13 @@ type Options struct {
 	// program: uniform in (-2, 2), as Stan does.
 	Init infer.Params
 
-	// Observe, if any, sees the run: after each transition of each chain, one call at a time.
+	// Observe, if any, sees the run: after each transition of the warm-up and each draw kept, of each chain, one call at a time. Transitions
+	// that Thin drops are not seen, nor are their divergences.
 	Observe func(Progress)
 	// Save, if any, gets the named draws as they are made, in blocks of SaveEvery (default 100) transitions: draw 0 of chain c in a block is
-	// draw from[c] of the run. store.CSVSink and store.ZarrSink are made for it. An error ends the run. With a Checkpoint, blocks are its
-	// intervals.
-	Save      func(from []int, block *draws.Draws) error
+	// draw from[c] of the run. Run identifies a run with a Checkpoint by its model, data and options, and is empty without one. store.CSVSink and
+	// store.ZarrSink are made for it. An error ends the run. With a Checkpoint, blocks are its intervals.
+	Save      func(run string, from []int, block *draws.Draws) error
 	SaveEvery int
 	// Checkpoint, if any, makes the run one that can be killed and go on.
 	Checkpoint *Checkpoint

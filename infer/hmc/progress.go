@@ -14,7 +14,7 @@ type Progress struct {
 	Info   kernel.Info // of that transition
 	Chains int
 
-	Done, Total   int64   // transitions, with warm-up, of all chains; those of thinning count
+	Done, Total   int64   // transitions of the warm-up and draws kept, of all chains
 	Warming       int     // chains that are still in their warm-up
 	Draws, Wanted int64   // draws kept, of all chains
 	Divergences   int64   // after the warm-up, of all chains

@@ -157,8 +157,8 @@ func (r *run) run(ctx context.Context) (*Result, error) {
 	var err error
 	r.began = time.Now()
 	if snapshot == nil {
-		if err := r.start(); err != nil {
-			return nil, fmt.Errorf("hmc.Sample: %w", err)
+		if err := guard("model", r.start); err != nil {
+			return nil, failed(err)
 		}
 	}
 	switch {
@@ -170,14 +170,15 @@ func (r *run) run(ctx context.Context) (*Result, error) {
 		result, err = kernel.Run(ctx, r.density, r.settings)
 	}
 	if result == nil {
-		return nil, fmt.Errorf("hmc.Sample: %w", err)
+		return nil, failed(err)
 	}
-	out, failed := r.collect(result)
+	out := &Result{}
+	after := guard("model", func() error { return r.collect(result, out) })
 	if save != nil {
-		failed = errors.Join(failed, save.save())
+		after = errors.Join(after, guard("Save", save.save))
 	}
-	if err = errors.Join(err, failed); err != nil {
-		return out, fmt.Errorf("hmc.Sample: %w", err)
+	if err = errors.Join(err, after); err != nil {
+		return out, failed(err)
 	}
 	return out, nil
 }
@@ -207,8 +208,8 @@ func (r *run) observe(chain, draw int, x []float64, info kernel.Info) {
 }
 
 // collect makes draws of what was kept.
-func (r *run) collect(k *kernel.Result) (*Result, error) {
-	out := &Result{Batches: k.Batches}
+func (r *run) collect(k *kernel.Result, out *Result) error {
+	out.Batches = k.Batches
 	for _, c := range k.Chains {
 		out.Metrics = append(out.Metrics, c.Metric)
 		out.Gradients += c.Gradients
@@ -218,12 +219,12 @@ func (r *run) collect(k *kernel.Result) (*Result, error) {
 	}
 	var err error
 	if out.Unconstrained, err = r.unconstrained(r.rows); err != nil {
-		return out, err
+		return err
 	}
 	if out.Unconstrained.Total() > 0 {
 		out.Draws, err = r.program.Draws(out.Unconstrained, r.batch)
 	}
-	return out, err
+	return err
 }
 
 // unconstrained makes draws of rows.

@@ -1,19 +1,25 @@
 package hmc
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 )
 
 // saving hands out the draws that were made since the last time.
 type saving struct {
 	run  *run
+	id   string
 	from []int // draws of each chain that were handed out
 }
 
 func newSaving(r *run) *saving {
-	s := &saving{run: r, from: make([]int, len(r.rows))}
-	for chain, rows := range r.rows { // of a checkpoint: handed out before it was written
+	s := &saving{run: r, id: r.identity(), from: make([]int, r.saved())}
+	for chain, rows := range r.rows[:r.saved()] { // of a checkpoint: handed out before it was written
 		s.from[chain] = len(rows) / (r.layout.Dim() + len(statNames))
 	}
 	return s
@@ -23,8 +29,8 @@ func newSaving(r *run) *saving {
 func (s *saving) save() error {
 	r := s.run
 	width := r.layout.Dim() + len(statNames)
-	rows, from, n := make([][]float64, len(r.rows)), append([]int(nil), s.from...), 0
-	for chain := range r.rows {
+	rows, from, n := make([][]float64, r.saved()), append([]int(nil), s.from...), 0
+	for chain := range rows {
 		rows[chain] = r.rows[chain][s.from[chain]*width:]
 		s.from[chain] = len(r.rows[chain]) / width
 		n += len(rows[chain])
@@ -40,7 +46,30 @@ func (s *saving) save() error {
 	if named, err = r.program.Draws(block, r.batch); err != nil {
 		return err
 	}
-	return r.options.Save(from, named)
+	return r.options.Save(s.id, from, named)
+}
+
+// saved is how many chains are handed out: all, but of replica exchange the one at the temperature of interest.
+func (r *run) saved() int {
+	if r.ladder != nil {
+		return 1
+	}
+	return len(r.rows)
+}
+
+// identity names a run that can go on: by all that its draws depend on.
+func (r *run) identity() string {
+	o := r.options
+	if o.Checkpoint == nil {
+		return ""
+	}
+	data, err := infer.Full(r.batch).Fingerprint()
+	if err != nil {
+		data = err.Error()
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v %q %d %d %d %d %T%+v %v %v %+v %v %v %d", o.Checkpoint.Model, r.layout, data, o.Seed, o.Chains, o.Warmup, o.Thin,
+		o.Kernel, o.Kernel, o.Metric, o.StepSize, o.Adapt, o.Temperature, r.ladder, r.every))
+	return hex.EncodeToString(sum[:8])
 }
 
 // hook is the kernel's checkpoint hook: draws first, so that what is stored covers what the checkpoint says.

@@ -39,7 +39,7 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 	blocks := 0
 	csv := &store.CSVSink{Base: filepath.Join(dir, "plain")}
 	o := options()
-	o.SaveEvery, o.Save = 20, func(from []int, block *draws.Draws) error { blocks++; return csv.Save(from, block) }
+	o.SaveEvery, o.Save = 20, func(run string, from []int, block *draws.Draws) error { blocks++; return csv.Save(run, from, block) }
 	_, err = hmc.Sample(ctx, p, o)
 	require.NoError(t, err)
 	require.NoError(t, csv.Close())
@@ -47,18 +47,18 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 	same(filepath.Join(dir, "plain_1.csv"), filepath.Join(dir, "plain_2.csv"))
 
 	// Cancelled at different draws of the chains, and resumed.
-	for name, open := range map[string]func() (func([]int, *draws.Draws) error, func() error){
-		"csv": func() (func([]int, *draws.Draws) error, func() error) {
+	for name, open := range map[string]func() (func(string, []int, *draws.Draws) error, func() error){
+		"csv": func() (func(string, []int, *draws.Draws) error, func() error) {
 			s := &store.CSVSink{Base: filepath.Join(dir, "resumed")}
 			return s.Save, s.Close
 		},
-		"zarr": func() (func([]int, *draws.Draws) error, func() error) {
+		"zarr": func() (func(string, []int, *draws.Draws) error, func() error) {
 			s := &store.ZarrSink{Path: filepath.Join(dir, "resumed.zarr")}
 			return s.Save, s.Close
 		},
 	} {
 		checkpoint := filepath.Join(dir, "checkpoint-"+name)
-		for _, until := range []int64{170, 211, 0} {
+		for _, until := range []int64{103, 105, 170, 211, 0} {
 			o := options()
 			running, cancel := context.WithCancel(ctx)
 			o.Observe = func(p hmc.Progress) {
@@ -83,7 +83,7 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 
 	boom := errors.New("disk full")
 	o = options()
-	o.SaveEvery, o.Save = 30, func([]int, *draws.Draws) error { return boom }
+	o.SaveEvery, o.Save = 30, func(string, []int, *draws.Draws) error { return boom }
 	d, err := hmc.Sample(ctx, p, o)
 	require.ErrorIs(t, err, boom)
 	require.Positive(t, d.Total())

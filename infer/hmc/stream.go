@@ -28,6 +28,10 @@ func Stream(ctx context.Context, program Program, options Options) iter.Seq2[Dra
 			yield(Draw{}, err)
 			return
 		}
+		if options.Checkpoint != nil {
+			yield(Draw{}, &infer.FieldError{Type: "hmc.Options", Field: "Checkpoint", Value: "set", Allowed: "a stream cannot go on: draws under way would be lost; use Sample with Save"})
+			return
+		}
 		ctx, cancel := context.WithCancel(ctx)
 		found, done := make(chan Draw, 16), make(chan error, 1)
 		r.each = func(chain, draw int, x []float64, info kernel.Info) {
@@ -38,7 +42,7 @@ func Stream(ctx context.Context, program Program, options Options) iter.Seq2[Dra
 			}
 		}
 		go func() {
-			_, err := r.run(ctx)
+			err := guard("run", func() error { _, err := r.run(ctx); return err })
 			close(found)
 			done <- err
 		}()

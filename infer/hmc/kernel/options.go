@@ -82,6 +82,9 @@ func (c *Chain) Draw(i int) []float64 {
 	return c.Draws[i*d : (i+1)*d : (i+1)*d]
 }
 
+// maxTransitions is how many transitions a run can have: their numbers are counted exactly, also as floating-point numbers.
+const maxTransitions = 1 << 53
+
 // check fills in the defaults.
 func (o Options) check(typ string, d int) (Options, error) {
 	fail := func(field string, value any, allowed string) (Options, error) {
@@ -107,6 +110,9 @@ func (o Options) check(typ string, d int) (Options, error) {
 		if err := optional(typ, f.name, f.v, f.def); err != nil {
 			return o, err
 		}
+	}
+	if most := maxTransitions / o.Chains; o.Warmup > most || o.Draws > (most-o.Warmup)/o.Thin {
+		return fail("Draws", o.Draws, fmt.Sprintf("with %d chains, a warm-up of %d and every %d-th kept it must make at most %d transitions in all", o.Chains, o.Warmup, o.Thin, maxTransitions))
 	}
 	if err := positive(typ, "Temperature", &o.Temperature, 1); err != nil {
 		return o, err

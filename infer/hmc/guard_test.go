@@ -1,0 +1,138 @@
+package hmc_test
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/store"
+	"github.com/stretchr/testify/require"
+)
+
+// brittle is a program whose code panics before or after the sampling.
+type brittle struct {
+	hmc.Posterior
+	start, draws bool
+}
+
+func (b brittle) Start(batch infer.Batch, chains int, seed uint64) (infer.Params, error) {
+	if b.start {
+		panic("start")
+	}
+	return b.Posterior.Start(batch, chains, seed)
+}
+
+func (b brittle) Draws(d *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
+	if b.draws {
+		panic("draws")
+	}
+	return d, nil
+}
+
+// A panic outside the density is an error as well, and does not take the draws with it.
+func TestPanicsOutsideTheDensity(t *testing.T) {
+	o := hmc.Options{Chains: 2, Warmup: 20, Draws: 10}
+	var panicked *kernel.PanicError
+	_, err := hmc.Sample(ctx, brittle{gaussian(t), true, false}, o)
+	require.ErrorAs(t, err, &panicked)
+	require.Equal(t, "start", panicked.Value)
+	for _, err := range hmc.Stream(ctx, brittle{gaussian(t), true, false}, o) {
+		require.ErrorAs(t, err, &panicked)
+	}
+	r, err := hmc.Run(ctx, brittle{gaussian(t), false, true}, o)
+	require.ErrorAs(t, err, &panicked)
+	require.Equal(t, 20, r.Unconstrained.Total())
+	o.SaveEvery, o.Save = 1000, func(string, []int, *draws.Draws) error { panic("save") }
+	d, err := hmc.Sample(ctx, gaussian(t), o)
+	require.ErrorAs(t, err, &panicked)
+	require.Equal(t, 20, d.Total())
+}
+
+// Errors of the kernel are those of package infer too.
+func TestErrorsHaveOneFamily(t *testing.T) {
+	for _, o := range []hmc.Options{{Draws: -1}, {Draws: math.MaxInt}, {Draws: math.MaxInt/2 + 1, Thin: 2}, {Draws: math.MaxInt / 2, Thin: 3}, {Chains: -1}} {
+		d, err := hmc.Sample(ctx, gaussian(t), o)
+		require.ErrorIs(t, err, infer.ErrConfig)
+		require.Nil(t, d)
+	}
+	for _, err := range hmc.Stream(ctx, gaussian(t), hmc.Options{Checkpoint: &hmc.Checkpoint{Dir: t.TempDir()}}) {
+		require.ErrorIs(t, err, infer.ErrConfig)
+		require.ErrorContains(t, err, "a stream cannot go on")
+	}
+}
+
+// Trees that were cut off are reported whatever the depth that was allowed.
+func TestDepthIsDiagnosed(t *testing.T) {
+	d, err := hmc.Sample(ctx, gaussian(t), hmc.Options{Kernel: kernel.NUTS{MaxDepth: 1}, Warmup: 100, Draws: 200, Seed: 1})
+	require.NoError(t, err)
+	report, err := diag.Diagnose(d, diag.DiagnoseOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Of(diag.CodeTreeDepth))
+	csv := &store.CSVSink{Base: filepath.Join(t.TempDir(), "cut")}
+	require.NoError(t, csv.Save("", []int{0, 0, 0, 0}, d))
+	require.NoError(t, csv.Close())
+	read, err := store.Open(csv.Base + "_1.csv")
+	require.NoError(t, err)
+	report, err = diag.Diagnose(read.Posterior, diag.DiagnoseOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Of(diag.CodeTreeDepth))
+	d, err = hmc.Sample(ctx, gaussian(t), hmc.Options{Kernel: kernel.NUTS{MaxDepth: 12}, Warmup: 100, Draws: 200, Seed: 1})
+	require.NoError(t, err)
+	report, err = diag.Diagnose(d, diag.DiagnoseOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Of(diag.CodeTreeDepth))
+}
+
+// A sink does not mix runs: not another run's files, not a second run without closing, not a run that was begun without it.
+func TestSinksAreForOneRun(t *testing.T) {
+	p := gaussian(t)
+	for name, open := range map[string]func(path string) (func(string, []int, *draws.Draws) error, func() error){
+		"csv": func(path string) (func(string, []int, *draws.Draws) error, func() error) {
+			s := &store.CSVSink{Base: path}
+			return s.Save, s.Close
+		},
+		"zarr": func(path string) (func(string, []int, *draws.Draws) error, func() error) {
+			s := &store.ZarrSink{Path: path}
+			return s.Save, s.Close
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			sample := func(seed uint64, n int, path, checkpoint string) error {
+				o := hmc.Options{Chains: 2, Warmup: 20, Draws: n, Seed: seed}
+				if checkpoint != "" {
+					o.Checkpoint = &hmc.Checkpoint{Dir: filepath.Join(dir, checkpoint), Every: 10, Resume: true}
+				}
+				var closes func() error
+				if path != "" {
+					o.Save, closes = open(filepath.Join(dir, path))
+				}
+				_, err := hmc.Sample(ctx, p, o)
+				if closes != nil {
+					err = errors.Join(err, closes())
+				}
+				return err
+			}
+			require.NoError(t, sample(1, 20, "a", "ca"))
+			require.NoError(t, sample(1, 30, "a", "ca"), "more draws of the same run")
+			require.ErrorContains(t, sample(2, 20, "a", "cb"), "another run")
+			require.Error(t, sample(1, 20, "a", ""), "a run that cannot go on finds files there")
+			require.NoError(t, sample(3, 20, "", "cc"))
+			require.ErrorContains(t, sample(3, 30, "late", "cc"), "begun without this sink")
+
+			save, closes := open(filepath.Join(dir, "twice"))
+			o := hmc.Options{Chains: 2, Warmup: 20, Draws: 20, Save: save}
+			_, err := hmc.Sample(ctx, p, o)
+			require.NoError(t, err)
+			_, err = hmc.Sample(ctx, p, o)
+			require.ErrorContains(t, err, "a sink is for one run")
+			require.NoError(t, closes())
+		})
+	}
+}
