@@ -121,12 +121,12 @@ func (r *run) start() error {
 		return err
 	}
 	d, k := r.layout.Dim(), r.options.Chains
-	if p.Chains() != k && p.Batched() {
+	if p.Chains() != k && p.Chains() != 1 {
 		return &infer.FieldError{Type: "hmc.Options", Field: "Init", Value: fmt.Sprintf("of %d chains", p.Chains()), Allowed: fmt.Sprintf("it must have one point, or one for each of %d", k)}
 	}
 	for c := range k {
 		from := 0
-		if p.Batched() {
+		if p.Chains() == k {
 			from = c * d
 		}
 		r.settings.Init = append(r.settings.Init, x[from:from+d])

@@ -16,7 +16,7 @@ import (
 // A trajectory is broken off only at a point that is not finite: where it is broken off, so is the reversed one. An energy
 // that is high on the way is not a reason, since the way back starts from another energy.
 type HMC struct {
-	Steps int // L, leapfrog steps; default 16. It is not used when Length is given
+	Steps int // L, leapfrog steps; default 16. It is not used when Length is given. See Jitter: a fixed L can come back to where it began
 	// Length is the integration time Lε: L is then Length/ε rounded up, at most MaxSteps, before jitter.
 	Length   float64
 	MaxSteps int // default 1000; with Length only
