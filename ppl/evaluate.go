@@ -1,0 +1,181 @@
+package ppl
+
+import (
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// LogPosterior is the log posterior density on unconstrained space, up to a constant: the sum of the log priors, the
+// log likelihoods (scaled up where a plate is subsampled) and the log Jacobians. It goes with temperature 1.
+func (p *Program) LogPosterior() infer.LogPosterior { return p.density(false) }
+
+// LogJoint is the log posterior density without the Jacobians, up to a constant: the density of the constrained values, at a point
+// of unconstrained space. Its maximum is the mode of the posterior on the constrained scale, what optimisation in Stan finds by
+// default. It is not a density to sample from.
+func (p *Program) LogJoint() infer.LogPosterior { return p.density(true) }
+
+func (p *Program) density(constrained bool) infer.LogPosterior {
+	return func(point infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		e := &evaluator{program: p, point: point, batch: b, constrained: constrained}
+		execute(p.model, b, nil, e)
+		return e.result(), nil
+	}
+}
+
+// MeanLogPosterior is the log posterior divided by the number of data. It goes with temperature 1/N, and with step sizes that
+// do not depend on N.
+func (p *Program) MeanLogPosterior() infer.LogPosterior {
+	sum, scale := p.LogPosterior(), 1/float64(p.Data())
+	return func(point infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		logp, aux := sum(point, b)
+		return logp.MustMulScalar(ts.FloatScalar(scale), false), aux
+	}
+}
+
+// evaluator is the handler that gives the latent sites the values of a point and adds up the log density.
+type evaluator struct {
+	program *Program
+	point   infer.Params
+	batch   infer.Batch
+	terms   []torch.Term
+	plus    float64 // what is to be added to the terms
+	seen    int
+	names   map[string]bool
+
+	constrained bool // leaves the Jacobians out
+
+	collect func(s *Site) // nil, or sees every finished site
+}
+
+func (e *evaluator) Process(s *Site) {
+	if s.Value == nil && (s.Kind == KindParam || s.Kind == KindSample) {
+		e.place(s)
+	}
+}
+
+// place gives a latent site its value and Jacobian.
+func (e *evaluator) place(s *Site) {
+	l, ok := e.program.latents[s.Name]
+	if !ok {
+		s.fail("it was not there when the model was compiled: a site that appears only sometimes has no place in the layout; " +
+			"declare the same sites in every run")
+	}
+	b := l.bijector
+	if b == nil {
+		var err error
+		if b, err = bijector.For(s.Dist.Support()); err != nil {
+			s.fail("%v", err)
+		}
+	}
+	if l.empty() {
+		s.Value = b.Forward(zeros(l.free))
+		return
+	}
+	e.seen++
+	x := e.point.Get(s.Name)
+	if b.Name() == identityName {
+		s.Value = x
+		return
+	}
+	s.Value = b.Forward(x)
+	if s.Kind == KindParam || e.constrained {
+		return
+	}
+	s.Jacobian = sumAll(bijector.LogDensityChange(b, x, s.Value))
+}
+
+func (e *evaluator) Finish(s *Site) {
+	if e.names == nil {
+		e.names = map[string]bool{}
+	}
+	if s.Kind != KindData {
+		if e.names[s.Name] {
+			s.fail("there are two sites of that name; names must differ within a run")
+		}
+		e.names[s.Name] = true
+	}
+	if e.collect != nil {
+		e.collect(s)
+		return
+	}
+	if !s.counts() {
+		return
+	}
+	e.add(s)
+	if s.Jacobian != nil {
+		e.terms = append(e.terms, torch.Term{Coeff: 1, Tensor: s.Jacobian})
+	}
+}
+
+// add adds the log density of a site without the Jacobian: by the distribution's own short way where Compile has found that it has
+// one.
+func (e *evaluator) add(s *Site) {
+	if m := e.program.memos[s.Name]; m != nil && s.Mask == nil {
+		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(s.Value, m.known(s, e.batch)); ok {
+			for _, t := range terms {
+				e.terms = append(e.terms, torch.Term{Coeff: t.Coeff * s.Scale, Tensor: t.Tensor})
+			}
+			e.plus += constant * s.Scale
+			return
+		}
+	}
+	e.terms = append(e.terms, torch.Term{Coeff: s.Scale, Tensor: sumAll(s.elementwise())})
+}
+
+func (e *evaluator) result() *ts.Tensor {
+	e.complete()
+	if len(e.terms) == 0 { // flat, or fixed: a constant, which still has a gradient
+		e.terms = []torch.Term{{Coeff: 0, Tensor: sumAll(e.point.Flat)}}
+	}
+	sum := torch.Must(combine(e.terms))
+	if e.plus != 0 {
+		// A constant has no part in the gradient: added in place, without recording.
+		torch.Must(sum, torch.NoGrad(func() error { sum.MustAddScalar_(ts.FloatScalar(e.plus)); return nil }))
+	}
+	return sum
+}
+
+// combine adds terms up. The one call adds in place, which fails where vmap maps a term and not the first two.
+func combine(terms []torch.Term) (*ts.Tensor, error) {
+	sum, err := torch.Combine(terms...)
+	if err == nil {
+		return sum, nil
+	}
+	for i, t := range terms {
+		term, err := t.Tensor.MulScalar(ts.FloatScalar(t.Coeff), false)
+		if err == nil && i > 0 {
+			term, err = sum.Add(term, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+		sum = term
+	}
+	return sum, nil
+}
+
+// complete makes sure that every latent site of the layout was there.
+func (e *evaluator) complete() {
+	if e.seen == len(e.program.order) {
+		return
+	}
+	for _, name := range e.program.order {
+		if !e.names[name] {
+			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: a site that appears only " +
+				"sometimes; declare the same sites in every run"})
+		}
+	}
+}
+
+func sumAll(t *ts.Tensor) *ts.Tensor {
+	if len(shapeOf(t)) == 0 {
+		return t
+	}
+	return t.MustSum(t.DType(), false)
+}
+
+// identityName is what the bijector that changes nothing calls itself.
+var identityName = bijector.Identity().Name()
