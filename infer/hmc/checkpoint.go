@@ -17,6 +17,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/internal/filelock"
 )
 
 // Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from its last
@@ -28,7 +29,8 @@ type Checkpoint struct {
 	// is overwritten by accident.
 	Resume bool
 	// Model names the model in your words: a checkpoint with another name is refused. Sites, data and options are always
-	// compared, and only Draws may grow. StepSize, InitialMetric and Init count at the beginning only. One run at a time may use a folder.
+	// compared, and only Draws may grow. StepSize, InitialMetric and Init count at the beginning only. A folder that another
+	// run is using is refused.
 	Model string
 }
 
@@ -81,29 +83,34 @@ func (c *Checkpoint) open(r *run) (*saver, error) {
 	}
 	want := savedRun{Model: c.Model, Layout: r.layout.String(), Data: data, Width: r.layout.Dim() + len(statNames), Counts: make([]int, len(r.rows))}
 	s := &saver{run: r, dir: c.Dir, saved: want, sum: sha256.New()}
+	if s.draws, err = os.OpenFile(filepath.Join(c.Dir, drawsFile), os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+		return fail(err)
+	}
+	if err := s.begin(c, want); err != nil {
+		_ = s.draws.Close()
+		return fail(err)
+	}
+	return s, nil
+}
+
+// begin takes the folder, and goes on from what is there or starts afresh.
+func (s *saver) begin(c *Checkpoint, want savedRun) error {
+	if !filelock.Try(s.draws) {
+		return fmt.Errorf("%s is in use by another run: choose another folder: %w", c.Dir, infer.ErrCheckpoint)
+	}
 	old, err := readState(filepath.Join(c.Dir, stateFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		old = nil
+		return s.draws.Truncate(0)
 	case err != nil:
-		return fail(err)
+		return err
 	case !c.Resume:
-		return fail(fmt.Errorf("%s has a checkpoint already: set Resume to go on from it, or choose another folder: %w", c.Dir, infer.ErrCheckpoint))
+		return fmt.Errorf("%s has a checkpoint already: set Resume to go on from it, or choose another folder: %w", c.Dir, infer.ErrCheckpoint)
 	}
-	flags := os.O_RDWR | os.O_CREATE
-	if old == nil {
-		flags |= os.O_TRUNC
+	if err := s.restore(old, want); err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
 	}
-	if s.draws, err = os.OpenFile(filepath.Join(c.Dir, drawsFile), flags, 0o644); err != nil {
-		return fail(err)
-	}
-	if old != nil {
-		if err := s.restore(old, want); err != nil {
-			_ = s.draws.Close()
-			return fail(fmt.Errorf("%s: %w", c.Dir, err))
-		}
-	}
-	return s, nil
+	return nil
 }
 
 // restore reads the draws that a state covers, and cuts off what was written after it.

@@ -137,6 +137,14 @@ func TestCheckpointsRefuse(t *testing.T) {
 		}
 	}
 	o := base()
+	o.Checkpoint.Dir = filepath.Join(t.TempDir(), "used")
+	o.Observe = func(hmc.Progress) {
+		o.Observe = nil
+		refused(o, p, "in use by another run")
+	}
+	_, err = hmc.Sample(ctx, p, o)
+	require.NoError(t, err)
+	o = base()
 	o.Checkpoint.Resume = false
 	refused(o, p, "has a checkpoint already", "Resume")
 	o = base()
