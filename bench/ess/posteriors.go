@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/csv"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 
@@ -28,7 +29,7 @@ func posteriors(pima string) ([]target, error) {
 	}{
 		{"eight schools, non-centred", func() (hmc.Program, error) { return compiled(models.EightSchools()) }},
 		{"Pima, 768 x 8", func() (hmc.Program, error) { return readPima(pima) }},
-		{"AR(2), lynx", func() (hmc.Program, error) { return compiled(models.Lynx()) }},
+		{"AR(5), 200 times", func() (hmc.Program, error) { return compiled(models.AutoRegression{Y: series(200), Order: 5}.Build()) }},
 		{"Gaussian, 100-d, correlated", gaussian},
 	} {
 		p, err := t.build()
@@ -82,6 +83,22 @@ func readPima(path string) (hmc.Program, error) {
 		}
 	}
 	return compiled(models.LogisticRegression{X: x, Y: columns[d]}.Build())
+}
+
+// series is an autoregression of order 5 that is the same each time.
+func series(n int) []float64 {
+	rng := rand.New(rand.NewPCG(5, 200))
+	beta := []float64{0.7, -0.4, 0.6, -0.3, 0.2}
+	y := make([]float64, n)
+	for t := range y {
+		y[t] = 0.15 * rng.NormFloat64()
+		for k, b := range beta {
+			if t > k {
+				y[t] += b * y[t-1-k]
+			}
+		}
+	}
+	return y
 }
 
 // gaussian is N(0, Σ) with Σ_ij = 0.9^|i−j|, whose inverse is tridiagonal.
