@@ -11,9 +11,9 @@ import (
 )
 
 // Batcher evaluates the gradients of K chains, each of them a goroutine with sequential code, in batches. A chain that
-// needs a gradient hands over its point and sleeps; when every live chain has done so, one goroutine, locked to its
-// thread, evaluates all points in one call of the density, and wakes them. Nobody waits for another chain's trajectory: the
-// chains of a batch are at different draws. A chain that is through leaves ([Batcher.Leave]) and is no longer waited for.
+// needs a gradient hands over its point and sleeps; when every live chain has done so, one goroutine evaluates all points
+// in one call of the density, and wakes them. Nobody waits for another chain's trajectory: the chains of a batch are at
+// different draws. A chain that is through leaves ([Batcher.Leave]) and is no longer waited for.
 //
 // The rows of a batch are in the order of the chains' numbers, and which chains are in it depends on how many gradients
 // each has asked for, never on timing: a run repeats bit for bit.
@@ -49,8 +49,12 @@ type seat struct {
 	meeting  func() error
 	live     bool
 	sampling bool
+	next     *seat         // whom to wake when this chain comes to rest
 	wake     chan struct{} // holds one
 }
+
+// sequentialDims is up to how many dimensions the chains between two batches are no work for several processors.
+const sequentialDims = 200
 
 // BatchStats counts what a batcher has done.
 type BatchStats struct {
@@ -100,7 +104,7 @@ func (b *Batcher) Gradient(k int) Gradient {
 		}
 		copy(s.x, x)
 		s.asking = true
-		b.rest()
+		b.rest(s)
 		<-s.wake
 		if s.err != nil {
 			return math.NaN(), s.err
@@ -133,7 +137,7 @@ func (b *Batcher) Meet(k int, f func() error) error {
 	}
 	s := &b.seats[k]
 	s.meeting = f
-	b.rest()
+	b.rest(s)
 	<-s.wake
 	return s.err
 }
@@ -161,7 +165,7 @@ func (b *Batcher) Leave(k int) {
 		b.warming--
 	}
 	b.mu.Unlock()
-	b.rest()
+	b.rest(s)
 }
 
 // Fail ends all calls with an error, each as soon as its chain comes to the batcher; the first error stays.
@@ -194,8 +198,12 @@ func (b *Batcher) Close() {
 	b.unwatch()
 }
 
-// rest says that one more chain is at rest. The last acts for all.
-func (b *Batcher) rest() {
+// rest says that one more chain is at rest. It wakes the chain behind it first, if there is one; the last acts for all.
+func (b *Batcher) rest(s *seat) {
+	if next := s.next; next != nil {
+		s.next = nil
+		next.wake <- struct{}{}
+	}
 	if b.running.Add(-1) == 0 {
 		b.settle()
 	}
@@ -257,7 +265,6 @@ func (b *Batcher) hold(f func() error) (err error) {
 
 // serve is the evaluator. It ends when no chain is live.
 func (b *Batcher) serve() {
-	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(b.exited)
 	for range b.work {
@@ -286,11 +293,22 @@ func (b *Batcher) serve() {
 		}
 		b.mu.Unlock()
 		b.running.Add(int64(n))
+		// Chains stand in queues, in which each wakes the one behind it when it comes to rest: that is a switch of goroutines on one
+		// thread, and not a round through the scheduler and another processor, which would cost more than a small chain's work.
+		queues := 1
+		if b.d > sequentialDims {
+			queues = min(n, runtime.GOMAXPROCS(0))
+		}
 		for r, k := range b.rows {
 			s := &b.seats[k]
 			s.logp, s.err, s.asking = b.logp[r], nil, false
 			copy(s.grad, b.grad[r*b.d:(r+1)*b.d])
-			s.wake <- struct{}{}
+			if behind := r + queues; behind < n {
+				s.next = &b.seats[b.rows[behind]]
+			}
+		}
+		for i := range queues { // no batch begins before the last of these is awake
+			b.seats[b.rows[i]].wake <- struct{}{}
 		}
 	}
 }

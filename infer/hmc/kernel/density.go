@@ -9,7 +9,8 @@ import (
 // Density is a log density on R^d, up to a constant, with its gradient, evaluated at K points at once. K is len(logp) and
 // varies from call to call; x and grad are K rows of Dim numbers. x must not be changed; logp and grad must be filled.
 //
-// Calls come one at a time, from one goroutine that is locked to its thread (unless a run asks for [Options.Parallel]).
+// Calls come one at a time, from one goroutine (unless a run asks for [Options.Parallel]). It is not locked to a thread: a density that
+// needs that locks for the call, as package torch does.
 //
 // A value or gradient that is not finite is a divergence of its row. An error ends the run, unless it says of itself, by
 // a method Recoverable() bool that returns true, that only the point was bad (a matrix that could not be factorised): then
