@@ -38,8 +38,10 @@ type latent struct {
 	dims     []string          // of shape: the plate of each dimension, empty where it is in none
 }
 
-// Compile runs a model once on a batch and finds its latent sites, their supports and shapes. Nothing is generated: the
-// program runs the model. Parameters, observed values and shapes are checked here, once, and not at every evaluation.
+// Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds its latent sites,
+// their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed values and shapes are checked here, once,
+// and not at every evaluation. Tensors of a batch may be changed in place by operations of libtorch; memory that was lent to one with
+// torch.Borrow or torch.View must not be, since what is kept of the data would not notice.
 func Compile(m Model, batch infer.Batch) (*Program, error) {
 	var p *Program
 	var first error
@@ -83,7 +85,7 @@ const compileAttempts = 3
 // empty says whether a variable has nothing to infer: the simplex of one number, for example.
 func (l *latent) empty() bool { return slices.Contains(l.free, 0) }
 
-// compiler is the handler that finds the latent sites. It gives each the value at 0 of unconstrained space, which every
+// compiler is the handler that finds the latent sites. It gives each the value at a point of unconstrained space, which every
 // support has, so that no site has to be sampled.
 type compiler struct {
 	program *Program
@@ -251,15 +253,10 @@ func population(s *Site) int64 {
 		n *= p.Size
 	}
 	if len(s.Plates) == 0 {
-		for _, b := range s.elementShape() {
-			n *= b
-		}
+		n = count(shapeOf(s.elementwise()))
 	}
 	return n
 }
-
-// elementShape is the shape of a site's log density before it is summed.
-func (s *Site) elementShape() []int64 { return shapeOf(s.elementwise()) }
 
 func zeros(shape []int64) *ts.Tensor {
 	return torch.Must(torch.FromSlice(make([]float64, count(shape)), append([]int64{}, shape...)...))

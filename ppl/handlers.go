@@ -47,7 +47,7 @@ func strict[T any](what string, m Model, named map[string]T, visit func(c *Ctx, 
 	}
 }
 
-// given makes sure that a value is there, and that it is for a site that can have it.
+// takes makes sure that a value is there, and that it is for a site that can have it.
 func (s *Site) takes(what string, v *ts.Tensor) {
 	if v == nil {
 		s.fail("%s gives it the value nil", what)

@@ -175,8 +175,7 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 
 // LogLikelihood is the log density of every single observation under every posterior draw, by observed site: tensors of shape
 // [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them. A likelihood that is a Factor is not among
-// them: it is not one of single observations. Where a mask
-// leaves an observation out it is 0.
+// them: it is not one of single observations. Where a mask leaves an observation out it is 0.
 func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 	names, in, _, err := q.latents(posterior)
 	if err != nil {

@@ -60,7 +60,10 @@ func (s *Site) LogProb() *ts.Tensor {
 	if !s.counts() {
 		return torch.Must(torch.Scalar(0))
 	}
-	logp := total(s.elementwise(), s)
+	logp := sumAll(s.elementwise())
+	if s.Scale != 1 {
+		logp = logp.MustMulScalar(ts.FloatScalar(s.Scale), false)
+	}
 	if s.Jacobian != nil {
 		logp = logp.MustAdd(s.Jacobian, false)
 	}
@@ -78,16 +81,6 @@ func (s *Site) elementwise() *ts.Tensor {
 			s.fail("the mask has shape %v, and the log density that it masks %v: it must broadcast to that", mask, have)
 		}
 		logp = logp.MustWhereSelf(s.Mask, logp.MustZerosLike(false), false)
-	}
-	return logp
-}
-
-func total(logp *ts.Tensor, s *Site) *ts.Tensor {
-	if len(shapeOf(logp)) > 0 {
-		logp = logp.MustSum(logp.DType(), false)
-	}
-	if s.Scale != 1 {
-		logp = logp.MustMulScalar(ts.FloatScalar(s.Scale), false)
 	}
 	return logp
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	page "github.com/kelvin-ppl/kelvin/internal/report"
 	"github.com/kelvin-ppl/kelvin/store"
 )
@@ -136,7 +137,7 @@ func sameFile(a, b string) bool {
 
 // replace writes a file beside the old one and puts it in its place when it is whole. What is no regular file, such as a
 // pipe, is written to as it is.
-func replace(path string, write func(io.Writer) error) (err error) {
+func replace(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
@@ -144,20 +145,8 @@ func replace(path string, write func(io.Writer) error) (err error) {
 		}
 		return errors.Join(write(f), f.Close())
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".report-*")
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if err := errors.Join(write(f), f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("report: %w", err)
+	if err := atomicfile.Replace(path, write); err != nil {
+		return fmt.Errorf("report: write %s: %w", path, err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ type savedRun struct {
 	Counts              []int    // draws of each chain
 	Bytes               int64    // of the draws file
 	Sum                 [32]byte // SHA-256 of them
-	Done, Gradients     int64
+	Done                int64
 	Divergences         int64
 	Snapshot            kernel.Snapshot
 }
@@ -184,7 +184,7 @@ func (s *saver) save(snapshot *kernel.Snapshot) error {
 	next.Counts, next.Bytes, next.Snapshot = counts, s.saved.Bytes+int64(b.Len()), *snapshot
 	copy(next.Sum[:], s.sum.Sum(nil))
 	p := s.run.progress
-	next.Done, next.Gradients, next.Divergences = p.Done, p.Gradients, p.Divergences
+	next.Done, next.Divergences = p.Done, p.Divergences
 	if err := writeState(filepath.Join(s.dir, stateFile), next); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package hmc_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"testing"
@@ -125,6 +126,20 @@ func TestSinksAreForOneRun(t *testing.T) {
 			require.Error(t, sample(1, 20, "a", ""), "a run that cannot go on finds files there")
 			require.NoError(t, sample(3, 20, "", "cc"))
 			require.ErrorContains(t, sample(3, 30, "late", "cc"), "begun without this sink")
+
+			for i, at := range []float64{0, 1} { // another start is another run
+				start, err := infer.NewParams(p.Sites, []float64{at, at})
+				require.NoError(t, err)
+				save, closes := open(filepath.Join(dir, "start"))
+				_, err = hmc.Sample(ctx, p, hmc.Options{Chains: 2, Warmup: 20, Draws: 20, Init: start, Save: save,
+					Checkpoint: &hmc.Checkpoint{Dir: filepath.Join(dir, fmt.Sprint("start", i)), Every: 10}})
+				require.NoError(t, closes())
+				if i == 0 {
+					require.NoError(t, err)
+				} else {
+					require.ErrorContains(t, err, "another run")
+				}
+			}
 
 			save, closes := open(filepath.Join(dir, "twice"))
 			o := hmc.Options{Chains: 2, Warmup: 20, Draws: 20, Save: save}

@@ -54,7 +54,7 @@ type Options struct {
 	Checkpoint *Checkpoint
 }
 
-// Statistics of the draws, by name.
+// Statistics of the draws, by the names that package diag reads.
 const (
 	StatLP        = "lp"         // log density, up to a constant, not divided by T
 	StatAccept    = "accept"     // mean acceptance probability of the trajectory

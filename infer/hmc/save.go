@@ -67,8 +67,18 @@ func (r *run) identity() string {
 	if err != nil {
 		data = err.Error()
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v %q %d %d %d %d %T%+v %v %v %+v %v %v %d", o.Checkpoint.Model, r.layout, data, o.Seed, o.Chains, o.Warmup, o.Thin,
-		o.Kernel, o.Kernel, o.Metric, o.StepSize, o.Adapt, o.Temperature, r.ladder, r.every))
+	var start []float64
+	if o.Init.Flat != nil {
+		if start, err = o.Init.Values(); err != nil {
+			data += err.Error()
+		}
+	}
+	var metric kernel.MetricState
+	if o.InitialMetric != nil {
+		metric = *o.InitialMetric
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v %q %d %d %d %d %T%+v %v %v %+v %v %v %d %v %+v", o.Checkpoint.Model, r.layout, data, o.Seed, o.Chains, o.Warmup, o.Thin,
+		o.Kernel, o.Kernel, o.Metric, o.StepSize, o.Adapt, o.Temperature, r.ladder, r.every, start, metric))
 	return hex.EncodeToString(sum[:8])
 }
 

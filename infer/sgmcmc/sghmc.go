@@ -3,7 +3,6 @@ package sgmcmc
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -78,79 +77,13 @@ func (t *sghmc) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *sghmc) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := checkStreams("sgmcmc.SGHMC", p, streams); err != nil {
-		return nil, err
-	}
-	if err := t.checkMomenta(p); err != nil {
-		return nil, err
-	}
 	s := SGHMCState{Params: p, Streams: streams}
-	err := torch.Do(func(scope *torch.Scope) (err error) {
-		if s.Params.Flat, err = copyOf(p.Flat); err != nil {
-			return err
-		}
-		if t.Momenta != nil {
-			s.Momenta, err = momentaLike(s.Params.Flat, t.Momenta)
-		} else {
-			var z *ts.Tensor
-			if z, err = s.Streams.NormalLike(p.Flat); err != nil {
-				return err
-			}
-			s.Momenta, err = torch.Combine(torch.Term{Coeff: t.Sigma * math.Sqrt(t.Temperature(0)), Tensor: z})
-		}
-		scope.Keep(s.Params.Flat, s.Momenta)
-		return err
-	})
+	var err error
+	s.Params.Flat, s.Momenta, err = startWithMomenta("sgmcmc.SGHMC", p, t.Momenta, t.Sigma*math.Sqrt(t.Temperature(0)), nil, &s.Streams)
 	if err != nil {
-		return nil, fmt.Errorf("sgmcmc.SGHMC: %w", err)
+		return nil, err
 	}
 	return s, nil
-}
-
-// checkMomenta checks that the given momenta, if any, are finite and fit the point.
-func (t *sghmc) checkMomenta(p infer.Params) error {
-	if t.Momenta == nil {
-		return nil
-	}
-	shape, err := torch.Shape(t.Momenta)
-	if err != nil {
-		return fmt.Errorf("sgmcmc.SGHMC: Momenta: %w", err)
-	}
-	want, err := torch.Shape(p.Flat)
-	if err != nil {
-		return fmt.Errorf("sgmcmc.SGHMC: %w", err)
-	}
-	row := want[len(want)-1:]
-	if !slices.Equal(shape, want) && !slices.Equal(shape, row) {
-		allowed := fmt.Sprintf("it must be of the params' shape, %v", want)
-		if len(want) > 1 {
-			allowed += fmt.Sprintf(", or of shape %v for all chains alike", row)
-		}
-		return &infer.FieldError{Type: "sgmcmc.SGHMC", Field: "Momenta", Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed}
-	}
-	if err := (infer.Params{Layout: p.Layout, Flat: t.Momenta}).Check(); err != nil {
-		return fmt.Errorf("sgmcmc.SGHMC: Momenta: %w", err)
-	}
-	return nil
-}
-
-// momentaLike copies momenta in the type and on the device of θ; one vector becomes a row for each chain.
-func momentaLike(theta, momenta *ts.Tensor) (*ts.Tensor, error) {
-	device, err := torch.DeviceOf(theta)
-	if err != nil {
-		return nil, err
-	}
-	dtype, err := torch.DTypeOfTensor(theta)
-	if err != nil {
-		return nil, err
-	}
-	if momenta, err = torch.To(momenta, device, dtype); err != nil {
-		return nil, err
-	}
-	if momenta, err = momenta.Detach(false); err != nil {
-		return nil, err
-	}
-	return torch.Combine(torch.Term{Coeff: 0, Tensor: theta}, torch.Term{Coeff: 1, Tensor: momenta})
 }
 
 func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {

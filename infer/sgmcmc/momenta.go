@@ -72,6 +72,25 @@ func checkGivenMomenta(method string, p infer.Params, given *ts.Tensor) error {
 	return nil
 }
 
+// momentaLike copies momenta in the type and on the device of θ; one vector becomes a row for each chain.
+func momentaLike(theta, momenta *ts.Tensor) (*ts.Tensor, error) {
+	device, err := torch.DeviceOf(theta)
+	if err != nil {
+		return nil, err
+	}
+	dtype, err := torch.DTypeOfTensor(theta)
+	if err != nil {
+		return nil, err
+	}
+	if momenta, err = torch.To(momenta, device, dtype); err != nil {
+		return nil, err
+	}
+	if momenta, err = momenta.Detach(false); err != nil {
+		return nil, err
+	}
+	return torch.Combine(torch.Term{Coeff: 0, Tensor: theta}, torch.Term{Coeff: 1, Tensor: momenta})
+}
+
 // heldPair keeps the rows of the chains that diverged in the parameters and in the momenta.
 func heldPair(theta, m, nextTheta, nextM *ts.Tensor, diverged []bool) (heldTheta, heldM *ts.Tensor, err error) {
 	if heldTheta, err = infer.Hold(theta, nextTheta, diverged); err != nil {
