@@ -8,6 +8,7 @@ import (
 	"hash/crc64"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,6 +45,10 @@ type checkpointHeader struct {
 	Sites    []Site            `json:"sites"`
 	Chains   int               `json:"chains"`
 	Seed     uint64            `json:"seed"`
+	First    uint64            `json:"first_chain"`
+	Cycles   Cycles            `json:"cycles"` // zero for none
+	Average  bool              `json:"average"`
+	Weight   float64           `json:"average_weight"`
 	BurnIn   int64             `json:"burn_in"`
 	Thin     int64             `json:"thin"`
 	NoDraws  bool              `json:"no_draws"`
@@ -169,9 +174,15 @@ func (f *checkpointer) save(r *run) error {
 	header := f.header(r)
 	saved := r.state.Save()
 	header.State, header.Streams = saved.Steps, saved.Streams
+	tensors := maps.Clone(saved.Tensors)
+	maps.Copy(tensors, saved.Shared)
+	if r.average != nil {
+		header.Weight = r.average.weight
+		maps.Copy(tensors, r.average.save())
+	}
 	var blobs [][]byte
-	for _, name := range Batch(saved.Tensors).names() {
-		info, blob, err := saveTensor(name, saved.Tensors[name])
+	for _, name := range Batch(tensors).names() {
+		info, blob, err := saveTensor(name, tensors[name])
 		if err != nil {
 			return fmt.Errorf("saving %s: %w", name, err)
 		}
@@ -186,8 +197,11 @@ func (f *checkpointer) close() { _ = f.draws.Close() }
 // header is what a checkpoint of this run says about the run.
 func (f *checkpointer) header(r *run) checkpointHeader {
 	h := checkpointHeader{Model: f.c.Model, Method: fmt.Sprintf("%T", r.t), Sites: r.layout.Sites, Chains: r.chains, Seed: r.c.Seed,
-		BurnIn: r.c.BurnIn, Thin: r.c.Thin, NoDraws: r.c.NoDraws, Data: f.data, Position: r.batches.Position(), Steps: r.steps, Diverged: r.diverged,
+		First: r.c.FirstChain, BurnIn: r.c.BurnIn, Thin: r.c.Thin, NoDraws: r.c.NoDraws, Average: r.c.Average, Data: f.data, Position: r.batches.Position(), Steps: r.steps, Diverged: r.diverged,
 		Draws: f.count, DrawsCRC: f.crc}
+	if r.c.Cycles != nil {
+		h.Cycles = *r.c.Cycles
+	}
 	if r.draws != nil {
 		h.Stats = r.draws.Stats()
 	}
@@ -212,6 +226,7 @@ func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error
 		{"model", h.Model, want.Model}, {"method", h.Method, want.Method},
 		{"sites", (&Layout{Sites: h.Sites}).String(), r.layout.String()}, {"chains", h.Chains, want.Chains},
 		{"seed", h.Seed, want.Seed}, {"burn-in", h.BurnIn, want.BurnIn}, {"thinning", h.Thin, want.Thin}, {"NoDraws", h.NoDraws, want.NoDraws},
+		{"first chain", h.First, want.First}, {"cycles", h.Cycles, want.Cycles}, {"Average", h.Average, want.Average},
 		{"data", h.Data, want.Data}, {"point", saved.String(), point.String()},
 	} {
 		if d.have != d.own {
@@ -220,11 +235,18 @@ func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error
 	}
 	tensors := map[string]*ts.Tensor{}
 	for i, info := range h.Tensors {
-		t, err := restoreTensor(info, blobs[i], r.state.Save().Tensors[info.Name])
+		like := r.state.Save().Tensors[info.Name]
+		if like == nil {
+			like = r.state.Position().Flat
+		}
+		t, err := restoreTensor(info, blobs[i], like)
 		if err != nil {
 			return fmt.Errorf("restoring %s: %w", info.Name, err)
 		}
 		tensors[info.Name] = t
+	}
+	if r.average != nil {
+		r.average.restore(h.Weight, tensors)
 	}
 	state, err := r.t.(Restorer).Restore(r.layout, Saved{Steps: h.State, Streams: h.Streams, Tensors: tensors})
 	if err != nil {

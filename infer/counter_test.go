@@ -16,6 +16,7 @@ type counter struct {
 	failAt   int64                              // the update that fails; 0 for none
 	diverges func(update int64, chain int) bool // nil for never
 	plain    bool                               // tells nothing about its updates but what diverged
+	lr       infer.Schedule                     // the step size that an update tells; nil for 0.5
 }
 
 // counterState is the state of counter. The constant is one tensor that all states of a run share.
@@ -43,6 +44,9 @@ func (c counter) Update(state infer.State, b infer.Batch) (infer.State, infer.In
 	}
 	k := s.params.Chains()
 	info := infer.Info{LR: 0.5}
+	if c.lr != nil {
+		info.LR = c.lr(s.n - 1)
+	}
 	if c.diverges != nil {
 		info.Diverged = make([]bool, k)
 		for i := range k {
@@ -78,4 +82,31 @@ func (restorable) Restore(l *infer.Layout, saved infer.Saved) (infer.State, erro
 	}
 	constant, err := saved.Tensor("constant")
 	return counterState{params: infer.Params{Layout: l, Flat: flat}, constant: constant, n: saved.Steps}, err
+}
+
+// preparing is a counter that looks at three batches before each epoch, and remembers the data that it sees and that its
+// updates see.
+type preparing struct {
+	counter
+	seen, prepared *[]float64
+	count          int
+}
+
+func (*preparing) Due(_ infer.State, epoch bool) bool { return epoch }
+
+func (p *preparing) Prepare(s infer.State, next func() (infer.Batch, error)) (infer.State, error) {
+	p.count++
+	for range 3 {
+		b, err := next()
+		if err != nil {
+			return nil, err
+		}
+		*p.prepared = append(*p.prepared, floats(b.Get("x"))...)
+	}
+	return s, nil
+}
+
+func (p *preparing) Update(s infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	*p.seen = append(*p.seen, floats(b.Get("x"))...)
+	return p.counter.Update(s, b)
 }

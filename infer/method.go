@@ -36,6 +36,9 @@ type Saved struct {
 	Steps   int64
 	Streams torch.Streams
 	Tensors Tensors // "params" is the position
+	// Shared are tensors that later states have in common with this one, for example a preconditioner. Checkpoints hold them
+	// too; [Free] leaves them to the garbage collector, since another state may need them.
+	Shared Tensors
 }
 
 // Seeded is a transform whose states have random streams.
@@ -43,7 +46,18 @@ type Seeded interface {
 	InitStreams(p Params, streams torch.Streams) (State, error)
 }
 
-// Restorer is a transform that can go on from a saved state. [Run] needs it for checkpoints.
+// Preparer is a transform that now and then looks at several batches at one point before it goes on, for example once an
+// epoch to estimate a preconditioner. [Run] asks it before every update.
+type Preparer interface {
+	// Due says whether Prepare comes before the next update of s. epoch is whether the next batch begins a pass over the data.
+	Due(s State, epoch bool) bool
+	// Prepare returns the state to go on with; s is not changed. The batches of next are those to come, which the updates see
+	// again afterwards.
+	Prepare(s State, next func() (Batch, error)) (State, error)
+}
+
+// Restorer is a transform that can go on from a saved state, whose Tensors then hold the shared ones too. [Run] needs it for
+// checkpoints.
 type Restorer interface {
 	Restore(layout *Layout, saved Saved) (State, error)
 }
@@ -56,11 +70,19 @@ type Sampler interface {
 
 // Init makes the state of a transform with a seed: chain k gets the stream (seed, k). A transform without random numbers
 // ignores the seed.
-func Init(t Transform, p Params, seed uint64) (State, error) {
-	if s, ok := t.(Seeded); ok {
-		return s.InitStreams(p, torch.NewStreams(seed, p.Chains()))
+func Init(t Transform, p Params, seed uint64) (State, error) { return initFrom(t, p, seed, 0) }
+
+// initFrom gives the chains of p the streams (seed, first), (seed, first+1) and so on.
+func initFrom(t Transform, p Params, seed, first uint64) (State, error) {
+	s, ok := t.(Seeded)
+	if !ok {
+		return t.Init(p)
 	}
-	return t.Init(p)
+	streams := torch.NewStreams(seed, p.Chains())
+	for k := range streams.Chains {
+		streams.Chains[k] += first
+	}
+	return s.InitStreams(p, streams)
 }
 
 // Free gives the memory of a state back now, instead of when the garbage collector finds it.

@@ -24,4 +24,6 @@ type Progress struct {
 	Resumed  int64         // the update that this run was resumed after; 0 when it started afresh
 	State    State
 	Info     Info
+	// Transform made the state. Optional interfaces tell more about it, for example [Thermal].
+	Transform Transform
 }

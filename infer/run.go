@@ -18,7 +18,17 @@ type RunConfig struct {
 	BurnIn int64  // updates before the first draw; default 0
 	Thin   int64  // updates for each draw; default 1
 	Chains int    // chains; default the chains of the params. A single point is repeated.
-	Seed   uint64 // of the random streams: chain k gets (Seed, k)
+	Seed   uint64 // of the random streams: chain k gets (Seed, FirstChain + k)
+	// FirstChain is the number of the first chain, where this run is a part of a larger one; see [RunEnsemble].
+	FirstChain uint64
+	// Cycles takes the draws at the ends of cycles: the last sample of every Thin-th cycle that ends after BurnIn; nil for
+	// a draw every Thin updates.
+	Cycles *Cycles
+	// Average also averages over all updates after BurnIn, weighted by their step sizes: Result.Average.
+	Average bool
+	// Until ends the run after the update for which it returns true; nil for a run of Steps updates. A run that is resumed
+	// after that goes on until it does again.
+	Until func(Progress) bool
 	// NoDraws leaves the draws out, for large networks; observers see the states.
 	NoDraws bool
 	// Observer sees every update; nil for none.
@@ -29,11 +39,13 @@ type RunConfig struct {
 
 // Result is what a run has when it ends, or when it was stopped.
 type Result struct {
-	// Draws holds one draw of each chain for every Thin updates after burn-in, with the statistics of the update that led
-	// to it: "lp" (the log posterior where its gradient was taken), "grad_norm" and "diverging" (1 when the chain was held).
+	// Draws holds one draw of each chain for every Thin updates after burn-in, or at the ends of cycles, with the statistics of
+	// the update that led to it: "lp" (the log posterior where its gradient was taken), "grad_norm" and "diverging" (1 when the chain was held).
 	Draws *draws.Draws
 	// State is the last state. It is the caller's.
 	State State
+	// Average is the time average of each chain, when RunConfig.Average asks for it and there were updates after burn-in.
+	Average *Average
 	// Steps is the number of updates done, Diverged how many of single chains were held.
 	Steps, Diverged int64
 }
@@ -65,6 +77,7 @@ type run struct {
 	steps    int64
 	resumed  int64
 	diverged int64
+	average  *averager // nil unless asked for
 	started  time.Time
 	file     *checkpointer
 }
@@ -87,6 +100,9 @@ func newRun(t Transform, p Params, batches Batches, c RunConfig) (*run, error) {
 			Allowed: fmt.Sprintf("it must be less than the %d Steps, or there are no draws (NoDraws asks for none)", c.Steps)}
 	}
 	c.Thin = max(c.Thin, 1)
+	if err := c.checkCycles(); err != nil {
+		return nil, err
+	}
 	if c.Checkpoint != nil && c.Checkpoint.Every < 0 {
 		return nil, &FieldError{Type: "infer.Checkpoint", Field: "Every", Value: c.Checkpoint.Every, Allowed: "it must be at least 0"}
 	}
@@ -106,8 +122,11 @@ func newRun(t Transform, p Params, batches Batches, c RunConfig) (*run, error) {
 		return nil, fmt.Errorf("Chains is %d and the params have %d: %w", c.Chains, p.Chains(), err)
 	}
 	r := &run{t: t, batches: batches, c: c, chains: start.Chains(), layout: p.Layout, started: time.Now()}
-	if r.state, err = Init(t, start, c.Seed); err != nil {
+	if r.state, err = initFrom(t, start, c.Seed, c.FirstChain); err != nil {
 		return nil, err
+	}
+	if c.Average {
+		r.average = &averager{}
 	}
 	if r.state.Position().Flat != start.Flat {
 		torch.Free(start.Flat)
@@ -126,7 +145,7 @@ func (r *run) loop(ctx context.Context) error {
 			r.file.close()
 		}
 	}()
-	for r.steps < r.c.Steps {
+	for ended := false; r.steps < r.c.Steps && !ended; {
 		if err := ctx.Err(); err != nil {
 			if r.file != nil {
 				if saveErr := r.file.save(r); saveErr != nil {
@@ -135,10 +154,11 @@ func (r *run) loop(ctx context.Context) error {
 			}
 			return err
 		}
-		if err := r.step(); err != nil {
+		var err error
+		if ended, err = r.step(); err != nil {
 			return err
 		}
-		if r.file != nil && (r.steps%r.c.Checkpoint.every() == 0 || r.steps == r.c.Steps) {
+		if r.file != nil && (r.steps%r.c.Checkpoint.every() == 0 || r.steps == r.c.Steps || ended) {
 			if err := r.file.save(r); err != nil {
 				return err
 			}
@@ -147,9 +167,13 @@ func (r *run) loop(ctx context.Context) error {
 	return nil
 }
 
-// step makes one update; what it allocates besides the new state is freed at its end.
-func (r *run) step() error {
-	return torch.Do(func(*torch.Scope) error {
+// step makes one update and says whether Until ends the run with it; what it allocates besides the new state is freed at its
+// end.
+func (r *run) step() (ended bool, err error) {
+	err = torch.Do(func(*torch.Scope) error {
+		if err := r.prepare(); err != nil {
+			return err
+		}
 		batch, err := r.batches.Next()
 		if err != nil {
 			return err
@@ -173,16 +197,46 @@ func (r *run) step() error {
 		if err := r.record(info); err != nil {
 			return err
 		}
-		if r.c.Observer != nil {
-			n := 0
-			if r.draws != nil {
-				n = r.draws.MinLen()
+		if r.average != nil && r.steps > r.c.BurnIn {
+			if err := r.average.add(r.state.Position().Flat, info.LR); err != nil {
+				return err
 			}
-			r.c.Observer.Observe(Progress{Step: r.steps, Steps: r.c.Steps, Draws: n, Diverged: r.diverged,
-				Elapsed: time.Since(r.started), Resumed: r.resumed, State: r.state, Info: info})
+		}
+		if r.c.Observer == nil && r.c.Until == nil {
+			return nil
+		}
+		p := Progress{Step: r.steps, Steps: r.c.Steps, Diverged: r.diverged, Elapsed: time.Since(r.started), Resumed: r.resumed,
+			State: r.state, Info: info, Transform: r.t}
+		if r.draws != nil {
+			p.Draws = r.draws.MinLen()
+		}
+		if r.c.Observer != nil {
+			r.c.Observer.Observe(p)
+		}
+		if r.c.Until != nil {
+			ended = r.c.Until(p)
 		}
 		return nil
 	})
+	return ended, err
+}
+
+// prepare lets the transform look at the batches to come, and then goes back to where they begin.
+func (r *run) prepare() error {
+	t, ok := r.t.(Preparer)
+	if !ok {
+		return nil
+	}
+	at := r.batches.Position()
+	if !t.Due(r.state, at.Index == 0) {
+		return nil
+	}
+	next, err := t.Prepare(r.state, r.batches.Next)
+	if err != nil {
+		return err
+	}
+	r.replace(next)
+	return r.batches.Seek(at)
 }
 
 // replace frees the state and puts another in its place. Tensors that both have live on.
@@ -200,7 +254,7 @@ func (r *run) replace(next State) {
 
 // record appends a draw when it is time for one.
 func (r *run) record(info Info) error {
-	if r.c.NoDraws || r.steps <= r.c.BurnIn || (r.steps-r.c.BurnIn)%r.c.Thin != 0 {
+	if r.c.NoDraws || !r.c.draws(r.steps) {
 		return nil
 	}
 	if r.draws == nil {
@@ -245,7 +299,11 @@ func (r *run) result() *Result {
 	if r.draws == nil && !r.c.NoDraws {
 		_ = r.newDraws() // empty: the layout was checked when the run began
 	}
-	return &Result{Draws: r.draws, State: r.state, Steps: r.steps, Diverged: r.diverged}
+	result := &Result{Draws: r.draws, State: r.state, Steps: r.steps, Diverged: r.diverged}
+	if r.average != nil {
+		result.Average = r.average.result(r.layout)
+	}
+	return result
 }
 
 // at is element k, or NaN for a method that does not tell.

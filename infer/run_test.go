@@ -193,7 +193,8 @@ func TestRunObserver(t *testing.T) {
 			assert.Equal(t, 0.5, p.Info.LR)
 			assert.Equal(t, []float64{-float64(p.Step), -float64(p.Step) - 0.125}, p.Info.LogPosterior)
 			assert.GreaterOrEqual(t, int64(p.Elapsed), int64(0))
-			p.State, p.Info, p.Elapsed = nil, infer.Info{}, 0
+			assert.IsType(t, counter{}, p.Transform)
+			p.State, p.Transform, p.Info, p.Elapsed = nil, nil, infer.Info{}, 0
 			seen = append(seen, p)
 		})})
 	want := []infer.Progress{

@@ -1,0 +1,93 @@
+package infer
+
+import (
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Average is the time average of each chain over the updates after burn-in. With step sizes ε_t that fall, updates do not
+// count alike: a chain stays at θ_t for the time ε_t, so that
+//
+//	E[θ] ≈ Σ ε_t θ_t / Σ ε_t
+//
+// where ε_t is the step size of the update that led to θ_t (Welling and Teh 2011, equation 11; Teh, Thiery and Vollmer 2016).
+type Average struct {
+	Mean     Params  // of θ, of shape [d] or [K, d]
+	Variance Params  // Σ ε_t (θ_t − mean)² / Σ ε_t, of the same shape
+	Weight   float64 // Σ ε_t
+}
+
+// averager keeps weighted running moments (West 1979): with W the weight so far and w that of the next value,
+// mean' = mean + (w/W')(θ − mean) and square' = square + w(θ − mean)(θ − mean').
+type averager struct {
+	weight       float64
+	mean, square *ts.Tensor
+}
+
+const averageMean, averageSquare = "average.mean", "average.square"
+
+func (a *averager) add(theta *ts.Tensor, weight float64) error {
+	if !(weight > 0) {
+		return nil
+	}
+	return torch.Do(func(*torch.Scope) error {
+		if a.mean == nil {
+			var err error
+			if a.mean, err = torch.Combine(torch.Term{Coeff: 0, Tensor: theta}); err != nil {
+				return err
+			}
+			if a.square, err = torch.Combine(torch.Term{Coeff: 0, Tensor: theta}); err != nil {
+				return err
+			}
+			torch.Detach(a.mean, a.square)
+		}
+		total := a.weight + weight
+		off, err := torch.Combine(torch.Term{Coeff: 1, Tensor: theta}, torch.Term{Coeff: -1, Tensor: a.mean})
+		if err != nil {
+			return err
+		}
+		mean, err := torch.Combine(torch.Term{Coeff: 1, Tensor: a.mean}, torch.Term{Coeff: weight / total, Tensor: off})
+		if err != nil {
+			return err
+		}
+		// (θ − mean)(θ − mean') = (W/W')(θ − mean)²
+		product, err := off.Square(false)
+		if err != nil {
+			return err
+		}
+		square, err := torch.Combine(torch.Term{Coeff: 1, Tensor: a.square}, torch.Term{Coeff: weight * a.weight / total, Tensor: product})
+		if err != nil {
+			return err
+		}
+		torch.Detach(mean, square)
+		torch.Free(a.mean, a.square)
+		a.mean, a.square, a.weight = mean, square, total
+		return nil
+	})
+}
+
+// result is the average; nil when nothing was added.
+func (a *averager) result(l *Layout) *Average {
+	if a.mean == nil {
+		return nil
+	}
+	variance, err := a.square.DivScalar(ts.FloatScalar(a.weight), false)
+	if err != nil {
+		return nil
+	}
+	return &Average{Mean: Params{Layout: l, Flat: a.mean}, Variance: Params{Layout: l, Flat: variance}, Weight: a.weight}
+}
+
+func (a *averager) save() Tensors {
+	if a.mean == nil {
+		return nil
+	}
+	return Tensors{averageMean: a.mean, averageSquare: a.square}
+}
+
+// restore takes its own out of the tensors of a checkpoint.
+func (a *averager) restore(weight float64, tensors Tensors) {
+	a.weight, a.mean, a.square = weight, tensors[averageMean], tensors[averageSquare]
+	delete(tensors, averageMean)
+	delete(tensors, averageSquare)
+}

@@ -1,0 +1,90 @@
+package infer_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+)
+
+// drawnAt are the numbers of the updates that draws were taken after: the counter's position is the number of its updates.
+func drawnAt(t *testing.T, c infer.RunConfig) []float64 {
+	t.Helper()
+	r := ran(t, restorable{}, pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0), infer.Full(nil), c)
+	return r.Draws.Element(0, 0)
+}
+
+func TestDrawsAtTheEndsOfCycles(t *testing.T) {
+	cycles := &infer.Cycles{Length: 10, From: 5}
+	assert.Equal(t, []float64{15, 25, 35}, drawnAt(t, infer.RunConfig{Steps: 39, Cycles: cycles}))
+	assert.Equal(t, []float64{25, 35}, drawnAt(t, infer.RunConfig{Steps: 39, BurnIn: 15, Cycles: cycles}))
+	assert.Equal(t, []float64{25, 45}, drawnAt(t, infer.RunConfig{Steps: 50, Thin: 2, Cycles: cycles}))
+	assert.Equal(t, []float64{35}, drawnAt(t, infer.RunConfig{Steps: 54, BurnIn: 16, Thin: 2, Cycles: cycles}))
+
+	transform := restorable{}
+	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
+	_, err := infer.Run(context.Background(), transform, p, infer.Full(nil), infer.RunConfig{Steps: 14, Cycles: cycles})
+	require.EqualError(t, err, "infer.Run: infer.RunConfig: Cycles is 10 updates long, from update 5: at least Thin = 1 of them must end after "+
+		"BurnIn = 0 and within the 14 Steps; 0 do (NoDraws asks for none)")
+	_, err = infer.Run(context.Background(), transform, p, infer.Full(nil), infer.RunConfig{Steps: 14, Cycles: &infer.Cycles{}})
+	require.EqualError(t, err, "infer.Run: infer.Cycles: Length is 0: it must be at least 1")
+}
+
+// The counter's step size is 1/t at update t−1, its position t: the weighted mean of 11..n is (n − 10)/Σ 1/t, and so on.
+func TestAverageIsWeightedByTheStep(t *testing.T) {
+	c := infer.RunConfig{Steps: 500, BurnIn: 10, Average: true, NoDraws: true}
+	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
+	r := ran(t, counter{lr: func(step int64) float64 { return 1 / float64(step+1) }}, p, infer.Full(nil), c)
+	var weight, first, second float64
+	for i := 11; i <= 500; i++ {
+		weight += 1 / float64(i)
+		first++
+		second += float64(i)
+	}
+	mean := first / weight
+	assert.InEpsilon(t, weight, r.Average.Weight, 1e-13)
+	assert.InEpsilon(t, mean, floats(r.Average.Mean.Flat)[0], 1e-13)
+	assert.InEpsilon(t, second/weight-mean*mean, floats(r.Average.Variance.Flat)[0], 1e-12)
+
+	// Without weights it is the average of the draws.
+	plain := ran(t, restorable{}, p, infer.Full(nil), infer.RunConfig{Steps: 20, BurnIn: 10, Average: true})
+	assert.InDelta(t, 15.5, floats(plain.Average.Mean.Flat)[0], 1e-13)
+	assert.InDelta(t, 8.25, floats(plain.Average.Variance.Flat)[0], 1e-12)
+
+	// A chain that never moves, with weight 0, has none.
+	none := ran(t, counter{lr: infer.Constant(0)}, p, infer.Full(nil), infer.RunConfig{Steps: 20, Average: true})
+	assert.Nil(t, none.Average)
+}
+
+func TestUntilEndsARun(t *testing.T) {
+	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
+	dir := t.TempDir()
+	seen := 0
+	c := infer.RunConfig{Steps: 100, Until: func(p infer.Progress) bool { seen++; return p.Step == 17 }, Checkpoint: &infer.Checkpoint{Dir: dir}}
+	r := ran(t, restorable{}, p, infer.Full(nil), c)
+	assert.EqualValues(t, 17, r.Steps)
+	assert.Equal(t, 17, seen)
+	assert.Equal(t, 17, r.Draws.MinLen())
+	// It was saved where it ended.
+	c.Until, c.Checkpoint.Resume = nil, true
+	r = ran(t, restorable{}, p, infer.Full(nil), c)
+	assert.EqualValues(t, 100, r.Steps)
+	assert.False(t, math.IsNaN(r.Draws.Row(0, 99)[0]))
+}
+
+// A transform that prepares itself sees the batches that its updates see afterwards, and the run's own order stays.
+func TestPrepareSeesTheBatchesToCome(t *testing.T) {
+	data := infer.Batch{"x": vec([]float64{0, 1, 2, 3, 4, 5, 6, 7})}
+	var updates, prepared []float64
+	transform := &preparing{seen: &updates, prepared: &prepared}
+	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
+	ran(t, transform, p, minibatches(t, data, infer.MinibatchOptions{Size: 2, Seed: 4}), infer.RunConfig{Steps: 8, NoDraws: true})
+	assert.Len(t, updates, 16)
+	assert.Equal(t, slices.Concat(updates[:6], updates[8:14]), prepared, "the first three batches of each epoch")
+	assert.Equal(t, 2, transform.count, "before the first update of each of two epochs")
+}
