@@ -147,6 +147,9 @@ func (t *atmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 			return err
 		}
 		info = infer.NewInfo(e, h, temp)
+		if info.Stats, err = meanOf("xi", s.Xi); err != nil {
+			return err
+		}
 		if next.Momenta, err = t.kick(s, &next.Streams, e.Grad, h, temp, friction); err != nil {
 			return err
 		}
@@ -288,6 +291,27 @@ func (t *atmc) drift(s ATMCState, next *ATMCState, h, temp float64) error {
 	}
 	next.Xi, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Xi}, torch.Term{Coeff: h / t.Mass, Tensor: kinetic}, torch.Term{Coeff: -h * temp, Tensor: one})
 	return err
+}
+
+// KineticTemperatures is p·∇K(p)/d of each site, for [infer.Thermal]: |p|²/(dm), or the mean of p²/M(p) for relativistic momenta,
+// which is T on average by equipartition but has no χ² law.
+func (t *atmc) KineticTemperatures(state infer.State) ([][]float64, error) {
+	s, err := infer.StateAs[ATMCState](state, "sgmcmc.ATMC")
+	if err != nil {
+		return nil, err
+	}
+	var out [][]float64
+	err = torch.Do(func(*torch.Scope) (err error) {
+		var inverse *ts.Tensor
+		if t.Speed > 0 {
+			if inverse, _, err = t.relative(s.Momenta); err != nil {
+				return fmt.Errorf("sgmcmc.ATMC: %w", err)
+			}
+		}
+		out, err = kineticTemperatures(s.Params, s.Momenta, inverse, 1/t.Mass)
+		return err
+	})
+	return out, err
 }
 
 func (t *atmc) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {

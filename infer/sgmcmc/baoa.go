@@ -138,6 +138,15 @@ func (t *baoa) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	return next, info, nil
 }
 
+// KineticTemperatures is |m|²/(dσ²) of each site, for [infer.Thermal].
+func (t *baoa) KineticTemperatures(state infer.State) ([][]float64, error) {
+	s, err := infer.StateAs[BAOAState](state, "sgmcmc.BAOA")
+	if err != nil {
+		return nil, err
+	}
+	return kineticTemperatures(s.Params, s.Momenta, nil, 1/(t.Sigma*t.Sigma))
+}
+
 func (t *baoa) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
 	flat, err := saved.Tensor("params")
 	if err != nil {

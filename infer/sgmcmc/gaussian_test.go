@@ -83,6 +83,10 @@ type noisy struct {
 	buffer []float64
 }
 
+// The noise goes on from where it is, so there is nothing to seek.
+func (n *noisy) Position() infer.Position  { return infer.Position{} }
+func (n *noisy) Seek(infer.Position) error { return nil }
+
 func (n *noisy) Next() (infer.Batch, error) {
 	for i := range n.buffer {
 		n.buffer[i] = n.sd * n.random.NormFloat64()
@@ -206,6 +210,8 @@ type experiment struct {
 	copies  int
 	draws   int // of each chain
 	seed    uint64
+
+	estimate *sgmcmc.Estimate // of β
 }
 
 func (e experiment) String() string {
@@ -228,9 +234,9 @@ func (e experiment) law() law {
 func (e experiment) method() infer.Method {
 	lr, temperature := infer.Constant(e.eps), infer.Constant(e.temperature)
 	if e.momenta {
-		return sgmcmc.SGHMC{LR: lr, Alpha: infer.Constant(e.alpha), Beta: e.beta, Sigma: e.sigma, Temperature: temperature}
+		return sgmcmc.SGHMC{LR: lr, Alpha: infer.Constant(e.alpha), Beta: e.beta, Sigma: e.sigma, Temperature: temperature, EstimateBeta: e.estimate}
 	}
-	return sgmcmc.SGLD{LR: lr, Temperature: temperature, Beta: e.beta}
+	return sgmcmc.SGLD{LR: lr, Temperature: temperature, Beta: e.beta, EstimateBeta: e.estimate}
 }
 
 // run starts all chains at 0, two standard deviations or so from the mean, lets them forget it, and takes the moments of

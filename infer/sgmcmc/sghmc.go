@@ -19,11 +19,14 @@ import (
 // (T/λ)(1 + ελ/α), and the recursion is stable only for ελ < α at moderate steps. At T = 0 it is gradient ascent with
 // momentum. In terms of stochastic gradient descent with learning rate ℓ and momentum μ: ℓ = ε²/σ², μ = 1 − εα/σ².
 type SGHMC struct {
-	LR          infer.Schedule // step size ε; required
-	Alpha       infer.Schedule // friction α; nil means 1. (The 0.01 of some libraries is unstable at most step sizes.)
-	Beta        float64        // β, estimated variance of the gradient noise; default 0
-	Sigma       float64        // σ, standard deviation of the momenta at T = 1; 0 means 1
-	Temperature infer.Schedule // T; nil means 1
+	LR    infer.Schedule // step size ε; required
+	Alpha infer.Schedule // friction α; nil means 1. (The 0.01 of some libraries is unstable at most step sizes.)
+	Beta  float64        // β, estimated variance of the gradient noise; default 0
+	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. Where there is more gradient
+	// noise than noise is wanted none is injected; the statistic "clipped" is the share of such elements.
+	EstimateBeta *Estimate
+	Sigma        float64        // σ, standard deviation of the momenta at T = 1; 0 means 1
+	Temperature  infer.Schedule // T; nil means 1
 	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
 	// from N(0, Tσ²), their stationary law, and at T = 0 means 0.
 	Momenta *ts.Tensor
@@ -31,10 +34,11 @@ type SGHMC struct {
 
 // SGHMCState is the state of [SGHMC].
 type SGHMCState struct {
-	Params  infer.Params  // θ, of shape [d] or [K, d]
-	Momenta *ts.Tensor    // m, of the same shape
-	Step    int64         // updates so far
-	Streams torch.Streams // of the K chains
+	Params   infer.Params  // θ, of shape [d] or [K, d]
+	Momenta  *ts.Tensor    // m, of the same shape
+	Step     int64         // updates so far
+	Streams  torch.Streams // of the K chains
+	Variance *ts.Tensor    // V, the estimated variance of the gradient, of the same shape; nil without EstimateBeta
 }
 
 // Build checks the configuration and binds it to a log posterior.
@@ -59,6 +63,9 @@ func (c SGHMC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
 		return nil, err
 	}
 	if err := infer.CheckValue("sgmcmc.SGHMC", "Beta", c.Beta, 0, false); err != nil {
+		return nil, err
+	}
+	if c.EstimateBeta, err = checkNoise("sgmcmc.SGHMC", c.EstimateBeta, c.Beta); err != nil {
 		return nil, err
 	}
 	if _, err := noiseScale("sgmcmc.SGHMC", 0, c.LR(0), c.Alpha(0), c.Beta, c.Temperature(0)); err != nil {
@@ -103,7 +110,10 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
-	next := SGHMCState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams}
+	if err := checkPrepared("sgmcmc.SGHMC", t.EstimateBeta, s.Variance); err != nil {
+		return nil, infer.Info{}, err
+	}
+	next := SGHMCState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams, Variance: s.Variance}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta, m := s.Params.Flat, s.Momenta
@@ -118,7 +128,12 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 		if err != nil {
 			return err
 		}
-		terms, err := withNoise([]torch.Term{{Coeff: 1 - eps*rho*alpha, Tensor: m}, {Coeff: eps, Tensor: e.Grad}}, scale, m, &next.Streams)
+		terms := []torch.Term{{Coeff: 1 - eps*rho*alpha, Tensor: m}, {Coeff: eps, Tensor: e.Grad}}
+		if t.EstimateBeta == nil {
+			terms, err = withNoise(terms, scale, m, &next.Streams)
+		} else {
+			terms, info.Stats, err = withEstimatedNoise(terms, 2*temp*eps*alpha, nil, eps*eps, s.Variance, m, &next.Streams)
+		}
 		if err != nil {
 			return err
 		}
@@ -140,13 +155,42 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	return next, info, nil
 }
 
+// Due says whether β is estimated before the next update.
+func (t *sghmc) Due(s infer.State, epoch bool) bool { return t.EstimateBeta.due(s.Steps(), epoch) }
+
+// Prepare estimates β.
+func (t *sghmc) Prepare(state infer.State, next func() (infer.Batch, error)) (infer.State, error) {
+	s, err := infer.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
+	if err != nil {
+		return nil, err
+	}
+	if t.EstimateBeta == nil {
+		return s, nil
+	}
+	s.Variance, err = gradientVariance(t.gradient, s.Params, s.Variance, next, t.EstimateBeta.Batches)
+	if err != nil {
+		return nil, fmt.Errorf("sgmcmc.SGHMC: estimating β: %w", err)
+	}
+	return s, nil
+}
+
+// KineticTemperatures is |m|²/(dσ²) of each site, for [infer.Thermal].
+func (t *sghmc) KineticTemperatures(state infer.State) ([][]float64, error) {
+	s, err := infer.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
+	if err != nil {
+		return nil, err
+	}
+	return kineticTemperatures(s.Params, s.Momenta, nil, 1/(t.Sigma*t.Sigma))
+}
+
 func (t *sghmc) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
 	flat, err := saved.Tensor("params")
 	if err != nil {
 		return nil, err
 	}
 	m, err := saved.Tensor("momenta")
-	return SGHMCState{Params: infer.Params{Layout: layout, Flat: flat}, Momenta: m, Step: saved.Steps, Streams: saved.Streams}, err
+	return SGHMCState{Params: infer.Params{Layout: layout, Flat: flat}, Momenta: m, Step: saved.Steps, Streams: saved.Streams,
+		Variance: saved.Tensors[varianceName]}, err
 }
 
 // Position is θ.
@@ -157,5 +201,6 @@ func (s SGHMCState) Steps() int64 { return s.Step }
 
 // Save names the parts of the state.
 func (s SGHMCState) Save() infer.Saved {
-	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta}}
+	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta},
+		Shared: shared(s.Variance, nil)}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // SGLD is stochastic gradient Langevin dynamics (Welling and Teh 2011):
@@ -18,13 +19,17 @@ type SGLD struct {
 	LR          infer.Schedule // step size ε; required
 	Temperature infer.Schedule // T; nil means 1
 	Beta        float64        // β, estimated variance of the gradient noise; default 0
+	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. Where there is more gradient
+	// noise than noise is wanted none is injected; the statistic "clipped" is the share of such elements.
+	EstimateBeta *Estimate
 }
 
 // SGLDState is the state of [SGLD].
 type SGLDState struct {
-	Params  infer.Params  // θ, of shape [d] or [K, d]
-	Step    int64         // updates so far
-	Streams torch.Streams // of the K chains
+	Params   infer.Params  // θ, of shape [d] or [K, d]
+	Step     int64         // updates so far
+	Streams  torch.Streams // of the K chains
+	Variance *ts.Tensor    // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
 }
 
 // Build checks the configuration and binds it to a log posterior.
@@ -40,6 +45,9 @@ func (c SGLD) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
 		return nil, err
 	}
 	if err := infer.CheckValue("sgmcmc.SGLD", "Beta", c.Beta, 0, false); err != nil {
+		return nil, err
+	}
+	if c.EstimateBeta, err = checkNoise("sgmcmc.SGLD", c.EstimateBeta, c.Beta); err != nil {
 		return nil, err
 	}
 	if _, err := noiseScale("sgmcmc.SGLD", 0, c.LR(0), 1, c.Beta, c.Temperature(0)); err != nil {
@@ -81,7 +89,10 @@ func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
-	next := SGLDState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams}
+	if err := checkPrepared("sgmcmc.SGLD", t.EstimateBeta, s.Variance); err != nil {
+		return nil, infer.Info{}, err
+	}
+	next := SGLDState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams, Variance: s.Variance}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta := s.Params.Flat
@@ -91,7 +102,12 @@ func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		}
 		info = infer.NewInfo(e, eps, temp)
 
-		terms, err := withNoise([]torch.Term{{Coeff: 1, Tensor: theta}, {Coeff: eps, Tensor: e.Grad}}, scale, theta, &next.Streams)
+		terms := []torch.Term{{Coeff: 1, Tensor: theta}, {Coeff: eps, Tensor: e.Grad}}
+		if t.EstimateBeta == nil {
+			terms, err = withNoise(terms, scale, theta, &next.Streams)
+		} else {
+			terms, info.Stats, err = withEstimatedNoise(terms, 2*temp*eps, nil, eps*eps, s.Variance, theta, &next.Streams)
+		}
 		if err != nil {
 			return err
 		}
@@ -110,9 +126,29 @@ func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	return next, info, nil
 }
 
+// Due says whether β is estimated before the next update.
+func (t *sgld) Due(s infer.State, epoch bool) bool { return t.EstimateBeta.due(s.Steps(), epoch) }
+
+// Prepare estimates β.
+func (t *sgld) Prepare(state infer.State, next func() (infer.Batch, error)) (infer.State, error) {
+	s, err := infer.StateAs[SGLDState](state, "sgmcmc.SGLD")
+	if err != nil {
+		return nil, err
+	}
+	if t.EstimateBeta == nil {
+		return s, nil
+	}
+	s.Variance, err = gradientVariance(t.gradient, s.Params, s.Variance, next, t.EstimateBeta.Batches)
+	if err != nil {
+		return nil, fmt.Errorf("sgmcmc.SGLD: estimating β: %w", err)
+	}
+	return s, nil
+}
+
 func (t *sgld) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
 	flat, err := saved.Tensor("params")
-	return SGLDState{Params: infer.Params{Layout: layout, Flat: flat}, Step: saved.Steps, Streams: saved.Streams}, err
+	return SGLDState{Params: infer.Params{Layout: layout, Flat: flat}, Step: saved.Steps, Streams: saved.Streams,
+		Variance: saved.Tensors[varianceName]}, err
 }
 
 // Position is θ.
@@ -123,5 +159,5 @@ func (s SGLDState) Steps() int64 { return s.Step }
 
 // Save names the parts of the state.
 func (s SGLDState) Save() infer.Saved {
-	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat}}
+	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat}, Shared: shared(s.Variance, nil)}
 }

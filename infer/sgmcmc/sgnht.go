@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -181,7 +180,7 @@ func (t *sgnht) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 			return err
 		}
 		info = infer.NewInfo(e, eps, temp)
-		if info.Stats, err = t.trace(xi); err != nil {
+		if info.Stats, err = meanOf("xi", xi); err != nil {
 			return err
 		}
 
@@ -243,16 +242,13 @@ func (t *sgnht) warmed(xi, m *ts.Tensor, eps, rho, temp float64) (*ts.Tensor, er
 	return hotter.AddScalar(ts.FloatScalar(-eps*temp), false)
 }
 
-// trace is the thermostat that an update uses, for each chain; the mean over the parameters when each has its own.
-func (t *sgnht) trace(xi *ts.Tensor) (map[string][]float64, error) {
-	if t.PerParameter {
-		var err error
-		if xi, err = xi.MeanDim([]int64{-1}, true, gotch.Double, false); err != nil {
-			return nil, err
-		}
+// KineticTemperatures is |m|²/(dσ²) of each site, for [infer.Thermal].
+func (t *sgnht) KineticTemperatures(state infer.State) ([][]float64, error) {
+	s, err := infer.StateAs[SGNHTState](state, "sgmcmc.SGNHT")
+	if err != nil {
+		return nil, err
 	}
-	v, err := torch.ToSlice[float64](xi)
-	return map[string][]float64{"xi": v}, err
+	return kineticTemperatures(s.Params, s.Momenta, nil, 1/(t.Sigma*t.Sigma))
 }
 
 func (t *sgnht) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {

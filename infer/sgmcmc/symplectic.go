@@ -34,15 +34,22 @@ import (
 // Wenzel's n stands with the log posterior: for the mean log posterior of n data his temperature T is T/n here, and h and γ
 // in his own scale are √(ℓ/n) and (1 − μ)√(n/ℓ).
 type SymplecticSGHMC struct {
-	LR          infer.Schedule // step size h; with Momentum, the learning rate ℓ; required
-	Gamma       infer.Schedule // friction γ; nil means 1. Not together with Momentum
-	Momentum    infer.Schedule // μ of SGD, in [0, 1); nil leaves LR and Gamma to be h and γ
-	Cycle       infer.Schedule // C, a factor of the time step, for example infer.Cosine(1, L); nil means 1
-	Beta        float64        // β, estimated variance of the gradient noise; default 0
-	Temperature infer.Schedule // T; nil means 1
+	LR       infer.Schedule // step size h; with Momentum, the learning rate ℓ; required
+	Gamma    infer.Schedule // friction γ; nil means 1. Not together with Momentum
+	Momentum infer.Schedule // μ of SGD, in [0, 1); nil leaves LR and Gamma to be h and γ
+	Cycle    infer.Schedule // C, a factor of the time step, for example infer.Cosine(1, L); nil means 1
+	Beta     float64        // β, estimated variance of the gradient noise; default 0
+	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. Where there is more gradient
+	// noise than noise is wanted none is injected; the statistic "clipped" is the share of such elements.
+	EstimateBeta *Estimate
+	Temperature  infer.Schedule // T; nil means 1
 	// Mass is M of each site, a number above 0 for all its elements; 1 for sites that are not named. A site with a larger
 	// mass moves more slowly.
 	Mass map[string]float64
+	// EstimateMass finds the masses from the gradients of minibatches (Wenzel's algorithm 4; K = 32): those with larger
+	// gradients move more slowly, and the lightest site of each chain has mass 1. Momenta are transported, m' = √(M'/M) m, and start
+	// with mass 1. Nil for Mass.
+	EstimateMass *Estimate
 	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
 	// from their stationary law, N(0, TM), or N(0, TM/ℓ₀) with Momentum; at T = 0 that is 0.
 	Momenta *ts.Tensor
@@ -54,11 +61,21 @@ type SymplecticSGHMCState struct {
 	Momenta *ts.Tensor    // m, of the same shape
 	Step    int64         // updates so far
 	Streams torch.Streams // of the K chains
+	// Variance is V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta.
+	Variance *ts.Tensor
 
-	mass *masses // made of the configuration when nil
+	mass *masses // made of the configuration when nil, unless they are estimated
 }
 
-// masses are M for every element, of shape [d].
+// Mass is M of each element, of the shape of θ or, for all chains alike, [d]; nil when all are 1.
+func (s SymplecticSGHMCState) Mass() *ts.Tensor {
+	if s.mass == nil {
+		return nil
+	}
+	return s.mass.mass
+}
+
+// masses are M for every element, of shape [d] or [K, d].
 type masses struct {
 	root, inverse, mass *ts.Tensor // √M, 1/M, M
 	lightest            float64    // the least of them
@@ -101,6 +118,19 @@ func (c SymplecticSGHMC) Build(logPosterior infer.LogPosterior) (infer.Transform
 	}
 	if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", "Beta", c.Beta, 0, false); err != nil {
 		return nil, err
+	}
+	if c.EstimateBeta, err = checkNoise("sgmcmc.SymplecticSGHMC", c.EstimateBeta, c.Beta); err != nil {
+		return nil, err
+	}
+	if c.EstimateMass != nil {
+		if len(c.Mass) > 0 {
+			return nil, &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: "Mass", Value: c.Mass, Allowed: "it must be nil when EstimateMass is given, which finds it"}
+		}
+		checked, err := c.EstimateMass.check("sgmcmc.SymplecticSGHMC", "EstimateMass", 1)
+		if err != nil {
+			return nil, err
+		}
+		c.EstimateMass = &checked
 	}
 	c.Mass = maps.Clone(c.Mass)
 	t := &symplectic{SymplecticSGHMC: c, gradient: gradient, unit: 1}
@@ -216,19 +246,16 @@ func (t *symplectic) massesOf(p infer.Params) (*masses, error) {
 	if len(t.Mass) == 0 {
 		return nil, nil
 	}
-	d := p.Layout.Dim()
-	values := [3][]float64{make([]float64, d), make([]float64, d), make([]float64, d)}
+	values := make([]float64, 0, p.Layout.Dim())
 	var names []string
-	lightest := math.Inf(1)
 	for _, site := range p.Layout.Sites {
 		names = append(names, site.Name)
 		m, ok := t.Mass[site.Name]
 		if !ok {
 			m = 1
 		}
-		lightest = min(lightest, m)
-		for i := site.Offset; i < site.Offset+site.Size; i++ {
-			values[0][i], values[1][i], values[2][i] = math.Sqrt(m), 1/m, m
+		for range site.Size {
+			values = append(values, m)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Mass)) {
@@ -237,22 +264,11 @@ func (t *symplectic) massesOf(p infer.Params) (*masses, error) {
 				Allowed: fmt.Sprintf("the sites are %q", names)}
 		}
 	}
-	device, err := torch.DeviceOf(p.Flat)
+	m, err := newMasses(p, values)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
 	}
-	dtype, err := torch.DTypeOfTensor(p.Flat)
-	if err != nil {
-		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
-	}
-	var out [3]*ts.Tensor
-	for i, v := range values {
-		if out[i], err = torch.FromSliceOn(device, dtype, v, int64(d)); err != nil {
-			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
-		}
-		torch.Detach(out[i])
-	}
-	return &masses{root: out[0], inverse: out[1], mass: out[2], lightest: lightest}, nil
+	return m, nil
 }
 
 func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
@@ -265,11 +281,14 @@ func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infe
 			return nil, infer.Info{}, err
 		}
 	}
+	if err := checkPrepared("sgmcmc.SymplecticSGHMC", t.EstimateBeta, s.Variance); err != nil {
+		return nil, infer.Info{}, err
+	}
 	p, scale, err := t.paceAt(s.Step, s.mass.least())
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
-	next := SymplecticSGHMCState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams, mass: s.mass}
+	next := SymplecticSGHMCState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams, Variance: s.Variance, mass: s.mass}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta, m := s.Params.Flat, s.Momenta
@@ -280,9 +299,16 @@ func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infe
 		info = infer.NewInfo(e, p.lr, p.temp)
 
 		terms := []torch.Term{{Coeff: p.keep, Tensor: m}, {Coeff: p.h, Tensor: e.Grad}}
-		if s.mass == nil {
+		switch {
+		case t.EstimateBeta != nil:
+			var mass *ts.Tensor
+			if s.mass != nil {
+				mass = s.mass.mass
+			}
+			terms, info.Stats, err = withEstimatedNoise(terms, 2*p.temp*p.damp/t.unit, mass, p.h*p.h, s.Variance, m, &next.Streams)
+		case s.mass == nil:
 			terms, err = withNoise(terms, scale, m, &next.Streams)
-		} else {
+		default:
 			terms, err = t.withMassiveNoise(terms, p, s.mass, m, &next.Streams)
 		}
 		if err != nil {
@@ -348,6 +374,48 @@ func (t *symplectic) withMassiveNoise(terms []torch.Term, p pace, mass *masses, 
 	return append(terms, torch.Term{Coeff: scale, Tensor: z}), nil
 }
 
+// Due says whether β or the masses are estimated before the next update.
+func (t *symplectic) Due(s infer.State, epoch bool) bool {
+	return t.EstimateMass.due(s.Steps(), epoch) || t.EstimateBeta.due(s.Steps(), epoch)
+}
+
+// Prepare estimates what is due.
+func (t *symplectic) Prepare(state infer.State, next func() (infer.Batch, error)) (infer.State, error) {
+	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
+	if err != nil {
+		return nil, err
+	}
+	if t.EstimateMass.due(s.Step, true) {
+		mass, err := estimateMasses(t.gradient, s.Params, s.mass, next, t.EstimateMass.Batches)
+		if err != nil {
+			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: estimating masses: %w", err)
+		}
+		if s.Momenta, err = transported(s.Momenta, s.mass, mass); err != nil {
+			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
+		}
+		s.mass = mass
+	}
+	if t.EstimateBeta.due(s.Step, true) {
+		if s.Variance, err = gradientVariance(t.gradient, s.Params, s.Variance, next, t.EstimateBeta.Batches); err != nil {
+			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: estimating β: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// KineticTemperatures is m·M⁻¹m/d of each site, for [infer.Thermal]; with Momentum times ℓ₀, the unit of the momenta.
+func (t *symplectic) KineticTemperatures(state infer.State) ([][]float64, error) {
+	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
+	if err != nil {
+		return nil, err
+	}
+	var inverse *ts.Tensor
+	if s.mass != nil {
+		inverse = s.mass.inverse
+	}
+	return kineticTemperatures(s.Params, s.Momenta, inverse, t.unit)
+}
+
 func (t *symplectic) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
 	flat, err := saved.Tensor("params")
 	if err != nil {
@@ -358,8 +426,19 @@ func (t *symplectic) Restore(layout *infer.Layout, saved infer.Saved) (infer.Sta
 		return nil, err
 	}
 	s := SymplecticSGHMCState{Params: infer.Params{Layout: layout, Flat: flat}, Momenta: m, Step: saved.Steps, Streams: saved.Streams}
-	s.mass, err = t.massesOf(s.Params)
-	return s, err
+	s.Variance = saved.Tensors[varianceName]
+	if s.mass, err = t.massesOf(s.Params); err != nil {
+		return nil, err
+	}
+	if mass := saved.Tensors[massName]; mass != nil && t.EstimateMass != nil {
+		values, err := torch.ToSlice[float64](mass)
+		if err != nil {
+			return nil, err
+		}
+		s.mass, err = newMasses(s.Params, values)
+		return s, err
+	}
+	return s, nil
 }
 
 // Position is θ.
@@ -370,5 +449,6 @@ func (s SymplecticSGHMCState) Steps() int64 { return s.Step }
 
 // Save names the parts of the state.
 func (s SymplecticSGHMCState) Save() infer.Saved {
-	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta}}
+	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta},
+		Shared: shared(s.Variance, s.mass)}
 }
