@@ -1,5 +1,12 @@
 package infer
 
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
 // Thermal is a transform whose states have momenta, and momenta a temperature: a check of whether a sampler simulates its
 // target, which holds site by site. (Wenzel et al. 2020, appendix I; Leimkuhler and Matthews 2015, section 6.1.5.)
 type Thermal interface {
@@ -22,4 +29,104 @@ func SiteMeans(l *Layout, values []float64) [][]float64 {
 		out = append(out, row)
 	}
 	return out
+}
+
+// ConfigurationalTemperatures is −θ·∇logPosterior(θ)/d of each site of each chain, [K][sites], with the gradient averaged over n
+// batches. In equilibrium at temperature T it is T on average, for a density on the whole of R^d that vanishes at infinity (integrate
+// by parts); its variance depends on the target. Large readings tell of a chain that has not settled or of a step that is too large.
+// (Wenzel et al. 2020, equation 43.)
+func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error), n int64) ([][]float64, error) {
+	if n < 1 {
+		return nil, &FieldError{Type: "infer.ConfigurationalTemperatures", Field: "n", Value: n, Allowed: "it must be at least 1"}
+	}
+	var products []float64
+	err := torch.Do(func(*torch.Scope) error {
+		var total *ts.Tensor // −Σ g/n
+		for i := range n {
+			err := torch.Do(func(scope *torch.Scope) error {
+				b, err := next()
+				if err != nil {
+					return err
+				}
+				e, err := g.ValueAndGrad(p, b)
+				if err != nil {
+					return err
+				}
+				terms := []torch.Term{{Coeff: -1 / float64(n), Tensor: e.Grad}}
+				if total != nil {
+					terms = append(terms, torch.Term{Coeff: 1, Tensor: total})
+				}
+				total, err = torch.Combine(terms...)
+				scope.Keep(total)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("infer.ConfigurationalTemperatures: batch %d: %w", i, err)
+			}
+		}
+		product, err := total.Mul(p.Flat, false)
+		if err != nil {
+			return err
+		}
+		products, err = torch.ToSlice[float64](product)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return SiteMeans(p.Layout, products), nil
+}
+
+// Reading is what a [Thermometer] read after one update.
+type Reading struct {
+	Updates         int64       // made before
+	Temperature     float64     // T of the last update
+	Kinetic         [][]float64 // m·M⁻¹m/d, [K][sites]; nil for a method without momenta
+	Configurational [][]float64 // −θ·∇logPosterior/d, [K][sites]; nil unless asked for
+}
+
+// Thermometer is an observer that reads temperatures. Package diag judges them.
+type Thermometer struct {
+	// When says after how many updates to read, for example Cycles.Ends; nil is after every update.
+	When func(updates int64) bool
+	// Gradient and Next, both or none, are for configurational temperatures: of the log posterior that the method has, and the
+	// batches to evaluate it on, Batches of them each time (0 means 1). They should not be the batches of the run.
+	Gradient Gradient
+	Next     func() (Batch, error)
+	Batches  int64
+	// Then is the observer to call next; nil for none.
+	Then Observer
+
+	Readings []Reading
+	Err      error // the first that a reading failed with; there are no readings after it
+}
+
+// Observe reads the temperatures when it is time to.
+func (t *Thermometer) Observe(p Progress) {
+	if t.Err == nil && (t.When == nil || t.When(p.Step)) {
+		reading, err := t.read(p)
+		if t.Err = err; err == nil {
+			t.Readings = append(t.Readings, reading)
+		}
+	}
+	if t.Then != nil {
+		t.Then.Observe(p)
+	}
+}
+
+func (t *Thermometer) read(p Progress) (Reading, error) {
+	r := Reading{Updates: p.Step, Temperature: p.Info.Temperature}
+	var err error
+	if thermal, ok := p.Transform.(Thermal); ok {
+		if r.Kinetic, err = thermal.KineticTemperatures(p.State); err != nil {
+			return r, fmt.Errorf("thermometer: %w", err)
+		}
+	}
+	if t.Gradient != nil && t.Next != nil {
+		r.Configurational, err = ConfigurationalTemperatures(t.Gradient, p.State.Position(), t.Next, max(t.Batches, 1))
+		if err != nil {
+			return r, fmt.Errorf("thermometer: %w", err)
+		}
+	}
+	return r, nil
 }

@@ -84,3 +84,48 @@ func TestSGHMCGrowsByItsSpectralRadius(t *testing.T) {
 		assert.InDelta(t, want, rate, math.Log(1.1)/(updates-turn), "ελ/α is %g", share)
 	}
 }
+
+// Stable says beforehand what the spectral radius of the recursion says.
+func TestStableAgreesWithTheRecursion(t *testing.T) {
+	said := map[bool]int{}
+	agrees := func(l law, err error, what string) {
+		t.Helper()
+		r := l.radius()
+		if math.Abs(r-1) < 1e-9 {
+			return // neither, up to rounding
+		}
+		assert.Equal(t, r < 1, err == nil, "%s: radius %g, %v", what, r, err)
+		if err != nil {
+			assert.ErrorIs(t, err, sgmcmc.ErrUnstable)
+		}
+		said[err == nil]++
+	}
+	for _, lambda := range []float64{0.3, 1, 7} {
+		for _, eps := range []float64{0.01, 0.1, 0.5, 1.3, 3} {
+			lr := infer.Constant(eps)
+			s := setting{precision: scalar(lambda), eps: eps, sigma: 1}
+			agrees(s.sgld(), sgmcmc.SGLD{LR: lr}.Stable(lambda), name("SGLD %+v", s))
+			for _, alpha := range []float64{0.05, 0.8, 2.5, 9} {
+				s.alpha = alpha
+				for _, s.sigma = range []float64{0.7, 1, 2} {
+					what := name("λ %g, ε %g, α %g, σ %g", lambda, eps, alpha, s.sigma)
+					agrees(s.sghmc(), sgmcmc.SGHMC{LR: lr, Alpha: infer.Constant(alpha), Sigma: s.sigma}.Stable(lambda), "SGHMC "+what)
+					agrees(s.baoa(), sgmcmc.BAOA{LR: lr, Alpha: infer.Constant(alpha), Sigma: s.sigma}.Stable(lambda), "BAOA "+what)
+				}
+				s.sigma = 1
+				agrees(s.symplectic(), sgmcmc.SymplecticSGHMC{LR: lr, Gamma: infer.Constant(alpha)}.Stable(lambda), name("symplectic λ %g, h %g, γ %g", lambda, eps, alpha))
+				if damp := eps * alpha; damp < 1 {
+					// The same in the terms of SGD.
+					m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(eps * eps), Momentum: infer.Constant(1 - damp)}
+					agrees(s.symplectic(), m.Stable(lambda), name("momentum λ %g, h %g, γ %g", lambda, eps, alpha))
+				}
+			}
+		}
+	}
+	assert.Greater(t, said[true], 50)
+	assert.Greater(t, said[false], 50)
+	require.EqualError(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: infer.Constant(0.01)}.Stable(1),
+		"sgmcmc.SGHMC: with step size ε = 0.1 and curvature λ = 1 the recursion is unstable: ελ = 0.1 must be below the friction α = 0.01: "+
+			"LR below 0.01, or Alpha above 0.1: unstable")
+	require.EqualError(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}.Stable(-1), "sgmcmc.SGLD: lambda is -1: it must be finite and greater than 0")
+}

@@ -45,6 +45,9 @@ func (b *Bar) Observe(p infer.Progress) {
 	if p.Diverged > 0 {
 		text += fmt.Sprintf(" (%d not finite)", p.Diverged)
 	}
+	if t, ok := kineticTemperature(p); ok {
+		text += fmt.Sprintf(" T_K/T %.3f", t)
+	}
 	b.bar.Describe(text)
 	_ = b.bar.Set64(p.Step)
 }
