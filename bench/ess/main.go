@@ -1,7 +1,7 @@
 // Command ess measures what NUTS yields: effective draws per second and per gradient, on four posteriors and with 1 to 256
 // chains in one batch.
 //
-//	go run ./bench/ess [-json] [-quick] [-pima examples/logistic/pima.csv]
+//	go run ./bench/ess [-json] [-quick] [-pima examples/internal/pima/pima.csv]
 //
 // The effective sample size is the least bulk ESS of all elements on unconstrained space, from the draws after the warm-up. Seconds and
 // gradients are those of the whole run, warm-up included. With 16 chains and more, metric and step size are learnt from all chains.
@@ -27,7 +27,7 @@ import (
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object instead of a table")
 	quick := flag.Bool("quick", false, "a tenth of the draws")
-	pima := flag.String("pima", "examples/logistic/pima.csv", "the Pima data")
+	pima := flag.String("pima", "examples/internal/pima/pima.csv", "the Pima data")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -38,7 +38,7 @@ const (
 
 // pima are the standardised features and the labels 0 and 1.
 func pima(t *testing.T) (x *mat.Dense, y []float64) {
-	file, err := os.Open("../../examples/logistic/pima.csv")
+	file, err := os.Open("../../examples/internal/pima/pima.csv")
 	require.NoError(t, err)
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()
