@@ -27,32 +27,34 @@ type Reliability struct {
 // Calibration bins the confidences, probabilities in [0, 1] that a prediction is right, into bins of equal width, and
 // compares with how often predictions were right. Guo, Pleiss, Sun and Weinberger (2017), Proceedings of Machine Learning
 // Research 70; bins = 0 is their 15. The error depends on the number of bins, and is above 0 also where predictions are
-// calibrated. [ErrSize] and [ErrRange] are the errors.
+// calibrated. [ErrSize] and [ErrRange] are the errors. See [CalibrationBinned] for bins of equal numbers of cases.
 func Calibration(confidence []float64, right []bool, bins int) (*Reliability, error) {
+	return CalibrationBinned(confidence, right, Binning{Bins: bins})
+}
+
+// CalibrationBinned is [Calibration] with a choice of bins.
+func CalibrationBinned(confidence []float64, right []bool, binning Binning) (*Reliability, error) {
 	if len(confidence) == 0 || len(right) != len(confidence) {
 		return nil, failf(ErrSize, "calibration: %d confidences and %d outcomes, want equally many and at least one", len(confidence), len(right))
 	}
-	if bins < 0 {
-		return nil, failf(ErrRange, "calibration: %d bins, want at least 1, or 0 for 15", bins)
+	high, err := binning.ends("calibration", confidence)
+	if err != nil {
+		return nil, err
 	}
-	if bins == 0 {
-		bins = 15
-	}
-	r := &Reliability{Bins: make([]Bin, bins)}
+	r := &Reliability{Bins: make([]Bin, len(high))}
 	for i, v := range confidence {
-		if err := checkProbability("calibration", v); err != nil {
-			return nil, err
-		}
-		b := &r.Bins[max(int(math.Ceil(v*float64(bins)))-1, 0)]
+		b := &r.Bins[binOf(high, v)]
 		b.Cases++
 		b.Confidence += v
 		if right[i] {
 			b.Accuracy++
 		}
 	}
+	low := 0.0
 	for k := range r.Bins {
 		b := &r.Bins[k]
-		b.Low, b.High = float64(k)/float64(bins), float64(k+1)/float64(bins)
+		b.Low, b.High = low, high[k]
+		low = b.High
 		b.Confidence /= float64(b.Cases) // NaN where there are none
 		b.Accuracy /= float64(b.Cases)
 		if b.Cases > 0 {
@@ -66,6 +68,11 @@ func Calibration(confidence []float64, right []bool, bins int) (*Reliability, er
 
 // ClassCalibration is [Calibration] of the most probable class of predicted probabilities, [case][class].
 func ClassCalibration(p [][]float64, label []int, bins int) (*Reliability, error) {
+	return ClassCalibrationBinned(p, label, Binning{Bins: bins})
+}
+
+// ClassCalibrationBinned is [ClassCalibration] with a choice of bins.
+func ClassCalibrationBinned(p [][]float64, label []int, binning Binning) (*Reliability, error) {
 	if err := checkProbabilities("calibration", p, label); err != nil {
 		return nil, err
 	}
@@ -74,7 +81,7 @@ func ClassCalibration(p [][]float64, label []int, bins int) (*Reliability, error
 		class, v := top(row)
 		confidence[i], right[i] = v, class == label[i]
 	}
-	return Calibration(confidence, right, bins)
+	return CalibrationBinned(confidence, right, binning)
 }
 
 // CRPS is the continuous ranked probability score of predictive draws x for the outcome y,

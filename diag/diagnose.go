@@ -28,7 +28,7 @@ type DiagnoseOptions struct {
 	ParetoK float64
 }
 
-// The advice of the findings, after the pages of Stan and of ArviZ on warnings.
+// The advice of the findings; of those of Diagnose after the pages of Stan and of ArviZ on warnings.
 var advice = map[Code]string{
 	CodeDivergence: "The sampler met curvature that its step size cannot follow, and what lies there is missing from the draws. " +
 		"Raise the target acceptance (0.9, 0.95, 0.99); if divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors.",
@@ -48,6 +48,19 @@ var advice = map[Code]string{
 	CodeOneChain:  "Chains from different starting points show what one cannot. Run four.",
 	CodeUnequal:   "Diagnostics use the first draws of each chain, as many as the shortest has.",
 	CodeSkipped:   "",
+	CodeHot: "The step size is too large, or the noise of the gradients is not made up for: a smaller step, larger batches, more " +
+		"friction, an estimate of the noise, or a thermostat.",
+	CodeCold: "Too little noise is injected, or momenta are damped on the way (weight decay on them, clipping), or have not reached " +
+		"equilibrium yet, or the mass given is not that of the step.",
+	CodeCoverage: "The sampler does not simulate its target. Look at which sites are hot or cold; a smaller step size, a preconditioner, " +
+		"and a cyclical step size help.",
+	CodeSpread: "Exact momenta scatter more. Look for momenta that are rescaled, readings that were given twice or averaged, and noise " +
+		"that is not normal.",
+	CodeCorrelated:      "Probabilities count correlated readings as independent ones and are too small. Leave more updates between readings.",
+	CodeConfigurational: "The parameters are not at their target: run longer if they still move; else look at the step size, the noise and its temperature.",
+	CodeThermostat:      "Run longer if ξ still moves; else use a smaller step size.",
+	CodeGradientNoise:   "Use a smaller step, larger batches, more friction, an estimate of the noise, or a thermostat.",
+	CodeFewReadings:     "Passing means little. Take readings of more sites, chains or cycles.",
 }
 
 // Diagnose looks for the signs that draws should not be trusted, with the warnings and the thresholds of Stan and ArviZ:

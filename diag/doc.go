@@ -1,12 +1,18 @@
 // Package diag says whether posterior draws can be trusted, and how well a model predicts: convergence and efficiency of
 // Markov chains, a summary table, warnings with advice, Pareto-smoothed importance sampling, leave-one-out
-// cross-validation, comparison of models, the kernel Stein discrepancy, and calibration of predictions.
+// cross-validation, comparison of models, the kernel Stein discrepancy, temperatures and noise of stochastic-gradient
+// samplers, and averages, scores and calibration of predictions.
 //
 //	t, err := diag.Summary(d, diag.SummaryOptions{})   // mean, sd, hdi, mcse, ess, r_hat of every element
 //	fmt.Print(t)
 //	r, err := diag.Diagnose(d, diag.DiagnoseOptions{}) // divergences, tree depth, E-BFMI, R-hat, ESS
 //	fmt.Print(r)
 //	loo, err := diag.LOO(loglik, nil)                  // elpd, p_loo, standard errors, Pareto k
+//
+//	_, err = kinetic.Add("dense", chain, m, mass, temperature)                  // momenta at the end of a cycle
+//	s, err := diag.DiagnoseSimulation(diag.Simulation{Kinetic: &kinetic}, diag.SimulationOptions{})
+//	err = predictive.AddLogits(logits)                                          // of one draw, [case][class]
+//	scores, err := diag.ScoreLog(predictive.LogMean(), labels)                  // log loss, Brier score, accuracy
 //
 // # Chains
 //

@@ -20,6 +20,9 @@ var ErrNotFinite = errors.New("not finite")
 // ErrNoConvergence is wrapped by the error of an optimisation that did not reach its tolerance.
 var ErrNoConvergence = errors.New("no convergence")
 
+// ErrSeparable is wrapped by the error of a temperature scaling whose best temperature is 0: every case is predicted right.
+var ErrSeparable = errors.New("separable")
+
 // failure is an error with its own text, of one of the kinds above.
 type failure struct {
 	kind error

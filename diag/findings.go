@@ -27,6 +27,19 @@ const (
 	CodeSkipped    Code = "skipped"       // a check that lacked its statistic
 )
 
+// The findings of [DiagnoseSimulation].
+const (
+	CodeHot             Code = "kinetic_hot"      // momenta hotter than the target
+	CodeCold            Code = "kinetic_cold"     // momenta colder than the target
+	CodeCoverage        Code = "kinetic_coverage" // too many kinetic temperatures outside their intervals
+	CodeSpread          Code = "kinetic_spread"   // kinetic temperatures that scatter too little
+	CodeCorrelated      Code = "correlated"       // readings that follow each other too closely
+	CodeConfigurational Code = "configurational"  // parameters hotter or colder than the target
+	CodeThermostat      Code = "thermostat"       // a thermostat that is not in equilibrium
+	CodeGradientNoise   Code = "gradient_noise"   // minibatch noise beside the injected noise
+	CodeFewReadings     Code = "few_readings"     // too few readings to see much
+)
+
 // Severity orders findings.
 type Severity int
 
@@ -65,7 +78,7 @@ type Finding struct {
 	Message, Advice string
 }
 
-// Report is the result of [Diagnose].
+// Report is the result of [Diagnose], and the part of a [SimulationReport] in words.
 type Report struct {
 	// Findings are ordered by severity, the serious ones first.
 	Findings []Finding
@@ -102,9 +115,13 @@ func (r *Report) Format(w io.Writer) error {
 
 // String is the text that [Report.Format] writes.
 func (r *Report) String() string {
+	return r.text(fmt.Sprintf("%d chains of %d draws", r.Chains, r.Draws))
+}
+
+func (r *Report) text(subject string) string {
 	const most = 3
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d chains of %d draws", r.Chains, r.Draws)
+	b.WriteString(subject)
 	var checked []string
 	for _, code := range r.Checked {
 		checked = append(checked, string(code))

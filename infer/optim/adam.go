@@ -41,22 +41,40 @@ type AdamState struct {
 
 // Build checks the configuration and binds it to a log posterior.
 func (c Adam) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	return buildAdam("optim.Adam", c, false, logPosterior)
+	gradient, err := infer.NewGradient(logPosterior)
+	if err != nil {
+		return nil, fmt.Errorf("optim.Adam: %w", err)
+	}
+	return c.BuildGradient(gradient)
+}
+
+// BuildGradient checks the configuration and binds it to a gradient.
+func (c Adam) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
+	return buildAdam("optim.Adam", c, false, gradient)
 }
 
 // Build checks the configuration and binds it to a log posterior.
 func (c AdamW) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(logPosterior)
+	if err != nil {
+		return nil, fmt.Errorf("optim.AdamW: %w", err)
+	}
+	return c.BuildGradient(gradient)
+}
+
+// BuildGradient checks the configuration and binds it to a gradient.
+func (c AdamW) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
 	decay := 0.01
 	if c.WeightDecay != nil {
 		decay = *c.WeightDecay
 	}
-	return buildAdam("optim.AdamW", Adam{LR: c.LR, Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, WeightDecay: decay}, true, logPosterior)
+	return buildAdam("optim.AdamW", Adam{LR: c.LR, Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, WeightDecay: decay}, true, gradient)
 }
 
-func buildAdam(name string, c Adam, decoupled bool, logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func buildAdam(name string, c Adam, decoupled bool, gradient infer.Gradient) (infer.Transform, error) {
+	err := checkGradient(name, gradient)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	if c.LR, err = infer.CheckSchedule(name, "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err

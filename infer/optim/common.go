@@ -48,3 +48,11 @@ func checkFraction(method, field string, v float64) error {
 	}
 	return nil
 }
+
+// checkGradient checks that there is a gradient.
+func checkGradient(method string, gradient infer.Gradient) error {
+	if gradient == nil {
+		return fmt.Errorf("%s: the gradient is nil: %w", method, infer.ErrConfig)
+	}
+	return nil
+}

@@ -36,6 +36,15 @@ func (c SGD) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("optim.SGD: %w", err)
 	}
+	return c.BuildGradient(gradient)
+}
+
+// BuildGradient checks the configuration and binds it to a gradient.
+func (c SGD) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
+	err := checkGradient("optim.SGD", gradient)
+	if err != nil {
+		return nil, err
+	}
 	if c.LR, err = infer.CheckSchedule("optim.SGD", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
