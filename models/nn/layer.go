@@ -1,0 +1,108 @@
+package nn
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Layer is one step of a network. The layers of this package are plain structs; another layer needs only a Plan.
+type Layer interface {
+	// Plan checks the shape of one input, without the axis of the data, and says what the layer makes of it.
+	Plan(in []int64) (Plan, error)
+}
+
+// Plan is what a layer does with inputs of one shape.
+type Plan struct {
+	Out     []int64                               // shape of one output, without the axis of the data
+	Params  []Param                               // the parameters; nil for none
+	Forward func(c Call, x *ts.Tensor) *ts.Tensor // from [n, in...] to [n, out...]; it may panic as code in torch.Do may
+	Random  bool                                  // Forward reads Call.Source or Call.Mask
+	AnyType bool                                  // Forward takes inputs of another type than the parameters'
+}
+
+// Param is a parameter of a layer.
+type Param struct {
+	Name  string
+	Shape []int64
+	// FanIn is how many numbers are summed in one output, FanOut how many outputs one input goes to. A bias has those of
+	// the weight that it goes with.
+	FanIn, FanOut int64
+	Bias          bool
+	Default       Law // how PyTorch starts it
+}
+
+// Call is what a layer gets besides its input.
+type Call struct {
+	Params []*ts.Tensor  // in the order of Plan.Params, in their shapes
+	Source *torch.Source // nil when the network runs without random numbers
+	Mask   *ts.Tensor    // the mask for this layer of [Run], or nil
+}
+
+// Named calls a layer by a name instead of its place: Named("hidden", Linear{Out: 3}) has the sites "hidden.weight" and "hidden.bias".
+func Named(name string, layer Layer) Layer { return named{layer, name} }
+
+type named struct {
+	Layer
+	name string
+}
+
+// kind is the name of the layer's type, and empty for no layer.
+func kind(l Layer) string {
+	if n, ok := l.(named); ok {
+		return kind(n.Layer)
+	}
+	if f, ok := l.(Func); ok && f.Kind != "" {
+		return f.Kind
+	}
+	t := reflect.TypeOf(l)
+	if t == nil {
+		return ""
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// least is the error of a field below its least value, or nil.
+func least(kind, field string, value, min int64) error {
+	if value < min {
+		return &infer.FieldError{Type: "nn." + kind, Field: field, Value: value, Allowed: fmt.Sprintf("it must be at least %d", min)}
+	}
+	return nil
+}
+
+// matches is an error unless a field that may be left out, 0, is what the inputs have.
+func matches(kind, field string, value, have int64, in []int64) error {
+	if value != 0 && value != have {
+		return &infer.FieldError{Type: "nn." + kind, Field: field, Value: value,
+			Allowed: fmt.Sprintf("inputs have shape %v, so it must be %d, or 0 to take what comes", in, have)}
+	}
+	return nil
+}
+
+// misfit is the error of inputs that the layer cannot take.
+func misfit(in []int64, expected string) error {
+	return fmt.Errorf("inputs have shape %v: expected %s: %w", in, expected, infer.ErrConfig)
+}
+
+// first is the first error.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func or(v, byDefault int64) int64 {
+	if v == 0 {
+		return byDefault
+	}
+	return v
+}

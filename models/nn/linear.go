@@ -1,0 +1,82 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Linear is y = W x + b along the last axis: inputs [..., In] become [..., Out]. Its sites are "weight", [Out, In], and
+// "bias", [Out].
+type Linear struct {
+	Out    int64
+	In     int64 // 0 takes what comes
+	NoBias bool
+}
+
+// Plan checks the sizes.
+func (l Linear) Plan(in []int64) (Plan, error) {
+	if len(in) == 0 {
+		return Plan{}, misfit(in, "[..., features]")
+	}
+	features := in[len(in)-1]
+	if err := first(least("Linear", "Out", l.Out, 1), matches("Linear", "In", l.In, features, in)); err != nil {
+		return Plan{}, err
+	}
+	start := Uniform(1 / math.Sqrt(float64(features)))
+	out := slices.Clone(in)
+	out[len(out)-1] = l.Out
+	return Plan{
+		Out:    out,
+		Params: withBias(!l.NoBias, Param{Name: "weight", Shape: []int64{l.Out, features}, FanIn: features, FanOut: l.Out, Default: start}),
+		Forward: func(c Call, x *ts.Tensor) *ts.Tensor {
+			if l.NoBias {
+				return x.MustMatmul(c.Params[0].MustTranspose(0, 1, false), false)
+			}
+			return ts.MustLinear(x, c.Params[0], c.Params[1])
+		},
+	}, nil
+}
+
+// withBias adds a bias for each of a weight's outputs.
+func withBias(bias bool, weight Param) []Param {
+	if !bias {
+		return []Param{weight}
+	}
+	b := weight
+	b.Name, b.Shape, b.Bias = "bias", weight.Shape[:1], true
+	return []Param{weight, b}
+}
+
+// Embedding looks up a row of its weight for each token: inputs [...] of whole numbers from 0 to Num − 1 become [..., Dim]. Inputs are
+// int64 (or int32) tensors. Its site is "weight", [Num, Dim].
+//
+// A token is a vector with one 1 among zeros, so that the fan-in is 1. A token outside the range is an error of libtorch; on a
+// GPU it ends the use of the device, so check data from outside first.
+type Embedding struct {
+	Num int64 // of different tokens
+	Dim int64
+}
+
+// Plan checks the sizes.
+func (l Embedding) Plan(in []int64) (Plan, error) {
+	if err := first(least("Embedding", "Num", l.Num, 1), least("Embedding", "Dim", l.Dim, 1)); err != nil {
+		return Plan{}, err
+	}
+	return Plan{
+		Out:     append(slices.Clone(in), l.Dim),
+		Params:  []Param{{Name: "weight", Shape: []int64{l.Num, l.Dim}, FanIn: 1, FanOut: l.Dim, Default: Normal(1)}},
+		AnyType: true,
+		Forward: func(c Call, x *ts.Tensor) *ts.Tensor {
+			if dtype := x.DType(); dtype != gotch.Int64 && dtype != gotch.Int {
+				torch.Must(x, fmt.Errorf("the tokens are %v: expected int64: %w", dtype, infer.ErrConfig))
+			}
+			return ts.MustEmbedding(c.Params[0], x, -1, false, false)
+		},
+	}, nil
+}

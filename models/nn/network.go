@@ -1,0 +1,317 @@
+package nn
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Sequential is a network whose layers follow one another. It is a slice: append joins two.
+type Sequential []Layer
+
+// Network is a function of a point and an input. It holds no tensors and never changes; any number of goroutines may use it.
+type Network struct {
+	in, out []int64
+	layers  []layer
+	layout  *infer.Layout
+	sites   []Site // in the order of the layout
+	params  []int  // the place in the layout of each layer's parameters, in the order of the layers
+	sizes   []int64
+}
+
+// layer is a layer in its place.
+type layer struct {
+	name, kind string
+	Plan
+}
+
+// Site is a site of a network, with what initialisers and priors need to know of it.
+type Site struct {
+	infer.Site
+	Layer, Kind   string // the name and type of its layer: "hidden", "Linear"
+	FanIn, FanOut int64  // see [Param]
+	Bias          bool
+	Default       Law
+}
+
+// Build checks that the layers fit one another, from the shape of one input, without the axis of the data: Build(28, 28) for
+// images, Build(5) for five features, Build(100) for a hundred tokens. An error names the layer.
+func (s Sequential) Build(in ...int64) (*Network, error) {
+	n := &Network{in: slices.Clone(in), out: in}
+	if slices.ContainsFunc(in, func(size int64) bool { return size < 1 }) {
+		return nil, fmt.Errorf("nn: the input shape is %v: its sizes must be at least 1: %w", in, infer.ErrConfig)
+	}
+	shapes, sites, order := infer.Shapes{}, map[string]Site{}, []string{}
+	width := len(fmt.Sprint(max(len(s)-1, 0)))
+	for i, l := range s {
+		at := layer{name: fmt.Sprintf("%0*d", width, i)}
+		if l, ok := l.(named); ok {
+			at.name = l.name
+		}
+		if at.kind = kind(l); at.kind == "" {
+			return nil, fmt.Errorf("nn: layer %q is nil: %w", at.name, infer.ErrConfig)
+		}
+		if at.name == "" {
+			return nil, fmt.Errorf("nn: layer %d (%s) has the name %q: expected one that is not empty: %w", i, at.kind, at.name, infer.ErrConfig)
+		}
+		if slices.ContainsFunc(n.layers, func(other layer) bool { return other.name == at.name }) {
+			return nil, fmt.Errorf("nn: two layers are called %q; use nn.Named to give each a name of its own: %w", at.name, infer.ErrConfig)
+		}
+		var err error
+		if at.Plan, err = l.Plan(n.out); err == nil {
+			err = at.check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("nn: layer %q (%s): %w", at.name, at.kind, err)
+		}
+		for _, p := range at.Params {
+			name := at.name + "." + p.Name
+			shapes[name] = p.Shape
+			sites[name] = Site{Layer: at.name, Kind: at.kind, FanIn: p.FanIn, FanOut: p.FanOut, Bias: p.Bias, Default: p.Default}
+			order = append(order, name)
+		}
+		n.layers, n.out = append(n.layers, at), at.Out
+	}
+	if len(order) == 0 {
+		return nil, fmt.Errorf("nn: the network has no parameters: expected a layer such as nn.Linear: %w", infer.ErrConfig)
+	}
+	if len(shapes) < len(order) {
+		return nil, fmt.Errorf("nn: two of the parameters %q have the same name: %w", order, infer.ErrConfig)
+	}
+	var err error
+	if n.layout, err = infer.NewLayout(shapes); err != nil {
+		return nil, fmt.Errorf("nn: %w", err)
+	}
+	for _, at := range n.layout.Sites {
+		site := sites[at.Name]
+		site.Site = at
+		n.sites, n.sizes = append(n.sites, site), append(n.sizes, int64(at.Size))
+	}
+	for _, name := range order {
+		n.params = append(n.params, slices.Index(n.layout.Names(), name))
+	}
+	return n, nil
+}
+
+// check is for layers from elsewhere.
+func (l layer) check() error {
+	if l.Forward == nil {
+		return fmt.Errorf("its Plan has no Forward: %w", infer.ErrConfig)
+	}
+	if slices.ContainsFunc(l.Out, func(size int64) bool { return size < 1 }) {
+		return fmt.Errorf("its outputs have shape %v: sizes must be at least 1: %w", l.Out, infer.ErrConfig)
+	}
+	return nil
+}
+
+// Layout names the parameters.
+func (n *Network) Layout() *infer.Layout { return n.layout }
+
+// Shapes are the parameters by name, for a layout that has other sites too: Forward finds the network's among them.
+func (n *Network) Shapes() infer.Shapes {
+	shapes := infer.Shapes{}
+	for _, s := range n.sites {
+		shapes[s.Name] = slices.Clone(s.Shape)
+	}
+	return shapes
+}
+
+// Sites are the sites in the order of the layout.
+func (n *Network) Sites() []Site { return slices.Clone(n.sites) }
+
+// NumParams is the number of parameters.
+func (n *Network) NumParams() int { return n.layout.Dim() }
+
+// In is the shape of one input.
+func (n *Network) In() []int64 { return slices.Clone(n.in) }
+
+// Out is the shape of one output.
+func (n *Network) Out() []int64 { return slices.Clone(n.out) }
+
+// String is a table of the layers, with the shapes of their outputs and their numbers of parameters.
+func (n *Network) String() string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "layer\tkind\toutput\tparameters\n\tinput\t%v\t\n", n.in)
+	for _, l := range n.layers {
+		count := 0
+		for _, s := range n.sites {
+			if s.Layer == l.name {
+				count += s.Size
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%v\t%d\n", l.name, l.kind, l.Out, count)
+	}
+	fmt.Fprintf(w, "\t\ttotal\t%d\n", n.NumParams())
+	w.Flush()
+	return regexp.MustCompile(` +\n`).ReplaceAllString(text.String(), "\n")
+}
+
+// Run is what an evaluation of a network may have besides a point and an input. The zero value is the network as it is, without dropout.
+type Run struct {
+	// Source gives dropout its random numbers.
+	Source *torch.Source
+	// Masks are for layers with dropout, by the layer's name: tensors of 0 and 1 (or bool) that broadcast to the layer's input
+	// [n, ...]. They go before Source.
+	Masks map[string]*ts.Tensor
+	// Hook is called after each layer with its name, input and output: for a linear layer, named as its sites are, the activations
+	// that come in and the pre-activations that go out, which Kronecker-factored curvature needs. The network goes on with what
+	// it returns; nil is the output itself.
+	Hook func(name string, input, output *ts.Tensor) *ts.Tensor
+}
+
+// Forward evaluates the network, without dropout, at one point (p.Flat of shape [d]) on inputs [n, in...]: the outputs are
+// [n, out...]. A single input, [in...], gives a single output, [out...].
+//
+// It is meant for use inside a model: what does not fit panics with an error that the caller of the model returns.
+func (n *Network) Forward(p infer.Params, x *ts.Tensor) *ts.Tensor { return n.ForwardWith(p, x, Run{}) }
+
+// ForwardWith is Forward with dropout or a hook. A single input gets an axis of one datum on its way.
+func (n *Network) ForwardWith(p infer.Params, x *ts.Tensor, run Run) *ts.Tensor {
+	single := torch.Must(n.check(p, x))
+	if len(run.Masks) > 0 {
+		torch.Must(x, n.checkMasks(run.Masks))
+	}
+	if single {
+		x = x.MustUnsqueeze(0, false)
+	}
+	params := n.parts(p)
+	for i, site := range n.sites {
+		if len(site.Shape) != 1 {
+			params[i] = params[i].MustView(site.Shape, false)
+		}
+	}
+	places := n.params
+	for _, l := range n.layers {
+		c := Call{Source: run.Source, Mask: run.Masks[l.name]}
+		for range l.Params {
+			c.Params, places = append(c.Params, params[places[0]]), places[1:]
+		}
+		y := l.Forward(c, x)
+		if run.Hook != nil {
+			if other := run.Hook(l.name, x, y); other != nil {
+				y = other
+			}
+		}
+		x = y
+	}
+	if single {
+		x = x.MustSqueezeDim(0, false)
+	}
+	return x
+}
+
+// Predict evaluates the network without gradients: outputs [n, out...] at one point, and [K, n, out...] at K.
+//
+// With streams it is Monte-Carlo dropout (Gal & Ghahramani 2016): chain k's stream makes the masks of point k, so that there must be
+// K of them; at one point, S streams make S outputs, [S, n, out...]. The streams move on. Without streams, nil, there is no
+// dropout. All outputs are made at once; for many, call it for some at a time.
+func (n *Network) Predict(p infer.Params, x *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error) {
+	var y *ts.Tensor
+	err := torch.Do(func(s *torch.Scope) error {
+		return torch.NoGrad(func() error {
+			f := func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+				return []*ts.Tensor{n.ForwardWith(infer.Params{Layout: p.Layout, Flat: in[0]}, x, Run{Source: source})}, nil
+			}
+			out := make([]*ts.Tensor, 1)
+			var err error
+			switch batched := p.Batched(); {
+			case streams == nil && !batched:
+				out[0] = n.Forward(p, x)
+			case streams == nil:
+				out, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return f(in, nil) }, []*ts.Tensor{p.Flat}, nil)
+			case batched:
+				out, err = torch.VmapSources(f, []*ts.Tensor{p.Flat}, streams, nil)
+			default:
+				each := torch.Must(torch.FromSlice(make([]float64, len(streams.Chains))))
+				out, err = torch.VmapSources(f, []*ts.Tensor{p.Flat, each}, streams, &torch.VmapOptions{InDims: []int64{torch.NotMapped, 0}})
+			}
+			if err != nil {
+				return err
+			}
+			y = out[0]
+			s.Keep(y)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nn: %w", err)
+	}
+	return y, nil
+}
+
+// check says whether x is a single input, and refuses points and inputs that do not fit.
+func (n *Network) check(p infer.Params, x *ts.Tensor) (single bool, err error) {
+	if p.Layout == nil || p.Flat == nil || x == nil {
+		return false, fmt.Errorf("nn: a point with a layout and an input are needed: %w", infer.ErrConfig)
+	}
+	flat, err := p.Flat.KelvinDescribe()
+	if err != nil {
+		return false, err
+	}
+	if len(flat.Shape) != 1 || flat.Shape[0] != int64(p.Layout.Dim()) {
+		return false, fmt.Errorf("nn: params of shape %v: expected one point, [%d]; Network.Predict takes K points: %w",
+			flat.Shape, p.Layout.Dim(), infer.ErrLayout)
+	}
+	in, err := x.KelvinDescribe()
+	if err != nil {
+		return false, err
+	}
+	single = slices.Equal(in.Shape, n.in)
+	if !single && !(len(in.Shape) == len(n.in)+1 && slices.Equal(in.Shape[1:], n.in)) {
+		one := strings.Trim(fmt.Sprint(n.in), "[]")
+		return false, fmt.Errorf("nn: the input has shape %v: expected [n %s] for n data, or [%s] for one: %w", in.Shape, one, one, infer.ErrConfig)
+	}
+	if in.DType != flat.DType && !n.layers[0].AnyType {
+		return false, fmt.Errorf("nn: the input is %v and the params are %v: they must be of one type; use torch.To: %w",
+			gotch.CKind2DType(int32(in.DType)), gotch.CKind2DType(int32(flat.DType)), infer.ErrConfig)
+	}
+	return single, nil
+}
+
+func (n *Network) checkMasks(masks map[string]*ts.Tensor) error {
+	var random []string
+	for _, l := range n.layers {
+		if l.Random {
+			random = append(random, l.name)
+		}
+	}
+	for name := range masks {
+		if !slices.Contains(random, name) {
+			return fmt.Errorf("nn: a mask for layer %q: the layers with dropout are %q: %w", name, random, infer.ErrConfig)
+		}
+	}
+	return nil
+}
+
+// parts are the network's sites, as vectors, in the order of its layout. One split is much cheaper to differentiate than a view
+// for each site.
+func (n *Network) parts(p infer.Params) []*ts.Tensor {
+	if p.Layout.Equal(n.layout) {
+		return p.Flat.MustSplitWithSizes(n.sizes, 0, false)
+	}
+	sizes, place := make([]int64, len(p.Layout.Sites)), map[string]int{}
+	for i, s := range p.Layout.Sites {
+		sizes[i], place[s.Name] = int64(s.Size), i
+	}
+	all := p.Flat.MustSplitWithSizes(sizes, 0, false)
+	parts := make([]*ts.Tensor, len(n.sites))
+	for i, s := range n.sites {
+		at, ok := place[s.Name]
+		if !ok {
+			panic(&infer.ModelError{Name: s.Name, What: "site", Have: p.Layout.Names()})
+		}
+		if have := p.Layout.Sites[at].Shape; !slices.Equal(have, s.Shape) {
+			torch.Must(p.Flat, fmt.Errorf("nn: site %q has shape %v: expected %v: %w", s.Name, have, s.Shape, infer.ErrLayout))
+		}
+		parts[i] = all[at]
+	}
+	return parts
+}

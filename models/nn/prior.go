@@ -1,0 +1,158 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Prior is the density of a network's parameters, all independent.
+type Prior struct {
+	network  *Network
+	laws     []Law
+	scheme   Scheme
+	terms    []term
+	constant float64 // Σ log normalisers
+}
+
+// term is the part of the log density of the sites of one family: a function of z = θ/scale.
+type term struct {
+	family  family
+	scale   float64    // of all sites of the network, or 0
+	inverse *ts.Tensor // 1/scale of each element of θ, and 0 where the law is of another family; nil with scale
+}
+
+// NewPrior is the prior that gives each site its law. An error names a site without a density.
+func NewPrior(n *Network, scheme Scheme) (*Prior, error) {
+	laws, err := n.laws(scheme)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prior{network: n, laws: laws, scheme: scheme}
+	same := true
+	for i, law := range laws {
+		if law.family == constant {
+			return nil, fmt.Errorf("nn: site %q has the law %v, which has no density: %w", n.sites[i].Name, law, infer.ErrConfig)
+		}
+		p.constant += float64(n.sizes[i]) * law.logNormaliser()
+		same = same && law == laws[0]
+	}
+	if same {
+		p.terms = []term{{family: laws[0].family, scale: laws[0].scale}}
+		return p, nil
+	}
+	for _, f := range []family{normal, laplace, uniform} {
+		inverse, found := make([]float64, 0, n.NumParams()), false
+		for i, law := range laws {
+			v := 0.0
+			if law.family == f {
+				v, found = 1/law.scale, true
+			}
+			for range n.sizes[i] {
+				inverse = append(inverse, v)
+			}
+		}
+		if found {
+			t, err := torch.FromSlice(inverse)
+			if err != nil {
+				return nil, err
+			}
+			torch.Detach(t)
+			p.terms = append(p.terms, term{family: f, inverse: t})
+		}
+	}
+	return p, nil
+}
+
+// To is the prior with what it keeps on a device and in a type: those of the points. It is not needed, but saves copying the scales
+// in every evaluation where points are not float64 in main memory and sites have different laws.
+func (p *Prior) To(device gotch.Device, dtype gotch.DType) (*Prior, error) {
+	to := *p
+	to.terms = nil
+	for _, t := range p.terms {
+		if t.inverse != nil {
+			var err error
+			if t.inverse, err = torch.To(t.inverse, device, dtype); err != nil {
+				return nil, err
+			}
+			torch.Detach(t.inverse)
+		}
+		to.terms = append(to.terms, t)
+	}
+	return &to, nil
+}
+
+// Laws are the laws of the sites by name.
+func (p *Prior) Laws() map[string]Law {
+	laws := map[string]Law{}
+	for i, s := range p.network.sites {
+		laws[s.Name] = p.laws[i]
+	}
+	return laws
+}
+
+// LogDensity is the log density, with its constants, at one point (Flat of shape [d]): a tensor of shape []. Sites that are not the
+// network's are left out. Outside a uniform law it is −∞. It is meant for use inside a model, as [Network.Forward] is.
+func (p *Prior) LogDensity(params infer.Params) *ts.Tensor {
+	flat := p.network.flat(params)
+	var sum *ts.Tensor
+	for _, t := range p.terms {
+		var value *ts.Tensor
+		switch t.family {
+		case normal:
+			z, factor := flat, -0.5
+			if t.inverse != nil {
+				z = flat.MustMul(t.like(flat), false)
+			} else {
+				factor /= t.scale * t.scale
+			}
+			value = z.MustDot(z, false).MustMulScalar(ts.FloatScalar(factor), false)
+		case laplace:
+			value = t.size(flat).MustSum(flat.DType(), false).MustNeg(false)
+		case uniform:
+			// log 1 inside, log 0 outside.
+			inside := t.size(flat).MustLe(ts.FloatScalar(1), false)
+			value = inside.MustTotype(flat.DType(), false).MustLog(false).MustSum(flat.DType(), false)
+		}
+		if sum == nil {
+			sum = value
+		} else {
+			sum = sum.MustAdd(value, false)
+		}
+	}
+	return sum.MustAddScalar(ts.FloatScalar(p.constant), false)
+}
+
+// Draw draws points from the prior; see [Init].
+func (p *Prior) Draw(streams *torch.Streams) (infer.Params, error) {
+	return Init(p.network, p.scheme, streams)
+}
+
+// size is |θ|/scale of each element.
+func (t term) size(flat *ts.Tensor) *ts.Tensor {
+	if t.inverse == nil {
+		return flat.MustAbs(false).MustDivScalar(ts.FloatScalar(t.scale), false)
+	}
+	return flat.MustMul(t.like(flat), false).MustAbs(false)
+}
+
+// like is the scales in the type and on the device of θ.
+func (t term) like(flat *ts.Tensor) *ts.Tensor {
+	return torch.Must(torch.To(t.inverse, torch.Must(torch.DeviceOf(flat)), flat.DType()))
+}
+
+// flat is the network's part of a point, in the order of its layout.
+func (n *Network) flat(p infer.Params) *ts.Tensor {
+	shape := torch.Must(torch.Shape(p.Flat))
+	if p.Layout == nil || len(shape) != 1 || shape[0] != int64(p.Layout.Dim()) {
+		torch.Must(p.Flat, fmt.Errorf("nn: params of shape %v for the layout %v: expected one point, [%d]: %w",
+			shape, p.Layout, p.Layout.Dim(), infer.ErrLayout))
+	}
+	if p.Layout.Equal(n.layout) {
+		return p.Flat
+	}
+	return ts.MustCat(n.parts(p), 0)
+}
