@@ -1,0 +1,140 @@
+package vi
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Dense is variational inference with any covariance, q = N(μ, LLᵀ) with L lower triangular (Titsias and Lázaro-Gredilla 2014). With
+// θ = μ + Lε, g the gradient of the log posterior at θ and r = g + TL⁻ᵀε, it climbs along the means over samples of
+//
+//	∇μ = r
+//	∇L = tril(rεᵀ)
+//
+// and, without sticking the landing, of ∇μ = g and ∇L = tril(gεᵀ) + T diag(1/L_ii). The diagonal of L is kept positive by taking its
+// logarithm as the parameter, so that L is the Cholesky factor of the covariance; it is never factorised anew. An update takes
+// O(Sd²) operations.
+//
+// The variational parameters are "mean", μ, of d numbers; "log_diag", log L_ii, of d numbers; and for d > 1 "lower", the elements
+// of L below the diagonal, row by row, of d(d−1)/2.
+type Dense struct {
+	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
+	Samples     int            // S, samples in an update; 0 means 1
+	Temperature infer.Schedule // T; nil means 1
+	// KLWeight is λ: with BuildParts the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
+	KLWeight infer.Schedule
+	// StickTheLanding leaves the score out of the gradient; nil means true.
+	StickTheLanding *bool
+	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
+	InitScale       float64 // L is InitScale·I at the start; 0 means 1
+}
+
+// Build checks the configuration and binds it to a log posterior.
+func (c Dense) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+	common, err := c.common()
+	if err != nil {
+		return nil, err
+	}
+	return common.build(logPosterior)
+}
+
+// BuildParts checks the configuration and binds it to a log posterior in two parts, which KLWeight needs. See [Diag.BuildParts].
+func (c Dense) BuildParts(parts infer.Parts) (infer.Transform, error) {
+	common, err := c.common()
+	if err != nil {
+		return nil, err
+	}
+	return common.buildParts(parts)
+}
+
+func (c Dense) common() (config, error) {
+	scale, err := initScale("vi.Dense", c.InitScale)
+	return config{name: "vi.Dense", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature, klWeight: c.KLWeight,
+		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, family: dense{math.Log(scale)}}, err
+}
+
+// initScale is a scale to start with, checked.
+func initScale(method string, scale float64) (float64, error) {
+	if scale == 0 {
+		scale = 1
+	}
+	return scale, infer.CheckValue(method, "InitScale", scale, 0, true)
+}
+
+type dense struct{ logScale float64 }
+
+func (dense) name() string { return "dense" }
+
+func (dense) sites(d int64) (infer.Shapes, error) {
+	shapes := infer.Shapes{"log_diag": {d}, "mean": {d}}
+	if d > 1 {
+		shapes["lower"] = []int64{d * (d - 1) / 2}
+	}
+	return shapes, nil
+}
+
+func (dense) noise(d int64) int64 { return d }
+
+func (f dense) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
+	shape := mean.MustSize()
+	k, d := shape[0], shape[1]
+	logDiag := scaled(0, mean).MustAddScalar(ts.FloatScalar(f.logScale), false)
+	parts := []*ts.Tensor{logDiag, mean}
+	if d > 1 {
+		parts = []*ts.Tensor{logDiag, ts.MustZeros([]int64{k, d * (d - 1) / 2}, mean.DType(), torch.Must(torch.DeviceOf(mean))), mean}
+	}
+	return ts.Cat(parts, 1)
+}
+
+func (dense) at(phi infer.Params) gaussian {
+	q := denseGaussian{logDiag: phi.Get("log_diag")}
+	q.diag = q.logDiag.MustExp(false)
+	q.l = q.diag.MustDiagEmbed(0, -2, -1, false)
+	shape := q.diag.MustSize()
+	k, d := shape[0], shape[1]
+	if d > 1 {
+		at := ts.MustTrilIndices(d, d, -1, torch.DTypeOf[int64](), torch.Must(torch.DeviceOf(q.diag))) // row by row
+		q.below = at.MustSelect(0, 0, false).MustMulScalar(ts.IntScalar(d), false).MustAdd(at.MustSelect(0, 1, false), false)
+		flat := q.l.MustReshape([]int64{k, d * d}, false).MustIndexCopy(1, q.below, phi.Get("lower"), false)
+		q.l = flat.MustReshape([]int64{k, d, d}, false)
+	}
+	return q
+}
+
+// denseGaussian is log L_ii and L_ii, [K, d], L, [K, d, d], and where in its d² elements those below the diagonal are, nil for d = 1.
+type denseGaussian struct{ logDiag, diag, l, below *ts.Tensor }
+
+func (q denseGaussian) apply(eps *ts.Tensor) *ts.Tensor {
+	return eps.MustMatmul(q.l.MustTranspose(1, 2, false), false)
+}
+
+// density is log q = −½|ε|² − Σ log L_ii − (d/2) log 2π, and u = L⁻ᵀε, whose rows solve uL = ε.
+func (q denseGaussian) density(eps, _ *ts.Tensor) (logq, u *ts.Tensor) {
+	return standard(eps, last(q.logDiag).MustUnsqueeze(1, false)), q.l.MustLinalgSolveTriangular(eps, false, false, false, false)
+}
+
+func (q denseGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
+	shape := a.MustSize()
+	k, s, d := shape[0], shape[1], shape[2]
+	l := scaled(1/float64(s), a.MustTranspose(1, 2, false).MustMatmul(eps, false)) // [K, d, d]
+	parts := []*ts.Tensor{l.MustDiagonal(0, 1, 2, false).MustMul(q.diag, false)}
+	if d > 1 {
+		parts = append(parts, l.MustReshape([]int64{k, d * d}, false).MustIndexSelect(1, q.below, false))
+	}
+	return ts.MustCat(append(parts, average(a)), 1)
+}
+
+// score is u for μ and tril(uεᵀ) − diag(1/L_ii) for L: what reaches the parameters through the samples, and −1 for log L_ii.
+func (q denseGaussian) score(u, eps *ts.Tensor) *ts.Tensor {
+	through := q.path(u, eps)
+	d := q.diag.MustSize()[1]
+	logDiag := through.MustNarrow(1, 0, d, false).MustSubScalar(ts.FloatScalar(1), false)
+	return ts.MustCat([]*ts.Tensor{logDiag, through.MustNarrow(1, d, through.MustSize()[1]-d, false)}, 1)
+}
+
+func (q denseGaussian) factor() *ts.Tensor { return q.l }
+
+func (q denseGaussian) variance() *ts.Tensor { return last(q.l.MustSquare(false)) }

@@ -1,0 +1,113 @@
+package vi
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Diag is variational inference with independent elements, q = N(μ, diag e^{2s}) (Kingma and Welling 2014; "mean field").
+// With θ = μ + e^s⊙ε, g the gradient of the log posterior at θ and r = g + Tε/e^s, it climbs along the means over samples of
+//
+//	∇μ = r
+//	∇s = r⊙ε⊙e^s
+//
+// and, without sticking the landing, of ∇μ = g and ∇s = g⊙ε⊙e^s + T.
+//
+// The variational parameters are "mean", μ, and "log_sd", s, of d numbers each.
+type Diag struct {
+	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
+	Samples     int            // S, samples in an update; 0 means 1
+	Temperature infer.Schedule // T; nil means 1
+	// KLWeight is λ: with BuildParts the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
+	KLWeight infer.Schedule
+	// StickTheLanding leaves the score out of the gradient; nil means true.
+	StickTheLanding *bool
+	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
+	InitLogSD       float64 // s at the start; default 0
+}
+
+// Build checks the configuration and binds it to a log posterior.
+func (c Diag) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+	common, err := c.common()
+	if err != nil {
+		return nil, err
+	}
+	return common.build(logPosterior)
+}
+
+// BuildParts checks the configuration and binds it to a log posterior in two parts, which KLWeight needs. For a weight λ
+// that is constant the optimum is that of Build with infer.TemperLikelihood(parts, λ), whose objective is 1/λ of this one.
+// (Wenzel et al. 2020, appendix E.) Info.LogPosterior is then λ log prior + log likelihood. The weight may be 0: maximum
+// likelihood.
+func (c Diag) BuildParts(parts infer.Parts) (infer.Transform, error) {
+	common, err := c.common()
+	if err != nil {
+		return nil, err
+	}
+	return common.buildParts(parts)
+}
+
+func (c Diag) common() (config, error) {
+	if math.IsNaN(c.InitLogSD) || math.IsInf(c.InitLogSD, 0) {
+		return config{}, &infer.FieldError{Type: "vi.Diag", Field: "InitLogSD", Value: c.InitLogSD, Allowed: "it must be finite"}
+	}
+	return config{name: "vi.Diag", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature, klWeight: c.KLWeight,
+		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, family: diag{c.InitLogSD}}, nil
+}
+
+type diag struct{ logSD float64 }
+
+func (diag) name() string { return "diag" }
+
+func (diag) sites(d int64) (infer.Shapes, error) {
+	return infer.Shapes{"log_sd": {d}, "mean": {d}}, nil
+}
+
+func (diag) noise(d int64) int64 { return d }
+
+func (f diag) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
+	logSD := scaled(0, mean).MustAddScalar(ts.FloatScalar(f.logSD), false)
+	return ts.Cat([]*ts.Tensor{logSD, mean}, 1)
+}
+
+func (diag) at(phi infer.Params) gaussian {
+	logSD := phi.Get("log_sd").MustUnsqueeze(1, false)
+	return diagGaussian{logSD: logSD, sd: logSD.MustExp(false)}
+}
+
+// diagGaussian is s and e^s, both [K, 1, d].
+type diagGaussian struct{ logSD, sd *ts.Tensor }
+
+func (q diagGaussian) apply(eps *ts.Tensor) *ts.Tensor { return eps.MustMul(q.sd, false) }
+
+// density is log q = −½|ε|² − Σs − (d/2) log 2π, and u = ε/e^s.
+func (q diagGaussian) density(eps, _ *ts.Tensor) (logq, u *ts.Tensor) {
+	return standard(eps, last(q.logSD)), eps.MustDiv(q.sd, false)
+}
+
+func (q diagGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
+	logSD := average(a.MustMul(eps, false)).MustMul(q.sd.MustSelect(1, 0, false), false)
+	return ts.MustCat([]*ts.Tensor{logSD, average(a)}, 1)
+}
+
+// score is u for μ and ε² − 1 for s.
+func (q diagGaussian) score(u, eps *ts.Tensor) *ts.Tensor {
+	logSD := average(eps.MustSquare(false)).MustSubScalar(ts.FloatScalar(1), false)
+	return ts.MustCat([]*ts.Tensor{logSD, average(u)}, 1)
+}
+
+func (q diagGaussian) factor() *ts.Tensor {
+	return q.sd.MustSelect(1, 0, false).MustDiagEmbed(0, -2, -1, false)
+}
+
+func (q diagGaussian) variance() *ts.Tensor { return q.sd.MustSelect(1, 0, false).MustSquare(false) }
+
+// standard is the log density of μ + Fε for a square F, [K, S]: −½|ε|² − log|det F| − (d/2) log 2π, with log|det F| of shape [K, 1].
+func standard(eps, logDet *ts.Tensor) *ts.Tensor {
+	d := eps.MustSize()[2]
+	value := torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: last(eps.MustSquare(false))}, torch.Term{Coeff: -1, Tensor: logDet}))
+	return value.MustSubScalar(ts.FloatScalar(0.5*float64(d)*math.Log(2*math.Pi)), false)
+}

@@ -1,0 +1,199 @@
+package vi_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// downhill is an optimiser with the wrong sign.
+type downhill struct{ optim.SGD }
+
+func (d downhill) BuildGradient(g infer.Gradient) (infer.Transform, error) {
+	return d.SGD.BuildGradient(flipped{g})
+}
+
+type flipped struct{ infer.Gradient }
+
+func (f flipped) ValueAndGrad(p infer.Params, b infer.Batch) (infer.Evaluation, error) {
+	e, err := f.Gradient.ValueAndGrad(p, b)
+	if err == nil {
+		e.Grad, err = e.Grad.Neg(false)
+	}
+	return e, err
+}
+
+// forgetful is an optimiser whose transform hides that it can be restored.
+type forgetful struct{ optim.SGD }
+
+func (f forgetful) BuildGradient(g infer.Gradient) (infer.Transform, error) {
+	t, err := f.SGD.BuildGradient(g)
+	return struct{ infer.Transform }{t}, err
+}
+
+// random is an optimiser whose transform asks for random streams.
+type random struct{ optim.SGD }
+
+func (r random) BuildGradient(g infer.Gradient) (infer.Transform, error) {
+	t, err := r.SGD.BuildGradient(g)
+	return seeded{t, t.(infer.Restorer)}, err
+}
+
+type seeded struct {
+	infer.Transform
+	infer.Restorer
+}
+
+func (s seeded) InitStreams(p infer.Params, _ torch.Streams) (infer.State, error) { return s.Init(p) }
+
+// notAnOptimizer is a method that takes log posteriors only.
+type notAnOptimizer struct{}
+
+func (notAnOptimizer) Build(infer.LogPosterior) (infer.Transform, error) { return nil, nil }
+
+// An error names the field, its value, and what is allowed.
+func TestConfigurationsAreChecked(t *testing.T) {
+	nan := math.NaN()
+	decay := 0.0
+	for _, k := range []struct {
+		what   string
+		method infer.Method
+		want   []string
+	}{
+		{"no optimiser", vi.Diag{}, []string{"vi.Diag: Optimizer is missing", "optim.Adam{"}},
+		{"no optimiser", vi.Dense{}, []string{"vi.Dense: Optimizer is missing"}},
+		{"no optimiser", vi.LowRank{}, []string{"vi.LowRank: Optimizer is missing"}},
+		{"another method", vi.Diag{Optimizer: notAnOptimizer{}}, []string{"Optimizer is a vi_test.notAnOptimizer", "infer.GradientMethod"}},
+		{"a method of its own kind", vi.Diag{Optimizer: vi.Diag{Optimizer: adam}}, []string{"Optimizer is a vi.Diag", "infer.GradientMethod"}},
+		{"the wrong way", vi.Diag{Optimizer: downhill{climb}}, []string{"Optimizer is a vi_test.downhill that went from 0 to -1", "climb"}},
+		{"not restorable", vi.Diag{Optimizer: forgetful{climb}}, []string{"vi_test.forgetful", "infer.Restorer"}},
+		{"random", vi.Diag{Optimizer: random{climb}}, []string{"vi_test.random", "random numbers"}},
+		{"its own mistake", vi.Dense{Optimizer: optim.Adam{}}, []string{"vi.Dense: Optimizer: optim.Adam: LR is missing"}},
+		{"decay by default", vi.Diag{Optimizer: optim.AdamW{LR: infer.Constant(0.1)}}, []string{"optim.AdamW", "weight decay", "prior"}},
+		{"decay", vi.Diag{Optimizer: optim.SGD{LR: infer.Constant(0.1), WeightDecay: 1e-6}}, []string{"weight decay"}},
+		{"samples", vi.Diag{Optimizer: adam, Samples: -1}, []string{"vi.Diag: Samples is -1", "at least 1"}},
+		{"pairs", vi.LowRank{Optimizer: adam, Samples: 3, Antithetic: true}, []string{"Samples is 3", "even"}},
+		{"pairs", vi.LowRank{Optimizer: adam, Antithetic: true}, []string{"Samples is 1", "even"}},
+		{"temperature", vi.Dense{Optimizer: adam, Temperature: infer.Constant(-1)}, []string{"vi.Dense: Temperature is -1", "at least 0"}},
+		{"weight", vi.Diag{Optimizer: adam, KLWeight: infer.Constant(1)}, []string{"vi.Diag: KLWeight is set", "BuildParts"}},
+		{"start", vi.Diag{Optimizer: adam, InitLogSD: nan}, []string{"InitLogSD is NaN", "finite"}},
+		{"start", vi.Dense{Optimizer: adam, InitScale: -0.1}, []string{"vi.Dense: InitScale is -0.1", "greater than 0"}},
+		{"start", vi.LowRank{Optimizer: adam, InitScale: math.Inf(1)}, []string{"vi.LowRank: InitScale is +Inf"}},
+		{"rank", vi.LowRank{Optimizer: adam, Rank: -2}, []string{"vi.LowRank: Rank is -2", "at least 1"}},
+	} {
+		_, err := k.method.Build(line)
+		if assert.Error(t, err, k.what) {
+			assert.ErrorIs(t, err, infer.ErrConfig, k.what)
+			for _, want := range k.want {
+				assert.ErrorContains(t, err, want, k.what)
+			}
+		}
+	}
+	// A step that is too long, in the right direction, is the user's own affair, and so is AdamW without decay.
+	for _, o := range []infer.Method{optim.SGD{LR: infer.Constant(5)}, optim.AdamW{LR: infer.Constant(0.1), WeightDecay: &decay}} {
+		_, err := vi.Diag{Optimizer: o}.Build(line)
+		assert.NoError(t, err)
+	}
+	for _, method := range methods(adam, 1, 1, nil) {
+		_, err := method.Build(nil)
+		assert.ErrorContains(t, err, "log posterior is nil")
+		_, err = method.(partsMethod).BuildParts(nil)
+		assert.ErrorContains(t, err, "parts is nil")
+	}
+	_, err := vi.Diag{Optimizer: adam, KLWeight: infer.Constant(-1)}.BuildParts(newConjugate().parts())
+	assert.ErrorContains(t, err, "vi.Diag: KLWeight is -1")
+}
+
+// The optimisers take gradients in the place of log posteriors; none is an error.
+func TestOptimisersTakeGradients(t *testing.T) {
+	for _, o := range []infer.GradientMethod{climb, adam, optim.AdamW{LR: infer.Constant(0.1)}} {
+		_, err := o.BuildGradient(nil)
+		assert.ErrorIs(t, err, infer.ErrConfig)
+		assert.ErrorContains(t, err, "gradient is nil")
+		_, err = o.Build(nil)
+		assert.ErrorContains(t, err, "log posterior is nil")
+		g := must(infer.NewGradient(line))
+		one, err := o.BuildGradient(g)
+		require.NoError(t, err)
+		a, b := one, build(t, o, line)
+		start := params(lineLayout(), spread(5), 0)
+		sa, sb := must(a.Init(start)), must(b.Init(start))
+		for range 3 {
+			sa, _, err = a.Update(sa, lineData())
+			require.NoError(t, err)
+			sb, _, err = b.Update(sb, lineData())
+			require.NoError(t, err)
+		}
+		same(t, sb, sa, "the two ways to build")
+	}
+}
+
+func TestStartsAreChecked(t *testing.T) {
+	five := params(lineLayout(), spread(5), 0)
+	_, err := build(t, vi.LowRank{Optimizer: adam, Rank: 6}, line).Init(five)
+	assert.ErrorContains(t, err, "Rank is 6: it must be at most the number of parameters, 5")
+	assert.ErrorIs(t, err, infer.ErrConfig)
+	_, err = build(t, vi.LowRank{Optimizer: adam, Rank: 5}, line).Init(five)
+	assert.NoError(t, err)
+	for what, method := range methods(adam, 1, 1, nil) {
+		transform := build(t, method, line)
+		_, err := transform.Init(params(lineLayout(), []float64{0, 0, math.NaN(), 0, 0}, 0))
+		assert.ErrorContains(t, err, "w[0,1] of chain 0 is NaN")
+		assert.ErrorContains(t, err, what)
+		_, err = transform.Init(infer.Params{Layout: lineLayout(), Flat: vector(spread(4))})
+		assert.ErrorIs(t, err, infer.ErrLayout)
+		_, err = transform.(infer.Seeded).InitStreams(five, torch.NewStreams(1, 2))
+		assert.ErrorContains(t, err, "2 random streams for 1 chains")
+	}
+}
+
+// Schedules are checked as they go.
+func TestSchedulesAreCheckedAtEachUpdate(t *testing.T) {
+	falling := infer.Schedule(func(step int64) float64 { return 1 - float64(step) })
+	parts := newConjugate().parts()
+	start := params(newConjugate().prior.layout(), make([]float64, 3), 0)
+	for want, method := range map[string]vi.Diag{
+		"Temperature at update 2 is -1": {Optimizer: adam, Temperature: falling},
+		"KLWeight at update 2 is -1":    {Optimizer: adam, KLWeight: falling},
+		"LR at update 2 is -1":          {Optimizer: optim.SGD{LR: falling}},
+	} {
+		transform, err := method.BuildParts(parts)
+		require.NoError(t, err)
+		s := begin(t, transform, start, 1)
+		s, _ = update(t, transform, s, nil)
+		s, info := update(t, transform, s, nil)
+		assert.Nil(t, info.Diverged)
+		_, _, err = transform.Update(s, nil)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+// Models that return nothing are errors, and a density that is not finite at the start of a run is one.
+func TestModelsThatFail(t *testing.T) {
+	start := params(newConjugate().prior.layout(), make([]float64, 3), 0)
+	transform, err := vi.Diag{Optimizer: adam}.BuildParts(func(infer.Params, infer.Batch) (*ts.Tensor, *ts.Tensor) { return nil, nil })
+	require.NoError(t, err)
+	_, _, err = transform.Update(begin(t, transform, start, 1), nil)
+	assert.ErrorContains(t, err, "parts returned nil")
+	for what, method := range methods(adam, 2, 1, nil) {
+		transform := build(t, method, func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+			return p.Flat.MustLog(false).MustSum(gotch.Double, false), nil
+		})
+		_, err := infer.Run(context.Background(), transform, start, infer.Full(nil), infer.RunConfig{Steps: 5})
+		assert.ErrorIs(t, err, infer.ErrNonFinite, what)
+		_, err = infer.Run(context.Background(), build(t, method, func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+			return p.Flat, nil
+		}), start, infer.Full(nil), infer.RunConfig{Steps: 5})
+		assert.ErrorContains(t, err, "log posterior", what)
+	}
+}

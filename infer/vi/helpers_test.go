@@ -1,0 +1,234 @@
+package vi_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+var no = false
+
+// must is the value of a call that cannot fail here; tests use it where an error is a mistake of the test.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// values are the elements of a tensor.
+func values(x *ts.Tensor) []float64 { return must(torch.ToSlice[float64](x)) }
+
+// vector is a float64 tensor; without a shape it has one dimension.
+func vector(v []float64, shape ...int64) *ts.Tensor { return must(torch.FromSlice(v, shape...)) }
+
+// layout is the layout of the given sites.
+func layout(shapes infer.Shapes) *infer.Layout { return must(infer.NewLayout(shapes)) }
+
+// params is a point; with rows > 0 it has a chain axis of that length, also when that is 1.
+func params(l *infer.Layout, flat []float64, rows int) infer.Params {
+	shape := []int64{int64(l.Dim())}
+	if rows > 0 {
+		shape = []int64{int64(rows), int64(l.Dim())}
+	}
+	return infer.Params{Layout: l, Flat: vector(flat, shape...)}
+}
+
+// build is a transform of a valid configuration.
+func build(t testing.TB, m infer.Method, f infer.LogPosterior) infer.Transform {
+	t.Helper()
+	transform, err := m.Build(f)
+	require.NoError(t, err)
+	return transform
+}
+
+// begin is the state of a transform at p, with a stream for each chain.
+func begin(t testing.TB, transform infer.Transform, p infer.Params, seed uint64) vi.State {
+	t.Helper()
+	s, err := infer.Init(transform, p, seed)
+	require.NoError(t, err)
+	return s.(vi.State)
+}
+
+// update is one update that must succeed.
+func update(t testing.TB, transform infer.Transform, s vi.State, b infer.Batch) (vi.State, infer.Info) {
+	t.Helper()
+	next, info, err := transform.Update(s, b)
+	require.NoError(t, err)
+	return next.(vi.State), info
+}
+
+// fitted is the state after a number of updates from p.
+func fitted(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, steps int64, seed uint64) vi.State {
+	t.Helper()
+	r, err := infer.Run(context.Background(), transform, p, infer.Full(b), infer.RunConfig{Steps: steps, Seed: seed, NoDraws: true})
+	require.NoError(t, err)
+	require.Zero(t, r.Diverged)
+	return r.State.(vi.State)
+}
+
+// within asserts that two slices agree to an absolute tolerance.
+func within(t testing.TB, want, got []float64, tol float64, what string) bool {
+	t.Helper()
+	if !assert.Len(t, got, len(want), what) {
+		return false
+	}
+	for i := range want {
+		if !(math.Abs(want[i]-got[i]) <= tol) {
+			return assert.Failf(t, "values differ", "%s: element %d: want %.17g, got %.17g, off by %g, allowed %g",
+				what, i, want[i], got[i], got[i]-want[i], tol)
+		}
+	}
+	return true
+}
+
+// identical asserts that two slices have the same bits.
+func identical(t testing.TB, want, got []float64, what string) bool {
+	t.Helper()
+	if !assert.Len(t, got, len(want), what) {
+		return false
+	}
+	for i := range want {
+		if math.Float64bits(want[i]) != math.Float64bits(got[i]) {
+			return assert.Failf(t, "bits differ", "%s: element %d: want %.17g, got %.17g", what, i, want[i], got[i])
+		}
+	}
+	return true
+}
+
+// same asserts that two states have the same bits in all that the next update depends on.
+func same(t testing.TB, want, got infer.State, what string) {
+	t.Helper()
+	a, b := want.Save(), got.Save()
+	assert.Equal(t, a.Steps, b.Steps, what)
+	assert.Equal(t, a.Streams, b.Streams, what)
+	require.Len(t, b.Tensors, len(a.Tensors), what)
+	for name, x := range a.Tensors {
+		identical(t, values(x), values(b.Tensors[name]), what+": "+name)
+	}
+}
+
+// spread is n different numbers in (-1, 1): the fractional parts of multiples of an irrational number.
+func spread(n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		x := float64(i+1) * math.Phi
+		out[i] = 2*(x-math.Floor(x)) - 1
+	}
+	return out
+}
+
+// name is the name of a case made of its numbers.
+func name(format string, a ...any) string { return fmt.Sprintf(format, a...) }
+
+// climb is SGD whose step is the gradient itself: it shows the gradient as the difference of two states.
+var climb = optim.SGD{LR: infer.Constant(1)}
+
+// methods are the three methods around an optimiser, with S samples.
+func methods(o infer.Method, samples int, temperature float64, stick *bool) map[string]infer.Method {
+	temp := infer.Constant(temperature)
+	return map[string]infer.Method{
+		"vi.Diag":    vi.Diag{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick, InitLogSD: -0.3},
+		"vi.Dense":   vi.Dense{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick, InitScale: 0.7},
+		"vi.LowRank": vi.LowRank{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick, InitScale: 0.7, Rank: 2},
+	}
+}
+
+// normal is a normal log density with mean m and precision Λ, normalised at T = 1.
+type normal struct {
+	m         []float64
+	precision *mat.SymDense
+}
+
+// correlated is one of dimension d in which all elements are correlated.
+func correlated(d int) normal {
+	c := spread(d * d)
+	p := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := range i + 1 {
+			v := 0.0
+			for k := range d {
+				v += c[i*d+k] * c[j*d+k]
+			}
+			if i == j {
+				v += 0.5
+			}
+			p.SetSym(i, j, v)
+		}
+	}
+	return normal{m: spread(3 * d)[2*d:], precision: p}
+}
+
+func (n normal) layout() *infer.Layout { return layout(infer.Shapes{"x": {int64(len(n.m))}}) }
+
+// logDet is log|Λ|.
+func (n normal) logDet() float64 {
+	v, _ := mat.LogDet(n.precision)
+	return v
+}
+
+// covariance is TΛ⁻¹, row by row.
+func (n normal) covariance(temperature float64) []float64 {
+	var inverse mat.Dense
+	if err := inverse.Inverse(n.precision); err != nil {
+		panic(err)
+	}
+	inverse.Scale(temperature, &inverse)
+	return inverse.RawMatrix().Data
+}
+
+func (n normal) logPosterior() infer.LogPosterior {
+	d := len(n.m)
+	m, precision := vector(n.m), vector(mat.DenseCopyOf(n.precision).RawMatrix().Data, int64(d), int64(d))
+	constant := 0.5*n.logDet() - 0.5*float64(d)*math.Log(2*math.Pi)
+	return func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+		x := p.Flat.MustSub(must(torch.To(m, gotch.CPU, p.Flat.DType())), false)
+		own := must(torch.To(precision, gotch.CPU, p.Flat.DType()))
+		return own.MustMv(x, false).MustDot(x, false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAddScalar(ts.FloatScalar(constant), false), nil
+	}
+}
+
+// place overwrites the variational parameters of a state, [K, P] or [P], and its mean with them.
+func place(t testing.TB, s vi.State, phi []float64) {
+	t.Helper()
+	v := s.Variational()
+	require.NoError(t, torch.CopyFrom(v.Flat, phi))
+	require.NoError(t, torch.CopyFrom(s.Mean.Flat, must(v.Site("mean"))))
+}
+
+// repeated is k copies of a slice, one after the other.
+func repeated(v []float64, k int) []float64 {
+	var out []float64
+	for range k {
+		out = append(out, v...)
+	}
+	return out
+}
+
+// moments are the mean and its standard error of each of m columns.
+func moments(v []float64, m int) (mean, se []float64) {
+	n := float64(len(v) / m)
+	mean, se = make([]float64, m), make([]float64, m)
+	for i, x := range v {
+		mean[i%m] += x / n
+	}
+	for i, x := range v {
+		se[i%m] += (x - mean[i%m]) * (x - mean[i%m]) / (n - 1)
+	}
+	for i := range se {
+		se[i] = math.Sqrt(se[i] / n)
+	}
+	return mean, se
+}

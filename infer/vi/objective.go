@@ -1,0 +1,154 @@
+package vi
+
+import (
+	"errors"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// family is a kind of normal distribution. Its variational parameters are laid out in sites, of which "mean" is one.
+type family interface {
+	name() string
+	// sites are the variational parameters for d parameters of the model.
+	sites(d int64) (infer.Shapes, error)
+	// noise is n, how many standard normal numbers a sample takes.
+	noise(d int64) int64
+	// start is the variational parameters to start with, [K, P], around means [K, d].
+	start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error)
+	// at is the distribution with variational parameters [K, P].
+	at(phi infer.Params) gaussian
+}
+
+// gaussian is K normal distributions N(μ, FFᵀ). Its functions may panic with errors that torch.Do returns.
+type gaussian interface {
+	// apply is δ = Fε, [K, S, d], for ε, [K, S, n].
+	apply(eps *ts.Tensor) *ts.Tensor
+	// density is log q at μ + δ, [K, S], and u = (FFᵀ)⁻¹δ, [K, S, d].
+	density(eps, delta *ts.Tensor) (logq, u *ts.Tensor)
+	// path is the gradient in the variational parameters, [K, P], of a function of the samples with gradients a, [K, S, d]; the
+	// mean over samples.
+	path(a, eps *ts.Tensor) *ts.Tensor
+	// score is the gradient of log q in the variational parameters, [K, P], at samples that do not move; the mean over samples.
+	score(u, eps *ts.Tensor) *ts.Tensor
+	// factor is F, [K, d, n].
+	factor() *ts.Tensor
+	// variance is the diagonal of FFᵀ, [K, d].
+	variance() *ts.Tensor
+}
+
+// objective is −NELBO as a function of the variational parameters φ, with its gradient, for noise that is given:
+//
+//	(1/S) Σ log p(θ_s) − T log q(θ_s; φ),  θ_s = μ + Fε_s
+//
+// It is the log density that the optimiser climbs.
+type objective struct {
+	family      family
+	model       infer.Gradient
+	layout      *infer.Layout // of the model
+	noise       *ts.Tensor    // ε, [K, S, n]
+	temperature float64       // T
+	stick       bool          // leave the score out
+
+	// Of the first evaluation, before the optimiser has moved: K numbers each.
+	evaluation          infer.Evaluation
+	logPosterior, nelbo []float64
+}
+
+func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch) (infer.Evaluation, error) {
+	shape := o.noise.MustSize()
+	k, s, d := shape[0], shape[1], int64(o.layout.Dim())
+	phi := infer.Params{Layout: p.Layout, Flat: rows(p.Flat)}
+	q := o.family.at(phi)
+	delta := q.apply(o.noise)
+	theta := delta.MustAdd(phi.Get("mean").MustUnsqueeze(1, false), false).MustReshape([]int64{k * s, d}, false)
+	if !p.Batched() && s == 1 {
+		theta = theta.MustSelect(0, 0, false) // one point does not need vmap
+	}
+	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b)
+	if err != nil {
+		return infer.Evaluation{}, err
+	}
+	logp, a := model.Value.MustReshape([]int64{k, s}, false), model.Grad.MustReshape([]int64{k, s, d}, false)
+	objective := logp
+	var score *ts.Tensor
+	// At T = 0 log q does not count, and must not: it is infinite where the scale is gone.
+	if o.temperature != 0 {
+		logq, u := q.density(o.noise, delta)
+		objective = torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: logp}, torch.Term{Coeff: -o.temperature, Tensor: logq}))
+		a = torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: a}, torch.Term{Coeff: o.temperature, Tensor: u}))
+		if !o.stick {
+			score = q.score(u, o.noise)
+		}
+	}
+	grad := q.path(a, o.noise)
+	if score != nil {
+		grad = torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: grad}, torch.Term{Coeff: -o.temperature, Tensor: score}))
+	}
+	e := infer.Evaluation{Value: average(objective), Grad: grad, Aux: shaped(model.Aux, k, s, p.Batched())}
+	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k)); err != nil {
+		return infer.Evaluation{}, err
+	}
+	if !p.Batched() {
+		e.Value, e.Grad = e.Value.MustSelect(0, 0, false), e.Grad.MustSelect(0, 0, false)
+	}
+	if o.nelbo == nil {
+		err = o.report(e, logp)
+	}
+	return e, err
+}
+
+// report keeps what Info tells of an evaluation.
+func (o *objective) report(e infer.Evaluation, logp *ts.Tensor) (err error) {
+	o.nelbo = make([]float64, len(e.Values))
+	for i, v := range e.Values {
+		o.nelbo[i] = -v
+	}
+	o.evaluation = e
+	o.logPosterior, err = torch.ToSlice[float64](average(logp))
+	return err
+}
+
+// shaped gives aux of single samples the dimensions of the chains, where there is one, and of the samples.
+func shaped(aux infer.Aux, k, s int64, batched bool) infer.Aux {
+	if aux == nil {
+		return nil
+	}
+	out := infer.Aux{}
+	for name, x := range aux {
+		own := x.MustSize()
+		lead := []int64{s}
+		if batched {
+			lead = []int64{k, s}
+		}
+		if batched || s > 1 {
+			own = own[1:]
+		}
+		out[name] = x.MustReshape(append(lead, own...), false)
+	}
+	return out
+}
+
+// average is the mean over the samples, the second dimension.
+func average(x *ts.Tensor) *ts.Tensor { return x.MustMeanDim([]int64{1}, false, x.DType(), false) }
+
+// last is the sum over the last dimension.
+func last(x *ts.Tensor) *ts.Tensor { return x.MustSumDimIntlist([]int64{-1}, false, x.DType(), false) }
+
+// scaled is c·x.
+func scaled(c float64, x *ts.Tensor) *ts.Tensor {
+	return torch.Must(torch.Combine(torch.Term{Coeff: c, Tensor: x}))
+}
+
+// weighted is the log posterior with a weighted prior: λ log p(θ) + log p(y|θ). Its aux are the parts before that.
+func weighted(parts infer.Parts, lambda float64) infer.LogPosterior {
+	return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		prior, likelihood := parts(p, b)
+		if prior == nil || likelihood == nil {
+			torch.Must(prior, errors.New("the parts returned nil, expected two tensors of shape []"))
+		}
+		value := torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: likelihood}, torch.Term{Coeff: lambda, Tensor: prior}))
+		return value, infer.Aux{"log_prior": prior, "log_likelihood": likelihood}
+	}
+}

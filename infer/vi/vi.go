@@ -1,0 +1,286 @@
+package vi
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// config is what the three methods have in common: their fields, and the family of distributions.
+type config struct {
+	name            string
+	optimizer       infer.Method
+	samples         int
+	temperature     infer.Schedule
+	klWeight        infer.Schedule
+	stickTheLanding *bool
+	antithetic      bool
+	family          family
+}
+
+// fit is the transform of the three methods.
+type fit struct {
+	config
+	method infer.GradientMethod                         // the optimiser
+	model  func(weight float64) (infer.Gradient, error) // of the log posterior, with the prior weighted
+}
+
+// build binds a configuration to a log posterior.
+func (c config) build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(logPosterior)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	if c.klWeight != nil {
+		return nil, &infer.FieldError{Type: c.name, Field: "KLWeight", Value: "set",
+			Allowed: "it needs the log prior by itself: use BuildParts in the place of Build"}
+	}
+	return c.bind(func(float64) (infer.Gradient, error) { return gradient, nil })
+}
+
+// buildParts binds a configuration to a log posterior in parts.
+func (c config) buildParts(parts infer.Parts) (infer.Transform, error) {
+	if parts == nil {
+		return nil, &infer.FieldError{Type: c.name, Field: "parts", Value: "nil", Allowed: "it is needed"}
+	}
+	return c.bind(func(weight float64) (infer.Gradient, error) { return infer.NewGradient(weighted(parts, weight)) })
+}
+
+func (c config) bind(model func(float64) (infer.Gradient, error)) (infer.Transform, error) {
+	var err error
+	if c.samples == 0 {
+		c.samples = 1
+	}
+	if c.samples < 1 {
+		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples, Allowed: "it must be at least 1, or 0 for the default of 1"}
+	}
+	if c.antithetic && c.samples%2 != 0 {
+		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples, Allowed: "with Antithetic it must be even"}
+	}
+	if c.temperature, err = infer.CheckSchedule(c.name, "Temperature", c.temperature, infer.Constant(1), 0, false); err != nil {
+		return nil, err
+	}
+	if c.klWeight, err = infer.CheckSchedule(c.name, "KLWeight", c.klWeight, infer.Constant(1), 0, false); err != nil {
+		return nil, err
+	}
+	method, err := checkOptimizer(c.name, c.optimizer)
+	if err != nil {
+		return nil, err
+	}
+	return &fit{config: c, method: method, model: model}, nil
+}
+
+func (t *fit) Init(p infer.Params) (infer.State, error) {
+	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
+}
+
+func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	if len(streams.Chains) != p.Chains() {
+		return nil, fmt.Errorf("%s: %d random streams for %d chains: there must be one for each: %w",
+			t.name, len(streams.Chains), p.Chains(), infer.ErrConfig)
+	}
+	s := State{Mean: p, Streams: streams, family: t.family}
+	err := torch.Do(func(scope *torch.Scope) error {
+		layout, err := t.layout(p.Layout)
+		if err != nil {
+			return err
+		}
+		if s.Mean.Flat, err = copyOf(p.Flat); err != nil {
+			return err
+		}
+		start, err := t.family.start(rows(s.Mean.Flat), &s.Streams)
+		if err != nil {
+			return err
+		}
+		if !p.Batched() {
+			start = start.MustSelect(0, 0, false)
+		}
+		optimizer, err := t.method.BuildGradient(&objective{})
+		if err != nil {
+			return err
+		}
+		if s.Optimizer, err = optimizer.Init(infer.Params{Layout: layout, Flat: start}); err != nil {
+			return err
+		}
+		infer.Keep(scope, s)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return s, nil
+}
+
+func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	s, err := t.own(state)
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	step := s.Steps()
+	temperature, weight := t.temperature(step), t.klWeight(step)
+	if err := infer.CheckValue(t.name, fmt.Sprintf("Temperature at update %d", step), temperature, 0, false); err != nil {
+		return nil, infer.Info{}, err
+	}
+	if err := infer.CheckValue(t.name, fmt.Sprintf("KLWeight at update %d", step), weight, 0, false); err != nil {
+		return nil, infer.Info{}, err
+	}
+	next := State{Mean: s.Mean, Streams: s.Streams, family: t.family}
+	var info infer.Info
+	err = torch.Do(func(scope *torch.Scope) error {
+		o := &objective{family: t.family, layout: s.Mean.Layout, temperature: temperature * weight,
+			stick: t.stickTheLanding == nil || *t.stickTheLanding}
+		var err error
+		if o.model, err = t.model(weight); err != nil {
+			return err
+		}
+		if o.noise, err = t.noise(s.Mean, &next.Streams); err != nil {
+			return err
+		}
+		// The optimiser is built anew around the noise of this update, so that nothing is handed over behind its back.
+		optimizer, err := t.method.BuildGradient(o)
+		if err != nil {
+			return err
+		}
+		var moved infer.Info
+		if next.Optimizer, moved, err = optimizer.Update(s.Optimizer, b); err != nil {
+			return err
+		}
+		if next.Mean.Flat, err = copyOf(next.Optimizer.Position().Get("mean")); err != nil {
+			return err
+		}
+		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(), LR: moved.LR,
+			Temperature: temperature, Stats: map[string][]float64{"nelbo": o.nelbo}, Aux: moved.Aux}
+		infer.Keep(scope, next)
+		infer.KeepAux(scope, info.Aux)
+		return nil
+	})
+	if err != nil {
+		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return next, info, nil
+}
+
+// own is a state of this method's family.
+func (t *fit) own(state infer.State) (State, error) {
+	s, err := infer.StateAs[State](state, t.name)
+	if err == nil && (s.family == nil || s.family.name() != t.family.name()) {
+		err = fmt.Errorf("%s: the state is of another family of distributions: it was made by another method", t.name)
+	}
+	return s, err
+}
+
+// noise draws ε for an update: [K, S, n].
+func (t *fit) noise(mean infer.Params, streams *torch.Streams) (*ts.Tensor, error) {
+	s := int64(t.samples)
+	if t.antithetic {
+		s /= 2
+	}
+	eps, err := streams.Normal([]int64{s, t.family.noise(int64(mean.Layout.Dim()))}, mean.Flat.DType(), torch.Must(torch.DeviceOf(mean.Flat)))
+	if err != nil || !t.antithetic {
+		return eps, err
+	}
+	return ts.Cat([]*ts.Tensor{eps, eps.MustNeg(false)}, 1)
+}
+
+// layout is that of the variational parameters of a model with a layout.
+func (t *fit) layout(model *infer.Layout) (*infer.Layout, error) {
+	shapes, err := t.family.sites(int64(model.Dim()))
+	if err != nil {
+		return nil, err
+	}
+	return infer.NewLayout(shapes)
+}
+
+func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
+	mean, err := saved.Tensor("params")
+	if err != nil {
+		return nil, err
+	}
+	inner := infer.Saved{Steps: saved.Steps, Tensors: infer.Tensors{}}
+	for name, x := range saved.Tensors {
+		if own, ok := strings.CutPrefix(name, prefix(t.family)); ok {
+			inner.Tensors[own] = x
+		}
+	}
+	variational, err := t.layout(layout)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	flat, err := inner.Tensor("params")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	if err := (infer.Params{Layout: variational, Flat: flat}).Check(); err != nil {
+		return nil, fmt.Errorf("%s: the saved state is of another method: %w: %w", t.name, err, infer.ErrCheckpoint)
+	}
+	optimizer, err := t.method.BuildGradient(&objective{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family}
+	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // checkOptimizer has seen that it is one
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return s, nil
+}
+
+// Sample draws n points from q, a tensor of shape [n, d]. With K chains point i is from that of chain i mod K.
+func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
+	s, err := t.own(state)
+	if err != nil {
+		return infer.Params{}, err
+	}
+	if n < 1 || streams == nil || len(streams.Chains) == 0 {
+		return infer.Params{}, fmt.Errorf("%s: Sample needs a number of points of at least 1, which is %d, and random streams: %w",
+			t.name, n, infer.ErrConfig)
+	}
+	out := infer.Params{Layout: s.Mean.Layout}
+	err = torch.Do(func(scope *torch.Scope) error {
+		mean := rows(s.Mean.Flat)
+		shape := mean.MustSize()
+		k, d, c := shape[0], shape[1], int64(len(streams.Chains))
+		each := (int64(n) + k - 1) / k // points of each chain, and some of them too many
+		width := t.family.noise(d)
+		eps, err := streams.Normal([]int64{(each*k + c - 1) / c, width}, mean.DType(), torch.Must(torch.DeviceOf(mean)))
+		if err != nil {
+			return err
+		}
+		eps = eps.MustReshape([]int64{-1, width}, false).MustNarrow(0, 0, each*k, false)
+		eps = eps.MustReshape([]int64{each, k, width}, false).MustTranspose(0, 1, false)
+		offsets := s.gaussian().apply(eps).MustTranspose(0, 1, false) // [each, K, d]
+		points := offsets.MustAdd(mean, false).MustReshape([]int64{each * k, d}, false)
+		if out.Flat, err = copyOf(points.MustNarrow(0, 0, int64(n), false)); err != nil {
+			return err
+		}
+		scope.Keep(out.Flat)
+		return nil
+	})
+	if err != nil {
+		return infer.Params{}, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return out, nil
+}
+
+// rows gives a tensor of one chain, [m], a chain axis: [1, m].
+func rows(x *ts.Tensor) *ts.Tensor {
+	if x.Dim() > 1 {
+		return x
+	}
+	return x.MustUnsqueeze(0, false)
+}
+
+// copyOf is a tensor with the same values and memory of its own, outside any autograd graph.
+func copyOf(x *ts.Tensor) (c *ts.Tensor, err error) {
+	err = torch.NoGrad(func() error {
+		c, err = torch.Combine(torch.Term{Coeff: 1, Tensor: x})
+		return err
+	})
+	return c, err
+}
