@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -14,6 +15,14 @@ import (
 type Params struct {
 	Layout *Layout
 	Flat   *ts.Tensor
+
+	cut *cut // by Split
+}
+
+// cut are the parts of a flat vector, one for each site.
+type cut struct {
+	of    *ts.Tensor
+	parts []*ts.Tensor
 }
 
 // NewParams makes a point from its flat values, in the layout's order: d numbers for one chain, K·d for K chains.
@@ -81,6 +90,12 @@ func (p Params) Get(name string) *ts.Tensor {
 		panic(&ModelError{Name: name, What: "site", Have: p.Layout.Names()})
 	}
 	shape := site.Shape
+	if part := p.part(site); part != nil {
+		if len(shape) == 1 {
+			return part
+		}
+		return torch.Must(part.Reshape(shape, false))
+	}
 	if batched > 0 {
 		shape = append([]int64{batched}, shape...)
 	} else if site.Size == p.Layout.Dim() && len(shape) == 1 {
@@ -91,6 +106,37 @@ func (p Params) Get(name string) *ts.Tensor {
 		return view
 	}
 	return torch.Must(view.Reshape(shape, false))
+}
+
+// Split is the same point, of shape [d], with its sites cut apart at once. The gradient of a model then takes one pass over the flat
+// vector for all of [Params.Get]; without it each site takes one. Methods split the points that they hand to a log posterior; models
+// need not.
+func (p Params) Split() (Params, error) {
+	if p.Layout == nil || len(p.Layout.Sites) < 2 {
+		return p, nil
+	}
+	sizes := make([]int64, len(p.Layout.Sites))
+	for i, s := range p.Layout.Sites {
+		sizes[i] = int64(s.Size)
+	}
+	parts, err := p.Flat.SplitWithSizes(sizes, 0)
+	if err != nil {
+		return p, err
+	}
+	p.cut = &cut{of: p.Flat, parts: parts}
+	return p, nil
+}
+
+// part is a site's part of the flat vector when it is split, else nil. A point whose tensor was replaced is not.
+func (p Params) part(site Site) *ts.Tensor {
+	if p.cut == nil || p.cut.of != p.Flat {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(p.Layout.Sites, site.Name, func(s Site, n string) int { return strings.Compare(s.Name, n) })
+	if !ok || len(p.cut.parts) != len(p.Layout.Sites) || torch.Freed(p.cut.parts[i]) {
+		return nil
+	}
+	return p.cut.parts[i]
 }
 
 // rows is K for a flat tensor of shape [K, d] and 0 for [d].

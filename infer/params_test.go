@@ -271,3 +271,51 @@ func TestParamsFreed(t *testing.T) {
 		assert.False(t, p.Batched())
 	}
 }
+
+// A split point has the same sites, and the same gradients through them; one whose tensor was replaced, or whose parts were freed,
+// is read from its tensor.
+func TestSplitChangesNothing(t *testing.T) {
+	l := layoutOf(t, infer.Shapes{"a": {}, "b": {2, 3}, "c": {4}})
+	p := pointOf(t, l, numbers(11, 0)...)
+	q, err := p.Split()
+	require.NoError(t, err)
+	for _, site := range l.Names() {
+		require.Equal(t, floats(p.Get(site)), floats(q.Get(site)))
+		require.Equal(t, shapeOf(p.Get(site)), shapeOf(q.Get(site)))
+	}
+	moved := q
+	moved.Flat = vec(numbers(11, 5))
+	require.Equal(t, floats(moved.Flat)[7:], floats(moved.Get("c")), "another tensor")
+	torch.Free(q.Get("c"))
+	require.Equal(t, floats(p.Flat)[7:], floats(q.Get("c")), "freed")
+
+	f := func(p infer.Params) *ts.Tensor { // Σ a·b² + c³: every site in a way of its own
+		a := p.Get("a").MustMul(sum(p.Get("b").MustSquare(false)), false)
+		return a.MustAdd(sum(p.Get("c").MustPowTensorScalar(ts.IntScalar(3), false)), false)
+	}
+	for _, points := range []*ts.Tensor{vec(numbers(11, 0)), vec(numbers(33, 1), 3, 11)} {
+		var got [2][]float64
+		for i, split := range []bool{false, true} {
+			model := func(flat *ts.Tensor) *ts.Tensor {
+				p := infer.Params{Layout: l, Flat: flat}
+				if split {
+					p = torch.Must(p.Split())
+				}
+				return f(p)
+			}
+			var grad *ts.Tensor
+			if len(shapeOf(points)) == 2 {
+				_, grad, err = torch.VmapValueAndGrad(model, points)
+			} else {
+				_, grad, err = torch.ValueAndGrad(model, points)
+			}
+			require.NoError(t, err)
+			got[i] = floats(grad)
+		}
+		sameBits(t, got[0], got[1], "gradients")
+	}
+	one := pointOf(t, layoutOf(t, infer.Shapes{"a": {2}}), 1, 2)
+	same, err := one.Split()
+	require.NoError(t, err)
+	require.Equal(t, one, same)
+}

@@ -65,7 +65,9 @@ func (a autograd) ValueAndGrad(p Params, b Batch) (Evaluation, error) {
 	}
 	var names []string
 	f := func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
-		value, aux := a.logPosterior(Params{Layout: p.Layout, Flat: flat}, b)
+		point, err := Params{Layout: p.Layout, Flat: flat}.Split()
+		torch.Must(flat, err)
+		value, aux := a.logPosterior(point, b)
 		if value == nil {
 			torch.Must(value, errors.New("it returned nil, expected a tensor of shape []"))
 		}

@@ -187,7 +187,7 @@ func (t *atmc) kick(s ATMCState, streams *torch.Streams, g *ts.Tensor, h, temp, 
 		if err != nil {
 			return nil, err
 		}
-		if b, err = b.Mul(inverse, false); err != nil {
+		if err = b.Mul_(inverse); err != nil {
 			return nil, err
 		}
 	}
@@ -195,52 +195,58 @@ func (t *atmc) kick(s ATMCState, streams *torch.Streams, g *ts.Tensor, h, temp, 
 	if err != nil {
 		return nil, err
 	}
-	if u, err = u.Expm1(false); err != nil {
+	if err = u.Expm1_(); err != nil {
 		return nil, err
 	}
 	k, err := u.Div(b, false) // −k
 	if err != nil {
 		return nil, err
 	}
-	damping, err := u.Mul(s.Momenta, false)
-	if err != nil {
-		return nil, err
-	}
-	force, err := k.Mul(g, false) // −kg
-	if err != nil {
-		return nil, err
-	}
-	terms := []torch.Term{{Coeff: 1, Tensor: s.Momenta}, {Coeff: 1, Tensor: damping}, {Coeff: -1, Tensor: force}}
+	torch.Free(b)
+	terms := []torch.Term{{Coeff: 1, Tensor: s.Momenta}, {Coeff: 1, Tensor: u}, {Coeff: -1, Tensor: k}}
 	if temp > 0 {
 		alpha, err := s.Xi.ClampMax(ts.FloatScalar(friction), false) // min(ξ, D) = D − α
 		if err != nil {
 			return nil, err
 		}
-		if alpha, err = alpha.SubScalar(ts.FloatScalar(friction), false); err != nil { // −α
+		if err = alpha.SubScalar_(ts.FloatScalar(friction)); err != nil { // −α
 			return nil, err
 		}
-		if u, err = u.AddScalar(ts.FloatScalar(2), false); err != nil {
+		rest, err := u.AddScalar(ts.FloatScalar(2), false)
+		if err != nil {
 			return nil, err
 		}
-		if alpha, err = alpha.Mul(k, false); err != nil {
+		if err = alpha.Mul_(k); err != nil {
 			return nil, err
 		}
-		if alpha, err = alpha.Mul(u, false); err != nil {
+		if err = alpha.Mul_(rest); err != nil {
 			return nil, err
 		}
-		if alpha, err = alpha.Sqrt(false); err != nil {
+		torch.Free(rest)
+		if err = alpha.Sqrt_(); err != nil {
 			return nil, err
 		}
 		z, err := streams.NormalLike(s.Momenta)
 		if err != nil {
 			return nil, err
 		}
-		if z, err = z.Mul(alpha, false); err != nil {
+		if err = z.Mul_(alpha); err != nil {
 			return nil, err
 		}
+		torch.Free(alpha)
 		terms = append(terms, torch.Term{Coeff: math.Sqrt(temp * t.Mass), Tensor: z})
 	}
-	return torch.Combine(terms...)
+	if err := u.Mul_(s.Momenta); err != nil { // damping
+		return nil, err
+	}
+	if err := k.Mul_(g); err != nil { // −kg
+		return nil, err
+	}
+	out, err := torch.Combine(terms...)
+	for _, t := range terms[1:] {
+		torch.Free(t.Tensor)
+	}
+	return out, err
 }
 
 // relative is m/M(p) and its square.
@@ -249,13 +255,13 @@ func (t *atmc) relative(p *ts.Tensor) (inverse, square *ts.Tensor, err error) {
 	if square, err = p.Square(false); err != nil {
 		return nil, nil, err
 	}
-	if square, err = torch.Combine(torch.Term{Coeff: 1 / (mc * mc), Tensor: square}); err != nil {
+	if err = square.MulScalar_(ts.FloatScalar(1 / (mc * mc))); err != nil {
 		return nil, nil, err
 	}
-	if square, err = square.AddScalar(ts.FloatScalar(1), false); err != nil {
+	if err = square.AddScalar_(ts.FloatScalar(1)); err != nil {
 		return nil, nil, err
 	}
-	if square, err = square.Reciprocal(false); err != nil {
+	if err = square.Reciprocal_(); err != nil {
 		return nil, nil, err
 	}
 	inverse, err = square.Sqrt(false)
@@ -265,10 +271,8 @@ func (t *atmc) relative(p *ts.Tensor) (inverse, square *ts.Tensor, err error) {
 // drift writes θ' = θ + h p'/M(p') and ξ' = ξ + h(p'²m/M(p')² − T(m/M(p'))³) into next, whose momenta are p'.
 func (t *atmc) drift(s ATMCState, next *ATMCState, h, temp float64) error {
 	velocity := next.Momenta // of unit mass, p'm/M
-	one, err := s.Xi.OnesLike(false)
-	if err != nil {
-		return err
-	}
+	var one *ts.Tensor
+	var err error
 	if t.Speed > 0 {
 		inverse, square, err := t.relative(velocity)
 		if err != nil {
@@ -277,9 +281,11 @@ func (t *atmc) drift(s ATMCState, next *ATMCState, h, temp float64) error {
 		if velocity, err = velocity.Mul(inverse, false); err != nil {
 			return err
 		}
-		if one, err = square.Mul(inverse, false); err != nil {
+		one = square
+		if err = one.Mul_(inverse); err != nil {
 			return err
 		}
+		torch.Free(inverse)
 	}
 	next.Params.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Params.Flat}, torch.Term{Coeff: h / t.Mass, Tensor: velocity})
 	if err != nil {
@@ -289,8 +295,14 @@ func (t *atmc) drift(s ATMCState, next *ATMCState, h, temp float64) error {
 	if err != nil {
 		return err
 	}
-	next.Xi, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Xi}, torch.Term{Coeff: h / t.Mass, Tensor: kinetic}, torch.Term{Coeff: -h * temp, Tensor: one})
-	return err
+	terms := []torch.Term{{Coeff: 1, Tensor: s.Xi}, {Coeff: h / t.Mass, Tensor: kinetic}}
+	if one != nil {
+		terms = append(terms, torch.Term{Coeff: -h * temp, Tensor: one})
+	}
+	if next.Xi, err = torch.Combine(terms...); err != nil || one != nil {
+		return err
+	}
+	return next.Xi.AddScalar_(ts.FloatScalar(-h * temp))
 }
 
 // KineticTemperatures is p·∇K(p)/d of each site, for [infer.Thermal]: |p|²/(dm), or the mean of p²/M(p) for relativistic momenta,

@@ -2,6 +2,7 @@ package sgmcmc
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -65,7 +66,7 @@ func withEstimatedNoise(terms []torch.Term, wanted float64, masses *ts.Tensor, l
 		return nil, nil, err
 	}
 	if masses == nil {
-		variance, err = variance.AddScalar(ts.FloatScalar(wanted), false)
+		err = variance.AddScalar_(ts.FloatScalar(wanted))
 	} else {
 		variance, err = torch.Combine(torch.Term{Coeff: 1, Tensor: variance}, torch.Term{Coeff: wanted, Tensor: masses})
 	}
@@ -76,18 +77,20 @@ func withEstimatedNoise(terms []torch.Term, wanted float64, masses *ts.Tensor, l
 	if err != nil {
 		return nil, nil, err
 	}
-	if variance, err = variance.ClampMin(ts.FloatScalar(0), false); err != nil {
-		return nil, nil, err
+	if slices.Max(clipped) > 0 {
+		if err = variance.ClampMin_(ts.FloatScalar(0)); err != nil {
+			return nil, nil, err
+		}
 	}
-	sd, err := variance.Sqrt(false)
-	if err != nil {
+	sd := variance
+	if err = sd.Sqrt_(); err != nil {
 		return nil, nil, err
 	}
 	z, err := streams.NormalLike(like)
 	if err != nil {
 		return nil, nil, err
 	}
-	if z, err = z.Mul(sd, false); err != nil {
+	if err = z.Mul_(sd); err != nil {
 		return nil, nil, err
 	}
 	return append(terms, torch.Term{Coeff: 1, Tensor: z}), map[string][]float64{"clipped": clipped}, nil
@@ -95,6 +98,17 @@ func withEstimatedNoise(terms []torch.Term, wanted float64, masses *ts.Tensor, l
 
 // shareBelowZero is the share of negative elements in each row.
 func shareBelowZero(x *ts.Tensor) ([]float64, error) {
+	least, err := x.Amin([]int64{-1}, false, false)
+	if err != nil {
+		return nil, err
+	}
+	low, err := torch.ToSlice[float64](least)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Min(low) >= 0 {
+		return make([]float64, len(low)), nil
+	}
 	below, err := x.Lt(ts.FloatScalar(0), false)
 	if err != nil {
 		return nil, err

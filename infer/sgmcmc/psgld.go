@@ -141,7 +141,7 @@ func (t *psgld) move(s PSGLDState, next *PSGLDState, g *ts.Tensor, eps, scale fl
 	if err != nil {
 		return err
 	}
-	if root, err = root.AddScalar(ts.FloatScalar(t.Eps), false); err != nil { // 1/G
+	if err = root.AddScalar_(ts.FloatScalar(t.Eps)); err != nil { // 1/G
 		return err
 	}
 	drift, err := g.Div(root, false)
@@ -154,10 +154,10 @@ func (t *psgld) move(s PSGLDState, next *PSGLDState, g *ts.Tensor, eps, scale fl
 		if err != nil {
 			return err
 		}
-		if root, err = root.Rsqrt(false); err != nil { // √G
+		if err = root.Rsqrt_(); err != nil { // √G
 			return err
 		}
-		if z, err = z.Mul(root, false); err != nil {
+		if err = z.Mul_(root); err != nil {
 			return err
 		}
 		terms = append(terms, torch.Term{Coeff: scale, Tensor: z})

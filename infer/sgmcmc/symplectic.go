@@ -368,7 +368,7 @@ func (t *symplectic) withMassiveNoise(terms []torch.Term, p pace, mass *masses, 
 		}
 		scale = 1
 	}
-	if z, err = z.Mul(sd, false); err != nil {
+	if err = z.Mul_(sd); err != nil {
 		return nil, err
 	}
 	return append(terms, torch.Term{Coeff: scale, Tensor: z}), nil

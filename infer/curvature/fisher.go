@@ -1,0 +1,93 @@
+package curvature
+
+import (
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Fisher returns the empirical Fisher matrix Σ_i g_i g_iᵀ, [d, d]. (Kunstner et al. 2019, equation 3.)
+func Fisher(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
+	return solveOne("Fisher", p, b, o, func(q *problem) (*ts.Tensor, error) {
+		if err := q.overData("density of each datum", f != nil); err != nil {
+			return nil, err
+		}
+		if err := q.matrix("FisherDiag"); err != nil {
+			return nil, err
+		}
+		sum := q.zeros(q.d, q.d)
+		if err := q.gradients(f, float64(q.d)*float64(q.d), func(_, _ int64, _, g *ts.Tensor) {
+			sum.MustAddmm_(g.MustT(false), g)
+		}); err != nil {
+			return nil, err
+		}
+		return q.summed("the Fisher matrix", sum)
+	})
+}
+
+// FisherDiag returns the diagonal of the empirical Fisher matrix, Σ_i g_i², [d]. It never holds more than one block of rows.
+func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
+	return solveOne("FisherDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
+		if err := q.overData("density of each datum", f != nil); err != nil {
+			return nil, err
+		}
+		sum := q.zeros(q.d)
+		if err := q.gradients(f, float64(q.d), func(_, rows int64, _, g *ts.Tensor) { addSquares(sum, g, rows, nil) }); err != nil {
+			return nil, err
+		}
+		return q.summed("the diagonal of the Fisher matrix", sum)
+	})
+}
+
+// addSquares adds Σ_r c_r g_r² to sum, [d], for g of shape [rows, d] and c of shape [rows]. Nil coefficients are 1. A single
+// row, which may be all that fits, takes no memory besides.
+func addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
+	switch {
+	case rows == 1 && c == nil:
+		row := g.MustSelect(0, 0, false)
+		sum.MustAddcmul_(row, row)
+	case c == nil:
+		sum.MustAdd_(g.MustSquare(false).MustSumDimIntlist([]int64{0}, false, g.DType(), false))
+	default:
+		sum.MustAdd_(c.MustUnsqueeze(0, false).MustMm(g.MustSquare(false), false).MustSelect(0, 0, false))
+	}
+}
+
+// FVP returns the product of the empirical Fisher matrix with a vector, Σ_i g_i (g_iᵀ v), for v of shape [d]. The batch is
+// evaluated as a whole, by three backward passes and without a matrix: Options.Memory plays no part.
+func FVP(f PerDatum, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*ts.Tensor, error) {
+	return solveOne("FVP", p, b, o, func(q *problem) (*ts.Tensor, error) {
+		if err := q.overData("density of each datum", f != nil); err != nil {
+			return nil, err
+		}
+		if err := q.like("v", v, q.d); err != nil {
+			return nil, err
+		}
+		leaf := torch.Must(torch.Leaf(q.p.Flat))
+		l := f(q.at(leaf), q.b)
+		q.returned("the density of each datum", l, q.n, true)
+		tracked("the density of each datum", "the params", l)
+		out, err := vjp(l, leaf, jvp(l, leaf, v))
+		if err != nil {
+			return nil, err
+		}
+		return q.summed("the product with the Fisher matrix", own(out))
+	})
+}
+
+// jvp is J v for J = ∂y/∂x, in the shape of y: the gradient in u of (Jᵀu)·v, which is linear in u (the double-backward trick,
+// Townsend 2017).
+func jvp(y, x, v *ts.Tensor) *ts.Tensor {
+	u := torch.Must(torch.Leaf(y.MustZerosLike(false)))
+	g := torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{u}, CreateGraph: true}))
+	return torch.Must(torch.Grad(g, []*ts.Tensor{u}, &torch.GradOptions{Weights: []*ts.Tensor{v}, KeepGraph: true, AllowUnused: true}))[0]
+}
+
+// vjp is Jᵀ u for J = ∂y/∂x, in the shape of x. The graph of y is kept.
+func vjp(y, x, u *ts.Tensor) (*ts.Tensor, error) {
+	g, err := torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{u}, KeepGraph: true})
+	if err != nil {
+		return nil, err
+	}
+	return g[0], nil
+}

@@ -1,0 +1,203 @@
+package curvature
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// GGN returns the generalised Gauss-Newton matrix Σ_i J_iᵀ H_i J_i, [d, d], with J_i = ∂z_i/∂θ and H_i = −∂² log p(y_i|z_i)/∂z_i².
+// (Schraudolph 2002; Martens 2020, section 8.)
+func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
+	return solveOne("GGN", p, b, o, func(q *problem) (*ts.Tensor, error) {
+		if err := q.matrix("GGNDiag"); err != nil {
+			return nil, err
+		}
+		sum := q.zeros(q.d, q.d)
+		if err := q.factors(f, outer, float64(q.d)*float64(q.d), func(_ int64, c, g *ts.Tensor) {
+			sum.MustAddmm_(g.MustMul(c.MustUnsqueeze(1, false), false).MustT(false), g)
+		}); err != nil {
+			return nil, err
+		}
+		return q.summed("the Gauss-Newton matrix", sum)
+	})
+}
+
+// GGNDiag returns the diagonal of the Gauss-Newton matrix, [d]. With H_i = Σ_k λ_ik u_ik u_ikᵀ it is Σ_ik λ_ik (J_iᵀ u_ik)²:
+// one row of d numbers for each eigenvector, made in blocks of data, and never the n·C·d numbers of the Jacobian.
+func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
+	return solveOne("GGNDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
+		sum := q.zeros(q.d)
+		if err := q.factors(f, outer, float64(q.d), func(rows int64, c, g *ts.Tensor) { addSquares(sum, g, rows, c) }); err != nil {
+			return nil, err
+		}
+		return q.summed("the diagonal of the Gauss-Newton matrix", sum)
+	})
+}
+
+// GGNVP returns the product of the Gauss-Newton matrix with a vector, Σ_i J_iᵀ H_i J_i v, for v of shape [d]. The batch is
+// evaluated as a whole, by a few backward passes and without a matrix: Options.Memory plays no part.
+func GGNVP(f Forward, outer Outer, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*ts.Tensor, error) {
+	return solveOne("GGNVP", p, b, o, func(q *problem) (*ts.Tensor, error) {
+		if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
+			return nil, err
+		}
+		if err := q.like("v", v, q.d); err != nil {
+			return nil, err
+		}
+		leaf := torch.Must(torch.Leaf(q.p.Flat))
+		z := f(q.at(leaf), q.b)
+		q.returned("the forward function", z, q.n, false)
+		tracked("the forward function", "the params", z)
+		score := q.score(outer, z, q.b, q.n)
+		out, err := vjp(z, leaf, score.minusHessian(jvp(z, leaf, v)))
+		if err != nil {
+			return nil, err
+		}
+		return q.summed("the product with the Gauss-Newton matrix", own(out))
+	})
+}
+
+// score is the gradient of the outer density in z, ready to be differentiated once more.
+type score struct {
+	z, grad *ts.Tensor
+}
+
+// score differentiates the outer density at the values of z, of n data.
+func (q *problem) score(outer Outer, z *ts.Tensor, b infer.Batch, n int64) score {
+	leaf := torch.Must(torch.Leaf(z))
+	l := outer(leaf, b)
+	q.returned("the outer density", l, n, true)
+	tracked("the outer density", "the outputs", l)
+	g := torch.Must(torch.Grad([]*ts.Tensor{l.MustSum(q.dtype, false)}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))
+	return score{z: leaf, grad: g[0]}
+}
+
+// minusHessian is −(∂² Σ_i log p(y_i|z_i)/∂z²) u, in the shape of z. A density that is linear in z has none.
+func (s score) minusHessian(u *ts.Tensor) *ts.Tensor {
+	if !torch.Must(s.grad.KelvinDescribe()).RequiresGrad {
+		return s.z.MustZerosLike(false)
+	}
+	h := torch.Must(torch.Grad([]*ts.Tensor{s.grad}, []*ts.Tensor{s.z},
+		&torch.GradOptions{Weights: []*ts.Tensor{u.MustReshapeAs(s.z, false)}, KeepGraph: true, AllowUnused: true}))
+	return h[0].MustNeg(false)
+}
+
+// outerHessians are the blocks H_i, [rows, C, C], of a block of outputs z: column c of all of them is one product, because
+// datum i's density depends on z_i alone.
+func (q *problem) outerHessians(outer Outer, z *ts.Tensor, b infer.Batch, rows, c int64) *ts.Tensor {
+	s := q.score(outer, z.MustDetach(false), b, rows)
+	columns := make([]*ts.Tensor, c)
+	for k := range columns {
+		columns[k] = s.minusHessian(q.unit(rows, c, int64(k))).MustReshape([]int64{rows, c}, false)
+	}
+	return ts.MustStack(columns, 2)
+}
+
+// unit is [rows, c] with ones in one column.
+func (q *problem) unit(rows, c, column int64) *ts.Tensor {
+	u := q.zeros(rows, c)
+	u.MustNarrow(1, column, 1, false).MustFill_(ts.FloatScalar(1))
+	return u
+}
+
+// factors calls use with the rows g_ik = J_iᵀ u_ik, [rows, d], and their coefficients λ_ik, [rows], for block after block of
+// data and each eigenvector: the Gauss-Newton matrix is the sum of all λ_ik g_ik g_ikᵀ.
+func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows int64, coefficients, g *ts.Tensor)) error {
+	if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
+		return err
+	}
+	c, err := q.outputs(f)
+	if err != nil {
+		return err
+	}
+	if err := q.need(fmt.Sprintf("the second derivative in the %d outputs of a datum, [%d, %d],", c, c, c), float64(c)*float64(c),
+		"use FisherDiag or GGNVP, which do not need it"); err != nil {
+		return err
+	}
+	row := rowNumbers*float64(q.d) + 3*float64(c)*float64(c)
+	return q.blocks(q.rows(q.n, result, row), func(_, rows int64, block infer.Batch) error {
+		leaf, z := q.eachRow("the forward function", block, rows, false, f)
+		h := q.outerHessians(outer, z, block, rows, c)
+		if err := finite("the second derivative of the outer density", h); err != nil {
+			return err
+		}
+		values, vectors := eigen(h, rows, c)
+		skip, err := negligible(values, rows, c, q.bytes)
+		if err != nil {
+			return err
+		}
+		for k := range c {
+			if skip[k] {
+				continue
+			}
+			if err := torch.Do(func(*torch.Scope) error {
+				g, err := vjp(z, leaf, vectors.MustSelect(2, k, false).MustReshapeAs(z, false))
+				if err != nil {
+					return err
+				}
+				use(rows, values.MustSelect(1, k, false), g)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// eigen are the eigenvalues, [rows, C], and in columns the eigenvectors, [rows, C, C], of symmetric matrices.
+func eigen(h *ts.Tensor, rows, c int64) (values, vectors *ts.Tensor) {
+	if c == 1 {
+		return h.MustReshape([]int64{rows, 1}, false), h.MustOnesLike(false)
+	}
+	return h.MustLinalgEigh("L", false)
+}
+
+// outputs is C, the numbers that the model gives for a datum, from the first one.
+func (q *problem) outputs(f Forward) (int64, error) {
+	c := int64(1)
+	err := torch.NoGrad(func() error {
+		return torch.Do(func(*torch.Scope) error {
+			for _, n := range q.returned("the forward function", f(q.p, q.blockOf(0, 1)), 1, false) {
+				c *= n
+			}
+			return nil
+		})
+	})
+	if err == nil && c == 0 {
+		err = fmt.Errorf("the forward function returned no numbers for a datum")
+	}
+	return c, err
+}
+
+// negligible says for each k whether the eigenvalues λ_ik of all data are rounding errors of their matrix: they are within
+// C·ε of the largest one. A softmax has one such eigenvalue.
+func negligible(values *ts.Tensor, rows, c, bytes int64) ([]bool, error) {
+	v, err := torch.ToSlice[float64](values)
+	if err != nil {
+		return nil, err
+	}
+	eps := 0x1p-52
+	if bytes == 4 {
+		eps = 0x1p-23
+	}
+	skip := make([]bool, c)
+	for k := range skip {
+		skip[k] = true
+	}
+	for i := range rows {
+		row := v[i*c : (i+1)*c]
+		largest := 0.0
+		for _, x := range row {
+			largest = max(largest, math.Abs(x))
+		}
+		for k, x := range row {
+			skip[k] = skip[k] && math.Abs(x) <= eps*float64(c)*largest
+		}
+	}
+	return skip, nil
+}

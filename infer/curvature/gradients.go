@@ -1,0 +1,51 @@
+package curvature
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Gradients returns the log density of each datum, [n], and its gradients g_i, [n, d], made in blocks of rows. It is refused
+// where the n·d numbers do not fit. Values that are not finite are returned as they are.
+func Gradients(f PerDatum, p infer.Params, b infer.Batch, o Options) (values, grads *ts.Tensor, err error) {
+	out, err := solve("Gradients", p, b, o, func(q *problem) ([]*ts.Tensor, error) {
+		if err := q.overData("density of each datum", f != nil); err != nil {
+			return nil, err
+		}
+		result := float64(q.n) * float64(q.d)
+		if err := q.need(fmt.Sprintf("gradients of shape [%d, %d]", q.n, q.d), result,
+			"take a smaller batch, or use FisherDiag or FVP, which sum over the data"); err != nil {
+			return nil, err
+		}
+		values, grads := q.zeros(q.n), q.zeros(q.n, q.d)
+		err := q.gradients(f, result, func(from, rows int64, v, g *ts.Tensor) {
+			values.MustNarrow(0, from, rows, false).Copy_(v)
+			grads.MustNarrow(0, from, rows, false).Copy_(g)
+		})
+		return []*ts.Tensor{values, grads}, err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return out[0], out[1], nil
+}
+
+// gradients calls use with block after block of values [rows] and gradients [rows, d].
+func (q *problem) gradients(f PerDatum, result float64, use func(from, rows int64, values, grads *ts.Tensor)) error {
+	return q.blocks(q.rows(q.n, result, rowNumbers*float64(q.d)), func(from, rows int64, block infer.Batch) error {
+		leaf, out := q.eachRow("the density of each datum", block, rows, true, f)
+		grads, err := torch.Grad([]*ts.Tensor{out.MustSum(q.dtype, false)}, []*ts.Tensor{leaf}, nil)
+		if err != nil {
+			return err
+		}
+		use(from, rows, out.MustDetach(false), grads[0])
+		return nil
+	})
+}
+
+// rowNumbers is how many numbers a row of gradients takes for each parameter: the gradient, what is being added to it, and
+// the copies of the weights that mapped matrix products make.
+const rowNumbers = 4

@@ -1,0 +1,256 @@
+package curvature
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// problem is a request whose point, batch and options have been checked.
+type problem struct {
+	p         infer.Params
+	b         infer.Batch
+	d, n      int64
+	dtype     gotch.DType
+	device    gotch.Device
+	bytes     int64 // of a number
+	memory    int64
+	normalize bool
+}
+
+// solve checks a request and runs f in a scope that records gradients. What f returns is kept.
+func solve(name string, p infer.Params, b infer.Batch, o Options, f func(q *problem) ([]*ts.Tensor, error)) ([]*ts.Tensor, error) {
+	var out []*ts.Tensor
+	err := torch.Do(func(scope *torch.Scope) error {
+		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
+		q, err := newProblem(p, b, o)
+		if err != nil {
+			return err
+		}
+		if out, err = f(q); err != nil {
+			return err
+		}
+		scope.Keep(out...)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("curvature.%s: %w", name, err)
+	}
+	return out, nil
+}
+
+// solveOne is solve with one result.
+func solveOne(name string, p infer.Params, b infer.Batch, o Options, f func(q *problem) (*ts.Tensor, error)) (*ts.Tensor, error) {
+	out, err := solve(name, p, b, o, func(q *problem) ([]*ts.Tensor, error) {
+		t, err := f(q)
+		return []*ts.Tensor{t}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
+	if p.Layout == nil {
+		return nil, fmt.Errorf("the params have no layout: %w", infer.ErrLayout)
+	}
+	shape, err := torch.Shape(p.Flat)
+	if err != nil {
+		return nil, fmt.Errorf("params: %w", err)
+	}
+	d := int64(p.Layout.Dim())
+	if len(shape) == 2 && shape[1] == d {
+		return nil, fmt.Errorf("the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w",
+			shape, d, infer.ErrLayout)
+	}
+	if len(shape) != 1 || shape[0] != d {
+		return nil, fmt.Errorf("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d, infer.ErrLayout)
+	}
+	q := &problem{p: p, b: b, d: d, memory: o.Memory, normalize: o.Normalize}
+	// A log posterior may hold its data itself and be given none.
+	if len(b) > 0 {
+		if q.n, err = b.Size(); err != nil {
+			return nil, err
+		}
+	}
+	if q.dtype, err = torch.DTypeOfTensor(p.Flat); err != nil {
+		return nil, err
+	}
+	switch q.dtype {
+	case gotch.Double:
+		q.bytes = 8
+	case gotch.Float:
+		q.bytes = 4
+	default:
+		return nil, fmt.Errorf("the params are %v, expected float64 or float32", q.dtype)
+	}
+	if q.device, err = torch.DeviceOf(p.Flat); err != nil {
+		return nil, err
+	}
+	if q.memory < 0 {
+		return nil, &infer.FieldError{Type: "curvature.Options", Field: "Memory", Value: o.Memory, Allowed: "at least 0 bytes, where 0 means 1 GiB"}
+	}
+	if q.memory == 0 {
+		q.memory = defaultMemory
+	}
+	return q, nil
+}
+
+// overData checks a request for a sum over the data: there must be data, and the function that it is of.
+func (q *problem) overData(what string, given bool) error {
+	if !given {
+		return errNil(what)
+	}
+	if q.n == 0 {
+		return errors.New("the batch is empty")
+	}
+	return nil
+}
+
+func errNil(what string) error { return fmt.Errorf("the %s is nil: %w", what, infer.ErrConfig) }
+
+// like checks a tensor of the user's: its shape, and that it has the type and device of the params.
+func (q *problem) like(what string, t *ts.Tensor, want ...int64) error {
+	return like(what, t, want, "the params are", q.dtype, q.device)
+}
+
+// alike checks that a tensor has the type and the device of the params.
+func (q *problem) alike(what string, t *ts.Tensor) error {
+	return alike(what, t, "the params are", q.dtype, q.device)
+}
+
+// like checks the shape, type and device of a tensor; whose are the type and device, as in "the params are".
+func like(what string, t *ts.Tensor, want []int64, whose string, dtype gotch.DType, device gotch.Device) error {
+	if t == nil {
+		return fmt.Errorf("%s is nil, expected shape %v", what, want)
+	}
+	shape, err := torch.Shape(t)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if !slices.Equal(shape, want) {
+		return fmt.Errorf("%s has shape %v, expected %v", what, shape, want)
+	}
+	return alike(what, t, whose, dtype, device)
+}
+
+func alike(what string, t *ts.Tensor, whose string, dtype gotch.DType, device gotch.Device) error {
+	if have, err := torch.DTypeOfTensor(t); err != nil {
+		return err
+	} else if have != dtype {
+		return fmt.Errorf("%s is %v and %s %v: they must be of one type", what, have, whose, dtype)
+	}
+	if have, err := torch.DeviceOf(t); err != nil {
+		return err
+	} else if have != device {
+		return fmt.Errorf("%s is on %v and %s on %v: they must be on one device", what, have, whose, device)
+	}
+	return nil
+}
+
+// returned checks what a function of the user's returned for n data: shape [n, ...], or [n] where flat. It is called inside
+// a scope, mapped or not, and panics.
+func (q *problem) returned(what string, t *ts.Tensor, n int64, flat bool) []int64 {
+	shape := shapeOf(what, t)
+	expected := fmt.Sprintf("[%d, ...]", n)
+	if flat {
+		expected = fmt.Sprintf("[%d]", n)
+	}
+	if len(shape) == 0 || shape[0] != n || flat && len(shape) != 1 {
+		fail("%s returned shape %v for a batch of %d data, expected %s", what, shape, n, expected)
+	}
+	if err := q.alike("what "+what+" returned", t); err != nil {
+		fail("%w", err)
+	}
+	return shape
+}
+
+// tracked refuses what a function of the user's returned where it does not depend on its inputs.
+func tracked(what, inputs string, t *ts.Tensor) {
+	if !torch.Must(t.KelvinDescribe()).RequiresGrad {
+		fail("what %s returned %w (%s): it was computed without them, or with gradients switched off", what, torch.ErrNoGradient, inputs)
+	}
+}
+
+// blockOf is the data from to from+rows of the batch.
+func (q *problem) blockOf(from, rows int64) infer.Batch {
+	if rows == q.n {
+		return q.b
+	}
+	b := infer.Batch{}
+	for name, t := range q.b {
+		b[name] = t.MustNarrow(0, from, rows, false)
+	}
+	return b
+}
+
+// at is θ at a flat vector, with its sites cut apart at once.
+func (q *problem) at(flat *ts.Tensor) infer.Params {
+	return torch.Must(infer.Params{Layout: q.p.Layout, Flat: flat}.Split())
+}
+
+// eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The copies are the
+// rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is evaluated without a map.
+func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
+	f func(infer.Params, infer.Batch) *ts.Tensor) (leaf, out *ts.Tensor) {
+	leaf = torch.Must(torch.Leaf(q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)))
+	if rows == 1 {
+		out = f(q.at(leaf.MustReshape([]int64{q.d}, false)), block)
+		q.returned(what, out, 1, flat)
+	} else {
+		names, parts := ones(block)
+		outs := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+			z := f(q.at(in[0]), named(names, in[1:]))
+			q.returned(what, z, 1, flat)
+			return []*ts.Tensor{z.MustSelect(0, 0, false)}, nil
+		}, append([]*ts.Tensor{leaf}, parts...), nil))
+		out = outs[0]
+	}
+	tracked(what, "the params", out)
+	return leaf, out
+}
+
+// blocks calls f with one block of data after the other, each in a scope of its own.
+func (q *problem) blocks(rows int64, f func(from, rows int64, b infer.Batch) error) error {
+	for from := int64(0); from < q.n; from += rows {
+		m := min(rows, q.n-from)
+		if err := torch.Do(func(*torch.Scope) error { return f(from, m, q.blockOf(from, m)) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zeros is a tensor of zeros in the type and on the device of the params.
+func (q *problem) zeros(shape ...int64) *ts.Tensor { return ts.MustZeros(shape, q.dtype, q.device) }
+
+// summed finishes a sum over the data, in place: the mean where that was asked for, and an error where it is not finite.
+func (q *problem) summed(what string, t *ts.Tensor) (*ts.Tensor, error) {
+	if q.normalize {
+		t.MustDivScalar_(ts.FloatScalar(float64(q.n)))
+	}
+	return t, finite(what, t)
+}
+
+// own is a tensor that shares no memory with others: a gradient may be a view of what it was made from, such as the user's v,
+// or of one number for many.
+func own(t *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: t})) }
+
+// finite refuses NaN and infinity: the sum of all numbers is finite only where they are, and takes no memory.
+func finite(what string, t *ts.Tensor) error {
+	sum, err := torch.Item(t.MustSum(t.DType(), false))
+	if err != nil {
+		return err
+	}
+	if math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return fmt.Errorf("%s is %w", what, infer.ErrNonFinite)
+	}
+	return nil
+}
