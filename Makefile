@@ -24,10 +24,12 @@ lint: setup
 	$(GO) vet -tags slow ./...
 	$(GO) run $(STATICCHECK) -tags slow ./...
 
-# Kelvin against the same operations in C++, and compiled models against log posteriors by hand, each in one run; the kernels in plain Go.
+# Kelvin against the same operations in C++, and compiled models against log posteriors by hand, samplers against the
+# gradient and the noise alone, each in one run; the kernels in plain Go.
 bench: setup
 	$(GO) run ./bench/compare
 	$(GO) run ./bench/language
+	$(GO) run ./bench/sgmcmc
 	$(GO) test -run '^$$' -bench . ./infer/hmc/kernel
 
 # One million gradient evaluations: fails when resident memory grows by more than 50 MB.

@@ -163,28 +163,6 @@ func difference(got, want []float64) (float64, error) {
 	return largest, nil
 }
 
-// round lets both sides take their turns, C++ and Kelvin first by turns, and returns the nanoseconds of a call in the
-// fastest turn of each.
-func (c *comparison) round(cpp *native, repetitions int) (theirs, ours float64, err error) {
-	theirs, ours = math.Inf(1), math.Inf(1)
-	for t := range 2 * turns {
-		if (t+t/2)%2 == 0 { // C++, Kelvin, Kelvin, C++, ...
-			ns, err := cpp.time(c.key, c.at, repetitions)
-			if err != nil {
-				return 0, 0, err
-			}
-			theirs = min(theirs, ns)
-		} else {
-			ns, err := c.time(repetitions)
-			if err != nil {
-				return 0, 0, err
-			}
-			ours = min(ours, ns)
-		}
-	}
-	return theirs, ours, nil
-}
-
 // time returns Kelvin's nanoseconds of a call, as the C++ program measures its own: after a fifth as many calls.
 func (c *comparison) time(repetitions int) (float64, error) {
 	runs := max(1, repetitions/c.calls)

@@ -50,7 +50,4 @@ func TestNewRow(t *testing.T) {
 	if r.PerChain != 0.75 || math.Abs(r.GradientsPerSecond-4e6/3) > 1e-6 {
 		t.Errorf("per chain %g us, %g gradients/s; want 0.75 and 1333333.3", r.PerChain, r.GradientsPerSecond)
 	}
-	if q := quantile([]float64{2, 1}, 0.25); q != 1.25 {
-		t.Errorf("first quartile of 1, 2 is %g, want 1.25", q)
-	}
 }

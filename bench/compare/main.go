@@ -26,17 +26,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
-	"time"
 
+	"github.com/kelvin-ppl/kelvin/bench"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-)
-
-const (
-	warmUp = 2                    // rounds that are not counted
-	turns  = 8                    // of each side in a round; the fastest counts
-	turn   = 3 * time.Millisecond // how long one side runs before the other does
 )
 
 func main() {
@@ -78,8 +71,7 @@ func compare(ctx context.Context, asJSON bool, rounds int, device string, argume
 	if err != nil {
 		return err
 	}
-	r := &report{Processor: processor(), Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		Libtorch: torch.Version(), Threads: torch.Library().Threads, Rounds: rounds}
+	r := &report{Machine: bench.ThisMachine(), Rounds: rounds}
 	for _, d := range devices {
 		if err := r.measure(ctx, program, d); err != nil {
 			return fmt.Errorf("on %s: %w", d, err)
@@ -131,22 +123,23 @@ func (r *report) measure(ctx context.Context, program, device string) (err error
 		if err != nil {
 			return err
 		}
-		repetitions[i] = max(1, int(float64(turn.Nanoseconds())/ns))
+		repetitions[i] = bench.PerTurn(ns)
 	}
 	native, kelvin := make([][]float64, len(cases)), make([][]float64, len(cases))
-	for round := range warmUp + r.Rounds {
-		progress(fmt.Sprintf("%s: round %d of %d", device, round+1, warmUp+r.Rounds))
+	for round := range bench.WarmUp + r.Rounds {
+		progress(fmt.Sprintf("%s: round %d of %d", device, round+1, bench.WarmUp+r.Rounds))
 		for i := range cases {
 			c := &cases[i]
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			theirs, ours, err := c.round(cpp, repetitions[i])
+			theirs := func(n int) (float64, error) { return cpp.time(c.key, c.at, n) }
+			ns, err := bench.Round(bench.Turns, [2]bench.Side{theirs, c.time}, [2]int{repetitions[i], repetitions[i]})
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			if round >= warmUp {
-				native[i], kelvin[i] = append(native[i], theirs), append(kelvin[i], ours)
+			if round >= bench.WarmUp {
+				native[i], kelvin[i] = append(native[i], ns[0]), append(kelvin[i], ns[1])
 			}
 		}
 	}

@@ -3,24 +3,17 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
-	"os"
-	"runtime"
-	"slices"
-	"strings"
 	"text/tabwriter"
+
+	"github.com/kelvin-ppl/kelvin/bench"
 )
 
 // report is what the program prints; with -json as it is.
 type report struct {
-	Processor  string  `json:"processor"`
-	Cores      int     `json:"cores"`
-	System     string  `json:"system"`
-	Libtorch   string  `json:"libtorch"`
-	Threads    int     `json:"threads"` // that one operation may use, on both sides
-	Rounds     int     `json:"rounds"`
-	Difference float64 `json:"largest_difference"` // of values and gradients, both sides
-	Cases      []row   `json:"cases"`
+	bench.Machine         // on both sides
+	Rounds        int     `json:"rounds"`
+	Difference    float64 `json:"largest_difference"` // of values and gradients, both sides
+	Cases         []row   `json:"cases"`
 }
 
 // row is a case on a device. Times are microseconds of a call, medians over the rounds; the ratio is the median of the
@@ -44,22 +37,13 @@ func newRow(c comparison, device string, cpp, kelvin []float64) row {
 		ratios[i] = kelvin[i] / cpp[i]
 	}
 	r := row{Case: c.name, Device: device, Chains: c.chains,
-		Cpp: quantile(cpp, 0.5) / 1e3, Kelvin: quantile(kelvin, 0.5) / 1e3,
-		Ratio: quantile(ratios, 0.5), Quartiles: [2]float64{quantile(ratios, 0.25), quantile(ratios, 0.75)}}
+		Cpp: bench.Quantile(cpp, 0.5) / 1e3, Kelvin: bench.Quantile(kelvin, 0.5) / 1e3,
+		Ratio: bench.Quantile(ratios, 0.5), Quartiles: [2]float64{bench.Quantile(ratios, 0.25), bench.Quantile(ratios, 0.75)}}
 	if c.chains > 0 {
 		r.PerChain = r.Kelvin / float64(c.chains)
 		r.GradientsPerSecond = 1e6 / r.PerChain
 	}
 	return r
-}
-
-// quantile is the p-quantile of x, interpolated between the two nearest.
-func quantile(x []float64, p float64) float64 {
-	s := slices.Sorted(slices.Values(x))
-	at := p * float64(len(s)-1)
-	low := int(math.Floor(at))
-	high := min(low+1, len(s)-1)
-	return s[low] + (at-float64(low))*(s[high]-s[low])
 }
 
 // write prints the table, with columns of the GPU where it was measured.
@@ -108,17 +92,4 @@ func dash(v float64, digits int) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.*f", digits, v)
-}
-
-// processor is the name of the CPU where the system tells it.
-func processor() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(info)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return runtime.GOARCH
 }

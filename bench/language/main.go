@@ -16,20 +16,15 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 	"text/tabwriter"
-	"time"
 
+	"github.com/kelvin-ppl/kelvin/bench"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-const (
-	warmUp    = 2                    // rounds that are not counted
-	turns     = 8                    // of each side in a round; the fastest counts
-	turn      = 3 * time.Millisecond // how long one side runs before the other does
-	tolerance = 1e-10                // of the gradients, relative to the larger of one and the value
-)
+// tolerance is how far the gradients may be apart, relative to the larger of one and the value.
+const tolerance = 1e-10
 
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object instead of a table")
@@ -91,7 +86,7 @@ func (p pair) time(chains, rounds int) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	var sides [2]func() error
+	var sides [2]bench.Side
 	var grads [2][]float64
 	for i, f := range []infer.LogPosterior{p.byHand, p.language} {
 		g, err := infer.NewGradient(f)
@@ -109,59 +104,38 @@ func (p pair) time(chains, rounds int) (row, error) {
 		if err != nil {
 			return row{}, err
 		}
-		sides[i] = func() error {
+		sides[i] = bench.Calls(func() error {
 			return torch.Do(func(*torch.Scope) error {
 				_, err := g.ValueAndGrad(point, p.batch)
 				return err
 			})
-		}
+		})
 	}
 	for i := range grads[0] {
 		if d := math.Abs(grads[0][i] - grads[1][i]); !(d <= tolerance*max(1, math.Abs(grads[0][i]))) {
 			return row{}, fmt.Errorf("element %d of the gradient is %v by hand and %v in the language", i, grads[0][i], grads[1][i])
 		}
 	}
-	var repetitions [2]int
-	for i, f := range sides {
-		ns, err := mean(f, 20)
+	var calls [2]int
+	for i, side := range sides {
+		ns, err := side(20)
 		if err != nil {
 			return row{}, err
 		}
-		repetitions[i] = max(1, int(float64(turn.Nanoseconds())/ns))
+		calls[i] = bench.PerTurn(ns)
 	}
 	var times [2][]float64
 	var ratios []float64
-	for round := range warmUp + rounds {
-		best := [2]float64{math.Inf(1), math.Inf(1)}
-		for range turns {
-			for i, f := range sides {
-				ns, err := mean(f, repetitions[i])
-				if err != nil {
-					return row{}, err
-				}
-				best[i] = min(best[i], ns)
-			}
+	for round := range bench.WarmUp + rounds {
+		ns, err := bench.Round(bench.Turns, sides, calls)
+		if err != nil {
+			return row{}, err
 		}
-		if round >= warmUp {
-			times[0], times[1] = append(times[0], best[0]), append(times[1], best[1])
-			ratios = append(ratios, best[1]/best[0])
+		if round >= bench.WarmUp {
+			times[0], times[1] = append(times[0], ns[0]), append(times[1], ns[1])
+			ratios = append(ratios, ns[1]/ns[0])
 		}
 	}
+	median := func(v []float64) float64 { return bench.Quantile(v, 0.5) }
 	return row{p.name, chains, median(times[0]) / 1000, median(times[1]) / 1000, median(ratios)}, nil
-}
-
-// mean is the mean time of n calls, in nanoseconds.
-func mean(f func() error, n int) (float64, error) {
-	start := time.Now()
-	for range n {
-		if err := f(); err != nil {
-			return 0, err
-		}
-	}
-	return float64(time.Since(start).Nanoseconds()) / float64(n), nil
-}
-
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }

@@ -93,7 +93,7 @@ func shortRun(t *testing.T, form string) {
 	require.NoError(t, err)
 	var s summaryJSON
 	require.NoError(t, json.Unmarshal(text, &s))
-	for _, name := range []string{"map", "sgld", "sghmc", "sghmc_parallel", "sghmc_minibatch", "nuts"} {
+	for _, name := range []string{"map", "sgld", "sghmc", "sghmc_parallel", "sghmc_minibatch", "nuts", "vi", "vi_dense", "laplace", "laplace_ggn"} {
 		m, ok := s.Methods[name]
 		require.True(t, ok, name)
 		require.Len(t, m.Mean, features)
@@ -104,4 +104,7 @@ func shortRun(t *testing.T, form string) {
 	// The mode solves the score equations; its value was computed by Newton's method in another language.
 	mode := []float64{0.38467201, 1.07170486, -0.24003955, 0.02130468, -0.15490855, 0.58312568, 0.32048426, 0.12425317}
 	require.InDeltaSlice(t, mode, s.Methods["map"].Mean, 1e-7)
+	// For a logistic regression the Gauss-Newton matrix is the Hessian: the same draws, from all data at once and in batches of 32.
+	require.InDeltaSlice(t, s.Methods["laplace"].Mean, s.Methods["laplace_ggn"].Mean, 1e-9)
+	require.InDeltaSlice(t, s.Methods["laplace"].SD, s.Methods["laplace_ggn"].SD, 1e-9)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 func main() {
@@ -78,7 +79,11 @@ func run(ctx context.Context, o options) error {
 	}
 	var outcomes []outcome
 	for _, f := range fits(o.seed, o.scale) {
-		result, err := f.fit(ctx, model, start, data, o)
+		from, err := f.start(start, outcomes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		result, err := f.fit(ctx, model, from, data, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -99,6 +104,7 @@ func run(ctx context.Context, o options) error {
 	if o.json {
 		return json.NewEncoder(os.Stdout).Encode(summary)
 	}
+	printDeviations(os.Stdout, summary, outcomes)
 	fmt.Printf("Written to %s: summary.json, draws-*.csv, marginals.png\n", o.out)
 	return nil
 }
@@ -118,6 +124,19 @@ func perUpdate(d *draws.Draws) float64 {
 		}
 	}
 	return sum / float64(n)
+}
+
+// start is where the method starts: the given point, or the last draw of another method.
+func (f fit) start(p infer.Params, before []outcome) (infer.Params, error) {
+	if f.from == "" {
+		return p, nil
+	}
+	for _, o := range before {
+		if o.fit.name == f.from {
+			return infer.NewParams(p.Layout, o.draws.Row(0, o.draws.Len(0)-1))
+		}
+	}
+	return p, fmt.Errorf("it starts from %s, which has not run", f.from)
 }
 
 // fit builds the method, runs it, and takes the time.
@@ -141,8 +160,42 @@ func (f fit) fit(ctx context.Context, model infer.LogPosterior, start infer.Para
 	if err != nil {
 		return outcome{}, err
 	}
+	defer infer.Free(result.State)
+	if f.samples > 0 {
+		if result.Draws, err = f.sample(transform, result.State, o.seed); err != nil {
+			return outcome{}, err
+		}
+		seconds := time.Since(began).Seconds()
+		return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: float64(result.Steps) / seconds}, nil
+	}
 	seconds := time.Since(began).Seconds()
 	gradients := float64(result.Steps) * float64(result.Draws.Chains()) * perUpdate(result.Draws)
-	infer.Free(result.State)
 	return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: gradients / seconds}, nil
+}
+
+// sample draws from the distribution that a state is.
+func (f fit) sample(t infer.Transform, s infer.State, seed uint64) (*draws.Draws, error) {
+	sampler, ok := t.(infer.Sampler)
+	if !ok {
+		return nil, fmt.Errorf("the states of %s are no distributions", f.title)
+	}
+	streams := torch.NewStreams(seed+1, 1)
+	points, err := sampler.Sample(s, f.samples, &streams)
+	if err != nil {
+		return nil, err
+	}
+	values, err := points.Values()
+	if err != nil {
+		return nil, err
+	}
+	d, err := draws.New(points.Layout.Sites, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	for dim := points.Layout.Dim(); len(values) > 0; values = values[dim:] {
+		if err := d.Append(values[:dim], nil); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
 }

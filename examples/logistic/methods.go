@@ -3,8 +3,10 @@ package main
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
 )
 
 // fit is one way to fit the model. Everything but the method value is the driver's.
@@ -14,6 +16,9 @@ type fit struct {
 	method infer.Method
 	batch  int64 // data in a batch; 0 is all
 	run    infer.RunConfig
+	// samples are the draws from the last state, for methods whose states are distributions; 0 takes the draws of the run.
+	samples int
+	from    string // the method whose last draw it starts at; "" starts at 0
 }
 
 // fits are the methods that are compared. The temperature 1/768 makes the mean log posterior's target the Bayes
@@ -45,6 +50,25 @@ func fits(seed uint64, scale float64) []fit {
 		{name: "nuts", title: "NUTS, 4 chains",
 			method: hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: int(long(1_000)), Temperature: bayes}},
 			run:    infer.RunConfig{Steps: long(6_000), BurnIn: long(1_000), Thin: 1, Chains: 4}},
+		// The step size falls to zero, so that the noise of the gradients does not stay in the fit.
+		{name: "vi", title: "VI, diagonal",
+			method:  vi.Diag{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, Temperature: bayes, InitLogSD: -2},
+			run:     infer.RunConfig{Steps: long(3_000), NoDraws: true},
+			samples: 20_000},
+		{name: "vi_dense", title: "VI, dense",
+			method:  vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, Temperature: bayes, InitScale: 0.1},
+			run:     infer.RunConfig{Steps: long(3_000), NoDraws: true},
+			samples: 20_000},
+		// At the mode one pass over the data is all. The precision is that of all data, so that T = 1, the default, is the Bayes
+		// posterior. The Hessian of the log posterior has the prior in it; the GGN is that of the likelihood.
+		{name: "laplace", title: "Laplace, Hessian", from: "map", method: laplace.DenseHessian{},
+			run:     infer.RunConfig{Steps: 1, NoDraws: true},
+			samples: 20_000},
+		{name: "laplace_ggn", title: "Laplace, GGN", from: "map",
+			method:  laplace.DenseGGN{Forward: logOdds, Outer: logLikelihoods, PriorPrecision: laplace.Isotropic(1)},
+			batch:   32,
+			run:     infer.RunConfig{Steps: patients / 32, NoDraws: true},
+			samples: 20_000},
 	}
 }
 

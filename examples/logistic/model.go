@@ -18,6 +18,14 @@ func logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
 	return logPrior.MustAdd(logLikelihood, false), nil
 }
 
+// logOdds and logLikelihoods are the likelihood in the two parts that a Gauss-Newton matrix is made of: xᵀw, and log σ(y xᵀw) of each
+// patient.
+func logOdds(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").MustMv(p.Get("w"), false) }
+
+func logLikelihoods(z *ts.Tensor, b infer.Batch) *ts.Tensor {
+	return z.MustMul(b.Get("y"), false).MustLogSigmoid(false)
+}
+
 // regression is the same model in Kelvin's language: what is random, and how the data depend on it. Compile makes the log
 // posterior of it. The plate says that the patients are independent, and how many there are where a batch has only some.
 func regression(c *ppl.Ctx) {

@@ -70,6 +70,32 @@ func printOutcome(w io.Writer, o outcome, names []string) error {
 	return err
 }
 
+// reference is the method that others are compared with.
+const reference = "nuts"
+
+// printDeviations compares the means and standard deviations of each method with those of the reference, in its standard deviations.
+func printDeviations(w io.Writer, s summaryJSON, outcomes []outcome) {
+	ref := s.Methods[reference]
+	fmt.Fprintln(w, "Against NUTS: largest difference of a mean, in standard deviations, and ratios of standard deviations")
+	for _, o := range outcomes {
+		m := s.Methods[o.fit.name]
+		if o.fit.name == reference {
+			continue
+		}
+		off, low, high := 0.0, math.Inf(1), 0.0
+		for i := range m.Mean {
+			off = max(off, math.Abs(m.Mean[i]-ref.Mean[i])/ref.SD[i])
+			low, high = min(low, m.SD[i]/ref.SD[i]), max(high, m.SD[i]/ref.SD[i])
+		}
+		if high == 0 {
+			fmt.Fprintf(w, "%-24s  %.3f\n", o.fit.title, off)
+			continue
+		}
+		fmt.Fprintf(w, "%-24s  %.3f   %.3f to %.3f\n", o.fit.title, off, low, high)
+	}
+	fmt.Fprintln(w)
+}
+
 // writeFiles writes summary.json, the draws of each method and the picture.
 func writeFiles(dir string, s summaryJSON, outcomes []outcome, names []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

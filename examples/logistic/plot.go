@@ -15,7 +15,8 @@ import (
 )
 
 // colours of the methods, told apart by readers with colour-blindness too (Okabe and Ito 2008).
-var colours = []color.RGBA{{0, 0, 0, 255}, {230, 159, 0, 255}, {0, 114, 178, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {213, 94, 0, 255}}
+var colours = []color.RGBA{{0, 0, 0, 255}, {230, 159, 0, 255}, {0, 114, 178, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {213, 94, 0, 255},
+	{86, 180, 233, 255}, {120, 120, 120, 255}, {150, 80, 20, 255}, {90, 60, 150, 255}}
 
 // plotMarginals draws the marginal posterior density of every weight, all methods over each other, and a point estimate as a line.
 func plotMarginals(path string, outcomes []outcome, names []string) error {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// sampler is a method with a name.
+type sampler struct {
+	name   string
+	method infer.Method
+}
+
+const lr = 0.01 // every sampler is stable at this step on the target
+
+// samplers are those that are measured. Each draws one normal number for each parameter in an update.
+var samplers = []sampler{
+	{"SGLD", sgmcmc.SGLD{LR: infer.Constant(lr)}},
+	{"PSGLD", sgmcmc.PSGLD{LR: infer.Constant(lr)}},
+	{"SGHMC", sgmcmc.SGHMC{LR: infer.Constant(lr)}},
+	{"SGHMC, estimated β", sgmcmc.SGHMC{LR: infer.Constant(lr), EstimateBeta: &sgmcmc.Estimate{Batches: 2}}},
+	{"SymplecticSGHMC", sgmcmc.SymplecticSGHMC{LR: infer.Constant(lr)}},
+	{"SymplecticSGHMC, masses", sgmcmc.SymplecticSGHMC{LR: infer.Constant(lr), Mass: map[string]float64{"theta": 2}}},
+	{"BAOA", sgmcmc.BAOA{LR: infer.Constant(lr)}},
+	{"SGNHT", sgmcmc.SGNHT{LR: infer.Constant(lr)}},
+	{"SGNHT per parameter", sgmcmc.SGNHT{LR: infer.Constant(lr), PerParameter: true}},
+	{"ATMC, Gaussian", sgmcmc.ATMC{LR: infer.Constant(lr)}},
+	{"ATMC, relativistic", sgmcmc.ATMC{LR: infer.Constant(lr), Speed: 1}},
+}
+
+// target is a Gaussian of diagonal precision λ between 1/2 and 3/2, log p(θ) = −½Σλᵢθᵢ², with a start for each chain.
+type target struct {
+	size
+	layout      *infer.Layout
+	halved      *ts.Tensor // −λ/2, of shape [d]
+	start       infer.Params
+	evaluations int // how often the density was asked for: all K chains are one
+}
+
+func newTarget(z size) (*target, error) {
+	layout, err := infer.NewLayout(infer.Shapes{"theta": {int64(z.dim)}})
+	if err != nil {
+		return nil, err
+	}
+	t := &target{size: z, layout: layout}
+	err = torch.Do(func(scope *torch.Scope) error {
+		precision, start := torch.NewStreams(1, 1), torch.NewStreams(2, z.chains)
+		// With K chains there is a leading dimension; with one there is none, and no vmap.
+		shape := []int64{int64(z.dim)}
+		u := torch.Must(precision.Uniform(shape, gotch.Float, torch.CPU)).MustReshape(shape, false)
+		t.halved = u.MustAddScalar(ts.FloatScalar(0.5), false).MustMulScalar(ts.FloatScalar(-0.5), false)
+		flat := torch.Must(start.Normal(shape, gotch.Float, torch.CPU))
+		if z.chains == 1 {
+			flat = flat.MustReshape(shape, false)
+		}
+		t.start = infer.Params{Layout: layout, Flat: flat}
+		scope.Keep(t.halved, flat)
+		return nil
+	})
+	return t, err
+}
+
+func (t *target) free() { torch.Free(t.halved, t.start.Flat) }
+
+func (t *target) logPosterior(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+	t.evaluations++
+	return p.Get("theta").MustSquare(false).MustMul(t.halved, false).MustSum(gotch.Float, false), nil
+}
+
+// pair is a chain, or K, and what its updates are compared with.
+type pair struct {
+	transform infer.Transform
+	gradient  infer.Gradient
+	state     infer.State
+	streams   torch.Streams // of the bound
+}
+
+func (t *target) pair(s sampler) (*pair, error) {
+	p := &pair{streams: torch.NewStreams(3, t.chains)}
+	var err error
+	if p.transform, err = s.method.Build(t.logPosterior); err != nil {
+		return nil, err
+	}
+	if p.gradient, err = infer.NewGradient(t.logPosterior); err != nil {
+		return nil, err
+	}
+	if p.state, err = infer.Init(p.transform, t.start, 4); err != nil {
+		return nil, err
+	}
+	if preparer, ok := p.transform.(infer.Preparer); ok && preparer.Due(p.state, true) {
+		p.state, err = preparer.Prepare(p.state, func() (infer.Batch, error) { return nil, nil })
+	}
+	return p, err
+}
+
+func (p *pair) free() { infer.Free(p.state) }
+
+// update moves the sampler on by one update, as a run does.
+func (p *pair) update() error {
+	next, _, err := p.transform.Update(p.state, nil)
+	if err != nil {
+		return err
+	}
+	infer.Free(p.state)
+	p.state = next
+	return nil
+}
+
+// bound evaluates the gradient where the sampler is and draws the noise of an update. It uses neither.
+func (p *pair) bound() error {
+	return torch.Do(func(*torch.Scope) error {
+		at := p.state.Position()
+		if _, err := p.gradient.ValueAndGrad(at, nil); err != nil {
+			return err
+		}
+		_, err := p.streams.NormalLike(at.Flat)
+		return err
+	})
+}
