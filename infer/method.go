@@ -94,8 +94,11 @@ func Free(s State) {
 
 // Keep makes a state outlive a scope.
 func Keep(scope *torch.Scope, s State) {
-	for _, t := range s.Save().Tensors {
-		scope.Keep(t)
+	saved := s.Save()
+	for _, tensors := range []Tensors{saved.Tensors, saved.Shared} {
+		for _, t := range tensors {
+			scope.Keep(t)
+		}
 	}
 }
 

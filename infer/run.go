@@ -241,7 +241,8 @@ func (r *run) prepare() error {
 
 // replace frees the state and puts another in its place. Tensors that both have live on.
 func (r *run) replace(next State) {
-	tensors := slices.Collect(maps.Values(next.Save().Tensors))
+	saved := next.Save()
+	tensors := slices.Concat(slices.Collect(maps.Values(saved.Tensors)), slices.Collect(maps.Values(saved.Shared)))
 	// Not kept in the caller's scope, where there is one: it would remember every state of the run.
 	torch.Detach(tensors...)
 	for _, t := range r.state.Save().Tensors {

@@ -1,0 +1,212 @@
+package ekf
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// copyOf copies the point, outside any autograd graph: a state that were part of one would carry all its predecessors along.
+func copyOf(method string, p infer.Params) (infer.Params, error) {
+	if err := p.Check(); err != nil {
+		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
+	}
+	start := p
+	err := torch.NoGrad(func() (err error) {
+		start.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: p.Flat})
+		return err
+	})
+	if err != nil {
+		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
+	}
+	return start, nil
+}
+
+// chain is chain k of a quantity with a leading chain axis, or the quantity itself where there is none.
+func chain(p infer.Params, x *ts.Tensor, k int) *ts.Tensor {
+	if !p.Batched() {
+		return x
+	}
+	return x.MustSelect(0, int64(k), false)
+}
+
+// same copies a tensor, so that freeing one state leaves the others whole.
+func same(x *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: x})) }
+
+// stack puts one tensor for each chain together, with a chain axis where the point has one.
+func stack(p infer.Params, x []*ts.Tensor) (*ts.Tensor, error) {
+	if !p.Batched() {
+		return x[0], nil
+	}
+	return ts.Stack(x, 0)
+}
+
+// scores are the log likelihoods of the data of a batch and their gradients, for each chain.
+type scores struct {
+	values, norms []float64    // mean log likelihood, and the norm of its gradient
+	mean          []*ts.Tensor // mean gradient, [d]
+	each          []*ts.Tensor // gradients of the data, [n, d]
+}
+
+func scoresOf(f curvature.PerDatum, p infer.Params, b infer.Batch, memory int64) (s scores, err error) {
+	for k := range p.Chains() {
+		values, grads, err := curvature.Gradients(f, infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, k)}, b, curvature.Options{Memory: memory})
+		if err != nil {
+			return s, fmt.Errorf("log likelihood: %w", err)
+		}
+		mean := grads.MustMeanDim([]int64{0}, false, grads.DType(), false)
+		v, norm, err := torch.ValuesAndNorms(values.MustMean(values.DType(), false), mean, 1)
+		if err != nil {
+			return s, err
+		}
+		s.values, s.norms = append(s.values, v...), append(s.norms, norm...)
+		s.mean, s.each = append(s.mean, mean), append(s.each, grads)
+	}
+	return s, nil
+}
+
+// info is what an update tells about itself.
+func (s scores) info(lr float64) infer.Info {
+	return infer.NewInfo(infer.Evaluation{Values: s.values, Norms: s.norms}, lr, 0)
+}
+
+// perDatum is the given function of the data of a batch, or the log likelihood of one datum at a time.
+func perDatum(method string, given curvature.PerDatum, logLikelihood infer.LogPosterior) (curvature.PerDatum, error) {
+	if given != nil {
+		return given, nil
+	}
+	if logLikelihood == nil {
+		return nil, fmt.Errorf("%s: the log likelihood is nil, and so is PerDatum: one of them is needed: %w", method, infer.ErrConfig)
+	}
+	return curvature.PerSample(logLikelihood), nil
+}
+
+// positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the type and on the
+// device of the point. The shape is [d], or that of the point where chains is set.
+func positive(method, field string, given *ts.Tensor, p infer.Params, chains, zero bool) (*ts.Tensor, error) {
+	shape, err := torch.Shape(given)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", method, field, err)
+	}
+	d := p.Layout.Dim()
+	want, err := torch.Shape(p.Flat)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(shape, []int64{int64(d)}) && !(chains && slices.Equal(shape, want)) {
+		allowed := fmt.Sprintf("it must be of shape [%d], one number for each parameter", d)
+		if chains && len(want) == 2 {
+			allowed += fmt.Sprintf(", or %v", want)
+		}
+		return nil, &infer.FieldError{Type: method, Field: field, Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed}
+	}
+	v, err := torch.ToSlice[float64](given)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", method, field, err)
+	}
+	for i, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 || x == 0 && !zero {
+			return nil, infer.CheckValue(method, field+" of "+p.Layout.At(i%d), x, 0, !zero)
+		}
+	}
+	return like(p.Flat, given)
+}
+
+// like copies x in the type and on the device of another tensor, outside any graph.
+func like(other, x *ts.Tensor) (out *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		device, err := torch.DeviceOf(other)
+		if err != nil {
+			return err
+		}
+		if out, err = torch.To(x, device, other.DType()); err != nil {
+			return err
+		}
+		out, err = torch.Combine(torch.Term{Coeff: 1, Tensor: out.MustDetach(false)})
+		scope.Keep(out)
+		return err
+	})
+	return out, err
+}
+
+// eye is the identity matrix in the type and on the device of another tensor.
+func eye(n int64, other *ts.Tensor) *ts.Tensor {
+	return torch.Must(ts.Eye(n, other.DType(), torch.Must(torch.DeviceOf(other))))
+}
+
+// transposed swaps the last two dimensions.
+func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false) }
+
+// cholesky is the lower factor of a symmetric matrix, or of several. The error of one that is not positive definite says so with its
+// smallest eigenvalue, and what to do about it.
+func cholesky(what string, m *ts.Tensor, remedy string) (*ts.Tensor, error) {
+	l, status := m.MustLinalgCholeskyEx(false, false, false)
+	failed, err := torch.Item(status.MustAbs(false).MustMax(false))
+	if err != nil {
+		return nil, err
+	}
+	finite, err := torch.Item(m.MustIsfinite(false).MustAll(false))
+	if err != nil {
+		return nil, err
+	}
+	if failed == 0 && finite == 1 {
+		return l, nil
+	}
+	if finite == 0 {
+		return nil, fmt.Errorf("%s has elements that are not finite: %w", what, infer.ErrNonFinite)
+	}
+	least, err := torch.Item(m.MustLinalgEigvalsh("L", false).MustMin(false))
+	if err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%s is not positive definite, its smallest eigenvalue is %g: %s", what, least, remedy)
+}
+
+// draw draws n points: means plus noise, where noise maps standard normal numbers [K, d, m], K chains and m draws of each, to
+// deviations of that shape. Draw i is of chain i mod K.
+func draw(method string, p infer.Params, n int, streams *torch.Streams, noise func(z *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
+	out := infer.Params{Layout: p.Layout}
+	if n < 1 {
+		return out, fmt.Errorf("%s: Sample of %d draws: there must be at least 1: %w", method, n, infer.ErrConfig)
+	}
+	if streams == nil || len(streams.Chains) == 0 {
+		return out, fmt.Errorf("%s: Sample without random streams: torch.NewStreams(seed, 1) makes them: %w", method, infer.ErrConfig)
+	}
+	err := torch.Do(func(scope *torch.Scope) error {
+		chains, d := int64(p.Chains()), int64(p.Layout.Dim())
+		device, err := torch.DeviceOf(p.Flat)
+		if err != nil {
+			return err
+		}
+		each, c := (int64(n)+chains-1)/chains, int64(len(streams.Chains)) // draws of each chain, and some of them too many
+		z, err := streams.Normal([]int64{(each*chains + c - 1) / c, d}, p.Flat.DType(), device)
+		if err != nil {
+			return err
+		}
+		z = z.MustReshape([]int64{-1, d}, false).MustNarrow(0, 0, each*chains, false)
+		deviation, err := noise(z.MustReshape([]int64{each, chains, d}, false).MustPermute([]int64{1, 2, 0}, false))
+		if err != nil {
+			return err
+		}
+		means := p.Flat.MustReshape([]int64{1, chains, d}, false)
+		all := deviation.MustPermute([]int64{2, 0, 1}, false).MustAdd(means, false).MustReshape([]int64{each * chains, d}, false)
+		out.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: all.MustNarrow(0, 0, int64(n), false)})
+		scope.Keep(out.Flat)
+		return err
+	})
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", method, err)
+	}
+	return out, nil
+}
+
+// held says whether chain k diverged.
+func held(diverged []bool, k int) bool { return diverged != nil && diverged[k] }
+
+var errNoLikelihood = errors.New("the outer density returned nil, expected a tensor of shape [n]")

@@ -1,0 +1,184 @@
+package ekf
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Diag is the diagonal extended Kalman filter: independent normals N(μ_j, v_j), updated with the mean gradient of the batch and the
+// diagonal of its empirical Fisher matrix (Ollivier 2018, with the Fisher matrix taken at the observed data):
+//
+//	v_pred = v + q²
+//	1/v'   = 1/v_pred + ε (1/n) Σ g_i²
+//	μ'     = μ + ε v' (1/n) Σ g_i
+//
+// where g_i is the gradient of log p(y_i|θ) at μ. Both sums are means: at ε = 1 a batch counts as one datum, and ε = n counts
+// each of its n data in full.
+//
+// Build takes the log likelihood, without a prior: the prior is the Gaussian to start with. Info.LogPosterior is the mean log likelihood of the
+// batch at μ, and Info.GradNorm the norm of its gradient.
+type Diag struct {
+	LR           infer.Schedule // ε; required
+	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
+	// TransitionSDs multiply q, one factor for each parameter, of shape [d]; nil means 1.
+	TransitionSDs *ts.Tensor
+	InitSD        float64 // standard deviation of each parameter to start with; 0 means 1
+	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for none.
+	InitSDs *ts.Tensor
+	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n], and takes the place of the function given to
+	// Build, which may then be nil; without it that function is called with one datum at a time, under vmap.
+	PerDatum curvature.PerDatum
+	Memory   int64 // bytes that the gradients [n, d] of a batch may take; 0 is the default of curvature.Options
+}
+
+// DiagState is the state of [Diag].
+type DiagState struct {
+	Params   infer.Params // μ, of shape [d] or [K, d]
+	Variance *ts.Tensor   // v, of the same shape
+	Step     int64        // updates so far
+}
+
+// Build checks the configuration and binds it to a log likelihood.
+func (c Diag) Build(logLikelihood infer.LogPosterior) (infer.Transform, error) {
+	const name = "ekf.Diag"
+	likelihood, err := perDatum(name, c.PerDatum, logLikelihood)
+	if err != nil {
+		return nil, err
+	}
+	if c.LR, err = infer.CheckSchedule(name, "LR", c.LR, nil, 0, false); err != nil {
+		return nil, err
+	}
+	walk, err := newWalk(name, c.TransitionSD, c.TransitionSDs)
+	if err != nil {
+		return nil, err
+	}
+	if c.InitSD == 0 {
+		c.InitSD = 1
+	}
+	if err := infer.CheckValue(name, "InitSD", c.InitSD, 0, true); err != nil {
+		return nil, err
+	}
+	if err := infer.CheckValue(name, "Memory", float64(c.Memory), 0, false); err != nil {
+		return nil, err
+	}
+	return &diag{Diag: c, name: name, walk: walk, likelihood: likelihood}, nil
+}
+
+type diag struct {
+	Diag
+	name       string
+	walk       walk
+	likelihood curvature.PerDatum
+}
+
+func (t *diag) Init(p infer.Params) (infer.State, error) {
+	start, err := copyOf(t.name, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.walk.check(p); err != nil {
+		return nil, err
+	}
+	s := DiagState{Params: start}
+	if s.Variance, err = initialVariance(t.name, t.InitSD, t.InitSDs, start); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	s, err := infer.StateAs[DiagState](state, t.name)
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	lr := t.LR(s.Step)
+	if err := infer.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+		return nil, infer.Info{}, err
+	}
+	q, err := t.walk.at(s.Step)
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	next := DiagState{Params: s.Params, Step: s.Step + 1}
+	var info infer.Info
+	err = torch.Do(func(scope *torch.Scope) error {
+		q2, err := t.walk.variance(q, s.Params)
+		if err != nil {
+			return err
+		}
+		scores, err := scoresOf(t.likelihood, s.Params, b, t.Memory)
+		if err != nil {
+			return err
+		}
+		info = scores.info(lr)
+		squares := make([]*ts.Tensor, len(scores.each))
+		for k, g := range scores.each {
+			squares[k] = g.MustSquare(false).MustMeanDim([]int64{0}, false, g.DType(), false)
+		}
+		fisher, err := stack(s.Params, squares)
+		if err != nil {
+			return err
+		}
+		grad, err := stack(s.Params, scores.mean)
+		if err != nil {
+			return err
+		}
+
+		// 1/(1/v_pred + εF) without the reciprocal of a reciprocal.
+		predicted := s.Variance.MustAdd(q2, false)
+		shrink := predicted.MustMul(fisher, false).MustMulScalar(ts.FloatScalar(lr), false).MustAddScalar(ts.FloatScalar(1), false)
+		next.Variance = predicted.MustDiv(shrink, false)
+		step := next.Variance.MustMul(grad, false)
+		next.Params.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Params.Flat}, torch.Term{Coeff: lr, Tensor: step})
+		if err != nil {
+			return err
+		}
+
+		if next.Params.Flat, err = infer.Hold(s.Params.Flat, next.Params.Flat, info.Diverged); err != nil {
+			return err
+		}
+		next.Variance, err = infer.Hold(s.Variance, next.Variance, info.Diverged)
+		scope.Keep(next.Params.Flat, next.Variance)
+		return err
+	})
+	if err != nil {
+		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return next, info, nil
+}
+
+// Sample draws from N(μ, v). With K chains draw i is of chain i mod K.
+func (t *diag) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
+	s, err := infer.StateAs[DiagState](state, t.name)
+	if err != nil {
+		return infer.Params{}, err
+	}
+	return draw(t.name, s.Params, n, streams, func(z *ts.Tensor) (*ts.Tensor, error) {
+		sd := s.Variance.MustSqrt(false).MustReshape([]int64{int64(s.Params.Chains()), -1, 1}, false)
+		return z.Mul(sd, false)
+	})
+}
+
+func (t *diag) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
+	flat, err := saved.Tensor("params")
+	if err != nil {
+		return nil, err
+	}
+	v, err := saved.Tensor("variance")
+	return DiagState{Params: infer.Params{Layout: layout, Flat: flat}, Variance: v, Step: saved.Steps}, err
+}
+
+// Position is μ.
+func (s DiagState) Position() infer.Params { return s.Params }
+
+// Steps is the number of updates so far.
+func (s DiagState) Steps() int64 { return s.Step }
+
+// Save names the parts of the state.
+func (s DiagState) Save() infer.Saved {
+	return infer.Saved{Steps: s.Step, Tensors: infer.Tensors{"params": s.Params.Flat, "variance": s.Variance}}
+}

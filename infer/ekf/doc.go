@@ -1,0 +1,16 @@
+// Package ekf holds extended Kalman filters: a Gaussian over the parameters that is updated with one batch after another,
+// each seen once. [Diag] and [Dense] are the natural-gradient filters of Ollivier (2018), whose curvature is the empirical
+// Fisher matrix of the batch; [GaussNewton] linearises a forward function, and is exact for linear-Gaussian models.
+//
+// The prior is the state to start with (InitSD, InitCov), so the function given to Build is a log likelihood, without a prior. Before
+// each update the parameters may move by a random walk (TransitionSD), which forgets old data and follows what changes:
+//
+//	predict   P_pred = P + Q
+//	update    P'⁻¹ = P_pred⁻¹ + ε F,   μ' = μ + ε P' g
+//
+// with the gradient g and the curvature F of the log likelihood at μ. With K chains each has a Gaussian of its own. Sample draws from
+// them in turn: draw i is of chain i mod K.
+//
+// The symbols: μ mean, P covariance, Q covariance of the random walk over one update, q its standard deviation, ε (LR) the step, an
+// inverse temperature.
+package ekf

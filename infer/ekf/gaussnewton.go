@@ -1,0 +1,188 @@
+package ekf
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// GaussNewton is the extended Kalman filter proper: it linearises the forward function z = f(θ, x) at the mean, and takes the
+// curvature H of −log p(y|z) in the outputs, a Gaussian likelihood's inverse noise covariance or that of another exponential family:
+//
+//	P_pred = P + q² I
+//	P'⁻¹   = P_pred⁻¹ + ε Σ J_iᵀ H_i J_i
+//	μ'     = μ + ε P' Σ g_i
+//
+// with J_i = ∂z_i/∂θ and g_i the gradient of log p(y_i|z_i) in θ, summed over the batch. Where f is linear in θ and the noise is
+// Gaussian this is the Kalman filter: without a random walk it gives the posterior of Bayesian linear regression, in whatever order
+// and batches the data come, and Info.Stats "log_predictive" adds up to the log marginal likelihood.
+//
+// With Iterations above 1 the linearisation is repeated at the new mean, which is Gauss-Newton's method for the mode of the updated
+// density (Bell and Cathey 1993): μ_{j+1} = μ_j + P_{j+1} (ε Σ g_i(μ_j) − P_pred⁻¹ (μ_j − μ)).
+//
+// Info.LogPosterior is the log likelihood of the batch at μ, summed over its data, and Info.Stats "log_predictive" an approximation
+// of the log of their density given all data before, exact for linear-Gaussian models at ε = 1:
+// ε Σ log p(y_i|z_i) + ½ ε² gᵀP'g − ½ log |I + ε P_pred Σ JᵀHJ|, with g = Σ g_i.
+//
+// Build takes no function (nil): Forward and Outer are the likelihood, and the prior is the Gaussian to start with.
+type GaussNewton struct {
+	Forward curvature.Forward // z = f(θ, x), of shape [n, ...]; required
+	Outer   curvature.Outer   // log p(y_i|z_i), of shape [n]; required; log-concave in z
+	LR      infer.Schedule    // ε, the inverse temperature of the likelihood; nil means 1
+
+	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
+	// TransitionSDs multiply q, one factor for each parameter, of shape [d]; nil means 1.
+	TransitionSDs *ts.Tensor
+	InitSD        float64 // standard deviation of each parameter to start with; 0 means 1
+	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for none.
+	InitSDs    *ts.Tensor
+	InitCov    *ts.Tensor // covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; nil for none
+	Iterations int        // linearisations of each update; 0 means 1
+	Memory     int64      // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
+}
+
+// Build checks the configuration.
+func (c GaussNewton) Build(infer.LogPosterior) (infer.Transform, error) {
+	const name = "ekf.GaussNewton"
+	if c.Forward == nil {
+		return nil, &infer.FieldError{Type: name, Field: "Forward", Value: "nil", Allowed: "it is needed: the outputs z = f(θ, x), of shape [n, ...]"}
+	}
+	if c.Outer == nil {
+		return nil, &infer.FieldError{Type: name, Field: "Outer", Value: "nil", Allowed: "it is needed: the log likelihoods log p(y_i|z_i), of shape [n]"}
+	}
+	if c.Iterations < 0 {
+		return nil, &infer.FieldError{Type: name, Field: "Iterations", Value: c.Iterations, Allowed: "it must be at least 0, where 0 means 1"}
+	}
+	c.Iterations = max(c.Iterations, 1)
+	var err error
+	if c.LR, err = infer.CheckSchedule(name, "LR", c.LR, infer.Constant(1), 0, false); err != nil {
+		return nil, err
+	}
+	g, err := newGaussian(name, c.TransitionSD, c.TransitionSDs, c.InitSD, c.InitSDs, c.InitCov, c.Memory)
+	if err != nil {
+		return nil, err
+	}
+	return &gaussNewton{gaussian: g, c: c, likelihood: curvature.Likelihood(c.Forward, c.Outer)}, nil
+}
+
+type gaussNewton struct {
+	gaussian
+	c          GaussNewton
+	likelihood curvature.PerDatum
+}
+
+func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	s, err := infer.StateAs[DenseState](state, t.name)
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	lr := t.c.LR(s.Step)
+	if err := infer.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+		return nil, infer.Info{}, err
+	}
+	q, err := t.walk.at(s.Step)
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	next := DenseState{Params: s.Params, Step: s.Step + 1}
+	var info infer.Info
+	err = torch.Do(func(scope *torch.Scope) error {
+		if _, err := b.Size(); err != nil {
+			return err
+		}
+		predicted, err := t.walk.addTo(s.Covariance, q, s.Params)
+		if err != nil {
+			return err
+		}
+		n := s.Params.Chains()
+		e := infer.Evaluation{Values: make([]float64, n), Norms: make([]float64, n)}
+		predictive := make([]float64, n)
+		means, covs := make([]*ts.Tensor, n), make([]*ts.Tensor, n)
+		for k := range n {
+			at := infer.Params{Layout: s.Params.Layout, Flat: chain(s.Params, s.Params.Flat, k)}
+			u, err := t.update(at, chain(s.Params, predicted, k), b, lr)
+			if err != nil {
+				return err
+			}
+			e.Values[k], e.Norms[k], predictive[k], means[k], covs[k] = u.value, u.norm, u.predictive, u.mean, u.cov
+			if u.mean == nil {
+				means[k], covs[k] = same(at.Flat), same(chain(s.Params, s.Covariance, k))
+			}
+		}
+		info = infer.NewInfo(e, lr, 0)
+		info.Stats = map[string][]float64{"log_predictive": predictive}
+		return next.set(scope, means, covs)
+	})
+	if err != nil {
+		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return next, info, nil
+}
+
+// step is an update of one chain. The mean is nil where the log likelihood or its gradient is not finite.
+type step struct {
+	value, norm, predictive float64
+	mean, cov               *ts.Tensor
+}
+
+func (t *gaussNewton) update(at infer.Params, predicted *ts.Tensor, b infer.Batch, lr float64) (u step, err error) {
+	start := at.Flat
+	for j := range t.c.Iterations {
+		value, grad, err := t.gradient(at, b)
+		if err != nil {
+			return u, err
+		}
+		v, norm, err := torch.ValuesAndNorms(value, grad, 1)
+		if err != nil {
+			return u, err
+		}
+		if j == 0 {
+			u.value, u.norm = v[0], norm[0]
+		}
+		if bad := v[0] + norm[0]; math.IsNaN(bad) || math.IsInf(bad, 0) {
+			// Reported as diverged, also when only a later linearisation fails.
+			return step{value: v[0], norm: norm[0], predictive: math.NaN()}, nil
+		}
+		ggn, err := curvature.GGN(t.c.Forward, t.c.Outer, at, b, curvature.Options{Memory: t.memory})
+		if err != nil {
+			return u, err
+		}
+		c, err := t.condition(predicted, ggn.MustMulScalar(ts.FloatScalar(lr), false))
+		if err != nil {
+			return u, err
+		}
+		pull := grad.MustMulScalar(ts.FloatScalar(lr), false)
+		moved := at.Flat.MustSub(start, false)
+		if j > 0 {
+			back := moved.MustUnsqueeze(1, false).MustCholeskySolve(c.root, false, false).MustSqueezeDim(1, false)
+			pull = pull.MustSub(back, false)
+		}
+		jump := c.cov.MustMv(pull, false)
+		if j == 0 {
+			quadratic := torch.Must(torch.Item(pull.MustDot(jump, false)))
+			u.predictive = lr*u.value + quadratic/2 - c.logDet/2
+		}
+		u.cov, u.mean = c.cov, at.Flat.MustAdd(jump, false)
+		at.Flat = u.mean
+	}
+	return u, nil
+}
+
+// gradient is the log likelihood of the batch, summed over its data, and its gradient.
+func (t *gaussNewton) gradient(p infer.Params, b infer.Batch) (value, grad *ts.Tensor, err error) {
+	value, grad, err = torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
+		each := t.likelihood(infer.Params{Layout: p.Layout, Flat: flat}, b)
+		if each == nil {
+			torch.Must(each, errNoLikelihood)
+		}
+		return each.MustSum(each.DType(), false)
+	}, p.Flat)
+	if err != nil {
+		return nil, nil, fmt.Errorf("log likelihood: %w", err)
+	}
+	return value, grad, nil
+}

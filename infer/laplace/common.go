@@ -1,0 +1,148 @@
+package laplace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// ErrIndefinite is wrapped by the error of a precision that is not positive definite.
+var ErrIndefinite = errors.New("not positive definite")
+
+// options are the fields that all configurations have, and the log posterior that Info reports.
+type options struct {
+	name        string
+	prior       Precision
+	scale       float64
+	temperature infer.Schedule
+	damping     float64
+	memory      int64
+	gradient    infer.Gradient
+}
+
+func newOptions(name string, prior Precision, scale float64, temperature infer.Schedule, damping float64, memory int64) (o options, err error) {
+	o = options{name: name, prior: prior, scale: scale, damping: damping, memory: memory}
+	if err := prior.check(name); err != nil {
+		return o, err
+	}
+	if o.scale == 0 {
+		o.scale = 1
+	}
+	if err := infer.CheckValue(name, "Scale", o.scale, 0, true); err != nil {
+		return o, err
+	}
+	if o.temperature, err = infer.CheckSchedule(name, "Temperature", temperature, infer.Constant(1), 0, false); err != nil {
+		return o, err
+	}
+	if err := infer.CheckValue(name, "Damping", damping, 0, false); err != nil {
+		return o, err
+	}
+	return o, infer.CheckValue(name, "Memory", float64(memory), 0, false)
+}
+
+// report sets the log posterior whose value and gradient Info reports: without one, the log likelihood of the batch.
+func (o *options) report(logPosterior infer.LogPosterior, likelihood curvature.PerDatum) (err error) {
+	if logPosterior == nil && likelihood != nil {
+		logPosterior = func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+			each := likelihood(p, b)
+			if each == nil {
+				torch.Must(each, errors.New("it returned nil, expected a tensor of shape [n]"))
+			}
+			return each.MustSum(each.DType(), false), nil
+		}
+	}
+	if o.gradient, err = infer.NewGradient(logPosterior); err != nil {
+		return fmt.Errorf("%s: %w", o.name, err)
+	}
+	return nil
+}
+
+// at is the temperature of a state.
+func (o *options) at(step int64) (float64, error) {
+	t := o.temperature(step)
+	return t, infer.CheckValue(o.name, fmt.Sprintf("Temperature at update %d", step), t, 0, false)
+}
+
+// copyOf copies a point, outside any autograd graph, after a check.
+func copyOf(method string, p infer.Params) (infer.Params, error) {
+	if err := p.Check(); err != nil {
+		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
+	}
+	start := p
+	err := torch.NoGrad(func() (err error) {
+		start.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: p.Flat})
+		return err
+	})
+	if err != nil {
+		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
+	}
+	return start, nil
+}
+
+// same copies a tensor, so that freeing one state leaves the others whole.
+func same(x *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: x})) }
+
+// chain is chain k of a quantity with a leading chain axis, or the quantity itself where there is none.
+func chain(p infer.Params, x *ts.Tensor, k int) *ts.Tensor {
+	if !p.Batched() {
+		return x
+	}
+	return x.MustSelect(0, int64(k), false)
+}
+
+// point is chain k of a point.
+func point(p infer.Params, k int) infer.Params {
+	return infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, k)}
+}
+
+// stack puts one tensor for each chain together, with a chain axis where the point has one.
+func stack(p infer.Params, x []*ts.Tensor) *ts.Tensor {
+	if !p.Batched() {
+		return x[0]
+	}
+	return ts.MustStack(x, 0)
+}
+
+// transposed swaps the last two dimensions.
+func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false) }
+
+// scaled is c·x.
+func scaled(c float64, x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(c), false) }
+
+// item is the value of a tensor with one element.
+func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
+
+// total is the sum of all elements.
+func total(x *ts.Tensor) float64 { return item(x.MustSum(x.DType(), false)) }
+
+// checkMemory refuses numbers of the point's type that do not fit, before any is made.
+func checkMemory(method, what string, p infer.Params, numbers float64, memory int64, instead string) error {
+	if memory == 0 {
+		memory = 1 << 30 // as in curvature.Options
+	}
+	size := 8.0
+	if p.Flat.DType() == gotch.Float {
+		size = 4
+	}
+	if bytes := size * numbers; bytes > float64(memory) {
+		return fmt.Errorf("%s: %w", method, &curvature.MemoryError{What: what, Bytes: int64(math.Min(bytes, 9e18)), Allowed: memory, Instead: instead})
+	}
+	return nil
+}
+
+// sortedKeys are the keys of a map in order.
+func sortedKeys(m map[string]float64) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,119 @@
+package laplace_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+)
+
+// checkLogPrior compares LogPrior with the log density of N(mean, (λP)⁻¹) at some points, alone and under vmap.
+func checkLogPrior(t testing.TB, s infer.State, p *mat.SymDense, mean []float64) {
+	t.Helper()
+	d := len(mean)
+	for _, weight := range []float64{1, 2.5} {
+		prior, err := laplace.LogPrior(s, weight)
+		require.NoError(t, err)
+		var points, want []float64
+		for k := range 3 {
+			x := normals(int64(50+k), d)
+			delta := make([]float64, d)
+			for i := range x {
+				delta[i] = x[i] - mean[i]
+			}
+			q := mat.Dot(mat.NewVecDense(d, delta), mat.NewVecDense(d, times(p, delta)))
+			want = append(want, 0.5*logDet(p)+0.5*float64(d)*math.Log(weight/(2*math.Pi))-0.5*weight*q)
+			points = append(points, x...)
+			at := params(s.Position().Layout, x, 0)
+			assert.InDelta(t, want[k], values(prior(at))[0], 1e-10)
+		}
+		gradient := must(infer.NewGradient(func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return prior(p), nil }))
+		e := must(gradient.ValueAndGrad(params(s.Position().Layout, points, 3), nil))
+		within(t, want, e.Values, 1e-10, "under vmap")
+	}
+}
+
+// Two episodes with the first posterior as the prior of the second are one pass over all data: mean, precision, and the evidence, whose
+// two parts log p(D₁) and log p(D₂|D₁) add up. The mode of the second episode is a Newton step from anywhere, as the density is quadratic.
+func TestEpisodesAreOnePosterior(t *testing.T) {
+	const lambda = 0.8
+	r := newRegression(1, 23, 3, 0.7, lambda)
+	each := curvature.Likelihood(linear, gaussianOuter(r.s))
+	sum := func(log func(p infer.Params) *ts.Tensor) infer.LogPosterior {
+		return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+			l := each(p, b)
+			return l.MustSum(l.DType(), false).MustAdd(log(p), false), nil
+		}
+	}
+	prior, precisionOf := normalPrior(lambda), laplace.Isotropic(lambda)
+	evidence := 0.0
+	var s infer.State
+	for _, part := range [][2]int64{{0, 10}, {10, 23}} {
+		batch := infer.Batch{}
+		for name, x := range r.batch {
+			batch[name] = x.MustNarrow(0, part[0], part[1]-part[0], false)
+		}
+		joint := sum(prior)
+		start := params(r.layout, []float64{3, -1, 2}, 0)
+		g := must(must(infer.NewGradient(joint)).ValueAndGrad(start, batch))
+		h := values(must(curvature.Hessian(joint, start, batch, curvature.Options{})))
+		mode := []float64{3, -1, 2}
+		for i, jump := range times(inverse(mat.NewSymDense(3, h)), values(g.Grad)) {
+			mode[i] += jump
+		}
+		at := params(r.layout, mode, 0)
+		s = pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: precisionOf}, nil), at, batch, 4)
+		value := values(first(joint(at, batch)))[0]
+		part, err := laplace.LogEvidence(s, value)
+		require.NoError(t, err)
+		evidence += part
+		prior, err = laplace.LogPrior(s, 1)
+		require.NoError(t, err)
+		precisionOf, err = laplace.PrecisionOf(s)
+		require.NoError(t, err)
+	}
+	within(t, r.mean, values(s.Position().Flat), 1e-10, "mean")
+	within(t, entries(r.precision), precision(s), 1e-10, "precision")
+	assert.InDelta(t, r.evidence, evidence, 1e-10, "evidence")
+}
+
+// A state hands on its precision without the damping, for the structures and with chains.
+func TestPriorsFromStates(t *testing.T) {
+	r := newRegression(1, 10, 3, 0.7, 0.8)
+	at := params(r.layout, r.mean, 0)
+	one := laplace.Isotropic(0.8)
+	diag := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one, Damping: 7}, nil)
+	dense := build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one, Damping: 7}, nil)
+	s := pass(t, dense, at, r.batch, 10)
+	checkLogPrior(t, s, r.precision, r.mean)
+	next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: must(laplace.PrecisionOf(s))}, nil), at)
+	within(t, entries(r.precision), precision(next), 1e-12, "dense")
+
+	s = pass(t, diag, at, r.batch, 10)
+	d := mat.NewSymDense(3, nil)
+	for i, v := range diagonal(r.precision) {
+		d.SetSym(i, i, v)
+	}
+	checkLogPrior(t, s, d, r.mean)
+	next = begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: must(laplace.PrecisionOf(s))}, nil), at)
+	within(t, entries(d), precision(next), 1e-12, "diagonal into dense")
+	matrix := must(laplace.PrecisionOf(pass(t, dense, at, r.batch, 10)))
+	_, err := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: matrix}, nil).Init(at)
+	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use PerElement")
+
+	pair := params(r.layout, append(append([]float64{}, r.mean...), 1, 2, 3), 2)
+	for _, transform := range []infer.Transform{diag, dense} {
+		s := pass(t, transform, pair, r.batch, 10)
+		p := must(laplace.PrecisionOf(s))
+		next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: p}, nil), pair)
+		assert.Len(t, precision(next), 2*9)
+		within(t, precision(must(laplace.Chain(next, 0))), precision(next)[:9], 0, "chain 0")
+	}
+}

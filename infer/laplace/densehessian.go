@@ -1,0 +1,71 @@
+package laplace
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/sugarme/gotch/ts"
+)
+
+// DenseHessian is the Laplace approximation in its original form, with the Hessian of the log posterior given to Build:
+//
+//	P = Scale Σ_b −w_b ∇² log posterior_b(θ̂) + Damping I
+//
+// summed over the batches b of a pass. The weights make up for what a log posterior does with a batch of n of N data, so that one pass
+// gives the Hessian of the sum over data, with the prior once, whatever the sizes of the batches:
+//
+//	the mean over data, (1/N) log prior + (1/n) Σ log likelihood    w_b = n        SumOver 0
+//	their sum, log prior + (N/n) Σ log likelihood                   w_b = n/N      SumOver N
+//
+// (MacKay 1992.) It is positive definite at a maximum only: elsewhere [DenseGGN] is the safer choice.
+type DenseHessian struct {
+	// SumOver is N where the log posterior is on the scale of the sum over N data, and 0 where it is on that of the mean, as package
+	// infer recommends.
+	SumOver int64
+	// PriorPrecision is added once, for a function given to Build that is a log likelihood without a prior. Leave it out where that
+	// function holds the prior: it would count twice.
+	PriorPrecision Precision
+	Scale          float64        // multiplies each batch's part, N over the data seen where a pass leaves some out; 0 means 1
+	Temperature    infer.Schedule // T of the covariance T P⁻¹, at the number of updates made; nil means 1
+	Damping        float64        // added once to the diagonal of P; default 0
+	Memory         int64          // bytes for the matrix; 0 is the default of curvature.Options
+}
+
+// Build checks the configuration and binds it to a log posterior.
+func (c DenseHessian) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+	const name = "laplace.DenseHessian"
+	o, err := newOptions(name, c.PriorPrecision, c.Scale, c.Temperature, c.Damping, c.Memory)
+	if err != nil {
+		return nil, err
+	}
+	if c.SumOver < 0 {
+		return nil, &infer.FieldError{Type: name, Field: "SumOver", Value: c.SumOver,
+			Allowed: "it must be the number of data N, or 0 for a log posterior on the scale of the mean over data"}
+	}
+	if err := o.report(logPosterior, nil); err != nil {
+		return nil, err
+	}
+	return denseHessian{&accumulator{options: o, dense: true, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
+		n, err := b.Size()
+		if err != nil {
+			return nil, err
+		}
+		weight := float64(n)
+		if c.SumOver > 0 {
+			if n > c.SumOver {
+				return nil, fmt.Errorf("a batch of %d data where SumOver says that there are %d: %w", n, c.SumOver, infer.ErrConfig)
+			}
+			weight /= float64(c.SumOver)
+		}
+		h, err := curvature.Hessian(logPosterior, p, b, curvature.Options{Memory: c.Memory})
+		if err != nil {
+			return nil, err
+		}
+		// Rounding leaves the two triangles a little apart.
+		return scaled(weight/2, h.MustAdd(transposed(h), false)), nil
+	}}}, nil
+}
+
+// denseHessian is a type of its own so that a checkpoint knows the method.
+type denseHessian struct{ *accumulator }

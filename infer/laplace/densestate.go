@@ -1,0 +1,122 @@
+package laplace
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// DenseState is the state of [DenseFisher], [DenseGGN] and [DenseHessian]. Curvature and Prior have shape [d, d] or [K, d, d].
+type DenseState struct{ Gaussian }
+
+// Precision is P, of shape [d, d] or [K, d, d].
+func (s DenseState) Precision() (p *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		p = s.Curvature.MustAdd(s.Prior, false)
+		p.MustDiagonal(0, -2, -1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
+		scope.Keep(p)
+		return nil
+	})
+	return p, err
+}
+
+func (s DenseState) method() string { return "laplace.DenseState" }
+
+func (s DenseState) chain(k int) infer.State { return DenseState{s.of(k)} }
+
+// factor is the lower Cholesky factor L of P = L Lᵀ.
+func (s DenseState) factor() (*ts.Tensor, error) {
+	p, err := s.Precision()
+	if err != nil {
+		return nil, err
+	}
+	l, status := p.MustLinalgCholeskyEx(false, false, false)
+	if item(status.MustAbs(false).MustMax(false)) == 0 && item(l.MustIsfinite(false).MustAll(false)) == 1 {
+		return l, nil
+	}
+	if item(p.MustIsfinite(false).MustAll(false)) == 0 {
+		return nil, fmt.Errorf("%s: the precision has elements that are not finite: %w", s.method(), infer.ErrNonFinite)
+	}
+	return nil, fmt.Errorf("%s: the precision is %w, its smallest eigenvalue is %g: give a larger PriorPrecision or Damping, use a Gauss-Newton method "+
+		"in place of the Hessian, or find a better optimum", s.method(), ErrIndefinite, item(p.MustLinalgEigvalsh("L", false).MustMin(false)))
+}
+
+func (s DenseState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
+	l, err := s.factor()
+	if err != nil {
+		return nil, err
+	}
+	if !s.Params.Batched() {
+		l = l.MustUnsqueeze(0, false)
+	}
+	return transposed(l).LinalgSolveTriangular(z, true, true, false, false)
+}
+
+func (s DenseState) logDet(handed bool) (float64, error) {
+	if handed {
+		s.Damping = 0
+	}
+	l, err := s.factor()
+	if err != nil {
+		return 0, err
+	}
+	return 2 * total(l.MustDiagonal(0, -2, -1, false).MustLog(false)), nil
+}
+
+func (s DenseState) quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor, error) {
+	s.Damping = 0
+	p, err := s.Precision()
+	if err != nil {
+		return nil, err
+	}
+	scope.Keep(p)
+	return func(x *ts.Tensor) *ts.Tensor {
+		return p.MustMatmul(x, false).MustMul(x, false).MustSum(p.DType(), false)
+	}, nil
+}
+
+func (s DenseState) handed() (Precision, error) {
+	s.Damping = 0
+	p, err := s.Precision()
+	return Matrix(p), err
+}
+
+func (s DenseState) linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error) {
+	l, err := s.factor()
+	if err != nil {
+		return nil, nil, err
+	}
+	// P⁻¹ = L⁻ᵀ L⁻¹
+	d := int64(s.Params.Layout.Dim())
+	eye := torch.Must(ts.Eye(d, l.DType(), torch.Must(torch.DeviceOf(l))))
+	return curvature.LinearizedFactor(f, s.Params, b, transposed(l).MustLinalgSolveTriangular(eye, true, true, false, false), o)
+}
+
+func (s DenseState) withPrior(lambda Precision) (infer.State, error) {
+	err := torch.Do(func(scope *torch.Scope) (err error) {
+		if s.Prior, err = lambda.matrix(s.method(), s.Params); err != nil {
+			return err
+		}
+		torch.Detach(s.Prior)
+		s.Params.Flat, s.Curvature = same(s.Params.Flat), same(s.Curvature)
+		scope.Keep(s.Params.Flat, s.Curvature)
+		return nil
+	})
+	return s, err
+}
+
+func (s DenseState) search(delta []float64, perSite bool) (priorSearch, error) {
+	fixed := s.Curvature.MustAdd(s.Curvature.MustZerosLike(false), false)
+	fixed.MustDiagonal(0, 0, 1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
+	if !perSite {
+		all := block{sites: s.Params.Layout.Names(), eigen: torch.Must(torch.ToSlice[float64](fixed.MustLinalgEigvalsh("L", false)))}
+		for _, x := range delta {
+			all.square += x * x
+		}
+		return separate([]block{all}, false), nil
+	}
+	return &coupled{layout: s.Params.Layout, fixed: fixed, prior: s.Prior, delta: delta}, nil
+}

@@ -1,0 +1,269 @@
+package laplace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// LogEvidence is Laplace's approximation of the log marginal likelihood,
+//
+//	log p(D) ≈ log p(D, θ̂) + (d/2) log 2π − ½ log |P|
+//
+// (MacKay 1992; Tierney and Kadane 1986), exact for linear-Gaussian models. logJoint is log p(D|θ̂) + log p(θ̂), on the scale of the
+// sum over data, with all constants of both densities: without those of the prior, models of different size or prior cannot
+// be compared. The state must hold the curvature of all data and the prior precision; its temperature plays no part.
+func LogEvidence(s infer.State, logJoint float64) (log float64, err error) {
+	p, err := single("LogEvidence", s)
+	if err != nil {
+		return 0, err
+	}
+	if math.IsNaN(logJoint) || math.IsInf(logJoint, 0) {
+		return 0, fmt.Errorf("laplace.LogEvidence: the log joint density is %v: %w", logJoint, infer.ErrNonFinite)
+	}
+	err = torch.Do(func(*torch.Scope) error {
+		logDet, err := p.logDet(false)
+		log = logJoint + 0.5*float64(s.Position().Layout.Dim())*math.Log(2*math.Pi) - 0.5*logDet
+		return err
+	})
+	return log, err
+}
+
+// PriorOptions are the options of [OptimizePriorPrecision]; the zero value is fine.
+type PriorOptions struct {
+	// PerSite finds a precision for each site, in place of one for all: for each layer with KFAC, whose weights and bias share theirs.
+	PerSite bool
+	Mean    *infer.Params // the mean m of the prior; nil means 0
+}
+
+// OptimizePriorPrecision finds the prior precision λ that maximises Laplace's approximation of the evidence with the point and the
+// curvature of the state held fixed (MacKay 1992; Immer et al. 2021, "Scalable marginal likelihood estimation"):
+//
+//	½ Σ_g (d_g log λ_g − λ_g |θ̂_g − m_g|²) − ½ log |curvature + damping + Λ|
+//
+// over the groups g of parameters that share a precision. It returns the state with the new prior precision, and that precision for
+// the field PriorPrecision and for finding the mode anew. At a maximum of the evidence itself the mode for λ gives λ back: repeat the
+// two steps, mode and precision, until λ stays. The curvature must be that of the likelihood alone, so a [DenseHessian] must be of
+// a log likelihood.
+//
+// A group that has its maximum at 0 or infinity, because the data say nothing about it or θ̂ = m, is an error.
+func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, found Precision, err error) {
+	const name = "OptimizePriorPrecision"
+	p, err := single(name, s)
+	if err != nil {
+		return nil, found, err
+	}
+	at := s.Position()
+	delta, err := at.Values()
+	if err != nil {
+		return nil, found, err
+	}
+	if o.Mean != nil {
+		mean, err := o.Mean.Values()
+		if err != nil {
+			return nil, found, err
+		}
+		if !o.Mean.Layout.Equal(at.Layout) || len(mean) != len(delta) {
+			return nil, found, fmt.Errorf("laplace.%s: Mean has layout %v, expected %v: %w", name, o.Mean.Layout, at.Layout, infer.ErrLayout)
+		}
+		for i, m := range mean {
+			delta[i] -= m
+		}
+	}
+	var sites map[string]float64
+	err = torch.Do(func(*torch.Scope) error {
+		search, err := p.search(delta, o.PerSite)
+		if err != nil {
+			return err
+		}
+		sites, err = search.maximize()
+		return err
+	})
+	if err != nil {
+		return nil, found, fmt.Errorf("laplace.%s: %w", name, err)
+	}
+	if found = PerSite(sites); !o.PerSite {
+		found = Isotropic(sites[at.Layout.Sites[0].Name])
+	}
+	next, err = p.withPrior(found)
+	return next, found, err
+}
+
+// priorSearch finds the best precision of each site.
+type priorSearch interface {
+	maximize() (map[string]float64, error)
+}
+
+// block is a group of parameters with one precision λ, whose part of the evidence is ½ (d log λ − λ square − Σ log(e + λ)).
+type block struct {
+	sites  []string
+	eigen  []float64 // eigenvalues e of the curvature, one for each parameter
+	square float64   // |θ̂ − m|²
+}
+
+func (b *block) add(eigen, delta float64) {
+	b.eigen = append(b.eigen, eigen)
+	b.square += delta * delta
+}
+
+// best is the λ where the derivative, ½ (Σ e/(λ(e + λ)) − square), is zero. For e ≥ 0 it falls with λ, from infinity to below 0, so
+// there is one such λ and it is a maximum; it is found by bisection of log λ. (It is also MacKay's fixed point λ = γ/square with
+// γ = Σ e/(e + λ).)
+func (b *block) best() (float64, error) {
+	largest := slices.Max(b.eigen)
+	for i, e := range b.eigen {
+		if math.IsNaN(e) || e < -1e-8*math.Abs(largest) || largest < 0 {
+			return 0, fmt.Errorf("the curvature of %q has the eigenvalue %g: there is no best precision for one that is not positive: "+
+				"use a Gauss-Newton or Fisher method, or find a better optimum: %w", b.sites, e, ErrIndefinite)
+		}
+		b.eigen[i] = max(e, 0)
+	}
+	if largest <= 0 {
+		return 0, fmt.Errorf("the data say nothing about %q, their curvature is 0: there is no best precision", b.sites)
+	}
+	if b.square == 0 {
+		return 0, fmt.Errorf("all of %q is at the mean of the prior: the evidence grows with the precision without end", b.sites)
+	}
+	slope := func(logLambda float64) float64 {
+		lambda, sum := math.Exp(logLambda), 0.0
+		for _, e := range b.eigen {
+			sum += e / (e + lambda)
+		}
+		return sum/lambda - b.square
+	}
+	low := math.Log(float64(len(b.eigen)) / b.square) // the precision that no data would give: above the best one, as γ < d
+	high := low
+	for step := 1.0; slope(low) < 0; step *= 2 {
+		low -= step
+	}
+	if math.IsInf(math.Exp(high), 0) || math.Exp(low) == 0 {
+		return 0, fmt.Errorf("the best precision of %q is out of the range of numbers", b.sites)
+	}
+	for range 200 {
+		middle := low + (high-low)/2
+		if middle == low || middle == high {
+			break
+		}
+		if slope(middle) > 0 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return math.Exp(low + (high-low)/2), nil
+}
+
+// separate is the search where each block can be maximised by itself; one precision for all makes one block of them.
+func separate(blocks []block, perSite bool) priorSearch {
+	if !perSite {
+		var all block
+		for _, b := range blocks {
+			all.sites, all.eigen = append(all.sites, b.sites...), append(all.eigen, b.eigen...)
+			all.square += b.square
+		}
+		blocks = []block{all}
+	}
+	return separated(blocks)
+}
+
+type separated []block
+
+func (s separated) maximize() (map[string]float64, error) {
+	out := map[string]float64{}
+	for _, b := range s {
+		lambda, err := b.best()
+		if err != nil {
+			return nil, err
+		}
+		for _, site := range b.sites {
+			out[site] = lambda
+		}
+	}
+	return out, nil
+}
+
+// coupled is the search for a precision for each site under a dense curvature: each site in turn, the others held fixed, until none
+// changes. With r the rest, log |C + Λ| depends on λ_g through the Schur complement M + λ_g I, M = C_gg − C_gr (C_rr + Λ_r)⁻¹ C_rg, so
+// each is a problem for block.best; the evidence grows with each.
+type coupled struct {
+	layout *infer.Layout
+	fixed  *ts.Tensor // C: the curvature with the damping, [d, d]
+	prior  *ts.Tensor // Λ to start with, [d, d]
+	delta  []float64
+}
+
+func (c *coupled) maximize() (map[string]float64, error) {
+	start := torch.Must(torch.ToSlice[float64](c.prior.MustDiagonal(0, 0, 1, false)))
+	lambda := map[string]float64{}
+	for _, site := range c.layout.Sites {
+		sum := 0.0
+		for j := site.Offset; j < site.Offset+site.Size; j++ {
+			sum += start[j]
+		}
+		if lambda[site.Name] = sum / float64(site.Size); sum == 0 {
+			lambda[site.Name] = 1
+		}
+	}
+	for range 2000 {
+		change := 0.0
+		for _, site := range c.layout.Sites {
+			var own, rest, restPrior []float64
+			for _, other := range c.layout.Sites {
+				for j := other.Offset; j < other.Offset+other.Size; j++ {
+					if other.Name == site.Name {
+						own = append(own, float64(j))
+					} else {
+						rest, restPrior = append(rest, float64(j)), append(restPrior, lambda[other.Name])
+					}
+				}
+			}
+			b := block{sites: []string{site.Name}}
+			err := torch.Do(func(*torch.Scope) (err error) {
+				b.eigen, err = c.schur(own, rest, restPrior)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			for j := site.Offset; j < site.Offset+site.Size; j++ {
+				b.square += c.delta[j] * c.delta[j]
+			}
+			best, err := b.best()
+			if err != nil {
+				return nil, err
+			}
+			change = max(change, math.Abs(math.Log(best/lambda[site.Name])))
+			lambda[site.Name] = best
+		}
+		if change < 1e-9 || len(c.layout.Sites) == 1 { // the evidence is flat at its maximum: it is off by 1e-18 or so
+			return lambda, nil
+		}
+	}
+	return nil, errors.New("the precisions of the sites did not settle in 2000 rounds: use one for all sites")
+}
+
+// schur are the eigenvalues of M for the parameters own, given the precisions of the rest.
+func (c *coupled) schur(own, rest, restPrior []float64) ([]float64, error) {
+	device := torch.Must(torch.DeviceOf(c.fixed))
+	index := func(i []float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(device, torch.DTypeOf[int64](), i)) }
+	part := func(rows, columns []float64) *ts.Tensor {
+		return c.fixed.MustIndexSelect(0, index(rows), false).MustIndexSelect(1, index(columns), false)
+	}
+	m := part(own, own)
+	if len(rest) > 0 {
+		inner := part(rest, rest)
+		inner.MustDiagonal(0, 0, 1, false).MustAdd_(torch.Must(torch.FromSliceOn(device, inner.DType(), restPrior)))
+		l, status := inner.MustLinalgCholeskyEx(false, false, false)
+		if item(status) != 0 {
+			return nil, fmt.Errorf("the precision of the other sites is %w: give a larger PriorPrecision or Damping to start with", ErrIndefinite)
+		}
+		half := l.MustLinalgSolveTriangular(part(rest, own), false, true, false, false)
+		m = m.MustSub(transposed(half).MustMatmul(half, false), false)
+	}
+	return torch.ToSlice[float64](m.MustLinalgEigvalsh("L", false))
+}

@@ -1,0 +1,244 @@
+package laplace
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Layer names the sites of a linear layer s = x Wᵀ + b: the weights W, of shape [out, in], and the bias b, of shape [out], or "" for none.
+type Layer struct {
+	Weight, Bias string
+}
+
+// Linear computes the linear layer whose weights are the site weight, for inputs x of shape [n, in]: x Wᵀ + b, of shape [n, out].
+type Linear func(weight string, x *ts.Tensor) *ts.Tensor
+
+// Network is a forward function that computes its linear layers by linear, so that their inputs and outputs can be seen:
+//
+//	func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+//		h := linear("w1", b.Get("x")).MustTanh(false)
+//		return linear("w2", h)
+//	}
+//
+// It is called with a whole batch. Each layer is used once, and datum i of the result depends on datum i of the batch alone.
+type Network func(p infer.Params, b infer.Batch, linear Linear) *ts.Tensor
+
+// Forward is the network as an ordinary forward function.
+func (f Network) Forward(layers ...Layer) curvature.Forward {
+	return func(p infer.Params, b infer.Batch) *ts.Tensor {
+		if f == nil {
+			torch.Must(p.Flat, fmt.Errorf("laplace.Network: it is nil: %w", infer.ErrConfig))
+		}
+		return f(p, b, func(weight string, x *ts.Tensor) *ts.Tensor { return layerOf(layers, weight).output(p, x) })
+	}
+}
+
+// Restrict makes a network of a subspace, for KFAC of its last layers: embed is the third result of [infer.Subspace], and held are the layers
+// outside the subspace, which are computed at their values in the whole.
+func (f Network) Restrict(embed func(infer.Params) (infer.Params, error), held ...Layer) Network {
+	return func(p infer.Params, b infer.Batch, linear Linear) *ts.Tensor {
+		if f == nil || embed == nil {
+			torch.Must(p.Flat, fmt.Errorf("laplace.Network: the network or the embedding is nil: %w", infer.ErrConfig))
+		}
+		whole := torch.Must(embed(p))
+		return f(whole, b, func(weight string, x *ts.Tensor) *ts.Tensor {
+			for _, l := range held {
+				if l.Weight == weight {
+					return l.output(whole, x)
+				}
+			}
+			return linear(weight, x)
+		})
+	}
+}
+
+// layerOf finds a layer by its weights, inside a network.
+func layerOf(layers []Layer, weight string) Layer {
+	for _, l := range layers {
+		if l.Weight == weight {
+			return l
+		}
+	}
+	var names []string
+	for _, l := range layers {
+		names = append(names, l.Weight)
+	}
+	torch.Must(0, fmt.Errorf("the network uses a layer %q, and Layers has %q", weight, names))
+	return Layer{}
+}
+
+// output is x Wᵀ + b.
+func (l Layer) output(p infer.Params, x *ts.Tensor) *ts.Tensor {
+	out := x.MustMatmul(p.Get(l.Weight).MustTranspose(0, 1, false), false)
+	if l.Bias == "" {
+		return out
+	}
+	return out.MustAdd(p.Get(l.Bias), false)
+}
+
+// recorded is a network's output for a batch, with what went in and out of each of its layers.
+type recorded struct {
+	z       *ts.Tensor   // [n, C], with a graph
+	shape   []int64      // of the network's own output, [n, ...]
+	n, c    int64        // data and outputs
+	inputs  []*ts.Tensor // [n, in], or [n, in + 1] with a column of ones where there is a bias
+	outputs []*ts.Tensor // [n, out], with a graph
+}
+
+// record evaluates the network at a single point. It is called inside torch.Do.
+func record(f Network, layers []Layer, p infer.Params, b infer.Batch) (*recorded, error) {
+	n, err := b.Size()
+	if err != nil {
+		return nil, err
+	}
+	r := &recorded{n: n, inputs: make([]*ts.Tensor, len(layers)), outputs: make([]*ts.Tensor, len(layers))}
+	leaf, err := torch.Leaf(p.Flat)
+	if err != nil {
+		return nil, err
+	}
+	at := infer.Params{Layout: p.Layout, Flat: leaf}
+	z := f(at, b, func(weight string, x *ts.Tensor) *ts.Tensor {
+		layer := layerOf(layers, weight)
+		i := slices.Index(layers, layer)
+		if r.outputs[i] != nil {
+			torch.Must(0, fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without shared weights", weight))
+		}
+		if shape := torch.Must(torch.Shape(x)); len(shape) != 2 || shape[0] != n {
+			torch.Must(0, fmt.Errorf("layer %q has inputs of shape %v for %d data: expected [%d, in]", weight, shape, n, n))
+		}
+		r.inputs[i], r.outputs[i] = x.MustDetach(false), layer.output(at, x)
+		if layer.Bias != "" {
+			r.inputs[i] = ts.MustCat([]*ts.Tensor{r.inputs[i], r.inputs[i].MustNarrow(1, 0, 1, false).MustOnesLike(false)}, 1)
+		}
+		return r.outputs[i]
+	})
+	for i, out := range r.outputs {
+		if out == nil {
+			return nil, fmt.Errorf("the network does not use the layer %q", layers[i].Weight)
+		}
+	}
+	if z == nil {
+		return nil, fmt.Errorf("the network returned nil, expected outputs of shape [n, ...]")
+	}
+	if r.shape = z.MustSize(); len(r.shape) == 0 || r.shape[0] != n {
+		return nil, fmt.Errorf("the network returned shape %v for %d data, expected [%d, ...]", r.shape, n, n)
+	}
+	r.z = z.MustReshape([]int64{n, -1}, false)
+	r.c = r.z.MustSize()[1]
+	return r, nil
+}
+
+// jacobians are the derivatives of the outputs in what each layer puts out: [n, C, out] for each layer, one backward pass for each of C.
+func (r *recorded) jacobians() ([]*ts.Tensor, error) {
+	rows := make([][]*ts.Tensor, len(r.outputs))
+	for c := range r.c {
+		unit := r.z.MustZerosLike(false)
+		unit.MustNarrow(1, c, 1, false).MustFill_(ts.FloatScalar(1))
+		grads, err := torch.Grad([]*ts.Tensor{r.z}, r.outputs, &torch.GradOptions{Weights: []*ts.Tensor{unit}, KeepGraph: true, AllowUnused: true})
+		if err != nil {
+			return nil, err
+		}
+		for i, g := range grads {
+			rows[i] = append(rows[i], g)
+		}
+	}
+	out := make([]*ts.Tensor, len(rows))
+	for i := range rows {
+		out[i] = ts.MustStack(rows[i], 1)
+	}
+	return out, nil
+}
+
+// outerHessian is H_i = −∂² log p(y_i|z_i)/∂z² for each datum, [n, C, C]. The shape of z is the network's own.
+func outerHessian(outer curvature.Outer, z *ts.Tensor, shape []int64, b infer.Batch) (*ts.Tensor, error) {
+	n, c := z.MustSize()[0], z.MustSize()[1]
+	leaf, err := torch.Leaf(z.MustDetach(false))
+	if err != nil {
+		return nil, err
+	}
+	l, err := likelihoods(outer, leaf.MustReshape(shape, false), b, n)
+	if err != nil {
+		return nil, err
+	}
+	g, err := torch.Grad([]*ts.Tensor{l.MustSum(l.DType(), false)}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true})
+	if err != nil {
+		return nil, fmt.Errorf("the outer density: %w", err)
+	}
+	if !torch.Must(g[0].KelvinDescribe()).RequiresGrad { // the density is linear in z
+		return ts.Zeros([]int64{n, c, c}, z.DType(), torch.Must(torch.DeviceOf(z)))
+	}
+	columns := make([]*ts.Tensor, c)
+	for k := range columns {
+		h, err := torch.Grad([]*ts.Tensor{g[0].MustSelect(1, int64(k), false).MustSum(z.DType(), false)}, []*ts.Tensor{leaf},
+			&torch.GradOptions{KeepGraph: true, AllowUnused: true})
+		if err != nil {
+			return nil, fmt.Errorf("the second derivative of the outer density: %w", err)
+		}
+		columns[k] = h[0].MustNeg(false)
+	}
+	return ts.Stack(columns, 2)
+}
+
+// likelihoods are log p(y_i|z_i), of shape [n].
+func likelihoods(outer curvature.Outer, z *ts.Tensor, b infer.Batch, n int64) (*ts.Tensor, error) {
+	l := outer(z, b)
+	if l == nil {
+		return nil, fmt.Errorf("the outer density returned nil, expected shape [%d]", n)
+	}
+	if shape := l.MustSize(); !slices.Equal(shape, []int64{n}) {
+		return nil, fmt.Errorf("the outer density returned shape %v, expected [%d]", shape, n)
+	}
+	return l, nil
+}
+
+// checkLayers checks layers against a layout: every site belongs to one layer.
+func checkLayers(method string, layers []Layer, l *infer.Layout) error {
+	bad := func(value, allowed string) error {
+		return &infer.FieldError{Type: method, Field: "Layers", Value: value, Allowed: allowed}
+	}
+	seen := map[string]bool{}
+	for _, layer := range layers {
+		weight, ok := l.Site(layer.Weight)
+		if !ok {
+			return bad(fmt.Sprintf("with weights %q", layer.Weight), fmt.Sprintf("there are the sites %q", l.Names()))
+		}
+		if len(weight.Shape) != 2 {
+			return bad(fmt.Sprintf("with weights %q of shape %v", layer.Weight, weight.Shape), "weights have shape [out, in]")
+		}
+		names := []string{layer.Weight}
+		if layer.Bias != "" {
+			bias, ok := l.Site(layer.Bias)
+			if !ok {
+				return bad(fmt.Sprintf("with bias %q", layer.Bias), fmt.Sprintf("there are the sites %q", l.Names()))
+			}
+			if !slices.Equal(bias.Shape, weight.Shape[:1]) {
+				return bad(fmt.Sprintf("with bias %q of shape %v", layer.Bias, bias.Shape),
+					fmt.Sprintf("the bias of weights of shape %v has shape %v", weight.Shape, weight.Shape[:1]))
+			}
+			names = append(names, layer.Bias)
+		}
+		for _, name := range names {
+			if seen[name] {
+				return bad(fmt.Sprintf("with the site %q twice", name), "a site belongs to one layer")
+			}
+			seen[name] = true
+		}
+	}
+	for _, name := range l.Names() {
+		if !seen[name] {
+			return bad(fmt.Sprintf("without the site %q", name), "each site belongs to a linear layer; hold others fixed by infer.Subspace")
+		}
+	}
+	return nil
+}
+
+// gradients records gradients while f runs, whatever the caller's mode.
+func gradients(f func() error) error {
+	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
+	return f()
+}

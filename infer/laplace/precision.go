@@ -1,0 +1,171 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Precision is the precision of a Gaussian prior: the inverse of its covariance. The zero value is a flat prior, precision 0.
+type Precision struct {
+	all    float64
+	sites  map[string]float64
+	given  *ts.Tensor
+	square bool  // given is a matrix
+	err    error // of what it was made from
+}
+
+// Isotropic is the same precision λ = 1/σ² for each parameter.
+func Isotropic(lambda float64) Precision { return Precision{all: lambda} }
+
+// PerSite is one precision for each site; every site must be named.
+func PerSite(lambda map[string]float64) Precision { return Precision{sites: lambda} }
+
+// PerElement is one precision for each parameter: a tensor of shape [d], or [K, d] for K chains, in the layout's order.
+func PerElement(lambda *ts.Tensor) Precision { return givenAs("PerElement", lambda, false) }
+
+// Matrix is a precision matrix, of shape [d, d], or [K, d, d] for K chains, for the dense methods.
+func Matrix(precision *ts.Tensor) Precision { return givenAs("Matrix", precision, true) }
+
+func givenAs(what string, t *ts.Tensor, square bool) Precision {
+	if t == nil {
+		return Precision{err: fmt.Errorf("laplace.%s: the tensor is nil: %w", what, infer.ErrConfig)}
+	}
+	return Precision{given: t, square: square}
+}
+
+// Site is the precision of a site, where it is one number.
+func (p Precision) Site(name string) (lambda float64, ok bool) {
+	if p.given != nil || p.err != nil {
+		return 0, false
+	}
+	if p.sites != nil {
+		lambda, ok = p.sites[name]
+		return lambda, ok
+	}
+	return p.all, true
+}
+
+// check is what can be checked without the layout.
+func (p Precision) check(method string) error {
+	if p.err != nil {
+		return fmt.Errorf("%s: PriorPrecision: %w", method, p.err)
+	}
+	if err := infer.CheckValue(method, "PriorPrecision", p.all, 0, false); err != nil {
+		return err
+	}
+	for _, name := range sortedKeys(p.sites) {
+		if err := infer.CheckValue(method, fmt.Sprintf("PriorPrecision of site %q", name), p.sites[name], 0, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// perSite is the precision of each site of a layout, in its order.
+func (p Precision) perSite(method string, l *infer.Layout) ([]float64, error) {
+	for _, name := range sortedKeys(p.sites) {
+		if _, ok := l.Site(name); !ok {
+			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: fmt.Sprintf("given for site %q", name),
+				Allowed: fmt.Sprintf("there are the sites %q", l.Names())}
+		}
+	}
+	out := make([]float64, len(l.Sites))
+	for i, site := range l.Sites {
+		v, ok := p.Site(site.Name)
+		if !ok {
+			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: fmt.Sprintf("missing for site %q", site.Name),
+				Allowed: "PerSite needs a number for each site, 0 for a flat prior"}
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// diagonal is the precision as a tensor of the shape of the point.
+func (p Precision) diagonal(method string, at infer.Params) (*ts.Tensor, error) {
+	if p.square {
+		return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: "a matrix", Allowed: "matrices are for the dense methods; use PerElement"}
+	}
+	if p.given != nil {
+		return p.tensor(method, at, []int64{int64(at.Layout.Dim())}, at.Flat.MustSize())
+	}
+	each, err := p.perSite(method, at.Layout)
+	if err != nil {
+		return nil, err
+	}
+	return spread(at, each), nil
+}
+
+// spread is a tensor of the shape of the point with one number for each site.
+func spread(at infer.Params, perSite []float64) *ts.Tensor {
+	row := make([]float64, at.Layout.Dim())
+	for i, site := range at.Layout.Sites {
+		for j := range site.Size {
+			row[site.Offset+j] = perSite[i]
+		}
+	}
+	flat := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType(), row))
+	return flat.MustExpandAs(at.Flat, false).MustContiguous(false)
+}
+
+// matrix is the precision as a matrix, with a chain axis where the point has one.
+func (p Precision) matrix(method string, at infer.Params) (*ts.Tensor, error) {
+	if p.square {
+		d := int64(at.Layout.Dim())
+		return p.tensor(method, at, []int64{d, d}, append(at.Flat.MustSize(), d))
+	}
+	diagonal, err := p.diagonal(method, at)
+	if err != nil {
+		return nil, err
+	}
+	return diagonal.MustDiagEmbed(0, -2, -1, false), nil
+}
+
+// tensor is a copy of the given tensor, of one shape or the other, in the type and on the device of the point.
+func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) (*ts.Tensor, error) {
+	bad := func(value, allowed string) error {
+		return &infer.FieldError{Type: method, Field: "PriorPrecision", Value: value, Allowed: allowed}
+	}
+	have, err := torch.Shape(p.given)
+	if err != nil {
+		return nil, fmt.Errorf("%s: PriorPrecision: %w", method, err)
+	}
+	if !slices.Equal(have, shape) && !slices.Equal(have, whole) {
+		allowed := fmt.Sprintf("it must be of shape %v", shape)
+		if !slices.Equal(shape, whole) {
+			allowed += fmt.Sprintf(", or %v for the chains", whole)
+		}
+		return nil, bad(fmt.Sprintf("of shape %v", have), allowed)
+	}
+	v, err := torch.ToSlice[float64](p.given)
+	if err != nil {
+		return nil, fmt.Errorf("%s: PriorPrecision: %w", method, err)
+	}
+	d := at.Layout.Dim()
+	for i, x := range v {
+		name := at.Layout.At(i % d)
+		if p.square {
+			name = at.Layout.At(i/d%d) + " and " + name
+		}
+		if math.IsNaN(x) || math.IsInf(x, 0) || !p.square && x < 0 {
+			allowed := "it must be finite and at least 0"
+			if p.square {
+				allowed = "it must be finite"
+			}
+			return nil, bad(fmt.Sprintf("%v for %s", x, name), allowed)
+		}
+	}
+	t := torch.Must(torch.To(p.given, torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType())).MustDetach(false)
+	if p.square {
+		asymmetry := torch.Must(torch.Item(t.MustSub(transposed(t), false).MustAbs(false).MustMax(false)))
+		if asymmetry > 1e-6*torch.Must(torch.Item(t.MustAbs(false).MustMax(false))) {
+			return nil, bad(fmt.Sprintf("not symmetric: elements differ from their mirror images by up to %g", asymmetry), "it must be symmetric")
+		}
+	}
+	return torch.Combine(torch.Term{Coeff: 1, Tensor: t.MustExpand(whole, true, false).MustContiguous(false)})
+}
