@@ -30,6 +30,7 @@ bench: setup
 	$(GO) run ./bench/compare
 	$(GO) run ./bench/language
 	$(GO) run ./bench/sgmcmc
+	$(GO) run ./bench/curvature
 	$(GO) test -run '^$$' -bench . ./infer/hmc/kernel
 
 # One million gradient evaluations: fails when resident memory grows by more than 50 MB.

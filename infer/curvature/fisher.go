@@ -39,7 +39,7 @@ func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tenso
 	})
 }
 
-// addSquares adds Σ_r c_r g_r² to sum, [d], for g of shape [rows, d] and c of shape [rows]. Nil coefficients are 1. A single
+// addSquares adds Σ_r c_r g_r² to sum, [d], for g of shape [rows, d] and c of shape [rows], by default 1. A single
 // row, which may be all that fits, takes no memory besides.
 func addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
 	switch {

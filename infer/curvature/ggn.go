@@ -18,7 +18,11 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.
 		}
 		sum := q.zeros(q.d, q.d)
 		if err := q.factors(f, outer, float64(q.d)*float64(q.d), func(_ int64, c, g *ts.Tensor) {
-			sum.MustAddmm_(g.MustMul(c.MustUnsqueeze(1, false), false).MustT(false), g)
+			left := g
+			if c != nil {
+				left = g.MustMul(c.MustUnsqueeze(1, false), false)
+			}
+			sum.MustAddmm_(left.MustT(false), g)
 		}); err != nil {
 			return nil, err
 		}
@@ -104,9 +108,9 @@ func (q *problem) unit(rows, c, column int64) *ts.Tensor {
 	return u
 }
 
-// factors calls use with the rows g_ik = J_iᵀ u_ik, [rows, d], and their coefficients λ_ik, [rows], for block after block of
-// data and each eigenvector: the Gauss-Newton matrix is the sum of all λ_ik g_ik g_ikᵀ.
-func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows int64, coefficients, g *ts.Tensor)) error {
+// factors calls use with the rows g_ik = √|λ_ik| J_iᵀ u_ik, [rows, d], and the signs of λ_ik, [rows], nil where none is negative, for
+// block after block of data and each eigenvector: the Gauss-Newton matrix is the sum of all sign(λ_ik) g_ik g_ikᵀ.
+func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows int64, signs, g *ts.Tensor)) error {
 	if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
 		return err
 	}
@@ -135,11 +139,21 @@ func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows 
 				continue
 			}
 			if err := torch.Do(func(*torch.Scope) error {
-				g, err := vjp(z, leaf, vectors.MustSelect(2, k, false).MustReshapeAs(z, false))
+				lambda := values.MustSelect(1, k, false)
+				root := lambda.MustAbs(false).MustSqrt(false).MustUnsqueeze(1, false)
+				g, err := vjp(z, leaf, vectors.MustSelect(2, k, false).MustMul(root, false).MustReshapeAs(z, false))
 				if err != nil {
 					return err
 				}
-				use(rows, values.MustSelect(1, k, false), g)
+				least, err := torch.Item(lambda.MustMin(false))
+				if err != nil {
+					return err
+				}
+				var signs *ts.Tensor
+				if least < 0 {
+					signs = lambda.MustSign(false)
+				}
+				use(rows, signs, g)
 				return nil
 			}); err != nil {
 				return err
