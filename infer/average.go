@@ -5,12 +5,12 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Average is the time average of each chain over the updates after burn-in. With step sizes ε_t that fall, updates do not
-// count alike: a chain stays at θ_t for the time ε_t, so that
+// Average is the time average of each chain over the updates after burn-in. With step sizes ε_t that change, points do not
+// count alike: a chain stays at θ_t for the time ε_t of the update that leaves it, so that
 //
 //	E[θ] ≈ Σ ε_t θ_t / Σ ε_t
 //
-// where ε_t is the step size of the update that led to θ_t (Welling and Teh 2011, equation 11; Teh, Thiery and Vollmer 2016).
+// (Teh, Thiery and Vollmer 2016, equation 3). It is kept in float64 whatever the type of the chain.
 type Average struct {
 	Mean     Params  // of θ, of shape [d] or [K, d]
 	Variance Params  // Σ ε_t (θ_t − mean)² / Σ ε_t, of the same shape
@@ -31,8 +31,15 @@ func (a *averager) add(theta *ts.Tensor, weight float64) error {
 		return nil
 	}
 	return torch.Do(func(*torch.Scope) error {
+		device, err := torch.DeviceOf(theta)
+		if err != nil {
+			return err
+		}
+		// Increments below the rounding of float32 would be lost.
+		if theta, err = torch.To(theta, device, torch.DTypeOf[float64]()); err != nil {
+			return err
+		}
 		if a.mean == nil {
-			var err error
 			if a.mean, err = torch.Combine(torch.Term{Coeff: 0, Tensor: theta}); err != nil {
 				return err
 			}
@@ -67,15 +74,16 @@ func (a *averager) add(theta *ts.Tensor, weight float64) error {
 }
 
 // result is the average; nil when nothing was added.
-func (a *averager) result(l *Layout) *Average {
+func (a *averager) result(l *Layout) (*Average, error) {
 	if a.mean == nil {
-		return nil
+		return nil, nil
 	}
-	variance, err := a.square.DivScalar(ts.FloatScalar(a.weight), false)
+	variance, err := torch.Combine(torch.Term{Coeff: 1 / a.weight, Tensor: a.square})
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return &Average{Mean: Params{Layout: l, Flat: a.mean}, Variance: Params{Layout: l, Flat: variance}, Weight: a.weight}
+	torch.Detach(variance)
+	return &Average{Mean: Params{Layout: l, Flat: a.mean}, Variance: Params{Layout: l, Flat: variance}, Weight: a.weight}, nil
 }
 
 func (a *averager) save() Tensors {

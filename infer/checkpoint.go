@@ -47,6 +47,8 @@ type checkpointHeader struct {
 	Seed     uint64            `json:"seed"`
 	First    uint64            `json:"first_chain"`
 	Cycles   Cycles            `json:"cycles"` // zero for none
+	LastOnly bool              `json:"last_only"`
+	Ended    bool              `json:"ended"`
 	Average  bool              `json:"average"`
 	Weight   float64           `json:"average_weight"`
 	BurnIn   int64             `json:"burn_in"`
@@ -197,7 +199,7 @@ func (f *checkpointer) close() { _ = f.draws.Close() }
 // header is what a checkpoint of this run says about the run.
 func (f *checkpointer) header(r *run) checkpointHeader {
 	h := checkpointHeader{Model: f.c.Model, Method: fmt.Sprintf("%T", r.t), Sites: r.layout.Sites, Chains: r.chains, Seed: r.c.Seed,
-		First: r.c.FirstChain, BurnIn: r.c.BurnIn, Thin: r.c.Thin, NoDraws: r.c.NoDraws, Average: r.c.Average, Data: f.data, Position: r.batches.Position(), Steps: r.steps, Diverged: r.diverged,
+		First: r.c.FirstChain, BurnIn: r.c.BurnIn, Thin: r.c.Thin, NoDraws: r.c.NoDraws, LastOnly: r.c.lastOnly, Ended: r.ended, Average: r.c.Average, Data: f.data, Position: r.batches.Position(), Steps: r.steps, Diverged: r.diverged,
 		Draws: f.count, DrawsCRC: f.crc}
 	if r.c.Cycles != nil {
 		h.Cycles = *r.c.Cycles
@@ -226,7 +228,7 @@ func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error
 		{"model", h.Model, want.Model}, {"method", h.Method, want.Method},
 		{"sites", (&Layout{Sites: h.Sites}).String(), r.layout.String()}, {"chains", h.Chains, want.Chains},
 		{"seed", h.Seed, want.Seed}, {"burn-in", h.BurnIn, want.BurnIn}, {"thinning", h.Thin, want.Thin}, {"NoDraws", h.NoDraws, want.NoDraws},
-		{"first chain", h.First, want.First}, {"cycles", h.Cycles, want.Cycles}, {"Average", h.Average, want.Average},
+		{"first chain", h.First, want.First}, {"cycles", h.Cycles, want.Cycles}, {"Average", h.Average, want.Average}, {"LastOnly", h.LastOnly, want.LastOnly},
 		{"data", h.Data, want.Data}, {"point", saved.String(), point.String()},
 	} {
 		if d.have != d.own {
@@ -257,7 +259,7 @@ func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error
 	if err := r.batches.Seek(h.Position); err != nil {
 		return err
 	}
-	r.steps, r.resumed, r.diverged = h.Steps, h.Steps, h.Diverged
+	r.steps, r.resumed, r.diverged, r.ended = h.Steps, h.Steps, h.Diverged, h.Ended
 	f.count, f.crc = h.Draws, h.DrawsCRC
 	return f.restoreDraws(r, h)
 }

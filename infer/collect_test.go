@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // drawnAt are the numbers of the updates that draws were taken after: the counter's position is the number of its updates.
@@ -35,30 +36,42 @@ func TestDrawsAtTheEndsOfCycles(t *testing.T) {
 	require.EqualError(t, err, "infer.Run: infer.Cycles: Length is 0: it must be at least 1")
 }
 
-// The counter's step size is 1/t at update t−1, its position t: the weighted mean of 11..n is (n − 10)/Σ 1/t, and so on.
+// Update t, counted from 0, leaves position t with step size 1/(t + 1): the weighted sums over t = 10, ..., 499 are closed.
 func TestAverageIsWeightedByTheStep(t *testing.T) {
 	c := infer.RunConfig{Steps: 500, BurnIn: 10, Average: true, NoDraws: true}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
 	r := ran(t, counter{lr: func(step int64) float64 { return 1 / float64(step+1) }}, p, infer.Full(nil), c)
 	var weight, first, second float64
-	for i := 11; i <= 500; i++ {
-		weight += 1 / float64(i)
-		first++
-		second += float64(i)
+	for i := 10; i < 500; i++ {
+		weight += 1 / float64(i+1)
+		first += float64(i) / float64(i+1)
+		second += float64(i*i) / float64(i+1)
 	}
 	mean := first / weight
 	assert.InEpsilon(t, weight, r.Average.Weight, 1e-13)
 	assert.InEpsilon(t, mean, floats(r.Average.Mean.Flat)[0], 1e-13)
 	assert.InEpsilon(t, second/weight-mean*mean, floats(r.Average.Variance.Flat)[0], 1e-12)
 
-	// Without weights it is the average of the draws.
+	// With equal steps it is the average of the positions 10 to 19.
 	plain := ran(t, restorable{}, p, infer.Full(nil), infer.RunConfig{Steps: 20, BurnIn: 10, Average: true})
-	assert.InDelta(t, 15.5, floats(plain.Average.Mean.Flat)[0], 1e-13)
+	assert.InDelta(t, 14.5, floats(plain.Average.Mean.Flat)[0], 1e-13)
 	assert.InDelta(t, 8.25, floats(plain.Average.Variance.Flat)[0], 1e-12)
 
 	// A chain that never moves, with weight 0, has none.
 	none := ran(t, counter{lr: infer.Constant(0)}, p, infer.Full(nil), infer.RunConfig{Steps: 20, Average: true})
 	assert.Nil(t, none.Average)
+}
+
+// The average is kept in float64: at 2²² a float32 has steps of a half, which the mean of 20,000 positions must not round to.
+func TestAverageOfFloat32(t *testing.T) {
+	p := in32(t, pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 1<<22))
+	var average *infer.Average
+	require.NoError(t, torch.Do(func(*torch.Scope) error {
+		average = ran(t, counter{}, p, infer.Full(nil), infer.RunConfig{Steps: 20_000, NoDraws: true, Average: true}).Average
+		return nil
+	}))
+	assert.InDelta(t, 1<<22+9999.5, floats(average.Mean.Flat)[0], 1e-6)
+	assert.InEpsilon(t, (20_000.0*20_000-1)/12, floats(average.Variance.Flat)[0], 1e-9) // of n equally spaced numbers, also after the caller's scope
 }
 
 func TestUntilEndsARun(t *testing.T) {
@@ -70,10 +83,17 @@ func TestUntilEndsARun(t *testing.T) {
 	assert.EqualValues(t, 17, r.Steps)
 	assert.Equal(t, 17, seen)
 	assert.Equal(t, 17, r.Draws.MinLen())
-	// It was saved where it ended.
-	c.Until, c.Checkpoint.Resume = nil, true
+	// It was saved where it ended, and has ended when it is resumed.
+	c.Checkpoint.Resume = true
+	r = ran(t, restorable{}, p, infer.Full(nil), c)
+	assert.EqualValues(t, 17, r.Steps)
+	assert.Equal(t, 17, seen, "no update was made")
+	// Without Until it goes on from there.
+	var resumed int64
+	c.Until, c.Observer = nil, infer.ObserverFunc(func(p infer.Progress) { resumed = p.Resumed })
 	r = ran(t, restorable{}, p, infer.Full(nil), c)
 	assert.EqualValues(t, 100, r.Steps)
+	assert.EqualValues(t, 17, resumed)
 	assert.False(t, math.IsNaN(r.Draws.Row(0, 99)[0]))
 }
 

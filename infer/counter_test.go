@@ -94,7 +94,7 @@ type preparing struct {
 
 func (*preparing) Due(_ infer.State, epoch bool) bool { return epoch }
 
-func (p *preparing) Prepare(s infer.State, next func() (infer.Batch, error)) (infer.State, error) {
+func (p *preparing) Prepare(s infer.State, epoch bool, next func() (infer.Batch, error)) (infer.State, error) {
 	p.count++
 	for range 3 {
 		b, err := next()

@@ -2,6 +2,7 @@ package infer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -16,10 +17,11 @@ type EnsembleConfig struct {
 	// Group is how many chains run at once, as one batch; 0 is all of them. Memory grows with it, and so does speed until the
 	// processor has enough to do.
 	Group int
-	// LastOnly takes one draw of each chain, its last state, whatever Run says of burn-in, thinning and cycles.
+	// LastOnly takes one draw of each chain, its last state, whatever Run says of thinning and cycles.
 	LastOnly bool
 	// Run is the run of each chain. Its Chains are the chains of the ensemble; its FirstChain is the number of the first. With a
 	// Checkpoint each group has a folder of its own in Dir, and an ensemble that was killed goes on with the group it was at.
+	// Observers see a group at a time: Progress.FirstChain is the number of its first chain.
 	Run RunConfig
 	// GroupDone is called when a group has ended, with the number of chains that have; nil for none.
 	GroupDone func(chains int)
@@ -42,22 +44,19 @@ type EnsembleResult struct {
 // of c.Group. Chain k has the random stream k whatever its group, and each group gets batches of its own from newBatches, which must
 // give equal batches every time, so that the size of the groups changes results by rounding only.
 //
-// All chains of an ensemble see the same batches in the same order. Where the noise of the batches should be independent too,
+// Momenta that a method is given must be of shape [d], for all chains alike. All chains of an ensemble see the same batches in the same order. Where the noise of the batches should be independent too,
 // make ensembles of few chains with batches of other seeds, and merge their draws.
 func RunEnsemble(ctx context.Context, t Transform, p Params, newBatches func() (Batches, error), c EnsembleConfig) (*EnsembleResult, error) {
-	var groups []*Result
-	err := c.run(ctx, t, p, newBatches, func(group *Result) { groups = append(groups, group) })
+	var groups []group
+	err := c.run(ctx, t, p, newBatches, func(g group) { groups = append(groups, g) })
 	r, joinErr := joined(groups)
-	if err == nil {
-		err = joinErr
-	}
-	if err != nil {
+	if err = errors.Join(err, joinErr); err != nil {
 		return r, fmt.Errorf("infer.RunEnsemble: %w", err)
 	}
 	return r, nil
 }
 
-func (c EnsembleConfig) run(ctx context.Context, t Transform, p Params, newBatches func() (Batches, error), done func(*Result)) error {
+func (c EnsembleConfig) run(ctx context.Context, t Transform, p Params, newBatches func() (Batches, error), done func(group)) error {
 	if newBatches == nil {
 		return &FieldError{Type: "infer.RunEnsemble", Field: "newBatches", Value: "nil", Allowed: "it is needed"}
 	}
@@ -76,19 +75,23 @@ func (c EnsembleConfig) run(ctx context.Context, t Transform, p Params, newBatch
 		chains = c.Run.Chains
 	}
 	if c.LastOnly {
-		c.Run.BurnIn, c.Run.Thin, c.Run.Cycles = c.Run.Steps-1, 1, nil
+		c.Run.lastOnly, c.Run.Thin, c.Run.Cycles = true, 1, nil
 	}
-	group := c.Group
-	if group == 0 {
-		group = chains
+	if c.Run.Average && c.Run.Until != nil {
+		return &FieldError{Type: "infer.EnsembleConfig", Field: "Run.Until", Value: "given", Allowed: "it must be nil when Run.Average is set: groups that " +
+			"end at different times have averages of different weights"}
 	}
-	for from := 0; from < chains; from += group {
-		size := min(group, chains-from)
-		result, err := c.group(ctx, t, p, rows > 0, from, size, newBatches)
+	most := c.Group
+	if most == 0 {
+		most = chains
+	}
+	for from := 0; from < chains; from += most {
+		size := min(most, chains-from)
+		g, err := c.group(ctx, t, p, rows > 0, from, size, newBatches)
 		if err != nil {
 			return fmt.Errorf("chains %d to %d: %w", from, from+size-1, err)
 		}
-		done(result)
+		done(g)
 		if c.GroupDone != nil {
 			c.GroupDone(from + size)
 		}
@@ -96,17 +99,25 @@ func (c EnsembleConfig) run(ctx context.Context, t Transform, p Params, newBatch
 	return nil
 }
 
+// group is what is kept of a group that ended: of its state the position alone.
+type group struct {
+	last     Params
+	draws    *draws.Draws
+	average  *Average
+	diverged int64
+}
+
 // group runs the chains from, from+1, ... and returns their result.
-func (c EnsembleConfig) group(ctx context.Context, t Transform, p Params, batched bool, from, size int, newBatches func() (Batches, error)) (*Result, error) {
+func (c EnsembleConfig) group(ctx context.Context, t Transform, p Params, batched bool, from, size int, newBatches func() (Batches, error)) (group, error) {
 	batches, err := newBatches()
 	if err != nil {
-		return nil, fmt.Errorf("batches: %w", err)
+		return group{}, fmt.Errorf("batches: %w", err)
 	}
 	run := c.Run
 	run.FirstChain += uint64(from)
 	if run.Chains = size; batched {
 		if p, err = p.with(p.Flat.Narrow(0, int64(from), int64(size), false)); err != nil {
-			return nil, err
+			return group{}, err
 		}
 	}
 	if run.Checkpoint != nil {
@@ -114,29 +125,33 @@ func (c EnsembleConfig) group(ctx context.Context, t Transform, p Params, batche
 		own.Dir = filepath.Join(own.Dir, fmt.Sprintf("chains-%06d", from))
 		run.Checkpoint = &own
 	}
-	return Run(ctx, t, p, batches, run)
+	result, err := Run(ctx, t, p, batches, run)
+	if err != nil {
+		return group{}, err
+	}
+	defer Free(result.State)
+	last, err := result.State.Position().copy()
+	return group{last: last, draws: result.Draws, average: result.Average, diverged: result.Diverged}, err
 }
 
 // joined puts the chains of groups side by side.
-func joined(groups []*Result) (*EnsembleResult, error) {
+func joined(groups []group) (*EnsembleResult, error) {
 	r := &EnsembleResult{}
 	var last, means, variances []*ts.Tensor
 	var more []*draws.Draws
 	for _, g := range groups {
-		defer Free(g.State)
-		position := g.State.Position()
-		r.Last.Layout = position.Layout
-		last = append(last, position.Flat)
-		r.Chains += position.Chains()
-		r.Diverged += g.Diverged
-		if g.Average != nil {
-			r.Average = g.Average
-			means, variances = append(means, g.Average.Mean.Flat), append(variances, g.Average.Variance.Flat)
+		r.Last.Layout = g.last.Layout
+		last = append(last, g.last.Flat)
+		r.Chains += g.last.Chains()
+		r.Diverged += g.diverged
+		if g.average != nil {
+			r.Average = g.average
+			means, variances = append(means, g.average.Mean.Flat), append(variances, g.average.Variance.Flat)
 		}
 		if r.Draws == nil {
-			r.Draws = g.Draws
+			r.Draws = g.draws
 		} else {
-			more = append(more, g.Draws)
+			more = append(more, g.draws)
 		}
 	}
 	if len(groups) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
@@ -146,6 +147,9 @@ func TestEnsembleErrors(t *testing.T) {
 		{"no batches", infer.EnsembleConfig{}, nil, "infer.RunEnsemble: infer.RunEnsemble: newBatches is nil: it is needed"},
 		{"group", infer.EnsembleConfig{Group: -1}, full, "infer.RunEnsemble: infer.EnsembleConfig: Group is -1: it must be at least 0"},
 		{"chains", infer.EnsembleConfig{Run: infer.RunConfig{Chains: 3, Steps: 1}}, full, "infer.RunEnsemble: Run.Chains is 3 and the params have 2: layout does not fit"},
+		{"until", infer.EnsembleConfig{Run: infer.RunConfig{Steps: 1, Average: true, Until: func(infer.Progress) bool { return true }}}, full,
+			"infer.RunEnsemble: infer.EnsembleConfig: Run.Until is given: it must be nil when Run.Average is set: groups that end at different times have " +
+				"averages of different weights"},
 		{"steps", infer.EnsembleConfig{}, full, "infer.RunEnsemble: chains 0 to 1: infer.Run: infer.RunConfig: Steps is 0: it must be at least 1"},
 		{"broken", infer.EnsembleConfig{}, func() (infer.Batches, error) { return nil, errors.New("no file") },
 			"infer.RunEnsemble: chains 0 to 1: batches: no file"},
@@ -200,4 +204,55 @@ func TestGroupsAgreeToRounding(t *testing.T) {
 	}
 	// θ moves with the old momenta: the gradient of the first update is in θ after the second.
 	assert.InDeltaSlice(t, last(64), last(8), 1e-14)
+}
+
+// LastOnly takes the last state whatever ends a run, and leaves the average its own burn-in.
+func TestLastOnlyWithItsCompanions(t *testing.T) {
+	until := infer.EnsembleConfig{LastOnly: true, Run: infer.RunConfig{Steps: 50, Seed: 3, Until: func(p infer.Progress) bool { return p.Step == 20 }}}
+	r := ensembleOf(t, 4, until)
+	assert.Equal(t, 1, r.Draws.MinLen())
+	assert.Equal(t, floats(r.Last.Flat)[6:8], r.Draws.Row(3, 0))
+	assert.Equal(t, floats(ensembleOf(t, 0, infer.EnsembleConfig{LastOnly: true, Run: infer.RunConfig{Steps: 20, Seed: 3}}).Last.Flat), floats(r.Last.Flat))
+
+	average := infer.RunConfig{Steps: 50, BurnIn: 10, Seed: 3, Average: true}
+	want := ensembleOf(t, 4, infer.EnsembleConfig{Run: average})
+	got := ensembleOf(t, 4, infer.EnsembleConfig{LastOnly: true, Run: average})
+	assert.Equal(t, 1, got.Draws.MinLen())
+	assert.Equal(t, floats(want.Average.Variance.Flat), floats(got.Average.Variance.Flat))
+}
+
+// A group that Until ended has ended when the ensemble is resumed; observers are told the number of a group's first chain.
+func TestEnsembleWithUntilResumes(t *testing.T) {
+	updates := 0
+	var firsts []uint64
+	c := infer.EnsembleConfig{Run: infer.RunConfig{Steps: 50, Seed: 3, Checkpoint: &infer.Checkpoint{Dir: t.TempDir(), Resume: true},
+		Until: func(p infer.Progress) bool {
+			updates++
+			if p.Step == 1 {
+				firsts = append(firsts, p.FirstChain)
+			}
+			return p.Step >= 12
+		}}}
+	want := ensembleOf(t, 4, c)
+	assert.Equal(t, 36, updates)
+	assert.Equal(t, []uint64{0, 4, 8}, firsts)
+	got := ensembleOf(t, 4, c)
+	assert.Equal(t, 36, updates, "nothing was left to do")
+	assert.Equal(t, floats(want.Last.Flat), floats(got.Last.Flat))
+	assert.Equal(t, 12, got.Draws.MinLen())
+}
+
+// Groups of HMC have the streams of their chains too.
+func TestGroupsOfHMC(t *testing.T) {
+	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), 0.5, -0.5)
+	transform := build(t, hmc.HMC{Adaptation: hmc.Adaptation{Warmup: 10}}, wells)
+	last := func(group int) []float64 {
+		r, err := infer.RunEnsemble(context.Background(), transform, p, func() (infer.Batches, error) { return infer.Full(nil), nil },
+			infer.EnsembleConfig{Group: group, LastOnly: true, Run: infer.RunConfig{Chains: 4, Steps: 20, Seed: 2}})
+		require.NoError(t, err)
+		return floats(r.Last.Flat)
+	}
+	want := last(0)
+	assert.InDeltaSlice(t, want, last(2), 1e-9)
+	assert.NotEqual(t, want[:4], want[4:])
 }

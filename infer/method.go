@@ -51,9 +51,9 @@ type Seeded interface {
 type Preparer interface {
 	// Due says whether Prepare comes before the next update of s. epoch is whether the next batch begins a pass over the data.
 	Due(s State, epoch bool) bool
-	// Prepare returns the state to go on with; s is not changed. The batches of next are those to come, which the updates see
-	// again afterwards.
-	Prepare(s State, next func() (Batch, error)) (State, error)
+	// Prepare returns the state to go on with; s is not changed. epoch is as for Due. The batches of next are those to come, which
+	// the updates see again afterwards.
+	Prepare(s State, epoch bool, next func() (Batch, error)) (State, error)
 }
 
 // Restorer is a transform that can go on from a saved state, whose Tensors then hold the shared ones too. [Run] needs it for
@@ -109,6 +109,7 @@ type Info struct {
 	GradNorm     []float64 // Euclidean norm of the gradient there
 	Diverged     []bool    // the density or the gradient is not finite, so the chain was held; nil when none is
 	LR           float64   // step size used
+	TimeStep     float64   // time that passed, the weight of a time average, where that is not LR; 0 for LR
 	Temperature  float64   // temperature used
 	Stats        map[string][]float64
 	Aux          Aux

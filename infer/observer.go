@@ -24,6 +24,8 @@ type Progress struct {
 	Resumed  int64         // the update that this run was resumed after; 0 when it started afresh
 	State    State
 	Info     Info
+	// FirstChain is the number of the first chain, other than 0 in the groups of an ensemble.
+	FirstChain uint64
 	// Transform made the state. Optional interfaces tell more about it, for example [Thermal].
 	Transform Transform
 }

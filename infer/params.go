@@ -115,6 +115,11 @@ func (p Params) Split() (Params, error) {
 	if p.Layout == nil || len(p.Layout.Sites) < 2 {
 		return p, nil
 	}
+	if rows, err := p.rows(); err != nil {
+		return p, err
+	} else if rows > 0 {
+		return p, fmt.Errorf("infer: Split of params with %d chains, expected a single point: %w", rows, ErrLayout)
+	}
 	sizes := make([]int64, len(p.Layout.Sites))
 	for i, s := range p.Layout.Sites {
 		sizes[i] = int64(s.Size)

@@ -314,6 +314,8 @@ func TestSplitChangesNothing(t *testing.T) {
 		}
 		sameBits(t, got[0], got[1], "gradients")
 	}
+	_, err = infer.Params{Layout: l, Flat: vec(numbers(121, 0), 11, 11)}.Split() // as many chains as elements
+	require.EqualError(t, err, "infer: Split of params with 11 chains, expected a single point: layout does not fit")
 	one := pointOf(t, layoutOf(t, infer.Shapes{"a": {2}}), 1, 2)
 	same, err := one.Split()
 	require.NoError(t, err)

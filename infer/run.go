@@ -1,7 +1,9 @@
 package infer
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,9 +28,11 @@ type RunConfig struct {
 	Cycles *Cycles
 	// Average also averages over all updates after BurnIn, weighted by their step sizes: Result.Average.
 	Average bool
-	// Until ends the run after the update for which it returns true; nil for a run of Steps updates. A run that is resumed
-	// after that goes on until it does again.
+	// Until ends the run after the update for which it returns true; nil for a run of Steps updates. A checkpoint remembers that
+	// it did: with an Until a run that is resumed then has ended, without one it goes on.
 	Until func(Progress) bool
+
+	lastOnly bool // one draw, after the last update
 	// NoDraws leaves the draws out, for large networks; observers see the states.
 	NoDraws bool
 	// Observer sees every update; nil for none.
@@ -58,10 +62,12 @@ func Run(ctx context.Context, t Transform, p Params, batches Batches, c RunConfi
 	if err != nil {
 		return nil, fmt.Errorf("infer.Run: %w", err)
 	}
-	if err := r.loop(ctx); err != nil {
-		return r.result(), fmt.Errorf("infer.Run: after %d of %d updates: %w", r.steps, c.Steps, err)
+	err = r.loop(ctx)
+	if err != nil {
+		err = fmt.Errorf("infer.Run: after %d of %d updates: %w", r.steps, c.Steps, err)
 	}
-	return r.result(), nil
+	result, resultErr := r.result()
+	return result, errors.Join(err, resultErr)
 }
 
 // run is a run under way.
@@ -78,6 +84,7 @@ type run struct {
 	resumed  int64
 	diverged int64
 	average  *averager // nil unless asked for
+	ended    bool      // by Until
 	started  time.Time
 	file     *checkpointer
 }
@@ -95,7 +102,7 @@ func newRun(t Transform, p Params, batches Batches, c RunConfig) (*run, error) {
 			return nil, &FieldError{Type: "infer.RunConfig", Field: f.name, Value: f.value, Allowed: fmt.Sprintf("it must be at least %d", f.least)}
 		}
 	}
-	if c.BurnIn >= c.Steps && !c.NoDraws {
+	if c.BurnIn >= c.Steps && !c.NoDraws && !c.lastOnly {
 		return nil, &FieldError{Type: "infer.RunConfig", Field: "BurnIn", Value: c.BurnIn,
 			Allowed: fmt.Sprintf("it must be less than the %d Steps, or there are no draws (NoDraws asks for none)", c.Steps)}
 	}
@@ -145,7 +152,7 @@ func (r *run) loop(ctx context.Context) error {
 			r.file.close()
 		}
 	}()
-	for ended := false; r.steps < r.c.Steps && !ended; {
+	for r.steps < r.c.Steps && !(r.ended && r.c.Until != nil) {
 		if err := ctx.Err(); err != nil {
 			if r.file != nil {
 				if saveErr := r.file.save(r); saveErr != nil {
@@ -154,11 +161,10 @@ func (r *run) loop(ctx context.Context) error {
 			}
 			return err
 		}
-		var err error
-		if ended, err = r.step(); err != nil {
+		if err := r.step(); err != nil {
 			return err
 		}
-		if r.file != nil && (r.steps%r.c.Checkpoint.every() == 0 || r.steps == r.c.Steps || ended) {
+		if r.file != nil && (r.steps%r.c.Checkpoint.every() == 0 || r.steps == r.c.Steps || r.ended) {
 			if err := r.file.save(r); err != nil {
 				return err
 			}
@@ -167,10 +173,9 @@ func (r *run) loop(ctx context.Context) error {
 	return nil
 }
 
-// step makes one update and says whether Until ends the run with it; what it allocates besides the new state is freed at its
-// end.
-func (r *run) step() (ended bool, err error) {
-	err = torch.Do(func(*torch.Scope) error {
+// step makes one update; what it allocates besides the new state is freed at its end.
+func (r *run) step() error {
+	return torch.Do(func(*torch.Scope) error {
 		if err := r.prepare(); err != nil {
 			return err
 		}
@@ -181,6 +186,11 @@ func (r *run) step() (ended bool, err error) {
 		next, info, err := r.t.Update(r.state, batch)
 		if err != nil {
 			return err
+		}
+		if r.average != nil && r.steps >= r.c.BurnIn {
+			if err := r.average.add(r.state.Position().Flat, cmp.Or(info.TimeStep, info.LR)); err != nil {
+				return err
+			}
 		}
 		r.replace(next)
 		r.steps++
@@ -197,28 +207,20 @@ func (r *run) step() (ended bool, err error) {
 		if err := r.record(info); err != nil {
 			return err
 		}
-		if r.average != nil && r.steps > r.c.BurnIn {
-			if err := r.average.add(r.state.Position().Flat, info.LR); err != nil {
-				return err
-			}
-		}
-		if r.c.Observer == nil && r.c.Until == nil {
-			return nil
-		}
 		p := Progress{Step: r.steps, Steps: r.c.Steps, Diverged: r.diverged, Elapsed: time.Since(r.started), Resumed: r.resumed,
-			State: r.state, Info: info, Transform: r.t}
+			State: r.state, Info: info, FirstChain: r.c.FirstChain, Transform: r.t}
 		if r.draws != nil {
 			p.Draws = r.draws.MinLen()
 		}
 		if r.c.Observer != nil {
 			r.c.Observer.Observe(p)
 		}
-		if r.c.Until != nil {
-			ended = r.c.Until(p)
+		r.ended = r.c.Until != nil && r.c.Until(p)
+		if r.c.lastOnly && (r.ended || r.steps == r.c.Steps) {
+			return r.draw(info)
 		}
 		return nil
 	})
-	return ended, err
 }
 
 // prepare lets the transform look at the batches to come, and then goes back to where they begin.
@@ -228,10 +230,11 @@ func (r *run) prepare() error {
 		return nil
 	}
 	at := r.batches.Position()
-	if !t.Due(r.state, at.Index == 0) {
+	epoch := at.Index == 0
+	if !t.Due(r.state, epoch) {
 		return nil
 	}
-	next, err := t.Prepare(r.state, r.batches.Next)
+	next, err := t.Prepare(r.state, epoch, r.batches.Next)
 	if err != nil {
 		return err
 	}
@@ -255,9 +258,14 @@ func (r *run) replace(next State) {
 
 // record appends a draw when it is time for one.
 func (r *run) record(info Info) error {
-	if r.c.NoDraws || !r.c.draws(r.steps) {
+	if r.c.NoDraws || r.c.lastOnly || !r.c.draws(r.steps) {
 		return nil
 	}
+	return r.draw(info)
+}
+
+// draw appends a draw.
+func (r *run) draw(info Info) error {
 	if r.draws == nil {
 		for name := range info.Stats {
 			r.extra = append(r.extra, name)
@@ -296,15 +304,17 @@ func (r *run) newDraws() (err error) {
 	return err
 }
 
-func (r *run) result() *Result {
+func (r *run) result() (*Result, error) {
 	if r.draws == nil && !r.c.NoDraws {
 		_ = r.newDraws() // empty: the layout was checked when the run began
 	}
 	result := &Result{Draws: r.draws, State: r.state, Steps: r.steps, Diverged: r.diverged}
-	if r.average != nil {
-		result.Average = r.average.result(r.layout)
+	if r.average == nil {
+		return result, nil
 	}
-	return result
+	var err error
+	result.Average, err = r.average.result(r.layout)
+	return result, err
 }
 
 // at is element k, or NaN for a method that does not tell.

@@ -56,9 +56,15 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 				if total != nil {
 					terms = append(terms, torch.Term{Coeff: 1, Tensor: total})
 				}
-				total, err = torch.Combine(terms...)
+				last := total
+				if total, err = torch.Combine(terms...); err != nil {
+					return err
+				}
 				scope.Keep(total)
-				return err
+				if last != nil {
+					torch.Free(last)
+				}
+				return nil
 			})
 			if err != nil {
 				return fmt.Errorf("infer.ConfigurationalTemperatures: batch %d: %w", i, err)

@@ -93,9 +93,9 @@ type transform struct {
 const endless = math.MaxInt32
 
 // options are the kernel's, at a temperature.
-func (t *transform) options(chains int, seed uint64, temperature float64) kernel.Options {
+func (t *transform) options(chains int, plan kernel.Plan, temperature float64) kernel.Options {
 	return kernel.Options{
-		Chains: chains, Warmup: t.Warmup, Draws: endless, Seed: seed, Kernel: t.kernel, Metric: t.Metric, InitialMetric: t.Initial,
+		Chains: chains, Warmup: t.Warmup, Draws: endless, Seed: plan.Seed, FirstChain: plan.FirstChain, Kernel: t.kernel, Metric: t.Metric, InitialMetric: t.Initial,
 		Adapt: t.Adapt, Temperature: temperature,
 	}
 }
@@ -104,12 +104,21 @@ func (t *transform) Init(p infer.Params) (infer.State, error) {
 	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
 }
 
-// InitStreams starts with the seed of the streams.
+// InitStreams starts with the seed and the chains of the streams, whose numbers must follow each other.
 func (t *transform) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	return State{Params: p, chains: &kernel.Snapshot{Plan: kernel.Plan{Seed: streams.Seed}}}, nil
+	plan := kernel.Plan{Seed: streams.Seed}
+	if len(streams.Chains) > 0 {
+		plan.FirstChain = streams.Chains[0]
+	}
+	for k, chain := range streams.Chains {
+		if chain != plan.FirstChain+uint64(k) {
+			return nil, fmt.Errorf("%s: the streams are of the chains %d: their numbers must follow each other: %w", t.name, streams.Chains, infer.ErrConfig)
+		}
+	}
+	return State{Params: p, chains: &kernel.Snapshot{Plan: plan}}, nil
 }
 
 // Update makes one transition of each chain. The points are evaluated on the batch first, so that batches may differ; a batch
@@ -143,7 +152,7 @@ func (t *transform) Update(state infer.State, b infer.Batch) (infer.State, infer
 		s.Step++
 		return s, info, nil
 	}
-	options := t.options(s.Params.Chains(), s.chains.Plan.Seed, temperature)
+	options := t.options(s.Params.Chains(), s.chains.Plan, temperature)
 	var from *kernel.Snapshot
 	if len(s.chains.Chains) == 0 {
 		options.Init = at.rows()
@@ -278,6 +287,9 @@ func (s State) Steps() int64 { return s.Step }
 // Save names the points, and everything else that the chains need as bytes.
 func (s State) Save() infer.Saved {
 	saved := infer.Saved{Steps: s.Step, Streams: torch.NewStreams(s.chains.Plan.Seed, s.Params.Chains()), Tensors: infer.Tensors{"params": s.Params.Flat}}
+	for k := range saved.Streams.Chains {
+		saved.Streams.Chains[k] += s.chains.Plan.FirstChain
+	}
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(s.chains); err != nil {
 		panic(fmt.Sprintf("hmc: a snapshot that gob cannot hold: %v", err)) // it is plain numbers

@@ -35,7 +35,7 @@ type ATMC struct {
 	Friction    infer.Schedule // D, greater than 0; nil means 1
 	Mass        float64        // m; 0 means 1
 	Speed       float64        // c, the largest change of an element of θ in unit time; 0 means no limit: Gaussian momenta
-	Temperature infer.Schedule // T; nil means 1
+	Temperature infer.Schedule // T; 1/N with a mean log posterior, nil means 1
 	Xi          float64        // ξ at the start; default 0
 	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
 	// from N(0, Tm), the stationary law of Gaussian momenta, and at T = 0 means 0.

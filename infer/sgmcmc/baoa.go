@@ -26,7 +26,7 @@ type BAOA struct {
 	LR          infer.Schedule // step size ε; required
 	Alpha       infer.Schedule // friction α; nil means 1
 	Sigma       float64        // σ, standard deviation of the momenta at T = 1; 0 means 1
-	Temperature infer.Schedule // T; nil means 1
+	Temperature infer.Schedule // T; 1/N with a mean log posterior, nil means 1
 	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
 	// from N(0, Tσ²), their stationary law, and at T = 0 means 0.
 	Momenta *ts.Tensor

@@ -31,15 +31,15 @@ func (e Estimate) check(method, field string, least int64) (Estimate, error) {
 	return e, nil
 }
 
-// due says whether an estimate comes before update step, for nil never.
-func (e *Estimate) due(step int64, epoch bool) bool {
+// due says whether an estimate comes before update step, for nil never; the first one, where there is none, always.
+func (e *Estimate) due(step int64, epoch, none bool) bool {
 	switch {
 	case e == nil:
 		return false
 	case e.Every > 0:
-		return step%e.Every == 0
+		return none || step%e.Every == 0
 	}
-	return epoch || step == 0
+	return none || epoch
 }
 
 // gradientMoments are, for each element, the mean of n minibatch gradients at p and the sum of their squared deviations from

@@ -106,7 +106,7 @@ func TestEstimatedNoiseGolden(t *testing.T) {
 	s := begin[sgmcmc.SGLDState](t, with, p, 7)
 	_, _, err := with.Update(s, must(b.Next()))
 	require.EqualError(t, err, "sgmcmc.SGLD: EstimateBeta is given and nothing was estimated yet: call Prepare before Update, as infer.Run does: invalid configuration")
-	prepared, err := with.(infer.Preparer).Prepare(s, b.Next)
+	prepared, err := with.(infer.Preparer).Prepare(s, true, b.Next)
 	require.NoError(t, err)
 	s = prepared.(sgmcmc.SGLDState)
 	batch := must(b.Next())
@@ -152,7 +152,7 @@ func TestMomentaAreTransported(t *testing.T) {
 		thermal := transform.(infer.Thermal)
 		before, err := thermal.KineticTemperatures(s)
 		require.NoError(t, err)
-		state, err := transform.(infer.Preparer).Prepare(s, b.Next)
+		state, err := transform.(infer.Preparer).Prepare(s, true, b.Next)
 		require.NoError(t, err)
 		first := state.(sgmcmc.SymplecticSGHMCState)
 		assert.Nil(t, s.Mass(), "the old state stays")
@@ -163,7 +163,7 @@ func TestMomentaAreTransported(t *testing.T) {
 		}
 		assert.NotEqual(t, values(s.Momenta), values(first.Momenta))
 		// Once more, now from masses that are not 1.
-		state, err = transform.(infer.Preparer).Prepare(first, b.Next)
+		state, err = transform.(infer.Preparer).Prepare(first, true, b.Next)
 		require.NoError(t, err)
 		second := state.(sgmcmc.SymplecticSGHMCState)
 		mass, m0, m2 := values(second.Mass()), values(s.Momenta), values(second.Momenta)
@@ -178,23 +178,61 @@ func TestMomentaAreTransported(t *testing.T) {
 func TestEstimatesAreInCheckpoints(t *testing.T) {
 	dir := t.TempDir()
 	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5}, EstimateBeta: &sgmcmc.Estimate{Batches: 5, Every: 7}}
+	dtype := gotch.Double
 	whole := func(c *infer.Checkpoint, steps int64) *infer.Result {
 		p, b := linearRun(t, 2)
+		p, err := p.To(torch.CPU, dtype)
+		require.NoError(t, err)
 		r, err := infer.Run(context.Background(), build(t, m, linear), p, b, infer.RunConfig{Steps: steps, Seed: 5, Checkpoint: c})
 		require.NoError(t, err)
 		return r
 	}
-	want := whole(nil, 30)
-	for _, stop := range []int64{3, 8, 14, 17} { // within an epoch of 8 and at its end, between estimates of β and at one
-		dir := dir + name("/%d", stop)
-		whole(&infer.Checkpoint{Dir: dir}, stop)
-		got := whole(&infer.Checkpoint{Dir: dir, Resume: true}, 30)
-		for k := range 2 {
-			for i := range 30 {
-				identical(t, want.Draws.Row(k, i), got.Draws.Row(k, i), "draws")
+	for _, dtype = range []gotch.DType{gotch.Double, gotch.Float} {
+		want := whole(nil, 30)
+		for _, stop := range []int64{3, 8, 14, 17} { // within an epoch of 8 and at its end, between estimates of β and at one
+			dir := dir + name("/%v %d", dtype, stop)
+			whole(&infer.Checkpoint{Dir: dir}, stop)
+			got := whole(&infer.Checkpoint{Dir: dir, Resume: true}, 30)
+			for k := range 2 {
+				for i := range 30 {
+					identical(t, want.Draws.Row(k, i), got.Draws.Row(k, i), "draws")
+				}
 			}
+			identical(t, values(want.State.Save().Shared["mass"]), values(got.State.Save().Shared["mass"]), "mass")
 		}
-		identical(t, values(want.State.Save().Shared["mass"]), values(got.State.Save().Shared["mass"]), "mass")
+	}
+}
+
+// Each estimate keeps its own time: in 24 updates, three passes over 8 batches, masses are estimated 3 times and β before updates 0,
+// 3, 6, ..., 21, and neither fires the other.
+func TestEstimatesKeepTheirTimes(t *testing.T) {
+	p, b := linearRun(t, 0)
+	evaluations := 0
+	counted := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		evaluations++
+		return linear(p, b)
+	}
+	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5}, EstimateBeta: &sgmcmc.Estimate{Batches: 2, Every: 3}}
+	_, err := infer.Run(context.Background(), build(t, m, counted), p, b, infer.RunConfig{Steps: 24, NoDraws: true})
+	require.NoError(t, err)
+	assert.Equal(t, 24+3*5+8*2, evaluations)
+}
+
+// The time of an update is h whatever the parametrisation, so that time averages agree: ℓ = h² and μ = 1 − hγ.
+func TestTimeStepsOfBothParametrisations(t *testing.T) {
+	p, b := linearRun(t, 0)
+	cycle := infer.Cosine(1, 4)
+	for _, m := range []sgmcmc.SymplecticSGHMC{
+		{LR: infer.Constant(0.2), Gamma: infer.Constant(0.5), Cycle: cycle},
+		{LR: infer.Constant(0.04), Momentum: infer.Constant(0.9), Cycle: cycle},
+	} {
+		transform := build(t, m, linear)
+		s := begin[infer.State](t, transform, p, 1)
+		for i := range int64(5) {
+			next, info := update(t, transform, s, must(b.Next()))
+			assert.InDelta(t, 0.2*cycle(i), info.TimeStep, 1e-15)
+			s = next
+		}
 	}
 }
 
@@ -202,7 +240,7 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 func TestFreedStatesLeaveEstimates(t *testing.T) {
 	p, b := linearRun(t, 0)
 	transform := build(t, sgmcmc.SGLD{LR: infer.Constant(0.01), EstimateBeta: &sgmcmc.Estimate{Batches: 2}}, linear)
-	state, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SGLDState](t, transform, p, 1), b.Next)
+	state, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SGLDState](t, transform, p, 1), true, b.Next)
 	require.NoError(t, err)
 	next, _, err := transform.Update(state, must(b.Next()))
 	require.NoError(t, err)
@@ -221,7 +259,7 @@ func TestEstimatesOfABrokenChain(t *testing.T) {
 	p := params(layout(infer.Shapes{"a": {1}, "b": {2}}), []float64{-1, 0, 0, 1, 0, 0}, 2)
 	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{}, EstimateBeta: &sgmcmc.Estimate{}}
 	transform := build(t, m, broken)
-	state, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SymplecticSGHMCState](t, transform, p, 1), b.Next)
+	state, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SymplecticSGHMCState](t, transform, p, 1), true, b.Next)
 	require.NoError(t, err)
 	s := state.(sgmcmc.SymplecticSGHMCState)
 	assert.Equal(t, []float64{1, 1, 1}, values(s.Mass())[:3])
@@ -253,7 +291,7 @@ func TestEstimateErrors(t *testing.T) {
 	p, _ := linearRun(t, 0)
 	transform := build(t, sgmcmc.SGLD{LR: lr, EstimateBeta: &sgmcmc.Estimate{}}, linear)
 	stuck := errors.New("no more data")
-	_, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SGLDState](t, transform, p, 1), func() (infer.Batch, error) { return nil, stuck })
+	_, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SGLDState](t, transform, p, 1), true, func() (infer.Batch, error) { return nil, stuck })
 	require.EqualError(t, err, "sgmcmc.SGLD: estimating β: minibatch 1 of 32: no more data")
 	require.ErrorIs(t, err, stuck)
 }

@@ -21,8 +21,9 @@ func checkNoise(method string, e *Estimate, beta float64) (*Estimate, error) {
 	return &checked, err
 }
 
-// gradientVariance estimates V, the variance of the gradient of one minibatch, for each element: the unbiased variance of the
-// gradients of n minibatches. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no scope.
+// gradientVariance estimates V, the variance of the gradient of one minibatch, for each element: the variance of the gradients of n
+// minibatches. It is unbiased for minibatches that are independent of each other; for B of N data without replacement it is
+// N/(N − B) times V on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no scope.
 func gradientVariance(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error), n int64) (variance *ts.Tensor, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		_, square, diverged, err := gradientMoments(g, p, next, n)

@@ -93,20 +93,25 @@ func newMasses(p infer.Params, values []float64) (*masses, error) {
 		return nil, err
 	}
 	m := &masses{lightest: math.Inf(1)}
+	if m.mass, err = torch.FromSliceOn(device, dtype, values, shape...); err != nil {
+		return nil, err
+	}
+	// What a checkpoint holds is the mass in its type: the rest is made of that, so that it is the same after one.
+	if values, err = torch.ToSlice[float64](m.mass); err != nil {
+		return nil, err
+	}
 	root, inverse := make([]float64, len(values)), make([]float64, len(values))
 	for i, v := range values {
 		root[i], inverse[i] = math.Sqrt(v), 1/v
 		m.lightest = min(m.lightest, v)
 	}
-	for _, part := range []struct {
-		to     **ts.Tensor
-		values []float64
-	}{{&m.root, root}, {&m.inverse, inverse}, {&m.mass, values}} {
-		if *part.to, err = torch.FromSliceOn(device, dtype, part.values, shape...); err != nil {
-			return nil, err
-		}
-		torch.Detach(*part.to)
+	if m.root, err = torch.FromSliceOn(device, dtype, root, shape...); err != nil {
+		return nil, err
 	}
+	if m.inverse, err = torch.FromSliceOn(device, dtype, inverse, shape...); err != nil {
+		return nil, err
+	}
+	torch.Detach(m.mass, m.root, m.inverse)
 	return m, nil
 }
 

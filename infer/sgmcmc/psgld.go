@@ -27,7 +27,7 @@ import (
 // 0.999. At T = 0 it is gradient ascent with RMSprop.
 type PSGLD struct {
 	LR          infer.Schedule // step size ε; required
-	Temperature infer.Schedule // T; nil means 1
+	Temperature infer.Schedule // T; 1/N with a mean log posterior, nil means 1
 	Decay       float64        // a in (0, 1), of the average of squared gradients; 0 means 0.99
 	Eps         float64        // λ, a limit 1/λ on G; 0 means 1e-5
 }

@@ -26,7 +26,7 @@ type SGHMC struct {
 	// noise than noise is wanted none is injected; the statistic "clipped" is the share of such elements.
 	EstimateBeta *Estimate
 	Sigma        float64        // σ, standard deviation of the momenta at T = 1; 0 means 1
-	Temperature  infer.Schedule // T; nil means 1
+	Temperature  infer.Schedule // T; 1/N with a mean log posterior, nil means 1
 	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
 	// from N(0, Tσ²), their stationary law, and at T = 0 means 0.
 	Momenta *ts.Tensor
@@ -156,10 +156,13 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 }
 
 // Due says whether β is estimated before the next update.
-func (t *sghmc) Due(s infer.State, epoch bool) bool { return t.EstimateBeta.due(s.Steps(), epoch) }
+func (t *sghmc) Due(state infer.State, epoch bool) bool {
+	s, ok := state.(SGHMCState)
+	return ok && t.EstimateBeta.due(s.Step, epoch, s.Variance == nil)
+}
 
 // Prepare estimates β.
-func (t *sghmc) Prepare(state infer.State, next func() (infer.Batch, error)) (infer.State, error) {
+func (t *sghmc) Prepare(state infer.State, _ bool, next func() (infer.Batch, error)) (infer.State, error) {
 	s, err := infer.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
 	if err != nil {
 		return nil, err

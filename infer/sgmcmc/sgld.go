@@ -17,7 +17,7 @@ import (
 // ascent, bit for bit optim.SGD.
 type SGLD struct {
 	LR          infer.Schedule // step size ε; required
-	Temperature infer.Schedule // T; nil means 1
+	Temperature infer.Schedule // T; 1/N with a mean log posterior, nil means 1
 	Beta        float64        // β, estimated variance of the gradient noise; default 0
 	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. Where there is more gradient
 	// noise than noise is wanted none is injected; the statistic "clipped" is the share of such elements.
@@ -127,10 +127,13 @@ func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 }
 
 // Due says whether β is estimated before the next update.
-func (t *sgld) Due(s infer.State, epoch bool) bool { return t.EstimateBeta.due(s.Steps(), epoch) }
+func (t *sgld) Due(state infer.State, epoch bool) bool {
+	s, ok := state.(SGLDState)
+	return ok && t.EstimateBeta.due(s.Step, epoch, s.Variance == nil)
+}
 
 // Prepare estimates β.
-func (t *sgld) Prepare(state infer.State, next func() (infer.Batch, error)) (infer.State, error) {
+func (t *sgld) Prepare(state infer.State, _ bool, next func() (infer.Batch, error)) (infer.State, error) {
 	s, err := infer.StateAs[SGLDState](state, "sgmcmc.SGLD")
 	if err != nil {
 		return nil, err

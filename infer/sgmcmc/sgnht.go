@@ -35,7 +35,7 @@ type SGNHT struct {
 	// Xi is the thermostat to start with, ξ₀, of all chains and parameters; nil means Alpha(0).
 	Xi           *float64
 	PerParameter bool           // a thermostat for each parameter instead of one for each chain
-	Temperature  infer.Schedule // T, always above 0; nil means 1
+	Temperature  infer.Schedule // T, always above 0; 1/N with a mean log posterior, nil means 1
 	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
 	// from N(0, Tσ²), their stationary law.
 	Momenta *ts.Tensor

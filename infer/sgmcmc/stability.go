@@ -11,7 +11,7 @@ import (
 //
 // Where the largest curvature λ of −logPosterior is known (the largest eigenvalue of its Hessian, at the mode or anywhere the
 // chain goes), Stable says before a run whether the recursion is stable at the first update: nil, or an error that says what to
-// change. It is exact for Gaussian targets of largest precision λ with exact gradients, and necessary near any mode.
+// change. It is exact for Gaussian targets of precisions from near 0 to λ with exact gradients, and necessary near any mode.
 var ErrUnstable = errors.New("unstable")
 
 // Stable says whether ελ < 2.
@@ -23,7 +23,7 @@ func (c SGLD) Stable(lambda float64) error {
 	return unstable("sgmcmc.SGLD", "ε", eps, lambda, fmt.Sprintf("ελ = %g must be below 2: LR below %g", eps*lambda, 2/lambda))
 }
 
-// Stable says whether ελ < α and εα/σ² < 2 + ε²λ/(2σ²).
+// Stable says whether ελ < α, and εα/σ² ≤ 2, which smaller curvatures need.
 func (c SGHMC) Stable(lambda float64) error {
 	eps, err := stepFor("sgmcmc.SGHMC", c.LR, lambda)
 	if err != nil {
@@ -38,9 +38,8 @@ func (c SGHMC) Stable(lambda float64) error {
 	case eps*lambda >= alpha:
 		return unstable("sgmcmc.SGHMC", "ε", eps, lambda, fmt.Sprintf("ελ = %g must be below the friction α = %g: LR below %g, or Alpha above %g",
 			eps*lambda, alpha, alpha/lambda, eps*lambda))
-	case 2*eps*rho*alpha >= 4+eps*eps*rho*lambda:
-		return unstable("sgmcmc.SGHMC", "ε", eps, lambda, fmt.Sprintf("εα/σ² = %g must be below 2 + ε²λ/(2σ²) = %g: LR or Alpha smaller",
-			eps*rho*alpha, 2+eps*eps*rho*lambda/2))
+	case eps*rho*alpha > 2:
+		return unstable("sgmcmc.SGHMC", "ε", eps, lambda, fmt.Sprintf("εα/σ² = %g must be at most 2: LR or Alpha smaller", eps*rho*alpha))
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ type SymplecticSGHMC struct {
 	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. Where there is more gradient
 	// noise than noise is wanted none is injected; the statistic "clipped" is the share of such elements.
 	EstimateBeta *Estimate
-	Temperature  infer.Schedule // T; nil means 1
+	Temperature  infer.Schedule // T; 1/N with a mean log posterior, nil means 1
 	// Mass is M of each site, a number above 0 for all its elements; 1 for sites that are not named. A site with a larger
 	// mass moves more slowly.
 	Mass map[string]float64
@@ -297,6 +297,7 @@ func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infe
 			return err
 		}
 		info = infer.NewInfo(e, p.lr, p.temp)
+		info.TimeStep = p.h * math.Sqrt(t.unit)
 
 		terms := []torch.Term{{Coeff: p.keep, Tensor: m}, {Coeff: p.h, Tensor: e.Grad}}
 		switch {
@@ -375,17 +376,18 @@ func (t *symplectic) withMassiveNoise(terms []torch.Term, p pace, mass *masses, 
 }
 
 // Due says whether β or the masses are estimated before the next update.
-func (t *symplectic) Due(s infer.State, epoch bool) bool {
-	return t.EstimateMass.due(s.Steps(), epoch) || t.EstimateBeta.due(s.Steps(), epoch)
+func (t *symplectic) Due(state infer.State, epoch bool) bool {
+	s, ok := state.(SymplecticSGHMCState)
+	return ok && (t.EstimateMass.due(s.Step, epoch, s.mass == nil) || t.EstimateBeta.due(s.Step, epoch, s.Variance == nil))
 }
 
 // Prepare estimates what is due.
-func (t *symplectic) Prepare(state infer.State, next func() (infer.Batch, error)) (infer.State, error) {
+func (t *symplectic) Prepare(state infer.State, epoch bool, next func() (infer.Batch, error)) (infer.State, error) {
 	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
 	if err != nil {
 		return nil, err
 	}
-	if t.EstimateMass.due(s.Step, true) {
+	if t.EstimateMass.due(s.Step, epoch, s.mass == nil) {
 		mass, err := estimateMasses(t.gradient, s.Params, s.mass, next, t.EstimateMass.Batches)
 		if err != nil {
 			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: estimating masses: %w", err)
@@ -395,7 +397,7 @@ func (t *symplectic) Prepare(state infer.State, next func() (infer.Batch, error)
 		}
 		s.mass = mass
 	}
-	if t.EstimateBeta.due(s.Step, true) {
+	if t.EstimateBeta.due(s.Step, epoch, s.Variance == nil) {
 		if s.Variance, err = gradientVariance(t.gradient, s.Params, s.Variance, next, t.EstimateBeta.Batches); err != nil {
 			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: estimating β: %w", err)
 		}
@@ -408,6 +410,11 @@ func (t *symplectic) KineticTemperatures(state infer.State) ([][]float64, error)
 	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
 	if err != nil {
 		return nil, err
+	}
+	if s.mass == nil {
+		if s.mass, err = t.massesOf(s.Params); err != nil {
+			return nil, err
+		}
 	}
 	var inverse *ts.Tensor
 	if s.mass != nil {

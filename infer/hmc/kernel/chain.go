@@ -59,7 +59,7 @@ type Snapshot struct {
 // for than before.
 type Plan struct {
 	Dim, Chains, Warmup, Thin int
-	Seed                      uint64
+	Seed, FirstChain          uint64
 	Kernel                    string // type and fields
 	Adapt                     string
 	Metric                    MetricKind
@@ -69,7 +69,7 @@ type Plan struct {
 
 func (r *runner) plan() Plan {
 	p := Plan{
-		Dim: r.d, Chains: r.Chains, Warmup: r.Warmup, Thin: r.Thin, Seed: r.Seed, Metric: r.Metric,
+		Dim: r.d, Chains: r.Chains, Warmup: r.Warmup, Thin: r.Thin, Seed: r.Seed, FirstChain: r.FirstChain, Metric: r.Metric,
 		Kernel: fmt.Sprintf("%T", r.Kernel), Adapt: fmt.Sprintf("%+v", r.Adapt),
 	}
 	if fields, err := json.Marshal(r.Kernel); err == nil {
@@ -170,7 +170,7 @@ func (r *runner) newChain(k int, temperature float64) (*chain, error) {
 	}
 	c := &chain{transition: t}
 	c.ChainState = ChainState{
-		Number: k, Temperature: temperature, Stream: NewStream(r.Seed, uint64(k)), Mass: mass,
+		Number: k, Temperature: temperature, Stream: NewStream(r.Seed, r.FirstChain+uint64(k)), Mass: mass,
 		StepSize: r.StepSize, NeedStep: r.StepSize == 0 || !r.Adapt.KeepStep && r.Warmup > 0,
 	}
 	return c, c.setMetric(*r.InitialMetric)

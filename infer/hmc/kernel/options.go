@@ -9,7 +9,9 @@ type Options struct {
 	Draws  int // draws kept of each chain; default 1000
 	Thin   int // transitions for each draw kept; default 1
 	Seed   uint64
-	Kernel Kernel // default NUTS{}
+	// FirstChain is the number of the first chain, where a run is a part of a larger one: chain k reads the stream (Seed, FirstChain + k).
+	FirstChain uint64
+	Kernel     Kernel // default NUTS{}
 	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: the identity),
 	// and stays if nothing is adapted; its kind may be another.
 	Metric        MetricKind

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+)
+
+// result is what is stored of a cell.
+type result struct {
+	Sampler     string              `json:"sampler"`
+	Temperature float64             `json:"temperature"`
+	Lines       map[string]estimate `json:"lines"`
+	Simulation  *simulation         `json:"simulation"` // nil at temperature 0
+	Diverged    int64               `json:"diverged"`   // updates of single chains that were held
+}
+
+// The ways to predict from the draws of a cell.
+const (
+	oneChain   = "one chain"   // all draws of a chain; repeated with every chain
+	allChains  = "all chains"  // all draws of all chains
+	lastStates = "last states" // of the chains of a run: parallel SGHMC, and at temperature 0 a deep ensemble; repeated with every run
+	oneNetwork = "one network" // the last state of a chain; repeated with every chain
+)
+
+// runCell runs a cell, or goes on with it, in a folder of its own.
+func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity string, every int64, observer infer.Observer) (*result, error) {
+	transform, err := s.method(c).Build(t.logPosterior)
+	if err != nil {
+		return nil, err
+	}
+	cycles := s.cycles(c)
+	r := &result{Sampler: c.sampler.name, Temperature: c.temperature, Lines: map[string]estimate{}}
+	var chains, runs, single [][][][]float64 // log probabilities: of all draws of each chain, of the last draws of each run, and of each chain
+	var readings [][]infer.Reading
+	for i := range c.runs {
+		own := filepath.Join(dir, fmt.Sprintf("run-%d", i))
+		if err := os.MkdirAll(own, 0o755); err != nil {
+			return nil, err
+		}
+		thermometer, err := newThermometer(t, func(updates int64) bool { return updates > s.burnIn(c) && cycles.Ends(updates) }, filepath.Join(own, "temperatures.json"))
+		if err != nil {
+			return nil, err
+		}
+		thermometer.Then = observer
+		// All temperatures have the same starts, streams and batches.
+		starts, err := t.starts(s.Seed+1000+uint64(i), c.chains)
+		if err != nil {
+			return nil, err
+		}
+		batches := func() (infer.Batches, error) {
+			return infer.Minibatches(t.train, infer.MinibatchOptions{Size: s.Batch, Seed: s.Seed + uint64(i)})
+		}
+		e, err := infer.RunEnsemble(ctx, transform, starts, batches, infer.EnsembleConfig{Run: infer.RunConfig{Steps: s.updates(c), BurnIn: s.burnIn(c),
+			Cycles: &cycles, Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
+			Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: every, Model: identity}}})
+		if err == nil {
+			err = thermometer.Err
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Diverged += e.Diverged
+		readings = append(readings, thermometer.Readings)
+		var last [][][]float64
+		for k := range c.chains {
+			logp, err := t.predictions(e.Draws, k)
+			if err != nil {
+				return nil, err
+			}
+			chains = append(chains, logp)
+			last = append(last, logp[len(logp)-1])
+			single = append(single, logp[len(logp)-1:])
+		}
+		runs = append(runs, last)
+	}
+	for _, line := range []struct {
+		name   string
+		groups [][][][]float64
+		score  func([][][][]float64, []int) (estimate, error)
+		when   bool
+	}{
+		{oneChain, chains, repeated, true},
+		{allChains, chains, pooled, c.cyclical},
+		{lastStates, runs, repeated, !c.cyclical},
+		{oneNetwork, single, repeated, true},
+	} {
+		if !line.when {
+			continue
+		}
+		if r.Lines[line.name], err = line.score(line.groups, t.labels); err != nil {
+			return nil, fmt.Errorf("%s: %w", line.name, err)
+		}
+	}
+	if c.temperature > 0 {
+		if r.Simulation, err = judge(t.net.Layout(), c.temperature/float64(t.n), readings); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// predictions are the log probabilities for the test data of the draws of a chain, [draw][case][class].
+func (t *task) predictions(d *draws.Draws, chain int) ([][][]float64, error) {
+	all := make([][][]float64, d.Len(chain))
+	for i := range all {
+		rows, err := t.logits(d.Row(chain, i))
+		if err != nil {
+			return nil, err
+		}
+		for j := range rows {
+			rows[j] = diag.LogSoftmax(rows[j])
+		}
+		all[i] = rows
+	}
+	return all, nil
+}

@@ -1,0 +1,111 @@
+// Command cold_posterior asks at which temperature a Bayesian neural network predicts best (Wenzel et al. 2020, "How Good is the Bayes
+// Posterior in Deep Neural Networks Really?"): a perceptron that reads handwritten digits, its posterior to the power 1/T sampled with
+// cyclical SGHMC, with SGHMC at constant steps, and with parallel chains of which the last state is kept, for T from 0.001 to 3.2. T = 1 is the Bayes
+// posterior, and T = 0 optimisation: SGD, and deep ensembles. Test loss, accuracy and calibration are printed beside temperatures measured in the
+// runs, which say whether the posterior was simulated at all.
+//
+//	go run ./examples/cold_posterior          a table, and the pictures in out/cold_posterior
+//	go run ./examples/cold_posterior -json    one JSON object
+//	go run ./examples/cold_posterior -quick   a small sweep, to see it work
+//
+// It takes about five minutes on two cores. A sweep that was interrupted, or killed, goes on where it stopped when it is started again, and
+// ends with the same table. With a libtorch that uses OpenBLAS, the environment variable OPENBLAS_NUM_THREADS=1 saves time: the matrices are
+// too small for more threads.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
+	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+func main() {
+	var o options
+	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
+	flag.BoolVar(&o.quick, "quick", false, "a small sweep of a few seconds, in the folder quick of -dir")
+	flag.StringVar(&o.dir, "dir", filepath.Join("out", "cold_posterior"), "folder for the pictures, and for what has been computed")
+	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "cells computed at once; the results do not depend on it")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the starts, the random streams and the shuffles")
+	flag.Parse()
+	o.observer = progress.New(os.Stderr, "cold posterior")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	began := time.Now()
+	if err := run(ctx, os.Stdout, o); err != nil {
+		fmt.Fprintln(os.Stderr, "cold_posterior:", err)
+		os.Exit(1)
+	}
+	fmt.Fprintf(os.Stderr, "%.0f s\n", time.Since(began).Seconds())
+}
+
+type options struct {
+	json, quick bool
+	dir         string
+	workers     int
+	seed        uint64
+	every       int64 // updates between checkpoints; 0 is the default
+	observer    infer.Observer
+}
+
+// summary is the JSON output.
+type summary struct {
+	Settings settings  `json:"settings"`
+	Cells    []*result `json:"cells"`
+
+	task *task
+	dir  string
+}
+
+func run(ctx context.Context, w io.Writer, o options) error {
+	s, err := compute(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := plotAll(s.dir, s.Settings, s.Cells); err != nil {
+		return err
+	}
+	if o.json {
+		return json.NewEncoder(w).Encode(s)
+	}
+	if err := printTable(w, s.Settings, s.task, s.Cells); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\nThe pictures are in %s.\n", s.dir)
+	return err
+}
+
+// compute runs the sweep that the options ask for, or what is left of it.
+func compute(ctx context.Context, o options) (*summary, error) {
+	if o.workers < 1 {
+		return nil, fmt.Errorf("workers is %d, it must be at least 1", o.workers)
+	}
+	// The operations are small, and cells run side by side.
+	if err := torch.SetThreads(1); err != nil {
+		return nil, err
+	}
+	s := &summary{Settings: whole(o.seed), dir: o.dir}
+	if o.quick {
+		s.Settings, s.dir = quick(o.seed), filepath.Join(o.dir, "quick")
+	}
+	train, test, err := digits.Split(s.Settings.Train)
+	if err != nil {
+		return nil, err
+	}
+	if s.task, err = newTask(s.Settings.Hidden, digits.Classes, train, test); err != nil {
+		return nil, err
+	}
+	s.Cells, err = (&sweep{settings: s.Settings, task: s.task, dir: s.dir, workers: o.workers, every: o.every, observer: o.observer}).run(ctx)
+	return s, err
+}
