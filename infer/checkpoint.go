@@ -196,9 +196,17 @@ func (f *checkpointer) save(r *run) error {
 
 func (f *checkpointer) close() { _ = f.draws.Close() }
 
+// methodName is the type of a transform, and its Name where one type serves several methods.
+func methodName(t Transform) string {
+	if named, ok := t.(interface{ Name() string }); ok {
+		return fmt.Sprintf("%T (%s)", t, named.Name())
+	}
+	return fmt.Sprintf("%T", t)
+}
+
 // header is what a checkpoint of this run says about the run.
 func (f *checkpointer) header(r *run) checkpointHeader {
-	h := checkpointHeader{Model: f.c.Model, Method: fmt.Sprintf("%T", r.t), Sites: r.layout.Sites, Chains: r.chains, Seed: r.c.Seed,
+	h := checkpointHeader{Model: f.c.Model, Method: methodName(r.t), Sites: r.layout.Sites, Chains: r.chains, Seed: r.c.Seed,
 		First: r.c.FirstChain, BurnIn: r.c.BurnIn, Thin: r.c.Thin, NoDraws: r.c.NoDraws, LastOnly: r.c.lastOnly, Ended: r.ended, Average: r.c.Average, Data: f.data, Position: r.batches.Position(), Steps: r.steps, Diverged: r.diverged,
 		Draws: f.count, DrawsCRC: f.crc}
 	if r.c.Cycles != nil {

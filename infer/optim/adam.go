@@ -110,6 +110,9 @@ type adam struct {
 	gradient  infer.Gradient
 }
 
+// Name tells the checkpoints of Adam and AdamW apart.
+func (t *adam) Name() string { return t.name }
+
 func (t *adam) Init(p infer.Params) (infer.State, error) {
 	start, zeros, err := begin(t.name, p, 2)
 	if err != nil {

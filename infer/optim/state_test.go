@@ -1,6 +1,7 @@
 package optim_test
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -183,4 +185,25 @@ func TestChainsAreIndependentStarts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A checkpoint of Adam is not one of AdamW, though both have states of one type.
+func TestCheckpointsTellAdamFromAdamW(t *testing.T) {
+	dir := t.TempDir()
+	f := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+		return p.Flat.MustDot(p.Flat, false).MustNeg(false), nil
+	}
+	run := func(m infer.Method, resume bool) error {
+		transform, err := m.Build(f)
+		require.NoError(t, err)
+		layout, err := infer.NewLayout(infer.Shapes{"x": {2}})
+		require.NoError(t, err)
+		p, err := infer.NewParams(layout, []float64{1, 2})
+		require.NoError(t, err)
+		_, err = infer.Run(context.Background(), transform, p, infer.Full(nil), infer.RunConfig{Steps: 3, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: resume}})
+		return err
+	}
+	require.NoError(t, run(optim.Adam{LR: infer.Constant(0.1)}, false))
+	require.NoError(t, run(optim.Adam{LR: infer.Constant(0.1)}, true))
+	require.ErrorContains(t, run(optim.AdamW{LR: infer.Constant(0.1)}, true), "its method is *optim.adam (optim.Adam), this run's *optim.adam (optim.AdamW)")
 }
