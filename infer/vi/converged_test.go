@@ -7,15 +7,20 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 )
 
-// stops is the first update at which a rule stops a run with the given NELBOs, one row an update, or 0.
-func stops(rule func(infer.Progress) bool, rows ...[]float64) int64 {
+// stops is the first update at which a rule stops a run with the given NELBOs, one row an update, or 0. The temperature is 0.
+func stops(rule func(infer.Progress) bool, rows ...[]float64) int64 { return stopsAt(0, rule, rows...) }
+
+// stopsAt is the same at a temperature.
+func stopsAt(temperature float64, rule func(infer.Progress) bool, rows ...[]float64) int64 {
 	for i, row := range rows {
-		if rule(infer.Progress{Step: int64(i + 1), Info: infer.Info{Stats: map[string][]float64{"nelbo": row}}}) {
+		if rule(infer.Progress{Step: int64(i + 1), Info: infer.Info{Temperature: temperature, Stats: map[string][]float64{"nelbo": row}}}) {
 			return int64(i + 1)
 		}
 	}
@@ -41,6 +46,18 @@ func TestConverged(t *testing.T) {
 	// Another method has no NELBO.
 	assert.False(t, rule(infer.Progress{Step: 1}))
 
+	// An NELBO that goes to 0, halving in each window, is never within a tenth of itself: 0.1 nats are enough, in the units of any
+	// scale of the log posterior. The windows differ by T·4, 2, 1, ½, ¼, ⅛ and 1/16.
+	for _, scale := range []float64{1, 1e-3, 1e3} {
+		var halving [][]float64
+		for i := range 20 {
+			halving = append(halving, []float64{8 * scale * math.Pow(0.5, float64(i/2))})
+		}
+		assert.EqualValues(t, 16, stopsAt(scale, rule, halving...), "T = %g", scale)
+		assert.Zero(t, stops(rule, halving...), "there is no unit at T = 0")
+	}
+	assert.EqualValues(t, 8, stopsAt(4, rule, falling...), "T below the values makes no difference")
+
 	_, err := vi.Converged(0, 0.1)
 	assert.ErrorContains(t, err, "vi.Converged: window is 0: it must be at least 1")
 	_, err = vi.Converged(10, 0)
@@ -65,5 +82,24 @@ func TestRunStopsWhenConverged(t *testing.T) {
 		require.Equal(t, stored[i], row[0])
 	}
 	// It is the rule that stopped it: applied to the trace it stops there.
-	assert.Equal(t, r.Steps, stops(must(vi.Converged(50, 0.02)), trace.NELBO...))
+	assert.Equal(t, r.Steps, stopsAt(1, must(vi.Converged(50, 0.02)), trace.NELBO...))
+}
+
+// Where q can be p the NELBO of a normalised density goes to 0, each sample's by itself, so that no relative change is small. With the mean of
+// N the NELBO is 1/N of it, at T = 1/N.
+func TestRunStopsWhereTheNELBOIsZero(t *testing.T) {
+	n := correlated(2)
+	for _, temperature := range []float64{1, 0.001} {
+		f := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+			value, _ := n.logPosterior()(p, b)
+			return value.MustMulScalar(ts.FloatScalar(temperature), false), nil
+		}
+		o := optim.Adam{LR: infer.Constant(0.05)}
+		transform := build(t, vi.Dense{Optimizer: o, Samples: 8, Temperature: infer.Constant(temperature)}, f)
+		r, err := infer.Run(context.Background(), transform, params(n.layout(), make([]float64, 2), 0), infer.Full(nil),
+			infer.RunConfig{Steps: 3000, Seed: 1, NoDraws: true, Until: must(vi.Converged(50, 0.01))})
+		require.NoError(t, err)
+		assert.Less(t, r.Steps, int64(3000), "T = %g", temperature)
+		within(t, n.m, must(r.State.Position().Values()), 0.02, "the mean")
+	}
 }

@@ -2,9 +2,11 @@ package vi
 
 import (
 	"math"
+	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -23,13 +25,14 @@ import (
 type Dense struct {
 	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
 	Samples     int            // S, samples in an update; 0 means 1
-	Temperature infer.Schedule // T; nil means 1
+	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
 	// KLWeight is λ: with BuildParts the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
 	StickTheLanding *bool
 	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
 	InitScale       float64 // L is InitScale·I at the start; 0 means 1
+	Memory          int64   // bytes that L, [K, d, d], may take; an update takes a dozen times that for a while; 0 means 1 GiB
 }
 
 // Build checks the configuration and binds it to a log posterior.
@@ -53,7 +56,7 @@ func (c Dense) BuildParts(parts infer.Parts) (infer.Transform, error) {
 func (c Dense) common() (config, error) {
 	scale, err := initScale("vi.Dense", c.InitScale)
 	return config{name: "vi.Dense", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature, klWeight: c.KLWeight,
-		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, family: dense{math.Log(scale)}}, err
+		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory, family: dense{math.Log(scale), &lower{}}}, err
 }
 
 // initScale is a scale to start with, checked.
@@ -64,7 +67,10 @@ func initScale(method string, scale float64) (float64, error) {
 	return scale, infer.CheckValue(method, "InitScale", scale, 0, true)
 }
 
-type dense struct{ logScale float64 }
+type dense struct {
+	logScale float64
+	lower    *lower
+}
 
 func (dense) name() string { return "dense" }
 
@@ -78,6 +84,10 @@ func (dense) sites(d int64) (infer.Shapes, error) {
 
 func (dense) noise(d int64) int64 { return d }
 
+func (dense) matrix(d int64) (what string, columns int64, instead string) {
+	return "the scale factor L", d, "use vi.Diag, vi.LowRank, or fewer parameters by infer.Subspace"
+}
+
 func (f dense) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
 	shape := mean.MustSize()
 	k, d := shape[0], shape[1]
@@ -89,19 +99,39 @@ func (f dense) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
 	return ts.Cat(parts, 1)
 }
 
-func (dense) at(phi infer.Params) gaussian {
+func (f dense) at(phi infer.Params) gaussian {
 	q := denseGaussian{logDiag: phi.Get("log_diag")}
 	q.diag = q.logDiag.MustExp(false)
 	q.l = q.diag.MustDiagEmbed(0, -2, -1, false)
 	shape := q.diag.MustSize()
 	k, d := shape[0], shape[1]
 	if d > 1 {
-		at := ts.MustTrilIndices(d, d, -1, torch.DTypeOf[int64](), torch.Must(torch.DeviceOf(q.diag))) // row by row
-		q.below = at.MustSelect(0, 0, false).MustMulScalar(ts.IntScalar(d), false).MustAdd(at.MustSelect(0, 1, false), false)
+		q.below = f.lower.places(d, torch.Must(torch.DeviceOf(q.diag)))
 		flat := q.l.MustReshape([]int64{k, d * d}, false).MustIndexCopy(1, q.below, phi.Get("lower"), false)
 		q.l = flat.MustReshape([]int64{k, d, d}, false)
 	}
 	return q
+}
+
+// lower is where the elements of a matrix [d, d] below the diagonal are among its d², row by row. It remembers them for the last d and
+// device: to find them takes longer than the rest of a small update.
+type lower struct {
+	mutex  sync.Mutex
+	d      int64
+	device gotch.Device
+	known  *ts.Tensor // [d(d−1)/2]
+}
+
+func (l *lower) places(d int64, device gotch.Device) *ts.Tensor {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.known == nil || l.d != d || l.device != device {
+		at := ts.MustTrilIndices(d, d, -1, torch.DTypeOf[int64](), device)
+		places := at.MustSelect(0, 0, false).MustMulScalar(ts.IntScalar(d), false).MustAdd(at.MustSelect(0, 1, false), false)
+		torch.Detach(places) // it outlives the scope of the update that happens to need it first
+		l.d, l.device, l.known = d, device, places
+	}
+	return l.known
 }
 
 // denseGaussian is log L_ii and L_ii, [K, d], L, [K, d, d], and where in its d² elements those below the diagonal are, nil for d = 1.

@@ -20,13 +20,14 @@ import (
 type Diag struct {
 	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
 	Samples     int            // S, samples in an update; 0 means 1
-	Temperature infer.Schedule // T; nil means 1
+	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
 	// KLWeight is λ: with BuildParts the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
 	StickTheLanding *bool
 	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
 	InitLogSD       float64 // s at the start; default 0
+	Memory          int64   // bytes that State.Covariance and State.ScaleFactor may take, [K, d, d]; 0 means 1 GiB
 }
 
 // Build checks the configuration and binds it to a log posterior.
@@ -55,7 +56,7 @@ func (c Diag) common() (config, error) {
 		return config{}, &infer.FieldError{Type: "vi.Diag", Field: "InitLogSD", Value: c.InitLogSD, Allowed: "it must be finite"}
 	}
 	return config{name: "vi.Diag", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature, klWeight: c.KLWeight,
-		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, family: diag{c.InitLogSD}}, nil
+		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory, family: diag{c.InitLogSD}}, nil
 }
 
 type diag struct{ logSD float64 }
@@ -67,6 +68,8 @@ func (diag) sites(d int64) (infer.Shapes, error) {
 }
 
 func (diag) noise(d int64) int64 { return d }
+
+func (diag) matrix(int64) (what string, columns int64, instead string) { return "", 0, "" }
 
 func (f diag) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
 	logSD := scaled(0, mean).MustAddScalar(ts.FloatScalar(f.logSD), false)

@@ -20,6 +20,10 @@
 // The second has mean 0, and noise. It is left out unless asked for, which is called sticking the landing (Roeder, Wu and
 // Duvenaud 2017): where q is p the gradient is then 0 for each single sample, in the mean and in the scale.
 //
+// The temperature belongs to the scale of the log posterior. With the sum over N data, LogPosterior of a compiled model, the posterior
+// has T = 1, the default. With the mean, MeanLogPosterior, it has T = 1/N, which has to be said: at T = 1 q is the approximation
+// to the density to the power 1/N, as wide as that of a single datum.
+//
 // What moves φ is an optimiser, any [infer.GradientMethod], such as those of package optim. The draws of [infer.Run] are the
 // means μ after each update, not draws from q: those come from the transform, which is an [infer.Sampler]. K chains are K
 // independent fits. A chain with a sample whose density or gradient is not finite is held and reported in Info.Diverged.

@@ -89,6 +89,9 @@ func TestConfigurationsAreChecked(t *testing.T) {
 		{"start", vi.Diag{Optimizer: adam, InitLogSD: nan}, []string{"InitLogSD is NaN", "finite"}},
 		{"start", vi.Dense{Optimizer: adam, InitScale: -0.1}, []string{"vi.Dense: InitScale is -0.1", "greater than 0"}},
 		{"start", vi.LowRank{Optimizer: adam, InitScale: math.Inf(1)}, []string{"vi.LowRank: InitScale is +Inf"}},
+		{"memory", vi.Diag{Optimizer: adam, Memory: -1}, []string{"vi.Diag: Memory is -1", "at least 1, or 0 for 1 GiB"}},
+		{"memory", vi.Dense{Optimizer: adam, Memory: -1}, []string{"vi.Dense: Memory is -1"}},
+		{"memory", vi.LowRank{Optimizer: adam, Memory: -1}, []string{"vi.LowRank: Memory is -1"}},
 		{"rank", vi.LowRank{Optimizer: adam, Rank: -2}, []string{"vi.LowRank: Rank is -2", "at least 1"}},
 	} {
 		_, err := k.method.Build(line)

@@ -26,7 +26,7 @@ type LowRank struct {
 	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
 	Rank        int            // r, from 1 to d; 0 means the square root of d, rounded
 	Samples     int            // S, samples in an update; 0 means 1
-	Temperature infer.Schedule // T; nil means 1
+	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
 	// KLWeight is λ: with BuildParts the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
@@ -35,6 +35,7 @@ type LowRank struct {
 	// InitScale is c, the standard deviation at the start, half of its square from W and half from the diagonal; 0 means 1. The
 	// elements of W are drawn from N(0, c²/2r): at W = 0 there is no gradient in it.
 	InitScale float64
+	Memory    int64 // bytes that W, [K, d, r], may take; an update takes a dozen times that for a while; 0 means 1 GiB
 }
 
 // Build checks the configuration and binds it to a log posterior.
@@ -62,7 +63,7 @@ func (c LowRank) common() (config, error) {
 	}
 	scale, err := initScale("vi.LowRank", c.InitScale)
 	return config{name: "vi.LowRank", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature, klWeight: c.KLWeight,
-		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, family: lowRank{rank: int64(c.Rank), scale: scale}}, err
+		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory, family: lowRank{rank: int64(c.Rank), scale: scale}}, err
 }
 
 type lowRank struct {
@@ -89,6 +90,10 @@ func (f lowRank) sites(d int64) (infer.Shapes, error) {
 }
 
 func (f lowRank) noise(d int64) int64 { return f.r(d) + d }
+
+func (f lowRank) matrix(d int64) (what string, columns int64, instead string) {
+	return "the factor W", f.r(d), "use a smaller Rank, vi.Diag, or fewer parameters by infer.Subspace"
+}
 
 func (f lowRank) start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error) {
 	shape := mean.MustSize()

@@ -15,6 +15,9 @@ type family interface {
 	sites(d int64) (infer.Shapes, error)
 	// noise is n, how many standard normal numbers a sample takes.
 	noise(d int64) int64
+	// matrix is the largest thing that a state holds, of d rows, and what to do where it is too large. It has 0 columns where nothing
+	// is larger than the mean.
+	matrix(d int64) (what string, columns int64, instead string)
 	// start is the variational parameters to start with, [K, P], around means [K, d].
 	start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error)
 	// at is the distribution with variational parameters [K, P].

@@ -15,18 +15,28 @@ type State struct {
 	Streams   torch.Streams // of the K chains
 
 	family family
+	limit  limit
 }
 
 // Position is the mean.
 func (s State) Position() infer.Params { return s.Mean }
 
 // Steps is the number of updates so far.
-func (s State) Steps() int64 { return s.Optimizer.Steps() }
+func (s State) Steps() int64 {
+	if s.Optimizer == nil {
+		return 0
+	}
+	return s.Optimizer.Steps()
+}
 
 // Save names the parts of the state: "params" is the mean, and the optimiser's parts have the family before their names, as in
-// "diag.params".
+// "diag.params". An empty state has none, which no Restore takes.
 func (s State) Save() infer.Saved {
-	saved := infer.Saved{Steps: s.Steps(), Streams: s.Streams, Tensors: infer.Tensors{"params": s.Mean.Flat}}
+	saved := infer.Saved{Steps: s.Steps(), Streams: s.Streams, Tensors: infer.Tensors{}}
+	if s.empty() {
+		return saved
+	}
+	saved.Tensors["params"] = s.Mean.Flat
 	for name, x := range s.Optimizer.Save().Tensors {
 		saved.Tensors[prefix(s.family)+name] = x
 	}
@@ -36,8 +46,16 @@ func (s State) Save() infer.Saved {
 // prefix comes before the names of the optimiser's tensors in a saved state, so that no other family takes them for its own.
 func prefix(f family) string { return f.name() + "." }
 
+// empty says that no transform has made the state.
+func (s State) empty() bool { return s.family == nil || s.Optimizer == nil }
+
 // Variational is the variational parameters, with the sites that the method names.
-func (s State) Variational() infer.Params { return s.Optimizer.Position() }
+func (s State) Variational() infer.Params {
+	if s.empty() {
+		return infer.Params{}
+	}
+	return s.Optimizer.Position()
+}
 
 // SD is the standard deviations of the elements, in the layout and shape of the mean.
 func (s State) SD() (infer.Params, error) {
@@ -47,8 +65,11 @@ func (s State) SD() (infer.Params, error) {
 	return sd, err
 }
 
-// Covariance is FFᵀ, of shape [d, d] or [K, d, d].
+// Covariance is FFᵀ, of shape [d, d] or [K, d, d]. One that does not fit into the Memory of the method is an [infer.MemoryError].
 func (s State) Covariance() (*ts.Tensor, error) {
+	if err := s.fits("Covariance", func(d int64) int64 { return d }); err != nil {
+		return nil, err
+	}
 	return s.read("Covariance", func(q gaussian) *ts.Tensor {
 		f := q.factor()
 		return f.MustMatmul(f.MustTranspose(1, 2, false), false)
@@ -56,14 +77,29 @@ func (s State) Covariance() (*ts.Tensor, error) {
 }
 
 // ScaleFactor is F, with a leading dimension of K where there are chains: of shape [d, d] and diagonal for [Diag], lower triangular for
-// [Dense], and [W, diag e^s] of shape [d, r+d] for [LowRank].
+// [Dense], and [W, diag e^s] of shape [d, r+d] for [LowRank]. One that does not fit into the Memory of the method is an [infer.MemoryError].
 func (s State) ScaleFactor() (*ts.Tensor, error) {
+	if err := s.fits("ScaleFactor", func(d int64) int64 { return s.family.noise(d) }); err != nil {
+		return nil, err
+	}
 	return s.read("ScaleFactor", func(q gaussian) *ts.Tensor { return q.factor() })
+}
+
+// fits refuses a matrix that is too large, with a row for each parameter. An empty state is left to read.
+func (s State) fits(what string, columns func(d int64) int64) error {
+	if s.empty() {
+		return nil
+	}
+	d := int64(s.Mean.Layout.Dim())
+	if err := s.limit.check("a matrix", s.Mean, d, columns(d), "use SD, or Sample of the transform for draws"); err != nil {
+		return fmt.Errorf("vi.State: %s: %w", what, err)
+	}
+	return nil
 }
 
 // read computes a tensor of K distributions, and drops the chain axis where there is none.
 func (s State) read(what string, f func(gaussian) *ts.Tensor) (out *ts.Tensor, err error) {
-	if s.family == nil {
+	if s.empty() {
 		return nil, fmt.Errorf("vi.State: %s: the state is empty: a transform makes states", what)
 	}
 	err = torch.Do(func(scope *torch.Scope) error {

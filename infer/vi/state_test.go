@@ -287,8 +287,21 @@ func TestRestoreRefusesOthers(t *testing.T) {
 			assert.ErrorContains(t, err, "vi.LowRank: the state is of another family")
 		}
 	}
-	_, err := vi.State{}.Covariance()
+	empty := vi.State{}
+	_, err := empty.Covariance()
 	assert.ErrorContains(t, err, "the state is empty")
+	_, err = empty.ScaleFactor()
+	assert.ErrorContains(t, err, "the state is empty")
+	_, err = empty.SD()
+	assert.ErrorContains(t, err, "the state is empty")
+	assert.Zero(t, empty.Steps())
+	assert.Zero(t, empty.Position())
+	assert.Zero(t, empty.Variational())
+	infer.Free(empty)
+	for what, method := range of {
+		_, err = build(t, method, line).(infer.Restorer).Restore(lineLayout(), empty.Save())
+		assert.ErrorIs(t, err, infer.ErrCheckpoint, what)
+	}
 	saved := begin(t, build(t, vi.LowRank{Optimizer: adam, Rank: 2}, line), start, 1).Save()
 	_, err = build(t, vi.LowRank{Optimizer: adam, Rank: 3}, line).(infer.Restorer).Restore(lineLayout(), saved)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint, "another rank")

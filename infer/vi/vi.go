@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -18,6 +19,7 @@ type config struct {
 	klWeight        infer.Schedule
 	stickTheLanding *bool
 	antithetic      bool
+	memory          int64
 	family          family
 }
 
@@ -66,6 +68,9 @@ func (c config) bind(model func(float64) (infer.Gradient, error)) (infer.Transfo
 	if c.klWeight, err = infer.CheckSchedule(c.name, "KLWeight", c.klWeight, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
+	if c.memory < 0 {
+		return nil, &infer.FieldError{Type: c.name, Field: "Memory", Value: c.memory, Allowed: "it must be at least 1, or 0 for 1 GiB"}
+	}
 	method, err := checkOptimizer(c.name, c.optimizer)
 	if err != nil {
 		return nil, err
@@ -85,7 +90,10 @@ func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, e
 		return nil, fmt.Errorf("%s: %d random streams for %d chains: there must be one for each: %w",
 			t.name, len(streams.Chains), p.Chains(), infer.ErrConfig)
 	}
-	s := State{Mean: p, Streams: streams, family: t.family}
+	if err := t.fits(p.Layout, p); err != nil {
+		return nil, err
+	}
+	s := State{Mean: p, Streams: streams, family: t.family, limit: t.limit()}
 	err := torch.Do(func(scope *torch.Scope) error {
 		layout, err := t.layout(p.Layout)
 		if err != nil {
@@ -130,7 +138,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	if err := infer.CheckValue(t.name, fmt.Sprintf("KLWeight at update %d", step), weight, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
-	next := State{Mean: s.Mean, Streams: s.Streams, family: t.family}
+	next := State{Mean: s.Mean, Streams: s.Streams, family: t.family, limit: t.limit()}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		o := &objective{family: t.family, layout: s.Mean.Layout, temperature: temperature * weight,
@@ -166,10 +174,42 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	return next, info, nil
 }
 
+// fits refuses a model whose matrices would be too large, before any is made; p has the chains and the type.
+func (t *fit) fits(model *infer.Layout, p infer.Params) error {
+	d := int64(model.Dim())
+	what, columns, instead := t.family.matrix(d)
+	if err := t.limit().check(what, p, d, columns, instead); err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
+	}
+	return nil
+}
+
+func (t *fit) limit() limit { return limit{field: t.name + ".Memory", bytes: t.memory} }
+
+// limit is how many bytes a matrix may take, and the field that says so.
+type limit struct {
+	field string
+	bytes int64
+}
+
+// check refuses a matrix for each of the chains of p, in its type.
+func (l limit) check(what string, p infer.Params, rows, columns int64, instead string) error {
+	size := 8.0
+	if p.Flat.DType() == gotch.Float {
+		size = 4
+	}
+	if k := p.Chains(); k > 1 {
+		what = fmt.Sprintf("%s, of shape [%d, %d] for each of %d chains,", what, rows, columns, k)
+	} else {
+		what = fmt.Sprintf("%s, of shape [%d, %d],", what, rows, columns)
+	}
+	return infer.CheckMemory(what, size*float64(rows)*float64(columns)*float64(p.Chains()), l.bytes, l.field, instead)
+}
+
 // own is a state of this method's family.
 func (t *fit) own(state infer.State) (State, error) {
 	s, err := infer.StateAs[State](state, t.name)
-	if err == nil && (s.family == nil || s.family.name() != t.family.name()) {
+	if err == nil && (s.empty() || s.family.name() != t.family.name()) {
 		err = fmt.Errorf("%s: the state is of another family of distributions: it was made by another method", t.name)
 	}
 	return s, err
@@ -216,14 +256,18 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	if err := (infer.Params{Layout: variational, Flat: flat}).Check(); err != nil {
+	phi := infer.Params{Layout: variational, Flat: flat}
+	if err := phi.Check(); err != nil {
 		return nil, fmt.Errorf("%s: the saved state is of another method: %w: %w", t.name, err, infer.ErrCheckpoint)
+	}
+	if err := t.fits(layout, phi); err != nil {
+		return nil, err
 	}
 	optimizer, err := t.method.BuildGradient(&objective{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family}
+	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family, limit: t.limit()}
 	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // checkOptimizer has seen that it is one
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)

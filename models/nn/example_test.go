@@ -9,6 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -137,6 +138,66 @@ func ExampleNetwork_Predict() {
 	}
 	// Output:
 	// [50 3 1]
+}
+
+// Kronecker-factored curvature of a network: the linear layers are left to the method, which sees what goes in and out.
+func ExampleNetwork_ForwardLinear() {
+	err := func() error {
+		net, err := nn.MLP{Sizes: []int64{1, 10, 1}, Activation: nn.Tanh{}}.Build()
+		if err != nil {
+			return err
+		}
+		var layers []laplace.Layer
+		for _, l := range net.LinearLayers() {
+			layers = append(layers, laplace.Layer(l))
+		}
+		fmt.Println(layers)
+		network := func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+			return net.ForwardLinear(p, b.Get("x"), linear)
+		}
+		noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // log N(y; z, 0.1²) and a constant
+			r := b.Get("y").MustSub(z.MustSqueezeDim(1, false), false)
+			return r.MustSquare(false).MustMulScalar(ts.FloatScalar(-50), false)
+		}
+		transform, err := laplace.KFAC{Network: network, Layers: layers, Outer: noise, PriorPrecision: laplace.Isotropic(1)}.Build(nil)
+		if err != nil {
+			return err
+		}
+		x, err := torch.FromSlice([]float64{-1, 0, 1}, 3, 1)
+		if err != nil {
+			return err
+		}
+		y, err := torch.FromSlice([]float64{-0.8, 0, 0.8})
+		if err != nil {
+			return err
+		}
+		streams := torch.NewStreams(1, 1)
+		mode, err := nn.Init(net, nn.KaimingNormal(nn.GainTanh), &streams) // an optimiser would find it
+		if err != nil {
+			return err
+		}
+		state, err := transform.Init(mode)
+		if err != nil {
+			return err
+		}
+		state, _, err = transform.Update(state, infer.Batch{"x": x, "y": y})
+		if err != nil {
+			return err
+		}
+		points, err := transform.(infer.Sampler).Sample(state, 100, &streams)
+		if err != nil {
+			return err
+		}
+		shape, err := torch.Shape(points.Flat)
+		fmt.Println(shape)
+		return err
+	}()
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// [{0.weight 0.bias} {2.weight 2.bias}]
+	// [100 31]
 }
 
 // The hook shows what goes through the network.

@@ -29,6 +29,7 @@ type Network struct {
 // layer is a layer in its place.
 type layer struct {
 	name, kind string
+	linear     bool // it is a Linear
 	Plan
 }
 
@@ -51,7 +52,7 @@ func (s Sequential) Build(in ...int64) (*Network, error) {
 	shapes, sites, order := infer.Shapes{}, map[string]Site{}, []string{}
 	width := len(fmt.Sprint(max(len(s)-1, 0)))
 	for i, l := range s {
-		at := layer{name: fmt.Sprintf("%0*d", width, i)}
+		at := layer{name: fmt.Sprintf("%0*d", width, i), linear: isLinear(l)}
 		if l, ok := l.(named); ok {
 			at.name = l.name
 		}
@@ -161,9 +162,8 @@ type Run struct {
 	// Masks are for layers with dropout, by the layer's name: tensors of 0 and 1 (or bool) that broadcast to the layer's input
 	// [n, ...]. They go before Source.
 	Masks map[string]*ts.Tensor
-	// Hook is called after each layer with its name, input and output: for a linear layer, named as its sites are, the activations
-	// that come in and the pre-activations that go out, which Kronecker-factored curvature needs. The network goes on with what
-	// it returns; nil is the output itself.
+	// Hook is called after each layer with its name, input and output. The network goes on with what it returns; nil is the output
+	// itself. [Network.ForwardLinear] is for linear layers, and does not compute them before.
 	Hook func(name string, input, output *ts.Tensor) *ts.Tensor
 }
 
@@ -175,6 +175,11 @@ func (n *Network) Forward(p infer.Params, x *ts.Tensor) *ts.Tensor { return n.Fo
 
 // ForwardWith is Forward with dropout or a hook. A single input gets an axis of one datum on its way.
 func (n *Network) ForwardWith(p infer.Params, x *ts.Tensor, run Run) *ts.Tensor {
+	return n.forward(p, x, run, nil)
+}
+
+// forward is ForwardWith; linear computes the linear layers where it is not nil.
+func (n *Network) forward(p infer.Params, x *ts.Tensor, run Run, linear func(weight string, x *ts.Tensor) *ts.Tensor) *ts.Tensor {
 	single := torch.Must(n.check(p, x))
 	if len(run.Masks) > 0 {
 		torch.Must(x, n.checkMasks(run.Masks))
@@ -194,7 +199,12 @@ func (n *Network) ForwardWith(p infer.Params, x *ts.Tensor, run Run) *ts.Tensor 
 		for range l.Params {
 			c.Params, places = append(c.Params, params[places[0]]), places[1:]
 		}
-		y := l.Forward(c, x)
+		var y *ts.Tensor
+		if l.linear && linear != nil {
+			y = l.product(x, linear)
+		} else {
+			y = l.Forward(c, x)
+		}
 		if run.Hook != nil {
 			if other := run.Hook(l.name, x, y); other != nil {
 				y = other

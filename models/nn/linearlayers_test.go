@@ -1,0 +1,227 @@
+package nn_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// product is x Wᵀ + b from the sites of a point.
+func product(n *nn.Network, p infer.Params) func(weight string, x *ts.Tensor) *ts.Tensor {
+	bias := map[string]string{}
+	for _, l := range n.LinearLayers() {
+		bias[l.Weight] = l.Bias
+	}
+	return func(weight string, x *ts.Tensor) *ts.Tensor {
+		y := x.MustMatmul(p.Get(weight).MustTranspose(0, 1, false), false)
+		if bias[weight] == "" {
+			return y
+		}
+		return y.MustAdd(p.Get(bias[weight]), false)
+	}
+}
+
+// embeds is a layer that is more than the Linear in it: it doubles what comes out.
+type embeds struct{ nn.Linear }
+
+func (e embeds) Plan(in []int64) (nn.Plan, error) {
+	p, err := e.Linear.Plan(in)
+	f := p.Forward
+	p.Forward = func(c nn.Call, x *ts.Tensor) *ts.Tensor { return f(c, x).MustMulScalar(ts.FloatScalar(2), false) }
+	return p, err
+}
+
+// other is a function that calls itself Linear.
+var other = nn.Func{Kind: "Linear", F: func(x *ts.Tensor) *ts.Tensor { return x }}
+
+func TestLinearLayers(t *testing.T) {
+	n := build(t, nn.Sequential{nn.Conv2d{Out: 2, Kernel: 2}, nn.Flatten{}, nn.Named("z", nn.Linear{Out: 4}), nn.ReLU{}, other,
+		nn.Named("b", &nn.Linear{Out: 3, NoBias: true}), embeds{nn.Linear{Out: 2}}}, 1, 3, 3)
+	assert.Equal(t, []nn.LinearLayer{{Weight: "z.weight", Bias: "z.bias"}, {Weight: "b.weight"}}, n.LinearLayers())
+	assert.Empty(t, build(t, nn.Sequential{nn.Embedding{Num: 3, Dim: 2}}, 4).LinearLayers())
+	words, err := nn.CNNLSTM{}.Build()
+	require.NoError(t, err)
+	assert.Equal(t, []nn.LinearLayer{{Weight: "4_output.weight", Bias: "4_output.bias"}}, words.LinearLayers())
+}
+
+// With the products written out the network is the same function: of single data, of sequences, in float32, in a larger layout, and mapped
+// over points.
+func TestForwardLinearIsForward(t *testing.T) {
+	for name, c := range map[string]struct {
+		layers nn.Sequential
+		in     []int64
+	}{
+		"perceptron": {nn.Sequential{nn.Linear{Out: 5}, nn.Tanh{}, nn.Dropout{Keep: 0.5}, nn.Linear{Out: 3, NoBias: true}, nn.Softmax{}}, []int64{4}},
+		"sequences":  {nn.Sequential{nn.LSTM{Hidden: 3}, nn.Linear{Out: 4}, nn.SELU{}}, []int64{5, 2}},
+		"each step":  {nn.Sequential{nn.Linear{Out: 3}, nn.Tanh{}, nn.Linear{Out: 2}}, []int64{5, 4}},
+		"images":     {nn.Sequential{nn.Conv2d{Out: 2, Kernel: 2}, nn.Flatten{}, embeds{nn.Linear{Out: 2}}, nn.Linear{Out: 2}}, []int64{1, 3, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := build(t, c.layers, c.in...)
+			size := int64(1)
+			for _, s := range c.in {
+				size *= s
+			}
+			x := tensor(normals(2, int(3*size)), append([]int64{3}, c.in...)...)
+			p := point(n, 1, 0.7, 0)
+			do(t, func() {
+				want := n.Forward(p, x)
+				closeTo(t, values(want), values(n.ForwardLinear(p, x, product(n, p))), 1e-14, "float64")
+				assert.Equal(t, shape(want), shape(n.ForwardLinear(p, x, product(n, p))))
+				one := x.MustSelect(0, 1, false)
+				y := n.ForwardLinear(p, one, product(n, p))
+				closeTo(t, values(n.Forward(p, one)), values(y), 1e-14, "one datum")
+				assert.Equal(t, n.Out(), shape(y))
+
+				single := must(p.To(gotch.CPU, gotch.Float))
+				y = n.ForwardLinear(single, must(torch.To(x, gotch.CPU, gotch.Float)), product(n, single))
+				assert.Equal(t, gotch.Float, y.DType())
+				closeTo(t, values(want), values(y), 1e-5, "float32")
+
+				shapes := n.Shapes()
+				shapes["extra"] = []int64{2}
+				larger := must(infer.Zeros(must(infer.NewLayout(shapes))))
+				for _, s := range n.Sites() {
+					larger.Get(s.Name).Copy_(p.Get(s.Name))
+				}
+				closeTo(t, values(want), values(n.ForwardLinear(larger, x, product(n, larger))), 1e-14, "a larger layout")
+
+				points := point(n, 3, 0.7, 2)
+				mapped := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+					at := infer.Params{Layout: n.Layout(), Flat: in[0]}
+					return []*ts.Tensor{n.ForwardLinear(at, x, product(n, at))}, nil
+				}, []*ts.Tensor{points.Flat}, nil))
+				closeTo(t, values(must(n.Predict(points, x, nil))), values(mapped[0]), 1e-14, "mapped over points")
+			})
+		})
+	}
+}
+
+// The network goes on with what the function returns.
+func TestForwardLinearTakesWhatIsReturned(t *testing.T) {
+	n := build(t, nn.Sequential{nn.Linear{Out: 2}, nn.ReLU{}, nn.Linear{Out: 1}}, 3)
+	p := point(n, 1, 1, 0)
+	do(t, func() {
+		y := n.ForwardLinear(p, tensor(make([]float64, 6), 2, 3), func(weight string, x *ts.Tensor) *ts.Tensor {
+			if weight == "0.weight" {
+				assert.Equal(t, []int64{2, 3}, shape(x))
+				return tensor([]float64{-1, 2, 3, -4}, 2, 2)
+			}
+			assert.Equal(t, []float64{0, 2, 3, 0}, values(x))
+			return tensor([]float64{7, 8}, 2, 1)
+		})
+		assert.Equal(t, []float64{7, 8}, values(y))
+	})
+}
+
+func TestForwardLinearErrors(t *testing.T) {
+	n := build(t, nn.Sequential{nn.Named("a", nn.Linear{Out: 2})}, 3)
+	p, x := point(n, 1, 1, 0), tensor(make([]float64, 12), 4, 3)
+	for want, f := range map[string]func(string, *ts.Tensor) *ts.Tensor{
+		"nn: the function for the linear layers is nil":                                          nil,
+		`nn: layer "a": the function for the linear layers returned nil: expected shape [4 2]`:   func(string, *ts.Tensor) *ts.Tensor { return nil },
+		`nn: layer "a": the function for the linear layers returned shape [4 3]: expected [4 2]`: func(_ string, x *ts.Tensor) *ts.Tensor { return x },
+	} {
+		err := failing(t, func() { n.ForwardLinear(p, x, f) })
+		assert.ErrorContains(t, err, want)
+		assert.ErrorIs(t, err, infer.ErrConfig)
+	}
+	err := failing(t, func() { n.ForwardLinear(p, p.Flat, product(n, p)) })
+	assert.ErrorContains(t, err, "the input has shape [8]: expected [n 3]")
+}
+
+// Kronecker factors of a network, with what theory says of them in plain loops: for the outputs z = W₂ tanh(W₁x + b) and noise of variance s²
+//
+//	P_a = (1/N) (Σ S_iᵀ S_i/s²) ⊗ (Σ [x_i; 1][x_i; 1]ᵀ) + λI,  S_i = W₂ diag(1 − h_i²)
+//	P_b = (1/N) (N I/s²) ⊗ (Σ h_i h_iᵀ) + λI
+func TestKroneckerFactorsOfANetwork(t *testing.T) {
+	const n, variance, lambda = 5, 0.49, 0.3
+	net := build(t, nn.Sequential{nn.Named("a", nn.Linear{Out: 3}), nn.Tanh{}, nn.Named("b", nn.Linear{Out: 2, NoBias: true})}, 2)
+	p := point(net, 4, 0.8, 0)
+	x, y := normals(5, 2*n), normals(6, 2*n)
+	batch := infer.Batch{"x": tensor(x, n, 2), "y": tensor(y, n, 2)}
+	var layers []laplace.Layer
+	for _, l := range net.LinearLayers() {
+		layers = append(layers, laplace.Layer(l))
+	}
+	kfac := laplace.KFAC{
+		Network: func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+			return net.ForwardLinear(p, b.Get("x"), linear)
+		},
+		Layers: layers,
+		Outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
+			r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/variance), false)
+			return r.MustSumDimIntlist([]int64{-1}, false, r.DType(), false)
+		},
+		PriorPrecision: laplace.Isotropic(lambda),
+	}
+	transform, err := kfac.Build(nil)
+	require.NoError(t, err)
+	state, err := transform.Init(p)
+	require.NoError(t, err)
+	state, info, err := transform.Update(state, batch)
+	require.NoError(t, err)
+	have := values(must(state.(laplace.KFACState).Precision()))
+
+	at := sites(p)
+	in, out, hidden := zeros(3, 3), zeros(3, 3), zeros(3, 3)
+	logLik := 0.0
+	for i := range n {
+		a := []float64{x[2*i], x[2*i+1], 1}
+		h := make([]float64, 3)
+		for j := range h {
+			h[j] = math.Tanh(*at["a.weight"].at(int64(j), 0)*a[0] + *at["a.weight"].at(int64(j), 1)*a[1] + *at["a.bias"].at(int64(j)))
+		}
+		for c := range int64(2) {
+			z := 0.0
+			for j := range h {
+				z += *at["b.weight"].at(c, int64(j)) * h[j]
+			}
+			logLik -= (y[2*i+int(c)] - z) * (y[2*i+int(c)] - z) / (2 * variance)
+		}
+		for j := range int64(3) {
+			for k := range int64(3) {
+				*in.at(j, k) += a[j] * a[k]
+				*hidden.at(j, k) += h[j] * h[k]
+				for c := range int64(2) {
+					*out.at(j, k) += *at["b.weight"].at(c, j) * (1 - h[j]*h[j]) * *at["b.weight"].at(c, k) * (1 - h[k]*h[k]) / variance
+				}
+			}
+		}
+	}
+	assert.InDelta(t, logLik, info.LogPosterior[0], 1e-12)
+	// Where each parameter is in the flat vector: a.bias [3], a.weight [3, 2], b.weight [2, 3].
+	require.Equal(t, []string{"a.bias", "a.weight", "b.weight"}, net.Layout().Names())
+	first := func(j, m int64) int64 { // W₁'s row j and column m, of which the last is b
+		if m == 2 {
+			return j
+		}
+		return 3 + 2*j + m
+	}
+	want := zeros(15, 15)
+	for j := range int64(3) {
+		for m := range int64(3) {
+			for k := range int64(3) {
+				for l := range int64(3) {
+					*want.at(first(j, m), first(k, l)) = *out.at(j, k) * *in.at(m, l) / n
+				}
+				for c := range int64(2) {
+					*want.at(9+3*c+m, 9+3*c+k) = *hidden.at(m, k) / variance
+				}
+			}
+		}
+	}
+	for i := range int64(15) {
+		*want.at(i, i) += lambda
+	}
+	closeTo(t, want.data, have, 1e-12, "the precision")
+}
