@@ -1,0 +1,127 @@
+// Command continual_regression learns a function from five episodes, each on its own part of the inputs and seen once, with a network
+// of 40,801 parameters. Sequential maximum a posteriori forgets what it saw; Laplace approximations and variational inference, whose
+// posterior of one episode is the prior of the next, remember. Training on all data seen so far, offline, is the bound.
+//
+//	go run ./examples/continual_regression                        tables, and pictures in out/continual_regression
+//	go run ./examples/continual_regression -json                  one JSON object
+//	go run ./examples/continual_regression -settings plain        no datum counts more than once: the diagonal methods remember less
+//	go run ./examples/continual_regression -settings published    settings of the literature, with which variational inference may forget
+//	go run ./examples/continual_regression -quick                 a small network and short runs: a look at the output, not at the methods
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+func main() {
+	var o options
+	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
+	flag.BoolVar(&o.quick, "quick", false, "a small network, short runs and two seeds")
+	flag.StringVar(&o.settings, "settings", tuned, "settings of the methods: "+tuned+", "+plain+" or "+published)
+	flag.StringVar(&o.out, "out", filepath.Join("out", "continual_regression"), "folder for summary.json and the pictures")
+	flag.Uint64Var(&o.seed, "seed", 1, "first seed: of the data, the start and the samples")
+	flag.IntVar(&o.seeds, "seeds", 4, "number of seeds")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, o); err != nil {
+		fmt.Fprintln(os.Stderr, "continual_regression:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	json, quick   bool
+	settings, out string
+	seed          uint64
+	seeds         int
+}
+
+// outcome is what all methods did with one seed.
+type outcome struct {
+	data      []series
+	single    [episodes]float64
+	histories []history // in the order of the methods
+}
+
+func run(ctx context.Context, w io.Writer, o options) error {
+	if o.seeds < 1 {
+		return fmt.Errorf("seeds is %d: it must be at least 1", o.seeds)
+	}
+	if o.quick {
+		o.seeds = min(o.seeds, 2)
+	}
+	all, err := methods(o.settings, o.quick)
+	if err != nil {
+		return err
+	}
+	outcomes, err := runSeeds(ctx, o, all)
+	if err != nil {
+		return err
+	}
+	s := summarise(o, all, outcomes)
+	if err := writeFiles(o.out, s, all, outcomes); err != nil {
+		return err
+	}
+	if o.json {
+		return json.NewEncoder(w).Encode(s)
+	}
+	printSummary(w, s)
+	_, err = fmt.Fprintf(w, "\nWritten to %s: summary.json, fits.png, excess.png\n", o.out)
+	return err
+}
+
+// runSeeds runs the seeds side by side, one on each processor.
+func runSeeds(ctx context.Context, o options, all []method) ([]outcome, error) {
+	if err := torch.SetThreads(1); err != nil {
+		return nil, err
+	}
+	outcomes, failed := make([]outcome, o.seeds), make([]error, o.seeds)
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wait sync.WaitGroup
+	for i := range o.seeds {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			began := time.Now()
+			seed := o.seed + uint64(i)
+			if outcomes[i], failed[i] = runSeed(ctx, all, seed, i == 0); failed[i] == nil && !o.json {
+				fmt.Fprintf(os.Stderr, "seed %d: %.0f s\n", seed, time.Since(began).Seconds())
+			}
+		}()
+	}
+	wait.Wait()
+	return outcomes, errors.Join(failed...)
+}
+
+func runSeed(ctx context.Context, all []method, seed uint64, fits bool) (r outcome, err error) {
+	if r.data, err = observe(seed); err != nil {
+		return r, err
+	}
+	if r.single, err = single(ctx, all[0], seed, r.data); err != nil {
+		return r, err
+	}
+	for _, m := range all {
+		h, err := follow(ctx, m, seed, r.data, fits)
+		if err != nil {
+			return r, err
+		}
+		r.histories = append(r.histories, h)
+	}
+	return r, nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"math"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// model is a regression y ~ N(f(θ, x), noise²) with parameters N(0, priorSD²). All methods take any model.
+type model struct {
+	layout  *infer.Layout
+	forward curvature.Forward                          // f(θ, x) for the data of a batch, [n]
+	network laplace.Network                            // the same by its linear layers, for Kronecker factors
+	layers  []laplace.Layer                            // those layers
+	start   func(*torch.Streams) (infer.Params, error) // where an optimiser begins
+	priorSD float64
+}
+
+// perceptron is a network of one input and one output with ReLU units.
+func perceptron(priorSD float64, hidden ...int64) (model, error) {
+	net, err := nn.MLP{Sizes: append(append([]int64{1}, hidden...), 1)}.Build()
+	if err != nil {
+		return model{}, err
+	}
+	m := model{layout: net.Layout(), priorSD: priorSD}
+	m.forward = func(p infer.Params, b infer.Batch) *ts.Tensor {
+		return net.Forward(p, b.Get("x")).MustSqueezeDim(1, false)
+	}
+	m.start = func(s *torch.Streams) (infer.Params, error) { return nn.Init(net, nn.PyTorch(), s) }
+	linear := map[string]bool{}
+	for _, site := range net.Sites() {
+		if name, ok := strings.CutSuffix(site.Name, ".weight"); ok {
+			linear[name] = true
+			m.layers = append(m.layers, laplace.Layer{Weight: site.Name, Bias: name + ".bias"})
+		}
+	}
+	m.network = func(p infer.Params, b infer.Batch, layer laplace.Linear) *ts.Tensor {
+		hook := func(name string, in, _ *ts.Tensor) *ts.Tensor {
+			if !linear[name] {
+				return nil
+			}
+			return layer(name+".weight", in)
+		}
+		return net.ForwardWith(p, b.Get("x"), nn.Run{Hook: hook}).MustSqueezeDim(1, false)
+	}
+	return m, nil
+}
+
+// outer is log N(y; z, noise²) of each datum.
+func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
+	r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(noise*noise)), false)
+	return r.MustSubScalar(ts.FloatScalar(math.Log(noise*math.Sqrt(2*math.Pi))), false)
+}
+
+// logDensity is a log density of the parameters, at one point: a tensor of shape [].
+type logDensity func(p infer.Params) *ts.Tensor
+
+// firstPrior is log N(θ; 0, priorSD²) without its constant.
+func (m model) firstPrior(p infer.Params) *ts.Tensor {
+	return p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/(m.priorSD*m.priorSD)), false)
+}
+
+// parts are the log prior and the log likelihood, both on the scale of the mean over n data: (1/n) log prior and the mean of a batch.
+func (m model) parts(n int, prior logDensity) infer.Parts {
+	likelihood := curvature.Likelihood(m.forward, outer)
+	return func(p infer.Params, b infer.Batch) (logPrior, logLikelihood *ts.Tensor) {
+		l := likelihood(p, b)
+		return prior(p).MustMulScalar(ts.FloatScalar(1/float64(n)), false), l.MustMean(l.DType(), false)
+	}
+}
+
+// whole is a log posterior in one piece.
+func whole(parts infer.Parts) infer.LogPosterior {
+	return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		prior, likelihood := parts(p, b)
+		return prior.MustAdd(likelihood, false), nil
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// variational is variational continual learning (Nguyen et al. 2018): the distribution q of the episodes so far, made wider by a random
+// walk of the parameters, is the prior of the next.
+type variational struct {
+	model model
+	training
+	method func(optimizer infer.Method, temperature infer.Schedule) partsBuilder // vi.Diag or vi.Dense
+	walk   float64                                                               // standard deviation of the random walk between episodes
+	draws  int                                                                   // of the parameters, for predictions
+
+	at        infer.Params
+	state     infer.State
+	transform infer.Transform
+}
+
+// partsBuilder is what the methods of package vi have in common.
+type partsBuilder interface {
+	BuildParts(infer.Parts) (infer.Transform, error)
+}
+
+func (v *variational) learn(ctx context.Context, episode series) error {
+	prior := logDensity(v.model.firstPrior)
+	if v.state != nil {
+		var err error
+		if prior, err = v.prior(); err != nil {
+			return err
+		}
+	}
+	n := len(episode.x)
+	method := v.method(v.optimizer, infer.Constant(1/float64(n)))
+	var err error
+	if v.transform, err = method.BuildParts(v.model.parts(n, prior)); err != nil {
+		return err
+	}
+	v.state, err = v.run(ctx, v.transform, v.at, episode)
+	if err != nil {
+		return err
+	}
+	v.at = v.state.Position()
+	return nil
+}
+
+// prior is the log density of q after the random walk, without its constant.
+func (v *variational) prior() (logDensity, error) {
+	q := v.state.(vi.State)
+	mean := q.Mean.Flat
+	var spread func(delta *ts.Tensor) *ts.Tensor // Σ^(-1/2) (θ − μ)
+	err := torch.Do(func(scope *torch.Scope) error {
+		if _, ok := q.Save().Tensors["diag.params"]; ok {
+			sd, err := q.SD()
+			if err != nil {
+				return err
+			}
+			root := sd.Flat.MustSquare(false).MustAddScalar(ts.FloatScalar(v.walk*v.walk), false).MustRsqrt(false)
+			scope.Keep(root)
+			spread = func(delta *ts.Tensor) *ts.Tensor { return delta.MustMul(root, false) }
+			return nil
+		}
+		cov, err := q.Covariance()
+		if err != nil {
+			return err
+		}
+		eye := ts.MustEye(int64(mean.MustSize()[0]), mean.DType(), torch.CPU).MustMulScalar(ts.FloatScalar(v.walk*v.walk), false)
+		inverse := cov.MustAdd(eye, false).MustInverse(false).MustLinalgCholesky(true, false) // upper: UᵀU = Σ⁻¹
+		scope.Keep(inverse)
+		spread = func(delta *ts.Tensor) *ts.Tensor { return inverse.MustMv(delta, false) }
+		return nil
+	})
+	return func(p infer.Params) *ts.Tensor {
+		z := spread(p.Flat.MustSub(mean, false))
+		return z.MustDot(z, false).MustMulScalar(ts.FloatScalar(-0.5), false)
+	}, err
+}
+
+func (v *variational) predict(x infer.Batch) (prediction, error) {
+	streams := torch.NewStreams(v.seed, 1)
+	streams.Offset = predictions
+	draws, err := v.transform.(infer.Sampler).Sample(v.state, v.draws, &streams)
+	if err != nil {
+		return prediction{}, err
+	}
+	return v.model.average(draws, x)
+}
