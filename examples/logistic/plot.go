@@ -37,13 +37,13 @@ func plotMarginals(path string, outcomes []outcome, names []string) error {
 	tiles := draw.Tiles{Rows: rows + 1, Cols: cols, PadX: vg.Points(12), PadY: vg.Points(12), PadTop: vg.Points(6), PadRight: vg.Points(6)}
 	whole := draw.New(canvas)
 	tiles.Rows = rows
-	body := draw.Crop(whole, 0, 0, vg.Points(30), 0)
+	body := draw.Crop(whole, 0, 0, vg.Points(46), 0)
 	for r, line := range plot.Align(plots, tiles, body) {
 		for c := range line {
 			plots[r][c].Draw(line[c])
 		}
 	}
-	legend(draw.Crop(whole, vg.Points(12), 0, 0, -whole.Rectangle.Size().Y+vg.Points(26)), outcomes)
+	legend(draw.Crop(whole, vg.Points(12), 0, 0, -whole.Rectangle.Size().Y+vg.Points(42)), outcomes)
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -90,11 +90,14 @@ func panel(outcomes []outcome, element int, name string) (*plot.Plot, error) {
 	return p, nil
 }
 
-// legend writes the methods' names in their colours, in one line.
+// legend writes the methods' names in their colours, in two lines.
 func legend(c draw.Canvas, outcomes []outcome) {
 	style := plot.New().Legend.TextStyle
-	x, y := c.Min.X, c.Min.Y+vg.Points(6)
+	x, y := c.Min.X, c.Min.Y+vg.Points(24)
 	for i, o := range outcomes {
+		if i == (len(outcomes)+1)/2 {
+			x, y = c.Min.X, c.Min.Y+vg.Points(6)
+		}
 		line := draw.LineStyle{Color: colours[i%len(colours)], Width: vg.Points(2.5)}
 		c.StrokeLine2(line, x, y+vg.Points(4), x+vg.Points(24), y+vg.Points(4))
 		c.FillText(style, vg.Point{X: x + vg.Points(30), Y: y}, o.fit.title)
