@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+const keep = 0.8 // of the units, by dropout
+
+// dropoutLayers are the places of dropout in the network that has it.
+var dropoutLayers = []string{"2", "5", "8"}
+
+// masked adds masks of zeros and ones for the dropout layers to each batch. They are a function of the seed and the batch's place, as
+// the batches are, so that a run can be repeated.
+type masked struct {
+	infer.Batches
+	seed uint64
+}
+
+func (m masked) Next() (infer.Batch, error) {
+	at := m.Position()
+	b, err := m.Batches.Next()
+	if err != nil {
+		return nil, err
+	}
+	n, err := b.Size()
+	if err != nil {
+		return nil, err
+	}
+	source := torch.NewSource(m.seed, uint64(at.Epoch)<<32+uint64(at.Index))
+	out := infer.Batch{"x": b["x"], "y": b["y"]}
+	for i, layer := range dropoutLayers {
+		u, err := source.Uniform([]int64{n, sizes[i+1]}, gotch.Double, torch.CPU)
+		if err != nil {
+			return nil, err
+		}
+		if out["mask."+layer], err = u.Lt(ts.FloatScalar(keep), false); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// dropout trains the network with dropout, from the start of the MAP, and keeps dropout on at prediction: each draw is a set of masks.
+func (t *task) dropout(ctx context.Context, o infer.Observer) (predictor, error) {
+	net, err := nn.MLP{Sizes: sizes, Keep: keep}.Build()
+	if err != nil {
+		return nil, err
+	}
+	logPosterior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		masks := map[string]*ts.Tensor{}
+		for _, layer := range dropoutLayers {
+			masks[layer] = b.Get("mask." + layer)
+		}
+		logits := net.ForwardWith(p, b.Get("x"), nn.Run{Masks: masks}).MustSqueezeDim(-1, false)
+		return t.model.mean(p, outer(logits, b)), nil
+	}
+	transform, err := optim.Adam{LR: infer.Constant(adamRate)}.Build(logPosterior)
+	if err != nil {
+		return nil, err
+	}
+	streams := torch.NewStreams(t.seed, 1)
+	start, err := nn.Init(net, nn.KaimingNormal(nn.GainReLU), &streams)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := t.batches()
+	if err != nil {
+		return nil, err
+	}
+	result, err := infer.Run(ctx, transform, start, masked{batches, t.seed + 1}, infer.RunConfig{Steps: t.adamUpdates(), NoDraws: true, Observer: o})
+	if err != nil {
+		return nil, err
+	}
+	mode := result.State.Position()
+	return func(x *ts.Tensor) (prediction, error) {
+		streams := torch.NewStreams(t.seed+2, t.samples)
+		return predictWith(x, func(part *ts.Tensor) (*ts.Tensor, error) { return net.Predict(mode, part, &streams) })
+	}, nil
+}

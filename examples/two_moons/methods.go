@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// method is a row of the table.
+type method struct {
+	name, title string
+	fromMode    bool // it starts at the MAP
+	fit         func(t *task, ctx context.Context, o infer.Observer) (predictor, error)
+}
+
+// The names that the claims ask for.
+const (
+	nameMAP        = "map"
+	nameLaplace    = "laplace_full"
+	nameEvidence   = "laplace_evidence"
+	nameDropout    = "dropout"
+	nameEnsemble   = "ensemble"
+	nameSGLD       = "sgld"
+	nameSGLDLong   = "sgld_long"
+	nameSGHMC      = "sghmc"
+	nameSGHMCLong  = "sghmc_long"
+	nameSGLDSmall  = "sgld_small"
+	nameSGHMCSmall = "sghmc_small"
+	nameNUTS       = "nuts"
+	nameParallel   = "sghmc_parallel"
+)
+
+// methods are the rows of the table, in order: the MAP comes first, since others start there, and the ensemble before NUTS.
+var methods = []method{
+	{name: nameMAP, title: "MAP (Adam)", fit: (*task).fitMode},
+	{name: "laplace_last", title: "Laplace, last layer", fromMode: true, fit: (*task).lastLayer},
+	{name: "laplace_diag", title: "Laplace, diagonal", fromMode: true, fit: (*task).diagonal},
+	{name: "laplace_kfac", title: "Laplace, KFAC", fromMode: true, fit: (*task).kronecker},
+	{name: nameLaplace, title: "Laplace, full", fromMode: true, fit: (*task).dense},
+	{name: nameEvidence, title: "Laplace, full, evidence", fromMode: true, fit: (*task).denseEvidence},
+	{name: "laplace_draws", title: "Laplace, full, draws", fromMode: true, fit: (*task).denseDraws},
+	{name: nameDropout, title: "MC dropout", fit: (*task).dropout},
+	{name: nameEnsemble, title: "Deep ensemble", fit: (*task).ensemble},
+	{name: nameSGLD, title: "SGLD, short", fromMode: true, fit: langevin(nameSGLD, eta, (*task).shortChain)},
+	{name: nameSGLDLong, title: "SGLD, long", fromMode: true, fit: langevin(nameSGLDLong, eta, (*task).longChain)},
+	{name: nameSGLDSmall, title: "SGLD, small steps", fromMode: true, fit: langevin(nameSGLDSmall, smallLangevin, (*task).longChain)},
+	{name: nameSGHMC, title: "SGHMC, short", fromMode: true, fit: hamiltonian(nameSGHMC, eta, friction, (*task).shortChain)},
+	{name: nameSGHMCLong, title: "SGHMC, long", fromMode: true, fit: hamiltonian(nameSGHMCLong, eta, friction, (*task).longChain)},
+	{name: nameSGHMCSmall, title: "SGHMC, small steps", fromMode: true,
+		fit: hamiltonian(nameSGHMCSmall, smallHamiltonian, highFriction, (*task).longChain)},
+	{name: nameParallel, title: "SGHMC, parallel", fit: (*task).parallelChains},
+	{name: "vi", title: "VI, diagonal", fromMode: true, fit: (*task).variationalFit},
+	{name: nameNUTS, title: "NUTS, 4 chains", fit: (*task).nuts},
+}
+
+// Steps and frictions of the samplers on the scale of the sum over data, with G the gradient of the log posterior of all data: SGLD
+// is θ' = θ + (η/2)G + √η z, SGHMC v' = (1 − ηc)v + ηG + √(2ηc) z and θ' = θ + ηv'. The first are those of the short runs; in a long
+// one the weights grow until these steps are too large for the curvature, hence the small ones.
+const (
+	eta, friction                  = 1e-3, 0.1
+	smallLangevin                  = 1e-4
+	smallHamiltonian, highFriction = 3e-4, 10
+)
+
+// fitMode is the mode that Adam finds.
+func (t *task) fitMode(ctx context.Context, o infer.Observer) (predictor, error) {
+	mode, err := t.optimise(ctx, 1, o)
+	t.mode = mode
+	return t.network(mode), err
+}
+
+// ensemble is K modes from K starts, of which the first is the MAP's.
+func (t *task) ensemble(ctx context.Context, o infer.Observer) (predictor, error) {
+	members, err := t.optimise(ctx, t.settings.members, o)
+	t.members = members
+	return t.network(members), err
+}
+
+func (t *task) shortChain() chain { return t.short }
+func (t *task) longChain() chain  { return t.long }
+
+// langevin is SGLD from the MAP.
+func langevin(name string, eta float64, length func(*task) chain) func(*task, context.Context, infer.Observer) (predictor, error) {
+	return func(t *task, ctx context.Context, o infer.Observer) (predictor, error) {
+		method, err := sgmcmc.SGLDFromSum(eta, t.settings.train, nil)
+		if err != nil {
+			return nil, err
+		}
+		return t.sample(ctx, name, method, t.mode, length(t), o)
+	}
+}
+
+// hamiltonian is SGHMC from the MAP.
+func hamiltonian(name string, eta, friction float64, length func(*task) chain) func(*task, context.Context, infer.Observer) (predictor, error) {
+	return func(t *task, ctx context.Context, o infer.Observer) (predictor, error) {
+		same, err := sgmcmc.FromLangevin(eta, friction, t.settings.train)
+		if err != nil {
+			return nil, err
+		}
+		return t.sample(ctx, name, same.Symplectic(nil), t.mode, length(t), o)
+	}
+}
+
+// parallelChains are chains of SGHMC with small steps from the starts of the ensemble, several draws of each.
+func (t *task) parallelChains(ctx context.Context, o infer.Observer) (predictor, error) {
+	same, err := sgmcmc.FromLangevin(smallHamiltonian, highFriction, t.settings.train)
+	if err != nil {
+		return nil, err
+	}
+	start, err := t.starts(t.settings.members)
+	if err != nil {
+		return nil, err
+	}
+	return t.sample(ctx, nameParallel, same.Symplectic(nil), start, t.parallel, o)
+}
+
+// sample runs a sampler on minibatches.
+func (t *task) sample(ctx context.Context, name string, m infer.Method, start infer.Params, c chain, o infer.Observer) (predictor, error) {
+	transform, err := m.Build(t.model.logPosterior)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := t.batches()
+	if err != nil {
+		return nil, err
+	}
+	r, err := infer.Run(ctx, transform, start, batches, infer.RunConfig{Steps: c.steps(), BurnIn: c.burnIn, Thin: c.thin, Seed: t.seed + 3, Observer: o})
+	if err != nil {
+		return nil, err
+	}
+	infer.Free(r.State)
+	if r.Diverged > 0 {
+		t.notes = append(t.notes, fmt.Sprintf("%s: %d of %d updates were not finite and left out", name, r.Diverged, r.Steps*int64(r.Draws.Chains())))
+	}
+	t.traces[name] = r.Draws
+	p, err := t.params(r.Draws)
+	return t.network(p), err
+}
+
+// variationalFit is a normal distribution with independent elements, from the MAP.
+func (t *task) variationalFit(ctx context.Context, o infer.Observer) (predictor, error) {
+	adam := optim.Adam{LR: infer.Cosine(adamRate, t.variational)}
+	transform, err := vi.Diag{Optimizer: adam, Temperature: infer.Constant(1 / t.model.n), InitLogSD: -3}.Build(t.model.logPosterior)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := t.batches()
+	if err != nil {
+		return nil, err
+	}
+	r, err := infer.Run(ctx, transform, t.mode, batches, infer.RunConfig{Steps: t.variational, NoDraws: true, Seed: t.seed + 4, Observer: o})
+	if err != nil {
+		return nil, err
+	}
+	streams := torch.NewStreams(t.seed+5, 1)
+	p, err := transform.(infer.Sampler).Sample(r.State, t.samples, &streams)
+	return t.network(p), err
+}
+
+// nuts is NUTS on all data, four chains from four members of the ensemble. What R-hat says of its predictions is noted.
+func (t *task) nuts(ctx context.Context, _ infer.Observer) (predictor, error) {
+	const chains = 4
+	start, err := t.members.Flat.IndexSelect(0, torch.Must(torch.FromSlice(firstOf(chains, t.settings.members))), false)
+	if err != nil {
+		return nil, err
+	}
+	r, err := hmc.Run(ctx, hmc.Posterior{Density: t.model.logPosterior, Sites: t.model.net.Layout(), Data: t.data}, hmc.Options{
+		Chains: chains, Warmup: t.nutsWarmup, Draws: t.nutsDraws, Seed: t.seed + 6, Kernel: kernel.NUTS{MaxDepth: t.nutsDepth},
+		Temperature: 1 / t.model.n, Init: infer.Params{Layout: t.model.net.Layout(), Flat: start}})
+	if err != nil {
+		return nil, err
+	}
+	t.traces[nameNUTS] = r.Unconstrained
+	p, err := t.params(r.Unconstrained)
+	if err != nil {
+		return nil, err
+	}
+	predict := t.network(p)
+	at, err := predict(t.test.at)
+	if err != nil {
+		return nil, err
+	}
+	var rhat []float64
+	for i := range at.p {
+		if h := diag.RHat(chunks(at.probabilities(i), chains)); h == h {
+			rhat = append(rhat, h)
+		}
+	}
+	cut := 0.0
+	for c := range chains {
+		depths, err := r.Unconstrained.Stat(hmc.StatMaxDepth, c)
+		if err != nil {
+			return nil, err
+		}
+		cut += mean(depths) / chains
+	}
+	if len(rhat) > 0 {
+		slices.Sort(rhat)
+		t.notes = append(t.notes, fmt.Sprintf("NUTS: R-hat of the probabilities of test data has the median %.2f and the maximum %.2f "+
+			"(1.01 is the limit); %.0f %% of the trajectories were cut off at 2^%d leapfrog steps; step size %.1e; %d gradients",
+			rhat[len(rhat)/2], rhat[len(rhat)-1], 100*cut, t.nutsDepth, r.StepSizes[0], r.Gradients))
+	}
+	return predict, nil
+}
+
+// firstOf are the indices 0 to k − 1, around again where there are fewer than k.
+func firstOf(k, n int) []int64 {
+	out := make([]int64, k)
+	for i := range out {
+		out[i] = int64(i % n)
+	}
+	return out
+}
+
+// chunks cuts x into k parts of one length.
+func chunks(x []float64, k int) [][]float64 {
+	out := make([][]float64, k)
+	for i := range out {
+		out[i] = x[i*len(x)/k : (i+1)*len(x)/k]
+	}
+	return out
+}

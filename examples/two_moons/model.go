@@ -1,0 +1,57 @@
+package main
+
+import (
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// model is a binary classifier: p(y = 1|x, w) = σ(f(x, w)) with f a perceptron of three hidden layers of 32 ReLU units, 2241 parameters,
+// and the prior w ~ N(0, τ² I).
+type model struct {
+	net       *nn.Network
+	precision float64 // of the prior, 1/τ²
+	n         float64 // data
+}
+
+var sizes = []int64{2, 32, 32, 32, 1}
+
+func newModel(tau float64, n int) (model, error) {
+	net, err := nn.MLP{Sizes: sizes}.Build()
+	return model{net: net, precision: 1 / (tau * tau), n: float64(n)}, err
+}
+
+// logPosterior is the mean over the data, without the constant of the prior; with the temperature 1/n its target is the Bayes posterior.
+func (m model) logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	return m.mean(p, outer(m.forward(p, b), b)), nil
+}
+
+// mean is (1/n) log prior + the mean of the log likelihoods.
+func (m model) mean(p infer.Params, logLikelihoods *ts.Tensor) *ts.Tensor {
+	logPrior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5*m.precision/m.n), false)
+	return logLikelihoods.MustMean(gotch.Double, false).MustAdd(logPrior, false)
+}
+
+// forward is the logits, of shape [n].
+func (m model) forward(p infer.Params, b infer.Batch) *ts.Tensor {
+	return m.net.Forward(p, b.Get("x")).MustSqueezeDim(-1, false)
+}
+
+// outer is log p(y|z) of each datum for its logit z: y z − log(1 + exp z).
+func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
+	return z.MustMul(b.Get("y"), false).MustSub(z.MustSoftplus(false), false)
+}
+
+// layers are the linear layers of the network, and network the same function as forward in terms of them, as KFAC needs it.
+var layers = []laplace.Layer{{Weight: "0.weight", Bias: "0.bias"}, {Weight: "2.weight", Bias: "2.bias"},
+	{Weight: "4.weight", Bias: "4.bias"}, {Weight: "6.weight", Bias: "6.bias"}}
+
+func network(_ infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+	h := b.Get("x")
+	for _, l := range layers[:len(layers)-1] {
+		h = linear(l.Weight, h).MustRelu(false)
+	}
+	return linear(layers[len(layers)-1].Weight, h).MustSqueezeDim(-1, false)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"github.com/kelvin-ppl/kelvin/diag"
+	"math"
+)
+
+// scaling: temperature scaling on validation data.
+func (t *task) scaling(all map[string]outcome) ([]claim, error) {
+	var out []claim
+	for _, name := range []string{nameMAP, nameEnsemble} {
+		o := all[name]
+		fit, err := diag.FitBinaryTemperature(o.validation.z, t.validation.isOne())
+		if err != nil {
+			return nil, err
+		}
+		v, err := scaled(o.validation.z, t.validation.label, fit.T)
+		if err != nil {
+			return nil, err
+		}
+		s, err := scaled(o.test.z, t.test.label, fit.T)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out,
+			claim{fmt.Sprintf("Temperature scaling lowers NLL and ECE of %s on the validation data, and no decision changes", o.row.Title),
+				fmt.Sprintf("T = %.2f: %s", fit.T, v), v.better()},
+			claim{"and on the test data", s.String(), s.better()})
+	}
+	return out, nil
+}
+
+// change is what dividing logits by a temperature does.
+type change struct {
+	nll, ece [2]float64 // before and after
+	changed  int        // decisions
+}
+
+func (c change) better() bool {
+	return c.nll[1] < c.nll[0] && c.ece[1] < c.ece[0] && c.changed == 0
+}
+
+func (c change) String() string {
+	return fmt.Sprintf("NLL %.4f → %.4f, ECE %.4f → %.4f, %d decisions changed", c.nll[0], c.nll[1], c.ece[0], c.ece[1], c.changed)
+}
+
+func scaled(logits []float64, label []int, temperature float64) (change, error) {
+	var c change
+	var decisions [2][]bool
+	for i, divisor := range []float64{1, temperature} {
+		var p, logp [][]float64
+		for _, z := range logits {
+			l := diag.BinaryLogProbabilities(z / divisor)
+			logp = append(logp, l[:])
+			p = append(p, []float64{math.Exp(l[0]), math.Exp(l[1])})
+			decisions[i] = append(decisions[i], l[1] > l[0])
+		}
+		scores, err := diag.ScoreLog(logp, label)
+		if err != nil {
+			return c, err
+		}
+		r, err := diag.ClassCalibration(p, label, bins)
+		if err != nil {
+			return c, err
+		}
+		c.nll[i], c.ece[i] = scores.LogLoss, r.ECE
+	}
+	for i := range logits {
+		if decisions[0][i] != decisions[1][i] {
+			c.changed++
+		}
+	}
+	return c, nil
+}
