@@ -91,7 +91,7 @@ func (t *target) pair(s sampler) (*pair, error) {
 		return nil, err
 	}
 	if preparer, ok := p.transform.(infer.Preparer); ok && preparer.Due(p.state, true) {
-		p.state, err = preparer.Prepare(p.state, func() (infer.Batch, error) { return nil, nil })
+		p.state, err = preparer.Prepare(p.state, true, func() (infer.Batch, error) { return nil, nil })
 	}
 	return p, err
 }
