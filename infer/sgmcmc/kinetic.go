@@ -34,9 +34,13 @@ func kineticTemperatures(p infer.Params, m, inverse *ts.Tensor, scale float64) (
 	return infer.SiteMeans(p.Layout, values), nil
 }
 
-// meanOf is the mean of each row of x, a statistic with one number for each chain.
+// meanOf is the mean of each row of x, a statistic with one number for each chain, in the type of x.
 func meanOf(name string, x *ts.Tensor) (map[string][]float64, error) {
-	mean, err := x.MeanDim([]int64{-1}, false, torch.DTypeOf[float64](), false)
+	dtype, err := torch.DTypeOfTensor(x)
+	if err != nil {
+		return nil, err
+	}
+	mean, err := x.MeanDim([]int64{-1}, false, dtype, false)
 	if err != nil {
 		return nil, err
 	}

@@ -239,7 +239,7 @@ func (t *sgnht) warmed(xi, m *ts.Tensor, eps, rho, temp float64) (*ts.Tensor, er
 	if err != nil {
 		return nil, err
 	}
-	return hotter.AddScalar(ts.FloatScalar(-eps*temp), false)
+	return hotter, hotter.AddScalar_(ts.FloatScalar(-eps * temp))
 }
 
 // KineticTemperatures is |m|²/(dσ²) of each site, for [infer.Thermal].
