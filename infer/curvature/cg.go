@@ -10,7 +10,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// ErrIndefinite is wrapped by the error of [CG] for a matrix or preconditioner that is not positive definite.
+// ErrIndefinite is wrapped by the errors of a matrix that is not positive definite: of [CG], [Cholesky] and [GGNFactor].
 var ErrIndefinite = errors.New("not positive definite")
 
 // CGOptions are the options of [CG]; the zero value is fine.

@@ -24,6 +24,9 @@ type Options struct {
 	// Memory is the number of bytes that rows of gradients and the result may take together; 0 means 1 GiB. Less memory
 	// means smaller blocks of rows, down to one row. The model's own intermediates come on top.
 	Memory int64
+	// MemoryField is what a MemoryError calls the field that sets Memory, where it is one of another configuration; "" means
+	// "curvature.Options.Memory".
+	MemoryField string
 	// Normalize divides sums over the n data by n. Gradients and Hessian have no such sum and ignore it.
 	Normalize bool
 }

@@ -6,7 +6,7 @@
 // numbers, J_i = ∂z_i/∂θ of shape [C, d], and H_i = −∂² log p(y_i | z_i)/∂z_i² of shape [C, C]:
 //
 //	empirical Fisher     Σ_i g_i g_iᵀ            Fisher, FisherDiag, FVP
-//	Gauss-Newton (GGN)   Σ_i J_iᵀ H_i J_i        GGN, GGNDiag, GGNVP
+//	Gauss-Newton (GGN)   Σ_i J_iᵀ H_i J_i        GGN, GGNFactor, GGNDiag, GGNVP
 //	Hessian              −∇² log posterior       Hessian, HessianDiag (and HVP, of the function as it is)
 //
 // All three are on the scale of a precision: a Gaussian approximation adds them to the precision of its prior. They are sums
@@ -18,7 +18,8 @@
 //
 // Datum i is evaluated by itself, as a batch of one, mapped over the data. A model whose output for one datum depends on the
 // others of its batch (batch normalisation in training) therefore sees batches of one here, except in FVP and GGNVP, which
-// take the batch as it is. An [Outer] must give datum i a density that depends on z_i alone. All curvature is at a single
+// take the batch as it is. An [Outer] must give datum i a density that depends on z_i alone: that of datum 0 is
+// compared with what it is in a batch of one, and an error says where shapes do not match, such as z [n, 1] and y [n]. All curvature is at a single
 // point θ of shape [d]: K chains are an error.
 //
 // # Memory

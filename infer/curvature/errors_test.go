@@ -262,8 +262,8 @@ func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 			continue
 		}
 		err := c.f(a)
-		refused(t, err, c.name, "a matrix of shape [1000000, 1000000] takes 8 TB, and Options.Memory allows 1.07 GB: use "+c.name+
-			"Diag for the diagonal, or the last layer alone by infer.Subspace, or raise Options.Memory")
+		refused(t, err, c.name, "a matrix of shape [1000000, 1000000] takes 8 TB, and curvature.Options.Memory allows 1.07 GB: use "+c.name+
+			"Diag for the diagonal, or the last layer alone by infer.Subspace, or raise it")
 		var e *curvature.MemoryError
 		require.True(t, errors.As(err, &e))
 		assert.Equal(t, int64(8e12), e.Bytes)
@@ -281,7 +281,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	a.o.Memory = 8*36 - 1
 	_, err := curvature.GGNDiag(a.forward, a.outer, a.p, a.b, a.o)
 	refused(t, err, "GGNDiag", "the second derivative in the 6 outputs of a datum, [6, 6], takes 288 bytes, and "+
-		"Options.Memory allows 287 bytes: use FisherDiag or GGNVP")
+		"curvature.Options.Memory allows 287 bytes: use FisherDiag or GGNVP")
 	a.o.Memory++
 	_, err = curvature.GGNDiag(a.forward, a.outer, a.p, a.b, a.o)
 	require.NoError(t, err)

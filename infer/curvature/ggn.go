@@ -2,7 +2,6 @@ package curvature
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -73,8 +72,7 @@ type score struct {
 // score differentiates the outer density at the values of z, of n data.
 func (q *problem) score(outer Outer, z *ts.Tensor, b infer.Batch, n int64) score {
 	leaf := torch.Must(torch.Leaf(z))
-	l := outer(leaf, b)
-	q.returned("the outer density", l, n, true)
+	l := q.densities(outer, leaf, b, n)
 	tracked("the outer density", "the outputs", l)
 	g := torch.Must(torch.Grad([]*ts.Tensor{l.MustSum(q.dtype, false)}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))
 	return score{z: leaf, grad: g[0]}
@@ -130,16 +128,13 @@ func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows 
 			return err
 		}
 		values, vectors := eigen(h, rows, c)
-		skip, err := negligible(values, rows, c, q.bytes)
-		if err != nil {
-			return err
-		}
+		values = cleaned(values, c)
 		for k := range c {
-			if skip[k] {
-				continue
-			}
 			if err := torch.Do(func(*torch.Scope) error {
 				lambda := values.MustSelect(1, k, false)
+				if largest, err := torch.Item(lambda.MustAbs(false).MustMax(false)); err != nil || largest == 0 {
+					return err
+				}
 				root := lambda.MustAbs(false).MustSqrt(false).MustUnsqueeze(1, false)
 				g, err := vjp(z, leaf, vectors.MustSelect(2, k, false).MustMul(root, false).MustReshapeAs(z, false))
 				if err != nil {
@@ -188,30 +183,10 @@ func (q *problem) outputs(f Forward) (int64, error) {
 	return c, err
 }
 
-// negligible says for each k whether the eigenvalues λ_ik of all data are rounding errors of their matrix: they are within
-// C·ε of the largest one. A softmax has one such eigenvalue.
-func negligible(values *ts.Tensor, rows, c, bytes int64) ([]bool, error) {
-	v, err := torch.ToSlice[float64](values)
-	if err != nil {
-		return nil, err
-	}
-	eps := 0x1p-52
-	if bytes == 4 {
-		eps = 0x1p-23
-	}
-	skip := make([]bool, c)
-	for k := range skip {
-		skip[k] = true
-	}
-	for i := range rows {
-		row := v[i*c : (i+1)*c]
-		largest := 0.0
-		for _, x := range row {
-			largest = max(largest, math.Abs(x))
-		}
-		for k, x := range row {
-			skip[k] = skip[k] && math.Abs(x) <= eps*float64(c)*largest
-		}
-	}
-	return skip, nil
+// cleaned are eigenvalues, [rows, C], with zeros for those that are rounding errors of their matrix: they are within C·ε of the
+// largest one. A softmax has one such eigenvalue.
+func cleaned(values *ts.Tensor, c int64) *ts.Tensor {
+	size := values.MustAbs(false)
+	limit := size.MustAmax([]int64{1}, true, false).MustMulScalar(ts.FloatScalar(float64(c)*Epsilon(values)), false)
+	return values.MustMul(size.MustGtTensor(limit, false).MustTotype(values.DType(), false), false)
 }

@@ -17,7 +17,7 @@ func Gradients(f PerDatum, p infer.Params, b infer.Batch, o Options) (values, gr
 		}
 		result := float64(q.n) * float64(q.d)
 		if err := q.need(fmt.Sprintf("gradients of shape [%d, %d]", q.n, q.d), result,
-			"take a smaller batch, or use FisherDiag or FVP, which sum over the data"); err != nil {
+			"take a smaller batch, or use GradientSums, FisherDiag or FVP, which sum over the data"); err != nil {
 			return nil, err
 		}
 		values, grads := q.zeros(q.n), q.zeros(q.n, q.d)
@@ -31,6 +31,32 @@ func Gradients(f PerDatum, p infer.Params, b infer.Batch, o Options) (values, gr
 		return nil, nil, err
 	}
 	return out[0], out[1], nil
+}
+
+// GradientSums returns sums over the data of the log densities, Σ_i l_i of shape [], their gradients, Σ_i g_i of shape [d], and the
+// squares of these, Σ_i g_i², [d], and never holds more than one block of rows. Sums that are not finite are returned as they are.
+func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, grad, squares *ts.Tensor, err error) {
+	out, err := solve("GradientSums", p, b, o, func(q *problem) ([]*ts.Tensor, error) {
+		if err := q.overData("density of each datum", f != nil); err != nil {
+			return nil, err
+		}
+		sums := []*ts.Tensor{q.zeros(), q.zeros(q.d), q.zeros(q.d)}
+		err := q.gradients(f, 2*float64(q.d), func(_, rows int64, v, g *ts.Tensor) {
+			sums[0].MustAdd_(v.MustSum(q.dtype, false))
+			sums[1].MustAdd_(g.MustSumDimIntlist([]int64{0}, false, q.dtype, false))
+			addSquares(sums[2], g, rows, nil)
+		})
+		if q.normalize {
+			for _, sum := range sums {
+				sum.MustDivScalar_(ts.FloatScalar(float64(q.n)))
+			}
+		}
+		return sums, err
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return out[0], out[1], out[2], nil
 }
 
 // gradients calls use with block after block of values [rows] and gradients [rows, d].

@@ -80,7 +80,7 @@ func LinearizedFactor(f Forward, p infer.Params, b infer.Batch, factor *ts.Tenso
 // covariances left·rightᵀ; it also returns m.
 func linearized(name string, f Forward, p infer.Params, b infer.Batch, o LinearizedOptions,
 	prepare func(q *problem) (int64, func(j *ts.Tensor) (left, right *ts.Tensor), error)) (mean, cov *ts.Tensor, err error) {
-	out, err := solve(name, p, b, Options{Memory: o.Memory}, func(q *problem) ([]*ts.Tensor, error) {
+	out, err := solve(name, p, b, Options{Memory: o.Memory, MemoryField: "curvature.LinearizedOptions.Memory"}, func(q *problem) ([]*ts.Tensor, error) {
 		if err := q.overData("forward function", f != nil); err != nil {
 			return nil, err
 		}

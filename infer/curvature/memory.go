@@ -8,38 +8,7 @@ import (
 )
 
 // MemoryError is a request that does not fit into [Options].Memory. It is made before anything of that size is allocated.
-type MemoryError struct {
-	What    string // what was asked for, with its shape
-	Bytes   int64  // what it takes
-	Allowed int64  // Options.Memory
-	Instead string // what to use instead
-}
-
-// Error says how much is needed, how much is allowed, and what to do.
-func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%s takes %s, and Options.Memory allows %s: %s, or raise Options.Memory", e.What, size(e.Bytes), size(e.Allowed), e.Instead)
-}
-
-// Unwrap makes the error an infer.ErrConfig.
-func (e *MemoryError) Unwrap() error { return infer.ErrConfig }
-
-// defaultMemory is the meaning of Options.Memory = 0.
-const defaultMemory = 1 << 30
-
-// size writes a number of bytes in decimal units.
-func size(bytes int64) string {
-	v, unit := float64(bytes), "bytes"
-	for _, u := range []string{"kB", "MB", "GB", "TB", "PB"} {
-		if v < 1000 {
-			break
-		}
-		v, unit = v/1000, u
-	}
-	if unit == "bytes" {
-		return fmt.Sprintf("%d bytes", bytes)
-	}
-	return fmt.Sprintf("%.3g %s", v, unit)
-}
+type MemoryError = infer.MemoryError
 
 // dense is what to use instead of a d x d matrix.
 func dense(diag string) string {
@@ -48,11 +17,7 @@ func dense(diag string) string {
 
 // need refuses what does not fit. The count is a float64 because it may exceed an int64.
 func (q *problem) need(what string, numbers float64, instead string) error {
-	bytes := numbers * float64(q.bytes)
-	if bytes <= float64(q.memory) {
-		return nil
-	}
-	return &MemoryError{What: what, Bytes: int64(min(bytes, 9e18)), Allowed: q.memory, Instead: instead}
+	return infer.CheckMemory(what, numbers*float64(q.bytes), q.memory, q.field, instead)
 }
 
 // matrix refuses a d x d matrix that does not fit.

@@ -1,7 +1,6 @@
 package curvature
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,7 +20,10 @@ type problem struct {
 	device    gotch.Device
 	bytes     int64 // of a number
 	memory    int64
+	field     string // that allows the memory
 	normalize bool
+	separate  bool  // the outer density has been seen to take each datum alone
+	unsized   error // why the batch has no number of data
 }
 
 // solve checks a request and runs f in a scope that records gradients. What f returns is kept.
@@ -73,12 +75,11 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 	if len(shape) != 1 || shape[0] != d {
 		return nil, fmt.Errorf("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d, infer.ErrLayout)
 	}
-	q := &problem{p: p, b: b, d: d, memory: o.Memory, normalize: o.Normalize}
-	// A log posterior may hold its data itself and be given none.
-	if len(b) > 0 {
-		if q.n, err = b.Size(); err != nil {
-			return nil, err
-		}
+	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize}
+	if Unsized(b) {
+		_, q.unsized = b.Size()
+	} else if q.n, err = b.Size(); err != nil {
+		return nil, err
 	}
 	if q.dtype, err = torch.DTypeOfTensor(p.Flat); err != nil {
 		return nil, err
@@ -98,7 +99,10 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 		return nil, &infer.FieldError{Type: "curvature.Options", Field: "Memory", Value: o.Memory, Allowed: "at least 0 bytes, where 0 means 1 GiB"}
 	}
 	if q.memory == 0 {
-		q.memory = defaultMemory
+		q.memory = infer.DefaultMemory
+	}
+	if q.field == "" {
+		q.field = "curvature.Options.Memory"
 	}
 	return q, nil
 }
@@ -108,10 +112,18 @@ func (q *problem) overData(what string, given bool) error {
 	if !given {
 		return errNil(what)
 	}
-	if q.n == 0 {
-		return errors.New("the batch is empty")
+	return q.unsized
+}
+
+// Unsized says that a batch does not count data: there is none, for a log posterior that holds its data itself, or a tensor is of shape
+// []. A log posterior can take such a batch, a sum over its data cannot.
+func Unsized(b infer.Batch) bool {
+	for _, t := range b {
+		if shape, err := torch.Shape(t); err == nil && len(shape) == 0 {
+			return true
+		}
 	}
-	return nil
+	return len(b) == 0
 }
 
 func errNil(what string) error { return fmt.Errorf("the %s is nil: %w", what, infer.ErrConfig) }

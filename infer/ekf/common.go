@@ -51,22 +51,32 @@ func stack(p infer.Params, x []*ts.Tensor) (*ts.Tensor, error) {
 type scores struct {
 	values, norms []float64    // mean log likelihood, and the norm of its gradient
 	mean          []*ts.Tensor // mean gradient, [d]
-	each          []*ts.Tensor // gradients of the data, [n, d]
+	each          []*ts.Tensor // gradients of the data, [n, d], for Dense
+	squares       []*ts.Tensor // mean of their squares, [d], for Diag
 }
 
-func scoresOf(f curvature.PerDatum, p infer.Params, b infer.Batch, memory int64) (s scores, err error) {
+// scoresOf makes the scores of a method: with the gradients of all data, or else with their squares, of a block of data at a time.
+func scoresOf(method string, f curvature.PerDatum, p infer.Params, b infer.Batch, memory int64, each bool) (s scores, err error) {
+	o := curvature.Options{Memory: memory, MemoryField: method + ".Memory", Normalize: true}
 	for k := range p.Chains() {
-		values, grads, err := curvature.Gradients(f, infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, k)}, b, curvature.Options{Memory: memory})
+		at := infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, k)}
+		var value, mean, grads, squares *ts.Tensor
+		if each {
+			if value, grads, err = curvature.Gradients(f, at, b, o); err == nil {
+				value, mean = value.MustMean(value.DType(), false), grads.MustMeanDim([]int64{0}, false, grads.DType(), false)
+			}
+		} else {
+			value, mean, squares, err = curvature.GradientSums(f, at, b, o)
+		}
 		if err != nil {
 			return s, fmt.Errorf("log likelihood: %w", err)
 		}
-		mean := grads.MustMeanDim([]int64{0}, false, grads.DType(), false)
-		v, norm, err := torch.ValuesAndNorms(values.MustMean(values.DType(), false), mean, 1)
+		v, norm, err := torch.ValuesAndNorms(value, mean, 1)
 		if err != nil {
 			return s, err
 		}
 		s.values, s.norms = append(s.values, v...), append(s.norms, norm...)
-		s.mean, s.each = append(s.mean, mean), append(s.each, grads)
+		s.mean, s.each, s.squares = append(s.mean, mean), append(s.each, grads), append(s.squares, squares)
 	}
 	return s, nil
 }
@@ -142,31 +152,6 @@ func eye(n int64, other *ts.Tensor) *ts.Tensor {
 
 // transposed swaps the last two dimensions.
 func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false) }
-
-// cholesky is the lower factor of a symmetric matrix, or of several. The error of one that is not positive definite says so with its
-// smallest eigenvalue, and what to do about it.
-func cholesky(what string, m *ts.Tensor, remedy string) (*ts.Tensor, error) {
-	l, status := m.MustLinalgCholeskyEx(false, false, false)
-	failed, err := torch.Item(status.MustAbs(false).MustMax(false))
-	if err != nil {
-		return nil, err
-	}
-	finite, err := torch.Item(m.MustIsfinite(false).MustAll(false))
-	if err != nil {
-		return nil, err
-	}
-	if failed == 0 && finite == 1 {
-		return l, nil
-	}
-	if finite == 0 {
-		return nil, fmt.Errorf("%s has elements that are not finite: %w", what, infer.ErrNonFinite)
-	}
-	least, err := torch.Item(m.MustLinalgEigvalsh("L", false).MustMin(false))
-	if err != nil {
-		return nil, err
-	}
-	return nil, fmt.Errorf("%s is not positive definite, its smallest eigenvalue is %g: %s", what, least, remedy)
-}
 
 // draw draws n points: means plus noise, where noise maps standard normal numbers [K, d, m], K chains and m draws of each, to
 // deviations of that shape. Draw i is of chain i mod K.

@@ -2,6 +2,7 @@ package ekf
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -41,7 +42,10 @@ type Dense struct {
 type DenseState struct {
 	Params     infer.Params // μ, of shape [d] or [K, d]
 	Covariance *ts.Tensor   // P, of shape [d, d] or [K, d, d]
-	Step       int64        // updates so far
+	// Root is a root S of P = S Sᵀ, of the same shape, which updates start from: it keeps variances that are too far apart for P to hold
+	// in its numbers. Where it is nil, the Cholesky factor of P takes its place.
+	Root *ts.Tensor
+	Step int64 // updates so far
 }
 
 // Build checks the configuration and binds it to a log likelihood.
@@ -83,34 +87,34 @@ func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	next := DenseState{Params: s.Params, Step: s.Step + 1}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		predicted, err := t.walk.addTo(s.Covariance, q, s.Params)
+		predicted, err := t.predict(s, q)
 		if err != nil {
 			return err
 		}
-		scores, err := scoresOf(t.likelihood, s.Params, b, t.memory)
+		scores, err := scoresOf(t.name, t.likelihood, s.Params, b, t.memory, true)
 		if err != nil {
 			return err
 		}
 		info = scores.info(lr)
-		means, covs := make([]*ts.Tensor, len(scores.each)), make([]*ts.Tensor, len(scores.each))
+		means, roots := make([]*ts.Tensor, len(scores.each)), make([]*ts.Tensor, len(scores.each))
 		for k, g := range scores.each {
 			mu := chain(s.Params, s.Params.Flat, k)
 			if held(info.Diverged, k) {
-				means[k], covs[k] = same(mu), same(chain(s.Params, s.Covariance, k))
+				means[k] = same(mu)
 				continue
 			}
-			n := float64(torch.Must(torch.Shape(g))[0])
-			fisher := g.MustTranspose(0, 1, false).MustMatmul(g, false).MustMulScalar(ts.FloatScalar(lr/n), false)
-			c, err := t.condition(chain(s.Params, predicted, k), fisher)
+			l := predicted[k]
+			w := condition(g.MustMatmul(l, false).MustMulScalar(ts.FloatScalar(math.Sqrt(lr/float64(size(g, 0)))), false))
+			v, err := w.solve(transposed(l).MustMv(scores.mean[k], false))
 			if err != nil {
 				return err
 			}
-			covs[k] = c.cov
-			if means[k], err = torch.Combine(torch.Term{Coeff: 1, Tensor: mu}, torch.Term{Coeff: lr, Tensor: c.cov.MustMv(scores.mean[k], false)}); err != nil {
+			roots[k] = w.root(l)
+			if means[k], err = torch.Combine(torch.Term{Coeff: 1, Tensor: mu}, torch.Term{Coeff: lr, Tensor: l.MustMv(v, false)}); err != nil {
 				return err
 			}
 		}
-		return next.set(scope, means, covs)
+		return next.set(scope, s, means, roots)
 	})
 	if err != nil {
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
@@ -118,15 +122,41 @@ func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	return next, info, nil
 }
 
-// set puts the chains' means and covariances into the state.
-func (s *DenseState) set(scope *torch.Scope, means, covs []*ts.Tensor) (err error) {
-	batched := s.Params
-	if s.Params.Flat, err = stack(batched, means); err != nil {
+// set puts the chains' means and roots into the state, and the covariances that these make. A chain without a root keeps what it had.
+func (s *DenseState) set(scope *torch.Scope, old DenseState, means, roots []*ts.Tensor) (err error) {
+	p := old.Params
+	covs := make([]*ts.Tensor, len(roots))
+	for k, root := range roots {
+		if root != nil {
+			covs[k] = root.MustMatmul(transposed(root), false)
+			continue
+		}
+		covs[k] = same(chain(p, old.Covariance, k))
+		if roots[k], err = old.rootOf(k); err != nil {
+			return err
+		}
+		roots[k] = same(roots[k])
+	}
+	if s.Params.Flat, err = stack(p, means); err != nil {
 		return err
 	}
-	s.Covariance, err = stack(batched, covs)
-	scope.Keep(s.Params.Flat, s.Covariance)
+	if s.Covariance, err = stack(p, covs); err != nil {
+		return err
+	}
+	s.Root, err = stack(p, roots)
+	infer.Keep(scope, *s)
 	return err
+}
+
+// lost is what to do about a covariance that is not positive definite.
+const lost = "rounding has used up its digits: use float64, a smaller InitSD, or a TransitionSD above 0"
+
+// rootOf is the root of chain k's covariance.
+func (s DenseState) rootOf(k int) (*ts.Tensor, error) {
+	if s.Root != nil {
+		return chain(s.Params, s.Root, k), nil
+	}
+	return curvature.Cholesky("the covariance", chain(s.Params, s.Covariance, k), lost)
 }
 
 // Position is μ.
@@ -137,7 +167,11 @@ func (s DenseState) Steps() int64 { return s.Step }
 
 // Save names the parts of the state.
 func (s DenseState) Save() infer.Saved {
-	return infer.Saved{Steps: s.Step, Tensors: infer.Tensors{"params": s.Params.Flat, "covariance": s.Covariance}}
+	saved := infer.Saved{Steps: s.Step, Tensors: infer.Tensors{"params": s.Params.Flat, "covariance": s.Covariance}}
+	if s.Root != nil {
+		saved.Tensors["root"] = s.Root
+	}
+	return saved
 }
 
 // gaussian is what [Dense] and [GaussNewton] share: the Gaussian to start with, the random walk, the update of a covariance, draws.
@@ -170,88 +204,88 @@ func (g *gaussian) Init(p infer.Params) (infer.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMemory(g.name, p, g.memory); err != nil {
-		return nil, err
+	d := p.Layout.Dim()
+	what := fmt.Sprintf("a covariance of shape [%d, %d] for each of %d chains", d, d, p.Chains())
+	bytes := float64(d) * float64(d) * float64(p.Chains()) * float64(p.Flat.DType().Size())
+	if err := infer.CheckMemory(what, bytes, g.memory, g.name+".Memory", "use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
+		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
 	if err := g.walk.check(p); err != nil {
 		return nil, err
 	}
 	s := DenseState{Params: start}
 	if g.cov != nil {
-		s.Covariance, err = g.given(start)
+		s.Covariance, s.Root, err = g.given(start)
 		return s, err
 	}
-	variance, err := initialVariance(g.name, g.sd, g.sds, start)
-	if err != nil {
-		return nil, err
-	}
-	s.Covariance, err = variance.DiagEmbed(0, -2, -1, false)
+	err = torch.Do(func(scope *torch.Scope) error {
+		variance, err := initialVariance(g.name, g.sd, g.sds, start)
+		if err != nil {
+			return err
+		}
+		s.Covariance = variance.MustDiagEmbed(0, -2, -1, false)
+		s.Root = variance.MustSqrt(false).MustDiagEmbed(0, -2, -1, false)
+		infer.Keep(scope, s)
+		return nil
+	})
 	return s, err
 }
 
-// given is InitCov after a check, with a chain axis where the point has one.
-func (g *gaussian) given(p infer.Params) (cov *ts.Tensor, err error) {
+// given is InitCov after a check, and its root, with a chain axis where the point has one.
+func (g *gaussian) given(p infer.Params) (cov, root *ts.Tensor, err error) {
 	shape, err := torch.Shape(g.cov)
 	if err != nil {
-		return nil, fmt.Errorf("%s: InitCov: %w", g.name, err)
+		return nil, nil, fmt.Errorf("%s: InitCov: %w", g.name, err)
 	}
 	d := int64(p.Layout.Dim())
-	bad := func(value, allowed string) error {
-		return &infer.FieldError{Type: g.name, Field: "InitCov", Value: value, Allowed: allowed}
-	}
 	if !slices.Equal(shape, []int64{d, d}) {
-		return nil, bad(fmt.Sprintf("of shape %v", shape), fmt.Sprintf("it must be of shape [%d, %d]", d, d))
+		return nil, nil, &infer.FieldError{Type: g.name, Field: "InitCov", Value: fmt.Sprintf("of shape %v", shape),
+			Allowed: fmt.Sprintf("it must be of shape [%d, %d]", d, d)}
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
 		m, err := like(p.Flat, g.cov)
 		if err != nil {
 			return err
 		}
-		asymmetry := torch.Must(torch.Item(m.MustSub(transposed(m), false).MustAbs(false).MustMax(false)))
-		if size := torch.Must(torch.Item(m.MustAbs(false).MustMax(false))); asymmetry > 1e-6*size {
-			return bad(fmt.Sprintf("not symmetric: elements differ from their mirror images by up to %g", asymmetry), "it must be symmetric")
-		}
-		if _, err := cholesky(g.name+": InitCov", m, "a covariance must be, and a parameter that is known belongs outside the params"); err != nil {
+		if err := curvature.CheckSymmetric(g.name, "InitCov", m); err != nil {
 			return err
 		}
-		cov = m
-		if p.Batched() {
-			cov = m.MustUnsqueeze(0, false).MustRepeat([]int64{int64(p.Chains()), 1, 1}, false)
+		l, err := curvature.Cholesky(g.name+": InitCov", m, "a covariance must be, and a parameter that is known belongs outside the params")
+		if err != nil {
+			return err
 		}
-		scope.Keep(cov)
+		cov, root = m, l
+		if p.Batched() {
+			chains := []int64{int64(p.Chains()), 1, 1}
+			cov, root = m.MustUnsqueeze(0, false).MustRepeat(chains, false), l.MustUnsqueeze(0, false).MustRepeat(chains, false)
+		}
+		scope.Keep(cov, root)
 		return nil
 	})
-	return cov, err
+	return cov, root, err
 }
 
-// conditioned is a covariance after data, (P⁻¹ + F)⁻¹, and log |I + PF|, by how much log |P| has fallen.
-type conditioned struct {
-	cov    *ts.Tensor
-	root   *ts.Tensor // L, with P = L Lᵀ
-	logDet float64
-}
-
-// condition adds the curvature F of data to a Gaussian of covariance P = L Lᵀ: (P⁻¹ + F)⁻¹ = L (I + Lᵀ F L)⁻¹ Lᵀ. No inverse of P is
-// made, and the result is symmetric and positive by construction.
-func (g *gaussian) condition(p, f *ts.Tensor) (c conditioned, err error) {
-	l, err := cholesky("the predicted covariance", p, "rounding has used up its digits: use float64, a smaller InitSD, or a TransitionSD above 0")
-	if err != nil {
-		return c, err
+// predict is a root of each chain's covariance after a step of the random walk: L_pred L_predᵀ = L Lᵀ + Q.
+func (g *gaussian) predict(s DenseState, q float64) ([]*ts.Tensor, error) {
+	roots := make([]*ts.Tensor, s.Params.Chains())
+	for k := range roots {
+		l, err := s.rootOf(k)
+		if err != nil {
+			return nil, err
+		}
+		if roots[k] = l; q == 0 {
+			continue
+		}
+		q2, err := g.walk.variance(q, s.Params)
+		if err != nil {
+			return nil, err
+		}
+		d := int64(s.Params.Layout.Dim())
+		step := q2.MustSqrt(false).MustExpand([]int64{d}, true, false).MustDiagEmbed(0, -2, -1, false)
+		_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{transposed(l), step}, 0), "r")
+		roots[k] = transposed(r)
 	}
-	shape, err := torch.Shape(p)
-	if err != nil {
-		return c, err
-	}
-	m := transposed(l).MustMatmul(f, false).MustMatmul(l, false).MustAdd(eye(shape[0], p), false)
-	r, err := cholesky("the updated precision, in units of the predicted one,", m, "Outer must be log-concave in the outputs, and LR not too large")
-	if err != nil {
-		return c, err
-	}
-	a := r.MustLinalgSolveTriangular(transposed(l), false, true, false, false)
-	c.root, c.cov = l, transposed(a).MustMatmul(a, false)
-	half, err := torch.Item(r.MustDiagonal(0, 0, 1, false).MustLog(false).MustSum(r.DType(), false))
-	c.logDet = 2 * half
-	return c, err
+	return roots, nil
 }
 
 // Sample draws from N(μ, P). With K chains draw i is of chain i mod K.
@@ -261,9 +295,12 @@ func (g *gaussian) Sample(state infer.State, n int, streams *torch.Streams) (inf
 		return infer.Params{}, err
 	}
 	return draw(g.name, s.Params, n, streams, func(z *ts.Tensor) (*ts.Tensor, error) {
-		l, err := cholesky("the covariance", s.Covariance, "rounding has used up its digits: use float64, a smaller InitSD, or a TransitionSD above 0")
-		if err != nil {
-			return nil, err
+		l := s.Root
+		if l == nil {
+			var err error
+			if l, err = curvature.Cholesky("the covariance", s.Covariance, lost); err != nil {
+				return nil, err
+			}
 		}
 		if !s.Params.Batched() {
 			l = l.MustUnsqueeze(0, false)
@@ -278,5 +315,6 @@ func (g *gaussian) Restore(layout *infer.Layout, saved infer.Saved) (infer.State
 		return nil, err
 	}
 	cov, err := saved.Tensor("covariance")
-	return DenseState{Params: infer.Params{Layout: layout, Flat: flat}, Covariance: cov, Step: saved.Steps}, err
+	// A state that was made by hand may have no root.
+	return DenseState{Params: infer.Params{Layout: layout, Flat: flat}, Covariance: cov, Root: saved.Tensors["root"], Step: saved.Steps}, err
 }

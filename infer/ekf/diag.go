@@ -32,7 +32,7 @@ type Diag struct {
 	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n], and takes the place of the function given to
 	// Build, which may then be nil; without it that function is called with one datum at a time, under vmap.
 	PerDatum curvature.PerDatum
-	Memory   int64 // bytes that the gradients [n, d] of a batch may take; 0 is the default of curvature.Options
+	Memory   int64 // bytes that the gradients of a block of data may take; 0 is the default of curvature.Options
 }
 
 // DiagState is the state of [Diag].
@@ -110,16 +110,12 @@ func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		if err != nil {
 			return err
 		}
-		scores, err := scoresOf(t.likelihood, s.Params, b, t.Memory)
+		scores, err := scoresOf(t.name, t.likelihood, s.Params, b, t.Memory, false)
 		if err != nil {
 			return err
 		}
 		info = scores.info(lr)
-		squares := make([]*ts.Tensor, len(scores.each))
-		for k, g := range scores.each {
-			squares[k] = g.MustSquare(false).MustMeanDim([]int64{0}, false, g.DType(), false)
-		}
-		fisher, err := stack(s.Params, squares)
+		fisher, err := stack(s.Params, scores.squares)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,9 @@
 // with the gradient g and the curvature F of the log likelihood at μ. With K chains each has a Gaussian of its own. Sample draws from
 // them in turn: draw i is of chain i mod K.
 //
+// [Dense] and [GaussNewton] are square-root filters: what is updated is a root S of P = S Sᵀ, which holds standard deviations 1/ε apart,
+// ε the type's precision, where P itself holds variances. A wide prior with small noise needs that, in float32 above all.
+//
 // The symbols: μ mean, P covariance, Q covariance of the random walk over one update, q its standard deviation, ε (LR) the step, an
 // inverse temperature.
 package ekf

@@ -91,7 +91,7 @@ func TestDenseIsRefusedForManyParameters(t *testing.T) {
 		assert.Equal(t, int64(8e12), memory.Bytes)
 	}
 	_, err := build(t, ekf.Dense{LR: one, Memory: 100}, logistic).Init(must(infer.Zeros(layout(infer.Shapes{"w": {4}}))))
-	assert.ErrorContains(t, err, "takes 128 bytes, and Options.Memory allows 100 bytes")
+	assert.ErrorContains(t, err, "takes 128 bytes, and ekf.Dense.Memory allows 100 bytes")
 }
 
 func TestUpdateErrors(t *testing.T) {

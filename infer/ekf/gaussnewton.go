@@ -94,28 +94,28 @@ func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, inf
 		if _, err := b.Size(); err != nil {
 			return err
 		}
-		predicted, err := t.walk.addTo(s.Covariance, q, s.Params)
+		predicted, err := t.predict(s, q)
 		if err != nil {
 			return err
 		}
 		n := s.Params.Chains()
 		e := infer.Evaluation{Values: make([]float64, n), Norms: make([]float64, n)}
 		predictive := make([]float64, n)
-		means, covs := make([]*ts.Tensor, n), make([]*ts.Tensor, n)
+		means, roots := make([]*ts.Tensor, n), make([]*ts.Tensor, n)
 		for k := range n {
 			at := infer.Params{Layout: s.Params.Layout, Flat: chain(s.Params, s.Params.Flat, k)}
-			u, err := t.update(at, chain(s.Params, predicted, k), b, lr)
+			u, err := t.update(at, predicted[k], b, lr)
 			if err != nil {
 				return err
 			}
-			e.Values[k], e.Norms[k], predictive[k], means[k], covs[k] = u.value, u.norm, u.predictive, u.mean, u.cov
+			e.Values[k], e.Norms[k], predictive[k], means[k], roots[k] = u.value, u.norm, u.predictive, u.mean, u.root
 			if u.mean == nil {
-				means[k], covs[k] = same(at.Flat), same(chain(s.Params, s.Covariance, k))
+				means[k] = same(at.Flat)
 			}
 		}
 		info = infer.NewInfo(e, lr, 0)
 		info.Stats = map[string][]float64{"log_predictive": predictive}
-		return next.set(scope, means, covs)
+		return next.set(scope, s, means, roots)
 	})
 	if err != nil {
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
@@ -126,47 +126,52 @@ func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, inf
 // step is an update of one chain. The mean is nil where the log likelihood or its gradient is not finite.
 type step struct {
 	value, norm, predictive float64
-	mean, cov               *ts.Tensor
+	mean, root              *ts.Tensor
 }
 
-func (t *gaussNewton) update(at infer.Params, predicted *ts.Tensor, b infer.Batch, lr float64) (u step, err error) {
-	start := at.Flat
+// update works in the coordinates v of θ = μ + L v, with the root L of the predicted covariance.
+func (t *gaussNewton) update(at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) (u step, err error) {
+	start, v := at.Flat, at.Flat.MustZerosLike(false)
 	for j := range t.c.Iterations {
 		value, grad, err := t.gradient(at, b)
 		if err != nil {
 			return u, err
 		}
-		v, norm, err := torch.ValuesAndNorms(value, grad, 1)
+		values, norms, err := torch.ValuesAndNorms(value, grad, 1)
 		if err != nil {
 			return u, err
 		}
 		if j == 0 {
-			u.value, u.norm = v[0], norm[0]
+			u.value, u.norm = values[0], norms[0]
 		}
-		if bad := v[0] + norm[0]; math.IsNaN(bad) || math.IsInf(bad, 0) {
+		if bad := values[0] + norms[0]; math.IsNaN(bad) || math.IsInf(bad, 0) {
 			// Reported as diverged, also when only a later linearisation fails.
-			return step{value: v[0], norm: norm[0], predictive: math.NaN()}, nil
+			return step{value: values[0], norm: norms[0], predictive: math.NaN()}, nil
 		}
-		ggn, err := curvature.GGN(t.c.Forward, t.c.Outer, at, b, curvature.Options{Memory: t.memory})
+		w, err := t.ggn(at, b, l, lr)
 		if err != nil {
 			return u, err
 		}
-		c, err := t.condition(predicted, ggn.MustMulScalar(ts.FloatScalar(lr), false))
+		pull := transposed(l).MustMv(grad, false).MustMulScalar(ts.FloatScalar(lr), false)
+		jump, err := w.solve(pull)
 		if err != nil {
 			return u, err
 		}
-		pull := grad.MustMulScalar(ts.FloatScalar(lr), false)
-		moved := at.Flat.MustSub(start, false)
-		if j > 0 {
-			back := moved.MustUnsqueeze(1, false).MustCholeskySolve(c.root, false, false).MustSqueezeDim(1, false)
-			pull = pull.MustSub(back, false)
-		}
-		jump := c.cov.MustMv(pull, false)
 		if j == 0 {
-			quadratic := torch.Must(torch.Item(pull.MustDot(jump, false)))
-			u.predictive = lr*u.value + quadratic/2 - c.logDet/2
+			logDet, err := w.logDet()
+			if err != nil {
+				return u, err
+			}
+			u.predictive = lr*u.value + torch.Must(torch.Item(pull.MustDot(jump, false)))/2 - logDet/2
+		} else {
+			back, err := w.solve(v)
+			if err != nil {
+				return u, err
+			}
+			jump = jump.MustSub(back, false)
 		}
-		u.cov, u.mean = c.cov, at.Flat.MustAdd(jump, false)
+		v = v.MustAdd(jump, false)
+		u.root, u.mean = w.root(l), start.MustAdd(l.MustMv(v, false), false)
 		at.Flat = u.mean
 	}
 	return u, nil

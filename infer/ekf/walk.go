@@ -21,7 +21,19 @@ func newWalk(method string, sd infer.Schedule, sds *ts.Tensor) (walk, error) {
 		least = infer.Constant(1)
 	}
 	sd, err := infer.CheckSchedule(method, "TransitionSD", sd, least, 0, false)
-	return walk{method: method, sd: sd, sds: sds}, err
+	if err != nil || sds == nil {
+		return walk{method: method, sd: sd}, err
+	}
+	// All updates use it, whatever becomes of the given one.
+	err = torch.Do(func(*torch.Scope) error {
+		sds, err = torch.Combine(torch.Term{Coeff: 1, Tensor: sds.MustDetach(false).MustMulScalar(ts.FloatScalar(1), false)})
+		torch.Detach(sds)
+		return err
+	})
+	if err != nil {
+		return walk{}, fmt.Errorf("%s: TransitionSDs: %w", method, err)
+	}
+	return walk{method: method, sd: sd, sds: sds}, nil
 }
 
 // check checks the factors against the point that the filter starts at.
@@ -54,16 +66,6 @@ func (w walk) variance(q float64, p infer.Params) (*ts.Tensor, error) {
 		return nil, err
 	}
 	return factors.MustDetach(false).MustSquare(false).MulScalar(ts.FloatScalar(q*q), false)
-}
-
-// addTo is a covariance matrix, or one for each chain, after the step: q² is added to its diagonal alone.
-func (w walk) addTo(cov *ts.Tensor, q float64, p infer.Params) (*ts.Tensor, error) {
-	q2, err := w.variance(q, p)
-	if err != nil {
-		return nil, err
-	}
-	d := int64(p.Layout.Dim())
-	return cov.Add(q2.MustExpand([]int64{d}, true, false).MustDiagEmbed(0, -2, -1, false), false)
 }
 
 // initialVariance is the variance to start with, of the shape of the point.

@@ -71,7 +71,7 @@ func (t *accumulator) Init(p infer.Params) (infer.State, error) {
 	d := p.Layout.Dim()
 	if t.dense {
 		what := fmt.Sprintf("a precision of shape [%d, %d] for each of %d chains", d, d, p.Chains())
-		if err := checkMemory(t.name, what, p, float64(d)*float64(d)*float64(p.Chains()), t.memory,
+		if err := checkMemory(t.name, what, p, float64(d)*float64(d)*float64(p.Chains()), t.memory, t.name+".Memory",
 			"use a diagonal method or KFAC, or the last layer alone by infer.Subspace"); err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func fisher(o options, dense bool, logLikelihood curvature.PerDatum, logPosterio
 		return nil, err
 	}
 	return &accumulator{options: o, dense: dense, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
-		return matrix(logLikelihood, p, b, curvature.Options{Memory: o.memory})
+		return matrix(logLikelihood, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory"})
 	}}, nil
 }
 
@@ -189,6 +189,6 @@ func ggn(o options, dense bool, f curvature.Forward, outer curvature.Outer, logP
 		return nil, err
 	}
 	return &accumulator{options: o, dense: dense, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
-		return matrix(f, outer, p, b, curvature.Options{Memory: o.memory})
+		return matrix(f, outer, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory"})
 	}}, nil
 }

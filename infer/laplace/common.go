@@ -3,18 +3,16 @@ package laplace
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
 // ErrIndefinite is wrapped by the error of a precision that is not positive definite.
-var ErrIndefinite = errors.New("not positive definite")
+var ErrIndefinite = curvature.ErrIndefinite
 
 // options are the fields that all configurations have, and the log posterior that Info reports.
 type options struct {
@@ -122,17 +120,10 @@ func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
 // total is the sum of all elements.
 func total(x *ts.Tensor) float64 { return item(x.MustSum(x.DType(), false)) }
 
-// checkMemory refuses numbers of the point's type that do not fit, before any is made.
-func checkMemory(method, what string, p infer.Params, numbers float64, memory int64, instead string) error {
-	if memory == 0 {
-		memory = 1 << 30 // as in curvature.Options
-	}
-	size := 8.0
-	if p.Flat.DType() == gotch.Float {
-		size = 4
-	}
-	if bytes := size * numbers; bytes > float64(memory) {
-		return fmt.Errorf("%s: %w", method, &curvature.MemoryError{What: what, Bytes: int64(math.Min(bytes, 9e18)), Allowed: memory, Instead: instead})
+// checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one that sets the limit.
+func checkMemory(method, what string, p infer.Params, numbers float64, memory int64, field, instead string) error {
+	if err := infer.CheckMemory(what, numbers*float64(p.Flat.DType().Size()), memory, field, instead); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
 }

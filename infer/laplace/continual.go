@@ -37,6 +37,8 @@ func LogPrior(s infer.State, weight float64) (func(p infer.Params) *ts.Tensor, e
 		}
 		constant = 0.5*logDet + 0.5*float64(mean.Layout.Dim())*math.Log(weight/(2*math.Pi))
 		quadratic, err = posterior.quadratic(scope)
+		mean.Flat = same(mean.Flat) // the prior may outlive the state
+		scope.Keep(mean.Flat)
 		return err
 	})
 	if err != nil {

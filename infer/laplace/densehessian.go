@@ -15,13 +15,16 @@ import (
 // summed over the batches b of a pass. The weights make up for what a log posterior does with a batch of n of N data, so that one pass
 // gives the Hessian of the sum over data, with the prior once, whatever the sizes of the batches:
 //
-//	the mean over data, (1/N) log prior + (1/n) Σ log likelihood    w_b = n        SumOver 0
-//	their sum, log prior + (N/n) Σ log likelihood                   w_b = n/N      SumOver N
+//	the mean over data, (1/N) log prior + (1/n) Σ log likelihood    w_b = n        SumOver 0    program.MeanLogPosterior()
+//	their sum, log prior + (N/n) Σ log likelihood                   w_b = n/N      SumOver N    program.LogPosterior()
+//
+// where program is a compiled model. A sum without SumOver makes the precision N times too large. A batch that does not count data, being empty
+// or with a tensor of shape [], holds all of them: with SumOver its weight is 1, and one update makes the approximation.
 //
 // (MacKay 1992.) It is positive definite at a maximum only: elsewhere [DenseGGN] is the safer choice.
 type DenseHessian struct {
-	// SumOver is N where the log posterior is on the scale of the sum over N data, and 0 where it is on that of the mean, as package
-	// infer recommends.
+	// SumOver is N where the log posterior is on the scale of the sum over N data, as program.LogPosterior() of a compiled model is, with
+	// SumOver: program.Data(). It is 0 where the log posterior is on that of the mean, as program.MeanLogPosterior() is.
 	SumOver int64
 	// PriorPrecision is added once, for a function given to Build that is a log likelihood without a prior. Leave it out where that
 	// function holds the prior: it would count twice.
@@ -47,24 +50,37 @@ func (c DenseHessian) Build(logPosterior infer.LogPosterior) (infer.Transform, e
 		return nil, err
 	}
 	return denseHessian{&accumulator{options: o, dense: true, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
-		n, err := b.Size()
+		weight, err := c.weight(b)
 		if err != nil {
 			return nil, err
 		}
-		weight := float64(n)
-		if c.SumOver > 0 {
-			if n > c.SumOver {
-				return nil, fmt.Errorf("a batch of %d data where SumOver says that there are %d: %w", n, c.SumOver, infer.ErrConfig)
-			}
-			weight /= float64(c.SumOver)
-		}
-		h, err := curvature.Hessian(logPosterior, p, b, curvature.Options{Memory: c.Memory})
+		h, err := curvature.Hessian(logPosterior, p, b, curvature.Options{Memory: c.Memory, MemoryField: name + ".Memory"})
 		if err != nil {
 			return nil, err
 		}
 		// Rounding leaves the two triangles a little apart.
 		return scaled(weight/2, h.MustAdd(transposed(h), false)), nil
 	}}}, nil
+}
+
+// weight is w_b.
+func (c DenseHessian) weight(b infer.Batch) (float64, error) {
+	unsized := curvature.Unsized(b)
+	if unsized && c.SumOver > 0 {
+		return 1, nil
+	}
+	n, err := b.Size()
+	switch {
+	case unsized:
+		return 0, fmt.Errorf("%w; for a log posterior on the scale of the sum over N data SumOver: N makes up for that", err)
+	case err != nil:
+		return 0, err
+	case c.SumOver == 0:
+		return float64(n), nil
+	case n > c.SumOver:
+		return 0, fmt.Errorf("a batch of %d data where SumOver says that there are %d: %w", n, c.SumOver, infer.ErrConfig)
+	}
+	return float64(n) / float64(c.SumOver), nil
 }
 
 // denseHessian is a type of its own so that a checkpoint knows the method.

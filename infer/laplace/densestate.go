@@ -1,11 +1,10 @@
 package laplace
 
 import (
-	"fmt"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -33,15 +32,8 @@ func (s DenseState) factor() (*ts.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, status := p.MustLinalgCholeskyEx(false, false, false)
-	if item(status.MustAbs(false).MustMax(false)) == 0 && item(l.MustIsfinite(false).MustAll(false)) == 1 {
-		return l, nil
-	}
-	if item(p.MustIsfinite(false).MustAll(false)) == 0 {
-		return nil, fmt.Errorf("%s: the precision has elements that are not finite: %w", s.method(), infer.ErrNonFinite)
-	}
-	return nil, fmt.Errorf("%s: the precision is %w, its smallest eigenvalue is %g: give a larger PriorPrecision or Damping, use a Gauss-Newton method "+
-		"in place of the Hessian, or find a better optimum", s.method(), ErrIndefinite, item(p.MustLinalgEigvalsh("L", false).MustMin(false)))
+	return curvature.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, use a Gauss-Newton method "+
+		"in place of the Hessian, or find a better optimum")
 }
 
 func (s DenseState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
@@ -109,14 +101,19 @@ func (s DenseState) withPrior(lambda Precision) (infer.State, error) {
 }
 
 func (s DenseState) search(delta []float64, perSite bool) (priorSearch, error) {
-	fixed := s.Curvature.MustAdd(s.Curvature.MustZerosLike(false), false)
+	// In float64: the rounding of a float32 curvature stays, but the search adds none of its own.
+	fixed := s.Curvature.MustTotype(gotch.Double, false).MustAdd(s.Curvature.MustZerosLike(false), false)
 	fixed.MustDiagonal(0, 0, 1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
+	all := block{sites: s.Params.Layout.Names(), eps: curvature.Epsilon(s.Curvature)}
+	all.eigen = torch.Must(torch.ToSlice[float64](fixed.MustLinalgEigvalsh("L", false)))
 	if !perSite {
-		all := block{sites: s.Params.Layout.Names(), eigen: torch.Must(torch.ToSlice[float64](fixed.MustLinalgEigvalsh("L", false)))}
 		for _, x := range delta {
 			all.square += x * x
 		}
 		return separate([]block{all}, false), nil
+	}
+	if _, err := all.clean(); err != nil {
+		return nil, err
 	}
 	return &coupled{layout: s.Params.Layout, fixed: fixed, prior: s.Prior, delta: delta}, nil
 }

@@ -2,6 +2,7 @@ package laplace
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
@@ -38,6 +39,9 @@ func (s DiagState) positive() (*ts.Tensor, error) {
 	v := torch.Must(torch.ToSlice[float64](p))
 	d := s.Params.Layout.Dim()
 	for i, x := range v {
+		if math.IsNaN(x) {
+			return nil, fmt.Errorf("%s: the precision of %s is %w", s.method(), s.Params.Layout.At(i%d), infer.ErrNonFinite)
+		}
 		if !(x > 0) {
 			what := s.Params.Layout.At(i % d)
 			if s.Params.Batched() {
@@ -103,7 +107,7 @@ func (s DiagState) search(delta []float64, perSite bool) (priorSearch, error) {
 	}
 	blocks := make([]block, len(s.Params.Layout.Sites))
 	for i, site := range s.Params.Layout.Sites {
-		blocks[i].sites = []string{site.Name}
+		blocks[i].sites, blocks[i].eps = []string{site.Name}, curvature.Epsilon(s.Params.Flat)
 		for j := site.Offset; j < site.Offset+site.Size; j++ {
 			blocks[i].add(curve[j]+s.Damping, delta[j])
 		}

@@ -14,7 +14,8 @@
 //
 // The precision is on the scale of the sum over data, whatever the scale of the log posterior: Temperature 1 is the Bayes posterior
 // (it is not divided by N here). The Fisher and Gauss-Newton methods take the log likelihoods of single data and add them up. The Hessian
-// takes the log posterior given to Build, and weighs batches so that a pass over the data gives the Hessian of the sum: see [DenseHessian].
+// takes the log posterior given to Build, and weighs batches so that a pass over the data gives the Hessian of the sum: the mean
+// program.MeanLogPosterior() of a compiled model by default, and the sum program.LogPosterior() with SumOver: see [DenseHessian].
 //
 // # Prior
 //

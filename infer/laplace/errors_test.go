@@ -130,9 +130,11 @@ func TestIndefinite(t *testing.T) {
 	s := pass(t, transform, at, batch, 2)
 	use(transform, s, "laplace.DiagState: the precision of w[1] is 0: the data say nothing about it, and there is no prior: "+
 		"give a PriorPrecision above 0, or Damping: not positive definite")
-	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z.MustSquare(false) }
+	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
+		return z.MustSquare(false).MustMulScalar(ts.FloatScalar(2), false)
+	}
 	transform = build(t, laplace.DiagGGN{Forward: forward, Outer: convex}, nil)
-	use(transform, pass(t, transform, at, batch, 2), "laplace.DiagState: the precision of a is -4: the log likelihood is not concave in the outputs, "+
+	use(transform, pass(t, transform, at, batch, 2), "laplace.DiagState: the precision of a is -8: the log likelihood is not concave in the outputs, "+
 		"use a Fisher method: give a PriorPrecision above 0, or Damping: not positive definite")
 
 	saddle := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
@@ -207,8 +209,8 @@ func TestKFACErrors(t *testing.T) {
 		"shape": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return network(p, b, linear).MustTranspose(0, 1, false)
 		}, softmaxOuter, "the network returned shape [2 4] for 4 data, expected [4, ...]"},
-		"outer nil":   {network, func(*ts.Tensor, infer.Batch) *ts.Tensor { return nil }, "the outer density returned nil, expected shape [4]"},
-		"outer shape": {network, func(z *ts.Tensor, _ infer.Batch) *ts.Tensor { return z }, "the outer density returned shape [4 2], expected [4]"},
+		"outer nil":   {network, func(*ts.Tensor, infer.Batch) *ts.Tensor { return nil }, "the outer density returned nil, expected a tensor"},
+		"outer shape": {network, func(z *ts.Tensor, _ infer.Batch) *ts.Tensor { return z }, "the outer density returned shape [4 2] for a batch of 4 data, expected [4]"},
 	} {
 		for _, empirical := range []bool{false, true} {
 			transform := build(t, laplace.KFAC{Network: c.network, Layers: layers, Outer: c.outer, Empirical: empirical}, one)

@@ -104,6 +104,7 @@ type block struct {
 	sites  []string
 	eigen  []float64 // eigenvalues e of the curvature, one for each parameter
 	square float64   // |θ̂ − m|²
+	eps    float64   // of the type of the curvature
 }
 
 func (b *block) add(eigen, delta float64) {
@@ -111,17 +112,26 @@ func (b *block) add(eigen, delta float64) {
 	b.square += delta * delta
 }
 
-// best is the λ where the derivative, ½ (Σ e/(λ(e + λ)) − square), is zero. For e ≥ 0 it falls with λ, from infinity to below 0, so
-// there is one such λ and it is a maximum; it is found by bisection of log λ. (It is also MacKay's fixed point λ = γ/square with
-// γ = Σ e/(e + λ).)
-func (b *block) best() (float64, error) {
-	largest := slices.Max(b.eigen)
+// clean puts eigenvalues that are below 0 by rounding, up to d·ε times the largest, at 0, and returns the largest.
+func (b *block) clean() (largest float64, err error) {
+	largest = slices.Max(b.eigen)
 	for i, e := range b.eigen {
-		if math.IsNaN(e) || e < -1e-8*math.Abs(largest) || largest < 0 {
+		if math.IsNaN(e) || e < -float64(len(b.eigen))*b.eps*math.Abs(largest) || largest < 0 {
 			return 0, fmt.Errorf("the curvature of %q has the eigenvalue %g: there is no best precision for one that is not positive: "+
 				"use a Gauss-Newton or Fisher method, or find a better optimum: %w", b.sites, e, ErrIndefinite)
 		}
 		b.eigen[i] = max(e, 0)
+	}
+	return largest, nil
+}
+
+// best is the λ where the derivative, ½ (Σ e/(λ(e + λ)) − square), is zero. For e ≥ 0 it falls with λ, from infinity to below 0, so
+// there is one such λ and it is a maximum; it is found by bisection of log λ. (It is also MacKay's fixed point λ = γ/square with
+// γ = Σ e/(e + λ).)
+func (b *block) best() (float64, error) {
+	largest, err := b.clean()
+	if err != nil {
+		return 0, err
 	}
 	if largest <= 0 {
 		return 0, fmt.Errorf("the data say nothing about %q, their curvature is 0: there is no best precision", b.sites)
@@ -163,6 +173,7 @@ func separate(blocks []block, perSite bool) priorSearch {
 	if !perSite {
 		var all block
 		for _, b := range blocks {
+			all.eps = b.eps
 			all.sites, all.eigen = append(all.sites, b.sites...), append(all.eigen, b.eigen...)
 			all.square += b.square
 		}
@@ -254,7 +265,7 @@ func (c *coupled) schur(own, rest, restPrior []float64) ([]float64, error) {
 	part := func(rows, columns []float64) *ts.Tensor {
 		return c.fixed.MustIndexSelect(0, index(rows), false).MustIndexSelect(1, index(columns), false)
 	}
-	m := part(own, own)
+	m := part(own, own) // not negative, as C is not, but for rounding
 	if len(rest) > 0 {
 		inner := part(rest, rest)
 		inner.MustDiagonal(0, 0, 1, false).MustAdd_(torch.Must(torch.FromSliceOn(device, inner.DType(), restPrior)))
@@ -265,5 +276,5 @@ func (c *coupled) schur(own, rest, restPrior []float64) ([]float64, error) {
 		half := l.MustLinalgSolveTriangular(part(rest, own), false, true, false, false)
 		m = m.MustSub(transposed(half).MustMatmul(half, false), false)
 	}
-	return torch.ToSlice[float64](m.MustLinalgEigvalsh("L", false))
+	return torch.ToSlice[float64](m.MustLinalgEigvalsh("L", false).MustClampMin(ts.FloatScalar(0), false))
 }

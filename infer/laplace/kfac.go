@@ -14,8 +14,8 @@ import (
 //
 //	P_layer = (Scale/N) (Σ_i S_iᵀ H_i S_i) ⊗ (Σ_i a_i a_iᵀ) + (prior precision + Damping) I,   S_i = ∂z_i/∂s_i,   H_i = −∂² log p(y_i|z_i)/∂z²
 //
-// for W in row-major order and N data. It is exact for one datum, and where S_iᵀ H_i S_i is the same for all data, as in a linear network with
-// Gaussian noise. A layer costs out² + (in + 1)² numbers in place of their product squared.
+// for W in row-major order and N data. Each layer's block is exact for one datum, and where S_iᵀ H_i S_i is the same for all data, as in a
+// linear network with Gaussian noise; what couples the layers is dropped. A layer costs out² + (in + 1)² numbers in place of their product squared.
 type KFAC struct {
 	Network Network         // the forward function; required
 	Layers  []Layer         // its linear layers, which hold all sites; required
@@ -78,7 +78,7 @@ func (t *kfac) Init(p infer.Params) (infer.State, error) {
 		a, g = a+l.in*l.in, g+l.out*l.out
 	}
 	if err := checkMemory(t.name, fmt.Sprintf("Kronecker factors with %d numbers for each of %d chains", a+g, p.Chains()), p,
-		float64(a+g)*float64(p.Chains()), t.memory, "use laplace.DiagGGN, or the last layer alone by infer.Subspace"); err != nil {
+		float64(a+g)*float64(p.Chains()), t.memory, t.name+".Memory", "use laplace.DiagGGN, or the last layer alone by infer.Subspace"); err != nil {
 		return nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
@@ -164,7 +164,7 @@ func (t *kfac) factors(p infer.Params, b infer.Batch) (inputs, outputs, data *ts
 	}
 	var left, right []*ts.Tensor // [rows, out], with the second factor Σ leftᵀ right
 	if t.c.Empirical {
-		l, err := likelihoods(t.c.Outer, r.z.MustReshape(r.shape, false), b, r.n)
+		l, err := t.c.Outer.Densities(r.z.MustReshape(r.shape, false), b)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -173,7 +173,7 @@ func (t *kfac) factors(p infer.Params, b infer.Batch) (inputs, outputs, data *ts
 		}
 		right = left
 	} else {
-		h, err := outerHessian(t.c.Outer, r.z, r.shape, b)
+		root, signs, err := t.c.Outer.Root(r.z.MustReshape(r.shape, false), b)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -183,7 +183,12 @@ func (t *kfac) factors(p infer.Params, b infer.Batch) (inputs, outputs, data *ts
 		}
 		for _, j := range jacobians {
 			flat := []int64{r.n * r.c, j.MustSize()[2]}
-			left, right = append(left, j.MustReshape(flat, false)), append(right, h.MustBmm(j, false).MustReshape(flat, false))
+			rows := root.MustBmm(j, false) // so that Sᵀ H S is a sum of squares, also after rounding
+			signed := rows
+			if signs != nil {
+				signed = rows.MustMul(signs.MustUnsqueeze(2, false), false)
+			}
+			left, right = append(left, rows.MustReshape(flat, false)), append(right, signed.MustReshape(flat, false))
 		}
 	}
 	var a, g []*ts.Tensor

@@ -126,7 +126,7 @@ func (s KFACState) spectra(check bool) ([]spectrum, error) {
 		var ea, eg *ts.Tensor
 		ea, sp.a = a.MustLinalgEigh("L", false)
 		eg, sp.g = g.MustAdd(transposed(g), false).MustLinalgEigh("L", false)
-		ea = ea.MustClampMin(ts.FloatScalar(0), false) // a sum of squares: below 0 by rounding
+		ea, eg = resolved(ea), resolved(eg)
 		sp.data = scaled(0.5, eg.MustUnsqueeze(2, false).MustMul(ea.MustUnsqueeze(1, false), false)).MustDiv(count, false)
 		lambda := prior.MustSelect(1, int64(i), false).MustReshape([]int64{k, 1, 1}, false)
 		sp.values = sp.data.MustAdd(lambda, false).MustAddScalar(ts.FloatScalar(s.Damping), false)
@@ -137,6 +137,13 @@ func (s KFACState) spectra(check bool) ([]spectrum, error) {
 		out = append(out, sp)
 	}
 	return out, nil
+}
+
+// resolved are eigenvalues of factors, [K, n], with 0 for those that are rounding errors: within n·ε of the largest, of either sign.
+func resolved(e *ts.Tensor) *ts.Tensor {
+	size := e.MustAbs(false)
+	limit := size.MustAmax([]int64{-1}, true, false).MustMulScalar(ts.FloatScalar(float64(e.MustSize()[1])*curvature.Epsilon(e)), false)
+	return e.MustMul(size.MustGtTensor(limit, false).MustTotype(e.DType(), false), false)
 }
 
 // gather is a layer's part of vectors [K, d, m] as matrices [K, m, out, in], the bias as the last column.
@@ -176,7 +183,7 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z *ts.Tensor
 // matrix is P^power, of shape [d, d] or [K, d, d].
 func (s KFACState) matrix(power float64) (*ts.Tensor, error) {
 	d, k := int64(s.Params.Layout.Dim()), int64(s.Params.Chains())
-	if err := checkMemory(s.method(), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), s.Params, float64(d)*float64(d)*float64(k), 0,
+	if err := checkMemory(s.method(), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), s.Params, float64(d)*float64(d)*float64(k), 0, "",
 		"LinearizedNetwork and Sample do without"); err != nil {
 		return nil, err
 	}
@@ -262,7 +269,7 @@ func (s KFACState) search(delta []float64, perSite bool) (priorSearch, error) {
 	}
 	var blocks []block
 	for _, sp := range spectra {
-		b := block{sites: []string{sp.weight.Name}}
+		b := block{sites: []string{sp.weight.Name}, eps: curvature.Epsilon(s.Params.Flat)}
 		if b.eigen, err = torch.ToSlice[float64](sp.data); err != nil {
 			return nil, err
 		}

@@ -154,48 +154,6 @@ func (r *recorded) jacobians() ([]*ts.Tensor, error) {
 	return out, nil
 }
 
-// outerHessian is H_i = −∂² log p(y_i|z_i)/∂z² for each datum, [n, C, C]. The shape of z is the network's own.
-func outerHessian(outer curvature.Outer, z *ts.Tensor, shape []int64, b infer.Batch) (*ts.Tensor, error) {
-	n, c := z.MustSize()[0], z.MustSize()[1]
-	leaf, err := torch.Leaf(z.MustDetach(false))
-	if err != nil {
-		return nil, err
-	}
-	l, err := likelihoods(outer, leaf.MustReshape(shape, false), b, n)
-	if err != nil {
-		return nil, err
-	}
-	g, err := torch.Grad([]*ts.Tensor{l.MustSum(l.DType(), false)}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true})
-	if err != nil {
-		return nil, fmt.Errorf("the outer density: %w", err)
-	}
-	if !torch.Must(g[0].KelvinDescribe()).RequiresGrad { // the density is linear in z
-		return ts.Zeros([]int64{n, c, c}, z.DType(), torch.Must(torch.DeviceOf(z)))
-	}
-	columns := make([]*ts.Tensor, c)
-	for k := range columns {
-		h, err := torch.Grad([]*ts.Tensor{g[0].MustSelect(1, int64(k), false).MustSum(z.DType(), false)}, []*ts.Tensor{leaf},
-			&torch.GradOptions{KeepGraph: true, AllowUnused: true})
-		if err != nil {
-			return nil, fmt.Errorf("the second derivative of the outer density: %w", err)
-		}
-		columns[k] = h[0].MustNeg(false)
-	}
-	return ts.Stack(columns, 2)
-}
-
-// likelihoods are log p(y_i|z_i), of shape [n].
-func likelihoods(outer curvature.Outer, z *ts.Tensor, b infer.Batch, n int64) (*ts.Tensor, error) {
-	l := outer(z, b)
-	if l == nil {
-		return nil, fmt.Errorf("the outer density returned nil, expected shape [%d]", n)
-	}
-	if shape := l.MustSize(); !slices.Equal(shape, []int64{n}) {
-		return nil, fmt.Errorf("the outer density returned shape %v, expected [%d]", shape, n)
-	}
-	return l, nil
-}
-
 // checkLayers checks layers against a layout: every site belongs to one layer.
 func checkLayers(method string, layers []Layer, l *infer.Layout) error {
 	bad := func(value, allowed string) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -162,9 +163,8 @@ func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) 
 	}
 	t := torch.Must(torch.To(p.given, torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType())).MustDetach(false)
 	if p.square {
-		asymmetry := torch.Must(torch.Item(t.MustSub(transposed(t), false).MustAbs(false).MustMax(false)))
-		if asymmetry > 1e-6*torch.Must(torch.Item(t.MustAbs(false).MustMax(false))) {
-			return nil, bad(fmt.Sprintf("not symmetric: elements differ from their mirror images by up to %g", asymmetry), "it must be symmetric")
+		if err := curvature.CheckSymmetric(method, "PriorPrecision", t); err != nil {
+			return nil, err
 		}
 	}
 	return torch.Combine(torch.Term{Coeff: 1, Tensor: t.MustExpand(whole, true, false).MustContiguous(false)})

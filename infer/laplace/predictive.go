@@ -2,8 +2,6 @@ package laplace
 
 import (
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
@@ -61,30 +59,20 @@ func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.Line
 	if err := infer.CheckValue(name, "NoiseSD", o.NoiseSD, 0, false); err != nil {
 		return nil, nil, err
 	}
+	if err := infer.CheckValue(name, "Memory", float64(o.Memory), 0, false); err != nil {
+		return nil, nil, err
+	}
 	err = torch.Do(func(scope *torch.Scope) error {
 		spectra, err := k.spectra(true)
 		if err != nil {
 			return err
 		}
 		return gradients(func() error {
-			r, err := record(f, k.Layers, k.Params, b)
-			if err != nil {
+			if mean, cov, err = k.linearizedBlocks(f, spectra, b, o.Memory); err != nil {
 				return err
 			}
-			jacobians, err := r.jacobians()
-			if err != nil {
-				return err
-			}
-			mean = r.z.MustDetach(false)
-			cov = ts.MustZeros([]int64{r.n, r.c, r.c}, mean.DType(), torch.Must(torch.DeviceOf(mean)))
-			for i, sp := range spectra {
-				along := r.inputs[i].MustMatmul(sp.a.MustSelect(0, 0, false), false).MustSquare(false)
-				weight := along.MustMatmul(transposed(sp.values.MustSelect(0, 0, false).MustReciprocal(false)), false) // [n, out]
-				j := jacobians[i].MustMatmul(sp.g.MustSelect(0, 0, false), false)
-				cov = cov.MustAdd(j.MustMul(weight.MustUnsqueeze(1, false), false).MustBmm(transposed(j), false), false)
-			}
-			cov = scaled(k.Temperature, cov).MustDetach(false)
-			cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(math.Pow(o.NoiseSD, 2)))
+			cov.MustMulScalar_(ts.FloatScalar(k.Temperature))
+			cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(o.NoiseSD * o.NoiseSD))
 			scope.Keep(mean, cov)
 			return nil
 		})
@@ -95,95 +83,69 @@ func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.Line
 	return mean, cov, nil
 }
 
-// SampleOutputs draws outputs from N(mean, cov) for each datum: a tensor of shape [samples, n, C]. Covariances may be singular.
-func SampleOutputs(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (z *ts.Tensor, err error) {
-	if samples < 1 || streams == nil || len(streams.Chains) != 1 {
-		return nil, fmt.Errorf("laplace.SampleOutputs: it needs a number of samples of at least 1, which is %d, and a random stream, "+
-			"for example of torch.NewStreams(seed, 1): %w", samples, infer.ErrConfig)
+// linearizedBlocks is the law of the outputs at T = 1, of as many data at a time as fit into the memory beside the result.
+func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch, memory int64) (mean, cov *ts.Tensor, err error) {
+	n, err := b.Size()
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := checkOutputs("SampleOutputs", mean, cov); err != nil {
-		return nil, err
+	if memory == 0 {
+		memory = infer.DefaultMemory
 	}
-	err = torch.Do(func(scope *torch.Scope) error {
-		shape := mean.MustSize()
-		eps, err := streams.Normal(append([]int64{int64(samples)}, shape...), mean.DType(), torch.Must(torch.DeviceOf(mean)))
+	first, err := record(f, s.Layers, s.Params, part(b, 0, 1))
+	if err != nil {
+		return nil, nil, err
+	}
+	c := first.c
+	numbers, result, row := float64(memory)/float64(s.Params.Flat.DType().Size()), float64(n)*float64(c)*float64(1+c), 2*float64(c)*float64(c)
+	for _, sp := range spectra {
+		row += 3*float64(c)*float64(sp.out) + float64(sp.out) + 3*float64(sp.in) // Jacobians, turned and weighted; inputs
+	}
+	if err := infer.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c, c),
+		(result+row)*float64(s.Params.Flat.DType().Size()), memory, "curvature.LinearizedOptions.Memory", "take fewer data at a time"); err != nil {
+		return nil, nil, err
+	}
+	device := torch.Must(torch.DeviceOf(first.z))
+	mean, cov = ts.MustZeros([]int64{n, c}, first.z.DType(), device), ts.MustZeros([]int64{n, c, c}, first.z.DType(), device)
+	for from, rows := int64(0), max(1, int64((numbers-result)/row)); from < n; from += rows {
+		rows := min(rows, n-from)
+		err := torch.Do(func(*torch.Scope) error {
+			r, err := record(f, s.Layers, s.Params, part(b, from, rows))
+			if err != nil {
+				return err
+			}
+			mean.MustNarrow(0, from, rows, false).Copy_(r.z.MustDetach(false))
+			return r.addCovariance(cov.MustNarrow(0, from, rows, false), spectra)
+		})
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		// The symmetric eigendecomposition serves singular covariances too: those of a softmax with shared weights, for example.
-		values, vectors := cov.MustLinalgEigh("L", false)
-		root := vectors.MustMul(values.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false).MustUnsqueeze(1, false), false)
-		eps = eps.MustReshape(append([]int64{int64(samples)}, shape...), false).MustPermute([]int64{1, 2, 0}, false)
-		z = root.MustBmm(eps, false).MustPermute([]int64{2, 0, 1}, false).MustAdd(mean, false)
-		scope.Keep(z)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("laplace.SampleOutputs: %w", err)
 	}
-	return z, nil
+	return mean, cov, nil
 }
 
-// Softmax is the predictive distribution of a classifier with Gaussian logits, by averaging the softmax of draws: class
-// probabilities of shape [n, C]. Its error falls as 1/√samples.
-func Softmax(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (p *ts.Tensor, err error) {
-	err = torch.Do(func(scope *torch.Scope) error {
-		z, err := SampleOutputs(mean, cov, samples, streams)
-		if err != nil {
-			return err
-		}
-		p = z.MustSoftmax(-1, z.DType(), false).MustMeanDim([]int64{0}, false, z.DType(), false)
-		scope.Keep(p)
-		return nil
-	})
-	return p, err
-}
-
-// Probit is the probit approximation of the predictive of a classifier with Gaussian logits of mean m and variance v:
-//
-//	binary, C = 1      σ(m/√(1 + πv/8)), shape [n]                            (Spiegelhalter and Lauritzen 1990; MacKay 1992)
-//	C classes          softmax of m_c/√(1 + πv_cc/8), shape [n, C]            (Gibbs 1997)
-//
-// The second ignores covariances between logits.
-func Probit(mean, cov *ts.Tensor) (p *ts.Tensor, err error) {
-	if err := checkOutputs("Probit", mean, cov); err != nil {
-		return nil, err
-	}
-	err = torch.Do(func(scope *torch.Scope) error {
-		v := cov.MustDiagonal(0, 1, 2, false)
-		scale := scaled(math.Pi/8, v).MustAddScalar(ts.FloatScalar(1), false).MustSqrt(false)
-		z := mean.MustDiv(scale, false)
-		if mean.MustSize()[1] == 1 {
-			p = z.MustSqueezeDim(1, false).MustSigmoid(false)
-		} else {
-			p = z.MustSoftmax(-1, z.DType(), false)
-		}
-		scope.Keep(p)
-		return nil
-	})
+// addCovariance adds J P⁻¹ Jᵀ of each datum to cov, [n, C, C].
+func (r *recorded) addCovariance(cov *ts.Tensor, spectra []spectrum) error {
+	jacobians, err := r.jacobians()
 	if err != nil {
-		return nil, fmt.Errorf("laplace.Probit: %w", err)
+		return err
 	}
-	return p, nil
-}
-
-// checkOutputs checks the shapes of means [n, C] and covariances [n, C, C].
-func checkOutputs(function string, mean, cov *ts.Tensor) error {
-	if mean == nil || cov == nil {
-		return fmt.Errorf("laplace.%s: the mean or the covariance is nil: laplace.Linearized gives both", function)
-	}
-	m, err := torch.Shape(mean)
-	if err != nil {
-		return fmt.Errorf("laplace.%s: the mean: %w", function, err)
-	}
-	c, err := torch.Shape(cov)
-	if err != nil {
-		return fmt.Errorf("laplace.%s: the covariance: %w", function, err)
-	}
-	if len(m) != 2 || !slices.Equal(c, []int64{m[0], m[1], m[1]}) {
-		return fmt.Errorf("laplace.%s: a mean of shape %v and a covariance of shape %v: expected [n, C] and [n, C, C]", function, m, c)
+	for i, sp := range spectra {
+		along := r.inputs[i].MustMatmul(sp.a.MustSelect(0, 0, false), false).MustSquare(false)
+		weight := along.MustMatmul(transposed(sp.values.MustSelect(0, 0, false).MustReciprocal(false)), false) // [n, out]
+		j := jacobians[i].MustMatmul(sp.g.MustSelect(0, 0, false), false)
+		cov.MustAdd_(j.MustMul(weight.MustUnsqueeze(1, false), false).MustBmm(transposed(j), false))
 	}
 	return nil
+}
+
+// part is rows data of a batch.
+func part(b infer.Batch, from, rows int64) infer.Batch {
+	out := infer.Batch{}
+	for name, x := range b {
+		out[name] = x.MustNarrow(0, from, rows, false)
+	}
+	return out
 }
 
 // Restrict makes a function of the whole params one of a subspace, for the Forward and LogLikelihood of last-layer approximations: embed

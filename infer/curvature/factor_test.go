@@ -1,0 +1,193 @@
+package curvature_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// A factor times itself is the Gauss-Newton matrix, which its own tests compare with plain Go: for all kinds of outputs, for more and
+// fewer rows than parameters, and in blocks of a row, where it is reduced on the way.
+func TestGGNFactor(t *testing.T) {
+	for _, k := range kinds {
+		m := newNetwork(t, k)
+		a := given(t, m)
+		d := int64(len(m.flat))
+		ggn, err := curvature.GGN(a.forward, a.outer, a.p, a.b, a.o)
+		want := must(t, ggn, err)
+		for _, o := range []curvature.Options{{}, {Memory: 8 * 2 * d * d}, {Normalize: true}} {
+			factor, err := curvature.GGNFactor(a.forward, a.outer, a.p, a.b, o)
+			if k.name == "coupled [n, 3]" || k.name == "coupled [n, 2, 2]" { // which are not log-concave
+				assert.ErrorIs(t, err, curvature.ErrIndefinite)
+				continue
+			}
+			require.NoError(t, err, k.name)
+			assert.LessOrEqual(t, shapeOf(factor)[0], 2*d, k.name)
+			scale := 1.0
+			if o.Normalize {
+				scale = 7
+			}
+			near(t, want, floats(scaled(factor.MustTranspose(0, 1, false).MustMatmul(factor, false), scale)), 1e-12, "%s", k.name)
+		}
+	}
+	// 300 data and 3 parameters: rows are reduced again and again.
+	l := layoutOf(t, infer.Shapes{"w": {3}})
+	x := vec(numbers(900, 1), 300, 3)
+	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").MustMatmul(p.Get("w"), false) }
+	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return scaled(z.MustSquare(false), -0.5) }
+	p := pointOf(t, l, 1, 2, 3)
+	for _, memory := range []int64{0, 8 * 20} { // all at once, and a row at a time
+		factor, err := curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x}, curvature.Options{Memory: memory})
+		require.NoError(t, err)
+		assert.LessOrEqual(t, shapeOf(factor)[0], int64(6))
+		near(t, floats(x.MustTranspose(0, 1, false).MustMatmul(x, false)), floats(factor.MustTranspose(0, 1, false).MustMatmul(factor, false)), 1e-13, "memory %d", memory)
+	}
+	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z.MustSquare(false) }
+	_, err := curvature.GGNFactor(forward, convex, p, infer.Batch{"x": x}, curvature.Options{})
+	assert.ErrorIs(t, err, curvature.ErrIndefinite)
+	_, err = curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x}, curvature.Options{Memory: 100, MemoryField: "ekf.GaussNewton.Memory"})
+	assert.ErrorContains(t, err, "a factor of shape [6, 3] takes 144 bytes, and ekf.GaussNewton.Memory allows 100 bytes")
+}
+
+// Sums over the data of what Gradients returns, in blocks of a row and at once.
+func TestGradientSums(t *testing.T) {
+	m := newNetwork(t, kinds[1])
+	a := given(t, m)
+	d := len(m.flat)
+	l, g, err := curvature.Gradients(a.density, a.p, a.b, a.o)
+	require.NoError(t, err)
+	value, mean, squares := 0.0, make([]float64, d), make([]float64, d)
+	for _, v := range floats(l) {
+		value += v
+	}
+	for i, v := range floats(g) {
+		mean[i%d] += v
+		squares[i%d] += v * v
+	}
+	for _, o := range []curvature.Options{{}, {Memory: 1}, {Normalize: true}} {
+		l, g, s, err := curvature.GradientSums(a.density, a.p, a.b, o)
+		require.NoError(t, err)
+		assert.Empty(t, shapeOf(l))
+		scale := 1.0
+		if o.Normalize {
+			scale = 7
+		}
+		near(t, []float64{value}, floats(scaled(l, scale)), 1e-13, "values")
+		near(t, mean, floats(scaled(g, scale)), 1e-13, "gradients")
+		near(t, squares, floats(scaled(s, scale)), 1e-13, "squares")
+	}
+}
+
+// Outputs [n, 1] against data of shape [n] give densities of shape [n] that are sums over all data. A batch of one has nothing to be wrong.
+func TestOutputsThatDoNotMatchTheData(t *testing.T) {
+	l := layoutOf(t, infer.Shapes{"w": {2}})
+	p := pointOf(t, l, 0.3, -0.7)
+	batch := infer.Batch{"x": vec(numbers(12, 1), 6, 2), "y": vec(numbers(6, 5))}
+	column := func(p infer.Params, b infer.Batch) *ts.Tensor {
+		return b.Get("x").MustMatmul(p.Get("w"), false).MustUnsqueeze(1, false)
+	}
+	outer := curvature.Outer(func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
+		return scaled(b.Get("y").MustSub(z, false).MustSquare(false), -0.5).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+	})
+	const text = "the density of datum 0 changes with the other data"
+	single := infer.Batch{"x": batch["x"].MustNarrow(0, 0, 1, false), "y": batch["y"].MustNarrow(0, 0, 1, false)}
+	right := infer.Batch{"x": batch["x"], "y": batch["y"].MustUnsqueeze(1, false)}
+	for _, name := range []string{"GGN", "GGNDiag", "GGNVP"} {
+		for _, c := range calls {
+			if c.name != name {
+				continue
+			}
+			a := arguments{forward: column, outer: outer, p: p, b: batch, v: vec([]float64{1, 2})}
+			refused(t, c.f(a), name, text)
+			refused(t, c.f(a), name, "z has shape [6 1], the batch has x [6 2], y [6]")
+			a.p, a.b, a.v = torch.Must(p.To(torch.CPU, gotch.Float)), in32(batch), torch.Must(torch.To(a.v, torch.CPU, gotch.Float))
+			refused(t, c.f(a), name, text)
+			for _, b := range []infer.Batch{single, right} {
+				a = arguments{forward: column, outer: outer, p: p, b: b, v: vec([]float64{1, 2})}
+				assert.NoError(t, c.f(a), name)
+			}
+		}
+	}
+	_, err := curvature.GGNFactor(column, outer, p, batch, curvature.Options{})
+	refused(t, err, "GGNFactor", text)
+	z := column(p, batch)
+	_, err = outer.Densities(z, batch)
+	assert.ErrorContains(t, err, text)
+	_, _, err = outer.Root(z, batch)
+	assert.ErrorContains(t, err, text)
+	_, err = outer.Densities(z, right)
+	assert.NoError(t, err)
+	_, err = curvature.Outer(nil).Densities(z, right)
+	assert.ErrorIs(t, err, infer.ErrConfig)
+}
+
+// Roots make the second derivatives of plain Go, H = rootᵀ diag(signs) root.
+func TestOuterRoot(t *testing.T) {
+	for _, k := range kinds {
+		m := newNetwork(t, k)
+		a := given(t, m)
+		z := m.forward(a.p, a.b)
+		c := int64(k.c())
+		root, signs, err := curvature.Outer(m.outer).Root(z, a.b)
+		require.NoError(t, err, k.name)
+		assert.Equal(t, []int64{7, c, c}, shapeOf(root))
+		right := root
+		if signs != nil {
+			right = root.MustMul(signs.MustUnsqueeze(2, false), false)
+		}
+		got := floats(root.MustTranspose(1, 2, false).MustBmm(right, false))
+		outputs, data := rows(floats(z), int(c)), rows(floats(a.b["y"]), len(floats(a.b["y"]))/7)
+		for i := range 7 {
+			var want []float64
+			for _, row := range k.h(outputs[i], data[i]) {
+				want = append(want, row...)
+			}
+			near(t, want, got[i*int(c*c):(i+1)*int(c*c)], 1e-12, "%s", k.name)
+		}
+	}
+	negative := curvature.Outer(func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z.MustSquare(false) })
+	root, signs, err := negative.Root(vec([]float64{1, 2}), infer.Batch{"y": vec([]float64{1, 2})})
+	near(t, []float64{math.Sqrt2, math.Sqrt2}, must(t, root, err), 1e-15, "root")
+	assert.Equal(t, []float64{-1, -1}, floats(signs))
+}
+
+func TestCholesky(t *testing.T) {
+	l, err := curvature.Cholesky("the matrix", vec([]float64{4, 2, 2, 5}, 2, 2), "")
+	near(t, []float64{2, 0, 1, 2}, must(t, l, err), 1e-15, "factor")
+	_, err = curvature.Cholesky("the matrix", vec([]float64{1, 0, 0, 1, 1, 2, 2, 1}, 2, 2, 2), "take another")
+	assert.EqualError(t, err, "the matrix is not positive definite, its smallest eigenvalue is -1: take another")
+	assert.ErrorIs(t, err, curvature.ErrIndefinite)
+	_, err = curvature.Cholesky("the matrix", vec([]float64{math.NaN(), 2, 2, 5}, 2, 2), "")
+	assert.EqualError(t, err, "the matrix has elements that are not finite: not finite")
+	assert.ErrorIs(t, err, infer.ErrNonFinite)
+
+	assert.NoError(t, curvature.CheckSymmetric("laplace.KFAC", "Prior", vec([]float64{1e7, 2, 3, 1}, 2, 2)), "rounding")
+	assert.EqualError(t, curvature.CheckSymmetric("laplace.KFAC", "Prior", vec([]float64{1, 2, 3, 1}, 2, 2)),
+		"laplace.KFAC: Prior is not symmetric: elements differ from their mirror images by up to 1: it must be symmetric")
+	assert.Equal(t, math.Nextafter(1, 2)-1, curvature.Epsilon(vec([]float64{1})))
+	assert.Equal(t, float64(math.Nextafter32(1, 2)-1), curvature.Epsilon(torch.Must(torch.To(vec([]float64{1}), torch.CPU, gotch.Float))))
+}
+
+// The Hessian takes data that are no rows, a sum over data does not.
+func TestDataWithoutRows(t *testing.T) {
+	l := layoutOf(t, infer.Shapes{"w": {2}})
+	batch := infer.Batch{"s": torch.Must(torch.Scalar(3))}
+	f := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		return total(p.Get("w").MustSquare(false)).MustMul(b.Get("s"), false).MustNeg(false), nil
+	}
+	h, err := curvature.Hessian(f, pointOf(t, l, 1, 2), batch, curvature.Options{})
+	near(t, []float64{6, 0, 0, 6}, must(t, h, err), 1e-14, "Hessian")
+	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("w") }, pointOf(t, l, 1, 2), batch, curvature.Options{})
+	refused(t, err, "Fisher", `batch tensor "s" has shape []: its first dimension must count the data`)
+	assert.True(t, curvature.Unsized(nil))
+	assert.True(t, curvature.Unsized(batch))
+	assert.False(t, curvature.Unsized(infer.Batch{"x": vec([]float64{1})}))
+}

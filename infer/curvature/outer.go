@@ -1,0 +1,115 @@
+package curvature
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Densities returns log p(y_i|z_i) for outputs z of shape [n, ...], [n], with a graph where z has one, after a check that each belongs
+// to a datum: that of datum 0 must be the same without the other data.
+func (o Outer) Densities(z *ts.Tensor, b infer.Batch) (l *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		q, err := outerProblem(o, z, b)
+		if err != nil {
+			return err
+		}
+		l = q.densities(o, z, b, q.n)
+		scope.Keep(l)
+		return nil
+	})
+	return l, err
+}
+
+// Root returns roots of H_i = −∂² log p(y_i|z_i)/∂z_i² for outputs z of shape [n, ...]: the rows of root, [n, C, C], are √|λ_k| u_kᵀ with
+// the eigenvalues and eigenvectors of H_i, those within rounding of 0 at 0, and signs, [n, C], are those of λ_k, nil where none is
+// negative, so that H_i = rootᵀ diag(signs) root. It makes the check of Densities.
+func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, signs *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
+		q, err := outerProblem(o, z, b)
+		if err != nil {
+			return err
+		}
+		numbers, err := torch.Numel(z)
+		if err != nil {
+			return err
+		}
+		c := int64(numbers) / q.n
+		h := q.outerHessians(o, z, b, q.n, c)
+		if err := finite("the second derivative of the outer density", h); err != nil {
+			return err
+		}
+		values, vectors := eigen(h, q.n, c)
+		values = cleaned(values, c)
+		root = vectors.MustTranspose(1, 2, false).MustMul(values.MustAbs(false).MustSqrt(false).MustUnsqueeze(2, false), false)
+		least, err := torch.Item(values.MustMin(false))
+		if err != nil {
+			return err
+		}
+		if scope.Keep(root); least < 0 {
+			signs = values.MustSign(false)
+			scope.Keep(signs)
+		}
+		return nil
+	})
+	return root, signs, err
+}
+
+// outerProblem is a request for an outer density alone: the outputs take the place of the params.
+func outerProblem(o Outer, z *ts.Tensor, b infer.Batch) (*problem, error) {
+	if o == nil {
+		return nil, errNil("outer density")
+	}
+	n, err := b.Size()
+	if err != nil {
+		return nil, err
+	}
+	q := &problem{b: b, n: n, dtype: z.DType()}
+	if q.device, err = torch.DeviceOf(z); err != nil {
+		return nil, err
+	}
+	q.returned("the forward function", z, n, false)
+	return q, nil
+}
+
+// densities are the densities of n data at z. The first time that there are several, that of datum 0 is compared with what it is alone.
+func (q *problem) densities(outer Outer, z *ts.Tensor, b infer.Batch, n int64) *ts.Tensor {
+	l := outer(z, b)
+	q.returned("the outer density", l, n, true)
+	if n > 1 && !q.separate {
+		q.separate = true
+		q.checkSeparate(outer, z, l, b)
+	}
+	return l
+}
+
+// checkSeparate finds outputs of shape [n, 1] against data of shape [n], among others: libtorch pairs each of the n outputs with
+// all the n data, and the sums look like densities.
+func (q *problem) checkSeparate(outer Outer, z, l *ts.Tensor, b infer.Batch) {
+	first := infer.Batch{}
+	for name, t := range b {
+		first[name] = t.MustNarrow(0, 0, 1, false)
+	}
+	one := outer(z.MustDetach(false).MustNarrow(0, 0, 1, false), first)
+	q.returned("the outer density", one, 1, true)
+	among, alone := torch.Must(torch.Item(l.MustSelect(0, 0, false))), torch.Must(torch.Item(one))
+	// The same numbers in another order are rounded differently.
+	tol := math.Sqrt(Epsilon(z)) * max(1, math.Abs(among), math.Abs(alone))
+	if among == alone || math.Abs(among-alone) <= tol || math.IsNaN(among) || math.IsNaN(alone) {
+		return
+	}
+	var data []string
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		data = append(data, fmt.Sprintf("%s %v", name, torch.Must(torch.Shape(b[name]))))
+	}
+	fail("the density of datum 0 changes with the other data, from %g alone to %g: z has shape %v, the batch has %s: "+
+		"the outer density must take z_i and datum i alone, and shapes must match: %w", alone, among, torch.Must(torch.Shape(z)),
+		strings.Join(data, ", "), infer.ErrConfig)
+}

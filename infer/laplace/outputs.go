@@ -1,0 +1,160 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// SampleOutputs draws outputs from N(mean, cov) for each datum: a tensor of shape [samples, n, C]. Covariances may be singular, but have no
+// negative eigenvalues beyond rounding.
+func SampleOutputs(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (z *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		root, err := outputRoot("SampleOutputs", mean, cov, samples, streams)
+		if err != nil {
+			return err
+		}
+		z, err = drawOutputs(mean, root, int64(samples), streams)
+		scope.Keep(z)
+		return err
+	})
+	return z, err
+}
+
+// outputRoot checks what draws of outputs are made from, and returns a root of the covariances, [n, C, C].
+func outputRoot(function string, mean, cov *ts.Tensor, samples int, streams *torch.Streams) (*ts.Tensor, error) {
+	if samples < 1 || streams == nil || len(streams.Chains) != 1 {
+		return nil, fmt.Errorf("laplace.%s: it needs a number of samples of at least 1, which is %d, and a random stream, "+
+			"for example of torch.NewStreams(seed, 1): %w", function, samples, infer.ErrConfig)
+	}
+	if err := checkOutputs(function, mean, cov); err != nil {
+		return nil, err
+	}
+	// The symmetric eigendecomposition serves singular covariances too: those of a softmax with shared weights, for example.
+	values, vectors := cov.MustLinalgEigh("L", false)
+	if err := checkNegative(function, "eigenvalue", values); err != nil {
+		return nil, err
+	}
+	return vectors.MustMul(values.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false).MustUnsqueeze(1, false), false), nil
+}
+
+// drawOutputs are draws from N(mean, root rootᵀ), [samples, n, C].
+func drawOutputs(mean, root *ts.Tensor, samples int64, streams *torch.Streams) (*ts.Tensor, error) {
+	shape := append([]int64{samples}, mean.MustSize()...)
+	eps, err := streams.Normal(shape, mean.DType(), torch.Must(torch.DeviceOf(mean)))
+	if err != nil {
+		return nil, err
+	}
+	eps = eps.MustReshape(shape, false).MustPermute([]int64{1, 2, 0}, false)
+	return root.MustBmm(eps, false).MustPermute([]int64{2, 0, 1}, false).MustAdd(mean, false), nil
+}
+
+// drawNumbers is how many numbers Softmax draws at a time: 8 MB of float64, and some times that on the way.
+const drawNumbers = 1 << 20
+
+// Softmax is the predictive distribution of a classifier with Gaussian logits, by averaging draws: for C classes the softmax, class
+// probabilities of shape [n, C]; for binary logits, C = 1, the logistic function σ, the probabilities of class 1 of shape [n], as [Probit]
+// gives them. Its error falls as 1/√samples. Draws are made in blocks, and take no more memory for a larger number of samples.
+func Softmax(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (p *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		root, err := outputRoot("Softmax", mean, cov, samples, streams)
+		if err != nil {
+			return err
+		}
+		shape := mean.MustSize()
+		p = mean.MustDetach(false).MustZerosLike(false)
+		rows := max(1, drawNumbers/max(1, shape[0]*shape[1]))
+		for left := int64(samples); left > 0; left -= rows {
+			if err := torch.Do(func(*torch.Scope) error {
+				z, err := drawOutputs(mean, root, min(rows, left), streams)
+				if err != nil {
+					return err
+				}
+				p.MustAdd_(probabilities(z).MustSumDimIntlist([]int64{0}, false, z.DType(), false))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		p = scaled(1/float64(samples), p)
+		if shape[1] == 1 {
+			p = p.MustSqueezeDim(1, false)
+		}
+		scope.Keep(p)
+		return nil
+	})
+	return p, err
+}
+
+// probabilities are those of logits, [..., C]: with C = 1 of class 1.
+func probabilities(z *ts.Tensor) *ts.Tensor {
+	if shape := z.MustSize(); shape[len(shape)-1] == 1 {
+		return z.MustSigmoid(false)
+	}
+	return z.MustSoftmax(-1, z.DType(), false)
+}
+
+// Probit is the probit approximation of the predictive of a classifier with Gaussian logits of mean m and variance v:
+//
+//	binary, C = 1      σ(m/√(1 + πv/8)), shape [n]                            (Spiegelhalter and Lauritzen 1990; MacKay 1992)
+//	C classes          softmax of m_c/√(1 + πv_cc/8), shape [n, C]            (Gibbs 1997)
+//
+// The second ignores covariances between logits.
+func Probit(mean, cov *ts.Tensor) (p *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		if err := checkOutputs("Probit", mean, cov); err != nil {
+			return err
+		}
+		v := cov.MustDiagonal(0, 1, 2, false)
+		if err := checkNegative("Probit", "variance", v); err != nil {
+			return err
+		}
+		scale := scaled(math.Pi/8, v.MustClampMin(ts.FloatScalar(0), false)).MustAddScalar(ts.FloatScalar(1), false).MustSqrt(false)
+		p = probabilities(mean.MustDiv(scale, false))
+		if mean.MustSize()[1] == 1 {
+			p = p.MustSqueezeDim(1, false)
+		}
+		scope.Keep(p)
+		return nil
+	})
+	return p, err
+}
+
+// checkOutputs checks means [n, C] and covariances [n, C, C]: their shapes, and that they are finite.
+func checkOutputs(function string, mean, cov *ts.Tensor) error {
+	if mean == nil || cov == nil {
+		return fmt.Errorf("laplace.%s: the mean or the covariance is nil: laplace.Linearized gives both", function)
+	}
+	m, err := torch.Shape(mean)
+	if err != nil {
+		return fmt.Errorf("laplace.%s: the mean: %w", function, err)
+	}
+	c, err := torch.Shape(cov)
+	if err != nil {
+		return fmt.Errorf("laplace.%s: the covariance: %w", function, err)
+	}
+	if len(m) != 2 || !slices.Equal(c, []int64{m[0], m[1], m[1]}) {
+		return fmt.Errorf("laplace.%s: a mean of shape %v and a covariance of shape %v: expected [n, C] and [n, C, C]", function, m, c)
+	}
+	for what, x := range map[string]*ts.Tensor{"mean": mean, "covariance": cov} {
+		if item(x.MustIsfinite(false).MustAll(false)) == 0 {
+			return fmt.Errorf("laplace.%s: the %s has elements that are %w", function, what, infer.ErrNonFinite)
+		}
+	}
+	return nil
+}
+
+// checkNegative refuses variances or eigenvalues, [n, C], that are below 0 by more than rounding may make them: a covariance J Σ Jᵀ is a sum
+// with terms of either sign.
+func checkNegative(function, what string, v *ts.Tensor) error {
+	least, largest := item(v.MustMin(false)), item(v.MustAbs(false).MustMax(false))
+	if least >= 0 || least >= -math.Sqrt(curvature.Epsilon(v))*largest {
+		return nil
+	}
+	return fmt.Errorf("laplace.%s: a covariance has the %s %g: it must have none below 0: %w", function, what, least, ErrIndefinite)
+}
