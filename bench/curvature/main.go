@@ -65,15 +65,27 @@ func run(quick bool) error {
 		network *nn.Network
 		x       *ts.Tensor
 		classes int64
+		tables  map[string]string
 	}{
-		{fmt.Sprintf("CNN-LSTM, %d texts", data), network, words, 2},
-		{fmt.Sprintf("MLP 64-50-50-10, %d images", 8*data), images, pixels, 10},
+		{fmt.Sprintf("CNN-LSTM, %d texts", data), network, words, 2, nil},
+		{"the same, embedding as a table", network, words, 2, map[string]string{embedding(network): "x"}},
+		{fmt.Sprintf("MLP 64-50-50-10, %d images", 8*data), images, pixels, 10, nil},
 	} {
-		if err := compare(c.name, c.network, c.x, c.classes, turns); err != nil {
+		if err := compare(c.name, c.network, c.x, c.classes, curvature.Options{Tables: c.tables}, turns); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
 	return nil
+}
+
+// embedding is the name of the site of the embedding.
+func embedding(n *nn.Network) string {
+	for _, s := range n.Sites() {
+		if s.Table {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 // tokens are texts of words drawn from the vocabulary.
@@ -90,7 +102,7 @@ func tokens(n, length int64, quick bool) (*ts.Tensor, error) {
 }
 
 // compare measures one network, in float32.
-func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, turns int) error {
+func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o curvature.Options, turns int) error {
 	streams := torch.NewStreams(2, 1)
 	p, err := nn.Init(network, nn.XavierNormal(1), &streams)
 	if err != nil {
@@ -170,8 +182,8 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, turn
 		name    string
 		loop, f func() error
 	}{
-		{"Fisher diagonal", gradients, diagonal(func() (*ts.Tensor, error) { return curvature.FisherDiag(likelihood, p, batch, curvature.Options{}) })},
-		{"GGN diagonal", outputs, diagonal(func() (*ts.Tensor, error) { return curvature.GGNDiag(forward, outer, p, batch, curvature.Options{}) })},
+		{"Fisher diagonal", gradients, diagonal(func() (*ts.Tensor, error) { return curvature.FisherDiag(likelihood, p, batch, o) })},
+		{"GGN diagonal", outputs, diagonal(func() (*ts.Tensor, error) { return curvature.GGNDiag(forward, outer, p, batch, o) })},
 	} {
 		memory := peak(side.f)
 		fastest, err := bench.Round(turns, [2]bench.Side{bench.Calls(side.loop), bench.Calls(side.f)}, [2]int{1, 1})

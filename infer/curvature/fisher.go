@@ -32,7 +32,7 @@ func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tenso
 			return nil, err
 		}
 		sum := q.zeros(q.d)
-		if err := q.gradients(f, float64(q.d), func(_, rows int64, _, g *ts.Tensor) { addSquares(sum, g, rows, nil) }); err != nil {
+		if err := q.gradients(f, float64(q.d), func(_, rows int64, _, g *ts.Tensor) { q.addSquares(sum, g, rows, nil) }); err != nil {
 			return nil, err
 		}
 		return q.summed("the diagonal of the Fisher matrix", sum)

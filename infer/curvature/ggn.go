@@ -34,7 +34,7 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.
 func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("GGNDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		sum := q.zeros(q.d)
-		if err := q.factors(f, outer, float64(q.d), func(rows int64, c, g *ts.Tensor) { addSquares(sum, g, rows, c) }); err != nil {
+		if err := q.factors(f, outer, float64(q.d), func(rows int64, c, g *ts.Tensor) { q.addSquares(sum, g, rows, c) }); err != nil {
 			return nil, err
 		}
 		return q.summed("the diagonal of the Gauss-Newton matrix", sum)
@@ -120,7 +120,7 @@ func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows 
 		"use FisherDiag or GGNVP, which do not need it"); err != nil {
 		return err
 	}
-	row := rowNumbers*float64(q.d) + 3*float64(c)*float64(c)
+	row := rowNumbers*float64(q.width()) + 3*float64(c)*float64(c)
 	return q.blocks(q.rows(q.n, result, row), func(_, rows int64, block infer.Batch) error {
 		leaf, z := q.eachRow("the forward function", block, rows, false, f)
 		h := q.outerHessians(outer, z, block, rows, c)

@@ -61,7 +61,7 @@ func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, 
 
 // gradients calls use with block after block of values [rows] and gradients [rows, d].
 func (q *problem) gradients(f PerDatum, result float64, use func(from, rows int64, values, grads *ts.Tensor)) error {
-	return q.blocks(q.rows(q.n, result, rowNumbers*float64(q.d)), func(from, rows int64, block infer.Batch) error {
+	return q.blocks(q.rows(q.n, result, rowNumbers*float64(q.width())), func(from, rows int64, block infer.Batch) error {
 		leaf, out := q.eachRow("the density of each datum", block, rows, true, f)
 		grads, err := torch.Grad([]*ts.Tensor{out.MustSum(q.dtype, false)}, []*ts.Tensor{leaf}, nil)
 		if err != nil {

@@ -34,7 +34,7 @@ const largestBlock = 4 << 20
 func (q *problem) rows(most int64, result, row float64) int64 {
 	fit := min(float64(most), (float64(q.memory)/float64(q.bytes)-result)/row)
 	if q.device == torch.CPU {
-		fit = min(fit, largestBlock/float64(q.d*q.bytes))
+		fit = min(fit, largestBlock/float64(q.width()*q.bytes))
 	}
 	return max(1, int64(fit))
 }

@@ -22,8 +22,9 @@ type problem struct {
 	memory    int64
 	field     string // that allows the memory
 	normalize bool
-	separate  bool  // the outer density has been seen to take each datum alone
-	unsized   error // why the batch has no number of data
+	tables    *tables // nil for none
+	separate  bool    // the outer density has been seen to take each datum alone
+	unsized   error   // why the batch has no number of data
 }
 
 // solve checks a request and runs f in a scope that records gradients. What f returns is kept.
@@ -34,6 +35,14 @@ func solve(name string, p infer.Params, b infer.Batch, o Options, f func(q *prob
 		q, err := newProblem(p, b, o)
 		if err != nil {
 			return err
+		}
+		if len(o.Tables) > 0 {
+			if name != "FisherDiag" && name != "GGNDiag" {
+				return &infer.FieldError{Type: "curvature.Options", Field: "Tables", Value: o.Tables, Allowed: "it is for FisherDiag and GGNDiag"}
+			}
+			if q.tables, err = newTables(p, b, o.Tables); err != nil {
+				return err
+			}
 		}
 		if out, err = f(q); err != nil {
 			return err
@@ -203,18 +212,43 @@ func (q *problem) blockOf(from, rows int64) infer.Batch {
 	return b
 }
 
-// at is θ at a flat vector, with its sites cut apart at once.
+// at is θ at a flat vector, or a small point where there are tables, with its sites cut apart at once.
 func (q *problem) at(flat *ts.Tensor) infer.Params {
-	return torch.Must(infer.Params{Layout: q.p.Layout, Flat: flat}.Split())
+	layout := q.p.Layout
+	if q.tables != nil {
+		layout = q.tables.layout
+	}
+	return torch.Must(infer.Params{Layout: layout, Flat: flat}.Split())
+}
+
+// width is the numbers of a row of gradients.
+func (q *problem) width() int64 {
+	if q.tables != nil {
+		return int64(q.tables.layout.Dim())
+	}
+	return q.d
+}
+
+// addSquares adds Σ_r c_r g_r² to sum, [d], for a block of rows of gradients; c is 1 when nil.
+func (q *problem) addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
+	if q.tables != nil {
+		q.tables.addSquares(sum, g, rows, c)
+		return
+	}
+	addSquares(sum, g, rows, c)
 }
 
 // eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The copies are the
 // rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is evaluated without a map.
 func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 	f func(infer.Params, infer.Batch) *ts.Tensor) (leaf, out *ts.Tensor) {
-	leaf = torch.Must(torch.Leaf(q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)))
+	points := q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)
+	if q.tables != nil {
+		points, block = q.tables.rows(q.p.Flat, block, rows)
+	}
+	leaf = torch.Must(torch.Leaf(points))
 	if rows == 1 {
-		out = f(q.at(leaf.MustReshape([]int64{q.d}, false)), block)
+		out = f(q.at(leaf.MustReshape([]int64{q.width()}, false)), block)
 		q.returned(what, out, 1, flat)
 	} else {
 		names, parts := ones(block)

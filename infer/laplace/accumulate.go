@@ -173,7 +173,7 @@ func fisher(o options, dense bool, logLikelihood curvature.PerDatum, logPosterio
 		return nil, err
 	}
 	return &accumulator{options: o, dense: dense, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
-		return matrix(logLikelihood, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory"})
+		return matrix(logLikelihood, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory", Tables: o.tables})
 	}}, nil
 }
 
@@ -189,6 +189,6 @@ func ggn(o options, dense bool, f curvature.Forward, outer curvature.Outer, logP
 		return nil, err
 	}
 	return &accumulator{options: o, dense: dense, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
-		return matrix(f, outer, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory"})
+		return matrix(f, outer, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory", Tables: o.tables})
 	}}, nil
 }

@@ -22,6 +22,7 @@ type options struct {
 	temperature infer.Schedule
 	damping     float64
 	memory      int64
+	tables      map[string]string // of the diagonal methods
 	gradient    infer.Gradient
 }
 

@@ -18,6 +18,8 @@ type DiagFisher struct {
 	Temperature    infer.Schedule     // T of the covariance T P⁻¹, at the number of updates made; nil means 1
 	Damping        float64            // added once to the diagonal of P; default 0
 	Memory         int64              // bytes for rows of gradients; 0 is the default of curvature.Options
+	// Tables are sites of which a datum sees a few rows, such as embeddings: see curvature.Options.
+	Tables map[string]string
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where it is nil the log likelihood of the batch.
@@ -26,6 +28,7 @@ func (c DiagFisher) Build(logPosterior infer.LogPosterior) (infer.Transform, err
 	if err != nil {
 		return nil, err
 	}
+	o.tables = c.Tables
 	t, err := fisher(o, false, c.LogLikelihood, logPosterior, curvature.FisherDiag)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,10 @@ type Param struct {
 	// the weight that it goes with.
 	FanIn, FanOut int64
 	Bias          bool
-	Default       Law // how PyTorch starts it
+	// Table marks a parameter whose rows inputs pick by number: a point may have another number of them, as curvature.Options.Tables
+	// makes one.
+	Table   bool
+	Default Law // how PyTorch starts it
 }
 
 // Call is what a layer gets besides its input.

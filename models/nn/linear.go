@@ -70,7 +70,7 @@ func (l Embedding) Plan(in []int64) (Plan, error) {
 	}
 	return Plan{
 		Out:     append(slices.Clone(in), l.Dim),
-		Params:  []Param{{Name: "weight", Shape: []int64{l.Num, l.Dim}, FanIn: 1, FanOut: l.Dim, Default: Normal(1)}},
+		Params:  []Param{{Name: "weight", Shape: []int64{l.Num, l.Dim}, FanIn: 1, FanOut: l.Dim, Table: true, Default: Normal(1)}},
 		AnyType: true,
 		Forward: func(c Call, x *ts.Tensor) *ts.Tensor {
 			if dtype := x.DType(); dtype != gotch.Int64 && dtype != gotch.Int {

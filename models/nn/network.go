@@ -38,7 +38,7 @@ type Site struct {
 	infer.Site
 	Layer, Kind   string // the name and type of its layer: "hidden", "Linear"
 	FanIn, FanOut int64  // see [Param]
-	Bias          bool
+	Bias, Table   bool
 	Default       Law
 }
 
@@ -75,7 +75,7 @@ func (s Sequential) Build(in ...int64) (*Network, error) {
 		for _, p := range at.Params {
 			name := at.name + "." + p.Name
 			shapes[name] = p.Shape
-			sites[name] = Site{Layer: at.name, Kind: at.kind, FanIn: p.FanIn, FanOut: p.FanOut, Bias: p.Bias, Default: p.Default}
+			sites[name] = Site{Layer: at.name, Kind: at.kind, FanIn: p.FanIn, FanOut: p.FanOut, Bias: p.Bias, Table: p.Table, Default: p.Default}
 			order = append(order, name)
 		}
 		n.layers, n.out = append(n.layers, at), at.Out
@@ -189,7 +189,10 @@ func (n *Network) forward(p infer.Params, x *ts.Tensor, run Run, linear func(wei
 	}
 	params := n.parts(p)
 	for i, site := range n.sites {
-		if len(site.Shape) != 1 {
+		switch {
+		case site.Table: // of any number of rows
+			params[i] = params[i].MustView(append([]int64{-1}, site.Shape[1:]...), false)
+		case len(site.Shape) != 1:
 			params[i] = params[i].MustView(site.Shape, false)
 		}
 	}
@@ -318,7 +321,11 @@ func (n *Network) parts(p infer.Params) []*ts.Tensor {
 		if !ok {
 			panic(&infer.ModelError{Name: s.Name, What: "site", Have: p.Layout.Names()})
 		}
-		if have := p.Layout.Sites[at].Shape; !slices.Equal(have, s.Shape) {
+		have := p.Layout.Sites[at].Shape
+		if s.Table && len(have) == len(s.Shape) && slices.Equal(have[1:], s.Shape[1:]) {
+			have = s.Shape
+		}
+		if !slices.Equal(have, s.Shape) {
 			torch.Must(p.Flat, fmt.Errorf("nn: site %q has shape %v: expected %v: %w", s.Name, have, s.Shape, infer.ErrLayout))
 		}
 		parts[i] = all[at]
