@@ -2,10 +2,8 @@ package laplace_test
 
 import (
 	"math"
-	"math/rand"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
@@ -13,42 +11,27 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
-	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
-// must is the value of a call that cannot fail here; tests use it where an error is a mistake of the test.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
+// See package infertest.
+var (
+	values   = infertest.Values
+	vector   = infertest.Vector
+	layout   = infertest.Layout
+	params   = infertest.Params
+	build    = infertest.Build
+	within   = infertest.Within
+	normals  = infertest.Normals
+	inverse  = infertest.Inverse
+	logDet   = infertest.LogDet
+	plus     = infertest.Plus
+	times    = infertest.Times
+	entries  = infertest.Entries
+	identity = infertest.Identity
+)
 
-// values are the elements of a tensor.
-func values(x *ts.Tensor) []float64 { return must(torch.ToSlice[float64](x)) }
-
-// vector is a float64 tensor; without a shape it has one dimension.
-func vector(v []float64, shape ...int64) *ts.Tensor { return must(torch.FromSlice(v, shape...)) }
-
-// layout is the layout of the given sites.
-func layout(shapes infer.Shapes) *infer.Layout { return must(infer.NewLayout(shapes)) }
-
-// params is a point; with rows > 0 it has a chain axis of that length, also when that is 1.
-func params(l *infer.Layout, flat []float64, rows int) infer.Params {
-	shape := []int64{int64(l.Dim())}
-	if rows > 0 {
-		shape = []int64{int64(rows), int64(l.Dim())}
-	}
-	return infer.Params{Layout: l, Flat: vector(flat, shape...)}
-}
-
-// build is a transform of a valid configuration.
-func build(t testing.TB, m infer.Method, f infer.LogPosterior) infer.Transform {
-	t.Helper()
-	transform, err := m.Build(f)
-	require.NoError(t, err)
-	return transform
-}
+func must[T any](v T, err error) T { return infertest.Must(v, err) }
 
 // begin is the state of a transform at p.
 func begin(t testing.TB, transform infer.Transform, p infer.Params) infer.State {
@@ -64,94 +47,6 @@ func update(t testing.TB, transform infer.Transform, s infer.State, b infer.Batc
 	next, info, err := transform.Update(s, b)
 	require.NoError(t, err)
 	return next, info
-}
-
-// within asserts that two slices agree to an absolute tolerance.
-func within(t testing.TB, want, got []float64, tol float64, what string) bool {
-	t.Helper()
-	if !assert.Len(t, got, len(want), what) {
-		return false
-	}
-	for i := range want {
-		if !(math.Abs(want[i]-got[i]) <= tol) {
-			return assert.Failf(t, "values differ", "%s: element %d: want %.17g, got %.17g, off by %g, allowed %g",
-				what, i, want[i], got[i], got[i]-want[i], tol)
-		}
-	}
-	return true
-}
-
-// normals are n standard normal numbers of a seed.
-func normals(seed int64, n int) []float64 {
-	r := rand.New(rand.NewSource(seed))
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = r.NormFloat64()
-	}
-	return v
-}
-
-// inverse is the inverse of a symmetric positive definite matrix.
-func inverse(m mat.Symmetric) *mat.SymDense {
-	var c mat.Cholesky
-	if !c.Factorize(m) {
-		panic("not positive definite")
-	}
-	var out mat.SymDense
-	if err := c.InverseTo(&out); err != nil {
-		panic(err)
-	}
-	return &out
-}
-
-// logDet is log |m|.
-func logDet(m mat.Symmetric) float64 {
-	var c mat.Cholesky
-	if !c.Factorize(m) {
-		panic("not positive definite")
-	}
-	return c.LogDet()
-}
-
-// plus is a + s·b.
-func plus(a mat.Symmetric, s float64, b mat.Symmetric) *mat.SymDense {
-	n := a.SymmetricDim()
-	out := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := i; j < n; j++ {
-			out.SetSym(i, j, a.At(i, j)+s*b.At(i, j))
-		}
-	}
-	return out
-}
-
-// times is m v.
-func times(m mat.Matrix, v []float64) []float64 {
-	rows, _ := m.Dims()
-	out := mat.NewVecDense(rows, nil)
-	out.MulVec(m, mat.NewVecDense(len(v), v))
-	return out.RawVector().Data
-}
-
-// entries are all elements of a matrix, row by row.
-func entries(m mat.Matrix) []float64 {
-	r, c := m.Dims()
-	var out []float64
-	for i := range r {
-		for j := range c {
-			out = append(out, m.At(i, j))
-		}
-	}
-	return out
-}
-
-// identity is the identity matrix times s.
-func identity(n int, s float64) *mat.SymDense {
-	m := mat.NewSymDense(n, nil)
-	for i := range n {
-		m.SetSym(i, i, s)
-	}
-	return m
 }
 
 // linear is z = Xw, of shape [n].

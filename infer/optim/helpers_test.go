@@ -1,52 +1,34 @@
 package optim_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
+// See package infertest.
+var (
+	values    = infertest.Values
+	vector    = infertest.Vector
+	params    = infertest.Params
+	build     = infertest.Build
+	within    = infertest.Within
+	identical = infertest.Identical
+	same      = infertest.Same
+	spread    = infertest.Spread
+	name      = infertest.Name
+)
+
+func must[T any](v T, err error) T { return infertest.Must(v, err) }
+
 var nan = math.NaN()
-
-// must is the value of a call that cannot fail here; tests use it where an error is a mistake of the test.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-// values are the elements of a tensor.
-func values(x *ts.Tensor) []float64 { return must(torch.ToSlice[float64](x)) }
-
-// vector is a float64 tensor; without a shape it has one dimension.
-func vector(v []float64, shape ...int64) *ts.Tensor { return must(torch.FromSlice(v, shape...)) }
-
-// params is a point; with rows > 0 it has a chain axis of that length, also when that is 1.
-func params(l *infer.Layout, flat []float64, rows int) infer.Params {
-	shape := []int64{int64(l.Dim())}
-	if rows > 0 {
-		shape = []int64{int64(rows), int64(l.Dim())}
-	}
-	return infer.Params{Layout: l, Flat: vector(flat, shape...)}
-}
-
-// build is a transform of a valid configuration.
-func build(t testing.TB, m infer.Method, f infer.LogPosterior) infer.Transform {
-	t.Helper()
-	transform, err := m.Build(f)
-	require.NoError(t, err)
-	return transform
-}
 
 // begin is the state of a transform at p.
 func begin(t testing.TB, transform infer.Transform, p infer.Params) infer.State {
@@ -63,59 +45,6 @@ func update(t testing.TB, transform infer.Transform, s infer.State, b infer.Batc
 	require.NoError(t, err)
 	return next, info
 }
-
-// within asserts that two slices agree to an absolute tolerance.
-func within(t testing.TB, want, got []float64, tol float64, what string) bool {
-	t.Helper()
-	if !assert.Len(t, got, len(want), what) {
-		return false
-	}
-	for i := range want {
-		if !(math.Abs(want[i]-got[i]) <= tol) {
-			return assert.Failf(t, "values differ", "%s: element %d: want %.17g, got %.17g, off by %g, allowed %g",
-				what, i, want[i], got[i], got[i]-want[i], tol)
-		}
-	}
-	return true
-}
-
-// identical asserts that two slices have the same bits.
-func identical(t testing.TB, want, got []float64, what string) bool {
-	t.Helper()
-	if !assert.Len(t, got, len(want), what) {
-		return false
-	}
-	for i := range want {
-		if math.Float64bits(want[i]) != math.Float64bits(got[i]) {
-			return assert.Failf(t, "bits differ", "%s: element %d: want %.17g, got %.17g", what, i, want[i], got[i])
-		}
-	}
-	return true
-}
-
-// same asserts that two states have the same bits in all that the next update depends on.
-func same(t testing.TB, want, got infer.State, what string) {
-	t.Helper()
-	a, b := want.Save(), got.Save()
-	assert.Equal(t, a.Steps, b.Steps, what)
-	require.Len(t, b.Tensors, len(a.Tensors), what)
-	for name, x := range a.Tensors {
-		identical(t, values(x), values(b.Tensors[name]), what+": "+name)
-	}
-}
-
-// spread is n different numbers in (-1, 1): the fractional parts of multiples of an irrational number.
-func spread(n int) []float64 {
-	out := make([]float64, n)
-	for i := range out {
-		x := float64(i+1) * math.Phi
-		out[i] = 2*(x-math.Floor(x)) - 1
-	}
-	return out
-}
-
-// name is the name of a case made of its numbers.
-func name(format string, a ...any) string { return fmt.Sprintf(format, a...) }
 
 // wells is a log posterior of two sites whose gradient is known and not linear: −Σ(¼cx⁴ − cx), with the batch tensor c; its
 // gradient is c(1 − x³). The mode is at 1.

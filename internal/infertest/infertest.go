@@ -1,0 +1,121 @@
+// Package infertest is what the tests of the method families have in common.
+package infertest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// Must is the value of a call that cannot fail here; tests use it where an error is a mistake of the test.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Values are the elements of a tensor.
+func Values(x *ts.Tensor) []float64 { return Must(torch.ToSlice[float64](x)) }
+
+// Vector is a float64 tensor; without a shape it has one dimension.
+func Vector(v []float64, shape ...int64) *ts.Tensor { return Must(torch.FromSlice(v, shape...)) }
+
+// Layout is the layout of the given sites.
+func Layout(shapes infer.Shapes) *infer.Layout { return Must(infer.NewLayout(shapes)) }
+
+// Params is a point; with rows > 0 it has a chain axis of that length, also when that is 1.
+func Params(l *infer.Layout, flat []float64, rows int) infer.Params {
+	shape := []int64{int64(l.Dim())}
+	if rows > 0 {
+		shape = []int64{int64(rows), int64(l.Dim())}
+	}
+	return infer.Params{Layout: l, Flat: Vector(flat, shape...)}
+}
+
+// Build is a transform of a valid configuration.
+func Build(t testing.TB, m infer.Method, f infer.LogPosterior) infer.Transform {
+	t.Helper()
+	transform, err := m.Build(f)
+	require.NoError(t, err)
+	return transform
+}
+
+// Begin is the state of a transform at p, with a stream for each chain.
+func Begin[S infer.State](t testing.TB, transform infer.Transform, p infer.Params, seed uint64) S {
+	t.Helper()
+	s, err := infer.Init(transform, p, seed)
+	require.NoError(t, err)
+	state, ok := s.(S)
+	require.Truef(t, ok, "the state is a %T", s)
+	return state
+}
+
+// Update is one update that must succeed.
+func Update[S infer.State](t testing.TB, transform infer.Transform, s S, b infer.Batch) (S, infer.Info) {
+	t.Helper()
+	next, info, err := transform.Update(s, b)
+	require.NoError(t, err)
+	return next.(S), info
+}
+
+// Within asserts that two slices agree to an absolute tolerance.
+func Within(t testing.TB, want, got []float64, tol float64, what string) bool {
+	t.Helper()
+	if !assert.Len(t, got, len(want), what) {
+		return false
+	}
+	for i := range want {
+		if !(math.Abs(want[i]-got[i]) <= tol) {
+			return assert.Failf(t, "values differ", "%s: element %d: want %.17g, got %.17g, off by %g, allowed %g",
+				what, i, want[i], got[i], got[i]-want[i], tol)
+		}
+	}
+	return true
+}
+
+// Identical asserts that two slices have the same bits.
+func Identical(t testing.TB, want, got []float64, what string) bool {
+	t.Helper()
+	if !assert.Len(t, got, len(want), what) {
+		return false
+	}
+	for i := range want {
+		if math.Float64bits(want[i]) != math.Float64bits(got[i]) {
+			return assert.Failf(t, "bits differ", "%s: element %d: want %.17g, got %.17g", what, i, want[i], got[i])
+		}
+	}
+	return true
+}
+
+// Spread is n different numbers in (-1, 1): the fractional parts of multiples of an irrational number.
+func Spread(n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		x := float64(i+1) * math.Phi
+		out[i] = 2*(x-math.Floor(x)) - 1
+	}
+	return out
+}
+
+// Name is the name of a case made of its numbers.
+func Name(format string, a ...any) string { return fmt.Sprintf(format, a...) }
+
+// Same asserts that two states have the same bits in all that the next update depends on.
+func Same(t testing.TB, want, got infer.State, what string) {
+	t.Helper()
+	a, b := want.Save(), got.Save()
+	assert.Equal(t, a.Steps, b.Steps, what)
+	assert.Equal(t, a.Streams, b.Streams, what)
+	require.Len(t, b.Tensors, len(a.Tensors), what)
+	for name, x := range a.Tensors {
+		Identical(t, Values(x), Values(b.Tensors[name]), what+": "+name)
+	}
+}
