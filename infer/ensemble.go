@@ -58,7 +58,7 @@ func RunEnsemble(ctx context.Context, t Transform, p Params, newBatches func() (
 
 func (c EnsembleConfig) run(ctx context.Context, t Transform, p Params, newBatches func() (Batches, error), done func(group)) error {
 	if newBatches == nil {
-		return &FieldError{Type: "infer.RunEnsemble", Field: "newBatches", Value: "nil", Allowed: "it is needed"}
+		return fmt.Errorf("newBatches is nil: it is needed: %w", ErrConfig)
 	}
 	if c.Group < 0 {
 		return &FieldError{Type: "infer.EnsembleConfig", Field: "Group", Value: c.Group, Allowed: "it must be at least 0"}

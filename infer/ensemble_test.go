@@ -144,7 +144,7 @@ func TestEnsembleErrors(t *testing.T) {
 		batches func() (infer.Batches, error)
 		text    string
 	}{
-		{"no batches", infer.EnsembleConfig{}, nil, "infer.RunEnsemble: infer.RunEnsemble: newBatches is nil: it is needed"},
+		{"no batches", infer.EnsembleConfig{}, nil, "infer.RunEnsemble: newBatches is nil: it is needed: invalid configuration"},
 		{"group", infer.EnsembleConfig{Group: -1}, full, "infer.RunEnsemble: infer.EnsembleConfig: Group is -1: it must be at least 0"},
 		{"chains", infer.EnsembleConfig{Run: infer.RunConfig{Chains: 3, Steps: 1}}, full, "infer.RunEnsemble: Run.Chains is 3 and the params have 2: layout does not fit"},
 		{"until", infer.EnsembleConfig{Run: infer.RunConfig{Steps: 1, Average: true, Until: func(infer.Progress) bool { return true }}}, full,

@@ -85,6 +85,7 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 
 // Reading is what a [Thermometer] read after one update.
 type Reading struct {
+	FirstChain      uint64      // the number of the first chain of the K: not 0 in the later groups of an ensemble
 	Updates         int64       // made before
 	Temperature     float64     // T of the last update
 	Kinetic         [][]float64 // m·M⁻¹m/d, [K][sites]; nil for a method without momenta
@@ -121,7 +122,7 @@ func (t *Thermometer) Observe(p Progress) {
 }
 
 func (t *Thermometer) read(p Progress) (Reading, error) {
-	r := Reading{Updates: p.Step, Temperature: p.Info.Temperature}
+	r := Reading{FirstChain: p.FirstChain, Updates: p.Step, Temperature: p.Info.Temperature}
 	var err error
 	if thermal, ok := p.Transform.(Thermal); ok {
 		if r.Kinetic, err = thermal.KineticTemperatures(p.State); err != nil {

@@ -39,6 +39,10 @@ func main() {
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "cells computed at once; the results do not depend on it")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the starts, the random streams and the shuffles")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "cold_posterior: %q is no flag: see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	o.observer = progress.New(os.Stderr, "cold posterior")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -35,6 +35,10 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "first seed: of the data, the start and the samples")
 	flag.IntVar(&o.seeds, "seeds", 4, "number of seeds")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "continual_regression: %q is no flag: see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Stdout, o); err != nil {

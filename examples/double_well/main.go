@@ -28,6 +28,10 @@ func main() {
 	flag.Int64Var(&o.steps, "steps", updates, "updates of each chain")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random streams")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "double_well: %q is no flag: see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Stdout, o); err != nil {

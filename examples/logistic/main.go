@@ -33,6 +33,14 @@ func main() {
 	flag.StringVar(&o.model, "model", language, "form of the model: "+language+" or "+handwritten)
 	flag.StringVar(&o.checkpoint, "checkpoint", "", "folder for checkpoints; an interrupted run goes on from there")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "logistic: %q is no flag: see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	if !(o.scale > 0) {
+		fmt.Fprintf(os.Stderr, "logistic: -scale is %g: it must be greater than 0\n", o.scale)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, o); err != nil {
@@ -103,6 +111,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.json {
 		return json.NewEncoder(os.Stdout).Encode(summary)
+	}
+	if o.scale < 1 {
+		fmt.Println("The runs are short: their figures are those of chains that have not settled.")
 	}
 	printDeviations(os.Stdout, summary, outcomes)
 	fmt.Printf("Written to %s: summary.json, draws-*.csv, marginals.png\n", o.out)

@@ -62,7 +62,11 @@ func printOutcome(w io.Writer, o outcome, names []string) error {
 		_, err = fmt.Fprintln(w)
 		return err
 	}
-	fmt.Fprintf(w, "%s: %d draws, %.1f s, %.0f gradients/s\n", o.fit.title, n, o.seconds, o.rate)
+	rate := fmt.Sprintf(", %.0f gradients/s", o.rate)
+	if o.fit.samples > 0 { // of a distribution, not of the run
+		rate = ""
+	}
+	fmt.Fprintf(w, "%s: %d draws, %.1f s%s\n", o.fit.title, n, o.seconds, rate)
 	if err := draws.FormatTable(w, rows, nil); err != nil {
 		return err
 	}

@@ -32,6 +32,10 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the first league")
 	flag.IntVar(&o.leagues, "leagues", 12, "number of simulated leagues")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "online: %q is no flag: see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "online:", err)
 		os.Exit(1)

@@ -29,6 +29,10 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object instead of a table")
 	short := flag.Bool("quick", false, "short runs, to see that it works")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "pima_table: %q is no flag: see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	l := published
 	if *short {
 		l = quick

@@ -35,6 +35,10 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the data, the starts, the shuffles and the random streams")
 	flag.Float64Var(&o.tau, "tau", 100, "standard deviation of the prior")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "two_moons: %q is no flag: see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Stdout, o); err != nil {

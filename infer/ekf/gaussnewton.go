@@ -45,7 +45,8 @@ type GaussNewton struct {
 	Memory     int64      // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
 }
 
-// Build checks the configuration.
+// Build checks the configuration. Forward and Outer are the likelihood, and InitSD, InitSDs or InitCov the prior: the log posterior, which
+// methods that are swapped have in common, is not used, and may be nil.
 func (c GaussNewton) Build(infer.LogPosterior) (infer.Transform, error) {
 	const name = "ekf.GaussNewton"
 	if c.Forward == nil {

@@ -143,6 +143,9 @@ func (t *accumulator) Sample(state infer.State, n int, streams *torch.Streams) (
 	if err != nil {
 		return infer.Params{}, err
 	}
+	if err := t.seen(s.Step, n, streams); err != nil {
+		return infer.Params{}, err
+	}
 	return draw(t.state(s).(Posterior), n, streams)
 }
 

@@ -138,3 +138,11 @@ func sortedKeys(m map[string]float64) []string {
 	slices.Sort(keys)
 	return keys
 }
+
+// seen refuses to draw from a state that has no data in it yet; what else is wrong with a request is said elsewhere.
+func (o *options) seen(step int64, n int, streams *torch.Streams) error {
+	if step > 0 || n < 1 || streams == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: Sample of a state that has seen no batch: make one pass of updates over the data first: %w", o.name, infer.ErrConfig)
+}

@@ -237,6 +237,8 @@ func TestUpdateErrors(t *testing.T) {
 		assert.ErrorContains(t, err, "laplace."+name+": the state is a <nil>")
 		_, err = sampler.Sample(s, 0, &streams)
 		assert.ErrorContains(t, err, "Sample of 0 draws: there must be at least 1: invalid configuration")
+		_, err = sampler.Sample(s, 1, &streams)
+		assert.ErrorContains(t, err, "laplace."+name+": Sample of a state that has seen no batch: make one pass of updates over the data first: invalid configuration")
 		_, err = sampler.Sample(s, 1, nil)
 		assert.ErrorContains(t, err, "Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid configuration")
 		_, err = transform.Init(params(l, append(normals(5, 14), math.NaN()), 0))

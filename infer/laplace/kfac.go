@@ -212,6 +212,9 @@ func (t *kfac) Sample(state infer.State, n int, streams *torch.Streams) (infer.P
 	if err != nil {
 		return infer.Params{}, err
 	}
+	if err := t.seen(s.Step, n, streams); err != nil {
+		return infer.Params{}, err
+	}
 	return draw(s, n, streams)
 }
 

@@ -1,6 +1,7 @@
 package vi_test
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -231,4 +232,29 @@ func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 	_, info = update(t, annealed, s, nil)
 	prior, likelihood := parts(info)
 	assert.InDelta(t, prior+likelihood, info.LogPosterior[0], 1e-9*math.Abs(prior+likelihood), "at weight 1")
+}
+
+// The recipe of docs/vi.md: started at the mode with a small scale, 500 updates of a falling step find a regression's exact posterior,
+// within 3 % of its standard deviations and a tenth of one in the means.
+func TestStartNearTheMode(t *testing.T) {
+	n := correlated(3)
+	f := n.logPosterior()
+	l := n.layout()
+	climb := build(t, optim.Adam{LR: infer.Linear(0.05, 0, 0, 500)}, f)
+	run := infer.RunConfig{Steps: 500, NoDraws: true}
+	far := params(l, []float64{3, -2, 1}, 0)
+	mode, err := infer.Run(context.Background(), climb, far, infer.Full(nil), run)
+	require.NoError(t, err)
+	guide := vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.05, 0, 0, 500)}, Samples: 8, InitScale: 0.1}
+	transform := build(t, guide, f)
+	fit, err := infer.Run(context.Background(), transform, mode.State.Position(), infer.Full(nil), run)
+	require.NoError(t, err)
+	sd := values(must(fit.State.(vi.State).SD()).Flat)
+	covariance := n.covariance(1)
+	mean := values(fit.State.Position().Flat)
+	for i := range sd {
+		want := math.Sqrt(covariance[i*len(sd)+i])
+		require.InEpsilon(t, want, sd[i], 0.03)
+		require.InDelta(t, n.m[i], mean[i], 0.1*want)
+	}
 }

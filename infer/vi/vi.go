@@ -281,9 +281,11 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 	if err != nil {
 		return infer.Params{}, err
 	}
-	if n < 1 || streams == nil || len(streams.Chains) == 0 {
-		return infer.Params{}, fmt.Errorf("%s: Sample needs a number of points of at least 1, which is %d, and random streams: %w",
-			t.name, n, infer.ErrConfig)
+	if n < 1 {
+		return infer.Params{}, fmt.Errorf("%s: Sample of %d points: there must be at least 1: %w", t.name, n, infer.ErrConfig)
+	}
+	if streams == nil || len(streams.Chains) == 0 {
+		return infer.Params{}, fmt.Errorf("%s: Sample needs random streams: make them with torch.NewStreams: %w", t.name, infer.ErrConfig)
 	}
 	out := infer.Params{Layout: s.Mean.Layout}
 	err = torch.Do(func(scope *torch.Scope) error {
