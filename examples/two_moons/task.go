@@ -28,6 +28,7 @@ type settings struct {
 	side                    int // points of the grid in a row
 	priorDraws              int // networks drawn from the prior at each width
 	tangents                int // and those whose tangent kernels are taken
+	descended               int // and those that are trained
 }
 
 // chain is the length of a run of stochastic-gradient MCMC, in updates.
@@ -38,10 +39,10 @@ func (c chain) steps() int64 { return c.burnIn + c.thin*c.draws }
 var (
 	full = settings{train: 300, test: 500, validation: 500, epochs: 200, members: 10, samples: 100,
 		short: chain{200, 10, 100}, long: chain{10_000, 100, 100}, parallel: chain{8000, 200, 10},
-		variational: 20_000, nutsWarmup: 150, nutsDraws: 100, nutsDepth: 8, side: 100, priorDraws: 5000, tangents: 40}
+		variational: 20_000, nutsWarmup: 150, nutsDraws: 100, nutsDepth: 8, side: 100, priorDraws: 5000, tangents: 40, descended: 30}
 	quick = settings{train: 60, test: 60, validation: 60, epochs: 10, members: 3, samples: 10,
 		short: chain{10, 2, 10}, long: chain{20, 2, 10}, parallel: chain{10, 5, 4},
-		variational: 50, nutsWarmup: 5, nutsDraws: 5, nutsDepth: 3, side: 12, priorDraws: 1000, tangents: 5}
+		variational: 50, nutsWarmup: 5, nutsDraws: 5, nutsDepth: 3, side: 12, priorDraws: 1000, tangents: 5, descended: 2}
 )
 
 const (
