@@ -20,11 +20,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -38,20 +38,15 @@ func main() {
 	flag.StringVar(&o.dir, "dir", filepath.Join("out", "cold_posterior"), "folder for the pictures, and for what has been computed")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "cells computed at once; the results do not depend on it")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the starts, the random streams and the shuffles")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "cold_posterior: %q is no flag: see -help\n", flag.Arg(0))
-		os.Exit(2)
-	}
-	o.observer = progress.New(os.Stderr, "cold posterior")
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	began := time.Now()
-	if err := run(ctx, os.Stdout, o); err != nil {
-		fmt.Fprintln(os.Stderr, "cold_posterior:", err)
-		os.Exit(1)
-	}
-	fmt.Fprintf(os.Stderr, "%.0f s\n", time.Since(began).Seconds())
+	command.Main("cold_posterior", func(ctx context.Context) error {
+		o.observer = progress.New(os.Stderr, "cold posterior")
+		began := time.Now()
+		err := run(ctx, os.Stdout, o)
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "%.0f s\n", time.Since(began).Seconds())
+		}
+		return err
+	})
 }
 
 type options struct {

@@ -17,12 +17,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -34,17 +34,7 @@ func main() {
 	flag.StringVar(&o.out, "out", filepath.Join("out", "continual_regression"), "folder for summary.json and the pictures")
 	flag.Uint64Var(&o.seed, "seed", 1, "first seed: of the data, the start and the samples")
 	flag.IntVar(&o.seeds, "seeds", 4, "number of seeds")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "continual_regression: %q is no flag: see -help\n", flag.Arg(0))
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, o); err != nil {
-		fmt.Fprintln(os.Stderr, "continual_regression:", err)
-		os.Exit(1)
-	}
+	command.Main("continual_regression", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
 type options struct {

@@ -14,9 +14,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 )
 
@@ -27,17 +27,7 @@ func main() {
 	flag.IntVar(&o.chains, "chains", 2000, "parallel chains, at least 2")
 	flag.Int64Var(&o.steps, "steps", updates, "updates of each chain")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random streams")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "double_well: %q is no flag: see -help\n", flag.Arg(0))
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, o); err != nil {
-		fmt.Fprintln(os.Stderr, "double_well:", err)
-		os.Exit(1)
-	}
+	command.Main("double_well", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
 type options struct {

@@ -13,11 +13,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
@@ -32,21 +32,7 @@ func main() {
 	flag.Float64Var(&o.scale, "scale", 1, "length of the runs; 0.01 is a quick look")
 	flag.StringVar(&o.model, "model", language, "form of the model: "+language+" or "+handwritten)
 	flag.StringVar(&o.checkpoint, "checkpoint", "", "folder for checkpoints; an interrupted run goes on from there")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "logistic: %q is no flag: see -help\n", flag.Arg(0))
-		os.Exit(2)
-	}
-	if !(o.scale > 0) {
-		fmt.Fprintf(os.Stderr, "logistic: -scale is %g: it must be greater than 0\n", o.scale)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "logistic:", err)
-		os.Exit(1)
-	}
+	command.Main("logistic", func(ctx context.Context) error { return run(ctx, o) })
 }
 
 type options struct {
@@ -66,6 +52,9 @@ type outcome struct {
 }
 
 func run(ctx context.Context, o options) error {
+	if !(o.scale > 0) {
+		return fmt.Errorf("-scale is %g: it must be greater than 0", o.scale)
+	}
 	data, names, err := readPima()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -21,6 +22,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -31,15 +33,7 @@ func main() {
 	flag.StringVar(&o.picture, "picture", filepath.Join("out", "online.png"), "file of the picture")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the first league")
 	flag.IntVar(&o.leagues, "leagues", 12, "number of simulated leagues")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "online: %q is no flag: see -help\n", flag.Arg(0))
-		os.Exit(2)
-	}
-	if err := run(os.Stdout, o); err != nil {
-		fmt.Fprintln(os.Stderr, "online:", err)
-		os.Exit(1)
-	}
+	command.Main("online", func(context.Context) error { return run(os.Stdout, o) })
 }
 
 type options struct {

@@ -19,8 +19,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
 )
@@ -28,21 +28,13 @@ import (
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object instead of a table")
 	short := flag.Bool("quick", false, "short runs, to see that it works")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "pima_table: %q is no flag: see -help\n", flag.Arg(0))
-		os.Exit(2)
-	}
-	l := published
-	if *short {
-		l = quick
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, l, *asJSON); err != nil {
-		fmt.Fprintln(os.Stderr, "pima_table:", err)
-		os.Exit(1)
-	}
+	command.Main("pima_table", func(ctx context.Context) error {
+		l := published
+		if *short {
+			l = quick
+		}
+		return run(ctx, os.Stdout, l, *asJSON)
+	})
 }
 
 func run(ctx context.Context, w io.Writer, l lengths, asJSON bool) error {

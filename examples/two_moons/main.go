@@ -20,10 +20,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 )
 
@@ -34,17 +34,7 @@ func main() {
 	flag.StringVar(&o.out, "out", filepath.Join("out", "two_moons"), "folder for the pictures")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the data, the starts, the shuffles and the random streams")
 	flag.Float64Var(&o.tau, "tau", 100, "standard deviation of the prior")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "two_moons: %q is no flag: see -help\n", flag.Arg(0))
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, o); err != nil {
-		fmt.Fprintln(os.Stderr, "two_moons:", err)
-		os.Exit(1)
-	}
+	command.Main("two_moons", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
 type options struct {

@@ -18,11 +18,8 @@ func copyOf(method string, p infer.Params) (infer.Params, error) {
 		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
 	}
 	start := p
-	err := torch.NoGrad(func() (err error) {
-		start.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: p.Flat})
-		return err
-	})
-	if err != nil {
+	var err error
+	if start.Flat, err = torch.Copy(p.Flat); err != nil {
 		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
 	}
 	return start, nil
@@ -156,37 +153,18 @@ func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false)
 // draw draws n points: means plus noise, where noise maps standard normal numbers [K, d, m], K chains and m draws of each, to
 // deviations of that shape. Draw i is of chain i mod K.
 func draw(method string, p infer.Params, n int, streams *torch.Streams, noise func(z *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
-	out := infer.Params{Layout: p.Layout}
-	if n < 1 {
-		return out, fmt.Errorf("%s: Sample of %d draws: there must be at least 1: %w", method, n, infer.ErrConfig)
+	if err := infer.CheckDraws(method, n, streams); err != nil {
+		return infer.Params{}, err
 	}
-	if streams == nil || len(streams.Chains) == 0 {
-		return out, fmt.Errorf("%s: Sample without random streams: torch.NewStreams(seed, 1) makes them: %w", method, infer.ErrConfig)
-	}
-	err := torch.Do(func(scope *torch.Scope) error {
-		chains, d := int64(p.Chains()), int64(p.Layout.Dim())
-		device, err := torch.DeviceOf(p.Flat)
+	out, err := infer.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor, error) {
+		x, err := noise(transposed(eps))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		each, c := (int64(n)+chains-1)/chains, int64(len(streams.Chains)) // draws of each chain, and some of them too many
-		z, err := streams.Normal([]int64{(each*chains + c - 1) / c, d}, p.Flat.DType(), device)
-		if err != nil {
-			return err
-		}
-		z = z.MustReshape([]int64{-1, d}, false).MustNarrow(0, 0, each*chains, false)
-		deviation, err := noise(z.MustReshape([]int64{each, chains, d}, false).MustPermute([]int64{1, 2, 0}, false))
-		if err != nil {
-			return err
-		}
-		means := p.Flat.MustReshape([]int64{1, chains, d}, false)
-		all := deviation.MustPermute([]int64{2, 0, 1}, false).MustAdd(means, false).MustReshape([]int64{each * chains, d}, false)
-		out.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: all.MustNarrow(0, 0, int64(n), false)})
-		scope.Keep(out.Flat)
-		return err
+		return transposed(x), nil
 	})
 	if err != nil {
-		return out, fmt.Errorf("%s: %w", method, err)
+		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
 	}
 	return out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
@@ -31,20 +30,14 @@ var (
 
 func must[T any](v T, err error) T { return infertest.Must(v, err) }
 
-// begin is the state of a transform at p.
 func begin(t testing.TB, transform infer.Transform, p infer.Params) infer.State {
 	t.Helper()
-	s, err := transform.Init(p)
-	require.NoError(t, err)
-	return s
+	return infertest.Begin[infer.State](t, transform, p, 0)
 }
 
-// update is one update that must succeed.
 func update(t testing.TB, transform infer.Transform, s infer.State, b infer.Batch) (infer.State, infer.Info) {
 	t.Helper()
-	next, info, err := transform.Update(s, b)
-	require.NoError(t, err)
-	return next, info
+	return infertest.Update(t, transform, s, b)
 }
 
 // spd is a symmetric positive definite matrix: a product of random matrices plus the identity.

@@ -3,7 +3,6 @@ package laplace
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
@@ -75,11 +74,8 @@ func copyOf(method string, p infer.Params) (infer.Params, error) {
 		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
 	}
 	start := p
-	err := torch.NoGrad(func() (err error) {
-		start.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: p.Flat})
-		return err
-	})
-	if err != nil {
+	var err error
+	if start.Flat, err = torch.Copy(p.Flat); err != nil {
 		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
 	}
 	return start, nil
@@ -127,16 +123,6 @@ func checkMemory(method, what string, p infer.Params, numbers float64, memory in
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
-}
-
-// sortedKeys are the keys of a map in order.
-func sortedKeys(m map[string]float64) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // seen refuses to draw from a state that has no data in it yet; what else is wrong with a request is said elsewhere.

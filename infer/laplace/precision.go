@@ -2,6 +2,7 @@ package laplace
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -59,7 +60,7 @@ func (p Precision) check(method string) error {
 	if err := infer.CheckValue(method, "PriorPrecision", p.all, 0, false); err != nil {
 		return err
 	}
-	for _, name := range sortedKeys(p.sites) {
+	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
 		if err := infer.CheckValue(method, fmt.Sprintf("PriorPrecision of site %q", name), p.sites[name], 0, false); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (p Precision) check(method string) error {
 
 // perSite is the precision of each site of a layout, in its order.
 func (p Precision) perSite(method string, l *infer.Layout) ([]float64, error) {
-	for _, name := range sortedKeys(p.sites) {
+	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
 		if _, ok := l.Site(name); !ok {
 			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: fmt.Sprintf("given for site %q", name),
 				Allowed: fmt.Sprintf("there are the sites %q", l.Names())}

@@ -86,32 +86,15 @@ func Chain(s infer.State, k int) (chosen infer.State, err error) {
 
 // draw draws n points from N(θ̂, T P⁻¹). Draw i is of chain i mod K.
 func draw(s Posterior, n int, streams *torch.Streams) (infer.Params, error) {
+	if err := infer.CheckDraws(s.method(), n, streams); err != nil {
+		return infer.Params{}, err
+	}
 	p := s.Position()
-	out := infer.Params{Layout: p.Layout}
-	if n < 1 {
-		return out, fmt.Errorf("%s: Sample of %d draws: there must be at least 1: %w", s.method(), n, infer.ErrConfig)
-	}
-	if streams == nil || len(streams.Chains) == 0 {
-		return out, fmt.Errorf("%s: Sample without random streams: torch.NewStreams(seed, 1) makes them: %w", s.method(), infer.ErrConfig)
-	}
-	err := torch.Do(func(scope *torch.Scope) error {
-		chains, d := int64(p.Chains()), int64(p.Layout.Dim())
-		each, c := (int64(n)+chains-1)/chains, int64(len(streams.Chains)) // draws of each chain, and some of them too many
-		z, err := streams.Normal([]int64{(each*chains + c - 1) / c, d}, p.Flat.DType(), torch.Must(torch.DeviceOf(p.Flat)))
+	return infer.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor, error) {
+		x, err := s.deviations(transposed(eps))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		z = z.MustReshape([]int64{-1, d}, false).MustNarrow(0, 0, each*chains, false)
-		x, err := s.deviations(z.MustReshape([]int64{each, chains, d}, false).MustPermute([]int64{1, 2, 0}, false))
-		if err != nil {
-			return err
-		}
-		x = x.MustPermute([]int64{2, 0, 1}, false).MustReshape([]int64{each * chains, d}, false).MustNarrow(0, 0, int64(n), false)
-		means := p.Flat.MustReshape([]int64{1, chains, d}, false).MustExpand([]int64{each, chains, d}, true, false).
-			MustReshape([]int64{each * chains, d}, false).MustNarrow(0, 0, int64(n), false)
-		out.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: means}, torch.Term{Coeff: math.Sqrt(s.tempering()), Tensor: x})
-		scope.Keep(out.Flat)
-		return err
+		return scaled(math.Sqrt(s.tempering()), transposed(x)), nil
 	})
-	return out, err
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
@@ -30,20 +29,14 @@ func must[T any](v T, err error) T { return infertest.Must(v, err) }
 
 var nan = math.NaN()
 
-// begin is the state of a transform at p.
 func begin(t testing.TB, transform infer.Transform, p infer.Params) infer.State {
 	t.Helper()
-	s, err := transform.Init(p)
-	require.NoError(t, err)
-	return s
+	return infertest.Begin[infer.State](t, transform, p, 0)
 }
 
-// update is one update that must succeed.
 func update(t testing.TB, transform infer.Transform, s infer.State, b infer.Batch) (infer.State, infer.Info) {
 	t.Helper()
-	next, info, err := transform.Update(s, b)
-	require.NoError(t, err)
-	return next, info
+	return infertest.Update(t, transform, s, b)
 }
 
 // wells is a log posterior of two sites whose gradient is known and not linear: −Σ(¼cx⁴ − cx), with the batch tensor c; its

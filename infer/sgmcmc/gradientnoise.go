@@ -21,16 +21,20 @@ func checkNoise(method string, e *Estimate, beta float64) (*Estimate, error) {
 	return &checked, err
 }
 
-// gradientVariance estimates V, the variance of the gradient of one minibatch, for each element: the variance of the gradients of n
+// variance estimates V, the variance of the gradient of one minibatch, for each element: the variance of the gradients of several
 // minibatches. It is unbiased for minibatches that are independent of each other; for B of N data without replacement it is
-// N/(N − B) times V on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no scope.
-func gradientVariance(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error), n int64) (variance *ts.Tensor, err error) {
+// N/(N − B) times V on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no scope. Where nothing is
+// to be estimated it is the old one.
+func (e *Estimate) variance(method string, g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) (variance *ts.Tensor, err error) {
+	if e == nil {
+		return old, nil
+	}
 	err = torch.Do(func(*torch.Scope) error {
-		_, square, diverged, err := gradientMoments(g, p, next, n)
+		_, square, diverged, err := gradientMoments(g, p, next, e.Batches)
 		if err != nil {
 			return err
 		}
-		if variance, err = torch.Combine(torch.Term{Coeff: 1 / float64(n-1), Tensor: square}); err != nil {
+		if variance, err = torch.Combine(torch.Term{Coeff: 1 / float64(e.Batches-1), Tensor: square}); err != nil {
 			return err
 		}
 		if old == nil {
@@ -44,7 +48,10 @@ func gradientVariance(g infer.Gradient, p infer.Params, old *ts.Tensor, next fun
 		torch.Detach(variance)
 		return nil
 	})
-	return variance, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: estimating β: %w", method, err)
+	}
+	return variance, nil
 }
 
 // withEstimatedNoise appends noise that makes up for what the gradient lacks of the noise that is wanted: injected

@@ -19,7 +19,7 @@ func startWithMomenta(method string, p infer.Params, given *ts.Tensor, scale flo
 		return nil, nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) (err error) {
-		if theta, err = copyOf(p.Flat); err != nil {
+		if theta, err = torch.Copy(p.Flat); err != nil {
 			return err
 		}
 		if given != nil {

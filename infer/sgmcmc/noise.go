@@ -52,13 +52,3 @@ func withNoise(terms []torch.Term, scale float64, like *ts.Tensor, streams *torc
 	}
 	return append(terms, torch.Term{Coeff: scale, Tensor: z}), nil
 }
-
-// copyOf is a tensor with the same values and memory of its own, outside any autograd graph: a state that were part of
-// one would carry all its predecessors along.
-func copyOf(t *ts.Tensor) (c *ts.Tensor, err error) {
-	err = torch.NoGrad(func() error {
-		c, err = torch.Combine(torch.Term{Coeff: 1, Tensor: t})
-		return err
-	})
-	return c, err
-}

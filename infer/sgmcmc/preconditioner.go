@@ -1,12 +1,10 @@
 package sgmcmc
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // estimateMasses gives each site of each chain the mass of algorithm 4 of Wenzel et al. (2020), from the gradients g of K
@@ -75,62 +73,4 @@ func at(values []float64, i int) float64 {
 		return values[i]
 	}
 	return 1
-}
-
-// newMasses are the masses of every element, in the shape of p or [d] for all chains alike. They outlive every scope, because
-// later states share them.
-func newMasses(p infer.Params, values []float64) (*masses, error) {
-	shape := []int64{int64(len(values))}
-	if d := p.Layout.Dim(); p.Batched() && len(values) == p.Chains()*d {
-		shape = []int64{int64(p.Chains()), int64(d)}
-	}
-	device, err := torch.DeviceOf(p.Flat)
-	if err != nil {
-		return nil, err
-	}
-	dtype, err := torch.DTypeOfTensor(p.Flat)
-	if err != nil {
-		return nil, err
-	}
-	m := &masses{lightest: math.Inf(1)}
-	if m.mass, err = torch.FromSliceOn(device, dtype, values, shape...); err != nil {
-		return nil, err
-	}
-	// What a checkpoint holds is the mass in its type: the rest is made of that, so that it is the same after one.
-	if values, err = torch.ToSlice[float64](m.mass); err != nil {
-		return nil, err
-	}
-	root, inverse := make([]float64, len(values)), make([]float64, len(values))
-	for i, v := range values {
-		root[i], inverse[i] = math.Sqrt(v), 1/v
-		m.lightest = min(m.lightest, v)
-	}
-	if m.root, err = torch.FromSliceOn(device, dtype, root, shape...); err != nil {
-		return nil, err
-	}
-	if m.inverse, err = torch.FromSliceOn(device, dtype, inverse, shape...); err != nil {
-		return nil, err
-	}
-	torch.Detach(m.mass, m.root, m.inverse)
-	return m, nil
-}
-
-// transported are the momenta after a change of masses: m' = √(M'/M) m, so that √M⁻¹ m stays.
-func transported(m *ts.Tensor, from, to *masses) (out *ts.Tensor, err error) {
-	err = torch.Do(func(scope *torch.Scope) error {
-		if out, err = m.Mul(to.root, false); err != nil {
-			return err
-		}
-		if from != nil {
-			if out, err = out.Div(from.root, false); err != nil {
-				return err
-			}
-		}
-		scope.Keep(out)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("momenta: %w", err)
-	}
-	return out, nil
 }

@@ -80,7 +80,7 @@ func (t *psgld) InitStreams(p infer.Params, streams torch.Streams) (infer.State,
 	if err := checkStreams("sgmcmc.PSGLD", p, streams); err != nil {
 		return nil, err
 	}
-	flat, err := copyOf(p.Flat)
+	flat, err := torch.Copy(p.Flat)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.PSGLD: %w", err)
 	}

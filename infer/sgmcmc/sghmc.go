@@ -141,10 +141,7 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 			return err
 		}
 
-		if next.Params.Flat, err = infer.Hold(theta, next.Params.Flat, info.Diverged); err != nil {
-			return err
-		}
-		next.Momenta, err = infer.Hold(m, next.Momenta, info.Diverged)
+		next.Params.Flat, next.Momenta, err = heldPair(theta, m, next.Params.Flat, next.Momenta, info.Diverged)
 		scope.Keep(next.Params.Flat, next.Momenta)
 		infer.KeepAux(scope, info.Aux)
 		return err
@@ -167,12 +164,8 @@ func (t *sghmc) Prepare(state infer.State, _ bool, next func() (infer.Batch, err
 	if err != nil {
 		return nil, err
 	}
-	if t.EstimateBeta == nil {
-		return s, nil
-	}
-	s.Variance, err = gradientVariance(t.gradient, s.Params, s.Variance, next, t.EstimateBeta.Batches)
-	if err != nil {
-		return nil, fmt.Errorf("sgmcmc.SGHMC: estimating β: %w", err)
+	if s.Variance, err = t.EstimateBeta.variance("sgmcmc.SGHMC", t.gradient, s.Params, s.Variance, next); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -69,7 +69,7 @@ func (t *sgld) InitStreams(p infer.Params, streams torch.Streams) (infer.State, 
 	if err := checkStreams("sgmcmc.SGLD", p, streams); err != nil {
 		return nil, err
 	}
-	flat, err := copyOf(p.Flat)
+	flat, err := torch.Copy(p.Flat)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SGLD: %w", err)
 	}
@@ -138,12 +138,8 @@ func (t *sgld) Prepare(state infer.State, _ bool, next func() (infer.Batch, erro
 	if err != nil {
 		return nil, err
 	}
-	if t.EstimateBeta == nil {
-		return s, nil
-	}
-	s.Variance, err = gradientVariance(t.gradient, s.Params, s.Variance, next, t.EstimateBeta.Batches)
-	if err != nil {
-		return nil, fmt.Errorf("sgmcmc.SGLD: estimating β: %w", err)
+	if s.Variance, err = t.EstimateBeta.variance("sgmcmc.SGLD", t.gradient, s.Params, s.Variance, next); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -75,20 +75,6 @@ func (s SymplecticSGHMCState) Mass() *ts.Tensor {
 	return s.mass.mass
 }
 
-// masses are M for every element, of shape [d] or [K, d].
-type masses struct {
-	root, inverse, mass *ts.Tensor // √M, 1/M, M
-	lightest            float64    // the least of them
-}
-
-// least is the least mass of all elements.
-func (m *masses) least() float64 {
-	if m == nil {
-		return 1
-	}
-	return m.lightest
-}
-
 // Build checks the configuration and binds it to a log posterior.
 func (c SymplecticSGHMC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
 	gradient, err := infer.NewGradient(logPosterior)
@@ -240,37 +226,6 @@ func (t *symplectic) InitStreams(p infer.Params, streams torch.Streams) (infer.S
 	return s, nil
 }
 
-// massesOf are the masses of the elements of a point; nil when all are 1. They outlive every scope, because later states
-// share them.
-func (t *symplectic) massesOf(p infer.Params) (*masses, error) {
-	if len(t.Mass) == 0 {
-		return nil, nil
-	}
-	values := make([]float64, 0, p.Layout.Dim())
-	var names []string
-	for _, site := range p.Layout.Sites {
-		names = append(names, site.Name)
-		m, ok := t.Mass[site.Name]
-		if !ok {
-			m = 1
-		}
-		for range site.Size {
-			values = append(values, m)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.Mass)) {
-		if !slices.Contains(names, name) {
-			return nil, &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: "Mass", Value: fmt.Sprintf("given for site %q", name),
-				Allowed: fmt.Sprintf("the sites are %q", names)}
-		}
-	}
-	m, err := newMasses(p, values)
-	if err != nil {
-		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
-	}
-	return m, nil
-}
-
 func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
 	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
 	if err != nil {
@@ -340,41 +295,6 @@ func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infe
 	return next, info, nil
 }
 
-// withMassiveNoise appends the noise of an update in which elements have masses of their own. Nothing is drawn where no
-// element gets any.
-func (t *symplectic) withMassiveNoise(terms []torch.Term, p pace, mass *masses, like *ts.Tensor, streams *torch.Streams) ([]torch.Term, error) {
-	if p.temp*p.h == 0 || p.damp == 0 {
-		return terms, nil
-	}
-	z, err := streams.NormalLike(like)
-	if err != nil {
-		return nil, err
-	}
-	scale, sd := math.Sqrt(2*p.temp*p.damp/t.unit), mass.root
-	if t.Beta > 0 {
-		lost := p.temp * p.temp * p.h * p.h * t.Beta
-		variance, err := torch.Combine(torch.Term{Coeff: scale * scale, Tensor: mass.mass})
-		if err != nil {
-			return nil, err
-		}
-		if variance, err = variance.AddScalar(ts.FloatScalar(-lost), false); err != nil {
-			return nil, err
-		}
-		// The least variance may be zero and come out a rounding below.
-		if variance, err = variance.ClampMin(ts.FloatScalar(0), false); err != nil {
-			return nil, err
-		}
-		if sd, err = variance.Sqrt(false); err != nil {
-			return nil, err
-		}
-		scale = 1
-	}
-	if err = z.Mul_(sd); err != nil {
-		return nil, err
-	}
-	return append(terms, torch.Term{Coeff: scale, Tensor: z}), nil
-}
-
 // Due says whether β or the masses are estimated before the next update.
 func (t *symplectic) Due(state infer.State, epoch bool) bool {
 	s, ok := state.(SymplecticSGHMCState)
@@ -398,8 +318,8 @@ func (t *symplectic) Prepare(state infer.State, epoch bool, next func() (infer.B
 		s.mass = mass
 	}
 	if t.EstimateBeta.due(s.Step, epoch, s.Variance == nil) {
-		if s.Variance, err = gradientVariance(t.gradient, s.Params, s.Variance, next, t.EstimateBeta.Batches); err != nil {
-			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: estimating β: %w", err)
+		if s.Variance, err = t.EstimateBeta.variance("sgmcmc.SymplecticSGHMC", t.gradient, s.Params, s.Variance, next); err != nil {
+			return nil, err
 		}
 	}
 	return s, nil

@@ -107,7 +107,7 @@ func (s State) read(what string, f func(gaussian) *ts.Tensor) (out *ts.Tensor, e
 		if !s.Mean.Batched() {
 			x = x.MustSelect(0, 0, false)
 		}
-		out, err = copyOf(x)
+		out, err = torch.Copy(x)
 		scope.Keep(out)
 		return err
 	})

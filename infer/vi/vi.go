@@ -99,7 +99,7 @@ func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, e
 		if err != nil {
 			return err
 		}
-		if s.Mean.Flat, err = copyOf(p.Flat); err != nil {
+		if s.Mean.Flat, err = torch.Copy(p.Flat); err != nil {
 			return err
 		}
 		start, err := t.family.start(rows(s.Mean.Flat), &s.Streams)
@@ -159,7 +159,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		if next.Optimizer, moved, err = optimizer.Update(s.Optimizer, b); err != nil {
 			return err
 		}
-		if next.Mean.Flat, err = copyOf(next.Optimizer.Position().Get("mean")); err != nil {
+		if next.Mean.Flat, err = torch.Copy(next.Optimizer.Position().Get("mean")); err != nil {
 			return err
 		}
 		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(), LR: moved.LR,
@@ -281,33 +281,11 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 	if err != nil {
 		return infer.Params{}, err
 	}
-	if n < 1 {
-		return infer.Params{}, fmt.Errorf("%s: Sample of %d points: there must be at least 1: %w", t.name, n, infer.ErrConfig)
+	if err := infer.CheckDraws(t.name, n, streams); err != nil {
+		return infer.Params{}, err
 	}
-	if streams == nil || len(streams.Chains) == 0 {
-		return infer.Params{}, fmt.Errorf("%s: Sample needs random streams: make them with torch.NewStreams: %w", t.name, infer.ErrConfig)
-	}
-	out := infer.Params{Layout: s.Mean.Layout}
-	err = torch.Do(func(scope *torch.Scope) error {
-		mean := rows(s.Mean.Flat)
-		shape := mean.MustSize()
-		k, d, c := shape[0], shape[1], int64(len(streams.Chains))
-		each := (int64(n) + k - 1) / k // points of each chain, and some of them too many
-		width := t.family.noise(d)
-		eps, err := streams.Normal([]int64{(each*k + c - 1) / c, width}, mean.DType(), torch.Must(torch.DeviceOf(mean)))
-		if err != nil {
-			return err
-		}
-		eps = eps.MustReshape([]int64{-1, width}, false).MustNarrow(0, 0, each*k, false)
-		eps = eps.MustReshape([]int64{each, k, width}, false).MustTranspose(0, 1, false)
-		offsets := s.gaussian().apply(eps).MustTranspose(0, 1, false) // [each, K, d]
-		points := offsets.MustAdd(mean, false).MustReshape([]int64{each * k, d}, false)
-		if out.Flat, err = copyOf(points.MustNarrow(0, 0, int64(n), false)); err != nil {
-			return err
-		}
-		scope.Keep(out.Flat)
-		return nil
-	})
+	width := t.family.noise(int64(s.Mean.Layout.Dim()))
+	out, err := infer.DrawGaussians(s.Mean, n, width, streams, func(eps *ts.Tensor) (*ts.Tensor, error) { return s.gaussian().apply(eps), nil })
 	if err != nil {
 		return infer.Params{}, fmt.Errorf("%s: %w", t.name, err)
 	}
@@ -320,13 +298,4 @@ func rows(x *ts.Tensor) *ts.Tensor {
 		return x
 	}
 	return x.MustUnsqueeze(0, false)
-}
-
-// copyOf is a tensor with the same values and memory of its own, outside any autograd graph.
-func copyOf(x *ts.Tensor) (c *ts.Tensor, err error) {
-	err = torch.NoGrad(func() error {
-		c, err = torch.Combine(torch.Term{Coeff: 1, Tensor: x})
-		return err
-	})
-	return c, err
 }
