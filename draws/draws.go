@@ -16,6 +16,8 @@ type Draws struct {
 	stats  []string
 	dim    int
 	chains []chain
+	attrs  map[string]string
+	notes  []Note
 }
 
 // chain is one chain: n rows of Dim numbers and then the statistics.
@@ -27,7 +29,7 @@ type chain struct {
 // New makes an empty container.
 //
 // sites must tile [0, Dim) in order, without gaps or overlaps, and have unique names; see [Site]. stats are the names
-// of the statistics of each draw, such as "lp" and "diverging", unique and perhaps none. chains is at least 1. A
+// of the statistics of each draw, such as [StatLP] and [StatDivergent], unique and perhaps none. chains is at least 1. A
 // breach is an [ErrLayout], or an [ErrRange] for chains, that names the site. No sites at all (Dim 0) is allowed.
 func New(sites []Site, stats []string, chains int) (*Draws, error) {
 	dim, err := checkSites(sites)
@@ -57,9 +59,11 @@ func New(sites []Site, stats []string, chains int) (*Draws, error) {
 	return d, nil
 }
 
-// like makes an empty container with the layout of d. Layouts never change, so it is shared.
+// like makes an empty container with the layout, the attributes and the notes of d. Layouts never change, so they are
+// shared.
 func (d *Draws) like(chains int) *Draws {
-	return &Draws{sites: d.sites, index: d.index, stats: d.stats, dim: d.dim, chains: make([]chain, chains)}
+	out := &Draws{sites: d.sites, index: d.index, stats: d.stats, dim: d.dim, chains: make([]chain, chains)}
+	return out.describe(d)
 }
 
 // width is the length of a stored row.

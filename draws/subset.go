@@ -76,11 +76,12 @@ func (d *Draws) Select(names ...string) (*Draws, error) {
 		}
 		out.chains[c] = chain{from.n, rows}
 	}
-	return out, nil
+	return out.describe(d), nil
 }
 
 // Merge is a copy with the chains of d and then those of the others, in order. All must have the same sites and the same
-// statistics, in the same order; an [ErrLayout] says where they differ.
+// statistics, in the same order; an [ErrLayout] says where they differ. Notes of all are kept, and attributes that do
+// not contradict each other.
 func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 	n := len(d.chains)
 	for i, o := range others {
@@ -92,7 +93,7 @@ func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 		}
 		n += len(o.chains)
 	}
-	out := d.like(0)
+	out := d.like(0).describe(append([]*Draws{d}, others...)...)
 	out.chains = make([]chain, 0, n)
 	for _, o := range append([]*Draws{d}, others...) {
 		for _, c := range o.chains {

@@ -2,7 +2,9 @@ package draws
 
 import (
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -145,5 +147,54 @@ func TestChain(t *testing.T) {
 		if _, err := d.Chain(c); !errors.Is(err, ErrRange) {
 			t.Errorf("chain %d: %v", c, err)
 		}
+	}
+}
+
+// What a run says of itself goes with every copy, and a copy that is changed leaves its source alone.
+func TestCopiesDescribeTheirRun(t *testing.T) {
+	d := testDraws(t, 2, 2)
+	d.SetAttr(AttrMethod, "hmc.NUTS")
+	d.SetAttr("seed", "3")
+	d.SetAttr("gone", "x")
+	d.SetAttr("gone", "")
+	d.SetAttr("never", "")
+	stuck := Note{Kind: "stuck", Serious: true, Text: "the fit is stuck", Advice: "set LR"}
+	d.AddNote(stuck)
+	d.AddNote(stuck)
+	d.AddNote(Note{Kind: "slow"})
+	attrs, notes := map[string]string{"method": "hmc.NUTS", "seed": "3"}, []Note{stuck, {Kind: "slow"}}
+	other := testDraws(t, 1, 1)
+	other.SetAttr("seed", "4")
+	other.AddNote(stuck)
+	other.AddNote(Note{Kind: "late"})
+
+	for name, s := range map[string]*Draws{
+		"itself": d,
+		"thin":   must(d.Thin(1))(t),
+		"slice":  must(d.Slice(0, 1))(t),
+		"select": must(d.Select("tau"))(t),
+		"chain":  must(d.Chain(1))(t),
+		"merge":  must(d.Merge(testDraws(t, 1, 1)))(t),
+	} {
+		if !maps.Equal(s.Attrs(), attrs) || !slices.Equal(s.Notes(), notes) {
+			t.Errorf("%s: got %v %v, want %v %v", name, s.Attrs(), s.Notes(), attrs, notes)
+		}
+		if s != d {
+			s.SetAttr("seed", "5")
+			s.AddNote(Note{Kind: name})
+		}
+		s.Attrs()["seed"] = "6"
+		s.Notes()[0].Kind = "changed"
+	}
+	if !maps.Equal(d.Attrs(), attrs) || !slices.Equal(d.Notes(), notes) {
+		t.Errorf("a change of a copy reached its source: %v %v", d.Attrs(), d.Notes())
+	}
+
+	m := must(d.Merge(other, d))(t)
+	if want := map[string]string{"method": "hmc.NUTS"}; !maps.Equal(m.Attrs(), want) {
+		t.Errorf("merge: got %v, want %v, without the contradicted seed", m.Attrs(), want)
+	}
+	if want := append(notes, Note{Kind: "late"}); !slices.Equal(m.Notes(), want) {
+		t.Errorf("merge: got %v, want %v", m.Notes(), want)
 	}
 }
