@@ -139,21 +139,21 @@ func (r *Report) sampler(d *draws.Draws, opt DiagnoseOptions) {
 		return n, ok
 	}
 	share := func(n int) float64 { return 100 * float64(n) / float64(d.Total()) }
-	if n, ok := count(StatDivergent, CodeDivergence, func(v float64) bool { return v != 0 }); ok && n > 0 {
+	if n, ok := count(draws.StatDivergent, CodeDivergence, func(v float64) bool { return v != 0 }); ok && n > 0 {
 		r.add(Finding{Code: CodeDivergence, Severity: Serious, Chain: -1, Observation: -1, Figure: float64(n)},
 			"%d of %d transitions diverged (%.1f%%)", n, d.Total(), share(n))
 	}
 	depth := float64(opt.MaxTreeDepth)
-	if _, ok := StatName(d, StatMaxDepth); ok { // the sampler itself says which trees it cut off
-		if n, ok := count(StatMaxDepth, CodeTreeDepth, func(v float64) bool { return v != 0 }); ok && n > 0 {
+	if _, ok := d.StatName(draws.StatMaxDepth); ok { // the sampler itself says which trees it cut off
+		if n, ok := count(draws.StatMaxDepth, CodeTreeDepth, func(v float64) bool { return v != 0 }); ok && n > 0 {
 			r.add(Finding{Code: CodeTreeDepth, Severity: Warning, Chain: -1, Observation: -1, Figure: float64(n)},
 				"%d of %d transitions (%.1f%%) reached the largest tree depth", n, d.Total(), share(n))
 		}
-	} else if n, ok := count(StatTreeDepth, CodeTreeDepth, func(v float64) bool { return v >= depth }); ok && n > 0 {
+	} else if n, ok := count(draws.StatTreeDepth, CodeTreeDepth, func(v float64) bool { return v >= depth }); ok && n > 0 {
 		r.add(Finding{Code: CodeTreeDepth, Severity: Warning, Chain: -1, Observation: -1, Figure: float64(n), Threshold: depth},
 			"%d of %d transitions (%.1f%%) reached the largest tree depth, %d", n, d.Total(), share(n), opt.MaxTreeDepth)
 	}
-	energies, _ := r.statistic(d, StatEnergy, CodeEBFMI)
+	energies, _ := r.statistic(d, draws.StatEnergy, CodeEBFMI)
 	for c, energy := range energies {
 		if v := EBFMI(energy); v < opt.EBFMI {
 			r.add(Finding{Code: CodeEBFMI, Severity: Warning, Chain: c, Observation: -1, Figure: v, Threshold: opt.EBFMI},
@@ -164,7 +164,7 @@ func (r *Report) sampler(d *draws.Draws, opt DiagnoseOptions) {
 
 // statistic is the trace of a statistic in each chain; if d lacks it, that is noted.
 func (r *Report) statistic(d *draws.Draws, stat string, code Code) (traces [][]float64, ok bool) {
-	name, ok := StatName(d, stat)
+	name, ok := d.StatName(stat)
 	if !ok {
 		r.add(Finding{Code: CodeSkipped, Site: stat, Chain: -1, Observation: -1},
 			"%s was not checked: the draws have no statistic %q", code, stat)

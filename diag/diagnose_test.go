@@ -33,7 +33,7 @@ func codes(r *Report) map[Code]int {
 func TestDiagnoseClean(t *testing.T) {
 	rng := source(20)
 	x := normals(rng, 4, 500)
-	d := container(t, []string{"x"}, [][][]float64{x}, []string{StatDivergent, StatTreeDepth, StatEnergy},
+	d := container(t, []string{"x"}, [][][]float64{x}, []string{draws.StatDivergent, draws.StatTreeDepth, draws.StatEnergy},
 		[][][]float64{stat(4, 500, 0, 0), stat(4, 500, 3, 3), normals(rng, 4, 500)})
 	r, err := Diagnose(d, DiagnoseOptions{})
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestDiagnoseFinds(t *testing.T) {
 	names := []string{"good", "apart", "constant", "bad"}
 	x := [][][]float64{good, apart, constant, bad}
 	for _, statNames := range [][]string{
-		{StatDivergent, StatTreeDepth, StatEnergy}, {"divergent__", "treedepth__", "energy__"}, {"diverging", "tree_depth", "energy"},
+		{draws.StatDivergent, draws.StatTreeDepth, draws.StatEnergy}, {"divergent__", "treedepth__", "energy__"}, {"diverging", "tree_depth", "energy"},
 	} {
 		d := container(t, names, x, statNames, [][][]float64{stat(2, 500, 0, 1, 5, 6, 7), stat(2, 500, 4, 8, 9), walk})
 		r, err := Diagnose(d, DiagnoseOptions{MaxTreeDepth: 8})
@@ -144,13 +144,7 @@ func TestDiagnoseErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoDraws)
 }
 
-func TestNames(t *testing.T) {
-	d := container(t, []string{"x"}, [][][]float64{{{1}}}, []string{"lp__", "n_steps", "accept"}, [][][]float64{{{1}}, {{2}}, {{3}}})
-	for stat, want := range map[string]string{StatLP: "lp__", StatLeapfrog: "n_steps", StatAccept: "accept", StatEnergy: "", "other": ""} {
-		name, ok := StatName(d, stat)
-		require.Equal(t, want, name)
-		require.Equal(t, want != "", ok)
-	}
+func TestSeverity(t *testing.T) {
 	require.Equal(t, "serious", Serious.String())
 	require.Equal(t, "severity(9)", Severity(9).String())
 	require.False(t, math.IsNaN(float64(Info)))

@@ -176,3 +176,22 @@ func TestAppendIsAmortised(t *testing.T) {
 		t.Errorf("%v allocations for 10000 draws", allocs)
 	}
 }
+
+// Statistics are found by Kelvin's names, CmdStan's and ArviZ's; the held updates of early runs are no divergences.
+func TestStatName(t *testing.T) {
+	for _, c := range []struct{ has, stat, want string }{
+		{"lp__", StatLP, "lp__"}, {"n_steps", StatLeapfrog, "n_steps"}, {"accept", StatAccept, "accept"},
+		{"lp", StatEnergy, ""}, {"lp", "other", ""}, {"other", "other", "other"},
+		{"diverging", StatDivergent, "diverging"}, {"divergent__", StatDivergent, "divergent__"},
+		{"held", StatDivergent, ""}, {"diverging", StatHeld, ""},
+	} {
+		d := must(New(nil, []string{"step", c.has}, 1))(t)
+		if name, ok := d.StatName(c.stat); name != c.want || ok != (c.want != "") {
+			t.Errorf("%q of %q: got %q, %v, want %q", c.stat, c.has, name, ok, c.want)
+		}
+	}
+	early := must(New(nil, []string{"lp", "grad_norm", "diverging"}, 1))(t)
+	if name, ok := early.StatName(StatDivergent); ok {
+		t.Errorf("%q of a stochastic-gradient run was taken for divergences", name)
+	}
+}

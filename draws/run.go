@@ -89,3 +89,30 @@ func (d *Draws) describe(from ...*Draws) *Draws {
 	}
 	return d
 }
+
+// aliases are other names of the statistics: CmdStan's, then ArviZ's.
+var aliases = map[string][]string{
+	StatLP:        {"lp__"},
+	StatDivergent: {"divergent__", "diverging"},
+	StatTreeDepth: {"treedepth__", "treedepth"},
+	StatStepSize:  {"stepsize__", "stepsize"},
+	StatAccept:    {"accept_stat__", "acceptance_rate"},
+	StatEnergy:    {"energy__"},
+	StatLeapfrog:  {"n_leapfrog__", "n_steps"},
+	StatMaxDepth:  {"max_depth__", "reached_max_treedepth"},
+}
+
+// StatName is the name under which d holds a statistic, given by one of the constants: that name, CmdStan's
+// (divergent__), or ArviZ's (diverging). ok is false if d has none of them. "diverging" next to [StatGradNorm] is not
+// ArviZ's: early stochastic-gradient runs of Kelvin wrote their held updates so.
+func (d *Draws) StatName(stat string) (name string, ok bool) {
+	for _, name := range append([]string{stat}, aliases[stat]...) {
+		if name == "diverging" && slices.Contains(d.stats, StatGradNorm) {
+			continue
+		}
+		if slices.Contains(d.stats, name) {
+			return name, true
+		}
+	}
+	return "", false
+}

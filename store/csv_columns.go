@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
@@ -28,7 +27,7 @@ func csvColumns(sites []draws.Site, stats []string) (names []string, source []in
 		if err != nil {
 			break
 		}
-		if name, ok := diag.StatName(d, stat); ok {
+		if name, ok := d.StatName(stat); ok {
 			names, source = append(names, cmdstanStat[stat]), append(source, dim+slices.Index(stats, name))
 			known[name] = true
 		}

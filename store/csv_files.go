@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
@@ -153,7 +152,7 @@ func writeCSVChain(to io.Writer, path string, inf *Inference, chain int, opt CSV
 			if in == nil || in.Len(chain) == 0 {
 				continue
 			}
-			if name, ok := diag.StatName(in, diag.StatStepSize); ok {
+			if name, ok := in.StatName(draws.StatStepSize); ok {
 				trace, _ := in.Stat(name, chain)
 				a.StepSize = trace[len(trace)-1]
 				break

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
@@ -67,7 +66,7 @@ func (o *CSVOptions) fill(stats []string) error {
 	if o.Algorithm == "" {
 		o.Algorithm = "fixed_param"
 		if d, err := draws.New(nil, stats, 1); err == nil {
-			if _, ok := diag.StatName(d, diag.StatStepSize); ok {
+			if _, ok := d.StatName(draws.StatStepSize); ok {
 				o.Algorithm = "hmc"
 			}
 		}

@@ -6,20 +6,19 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
 // The names of the sampler's statistics elsewhere, in CmdStan's order of columns.
 var (
-	statOrder   = []string{diag.StatLP, diag.StatAccept, diag.StatStepSize, diag.StatTreeDepth, diag.StatLeapfrog, diag.StatDivergent, diag.StatEnergy}
+	statOrder   = []string{draws.StatLP, draws.StatAccept, draws.StatStepSize, draws.StatTreeDepth, draws.StatLeapfrog, draws.StatDivergent, draws.StatEnergy}
 	cmdstanStat = map[string]string{
-		diag.StatLP: "lp__", diag.StatAccept: "accept_stat__", diag.StatStepSize: "stepsize__", diag.StatTreeDepth: "treedepth__",
-		diag.StatLeapfrog: "n_leapfrog__", diag.StatDivergent: "divergent__", diag.StatEnergy: "energy__",
+		draws.StatLP: "lp__", draws.StatAccept: "accept_stat__", draws.StatStepSize: "stepsize__", draws.StatTreeDepth: "treedepth__",
+		draws.StatLeapfrog: "n_leapfrog__", draws.StatDivergent: "divergent__", draws.StatEnergy: "energy__",
 	}
 	arvizStat = map[string]string{
-		diag.StatLP: "lp", diag.StatAccept: "acceptance_rate", diag.StatStepSize: "step_size", diag.StatTreeDepth: "tree_depth",
-		diag.StatLeapfrog: "n_steps", diag.StatDivergent: "diverging", diag.StatEnergy: "energy",
+		draws.StatLP: "lp", draws.StatAccept: "acceptance_rate", draws.StatStepSize: "step_size", draws.StatTreeDepth: "tree_depth",
+		draws.StatLeapfrog: "n_steps", draws.StatDivergent: "diverging", draws.StatEnergy: "energy",
 	}
 )
 
@@ -32,7 +31,7 @@ func kelvinStats(names []string) []string {
 	}
 	out := slices.Clone(names)
 	for _, stat := range statOrder {
-		if name, ok := diag.StatName(d, stat); ok {
+		if name, ok := d.StatName(stat); ok {
 			out[slices.Index(names, name)] = stat
 		}
 	}

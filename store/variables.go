@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
@@ -60,7 +59,7 @@ func statVariables(stats []string, fit func(string) string) []string {
 	names := slices.Clone(stats)
 	if d, err := draws.New(nil, stats, 1); err == nil {
 		for _, stat := range statOrder {
-			name, ok := diag.StatName(d, stat)
+			name, ok := d.StatName(stat)
 			if other := arvizStat[stat]; ok && (name == other || !slices.Contains(stats, other)) {
 				names[slices.Index(stats, name)] = other
 			}
@@ -73,9 +72,9 @@ func statVariables(stats []string, fit func(string) string) []string {
 func statKind(name string, traces [][]float64) kind {
 	k := float
 	switch name {
-	case arvizStat[diag.StatDivergent]:
+	case arvizStat[draws.StatDivergent]:
 		k = boolean
-	case arvizStat[diag.StatTreeDepth], arvizStat[diag.StatLeapfrog]:
+	case arvizStat[draws.StatTreeDepth], arvizStat[draws.StatLeapfrog]:
 		k = integer
 	}
 	for _, trace := range traces {

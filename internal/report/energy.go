@@ -46,7 +46,7 @@ func energies(chains [][]float64) (marginal, change []float64) {
 
 // energyOf is nil if d has no energies that vary.
 func energyOf(d *draws.Draws) *energyData {
-	chains := statistic(d, diag.StatEnergy)
+	chains := statistic(d, draws.StatEnergy)
 	marginal, change := energies(chains)
 	low, high, ok := view(marginal, change)
 	if !ok || !(low < high) || len(change) == 0 {
@@ -72,7 +72,7 @@ func energyOf(d *draws.Draws) *energyData {
 
 // statistic is the trace of a statistic in each chain, nil if d lacks it.
 func statistic(d *draws.Draws, stat string) [][]float64 {
-	name, ok := diag.StatName(d, stat)
+	name, ok := d.StatName(stat)
 	if !ok {
 		return nil
 	}

@@ -72,7 +72,7 @@ func chainsOf(d *draws.Draws) chainTable {
 	plain := func(f func([]float64) float64) func([]float64) fact {
 		return func(x []float64) fact { return fact{Value: short(f(x))} }
 	}
-	add("divergences", diag.StatDivergent, func(x []float64) fact {
+	add("divergences", draws.StatDivergent, func(x []float64) fact {
 		n := 0
 		for _, v := range x {
 			if v != 0 {
@@ -81,11 +81,11 @@ func chainsOf(d *draws.Draws) chainTable {
 		}
 		return fact{Value: strconv.Itoa(n), Bad: n > 0}
 	})
-	add("mean acceptance", diag.StatAccept, plain(mean))
-	add("last step size", diag.StatStepSize, plain(func(x []float64) float64 { return x[len(x)-1] }))
-	add("largest tree depth", diag.StatTreeDepth, plain(largest))
-	add("mean leapfrog steps", diag.StatLeapfrog, plain(mean))
-	add("E-BFMI", diag.StatEnergy, func(x []float64) fact {
+	add("mean acceptance", draws.StatAccept, plain(mean))
+	add("last step size", draws.StatStepSize, plain(func(x []float64) float64 { return x[len(x)-1] }))
+	add("largest tree depth", draws.StatTreeDepth, plain(largest))
+	add("mean leapfrog steps", draws.StatLeapfrog, plain(mean))
+	add("E-BFMI", draws.StatEnergy, func(x []float64) fact {
 		v := diag.EBFMI(x)
 		return fact{Value: short(v), Bad: v < 0.3}
 	})

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
@@ -26,7 +25,7 @@ type positions struct {
 
 // divergent says of each draw of each chain whether it diverged; nil if that is not known.
 func divergent(d *draws.Draws) [][]bool {
-	traces := statistic(d, diag.StatDivergent)
+	traces := statistic(d, draws.StatDivergent)
 	if traces == nil {
 		return nil
 	}
