@@ -2,13 +2,21 @@ package torch
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/sugarme/gotch/ts"
 )
 
-// Tensor is a number or a gotch tensor, with arithmetic that reads like the formula. Arithmetic on numbers stays in Go.
-// Its methods panic with the typed error of the operation, which [Do], the gradients and all functions that run a model
-// return. The zero value is the number 0.
+// Tensor is a number or a gotch tensor, with arithmetic that reads like the formula:
+//
+//	y.Sub(x.Mul(b).Add(a)).Div(logS.Exp()).Square().Sum().Mul(-0.5)
+//
+// Arguments of type any are a Tensor, a *ts.Tensor, a float64, an int, an int64 or a float32. Shapes broadcast as in
+// libtorch. Arithmetic on numbers stays in Go, so that a constant costs no tensor operation. Dimensions and indices may
+// be negative; they then count from the end.
+//
+// Methods panic with the typed error of the operation, which names the line that asked for it. [Do], the gradients and
+// all functions that run a model return that error. The zero value is the number 0.
 type Tensor struct {
 	c float64
 	t *ts.Tensor // nil for a number
@@ -32,13 +40,356 @@ func Of(x any) Tensor {
 	case float32:
 		return Tensor{c: float64(v)}
 	}
-	return Must(Tensor{}, fmt.Errorf("torch.Of: a %T, expected a number, a torch.Tensor or a *ts.Tensor that is not nil", x))
+	what := fmt.Sprintf("a %T", x)
+	if _, ok := x.(*ts.Tensor); ok {
+		what = "a *ts.Tensor that is nil"
+	}
+	panic(misuse("%s is no operand: a number, a torch.Tensor or a *ts.Tensor is required", what))
 }
 
-// T is the gotch tensor; a number becomes a tensor of shape [].
+// T is the gotch tensor; a number becomes a tensor of shape [] and type float64.
 func (x Tensor) T() *ts.Tensor {
 	if x.t == nil {
 		return Must(Scalar(x.c))
 	}
 	return x.t
+}
+
+// Number is the value of a Tensor that is a Go number, and false for one that is a gotch tensor.
+func (x Tensor) Number() (v float64, ok bool) { return x.c, x.t == nil }
+
+// Shape is the shape; [] for a number.
+func (x Tensor) Shape() []int64 {
+	if x.t == nil {
+		return []int64{}
+	}
+	return Must(Shape(x.t))
+}
+
+// Numel is the number of elements.
+func (x Tensor) Numel() int {
+	if x.t == nil {
+		return 1
+	}
+	return Must(Numel(x.t))
+}
+
+// Item is the value of a Tensor with one element. Inside vmap no value can be read, so models cannot use it.
+func (x Tensor) Item() float64 {
+	if x.t == nil {
+		return x.c
+	}
+	return Must(Item(x.t))
+}
+
+// Values are the elements, in row-major order. Inside vmap no value can be read, so models cannot use it.
+func (x Tensor) Values() []float64 {
+	if x.t == nil {
+		return []float64{x.c}
+	}
+	return Must(ToSlice[float64](x.t))
+}
+
+// String is the number, or type and shape of the tensor.
+func (x Tensor) String() string {
+	if x.t == nil {
+		return fmt.Sprint(x.c)
+	}
+	d, err := x.t.KelvinDescribe()
+	if err != nil {
+		return "freed"
+	}
+	return fmt.Sprintf("%v %v", d.Shape, x.t.DType())
+}
+
+func (x Tensor) isNumber() bool { return x.t == nil }
+
+func (x Tensor) is(c float64) bool { return x.t == nil && x.c == c }
+
+func number(c float64) Tensor { return Tensor{c: c} }
+
+func wrap(t *ts.Tensor) Tensor { return Tensor{t: t} }
+
+func scalar(c float64) *ts.Scalar { return ts.FloatScalar(c) }
+
+// Add is x + y.
+func (x Tensor) Add(y any) Tensor {
+	w := Of(y)
+	switch {
+	case x.isNumber() && w.isNumber():
+		return number(x.c + w.c)
+	case x.is(0):
+		return w
+	case w.is(0):
+		return x
+	case x.isNumber():
+		return wrap(w.t.MustAddScalar(scalar(x.c), false))
+	case w.isNumber():
+		return wrap(x.t.MustAddScalar(scalar(w.c), false))
+	}
+	return wrap(x.t.MustAdd(w.t, false))
+}
+
+// Sub is x − y.
+func (x Tensor) Sub(y any) Tensor {
+	w := Of(y)
+	switch {
+	case x.isNumber() && w.isNumber():
+		return number(x.c - w.c)
+	case w.is(0):
+		return x
+	case x.isNumber():
+		return w.Neg().Add(x)
+	case w.isNumber():
+		return wrap(x.t.MustSubScalar(scalar(w.c), false))
+	}
+	return wrap(x.t.MustSub(w.t, false))
+}
+
+// Mul is the product x y of the elements.
+func (x Tensor) Mul(y any) Tensor {
+	w := Of(y)
+	switch {
+	case x.isNumber() && w.isNumber():
+		return number(x.c * w.c)
+	case x.is(1):
+		return w
+	case w.is(1):
+		return x
+	case x.isNumber():
+		return wrap(w.t.MustMulScalar(scalar(x.c), false))
+	case w.isNumber():
+		return wrap(x.t.MustMulScalar(scalar(w.c), false))
+	}
+	return wrap(x.t.MustMul(w.t, false))
+}
+
+// Div is the quotient x / y of the elements.
+func (x Tensor) Div(y any) Tensor {
+	w := Of(y)
+	switch {
+	case x.isNumber() && w.isNumber():
+		return number(x.c / w.c)
+	case w.is(1):
+		return x
+	case x.isNumber():
+		return w.Reciprocal().Mul(x)
+	case w.isNumber():
+		return wrap(x.t.MustDivScalar(scalar(w.c), false))
+	}
+	return wrap(x.t.MustDiv(w.t, false))
+}
+
+// Pow is x to the power y.
+func (x Tensor) Pow(y any) Tensor {
+	w := Of(y)
+	switch {
+	case x.isNumber() && w.isNumber():
+		return number(math.Pow(x.c, w.c))
+	case w.is(1):
+		return x
+	case w.isNumber():
+		return wrap(x.t.MustPowTensorScalar(scalar(w.c), false))
+	case x.isNumber():
+		return wrap(ts.MustPowScalar(scalar(x.c), w.t))
+	}
+	return wrap(x.t.MustPow(w.t, false))
+}
+
+// Min is the smaller of x and y, element by element.
+func (x Tensor) Min(y any) Tensor {
+	w := Of(y)
+	switch {
+	case x.isNumber() && w.isNumber():
+		return number(math.Min(x.c, w.c))
+	case x.isNumber():
+		return wrap(w.t.MustClampMax(scalar(x.c), false))
+	case w.isNumber():
+		return wrap(x.t.MustClampMax(scalar(w.c), false))
+	}
+	return wrap(x.t.MustMinimum(w.t, false))
+}
+
+// Max is the larger of x and y, element by element.
+func (x Tensor) Max(y any) Tensor {
+	w := Of(y)
+	switch {
+	case x.isNumber() && w.isNumber():
+		return number(math.Max(x.c, w.c))
+	case x.isNumber():
+		return wrap(w.t.MustClampMin(scalar(x.c), false))
+	case w.isNumber():
+		return wrap(x.t.MustClampMin(scalar(w.c), false))
+	}
+	return wrap(x.t.MustMaximum(w.t, false))
+}
+
+// Clamp is x kept between low and high; outside, the gradient is 0.
+func (x Tensor) Clamp(low, high any) Tensor {
+	l, h := Of(low), Of(high)
+	if !x.isNumber() && l.isNumber() && h.isNumber() {
+		return wrap(x.t.MustClamp(scalar(l.c), scalar(h.c), false))
+	}
+	return x.Max(l).Min(h)
+}
+
+// apply is a function of one argument, in Go for a number.
+func (x Tensor) apply(f func(float64) float64, g func(t *ts.Tensor, del bool) *ts.Tensor) Tensor {
+	if x.isNumber() {
+		return number(f(x.c))
+	}
+	return wrap(g(x.t, false))
+}
+
+// Neg is −x.
+func (x Tensor) Neg() Tensor {
+	return x.apply(func(c float64) float64 { return -c }, (*ts.Tensor).MustNeg)
+}
+
+// Reciprocal is 1/x.
+func (x Tensor) Reciprocal() Tensor {
+	return x.apply(func(c float64) float64 { return 1 / c }, (*ts.Tensor).MustReciprocal)
+}
+
+// Exp is eˣ.
+func (x Tensor) Exp() Tensor { return x.apply(math.Exp, (*ts.Tensor).MustExp) }
+
+// Expm1 is eˣ − 1, exact for small x.
+func (x Tensor) Expm1() Tensor { return x.apply(math.Expm1, (*ts.Tensor).MustExpm1) }
+
+// Log is the natural logarithm.
+func (x Tensor) Log() Tensor { return x.apply(math.Log, (*ts.Tensor).MustLog) }
+
+// Log1p is log(1 + x), exact for small x.
+func (x Tensor) Log1p() Tensor { return x.apply(math.Log1p, (*ts.Tensor).MustLog1p) }
+
+// Sqrt is the square root.
+func (x Tensor) Sqrt() Tensor { return x.apply(math.Sqrt, (*ts.Tensor).MustSqrt) }
+
+// Square is x².
+func (x Tensor) Square() Tensor {
+	return x.apply(func(c float64) float64 { return c * c }, (*ts.Tensor).MustSquare)
+}
+
+// Abs is |x|.
+func (x Tensor) Abs() Tensor { return x.apply(math.Abs, (*ts.Tensor).MustAbs) }
+
+// Sigmoid is 1/(1 + e⁻ˣ).
+func (x Tensor) Sigmoid() Tensor {
+	return x.apply(func(c float64) float64 { return 1 / (1 + math.Exp(-c)) }, (*ts.Tensor).MustSigmoid)
+}
+
+// LogSigmoid is −log(1 + e⁻ˣ), exact to rounding at both ends.
+func (x Tensor) LogSigmoid() Tensor {
+	return x.apply(func(c float64) float64 { return math.Min(c, 0) - math.Log1p(math.Exp(-math.Abs(c))) },
+		(*ts.Tensor).MustLogSigmoid)
+}
+
+// Softplus is log(1 + eˣ), exact to rounding at both ends. (libtorch's own softplus is x from 20 on.)
+func (x Tensor) Softplus() Tensor { return x.Neg().LogSigmoid().Neg() }
+
+// Tanh is the hyperbolic tangent.
+func (x Tensor) Tanh() Tensor { return x.apply(math.Tanh, (*ts.Tensor).MustTanh) }
+
+// Relu is max(x, 0).
+func (x Tensor) Relu() Tensor {
+	return x.apply(func(c float64) float64 { return math.Max(c, 0) }, (*ts.Tensor).MustRelu)
+}
+
+// Sin is the sine of x in radians.
+func (x Tensor) Sin() Tensor { return x.apply(math.Sin, (*ts.Tensor).MustSin) }
+
+// Cos is the cosine of x in radians.
+func (x Tensor) Cos() Tensor { return x.apply(math.Cos, (*ts.Tensor).MustCos) }
+
+// Lgamma is log |Γ(x)|.
+func (x Tensor) Lgamma() Tensor {
+	return x.apply(func(c float64) float64 { l, _ := math.Lgamma(c); return l }, (*ts.Tensor).MustLgamma)
+}
+
+// Digamma is the derivative of log Γ(x).
+func (x Tensor) Digamma() Tensor {
+	if x.isNumber() {
+		return wrap(x.T().MustDigamma(false))
+	}
+	return wrap(x.t.MustDigamma(false))
+}
+
+// Erf is the error function.
+func (x Tensor) Erf() Tensor { return x.apply(math.Erf, (*ts.Tensor).MustErf) }
+
+// Erfc is the complementary error function 1 − Erf(x), exact for large x.
+func (x Tensor) Erfc() Tensor { return x.apply(math.Erfc, (*ts.Tensor).MustErfc) }
+
+// compare is a comparison: of two numbers it is the number 1 or 0, else a tensor of booleans.
+func (x Tensor) compare(
+	y any,
+	f func(a, b float64) bool,
+	swapped, byNumber func(*ts.Tensor, *ts.Scalar, bool) *ts.Tensor,
+	byTensor func(*ts.Tensor, *ts.Tensor, bool) *ts.Tensor,
+) Tensor {
+	w := Of(y)
+	switch {
+	case x.isNumber() && w.isNumber():
+		if f(x.c, w.c) {
+			return number(1)
+		}
+		return number(0)
+	case x.isNumber():
+		return wrap(swapped(w.t, scalar(x.c), false))
+	case w.isNumber():
+		return wrap(byNumber(x.t, scalar(w.c), false))
+	}
+	return wrap(byTensor(x.t, w.t, false))
+}
+
+// Gt is x > y, for [Where]: a tensor of booleans; of two numbers 1 or 0.
+func (x Tensor) Gt(y any) Tensor {
+	return x.compare(y, func(a, b float64) bool { return a > b },
+		(*ts.Tensor).MustLt, (*ts.Tensor).MustGt, (*ts.Tensor).MustGtTensor)
+}
+
+// Lt is x < y; see [Tensor.Gt].
+func (x Tensor) Lt(y any) Tensor {
+	return x.compare(y, func(a, b float64) bool { return a < b },
+		(*ts.Tensor).MustGt, (*ts.Tensor).MustLt, (*ts.Tensor).MustLtTensor)
+}
+
+// Ge is x ≥ y; see [Tensor.Gt].
+func (x Tensor) Ge(y any) Tensor {
+	return x.compare(y, func(a, b float64) bool { return a >= b },
+		(*ts.Tensor).MustLe, (*ts.Tensor).MustGe, (*ts.Tensor).MustGeTensor)
+}
+
+// Le is x ≤ y; see [Tensor.Gt].
+func (x Tensor) Le(y any) Tensor {
+	return x.compare(y, func(a, b float64) bool { return a <= b },
+		(*ts.Tensor).MustGe, (*ts.Tensor).MustLe, (*ts.Tensor).MustLeTensor)
+}
+
+// Eq is x = y; see [Tensor.Gt].
+func (x Tensor) Eq(y any) Tensor {
+	return x.compare(y, func(a, b float64) bool { return a == b },
+		(*ts.Tensor).MustEq, (*ts.Tensor).MustEq, (*ts.Tensor).MustEqTensor)
+}
+
+// Where is a where the condition holds, else b. The gradient of the branch that is not taken is 0 times its derivative:
+// NaN if that is infinite, so give each branch arguments that it can bear.
+func Where(condition, a, b any) Tensor {
+	cond, x, y := Of(condition), Of(a), Of(b)
+	if cond.isNumber() {
+		if cond.c != 0 {
+			return x
+		}
+		return y
+	}
+	switch {
+	case x.isNumber() && y.isNumber():
+		return wrap(ts.MustWhereScalarself(cond.t, scalar(x.c), y.T()))
+	case x.isNumber():
+		return wrap(ts.MustWhereScalarself(cond.t, scalar(x.c), y.t))
+	case y.isNumber():
+		return wrap(x.t.MustWhereScalarother(cond.t, scalar(y.c), false))
+	}
+	return wrap(x.t.MustWhereSelf(cond.t, y.t, false))
 }

@@ -1,0 +1,231 @@
+package torch
+
+import (
+	"math"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Reductions, shapes, indexing and matrices of [Tensor].
+
+// total is the type that elements are added in: their own, and int64 for booleans.
+func total(t *ts.Tensor) gotch.DType {
+	if d := t.DType(); d != gotch.Bool {
+		return d
+	}
+	return gotch.Int64
+}
+
+func wide(dims []int) []int64 {
+	out := make([]int64, len(dims))
+	for i, d := range dims {
+		out[i] = int64(d)
+	}
+	return out
+}
+
+// at is a dimension counted from the front: some rules of vmap in libtorch 1.13 take −1 wrongly.
+func (x Tensor) at(dim int) int64 {
+	if dim < 0 {
+		dim += len(x.Shape())
+	}
+	return int64(dim)
+}
+
+// Sum adds up the given dimensions, which go; without any, all elements, to shape [].
+func (x Tensor) Sum(dims ...int) Tensor {
+	switch {
+	case x.isNumber() && len(dims) == 0:
+		return x
+	case len(dims) == 0:
+		return wrap(x.t.MustSum(total(x.t), false))
+	}
+	t := x.T()
+	return wrap(t.MustSumDimIntlist(wide(dims), false, total(t), false))
+}
+
+// Mean is the mean over the given dimensions, which go; without any, over all elements.
+func (x Tensor) Mean(dims ...int) Tensor {
+	switch {
+	case x.isNumber() && len(dims) == 0:
+		return x
+	case len(dims) == 0:
+		return wrap(x.t.MustMean(x.t.DType(), false))
+	}
+	t := x.T()
+	return wrap(t.MustMeanDim(wide(dims), false, t.DType(), false))
+}
+
+// Std is the standard deviation, with n − 1 below, over the given dimensions, which go; without any, over all elements.
+func (x Tensor) Std(dims ...int) Tensor {
+	if len(dims) == 0 {
+		return wrap(x.T().MustStd(true, false))
+	}
+	return wrap(x.T().MustStdDim(wide(dims), true, false, false))
+}
+
+// Prod is the product of all elements, of shape [].
+func (x Tensor) Prod() Tensor {
+	if x.isNumber() {
+		return x
+	}
+	return wrap(x.t.MustProd(total(x.t), false))
+}
+
+// CumSum adds up from the start of a dimension to each of its elements.
+func (x Tensor) CumSum(dim int) Tensor {
+	t := x.T()
+	return wrap(t.MustCumsum(int64(dim), total(t), false))
+}
+
+// LogSumExp is log Σ eˣ over a dimension, which goes, without overflow.
+func (x Tensor) LogSumExp(dim int) Tensor {
+	return wrap(x.T().MustLogsumexp([]int64{int64(dim)}, false, false))
+}
+
+// Softmax is eˣ over its sum along a dimension.
+func (x Tensor) Softmax(dim int) Tensor {
+	t := x.T()
+	return wrap(t.MustSoftmax(int64(dim), t.DType(), false))
+}
+
+// LogSoftmax is the logarithm of [Tensor.Softmax], without overflow.
+func (x Tensor) LogSoftmax(dim int) Tensor {
+	t := x.T()
+	return wrap(t.MustLogSoftmax(int64(dim), t.DType(), false))
+}
+
+// MatMul is the matrix product: [n, m] times [m, k] is [n, k], [n, m] times [m] is [n], [m] times [m] a number. The
+// dimensions before the last two are a batch and broadcast.
+func (x Tensor) MatMul(y any) Tensor { return wrap(x.T().MustMatmul(Of(y).T(), false)) }
+
+// Dot is the inner product of two vectors of shape [n].
+func (x Tensor) Dot(y any) Tensor { return wrap(x.T().MustDot(Of(y).T(), false)) }
+
+// Outer is the outer product of vectors of shape [n] and [m], a matrix of shape [n, m].
+func (x Tensor) Outer(y any) Tensor { return wrap(x.T().MustOuter(Of(y).T(), false)) }
+
+// Transpose swaps the last two dimensions.
+func (x Tensor) Transpose() Tensor { return wrap(x.T().MustTranspose(-2, -1, false)) }
+
+// Reshape is the same elements in another shape; one size may be −1, for what is left.
+func (x Tensor) Reshape(shape ...int64) Tensor { return wrap(x.T().MustReshape(shape, false)) }
+
+// Unsqueeze inserts a dimension of size 1 in front of the given one; −1 appends it.
+func (x Tensor) Unsqueeze(dim int) Tensor { return wrap(x.T().MustUnsqueeze(int64(dim), false)) }
+
+// Squeeze takes out the given dimension if its size is 1.
+func (x Tensor) Squeeze(dim int) Tensor { return wrap(x.T().MustSqueezeDim(int64(dim), false)) }
+
+// Expand broadcasts to a shape, without a copy; −1 keeps a size.
+func (x Tensor) Expand(shape ...int64) Tensor { return wrap(x.T().MustExpand(shape, true, false)) }
+
+// At is the part at the given indices of the first dimensions: of a matrix, At(i) is a row and At(i, j) an element of
+// shape [].
+func (x Tensor) At(indices ...int) Tensor {
+	for _, i := range indices {
+		x = wrap(x.T().MustSelect(0, int64(i), false))
+	}
+	return x
+}
+
+// Slice is the range from ≤ i < to of a dimension.
+func (x Tensor) Slice(dim, from, to int) Tensor {
+	if from < 0 || to < 0 {
+		shape, d := x.Shape(), x.at(dim)
+		if d < 0 || d >= int64(len(shape)) {
+			panic(misuse("Slice: there is no dimension %d in shape %v", dim, shape))
+		}
+		if from < 0 {
+			from += int(shape[d])
+		}
+		if to < 0 {
+			to += int(shape[d])
+		}
+	}
+	if from < 0 || to < from {
+		panic(misuse("Slice: the range from %d to %d: the end must not lie before the start", from, to))
+	}
+	return wrap(x.T().MustNarrow(int64(dim), int64(from), int64(to-from), false))
+}
+
+// IndexSelect is the elements of a dimension at the given indices, a vector of whole numbers: groups.IndexSelect(0, of)
+// has one row for each element of of.
+func (x Tensor) IndexSelect(dim int, indices any) Tensor {
+	return wrap(x.T().MustIndexSelect(x.at(dim), Of(indices).index(), false))
+}
+
+// Gather is, for each element of indices, the element of x with that index in the given dimension and the same indices
+// in the others.
+func (x Tensor) Gather(dim int, indices any) Tensor {
+	return wrap(x.T().MustGather(x.at(dim), Of(indices).index(), false, false))
+}
+
+// index is a tensor of whole numbers.
+func (x Tensor) index() *ts.Tensor {
+	t := x.T()
+	if t.DType() == gotch.Int64 {
+		return t
+	}
+	return t.MustTotype(gotch.Int64, false)
+}
+
+// Diag is the diagonal of matrices, [..., n, n] to [..., n]. Of a vector [n] it is the matrix [n, n] with it.
+func (x Tensor) Diag() Tensor {
+	t := x.T()
+	if len(Must(Shape(t))) == 1 {
+		return wrap(t.MustDiagEmbed(0, -2, -1, false))
+	}
+	return wrap(t.MustDiagonal(0, -2, -1, false))
+}
+
+// Cholesky is the lower triangular L of symmetric positive definite matrices x = L Lᵀ, of shape [..., n, n]. Where a
+// matrix is not positive definite L is NaN: for a sampler such a point has density 0, which is not an error.
+func (x Tensor) Cholesky() Tensor {
+	l, info := x.T().MustLinalgCholeskyEx(false, false, false)
+	failed := info.MustNe(scalar(0), false).MustUnsqueeze(-1, false).MustUnsqueeze(-1, false)
+	return wrap(l.MustMaskedFill(failed, scalar(math.NaN()), false))
+}
+
+// SolveTriangular is the y with x y = b for triangular x of shape [n, n]; b has shape [n] or [n, k]. Only the upper or
+// lower triangle of x is read.
+func (x Tensor) SolveTriangular(b any, upper bool) Tensor {
+	right := Of(b)
+	if len(right.Shape()) == 1 {
+		return x.SolveTriangular(right.Unsqueeze(-1), upper).Squeeze(-1)
+	}
+	return wrap(x.T().MustLinalgSolveTriangular(right.T(), upper, true, false, false))
+}
+
+// tensors are the operands of a function of several; numbers get the given shape.
+func tensors(xs []any, shape ...int64) []*ts.Tensor {
+	var out []*ts.Tensor
+	for _, x := range xs {
+		switch v := x.(type) {
+		case []Tensor:
+			for _, y := range v {
+				out = append(out, tensors([]any{y}, shape...)...)
+			}
+		case []*ts.Tensor:
+			out = append(out, v...)
+		default:
+			y := Of(x)
+			if y.isNumber() && len(shape) > 0 {
+				y = y.Reshape(shape...)
+			}
+			out = append(out, y.T())
+		}
+	}
+	return out
+}
+
+// Stack puts tensors of one shape behind each other along a new dimension. A slice of tensors is also an operand.
+func Stack(dim int, xs ...any) Tensor { return wrap(ts.MustStack(tensors(xs), int64(dim))) }
+
+// Cat joins tensors along a dimension that they have; the others must agree. A number counts as a tensor of shape [1],
+// and a slice of tensors is also an operand.
+func Cat(dim int, xs ...any) Tensor { return wrap(ts.MustCat(tensors(xs, 1), int64(dim))) }
+
+// Zeros is a float64 tensor of zeros in main memory.
+func Zeros(shape ...int64) Tensor { return wrap(ts.MustZeros(shape, gotch.Double, CPU)) }
