@@ -1,20 +1,48 @@
-// Package atomicfile writes files in one move.
+// Package atomicfile writes files and folders in one move. A reader sees the old content or the new one, never a part,
+// also after a kill or a loss of power. The temporary name is random and made exclusively, so no link is followed and
+// no other file is overwritten.
 package atomicfile
 
 import (
 	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 )
 
-// Sync waits for the disk. Tests that write thousands of files put another one in its place.
+// Sync waits for the disk. Tests that write thousands of files put another function in its place.
 var Sync = (*os.File).Sync
 
-// Replace writes a file in one move: what write makes goes beside it, and takes its name when it is on the disk. A
-// failure leaves the old file as it was.
-func Replace(path string, write func(io.Writer) error) (err error) {
-	// One name for all: what a killed run leaves is overwritten by the next.
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+// Replace writes a file that everybody may read, as far as the user's umask allows. A failure leaves the old file as it
+// was. If path is a symbolic link, the link is replaced, not the file that it names.
+func Replace(path string, write func(io.Writer) error) error { return ReplaceMode(path, 0o644, write) }
+
+// ReplacePrivate is [Replace] for a file that only the user may read, such as a checkpoint.
+func ReplacePrivate(path string, write func(io.Writer) error) error {
+	return ReplaceMode(path, 0o600, write)
+}
+
+// ReplaceMode is [Replace] with the given permissions, before the umask.
+func ReplaceMode(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	if err := WriteMode(path, mode, write); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// WriteMode is [ReplaceMode] without the wait for the folder. It serves a caller that writes many files of one folder
+// and calls [SyncDir] once.
+func WriteMode(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
+	sweep(path)
+	f, err := create(path, mode)
 	if err != nil {
 		return err
 	}
@@ -38,4 +66,111 @@ func Replace(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// Folder makes a folder in one move: write fills a temporary one, which then takes the name path. If there is something
+// at path already, the error is [fs.ErrExist] and nothing is written.
+func Folder(path string, write func(dir string) error) (err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
+	sweep(path)
+	var dir string
+	for {
+		dir = temporary(path)
+		if err = os.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	if err = write(dir); err != nil {
+		return err
+	}
+	if err = os.Rename(dir, path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir waits until the names in a folder are on the disk. A system that cannot wait for folders counts as done.
+func SyncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil // a folder that may be written but not read
+	}
+	err = Sync(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// suffix ends every temporary name.
+const suffix = ".new"
+
+// temporary is a random name beside path.
+func temporary(path string) string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	dir, base := filepath.Split(path)
+	return dir + "." + base + "." + hex.EncodeToString(b[:]) + suffix
+}
+
+// create opens a new file beside path. O_EXCL refuses a name that is taken, be it by a file or by a link.
+func create(path string, mode fs.FileMode) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(temporary(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+// swept are the folders whose leftovers this process has removed.
+var swept sync.Map
+
+// stale is the age from which a temporary file is a leftover of a killed process.
+const stale = time.Hour
+
+// sweep removes what killed processes left in the folder of path, once in a process.
+func sweep(path string) {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	if _, done := swept.LoadOrStore(dir, true); done {
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !leftover(e.Name()) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > stale {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// leftover says whether a name is one that temporary makes: .NAME.0123456789abcdef.new
+func leftover(name string) bool {
+	rest, ok := strings.CutSuffix(name, suffix)
+	if !ok || len(rest) < 18 || rest[0] != '.' {
+		return false
+	}
+	random := rest[len(rest)-16:]
+	return rest[len(rest)-17] == '.' && strings.Trim(random, "0123456789abcdef") == ""
 }

@@ -1,37 +1,121 @@
-package atomicfile_test
+package atomicfile
 
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
-	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/stretchr/testify/require"
 )
 
+func text(s string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, s)
+		return err
+	}
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func names(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
 // A failure in the middle leaves the old file as it was, and nothing beside it.
 func TestReplace(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	write := func(text string, err error) error {
-		return atomicfile.Replace(path, func(w io.Writer) error {
-			_, failed := io.WriteString(w, text)
-			return errors.Join(failed, err)
-		})
-	}
-	content := func() string {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		return string(text)
-	}
-	require.NoError(t, write("one", nil))
-	require.Equal(t, "one", content())
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	require.NoError(t, Replace(path, text("one")))
+	require.Equal(t, "one", content(t, path))
 	boom := errors.New("boom")
-	require.ErrorIs(t, write("two", boom), boom)
-	require.Equal(t, "one", content())
-	require.NoFileExists(t, path+".new")
-	require.NoError(t, write("three", nil))
-	require.Equal(t, "three", content())
-	require.Error(t, atomicfile.Replace(filepath.Join(path, "no folder"), func(io.Writer) error { return nil }))
+	require.ErrorIs(t, Replace(path, func(w io.Writer) error { return errors.Join(text("two")(w), boom) }), boom)
+	require.Equal(t, "one", content(t, path))
+	require.Equal(t, []string{"file"}, names(t, dir))
+	require.NoError(t, ReplacePrivate(path, text("three")))
+	require.Equal(t, "three", content(t, path))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+	require.Error(t, Replace(filepath.Join(path, "no folder"), text("")))
+}
+
+// A link with the name that earlier versions wrote to, or in the place of the file, does not lead the writer elsewhere.
+func TestNoLinkIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	victim, path := filepath.Join(dir, "victim"), filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	for _, name := range []string{path, path + ".new"} {
+		if err := os.Symlink(victim, name); err != nil {
+			t.Skip("no symbolic links here:", err)
+		}
+	}
+	require.NoError(t, Replace(path, text("mine")))
+	require.Equal(t, "precious", content(t, victim))
+	require.Equal(t, "mine", content(t, path))
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	require.True(t, info.Mode().IsRegular())
+}
+
+// Both the file and its folder are waited for, in this order, and temporary names differ.
+func TestSyncs(t *testing.T) {
+	dir := t.TempDir()
+	var synced []string
+	old := Sync
+	Sync = func(f *os.File) error { synced = append(synced, f.Name()); return old(f) }
+	defer func() { Sync = old }()
+	require.NoError(t, Replace(filepath.Join(dir, "file"), text("one")))
+	require.NoError(t, Replace(filepath.Join(dir, "file"), text("two")))
+	require.Len(t, synced, 4)
+	require.Equal(t, []string{dir, dir}, []string{synced[1], synced[3]})
+	require.NotEqual(t, synced[0], synced[2])
+	require.Equal(t, dir, filepath.Dir(synced[0]))
+}
+
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "store")
+	fill := func(err error) func(string) error {
+		return func(dir string) error {
+			return errors.Join(os.WriteFile(filepath.Join(dir, "a"), nil, 0o600), err)
+		}
+	}
+	boom := errors.New("boom")
+	require.ErrorIs(t, Folder(path, fill(boom)), boom)
+	require.Empty(t, names(t, dir))
+	require.NoError(t, Folder(path, fill(nil)))
+	require.Equal(t, []string{"a"}, names(t, path))
+	require.ErrorIs(t, Folder(path, fill(nil)), fs.ErrExist)
+	require.Equal(t, []string{"store"}, names(t, dir))
+}
+
+// What a killed process left is removed after an hour; other files stay, and so do those of a process at work.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	long := time.Now().Add(-2 * stale)
+	for name, old := range map[string]bool{
+		".file.0123456789abcdef.new": true, ".file.0123456789abcde0.new": false, ".file.x123456789abcdef.new": true, "a.new": true,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		if old {
+			require.NoError(t, os.Chtimes(filepath.Join(dir, name), long, long))
+		}
+	}
+	require.NoError(t, Replace(filepath.Join(dir, "file"), text("")))
+	require.Equal(t, []string{".file.0123456789abcde0.new", ".file.x123456789abcdef.new", "a.new", "file"}, names(t, dir))
 }

@@ -3,9 +3,13 @@
 package filelock_test
 
 import (
+	"bufio"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/stretchr/testify/require"
@@ -25,4 +29,56 @@ func TestTry(t *testing.T) {
 	require.NoError(t, one.Close())
 	require.True(t, filelock.Try(two))
 	require.NoError(t, two.Close())
+}
+
+// held is set for the child process, which holds a lock until it is killed.
+const held = "KELVIN_FILELOCK_HELD"
+
+// The error names the process that holds the lock, and a kill frees it.
+func TestTakeNamesTheHolder(t *testing.T) {
+	if path := os.Getenv(held); path != "" {
+		_, err := filelock.Take(path)
+		fmt.Println(err)
+		time.Sleep(time.Hour)
+	}
+	path := filepath.Join(t.TempDir(), "lock")
+	child := exec.Command(os.Args[0], "-test.run=^TestTakeNamesTheHolder$")
+	child.Env = append(os.Environ(), held+"="+path)
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "<nil>\n", line)
+
+	_, err = filelock.Take(path)
+	var e *filelock.HeldError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, child.Process.Pid, e.Process)
+	require.EqualError(t, err, fmt.Sprintf("%s is in use by process %d", path, child.Process.Pid))
+
+	require.NoError(t, child.Process.Kill())
+	_ = child.Wait()
+	l, err := filelock.Take(path)
+	require.NoError(t, err)
+	_, err = filelock.Take(path)
+	require.ErrorContains(t, err, fmt.Sprintf("is in use by process %d", os.Getpid()))
+	require.NoError(t, l.Release())
+	l, err = filelock.Take(path)
+	require.NoError(t, err)
+	require.NoError(t, l.Release())
+	require.NoError(t, (*filelock.Lock)(nil).Release())
+}
+
+// A link in the place of the lock file is not followed, so what it names keeps its content.
+func TestTakeFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	victim, path := filepath.Join(dir, "victim"), filepath.Join(dir, "lock")
+	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	require.NoError(t, os.Symlink(victim, path))
+	_, err := filelock.Take(path)
+	require.Error(t, err)
+	b, err := os.ReadFile(victim)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(b))
 }

@@ -1,6 +1,5 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-// Package filelock takes locks on files that end with the process, so that a killed one leaves none behind.
 package filelock
 
 import (
@@ -9,8 +8,11 @@ import (
 	"syscall"
 )
 
-// Try takes an exclusive lock on an open file and says whether it could: false while another open file of any process has it. Closing the file
-// gives it back. A file system without locks counts as unlocked.
+// noFollow makes opening a symbolic link an error.
+const noFollow = syscall.O_NOFOLLOW
+
+// Try takes an exclusive lock on an open file. It is false while another open file of any process has the lock. Closing
+// the file gives the lock back. A file system without locks counts as unlocked.
 func Try(f *os.File) bool {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

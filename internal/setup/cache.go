@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/filelock"
 )
 
 // temporary marks the names of folders that are not complete. What has it, and no set-up at work on it, is a leftover.
@@ -67,9 +69,25 @@ func (c *Cache) unwritable(err error) error {
 // Lock waits until no other set-up uses the cache, and returns what ends the use. The lock goes with the process that
 // holds it, however that ends.
 func (c *Cache) Lock(ctx context.Context, report Reporter) (release func(), err error) {
-	return lockFile(ctx, filepath.Join(c.Dir, "lock"), func(holder string) {
-		report.Note(fmt.Sprintf("another set-up%s is at work on %s: waiting until it ends", holder, c.Dir))
-	})
+	for told := false; ; {
+		lock, err := filelock.Take(filepath.Join(c.Dir, "lock"))
+		if err == nil {
+			return func() { _ = lock.Release() }, nil
+		}
+		var held *filelock.HeldError
+		if !errors.As(err, &held) {
+			return nil, c.unwritable(err)
+		}
+		if !told {
+			report.Note(fmt.Sprintf("another set-up (%s) is at work on %s: waiting until it ends", held.Holder(), c.Dir))
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("stopped while waiting for another set-up: %w", ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // clean removes what an interrupted set-up left behind. It needs the lock.

@@ -2,9 +2,12 @@ package setup
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // exists says whether there is a file or folder at path.
@@ -24,17 +27,10 @@ func reason(err error) string {
 
 // writeFile writes a file so that an interruption leaves either the old content or the new one.
 func writeFile(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
-	if err != nil {
+	return atomicfile.ReplaceMode(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
 		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	})
 }
 
 // removeAll removes a folder even when folders inside it are read-only.
