@@ -14,12 +14,12 @@ type Batch map[string]*ts.Tensor
 
 // Get is a tensor of the batch. It is meant for use inside a model: an unknown name panics with an error that the caller
 // of the model returns.
-func (b Batch) Get(name string) *ts.Tensor {
+func (b Batch) Get(name string) torch.Tensor {
 	t, ok := b[name]
 	if !ok || t == nil {
 		panic(&ModelError{Name: name, What: "batch tensor", Have: slices.DeleteFunc(b.names(), func(n string) bool { return b[n] == nil })})
 	}
-	return t
+	return torch.Of(t)
 }
 
 // Size is the number of data: the common size of the first dimensions.

@@ -38,9 +38,9 @@ func TestBatchSize(t *testing.T) {
 // Get gives the tensor itself. What is not there panics with a typed error that names what is; a nil tensor is not there.
 func TestBatchGet(t *testing.T) {
 	b := infer.Batch{"x": vec([]float64{1}), "y": vec([]float64{2}), "none": nil}
-	assert.Same(t, b["y"], b.Get("y"))
+	assert.Same(t, b["y"], b.Get("y").T())
 	for _, name := range []string{"z", "none"} {
-		err := torch.Do(func(*torch.Scope) error { b.Get(name); return nil })
+		err := torch.Do(func(*torch.Scope) error { b.Get(name).T(); return nil })
 		var e *infer.ModelError
 		require.ErrorAs(t, err, &e)
 		assert.Equal(t, &infer.ModelError{Name: name, What: "batch tensor", Have: []string{"x", "y"}}, e)

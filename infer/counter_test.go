@@ -101,12 +101,12 @@ func (p *preparing) Prepare(s infer.State, epoch bool, next func() (infer.Batch,
 		if err != nil {
 			return nil, err
 		}
-		*p.prepared = append(*p.prepared, floats(b.Get("x"))...)
+		*p.prepared = append(*p.prepared, floats(b.Get("x").T())...)
 	}
 	return s, nil
 }
 
 func (p *preparing) Update(s infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	*p.seen = append(*p.seen, floats(b.Get("x"))...)
+	*p.seen = append(*p.seen, floats(b.Get("x").T())...)
 	return p.counter.Update(s, b)
 }

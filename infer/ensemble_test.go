@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
@@ -16,9 +16,9 @@ import (
 )
 
 // wells is log p = Σ (x² − x⁴/10), with modes at ±√5.
-func wells(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+func wells(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	square := p.Flat.MustSquare(false)
-	return sum(square.MustSub(scaled(square.MustSquare(false), 0.1), false)), nil
+	return torch.Of(sum(square.MustSub(scaled(square.MustSquare(false), 0.1), false))), nil
 }
 
 // ensembleOf is an ensemble of 10 chains of SGHMC from different points, in groups.

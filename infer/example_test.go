@@ -17,12 +17,12 @@ import (
 // data 1, 2, 3, 4 the posterior is N(10/5, 1/5).
 const exampleData = 4
 
-func exampleModel(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	mu := p.Get("mu")
-	r := b.Get("y").MustSub(mu, false)
+func exampleModel(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	mu := p.Get("mu").T()
+	r := b.Get("y").T().MustSub(mu, false)
 	logLikelihood := r.MustMul(r, false).MustMean(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	logPrior := mu.MustMul(mu, false).MustMulScalar(ts.FloatScalar(-0.5/exampleData), false)
-	return logLikelihood.MustAdd(logPrior, false), nil
+	return torch.Of(logLikelihood.MustAdd(logPrior, false)), nil
 }
 
 func exampleStart() (infer.Params, infer.Batch) {
@@ -37,7 +37,7 @@ func exampleStart() (infer.Params, infer.Batch) {
 // The loop in hand: build, init, update.
 func Example() {
 	start, batch := exampleStart()
-	transform, err := optim.SGD{LR: infer.Constant(0.4)}.Build(exampleModel)
+	transform, err := optim.SGD{LR: infer.Constant(0.4)}.Build(infer.Sum(exampleModel, 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -59,7 +59,7 @@ func ExampleRun() {
 	start, batch := exampleStart()
 	// The model is a mean over data, so the temperature of the Bayes posterior is one over their number.
 	method := sgmcmc.SGLD{LR: infer.Constant(0.05), Temperature: infer.Constant(1. / exampleData)}
-	transform, err := method.Build(exampleModel)
+	transform, err := method.Build(infer.Sum(exampleModel, 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -79,7 +79,7 @@ func ExampleRun() {
 // Cancelling a run, here after ten updates, gives what it has so far.
 func ExampleRun_cancelled() {
 	start, batch := exampleStart()
-	transform, err := optim.Adam{LR: infer.Constant(0.1)}.Build(exampleModel)
+	transform, err := optim.Adam{LR: infer.Constant(0.1)}.Build(infer.Sum(exampleModel, 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -102,8 +102,8 @@ func ExampleRun_cancelled() {
 func ExampleSubspace() {
 	layout, _ := infer.NewLayout(infer.Shapes{"features": {3}, "last": {2}})
 	full, _ := infer.NewParams(layout, []float64{1, 2, 3, 40, 50})
-	model := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Get("features").MustSum(gotch.Double, false).MustMul(p.Get("last").MustSum(gotch.Double, false), false), nil
+	model := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Get("features").T().MustSum(gotch.Double, false).MustMul(p.Get("last").T().MustSum(gotch.Double, false), false)), nil
 	}
 	restricted, start, embed, err := infer.Subspace(model, full, layout.Except("features")...)
 	if err != nil {
@@ -112,7 +112,7 @@ func ExampleSubspace() {
 	}
 	fmt.Println("inferred:", start.Layout)
 
-	transform, _ := optim.SGD{LR: infer.Constant(0.5)}.Build(restricted)
+	transform, _ := optim.SGD{LR: infer.Constant(0.5)}.Build(infer.Sum(restricted, 1))
 	state, _ := transform.Init(start)
 	state, info, err := transform.Update(state, nil)
 	if err != nil {

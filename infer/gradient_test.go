@@ -16,9 +16,9 @@ import (
 
 func evaluate(t testing.TB, f infer.LogPosterior, p infer.Params, b infer.Batch) infer.Evaluation {
 	t.Helper()
-	g, err := infer.NewGradient(f)
+	g, err := infer.NewGradient(infer.Sum(f, 1))
 	require.NoError(t, err)
-	e, err := g.ValueAndGrad(p, b)
+	e, err := g.ValueAndGrad(p, b, 0)
 	require.NoError(t, err)
 	return e
 }
@@ -102,10 +102,10 @@ func TestGradientFloat32(t *testing.T) {
 func TestGradientAux(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {2}})
 	b := infer.Batch{"x": vec([]float64{1, 2, 3, 4, 5, 6}, 3, 2)}
-	f := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		x := b.Get("x")
-		eta := x.MustMv(p.Get("w"), false)
-		return sum(eta), infer.Aux{"eta": eta, "data": x, "w": p.Get("w"), "twice": scaled(sum(eta), 2)}
+	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		x := b.Get("x").T()
+		eta := x.MustMv(p.Get("w").T(), false)
+		return torch.Of(sum(eta)), infer.Aux{"eta": eta, "data": x, "w": p.Get("w").T(), "twice": scaled(sum(eta), 2)}
 	}
 	one := evaluate(t, f, pointOf(t, l, 1, 10), b)
 	assert.Equal(t, []float64{21, 43, 65}, floats(one.Aux["eta"])) // 1+20, 3+40, 5+60
@@ -127,7 +127,7 @@ func TestGradientAux(t *testing.T) {
 		assert.Equal(t, want.values, floats(e.Aux[name]), name)
 		assert.False(t, e.Aux[name].MustRequiresGrad(), name)
 	}
-	none := evaluate(t, func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return sum(p.Flat), nil }, pointOf(t, l, 1, 2), nil)
+	none := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(sum(p.Flat)), nil }, pointOf(t, l, 1, 2), nil)
 	assert.Nil(t, none.Aux)
 }
 
@@ -135,8 +135,12 @@ func TestGradientAux(t *testing.T) {
 // where the density is 0; log gives −∞ at 0 and NaN below.
 func TestDiverged(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {}})
-	root := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("w").MustSqrt(false), nil }
-	logarithm := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("w").MustLog(false), nil }
+	root := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Get("w").T().MustSqrt(false)), nil
+	}
+	logarithm := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Get("w").T().MustLog(false)), nil
+	}
 	e := evaluate(t, root, pointOf(t, l, 4, 0, 1), nil)
 	assert.Equal(t, []float64{2, 0, 1}, e.Values)
 	assert.Equal(t, []bool{false, true, false}, e.Diverged())
@@ -196,14 +200,14 @@ func TestGradientLeavesNothing(t *testing.T) {
 
 func ExampleNewGradient() {
 	// log p(w) = −½(w−3)² has gradient 3 − w.
-	logPosterior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		r := p.Get("w").MustSubScalar(ts.FloatScalar(3), false)
-		return r.MustMul(r, false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		r := p.Get("w").T().MustSubScalar(ts.FloatScalar(3), false)
+		return torch.Of(r.MustMul(r, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	layout, _ := infer.NewLayout(infer.Shapes{"w": {}})
 	points, _ := infer.NewParams(layout, []float64{1, 5}) // two chains
-	gradient, _ := infer.NewGradient(logPosterior)
-	e, err := gradient.ValueAndGrad(points, nil)
+	gradient, _ := infer.NewGradient(infer.Sum(logPosterior, 1))
+	e, err := gradient.ValueAndGrad(points, nil, 0)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -61,7 +61,7 @@ func in32(t testing.TB, p infer.Params) infer.Params {
 
 func build(t testing.TB, m infer.Method, logPosterior infer.LogPosterior) infer.Transform {
 	t.Helper()
-	transform, err := m.Build(logPosterior)
+	transform, err := m.Build(infer.Sum(logPosterior, 1))
 	require.NoError(t, err)
 	return transform
 }
@@ -126,12 +126,12 @@ func (m logistic) batch32(t testing.TB) infer.Batch {
 }
 
 // logPosterior is the mean over data of the log posterior with prior N(0, I).
-func (m logistic) logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	x, y := b.Get("x"), b.Get("y")
-	eta := x.MustMv(p.Get("w"), false).MustAdd(p.Get("b"), false)
+func (m logistic) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	x, y := b.Get("x").T(), b.Get("y").T()
+	eta := x.MustMv(p.Get("w").T(), false).MustAdd(p.Get("b").T(), false)
 	logLikelihood := eta.MustMul(y, false).MustLogSigmoid(false).MustMean(y.DType(), false)
 	logPrior := scaled(p.Flat.MustDot(p.Flat, false), -0.5/float64(m.n))
-	return logPrior.MustAdd(logLikelihood, false), infer.Aux{"eta": eta}
+	return torch.Of(logPrior.MustAdd(logLikelihood, false)), infer.Aux{"eta": eta}
 }
 
 // value is the log posterior at one point, written out in Go; the flat order is b, w.

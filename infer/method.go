@@ -9,10 +9,10 @@ import (
 
 // Method is a configuration that can be built. Build checks every field.
 type Method interface {
-	Build(LogPosterior) (Transform, error)
+	Build(Target) (Transform, error)
 }
 
-// Transform is an inference method bound to a log posterior.
+// Transform is an inference method bound to a target.
 type Transform interface {
 	// Init makes the state at p, with random streams of seed 0. See [Init] for other seeds.
 	Init(p Params) (State, error)

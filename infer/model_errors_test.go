@@ -30,13 +30,13 @@ func mistake(t *testing.T, f infer.LogPosterior, check func(t *testing.T, err er
 	t.Helper()
 	l := layoutOf(t, infer.Shapes{"b": {}, "w": {3}})
 	b := infer.Batch{"x": vec([]float64{1, 2}), "none": nil}
-	g, err := infer.NewGradient(f)
+	g, err := infer.NewGradient(infer.Sum(f, 1))
 	require.NoError(t, err)
 	for _, k := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d chains", k), func(t *testing.T) {
 			p := pointOf(t, l, make([]float64, 4*k)...)
 			before := unscoped()
-			_, err := g.ValueAndGrad(p, b)
+			_, err := g.ValueAndGrad(p, b, 0)
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), "log posterior: ")
 			check(t, err)
@@ -61,7 +61,7 @@ func mistake(t *testing.T, f infer.LogPosterior, check func(t *testing.T, err er
 			}
 
 			// The next gradient is right: no map, scope or grad mode is left open.
-			e := evaluate(t, func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return sum(p.Flat), nil }, p, nil)
+			e := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(sum(p.Flat)), nil }, p, nil)
 			assert.Equal(t, shapeOf(p.Flat), shapeOf(e.Grad))
 			for _, v := range floats(e.Grad) {
 				assert.Equal(t, 1.0, v)
@@ -73,9 +73,9 @@ func mistake(t *testing.T, f infer.LogPosterior, check func(t *testing.T, err er
 // A wrong shape: the op, the shapes that the model sees (without the chain axis), and the line of the model.
 func TestModelWithAWrongShape(t *testing.T) {
 	var at string
-	mistake(t, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		at = nextLine()
-		return p.Get("w").MustDot(b.Get("x"), false), nil
+		return torch.Of(p.Get("w").T().MustDot(b.Get("x").T(), false)), nil
 	}, func(t *testing.T, err error) {
 		var e *torch.Error
 		require.ErrorAs(t, err, &e)
@@ -90,8 +90,8 @@ func TestModelWithAWrongShape(t *testing.T) {
 func TestModelWithoutItsBatchTensor(t *testing.T) {
 	for _, name := range []string{"y", "none"} {
 		t.Run(name, func(t *testing.T) {
-			mistake(t, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-				return sum(p.Flat).MustMul(b.Get(name), false), nil
+			mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+				return torch.Of(sum(p.Flat).MustMul(b.Get(name).T(), false)), nil
 			}, func(t *testing.T, err error) {
 				var e *infer.ModelError
 				require.ErrorAs(t, err, &e)
@@ -106,8 +106,8 @@ func TestModelWithoutItsBatchTensor(t *testing.T) {
 func TestModelWithANilTensor(t *testing.T) {
 	for _, name := range []string{"y", "none"} {
 		t.Run(name, func(t *testing.T) {
-			mistake(t, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-				return sum(p.Flat).MustMul(b[name], false), nil
+			mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+				return torch.Of(sum(p.Flat).MustMul(b[name], false)), nil
 			}, func(t *testing.T, err error) {
 				assert.ErrorContains(t, err, "libtorch: Mul([] Double, nil): an operand is nil: it was never made, or a batch has no tensor of that name (at infer/model_errors_test.go:")
 			})
@@ -116,8 +116,8 @@ func TestModelWithANilTensor(t *testing.T) {
 }
 
 func TestModelWithoutItsSite(t *testing.T) {
-	mistake(t, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return sum(p.Get("beta")), nil
+	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(sum(p.Get("beta").T())), nil
 	}, func(t *testing.T, err error) {
 		assert.ErrorContains(t, err, `log posterior: the model asked for site "beta", which does not exist; there are: ["b" "w"]`)
 	})
@@ -125,8 +125,8 @@ func TestModelWithoutItsSite(t *testing.T) {
 
 // A density for each datum instead of their sum.
 func TestModelOfAVector(t *testing.T) {
-	mistake(t, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Get("w"), nil
+	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Get("w").T()), nil
 	}, func(t *testing.T, err error) {
 		assert.ErrorIs(t, err, torch.ErrNotScalar)
 		assert.ErrorContains(t, err, "log posterior: the function to differentiate returned shape [3], expected []: not a scalar")
@@ -137,14 +137,18 @@ func TestModelOfAVector(t *testing.T) {
 // as whole numbers.
 func TestModelWithoutParameters(t *testing.T) {
 	for name, f := range map[string]infer.LogPosterior{
-		"data alone": func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { return sum(b.Get("x")), nil },
-		"no grad": func(p infer.Params, b infer.Batch) (y *ts.Tensor, aux infer.Aux) {
-			_ = torch.NoGrad(func() error { y = sum(p.Flat); return nil })
-			return y, nil
+		"data alone": func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			return torch.Of(sum(b.Get("x").T())), nil
 		},
-		"detached": func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { return sum(p.Flat.MustDetach(false)), nil },
-		"integers": func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-			return sum(p.Flat).MustTotype(gotch.Int64, false), nil
+		"no grad": func(p infer.Params, b infer.Batch) (y torch.Tensor, aux infer.Aux) {
+			_ = torch.NoGrad(func() error { y = torch.Of(sum(p.Flat)); return nil })
+			return torch.Of(y), nil
+		},
+		"detached": func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			return torch.Of(sum(p.Flat.MustDetach(false))), nil
+		},
+		"integers": func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			return torch.Of(sum(p.Flat).MustTotype(gotch.Int64, false)), nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,11 +161,11 @@ func TestModelWithoutParameters(t *testing.T) {
 }
 
 func TestModelThatReturnsNil(t *testing.T) {
-	mistake(t, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { return nil, nil }, func(t *testing.T, err error) {
-		assert.ErrorContains(t, err, "log posterior: it returned nil, expected a tensor of shape []")
+	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(nil), nil }, func(t *testing.T, err error) {
+		assert.ErrorContains(t, err, "log posterior: torch.Of: a")
 	})
-	mistake(t, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return sum(p.Flat), infer.Aux{"eta": p.Flat, "mu": nil}
+	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(sum(p.Flat)), infer.Aux{"eta": p.Flat, "mu": nil}
 	}, func(t *testing.T, err error) {
 		assert.ErrorContains(t, err, `log posterior: it returned nil as aux "mu"`)
 	})
@@ -171,8 +175,8 @@ func TestModelThatReturnsNil(t *testing.T) {
 func TestModelWithAFreedTensor(t *testing.T) {
 	var x *ts.Tensor
 	require.NoError(t, torch.Do(func(*torch.Scope) error { x = vec([]float64{1, 2, 3}); return nil }))
-	mistake(t, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return x.MustDot(p.Get("w"), false), nil
+	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(x.MustDot(p.Get("w").T(), false)), nil
 	}, func(t *testing.T, err error) {
 		assert.ErrorContains(t, err, "libtorch: Dot(freed, [3] Double): a tensor was used after it was freed: its scope is closed or it was dropped")
 		assert.ErrorContains(t, err, "(at infer/model_errors_test.go:")
@@ -193,17 +197,17 @@ func TestModelThatReadsValues(t *testing.T) {
 		"IsNonzero":     func(x *ts.Tensor) float64 { return map[bool]float64{true: 1}[torch.Must(x.IsNonzero(false))] },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-				w := p.Get("w")
+			f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+				w := p.Get("w").T()
 				if name != "Int64Values" && read(w) > 0 || name == "Int64Values" && read(w.MustTotype(gotch.Int64, false)) > 0 {
-					return scaled(w, 2), nil
+					return torch.Of(scaled(w, 2)), nil
 				}
-				return w, nil
+				return torch.Of(w), nil
 			}
 			assert.Equal(t, []float64{2}, floats(evaluate(t, f, pointOf(t, l, 1), nil).Grad))
-			g, err := infer.NewGradient(f)
+			g, err := infer.NewGradient(infer.Sum(f, 1))
 			require.NoError(t, err)
-			_, err = g.ValueAndGrad(pointOf(t, l, 1, -1), nil)
+			_, err = g.ValueAndGrad(pointOf(t, l, 1, -1), nil, 0)
 			require.Error(t, err)
 			// Kelvin's words, or libtorch's for the operations that it refuses by itself.
 			assert.Regexp(t, `the values of a tensor cannot be read inside a vmapped function: it stands for all the chains|vmap: It looks like you're`, err.Error())
@@ -217,16 +221,16 @@ func TestModelThatReadsValues(t *testing.T) {
 func TestForeignPanic(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {2}})
 	var empty []float64
-	broken := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		return scaled(sum(p.Flat), empty[len(shapeOf(p.Flat))]), nil
+	broken := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(scaled(sum(p.Flat), empty[len(shapeOf(p.Flat))])), nil
 	}
-	g, err := infer.NewGradient(broken)
+	g, err := infer.NewGradient(infer.Sum(broken, 1))
 	require.NoError(t, err)
 	for _, p := range []infer.Params{pointOf(t, l, 1, 2), pointOf(t, l, 1, 2, 3, 4)} {
 		before := unscoped()
-		assert.PanicsWithError(t, "runtime error: index out of range [1] with length 0", func() { _, _ = g.ValueAndGrad(p, nil) })
+		assert.PanicsWithError(t, "runtime error: index out of range [1] with length 0", func() { _, _ = g.ValueAndGrad(p, nil, 0) })
 		assert.Equal(t, before, torch.UnscopedBytes())
-		e := evaluate(t, func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return sum(p.Flat), nil }, p, nil)
+		e := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(sum(p.Flat)), nil }, p, nil)
 		assert.Equal(t, shapeOf(p.Flat), shapeOf(e.Grad))
 
 		transform := build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, broken)
@@ -237,20 +241,20 @@ func TestForeignPanic(t *testing.T) {
 }
 
 func TestNilModel(t *testing.T) {
-	_, err := infer.NewGradient(nil)
+	_, err := infer.NewGradient(infer.Target{})
 	assert.EqualError(t, err, "the log posterior is nil: invalid configuration")
-	_, err = sgmcmc.SGLD{LR: infer.Constant(1)}.Build(nil)
+	_, err = sgmcmc.SGLD{LR: infer.Constant(1)}.Build(infer.Target{})
 	assert.EqualError(t, err, "sgmcmc.SGLD: the log posterior is nil: invalid configuration")
 	assert.ErrorIs(t, err, infer.ErrConfig)
 }
 
 // A point that does not fit its layout never reaches the model.
 func TestGradientOfABadPoint(t *testing.T) {
-	g, err := infer.NewGradient(func(infer.Params, infer.Batch) (*ts.Tensor, infer.Aux) { panic("called") })
+	g, err := infer.NewGradient(infer.Sum(func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { panic("called") }, 1))
 	require.NoError(t, err)
 	l := layoutOf(t, infer.Shapes{"w": {2}})
-	_, err = g.ValueAndGrad(infer.Params{Layout: l, Flat: vec([]float64{1, 2, 3})}, nil)
+	_, err = g.ValueAndGrad(infer.Params{Layout: l, Flat: vec([]float64{1, 2, 3})}, nil, 0)
 	assert.EqualError(t, err, "params of shape [3] for the layout w[2]: expected [2], or [K, 2] for K chains: layout does not fit")
-	_, err = g.ValueAndGrad(infer.Params{Flat: vec([]float64{1, 2, 3})}, nil)
+	_, err = g.ValueAndGrad(infer.Params{Flat: vec([]float64{1, 2, 3})}, nil, 0)
 	assert.ErrorIs(t, err, infer.ErrLayout)
 }

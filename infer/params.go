@@ -83,7 +83,7 @@ func FromTensors(values map[string]*ts.Tensor) (Params, error) {
 // Get is the value of a site, in its shape; with K chains there is a leading dimension of K. It is a view: gradients flow
 // through it. It is meant for use inside a model: an unknown name, or a layout that does not fit, panics with an error
 // that the caller of the model returns.
-func (p Params) Get(name string) *ts.Tensor {
+func (p Params) Get(name string) torch.Tensor {
 	batched := torch.Must(p.rows())
 	site, ok := p.Layout.Site(name)
 	if !ok {
@@ -92,20 +92,20 @@ func (p Params) Get(name string) *ts.Tensor {
 	shape := site.Shape
 	if part := p.part(site); part != nil {
 		if len(shape) == 1 {
-			return part
+			return torch.Of(part)
 		}
-		return torch.Must(part.Reshape(shape, false))
+		return torch.Of(torch.Must(part.Reshape(shape, false)))
 	}
 	if batched > 0 {
 		shape = append([]int64{batched}, shape...)
 	} else if site.Size == p.Layout.Dim() && len(shape) == 1 {
-		return torch.Must(p.Flat.ShallowClone())
+		return torch.Of(torch.Must(p.Flat.ShallowClone()))
 	}
 	view := torch.Must(p.Flat.Narrow(-1, int64(site.Offset), int64(site.Size), false))
 	if len(site.Shape) == 1 {
-		return view
+		return torch.Of(view)
 	}
-	return torch.Must(view.Reshape(shape, false))
+	return torch.Of(torch.Must(view.Reshape(shape, false)))
 }
 
 // Split is the same point, of shape [d], with its sites cut apart at once. The gradient of a model then takes one pass over the flat

@@ -30,7 +30,7 @@ func TestParamsGet(t *testing.T) {
 				values []float64
 				shape  []int64
 			}{"m": {c.m, []int64{2, 2}}, "s": {c.s, nil}, "v": {c.v, []int64{2}}} {
-				got := p.Get(site)
+				got := p.Get(site).T()
 				assert.Equal(t, want.values, floats(got), site)
 				assert.Equal(t, append(append([]int64{}, c.lead...), want.shape...), shapeOf(got), site)
 				values, err := p.Site(site)
@@ -51,7 +51,7 @@ func TestParamsGetIsAView(t *testing.T) {
 			l := layoutOf(t, shapes)
 			p, err := infer.Zeros(l)
 			require.NoError(t, err)
-			require.NoError(t, torch.CopyFrom(p.Get("w"), []float64{7, 8, 9}))
+			require.NoError(t, torch.CopyFrom(p.Get("w").T(), []float64{7, 8, 9}))
 			want := make([]float64, l.Dim())
 			copy(want[l.Dim()-3:], []float64{7, 8, 9})
 			assert.Equal(t, want, floats(p.Flat))
@@ -78,17 +78,17 @@ func TestGradientsFlowThroughGet(t *testing.T) {
 				}
 				p, err := pointOf(t, l, numbers(k*d, 3)...).To(torch.CPU, dtype)
 				require.NoError(t, err)
-				g, err := infer.NewGradient(func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+				g, err := infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 					total := torch.Must(torch.Scalar(0)).MustTotype(dtype, false)
 					for _, s := range l.Sites {
-						x := p.Get(s.Name)
+						x := p.Get(s.Name).T()
 						require.Equal(t, append([]int64{}, s.Shape...), append([]int64{}, shapeOf(x)...))
 						total = total.MustAdd(sum(x.MustMul(vec(c[s.Offset:s.Offset+s.Size], append([]int64{}, s.Shape...)...).MustTotype(dtype, false), false)), false)
 					}
-					return total, nil
-				})
+					return torch.Of(total), nil
+				}, 1))
 				require.NoError(t, err)
-				e, err := g.ValueAndGrad(p, nil)
+				e, err := g.ValueAndGrad(p, nil, 0)
 				require.NoError(t, err)
 				var want []float64
 				for range k {
@@ -107,7 +107,7 @@ func TestGradientsFlowThroughGetOfChains(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"s": {}, "v": {2}})
 	leaf, err := torch.Leaf(vec([]float64{1, 2, 3, 4, 5, 6}, 2, 3))
 	require.NoError(t, err)
-	v := infer.Params{Layout: l, Flat: leaf}.Get("v")
+	v := infer.Params{Layout: l, Flat: leaf}.Get("v").T()
 	grads, err := torch.Grad([]*ts.Tensor{sum(v.MustMul(v, false))}, []*ts.Tensor{leaf}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []float64{0, 4, 6, 0, 10, 12}, floats(grads[0]))
@@ -122,12 +122,12 @@ func TestParamsFromTensors(t *testing.T) {
 		assert.Equal(t, "m[3 2] s[]", p.Layout.String())
 		assert.Equal(t, []float64{1, 4, 2, 5, 3, 6, 7}, floats(p.Flat))
 		assert.Equal(t, dtype, p.Flat.DType())
-		assert.Equal(t, []int64{3, 2}, shapeOf(p.Get("m")))
+		assert.Equal(t, []int64{3, 2}, shapeOf(p.Get("m").T()))
 		assert.NoError(t, p.Check())
 
 		// The point has memory of its own.
 		require.NoError(t, torch.CopyFrom(s, []float64{70}))
-		assert.Equal(t, []float64{7}, floats(p.Get("s")))
+		assert.Equal(t, []float64{7}, floats(p.Get("s").T()))
 	}
 }
 
@@ -168,7 +168,7 @@ func TestParamsFloat32(t *testing.T) {
 	b, err := q.Site("b")
 	require.NoError(t, err)
 	assert.Equal(t, []float64{2, 3}, b)
-	assert.Equal(t, gotch.Float, q.Get("a").DType())
+	assert.Equal(t, gotch.Float, q.Get("a").T().DType())
 	assert.NoError(t, q.Check())
 	assert.Equal(t, []float64{0.1, 2, 3}, floats(p.Flat), "the point that was converted is not changed")
 	same, err := p.To(torch.CPU, gotch.Double)
@@ -226,7 +226,7 @@ func TestParamsUnknownSite(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	assert.Equal(t, &infer.ModelError{Name: "v", What: "site", Have: []string{"b", "w"}}, e)
 	assert.EqualError(t, err, want)
-	err = torch.Do(func(*torch.Scope) error { p.Get("v"); return nil })
+	err = torch.Do(func(*torch.Scope) error { p.Get("v").T(); return nil })
 	assert.EqualError(t, err, want)
 }
 
@@ -240,7 +240,7 @@ func TestParamsGetOfABadPoint(t *testing.T) {
 		"params of shape [0 3] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit":   {Layout: l, Flat: vec(nil, 0, 3)},
 		"params of shape [1 1 3] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit": {Layout: l, Flat: vec(make([]float64, 3), 1, 1, 3)},
 	} {
-		err := torch.Do(func(*torch.Scope) error { p.Get("w"); return nil })
+		err := torch.Do(func(*torch.Scope) error { p.Get("w").T(); return nil })
 		assert.EqualError(t, err, want)
 		assert.ErrorIs(t, err, infer.ErrLayout)
 	}
@@ -280,18 +280,18 @@ func TestSplitChangesNothing(t *testing.T) {
 	q, err := p.Split()
 	require.NoError(t, err)
 	for _, site := range l.Names() {
-		require.Equal(t, floats(p.Get(site)), floats(q.Get(site)))
-		require.Equal(t, shapeOf(p.Get(site)), shapeOf(q.Get(site)))
+		require.Equal(t, floats(p.Get(site).T()), floats(q.Get(site).T()))
+		require.Equal(t, shapeOf(p.Get(site).T()), shapeOf(q.Get(site).T()))
 	}
 	moved := q
 	moved.Flat = vec(numbers(11, 5))
-	require.Equal(t, floats(moved.Flat)[7:], floats(moved.Get("c")), "another tensor")
-	torch.Free(q.Get("c"))
-	require.Equal(t, floats(p.Flat)[7:], floats(q.Get("c")), "freed")
+	require.Equal(t, floats(moved.Flat)[7:], floats(moved.Get("c").T()), "another tensor")
+	torch.Free(q.Get("c").T())
+	require.Equal(t, floats(p.Flat)[7:], floats(q.Get("c").T()), "freed")
 
 	f := func(p infer.Params) *ts.Tensor { // Σ a·b² + c³: every site in a way of its own
-		a := p.Get("a").MustMul(sum(p.Get("b").MustSquare(false)), false)
-		return a.MustAdd(sum(p.Get("c").MustPowTensorScalar(ts.IntScalar(3), false)), false)
+		a := p.Get("a").T().MustMul(sum(p.Get("b").T().MustSquare(false)), false)
+		return a.MustAdd(sum(p.Get("c").T().MustPowTensorScalar(ts.IntScalar(3), false)), false)
 	}
 	for _, points := range []*ts.Tensor{vec(numbers(11, 0)), vec(numbers(33, 1), 3, 11)} {
 		var got [2][]float64

@@ -1,22 +1,12 @@
 package infer
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
-
-// Aux is what a log posterior wants back besides its value: named tensors. Nil is fine. With K chains each comes back
-// with a leading dimension of K.
-type Aux map[string]*ts.Tensor
-
-// LogPosterior evaluates the log posterior density, up to a constant, of one point θ on one batch: a tensor of shape [].
-// p.Flat has shape [d], also when there are several chains. Inside it the Must methods of gotch may be used: their
-// failures arrive as errors of the method that called it.
-type LogPosterior func(p Params, b Batch) (logp *ts.Tensor, aux Aux)
 
 // Evaluation is a log posterior with its gradient at one point or at K.
 type Evaluation struct {
@@ -44,33 +34,33 @@ func (e Evaluation) Diverged() []bool {
 
 // Gradient gives a log posterior with its gradient. All methods ask for gradients through it.
 type Gradient interface {
-	// ValueAndGrad evaluates at p, of shape [d] or [K, d]. The tensors belong to the scope that is open.
-	ValueAndGrad(p Params, b Batch) (Evaluation, error)
+	// ValueAndGrad evaluates LogPosterior + jacobian · LogJacobian of a target at p, of shape [d] or [K, d]. A method at
+	// temperature T gives T/N, which is 0 for an optimiser. The tensors belong to the scope that is open.
+	ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error)
 }
 
-// NewGradient differentiates a log posterior with libtorch's autograd, mapped over the chains.
-func NewGradient(logPosterior LogPosterior) (Gradient, error) {
-	if logPosterior == nil {
-		return nil, fmt.Errorf("the log posterior is nil: %w", ErrConfig)
+// NewGradient differentiates a target with libtorch's autograd, mapped over the chains.
+func NewGradient(t Target) (Gradient, error) {
+	if err := t.check(); err != nil {
+		return nil, err
 	}
-	return autograd{logPosterior}, nil
+	return autograd{t}, nil
 }
 
-type autograd struct{ logPosterior LogPosterior }
+type autograd struct{ target Target }
 
-func (a autograd) ValueAndGrad(p Params, b Batch) (Evaluation, error) {
+func (a autograd) ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error) {
 	rows, err := p.rows()
 	if err != nil {
 		return Evaluation{}, err
 	}
 	var names []string
+	density := a.target.Density(jacobian)
 	f := func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
 		point, err := Params{Layout: p.Layout, Flat: flat}.Split()
 		torch.Must(flat, err)
-		value, aux := a.logPosterior(point, b)
-		if value == nil {
-			torch.Must(value, errors.New("it returned nil, expected a tensor of shape []"))
-		}
+		logp, aux := density(point, b)
+		value := logp.T()
 		names = Batch(aux).names()
 		more := make([]*ts.Tensor, len(names))
 		for i, name := range names {

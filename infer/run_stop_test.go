@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
@@ -77,8 +78,8 @@ func TestRunErrorsOfMethods(t *testing.T) {
 	assert.Equal(t, 4, r.Draws.MinLen())
 	assert.EqualValues(t, 4, r.State.Steps())
 
-	fussy := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return sum(p.Flat).MustMul(b.Get("y").MustView([]int64{4}, false).MustMean(b["y"].DType(), false), false), nil
+	fussy := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(sum(p.Flat).MustMul(b.Get("y").T().MustView([]int64{4}, false).MustMean(b["y"].DType(), false), false)), nil
 	}
 	r, err = infer.Run(context.Background(), build(t, optim.SGD{LR: infer.Constant(1)}, fussy), p,
 		minibatches(t, m.batch(), infer.MinibatchOptions{Size: 4}), infer.RunConfig{Steps: 9})
@@ -89,8 +90,12 @@ func TestRunErrorsOfMethods(t *testing.T) {
 // The density log θ is not a number below 0, and −∞ at 0: at the start that is an error, which names the first chain that
 // has it, and its value.
 func TestRunNotFiniteAtTheStart(t *testing.T) {
-	logarithm := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("w").MustLog(false), nil }
-	root := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("w").MustSqrt(false), nil }
+	logarithm := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Get("w").T().MustLog(false)), nil
+	}
+	root := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Get("w").T().MustSqrt(false)), nil
+	}
 	l := layoutOf(t, infer.Shapes{"w": {}})
 	for name, c := range map[string]struct {
 		f    infer.LogPosterior
@@ -122,10 +127,10 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 
 // cliff has gradient 1 and density θ below the edge, and at and beyond it no number: 0·log(edge − θ).
 func cliff(edge float64) infer.LogPosterior {
-	return func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		w := p.Get("w")
+	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		w := p.Get("w").T()
 		gone := w.MustMulScalar(ts.FloatScalar(-1), false).MustAddScalar(ts.FloatScalar(edge), false).MustLog(false)
-		return w.MustAdd(scaled(gone, 0), false), nil
+		return torch.Of(w.MustAdd(scaled(gone, 0), false)), nil
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -102,8 +102,8 @@ func TestCycleEnds(t *testing.T) {
 func TestCycleEndsAreTheDrawsOfARun(t *testing.T) {
 	c := infer.Cycles{Length: 4, From: 3}
 	l := layoutOf(t, infer.Shapes{"x": {2}})
-	f := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		return scaled(sum(p.Flat.MustSquare(false)), -0.5), nil
+	f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(scaled(sum(p.Flat.MustSquare(false)), -0.5)), nil
 	}
 	transform := build(t, optim.SGD{LR: c.Cosine(0.3)}, f)
 	var want [][]float64

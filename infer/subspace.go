@@ -87,7 +87,7 @@ func Subspace(logPosterior LogPosterior, full Params, sites ...string) (LogPoste
 		flat, err := ts.Cat(parts, -1)
 		return Params{Layout: full.Layout, Flat: flat}, err
 	}
-	restricted := func(sub Params, b Batch) (*ts.Tensor, Aux) { return logPosterior(torch.Must(whole(sub)), b) }
+	restricted := func(sub Params, b Batch) (torch.Tensor, Aux) { return logPosterior(torch.Must(whole(sub)), b) }
 	embed := func(sub Params) (out Params, err error) {
 		err = torch.Do(func(s *torch.Scope) error {
 			out, err = whole(sub)

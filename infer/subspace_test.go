@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -15,11 +14,11 @@ import (
 
 // network is a small net, tanh hidden units and a linear output, in which no site enters linearly alone: sites
 // a [] (0), in [2,3] (1 to 6), out [2] (7, 8).
-func network(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	hidden := b.Get("x").MustMatmul(p.Get("in").MustTranspose(0, 1, false), false).MustTanh(false)
-	y := hidden.MustMv(p.Get("out"), false).MustAdd(p.Get("a"), false)
-	r := y.MustSub(b.Get("y"), false)
-	return scaled(r.MustMul(r, false).MustMean(r.DType(), false), -0.5), infer.Aux{"y": y}
+func network(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	hidden := b.Get("x").T().MustMatmul(p.Get("in").T().MustTranspose(0, 1, false), false).MustTanh(false)
+	y := hidden.MustMv(p.Get("out").T(), false).MustAdd(p.Get("a").T(), false)
+	r := y.MustSub(b.Get("y").T(), false)
+	return torch.Of(scaled(r.MustMul(r, false).MustMean(r.DType(), false), -0.5)), infer.Aux{"y": y}
 }
 
 func networkAt(t testing.TB) (infer.Params, infer.Batch) {
@@ -181,9 +180,9 @@ func TestSubspaceErrors(t *testing.T) {
 	const want = "infer.Subspace: params with layout b[2], expected out[2]: layout does not fit"
 	_, err = embed(other)
 	assert.EqualError(t, err, want)
-	g, err := infer.NewGradient(restricted)
+	g, err := infer.NewGradient(infer.Sum(restricted, 1))
 	require.NoError(t, err)
-	_, err = g.ValueAndGrad(other, b)
+	_, err = g.ValueAndGrad(other, b, 0)
 	assert.EqualError(t, err, "log posterior: "+want)
 	_, err = embed(infer.Params{Flat: other.Flat})
 	assert.EqualError(t, err, "the params have no layout: layout does not fit")

@@ -25,11 +25,21 @@ type conjugate struct {
 }
 
 func (c conjugate) parts(p infer.Params, b infer.Batch) (logPrior, logLikelihood *ts.Tensor) {
-	theta := p.Get("x").MustReshape([]int64{}, false)
+	theta := p.Get("x").T().MustReshape([]int64{}, false)
 	logPrior = scaled(theta.MustSquare(false), -0.5/(c.a*c.a))
-	logLikelihood = scaled(sum(b.Get("y").MustSub(theta, false).MustSquare(false)), -0.5/(c.s*c.s))
+	logLikelihood = scaled(sum(b.Get("y").T().MustSub(theta, false).MustSquare(false)), -0.5/(c.s*c.s))
 	return logPrior, logLikelihood
 }
+
+// joined is the target of two functions on gotch tensors.
+func joined(parts func(infer.Params, infer.Batch) (logPrior, logLikelihood *ts.Tensor)) infer.Target {
+	return infer.FromParts(func(p infer.Params, b infer.Batch) (torch.Tensor, torch.Tensor) {
+		prior, likelihood := parts(p, b)
+		return torch.Of(prior), torch.Of(likelihood)
+	}, 0)
+}
+
+func (c conjugate) target() infer.Target { return joined(c.parts) }
 
 func (c conjugate) batch() infer.Batch { return infer.Batch{"y": vec(c.y)} }
 
@@ -39,13 +49,13 @@ func newConjugate() conjugate {
 
 // lawOf is the precision and the mean of the Gaussian exp(f): f is a parabola, so that differences of its exact gradient are
 // exact.
-func lawOf(t *testing.T, f infer.LogPosterior, err error, b infer.Batch) (precision, mean float64) {
+func lawOf(t *testing.T, f infer.Target, err error, b infer.Batch) (precision, mean float64) {
 	t.Helper()
 	require.NoError(t, err)
 	g, err := infer.NewGradient(f)
 	require.NoError(t, err)
 	slope := func(x float64) float64 {
-		e, err := g.ValueAndGrad(pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), x), b)
+		e, err := g.ValueAndGrad(pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), x), b, 0)
 		require.NoError(t, err)
 		return floats(e.Grad)[0]
 	}
@@ -61,13 +71,13 @@ func TestTemperedConjugateGaussian(t *testing.T) {
 		total += y
 	}
 	for _, temperature := range temperatures {
-		full, err := infer.TemperFull(c.parts, temperature)
+		full, err := infer.TemperFull(joined(c.parts), temperature)
 		precision, mean := lawOf(t, full, err, c.batch())
 		exact := 1/(c.a*c.a) + n/(c.s*c.s)
 		assert.InEpsilon(t, exact/temperature, precision, 1e-13, "the variance is T times the posterior's")
 		assert.InEpsilon(t, total/(c.s*c.s)/exact, mean, 1e-12, "the mode stays")
 
-		partial, err := infer.TemperLikelihood(c.parts, temperature)
+		partial, err := infer.TemperLikelihood(joined(c.parts), temperature)
 		precision, mean = lawOf(t, partial, err, c.batch())
 		exact = 1/(c.a*c.a) + n/(temperature*c.s*c.s)
 		assert.InEpsilon(t, exact, precision, 1e-13)
@@ -76,13 +86,13 @@ func TestTemperedConjugateGaussian(t *testing.T) {
 		// Data of T times the variance, or a prior of 1/T times the variance at a full temperature: the same law.
 		wider := c
 		wider.s *= math.Sqrt(temperature)
-		same, err := infer.Join(wider.parts)
+		same, err := joined(wider.parts), error(nil)
 		precision2, mean2 := lawOf(t, same, err, c.batch())
 		assert.InEpsilon(t, precision, precision2, 1e-13)
 		assert.InEpsilon(t, mean, mean2, 1e-12)
 		narrower := c
 		narrower.a /= math.Sqrt(temperature)
-		same, err = infer.TemperFull(narrower.parts, temperature)
+		same, err = infer.TemperFull(joined(narrower.parts), temperature)
 		precision2, mean2 = lawOf(t, same, err, c.batch())
 		assert.InEpsilon(t, precision, precision2, 1e-13)
 		assert.InEpsilon(t, mean, mean2, 1e-12)
@@ -90,12 +100,12 @@ func TestTemperedConjugateGaussian(t *testing.T) {
 }
 
 // evaluated is a log posterior and its gradient.
-func evaluated(t *testing.T, f infer.LogPosterior, err error, p infer.Params, b infer.Batch) []float64 {
+func evaluated(t *testing.T, f infer.Target, err error, p infer.Params, b infer.Batch) []float64 {
 	t.Helper()
 	require.NoError(t, err)
 	g, err := infer.NewGradient(f)
 	require.NoError(t, err)
-	e, err := g.ValueAndGrad(p, b)
+	e, err := g.ValueAndGrad(p, b, 0)
 	require.NoError(t, err)
 	return append(floats(e.Value), floats(e.Grad)...)
 }
@@ -104,11 +114,11 @@ func evaluated(t *testing.T, f infer.LogPosterior, err error, p infer.Params, b 
 type classifier struct{ scale float64 }
 
 func (c classifier) logits(p infer.Params, b infer.Batch) *ts.Tensor {
-	return scaled(b.Get("x").MustMatmul(p.Get("w"), false), c.scale)
+	return scaled(b.Get("x").T().MustMatmul(p.Get("w").T(), false), c.scale)
 }
 
 func (c classifier) parts(p infer.Params, b infer.Batch) (logPrior, logLikelihood *ts.Tensor) {
-	picked := c.logits(p, b).MustLogSoftmax(-1, gotch.Double, false).MustMul(b.Get("y"), false)
+	picked := c.logits(p, b).MustLogSoftmax(-1, gotch.Double, false).MustMul(b.Get("y").T(), false)
 	return scaled(sum(p.Flat.MustSquare(false)), -0.5), sum(picked)
 }
 
@@ -128,14 +138,14 @@ func TestTemperingIdentities(t *testing.T) {
 	normalizer := func(p infer.Params, b infer.Batch, temperature float64) *ts.Tensor {
 		return sum(infer.CategoricalNormalizer(m.logits(p, b), temperature))
 	}
-	joint, err := infer.Join(m.parts)
+	joint, err := joined(m.parts), error(nil)
 	untempered := evaluated(t, joint, err, p, b)
 	for _, temperature := range temperatures {
-		full, err := infer.TemperFull(m.parts, temperature)
+		full, err := infer.TemperFull(joined(m.parts), temperature)
 		atFull := evaluated(t, full, err, p, b)
-		partial, err := infer.TemperLikelihood(m.parts, temperature)
+		partial, err := infer.TemperLikelihood(joined(m.parts), temperature)
 		atPartial := evaluated(t, partial, err, p, b)
-		observed, err := infer.TemperObservation(m.parts, normalizer, temperature)
+		observed, err := infer.TemperObservation(joined(m.parts), normalizer, temperature)
 		atObserved := evaluated(t, observed, err, p, b)
 
 		// Full is the log posterior over T.
@@ -152,16 +162,16 @@ func TestTemperingIdentities(t *testing.T) {
 			logPrior, logLikelihood := m.parts(p, b)
 			return scaled(logPrior, 1/temperature), logLikelihood
 		}
-		same, err := infer.TemperLikelihood(priorScaled, temperature)
+		same, err := infer.TemperLikelihood(joined(priorScaled), temperature)
 		assert.InDeltaSlice(t, atFull, evaluated(t, same, err, p, b), 1e-13)
 		// Full at T and then the likelihood at 1/T undoes the likelihood's part and leaves the prior's.
-		undone, err := infer.TemperLikelihood(func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor) {
+		undone, err := infer.TemperLikelihood(joined(func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor) {
 			logPrior, logLikelihood := m.parts(p, b)
 			return logPrior, scaled(logLikelihood, 1/temperature)
-		}, 1/temperature)
+		}), 1/temperature)
 		assert.InDeltaSlice(t, untempered, evaluated(t, undone, err, p, b), 1e-12)
 		// A classifier's observation model at T is the classifier with logits over T, constants and all.
-		same, err = infer.Join(classifier{1 / temperature}.parts)
+		same, err = joined(classifier{1 / temperature}.parts), error(nil)
 		assert.InDeltaSlice(t, evaluated(t, same, err, p, b), atObserved, 1e-12)
 		if temperature != 1 {
 			assert.Greater(t, math.Abs(atObserved[1]-atPartial[1]), 1e-3, "tempering the observation model is not tempering the likelihood")
@@ -174,23 +184,24 @@ func TestTemperingIdentities(t *testing.T) {
 // the normalizer matters.
 func TestTemperedNormalObservations(t *testing.T) {
 	y := numbers(7, 2)
-	normal := func(temperature float64) infer.Parts { // with the variance times T, and its constant
+	type parts = func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor)
+	normal := func(temperature float64) parts { // with the variance times T, and its constant
 		return func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor) {
-			mean, logSD := p.Get("mean"), p.Get("log_sd")
-			r := b.Get("y").MustSub(mean, false).MustDiv(logSD.MustExp(false), false)
+			mean, logSD := p.Get("mean").T(), p.Get("log_sd").T()
+			r := b.Get("y").T().MustSub(mean, false).MustDiv(logSD.MustExp(false), false)
 			half := scaled(r.MustSquare(false), -0.5/temperature).MustSub(logSD, false)
 			constant := ts.FloatScalar(-0.5 * math.Log(2*math.Pi*temperature))
 			return scaled(sum(p.Flat.MustSquare(false)), -0.5), sum(half.MustAddScalar(constant, false))
 		}
 	}
 	normalizer := func(p infer.Params, b infer.Batch, temperature float64) *ts.Tensor {
-		return scaled(infer.NormalNormalizer(p.Get("log_sd"), temperature), float64(len(y)))
+		return scaled(infer.NormalNormalizer(p.Get("log_sd").T(), temperature), float64(len(y)))
 	}
 	p, b := pointOf(t, layoutOf(t, infer.Shapes{"mean": {}, "log_sd": {}}), 0.3, -0.4), infer.Batch{"y": vec(y)}
 	for _, temperature := range temperatures {
-		observed, err := infer.TemperObservation(normal(1), normalizer, temperature)
+		observed, err := infer.TemperObservation(joined(normal(1)), normalizer, temperature)
 		got := evaluated(t, observed, err, p, b)
-		want, err := infer.Join(normal(temperature))
+		want, err := joined(normal(temperature)), error(nil)
 		assert.InDeltaSlice(t, evaluated(t, want, err, p, b), got, 1e-12)
 	}
 }
@@ -233,13 +244,13 @@ func TestTheTemperatureOfAMethodIsFullTempering(t *testing.T) {
 	m := classifier{1}
 	p, b := classification(t)
 	const eps, temperature = 0.05, 2.5
-	joint, err := infer.Join(m.parts)
+	joint, err := joined(m.parts), error(nil)
 	require.NoError(t, err)
-	full, err := infer.TemperFull(m.parts, temperature)
+	full, err := infer.TemperFull(joined(m.parts), temperature)
 	require.NoError(t, err)
 	c := infer.RunConfig{Steps: 20, Seed: 3}
-	want := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature)}, joint), p, infer.Full(b), c)
-	got := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps * temperature)}, full), p, infer.Full(b), c)
+	want := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature)}, joint.LogPosterior), p, infer.Full(b), c)
+	got := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps * temperature)}, full.LogPosterior), p, infer.Full(b), c)
 	for k := range want.Draws.Chains() {
 		for i := range want.Draws.Len(k) {
 			assert.InDeltaSlice(t, want.Draws.Row(k, i), got.Draws.Row(k, i), 1e-12)
@@ -251,14 +262,14 @@ func TestTheTemperatureOfAMethodIsFullTempering(t *testing.T) {
 func TestTemperedAux(t *testing.T) {
 	c := newConjugate()
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0.5, -1, 2)
-	for _, make := range []func() (infer.LogPosterior, error){
-		func() (infer.LogPosterior, error) { return infer.Join(c.parts) },
-		func() (infer.LogPosterior, error) { return infer.TemperFull(c.parts, 3) },
-		func() (infer.LogPosterior, error) { return infer.TemperLikelihood(c.parts, 3) },
+	for _, make := range []func() (infer.Target, error){
+		func() (infer.Target, error) { return joined(c.parts), nil },
+		func() (infer.Target, error) { return infer.TemperFull(joined(c.parts), 3) },
+		func() (infer.Target, error) { return infer.TemperLikelihood(joined(c.parts), 3) },
 	} {
 		f, err := make()
 		require.NoError(t, err)
-		e := evaluate(t, f, p, c.batch())
+		e := evaluate(t, f.LogPosterior, p, c.batch())
 		for k, x := range []float64{0.5, -1, 2} {
 			logLikelihood := 0.0
 			for _, y := range c.y {
@@ -272,14 +283,29 @@ func TestTemperedAux(t *testing.T) {
 
 func TestTemperingErrors(t *testing.T) {
 	c := newConjugate()
-	for want, f := range map[string]func() (infer.LogPosterior, error){
-		"infer.Join: parts is nil: it is needed":                                                  func() (infer.LogPosterior, error) { return infer.Join(nil) },
-		"infer.TemperFull: parts is nil: it is needed":                                            func() (infer.LogPosterior, error) { return infer.TemperFull(nil, 1) },
-		"infer.TemperFull: temperature is 0: it must be finite and greater than 0":                func() (infer.LogPosterior, error) { return infer.TemperFull(c.parts, 0) },
-		"infer.TemperFull: temperature is NaN: it must be finite and greater than 0":              func() (infer.LogPosterior, error) { return infer.TemperFull(c.parts, math.NaN()) },
-		"infer.TemperLikelihood: temperature is -1: it must be finite and greater than 0":         func() (infer.LogPosterior, error) { return infer.TemperLikelihood(c.parts, -1) },
-		"infer.TemperObservation: temperature is +Inf: it must be finite and greater than 0":      func() (infer.LogPosterior, error) { return infer.TemperObservation(c.parts, nil, math.Inf(1)) },
-		"infer.TemperObservation: normalizer is nil: it is needed, or use infer.TemperLikelihood": func() (infer.LogPosterior, error) { return infer.TemperObservation(c.parts, nil, 2) },
+	for want, f := range map[string]func() (infer.Target, error){
+		"infer.TemperFull: the log posterior is nil: invalid configuration": func() (infer.Target, error) {
+			return infer.TemperFull(infer.Target{}, 1)
+		},
+		"infer.TemperLikelihood: the target cannot tell its prior and likelihood apart: make it with infer.FromParts, " +
+			"or compile a model: invalid configuration": func() (infer.Target, error) {
+			return infer.TemperLikelihood(infer.Mean(c.target().LogPosterior, 0), 1)
+		},
+		"infer.TemperFull: temperature is 0: it must be finite and greater than 0": func() (infer.Target, error) {
+			return infer.TemperFull(c.target(), 0)
+		},
+		"infer.TemperFull: temperature is NaN: it must be finite and greater than 0": func() (infer.Target, error) {
+			return infer.TemperFull(c.target(), math.NaN())
+		},
+		"infer.TemperLikelihood: temperature is -1: it must be finite and greater than 0": func() (infer.Target, error) {
+			return infer.TemperLikelihood(c.target(), -1)
+		},
+		"infer.TemperObservation: temperature is +Inf: it must be finite and greater than 0": func() (infer.Target, error) {
+			return infer.TemperObservation(c.target(), nil, math.Inf(1))
+		},
+		"infer.TemperObservation: normalizer is nil: it is needed, or use infer.TemperLikelihood": func() (infer.Target, error) {
+			return infer.TemperObservation(c.target(), nil, 2)
+		},
 	} {
 		_, err := f()
 		assert.EqualError(t, err, want)
@@ -287,38 +313,33 @@ func TestTemperingErrors(t *testing.T) {
 	}
 
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0.5)
-	failed := func(f infer.LogPosterior, err error) error {
+	failed := func(f infer.Target, err error) error {
 		require.NoError(t, err)
 		g, err := infer.NewGradient(f)
 		require.NoError(t, err)
 		return torch.Do(func(*torch.Scope) error {
-			_, err := g.ValueAndGrad(p, c.batch())
+			_, err := g.ValueAndGrad(p, c.batch(), 0)
 			return err
 		})
 	}
-	assert.EqualError(t, failed(infer.TemperFull(func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor) {
-		prior, _ := c.parts(p, b)
-		return prior, nil
-	}, 2)), "log posterior: infer.TemperFull: the log likelihood is nil, expected a tensor of shape []")
-	assert.EqualError(t, failed(infer.TemperObservation(c.parts, func(infer.Params, infer.Batch, float64) *ts.Tensor { return nil }, 2)),
+	assert.EqualError(t, failed(infer.TemperObservation(joined(c.parts), func(infer.Params, infer.Batch, float64) *ts.Tensor { return nil }, 2)),
 		"log posterior: infer.TemperObservation: the normalizer returned nil, expected a tensor of shape []")
 }
 
 // A mean with prior N(0, 1) and four data from N(θ, 1): the posterior is N(0.8, 1/5).
 func ExampleTemperLikelihood() {
-	parts := func(p infer.Params, b infer.Batch) (logPrior, logLikelihood *ts.Tensor) {
-		theta, y := p.Get("theta"), b.Get("y")
+	target := infer.FromParts(func(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {
+		theta, y := p.Get("theta").T(), b.Get("y").T()
 		half := ts.FloatScalar(-0.5)
-		logPrior = theta.MustSquare(false).MustMulScalar(half, false)
-		logLikelihood = y.MustSub(theta, false).MustSquare(false).MustMulScalar(half, false).MustSum(gotch.Double, false)
-		return logPrior, logLikelihood
-	}
-	full, err := infer.TemperFull(parts, 0.5)
+		square := y.MustSub(theta, false).MustSquare(false).MustSum(gotch.Double, false)
+		return torch.Of(theta.MustSquare(false).MustMulScalar(half, false)), torch.Of(square.MustMulScalar(half, false))
+	}, 0)
+	full, err := infer.TemperFull(target, 0.5)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	partial, err := infer.TemperLikelihood(parts, 0.5)
+	partial, err := infer.TemperLikelihood(target, 0.5)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -328,7 +349,7 @@ func ExampleTemperLikelihood() {
 		fmt.Println(err)
 		return
 	}
-	for _, f := range []infer.LogPosterior{full, partial} {
+	for _, f := range []infer.Target{full, partial} {
 		var slopes []float64 // at 0 and 1; the log posterior is a parabola
 		for _, theta := range []float64{0, 1} {
 			g, err := infer.NewGradient(f)
@@ -341,7 +362,7 @@ func ExampleTemperLikelihood() {
 				fmt.Println(err)
 				return
 			}
-			e, err := g.ValueAndGrad(p, infer.Batch{"y": vec([]float64{1, 1, 0, 2})})
+			e, err := g.ValueAndGrad(p, infer.Batch{"y": vec([]float64{1, 1, 0, 2})}, 0)
 			if err != nil {
 				fmt.Println(err)
 				return

@@ -48,7 +48,7 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 				if err != nil {
 					return err
 				}
-				e, err := g.ValueAndGrad(p, b)
+				e, err := g.ValueAndGrad(p, b, 0)
 				if err != nil {
 					return err
 				}

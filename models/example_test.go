@@ -28,7 +28,7 @@ func ExampleLinearRegression() {
 		if err != nil {
 			return err
 		}
-		transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, 800)}.Build(program.MeanLogPosterior())
+		transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, 800)}.Build(infer.Sum(program.MeanLogPosterior(), 1))
 		if err != nil {
 			return err
 		}

@@ -40,10 +40,10 @@ func floats(x *ts.Tensor) []float64 { return must(torch.ToSlice[float64](x)) }
 // evaluate is the log posterior and its gradient at a point, or at K after one another: K values, K gradients.
 func evaluate(t testing.TB, f infer.LogPosterior, p infer.Params, b infer.Batch) (values, grads []float64) {
 	t.Helper()
-	g, err := infer.NewGradient(f)
+	g, err := infer.NewGradient(infer.Sum(f, 1))
 	require.NoError(t, err)
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
-		e, err := g.ValueAndGrad(p, b)
+		e, err := g.ValueAndGrad(p, b, 0)
 		if err != nil {
 			return err
 		}

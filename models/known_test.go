@@ -20,7 +20,7 @@ func mode(t *testing.T, m models.Model, steps int64) map[string][]float64 {
 	p := compile(t, m)
 	start, err := infer.Zeros(p.Layout())
 	require.NoError(t, err)
-	transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}.Build(p.MeanLogPosterior())
+	transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}.Build(infer.Sum(p.MeanLogPosterior(), 1))
 	require.NoError(t, err)
 	result, err := infer.Run(context.Background(), transform, start, infer.Full(m.Batch), infer.RunConfig{Steps: steps, NoDraws: true})
 	require.NoError(t, err)

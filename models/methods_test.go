@@ -43,7 +43,7 @@ func TestEveryMethodOnEveryModel(t *testing.T) {
 				start, err := p.Init(m.Batch, ppl.FromRadius(1), how.chains, 3)
 				require.NoError(t, err)
 				before, slopes := evaluate(t, p.MeanLogPosterior(), start, m.Batch)
-				transform, err := how.make(float64(p.Data())).Build(p.MeanLogPosterior())
+				transform, err := how.make(float64(p.Data())).Build(infer.Sum(p.MeanLogPosterior(), 1))
 				require.NoError(t, err)
 				result, err := infer.Run(context.Background(), transform, start, infer.Full(m.Batch), infer.RunConfig{Steps: how.steps, Seed: 4})
 				require.NoError(t, err)

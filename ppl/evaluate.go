@@ -18,20 +18,39 @@ func (p *Program) LogPosterior() infer.LogPosterior { return p.density(false) }
 func (p *Program) LogJoint() infer.LogPosterior { return p.density(true) }
 
 func (p *Program) density(constrained bool) infer.LogPosterior {
-	return func(point infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		e := &evaluator{program: p, point: point, batch: b, constrained: constrained}
-		execute(p.model, b, nil, e)
-		return e.result(), nil
+	w := infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1}
+	if constrained {
+		w.Jacobian = 0
 	}
+	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return p.parts(point, b, w) }
+}
+
+// Target is the posterior for the methods of inference: the mean over the data of log prior and log likelihood, and the
+// log Jacobian of the map from unconstrained space, which temperature leaves alone. Latent variables make the prior;
+// observations and factors make the likelihood.
+func (p *Program) Target() infer.Target {
+	jacobian := false
+	for _, name := range p.order {
+		l := p.latents[name]
+		jacobian = jacobian || l.kind == KindSample && (l.bijector == nil || l.bijector.Name() != identityName)
+	}
+	return infer.WithParts(p.parts, p.Data(), jacobian)
+}
+
+// parts runs the model and adds up the parts of its log density with weights.
+func (p *Program) parts(point infer.Params, b infer.Batch, w infer.Weights) (torch.Tensor, infer.Aux) {
+	e := &evaluator{program: p, point: point, batch: b, weights: w}
+	execute(p.model, b, nil, e)
+	return torch.Of(e.result()), nil
 }
 
 // MeanLogPosterior is the log posterior divided by the number of data. It goes with temperature 1/N, and with step sizes that
 // do not depend on N.
 func (p *Program) MeanLogPosterior() infer.LogPosterior {
 	sum, scale := p.LogPosterior(), 1/float64(p.Data())
-	return func(point infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		logp, aux := sum(point, b)
-		return logp.MustMulScalar(ts.FloatScalar(scale), false), aux
+		return torch.Of(logp.T().MustMulScalar(ts.FloatScalar(scale), false)), aux
 	}
 }
 
@@ -45,7 +64,7 @@ type evaluator struct {
 	seen    int
 	names   map[string]bool
 
-	constrained bool // leaves the Jacobians out
+	weights infer.Weights // of the parts; not looked at where collect is set
 
 	collect func(s *Site) // nil, or sees every finished site
 }
@@ -75,13 +94,13 @@ func (e *evaluator) place(s *Site) {
 		return
 	}
 	e.seen++
-	x := e.point.Get(s.Name)
+	x := e.point.Get(s.Name).T()
 	if b.Name() == identityName {
 		s.Value = x
 		return
 	}
 	s.Value = b.Forward(x)
-	if s.Kind == KindParam || e.constrained {
+	if s.Kind == KindParam || e.weights.Jacobian == 0 {
 		return
 	}
 	s.Jacobian = sumAll(bijector.LogDensityChange(b, x, s.Value))
@@ -106,23 +125,30 @@ func (e *evaluator) Finish(s *Site) {
 	}
 	e.add(s)
 	if s.Jacobian != nil {
-		e.terms = append(e.terms, torch.Term{Coeff: 1, Tensor: s.Jacobian})
+		e.terms = append(e.terms, torch.Term{Coeff: e.weights.Jacobian, Tensor: s.Jacobian})
 	}
 }
 
 // add adds the log density of a site without the Jacobian: by the distribution's own short way where Compile has found that it has
 // one.
 func (e *evaluator) add(s *Site) {
+	scale := s.Scale * e.weights.Prior
+	if s.Observed {
+		scale = s.Scale * e.weights.Likelihood
+	}
+	if scale == 0 {
+		return
+	}
 	if m := e.program.memos[s.Name]; m != nil && s.Mask == nil {
 		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(s.Value, m.known(s, e.batch)); ok {
 			for _, t := range terms {
-				e.terms = append(e.terms, torch.Term{Coeff: t.Coeff * s.Scale, Tensor: t.Tensor})
+				e.terms = append(e.terms, torch.Term{Coeff: t.Coeff * scale, Tensor: t.Tensor})
 			}
-			e.plus += constant * s.Scale
+			e.plus += constant * scale
 			return
 		}
 	}
-	e.terms = append(e.terms, torch.Term{Coeff: s.Scale, Tensor: sumAll(s.elementwise())})
+	e.terms = append(e.terms, torch.Term{Coeff: scale, Tensor: sumAll(s.elementwise())})
 }
 
 func (e *evaluator) result() *ts.Tensor {

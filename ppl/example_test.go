@@ -37,8 +37,8 @@ func ExampleCompile() {
 	program := must(ppl.Compile(coin, batch))
 	fmt.Println(program.Layout(), program.Data())
 
-	gradient := must(infer.NewGradient(program.LogPosterior()))
-	e := must(gradient.ValueAndGrad(must(infer.Zeros(program.Layout())), batch))
+	gradient := must(infer.NewGradient(infer.Sum(program.LogPosterior(), 1)))
+	e := must(gradient.ValueAndGrad(must(infer.Zeros(program.Layout())), batch, 0))
 	fmt.Printf("%.6f %.6f\n", e.Values[0], math.Log(1.5/1024/4))
 
 	p := must(program.Constrain(must(infer.NewParams(program.Layout(), []float64{1})), batch))["p"]

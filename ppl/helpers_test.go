@@ -40,12 +40,12 @@ func compiled(t *testing.T, m ppl.Model, batch infer.Batch) (*ppl.Program, func(
 // evaluate is a log density and its gradient at K points.
 func evaluate(t *testing.T, p *ppl.Program, f infer.LogPosterior, batch infer.Batch, x ...float64) (values, grad []float64) {
 	t.Helper()
-	g, err := infer.NewGradient(f)
+	g, err := infer.NewGradient(infer.Sum(f, 1))
 	require.NoError(t, err)
 	point, err := infer.NewParams(p.Layout(), x)
 	require.NoError(t, err)
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
-		e, err := g.ValueAndGrad(point, batch)
+		e, err := g.ValueAndGrad(point, batch, 0)
 		if err != nil {
 			return err
 		}

@@ -111,9 +111,9 @@ func TestSitesMustNotChange(t *testing.T) {
 		require.NoError(t, err)
 		point, err := infer.Zeros(p.Layout())
 		require.NoError(t, err)
-		g, err := infer.NewGradient(p.LogPosterior())
+		g, err := infer.NewGradient(infer.Sum(p.LogPosterior(), 1))
 		require.NoError(t, err)
-		_, err = g.ValueAndGrad(point, infer.Batch{"flag": scalar(1 - at)})
+		_, err = g.ValueAndGrad(point, infer.Batch{"flag": scalar(1 - at)}, 0)
 		require.ErrorContains(t, err, `site "b"`)
 		require.ErrorContains(t, err, "appears only sometimes")
 	}

@@ -203,16 +203,16 @@ func TestMinibatchAndLocalVariables(t *testing.T) {
 		})
 	}
 	p, _ := compiled(t, model, infer.Batch{"y": vec(1, 2, 3, 4)})
-	g, err := infer.NewGradient(p.LogPosterior())
+	g, err := infer.NewGradient(infer.Sum(p.LogPosterior(), 1))
 	require.NoError(t, err)
 	point, err := infer.Zeros(p.Layout())
 	require.NoError(t, err)
 	for _, y := range [][]float64{{1}, {1, 2}, {1, 2, 3}} {
-		_, err := g.ValueAndGrad(point, infer.Batch{"y": vec(y...)})
+		_, err := g.ValueAndGrad(point, infer.Batch{"y": vec(y...)}, 0)
 		require.ErrorContains(t, err, "takes all of its data", "%v", y)
 	}
 	// A number for all is one.
-	_, err = g.ValueAndGrad(point, infer.Batch{"y": scalar(1)})
+	_, err = g.ValueAndGrad(point, infer.Batch{"y": scalar(1)}, 0)
 	require.NoError(t, err)
 }
 

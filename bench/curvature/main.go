@@ -121,19 +121,19 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		return err
 	}
 	batch := infer.Batch{"x": x, "y": y}
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return network.Forward(p, b.Get("x")) }
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return dist.CategoricalLogits(z).LogProb(b.Get("y")) }
+	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return network.Forward(p, b.Get("x").T()) }
+	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return dist.CategoricalLogits(z).LogProb(b.Get("y").T()) }
 	likelihood := curvature.Likelihood(forward, outer)
-	gradient, err := infer.NewGradient(func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		l := likelihood(p, b)
-		return l.MustSum(l.DType(), false), nil
-	})
+		return torch.Of(l.MustSum(l.DType(), false)), nil
+	}, 1))
 	if err != nil {
 		return err
 	}
 	whole := func() error {
 		return torch.Do(func(*torch.Scope) error {
-			_, err := gradient.ValueAndGrad(p, batch)
+			_, err := gradient.ValueAndGrad(p, batch, 0)
 			return err
 		})
 	}
@@ -151,7 +151,7 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		}
 	}
 	gradients := each(func(one infer.Batch) error {
-		_, err := gradient.ValueAndGrad(p, one)
+		_, err := gradient.ValueAndGrad(p, one, 0)
 		return err
 	})
 	outputs := each(func(one infer.Batch) error {

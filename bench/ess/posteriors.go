@@ -122,8 +122,8 @@ func gaussian() (hmc.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hmc.Posterior{Sites: layout, Density: func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		x := p.Get("x")
-		return x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	return hmc.Posterior{Sites: layout, Density: func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		x := p.Get("x").T()
+		return torch.Of(x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}}, nil
 }

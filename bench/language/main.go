@@ -89,12 +89,12 @@ func (p pair) time(chains, rounds int) (row, error) {
 	var sides [2]bench.Side
 	var grads [2][]float64
 	for i, f := range []infer.LogPosterior{p.byHand, p.language} {
-		g, err := infer.NewGradient(f)
+		g, err := infer.NewGradient(infer.Sum(f, 1))
 		if err != nil {
 			return row{}, err
 		}
 		err = torch.Do(func(*torch.Scope) error {
-			e, err := g.ValueAndGrad(point, p.batch)
+			e, err := g.ValueAndGrad(point, p.batch, 0)
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (p pair) time(chains, rounds int) (row, error) {
 		}
 		sides[i] = bench.Calls(func() error {
 			return torch.Do(func(*torch.Scope) error {
-				_, err := g.ValueAndGrad(point, p.batch)
+				_, err := g.ValueAndGrad(point, p.batch, 0)
 				return err
 			})
 		})

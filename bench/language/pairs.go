@@ -63,10 +63,10 @@ func logistic(n, d int) (string, ppl.Model, infer.Batch, infer.LogPosterior, err
 			c.Observe("y", dist.BernoulliLogits(c.Data("x").MustMv(w, false)), c.Data("y"))
 		})
 	}
-	byHand := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		w := p.Get("w")
-		logLik := b.Get("x").MustMv(w, false).MustMul(b.Get("sign"), false).MustLogSigmoid(false).MustSum(gotch.Double, false)
-		return half(w.MustSquare(false).MustSum(gotch.Double, false)).MustAdd(logLik, false), nil
+	byHand := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		w := p.Get("w").T()
+		logLik := b.Get("x").T().MustMv(w, false).MustMul(b.Get("sign").T(), false).MustLogSigmoid(false).MustSum(gotch.Double, false)
+		return torch.Of(half(w.MustSquare(false).MustSum(gotch.Double, false)).MustAdd(logLik, false)), nil
 	}
 	return "logistic regression, " + size(n, d), model, batch, byHand, nil
 }
@@ -83,15 +83,15 @@ func schools() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
 			c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
 		})
 	}
-	byHand := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		mu, logTau, z := p.Get("mu"), p.Get("tau"), p.Get("z")
+	byHand := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		mu, logTau, z := p.Get("mu").T(), p.Get("tau").T(), p.Get("z").T()
 		tau := logTau.MustExp(false)
 		theta := z.MustMul(tau, false).MustAdd(mu, false)
-		logLik := half(b.Get("y").MustSub(theta, false).MustDiv(b.Get("sigma"), false).MustSquare(false).MustSum(gotch.Double, false))
+		logLik := half(b.Get("y").T().MustSub(theta, false).MustDiv(b.Get("sigma").T(), false).MustSquare(false).MustSum(gotch.Double, false))
 		priorZ := half(z.MustSquare(false).MustSum(gotch.Double, false))
 		priorMu := half(mu.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false))
 		priorTau := tau.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false).MustLog1p(false)
-		return logLik.MustAdd(priorZ, false).MustAdd(priorMu, false).MustSub(priorTau, false).MustAdd(logTau, false), nil
+		return torch.Of(logLik.MustAdd(priorZ, false).MustAdd(priorMu, false).MustSub(priorTau, false).MustAdd(logTau, false)), nil
 	}
 	return "eight schools, non-centred", model, batch, byHand, err
 }
@@ -112,12 +112,12 @@ func poisson() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
 			c.Observe("y", dist.PoissonLog(c.Data("x").MustMul(slope, false).MustAdd(a, false)), c.Data("y"))
 		})
 	}
-	byHand := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		a, slope := p.Get("a"), p.Get("b")
-		eta := b.Get("x").MustMul(slope, false).MustAdd(a, false)
-		logLik := b.Get("y").MustMul(eta, false).MustSub(eta.MustExp(false), false).MustSum(gotch.Double, false)
+	byHand := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		a, slope := p.Get("a").T(), p.Get("b").T()
+		eta := b.Get("x").T().MustMul(slope, false).MustAdd(a, false)
+		logLik := b.Get("y").T().MustMul(eta, false).MustSub(eta.MustExp(false), false).MustSum(gotch.Double, false)
 		priorA := half(a.MustDivScalar(ts.FloatScalar(2), false).MustSquare(false))
-		return logLik.MustAdd(priorA, false).MustAdd(half(slope.MustSquare(false)), false), nil
+		return torch.Of(logLik.MustAdd(priorA, false).MustAdd(half(slope.MustSquare(false)), false)), nil
 	}
 	return "Poisson regression, " + size(n, 2), model, batch, byHand, err
 }

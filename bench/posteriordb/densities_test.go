@@ -296,7 +296,7 @@ func TestDensitiesAreTheFormulas(t *testing.T) {
 			require.NoError(t, err)
 			program, err := ppl.Compile(p.model, p.batch)
 			require.NoError(t, err)
-			gradient, err := infer.NewGradient(program.LogPosterior())
+			gradient, err := infer.NewGradient(infer.Sum(program.LogPosterior(), 1))
 			require.NoError(t, err)
 			layout := program.Layout()
 			rng := rand.New(rand.NewPCG(1, 2))
@@ -307,7 +307,7 @@ func TestDensitiesAreTheFormulas(t *testing.T) {
 				var value float64
 				var slopes []float64
 				require.NoError(t, torch.Do(func(*torch.Scope) error {
-					e, err := gradient.ValueAndGrad(at, p.batch)
+					e, err := gradient.ValueAndGrad(at, p.batch, 0)
 					if err != nil {
 						return err
 					}

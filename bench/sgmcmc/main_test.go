@@ -89,7 +89,7 @@ func TestTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := p.gradient.ValueAndGrad(target.start, nil)
+	e, err := p.gradient.ValueAndGrad(target.start, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,9 +65,9 @@ func newTarget(z size) (*target, error) {
 
 func (t *target) free() { torch.Free(t.halved, t.start.Flat) }
 
-func (t *target) logPosterior(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+func (t *target) logPosterior(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	t.evaluations++
-	return p.Get("theta").MustSquare(false).MustMul(t.halved, false).MustSum(gotch.Float, false), nil
+	return torch.Of(p.Get("theta").T().MustSquare(false).MustMul(t.halved, false).MustSum(gotch.Float, false)), nil
 }
 
 // pair is a chain, or K, and what its updates are compared with.
@@ -81,10 +81,10 @@ type pair struct {
 func (t *target) pair(s sampler) (*pair, error) {
 	p := &pair{streams: torch.NewStreams(3, t.chains)}
 	var err error
-	if p.transform, err = s.method.Build(t.logPosterior); err != nil {
+	if p.transform, err = s.method.Build(infer.Sum(t.logPosterior, 1)); err != nil {
 		return nil, err
 	}
-	if p.gradient, err = infer.NewGradient(t.logPosterior); err != nil {
+	if p.gradient, err = infer.NewGradient(infer.Sum(t.logPosterior, 1)); err != nil {
 		return nil, err
 	}
 	if p.state, err = infer.Init(p.transform, t.start, 4); err != nil {
@@ -113,7 +113,7 @@ func (p *pair) update() error {
 func (p *pair) bound() error {
 	return torch.Do(func(*torch.Scope) error {
 		at := p.state.Position()
-		if _, err := p.gradient.ValueAndGrad(at, nil); err != nil {
+		if _, err := p.gradient.ValueAndGrad(at, nil, 0); err != nil {
 			return err
 		}
 		_, err := p.streams.NormalLike(at.Flat)

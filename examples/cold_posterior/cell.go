@@ -30,7 +30,7 @@ const (
 
 // runCell runs a cell, or goes on with it, in a folder of its own.
 func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity string, every int64, observer infer.Observer) (*result, error) {
-	transform, err := s.method(c).Build(t.logPosterior)
+	transform, err := s.method(c).Build(infer.Sum(t.logPosterior, 1))
 	if err != nil {
 		return nil, err
 	}

@@ -49,11 +49,11 @@ func newTask(hidden []int64, classes int64, train, test digits.Data) (*task, err
 	if t.test, err = torch.FromSliceOn(torch.CPU, dtype, test.Pixels, int64(test.Len()), inputs); err != nil {
 		return nil, err
 	}
-	t.logPosterior = func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		logits := t.net.Forward(p, b.Get("x"))
-		logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y")).MustMean(dtype, false)
+	t.logPosterior = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		logits := t.net.Forward(p, b.Get("x").T())
+		logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y").T()).MustMean(dtype, false)
 		logPrior := t.prior.LogDensity(p)
-		return logPrior.MustMulScalar(ts.FloatScalar(1/float64(t.n)), false).MustAdd(logLik, false), nil
+		return torch.Of(logPrior.MustMulScalar(ts.FloatScalar(1/float64(t.n)), false).MustAdd(logLik, false)), nil
 	}
 	return t, nil
 }

@@ -46,9 +46,9 @@ func TestModel(t *testing.T) {
 	require.NoError(t, err)
 	p, err = p.To(torch.CPU, dtype)
 	require.NoError(t, err)
-	g, err := infer.NewGradient(k.logPosterior)
+	g, err := infer.NewGradient(infer.Sum(k.logPosterior, 1))
 	require.NoError(t, err)
-	e, err := g.ValueAndGrad(p, k.train)
+	e, err := g.ValueAndGrad(p, k.train, 0)
 	require.NoError(t, err)
 	d := k.net.NumParams()
 	for c := range 2 {

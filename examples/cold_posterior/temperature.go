@@ -24,7 +24,7 @@ type thermometer struct {
 
 // newThermometer reads configurational temperatures on all training data.
 func newThermometer(t *task, when func(updates int64) bool, path string) (*thermometer, error) {
-	gradient, err := infer.NewGradient(t.logPosterior)
+	gradient, err := infer.NewGradient(infer.Sum(t.logPosterior, 1))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ const weights = 4
 func linearModel() model {
 	design := func(b infer.Batch) *ts.Tensor {
 		centres := torch.Must(torch.FromSlice([]float64{0.5, 1.8, 3.1, 4.4}))
-		return b.Get("x").MustSub(centres, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustExp(false)
+		return b.Get("x").T().MustSub(centres, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustExp(false)
 	}
 	layout, err := infer.NewLayout(infer.Shapes{"w": {1, weights}})
 	if err != nil {
@@ -47,7 +47,7 @@ func linearModel() model {
 	return model{
 		layout: layout, priorSD: 1,
 		forward: func(p infer.Params, b infer.Batch) *ts.Tensor {
-			return design(b).MustMv(p.Get("w").MustSelect(0, 0, false), false)
+			return design(b).MustMv(p.Get("w").T().MustSelect(0, 0, false), false)
 		},
 		network: func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return linear("w", design(b)).MustSqueezeDim(1, false)
@@ -145,7 +145,7 @@ func TestVariationalIsBatchPosterior(t *testing.T) {
 	const epochs = 1500
 	v := &variational{model: m, at: zeros(t, m), draws: 4000,
 		training: training{optimizer: optim.Adam{LR: infer.Linear(0.1, 0, 0, epochs)}, epochs: epochs, batch: points, seed: 1},
-		method: func(o infer.Method, temperature infer.Schedule) partsBuilder {
+		method: func(o infer.Method, temperature infer.Schedule) infer.Method {
 			return vi.Dense{Optimizer: o, Temperature: temperature, Samples: 4, Antithetic: true, InitScale: 0.3}
 		}}
 	learnAll(t, v, data)
@@ -177,15 +177,15 @@ func TestWalkWidensThePrior(t *testing.T) {
 	require.NoError(t, err)
 	start, err := infer.NewParams(layout, []float64{0.3, -0.2})
 	require.NoError(t, err)
-	target := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	target := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	for name, method := range map[string]infer.Method{
 		"diag":  vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(0.1)}, InitLogSD: math.Log(0.5)},
 		"dense": vi.Dense{Optimizer: optim.Adam{LR: infer.Constant(0.1)}, InitScale: 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			transform, err := method.Build(target)
+			transform, err := method.Build(infer.Sum(target, 1))
 			require.NoError(t, err)
 			state, err := transform.Init(start)
 			require.NoError(t, err)

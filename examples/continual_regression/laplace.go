@@ -37,7 +37,7 @@ func (c *carried) learn(ctx context.Context, episode series) error {
 	if c.at, err = c.mode(ctx, c.model, prior, c.at, episode); err != nil {
 		return err
 	}
-	transform, err := c.curvature.Build(nil)
+	transform, err := c.curvature.Build(infer.Target{})
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (t training) run(ctx context.Context, transform infer.Transform, start infe
 
 // mode is the maximum of the posterior under a prior.
 func (t training) mode(ctx context.Context, m model, prior logDensity, start infer.Params, data series) (infer.Params, error) {
-	transform, err := t.optimizer.Build(whole(m.parts(len(data.x), prior)))
+	transform, err := t.optimizer.Build(m.target(len(data.x), prior))
 	if err != nil {
 		return infer.Params{}, err
 	}

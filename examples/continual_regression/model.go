@@ -30,7 +30,7 @@ func perceptron(priorSD float64, hidden ...int64) (model, error) {
 	}
 	m := model{layout: net.Layout(), priorSD: priorSD}
 	m.forward = func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return net.Forward(p, b.Get("x")).MustSqueezeDim(1, false)
+		return net.Forward(p, b.Get("x").T()).MustSqueezeDim(1, false)
 	}
 	m.start = func(s *torch.Streams) (infer.Params, error) { return nn.Init(net, nn.PyTorch(), s) }
 	linear := map[string]bool{}
@@ -47,14 +47,14 @@ func perceptron(priorSD float64, hidden ...int64) (model, error) {
 			}
 			return layer(name+".weight", in)
 		}
-		return net.ForwardWith(p, b.Get("x"), nn.Run{Hook: hook}).MustSqueezeDim(1, false)
+		return net.ForwardWith(p, b.Get("x").T(), nn.Run{Hook: hook}).MustSqueezeDim(1, false)
 	}
 	return m, nil
 }
 
 // outer is log N(y; z, noise²) of each datum.
 func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(noise*noise)), false)
+	r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(noise*noise)), false)
 	return r.MustSubScalar(ts.FloatScalar(math.Log(noise*math.Sqrt(2*math.Pi))), false)
 }
 
@@ -66,19 +66,12 @@ func (m model) firstPrior(p infer.Params) *ts.Tensor {
 	return p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/(m.priorSD*m.priorSD)), false)
 }
 
-// parts are the log prior and the log likelihood, both on the scale of the mean over n data: (1/n) log prior and the mean of a batch.
-func (m model) parts(n int, prior logDensity) infer.Parts {
+// target is the log posterior in parts, on the scale of the mean over n data: (1/n) log prior and the mean of a batch.
+func (m model) target(n int, prior logDensity) infer.Target {
 	likelihood := curvature.Likelihood(m.forward, outer)
-	return func(p infer.Params, b infer.Batch) (logPrior, logLikelihood *ts.Tensor) {
+	return infer.FromParts(func(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {
 		l := likelihood(p, b)
-		return prior(p).MustMulScalar(ts.FloatScalar(1/float64(n)), false), l.MustMean(l.DType(), false)
-	}
-}
-
-// whole is a log posterior in one piece.
-func whole(parts infer.Parts) infer.LogPosterior {
-	return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		prior, likelihood := parts(p, b)
-		return prior.MustAdd(likelihood, false), nil
-	}
+		scaled := prior(p).MustMulScalar(ts.FloatScalar(1/float64(n)), false)
+		return torch.Of(scaled), torch.Of(l.MustMean(l.DType(), false))
+	}, 0)
 }

@@ -14,18 +14,13 @@ import (
 type variational struct {
 	model model
 	training
-	method func(optimizer infer.Method, temperature infer.Schedule) partsBuilder // vi.Diag or vi.Dense
+	method func(optimizer infer.Method, temperature infer.Schedule) infer.Method // vi.Diag or vi.Dense
 	walk   float64                                                               // standard deviation of the random walk between episodes
 	draws  int                                                                   // of the parameters, for predictions
 
 	at        infer.Params
 	state     infer.State
 	transform infer.Transform
-}
-
-// partsBuilder is what the methods of package vi have in common.
-type partsBuilder interface {
-	BuildParts(infer.Parts) (infer.Transform, error)
 }
 
 func (v *variational) learn(ctx context.Context, episode series) error {
@@ -39,7 +34,7 @@ func (v *variational) learn(ctx context.Context, episode series) error {
 	n := len(episode.x)
 	method := v.method(v.optimizer, infer.Constant(1/float64(n)))
 	var err error
-	if v.transform, err = method.BuildParts(v.model.parts(n, prior)); err != nil {
+	if v.transform, err = method.Build(v.model.target(n, prior)); err != nil {
 		return err
 	}
 	v.state, err = v.run(ctx, v.transform, v.at, episode)

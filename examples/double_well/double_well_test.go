@@ -49,9 +49,9 @@ func TestLogPosterior(t *testing.T) {
 	points := []float64{0.5, -1, mode, mode, -3, 2}
 	p, err := infer.NewParams(layout, points)
 	require.NoError(t, err)
-	g, err := infer.NewGradient(logPosterior)
+	g, err := infer.NewGradient(infer.Sum(logPosterior, 1))
 	require.NoError(t, err)
-	e, err := g.ValueAndGrad(p, infer.Batch{})
+	e, err := g.ValueAndGrad(p, infer.Batch{}, 0)
 	require.NoError(t, err)
 	grad, err := torch.ToSlice[float64](e.Grad)
 	require.NoError(t, err)

@@ -71,7 +71,7 @@ type outcome struct {
 }
 
 func (s sampler) run(ctx context.Context, steps int64, chains int, seed uint64, o infer.Observer) (outcome, error) {
-	transform, err := s.method.Build(logPosterior)
+	transform, err := s.method.Build(infer.Sum(logPosterior, 1))
 	if err != nil {
 		return outcome{}, err
 	}

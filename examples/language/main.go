@@ -63,7 +63,7 @@ func fit(ctx context.Context, model ppl.Model, batch infer.Batch) (*draws.Draws,
 		return nil, err
 	}
 	method := sgmcmc.SGHMC{LR: infer.Constant(0.03), Alpha: infer.Constant(1)}
-	transform, err := method.Build(program.LogPosterior())
+	transform, err := method.Build(infer.Sum(program.LogPosterior(), 1))
 	if err != nil {
 		return nil, err
 	}

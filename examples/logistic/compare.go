@@ -89,11 +89,11 @@ func disagreement(data infer.Batch, points int, seed uint64) (greatest float64, 
 
 // valueAndGrad is the values at K points, and then the gradients.
 func valueAndGrad(f infer.LogPosterior, at infer.Params, b infer.Batch) ([]float64, error) {
-	g, err := infer.NewGradient(f)
+	g, err := infer.NewGradient(infer.Sum(f, 1))
 	if err != nil {
 		return nil, err
 	}
-	e, err := g.ValueAndGrad(at, b)
+	e, err := g.ValueAndGrad(at, b, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,9 @@ func TestLogPosterior(t *testing.T) {
 	points := []float64{0.4, 1, -0.2, 0, -0.1, 0.6, 0.3, 0.1, 30, -20, 10, 0, 5, -5, 40, 1}
 	p, err := infer.NewParams(layout, points)
 	require.NoError(t, err)
-	g, err := infer.NewGradient(logPosterior)
+	g, err := infer.NewGradient(infer.Sum(logPosterior, 1))
 	require.NoError(t, err)
-	e, err := g.ValueAndGrad(p, data)
+	e, err := g.ValueAndGrad(p, data, 0)
 	require.NoError(t, err)
 
 	x, y := make([]float64, patients*features), make([]float64, patients)

@@ -4,26 +4,29 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
 // logPosterior is Bayesian logistic regression with prior w ~ N(0, I): the mean over data of the log posterior, which
 // goes with the temperature 1/768. The labels are signs, so that log p(y|x, w) = log σ(y xᵀw).
-func logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	w := p.Get("w")
-	x, y := b.Get("x"), b.Get("y")
+func logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	w := p.Get("w").T()
+	x, y := b.Get("x").T(), b.Get("y").T()
 	logPrior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5/patients), false)
 	logLikelihood := x.MustMv(w, false).MustMul(y, false).MustLogSigmoid(false).MustMean(gotch.Double, false)
-	return logPrior.MustAdd(logLikelihood, false), nil
+	return torch.Of(logPrior.MustAdd(logLikelihood, false)), nil
 }
 
 // logOdds and logLikelihoods are the likelihood in the two parts that a Gauss-Newton matrix is made of: xᵀw, and log σ(y xᵀw) of each
 // patient.
-func logOdds(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").MustMv(p.Get("w"), false) }
+func logOdds(p infer.Params, b infer.Batch) *ts.Tensor {
+	return b.Get("x").T().MustMv(p.Get("w").T(), false)
+}
 
 func logLikelihoods(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	return z.MustMul(b.Get("y"), false).MustLogSigmoid(false)
+	return z.MustMul(b.Get("y").T(), false).MustLogSigmoid(false)
 }
 
 // regression is the same model in Kelvin's language: what is random, and how the data depend on it. Compile makes the log

@@ -11,7 +11,7 @@ import (
 // forward is the difference of the ratings for each game of a batch, [n]. "sides" is of shape [n, teams]: 1 for the team at home,
 // −1 for the one away, 0 for those that do not play.
 func forward(p infer.Params, b infer.Batch) *ts.Tensor {
-	return b.Get("sides").MustMv(p.Get("rating"), false)
+	return b.Get("sides").T().MustMv(p.Get("rating").T(), false)
 }
 
 // outer is the log probability of each result, [n], at differences d. "result" is of shape [n, 3], with a 1 for what happened. The draw is
@@ -27,7 +27,7 @@ func outer(d *ts.Tensor, b infer.Batch) *ts.Tensor {
 	}
 	drawn := more(d).MustAdd(more(minus), false).MustAddScalar(ts.FloatScalar(math.Log1p(-math.Exp(-2*threshold))), false)
 	logs := ts.MustStack([]*ts.Tensor{less(d), drawn, less(minus)}, 1)
-	return logs.MustMul(b.Get("result"), false).MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
+	return logs.MustMul(b.Get("result").T(), false).MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
 }
 
 // batch is one game as tensors.

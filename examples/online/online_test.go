@@ -134,7 +134,7 @@ func TestForesight(t *testing.T) {
 
 // The first update of the Gauss-Newton filter against its equations in plain Go, for the two teams that play.
 func TestFirstUpdate(t *testing.T) {
-	transform, err := filters()[0].method(infer.Constant(0)).Build(nil)
+	transform, err := filters()[0].method(infer.Constant(0)).Build(infer.Target{})
 	require.NoError(t, err)
 	layout, err := infer.NewLayout(infer.Shapes{"rating": {teams}})
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/pima"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -21,11 +22,11 @@ func regression(c *ppl.Ctx) {
 // without the constants of the priors. Its batch has other data for each copy, "x" of shape [n, K, 8] and "y", signs, of shape
 // [n, K]. A sampler whose elements move by themselves, such as SGHMC, then runs K independent chains as one point, which see batches
 // of their own; the chains of a run all see the same.
-func copies(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	w, x, y := p.Get("w"), b.Get("x"), b.Get("y")
+func copies(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	w, x, y := p.Get("w").T(), b.Get("x").T(), b.Get("y").T()
 	n := float64(x.MustSize()[0])
 	logPrior := w.MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5/pima.Patients), false)
 	logits := x.MustMul(w, false).MustSumDimIntlist([]int64{-1}, false, gotch.Double, false)
 	logLikelihood := y.MustMul(logits, false).MustLogSigmoid(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(1/n), false)
-	return logPrior.MustAdd(logLikelihood, false), nil
+	return torch.Of(logPrior.MustAdd(logLikelihood, false)), nil
 }

@@ -56,7 +56,7 @@ func (t *task) block(ctx context.Context, r tableRow, chains int, number uint64,
 	if err != nil {
 		return nil, err
 	}
-	transform, err := method.Build(copies)
+	transform, err := method.Build(infer.Sum(copies, 1))
 	if err != nil {
 		return nil, err
 	}

@@ -103,9 +103,9 @@ func TestCopies(t *testing.T) {
 }
 
 func evaluate(t *testing.T, f infer.LogPosterior, p infer.Params, b infer.Batch) (float64, []float64) {
-	g, err := infer.NewGradient(f)
+	g, err := infer.NewGradient(infer.Sum(f, 1))
 	require.NoError(t, err)
-	e, err := g.ValueAndGrad(p, b)
+	e, err := g.ValueAndGrad(p, b, 0)
 	require.NoError(t, err)
 	grad, err := torch.ToSlice[float64](e.Grad)
 	require.NoError(t, err)

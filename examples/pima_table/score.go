@@ -24,11 +24,11 @@ func (t *task) scored(w []float64, seed uint64) (score, error) {
 		if err != nil {
 			return err
 		}
-		gradient, err := infer.NewGradient(t.program.MeanLogPosterior())
+		gradient, err := infer.NewGradient(infer.Sum(t.program.MeanLogPosterior(), 1))
 		if err != nil {
 			return err
 		}
-		e, err := gradient.ValueAndGrad(p, t.data)
+		e, err := gradient.ValueAndGrad(p, t.data, 0)
 		if err != nil {
 			return err
 		}

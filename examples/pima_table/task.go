@@ -133,7 +133,7 @@ func (t *task) variational(ctx context.Context, r tableRow, seed uint64, o infer
 
 // prepare builds a method, and gives the point 0 and the batches to start with.
 func (t *task) prepare(method infer.Method, r tableRow, seed uint64) (infer.Transform, infer.Params, infer.Batches, error) {
-	transform, err := method.Build(t.program.MeanLogPosterior())
+	transform, err := method.Build(infer.Sum(t.program.MeanLogPosterior(), 1))
 	if err != nil {
 		return nil, infer.Params{}, nil, err
 	}

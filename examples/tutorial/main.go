@@ -20,14 +20,14 @@ import (
 const n = 50
 
 // logPosterior is y ~ N(a + b x, s) with a, b ~ N(0, 1) and log s ~ N(0, 1): the mean over the data.
-func logPosterior(p infer.Params, batch infer.Batch) (*ts.Tensor, infer.Aux) {
-	a, b, logS := p.Get("a"), p.Get("b"), p.Get("log_s")
-	x, y := batch.Get("x"), batch.Get("y")
+func logPosterior(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
+	a, b, logS := p.Get("a").T(), p.Get("b").T(), p.Get("log_s").T()
+	x, y := batch.Get("x").T(), batch.Get("y").T()
 
 	logPrior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/n), false)
 	z := y.MustSub(x.MustMul(b, false).MustAdd(a, false), false).MustDiv(logS.MustExp(false), false)
 	logLikelihood := z.MustSquare(false).MustMean(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSub(logS, false)
-	return logPrior.MustAdd(logLikelihood, false), nil
+	return torch.Of(logPrior.MustAdd(logLikelihood, false)), nil
 }
 
 // data makes 50 points of the line 1 + 0.5 x with noise of standard deviation 0.3.
@@ -60,7 +60,7 @@ func run(ctx context.Context) error {
 	}
 
 	// The mode, with the loop in hand.
-	climb, err := optim.Adam{LR: infer.Constant(0.05)}.Build(logPosterior)
+	climb, err := optim.Adam{LR: infer.Constant(0.05)}.Build(infer.Sum(logPosterior, 1))
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func run(ctx context.Context) error {
 	fmt.Printf("mode: a = %.3f, b = %.3f, log s = %.3f\n\n", mode[0], mode[1], mode[2])
 
 	// The posterior, driven by Run: 16 chains from the mode.
-	sample, err := sgmcmc.SGHMC{LR: infer.Constant(0.05), Temperature: infer.Constant(1.0 / n)}.Build(logPosterior)
+	sample, err := sgmcmc.SGHMC{LR: infer.Constant(0.05), Temperature: infer.Constant(1.0 / n)}.Build(infer.Sum(logPosterior, 1))
 	if err != nil {
 		return err
 	}

@@ -57,9 +57,9 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 	all := append(append([][2]float64(nil), x...), to...)
 	f := make([]float64, len(all))
 	jacobian := mat.NewDense(len(all), len(theta), nil)
-	output, err := infer.NewGradient(func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return net.Forward(p, b.Get("x")).MustSqueeze(false), nil
-	})
+	output, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(net.Forward(p, b.Get("x").T()).MustSqueeze(false)), nil
+	}, 1))
 	if err != nil {
 		return d, err
 	}
@@ -119,10 +119,10 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 	}
 
 	// Descent of the network itself.
-	climb, err := infer.NewGradient(func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		off := net.Forward(p, b.Get("x")).MustSqueezeDim(-1, false).MustSub(b.Get("y"), false)
-		return off.MustDot(off, false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
-	})
+	climb, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		off := net.Forward(p, b.Get("x").T()).MustSqueezeDim(-1, false).MustSub(b.Get("y").T(), false)
+		return torch.Of(off.MustDot(off, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
+	}, 1))
 	if err != nil {
 		return d, err
 	}
@@ -157,7 +157,7 @@ func evaluate(g infer.Gradient, net *nn.Network, theta []float64, b infer.Batch)
 		if err != nil {
 			return err
 		}
-		e, err := g.ValueAndGrad(p, b)
+		e, err := g.ValueAndGrad(p, b, 0)
 		if err != nil {
 			return err
 		}

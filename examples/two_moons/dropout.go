@@ -53,15 +53,15 @@ func (t *task) dropout(ctx context.Context, o infer.Observer) (predictor, error)
 	if err != nil {
 		return nil, err
 	}
-	logPosterior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		masks := map[string]*ts.Tensor{}
 		for _, layer := range dropoutLayers {
-			masks[layer] = b.Get("mask." + layer)
+			masks[layer] = b.Get("mask." + layer).T()
 		}
-		logits := net.ForwardWith(p, b.Get("x"), nn.Run{Masks: masks}).MustSqueezeDim(-1, false)
-		return t.model.mean(p, outer(logits, b)), nil
+		logits := net.ForwardWith(p, b.Get("x").T(), nn.Run{Masks: masks}).MustSqueezeDim(-1, false)
+		return torch.Of(t.model.mean(p, outer(logits, b))), nil
 	}
-	transform, err := optim.Adam{LR: infer.Constant(adamRate)}.Build(logPosterior)
+	transform, err := optim.Adam{LR: infer.Constant(adamRate)}.Build(infer.Sum(logPosterior, 1))
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // fitLaplace takes the curvature of all data at a point.
 func (t *task) fitLaplace(m infer.Method, at infer.Params) (infer.Transform, infer.State, error) {
-	transform, err := m.Build(nil)
+	transform, err := m.Build(infer.Target{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -125,7 +125,7 @@ func (t *task) parallelChains(ctx context.Context, o infer.Observer) (predictor,
 
 // sample runs a sampler on minibatches.
 func (t *task) sample(ctx context.Context, name string, m infer.Method, start infer.Params, c chain, o infer.Observer) (predictor, error) {
-	transform, err := m.Build(t.model.logPosterior)
+	transform, err := m.Build(infer.Sum(t.model.logPosterior, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 // variationalFit is a normal distribution with independent elements, from the MAP.
 func (t *task) variationalFit(ctx context.Context, o infer.Observer) (predictor, error) {
 	adam := optim.Adam{LR: infer.Cosine(adamRate, t.variational)}
-	transform, err := vi.Diag{Optimizer: adam, Temperature: infer.Constant(1 / t.model.n), InitLogSD: -3}.Build(t.model.logPosterior)
+	transform, err := vi.Diag{Optimizer: adam, Temperature: infer.Constant(1 / t.model.n), InitLogSD: -3}.Build(infer.Sum(t.model.logPosterior, 1))
 	if err != nil {
 		return nil, err
 	}

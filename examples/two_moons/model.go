@@ -4,6 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -24,8 +25,8 @@ func newModel(tau float64, n int) (model, error) {
 }
 
 // logPosterior is the mean over the data, without the constant of the prior; with the temperature 1/n its target is the Bayes posterior.
-func (m model) logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	return m.mean(p, outer(m.forward(p, b), b)), nil
+func (m model) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	return torch.Of(m.mean(p, outer(m.forward(p, b), b))), nil
 }
 
 // mean is (1/n) log prior + the mean of the log likelihoods.
@@ -36,12 +37,12 @@ func (m model) mean(p infer.Params, logLikelihoods *ts.Tensor) *ts.Tensor {
 
 // forward is the logits, of shape [n].
 func (m model) forward(p infer.Params, b infer.Batch) *ts.Tensor {
-	return m.net.Forward(p, b.Get("x")).MustSqueezeDim(-1, false)
+	return m.net.Forward(p, b.Get("x").T()).MustSqueezeDim(-1, false)
 }
 
 // outer is log p(y|z) of each datum for its logit z: y z − log(1 + exp z).
 func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	return z.MustMul(b.Get("y"), false).MustSub(z.MustSoftplus(false), false)
+	return z.MustMul(b.Get("y").T(), false).MustSub(z.MustSoftplus(false), false)
 }
 
 // layers are the linear layers of the network, and network the same function as forward in terms of them, as KFAC needs it.
@@ -49,7 +50,7 @@ var layers = []laplace.Layer{{Weight: "0.weight", Bias: "0.bias"}, {Weight: "2.w
 	{Weight: "4.weight", Bias: "4.bias"}, {Weight: "6.weight", Bias: "6.bias"}}
 
 func network(_ infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-	h := b.Get("x")
+	h := b.Get("x").T()
 	for _, l := range layers[:len(layers)-1] {
 		h = linear(l.Weight, h).MustRelu(false)
 	}

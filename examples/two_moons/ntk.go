@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // tangentKernel is the neural tangent kernel of two inputs in the limit of wide layers, which says how gradient descent moves a network
@@ -40,9 +39,9 @@ func (p prior) tangentKernels(a, b [2]float64, width int64, draws int, seed uint
 	if err != nil {
 		return nil, err
 	}
-	output, err := infer.NewGradient(func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return net.Forward(p, b.Get("x")).MustSqueeze(false), nil
-	})
+	output, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(net.Forward(p, b.Get("x").T()).MustSqueeze(false)), nil
+	}, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +57,7 @@ func (p prior) tangentKernels(a, b [2]float64, width int64, draws int, seed uint
 			if err != nil {
 				return err
 			}
-			e, err := output.ValueAndGrad(at, infer.Batch{"x": input})
+			e, err := output.ValueAndGrad(at, infer.Batch{"x": input}, 0)
 			if err != nil {
 				return err
 			}

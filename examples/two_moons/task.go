@@ -100,7 +100,7 @@ func (t *task) adamUpdates() int64 {
 
 // optimise runs Adam from k Kaiming normal starts.
 func (t *task) optimise(ctx context.Context, k int, o infer.Observer) (infer.Params, error) {
-	transform, err := optim.Adam{LR: infer.Constant(adamRate)}.Build(t.model.logPosterior)
+	transform, err := optim.Adam{LR: infer.Constant(adamRate)}.Build(infer.Sum(t.model.logPosterior, 1))
 	if err != nil {
 		return infer.Params{}, err
 	}

@@ -116,9 +116,9 @@ func TestLogPosterior(t *testing.T) {
 		_, z := features(task.mode.Layout, flat, x)
 		want += math.Log(sigmoid(float64(2*task.train.label[i]-1)*z)) / 40
 	}
-	g, err := infer.NewGradient(task.model.logPosterior)
+	g, err := infer.NewGradient(infer.Sum(task.model.logPosterior, 1))
 	require.NoError(t, err)
-	e, err := g.ValueAndGrad(task.mode, task.data)
+	e, err := g.ValueAndGrad(task.mode, task.data, 0)
 	require.NoError(t, err)
 	require.InDelta(t, want, e.Values[0], 1e-10)
 	require.NoError(t, torch.Do(func(*torch.Scope) error {

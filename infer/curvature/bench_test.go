@@ -27,14 +27,14 @@ func BenchmarkFisherDiag(b *testing.B) {
 		}
 	})
 	b.Run("loop", func(b *testing.B) {
-		gradient, err := infer.NewGradient(posterior(m.density()))
+		gradient, err := infer.NewGradient(infer.Sum(posterior(m.density()), 1))
 		require.NoError(b, err)
 		for range b.N {
 			require.NoError(b, torch.Do(func(*torch.Scope) error {
 				sum := p.Flat.MustZerosLike(false)
 				for _, one := range split(batch, 1) {
 					if err := torch.Do(func(*torch.Scope) error {
-						e, err := gradient.ValueAndGrad(p, one)
+						e, err := gradient.ValueAndGrad(p, one, 0)
 						addSquare(sum, e.Grad)
 						return err
 					}); err != nil {

@@ -49,19 +49,19 @@ func textNetwork(t testing.TB) (infer.Params, infer.Batch) {
 }
 
 func textForward(p infer.Params, b infer.Batch) *ts.Tensor {
-	x := ts.MustEmbedding(p.Get("embedding"), b.Get("words"), -1, false, false).MustTranspose(1, 2, false)
-	x = ts.MustConv1d(x, p.Get("conv.w"), p.Get("conv.b"), []int64{1}, []int64{2}, []int64{1}, 1).MustRelu(false)
+	x := ts.MustEmbedding(p.Get("embedding").T(), b.Get("words").T(), -1, false, false).MustTranspose(1, 2, false)
+	x = ts.MustConv1d(x, p.Get("conv.w").T(), p.Get("conv.b").T(), []int64{1}, []int64{2}, []int64{1}, 1).MustRelu(false)
 	x = x.MustUnsqueeze(2, false).MustMaxPool2d([]int64{1, 4}, []int64{1, 4}, []int64{0, 0}, []int64{1, 1}, false, false).MustSqueezeDim(2, false)
 	n := shapeOf(x)[0]
-	in := x.MustTranspose(1, 2, false).MustMatmul(p.Get("lstm.x"), false).MustAdd(p.Get("lstm.b"), false)
-	w := p.Get("lstm.h")
+	in := x.MustTranspose(1, 2, false).MustMatmul(p.Get("lstm.x").T(), false).MustAdd(p.Get("lstm.b").T(), false)
+	w := p.Get("lstm.h").T()
 	h, c := ts.MustZeros([]int64{n, hidden}, x.DType(), torch.CPU), ts.MustZeros([]int64{n, hidden}, x.DType(), torch.CPU)
 	for step := range shapeOf(in)[1] {
 		gates := in.MustSelect(1, step, false).MustAdd(h.MustMatmul(w, false), false).MustChunk(4, 1, false)
 		c = gates[1].MustSigmoid(false).MustMul(c, false).MustAdd(gates[0].MustSigmoid(false).MustMul(gates[2].MustTanh(false), false), false)
 		h = gates[3].MustSigmoid(false).MustMul(c.MustTanh(false), false)
 	}
-	return h.MustMatmul(p.Get("out.w"), false).MustAdd(p.Get("out.b"), false)
+	return h.MustMatmul(p.Get("out.w").T(), false).MustAdd(p.Get("out.b").T(), false)
 }
 
 // peak is the most memory that f had in RAM beyond what there was before, in bytes.
@@ -90,11 +90,11 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	f := curvature.Likelihood(textForward, outer)
 	d := int64(p.Layout.Dim())
 	t.Logf("%d parameters, %.1f MB", d, float64(d)*4e-6)
-	gradient, err := infer.NewGradient(func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { return total(f(p, b)), nil })
+	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(total(f(p, b))), nil }, 1))
 	require.NoError(t, err)
 	backward := func(b infer.Batch) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
-			_, err := gradient.ValueAndGrad(p, b)
+			_, err := gradient.ValueAndGrad(p, b, 0)
 			return err
 		}))
 	}
@@ -117,7 +117,7 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	sum := make([]float64, d)
 	for _, one := range split(b, 1) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
-			e, err := gradient.ValueAndGrad(p, one)
+			e, err := gradient.ValueAndGrad(p, one, 0)
 			for i, v := range floats(e.Grad) {
 				sum[i] += v * v
 			}

@@ -58,7 +58,8 @@ func PerSample(f infer.LogPosterior) PerDatum {
 			fail("PerSample: %w", err)
 		}
 		return eachDatum(b, n, func(one infer.Batch) *ts.Tensor {
-			value, _ := f(p, one)
+			logp, _ := f(p, one)
+			value := logp.T()
 			if shape := shapeOf("the log posterior", value); len(shape) != 0 {
 				fail("the log posterior returned shape %v for a datum, expected []", shape)
 			}

@@ -212,9 +212,11 @@ func TestFunctionsAreChecked(t *testing.T) {
 
 		// An unknown site is an error of the function that called the model.
 		a = given(t, m)
-		a.forward = func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("nowhere") }
+		a.forward = func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("nowhere").T() }
 		a.density = curvature.PerDatum(a.forward)
-		a.post = func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("nowhere"), nil }
+		a.post = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			return torch.Of(p.Get("nowhere").T()), nil
+		}
 		var unknown *infer.ModelError
 		assert.True(t, errors.As(c.f(a), &unknown), c.name)
 	}
@@ -228,21 +230,21 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 		}
 		for text, change := range map[string]func(x *ts.Tensor) *ts.Tensor{
 			"the log posterior returned shape [1], expected []": func(x *ts.Tensor) *ts.Tensor { return x.MustUnsqueeze(0, false) },
-			"the log posterior returned nil":                    func(*ts.Tensor) *ts.Tensor { return nil },
+			"torch.Of: a *ts.Tensor":                    func(*ts.Tensor) *ts.Tensor { return nil },
 			"what the log posterior returned does not depend":   func(x *ts.Tensor) *ts.Tensor { return x.MustDetach(false) },
 			"what the log posterior returned is Float":          func(x *ts.Tensor) *ts.Tensor { return x.MustTotype(gotch.Float, false) },
 		} {
 			a := given(t, m)
-			a.post = func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+			a.post = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 				l, _ := m.logPosterior(p, b)
-				return change(l), nil
+				return torch.Of(change(l.T())), nil
 			}
 			refused(t, c.f(a), c.name, text)
 		}
 	}
 	// A log posterior of single data, too.
 	a := given(t, m)
-	a.density = curvature.PerSample(func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { return m.density()(p, b), nil })
+	a.density = curvature.PerSample(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(m.density()(p, b)), nil })
 	refused(t, calls[0].f(a), "Gradients", "the log posterior returned shape [1] for a datum, expected []")
 	a.density = curvature.PerSample(nil)
 	refused(t, calls[0].f(a), "Gradients", "PerSample: the log posterior is nil")
@@ -256,7 +258,7 @@ func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 	p := pointOf(t, l, make([]float64, 1_000_000)...)
 	never := func(infer.Params, infer.Batch) *ts.Tensor { panic("the model was run") }
 	a := arguments{forward: never, outer: bernoulli.outer, density: never, p: p, b: infer.Batch{"x": vec(make([]float64, 3))},
-		post: func(infer.Params, infer.Batch) (*ts.Tensor, infer.Aux) { panic("the model was run") }}
+		post: func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { panic("the model was run") }}
 	for _, c := range calls {
 		if c.name != "Fisher" && c.name != "GGN" && c.name != "Hessian" {
 			continue

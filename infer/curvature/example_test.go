@@ -14,10 +14,10 @@ import (
 // A line through four points with noise of standard deviation 1/2: the Gauss-Newton matrix is XᵀX/s², the same whatever y is.
 func Example() {
 	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return p.Get("slope").MustMul(b.Get("x"), false).MustAdd(p.Get("intercept"), false)
+		return p.Get("slope").T().MustMul(b.Get("x").T(), false).MustAdd(p.Get("intercept").T(), false)
 	}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/0.25), false)
+		return b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/0.25), false)
 	}
 	batch := infer.Batch{
 		"x": torch.Must(torch.FromSlice([]float64{-1, 0, 1, 2})),

@@ -41,7 +41,9 @@ func TestGGNFactor(t *testing.T) {
 	// 300 data and 3 parameters: rows are reduced again and again.
 	l := layoutOf(t, infer.Shapes{"w": {3}})
 	x := vec(numbers(900, 1), 300, 3)
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").MustMatmul(p.Get("w"), false) }
+	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
+		return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
+	}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return scaled(z.MustSquare(false), -0.5) }
 	p := pointOf(t, l, 1, 2, 3)
 	for _, memory := range []int64{0, 8 * 20} { // all at once, and a row at a time
@@ -92,10 +94,10 @@ func TestOutputsThatDoNotMatchTheData(t *testing.T) {
 	p := pointOf(t, l, 0.3, -0.7)
 	batch := infer.Batch{"x": vec(numbers(12, 1), 6, 2), "y": vec(numbers(6, 5))}
 	column := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return b.Get("x").MustMatmul(p.Get("w"), false).MustUnsqueeze(1, false)
+		return b.Get("x").T().MustMatmul(p.Get("w").T(), false).MustUnsqueeze(1, false)
 	}
 	outer := curvature.Outer(func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return scaled(b.Get("y").MustSub(z, false).MustSquare(false), -0.5).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+		return scaled(b.Get("y").T().MustSub(z, false).MustSquare(false), -0.5).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
 	})
 	const text = "the density of datum 0 changes with the other data"
 	single := infer.Batch{"x": batch["x"].MustNarrow(0, 0, 1, false), "y": batch["y"].MustNarrow(0, 0, 1, false)}
@@ -180,12 +182,12 @@ func TestCholesky(t *testing.T) {
 func TestDataWithoutRows(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {2}})
 	batch := infer.Batch{"s": torch.Must(torch.Scalar(3))}
-	f := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return total(p.Get("w").MustSquare(false)).MustMul(b.Get("s"), false).MustNeg(false), nil
+	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(total(p.Get("w").T().MustSquare(false)).MustMul(b.Get("s").T(), false).MustNeg(false)), nil
 	}
 	h, err := curvature.Hessian(f, pointOf(t, l, 1, 2), batch, curvature.Options{})
 	near(t, []float64{6, 0, 0, 6}, must(t, h, err), 1e-14, "Hessian")
-	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("w") }, pointOf(t, l, 1, 2), batch, curvature.Options{})
+	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("w").T() }, pointOf(t, l, 1, 2), batch, curvature.Options{})
 	refused(t, err, "Fisher", `batch tensor "s" has shape []: its first dimension must count the data`)
 	assert.True(t, curvature.Unsized(nil))
 	assert.True(t, curvature.Unsized(batch))

@@ -120,7 +120,7 @@ func softmaxes(name string, shape ...int64) kind {
 	last := int(shape[len(shape)-1])
 	return kind{name: name, shape: shape, y: shape[:len(shape)-1], label: true,
 		outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-			l := z.MustLogSoftmax(-1, z.DType(), false).MustGather(-1, b.Get("y").MustTotype(gotch.Int64, false).MustUnsqueeze(-1, false), false, false)
+			l := z.MustLogSoftmax(-1, z.DType(), false).MustGather(-1, b.Get("y").T().MustTotype(gotch.Int64, false).MustUnsqueeze(-1, false), false, false)
 			return l.MustReshape([]int64{shapeOf(z)[0], -1}, false).MustSumDimIntlist([]int64{1}, false, z.DType(), false)
 		},
 		logp: func(z, y []float64) float64 {
@@ -148,7 +148,7 @@ func softmaxes(name string, shape ...int64) kind {
 // bernoulli has outputs of shape [n]: one logit for each datum.
 var bernoulli = kind{name: "bernoulli [n]", label: true,
 	outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		y := b.Get("y")
+		y := b.Get("y").T()
 		return y.MustMul(z, false).MustAdd(z.MustNeg(false).MustLogSigmoid(false), false)
 	},
 	logp: func(z, y []float64) float64 { return y[0]*z[0] - math.Log1p(math.Exp(z[0])) },
@@ -163,7 +163,7 @@ func coupled(name string, shape ...int64) kind {
 	return kind{name: name, shape: shape, y: shape,
 		outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 			n := shapeOf(z)[0]
-			r := b.Get("y").MustSub(z, false).MustReshape([]int64{n, -1}, false)
+			r := b.Get("y").T().MustSub(z, false).MustReshape([]int64{n, -1}, false)
 			a := make([]float64, numel(shape))
 			for c := range a {
 				a[c] = 1 + float64(c)/2
@@ -245,17 +245,17 @@ func (m network) batch() infer.Batch {
 }
 
 func (m network) forward(p infer.Params, b infer.Batch) *ts.Tensor {
-	h := b.Get("x").MustMatmul(p.Get("A"), false).MustAdd(p.Get("a"), false).MustTanh(false)
-	z := h.MustMatmul(p.Get("B"), false).MustAdd(p.Get("b"), false)
+	h := b.Get("x").T().MustMatmul(p.Get("A").T(), false).MustAdd(p.Get("a").T(), false).MustTanh(false)
+	z := h.MustMatmul(p.Get("B").T(), false).MustAdd(p.Get("b").T(), false)
 	return z.MustReshape(append([]int64{shapeOf(z)[0]}, m.kind.shape...), false)
 }
 
 func (m network) density() curvature.PerDatum { return curvature.Likelihood(m.forward, m.outer) }
 
 // logPosterior is the mean over data with prior N(0, I), summed over the batch.
-func (m network) logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+func (m network) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	prior := scaled(p.Flat.MustDot(p.Flat, false), -0.5/float64(m.n))
-	return m.density()(p, b).MustMean(p.Flat.DType(), false).MustAdd(prior, false), nil
+	return torch.Of(m.density()(p, b).MustMean(p.Flat.DType(), false).MustAdd(prior, false)), nil
 }
 
 // output is z_i in Go.

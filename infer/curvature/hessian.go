@@ -67,7 +67,8 @@ func HessianDiag(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options)
 // differentiated in.
 func (q *problem) posteriorGradient(f infer.LogPosterior, rows int64) (leaf, grad *ts.Tensor) {
 	at := func(flat *ts.Tensor) *ts.Tensor {
-		value, _ := f(q.at(flat), q.b)
+		logp, _ := f(q.at(flat), q.b)
+		value := logp.T()
 		if shape := shapeOf("the log posterior", value); len(shape) != 0 {
 			fail("the log posterior returned shape %v, expected []: %w", shape, torch.ErrNotScalar)
 		}

@@ -177,7 +177,7 @@ func (m linear) batch() infer.Batch {
 }
 
 func (m linear) forward(p infer.Params, b infer.Batch) *ts.Tensor {
-	return b.Get("x").MustMatmul(p.Get("w"), false)
+	return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
 }
 
 // single is forward for one output, as [n].
@@ -198,7 +198,7 @@ func (m linear) logits(i int) []float64 {
 
 // posterior is the sum of the densities, without a prior, of shape [].
 func posterior(f curvature.PerDatum) infer.LogPosterior {
-	return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { return total(f(p, b)), nil }
+	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(total(f(p, b))), nil }
 }
 
 // weighted is Σ_i w_i x_i x_iᵀ.
@@ -273,7 +273,7 @@ func TestNormalRegressionInClosedForm(t *testing.T) {
 	m := newLinear(t, 11, 4, 1)
 	const s = 0.7
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return scaled(b.Get("y").MustSub(z, false).MustSquare(false), -0.5/(s*s))
+		return scaled(b.Get("y").T().MustSub(z, false).MustSquare(false), -0.5/(s*s))
 	}
 	want := m.weighted(func(int) float64 { return 1 / (s * s) })
 	p, b := m.point(t), m.batch()
@@ -290,7 +290,7 @@ func TestNoCurvature(t *testing.T) {
 	m := newNetwork(t, kinds[4])
 	d := len(m.flat)
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustMul(b.Get("y"), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false)
+		return z.MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false)
 	}
 	p, b, v := m.point(t), m.batch(), vec(numbers(d, 7))
 	x, err := curvature.GGN(m.forward, outer, p, b, curvature.Options{})
@@ -298,8 +298,8 @@ func TestNoCurvature(t *testing.T) {
 	x, err = curvature.GGNVP(m.forward, outer, p, b, v, curvature.Options{})
 	near(t, make([]float64, d), must(t, x, err), 0, "GGNVP")
 	weights := vec(numbers(d, 9))
-	f := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Flat.MustDot(weights, false), nil
+	f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustDot(weights, false)), nil
 	}
 	g, x, err := curvature.HVP(f, p, b, v)
 	near(t, floats(weights), must(t, g, err), 0, "gradient")
@@ -313,7 +313,7 @@ func TestGGNWithWeightsThatAreZero(t *testing.T) {
 	m := newLinear(t, 3, 2, 2)
 	w := []float64{2, 0, 3, 1, 0, 0.5}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return scaled(b.Get("w").MustMul(z.MustSquare(false), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false), -0.5)
+		return scaled(b.Get("w").T().MustMul(z.MustSquare(false), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false), -0.5)
 	}
 	d := len(m.flat)
 	want := make([]float64, d*d)
@@ -374,7 +374,7 @@ func TestRowsFitIntoMemory(t *testing.T) {
 	calls = 0
 	x, err := curvature.FisherDiag(func(p infer.Params, b infer.Batch) *ts.Tensor {
 		calls++
-		return b.Get("x").MustMul(p.Get("w").MustSelect(0, 0, false), false)
+		return b.Get("x").T().MustMul(p.Get("w").T().MustSelect(0, 0, false), false)
 	}, large, infer.Batch{"x": vec(numbers(7, 0))}, curvature.Options{})
 	must(t, x, err)
 	require.Equal(t, 2, calls)
@@ -383,9 +383,9 @@ func TestRowsFitIntoMemory(t *testing.T) {
 // A log posterior that holds its data needs no batch.
 func TestHessianWithoutABatch(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {2}}), 1, 3)
-	f := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		w := p.Get("w")
-		return total(w.MustSquare(false).MustMul(w, false)), nil // Σ w³: second derivatives 6w
+	f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		w := p.Get("w").T()
+		return torch.Of(total(w.MustSquare(false).MustMul(w, false))), nil // Σ w³: second derivatives 6w
 	}
 	x, err := curvature.Hessian(f, p, nil, curvature.Options{})
 	near(t, []float64{-6, 0, 0, -18}, must(t, x, err), 1e-15, "Hessian")
@@ -399,7 +399,9 @@ func TestHessianWithoutABatch(t *testing.T) {
 // is the caller's own.
 func TestGradientsThatAreViews(t *testing.T) {
 	p, b := pointOf(t, layoutOf(t, infer.Shapes{"w": {3}}), 1, 2, 3), infer.Batch{"x": vec([]float64{1, 2, 4})}
-	sum := func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").MustAdd(total(p.Get("w")), false) }
+	sum := func(p infer.Params, b infer.Batch) *ts.Tensor {
+		return b.Get("x").T().MustAdd(total(p.Get("w").T()), false)
+	}
 	outer := func(z *ts.Tensor, _ infer.Batch) *ts.Tensor { return scaled(z.MustSquare(false), -1) }
 	for _, o := range []curvature.Options{{}, {Memory: 8}} {
 		x, err := curvature.FisherDiag(sum, p, b, o)
@@ -409,7 +411,7 @@ func TestGradientsThatAreViews(t *testing.T) {
 	}
 	// The densities are the parameters themselves, so that the product with the Fisher matrix I/3 is v/3.
 	v := vec([]float64{3, 6, 9})
-	x, err := curvature.FVP(func(p infer.Params, _ infer.Batch) *ts.Tensor { return p.Get("w") }, p, b, v, curvature.Options{Normalize: true})
+	x, err := curvature.FVP(func(p infer.Params, _ infer.Batch) *ts.Tensor { return p.Get("w").T() }, p, b, v, curvature.Options{Normalize: true})
 	near(t, []float64{1, 2, 3}, must(t, x, err), 1e-15, "FVP")
 	near(t, []float64{3, 6, 9}, floats(v), 0, "v")
 	x.MustMulScalar_(ts.FloatScalar(2))

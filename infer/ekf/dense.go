@@ -49,9 +49,9 @@ type DenseState struct {
 }
 
 // Build checks the configuration and binds it to a log likelihood.
-func (c Dense) Build(logLikelihood infer.LogPosterior) (infer.Transform, error) {
+func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 	const name = "ekf.Dense"
-	likelihood, err := perDatum(name, c.PerDatum, logLikelihood)
+	likelihood, err := perDatum(name, c.PerDatum, target.LogPosterior)
 	if err != nil {
 		return nil, err
 	}

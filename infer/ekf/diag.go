@@ -43,9 +43,9 @@ type DiagState struct {
 }
 
 // Build checks the configuration and binds it to a log likelihood.
-func (c Diag) Build(logLikelihood infer.LogPosterior) (infer.Transform, error) {
+func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	const name = "ekf.Diag"
-	likelihood, err := perDatum(name, c.PerDatum, logLikelihood)
+	likelihood, err := perDatum(name, c.PerDatum, target.LogPosterior)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func TestBuildErrors(t *testing.T) {
 		{ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), LR: nan}, nil, "ekf.GaussNewton: LR is NaN: it must be finite and at least 0"},
 		{ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), InitSD: -1}, nil, "ekf.GaussNewton: InitSD is -1: it must be finite and greater than 0"},
 	} {
-		_, err := c.m.Build(c.f)
+		_, err := c.m.Build(infer.Sum(c.f, 1))
 		assert.EqualError(t, err, c.want)
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	}

@@ -15,13 +15,13 @@ import (
 // n measurements the level has mean Σy/(n+1) and variance 1/(n+1).
 func Example() {
 	level := func(p infer.Params, b infer.Batch) *ts.Tensor { // a prediction for each measurement
-		return p.Get("level").MustMul(b.Get("y").MustOnesLike(false), false)
+		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
 	}
 	noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // log N(y; z, 1)
-		r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
+		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
 		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi)), false)
 	}
-	transform, err := ekf.GaussNewton{Forward: level, Outer: noise}.Build(nil)
+	transform, err := ekf.GaussNewton{Forward: level, Outer: noise}.Build(infer.Target{})
 	if err != nil {
 		fmt.Println(err)
 		return

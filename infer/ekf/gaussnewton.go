@@ -47,7 +47,7 @@ type GaussNewton struct {
 
 // Build checks the configuration. Forward and Outer are the likelihood, and InitSD, InitSDs or InitCov the prior: the log posterior, which
 // methods that are swapped have in common, is not used, and may be nil.
-func (c GaussNewton) Build(infer.LogPosterior) (infer.Transform, error) {
+func (c GaussNewton) Build(infer.Target) (infer.Transform, error) {
 	const name = "ekf.GaussNewton"
 	if c.Forward == nil {
 		return nil, &infer.FieldError{Type: name, Field: "Forward", Value: "nil", Allowed: "it is needed: the outputs z = f(θ, x), of shape [n, ...]"}

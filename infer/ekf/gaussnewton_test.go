@@ -16,13 +16,13 @@ import (
 
 // linear is z = Xw, of shape [n].
 func linear(p infer.Params, b infer.Batch) *ts.Tensor {
-	return b.Get("x").MustMatmul(p.Get("w"), false)
+	return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
 }
 
 // gaussianOuter is log N(y; z, s²).
 func gaussianOuter(s float64) curvature.Outer {
 	return func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
+		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
 		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi*s*s)), false)
 	}
 }
@@ -104,10 +104,10 @@ func TestGaussNewtonIsTheKalmanFilter(t *testing.T) {
 	precision := vector(entries(inverse(noise)), c, c)
 	constant := c*math.Log(2*math.Pi) + logDet(noise)
 	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { // [n, c], from x of shape [n, c, d]
-		return b.Get("x").MustMatmul(p.Get("w"), false)
+		return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
 	}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").MustSub(z, false)
+		r := b.Get("y").T().MustSub(z, false)
 		squares := r.MustMatmul(precision, false).MustMul(r, false).MustSumDimIntlist([]int64{-1}, false, r.DType(), false)
 		return squares.MustAddScalar(ts.FloatScalar(constant), false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	}
@@ -166,10 +166,10 @@ func TestGaussNewtonIterates(t *testing.T) {
 		mode += g / h
 	}
 	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return p.Get("a").MustMul(b.Get("y").MustOnesLike(false), false)
+		return p.Get("a").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
 	}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustMul(b.Get("y"), false).MustSub(z.MustExp(false), false)
+		return z.MustMul(b.Get("y").T(), false).MustSub(z.MustExp(false), false)
 	}
 	for iterations, want := range map[int][]float64{0: {first, firstVariance}, 1: {first, firstVariance}, 30: {mode, 1 / (n*math.Exp(mode) + 1/v)}} {
 		transform := build(t, ekf.GaussNewton{Forward: forward, Outer: outer, InitSD: math.Sqrt(v), Iterations: iterations}, nil)

@@ -48,7 +48,7 @@ func TestDiagOfManyParameters(t *testing.T) {
 	p := infer.Params{Layout: layout(infer.Shapes{"w": {d}}), Flat: must(ts.Zeros([]int64{d}, gotch.Float, torch.CPU))}
 	index := must(torch.FromSliceOn(torch.CPU, gotch.Int64, []float64{0, 1, 2, 3}))
 	each := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		at := p.Get("w").MustIndexSelect(0, b.Get("i"), false)
+		at := p.Get("w").T().MustIndexSelect(0, b.Get("i").T(), false)
 		return at.MustSubScalar(ts.FloatScalar(2), false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	}
 	transform := build(t, ekf.Diag{LR: infer.Constant(n), PerDatum: each, Memory: 4 * d}, nil)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
@@ -52,14 +53,14 @@ func spd(seed int64, d int) *mat.SymDense {
 }
 
 // logistic is the mean log likelihood of a logistic regression on site "w", and logisticEach that of each datum.
-func logistic(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+func logistic(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	each := logisticEach(p, b)
-	return each.MustMean(each.DType(), false), nil
+	return torch.Of(each.MustMean(each.DType(), false)), nil
 }
 
 func logisticEach(p infer.Params, b infer.Batch) *ts.Tensor {
-	z := b.Get("x").MustMatmul(p.Get("w"), false)
-	sign := b.Get("y").MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false)
+	z := b.Get("x").T().MustMatmul(p.Get("w").T(), false)
+	sign := b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false)
 	return z.MustMul(sign, false).MustLogSigmoid(false)
 }
 

@@ -118,12 +118,12 @@ func TestDivergedChainsAreHeld(t *testing.T) {
 	_, _, batch := logisticData(1, 4, 2)
 	// The square root makes the log likelihood NaN for w₀ < −5.
 	limited := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		root := p.Get("w").MustSelect(0, 0, false).MustAddScalar(ts.FloatScalar(5), false).MustSqrt(false)
+		root := p.Get("w").T().MustSelect(0, 0, false).MustAddScalar(ts.FloatScalar(5), false).MustSqrt(false)
 		return linear(p, b).MustMul(root, false)
 	}
-	log := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	log := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		each := gaussianOuter(1)(limited(p, b), b)
-		return each.MustMean(each.DType(), false), nil
+		return torch.Of(each.MustMean(each.DType(), false)), nil
 	}
 	for name, m := range map[string]infer.Method{
 		"Diag":        ekf.Diag{LR: infer.Constant(1), TransitionSD: infer.Constant(1)},

@@ -15,7 +15,7 @@ import (
 // points are made on the device. A failure of a matrix factorisation inside the model is a divergence of its chain; any other error
 // ends the run.
 func NewDensity(logPosterior infer.LogPosterior, layout *infer.Layout, batch infer.Batch, device gotch.Device) (kernel.Density, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+	gradient, err := infer.NewGradient(infer.Sum(logPosterior, 1))
 	if err != nil {
 		return nil, fmt.Errorf("hmc: %w", err)
 	}
@@ -44,7 +44,7 @@ func (d *density) ValueAndGrad(x, logp, grad []float64) error {
 		if err != nil {
 			return err
 		}
-		e, err := d.gradient.ValueAndGrad(infer.Params{Layout: d.layout, Flat: flat}, d.batch)
+		e, err := d.gradient.ValueAndGrad(infer.Params{Layout: d.layout, Flat: flat}, d.batch, 0)
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func ExampleNUTS() {
 		return
 	}
 	method := hmc.NUTS{NUTS: kernel.NUTS{MaxDepth: 8}, Adaptation: hmc.Adaptation{Warmup: 200, Temperature: infer.Constant(0.25)}}
-	transform, err := method.Build(program.LogPosterior())
+	transform, err := method.Build(infer.Sum(program.LogPosterior(), 1))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -64,9 +64,9 @@ func gaussian(t *testing.T) hmc.Posterior {
 	f := 1 / (1 - rho*rho)
 	precision, err := torch.FromSlice([]float64{f, -rho * f / 3, -rho * f / 3, f / 9}, 2, 2)
 	require.NoError(t, err)
-	return hmc.Posterior{Sites: layout, Density: func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		x := p.Get("x")
-		return x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	return hmc.Posterior{Sites: layout, Density: func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		x := p.Get("x").T()
+		return torch.Of(x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}}
 }
 
@@ -98,9 +98,9 @@ func sum(x *ts.Tensor) *ts.Tensor { return x.MustSum(gotch.Double, false) }
 
 // twoModes is the log density of an equal mixture of N(-4, 1) and N(4, 1), up to a constant: log cosh(4x) - x²/2, written so that
 // nothing overflows.
-func twoModes(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-	x := p.Get("x")
+func twoModes(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+	x := p.Get("x").T()
 	a := x.MustAbs(false).MustMulScalar(ts.FloatScalar(4), false)
 	cosh := a.MustAdd(a.MustMulScalar(ts.FloatScalar(-2), false).MustExp(false).MustLog1p(false), false)
-	return cosh.MustSub(x.MustSquare(false).MustMulScalar(ts.FloatScalar(0.5), false), false), nil
+	return torch.Of(cosh.MustSub(x.MustSquare(false).MustMulScalar(ts.FloatScalar(0.5), false), false)), nil
 }

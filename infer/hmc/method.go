@@ -48,13 +48,13 @@ type State struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c NUTS) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	return build("hmc.NUTS", c.NUTS, c.Adaptation, logPosterior)
+func (c NUTS) Build(target infer.Target) (infer.Transform, error) {
+	return build("hmc.NUTS", c.NUTS, c.Adaptation, target.LogPosterior)
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c HMC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	return build("hmc.HMC", c.HMC, c.Adaptation, logPosterior)
+func (c HMC) Build(target infer.Target) (infer.Transform, error) {
+	return build("hmc.HMC", c.HMC, c.Adaptation, target.LogPosterior)
 }
 
 func build(name string, k kernel.Kernel, a Adaptation, logPosterior infer.LogPosterior) (infer.Transform, error) {

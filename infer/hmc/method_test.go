@@ -29,7 +29,7 @@ func TestMethods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := gaussian(t)
-			transform, err := c.method.Build(g.Density)
+			transform, err := c.method.Build(infer.Sum(g.Density, 1))
 			require.NoError(t, err)
 			start, err := infer.Zeros(g.Sites)
 			require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestMethodIsTheRun(t *testing.T) {
 	require.NoError(t, err)
 	direct, err := hmc.Run(ctx, g, hmc.Options{Chains: 2, Warmup: 40, Draws: 20, Seed: 11, Init: start})
 	require.NoError(t, err)
-	transform, err := hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: 40}}.Build(g.Density)
+	transform, err := hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: 40}}.Build(infer.Sum(g.Density, 1))
 	require.NoError(t, err)
 	result, err := infer.Run(ctx, transform, start, infer.Full(nil), infer.RunConfig{Steps: 60, BurnIn: 40, Chains: 2, Seed: 11})
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestMethodIsTheRun(t *testing.T) {
 // A run of a method that ends in mid-warm-up and is resumed from its checkpoint has the draws of the whole run, bit for bit.
 func TestMethodResumes(t *testing.T) {
 	g := gaussian(t)
-	transform, err := hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: 60}}.Build(g.Density)
+	transform, err := hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: 60}}.Build(infer.Sum(g.Density, 1))
 	require.NoError(t, err)
 	start, err := infer.Zeros(g.Sites)
 	require.NoError(t, err)
@@ -89,16 +89,16 @@ func TestMethodsRefuse(t *testing.T) {
 		"log posterior is nil": nil,
 	} {
 		if m == nil {
-			_, err := hmc.NUTS{}.Build(nil)
+			_, err := hmc.NUTS{}.Build(infer.Target{})
 			require.ErrorContains(t, err, want)
 			continue
 		}
-		_, err := m.Build(g.Density)
+		_, err := m.Build(infer.Sum(g.Density, 1))
 		require.ErrorContains(t, err, want)
 	}
-	transform, err := hmc.NUTS{}.Build(g.Density)
+	transform, err := hmc.NUTS{}.Build(infer.Sum(g.Density, 1))
 	require.NoError(t, err)
-	adam, err := optim.Adam{LR: infer.Constant(0.1)}.Build(g.Density)
+	adam, err := optim.Adam{LR: infer.Constant(0.1)}.Build(infer.Sum(g.Density, 1))
 	require.NoError(t, err)
 	start, err := infer.Zeros(g.Sites)
 	require.NoError(t, err)

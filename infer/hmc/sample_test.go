@@ -177,16 +177,16 @@ func TestBadPointsAreDivergences(t *testing.T) {
 	layout, err := infer.NewLayout(infer.Shapes{"x": {}})
 	require.NoError(t, err)
 	for name, f := range map[string]infer.LogPosterior{
-		"linear algebra": func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+		"linear algebra": func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			// N(0, 1) for x > -1, where the matrix [x + 1] has a factor.
-			x := p.Get("x")
+			x := p.Get("x").T()
 			l := x.MustAddScalar(ts.FloatScalar(1), false).MustReshape([]int64{1, 1}, false).MustLinalgCholesky(false, false)
-			return x.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAdd(sum(l).MustMulScalar(ts.FloatScalar(0), false), false), nil
+			return torch.Of(x.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAdd(sum(l).MustMulScalar(ts.FloatScalar(0), false), false)), nil
 		},
-		"not a number": func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-			x := p.Get("x")
+		"not a number": func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+			x := p.Get("x").T()
 			root := x.MustAddScalar(ts.FloatScalar(1), false).MustSqrt(false)
-			return x.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAdd(root.MustMulScalar(ts.FloatScalar(0), false), false), nil
+			return torch.Of(x.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAdd(root.MustMulScalar(ts.FloatScalar(0), false), false)), nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestDrawsSoFar(t *testing.T) {
 		"an error": func() { torch.Must(0, boom) },
 	} {
 		calls = 0
-		g.Density = func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		g.Density = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			if calls++; calls > 4000 {
 				f()
 			}

@@ -112,7 +112,7 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 	}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

@@ -48,15 +48,15 @@ func newOptions(name string, prior Precision, scale float64, temperature infer.S
 // report sets the log posterior whose value and gradient Info reports: without one, the log likelihood of the batch.
 func (o *options) report(logPosterior infer.LogPosterior, likelihood curvature.PerDatum) (err error) {
 	if logPosterior == nil && likelihood != nil {
-		logPosterior = func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		logPosterior = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			each := likelihood(p, b)
 			if each == nil {
 				torch.Must(each, errors.New("it returned nil, expected a tensor of shape [n]"))
 			}
-			return each.MustSum(each.DType(), false), nil
+			return torch.Of(each.MustSum(each.DType(), false)), nil
 		}
 	}
-	if o.gradient, err = infer.NewGradient(logPosterior); err != nil {
+	if o.gradient, err = infer.NewGradient(infer.Sum(logPosterior, 1)); err != nil {
 		return fmt.Errorf("%s: %w", o.name, err)
 	}
 	return nil

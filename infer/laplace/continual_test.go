@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
@@ -34,8 +35,8 @@ func checkLogPrior(t testing.TB, s infer.State, p *mat.SymDense, mean []float64)
 			at := params(s.Position().Layout, x, 0)
 			assert.InDelta(t, want[k], values(prior(at))[0], 1e-10)
 		}
-		gradient := must(infer.NewGradient(func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return prior(p), nil }))
-		e := must(gradient.ValueAndGrad(params(s.Position().Layout, points, 3), nil))
+		gradient := must(infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(prior(p)), nil }, 1)))
+		e := must(gradient.ValueAndGrad(params(s.Position().Layout, points, 3), nil, 0))
 		within(t, want, e.Values, 1e-10, "under vmap")
 	}
 }
@@ -47,9 +48,9 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 	r := newRegression(1, 23, 3, 0.7, lambda)
 	each := curvature.Likelihood(linear, gaussianOuter(r.s))
 	sum := func(log func(p infer.Params) *ts.Tensor) infer.LogPosterior {
-		return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			l := each(p, b)
-			return l.MustSum(l.DType(), false).MustAdd(log(p), false), nil
+			return torch.Of(l.MustSum(l.DType(), false).MustAdd(log(p), false)), nil
 		}
 	}
 	prior, precisionOf := normalPrior(lambda), laplace.Isotropic(lambda)
@@ -62,7 +63,7 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 		}
 		joint := sum(prior)
 		start := params(r.layout, []float64{3, -1, 2}, 0)
-		g := must(must(infer.NewGradient(joint)).ValueAndGrad(start, batch))
+		g := must(must(infer.NewGradient(infer.Sum(joint, 1))).ValueAndGrad(start, batch, 0))
 		h := values(must(curvature.Hessian(joint, start, batch, curvature.Options{})))
 		mode := []float64{3, -1, 2}
 		for i, jump := range times(inverse(mat.NewSymDense(3, h)), values(g.Grad)) {
@@ -70,7 +71,7 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 		}
 		at := params(r.layout, mode, 0)
 		s = pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: precisionOf}, nil), at, batch, 4)
-		value := values(first(joint(at, batch)))[0]
+		value := values(first(joint(at, batch)).T())[0]
 		part, err := laplace.LogEvidence(s, value)
 		require.NoError(t, err)
 		evidence += part

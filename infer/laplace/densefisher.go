@@ -20,12 +20,12 @@ type DenseFisher struct {
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where it is nil the log likelihood of the batch.
-func (c DenseFisher) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c DenseFisher) Build(target infer.Target) (infer.Transform, error) {
 	o, err := newOptions("laplace.DenseFisher", c.PriorPrecision, c.Scale, c.Temperature, c.Damping, c.Memory)
 	if err != nil {
 		return nil, err
 	}
-	t, err := fisher(o, true, c.LogLikelihood, logPosterior, curvature.Fisher)
+	t, err := fisher(o, true, c.LogLikelihood, target.LogPosterior, curvature.Fisher)
 	if err != nil {
 		return nil, err
 	}

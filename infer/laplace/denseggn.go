@@ -22,12 +22,12 @@ type DenseGGN struct {
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where it is nil the log likelihood of the batch.
-func (c DenseGGN) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c DenseGGN) Build(target infer.Target) (infer.Transform, error) {
 	o, err := newOptions("laplace.DenseGGN", c.PriorPrecision, c.Scale, c.Temperature, c.Damping, c.Memory)
 	if err != nil {
 		return nil, err
 	}
-	t, err := ggn(o, true, c.Forward, c.Outer, logPosterior, curvature.GGN)
+	t, err := ggn(o, true, c.Forward, c.Outer, target.LogPosterior, curvature.GGN)
 	if err != nil {
 		return nil, err
 	}

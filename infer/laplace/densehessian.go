@@ -36,7 +36,7 @@ type DenseHessian struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c DenseHessian) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c DenseHessian) Build(target infer.Target) (infer.Transform, error) {
 	const name = "laplace.DenseHessian"
 	o, err := newOptions(name, c.PriorPrecision, c.Scale, c.Temperature, c.Damping, c.Memory)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c DenseHessian) Build(logPosterior infer.LogPosterior) (infer.Transform, e
 		return nil, &infer.FieldError{Type: name, Field: "SumOver", Value: c.SumOver,
 			Allowed: "it must be the number of data N, or 0 for a log posterior on the scale of the mean over data"}
 	}
-	if err := o.report(logPosterior, nil); err != nil {
+	if err := o.report(target.LogPosterior, nil); err != nil {
 		return nil, err
 	}
 	return denseHessian{&accumulator{options: o, dense: true, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
@@ -54,7 +54,7 @@ func (c DenseHessian) Build(logPosterior infer.LogPosterior) (infer.Transform, e
 		if err != nil {
 			return nil, err
 		}
-		h, err := curvature.Hessian(logPosterior, p, b, curvature.Options{Memory: c.Memory, MemoryField: name + ".Memory"})
+		h, err := curvature.Hessian(target.LogPosterior, p, b, curvature.Options{Memory: c.Memory, MemoryField: name + ".Memory"})
 		if err != nil {
 			return nil, err
 		}

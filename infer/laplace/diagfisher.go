@@ -23,13 +23,13 @@ type DiagFisher struct {
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where it is nil the log likelihood of the batch.
-func (c DiagFisher) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c DiagFisher) Build(target infer.Target) (infer.Transform, error) {
 	o, err := newOptions("laplace.DiagFisher", c.PriorPrecision, c.Scale, c.Temperature, c.Damping, c.Memory)
 	if err != nil {
 		return nil, err
 	}
 	o.tables = c.Tables
-	t, err := fisher(o, false, c.LogLikelihood, logPosterior, curvature.FisherDiag)
+	t, err := fisher(o, false, c.LogLikelihood, target.LogPosterior, curvature.FisherDiag)
 	if err != nil {
 		return nil, err
 	}

@@ -24,13 +24,13 @@ type DiagGGN struct {
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where it is nil the log likelihood of the batch.
-func (c DiagGGN) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c DiagGGN) Build(target infer.Target) (infer.Transform, error) {
 	o, err := newOptions("laplace.DiagGGN", c.PriorPrecision, c.Scale, c.Temperature, c.Damping, c.Memory)
 	if err != nil {
 		return nil, err
 	}
 	o.tables = c.Tables
-	t, err := ggn(o, false, c.Forward, c.Outer, logPosterior, curvature.GGNDiag)
+	t, err := ggn(o, false, c.Forward, c.Outer, target.LogPosterior, curvature.GGNDiag)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func TestBuildErrors(t *testing.T) {
 		{laplace.KFAC{Network: network, Layers: layers, Outer: outer, PriorPrecision: laplace.Matrix(vector([]float64{1}, 1, 1))}, nil,
 			"laplace.KFAC: PriorPrecision is a tensor: Isotropic and PerSite keep the Kronecker form; the dense methods take any"},
 	} {
-		_, err := c.m.Build(c.f)
+		_, err := c.m.Build(infer.Sum(c.f, 1))
 		assert.EqualError(t, err, c.want)
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	}
@@ -137,8 +137,8 @@ func TestIndefinite(t *testing.T) {
 	use(transform, pass(t, transform, at, batch, 2), "laplace.DiagState: the precision of a is -8: the log likelihood is not concave in the outputs, "+
 		"use a Fisher method: give a PriorPrecision above 0, or Damping: not positive definite")
 
-	saddle := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Flat.MustSquare(false).MustMul(vector([]float64{-1, -1, 0.75, -1}), false).MustSum(p.Flat.DType(), false), nil
+	saddle := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustSquare(false).MustMul(vector([]float64{-1, -1, 0.75, -1}), false).MustSum(p.Flat.DType(), false)), nil
 	}
 	transform = build(t, laplace.DenseHessian{}, saddle)
 	use(transform, pass(t, transform, at, batch, 2), "laplace.DenseState: the precision is not positive definite, its smallest eigenvalue is -3: give a larger "+
@@ -181,25 +181,29 @@ func TestKFACErrors(t *testing.T) {
 	assert.EqualError(t, err, `laplace.KFAC: PriorPrecision is 1 for "w1" and 2 for "b1": the weights and the bias of a layer share their Kronecker `+
 		`factors, and must share their precision`)
 
-	one := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Flat.MustSum(p.Flat.DType(), false), nil
+	one := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustSum(p.Flat.DType(), false)), nil
 	}
 	for name, c := range map[string]struct {
 		network laplace.Network
 		outer   curvature.Outer
 		want    string
 	}{
-		"unknown layer": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor { return linear("w3", b.Get("x")) }, softmaxOuter,
+		"unknown layer": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+			return linear("w3", b.Get("x").T())
+		}, softmaxOuter,
 			`the network uses a layer "w3", and Layers has ["w1" "w2"]`},
 		"twice": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			linear("w1", b.Get("x"))
-			return linear("w1", b.Get("x"))
+			linear("w1", b.Get("x").T())
+			return linear("w1", b.Get("x").T())
 		}, softmaxOuter,
 			`the network uses the layer "w1" twice: Kronecker factors are of layers without shared weights`},
-		"unused": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor { return linear("w1", b.Get("x")) }, softmaxOuter,
+		"unused": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+			return linear("w1", b.Get("x").T())
+		}, softmaxOuter,
 			`the network does not use the layer "w2"`},
 		"three dimensions": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return linear("w1", b.Get("x").MustUnsqueeze(0, false))
+			return linear("w1", b.Get("x").T().MustUnsqueeze(0, false))
 		}, softmaxOuter, `layer "w1" has inputs of shape [1 4 2] for 4 data: expected [4, in]`},
 		"nil": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			network(p, b, linear)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
@@ -42,7 +43,7 @@ func argmax(low, high float64, f func(float64) float64) float64 {
 // twoSites is a linear model with two sites, a scalar and a vector of three.
 func twoSites() (l *infer.Layout, forward func(p infer.Params, b infer.Batch) *ts.Tensor) {
 	return layout(infer.Shapes{"a": {}, "w": {3}}), func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return linear(p, b).MustAdd(p.Get("a"), false)
+		return linear(p, b).MustAdd(p.Get("a").T(), false)
 	}
 }
 
@@ -202,9 +203,9 @@ func TestOptimizePriorPrecisionErrors(t *testing.T) {
 	assert.ErrorContains(t, find(pair, laplace.PriorOptions{}), "the state has 2 chains, each a Gaussian of its own: pick one with laplace.Chain")
 
 	// A Hessian at a point that is no maximum.
-	saddle := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		w := p.Get("w")
-		return w.MustSquare(false).MustMul(vector([]float64{-1, 1, -1}), false).MustSum(w.DType(), false), nil
+	saddle := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		w := p.Get("w").T()
+		return torch.Of(w.MustSquare(false).MustMul(vector([]float64{-1, 1, -1}), false).MustSum(w.DType(), false)), nil
 	}
 	s = pass(t, build(t, laplace.DenseHessian{}, saddle), params(r.layout, []float64{1, 2, 3}, 0), r.batch, 15)
 	err := find(s, laplace.PriorOptions{})

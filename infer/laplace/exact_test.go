@@ -26,7 +26,7 @@ func TestLinearGaussianIsExact(t *testing.T) {
 	at := params(r.layout, r.mean, 0)
 	each := curvature.Likelihood(linear, gaussianOuter(r.s))
 	n := float64(r.n)
-	joint := values(first(sumPosterior(each, normalPrior(lambda), n)(at, r.batch)))[0]
+	joint := values(first(sumPosterior(each, normalPrior(lambda), n)(at, r.batch)).T())[0]
 	for name, c := range map[string]struct {
 		m    infer.Method
 		f    infer.LogPosterior
@@ -60,7 +60,7 @@ func TestLinearGaussianIsExact(t *testing.T) {
 func TestPriorIsAddedOnce(t *testing.T) {
 	r := newRegression(1, 10, 2, 1, 1)
 	l := layout(infer.Shapes{"a": {}, "w": {2}})
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return linear(p, b).MustAdd(p.Get("a"), false) }
+	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return linear(p, b).MustAdd(p.Get("a").T(), false) }
 	at := params(l, []float64{0.1, 0.2, 0.3}, 0)
 	full := []float64{3, 1, 0, 1, 4, 0, 0, 0, 5}
 	for name, c := range map[string]struct {
@@ -180,10 +180,10 @@ func TestSoftmax(t *testing.T) {
 	}
 	batch := infer.Batch{"x": vector(x, n, d), "y": vector(y, n, c)}
 	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return b.Get("x").MustMatmul(p.Get("w").MustTranspose(0, 1, false), false)
+		return b.Get("x").T().MustMatmul(p.Get("w").T().MustTranspose(0, 1, false), false)
 	}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y"), false).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+		return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
 	}
 	at := params(layout(infer.Shapes{"w": {c, d}}), w, 0)
 	each := curvature.Likelihood(forward, outer)
@@ -223,14 +223,14 @@ func TestTablesOfDiagonalMethods(t *testing.T) {
 	require.NoError(t, err)
 	b := infer.Batch{"words": words, "y": y}
 	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		x := ts.MustEmbedding(p.Get("e"), b.Get("words"), -1, false, false).MustTanh(false)
-		return x.MustMatmul(p.Get("w"), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false)
+		x := ts.MustEmbedding(p.Get("e").T(), b.Get("words").T(), -1, false, false).MustTanh(false)
+		return x.MustMatmul(p.Get("w").T(), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false)
 	}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustMul(b.Get("y").MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false), false).MustLogSigmoid(false)
+		return z.MustMul(b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false), false).MustLogSigmoid(false)
 	}
 	precision := func(m infer.Method) []float64 {
-		transform, err := m.Build(nil)
+		transform, err := m.Build(infer.Target{})
 		require.NoError(t, err)
 		r, err := infer.Run(context.Background(), transform, p, infer.Full(b), infer.RunConfig{Steps: 1, NoDraws: true})
 		require.NoError(t, err)

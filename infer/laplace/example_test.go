@@ -15,10 +15,10 @@ import (
 // N(8/5, 1/5), and y ~ N(0, I + 11ᵀ) has log density −½(4 log 2π + log 5 + 18 − 64/5).
 func Example() {
 	level := func(p infer.Params, b infer.Batch) *ts.Tensor { // z, a prediction for each measurement
-		return p.Get("level").MustMul(b.Get("y").MustOnesLike(false), false)
+		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
 	}
 	noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // log N(y; z, 1)
-		r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
+		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
 		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi)), false)
 	}
 	err := func() error {
@@ -34,7 +34,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		transform, err := laplace.DenseGGN{Forward: level, Outer: noise, PriorPrecision: laplace.Isotropic(1)}.Build(nil)
+		transform, err := laplace.DenseGGN{Forward: level, Outer: noise, PriorPrecision: laplace.Isotropic(1)}.Build(infer.Target{})
 		if err != nil {
 			return err
 		}
@@ -73,10 +73,10 @@ func Example() {
 // noise of variance 1. The prior is N(0, 1), the first posterior N(1, 1/3), and the second N(8/5, 1/5), as if all came at once.
 func ExampleLogPrior() {
 	level := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return p.Get("level").MustMul(b.Get("y").MustOnesLike(false), false)
+		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
 	}
 	noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
+		return b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	}
 	learn := func(mode float64, prior laplace.Precision, data ...float64) (infer.State, error) {
 		y, err := torch.FromSlice(data)
@@ -91,7 +91,7 @@ func ExampleLogPrior() {
 		if err != nil {
 			return nil, err
 		}
-		transform, err := laplace.DiagGGN{Forward: level, Outer: noise, PriorPrecision: prior}.Build(nil)
+		transform, err := laplace.DiagGGN{Forward: level, Outer: noise, PriorPrecision: prior}.Build(infer.Target{})
 		if err != nil {
 			return nil, err
 		}

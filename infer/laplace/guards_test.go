@@ -35,7 +35,9 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	batch := infer.Batch{"x": vector(x, n, d), "y": vector(y)}
 	l := layout(infer.Shapes{"w": {1, d}})
 	at := params(l, normals(3, d), 0)
-	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor { return linear("w", b.Get("x")) })
+	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+		return linear("w", b.Get("x").T())
+	})
 	layers := []laplace.Layer{{Weight: "w"}}
 	forward := network.Forward(layers...)
 	for name, m := range map[string]infer.Method{
@@ -61,7 +63,7 @@ func TestOptimizePriorPrecisionInFloat32(t *testing.T) {
 	for _, d := range []int64{20, 60, 200} {
 		const n = 15
 		l := layout(infer.Shapes{"a": {d / 2}, "b": {d - d/2}})
-		whole := func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").MustMatmul(p.Flat, false) }
+		whole := func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").T().MustMatmul(p.Flat, false) }
 		batch := infer.Batch{"x": vector(normals(1, n*int(d)), n, d), "y": vector(normals(2, n))}
 		at := params(l, normals(3, int(d)), 0)
 		for _, each := range []bool{false, true} {
@@ -111,7 +113,7 @@ func TestSoftmaxOfBinaryLogits(t *testing.T) {
 func TestDenseHessianWithoutRows(t *testing.T) {
 	r := newRegression(1, 23, 3, 0.7, 0.8)
 	sum := sumPosterior(curvature.Likelihood(linear, gaussianOuter(r.s)), normalPrior(0.8), float64(r.n))
-	inside := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return sum(p, r.batch) }
+	inside := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return sum(p, r.batch) }
 	for name, batch := range map[string]infer.Batch{"no batch": nil, "empty": {}, "a scalar": {"s": must(torch.Scalar(1))},
 		"a scalar among rows": {"s": must(torch.Scalar(1)), "x": r.batch["x"]}} {
 		transform := build(t, laplace.DenseHessian{SumOver: 23}, inside)
@@ -155,7 +157,7 @@ func TestMemoryErrorsNameTheField(t *testing.T) {
 	at := params(r.layout, r.mean, 0)
 	hundred := vector(normals(1, 23*6), 23, 6)
 	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { // six outputs
-		return linear(p, b).MustUnsqueeze(1, false).MustMul(b.Get("z"), false)
+		return linear(p, b).MustUnsqueeze(1, false).MustMul(b.Get("z").T(), false)
 	}
 	batch := infer.Batch{"x": r.batch["x"], "z": hundred, "y": hundred}
 	transform := build(t, laplace.DiagGGN{Forward: forward, Outer: vectorOuter(1), Memory: 200}, nil)
@@ -166,7 +168,9 @@ func TestMemoryErrorsNameTheField(t *testing.T) {
 	assert.ErrorContains(t, err, "takes 128 bytes, and laplace.DenseGGN.Memory allows 100 bytes")
 
 	l := layout(infer.Shapes{"w": {200, 200}})
-	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor { return linear("w", b.Get("x")) })
+	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+		return linear("w", b.Get("x").T())
+	})
 	s := begin(t, build(t, laplace.KFAC{Network: network, Layers: []laplace.Layer{{Weight: "w"}}, Outer: vectorOuter(1), PriorPrecision: laplace.Isotropic(1)}, nil),
 		must(infer.Zeros(l)))
 	_, err = s.(laplace.Posterior).Precision()

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
@@ -44,20 +45,20 @@ func update(t testing.TB, transform infer.Transform, s infer.State, b infer.Batc
 
 // linear is z = Xw, of shape [n].
 func linear(p infer.Params, b infer.Batch) *ts.Tensor {
-	return b.Get("x").MustMatmul(p.Get("w"), false)
+	return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
 }
 
 // gaussianOuter is log N(y; z, s²).
 func gaussianOuter(s float64) curvature.Outer {
 	return func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
+		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
 		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi*s*s)), false)
 	}
 }
 
 // logisticOuter is log p(y | logit z) for labels 0 and 1.
 func logisticOuter(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	sign := b.Get("y").MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false)
+	sign := b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false)
 	return z.MustMul(sign, false).MustLogSigmoid(false)
 }
 
@@ -72,17 +73,17 @@ func normalPrior(lambda float64) func(p infer.Params) *ts.Tensor {
 
 // meanPosterior is (1/N) log prior + (1/n) Σ log likelihood, and sumPosterior N times that.
 func meanPosterior(each curvature.PerDatum, prior func(p infer.Params) *ts.Tensor, n float64) infer.LogPosterior {
-	return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		l := each(p, b)
-		return l.MustMean(l.DType(), false).MustAdd(prior(p).MustMulScalar(ts.FloatScalar(1/n), false), false), nil
+		return torch.Of(l.MustMean(l.DType(), false).MustAdd(prior(p).MustMulScalar(ts.FloatScalar(1/n), false), false)), nil
 	}
 }
 
 func sumPosterior(each curvature.PerDatum, prior func(p infer.Params) *ts.Tensor, n float64) infer.LogPosterior {
 	mean := meanPosterior(each, prior, n)
-	return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		v, aux := mean(p, b)
-		return v.MustMulScalar(ts.FloatScalar(n), false), aux
+		return torch.Of(v.T().MustMulScalar(ts.FloatScalar(n), false)), aux
 	}
 }
 

@@ -31,7 +31,7 @@ type KFAC struct {
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where it is nil the log likelihood of the batch.
-func (c KFAC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c KFAC) Build(target infer.Target) (infer.Transform, error) {
 	const name = "laplace.KFAC"
 	o, err := newOptions(name, c.PriorPrecision, c.Scale, c.Temperature, c.Damping, c.Memory)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c KFAC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
 		return nil, &infer.FieldError{Type: name, Field: "PriorPrecision", Value: "a tensor", Allowed: "Isotropic and PerSite keep the Kronecker form; " +
 			"the dense methods take any"}
 	}
-	if err := o.report(logPosterior, curvature.Likelihood(c.Network.Forward(c.Layers...), c.Outer)); err != nil {
+	if err := o.report(target.LogPosterior, curvature.Likelihood(c.Network.Forward(c.Layers...), c.Outer)); err != nil {
 		return nil, err
 	}
 	return &kfac{options: o, c: c}, nil
@@ -112,7 +112,7 @@ func (t *kfac) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

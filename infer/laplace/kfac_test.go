@@ -17,13 +17,13 @@ import (
 
 // softmaxOuter is log p(y|z) of a softmax, for one-hot labels y of shape [n, C].
 func softmaxOuter(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y"), false).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+	return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
 }
 
 // vectorOuter is log N(y; z, s²I) for outputs of shape [n, C].
 func vectorOuter(s float64) curvature.Outer {
 	return func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
+		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
 		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi*s*s)), false).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
 	}
 }
@@ -32,7 +32,7 @@ func vectorOuter(s float64) curvature.Outer {
 // w2 [2, 3].
 func perceptron(activation func(*ts.Tensor) *ts.Tensor) (laplace.Network, []laplace.Layer, *infer.Layout) {
 	f := func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-		return linear("w2", activation(linear("w1", b.Get("x"))))
+		return linear("w2", activation(linear("w1", b.Get("x").T())))
 	}
 	return f, []laplace.Layer{{Weight: "w1", Bias: "b1"}, {Weight: "w2"}}, layout(infer.Shapes{"w1": {3, 2}, "b1": {3}, "w2": {2, 3}})
 }
@@ -62,7 +62,9 @@ func blocks(m []float64) []float64 {
 
 // Where theory says that Kronecker factors are exact, they are the blocks of the dense matrices.
 func TestKFACIsExact(t *testing.T) {
-	one := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor { return linear("w", b.Get("x")) })
+	one := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+		return linear("w", b.Get("x").T())
+	})
 	oneLayer := []laplace.Layer{{Weight: "w", Bias: "b"}}
 	oneLayout := layout(infer.Shapes{"w": {2, 2}, "b": {2}})
 	nonlinear, layers, twoLayout := perceptron(tanh)

@@ -74,11 +74,11 @@ func layerOf(layers []Layer, weight string) Layer {
 
 // output is x Wᵀ + b.
 func (l Layer) output(p infer.Params, x *ts.Tensor) *ts.Tensor {
-	out := x.MustMatmul(p.Get(l.Weight).MustTranspose(0, 1, false), false)
+	out := x.MustMatmul(p.Get(l.Weight).T().MustTranspose(0, 1, false), false)
 	if l.Bias == "" {
 		return out
 	}
-	return out.MustAdd(p.Get(l.Bias), false)
+	return out.MustAdd(p.Get(l.Bias).T(), false)
 }
 
 // recorded is a network's output for a batch, with what went in and out of each of its layers.

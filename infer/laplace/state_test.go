@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
@@ -111,7 +110,7 @@ func TestInfo(t *testing.T) {
 	joint := sumPosterior(each, normalPrior(lambda), 23)
 	dense := build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s)}, joint)
 	_, info := update(t, dense, begin(t, dense, at), r.batch)
-	within(t, []float64{values(first(joint(at, r.batch)))[0]}, info.LogPosterior, 1e-12, "log posterior")
+	within(t, []float64{values(first(joint(at, r.batch)).T())[0]}, info.LogPosterior, 1e-12, "log posterior")
 	assert.Less(t, info.GradNorm[0], 1e-10)
 	for _, m := range []infer.Method{laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s)}, laplace.DiagFisher{LogLikelihood: each}} {
 		transform := build(t, m, nil)
@@ -130,9 +129,9 @@ func TestDivergedChainsAreHeld(t *testing.T) {
 	methods, _, l, batch := everyMethod()
 	network, layers, _ := perceptron(tanh)
 	each := curvature.Likelihood(network.Forward(layers...), softmaxOuter)
-	posterior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	posterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		e := each(p, b)
-		return e.MustMean(e.DType(), false).MustAdd(p.Flat.MustSelect(0, 0, false).MustLog(false), false), nil // NaN below 0
+		return torch.Of(e.MustMean(e.DType(), false).MustAdd(p.Flat.MustSelect(0, 0, false).MustLog(false), false)), nil // NaN below 0
 	}
 	d := l.Dim()
 	flat := normals(5, 2*d)

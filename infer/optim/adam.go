@@ -40,8 +40,8 @@ type AdamState struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c Adam) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c Adam) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("optim.Adam: %w", err)
 	}
@@ -54,8 +54,8 @@ func (c Adam) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c AdamW) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c AdamW) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("optim.AdamW: %w", err)
 	}
@@ -133,7 +133,7 @@ func (t *adam) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	next := AdamState{Params: s.Params, Step: s.Step + 1}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -58,7 +57,7 @@ func TestConfigurationErrors(t *testing.T) {
 		{optim.AdamW{LR: lr, Beta1: 2}, "Beta1", "optim.AdamW: Beta1 is 2: it must be at least 0 and less than 1"},
 	} {
 		t.Run(e.text, func(t *testing.T) {
-			_, err := e.method.Build(newWells().logPosterior)
+			_, err := e.method.Build(infer.Sum(newWells().logPosterior, 1))
 			field(t, err, e.field, e.text)
 		})
 	}
@@ -131,7 +130,7 @@ func TestStatesOfAnotherMethod(t *testing.T) {
 func TestLogPosteriorsThatFail(t *testing.T) {
 	w := newWells()
 	for what, method := range methods() {
-		_, err := method.Build(nil)
+		_, err := method.Build(infer.Target{})
 		require.EqualError(t, err, what+": the log posterior is nil: invalid configuration")
 		require.ErrorIs(t, err, infer.ErrConfig)
 		for _, rows := range []int{0, 3} {
@@ -142,8 +141,8 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 			}
 			require.EqualError(t, try(w.logPosterior, infer.Batch{"v": vector(w.c)}),
 				what+`: log posterior: the model asked for batch tensor "u", which does not exist; there are: ["v"]`)
-			err := try(func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-				return p.Get("u").MustDot(p.Get("v"), false), nil
+			err := try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+				return torch.Of(p.Get("u").T().MustDot(p.Get("v").T(), false)), nil
 			}, nil)
 			var failed *torch.Error
 			require.ErrorAs(t, err, &failed)

@@ -13,13 +13,13 @@ import (
 )
 
 // line is the mean log posterior of a regression line y = a + bx with unit noise and prior N(0, 1) on b.
-func line(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	intercept, slope := p.Get("a"), p.Get("b")
-	x, y := b.Get("x"), b.Get("y")
+func line(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	intercept, slope := p.Get("a").T(), p.Get("b").T()
+	x, y := b.Get("x").T(), b.Get("y").T()
 	residuals := y.MustSub(x.MustMul(slope, false).MustAdd(intercept, false), false)
 	logLikelihood := residuals.MustSquare(false).MustMean(gotch.Double, false)
 	logPrior := slope.MustSquare(false).MustMulScalar(ts.FloatScalar(1.0/4), false)
-	return logLikelihood.MustAdd(logPrior, false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	return torch.Of(logLikelihood.MustAdd(logPrior, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 }
 
 // The mode of a posterior (MAP), with a step size that falls to zero.
@@ -44,7 +44,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, 500)}.Build(line)
+	transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, 500)}.Build(infer.Sum(line, 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -68,7 +68,7 @@ func Example() {
 
 // A configuration is checked when it is built. The message names the field, its value and what is allowed.
 func ExampleSGD_Build() {
-	_, err := optim.SGD{LR: infer.Constant(0.1), Nesterov: true}.Build(line)
+	_, err := optim.SGD{LR: infer.Constant(0.1), Nesterov: true}.Build(infer.Sum(line, 1))
 	fmt.Println(err)
 	// Output:
 	// optim.SGD: Nesterov is true: it needs Momentum above 0 and Dampening 0

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
@@ -54,14 +55,14 @@ func (w wells) batch() infer.Batch {
 	return infer.Batch{"u": vector(w.c[:3]), "v": vector(w.c[3:], 2, 1)}
 }
 
-func (w wells) logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+func (w wells) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	site := func(name string) *ts.Tensor {
-		x, c := p.Get(name), b.Get(name)
+		x, c := p.Get(name).T(), b.Get(name).T()
 		quarter := x.MustSquare(false).MustSquare(false).MustMulScalar(ts.FloatScalar(0.25), false)
 		return x.MustSub(quarter, false).MustMul(c, false).MustSum(gotch.Double, false)
 	}
 	u := site("u")
-	return u.MustAdd(site("v"), false), infer.Aux{"u": u}
+	return torch.Of(u.MustAdd(site("v"), false)), infer.Aux{"u": u}
 }
 
 // gradient is the gradient at several points, one after the other.

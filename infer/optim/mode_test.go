@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
@@ -45,9 +46,9 @@ func TestOptimisersFindTheModeOfAGaussian(t *testing.T) {
 	const steps, chains = 1000, 4
 	mean := []float64{1, -2, 0.5}
 	b := infer.Batch{"mean": vector(mean), "precision": vector([]float64{1.5, 0.6, -0.3, 0.6, 1.2, 0.4, -0.3, 0.4, 1.3}, 3, 3)}
-	f := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		r := ts.MustCat([]*ts.Tensor{p.Get("a"), p.Get("b").MustUnsqueeze(0, false)}, 0).MustSub(b.Get("mean"), false)
-		return b.Get("precision").MustMv(r, false).MustDot(r, false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		r := ts.MustCat([]*ts.Tensor{p.Get("a").T(), p.Get("b").T().MustUnsqueeze(0, false)}, 0).MustSub(b.Get("mean").T(), false)
+		return torch.Of(b.Get("precision").T().MustMv(r, false).MustDot(r, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	l := must(infer.NewLayout(infer.Shapes{"a": {2}, "b": {}}))
 	var want []float64
@@ -90,15 +91,15 @@ func TestOptimisersFindTheModeOfRidgeRegression(t *testing.T) {
 	require.NoError(t, mode.SolveVec(&normal, &right))
 
 	likelihood := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").MustSub(b.Get("x").MustMv(p.Get("w"), false), false)
+		r := b.Get("y").T().MustSub(b.Get("x").T().MustMv(p.Get("w").T(), false), false)
 		return r.MustSquare(false).MustMean(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	}
-	posterior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		w := p.Get("w")
+	posterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		w := p.Get("w").T()
 		prior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5*lambda/n), false)
-		return likelihood(p, b).MustAdd(prior, false), nil
+		return torch.Of(likelihood(p, b).MustAdd(prior, false)), nil
 	}
-	alone := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { return likelihood(p, b), nil }
+	alone := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(likelihood(p, b)), nil }
 	start := params(must(infer.NewLayout(infer.Shapes{"w": {3}})), spread(3), 0)
 
 	for what, method := range climbers(steps) {
@@ -121,8 +122,8 @@ func TestOptimisersFindTheModeOfRidgeRegression(t *testing.T) {
 func TestAdamWRestsWhereItsStepBalancesTheDecay(t *testing.T) {
 	lambda, eps := 0.5, 1e-3
 	mu := []float64{5, -3}
-	f := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Get("x").MustSub(b.Get("mu"), false).MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false), nil
+	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Get("x").T().MustSub(b.Get("mu").T(), false).MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	start := params(must(infer.NewLayout(infer.Shapes{"x": {2}})), []float64{0, 0}, 0)
 	// Adam's second moment forgets the way there by the factor 0.9 in each update.

@@ -31,8 +31,8 @@ type SGDState struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c SGD) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c SGD) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("optim.SGD: %w", err)
 	}
@@ -89,7 +89,7 @@ func (t *sgd) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta := s.Params.Flat
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -94,8 +93,8 @@ func TestRestoredStatesGoOn(t *testing.T) {
 // others move as if it were not there.
 func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 	l := must(infer.NewLayout(infer.Shapes{"x": {2}}))
-	logarithm := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Flat.MustSub(b.Get("edge"), false).MustLog(false).MustSum(gotch.Double, false), nil
+	logarithm := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustSub(b.Get("edge").T(), false).MustLog(false).MustSum(gotch.Double, false)), nil
 	}
 	open, narrow := infer.Batch{"edge": vector([]float64{0})}, infer.Batch{"edge": vector([]float64{1})} // the second needs x > 1
 	for what, method := range methods() {
@@ -190,11 +189,11 @@ func TestChainsAreIndependentStarts(t *testing.T) {
 // A checkpoint of Adam is not one of AdamW, though both have states of one type.
 func TestCheckpointsTellAdamFromAdamW(t *testing.T) {
 	dir := t.TempDir()
-	f := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Flat.MustDot(p.Flat, false).MustNeg(false), nil
+	f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustDot(p.Flat, false).MustNeg(false)), nil
 	}
 	run := func(m infer.Method, resume bool) error {
-		transform, err := m.Build(f)
+		transform, err := m.Build(infer.Sum(f, 1))
 		require.NoError(t, err)
 		layout, err := infer.NewLayout(infer.Shapes{"x": {2}})
 		require.NoError(t, err)

@@ -74,8 +74,8 @@ type ATMCState struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c ATMC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.ATMC: %w", err)
 	}
@@ -142,7 +142,7 @@ func (t *atmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta := s.Params.Flat
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

@@ -173,7 +173,7 @@ func TestAdaptiveMethodsRefuse(t *testing.T) {
 		require.EqualError(t, err, prefix+": b of chain 1 is NaN at the start: not finite")
 		_, err = transform.(infer.Seeded).InitStreams(params(q.layout, spread(2*d), 2), torch.NewStreams(0, 3))
 		require.EqualError(t, err, prefix+": 3 random streams for 2 chains: there must be one for each: invalid configuration")
-		_, err = method.Build(nil)
+		_, err = method.Build(infer.Target{})
 		require.EqualError(t, err, prefix+": the log posterior is nil: invalid configuration")
 		s, err := transform.Init(start)
 		require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
@@ -151,7 +152,9 @@ func TestATMCAtZeroTemperatureFindsTheMode(t *testing.T) {
 // The momenta that nil stands for are N(0, Tm).
 func TestATMCInitialMomenta(t *testing.T) {
 	l := layout(infer.Shapes{"x": {40000}})
-	q := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Flat.MustDot(p.Flat, false), nil }
+	q := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustDot(p.Flat, false)), nil
+	}
 	transform := build(t, sgmcmc.ATMC{LR: infer.Constant(0.1), Mass: 3, Temperature: infer.Constant(0.5)}, q)
 	s := begin[sgmcmc.ATMCState](t, transform, params(l, make([]float64, 40000), 0), 1)
 	square := 0.0
@@ -173,9 +176,9 @@ func TestATMCAt(t *testing.T) {
 	// For the sum over data L and for the mean L/n, with momenta of 1/√n: the same θ, and ξ of 1/√n.
 	q := newQuartic()
 	const n = 25
-	sum := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	sum := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		value, aux := q.logPosterior(p, b)
-		return value.MustMulScalar(ts.FloatScalar(n), false), aux
+		return torch.Of(value.T().MustMulScalar(ts.FloatScalar(n), false)), aux
 	}
 	mean := must(sgmcmc.ATMCAt(0.01, n))
 	whole := must(sgmcmc.ATMCAt(0.01, 1))
@@ -221,7 +224,7 @@ func TestATMCErrors(t *testing.T) {
 		{sgmcmc.ATMC{LR: c(1), Xi: nan}, "Xi", "sgmcmc.ATMC: Xi is NaN: it must be finite"},
 		{sgmcmc.ATMC{LR: c(1), Xi: math.Inf(-1)}, "Xi", "sgmcmc.ATMC: Xi is -Inf: it must be finite"},
 	} {
-		_, err := e.method.Build(q.logPosterior)
+		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
 		require.Error(t, err, e.text)
 		field(t, err, e.field, e.text)
 	}

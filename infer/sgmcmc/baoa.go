@@ -41,8 +41,8 @@ type BAOAState struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c BAOA) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.BAOA: %w", err)
 	}
@@ -100,7 +100,7 @@ func (t *baoa) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta, m := s.Params.Flat, s.Momenta
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

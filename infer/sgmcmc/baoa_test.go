@@ -250,7 +250,7 @@ func TestConfigurationErrorsOfBAOA(t *testing.T) {
 		{sgmcmc.BAOA{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.BAOA: Temperature is -1: it must be finite and at least 0"},
 		{sgmcmc.BAOA{LR: c(1), Sigma: -1}, "Sigma", "sgmcmc.BAOA: Sigma is -1: it must be finite and greater than 0"},
 	} {
-		_, err := e.method.Build(q.logPosterior)
+		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
 		field(t, err, e.field, e.text)
 	}
 	for _, e := range []struct {
@@ -270,6 +270,6 @@ func TestConfigurationErrorsOfBAOA(t *testing.T) {
 		_, _, err := transform.Update(s, q.batch())
 		field(t, err, e.field, e.text)
 	}
-	_, err := sgmcmc.BAOA{LR: c(0.1)}.Build(nil)
+	_, err := sgmcmc.BAOA{LR: c(0.1)}.Build(infer.Target{})
 	require.EqualError(t, err, "sgmcmc.BAOA: the log posterior is nil: invalid configuration")
 }

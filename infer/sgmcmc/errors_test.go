@@ -43,7 +43,7 @@ func TestConfigurationErrors(t *testing.T) {
 		{sgmcmc.SGHMC{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGHMC: Beta is -2: it must be finite and at least 0"},
 	} {
 		t.Run(e.text, func(t *testing.T) {
-			_, err := e.method.Build(q.logPosterior)
+			_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
 			field(t, err, e.field, e.text)
 		})
 	}
@@ -67,7 +67,7 @@ func TestTooLargeBeta(t *testing.T) {
 			"sgmcmc.SGHMC: the noise variance Tε(2a − Tεβ) is -0.0625 at update 0, with T = 1, ε (LR) = 0.5, a = 0, β (Beta) = 0.25: " +
 				"Beta must be at most 2a/(Tε) = 0, or LR smaller: invalid configuration"},
 	} {
-		_, err := e.method.Build(q.logPosterior)
+		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
 		require.EqualError(t, err, e.text)
 		require.ErrorIs(t, err, infer.ErrConfig)
 	}
@@ -76,7 +76,7 @@ func TestTooLargeBeta(t *testing.T) {
 		sgmcmc.SGHMC{LR: c(0.5), Beta: 16, Alpha: c(2), Temperature: c(0.5)},
 		sgmcmc.SGLD{LR: c(0.5), Beta: 1e6, Temperature: zero},
 	} {
-		_, err := ok.Build(q.logPosterior)
+		_, err := ok.Build(infer.Sum(q.logPosterior, 1))
 		require.NoError(t, err, "%+v is on the edge and allowed", ok)
 	}
 }
@@ -227,7 +227,7 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 	q := newQuartic()
 	lr := infer.Constant(0.1)
 	for prefix, method := range map[string]infer.Method{"sgmcmc.SGLD": sgmcmc.SGLD{LR: lr}, "sgmcmc.SGHMC": sgmcmc.SGHMC{LR: lr}} {
-		_, err := method.Build(nil)
+		_, err := method.Build(infer.Target{})
 		require.EqualError(t, err, prefix+": the log posterior is nil: invalid configuration")
 		require.ErrorIs(t, err, infer.ErrConfig)
 
@@ -242,17 +242,17 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 			require.EqualError(t, try(q.logPosterior, nil), prefix+
 				`: log posterior: the model asked for batch tensor "c", which does not exist; there are: []`)
 
-			err = try(func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("v"), nil }, nil)
+			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(p.Get("v").T()), nil }, nil)
 			require.EqualError(t, err, prefix+`: log posterior: the model asked for site "v", which does not exist; there are: ["a" "b" "w"]`)
 			var model *infer.ModelError
 			require.ErrorAs(t, err, &model)
 
-			err = try(func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) { return p.Get("a"), nil }, nil)
+			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(p.Get("a").T()), nil }, nil)
 			require.ErrorIs(t, err, torch.ErrNotScalar)
 			require.ErrorContains(t, err, prefix+": log posterior: the function to differentiate returned shape [2], expected []")
 
-			err = try(func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-				return p.Get("a").MustDot(p.Get("w"), false), nil
+			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+				return torch.Of(p.Get("a").T().MustDot(p.Get("w").T(), false)), nil
 			}, nil)
 			var failed *torch.Error
 			require.ErrorAs(t, err, &failed)

@@ -52,7 +52,7 @@ func gradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch,
 				if err != nil {
 					return err
 				}
-				e, err := g.ValueAndGrad(p, b)
+				e, err := g.ValueAndGrad(p, b, 0)
 				if err != nil {
 					return err
 				}

@@ -41,11 +41,11 @@ func TestEstimatedBetaMakesUpForGradientNoise(t *testing.T) {
 
 // linear is the log posterior Σ c·mean over the batch of x: its gradient in site a is mean x, in site b 3 mean x in each of two
 // elements, whatever the point.
-func linear(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	mean := b.Get("x").MustMean(p.Flat.DType(), false)
-	a := p.Get("a").MustSum(p.Flat.DType(), false)
-	c := p.Get("b").MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(3), false)
-	return a.MustAdd(c, false).MustMul(mean, false), nil
+func linear(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	mean := b.Get("x").T().MustMean(p.Flat.DType(), false)
+	a := p.Get("a").T().MustSum(p.Flat.DType(), false)
+	c := p.Get("b").T().MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(3), false)
+	return torch.Of(a.MustAdd(c, false).MustMul(mean, false)), nil
 }
 
 var linearData = []float64{1, -2, 4, 0.5, -1.5, 3, 2.5, -4}
@@ -114,7 +114,7 @@ func TestEstimatedNoiseGolden(t *testing.T) {
 
 	streams := torch.NewStreams(7, 1)
 	z := values(must(streams.Normal([]int64{3}, gotch.Double, torch.CPU)))
-	x := values(batch.Get("x"))[0]
+	x := values(batch.Get("x").T())[0]
 	v := values(s.Variance)
 	want := make([]float64, 3)
 	clipped := 0.0
@@ -208,7 +208,7 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 func TestEstimatesKeepTheirTimes(t *testing.T) {
 	p, b := linearRun(t, 0)
 	evaluations := 0
-	counted := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	counted := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		evaluations++
 		return linear(p, b)
 	}
@@ -251,9 +251,9 @@ func TestFreedStatesLeaveEstimates(t *testing.T) {
 
 // A chain whose gradients are not finite keeps what it had; the other gets its own.
 func TestEstimatesOfABrokenChain(t *testing.T) {
-	broken := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	broken := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		value, aux := linear(p, b)
-		return value.MustAdd(p.Get("a").MustLog(false).MustSum(p.Flat.DType(), false), false), aux
+		return torch.Of(value.T().MustAdd(p.Get("a").T().MustLog(false).MustSum(p.Flat.DType(), false), false)), aux
 	}
 	_, b := linearRun(t, 0)
 	p := params(layout(infer.Shapes{"a": {1}, "b": {2}}), []float64{-1, 0, 0, 1, 0, 0}, 2)
@@ -285,7 +285,7 @@ func TestEstimateErrors(t *testing.T) {
 		{sgmcmc.SymplecticSGHMC{LR: lr, Mass: map[string]float64{"a": 2}, EstimateMass: &sgmcmc.Estimate{}}, "Mass",
 			"sgmcmc.SymplecticSGHMC: Mass is map[a:2]: it must be nil when EstimateMass is given, which finds it"},
 	} {
-		_, err := c.method.Build(linear)
+		_, err := c.method.Build(infer.Sum(linear, 1))
 		field(t, err, c.field, c.text)
 	}
 	p, _ := linearRun(t, 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
@@ -12,11 +13,11 @@ import (
 )
 
 // coins is the posterior of the log odds of a coin that showed heads in 7 of 10 throws, with prior N(0, 1).
-func coins(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	odds, y := p.Get("odds"), b.Get("y") // y is 1 for heads and -1 for tails
+func coins(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	odds, y := p.Get("odds").T(), b.Get("y").T() // y is 1 for heads and -1 for tails
 	logPrior := odds.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	logLikelihood := odds.MustMul(y, false).MustLogSigmoid(false).MustSum(gotch.Double, false)
-	return logPrior.MustAdd(logLikelihood, false), nil
+	return torch.Of(logPrior.MustAdd(logLikelihood, false)), nil
 }
 
 // throws are the data of coins.
@@ -31,7 +32,7 @@ func Example() {
 	// Any method fits here: only this value changes.
 	var method infer.Method = sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: infer.Constant(2)}
 
-	transform, err := method.Build(coins)
+	transform, err := method.Build(infer.Sum(coins, 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -55,7 +56,7 @@ func Example() {
 
 // At temperature 0 the sampler is gradient ascent: it ends at the mode, where the gradient is zero.
 func ExampleSGLD() {
-	transform, err := sgmcmc.SGLD{LR: infer.Constant(0.2), Temperature: infer.Constant(0)}.Build(coins)
+	transform, err := sgmcmc.SGLD{LR: infer.Constant(0.2), Temperature: infer.Constant(0)}.Build(infer.Sum(coins, 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -85,7 +86,7 @@ func ExampleSGLD() {
 
 // A configuration is checked when it is built. The message names the field, its value and what is allowed.
 func ExampleSGHMC_Build() {
-	_, err := sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: infer.Constant(-1)}.Build(coins)
+	_, err := sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: infer.Constant(-1)}.Build(infer.Sum(coins, 1))
 	fmt.Println(err)
 	// Output:
 	// sgmcmc.SGHMC: Temperature is -1: it must be finite and at least 0

@@ -44,17 +44,17 @@ func newGaussian(precision *mat.SymDense, copies int) gaussian {
 func (g gaussian) dim() int { return g.precision.SymmetricDim() }
 
 // logPosterior is −½Σ(x − μ)ᵀΛ(x − μ) + Σ noiseᵀx over the copies x, which has the gradient −Λ(x − μ) + noise in each.
-func (g gaussian) logPosterior(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	x := p.Get("b").MustUnsqueeze(1, false)
+func (g gaussian) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	x := p.Get("b").T().MustUnsqueeze(1, false)
 	if g.dim() == 3 {
-		x = ts.MustCat([]*ts.Tensor{p.Get("a"), x}, 1)
+		x = ts.MustCat([]*ts.Tensor{p.Get("a").T(), x}, 1)
 	}
-	r := x.MustSub(b.Get("mean"), false)
-	half := r.MustMatmul(b.Get("precision"), false).MustMulScalar(ts.FloatScalar(-0.5), false)
+	r := x.MustSub(b.Get("mean").T(), false)
+	half := r.MustMatmul(b.Get("precision").T(), false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	if noise, ok := b["noise"]; ok {
 		half = half.MustAdd(noise, false)
 	}
-	return half.MustMul(r, false).MustSum(gotch.Double, false), nil
+	return torch.Of(half.MustMul(r, false).MustSum(gotch.Double, false)), nil
 }
 
 // batches gives the target's constants, and noise of variance v drawn anew for each update when v is positive.

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -78,8 +78,8 @@ func TestSGHMCAtZeroTemperatureIsSGDWithMomentumOneStepBehind(t *testing.T) {
 	const rho = 1 / (sigma * sigma)
 	sghmc := build(t, sgmcmc.SGHMC{LR: infer.Constant(eps), Alpha: infer.Constant(alpha), Sigma: sigma, Temperature: zero}, q.logPosterior)
 	sgd := optim.SGD{LR: infer.Constant(eps * eps * rho), Momentum: 1 - eps*rho*alpha}
-	given := build(t, sgd, func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) { // its gradient is the batch's
-		return p.Flat.MustMul(b.Get("g"), false).MustSum(gotch.Double, false), nil
+	given := build(t, sgd, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { // its gradient is the batch's
+		return torch.Of(p.Flat.MustMul(b.Get("g").T(), false).MustSum(gotch.Double, false)), nil
 	})
 	own := build(t, sgd, q.logPosterior)
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
@@ -153,10 +154,10 @@ func TestWeightDecayIsThePrior(t *testing.T) {
 	q := newQuartic()
 	const sd, n = 0.7, 12
 	start, batch := params(q.layout, spread(q.layout.Dim()), 0), q.batch()
-	withPrior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+	withPrior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		value, aux := q.logPosterior(p, b)
 		prior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/(sd*sd)/n), false)
-		return value.MustAdd(prior, false), aux
+		return torch.Of(value.T().MustAdd(prior, false)), aux
 	}
 	a := build(t, optim.SGD{LR: infer.Constant(0.1)}, withPrior)
 	b := build(t, optim.SGD{LR: infer.Constant(0.1), WeightDecay: must(sgmcmc.WeightDecay(sd, n))}, q.logPosterior)

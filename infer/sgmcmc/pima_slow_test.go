@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
@@ -123,11 +124,11 @@ func TestPimaPosterior(t *testing.T) {
 		signs[i] = 2*v - 1
 	}
 	data := infer.Batch{"x": vector(x.RawMatrix().Data, patients, features), "y": vector(signs)}
-	mean := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		w := p.Get("w")
+	mean := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		w := p.Get("w").T()
 		prior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5/patients), false)
-		likelihood := b.Get("x").MustMv(w, false).MustMul(b.Get("y"), false).MustLogSigmoid(false).MustMean(gotch.Double, false)
-		return prior.MustAdd(likelihood, false), nil
+		likelihood := b.Get("x").T().MustMv(w, false).MustMul(b.Get("y").T(), false).MustLogSigmoid(false).MustMean(gotch.Double, false)
+		return torch.Of(prior.MustAdd(likelihood, false)), nil
 	}
 	for _, e := range []experiment{
 		{setting: setting{eps: 0.4}},

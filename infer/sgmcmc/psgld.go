@@ -41,8 +41,8 @@ type PSGLDState struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c PSGLD) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c PSGLD) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.PSGLD: %w", err)
 	}
@@ -104,7 +104,7 @@ func (t *psgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta := s.Params.Flat
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

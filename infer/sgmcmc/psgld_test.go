@@ -203,7 +203,7 @@ func TestPSGLDErrors(t *testing.T) {
 		{sgmcmc.PSGLD{LR: c(1), Eps: -1}, "Eps", "sgmcmc.PSGLD: Eps is -1: it must be finite and greater than 0"},
 		{sgmcmc.PSGLD{LR: c(1), Eps: nan}, "Eps", "sgmcmc.PSGLD: Eps is NaN: it must be finite and greater than 0"},
 	} {
-		_, err := e.method.Build(q.logPosterior)
+		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
 		require.Error(t, err, e.text)
 		field(t, err, e.field, e.text)
 	}

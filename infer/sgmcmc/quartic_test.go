@@ -3,6 +3,7 @@ package sgmcmc_test
 import (
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
@@ -25,15 +26,15 @@ func newQuartic() quartic {
 
 func (q quartic) batch() infer.Batch { return infer.Batch{"c": vector(q.c, 2, 3)} }
 
-func (q quartic) logPosterior(p infer.Params, batch infer.Batch) (*ts.Tensor, infer.Aux) {
-	a, b, w, c := p.Get("a"), p.Get("b"), p.Get("w"), batch.Get("c")
+func (q quartic) logPosterior(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
+	a, b, w, c := p.Get("a").T(), p.Get("b").T(), p.Get("w").T(), batch.Get("c").T()
 	sum := func(x *ts.Tensor) *ts.Tensor { return x.MustSum(gotch.Double, false) }
 	times := func(x *ts.Tensor, v float64) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(v), false) }
 	logp := times(sum(a.MustSquare(false).MustSquare(false)), -0.25).
 		MustAdd(times(b.MustMul(sum(a), false), 0.5), false).
 		MustSub(b.MustSubScalar(ts.FloatScalar(1), false).MustSquare(false), false).
 		MustSub(times(sum(w.MustSubScalar(ts.FloatScalar(0.5), false).MustSquare(false).MustMul(c, false)), 0.5), false)
-	return logp, infer.Aux{"sum": sum(w)}
+	return torch.Of(logp), infer.Aux{"sum": sum(w)}
 }
 
 // value is log p and its gradient at one point, whose flat vector is a[0] a[1] b w[0,0] ... w[1,2].

@@ -42,8 +42,8 @@ type SGHMCState struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c SGHMC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SGHMC: %w", err)
 	}
@@ -117,7 +117,7 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta, m := s.Params.Flat, s.Momenta
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

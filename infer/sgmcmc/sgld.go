@@ -33,8 +33,8 @@ type SGLDState struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c SGLD) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SGLD: %w", err)
 	}
@@ -96,7 +96,7 @@ func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta := s.Params.Flat
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

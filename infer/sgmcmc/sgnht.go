@@ -51,8 +51,8 @@ type SGNHTState struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c SGNHT) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SGNHT: %w", err)
 	}
@@ -175,7 +175,7 @@ func (t *sgnht) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta, m, xi := s.Params.Flat, s.Momenta, s.Xi
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

@@ -414,7 +414,7 @@ func TestSGNHTIsRefusedAtZeroTemperature(t *testing.T) {
 	q := newQuartic()
 	const reason = "it must be greater than 0: at T = 0 the thermostat ξ' = ξ + ε|m|²/(dσ²) can only grow, and stops the chain away from a mode; " +
 		"SGLD, SGHMC and package optim have a T = 0"
-	_, err := sgmcmc.SGNHT{LR: infer.Constant(0.1), Temperature: zero}.Build(q.logPosterior)
+	_, err := sgmcmc.SGNHT{LR: infer.Constant(0.1), Temperature: zero}.Build(infer.Sum(q.logPosterior, 1))
 	field(t, err, "Temperature", "sgmcmc.SGNHT: Temperature is 0: "+reason)
 
 	transform := build(t, sgmcmc.SGNHT{LR: infer.Constant(0.1), Temperature: from(2, 1, 0)}, q.logPosterior)
@@ -476,7 +476,7 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		{sgmcmc.SGNHT{LR: c(1), Xi: &nan}, "Xi", "sgmcmc.SGNHT: Xi is NaN: it must be finite"},
 		{sgmcmc.SGNHT{LR: c(1), Xi: &infinite}, "Xi", "sgmcmc.SGNHT: Xi is +Inf: it must be finite"},
 	} {
-		_, err := e.method.Build(q.logPosterior)
+		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
 		field(t, err, e.field, e.text)
 	}
 	for _, e := range []struct {
@@ -503,8 +503,8 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		require.EqualError(t, err, e.text)
 		require.ErrorIs(t, err, infer.ErrConfig)
 	}
-	_, err := sgmcmc.SGNHT{LR: c(0.1), Beta: 21}.Build(q.logPosterior)
+	_, err := sgmcmc.SGNHT{LR: c(0.1), Beta: 21}.Build(infer.Sum(q.logPosterior, 1))
 	require.ErrorContains(t, err, "the noise variance")
-	_, err = sgmcmc.SGNHT{LR: c(0.1)}.Build(nil)
+	_, err = sgmcmc.SGNHT{LR: c(0.1)}.Build(infer.Target{})
 	require.EqualError(t, err, "sgmcmc.SGNHT: the log posterior is nil: invalid configuration")
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
@@ -15,10 +16,10 @@ import (
 )
 
 // diagonal is the normal target with sites of 1, 10 and 40 elements and precisions 0.5, 1 and 2.
-func diagonal(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+func diagonal(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	var out *ts.Tensor
 	for site, precision := range map[string]float64{"a": 0.5, "b": 1, "c": 2} {
-		x := p.Get(site).MustFlatten(0, -1, false)
+		x := p.Get(site).T().MustFlatten(0, -1, false)
 		term := x.MustDot(x, false).MustMulScalar(ts.FloatScalar(-precision/2), false)
 		if out == nil {
 			out = term
@@ -26,7 +27,7 @@ func diagonal(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
 			out = out.MustAdd(term, false)
 		}
 	}
-	return out, nil
+	return torch.Of(out), nil
 }
 
 // measured runs 32 chains at temperature T and reads temperatures every 12 updates, when friction has left less than e⁻¹² of
@@ -35,7 +36,7 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 	t.Helper()
 	const chains, settle, every, readings = 32, 120, 12, 60
 	l := layout(infer.Shapes{"a": {1}, "b": {2, 5}, "c": {40}})
-	gradient, err := infer.NewGradient(diagonal)
+	gradient, err := infer.NewGradient(infer.Sum(diagonal, 1))
 	require.NoError(t, err)
 	thermometer := &infer.Thermometer{
 		When:     func(updates int64) bool { return updates > settle && updates%every == 0 },
@@ -175,7 +176,7 @@ func TestThermometer(t *testing.T) {
 	assert.Len(t, th.Readings[0].Kinetic[0], 3)
 	assert.Nil(t, th.Readings[0].Configurational)
 
-	gradient, err := infer.NewGradient(diagonal)
+	gradient, err := infer.NewGradient(infer.Sum(diagonal, 1))
 	require.NoError(t, err)
 	th = &infer.Thermometer{Gradient: gradient, Next: func() (infer.Batch, error) { return nil, nil }, Batches: 3}
 	runs(sgmcmc.SGLD{LR: infer.Constant(1e-9), Temperature: infer.Constant(0)}, th)

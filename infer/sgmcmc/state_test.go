@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -140,13 +139,13 @@ func TestAChainDoesNotDependOnTheOthers(t *testing.T) {
 }
 
 // logarithms has a density that is not a number where an element is negative, and of −∞ where one is 0.
-func logarithms(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-	return p.Flat.MustLog(false).MustSum(gotch.Double, false), nil
+func logarithms(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+	return torch.Of(p.Flat.MustLog(false).MustSum(gotch.Double, false)), nil
 }
 
 // roots is −√(x²), whose value is finite everywhere and whose gradient is 0/0 at 0.
-func roots(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-	return p.Flat.MustSquare(false).MustSqrt(false).MustNeg(false).MustSum(gotch.Double, false), nil
+func roots(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+	return torch.Of(p.Flat.MustSquare(false).MustSqrt(false).MustNeg(false).MustSum(gotch.Double, false)), nil
 }
 
 // A chain whose density or gradient is not finite stays where it is and is flagged. The others move as if it were not there.

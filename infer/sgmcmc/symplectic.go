@@ -76,8 +76,8 @@ func (s SymplecticSGHMCState) Mass() *ts.Tensor {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c SymplecticSGHMC) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
 	}
@@ -247,7 +247,7 @@ func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infe
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		theta, m := s.Params.Flat, s.Momenta
-		e, err := t.gradient.ValueAndGrad(s.Params, b)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func ExampleSymplecticSGHMC() {
 		sgmcmc.SymplecticSGHMC{LR: infer.Constant(lr), Momentum: infer.Constant(momentum), Temperature: infer.Constant(0)},
 		sgmcmc.SymplecticSGHMC{LR: infer.Constant(lr), Momentum: infer.Constant(momentum)},
 	} {
-		transform, err := method.Build(coins)
+		transform, err := method.Build(infer.Sum(coins, 1))
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -379,7 +379,7 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 		{sgmcmc.SymplecticSGHMC{LR: c(1), Mass: map[string]float64{"a": 1, "w": 0}}, `Mass of site "w"`,
 			`sgmcmc.SymplecticSGHMC: Mass of site "w" is 0: it must be finite and greater than 0`},
 	} {
-		_, err := e.method.Build(q.logPosterior)
+		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
 		field(t, err, e.field, e.text)
 	}
 	for _, e := range []struct {
@@ -413,9 +413,9 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 		require.ErrorIs(t, err, infer.ErrConfig)
 	}
 	// On the edge of what the friction makes up for, and beyond.
-	_, err := sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 4}.Build(q.logPosterior)
+	_, err := sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 4}.Build(infer.Sum(q.logPosterior, 1))
 	require.NoError(t, err)
-	_, err = sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 5}.Build(q.logPosterior)
+	_, err = sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 5}.Build(infer.Sum(q.logPosterior, 1))
 	require.EqualError(t, err, "sgmcmc.SymplecticSGHMC: the noise variance T(2hγM − Th²β) is -0.25 at update 0, with T = 1, h = 0.5, hγ = 0.5, M = 1, "+
 		"β (Beta) = 5: Beta must be at most 2hγM/(Th²) = 4, or LR smaller: invalid configuration")
 	// The least mass decides, also when it is the 1 of a site that is not named.
@@ -427,6 +427,6 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 	strange := build(t, sgmcmc.SymplecticSGHMC{LR: c(0.5), Mass: map[string]float64{"w": 2, "v": 1}}, q.logPosterior)
 	_, err = strange.Init(params(q.layout, spread(q.layout.Dim()), 0))
 	field(t, err, "Mass", `sgmcmc.SymplecticSGHMC: Mass is given for site "v": the sites are ["a" "b" "w"]`)
-	_, err = sgmcmc.SymplecticSGHMC{LR: c(0.1)}.Build(nil)
+	_, err = sgmcmc.SymplecticSGHMC{LR: c(0.1)}.Build(infer.Target{})
 	require.EqualError(t, err, "sgmcmc.SymplecticSGHMC: the log posterior is nil: invalid configuration")
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
@@ -90,9 +91,9 @@ func TestRunStopsWhenConverged(t *testing.T) {
 func TestRunStopsWhereTheNELBOIsZero(t *testing.T) {
 	n := correlated(2)
 	for _, temperature := range []float64{1, 0.001} {
-		f := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+		f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			value, _ := n.logPosterior()(p, b)
-			return value.MustMulScalar(ts.FloatScalar(temperature), false), nil
+			return torch.Of(value.T().MustMulScalar(ts.FloatScalar(temperature), false)), nil
 		}
 		o := optim.Adam{LR: infer.Constant(0.05)}
 		transform := build(t, vi.Dense{Optimizer: o, Samples: 8, Temperature: infer.Constant(temperature)}, f)

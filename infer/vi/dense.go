@@ -26,7 +26,7 @@ type Dense struct {
 	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
 	Samples     int            // S, samples in an update; 0 means 1
 	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
-	// KLWeight is λ: with BuildParts the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
+	// KLWeight is λ: the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
 	StickTheLanding *bool
@@ -36,21 +36,12 @@ type Dense struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c Dense) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 	common, err := c.common()
 	if err != nil {
 		return nil, err
 	}
-	return common.build(logPosterior)
-}
-
-// BuildParts checks the configuration and binds it to a log posterior in two parts, which KLWeight needs. See [Diag.BuildParts].
-func (c Dense) BuildParts(parts infer.Parts) (infer.Transform, error) {
-	common, err := c.common()
-	if err != nil {
-		return nil, err
-	}
-	return common.buildParts(parts)
+	return common.build(target)
 }
 
 func (c Dense) common() (config, error) {
@@ -100,14 +91,14 @@ func (f dense) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
 }
 
 func (f dense) at(phi infer.Params) gaussian {
-	q := denseGaussian{logDiag: phi.Get("log_diag")}
+	q := denseGaussian{logDiag: phi.Get("log_diag").T()}
 	q.diag = q.logDiag.MustExp(false)
 	q.l = q.diag.MustDiagEmbed(0, -2, -1, false)
 	shape := q.diag.MustSize()
 	k, d := shape[0], shape[1]
 	if d > 1 {
 		q.below = f.lower.places(d, torch.Must(torch.DeviceOf(q.diag)))
-		flat := q.l.MustReshape([]int64{k, d * d}, false).MustIndexCopy(1, q.below, phi.Get("lower"), false)
+		flat := q.l.MustReshape([]int64{k, d * d}, false).MustIndexCopy(1, q.below, phi.Get("lower").T(), false)
 		q.l = flat.MustReshape([]int64{k, d, d}, false)
 	}
 	return q

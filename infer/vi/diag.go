@@ -21,7 +21,7 @@ type Diag struct {
 	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
 	Samples     int            // S, samples in an update; 0 means 1
 	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
-	// KLWeight is λ: with BuildParts the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
+	// KLWeight is λ: the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
 	StickTheLanding *bool
@@ -31,24 +31,12 @@ type Diag struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c Diag) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	common, err := c.common()
 	if err != nil {
 		return nil, err
 	}
-	return common.build(logPosterior)
-}
-
-// BuildParts checks the configuration and binds it to a log posterior in two parts, which KLWeight needs. For a weight λ
-// that is constant the optimum is that of Build with infer.TemperLikelihood(parts, λ), whose objective is 1/λ of this one.
-// (Wenzel et al. 2020, appendix E.) Info.LogPosterior is then λ log prior + log likelihood. The weight may be 0: maximum
-// likelihood.
-func (c Diag) BuildParts(parts infer.Parts) (infer.Transform, error) {
-	common, err := c.common()
-	if err != nil {
-		return nil, err
-	}
-	return common.buildParts(parts)
+	return common.build(target)
 }
 
 func (c Diag) common() (config, error) {
@@ -77,7 +65,7 @@ func (f diag) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
 }
 
 func (diag) at(phi infer.Params) gaussian {
-	logSD := phi.Get("log_sd").MustUnsqueeze(1, false)
+	logSD := phi.Get("log_sd").T().MustUnsqueeze(1, false)
 	return diagGaussian{logSD: logSD, sd: logSD.MustExp(false)}
 }
 

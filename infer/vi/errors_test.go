@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -25,8 +24,8 @@ func (d downhill) BuildGradient(g infer.Gradient) (infer.Transform, error) {
 
 type flipped struct{ infer.Gradient }
 
-func (f flipped) ValueAndGrad(p infer.Params, b infer.Batch) (infer.Evaluation, error) {
-	e, err := f.Gradient.ValueAndGrad(p, b)
+func (f flipped) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infer.Evaluation, error) {
+	e, err := f.Gradient.ValueAndGrad(p, b, 0)
 	if err == nil {
 		e.Grad, err = e.Grad.Neg(false)
 	}
@@ -59,7 +58,7 @@ func (s seeded) InitStreams(p infer.Params, _ torch.Streams) (infer.State, error
 // notAnOptimizer is a method that takes log posteriors only.
 type notAnOptimizer struct{}
 
-func (notAnOptimizer) Build(infer.LogPosterior) (infer.Transform, error) { return nil, nil }
+func (notAnOptimizer) Build(infer.Target) (infer.Transform, error) { return nil, nil }
 
 // An error names the field, its value, and what is allowed.
 func TestConfigurationsAreChecked(t *testing.T) {
@@ -85,7 +84,7 @@ func TestConfigurationsAreChecked(t *testing.T) {
 		{"pairs", vi.LowRank{Optimizer: adam, Samples: 3, Antithetic: true}, []string{"Samples is 3", "even"}},
 		{"pairs", vi.LowRank{Optimizer: adam, Antithetic: true}, []string{"Samples is 1", "even"}},
 		{"temperature", vi.Dense{Optimizer: adam, Temperature: infer.Constant(-1)}, []string{"vi.Dense: Temperature is -1", "at least 0"}},
-		{"weight", vi.Diag{Optimizer: adam, KLWeight: infer.Constant(1)}, []string{"vi.Diag: KLWeight is set", "BuildParts"}},
+		{"weight", vi.Diag{Optimizer: adam, KLWeight: infer.Constant(1)}, []string{"vi.Diag: KLWeight is set", "infer.FromParts"}},
 		{"start", vi.Diag{Optimizer: adam, InitLogSD: nan}, []string{"InitLogSD is NaN", "finite"}},
 		{"start", vi.Dense{Optimizer: adam, InitScale: -0.1}, []string{"vi.Dense: InitScale is -0.1", "greater than 0"}},
 		{"start", vi.LowRank{Optimizer: adam, InitScale: math.Inf(1)}, []string{"vi.LowRank: InitScale is +Inf"}},
@@ -94,7 +93,7 @@ func TestConfigurationsAreChecked(t *testing.T) {
 		{"memory", vi.LowRank{Optimizer: adam, Memory: -1}, []string{"vi.LowRank: Memory is -1"}},
 		{"rank", vi.LowRank{Optimizer: adam, Rank: -2}, []string{"vi.LowRank: Rank is -2", "at least 1"}},
 	} {
-		_, err := k.method.Build(line)
+		_, err := k.method.Build(infer.Sum(line, 1))
 		if assert.Error(t, err, k.what) {
 			assert.ErrorIs(t, err, infer.ErrConfig, k.what)
 			for _, want := range k.want {
@@ -104,16 +103,14 @@ func TestConfigurationsAreChecked(t *testing.T) {
 	}
 	// A step that is too long, in the right direction, is the user's own affair, and so is AdamW without decay.
 	for _, o := range []infer.Method{optim.SGD{LR: infer.Constant(5)}, optim.AdamW{LR: infer.Constant(0.1), WeightDecay: &decay}} {
-		_, err := vi.Diag{Optimizer: o}.Build(line)
+		_, err := vi.Diag{Optimizer: o}.Build(infer.Sum(line, 1))
 		assert.NoError(t, err)
 	}
 	for _, method := range methods(adam, 1, 1, nil) {
-		_, err := method.Build(nil)
+		_, err := method.Build(infer.Target{})
 		assert.ErrorContains(t, err, "log posterior is nil")
-		_, err = method.(partsMethod).BuildParts(nil)
-		assert.ErrorContains(t, err, "parts is nil")
 	}
-	_, err := vi.Diag{Optimizer: adam, KLWeight: infer.Constant(-1)}.BuildParts(newConjugate().parts())
+	_, err := vi.Diag{Optimizer: adam, KLWeight: infer.Constant(-1)}.Build(newConjugate().target())
 	assert.ErrorContains(t, err, "vi.Diag: KLWeight is -1")
 }
 
@@ -123,9 +120,9 @@ func TestOptimisersTakeGradients(t *testing.T) {
 		_, err := o.BuildGradient(nil)
 		assert.ErrorIs(t, err, infer.ErrConfig)
 		assert.ErrorContains(t, err, "gradient is nil")
-		_, err = o.Build(nil)
+		_, err = o.Build(infer.Target{})
 		assert.ErrorContains(t, err, "log posterior is nil")
-		g := must(infer.NewGradient(line))
+		g := must(infer.NewGradient(infer.Sum(line, 1)))
 		one, err := o.BuildGradient(g)
 		require.NoError(t, err)
 		a, b := one, build(t, o, line)
@@ -163,14 +160,14 @@ func TestStartsAreChecked(t *testing.T) {
 // Schedules are checked as they go.
 func TestSchedulesAreCheckedAtEachUpdate(t *testing.T) {
 	falling := infer.Schedule(func(step int64) float64 { return 1 - float64(step) })
-	parts := newConjugate().parts()
+	target := newConjugate().target()
 	start := params(newConjugate().prior.layout(), make([]float64, 3), 0)
 	for want, method := range map[string]vi.Diag{
 		"Temperature at update 2 is -1": {Optimizer: adam, Temperature: falling},
 		"KLWeight at update 2 is -1":    {Optimizer: adam, KLWeight: falling},
 		"LR at update 2 is -1":          {Optimizer: optim.SGD{LR: falling}},
 	} {
-		transform, err := method.BuildParts(parts)
+		transform, err := method.Build(target)
 		require.NoError(t, err)
 		s := begin(t, transform, start, 1)
 		s, _ = update(t, transform, s, nil)
@@ -181,21 +178,17 @@ func TestSchedulesAreCheckedAtEachUpdate(t *testing.T) {
 	}
 }
 
-// Models that return nothing are errors, and a density that is not finite at the start of a run is one.
+// A density that is not finite at the start of a run is one.
 func TestModelsThatFail(t *testing.T) {
 	start := params(newConjugate().prior.layout(), make([]float64, 3), 0)
-	transform, err := vi.Diag{Optimizer: adam}.BuildParts(func(infer.Params, infer.Batch) (*ts.Tensor, *ts.Tensor) { return nil, nil })
-	require.NoError(t, err)
-	_, _, err = transform.Update(begin(t, transform, start, 1), nil)
-	assert.ErrorContains(t, err, "parts returned nil")
 	for what, method := range methods(adam, 2, 1, nil) {
-		transform := build(t, method, func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-			return p.Flat.MustLog(false).MustSum(gotch.Double, false), nil
+		transform := build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+			return torch.Of(p.Flat.MustLog(false).MustSum(gotch.Double, false)), nil
 		})
 		_, err := infer.Run(context.Background(), transform, start, infer.Full(nil), infer.RunConfig{Steps: 5})
 		assert.ErrorIs(t, err, infer.ErrNonFinite, what)
-		_, err = infer.Run(context.Background(), build(t, method, func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-			return p.Flat, nil
+		_, err = infer.Run(context.Background(), build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+			return torch.Of(p.Flat), nil
 		}), start, infer.Full(nil), infer.RunConfig{Steps: 5})
 		assert.ErrorContains(t, err, "log posterior", what)
 	}

@@ -42,7 +42,7 @@ func Example() {
 
 	// The optimiser climbs with a step size that falls to zero.
 	guide := vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.05, 0, 0, 500)}, Samples: 8}
-	transform, err := guide.Build(program.LogPosterior())
+	transform, err := guide.Build(infer.Sum(program.LogPosterior(), 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -79,7 +79,7 @@ func Example() {
 // A run ends when the NELBO does not change any more. The state is the distribution.
 func ExampleConverged() {
 	n := correlated(2) // a normal log density with mean n.m
-	transform, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Polynomial(0.1, 1, 0.5)}, Samples: 16, Antithetic: true}.Build(n.logPosterior())
+	transform, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Polynomial(0.1, 1, 0.5)}, Samples: 16, Antithetic: true}.Build(infer.Sum(n.logPosterior(), 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -124,7 +124,7 @@ func ExampleConverged() {
 
 // A configuration is checked when it is built. The message names the field, its value and what is allowed.
 func ExampleDiag_Build() {
-	_, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(0.01)}, Temperature: infer.Constant(-1)}.Build(line)
+	_, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(0.01)}, Temperature: infer.Constant(-1)}.Build(infer.Sum(line, 1))
 	fmt.Println(err)
 	// Output:
 	// vi.Diag: Temperature is -1: it must be finite and at least 0

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
@@ -82,10 +83,10 @@ func (b bent) value(x []float64) float64 {
 
 func (b bent) logPosterior() infer.LogPosterior {
 	quadratic, constant := b.normal.logPosterior(), 0.5*b.logDet()-0.5*float64(len(b.m))*math.Log(2*math.Pi)
-	return func(p infer.Params, batch infer.Batch) (*ts.Tensor, infer.Aux) {
+	return func(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
 		q, _ := quadratic(p, batch)
 		rest := p.Flat.MustSquare(false).MustSquare(false).MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(0.1), false)
-		return q.MustSub(rest, false).MustSubScalar(ts.FloatScalar(constant), false), nil
+		return torch.Of(q.T().MustSub(rest, false).MustSubScalar(ts.FloatScalar(constant), false)), nil
 	}
 }
 

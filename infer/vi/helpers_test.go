@@ -114,10 +114,10 @@ func (n normal) logPosterior() infer.LogPosterior {
 	d := len(n.m)
 	m, precision := vector(n.m), vector(mat.DenseCopyOf(n.precision).RawMatrix().Data, int64(d), int64(d))
 	constant := 0.5*n.logDet() - 0.5*float64(d)*math.Log(2*math.Pi)
-	return func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
+	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Flat.MustSub(must(torch.To(m, gotch.CPU, p.Flat.DType())), false)
 		own := must(torch.To(precision, gotch.CPU, p.Flat.DType()))
-		return own.MustMv(x, false).MustDot(x, false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAddScalar(ts.FloatScalar(constant), false), nil
+		return torch.Of(own.MustMv(x, false).MustDot(x, false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAddScalar(ts.FloatScalar(constant), false)), nil
 	}
 }
 

@@ -27,7 +27,7 @@ type LowRank struct {
 	Rank        int            // r, from 1 to d; 0 means the square root of d, rounded
 	Samples     int            // S, samples in an update; 0 means 1
 	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
-	// KLWeight is λ: with BuildParts the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
+	// KLWeight is λ: the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
 	StickTheLanding *bool
@@ -39,21 +39,12 @@ type LowRank struct {
 }
 
 // Build checks the configuration and binds it to a log posterior.
-func (c LowRank) Build(logPosterior infer.LogPosterior) (infer.Transform, error) {
+func (c LowRank) Build(target infer.Target) (infer.Transform, error) {
 	common, err := c.common()
 	if err != nil {
 		return nil, err
 	}
-	return common.build(logPosterior)
-}
-
-// BuildParts checks the configuration and binds it to a log posterior in two parts, which KLWeight needs. See [Diag.BuildParts].
-func (c LowRank) BuildParts(parts infer.Parts) (infer.Transform, error) {
-	common, err := c.common()
-	if err != nil {
-		return nil, err
-	}
-	return common.buildParts(parts)
+	return common.build(target)
 }
 
 func (c LowRank) common() (config, error) {
@@ -109,7 +100,7 @@ func (f lowRank) start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, err
 }
 
 func (f lowRank) at(phi infer.Params) gaussian {
-	q := lowRankGaussian{w: phi.Get("factor"), logSD: phi.Get("log_sd").MustUnsqueeze(1, false)}
+	q := lowRankGaussian{w: phi.Get("factor").T(), logSD: phi.Get("log_sd").T().MustUnsqueeze(1, false)}
 	q.sd = q.logSD.MustExp(false)
 	q.v = q.w.MustDiv(q.sd.MustTranspose(1, 2, false), false)
 	gram := q.v.MustTranspose(1, 2, false).MustMatmul(q.v, false)

@@ -3,6 +3,7 @@ package vi_test
 import (
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
@@ -13,8 +14,8 @@ import (
 )
 
 // flat is a log density of any number of parameters.
-func flat(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-	return p.Flat.MustSum(p.Flat.DType(), false), nil
+func flat(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+	return torch.Of(p.Flat.MustSum(p.Flat.DType(), false)), nil
 }
 
 // zeros is a point of d zeros, for k > 0 with that many chains.

@@ -1,8 +1,6 @@
 package vi
 
 import (
-	"errors"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -59,17 +57,17 @@ type objective struct {
 	logPosterior, nelbo []float64
 }
 
-func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch) (infer.Evaluation, error) {
+func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infer.Evaluation, error) {
 	shape := o.noise.MustSize()
 	k, s, d := shape[0], shape[1], int64(o.layout.Dim())
 	phi := infer.Params{Layout: p.Layout, Flat: rows(p.Flat)}
 	q := o.family.at(phi)
 	delta := q.apply(o.noise)
-	theta := delta.MustAdd(phi.Get("mean").MustUnsqueeze(1, false), false).MustReshape([]int64{k * s, d}, false)
+	theta := delta.MustAdd(phi.Get("mean").T().MustUnsqueeze(1, false), false).MustReshape([]int64{k * s, d}, false)
 	if !p.Batched() && s == 1 {
 		theta = theta.MustSelect(0, 0, false) // one point does not need vmap
 	}
-	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b)
+	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b, 0)
 	if err != nil {
 		return infer.Evaluation{}, err
 	}
@@ -144,14 +142,12 @@ func scaled(c float64, x *ts.Tensor) *ts.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: c, Tensor: x}))
 }
 
-// weighted is the log posterior with a weighted prior: λ log p(θ) + log p(y|θ). Its aux are the parts before that.
-func weighted(parts infer.Parts, lambda float64) infer.LogPosterior {
-	return func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		prior, likelihood := parts(p, b)
-		if prior == nil || likelihood == nil {
-			torch.Must(prior, errors.New("the parts returned nil, expected two tensors of shape []"))
-		}
-		value := torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: likelihood}, torch.Term{Coeff: lambda, Tensor: prior}))
-		return value, infer.Aux{"log_prior": prior, "log_likelihood": likelihood}
-	}
+// weighted is a target with a weighted prior, its Jacobian with it: λ log p(θ) + log p(y|θ).
+func weighted(t infer.Target, lambda float64) infer.Target {
+	parts := t.Parts
+	return infer.WithParts(func(p infer.Params, b infer.Batch, w infer.Weights) (torch.Tensor, infer.Aux) {
+		w.Prior *= lambda
+		w.Jacobian *= lambda
+		return parts(p, b, w)
+	}, t.Data, t.LogJacobian != nil)
 }

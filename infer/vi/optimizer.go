@@ -76,7 +76,7 @@ func probed(t infer.Transform) (at []float64, err error) {
 // probe is the log density −½(x₀ − 1)², of one point of two numbers: its gradient is 1 at x₀ = 0, and 0 in x₁.
 type probe struct{}
 
-func (probe) ValueAndGrad(p infer.Params, _ infer.Batch) (infer.Evaluation, error) {
+func (probe) ValueAndGrad(p infer.Params, _ infer.Batch, _ float64) (infer.Evaluation, error) {
 	x, err := p.Values()
 	if err != nil {
 		return infer.Evaluation{}, err

@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // decaying is Adam with a step size that falls to zero.
@@ -132,13 +132,13 @@ func newConjugate() conjugate {
 	return c
 }
 
-func (c conjugate) parts() infer.Parts {
+func (c conjugate) target() infer.Target {
 	prior, likelihood := c.prior.logPosterior(), c.likelihood.logPosterior()
-	return func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor) {
+	return infer.FromParts(func(p infer.Params, b infer.Batch) (torch.Tensor, torch.Tensor) {
 		one, _ := prior(p, b)
 		two, _ := likelihood(p, b)
 		return one, two
-	}
+	}, 0)
 }
 
 // posterior is the normal of the log density a·log prior + b·log likelihood.
@@ -157,10 +157,6 @@ func (c conjugate) posterior(a, b float64) normal {
 	return normal{m: m.RawVector().Data, precision: mat.NewSymDense(3, precision.RawMatrix().Data)}
 }
 
-type partsMethod interface {
-	BuildParts(infer.Parts) (infer.Transform, error)
-}
-
 // λ KL(q‖prior) − E_q[log likelihood] has its optimum at the normal of precision P + Λ/λ and of mean (P + Λ/λ)⁻¹(Pm + Λc/λ): the
 // likelihood is tempered and the prior is not. With a temperature too, λ(T E log q − E log prior) − E log likelihood, at T times the
 // covariance that goes with λ log prior + log likelihood, over λ.
@@ -170,14 +166,14 @@ func TestKLWeightOptimum(t *testing.T) {
 	for _, k := range []struct{ lambda, temperature float64 }{{0.3, 1}, {2, 1}, {0.5, 0.25}} {
 		want := c.posterior(1, 1/k.lambda)
 		weight, temp := infer.Constant(k.lambda), infer.Constant(k.temperature)
-		for what, method := range map[string]partsMethod{
+		for what, method := range map[string]infer.Method{
 			"vi.Dense":   vi.Dense{Optimizer: decaying(0.03, steps), Samples: 4, KLWeight: weight, Temperature: temp},
 			"vi.LowRank": vi.LowRank{Optimizer: decaying(0.03, steps), Samples: 4, KLWeight: weight, Temperature: temp, Rank: 3},
 		} {
 			if what == "vi.LowRank" && k.temperature == 1 {
 				continue // one case is enough to see that it is handed on
 			}
-			transform, err := method.BuildParts(c.parts())
+			transform, err := method.Build(c.target())
 			require.NoError(t, err)
 			s := fitted(t, transform, params(want.layout(), make([]float64, 3), 0), nil, steps, 1)
 			matched(t, want.covariance(k.temperature), values(must(s.Covariance())), name("%s, λ = %g, T = %g", what, k.lambda, k.temperature))
@@ -185,7 +181,7 @@ func TestKLWeightOptimum(t *testing.T) {
 		}
 	}
 	// The likelihood's maximum at λ = 0; the scale goes to nothing as at T = 0.
-	transform, err := vi.Diag{Optimizer: decaying(0.02, steps), Samples: 4, KLWeight: infer.Constant(0)}.BuildParts(c.parts())
+	transform, err := vi.Diag{Optimizer: decaying(0.02, steps), Samples: 4, KLWeight: infer.Constant(0)}.Build(c.target())
 	require.NoError(t, err)
 	s := fitted(t, transform, params(c.prior.layout(), make([]float64, 3), 0), nil, steps, 1)
 	within(t, c.likelihood.m, must(s.Mean.Values()), 0.03, "the maximum of the likelihood")
@@ -198,8 +194,8 @@ func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 	c := newConjugate()
 	start := params(c.prior.layout(), []float64{0.3, 0.1, -0.2}, 0)
 	sgd := func(lr float64) infer.Method { return optim.SGD{LR: infer.Constant(lr), Momentum: 0.5} }
-	tempered := must(infer.TemperLikelihood(c.parts(), lambda))
-	joined := must(infer.Join(c.parts()))
+	tempered := must(infer.TemperLikelihood(c.target(), lambda)).LogPosterior
+	joined := c.target().LogPosterior
 	for _, k := range []struct {
 		what   string
 		weight infer.Schedule
@@ -207,7 +203,7 @@ func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 		other  infer.LogPosterior
 		scale  float64
 	}{{"tempered", infer.Constant(lambda), 0.02 / lambda, tempered, lambda}, {"none", nil, 0.02, joined, 1}} {
-		parts, err := vi.Diag{Optimizer: sgd(k.lr), KLWeight: k.weight}.BuildParts(c.parts())
+		parts, err := vi.Diag{Optimizer: sgd(k.lr), KLWeight: k.weight}.Build(c.target())
 		require.NoError(t, err)
 		whole := build(t, vi.Diag{Optimizer: sgd(0.02)}, k.other)
 		a, b := begin(t, parts, start, 1), begin(t, whole, start, 1)
@@ -220,7 +216,7 @@ func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 			assert.InDelta(t, values(infoB.Aux["log_prior"])[0], values(infoA.Aux["log_prior"])[0], 1e-10, "aux is before the weight")
 		}
 	}
-	annealed, err := vi.Diag{Optimizer: climb, KLWeight: infer.Linear(0, 1, 0, 1)}.BuildParts(c.parts())
+	annealed, err := vi.Diag{Optimizer: climb, KLWeight: infer.Linear(0, 1, 0, 1)}.Build(c.target())
 	require.NoError(t, err)
 	s := begin(t, annealed, start, 1)
 	s, info := update(t, annealed, s, nil)

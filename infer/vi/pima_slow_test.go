@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
@@ -52,11 +53,11 @@ func pima(t testing.TB) (x, y []float64) {
 }
 
 // logistic is the mean log posterior of a logistic regression without an intercept, with prior N(0, 1); it goes with T = 1/768.
-func logistic(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	w := p.Get("w")
+func logistic(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	w := p.Get("w").T()
 	prior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5/patients), false)
-	likelihood := b.Get("x").MustMv(w, false).MustMul(b.Get("y"), false).MustLogSigmoid(false).MustMean(gotch.Double, false)
-	return prior.MustAdd(likelihood, false), nil
+	likelihood := b.Get("x").T().MustMv(w, false).MustMul(b.Get("y").T(), false).MustLogSigmoid(false).MustMean(gotch.Double, false)
+	return torch.Of(prior.MustAdd(likelihood, false)), nil
 }
 
 // mode is the mode of the logistic regression by Newton's method, and the precision I + XᵀWX there.

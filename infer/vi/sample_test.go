@@ -121,9 +121,9 @@ func TestSample(t *testing.T) {
 			require.NoError(t, err)
 			assert.Positive(t, streams.Offset)
 			assert.Equal(t, []int64{int64(n * k), int64(d)}, p.Flat.MustSize())
-			assert.Equal(t, []int64{int64(n * k), 2, 2}, p.Get("a").MustSize())
-			assert.Equal(t, []int64{int64(n * k)}, p.Get("b").MustSize())
-			assert.Equal(t, []int64{int64(n * k), 1, 3, 1}, p.Get("c").MustSize())
+			assert.Equal(t, []int64{int64(n * k), 2, 2}, p.Get("a").T().MustSize())
+			assert.Equal(t, []int64{int64(n * k)}, p.Get("b").T().MustSize())
+			assert.Equal(t, []int64{int64(n * k), 1, 3, 1}, p.Get("c").T().MustSize())
 			flat := must(p.Values())
 			for chain := range k {
 				mean, f := plain(what, phi[chain*size:(chain+1)*size], d, rank)

@@ -19,12 +19,12 @@ import (
 )
 
 // line is a regression of y on x with weights of shape [2, 2], which act as a vector, and a scalar noise: sites of several shapes.
-func line(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-	w, logSD := p.Get("w").MustReshape([]int64{4}, false), p.Get("log_sd")
-	r := b.Get("y").MustSub(b.Get("x").MustMv(w, false), false).MustDiv(logSD.MustExp(false), false)
+func line(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	w, logSD := p.Get("w").T().MustReshape([]int64{4}, false), p.Get("log_sd").T()
+	r := b.Get("y").T().MustSub(b.Get("x").T().MustMv(w, false), false).MustDiv(logSD.MustExp(false), false)
 	likelihood := r.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSub(logSD, false).MustMean(r.DType(), false)
 	prior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/30), false)
-	return prior.MustAdd(likelihood, false), infer.Aux{"residuals": r, "prior": prior}
+	return torch.Of(prior.MustAdd(likelihood, false)), infer.Aux{"residuals": r, "prior": prior}
 }
 
 func lineLayout() *infer.Layout { return layout(infer.Shapes{"w": {2, 2}, "log_sd": {}}) }
@@ -173,8 +173,8 @@ func TestStatesAreNotPartOfAGraph(t *testing.T) {
 // were not there.
 func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 	l := layout(infer.Shapes{"x": {2}})
-	logarithm := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Flat.MustSub(b.Get("edge"), false).MustLog(false).MustSum(gotch.Double, false), nil
+	logarithm := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustSub(b.Get("edge").T(), false).MustLog(false).MustSum(gotch.Double, false)), nil
 	}
 	open, narrow := infer.Batch{"edge": vector([]float64{-50})}, infer.Batch{"edge": vector([]float64{0})}
 	for what, method := range map[string]infer.Method{

@@ -30,25 +30,20 @@ type fit struct {
 	model  func(weight float64) (infer.Gradient, error) // of the log posterior, with the prior weighted
 }
 
-// build binds a configuration to a log posterior.
-func (c config) build(logPosterior infer.LogPosterior) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(logPosterior)
+// build binds a configuration to a target.
+func (c config) build(target infer.Target) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	if c.klWeight != nil {
+	if c.klWeight == nil {
+		return c.bind(func(float64) (infer.Gradient, error) { return gradient, nil })
+	}
+	if target.Parts == nil {
 		return nil, &infer.FieldError{Type: c.name, Field: "KLWeight", Value: "set",
-			Allowed: "it needs the log prior by itself: use BuildParts in the place of Build"}
+			Allowed: "it needs the log prior by itself: make the target with infer.FromParts, or compile a model"}
 	}
-	return c.bind(func(float64) (infer.Gradient, error) { return gradient, nil })
-}
-
-// buildParts binds a configuration to a log posterior in parts.
-func (c config) buildParts(parts infer.Parts) (infer.Transform, error) {
-	if parts == nil {
-		return nil, &infer.FieldError{Type: c.name, Field: "parts", Value: "nil", Allowed: "it is needed"}
-	}
-	return c.bind(func(weight float64) (infer.Gradient, error) { return infer.NewGradient(weighted(parts, weight)) })
+	return c.bind(func(weight float64) (infer.Gradient, error) { return infer.NewGradient(weighted(target, weight)) })
 }
 
 func (c config) bind(model func(float64) (infer.Gradient, error)) (infer.Transform, error) {
@@ -159,7 +154,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		if next.Optimizer, moved, err = optimizer.Update(s.Optimizer, b); err != nil {
 			return err
 		}
-		if next.Mean.Flat, err = torch.Copy(next.Optimizer.Position().Get("mean")); err != nil {
+		if next.Mean.Flat, err = torch.Copy(next.Optimizer.Position().Get("mean").T()); err != nil {
 			return err
 		}
 		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(), LR: moved.LR,

@@ -43,7 +43,7 @@ func Params(l *infer.Layout, flat []float64, rows int) infer.Params {
 // Build is a transform of a valid configuration.
 func Build(t testing.TB, m infer.Method, f infer.LogPosterior) infer.Transform {
 	t.Helper()
-	transform, err := m.Build(f)
+	transform, err := m.Build(infer.Sum(f, 1))
 	require.NoError(t, err)
 	return transform
 }

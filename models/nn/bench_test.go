@@ -29,15 +29,15 @@ func BenchmarkGradient(b *testing.B) {
 	} {
 		n := must(c.build())
 		prior := must(nn.NewPrior(n, nn.HePrior(0.05)))
-		gradient := must(infer.NewGradient(func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-			return n.Forward(p, b.Get("x")).MustSum(p.Flat.DType(), false).MustAdd(prior.LogDensity(p), false), nil
-		}))
+		gradient := must(infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			return torch.Of(n.Forward(p, b.Get("x").T()).MustSum(p.Flat.DType(), false).MustAdd(prior.LogDensity(p), false)), nil
+		}, 1)))
 		for _, k := range c.chains {
 			b.Run(fmt.Sprintf("%s/K=%d", c.name, k), func(b *testing.B) {
 				p := point(n, 1, 0.1, k)
 				for b.Loop() {
 					require.NoError(b, torch.Do(func(*torch.Scope) error {
-						_, err := gradient.ValueAndGrad(p, infer.Batch{"x": c.x})
+						_, err := gradient.ValueAndGrad(p, infer.Batch{"x": c.x}, 0)
 						return err
 					}))
 				}

@@ -43,10 +43,10 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		logPosterior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-			logits := net.Forward(p, b.Get("x"))
-			logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y")).MustMean(logits.DType(), false)
-			return logLik.MustAdd(prior.LogDensity(p).MustMulScalar(ts.FloatScalar(1.0/40), false), false), nil
+		logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			logits := net.Forward(p, b.Get("x").T())
+			logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y").T()).MustMean(logits.DType(), false)
+			return torch.Of(logLik.MustAdd(prior.LogDensity(p).MustMulScalar(ts.FloatScalar(1.0/40), false), false)), nil
 		}
 
 		streams := torch.NewStreams(1, 3)
@@ -54,7 +54,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		transform, err := optim.Adam{LR: infer.Constant(0.03)}.Build(logPosterior)
+		transform, err := optim.Adam{LR: infer.Constant(0.03)}.Build(infer.Sum(logPosterior, 1))
 		if err != nil {
 			return err
 		}
@@ -153,13 +153,13 @@ func ExampleNetwork_ForwardLinear() {
 		}
 		fmt.Println(layers)
 		network := func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return net.ForwardLinear(p, b.Get("x"), linear)
+			return net.ForwardLinear(p, b.Get("x").T(), linear)
 		}
 		noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // log N(y; z, 0.1²) and a constant
-			r := b.Get("y").MustSub(z.MustSqueezeDim(1, false), false)
+			r := b.Get("y").T().MustSub(z.MustSqueezeDim(1, false), false)
 			return r.MustSquare(false).MustMulScalar(ts.FloatScalar(-50), false)
 		}
-		transform, err := laplace.KFAC{Network: network, Layers: layers, Outer: noise, PriorPrecision: laplace.Isotropic(1)}.Build(nil)
+		transform, err := laplace.KFAC{Network: network, Layers: layers, Outer: noise, PriorPrecision: laplace.Isotropic(1)}.Build(infer.Target{})
 		if err != nil {
 			return err
 		}

@@ -463,7 +463,7 @@ func TestLSTMIsLibtorchs(t *testing.T) {
 		x := tensor(normals(2, 3*7*4), 3, 7, 4)
 		zero := func() *ts.Tensor { return ts.MustZeros([]int64{1, 3, 5}, gotch.Double, gotch.CPU) }
 		y, _, _ := x.MustLstm([]*ts.Tensor{zero(), zero()},
-			[]*ts.Tensor{p.Get("0.weight_ih"), p.Get("0.weight_hh"), p.Get("0.bias_ih"), p.Get("0.bias_hh")}, true, 1, 0, false, false, true)
+			[]*ts.Tensor{p.Get("0.weight_ih").T(), p.Get("0.weight_hh").T(), p.Get("0.bias_ih").T(), p.Get("0.bias_hh").T()}, true, 1, 0, false, false, true)
 		closeTo(t, values(y), values(n.Forward(p, x)), 1e-12, "outputs")
 	})
 }

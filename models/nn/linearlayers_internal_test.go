@@ -28,7 +28,7 @@ func TestLinearLayersAreComputedOnce(t *testing.T) {
 		x := torch.Must(torch.FromSlice(make([]float64, 8), 4, 2))
 		net.ForwardLinear(p, x, func(weight string, x *ts.Tensor) *ts.Tensor {
 			asked = append(asked, weight)
-			return x.MustMatmul(p.Get(weight).MustTranspose(0, 1, false), false)
+			return x.MustMatmul(p.Get(weight).T().MustTranspose(0, 1, false), false)
 		})
 		return nil
 	}))

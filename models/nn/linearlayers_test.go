@@ -22,11 +22,11 @@ func product(n *nn.Network, p infer.Params) func(weight string, x *ts.Tensor) *t
 		bias[l.Weight] = l.Bias
 	}
 	return func(weight string, x *ts.Tensor) *ts.Tensor {
-		y := x.MustMatmul(p.Get(weight).MustTranspose(0, 1, false), false)
+		y := x.MustMatmul(p.Get(weight).T().MustTranspose(0, 1, false), false)
 		if bias[weight] == "" {
 			return y
 		}
-		return y.MustAdd(p.Get(bias[weight]), false)
+		return y.MustAdd(p.Get(bias[weight]).T(), false)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestForwardLinearIsForward(t *testing.T) {
 				shapes["extra"] = []int64{2}
 				larger := must(infer.Zeros(must(infer.NewLayout(shapes))))
 				for _, s := range n.Sites() {
-					larger.Get(s.Name).Copy_(p.Get(s.Name))
+					larger.Get(s.Name).T().Copy_(p.Get(s.Name).T())
 				}
 				closeTo(t, values(want), values(n.ForwardLinear(larger, x, product(n, larger))), 1e-14, "a larger layout")
 
@@ -155,16 +155,16 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 	}
 	kfac := laplace.KFAC{
 		Network: func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return net.ForwardLinear(p, b.Get("x"), linear)
+			return net.ForwardLinear(p, b.Get("x").T(), linear)
 		},
 		Layers: layers,
 		Outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-			r := b.Get("y").MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/variance), false)
+			r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/variance), false)
 			return r.MustSumDimIntlist([]int64{-1}, false, r.DType(), false)
 		},
 		PriorPrecision: laplace.Isotropic(lambda),
 	}
-	transform, err := kfac.Build(nil)
+	transform, err := kfac.Build(infer.Target{})
 	require.NoError(t, err)
 	state, err := transform.Init(p)
 	require.NoError(t, err)

@@ -140,7 +140,7 @@ func TestHook(t *testing.T) {
 			switch name {
 			case "hidden":
 				closeTo(t, values(x), values(input), 0, "input of the first layer")
-				closeTo(t, values(ts.MustLinear(x, p.Get("hidden.weight"), p.Get("hidden.bias"))), values(output), 1e-15, "pre-activation")
+				closeTo(t, values(ts.MustLinear(x, p.Get("hidden.weight").T(), p.Get("hidden.bias").T())), values(output), 1e-15, "pre-activation")
 				return nil
 			case "2":
 				return output.MustMulScalar(ts.FloatScalar(2), false)
@@ -257,23 +257,23 @@ func TestNestedMaps(t *testing.T) {
 func TestNetworkInALogPosterior(t *testing.T) {
 	n, err := nn.MLP{Sizes: []int64{3, 4, 2}, Activation: nn.SELU{}}.Build()
 	require.NoError(t, err)
-	gradient, err := infer.NewGradient(func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
-		return n.Forward(p, b.Get("x")).MustSum(p.Flat.DType(), false), nil
-	})
+	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(n.Forward(p, b.Get("x").T()).MustSum(p.Flat.DType(), false)), nil
+	}, 1))
 	require.NoError(t, err)
 	do(t, func() {
 		x := tensor(normals(2, 6), 2, 3)
 		for _, k := range []int{0, 1, 3} {
 			p := point(n, 1, 1, k)
-			e, err := gradient.ValueAndGrad(p, infer.Batch{"x": x})
+			e, err := gradient.ValueAndGrad(p, infer.Batch{"x": x}, 0)
 			require.NoError(t, err)
 			p, err = p.To(gotch.CPU, gotch.Float)
 			require.NoError(t, err)
-			e32, err := gradient.ValueAndGrad(p, infer.Batch{"x": must(torch.To(x, gotch.CPU, gotch.Float))})
+			e32, err := gradient.ValueAndGrad(p, infer.Batch{"x": must(torch.To(x, gotch.CPU, gotch.Float))}, 0)
 			require.NoError(t, err)
 			require.Equal(t, gotch.Float, e32.Grad.DType())
 			closeTo(t, values(e.Grad), values(e32.Grad), 1e-5, "gradients")
-			_, err = gradient.ValueAndGrad(p, infer.Batch{"x": x})
+			_, err = gradient.ValueAndGrad(p, infer.Batch{"x": x}, 0)
 			require.ErrorContains(t, err, "the input is Double and the params are Float")
 		}
 	})

@@ -21,8 +21,8 @@ func TestKineticTemperatureOfTheProgress(t *testing.T) {
 	require.NoError(t, err)
 	momenta, err := torch.FromSlice([]float64{1, 2, 3})
 	require.NoError(t, err)
-	flat := func(p infer.Params, _ infer.Batch) (*ts.Tensor, infer.Aux) {
-		return p.Flat.MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(0), false), nil
+	flat := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat.MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(0), false)), nil
 	}
 	for _, c := range []struct {
 		method infer.Method
@@ -33,7 +33,7 @@ func TestKineticTemperatureOfTheProgress(t *testing.T) {
 		{sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: infer.Constant(0)}, 0, false},
 		{sgmcmc.SGLD{LR: infer.Constant(0.1)}, 0, false},
 	} {
-		transform, err := c.method.Build(flat)
+		transform, err := c.method.Build(infer.Sum(flat, 1))
 		require.NoError(t, err)
 		seen := 0
 		_, err = infer.Run(context.Background(), transform, p, infer.Full(nil), infer.RunConfig{Steps: 3, NoDraws: true,

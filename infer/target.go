@@ -1,0 +1,121 @@
+package infer
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Aux is what a log posterior wants back besides its value: named tensors. Nil is fine. With K chains each comes back
+// with a leading dimension of K.
+type Aux map[string]*ts.Tensor
+
+// LogPosterior evaluates a log density, up to a constant, of one point θ on one batch: a tensor of shape []. p.Flat has
+// shape [d], also when there are several chains. Inside it a failure of an operation arrives as an error of the method
+// that called it.
+type LogPosterior func(p Params, b Batch) (logp torch.Tensor, aux Aux)
+
+// Target is an unnormalised log density over params. At temperature T its density on unconstrained space is
+//
+//	exp(Data · LogPosterior / T) · |Jacobian|
+//
+// so that T = 1 is the Bayes posterior for every method, whatever the size of the data, and T = 0 is the mode of the
+// density that the user wrote. The Jacobian is never tempered: at every T the constrained values have the density
+// p^(1/T). A step size multiplies the gradient of LogPosterior, so it does not depend on Data. [Mean], [Sum] and
+// [FromParts] make a target of functions; a compiled model has one.
+type Target struct {
+	LogPosterior LogPosterior // mean over the data: (1/N) log prior + (1/n) Σ log likelihood for a batch of n data
+	Data         int64        // N; 0 or 1 where LogPosterior is the whole log density
+	LogJacobian  LogPosterior // log |Jacobian| of the map from unconstrained space; nil for none
+	Parts        Parts        // prior and likelihood apart; nil where the model cannot tell them
+}
+
+// Weights are what the three parts of a log density count in an evaluation. A part of weight 0 is left out.
+type Weights struct{ Prior, Likelihood, Jacobian float64 }
+
+// Parts evaluates the parts of a log density together, each on the scale of the sum over data:
+//
+//	Prior · log p(θ) + Likelihood · (N/n) Σ log p(y_i|θ) + Jacobian · log |Jacobian|
+type Parts func(p Params, b Batch, w Weights) (torch.Tensor, Aux)
+
+// Mean is the target of a log posterior that is a mean over n data. With n = 0 the function is the whole log density.
+func Mean(f LogPosterior, n int64) Target { return Target{LogPosterior: f, Data: n} }
+
+// Sum is the target of a log posterior that is a sum: the log prior and the log likelihood of n data.
+func Sum(f LogPosterior, n int64) Target {
+	if f == nil || n <= 1 {
+		return Target{LogPosterior: f}
+	}
+	mean := func(p Params, b Batch) (torch.Tensor, Aux) {
+		value, aux := f(p, b)
+		return scale(value, 1/float64(n)), aux
+	}
+	return Target{LogPosterior: mean, Data: n}
+}
+
+// FromParts is the target of a log prior and a log likelihood of n data that are functions apart, both on the scale of
+// the sum over data: of a batch the log likelihood counts N/n times. Its aux are the parts, "log_prior" and
+// "log_likelihood".
+func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor), n int64) Target {
+	if f == nil {
+		return Target{Data: n}
+	}
+	return WithParts(func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
+		prior, likelihood := f(p, b)
+		x, y := prior.T(), likelihood.T()
+		value := torch.Must(torch.Combine(torch.Term{Coeff: w.Prior, Tensor: x}, torch.Term{Coeff: w.Likelihood, Tensor: y}))
+		return torch.Of(value), Aux{"log_prior": x, "log_likelihood": y}
+	}, n, false)
+}
+
+// WithParts is the target of parts that are evaluated together, over n data. jacobian says whether they have a Jacobian.
+func WithParts(parts Parts, n int64, jacobian bool) Target {
+	t := Target{Data: n, Parts: parts}
+	mean := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N()}
+	t.LogPosterior = func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, mean) }
+	if jacobian {
+		t.LogJacobian = func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, Weights{Jacobian: 1}) }
+	}
+	return t
+}
+
+// N is the number of data, at least 1: what turns a mean into a sum.
+func (t Target) N() float64 { return float64(max(t.Data, 1)) }
+
+// Density is LogPosterior + jacobian · LogJacobian. With jacobian = T/N its N/T-fold is the log density at temperature T.
+func (t Target) Density(jacobian float64) LogPosterior {
+	if jacobian == 0 || t.LogJacobian == nil {
+		return t.LogPosterior
+	}
+	if t.Parts != nil {
+		w := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N(), Jacobian: jacobian}
+		return func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) }
+	}
+	return func(p Params, b Batch) (torch.Tensor, Aux) {
+		value, aux := t.LogPosterior(p, b)
+		logJ, _ := t.LogJacobian(p, b)
+		return torch.Of(torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value.T()},
+			torch.Term{Coeff: jacobian, Tensor: logJ.T()}))), aux
+	}
+}
+
+// check makes sure that there is a density.
+func (t Target) check() error {
+	if t.LogPosterior == nil {
+		return fmt.Errorf("the log posterior is nil: %w", ErrConfig)
+	}
+	if t.Data < 0 {
+		return &FieldError{Type: "infer.Target", Field: "Data", Value: t.Data, Allowed: "it must be the number of data, or 0"}
+	}
+	return nil
+}
+
+// scale is c·x.
+func scale(x torch.Tensor, c float64) torch.Tensor {
+	return torch.Of(torch.Must(x.T().MulScalar(ts.FloatScalar(c), false)))
+}
+
+// errNoParts says that a function needs parts.
+var errNoParts = errors.New("the target cannot tell its prior and likelihood apart: make it with infer.FromParts, or compile a model")
