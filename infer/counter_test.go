@@ -110,3 +110,9 @@ func (p *preparing) Update(s infer.State, b infer.Batch) (infer.State, infer.Inf
 	*p.seen = append(*p.seen, floats(b.Get("x").T())...)
 	return p.counter.Update(s, b)
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s counterState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

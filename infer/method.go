@@ -27,18 +27,20 @@ type State interface {
 	Position() Params
 	// Steps is the number of updates so far.
 	Steps() int64
-	// Save names everything that the next update depends on.
+	// Tensors are the tensors that the state owns, which [Free] frees, and those that it shares with other states, for
+	// example a preconditioner. It is asked for at every update.
+	Tensors() (owned, shared Tensors)
+	// Save is everything that the next update depends on: what a checkpoint stores.
 	Save() Saved
 }
 
-// Saved is a state in parts: what a checkpoint stores. The tensors are the state's own.
+// Saved is a state in parts, as a checkpoint stores it. The tensors are the state's own.
 type Saved struct {
 	Steps   int64
 	Streams torch.Streams
 	Tensors Tensors // "params" is the position
-	// Shared are tensors that later states have in common with this one, for example a preconditioner. Checkpoints hold them
-	// too; [Free] leaves them to the garbage collector, since another state may need them.
-	Shared Tensors
+	Shared  Tensors // what later states have in common with this one
+	Extra   []byte  // what else the method needs, in its own format; nil for nothing
 }
 
 // Seeded is a transform whose states have random streams.
@@ -87,15 +89,16 @@ func initFrom(t Transform, p Params, seed, first uint64) (State, error) {
 
 // Free gives the memory of a state back now, instead of when the garbage collector finds it.
 func Free(s State) {
-	for _, t := range s.Save().Tensors {
+	owned, _ := s.Tensors()
+	for _, t := range owned {
 		torch.Free(t)
 	}
 }
 
 // Keep makes a state outlive a scope.
 func Keep(scope *torch.Scope, s State) {
-	saved := s.Save()
-	for _, tensors := range []Tensors{saved.Tensors, saved.Shared} {
+	owned, shared := s.Tensors()
+	for _, tensors := range []Tensors{owned, shared} {
 		for _, t := range tensors {
 			scope.Keep(t)
 		}

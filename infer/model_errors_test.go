@@ -162,7 +162,7 @@ func TestModelWithoutParameters(t *testing.T) {
 
 func TestModelThatReturnsNil(t *testing.T) {
 	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(nil), nil }, func(t *testing.T, err error) {
-		assert.ErrorContains(t, err, "log posterior: torch.Of: a")
+		assert.ErrorContains(t, err, "is no operand: a number, a torch.Tensor or a *ts.Tensor is required")
 	})
 	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(sum(p.Flat)), infer.Aux{"eta": p.Flat, "mu": nil}

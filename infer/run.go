@@ -244,11 +244,12 @@ func (r *run) prepare() error {
 
 // replace frees the state and puts another in its place. Tensors that both have live on.
 func (r *run) replace(next State) {
-	saved := next.Save()
-	tensors := slices.Concat(slices.Collect(maps.Values(saved.Tensors)), slices.Collect(maps.Values(saved.Shared)))
+	owned, shared := next.Tensors()
+	tensors := slices.Concat(slices.Collect(maps.Values(owned)), slices.Collect(maps.Values(shared)))
 	// Not kept in the caller's scope, where there is one: it would remember every state of the run.
 	torch.Detach(tensors...)
-	for _, t := range r.state.Save().Tensors {
+	before, _ := r.state.Tensors()
+	for _, t := range before {
 		if !slices.Contains(tensors, t) {
 			torch.Free(t)
 		}

@@ -318,3 +318,9 @@ func (g *gaussian) Restore(layout *infer.Layout, saved infer.Saved) (infer.State
 	// A state that was made by hand may have no root.
 	return DenseState{Params: infer.Params{Layout: layout, Flat: flat}, Covariance: cov, Root: saved.Tensors["root"], Step: saved.Steps}, err
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s DenseState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

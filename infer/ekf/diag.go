@@ -178,3 +178,9 @@ func (s DiagState) Steps() int64 { return s.Step }
 func (s DiagState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Tensors: infer.Tensors{"params": s.Params.Flat, "variance": s.Variance}}
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s DiagState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

@@ -323,3 +323,8 @@ func (t *transform) Restore(layout *infer.Layout, saved infer.Saved) (infer.Stat
 	}
 	return s, nil
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s State) Tensors() (owned, shared infer.Tensors) {
+	return infer.Tensors{"params": s.Params.Flat}, nil
+}

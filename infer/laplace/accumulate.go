@@ -195,3 +195,9 @@ func ggn(o options, dense bool, f curvature.Forward, outer curvature.Outer, logP
 		return matrix(f, outer, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory", Tables: o.tables})
 	}}, nil
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s Gaussian) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

@@ -301,3 +301,9 @@ func (s KFACState) withPrior(lambda Precision) (infer.State, error) {
 	})
 	return s, err
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s KFACState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

@@ -218,3 +218,9 @@ func (s AdamState) Steps() int64 { return s.Step }
 func (s AdamState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Tensors: infer.Tensors{"params": s.Params.Flat, "first": s.First, "second": s.Second}}
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s AdamState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

@@ -148,3 +148,9 @@ func (s SGDState) Steps() int64 { return s.Step }
 func (s SGDState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Tensors: infer.Tensors{"params": s.Params.Flat, "buffer": s.Buffer}}
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s SGDState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

@@ -350,3 +350,9 @@ func (s ATMCState) Steps() int64 { return s.Step }
 func (s ATMCState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta, "xi": s.Xi}}
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s ATMCState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

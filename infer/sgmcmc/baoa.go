@@ -166,3 +166,9 @@ func (s BAOAState) Steps() int64 { return s.Step }
 func (s BAOAState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta}}
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s BAOAState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

@@ -185,3 +185,9 @@ func (s PSGLDState) Steps() int64 { return s.Step }
 func (s PSGLDState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "square": s.Square}}
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s PSGLDState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

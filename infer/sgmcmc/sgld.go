@@ -160,3 +160,9 @@ func (s SGLDState) Steps() int64 { return s.Step }
 func (s SGLDState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat}, Shared: shared(s.Variance, nil)}
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s SGLDState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

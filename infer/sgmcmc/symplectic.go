@@ -379,3 +379,9 @@ func (s SymplecticSGHMCState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta},
 		Shared: shared(s.Variance, s.mass)}
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s SymplecticSGHMCState) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}

@@ -122,3 +122,9 @@ func (s State) gaussian() gaussian {
 	phi := s.Variational()
 	return s.family.at(infer.Params{Layout: phi.Layout, Flat: rows(phi.Flat)})
 }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s State) Tensors() (owned, shared infer.Tensors) {
+	saved := s.Save()
+	return saved.Tensors, saved.Shared
+}
