@@ -259,7 +259,7 @@ func TestCheckpointFolderErrors(t *testing.T) {
 			}
 		}))
 		assert.ErrorIs(t, err, os.ErrNotExist)
-		assert.ErrorContains(t, err, "infer.Run: after 6 of 9 updates: open "+filepath.Join(dir, checkpointFile))
+		assert.ErrorContains(t, err, "infer.Run: after 6 of 9 updates: open "+filepath.Join(dir, "."+checkpointFile))
 		require.NotNil(t, r)
 		assert.Equal(t, 6, r.Draws.MinLen(), "the draws are not lost")
 	})

@@ -230,7 +230,7 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 		}
 		for text, change := range map[string]func(x *ts.Tensor) *ts.Tensor{
 			"the log posterior returned shape [1], expected []": func(x *ts.Tensor) *ts.Tensor { return x.MustUnsqueeze(0, false) },
-			"a *ts.Tensor that is nil is no operand":                    func(*ts.Tensor) *ts.Tensor { return nil },
+			"a *ts.Tensor that is nil is no operand":            func(*ts.Tensor) *ts.Tensor { return nil },
 			"what the log posterior returned does not depend":   func(x *ts.Tensor) *ts.Tensor { return x.MustDetach(false) },
 			"what the log posterior returned is Float":          func(x *ts.Tensor) *ts.Tensor { return x.MustTotype(gotch.Float, false) },
 		} {
