@@ -4,46 +4,23 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/dsp/fourier"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// Autocovariance is the biased autocovariance of one chain at the lags 0 to n-1,
+// Autocorrelation is c(t)/c(0) of one chain at the lags t = 0 to n-1, with the biased autocovariance
 //
 //	c(t) = (1/n) Σ (x(i) - m)(x(i+t) - m),  i from 0 to n-1-t
 //
-// with m the mean. The divisor n at every lag keeps the noise of long lags small (Geyer 1992, Statistical Science 7,
+// and m the mean. The divisor n at every lag keeps the noise of long lags small (Geyer 1992, Statistical Science 7,
 // 473-483). It is computed by a Fourier transform of the chain padded with zeros, in n log n operations. It is nil for no
-// draws, and NaN at every lag if a draw is not finite.
-func Autocovariance(x []float64) []float64 {
-	if len(x) == 0 {
-		return nil
-	}
-	low, high := extremes([][]float64{x})
-	cov := make([]float64, len(x))
-	switch {
-	case math.IsNaN(low) || math.IsInf(low, 0) || math.IsInf(high, 0):
-		for t := range cov {
-			cov[t] = math.NaN()
-		}
-		return cov
-	case low == high:
-		return cov
-	}
-	y, e := standardised([][]float64{x})
-	newTransform(len(x)).autocovariance(cov, y[0])
-	for t := range cov {
-		cov[t] = math.Ldexp(cov[t], 2*e)
-	}
-	return cov
-}
-
-// Autocorrelation is [Autocovariance] over its value at lag 0, so that it begins with 1. It is NaN at every lag if the
-// draws are all equal or not all finite.
+// draws, and NaN at every lag if the draws are all equal or not all finite.
 func Autocorrelation(x []float64) []float64 {
 	if len(x) == 0 {
 		return nil
 	}
 	rho := make([]float64, len(x))
-	if low, high := extremes([][]float64{x}); !(low < high) || math.IsInf(low, 0) || math.IsInf(high, 0) {
+	if low, high := sample.Extremes([][]float64{x}); !(low < high) || math.IsInf(low, 0) || math.IsInf(high, 0) {
 		for t := range rho {
 			rho[t] = math.NaN()
 		}
@@ -74,7 +51,7 @@ func newTransform(n int) *transform {
 func (f *transform) autocovariance(cov []float64, chains ...[]float64) {
 	for k, x := range chains {
 		clear(f.padded)
-		mean, _ := meanVar(x)
+		mean, _ := sample.MeanVar(x)
 		for i, v := range x {
 			f.padded[i] = v - mean
 		}

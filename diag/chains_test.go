@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // Permuting chains changes nothing but rounding. Affine maps change nothing either, but for the scale of the standard
@@ -20,7 +22,7 @@ func TestInvariance(t *testing.T) {
 			near(t, g.name+", chains reversed: "+goldenNames[k], v, want[k], 1e-12)
 		}
 		for _, affine := range []struct{ a, b float64 }{{0x1p-900, 0}, {0x1p900, 0}, {0.1, 1000}, {-1, 0}} {
-			got := figures(t, mapped(g.x, func(v float64) float64 { return affine.a*v + affine.b }))
+			got := figures(t, sample.Mapped(g.x, func(v float64) float64 { return affine.a*v + affine.b }))
 			for k, v := range got {
 				switch name := goldenNames[k]; {
 				case affine.a < 0 && (name == "ess q10" || name == "ess median" || name == "mcse q10" || name == "mcse q90" || name == "ess tail"):
@@ -36,8 +38,8 @@ func TestInvariance(t *testing.T) {
 			}
 		}
 		for _, f := range []func(float64) float64{math.Atan, func(v float64) float64 { return math.Exp(v / 100) }} {
-			y := mapped(g.x, f)
-			near(t, g.name+", monotone: rhat bulk", RHatBulk(y), RHatBulk(g.x), 1e-12)
+			y := sample.Mapped(g.x, f)
+			near(t, g.name+", monotone: rhat bulk", rhatBulk(y), rhatBulk(g.x), 1e-12)
 			near(t, g.name+", monotone: ess bulk", ESSBulk(y), ESSBulk(g.x), 1e-12)
 			near(t, g.name+", monotone: ess tail", ESSTail(y), ESSTail(g.x), 1e-12)
 		}
@@ -47,7 +49,7 @@ func TestInvariance(t *testing.T) {
 func TestUndefined(t *testing.T) {
 	ok := goldenAR(2, 20, 0.5, 0, 1)
 	with := func(v float64) [][]float64 {
-		x := mapped(ok, func(v float64) float64 { return v })
+		x := sample.Mapped(ok, func(v float64) float64 { return v })
 		x[1][7] = v
 		return x
 	}
@@ -61,7 +63,7 @@ func TestUndefined(t *testing.T) {
 			}
 		}
 	}
-	require.True(t, math.IsNaN(RHatClassic(ok[:1])), "one whole chain has nothing to compare with")
+	require.True(t, math.IsNaN(rhatClassic(ok[:1])), "one whole chain has nothing to compare with")
 }
 
 // The first draws count, as many as the shortest chain has.
@@ -87,11 +89,11 @@ func TestStuckChains(t *testing.T) {
 func TestRHatSeparation(t *testing.T) {
 	rng := source(2)
 	x := normals(rng, 4, 500)
-	last := RHatSplit(x)
+	last := rhatSplit(x)
 	require.Less(t, RHat(x), 1.01)
 	for _, shift := range []float64{1, 10, 100, 1e4} {
 		y := filled(4, 500, func(c, i int) float64 { return x[c][i] + shift*float64(c) })
-		r := RHatSplit(y)
+		r := rhatSplit(y)
 		require.Greater(t, r, 2*last/1.9)
 		last = r
 		// B/W of the scores is bounded, but far above the threshold.
@@ -102,9 +104,9 @@ func TestRHatSeparation(t *testing.T) {
 	require.Greater(t, last, 1000.0)
 
 	spread := filled(4, 500, func(c, i int) float64 { return x[c][i] * math.Pow(3, float64(c)) })
-	require.Less(t, RHatBulk(spread), 1.05)
-	require.Greater(t, RHatFolded(spread), 1.3)
-	require.Equal(t, RHatFolded(spread), RHat(spread))
+	require.Less(t, rhatBulk(spread), 1.05)
+	require.Greater(t, rhatFolds(spread), 1.3)
+	require.Equal(t, rhatFolds(spread), RHat(spread))
 }
 
 // For draws without moments the rank statistics still work, and the effective sample size is about the number of draws.
@@ -114,10 +116,4 @@ func TestCauchy(t *testing.T) {
 	require.InDelta(t, 1, RHat(x), 0.01)
 	require.InDelta(t, 4000, ESSBulk(x), 600)
 	require.InDelta(t, 4000, ESSTail(x), 1000)
-}
-
-func TestMeanVar(t *testing.T) {
-	m, v := meanVar([]float64{1e9 + 1, 1e9 + 2, 1e9 + 3, 1e9 + 4})
-	require.Equal(t, 1e9+2.5, m)
-	require.InDelta(t, 5.0/3, v, 1e-12)
 }

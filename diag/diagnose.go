@@ -7,10 +7,11 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // DiagnoseOptions are the thresholds of [Diagnose]. The zero value is the recommended one; negative thresholds are an
-// [ErrRange].
+// [draws.ErrRange].
 type DiagnoseOptions struct {
 	// Sites are the sites to look at; empty is all.
 	Sites []string
@@ -22,10 +23,6 @@ type DiagnoseOptions struct {
 	EBFMI float64
 	// MaxTreeDepth is the limit that the sampler ran with; 0 is 10 (Stan). A draw of at least that depth was cut off.
 	MaxTreeDepth int
-	// LOO is a cross-validation to look at too; nil is none.
-	LOO *LOOResult
-	// ParetoK is the largest Pareto k that passes; 0 is min(1 - 1/log10(S), 0.7), see [KThreshold].
-	ParetoK float64
 }
 
 // The advice of the findings; of those of Diagnose after the pages of Stan and of ArviZ on warnings.
@@ -38,29 +35,14 @@ var advice = map[Code]string{
 		"heavy tails, for instance non-centred.",
 	CodeRHat: "The chains have not mixed: do not use the draws. Run longer warm-up and longer chains; look at the traces for " +
 		"several modes, for parameters that the data do not identify, and for chains that got stuck.",
-	CodeESSBulk: "Means and medians are imprecise. Draw more, or reparametrise to weaken correlations.",
-	CodeESSTail: "Variances and tail quantiles are imprecise. Draw more; heavy tails may want a reparametrisation.",
-	CodeParetoK: "The posterior without this observation is too different for importance sampling. Refit without it (exact " +
-		"leave-one-out), use K-fold cross-validation, or ask whether the model explains such observations.",
+	CodeESSBulk:   "Means and medians are imprecise. Draw more, or reparametrise to weaken correlations.",
+	CodeESSTail:   "Variances and tail quantiles are imprecise. Draw more; heavy tails may want a reparametrisation.",
 	CodeNotFinite: "Means and diagnostics are not defined. Look for a step size that is too large, and for a density that overflows.",
 	CodeConstant:  "A fixed quantity may be so; a parameter that never moved has not been sampled.",
 	CodeFewDraws:  "Nothing can be said about convergence. Draw more.",
 	CodeOneChain:  "Chains from different starting points show what one cannot. Run four.",
 	CodeUnequal:   "Diagnostics use the first draws of each chain, as many as the shortest has.",
 	CodeSkipped:   "",
-	CodeHot: "The step size is too large, or the noise of the gradients is not made up for: a smaller step, larger batches, more " +
-		"friction, an estimate of the noise, or a thermostat.",
-	CodeCold: "Too little noise is injected, or momenta are damped on the way (weight decay on them, clipping), or have not reached " +
-		"equilibrium yet, or the mass given is not that of the step.",
-	CodeCoverage: "The sampler does not simulate its target. Look at which sites are hot or cold; a smaller step size, a preconditioner, " +
-		"and a cyclical step size help.",
-	CodeSpread: "Exact momenta scatter more. Look for momenta that are rescaled, readings that were given twice or averaged, and noise " +
-		"that is not normal.",
-	CodeCorrelated:      "Probabilities count correlated readings as independent ones and are too small. Leave more updates between readings.",
-	CodeConfigurational: "The parameters are not at their target: run longer if they still move; else look at the step size, the noise and its temperature.",
-	CodeThermostat:      "Run longer if ξ still moves; else use a smaller step size.",
-	CodeGradientNoise:   "Use a smaller step, larger batches, more friction, an estimate of the noise, or a thermostat.",
-	CodeFewReadings:     "Passing means little. Take readings of more sites, chains or cycles.",
 }
 
 // Diagnose looks for the signs that draws should not be trusted, with the warnings and the thresholds of Stan and ArviZ:
@@ -70,11 +52,10 @@ var advice = map[Code]string{
 //   - E-BFMI of a chain below 0.3
 //   - R-hat of an element above 1.01: serious
 //   - bulk or tail effective sample size of an element below 100 for each chain
-//   - Pareto k of an observation above min(1 - 1/log10(S), 0.7), if given a leave-one-out cross-validation: serious
 //   - draws that are not finite (serious), elements that never moved, too few draws, a single chain
 //
 // Statistics are found by the names of [StatName]. A check whose statistic is missing is a [CodeSkipped] of severity
-// Info. [ErrNoDraws], [ErrRange] and [draws.ErrUnknownName] are the errors; bad draws are findings, not errors.
+// Info. [draws.ErrNoDraws], [draws.ErrRange] and [draws.ErrUnknownName] are the errors; bad draws are findings, not errors.
 func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	elements, err := selected(d, "diagnose", opt.Sites)
 	if err != nil {
@@ -84,16 +65,16 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 		name  string
 		value *float64
 		or    float64
-	}{{"RHat", &opt.RHat, 1.01}, {"ESSPerChain", &opt.ESSPerChain, 100}, {"EBFMI", &opt.EBFMI, 0.3}, {"ParetoK", &opt.ParetoK, 0}} {
+	}{{"RHat", &opt.RHat, 1.01}, {"ESSPerChain", &opt.ESSPerChain, 100}, {"EBFMI", &opt.EBFMI, 0.3}} {
 		if !(*v.value >= 0) {
-			return nil, failf(ErrRange, "diagnose: %s is %v, want a positive number, or 0 for the default", v.name, *v.value)
+			return nil, failf(draws.ErrRange, "diagnose: %s is %v, want a positive number, or 0 for the default", v.name, *v.value)
 		}
 		if *v.value == 0 {
 			*v.value = v.or
 		}
 	}
 	if opt.MaxTreeDepth < 0 {
-		return nil, failf(ErrRange, "diagnose: MaxTreeDepth is %d, want at least 1, or 0 for 10", opt.MaxTreeDepth)
+		return nil, failf(draws.ErrRange, "diagnose: MaxTreeDepth is %d, want at least 1, or 0 for 10", opt.MaxTreeDepth)
 	}
 	if opt.MaxTreeDepth == 0 {
 		opt.MaxTreeDepth = 10
@@ -102,8 +83,7 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	r.lengths(d)
 	r.sampler(d, opt)
 	r.elements(d, elements, opt)
-	r.loo(opt)
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	r.sort()
 	return r, nil
 }
 
@@ -185,11 +165,11 @@ func (r *Report) statistic(d *draws.Draws, stat string, code Code) (traces [][]f
 func (r *Report) elements(d *draws.Draws, elements []int, opt DiagnoseOptions) {
 	type figures struct{ rhat, bulk, tail, low, high float64 }
 	all := make([]figures, len(elements))
-	each(len(elements), func(i int) {
+	sample.Each(len(elements), func(i int) {
 		x := traces(d, elements[i])
 		f := &all[i]
 		f.rhat, f.bulk, f.tail = convergence(x)
-		f.low, f.high = extremes(x)
+		f.low, f.high = sample.Extremes(x)
 	})
 	names := d.Names()
 	r.Checked = append(r.Checked, CodeRHat, CodeESSBulk, CodeESSTail)
@@ -227,23 +207,4 @@ func (r *Report) elements(d *draws.Draws, elements []int, opt DiagnoseOptions) {
 		}
 		return cmp.Compare(a.Figure, b.Figure)
 	})
-}
-
-func (r *Report) loo(opt DiagnoseOptions) {
-	if opt.LOO == nil {
-		return
-	}
-	threshold := opt.ParetoK
-	if threshold == 0 {
-		threshold = KThreshold(opt.LOO.Draws)
-	}
-	r.Checked = append(r.Checked, CodeParetoK)
-	first := len(r.Findings)
-	for i, p := range opt.LOO.Pointwise {
-		if p.K > threshold {
-			r.add(Finding{Code: CodeParetoK, Severity: Serious, Chain: -1, Observation: i, Figure: p.K, Threshold: threshold},
-				"observation %d: Pareto k is %.2f, above %.2f", i, p.K, threshold)
-		}
-	}
-	slices.SortStableFunc(r.Findings[first:], func(a, b Finding) int { return cmp.Compare(b.Figure, a.Figure) })
 }

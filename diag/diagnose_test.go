@@ -114,34 +114,16 @@ func TestDiagnoseSkips(t *testing.T) {
 	require.Equal(t, "chains have 40 to 50 draws", r.Of(CodeUnequal)[0].Message)
 }
 
-// Pareto k of a cross-validation, the largest first, and thresholds that are chosen.
-func TestDiagnoseLOO(t *testing.T) {
-	d := container(t, []string{"x"}, [][][]float64{normals(source(22), 2, 100)}, nil, nil)
-	loo := &LOOResult{Draws: 4000, Pointwise: []LOOPoint{{K: 0.2}, {K: 0.75}, {K: inf}, {K: 0.7}}}
-	r, err := Diagnose(d, DiagnoseOptions{LOO: loo, ESSPerChain: 1})
-	require.NoError(t, err)
-	found := r.Of(CodeParetoK)
-	require.Len(t, found, 2)
-	require.Equal(t, []int{2, 1}, []int{found[0].Observation, found[1].Observation})
-	require.Equal(t, 0.7, found[0].Threshold)
-	require.Empty(t, r.Of(CodeESSBulk))
-
-	r, err = Diagnose(d, DiagnoseOptions{LOO: loo, ParetoK: 0.1})
-	require.NoError(t, err)
-	require.Len(t, r.Of(CodeParetoK), 4)
-	require.Contains(t, r.String(), "1 more like this")
-}
-
 func TestDiagnoseErrors(t *testing.T) {
 	d := container(t, []string{"x"}, [][][]float64{{{1, 2, 3, 4}}}, nil, nil)
-	for _, opt := range []DiagnoseOptions{{RHat: -1}, {RHat: nan}, {EBFMI: -1}, {ESSPerChain: -1}, {ParetoK: -1}, {MaxTreeDepth: -1}} {
+	for _, opt := range []DiagnoseOptions{{RHat: -1}, {RHat: nan}, {EBFMI: -1}, {ESSPerChain: -1}, {MaxTreeDepth: -1}} {
 		_, err := Diagnose(d, opt)
-		require.ErrorIs(t, err, ErrRange)
+		require.ErrorIs(t, err, draws.ErrRange)
 	}
 	_, err := Diagnose(d, DiagnoseOptions{Sites: []string{"y"}})
 	require.ErrorIs(t, err, draws.ErrUnknownName)
 	_, err = Diagnose(nil, DiagnoseOptions{})
-	require.ErrorIs(t, err, ErrNoDraws)
+	require.ErrorIs(t, err, draws.ErrNoDraws)
 }
 
 func TestSeverity(t *testing.T) {

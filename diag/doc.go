@@ -33,3 +33,18 @@
 //
 // The package is plain Go and knows nothing of tensors.
 package diag
+
+import (
+	"errors"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+)
+
+// ErrNotFinite is wrapped by the error of an input with a NaN, or with an infinity where none has a meaning. Other errors
+// of this package and of those below it wrap [draws.ErrRange], [draws.ErrSize], [draws.ErrNoDraws] or
+// [draws.ErrUnknownName].
+var ErrNotFinite = errors.New("not finite")
+
+func failf(kind error, format string, args ...any) error {
+	return sample.Failf("diag", kind, format, args...)
+}

@@ -3,6 +3,8 @@ package diag
 import (
 	"math"
 	"slices"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // ESSBulk is the bulk effective sample size: that of the mean of the normal scores of the ranks, over split chains. It
@@ -39,26 +41,15 @@ func ESSMean(x [][]float64) float64 {
 	return ess(split(y))
 }
 
-// ESSSD is the effective sample size of the standard deviation: that of the mean of (x - m)², over split chains, as in
-// ArviZ and in [MCSESD]. posterior takes |x - m| since version 1.4. It needs a finite fourth moment.
-func ESSSD(x [][]float64) float64 {
-	u := usable(x)
-	if u == nil {
-		return math.NaN()
-	}
-	y, _ := standardised(u)
-	return ess(split(squares(y)))
-}
-
 // squares is (x - m)² with m the mean of all draws.
 func squares(x [][]float64) [][]float64 {
-	m, _ := meanVar(pooled(x))
-	return mapped(x, func(v float64) float64 { return (v - m) * (v - m) })
+	m, _ := sample.MeanVar(pooled(x))
+	return sample.Mapped(x, func(v float64) float64 { return (v - m) * (v - m) })
 }
 
 // ESSQuantile is the effective sample size of the quantile for the probability p: that of the mean of the indicator
 // x <= q, over split chains, with q the sample quantile of type 7. p = 1 stands for (S - 1/2)/S with S draws, as in
-// posterior. Vehtari et al. (2021). An [ErrRange] says that p is outside [0, 1].
+// posterior. Vehtari et al. (2021). An [draws.ErrRange] says that p is outside [0, 1].
 func ESSQuantile(x [][]float64, p float64) (float64, error) {
 	if err := checkProbability("ess of a quantile", p); err != nil {
 		return math.NaN(), err
@@ -89,8 +80,8 @@ func essQuantile(u [][]float64, sorted []float64, p float64) float64 {
 	if p == 1 {
 		p = (float64(len(sorted)) - 0.5) / float64(len(sorted))
 	}
-	q := quantileOfSorted(sorted, p)
-	return ess(split(mapped(u, func(v float64) float64 {
+	q := sample.Quantile(sorted, p)
+	return ess(split(sample.Mapped(u, func(v float64) float64 {
 		if v <= q {
 			return 1
 		}
@@ -126,19 +117,19 @@ func ESSBasic(x [][]float64) float64 {
 // and not the lower limit, as in ArviZ.
 func ess(x [][]float64) float64 {
 	n := len(x[0])
-	if low, high := extremes(x); n < 2 || !(low < high) {
+	if low, high := sample.Extremes(x); n < 2 || !(low < high) {
 		return math.NaN()
 	}
 	means := make([]float64, len(x))
 	for i, c := range x {
-		means[i], _ = meanVar(c)
+		means[i], _ = sample.MeanVar(c)
 	}
 	mean := make([]float64, n) // of the autocovariances of the chains
 	newTransform(n).autocovariance(mean, x...)
 	within := mean[0] * float64(n) / float64(n-1)
 	total := mean[0]
 	if len(x) > 1 {
-		_, between := meanVar(means)
+		_, between := sample.MeanVar(means)
 		total += between
 	}
 	correlation := func(t int) float64 { return 1 - (within-mean[t])/total }

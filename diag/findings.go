@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -18,26 +19,12 @@ const (
 	CodeRHat       Code = "rhat"          // chains that disagree
 	CodeESSBulk    Code = "ess_bulk"      // too few effective draws for the centre
 	CodeESSTail    Code = "ess_tail"      // too few effective draws for the tails
-	CodeParetoK    Code = "pareto_k"      // leave-one-out predictions that importance sampling cannot give
 	CodeNotFinite  Code = "not_finite"    // draws that are NaN or infinite
 	CodeConstant   Code = "constant"      // an element that never moved
 	CodeFewDraws   Code = "few_draws"     // fewer than 4 draws in a chain
 	CodeOneChain   Code = "one_chain"     // nothing to compare with
 	CodeUnequal    Code = "unequal_chain" // chains of different lengths
 	CodeSkipped    Code = "skipped"       // a check that lacked its statistic
-)
-
-// The findings of [DiagnoseSimulation].
-const (
-	CodeHot             Code = "kinetic_hot"      // momenta hotter than the target
-	CodeCold            Code = "kinetic_cold"     // momenta colder than the target
-	CodeCoverage        Code = "kinetic_coverage" // too many kinetic temperatures outside their intervals
-	CodeSpread          Code = "kinetic_spread"   // kinetic temperatures that scatter too little
-	CodeCorrelated      Code = "correlated"       // readings that follow each other too closely
-	CodeConfigurational Code = "configurational"  // parameters hotter or colder than the target
-	CodeThermostat      Code = "thermostat"       // a thermostat that is not in equilibrium
-	CodeGradientNoise   Code = "gradient_noise"   // minibatch noise beside the injected noise
-	CodeFewReadings     Code = "few_readings"     // too few readings to see much
 )
 
 // Severity orders findings.
@@ -78,7 +65,7 @@ type Finding struct {
 	Message, Advice string
 }
 
-// Report is the result of [Diagnose], and the part of a [SimulationReport] in words.
+// Report is the result of a diagnosis.
 type Report struct {
 	// Findings are ordered by severity, the serious ones first.
 	Findings []Finding
@@ -86,11 +73,25 @@ type Report struct {
 	Checked []Code
 	// Chains and Draws, of each chain, say what was looked at.
 	Chains, Draws int
+	// Subject says in words what was looked at; empty is "4 chains of 1000 draws".
+	Subject string
 }
 
 // OK is true if there is no finding above Info.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity > Info })
+}
+
+// Join adds the findings and the checks of another report, such as that of a leave-one-out cross-validation.
+func (r *Report) Join(other *Report) {
+	r.Findings = append(r.Findings, other.Findings...)
+	r.Checked = append(r.Checked, other.Checked...)
+	r.sort()
+}
+
+// sort puts the serious findings first.
+func (r *Report) sort() {
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 }
 
 // Of are the findings of one kind.
@@ -115,13 +116,9 @@ func (r *Report) Format(w io.Writer) error {
 
 // String is the text that [Report.Format] writes.
 func (r *Report) String() string {
-	return r.text(fmt.Sprintf("%d chains of %d draws", r.Chains, r.Draws))
-}
-
-func (r *Report) text(subject string) string {
 	const most = 3
 	var b strings.Builder
-	b.WriteString(subject)
+	b.WriteString(cmp.Or(r.Subject, fmt.Sprintf("%d chains of %d draws", r.Chains, r.Draws)))
 	var checked []string
 	for _, code := range r.Checked {
 		checked = append(checked, string(code))

@@ -124,7 +124,7 @@ func figures(t *testing.T, x [][]float64) []float64 {
 		require.NoError(t, err)
 		return v
 	}
-	return []float64{RHat(x), RHatBulk(x), RHatFolded(x), RHatSplit(x), RHatClassic(x), ESSBulk(x), ESSTail(x), ESSMean(x), ESSSD(x),
+	return []float64{RHat(x), rhatBulk(x), rhatFolds(x), rhatSplit(x), rhatClassic(x), ESSBulk(x), ESSTail(x), ESSMean(x), essSD(x),
 		ESSBasic(x), quantile(ESSQuantile, 0.1), quantile(ESSQuantile, 0.5), MCSEMean(x), MCSESD(x),
 		quantile(MCSEQuantile, 0.1), quantile(MCSEQuantile, 0.9)}
 }
@@ -166,7 +166,7 @@ func TestGolden(t *testing.T) {
 
 // The three lags are ArviZ's autocov of the first chain.
 func TestAutocovarianceGolden(t *testing.T) {
-	c := Autocovariance(golden[0].x[0])
+	c := autocovariance(golden[0].x[0])
 	for lag, want := range []float64{0.11917166677755255, 0.06308804003049381, 0.021216981526919965} {
 		near(t, "autocovariance", c[lag], want, 1e-14)
 	}

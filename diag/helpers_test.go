@@ -2,79 +2,29 @@ package diag
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
 )
 
 var nan, inf = math.NaN(), math.Inf(1)
 
-// lcg is the minimal standard generator of Park and Miller, s = 16807 s mod (2^31 - 1), as uniform numbers s / (2^31 - 1):
-// every language gives the same ones, so that inputs of golden values can be made again.
-type lcg int64
+type lcg = sampletest.LCG
 
-func (s *lcg) next() float64 {
-	*s = 16807 * *s % 2147483647
-	return float64(*s) / 2147483647
-}
-
-// filled has m chains of n draws, chain after chain.
-func filled(m, n int, f func(chain, draw int) float64) [][]float64 {
-	x := make([][]float64, m)
-	for c := range x {
-		x[c] = make([]float64, n)
-		for i := range x[c] {
-			x[c][i] = f(c, i)
-		}
-	}
-	return x
-}
-
-// goldenAR is x(i) = phi x(i-1) + u - 1/2 from 0, chain c moved by shift c.
-func goldenAR(m, n int, phi, shift float64, seed lcg) [][]float64 {
-	before := 0.0
-	return filled(m, n, func(c, i int) float64 {
-		if i == 0 {
-			before = 0
-		}
-		before = phi*before + (seed.next() - 0.5)
-		return before + shift*float64(c)
-	})
-}
-
-// goldenHeavy is v / (1/4 - v²) of uniform v, with tails like 1/x.
-func goldenHeavy(m, n int, seed lcg) [][]float64 {
-	return filled(m, n, func(int, int) float64 {
-		v := seed.next() - 0.5
-		return v / (0.25 - v*v)
-	})
-}
-
-// goldenTies are whole numbers from 0 to 4.
-func goldenTies(m, n int, seed lcg) [][]float64 {
-	return filled(m, n, func(int, int) float64 { return math.Floor(5 * seed.next()) })
-}
-
-func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
-
-// normals are independent standard normals.
-func normals(rng *rand.Rand, m, n int) [][]float64 {
-	return filled(m, n, func(int, int) float64 { return rng.NormFloat64() })
-}
-
-// near is a relative tolerance, absolute below 1; NaN equals NaN and Inf equals Inf.
-func near(t *testing.T, what string, got, want, tolerance float64) {
-	t.Helper()
-	if math.IsNaN(got) && math.IsNaN(want) || got == want {
-		return
-	}
-	if !(math.Abs(got-want) <= tolerance*max(1, math.Abs(want))) {
-		t.Errorf("%s: got %.17g, want %.17g, off by %.2g", what, got, want, got-want)
-	}
-}
+var (
+	filled      = sampletest.Filled
+	goldenAR    = sampletest.GoldenAR
+	goldenHeavy = sampletest.GoldenHeavy
+	goldenTies  = sampletest.GoldenTies
+	source      = sampletest.Source
+	normals     = sampletest.Normals
+	near        = sampletest.Near
+	ar1         = sampletest.AR1
+	meanSE      = sampletest.MeanSE
+)
 
 // container has one scalar site for each name and the statistics given, [name][chain][draw].
 func container(t *testing.T, names []string, x [][][]float64, statNames []string, stats [][][]float64) *draws.Draws {
@@ -98,4 +48,41 @@ func container(t *testing.T, names []string, x [][][]float64, statNames []string
 		}
 	}
 	return d
+}
+
+// The parts of RHat and of MCSESD, for chains as RHat takes them.
+func rhatBulk(x [][]float64) float64 {
+	return ifUsable(x, func(u [][]float64) float64 { return rhat(normalScores(split(u))) })
+}
+
+func rhatFolds(x [][]float64) float64 { return ifUsable(x, rhatFolded) }
+
+func rhatSplit(x [][]float64) float64 {
+	return ifUsable(x, func(u [][]float64) float64 { y, _ := standardised(u); return rhat(split(y)) })
+}
+
+func rhatClassic(x [][]float64) float64 {
+	if len(x) < 2 {
+		return nan
+	}
+	return ifUsable(x, func(u [][]float64) float64 { y, _ := standardised(u); return rhat(y) })
+}
+
+func essSD(x [][]float64) float64 {
+	return ifUsable(x, func(u [][]float64) float64 { y, _ := standardised(u); return ess(split(squares(y))) })
+}
+
+// ifUsable is f of chains of equal length, NaN where nothing is defined.
+func ifUsable(x [][]float64, f func([][]float64) float64) float64 {
+	if u := usable(x); u != nil {
+		return f(u)
+	}
+	return nan
+}
+
+// autocovariance is what Autocorrelation divides by its value at lag 0.
+func autocovariance(x []float64) []float64 {
+	cov := make([]float64, len(x))
+	newTransform(len(x)).autocovariance(cov, x)
+	return cov
 }

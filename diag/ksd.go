@@ -1,6 +1,11 @@
 package diag
 
-import "math"
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+)
 
 // Kernel is a radial kernel k(x, y) = φ(r²), r = ‖x - y‖, for [KSD]: [IMQ] or [Gaussian].
 type Kernel interface {
@@ -31,9 +36,9 @@ func (k IMQ) defaults() IMQ {
 func (k IMQ) check() error {
 	switch k = k.defaults(); {
 	case !(k.C > 0) || math.IsInf(k.C, 1):
-		return failf(ErrRange, "ksd: C is %v, want a positive number, or 0 for 1", k.C)
+		return failf(draws.ErrRange, "ksd: C is %v, want a positive number, or 0 for 1", k.C)
 	case !(k.Beta > -1 && k.Beta < 0):
-		return failf(ErrRange, "ksd: Beta is %v, want above -1 and below 0, or 0 for -0.5", k.Beta)
+		return failf(draws.ErrRange, "ksd: Beta is %v, want above -1 and below 0, or 0 for -0.5", k.Beta)
 	}
 	return nil
 }
@@ -59,7 +64,7 @@ type Gaussian struct {
 
 func (k Gaussian) check() error {
 	if !(k.Length >= 0) || math.IsInf(k.Length, 1) {
-		return failf(ErrRange, "ksd: Length is %v, want a positive number, or 0 for 1", k.Length)
+		return failf(draws.ErrRange, "ksd: Length is %v, want a positive number, or 0 for 1", k.Length)
 	}
 	return nil
 }
@@ -94,7 +99,7 @@ type KSDResult struct {
 // ∇x·∇y k = -2 d φ1 - 4 φ2 r².
 //
 // The time is n² dim / 2. The sum is made in blocks, in the same order however many processors share it. U is NaN for a
-// single draw. [ErrSize], [ErrNotFinite] and [ErrRange] for the kernel are the errors.
+// single draw. [draws.ErrSize], [ErrNotFinite] and [draws.ErrRange] for the kernel are the errors.
 func KSD(x, s []float64, dim int, kernel Kernel) (KSDResult, error) {
 	n, err := checkKSD(x, s, dim)
 	if err != nil {
@@ -109,7 +114,7 @@ func KSD(x, s []float64, dim int, kernel Kernel) (KSDResult, error) {
 	const block = 64
 	blocks := (n + block - 1) / block
 	sums := make([]float64, blocks) // of pairs i < j, i in the block
-	each(blocks, func(b int) {
+	sample.Each(blocks, func(b int) {
 		last := min((b+1)*block, n)
 		for first := b * block; first < n; first += block { // a tile of rows b and columns first
 			for i := b * block; i < last; i++ {
@@ -150,13 +155,13 @@ func steinKernel(kernel Kernel, x, y, sx, sy []float64) float64 {
 // checkKSD returns the number of draws.
 func checkKSD(x, s []float64, dim int) (int, error) {
 	if dim < 1 {
-		return 0, failf(ErrRange, "ksd: dim is %d, want at least 1", dim)
+		return 0, failf(draws.ErrRange, "ksd: dim is %d, want at least 1", dim)
 	}
 	if len(x) == 0 || len(x)%dim != 0 {
-		return 0, failf(ErrSize, "ksd: x has %d numbers, want a positive multiple of %d", len(x), dim)
+		return 0, failf(draws.ErrSize, "ksd: x has %d numbers, want a positive multiple of %d", len(x), dim)
 	}
 	if len(s) != len(x) {
-		return 0, failf(ErrSize, "ksd: s has %d numbers, want %d as x", len(s), len(x))
+		return 0, failf(draws.ErrSize, "ksd: s has %d numbers, want %d as x", len(s), len(x))
 	}
 	for i := range x {
 		if v := x[i] - x[i] + s[i] - s[i]; v != 0 { // NaN for an infinity too

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // goldenKSD are 30 draws of dimension 3, uniform on (-2, 2), with the gradients of a normal log density of precisions
@@ -14,7 +17,7 @@ func goldenKSD() (x, s []float64) {
 	seed := lcg(21)
 	for range 30 {
 		for k := range 3 {
-			v := seed.next()*4 - 2
+			v := seed.Next()*4 - 2
 			x, s = append(x, v), append(s, -v*[]float64{1, 0.5, 2}[k])
 		}
 	}
@@ -106,7 +109,7 @@ func TestKSDUnderTarget(t *testing.T) {
 func TestKSDBlocks(t *testing.T) {
 	rng := source(11)
 	x := normals(rng, 1, 150*2)[0]
-	s := mapped([][]float64{x}, func(v float64) float64 { return -v })[0]
+	s := sample.Mapped([][]float64{x}, func(v float64) float64 { return -v })[0]
 	a, err := KSD(x, s, 2, nil)
 	require.NoError(t, err)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -126,53 +129,6 @@ func TestKSDBlocks(t *testing.T) {
 	require.True(t, math.IsNaN(one.U))
 }
 
-// By hand for two draws 0 and 1 in one dimension with gradients 4 and -2 over 2 data: s = 2 and -1. The diagonal is
-// 1 + s² = 5 and 2; each other pair is exp(-1/2) (1 - 1 + u·(s(y) - s(x)) + s s) = exp(-1/2) (3 - 2). The discrepancy
-// itself has -3 there. Mean: (7 + 2 exp(-1/2)) / 4.
-func TestKSDTable3(t *testing.T) {
-	x, g := []float64{0, 1}, []float64{4, -2}
-	v, err := KSDTable3(x, g, 1, KSDTable3Options{Data: 2})
-	require.NoError(t, err)
-	require.InDelta(t, math.Sqrt((7+2*math.Exp(-0.5))/4), v, 1e-15)
-	r, err := KSD(x, []float64{2, -1}, 1, Gaussian{})
-	require.NoError(t, err)
-	require.InDelta(t, (7-2*5*math.Exp(-0.5))/4, r.V, 1e-15)
-
-	// Subsets estimate the same mean, and depend on the seed alone.
-	rng := source(12)
-	x = normals(rng, 1, 2*400)[0]
-	g = mapped([][]float64{x}, func(v float64) float64 { return -v })[0]
-	all, err := KSDTable3(x, g, 2, KSDTable3Options{})
-	require.NoError(t, err)
-	var some []float64
-	for seed := range uint64(20) {
-		v, err := KSDTable3(x, g, 2, KSDTable3Options{Subset: 100, Seed: seed})
-		require.NoError(t, err)
-		again, err := KSDTable3(x, g, 2, KSDTable3Options{Subset: 100, Seed: seed})
-		require.NoError(t, err)
-		require.Equal(t, v, again)
-		some = append(some, v*v)
-	}
-	mean, se := meanSE(some)
-	require.InDelta(t, all*all, mean, 4*se)
-}
-
-// With the standard normal as target and draws of it scaled by c, the number of the table falls as c rises, where a
-// discrepancy would be lowest at c = 1: it is no measure of quality.
-func TestKSDTable3FallsWithSpread(t *testing.T) {
-	rng := source(13)
-	z := normals(rng, 1, 2*500)[0]
-	last := inf
-	for _, c := range []float64{0.7, 1, 1.3} {
-		x := mapped([][]float64{z}, func(v float64) float64 { return c * v })[0]
-		g := mapped([][]float64{x}, func(v float64) float64 { return -v })[0]
-		v, err := KSDTable3(x, g, 2, KSDTable3Options{Data: 1000})
-		require.NoError(t, err)
-		require.Less(t, v, last)
-		last = v
-	}
-}
-
 func TestKSDErrors(t *testing.T) {
 	x := []float64{1, 2, 3, 4}
 	for name, f := range map[string]func() error{
@@ -181,17 +137,15 @@ func TestKSDErrors(t *testing.T) {
 		"beta":  func() error { _, err := KSD(x, x, 2, IMQ{Beta: -1}); return err },
 		"beta0": func() error { _, err := KSD(x, x, 2, IMQ{Beta: 0.5}); return err },
 		"ell":   func() error { _, err := KSD(x, x, 2, Gaussian{Length: nan}); return err },
-		"data":  func() error { _, err := KSDTable3(x, x, 2, KSDTable3Options{Data: -1}); return err },
-		"dim 0": func() error { _, err := KSDTable3(x, x, 0, KSDTable3Options{}); return err },
 	} {
-		require.ErrorIs(t, f(), ErrRange, name)
+		require.ErrorIs(t, f(), draws.ErrRange, name)
 	}
 	_, err := KSD(nil, nil, 2, nil)
-	require.ErrorIs(t, err, ErrSize)
+	require.ErrorIs(t, err, draws.ErrSize)
 	_, err = KSD(x, x, 3, nil)
-	require.ErrorIs(t, err, ErrSize)
+	require.ErrorIs(t, err, draws.ErrSize)
 	_, err = KSD(x, x[:2], 2, nil)
-	require.ErrorIs(t, err, ErrSize)
+	require.ErrorIs(t, err, draws.ErrSize)
 	_, err = KSD(x, []float64{1, 2, inf, 0}, 2, nil)
 	require.EqualError(t, err, "diag: ksd: draw 1: x is 3 and s is +Inf at element 0")
 	require.ErrorIs(t, err, ErrNotFinite)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mathext"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // MCSEMean is the Monte-Carlo standard error of the mean of all draws: sd / sqrt(ESSMean).
@@ -14,16 +16,17 @@ func MCSEMean(x [][]float64) float64 {
 		return math.NaN()
 	}
 	y, e := standardised(u)
-	_, variance := meanVar(pooled(y))
+	_, variance := sample.MeanVar(pooled(y))
 	return math.Ldexp(math.Sqrt(variance/ess(split(y))), e)
 }
 
 // MCSESD is the Monte-Carlo standard error of the standard deviation of all draws. With s = (x - m)² and E its mean, the
 // variance of E is (mean s² - E²) / ESS(s), and by the delta method that of sqrt(E) is 1/(4E) of it:
 //
-//	mcse = sqrt((mean s² - E²) / (4 E ESSSD))
+//	mcse = sqrt((mean s² - E²) / (4 E ESS(s)))
 //
-// Kenney and Keeping (1951), Mathematics of Statistics, volume 2; as in posterior and ArviZ. No normal distribution is
+// Kenney and Keeping (1951), Mathematics of Statistics, volume 2; as in posterior and ArviZ. ESS(s) is ArviZ's;
+// posterior takes |x - m| for s in it since version 1.4. No normal distribution is
 // assumed.
 func MCSESD(x [][]float64) float64 {
 	u := usable(x)
@@ -35,7 +38,7 @@ func MCSESD(x [][]float64) float64 {
 	size := ess(split(s))
 	all := pooled(s)
 	n := float64(len(all))
-	first, variance := meanVar(all)
+	first, variance := sample.MeanVar(all)
 	return math.Ldexp(math.Sqrt(variance*(n-1)/n/size/first/4), e)
 }
 
@@ -45,7 +48,7 @@ func MCSESD(x [][]float64) float64 {
 //
 //	mcse = (x(ceil(b S)) - x(floor(a S))) / 2
 //
-// Vehtari et al. (2021). An [ErrRange] says that p is outside [0, 1].
+// Vehtari et al. (2021). An [draws.ErrRange] says that p is outside [0, 1].
 func MCSEQuantile(x [][]float64, p float64) (float64, error) {
 	if err := checkProbability("mcse of a quantile", p); err != nil {
 		return math.NaN(), err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // SummaryOptions chooses rows and columns of [Summary]. The zero value is the table that ArviZ prints.
@@ -53,14 +54,14 @@ type Table struct {
 // chain, n the length of the shortest.
 //
 // A figure that is not defined is NaN: the diagnostics of an element that never moved or has fewer than 4 draws in a
-// chain, and all figures where a draw is NaN. [ErrNoDraws], [ErrRange] for a probability or Decimals, and
+// chain, and all figures where a draw is NaN. [draws.ErrNoDraws], [draws.ErrRange] for a probability or Decimals, and
 // [draws.ErrUnknownName] are the errors.
 func Summary(d *draws.Draws, opt SummaryOptions) (*Table, error) {
 	if opt.HDIProb == 0 && len(opt.Quantiles) == 0 {
 		opt.HDIProb = 0.94
 	}
 	if !(opt.HDIProb >= 0 && opt.HDIProb <= 1) {
-		return nil, failf(ErrRange, "summary: HDIProb is %v, want above 0 and at most 1", opt.HDIProb)
+		return nil, failf(draws.ErrRange, "summary: HDIProb is %v, want above 0 and at most 1", opt.HDIProb)
 	}
 	for _, p := range opt.Quantiles {
 		if err := checkProbability("summary: Quantiles", p); err != nil {
@@ -71,7 +72,7 @@ func Summary(d *draws.Draws, opt SummaryOptions) (*Table, error) {
 		opt.Decimals = 3
 	}
 	if opt.Decimals < 0 || opt.Decimals > 15 {
-		return nil, failf(ErrRange, "summary: Decimals is %d, want 1 to 15, or 0 for 3", opt.Decimals)
+		return nil, failf(draws.ErrRange, "summary: Decimals is %d, want 1 to 15, or 0 for 3", opt.Decimals)
 	}
 	elements, err := selected(d, "summary", opt.Sites)
 	if err != nil {
@@ -82,7 +83,7 @@ func Summary(d *draws.Draws, opt SummaryOptions) (*Table, error) {
 		Decimals: opt.Decimals, Chains: d.Chains(), Draws: d.MinLen(), Dropped: d.Total() - d.Chains()*d.MinLen(),
 	}
 	names := d.Names()
-	each(len(elements), func(i int) {
+	sample.Each(len(elements), func(i int) {
 		t.Rows[i] = summarise(traces(d, elements[i]), opt)
 		t.Rows[i].Name = names[elements[i]]
 	})
@@ -92,7 +93,7 @@ func Summary(d *draws.Draws, opt SummaryOptions) (*Table, error) {
 // selected are the indices of the elements of the named sites, or of all; every chain must have draws.
 func selected(d *draws.Draws, doing string, sites []string) ([]int, error) {
 	if d == nil || d.MinLen() == 0 {
-		return nil, failf(ErrNoDraws, "%s: every chain needs at least one draw", doing)
+		return nil, failf(draws.ErrNoDraws, "%s: every chain needs at least one draw", doing)
 	}
 	var elements []int
 	if len(sites) == 0 {
@@ -134,7 +135,7 @@ func summarise(x [][]float64, opt SummaryOptions) Row {
 		row.Mean, row.SD = low, 0
 	case !math.IsNaN(low) && !math.IsInf(low, 0) && !math.IsInf(high, 0):
 		y, e := standardised([][]float64{all})
-		mean, variance := meanVar(y[0])
+		mean, variance := sample.MeanVar(y[0])
 		row.Mean = math.Ldexp(mean, e) + (low/2 + high/2)
 		row.SD = math.Ldexp(math.Sqrt(variance), e)
 	}
@@ -144,7 +145,7 @@ func summarise(x [][]float64, opt SummaryOptions) Row {
 	for _, p := range opt.Quantiles {
 		q := nan
 		if !math.IsNaN(low) {
-			q = quantileOfSorted(all, p)
+			q = sample.Quantile(all, p)
 		}
 		row.Quantiles = append(row.Quantiles, q)
 	}
@@ -152,4 +153,35 @@ func summarise(x [][]float64, opt SummaryOptions) Row {
 		row.HDILow, row.HDIHigh = hdiOfSorted(all, opt.HDIProb)
 	}
 	return row
+}
+
+// HDI is the highest-density interval of draws with the probability prob: of the intervals between order statistics
+// x(i) and x(i+k), k = floor(prob n), the narrowest, and of equally narrow ones the lowest. It is one interval, also where
+// the density has two peaks. Chen and Shao (1999), Journal of Computational and Graphical Statistics 8, 69-92; as in ArviZ.
+//
+// Both ends are NaN if a draw is NaN or there are none. prob = 1 is the range of the draws. An [draws.ErrRange] says that prob
+// is not above 0 and at most 1.
+func HDI(x []float64, prob float64) (low, high float64, err error) {
+	if !(prob > 0 && prob <= 1) {
+		return math.NaN(), math.NaN(), failf(draws.ErrRange, "hdi: probability is %v, want above 0 and at most 1", prob)
+	}
+	sorted := slices.Clone(x)
+	slices.Sort(sorted) // NaNs come first
+	low, high = hdiOfSorted(sorted, prob)
+	return low, high, nil
+}
+
+func hdiOfSorted(x []float64, prob float64) (low, high float64) {
+	n := len(x)
+	if n == 0 || math.IsNaN(x[0]) {
+		return math.NaN(), math.NaN()
+	}
+	k := min(int(prob*float64(n)), n-1)
+	best := 0
+	for i := 1; i+k < n; i++ {
+		if x[i+k]-x[i] < x[best+k]-x[best] {
+			best = i
+		}
+	}
+	return x[best], x[best+k]
 }

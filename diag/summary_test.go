@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // summaryDraws are the scalar mu and the vector theta of the golden table.
 func summaryDraws(t *testing.T) *draws.Draws {
 	t.Helper()
-	mu := mapped(goldenAR(4, 100, 0.3, 0, 9), func(v float64) float64 { return 1000 * v })
+	mu := sample.Mapped(goldenAR(4, 100, 0.3, 0, 9), func(v float64) float64 { return 1000 * v })
 	a, b := goldenAR(4, 100, 0.6, 0, 1), goldenAR(4, 100, 0.3, 1.5, 6)
 	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2}, Offset: 1, Size: 2}}, nil, 4)
 	require.NoError(t, err)
@@ -119,15 +120,15 @@ func TestSummaryErrors(t *testing.T) {
 	empty, err := draws.New([]draws.Site{{Name: "x", Size: 1}}, nil, 2)
 	require.NoError(t, err)
 	_, err = Summary(empty, SummaryOptions{})
-	require.ErrorIs(t, err, ErrNoDraws)
+	require.ErrorIs(t, err, draws.ErrNoDraws)
 	_, err = Summary(nil, SummaryOptions{})
-	require.ErrorIs(t, err, ErrNoDraws)
+	require.ErrorIs(t, err, draws.ErrNoDraws)
 	d := summaryDraws(t)
 	_, err = Summary(d, SummaryOptions{Sites: []string{"nu"}})
 	require.ErrorIs(t, err, draws.ErrUnknownName)
 	for _, opt := range []SummaryOptions{{HDIProb: 2}, {HDIProb: nan}, {Quantiles: []float64{-1}}, {Decimals: -1}, {Decimals: 99}} {
 		_, err = Summary(d, opt)
-		require.ErrorIs(t, err, ErrRange)
+		require.ErrorIs(t, err, draws.ErrRange)
 	}
 }
 

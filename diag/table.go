@@ -6,7 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // Format writes the table as ArviZ prints it: mean, sd, interval ends and standard errors with three decimals (or as many
@@ -54,7 +55,7 @@ func (t *Table) String() string {
 	column("ess_bulk", 0, func(r *Row) float64 { return r.ESSBulk })
 	column("ess_tail", 0, func(r *Row) float64 { return r.ESSTail })
 	column("r_hat", 2, func(r *Row) float64 { return r.RHat })
-	return align(columns)
+	return sample.Align(columns)
 }
 
 // percent is 100 p with at most six digits.
@@ -102,35 +103,4 @@ func trimZeros(cells []string) []string {
 			}
 		}
 	}
-}
-
-// align pads columns of equal length, the first to the left and the others to the right, two spaces apart, of which a
-// minus sign takes one, as pandas prints.
-func align(columns [][]string) string {
-	width := func(k int, cell string) int {
-		n := utf8.RuneCountInString(cell)
-		if k > 0 && !strings.HasPrefix(cell, "-") {
-			n++
-		}
-		return n
-	}
-	widths := make([]int, len(columns))
-	for k, column := range columns {
-		for _, cell := range column {
-			widths[k] = max(widths[k], width(k, cell))
-		}
-	}
-	var b strings.Builder
-	for i := range columns[0] {
-		for k, column := range columns {
-			pad := strings.Repeat(" ", widths[k]-utf8.RuneCountInString(column[i]))
-			if k == 0 {
-				b.WriteString(column[i] + pad)
-			} else {
-				b.WriteString(" " + pad + column[i])
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // Covariance is the covariance matrix of the flat vector over the draws of all chains, Dim x Dim, about the pooled mean
@@ -25,7 +27,7 @@ func (d *Draws) Covariance() (*mat.SymDense, error) {
 	mean, bad := make([]float64, d.dim), make([]bool, d.dim)
 	d.eachElement(0, d.dim, func(i int, trace []float64) {
 		var sd float64
-		mean[i], sd = moments(trace)
+		mean[i], sd = sample.Moments(trace)
 		bad[i] = math.IsNaN(sd)
 	})
 

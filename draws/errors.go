@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // ErrNoDraws is wrapped by the error of a summary of a container without draws.
@@ -22,17 +24,8 @@ var ErrSize = errors.New("wrong size")
 // ErrRange is wrapped by the error of an argument outside its range: a chain, a draw, a probability, a thinning.
 var ErrRange = errors.New("out of range")
 
-// failure is an error with its own text, of one of the kinds above.
-type failure struct {
-	kind error
-	text string
-}
-
-func (f *failure) Error() string { return "draws: " + f.text }
-func (f *failure) Unwrap() error { return f.kind }
-
 func failf(kind error, format string, args ...any) error {
-	return &failure{kind, fmt.Sprintf(format, args...)}
+	return sample.Failf("draws", kind, format, args...)
 }
 
 // listed writes names for an error message; a long list is cut.

@@ -1,5 +1,7 @@
 package draws
 
+import "github.com/kelvin-ppl/kelvin/internal/sample"
+
 // Row is the summary of one element of the flat vector, over the draws of all chains.
 type Row struct {
 	// Name is the element's, as in [Draws.Names].
@@ -20,7 +22,7 @@ func (d *Draws) Mean(name string) ([]float64, error) {
 	}
 	mean := make([]float64, s.Size)
 	d.eachElement(s.Offset, s.Offset+s.Size, func(i int, trace []float64) {
-		mean[i-s.Offset], _ = moments(trace)
+		mean[i-s.Offset], _ = sample.Moments(trace)
 	})
 	return mean, nil
 }
@@ -35,7 +37,7 @@ func (d *Draws) SD(name string) ([]float64, error) {
 	}
 	sd := make([]float64, s.Size)
 	d.eachElement(s.Offset, s.Offset+s.Size, func(i int, trace []float64) {
-		_, sd[i-s.Offset] = moments(trace)
+		_, sd[i-s.Offset] = sample.Moments(trace)
 	})
 	return sd, nil
 }
@@ -59,9 +61,9 @@ func (d *Draws) Quantile(name string, p ...float64) ([][]float64, error) {
 		q[k] = make([]float64, s.Size)
 	}
 	d.eachElement(s.Offset, s.Offset+s.Size, func(i int, trace []float64) {
-		prepare(trace)
+		sample.Sort(trace)
 		for k := range p {
-			q[k][i-s.Offset] = quantileOfSorted(trace, p[k])
+			q[k][i-s.Offset] = sample.Quantile(trace, p[k])
 		}
 	})
 	return q, nil
@@ -84,11 +86,11 @@ func (d *Draws) Summary(p ...float64) ([]Row, error) {
 	}
 	d.eachElement(0, d.dim, func(i int, trace []float64) {
 		row := &rows[i]
-		row.Mean, row.SD = moments(trace)
-		prepare(trace)
+		row.Mean, row.SD = sample.Moments(trace)
+		sample.Sort(trace)
 		row.Quantiles = make([]float64, len(p))
 		for k := range p {
-			row.Quantiles[k] = quantileOfSorted(trace, p[k])
+			row.Quantiles[k] = sample.Quantile(trace, p[k])
 		}
 	})
 	return rows, nil
@@ -103,4 +105,20 @@ func (d *Draws) siteWithDraws(doing, name string) (Site, error) {
 		return Site{}, failf(ErrNoDraws, "%s of %q: there are no draws", doing, name)
 	}
 	return s, nil
+}
+
+// defaultProbabilities are those of a summary that names none.
+var defaultProbabilities = []float64{0.05, 0.5, 0.95}
+
+// probabilities are p, or the default ones if p is empty; all must be in [0, 1].
+func probabilities(p []float64) ([]float64, error) {
+	if len(p) == 0 {
+		return defaultProbabilities, nil
+	}
+	for i, v := range p {
+		if !(v >= 0 && v <= 1) { // a NaN too
+			return nil, failf(ErrRange, "probability %d is %v, want 0 to 1", i, v)
+		}
+	}
+	return p, nil
 }

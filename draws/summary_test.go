@@ -11,48 +11,6 @@ import (
 
 var nan, inf = math.NaN(), math.Inf(1)
 
-func TestMoments(t *testing.T) {
-	tiny, huge := math.SmallestNonzeroFloat64, math.MaxFloat64
-	for _, c := range []struct {
-		name     string
-		x        []float64
-		mean, sd float64
-	}{
-		// 1..n has mean (n + 1) / 2 and variance n (n + 1) / 12 with divisor n - 1.
-		{"1 to 5", []float64{1, 2, 3, 4, 5}, 3, math.Sqrt(2.5)},
-		// Deviations -6 6 9 -9: their squares sum to 234, which over 3 is 78, exactly, as if there were no offset.
-		{"offset 1e9", []float64{1e9 + 4, 1e9 + 16, 1e9 + 19, 1e9 + 1}, 1e9 + 10, math.Sqrt(78)},
-		{"offset -1e9", []float64{-1e9 - 4, -1e9 - 16, -1e9 - 19, -1e9 - 1}, -1e9 - 10, math.Sqrt(78)},
-		{"single", []float64{7}, 7, nan},
-		{"equal", []float64{0.1, 0.1, 0.1}, 0.1, 0}, // (0.1 + 0.1 + 0.1) / 3 is not 0.1
-		{"zeros", []float64{0, 0}, 0, 0},
-		{"huge", []float64{huge, huge / 2}, 0.75 * huge, huge / 4 * math.Sqrt2}, // the sum and the squares overflow
-		{"opposite", []float64{1e300, -1e300}, 0, 1e300 * math.Sqrt2},
-		{"small", []float64{1e-200, 3e-200}, 2e-200, 1e-200 * math.Sqrt2}, // the squares vanish
-		{"subnormal", []float64{2 * tiny, 4 * tiny, 6 * tiny}, 4 * tiny, 2 * tiny},
-		{"NaN", []float64{1, nan, 3}, nan, nan},
-		{"NaN first", []float64{nan, 2, 3}, nan, nan},
-		{"NaN and Inf", []float64{inf, nan}, nan, nan},
-		{"Inf", []float64{1, inf, 3}, inf, nan},
-		{"-Inf", []float64{1, -inf, 3}, -inf, nan},
-		{"both", []float64{-inf, inf}, nan, nan},
-		{"all Inf", []float64{inf, inf}, inf, nan},
-		{"single Inf", []float64{inf}, inf, nan},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			mean, sd := moments(c.x)
-			for _, v := range []struct {
-				what      string
-				got, want float64
-			}{{"mean", mean, c.mean}, {"sd", sd, c.sd}} {
-				if !same(v.got, v.want) && !(math.Abs(v.got-v.want) <= 4e-16*math.Abs(v.want)) {
-					t.Errorf("%s: got %v, want %v", v.what, v.got, v.want)
-				}
-			}
-		})
-	}
-}
-
 // 1e9 + noise: the textbook formula (sum of squares minus squared sum) has no correct digit left here. The noise is a
 // multiple of 2^-20, which 1e9 + noise holds exactly, so the moments are those of the noise alone.
 func TestMomentsLargeOffset(t *testing.T) {
@@ -141,5 +99,42 @@ func TestSummaryErrors(t *testing.T) {
 		{"NaN", func() error { _, err := full.Summary(nan); return err }, ErrRange, `draws: probability 0 is NaN, want 0 to 1`},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkError(t, c.call(), c.kind, c.text) })
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		x, p, q []float64
+	}{
+		// h = 4p; 0.1 is at h = 0.4, between 1 and 2.
+		{"1 to 5", []float64{3, 1, 5, 2, 4}, []float64{0, 0.1, 0.25, 0.5, 0.9, 1}, []float64{1, 1.4, 2, 3, 4.6, 5}},
+		// The example of NumPy's documentation of quantile and percentile: the median of 10 7 4 3 2 1 is 3.5.
+		{"NumPy", []float64{10, 7, 4, 3, 2, 1}, []float64{0.5}, []float64{3.5}},
+		// statistics.quantiles([12, 15, 21, 22, 30, 41, 57], n=4, method="inclusive") of Python is [18.0, 22.0, 35.5].
+		{"Python", []float64{57, 12, 15, 30, 21, 41, 22}, []float64{0.25, 0.5, 0.75}, []float64{18, 22, 35.5}},
+		// The same for these eight squares with n=10, without the median; 0.8 is at h = 5.6, so 25 + 0.6 (36 - 25).
+		{"Python, tenths", []float64{0, 1, 4, 9, 16, 25, 36, 49}, []float64{0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9},
+			[]float64{0.7, 2.2, 4.5, 8, 17.8, 24.1, 31.6, 39.9}},
+		{"single", []float64{7}, []float64{0, 0.3, 1}, []float64{7, 7, 7}},
+		{"ties", []float64{0.1, 0.1, 0.1}, []float64{0.05, 0.77}, []float64{0.1, 0.1}},
+		{"defaults", []float64{0, 100}, nil, []float64{5, 50, 95}},
+		{"NaN", []float64{1, nan, 2}, []float64{0, 0.5}, []float64{nan, nan}},
+		{"Inf", []float64{1, 2, inf}, []float64{0.25, 0.5, 0.51, 1}, []float64{1.5, 2, inf, inf}},
+		{"-Inf", []float64{1, 2, -inf}, []float64{0, 0.49, 0.5}, []float64{-inf, -inf, 1}},
+		{"two Inf", []float64{1, inf, inf}, []float64{0.75}, []float64{inf}},
+		{"-Inf to Inf", []float64{inf, -inf}, []float64{0, 0.5, 1}, []float64{-inf, nan, inf}},
+		// The gap overflows; (1 - 0.25) (-m) + 0.25 m is -m/2.
+		{"huge gap", []float64{math.MaxFloat64, -math.MaxFloat64}, []float64{0.25}, []float64{-math.MaxFloat64 / 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := must(column(t, c.x...).Quantile("x", c.p...))(t)
+			if len(q) != len(c.q) {
+				t.Fatalf("%d quantiles, want %d", len(q), len(c.q))
+			}
+			for k := range q {
+				near(t, "quantile", q[k][0], c.q[k], 4e-16)
+			}
+		})
 	}
 }

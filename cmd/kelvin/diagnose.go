@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/store"
 )
@@ -58,12 +59,15 @@ func diagnose(args []string, stdout, stderr io.Writer) error {
 	if depth, ok := inf.Attrs["max_treedepth"].(float64); ok && o.MaxTreeDepth == 0 && depth >= 1 {
 		o.MaxTreeDepth = int(depth)
 	}
-	if o.LOO, err = crossValidation(inf); err != nil {
-		fmt.Fprintf(stderr, "note: Pareto k was not checked: %v\n", err)
-	}
 	r, err := diag.Diagnose(inf.Posterior, o)
 	if err != nil {
 		return err
+	}
+	switch result, err := crossValidation(inf); {
+	case err != nil:
+		fmt.Fprintf(stderr, "note: Pareto k was not checked: %v\n", err)
+	case result != nil:
+		r.Join(result.Diagnose())
 	}
 	if asJSON {
 		err = printJSON(stdout, reportJSON(r, inf))
@@ -89,7 +93,7 @@ func reportJSON(r *diag.Report, inf *store.Inference) diagnoseJSON {
 }
 
 // crossValidation is the PSIS-LOO of the stored log likelihoods, nil if there are none.
-func crossValidation(inf *store.Inference) (*diag.LOOResult, error) {
+func crossValidation(inf *store.Inference) (*loo.Result, error) {
 	d := inf.LogLikelihood
 	if d == nil || d.Dim() == 0 {
 		return nil, nil
@@ -98,11 +102,11 @@ func crossValidation(inf *store.Inference) (*diag.LOOResult, error) {
 		d, _ = d.Slice(0, d.MinLen())
 	}
 	loglik := flat(d)
-	efficiency, err := diag.RelativeEfficiency(loglik, d.Chains())
+	efficiency, err := loo.RelativeEfficiency(loglik, d.Chains())
 	if err != nil {
 		return nil, err
 	}
-	return diag.LOO(loglik, efficiency)
+	return loo.LOO(loglik, efficiency)
 }
 
 // flat are the draws of all chains, one after the other.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"image/png"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/plot"
+	"github.com/kelvin-ppl/kelvin/diag/score"
 )
 
 func ExampleReliability() {
-	r, err := diag.Calibration([]float64{0.6, 0.7, 0.9, 0.95}, []bool{true, false, true, true}, 5)
+	r, err := score.Calibration([]float64{0.6, 0.7, 0.9, 0.95}, []bool{true, false, true, true}, score.Binning{Bins: 5})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,19 +8,20 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/thermo"
+	"github.com/kelvin-ppl/kelvin/draws"
 )
 
 // Kinetic draws kinetic temperatures over their target, T_K/T, in the order in which they were read and a column for each
 // reading: a line for the interval of exact simulation, and a point that is blue inside and orange outside it. The dashed
-// line is the target. An error wraps [ErrOptions], or is that of w.
-func Kinetic(w io.Writer, readings []diag.KineticReading, opt Options) error {
+// line is the target. An error wraps [draws.ErrRange], or is that of w.
+func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
 	opt, err := opt.defaults()
 	if err != nil {
 		return err
 	}
 	if len(readings) == 0 {
-		return fmt.Errorf("diag/plot: %w: no kinetic temperatures", ErrOptions)
+		return fmt.Errorf("diag/plot: %w: no kinetic temperatures", draws.ErrRange)
 	}
 	p := plot.New()
 	var inside, outside plotter.XYs
@@ -28,7 +29,7 @@ func Kinetic(w io.Writer, readings []diag.KineticReading, opt Options) error {
 		at, value, low, high := float64(i), r.Value/r.Target, r.Low/r.Target, r.High/r.Target
 		for _, v := range []float64{value, low, high} {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("diag/plot: %w: reading %d of %q is not finite", ErrOptions, i, r.Site)
+				return fmt.Errorf("diag/plot: %w: reading %d of %q is not finite", draws.ErrRange, i, r.Site)
 			}
 		}
 		if err := addLine(p, plotter.XYs{{X: at, Y: low}, {X: at, Y: high}}, grey, nil); err != nil {

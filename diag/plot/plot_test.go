@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/score"
+	"github.com/kelvin-ppl/kelvin/diag/thermo"
+	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-func reliability(t *testing.T) *diag.Reliability {
-	r, err := diag.Calibration([]float64{0.1, 0.2, 0.7, 0.8, 0.9, 0.95}, []bool{false, false, true, false, true, true}, 4)
+func reliability(t *testing.T) *score.Reliability {
+	r, err := score.Calibration([]float64{0.1, 0.2, 0.7, 0.8, 0.9, 0.95}, []bool{false, false, true, false, true, true}, score.Binning{Bins: 4})
 	require.NoError(t, err)
 	return r
 }
@@ -57,7 +59,7 @@ func TestReliability(t *testing.T) {
 }
 
 func TestKinetic(t *testing.T) {
-	var k diag.Kinetic
+	var k thermo.Kinetic
 	for _, v := range []float64{1, 0.9, 1.1, 5} {
 		_, err := k.AddValue("w", 0, 20, 0.1*v, 0.1)
 		require.NoError(t, err)
@@ -83,19 +85,19 @@ func TestFormats(t *testing.T) {
 func TestErrors(t *testing.T) {
 	var b bytes.Buffer
 	err := Reliability(&b, reliability(t), Options{Format: "gif"})
-	require.ErrorIs(t, err, ErrOptions)
-	require.EqualError(t, err, `diag/plot: cannot draw: format "gif", want png, svg or pdf`)
+	require.ErrorIs(t, err, draws.ErrRange)
+	require.EqualError(t, err, `diag/plot: out of range: format "gif", want png, svg or pdf`)
 	for _, side := range []float64{-1, math.NaN(), 101, math.Inf(1)} {
-		require.ErrorIs(t, Reliability(&b, reliability(t), Options{Width: side}), ErrOptions)
-		require.ErrorIs(t, Kinetic(&b, []diag.KineticReading{{}}, Options{Height: side}), ErrOptions)
+		require.ErrorIs(t, Reliability(&b, reliability(t), Options{Width: side}), draws.ErrRange)
+		require.ErrorIs(t, Kinetic(&b, []thermo.KineticReading{{}}, Options{Height: side}), draws.ErrRange)
 	}
-	require.ErrorIs(t, Reliability(&b, nil, Options{}), ErrOptions)
-	require.ErrorIs(t, Reliability(&b, &diag.Reliability{Bins: []diag.Bin{{Cases: 1, Accuracy: math.NaN()}}}, Options{}), ErrOptions)
-	require.ErrorIs(t, Kinetic(&b, nil, Options{}), ErrOptions)
-	require.ErrorIs(t, Kinetic(&b, []diag.KineticReading{{}}, Options{}), ErrOptions)
+	require.ErrorIs(t, Reliability(&b, nil, Options{}), draws.ErrRange)
+	require.ErrorIs(t, Reliability(&b, &score.Reliability{Bins: []score.Bin{{Cases: 1, Accuracy: math.NaN()}}}, Options{}), draws.ErrRange)
+	require.ErrorIs(t, Kinetic(&b, nil, Options{}), draws.ErrRange)
+	require.ErrorIs(t, Kinetic(&b, []thermo.KineticReading{{}}, Options{}), draws.ErrRange)
 	require.Zero(t, b.Len())
 	require.ErrorIs(t, Reliability(broken{}, reliability(t), Options{}), errBroken)
-	require.NoError(t, Reliability(&b, &diag.Reliability{Bins: make([]diag.Bin, 3)}, Options{})) // no cases
+	require.NoError(t, Reliability(&b, &score.Reliability{Bins: make([]score.Bin, 3)}, Options{})) // no cases
 }
 
 var errBroken = errors.New("broken")

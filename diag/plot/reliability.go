@@ -1,7 +1,6 @@
 package plot
 
 import (
-	"errors"
 	"fmt"
 	"image/color"
 	"io"
@@ -13,11 +12,9 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/score"
+	"github.com/kelvin-ppl/kelvin/draws"
 )
-
-// ErrOptions is wrapped by the error of an option or a figure that cannot be drawn.
-var ErrOptions = errors.New("cannot draw")
 
 // Options are options of a picture. The zero value is a PNG of 5 by 5 inches, 96 dots per inch.
 type Options struct {
@@ -35,14 +32,14 @@ func (o Options) defaults() (Options, error) {
 			*v = 5
 		}
 		if !(*v > 0 && *v <= 100) {
-			return o, fmt.Errorf("diag/plot: %w: a side of %v inches, want above 0 and at most 100, or 0 for 5", ErrOptions, *v)
+			return o, fmt.Errorf("diag/plot: %w: a side of %v inches, want above 0 and at most 100, or 0 for 5", draws.ErrRange, *v)
 		}
 	}
 	if o.Format == "" {
 		o.Format = "png"
 	}
 	if !slices.Contains([]string{"png", "svg", "pdf"}, o.Format) {
-		return o, fmt.Errorf("diag/plot: %w: format %q, want png, svg or pdf", ErrOptions, o.Format)
+		return o, fmt.Errorf("diag/plot: %w: format %q, want png, svg or pdf", draws.ErrRange, o.Format)
 	}
 	return o, nil
 }
@@ -59,14 +56,14 @@ var dashes = []vg.Length{vg.Points(4), vg.Points(3)}
 
 // Reliability draws a reliability diagram (Guo et al. 2017): for each bin that has cases a bar as high as its accuracy with
 // its 95% interval, and a point at its mean confidence and accuracy. Calibrated predictions have points on the dashed
-// diagonal; below it they are over-confident. An error wraps [ErrOptions], or is that of w.
-func Reliability(w io.Writer, r *diag.Reliability, opt Options) error {
+// diagonal; below it they are over-confident. An error wraps [draws.ErrRange], or is that of w.
+func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
 	opt, err := opt.defaults()
 	if err != nil {
 		return err
 	}
 	if r == nil {
-		return fmt.Errorf("diag/plot: %w: a reliability of nil", ErrOptions)
+		return fmt.Errorf("diag/plot: %w: a reliability of nil", draws.ErrRange)
 	}
 	p := plot.New()
 	p.Title.Text = opt.Title
@@ -81,7 +78,7 @@ func Reliability(w io.Writer, r *diag.Reliability, opt Options) error {
 			continue
 		}
 		if math.IsNaN(b.Accuracy) || math.IsNaN(b.Confidence) {
-			return fmt.Errorf("diag/plot: %w: the bin from %v to %v has %d cases but no accuracy or confidence", ErrOptions, b.Low, b.High, b.Cases)
+			return fmt.Errorf("diag/plot: %w: the bin from %v to %v has %d cases but no accuracy or confidence", draws.ErrRange, b.Low, b.High, b.Cases)
 		}
 		bar, err := plotter.NewPolygon(plotter.XYs{{X: b.Low}, {X: b.Low, Y: b.Accuracy}, {X: b.High, Y: b.Accuracy}, {X: b.High}})
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 )
@@ -114,7 +114,7 @@ func (t *task) predictions(d *draws.Draws, chain int) ([][][]float64, error) {
 			return nil, err
 		}
 		for j := range rows {
-			rows[j] = diag.LogSoftmax(rows[j])
+			rows[j] = score.LogSoftmax(rows[j])
 		}
 		all[i] = rows
 	}

@@ -3,8 +3,9 @@ package main
 import (
 	"math"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/kelvin-ppl/kelvin/diag/score"
 )
 
 // metrics are scores on the test data. Entropies are in nats.
@@ -23,9 +24,9 @@ func (m *metrics) parts() []*float64 {
 	return []*float64{&m.NLL, &m.Accuracy, &m.Brier, &m.ECE, &m.Gibbs, &m.Epistemic, &m.Aleatoric}
 }
 
-// score is what the average over networks predicts, from their log probabilities [network][case][class].
-func score(logp [][][]float64, labels []int) (metrics, error) {
-	predictive, err := diag.NewPredictive(len(labels), len(logp[0][0]))
+// scored is what the average over networks predicts, from their log probabilities [network][case][class].
+func scored(logp [][][]float64, labels []int) (metrics, error) {
+	predictive, err := score.NewPredictive(len(labels), len(logp[0][0]))
 	if err != nil {
 		return metrics{}, err
 	}
@@ -34,15 +35,15 @@ func score(logp [][][]float64, labels []int) (metrics, error) {
 			return metrics{}, err
 		}
 	}
-	scores, err := diag.ScoreLog(predictive.LogMean(), labels)
+	scores, err := score.Score(predictive.LogMean(), labels)
 	if err != nil {
 		return metrics{}, err
 	}
-	calibration, err := diag.ClassCalibration(predictive.Mean(), labels, 0)
+	calibration, err := score.ClassCalibration(predictive.Mean(), labels, score.Binning{})
 	if err != nil {
 		return metrics{}, err
 	}
-	gibbs, err := diag.GibbsScoreOf(logp, labels)
+	gibbs, err := score.GibbsScoreOf(logp, labels)
 	if err != nil {
 		return metrics{}, err
 	}
@@ -67,7 +68,7 @@ func repeated(groups [][][][]float64, labels []int) (estimate, error) {
 	all := make([]metrics, len(groups))
 	for i, logp := range groups {
 		var err error
-		if all[i], err = score(logp, labels); err != nil {
+		if all[i], err = scored(logp, labels); err != nil {
 			return estimate{}, err
 		}
 	}
@@ -95,7 +96,7 @@ func pooled(chains [][][][]float64, labels []int) (estimate, error) {
 		}
 		return all
 	}
-	full, err := score(without(-1), labels)
+	full, err := scored(without(-1), labels)
 	if err != nil {
 		return estimate{}, err
 	}
@@ -103,7 +104,7 @@ func pooled(chains [][][][]float64, labels []int) (estimate, error) {
 	e := estimate{Networks: len(chains) * len(chains[0]), Repetitions: 1, Mean: full}
 	parts := make([]metrics, len(chains))
 	for i := range chains {
-		if parts[i], err = score(without(i), labels); err != nil {
+		if parts[i], err = scored(without(i), labels); err != nil {
 			return estimate{}, err
 		}
 	}

@@ -21,7 +21,7 @@ func logs(p ...float64) (rows [][]float64) {
 
 // Two networks, two cases, two classes, by hand: averaged probabilities of class 0 are 0.7 and 0.3, the labels 0 and 0.
 func TestScore(t *testing.T) {
-	m, err := score([][][]float64{logs(0.9, 0.2), logs(0.5, 0.4)}, []int{0, 0})
+	m, err := scored([][][]float64{logs(0.9, 0.2), logs(0.5, 0.4)}, []int{0, 0})
 	require.NoError(t, err)
 	entropy := func(p float64) float64 { return -p*math.Log(p) - (1-p)*math.Log(1-p) }
 	single := (entropy(0.9) + entropy(0.2) + entropy(0.5) + entropy(0.4)) / 4

@@ -8,10 +8,11 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/kelvin-ppl/kelvin/diag"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"gonum.org/v1/gonum/stat"
 )
 
 // thermometer is an [infer.Thermometer] that writes its readings to a file, because a checkpoint does not hold them. The file is written
@@ -76,16 +77,16 @@ type simulation struct {
 	Configurational float64 `json:"configurational"` // mean over all parameters
 	SE              float64 `json:"configurational_se"`
 	Worst           string  `json:"worst"` // severity of the worst finding, or "none"
-	// Findings are those of diag.DiagnoseSimulation, in words.
+	// Findings are those of thermo.Diagnose, in words.
 	Findings []string `json:"findings"`
 }
 
 // judge looks at the readings of the runs of a cell, at temperature T/N.
 func judge(layout *infer.Layout, temperature float64, runs [][]infer.Reading) (*simulation, error) {
-	kinetic := &diag.Kinetic{}
-	sites := make([]diag.SiteReadings, len(layout.Sites))
+	kinetic := &thermo.Kinetic{}
+	sites := make([]thermo.SiteReadings, len(layout.Sites))
 	for i, site := range layout.Sites {
-		sites[i] = diag.SiteReadings{Site: site.Name, Target: temperature}
+		sites[i] = thermo.SiteReadings{Site: site.Name, Target: temperature}
 	}
 	var chains []float64 // mean configurational temperature of each
 	chain := 0
@@ -107,7 +108,7 @@ func judge(layout *infer.Layout, temperature float64, runs [][]infer.Reading) (*
 			chain++
 		}
 	}
-	report, err := diag.DiagnoseSimulation(diag.Simulation{Kinetic: kinetic, Configurational: sites}, diag.SimulationOptions{})
+	report, err := thermo.Diagnose(thermo.Simulation{Kinetic: kinetic, Configurational: sites}, thermo.Options{})
 	if err != nil {
 		return nil, err
 	}

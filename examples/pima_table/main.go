@@ -5,7 +5,7 @@
 //	go run ./examples/pima_table -json     one JSON object
 //	go run ./examples/pima_table -quick    two short runs in the place of ten long ones: other numbers
 //
-// The published number is called a kernel Stein discrepancy. As it was computed (see diag.KSDTable3) it falls as draws spread, so that
+// The published number is called a kernel Stein discrepancy. As it was computed (see ksdTable3) it falls as draws spread, so that
 // less is not better: the method whose draws are too wide, variational inference with the noise of small batches, has the least. The
 // discrepancy proper, with the same kernel, stands beside it, and less is better there. It shows what the published number hides:
 // with these settings a chain forgets its start in about 1600 updates, so that a serial run is worth some ten independent draws, and

@@ -39,9 +39,7 @@ func (t *task) scored(w []float64, seed uint64) (score, error) {
 		return score{}, err
 	}
 	var s score
-	if s.table, err = diag.KSDTable3(w, mean, pima.Features, diag.KSDTable3Options{Subset: subset, Seed: seed}); err != nil {
-		return score{}, err
-	}
+	s.table = ksdTable3(w, mean, pima.Features, subset, seed)
 	for i := range mean {
 		mean[i] *= pima.Patients
 	}

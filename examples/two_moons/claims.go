@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/score"
 )
 
 // claims checks what is said of the methods.
@@ -187,7 +188,7 @@ func (t *task) order(all map[string]outcome) ([]claim, error) {
 func (t *task) pairedNLL(a, b prediction) (difference, se float64) {
 	d := make([]float64, len(a.z))
 	for i, label := range t.test.label {
-		d[i] = diag.BinaryLogProbabilities(b.z[i])[label] - diag.BinaryLogProbabilities(a.z[i])[label]
+		d[i] = score.BinaryLogProbabilities(b.z[i])[label] - score.BinaryLogProbabilities(a.z[i])[label]
 	}
 	return meanError(d)
 }

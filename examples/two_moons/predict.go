@@ -3,12 +3,13 @@ package main
 import (
 	"math"
 
-	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // prediction is what a method says of points: logits of label 1 under each draw, [draw][point], the probability p of label 1, and its
@@ -78,8 +79,8 @@ func (p prediction) averaged() (prediction, error) {
 	return p, nil
 }
 
-func (p prediction) predictive() (*diag.Predictive, error) {
-	mean, err := diag.NewPredictive(len(p.logits[0]), 2)
+func (p prediction) predictive() (*score.Predictive, error) {
+	mean, err := score.NewPredictive(len(p.logits[0]), 2)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (p prediction) probabilities(point int) []float64 {
 // spread is the standard deviation of the probability over the draws, and the epistemic part of the entropy, at each point.
 func (p prediction) spread() (sd, epistemic []float64, err error) {
 	for i := range p.p {
-		v, err := diag.BernoulliVarianceOf(p.probabilities(i))
+		v, err := score.BernoulliVarianceOf(p.probabilities(i))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -2,8 +2,9 @@ package main
 
 import (
 	"fmt"
-	"github.com/kelvin-ppl/kelvin/diag"
 	"math"
+
+	"github.com/kelvin-ppl/kelvin/diag/score"
 )
 
 // scaling: temperature scaling on validation data.
@@ -11,7 +12,7 @@ func (t *task) scaling(all map[string]outcome) ([]claim, error) {
 	var out []claim
 	for _, name := range []string{nameMAP, nameEnsemble} {
 		o := all[name]
-		fit, err := diag.FitBinaryTemperature(o.validation.z, t.validation.isOne())
+		fit, err := score.FitBinaryTemperature(o.validation.z, t.validation.isOne())
 		if err != nil {
 			return nil, err
 		}
@@ -51,16 +52,16 @@ func scaled(logits []float64, label []int, temperature float64) (change, error) 
 	for i, divisor := range []float64{1, temperature} {
 		var p, logp [][]float64
 		for _, z := range logits {
-			l := diag.BinaryLogProbabilities(z / divisor)
+			l := score.BinaryLogProbabilities(z / divisor)
 			logp = append(logp, l[:])
 			p = append(p, []float64{math.Exp(l[0]), math.Exp(l[1])})
 			decisions[i] = append(decisions[i], l[1] > l[0])
 		}
-		scores, err := diag.ScoreLog(logp, label)
+		scores, err := score.Score(logp, label)
 		if err != nil {
 			return c, err
 		}
-		r, err := diag.ClassCalibration(p, label, bins)
+		r, err := score.ClassCalibration(p, label, score.Binning{Bins: bins})
 		if err != nil {
 			return c, err
 		}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -143,7 +143,7 @@ type outcome struct {
 	test, validation, grid prediction
 	sd, epistemic          []float64 // at the points of the grid
 	row                    rowJSON
-	reliability            *diag.Reliability
+	reliability            *score.Reliability
 }
 
 // run fits a method, and predicts.
@@ -175,18 +175,18 @@ func (t *task) run(ctx context.Context, m method, o infer.Observer) (outcome, er
 func (t *task) score(o *outcome) error {
 	both, logs := make([][]float64, len(o.test.p)), make([][]float64, len(o.test.p))
 	for i, z := range o.test.z {
-		l := diag.BinaryLogProbabilities(z)
+		l := score.BinaryLogProbabilities(z)
 		both[i], logs[i] = []float64{sigmoid(-z), sigmoid(z)}, l[:]
 	}
-	scores, err := diag.ScoreLog(logs, t.test.label)
+	scores, err := score.Score(logs, t.test.label)
 	if err != nil {
 		return err
 	}
-	brier, err := diag.BrierOf(o.test.p, t.test.isOne(), diag.Binning{Bins: bins})
+	brier, err := score.BrierOf(o.test.p, t.test.isOne(), score.Binning{Bins: bins})
 	if err != nil {
 		return err
 	}
-	if o.reliability, err = diag.ClassCalibration(both, t.test.label, bins); err != nil {
+	if o.reliability, err = score.ClassCalibration(both, t.test.label, score.Binning{Bins: bins}); err != nil {
 		return err
 	}
 	sd, epistemic, err := o.test.spread()
@@ -203,7 +203,7 @@ func (t *task) score(o *outcome) error {
 		ECE: o.reliability.ECE, MCE: o.reliability.MCE,
 		Seconds: o.seconds, Draws: len(o.test.logits), SD: mean(sd), SDFar: mean(farSD)}
 	if len(o.test.logits) > 1 {
-		auroc, err := diag.AUROC(far, epistemic)
+		auroc, err := score.AUROC(far, epistemic)
 		if err != nil {
 			return err
 		}

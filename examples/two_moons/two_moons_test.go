@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -253,7 +253,7 @@ func TestDecomposition(t *testing.T) {
 		entropy, variance := gaps(logits)
 		require.Less(t, entropy, 1e-14)
 		require.Less(t, variance, 1e-14)
-		u, err := diag.EntropyOf(p)
+		u, err := score.EntropyOf(p)
 		require.NoError(t, err)
 		require.InDelta(t, u.Total, u.Aleatoric+u.Epistemic, 1e-12)
 		o := prediction{}

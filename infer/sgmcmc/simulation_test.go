@@ -11,6 +11,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/diag"
+	diagthermo "github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
@@ -32,7 +33,7 @@ func diagonal(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 
 // measured runs 32 chains at temperature T and reads temperatures every 12 updates, when friction has left less than e⁻¹² of
 // the momenta at one reading to those at the next.
-func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (diag.Simulation, []infer.Reading) {
+func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (diagthermo.Simulation, []infer.Reading) {
 	t.Helper()
 	const chains, settle, every, readings = 32, 120, 12, 60
 	l := layout(infer.Shapes{"a": {1}, "b": {2, 5}, "c": {40}})
@@ -49,9 +50,9 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 	require.NoError(t, thermometer.Err)
 	require.Len(t, thermometer.Readings, readings)
 
-	s := diag.Simulation{Kinetic: &diag.Kinetic{}}
+	s := diagthermo.Simulation{Kinetic: &diagthermo.Kinetic{}}
 	for i, site := range l.Sites {
-		configurational := diag.SiteReadings{Site: site.Name, Target: temperature, Readings: make([][]float64, chains)}
+		configurational := diagthermo.SiteReadings{Site: site.Name, Target: temperature, Readings: make([][]float64, chains)}
 		for _, r := range thermometer.Readings {
 			assert.Equal(t, temperature, r.Temperature)
 			for k := range chains {
@@ -78,11 +79,11 @@ func TestTemperaturesOfAnExactSampler(t *testing.T) {
 			assert.InDelta(t, 0.99, r.Fraction, 4*math.Sqrt(0.99*0.01/n), r)
 			assert.True(t, r.Exact(1e-4), r)
 			assert.Less(t, math.Abs(r.LagZ), 4.0, "successive readings are independent")
-			report, err := diag.DiagnoseSimulation(s, diag.SimulationOptions{})
+			report, err := diagthermo.Diagnose(s, diagthermo.Options{})
 			require.NoError(t, err)
 			assert.Empty(t, report.Findings)
 			for _, c := range report.Configurational {
-				assert.Less(t, math.Abs(c.Z), 4.0, "configurational %s: %s", c.Site, c.Temperature)
+				assert.Less(t, math.Abs(c.Z), 4.0, "configurational %s: %s", c.Site, c)
 			}
 		})
 	}
@@ -104,7 +105,7 @@ func TestBrokenSamplersAreFlagged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _ := measured(t, c.method, temperature, 5)
-			report, err := diag.DiagnoseSimulation(s, diag.SimulationOptions{})
+			report, err := diagthermo.Diagnose(s, diagthermo.Options{})
 			require.NoError(t, err)
 			require.NotEmpty(t, report.Findings)
 			assert.Equal(t, diag.Serious, report.Findings[0].Severity)

@@ -106,7 +106,7 @@ func TestOptions(t *testing.T) {
 		"pairs":   {d, Options{Pair: make([]string, 6)}, ErrOption},
 		"pair":    {d, Options{Pair: []string{"theta"}}, draws.ErrUnknownName},
 		"site":    {d, Options{Sites: []string{"phi"}}, draws.ErrUnknownName},
-		"empty":   {empty, Options{}, diag.ErrNoDraws},
+		"empty":   {empty, Options{}, draws.ErrNoDraws},
 	} {
 		var b bytes.Buffer
 		if err := Report(&b, c.d, c.o); !errors.Is(err, c.want) || b.Len() > 0 {

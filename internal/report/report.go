@@ -67,7 +67,7 @@ type Options struct {
 //go:embed page.html style.css plot.js page.js
 var files embed.FS
 
-// Report writes the page. [diag.ErrNoDraws], [draws.ErrUnknownName], [ErrOption] and the errors of w are the errors;
+// Report writes the page. [draws.ErrNoDraws], [draws.ErrUnknownName], [ErrOption] and the errors of w are the errors;
 // draws that are not finite, that never moved or that lack statistics are shown as they are.
 func Report(w io.Writer, d *draws.Draws, o Options) error {
 	page, err := build(d, o)

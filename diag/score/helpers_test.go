@@ -1,0 +1,26 @@
+package score
+
+import (
+	"errors"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
+)
+
+var nan, inf = math.NaN(), math.Inf(1)
+
+var (
+	filled  = sampletest.Filled
+	source  = sampletest.Source
+	normals = sampletest.Normals
+	near    = sampletest.Near
+	meanSE  = sampletest.MeanSE
+)
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+// softmax are the probabilities of classes with the logits z.
+func softmax(z []float64) []float64 { return sample.Mapped([][]float64{LogSoftmax(z)}, math.Exp)[0] }

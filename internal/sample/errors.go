@@ -1,0 +1,25 @@
+package sample
+
+import "fmt"
+
+// failure is an error of a kind with a text of its own.
+type failure struct {
+	kind error
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.kind }
+
+// Failf is an error that wraps kind and reads "where: text".
+func Failf(where string, kind error, format string, args ...any) error {
+	return &failure{kind, where + ": " + fmt.Sprintf(format, args...)}
+}
+
+// CheckProbability refuses numbers outside [0, 1], with an error of the kind given.
+func CheckProbability(where string, kind error, what string, p float64) error {
+	if !(p >= 0 && p <= 1) { // a NaN too
+		return Failf(where, kind, "%s: probability is %v, want 0 to 1", what, p)
+	}
+	return nil
+}
