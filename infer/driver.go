@@ -1,0 +1,86 @@
+package infer
+
+import (
+	"context"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// Driver is a transform that makes a whole run itself, instead of one update after another: chains that run freely,
+// replicas that swap.
+type Driver interface {
+	// Stats are the names of the statistics of its draws.
+	Stats() []string
+	// Drive makes the run, or what is left of it. What it returns besides the error is for [Result].Detail.
+	Drive(ctx context.Context, job Job) (detail any, err error)
+}
+
+// Job is what a [Driver] is asked to do. The run keeps the draws and writes the files; the driver keeps none.
+type Job struct {
+	Layout *Layout
+	Batch  Batch
+	Start  Params // of shape [K, d]
+	// Seed and FirstChain name the random streams: chain k reads (Seed, FirstChain + k).
+	Seed, FirstChain            uint64
+	Chains, Warmup, Draws, Thin int                      // Warmup 0 is none
+	Resume                      []byte                   // a snapshot to go on from; nil at the start
+	Every                       int                      // transitions of each chain between snapshots; 0 for none
+	Snapshot                    func(state []byte) error // called while all chains rest
+	// Record is called after every transition of the warm-up and every draw kept, one call at a time.
+	Record func(Transition) error
+}
+
+// Transition is what a [Driver] tells of one transition of one chain.
+type Transition struct {
+	Chain     int
+	Warmup    bool
+	X         []float64 // the point, of length d; used during the call only
+	Stats     []float64 // in the order of Driver.Stats
+	Gradients int64     // evaluated for it
+	Divergent bool
+	StepSize  float64
+}
+
+// ModeFinder is a transform whose states belong at a mode: a run first climbs the target with the method, for the updates
+// of the warm-up, and makes the state where that ends.
+type ModeFinder interface {
+	FindMode() (Method, Target)
+}
+
+// Defaulter is a method with defaults of its own for the options of a run. Fields that are zero are left to the door.
+type Defaulter interface {
+	Defaults() Options
+}
+
+// Named is a transform with a stable name for checkpoints and draws, for example "sgmcmc.SGHMC".
+type Named interface {
+	Name() string
+}
+
+// Noter is a transform that has something to say about a run that ended: a step that is too large, a fit that has not
+// settled. Each note has advice that names the field to set.
+type Noter interface {
+	Notes(s State, run RunSummary) []draws.Note
+}
+
+// RunSummary is what a [Noter] is told about its run.
+type RunSummary struct {
+	Updates int64 // of each chain
+	Held    int64 // updates of single chains that were held
+	Info    Info  // of the last update
+	Layout  *Layout
+	Batch   Batch        // of the last update
+	Draws   *draws.Draws // on unconstrained space
+}
+
+// Options say how a run goes. The zero value of a field is its default, which a method may set ([Defaulter]).
+type Options struct {
+	Chains int    // default 4
+	Warmup int    // updates of each chain before the first draw; default 1000; None for none
+	Draws  int    // draws kept of each chain; default 1000
+	Thin   int    // updates for each draw; default 1
+	Seed   uint64 // of the random streams: chain k reads (Seed, k)
+}
+
+// None is the value of a count whose zero value stands for its default, where none at all is wanted.
+const None = -1
