@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -55,11 +56,7 @@ func Round(turns int, sides [2]Side, calls [2]int) (fastest [2]float64, err erro
 
 // Quantile is the p-quantile of x, interpolated between the two nearest.
 func Quantile(x []float64, p float64) float64 {
-	s := slices.Sorted(slices.Values(x))
-	at := p * float64(len(s)-1)
-	low := int(math.Floor(at))
-	high := min(low+1, len(s)-1)
-	return s[low] + (at-float64(low))*(s[high]-s[low])
+	return sample.Quantile(slices.Sorted(slices.Values(x)), p)
 }
 
 // Machine is what a measurement was made on.

@@ -21,16 +21,11 @@ type SummaryOptions struct {
 	Decimals int
 }
 
-// Row is the summary of one scalar element.
+// Row is the summary of one scalar element, the row of [draws.Draws.Summary] and what chains say of its accuracy.
 type Row struct {
-	// Name is the element's: theta[0], or the bare name of a scalar.
-	Name string
-	// Mean and SD (divisor n-1) are those of the draws of all chains.
-	Mean, SD float64
+	draws.Row
 	// HDILow and HDIHigh are the ends of the highest-density interval, NaN if the table has none.
 	HDILow, HDIHigh float64
-	// Quantiles has one number per probability asked for, of type 7.
-	Quantiles []float64
 	// MCSEMean and MCSESD are the Monte-Carlo standard errors of Mean and SD.
 	MCSEMean, MCSESD float64
 	// ESSBulk and ESSTail are effective sample sizes, RHat is the rank-normalised split R-hat.
@@ -123,32 +118,10 @@ func traces(d *draws.Draws, element int) [][]float64 {
 }
 
 func summarise(x [][]float64, opt SummaryOptions) Row {
-	nan := math.NaN()
-	row := Row{Mean: nan, SD: nan, HDILow: nan, HDIHigh: nan, MCSEMean: MCSEMean(x), MCSESD: MCSESD(x)}
+	row := Row{HDILow: math.NaN(), HDIHigh: math.NaN(), MCSEMean: MCSEMean(x), MCSESD: MCSESD(x)}
 	row.RHat, row.ESSBulk, row.ESSTail = convergence(x)
 	all := pooled(x)
-	slices.Sort(all) // NaNs come first
-	low, high := all[0], all[len(all)-1]
-	row.Mean = low + high // where infinite
-	switch {
-	case low == high:
-		row.Mean, row.SD = low, 0
-	case !math.IsNaN(low) && !math.IsInf(low, 0) && !math.IsInf(high, 0):
-		y, e := standardised([][]float64{all})
-		mean, variance := sample.MeanVar(y[0])
-		row.Mean = math.Ldexp(mean, e) + (low/2 + high/2)
-		row.SD = math.Ldexp(math.Sqrt(variance), e)
-	}
-	if len(all) == 1 {
-		row.SD = nan
-	}
-	for _, p := range opt.Quantiles {
-		q := nan
-		if !math.IsNaN(low) {
-			q = sample.Quantile(all, p)
-		}
-		row.Quantiles = append(row.Quantiles, q)
-	}
+	row.Mean, row.SD, row.Quantiles = sample.Describe(all, opt.Quantiles)
 	if opt.HDIProb > 0 {
 		row.HDILow, row.HDIHigh = hdiOfSorted(all, opt.HDIProb)
 	}

@@ -86,12 +86,7 @@ func (d *Draws) Summary(p ...float64) ([]Row, error) {
 	}
 	d.eachElement(0, d.dim, func(i int, trace []float64) {
 		row := &rows[i]
-		row.Mean, row.SD = sample.Moments(trace)
-		sample.Sort(trace)
-		row.Quantiles = make([]float64, len(p))
-		for k := range p {
-			row.Quantiles[k] = sample.Quantile(trace, p[k])
-		}
+		row.Mean, row.SD, row.Quantiles = sample.Describe(trace, p)
 	})
 	return rows, nil
 }

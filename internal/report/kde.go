@@ -3,6 +3,8 @@ package report
 import (
 	"math"
 	"slices"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // fine is the number of cells that a kernel density is computed on for each cell that is shown.
@@ -24,7 +26,7 @@ func view(x ...[]float64) (low, high float64, ok bool) {
 	}
 	slices.Sort(all)
 	low, high = all[0], all[len(all)-1]
-	a, b := quantile(all, 0.005), quantile(all, 0.995)
+	a, b := sample.Quantile(all, 0.005), sample.Quantile(all, 0.995)
 	if w := b - a; w > 0 && !math.IsInf(w, 0) {
 		low, high = max(low, a-w), min(high, b+w)
 	}
@@ -102,7 +104,7 @@ func reflected(i, n int) int {
 func bandwidth(z []float64) float64 {
 	sorted := slices.Clone(z)
 	slices.Sort(sorted)
-	iqr := quantile(sorted, 0.75) - quantile(sorted, 0.25)
+	iqr := sample.Quantile(sorted, 0.75) - sample.Quantile(sorted, 0.25)
 	mean, squares, n := 0.0, 0.0, 0.0
 	for _, v := range z {
 		if v < -1 || v > 2 {
@@ -121,17 +123,6 @@ func bandwidth(z []float64) float64 {
 		h = min(h, iqr/1.34)
 	}
 	return 0.9 * h * math.Pow(float64(len(z)), -0.2)
-}
-
-// quantile is the sample quantile of type 7 of sorted numbers.
-func quantile(sorted []float64, p float64) float64 {
-	h := float64(len(sorted)-1) * p
-	j := int(h)
-	if j+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	t := h - float64(j)
-	return (1-t)*sorted[j] + t*sorted[j+1]
 }
 
 // ceiling is the highest density that a plot of some densities shows: the highest peak, but at most three times the

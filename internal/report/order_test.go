@@ -13,12 +13,12 @@ import (
 func TestWorstFirst(t *testing.T) {
 	nan := math.NaN()
 	rows := []diag.Row{
-		{Name: "fine", RHat: 1.001, ESSBulk: 4000, ESSTail: 3000},
-		{Name: "constant", RHat: nan, ESSBulk: nan, ESSTail: nan},
-		{Name: "slow tail", RHat: 1.002, ESSBulk: 4000, ESSTail: 200},
-		{Name: "apart", RHat: 1.4, ESSBulk: 20, ESSTail: 300},
-		{Name: "nan", Mean: nan, RHat: nan, ESSBulk: nan, ESSTail: nan},
-		{Name: "slow", RHat: 1.02, ESSBulk: 300, ESSTail: 300},
+		{Row: draws.Row{Name: "fine"}, RHat: 1.001, ESSBulk: 4000, ESSTail: 3000},
+		{Row: draws.Row{Name: "constant"}, RHat: nan, ESSBulk: nan, ESSTail: nan},
+		{Row: draws.Row{Name: "slow tail"}, RHat: 1.002, ESSBulk: 4000, ESSTail: 200},
+		{Row: draws.Row{Name: "apart"}, RHat: 1.4, ESSBulk: 20, ESSTail: 300},
+		{Row: draws.Row{Name: "nan", Mean: nan}, RHat: nan, ESSBulk: nan, ESSTail: nan},
+		{Row: draws.Row{Name: "slow"}, RHat: 1.02, ESSBulk: 300, ESSTail: 300},
 	}
 	var got []string
 	for _, i := range worstFirst(rows) {

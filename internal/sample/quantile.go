@@ -56,3 +56,15 @@ func ClopperPearson(k, n int, level float64) (low, high float64) {
 	}
 	return low, high
 }
+
+// Describe is the mean, the standard deviation (divisor n-1) and the quantiles of x, which is sorted on the way; see
+// [Moments], [Sort] and [Quantile].
+func Describe(x, probabilities []float64) (mean, sd float64, quantiles []float64) {
+	mean, sd = Moments(x)
+	Sort(x)
+	quantiles = make([]float64, len(probabilities))
+	for k, p := range probabilities {
+		quantiles[k] = Quantile(x, p)
+	}
+	return mean, sd, quantiles
+}
