@@ -6,6 +6,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -34,7 +35,7 @@ func (c counter) Init(p infer.Params) (infer.State, error) {
 }
 
 func (c counter) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[counterState](state, "counter")
+	s, err := method.StateAs[counterState](state, "counter")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}

@@ -152,35 +152,6 @@ func TestDiverged(t *testing.T) {
 	assert.Nil(t, evaluate(t, root, pointOf(t, l, 1), nil).Diverged())
 }
 
-// Hold takes the rows of the chains that diverged from the old tensor, whatever the new one has there.
-func TestHold(t *testing.T) {
-	nan := math.NaN()
-	old, next := vec([]float64{1, 2, 3, 4, 5, 6}, 3, 2), vec([]float64{10, 20, nan, 40, 50, nan}, 3, 2)
-	same, err := infer.Hold(old, next, nil)
-	require.NoError(t, err)
-	assert.Same(t, next, same)
-	held, err := infer.Hold(old, next, []bool{false, true, true})
-	require.NoError(t, err)
-	assert.Equal(t, []float64{10, 20, 3, 4, 5, 6}, floats(held))
-	held, err = infer.Hold(old, next, []bool{false, false, false})
-	require.NoError(t, err)
-	sameBits(t, floats(next), floats(held), "nothing held")
-	held, err = infer.Hold(vec([]float64{1, 2}), vec([]float64{nan, 3}), []bool{true})
-	require.NoError(t, err)
-	assert.Equal(t, []float64{1, 2}, floats(held))
-	// A quantity of more dimensions, and one number for each chain.
-	held, err = infer.Hold(vec([]float64{1, 2, 3, 4}, 2, 1, 2), vec([]float64{5, 6, 7, 8}, 2, 1, 2), []bool{true, false})
-	require.NoError(t, err)
-	assert.Equal(t, []float64{1, 2, 7, 8}, floats(held))
-	assert.Equal(t, []int64{2, 1, 2}, shapeOf(held))
-	held, err = infer.Hold(vec([]float64{1, 2}), vec([]float64{5, 6}), []bool{false, true})
-	require.NoError(t, err)
-	assert.Equal(t, []float64{5, 2}, floats(held))
-	held, err = infer.Hold(vec([]float64{1}, 1).MustTotype(gotch.Float, false), vec([]float64{5}, 1).MustTotype(gotch.Float, false), []bool{true})
-	require.NoError(t, err)
-	assert.Equal(t, gotch.Float, held.DType())
-}
-
 // One gradient with its aux leaves as many bytes outside scopes as its results have: 8 for each of value, gradient and
 // eta. In a scope it leaves none.
 func TestGradientLeavesNothing(t *testing.T) {

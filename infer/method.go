@@ -95,16 +95,6 @@ func Free(s State) {
 	}
 }
 
-// Keep makes a state outlive a scope.
-func Keep(scope *torch.Scope, s State) {
-	owned, shared := s.Tensors()
-	for _, tensors := range []Tensors{owned, shared} {
-		for _, t := range tensors {
-			scope.Keep(t)
-		}
-	}
-}
-
 // Info is what an update tells about itself: plain numbers, one for each of K chains. A density that is not finite is a
 // value here, not an error.
 type Info struct {
@@ -118,20 +108,6 @@ type Info struct {
 	Aux          Aux
 }
 
-// NewInfo is the Info of an evaluation.
-func NewInfo(e Evaluation, lr, temperature float64) Info {
-	return Info{LogPosterior: e.Values, GradNorm: e.Norms, Diverged: e.Diverged(), LR: lr, Temperature: temperature, Aux: e.Aux}
-}
-
-// StateAs is the state as the type that a transform made; another type is an error that names both.
-func StateAs[S State](s State, method string) (S, error) {
-	state, ok := s.(S)
-	if !ok {
-		return state, fmt.Errorf("%s: the state is a %T, expected %T: it was made by another method", method, s, state)
-	}
-	return state, nil
-}
-
 // Tensors are the named tensors of a state.
 type Tensors = map[string]*ts.Tensor
 
@@ -142,11 +118,4 @@ func (s Saved) Tensor(name string) (*ts.Tensor, error) {
 		return nil, fmt.Errorf("the saved state has no %q: it is of another method: %w", name, ErrCheckpoint)
 	}
 	return t, nil
-}
-
-// KeepAux makes what a log posterior returned outlive a scope.
-func KeepAux(scope *torch.Scope, aux Aux) {
-	for _, t := range aux {
-		scope.Keep(t)
-	}
 }

@@ -89,31 +89,3 @@ func (a autograd) ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation,
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(int(rows), 1))
 	return e, err
 }
-
-// Hold returns next with the rows of the diverged chains taken from old: a chain whose density or gradient is not finite
-// stays where it is. With diverged nil it returns next.
-func Hold(old, next *ts.Tensor, diverged []bool) (*ts.Tensor, error) {
-	if diverged == nil {
-		return next, nil
-	}
-	shape, err := torch.Shape(old)
-	if err != nil {
-		return nil, err
-	}
-	mask := []int64{int64(len(diverged))}
-	for range shape[1:] {
-		mask = append(mask, 1)
-	}
-	if len(shape) == 1 && len(diverged) == 1 {
-		mask = []int64{1}
-	}
-	device, err := torch.DeviceOf(old)
-	if err != nil {
-		return nil, err
-	}
-	m, err := torch.FromSliceOn(device, torch.DTypeOf[bool](), diverged, mask...)
-	if err != nil {
-		return nil, err
-	}
-	return old.WhereSelf(m, next, false)
-}

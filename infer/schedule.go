@@ -79,20 +79,10 @@ func Piecewise(parts ...Piece) (Schedule, error) {
 // Times is the product of two schedules.
 func Times(a, b Schedule) Schedule { return func(t int64) float64 { return a(t) * b(t) } }
 
-// CheckSchedule returns the schedule, or the default when it is nil, after a look at its value at the first update: it
-// must be finite and not below least; strict excludes least itself. A nil schedule without a default is an error.
-func CheckSchedule(method, field string, s, def Schedule, least float64, strict bool) (Schedule, error) {
-	if s == nil {
-		s = def
-	}
-	if s == nil {
-		return nil, &FieldError{Type: method, Field: field, Value: "missing", Allowed: "a schedule is required, for example infer.Constant(0.01)"}
-	}
-	return s, CheckValue(method, field, s(0), least, strict)
-}
-
-// CheckValue is the check of one value of a schedule or field.
-func CheckValue(method, field string, v, least float64, strict bool) error {
+// Check is the check of the value at a step, for the error of a field of a method: it must be finite and not below least;
+// strict excludes least itself.
+func (s Schedule) Check(method, field string, step int64, least float64, strict bool) error {
+	v := s(step)
 	if math.IsNaN(v) || math.IsInf(v, 0) || v < least || (strict && v == least) {
 		allowed := fmt.Sprintf("it must be finite and at least %g", least)
 		if strict {

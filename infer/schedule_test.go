@@ -106,29 +106,3 @@ func TestPiecewiseErrors(t *testing.T) {
 		assert.ErrorIs(t, err, infer.ErrConfig, name)
 	}
 }
-
-// A default stands in for a schedule that is missing; the value at the first update is looked at.
-func TestCheckSchedule(t *testing.T) {
-	s, err := infer.CheckSchedule("m.M", "LR", infer.Constant(2), infer.Constant(3), 0, true)
-	require.NoError(t, err)
-	assert.Equal(t, 2.0, s(0))
-	s, err = infer.CheckSchedule("m.M", "LR", nil, infer.Constant(3), 0, true)
-	require.NoError(t, err)
-	assert.Equal(t, 3.0, s(0))
-	_, err = infer.CheckSchedule("m.M", "T", infer.Constant(0), nil, 0, false)
-	assert.NoError(t, err, "the least value itself is allowed unless the check is strict")
-
-	for want, f := range map[string]func() error{
-		"m.M: LR is missing: a schedule is required, for example infer.Constant(0.01)": func() error { _, err := infer.CheckSchedule("m.M", "LR", nil, nil, 0, true); return err },
-		"m.M: LR is 0: it must be finite and greater than 0":                           func() error { _, err := infer.CheckSchedule("m.M", "LR", infer.Constant(0), nil, 0, true); return err },
-		"m.M: LR is -1: it must be finite and greater than 0":                          func() error { _, err := infer.CheckSchedule("m.M", "LR", infer.Constant(-1), nil, 0, true); return err },
-		"m.M: T is -1: it must be finite and at least 0":                               func() error { _, err := infer.CheckSchedule("m.M", "T", infer.Constant(-1), nil, 0, false); return err },
-		"m.M: T is NaN: it must be finite and at least 0":                              func() error { return infer.CheckValue("m.M", "T", math.NaN(), 0, false) },
-		"m.M: T is +Inf: it must be finite and at least 0":                             func() error { return infer.CheckValue("m.M", "T", math.Inf(1), 0, false) },
-		"m.M: T is 2: it must be finite and at least 2.5":                              func() error { return infer.CheckValue("m.M", "T", 2, 2.5, false) },
-	} {
-		err := f()
-		assert.EqualError(t, err, want)
-		assert.ErrorIs(t, err, infer.ErrConfig)
-	}
-}

@@ -26,7 +26,7 @@ type Normalizer func(p Params, b Batch, temperature float64) *ts.Tensor
 // TemperFull is the posterior to the power 1/T, the target that a method with Temperature T has. The mode is that of the
 // posterior, and a Gaussian has T times its covariance.
 func TemperFull(t Target, temperature float64) (Target, error) {
-	if err := CheckValue("infer.TemperFull", "temperature", temperature, 0, true); err != nil {
+	if err := Constant(temperature).Check("infer.TemperFull", "temperature", 0, 0, true); err != nil {
 		return t, err
 	}
 	if t.Parts != nil {
@@ -82,7 +82,7 @@ func TemperObservation(t Target, normalizer Normalizer, temperature float64) (Ta
 }
 
 func temper(name string, t Target, temperature, prior, likelihood float64) (Target, error) {
-	if err := CheckValue(name, "temperature", temperature, 0, true); err != nil {
+	if err := Constant(temperature).Check(name, "temperature", 0, 0, true); err != nil {
 		return t, err
 	}
 	if t.Parts == nil {

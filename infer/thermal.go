@@ -15,8 +15,8 @@ type Thermal interface {
 	KineticTemperatures(s State) ([][]float64, error)
 }
 
-// SiteMeans is, for each site of a layout, the mean over its elements of values: those of K chains, one after the other.
-func SiteMeans(l *Layout, values []float64) [][]float64 {
+// SiteMeans is, for each site, the mean over its elements of values: those of K chains, one after the other.
+func (l *Layout) SiteMeans(values []float64) [][]float64 {
 	var out [][]float64
 	for d := l.Dim(); d > 0 && len(values) >= d; values = values[d:] {
 		row := make([]float64, len(l.Sites))
@@ -80,7 +80,7 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 	if err != nil {
 		return nil, err
 	}
-	return SiteMeans(p.Layout, products), nil
+	return p.Layout.SiteMeans(products), nil
 }
 
 // Reading is what a [Thermometer] read after one update.

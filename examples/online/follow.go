@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -164,7 +165,7 @@ func follow(f filter, l league) (p path, err error) {
 			if info.Diverged != nil {
 				return fmt.Errorf("the likelihood of game %d is not finite", i+1)
 			}
-			infer.Keep(scope, next)
+			method.Keep(scope, next)
 			infer.Free(state)
 			state = next
 			return nil

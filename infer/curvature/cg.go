@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -79,7 +80,7 @@ func newCG(apply func(v *ts.Tensor) (*ts.Tensor, error), b *ts.Tensor, o CGOptio
 		name  string
 		value float64
 	}{{"MaxIter", float64(o.MaxIter)}, {"Tol", o.Tol}, {"Atol", o.Atol}, {"Damping", o.Damping}} {
-		if err := infer.CheckValue("curvature.CGOptions", f.name, f.value, 0, false); err != nil {
+		if err := method.CheckValue("curvature.CGOptions", f.name, f.value, 0, false); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -29,7 +30,7 @@ func LinearizedDiag(f Forward, p infer.Params, b infer.Batch, variance *ts.Tenso
 		if err != nil {
 			return 0, nil, err
 		}
-		if err := infer.CheckValue("curvature.LinearizedDiag", "the smallest variance", least, 0, false); err != nil {
+		if err := method.CheckValue("curvature.LinearizedDiag", "the smallest variance", least, 0, false); err != nil {
 			return 0, nil, err
 		}
 		sd := variance.MustDetach(false).MustSqrt(false)
@@ -84,7 +85,7 @@ func linearized(name string, f Forward, p infer.Params, b infer.Batch, o Lineari
 		if err := q.overData("forward function", f != nil); err != nil {
 			return nil, err
 		}
-		if err := infer.CheckValue("curvature.LinearizedOptions", "NoiseSD", o.NoiseSD, 0, false); err != nil {
+		if err := method.CheckValue("curvature.LinearizedOptions", "NoiseSD", o.NoiseSD, 0, false); err != nil {
 			return nil, err
 		}
 		m, factors, err := prepare(q)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -17,7 +18,7 @@ func dense(diag string) string {
 
 // need refuses what does not fit. The count is a float64 because it may exceed an int64.
 func (q *problem) need(what string, numbers float64, instead string) error {
-	return infer.CheckMemory(what, numbers*float64(q.bytes), q.memory, q.field, instead)
+	return method.CheckMemory(what, numbers*float64(q.bytes), q.memory, q.field, instead)
 }
 
 // matrix refuses a d x d matrix that does not fit.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -108,7 +109,7 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 		return nil, &infer.FieldError{Type: "curvature.Options", Field: "Memory", Value: o.Memory, Allowed: "at least 0 bytes, where 0 means 1 GiB"}
 	}
 	if q.memory == 0 {
-		q.memory = infer.DefaultMemory
+		q.memory = method.DefaultMemory
 	}
 	if q.field == "" {
 		q.field = "curvature.Options.Memory"

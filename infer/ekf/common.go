@@ -8,6 +8,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -80,7 +81,7 @@ func scoresOf(method string, f curvature.PerDatum, p infer.Params, b infer.Batch
 
 // info is what an update tells about itself.
 func (s scores) info(lr float64) infer.Info {
-	return infer.NewInfo(infer.Evaluation{Values: s.values, Norms: s.norms}, lr, 0)
+	return method.NewInfo(infer.Evaluation{Values: s.values, Norms: s.norms}, lr, 0)
 }
 
 // perDatum is the given function of the data of a batch, or the log likelihood of one datum at a time.
@@ -96,10 +97,10 @@ func perDatum(method string, given curvature.PerDatum, logLikelihood infer.LogPo
 
 // positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the type and on the
 // device of the point. The shape is [d], or that of the point where chains is set.
-func positive(method, field string, given *ts.Tensor, p infer.Params, chains, zero bool) (*ts.Tensor, error) {
+func positive(name, field string, given *ts.Tensor, p infer.Params, chains, zero bool) (*ts.Tensor, error) {
 	shape, err := torch.Shape(given)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", method, field, err)
+		return nil, fmt.Errorf("%s: %s: %w", name, field, err)
 	}
 	d := p.Layout.Dim()
 	want, err := torch.Shape(p.Flat)
@@ -111,15 +112,15 @@ func positive(method, field string, given *ts.Tensor, p infer.Params, chains, ze
 		if chains && len(want) == 2 {
 			allowed += fmt.Sprintf(", or %v", want)
 		}
-		return nil, &infer.FieldError{Type: method, Field: field, Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed}
+		return nil, &infer.FieldError{Type: name, Field: field, Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed}
 	}
 	v, err := torch.ToSlice[float64](given)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", method, field, err)
+		return nil, fmt.Errorf("%s: %s: %w", name, field, err)
 	}
 	for i, x := range v {
 		if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 || x == 0 && !zero {
-			return nil, infer.CheckValue(method, field+" of "+p.Layout.At(i%d), x, 0, !zero)
+			return nil, method.CheckValue(name, field+" of "+p.Layout.At(i%d), x, 0, !zero)
 		}
 	}
 	return like(p.Flat, given)
@@ -152,11 +153,11 @@ func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false)
 
 // draw draws n points: means plus noise, where noise maps standard normal numbers [K, d, m], K chains and m draws of each, to
 // deviations of that shape. Draw i is of chain i mod K.
-func draw(method string, p infer.Params, n int, streams *torch.Streams, noise func(z *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
-	if err := infer.CheckDraws(method, n, streams); err != nil {
+func draw(name string, p infer.Params, n int, streams *torch.Streams, noise func(z *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
+	if err := method.CheckDraws(name, n, streams); err != nil {
 		return infer.Params{}, err
 	}
-	out, err := infer.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor, error) {
+	out, err := method.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor, error) {
 		x, err := noise(transposed(eps))
 		if err != nil {
 			return nil, err
@@ -164,7 +165,7 @@ func draw(method string, p infer.Params, n int, streams *torch.Streams, noise fu
 		return transposed(x), nil
 	})
 	if err != nil {
-		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
+		return infer.Params{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -55,7 +56,7 @@ func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.LR, err = infer.CheckSchedule(name, "LR", c.LR, nil, 0, false); err != nil {
+	if c.LR, err = method.CheckSchedule(name, "LR", c.LR, nil, 0, false); err != nil {
 		return nil, err
 	}
 	g, err := newGaussian(name, c.TransitionSD, c.TransitionSDs, c.InitSD, c.InitSDs, c.InitCov, c.Memory)
@@ -72,12 +73,12 @@ type dense struct {
 }
 
 func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[DenseState](state, t.name)
+	s, err := method.StateAs[DenseState](state, t.name)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
 	lr := t.lr(s.Step)
-	if err := infer.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+	if err := method.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	q, err := t.walk.at(s.Step)
@@ -144,7 +145,7 @@ func (s *DenseState) set(scope *torch.Scope, old DenseState, means, roots []*ts.
 		return err
 	}
 	s.Root, err = stack(p, roots)
-	infer.Keep(scope, *s)
+	method.Keep(scope, *s)
 	return err
 }
 
@@ -193,10 +194,10 @@ func newGaussian(name string, transitionSD infer.Schedule, transitionSDs *ts.Ten
 	if g.sd == 0 {
 		g.sd = 1
 	}
-	if err := infer.CheckValue(name, "InitSD", g.sd, 0, true); err != nil {
+	if err := method.CheckValue(name, "InitSD", g.sd, 0, true); err != nil {
 		return g, err
 	}
-	return g, infer.CheckValue(name, "Memory", float64(memory), 0, false)
+	return g, method.CheckValue(name, "Memory", float64(memory), 0, false)
 }
 
 func (g *gaussian) Init(p infer.Params) (infer.State, error) {
@@ -207,7 +208,7 @@ func (g *gaussian) Init(p infer.Params) (infer.State, error) {
 	d := p.Layout.Dim()
 	what := fmt.Sprintf("a covariance of shape [%d, %d] for each of %d chains", d, d, p.Chains())
 	bytes := float64(d) * float64(d) * float64(p.Chains()) * float64(p.Flat.DType().Size())
-	if err := infer.CheckMemory(what, bytes, g.memory, g.name+".Memory", "use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
+	if err := method.CheckMemory(what, bytes, g.memory, g.name+".Memory", "use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
 	if err := g.walk.check(p); err != nil {
@@ -225,7 +226,7 @@ func (g *gaussian) Init(p infer.Params) (infer.State, error) {
 		}
 		s.Covariance = variance.MustDiagEmbed(0, -2, -1, false)
 		s.Root = variance.MustSqrt(false).MustDiagEmbed(0, -2, -1, false)
-		infer.Keep(scope, s)
+		method.Keep(scope, s)
 		return nil
 	})
 	return s, err
@@ -290,7 +291,7 @@ func (g *gaussian) predict(s DenseState, q float64) ([]*ts.Tensor, error) {
 
 // Sample draws from N(μ, P). With K chains draw i is of chain i mod K.
 func (g *gaussian) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
-	s, err := infer.StateAs[DenseState](state, g.name)
+	s, err := method.StateAs[DenseState](state, g.name)
 	if err != nil {
 		return infer.Params{}, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -49,7 +50,7 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.LR, err = infer.CheckSchedule(name, "LR", c.LR, nil, 0, false); err != nil {
+	if c.LR, err = method.CheckSchedule(name, "LR", c.LR, nil, 0, false); err != nil {
 		return nil, err
 	}
 	walk, err := newWalk(name, c.TransitionSD, c.TransitionSDs)
@@ -59,10 +60,10 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	if c.InitSD == 0 {
 		c.InitSD = 1
 	}
-	if err := infer.CheckValue(name, "InitSD", c.InitSD, 0, true); err != nil {
+	if err := method.CheckValue(name, "InitSD", c.InitSD, 0, true); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue(name, "Memory", float64(c.Memory), 0, false); err != nil {
+	if err := method.CheckValue(name, "Memory", float64(c.Memory), 0, false); err != nil {
 		return nil, err
 	}
 	return &diag{Diag: c, name: name, walk: walk, likelihood: likelihood}, nil
@@ -91,12 +92,12 @@ func (t *diag) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[DiagState](state, t.name)
+	s, err := method.StateAs[DiagState](state, t.name)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
 	lr := t.LR(s.Step)
-	if err := infer.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+	if err := method.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	q, err := t.walk.at(s.Step)
@@ -134,10 +135,10 @@ func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 			return err
 		}
 
-		if next.Params.Flat, err = infer.Hold(s.Params.Flat, next.Params.Flat, info.Diverged); err != nil {
+		if next.Params.Flat, err = method.Hold(s.Params.Flat, next.Params.Flat, info.Diverged); err != nil {
 			return err
 		}
-		next.Variance, err = infer.Hold(s.Variance, next.Variance, info.Diverged)
+		next.Variance, err = method.Hold(s.Variance, next.Variance, info.Diverged)
 		scope.Keep(next.Params.Flat, next.Variance)
 		return err
 	})
@@ -149,7 +150,7 @@ func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 
 // Sample draws from N(μ, v). With K chains draw i is of chain i mod K.
 func (t *diag) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
-	s, err := infer.StateAs[DiagState](state, t.name)
+	s, err := method.StateAs[DiagState](state, t.name)
 	if err != nil {
 		return infer.Params{}, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -60,7 +61,7 @@ func (c GaussNewton) Build(infer.Target) (infer.Transform, error) {
 	}
 	c.Iterations = max(c.Iterations, 1)
 	var err error
-	if c.LR, err = infer.CheckSchedule(name, "LR", c.LR, infer.Constant(1), 0, false); err != nil {
+	if c.LR, err = method.CheckSchedule(name, "LR", c.LR, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
 	g, err := newGaussian(name, c.TransitionSD, c.TransitionSDs, c.InitSD, c.InitSDs, c.InitCov, c.Memory)
@@ -77,12 +78,12 @@ type gaussNewton struct {
 }
 
 func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[DenseState](state, t.name)
+	s, err := method.StateAs[DenseState](state, t.name)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
 	lr := t.c.LR(s.Step)
-	if err := infer.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+	if err := method.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	q, err := t.walk.at(s.Step)
@@ -114,7 +115,7 @@ func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, inf
 				means[k] = same(at.Flat)
 			}
 		}
-		info = infer.NewInfo(e, lr, 0)
+		info = method.NewInfo(e, lr, 0)
 		info.Stats = map[string][]float64{"log_predictive": predictive}
 		return next.set(scope, s, means, roots)
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -15,14 +16,14 @@ type walk struct {
 	sds    *ts.Tensor // [d], or nil for 1
 }
 
-func newWalk(method string, sd infer.Schedule, sds *ts.Tensor) (walk, error) {
+func newWalk(name string, sd infer.Schedule, sds *ts.Tensor) (walk, error) {
 	least := infer.Constant(0)
 	if sds != nil {
 		least = infer.Constant(1)
 	}
-	sd, err := infer.CheckSchedule(method, "TransitionSD", sd, least, 0, false)
+	sd, err := method.CheckSchedule(name, "TransitionSD", sd, least, 0, false)
 	if err != nil || sds == nil {
-		return walk{method: method, sd: sd}, err
+		return walk{method: name, sd: sd}, err
 	}
 	// All updates use it, whatever becomes of the given one.
 	err = torch.Do(func(*torch.Scope) error {
@@ -31,9 +32,9 @@ func newWalk(method string, sd infer.Schedule, sds *ts.Tensor) (walk, error) {
 		return err
 	})
 	if err != nil {
-		return walk{}, fmt.Errorf("%s: TransitionSDs: %w", method, err)
+		return walk{}, fmt.Errorf("%s: TransitionSDs: %w", name, err)
 	}
-	return walk{method: method, sd: sd, sds: sds}, nil
+	return walk{method: name, sd: sd, sds: sds}, nil
 }
 
 // check checks the factors against the point that the filter starts at.
@@ -49,7 +50,7 @@ func (w walk) check(p infer.Params) error {
 // at is q at an update.
 func (w walk) at(step int64) (float64, error) {
 	q := w.sd(step)
-	return q, infer.CheckValue(w.method, fmt.Sprintf("TransitionSD at update %d", step), q, 0, false)
+	return q, method.CheckValue(w.method, fmt.Sprintf("TransitionSD at update %d", step), q, 0, false)
 }
 
 // variance is the variance of a step: a tensor of shape [d], or [1] where all parameters have the same.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -71,11 +72,11 @@ func build(name string, k kernel.Kernel, a Adaptation, logPosterior infer.LogPos
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var err error
-	if a.Temperature, err = infer.CheckSchedule(name, "Temperature", a.Temperature, infer.Constant(1), 0, true); err != nil {
+	if a.Temperature, err = method.CheckSchedule(name, "Temperature", a.Temperature, infer.Constant(1), 0, true); err != nil {
 		return nil, err
 	}
 	if a.StepSize != nil {
-		if a.StepSize, err = infer.CheckSchedule(name, "StepSize", a.StepSize, nil, 0, true); err != nil {
+		if a.StepSize, err = method.CheckSchedule(name, "StepSize", a.StepSize, nil, 0, true); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +125,7 @@ func (t *transform) InitStreams(p infer.Params, streams torch.Streams) (infer.St
 // Update makes one transition of each chain. The points are evaluated on the batch first, so that batches may differ; a batch
 // on which one is not finite moves no chain.
 func (t *transform) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[State](state, t.name)
+	s, err := method.StateAs[State](state, t.name)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -132,7 +133,7 @@ func (t *transform) Update(state infer.State, b infer.Batch) (infer.State, infer
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
 	}
 	temperature := t.Temperature(s.Step)
-	if err := infer.CheckValue(t.name, fmt.Sprintf("Temperature at update %d", s.Step), temperature, 0, true); err != nil {
+	if err := method.CheckValue(t.name, fmt.Sprintf("Temperature at update %d", s.Step), temperature, 0, true); err != nil {
 		return nil, infer.Info{}, err
 	}
 	device, err := torch.DeviceOf(s.Params.Flat)
@@ -161,7 +162,7 @@ func (t *transform) Update(state infer.State, b infer.Batch) (infer.State, infer
 	}
 	if t.StepSize != nil {
 		info.LR = t.StepSize(s.Step)
-		if err := infer.CheckValue(t.name, fmt.Sprintf("StepSize at update %d", s.Step), info.LR, 0, true); err != nil {
+		if err := method.CheckValue(t.name, fmt.Sprintf("StepSize at update %d", s.Step), info.LR, 0, true); err != nil {
 			return nil, infer.Info{}, err
 		}
 		options.StepSize = info.LR

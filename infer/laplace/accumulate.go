@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -56,10 +57,10 @@ func (t *accumulator) state(g Gaussian) infer.State {
 
 func (t *accumulator) gaussian(s infer.State) (Gaussian, error) {
 	if t.dense {
-		d, err := infer.StateAs[DenseState](s, t.name)
+		d, err := method.StateAs[DenseState](s, t.name)
 		return d.Gaussian, err
 	}
-	d, err := infer.StateAs[DiagState](s, t.name)
+	d, err := method.StateAs[DiagState](s, t.name)
 	return d.Gaussian, err
 }
 
@@ -116,7 +117,7 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, 0, s.Temperature)
+		info = method.NewInfo(e, 0, s.Temperature)
 		parts := make([]*ts.Tensor, s.Params.Chains())
 		for k := range parts {
 			if info.Diverged != nil && info.Diverged[k] {
@@ -128,7 +129,7 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 		next.Curvature, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Curvature}, torch.Term{Coeff: t.scale, Tensor: stack(s.Params, parts)})
 		next.Params.Flat = same(s.Params.Flat)
 		scope.Keep(next.Params.Flat, next.Curvature)
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return err
 	})
 	if err != nil {

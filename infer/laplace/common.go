@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -33,16 +34,16 @@ func newOptions(name string, prior Precision, scale float64, temperature infer.S
 	if o.scale == 0 {
 		o.scale = 1
 	}
-	if err := infer.CheckValue(name, "Scale", o.scale, 0, true); err != nil {
+	if err := method.CheckValue(name, "Scale", o.scale, 0, true); err != nil {
 		return o, err
 	}
-	if o.temperature, err = infer.CheckSchedule(name, "Temperature", temperature, infer.Constant(1), 0, false); err != nil {
+	if o.temperature, err = method.CheckSchedule(name, "Temperature", temperature, infer.Constant(1), 0, false); err != nil {
 		return o, err
 	}
-	if err := infer.CheckValue(name, "Damping", damping, 0, false); err != nil {
+	if err := method.CheckValue(name, "Damping", damping, 0, false); err != nil {
 		return o, err
 	}
-	return o, infer.CheckValue(name, "Memory", float64(memory), 0, false)
+	return o, method.CheckValue(name, "Memory", float64(memory), 0, false)
 }
 
 // report sets the log posterior whose value and gradient Info reports: without one, the log likelihood of the batch.
@@ -65,7 +66,7 @@ func (o *options) report(logPosterior infer.LogPosterior, likelihood curvature.P
 // at is the temperature of a state.
 func (o *options) at(step int64) (float64, error) {
 	t := o.temperature(step)
-	return t, infer.CheckValue(o.name, fmt.Sprintf("Temperature at update %d", step), t, 0, false)
+	return t, method.CheckValue(o.name, fmt.Sprintf("Temperature at update %d", step), t, 0, false)
 }
 
 // copyOf copies a point, outside any autograd graph, after a check.
@@ -118,9 +119,9 @@ func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
 func total(x *ts.Tensor) float64 { return item(x.MustSum(x.DType(), false)) }
 
 // checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one that sets the limit.
-func checkMemory(method, what string, p infer.Params, numbers float64, memory int64, field, instead string) error {
-	if err := infer.CheckMemory(what, numbers*float64(p.Flat.DType().Size()), memory, field, instead); err != nil {
-		return fmt.Errorf("%s: %w", method, err)
+func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) error {
+	if err := method.CheckMemory(what, numbers*float64(p.Flat.DType().Size()), memory, field, instead); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }

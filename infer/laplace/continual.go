@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -24,7 +25,7 @@ func LogPrior(s infer.State, weight float64) (func(p infer.Params) *ts.Tensor, e
 	if err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue("laplace.LogPrior", "weight", weight, 0, true); err != nil {
+	if err := method.CheckValue("laplace.LogPrior", "weight", weight, 0, true); err != nil {
 		return nil, err
 	}
 	mean := s.Position()

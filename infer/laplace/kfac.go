@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -91,7 +92,7 @@ func (t *kfac) Init(p infer.Params) (infer.State, error) {
 		if s.Prior, err = s.layerPrior(t.name, t.prior); err != nil {
 			return err
 		}
-		infer.Keep(scope, s)
+		method.Keep(scope, s)
 		return nil
 	})
 	if err != nil {
@@ -101,7 +102,7 @@ func (t *kfac) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *kfac) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[KFACState](state, t.name)
+	s, err := method.StateAs[KFACState](state, t.name)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -116,7 +117,7 @@ func (t *kfac) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, 0, s.Temperature)
+		info = method.NewInfo(e, 0, s.Temperature)
 		k := s.Params.Chains()
 		inputs, outputs, data := make([]*ts.Tensor, k), make([]*ts.Tensor, k), make([]*ts.Tensor, k)
 		for i := range k {
@@ -146,8 +147,8 @@ func (t *kfac) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 			}
 		}
 		next.Params.Flat, next.Prior = same(s.Params.Flat), same(s.Prior)
-		infer.Keep(scope, next)
-		infer.KeepAux(scope, info.Aux)
+		method.Keep(scope, next)
+		method.KeepAux(scope, info.Aux)
 		return nil
 	})
 	if err != nil {
@@ -208,7 +209,7 @@ func (t *kfac) factors(p infer.Params, b infer.Batch) (inputs, outputs, data *ts
 
 // Sample draws n points from N(θ̂, T P⁻¹), a tensor of shape [n, d]. With K chains draw i is of chain i mod K.
 func (t *kfac) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
-	s, err := infer.StateAs[KFACState](state, t.name)
+	s, err := method.StateAs[KFACState](state, t.name)
 	if err != nil {
 		return infer.Params{}, err
 	}

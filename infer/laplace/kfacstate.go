@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -296,7 +297,7 @@ func (s KFACState) withPrior(lambda Precision) (infer.State, error) {
 			return err
 		}
 		s.Params.Flat, s.Inputs, s.Outputs, s.Data = same(s.Params.Flat), same(s.Inputs), same(s.Outputs), same(s.Data)
-		infer.Keep(scope, s)
+		method.Keep(scope, s)
 		return nil
 	})
 	return s, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -53,15 +54,15 @@ func (p Precision) Site(name string) (lambda float64, ok bool) {
 }
 
 // check is what can be checked without the layout.
-func (p Precision) check(method string) error {
+func (p Precision) check(name string) error {
 	if p.err != nil {
-		return fmt.Errorf("%s: PriorPrecision: %w", method, p.err)
+		return fmt.Errorf("%s: PriorPrecision: %w", name, p.err)
 	}
-	if err := infer.CheckValue(method, "PriorPrecision", p.all, 0, false); err != nil {
+	if err := method.CheckValue(name, "PriorPrecision", p.all, 0, false); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
-		if err := infer.CheckValue(method, fmt.Sprintf("PriorPrecision of site %q", name), p.sites[name], 0, false); err != nil {
+	for _, site := range slices.Sorted(maps.Keys(p.sites)) {
+		if err := method.CheckValue(name, fmt.Sprintf("PriorPrecision of site %q", site), p.sites[site], 0, false); err != nil {
 			return err
 		}
 	}

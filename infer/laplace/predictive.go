@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -22,7 +23,7 @@ func Linearized(s infer.State, f curvature.Forward, b infer.Batch, o curvature.L
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := infer.CheckValue("laplace.Linearized", "NoiseSD", o.NoiseSD, 0, false); err != nil {
+	if err := method.CheckValue("laplace.Linearized", "NoiseSD", o.NoiseSD, 0, false); err != nil {
 		return nil, nil, err
 	}
 	noise := o.NoiseSD
@@ -56,10 +57,10 @@ func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.Line
 	if _, err := single("LinearizedNetwork", s); err != nil {
 		return nil, nil, err
 	}
-	if err := infer.CheckValue(name, "NoiseSD", o.NoiseSD, 0, false); err != nil {
+	if err := method.CheckValue(name, "NoiseSD", o.NoiseSD, 0, false); err != nil {
 		return nil, nil, err
 	}
-	if err := infer.CheckValue(name, "Memory", float64(o.Memory), 0, false); err != nil {
+	if err := method.CheckValue(name, "Memory", float64(o.Memory), 0, false); err != nil {
 		return nil, nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
@@ -90,7 +91,7 @@ func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch
 		return nil, nil, err
 	}
 	if memory == 0 {
-		memory = infer.DefaultMemory
+		memory = method.DefaultMemory
 	}
 	first, err := record(f, s.Layers, s.Params, part(b, 0, 1))
 	if err != nil {
@@ -101,7 +102,7 @@ func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch
 	for _, sp := range spectra {
 		row += 3*float64(c)*float64(sp.out) + float64(sp.out) + 3*float64(sp.in) // Jacobians, turned and weighted; inputs
 	}
-	if err := infer.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c, c),
+	if err := method.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c, c),
 		(result+row)*float64(s.Params.Flat.DType().Size()), memory, "curvature.LinearizedOptions.Memory", "take fewer data at a time"); err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -75,7 +76,7 @@ func Chain(s infer.State, k int) (chosen infer.State, err error) {
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
 		chosen = p.chain(k)
-		infer.Keep(scope, chosen)
+		method.Keep(scope, chosen)
 		for _, x := range chosen.Save().Shared {
 			torch.Detach(x)
 		}
@@ -86,11 +87,11 @@ func Chain(s infer.State, k int) (chosen infer.State, err error) {
 
 // draw draws n points from N(θ̂, T P⁻¹). Draw i is of chain i mod K.
 func draw(s Posterior, n int, streams *torch.Streams) (infer.Params, error) {
-	if err := infer.CheckDraws(s.method(), n, streams); err != nil {
+	if err := method.CheckDraws(s.method(), n, streams); err != nil {
 		return infer.Params{}, err
 	}
 	p := s.Position()
-	return infer.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor, error) {
+	return method.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor, error) {
 		x, err := s.deviations(transposed(eps))
 		if err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -185,14 +186,14 @@ func TestStatesAreFreedApart(t *testing.T) {
 		var s, first, fitted infer.State
 		require.NoError(t, torch.Do(func(scope *torch.Scope) (err error) {
 			s = pass(t, transform, params(l, normals(5, 2*l.Dim()), 2), batch, 5)
-			infer.Keep(scope, s)
+			method.Keep(scope, s)
 			first = must(laplace.Chain(s, 0))
 			fitted = first
 			if name != "DenseHessian" { // which is not positive without its prior
 				fitted, _, err = laplace.OptimizePriorPrecision(first, laplace.PriorOptions{})
-				infer.Keep(scope, fitted)
+				method.Keep(scope, fitted)
 			}
-			infer.Keep(scope, first)
+			method.Keep(scope, first)
 			return err
 		}))
 		assert.Equal(t, want, precision(s), name)

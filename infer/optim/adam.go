@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -76,7 +77,7 @@ func buildAdam(name string, c Adam, decoupled bool, gradient infer.Gradient) (in
 	if err != nil {
 		return nil, err
 	}
-	if c.LR, err = infer.CheckSchedule(name, "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule(name, "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
 	if c.Beta1 == 0 {
@@ -94,10 +95,10 @@ func buildAdam(name string, c Adam, decoupled bool, gradient infer.Gradient) (in
 	if err := checkFraction(name, "Beta2", c.Beta2); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue(name, "Eps", c.Eps, 0, true); err != nil {
+	if err := method.CheckValue(name, "Eps", c.Eps, 0, true); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue(name, "WeightDecay", c.WeightDecay, 0, false); err != nil {
+	if err := method.CheckValue(name, "WeightDecay", c.WeightDecay, 0, false); err != nil {
 		return nil, err
 	}
 	return &adam{Adam: c, name: name, decoupled: decoupled, gradient: gradient}, nil
@@ -122,12 +123,12 @@ func (t *adam) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *adam) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[AdamState](state, t.name)
+	s, err := method.StateAs[AdamState](state, t.name)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
 	lr := t.LR(s.Step)
-	if err := infer.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+	if err := method.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	next := AdamState{Params: s.Params, Step: s.Step + 1}
@@ -137,7 +138,7 @@ func (t *adam) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, lr, 0)
+		info = method.NewInfo(e, lr, 0)
 		if err := t.move(s, &next, e.Grad, lr); err != nil {
 			return err
 		}
@@ -145,12 +146,12 @@ func (t *adam) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 			old *ts.Tensor
 			new **ts.Tensor
 		}{{s.Params.Flat, &next.Params.Flat}, {s.First, &next.First}, {s.Second, &next.Second}} {
-			if *pair.new, err = infer.Hold(pair.old, *pair.new, info.Diverged); err != nil {
+			if *pair.new, err = method.Hold(pair.old, *pair.new, info.Diverged); err != nil {
 				return err
 			}
 			scope.Keep(*pair.new)
 		}
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return nil
 	})
 	if err != nil {

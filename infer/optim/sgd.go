@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -45,13 +46,13 @@ func (c SGD) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.LR, err = infer.CheckSchedule("optim.SGD", "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule("optim.SGD", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
 	if err := checkFraction("optim.SGD", "Momentum", c.Momentum); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue("optim.SGD", "WeightDecay", c.WeightDecay, 0, false); err != nil {
+	if err := method.CheckValue("optim.SGD", "WeightDecay", c.WeightDecay, 0, false); err != nil {
 		return nil, err
 	}
 	if !(c.Dampening >= 0 && c.Dampening <= 1) {
@@ -77,12 +78,12 @@ func (t *sgd) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *sgd) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[SGDState](state, "optim.SGD")
+	s, err := method.StateAs[SGDState](state, "optim.SGD")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
 	lr := t.LR(s.Step)
-	if err := infer.CheckValue("optim.SGD", fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+	if err := method.CheckValue("optim.SGD", fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	next := SGDState{Params: s.Params, Step: s.Step + 1}
@@ -93,7 +94,7 @@ func (t *sgd) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, lr, 0)
+		info = method.NewInfo(e, lr, 0)
 		u, err := decayed(e.Grad, theta, t.WeightDecay)
 		if err != nil {
 			return err
@@ -115,12 +116,12 @@ func (t *sgd) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 			return err
 		}
 
-		if next.Params.Flat, err = infer.Hold(theta, next.Params.Flat, info.Diverged); err != nil {
+		if next.Params.Flat, err = method.Hold(theta, next.Params.Flat, info.Diverged); err != nil {
 			return err
 		}
-		next.Buffer, err = infer.Hold(s.Buffer, next.Buffer, info.Diverged)
+		next.Buffer, err = method.Hold(s.Buffer, next.Buffer, info.Diverged)
 		scope.Keep(next.Params.Flat, next.Buffer)
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return err
 	})
 	if err != nil {

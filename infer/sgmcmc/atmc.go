@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -48,7 +49,7 @@ type ATMC struct {
 // D and c become smaller by √n, and the temperature is 1/n. Its LR is constant; a cyclical one is [infer.Cycles] with the
 // same peak.
 func ATMCAt(step float64, n int) (ATMC, error) {
-	if err := infer.CheckValue("sgmcmc.ATMCAt", "step", step, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.ATMCAt", "step", step, 0, true); err != nil {
 		return ATMC{}, err
 	}
 	if err := checkData("sgmcmc.ATMCAt", n); err != nil {
@@ -79,25 +80,25 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.ATMC: %w", err)
 	}
-	if c.LR, err = infer.CheckSchedule("sgmcmc.ATMC", "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule("sgmcmc.ATMC", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
-	if c.Friction, err = infer.CheckSchedule("sgmcmc.ATMC", "Friction", c.Friction, infer.Constant(1), 0, true); err != nil {
+	if c.Friction, err = method.CheckSchedule("sgmcmc.ATMC", "Friction", c.Friction, infer.Constant(1), 0, true); err != nil {
 		return nil, err
 	}
-	if c.Temperature, err = infer.CheckSchedule("sgmcmc.ATMC", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+	if c.Temperature, err = method.CheckSchedule("sgmcmc.ATMC", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
 	if c.Mass == 0 {
 		c.Mass = 1
 	}
-	if err := infer.CheckValue("sgmcmc.ATMC", "Mass", c.Mass, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.ATMC", "Mass", c.Mass, 0, true); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue("sgmcmc.ATMC", "Speed", c.Speed, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.ATMC", "Speed", c.Speed, 0, false); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue("sgmcmc.ATMC", "Xi", c.Xi, math.Inf(-1), false); err != nil {
+	if err := method.CheckValue("sgmcmc.ATMC", "Xi", c.Xi, math.Inf(-1), false); err != nil {
 		return nil, &infer.FieldError{Type: "sgmcmc.ATMC", Field: "Xi", Value: c.Xi, Allowed: "it must be finite"}
 	}
 	return &atmc{ATMC: c, gradient: gradient}, nil
@@ -126,7 +127,7 @@ func (t *atmc) InitStreams(p infer.Params, streams torch.Streams) (infer.State, 
 }
 
 func (t *atmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[ATMCState](state, "sgmcmc.ATMC")
+	s, err := method.StateAs[ATMCState](state, "sgmcmc.ATMC")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -135,7 +136,7 @@ func (t *atmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		return nil, infer.Info{}, err
 	}
 	friction := t.Friction(s.Step)
-	if err := infer.CheckValue("sgmcmc.ATMC", fmt.Sprintf("Friction at update %d", s.Step), friction, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.ATMC", fmt.Sprintf("Friction at update %d", s.Step), friction, 0, true); err != nil {
 		return nil, infer.Info{}, err
 	}
 	next := ATMCState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams}
@@ -146,7 +147,7 @@ func (t *atmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, h, temp)
+		info = method.NewInfo(e, h, temp)
 		if info.Stats, err = meanOf("xi", s.Xi); err != nil {
 			return err
 		}
@@ -161,12 +162,12 @@ func (t *atmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 			old *ts.Tensor
 			new **ts.Tensor
 		}{{theta, &next.Params.Flat}, {s.Momenta, &next.Momenta}, {s.Xi, &next.Xi}} {
-			if *pair.new, err = infer.Hold(pair.old, *pair.new, info.Diverged); err != nil {
+			if *pair.new, err = method.Hold(pair.old, *pair.new, info.Diverged); err != nil {
 				return err
 			}
 			scope.Keep(*pair.new)
 		}
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return nil
 	})
 	if err != nil {
@@ -308,7 +309,7 @@ func (t *atmc) drift(s ATMCState, next *ATMCState, h, temp float64) error {
 // KineticTemperatures is p·∇K(p)/d of each site, for [infer.Thermal]: |p|²/(dm), or the mean of p²/M(p) for relativistic momenta,
 // which is T on average by equipartition but has no χ² law.
 func (t *atmc) KineticTemperatures(state infer.State) ([][]float64, error) {
-	s, err := infer.StateAs[ATMCState](state, "sgmcmc.ATMC")
+	s, err := method.StateAs[ATMCState](state, "sgmcmc.ATMC")
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -46,19 +47,19 @@ func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.BAOA: %w", err)
 	}
-	if c.LR, err = infer.CheckSchedule("sgmcmc.BAOA", "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule("sgmcmc.BAOA", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
-	if c.Alpha, err = infer.CheckSchedule("sgmcmc.BAOA", "Alpha", c.Alpha, infer.Constant(1), 0, false); err != nil {
+	if c.Alpha, err = method.CheckSchedule("sgmcmc.BAOA", "Alpha", c.Alpha, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
-	if c.Temperature, err = infer.CheckSchedule("sgmcmc.BAOA", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+	if c.Temperature, err = method.CheckSchedule("sgmcmc.BAOA", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
 	if c.Sigma == 0 {
 		c.Sigma = 1
 	}
-	if err := infer.CheckValue("sgmcmc.BAOA", "Sigma", c.Sigma, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.BAOA", "Sigma", c.Sigma, 0, true); err != nil {
 		return nil, err
 	}
 	return &baoa{BAOA: c, gradient: gradient}, nil
@@ -84,7 +85,7 @@ func (t *baoa) InitStreams(p infer.Params, streams torch.Streams) (infer.State, 
 }
 
 func (t *baoa) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[BAOAState](state, "sgmcmc.BAOA")
+	s, err := method.StateAs[BAOAState](state, "sgmcmc.BAOA")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -93,7 +94,7 @@ func (t *baoa) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		return nil, infer.Info{}, err
 	}
 	alpha := t.Alpha(s.Step)
-	if err := infer.CheckValue("sgmcmc.BAOA", fmt.Sprintf("Alpha at update %d", s.Step), alpha, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.BAOA", fmt.Sprintf("Alpha at update %d", s.Step), alpha, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	next := BAOAState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams}
@@ -104,7 +105,7 @@ func (t *baoa) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, eps, temp)
+		info = method.NewInfo(e, eps, temp)
 
 		rho := 1 / (t.Sigma * t.Sigma)
 		gamma := alpha * rho
@@ -129,7 +130,7 @@ func (t *baoa) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 
 		next.Params.Flat, next.Momenta, err = heldPair(theta, m, next.Params.Flat, next.Momenta, info.Diverged)
 		scope.Keep(next.Params.Flat, next.Momenta)
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return err
 	})
 	if err != nil {
@@ -140,7 +141,7 @@ func (t *baoa) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 
 // KineticTemperatures is |m|²/(dσ²) of each site, for [infer.Thermal].
 func (t *baoa) KineticTemperatures(state infer.State) ([][]float64, error) {
-	s, err := infer.StateAs[BAOAState](state, "sgmcmc.BAOA")
+	s, err := method.StateAs[BAOAState](state, "sgmcmc.BAOA")
 	if err != nil {
 		return nil, err
 	}

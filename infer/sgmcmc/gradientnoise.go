@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -25,7 +26,7 @@ func checkNoise(method string, e *Estimate, beta float64) (*Estimate, error) {
 // minibatches. It is unbiased for minibatches that are independent of each other; for B of N data without replacement it is
 // N/(N − B) times V on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no scope. Where nothing is
 // to be estimated it is the old one.
-func (e *Estimate) variance(method string, g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) (variance *ts.Tensor, err error) {
+func (e *Estimate) variance(name string, g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) (variance *ts.Tensor, err error) {
 	if e == nil {
 		return old, nil
 	}
@@ -42,14 +43,14 @@ func (e *Estimate) variance(method string, g infer.Gradient, p infer.Params, old
 				return err
 			}
 		}
-		if variance, err = infer.Hold(old, variance, diverged); err != nil {
+		if variance, err = method.Hold(old, variance, diverged); err != nil {
 			return err
 		}
 		torch.Detach(variance)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: estimating β: %w", method, err)
+		return nil, fmt.Errorf("%s: estimating β: %w", name, err)
 	}
 	return variance, nil
 }

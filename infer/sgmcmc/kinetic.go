@@ -31,7 +31,7 @@ func kineticTemperatures(p infer.Params, m, inverse *ts.Tensor, scale float64) (
 	for i := range values {
 		values[i] *= scale
 	}
-	return infer.SiteMeans(p.Layout, values), nil
+	return p.Layout.SiteMeans(values), nil
 }
 
 // meanOf is the mean of each row of x, a statistic with one number for each chain, in the type of x.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 )
 
 // Equivalent is one method with momentum in the numbers of three traditions. The log posterior is the mean over N data, as
@@ -39,7 +40,7 @@ func FromDampenedSGD(lr, momentum, dampening float64, n int) (Equivalent, error)
 	if !(dampening >= 0 && dampening < 1) {
 		return Equivalent{}, &infer.FieldError{Type: "sgmcmc.FromDampenedSGD", Field: "dampening", Value: dampening, Allowed: "it must be at least 0 and less than 1"}
 	}
-	if err := infer.CheckValue("sgmcmc.FromDampenedSGD", "lr", lr, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.FromDampenedSGD", "lr", lr, 0, true); err != nil {
 		return Equivalent{}, err
 	}
 	return equivalent("sgmcmc.FromDampenedSGD", lr*(1-dampening), momentum, math.Sqrt((1-dampening)/lr), n)
@@ -49,7 +50,7 @@ func FromDampenedSGD(lr, momentum, dampening float64, n int) (Equivalent, error)
 // of all n data: ℓ = nh², μ = 1 − hγ.
 func FromLangevin(step, friction float64, n int) (Equivalent, error) {
 	const name = "sgmcmc.FromLangevin"
-	if err := infer.CheckValue(name, "step", step, 0, true); err != nil {
+	if err := method.CheckValue(name, "step", step, 0, true); err != nil {
 		return Equivalent{}, err
 	}
 	momentum := momentumOf(step * friction)
@@ -69,10 +70,10 @@ func FromSGHMC(epsilon, alpha, sigma float64, n int) (Equivalent, error) {
 	if sigma == 0 {
 		sigma = 1
 	}
-	if err := infer.CheckValue(name, "epsilon", epsilon, 0, true); err != nil {
+	if err := method.CheckValue(name, "epsilon", epsilon, 0, true); err != nil {
 		return Equivalent{}, err
 	}
-	if err := infer.CheckValue(name, "sigma", sigma, 0, true); err != nil {
+	if err := method.CheckValue(name, "sigma", sigma, 0, true); err != nil {
 		return Equivalent{}, err
 	}
 	rho := 1 / (sigma * sigma)
@@ -96,7 +97,7 @@ func momentumOf(x float64) float64 {
 
 // equivalent fills in all numbers from ℓ, μ and σ.
 func equivalent(name string, lr, momentum, sigma float64, n int) (Equivalent, error) {
-	if err := infer.CheckValue(name, "lr", lr, 0, true); err != nil {
+	if err := method.CheckValue(name, "lr", lr, 0, true); err != nil {
 		return Equivalent{}, err
 	}
 	if !(momentum >= 0 && momentum < 1) {
@@ -135,7 +136,7 @@ func (e Equivalent) NoiseVariance(temperature float64) float64 {
 // Faster is the method with its time step times c, as a cyclical schedule has it at C(t) = c: h' = ch and ε' = cε at the
 // same friction, so that ℓ' = c²ℓ and μ' = 1 − c(1 − μ).
 func (e Equivalent) Faster(c float64) (Equivalent, error) {
-	if err := infer.CheckValue("sgmcmc.Equivalent.Faster", "c", c, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.Equivalent.Faster", "c", c, 0, true); err != nil {
 		return Equivalent{}, err
 	}
 	return equivalent("sgmcmc.Equivalent.Faster", c*c*e.LR, momentumOf(c*(1-e.Momentum)), e.Sigma, e.N)
@@ -144,7 +145,7 @@ func (e Equivalent) Faster(c float64) (Equivalent, error) {
 // SGLDFromSGD is the sampler whose limit at T = 0 is SGD without momentum at this learning rate, on the mean log posterior
 // of n data: ε = ℓ, at temperature T/n; nil means T = 1.
 func SGLDFromSGD(lr float64, n int, temperature infer.Schedule) (SGLD, error) {
-	if err := infer.CheckValue("sgmcmc.SGLDFromSGD", "lr", lr, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.SGLDFromSGD", "lr", lr, 0, true); err != nil {
 		return SGLD{}, err
 	}
 	if err := checkData("sgmcmc.SGLDFromSGD", n); err != nil {
@@ -156,7 +157,7 @@ func SGLDFromSGD(lr float64, n int, temperature infer.Schedule) (SGLD, error) {
 // SGLDFromSum starts from the step size η of the form θ' = θ + (η/2)G + √η z, where G is the gradient of the log posterior
 // of all n data (Welling and Teh 2011): ε = nη/2 on their mean, at temperature T/n; nil means T = 1, which is that form.
 func SGLDFromSum(eta float64, n int, temperature infer.Schedule) (SGLD, error) {
-	if err := infer.CheckValue("sgmcmc.SGLDFromSum", "eta", eta, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.SGLDFromSum", "eta", eta, 0, true); err != nil {
 		return SGLD{}, err
 	}
 	if err := checkData("sgmcmc.SGLDFromSum", n); err != nil {
@@ -175,7 +176,7 @@ func perDatum(temperature infer.Schedule, n int) infer.Schedule {
 
 // WeightDecay is the coefficient λ of ½λ|θ|² on the mean loss of n data that a prior N(0, sd²) is: 1/(n·sd²).
 func WeightDecay(sd float64, n int) (float64, error) {
-	if err := infer.CheckValue("sgmcmc.WeightDecay", "sd", sd, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.WeightDecay", "sd", sd, 0, true); err != nil {
 		return 0, err
 	}
 	return 1 / (float64(n) * sd * sd), checkData("sgmcmc.WeightDecay", n)
@@ -183,7 +184,7 @@ func WeightDecay(sd float64, n int) (float64, error) {
 
 // PriorSD is the standard deviation of the normal prior that a weight decay λ on the mean loss of n data is: 1/√(nλ).
 func PriorSD(decay float64, n int) (float64, error) {
-	if err := infer.CheckValue("sgmcmc.PriorSD", "decay", decay, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.PriorSD", "decay", decay, 0, true); err != nil {
 		return 0, err
 	}
 	return 1 / math.Sqrt(float64(n)*decay), checkData("sgmcmc.PriorSD", n)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -93,9 +94,9 @@ func momentaLike(theta, momenta *ts.Tensor) (*ts.Tensor, error) {
 
 // heldPair keeps the rows of the chains that diverged in the parameters and in the momenta.
 func heldPair(theta, m, nextTheta, nextM *ts.Tensor, diverged []bool) (heldTheta, heldM *ts.Tensor, err error) {
-	if heldTheta, err = infer.Hold(theta, nextTheta, diverged); err != nil {
+	if heldTheta, err = method.Hold(theta, nextTheta, diverged); err != nil {
 		return nil, nil, err
 	}
-	heldM, err = infer.Hold(m, nextM, diverged)
+	heldM, err = method.Hold(m, nextM, diverged)
 	return heldTheta, heldM, err
 }

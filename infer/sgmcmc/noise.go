@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -22,12 +23,12 @@ func noiseScale(method string, step int64, lr, a, beta, temperature float64) (fl
 }
 
 // rates are the step size and the temperature of an update, checked.
-func rates(method string, step int64, lr, temperature infer.Schedule) (eps, temp float64, err error) {
+func rates(name string, step int64, lr, temperature infer.Schedule) (eps, temp float64, err error) {
 	eps, temp = lr(step), temperature(step)
-	if err := infer.CheckValue(method, fmt.Sprintf("LR at update %d", step), eps, 0, false); err != nil {
+	if err := method.CheckValue(name, fmt.Sprintf("LR at update %d", step), eps, 0, false); err != nil {
 		return 0, 0, err
 	}
-	return eps, temp, infer.CheckValue(method, fmt.Sprintf("Temperature at update %d", step), temp, 0, false)
+	return eps, temp, method.CheckValue(name, fmt.Sprintf("Temperature at update %d", step), temp, 0, false)
 }
 
 // checkStreams makes sure that there is a stream for each chain.

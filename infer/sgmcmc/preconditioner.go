@@ -37,7 +37,7 @@ func estimateMasses(g infer.Gradient, p infer.Params, old *masses, next func() (
 	if err != nil {
 		return nil, err
 	}
-	rows := infer.SiteMeans(p.Layout, raw)
+	rows := p.Layout.SiteMeans(raw)
 	d := p.Layout.Dim()
 	values := make([]float64, 0, len(raw))
 	var kept []float64

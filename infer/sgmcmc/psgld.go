@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -46,10 +47,10 @@ func (c PSGLD) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.PSGLD: %w", err)
 	}
-	if c.LR, err = infer.CheckSchedule("sgmcmc.PSGLD", "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule("sgmcmc.PSGLD", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
-	if c.Temperature, err = infer.CheckSchedule("sgmcmc.PSGLD", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+	if c.Temperature, err = method.CheckSchedule("sgmcmc.PSGLD", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
 	if c.Decay == 0 {
@@ -61,7 +62,7 @@ func (c PSGLD) Build(target infer.Target) (infer.Transform, error) {
 	if c.Eps == 0 {
 		c.Eps = 1e-5
 	}
-	if err := infer.CheckValue("sgmcmc.PSGLD", "Eps", c.Eps, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.PSGLD", "Eps", c.Eps, 0, true); err != nil {
 		return nil, err
 	}
 	return &psgld{PSGLD: c, gradient: gradient}, nil
@@ -92,7 +93,7 @@ func (t *psgld) InitStreams(p infer.Params, streams torch.Streams) (infer.State,
 }
 
 func (t *psgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[PSGLDState](state, "sgmcmc.PSGLD")
+	s, err := method.StateAs[PSGLDState](state, "sgmcmc.PSGLD")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -108,17 +109,17 @@ func (t *psgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, eps, temp)
+		info = method.NewInfo(e, eps, temp)
 		if err := t.move(s, &next, e.Grad, eps, math.Sqrt(2*temp*eps)); err != nil {
 			return err
 		}
 
-		if next.Params.Flat, err = infer.Hold(theta, next.Params.Flat, info.Diverged); err != nil {
+		if next.Params.Flat, err = method.Hold(theta, next.Params.Flat, info.Diverged); err != nil {
 			return err
 		}
-		next.Square, err = infer.Hold(s.Square, next.Square, info.Diverged)
+		next.Square, err = method.Hold(s.Square, next.Square, info.Diverged)
 		scope.Keep(next.Params.Flat, next.Square)
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return err
 	})
 	if err != nil {

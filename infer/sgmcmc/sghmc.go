@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -47,22 +48,22 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SGHMC: %w", err)
 	}
-	if c.LR, err = infer.CheckSchedule("sgmcmc.SGHMC", "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule("sgmcmc.SGHMC", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
-	if c.Alpha, err = infer.CheckSchedule("sgmcmc.SGHMC", "Alpha", c.Alpha, infer.Constant(1), 0, false); err != nil {
+	if c.Alpha, err = method.CheckSchedule("sgmcmc.SGHMC", "Alpha", c.Alpha, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
-	if c.Temperature, err = infer.CheckSchedule("sgmcmc.SGHMC", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+	if c.Temperature, err = method.CheckSchedule("sgmcmc.SGHMC", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
 	if c.Sigma == 0 {
 		c.Sigma = 1
 	}
-	if err := infer.CheckValue("sgmcmc.SGHMC", "Sigma", c.Sigma, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.SGHMC", "Sigma", c.Sigma, 0, true); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue("sgmcmc.SGHMC", "Beta", c.Beta, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.SGHMC", "Beta", c.Beta, 0, false); err != nil {
 		return nil, err
 	}
 	if c.EstimateBeta, err = checkNoise("sgmcmc.SGHMC", c.EstimateBeta, c.Beta); err != nil {
@@ -94,7 +95,7 @@ func (t *sghmc) InitStreams(p infer.Params, streams torch.Streams) (infer.State,
 }
 
 func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
+	s, err := method.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -103,7 +104,7 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 		return nil, infer.Info{}, err
 	}
 	alpha := t.Alpha(s.Step)
-	if err := infer.CheckValue("sgmcmc.SGHMC", fmt.Sprintf("Alpha at update %d", s.Step), alpha, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.SGHMC", fmt.Sprintf("Alpha at update %d", s.Step), alpha, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	scale, err := noiseScale("sgmcmc.SGHMC", s.Step, eps, alpha, t.Beta, temp)
@@ -121,7 +122,7 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, eps, temp)
+		info = method.NewInfo(e, eps, temp)
 
 		rho := 1 / (t.Sigma * t.Sigma)
 		next.Params.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: theta}, torch.Term{Coeff: eps * rho, Tensor: m})
@@ -143,7 +144,7 @@ func (t *sghmc) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 
 		next.Params.Flat, next.Momenta, err = heldPair(theta, m, next.Params.Flat, next.Momenta, info.Diverged)
 		scope.Keep(next.Params.Flat, next.Momenta)
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return err
 	})
 	if err != nil {
@@ -160,7 +161,7 @@ func (t *sghmc) Due(state infer.State, epoch bool) bool {
 
 // Prepare estimates β.
 func (t *sghmc) Prepare(state infer.State, _ bool, next func() (infer.Batch, error)) (infer.State, error) {
-	s, err := infer.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
+	s, err := method.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +173,7 @@ func (t *sghmc) Prepare(state infer.State, _ bool, next func() (infer.Batch, err
 
 // KineticTemperatures is |m|²/(dσ²) of each site, for [infer.Thermal].
 func (t *sghmc) KineticTemperatures(state infer.State) ([][]float64, error) {
-	s, err := infer.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
+	s, err := method.StateAs[SGHMCState](state, "sgmcmc.SGHMC")
 	if err != nil {
 		return nil, err
 	}

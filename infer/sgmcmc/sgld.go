@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -38,13 +39,13 @@ func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SGLD: %w", err)
 	}
-	if c.LR, err = infer.CheckSchedule("sgmcmc.SGLD", "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule("sgmcmc.SGLD", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
-	if c.Temperature, err = infer.CheckSchedule("sgmcmc.SGLD", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+	if c.Temperature, err = method.CheckSchedule("sgmcmc.SGLD", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue("sgmcmc.SGLD", "Beta", c.Beta, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.SGLD", "Beta", c.Beta, 0, false); err != nil {
 		return nil, err
 	}
 	if c.EstimateBeta, err = checkNoise("sgmcmc.SGLD", c.EstimateBeta, c.Beta); err != nil {
@@ -77,7 +78,7 @@ func (t *sgld) InitStreams(p infer.Params, streams torch.Streams) (infer.State, 
 }
 
 func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[SGLDState](state, "sgmcmc.SGLD")
+	s, err := method.StateAs[SGLDState](state, "sgmcmc.SGLD")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -100,7 +101,7 @@ func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, eps, temp)
+		info = method.NewInfo(e, eps, temp)
 
 		terms := []torch.Term{{Coeff: 1, Tensor: theta}, {Coeff: eps, Tensor: e.Grad}}
 		if t.EstimateBeta == nil {
@@ -115,9 +116,9 @@ func (t *sgld) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 			return err
 		}
 
-		next.Params.Flat, err = infer.Hold(theta, next.Params.Flat, info.Diverged)
+		next.Params.Flat, err = method.Hold(theta, next.Params.Flat, info.Diverged)
 		scope.Keep(next.Params.Flat)
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return err
 	})
 	if err != nil {
@@ -134,7 +135,7 @@ func (t *sgld) Due(state infer.State, epoch bool) bool {
 
 // Prepare estimates β.
 func (t *sgld) Prepare(state infer.State, _ bool, next func() (infer.Batch, error)) (infer.State, error) {
-	s, err := infer.StateAs[SGLDState](state, "sgmcmc.SGLD")
+	s, err := method.StateAs[SGLDState](state, "sgmcmc.SGLD")
 	if err != nil {
 		return nil, err
 	}

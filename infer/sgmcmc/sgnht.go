@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -56,13 +57,13 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SGNHT: %w", err)
 	}
-	if c.LR, err = infer.CheckSchedule("sgmcmc.SGNHT", "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule("sgmcmc.SGNHT", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
-	if c.Alpha, err = infer.CheckSchedule("sgmcmc.SGNHT", "Alpha", c.Alpha, infer.Constant(1), 0, false); err != nil {
+	if c.Alpha, err = method.CheckSchedule("sgmcmc.SGNHT", "Alpha", c.Alpha, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
-	if c.Temperature, err = infer.CheckSchedule("sgmcmc.SGNHT", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+	if c.Temperature, err = method.CheckSchedule("sgmcmc.SGNHT", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
 	if err := checkWarm("Temperature", c.Temperature(0)); err != nil {
@@ -71,10 +72,10 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 	if c.Sigma == 0 {
 		c.Sigma = 1
 	}
-	if err := infer.CheckValue("sgmcmc.SGNHT", "Sigma", c.Sigma, 0, true); err != nil {
+	if err := method.CheckValue("sgmcmc.SGNHT", "Sigma", c.Sigma, 0, true); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue("sgmcmc.SGNHT", "Beta", c.Beta, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.SGNHT", "Beta", c.Beta, 0, false); err != nil {
 		return nil, err
 	}
 	xi := c.Alpha(0)
@@ -152,7 +153,7 @@ func (t *sgnht) thermostats(theta *ts.Tensor) (*ts.Tensor, error) {
 }
 
 func (t *sgnht) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[SGNHTState](state, "sgmcmc.SGNHT")
+	s, err := method.StateAs[SGNHTState](state, "sgmcmc.SGNHT")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -164,7 +165,7 @@ func (t *sgnht) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 		return nil, infer.Info{}, err
 	}
 	alpha := t.Alpha(s.Step)
-	if err := infer.CheckValue("sgmcmc.SGNHT", fmt.Sprintf("Alpha at update %d", s.Step), alpha, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.SGNHT", fmt.Sprintf("Alpha at update %d", s.Step), alpha, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	scale, err := noiseScale("sgmcmc.SGNHT", s.Step, eps, alpha, t.Beta, temp)
@@ -179,7 +180,7 @@ func (t *sgnht) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, eps, temp)
+		info = method.NewInfo(e, eps, temp)
 		if info.Stats, err = meanOf("xi", xi); err != nil {
 			return err
 		}
@@ -209,9 +210,9 @@ func (t *sgnht) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 		if err != nil {
 			return err
 		}
-		next.Xi, err = infer.Hold(xi, next.Xi, info.Diverged)
+		next.Xi, err = method.Hold(xi, next.Xi, info.Diverged)
 		scope.Keep(next.Params.Flat, next.Momenta, next.Xi)
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return err
 	})
 	if err != nil {
@@ -244,7 +245,7 @@ func (t *sgnht) warmed(xi, m *ts.Tensor, eps, rho, temp float64) (*ts.Tensor, er
 
 // KineticTemperatures is |m|²/(dσ²) of each site, for [infer.Thermal].
 func (t *sgnht) KineticTemperatures(state infer.State) ([][]float64, error) {
-	s, err := infer.StateAs[SGNHTState](state, "sgmcmc.SGNHT")
+	s, err := method.StateAs[SGNHTState](state, "sgmcmc.SGNHT")
 	if err != nil {
 		return nil, err
 	}

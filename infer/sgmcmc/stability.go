@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 )
 
 // ErrUnstable is wrapped by the errors of the Stable methods: at that step size a chain leaves any bound.
@@ -82,11 +83,11 @@ func (c SymplecticSGHMC) Stable(lambda float64) error {
 }
 
 // stepFor is the first step size, after a look at it and at λ.
-func stepFor(method string, lr infer.Schedule, lambda float64) (float64, error) {
-	if err := infer.CheckValue(method, "lambda", lambda, 0, true); err != nil {
+func stepFor(name string, lr infer.Schedule, lambda float64) (float64, error) {
+	if err := method.CheckValue(name, "lambda", lambda, 0, true); err != nil {
 		return 0, err
 	}
-	checked, err := infer.CheckSchedule(method, "LR", lr, nil, 0, true)
+	checked, err := method.CheckSchedule(name, "LR", lr, nil, 0, true)
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -81,7 +82,7 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
 	}
-	if c.LR, err = infer.CheckSchedule("sgmcmc.SymplecticSGHMC", "LR", c.LR, nil, 0, true); err != nil {
+	if c.LR, err = method.CheckSchedule("sgmcmc.SymplecticSGHMC", "LR", c.LR, nil, 0, true); err != nil {
 		return nil, err
 	}
 	if c.Momentum != nil {
@@ -93,16 +94,16 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 			return nil, err
 		}
 	}
-	if c.Gamma, err = infer.CheckSchedule("sgmcmc.SymplecticSGHMC", "Gamma", c.Gamma, infer.Constant(1), 0, false); err != nil {
+	if c.Gamma, err = method.CheckSchedule("sgmcmc.SymplecticSGHMC", "Gamma", c.Gamma, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
-	if c.Cycle, err = infer.CheckSchedule("sgmcmc.SymplecticSGHMC", "Cycle", c.Cycle, infer.Constant(1), 0, false); err != nil {
+	if c.Cycle, err = method.CheckSchedule("sgmcmc.SymplecticSGHMC", "Cycle", c.Cycle, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
-	if c.Temperature, err = infer.CheckSchedule("sgmcmc.SymplecticSGHMC", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
+	if c.Temperature, err = method.CheckSchedule("sgmcmc.SymplecticSGHMC", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
-	if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", "Beta", c.Beta, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.SymplecticSGHMC", "Beta", c.Beta, 0, false); err != nil {
 		return nil, err
 	}
 	if c.EstimateBeta, err = checkNoise("sgmcmc.SymplecticSGHMC", c.EstimateBeta, c.Beta); err != nil {
@@ -122,7 +123,7 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	t := &symplectic{SymplecticSGHMC: c, gradient: gradient, unit: 1}
 	lightest := math.Inf(1) // of the sites that are named; the others are not known yet
 	for _, site := range slices.Sorted(maps.Keys(c.Mass)) {
-		if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Mass of site %q", site), c.Mass[site], 0, true); err != nil {
+		if err := method.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Mass of site %q", site), c.Mass[site], 0, true); err != nil {
 			return nil, err
 		}
 		lightest = min(lightest, c.Mass[site])
@@ -168,7 +169,7 @@ func (t *symplectic) paceAt(step int64, lightest float64) (pace, float64, error)
 		return pace{}, 0, err
 	}
 	cycle := t.Cycle(step)
-	if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Cycle at update %d", step), cycle, 0, false); err != nil {
+	if err := method.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Cycle at update %d", step), cycle, 0, false); err != nil {
 		return pace{}, 0, err
 	}
 	p := pace{temp: temp}
@@ -184,7 +185,7 @@ func (t *symplectic) paceAt(step int64, lightest float64) (pace, float64, error)
 		p.lr = cycle * cycle * lr
 	} else {
 		gamma := t.Gamma(step)
-		if err := infer.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Gamma at update %d", step), gamma, 0, false); err != nil {
+		if err := method.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Gamma at update %d", step), gamma, 0, false); err != nil {
 			return pace{}, 0, err
 		}
 		p.h = cycle * lr
@@ -227,7 +228,7 @@ func (t *symplectic) InitStreams(p infer.Params, streams torch.Streams) (infer.S
 }
 
 func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
+	s, err := method.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -251,7 +252,7 @@ func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infe
 		if err != nil {
 			return err
 		}
-		info = infer.NewInfo(e, p.lr, p.temp)
+		info = method.NewInfo(e, p.lr, p.temp)
 		info.TimeStep = p.h * math.Sqrt(t.unit)
 
 		terms := []torch.Term{{Coeff: p.keep, Tensor: m}, {Coeff: p.h, Tensor: e.Grad}}
@@ -286,7 +287,7 @@ func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infe
 
 		next.Params.Flat, next.Momenta, err = heldPair(theta, m, next.Params.Flat, next.Momenta, info.Diverged)
 		scope.Keep(next.Params.Flat, next.Momenta)
-		infer.KeepAux(scope, info.Aux)
+		method.KeepAux(scope, info.Aux)
 		return err
 	})
 	if err != nil {
@@ -303,7 +304,7 @@ func (t *symplectic) Due(state infer.State, epoch bool) bool {
 
 // Prepare estimates what is due.
 func (t *symplectic) Prepare(state infer.State, epoch bool, next func() (infer.Batch, error)) (infer.State, error) {
-	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
+	s, err := method.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +328,7 @@ func (t *symplectic) Prepare(state infer.State, epoch bool, next func() (infer.B
 
 // KineticTemperatures is m·M⁻¹m/d of each site, for [infer.Thermal]; with Momentum times ℓ₀, the unit of the momenta.
 func (t *symplectic) KineticTemperatures(state infer.State) ([][]float64, error) {
-	s, err := infer.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
+	s, err := method.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
 	if err != nil {
 		return nil, err
 	}

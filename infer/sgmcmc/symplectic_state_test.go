@@ -11,6 +11,7 @@ import (
 	"github.com/sugarme/gotch"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -37,9 +38,9 @@ func TestNewcomersCanBeReplayed(t *testing.T) {
 func TestNewcomersDoNotShareMemory(t *testing.T) {
 	q := newQuartic()
 	d := q.layout.Dim()
-	for what, method := range newcomers() {
+	for what, m := range newcomers() {
 		t.Run(what, func(t *testing.T) {
-			transform := build(t, fitted(method, q.layout), q.logPosterior)
+			transform := build(t, fitted(m, q.layout), q.logPosterior)
 			start := params(q.layout, spread(d), 0)
 			a, b := begin[infer.State](t, transform, start, 5), begin[infer.State](t, transform, start, 5)
 			same(t, a, b, "two states of one seed")
@@ -54,7 +55,7 @@ func TestNewcomersDoNotShareMemory(t *testing.T) {
 			require.NoError(t, torch.Do(func(scope *torch.Scope) error {
 				s := begin[infer.State](t, transform, params(q.layout, spread(d), 0), 7)
 				next, _ = update(t, transform, s, q.batch())
-				infer.Keep(scope, next)
+				method.Keep(scope, next)
 				infer.Free(s)
 				return nil
 			}))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 )
 
 // Trace is an observer that records the NELBO of a run.
@@ -33,7 +34,7 @@ func Converged(window int, relTol float64) (func(infer.Progress) bool, error) {
 	if window < 1 {
 		return nil, &infer.FieldError{Type: "vi.Converged", Field: "window", Value: window, Allowed: "it must be at least 1"}
 	}
-	if err := infer.CheckValue("vi.Converged", "relTol", relTol, 0, true); err != nil {
+	if err := method.CheckValue("vi.Converged", "relTol", relTol, 0, true); err != nil {
 		return nil, err
 	}
 	var step int64            // the last that was seen

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -51,11 +52,11 @@ func (c Dense) common() (config, error) {
 }
 
 // initScale is a scale to start with, checked.
-func initScale(method string, scale float64) (float64, error) {
+func initScale(name string, scale float64) (float64, error) {
 	if scale == 0 {
 		scale = 1
 	}
-	return scale, infer.CheckValue(method, "InitScale", scale, 0, true)
+	return scale, method.CheckValue(name, "InitScale", scale, 0, true)
 }
 
 type dense struct {

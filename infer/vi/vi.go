@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -57,10 +58,10 @@ func (c config) bind(model func(float64) (infer.Gradient, error)) (infer.Transfo
 	if c.antithetic && c.samples%2 != 0 {
 		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples, Allowed: "with Antithetic it must be even"}
 	}
-	if c.temperature, err = infer.CheckSchedule(c.name, "Temperature", c.temperature, infer.Constant(1), 0, false); err != nil {
+	if c.temperature, err = method.CheckSchedule(c.name, "Temperature", c.temperature, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
-	if c.klWeight, err = infer.CheckSchedule(c.name, "KLWeight", c.klWeight, infer.Constant(1), 0, false); err != nil {
+	if c.klWeight, err = method.CheckSchedule(c.name, "KLWeight", c.klWeight, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
 	if c.memory < 0 {
@@ -111,7 +112,7 @@ func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, e
 		if s.Optimizer, err = optimizer.Init(infer.Params{Layout: layout, Flat: start}); err != nil {
 			return err
 		}
-		infer.Keep(scope, s)
+		method.Keep(scope, s)
 		return nil
 	})
 	if err != nil {
@@ -127,10 +128,10 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	}
 	step := s.Steps()
 	temperature, weight := t.temperature(step), t.klWeight(step)
-	if err := infer.CheckValue(t.name, fmt.Sprintf("Temperature at update %d", step), temperature, 0, false); err != nil {
+	if err := method.CheckValue(t.name, fmt.Sprintf("Temperature at update %d", step), temperature, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
-	if err := infer.CheckValue(t.name, fmt.Sprintf("KLWeight at update %d", step), weight, 0, false); err != nil {
+	if err := method.CheckValue(t.name, fmt.Sprintf("KLWeight at update %d", step), weight, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	next := State{Mean: s.Mean, Streams: s.Streams, family: t.family, limit: t.limit()}
@@ -159,8 +160,8 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		}
 		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(), LR: moved.LR,
 			Temperature: temperature, Stats: map[string][]float64{"nelbo": o.nelbo}, Aux: moved.Aux}
-		infer.Keep(scope, next)
-		infer.KeepAux(scope, info.Aux)
+		method.Keep(scope, next)
+		method.KeepAux(scope, info.Aux)
 		return nil
 	})
 	if err != nil {
@@ -198,12 +199,12 @@ func (l limit) check(what string, p infer.Params, rows, columns int64, instead s
 	} else {
 		what = fmt.Sprintf("%s, of shape [%d, %d],", what, rows, columns)
 	}
-	return infer.CheckMemory(what, size*float64(rows)*float64(columns)*float64(p.Chains()), l.bytes, l.field, instead)
+	return method.CheckMemory(what, size*float64(rows)*float64(columns)*float64(p.Chains()), l.bytes, l.field, instead)
 }
 
 // own is a state of this method's family.
 func (t *fit) own(state infer.State) (State, error) {
-	s, err := infer.StateAs[State](state, t.name)
+	s, err := method.StateAs[State](state, t.name)
 	if err == nil && (s.empty() || s.family.name() != t.family.name()) {
 		err = fmt.Errorf("%s: the state is of another family of distributions: it was made by another method", t.name)
 	}
@@ -276,11 +277,11 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 	if err != nil {
 		return infer.Params{}, err
 	}
-	if err := infer.CheckDraws(t.name, n, streams); err != nil {
+	if err := method.CheckDraws(t.name, n, streams); err != nil {
 		return infer.Params{}, err
 	}
 	width := t.family.noise(int64(s.Mean.Layout.Dim()))
-	out, err := infer.DrawGaussians(s.Mean, n, width, streams, func(eps *ts.Tensor) (*ts.Tensor, error) { return s.gaussian().apply(eps), nil })
+	out, err := method.DrawGaussians(s.Mean, n, width, streams, func(eps *ts.Tensor) (*ts.Tensor, error) { return s.gaussian().apply(eps), nil })
 	if err != nil {
 		return infer.Params{}, fmt.Errorf("%s: %w", t.name, err)
 	}

@@ -1,19 +1,20 @@
-package infer
+package method
 
 import (
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// CheckDraws checks what a [Sampler] is asked for.
+// CheckDraws checks what a [infer.Sampler] is asked for.
 func CheckDraws(method string, n int, streams *torch.Streams) error {
 	if n < 1 {
-		return fmt.Errorf("%s: Sample of %d draws: there must be at least 1: %w", method, n, ErrConfig)
+		return fmt.Errorf("%s: Sample of %d draws: there must be at least 1: %w", method, n, infer.ErrConfig)
 	}
 	if streams == nil || len(streams.Chains) == 0 {
-		return fmt.Errorf("%s: Sample without random streams: torch.NewStreams(seed, 1) makes them: %w", method, ErrConfig)
+		return fmt.Errorf("%s: Sample without random streams: torch.NewStreams(seed, 1) makes them: %w", method, infer.ErrConfig)
 	}
 	return nil
 }
@@ -21,8 +22,8 @@ func CheckDraws(method string, n int, streams *torch.Streams) error {
 // DrawGaussians draws n points, of shape [n, d], from K Gaussians with the given means, [d] or [K, d]; point i is from that of chain
 // i mod K. A draw takes width standard normal numbers: deviations maps those of m draws of each, [K, m, width], to deviations from the
 // means, [K, m, d].
-func DrawGaussians(means Params, n int, width int64, streams *torch.Streams, deviations func(eps *ts.Tensor) (*ts.Tensor, error)) (Params, error) {
-	out := Params{Layout: means.Layout}
+func DrawGaussians(means infer.Params, n int, width int64, streams *torch.Streams, deviations func(eps *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
+	out := infer.Params{Layout: means.Layout}
 	err := torch.Do(func(scope *torch.Scope) error {
 		k, d, c := int64(means.Chains()), int64(means.Layout.Dim()), int64(len(streams.Chains))
 		each := (int64(n) + k - 1) / k // draws of each Gaussian, and some of them too many

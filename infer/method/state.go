@@ -1,0 +1,69 @@
+package method
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// StateAs is the state as the type that a transform made; another type is an error that names both.
+func StateAs[S infer.State](s infer.State, method string) (S, error) {
+	state, ok := s.(S)
+	if !ok {
+		return state, fmt.Errorf("%s: the state is a %T, expected %T: it was made by another method", method, s, state)
+	}
+	return state, nil
+}
+
+// NewInfo is the Info of an evaluation.
+func NewInfo(e infer.Evaluation, lr, temperature float64) infer.Info {
+	return infer.Info{LogPosterior: e.Values, GradNorm: e.Norms, Diverged: e.Diverged(), LR: lr, Temperature: temperature,
+		Aux: e.Aux}
+}
+
+// Keep makes a state outlive a scope.
+func Keep(scope *torch.Scope, s infer.State) {
+	owned, shared := s.Tensors()
+	for _, tensors := range []infer.Tensors{owned, shared} {
+		for _, t := range tensors {
+			scope.Keep(t)
+		}
+	}
+}
+
+// KeepAux makes what a log posterior returned outlive a scope.
+func KeepAux(scope *torch.Scope, aux infer.Aux) {
+	for _, t := range aux {
+		scope.Keep(t)
+	}
+}
+
+// Hold returns next with the rows of the diverged chains taken from old: a chain whose density or gradient is not finite
+// stays where it is. With diverged nil it returns next.
+func Hold(old, next *ts.Tensor, diverged []bool) (*ts.Tensor, error) {
+	if diverged == nil {
+		return next, nil
+	}
+	shape, err := torch.Shape(old)
+	if err != nil {
+		return nil, err
+	}
+	mask := []int64{int64(len(diverged))}
+	for range shape[1:] {
+		mask = append(mask, 1)
+	}
+	if len(shape) == 1 && len(diverged) == 1 {
+		mask = []int64{1}
+	}
+	device, err := torch.DeviceOf(old)
+	if err != nil {
+		return nil, err
+	}
+	m, err := torch.FromSliceOn(device, torch.DTypeOf[bool](), diverged, mask...)
+	if err != nil {
+		return nil, err
+	}
+	return old.WhereSelf(m, next, false)
+}
