@@ -23,6 +23,7 @@ type Program struct {
 	latents map[string]*latent
 	order   []string         // of the latent sites, as they run
 	data    int64            // N, the population of the observations
+	values  map[string]int64 // how many values the observed sites outside plates had
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 }
 
@@ -46,9 +47,11 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 	var p *Program
 	var first error
 	for attempt := range compileAttempts {
-		p = &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{}}
+		p = &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{}, values: map[string]int64{}}
+		e := &execution{batch: batch}
 		err := torch.Do(func(*torch.Scope) error {
-			execute(m, batch, nil, &compiler{program: p, recorder: newRecorder(), attempt: attempt})
+			run(m, e, []Handler{&compiler{program: p, recorder: newRecorder(), attempt: attempt}})
+			p.model = withSizes(m, e.sizes.told)
 			return nil
 		})
 		if err == nil {
@@ -182,6 +185,10 @@ func (c *compiler) Finish(s *Site) {
 	c.recorder.Finish(s)
 	if !s.counts() {
 		return
+	}
+	s.checkWhole()
+	if len(s.Plates) == 0 && s.Observed && s.Kind == KindSample {
+		c.program.values[s.Name] = count(s.valueShape())
 	}
 	s.tryDensity()
 	if s.Kind == KindFactor && len(s.Plates) > 0 {

@@ -27,6 +27,7 @@ type Ctx struct {
 type execution struct {
 	batch  infer.Batch
 	source *dist.Source // nil: sampling is an error
+	sizes  *plateSizes  // of the plates that take theirs from the data
 
 	// predict says that observed values are drawn anew: data may be missing, and plates take the sizes of new data.
 	predict bool
@@ -178,6 +179,10 @@ func run(m Model, e *execution, handlers []Handler) {
 		panic(&SiteError{Message: "the model is nil"})
 	}
 	defer e.explain()
+	if e.sizes == nil {
+		e.sizes = &plateSizes{told: map[string]int64{}}
+	}
+	e.sizes.model = m
 	m(&Ctx{run: e, handlers: handlers, inside: new(string)})
 }
 

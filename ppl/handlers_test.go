@@ -119,7 +119,7 @@ func TestMaskLeavesOut(t *testing.T) {
 		x := c.Sample("x", dist.Normal(1, 2))
 		c.Plate("data", 8, func(c *ppl.Ctx) {
 			ppl.Mask(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(x, 4), c.Data("y")) }, mask)(c)
-		})
+		}, ppl.Minibatch)
 	}
 	batch := infer.Batch{"y": vec(1, 1e300, 3, -4)}
 	p, f := compiled(t, model, batch)

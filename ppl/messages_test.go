@@ -49,8 +49,28 @@ func TestMessages(t *testing.T) {
 		"a plate of the wrong size": {func(c *ppl.Ctx) {
 			c.Plate("schools", 5, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
 		}, []string{`site "y"`, `plate "schools" has size 5`, "value of shape [8]", "size 8 at dimension -1"}},
-		"a plate of no size": {func(c *ppl.Ctx) { c.Plate("p", 0, func(*ppl.Ctx) {}) },
-			[]string{"in plate p", "size is 0", "at least 1"}},
+		"a plate of negative size": {func(c *ppl.Ctx) { c.Plate("p", -1, func(*ppl.Ctx) {}) },
+			[]string{"in plate p", "size is -1", "at least 1", "or 0 to take the size of the data"}},
+		"a plate that is larger than the data": {func(c *ppl.Ctx) {
+			c.Plate("schools", 80, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
+		}, []string{`site "y" in plate schools (Normal)`, `plate "schools" has size 80, and the batch has 8 of it`,
+			"each would count 10 times", "give the plate size 8, or 0", "ppl.Minibatch"}},
+		"a factor in a plate that is larger than the data": {func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 1))
+			c.Plate("schools", 80, func(c *ppl.Ctx) { c.Factor("f", c.Data("y").MustMul(mu, false)) })
+		}, []string{`site "f"`, "the batch has 8 of it"}},
+		"a minibatch of a plate without a size": {func(c *ppl.Ctx) {
+			c.Plate("p", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) }, ppl.Minibatch)
+		}, []string{"in plate p", "size is 0", "give the plate its size"}},
+		"a plate that nothing gives a size": {func(c *ppl.Ctx) {
+			c.Plate("p", 0, func(c *ppl.Ctx) { c.Sample("z", dist.Normal(0, 1)) })
+		}, []string{`site "z" in plate p (Normal)`, `plate "p" cannot be inferred`, "give the plate its size"}},
+		"a plate whose size the model needs before it is known": {func(c *ppl.Ctx) {
+			c.Plate("p", 0, func(c *ppl.Ctx) {
+				z := c.Sample("z", dist.Normal(0, 1))
+				c.Observe("y", dist.Normal(z.MustMatmul(c.Data("sigma"), false), 1), c.Data("y"))
+			})
+		}, []string{`site "z" in plate p (Normal)`, "does not run before it is known", "Matmul"}},
 		"a plate in itself": {func(c *ppl.Ctx) {
 			c.Plate("p", 2, func(c *ppl.Ctx) { c.Plate("p", 2, func(*ppl.Ctx) {}) })
 		}, []string{"in plate p", "open already"}},
@@ -77,7 +97,7 @@ func TestMessages(t *testing.T) {
 			c.Plate("p", 80, func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(0, 1), c.Data("y"))
 				c.Sample("z", dist.Normal(0, 1))
-			})
+			}, ppl.Minibatch)
 		}, []string{`site "z"`, `plate "p" has size 80`, "size 8 there", "needs a value for each"}},
 		"data that are missing": {func(c *ppl.Ctx) { c.Data("nope") }, []string{`"nope"`, `"sigma"`, `"y"`}},
 		"a discrete variable": {func(c *ppl.Ctx) { c.Sample("z", dist.Bernoulli(0.5)) },

@@ -21,6 +21,8 @@ type plate struct {
 	Plate
 	known bool // Used was told by a site
 	local bool // by a latent one
+
+	minibatch bool // declared with Minibatch
 }
 
 // PlateOption is an option of [Ctx.Plate].
@@ -30,9 +32,12 @@ type PlateOption func(*plate)
 // the last dimension, the next one the dimension before, and so on.
 func Dim(d int) PlateOption { return func(p *plate) { p.Dim = d } }
 
-// Plate declares that what f declares is repeated size times, independently, along one dimension of the batch shape. Data may
-// be a part of the population: with n of size at hand, the log densities inside count size/n times, so that their mean over
-// minibatches is the whole. Plates nest.
+// Plate declares that what f declares is repeated size times, independently, along one dimension of the batch shape. Plates
+// nest. With size 0 the size is that of the data that the model is compiled on (or run on, where it is not compiled).
+//
+// The batches of a run may be parts of the data: with n of size at hand, the log densities inside count size/n times, so
+// that their mean over minibatches is the whole. [Compile] itself needs all of the data, unless the option [Minibatch] says
+// that its batch is a part of them.
 func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOption) {
 	p := &plate{Plate: Plate{Name: name, Size: size}}
 	for _, o := range options {
@@ -48,8 +53,13 @@ func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOpt
 	if *c.inside != "" {
 		fail(fmt.Sprintf("it is declared on the context outside plate %q while that plate is open: use the context that the plate's function is given", *c.inside))
 	}
-	if size < 1 {
-		fail(fmt.Sprintf("its size is %d; it must be at least 1", size))
+	switch {
+	case size < 0:
+		fail(fmt.Sprintf("its size is %d; it must be at least 1, or 0 to take the size of the data", size))
+	case size == 0 && p.minibatch:
+		fail("its size is 0, and a minibatch does not tell how large the population is: give the plate its size")
+	case size == 0:
+		p.Size = c.run.sizes.of(name)
 	}
 	taken := map[int]bool{}
 	for _, q := range c.plates {
@@ -94,10 +104,17 @@ func (s *Site) open() {
 		if v := len(value) + p.Dim; n == 1 && v >= 0 {
 			n = value[v]
 		}
-		if n > p.Size && c.run.predict && !p.known {
+		if p.Size > 0 && n > p.Size && c.run.predict && !p.known {
 			p.Size = n
 		}
 		told := s.tells(p.Dim, batch, value)
+		if p.Size == 0 {
+			p.Size = s.size(p, n, told)
+		}
+		if p.Size == 0 { // a run that looks for sizes
+			want[at] = n
+			continue
+		}
 		one := n
 		if v := len(value) + p.Dim; told && v >= 0 {
 			one = value[v] // a single datum, for which the parameters of many would each count

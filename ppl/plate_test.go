@@ -81,7 +81,7 @@ func TestMinibatchScale(t *testing.T) {
 
 		free := func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 1))
-			c.Plate("data", size, func(c *ppl.Ctx) { c.Sample("y", dist.Normal(mu, 0.5)) })
+			c.Plate("data", size, func(c *ppl.Ctx) { c.Sample("y", dist.Normal(mu, 0.5)) }, ppl.Minibatch)
 		}
 		_, f = compiled(t, ppl.Condition(free, ppl.Values{"y": vec(y...)}), nil)
 		require.InEpsilon(t, prior+likelihood, f(nil, 0.7), 1e-13, "conditioned %v", y)
@@ -93,8 +93,9 @@ func TestNestedMinibatchScale(t *testing.T) {
 	model := func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 1))
 		c.Plate("columns", 6, func(c *ppl.Ctx) {
-			c.Plate("rows", 10, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
-		})
+			c.Plate("rows", 10, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) },
+				ppl.Minibatch)
+		}, ppl.Minibatch)
 	}
 	y := []float64{0.1, -2, 3, 0.4, 5, -0.6} // 2 of 10 rows, 3 of 6 columns
 	batch := infer.Batch{"y": matrix(2, 3, y...)}
@@ -113,7 +114,7 @@ func TestKeptDataAreNotStale(t *testing.T) {
 		c.Plate("data", 6, func(c *ppl.Ctx) {
 			c.Observe("k", dist.PoissonLog(a), c.Data("k"))
 			c.Observe("y", dist.Normal(a, c.Data("s")), c.Data("y"))
-		})
+		}, ppl.Minibatch)
 	}
 	want := func(a float64, k, y, s []float64) float64 {
 		v := 0.0
@@ -186,7 +187,8 @@ func TestDimensionsBelongToPlates(t *testing.T) {
 	// The same as an event, or as another plate, is right.
 	event := func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 1))
-		c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Independent(dist.Normal(m, 1).Expand(1, 3), 1), c.Data("y")) })
+		c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Independent(dist.Normal(m, 1).Expand(1, 3), 1), c.Data("y")) },
+			ppl.Minibatch)
 	}
 	y := []float64{1, 2, 3, 4, 5, 6}
 	batch := infer.Batch{"y": matrix(2, 3, y...)} // 2 of 6

@@ -42,10 +42,20 @@ func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 		return nil, err
 	}
 	defer torch.Free(in...)
+	q.Model = withShapes(q.Model, posterior)
 	if err := q.checkDraws(names, in); err != nil {
 		return nil, err
 	}
 	return q.draw(in, names, n)
+}
+
+// withShapes is a model whose plates may take their sizes from the draws of the latent variables inside.
+func withShapes(m Model, posterior *draws.Draws) Model {
+	shapes := map[string][]int64{}
+	for _, s := range posterior.Sites() {
+		shapes[s.Name] = s.Shape
+	}
+	return knowing(m, func(z *plateSizes) { z.shapes = shapes })
 }
 
 // latents are the draws of each site as a tensor of shape [draws, ...].
@@ -182,6 +192,7 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 		return nil, err
 	}
 	defer torch.Free(in...)
+	q.Model = withShapes(q.Model, posterior)
 	if err := q.checkDraws(names, in); err != nil {
 		return nil, err
 	}

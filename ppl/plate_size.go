@@ -1,0 +1,161 @@
+package ppl
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// Minibatch declares that the data of a plate come in parts, also when the model is compiled: the plate's size is that of
+// the population, and n data at hand count size/n times. Without it [Compile] refuses a batch that is not all of the data,
+// since a wrong size gives a wrong posterior. A program that was compiled on all of the data needs no declaration: it takes
+// minibatches too.
+var Minibatch PlateOption = func(p *plate) { p.minibatch = true }
+
+// plateSizes are the sizes of the plates that take theirs from the data, in one run of a model.
+type plateSizes struct {
+	model  Model            // the whole model, with its handlers
+	fixed  map[string]int64 // what Compile found; shared, never written
+	told   map[string]int64 // what the data of this run told
+	guess  bool             // this run only looks for sizes: latent variables have one repetition in unknown plates
+	shapes map[string][]int64 // of the latent variables whose draws a prediction is made from
+}
+
+// of is the size of a plate, 0 while it is not known.
+func (z *plateSizes) of(name string) int64 {
+	if n, ok := z.fixed[name]; ok {
+		return n
+	}
+	return z.told[name]
+}
+
+// withSizes is a model whose plates have the sizes that were found when it was compiled.
+func withSizes(m Model, fixed map[string]int64) Model {
+	if len(fixed) == 0 {
+		return m
+	}
+	return knowing(m, func(z *plateSizes) { z.fixed = fixed })
+}
+
+// knowing is a model that runs with something known of its plates.
+func knowing(m Model, what func(*plateSizes)) Model {
+	return func(c *Ctx) {
+		inner, run := *c, *c.run
+		sizes := *run.sizes
+		what(&sizes)
+		inner.run, run.sizes = &run, &sizes
+		m.in(&inner)
+	}
+}
+
+// resolve finds the size of a plate that a site needs and that the data tell only later: the whole model is run with one
+// repetition of the latent variables in the place of all.
+func (z *plateSizes) resolve(s *Site, p *plate) int64 {
+	if n := z.of(p.Name); n > 0 {
+		return n
+	}
+	e := &execution{batch: s.ctx.run.batch, predict: s.ctx.run.predict, absent: maps.Clone(s.ctx.run.absent)}
+	e.sizes = &plateSizes{fixed: z.fixed, told: map[string]int64{}, guess: true, shapes: z.shapes}
+	err := torch.Do(func(*torch.Scope) error {
+		run(z.model, e, []Handler{placeholders()})
+		return nil
+	})
+	maps.Copy(z.told, e.sizes.told)
+	n := z.of(p.Name)
+	switch {
+	case n > 0:
+	case err != nil:
+		s.fail("the size of plate %q is to be inferred from the data, and the model does not run before it is known (give the plate "+
+			"its size): %v", p.Name, err)
+	default:
+		s.fail("the size of plate %q cannot be inferred: no data, and no parameters of an observed variable, have a dimension of "+
+			"their own for it; give the plate its size", p.Name)
+	}
+	return n
+}
+
+// placeholders is the handler that gives latent variables some value of the right shape.
+func placeholders() process {
+	c := &compiler{program: &Program{latents: map[string]*latent{}}, recorder: newRecorder()}
+	return func(s *Site) {
+		switch {
+		case s.Value != nil || s.Kind != KindSample && s.Kind != KindParam:
+		case s.Kind == KindSample && s.Dist.Support().Discrete():
+			s.Value = s.Dist.Mean()
+		default:
+			c.Process(s)
+		}
+	}
+}
+
+// size is the size of an open plate that takes it from the data. n is what a site has in the plate's dimension, and told
+// whether it tells the size. It is 0 only in a run that looks for sizes.
+func (s *Site) size(p *plate, n int64, told bool) int64 {
+	z := s.ctx.run.sizes
+	if shape, ok := z.shapes[s.Name]; ok && z.guess && !s.Observed {
+		event := len(s.Dist.EventShape())
+		if at := len(shape) - event + p.Dim; at >= 0 {
+			n, told = shape[at], true
+		}
+	}
+	if z.guess && s.Value == nil && n == 1 {
+		told = told && !s.Observed
+	}
+	if n > 1 || told {
+		z.told[p.Name] = n
+		return n
+	}
+	if z.guess {
+		return 0
+	}
+	return z.resolve(s, p)
+}
+
+// checkWhole makes sure that a batch that a model is compiled on has all of the data that the plates declare.
+func (s *Site) checkWhole() {
+	if !s.Observed {
+		return
+	}
+	for i, p := range s.Plates {
+		if p.Used == 0 || p.Used == p.Size || s.ctx.plates[i].minibatch {
+			continue
+		}
+		s.fail("plate %q has size %d, and the batch has %d of it, so that each would count %.4g times. If these are all of the data, "+
+			"give the plate size %d, or 0, which takes the size of the data. If they are a minibatch, compile on all of the data, "+
+			"or declare the plate with ppl.Minibatch", p.Name, p.Size, p.Used, float64(p.Size)/float64(p.Used), p.Used)
+	}
+}
+
+// CheckFull makes sure that a batch has all of the data that the program's plates declare, and as many values of the
+// observed variables outside plates as the batch of [Compile]. Methods that take the data for all there are need that: HMC
+// and NUTS have no correction for the noise of a minibatch.
+func (p *Program) CheckFull(batch infer.Batch) error {
+	err := torch.Do(func(*torch.Scope) error {
+		seen := func(s *Site) {
+			if !s.Observed || !s.counts() {
+				return
+			}
+			for _, q := range s.Plates {
+				if q.Used != 0 && q.Used != q.Size {
+					s.fail("the batch has %d of the %d of plate %q, and all are needed here: a method without minibatches gets the "+
+						"whole data as one batch", q.Used, q.Size, q.Name)
+				}
+			}
+			if want, ok := p.values[s.Name]; ok && s.Value != nil && count(s.valueShape()) != want {
+				s.fail("the batch has %d values, and the batch of Compile had %d: all are needed here", count(s.valueShape()), want)
+			}
+		}
+		point, err := infer.Zeros(p.layout)
+		if err != nil {
+			return err
+		}
+		execute(p.model, batch, nil, &evaluator{program: p, point: point, collect: seen})
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ppl.CheckFull: %w", err)
+	}
+	return nil
+}

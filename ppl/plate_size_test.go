@@ -1,0 +1,128 @@
+package ppl_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/stretchr/testify/require"
+)
+
+// mean is a normal mean with a plate of some size.
+func mean(size int64, options ...ppl.PlateOption) ppl.Model {
+	return func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		c.Plate("data", size, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }, options...)
+	}
+}
+
+// A plate takes the size of the data: the posterior is that of all of the data, each counted once, also when it is
+// evaluated on minibatches of them later.
+func TestPlateSizeFromData(t *testing.T) {
+	y := []float64{0.1, -2, 3, 0.4, 5}
+	p, f := compiled(t, mean(0), infer.Batch{"y": vec(y...)})
+	require.EqualValues(t, 5, p.Data())
+	require.InDelta(t, normal(0.7, 0, 10)+sumNormal(y, 0.7, 1), f(infer.Batch{"y": vec(y...)}, 0.7), 1e-12)
+	require.InDelta(t, normal(0.7, 0, 10)+sumNormal(y[:2], 0.7, 1)*5/2, f(infer.Batch{"y": vec(y[:2]...)}, 0.7), 1e-12)
+	one, f := compiled(t, mean(0), infer.Batch{"y": vec(3)})
+	require.EqualValues(t, 1, one.Data())
+	require.InDelta(t, normal(0.7, 0, 10)+normal(3, 0.7, 1), f(one.Batch(), 0.7), 1e-12)
+}
+
+// Latent variables that come before the data have the size that the data tell, in this plate and in others of its name.
+func TestPlateSizeOfLatents(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		mu, tau := c.Sample("mu", dist.Normal(0, 5)), c.Sample("tau", dist.HalfCauchy(5))
+		var theta = mu
+		c.Plate("schools", 0, func(c *ppl.Ctx) { theta = c.Sample("theta", dist.Normal(mu, tau)) })
+		c.Plate("schools", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y")) })
+	}
+	batch := schoolData(t)
+	p, f := compiled(t, model, batch)
+	q, g := compiled(t, schools, batch)
+	require.Equal(t, q.Layout().String(), p.Layout().String())
+	require.Equal(t, []string{"schools"}, p.Dims("theta"))
+	require.EqualValues(t, 8, p.Data())
+	x := []float64{1.5, 0.3, 3, -1, 0.5, 2, 7, -4, 1, 6}
+	require.InDelta(t, g(batch, x...), f(batch, x...), 1e-12)
+
+	// Nested plates, one of them of known size; a value by Condition tells as an observed one does.
+	y := []float64{0.1, -2, 3, 0.4, 5, -0.6}
+	free := func(c *ppl.Ctx) {
+		c.Plate("columns", 0, func(c *ppl.Ctx) {
+			a := c.Sample("a", dist.Normal(1, 2))
+			c.Plate("rows", 2, func(c *ppl.Ctx) { c.Sample("y", dist.Normal(a, 1.5)) })
+		})
+	}
+	p, f = compiled(t, ppl.Condition(free, ppl.Values{"y": matrix(2, 3, y...)}), nil)
+	require.Equal(t, "a[3]", p.Layout().String())
+	want := sumNormal([]float64{0.3, -1, 2}, 1, 2)
+	for i, v := range y {
+		want += normal(v, []float64{0.3, -1, 2}[i%3], 1.5)
+	}
+	require.InDelta(t, want, f(nil, 0.3, -1, 2), 1e-12)
+
+	// Without a compiled model: a trace, a graph, and predictions, which know the size from the draws where y is missing.
+	tr, err := ppl.TraceModel(model, batch, 1)
+	require.NoError(t, err)
+	theta, err := tr.Value("theta")
+	require.NoError(t, err)
+	require.Len(t, floats(t, theta), 8)
+	dot, err := ppl.Render(model, batch)
+	require.NoError(t, err)
+	require.Contains(t, dot, "schools (8)")
+	prior, err := ppl.Predictive{Model: model, Batch: infer.Batch{"sigma": batch["sigma"]}, Seed: 1}.Prior(3)
+	require.NoError(t, err)
+	require.Len(t, floats(t, prior["theta"]), 24)
+	constant := func(c *ppl.Ctx) {
+		c.Plate("p", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Sample("slope", dist.Normal(0, 1)), 1), c.Data("y")) })
+	}
+	predicted, err := ppl.Predictive{Model: constant}.Posterior(vectorDraws(t, "slope", []float64{1, 2, 3}, []float64{4, 5, 6}))
+	require.NoError(t, err)
+	require.Len(t, floats(t, predicted["y"]), 6)
+	_, err = ppl.Predictive{Model: constant}.Prior(2)
+	require.ErrorContains(t, err, `plate "p" cannot be inferred`)
+}
+
+// A batch that is not all of the data is refused when a model is compiled on it, unless it is declared a minibatch, and by
+// CheckFull afterwards.
+func TestPlateSizeMustFitTheData(t *testing.T) {
+	five, fifty := infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)}, infer.Batch{"y": vec(make([]float64, 50)...)}
+	_, err := ppl.Compile(mean(50), five)
+	require.EqualError(t, err, `ppl.Compile: model, site "y" in plate data (Normal): plate "data" has size 50, and the batch has 5 of it, `+
+		`so that each would count 10 times. If these are all of the data, give the plate size 5, or 0, which takes the size of the data. `+
+		`If they are a minibatch, compile on all of the data, or declare the plate with ppl.Minibatch`)
+	declared, f := compiled(t, mean(50, ppl.Minibatch), five)
+	require.EqualValues(t, 50, declared.Data())
+	require.InDelta(t, normal(0.7, 0, 10)+10*sumNormal(floats(t, five["y"]), 0.7, 1), f(five, 0.7), 1e-11)
+	whole, _ := compiled(t, mean(50), fifty)
+	for _, p := range []*ppl.Program{declared, whole} {
+		require.NoError(t, p.CheckFull(fifty))
+		err = p.CheckFull(five)
+		require.ErrorContains(t, err, `site "y" in plate data (Normal): the batch has 5 of the 50 of plate "data"`)
+	}
+	_, err = ppl.Compile(mean(3), five)
+	require.ErrorContains(t, err, `plate "data" has size 3`)
+
+	// Outside plates the batch of Compile says how many there are.
+	loose, _ := compiled(t, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Sample("mu", dist.Normal(0, 1)), 1), c.Data("y")) }, fifty)
+	require.NoError(t, loose.CheckFull(fifty))
+	require.ErrorContains(t, loose.CheckFull(five), `site "y" (Normal): the batch has 5 values, and the batch of Compile had 50`)
+	err = loose.CheckFull(infer.Batch{})
+	require.True(t, strings.HasPrefix(err.Error(), "ppl.CheckFull: "), err)
+}
+
+// vectorDraws are draws of one variable, in one chain.
+func vectorDraws(t *testing.T, name string, rows ...[]float64) *draws.Draws {
+	t.Helper()
+	n := len(rows[0])
+	d, err := draws.New([]draws.Site{{Name: name, Shape: []int64{int64(n)}, Size: n}}, nil, 1)
+	require.NoError(t, err)
+	for _, row := range rows {
+		require.NoError(t, d.Append(row, nil))
+	}
+	return d
+}
