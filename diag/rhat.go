@@ -3,6 +3,8 @@ package diag
 import (
 	"math"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
@@ -61,4 +63,56 @@ func rhat(x [][]float64) float64 {
 		return math.NaN()
 	}
 	return math.Sqrt((n*between/within + n - 1) / n)
+}
+
+// disagree says whether R-hat of u is larger than chains that agree have it by chance with probability alpha; limit is the
+// R-hat that chance explains. It looks at the two parts of R-hat, each with its own limit.
+func disagree(u [][]float64, alpha float64) (limit float64, beyond bool) {
+	halves := split(folded(u))
+	largest := 0.0
+	for _, z := range [][][]float64{normalScores(split(u)), normalScores(halves)} {
+		r := rhat(z)
+		if math.IsNaN(r) { // |x - median| is constant
+			continue
+		}
+		explained := rhatByChance(z, alpha)
+		beyond = beyond || r > explained
+		if r > largest {
+			largest, limit = r, explained
+		}
+	}
+	return limit, beyond
+}
+
+// rhatByChance is what R-hat of m chains of n draws exceeds with probability alpha where all have the same law. The
+// variance of the chain means is then v χ²/(m-1), with m-1 degrees of freedom and v the variance of the mean of a chain,
+// so that with the mean W of the variances in the chains
+//
+//	R² = (n-1)/n + v χ²/((m-1) W)
+//
+// v is taken from the autocovariances in the chains alone, since differences between chains must not explain themselves:
+//
+//	v = (c(0) + 2 Σ (1 - t/n) c(t)) / n / (1 - u),  u = (1 + 2 Σ (1 - t/n)) / n
+//
+// over the lags before Geyer's first pair that is not positive. Autocovariances about the mean of a chain are smaller by v;
+// 1 - u makes up for that.
+func rhatByChance(z [][]float64, alpha float64) float64 {
+	n, m := len(z[0]), float64(len(z))
+	c := make([]float64, n)
+	newTransform(n).autocovariance(c, z...)
+	if c[0] == 0 { // no chain moved
+		return 1
+	}
+	sum, lags := -c[0], -1.0
+	for t := 0; t+1 < n && c[t]+c[t+1] > 0; t += 2 {
+		for _, lag := range []int{t, t + 1} {
+			weight := 2 * (1 - float64(lag)/float64(n))
+			sum += weight * c[lag]
+			lags += weight
+		}
+	}
+	v := max(sum, 0) / float64(n) / (1 - min(lags/float64(n), 0.8))
+	within := c[0] * float64(n) / float64(n-1)
+	quantile := distuv.ChiSquared{K: m - 1}.Quantile(1 - alpha)
+	return math.Sqrt(float64(n-1)/float64(n) + quantile/(m-1)*v/within)
 }
