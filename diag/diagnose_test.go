@@ -97,7 +97,7 @@ func TestDiagnoseSkips(t *testing.T) {
 	d := container(t, []string{"x"}, [][][]float64{{{1, 2, 3}}}, nil, nil)
 	r, err := Diagnose(d, DiagnoseOptions{})
 	require.NoError(t, err)
-	require.Equal(t, map[Code]int{CodeSkipped: 3, CodeOneChain: 1, CodeFewDraws: 1}, codes(r))
+	require.Equal(t, map[Code]int{CodeSkipped: 3, codeOneChain: 1, codeFewDraws: 1}, codes(r))
 	require.Contains(t, r.String(), `divergence was not checked: the draws have no statistic "divergent"`)
 	require.Equal(t, []Code{CodeRHat, CodeESSBulk, CodeESSTail}, r.Checked)
 
@@ -111,7 +111,7 @@ func TestDiagnoseSkips(t *testing.T) {
 	}
 	r, err = Diagnose(uneven, DiagnoseOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "chains have 40 to 50 draws", r.Of(CodeUnequal)[0].Message)
+	require.Equal(t, "chains have 40 to 50 draws", r.Of(codeUnequal)[0].Message)
 }
 
 func TestDiagnoseErrors(t *testing.T) {

@@ -11,19 +11,20 @@ import (
 // Code names a kind of finding.
 type Code string
 
-// The findings of [Diagnose].
+// The findings of [Diagnose]. Those of a run's own notes have the kind of the note.
 const (
 	CodeDivergence Code = "divergence"    // transitions that diverged
 	CodeTreeDepth  Code = "tree_depth"    // transitions cut off at the largest tree depth
 	CodeEBFMI      Code = "ebfmi"         // low energy changes from draw to draw
+	CodeHeld       Code = "held"          // updates that were refused, so that the chain stayed where it was
 	CodeRHat       Code = "rhat"          // chains that disagree
 	CodeESSBulk    Code = "ess_bulk"      // too few effective draws for the centre
 	CodeESSTail    Code = "ess_tail"      // too few effective draws for the tails
 	CodeNotFinite  Code = "not_finite"    // draws that are NaN or infinite
 	CodeConstant   Code = "constant"      // an element that never moved
-	CodeFewDraws   Code = "few_draws"     // fewer than 4 draws in a chain
-	CodeOneChain   Code = "one_chain"     // nothing to compare with
-	CodeUnequal    Code = "unequal_chain" // chains of different lengths
+	codeFewDraws   Code = "few_draws"     // fewer than 4 draws in a chain
+	codeOneChain   Code = "one_chain"     // nothing to compare with
+	codeUnequal    Code = "unequal_chain" // chains of different lengths
 	CodeSkipped    Code = "skipped"       // a check that lacked its statistic
 )
 
@@ -130,23 +131,31 @@ func (r *Report) String() string {
 	if r.OK() {
 		b.WriteString("No problems found.\n")
 	}
-	var done []Code
-	for _, first := range r.Findings {
-		if slices.Contains(done, first.Code) {
-			continue
-		}
-		done = append(done, first.Code)
-		same := r.Of(first.Code)
-		for i, f := range same {
+	for _, group := range r.Groups() {
+		for i, f := range group {
 			if i == most {
-				fmt.Fprintf(&b, "%s: %d more like this.\n", first.Severity, len(same)-most)
+				fmt.Fprintf(&b, "%s: %d more like this.\n", f.Severity, len(group)-most)
 				break
 			}
 			fmt.Fprintf(&b, "%s: %s\n", f.Severity, f.Message)
 		}
-		if first.Advice != "" {
-			fmt.Fprintf(&b, "  %s\n", first.Advice)
+		if group[0].Advice != "" {
+			fmt.Fprintf(&b, "  %s\n", group[0].Advice)
 		}
 	}
 	return b.String()
+}
+
+// Groups are the findings of one kind and severity together, in order; one advice, that of the first, does for each group.
+func (r *Report) Groups() [][]Finding {
+	var groups [][]Finding
+	for _, f := range r.Findings {
+		k := slices.IndexFunc(groups, func(g []Finding) bool { return g[0].Code == f.Code && g[0].Severity == f.Severity })
+		if k < 0 {
+			groups = append(groups, nil)
+			k = len(groups) - 1
+		}
+		groups[k] = append(groups[k], f)
+	}
+	return groups
 }

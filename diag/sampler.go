@@ -1,8 +1,12 @@
 package diag
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strconv"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
@@ -28,4 +32,101 @@ func EBFMI(energy []float64) float64 {
 		changes += d * d
 	}
 	return changes / float64(len(e)-1) / variance
+}
+
+// sampler checks the statistics of the sampler, over all draws of all chains.
+func (g *diagnosis) sampler() {
+	hamiltonian := g.family == hamiltonian || g.family == unknown
+	if g.checks(draws.StatDivergent, CodeDivergence, hamiltonian) {
+		if n := g.count(draws.StatDivergent, func(v float64) bool { return v != 0 }); n > 0 {
+			g.run(CodeDivergence, Serious, float64(n), 0, "%d of %d transitions diverged (%s)", n, g.d.Total(), g.share(n))
+		}
+	}
+	g.treeDepth(hamiltonian)
+	if g.checks(draws.StatEnergy, CodeEBFMI, hamiltonian) {
+		for c, energy := range g.traces(draws.StatEnergy) {
+			if v := EBFMI(energy); v < g.opt.EBFMI {
+				g.run(CodeEBFMI, Warning, v, g.opt.EBFMI, "chain %d: E-BFMI is %s, below %g", c, sample.Below(v, g.opt.EBFMI, 2), g.opt.EBFMI)
+				g.Findings[len(g.Findings)-1].Chain = c
+			}
+		}
+	}
+	noted := slices.ContainsFunc(g.d.Notes(), func(n draws.Note) bool { return n.Kind == string(CodeHeld) }) // by the run
+	if g.checks(draws.StatHeld, CodeHeld, g.family == gradient) && !noted {
+		if n := g.count(draws.StatHeld, func(v float64) bool { return v != 0 }); n > 0 {
+			severity := Warning
+			if float64(n) > 0.01*float64(g.d.Total()) {
+				severity = Serious
+			}
+			g.run(CodeHeld, severity, float64(n), 0, "%d of %d updates that led to a draw were held (%s)", n, g.d.Total(), g.share(n))
+		}
+	}
+}
+
+// treeDepth counts the trees that were cut off: by what the sampler says, else by their depth.
+func (g *diagnosis) treeDepth(applies bool) {
+	if _, ok := g.d.StatName(draws.StatMaxDepth); ok {
+		g.checks(draws.StatMaxDepth, CodeTreeDepth, applies)
+		n := g.count(draws.StatMaxDepth, func(v float64) bool { return v != 0 })
+		if n == 0 {
+			return
+		}
+		if depths := slices.Concat(g.traces(draws.StatTreeDepth)...); len(depths) > 0 {
+			g.depth = int(slices.Max(depths)) // the limit, since trees reached it
+		}
+		g.run(CodeTreeDepth, Warning, float64(n), 0, "%d of %d transitions (%s) reached the largest tree depth", n, g.d.Total(), g.share(n))
+		return
+	}
+	if g.checks(draws.StatTreeDepth, CodeTreeDepth, applies) {
+		limit := float64(g.opt.MaxTreeDepth)
+		if n := g.count(draws.StatTreeDepth, func(v float64) bool { return v >= limit }); n > 0 {
+			g.run(CodeTreeDepth, Warning, float64(n), limit,
+				"%d of %d transitions (%s) reached the largest tree depth, %d", n, g.d.Total(), g.share(n), g.opt.MaxTreeDepth)
+		}
+	}
+}
+
+// checks says whether d has a statistic, and notes that it was checked, or, if it applies to the method, that it was not.
+func (g *diagnosis) checks(stat string, code Code, applies bool) bool {
+	if _, ok := g.d.StatName(stat); ok {
+		g.Checked = append(g.Checked, code)
+		return true
+	}
+	if applies {
+		g.Findings = append(g.Findings, Finding{Code: CodeSkipped, Site: stat, Chain: -1, Observation: -1,
+			Message: fmt.Sprintf("%s was not checked: the draws have no statistic %q", code, stat)})
+	}
+	return false
+}
+
+// traces are the chains of a statistic, none if d lacks it.
+func (g *diagnosis) traces(stat string) [][]float64 {
+	name, ok := g.d.StatName(stat)
+	if !ok {
+		return nil
+	}
+	var all [][]float64
+	for c := range g.d.Chains() {
+		if trace, err := g.d.Stat(name, c); err == nil { // the name is one of d's
+			all = append(all, trace)
+		}
+	}
+	return all
+}
+
+// count is the number of draws whose statistic is bad.
+func (g *diagnosis) count(stat string, bad func(float64) bool) (n int) {
+	for _, trace := range g.traces(stat) {
+		for _, v := range trace {
+			if bad(v) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// share is n of all draws, in per cent.
+func (g *diagnosis) share(n int) string {
+	return strconv.FormatFloat(100*float64(n)/float64(g.d.Total()), 'g', 2, 64) + "%"
 }

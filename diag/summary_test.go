@@ -1,8 +1,10 @@
 package diag
 
 import (
+	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -157,4 +159,42 @@ func TestTrimZeros(t *testing.T) {
 	require.Equal(t, []string{"1.25", "2.00"}, trimZeros([]string{"1.25", "2.00"}))
 	require.Equal(t, []string{"NaN"}, trimZeros([]string{"NaN"}))
 	require.Equal(t, "0.000", fixed(-0.0001, 3))
+}
+
+// Huge and tiny figures are in scientific notation, with the digits that the sd gives a meaning; the others are as they
+// were.
+func TestScientific(t *testing.T) {
+	rng := source(97)
+	z := normals(rng, 4, 500)
+	scaled := func(centre, scale float64) [][]float64 {
+		return sample.Mapped(z, func(v float64) float64 { return centre + scale*v })
+	}
+	table, err := Summary(container(t, []string{"usual", "huge", "tiny", "offset", "small", "constant"},
+		[][][]float64{scaled(0, 1), scaled(0, 1e12), scaled(3e-7, 1e-7), scaled(1e9, 1), scaled(2, 0.01), scaled(1e-9, 0)}, nil, nil), SummaryOptions{})
+	require.NoError(t, err)
+	lines := map[string][]string{}
+	for _, line := range strings.Split(table.String(), "\n")[1:7] {
+		f := strings.Fields(line)
+		lines[f[0]] = f[1:]
+	}
+	for i, name := range []string{"usual", "huge", "tiny", "offset", "small"} {
+		row := table.Rows[i]
+		for k, want := range []float64{row.Mean, row.SD, row.HDILow, row.HDIHigh, row.MCSEMean, row.MCSESD} {
+			got, err := strconv.ParseFloat(lines[name][k], 64)
+			require.NoError(t, err)
+			// Half a unit of the last of three decimals, or of the last of two digits of a standard error.
+			require.InDelta(t, want, got, max(0.0005, 0.05*math.Abs(want)), name)
+			if k < 4 && name != "usual" && name != "small" {
+				require.InDelta(t, want, got, 1e-3*row.SD, name)
+			}
+			require.LessOrEqual(t, len(lines[name][k]), 15, "%s: %s", name, lines[name][k])
+			require.NotZero(t, got, name)
+		}
+	}
+	require.Regexp(t, `^-?\d\.\d{3}e\+1[01]$`, lines["huge"][0])
+	require.Equal(t, fmt.Sprintf("%.3e", table.Rows[1].SD), lines["huge"][1])
+	require.Regexp(t, `^\d\.\d{3,4}e-07$`, lines["tiny"][0])
+	require.Regexp(t, `^\d\.\de-04$`, lines["small"][4])
+	require.Equal(t, "1.000e-09", lines["constant"][0])
+	require.Regexp(t, `^-?0\.\d{1,3}$`, lines["usual"][0])
 }

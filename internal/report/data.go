@@ -94,6 +94,7 @@ func makeData(d *draws.Draws, names []string, summary *diag.Table, order []int, 
 			res = fineness[len(fineness)-1]
 		}
 		e := makeElement(d, names[i], &summary.Rows[i], i, res, at)
+		e.Bad = flagged(&summary.Rows[i], summary.MinESS())
 		encoded, err := json.Marshal(e)
 		if err != nil {
 			return nil, nil, err
@@ -141,7 +142,7 @@ func makeElement(d *draws.Draws, name string, row *diag.Row, index int, res reso
 	for c := range x {
 		x[c] = d.Element(c, index)
 	}
-	e := element{Name: name, Facts: factsOf(row), Note: noteOf(x), Chain: drawn(x, maxChains), Bad: flagged(row, d.Chains())}
+	e := element{Name: name, Facts: factsOf(row), Note: noteOf(x), Chain: drawn(x, maxChains)}
 	low, high, ok := finiteRange(x...)
 	if ok {
 		e.Low, e.High = low, high

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag"
@@ -20,13 +19,8 @@ type finding struct {
 func findings(r *diag.Report) []finding {
 	const most = 5
 	var out []finding
-	var done []diag.Code
-	for _, f := range r.Findings {
-		if slices.Contains(done, f.Code) {
-			continue
-		}
-		done = append(done, f.Code)
-		same := r.Of(f.Code)
+	for _, same := range r.Groups() {
+		f := same[0]
 		kind := finding{Severity: f.Severity.String(), Code: string(f.Code), More: max(len(same)-most, 0), Advice: f.Advice}
 		for _, g := range same[:min(most, len(same))] {
 			kind.Messages = append(kind.Messages, strings.ToValidUTF8(g.Message, "\uFFFD"))

@@ -8,11 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 )
 
-// Thresholds of the flags, as in [diag.Diagnose].
-const (
-	maxRHat     = 1.01
-	essPerChain = 100
-)
+// maxRHat is the threshold of the flags of R-hat, as in [diag.Diagnose].
+const maxRHat = 1.01
 
 // table is the summary as ArviZ prints it.
 type table struct {
@@ -33,8 +30,7 @@ type cell struct {
 }
 
 // flagged says whether R-hat or an effective sample size of a row is beyond its threshold, or draws are not finite.
-func flagged(r *diag.Row, chains int) bool {
-	least := essPerChain * float64(chains)
+func flagged(r *diag.Row, least float64) bool {
 	return !finite(r.Mean) || r.RHat > maxRHat || r.ESSBulk < least || r.ESSTail < least
 }
 
@@ -53,7 +49,7 @@ func tableOf(t *diag.Table, names []string, order []int, plotted map[int]bool) t
 	}
 	slices.Sort(keep)
 	out.More = len(order) - len(keep)
-	least := essPerChain * float64(t.Chains)
+	least := t.MinESS()
 	for _, i := range keep {
 		r := &t.Rows[i]
 		fields := strings.Fields(lines[i+1])

@@ -1,0 +1,167 @@
+package diag
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// made has 4 chains of 100 draws of one element, made by a method, with statistics.
+func made(t *testing.T, method string, stats map[string][][]float64, notes ...draws.Note) *Report {
+	t.Helper()
+	var names []string
+	var traces [][][]float64
+	for name, trace := range stats {
+		names, traces = append(names, name), append(traces, trace)
+	}
+	d := container(t, []string{"x"}, [][][]float64{normals(source(95), 4, 100)}, names, traces)
+	d.SetAttr(draws.AttrMethod, method)
+	for _, n := range notes {
+		d.AddNote(n)
+	}
+	r, err := Diagnose(d, DiagnoseOptions{ESSPerChain: 1})
+	require.NoError(t, err)
+	return r
+}
+
+// hamiltonianWords belong to HMC and NUTS alone.
+var hamiltonianWords = []string{"TargetAccept", "target acceptance", "MaxDepth", "tree", "momenta", "diverge", "energy", "E-BFMI"}
+
+// A held update is no divergence: it has its own advice, in the fields of its method.
+func TestHeldUpdates(t *testing.T) {
+	for _, name := range []string{"sgmcmc.SGHMC", ""} {
+		for held, severity := range map[int]Severity{1: Warning, 4: Warning, 5: Serious, 400: Serious} {
+			left := held
+			r := made(t, name, map[string][][]float64{draws.StatGradNorm: stat(4, 100, 1, 1),
+				draws.StatHeld: filled(4, 100, func(int, int) float64 {
+					if left--; left >= 0 {
+						return 1
+					}
+					return 0
+				})})
+			require.Empty(t, r.Of(CodeDivergence))
+			require.Empty(t, r.Of(CodeSkipped))
+			found := r.Of(CodeHeld)
+			require.Len(t, found, 1)
+			require.Equal(t, severity, found[0].Severity, held)
+			require.Equal(t, float64(held), found[0].Figure)
+			want := "Set a smaller LR, ten times smaller at first."
+			if name != "" {
+				want = "Set a smaller LR in sgmcmc.SGHMC{LR: ...}, ten times smaller at first."
+			}
+			require.Contains(t, found[0].Advice, want)
+			for _, word := range hamiltonianWords {
+				require.NotContains(t, r.String(), word)
+			}
+		}
+	}
+	r := made(t, "vi.Dense", map[string][][]float64{draws.StatHeld: stat(4, 100, 0, 1, 3)})
+	require.Contains(t, r.Of(CodeHeld)[0].Advice, "LR of the optimiser in vi.Dense{Optimizer: ...}")
+	require.Equal(t, "4 of 400 updates that led to a draw were held (1%)", r.Of(CodeHeld)[0].Message)
+	r = made(t, "sgmcmc.SGLD", map[string][][]float64{draws.StatHeld: stat(4, 100, 0, 0)})
+	require.Empty(t, r.Findings)
+	require.Contains(t, r.Checked, CodeHeld)
+	// What the run itself counted, over all updates, is not said twice.
+	r = made(t, "sgmcmc.SGLD", map[string][][]float64{draws.StatHeld: stat(4, 100, 1, 1)},
+		draws.Note{Kind: "held", Serious: true, Text: "399600 of 400000 updates were held", Advice: "Lower LR."})
+	require.Len(t, r.Of(CodeHeld), 1)
+	require.Equal(t, "399600 of 400000 updates were held", r.Of(CodeHeld)[0].Message)
+}
+
+// The advice for HMC and NUTS names the field to set, as the user types it.
+func TestHamiltonianAdvice(t *testing.T) {
+	bad := map[string][][]float64{draws.StatDivergent: stat(4, 100, 0, 1, 7), draws.StatTreeDepth: stat(4, 100, 3, 10, 2, 3),
+		draws.StatEnergy: ar1(3, 4, 100, 0.99)}
+	r := made(t, "hmc.NUTS", bad)
+	require.Equal(t, "4 of 400 transitions diverged (1%)", r.Of(CodeDivergence)[0].Message)
+	require.Contains(t, r.Of(CodeDivergence)[0].Advice, "Set hmc.NUTS{TargetAccept: 0.95}, then 0.99.")
+	require.Equal(t, "8 of 400 transitions (2%) reached the largest tree depth, 10", r.Of(CodeTreeDepth)[0].Message)
+	require.Contains(t, r.Of(CodeTreeDepth)[0].Advice, "Draws are valid but expensive: trajectories ended before they turned. Set hmc.NUTS{MaxDepth: 12}.")
+	require.Contains(t, r.Of(CodeEBFMI)[0].Advice, "Draw more, with infer.Options{Draws: 200}; reparametrise")
+
+	// The sampler's own word for the cut, and its own limit.
+	own := made(t, "hmc.NUTS", map[string][][]float64{draws.StatMaxDepth: stat(4, 100, 0, 1, 5), draws.StatTreeDepth: stat(4, 100, 3, 6, 5)})
+	require.Equal(t, "4 of 400 transitions (1%) reached the largest tree depth", own.Of(CodeTreeDepth)[0].Message)
+	require.Contains(t, own.Of(CodeTreeDepth)[0].Advice, "hmc.NUTS{MaxDepth: 8}")
+
+	hmc := made(t, "hmc.HMC", bad)
+	require.Contains(t, hmc.Of(CodeDivergence)[0].Advice, "hmc.HMC{TargetAccept: 0.95}")
+
+	// Draws from elsewhere: the names of all.
+	r = made(t, "", bad)
+	require.Contains(t, r.Of(CodeDivergence)[0].Advice, "(hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's target_accept)")
+	require.NotContains(t, r.String(), "infer.Options")
+	require.Len(t, made(t, "", nil).Of(CodeSkipped), 3)
+	require.Len(t, made(t, "hmc.NUTS", nil).Of(CodeSkipped), 3)
+}
+
+// Other methods hear nothing of Hamiltonian Monte Carlo, whatever is wrong.
+func TestNoHamiltonianAdvice(t *testing.T) {
+	apart := filled(4, 100, func(c, i int) float64 { return float64(5*c) + float64(i%7) })
+	slow := ar1(1, 4, 100, 0.98)
+	for _, name := range []string{"sgmcmc.SGHMC", "optim.Adam", "vi.Dense", "laplace.DenseGGN", "ekf.Diagonal", "mine.Sampler"} {
+		d := container(t, []string{"apart", "slow", "still", "bad"},
+			[][][]float64{apart, slow, stat(4, 100, 2, 2), stat(4, 100, 1, nan, 3)}, []string{draws.StatLP}, [][][]float64{apart})
+		d.SetAttr(draws.AttrMethod, name)
+		r, err := Diagnose(d, DiagnoseOptions{})
+		require.NoError(t, err)
+		found := codes(r)
+		for _, code := range []Code{CodeRHat, CodeESSBulk, CodeConstant, CodeNotFinite} {
+			require.Positive(t, found[code], "%s: %s", name, code)
+		}
+		held := 0
+		for _, f := range r.Of(CodeSkipped) {
+			require.Equal(t, draws.StatHeld, f.Site)
+			held++
+		}
+		require.Equal(t, strings.HasPrefix(name, "sgmcmc.") || strings.HasPrefix(name, "optim."), held == 1)
+		for _, word := range hamiltonianWords {
+			require.NotContains(t, r.String(), word, name)
+		}
+		for _, f := range r.Findings {
+			if f.Code != CodeSkipped {
+				require.NotEmpty(t, f.Advice, f.Code)
+			}
+		}
+	}
+	d := container(t, []string{"apart"}, [][][]float64{apart}, nil, nil)
+	for name, want := range map[string]string{"vi.Dense": "The fits disagree", "sgmcmc.SGLD": "a LR too small to move", "hmc.NUTS": "chains that got stuck"} {
+		d.SetAttr(draws.AttrMethod, name)
+		r, err := Diagnose(d, DiagnoseOptions{})
+		require.NoError(t, err)
+		require.Contains(t, r.Of(CodeRHat)[0].Advice, want)
+	}
+}
+
+// One chain of independent draws from a fit is enough.
+func TestOneChainOfAFit(t *testing.T) {
+	for name, want := range map[string]int{"laplace.DenseGGN": 0, "vi.Dense": 0, "hmc.NUTS": 1, "": 1} {
+		r := diagnosed(t, name, normals(source(96), 1, 1000))
+		require.Len(t, r.Of(codeOneChain), want, name)
+	}
+	require.Equal(t, "Chains from different starting points show what one cannot. Set infer.Options{Chains: 4}.",
+		diagnosed(t, "hmc.NUTS", normals(source(96), 1, 1000)).Of(codeOneChain)[0].Advice)
+}
+
+// What the run noted becomes a finding, with its own advice, in the order of severity.
+func TestNotesBecomeFindings(t *testing.T) {
+	r := made(t, "laplace.DenseGGN", nil,
+		draws.Note{Kind: "slow", Text: "the fit was slow", Advice: "Wait."},
+		draws.Note{Kind: "not_at_mode", Serious: true, Text: "the gradient at the mode is 63 times what the curvature allows",
+			Advice: "Run the optimiser longer: infer.Options{Warmup: 10000}."})
+	require.False(t, r.OK())
+	require.Equal(t, []Finding{
+		{Code: "not_at_mode", Severity: Serious, Chain: -1, Observation: -1, Message: "the gradient at the mode is 63 times what the curvature allows",
+			Advice: "Run the optimiser longer: infer.Options{Warmup: 10000}."},
+		{Code: "slow", Severity: Warning, Chain: -1, Observation: -1, Message: "the fit was slow", Advice: "Wait."},
+	}, r.Findings)
+	require.Equal(t, `4 chains of 100 draws; checked rhat, ess_bulk, ess_tail.
+serious: the gradient at the mode is 63 times what the curvature allows
+  Run the optimiser longer: infer.Options{Warmup: 10000}.
+warning: the fit was slow
+  Wait.
+`, r.String())
+}
