@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Source gives random numbers to Sample.
@@ -21,10 +21,10 @@ type base struct {
 }
 
 // newBase is a base whose batch shape is the broadcast of the parameters' shapes; for families with scalar events.
-func newBase(family string, params ...val) base {
+func newBase(family string, params ...torch.Tensor) base {
 	shapes := make([][]int64, len(params))
 	for i, p := range params {
-		shapes[i] = p.shape()
+		shapes[i] = p.Shape()
 	}
 	return base{family: family, batch: broadcast(family, shapes...)}
 }
@@ -48,11 +48,11 @@ func (b base) expand(batch []int64) base {
 }
 
 // full gives a tensor at least the batch shape: the log density of a value that was smaller than the batch.
-func (b base) full(logp *ts.Tensor) *ts.Tensor {
+func (b base) full(logp torch.Tensor) torch.Tensor {
 	if len(b.batch) == 0 {
 		return logp
 	}
-	have := torch.Must(torch.Shape(logp))
+	have := logp.Shape()
 	want := broadcast(b.family, have, b.batch)
 	if slices.Equal(have, want) {
 		return logp
@@ -61,13 +61,13 @@ func (b base) full(logp *ts.Tensor) *ts.Tensor {
 }
 
 // spread is a parameter or moment as a tensor of shape batch + event.
-func (b base) spread(v val) *ts.Tensor { return expandTo(v.tensor(), join(b.batch, b.event)) }
+func (b base) spread(v torch.Tensor) torch.Tensor { return expandTo(v, join(b.batch, b.event)) }
 
 // like is the type and device that draws have: those of the first tensor among the parameters, else float64 in main memory.
-func like(params ...val) (gotch.DType, gotch.Device) {
+func like(params ...torch.Tensor) (gotch.DType, gotch.Device) {
 	for _, p := range params {
-		if p.t != nil {
-			return torch.Must(torch.DTypeOfTensor(p.t)), torch.Must(torch.DeviceOf(p.t))
+		if !isNum(p) {
+			return torch.Must(torch.DTypeOfTensor(p.T())), torch.Must(torch.DeviceOf(p.T()))
 		}
 	}
 	return gotch.Double, torch.CPU
@@ -87,21 +87,21 @@ var (
 )
 
 // checkNumber panics when a parameter is a number out of its domain; tensors are left to Validate.
-func (b base) checkNumber(name string, v val, c check) {
-	if v.isNum() && !c.ok(v.c) {
-		panic(&Error{b.family, name, fmt.Sprint(v.c), c.allowed})
+func (b base) checkNumber(name string, v torch.Tensor, c check) {
+	if isNum(v) && !c.ok(numberOf(v)) {
+		panic(&Error{b.family, name, fmt.Sprint(numberOf(v)), c.allowed})
 	}
 }
 
 // validate reads a parameter and returns an error that names its first element out of the domain.
-func (b base) validate(name string, v val, c check) error {
-	if v.isNum() {
-		if !c.ok(v.c) {
-			return &Error{b.family, name, fmt.Sprint(v.c), c.allowed}
+func (b base) validate(name string, v torch.Tensor, c check) error {
+	if isNum(v) {
+		if !c.ok(numberOf(v)) {
+			return &Error{b.family, name, fmt.Sprint(numberOf(v)), c.allowed}
 		}
 		return nil
 	}
-	values, err := torch.ToSlice[float64](v.t)
+	values, err := torch.ToSlice[float64](v.T())
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (b base) validate(name string, v val, c check) error {
 		if !c.ok(x) {
 			text := fmt.Sprint(x)
 			if len(values) > 1 {
-				text = fmt.Sprintf("%v at element %d of shape %v", x, i, v.shape())
+				text = fmt.Sprintf("%v at element %d of shape %v", x, i, v.Shape())
 			}
 			return &Error{b.family, name, text, c.allowed}
 		}

@@ -20,10 +20,10 @@ func BenchmarkMixture(b *testing.B) {
 	for name, f := range map[string]func(x *ts.Tensor) *ts.Tensor{
 		"MixtureSameFamily": func(x *ts.Tensor) *ts.Tensor {
 			d := dist.MixtureSameFamily(dist.Categorical(x.MustNarrow(0, 2, 2, false)), dist.Normal(x.MustNarrow(0, 0, 2, false), 1))
-			return d.LogProb(y).MustSum(gotch.Double, false)
+			return d.LogProb(torch.Of(y)).T().MustSum(gotch.Double, false)
 		},
 		"written out": func(x *ts.Tensor) *ts.Tensor {
-			l := dist.Normal(x.MustNarrow(0, 0, 2, false), 1).LogProb(y.MustUnsqueeze(-1, false))
+			l := dist.Normal(x.MustNarrow(0, 0, 2, false), 1).LogProb(torch.Of(y.MustUnsqueeze(-1, false))).T()
 			return l.MustAdd(x.MustNarrow(0, 2, 2, false).MustLog(false), false).MustLogsumexp([]int64{-1}, false, false).MustSum(gotch.Double, false)
 		},
 	} {

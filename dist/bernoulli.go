@@ -1,16 +1,17 @@
 package dist
 
 import (
-	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // BernoulliDist is the Bernoulli distribution; see [Bernoulli] and [BernoulliLogits].
 type BernoulliDist struct {
 	base
-	probs, logits val
+	probs, logits torch.Tensor
 	fromLogits    bool
 }
 
@@ -42,53 +43,53 @@ func bernoulliLogits(family string, logits any) BernoulliDist {
 func (d BernoulliDist) Support() support.Support { return support.Boolean }
 
 // LogProb is the log mass.
-func (d BernoulliDist) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d BernoulliDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.fromLogits {
-		x, outside := whole(floating(value, d.logits), num(1))
-		return d.masked(ten(x).mul(num(2)).sub(num(1)).mul(d.logits).logSigmoid(), outside)
+		x, outside := whole(floating(value, d.logits), torch.Of(1))
+		return d.masked(x.Mul(2).Sub(1).Mul(d.logits).LogSigmoid(), outside)
 	}
 	// One of the two logarithms is log 1, whatever p is: neither it nor its gradient is ever 0 times infinity.
-	in, outside := whole(floating(value, d.probs), num(1))
-	x := ten(in)
-	not := ten(x.t.MustRsubScalar(ts.FloatScalar(1), false))
-	one, zero := d.probs.mul(x).add(not).log(), d.probs.mul(not).neg().log1p()
-	return d.masked(one.add(zero), outside)
+	in, outside := whole(floating(value, d.probs), torch.Of(1))
+	x := in
+	not := torch.Of(x.T().MustRsubScalar(ts.FloatScalar(1), false))
+	one, zero := d.probs.Mul(x).Add(not).Log(), d.probs.Mul(not).Neg().Log1p()
+	return d.masked(one.Add(zero), outside)
 }
 
 // prob is the probability of 1.
-func (d BernoulliDist) prob() val {
+func (d BernoulliDist) prob() torch.Tensor {
 	if d.fromLogits {
-		return d.logits.sigmoid()
+		return d.logits.Sigmoid()
 	}
 	return d.probs
 }
 
 // Sample draws 0 or 1, in the parameter's type.
-func (d BernoulliDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d BernoulliDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.probs, d.logits)
-	u := torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)) // float32 would not resolve small probabilities
+	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))) // float32 would not resolve small probabilities
 	p := d.prob()
-	if p.isNum() {
-		return u.MustLt(ts.FloatScalar(p.c), false).MustTotype(dtype, false)
+	if isNum(p) {
+		return torch.Of(u.Lt(numberOf(p)).T().MustTotype(dtype, false))
 	}
-	return u.MustLtTensor(p.t, false).MustTotype(dtype, false)
+	return torch.Of(u.Lt(p).T().MustTotype(dtype, false))
 }
 
 // EnumerateSupport lists 0 and 1.
-func (d BernoulliDist) EnumerateSupport() *ts.Tensor {
+func (d BernoulliDist) EnumerateSupport() torch.Tensor {
 	dtype, device := like(d.probs, d.logits)
 	return enumerate(2, len(d.batch), dtype, device)
 }
 
 // Mean is p.
-func (d BernoulliDist) Mean() *ts.Tensor { return d.spread(d.prob()) }
+func (d BernoulliDist) Mean() torch.Tensor { return d.spread(d.prob()) }
 
 // Variance is p(1 − p).
-func (d BernoulliDist) Variance() *ts.Tensor {
+func (d BernoulliDist) Variance() torch.Tensor {
 	if d.fromLogits {
-		return d.spread(d.logits.sigmoid().mul(d.logits.neg().sigmoid()))
+		return d.spread(d.logits.Sigmoid().Mul(d.logits.Neg().Sigmoid()))
 	}
-	return d.spread(d.probs.mul(num(1).sub(d.probs)))
+	return d.spread(d.probs.Mul(torch.Of(1).Sub(d.probs)))
 }
 
 // Expand broadcasts the batch shape.
@@ -108,7 +109,7 @@ func (d BernoulliDist) Validate() error {
 // Params is the parameter by name.
 func (d BernoulliDist) Params() map[string]any {
 	if d.fromLogits {
-		return map[string]any{"logits": d.logits.any()}
+		return map[string]any{"logits": d.logits}
 	}
-	return map[string]any{"probs": d.probs.any()}
+	return map[string]any{"probs": d.probs}
 }

@@ -3,14 +3,16 @@ package dist
 import (
 	"math"
 
-	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // BetaDist is the beta distribution; see [Beta].
 type BetaDist struct {
 	base
-	concentration1, concentration0 val
+	concentration1, concentration0 torch.Tensor
 }
 
 // Beta is the beta distribution with a = concentration1 > 0 and b = concentration0 > 0; for 0 ≤ x ≤ 1
@@ -30,59 +32,59 @@ func Beta(concentration1, concentration0 any) BetaDist {
 func (d BetaDist) Support() support.Support { return support.UnitInterval }
 
 // LogProb is the log density.
-func (d BetaDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	outside := value.MustLt(ts.FloatScalar(0), false).MustLogicalOr(value.MustGt(ts.FloatScalar(1), false), false)
-	return d.inside(value, outside, num(0.5), func(x *ts.Tensor) val { return betaKernel(d.concentration1, d.concentration0, x) })
+func (d BetaDist) LogProb(value torch.Tensor) torch.Tensor {
+	outside := torch.Of(dense(value).Lt(0).T().MustLogicalOr(dense(value).Gt(1).T(), false))
+	return d.inside(value, outside, torch.Of(0.5), func(x torch.Tensor) torch.Tensor { return betaKernel(d.concentration1, d.concentration0, x) })
 }
 
 // betaKernel is the log density at 0 ≤ x ≤ 1.
-func betaKernel(a, b val, x *ts.Tensor) val {
-	smaller := a.min(b)
-	if smaller.isNum() {
-		if smaller.c < stirlingFrom {
+func betaKernel(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
+	smaller := a.Min(b)
+	if isNum(smaller) {
+		if numberOf(smaller) < stirlingFrom {
 			return betaNear(a, b, x)
 		}
 		return betaFar(a, b, x)
 	}
-	small := smaller.t.MustLt(ts.FloatScalar(stirlingFrom), false)
-	return choose(small, betaNear(a, b, x), betaFar(a.max(num(stirlingFrom)), b.max(num(stirlingFrom)), x))
+	small := smaller.Lt(stirlingFrom)
+	return torch.Where(small, betaNear(a, b, x), betaFar(a.Max(stirlingFrom), b.Max(stirlingFrom), x))
 }
 
-func betaNear(a, b val, x *ts.Tensor) val {
-	return xlogy(a.sub(num(1)), ten(x)).add(xlog1py(b.sub(num(1)), ten(x).neg())).sub(logBeta(a, b))
+func betaNear(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
+	return xlogy(a.Sub(1), x).Add(xlog1py(b.Sub(1), x.Neg())).Sub(logBeta(a, b))
 }
 
 // betaFar is (a−1) L + (b−1) M + 3/2 log(a+b) − ½ log ab − log √2π − δ(a) − δ(b) + δ(a+b), where δ is the remainder of
 // Stirling's formula, L = log(x (a+b)/a) and M = log((1−x) (a+b)/b).
-func betaFar(a, b val, x *ts.Tensor) val {
+func betaFar(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
 	// At an end it is minus infinity, without gradients.
-	end := x.MustMul(x.MustRsubScalar(ts.FloatScalar(1), false), false).MustEq(ts.FloatScalar(0), false)
-	x = ten(x).fill(end, 0.5).t
-	s, y := a.add(b), num(1).sub(ten(x))
-	over := ten(x).mul(b).sub(y.mul(a)) // x (a+b) − a
-	l := logRatio(over.div(a), func() val { return ten(x).log().sub(a.div(s).log()) })
-	m := logRatio(over.neg().div(b), func() val { return ten(x).neg().log1p().sub(b.div(s).log()) })
-	c := s.log().mul(num(1.5)).sub(a.log().add(b.log()).mul(num(0.5))).sub(num(halfLog2Pi)).
-		sub(stirling(a)).sub(stirling(b)).add(stirling(s))
-	return a.sub(num(1)).mul(l).add(b.sub(num(1)).mul(m)).add(c).fill(end, math.Inf(-1))
+	end := x.Mul(torch.Of(x.T().MustRsubScalar(ts.FloatScalar(1), false))).Eq(0)
+	x = fill(x, end, 0.5)
+	s, y := a.Add(b), torch.Of(1).Sub(x)
+	over := x.Mul(b).Sub(y.Mul(a)) // x (a+b) − a
+	l := logRatio(over.Div(a), func() torch.Tensor { return x.Log().Sub(a.Div(s).Log()) })
+	m := logRatio(over.Neg().Div(b), func() torch.Tensor { return x.Neg().Log1p().Sub(b.Div(s).Log()) })
+	c := s.Log().Mul(1.5).Sub(a.Log().Add(b.Log()).Mul(0.5)).Sub(halfLog2Pi).
+		Sub(stirling(a)).Sub(stirling(b)).Add(stirling(s))
+	return fill(a.Sub(1).Mul(l).Add(b.Sub(1).Mul(m)).Add(c), end, math.Inf(-1))
 }
 
 // Sample draws g/(g + h) of two gamma numbers, from their logarithms, reparameterised.
-func (d BetaDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d BetaDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	g := d.logGamma(src, sample, d.concentration1, d.concentration1, d.concentration0)
 	h := d.logGamma(src, sample, d.concentration0, d.concentration1, d.concentration0)
-	return g.sub(h).sigmoid().t
+	return g.Sub(h).Sigmoid()
 }
 
 // Mean is a/(a + b).
-func (d BetaDist) Mean() *ts.Tensor {
-	return d.spread(d.concentration1.div(d.concentration1.add(d.concentration0)))
+func (d BetaDist) Mean() torch.Tensor {
+	return d.spread(d.concentration1.Div(d.concentration1.Add(d.concentration0)))
 }
 
 // Variance is ab/((a + b)² (a + b + 1)).
-func (d BetaDist) Variance() *ts.Tensor {
-	s := d.concentration1.add(d.concentration0)
-	return d.spread(d.concentration1.div(s).mul(d.concentration0.div(s)).div(s.add(num(1))))
+func (d BetaDist) Variance() torch.Tensor {
+	s := d.concentration1.Add(d.concentration0)
+	return d.spread(d.concentration1.Div(s).Mul(d.concentration0.Div(s)).Div(s.Add(1)))
 }
 
 // Expand broadcasts the batch shape.
@@ -98,5 +100,5 @@ func (d BetaDist) Validate() error {
 
 // Params are the parameters by name.
 func (d BetaDist) Params() map[string]any {
-	return map[string]any{"concentration1": d.concentration1.any(), "concentration0": d.concentration0.any()}
+	return map[string]any{"concentration1": d.concentration1, "concentration0": d.concentration0}
 }

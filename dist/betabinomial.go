@@ -3,13 +3,12 @@ package dist
 import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // BetaBinomialDist is the beta-binomial distribution; see [BetaBinomial].
 type BetaBinomialDist struct {
 	base
-	total, a, b val
+	total, a, b torch.Tensor
 }
 
 // BetaBinomial is the binomial distribution of total trials, a whole number ≥ 0, whose probability is itself
@@ -30,7 +29,7 @@ func BetaBinomial(total, concentration1, concentration0 any) BetaBinomialDist {
 
 // Support is 0, 1, …, total.
 func (d BetaBinomialDist) Support() support.Support {
-	return support.IntegerInterval(0, d.total.any())
+	return support.IntegerInterval(0, d.total)
 }
 
 // LogProb is the log mass, as a quotient of negative binomials with any common probability p of a success:
@@ -40,21 +39,21 @@ func (d BetaBinomialDist) Support() support.Support {
 // With p = n/(n + a + b) the last is at its mean, and no deviances cancel. Each is a product of Poisson probabilities as
 // in [NegativeBinomialDist.LogProb]. What remains is the rounding of logarithms, 1e-14 in absolute terms; an
 // outcome that is certain but for a large concentration has a formula without it.
-func (d BetaBinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x, n := ten(floating(value, d.a, d.b)), d.total
-	if n.t != nil {
-		n = ten(n.t.MustTotype(x.t.DType(), false))
+func (d BetaBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
+	x, n := floating(value, d.a, d.b), d.total
+	if !isNum(n) {
+		n = torch.Of(n.T().MustTotype(x.T().DType(), false))
 	}
-	in, outside := whole(x.t, n)
-	x = ten(in)
-	y, c := n.sub(x), d.a.add(d.b)
-	sx, sy, sn := x.add(d.a), y.add(d.b), c.add(n)
-	p, q := n.div(sn), c.div(sn)
-	shape := broadcast(d.family, x.shape(), d.batch)
-	at := stack(shape, x.t, x, d.a, y, d.b, sn, sx, sy, n, c)
-	mean := stack(shape, x.t, sx.mul(p), sx.mul(q), sy.mul(p), sy.mul(q), sn, sx, sy, n, c)
-	ratio := d.a.div(sx).mul(d.b.div(sy)).div(q)
-	general := logPoisson(at, ten(mean)).quotient(5).add(ratio.log())
+	in, outside := whole(x, n)
+	x = in
+	y, c := n.Sub(x), d.a.Add(d.b)
+	sx, sy, sn := x.Add(d.a), y.Add(d.b), c.Add(n)
+	p, q := n.Div(sn), c.Div(sn)
+	shape := broadcast(d.family, x.Shape(), d.batch)
+	at := stack(shape, x, x, d.a, y, d.b, sn, sx, sy, n, c)
+	mean := stack(shape, x, sx.Mul(p), sx.Mul(q), sy.Mul(p), sy.Mul(q), sn, sx, sy, n, c)
+	ratio := d.a.Div(sx).Mul(d.b.Div(sy)).Div(q)
+	general := logPoisson(at, mean).quotient(5).Add(ratio.Log())
 	return d.masked(d.nearlyCertain(shape, x, y, n, general), outside)
 }
 
@@ -67,54 +66,54 @@ const certainFrom = 1000
 //
 // and log p(0) where b is large by the same with a and b exchanged. Δ = δ(a + b + n) − δ(a + n) − δ(a + b) + δ(a) is of Stirling's
 // remainders; what 1/(12 s) adds to it is written out.
-func (d BetaBinomialDist) nearlyCertain(shape []int64, x, y, n, general val) val {
-	wide := func(v val) val { return ten(filled(v, shape, x)) }
-	is := func(v, left val) *ts.Tensor {
-		return atLeast(wide(v).t, num(certainFrom)).MustLogicalAnd(wide(left).t.MustEq(ts.FloatScalar(0), false), false)
+func (d BetaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Tensor) torch.Tensor {
+	wide := func(v torch.Tensor) torch.Tensor { return filled(v, shape, x) }
+	is := func(v, left torch.Tensor) torch.Tensor {
+		return torch.Of(atLeast(wide(v), torch.Of(certainFrom)).T().MustLogicalAnd(wide(left).Eq(0).T(), false))
 	}
 	successes, failures := is(d.a, y), is(d.b, x)
-	all := successes.MustLogicalOr(failures, false)
-	a := choose(successes, wide(d.a), wide(d.b)).fill(not(all), certainFrom)
-	b := choose(successes, wide(d.b), wide(d.a))
+	all := torch.Of(successes.T().MustLogicalOr(failures.T(), false))
+	a := fill(torch.Where(successes, wide(d.a), wide(d.b)), not(all), certainFrom)
+	b := torch.Where(successes, wide(d.b), wide(d.a))
 	n = wide(n)
-	an, ab, s := a.add(n), a.add(b), a.add(b).add(n)
-	rest := func(v val) val { // of the remainder, beyond 1/(12 v)
-		i := v.recip()
-		return i.square().mul(num(1. / 1260)).sub(num(1. / 360)).mul(i.square()).mul(i)
+	an, ab, s := a.Add(n), a.Add(b), a.Add(b).Add(n)
+	rest := func(v torch.Tensor) torch.Tensor { // of the remainder, beyond 1/(12 v)
+		i := v.Reciprocal()
+		return i.Square().Mul(1. / 1260).Sub(1. / 360).Mul(i.Square()).Mul(i)
 	}
-	first := n.div(an).mul(b.div(ab))
-	delta := first.mul(a.add(s)).div(a).div(s).mul(num(1. / 12)).add(rest(s)).sub(rest(an)).sub(rest(ab)).add(rest(a))
-	log := a.sub(num(0.5)).mul(first.neg().log1p()).add(n.mul(b.div(an).log1p())).add(b.mul(n.div(ab).log1p()))
-	return choose(all, log.add(delta).neg(), ten(expandTo(general.t, shape)))
+	first := n.Div(an).Mul(b.Div(ab))
+	delta := first.Mul(a.Add(s)).Div(a).Div(s).Mul(1. / 12).Add(rest(s)).Sub(rest(an)).Sub(rest(ab)).Add(rest(a))
+	log := a.Sub(0.5).Mul(first.Neg().Log1p()).Add(n.Mul(b.Div(an).Log1p())).Add(b.Mul(n.Div(ab).Log1p()))
+	return torch.Where(all, log.Add(delta).Neg(), expandTo(general, shape))
 }
 
 // Sample draws a probability, by two gamma numbers, and then a count.
-func (d BetaBinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d BetaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
 	// The logarithms do not underflow at small concentrations.
-	a := torch.Must(src.LogGamma(filled(d.a, shape, d.a, d.b)))
-	b := torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b)))
-	prob := a.MustSub(b, false).MustSigmoid(false).MustDetach(false)
-	n := ten(d.total.tensorOf(like(ten(prob))))
-	return torch.Must(src.Binomial(expandTo(n.t.MustTotype(prob.DType(), false), shape), prob))
+	a := torch.Of(torch.Must(src.LogGamma(filled(d.a, shape, d.a, d.b).T())))
+	b := torch.Of(torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b).T())))
+	prob := torch.Of(a.Sub(b).Sigmoid().T().MustDetach(false))
+	n := alike(d.total, prob)
+	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(), prob.T())))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.
-func (d BetaBinomialDist) EnumerateSupport() *ts.Tensor {
-	if !d.total.isNum() {
+func (d BetaBinomialDist) EnumerateSupport() torch.Tensor {
+	if !isNum(d.total) {
 		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
 	}
 	dtype, device := like(d.a, d.b)
-	return enumerate(int(d.total.c)+1, len(d.batch), dtype, device)
+	return enumerate(int(numberOf(d.total))+1, len(d.batch), dtype, device)
 }
 
 // Mean is n a/(a + b).
-func (d BetaBinomialDist) Mean() *ts.Tensor { return d.spread(d.a.div(d.a.add(d.b)).mul(d.total)) }
+func (d BetaBinomialDist) Mean() torch.Tensor { return d.spread(d.a.Div(d.a.Add(d.b)).Mul(d.total)) }
 
 // Variance is n a b (a + b + n)/((a + b)² (a + b + 1)).
-func (d BetaBinomialDist) Variance() *ts.Tensor {
-	c := d.a.add(d.b)
-	return d.spread(d.a.div(c).mul(d.b.div(c)).mul(c.add(d.total)).div(c.add(num(1))).mul(d.total))
+func (d BetaBinomialDist) Variance() torch.Tensor {
+	c := d.a.Add(d.b)
+	return d.spread(d.a.Div(c).Mul(d.b.Div(c)).Mul(c.Add(d.total)).Div(c.Add(1)).Mul(d.total))
 }
 
 // Expand broadcasts the batch shape.
@@ -131,5 +130,5 @@ func (d BetaBinomialDist) Validate() error {
 
 // Params are the parameters by name.
 func (d BetaBinomialDist) Params() map[string]any {
-	return map[string]any{"total": d.total.any(), "concentration1": d.a.any(), "concentration0": d.b.any()}
+	return map[string]any{"total": d.total, "concentration1": d.a, "concentration0": d.b}
 }

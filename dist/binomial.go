@@ -3,14 +3,13 @@ package dist
 import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // BinomialDist is the binomial distribution; see [Binomial] and [BinomialLogits].
 type BinomialDist struct {
 	base
-	total         val
-	probs, logits val
+	total         torch.Tensor
+	probs, logits torch.Tensor
 	fromLogits    bool
 }
 
@@ -37,63 +36,63 @@ func BinomialLogits(total, logits any) BinomialDist {
 }
 
 // Support is 0, 1, …, total.
-func (d BinomialDist) Support() support.Support { return support.IntegerInterval(0, d.total.any()) }
+func (d BinomialDist) Support() support.Support { return support.IntegerInterval(0, d.total) }
 
 // LogProb is the log mass: Binomial(x) = Poisson(x; np) Poisson(n − x; n(1−p)) / Poisson(n; n).
-func (d BinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x, n := ten(floating(value, d.probs, d.logits)), d.total
-	if n.t != nil {
-		n = ten(n.t.MustTotype(x.t.DType(), false))
+func (d BinomialDist) LogProb(value torch.Tensor) torch.Tensor {
+	x, n := floating(value, d.probs, d.logits), d.total
+	if !isNum(n) {
+		n = torch.Of(n.T().MustTotype(x.T().DType(), false))
 	}
-	in, outside := whole(x.t, n)
-	x = ten(in)
-	shape := broadcast(d.family, x.shape(), d.batch)
-	at := stack(shape, x.t, x, n.sub(x), n)
+	in, outside := whole(x, n)
+	x = in
+	shape := broadcast(d.family, x.Shape(), d.batch)
+	at := stack(shape, x, x, n.Sub(x), n)
 	if d.fromLogits {
-		l := n.log()
-		logMean := stack(shape, x.t, d.logits.logSigmoid().add(l), d.logits.neg().logSigmoid().add(l), l)
-		return d.masked(logPoissonLog(at, ten(logMean)).quotient(2), outside)
+		l := n.Log()
+		logMean := stack(shape, x, d.logits.LogSigmoid().Add(l), d.logits.Neg().LogSigmoid().Add(l), l)
+		return d.masked(logPoissonLog(at, logMean).quotient(2), outside)
 	}
-	mean := stack(shape, x.t, d.probs.mul(n), num(1).sub(d.probs).mul(n), n)
-	return d.masked(logPoisson(at, ten(mean)).quotient(2), outside)
+	mean := stack(shape, x, d.probs.Mul(n), torch.Of(1).Sub(d.probs).Mul(n), n)
+	return d.masked(logPoisson(at, mean).quotient(2), outside)
 }
 
 // prob is the probability of a success, and that of a failure.
-func (d BinomialDist) prob() (success, failure val) {
+func (d BinomialDist) prob() (success, failure torch.Tensor) {
 	if d.fromLogits {
-		return d.logits.sigmoid(), d.logits.neg().sigmoid()
+		return d.logits.Sigmoid(), d.logits.Neg().Sigmoid()
 	}
-	return d.probs, num(1).sub(d.probs)
+	return d.probs, torch.Of(1).Sub(d.probs)
 }
 
 // Sample draws counts, in the parameter's type.
-func (d BinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d BinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
 	p, _ := d.prob()
 	prob := filled(p, shape, d.probs, d.logits)
-	n := ten(d.total.tensorOf(like(ten(prob))))
-	return torch.Must(src.Binomial(expandTo(n.t.MustTotype(prob.DType(), false), shape), prob))
+	n := alike(d.total, prob)
+	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(), prob.T())))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.
-func (d BinomialDist) EnumerateSupport() *ts.Tensor {
-	if !d.total.isNum() {
+func (d BinomialDist) EnumerateSupport() torch.Tensor {
+	if !isNum(d.total) {
 		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
 	}
 	dtype, device := like(d.probs, d.logits)
-	return enumerate(int(d.total.c)+1, len(d.batch), dtype, device)
+	return enumerate(int(numberOf(d.total))+1, len(d.batch), dtype, device)
 }
 
 // Mean is np.
-func (d BinomialDist) Mean() *ts.Tensor {
+func (d BinomialDist) Mean() torch.Tensor {
 	p, _ := d.prob()
-	return d.spread(p.mul(d.total))
+	return d.spread(p.Mul(d.total))
 }
 
 // Variance is np(1 − p).
-func (d BinomialDist) Variance() *ts.Tensor {
+func (d BinomialDist) Variance() torch.Tensor {
 	p, q := d.prob()
-	return d.spread(p.mul(q).mul(d.total))
+	return d.spread(p.Mul(q).Mul(d.total))
 }
 
 // Expand broadcasts the batch shape.
@@ -114,7 +113,7 @@ func (d BinomialDist) Validate() error {
 // Params are the parameters by name.
 func (d BinomialDist) Params() map[string]any {
 	if d.fromLogits {
-		return map[string]any{"total": d.total.any(), "logits": d.logits.any()}
+		return map[string]any{"total": d.total, "logits": d.logits}
 	}
-	return map[string]any{"total": d.total.any(), "probs": d.probs.any()}
+	return map[string]any{"total": d.total, "probs": d.probs}
 }

@@ -3,17 +3,17 @@ package dist
 import (
 	"math"
 
+	"github.com/sugarme/gotch"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // CategoricalDist is the categorical distribution; see [Categorical] and [CategoricalLogits].
 type CategoricalDist struct {
 	base
 	categories    int64
-	probs, logits val
+	probs, logits torch.Tensor
 	fromLogits    bool
 }
 
@@ -52,62 +52,62 @@ func (d CategoricalDist) Support() support.Support {
 }
 
 // LogProb is the log mass.
-func (d CategoricalDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	value, outside := whole(value, num(float64(d.categories-1)))
+func (d CategoricalDist) LogProb(value torch.Tensor) torch.Tensor {
+	value, outside := whole(value, torch.Of(float64(d.categories-1)))
 	if d.fromLogits {
-		return d.masked(ten(pick(d.family, logSoftmax(d.logits.t), value)), outside)
+		return d.masked(pick(d.family, logSoftmax(d.logits), value), outside)
 	}
 	// The look-up comes before the logarithm: probabilities of 0 elsewhere have no gradient, nor has one that is looked up.
-	p := ten(pick(d.family, normalised(d.probs.t), value))
-	zero := p.t.MustEq(ts.FloatScalar(0), false)
-	return d.masked(p.fill(zero, 1).log().fill(zero, math.Inf(-1)), outside)
+	p := pick(d.family, normalised(d.probs), value)
+	zero := p.Eq(0)
+	return d.masked(fill(fill(p, zero, 1).Log(), zero, math.Inf(-1)), outside)
 }
 
 // prob is the probabilities.
-func (d CategoricalDist) prob() *ts.Tensor {
+func (d CategoricalDist) prob() torch.Tensor {
 	if d.fromLogits {
-		return d.logits.t.MustSoftmax(-1, d.logits.t.DType(), false)
+		return torch.Of(d.logits.T().MustSoftmax(-1, d.logits.T().DType(), false))
 	}
-	return normalised(d.probs.t)
+	return normalised(d.probs)
 }
 
 // Sample draws indices, as int64: the largest of log p + Gumbel noise.
-func (d CategoricalDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d CategoricalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.probs, d.logits)
 	logits := d.logits
 	if !d.fromLogits {
-		logits = d.probs.log()
+		logits = d.probs.Log()
 	}
-	u := torch.Must(src.Uniform(join(sample, d.batch, []int64{d.categories}), gotch.Double, device))
-	return logits.sub(ten(u).log().neg().log()).t.MustArgmax([]int64{-1}, false, false)
+	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch, []int64{d.categories}), gotch.Double, device)))
+	return torch.Of(logits.Sub(u.Log().Neg().Log()).T().MustArgmax([]int64{-1}, false, false))
 }
 
 // EnumerateSupport lists the indices, as int64.
-func (d CategoricalDist) EnumerateSupport() *ts.Tensor {
+func (d CategoricalDist) EnumerateSupport() torch.Tensor {
 	_, device := like(d.probs, d.logits)
 	return enumerate(int(d.categories), len(d.batch), gotch.Int64, device)
 }
 
 // Mean is the mean of the index.
-func (d CategoricalDist) Mean() *ts.Tensor {
+func (d CategoricalDist) Mean() torch.Tensor {
 	mean, _ := indexMoments(d.prob())
 	return d.spread(mean)
 }
 
 // Variance is the variance of the index.
-func (d CategoricalDist) Variance() *ts.Tensor {
+func (d CategoricalDist) Variance() torch.Tensor {
 	_, variance := indexMoments(d.prob())
 	return d.spread(variance)
 }
 
 // indexMoments are the mean and variance of an index with the given probabilities, along the last dimension.
-func indexMoments(probs *ts.Tensor) (mean, variance val) {
-	shape := ten(probs).shape()
-	dtype, device := like(ten(probs))
+func indexMoments(probs torch.Tensor) (mean, variance torch.Tensor) {
+	shape := probs.Shape()
+	dtype, device := like(probs)
 	index := enumerate(int(shape[len(shape)-1]), 0, dtype, device)
-	m := ten(sumLast(probs.MustMul(index, false), 1))
-	off := ten(index).sub(ten(m.t.MustUnsqueeze(-1, false)))
-	return m, ten(sumLast(off.square().mul(ten(probs)).t, 1))
+	m := sumLast(probs.Mul(index), 1)
+	off := index.Sub(m.Unsqueeze(-1))
+	return m, sumLast(off.Square().Mul(probs), 1)
 }
 
 // Expand broadcasts the batch shape.
@@ -127,7 +127,7 @@ func (d CategoricalDist) Validate() error {
 // Params is the parameter by name.
 func (d CategoricalDist) Params() map[string]any {
 	if d.fromLogits {
-		return map[string]any{"logits": d.logits.any()}
+		return map[string]any{"logits": d.logits}
 	}
-	return map[string]any{"probs": d.probs.any()}
+	return map[string]any{"probs": d.probs}
 }

@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // CauchyDist is the Cauchy distribution; see [Cauchy].
 type CauchyDist struct {
 	base
-	loc, scale val
+	loc, scale torch.Tensor
 }
 
 // Cauchy is the Cauchy distribution with median loc and half width scale > 0:
@@ -30,31 +30,31 @@ func Cauchy(loc, scale any) CauchyDist {
 func (d CauchyDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d CauchyDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	z := floated(value).sub(d.loc).div(d.scale)
-	return d.full(log1pSquare(z.t).neg().sub(d.scale.log().add(num(math.Log(math.Pi)))).t)
+func (d CauchyDist) LogProb(value torch.Tensor) torch.Tensor {
+	z := floated(value).Sub(d.loc).Div(d.scale)
+	return d.full(log1pSquare(z).Neg().Sub(d.scale.Log().Add(math.Log(math.Pi))))
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d CauchyDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d CauchyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 
 // Mean is NaN.
-func (d CauchyDist) Mean() *ts.Tensor { return d.constantLike(math.NaN(), d.loc, d.scale) }
+func (d CauchyDist) Mean() torch.Tensor { return d.constantLike(math.NaN(), d.loc, d.scale) }
 
 // Variance is NaN.
-func (d CauchyDist) Variance() *ts.Tensor { return d.constantLike(math.NaN(), d.loc, d.scale) }
+func (d CauchyDist) Variance() torch.Tensor { return d.constantLike(math.NaN(), d.loc, d.scale) }
 
 // CDF is the angle of the point (−z, 1) over π, with z = (x − loc)/scale: it is exact in the lower tail.
-func (d CauchyDist) CDF(value *ts.Tensor) *ts.Tensor {
-	z := floated(value).sub(d.loc).div(d.scale)
-	return d.full(ten(z.t.MustOnesLike(false).MustAtan2(z.neg().t, false)).mul(num(1 / math.Pi)).t)
+func (d CauchyDist) CDF(value torch.Tensor) torch.Tensor {
+	z := floated(value).Sub(d.loc).Div(d.scale)
+	return d.full(torch.Of(z.T().MustOnesLike(false).MustAtan2(z.Neg().T(), false)).Mul(1 / math.Pi))
 }
 
 // ICDF is loc − scale·cot(πp).
-func (d CauchyDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(ten(p).mul(num(math.Pi)).t.MustTan(false)).recip().neg().mul(d.scale).add(d.loc).t)
+func (d CauchyDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(torch.Of(p.Mul(math.Pi).T().MustTan(false)).Reciprocal().Neg().Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.
@@ -70,5 +70,5 @@ func (d CauchyDist) Validate() error {
 
 // Params are the parameters by name.
 func (d CauchyDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any()}
+	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

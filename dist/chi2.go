@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Chi2Dist is the chi-squared distribution; see [Chi2].
 type Chi2Dist struct {
 	base
-	df val
+	df torch.Tensor
 }
 
 // Chi2 is the chi-squared distribution with df > 0 degrees of freedom, a gamma distribution with concentration df/2 and rate
@@ -28,26 +28,26 @@ func Chi2(df any) Chi2Dist {
 func (d Chi2Dist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d Chi2Dist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.inside(value, value.MustLt(ts.FloatScalar(0), false), num(1), func(x *ts.Tensor) val {
-		return gammaKernel(d.df.mul(num(0.5)), ten(x).mul(num(0.5)).t).sub(num(math.Ln2))
+func (d Chi2Dist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
+		return gammaKernel(d.df.Mul(0.5), x.Mul(0.5)).Sub(math.Ln2)
 	})
 }
 
 // Sample draws twice gamma numbers, reparameterised.
-func (d Chi2Dist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return d.logGamma(src, sample, d.df.mul(num(0.5)), d.df).exp().mul(num(2)).t
+func (d Chi2Dist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return d.logGamma(src, sample, d.df.Mul(0.5), d.df).Exp().Mul(2)
 }
 
 // Mean is df.
-func (d Chi2Dist) Mean() *ts.Tensor { return d.spread(d.df) }
+func (d Chi2Dist) Mean() torch.Tensor { return d.spread(d.df) }
 
 // Variance is 2 df.
-func (d Chi2Dist) Variance() *ts.Tensor { return d.spread(d.df.mul(num(2))) }
+func (d Chi2Dist) Variance() torch.Tensor { return d.spread(d.df.Mul(2)) }
 
 // CDF is the regularised incomplete gamma function P(df/2, x/2). It has no gradient in df.
-func (d Chi2Dist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.positivePart(value, 0, func(x *ts.Tensor) val { return incompleteGamma(d.df.mul(num(0.5)), ten(x).mul(num(0.5)).t) })
+func (d Chi2Dist) CDF(value torch.Tensor) torch.Tensor {
+	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.df.Mul(0.5), x.Mul(0.5)) })
 }
 
 // Expand broadcasts the batch shape.
@@ -63,5 +63,5 @@ func (d Chi2Dist) Validate() error {
 
 // Params are the parameters by name.
 func (d Chi2Dist) Params() map[string]any {
-	return map[string]any{"df": d.df.any()}
+	return map[string]any{"df": d.df}
 }

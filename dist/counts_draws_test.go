@@ -79,10 +79,10 @@ func TestCountMomentsAndDraws(t *testing.T) {
 			}
 			params, _ := countLeaves(columns)
 			for _, d := range []dist.Distribution{d, d.Expand(2), c.make(params...)} {
-				for _, v := range countFloats(d.Mean()) {
+				for _, v := range countFloats(d.Mean().T()) {
 					countClose(t, mean, v, 1e-10, 1e-10, "mean of %v", p)
 				}
-				for _, v := range countFloats(d.Variance()) {
+				for _, v := range countFloats(d.Variance().T()) {
 					countClose(t, variance, v, 1e-10, 1e-9, "variance of %v", p)
 				}
 			}
@@ -93,7 +93,7 @@ func TestCountMomentsAndDraws(t *testing.T) {
 			if k%2 == 1 {
 				of = d.Expand(2)
 			}
-			draws := of.Sample(torch.NewSource(11, uint64(k)), n)
+			draws := of.Sample(torch.NewSource(11, uint64(k)), n).T()
 			require.Equal(t, []int64{n, 2}, countShape(draws))
 			require.NoError(t, d.Support().Check(draws))
 			x := countFloats(draws)
@@ -181,8 +181,8 @@ func TestMultinomial(t *testing.T) {
 				logs[i] = math.Log(w[i]) + 3
 			}
 			wt := torch.Must(torch.Leaf(countTensor(w)))
-			p := dist.Multinomial(total, wt).LogProb(countTensor(x))
-			l := dist.MultinomialLogits(torch.Must(torch.Scalar(total)), countTensor(logs)).LogProb(countTensor(x))
+			p := dist.Multinomial(total, wt).LogProb(torch.Of(countTensor(x))).T()
+			l := dist.MultinomialLogits(torch.Must(torch.Scalar(total)), countTensor(logs)).LogProb(torch.Of(countTensor(x))).T()
 			require.Empty(t, countShape(p))
 			countClose(t, want, countFloats(p)[0], 1e-10, 1e-13, "Multinomial %v %v", w, x)
 			countClose(t, want, countFloats(l)[0], 1e-10, 1e-13, "MultinomialLogits %v %v", w, x)
@@ -198,12 +198,12 @@ func TestMultinomial(t *testing.T) {
 		// Large counts near the mode: the normal density of the whitened counts, corrected by their Stirling errors, is
 		// checked through the multinomial of two categories, a binomial.
 		n := 1e9
-		m := dist.Multinomial(n, countTensor([]float64{0.3, 0.7})).LogProb(countTensor([]float64{3e8 + 12345, 7e8 - 12345}))
+		m := dist.Multinomial(n, countTensor([]float64{0.3, 0.7})).LogProb(torch.Of(countTensor([]float64{3e8 + 12345, 7e8 - 12345}))).T()
 		countClose(t, countFamily("Binomial").want([]float64{n, 0.3}, 3e8+12345), countFloats(m)[0], 1e-10, 0, "large counts")
-		assert.Equal(t, []float64{math.Inf(-1)}, countFloats(dist.Multinomial(2, countTensor([]float64{0, 1})).LogProb(countTensor([]float64{1, 1}))))
+		assert.Equal(t, []float64{math.Inf(-1)}, countFloats(dist.Multinomial(2, countTensor([]float64{0, 1})).LogProb(torch.Of(countTensor([]float64{1, 1}))).T()))
 		// A certain outcome has probability 1, and one nearly certain keeps its digits.
-		assert.Zero(t, countFloats(dist.Multinomial(20, countTensor([]float64{0, 1})).LogProb(countTensor([]float64{0, 20})))[0])
-		got := countFloats(dist.Multinomial(20, countTensor([]float64{1e-18, 1})).LogProb(countTensor([]float64{0, 20})))[0]
+		assert.Zero(t, countFloats(dist.Multinomial(20, countTensor([]float64{0, 1})).LogProb(torch.Of(countTensor([]float64{0, 20}))).T())[0])
+		got := countFloats(dist.Multinomial(20, countTensor([]float64{1e-18, 1})).LogProb(torch.Of(countTensor([]float64{0, 20}))).T())[0]
 		countClose(t, -20e-18, got, 1e-10, 0, "a nearly certain outcome")
 
 		// Draws: the marginal laws are binomial.
@@ -212,15 +212,15 @@ func TestMultinomial(t *testing.T) {
 			dist.MultinomialLogits(countTensor([]float64{12, 12}), countTensor(w).MustLog(false))} {
 			require.Equal(t, []int64{2}, d.BatchShape())
 			require.Equal(t, []int64{4}, d.EventShape())
-			draws := d.Sample(torch.NewSource(5, 0), 4000)
+			draws := d.Sample(torch.NewSource(5, 0), 4000).T()
 			require.Equal(t, []int64{4000, 2, 4}, countShape(draws))
 			require.NoError(t, d.Support().Check(draws))
 			for i := range w {
 				mass := countFamily("Binomial").countMass([]float64{12, w[i] / 8})
 				chiSquare(t, mass, countFloats(draws.MustSelect(-1, int64(i), false)), "category %d", i)
 				mean, variance := massMoments(mass)
-				countClose(t, mean, countFloats(d.Mean())[4+i], 1e-12, 0, "mean of category %d", i)
-				countClose(t, variance, countFloats(d.Variance())[4+i], 1e-12, 0, "variance of category %d", i)
+				countClose(t, mean, countFloats(d.Mean().T())[4+i], 1e-12, 0, "mean of category %d", i)
+				countClose(t, variance, countFloats(d.Variance().T())[4+i], 1e-12, 0, "variance of category %d", i)
 			}
 		}
 		countVmap(t, "Multinomial", func(p ...any) dist.Distribution { return dist.Multinomial(p[0], p[1]) },
@@ -268,14 +268,14 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 	at := leaves()
 	mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
 		d := make(in[:len(in)-1])
-		return []*ts.Tensor{d.LogProb(in[len(in)-1]), d.LogProb(shared), d.Mean(), d.Variance()}, nil
+		return []*ts.Tensor{d.LogProb(torch.Of(in[len(in)-1])).T(), d.LogProb(torch.Of(shared)).T(), d.Mean().T(), d.Variance().T()}, nil
 	}, append(append([]*ts.Tensor{}, at...), x), nil))
 	loopAt := leaves()
 	var own, all, mean, variance []*ts.Tensor
 	for i := range k {
 		d := make(slice(loopAt, i))
-		own, all = append(own, d.LogProb(x.MustSelect(0, i, false))), append(all, d.LogProb(shared))
-		mean, variance = append(mean, d.Mean()), append(variance, d.Variance())
+		own, all = append(own, d.LogProb(torch.Of(x.MustSelect(0, i, false))).T()), append(all, d.LogProb(torch.Of(shared)).T())
+		mean, variance = append(mean, d.Mean().T()), append(variance, d.Variance().T())
 	}
 	for i, list := range [][]*ts.Tensor{own, all, mean, variance} {
 		loop := ts.MustStack(list, 0)
@@ -299,10 +299,10 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 		streams.Chains = append(streams.Chains, uint64(20+i))
 	}
 	draws := torch.Must(torch.VmapSources(func(in []*ts.Tensor, src *torch.Source) ([]*ts.Tensor, error) {
-		return []*ts.Tensor{make(in).Sample(src, 3, 2)}, nil
+		return []*ts.Tensor{make(in).Sample(src, 3, 2).T()}, nil
 	}, params, streams, nil))[0]
 	for i := range k {
-		want := make(slice(params, i)).Sample(torch.NewSource(9, uint64(20+i)), 3, 2)
+		want := make(slice(params, i)).Sample(torch.NewSource(9, uint64(20+i)), 3, 2).T()
 		assert.Equal(t, countShape(want), countShape(draws)[1:])
 		assert.Equal(t, countFloats(want), countFloats(draws.MustSelect(0, i, false)), "%s: draws of evaluation %d", name, i)
 	}
@@ -323,15 +323,15 @@ func TestCountShapes(t *testing.T) {
 		if top := c.top(p); top >= 0 {
 			assert.Error(t, d.Support().Check(countTensor([]float64{float64(top + 1)})))
 		}
-		assert.Equal(t, []int64{3}, countShape(d.LogProb(countTensor([]float64{x, x, x}))))
-		assert.Empty(t, countShape(d.LogProb(torch.Must(torch.Scalar(x)))))
+		assert.Equal(t, []int64{3}, countShape(d.LogProb(torch.Of(countTensor([]float64{x, x, x}))).T()))
+		assert.Empty(t, countShape(d.LogProb(torch.Of(torch.Must(torch.Scalar(x)))).T()))
 		e := d.Expand(4, 3)
 		assert.Equal(t, []int64{4, 3}, e.BatchShape())
-		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(torch.Must(torch.Scalar(x)))))
-		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(countTensor([]float64{x, x, x}))))
-		assert.Equal(t, []int64{5, 1, 4, 3}, countShape(e.Sample(torch.NewSource(1, 1), 5, 1)))
-		assert.Equal(t, []int64{4, 3}, countShape(e.Mean()))
-		assert.Equal(t, []int64{4, 3}, countShape(e.Variance()))
+		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(torch.Of(torch.Must(torch.Scalar(x)))).T()))
+		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(torch.Of(countTensor([]float64{x, x, x}))).T()))
+		assert.Equal(t, []int64{5, 1, 4, 3}, countShape(e.Sample(torch.NewSource(1, 1), 5, 1).T()))
+		assert.Equal(t, []int64{4, 3}, countShape(e.Mean().T()))
+		assert.Equal(t, []int64{4, 3}, countShape(e.Variance().T()))
 
 		// Parameters [3] and a first one of shape [2, 1] make a batch of [2, 3].
 		_, columns, _ := c.table(rng, 3)
@@ -340,8 +340,8 @@ func TestCountShapes(t *testing.T) {
 			first, _ := c.random(rng)
 			d := c.make(countTensor([]float64{first[0], first[0]}, 2, 1), params[1])
 			assert.Equal(t, []int64{2, 3}, d.BatchShape())
-			assert.Equal(t, []int64{2, 3}, countShape(d.LogProb(torch.Must(torch.Scalar(0)))))
-			assert.Equal(t, []int64{2, 3}, countShape(d.Sample(torch.NewSource(1, 1))))
+			assert.Equal(t, []int64{2, 3}, countShape(d.LogProb(torch.Of(torch.Must(torch.Scalar(0)))).T()))
+			assert.Equal(t, []int64{2, 3}, countShape(d.Sample(torch.NewSource(1, 1)).T()))
 			assert.NoError(t, d.Validate())
 		}
 		b := c.make(params...)
@@ -349,21 +349,21 @@ func TestCountShapes(t *testing.T) {
 
 		// The support.
 		if f, ok := b.(dist.Enumerable); ok && c.domains[0] != 'n' {
-			values := f.EnumerateSupport()
+			values := f.EnumerateSupport().T()
 			n := int64(c.top(p) + 1)
 			require.Equal(t, []int64{n, 1}, countShape(values))
 			assert.NoError(t, b.Support().Check(values))
-			logp := b.LogProb(values)
+			logp := b.LogProb(torch.Of(values)).T()
 			require.Equal(t, []int64{n, 3}, countShape(logp))
 			for _, total := range countFloats(logp.MustExp(false).MustSumDimIntlist([]int64{0}, false, gotch.Double, false)) {
 				assert.InDelta(t, 1, total, 1e-12)
 			}
 		} else if ok {
-			values := d.(dist.Enumerable).EnumerateSupport()
+			values := d.(dist.Enumerable).EnumerateSupport().T()
 			require.Equal(t, []int64{int64(p[0]) + 1}, countShape(values))
-			assert.InDelta(t, 1, countFloats(d.LogProb(values).MustExp(false).MustSum(gotch.Double, false))[0], 1e-11)
+			assert.InDelta(t, 1, countFloats(d.LogProb(torch.Of(values)).T().MustExp(false).MustSum(gotch.Double, false))[0], 1e-11)
 			assert.PanicsWithError(t, "dist."+c.name+": total is a tensor: the support can be enumerated where it is a number",
-				func() { f.EnumerateSupport() })
+				func() { f.EnumerateSupport().T() })
 		}
 		_, finite := d.(dist.Enumerable)
 		assert.Equal(t, c.top(p) >= 0, finite)
@@ -378,7 +378,7 @@ func TestCountFloat32(t *testing.T) {
 			params = append(params, countTensor(col).MustTotype(gotch.Float, false))
 		}
 		d := c.make(params...)
-		logp := d.LogProb(countTensor(x).MustTotype(gotch.Float, false))
+		logp := d.LogProb(torch.Of(countTensor(x).MustTotype(gotch.Float, false))).T()
 		assert.Equal(t, gotch.Float, logp.DType())
 		for k, v := range countFloats(logp) {
 			for i := range rows[k] {
@@ -386,7 +386,7 @@ func TestCountFloat32(t *testing.T) {
 			}
 			countClose(t, c.want(rows[k], x[k]), v, 1e-5, 2e-5, "log p(%v; %v)", x[k], rows[k])
 		}
-		draws := d.Sample(torch.NewSource(1, 1), 2)
+		draws := d.Sample(torch.NewSource(1, 1), 2).T()
 		assert.Contains(t, []gotch.DType{gotch.Float, gotch.Int64}, draws.DType())
 	})
 }

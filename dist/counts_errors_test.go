@@ -20,7 +20,7 @@ func TestCountErrors(t *testing.T) {
 			f    func()
 		}{
 			{"dist.Bernoulli: probs is 1.5: it must be from 0 to 1", func() { dist.Bernoulli(1.5) }},
-			{"dist.Bernoulli: probs is a string: a number or a *ts.Tensor is required", func() { dist.Bernoulli("x") }},
+			{"dist.Bernoulli: probs is a string: a number, a torch.Tensor or a *ts.Tensor is required", func() { dist.Bernoulli("x") }},
 			{"dist.BernoulliLogits: logits is NaN: it must not be NaN", func() { dist.BernoulliLogits(math.NaN()) }},
 			{"dist.Binomial: total is -1: it must be a whole number, at least 0", func() { dist.Binomial(-1, 0.5) }},
 			{"dist.Binomial: total is 2.5: it must be a whole number, at least 0", func() { dist.Binomial(2.5, 0.5) }},
@@ -45,11 +45,11 @@ func TestCountErrors(t *testing.T) {
 			{"dist.ZeroInflated: gate is 2: it must be from 0 to 1", func() { dist.ZeroInflated(2, dist.Poisson(1)) }},
 			{"dist.ZeroInflated: base is nil: a distribution of single counts is required", func() { dist.ZeroInflated(0.5, nil) }},
 			{"dist.ZeroInflated: base is Normal over a real number: a distribution of single counts, from 0, is required", func() { dist.ZeroInflated(0.5, dist.Normal(0, 1)) }},
-			{"dist.BernoulliLogitGLM: x is of shape [2]: a matrix, of shape [n, d], is required", func() { dist.BernoulliLogitGLM(v(1, 2), v(1, 2), 0) }},
-			{"dist.PoissonLogGLM: w is of shape [3]: for x of shape [1 2] its shape must be [2]", func() { dist.PoissonLogGLM(countTensor([]float64{1, 2}, 1, 2), v(1, 2, 3), 0) }},
-			{"dist.CategoricalLogitGLM: w is of shape [2]: for x of shape [1 2] its shape must be [2, C]", func() { dist.CategoricalLogitGLM(countTensor([]float64{1, 2}, 1, 2), v(1, 2), 0) }},
-			{"dist.NormalGLM: b is of shape [2]: it must broadcast to [1]", func() { dist.NormalGLM(countTensor([]float64{1, 2}, 1, 2), v(1, 2), v(1, 2), 1) }},
-			{"dist.NormalGLM: scale is 0: it must be greater than 0", func() { dist.NormalGLM(countTensor([]float64{1, 2}, 1, 2), v(1, 2), 0, 0) }},
+			{"dist.BernoulliLogitGLM: x is of shape [2]: a matrix, of shape [n, d], is required", func() { dist.BernoulliLogitGLM(torch.Of(v(1, 2)), torch.Of(v(1, 2)), 0) }},
+			{"dist.PoissonLogGLM: w is of shape [3]: for x of shape [1 2] its shape must be [2]", func() { dist.PoissonLogGLM(torch.Of(countTensor([]float64{1, 2}, 1, 2)), torch.Of(v(1, 2, 3)), 0) }},
+			{"dist.CategoricalLogitGLM: w is of shape [2]: for x of shape [1 2] its shape must be [2, C]", func() { dist.CategoricalLogitGLM(torch.Of(countTensor([]float64{1, 2}, 1, 2)), torch.Of(v(1, 2)), 0) }},
+			{"dist.NormalGLM: b is of shape [2]: it must broadcast to [1]", func() { dist.NormalGLM(torch.Of(countTensor([]float64{1, 2}, 1, 2)), torch.Of(v(1, 2)), v(1, 2), 1) }},
+			{"dist.NormalGLM: scale is 0: it must be greater than 0", func() { dist.NormalGLM(torch.Of(countTensor([]float64{1, 2}, 1, 2)), torch.Of(v(1, 2)), 0, 0) }},
 		} {
 			assert.PanicsWithError(t, c.want, c.f)
 		}

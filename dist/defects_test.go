@@ -45,29 +45,29 @@ func TestIntegerParameters(t *testing.T) {
 		} {
 			a, b := f(ints), f(floats)
 			x := scalarVec(1, 0)
-			require.Equal(t, gotch.Double, a.LogProb(x).DType(), name)
-			require.Equal(t, scalarRead(b.LogProb(x)), scalarRead(a.LogProb(x)), name)
+			require.Equal(t, gotch.Double, a.LogProb(torch.Of(x)).T().DType(), name)
+			require.Equal(t, scalarRead(b.LogProb(torch.Of(x)).T()), scalarRead(a.LogProb(torch.Of(x)).T()), name)
 			// An integer value too, below float64 precision otherwise.
-			require.Equal(t, scalarRead(b.LogProb(x)), scalarRead(a.LogProb(ints(1, 0))), name)
-			draws := a.Sample(torch.NewSource(1, 0), 3)
+			require.Equal(t, scalarRead(b.LogProb(torch.Of(x)).T()), scalarRead(a.LogProb(torch.Of(ints(1, 0))).T()), name)
+			draws := a.Sample(torch.NewSource(1, 0), 3).T()
 			if name != "Categorical" {
 				require.Equal(t, gotch.Double, draws.DType(), name)
 			}
-			require.Equal(t, scalarRead(b.Sample(torch.NewSource(1, 0), 3)), scalarRead(draws), name)
-			require.Equal(t, scalarRead(b.Mean()), scalarRead(a.Mean()), name)
+			require.Equal(t, scalarRead(b.Sample(torch.NewSource(1, 0), 3).T()), scalarRead(draws), name)
+			require.Equal(t, scalarRead(b.Mean().T()), scalarRead(a.Mean().T()), name)
 		}
 		// The other parameters decide the type.
 		single := dist.Binomial(ints(5, 9), narrow(0.3, 0.4))
-		require.Equal(t, gotch.Float, single.LogProb(narrow(1, 2)).DType())
-		require.Equal(t, gotch.Float, single.Sample(torch.NewSource(1, 0)).DType())
+		require.Equal(t, gotch.Float, single.LogProb(torch.Of(narrow(1, 2))).T().DType())
+		require.Equal(t, gotch.Float, single.Sample(torch.NewSource(1, 0)).T().DType())
 		many := dist.Multinomial(ints(5), scalarVec(1, 2))
-		require.Equal(t, scalarRead(dist.Multinomial(5, scalarVec(1, 2)).LogProb(scalarVec(2, 3))), scalarRead(many.LogProb(ints(2, 3))))
-		require.Equal(t, gotch.Double, many.Sample(torch.NewSource(1, 0)).DType())
+		require.Equal(t, scalarRead(dist.Multinomial(5, scalarVec(1, 2)).LogProb(torch.Of(scalarVec(2, 3))).T()), scalarRead(many.LogProb(torch.Of(ints(2, 3))).T()))
+		require.Equal(t, gotch.Double, many.Sample(torch.NewSource(1, 0)).T().DType())
 		// A point keeps its type, its log density does not take it.
 		point := dist.Delta(ints(3, 4))
-		require.Equal(t, gotch.Int64, point.Sample(nil).DType())
-		require.Equal(t, []float64{0, math.Inf(-1)}, scalarRead(point.LogProb(ints(3, 3))))
-		require.Equal(t, gotch.Double, point.LogProb(ints(3, 3)).DType())
+		require.Equal(t, gotch.Int64, point.Sample(nil).T().DType())
+		require.Equal(t, []float64{0, math.Inf(-1)}, scalarRead(point.LogProb(torch.Of(ints(3, 3))).T()))
+		require.Equal(t, gotch.Double, point.LogProb(torch.Of(ints(3, 3))).T().DType())
 	})
 }
 
@@ -90,11 +90,11 @@ func TestCountsOutsideTheSupport(t *testing.T) {
 			params, leaves := countLeaves(columns)
 			for _, d := range []dist.Distribution{c.make(anys(p)...), c.make(params...)} {
 				for _, v := range outside {
-					require.Equal(t, []float64{math.Inf(-1)}, countFloats(d.LogProb(scalarVec(v))), "%s at %v", c.name, v)
+					require.Equal(t, []float64{math.Inf(-1)}, countFloats(d.LogProb(torch.Of(scalarVec(v))).T()), "%s at %v", c.name, v)
 				}
 			}
-			inside := countGrad(c.make(params...).LogProb(scalarVec(0)), leaves)
-			mixed := c.make(params...).LogProb(scalarVec(append(outside, 0)...))
+			inside := countGrad(c.make(params...).LogProb(torch.Of(scalarVec(0))).T(), leaves)
+			mixed := c.make(params...).LogProb(torch.Of(scalarVec(append(outside, 0)...))).T()
 			require.Equal(t, inside, countGrad(mixed, leaves), "%s: gradients", c.name)
 		})
 	}
@@ -102,10 +102,10 @@ func TestCountsOutsideTheSupport(t *testing.T) {
 		d := dist.Multinomial(5, scalarVec(1, 2, 3))
 		logits := dist.MultinomialLogits(scalarVec(5, 5), scalarVec(1, 2, 3))
 		for _, x := range [][]float64{{1, 2, 3}, {1, 2, 1}, {-1, 3, 3}, {0.5, 1.5, 3}, {0, 0, 0}, {6, 0, -1}} {
-			require.Equal(t, math.Inf(-1), countFloats(d.LogProb(scalarVec(x...)))[0], "%v", x)
-			require.Equal(t, []float64{math.Inf(-1), math.Inf(-1)}, countFloats(logits.LogProb(scalarVec(x...))), "%v", x)
+			require.Equal(t, math.Inf(-1), countFloats(d.LogProb(torch.Of(scalarVec(x...))).T())[0], "%v", x)
+			require.Equal(t, []float64{math.Inf(-1), math.Inf(-1)}, countFloats(logits.LogProb(torch.Of(scalarVec(x...))).T()), "%v", x)
 		}
-		require.False(t, math.IsInf(countFloats(d.LogProb(scalarVec(1, 2, 2)))[0], 0))
+		require.False(t, math.IsInf(countFloats(d.LogProb(torch.Of(scalarVec(1, 2, 2))).T())[0], 0))
 	})
 }
 
@@ -113,7 +113,7 @@ func TestCountsOutsideTheSupport(t *testing.T) {
 func TestDirichletGradientAtTheEdge(t *testing.T) {
 	scoped(t, func() {
 		x, a := torch.Must(torch.Leaf(scalarVec(0, 0.25, 0.75))), torch.Must(torch.Leaf(scalarVec(1, 2, 3)))
-		y := dist.Dirichlet(a).LogProb(x)
+		y := dist.Dirichlet(a).LogProb(torch.Of(x)).T()
 		// log 5!/(0! 1! 2!) + log x₂ + 2 log x₃
 		require.InDelta(t, math.Log(60)+math.Log(0.25)+2*math.Log(0.75), scalarRead(y)[0], 1e-13)
 		grads := scalarGrad(y, []*ts.Tensor{x, a})
@@ -128,8 +128,8 @@ func TestDirichletGradientAtTheEdge(t *testing.T) {
 			"Beta": dist.Beta(scalarVec(1), 3), "numbers": dist.Beta(1, 3), "Gamma": dist.Gamma(scalarVec(1), 2), "Gamma of numbers": dist.Gamma(1, 2),
 			"Beta above 1": dist.Beta(2, 3), "Gamma above 1": dist.Gamma(2, 2), "tensors": dist.Gamma(scalarVec(2), 2)} {
 			x := torch.Must(torch.Leaf(scalarVec(0)))
-			require.False(t, math.IsNaN(scalarGrad(d.LogProb(x), []*ts.Tensor{x})[0][0]), name)
-			w := dist.Mixture([]float64{1, 1}, d, dist.HalfNormal(1)).LogProb(x)
+			require.False(t, math.IsNaN(scalarGrad(d.LogProb(torch.Of(x)).T(), []*ts.Tensor{x})[0][0]), name)
+			w := dist.Mixture([]float64{1, 1}, d, dist.HalfNormal(1)).LogProb(torch.Of(x)).T()
 			require.False(t, math.IsNaN(scalarGrad(w, []*ts.Tensor{x})[0][0]), "%s in a mixture", name)
 		}
 	})
@@ -148,7 +148,7 @@ func TestDirichletNearTheEdge(t *testing.T) {
 				total.Add(total, bigNew(a))
 			}
 			want.Add(want, bigLgamma(total))
-			countClose(t, bigFloat(want), scalarRead(dist.Dirichlet(scalarVec(c.alpha...)).LogProb(scalarVec(c.x...)))[0], 1e-10, 1e-14, "%v at %v", c.alpha, c.x)
+			countClose(t, bigFloat(want), scalarRead(dist.Dirichlet(scalarVec(c.alpha...)).LogProb(torch.Of(scalarVec(c.x...))).T())[0], 1e-10, 1e-14, "%v at %v", c.alpha, c.x)
 		}
 	})
 }
@@ -163,11 +163,11 @@ func TestParetoBijector(t *testing.T) {
 			b, err := bijector.For(d.Support())
 			require.NoError(t, err)
 			x := torch.Must(torch.Leaf(scalarVec(-2, 0.5, 3)))
-			y := b.Forward(x)
+			y := b.Forward(torch.Of(x)).T()
 			require.NoError(t, d.Support().Check(y))
-			vectorNear(t, []float64{-2, 0.5, 3}, scalarRead(b.Inverse(y)), 1e-12)
+			vectorNear(t, []float64{-2, 0.5, 3}, scalarRead(b.Inverse(torch.Of(y)).T()), 1e-12)
 			jacobian := scalarGrad(y, []*ts.Tensor{x})[0]
-			for i, l := range scalarRead(b.LogAbsDetJacobian(x, y)) {
+			for i, l := range scalarRead(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()) {
 				require.InDelta(t, math.Log(jacobian[i]), l, 1e-14)
 			}
 			// The density over the whole line integrates to 1.
@@ -177,8 +177,8 @@ func TestParetoBijector(t *testing.T) {
 				grid[i] = (float64(i) - n/2) * h
 			}
 			line := torch.Must(torch.FromSlice(grid, n, 1))
-			at := b.Forward(line)
-			p := d.LogProb(at).MustAdd(b.LogAbsDetJacobian(line, at), false).MustExp(false).MustSumDimIntlist([]int64{0}, false, gotch.Double, false)
+			at := b.Forward(torch.Of(line)).T()
+			p := d.LogProb(torch.Of(at)).T().MustAdd(b.LogAbsDetJacobian(torch.Of(line), torch.Of(at)).T(), false).MustExp(false).MustSumDimIntlist([]int64{0}, false, gotch.Double, false)
 			for _, total := range scalarRead(p) {
 				require.InDelta(t, 1, total*h, 1e-6)
 			}
@@ -210,7 +210,7 @@ func TestWeibullVariance(t *testing.T) {
 			one := gamma(1)
 			want := bigFloat(bigMul(bigInt(9), bigSub(gamma(2), bigMul(one, one))))
 			for _, d := range []dist.Distribution{dist.Weibull(3, k), dist.Weibull(scalarVec(3), scalarVec(k))} {
-				countClose(t, want, scalarRead(d.Variance())[0], 1e-10, 0, "variance at %v", k)
+				countClose(t, want, scalarRead(d.Variance().T())[0], 1e-10, 0, "variance at %v", k)
 			}
 		}
 	})
@@ -222,7 +222,7 @@ func TestPoissonLogGLMLargeCounts(t *testing.T) {
 		for _, y := range []float64{0, 3, 70, 1e6, 1e7 + 3, 1e9} {
 			for _, eta := range []float64{math.Log(y + 1), math.Log(y+1) + 1e-4} {
 				one := torch.Must(torch.FromSlice([]float64{1}, 1, 1))
-				got := scalarRead(dist.PoissonLogGLM(one, scalarVec(eta), 0).LogProb(scalarVec(y)))[0]
+				got := scalarRead(dist.PoissonLogGLM(torch.Of(one), torch.Of(scalarVec(eta)), 0).LogProb(torch.Of(scalarVec(y))).T())[0]
 				countClose(t, countFamily("PoissonLog").want([]float64{eta}, y), got, 1e-10, 0, "%v at predictor %v", y, eta)
 			}
 		}

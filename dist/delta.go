@@ -3,22 +3,24 @@ package dist
 import (
 	"math"
 
-	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // DeltaDist is all mass at one value; see [Delta].
 type DeltaDist struct {
 	base
-	value, logDensity val
+	value, logDensity torch.Tensor
 }
 
 // Delta is the distribution with all mass at value, a number or a tensor of independent ones. Its log density there is 0, or
 // logDensity where it is given, and minus infinity elsewhere.
 func Delta(value any, logDensity ...any) DeltaDist {
-	v, l := param("Delta", "value", value), num(0)
-	if t, ok := value.(*ts.Tensor); ok {
-		v = ten(t) // draws keep its type, which may be of whole numbers
+	v, l := param("Delta", "value", value), torch.Of(0)
+	if !isNum(v) {
+		v = torch.Of(value) // draws keep its type, which may be of whole numbers
 	}
 	if len(logDensity) > 0 {
 		l = param("Delta", "logDensity", logDensity[0])
@@ -30,34 +32,33 @@ func Delta(value any, logDensity ...any) DeltaDist {
 }
 
 // Support is the value.
-func (d DeltaDist) Support() support.Support { return support.At(d.value.any()) }
+func (d DeltaDist) Support() support.Support { return support.At(d.value) }
 
 // LogProb is logDensity at the value.
-func (d DeltaDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	var elsewhere *ts.Tensor
-	if d.value.isNum() {
-		elsewhere = value.MustNe(ts.FloatScalar(d.value.c), false)
+func (d DeltaDist) LogProb(value torch.Tensor) torch.Tensor {
+	var elsewhere torch.Tensor
+	if isNum(d.value) {
+		elsewhere = torch.Of(value.T().MustNe(ts.FloatScalar(numberOf(d.value)), false))
 	} else {
-		elsewhere = value.MustNeTensor(d.value.t, false)
+		elsewhere = torch.Of(value.T().MustNeTensor(d.value.T(), false))
 	}
 	// The difference is 0 where it is not filled; it keeps the graph and the type of the value.
-	zero := ten(floating(value, d.logDensity)).fill(isInfinite(value), 0).mul(num(0))
-	return d.full(zero.add(d.logDensity).t.MustExpand(broadcast(d.family, ten(elsewhere).shape(), d.logDensity.shape()), true, false).
-		MustMaskedFill(elsewhere, ts.FloatScalar(math.Inf(-1)), false))
+	zero := fill(floating(value, d.logDensity), isInfinite(value), 0).Mul(0)
+	return d.full(torch.Of(zero.Add(d.logDensity).Expand(broadcast(d.family, elsewhere.Shape(), d.logDensity.Shape())...).T().MustMaskedFill(elsewhere.T(), ts.FloatScalar(math.Inf(-1)), false)))
 }
 
-func isInfinite(t *ts.Tensor) *ts.Tensor { return t.MustIsinf(false) }
+func isInfinite(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustIsinf(false)) }
 
 // Sample is the value; gradients flow.
-func (d DeltaDist) Sample(_ *Source, sample ...int64) *ts.Tensor {
+func (d DeltaDist) Sample(_ *Source, sample ...int64) torch.Tensor {
 	return filled(d.value, join(sample, d.batch), d.value, d.logDensity)
 }
 
 // Mean is the value.
-func (d DeltaDist) Mean() *ts.Tensor { return d.spread(d.value) }
+func (d DeltaDist) Mean() torch.Tensor { return d.spread(d.value) }
 
 // Variance is 0.
-func (d DeltaDist) Variance() *ts.Tensor { return d.constantLike(0, d.value, d.logDensity) }
+func (d DeltaDist) Variance() torch.Tensor { return d.constantLike(0, d.value, d.logDensity) }
 
 // Expand broadcasts the batch shape.
 func (d DeltaDist) Expand(batch ...int64) Distribution {
@@ -72,5 +73,5 @@ func (d DeltaDist) Validate() error {
 
 // Params are the parameters by name.
 func (d DeltaDist) Params() map[string]any {
-	return map[string]any{"value": d.value.any(), "logDensity": d.logDensity.any()}
+	return map[string]any{"value": d.value, "logDensity": d.logDensity}
 }

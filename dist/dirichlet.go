@@ -3,13 +3,12 @@ package dist
 import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // DirichletDist is the Dirichlet distribution; see [Dirichlet].
 type DirichletDist struct {
 	base
-	concentration *ts.Tensor
+	concentration torch.Tensor
 }
 
 // Dirichlet is the distribution of probability vectors of length k with concentration α, positive numbers in a tensor of
@@ -21,44 +20,44 @@ type DirichletDist struct {
 func Dirichlet(concentration any) DirichletDist {
 	a := param("Dirichlet", "concentration", concentration)
 	batch, k := lastDim("Dirichlet", "concentration", a)
-	return DirichletDist{base{family: "Dirichlet", batch: batch, event: []int64{k}}, a.t}
+	return DirichletDist{base{family: "Dirichlet", batch: batch, event: []int64{k}}, a}
 }
 
 // Support is the probability vectors.
 func (d DirichletDist) Support() support.Support { return support.Simplex }
 
 // total is α₀ = Σ α.
-func (d DirichletDist) total() *ts.Tensor {
-	return d.concentration.MustSumDimIntlist([]int64{-1}, true, d.concentration.DType(), false)
+func (d DirichletDist) total() torch.Tensor {
+	return torch.Of(d.concentration.T().MustSumDimIntlist([]int64{-1}, true, d.concentration.T().DType(), false))
 }
 
 // LogProb is the log density. The vector is one of independent gamma numbers tᵢ = α₀ xᵢ given their sum: with the log
 // densities of those, and Stirling's remainder δ, what is left of log Γ(α₀) is small:
 //
 //	log p(x) = Σᵢ log gamma(tᵢ; αᵢ) + δ(α₀) + log √2π + (k − ½) log α₀
-func (d DirichletDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	a := ten(d.concentration)
-	total := ten(d.total())
-	terms := ten(sumLast(gammaKernel(a, ten(value).mul(total).t).t, 1))
+func (d DirichletDist) LogProb(value torch.Tensor) torch.Tensor {
+	a := d.concentration
+	total := d.total()
+	terms := sumLast(gammaKernel(a, value.Mul(total)), 1)
 	k := float64(d.event[0])
-	total = ten(total.t.MustSqueezeDim(-1, false))
-	return d.full(terms.add(stirling(total)).add(total.log().mul(num(k - 0.5))).add(num(halfLog2Pi)).t)
+	total = total.Squeeze(-1)
+	return d.full(terms.Add(stirling(total)).Add(total.Log().Mul(k - 0.5)).Add(halfLog2Pi))
 }
 
 // Sample draws probability vectors. Gradients flow to the concentration.
-func (d DirichletDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return torch.Must(src.Dirichlet(expandTo(d.concentration, join(sample, d.batch, d.event))))
+func (d DirichletDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return torch.Of(torch.Must(src.Dirichlet(expandTo(d.concentration, join(sample, d.batch, d.event)).T())))
 }
 
 // Mean is α/α₀.
-func (d DirichletDist) Mean() *ts.Tensor {
-	return d.spread(ten(d.concentration.MustDiv(d.total(), false)))
+func (d DirichletDist) Mean() torch.Tensor {
+	return d.spread(d.concentration.Div(d.total()))
 }
 
 // Variance is m(1 − m)/(α₀ + 1) with the mean m.
-func (d DirichletDist) Variance() *ts.Tensor {
-	m, total := ten(d.Mean()), ten(d.total())
-	return d.spread(m.mul(num(1).sub(m)).div(total.add(num(1))))
+func (d DirichletDist) Variance() torch.Tensor {
+	m, total := d.Mean(), d.total()
+	return d.spread(m.Mul(torch.Of(1).Sub(m)).Div(total.Add(1)))
 }
 
 // Expand broadcasts the batch shape.
@@ -69,7 +68,7 @@ func (d DirichletDist) Expand(batch ...int64) Distribution {
 
 // Validate checks the concentration.
 func (d DirichletDist) Validate() error {
-	return d.validate("concentration", ten(d.concentration), positive)
+	return d.validate("concentration", d.concentration, positive)
 }
 
 // Params are the parameters by name.

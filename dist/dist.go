@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Distribution is a probability distribution over tensors.
@@ -18,13 +18,13 @@ type Distribution interface {
 	Support() support.Support
 	// LogProb is the log density (or log mass) of a value that broadcasts against batch + event, summed over the event.
 	// Outside the support it is minus infinity or unspecified; Support says which values are inside.
-	LogProb(value *ts.Tensor) *ts.Tensor
+	LogProb(value torch.Tensor) torch.Tensor
 	// Sample draws a tensor of shape sample + batch + event. Where the distribution can be reparameterised, gradients flow to
 	// its parameters.
-	Sample(src *Source, sample ...int64) *ts.Tensor
+	Sample(src *Source, sample ...int64) torch.Tensor
 	// Mean and Variance have shape batch + event. Where one does not exist it is NaN or infinite, as the mathematics says.
-	Mean() *ts.Tensor
-	Variance() *ts.Tensor
+	Mean() torch.Tensor
+	Variance() torch.Tensor
 	// Expand broadcasts the batch shape to another. The new distributions are independent.
 	Expand(batch ...int64) Distribution
 	// Validate reads the parameters and returns an [*Error] that names one which is out of its domain.
@@ -58,10 +58,10 @@ func (e *Error) RecoverAsError() {}
 // CDFer is a distribution of real numbers whose distribution function P(X ≤ x) has a closed form. The argument broadcasts
 // like that of LogProb.
 type CDFer interface {
-	CDF(value *ts.Tensor) *ts.Tensor
+	CDF(value torch.Tensor) torch.Tensor
 }
 
 // ICDFer is a distribution with a quantile function, the inverse of the CDF, for p from 0 to 1.
 type ICDFer interface {
-	ICDF(p *ts.Tensor) *ts.Tensor
+	ICDF(p torch.Tensor) torch.Tensor
 }

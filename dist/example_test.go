@@ -14,7 +14,7 @@ import (
 func ExampleNormal() {
 	err := torch.Do(func(*torch.Scope) error {
 		d := dist.Normal(0, 2)
-		fmt.Printf("%.4f\n", scalarRead(d.LogProb(scalarVec(-1, 0, 40))))
+		fmt.Printf("%.4f\n", scalarRead(d.LogProb(torch.Of(scalarVec(-1, 0, 40))).T()))
 		return nil
 	})
 	if err != nil {
@@ -31,8 +31,8 @@ func ExampleIndependent() {
 		fmt.Println("batch", d.BatchShape(), "event", d.EventShape())
 		v := dist.Independent(d, 1)
 		fmt.Println("batch", v.BatchShape(), "event", v.EventShape())
-		x := v.Sample(torch.NewSource(1, 0), 5)
-		fmt.Println("draws", countShape(x), "log densities", countShape(v.LogProb(x)))
+		x := v.Sample(torch.NewSource(1, 0), 5).T()
+		fmt.Println("draws", countShape(x), "log densities", countShape(v.LogProb(torch.Of(x)).T()))
 		return nil
 	})
 	if err != nil {
@@ -48,8 +48,8 @@ func ExampleIndependent() {
 func ExampleMixtureSameFamily() {
 	err := torch.Do(func(*torch.Scope) error {
 		d := dist.MixtureSameFamily(dist.Categorical(scalarVec(0.3, 0.7)), dist.Normal(scalarVec(-2, 1), 0.5))
-		fmt.Printf("density %.4f\n", scalarRead(d.LogProb(scalarVec(-2, 0, 1)).MustExp(false)))
-		fmt.Printf("mean %.2f variance %.2f\n", scalarRead(d.Mean()), scalarRead(d.Variance()))
+		fmt.Printf("density %.4f\n", scalarRead(d.LogProb(torch.Of(scalarVec(-2, 0, 1))).T().MustExp(false)))
+		fmt.Printf("mean %.2f variance %.2f\n", scalarRead(d.Mean().T()), scalarRead(d.Variance().T()))
 		return nil
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func ExampleMixture() {
 	err := torch.Do(func(*torch.Scope) error {
 		d := dist.Mixture([]float64{3, 1}, dist.Normal(0, 1), dist.HalfNormal(5))
 		fmt.Println("values:", d.Support())
-		fmt.Printf("density %.4f\n", scalarRead(d.LogProb(scalarVec(-1, 1)).MustExp(false)))
+		fmt.Printf("density %.4f\n", scalarRead(d.LogProb(torch.Of(scalarVec(-1, 1))).T().MustExp(false)))
 		return nil
 	})
 	if err != nil {
@@ -81,8 +81,8 @@ func ExampleTruncated() {
 	err := torch.Do(func(*torch.Scope) error {
 		d := dist.Truncated(dist.Exponential(0.5), 1, math.Inf(1))
 		fmt.Println("values:", d.Support())
-		fmt.Printf("%.4f\n", scalarRead(d.LogProb(scalarVec(0.5, 1, 3)).MustExp(false)))
-		fmt.Printf("mean %.4f\n", scalarRead(d.Mean()))
+		fmt.Printf("%.4f\n", scalarRead(d.LogProb(torch.Of(scalarVec(0.5, 1, 3))).T().MustExp(false)))
+		fmt.Printf("mean %.4f\n", scalarRead(d.Mean().T()))
 		return nil
 	})
 	if err != nil {
@@ -99,8 +99,8 @@ func ExampleTransformed() {
 	err := torch.Do(func(*torch.Scope) error {
 		d := dist.Transformed(dist.Normal(0, 1), bijector.Exp())
 		fmt.Println(d.Name(), "over", d.Support())
-		fmt.Printf("%.4f\n", scalarRead(d.LogProb(scalarVec(0.5, 1, 2))))
-		fmt.Printf("%.4f\n", scalarRead(dist.LogNormal(0, 1).LogProb(scalarVec(0.5, 1, 2))))
+		fmt.Printf("%.4f\n", scalarRead(d.LogProb(torch.Of(scalarVec(0.5, 1, 2))).T()))
+		fmt.Printf("%.4f\n", scalarRead(dist.LogNormal(0, 1).LogProb(torch.Of(scalarVec(0.5, 1, 2))).T()))
 		return nil
 	})
 	if err != nil {

@@ -2,13 +2,13 @@ package dist
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // ExponentialDist is the exponential distribution; see [Exponential].
 type ExponentialDist struct {
 	base
-	rate val
+	rate torch.Tensor
 }
 
 // Exponential is the exponential distribution with the given rate > 0, the reciprocal of the mean; for x ≥ 0
@@ -25,31 +25,31 @@ func Exponential(rate any) ExponentialDist {
 func (d ExponentialDist) Support() support.Support { return support.Nonnegative }
 
 // LogProb is the log density.
-func (d ExponentialDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.inside(value, value.MustLt(ts.FloatScalar(0), false), num(1), func(x *ts.Tensor) val {
-		return d.rate.log().sub(ten(x).mul(d.rate))
+func (d ExponentialDist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
+		return d.rate.Log().Sub(x.Mul(d.rate))
 	})
 }
 
 // Sample draws −log(u)/rate, reparameterised.
-func (d ExponentialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return ten(d.uniform(src, sample, d.rate)).log().neg().div(d.rate).t
+func (d ExponentialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return d.uniform(src, sample, d.rate).Log().Neg().Div(d.rate)
 }
 
 // Mean is 1/rate.
-func (d ExponentialDist) Mean() *ts.Tensor { return d.spread(d.rate.recip()) }
+func (d ExponentialDist) Mean() torch.Tensor { return d.spread(d.rate.Reciprocal()) }
 
 // Variance is 1/rate².
-func (d ExponentialDist) Variance() *ts.Tensor { return d.spread(d.rate.recip().square()) }
+func (d ExponentialDist) Variance() torch.Tensor { return d.spread(d.rate.Reciprocal().Square()) }
 
 // CDF is 1 − exp(−rate·x).
-func (d ExponentialDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.positivePart(value, 0, func(x *ts.Tensor) val { return ten(x).mul(d.rate).neg().expm1().neg() })
+func (d ExponentialDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return x.Mul(d.rate).Neg().Expm1().Neg() })
 }
 
 // ICDF is −log(1 − p)/rate.
-func (d ExponentialDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(p).neg().log1p().neg().div(d.rate).t)
+func (d ExponentialDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(p.Neg().Log1p().Neg().Div(d.rate))
 }
 
 // Expand broadcasts the batch shape.
@@ -65,5 +65,5 @@ func (d ExponentialDist) Validate() error {
 
 // Params are the parameters by name.
 func (d ExponentialDist) Params() map[string]any {
-	return map[string]any{"rate": d.rate.any()}
+	return map[string]any{"rate": d.rate}
 }

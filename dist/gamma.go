@@ -2,13 +2,13 @@ package dist
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // GammaDist is the gamma distribution; see [Gamma].
 type GammaDist struct {
 	base
-	concentration, rate val
+	concentration, rate torch.Tensor
 }
 
 // Gamma is the gamma distribution with shape concentration > 0 and rate > 0; for x > 0, with a the concentration,
@@ -28,26 +28,26 @@ func Gamma(concentration, rate any) GammaDist {
 func (d GammaDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d GammaDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.inside(value, value.MustLt(ts.FloatScalar(0), false), num(1), func(x *ts.Tensor) val {
-		return gammaKernel(d.concentration, ten(x).mul(d.rate).t).add(d.rate.log())
+func (d GammaDist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
+		return gammaKernel(d.concentration, x.Mul(d.rate)).Add(d.rate.Log())
 	})
 }
 
 // Sample draws gamma numbers, reparameterised.
-func (d GammaDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return d.logGamma(src, sample, d.concentration, d.concentration, d.rate).exp().div(d.rate).t
+func (d GammaDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return d.logGamma(src, sample, d.concentration, d.concentration, d.rate).Exp().Div(d.rate)
 }
 
 // Mean is concentration/rate.
-func (d GammaDist) Mean() *ts.Tensor { return d.spread(d.concentration.div(d.rate)) }
+func (d GammaDist) Mean() torch.Tensor { return d.spread(d.concentration.Div(d.rate)) }
 
 // Variance is concentration/rate².
-func (d GammaDist) Variance() *ts.Tensor { return d.spread(d.concentration.div(d.rate.square())) }
+func (d GammaDist) Variance() torch.Tensor { return d.spread(d.concentration.Div(d.rate.Square())) }
 
 // CDF is the regularised incomplete gamma function P(concentration, rate·x). It has no gradient in the concentration.
-func (d GammaDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.positivePart(value, 0, func(x *ts.Tensor) val { return incompleteGamma(d.concentration, ten(x).mul(d.rate).t) })
+func (d GammaDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.concentration, x.Mul(d.rate)) })
 }
 
 // Expand broadcasts the batch shape.
@@ -63,5 +63,5 @@ func (d GammaDist) Validate() error {
 
 // Params are the parameters by name.
 func (d GammaDist) Params() map[string]any {
-	return map[string]any{"concentration": d.concentration.any(), "rate": d.rate.any()}
+	return map[string]any{"concentration": d.concentration, "rate": d.rate}
 }

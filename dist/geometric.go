@@ -5,13 +5,12 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // GeometricDist is the geometric distribution; see [Geometric].
 type GeometricDist struct {
 	base
-	probs val
+	probs torch.Tensor
 }
 
 var geometricProbs = check{"it must be greater than 0 and at most 1", func(v float64) bool { return v > 0 && v <= 1 }}
@@ -30,27 +29,27 @@ func Geometric(probs any) GeometricDist {
 func (d GeometricDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass.
-func (d GeometricDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x, outside := whole(floating(value, d.probs), num(math.Inf(1)))
+func (d GeometricDist) LogProb(value torch.Tensor) torch.Tensor {
+	x, outside := whole(floating(value, d.probs), torch.Of(math.Inf(1)))
 	// At x = 0 the first term is 0 log 1, not 0 log 0.
-	some := ten(x.MustGt(ts.FloatScalar(0), false).MustTotype(torch.Must(torch.DTypeOfTensor(x)), false))
-	return d.masked(ten(x).mul(d.probs.mul(some).neg().log1p()).add(d.probs.log()), outside)
+	some := torch.Of(x.Gt(0).T().MustTotype(torch.Must(torch.DTypeOfTensor(x.T())), false))
+	return d.masked(x.Mul(d.probs.Mul(some).Neg().Log1p()).Add(d.probs.Log()), outside)
 }
 
 // Sample draws ⌊log u / log(1 − p)⌋, u uniform.
-func (d GeometricDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d GeometricDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.probs)
-	u := torch.Must(src.Uniform(join(sample, d.batch), dtype, device))
-	x := ten(u).log().div(d.probs.neg().log1p())
-	return x.t.MustFloor(false).MustAbs(false) // −0 to 0
+	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), dtype, device)))
+	x := u.Log().Div(d.probs.Neg().Log1p())
+	return torch.Of(x.T().MustFloor(false)).Abs() // −0 to 0
 }
 
 // Mean is (1 − p)/p.
-func (d GeometricDist) Mean() *ts.Tensor { return d.spread(num(1).sub(d.probs).div(d.probs)) }
+func (d GeometricDist) Mean() torch.Tensor { return d.spread(torch.Of(1).Sub(d.probs).Div(d.probs)) }
 
 // Variance is (1 − p)/p².
-func (d GeometricDist) Variance() *ts.Tensor {
-	return d.spread(num(1).sub(d.probs).div(d.probs).div(d.probs))
+func (d GeometricDist) Variance() torch.Tensor {
+	return d.spread(torch.Of(1).Sub(d.probs).Div(d.probs).Div(d.probs))
 }
 
 // Expand broadcasts the batch shape.
@@ -63,4 +62,4 @@ func (d GeometricDist) Expand(batch ...int64) Distribution {
 func (d GeometricDist) Validate() error { return d.validate("probs", d.probs, geometricProbs) }
 
 // Params is the parameter by name.
-func (d GeometricDist) Params() map[string]any { return map[string]any{"probs": d.probs.any()} }
+func (d GeometricDist) Params() map[string]any { return map[string]any{"probs": d.probs} }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // The likelihoods of linear models, over a matrix x of n rows of d features and weights w. They are the distributions of
@@ -12,19 +12,19 @@ import (
 
 // BernoulliLogitGLM is [BernoulliLogits] with log-odds x w + b: x has shape [n, d], w [d], and b is a number or a tensor
 // of shape [] or [n].
-func BernoulliLogitGLM(x, w *ts.Tensor, b any) BernoulliDist {
+func BernoulliLogitGLM(x, w, b any) BernoulliDist {
 	const family = "BernoulliLogitGLM"
 	return bernoulliLogits(family, linear(family, x, w, b, 1))
 }
 
 // PoissonLogGLM is [PoissonLog] with log rates x w + b; see [BernoulliLogitGLM] for the shapes.
-func PoissonLogGLM(x, w *ts.Tensor, b any) PoissonDist {
+func PoissonLogGLM(x, w, b any) PoissonDist {
 	const family = "PoissonLogGLM"
 	return poissonLog(family, linear(family, x, w, b, 1))
 }
 
 // NormalGLM is [Normal] with mean x w + b and standard deviation scale; see [BernoulliLogitGLM] for the shapes.
-func NormalGLM(x, w *ts.Tensor, b, scale any) NormalDist {
+func NormalGLM(x, w, b, scale any) NormalDist {
 	const family = "NormalGLM"
 	s := param(family, "scale", scale)
 	base{family: family}.checkNumber("scale", s, positive)
@@ -35,14 +35,15 @@ func NormalGLM(x, w *ts.Tensor, b, scale any) NormalDist {
 
 // CategoricalLogitGLM is [CategoricalLogits] with logits x w + b: x has shape [n, d], w [d, C], and b is a number or a
 // tensor of shape [], [C] or [n, C].
-func CategoricalLogitGLM(x, w *ts.Tensor, b any) CategoricalDist {
+func CategoricalLogitGLM(x, w, b any) CategoricalDist {
 	const family = "CategoricalLogitGLM"
 	return newCategorical(family, "logits", linear(family, x, w, b, 2))
 }
 
 // linear is x w + b, w of the given rank.
-func linear(family string, x, w *ts.Tensor, b any, rank int) *ts.Tensor {
-	xs, ws, bias := param(family, "x", x).shape(), param(family, "w", w).shape(), param(family, "b", b)
+func linear(family string, features, weights, b any, rank int) torch.Tensor {
+	x, w, bias := param(family, "x", features), param(family, "w", weights), param(family, "b", b)
+	xs, ws := x.Shape(), w.Shape()
 	if len(xs) != 2 {
 		panic(&Error{family, "x", fmt.Sprintf("of shape %v", xs), "a matrix, of shape [n, d], is required"})
 	}
@@ -54,17 +55,17 @@ func linear(family string, x, w *ts.Tensor, b any, rank int) *ts.Tensor {
 		panic(&Error{family, "w", fmt.Sprintf("of shape %v", ws), allowed})
 	}
 	out := append([]int64{xs[0]}, ws[1:]...)
-	bs := bias.shape()
+	bs := bias.Shape()
 	if got := broadcast(family, bs, out); !slices.Equal(got, out) {
 		panic(&Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)})
 	}
 	switch {
-	case bias.isNum() && rank == 1:
-		return ten(x.MustMv(w, false)).add(bias).t
-	case bias.isNum():
-		return ten(x.MustMm(w, false)).add(bias).t
+	case isNum(bias) && rank == 1:
+		return torch.Of(x.T().MustMv(w.T(), false)).Add(bias)
+	case isNum(bias):
+		return torch.Of(x.T().MustMm(w.T(), false)).Add(bias)
 	case rank == 1:
-		return bias.t.MustAddmv(x, w, false)
+		return torch.Of(bias.T().MustAddmv(x.T(), w.T(), false))
 	}
-	return bias.t.MustAddmm(x, w, false)
+	return torch.Of(bias.T().MustAddmm(x.T(), w.T(), false))
 }

@@ -61,13 +61,17 @@ func TestGLM(t *testing.T) {
 		logp  func(eta, y float64) float64
 		slope func(eta, y float64) float64
 	}{
-		"BernoulliLogitGLM": {func(x, w *ts.Tensor, b any) dist.Distribution { return dist.BernoulliLogitGLM(x, w, b) }, y01,
+		"BernoulliLogitGLM": {func(x, w *ts.Tensor, b any) dist.Distribution {
+			return dist.BernoulliLogitGLM(torch.Of(x), torch.Of(w), b)
+		}, y01,
 			func(l, y float64) float64 { return countFamily("BernoulliLogits").want([]float64{l}, y) },
 			func(l, y float64) float64 { return y*sigmoid(-l) - (1-y)*sigmoid(l) }},
-		"PoissonLogGLM": {func(x, w *ts.Tensor, b any) dist.Distribution { return dist.PoissonLogGLM(x, w, b) }, counts,
+		"PoissonLogGLM": {func(x, w *ts.Tensor, b any) dist.Distribution { return dist.PoissonLogGLM(torch.Of(x), torch.Of(w), b) }, counts,
 			func(l, y float64) float64 { return countFamily("PoissonLog").want([]float64{l}, y) },
 			func(l, y float64) float64 { return y - math.Exp(l) }},
-		"NormalGLM": {func(x, w *ts.Tensor, b any) dist.Distribution { return dist.NormalGLM(x, w, b, scale) }, counts,
+		"NormalGLM": {func(x, w *ts.Tensor, b any) dist.Distribution {
+			return dist.NormalGLM(torch.Of(x), torch.Of(w), b, scale)
+		}, counts,
 			func(l, y float64) float64 {
 				return -(y-l)*(y-l)/(2*scale*scale) - math.Log(scale*math.Sqrt(2*math.Pi))
 			},
@@ -86,7 +90,7 @@ func TestGLM(t *testing.T) {
 					assert.Equal(t, name, g.Name())
 					require.Equal(t, []int64{n}, g.BatchShape())
 					require.NoError(t, g.Validate())
-					logp := g.LogProb(countTensor(c.y))
+					logp := g.LogProb(torch.Of(countTensor(c.y))).T()
 					require.Equal(t, []int64{n}, countShape(logp))
 					values, grads := countFloats(logp), countGrad(logp, leaves)
 					slope := make([]float64, n)
@@ -128,15 +132,15 @@ func TestGLM(t *testing.T) {
 				}
 				// Draws have the shape of the data, and the data is shared by the evaluations of a map over weights.
 				g := c.make(countTensor(x, n, d), countTensor(w).MustMulScalar(ts.FloatScalar(0.01), false), 0.5)
-				assert.Equal(t, []int64{2, n}, countShape(g.Sample(torch.NewSource(1, 1), 2)))
+				assert.Equal(t, []int64{2, n}, countShape(g.Sample(torch.NewSource(1, 1), 2).T()))
 				all := countTensor([]float64{0.1, -0.2, 0.3, 1, 2, -1}, 2, d)
 				at, loopAt := torch.Must(torch.Leaf(all)), torch.Must(torch.Leaf(all))
 				mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-					return []*ts.Tensor{c.make(countTensor(x, n, d), in[0], 0.5).LogProb(countTensor(c.y))}, nil
+					return []*ts.Tensor{c.make(countTensor(x, n, d), in[0], 0.5).LogProb(torch.Of(countTensor(c.y))).T()}, nil
 				}, []*ts.Tensor{at}, nil))[0]
 				loop := ts.MustStack([]*ts.Tensor{
-					c.make(countTensor(x, n, d), loopAt.MustSelect(0, 0, false), 0.5).LogProb(countTensor(c.y)),
-					c.make(countTensor(x, n, d), loopAt.MustSelect(0, 1, false), 0.5).LogProb(countTensor(c.y))}, 0)
+					c.make(countTensor(x, n, d), loopAt.MustSelect(0, 0, false), 0.5).LogProb(torch.Of(countTensor(c.y))).T(),
+					c.make(countTensor(x, n, d), loopAt.MustSelect(0, 1, false), 0.5).LogProb(torch.Of(countTensor(c.y))).T()}, 0)
 				want, got := countFloats(loop), countFloats(mapped)
 				for i := range want {
 					countClose(t, want[i], got[i], 1e-10, 1e-13, "under vmap")
@@ -175,10 +179,10 @@ func TestCategoricalLogitGLM(t *testing.T) {
 				bias = countTensor(b, n, classes)
 			}
 			wt := torch.Must(torch.Leaf(countTensor(w, d, classes)))
-			g := dist.CategoricalLogitGLM(countTensor(x, n, d), wt, bias)
+			g := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(wt), bias)
 			assert.Equal(t, "CategoricalLogitGLM", g.Name())
 			require.Equal(t, []int64{n}, g.BatchShape())
-			logp := g.LogProb(countTensor(y))
+			logp := g.LogProb(torch.Of(countTensor(y))).T()
 			grad := countGrad(logp, []*ts.Tensor{wt})[0]
 			wantGrad := make([]float64, d*classes)
 			for i, got := range countFloats(logp) {
@@ -212,10 +216,10 @@ func TestCategoricalLogitGLM(t *testing.T) {
 		}
 		all := countTensor(draw(2*d*classes, 1), 2, d, classes)
 		mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{dist.CategoricalLogitGLM(countTensor(x, n, d), in[0], 0.5).LogProb(countTensor(y))}, nil
+			return []*ts.Tensor{dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(in[0]), 0.5).LogProb(torch.Of(countTensor(y))).T()}, nil
 		}, []*ts.Tensor{all}, nil))[0]
 		for k := range int64(2) {
-			want := countFloats(dist.CategoricalLogitGLM(countTensor(x, n, d), all.MustSelect(0, k, false), 0.5).LogProb(countTensor(y)))
+			want := countFloats(dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, k, false)), 0.5).LogProb(torch.Of(countTensor(y))).T())
 			got := countFloats(mapped.MustSelect(0, k, false))
 			for i := range want {
 				countClose(t, want[i], got[i], 1e-10, 1e-12, "under vmap")

@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // GumbelDist is the Gumbel distribution; see [Gumbel].
 type GumbelDist struct {
 	base
-	loc, scale val
+	loc, scale torch.Tensor
 }
 
 // Gumbel is the Gumbel distribution of maxima, with mode loc and scale > 0; with z = (x − loc)/scale
@@ -28,13 +28,13 @@ func Gumbel(loc, scale any) GumbelDist {
 func (d GumbelDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d GumbelDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	z := floated(value).sub(d.loc).div(d.scale).neg()
-	return d.full(z.sub(z.exp()).sub(d.scale.log()).t)
+func (d GumbelDist) LogProb(value torch.Tensor) torch.Tensor {
+	z := floated(value).Sub(d.loc).Div(d.scale).Neg()
+	return d.full(z.Sub(z.Exp()).Sub(d.scale.Log()))
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d GumbelDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d GumbelDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 
@@ -42,21 +42,21 @@ func (d GumbelDist) Sample(src *Source, sample ...int64) *ts.Tensor {
 const eulerGamma = 0.57721566490153286060651209008240243
 
 // Mean is loc + γ scale, with Euler's constant γ.
-func (d GumbelDist) Mean() *ts.Tensor { return d.spread(d.scale.mul(num(eulerGamma)).add(d.loc)) }
+func (d GumbelDist) Mean() torch.Tensor { return d.spread(d.scale.Mul(eulerGamma).Add(d.loc)) }
 
 // Variance is π² scale²/6.
-func (d GumbelDist) Variance() *ts.Tensor {
-	return d.spread(d.scale.square().mul(num(math.Pi * math.Pi / 6)))
+func (d GumbelDist) Variance() torch.Tensor {
+	return d.spread(d.scale.Square().Mul(math.Pi * math.Pi / 6))
 }
 
 // CDF is exp(−exp(−z)).
-func (d GumbelDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.full(floated(value).sub(d.loc).div(d.scale).neg().exp().neg().exp().t)
+func (d GumbelDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.full(floated(value).Sub(d.loc).Div(d.scale).Neg().Exp().Neg().Exp())
 }
 
 // ICDF is loc − scale log(−log p).
-func (d GumbelDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(p).log().neg().log().neg().mul(d.scale).add(d.loc).t)
+func (d GumbelDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(p.Log().Neg().Log().Neg().Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.
@@ -72,5 +72,5 @@ func (d GumbelDist) Validate() error {
 
 // Params are the parameters by name.
 func (d GumbelDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any()}
+	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

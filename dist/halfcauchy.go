@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // HalfCauchyDist is the distribution of the absolute value of a Cauchy number; see [HalfCauchy].
 type HalfCauchyDist struct {
 	base
-	scale val
+	scale torch.Tensor
 }
 
 // HalfCauchy is the distribution of |z|, where z is Cauchy with median 0 and half width scale > 0; for x ≥ 0
@@ -29,31 +29,33 @@ func HalfCauchy(scale any) HalfCauchyDist {
 func (d HalfCauchyDist) Support() support.Support { return support.Nonnegative }
 
 // LogProb is the log density.
-func (d HalfCauchyDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.inside(value, value.MustLt(ts.FloatScalar(0), false), num(1), func(x *ts.Tensor) val {
-		return log1pSquare(ten(x).div(d.scale).t).neg().sub(d.scale.log().sub(num(math.Log(2 / math.Pi))))
+func (d HalfCauchyDist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
+		return log1pSquare(x.Div(d.scale)).Neg().Sub(d.scale.Log().Sub(math.Log(2 / math.Pi)))
 	})
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d HalfCauchyDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d HalfCauchyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.scale))
 }
 
 // Mean is infinite.
-func (d HalfCauchyDist) Mean() *ts.Tensor { return d.constantLike(math.Inf(1), d.scale) }
+func (d HalfCauchyDist) Mean() torch.Tensor { return d.constantLike(math.Inf(1), d.scale) }
 
 // Variance is NaN.
-func (d HalfCauchyDist) Variance() *ts.Tensor { return d.constantLike(math.NaN(), d.scale) }
+func (d HalfCauchyDist) Variance() torch.Tensor { return d.constantLike(math.NaN(), d.scale) }
 
 // CDF is 2/π arctan(x/scale).
-func (d HalfCauchyDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.positivePart(value, 0, func(x *ts.Tensor) val { return ten(ten(x).div(d.scale).t.MustAtan(false)).mul(num(2 / math.Pi)) })
+func (d HalfCauchyDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor {
+		return torch.Of(x.Div(d.scale).T().MustAtan(false)).Mul(2 / math.Pi)
+	})
 }
 
 // ICDF is scale·tan(πp/2).
-func (d HalfCauchyDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(ten(p).mul(num(math.Pi / 2)).t.MustTan(false)).mul(d.scale).t)
+func (d HalfCauchyDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(torch.Of(p.Mul(math.Pi / 2).T().MustTan(false)).Mul(d.scale))
 }
 
 // Expand broadcasts the batch shape.
@@ -69,5 +71,5 @@ func (d HalfCauchyDist) Validate() error {
 
 // Params are the parameters by name.
 func (d HalfCauchyDist) Params() map[string]any {
-	return map[string]any{"scale": d.scale.any()}
+	return map[string]any{"scale": d.scale}
 }

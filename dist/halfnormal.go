@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // HalfNormalDist is the distribution of the absolute value of a normal number; see [HalfNormal].
 type HalfNormalDist struct {
 	base
-	scale val
+	scale torch.Tensor
 }
 
 // HalfNormal is the distribution of |z|, where z is normal with mean 0 and standard deviation scale > 0; for x ≥ 0
@@ -27,33 +27,33 @@ func HalfNormal(scale any) HalfNormalDist {
 func (d HalfNormalDist) Support() support.Support { return support.Nonnegative }
 
 // LogProb is the log density.
-func (d HalfNormalDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.inside(value, value.MustLt(ts.FloatScalar(0), false), num(1), func(x *ts.Tensor) val {
-		return ten(x).div(d.scale).square().mul(num(-0.5)).sub(d.scale.log().sub(num(0.5 * math.Log(2/math.Pi))))
+func (d HalfNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
+		return x.Div(d.scale).Square().Mul(-0.5).Sub(d.scale.Log().Sub(0.5 * math.Log(2/math.Pi)))
 	})
 }
 
 // Sample draws scale·|z|, reparameterised.
-func (d HalfNormalDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return ten(d.normal(src, sample, d.scale)).abs().mul(d.scale).t
+func (d HalfNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return d.normal(src, sample, d.scale).Abs().Mul(d.scale)
 }
 
 // Mean is scale √(2/π).
-func (d HalfNormalDist) Mean() *ts.Tensor { return d.spread(d.scale.mul(num(math.Sqrt(2 / math.Pi)))) }
+func (d HalfNormalDist) Mean() torch.Tensor { return d.spread(d.scale.Mul(math.Sqrt(2 / math.Pi))) }
 
 // Variance is scale² (1 − 2/π).
-func (d HalfNormalDist) Variance() *ts.Tensor {
-	return d.spread(d.scale.square().mul(num(1 - 2/math.Pi)))
+func (d HalfNormalDist) Variance() torch.Tensor {
+	return d.spread(d.scale.Square().Mul(1 - 2/math.Pi))
 }
 
 // CDF is erf(x/(scale √2)).
-func (d HalfNormalDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.positivePart(value, 0, func(x *ts.Tensor) val { return ten(ten(x).div(d.scale).mul(num(math.Sqrt2 / 2)).t.MustErf(false)) })
+func (d HalfNormalDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return x.Div(d.scale).Mul(math.Sqrt2 / 2).Erf() })
 }
 
 // ICDF is scale·Φ⁻¹((1 + p)/2).
-func (d HalfNormalDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(p.MustErfinv(false)).mul(num(math.Sqrt2)).mul(d.scale).t)
+func (d HalfNormalDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(torch.Of(p.T().MustErfinv(false)).Mul(math.Sqrt2).Mul(d.scale))
 }
 
 // Expand broadcasts the batch shape.
@@ -69,5 +69,5 @@ func (d HalfNormalDist) Validate() error {
 
 // Params are the parameters by name.
 func (d HalfNormalDist) Params() map[string]any {
-	return map[string]any{"scale": d.scale.any()}
+	return map[string]any{"scale": d.scale}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // ImproperUniformDist is a flat density; see [ImproperUniform].
@@ -31,23 +31,23 @@ func ImproperUniform(on support.Support, batch, event []int64) ImproperUniformDi
 func (d ImproperUniformDist) Support() support.Support { return d.on }
 
 // LogProb is 0, whatever the value.
-func (d ImproperUniformDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	shape := ten(value).shape()
+func (d ImproperUniformDist) LogProb(value torch.Tensor) torch.Tensor {
+	shape := value.Shape()
 	whole := broadcast(d.family, shape, join(d.batch, d.event))
-	zero := ten(value).fill(isInfinite(value), 0).mul(num(0))
-	return expandTo(sumLast(expandTo(zero.t, whole), len(d.event)), whole[:len(whole)-len(d.event)])
+	zero := fill(value, isInfinite(value), 0).Mul(0)
+	return expandTo(sumLast(expandTo(zero, whole), len(d.event)), whole[:len(whole)-len(d.event)])
 }
 
 // Sample panics: there is nothing to draw from.
-func (d ImproperUniformDist) Sample(*Source, ...int64) *ts.Tensor {
+func (d ImproperUniformDist) Sample(*Source, ...int64) torch.Tensor {
 	panic(&Error{d.family, "", "it cannot be drawn from", "its density has no integral; give the site a value or a proper prior"})
 }
 
 // Mean is NaN.
-func (d ImproperUniformDist) Mean() *ts.Tensor { return d.constantLike(math.NaN()) }
+func (d ImproperUniformDist) Mean() torch.Tensor { return d.constantLike(math.NaN()) }
 
 // Variance is NaN.
-func (d ImproperUniformDist) Variance() *ts.Tensor { return d.constantLike(math.NaN()) }
+func (d ImproperUniformDist) Variance() torch.Tensor { return d.constantLike(math.NaN()) }
 
 // Expand broadcasts the batch shape.
 func (d ImproperUniformDist) Expand(batch ...int64) Distribution {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // IndependentDist is a distribution whose event has dimensions that were its batch's; see [Independent].
@@ -52,20 +52,20 @@ func (d IndependentDist) EventShape() []int64 {
 func (d IndependentDist) Support() support.Support { return d.of.Support().Independent(d.n) }
 
 // LogProb is the sum of the log densities.
-func (d IndependentDist) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d IndependentDist) LogProb(value torch.Tensor) torch.Tensor {
 	return sumLast(d.of.LogProb(value), d.n)
 }
 
 // Sample draws as before.
-func (d IndependentDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d IndependentDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.of.Sample(src, sample...)
 }
 
 // Mean is as before.
-func (d IndependentDist) Mean() *ts.Tensor { return d.of.Mean() }
+func (d IndependentDist) Mean() torch.Tensor { return d.of.Mean() }
 
 // Variance is as before.
-func (d IndependentDist) Variance() *ts.Tensor { return d.of.Variance() }
+func (d IndependentDist) Variance() torch.Tensor { return d.of.Variance() }
 
 // Expand broadcasts the batch shape.
 func (d IndependentDist) Expand(batch ...int64) Distribution {

@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // InverseGammaDist is the distribution of the reciprocal of a gamma number; see [InverseGamma].
 type InverseGammaDist struct {
 	base
-	concentration, scale val
+	concentration, scale torch.Tensor
 }
 
 // InverseGamma is the distribution of 1/g, where g is gamma with the given concentration > 0 and with rate scale > 0; for
@@ -29,34 +29,34 @@ func InverseGamma(concentration, scale any) InverseGammaDist {
 func (d InverseGammaDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d InverseGammaDist) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d InverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {
 	// Where scale/x overflows the density is 0, as at x = 0.
-	outside := value.MustLe(ts.FloatScalar(0), false).MustLogicalOr(d.scale.div(floated(value)).t.MustIsinf(false), false)
-	return d.inside(value, outside, d.scale, func(x *ts.Tensor) val {
-		t := d.scale.div(ten(x))
-		return gammaKernel(d.concentration, t.t).add(t.log()).sub(ten(x).log())
+	outside := torch.Of(dense(value).Le(0).T().MustLogicalOr(d.scale.Div(floated(value)).T().MustIsinf(false), false))
+	return d.inside(value, outside, d.scale, func(x torch.Tensor) torch.Tensor {
+		t := d.scale.Div(x)
+		return gammaKernel(d.concentration, t).Add(t.Log()).Sub(x.Log())
 	})
 }
 
 // Sample draws reciprocals of gamma numbers, reparameterised.
-func (d InverseGammaDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return d.logGamma(src, sample, d.concentration, d.concentration, d.scale).neg().exp().mul(d.scale).t
+func (d InverseGammaDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return d.logGamma(src, sample, d.concentration, d.concentration, d.scale).Neg().Exp().Mul(d.scale)
 }
 
 // Mean is scale/(concentration − 1); infinite for a concentration ≤ 1.
-func (d InverseGammaDist) Mean() *ts.Tensor {
-	return d.spread(d.moment(d.scale.div(d.concentration.sub(num(1))), d.concentration, 1, math.Inf(1)))
+func (d InverseGammaDist) Mean() torch.Tensor {
+	return d.spread(d.moment(d.scale.Div(d.concentration.Sub(1)), d.concentration, 1, math.Inf(1)))
 }
 
 // Variance is mean²/(concentration − 2); infinite for a concentration ≤ 2, NaN for one ≤ 1.
-func (d InverseGammaDist) Variance() *ts.Tensor {
-	v := d.scale.div(d.concentration.sub(num(1))).square().div(d.concentration.sub(num(2)))
+func (d InverseGammaDist) Variance() torch.Tensor {
+	v := d.scale.Div(d.concentration.Sub(1)).Square().Div(d.concentration.Sub(2))
 	return d.spread(d.moment(d.moment(v, d.concentration, 2, math.Inf(1)), d.concentration, 1, math.NaN()))
 }
 
 // CDF is the regularised incomplete gamma function Q(concentration, scale/x). It has no gradient in the concentration.
-func (d InverseGammaDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.positivePart(value, 0, func(x *ts.Tensor) val { return incompleteGammaC(d.concentration, d.scale.div(ten(x)).t) })
+func (d InverseGammaDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGammaC(d.concentration, d.scale.Div(x)) })
 }
 
 // Expand broadcasts the batch shape.
@@ -72,5 +72,5 @@ func (d InverseGammaDist) Validate() error {
 
 // Params are the parameters by name.
 func (d InverseGammaDist) Params() map[string]any {
-	return map[string]any{"concentration": d.concentration.any(), "scale": d.scale.any()}
+	return map[string]any{"concentration": d.concentration, "scale": d.scale}
 }

@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // LaplaceDist is the Laplace distribution; see [Laplace].
 type LaplaceDist struct {
 	base
-	loc, scale val
+	loc, scale torch.Tensor
 }
 
 // Laplace is the two-sided exponential distribution with mean loc and scale > 0:
@@ -28,34 +28,34 @@ func Laplace(loc, scale any) LaplaceDist {
 func (d LaplaceDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d LaplaceDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.full(floated(value).sub(d.loc).div(d.scale).abs().neg().sub(d.scale.log().add(num(math.Ln2))).t)
+func (d LaplaceDist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.full(floated(value).Sub(d.loc).Div(d.scale).Abs().Neg().Sub(d.scale.Log().Add(math.Ln2)))
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d LaplaceDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d LaplaceDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 
 // Mean is loc.
-func (d LaplaceDist) Mean() *ts.Tensor { return d.spread(d.loc) }
+func (d LaplaceDist) Mean() torch.Tensor { return d.spread(d.loc) }
 
 // Variance is 2 scale².
-func (d LaplaceDist) Variance() *ts.Tensor { return d.spread(d.scale.square().mul(num(2))) }
+func (d LaplaceDist) Variance() torch.Tensor { return d.spread(d.scale.Square().Mul(2)) }
 
 // CDF is exp(z)/2 for z = (x − loc)/scale < 0, else 1 − exp(−z)/2.
-func (d LaplaceDist) CDF(value *ts.Tensor) *ts.Tensor {
-	z := floated(value).sub(d.loc).div(d.scale)
-	negative := z.t.MustLt(ts.FloatScalar(0), false)
-	tail := choose(negative, z, z.neg()).exp().mul(num(0.5))
-	return d.full(choose(negative, tail, num(1).sub(tail)).t)
+func (d LaplaceDist) CDF(value torch.Tensor) torch.Tensor {
+	z := floated(value).Sub(d.loc).Div(d.scale)
+	negative := z.Lt(0)
+	tail := torch.Where(negative, z, z.Neg()).Exp().Mul(0.5)
+	return d.full(torch.Where(negative, tail, torch.Of(1).Sub(tail)))
 }
 
 // ICDF is loc + scale log 2p for p < 1/2, else loc − scale log 2(1 − p).
-func (d LaplaceDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	lower := p.MustLt(ts.FloatScalar(0.5), false)
-	z := choose(lower, ten(p), num(1).sub(ten(p))).mul(num(2)).log()
-	return d.full(choose(lower, z, z.neg()).mul(d.scale).add(d.loc).t)
+func (d LaplaceDist) ICDF(p torch.Tensor) torch.Tensor {
+	lower := p.Lt(0.5)
+	z := torch.Where(lower, p, torch.Of(1).Sub(p)).Mul(2).Log()
+	return d.full(torch.Where(lower, z, z.Neg()).Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.
@@ -71,5 +71,5 @@ func (d LaplaceDist) Validate() error {
 
 // Params are the parameters by name.
 func (d LaplaceDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any()}
+	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sugarme/gotch/ts"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // LKJCholeskyDist is the distribution of Cholesky factors of correlation matrices; see [LKJCholesky].
 type LKJCholeskyDist struct {
 	base
 	dim int64
-	eta val
+	eta torch.Tensor
 }
 
 // LKJCholesky is the distribution of the Cholesky factor L of a dim x dim correlation matrix R = L·Lᵀ whose density is
@@ -39,98 +40,98 @@ func LKJCholesky(dim int, eta any) LKJCholeskyDist {
 func (d LKJCholeskyDist) Support() support.Support { return support.CorrCholesky }
 
 // shapes are the vectors a and b, of the rows from the second on.
-func (d LKJCholeskyDist) shapes(params ...val) (a, b val) {
+func (d LKJCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
 	halves, rest := make([]float64, d.dim-1), make([]float64, d.dim-1)
 	for i := range halves {
 		halves[i], rest[i] = float64(i+1)/2, float64(d.dim-2-int64(i))/2
 	}
 	dtype, device := like(append(params, d.eta)...)
 	eta := d.eta
-	if !eta.isNum() {
-		eta = ten(eta.t.MustUnsqueeze(-1, false))
+	if !isNum(eta) {
+		eta = eta.Unsqueeze(-1)
 	}
-	a = ten(torch.Must(torch.FromSliceOn(device, dtype, halves, d.dim-1)))
-	b = ten(torch.Must(torch.FromSliceOn(device, dtype, rest, d.dim-1))).add(eta)
+	a = torch.Of(torch.Must(torch.FromSliceOn(device, dtype, halves, d.dim-1)))
+	b = torch.Of(torch.Must(torch.FromSliceOn(device, dtype, rest, d.dim-1))).Add(eta)
 	return a, b
 }
 
 // LogProb is the log density.
-func (d LKJCholeskyDist) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d LKJCholeskyDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.dim == 1 {
-		return d.full(sumLast(value, 2).MustZerosLike(false))
+		return d.full(torch.Of(sumLast(value, 2).T().MustZerosLike(false)))
 	}
-	a, b := d.shapes(ten(value))
-	diagonal := value.MustDiagonal(0, -2, -1, false).MustNarrow(-1, 1, d.dim-1, false)
-	kernel := xlogy(b.sub(num(1)).mul(num(2)), ten(diagonal))
-	norm := logBeta(a, b).sub(a.lgamma()).add(a.mul(num(math.Log(math.Pi))))
-	return d.full(sumLast(kernel.sub(norm).t, 1))
+	a, b := d.shapes(value)
+	diagonal := torch.Of(value.T().MustDiagonal(0, -2, -1, false).MustNarrow(-1, 1, d.dim-1, false))
+	kernel := xlogy(b.Sub(1).Mul(2), diagonal)
+	norm := logBeta(a, b).Sub(a.Lgamma()).Add(a.Mul(math.Log(math.Pi)))
+	return d.full(sumLast(kernel.Sub(norm), 1))
 }
 
 // Sample draws by the onion method: row i is a uniform direction times the root of a beta number with parameters aᵢ and
 // bᵢ. Gradients flow to eta.
-func (d LKJCholeskyDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d LKJCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.eta)
 	shape := join(sample, d.batch)
-	corner := ts.MustOnes(join(shape, []int64{1, 1}), dtype, device)
+	corner := torch.Of(ts.MustOnes(join(shape, []int64{1, 1}), dtype, device))
 	if d.dim == 1 {
 		return corner
 	}
 	a, b := d.shapes()
 	rows := join(shape, []int64{d.dim - 1})
-	first := ten(torch.Must(src.LogGamma(expandTo(a.t, rows))))
-	second := ten(torch.Must(src.LogGamma(expandTo(b.t, rows))))
+	first := torch.Of(torch.Must(src.LogGamma(expandTo(a, rows).T())))
+	second := torch.Of(torch.Must(src.LogGamma(expandTo(b, rows).T())))
 	// The beta number and its complement are the shares of two gamma numbers.
-	odds := first.sub(second)
-	radius, diagonal := odds.logSigmoid().mul(num(0.5)).exp(), odds.neg().logSigmoid().mul(num(0.5)).exp()
-	z := torch.Must(src.Normal(join(rows, rows[len(rows)-1:]), dtype, device)).MustTril(0, false)
-	length := z.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, dtype, false).MustSqrt(false)
-	below := z.MustMul(radius.t.MustUnsqueeze(-1, false).MustDiv(length, false), false)
+	odds := first.Sub(second)
+	radius, diagonal := odds.LogSigmoid().Mul(0.5).Exp(), odds.Neg().LogSigmoid().Mul(0.5).Exp()
+	z := torch.Of(torch.Must(src.Normal(join(rows, rows[len(rows)-1:]), dtype, device)).MustTril(0, false))
+	length := torch.Of(z.Square().T().MustSumDimIntlist([]int64{-1}, true, dtype, false)).Sqrt()
+	below := z.Mul(radius.Unsqueeze(-1).Div(length))
 	// below is rows 2 … K by columns 1 … K−1; the diagonal of those rows lies one column further.
-	below = below.MustConstantPadNd([]int64{0, 1}, false)
-	below = below.MustAdd(diagonal.t.MustDiagEmbed(1, -2, -1, false).MustNarrow(-2, 0, d.dim-1, false), false)
-	return ts.MustCat([]*ts.Tensor{corner.MustConstantPadNd([]int64{0, d.dim - 1}, false), below}, -2)
+	below = torch.Of(below.T().MustConstantPadNd([]int64{0, 1}, false))
+	below = below.Add(torch.Of(diagonal.T().MustDiagEmbed(1, -2, -1, false).MustNarrow(-2, 0, d.dim-1, false)))
+	return torch.Cat(-2, []torch.Tensor{torch.Of(corner.T().MustConstantPadNd([]int64{0, d.dim - 1}, false)), below})
 }
 
 // moments are those of the diagonal elements and the variance of those below, from the second row on.
-func (d LKJCholeskyDist) moments() (mean, variance, below val) {
+func (d LKJCholeskyDist) moments() (mean, variance, below torch.Tensor) {
 	a, b := d.shapes()
-	s := a.add(b)
+	s := a.Add(b)
 	// E √(1 − r²) for the beta number r² is Γ(b + ½) Γ(a + b)/(Γ(b) Γ(a + b + ½)).
-	mean = logBeta(b.add(num(0.5)), a).sub(logBeta(b, a)).exp()
-	return mean, b.div(s).sub(mean.square()), s.mul(num(2)).recip()
+	mean = logBeta(b.Add(0.5), a).Sub(logBeta(b, a)).Exp()
+	return mean, b.Div(s).Sub(mean.Square()), s.Mul(2).Reciprocal()
 }
 
-// laidOut is a matrix with the given corner, diagonal and, from the second row on, elements below.
-func (d LKJCholeskyDist) laidOut(corner float64, diagonal, below *ts.Tensor) *ts.Tensor {
-	dtype, device := like(ten(diagonal))
-	full := append([]int64{}, ten(diagonal).shape()...)
+// laidOut is a matrix with the given corner, diagonal and, from the second row on, elements below; 0 for none.
+func (d LKJCholeskyDist) laidOut(corner float64, diagonal, below torch.Tensor) torch.Tensor {
+	dtype, device := like(diagonal)
+	full := append([]int64{}, diagonal.Shape()...)
 	full[len(full)-1] = 1
-	head := ts.MustFull(full, ts.FloatScalar(corner), dtype, device)
-	m := ts.MustCat([]*ts.Tensor{head, diagonal}, -1).MustDiagEmbed(0, -2, -1, false)
-	if below != nil {
-		rows := ts.MustCat([]*ts.Tensor{head.MustZerosLike(false), below}, -1).MustUnsqueeze(-1, false)
-		lower := rows.MustMul(ts.MustOnes([]int64{1, d.dim}, dtype, device), false).MustTril(-1, false)
-		m = m.MustAdd(lower, false)
+	head := torch.Of(ts.MustFull(full, ts.FloatScalar(corner), dtype, device))
+	m := torch.Of(torch.Cat(-1, []torch.Tensor{head, diagonal}).T().MustDiagEmbed(0, -2, -1, false))
+	if !isNum(below) {
+		rows := torch.Cat(-1, []torch.Tensor{torch.Of(head.T().MustZerosLike(false)), below}).Unsqueeze(-1)
+		lower := torch.Of(rows.Mul(torch.Of(ts.MustOnes([]int64{1, d.dim}, dtype, device))).T().MustTril(-1, false))
+		m = m.Add(lower)
 	}
-	return d.spread(ten(m))
+	return d.spread(m)
 }
 
 // Mean is 0 below the diagonal; on it, E Lᵢᵢ = Γ(bᵢ + ½) Γ(aᵢ + bᵢ)/(Γ(bᵢ) Γ(aᵢ + bᵢ + ½)).
-func (d LKJCholeskyDist) Mean() *ts.Tensor {
+func (d LKJCholeskyDist) Mean() torch.Tensor {
 	if d.dim == 1 {
 		return d.constantLike(1, d.eta)
 	}
 	mean, _, _ := d.moments()
-	return d.laidOut(1, mean.t, nil)
+	return d.laidOut(1, mean, torch.Of(0))
 }
 
 // Variance is 1/(2 eta + K − 1) below the diagonal; on it, bᵢ/(aᵢ + bᵢ) − (E Lᵢᵢ)².
-func (d LKJCholeskyDist) Variance() *ts.Tensor {
+func (d LKJCholeskyDist) Variance() torch.Tensor {
 	if d.dim == 1 {
 		return d.constantLike(0, d.eta)
 	}
 	_, variance, below := d.moments()
-	return d.laidOut(0, variance.t, below.t)
+	return d.laidOut(0, variance, below)
 }
 
 // Expand broadcasts the batch shape.
@@ -144,5 +145,5 @@ func (d LKJCholeskyDist) Validate() error { return d.validate("eta", d.eta, posi
 
 // Params are the parameters by name.
 func (d LKJCholeskyDist) Params() map[string]any {
-	return map[string]any{"dim": d.dim, "eta": d.eta.any()}
+	return map[string]any{"dim": d.dim, "eta": d.eta}
 }

@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // LogisticDist is the logistic distribution; see [Logistic].
 type LogisticDist struct {
 	base
-	loc, scale val
+	loc, scale torch.Tensor
 }
 
 // Logistic is the logistic distribution with mean loc and scale > 0; with z = (x − loc)/scale
@@ -28,32 +28,32 @@ func Logistic(loc, scale any) LogisticDist {
 func (d LogisticDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d LogisticDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	z := floated(value).sub(d.loc).div(d.scale).abs().neg()
-	return d.full(z.sub(z.exp().log1p().mul(num(2))).sub(d.scale.log()).t)
+func (d LogisticDist) LogProb(value torch.Tensor) torch.Tensor {
+	z := floated(value).Sub(d.loc).Div(d.scale).Abs().Neg()
+	return d.full(z.Sub(z.Exp().Log1p().Mul(2)).Sub(d.scale.Log()))
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d LogisticDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d LogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 
 // Mean is loc.
-func (d LogisticDist) Mean() *ts.Tensor { return d.spread(d.loc) }
+func (d LogisticDist) Mean() torch.Tensor { return d.spread(d.loc) }
 
 // Variance is π² scale²/3.
-func (d LogisticDist) Variance() *ts.Tensor {
-	return d.spread(d.scale.square().mul(num(math.Pi * math.Pi / 3)))
+func (d LogisticDist) Variance() torch.Tensor {
+	return d.spread(d.scale.Square().Mul(math.Pi * math.Pi / 3))
 }
 
 // CDF is 1/(1 + exp(−z)).
-func (d LogisticDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.full(floated(value).sub(d.loc).div(d.scale).sigmoid().t)
+func (d LogisticDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.full(floated(value).Sub(d.loc).Div(d.scale).Sigmoid())
 }
 
 // ICDF is loc + scale log(p/(1 − p)).
-func (d LogisticDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(p).log().sub(ten(p).neg().log1p()).mul(d.scale).add(d.loc).t)
+func (d LogisticDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(p.Log().Sub(p.Neg().Log1p()).Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.
@@ -69,5 +69,5 @@ func (d LogisticDist) Validate() error {
 
 // Params are the parameters by name.
 func (d LogisticDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any()}
+	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

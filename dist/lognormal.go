@@ -2,13 +2,13 @@ package dist
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // LogNormalDist is the distribution of a number whose logarithm is normal; see [LogNormal].
 type LogNormalDist struct {
 	base
-	loc, scale val
+	loc, scale torch.Tensor
 }
 
 // LogNormal is the distribution of exp(z), where z is normal with mean loc and standard deviation scale > 0; for x > 0
@@ -26,38 +26,38 @@ func LogNormal(loc, scale any) LogNormalDist {
 func (d LogNormalDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d LogNormalDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.inside(value, value.MustLe(ts.FloatScalar(0), false), num(1), func(x *ts.Tensor) val {
-		l := ten(x).log()
-		z := l.sub(d.loc).div(d.scale)
-		return z.square().mul(num(-0.5)).sub(l).sub(d.scale.log().add(num(halfLog2Pi)))
+func (d LogNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.inside(value, dense(value).Le(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
+		l := x.Log()
+		z := l.Sub(d.loc).Div(d.scale)
+		return z.Square().Mul(-0.5).Sub(l).Sub(d.scale.Log().Add(halfLog2Pi))
 	})
 }
 
 // Sample draws exp(loc + scale·z), reparameterised.
-func (d LogNormalDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return ten(d.normal(src, sample, d.loc, d.scale)).mul(d.scale).add(d.loc).exp().t
+func (d LogNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return d.normal(src, sample, d.loc, d.scale).Mul(d.scale).Add(d.loc).Exp()
 }
 
 // Mean is exp(loc + scale²/2).
-func (d LogNormalDist) Mean() *ts.Tensor {
-	return d.spread(d.scale.square().mul(num(0.5)).add(d.loc).exp())
+func (d LogNormalDist) Mean() torch.Tensor {
+	return d.spread(d.scale.Square().Mul(0.5).Add(d.loc).Exp())
 }
 
 // Variance is (exp(scale²) − 1) exp(2 loc + scale²).
-func (d LogNormalDist) Variance() *ts.Tensor {
-	v := d.scale.square()
-	return d.spread(v.expm1().mul(v.add(d.loc.mul(num(2))).exp()))
+func (d LogNormalDist) Variance() torch.Tensor {
+	v := d.scale.Square()
+	return d.spread(v.Expm1().Mul(v.Add(d.loc.Mul(2)).Exp()))
 }
 
 // CDF is Φ((log x − loc)/scale).
-func (d LogNormalDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.positivePart(value, 0, func(x *ts.Tensor) val { return ten(x).log().sub(d.loc).div(d.scale).ndtr() })
+func (d LogNormalDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return ndtr(x.Log().Sub(d.loc).Div(d.scale)) })
 }
 
 // ICDF is exp(loc + scale·Φ⁻¹(p)).
-func (d LogNormalDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(p.MustSpecialNdtri(false)).mul(d.scale).add(d.loc).exp().t)
+func (d LogNormalDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(torch.Of(p.T().MustSpecialNdtri(false)).Mul(d.scale).Add(d.loc).Exp())
 }
 
 // Expand broadcasts the batch shape.
@@ -73,5 +73,5 @@ func (d LogNormalDist) Validate() error {
 
 // Params are the parameters by name.
 func (d LogNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any()}
+	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

@@ -1,21 +1,22 @@
 package dist
 
 import (
+	"github.com/sugarme/gotch/ts"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // LowRankMultivariateNormalDist is the normal distribution with a covariance of low rank plus a diagonal; see
 // [LowRankMultivariateNormal].
 type LowRankMultivariateNormalDist struct {
 	base
-	loc    val
-	factor *ts.Tensor // W
-	diag   val        // D
-	diagT  *ts.Tensor // D as a tensor of shape [..., n]
-	over   *ts.Tensor // D⁻¹ W
-	inner  *ts.Tensor // the Cholesky factor of C = I + Wᵀ D⁻¹ W
+	loc    torch.Tensor
+	factor torch.Tensor // W
+	diag   torch.Tensor // D
+	diagT  torch.Tensor // D as a tensor of shape [..., n]
+	over   torch.Tensor // D⁻¹ W
+	inner  torch.Tensor // the Cholesky factor of C = I + Wᵀ D⁻¹ W
 }
 
 // LowRankMultivariateNormal is the normal distribution of vectors of length n with mean loc and covariance Σ = W·Wᵀ + D, where
@@ -34,11 +35,11 @@ func LowRankMultivariateNormal(loc, covFactor, covDiag any) LowRankMultivariateN
 	d := LowRankMultivariateNormalDist{base: base{family: family, batch: shape, event: []int64{n}}, loc: l, factor: w, diag: v}
 	d.checkNumber("loc", l, finite)
 	d.checkNumber("cov_diag", v, positive)
-	dtype, device := like(ten(w))
-	d.diagT = v.tensorOf(dtype, device)
-	d.diagT = expandTo(d.diagT, broadcast(family, ten(d.diagT).shape(), d.event))
-	d.over = w.MustDiv(d.diagT.MustUnsqueeze(-1, false), false)
-	d.inner = cholesky(transposed(w).MustMatmul(d.over, false).MustAdd(ts.MustEye(m, dtype, device), false))
+	dtype, device := like(w)
+	d.diagT = tensorOf(v, dtype, device)
+	d.diagT = expandTo(d.diagT, broadcast(family, d.diagT.Shape(), d.event))
+	d.over = w.Div(d.diagT.Unsqueeze(-1))
+	d.inner = w.Transpose().MatMul(d.over).Add(ts.MustEye(m, dtype, device)).Cholesky()
 	return d
 }
 
@@ -46,39 +47,39 @@ func LowRankMultivariateNormal(loc, covFactor, covDiag any) LowRankMultivariateN
 func (d LowRankMultivariateNormalDist) Support() support.Support { return support.Real.Independent(1) }
 
 // LogProb is the log density.
-func (d LowRankMultivariateNormalDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x := expandTo(value, broadcast(d.family, ten(value).shape(), d.event))
-	x = ten(x).sub(d.loc).t
-	u := rowsOver(rowsOver(rowsTimes(x, d.over), transposed(d.inner), true), d.inner, false)
-	rest := x.MustSub(rowsTimes(u, transposed(d.factor)), false)
-	squares := ten(sumLast(rest.MustSquare(false).MustDiv(d.diagT, false), 1)).add(ten(sumLast(u.MustSquare(false), 1)))
-	halfLogDet := ten(logDiagonal(d.inner)).add(ten(sumLast(d.diagT.MustLog(false), 1)).mul(num(0.5)))
-	return d.full(squares.mul(num(-0.5)).sub(halfLogDet).sub(num(float64(d.event[0]) * halfLog2Pi)).t)
+func (d LowRankMultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+	x := expandTo(value, broadcast(d.family, value.Shape(), d.event))
+	x = x.Sub(d.loc)
+	u := rowsOver(rowsOver(rowsTimes(x, d.over), d.inner.Transpose(), true), d.inner, false)
+	rest := x.Sub(rowsTimes(u, d.factor.Transpose()))
+	squares := sumLast(rest.Square().Div(d.diagT), 1).Add(sumLast(u.Square(), 1))
+	halfLogDet := logDiagonal(d.inner).Add(sumLast(d.diagT.Log(), 1).Mul(0.5))
+	return d.full(squares.Mul(-0.5).Sub(halfLogDet).Sub(float64(d.event[0]) * halfLog2Pi))
 }
 
 // Sample draws loc + W z + √D z', reparameterised.
-func (d LowRankMultivariateNormalDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	dtype, device := like(ten(d.factor))
-	shape := ten(d.factor).shape()
-	z := torch.Must(src.Normal(join(sample, d.batch, shape[len(shape)-1:]), dtype, device))
-	own := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
-	x := rowsTimes(z, transposed(d.factor)).MustAdd(own.MustMul(d.diagT.MustSqrt(false), false), false)
-	return ten(x).add(d.loc).t
+func (d LowRankMultivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	dtype, device := like(d.factor)
+	shape := d.factor.Shape()
+	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, shape[len(shape)-1:]), dtype, device)))
+	own := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
+	x := rowsTimes(z, d.factor.Transpose()).Add(own.Mul(d.diagT.Sqrt()))
+	return x.Add(d.loc)
 }
 
 // Mean is loc.
-func (d LowRankMultivariateNormalDist) Mean() *ts.Tensor {
-	return expandTo(d.loc.tensorOf(like(ten(d.factor))), join(d.batch, d.event))
+func (d LowRankMultivariateNormalDist) Mean() torch.Tensor {
+	return expandTo(alike(d.loc, d.factor), join(d.batch, d.event))
 }
 
 // Variance is the diagonal of the covariance.
-func (d LowRankMultivariateNormalDist) Variance() *ts.Tensor {
-	return d.spread(ten(sumLast(d.factor.MustSquare(false), 1).MustAdd(d.diagT, false)))
+func (d LowRankMultivariateNormalDist) Variance() torch.Tensor {
+	return d.spread(sumLast(d.factor.Square(), 1).Add(d.diagT))
 }
 
 // Covariance is the covariance matrix, of shape batch + [n, n].
-func (d LowRankMultivariateNormalDist) Covariance() *ts.Tensor {
-	c := d.factor.MustMatmul(transposed(d.factor), false).MustAdd(d.diagT.MustDiagEmbed(0, -2, -1, false), false)
+func (d LowRankMultivariateNormalDist) Covariance() torch.Tensor {
+	c := d.factor.MatMul(d.factor.Transpose()).Add(torch.Of(d.diagT.T().MustDiagEmbed(0, -2, -1, false)))
 	return expandTo(c, join(d.batch, d.event, d.event))
 }
 
@@ -90,10 +91,10 @@ func (d LowRankMultivariateNormalDist) Expand(batch ...int64) Distribution {
 
 // Validate checks loc, cov_factor and cov_diag.
 func (d LowRankMultivariateNormalDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("cov_factor", ten(d.factor), finite), d.validate("cov_diag", d.diag, positive))
+	return first(d.validate("loc", d.loc, finite), d.validate("cov_factor", d.factor, finite), d.validate("cov_diag", d.diag, positive))
 }
 
 // Params are the parameters by name.
 func (d LowRankMultivariateNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "cov_factor": d.factor, "cov_diag": d.diag.any()}
+	return map[string]any{"loc": d.loc, "cov_factor": d.factor, "cov_diag": d.diag}
 }

@@ -5,10 +5,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // MixtureDist is a mixture of distributions of any families; see [Mixture].
@@ -68,7 +69,7 @@ func mixing(family string, probs any) CategoricalDist {
 		if len(w) == 0 {
 			panic(&Error{family, "probs", "empty", "a weight for each component is required"})
 		}
-		d := newCategorical(family, "probs", torch.Must(torch.FromSlice(w)))
+		d := newCategorical(family, "probs", torch.Of(torch.Must(torch.FromSlice(w))))
 		if err := d.Validate(); err != nil {
 			panic(err)
 		}
@@ -90,9 +91,9 @@ func hull(family string, components []Distribution, all []support.Support) suppo
 			panic(&Error{family, fmt.Sprintf("component %d", i+1), fmt.Sprintf("%s over %v", components[i+1].Name(), s),
 				fmt.Sprintf("it cannot be mixed with %s over %v", components[0].Name(), all[0])})
 		}
-		low, high := edge(a.Low, a.LowT).min(edge(b.Low, b.LowT)), edge(a.High, a.HighT).max(edge(b.High, b.HighT))
-		out = support.Support{Kind: a.Kind, Low: low.c, High: high.c, LowT: low.t, HighT: high.t, Closed: a.Closed || b.Closed, Extra: a.Extra}
-		if out.Kind == support.KindInterval && low.is(math.Inf(-1)) && high.is(math.Inf(1)) {
+		low, high := a.Low.Min(b.Low), a.High.Max(b.High)
+		out = support.Support{Kind: a.Kind, Low: low, High: high, Closed: a.Closed || b.Closed, Extra: a.Extra}
+		if out.Kind == support.KindInterval && is(low, math.Inf(-1)) && is(high, math.Inf(1)) {
 			out = support.Real.Independent(out.Extra)
 		}
 	}
@@ -103,142 +104,134 @@ func hull(family string, components []Distribution, all []support.Support) suppo
 func span(s support.Support) (support.Support, bool) {
 	switch s.Kind {
 	case support.KindReal:
-		return support.Support{Kind: support.KindInterval, Low: math.Inf(-1), High: math.Inf(1), Extra: s.Extra}, true
+		return support.Support{Kind: support.KindInterval, Low: torch.Of(math.Inf(-1)), High: torch.Of(math.Inf(1)), Extra: s.Extra}, true
 	case support.KindBoolean:
-		return support.Support{Kind: support.KindInteger, High: 1, Extra: s.Extra}, true
+		return support.Support{Kind: support.KindInteger, High: torch.Of(1), Extra: s.Extra}, true
 	case support.KindInterval, support.KindInteger:
 		return s, true
 	}
 	return s, false
 }
 
-// edge is an end of a support.
-func edge(c float64, t *ts.Tensor) val {
-	if t != nil {
-		return ten(t)
-	}
-	return num(c)
-}
-
 // Support is that of the components, or the smallest interval around theirs.
 func (d MixtureDist) Support() support.Support { return d.support }
 
 // LogProb is the log density.
-func (d MixtureDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.full(d.mixing.mix(d.each(func(c Distribution) *ts.Tensor { return c.LogProb(value) }, -1)))
+func (d MixtureDist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.full(d.mixing.mix(d.each(func(c Distribution) torch.Tensor { return c.LogProb(value) }, -1)))
 }
 
 // each stacks something of every component along a new dimension.
-func (d MixtureDist) each(f func(c Distribution) *ts.Tensor, dim int64) *ts.Tensor {
-	all := make([]*ts.Tensor, len(d.components))
+func (d MixtureDist) each(f func(c Distribution) torch.Tensor, dim int64) torch.Tensor {
+	all := make([]torch.Tensor, len(d.components))
 	for i, c := range d.components {
 		all[i] = f(c)
 	}
-	return ts.MustStack(all, dim)
+	return torch.Stack(int(dim), all)
 }
 
 // mix is log Σ w exp(l) over the last dimension. From weights it is m + log Σ w exp(l − m), where m is the largest log w + l: the derivative
 // in a weight, also in one of 0, is then exp(l)/Σ w exp(l) without further ado. Only of components of weight 0 the exponent can be large: it is cut
 // off where it would overflow.
-func (d CategoricalDist) mix(l *ts.Tensor) *ts.Tensor {
+func (d CategoricalDist) mix(l torch.Tensor) torch.Tensor {
 	if d.fromLogits {
-		return logSumExp(ten(logSoftmax(d.logits.t)).add(ten(l)))
+		return logSumExp(logSoftmax(d.logits).Add(l))
 	}
-	w := normalised(d.probs.t)
+	w := normalised(d.probs)
 	limit := 700.
-	if l.DType() == gotch.Float {
+	if l.T().DType() == gotch.Float {
 		limit = 80
 	}
-	zero := w.MustEq(ts.FloatScalar(0), false) // its component may be infinite
-	m := ten(l.MustDetach(false)).add(ten(w.MustDetach(false)).log()).fill(zero, math.Inf(-1)).t.MustAmax([]int64{-1}, true, false)
-	m = ten(m).fill(isInfinite(m), 0).t
-	e := ten(l).sub(ten(m)).min(num(limit)).exp()
-	var sum *ts.Tensor
-	if len(ten(w).shape()) == 1 && w.DType() == l.DType() {
-		sum = e.t.MustMatmul(w, false)
+	zero := w.Eq(0) // its component may be infinite
+	m := torch.Of(fill(torch.Of(l.T().MustDetach(false)).Add(torch.Of(w.T().MustDetach(false)).Log()), zero, math.Inf(-1)).T().MustAmax([]int64{-1}, true, false))
+	m = fill(m, isInfinite(m), 0)
+	e := l.Sub(m).Min(limit).Exp()
+	var sum torch.Tensor
+	if len(w.Shape()) == 1 && w.T().DType() == l.T().DType() {
+		sum = e.MatMul(w)
 	} else {
-		sum = sumLast(e.mul(ten(w)).t, 1)
+		sum = sumLast(e.Mul(w), 1)
 	}
-	none := sum.MustEq(ts.FloatScalar(0), false)
-	return ten(sum).fill(none, 1).log().add(ten(m.MustSqueezeDim(-1, false))).fill(none, math.Inf(-1)).t
+	none := sum.Eq(0)
+	return fill(fill(sum, none, 1).Log().Add(m.Squeeze(-1)), none, math.Inf(-1))
 }
 
 // logSumExp is over the last dimension. Terms of minus infinity have no gradient; of them only, so has the sum.
 // (libtorch's has NaN there.)
-func logSumExp(a val) *ts.Tensor {
-	m := ten(a.t.MustDetach(false).MustAmax([]int64{-1}, true, false))
-	m = m.fill(isInfinite(m.t), 0)
-	sum := ten(sumLast(a.sub(m).exp().t, 1))
-	none := sum.t.MustEq(ts.FloatScalar(0), false)
-	return sum.fill(none, 1).log().add(ten(m.t.MustSqueezeDim(-1, false))).fill(none, math.Inf(-1)).t
+func logSumExp(a torch.Tensor) torch.Tensor {
+	m := torch.Of(a.T().MustDetach(false).MustAmax([]int64{-1}, true, false))
+	m = fill(m, isInfinite(m), 0)
+	sum := sumLast(a.Sub(m).Exp(), 1)
+	none := sum.Eq(0)
+	return fill(fill(sum, none, 1).Log().Add(m.Squeeze(-1)), none, math.Inf(-1))
 }
 
 // Sample draws a component for each draw and then of it. Gradients flow to the components, where they are
 // reparameterised, but not through the choice to the weights.
-func (d MixtureDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d MixtureDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	index := d.mixing.Expand(d.batch...).Sample(src, sample...)
 	for range d.event {
-		index = index.MustUnsqueeze(-1, false)
+		index = index.Unsqueeze(-1)
 	}
 	out := d.components[0].Sample(src, sample...)
 	for i, c := range d.components[1:] {
-		x := floating(c.Sample(src, sample...), ten(out))
-		out = where(index.MustEq(ts.IntScalar(int64(i+1)), false), ten(x), ten(floating(out, ten(x))))
+		x := floating(c.Sample(src, sample...), out)
+		out = torch.Where(torch.Of(index.T().MustEq(ts.IntScalar(int64(i+1)), false)), x, floating(out, x))
 	}
 	return out
 }
 
 // Mean is Σ wᵢ mᵢ.
-func (d MixtureDist) Mean() *ts.Tensor {
+func (d MixtureDist) Mean() torch.Tensor {
 	mean, _ := d.moments(false)
 	return d.spread(mean)
 }
 
 // Variance is Σ wᵢ (vᵢ + (mᵢ − m)²).
-func (d MixtureDist) Variance() *ts.Tensor {
+func (d MixtureDist) Variance() torch.Tensor {
 	_, variance := d.moments(true)
 	return d.spread(variance)
 }
 
-func (d MixtureDist) moments(second bool) (mean, variance val) {
+func (d MixtureDist) moments(second bool) (mean, variance torch.Tensor) {
 	at := int64(len(d.batch))
-	means := d.each(func(c Distribution) *ts.Tensor { return c.Mean() }, at)
-	var variances *ts.Tensor
-	if second {
-		variances = d.each(func(c Distribution) *ts.Tensor { return c.Variance() }, at)
+	means := d.each(func(c Distribution) torch.Tensor { return c.Mean() }, at)
+	if !second {
+		return d.mixing.moments(means, nil, len(d.event))
 	}
-	return d.mixing.moments(means, variances, len(d.event))
+	variances := d.each(func(c Distribution) torch.Tensor { return c.Variance() }, at)
+	return d.mixing.moments(means, &variances, len(d.event))
 }
 
 // moments are those of the mixture, from those of the components in the dimension before the event's. Where a weight is 0
 // the moments may be infinite.
-func (d CategoricalDist) moments(means, variances *ts.Tensor, event int) (mean, variance val) {
+func (d CategoricalDist) moments(means torch.Tensor, variances *torch.Tensor, event int) (mean, variance torch.Tensor) {
 	w := d.prob()
 	for range event {
-		w = w.MustUnsqueeze(-1, false)
+		w = w.Unsqueeze(-1)
 	}
 	dim := int64(-1 - event)
-	zero := w.MustEq(ts.FloatScalar(0), false)
-	sum := func(x val) val {
-		x = ten(floating(x.t, ten(w)))
-		return ten(choose(zero, num(0), x).mul(ten(w)).t.MustSumDimIntlist([]int64{dim}, false, w.DType(), false))
+	zero := w.Eq(0)
+	sum := func(x torch.Tensor) torch.Tensor {
+		x = floating(x, w)
+		return torch.Of(torch.Where(zero, 0, x).Mul(w).T().MustSumDimIntlist([]int64{dim}, false, w.T().DType(), false))
 	}
-	mean = sum(ten(means))
+	mean = sum(means)
 	if variances == nil {
-		return mean, val{}
+		return mean, torch.Tensor{}
 	}
-	return mean, sum(ten(means).sub(ten(mean.t.MustUnsqueeze(dim, false))).square().add(ten(variances)))
+	return mean, sum(means.Sub(mean.Unsqueeze(int(dim))).Square().Add(*variances))
 }
 
 // CDF is Σ wᵢ Fᵢ(x); it panics with an [*Error] where a component has none.
-func (d MixtureDist) CDF(value *ts.Tensor) *ts.Tensor {
+func (d MixtureDist) CDF(value torch.Tensor) torch.Tensor {
 	for i, c := range d.components {
 		if !hasCDF(c) {
 			panic(&Error{d.family, fmt.Sprintf("component %d", i), c.Name(), "it has no CDF in closed form"})
 		}
 	}
-	all := ten(d.each(func(c Distribution) *ts.Tensor { return c.(CDFer).CDF(value) }, -1))
-	return d.full(sumLast(all.mul(ten(d.mixing.prob())).t, 1))
+	all := d.each(func(c Distribution) torch.Tensor { return c.(CDFer).CDF(value) }, -1)
+	return d.full(sumLast(all.Mul(d.mixing.prob()), 1))
 }
 
 // hasCDF says whether a distribution has a CDF; a mixture has that of its components.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // MixtureSameFamilyDist is a mixture over the last dimension of one distribution's batch; see [MixtureSameFamily].
@@ -39,8 +39,8 @@ func MixtureSameFamily(mixing CategoricalDist, components Distribution) MixtureS
 func outermost(family string, components Distribution) support.Support {
 	s := components.Support()
 	dim := int64(-1 - s.Extra)
-	reduce := func(t *ts.Tensor, f func(t *ts.Tensor) *ts.Tensor) *ts.Tensor {
-		if t == nil || int64(len(ten(t).shape())) < -dim {
+	reduce := func(t torch.Tensor, f func(t torch.Tensor) torch.Tensor) torch.Tensor {
+		if int64(len(t.Shape())) < -dim {
 			return t
 		}
 		if s.Kind != support.KindInterval && s.Kind != support.KindInteger {
@@ -48,8 +48,8 @@ func outermost(family string, components Distribution) support.Support {
 		}
 		return f(t)
 	}
-	s.LowT = reduce(s.LowT, func(t *ts.Tensor) *ts.Tensor { return t.MustAmin([]int64{dim}, false, false) })
-	s.HighT = reduce(s.HighT, func(t *ts.Tensor) *ts.Tensor { return t.MustAmax([]int64{dim}, false, false) })
+	s.Low = reduce(s.Low, func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmin([]int64{dim}, false, false)) })
+	s.High = reduce(s.High, func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmax([]int64{dim}, false, false)) })
 	return s
 }
 
@@ -57,47 +57,48 @@ func outermost(family string, components Distribution) support.Support {
 func (d MixtureSameFamilyDist) Support() support.Support { return d.support }
 
 // spreadValue gives a value a dimension for the components.
-func (d MixtureSameFamilyDist) spreadValue(value *ts.Tensor) *ts.Tensor {
-	return value.MustUnsqueeze(int64(-1-len(d.event)), false)
+func (d MixtureSameFamilyDist) spreadValue(value torch.Tensor) torch.Tensor {
+	return value.Unsqueeze(int(int64(-1 - len(d.event))))
 }
 
 // LogProb is the log density.
-func (d MixtureSameFamilyDist) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d MixtureSameFamilyDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.full(d.mixing.mix(d.components.LogProb(d.spreadValue(value))))
 }
 
 // Sample draws a component for each draw, and takes its draw from those of all components. Gradients flow to the
 // components, where they are reparameterised, but not through the choice to the weights.
-func (d MixtureSameFamilyDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d MixtureSameFamilyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	index := d.mixing.Expand(d.batch...).Sample(src, sample...)
 	dim := int64(-1 - len(d.event))
 	for range join(d.event, []int64{1}) {
-		index = index.MustUnsqueeze(-1, false)
+		index = index.Unsqueeze(-1)
 	}
 	x := d.components.Sample(src, sample...)
 	index = expandTo(index, join(sample, d.batch, []int64{1}, d.event))
-	return x.MustGather(dim, index, false, false).MustSqueezeDim(dim, false)
+	return torch.Of(x.T().MustGather(dim, index.T(), false, false)).Squeeze(int(dim))
 }
 
 // Mean is Σ wᵢ mᵢ.
-func (d MixtureSameFamilyDist) Mean() *ts.Tensor {
+func (d MixtureSameFamilyDist) Mean() torch.Tensor {
 	mean, _ := d.mixing.moments(d.components.Mean(), nil, len(d.event))
 	return d.spread(mean)
 }
 
 // Variance is Σ wᵢ (vᵢ + (mᵢ − m)²).
-func (d MixtureSameFamilyDist) Variance() *ts.Tensor {
-	_, variance := d.mixing.moments(d.components.Mean(), d.components.Variance(), len(d.event))
+func (d MixtureSameFamilyDist) Variance() torch.Tensor {
+	variances := d.components.Variance()
+	_, variance := d.mixing.moments(d.components.Mean(), &variances, len(d.event))
 	return d.spread(variance)
 }
 
 // CDF is Σ wᵢ Fᵢ(x); it panics with an [*Error] where the components have none.
-func (d MixtureSameFamilyDist) CDF(value *ts.Tensor) *ts.Tensor {
+func (d MixtureSameFamilyDist) CDF(value torch.Tensor) torch.Tensor {
 	if !hasCDF(d.components) {
 		panic(&Error{d.family, "components", d.components.Name(), "it has no CDF in closed form"})
 	}
-	all := ten(d.components.(CDFer).CDF(d.spreadValue(value)))
-	return d.full(sumLast(all.mul(ten(d.mixing.prob())).t, 1))
+	all := d.components.(CDFer).CDF(d.spreadValue(value))
+	return d.full(sumLast(all.Mul(d.mixing.prob()), 1))
 }
 
 // Expand broadcasts the batch shape.

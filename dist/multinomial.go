@@ -6,14 +6,13 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // MultinomialDist is the multinomial distribution; see [Multinomial] and [MultinomialLogits].
 type MultinomialDist struct {
 	base
-	total         val
-	probs, logits val
+	total         torch.Tensor
+	probs, logits torch.Tensor
 	fromLogits    bool
 }
 
@@ -34,7 +33,7 @@ func MultinomialLogits(total, logits any) MultinomialDist {
 func newMultinomial(family string, total any, name string, weights any) MultinomialDist {
 	n, w := param(family, "total", total), param(family, name, weights)
 	batch, c := lastDim(family, name, w)
-	d := MultinomialDist{base: base{family: family, batch: broadcast(family, n.shape(), batch), event: []int64{c}}, total: n}
+	d := MultinomialDist{base: base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}}, total: n}
 	if name == "logits" {
 		d.logits, d.fromLogits = w, true
 	} else {
@@ -45,61 +44,61 @@ func newMultinomial(family string, total any, name string, weights any) Multinom
 }
 
 // Support is the vectors of counts with sum total.
-func (d MultinomialDist) Support() support.Support { return support.Counts(d.total.any()) }
+func (d MultinomialDist) Support() support.Support { return support.Counts(d.total) }
 
 // trials is the total, with a dimension for the categories, in the type of x.
-func (d MultinomialDist) trials(x *ts.Tensor) val {
-	if d.total.isNum() {
+func (d MultinomialDist) trials(x torch.Tensor) torch.Tensor {
+	if isNum(d.total) {
 		return d.total
 	}
-	return ten(d.total.t.MustTotype(x.DType(), false).MustUnsqueeze(-1, false))
+	return torch.Of(d.total.T().MustTotype(x.T().DType(), false)).Unsqueeze(-1)
 }
 
 // LogProb is the log mass: the product of Poisson(xᵢ; n pᵢ), over Poisson(n; n).
-func (d MultinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d MultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	value = floating(value, d.probs, d.logits)
 	n := d.trials(value)
-	x, not := whole(value, num(math.Inf(1)))
-	some := sumLast(not.MustTotype(x.DType(), false), 1).MustGt(ts.FloatScalar(0), false)
-	wrong := sumLast(value, 1).MustNeTensor(d.total.tensorOf(like(ten(x))), false)
-	outside := some.MustLogicalOr(wrong, false)
+	x, not := whole(value, torch.Of(math.Inf(1)))
+	some := sumLast(torch.Of(not.T().MustTotype(x.T().DType(), false)), 1).Gt(0)
+	wrong := torch.Of(sumLast(value, 1).T().MustNeTensor(alike(d.total, x).T(), false))
+	outside := torch.Of(some.T().MustLogicalOr(wrong.T(), false))
 	var terms poissonParts
 	if d.fromLogits {
-		terms = logPoissonLog(x, ten(logSoftmax(d.logits.t)).add(n.log()))
+		terms = logPoissonLog(x, logSoftmax(d.logits).Add(n.Log()))
 	} else {
-		terms = logPoisson(x, ten(normalised(d.probs.t)).mul(n))
+		terms = logPoisson(x, normalised(d.probs).Mul(n))
 	}
 	// As a tensor also where it is a number: the same function then rounds in the same way as that of a count equal to it.
-	all := d.total.tensorOf(like(ten(x))).MustTotype(x.DType(), false)
-	return d.masked(ten(d.full(ten(sumLast(terms.peak, 1)).sub(ten(peakTensor(all))).sub(ten(sumLast(terms.deviance, 1))).t)), outside)
+	all := torch.Of(alike(d.total, x).T().MustTotype(x.T().DType(), false))
+	return d.masked(d.full(sumLast(terms.peak, 1).Sub(peakTensor(all)).Sub(sumLast(terms.deviance, 1))), outside)
 }
 
 // prob is the probabilities.
-func (d MultinomialDist) prob() *ts.Tensor {
+func (d MultinomialDist) prob() torch.Tensor {
 	if d.fromLogits {
-		return d.logits.t.MustSoftmax(-1, d.logits.t.DType(), false)
+		return torch.Of(d.logits.T().MustSoftmax(-1, d.logits.T().DType(), false))
 	}
-	return normalised(d.probs.t)
+	return normalised(d.probs)
 }
 
 // Sample draws vectors of counts, in the parameter's type.
-func (d MultinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d MultinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	p := d.prob()
-	n := d.total.tensorOf(like(ten(p))).MustTotype(p.DType(), false)
+	n := torch.Of(alike(d.total, p).T().MustTotype(p.T().DType(), false))
 	shape := join(sample, d.batch)
-	return torch.Must(src.Multinomial(expandTo(n, shape), expandTo(p, join(shape, d.event))))
+	return torch.Of(torch.Must(src.Multinomial(expandTo(n, shape).T(), expandTo(p, join(shape, d.event)).T())))
 }
 
 // Mean is n p.
-func (d MultinomialDist) Mean() *ts.Tensor {
+func (d MultinomialDist) Mean() torch.Tensor {
 	p := d.prob()
-	return d.spread(ten(p).mul(d.trials(p)))
+	return d.spread(p.Mul(d.trials(p)))
 }
 
 // Variance is n p(1 − p), for each category by itself.
-func (d MultinomialDist) Variance() *ts.Tensor {
+func (d MultinomialDist) Variance() torch.Tensor {
 	p := d.prob()
-	return d.spread(ten(p).mul(num(1).sub(ten(p))).mul(d.trials(p)))
+	return d.spread(p.Mul(torch.Of(1).Sub(p)).Mul(d.trials(p)))
 }
 
 // Expand broadcasts the batch shape.
@@ -120,21 +119,23 @@ func (d MultinomialDist) Validate() error {
 // Params are the parameters by name.
 func (d MultinomialDist) Params() map[string]any {
 	if d.fromLogits {
-		return map[string]any{"total": d.total.any(), "logits": d.logits.any()}
+		return map[string]any{"total": d.total, "logits": d.logits}
 	}
-	return map[string]any{"total": d.total.any(), "probs": d.probs.any()}
+	return map[string]any{"total": d.total, "probs": d.probs}
 }
 
 // normalised divides the vectors along the last dimension by their sums.
-func normalised(w *ts.Tensor) *ts.Tensor {
-	return w.MustDiv(w.MustSumDimIntlist([]int64{-1}, true, w.DType(), false), false)
+func normalised(w torch.Tensor) torch.Tensor {
+	return w.Div(torch.Of(w.T().MustSumDimIntlist([]int64{-1}, true, w.T().DType(), false)))
 }
 
 // logSoftmax normalises logarithms of weights along the last dimension.
-func logSoftmax(l *ts.Tensor) *ts.Tensor { return l.MustLogSoftmax(-1, l.DType(), false) }
+func logSoftmax(l torch.Tensor) torch.Tensor {
+	return torch.Of(l.T().MustLogSoftmax(-1, l.T().DType(), false))
+}
 
 // validateWeights checks that vectors of weights are not negative and have a positive sum.
-func validateWeights(b base, probs val) error {
+func validateWeights(b base, probs torch.Tensor) error {
 	if err := b.validate("probs", probs, nonNegative); err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func validateWeights(b base, probs val) error {
 }
 
 // validateLogits checks that vectors of logarithms of weights are below infinity, and not all minus infinity.
-func validateLogits(b base, logits val) error {
+func validateLogits(b base, logits torch.Tensor) error {
 	if err := b.validate("logits", logits, belowInfinity); err != nil {
 		return err
 	}
@@ -164,12 +165,12 @@ func validateLogits(b base, logits val) error {
 }
 
 // eachVector reads the vectors along the last dimension.
-func eachVector(v val, f func([]float64) error) error {
-	values, err := torch.ToSlice[float64](v.t)
+func eachVector(v torch.Tensor, f func([]float64) error) error {
+	values, err := torch.ToSlice[float64](v.T())
 	if err != nil {
 		return err
 	}
-	shape := v.shape()
+	shape := v.Shape()
 	n := int(shape[len(shape)-1])
 	for i := 0; i+n <= len(values); i += n {
 		if err := f(values[i : i+n]); err != nil {

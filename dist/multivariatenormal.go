@@ -1,18 +1,19 @@
 package dist
 
 import (
+	"github.com/sugarme/gotch/ts"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // MultivariateNormalDist is the multivariate normal distribution; see [MultivariateNormal].
 type MultivariateNormalDist struct {
 	base
-	loc    val
-	name   string     // of the matrix parameter
-	given  *ts.Tensor // the matrix parameter
-	factor *ts.Tensor // L, lower triangular
+	loc    torch.Tensor
+	name   string       // of the matrix parameter
+	given  torch.Tensor // the matrix parameter
+	factor torch.Tensor // L, lower triangular
 	// precision says that L·Lᵀ is the inverse of the covariance, not the covariance.
 	precision bool
 }
@@ -25,14 +26,14 @@ type MultivariateNormalDist struct {
 // Where Σ is not positive definite the density is NaN, and Validate says so.
 func MultivariateNormal(loc, cov any) MultivariateNormalDist {
 	d := newMultivariateNormal("MultivariateNormal", "covariance_matrix", loc, cov)
-	d.factor = cholesky(d.given)
+	d.factor = d.given.Cholesky()
 	return d
 }
 
 // MultivariateNormalPrecision is [MultivariateNormal] with precision_matrix Σ⁻¹, which is never inverted.
 func MultivariateNormalPrecision(loc, precision any) MultivariateNormalDist {
 	d := newMultivariateNormal("MultivariateNormalPrecision", "precision_matrix", loc, precision)
-	d.factor, d.precision = cholesky(d.given), true
+	d.factor, d.precision = d.given.Cholesky(), true
 	return d
 }
 
@@ -40,7 +41,7 @@ func MultivariateNormalPrecision(loc, precision any) MultivariateNormalDist {
 // and L·Lᵀ = Σ. What is above its diagonal is not read.
 func MultivariateNormalCholesky(loc, scaleTril any) MultivariateNormalDist {
 	d := newMultivariateNormal("MultivariateNormalCholesky", "scale_tril", loc, scaleTril)
-	d.factor = d.given.MustTril(0, false)
+	d.factor = torch.Of(d.given.T().MustTril(0, false))
 	return d
 }
 
@@ -57,58 +58,58 @@ func newMultivariateNormal(family, name string, loc, matrix any) MultivariateNor
 func (d MultivariateNormalDist) Support() support.Support { return support.Real.Independent(1) }
 
 // LogProb is the log density.
-func (d MultivariateNormalDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x := expandTo(value, broadcast(d.family, ten(value).shape(), d.event))
-	x = ten(x).sub(d.loc).t
+func (d MultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+	x := expandTo(value, broadcast(d.family, value.Shape(), d.event))
+	x = x.Sub(d.loc)
 	logDet := logDiagonal(d.factor)
 	if d.precision {
-		x, logDet = rowsTimes(x, d.factor), logDet.MustNeg(false)
+		x, logDet = rowsTimes(x, d.factor), logDet.Neg()
 	} else {
-		x = rowsOver(x, transposed(d.factor), true)
+		x = rowsOver(x, d.factor.Transpose(), true)
 	}
-	squares := ten(sumLast(x.MustSquare(false), 1))
-	return d.full(squares.mul(num(-0.5)).sub(ten(logDet)).sub(num(float64(d.event[0]) * halfLog2Pi)).t)
+	squares := sumLast(x.Square(), 1)
+	return d.full(squares.Mul(-0.5).Sub(logDet).Sub(float64(d.event[0]) * halfLog2Pi))
 }
 
 // Sample draws loc + L z, or loc + L⁻ᵀ z from a precision, reparameterised.
-func (d MultivariateNormalDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	dtype, device := like(ten(d.given))
-	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
+func (d MultivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	dtype, device := like(d.given)
+	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
 	if d.precision {
 		z = rowsOver(z, d.factor, false)
 	} else {
-		z = rowsTimes(z, transposed(d.factor))
+		z = rowsTimes(z, d.factor.Transpose())
 	}
-	return ten(z).add(d.loc).t
+	return z.Add(d.loc)
 }
 
 // Mean is loc.
-func (d MultivariateNormalDist) Mean() *ts.Tensor {
-	return expandTo(d.loc.tensorOf(like(ten(d.given))), join(d.batch, d.event))
+func (d MultivariateNormalDist) Mean() torch.Tensor {
+	return expandTo(alike(d.loc, d.given), join(d.batch, d.event))
 }
 
 // Variance is the diagonal of the covariance.
-func (d MultivariateNormalDist) Variance() *ts.Tensor {
+func (d MultivariateNormalDist) Variance() torch.Tensor {
 	rows := d.factor
 	if d.precision {
 		rows = d.inverseFactor()
 	}
-	return d.spread(ten(sumLast(rows.MustSquare(false), 1)))
+	return d.spread(sumLast(rows.Square(), 1))
 }
 
 // inverseFactor is L⁻ᵀ.
-func (d MultivariateNormalDist) inverseFactor() *ts.Tensor {
-	dtype, device := like(ten(d.given))
-	return transposed(d.factor.MustLinalgSolveTriangular(ts.MustEye(d.event[0], dtype, device), false, true, false, false))
+func (d MultivariateNormalDist) inverseFactor() torch.Tensor {
+	dtype, device := like(d.given)
+	return torch.Of(d.factor.T().MustLinalgSolveTriangular(ts.MustEye(d.event[0], dtype, device), false, true, false, false)).Transpose()
 }
 
 // Covariance is the covariance matrix, of shape batch + [n, n].
-func (d MultivariateNormalDist) Covariance() *ts.Tensor {
+func (d MultivariateNormalDist) Covariance() torch.Tensor {
 	f := d.factor
 	if d.precision {
 		f = d.inverseFactor()
 	}
-	return expandTo(f.MustMatmul(transposed(f), false), join(d.batch, d.event, d.event))
+	return expandTo(f.MatMul(f.Transpose()), join(d.batch, d.event, d.event))
 }
 
 // Expand broadcasts the batch shape.
@@ -128,5 +129,5 @@ func (d MultivariateNormalDist) Validate() error {
 
 // Params are the parameters by name.
 func (d MultivariateNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), d.name: d.given}
+	return map[string]any{"loc": d.loc, d.name: d.given}
 }

@@ -5,17 +5,16 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // NegativeBinomialDist is the negative binomial distribution; see [NegativeBinomial], [NegativeBinomialProbs] and
 // [NegativeBinomialLogits].
 type NegativeBinomialDist struct {
 	base
-	size     val    // the dispersion, or total count: the shape of the gamma distribution that mixes Poisson distributions
-	sizeName string // as the constructor calls it
-	kind     string // which of the others the second parameter is: "mean", "probs", "logits"
-	second   val
+	size     torch.Tensor // the dispersion, or total count: the shape of the gamma distribution that mixes Poisson distributions
+	sizeName string       // as the constructor calls it
+	kind     string       // which of the others the second parameter is: "mean", "probs", "logits"
+	second   torch.Tensor
 }
 
 // Below 1 only: at 1 the mean is infinite.
@@ -59,51 +58,51 @@ func (d NegativeBinomialDist) Support() support.Support { return support.Nonnega
 // LogProb is the log mass. With the probability p of a success, q = 1 − p and s = x + r,
 //
 //	NB(x; r, p) = r/s Poisson(x; s p) Poisson(r; s q) / Poisson(s; s)
-func (d NegativeBinomialDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	in, outside := whole(floating(value, d.second, d.size), num(math.Inf(1)))
-	x, r := ten(in), d.size
-	s := x.add(r)
-	shape := broadcast(d.family, x.shape(), d.batch)
-	at := stack(shape, x.t, x, r, s)
+func (d NegativeBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
+	in, outside := whole(floating(value, d.second, d.size), torch.Of(math.Inf(1)))
+	x, r := in, d.size
+	s := x.Add(r)
+	shape := broadcast(d.family, x.Shape(), d.batch)
+	at := stack(shape, x, x, r, s)
 	var terms poissonParts
 	switch d.kind {
 	case "mean":
-		t := d.second.add(r)
-		terms = logPoisson(at, ten(stack(shape, x.t, s.mul(d.second.div(t)), r.mul(s.div(t)), s)))
+		t := d.second.Add(r)
+		terms = logPoisson(at, stack(shape, x, s.Mul(d.second.Div(t)), r.Mul(s.Div(t)), s))
 	case "probs":
-		terms = logPoisson(at, ten(stack(shape, x.t, s.mul(d.second), s.mul(num(1).sub(d.second)), s)))
+		terms = logPoisson(at, stack(shape, x, s.Mul(d.second), s.Mul(torch.Of(1).Sub(d.second)), s))
 	default:
-		l := s.log()
-		terms = logPoissonLog(at, ten(stack(shape, x.t, l.add(d.second.logSigmoid()), l.add(d.second.neg().logSigmoid()), l)))
+		l := s.Log()
+		terms = logPoissonLog(at, stack(shape, x, l.Add(d.second.LogSigmoid()), l.Add(d.second.Neg().LogSigmoid()), l))
 	}
-	return d.masked(terms.quotient(2).add(r.div(s).log()), outside)
+	return d.masked(terms.quotient(2).Add(r.Div(s).Log()), outside)
 }
 
 // mean is the mean.
-func (d NegativeBinomialDist) mean() val {
+func (d NegativeBinomialDist) mean() torch.Tensor {
 	switch d.kind {
 	case "mean":
 		return d.second
 	case "probs":
-		return d.size.mul(d.second).div(num(1).sub(d.second))
+		return d.size.Mul(d.second).Div(torch.Of(1).Sub(d.second))
 	}
-	return d.size.mul(d.second.exp())
+	return d.size.Mul(d.second.Exp())
 }
 
 // Sample draws a gamma-distributed rate, and then a count with that rate.
-func (d NegativeBinomialDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d NegativeBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	size := filled(d.size, join(sample, d.batch), d.second, d.size)
-	rate := ten(torch.Must(src.Gamma(size))).mul(d.mean().div(d.size))
-	return torch.Must(src.Poisson(rate.t.MustDetach(false)))
+	rate := torch.Of(torch.Must(src.Gamma(size.T()))).Mul(d.mean().Div(d.size))
+	return torch.Of(torch.Must(src.Poisson(rate.T().MustDetach(false))))
 }
 
 // Mean is the mean.
-func (d NegativeBinomialDist) Mean() *ts.Tensor { return d.spread(d.mean()) }
+func (d NegativeBinomialDist) Mean() torch.Tensor { return d.spread(d.mean()) }
 
 // Variance is mean + mean²/dispersion.
-func (d NegativeBinomialDist) Variance() *ts.Tensor {
+func (d NegativeBinomialDist) Variance() torch.Tensor {
 	m := d.mean()
-	return d.spread(m.add(m.square().div(d.size)))
+	return d.spread(m.Add(m.Square().Div(d.size)))
 }
 
 // Expand broadcasts the batch shape.
@@ -120,5 +119,5 @@ func (d NegativeBinomialDist) Validate() error {
 
 // Params are the parameters by name.
 func (d NegativeBinomialDist) Params() map[string]any {
-	return map[string]any{d.sizeName: d.size.any(), d.kind: d.second.any()}
+	return map[string]any{d.sizeName: d.size, d.kind: d.second}
 }

@@ -5,13 +5,12 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // NormalDist is the normal distribution; see [Normal].
 type NormalDist struct {
 	base
-	loc, scale val
+	loc, scale torch.Tensor
 }
 
 // Normal is the normal distribution with mean loc and standard deviation scale > 0:
@@ -29,32 +28,32 @@ func Normal(loc, scale any) NormalDist {
 func (d NormalDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d NormalDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	z := floated(value).sub(d.loc).div(d.scale)
-	return d.full(z.square().mul(num(-0.5)).sub(d.scale.log().add(num(0.5 * math.Log(2*math.Pi)))).t)
+func (d NormalDist) LogProb(value torch.Tensor) torch.Tensor {
+	z := floated(value).Sub(d.loc).Div(d.scale)
+	return d.full(z.Square().Mul(-0.5).Sub(d.scale.Log().Add(0.5 * math.Log(2*math.Pi))))
 }
 
 // Sample draws loc + scale·z, reparameterised.
-func (d NormalDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d NormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.loc, d.scale)
-	z := torch.Must(src.Normal(join(sample, d.batch), dtype, device))
-	return ten(z).mul(d.scale).add(d.loc).t
+	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch), dtype, device)))
+	return z.Mul(d.scale).Add(d.loc)
 }
 
 // Mean is loc.
-func (d NormalDist) Mean() *ts.Tensor { return d.spread(d.loc) }
+func (d NormalDist) Mean() torch.Tensor { return d.spread(d.loc) }
 
 // Variance is scale².
-func (d NormalDist) Variance() *ts.Tensor { return d.spread(d.scale.square()) }
+func (d NormalDist) Variance() torch.Tensor { return d.spread(d.scale.Square()) }
 
 // CDF is Φ((x − loc)/scale).
-func (d NormalDist) CDF(value *ts.Tensor) *ts.Tensor {
-	return d.full(floated(value).sub(d.loc).div(d.scale).ndtr().t)
+func (d NormalDist) CDF(value torch.Tensor) torch.Tensor {
+	return d.full(ndtr(floated(value).Sub(d.loc).Div(d.scale)))
 }
 
 // ICDF is the quantile function loc + scale·Φ⁻¹(p).
-func (d NormalDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(p.MustSpecialNdtri(false)).mul(d.scale).add(d.loc).t)
+func (d NormalDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(torch.Of(p.T().MustSpecialNdtri(false)).Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.
@@ -70,5 +69,5 @@ func (d NormalDist) Validate() error {
 
 // Params are the parameters by name.
 func (d NormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any()}
+	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

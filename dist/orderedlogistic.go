@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // OrderedLogisticDist is the ordered logistic distribution; see [OrderedLogistic].
 type OrderedLogisticDist struct {
 	base
 	categories     int64
-	eta, cutpoints val
+	eta, cutpoints torch.Tensor
 }
 
 // OrderedLogistic is one of the ordered categories 0, …, K − 1: the number of cutpoints that a logistic variable with
@@ -28,7 +29,7 @@ func OrderedLogistic(eta, cutpoints any) OrderedLogisticDist {
 	const family = "OrderedLogistic"
 	e, c := param(family, "eta", eta), param(family, "cutpoints", cutpoints)
 	batch, k := lastDim(family, "cutpoints", c)
-	d := OrderedLogisticDist{base: base{family: family, batch: broadcast(family, e.shape(), batch)}, categories: k + 1, eta: e, cutpoints: c}
+	d := OrderedLogisticDist{base: base{family: family, batch: broadcast(family, e.Shape(), batch)}, categories: k + 1, eta: e, cutpoints: c}
 	d.checkNumber("eta", e, finite)
 	return d
 }
@@ -39,55 +40,55 @@ func (d OrderedLogisticDist) Support() support.Support {
 }
 
 // LogProb is the log mass.
-func (d OrderedLogisticDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	value, outside := whole(value, num(float64(d.categories-1)))
+func (d OrderedLogisticDist) LogProb(value torch.Tensor) torch.Tensor {
+	value, outside := whole(value, torch.Of(float64(d.categories-1)))
 	dtype, device := like(d.cutpoints)
-	edge := d.cutpoints.shape()
+	edge := d.cutpoints.Shape()
 	edge[len(edge)-1] = 1
-	c := ts.MustCat([]*ts.Tensor{
-		ts.MustFull(edge, ts.FloatScalar(math.Inf(-1)), dtype, device), d.cutpoints.t,
-		ts.MustFull(edge, ts.FloatScalar(math.Inf(1)), dtype, device)}, -1)
-	low, high := c.MustNarrow(-1, 0, d.categories, false), c.MustNarrow(-1, 1, d.categories, false)
-	l := ten(pick(d.family, low, value)).sub(d.eta)
-	u := ten(pick(d.family, high, value)).sub(d.eta)
-	gap := ten(pick(d.family, log1mexp(high.MustSub(low, false)), value))
-	return d.masked(u.logSigmoid().add(l.neg().logSigmoid()).add(gap), outside)
+	c := torch.Cat(-1, []torch.Tensor{
+		torch.Of(ts.MustFull(edge, ts.FloatScalar(math.Inf(-1)), dtype, device)), d.cutpoints,
+		torch.Of(ts.MustFull(edge, ts.FloatScalar(math.Inf(1)), dtype, device))})
+	low, high := torch.Of(c.T().MustNarrow(-1, 0, d.categories, false)), torch.Of(c.T().MustNarrow(-1, 1, d.categories, false))
+	l := pick(d.family, low, value).Sub(d.eta)
+	u := pick(d.family, high, value).Sub(d.eta)
+	gap := pick(d.family, log1mexp(high.Sub(low)), value)
+	return d.masked(u.LogSigmoid().Add(l.Neg().LogSigmoid()).Add(gap), outside)
 }
 
 // log1mexp is log(1 − e⁻ˣ) for x > 0 (Mächler, "Accurately computing log(1 − exp(−|a|))", 2012).
-func log1mexp(x *ts.Tensor) *ts.Tensor {
-	small := x.MustClampMax(ts.FloatScalar(math.Ln2), false).MustNeg(false).MustExpm1(false).MustNeg(false).MustLog(false)
-	large := x.MustClampMin(ts.FloatScalar(math.Ln2), false).MustNeg(false).MustExp(false).MustNeg(false).MustLog1p(false)
-	return where(x.MustLt(ts.FloatScalar(math.Ln2), false), ten(small), ten(large))
+func log1mexp(x torch.Tensor) torch.Tensor {
+	small := x.Min(math.Ln2).Neg().Expm1().Neg().Log()
+	large := x.Max(math.Ln2).Neg().Exp().Neg().Log1p()
+	return torch.Where(x.Lt(math.Ln2), small, large)
 }
 
 // Sample draws indices, as int64: how many cutpoints a logistic number exceeds.
-func (d OrderedLogisticDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d OrderedLogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.cutpoints)
-	u := ten(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
-	z := u.log().sub(u.neg().log1p()).add(d.eta)
-	return z.t.MustUnsqueeze(-1, false).MustGtTensor(d.cutpoints.t, false).MustSumDimIntlist([]int64{-1}, false, gotch.Int64, false)
+	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
+	z := u.Log().Sub(u.Neg().Log1p()).Add(d.eta)
+	return torch.Of(z.Unsqueeze(-1).Gt(d.cutpoints).T().MustSumDimIntlist([]int64{-1}, false, gotch.Int64, false))
 }
 
 // EnumerateSupport lists the indices, as int64.
-func (d OrderedLogisticDist) EnumerateSupport() *ts.Tensor {
+func (d OrderedLogisticDist) EnumerateSupport() torch.Tensor {
 	_, device := like(d.cutpoints)
 	return enumerate(int(d.categories), len(d.batch), gotch.Int64, device)
 }
 
 // prob is the probabilities, of shape batch + [K].
-func (d OrderedLogisticDist) prob() *ts.Tensor {
-	return d.LogProb(d.EnumerateSupport()).MustExp(false).MustMovedimInt(0, -1, false)
+func (d OrderedLogisticDist) prob() torch.Tensor {
+	return torch.Of(d.LogProb(d.EnumerateSupport()).Exp().T().MustMovedimInt(0, -1, false))
 }
 
 // Mean is the mean of the index.
-func (d OrderedLogisticDist) Mean() *ts.Tensor {
+func (d OrderedLogisticDist) Mean() torch.Tensor {
 	mean, _ := indexMoments(d.prob())
 	return d.spread(mean)
 }
 
 // Variance is the variance of the index.
-func (d OrderedLogisticDist) Variance() *ts.Tensor {
+func (d OrderedLogisticDist) Variance() torch.Tensor {
 	_, variance := indexMoments(d.prob())
 	return d.spread(variance)
 }
@@ -115,5 +116,5 @@ func (d OrderedLogisticDist) Validate() error {
 
 // Params are the parameters by name.
 func (d OrderedLogisticDist) Params() map[string]any {
-	return map[string]any{"eta": d.eta.any(), "cutpoints": d.cutpoints.any()}
+	return map[string]any{"eta": d.eta, "cutpoints": d.cutpoints}
 }

@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // ParetoDist is the Pareto distribution; see [Pareto].
 type ParetoDist struct {
 	base
-	scale, alpha val
+	scale, alpha torch.Tensor
 }
 
 // Pareto is the Pareto distribution of numbers from scale > 0, with exponent alpha > 0; for x ≥ scale
@@ -25,41 +25,41 @@ func Pareto(scale, alpha any) ParetoDist {
 }
 
 // Support is x ≥ scale.
-func (d ParetoDist) Support() support.Support { return support.Interval(d.scale.any(), math.Inf(1)) }
+func (d ParetoDist) Support() support.Support { return support.Interval(d.scale, math.Inf(1)) }
 
 // LogProb is the log density.
-func (d ParetoDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	return d.inside(value, below(value, d.scale), d.scale, func(x *ts.Tensor) val {
-		return ten(x).div(d.scale).log().mul(d.alpha.add(num(1))).neg().add(d.alpha.log().sub(d.scale.log()))
+func (d ParetoDist) LogProb(value torch.Tensor) torch.Tensor {
+	return d.inside(value, below(value, d.scale), d.scale, func(x torch.Tensor) torch.Tensor {
+		return x.Div(d.scale).Log().Mul(d.alpha.Add(1)).Neg().Add(d.alpha.Log().Sub(d.scale.Log()))
 	})
 }
 
 // Sample draws scale·u^(−1/alpha), reparameterised.
-func (d ParetoDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return ten(d.uniform(src, sample, d.scale, d.alpha)).log().neg().div(d.alpha).exp().mul(d.scale).t
+func (d ParetoDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return d.uniform(src, sample, d.scale, d.alpha).Log().Neg().Div(d.alpha).Exp().Mul(d.scale)
 }
 
 // Mean is scale·alpha/(alpha − 1); infinite for alpha ≤ 1.
-func (d ParetoDist) Mean() *ts.Tensor {
-	return d.spread(d.moment(d.scale.mul(d.alpha.div(d.alpha.sub(num(1)))), d.alpha, 1, math.Inf(1)))
+func (d ParetoDist) Mean() torch.Tensor {
+	return d.spread(d.moment(d.scale.Mul(d.alpha.Div(d.alpha.Sub(1))), d.alpha, 1, math.Inf(1)))
 }
 
 // Variance is scale² alpha/((alpha − 1)² (alpha − 2)); infinite for alpha ≤ 2, NaN for alpha ≤ 1.
-func (d ParetoDist) Variance() *ts.Tensor {
-	v := d.scale.div(d.alpha.sub(num(1))).square().mul(d.alpha.div(d.alpha.sub(num(2))))
+func (d ParetoDist) Variance() torch.Tensor {
+	v := d.scale.Div(d.alpha.Sub(1)).Square().Mul(d.alpha.Div(d.alpha.Sub(2)))
 	return d.spread(d.moment(d.moment(v, d.alpha, 2, math.Inf(1)), d.alpha, 1, math.NaN()))
 }
 
 // CDF is 1 − (scale/x)^alpha.
-func (d ParetoDist) CDF(value *ts.Tensor) *ts.Tensor {
+func (d ParetoDist) CDF(value torch.Tensor) torch.Tensor {
 	outside := below(value, d.scale)
-	x := choose(outside, d.scale, floated(value))
-	return d.full(x.div(d.scale).log().mul(d.alpha).neg().expm1().neg().fill(outside, 0).t)
+	x := torch.Where(outside, d.scale, floated(value))
+	return d.full(fill(x.Div(d.scale).Log().Mul(d.alpha).Neg().Expm1().Neg(), outside, 0))
 }
 
 // ICDF is scale·(1 − p)^(−1/alpha).
-func (d ParetoDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(p).neg().log1p().div(d.alpha).neg().exp().mul(d.scale).t)
+func (d ParetoDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(p.Neg().Log1p().Div(d.alpha).Neg().Exp().Mul(d.scale))
 }
 
 // Expand broadcasts the batch shape.
@@ -75,5 +75,5 @@ func (d ParetoDist) Validate() error {
 
 // Params are the parameters by name.
 func (d ParetoDist) Params() map[string]any {
-	return map[string]any{"scale": d.scale.any(), "alpha": d.alpha.any()}
+	return map[string]any{"scale": d.scale, "alpha": d.alpha}
 }

@@ -5,13 +5,12 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // PoissonDist is the Poisson distribution; see [Poisson] and [PoissonLog].
 type PoissonDist struct {
 	base
-	rate, logRate val
+	rate, logRate torch.Tensor
 	fromLog       bool
 }
 
@@ -43,32 +42,32 @@ func poissonLog(family string, logRate any) PoissonDist {
 func (d PoissonDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass.
-func (d PoissonDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x, outside := whole(floating(value, d.rate, d.logRate), num(math.Inf(1)))
+func (d PoissonDist) LogProb(value torch.Tensor) torch.Tensor {
+	x, outside := whole(floating(value, d.rate, d.logRate), torch.Of(math.Inf(1)))
 	if d.fromLog {
-		return d.masked(ten(logPoissonLog(x, d.logRate).logProb()), outside)
+		return d.masked(logPoissonLog(x, d.logRate).logProb(), outside)
 	}
-	return d.masked(ten(logPoisson(x, d.rate).logProb()), outside)
+	return d.masked(logPoisson(x, d.rate).logProb(), outside)
 }
 
 // mean is the rate.
-func (d PoissonDist) mean() val {
+func (d PoissonDist) mean() torch.Tensor {
 	if d.fromLog {
-		return d.logRate.exp()
+		return d.logRate.Exp()
 	}
 	return d.rate
 }
 
 // Sample draws counts, in the parameter's type.
-func (d PoissonDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	return torch.Must(src.Poisson(filled(d.mean(), join(sample, d.batch), d.rate, d.logRate)))
+func (d PoissonDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	return torch.Of(torch.Must(src.Poisson(filled(d.mean(), join(sample, d.batch), d.rate, d.logRate).T())))
 }
 
 // Mean is the rate.
-func (d PoissonDist) Mean() *ts.Tensor { return d.spread(d.mean()) }
+func (d PoissonDist) Mean() torch.Tensor { return d.spread(d.mean()) }
 
 // Variance is the rate.
-func (d PoissonDist) Variance() *ts.Tensor { return d.spread(d.mean()) }
+func (d PoissonDist) Variance() torch.Tensor { return d.spread(d.mean()) }
 
 // Expand broadcasts the batch shape.
 func (d PoissonDist) Expand(batch ...int64) Distribution {
@@ -87,7 +86,7 @@ func (d PoissonDist) Validate() error {
 // Params is the parameter by name.
 func (d PoissonDist) Params() map[string]any {
 	if d.fromLog {
-		return map[string]any{"logRate": d.logRate.any()}
+		return map[string]any{"logRate": d.logRate}
 	}
-	return map[string]any{"rate": d.rate.any()}
+	return map[string]any{"rate": d.rate}
 }

@@ -5,14 +5,13 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // GaussianRandomWalkDist is a random walk with normal steps; see [GaussianRandomWalk].
 type GaussianRandomWalkDist struct {
 	base
 	steps int64
-	scale val
+	scale torch.Tensor
 }
 
 // GaussianRandomWalk is the distribution of vectors x₁ … x_n, n = steps, with x₀ = 0 and independent steps
@@ -34,41 +33,41 @@ func GaussianRandomWalk(steps int, scale any) GaussianRandomWalkDist {
 func (d GaussianRandomWalkDist) Support() support.Support { return support.Real.Independent(1) }
 
 // column is scale with a dimension for the steps.
-func (d GaussianRandomWalkDist) column() val {
-	if d.scale.isNum() {
+func (d GaussianRandomWalkDist) column() torch.Tensor {
+	if isNum(d.scale) {
 		return d.scale
 	}
-	return ten(d.scale.t.MustUnsqueeze(-1, false))
+	return d.scale.Unsqueeze(-1)
 }
 
 // LogProb is the log density.
-func (d GaussianRandomWalkDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	x := expandTo(value, broadcast(d.family, ten(value).shape(), d.event))
-	before := x.MustConstantPadNd([]int64{1, -1}, false)
-	z := ten(x.MustSub(before, false)).div(d.column())
-	squares := ten(sumLast(z.square().t, 1))
-	norm := d.scale.log().add(num(halfLog2Pi)).mul(num(float64(d.steps)))
-	return d.full(squares.mul(num(-0.5)).sub(norm).t)
+func (d GaussianRandomWalkDist) LogProb(value torch.Tensor) torch.Tensor {
+	x := expandTo(value, broadcast(d.family, value.Shape(), d.event))
+	before := torch.Of(x.T().MustConstantPadNd([]int64{1, -1}, false))
+	z := x.Sub(before).Div(d.column())
+	squares := sumLast(z.Square(), 1)
+	norm := d.scale.Log().Add(halfLog2Pi).Mul(float64(d.steps))
+	return d.full(squares.Mul(-0.5).Sub(norm))
 }
 
 // Sample draws sums of scale·z, reparameterised.
-func (d GaussianRandomWalkDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d GaussianRandomWalkDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.scale)
-	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
-	return ten(z.MustCumsum(-1, dtype, false)).mul(d.column()).t
+	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
+	return torch.Of(z.T().MustCumsum(-1, dtype, false)).Mul(d.column())
 }
 
 // Mean is 0.
-func (d GaussianRandomWalkDist) Mean() *ts.Tensor { return d.constantLike(0, d.scale) }
+func (d GaussianRandomWalkDist) Mean() torch.Tensor { return d.constantLike(0, d.scale) }
 
 // Variance is t·scale².
-func (d GaussianRandomWalkDist) Variance() *ts.Tensor {
+func (d GaussianRandomWalkDist) Variance() torch.Tensor {
 	t := make([]float64, d.steps)
 	for i := range t {
 		t[i] = float64(i + 1)
 	}
 	dtype, device := like(d.scale)
-	return d.spread(ten(torch.Must(torch.FromSliceOn(device, dtype, t, d.steps))).mul(d.column().square()))
+	return d.spread(torch.Of(torch.Must(torch.FromSliceOn(device, dtype, t, d.steps))).Mul(d.column().Square()))
 }
 
 // Expand broadcasts the batch shape.
@@ -82,5 +81,5 @@ func (d GaussianRandomWalkDist) Validate() error { return d.validate("scale", d.
 
 // Params are the parameters by name.
 func (d GaussianRandomWalkDist) Params() map[string]any {
-	return map[string]any{"steps": d.steps, "scale": d.scale.any()}
+	return map[string]any{"steps": d.steps, "scale": d.scale}
 }

@@ -131,7 +131,7 @@ func TestScalarDensitiesAtExtremes(t *testing.T) {
 			tensors[i] = scalarVec(p)
 		}
 		for kind, params := range map[string][]any{"numbers": scalarNumbers(c.params), "tensors": tensors} {
-			got := scalarRead(f.make(params...).LogProb(scalarVec(c.x)))[0]
+			got := scalarRead(f.make(params...).LogProb(torch.Of(scalarVec(c.x))).T())[0]
 			require.InDelta(t, c.want, got, 1e-10*math.Max(math.Abs(c.want), 1e-3), "%s%v at %v, %s", c.family, c.params, c.x, kind)
 		}
 	}
@@ -146,7 +146,7 @@ func TestScalarGradientsAtExtremesAreNumbers(t *testing.T) {
 			leaves = append(leaves, torch.Must(torch.Leaf(scalarVec(p))))
 			params = append(params, leaves[len(leaves)-1])
 		}
-		y := scalarFamily(c.family).make(params...).LogProb(leaves[0])
+		y := scalarFamily(c.family).make(params...).LogProb(torch.Of(leaves[0])).T()
 		for i, g := range scalarGrad(y, leaves) {
 			require.False(t, math.IsNaN(g[0]), "%s%v at %v: gradient %d", c.family, c.params, c.x, i)
 		}
@@ -183,8 +183,8 @@ func TestScalarDensitiesOutsideTheSupport(t *testing.T) {
 				params = append(params, leaves[len(leaves)-1])
 			}
 			f := scalarFamily(c.family)
-			require.Equal(t, math.Inf(-1), scalarRead(f.make(scalarNumbers(c.params)...).LogProb(scalarVec(x)))[0], "%s at %v", c.family, x)
-			y := f.make(params...).LogProb(leaves[0])
+			require.Equal(t, math.Inf(-1), scalarRead(f.make(scalarNumbers(c.params)...).LogProb(torch.Of(scalarVec(x))).T())[0], "%s at %v", c.family, x)
+			y := f.make(params...).LogProb(torch.Of(leaves[0])).T()
 			require.Equal(t, math.Inf(-1), scalarRead(y)[0], "%s at %v", c.family, x)
 			for i, g := range scalarGrad(y, leaves) {
 				require.Zero(t, g[0], "%s at %v: gradient %d", c.family, x, i)
@@ -229,7 +229,7 @@ func TestScalarDensitiesAtTheEnds(t *testing.T) {
 			tensors[i] = scalarVec(p)
 		}
 		for _, params := range [][]any{scalarNumbers(c.params), tensors} {
-			got := scalarRead(f.make(params...).LogProb(scalarVec(c.x)))[0]
+			got := scalarRead(f.make(params...).LogProb(torch.Of(scalarVec(c.x))).T())[0]
 			if math.IsInf(c.want, 0) {
 				require.Equal(t, c.want, got, "%s%v at %v", c.family, c.params, c.x)
 			} else {
@@ -254,13 +254,13 @@ func TestTruncatedNormalGradientsAtExtremes(t *testing.T) {
 			{[]float64{0, 1, 5, 7, 5.5}, 1e-3}, {[]float64{0, 1, -9, -5, -5.5}, 1e-3}, {[]float64{0, 1, -38, 38, 1}, 1e-3},
 		} {
 			density := func(p []float64) *ts.Tensor {
-				return dist.TruncatedNormal(scalarVec(p[0]), scalarVec(p[1]), scalarVec(p[2]), scalarVec(p[3])).LogProb(scalarVec(p[4]))
+				return dist.TruncatedNormal(scalarVec(p[0]), scalarVec(p[1]), scalarVec(p[2]), scalarVec(p[3])).LogProb(torch.Of(scalarVec(p[4]))).T()
 			}
 			leaves := make([]*ts.Tensor, 5)
 			for i, v := range c.p {
 				leaves[i] = torch.Must(torch.Leaf(scalarVec(v)))
 			}
-			got := scalarGrad(dist.TruncatedNormal(leaves[0], leaves[1], leaves[2], leaves[3]).LogProb(leaves[4]), leaves)
+			got := scalarGrad(dist.TruncatedNormal(leaves[0], leaves[1], leaves[2], leaves[3]).LogProb(torch.Of(leaves[4])).T(), leaves)
 			for i := range c.p {
 				if math.IsInf(c.p[i], 0) {
 					require.Zero(t, got[i][0], "%v", c.p)
@@ -290,17 +290,17 @@ func TestTruncatedNormalMomentsAtExtremes(t *testing.T) {
 			aa := a * a
 			variance := (1 - 6/aa + 50/(aa*aa) - 518/(aa*aa*aa)) / aa
 			for _, d := range []dist.Distribution{dist.TruncatedNormal(3, 2, 3+2*a, math.Inf(1)), dist.TruncatedNormal(scalarVec(3), 2, scalarVec(3+2*a), math.Inf(1))} {
-				countClose(t, 3+2*(a+fraction), scalarRead(d.Mean())[0], 1e-15, 0, "mean beyond %v", a)
-				countClose(t, 4*variance, scalarRead(d.Variance())[0], 1e-8, 0, "variance beyond %v", a)
+				countClose(t, 3+2*(a+fraction), scalarRead(d.Mean().T())[0], 1e-15, 0, "mean beyond %v", a)
+				countClose(t, 4*variance, scalarRead(d.Variance().T())[0], 1e-8, 0, "variance beyond %v", a)
 			}
 			low := dist.TruncatedNormal(0, 1, math.Inf(-1), -a)
-			countClose(t, -a-fraction, scalarRead(low.Mean())[0], 1e-15, 0, "mean below %v", -a)
+			countClose(t, -a-fraction, scalarRead(low.Mean().T())[0], 1e-15, 0, "mean below %v", -a)
 		}
 		for _, m := range []float64{0, 0.3, -8, 8} {
 			const w = 1e-4
 			d := dist.TruncatedNormal(0, 1, m-w/2, m+w/2)
-			require.InDelta(t, m-m*w*w/12, scalarRead(d.Mean())[0], 1e-13)
-			countClose(t, w*w/12, scalarRead(d.Variance())[0], 1e-7, 0, "variance at %v", m)
+			require.InDelta(t, m-m*w*w/12, scalarRead(d.Mean().T())[0], 1e-13)
+			countClose(t, w*w/12, scalarRead(d.Variance().T())[0], 1e-7, 0, "variance at %v", m)
 		}
 	})
 }

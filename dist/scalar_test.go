@@ -294,13 +294,13 @@ func TestScalarLogProb(t *testing.T) {
 		params, _ := tensors(columns)
 		d := f.make(params...)
 		require.NoError(t, d.Validate())
-		x := scalarRead(d.Sample(torch.NewSource(1, 0)))
+		x := scalarRead(d.Sample(torch.NewSource(1, 0)).T())
 		inSupport(f, d, columns, x)
-		got := scalarRead(d.LogProb(scalarVec(x...)))
+		got := scalarRead(d.LogProb(torch.Of(scalarVec(x...))).T())
 		for k := range x {
 			want := f.law(row(columns, k)).logp(x[k])
 			require.InDelta(t, want, got[k], 1e-10*math.Max(1, math.Abs(want)), "%v at %v", row(columns, k), x[k])
-			number := scalarRead(f.make(scalarNumbers(row(columns, k))...).LogProb(scalarVec(x[k])))[0]
+			number := scalarRead(f.make(scalarNumbers(row(columns, k))...).LogProb(torch.Of(scalarVec(x[k]))).T())[0]
 			require.InDelta(t, want, number, 1e-10*math.Max(1, math.Abs(want)), "numbers %v at %v", row(columns, k), x[k])
 		}
 	})
@@ -321,9 +321,9 @@ func steps(x []float64, relative float64, s support.Support) []float64 {
 	h := make([]float64, len(x))
 	for k := range h {
 		switch {
-		case s.Kind == support.KindInterval && s.LowT == nil && s.High == 1:
+		case s.Kind == support.KindInterval && s.Low == torch.Of(0) && s.High == torch.Of(1):
 			h[k] = relative * math.Min(x[k], 1-x[k])
-		case s.Kind == support.KindInterval && s.LowT == nil && s.Low == 0:
+		case s.Kind == support.KindInterval && s.Low == torch.Of(0):
 			h[k] = relative * x[k]
 		default:
 			h[k] = relative * math.Max(math.Abs(x[k]), 1e-3)
@@ -353,11 +353,11 @@ func TestScalarGradients(t *testing.T) {
 		}
 		params, leaves := tensors(columns)
 		d := f.make(params...)
-		x := scalarRead(d.Sample(torch.NewSource(1, 0)))
+		x := scalarRead(d.Sample(torch.NewSource(1, 0)).T())
 		inSupport(f, d, columns, x)
 		all := append(slices.Clone(columns), x)
 		leaf := torch.Must(torch.Leaf(scalarVec(x...)))
-		got := scalarGrad(d.LogProb(leaf), append(leaves, leaf))
+		got := scalarGrad(d.LogProb(torch.Of(leaf)).T(), append(leaves, leaf))
 		for i := range all {
 			on := support.Real
 			if i == len(columns) {
@@ -368,7 +368,7 @@ func TestScalarGradients(t *testing.T) {
 				at := slices.Clone(all)
 				at[i] = moved(all[i], h, by)
 				params, _ := tensors(at[:len(columns)])
-				return scalarRead(f.make(params...).LogProb(scalarVec(at[len(columns)]...)))
+				return scalarRead(f.make(params...).LogProb(torch.Of(scalarVec(at[len(columns)]...))).T())
 			}, h)
 			for k := range want {
 				require.InDelta(t, want[k], got[i][k], 1e-7*math.Max(1, math.Abs(want[k])), "argument %d of %v at %v", i, row(columns, k), x[k])
@@ -385,11 +385,11 @@ func TestScalarMoments(t *testing.T) {
 		columns := f.random(rng, scalarSets)
 		params, _ := tensors(columns)
 		d := f.make(params...)
-		mean, variance := scalarRead(d.Mean()), scalarRead(d.Variance())
+		mean, variance := scalarRead(d.Mean().T()), scalarRead(d.Variance().T())
 		for k := range mean {
 			law := f.law(row(columns, k))
 			n := f.make(scalarNumbers(row(columns, k))...)
-			for _, got := range [][2]float64{{mean[k], variance[k]}, {scalarRead(n.Mean())[0], scalarRead(n.Variance())[0]}} {
+			for _, got := range [][2]float64{{mean[k], variance[k]}, {scalarRead(n.Mean().T())[0], scalarRead(n.Variance().T())[0]}} {
 				same(t, law.mean, got[0], 1e-10, "mean of %v", row(columns, k))
 				same(t, law.variance, got[1], 1e-9, "variance of %v", row(columns, k))
 			}
@@ -421,11 +421,11 @@ func TestScalarCDF(t *testing.T) {
 			t.Skip("has no closed CDF")
 		}
 		have++
-		x := scalarRead(d.(dist.Distribution).Sample(torch.NewSource(1, 0)))
+		x := scalarRead(d.(dist.Distribution).Sample(torch.NewSource(1, 0)).T())
 		inSupport(f, d.(dist.Distribution), columns, x)
 		leaf := torch.Must(torch.Leaf(scalarVec(x...)))
-		tensor := d.CDF(leaf)
-		p, density := scalarRead(tensor), scalarRead(d.(dist.Distribution).LogProb(scalarVec(x...)))
+		tensor := d.CDF(torch.Of(leaf)).T()
+		p, density := scalarRead(tensor), scalarRead(d.(dist.Distribution).LogProb(torch.Of(scalarVec(x...))).T())
 		grads := scalarGrad(tensor, append([]*ts.Tensor{leaf}, leaves[len(leaves)-1:]...)[:1])
 		for k := range x {
 			same(t, f.law(row(columns, k)).cdf(x[k]), p[k], 1e-9, "CDF of %v at %v", row(columns, k), x[k])
@@ -441,9 +441,9 @@ func TestScalarCDF(t *testing.T) {
 			u[k] = rng.Float64()
 		}
 		p1 := torch.Must(torch.Leaf(scalarVec(u...)))
-		q := inverse.ICDF(p1)
-		back, at := scalarRead(d.CDF(q)), scalarRead(q)
-		density = scalarRead(d.(dist.Distribution).LogProb(q))
+		q := inverse.ICDF(torch.Of(p1)).T()
+		back, at := scalarRead(d.CDF(torch.Of(q)).T()), scalarRead(q)
+		density = scalarRead(d.(dist.Distribution).LogProb(torch.Of(q)).T())
 		slope := scalarGrad(q, []*ts.Tensor{p1})[0]
 		for k := range u {
 			same(t, u[k], back[k], 1e-9, "CDF of the quantile of %v", row(columns, k))
@@ -470,7 +470,7 @@ func TestScalarCDFOutsideTheSupport(t *testing.T) {
 			// Lower tails are exact.
 			{dist.Normal(0, 1), -37, 0.5 * math.Erfc(37/math.Sqrt2)}, {dist.Cauchy(0, 1), -1e200, 1 / math.Pi * 1e-200}, {dist.Laplace(0, 1), -700, 0.5 * math.Exp(-700)},
 		} {
-			got := scalarRead(c.d.CDF(scalarVec(c.x)))[0]
+			got := scalarRead(c.d.CDF(torch.Of(scalarVec(c.x))).T())[0]
 			require.InDelta(t, c.p, got, 1e-12*c.p, "%T at %v", c.d, c.x)
 		}
 	})
@@ -500,7 +500,7 @@ func TestScalarSamples(t *testing.T) {
 		for k := range 3 {
 			p := row(columns, k)
 			law, d := f.law(p), f.make(scalarNumbers(p)...)
-			draws := d.Sample(torch.NewSource(11, uint64(k)), scalarDraws)
+			draws := d.Sample(torch.NewSource(11, uint64(k)), scalarDraws).T()
 			require.NoError(t, d.Support().Check(draws))
 			x := scalarRead(draws)
 			require.Len(t, x, scalarDraws)
@@ -522,7 +522,7 @@ func TestTruncatedNormalFarOut(t *testing.T) {
 	scoped(t, func() {
 		low := torch.Must(torch.Leaf(scalarVec(slices.Repeat([]float64{40}, scalarDraws)...)))
 		d := dist.TruncatedNormal(0, 1, low, math.Inf(1))
-		draws := d.Sample(torch.NewSource(3, 0))
+		draws := d.Sample(torch.NewSource(3, 0)).T()
 		x := scalarRead(draws)
 		const hazard = 40.024968847207264
 		var mean, square float64
@@ -534,7 +534,7 @@ func TestTruncatedNormalFarOut(t *testing.T) {
 			square += (v - mean) * (v - mean) / scalarDraws
 		}
 		require.InDelta(t, hazard, mean, 4*math.Sqrt(square/scalarDraws))
-		require.InDelta(t, hazard, scalarRead(d.Mean())[0], 1e-10)
+		require.InDelta(t, hazard, scalarRead(d.Mean().T())[0], 1e-10)
 		g := scalarGrad(draws, []*ts.Tensor{low})[0]
 		var slope, spread float64
 		for _, v := range g {
@@ -556,14 +556,14 @@ func TestScalarReparameterisedDraws(t *testing.T) {
 		}
 		columns := f.random(rng, scalarSets)
 		params, leaves := tensors(columns)
-		got := scalarGrad(f.make(params...).Sample(torch.NewSource(2, 0)), leaves)
+		got := scalarGrad(f.make(params...).Sample(torch.NewSource(2, 0)).T(), leaves)
 		for i := range columns {
 			h := steps(columns[i], 1e-4, support.Real)
 			want := derivative(func(by float64) []float64 {
 				at := slices.Clone(columns)
 				at[i] = moved(columns[i], h, by)
 				params, _ := tensors(at)
-				return scalarRead(f.make(params...).Sample(torch.NewSource(2, 0)))
+				return scalarRead(f.make(params...).Sample(torch.NewSource(2, 0)).T())
 			}, h)
 			for k := range want {
 				require.InDelta(t, want[k], got[i][k], 1e-6*math.Max(1, math.Abs(want[k])), "parameter %d of %v", i, row(columns, k))
@@ -588,10 +588,10 @@ func TestScalarGradientsOfRejectedDraws(t *testing.T) {
 				columns[i] = slices.Repeat([]float64{p[i]}, n)
 			}
 			params, leaves := tensors(columns)
-			path := scalarGrad(g(f.make(params...).Sample(torch.NewSource(21, uint64(set)))), leaves)
-			x := f.make(params...).Sample(torch.NewSource(22, uint64(set))).MustDetach(false)
+			path := scalarGrad(g(f.make(params...).Sample(torch.NewSource(21, uint64(set))).T()), leaves)
+			x := f.make(params...).Sample(torch.NewSource(22, uint64(set))).T().MustDetach(false)
 			values := scalarRead(g(x))
-			score := scalarGrad(f.make(params...).LogProb(x), leaves)
+			score := scalarGrad(f.make(params...).LogProb(torch.Of(x)).T(), leaves)
 			var center float64
 			for _, v := range values {
 				center += v / n
@@ -623,7 +623,7 @@ func TestScalarVmap(t *testing.T) {
 		for i := range dims {
 			dims[i] = in[i]
 		}
-		x := f.make(dims...).Sample(torch.NewSource(1, 0)).MustDetach(false)
+		x := f.make(dims...).Sample(torch.NewSource(1, 0)).T().MustDetach(false)
 		xs := scalarRead(x)
 		inSupport(f, nil, columns, xs)
 		x = torch.Must(torch.FromSlice(xs, rows, size))
@@ -633,12 +633,12 @@ func TestScalarVmap(t *testing.T) {
 				params[i] = in[i]
 			}
 			d := f.make(params...)
-			out := []*ts.Tensor{d.LogProb(in[len(leaves)]), d.Sample(s, 2)}
+			out := []*ts.Tensor{d.LogProb(torch.Of(in[len(leaves)])).T(), d.Sample(s, 2).T()}
 			if c, ok := d.(dist.CDFer); ok {
-				out = append(out, c.CDF(in[len(leaves)]))
+				out = append(out, c.CDF(torch.Of(in[len(leaves)])).T())
 			}
 			if c, ok := d.(dist.ICDFer); ok {
-				out = append(out, c.ICDF(scalarVec(0.1, 0.5, 0.6, 0.9)))
+				out = append(out, c.ICDF(torch.Of(scalarVec(0.1, 0.5, 0.6, 0.9))).T())
 			}
 			return out, nil
 		}
@@ -666,9 +666,9 @@ func TestScalarVmap(t *testing.T) {
 		}
 		// A parameter that is not mapped, beside a value that is.
 		d := f.make(scalarNumbers(row(columns, 0))...)
-		plain := scalarRead(d.LogProb(x))
+		plain := scalarRead(d.LogProb(torch.Of(x)).T())
 		mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{d.LogProb(in[0])}, nil
+			return []*ts.Tensor{d.LogProb(torch.Of(in[0])).T()}, nil
 		}, []*ts.Tensor{x}, nil))
 		scalarNear(t, plain, scalarRead(mapped[0]), "numbers as parameters")
 	})
@@ -693,13 +693,13 @@ func TestScalarShapes(t *testing.T) {
 		wide := d.Expand(5, 3)
 		require.Equal(t, []int64{5, 3}, wide.BatchShape())
 		require.Equal(t, []int64{3}, d.BatchShape())
-		x := wide.Sample(torch.NewSource(1, 0), 2)
-		for _, s := range []*ts.Tensor{wide.Mean(), wide.Variance(), wide.LogProb(scalarVec(1)), wide.LogProb(scalarVec(1, 2, 3))} {
+		x := wide.Sample(torch.NewSource(1, 0), 2).T()
+		for _, s := range []*ts.Tensor{wide.Mean().T(), wide.Variance().T(), wide.LogProb(torch.Of(scalarVec(1))).T(), wide.LogProb(torch.Of(scalarVec(1, 2, 3))).T()} {
 			require.Equal(t, []int64{5, 3}, torch.Must(torch.Shape(s)))
 		}
 		require.Equal(t, []int64{2, 5, 3}, torch.Must(torch.Shape(x)))
-		require.Equal(t, []int64{2, 5, 3}, torch.Must(torch.Shape(wide.LogProb(x))))
-		require.Equal(t, []int64{7, 5, 3}, torch.Must(torch.Shape(wide.LogProb(torch.Must(torch.FromSlice(make([]float64, 7), 7, 1, 1))))))
+		require.Equal(t, []int64{2, 5, 3}, torch.Must(torch.Shape(wide.LogProb(torch.Of(x)).T())))
+		require.Equal(t, []int64{7, 5, 3}, torch.Must(torch.Shape(wide.LogProb(torch.Of(torch.Must(torch.FromSlice(make([]float64, 7), 7, 1, 1)))).T())))
 		if f.name != "Delta" {
 			draws := scalarRead(x)
 			slices.Sort(draws)
@@ -708,13 +708,13 @@ func TestScalarShapes(t *testing.T) {
 		for i, p := range params { // one tensor, the rest numbers
 			mixed := scalarNumbers(row(columns, 1))
 			mixed[i] = p.(*ts.Tensor).MustSlice(0, []int64{1}, []int64{2}, 1, false)
-			require.Equal(t, []int64{1}, torch.Must(torch.Shape(f.make(mixed...).LogProb(scalarVec(1)))))
-			require.Equal(t, []int64{4, 1}, torch.Must(torch.Shape(f.make(mixed...).Sample(torch.NewSource(1, 0), 4))))
+			require.Equal(t, []int64{1}, torch.Must(torch.Shape(f.make(mixed...).LogProb(torch.Of(scalarVec(1))).T())))
+			require.Equal(t, []int64{4, 1}, torch.Must(torch.Shape(f.make(mixed...).Sample(torch.NewSource(1, 0), 4).T())))
 		}
 		number := f.make(scalarNumbers(row(columns, 1))...)
 		require.Empty(t, number.BatchShape())
-		require.Empty(t, torch.Must(torch.Shape(number.Sample(torch.NewSource(1, 0)))))
-		require.Empty(t, torch.Must(torch.Shape(number.Mean())))
+		require.Empty(t, torch.Must(torch.Shape(number.Sample(torch.NewSource(1, 0)).T())))
+		require.Empty(t, torch.Must(torch.Shape(number.Mean().T())))
 		require.Equal(t, f.name == "Delta", d.Support().Kind == support.KindPoint)
 		require.Len(t, d.(dist.Parameterised).Params(), len(params))
 	})
@@ -731,11 +731,11 @@ func TestScalarFloat32(t *testing.T) {
 			narrow[i], wide[i] = x, x.MustTotype(gotch.Double, false)
 		}
 		d := f.make(narrow...)
-		x := d.Sample(torch.NewSource(1, 0))
+		x := d.Sample(torch.NewSource(1, 0)).T()
 		require.Equal(t, gotch.Float, torch.Must(torch.DTypeOfTensor(x)))
-		got := d.LogProb(x)
+		got := d.LogProb(torch.Of(x)).T()
 		require.Equal(t, gotch.Float, torch.Must(torch.DTypeOfTensor(got)))
-		want := scalarRead(f.make(wide...).LogProb(x.MustTotype(gotch.Double, false)))
+		want := scalarRead(f.make(wide...).LogProb(torch.Of(x.MustTotype(gotch.Double, false))).T())
 		for k, v := range scalarRead(got) {
 			require.InDelta(t, want[k], v, 2e-4*math.Max(1, math.Abs(want[k])), "%v", row(columns, k))
 		}
@@ -750,7 +750,7 @@ func TestScalarErrors(t *testing.T) {
 			"dist.LogNormal: scale is 0: it must be greater than 0":                      func() { dist.LogNormal(0, 0) },
 			"dist.HalfNormal: scale is -2: it must be greater than 0":                    func() { dist.HalfNormal(-2) },
 			"dist.Cauchy: scale is NaN: it must be greater than 0":                       func() { dist.Cauchy(0, math.NaN()) },
-			"dist.HalfCauchy: scale is a string: a number or a *ts.Tensor is required":   func() { dist.HalfCauchy("x") },
+			"dist.HalfCauchy: scale is a string: a number, a torch.Tensor or a *ts.Tensor is required":   func() { dist.HalfCauchy("x") },
 			"dist.StudentT: df is 0: it must be greater than 0":                          func() { dist.StudentT(0, 0, 1) },
 			"dist.Laplace: scale is -1: it must be greater than 0":                       func() { dist.Laplace(0, -1) },
 			"dist.Logistic: scale is -1: it must be greater than 0":                      func() { dist.Logistic(0, -1) },
@@ -771,7 +771,7 @@ func TestScalarErrors(t *testing.T) {
 			"dist.Gamma: concentration is nil: a number or a tensor is required":         func() { dist.Gamma((*ts.Tensor)(nil), 1) },
 			"dist.Normal: the shapes [[2] [3]]: they do not broadcast to one shape":      func() { dist.Normal(scalarVec(1, 2), scalarVec(1, 2, 3)) },
 			"dist.Normal: batch shape [2]: it does not broadcast to [3 1]":               func() { dist.Normal(scalarVec(1, 2), 1).Expand(3, 1) },
-			"dist.ImproperUniform: it cannot be drawn from: its density has no integral": func() { dist.ImproperUniform(support.Real, nil, nil).Sample(nil) },
+			"dist.ImproperUniform: it cannot be drawn from: its density has no integral": func() { dist.ImproperUniform(support.Real, nil, nil).Sample(nil).T() },
 			"dist.ImproperUniform: event is [3]: the support, a symmetric positive-definite matrix, needs at least 2 dimensions": func() {
 				dist.ImproperUniform(support.PositiveDefinite, nil, []int64{3})
 			},
@@ -808,33 +808,33 @@ func TestImproperUniform(t *testing.T) {
 		require.Equal(t, 1, d.Support().EventDims())
 		require.NoError(t, d.Validate())
 		x := torch.Must(torch.Leaf(torch.Must(torch.FromSlice(make([]float64, 12), 4, 1, 3))))
-		y := d.LogProb(x)
+		y := d.LogProb(torch.Of(x)).T()
 		require.Equal(t, []int64{4, 2}, torch.Must(torch.Shape(y)))
 		require.Equal(t, make([]float64, 8), scalarRead(y))
 		require.Equal(t, make([]float64, 12), scalarGrad(y, []*ts.Tensor{x})[0])
 		require.Equal(t, []int64{5, 2}, d.Expand(5, 2).BatchShape())
-		require.Equal(t, []int64{2, 3}, torch.Must(torch.Shape(d.Mean())))
-		require.True(t, math.IsNaN(scalarRead(d.Variance())[0]))
+		require.Equal(t, []int64{2, 3}, torch.Must(torch.Shape(d.Mean().T())))
+		require.True(t, math.IsNaN(scalarRead(d.Variance().T())[0]))
 	})
 }
 
 func TestDeltaDraws(t *testing.T) {
 	scoped(t, func() {
 		v := torch.Must(torch.Leaf(scalarVec(1, 2)))
-		x := dist.Delta(v).Expand(3, 2).Sample(nil, 2)
+		x := dist.Delta(v).Expand(3, 2).Sample(nil, 2).T()
 		require.Equal(t, []float64{1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}, scalarRead(x))
 		require.Equal(t, []float64{6, 6}, scalarGrad(x, []*ts.Tensor{v})[0])
-		require.Equal(t, []float64{1, 2}, scalarRead(dist.Delta(v).Mean()))
-		require.Equal(t, []float64{0, 0}, scalarRead(dist.Delta(v).Variance()))
-		require.Equal(t, []float64{0, math.Inf(-1)}, scalarRead(dist.Delta(v).LogProb(scalarVec(1, 1))))
-		require.Equal(t, []float64{0.5, 0.5}, scalarRead(dist.Delta(math.Inf(1), 0.5).LogProb(scalarVec(math.Inf(1), math.Inf(1)))))
+		require.Equal(t, []float64{1, 2}, scalarRead(dist.Delta(v).Mean().T()))
+		require.Equal(t, []float64{0, 0}, scalarRead(dist.Delta(v).Variance().T()))
+		require.Equal(t, []float64{0, math.Inf(-1)}, scalarRead(dist.Delta(v).LogProb(torch.Of(scalarVec(1, 1))).T()))
+		require.Equal(t, []float64{0.5, 0.5}, scalarRead(dist.Delta(math.Inf(1), 0.5).LogProb(torch.Of(scalarVec(math.Inf(1), math.Inf(1)))).T()))
 	})
 }
 
 // Tiny concentrations: the mean of Beta(a, a) is 1/2 and nearly all draws are at an end.
 func TestBetaDrawsAtTinyConcentrations(t *testing.T) {
 	scoped(t, func() {
-		x := scalarRead(dist.Beta(1e-10, 3e-10).Sample(torch.NewSource(5, 0), scalarDraws))
+		x := scalarRead(dist.Beta(1e-10, 3e-10).Sample(torch.NewSource(5, 0), scalarDraws).T())
 		ones := 0.0
 		for _, v := range x {
 			require.False(t, math.IsNaN(v))
@@ -851,9 +851,9 @@ func TestVonMisesDrawsFollowTheirDirection(t *testing.T) {
 	scoped(t, func() {
 		const k = 1e6
 		d := dist.VonMises(3, k)
-		require.InDelta(t, 1/(2*k), scalarRead(d.Variance())[0], 1/(4*k*k)) // 1 - I1/I0 = 1/2k + 1/8k² + …
+		require.InDelta(t, 1/(2*k), scalarRead(d.Variance().T())[0], 1/(4*k*k)) // 1 - I1/I0 = 1/2k + 1/8k² + …
 		var sum float64
-		for _, x := range scalarRead(d.Sample(torch.NewSource(1, 0), scalarDraws)) {
+		for _, x := range scalarRead(d.Sample(torch.NewSource(1, 0), scalarDraws).T()) {
 			sum += (x - 3) * (x - 3) * k / scalarDraws
 		}
 		require.InDelta(t, 1, sum, 4*math.Sqrt(2./scalarDraws))

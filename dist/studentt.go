@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // StudentTDist is the Student's t distribution; see [StudentT].
 type StudentTDist struct {
 	base
-	df, loc, scale val
+	df, loc, scale torch.Tensor
 }
 
 // StudentT is Student's t distribution with df > 0 degrees of freedom, located at loc, of scale > 0:
@@ -31,26 +31,26 @@ func StudentT(df, loc, scale any) StudentTDist {
 func (d StudentTDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d StudentTDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	w := floated(value).sub(d.loc).div(d.scale.mul(d.df.sqrt()))
-	c := logBeta(d.df.mul(num(0.5)), num(0.5)).add(d.df.log().mul(num(0.5))).add(d.scale.log())
-	return d.full(log1pSquare(w.t).mul(d.df.add(num(1)).mul(num(-0.5))).sub(c).t)
+func (d StudentTDist) LogProb(value torch.Tensor) torch.Tensor {
+	w := floated(value).Sub(d.loc).Div(d.scale.Mul(d.df.Sqrt()))
+	c := logBeta(d.df.Mul(0.5), torch.Of(0.5)).Add(d.df.Log().Mul(0.5)).Add(d.scale.Log())
+	return d.full(log1pSquare(w).Mul(d.df.Add(1).Mul(-0.5)).Sub(c))
 }
 
 // Sample draws loc + scale·z √(df/(2g)), with z normal and g gamma of shape df/2, reparameterised.
-func (d StudentTDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	half := d.df.mul(num(0.5))
-	z := ten(d.normal(src, sample, d.df, d.loc, d.scale))
-	log := half.log().sub(d.logGamma(src, sample, half, d.df, d.loc, d.scale))
-	return z.mul(log.mul(num(0.5)).exp()).mul(d.scale).add(d.loc).t
+func (d StudentTDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	half := d.df.Mul(0.5)
+	z := d.normal(src, sample, d.df, d.loc, d.scale)
+	log := half.Log().Sub(d.logGamma(src, sample, half, d.df, d.loc, d.scale))
+	return z.Mul(log.Mul(0.5).Exp()).Mul(d.scale).Add(d.loc)
 }
 
 // Mean is loc; NaN for df ≤ 1.
-func (d StudentTDist) Mean() *ts.Tensor { return d.spread(d.moment(d.loc, d.df, 1, math.NaN())) }
+func (d StudentTDist) Mean() torch.Tensor { return d.spread(d.moment(d.loc, d.df, 1, math.NaN())) }
 
 // Variance is scale² df/(df − 2); infinite for df ≤ 2, NaN for df ≤ 1.
-func (d StudentTDist) Variance() *ts.Tensor {
-	v := d.scale.square().mul(d.df.div(d.df.sub(num(2))))
+func (d StudentTDist) Variance() torch.Tensor {
+	v := d.scale.Square().Mul(d.df.Div(d.df.Sub(2)))
 	return d.spread(d.moment(d.moment(v, d.df, 2, math.Inf(1)), d.df, 1, math.NaN()))
 }
 
@@ -67,5 +67,5 @@ func (d StudentTDist) Validate() error {
 
 // Params are the parameters by name.
 func (d StudentTDist) Params() map[string]any {
-	return map[string]any{"df": d.df.any(), "loc": d.loc.any(), "scale": d.scale.any()}
+	return map[string]any{"df": d.df, "loc": d.loc, "scale": d.scale}
 }

@@ -4,9 +4,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Summer is a distribution that has a shorter way to the sum of its log density than to sum what LogProb gives: one that
@@ -14,7 +15,7 @@ import (
 type Summer interface {
 	// SumLogProb is the sum of LogProb(value) over all of its elements: terms of shape [] to be added up, and a number to be added to
 	// them. Ok is false where these parameters have no shorter way.
-	SumLogProb(value *ts.Tensor, known Known) (terms []torch.Term, constant float64, ok bool)
+	SumLogProb(value torch.Tensor, known Known) (terms []torch.Term, constant float64, ok bool)
 }
 
 // Known is what the caller of SumLogProb knows.
@@ -23,10 +24,10 @@ type Known struct {
 	Inside bool
 	// Keep returns what f computes from t, now or earlier from the same unchanged t. Nil computes it now. The name tells apart what
 	// different f compute from one t.
-	Keep func(t *ts.Tensor, name string, f func() []*ts.Tensor) []*ts.Tensor
+	Keep func(t torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor
 }
 
-func (k Known) keep(t *ts.Tensor, name string, f func() []*ts.Tensor) []*ts.Tensor {
+func (k Known) keep(t torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor {
 	if k.Keep == nil {
 		return f()
 	}
@@ -40,44 +41,44 @@ type partial struct {
 }
 
 // plus adds c Σ v, where v has some of all the elements: each counts as often as it is broadcast.
-func (p *partial) plus(c float64, v val, all float64) {
-	if v.isNum() {
-		p.constant += c * v.c * all
+func (p *partial) plus(c float64, v torch.Tensor, all float64) {
+	if isNum(v) {
+		p.constant += c * numberOf(v) * all
 		return
 	}
-	if shape := v.shape(); len(shape) > 0 {
+	if shape := v.Shape(); len(shape) > 0 {
 		c *= all / count64(shape)
-		v = ten(v.t.MustSum(v.t.DType(), false))
+		v = v.Sum()
 	} else {
 		c *= all
 	}
-	p.terms = append(p.terms, torch.Term{Coeff: c, Tensor: v.t})
+	p.terms = append(p.terms, torch.Term{Coeff: c, Tensor: v.T()})
 }
 
 // plusProduct adds c Σ v w.
-func (p *partial) plusProduct(c float64, v, w val, all float64) {
-	if a, b := v.shape(), w.shape(); len(a) == 1 && slices.Equal(a, b) && float64(a[0]) == all {
-		p.terms = append(p.terms, torch.Term{Coeff: c, Tensor: v.t.MustDot(w.t, false)})
+func (p *partial) plusProduct(c float64, v, w torch.Tensor, all float64) {
+	if a, b := v.Shape(), w.Shape(); len(a) == 1 && slices.Equal(a, b) && float64(a[0]) == all {
+		p.terms = append(p.terms, torch.Term{Coeff: c, Tensor: v.Dot(w).T()})
 		return
 	}
-	p.plus(c, v.mul(w), all)
+	p.plus(c, v.Mul(w), all)
 }
 
 // minusLog subtracts Σ log s.
-func (p *partial) minusLog(s val, all float64, k Known) {
-	if s.isNum() {
-		p.constant -= all * math.Log(s.c)
+func (p *partial) minusLog(s torch.Tensor, all float64, k Known) {
+	if isNum(s) {
+		p.constant -= all * math.Log(numberOf(s))
 		return
 	}
-	shape := s.shape()
-	log := k.keep(s.t, "log", func() []*ts.Tensor {
-		log := s.log().t
+	shape := s.Shape()
+	log := k.keep(s, "log", func() []torch.Tensor {
+		log := s.Log()
 		if len(shape) > 0 {
-			log = log.MustSum(log.DType(), false)
+			log = log.Sum()
 		}
-		return []*ts.Tensor{log}
+		return []torch.Tensor{log}
 	})
-	p.terms = append(p.terms, torch.Term{Coeff: -all / count64(shape), Tensor: log[0]})
+	p.terms = append(p.terms, torch.Term{Coeff: -all / count64(shape), Tensor: log[0].T()})
 }
 
 func (p *partial) result() ([]torch.Term, float64, bool) { return p.terms, p.constant, true }
@@ -99,134 +100,134 @@ func count64(shape []int64) float64 {
 }
 
 // sumSquares is −½ Σ ((x − loc)/scale)² − Σ log scale + Σ perElement.
-func (b base) sumSquares(value *ts.Tensor, loc, scale val, k Known, perElement float64) ([]torch.Term, float64, bool) {
-	all := b.elements(ten(value).shape())
+func (b base) sumSquares(value torch.Tensor, loc, scale torch.Tensor, k Known, perElement float64) ([]torch.Term, float64, bool) {
+	all := b.elements(value.Shape())
 	p := partial{constant: perElement * all}
-	z, factor := floated(value).sub(loc), -0.5
-	if s := scale.c; scale.isNum() && s > 1e-100 && s < 1e100 {
+	z, factor := floated(value).Sub(loc), -0.5
+	if s := numberOf(scale); isNum(scale) && s > 1e-100 && s < 1e100 {
 		factor /= s * s // without overflow: one operation less
 	} else {
-		z = z.div(scale)
+		z = z.Div(scale)
 	}
-	p.plus(factor, z.square(), all)
+	p.plus(factor, z.Square(), all)
 	p.minusLog(scale, all, k)
 	return p.result()
 }
 
 // SumLogProb is the sum of LogProb.
-func (d NormalDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d NormalDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	return d.sumSquares(value, d.loc, d.scale, known, -halfLog2Pi)
 }
 
 // SumLogProb is the sum of LogProb.
-func (d HalfNormalDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d HalfNormalDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !known.Inside {
 		return nil, 0, false
 	}
-	return d.sumSquares(value, num(0), d.scale, known, 0.5*math.Log(2/math.Pi))
+	return d.sumSquares(value, torch.Of(0), d.scale, known, 0.5*math.Log(2/math.Pi))
 }
 
 // sumCauchy is −power Σ log(1 + ((x − loc)/scale)²) − Σ log scale + Σ perElement.
-func (b base) sumCauchy(value *ts.Tensor, loc, scale val, power float64, k Known, perElement float64) ([]torch.Term, float64, bool) {
-	all := b.elements(ten(value).shape())
+func (b base) sumCauchy(value torch.Tensor, loc, scale torch.Tensor, power float64, k Known, perElement float64) ([]torch.Term, float64, bool) {
+	all := b.elements(value.Shape())
 	p := partial{constant: perElement * all}
-	w := floated(value).sub(loc).div(scale).t
+	w := floated(value).Sub(loc).Div(scale)
 	// The hypotenuse does not overflow. What it loses of the square of a small number is below the rounding of the sum.
-	h := w.MustHypot(w.MustOnesLike(false), false)
-	p.plus(-2*power, ten(h).log(), all)
+	h := torch.Of(w.T().MustHypot(w.T().MustOnesLike(false), false))
+	p.plus(-2*power, h.Log(), all)
 	p.minusLog(scale, all, k)
 	return p.result()
 }
 
 // SumLogProb is the sum of LogProb.
-func (d CauchyDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d CauchyDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	return d.sumCauchy(value, d.loc, d.scale, 1, known, -math.Log(math.Pi))
 }
 
 // SumLogProb is the sum of LogProb.
-func (d HalfCauchyDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d HalfCauchyDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !known.Inside {
 		return nil, 0, false
 	}
-	return d.sumCauchy(value, num(0), d.scale, 1, known, math.Log(2/math.Pi))
+	return d.sumCauchy(value, torch.Of(0), d.scale, 1, known, math.Log(2/math.Pi))
 }
 
 // SumLogProb is the sum of LogProb, for df a number.
-func (d StudentTDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !d.df.isNum() || d.df.c > 1e4 { // beyond, the logarithm of the hypotenuse would lose digits
+func (d StudentTDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+	if !isNum(d.df) || numberOf(d.df) > 1e4 { // beyond, the logarithm of the hypotenuse would lose digits
 		return nil, 0, false
 	}
-	n := d.df.c
-	return d.sumCauchy(value, d.loc, d.scale.mul(num(math.Sqrt(n))), (n+1)/2, known, -logBeta(num(n/2), num(0.5)).c)
+	n := numberOf(d.df)
+	return d.sumCauchy(value, d.loc, d.scale.Mul(math.Sqrt(n)), (n+1)/2, known, -numberOf(logBeta(torch.Of(n/2), torch.Of(0.5))))
 }
 
 // SumLogProb is the sum of LogProb.
-func (d ExponentialDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d ExponentialDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !known.Inside {
 		return nil, 0, false
 	}
 	x := floated(value)
-	all := d.elements(x.shape())
+	all := d.elements(x.Shape())
 	var p partial
-	if d.rate.isNum() {
-		p.plus(-d.rate.c, x, all)
-		p.constant += all * math.Log(d.rate.c)
+	if isNum(d.rate) {
+		p.plus(-numberOf(d.rate), x, all)
+		p.constant += all * math.Log(numberOf(d.rate))
 		return p.result()
 	}
 	p.plusProduct(-1, d.rate, x, all)
-	p.plus(1, d.rate.log(), all)
+	p.plus(1, d.rate.Log(), all)
 	return p.result()
 }
 
 // SumLogProb is the sum of LogProb, for parameters that are numbers.
-func (d GammaDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !known.Inside || !d.concentration.isNum() || !d.rate.isNum() || d.concentration.c > stirlingFrom {
+func (d GammaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+	if !known.Inside || !isNum(d.concentration) || !isNum(d.rate) || numberOf(d.concentration) > stirlingFrom {
 		return nil, 0, false
 	}
-	a, rate, x := d.concentration.c, d.rate.c, floated(value)
-	all := d.elements(x.shape())
-	p := partial{constant: all * (a*math.Log(rate) - num(a).lgamma().c)}
+	a, rate, x := numberOf(d.concentration), numberOf(d.rate), floated(value)
+	all := d.elements(x.Shape())
+	p := partial{constant: all * (a*math.Log(rate) - numberOf(torch.Of(a).Lgamma()))}
 	p.plus(-rate, x, all)
 	if a != 1 {
-		p.plus(a-1, x.log(), all)
+		p.plus(a-1, x.Log(), all)
 	}
 	return p.result()
 }
 
 // SumLogProb is the sum of LogProb, for parameters that are numbers.
-func (d BetaDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !known.Inside || !d.concentration1.isNum() || !d.concentration0.isNum() {
+func (d BetaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+	if !known.Inside || !isNum(d.concentration1) || !isNum(d.concentration0) {
 		return nil, 0, false
 	}
-	a, b, x := d.concentration1.c, d.concentration0.c, floated(value)
-	all := d.elements(x.shape())
-	p := partial{constant: -all * logBeta(num(a), num(b)).c}
+	a, b, x := numberOf(d.concentration1), numberOf(d.concentration0), floated(value)
+	all := d.elements(x.Shape())
+	p := partial{constant: -all * numberOf(logBeta(torch.Of(a), torch.Of(b)))}
 	if a != 1 {
-		p.plus(a-1, x.log(), all)
+		p.plus(a-1, x.Log(), all)
 	}
 	if b != 1 {
-		p.plus(b-1, x.neg().log1p(), all)
+		p.plus(b-1, x.Neg().Log1p(), all)
 	}
 	return p.result()
 }
 
 // SumLogProb is 0.
-func (d ImproperUniformDist) SumLogProb(*ts.Tensor, Known) ([]torch.Term, float64, bool) {
+func (d ImproperUniformDist) SumLogProb(torch.Tensor, Known) ([]torch.Term, float64, bool) {
 	return nil, 0, true
 }
 
 // SumLogProb is the sum of LogProb, from log-odds. With a value other than 0 and 1 it is NaN.
-func (d BernoulliDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !d.fromLogits || d.logits.isNum() {
+func (d BernoulliDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+	if !d.fromLogits || isNum(d.logits) {
 		return nil, 0, false
 	}
-	sign := known.keep(value, "sign", func() []*ts.Tensor {
-		x := ten(floating(value, d.logits))
-		outside := x.mul(num(1).sub(x)).t.MustNe(ts.FloatScalar(0), false)
-		return []*ts.Tensor{x.mul(num(2)).sub(num(1)).fill(outside, math.NaN()).t}
+	sign := known.keep(value, "sign", func() []torch.Tensor {
+		x := floating(value, d.logits)
+		outside := torch.Of(x.Mul(torch.Of(1).Sub(x)).T().MustNe(ts.FloatScalar(0), false))
+		return []torch.Tensor{fill(x.Mul(2).Sub(1), outside, math.NaN())}
 	})
 	var p partial
-	p.plus(1, ten(sign[0]).mul(d.logits).logSigmoid(), d.elements(ten(value).shape()))
+	p.plus(1, sign[0].Mul(d.logits).LogSigmoid(), d.elements(value.Shape()))
 	return p.result()
 }
 
@@ -236,39 +237,39 @@ const plainCounts = 1000
 // SumLogProb is the sum of LogProb, from log rates. For small counts it is Σ x logRate − Σ exp(logRate) − Σ log Γ(x + 1). Else
 // it is, with t = logRate − log x, Σ peak(x) − Σ [x(eᵗ − 1) − x t], where peak is a function of the data; for x = 0 the bracket is
 // made right by log x = −350, and x = e⁻³⁵⁰ in its first term.
-func (d PoissonDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !d.fromLog || d.logRate.isNum() || d.logRate.t.DType() != gotch.Double { // float32 has no exp(−350)
+func (d PoissonDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+	if !d.fromLog || isNum(d.logRate) || d.logRate.T().DType() != gotch.Double { // float32 has no exp(−350)
 		return nil, 0, false
 	}
-	shape := ten(value).shape()
+	shape := value.Shape()
 	all := d.elements(shape)
-	kept := known.keep(value, "poisson", func() []*ts.Tensor {
+	kept := known.keep(value, "poisson", func() []torch.Tensor {
 		x := floating(value, d.logRate)
-		outside := x.MustLt(ts.FloatScalar(0), false).MustLogicalOr(x.MustFrac(false).MustNe(ts.FloatScalar(0), false), false)
-		peak := ten(peakTensor(x)).fill(outside, math.Inf(-1))
-		if greatest, err := torch.Item(x.MustMax(false)); err == nil && greatest <= plainCounts {
-			return []*ts.Tensor{x, ten(x).add(num(1)).lgamma().fill(outside, math.Inf(1)).t.MustSum(gotch.Double, false)}
+		outside := torch.Of(x.Lt(0).T().MustLogicalOr(x.T().MustFrac(false).MustNe(ts.FloatScalar(0), false), false))
+		peak := fill(peakTensor(x), outside, math.Inf(-1))
+		if greatest, err := torch.Item(x.T().MustMax(false)); err == nil && greatest <= plainCounts {
+			return []torch.Tensor{x, fill(x.Add(1).Lgamma(), outside, math.Inf(1)).Sum()}
 		}
 		c := count(x)
-		return []*ts.Tensor{x, peak.t.MustSum(gotch.Double, false), ten(x).fill(c.zero, math.Exp(-350)).t, c.safe.log().fill(c.zero, -350).t}
+		return []torch.Tensor{x, peak.Sum(), fill(x, c.zero, math.Exp(-350)), fill(c.safe.Log(), c.zero, -350)}
 	})
 	var p partial
-	x, perValue := ten(kept[0]), all/count64(shape)
+	x, perValue := kept[0], all/count64(shape)
 	if len(kept) == 2 {
 		p.plusProduct(1, x, d.logRate, all)
-		p.plus(-1, d.logRate.exp(), all)
-		p.plus(-perValue, ten(kept[1]), 1)
+		p.plus(-1, d.logRate.Exp(), all)
+		p.plus(-perValue, kept[1], 1)
 		return p.result()
 	}
-	t := d.logRate.sub(ten(kept[3]))
+	t := d.logRate.Sub(kept[3])
 	p.plusProduct(1, x, t, all)
-	p.plusProduct(-1, ten(kept[2]), ten(t.t.MustExpm1(false)), all)
-	p.plus(perValue, ten(kept[1]), 1)
+	p.plusProduct(-1, kept[2], t.Expm1(), all)
+	p.plus(perValue, kept[1], 1)
 	return p.result()
 }
 
 // SumLogProb is the sum of LogProb.
-func (d IndependentDist) SumLogProb(value *ts.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d IndependentDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if of, ok := d.of.(Summer); ok {
 		return of.SumLogProb(value, known)
 	}

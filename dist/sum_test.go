@@ -63,7 +63,7 @@ func (c sumCase) sums(t *testing.T) (short, long func(both *ts.Tensor) *ts.Tenso
 	}
 	short = func(both *ts.Tensor) *ts.Tensor {
 		d, x := split(both)
-		terms, constant, ok := d.(dist.Summer).SumLogProb(x, dist.Known{Inside: true})
+		terms, constant, ok := d.(dist.Summer).SumLogProb(torch.Of(x), dist.Known{Inside: true})
 		if !ok {
 			t.Errorf("%s has no short sum", c.name)
 		}
@@ -75,7 +75,7 @@ func (c sumCase) sums(t *testing.T) (short, long func(both *ts.Tensor) *ts.Tenso
 	}
 	long = func(both *ts.Tensor) *ts.Tensor {
 		d, x := split(both)
-		return d.LogProb(x).MustSum(gotch.Double, false).MustAdd(both.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false)
+		return d.LogProb(torch.Of(x)).T().MustSum(gotch.Double, false).MustAdd(both.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false)
 	}
 	return short, long
 }
@@ -152,14 +152,14 @@ func TestSumLogProbBroadcasts(t *testing.T) {
 		"a coin has two sides":              {dist.BernoulliLogits(scalar), torch.Must(torch.FromSlice([]float64{1, 2}))},
 		"a rate of zero with counts of one": {dist.PoissonLog(torch.Must(torch.FromSlice([]float64{math.Inf(-1), 0}))), torch.Must(torch.FromSlice([]float64{1, 1}))},
 	} {
-		terms, sum, ok := c.d.(dist.Summer).SumLogProb(c.x, dist.Known{Inside: true})
+		terms, sum, ok := c.d.(dist.Summer).SumLogProb(torch.Of(c.x), dist.Known{Inside: true})
 		require.True(t, ok, name)
 		for _, term := range terms {
 			v, err := torch.Item(term.Tensor)
 			require.NoError(t, err)
 			sum += term.Coeff * v
 		}
-		want, err := torch.Item(c.d.LogProb(c.x).MustSum(gotch.Double, false))
+		want, err := torch.Item(c.d.LogProb(torch.Of(c.x)).T().MustSum(gotch.Double, false))
 		require.NoError(t, err)
 		if math.IsInf(want, -1) {
 			require.False(t, sum > math.Inf(-1), "%s: %v", name, sum) // not a finite density: the point is refused
@@ -172,7 +172,7 @@ func TestSumLogProbBroadcasts(t *testing.T) {
 // Values that need not be inside are left to LogProb, which is minus infinity outside.
 func TestSumLogProbLeavesTheOutsideToLogProb(t *testing.T) {
 	for _, d := range []dist.Distribution{dist.HalfNormal(1), dist.HalfCauchy(1), dist.Exponential(1), dist.Gamma(1, 1), dist.Beta(1, 1)} {
-		_, _, ok := d.(dist.Summer).SumLogProb(torch.Must(torch.Scalar(-1)), dist.Known{})
+		_, _, ok := d.(dist.Summer).SumLogProb(torch.Of(torch.Must(torch.Scalar(-1))), dist.Known{})
 		require.False(t, ok, d.Name())
 	}
 }
@@ -180,10 +180,10 @@ func TestSumLogProbLeavesTheOutsideToLogProb(t *testing.T) {
 // What is kept of data is asked for under their own names.
 func TestSumLogProbKeeps(t *testing.T) {
 	kept := map[string]int{}
-	known := dist.Known{Keep: func(_ *ts.Tensor, name string, f func() []*ts.Tensor) []*ts.Tensor { kept[name]++; return f() }}
+	known := dist.Known{Keep: func(_ torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor { kept[name]++; return f() }}
 	x := torch.Must(torch.FromSlice([]float64{1, 0}))
 	for _, d := range []dist.Distribution{dist.Normal(0, x), dist.PoissonLog(x), dist.BernoulliLogits(x)} {
-		_, _, ok := d.(dist.Summer).SumLogProb(x, known)
+		_, _, ok := d.(dist.Summer).SumLogProb(torch.Of(x), known)
 		require.True(t, ok)
 	}
 	require.Equal(t, map[string]int{"log": 1, "poisson": 1, "sign": 1}, kept)
@@ -204,7 +204,7 @@ func TestIntegerValuesAreExact(t *testing.T) {
 		{dist.Exponential(0.1), small, math.Log(0.1) - 0.3},
 		{dist.Truncated(dist.Exponential(0.1), 1, 7), small, math.Log(0.1) - 0.3 - math.Log(math.Exp(-0.1)-math.Exp(-0.7))},
 	} {
-		have, err := torch.Item(c.d.LogProb(c.x).MustSum(gotch.Double, false))
+		have, err := torch.Item(c.d.LogProb(torch.Of(c.x)).T().MustSum(gotch.Double, false))
 		require.NoError(t, err)
 		require.InEpsilon(t, c.want, have, 1e-13, c.d.Name())
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // TransformedDist is the distribution of y = f(x); see [Transformed].
@@ -73,24 +73,24 @@ func (d TransformedDist) Support() support.Support {
 }
 
 // LogProb is the log density.
-func (d TransformedDist) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d TransformedDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := d.f.Inverse(value)
-	return d.of.LogProb(x).MustSub(sumLast(d.f.LogAbsDetJacobian(x, value), d.extra()), false)
+	return d.of.LogProb(x).Sub(sumLast(d.f.LogAbsDetJacobian(x, value), d.extra()))
 }
 
 // Sample draws f(x), reparameterised where x is.
-func (d TransformedDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d TransformedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.f.Forward(d.of.Sample(src, sample...))
 }
 
 // Mean is known where f is affine or a permutation; else it panics with an [*Error].
-func (d TransformedDist) Mean() *ts.Tensor { return d.moment("Mean", d.of.Mean, false) }
+func (d TransformedDist) Mean() torch.Tensor { return d.moment("Mean", d.of.Mean, false) }
 
 // Variance is known where f is affine or a permutation; else it panics with an [*Error].
-func (d TransformedDist) Variance() *ts.Tensor { return d.moment("Variance", d.of.Variance, true) }
+func (d TransformedDist) Variance() torch.Tensor { return d.moment("Variance", d.of.Variance, true) }
 
 // moment takes a moment of x through parts that are affine: a variance is multiplied by the square of dy/dx.
-func (d TransformedDist) moment(name string, of func() *ts.Tensor, variance bool) *ts.Tensor {
+func (d TransformedDist) moment(name string, of func() torch.Tensor, variance bool) torch.Tensor {
 	parts := bijector.Parts(d.f)
 	for _, p := range parts {
 		if n := p.Name(); n != "Identity" && n != "Affine" && n != "Permute" {
@@ -101,7 +101,7 @@ func (d TransformedDist) moment(name string, of func() *ts.Tensor, variance bool
 	for _, p := range parts {
 		next := p.Forward(m)
 		if variance && p.Name() == "Affine" {
-			next = m.MustMul(p.LogAbsDetJacobian(m, m).MustMulScalar(ts.FloatScalar(2), false).MustExp(false), false)
+			next = m.Mul(p.LogAbsDetJacobian(m, m).Mul(2).Exp())
 		}
 		m = next
 	}

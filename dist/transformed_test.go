@@ -30,7 +30,7 @@ func TestTransformedFamilies(t *testing.T) {
 				distuv.LogNormal{Mu: 0.3, Sigma: 0.7}.LogProb},
 			{dist.Transformed(dist.Normal(0, 1), bijector.Affine(-1, 3)), support.Real,
 				distuv.Normal{Mu: -1, Sigma: 3}.LogProb},
-			{dist.Transformed(dist.Exponential(1), bijector.Affine(0, 0.5)), support.Support{Kind: support.KindInterval, High: math.Inf(1), Closed: true},
+			{dist.Transformed(dist.Exponential(1), bijector.Affine(0, 0.5)), support.Support{Kind: support.KindInterval, High: torch.Of(math.Inf(1)), Closed: true},
 				distuv.Exponential{Rate: 2}.LogProb},
 			// A power of an exponential number: Weibull.
 			{dist.Transformed(dist.Exponential(1), bijector.Inverse(bijector.Exp()), bijector.Affine(math.Log(2), 1/1.5), bijector.Exp()), support.Positive,
@@ -41,22 +41,22 @@ func TestTransformedFamilies(t *testing.T) {
 			for i := range x {
 				want[i] = c.logp(x[i])
 			}
-			vectorNear(t, want, vectorFloats(c.d.LogProb(tensor)), 1e-12, c.d.Name())
+			vectorNear(t, want, vectorFloats(c.d.LogProb(torch.Of(tensor)).T()), 1e-12, c.d.Name())
 			s := c.d.Support()
 			s.Closed = c.s.Closed
 			require.Equal(t, c.s, s, c.d.Name())
 			require.NoError(t, c.d.Validate())
 		}
 		d := dist.Transformed(dist.Normal(2, 3), bijector.Affine(-1, -2))
-		require.Equal(t, []float64{-5}, vectorFloats(d.Mean()))
-		require.InDelta(t, 36, vectorFloats(d.Variance())[0], 1e-13)
+		require.Equal(t, []float64{-5}, vectorFloats(d.Mean().T()))
+		require.InDelta(t, 36, vectorFloats(d.Variance().T())[0], 1e-13)
 		require.Equal(t, "Transformed(Normal, Affine)", d.Name())
 		require.Equal(t, "Affine", d.Bijector().Name())
 		require.Equal(t, "Normal", d.Base().Name())
-		require.Equal(t, map[string]any{"loc": 2.0, "scale": 3.0}, d.Params())
+		require.Equal(t, map[string]any{"loc": torch.Of(2), "scale": torch.Of(3)}, d.Params())
 		p := dist.Transformed(dist.Normal(vectorTensor([]float64{1, 2}, 2), vectorTensor([]float64{3, 4}, 2)), bijector.Permute(1, 0))
-		require.Equal(t, []float64{2, 1}, vectorFloats(p.Mean()))
-		require.Equal(t, []float64{16, 9}, vectorFloats(p.Variance()))
+		require.Equal(t, []float64{2, 1}, vectorFloats(p.Mean().T()))
+		require.Equal(t, []float64{16, 9}, vectorFloats(p.Variance().T()))
 		return nil
 	}))
 }
@@ -91,10 +91,10 @@ func TestTransformedShapes(t *testing.T) {
 				require.Equal(t, batch, append([]int64{}, d.BatchShape()...), i)
 				require.Equal(t, c.event, d.EventShape(), i)
 				require.Equal(t, c.s, d.Support(), i)
-				draws := d.Sample(torch.NewSource(1, 0), 4)
+				draws := d.Sample(torch.NewSource(1, 0), 4).T()
 				require.Equal(t, append(append([]int64{4}, batch...), c.event...), vectorShape(draws), i)
 				require.NoError(t, d.Support().Check(draws), i)
-				require.Equal(t, append([]int64{4}, batch...), vectorShape(d.LogProb(draws)), i)
+				require.Equal(t, append([]int64{4}, batch...), vectorShape(d.LogProb(torch.Of(draws)).T()), i)
 			}
 		}
 		// The elementwise log-Jacobian of a vector of logarithms is their sum.
@@ -105,8 +105,8 @@ func TestTransformedShapes(t *testing.T) {
 			logs[i] = math.Log(v)
 			total += logs[i]
 		}
-		want := vectorFloats(dist.MultivariateNormalCholesky(loc, tril).LogProb(vectorTensor(logs, 3)))[0] - total
-		require.InDelta(t, want, vectorFloats(d.LogProb(vectorTensor(y, 3)))[0], 1e-12)
+		want := vectorFloats(dist.MultivariateNormalCholesky(loc, tril).LogProb(torch.Of(vectorTensor(logs, 3))).T())[0] - total
+		require.InDelta(t, want, vectorFloats(d.LogProb(torch.Of(vectorTensor(y, 3))).T())[0], 1e-12)
 		return nil
 	}))
 }
@@ -125,7 +125,7 @@ func TestTransformedIntegratesOverTheSimplex(t *testing.T) {
 				points = append(points, a, b*(1-a), (1-a)*(1-b))
 			}
 		}
-		l := vectorFloats(d.LogProb(vectorTensor(points, n*n, 3)))
+		l := vectorFloats(d.LogProb(torch.Of(vectorTensor(points, n*n, 3))).T())
 		all, corner := 0.0, 0.0
 		for k, v := range l {
 			mass := math.Exp(v) * (1 - points[3*k]) / n / n
@@ -136,7 +136,7 @@ func TestTransformedIntegratesOverTheSimplex(t *testing.T) {
 		}
 		require.InDelta(t, 1, all, 1e-6)
 		const draws = 40000
-		x := vectorFloats(d.Sample(torch.NewSource(4, 0), draws))
+		x := vectorFloats(d.Sample(torch.NewSource(4, 0), draws).T())
 		inside := 0.0
 		for i := 0; i < len(x); i += 3 {
 			if x[i] > 0.5 {
@@ -156,10 +156,10 @@ func TestTransformedVmapAndGradients(t *testing.T) {
 	}
 	logp := func(flat *ts.Tensor) *ts.Tensor {
 		x := flat.MustNarrow(-1, 9, 4, false).MustSoftmax(-1, gotch.Double, false)
-		return make(flat.MustNarrow(-1, 0, 9, false)).LogProb(x)
+		return make(flat.MustNarrow(-1, 0, 9, false)).LogProb(torch.Of(x)).T()
 	}
 	draw := func(flat *ts.Tensor, src *dist.Source) *ts.Tensor {
-		return make(flat.MustNarrow(-1, 0, 9, false)).Sample(src, 2).MustSquare(false).MustSum(gotch.Double, false)
+		return make(flat.MustNarrow(-1, 0, 9, false)).Sample(src, 2).T().MustSquare(false).MustSum(gotch.Double, false)
 	}
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		const k, n = 3, 13
@@ -205,11 +205,11 @@ func TestIndependent(t *testing.T) {
 		for i, v := range x {
 			want += distuv.Normal{Mu: float64(i + 1), Sigma: 2}.LogProb(v)
 		}
-		vectorNear(t, []float64{want, want, want, want}, vectorFloats(d.LogProb(vectorTensor(x, 3))), 1e-14)
-		require.Equal(t, []int64{5, 4, 3}, vectorShape(d.Sample(torch.NewSource(1, 0), 5)))
-		require.Equal(t, vectorFloats(base.Sample(torch.NewSource(1, 0))), vectorFloats(d.Sample(torch.NewSource(1, 0))))
-		require.Equal(t, vectorFloats(base.Mean()), vectorFloats(d.Mean()))
-		require.Equal(t, vectorFloats(base.Variance()), vectorFloats(d.Variance()))
+		vectorNear(t, []float64{want, want, want, want}, vectorFloats(d.LogProb(torch.Of(vectorTensor(x, 3))).T()), 1e-14)
+		require.Equal(t, []int64{5, 4, 3}, vectorShape(d.Sample(torch.NewSource(1, 0), 5).T()))
+		require.Equal(t, vectorFloats(base.Sample(torch.NewSource(1, 0)).T()), vectorFloats(d.Sample(torch.NewSource(1, 0)).T()))
+		require.Equal(t, vectorFloats(base.Mean().T()), vectorFloats(d.Mean().T()))
+		require.Equal(t, vectorFloats(base.Variance().T()), vectorFloats(d.Variance().T()))
 
 		wide := d.Expand(6, 4)
 		require.Equal(t, []int64{6, 4}, wide.BatchShape())
@@ -219,8 +219,8 @@ func TestIndependent(t *testing.T) {
 		require.Equal(t, []int64{}, append([]int64{}, both.BatchShape()...))
 		require.Equal(t, []int64{4, 3}, both.EventShape())
 		require.Equal(t, "Normal", both.Base().Name())
-		vectorNear(t, []float64{4 * want}, vectorFloats(both.LogProb(vectorTensor(x, 3))), 1e-14)
-		require.Equal(t, 2.0, both.Params()["scale"])
+		vectorNear(t, []float64{4 * want}, vectorFloats(both.LogProb(torch.Of(vectorTensor(x, 3))).T()), 1e-14)
+		require.Equal(t, torch.Of(2), both.Params()["scale"])
 		vectors := dist.Independent(dist.Dirichlet(vectorTensor([]float64{1, 2}, 2)).Expand(3), 1)
 		require.Equal(t, []int64{3, 2}, vectors.EventShape())
 		require.Equal(t, 2, vectors.Support().EventDims())
@@ -237,10 +237,10 @@ func TestTransformedErrors(t *testing.T) {
 			"dist.Transformed: bijectors is Chain(Exp, UnitVector): it must be one to one, and UnitVector is not":                                                                 func() { dist.Transformed(dist.Normal(loc, 1), bijector.Exp(), bijector.UnitVector()) },
 			"dist.Transformed: bijectors is Ordered: it works on 1 dimensions, and a draw of Normal has shape []":                                                                 func() { dist.Transformed(dist.Normal(0, 1), bijector.Ordered()) },
 			"dist.Transformed: bijectors is Affine: its parameters make a draw of GaussianRandomWalk, of shape [1], one of shape [3]; they must broadcast to its event shape [1]": func() { dist.Transformed(dist.GaussianRandomWalk(1, 1), bijector.Affine(loc, 1)) },
-			"dist.Transformed(Normal, Exp): Mean: it has no closed form; average over draws":                                                                                      func() { dist.Transformed(dist.Normal(0, 1), bijector.Exp()).Mean() },
+			"dist.Transformed(Normal, Exp): Mean: it has no closed form; average over draws":                                                                                      func() { dist.Transformed(dist.Normal(0, 1), bijector.Exp()).Mean().T() },
 			"bijector.CorrCholesky: a vector of length 2: the length must be k(k−1)/2 for some k ≥ 1":                                                                             func() { dist.Transformed(dist.Normal(0, 1).Expand(2), bijector.CorrCholesky()) },
 		} {
-			require.EqualError(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want)
+			require.ErrorContains(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want+" (at dist/")
 		}
 		bad := dist.Transformed(dist.Normal(0, 1), bijector.Affine(0, vectorTensor([]float64{1, 0}, 2)))
 		require.EqualError(t, bad.Validate(), "bijector.Affine: scale is 0 at element 1 of shape [2]: it must be finite and not 0")

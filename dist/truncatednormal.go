@@ -6,13 +6,12 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // TruncatedNormalDist is the normal distribution on an interval; see [TruncatedNormal].
 type TruncatedNormalDist struct {
 	base
-	loc, scale, low, high val
+	loc, scale, low, high torch.Tensor
 }
 
 // TruncatedNormal is the normal distribution with the given loc and scale > 0 on condition that low ≤ x ≤ high; either end
@@ -35,43 +34,43 @@ func TruncatedNormal(loc, scale, low, high any) TruncatedNormalDist {
 
 // Support is low ≤ x ≤ high.
 func (d TruncatedNormalDist) Support() support.Support {
-	return support.Interval(d.low.any(), d.high.any())
+	return support.Interval(d.low, d.high)
 }
 
 // farOut is beyond any end that matters: Φ is 0 or 1 there, and its square is finite even as a float32.
 const farOut = 1e15
 
 // end is (x − loc)/scale of an end, made finite. The bounds before the division keep the gradient of an infinite end finite.
-func (d TruncatedNormalDist) end(x val) val {
-	x = x.max(num(-farOut)).min(num(farOut))
-	return x.sub(d.loc).div(d.scale).max(num(-farOut)).min(num(farOut))
+func (d TruncatedNormalDist) end(x torch.Tensor) torch.Tensor {
+	x = x.Max(-farOut).Min(farOut)
+	return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
 }
 
 // interval is an interval turned, where it lies in the upper tail, into the lower one.
 type interval struct {
-	low, high val
-	flipped   *ts.Tensor // where it was turned
+	low, high torch.Tensor
+	flipped   torch.Tensor // where it was turned
 }
 
-func turn(a, b val) interval {
-	if a.isNum() && b.isNum() {
-		a, b = ten(a.tensor()), ten(b.tensor())
+func turn(a, b torch.Tensor) interval {
+	if isNum(a) && isNum(b) {
+		a, b = dense(a), dense(b)
 	}
 	flipped := a
-	if flipped.isNum() {
-		flipped = b.mul(num(0)).add(a)
+	if isNum(flipped) {
+		flipped = b.Mul(0).Add(a)
 	}
-	mask := flipped.t.MustGt(ts.FloatScalar(0), false)
-	return interval{choose(mask, b.neg(), a), choose(mask, a.neg(), b), mask}
+	mask := flipped.Gt(0)
+	return interval{torch.Where(mask, b.Neg(), a), torch.Where(mask, a.Neg(), b), mask}
 }
 
 // logMass is log(Φ(high) − Φ(low)) as −c²/2 − log √(2π) + rest: with a c at which φ is about as small as the mass, nothing is
 // lost of the rest however far out the interval is.
-type logMass struct{ c, rest val }
+type logMass struct{ c, rest torch.Tensor }
 
 // over is log(φ(z)/mass).
-func (m logMass) over(z val) val {
-	return m.c.sub(z).mul(m.c.add(z)).mul(num(0.5)).sub(m.rest)
+func (m logMass) over(z torch.Tensor) torch.Tensor {
+	return m.c.Sub(z).Mul(m.c.Add(z)).Mul(0.5).Sub(m.rest)
 }
 
 // Below narrow in width, and in width times distance, an interval is integrated over.
@@ -80,8 +79,8 @@ const narrow = 0.25
 // mass is the probability of the interval, before the scale.
 func (d TruncatedNormalDist) mass() logMass {
 	a, b := d.end(d.low), d.end(d.high)
-	if a.isNum() && b.isNum() {
-		return massOfNumbers(a.c, b.c)
+	if isNum(a) && isNum(b) {
+		return massOfNumbers(numberOf(a), numberOf(b))
 	}
 	return turn(a, b).mass()
 }
@@ -99,12 +98,12 @@ func massOfNumbers(low, high float64) logMass {
 		for i, s := range legendreNodes {
 			sum += legendreWeights[i] * math.Exp(-0.5*width*s*(width*s+2*middle))
 		}
-		return logMass{num(middle), num(math.Log(sum) + math.Log(width))}
+		return logMass{torch.Of(middle), torch.Of(math.Log(sum) + math.Log(width))}
 	case high < -1:
 		share := math.Log(ratio(low)/ratio(high)) + 0.5*(high-low)*(high+low)
-		return logMass{num(high), num(math.Log(ratio(high)) + 0.5*math.Log(math.Pi/2) + math.Log(-math.Expm1(share)))}
+		return logMass{torch.Of(high), torch.Of(math.Log(ratio(high)) + 0.5*math.Log(math.Pi/2) + math.Log(-math.Expm1(share)))}
 	}
-	return logMass{num(0), num(math.Log(0.5*(math.Erf(high/math.Sqrt2)-math.Erf(low/math.Sqrt2))) + halfLog2Pi)}
+	return logMass{torch.Of(0), torch.Of(math.Log(0.5*(math.Erf(high/math.Sqrt2)-math.Erf(low/math.Sqrt2))) + halfLog2Pi)}
 }
 
 // erfcx is exp(t²) erfc(t), from 25 on by its asymptotic series (Abramowitz and Stegun 7.1.23).
@@ -121,31 +120,31 @@ func erfcx(t float64) float64 {
 // cancels, c is the middle, and the mass is φ(c) ∫ exp(−c s − s²/2) ds over −width/2 < s < width/2, by Gauss and Legendre's
 // rule of 8 points.
 func (i interval) mass() logMass {
-	width, middle := i.high.sub(i.low), i.high.add(i.low).mul(num(0.5))
-	thin := below(width.t, num(narrow)).MustLogicalAnd(below(width.mul(middle).abs().t, num(narrow)), false)
-	tail := below(i.high.t, num(-1)).MustLogicalAnd(not(thin), false)
-	root := num(math.Sqrt2 / 2)
+	width, middle := i.high.Sub(i.low), i.high.Add(i.low).Mul(0.5)
+	thin := torch.Of(below(width, torch.Of(narrow)).T().MustLogicalAnd(below(width.Mul(middle).Abs(), torch.Of(narrow)).T(), false))
+	tail := torch.Of(below(i.high, torch.Of(-1)).T().MustLogicalAnd(not(thin).T(), false))
+	root := torch.Of(math.Sqrt2 / 2)
 
-	high, low := i.high.fill(not(tail), -1), i.low.fill(not(tail), -2)
-	ratio := func(x val) val { return ten(x.neg().mul(root).t.MustSpecialErfcx(false)) }
-	share := ratio(low).div(ratio(high)).log().add(high.sub(low).mul(high.add(low)).mul(num(0.5)))
-	far := ratio(high).log().add(num(0.5 * math.Log(math.Pi/2))).add(share.log1mexp())
+	high, low := fill(i.high, not(tail), -1), fill(i.low, not(tail), -2)
+	ratio := func(x torch.Tensor) torch.Tensor { return torch.Of(x.Neg().Mul(root).T().MustSpecialErfcx(false)) }
+	share := ratio(low).Div(ratio(high)).Log().Add(high.Sub(low).Mul(high.Add(low)).Mul(0.5))
+	far := ratio(high).Log().Add(0.5 * math.Log(math.Pi/2)).Add(logOneMinusExp(share))
 
 	// Of two error functions of one sign that do not differ, the difference is not computed here.
-	whole := tail.MustLogicalOr(thin, false)
-	high, low = i.high.fill(whole, 1), i.low.fill(whole, -1)
-	near := ten(high.mul(root).t.MustErf(false)).sub(ten(low.mul(root).t.MustErf(false))).mul(num(0.5)).log().add(num(halfLog2Pi))
+	whole := torch.Of(tail.T().MustLogicalOr(thin.T(), false))
+	high, low = fill(i.high, whole, 1), fill(i.low, whole, -1)
+	near := high.Mul(root).Erf().Sub(low.Mul(root).Erf()).Mul(0.5).Log().Add(halfLog2Pi)
 
-	w, c := width.fill(not(thin), narrow), middle.fill(not(thin), 0)
-	nodes := func(x []float64) val {
+	w, c := fill(width, not(thin), narrow), fill(middle, not(thin), 0)
+	nodes := func(x []float64) torch.Tensor {
 		dtype, device := like(w)
-		return ten(torch.Must(torch.FromSliceOn(device, dtype, x, int64(len(x)))))
+		return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, int64(len(x)))))
 	}
-	s := ten(w.t.MustUnsqueeze(-1, false)).mul(nodes(legendreNodes))
-	e := s.add(ten(c.t.MustUnsqueeze(-1, false)).mul(num(2))).mul(s).mul(num(-0.5)).exp()
-	flat := ten(sumLast(e.mul(nodes(legendreWeights)).t, 1)).log().add(w.log())
+	s := w.Unsqueeze(-1).Mul(nodes(legendreNodes))
+	e := s.Add(c.Unsqueeze(-1).Mul(2)).Mul(s).Mul(-0.5).Exp()
+	flat := sumLast(e.Mul(nodes(legendreWeights)), 1).Log().Add(w.Log())
 
-	return logMass{choose(thin, middle, i.high.fill(not(tail), 0)), choose(thin, flat, choose(tail, far, near))}
+	return logMass{torch.Where(thin, middle, fill(i.high, not(tail), 0)), torch.Where(thin, flat, torch.Where(tail, far, near))}
 }
 
 // legendreNodes and legendreWeights are for integrals over (−½, ½) (Abramowitz and Stegun, table 25.4).
@@ -157,118 +156,120 @@ var (
 )
 
 // LogProb is the log density.
-func (d TruncatedNormalDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	outside := below(value, d.low).MustLogicalOr(above(value, d.high), false)
+func (d TruncatedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+	outside := torch.Of(below(value, d.low).T().MustLogicalOr(above(value, d.high).T(), false))
 	mass := d.mass()
-	return d.inside(value, outside, d.someInside(), func(x *ts.Tensor) val {
-		return mass.over(ten(x).sub(d.loc).div(d.scale)).sub(d.scale.log())
+	return d.inside(value, outside, d.someInside(), func(x torch.Tensor) torch.Tensor {
+		return mass.over(x.Sub(d.loc).Div(d.scale)).Sub(d.scale.Log())
 	})
 }
 
 // someInside is a finite number of the interval.
-func (d TruncatedNormalDist) someInside() val {
-	return d.low.max(num(-farOut)).min(d.high)
+func (d TruncatedNormalDist) someInside() torch.Tensor {
+	return d.low.Max(-farOut).Min(d.high)
 }
 
 // Sample inverts the distribution function, in logarithms, and is reparameterised: gradients are those of the quantile at
 // fixed probability.
-func (d TruncatedNormalDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	x, _ := d.quantile(ten(d.uniform(src, sample, d.loc, d.scale, d.low, d.high)))
-	return x.t
+func (d TruncatedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	x, _ := d.quantile(d.uniform(src, sample, d.loc, d.scale, d.low, d.high))
+	return x
 }
 
 // ICDF is the quantile function.
-func (d TruncatedNormalDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	at := constant(ten(p))
+func (d TruncatedNormalDist) ICDF(p torch.Tensor) torch.Tensor {
+	at := constant(p)
 	x, z := d.quantile(at)
 	// dx/dp = scale (Φ(b) − Φ(a))/φ(z).
 	mass := turn(constant(d.end(d.low)), constant(d.end(d.high))).mass()
-	slope := mass.over(z).neg().exp().mul(constant(d.scale))
-	return x.add(ten(p).sub(at).mul(slope)).t
+	slope := mass.over(z).Neg().Exp().Mul(constant(d.scale))
+	return x.Add(p.Sub(at).Mul(slope))
 }
 
 // quantile is the quantile at p, which has no graph, and the standardised one, without its graph.
-func (d TruncatedNormalDist) quantile(p val) (x, standard val) {
+func (d TruncatedNormalDist) quantile(p torch.Tensor) (x, standard torch.Tensor) {
 	a, b := d.end(d.low), d.end(d.high)
 	ac, bc := constant(a), constant(b)
 	i := turn(ac, bc)
 	// In the turned interval the probability counts from the other end.
-	u := choose(i.flipped, num(1).sub(p), p)
-	logP := logAddExp(u.neg().log1p().add(i.low.logNdtr()), u.log().add(i.high.logNdtr()))
+	u := torch.Where(i.flipped, torch.Of(1).Sub(p), p)
+	logP := logAddExp(u.Neg().Log1p().Add(logNdtr(i.low)), u.Log().Add(logNdtr(i.high)))
 	z := normalQuantileLog(logP)
-	z = choose(i.flipped, z.neg(), z).max(ac).min(bc)
+	z = torch.Where(i.flipped, z.Neg(), z).Max(ac).Min(bc)
 	// dz/da = (1 − p) φ(a)/φ(z) and dz/db = p φ(b)/φ(z), by differentiating Φ(z) = (1 − p) Φ(a) + p Φ(b).
-	half := z.square().mul(num(0.5))
-	wa := num(1).sub(p).mul(half.sub(ac.square().mul(num(0.5))).exp())
-	wb := p.mul(half.sub(bc.square().mul(num(0.5))).exp())
-	x = z.add(a.sub(ac).mul(wa)).add(b.sub(bc).mul(wb)).mul(d.scale).add(d.loc)
+	half := z.Square().Mul(0.5)
+	wa := torch.Of(1).Sub(p).Mul(half.Sub(ac.Square().Mul(0.5)).Exp())
+	wb := p.Mul(half.Sub(bc.Square().Mul(0.5)).Exp())
+	x = z.Add(a.Sub(ac).Mul(wa)).Add(b.Sub(bc).Mul(wb)).Mul(d.scale).Add(d.loc)
 	// Rounding may have left the interval.
-	return ten(d.full(x.max(d.low).min(d.high).t)), z
+	return d.full(x.Max(d.low).Min(d.high)), z
 }
 
 // constant is a val without its graph.
-func constant(v val) val {
-	if v.isNum() {
+func constant(v torch.Tensor) torch.Tensor {
+	if isNum(v) {
 		return v
 	}
-	return ten(v.t.MustDetach(false))
+	return torch.Of(v.T().MustDetach(false))
 }
 
 // normalQuantileLog is the z with log Φ(z) = l. From a start that is good to a few percent, Newton's method on the logarithm
 // converges in four steps.
-func normalQuantileLog(l val) val {
-	deep := l.t.MustLt(ts.FloatScalar(-5), false)
-	near := ten(l.fill(deep, -1).exp().t.MustSpecialNdtri(false))
-	t := l.fill(not(deep), -10)
+func normalQuantileLog(l torch.Tensor) torch.Tensor {
+	deep := l.Lt(-5)
+	near := torch.Of(fill(l, deep, -1).Exp().T().MustSpecialNdtri(false))
+	t := fill(l, not(deep), -10)
 	// z² = −2 l − log 2π − 2 log|z|, with |z| ≈ √(−2 l) in the logarithm.
-	z := t.mul(num(-2)).sub(num(2 * halfLog2Pi)).sub(t.mul(num(-2)).log()).sqrt().neg()
+	z := t.Mul(-2).Sub(2 * halfLog2Pi).Sub(t.Mul(-2).Log()).Sqrt().Neg()
 	for range 4 {
-		f := z.logNdtr()
-		slope := z.square().mul(num(-0.5)).sub(num(halfLog2Pi)).sub(f).exp()
-		z = z.sub(f.sub(t).div(slope))
+		f := logNdtr(z)
+		slope := z.Square().Mul(-0.5).Sub(halfLog2Pi).Sub(f).Exp()
+		z = z.Sub(f.Sub(t).Div(slope))
 	}
-	return choose(deep, z, near)
+	return torch.Where(deep, z, near)
 }
 
 // Mean is loc + scale (φ(a) − φ(b))/(Φ(b) − Φ(a)).
-func (d TruncatedNormalDist) Mean() *ts.Tensor {
+func (d TruncatedNormalDist) Mean() torch.Tensor {
 	mean, _ := d.moments()
-	return d.spread(mean.mul(d.scale).add(d.loc))
+	return d.spread(mean.Mul(d.scale).Add(d.loc))
 }
 
 // Variance is scale² [1 + (a φ(a) − b φ(b))/(Φ(b) − Φ(a)) − ((φ(a) − φ(b))/(Φ(b) − Φ(a)))²].
-func (d TruncatedNormalDist) Variance() *ts.Tensor {
+func (d TruncatedNormalDist) Variance() torch.Tensor {
 	_, variance := d.moments()
-	return d.spread(variance.mul(d.scale.square()))
+	return d.spread(variance.Mul(d.scale.Square()))
 }
 
 // moments are the standardised mean and variance. In a tail, and of narrow intervals, the closed forms cancel, and they are
 // those of high − s, where s has the density exp(high s − s²/2), by Gauss and Legendre's rule.
-func (d TruncatedNormalDist) moments() (mean, variance val) {
+func (d TruncatedNormalDist) moments() (mean, variance torch.Tensor) {
 	a, b := d.end(d.low), d.end(d.high)
 	i := turn(a, b)
 	mass := i.mass()
-	pa, pb := mass.over(a).exp(), mass.over(b).exp()
-	mean = pa.sub(pb)
-	variance = a.mul(pa).sub(b.mul(pb)).add(num(1)).sub(mean.square())
+	pa, pb := mass.over(a).Exp(), mass.over(b).Exp()
+	mean = pa.Sub(pb)
+	variance = a.Mul(pa).Sub(b.Mul(pb)).Add(1).Sub(mean.Square())
 
-	width := i.high.sub(i.low)
-	steep := below(i.high.t, num(-1)).MustLogicalOr(below(width.t, num(narrow)), false)
-	high := i.high.fill(not(steep), -1)
+	width := i.high.Sub(i.low)
+	steep := torch.Of(below(i.high, torch.Of(-1)).T().MustLogicalOr(below(width, torch.Of(narrow)).T(), false))
+	high := fill(i.high, not(steep), -1)
 	// Beyond 40 over the hazard there is nothing.
 	rule := gaussLegendre()
 	dtype, device := like(high)
-	nodes := ten(torch.Must(torch.FromSliceOn(device, dtype, rule.nodes, int64(len(rule.nodes)))))
-	weights := ten(torch.Must(torch.FromSliceOn(device, dtype, rule.weights, int64(len(rule.nodes)))))
-	length := width.fill(not(steep), 1).min(high.neg().max(num(1)).recip().mul(num(40)))
-	s := ten(length.t.MustUnsqueeze(-1, false)).mul(nodes)
-	p := s.mul(ten(high.t.MustUnsqueeze(-1, false)).sub(s.mul(num(0.5)))).exp().mul(weights)
-	sum := func(v val) val { return ten(v.t.MustSumDimIntlist([]int64{-1}, true, v.t.DType(), false)) }
+	nodes := torch.Of(torch.Must(torch.FromSliceOn(device, dtype, rule.nodes, int64(len(rule.nodes)))))
+	weights := torch.Of(torch.Must(torch.FromSliceOn(device, dtype, rule.weights, int64(len(rule.nodes)))))
+	length := fill(width, not(steep), 1).Min(high.Neg().Max(1).Reciprocal().Mul(40))
+	s := length.Unsqueeze(-1).Mul(nodes)
+	p := s.Mul(high.Unsqueeze(-1).Sub(s.Mul(0.5))).Exp().Mul(weights)
+	sum := func(v torch.Tensor) torch.Tensor {
+		return torch.Of(v.T().MustSumDimIntlist([]int64{-1}, true, v.T().DType(), false))
+	}
 	total := sum(p)
-	m := sum(p.mul(s)).div(total)
-	v := sum(p.mul(s.sub(m).square())).div(total)
-	at := high.sub(ten(m.t.MustSqueezeDim(-1, false)))
-	return choose(steep, choose(i.flipped, at.neg(), at), mean), choose(steep, ten(v.t.MustSqueezeDim(-1, false)), variance)
+	m := sum(p.Mul(s)).Div(total)
+	v := sum(p.Mul(s.Sub(m).Square())).Div(total)
+	at := high.Sub(m.Squeeze(-1))
+	return torch.Where(steep, torch.Where(i.flipped, at.Neg(), at), mean), torch.Where(steep, v.Squeeze(-1), variance)
 }
 
 // gaussLegendre is the rule of 64 points for integrals over (0, 1), its nodes by Newton's method.
@@ -291,14 +292,14 @@ var gaussLegendre = sync.OnceValue(func() (rule struct{ nodes, weights []float64
 })
 
 // CDF is (Φ(z) − Φ(a))/(Φ(b) − Φ(a)).
-func (d TruncatedNormalDist) CDF(value *ts.Tensor) *ts.Tensor {
+func (d TruncatedNormalDist) CDF(value torch.Tensor) torch.Tensor {
 	a, b := d.end(d.low), d.end(d.high)
 	under, over := below(value, d.low), above(value, d.high)
-	middle := d.low.max(num(-farOut)).add(d.high.min(num(farOut))).mul(num(0.5))
-	z := d.end(choose(under.MustLogicalOr(over, false), middle, floated(value)))
+	middle := d.low.Max(-farOut).Add(d.high.Min(farOut)).Mul(0.5)
+	z := d.end(torch.Where(torch.Of(under.T().MustLogicalOr(over.T(), false)), middle, floated(value)))
 	part, all := turn(a, z).mass(), turn(a, b).mass()
-	p := all.over(part.c).add(part.rest).exp()
-	return d.full(p.fill(under, 0).fill(over, 1).t)
+	p := all.over(part.c).Add(part.rest).Exp()
+	return d.full(fill(fill(p, under, 0), over, 1))
 }
 
 // Expand broadcasts the batch shape.
@@ -315,5 +316,5 @@ func (d TruncatedNormalDist) Validate() error {
 
 // Params are the parameters by name.
 func (d TruncatedNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "scale": d.scale.any(), "low": d.low.any(), "high": d.high.any()}
+	return map[string]any{"loc": d.loc, "scale": d.scale, "low": d.low, "high": d.high}
 }

@@ -2,13 +2,13 @@ package dist
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // UniformDist is the uniform distribution on an interval; see [Uniform].
 type UniformDist struct {
 	base
-	low, high val
+	low, high torch.Tensor
 }
 
 // Uniform is the uniform distribution on low ≤ x ≤ high:
@@ -24,39 +24,39 @@ func Uniform(low, high any) UniformDist {
 }
 
 // Support is low ≤ x ≤ high.
-func (d UniformDist) Support() support.Support { return support.Interval(d.low.any(), d.high.any()) }
+func (d UniformDist) Support() support.Support { return support.Interval(d.low, d.high) }
 
 // LogProb is the log density.
-func (d UniformDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	outside := below(value, d.low).MustLogicalOr(above(value, d.high), false)
-	return d.inside(value, outside, num(0), func(x *ts.Tensor) val {
+func (d UniformDist) LogProb(value torch.Tensor) torch.Tensor {
+	outside := torch.Of(below(value, d.low).T().MustLogicalOr(above(value, d.high).T(), false))
+	return d.inside(value, outside, torch.Of(0), func(x torch.Tensor) torch.Tensor {
 		// 0·x gives the result the value's shape, and NaN where it is.
-		return ten(x).mul(num(0)).sub(d.high.sub(d.low).log())
+		return x.Mul(0).Sub(d.high.Sub(d.low).Log())
 	})
 }
 
 // Sample draws low + (high − low)·u, reparameterised.
-func (d UniformDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d UniformDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.low, d.high))
 }
 
 // Mean is the middle.
-func (d UniformDist) Mean() *ts.Tensor { return d.spread(d.low.add(d.high).mul(num(0.5))) }
+func (d UniformDist) Mean() torch.Tensor { return d.spread(d.low.Add(d.high).Mul(0.5)) }
 
 // Variance is (high − low)²/12.
-func (d UniformDist) Variance() *ts.Tensor {
-	return d.spread(d.high.sub(d.low).square().mul(num(1. / 12)))
+func (d UniformDist) Variance() torch.Tensor {
+	return d.spread(d.high.Sub(d.low).Square().Mul(1. / 12))
 }
 
 // CDF is (x − low)/(high − low), from 0 to 1.
-func (d UniformDist) CDF(value *ts.Tensor) *ts.Tensor {
-	p := floated(value).sub(d.low).div(d.high.sub(d.low))
-	return d.full(p.t.MustClamp(ts.FloatScalar(0), ts.FloatScalar(1), false))
+func (d UniformDist) CDF(value torch.Tensor) torch.Tensor {
+	p := floated(value).Sub(d.low).Div(d.high.Sub(d.low))
+	return d.full(p.Clamp(0, 1))
 }
 
 // ICDF is low + (high − low) p.
-func (d UniformDist) ICDF(p *ts.Tensor) *ts.Tensor {
-	return d.full(ten(p).mul(d.high.sub(d.low)).add(d.low).t)
+func (d UniformDist) ICDF(p torch.Tensor) torch.Tensor {
+	return d.full(p.Mul(d.high.Sub(d.low)).Add(d.low))
 }
 
 // Expand broadcasts the batch shape.
@@ -72,5 +72,5 @@ func (d UniformDist) Validate() error {
 
 // Params are the parameters by name.
 func (d UniformDist) Params() map[string]any {
-	return map[string]any{"low": d.low.any(), "high": d.high.any()}
+	return map[string]any{"low": d.low, "high": d.high}
 }

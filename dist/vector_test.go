@@ -287,7 +287,7 @@ func (c vectorCase) flat(p [][]float64, x []float64) (out []float64) {
 
 func (c vectorCase) logp(flat *ts.Tensor) *ts.Tensor {
 	p, x := c.unpack(flat)
-	return c.make(p).LogProb(x)
+	return c.make(p).LogProb(torch.Of(x)).T()
 }
 
 func (c vectorCase) value(rng *rand.Rand) []float64 {
@@ -334,7 +334,7 @@ func TestVectorLogProb(t *testing.T) {
 		for range 20 {
 			p, x := c.random(rng), c.value(rng)
 			d := c.make(c.tensors(p))
-			got := d.LogProb(vectorTensor(x, c.event...))
+			got := d.LogProb(torch.Of(vectorTensor(x, c.event...))).T()
 			require.Empty(t, vectorShape(got))
 			vectorNear(t, []float64{c.law(p, x)}, vectorFloats(got), 1e-12)
 			require.NoError(t, d.Support().Check(vectorTensor(x, c.event...)))
@@ -389,7 +389,7 @@ func TestVectorVmap(t *testing.T) {
 
 		draw := func(flat *ts.Tensor, src *dist.Source) *ts.Tensor {
 			p, _ := c.unpack(flat)
-			return c.make(p).Sample(src, 2)
+			return c.make(p).Sample(src, 2).T()
 		}
 		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int64{2}, c.event...)...)
 		slope := func(y *ts.Tensor, leaf *ts.Tensor) []float64 {
@@ -420,14 +420,14 @@ func TestVectorSamples(t *testing.T) {
 	eachVector(t, func(t *testing.T, c vectorCase, rng *rand.Rand) {
 		p := c.random(rng)
 		d := c.make(c.tensors(p))
-		draws := d.Sample(torch.NewSource(1, 0), n)
+		draws := d.Sample(torch.NewSource(1, 0), n).T()
 		require.Equal(t, append([]int64{n}, c.event...), vectorShape(draws))
 		require.NoError(t, d.Support().Check(draws))
 		x := vectorFloats(draws)
 		size := vectorNumel(c.event)
-		mean, variance := vectorFloats(d.Mean()), vectorFloats(d.Variance())
-		require.Equal(t, c.event, vectorShape(d.Mean()))
-		require.Equal(t, c.event, vectorShape(d.Variance()))
+		mean, variance := vectorFloats(d.Mean().T()), vectorFloats(d.Variance().T())
+		require.Equal(t, c.event, vectorShape(d.Mean().T()))
+		require.Equal(t, c.event, vectorShape(d.Variance().T()))
 		within := func(want float64, f func(x []float64) float64, what ...any) {
 			t.Helper()
 			m, s := 0.0, 0.0
@@ -469,7 +469,7 @@ func TestVectorReparameterisedDraws(t *testing.T) {
 		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int64{2}, c.event...)...)
 		f := func(flat *ts.Tensor) *ts.Tensor {
 			p, _ := c.unpack(flat)
-			return c.make(p).Sample(torch.NewSource(3, 0), 2).MustMul(weights, false).MustSum(gotch.Double, false)
+			return c.make(p).Sample(torch.NewSource(3, 0), 2).T().MustMul(weights, false).MustSum(gotch.Double, false)
 		}
 		_, grad, err := torch.ValueAndGrad(f, vectorTensor(flat, n))
 		require.NoError(t, err)
@@ -502,12 +502,12 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 		// E x₁² = a(a + 1)/(s(s + 1)).
 		all := -a * (a + 1) * (2*s + 1) / (s * s * (s + 1) * (s + 1))
 		check(func(leaf *ts.Tensor) *ts.Tensor {
-			return dist.Dirichlet(leaf).Sample(torch.NewSource(2, 0)).MustSelect(-1, 0, false)
+			return dist.Dirichlet(leaf).Sample(torch.NewSource(2, 0)).T().MustSelect(-1, 0, false)
 		}, []float64{a, b, c}, []float64{all + (2*a+1)/(s*(s+1)), all, all})
 		// E L₂₁² = 1/(2 eta + K − 1).
 		check(func(leaf *ts.Tensor) *ts.Tensor {
 			d := dist.LKJCholesky(4, leaf.MustSqueezeDim(-1, false))
-			return d.Sample(torch.NewSource(2, 0)).MustSelect(-2, 1, false).MustSelect(-1, 0, false)
+			return d.Sample(torch.NewSource(2, 0)).T().MustSelect(-2, 1, false).MustSelect(-1, 0, false)
 		}, []float64{1.5}, []float64{-2.0 / 36})
 		return nil
 	}))
@@ -518,7 +518,7 @@ func TestLKJCorrelations(t *testing.T) {
 	const n, k = 4000, 3
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		for _, eta := range []float64{0.6, 1, 4} {
-			l := dist.LKJCholesky(k, eta).Sample(torch.NewSource(5, 0), n)
+			l := dist.LKJCholesky(k, eta).Sample(torch.NewSource(5, 0), n).T()
 			r := vectorFloats(l.MustMatmul(l.MustTranspose(-2, -1, false), false))
 			for _, at := range []int{3, 6, 7} {
 				u := make([]float64, n)
@@ -574,8 +574,8 @@ func TestVectorDensitiesIntegrateToOne(t *testing.T) {
 			b := torch.Must(bijector.For(c.d.Support()))
 			points := vectorGrid(c.dim, c.half, c.h)
 			x := vectorTensor(points, int64(len(points)/c.dim), int64(c.dim))
-			y := b.Forward(x)
-			l := c.d.LogProb(y).MustAdd(b.LogAbsDetJacobian(x, y), false)
+			y := b.Forward(torch.Of(x)).T()
+			l := c.d.LogProb(torch.Of(y)).T().MustAdd(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T(), false)
 			total := vectorFloats(l.MustExp(false).MustSum(gotch.Double, false))[0] * math.Pow(c.h, float64(c.dim))
 			require.InDelta(t, 1, total, 1e-9, "%s %v", c.d.Name(), c.d.EventShape())
 			return nil
@@ -604,7 +604,7 @@ func TestVectorExtremes(t *testing.T) {
 			dist.MultivariateNormalCholesky(0, diag(func(s float64) float64 { return s })),
 			dist.LowRankMultivariateNormal(0, vectorTensor(make([]float64, 6), 3, 2), tensor(1e-20, 1, 1e20)),
 		} {
-			require.InEpsilon(t, want, item(d.LogProb(tensor(x...))), 1e-14, d.Name())
+			require.InEpsilon(t, want, item(d.LogProb(torch.Of(tensor(x...))).T()), 1e-14, d.Name())
 		}
 
 		// A narrow tube around a line: Σ = w·wᵀ + δ I, by Sherman and Morrison in high precision.
@@ -619,7 +619,7 @@ func TestVectorExtremes(t *testing.T) {
 		logDet := bigAdd(bigMul(bigInt(2), bigLog(bigNew(delta))), bigLog(bigAdd(bigNew(delta), ww)))
 		logTwoPi := bigMul(bigInt(3), bigLog(bigMul(bigInt(2), bigPi())))
 		exact := bigFloat(bigQuo(bigNeg(bigAdd(quad, logDet, logTwoPi)), bigInt(2)))
-		require.InEpsilon(t, exact, item(dist.LowRankMultivariateNormal(0, vectorTensor(w, 3, 1), delta).LogProb(tensor(v...))), 1e-10)
+		require.InEpsilon(t, exact, item(dist.LowRankMultivariateNormal(0, vectorTensor(w, 3, 1), delta).LogProb(torch.Of(tensor(v...))).T()), 1e-10)
 
 		// Dirichlet concentrations from 1e-300 to 1e12; x is exact in binary, with sum 1.
 		for _, c := range []struct{ alpha, x []float64 }{
@@ -635,11 +635,11 @@ func TestVectorExtremes(t *testing.T) {
 				sum = bigAdd(sum, bigMul(bigSub(bigNew(a), bigInt(1)), bigLog(bigNew(c.x[i]))), bigNeg(bigLgamma(bigNew(a))))
 			}
 			want := bigFloat(bigAdd(sum, bigLgamma(total)))
-			require.InEpsilon(t, want, item(dist.Dirichlet(tensor(c.alpha...)).LogProb(tensor(c.x...))), 1e-10, c.alpha)
+			require.InEpsilon(t, want, item(dist.Dirichlet(tensor(c.alpha...)).LogProb(torch.Of(tensor(c.x...))).T()), 1e-10, c.alpha)
 		}
 		// At the edge: minus infinity, plus infinity, or a number where the concentration is 1.
 		for alpha, want := range map[float64]float64{2: math.Inf(-1), 0.5: math.Inf(1), 1: math.Log(2)} {
-			got := item(dist.Dirichlet(tensor(alpha, 2)).LogProb(tensor(0, 1)))
+			got := item(dist.Dirichlet(tensor(alpha, 2)).LogProb(torch.Of(tensor(0, 1))).T())
 			require.True(t, got == want || math.Abs(got-want) < 1e-14, "%v at the edge: %v", alpha, got)
 		}
 
@@ -654,7 +654,7 @@ func TestVectorExtremes(t *testing.T) {
 			logB := bigSub(bigMul(bigInt(2), bigLgamma(e)), bigLgamma(bigMul(bigInt(2), e)))
 			norm := bigAdd(bigMul(bigSub(bigMul(bigInt(2), e), bigInt(1)), bigLog(bigInt(2))), logB)
 			want := bigFloat(bigSub(bigMul(bigMul(bigInt(2), bigSub(e, bigInt(1))), bigLog(bigNew(l22))), norm))
-			got := item(dist.LKJCholesky(2, eta).LogProb(vectorTensor([]float64{1, 0, r, l22}, 2, 2)))
+			got := item(dist.LKJCholesky(2, eta).LogProb(torch.Of(vectorTensor([]float64{1, 0, r, l22}, 2, 2))).T())
 			require.InEpsilon(t, want, got, 1e-10, eta)
 		}
 		return nil

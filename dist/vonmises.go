@@ -5,13 +5,12 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // VonMisesDist is the von Mises distribution; see [VonMises].
 type VonMisesDist struct {
 	base
-	loc, concentration val
+	loc, concentration torch.Tensor
 }
 
 // VonMises is the normal distribution's counterpart for angles, with mean direction loc and concentration ≥ 0:
@@ -32,37 +31,37 @@ func VonMises(loc, concentration any) VonMisesDist {
 func (d VonMisesDist) Support() support.Support { return support.Interval(-math.Pi, math.Pi) }
 
 // LogProb is the log density.
-func (d VonMisesDist) LogProb(value *ts.Tensor) *ts.Tensor {
-	s := ten(floated(value).sub(d.loc).mul(num(0.5)).t.MustSin(false)).square()
-	return d.full(s.mul(d.concentration).mul(num(-2)).sub(d.besselI0e().log().add(num(math.Log(2 * math.Pi)))).t)
+func (d VonMisesDist) LogProb(value torch.Tensor) torch.Tensor {
+	s := floated(value).Sub(d.loc).Mul(0.5).Sin().Square()
+	return d.full(s.Mul(d.concentration).Mul(-2).Sub(d.besselI0e().Log().Add(math.Log(2 * math.Pi))))
 }
 
 // besselI0e is the scaled Bessel function of the concentration, besselI1e that of order 1.
-func (d VonMisesDist) besselI0e() val {
+func (d VonMisesDist) besselI0e() torch.Tensor {
 	dtype, device := like(d.loc, d.concentration)
-	return ten(d.concentration.tensorOf(dtype, device).MustSpecialI0e(false))
+	return torch.Of(tensorOf(d.concentration, dtype, device).T().MustSpecialI0e(false))
 }
 
-func (d VonMisesDist) besselI1e() val {
+func (d VonMisesDist) besselI1e() torch.Tensor {
 	dtype, device := like(d.loc, d.concentration)
-	return ten(d.concentration.tensorOf(dtype, device).MustSpecialI1e(false))
+	return torch.Of(tensorOf(d.concentration, dtype, device).T().MustSpecialI1e(false))
 }
 
 // Sample draws angles.
-func (d VonMisesDist) Sample(src *Source, sample ...int64) *ts.Tensor {
-	k := filled(d.concentration, join(sample, d.batch), d.loc, d.concentration).MustDetach(false)
-	x := ten(torch.Must(src.VonMises(k))).add(ten(d.loc.tensor().MustDetach(false)))
+func (d VonMisesDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	k := torch.Of(filled(d.concentration, join(sample, d.batch), d.loc, d.concentration).T().MustDetach(false))
+	x := torch.Of(torch.Must(src.VonMises(k.T()))).Add(torch.Of(d.loc.T().MustDetach(false)))
 	// Back to −π … π.
-	turns := x.add(num(math.Pi)).mul(num(1 / (2 * math.Pi))).t.MustFloor(false)
-	return x.sub(ten(turns).mul(num(2*math.Pi))).t.MustClamp(ts.FloatScalar(-math.Pi), ts.FloatScalar(math.Pi), false)
+	turns := torch.Of(x.Add(math.Pi).Mul(1 / (2 * math.Pi)).T().MustFloor(false))
+	return x.Sub(turns.Mul(2*math.Pi)).Clamp(-math.Pi, math.Pi)
 }
 
 // Mean is the mean direction loc.
-func (d VonMisesDist) Mean() *ts.Tensor { return d.spread(d.loc) }
+func (d VonMisesDist) Mean() torch.Tensor { return d.spread(d.loc) }
 
 // Variance is the circular variance 1 − I₁/I₀ at the concentration.
-func (d VonMisesDist) Variance() *ts.Tensor {
-	return d.spread(num(1).sub(d.besselI1e().div(d.besselI0e())))
+func (d VonMisesDist) Variance() torch.Tensor {
+	return d.spread(torch.Of(1).Sub(d.besselI1e().Div(d.besselI0e())))
 }
 
 // Expand broadcasts the batch shape.
@@ -78,5 +77,5 @@ func (d VonMisesDist) Validate() error {
 
 // Params are the parameters by name.
 func (d VonMisesDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc.any(), "concentration": d.concentration.any()}
+	return map[string]any{"loc": d.loc, "concentration": d.concentration}
 }

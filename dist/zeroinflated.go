@@ -1,16 +1,16 @@
 package dist
 
 import (
+	"github.com/sugarme/gotch"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // ZeroInflatedDist is a distribution of counts with more zeros; see [ZeroInflated].
 type ZeroInflatedDist struct {
 	base
-	gate   val
+	gate   torch.Tensor
 	counts Distribution
 }
 
@@ -21,7 +21,7 @@ func ZeroInflated(gate any, counts Distribution) ZeroInflatedDist {
 	const family = "ZeroInflated"
 	g := param(family, "gate", gate)
 	requireCounts(family, "base", counts)
-	d := ZeroInflatedDist{base: base{family: family, batch: broadcast(family, g.shape(), counts.BatchShape())}, gate: g, counts: counts}
+	d := ZeroInflatedDist{base: base{family: family, batch: broadcast(family, g.Shape(), counts.BatchShape())}, gate: g, counts: counts}
 	d.checkNumber("gate", g, probability)
 	return d
 }
@@ -30,49 +30,49 @@ func ZeroInflated(gate any, counts Distribution) ZeroInflatedDist {
 func (d ZeroInflatedDist) Support() support.Support { return d.counts.Support() }
 
 // LogProb is the log mass.
-func (d ZeroInflatedDist) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d ZeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
 	lp := d.counts.LogProb(value)
-	x := floating(value, ten(lp))
-	zero := x.MustEq(ts.FloatScalar(0), false)
-	g := ten(d.gate.tensorOf(like(ten(lp))))
+	x := floating(value, lp)
+	zero := x.Eq(0)
+	g := alike(d.gate, lp)
 
 	// Zero: the mixture by its distance from 1 where that is small, else by its sum. An e^lp that would underflow matters
 	// at gate 0 only.
-	floor := num(-700)
-	if lp.DType() == gotch.Float {
-		floor = num(-80)
+	floor := torch.Of(-700)
+	if lp.T().DType() == gotch.Float {
+		floor = torch.Of(-80)
 	}
-	e := ten(lp.MustClampMin(ts.FloatScalar(floor.c), false))
-	short := ten(e.t.MustExpm1(false)).mul(num(1).sub(g)) // p(0) − 1
-	sum := e.exp().mul(num(1).sub(g)).add(g)
-	below := where(g.t.MustEq(ts.FloatScalar(0), false), ten(lp).sub(e), num(0))
-	near := ten(short.t.MustClampMin(ts.FloatScalar(-0.5), false)).log1p()
-	atZero := ten(where(short.t.MustGt(ts.FloatScalar(-0.5), false), near, sum.log())).add(ten(below))
+	e := lp.Max(numberOf(floor))
+	short := e.Expm1().Mul(torch.Of(1).Sub(g)) // p(0) − 1
+	sum := e.Exp().Mul(torch.Of(1).Sub(g)).Add(g)
+	below := torch.Where(g.Eq(0), lp.Sub(e), 0)
+	near := short.Max(-0.5).Log1p()
+	atZero := torch.Where(short.Gt(-0.5), near, sum.Log()).Add(below)
 
 	// More: at 0 the gate is left out, so that log(1 − 1) has no gradient there.
-	more := ten(where(zero, num(0), g)).neg().log1p().add(ten(lp))
-	outside := not(zero).MustLogicalAnd(isInfinite(lp), false)
-	return d.masked(ten(where(zero, atZero, more)), outside)
+	more := torch.Where(zero, 0, g).Neg().Log1p().Add(lp)
+	outside := torch.Of(not(zero).T().MustLogicalAnd(isInfinite(lp).T(), false))
+	return d.masked(torch.Where(zero, atZero, more), outside)
 }
 
 // Sample draws counts and sets some to 0.
-func (d ZeroInflatedDist) Sample(src *Source, sample ...int64) *ts.Tensor {
+func (d ZeroInflatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.gate)
-	u := torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))
+	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
 	x := d.counts.Expand(d.batch...).Sample(src, sample...)
-	keep := ten(u).t.MustGeTensor(d.gate.tensorOf(gotch.Double, device), false)
-	return x.MustMul(keep.MustTotype(x.DType(), false), false)
+	keep := u.Ge(tensorOf(d.gate, gotch.Double, device))
+	return x.Mul(torch.Of(keep.T().MustTotype(x.T().DType(), false)))
 }
 
 // Mean is (1 − gate) times the mean inside.
-func (d ZeroInflatedDist) Mean() *ts.Tensor {
-	return d.spread(num(1).sub(d.gate).mul(ten(d.counts.Mean())))
+func (d ZeroInflatedDist) Mean() torch.Tensor {
+	return d.spread(torch.Of(1).Sub(d.gate).Mul(d.counts.Mean()))
 }
 
 // Variance is (1 − gate)(v + gate m²), for mean m and variance v inside.
-func (d ZeroInflatedDist) Variance() *ts.Tensor {
-	m := ten(d.counts.Mean())
-	return d.spread(m.square().mul(d.gate).add(ten(d.counts.Variance())).mul(num(1).sub(d.gate)))
+func (d ZeroInflatedDist) Variance() torch.Tensor {
+	m := d.counts.Mean()
+	return d.spread(m.Square().Mul(d.gate).Add(d.counts.Variance()).Mul(torch.Of(1).Sub(d.gate)))
 }
 
 // Expand broadcasts the batch shape.
@@ -88,5 +88,5 @@ func (d ZeroInflatedDist) Validate() error {
 
 // Params are the parameters by name.
 func (d ZeroInflatedDist) Params() map[string]any {
-	return map[string]any{"gate": d.gate.any(), "base": d.counts}
+	return map[string]any{"gate": d.gate, "base": d.counts}
 }

@@ -57,7 +57,7 @@ func (c HiddenMarkov) Build() (Model, error) {
 		transition := m.Sample("transition", dist.Dirichlet(prior))
 		loc := m.Sample("loc", newOrderedNormal(c.LocMean, locs, c.States))
 		scale := m.Sample("scale", dist.LogNormal(0, spreads).Expand(states))
-		emission := dist.Normal(loc, scale).LogProb(m.Data("y").MustUnsqueeze(-1, false))
+		emission := dist.Normal(loc, scale).LogProb(torch.Of(m.Data("y").MustUnsqueeze(-1, false))).T()
 		m.Factor("y", forward(transition.MustLog(false), emission, len(c.Y)))
 	}, infer.Batch{"y": y})
 }

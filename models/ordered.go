@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/integrate/quad"
 	"gonum.org/v1/gonum/stat/combin"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -33,28 +32,28 @@ func (d orderedNormal) Name() string { return "OrderedNormal" }
 func (d orderedNormal) Support() support.Support { return support.Ordered }
 
 // LogProb is the log density.
-func (d orderedNormal) LogProb(value *ts.Tensor) *ts.Tensor {
+func (d orderedNormal) LogProb(value torch.Tensor) torch.Tensor {
 	logFactorial, _ := math.Lgamma(float64(d.k) + 1)
-	return d.Distribution.LogProb(value).MustAddScalar(ts.FloatScalar(logFactorial), false)
+	return d.Distribution.LogProb(value).Add(logFactorial)
 }
 
 // Sample draws the numbers and sorts them.
-func (d orderedNormal) Sample(src *dist.Source, sample ...int64) *ts.Tensor {
-	sorted, _ := d.Distribution.Sample(src, sample...).MustSort(-1, false, false)
-	return sorted
+func (d orderedNormal) Sample(src *dist.Source, sample ...int64) torch.Tensor {
+	sorted, _ := d.Distribution.Sample(src, sample...).T().MustSort(-1, false, false)
+	return torch.Of(sorted)
 }
 
 // Mean and Variance are those of normal order statistics, by Gauss-Legendre quadrature.
-func (d orderedNormal) Mean() *ts.Tensor {
+func (d orderedNormal) Mean() torch.Tensor {
 	return d.moments(func(m1, _ float64) float64 { return d.loc + d.scale*m1 })
 }
 
-func (d orderedNormal) Variance() *ts.Tensor {
+func (d orderedNormal) Variance() torch.Tensor {
 	return d.moments(func(m1, m2 float64) float64 { return d.scale * d.scale * (m2 - m1*m1) })
 }
 
 // moments gives f the first two moments of each of k ordered standard normal numbers.
-func (d orderedNormal) moments(f func(m1, m2 float64) float64) *ts.Tensor {
+func (d orderedNormal) moments(f func(m1, m2 float64) float64) torch.Tensor {
 	out := make([]float64, d.k)
 	for j := range out {
 		count := float64(d.k) * float64(combin.Binomial(d.k-1, j))
@@ -67,7 +66,7 @@ func (d orderedNormal) moments(f func(m1, m2 float64) float64) *ts.Tensor {
 		out[j] = f(moment(1), moment(2))
 	}
 	shape := append(d.BatchShape(), int64(d.k))
-	return torch.Must(torch.FromSlice(out)).MustExpand(shape, true, false)
+	return torch.Of(torch.Must(torch.FromSlice(out))).Expand(shape...)
 }
 
 // Expand broadcasts the batch shape.

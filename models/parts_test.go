@@ -212,10 +212,10 @@ func TestOrderedLocations(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		d := trace.Sites["loc"].Dist
-		assert.InDeltaSlice(t, []float64{1 - far, 1, 1 + far}, floats(d.Mean()), 1e-10)
+		assert.InDeltaSlice(t, []float64{1 - far, 1, 1 + far}, floats(d.Mean().T()), 1e-10)
 		// Var of the middle of three is 1 − √3/π; of the others 1 + √3/(2π) − 9/(4π).
 		outer := 1 + math.Sqrt(3)/(2*math.Pi) - 9/(4*math.Pi)
-		assert.InDeltaSlice(t, []float64{4 * outer, 4 * (1 - math.Sqrt(3)/math.Pi), 4 * outer}, floats(d.Variance()), 1e-10)
+		assert.InDeltaSlice(t, []float64{4 * outer, 4 * (1 - math.Sqrt(3)/math.Pi), 4 * outer}, floats(d.Variance().T()), 1e-10)
 		return nil
 	}))
 }

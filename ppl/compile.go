@@ -155,7 +155,7 @@ func (c *compiler) Process(s *Site) {
 	}
 	l := &latent{name: s.Name, kind: s.Kind, support: sup, shape: append(s.Dist.BatchShape(), s.Dist.EventShape()...), dims: dims(s)}
 	l.free = b.InverseShape(l.shape)
-	if sup.LowT == nil && sup.HighT == nil {
+	if _, _, known := sup.Bounds(); known {
 		l.bijector = b
 	}
 	if _, ok := c.program.latents[s.Name]; ok {
@@ -169,16 +169,21 @@ func (c *compiler) Process(s *Site) {
 		if err := sup.Check(s.Init); err != nil {
 			s.fail("its initial value is outside the support: %v", err)
 		}
-		l.start = torch.Must(torch.ToSlice[float64](b.Inverse(s.Init)))
+		l.start = torch.Must(torch.ToSlice[float64](b.Inverse(torch.Of(s.Init)).T()))
 		s.Value = s.Init
 		return
 	}
-	s.Value = b.Forward(c.at(l.free))
+	s.Value = b.Forward(torch.Of(c.at(l.free))).T()
 }
 
 // depends says whether a support's ends depend on latent variables: then they are not known when a model is compiled.
 func depends(s support.Support) bool {
-	return s.LowT != nil && s.LowT.MustRequiresGrad() || s.HighT != nil && s.HighT.MustRequiresGrad()
+	for _, end := range []torch.Tensor{s.Low, s.High} {
+		if _, isNumber := end.Number(); !isNumber && end.T().MustRequiresGrad() {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *compiler) Finish(s *Site) {
@@ -224,7 +229,7 @@ func (s *Site) agrees(m *memo) bool {
 	if !ok {
 		return false
 	}
-	terms, short, ok := d.SumLogProb(s.Value, m.known(s, nil))
+	terms, short, ok := d.SumLogProb(torch.Of(s.Value), m.known(s, nil))
 	if !ok {
 		return false
 	}

@@ -80,7 +80,7 @@ func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Par
 			if b == nil {
 				b = torch.Must(bijector.For(s.Dist.Support()))
 			}
-			free[s.Name] = b.Inverse(s.Value.MustExpand(l.shape, true, false)).MustReshape(l.free, false)
+			free[s.Name] = b.Inverse(torch.Of(s.Value.MustExpand(l.shape, true, false))).T().MustReshape(l.free, false)
 		}))
 		point, err = infer.FromTensors(free)
 		scope.Keep(point.Flat)

@@ -161,7 +161,7 @@ func (c *Ctx) draw(s *Site) {
 	if c.run.source == nil {
 		s.fail("it has no value, and there is no source of random numbers: give it one with Substitute or Condition, or run the model with a seed")
 	}
-	s.Value = s.Dist.Sample(c.run.source)
+	s.Value = s.Dist.Sample(c.run.source).T()
 }
 
 // execute runs a model once, inside the caller's scope.

@@ -90,7 +90,7 @@ func (e *evaluator) place(s *Site) {
 		}
 	}
 	if l.empty() {
-		s.Value = b.Forward(zeros(l.free))
+		s.Value = b.Forward(torch.Of(zeros(l.free))).T()
 		return
 	}
 	e.seen++
@@ -99,11 +99,11 @@ func (e *evaluator) place(s *Site) {
 		s.Value = x
 		return
 	}
-	s.Value = b.Forward(x)
+	s.Value = b.Forward(torch.Of(x)).T()
 	if s.Kind == KindParam || e.weights.Jacobian == 0 {
 		return
 	}
-	s.Jacobian = sumAll(bijector.LogDensityChange(b, x, s.Value))
+	s.Jacobian = sumAll(bijector.LogDensityChange(b, torch.Of(x), torch.Of(s.Value)).T())
 }
 
 func (e *evaluator) Finish(s *Site) {
@@ -140,7 +140,7 @@ func (e *evaluator) add(s *Site) {
 		return
 	}
 	if m := e.program.memos[s.Name]; m != nil && s.Mask == nil {
-		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(s.Value, m.known(s, e.batch)); ok {
+		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(torch.Of(s.Value), m.known(s, e.batch)); ok {
 			for _, t := range terms {
 				e.terms = append(e.terms, torch.Term{Coeff: t.Coeff * scale, Tensor: t.Tensor})
 			}

@@ -175,11 +175,11 @@ func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, err
 			if s.Dist.Name() == "ImproperUniform" {
 				u := torch.Must(source.Uniform(l.free, gotch.Double, torch.CPU))
 				free[s.Name] = u.MustMulScalar(ts.FloatScalar(4), false).MustSubScalar(ts.FloatScalar(2), false)
-				s.Value = b.Forward(free[s.Name])
+				s.Value = b.Forward(torch.Of(free[s.Name])).T()
 				return
 			}
-			s.Value = s.Dist.Sample(source)
-			free[s.Name] = b.Inverse(s.Value).MustReshape(l.free, false)
+			s.Value = s.Dist.Sample(source).T()
+			free[s.Name] = b.Inverse(torch.Of(s.Value)).T().MustReshape(l.free, false)
 		}))
 		point, err := infer.FromTensors(free)
 		if err != nil {

@@ -23,7 +23,7 @@ type memoKey struct {
 // only once: of data that do not come again nothing is kept.
 type memoEntry struct {
 	version int64
-	parts   []*ts.Tensor
+	parts   []torch.Tensor
 }
 
 // memoSize is how many entries a site has before it forgets them all: data that come again are few.
@@ -31,7 +31,8 @@ const memoSize = 16
 
 // known is what a site knows when it sums its log density.
 func (m *memo) known(s *Site, batch infer.Batch) dist.Known {
-	return dist.Known{Inside: !s.Observed, Keep: func(t *ts.Tensor, name string, f func() []*ts.Tensor) []*ts.Tensor {
+	return dist.Known{Inside: !s.Observed, Keep: func(x torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor {
+		t := x.T()
 		if m == nil || !isData(batch, t) {
 			return f()
 		}
@@ -49,7 +50,7 @@ func isData(batch infer.Batch, t *ts.Tensor) bool {
 	return false
 }
 
-func (m *memo) keep(key memoKey, f func() []*ts.Tensor) []*ts.Tensor {
+func (m *memo) keep(key memoKey, f func() []torch.Tensor) []torch.Tensor {
 	old := m.entries.Load()
 	version := key.data.Must_Version(false)
 	seen := false
@@ -63,7 +64,9 @@ func (m *memo) keep(key memoKey, f func() []*ts.Tensor) []*ts.Tensor {
 	entry := memoEntry{version: version}
 	if seen {
 		entry.parts = parts
-		torch.Detach(parts...)
+		for _, t := range parts {
+			torch.Detach(t.T())
+		}
 	}
 	next := map[memoKey]memoEntry{}
 	if old != nil && len(*old) < memoSize {

@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,7 +66,7 @@ func TestMinibatchScale(t *testing.T) {
 	factor := func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 1))
 		c.Plate("data", size, func(c *ppl.Ctx) {
-			c.Factor("y", dist.Normal(mu, 0.5).LogProb(c.Data("y")))
+			c.Factor("y", dist.Normal(mu, 0.5).LogProb(torch.Of(c.Data("y"))).T())
 			c.Factor("all", mu)
 		})
 	}
@@ -159,7 +160,7 @@ func TestDimensionsBelongToPlates(t *testing.T) {
 	}
 	factor := func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 1))
-		c.Plate("data", 6, func(c *ppl.Ctx) { c.Factor("y", dist.Normal(m, 1).LogProb(c.Data("y"))) })
+		c.Plate("data", 6, func(c *ppl.Ctx) { c.Factor("y", dist.Normal(m, 1).LogProb(torch.Of(c.Data("y"))).T()) })
 	}
 	for name, c := range map[string]struct {
 		model ppl.Model

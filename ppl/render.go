@@ -40,7 +40,7 @@ func (r *renderer) Process(s *Site) {
 		r.compiler = compiler{program: &Program{latents: map[string]*latent{}}, recorder: newRecorder()}
 	}
 	if s.Kind == KindSample && !s.Observed && s.Value == nil && s.Dist.Support().Discrete() {
-		s.Value = s.Dist.Mean() // of the right shape; only the dependences matter
+		s.Value = s.Dist.Mean().T() // of the right shape; only the dependences matter
 		return
 	}
 	r.compiler.Process(s)

@@ -3,6 +3,7 @@ package ppl
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -73,7 +74,7 @@ func (r *reparam) nonCentred(s *Site) {
 	}
 	p := with.Params()
 	z := r.replace(s, "_decentred", dist.Independent(unit(p).Expand(family.BatchShape()...), dims))
-	s.Value = dist.LocScale(p["loc"], p["scale"], z)
+	s.Value = dist.LocScale(p["loc"], p["scale"], torch.Of(z)).T()
 }
 
 func (r *reparam) throughBijector(s *Site) {
@@ -84,5 +85,5 @@ func (r *reparam) throughBijector(s *Site) {
 	if !ok {
 		s.fail("ThroughBijector needs a transformed distribution (dist.Transformed)")
 	}
-	s.Value = d.Bijector().Forward(r.replace(s, "_base", d.Base()))
+	s.Value = d.Bijector().Forward(torch.Of(r.replace(s, "_base", d.Base()))).T()
 }

@@ -74,7 +74,7 @@ func (s *Site) LogProb() *ts.Tensor {
 func (s *Site) elementwise() *ts.Tensor {
 	logp := s.Value
 	if s.Kind != KindFactor {
-		logp = s.Dist.LogProb(s.unmasked())
+		logp = s.Dist.LogProb(torch.Of(s.unmasked())).T()
 	}
 	if s.Mask != nil {
 		if mask, have := shapeOf(s.Mask), shapeOf(logp); !broadcastsTo(mask, have) {
@@ -95,32 +95,25 @@ func (s *Site) unmasked() *ts.Tensor {
 	if have := shapeOf(s.Value); !broadcastsTo(shapeOf(s.Mask), have) {
 		return s.Value
 	}
-	return s.Value.MustWhereSelf(s.Mask, harmless(sup).MustTotype(s.Value.DType(), false).MustExpandAs(s.Value, false), false)
+	return s.Value.MustWhereSelf(s.Mask, harmless(sup).T().MustTotype(s.Value.DType(), false).MustExpandAs(s.Value, false), false)
 }
 
-// harmless is a number inside a support.
-func harmless(s support.Support) *ts.Tensor {
+// harmless is a number or tensor inside a support.
+func harmless(s support.Support) torch.Tensor {
+	from, to := s.Low != torch.Of(math.Inf(-1)), s.High != torch.Of(math.Inf(1))
 	switch {
-	case s.LowT != nil && s.HighT != nil:
-		return s.LowT.MustAdd(s.HighT, false).MustMulScalar(ts.FloatScalar(0.5), false)
-	case s.LowT != nil:
-		return s.LowT.MustAddScalar(ts.FloatScalar(1), false)
-	case s.HighT != nil && !s.Discrete():
-		return s.HighT.MustSubScalar(ts.FloatScalar(1), false)
-	}
-	v := 0.0
-	switch low, high := !math.IsInf(s.Low, 0), !math.IsInf(s.High, 0); {
 	case s.Kind == support.KindReal || s.Kind == support.KindBoolean:
-	case s.Discrete() && low:
-		v = s.Low
-	case low && high:
-		v = (s.Low + s.High) / 2
-	case low:
-		v = s.Low + 1
-	case high:
-		v = s.High - 1
+		return torch.Of(0)
+	case s.Discrete() && from:
+		return s.Low
+	case from && to:
+		return s.Low.Add(s.High).Mul(0.5)
+	case from:
+		return s.Low.Add(1)
+	case to:
+		return s.High.Sub(1)
 	}
-	return torch.Must(torch.Scalar(v))
+	return torch.Of(0)
 }
 
 // broadcastsTo says whether a shape broadcasts to another.

@@ -69,44 +69,43 @@ func asked() (line, first string) {
 	}
 }
 
-// located is a [Recoverable] that wants to know the line of the user's code that asked for what failed.
-type located interface{ Locate(line string) }
+// located is an error with the line of the user's code that asked for what failed.
+type located struct {
+	error
+	line string
+}
+
+func (e *located) Error() string { return fmt.Sprintf("%v (at %s)", e.error, e.line) }
+func (e *located) Unwrap() error { return e.error }
 
 // locate puts the user's line into an error that a panic carries: where gotch found a line inside one of Kelvin's
-// packages, or the error does not know one.
-func locate(v any) {
-	switch e := v.(type) {
-	case *Error:
-		if line, first := asked(); line != "" && (e.At == "" || e.At == first) {
+// packages, or the error knows none.
+func locate(err error) error {
+	line, first := asked()
+	if line == "" {
+		return err
+	}
+	if e, ok := err.(*Error); ok {
+		if e.At == "" || e.At == first {
 			e.At = line
 		}
-	case located:
-		line, _ := asked()
-		e.Locate(line)
+		return e
 	}
+	return &located{err, line}
 }
 
 // misused is a mistake in the use of this package.
-type misused struct{ text, at string }
+type misused struct{ text string }
 
-func misuse(format string, args ...any) *misused {
-	e := &misused{text: fmt.Sprintf(format, args...)}
-	e.at, _ = asked()
-	return e
-}
+func misuse(format string, args ...any) *misused { return &misused{fmt.Sprintf(format, args...)} }
 
 func (*misused) RecoverAsError() {}
 
-func (e *misused) Error() string {
-	if e.at == "" {
-		return "torch: " + e.text
-	}
-	return fmt.Sprintf("torch: %s (at %s)", e.text, e.at)
-}
+func (e *misused) Error() string { return "torch: " + e.text }
 
 // Recoverable is an error that code inside [Do], [Vmap] and the gradients may panic with, to have it returned as an
-// error. Any other panic goes through unchanged. A Recoverable that has a method Locate(line string) is told the line
-// of the user's code, "model/model.go:12", from which the panic came.
+// error. The error returned wraps it and names the line of the user's code from which the panic came. Any other panic
+// goes through unchanged.
 type Recoverable interface {
 	error
 	// RecoverAsError marks the type.
@@ -147,18 +146,14 @@ func asPanic(err error) error {
 
 // catch turns a typed panic into *err. It is deferred.
 func catch(err *error) {
-	r := recover()
-	if r != nil {
-		locate(r)
-	}
-	switch r := r.(type) {
+	switch r := recover().(type) {
 	case nil:
 	case *Error:
-		*err = r
+		*err = locate(r)
 	case wrapped:
 		*err = r.error
 	case Recoverable:
-		*err = r
+		*err = locate(r)
 	default:
 		panic(r)
 	}

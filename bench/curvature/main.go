@@ -122,7 +122,7 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 	}
 	batch := infer.Batch{"x": x, "y": y}
 	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return network.Forward(p, b.Get("x").T()) }
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return dist.CategoricalLogits(z).LogProb(b.Get("y").T()) }
+	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return dist.CategoricalLogits(z).LogProb(b.Get("y")).T() }
 	likelihood := curvature.Likelihood(forward, outer)
 	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		l := likelihood(p, b)

@@ -5,6 +5,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -32,7 +33,7 @@ func garch11(d *data) posterior {
 			alpha1 := c.Sample("alpha1", flat(support.UnitInterval, 0))
 			beta1 := c.Sample("beta1", flat(support.Interval(0, alpha1.MustRsubScalar(ts.FloatScalar(1), false)), 0))
 			news := previous.MustSub(mu, false).MustSquare(false)
-			a := first.MustAddcmul(counts, dist.LocScale(alpha0, alpha1, news), false)
+			a := first.MustAddcmul(counts, dist.LocScale(alpha0, alpha1, torch.Of(news)).T(), false)
 			sigma := r.solve(a, beta1).MustSqrt(false)
 			c.Plate("time", int64(n), func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(mu, sigma), c.Data("y"))

@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -28,9 +29,9 @@ func hmmExample(d *data) posterior {
 			theta1 := c.Sample("theta1", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
 			theta2 := c.Sample("theta2", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
 			mu := c.Sample("mu", dist.ImproperUniform(support.PositiveOrdered, nil, []int64{2}))
-			c.Factor("mu_prior", sum(dist.Normal(centres, 1).LogProb(mu)))
+			c.Factor("mu_prior", sum(dist.Normal(centres, 1).LogProb(torch.Of(mu)).T()))
 			transition := ts.MustStack([]*ts.Tensor{theta1, theta2}, 0).MustLog(false)
-			c.Factor("y", forward(transition, dist.Normal(mu, 1).LogProb(c.Data("y").MustUnsqueeze(-1, false)), rest, int64(n)))
+			c.Factor("y", forward(transition, dist.Normal(mu, 1).LogProb(torch.Of(c.Data("y").MustUnsqueeze(-1, false))).T(), rest, int64(n)))
 		},
 		batch: infer.Batch{"y": d.vectorTensor("y", n)},
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -45,7 +46,7 @@ func flatRegression(d *data, y []float64, sigma dist.Distribution, columns ...[]
 			c.Deterministic("beta", inverse.MustMv(theta, false))
 			sigma := c.Sample("sigma", sigma)
 			c.Plate("data", int64(n), func(c *ppl.Ctx) {
-				c.Observe("y", dist.NormalGLM(c.Data("q"), theta, 0, sigma), c.Data("y"))
+				c.Observe("y", dist.NormalGLM(torch.Of(c.Data("q")), torch.Of(theta), 0, sigma), c.Data("y"))
 			})
 		},
 		batch: infer.Batch{"q": d.tensor(thin.RawMatrix().Data, int64(n), int64(k)), "y": d.tensor(y, int64(n))},

@@ -96,7 +96,7 @@ func (o one) freeOf(y []float64) []float64 {
 
 // logDet sums the log-Jacobian of an elementwise map over the vector too.
 func logDet(b bijector.Bijector, x *ts.Tensor) *ts.Tensor {
-	return sum(b.LogAbsDetJacobian(x, b.Forward(x)))
+	return sum(b.LogAbsDetJacobian(torch.Of(x), b.Forward(torch.Of(x))).T())
 }
 
 // The inverse undoes the map, and the log-Jacobian is that of the numeric Jacobian of the free coordinates.
@@ -106,9 +106,11 @@ func TestRoundTripAndJacobian(t *testing.T) {
 			b := o.make()
 			for seed := uint64(0); seed < 4; seed++ {
 				x := normals(seed, o.n)
-				near(t, x, number(func(x *ts.Tensor) *ts.Tensor { return b.Inverse(b.Forward(x)) })(x), 1e-13, o.name, " round trip")
+				near(t, x, number(func(x *ts.Tensor) *ts.Tensor { return b.Inverse(b.Forward(torch.Of(x))).T() })(x), 1e-13, o.name, " round trip")
 
-				rows := jacobian(func(x []float64) []float64 { return o.freeOf(number(b.Forward)(x)) }, x)
+				rows := jacobian(func(x []float64) []float64 {
+					return o.freeOf(number(func(x *ts.Tensor) *ts.Tensor { return b.Forward(torch.Of(x)).T() })(x))
+				}, x)
 				m := mat.NewDense(len(rows), o.n, nil)
 				for i, row := range rows {
 					m.SetRow(i, row)
@@ -128,13 +130,13 @@ func TestGradients(t *testing.T) {
 		for _, o := range all() {
 			b := o.make()
 			x := normals(7, o.n)
-			y := b.Forward(vec(x))
+			y := b.Forward(torch.Of(vec(x))).T()
 			weights := vec(normals(8, len(floats(y))), shapeOf(y)...)
 			functions := map[string]func(x *ts.Tensor) *ts.Tensor{
-				"forward":      func(x *ts.Tensor) *ts.Tensor { return sum(b.Forward(x).MustMul(weights, false)) },
+				"forward":      func(x *ts.Tensor) *ts.Tensor { return sum(b.Forward(torch.Of(x)).T().MustMul(weights, false)) },
 				"log-Jacobian": func(x *ts.Tensor) *ts.Tensor { return logDet(b, x).MustAdd(sum(x), false) },
 				"inverse of forward": func(x *ts.Tensor) *ts.Tensor {
-					return sum(b.Inverse(b.Forward(x)).MustMul(vec(normals(9, o.n)), false))
+					return sum(b.Inverse(b.Forward(torch.Of(x))).T().MustMul(vec(normals(9, o.n)), false))
 				},
 			}
 			for name, f := range functions {
@@ -151,8 +153,8 @@ func TestVmapIsTheLoop(t *testing.T) {
 		for _, o := range all() {
 			b := o.make()
 			f := func(x *ts.Tensor) *ts.Tensor {
-				y := b.Forward(x)
-				return logDet(b, x).MustAdd(sum(y.MustSin(false)), false).MustAdd(sum(b.Inverse(y).MustCos(false)), false)
+				y := b.Forward(torch.Of(x)).T()
+				return logDet(b, x).MustAdd(sum(y.MustSin(false)), false).MustAdd(sum(b.Inverse(torch.Of(y)).T().MustCos(false)), false)
 			}
 			x := normals(11, k*o.n)
 			values, grads, err := torch.VmapValueAndGrad(f, vec(x, k, int64(o.n)))
@@ -164,13 +166,13 @@ func TestVmapIsTheLoop(t *testing.T) {
 				near(t, gradientOf(f, row), each[i*o.n:(i+1)*o.n], 1e-12, o.name, " gradient")
 			}
 			mapped, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-				y := b.Forward(in[0])
-				return []*ts.Tensor{y, b.Inverse(y), b.LogAbsDetJacobian(in[0], y)}, nil
+				y := b.Forward(torch.Of(in[0])).T()
+				return []*ts.Tensor{y, b.Inverse(torch.Of(y)).T(), b.LogAbsDetJacobian(torch.Of(in[0]), torch.Of(y)).T()}, nil
 			}, []*ts.Tensor{vec(x, k, int64(o.n))}, nil)
 			require.NoError(t, err, o.name)
 			batch := vec(x, k, int64(o.n))
-			y := b.Forward(batch)
-			for i, want := range []*ts.Tensor{y, b.Inverse(y), b.LogAbsDetJacobian(batch, y)} {
+			y := b.Forward(torch.Of(batch)).T()
+			for i, want := range []*ts.Tensor{y, b.Inverse(torch.Of(y)).T(), b.LogAbsDetJacobian(torch.Of(batch), torch.Of(y)).T()} {
 				require.Equal(t, shapeOf(want), shapeOf(mapped[i]), o.name)
 				near(t, floats(want), floats(mapped[i]), 1e-13, o.name, i)
 			}
@@ -186,18 +188,18 @@ func TestShapesAndTypes(t *testing.T) {
 			for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
 				shape := []int64{2, 3, int64(o.n)}
 				x := vec(normals(3, 6*o.n), shape...).MustTotype(dtype, false)
-				y := b.Forward(x)
-				l := b.LogAbsDetJacobian(x, y)
+				y := b.Forward(torch.Of(x)).T()
+				l := b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()
 				require.Equal(t, shapeOf(y), b.ForwardShape(shape), o.name)
 				require.Equal(t, shape, b.InverseShape(shapeOf(y)), o.name)
 				require.Equal(t, shape[:3-b.DomainEventDims()], shapeOf(l), o.name)
 				require.Equal(t, shapeOf(y)[:len(shapeOf(y))-b.CodomainEventDims()], shapeOf(l), o.name)
-				require.Equal(t, shape, shapeOf(b.Inverse(y)), o.name)
-				near(t, floats(x), floats(b.Inverse(y)), map[gotch.DType]float64{gotch.Double: 1e-12, gotch.Float: 1e-3}[dtype], o.name)
+				require.Equal(t, shape, shapeOf(b.Inverse(torch.Of(y)).T()), o.name)
+				near(t, floats(x), floats(b.Inverse(torch.Of(y)).T()), map[gotch.DType]float64{gotch.Double: 1e-12, gotch.Float: 1e-3}[dtype], o.name)
 				if strings.Contains(o.name, "tensor") {
 					continue // float64 parameters make the result float64
 				}
-				for _, out := range []*ts.Tensor{y, l, b.Inverse(y)} {
+				for _, out := range []*ts.Tensor{y, l, b.Inverse(torch.Of(y)).T()} {
 					require.Equal(t, dtype, out.DType(), o.name)
 				}
 			}
@@ -215,8 +217,8 @@ func TestEdges(t *testing.T) {
 			// log(1 + eˣ) and the log-Jacobians from it.
 			softplus := max(x, 0) + l1p
 			check := func(b bijector.Bijector, y, l float64) {
-				relative(t, []float64{y}, floats(b.Forward(at)), 1e-15*max(1, math.Abs(x)), b.Name(), x)
-				relative(t, []float64{l}, floats(b.LogAbsDetJacobian(at, b.Forward(at))), 1e-15, b.Name(), x)
+				relative(t, []float64{y}, floats(b.Forward(torch.Of(at)).T()), 1e-15*max(1, math.Abs(x)), b.Name(), x)
+				relative(t, []float64{l}, floats(b.LogAbsDetJacobian(torch.Of(at), b.Forward(torch.Of(at))).T()), 1e-15, b.Name(), x)
 			}
 			check(bijector.Exp(), math.Exp(x), x)
 			check(bijector.Softplus(), softplus, min(x, 0)-l1p)
@@ -226,7 +228,7 @@ func TestEdges(t *testing.T) {
 				check(bijector.Sigmoid(), 1/(1+e), -x-2*l1p)
 			}
 			for _, b := range []bijector.Bijector{bijector.Exp(), bijector.Softplus()} {
-				relative(t, []float64{x}, floats(b.Inverse(b.Forward(at))), 1e-13, b.Name(), x)
+				relative(t, []float64{x}, floats(b.Inverse(b.Forward(torch.Of(at))).T()), 1e-13, b.Name(), x)
 			}
 			// The gradients stay finite and right: that of log |dy/dx| is −tanh(x/2) for the sigmoid, σ(−x) for softplus.
 			near(t, []float64{-math.Tanh(x / 2)}, gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(bijector.Sigmoid(), x) }, []float64{x}), 1e-15, x)
@@ -238,18 +240,18 @@ func TestEdges(t *testing.T) {
 				small, large = large, small
 			}
 			b := bijector.StickBreaking()
-			y := b.Forward(at)
+			y := b.Forward(torch.Of(at)).T()
 			relative(t, []float64{small, large}, floats(y), 1e-13, x)
-			relative(t, []float64{-math.Abs(x) - 2*l1p}, floats(b.LogAbsDetJacobian(at, y)), 1e-15, x)
-			relative(t, []float64{x}, floats(b.Inverse(y)), 1e-13, x)
+			relative(t, []float64{-math.Abs(x) - 2*l1p}, floats(b.LogAbsDetJacobian(torch.Of(at), torch.Of(y)).T()), 1e-15, x)
+			relative(t, []float64{x}, floats(b.Inverse(torch.Of(y)).T()), 1e-13, x)
 
 			// A 2 x 2 correlation factor: (tanh x, 1/cosh x), log |det| = −2 log cosh x.
 			b = bijector.CorrCholesky()
-			y = b.Forward(at)
+			y = b.Forward(torch.Of(at)).T()
 			logCosh := math.Abs(x) + math.Log1p(e*e) - math.Ln2
 			relative(t, []float64{1, 0, math.Tanh(x), math.Exp(-logCosh)}, floats(y), 1e-13, x)
-			relative(t, []float64{-2 * logCosh}, floats(b.LogAbsDetJacobian(at, y)), 1e-15, x)
-			relative(t, []float64{x}, floats(b.Inverse(y)), 1e-13, x)
+			relative(t, []float64{-2 * logCosh}, floats(b.LogAbsDetJacobian(torch.Of(at), torch.Of(y)).T()), 1e-15, x)
+			relative(t, []float64{x}, floats(b.Inverse(torch.Of(y)).T()), 1e-13, x)
 			near(t, []float64{-2 * math.Tanh(x)}, gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(b, x) }, []float64{x}), 1e-15, x)
 		}
 	})
@@ -261,7 +263,7 @@ func TestVectorEdges(t *testing.T) {
 	inScope(t, func() {
 		b := bijector.StickBreaking()
 		x := []float64{-300, 30, -30, 300}
-		y := b.Forward(vec(x))
+		y := b.Forward(torch.Of(vec(x))).T()
 		// The first takes e^−300·¼; the second all but e^−30; and so on, so that each next one is smaller still.
 		logs := make([]float64, 5)
 		left := 0.0
@@ -278,14 +280,14 @@ func TestVectorEdges(t *testing.T) {
 			total += l
 		}
 		relative(t, want, floats(y), 1e-12)
-		relative(t, []float64{total}, floats(b.LogAbsDetJacobian(vec(x), y)), 1e-14)
-		relative(t, x, floats(b.Inverse(y)), 1e-13)
+		relative(t, []float64{total}, floats(b.LogAbsDetJacobian(torch.Of(vec(x)), torch.Of(y)).T()), 1e-14)
+		relative(t, x, floats(b.Inverse(torch.Of(y)).T()), 1e-13)
 
 		b = bijector.CorrCholesky()
 		x = []float64{30, -20, 300, 0, -250, 60}
-		y = b.Forward(vec(x))
-		relative(t, x[:3], floats(b.Inverse(y))[:3], 1e-12)
-		near(t, x, floats(b.Inverse(y)), 1e-11)
+		y = b.Forward(torch.Of(vec(x))).T()
+		relative(t, x[:3], floats(b.Inverse(torch.Of(y)).T())[:3], 1e-12)
+		near(t, x, floats(b.Inverse(torch.Of(y)).T()), 1e-11)
 		// Rows have length 1.
 		near(t, []float64{1, 1, 1, 1}, floats(y.MustSquare(false).MustSumDimIntlist([]int64{-1}, false, double, false)), 1e-14)
 		// Weights 1; 1.5, 1; 2, 1.5, 1.
@@ -293,8 +295,8 @@ func TestVectorEdges(t *testing.T) {
 			return -2 * (math.Abs(x) + math.Log1p(math.Exp(-2*math.Abs(x))) - math.Ln2)
 		}
 		det := sech(30) + 1.5*sech(20) + sech(300) + 2*sech(0) + 1.5*sech(250) + sech(60)
-		relative(t, []float64{det}, floats(b.LogAbsDetJacobian(vec(x), y)), 1e-14)
-		for _, g := range gradientOf(func(x *ts.Tensor) *ts.Tensor { return sum(b.Inverse(b.Forward(x))) }, normals(5, 6)) {
+		relative(t, []float64{det}, floats(b.LogAbsDetJacobian(torch.Of(vec(x)), torch.Of(y)).T()), 1e-14)
+		for _, g := range gradientOf(func(x *ts.Tensor) *ts.Tensor { return sum(b.Inverse(b.Forward(torch.Of(x))).T()) }, normals(5, 6)) {
 			require.InDelta(t, 1, g, 1e-10)
 		}
 	})
@@ -303,9 +305,9 @@ func TestVectorEdges(t *testing.T) {
 // 0 is the middle: the uniform simplex and the identity correlation.
 func TestZero(t *testing.T) {
 	inScope(t, func() {
-		near(t, []float64{.2, .2, .2, .2, .2}, floats(bijector.StickBreaking().Forward(vec(make([]float64, 4)))), 1e-15)
-		require.Equal(t, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, floats(bijector.CorrCholesky().Forward(vec(make([]float64, 3)))))
-		require.Equal(t, []float64{1, 0, 0, 1}, floats(bijector.LowerCholesky().Forward(vec(make([]float64, 3)))))
+		near(t, []float64{.2, .2, .2, .2, .2}, floats(bijector.StickBreaking().Forward(torch.Of(vec(make([]float64, 4)))).T()), 1e-15)
+		require.Equal(t, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, floats(bijector.CorrCholesky().Forward(torch.Of(vec(make([]float64, 3)))).T()))
+		require.Equal(t, []float64{1, 0, 0, 1}, floats(bijector.LowerCholesky().Forward(torch.Of(vec(make([]float64, 3)))).T()))
 	})
 }
 
@@ -314,11 +316,11 @@ func TestSizeOne(t *testing.T) {
 	inScope(t, func() {
 		none := vec(nil, 2, 0)
 		for _, b := range []bijector.Bijector{bijector.StickBreaking(), bijector.CorrCholesky()} {
-			y := b.Forward(none)
+			y := b.Forward(torch.Of(none)).T()
 			require.Equal(t, []float64{1, 1}, floats(y), b.Name())
 			require.Equal(t, b.ForwardShape([]int64{2, 0}), shapeOf(y), b.Name())
-			require.Equal(t, []float64{0, 0}, floats(b.LogAbsDetJacobian(none, y)), b.Name())
-			require.Equal(t, []int64{2, 0}, shapeOf(b.Inverse(y)), b.Name())
+			require.Equal(t, []float64{0, 0}, floats(b.LogAbsDetJacobian(torch.Of(none), torch.Of(y)).T()), b.Name())
+			require.Equal(t, []int64{2, 0}, shapeOf(b.Inverse(torch.Of(y)).T()), b.Name())
 		}
 	})
 }
@@ -338,8 +340,8 @@ func TestParameterGradients(t *testing.T) {
 		for name, f := range makers {
 			value := func(p *ts.Tensor) *ts.Tensor {
 				b := f(p)
-				y := b.Forward(x)
-				return sum(y.MustSquare(false)).MustAdd(sum(b.LogAbsDetJacobian(x, y)), false)
+				y := b.Forward(torch.Of(x)).T()
+				return sum(y.MustSquare(false)).MustAdd(sum(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()), false)
 			}
 			at := []float64{0.7, -1.2, 2.5}
 			near(t, jacobian(number(value), at)[0], gradientOf(value, at), 1e-9, name)

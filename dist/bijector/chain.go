@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // chain is one map after the other.
@@ -44,14 +44,14 @@ func (b chain) Name() string {
 func (b chain) DomainEventDims() int   { return b.domain }
 func (b chain) CodomainEventDims() int { return b.codomain }
 
-func (b chain) Forward(x *ts.Tensor) *ts.Tensor {
+func (b chain) Forward(x torch.Tensor) torch.Tensor {
 	for _, p := range b.parts {
 		x = p.Forward(x)
 	}
 	return x
 }
 
-func (b chain) Inverse(y *ts.Tensor) *ts.Tensor {
+func (b chain) Inverse(y torch.Tensor) torch.Tensor {
 	for _, p := range slices.Backward(b.parts) {
 		y = p.Inverse(y)
 	}
@@ -59,18 +59,17 @@ func (b chain) Inverse(y *ts.Tensor) *ts.Tensor {
 }
 
 // sum adds what f gives for each part, where it gives something, over the event of the chain.
-func (b chain) sum(x, y *ts.Tensor, f func(p Bijector, x, y *ts.Tensor) *ts.Tensor) (total *ts.Tensor) {
+func (b chain) sum(x torch.Tensor, y *torch.Tensor, f func(p Bijector, x, y torch.Tensor) torch.Tensor) (total torch.Tensor) {
 	event := b.domain
 	for i, p := range b.parts {
-		out := y
-		if out == nil || i < len(b.parts)-1 {
+		var out torch.Tensor
+		if y != nil && i == len(b.parts)-1 {
+			out = *y
+		} else {
 			out = p.Forward(x)
 		}
-		if term := f(p, x, out); term != nil {
-			if term = sumLast(term, event-p.DomainEventDims()); total != nil {
-				term = total.MustAdd(term, false)
-			}
-			total = term
+		if term := f(p, x, out); !isNum(term) {
+			total = total.Add(sumLast(term, event-p.DomainEventDims()))
 		}
 		event += p.CodomainEventDims() - p.DomainEventDims()
 		x = out
@@ -78,20 +77,20 @@ func (b chain) sum(x, y *ts.Tensor, f func(p Bijector, x, y *ts.Tensor) *ts.Tens
 	return total
 }
 
-func (b chain) LogAbsDetJacobian(x, y *ts.Tensor) *ts.Tensor {
-	return b.sum(x, y, func(p Bijector, x, y *ts.Tensor) *ts.Tensor { return p.LogAbsDetJacobian(x, y) })
+func (b chain) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
+	return b.sum(x, &y, func(p Bijector, x, y torch.Tensor) torch.Tensor { return p.LogAbsDetJacobian(x, y) })
 }
 
-// LogDensityTerm is the sum of those of the parts; nil where no part has one.
-func (b chain) LogDensityTerm(x *ts.Tensor) *ts.Tensor {
+// LogDensityTerm is the sum of those of the parts; 0 where no part has one.
+func (b chain) LogDensityTerm(x torch.Tensor) torch.Tensor {
 	if !slices.ContainsFunc(b.parts, Completes) {
-		return nil
+		return torch.Tensor{}
 	}
-	return b.sum(x, nil, func(p Bijector, x, _ *ts.Tensor) *ts.Tensor {
+	return b.sum(x, nil, func(p Bijector, x, _ torch.Tensor) torch.Tensor {
 		if c, ok := p.(Completed); ok {
 			return c.LogDensityTerm(x)
 		}
-		return nil
+		return torch.Tensor{}
 	})
 }
 
@@ -158,21 +157,21 @@ func Inverse(b Bijector) Bijector {
 	return inverse{b}
 }
 
-func (b inverse) Name() string                       { return "Inverse(" + b.Bijector.Name() + ")" }
-func (b inverse) Forward(x *ts.Tensor) *ts.Tensor    { return b.Bijector.Inverse(x) }
-func (b inverse) Inverse(y *ts.Tensor) *ts.Tensor    { return b.Bijector.Forward(y) }
-func (b inverse) DomainEventDims() int               { return b.Bijector.CodomainEventDims() }
-func (b inverse) CodomainEventDims() int             { return b.Bijector.DomainEventDims() }
-func (b inverse) ForwardShape(shape []int64) []int64 { return b.Bijector.InverseShape(shape) }
-func (b inverse) InverseShape(shape []int64) []int64 { return b.Bijector.ForwardShape(shape) }
-func (b inverse) Validate() error                    { return Validate(b.Bijector) }
-func (b inverse) LogAbsDetJacobian(x, y *ts.Tensor) *ts.Tensor {
-	return b.Bijector.LogAbsDetJacobian(y, x).MustNeg(false)
+func (b inverse) Name() string                        { return "Inverse(" + b.Bijector.Name() + ")" }
+func (b inverse) Forward(x torch.Tensor) torch.Tensor { return b.Bijector.Inverse(x) }
+func (b inverse) Inverse(y torch.Tensor) torch.Tensor { return b.Bijector.Forward(y) }
+func (b inverse) DomainEventDims() int                { return b.Bijector.CodomainEventDims() }
+func (b inverse) CodomainEventDims() int              { return b.Bijector.DomainEventDims() }
+func (b inverse) ForwardShape(shape []int64) []int64  { return b.Bijector.InverseShape(shape) }
+func (b inverse) InverseShape(shape []int64) []int64  { return b.Bijector.ForwardShape(shape) }
+func (b inverse) Validate() error                     { return Validate(b.Bijector) }
+func (b inverse) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
+	return b.Bijector.LogAbsDetJacobian(y, x).Neg()
 }
 
 // Image is known for functions of one number.
 func (b inverse) Image(s support.Support) support.Support {
-	if e, ok := b.Bijector.(elementwise); ok && s.LowT == nil && s.HighT == nil {
+	if e, ok := b.Bijector.(elementwise); ok && isNum(s.Low) && isNum(s.High) {
 		e.up, e.down, e.left, e.right = e.down, e.up, minusInf, plusInf
 		if e.falling {
 			e.left, e.right = plusInf, minusInf
@@ -199,18 +198,18 @@ func Independent(b Bijector, n int) Bijector {
 func (b independent) DomainEventDims() int   { return b.Bijector.DomainEventDims() + b.n }
 func (b independent) CodomainEventDims() int { return b.Bijector.CodomainEventDims() + b.n }
 func (b independent) Validate() error        { return Validate(b.Bijector) }
-func (b independent) LogAbsDetJacobian(x, y *ts.Tensor) *ts.Tensor {
+func (b independent) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
 	return sumLast(b.Bijector.LogAbsDetJacobian(x, y), b.n)
 }
 
-// LogDensityTerm is that of the map over all of the event; nil where it has none.
-func (b independent) LogDensityTerm(x *ts.Tensor) *ts.Tensor {
+// LogDensityTerm is that of the map over all of the event; 0 where it has none.
+func (b independent) LogDensityTerm(x torch.Tensor) torch.Tensor {
 	if c, ok := b.Bijector.(Completed); ok {
-		if term := c.LogDensityTerm(x); term != nil {
+		if term := c.LogDensityTerm(x); !isNum(term) {
 			return sumLast(term, b.n)
 		}
 	}
-	return nil
+	return torch.Tensor{}
 }
 
 func (b independent) Image(s support.Support) support.Support {

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // triangle is what the maps from vectors to triangular matrices share. The vector has the elements of the lower triangle row
@@ -62,8 +62,8 @@ func (b triangle) Image(s support.Support) support.Support {
 }
 
 // matrix lays elements of a vector out as a k x k matrix. source gives the place of each element, or -1 for 0.
-func matrix(x *ts.Tensor, k int64, source func(i, j int64) int64) *ts.Tensor {
-	shape := shapeOf(x)
+func matrix(x torch.Tensor, k int64, source func(i, j int64) int64) torch.Tensor {
+	shape := x.Shape()
 	n := shape[len(shape)-1]
 	index := make([]int64, 0, k*k)
 	for i := int64(0); i < k; i++ {
@@ -75,24 +75,24 @@ func matrix(x *ts.Tensor, k int64, source func(i, j int64) int64) *ts.Tensor {
 			index = append(index, at)
 		}
 	}
-	padded := cat(x, x.MustNewZeros(resize(shape, 1), x.DType(), device(x), false))
-	return pick(padded, index).MustReshape(resize(shape, k, k), false)
+	padded := cat(x, torch.Of(x.T().MustNewZeros(resize(shape, 1), x.T().DType(), device(x), false)))
+	return pick(padded, index).Reshape(resize(shape, k, k)...)
 }
 
 // vector takes the lower triangle of k x k matrices, row by row.
-func (b triangle) vector(y *ts.Tensor, k int64) *ts.Tensor {
-	shape := shapeOf(y)
+func (b triangle) vector(y torch.Tensor, k int64) torch.Tensor {
+	shape := y.Shape()
 	index := make([]int64, 0, b.length(k))
 	for i := int64(0); i < k; i++ {
 		for j := int64(0); b.at(i, j) < b.at(i+1, 0); j++ {
 			index = append(index, i*k+j)
 		}
 	}
-	return pick(y.MustReshape(resize(shape[:len(shape)-1], k*k), false), index)
+	return pick(y.Reshape(resize(shape[:len(shape)-1], k*k)...), index)
 }
 
 // diagonalOf is the diagonal of a vector's matrix.
-func (b triangle) diagonalOf(x *ts.Tensor, k int64) *ts.Tensor {
+func (b triangle) diagonalOf(x torch.Tensor, k int64) torch.Tensor {
 	index := make([]int64, k)
 	for i := range index {
 		index[i] = b.at(int64(i), int64(i))
@@ -101,8 +101,8 @@ func (b triangle) diagonalOf(x *ts.Tensor, k int64) *ts.Tensor {
 }
 
 // weighted sums the last dimension with weights.
-func weighted(x *ts.Tensor, weights []float64) *ts.Tensor {
-	return sumLast(x.MustMul(constant(x, weights, int64(len(weights))), false), 1)
+func weighted(x torch.Tensor, weights []float64) torch.Tensor {
+	return sumLast(x.Mul(constant(x, weights, int64(len(weights)))), 1)
 }
 
 // lowerCholesky makes Cholesky factors.
@@ -115,25 +115,25 @@ func LowerCholesky() Bijector {
 	return lowerCholesky{triangle{name: "LowerCholesky", diagonal: true, codomain: support.LowerCholesky}}
 }
 
-func (b lowerCholesky) Forward(x *ts.Tensor) *ts.Tensor {
-	k := b.size(shapeOf(x))
+func (b lowerCholesky) Forward(x torch.Tensor) torch.Tensor {
+	k := b.size(x.Shape())
 	below := matrix(x, k, func(i, j int64) int64 {
 		if j < i {
 			return b.at(i, j)
 		}
 		return -1
 	})
-	return below.MustAdd(b.diagonalOf(x, k).MustExp(false).MustDiagEmbed(0, -2, -1, false), false)
+	return below.Add(torch.Of(b.diagonalOf(x, k).Exp().T().MustDiagEmbed(0, -2, -1, false)))
 }
 
-func (b lowerCholesky) Inverse(y *ts.Tensor) *ts.Tensor {
-	k := square(b.name, shapeOf(y))
-	logs := y.MustDiagonal(0, -2, -1, false).MustLog(false).MustDiagEmbed(0, -2, -1, false)
-	return b.vector(y.MustTril(-1, false).MustAdd(logs, false), k)
+func (b lowerCholesky) Inverse(y torch.Tensor) torch.Tensor {
+	k := square(b.name, y.Shape())
+	logs := torch.Of(torch.Of(y.T().MustDiagonal(0, -2, -1, false)).Log().T().MustDiagEmbed(0, -2, -1, false))
+	return b.vector(torch.Of(y.T().MustTril(-1, false)).Add(logs), k)
 }
 
-func (b lowerCholesky) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
-	return sumLast(b.diagonalOf(x, b.size(shapeOf(x))), 1)
+func (b lowerCholesky) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
+	return sumLast(b.diagonalOf(x, b.size(x.Shape())), 1)
 }
 
 // positiveDefinite makes covariance matrices.
@@ -145,21 +145,21 @@ func PositiveDefinite() Bijector {
 	return positiveDefinite{lowerCholesky{triangle{name: "PositiveDefinite", diagonal: true, codomain: support.PositiveDefinite}}}
 }
 
-func (b positiveDefinite) Forward(x *ts.Tensor) *ts.Tensor {
+func (b positiveDefinite) Forward(x torch.Tensor) torch.Tensor {
 	l := b.lowerCholesky.Forward(x)
-	return l.MustMatmul(l.MustTranspose(-2, -1, false), false)
+	return l.MatMul(l.Transpose())
 }
 
-func (b positiveDefinite) Inverse(y *ts.Tensor) *ts.Tensor {
-	square(b.name, shapeOf(y))
-	return b.lowerCholesky.Inverse(y.MustLinalgCholesky(false, false))
+func (b positiveDefinite) Inverse(y torch.Tensor) torch.Tensor {
+	square(b.name, y.Shape())
+	return b.lowerCholesky.Inverse(torch.Of(y.T().MustLinalgCholesky(false, false)))
 }
 
-func (b positiveDefinite) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
-	k := b.size(shapeOf(x))
+func (b positiveDefinite) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
+	k := b.size(x.Shape())
 	weights := make([]float64, k)
 	for i := range weights {
 		weights[i] = float64(k) + 1 - float64(i)
 	}
-	return ten(weighted(b.diagonalOf(x, k), weights)).add(num(float64(k) * math.Ln2)).t
+	return weighted(b.diagonalOf(x, k), weights).Add(float64(k) * math.Ln2)
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // corrCholesky makes Cholesky factors of correlation matrices.
@@ -24,14 +24,14 @@ func CorrCholesky() Bijector {
 }
 
 // logs are log(1 − tanh² x) = 2 (log 2 + x − log(1 + e²ˣ)).
-func (corrCholesky) logs(x *ts.Tensor) *ts.Tensor {
-	v := ten(x)
-	return v.sub(v.mul(num(2)).softplus()).add(num(math.Ln2)).mul(num(2)).t
+func (corrCholesky) logs(x torch.Tensor) torch.Tensor {
+	v := x
+	return v.Sub(v.Mul(2).Softplus()).Add(math.Ln2).Mul(2)
 }
 
-func (b corrCholesky) Forward(x *ts.Tensor) *ts.Tensor {
-	k := b.size(shapeOf(x))
-	z := matrix(x.MustTanh(false), k, func(i, j int64) int64 {
+func (b corrCholesky) Forward(x torch.Tensor) torch.Tensor {
+	k := b.size(x.Shape())
+	z := matrix(x.Tanh(), k, func(i, j int64) int64 {
 		if j < i {
 			return b.at(i, j)
 		}
@@ -44,33 +44,33 @@ func (b corrCholesky) Forward(x *ts.Tensor) *ts.Tensor {
 		}
 		return -1
 	})
-	product := cumsum(before).MustMulScalar(ts.FloatScalar(0.5), false).MustExp(false)
-	return z.MustAdd(identity(x, k), false).MustMul(product, false)
+	product := cumsum(before).Mul(0.5).Exp()
+	return z.Add(identity(x, k)).Mul(product)
 }
 
 // Inverse uses tanh x = z as sinh x = z/√(1 − z²), the element over the length of the row after it, which is exact near the
 // edge where z rounds to 1.
-func (b corrCholesky) Inverse(y *ts.Tensor) *ts.Tensor {
-	k := square(b.name, shapeOf(y))
-	diagonal := y.MustDiagonal(0, -2, -1, false)
+func (b corrCholesky) Inverse(y torch.Tensor) torch.Tensor {
+	k := square(b.name, y.Shape())
+	diagonal := torch.Of(y.T().MustDiagonal(0, -2, -1, false))
 	// after[j] has for each row i > j the length of its elements after j. Rows above do not matter, and start from 1 to keep
 	// their gradients from being 0/0.
-	after := make([]*ts.Tensor, k)
-	length := diagonal.MustOnesLike(false)
+	after := make([]torch.Tensor, k)
+	length := torch.Of(diagonal.T().MustOnesLike(false))
 	for j := k - 1; j >= 0; j-- {
 		after[j] = length
 		here := make([]bool, k)
 		here[j] = true
-		length = diagonal.MustWhereSelf(mask(y, here), length.MustHypot(y.MustSelect(-1, j, false), false), false)
+		length = torch.Of(diagonal.T().MustWhereSelf(mask(y, here).T(), length.T().MustHypot(y.T().MustSelect(-1, j, false), false), false))
 	}
 	if k == 1 {
 		return b.vector(y, k)
 	}
-	return b.vector(y.MustDiv(ts.MustStack(after, -1), false), k).MustAsinh(false)
+	return torch.Of(b.vector(y.Div(torch.Stack(-1, after)), k).T().MustAsinh(false))
 }
 
-func (b corrCholesky) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
-	k := b.size(shapeOf(x))
+func (b corrCholesky) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
+	k := b.size(x.Shape())
 	weights := make([]float64, 0, b.length(k))
 	for i := int64(1); i < k; i++ {
 		for j := int64(0); j < i; j++ {

@@ -13,7 +13,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Bijector is a one-to-one map y = f(x).
@@ -21,11 +21,11 @@ type Bijector interface {
 	// Name is the map's name, for messages: "Exp".
 	Name() string
 	// Forward is y = f(x) and Inverse is x = f⁻¹(y).
-	Forward(x *ts.Tensor) *ts.Tensor
-	Inverse(y *ts.Tensor) *ts.Tensor
+	Forward(x torch.Tensor) torch.Tensor
+	Inverse(y torch.Tensor) torch.Tensor
 	// LogAbsDetJacobian is log |det dy/dx| where y = f(x), summed over the event: it has the shape of x without its event.
 	// Where y is constrained, its Jacobian is that of its free coordinates, which the constructor names.
-	LogAbsDetJacobian(x, y *ts.Tensor) *ts.Tensor
+	LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor
 	// DomainEventDims and CodomainEventDims are the numbers of dimensions of one x and of one y.
 	DomainEventDims() int
 	CodomainEventDims() int
@@ -42,9 +42,9 @@ type Imager interface {
 
 // Completed is a map that is not one to one, whose x has more freedom than y. The density of y says nothing of what y leaves
 // open; LogDensityTerm is the log density of x given y that makes it whole, of the shape of x without its event. A composed
-// map without such a part returns nil; [Completes] tells.
+// map without such a part returns the number 0; [Completes] tells.
 type Completed interface {
-	LogDensityTerm(x *ts.Tensor) *ts.Tensor
+	LogDensityTerm(x torch.Tensor) torch.Tensor
 }
 
 // Validator is a bijector with parameters that can be out of their domain.
@@ -55,12 +55,10 @@ type Validator interface {
 
 // LogDensityChange is what the log density of x has more than that of y = f(x): the log-Jacobian, and the LogDensityTerm
 // of maps that have one. It has the shape of x without its event.
-func LogDensityChange(b Bijector, x, y *ts.Tensor) *ts.Tensor {
+func LogDensityChange(b Bijector, x, y torch.Tensor) torch.Tensor {
 	change := b.LogAbsDetJacobian(x, y)
 	if c, ok := b.(Completed); ok {
-		if term := c.LogDensityTerm(x); term != nil {
-			change = change.MustAdd(term, false)
-		}
+		change = change.Add(c.LogDensityTerm(x))
 	}
 	return change
 }

@@ -7,17 +7,16 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // elementwise is a monotone function of one number, applied to each element.
 type elementwise struct {
 	name     string
 	params   []named
-	up, down func(v val) val
-	slope    func(x val) val // log |dy/dx|
+	up, down func(v torch.Tensor) torch.Tensor
+	slope    func(x torch.Tensor) torch.Tensor // log |dy/dx|
 	// left and right are y at −∞ and ∞, said here because the arithmetic of infinity with a tensor would hide what they are.
-	left, right val
+	left, right torch.Tensor
 	falling     bool
 	unsure      bool // whether it rises or falls cannot be known without reading a tensor
 	validate    func() error
@@ -26,33 +25,33 @@ type elementwise struct {
 // named is a parameter that broadcasts against the value.
 type named struct {
 	name string
-	val
+	torch.Tensor
 }
 
-func (b elementwise) Name() string                    { return b.name }
-func (b elementwise) Forward(x *ts.Tensor) *ts.Tensor { return b.typed(b.up(ten(x)).t, x) }
-func (b elementwise) Inverse(y *ts.Tensor) *ts.Tensor { return b.typed(b.down(ten(y)).t, y) }
-func (b elementwise) DomainEventDims() int            { return 0 }
-func (b elementwise) CodomainEventDims() int          { return 0 }
+func (b elementwise) Name() string                        { return b.name }
+func (b elementwise) Forward(x torch.Tensor) torch.Tensor { return b.typed(b.up(x), x) }
+func (b elementwise) Inverse(y torch.Tensor) torch.Tensor { return b.typed(b.down(y), y) }
+func (b elementwise) DomainEventDims() int                { return 0 }
+func (b elementwise) CodomainEventDims() int              { return 0 }
 
-func (b elementwise) LogAbsDetJacobian(x, y *ts.Tensor) *ts.Tensor {
-	l := b.slope(ten(x))
-	if l.isNum() {
-		return ten(y.MustZerosLike(false)).add(l).t
+func (b elementwise) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
+	l := b.slope(x)
+	if isNum(l) {
+		return torch.Of(y.T().MustZerosLike(false)).Add(l)
 	}
-	shape := shapeOf(y)
-	out := b.typed(l.t, y)
-	if slices.Equal(shapeOf(out), shape) {
+	shape := y.Shape()
+	out := b.typed(l, y)
+	if slices.Equal(out.Shape(), shape) {
 		return out
 	}
-	return out.MustExpand(shape, true, false)
+	return out.Expand(shape...)
 }
 
 // typed gives a result the type of the value where parameters that are tensors have another: float32 stays float32.
-func (b elementwise) typed(t, like *ts.Tensor) *ts.Tensor {
+func (b elementwise) typed(t, like torch.Tensor) torch.Tensor {
 	for _, p := range b.params {
-		if !p.isNum() {
-			return t.MustTotype(like.DType(), false)
+		if !isNum(p.Tensor) {
+			return torch.Of(t.T().MustTotype(like.T().DType(), false))
 		}
 	}
 	return t
@@ -61,8 +60,8 @@ func (b elementwise) typed(t, like *ts.Tensor) *ts.Tensor {
 func (b elementwise) ForwardShape(shape []int64) []int64 {
 	shapes := [][]int64{shape}
 	for _, p := range b.params {
-		if !p.isNum() {
-			shapes = append(shapes, p.shape())
+		if !isNum(p.Tensor) {
+			shapes = append(shapes, p.Shape())
 		}
 	}
 	return broadcast(b.name, shapes...)
@@ -71,19 +70,12 @@ func (b elementwise) InverseShape(shape []int64) []int64 { return b.ForwardShape
 
 // Image takes the ends of an interval along. Of vectors and matrices it only says that they are real.
 func (b elementwise) Image(s support.Support) support.Support {
-	low, high := num(s.Low), num(s.High)
+	low, high := s.Low, s.High
 	switch {
 	case b.name == "Identity":
 		return s
 	case s.Kind == support.KindReal || s.Discrete() || s.EventDims() != s.Extra || s.Kind == support.KindPoint:
 		low, high = minusInf, plusInf
-	default:
-		if s.LowT != nil {
-			low = ten(s.LowT)
-		}
-		if s.HighT != nil {
-			high = ten(s.HighT)
-		}
 	}
 	if b.unsure {
 		return support.Real.Independent(s.EventDims())
@@ -92,19 +84,18 @@ func (b elementwise) Image(s support.Support) support.Support {
 	if b.falling {
 		low, high = high, low
 	}
-	out := support.Support{Kind: support.KindInterval, Low: low.c, High: high.c, LowT: low.t, HighT: high.t, Closed: s.Closed, Extra: s.EventDims()}
-	if out.LowT == nil && out.HighT == nil && math.IsInf(out.Low, -1) && math.IsInf(out.High, 1) {
+	if low == minusInf && high == plusInf {
 		return support.Real.Independent(s.EventDims())
 	}
-	return out
+	return support.Support{Kind: support.KindInterval, Low: low, High: high, Closed: s.Closed, Extra: s.EventDims()}
 }
 
 // end is where an end of an interval goes.
-func (b elementwise) end(v val) val {
+func (b elementwise) end(v torch.Tensor) torch.Tensor {
 	switch {
-	case v.isNum() && math.IsInf(v.c, -1):
+	case v == minusInf:
 		return b.left
-	case v.isNum() && math.IsInf(v.c, 1):
+	case v == plusInf:
 		return b.right
 	}
 	return b.up(v)
@@ -114,7 +105,7 @@ func (b elementwise) end(v val) val {
 func (b elementwise) Params() map[string]any {
 	out := map[string]any{}
 	for _, p := range b.params {
-		out[p.name] = p.any()
+		out[p.name] = p.Tensor
 	}
 	return out
 }
@@ -126,17 +117,17 @@ func (b elementwise) Validate() error {
 	return b.validate()
 }
 
-var minusInf, plusInf = num(math.Inf(-1)), num(math.Inf(1))
+var minusInf, plusInf = torch.Of(math.Inf(-1)), torch.Of(math.Inf(1))
 
 // Identity is y = x.
 func Identity() Bijector {
-	same := func(v val) val { return v }
-	return elementwise{name: "Identity", up: same, down: same, slope: func(val) val { return num(0) }, left: minusInf, right: plusInf}
+	same := func(v torch.Tensor) torch.Tensor { return v }
+	return elementwise{name: "Identity", up: same, down: same, slope: func(torch.Tensor) torch.Tensor { return torch.Of(0) }, left: minusInf, right: plusInf}
 }
 
 // Exp is y = eˣ, from the real line to the positive numbers; log |dy/dx| = x.
 func Exp() Bijector {
-	return elementwise{name: "Exp", up: val.exp, down: val.log, slope: func(x val) val { return x }, left: num(0), right: plusInf}
+	return elementwise{name: "Exp", up: torch.Tensor.Exp, down: torch.Tensor.Log, slope: func(x torch.Tensor) torch.Tensor { return x }, left: torch.Of(0), right: plusInf}
 }
 
 // Softplus is y = log(1 + eˣ), from the real line to the positive numbers; log |dy/dx| = −log(1 + e⁻ˣ). Other than Exp it is
@@ -144,11 +135,11 @@ func Exp() Bijector {
 func Softplus() Bijector {
 	return elementwise{
 		name: "Softplus",
-		up:   val.softplus,
+		up:   torch.Tensor.Softplus,
 		// log(eʸ − 1) as y + log(1 − e⁻ʸ), which neither overflows nor cancels.
-		down:  func(y val) val { return y.add(y.neg().expm1().neg().log()) },
-		slope: func(x val) val { return x.neg().softplus().neg() },
-		left:  num(0), right: plusInf,
+		down:  func(y torch.Tensor) torch.Tensor { return y.Add(y.Neg().Expm1().Neg().Log()) },
+		slope: func(x torch.Tensor) torch.Tensor { return x.Neg().Softplus().Neg() },
+		left:  torch.Of(0), right: plusInf,
 	}
 }
 
@@ -157,11 +148,11 @@ func Affine(loc, scale any) Bijector {
 	l, s := param("Affine", "loc", loc), param("Affine", "scale", scale)
 	const allowed = "it must be finite and not 0"
 	wrong := func(v float64) bool { return v == 0 || math.IsNaN(v) || math.IsInf(v, 0) }
-	if s.isNum() && wrong(s.c) {
-		panic(&Error{"Affine", "scale", fmt.Sprint(s.c), allowed})
+	if isNum(s) && wrong(numberOf(s)) {
+		panic(&Error{"Affine", "scale", fmt.Sprint(numberOf(s)), allowed})
 	}
 	left, right := minusInf, plusInf
-	if s.isNum() && s.c < 0 {
+	if isNum(s) && numberOf(s) < 0 {
 		left, right = right, left
 	}
 	return elementwise{
@@ -169,11 +160,11 @@ func Affine(loc, scale any) Bijector {
 		left:     left,
 		right:    right,
 		params:   []named{{"loc", l}, {"scale", s}},
-		up:       func(x val) val { return x.mul(s).add(l) },
-		down:     func(y val) val { return y.sub(l).div(s) },
-		slope:    func(val) val { return s.abs().log() },
-		falling:  s.isNum() && s.c < 0,
-		unsure:   !s.isNum(),
+		up:       func(x torch.Tensor) torch.Tensor { return x.Mul(s).Add(l) },
+		down:     func(y torch.Tensor) torch.Tensor { return y.Sub(l).Div(s) },
+		slope:    func(torch.Tensor) torch.Tensor { return s.Abs().Log() },
+		falling:  isNum(s) && numberOf(s) < 0,
+		unsure:   !isNum(s),
 		validate: func() error { return find("Affine", "scale", s, wrong, allowed) },
 	}
 }
@@ -193,19 +184,19 @@ func Sigmoid() Bijector {
 func Interval(low, high any) Bijector {
 	l, h := param("Interval", "low", low), param("Interval", "high", high)
 	const allowed = "it must be finite and greater than 0"
-	width := h.sub(l)
+	width := h.Sub(l)
 	wrong := func(v float64) bool { return !(v > 0) || math.IsInf(v, 1) }
-	if width.isNum() && wrong(width.c) {
-		panic(&Error{"Interval", "high − low", fmt.Sprint(width.c), allowed})
+	if isNum(width) && wrong(numberOf(width)) {
+		panic(&Error{"Interval", "high − low", fmt.Sprint(numberOf(width)), allowed})
 	}
 	return elementwise{
 		name:     "Interval",
 		left:     l,
 		right:    h,
 		params:   []named{{"low", l}, {"high", h}},
-		up:       func(x val) val { return x.sigmoid().mul(width).add(l) },
-		down:     func(y val) val { return y.sub(l).log().sub(h.sub(y).log()) },
-		slope:    func(x val) val { return x.sub(x.softplus().mul(num(2))).add(width.log()) },
+		up:       func(x torch.Tensor) torch.Tensor { return x.Sigmoid().Mul(width).Add(l) },
+		down:     func(y torch.Tensor) torch.Tensor { return y.Sub(l).Log().Sub(h.Sub(y).Log()) },
+		slope:    func(x torch.Tensor) torch.Tensor { return x.Sub(x.Softplus().Mul(2)).Add(width.Log()) },
 		validate: func() error { return find("Interval", "high − low", width, wrong, allowed) },
 	}
 }
@@ -218,9 +209,9 @@ func GreaterThan(low any) Bijector {
 		left:   l,
 		right:  plusInf,
 		params: []named{{"low", l}},
-		up:     func(x val) val { return x.exp().add(l) },
-		down:   func(y val) val { return y.sub(l).log() },
-		slope:  func(x val) val { return x },
+		up:     func(x torch.Tensor) torch.Tensor { return x.Exp().Add(l) },
+		down:   func(y torch.Tensor) torch.Tensor { return y.Sub(l).Log() },
+		slope:  func(x torch.Tensor) torch.Tensor { return x },
 	}
 }
 
@@ -232,19 +223,19 @@ func LessThan(high any) Bijector {
 		left:    h,
 		right:   minusInf,
 		params:  []named{{"high", h}},
-		up:      func(x val) val { return h.sub(x.exp()) },
-		down:    func(y val) val { return h.sub(y).log() },
-		slope:   func(x val) val { return x },
+		up:      func(x torch.Tensor) torch.Tensor { return h.Sub(x.Exp()) },
+		down:    func(y torch.Tensor) torch.Tensor { return h.Sub(y).Log() },
+		slope:   func(x torch.Tensor) torch.Tensor { return x },
 		falling: true,
 	}
 }
 
 // find is an error that names the first element of a parameter that is wrong.
-func find(bijector, name string, v val, wrong func(float64) bool, allowed string) error {
-	values := []float64{v.c}
-	if !v.isNum() {
+func find(bijector, name string, v torch.Tensor, wrong func(float64) bool, allowed string) error {
+	values := []float64{numberOf(v)}
+	if !isNum(v) {
 		var err error
-		if values, err = torch.ToSlice[float64](v.t); err != nil {
+		if values, err = torch.ToSlice[float64](v.T()); err != nil {
 			return err
 		}
 	}
@@ -252,7 +243,7 @@ func find(bijector, name string, v val, wrong func(float64) bool, allowed string
 		if wrong(x) {
 			text := fmt.Sprint(x)
 			if len(values) > 1 {
-				text = fmt.Sprintf("%v at element %d of shape %v", x, i, v.shape())
+				text = fmt.Sprintf("%v at element %d of shape %v", x, i, v.Shape())
 			}
 			return &Error{bijector, name, text, allowed}
 		}

@@ -17,9 +17,9 @@ func ExampleFor() {
 			return err
 		}
 		x := torch.Must(torch.FromSlice([]float64{0, 0, 0}))
-		y := b.Forward(x)
+		y := b.Forward(torch.Of(x)).T()
 		fmt.Printf("%s: %v becomes %.2f\n", b.Name(), floats(x), floats(y))
-		fmt.Printf("log |det| = %.4f\n", torch.Must(torch.Item(b.LogAbsDetJacobian(x, y))))
+		fmt.Printf("log |det| = %.4f\n", torch.Must(torch.Item(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T())))
 		return nil
 	})
 	if err != nil {
@@ -35,11 +35,11 @@ func ExampleChain() {
 	err := torch.Do(func(*torch.Scope) error {
 		b := bijector.Chain(bijector.Affine(1, 2), bijector.Exp())
 		x := torch.Must(torch.FromSlice([]float64{-0.5, 0, 0.5}))
-		y := b.Forward(x)
+		y := b.Forward(torch.Of(x)).T()
 		fmt.Println(b.Name())
 		fmt.Printf("%.4f\n", floats(y))
-		fmt.Printf("%.4f\n", floats(b.LogAbsDetJacobian(x, y)))
-		fmt.Printf("%.4f\n", floats(b.Inverse(y)))
+		fmt.Printf("%.4f\n", floats(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()))
+		fmt.Printf("%.4f\n", floats(b.Inverse(torch.Of(y)).T()))
 		return nil
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func ExampleChain() {
 // Three numbers become the Cholesky factor of a 3 x 3 correlation matrix.
 func ExampleCorrCholesky() {
 	err := torch.Do(func(*torch.Scope) error {
-		l := bijector.CorrCholesky().Forward(torch.Must(torch.FromSlice([]float64{0.5, -1, 0.2})))
+		l := bijector.CorrCholesky().Forward(torch.Of(torch.Must(torch.FromSlice([]float64{0.5, -1, 0.2})))).T()
 		r := floats(l.MustMatmul(l.MustTranspose(-2, -1, false), false))
 		for i := 0; i < 3; i++ {
 			fmt.Printf("%7.4f\n", r[3*i:3*i+3])
@@ -76,8 +76,8 @@ func ExampleLogDensityChange() {
 	err := torch.Do(func(*torch.Scope) error {
 		b := bijector.UnitVector()
 		x := torch.Must(torch.FromSlice([]float64{3, 4}))
-		y := b.Forward(x)
-		fmt.Printf("%.1f %.4f\n", floats(y), torch.Must(torch.Item(bijector.LogDensityChange(b, x, y))))
+		y := b.Forward(torch.Of(x)).T()
+		fmt.Printf("%.1f %.4f\n", floats(y), torch.Must(torch.Item(bijector.LogDensityChange(b, torch.Of(x), torch.Of(y)).T())))
 		return nil
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func ExampleLogDensityChange() {
 func ExampleInverse() {
 	err := torch.Do(func(*torch.Scope) error {
 		logit := bijector.Inverse(bijector.Sigmoid())
-		fmt.Printf("%.4f\n", floats(logit.Forward(torch.Must(torch.FromSlice([]float64{0.1, 0.5, 0.9})))))
+		fmt.Printf("%.4f\n", floats(logit.Forward(torch.Of(torch.Must(torch.FromSlice([]float64{0.1, 0.5, 0.9})))).T()))
 		return nil
 	})
 	if err != nil {

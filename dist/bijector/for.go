@@ -2,9 +2,9 @@ package bijector
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // For is the map from all of R^n to a support, the n numbers in the shape that InverseShape gives for one value. Supports
@@ -50,20 +50,14 @@ func single(s support.Support) (b Bijector, err error) {
 
 // interval is the map to an interval, by which of its ends are there.
 func interval(s support.Support) Bijector {
-	var low, high any = s.Low, s.High
-	from, to := !math.IsInf(s.Low, -1), !math.IsInf(s.High, 1)
-	if s.LowT != nil {
-		low, from = s.LowT, true
-	}
-	if s.HighT != nil {
-		high, to = s.HighT, true
-	}
+	low, high := s.Low, s.High
+	from, to := low != minusInf, high != plusInf
 	switch {
-	case from && to && low == any(0.0) && high == any(1.0):
+	case from && to && low == torch.Of(0) && high == torch.Of(1):
 		return Sigmoid()
 	case from && to:
 		return Interval(low, high)
-	case from && low == any(0.0):
+	case from && low == torch.Of(0):
 		return Exp()
 	case from:
 		return GreaterThan(low)

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // ordered makes vectors increasing.
@@ -25,34 +25,34 @@ func (b ordered) Name() string {
 func (b ordered) DomainEventDims() int   { return 1 }
 func (b ordered) CodomainEventDims() int { return 1 }
 
-func (b ordered) Forward(x *ts.Tensor) *ts.Tensor {
-	n := last(b.Name(), shapeOf(x))
+func (b ordered) Forward(x torch.Tensor) torch.Tensor {
+	n := last(b.Name(), x.Shape())
 	if b.positive {
-		return cumsum(x.MustExp(false))
+		return cumsum(x.Exp())
 	}
 	if n < 2 {
 		return x
 	}
-	return cumsum(cat(part(x, 0, 1), part(x, 1, n-1).MustExp(false)))
+	return cumsum(cat(part(x, 0, 1), part(x, 1, n-1).Exp()))
 }
 
-func (b ordered) Inverse(y *ts.Tensor) *ts.Tensor {
-	n := last(b.Name(), shapeOf(y))
+func (b ordered) Inverse(y torch.Tensor) torch.Tensor {
+	n := last(b.Name(), y.Shape())
 	if n == 0 {
 		return y
 	}
 	first := part(y, 0, 1)
 	if b.positive {
-		first = first.MustLog(false)
+		first = first.Log()
 	}
 	if n < 2 {
 		return first
 	}
-	return cat(first, part(y, 1, n-1).MustSub(part(y, 0, n-1), false).MustLog(false))
+	return cat(first, part(y, 1, n-1).Sub(part(y, 0, n-1)).Log())
 }
 
-func (b ordered) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
-	n := last(b.Name(), shapeOf(x))
+func (b ordered) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
+	n := last(b.Name(), x.Shape())
 	if b.positive || n == 0 {
 		return sumLast(x, 1)
 	}

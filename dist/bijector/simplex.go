@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // stickBreaking makes probability vectors.
@@ -24,7 +24,7 @@ func (stickBreaking) DomainEventDims() int   { return 1 }
 func (stickBreaking) CodomainEventDims() int { return 1 }
 
 // offsets are log(k−i) for i from 1 to k−1.
-func (b stickBreaking) offsets(like *ts.Tensor, k int64) *ts.Tensor {
+func (b stickBreaking) offsets(like torch.Tensor, k int64) torch.Tensor {
 	data := make([]float64, k-1)
 	for i := range data {
 		data[i] = math.Log(float64(k) - 1 - float64(i))
@@ -33,32 +33,34 @@ func (b stickBreaking) offsets(like *ts.Tensor, k int64) *ts.Tensor {
 }
 
 // logs are the logarithms of y.
-func (b stickBreaking) logs(x *ts.Tensor) *ts.Tensor {
-	k := last(b.Name(), shapeOf(x)) + 1
+func (b stickBreaking) logs(x torch.Tensor) torch.Tensor {
+	k := last(b.Name(), x.Shape()) + 1
 	if k == 1 {
-		return sumLast(x, 1).MustUnsqueeze(-1, false) // 0, with the batch shape
+		return sumLast(x, 1).Unsqueeze(-1) // 0, with the batch shape
 	}
-	z := x.MustSub(b.offsets(x, k), false)
-	left := z.MustNeg(false).MustLogSigmoid(false) // log(1 − z)
-	shares := z.MustLogSigmoid(false)              // log z
-	rest := cumsum(left)                           // of what is left after each break
-	none := part(rest, 0, 1).MustZerosLike(false)
-	return cat(shares, none).MustAdd(cat(none, rest), false)
+	z := x.Sub(b.offsets(x, k))
+	left := z.Neg().LogSigmoid() // log(1 − z)
+	shares := z.LogSigmoid()     // log z
+	rest := cumsum(left)         // of what is left after each break
+	none := torch.Of(part(rest, 0, 1).T().MustZerosLike(false))
+	return cat(shares, none).Add(cat(none, rest))
 }
 
-func (b stickBreaking) Forward(x *ts.Tensor) *ts.Tensor { return b.logs(x).MustExp(false) }
+func (b stickBreaking) Forward(x torch.Tensor) torch.Tensor { return b.logs(x).Exp() }
 
-func (b stickBreaking) Inverse(y *ts.Tensor) *ts.Tensor {
-	k := last(b.Name(), shapeOf(y))
+func (b stickBreaking) Inverse(y torch.Tensor) torch.Tensor {
+	k := last(b.Name(), y.Shape())
 	if k < 1 {
 		panic(&Error{b.Name(), "", "a vector of length 0", "a probability vector has at least one element"})
 	}
 	// The odds zᵢ/(1 − zᵢ) are yᵢ over the sum of those after it.
 	rest := tails(part(y, 1, k-1))
-	return part(y, 0, k-1).MustLog(false).MustSub(rest.MustLog(false), false).MustAdd(b.offsets(y, k), false)
+	return part(y, 0, k-1).Log().Sub(rest.Log()).Add(b.offsets(y, k))
 }
 
-func (b stickBreaking) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor { return sumLast(b.logs(x), 1) }
+func (b stickBreaking) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
+	return sumLast(b.logs(x), 1)
+}
 
 func (b stickBreaking) ForwardShape(shape []int64) []int64 {
 	return resize(shape, last(b.Name(), shape)+1)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // unitVector normalises vectors.
@@ -27,25 +27,25 @@ func (unitVector) Name() string           { return "UnitVector" }
 func (unitVector) DomainEventDims() int   { return 1 }
 func (unitVector) CodomainEventDims() int { return 1 }
 
-func (b unitVector) Forward(x *ts.Tensor) *ts.Tensor {
-	last(b.Name(), shapeOf(x))
-	return x.MustDiv(x.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, x.DType(), false).MustSqrt(false), false)
+func (b unitVector) Forward(x torch.Tensor) torch.Tensor {
+	last(b.Name(), x.Shape())
+	return x.Div(torch.Of(x.Square().T().MustSumDimIntlist([]int64{-1}, true, x.T().DType(), false)).Sqrt())
 }
 
-func (b unitVector) Inverse(y *ts.Tensor) *ts.Tensor { return y }
+func (b unitVector) Inverse(y torch.Tensor) torch.Tensor { return y }
 
-func (b unitVector) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
-	last(b.Name(), shapeOf(x))
-	return x.MustSelect(-1, 0, false).MustZerosLike(false)
+func (b unitVector) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
+	last(b.Name(), x.Shape())
+	return torch.Of(x.T().MustSelect(-1, 0, false).MustZerosLike(false))
 }
 
 // LogDensityTerm is the log density of |x|, as a standard normal vector has it.
-func (b unitVector) LogDensityTerm(x *ts.Tensor) *ts.Tensor {
-	n := float64(last(b.Name(), shapeOf(x)))
+func (b unitVector) LogDensityTerm(x torch.Tensor) torch.Tensor {
+	n := float64(last(b.Name(), x.Shape()))
 	gamma, _ := math.Lgamma(n / 2)
 	logArea := math.Ln2 + n/2*math.Log(math.Pi) - gamma
-	squares := ten(sumLast(x.MustSquare(false), 1))
-	return squares.mul(num(-0.5)).add(num(logArea - n/2*math.Log(2*math.Pi))).t
+	squares := sumLast(x.Square(), 1)
+	return squares.Mul(-0.5).Add(logArea - n/2*math.Log(2*math.Pi))
 }
 
 func (b unitVector) ForwardShape(shape []int64) []int64 {
@@ -76,20 +76,20 @@ func Permute(order ...int) Bijector {
 	return b
 }
 
-func (permute) Name() string                      { return "Permute" }
-func (permute) DomainEventDims() int              { return 1 }
-func (permute) CodomainEventDims() int            { return 1 }
-func (b permute) Forward(x *ts.Tensor) *ts.Tensor { return pick(b.fits(x), b.order) }
-func (b permute) Inverse(y *ts.Tensor) *ts.Tensor { return pick(b.fits(y), b.back) }
+func (permute) Name() string                          { return "Permute" }
+func (permute) DomainEventDims() int                  { return 1 }
+func (permute) CodomainEventDims() int                { return 1 }
+func (b permute) Forward(x torch.Tensor) torch.Tensor { return pick(b.fits(x), b.order) }
+func (b permute) Inverse(y torch.Tensor) torch.Tensor { return pick(b.fits(y), b.back) }
 
 // fits is x, which has to have the length of the order.
-func (b permute) fits(x *ts.Tensor) *ts.Tensor {
-	b.ForwardShape(shapeOf(x))
+func (b permute) fits(x torch.Tensor) torch.Tensor {
+	b.ForwardShape(x.Shape())
 	return x
 }
 
-func (b permute) LogAbsDetJacobian(x, _ *ts.Tensor) *ts.Tensor {
-	return sumLast(b.fits(x).MustZerosLike(false), 1)
+func (b permute) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
+	return sumLast(torch.Of(b.fits(x).T().MustZerosLike(false)), 1)
 }
 
 func (b permute) ForwardShape(shape []int64) []int64 {
@@ -107,7 +107,7 @@ func (b permute) Image(s support.Support) support.Support {
 		return support.Real.Independent(s.EventDims())
 	case s.Kind == support.KindPositiveOrdered:
 		return support.Positive.Independent(s.EventDims())
-	case s.LowT != nil || s.HighT != nil || s.EventDims()-s.Extra == 2:
+	case !isNum(s.Low) || !isNum(s.High) || s.EventDims()-s.Extra == 2:
 		return support.Real.Independent(max(1, s.EventDims()))
 	case s.EventDims() == 0:
 		return s.Independent(1)

@@ -2,180 +2,75 @@ package bijector
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// val is a number or a tensor. Arithmetic on numbers stays in Go, which saves tensor operations, and lets the same formula
+// What the maps share. Parameters are numbers or tensors. Arithmetic on numbers stays in Go, which lets the same formula
 // say where the ends of an interval go.
-type val struct {
-	c float64
-	t *ts.Tensor // nil for a number
-}
 
-func num(c float64) val    { return val{c: c} }
-func ten(t *ts.Tensor) val { return val{t: t} }
-
-// param turns an argument of a constructor into a val.
-func param(bijector, name string, x any) val {
+// param turns an argument of a constructor into a Tensor.
+func param(bijector, name string, x any) torch.Tensor {
 	switch p := x.(type) {
-	case float64:
-		return num(p)
-	case float32:
-		return num(float64(p))
-	case int:
-		return num(float64(p))
-	case int64:
-		return num(float64(p))
+	case float64, float32, int, int64, torch.Tensor:
+		return torch.Of(p)
 	case *ts.Tensor:
 		if p == nil {
 			panic(&Error{bijector, name, "nil", "a number or a tensor is required"})
 		}
-		return ten(p)
+		return torch.Of(p)
 	}
-	panic(&Error{bijector, name, fmt.Sprintf("a %T", x), "a number or a *ts.Tensor is required"})
+	panic(&Error{bijector, name, fmt.Sprintf("a %T", x), "a number, a torch.Tensor or a *ts.Tensor is required"})
 }
 
-func (v val) isNum() bool { return v.t == nil }
-
-// any is the value as a constructor takes it.
-func (v val) any() any {
-	if v.t != nil {
-		return v.t
-	}
-	return v.c
+// isNum says whether a parameter is a Go number.
+func isNum(v torch.Tensor) bool {
+	_, ok := v.Number()
+	return ok
 }
 
-// shape is the tensor's shape, nil for a number.
-func (v val) shape() []int64 {
-	if v.t == nil {
-		return nil
-	}
-	return shapeOf(v.t)
+// numberOf is the number that a parameter is, and 0 for a tensor.
+func numberOf(v torch.Tensor) float64 {
+	n, _ := v.Number()
+	return n
 }
-
-func (v val) add(w val) val {
-	switch {
-	case v.isNum() && w.isNum():
-		return num(v.c + w.c)
-	case v.isNum():
-		return w.add(v)
-	case w.isNum() && w.c == 0:
-		return v
-	case w.isNum():
-		return ten(v.t.MustAddScalar(ts.FloatScalar(w.c), false))
-	}
-	return ten(v.t.MustAdd(w.t, false))
-}
-
-func (v val) sub(w val) val {
-	if v.isNum() || w.isNum() {
-		return w.neg().add(v)
-	}
-	return ten(v.t.MustSub(w.t, false))
-}
-
-func (v val) mul(w val) val {
-	switch {
-	case v.isNum() && w.isNum():
-		return num(v.c * w.c)
-	case v.isNum():
-		return w.mul(v)
-	case w.isNum() && w.c == 1:
-		return v
-	case w.isNum():
-		return ten(v.t.MustMulScalar(ts.FloatScalar(w.c), false))
-	}
-	return ten(v.t.MustMul(w.t, false))
-}
-
-func (v val) div(w val) val {
-	switch {
-	case v.isNum() && w.isNum():
-		return num(v.c / w.c)
-	case v.isNum():
-		return ten(w.t.MustReciprocal(false)).mul(v)
-	case w.isNum() && w.c == 1:
-		return v
-	case w.isNum():
-		return ten(v.t.MustDivScalar(ts.FloatScalar(w.c), false))
-	}
-	return ten(v.t.MustDiv(w.t, false))
-}
-
-// apply is a function of one argument, in Go for a number.
-func (v val) apply(f func(float64) float64, g func(t *ts.Tensor) *ts.Tensor) val {
-	if v.isNum() {
-		return num(f(v.c))
-	}
-	return ten(g(v.t))
-}
-
-func (v val) neg() val {
-	return v.apply(func(c float64) float64 { return -c }, func(t *ts.Tensor) *ts.Tensor { return t.MustNeg(false) })
-}
-func (v val) exp() val {
-	return v.apply(math.Exp, func(t *ts.Tensor) *ts.Tensor { return t.MustExp(false) })
-}
-func (v val) log() val {
-	return v.apply(math.Log, func(t *ts.Tensor) *ts.Tensor { return t.MustLog(false) })
-}
-func (v val) abs() val {
-	return v.apply(math.Abs, func(t *ts.Tensor) *ts.Tensor { return t.MustAbs(false) })
-}
-func (v val) expm1() val {
-	return v.apply(math.Expm1, func(t *ts.Tensor) *ts.Tensor { return t.MustExpm1(false) })
-}
-func (v val) sigmoid() val {
-	return v.apply(func(c float64) float64 { return 1 / (1 + math.Exp(-c)) }, func(t *ts.Tensor) *ts.Tensor { return t.MustSigmoid(false) })
-}
-func (v val) softplus() val {
-	return v.apply(func(c float64) float64 { return max(c, 0) + math.Log1p(math.Exp(-math.Abs(c))) }, softplus)
-}
-
-// softplus is log(1 + e^x), exact to rounding at both ends. (libtorch's softplus is x from 20 on, and its logaddexp loses
-// what is below 1e-16.)
-func softplus(x *ts.Tensor) *ts.Tensor {
-	return x.MustNeg(false).MustLogSigmoid(false).MustNeg(false)
-}
-
-// shapeOf is the shape of a tensor.
-func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }
 
 // constant is a tensor of the type and on the device of another. Without a shape it is a single number.
-func constant(like *ts.Tensor, data []float64, shape ...int64) *ts.Tensor {
+func constant(like torch.Tensor, data []float64, shape ...int64) torch.Tensor {
 	if shape == nil {
 		shape = []int64{}
 	}
-	return torch.Must(torch.FromSliceOn(device(like), torch.Must(torch.DTypeOfTensor(like)), data, shape...))
+	return torch.Of(torch.Must(torch.FromSliceOn(device(like), torch.Must(torch.DTypeOfTensor(like.T())), data, shape...)))
 }
 
 // pick takes elements along the last dimension.
-func pick(t *ts.Tensor, index []int64) *ts.Tensor {
-	at := torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int64](), index, int64(len(index))))
-	return t.MustIndexSelect(int64(len(shapeOf(t))-1), at, false) // from the front: vmap of libtorch 1.13 takes −1 wrongly
+func pick(t torch.Tensor, index []int64) torch.Tensor {
+	at := torch.Of(torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int64](), index, int64(len(index)))))
+	return torch.Of(t.T().MustIndexSelect(int64(len(t.Shape())-1), at.T(), false)) // from the front: vmap of libtorch 1.13 takes −1 wrongly
 }
 
 // part is a stretch of the last dimension.
-func part(t *ts.Tensor, from, length int64) *ts.Tensor { return t.MustNarrow(-1, from, length, false) }
+func part(t torch.Tensor, from, length int64) torch.Tensor {
+	return torch.Of(t.T().MustNarrow(-1, from, length, false))
+}
 
 // cat joins tensors along the last dimension.
-func cat(parts ...*ts.Tensor) *ts.Tensor { return ts.MustCat(parts, -1) }
+func cat(parts ...torch.Tensor) torch.Tensor { return torch.Cat(-1, parts) }
 
 // cumsum sums along the last dimension.
-func cumsum(t *ts.Tensor) *ts.Tensor { return t.MustCumsum(-1, t.DType(), false) }
+func cumsum(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustCumsum(-1, t.T().DType(), false)) }
 
 // tails sums from each element of the last dimension to the last.
-func tails(t *ts.Tensor) *ts.Tensor {
-	return cumsum(t.MustFlip([]int64{-1}, false)).MustFlip([]int64{-1}, false)
+func tails(t torch.Tensor) torch.Tensor {
+	return torch.Of(cumsum(torch.Of(t.T().MustFlip([]int64{-1}, false))).T().MustFlip([]int64{-1}, false))
 }
 
 // sumLast sums a tensor over its last n dimensions.
-func sumLast(t *ts.Tensor, n int) *ts.Tensor {
+func sumLast(t torch.Tensor, n int) torch.Tensor {
 	if n <= 0 {
 		return t
 	}
@@ -183,7 +78,7 @@ func sumLast(t *ts.Tensor, n int) *ts.Tensor {
 	for i := range dims {
 		dims[i] = int64(-1 - i)
 	}
-	return t.MustSumDimIntlist(dims, false, t.DType(), false)
+	return torch.Of(t.T().MustSumDimIntlist(dims, false, t.T().DType(), false))
 }
 
 // last is the last size of a shape, or a panic.
@@ -230,12 +125,14 @@ func broadcast(bijector string, shapes ...[]int64) []int64 {
 }
 
 // device is where a tensor lives.
-func device(t *ts.Tensor) gotch.Device { return torch.Must(torch.DeviceOf(t)) }
+func device(t torch.Tensor) gotch.Device { return torch.Must(torch.DeviceOf(t.T())) }
 
 // identity is the k x k identity matrix.
-func identity(like *ts.Tensor, k int64) *ts.Tensor { return ts.MustEye(k, like.DType(), device(like)) }
+func identity(like torch.Tensor, k int64) torch.Tensor {
+	return torch.Of(ts.MustEye(k, like.T().DType(), device(like)))
+}
 
 // mask is a vector of booleans where another tensor lives.
-func mask(like *ts.Tensor, data []bool) *ts.Tensor {
-	return torch.Must(torch.FromSliceOn(device(like), gotch.Bool, data, int64(len(data))))
+func mask(like torch.Tensor, data []bool) torch.Tensor {
+	return torch.Of(torch.Must(torch.FromSliceOn(device(like), gotch.Bool, data, int64(len(data)))))
 }

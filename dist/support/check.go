@@ -7,7 +7,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Error says what is outside a support, or which argument of a constructor is wrong.
@@ -60,41 +59,42 @@ func (c checker) scalars() error {
 	if c.s.Kind == KindPoint && !c.s.Closed {
 		return nil
 	}
-	low, err := spread(c.s.Low, c.s.LowT, c.shape)
+	low, err := spread(c.s.Low, c.shape)
 	if err != nil {
 		return err
 	}
-	high, err := spread(c.s.High, c.s.HighT, c.shape)
+	high, err := spread(c.s.High, c.shape)
 	if err != nil {
 		return err
 	}
 	for i, x := range c.values {
-		here := c.s
-		here.Low, here.High, here.LowT, here.HighT = low(i), high(i), nil, nil
-		if here.Kind == KindPoint && c.tol == tolerance32 {
+		from, to := low(i), high(i)
+		if c.s.Kind == KindPoint && c.tol == tolerance32 {
 			// As exact as the value's type, of which float32 is the finest here.
-			here.Low, x = float64(float32(here.Low)), float64(float32(x))
+			from, x = float64(float32(from)), float64(float32(x))
 		}
-		if !here.holds(x) {
+		if !c.s.holds(x, from, to) {
+			here := c.s
+			here.Low, here.High = torch.Of(from), torch.Of(to)
 			return &Error{place("element", i, c.shape), fmt.Sprint(x), "it must be " + here.String()}
 		}
 	}
 	return nil
 }
 
-// holds says whether a support of numbers has x.
-func (s Support) holds(x float64) bool {
+// holds says whether a support of numbers with these ends has x.
+func (s Support) holds(x, low, high float64) bool {
 	if s.Kind == KindPoint {
-		return x == s.Low
+		return x == low
 	}
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
 	}
 	switch s.Kind {
 	case KindInterval:
-		return s.Low < x && x < s.High || s.Closed && (x == s.Low || x == s.High)
+		return low < x && x < high || s.Closed && (x == low || x == high)
 	case KindInteger:
-		return x == math.Floor(x) && s.Low <= x && x <= s.High
+		return x == math.Floor(x) && low <= x && x <= high
 	case KindBoolean:
 		return x == 0 || x == 1
 	}
@@ -107,7 +107,7 @@ func (c checker) blocks(n int, word string) error {
 	if n == 2 && inner[0] != inner[1] {
 		return &Error{"the shape of the value", fmt.Sprint(c.shape), "its matrices must be square"}
 	}
-	total, err := spread(c.s.High, c.s.HighT, outer)
+	total, err := spread(c.s.High, outer)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (c checker) blocks(n int, word string) error {
 	}
 	for i := 0; i*size < len(c.values); i++ {
 		here := c.s
-		here.High, here.HighT = total(i), nil
+		here.High = torch.Of(total(i))
 		block := c.values[i*size : (i+1)*size]
 		if why := here.fault(block, int(inner[0]), c.tol); why != "" {
 			return &Error{place("the "+word, i, outer), list(block), fmt.Sprintf("it must be %s: %s", here, why)}
@@ -136,6 +136,7 @@ func (s Support) fault(x []float64, k int, tol float64) string {
 		at = func(i int) string { return fmt.Sprintf("element [%d %d] is %v", i/k, i%k, x[i]) }
 	}
 	sum, squares := 0.0, 0.0
+	total, _ := s.High.Number()
 	for i, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return at(i)
@@ -149,7 +150,7 @@ func (s Support) fault(x []float64, k int, tol float64) string {
 				return at(i)
 			}
 		}
-		if s.Kind == KindSimplex && math.Abs(sum-1) > tol || s.Kind == KindCounts && sum != s.High {
+		if s.Kind == KindSimplex && math.Abs(sum-1) > tol || s.Kind == KindCounts && sum != total {
 			return fmt.Sprintf("its sum is %v", sum)
 		}
 	case KindOrdered, KindPositiveOrdered:
@@ -215,17 +216,17 @@ func indefinite(x []float64, k int, tol float64) string {
 }
 
 // spread gives the i-th value of a number or tensor that is broadcast to a shape.
-func spread(c float64, t *ts.Tensor, shape []int64) (func(i int) float64, error) {
-	if t == nil {
+func spread(t torch.Tensor, shape []int64) (func(i int) float64, error) {
+	if c, ok := t.Number(); ok {
 		return func(int) float64 { return c }, nil
 	}
 	var values []float64
-	err := torch.Do(func(*torch.Scope) (err error) {
-		values, err = torch.ToSlice[float64](t.MustExpand(shape, true, false))
-		return err
+	err := torch.Do(func(*torch.Scope) error {
+		values = t.Expand(shape...).Values()
+		return nil
 	})
 	if err != nil {
-		have, _ := torch.Shape(t)
+		have, _ := torch.Shape(t.T())
 		return nil, &Error{"the shape of the value", fmt.Sprint(shape), fmt.Sprintf("an end of the support has shape %v, which does not broadcast to it", have)}
 	}
 	return func(i int) float64 { return values[i] }, nil
@@ -257,8 +258,7 @@ func list(x []float64) string {
 
 // interval is a KindInterval in words.
 func (s Support) interval() string {
-	low, high := word(s.Low, s.LowT, "its low end"), word(s.High, s.HighT, "its high end")
-	from, to := s.LowT != nil || !math.IsInf(s.Low, -1), s.HighT != nil || !math.IsInf(s.High, 1)
+	low, high, from, to := s.words()
 	switch {
 	case from && to && s.Closed:
 		return fmt.Sprintf("a number from %s to %s", low, high)
@@ -278,8 +278,7 @@ func (s Support) interval() string {
 
 // integers is a KindInteger in words.
 func (s Support) integers() string {
-	low, high := word(s.Low, s.LowT, "its low end"), word(s.High, s.HighT, "its high end")
-	from, to := s.LowT != nil || !math.IsInf(s.Low, -1), s.HighT != nil || !math.IsInf(s.High, 1)
+	low, high, from, to := s.words()
 	switch {
 	case from && to:
 		return fmt.Sprintf("a whole number from %s to %s", low, high)
@@ -296,21 +295,28 @@ func (s Support) point() string {
 	switch {
 	case !s.Closed:
 		return "a single value"
-	case s.LowT != nil:
-		return "its single value"
 	}
-	return fmt.Sprint(s.Low)
+	return word(s.Low, "its single value")
 }
 
 // counts is a KindCounts in words.
 func (s Support) counts() string {
-	return "a vector of whole numbers from 0 with sum " + word(s.High, s.HighT, "its total")
+	return "a vector of whole numbers from 0 with sum " + word(s.High, "its total")
 }
 
 // word is an end as a number, or by name where it is a tensor.
-func word(c float64, t *ts.Tensor, name string) string {
-	if t != nil {
-		return name
+func word(t torch.Tensor, name string) string {
+	if c, ok := t.Number(); ok {
+		return fmt.Sprint(c)
 	}
-	return fmt.Sprint(c)
+	return name
+}
+
+// words are the ends of a support, and whether there are any.
+func (s Support) words() (low, high string, from, to bool) {
+	c, ok := s.Low.Number()
+	from = !ok || !math.IsInf(c, -1)
+	c, ok = s.High.Number()
+	to = !ok || !math.IsInf(c, 1)
+	return word(s.Low, "its low end"), word(s.High, "its high end"), from, to
 }

@@ -3,7 +3,6 @@ package support
 
 import (
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Kind is the kind of a support.
@@ -28,11 +27,11 @@ const (
 
 // Support is a set of values. It is a plain value; the constructors of this package make it.
 type Support struct {
-	Kind      Kind
-	Low, High float64 // of intervals and integers; infinite where there is no end
-	// LowT and HighT are the ends where they are tensors, of the batch shape; nil where Low and High hold.
-	LowT, HighT *ts.Tensor
-	Closed      bool // of intervals: the finite ends belong to it; of a point: it is Low
+	Kind Kind
+	// Low and High are the ends of intervals and integers: numbers, infinite where there is no end, or tensors of the
+	// batch shape.
+	Low, High torch.Tensor
+	Closed    bool // of intervals: the finite ends belong to it; of a point: it is Low
 	// Extra is the number of dimensions, beyond those of one event of the kind, that are part of the event.
 	Extra int
 }
@@ -59,8 +58,17 @@ func (s Support) Independent(n int) Support {
 	return s
 }
 
-// Check returns an error that names the first element, or the first vector or matrix, outside the support.
-func (s Support) Check(value *ts.Tensor) error {
+// Bounds are the ends where they are numbers, and ok is false where one of them is a tensor.
+func (s Support) Bounds() (low, high float64, ok bool) {
+	low, isLow := s.Low.Number()
+	high, isHigh := s.High.Number()
+	return low, high, isLow && isHigh
+}
+
+// Check returns an error that names the first element, or the first vector or matrix, of a torch.Tensor or *ts.Tensor
+// outside the support.
+func (s Support) Check(x any) error {
+	value := torch.Of(x).T()
 	shape, err := torch.Shape(value)
 	if err != nil {
 		return err

@@ -111,15 +111,16 @@ func TestCheckAllowsRounding(t *testing.T) {
 
 func TestConstructorErrors(t *testing.T) {
 	for want, f := range map[string]func(){
-		"support.Interval: low is 2: it must be less than high, which is 1":        func() { support.Interval(2, 1) },
-		"support.Interval: high is a string: a number or a *ts.Tensor is required": func() { support.Interval(2, "1") },
-		"support.GreaterThan: low is nil: a number or a tensor is required":        func() { support.GreaterThan((*ts.Tensor)(nil)) },
-		"support.LessThan: high is NaN: a number is required":                      func() { support.LessThan(math.NaN()) },
-		"support.At: value is a string: a number or a *ts.Tensor is required":      func() { support.At("1") },
-		"support.IntegerInterval: low is 2: it must be at most high, which is 1":   func() { support.IntegerInterval(2, 1) },
-		"support.Counts: total is a []int: a number or a *ts.Tensor is required":   func() { support.Counts([]int{1}) },
+		"support.Interval: low is 2: it must be less than high, which is 1":                        func() { support.Interval(2, 1) },
+		"support.Interval: high is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() { support.Interval(2, "1") },
+		"support.GreaterThan: low is nil: a number or a tensor is required":                        func() { support.GreaterThan((*ts.Tensor)(nil)) },
+		"support.LessThan: high is NaN: a number is required":                                      func() { support.LessThan(math.NaN()) },
+		"support.At: value is a string: a number, a torch.Tensor or a *ts.Tensor is required":      func() { support.At("1") },
+		"support.IntegerInterval: low is 2: it must be at most high, which is 1":                   func() { support.IntegerInterval(2, 1) },
+		"support.Counts: total is a []int: a number, a torch.Tensor or a *ts.Tensor is required":   func() { support.Counts([]int{1}) },
 	} {
-		require.EqualError(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want)
+		err := torch.Do(func(*torch.Scope) error { f(); return nil })
+		require.ErrorContains(t, err, want+" (at support/support_test.go:")
 	}
 }
 
@@ -139,7 +140,7 @@ func TestEventDimsAndWords(t *testing.T) {
 		"a number of at most 3":                               support.Interval(math.Inf(-1), 3),
 		"a whole number of at most 3":                         support.IntegerInterval(math.Inf(-1), 3),
 		"a whole number":                                      support.IntegerInterval(math.Inf(-1), math.Inf(1)),
-		"a number between 0 and 1":                            {Kind: support.KindInterval, High: 1},
+		"a number between 0 and 1":                            {Kind: support.KindInterval, High: torch.Of(1)},
 		"a real number":                                       support.Interval(math.Inf(-1), math.Inf(1)),
 		"a single value":                                      support.Point,
 		"its single value":                                    support.At(low),

@@ -45,7 +45,7 @@ func Example() {
 		}
 		logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			logits := net.Forward(p, b.Get("x").T())
-			logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y").T()).MustMean(logits.DType(), false)
+			logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y")).T().MustMean(logits.DType(), false)
 			return torch.Of(logLik.MustAdd(prior.LogDensity(p).MustMulScalar(ts.FloatScalar(1.0/40), false), false)), nil
 		}
 
