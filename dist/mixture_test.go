@@ -327,7 +327,7 @@ func TestMixtureErrors(t *testing.T) {
 		for want, f := range map[string]func(){
 			"dist.Mixture: components is empty: at least one distribution is required":                                                  func() { dist.Mixture([]float64{1}) },
 			"dist.Mixture: probs is of 3 weights: there are 2 components":                                                               func() { dist.Mixture(scalarVec(1, 2, 3), n, n) },
-			"dist.Mixture: probs is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                                     func() { dist.Mixture("1", n) },
+			"dist.Mixture: probs is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                     func() { dist.Mixture("1", n) },
 			"dist.Mixture: probs is empty: a weight for each component is required":                                                     func() { dist.Mixture([]float64{}, n) },
 			"dist.Mixture: probs is -1 at element 1 of shape [2]: it must be at least 0":                                                func() { dist.Mixture([]float64{1, -1}, n, n) },
 			"dist.Mixture: probs is [0 0]: one of the categories must have a probability greater than 0":                                func() { dist.Mixture([]float64{0, 0}, n, n) },

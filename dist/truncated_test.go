@@ -293,7 +293,7 @@ func TestTruncatedErrors(t *testing.T) {
 			"dist.Truncated: base is Poisson over a whole number of at least 0: a distribution of single real numbers with a CDF is required": func() { dist.Truncated(dist.Poisson(1), 0, 1) },
 			"dist.Truncated: base is Normal over a real number: a distribution of single real numbers with a CDF is required":                 func() { dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1) },
 			"dist.Truncated: low is NaN: it must not be NaN":                                                                                  func() { dist.Truncated(dist.Gamma(1, 1), math.NaN(), 1) },
-			"dist.Truncated: low is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                                           func() { dist.Truncated(dist.Gamma(1, 1), "0", 1) },
+			"dist.Truncated: low is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                           func() { dist.Truncated(dist.Gamma(1, 1), "0", 1) },
 			"dist.Truncated: high is 1: it must be greater than low, which is 2":                                                              func() { dist.Truncated(dist.Gamma(1, 1), 2, 1) },
 			"dist.Truncated: the interval is [-3, -1]: it must have a part in the support of Gamma, a number greater than 0":                  func() { dist.Truncated(dist.Gamma(1, 1), -3, -1) },
 			"dist.Truncated: the shapes [[] [2] [3]]: they do not broadcast to one shape":                                                     func() { dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 2), scalarVec(3, 4, 5)) },

@@ -151,7 +151,7 @@ func TestVectorErrors(t *testing.T) {
 			"dist.MultivariateNormalPrecision: precision_matrix is a number: a tensor of square matrices is required":             func() { dist.MultivariateNormalPrecision(0, 1) },
 			"dist.MultivariateNormalCholesky: loc is a tensor of shape [3]: its last dimension must be 2, the size of the matrix": func() { dist.MultivariateNormalCholesky(v, eye) },
 			"dist.MultivariateNormal: loc is +Inf: it must be finite":                                                             func() { dist.MultivariateNormal(math.Inf(1), eye) },
-			"dist.MultivariateNormal: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                      func() { dist.MultivariateNormal("0", eye) },
+			"dist.MultivariateNormal: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required":                      func() { dist.MultivariateNormal("0", eye) },
 			"dist.LowRankMultivariateNormal: cov_factor is a tensor of shape [3]: a tensor of matrices is required":               func() { dist.LowRankMultivariateNormal(0, v, 1) },
 			"dist.LowRankMultivariateNormal: cov_diag is -1: it must be greater than 0":                                           func() { dist.LowRankMultivariateNormal(0, eye, -1) },
 			"dist.LowRankMultivariateNormal: cov_diag is a tensor of shape [3]: its last dimension must be 2, the size of the matrix": func() {

@@ -58,7 +58,7 @@ func ExampleSiteError() {
 	}, batch)
 	fmt.Println(err)
 	// Output:
-	// ppl.Compile: model, site "heads" in plate throws (Poisson): plate "throws" has size 5, and the site has batch shape [] and a value of shape [10]: size 10 at dimension -1
+	// ppl.Compile: model, site "heads" in plate throws (Poisson): plate "throws" has size 5, and the site has batch shape [] and a value of shape [10]: size 10 at dimension -1 (at ppl/example_test.go:57)
 }
 
 // Handlers turn a model into a model: here the coin's bias is observed, and then set by an intervention, which does not count.

@@ -87,6 +87,10 @@ func (r *renderer) find(s *Site) {
 func tensorsOf(v any) []*ts.Tensor {
 	var out []*ts.Tensor
 	switch v := v.(type) {
+	case torch.Tensor:
+		if _, isNumber := v.Number(); !isNumber {
+			out = append(out, v.T())
+		}
 	case *ts.Tensor:
 		out = append(out, v)
 	case []dist.Distribution:

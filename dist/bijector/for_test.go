@@ -200,7 +200,7 @@ func TestErrors(t *testing.T) {
 		point := torch.Must(torch.Scalar(1))
 		cases := map[string]func(){
 			"bijector.Affine: scale is 0: it must be finite and not 0":                                                 func() { bijector.Affine(1, 0) },
-			"bijector.Affine: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                   func() { bijector.Affine("1", 1) },
+			"bijector.Affine: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required":                   func() { bijector.Affine("1", 1) },
 			"bijector.Affine: loc is nil: a number or a tensor is required":                                            func() { bijector.Affine((*ts.Tensor)(nil), 1) },
 			"bijector.Interval: high − low is 0: it must be finite and greater than 0":                                 func() { bijector.Interval(1, 1) },
 			"bijector.Permute: order is [0 0]: it must have each of 0 to 1 once":                                       func() { bijector.Permute(0, 0) },

@@ -12,20 +12,20 @@ var infinity = torch.Of(math.Inf(1))
 
 // The supports without parameters.
 var (
-	Real               = Support{Kind: KindReal}                                              // all finite numbers
-	Positive           = Support{Kind: KindInterval, High: infinity}               // x > 0
-	Nonnegative        = Support{Kind: KindInterval, High: infinity, Closed: true} // x ≥ 0
-	UnitInterval       = Support{Kind: KindInterval, High: torch.Of(1), Closed: true}           // 0 ≤ x ≤ 1
-	Simplex            = Support{Kind: KindSimplex}                                           // vectors, xᵢ ≥ 0, Σ xᵢ = 1
-	Ordered            = Support{Kind: KindOrdered}                                           // vectors, x₁ < x₂ < …
-	PositiveOrdered    = Support{Kind: KindPositiveOrdered}                                   // vectors, 0 < x₁ < x₂ < …
-	UnitVector         = Support{Kind: KindUnitVector}                                        // vectors, Σ xᵢ² = 1
-	LowerCholesky      = Support{Kind: KindLowerCholesky}                                     // lower triangular, positive diagonal
-	CorrCholesky       = Support{Kind: KindCorrCholesky}                                      // the same, rows of length 1
-	PositiveDefinite   = Support{Kind: KindPositiveDefinite}                                  // symmetric, all eigenvalues > 0
-	Boolean            = Support{Kind: KindBoolean}                                           // 0 or 1
-	NonnegativeInteger = Support{Kind: KindInteger, High: infinity}                // 0, 1, 2, …
-	Point              = Support{Kind: KindPoint}                                             // any single value
+	Real               = Support{Kind: KindReal}                                      // all finite numbers
+	Positive           = Support{Kind: KindInterval, High: infinity}                  // x > 0
+	Nonnegative        = Support{Kind: KindInterval, High: infinity, Closed: true}    // x ≥ 0
+	UnitInterval       = Support{Kind: KindInterval, High: torch.Of(1), Closed: true} // 0 ≤ x ≤ 1
+	Simplex            = Support{Kind: KindSimplex}                                   // vectors, xᵢ ≥ 0, Σ xᵢ = 1
+	Ordered            = Support{Kind: KindOrdered}                                   // vectors, x₁ < x₂ < …
+	PositiveOrdered    = Support{Kind: KindPositiveOrdered}                           // vectors, 0 < x₁ < x₂ < …
+	UnitVector         = Support{Kind: KindUnitVector}                                // vectors, Σ xᵢ² = 1
+	LowerCholesky      = Support{Kind: KindLowerCholesky}                             // lower triangular, positive diagonal
+	CorrCholesky       = Support{Kind: KindCorrCholesky}                              // the same, rows of length 1
+	PositiveDefinite   = Support{Kind: KindPositiveDefinite}                          // symmetric, all eigenvalues > 0
+	Boolean            = Support{Kind: KindBoolean}                                   // 0 or 1
+	NonnegativeInteger = Support{Kind: KindInteger, High: infinity}                   // 0, 1, 2, …
+	Point              = Support{Kind: KindPoint}                                     // any single value
 )
 
 // At is the single value, a number or a tensor of the batch shape.
