@@ -83,7 +83,7 @@ func placeholders() process {
 		switch {
 		case s.Value != nil || s.Kind != KindSample && s.Kind != KindParam:
 		case s.Kind == KindSample && s.Dist.Support().Discrete():
-			s.Value = s.Dist.Mean()
+			s.Value = s.Dist.Mean().T()
 		default:
 			c.Process(s)
 		}
