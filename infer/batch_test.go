@@ -44,6 +44,6 @@ func TestBatchGet(t *testing.T) {
 		var e *infer.ModelError
 		require.ErrorAs(t, err, &e)
 		assert.Equal(t, &infer.ModelError{Name: name, What: "batch tensor", Have: []string{"x", "y"}}, e)
-		assert.EqualError(t, err, `the model asked for batch tensor "`+name+`", which does not exist; there are: ["x" "y"]`)
+		assert.ErrorContains(t, err, `the model asked for batch tensor "`+name+`", which does not exist; there are: ["x" "y"] (at infer/batch_test.go:`)
 	}
 }

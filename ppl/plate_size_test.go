@@ -92,7 +92,7 @@ func TestPlateSizeOfLatents(t *testing.T) {
 func TestPlateSizeMustFitTheData(t *testing.T) {
 	five, fifty := infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)}, infer.Batch{"y": vec(make([]float64, 50)...)}
 	_, err := ppl.Compile(mean(50), five)
-	require.EqualError(t, err, `ppl.Compile: model, site "y" in plate data (Normal): plate "data" has size 50, and the batch has 5 of it, `+
+	require.ErrorContains(t, err, `ppl.Compile: model, site "y" in plate data (Normal): plate "data" has size 50, and the batch has 5 of it, `+
 		`so that each would count 10 times. If these are all of the data, give the plate size 5, or 0, which takes the size of the data. `+
 		`If they are a minibatch, compile on all of the data, or declare the plate with ppl.Minibatch`)
 	declared, f := compiled(t, mean(50, ppl.Minibatch), five)
