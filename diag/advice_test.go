@@ -28,7 +28,8 @@ func made(t *testing.T, method string, stats map[string][][]float64, notes ...dr
 }
 
 // hamiltonianWords belong to HMC and NUTS alone.
-var hamiltonianWords = []string{"TargetAccept", "target acceptance", "MaxDepth", "tree", "momenta", "diverge", "energy", "E-BFMI"}
+var hamiltonianWords = []string{"TargetAccept", "target acceptance", "MaxDepth", "tree", "momenta", "diverge", "energy",
+	"E-BFMI"}
 
 // A held update is no divergence: it has its own advice, in the fields of its method.
 func TestHeldUpdates(t *testing.T) {
@@ -73,17 +74,20 @@ func TestHeldUpdates(t *testing.T) {
 
 // The advice for HMC and NUTS names the field to set, as the user types it.
 func TestHamiltonianAdvice(t *testing.T) {
-	bad := map[string][][]float64{draws.StatDivergent: stat(4, 100, 0, 1, 7), draws.StatTreeDepth: stat(4, 100, 3, 10, 2, 3),
-		draws.StatEnergy: ar1(3, 4, 100, 0.99)}
+	bad := map[string][][]float64{draws.StatDivergent: stat(4, 100, 0, 1, 7),
+		draws.StatTreeDepth: stat(4, 100, 3, 10, 2, 3),
+		draws.StatEnergy:    ar1(3, 4, 100, 0.99)}
 	r := made(t, "hmc.NUTS", bad)
 	require.Equal(t, "4 of 400 transitions diverged (1%)", r.Of(CodeDivergence)[0].Message)
 	require.Contains(t, r.Of(CodeDivergence)[0].Advice, "Set hmc.NUTS{TargetAccept: 0.95}, then 0.99.")
 	require.Equal(t, "8 of 400 transitions (2%) reached the largest tree depth, 10", r.Of(CodeTreeDepth)[0].Message)
-	require.Contains(t, r.Of(CodeTreeDepth)[0].Advice, "Draws are valid but expensive: trajectories ended before they turned. Set hmc.NUTS{MaxDepth: 12}.")
+	require.Contains(t, r.Of(CodeTreeDepth)[0].Advice, "Draws are valid but expensive: trajectories ended before "+
+		"they turned. Set hmc.NUTS{MaxDepth: 12}.")
 	require.Contains(t, r.Of(CodeEBFMI)[0].Advice, "Draw more, with infer.Options{Draws: 200}; reparametrise")
 
 	// The sampler's own word for the cut, and its own limit.
-	own := made(t, "hmc.NUTS", map[string][][]float64{draws.StatMaxDepth: stat(4, 100, 0, 1, 5), draws.StatTreeDepth: stat(4, 100, 3, 6, 5)})
+	own := made(t, "hmc.NUTS", map[string][][]float64{draws.StatMaxDepth: stat(4, 100, 0, 1, 5),
+		draws.StatTreeDepth: stat(4, 100, 3, 6, 5)})
 	require.Equal(t, "4 of 400 transitions (1%) reached the largest tree depth", own.Of(CodeTreeDepth)[0].Message)
 	require.Contains(t, own.Of(CodeTreeDepth)[0].Advice, "hmc.NUTS{MaxDepth: 8}")
 
@@ -92,7 +96,8 @@ func TestHamiltonianAdvice(t *testing.T) {
 
 	// Draws from elsewhere: the names of all.
 	r = made(t, "", bad)
-	require.Contains(t, r.Of(CodeDivergence)[0].Advice, "(hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's target_accept)")
+	require.Contains(t, r.Of(CodeDivergence)[0].Advice, "(hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's "+
+		"target_accept)")
 	require.NotContains(t, r.String(), "infer.Options")
 	require.Len(t, made(t, "", nil).Of(CodeSkipped), 3)
 	require.Len(t, made(t, "hmc.NUTS", nil).Of(CodeSkipped), 3)
@@ -102,9 +107,11 @@ func TestHamiltonianAdvice(t *testing.T) {
 func TestNoHamiltonianAdvice(t *testing.T) {
 	apart := filled(4, 100, func(c, i int) float64 { return float64(5*c) + float64(i%7) })
 	slow := ar1(1, 4, 100, 0.98)
-	for _, name := range []string{"sgmcmc.SGHMC", "optim.Adam", "vi.Dense", "laplace.DenseGGN", "ekf.Diagonal", "mine.Sampler"} {
+	for _, name := range []string{"sgmcmc.SGHMC", "optim.Adam", "vi.Dense", "laplace.DenseGGN", "ekf.Diagonal",
+		"mine.Sampler"} {
 		d := container(t, []string{"apart", "slow", "still", "bad"},
-			[][][]float64{apart, slow, stat(4, 100, 2, 2), stat(4, 100, 1, nan, 3)}, []string{draws.StatLP}, [][][]float64{apart})
+			[][][]float64{apart, slow, stat(4, 100, 2, 2), stat(4, 100, 1, nan, 3)}, []string{draws.StatLP},
+			[][][]float64{apart})
 		d.SetAttr(draws.AttrMethod, name)
 		r, err := Diagnose(d, DiagnoseOptions{})
 		require.NoError(t, err)
@@ -128,7 +135,8 @@ func TestNoHamiltonianAdvice(t *testing.T) {
 		}
 	}
 	d := container(t, []string{"apart"}, [][][]float64{apart}, nil, nil)
-	for name, want := range map[string]string{"vi.Dense": "The fits disagree", "sgmcmc.SGLD": "a LR too small to move", "hmc.NUTS": "chains that got stuck"} {
+	for name, want := range map[string]string{"vi.Dense": "The fits disagree", "sgmcmc.SGLD": "a LR too small to move",
+		"hmc.NUTS": "chains that got stuck"} {
 		d.SetAttr(draws.AttrMethod, name)
 		r, err := Diagnose(d, DiagnoseOptions{})
 		require.NoError(t, err)
@@ -150,12 +158,14 @@ func TestOneChainOfAFit(t *testing.T) {
 func TestNotesBecomeFindings(t *testing.T) {
 	r := made(t, "laplace.DenseGGN", nil,
 		draws.Note{Kind: "slow", Text: "the fit was slow", Advice: "Wait."},
-		draws.Note{Kind: "not_at_mode", Serious: true, Text: "the gradient at the mode is 63 times what the curvature allows",
+		draws.Note{Kind: "not_at_mode", Serious: true, Text: "the gradient at the mode is 63 times what the " +
+			"curvature allows",
 			Advice: "Run the optimiser longer: infer.Options{Warmup: 10000}."})
 	require.False(t, r.OK())
 	require.Equal(t, []Finding{
-		{Code: "not_at_mode", Severity: Serious, Chain: -1, Observation: -1, Message: "the gradient at the mode is 63 times what the curvature allows",
-			Advice: "Run the optimiser longer: infer.Options{Warmup: 10000}."},
+		{Code: "not_at_mode", Severity: Serious, Chain: -1, Observation: -1,
+			Message: "the gradient at the mode is 63 times what the curvature allows",
+			Advice:  "Run the optimiser longer: infer.Options{Warmup: 10000}."},
 		{Code: "slow", Severity: Warning, Chain: -1, Observation: -1, Message: "the fit was slow", Advice: "Wait."},
 	}, r.Findings)
 	require.Equal(t, `4 chains of 100 draws; checked rhat, ess_bulk, ess_tail.

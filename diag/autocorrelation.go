@@ -13,8 +13,8 @@ import (
 //	c(t) = (1/n) Σ (x(i) - m)(x(i+t) - m),  i from 0 to n-1-t
 //
 // and m the mean. The divisor n at every lag keeps the noise of long lags small (Geyer 1992, Statistical Science 7,
-// 473-483). It is computed by a Fourier transform of the chain padded with zeros, in n log n operations. It is nil for no
-// draws, and NaN at every lag if the draws are all equal or not all finite.
+// 473-483). It is computed by a Fourier transform of the chain padded with zeros, in n log n operations. It is nil for
+// no draws, and NaN at every lag if the draws are all equal or not all finite.
 func Autocorrelation(x []float64) []float64 {
 	if len(x) == 0 {
 		return nil
@@ -46,8 +46,8 @@ func newTransform(n int) *transform {
 	return &transform{fourier.NewFFT(m), make([]float64, m), make([]complex128, m/2+1), make([]complex128, m/2+1)}
 }
 
-// autocovariance writes the mean of the biased autocovariances of some chains into cov. Their spectra are added, so that
-// one inverse transform does.
+// autocovariance writes the mean of the biased autocovariances of some chains into cov. Their spectra are added, so
+// that one inverse transform does.
 func (f *transform) autocovariance(cov []float64, chains ...[]float64) {
 	for k, x := range chains {
 		clear(f.padded)

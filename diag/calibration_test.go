@@ -35,15 +35,17 @@ func TestShortChainsAreNotApart(t *testing.T) {
 		require.Len(t, found, 1)
 		require.Equal(t, Info, found[0].Severity)
 		require.Regexp(t, `^x: R-hat is 1\.01[12], above 1\.01; chance explains up to 1\.0[2-9]\d$`, found[0].Message)
-		require.Equal(t, "The chains are too short to tell whether they agree. Draw more, with infer.Options{Draws: 400}.", found[0].Advice)
+		require.Equal(t, "The chains are too short to tell whether they agree. Draw more, with infer.Options{Draws: "+
+			"400}.", found[0].Advice)
 		require.NotContains(t, r.String(), "do not use")
 		return
 	}
 	t.Fatal("no chains with such an R-hat")
 }
 
-// Of 400 runs of chains of one law, few are called apart: chance does that with probability 1e-4, if autocorrelations were
-// known. What is left is their estimate; 1% bounds it where chains are at least 20 autocorrelation times long, halved.
+// Of 400 runs of chains of one law, few are called apart: chance does that with probability 1e-4, if autocorrelations
+// were known. What is left is their estimate; 1% bounds it where chains are at least 20 autocorrelation times long,
+// halved.
 func TestChanceIsNotDisagreement(t *testing.T) {
 	for _, c := range []struct {
 		chains, draws int
@@ -59,11 +61,13 @@ func TestChanceIsNotDisagreement(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, apart, 4, c)
-		t.Logf("%d chains of %d, phi %.1f: %d of 400 above 1.01, %d called apart", c.chains, c.draws, c.phi, above, apart)
+		t.Logf("%d chains of %d, phi %.1f: %d of 400 above 1.01, %d called apart", c.chains, c.draws, c.phi, above,
+			apart)
 	}
 }
 
-// Chains that disagree are found, in location, in spread and where they do not move, however many elements are looked at.
+// Chains that disagree are found, in location, in spread and where they do not move, however many elements are looked
+// at.
 func TestDisagreementIsFound(t *testing.T) {
 	rng := source(90)
 	for name, f := range map[string]func(c int, v float64) float64{
@@ -112,7 +116,8 @@ func TestFiguresDifferFromTheirLimits(t *testing.T) {
 	}
 	for seed := range uint64(10) {
 		x := ar1(seed, 4, 200, 0.3)
-		d := container(t, []string{"x"}, [][][]float64{x}, []string{draws.StatEnergy}, [][][]float64{ar1(seed+50, 4, 200, 0.8)})
+		d := container(t, []string{"x"}, [][][]float64{x}, []string{draws.StatEnergy},
+			[][][]float64{ar1(seed+50, 4, 200, 0.8)})
 		low := math.Inf(1)
 		for c := range 4 {
 			e, err := d.Stat(draws.StatEnergy, c)
@@ -120,11 +125,13 @@ func TestFiguresDifferFromTheirLimits(t *testing.T) {
 			low = min(low, EBFMI(e))
 		}
 		for _, off := range []float64{1e-9, 1e-5, 3e-4} { // limits that the figures hardly pass
-			r, err := Diagnose(d, DiagnoseOptions{RHat: RHat(x) - off, ESSPerChain: (ESSBulk(x) + 100*off) / 4, EBFMI: low + off})
+			r, err := Diagnose(d, DiagnoseOptions{RHat: RHat(x) - off, ESSPerChain: (ESSBulk(x) + 100*off) / 4,
+				EBFMI: low + off})
 			require.NoError(t, err)
 			check(r)
 		}
-		round, err := Diagnose(d, DiagnoseOptions{RHat: math.Floor(RHat(x)*1000) / 1000, EBFMI: math.Ceil(low*100) / 100,
+		round, err := Diagnose(d, DiagnoseOptions{RHat: math.Floor(RHat(x)*1000) / 1000,
+			EBFMI:       math.Ceil(low*100) / 100,
 			ESSPerChain: math.Ceil(ESSBulk(x)/4) / 1})
 		require.NoError(t, err)
 		check(round)
@@ -134,8 +141,8 @@ func TestFiguresDifferFromTheirLimits(t *testing.T) {
 	}
 }
 
-// A total is what estimates need: a thousand chains of 20 draws have ten thousand effective draws and pass; sixteen chains
-// count, so 1600 is what is asked for.
+// A total is what estimates need: a thousand chains of 20 draws have ten thousand effective draws and pass; sixteen
+// chains count, so 1600 is what is asked for.
 func TestManyChainsNeedNoMoreDraws(t *testing.T) {
 	x := normals(source(91), 1000, 20)
 	require.Greater(t, ESSBulk(x), 1e4)
@@ -159,10 +166,12 @@ func TestMore(t *testing.T) {
 		draws int
 		times float64
 		want  int
-	}{{1000, 1.1, 2000}, {1000, 3.14159, 3200}, {200, 2, 400}, {4, 100, 400}, {1234, 2.5, 3100}, {1, 1, 8}, {10, 1.2345, 20}} {
+	}{{1000, 1.1, 2000}, {1000, 3.14159, 3200}, {200, 2, 400}, {4, 100, 400}, {1234, 2.5, 3100}, {1, 1, 8},
+		{10, 1.2345, 20}} {
 		want := fmt.Sprintf("Draw more, with infer.Options{Draws: %d}", c.want)
 		require.Equal(t, want, adviser{method: "hmc.NUTS", draws: c.draws}.more(c.times))
-		require.Equal(t, fmt.Sprintf("Draw more, about %d for each chain", c.want), adviser{draws: c.draws}.more(c.times))
+		require.Equal(t, fmt.Sprintf("Draw more, about %d for each chain", c.want),
+			adviser{draws: c.draws}.more(c.times))
 	}
 	require.Equal(t, "Draw more", adviser{draws: 1000}.more(inf))
 }

@@ -53,8 +53,8 @@ func pooled(x [][]float64) []float64 {
 }
 
 // standardised maps finite draws that are not all equal to 2^-e (x - a), with a their midpoint and e such that results
-// are at most about 1: what follows then neither overflows nor cancels. Ratios of variances are unchanged, and variances
-// are 4^-e times as large.
+// are at most about 1: what follows then neither overflows nor cancels. Ratios of variances are unchanged, and
+// variances are 4^-e times as large.
 func standardised(x [][]float64) (y [][]float64, e int) {
 	low, high := sample.Extremes(x)
 	_, e = math.Frexp(high/2 - low/2)

@@ -25,7 +25,8 @@ func TestInvariance(t *testing.T) {
 			got := figures(t, sample.Mapped(g.x, func(v float64) float64 { return affine.a*v + affine.b }))
 			for k, v := range got {
 				switch name := goldenNames[k]; {
-				case affine.a < 0 && (name == "ess q10" || name == "ess median" || name == "mcse q10" || name == "mcse q90" || name == "ess tail"):
+				case affine.a < 0 && (name == "ess q10" || name == "ess median" || name == "mcse q10" ||
+					name == "mcse q90" || name == "ess tail"):
 					continue // the other tail, and x <= q against x >= q
 				case name[:4] == "mcse":
 					v /= math.Abs(affine.a)
@@ -54,8 +55,12 @@ func TestUndefined(t *testing.T) {
 		return x
 	}
 	for name, x := range map[string][][]float64{
-		"nil": nil, "no chains": {}, "no draws": {{}}, "three draws": {{1, 2, 3}, {1, 2, 3}}, "one chain too short": {ok[0], {1, 2}},
-		"constant": {{2, 2, 2, 2, 2}, {2, 2, 2, 2, 2}}, "NaN": with(nan), "Inf": with(inf), "-Inf": with(-inf),
+		"nil": nil, "no chains": {}, "no draws": {{}}, "three draws": {{1, 2, 3}, {1, 2, 3}},
+		"one chain too short": {ok[0], {1, 2}},
+		"constant":            {{2, 2, 2, 2, 2}, {2, 2, 2, 2, 2}},
+		"NaN":                 with(nan),
+		"Inf":                 with(inf),
+		"-Inf":                with(-inf),
 	} {
 		for k, v := range figures(t, x) {
 			if !math.IsNaN(v) {

@@ -37,9 +37,9 @@ type DiagnoseOptions struct {
 //   - draws that are not finite (serious), elements that never moved, too few draws, a single chain
 //   - what the run noted of itself, [draws.Draws.Notes]
 //
-// An R-hat that chance explains where chains are short is no sign that they disagree: it is Info up to 1.05 and Warning up
-// to 1.1, with the advice to draw more. Chance explains what chains of one law exceed with probability 1e-4, divided by the
-// number of elements.
+// An R-hat that chance explains where chains are short is no sign that they disagree: it is Info up to 1.05 and Warning
+// up to 1.1, with the advice to draw more. Chance explains what chains of one law exceed with probability 1e-4, divided
+// by the number of elements.
 //
 // Advice is in the words of the method that made the draws, [draws.AttrMethod]. Statistics are found by the names of
 // [draws.Draws.StatName]; a check that applies but whose statistic is missing is a [CodeSkipped] of severity Info.
@@ -55,14 +55,16 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 		or    float64
 	}{{"RHat", &opt.RHat, 1.01}, {"ESSPerChain", &opt.ESSPerChain, 100}, {"EBFMI", &opt.EBFMI, 0.3}} {
 		if !(*v.value >= 0) {
-			return nil, failf(draws.ErrRange, "diagnose: %s is %v, want a positive number, or 0 for the default", v.name, *v.value)
+			return nil, failf(draws.ErrRange, "diagnose: %s is %v, want a positive number, or 0 for the default",
+				v.name, *v.value)
 		}
 		if *v.value == 0 {
 			*v.value = v.or
 		}
 	}
 	if opt.MaxTreeDepth < 0 {
-		return nil, failf(draws.ErrRange, "diagnose: MaxTreeDepth is %d, want at least 1, or 0 for 10", opt.MaxTreeDepth)
+		return nil, failf(draws.ErrRange, "diagnose: MaxTreeDepth is %d, want at least 1, or 0 for 10",
+			opt.MaxTreeDepth)
 	}
 	if opt.MaxTreeDepth == 0 {
 		opt.MaxTreeDepth = 10
@@ -108,7 +110,8 @@ func (g *diagnosis) lengths() {
 		g.run(codeOneChain, Warning, 1, 2, "there is a single chain")
 	}
 	if shortest < minDraws {
-		g.run(codeFewDraws, Warning, float64(shortest), minDraws, "a chain has %d draws, fewer than %d", shortest, minDraws)
+		g.run(codeFewDraws, Warning, float64(shortest), minDraws, "a chain has %d draws, fewer than %d", shortest,
+			minDraws)
 	}
 }
 
@@ -169,7 +172,8 @@ func (g *diagnosis) elements(elements []int) {
 			}
 			times := (f.rhat*f.rhat - 1) / max(g.opt.RHat*g.opt.RHat-1, 1e-3)
 			add(CodeRHat, severity, f.rhat, g.opt.RHat, g.short(times),
-				": R-hat is %s, above %g; chance explains up to %s", shown, g.opt.RHat, sample.Above(f.limit, f.rhat, 3))
+				": R-hat is %s, above %g; chance explains up to %s", shown, g.opt.RHat,
+				sample.Above(f.limit, f.rhat, 3))
 		}
 		if f.bulk < least {
 			add(CodeESSBulk, Warning, f.bulk, least, g.of(CodeESSBulk, least/f.bulk),

@@ -33,13 +33,15 @@ func codes(r *Report) map[Code]int {
 func TestDiagnoseClean(t *testing.T) {
 	rng := source(20)
 	x := normals(rng, 4, 500)
-	d := container(t, []string{"x"}, [][][]float64{x}, []string{draws.StatDivergent, draws.StatTreeDepth, draws.StatEnergy},
+	d := container(t, []string{"x"}, [][][]float64{x},
+		[]string{draws.StatDivergent, draws.StatTreeDepth, draws.StatEnergy},
 		[][][]float64{stat(4, 500, 0, 0), stat(4, 500, 3, 3), normals(rng, 4, 500)})
 	r, err := Diagnose(d, DiagnoseOptions{})
 	require.NoError(t, err)
 	require.True(t, r.OK())
 	require.Empty(t, r.Findings)
-	require.Equal(t, "4 chains of 500 draws; checked divergence, tree_depth, ebfmi, rhat, ess_bulk, ess_tail.\nNo problems found.\n", r.String())
+	require.Equal(t, "4 chains of 500 draws; checked divergence, tree_depth, ebfmi, rhat, ess_bulk, ess_tail.\nNo "+
+		"problems found.\n", r.String())
 }
 
 // Each check finds what was put there, with its figure and threshold.
@@ -51,14 +53,16 @@ func TestDiagnoseFinds(t *testing.T) {
 	names := []string{"good", "apart", "constant", "bad"}
 	x := [][][]float64{good, apart, constant, bad}
 	for _, statNames := range [][]string{
-		{draws.StatDivergent, draws.StatTreeDepth, draws.StatEnergy}, {"divergent__", "treedepth__", "energy__"}, {"diverging", "tree_depth", "energy"},
+		{draws.StatDivergent, draws.StatTreeDepth, draws.StatEnergy}, {"divergent__", "treedepth__", "energy__"},
+		{"diverging", "tree_depth", "energy"},
 	} {
 		d := container(t, names, x, statNames, [][][]float64{stat(2, 500, 0, 1, 5, 6, 7), stat(2, 500, 4, 8, 9), walk})
 		r, err := Diagnose(d, DiagnoseOptions{MaxTreeDepth: 8})
 		require.NoError(t, err)
 		require.False(t, r.OK())
 		got := codes(r)
-		require.Equal(t, map[Code]int{CodeDivergence: 1, CodeTreeDepth: 1, CodeEBFMI: 2, CodeRHat: 1, CodeESSBulk: 1, CodeESSTail: got[CodeESSTail],
+		require.Equal(t, map[Code]int{CodeDivergence: 1, CodeTreeDepth: 1, CodeEBFMI: 2, CodeRHat: 1, CodeESSBulk: 1,
+			CodeESSTail:  got[CodeESSTail],
 			CodeConstant: 1, CodeNotFinite: 1}, got)
 
 		f := r.Of(CodeDivergence)[0]

@@ -1,18 +1,14 @@
-// Package diag says whether posterior draws can be trusted, and how well a model predicts: convergence and efficiency of
-// Markov chains, a summary table, warnings with advice, Pareto-smoothed importance sampling, leave-one-out
-// cross-validation, comparison of models, the kernel Stein discrepancy, temperatures and noise of stochastic-gradient
-// samplers, and averages, scores and calibration of predictions.
+// Package diag says whether posterior draws can be trusted: convergence and efficiency of Markov chains, a summary
+// table, findings with advice, and the kernel Stein discrepancy.
 //
-//	t, err := diag.Summary(d, diag.SummaryOptions{})   // mean, sd, hdi, mcse, ess, r_hat of every element
-//	fmt.Print(t)
-//	r, err := diag.Diagnose(d, diag.DiagnoseOptions{}) // divergences, tree depth, E-BFMI, R-hat, ESS
-//	fmt.Print(r)
-//	loo, err := diag.LOO(loglik, nil)                  // elpd, p_loo, standard errors, Pareto k
+//	table, err := diag.Summary(d, diag.SummaryOptions{})    // mean, sd, hdi, mcse, ess, r_hat of every element
+//	fmt.Print(table)
+//	report, err := diag.Diagnose(d, diag.DiagnoseOptions{}) // divergences, held updates, R-hat, ESS, what the run noted
+//	fmt.Print(report)
 //
-//	_, err = kinetic.Add("dense", chain, m, mass, temperature)                  // momenta at the end of a cycle
-//	s, err := diag.DiagnoseSimulation(diag.Simulation{Kinetic: &kinetic}, diag.SimulationOptions{})
-//	err = predictive.AddLogits(logits)                                          // of one draw, [case][class]
-//	scores, err := diag.ScoreLog(predictive.LogMean(), labels)                  // log loss, Brier score, accuracy
+// Packages below it: diag/loo has leave-one-out cross-validation and the comparison of models, diag/score the averages,
+// scores and calibration of predictions, diag/thermo the temperatures of stochastic-gradient samplers, and diag/plot
+// pictures.
 //
 // # Chains
 //
@@ -40,8 +36,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// ErrNotFinite is wrapped by the error of an input with a NaN, or with an infinity where none has a meaning. Other errors
-// of this package and of those below it wrap [draws.ErrRange], [draws.ErrSize], [draws.ErrNoDraws] or
+// ErrNotFinite is wrapped by the error of an input with a NaN, or with an infinity where none has a meaning. Other
+// errors of this package and of those below it wrap [draws.ErrRange], [draws.ErrSize], [draws.ErrNoDraws] or
 // [draws.ErrUnknownName].
 var ErrNotFinite = errors.New("not finite")
 

@@ -8,8 +8,8 @@ import (
 )
 
 // ESSBulk is the bulk effective sample size: that of the mean of the normal scores of the ranks, over split chains. It
-// says how well the centre of the distribution is known, also where moments are infinite. Less than 100 per chain is too
-// few for any diagnostic to be trusted. Vehtari et al. (2021).
+// says how well the centre of the distribution is known, also where moments are infinite. Less than 100 per chain is
+// too few for any diagnostic to be trusted. Vehtari et al. (2021).
 func ESSBulk(x [][]float64) float64 {
 	u := usable(x)
 	if u == nil {
@@ -19,8 +19,8 @@ func ESSBulk(x [][]float64) float64 {
 }
 
 // ESSTail is the tail effective sample size: the smaller one of those of the 5% and the 95% quantile, see
-// [ESSQuantile]. Vehtari et al. (2021). It is NaN where one of them is: with few distinct values, as of a
-// coin, a quantile can be the largest value, and then there is nothing to estimate. ArviZ gives the number of draws there.
+// [ESSQuantile]. Vehtari et al. (2021). It is NaN where one of them is: with few distinct values, as of a coin, a
+// quantile can be the largest value, and then there is nothing to estimate. ArviZ gives the number of draws there.
 func ESSTail(x [][]float64) float64 {
 	u := usable(x)
 	if u == nil {
@@ -47,9 +47,9 @@ func squares(x [][]float64) [][]float64 {
 	return sample.Mapped(x, func(v float64) float64 { return (v - m) * (v - m) })
 }
 
-// ESSQuantile is the effective sample size of the quantile for the probability p: that of the mean of the indicator
-// x <= q, over split chains, with q the sample quantile of type 7. p = 1 stands for (S - 1/2)/S with S draws, as in
-// posterior. Vehtari et al. (2021). An [draws.ErrRange] says that p is outside [0, 1].
+// ESSQuantile is the effective sample size of the quantile for the probability p: that of the mean of the indicator x
+// <= q, over split chains, with q the sample quantile of type 7. p = 1 stands for (S - 1/2)/S with S draws, as in
+// posterior. Vehtari et al. (2021). A [draws.ErrRange] says that p is outside [0, 1].
 func ESSQuantile(x [][]float64, p float64) (float64, error) {
 	if err := checkProbability("ess of a quantile", p); err != nil {
 		return math.NaN(), err
@@ -89,8 +89,8 @@ func essQuantile(u [][]float64, sorted []float64, p float64) float64 {
 	})))
 }
 
-// ESSBasic is the effective sample size of the mean over whole chains, neither split nor ranked. It is the one that
-// relative efficiencies are made of, see [RelativeEfficiency].
+// ESSBasic is the effective sample size of the mean over whole chains, neither split nor ranked. Relative efficiencies
+// of package loo are made of it.
 func ESSBasic(x [][]float64) float64 {
 	u := usable(x)
 	if u == nil {
@@ -113,8 +113,8 @@ func ESSBasic(x [][]float64) float64 {
 //
 // This is ArviZ step by step. posterior differs in two corners: of chains whose length, or half length, is odd it looks
 // at one pair of lags less, which shows in very short and in very slow chains; and where the first pair is not positive
-// (chains that alternate) it puts τ = 2. With 3 or 4 draws there is no second pair to look at; τ is 2 then, as in posterior,
-// and not the lower limit, as in ArviZ.
+// (chains that alternate) it puts τ = 2. With 3 or 4 draws there is no second pair to look at; τ is 2 then, as in
+// posterior, and not the lower limit, as in ArviZ.
 func ess(x [][]float64) float64 {
 	n := len(x[0])
 	if low, high := sample.Extremes(x); n < 2 || !(low < high) {

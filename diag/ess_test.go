@@ -11,8 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// The autocorrelation of an AR(1) chain is phi^t, so that ESS / S = (1 - phi) / (1 + phi); that of its square is phi^2t.
-// ESS is a ratio, biased by the noise of long lags and by splitting: a few per cent at these lengths.
+// The autocorrelation of an AR(1) chain is phi^t, so that ESS / S = (1 - phi) / (1 + phi); that of its square is
+// phi^2t. ESS is a ratio, biased by the noise of long lags and by splitting: a few per cent at these lengths.
 func TestESSOfAR1(t *testing.T) {
 	for _, phi := range []float64{-0.5, 0, 0.3, 0.7, 0.9} {
 		var mean, bulk, sd []float64

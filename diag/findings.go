@@ -146,11 +146,13 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Groups are the findings of one kind and severity together, in order; one advice, that of the first, does for each group.
+// Groups are the findings of one kind and severity together, in order. The advice of the first finding holds for its
+// group.
 func (r *Report) Groups() [][]Finding {
 	var groups [][]Finding
 	for _, f := range r.Findings {
-		k := slices.IndexFunc(groups, func(g []Finding) bool { return g[0].Code == f.Code && g[0].Severity == f.Severity })
+		k := slices.IndexFunc(groups,
+			func(g []Finding) bool { return g[0].Code == f.Code && g[0].Severity == f.Severity })
 		if k < 0 {
 			groups = append(groups, nil)
 			k = len(groups) - 1

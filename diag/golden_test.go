@@ -8,7 +8,8 @@ import (
 )
 
 // goldenNames are the columns of the golden values.
-var goldenNames = []string{"rhat", "rhat bulk", "rhat folded", "rhat split", "rhat classic", "ess bulk", "ess tail", "ess mean",
+var goldenNames = []string{"rhat", "rhat bulk", "rhat folded", "rhat split", "rhat classic", "ess bulk", "ess tail",
+	"ess mean",
 	"ess sd", "ess basic", "ess q10", "ess median", "mcse mean", "mcse sd", "mcse q10", "mcse q90"}
 
 // golden was computed on the same inputs by R 4.2.2 with posterior 1.4.0, and by ArviZ 0.23.4 on NumPy 2.4 and SciPy
@@ -124,7 +125,8 @@ func figures(t *testing.T, x [][]float64) []float64 {
 		require.NoError(t, err)
 		return v
 	}
-	return []float64{RHat(x), rhatBulk(x), rhatFolds(x), rhatSplit(x), rhatClassic(x), ESSBulk(x), ESSTail(x), ESSMean(x), essSD(x),
+	return []float64{RHat(x), rhatBulk(x), rhatFolds(x), rhatSplit(x), rhatClassic(x), ESSBulk(x), ESSTail(x),
+		ESSMean(x), essSD(x),
 		ESSBasic(x), quantile(ESSQuantile, 0.1), quantile(ESSQuantile, 0.5), MCSEMean(x), MCSESD(x),
 		quantile(MCSEQuantile, 0.1), quantile(MCSEQuantile, 0.9)}
 }
@@ -142,7 +144,8 @@ func TestGolden(t *testing.T) {
 				wantA = got
 			case g.name == "ties" && math.IsNaN(wantR): // a quantile is the largest value: NaN here and in R
 				wantA = got
-			case g.name == "ar 0.9 odd" && goldenNames[k] == "rhat folded": // the median without the middle draws in ArviZ
+			// the median without the middle draws in ArviZ
+			case g.name == "ar 0.9 odd" && goldenNames[k] == "rhat folded":
 				wantA = got
 			case g.name == "short" && k >= 5 && k != 9, g.name == "drift" && k == 9: // the last pair of lags, see ess
 				wantR = got

@@ -87,16 +87,16 @@ type KSDResult struct {
 	V, U float64
 }
 
-// KSD is the kernel Stein discrepancy between draws x and the target whose log density has the gradients s at them. Both
-// are rows of dim numbers, row-major; the gradient is that of the log density itself, not of its mean over data, and
-// needs no normalising constant. kernel nil is IMQ{}. With the Stein kernel
+// KSD is the kernel Stein discrepancy between draws x and the target whose log density has the gradients s at them.
+// Both are rows of dim numbers, row-major; the gradient is that of the log density itself, not of its mean over data,
+// and needs no normalising constant. kernel nil is IMQ{}. With the Stein kernel
 //
 //	k0(x, y) = ∇x·∇y k + s(x)·∇y k + s(y)·∇x k + k s(x)·s(y)
 //	V = (1/n²) Σ k0(x(i), x(j)),  U = 1/(n(n-1)) Σ over i ≠ j,  KSD = sqrt(V)
 //
-// Liu, Lee and Jordan (2016) and Chwialkowski, Strathmann and Gretton (2016), Proceedings of Machine Learning Research 48;
-// Gorham and Mackey (2017). For k = φ(r²) with derivatives φ1 and φ2: ∇x k = 2 φ1 (x - y), ∇y k = -∇x k, and
-// ∇x·∇y k = -2 d φ1 - 4 φ2 r².
+// Liu, Lee and Jordan (2016) and Chwialkowski, Strathmann and Gretton (2016), Proceedings of Machine Learning Research
+// 48; Gorham and Mackey (2017). For k = φ(r²) with derivatives φ1 and φ2: ∇x k = 2 φ1 (x - y), ∇y k = -∇x k, and ∇x·∇y
+// k = -2 d φ1 - 4 φ2 r².
 //
 // The time is n² dim / 2. The sum is made in blocks, in the same order however many processors share it. U is NaN for a
 // single draw. [draws.ErrSize], [ErrNotFinite] and [draws.ErrRange] for the kernel are the errors.

@@ -71,7 +71,8 @@ func TestSteinKernelByDifferences(t *testing.T) {
 		for i := range 2 {
 			dkdx := (k(unit(i, h), zero) - k(unit(i, -h), zero)) / (2 * h)
 			dkdy := (k(zero, unit(i, h)) - k(zero, unit(i, -h))) / (2 * h)
-			mixed := (k(unit(i, h), unit(i, h)) - k(unit(i, h), unit(i, -h)) - k(unit(i, -h), unit(i, h)) + k(unit(i, -h), unit(i, -h))) / (4 * h * h)
+			up, down := unit(i, h), unit(i, -h)
+			mixed := (k(up, up) - k(up, down) - k(down, up) + k(down, down)) / (4 * h * h)
 			want += mixed + sx[i]*dkdy + sy[i]*dkdx
 		}
 		require.InDelta(t, want, steinKernel(kernel, x, y, sx, sy), 1e-6)

@@ -20,8 +20,8 @@ func MCSEMean(x [][]float64) float64 {
 	return math.Ldexp(math.Sqrt(variance/ess(split(y))), e)
 }
 
-// MCSESD is the Monte-Carlo standard error of the standard deviation of all draws. With s = (x - m)² and E its mean, the
-// variance of E is (mean s² - E²) / ESS(s), and by the delta method that of sqrt(E) is 1/(4E) of it:
+// MCSESD is the Monte-Carlo standard error of the standard deviation of all draws. With s = (x - m)² and E its mean,
+// the variance of E is (mean s² - E²) / ESS(s), and by the delta method that of sqrt(E) is 1/(4E) of it:
 //
 //	mcse = sqrt((mean s² - E²) / (4 E ESS(s)))
 //
@@ -48,7 +48,7 @@ func MCSESD(x [][]float64) float64 {
 //
 //	mcse = (x(ceil(b S)) - x(floor(a S))) / 2
 //
-// Vehtari et al. (2021). An [draws.ErrRange] says that p is outside [0, 1].
+// Vehtari et al. (2021). A [draws.ErrRange] says that p is outside [0, 1].
 func MCSEQuantile(x [][]float64, p float64) (float64, error) {
 	if err := checkProbability("mcse of a quantile", p); err != nil {
 		return math.NaN(), err

@@ -8,11 +8,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// RHat is the rank-normalised split R-hat of the chains of one scalar: the larger one of R-hat of
-// the normal scores of x, which sees chains that differ in location, and of |x - median|, which sees chains that differ in
-// spread.
-// It is near 1 when the chains agree with each other and with themselves over time; above 1.01 they should not be used.
-// It needs no moments, and sees chains that differ in location and chains that differ in spread.
+// RHat is the rank-normalised split R-hat of the chains of one scalar: the larger one of R-hat of the normal scores of
+// x, which sees chains that differ in location, and of |x - median|, which sees chains that differ in spread. It is
+// near 1 when the chains agree with each other and with themselves over time; above 1.01 they should not be used. It
+// needs no moments, and sees chains that differ in location and chains that differ in spread.
 //
 // Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021). NaN is explained in the package comment; where
 // chains are constant but different it is +Inf or very large. One chain is compared half with half, as posterior does;
@@ -34,9 +33,9 @@ func rhatOf(scores, u [][]float64) float64 {
 	return max(bulk, tail)
 }
 
-// rhatFolded is the split R-hat of the normal scores of |x - median|: it sees chains that differ in spread. The median is
-// that of all draws, as in posterior and in the summary of ArviZ; az.rhat leaves out the middle draws of odd chains. It is
-// NaN where |x - median| is the same for all draws.
+// rhatFolded is the split R-hat of the normal scores of |x - median|: it sees chains that differ in spread. The median
+// is that of all draws, as in posterior and in the summary of ArviZ; az.rhat leaves out the middle draws of odd chains.
+// It is NaN where |x - median| is the same for all draws.
 func rhatFolded(u [][]float64) float64 {
 	halves := split(folded(u))
 	if low, high := sample.Extremes(halves); low == high {
@@ -65,8 +64,8 @@ func rhat(x [][]float64) float64 {
 	return math.Sqrt((n*between/within + n - 1) / n)
 }
 
-// disagree says whether R-hat of u is larger than chains that agree have it by chance with probability alpha; limit is the
-// R-hat that chance explains. It looks at the two parts of R-hat, each with its own limit.
+// disagree compares R-hat of u with chance: limit is the R-hat that chains of one law exceed with probability alpha,
+// and beyond says that R-hat is larger. The two parts of R-hat, location and spread, have limits of their own.
 func disagree(u [][]float64, alpha float64) (limit float64, beyond bool) {
 	halves := split(folded(u))
 	largest := 0.0
@@ -85,17 +84,18 @@ func disagree(u [][]float64, alpha float64) (limit float64, beyond bool) {
 }
 
 // rhatByChance is what R-hat of m chains of n draws exceeds with probability alpha where all have the same law. The
-// variance of the chain means is then v χ²/(m-1), with m-1 degrees of freedom and v the variance of the mean of a chain,
-// so that with the mean W of the variances in the chains
+// variance of the chain means is then v χ²/(m-1), with m-1 degrees of freedom and v the variance of the mean of a
+// chain, so that with the mean W of the variances in the chains
 //
 //	R² = (n-1)/n + v χ²/((m-1) W)
 //
-// v is taken from the autocovariances in the chains alone, since differences between chains must not explain themselves:
+// v is taken from the autocovariances in the chains alone, since differences between chains must not explain
+// themselves:
 //
 //	v = (c(0) + 2 Σ (1 - t/n) c(t)) / n / (1 - u),  u = (1 + 2 Σ (1 - t/n)) / n
 //
-// over the lags before Geyer's first pair that is not positive. Autocovariances about the mean of a chain are smaller by v;
-// 1 - u makes up for that.
+// over the lags before Geyer's first pair that is not positive. Autocovariances about the mean of a chain are smaller
+// by v; 1 - u makes up for that.
 func rhatByChance(z [][]float64, alpha float64) float64 {
 	n, m := len(z[0]), float64(len(z))
 	c := make([]float64, n)

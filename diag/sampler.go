@@ -39,26 +39,30 @@ func (g *diagnosis) sampler() {
 	hamiltonian := g.family == hamiltonian || g.family == unknown
 	if g.checks(draws.StatDivergent, CodeDivergence, hamiltonian) {
 		if n := g.count(draws.StatDivergent, func(v float64) bool { return v != 0 }); n > 0 {
-			g.run(CodeDivergence, Serious, float64(n), 0, "%d of %d transitions diverged (%s)", n, g.d.Total(), g.share(n))
+			g.run(CodeDivergence, Serious, float64(n), 0, "%d of %d transitions diverged (%s)", n, g.d.Total(),
+				g.share(n))
 		}
 	}
 	g.treeDepth(hamiltonian)
 	if g.checks(draws.StatEnergy, CodeEBFMI, hamiltonian) {
 		for c, energy := range g.traces(draws.StatEnergy) {
 			if v := EBFMI(energy); v < g.opt.EBFMI {
-				g.run(CodeEBFMI, Warning, v, g.opt.EBFMI, "chain %d: E-BFMI is %s, below %g", c, sample.Below(v, g.opt.EBFMI, 2), g.opt.EBFMI)
+				g.run(CodeEBFMI, Warning, v, g.opt.EBFMI, "chain %d: E-BFMI is %s, below %g", c,
+					sample.Below(v, g.opt.EBFMI, 2), g.opt.EBFMI)
 				g.Findings[len(g.Findings)-1].Chain = c
 			}
 		}
 	}
-	noted := slices.ContainsFunc(g.d.Notes(), func(n draws.Note) bool { return n.Kind == string(CodeHeld) }) // by the run
+	// by the run
+	noted := slices.ContainsFunc(g.d.Notes(), func(n draws.Note) bool { return n.Kind == string(CodeHeld) })
 	if g.checks(draws.StatHeld, CodeHeld, g.family == gradient) && !noted {
 		if n := g.count(draws.StatHeld, func(v float64) bool { return v != 0 }); n > 0 {
 			severity := Warning
 			if float64(n) > 0.01*float64(g.d.Total()) {
 				severity = Serious
 			}
-			g.run(CodeHeld, severity, float64(n), 0, "%d of %d updates that led to a draw were held (%s)", n, g.d.Total(), g.share(n))
+			g.run(CodeHeld, severity, float64(n), 0, "%d of %d updates that led to a draw were held (%s)", n,
+				g.d.Total(), g.share(n))
 		}
 	}
 }
@@ -74,19 +78,22 @@ func (g *diagnosis) treeDepth(applies bool) {
 		if depths := slices.Concat(g.traces(draws.StatTreeDepth)...); len(depths) > 0 {
 			g.depth = int(slices.Max(depths)) // the limit, since trees reached it
 		}
-		g.run(CodeTreeDepth, Warning, float64(n), 0, "%d of %d transitions (%s) reached the largest tree depth", n, g.d.Total(), g.share(n))
+		g.run(CodeTreeDepth, Warning, float64(n), 0, "%d of %d transitions (%s) reached the largest tree depth", n,
+			g.d.Total(), g.share(n))
 		return
 	}
 	if g.checks(draws.StatTreeDepth, CodeTreeDepth, applies) {
 		limit := float64(g.opt.MaxTreeDepth)
 		if n := g.count(draws.StatTreeDepth, func(v float64) bool { return v >= limit }); n > 0 {
 			g.run(CodeTreeDepth, Warning, float64(n), limit,
-				"%d of %d transitions (%s) reached the largest tree depth, %d", n, g.d.Total(), g.share(n), g.opt.MaxTreeDepth)
+				"%d of %d transitions (%s) reached the largest tree depth, %d", n, g.d.Total(), g.share(n),
+				g.opt.MaxTreeDepth)
 		}
 	}
 }
 
-// checks says whether d has a statistic, and notes that it was checked, or, if it applies to the method, that it was not.
+// checks says whether d has a statistic, and notes that it was checked, or, if it applies to the method, that it was
+// not.
 func (g *diagnosis) checks(stat string, code Code, applies bool) bool {
 	if _, ok := g.d.StatName(stat); ok {
 		g.Checked = append(g.Checked, code)

@@ -15,9 +15,11 @@ type SummaryOptions struct {
 	// HDIProb is the probability of the highest-density interval, above 0 and at most 1. 0 is the default: 0.94, or no
 	// interval if there are Quantiles.
 	HDIProb float64
-	// Quantiles are probabilities of quantiles to show, each in [0, 1], such as 0.05, 0.5 and 0.95. The default is none.
+	// Quantiles are probabilities of quantiles to show, each in [0, 1], such as 0.05, 0.5 and 0.95. The default is
+	// none.
 	Quantiles []float64
-	// Decimals is the number of digits after the point, at most, of means, deviations and quantiles; 0 is the default 3.
+	// Decimals is the number of digits after the point, at most, of means, deviations and quantiles; 0 is the default
+	// 3.
 	Decimals int
 }
 
@@ -129,11 +131,12 @@ func summarise(x [][]float64, opt SummaryOptions) Row {
 }
 
 // HDI is the highest-density interval of draws with the probability prob: of the intervals between order statistics
-// x(i) and x(i+k), k = floor(prob n), the narrowest, and of equally narrow ones the lowest. It is one interval, also where
-// the density has two peaks. Chen and Shao (1999), Journal of Computational and Graphical Statistics 8, 69-92; as in ArviZ.
+// x(i) and x(i+k), k = floor(prob n), the narrowest, and of equally narrow ones the lowest. It is one interval, also
+// where the density has two peaks. Chen and Shao (1999), Journal of Computational and Graphical Statistics 8, 69-92; as
+// in ArviZ.
 //
-// Both ends are NaN if a draw is NaN or there are none. prob = 1 is the range of the draws. An [draws.ErrRange] says that prob
-// is not above 0 and at most 1.
+// Both ends are NaN if a draw is NaN or there are none. prob = 1 is the range of the draws. A [draws.ErrRange] says
+// that prob is not above 0 and at most 1.
 func HDI(x []float64, prob float64) (low, high float64, err error) {
 	if !(prob > 0 && prob <= 1) {
 		return math.NaN(), math.NaN(), failf(draws.ErrRange, "hdi: probability is %v, want above 0 and at most 1", prob)

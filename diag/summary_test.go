@@ -19,7 +19,8 @@ func summaryDraws(t *testing.T) *draws.Draws {
 	t.Helper()
 	mu := sample.Mapped(goldenAR(4, 100, 0.3, 0, 9), func(v float64) float64 { return 1000 * v })
 	a, b := goldenAR(4, 100, 0.6, 0, 1), goldenAR(4, 100, 0.3, 1.5, 6)
-	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2}, Offset: 1, Size: 2}}, nil, 4)
+	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2}, Offset: 1, Size: 2}},
+		nil, 4)
 	require.NoError(t, err)
 	for i := range 100 {
 		for c := range 4 {
@@ -76,7 +77,8 @@ func TestSummaryQuantiles(t *testing.T) {
 		require.InDelta(t, q[k][0], table.Rows[0].Quantiles[k], 1e-14)
 	}
 	head, _, _ := strings.Cut(table.String(), "\n")
-	require.Equal(t, []string{"mean", "sd", "q5%", "q50%", "q95%", "mcse_mean", "mcse_sd", "ess_bulk", "ess_tail", "r_hat"}, strings.Fields(head))
+	require.Equal(t, []string{"mean", "sd", "q5%", "q50%", "q95%", "mcse_mean", "mcse_sd", "ess_bulk", "ess_tail",
+		"r_hat"}, strings.Fields(head))
 	require.True(t, math.IsNaN(table.Rows[0].HDILow))
 
 	table, err = Summary(d, SummaryOptions{HDIProb: 0.5, Quantiles: []float64{0.5}})
@@ -112,7 +114,8 @@ func TestSummaryOddities(t *testing.T) {
 	require.Equal(t, 7.0, table.Rows[1].Mean)
 	require.Equal(t, 0.0, table.Rows[1].SD)
 	require.True(t, math.IsNaN(table.Rows[1].RHat))
-	require.True(t, math.IsNaN(table.Rows[2].Mean) && math.IsNaN(table.Rows[2].SD) && math.IsNaN(table.Rows[2].Quantiles[0]))
+	require.True(t, math.IsNaN(table.Rows[2].Mean) && math.IsNaN(table.Rows[2].SD) &&
+		math.IsNaN(table.Rows[2].Quantiles[0]))
 	require.True(t, math.IsInf(table.Rows[3].Mean, 1) && math.IsNaN(table.Rows[3].SD))
 	require.InDelta(t, 1e308*math.Sqrt(8.0/7), table.Rows[4].SD, 1e294)
 	require.Contains(t, table.String(), "inf")
@@ -128,7 +131,8 @@ func TestSummaryErrors(t *testing.T) {
 	d := summaryDraws(t)
 	_, err = Summary(d, SummaryOptions{Sites: []string{"nu"}})
 	require.ErrorIs(t, err, draws.ErrUnknownName)
-	for _, opt := range []SummaryOptions{{HDIProb: 2}, {HDIProb: nan}, {Quantiles: []float64{-1}}, {Decimals: -1}, {Decimals: 99}} {
+	for _, opt := range []SummaryOptions{{HDIProb: 2}, {HDIProb: nan}, {Quantiles: []float64{-1}}, {Decimals: -1},
+		{Decimals: 99}} {
 		_, err = Summary(d, opt)
 		require.ErrorIs(t, err, draws.ErrRange)
 	}
@@ -170,7 +174,8 @@ func TestScientific(t *testing.T) {
 		return sample.Mapped(z, func(v float64) float64 { return centre + scale*v })
 	}
 	table, err := Summary(container(t, []string{"usual", "huge", "tiny", "offset", "small", "constant"},
-		[][][]float64{scaled(0, 1), scaled(0, 1e12), scaled(3e-7, 1e-7), scaled(1e9, 1), scaled(2, 0.01), scaled(1e-9, 0)}, nil, nil), SummaryOptions{})
+		[][][]float64{scaled(0, 1), scaled(0, 1e12), scaled(3e-7, 1e-7), scaled(1e9, 1), scaled(2, 0.01),
+			scaled(1e-9, 0)}, nil, nil), SummaryOptions{})
 	require.NoError(t, err)
 	lines := map[string][]string{}
 	for _, line := range strings.Split(table.String(), "\n")[1:7] {

@@ -77,7 +77,7 @@ func (d *Draws) Stat(name string, chain int) ([]float64, error) {
 	return d.column(make([]float64, 0, d.chains[chain].n), chain, d.dim+k), nil
 }
 
-// eachElement calls f with the pooled trace of each element from first to last-1. The trace is f's to change until f
+// eachElement calls f with the pooled trace of each element from first to last-1. f may change the trace until it
 // returns. Elements are gathered eight at a time, a cache line of every row, since a row may be long.
 func (d *Draws) eachElement(first, last int, f func(element int, trace []float64)) {
 	const block = 8

@@ -16,9 +16,10 @@ const mostChains = 1 << 20
 //	chain,draw,<statistics...>,<elements...>
 //	0,0,-7.25,0.5,1.5
 //
-// Elements are named as in [Draws.Names]; a name with a comma, such as w[0,1], is quoted. Chains and draws count from 0,
-// chain by chain. Numbers have up to 17 digits, so that [ReadCSV] gives back the same float64, and NaN, +Inf and -Inf
-// are written so. Chains without draws at the end of the container leave no trace in the file. Errors are those of w.
+// Elements are named as in [Draws.Names]; a name with a comma, such as w[0,1], is quoted. Chains and draws count from
+// 0, chain by chain. Numbers have up to 17 digits, so that [ReadCSV] gives back the same float64, and NaN, +Inf and
+// -Inf are written so. Chains without draws at the end of the container leave no trace in the file. Errors are those of
+// w.
 func (d *Draws) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	record := slices.Concat([]string{"chain", "draw"}, d.stats, d.Names())
@@ -53,11 +54,11 @@ func (d *Draws) WriteCSV(w io.Writer) error {
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) }
 
 // ReadCSV reads what [Draws.WriteCSV] has written. sites is the layout of the draws, as for [New]: the columns of the
-// header must be chain, draw, then any statistics, then exactly the elements of sites; what is between is taken as the
-// names of the statistics. Rows of several chains may be mixed, but the draws of each chain must come in order. A
+// header must be chain, draw, then any statistics, then exactly the elements of sites; the columns between draw and the
+// elements are the statistics. Rows of several chains may be mixed, but the draws of each chain must come in order. A
 // header that does not fit is an [ErrLayout]; a value that does not is an [ErrRange], or the error of package csv or
-// strconv. They name the line and the column. The container has as many chains as the highest chain number asks for,
-// at least one and at most 1048576.
+// strconv. They name the line and the column. The container has as many chains as the highest chain number asks for, at
+// least one and at most 1048576.
 func ReadCSV(r io.Reader, sites []Site) (*Draws, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
@@ -109,7 +110,8 @@ func fromHeader(header []string, sites []Site) (*Draws, error) {
 	}
 	last := len(header) - dim // where the elements begin
 	if last < 2 {
-		return nil, failf(ErrLayout, "read CSV: the header has %d columns, want chain, draw and the %d elements of the sites", len(header), dim)
+		return nil, failf(ErrLayout, "read CSV: the header has %d columns, want chain, draw and the %d elements of "+
+			"the sites", len(header), dim)
 	}
 	for i, want := range []string{"chain", "draw"} {
 		if header[i] != want {
@@ -122,7 +124,8 @@ func fromHeader(header []string, sites []Site) (*Draws, error) {
 	}
 	for i, want := range d.Names() {
 		if header[last+i] != want {
-			return nil, failf(ErrLayout, "read CSV: column %d is %q, want %q, as the sites are laid out", last+i+1, header[last+i], want)
+			return nil, failf(ErrLayout, "read CSV: column %d is %q, want %q, as the sites are laid out", last+i+1,
+				header[last+i], want)
 		}
 	}
 	return d, nil
@@ -132,13 +135,15 @@ func fromHeader(header []string, sites []Site) (*Draws, error) {
 func (d *Draws) place(line int, chainText, drawText string) (int, error) {
 	c, err := strconv.Atoi(chainText)
 	if err != nil || c < 0 || c >= mostChains {
-		return 0, failf(ErrRange, "read CSV: line %d: chain %q, want an integer from 0 to %d", line, chainText, mostChains-1)
+		return 0, failf(ErrRange, "read CSV: line %d: chain %q, want an integer from 0 to %d", line, chainText,
+			mostChains-1)
 	}
 	if c >= len(d.chains) {
 		d.chains = append(d.chains, make([]chain, c+1-len(d.chains))...)
 	}
 	if want := d.chains[c].n; drawText != strconv.Itoa(want) {
-		return 0, failf(ErrRange, "read CSV: line %d: draw %q of chain %d, want %d, the next one", line, drawText, c, want)
+		return 0, failf(ErrRange, "read CSV: line %d: draw %q of chain %d, want %d, the next one", line, drawText, c,
+			want)
 	}
 	return c, nil
 }

@@ -14,8 +14,10 @@ import (
 // Every float64 must come back bit for bit (a NaN as a NaN): 17 significant digits identify a double.
 func TestCSVRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	d := must(New([]Site{{`quoted "name", with comma`, []int64{2}, 0, 2}, {"w", []int64{1, 2}, 2, 2}}, []string{"lp", "a b", " ", `x,y`}, 3))(t)
-	special := []float64{nan, inf, -inf, math.Copysign(0, -1), 0, 0.1, 1. / 3, math.MaxFloat64, -math.SmallestNonzeroFloat64, math.Pi, 1e16, 123456789}
+	d := must(New([]Site{{`quoted "name", with comma`, []int64{2}, 0, 2}, {"w", []int64{1, 2}, 2, 2}},
+		[]string{"lp", "a b", " ", `x,y`}, 3))(t)
+	special := []float64{nan, inf, -inf, math.Copysign(0, -1), 0, 0.1, 1. / 3, math.MaxFloat64,
+		-math.SmallestNonzeroFloat64, math.Pi, 1e16, 123456789}
 	next := 0
 	number := func() float64 {
 		if next++; next <= len(special) {
@@ -100,25 +102,34 @@ func TestReadCSVErrors(t *testing.T) {
 		text       string
 	}{
 		{"empty", "", ErrLayout, `draws: read CSV: the file is empty, want a header`},
-		{"short header", "chain,draw,x[0]\n", ErrLayout, `draws: read CSV: the header has 3 columns, want chain, draw and the 2 elements of the sites`},
+		{"short header", "chain,draw,x[0]\n", ErrLayout,
+			`draws: read CSV: the header has 3 columns, want chain, draw and the 2 elements of the sites`},
 		{"no chain", "Chain,draw,x[0],x[1]\n", ErrLayout, `draws: read CSV: column 1 is "Chain", want "chain"`},
 		{"no draw", "chain,iteration,x[0],x[1]\n", ErrLayout, `draws: read CSV: column 2 is "iteration", want "draw"`},
-		{"other sites", "chain,draw,lp,x[0],y\n", ErrLayout, `draws: read CSV: column 5 is "y", want "x[1]", as the sites are laid out`},
+		{"other sites", "chain,draw,lp,x[0],y\n", ErrLayout,
+			`draws: read CSV: column 5 is "y", want "x[1]", as the sites are laid out`},
 		{"repeated statistic", "chain,draw,lp,lp,x[0],x[1]\n", ErrLayout,
 			`draws: read CSV: header: draws: statistic 1: name "lp" is also that of statistic 0; names must be unique`},
-		{"bad header quote", "chain,\"dr\"aw\n", csv.ErrQuote, "draws: read CSV: header: parse error on line 1, column 10: extraneous or missing \" in quoted-field"},
-		{"fields", header + "0,0,1,2\n", csv.ErrFieldCount, `draws: read CSV: record on line 2: wrong number of fields`},
+		{"bad header quote", "chain,\"dr\"aw\n", csv.ErrQuote, "draws: read CSV: header: parse error on line 1, " +
+			"column 10: extraneous or missing \" in quoted-field"},
+		{"fields", header + "0,0,1,2\n", csv.ErrFieldCount,
+			`draws: read CSV: record on line 2: wrong number of fields`},
 		{"number", header + "0,0,1,2,3\n0,1,1,2,abc\n", strconv.ErrSyntax,
 			`draws: read CSV: line 3, column 5: want a number: strconv.ParseFloat: parsing "abc": invalid syntax`},
 		{"no number", header + "0,0,,2,3\n", strconv.ErrSyntax,
 			`draws: read CSV: line 2, column 3: want a number: strconv.ParseFloat: parsing "": invalid syntax`},
 		{"large number", header + "0,0,1,2,1e999\n", strconv.ErrRange,
 			`draws: read CSV: line 2, column 5: want a number: strconv.ParseFloat: parsing "1e999": value out of range`},
-		{"chain", header + "1.5,0,1,2,3\n", ErrRange, `draws: read CSV: line 2: chain "1.5", want an integer from 0 to 1048575`},
-		{"negative chain", header + "-1,0,1,2,3\n", ErrRange, `draws: read CSV: line 2: chain "-1", want an integer from 0 to 1048575`},
-		{"large chain", header + "1048576,0,1,2,3\n", ErrRange, `draws: read CSV: line 2: chain "1048576", want an integer from 0 to 1048575`},
-		{"missing draw", header + "0,0,1,2,3\n0,2,1,2,3\n", ErrRange, `draws: read CSV: line 3: draw "2" of chain 0, want 1, the next one`},
-		{"repeated draw", header + "0,0,1,2,3\n0,0,1,2,3\n", ErrRange, `draws: read CSV: line 3: draw "0" of chain 0, want 1, the next one`},
+		{"chain", header + "1.5,0,1,2,3\n", ErrRange,
+			`draws: read CSV: line 2: chain "1.5", want an integer from 0 to 1048575`},
+		{"negative chain", header + "-1,0,1,2,3\n", ErrRange,
+			`draws: read CSV: line 2: chain "-1", want an integer from 0 to 1048575`},
+		{"large chain", header + "1048576,0,1,2,3\n", ErrRange,
+			`draws: read CSV: line 2: chain "1048576", want an integer from 0 to 1048575`},
+		{"missing draw", header + "0,0,1,2,3\n0,2,1,2,3\n", ErrRange,
+			`draws: read CSV: line 3: draw "2" of chain 0, want 1, the next one`},
+		{"repeated draw", header + "0,0,1,2,3\n0,0,1,2,3\n", ErrRange,
+			`draws: read CSV: line 3: draw "0" of chain 0, want 1, the next one`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ReadCSV(strings.NewReader(c.file), sites)
@@ -147,7 +158,8 @@ func (f *full) Read([]byte) (int, error) { return 0, errFull }
 // The writer buffers 4096 bytes, so it fails at the header, at a row, or at the end, by size.
 func TestCSVWriterErrors(t *testing.T) {
 	d := testDraws(t, 400, 0)
-	if err := d.WriteCSV(&full{5000}); !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), "draws: write CSV: chain 0, draw ") {
+	if err := d.WriteCSV(&full{5000}); !errors.Is(err, errFull) ||
+		!strings.HasPrefix(err.Error(), "draws: write CSV: chain 0, draw ") {
 		t.Errorf("got %v", err)
 	}
 	checkError(t, testDraws(t, 1, 1).WriteCSV(&full{0}), errFull, `draws: write CSV: disk full`)

@@ -29,8 +29,8 @@ type chain struct {
 // New makes an empty container.
 //
 // sites must tile [0, Dim) in order, without gaps or overlaps, and have unique names; see [Site]. stats are the names
-// of the statistics of each draw, such as [StatLP] and [StatDivergent], unique and perhaps none. chains is at least 1. A
-// breach is an [ErrLayout], or an [ErrRange] for chains, that names the site. No sites at all (Dim 0) is allowed.
+// of the statistics of each draw, such as [StatLP] and [StatDivergent], unique and perhaps none. chains is at least 1.
+// A breach is an [ErrLayout], or an [ErrRange] for chains, that names the site. No sites at all (Dim 0) is allowed.
 func New(sites []Site, stats []string, chains int) (*Draws, error) {
 	dim, err := checkSites(sites)
 	if err != nil {
@@ -69,9 +69,9 @@ func (d *Draws) like(chains int) *Draws {
 // width is the length of a stored row.
 func (d *Draws) width() int { return d.dim + len(d.stats) }
 
-// Append adds one draw to every chain. x is Chains rows of Dim and stats is Chains rows of len(Stats()), both row-major;
-// they are copied. An [ErrSize] says which length was wrong, and then nothing is added. The time per draw is constant
-// on average.
+// Append adds one draw to every chain. x is Chains rows of Dim and stats is Chains rows of len(Stats()), both
+// row-major; they are copied. An [ErrSize] says which length was wrong, and then nothing is added. The time per draw is
+// constant on average.
 func (d *Draws) Append(x, stats []float64) error {
 	k := len(d.chains)
 	if k == 0 {
@@ -90,8 +90,8 @@ func (d *Draws) Append(x, stats []float64) error {
 	return nil
 }
 
-// AppendChain adds one draw to one chain: x has Dim numbers, stats has len(Stats()); they are copied. An [ErrRange] says
-// that there is no such chain, an [ErrSize] which length was wrong; then nothing is added.
+// AppendChain adds one draw to one chain: x has Dim numbers, stats has len(Stats()); they are copied. An [ErrRange]
+// says that there is no such chain, an [ErrSize] which length was wrong; then nothing is added.
 func (d *Draws) AppendChain(chain int, x, stats []float64) error {
 	if err := d.checkChain("append", chain); err != nil {
 		return err

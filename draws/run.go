@@ -8,16 +8,16 @@ import (
 // Names of the statistics of a draw. Every method of inference writes what it measures under these names, and
 // diagnostics read them.
 const (
-	StatLP          = "lp"          // log density of the draw, up to a constant, not divided by the temperature
+	StatLP          = "lp"          // log density of the draw, up to a constant, not divided by T
 	StatGradNorm    = "grad_norm"   // Euclidean norm of the gradient of the log posterior
-	StatHeld        = "held"        // 1 where the chain was held at its position because an update was not finite, else 0
+	StatHeld        = "held"        // 1 where an update was refused because it was not finite, else 0
 	StatAccept      = "accept"      // mean acceptance probability of the trajectory
 	StatStepSize    = "step_size"   // of the leapfrog
 	StatTreeDepth   = "tree_depth"  // doublings of NUTS's trajectory
 	StatLeapfrog    = "n_leapfrog"  // leapfrog steps of the trajectory, and so gradients
 	StatDivergent   = "divergent"   // 1 where the trajectory of HMC or NUTS diverged, else 0
 	StatEnergy      = "energy"      // the Hamiltonian
-	StatMaxDepth    = "max_depth"   // 1 where the trajectory was cut off at the largest tree depth, else 0
+	StatMaxDepth    = "max_depth"   // 1 where the largest tree depth cut the trajectory off, else 0
 	StatTemperature = "temperature" // T of the draw, where it changes from draw to draw
 	StatNELBO       = "nelbo"       // negative evidence lower bound
 )

@@ -84,11 +84,14 @@ func checkSites(sites []Site) (dim int, err error) {
 		n, ok := product(s.Shape)
 		switch {
 		case !ok:
-			return 0, failf(ErrLayout, "site %d (%q): shape %v: sizes must not be negative, nor their product overflow", i, s.Name, s.Shape)
+			return 0, failf(ErrLayout, "site %d (%q): shape %v: sizes must not be negative, nor their product overflow",
+				i, s.Name, s.Shape)
 		case s.Size != n:
-			return 0, failf(ErrLayout, "site %d (%q): size is %d, want %d, the product of shape %v", i, s.Name, s.Size, n, s.Shape)
+			return 0, failf(ErrLayout, "site %d (%q): size is %d, want %d, the product of shape %v", i, s.Name, s.Size,
+				n, s.Shape)
 		case s.Offset != dim:
-			return 0, failf(ErrLayout, "site %d (%q): offset is %d, want %d, the end of the sites before it", i, s.Name, s.Offset, dim)
+			return 0, failf(ErrLayout, "site %d (%q): offset is %d, want %d, the end of the sites before it", i, s.Name,
+				s.Offset, dim)
 		case n > math.MaxInt-dim:
 			return 0, failf(ErrLayout, "site %d (%q): %d elements after %d are too many for an int", i, s.Name, n, dim)
 		}
@@ -118,7 +121,8 @@ func checkName(what string, i int, name string, seen map[string]int) error {
 		return failf(ErrLayout, "%s %d: name %q has a control character", what, i, name)
 	}
 	if first, ok := seen[name]; ok {
-		return failf(ErrLayout, "%s %d: name %q is also that of %s %d; names must be unique", what, i, name, what, first)
+		return failf(ErrLayout, "%s %d: name %q is also that of %s %d; names must be unique", what, i, name, what,
+			first)
 	}
 	seen[name] = i
 	return nil

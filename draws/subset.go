@@ -28,7 +28,8 @@ func (d *Draws) Thin(k int) (*Draws, error) {
 // [ErrRange]; of a chain that is shorter than to, it takes what there is.
 func (d *Draws) Slice(from, to int) (*Draws, error) {
 	if from < 0 || to < from || to > d.MaxLen() {
-		return nil, failf(ErrRange, "slice from %d to %d, want 0 <= from <= to <= %d, the longest chain", from, to, d.MaxLen())
+		return nil, failf(ErrRange, "slice from %d to %d, want 0 <= from <= to <= %d, the longest chain", from, to,
+			d.MaxLen())
 	}
 	w := d.width()
 	out := d.like(len(d.chains))
@@ -79,9 +80,9 @@ func (d *Draws) Select(names ...string) (*Draws, error) {
 	return out.describe(d), nil
 }
 
-// Merge is a copy with the chains of d and then those of the others, in order. All must have the same sites and the same
-// statistics, in the same order; an [ErrLayout] says where they differ. Notes of all are kept, and attributes that do
-// not contradict each other.
+// Merge is a copy with the chains of d and then those of the others, in order. All must have the same sites and the
+// same statistics, in the same order; an [ErrLayout] says where they differ. Notes of all are kept, and attributes that
+// do not contradict each other.
 func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 	n := len(d.chains)
 	for i, o := range others {

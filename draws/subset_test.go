@@ -112,12 +112,15 @@ func TestMergeErrors(t *testing.T) {
 		text  string
 	}{
 		{"nil", nil, `draws: merge: container 1 is nil`},
-		{"name", make1(renamed, "lp", "diverging"), `draws: merge: container 1: site 0 is "sigma" of shape [], want "tau" of shape []`},
-		{"shape", make1(reshaped, "lp", "diverging"), `draws: merge: container 1: site 2 is "w" of shape [3 2], want "w" of shape [2 3]`},
+		{"name", make1(renamed, "lp", "diverging"),
+			`draws: merge: container 1: site 0 is "sigma" of shape [], want "tau" of shape []`},
+		{"shape", make1(reshaped, "lp", "diverging"),
+			`draws: merge: container 1: site 2 is "w" of shape [3 2], want "w" of shape [2 3]`},
 		{"fewer", make1(testSites()[:2], "lp", "diverging"), `draws: merge: container 1: there are 2 sites, want 3`},
 		{"statistics", make1(testSites(), "diverging", "lp"),
 			`draws: merge: container 1: the statistics are "diverging", "lp", want "lp", "diverging"`},
-		{"no statistics", make1(testSites()), `draws: merge: container 1: the statistics are none, want "lp", "diverging"`},
+		{"no statistics", make1(testSites()),
+			`draws: merge: container 1: the statistics are none, want "lp", "diverging"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := d.Merge(d, c.other)
@@ -132,7 +135,8 @@ func TestChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if err := d.Append([]float64{float64(i), float64(10 + i)}, []float64{float64(-i), float64(-10 - i)}); err != nil {
+		if err := d.Append([]float64{float64(i), float64(10 + i)},
+			[]float64{float64(-i), float64(-10 - i)}); err != nil {
 			t.Fatal(err)
 		}
 	}

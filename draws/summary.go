@@ -28,8 +28,8 @@ func (d *Draws) Mean(name string) ([]float64, error) {
 }
 
 // SD is the standard deviation, with divisor n-1, of each element of a site over the draws of all chains: Size numbers,
-// row-major. It is accurate also where the mean is much larger than the spread, and exactly 0 if all draws are equal. It
-// is NaN for a single draw, and if any draw is not finite. [ErrUnknownName] and [ErrNoDraws] are the errors.
+// row-major. It is accurate also where the mean is much larger than the spread, and exactly 0 if all draws are equal.
+// It is NaN for a single draw, and if any draw is not finite. [ErrUnknownName] and [ErrNoDraws] are the errors.
 func (d *Draws) SD(name string) ([]float64, error) {
 	s, err := d.siteWithDraws("sd", name)
 	if err != nil {

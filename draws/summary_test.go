@@ -71,7 +71,8 @@ func TestSummaryAgainstGonum(t *testing.T) {
 // Summaries are laid out in row-major order of the site, and do not change the container.
 func TestSummaryOrder(t *testing.T) {
 	d := testDraws(t, 3, 3)
-	// Chain c, draw i, element e is 10000c + 100i + e: the mean is 5000 + 100 + e, the median between 200 + e and 10000 + e.
+	// Chain c, draw i, element e is 10000c + 100i + e: the mean is 5000 + 100 + e, the median between 200 + e and 10000
+	// + e.
 	equalFloats(t, "mean", must(d.Mean("w"))(t), []float64{5103, 5104, 5105, 5106, 5107, 5108})
 	q := must(d.Quantile("w", 0.5, 1))(t)
 	equalFloats(t, "median", q[0], []float64{5103, 5104, 5105, 5106, 5107, 5108})
@@ -87,16 +88,26 @@ func TestSummaryErrors(t *testing.T) {
 		kind error
 		text string
 	}{
-		{"mean", func() error { _, err := empty.Mean("tau"); return err }, ErrNoDraws, `draws: mean of "tau": there are no draws`},
-		{"sd", func() error { _, err := empty.SD("tau"); return err }, ErrNoDraws, `draws: sd of "tau": there are no draws`},
-		{"quantile", func() error { _, err := empty.Quantile("tau"); return err }, ErrNoDraws, `draws: quantile of "tau": there are no draws`},
-		{"summary", func() error { _, err := empty.Summary(); return err }, ErrNoDraws, `draws: summary: there are no draws`},
-		{"unknown mean", func() error { _, err := full.Mean("mu"); return err }, ErrUnknownName, `draws: no site "mu"; the sites are "tau", "v", "w"`},
-		{"unknown sd", func() error { _, err := full.SD("mu"); return err }, ErrUnknownName, `draws: no site "mu"; the sites are "tau", "v", "w"`},
-		{"unknown quantile", func() error { _, err := full.Quantile("mu"); return err }, ErrUnknownName, `draws: no site "mu"; the sites are "tau", "v", "w"`},
-		{"above", func() error { _, err := full.Quantile("tau", 0.5, 95); return err }, ErrRange, `draws: probability 1 is 95, want 0 to 1`},
-		{"below", func() error { _, err := full.Summary(-0.1); return err }, ErrRange, `draws: probability 0 is -0.1, want 0 to 1`},
-		{"NaN", func() error { _, err := full.Summary(nan); return err }, ErrRange, `draws: probability 0 is NaN, want 0 to 1`},
+		{"mean", func() error { _, err := empty.Mean("tau"); return err }, ErrNoDraws,
+			`draws: mean of "tau": there are no draws`},
+		{"sd", func() error { _, err := empty.SD("tau"); return err }, ErrNoDraws,
+			`draws: sd of "tau": there are no draws`},
+		{"quantile", func() error { _, err := empty.Quantile("tau"); return err }, ErrNoDraws,
+			`draws: quantile of "tau": there are no draws`},
+		{"summary", func() error { _, err := empty.Summary(); return err }, ErrNoDraws,
+			`draws: summary: there are no draws`},
+		{"unknown mean", func() error { _, err := full.Mean("mu"); return err }, ErrUnknownName,
+			`draws: no site "mu"; the sites are "tau", "v", "w"`},
+		{"unknown sd", func() error { _, err := full.SD("mu"); return err }, ErrUnknownName,
+			`draws: no site "mu"; the sites are "tau", "v", "w"`},
+		{"unknown quantile", func() error { _, err := full.Quantile("mu"); return err }, ErrUnknownName,
+			`draws: no site "mu"; the sites are "tau", "v", "w"`},
+		{"above", func() error { _, err := full.Quantile("tau", 0.5, 95); return err }, ErrRange,
+			`draws: probability 1 is 95, want 0 to 1`},
+		{"below", func() error { _, err := full.Summary(-0.1); return err }, ErrRange,
+			`draws: probability 0 is -0.1, want 0 to 1`},
+		{"NaN", func() error { _, err := full.Summary(nan); return err }, ErrRange,
+			`draws: probability 0 is NaN, want 0 to 1`},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkError(t, c.call(), c.kind, c.text) })
 	}

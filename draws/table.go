@@ -24,7 +24,8 @@ func FormatTable(w io.Writer, rows []Row, p []float64) error {
 	table := [][]string{head}
 	for i, row := range rows {
 		if len(row.Quantiles) != len(p) {
-			return failf(ErrSize, "table: row %d (%q) has %d quantiles, want %d, one per probability", i, row.Name, len(row.Quantiles), len(p))
+			return failf(ErrSize, "table: row %d (%q) has %d quantiles, want %d, one per probability", i, row.Name,
+				len(row.Quantiles), len(p))
 		}
 		line := []string{row.Name, short(row.Mean), short(row.SD)}
 		for _, q := range row.Quantiles {

@@ -38,6 +38,7 @@ func TestFormatTableErrors(t *testing.T) {
 	rows := []Row{{"mu", 0, 1, []float64{0}}}
 	checkError(t, FormatTable(&strings.Builder{}, rows, nil), ErrSize,
 		`draws: table: row 0 ("mu") has 1 quantiles, want 3, one per probability`)
-	checkError(t, FormatTable(&strings.Builder{}, rows, []float64{5}), ErrRange, `draws: probability 0 is 5, want 0 to 1`)
+	checkError(t, FormatTable(&strings.Builder{}, rows, []float64{5}), ErrRange,
+		`draws: probability 0 is 5, want 0 to 1`)
 	checkError(t, FormatTable(&full{0}, rows, []float64{0.5}), errFull, `draws: write table: disk full`)
 }

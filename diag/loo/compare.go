@@ -52,11 +52,11 @@ type Comparisons []Comparison
 //	PseudoBMA ∝ exp ELPD(m)
 //	PseudoBMA+ averages the weights ∝ exp(n Σ a(i) elpd(m,i)) over a ~ Dirichlet(1, ..., 1)
 //
-// Yao, Vehtari, Simpson and Gelman (2018), Bayesian Analysis 13, 917-1007. Signs and divisors are those of loo_compare in
-// R; ArviZ has positive differences and divisor n in Var. Equal ELPDs keep the order given.
+// Yao, Vehtari, Simpson and Gelman (2018), Bayesian Analysis 13, 917-1007. Signs and divisors are those of loo_compare
+// in R; ArviZ has positive differences and divisor n in Var. Equal ELPDs keep the order given.
 //
-// [draws.ErrSize] for models of different observations or none, [diag.ErrNotFinite], [draws.ErrRange] for Samples, and
-// [errNoConvergence] of the stacking are the errors.
+// [draws.ErrSize] for models of different observations or none, [diag.ErrNotFinite] and [draws.ErrRange] for Samples
+// are the errors, and one of the stacking where it does not reach its tolerance.
 func Compare(models []Model, opt Options) (Comparisons, error) {
 	lpd := make([][]float64, len(models))
 	for k, m := range models {

@@ -31,10 +31,14 @@ func TestCompareGolden(t *testing.T) {
 	for rank, want := range []Comparison{
 		{Name: "medium", ELPD: -23.13226524107521, SE: 3.3795131739161675, P: 0.19179542524445825,
 			Stacking: 0.90081571378027114, PseudoBMA: 0.93476036283735808, PseudoBMAPlus: 0.72163771480379124},
-		{Name: "wide", ELPD: -25.992255494998098, SE: 0.82887029098949228, P: 0.011193965204290723, Diff: -2.8599902539228843,
-			SEDiff: 2.5506948331375407, Stacking: 0.099184286105099884, PseudoBMA: 0.053533088860063575, PseudoBMAPlus: 0.15331142627325892},
-		{Name: "narrow", ELPD: -27.512407071863628, SE: 7.7151733884889593, P: 0.82162542045337394, Diff: -4.3801418307884123,
-			SEDiff: 4.3356817590655679, Stacking: 1.1462899578412274e-10, PseudoBMA: 0.01170654830257825, PseudoBMAPlus: 0.12505085892294981},
+		{Name: "wide", ELPD: -25.992255494998098, SE: 0.82887029098949228, P: 0.011193965204290723,
+			Diff:   -2.8599902539228843,
+			SEDiff: 2.5506948331375407, Stacking: 0.099184286105099884, PseudoBMA: 0.053533088860063575,
+			PseudoBMAPlus: 0.15331142627325892},
+		{Name: "narrow", ELPD: -27.512407071863628, SE: 7.7151733884889593, P: 0.82162542045337394,
+			Diff:   -4.3801418307884123,
+			SEDiff: 4.3356817590655679, Stacking: 1.1462899578412274e-10, PseudoBMA: 0.01170654830257825,
+			PseudoBMAPlus: 0.12505085892294981},
 	} {
 		got := c[rank]
 		require.Equal(t, want.Name, got.Name)
@@ -43,21 +47,25 @@ func TestCompareGolden(t *testing.T) {
 			name                 string
 			got, want, tolerance float64
 		}{
-			{"elpd", got.ELPD, want.ELPD, 1e-11}, {"se", got.SE, want.SE, 1e-11}, {"p", got.P, want.P, 1e-11}, {"diff", got.Diff, want.Diff, 1e-10},
-			{"se_diff", got.SEDiff, want.SEDiff, 1e-10}, {"stacking", got.Stacking, want.Stacking, 1e-7}, {"bma", got.PseudoBMA, want.PseudoBMA, 1e-11},
-			{"bma+", got.PseudoBMAPlus, want.PseudoBMAPlus, 4 * 0.5 / math.Sqrt(20000)}, // the sd of a weight is at most 1/2
+			{"elpd", got.ELPD, want.ELPD, 1e-11}, {"se", got.SE, want.SE, 1e-11}, {"p", got.P, want.P, 1e-11},
+			{"diff", got.Diff, want.Diff, 1e-10},
+			{"se_diff", got.SEDiff, want.SEDiff, 1e-10}, {"stacking", got.Stacking, want.Stacking, 1e-7},
+			{"bma", got.PseudoBMA, want.PseudoBMA, 1e-11},
+			// the sd of a weight is at most 1/2
+			{"bma+", got.PseudoBMAPlus, want.PseudoBMAPlus, 4 * 0.5 / math.Sqrt(20000)},
 		} {
 			near(t, want.Name+" "+v.name, v.got, v.want, v.tolerance)
 		}
 	}
 	lines := strings.Split(c.String(), "\n")
-	require.Equal(t, []string{"rank", "elpd", "p", "elpd_diff", "stacking", "bma+", "se", "se_diff"}, strings.Fields(lines[0]))
+	require.Equal(t, []string{"rank", "elpd", "p", "elpd_diff", "stacking", "bma+", "se", "se_diff"},
+		strings.Fields(lines[0]))
 	require.Equal(t, []string{"medium", "0", "-23.13", "0.19", "0.00", "0.90"}, strings.Fields(lines[1])[:6])
 }
 
-// Two models that are each right about half of the observations: with densities a on one half and b on the other, the best
-// weights are equal by symmetry. If only model 0 has a fraction q of the observations right and densities are 1 and 0,
-// the best weight is q.
+// Two models that are each right about half of the observations: with densities a on one half and b on the other, the
+// best weights are equal by symmetry. If only model 0 has a fraction q of the observations right and densities are 1
+// and 0, the best weight is q.
 func TestStackingClosedForm(t *testing.T) {
 	lpd := [][]float64{make([]float64, 100), make([]float64, 100)}
 	for i := range 100 {

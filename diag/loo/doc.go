@@ -1,5 +1,5 @@
-// Package loo estimates how well a model predicts new data: leave-one-out cross-validation by Pareto-smoothed importance
-// sampling, WAIC, and the comparison of models.
+// Package loo estimates how well a model predicts new data: leave-one-out cross-validation by Pareto-smoothed
+// importance sampling, WAIC, and the comparison of models.
 //
 //	reff, err := loo.RelativeEfficiency(loglik, d.Chains())    // loglik[draw][observation], chain after chain
 //	result, err := loo.LOO(loglik, reff)                       // elpd, p_loo, standard errors, Pareto k

@@ -35,7 +35,8 @@ type Result struct {
 	Pointwise []Point
 	// Draws is the number of draws.
 	Draws int
-	// Unreliable counts the observations whose ELPD cannot be trusted: K above [KThreshold] for LOO, P above 0.4 for WAIC.
+	// Unreliable counts the observations whose ELPD cannot be trusted: K above [KThreshold] for LOO, P above 0.4 for
+	// WAIC.
 	Unreliable int
 }
 
@@ -51,14 +52,16 @@ type Result struct {
 // sqrt(log(1 + v/p²)/r), with p = exp(elpd(i)), v = Σ w² (p(y(i)|θ(s)) - p)² and r the relative efficiency.
 //
 // relativeEfficiency has one number per observation, see [RelativeEfficiency], or a single one for all; nil is 1, for
-// independent draws. [draws.ErrSize], [diag.ErrNotFinite] and [draws.ErrRange] are the errors. SE is NaN for a single observation.
+// independent draws. [draws.ErrSize], [diag.ErrNotFinite] and [draws.ErrRange] are the errors. SE is NaN for a single
+// observation.
 func LOO(loglik [][]float64, relativeEfficiency []float64) (*Result, error) {
 	n, err := checkLogLik("loo", loglik)
 	if err != nil {
 		return nil, err
 	}
 	if k := len(relativeEfficiency); k > 1 && k != n {
-		return nil, failf(draws.ErrSize, "loo: %d relative efficiencies, want %d, one per observation, or 1, or none", k, n)
+		return nil, failf(draws.ErrSize, "loo: %d relative efficiencies, want %d, one per observation, or 1, or none",
+			k, n)
 	}
 	for i, v := range relativeEfficiency {
 		if !(v > 0) || math.IsInf(v, 1) {
@@ -123,9 +126,11 @@ func (r *Result) Diagnose() *diag.Report {
 		if p.K > limit {
 			report.Findings = append(report.Findings, diag.Finding{
 				Code: CodeParetoK, Severity: diag.Serious, Chain: -1, Observation: i, Figure: p.K, Threshold: limit,
-				Message: fmt.Sprintf("observation %d: Pareto k is %s, above %.2f", i, sample.Above(p.K, limit, 2), limit),
-				Advice: "The posterior without this observation is too different for importance sampling. Refit without it " +
-					"(exact leave-one-out), use K-fold cross-validation, or ask whether the model explains such observations.",
+				Message: fmt.Sprintf("observation %d: Pareto k is %s, above %.2f", i, sample.Above(p.K, limit, 2),
+					limit),
+				Advice: "The posterior without this observation is too different for importance sampling. Refit " +
+					"without it (exact leave-one-out), use K-fold cross-validation, or ask whether the model " +
+					"explains such observations.",
 			})
 		}
 	}
@@ -147,9 +152,9 @@ func (r *Result) Model(name string) Model {
 //
 //	elpd(i) = log (1/S) Σ p(y(i)|θ(s)) - Var log p(y(i)|θ(s))
 //
-// in the form of Vehtari, Gelman and Gabry (2017), with divisors S-1 and n-1 in variances as in the R package loo; ArviZ
-// has S and n. Prefer [LOO], which says when it fails. [draws.ErrSize] and [diag.ErrNotFinite] are the errors. SE is NaN for a
-// single observation.
+// in the form of Vehtari, Gelman and Gabry (2017), with divisors S-1 and n-1 in variances as in the R package loo;
+// ArviZ has S and n. Prefer [LOO], which says when it fails. [draws.ErrSize] and [diag.ErrNotFinite] are the errors. SE
+// is NaN for a single observation.
 func WAIC(loglik [][]float64) (*Result, error) {
 	n, err := checkLogLik("waic", loglik)
 	if err != nil {
@@ -159,7 +164,8 @@ func WAIC(loglik [][]float64) (*Result, error) {
 	for i := range n {
 		ll := observation(loglik, i)
 		_, variance := sample.MeanVar(ll)
-		r.Pointwise[i] = Point{MCSE: math.NaN(), K: math.NaN(), ESS: math.NaN(), ELPD: sample.LogSumExp(ll) - math.Log(float64(len(ll))) - variance, P: variance}
+		r.Pointwise[i] = Point{MCSE: math.NaN(), K: math.NaN(), ESS: math.NaN(),
+			ELPD: sample.LogSumExp(ll) - math.Log(float64(len(ll))) - variance, P: variance}
 		if variance > 0.4 {
 			r.Unreliable++
 		}
@@ -182,7 +188,8 @@ func checkLogLik(doing string, loglik [][]float64) (observations int, err error)
 		}
 		for i, v := range row {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return 0, failf(diag.ErrNotFinite, "%s: the log likelihood of observation %d in draw %d is %v", doing, i, s, v)
+				return 0, failf(diag.ErrNotFinite, "%s: the log likelihood of observation %d in draw %d is %v", doing,
+					i, s, v)
 			}
 		}
 	}
@@ -208,11 +215,11 @@ func total(n int, of func(i int) float64) (sum, se float64) {
 	return mean * float64(n), math.Sqrt(float64(n) * variance)
 }
 
-// RelativeEfficiency is, for each observation, the effective sample size of the likelihood over the number of draws: the
-// relative efficiencies of [LOO] and [PSIS] for draws of Markov chains. loglik is [draw][observation], the draws of
-// the chains one chain after the other, all of one length. The effective sample size is [diag.ESSBasic] of exp(loglik), as
-// relative_eff of the R package loo; ArviZ uses one number, the average over the parameters. Where it is not defined, for
-// a likelihood that never varies, it is 1.
+// RelativeEfficiency is, for each observation, the effective sample size of the likelihood over the number of draws:
+// the relative efficiencies of [LOO] and [PSIS] for draws of Markov chains. loglik is [draw][observation], the draws of
+// the chains one chain after the other, all of one length. The effective sample size is [diag.ESSBasic] of exp(loglik),
+// as relative_eff of the R package loo; ArviZ uses one number, the average over the parameters. Where it is not
+// defined, for a likelihood that never varies, it is 1.
 //
 // [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for chains that do not divide the draws are the errors.
 func RelativeEfficiency(loglik [][]float64, chains int) ([]float64, error) {

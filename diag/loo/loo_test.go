@@ -10,13 +10,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-// loo and waic of loo 2.5.1 in R 4.2.2, with relative_eff(exp(loglik), chain_id) as efficiencies: estimates and standard
-// errors of elpd and p.
+// loo and waic of loo 2.5.1 in R 4.2.2, with relative_eff(exp(loglik), chain_id) as efficiencies: estimates and
+// standard errors of elpd and p.
 func TestLOOGolden(t *testing.T) {
 	reff, err := RelativeEfficiency(goldenLogLik(11, 1), 2)
 	require.NoError(t, err)
 	for i, want := range []float64{0.404690615870403, 0.40867646338285474, 0.39452885343122851, 0.38540125064330566,
-		0.37051466244078246, 0.37066504403560685, 0.49872212639382363, 0.40018332705115339, 0.39646608326778882, 0.38486446562684884,
+		0.37051466244078246, 0.37066504403560685, 0.49872212639382363, 0.40018332705115339, 0.39646608326778882,
+		0.38486446562684884,
 		0.37730912619245993, 0.34323618882935875} {
 		near(t, "relative efficiency", reff[i], want, 1e-12)
 	}
@@ -52,7 +53,8 @@ func TestLOOGolden(t *testing.T) {
 		last = r
 	}
 	// Standard errors by a formula that agrees to leading order with loo 2.5.1, which takes normal quantiles.
-	for i, want := range []float64{0.033553643777528917, 0.0097320749872810853, 0.021379126942386029, 0.022552617971954798,
+	for i, want := range []float64{0.033553643777528917, 0.0097320749872810853, 0.021379126942386029,
+		0.022552617971954798,
 		0.0092874647706021416, 0.036006299298714947, 0.0035176298141220298, 0.027459890260890601, 0.016026159385240175,
 		0.015342891044479065, 0.029211981341472005, 0.082903692997707792} {
 		require.InEpsilon(t, want, last.Pointwise[i].MCSE, 0.01)
@@ -96,7 +98,9 @@ func TestLOOConjugate(t *testing.T) {
 		for s := range mu {
 			mu[s] = v*sum + math.Sqrt(v)*rng.NormFloat64()
 		}
-		ll := filled(draws, n, func(s, i int) float64 { return -0.5*(y[i]-mu[s])*(y[i]-mu[s]) - 0.5*math.Log(2*math.Pi) })
+		ll := filled(draws, n, func(s, i int) float64 {
+			return -0.5*(y[i]-mu[s])*(y[i]-mu[s]) - 0.5*math.Log(2*math.Pi)
+		})
 		r, err := LOO(ll, nil)
 		require.NoError(t, err)
 		require.InDelta(t, 1, r.P, 0.25) // one parameter, up to the misfit of the sample
@@ -121,8 +125,11 @@ func TestLogLikErrors(t *testing.T) {
 		ll   [][]float64
 		kind error
 	}{
-		"nil": {nil, draws.ErrSize}, "one draw": {ok[:1], draws.ErrSize}, "no observations": {[][]float64{{}, {}}, draws.ErrSize},
-		"ragged": {[][]float64{{1, 2}, {1}}, draws.ErrSize}, "NaN": {[][]float64{{1}, {nan}}, diag.ErrNotFinite}, "Inf": {[][]float64{{1}, {-inf}}, diag.ErrNotFinite},
+		"nil": {nil, draws.ErrSize}, "one draw": {ok[:1], draws.ErrSize},
+		"no observations": {[][]float64{{}, {}}, draws.ErrSize},
+		"ragged":          {[][]float64{{1, 2}, {1}}, draws.ErrSize},
+		"NaN":             {[][]float64{{1}, {nan}}, diag.ErrNotFinite},
+		"Inf":             {[][]float64{{1}, {-inf}}, diag.ErrNotFinite},
 	} {
 		_, err := LOO(c.ll, nil)
 		require.ErrorIs(t, err, c.kind, name)

@@ -24,24 +24,25 @@ type Weights struct {
 	ESS float64
 }
 
-// PSIS is Pareto-smoothed importance sampling (Vehtari, Simpson, Gelman, Yao and Gabry 2024, Journal of Machine Learning
-// Research 25). Of S log importance ratios, the M = ceil(min(S/5, 3 sqrt(S/r))) largest, r the relative efficiency, are
-// replaced by quantiles of the generalised Pareto distribution fitted to them, see [fitGPD]: with u the largest ratio
-// below the tail,
+// PSIS is Pareto-smoothed importance sampling (Vehtari, Simpson, Gelman, Yao and Gabry 2024, Journal of Machine
+// Learning Research 25). Of S log importance ratios, the M = ceil(min(S/5, 3 sqrt(S/r))) largest, r the relative
+// efficiency, are replaced by quantiles of the generalised Pareto distribution fitted to them, see fitGPD. With u the
+// largest ratio below the tail,
 //
 //	w(S-M+z) = u + F⁻¹((z - 1/2) / M),  z = 1 to M
 //
 // no larger than the largest raw ratio; then weights are scaled to sum 1. Ratios need no normalisation. -Inf is a ratio
 // of zero.
 //
-// relativeEfficiency is the effective sample size over the number of draws, 1 for independent ones. [diag.ErrNotFinite] (a
-// NaN, +Inf, or only -Inf), [draws.ErrSize] for no ratios, and [draws.ErrRange] for the efficiency are the errors.
+// relativeEfficiency is the effective sample size over the number of draws, 1 for independent ones. [diag.ErrNotFinite]
+// (a NaN, +Inf, or only -Inf), [draws.ErrSize] for no ratios, and [draws.ErrRange] for the efficiency are the errors.
 func PSIS(logRatios []float64, relativeEfficiency float64) (Weights, error) {
 	if len(logRatios) == 0 {
 		return Weights{}, failf(draws.ErrSize, "psis: no log ratios")
 	}
 	if !(relativeEfficiency > 0) || math.IsInf(relativeEfficiency, 1) {
-		return Weights{}, failf(draws.ErrRange, "psis: relative efficiency is %v, want a positive number, 1 for independent draws", relativeEfficiency)
+		return Weights{}, failf(draws.ErrRange, "psis: relative efficiency is %v, want a positive number, 1 for "+
+			"independent draws", relativeEfficiency)
 	}
 	for i, v := range logRatios {
 		if math.IsNaN(v) || math.IsInf(v, 1) {

@@ -29,11 +29,13 @@ func goldenLogLik(seed lcg, scale float64) [][]float64 {
 // psis of loo 2.5.1 in R 4.2.2, psis(-loglik, r_eff = 0.7); psislw of ArviZ 0.23.4 agrees to 14 digits.
 func TestPSISGolden(t *testing.T) {
 	ll := goldenLogLik(11, 1)
-	k := []float64{0.001886526466225863, 0.11100296907038579, -0.019922749941807316, 0.1141178752800069, -0.019489861669058542,
+	k := []float64{0.001886526466225863, 0.11100296907038579, -0.019922749941807316, 0.1141178752800069,
+		-0.019489861669058542,
 		0.13331297419306545, 0.13863212628132227, -0.010168755429850004, 0.10871934028933887, -0.025156695915353272,
 		0.12284839498510464, 0.2136694300025172}
 	ess := []float64{128.03755967981641, 138.87950738430118, 134.98883136733127, 134.54859939032107, 139.07785898807558,
-		127.39446828586588, 139.8167682365509, 131.82772037017421, 137.10598564756268, 137.42971539571366, 131.28130107111369,
+		127.39446828586588, 139.8167682365509, 131.82772037017421, 137.10598564756268, 137.42971539571366,
+		131.28130107111369,
 		94.581916387945554}
 	var last Weights
 	for i := range k {
@@ -48,7 +50,8 @@ func TestPSISGolden(t *testing.T) {
 		near(t, "k", last.K, k[i], 1e-11)
 		near(t, "ess", last.ESS, ess[i], 1e-11)
 	}
-	for s, want := range []float64{-4.3872147694275068, -4.8837322308361522, -4.8310831964975662, -4.1788832378816352, -5.5872518176757922} {
+	for s, want := range []float64{-4.3872147694275068, -4.8837322308361522, -4.8310831964975662, -4.1788832378816352,
+		-5.5872518176757922} {
 		near(t, "log weight", last.LogWeights[s], want, 1e-11)
 	}
 }
@@ -59,7 +62,8 @@ func TestPSISGoldenTails(t *testing.T) {
 	for s := range ratios {
 		ratios[s] = -ratios[s]
 	}
-	heavy := slices.Concat(sample.Mapped(goldenHeavy(2, 50, 4), func(v float64) float64 { return math.Log(math.Abs(v)) })...)
+	heavy := slices.Concat(sample.Mapped(goldenHeavy(2, 50, 4),
+		func(v float64) float64 { return math.Log(math.Abs(v)) })...)
 	for _, c := range []struct {
 		ratios  []float64
 		reff    float64
@@ -67,8 +71,10 @@ func TestPSISGoldenTails(t *testing.T) {
 		k, ess  float64
 		weights []float64
 	}{
-		{ratios, 2, 30, 0.34496370988660152, 273.37526535552877, []float64{-4.4283966606063974, -4.8688940194314814, -4.7922933649441291}},
-		{heavy, 1, 20, 1.3120352201135248, 4.2300709079184688, []float64{-0.76716961538767503, -9.3318378638799828, -3.9897760844621031}},
+		{ratios, 2, 30, 0.34496370988660152, 273.37526535552877,
+			[]float64{-4.4283966606063974, -4.8688940194314814, -4.7922933649441291}},
+		{heavy, 1, 20, 1.3120352201135248, 4.2300709079184688,
+			[]float64{-0.76716961538767503, -9.3318378638799828, -3.9897760844621031}},
 	} {
 		r, err := PSIS(c.ratios, c.reff)
 		require.NoError(t, err)
@@ -113,8 +119,8 @@ func TestFitGPDScale(t *testing.T) {
 	require.InDelta(t, 0, k, 0.1)
 }
 
-// From n draws the estimate of k has the asymptotic standard error (1 + k)/sqrt(n) of maximum likelihood (k > -1/2); the
-// prior moves it by (1/2 - k) 10/(n + 10).
+// From n draws the estimate of k has the asymptotic standard error (1 + k)/sqrt(n) of maximum likelihood (k > -1/2);
+// the prior moves it by (1/2 - k) 10/(n + 10).
 func TestFitGPDRecovers(t *testing.T) {
 	const n, repetitions = 2000, 40
 	for _, shape := range []float64{-0.3, 0, 0.3, 0.7, 1.2} {
@@ -134,8 +140,8 @@ func TestFitGPDRecovers(t *testing.T) {
 	}
 }
 
-// Importance ratios u^-a with u uniform have a Pareto tail of shape a; PSIS sees it, and the mean of the smoothed weights
-// estimates an expectation better than a plain average where the variance is infinite.
+// Importance ratios u^-a with u uniform have a Pareto tail of shape a; PSIS sees it, and the mean of the smoothed
+// weights estimates an expectation better than a plain average where the variance is infinite.
 func TestPSISTail(t *testing.T) {
 	const n = 4000
 	for _, shape := range []float64{0.2, 0.5, 0.9} {

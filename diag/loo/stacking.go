@@ -17,14 +17,14 @@ var errNoConvergence = errors.New("no convergence")
 //
 //	f(w) = (1/n) Σ log Σ w(k) exp(lpd(k,i)),  w >= 0, Σ w = 1
 //
-// lpd is [model][observation], leave-one-out log predictive densities. Yao, Vehtari, Simpson and Gelman (2018), Bayesian
-// Analysis 13, 917-1007.
+// lpd is [model][observation], leave-one-out log predictive densities. Yao, Vehtari, Simpson and Gelman (2018),
+// Bayesian Analysis 13, 917-1007.
 //
-// f is concave. It is maximised by Newton's method with a logarithmic barrier, whose weight μ falls to 1e-13. With
-// g(k) = df/dw(k), no weights do better than f(w) + max g - 1, since f is concave and Σ w g = 1; the weights are returned
+// f is concave. It is maximised by Newton's method with a logarithmic barrier, whose weight μ falls to 1e-13. With g(k)
+// = df/dw(k), no weights do better than f(w) + max g - 1, since f is concave and Σ w g = 1; the weights are returned
 // once that gap is below 1e-9. Models that predict alike share their weight equally.
 //
-// [draws.ErrSize], [diag.ErrNotFinite], and [errNoConvergence] with the gap that was reached are the errors.
+// The errors are [draws.ErrSize], [diag.ErrNotFinite], and errNoConvergence with the gap that was reached.
 func stackingWeights(lpd [][]float64) ([]float64, error) {
 	if err := checkModels("stacking", lpd); err != nil {
 		return nil, err
@@ -61,11 +61,13 @@ func checkModels(doing string, lpd [][]float64) error {
 	}
 	for k, row := range lpd {
 		if len(row) != len(lpd[0]) {
-			return failf(draws.ErrSize, "%s: model %d has %d observations, want %d as model 0", doing, k, len(row), len(lpd[0]))
+			return failf(draws.ErrSize, "%s: model %d has %d observations, want %d as model 0", doing, k, len(row),
+				len(lpd[0]))
 		}
 		for i, v := range row {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return failf(diag.ErrNotFinite, "%s: model %d, observation %d: log predictive density is %v", doing, k, i, v)
+				return failf(diag.ErrNotFinite, "%s: model %d, observation %d: log predictive density is %v", doing, k,
+					i, v)
 			}
 		}
 	}
@@ -173,8 +175,8 @@ func (s *stacking) centre(w []float64, mu float64) {
 		if decrement < 1e-6*mu {
 			return
 		}
-		// The objective times 1/min(μ, 1/n) is self-concordant, so that this step lowers it, also where the difference is too
-		// small to be seen.
+		// The objective times 1/min(μ, 1/n) is self-concordant, so that this step lowers it, also where the difference
+		// is too small to be seen.
 		t := 1 / (1 + math.Sqrt(decrement/min(mu, 1/float64(n))))
 		if decrement > 1e-13 {
 			t = min(1, 0.95/max(longest, 1e-300)) // stay positive

@@ -12,9 +12,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-// Kinetic draws kinetic temperatures over their target, T_K/T, in the order in which they were read and a column for each
-// reading: a line for the interval of exact simulation, and a point that is blue inside and orange outside it. The dashed
-// line is the target. An error wraps [draws.ErrRange], or is that of w.
+// Kinetic draws kinetic temperatures over their target, T_K/T, in the order in which they were read, with a column for
+// each reading: a line for the interval of exact simulation, and a point that is blue inside and orange outside it. The
+// dashed line is the target. An error wraps [draws.ErrRange], or is that of w.
 func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
 	opt, err := opt.defaults()
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 )
 
 func reliability(t *testing.T) *score.Reliability {
-	r, err := score.Calibration([]float64{0.1, 0.2, 0.7, 0.8, 0.9, 0.95}, []bool{false, false, true, false, true, true}, score.Binning{Bins: 4})
+	r, err := score.Calibration([]float64{0.1, 0.2, 0.7, 0.8, 0.9, 0.95}, []bool{false, false, true, false, true, true},
+		score.Binning{Bins: 4})
 	require.NoError(t, err)
 	return r
 }
@@ -92,7 +93,8 @@ func TestErrors(t *testing.T) {
 		require.ErrorIs(t, Kinetic(&b, []thermo.KineticReading{{}}, Options{Height: side}), draws.ErrRange)
 	}
 	require.ErrorIs(t, Reliability(&b, nil, Options{}), draws.ErrRange)
-	require.ErrorIs(t, Reliability(&b, &score.Reliability{Bins: []score.Bin{{Cases: 1, Accuracy: math.NaN()}}}, Options{}), draws.ErrRange)
+	require.ErrorIs(t, Reliability(&b, &score.Reliability{Bins: []score.Bin{{Cases: 1, Accuracy: math.NaN()}}},
+		Options{}), draws.ErrRange)
 	require.ErrorIs(t, Kinetic(&b, nil, Options{}), draws.ErrRange)
 	require.ErrorIs(t, Kinetic(&b, []thermo.KineticReading{{}}, Options{}), draws.ErrRange)
 	require.Zero(t, b.Len())

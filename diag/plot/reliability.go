@@ -32,7 +32,8 @@ func (o Options) defaults() (Options, error) {
 			*v = 5
 		}
 		if !(*v > 0 && *v <= 100) {
-			return o, fmt.Errorf("diag/plot: %w: a side of %v inches, want above 0 and at most 100, or 0 for 5", draws.ErrRange, *v)
+			return o, fmt.Errorf("diag/plot: %w: a side of %v inches, want above 0 and at most 100, or 0 for 5",
+				draws.ErrRange, *v)
 		}
 	}
 	if o.Format == "" {
@@ -54,9 +55,9 @@ var (
 
 var dashes = []vg.Length{vg.Points(4), vg.Points(3)}
 
-// Reliability draws a reliability diagram (Guo et al. 2017): for each bin that has cases a bar as high as its accuracy with
-// its 95% interval, and a point at its mean confidence and accuracy. Calibrated predictions have points on the dashed
-// diagonal; below it they are over-confident. An error wraps [draws.ErrRange], or is that of w.
+// Reliability draws a reliability diagram (Guo et al. 2017): for each bin that has cases a bar as high as its accuracy
+// with its 95% interval, and a point at its mean confidence and accuracy. Calibrated predictions have points on the
+// dashed diagonal; below it they are over-confident. An error wraps [draws.ErrRange], or is that of w.
 func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
 	opt, err := opt.defaults()
 	if err != nil {
@@ -78,9 +79,11 @@ func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
 			continue
 		}
 		if math.IsNaN(b.Accuracy) || math.IsNaN(b.Confidence) {
-			return fmt.Errorf("diag/plot: %w: the bin from %v to %v has %d cases but no accuracy or confidence", draws.ErrRange, b.Low, b.High, b.Cases)
+			return fmt.Errorf("diag/plot: %w: the bin from %v to %v has %d cases but no accuracy or confidence",
+				draws.ErrRange, b.Low, b.High, b.Cases)
 		}
-		bar, err := plotter.NewPolygon(plotter.XYs{{X: b.Low}, {X: b.Low, Y: b.Accuracy}, {X: b.High, Y: b.Accuracy}, {X: b.High}})
+		bar, err := plotter.NewPolygon(plotter.XYs{{X: b.Low}, {X: b.Low, Y: b.Accuracy}, {X: b.High, Y: b.Accuracy},
+			{X: b.High}})
 		if err != nil {
 			return fmt.Errorf("diag/plot: bar: %w", err)
 		}
@@ -93,7 +96,8 @@ func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
 	}
 	for _, b := range r.Bins {
 		if low, high := b.AccuracyInterval(0.95); b.Cases > 0 {
-			if err := addLine(p, plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}}, orange, nil); err != nil {
+			if err := addLine(p, plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}}, orange,
+				nil); err != nil {
 				return err
 			}
 		}

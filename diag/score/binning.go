@@ -15,9 +15,9 @@ import (
 type Binning struct {
 	// Bins is the number of bins; 0 is 15.
 	Bins int
-	// EqualMass makes bins that hold equally many cases as nearly as can be, where predictions crowd near 0 or 1 ("adaptive";
-	// Nguyen and O'Connor 2015, Proceedings of EMNLP). Bins end at the probabilities of rank ceil(k n/Bins); equal
-	// probabilities are never parted, so that there are fewer bins where many are equal or cases are few, and none is empty.
+	// EqualMass makes bins of nearly equal numbers of cases, for predictions that crowd near 0 or 1 ("adaptive"; Nguyen
+	// and O'Connor 2015, Proceedings of EMNLP). Bins end at the probabilities of rank ceil(k n/Bins); equal
+	// probabilities stay in one bin. So there are fewer bins where many are equal or cases are few, and none is empty.
 	EqualMass bool
 }
 
@@ -59,8 +59,8 @@ func binOf(high []float64, p float64) int {
 }
 
 // Format writes the reliability diagram as text, a line for each bin that has cases: the ends of the bin, the number of
-// cases, and a bar for the accuracy with a mark | at the confidence. The mark right of the bar's end is over-confidence.
-// The error is that of w.
+// cases, and a bar for the accuracy with a mark | at the confidence. The mark right of the bar's end is
+// over-confidence. The error is that of w.
 func (r *Reliability) Format(w io.Writer) error {
 	if _, err := io.WriteString(w, r.String()); err != nil {
 		return fmt.Errorf("diag/score: write reliability diagram: %w", err)
@@ -85,7 +85,8 @@ func (r *Reliability) String() string {
 		bar := []byte(strings.Repeat("#", cells(b.Accuracy)) + strings.Repeat(" ", width-cells(b.Accuracy)))
 		bar = append(bar, ' ')
 		bar[cells(b.Confidence)] = '|'
-		fmt.Fprintf(&s, "%.3f-%.3f  %*d  %.3f %s\n", b.Low, b.High, max(cases, len("cases")), b.Cases, b.Accuracy, strings.TrimRight(string(bar), " "))
+		fmt.Fprintf(&s, "%.3f-%.3f  %*d  %.3f %s\n", b.Low, b.High, max(cases, len("cases")), b.Cases, b.Accuracy,
+			strings.TrimRight(string(bar), " "))
 	}
 	fmt.Fprintf(&s, "ECE %.4f, largest gap %.4f\n", r.ECE, r.MCE)
 	return s.String()

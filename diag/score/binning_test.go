@@ -11,7 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-// Bins of equal mass hold n/bins cases each, equal probabilities stay together, and every case is in the bin of its ends.
+// Bins of equal mass hold n/bins cases each, equal probabilities stay together, and every case is in the bin of its
+// ends.
 func TestEqualMass(t *testing.T) {
 	rng := source(80)
 	p, y := make([]float64, 1200), make([]bool, 1200)
@@ -62,7 +63,8 @@ func TestEqualMass(t *testing.T) {
 		require.NoError(t, err)
 		require.InDelta(t, r.ECE, again.ECE, 1e-15)
 	}
-	c, err := ClassCalibration([][]float64{{0.9, 0.1}, {0.2, 0.8}, {0.6, 0.4}}, []int{0, 0, 0}, Binning{Bins: 3, EqualMass: true})
+	c, err := ClassCalibration([][]float64{{0.9, 0.1}, {0.2, 0.8}, {0.6, 0.4}}, []int{0, 0, 0},
+		Binning{Bins: 3, EqualMass: true})
 	require.NoError(t, err)
 	require.InDelta(t, (0.4+0.8+0.1)/3, c.ECE, 1e-15)
 	_, err = Calibration([]float64{0.1}, []bool{true}, Binning{Bins: -1, EqualMass: true})
@@ -71,7 +73,8 @@ func TestEqualMass(t *testing.T) {
 	require.ErrorIs(t, err, draws.ErrRange)
 }
 
-// The parts add up to the score with any bins, and where predictions in a bin are equal the last two are 0 (Murphy 1973).
+// The parts add up to the score with any bins, and where predictions in a bin are equal the last two are 0 (Murphy
+// 1973).
 func TestBrierOf(t *testing.T) {
 	rng := source(81)
 	p, y := make([]float64, 500), make([]bool, 500)
@@ -79,7 +82,8 @@ func TestBrierOf(t *testing.T) {
 		p[i] = rng.Float64()
 		y[i] = rng.Float64() < p[i]*p[i] // not calibrated
 	}
-	for _, binning := range []Binning{{}, {Bins: 1}, {Bins: 3}, {Bins: 7, EqualMass: true}, {Bins: 500, EqualMass: true}} {
+	for _, binning := range []Binning{{}, {Bins: 1}, {Bins: 3}, {Bins: 7, EqualMass: true},
+		{Bins: 500, EqualMass: true}} {
 		b, err := BrierOf(p, y, binning)
 		require.NoError(t, err)
 		want := 0.0
@@ -102,7 +106,8 @@ func TestBrierOf(t *testing.T) {
 	require.InDelta(t, s.Brier/2, b.Score, 1e-15)
 
 	// By hand: 4 cases at 0.25 with 2 hits and 2 at 0.75 with 2 hits; o = 4/6.
-	b, err = BrierOf([]float64{0.25, 0.25, 0.25, 0.25, 0.75, 0.75}, []bool{true, true, false, false, true, true}, Binning{Bins: 2})
+	b, err = BrierOf([]float64{0.25, 0.25, 0.25, 0.25, 0.75, 0.75}, []bool{true, true, false, false, true, true},
+		Binning{Bins: 2})
 	require.NoError(t, err)
 	require.InDelta(t, 4.0/6*0.0625+2.0/6*0.0625, b.Reliability, 1e-15)
 	require.InDelta(t, 4.0/6/36+2.0/6/9, b.Resolution, 1e-15)
@@ -116,7 +121,8 @@ func TestBrierOf(t *testing.T) {
 }
 
 func TestReliabilityText(t *testing.T) {
-	r, err := Calibration([]float64{0, 0.5, 0.5, 0.75, 1, 1}, []bool{false, true, false, true, true, true}, Binning{Bins: 4})
+	r, err := Calibration([]float64{0, 0.5, 0.5, 0.75, 1, 1}, []bool{false, true, false, true, true, true},
+		Binning{Bins: 4})
 	require.NoError(t, err)
 	require.Equal(t, `confidence   cases  accuracy
 0.000-0.250      1  0.000 |

@@ -12,8 +12,8 @@ import (
 
 // Bin is one bin of a [Reliability].
 type Bin struct {
-	// Low and High are the ends of the bin; confidences equal to High belong to it, and those equal to Low do not (but 0
-	// belongs to the first).
+	// Low and High are the ends of the bin; confidences equal to High belong to it, and those equal to Low do not (but
+	// 0 belongs to the first).
 	Low, High float64
 	// Cases is the number of cases; Confidence is the mean of their confidences and Accuracy the share that was right,
 	// both NaN in an empty bin.
@@ -24,17 +24,19 @@ type Bin struct {
 // Reliability compares confidence with accuracy.
 type Reliability struct {
 	Bins []Bin
-	// ECE is the expected calibration error, Σ (cases/n) |accuracy - confidence|; MCE is the largest of the differences.
+	// ECE is the expected calibration error, Σ (cases/n) |accuracy - confidence|; MCE is the largest of the
+	// differences.
 	ECE, MCE float64
 }
 
-// Calibration bins the confidences, probabilities in [0, 1] that a prediction is right, and compares them with how often
-// predictions were right. Guo, Pleiss, Sun and Weinberger (2017), Proceedings of Machine Learning Research 70. The error
-// depends on the number of bins, and is above 0 also where predictions are calibrated. [draws.ErrSize] and
+// Calibration bins the confidences, probabilities in [0, 1] that a prediction is right, and compares them with how
+// often predictions were right. Guo, Pleiss, Sun and Weinberger (2017), Proceedings of Machine Learning Research 70.
+// The error depends on the number of bins, and is above 0 also where predictions are calibrated. [draws.ErrSize] and
 // [draws.ErrRange] are the errors.
 func Calibration(confidence []float64, right []bool, binning Binning) (*Reliability, error) {
 	if len(confidence) == 0 || len(right) != len(confidence) {
-		return nil, failf(draws.ErrSize, "calibration: %d confidences and %d outcomes, want equally many and at least one",
+		return nil, failf(draws.ErrSize, "calibration: %d confidences and %d outcomes, want equally many and at "+
+			"least one",
 			len(confidence), len(right))
 	}
 	high, err := binning.ends("calibration", confidence)
@@ -84,8 +86,9 @@ func ClassCalibration(p [][]float64, label []int, binning Binning) (*Reliability
 //	mean |x - y| - (1/2) mean |x - x'|
 //
 // the second mean over all pairs of different draws, so that the score of few draws is unbiased ("fair"; Ferro 2014,
-// Quarterly Journal of the Royal Meteorological Society 140, 1917-1923). It is in the units of y, 0 at best, |x - y| for a
-// single draw. Gneiting and Raftery (2007). The time is n log n. [draws.ErrSize] and [diag.ErrNotFinite] are the errors.
+// Quarterly Journal of the Royal Meteorological Society 140, 1917-1923). It is in the units of y, 0 at best, |x - y|
+// for a single draw. Gneiting and Raftery (2007). The time is n log n. [draws.ErrSize] and [diag.ErrNotFinite] are the
+// errors.
 func CRPS(x []float64, y float64) (float64, error) {
 	if len(x) == 0 {
 		return 0, failf(draws.ErrSize, "crps: no draws")

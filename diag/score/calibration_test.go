@@ -150,9 +150,12 @@ func TestPredictionErrors(t *testing.T) {
 		label []int
 		kind  error
 	}{
-		"none": {nil, nil, draws.ErrSize}, "labels": {[][]float64{{1}}, nil, draws.ErrSize}, "ragged": {[][]float64{{1}, {0.5, 0.5}}, []int{0, 0}, draws.ErrSize},
-		"negative": {[][]float64{{-0.5, 1.5}}, []int{0}, draws.ErrRange}, "sum": {[][]float64{{0.5, 0.4}}, []int{0}, draws.ErrRange},
-		"label": {[][]float64{{0.5, 0.5}}, []int{2}, draws.ErrRange}, "NaN": {[][]float64{{nan, 1}}, []int{0}, draws.ErrRange},
+		"none": {nil, nil, draws.ErrSize}, "labels": {[][]float64{{1}}, nil, draws.ErrSize},
+		"ragged":   {[][]float64{{1}, {0.5, 0.5}}, []int{0, 0}, draws.ErrSize},
+		"negative": {[][]float64{{-0.5, 1.5}}, []int{0}, draws.ErrRange},
+		"sum":      {[][]float64{{0.5, 0.4}}, []int{0}, draws.ErrRange},
+		"label":    {[][]float64{{0.5, 0.5}}, []int{2}, draws.ErrRange},
+		"NaN":      {[][]float64{{nan, 1}}, []int{0}, draws.ErrRange},
 	} {
 		_, err := Score(logs(c.p), c.label)
 		require.ErrorIs(t, err, c.kind, name)

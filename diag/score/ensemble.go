@@ -11,7 +11,8 @@ import (
 
 // EnsembleLimit is the extrapolation of a score to an ensemble of infinitely many members.
 type EnsembleLimit struct {
-	// Limit is C(∞) and SE its standard error, of independent errors of equal variance; NaN where there are 3 sizes only.
+	// Limit is C(∞) and SE its standard error, of independent errors of equal variance; NaN where there are 3 sizes
+	// only.
 	Limit, SE float64
 	// A1 and A2 are the coefficients of 1/S and 1/S².
 	A1, A2 float64
@@ -19,18 +20,22 @@ type EnsembleLimit struct {
 	Residual float64
 }
 
-// FitEnsembleLimit fits the scores C(S), such as the negative log likelihood, of ensembles of S members by least squares to
+// FitEnsembleLimit fits the scores C(S), such as the negative log likelihood, of ensembles of S members by least
+// squares to
 //
 //	C(S) = C(∞) + a1/S + a2/S²
 //
-// which their expectations follow up to 1/S³ (Wenzel et al. 2020, appendix; from the expansion of a function of a mean).
-// Leave out small ensembles (S < 20), where more terms matter. The scores should be of different members for each S, or be
-// averages over many choices of members: those of nested ensembles are correlated, and SE is then too small.
+// which their expectations follow up to 1/S³ (Wenzel et al. 2020, appendix; from the expansion of a function of a
+// mean). Leave out small ensembles (S < 20), where more terms matter. The scores should be of different members for
+// each S, or be averages over many choices of members: those of nested ensembles are correlated, and SE is then too
+// small.
 //
-// At least 3 different sizes are needed. [draws.ErrSize], [draws.ErrRange] for sizes below 1 and [diag.ErrNotFinite] are the errors.
+// At least 3 different sizes are needed. [draws.ErrSize], [draws.ErrRange] for sizes below 1 and [diag.ErrNotFinite]
+// are the errors.
 func FitEnsembleLimit(sizes []int, scores []float64) (EnsembleLimit, error) {
 	if len(sizes) != len(scores) {
-		return EnsembleLimit{}, failf(draws.ErrSize, "ensemble limit: %d sizes and %d scores, want equally many", len(sizes), len(scores))
+		return EnsembleLimit{}, failf(draws.ErrSize, "ensemble limit: %d sizes and %d scores, want equally many",
+			len(sizes), len(scores))
 	}
 	different := map[int]bool{}
 	smallest := math.Inf(1)
@@ -45,7 +50,8 @@ func FitEnsembleLimit(sizes []int, scores []float64) (EnsembleLimit, error) {
 		smallest = min(smallest, float64(s))
 	}
 	if len(different) < 3 {
-		return EnsembleLimit{}, failf(draws.ErrSize, "ensemble limit: %d different sizes, want at least 3", len(different))
+		return EnsembleLimit{}, failf(draws.ErrSize, "ensemble limit: %d different sizes, want at least 3",
+			len(different))
 	}
 	n := len(sizes)
 	x := mat.NewDense(n, 3, nil)
@@ -61,15 +67,18 @@ func FitEnsembleLimit(sizes []int, scores []float64) (EnsembleLimit, error) {
 	var r mat.Dense
 	qr.RTo(&r)
 	if err := qr.SolveVecTo(&b, false, y); err != nil {
-		return EnsembleLimit{}, failf(draws.ErrRange, "ensemble limit: the sizes are too close to each other to extrapolate")
+		return EnsembleLimit{}, failf(draws.ErrRange, "ensemble limit: the sizes are too close to each other to "+
+			"extrapolate")
 	}
 	if err := inverse.Solve(r.Slice(0, 3, 0, 3).T(), mat.NewVecDense(3, []float64{1, 0, 0})); err != nil {
-		return EnsembleLimit{}, failf(draws.ErrRange, "ensemble limit: the sizes are too close to each other to extrapolate")
+		return EnsembleLimit{}, failf(draws.ErrRange, "ensemble limit: the sizes are too close to each other to "+
+			"extrapolate")
 	}
 	var residual mat.VecDense
 	residual.MulVec(x, &b)
 	residual.SubVec(y, &residual)
-	fit := EnsembleLimit{Limit: b.AtVec(0), A1: b.AtVec(1) * smallest, A2: b.AtVec(2) * smallest * smallest, SE: math.NaN(), Residual: math.NaN()}
+	fit := EnsembleLimit{Limit: b.AtVec(0), A1: b.AtVec(1) * smallest, A2: b.AtVec(2) * smallest * smallest,
+		SE: math.NaN(), Residual: math.NaN()}
 	if n > 3 {
 		fit.Residual = mat.Norm(&residual, 2) / math.Sqrt(float64(n-3))
 		fit.SE = fit.Residual * mat.Norm(&inverse, 2)

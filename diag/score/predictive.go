@@ -10,8 +10,8 @@ import (
 )
 
 // LogSoftmax are the log probabilities of classes with the logits z, z(k) - log Σ exp(z). It is exact also where
-// probabilities underflow, or are so near 1 that only the logarithm differs from 0. A logit of -Inf is a probability of 0; a
-// NaN, a +Inf, or nothing but -Inf make all of them NaN.
+// probabilities underflow, or are so near 1 that only the logarithm differs from 0. A logit of -Inf is a probability of
+// 0; a NaN, a +Inf, or nothing but -Inf make all of them NaN.
 func LogSoftmax(z []float64) []float64 {
 	p := make([]float64, len(z))
 	if len(z) == 0 {
@@ -43,8 +43,8 @@ func BinaryLogProbabilities(z float64) [2]float64 {
 //
 //	p̄(y | x) = (1/S) Σ p(y | x, θ(s))
 //
-// one draw at a time and in logarithms, so that probabilities as small as exp(-1e5) keep their digits. Each average is held
-// as its largest term and the sum of the terms over that. Make it with [NewPredictive].
+// one draw at a time and in logarithms, so that probabilities as small as exp(-1e5) keep their digits. Each average is
+// held as its largest term and the sum of the terms over that. Make it with [NewPredictive].
 type Predictive struct {
 	draws          int
 	cases, classes int
@@ -57,13 +57,14 @@ func NewPredictive(cases, classes int) (*Predictive, error) {
 	if cases < 1 || classes < 1 {
 		return nil, failf(draws.ErrRange, "predictive: %d cases of %d classes, want at least 1", cases, classes)
 	}
-	p := &Predictive{cases: cases, classes: classes, sum: make([]float64, cases*classes), entropy: make([]float64, cases)}
+	p := &Predictive{cases: cases, classes: classes, sum: make([]float64, cases*classes),
+		entropy: make([]float64, cases)}
 	p.highest = slices.Repeat([]float64{math.Inf(-1)}, cases*classes)
 	return p, nil
 }
 
-// Add takes the log probabilities of a draw, [case][class]. -Inf is a probability of 0. [draws.ErrSize], and [draws.ErrRange] for a NaN
-// and for probabilities whose sum is not 1, are the errors; then nothing is taken.
+// Add takes the log probabilities of a draw, [case][class]. -Inf is a probability of 0. [draws.ErrSize], and
+// [draws.ErrRange] for a NaN and for probabilities whose sum is not 1, are the errors; then nothing is taken.
 func (p *Predictive) Add(logp [][]float64) error {
 	if err := p.check("log probabilities", logp); err != nil {
 		return err
@@ -75,8 +76,8 @@ func (p *Predictive) Add(logp [][]float64) error {
 	return nil
 }
 
-// AddLogits takes the logits of a draw, [case][class]; see [LogSoftmax]. [draws.ErrSize] and [diag.ErrNotFinite] are the errors; then
-// nothing is taken.
+// AddLogits takes the logits of a draw, [case][class]; see [LogSoftmax]. [draws.ErrSize] and [diag.ErrNotFinite] are
+// the errors; then nothing is taken.
 func (p *Predictive) AddLogits(logits [][]float64) error {
 	if err := p.check("logits", logits); err != nil {
 		return err
@@ -88,11 +89,12 @@ func (p *Predictive) AddLogits(logits [][]float64) error {
 	return nil
 }
 
-// AddBinaryLogits takes the logits of class 1 of a draw, one per case, for two classes. [draws.ErrSize] and [diag.ErrNotFinite] are the
-// errors; then nothing is taken.
+// AddBinaryLogits takes the logits of class 1 of a draw, one per case, for two classes. [draws.ErrSize] and
+// [diag.ErrNotFinite] are the errors; then nothing is taken.
 func (p *Predictive) AddBinaryLogits(logits []float64) error {
 	if p.classes != 2 || len(logits) != p.cases {
-		return failf(draws.ErrSize, "predictive: %d binary logits, want %d cases of 2 classes and there are %d classes", len(logits), p.cases, p.classes)
+		return failf(draws.ErrSize, "predictive: %d binary logits, want %d cases of 2 classes and there are %d classes",
+			len(logits), p.cases, p.classes)
 	}
 	for i, z := range logits {
 		if math.IsNaN(z) || math.IsInf(z, 0) {
@@ -109,7 +111,8 @@ func (p *Predictive) check(what string, rows [][]float64) error {
 	}
 	for i, row := range rows {
 		if len(row) != p.classes {
-			return failf(draws.ErrSize, "predictive: case %d has %s of %d classes, want %d", i, what, len(row), p.classes)
+			return failf(draws.ErrSize, "predictive: case %d has %s of %d classes, want %d", i, what, len(row),
+				p.classes)
 		}
 	}
 	return nil
@@ -181,7 +184,8 @@ func checkLogProbabilities(doing string, logp [][]float64) error {
 	for i, row := range logp {
 		for k, v := range row {
 			if math.IsNaN(v) || v > 1e-6 {
-				return failf(draws.ErrRange, "%s: the log probability of class %d of case %d is %v, want at most 0", doing, k, i, v)
+				return failf(draws.ErrRange, "%s: the log probability of class %d of case %d is %v, want at most 0",
+					doing, k, i, v)
 			}
 		}
 		if sum := math.Exp(sample.LogSumExp(row)); math.Abs(sum-1) > 1e-6 {

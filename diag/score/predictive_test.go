@@ -129,7 +129,8 @@ func TestPredictiveUnderflow(t *testing.T) {
 			sum.Add(sum, new(big.Float).SetPrec(1000).SetFloat64(math.Exp((-1e5+v)+1e5)))
 		}
 		mean, _ := sum.Quo(sum, big.NewFloat(draws)).Float64()
-		require.InDelta(t, -1e5+math.Log(mean), p.LogMean()[0][1], 3e-11, name) // a unit in the last place of 1e5 is 1.5e-11
+		// a unit in the last place of 1e5 is 1.5e-11
+		require.InDelta(t, -1e5+math.Log(mean), p.LogMean()[0][1], 3e-11, name)
 	}
 	p, err := NewPredictive(1, 2) // a draw that leaves a class out, before and after one that does not
 	require.NoError(t, err)
@@ -150,8 +151,10 @@ func TestPredictiveErrors(t *testing.T) {
 	p, err := NewPredictive(1, 2)
 	require.NoError(t, err)
 	require.EqualError(t, p.Add(nil), "diag/score: predictive: log probabilities of 0 cases, want 1")
-	require.EqualError(t, p.Add([][]float64{{0}}), "diag/score: predictive: case 0 has log probabilities of 1 classes, want 2")
-	require.EqualError(t, p.Add([][]float64{{-1, -1}}), "diag/score: predictive: the probabilities of case 0 sum to 0.7357588823428847, want 1")
+	require.EqualError(t, p.Add([][]float64{{0}}), "diag/score: predictive: case 0 has log probabilities of 1 "+
+		"classes, want 2")
+	require.EqualError(t, p.Add([][]float64{{-1, -1}}), "diag/score: predictive: the probabilities of case 0 sum to "+
+		"0.7357588823428847, want 1")
 	require.ErrorIs(t, p.Add([][]float64{{0, nan}}), draws.ErrRange)
 	require.ErrorIs(t, p.Add([][]float64{{1, 0}}), draws.ErrRange)
 	require.EqualError(t, p.AddLogits([][]float64{{1, inf}}), "diag/score: predictive: logit 1 of case 0 is +Inf")
@@ -161,7 +164,8 @@ func TestPredictiveErrors(t *testing.T) {
 	require.Zero(t, p.Draws())
 	three, err := NewPredictive(1, 3)
 	require.NoError(t, err)
-	require.EqualError(t, three.AddBinaryLogits([]float64{1}), "diag/score: predictive: 1 binary logits, want 1 cases of 2 classes and there are 3 classes")
+	require.EqualError(t, three.AddBinaryLogits([]float64{1}), "diag/score: predictive: 1 binary logits, want 1 "+
+		"cases of 2 classes and there are 3 classes")
 }
 
 // plainScore is Score by its definition, of probabilities.
@@ -177,8 +181,8 @@ func plainScore(p [][]float64, label []int) (s Scores) {
 	return s
 }
 
-// Scores from logs are those from probabilities, and finite where those are not; the ensemble's are no worse than the mean of
-// its members', by Jensen.
+// Scores from logs are those from probabilities, and finite where those are not; the ensemble's are no worse than the
+// mean of its members', by Jensen.
 func TestGibbs(t *testing.T) {
 	const members, cases, classes = 20, 30, 3
 	z := randomLogits(72, members, cases, classes, 2)
@@ -200,7 +204,8 @@ func TestGibbs(t *testing.T) {
 		require.InDelta(t, want.LogLoss, got.LogLoss, 1e-13)
 		require.InDelta(t, want.Brier, got.Brier, 1e-13)
 		require.InDelta(t, want.Accuracy, got.Accuracy, 1e-13)
-		losses, briers, accuracies = append(losses, want.LogLoss), append(briers, want.Brier), append(accuracies, want.Accuracy)
+		losses, briers = append(losses, want.LogLoss), append(briers, want.Brier)
+		accuracies = append(accuracies, want.Accuracy)
 	}
 	r, err := GibbsScoreOf(logp, label)
 	require.NoError(t, err)
@@ -208,7 +213,8 @@ func TestGibbs(t *testing.T) {
 	for _, c := range []struct {
 		x        []float64
 		mean, sd float64
-	}{{losses, r.Mean.LogLoss, r.SD.LogLoss}, {briers, r.Mean.Brier, r.SD.Brier}, {accuracies, r.Mean.Accuracy, r.SD.Accuracy}} {
+	}{{losses, r.Mean.LogLoss, r.SD.LogLoss}, {briers, r.Mean.Brier, r.SD.Brier},
+		{accuracies, r.Mean.Accuracy, r.SD.Accuracy}} {
 		mean, variance := sample.MeanVar(c.x)
 		require.InDelta(t, mean, c.mean, 1e-13)
 		require.InDelta(t, math.Sqrt(variance), c.sd, 1e-13)

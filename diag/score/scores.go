@@ -47,7 +47,8 @@ func checkLabels(doing string, rows [][]float64, label []int) error {
 	}
 	for i, row := range rows {
 		if len(row) != len(rows[0]) {
-			return failf(draws.ErrSize, "%s: case %d has %d classes, want %d as case 0", doing, i, len(row), len(rows[0]))
+			return failf(draws.ErrSize, "%s: case %d has %d classes, want %d as case 0", doing, i, len(row),
+				len(rows[0]))
 		}
 		if label[i] < 0 || label[i] >= len(row) {
 			return failf(draws.ErrRange, "%s: label %d is %d, want 0 to %d", doing, i, label[i], len(row)-1)
@@ -68,7 +69,8 @@ func top(p []float64) (class int, confidence float64) {
 
 // Scores are the mean scores of predicted class probabilities; all but Accuracy are proper and better when smaller.
 type Scores struct {
-	// LogLoss is -mean log p(label), the negative log likelihood or cross-entropy; infinite if a label had probability 0.
+	// LogLoss is -mean log p(label), the negative log likelihood or cross-entropy; infinite if a label had probability
+	// 0.
 	LogLoss float64
 	// Brier is mean Σ over classes of (p - 1{label})², from 0 to 2. With two classes it is twice the mean of
 	// (p(1) - label)².
@@ -79,8 +81,8 @@ type Scores struct {
 
 // Score compares the log probabilities of a prediction, [case][class], with the labels. For a Bayesian prediction they
 // are those of the probabilities averaged over draws, [Predictive.LogMean]. LogLoss is finite also where probabilities
-// underflow. Gneiting and Raftery (2007), Journal of the American Statistical Association 102, 359-378. [draws.ErrSize] and
-// [draws.ErrRange] are the errors.
+// underflow. Gneiting and Raftery (2007), Journal of the American Statistical Association 102, 359-378. [draws.ErrSize]
+// and [draws.ErrRange] are the errors.
 func Score(logp [][]float64, label []int) (Scores, error) {
 	if err := checkLabels("score", logp, label); err != nil {
 		return Scores{}, err
@@ -114,8 +116,8 @@ type GibbsScores struct {
 }
 
 // GibbsScoreOf averages the scores of the predictions of single draws, log probabilities [draw][case][class]: what a
-// prediction by a draw picked at random scores on average. The score of the averaged probabilities is at least as good in
-// LogLoss and Brier, by Jensen's inequality. The errors are those of [Score], and [draws.ErrSize] for no draws.
+// prediction by a draw picked at random scores on average. The score of the averaged probabilities is at least as good
+// in LogLoss and Brier, by Jensen's inequality. The errors are those of [Score], and [draws.ErrSize] for no draws.
 func GibbsScoreOf(logp [][][]float64, label []int) (GibbsScores, error) {
 	if len(logp) == 0 {
 		return GibbsScores{}, failf(draws.ErrSize, "gibbs: no members")
@@ -147,8 +149,8 @@ func GibbsScoreOf(logp [][][]float64, label []int) (GibbsScores, error) {
 //
 //	(1/n) Σ (1/2) [KL(p ‖ q) + KL(q ‖ p)] = (1/n) Σ (1/2) Σ over classes of (p - q) (log p - log q)
 //
-// Twice that is the divergence of Jeffreys (1946); texts differ in which one they mean. It is 0 where the predictions are
-// equal, finite also where probabilities underflow, and +Inf where only one of them is 0. [draws.ErrSize] and
+// Twice that is the divergence of Jeffreys (1946); texts differ in which one they mean. It is 0 where the predictions
+// are equal, finite also where probabilities underflow, and +Inf where only one of them is 0. [draws.ErrSize] and
 // [draws.ErrRange] are the errors.
 func SymmetricKL(logp, logq [][]float64) (float64, error) {
 	if len(logp) != len(logq) {
@@ -184,11 +186,12 @@ func SymmetricKL(logp, logq [][]float64) (float64, error) {
 //
 //	P(s+ > s-) + P(s+ = s-)/2
 //
-// (Mann and Whitney 1947). 1/2 is chance. To see whether an uncertainty tells unknown inputs apart, give the known ones as
-// negative. NaN scores are an [diag.ErrNotFinite], an empty list an [draws.ErrSize]; infinite scores are ordinary.
+// (Mann and Whitney 1947). 1/2 is chance. To see whether an uncertainty tells unknown inputs apart, give the known ones
+// as negative. NaN scores are an [diag.ErrNotFinite], an empty list an [draws.ErrSize]; infinite scores are ordinary.
 func AUROC(positive, negative []float64) (float64, error) {
 	if len(positive) == 0 || len(negative) == 0 {
-		return 0, failf(draws.ErrSize, "auroc: %d positive and %d negative scores, want at least one of each", len(positive), len(negative))
+		return 0, failf(draws.ErrSize, "auroc: %d positive and %d negative scores, want at least one of each",
+			len(positive), len(negative))
 	}
 	all := sortedCopy(negative)
 	if low, _ := sample.Extremes([][]float64{positive, negative}); math.IsNaN(low) {

@@ -19,9 +19,9 @@ type TemperatureScaling struct {
 //
 //	NLL(b) = (1/n) Σ log Σ exp(b z(k)) - b z(y),  b = 1/T
 //
-// Guo, Pleiss, Sun and Weinberger (2017), Proceedings of Machine Learning Research 70. The data should be validation data, not
-// those that trained the model. NLL is convex in b; its minimum is found by Newton's method between brackets, to a relative
-// accuracy of 1e-12. Dividing logits by T keeps their order and so the accuracy.
+// Guo, Pleiss, Sun and Weinberger (2017), Proceedings of Machine Learning Research 70. The data should be validation
+// data, not those that trained the model. NLL is convex in b; its minimum is found by Newton's method between brackets,
+// to a relative accuracy of 1e-12. Dividing logits by T keeps their order and so the accuracy.
 //
 // There is no minimum at T above 0 and finite, and the error wraps
 //   - [ErrSeparable], where every label has the largest logit: the likelihood rises as T falls to 0
@@ -52,7 +52,8 @@ func FitTemperature(logits [][]float64, label []int) (TemperatureScaling, error)
 		return TemperatureScaling{}, failf(diag.ErrNotFinite, "temperature scaling: differences of logits overflow")
 	}
 	if scale == 0 {
-		return TemperatureScaling{}, failf(draws.ErrRange, "temperature scaling: the logits of each case are equal, so that no temperature matters")
+		return TemperatureScaling{}, failf(draws.ErrRange, "temperature scaling: the logits of each case are equal, "+
+			"so that no temperature matters")
 	}
 	for _, row := range margins {
 		for k := range row {
@@ -65,7 +66,8 @@ func FitTemperature(logits [][]float64, label []int) (TemperatureScaling, error)
 	}
 	if !above {
 		return TemperatureScaling{}, failf(ErrSeparable,
-			"temperature scaling: the label of every case has the largest logit, so that the best temperature is 0; use more, or harder, data")
+			"temperature scaling: the label of every case has the largest logit, so that the best temperature is 0; "+
+				"use more, or harder, data")
 	}
 	b, err := temperatureRoot(margins)
 	if err != nil {
@@ -113,7 +115,8 @@ func temperatureRoot(margins [][]float64) (float64, error) {
 		}
 		b = next
 	}
-	return 0, failf(draws.ErrRange, "temperature scaling: 1/T is between %v and %v of the largest margin after 200 steps", low, high)
+	return 0, failf(draws.ErrRange, "temperature scaling: 1/T is between %v and %v of the largest margin after 200 "+
+		"steps", low, high)
 }
 
 // temperedNLL is the mean of log Σ exp(b d(k)) with its first two derivatives in b, of margins d.
@@ -147,7 +150,8 @@ func temperedNLL(margins [][]float64, b float64) (value, slope, curvature float6
 // FitBinaryTemperature is [FitTemperature] of logits of y = 1, one per case.
 func FitBinaryTemperature(logits []float64, y []bool) (TemperatureScaling, error) {
 	if len(logits) != len(y) {
-		return TemperatureScaling{}, failf(draws.ErrSize, "temperature scaling: %d logits and %d outcomes, want equally many", len(logits), len(y))
+		return TemperatureScaling{}, failf(draws.ErrSize, "temperature scaling: %d logits and %d outcomes, want "+
+			"equally many", len(logits), len(y))
 	}
 	rows, label := make([][]float64, len(logits)), make([]int, len(y))
 	for i, z := range logits {

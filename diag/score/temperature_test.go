@@ -17,7 +17,8 @@ func labelled(seed uint64, logits [][]float64, temperature float64) []int {
 	label := make([]int, len(logits))
 	for i, row := range logits {
 		u := rng.Float64()
-		for k, p := range softmax(sample.Mapped([][]float64{row}, func(v float64) float64 { return v / temperature })[0]) {
+		for k, p := range softmax(sample.Mapped([][]float64{row},
+			func(v float64) float64 { return v / temperature })[0]) {
 			if u -= p; u < 0 {
 				label[i] = k
 				break
@@ -27,8 +28,8 @@ func labelled(seed uint64, logits [][]float64, temperature float64) []int {
 	return label
 }
 
-// The temperature is where the slope changes sign, by plain bisection of -mean z(y) + mean E[z], and near the one that the
-// labels were drawn with; the likelihood does not fall, classes do not change, and units of the logits cancel.
+// The temperature is where the slope changes sign, by plain bisection of -mean z(y) + mean E[z], and near the one that
+// the labels were drawn with; the likelihood does not fall, classes do not change, and units of the logits cancel.
 func TestFitTemperature(t *testing.T) {
 	for _, truth := range []float64{0.2, 1, 3, 20} {
 		for _, unit := range []float64{1, 1e-8, 1e8} {
@@ -74,7 +75,8 @@ func TestFitTemperature(t *testing.T) {
 
 // A case in closed form: logits ±z of which a share a is right have the best 1/T at log(a/(1-a))/z.
 func TestFitBinaryTemperature(t *testing.T) {
-	fit, err := FitBinaryTemperature([]float64{5, 5, 5, -5, -5, -5, 5, -5}, []bool{true, true, true, false, false, false, false, true})
+	fit, err := FitBinaryTemperature([]float64{5, 5, 5, -5, -5, -5, 5, -5},
+		[]bool{true, true, true, false, false, false, false, true})
 	require.NoError(t, err)
 	require.InEpsilon(t, 5/math.Log(3), fit.T, 1e-14)
 	require.InDelta(t, math.Log(4)-0.75*math.Log(3), fit.After, 1e-15)
@@ -105,8 +107,8 @@ func TestTemperatureDerivatives(t *testing.T) {
 func TestFitTemperatureErrors(t *testing.T) {
 	_, err := FitTemperature([][]float64{{1, 0}, {0, 2}}, []int{0, 1})
 	require.ErrorIs(t, err, ErrSeparable)
-	require.EqualError(t, err, "diag/score: temperature scaling: the label of every case has the largest logit, so that the best temperature is 0; "+
-		"use more, or harder, data")
+	require.EqualError(t, err, "diag/score: temperature scaling: the label of every case has the largest logit, so "+
+		"that the best temperature is 0; use more, or harder, data")
 	_, err = FitTemperature([][]float64{{1, 1, 0}, {0, 2, 0}}, []int{0, 1}) // a tie is no mistake
 	require.ErrorIs(t, err, ErrSeparable)
 	_, err = FitTemperature([][]float64{{1, 0}, {1, 0}}, []int{0, 1}) // right by chance

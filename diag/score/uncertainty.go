@@ -10,8 +10,9 @@ import (
 
 // Uncertainty is the uncertainty of one class prediction in nats, split in two.
 type Uncertainty struct {
-	// Total is the entropy of the averaged probabilities; Aleatoric is the average of the entropies, what stays when the
-	// parameters are known; Epistemic is the difference, the mutual information of label and parameters, at least 0.
+	// Total is the entropy of the averaged probabilities; Aleatoric is the average of the entropies, what stays when
+	// the parameters are known; Epistemic is the difference, the mutual information of label and parameters, at least
+	// 0.
 	Total, Aleatoric, Epistemic float64
 }
 
@@ -19,8 +20,8 @@ type Uncertainty struct {
 //
 //	H[mean p] = mean H[p] + I
 //
-// Depeweg, Hernández-Lobato, Doshi-Velez and Udluft (2018), Proceedings of Machine Learning Research 80. [draws.ErrSize] and
-// [draws.ErrRange] are the errors.
+// Depeweg, Hernández-Lobato, Doshi-Velez and Udluft (2018), Proceedings of Machine Learning Research 80.
+// [draws.ErrSize] and [draws.ErrRange] are the errors.
 func EntropyOf(p [][]float64) (Uncertainty, error) {
 	if err := checkProbabilities("entropy", p, make([]int, len(p))); err != nil {
 		return Uncertainty{}, err
@@ -58,18 +59,20 @@ type VarianceParts struct {
 	Mean, Total, Aleatoric, Epistemic float64
 }
 
-// VarianceOf splits the variance of a continuous prediction, the mixture over draws s of laws with the means f(s) and the
-// variances σ²(s), one number for all if variances has one:
+// VarianceOf splits the variance of a continuous prediction, the mixture over draws s of laws with the means f(s) and
+// the variances σ²(s), one number for all if variances has one:
 //
 //	Aleatoric = (1/S) Σ σ²(s),  Epistemic = (1/S) Σ (f(s) - f̄)²
 //
-// The divisor is S: the figures are those of the mixture itself, as of an ensemble (Lakshminarayanan, Pritzel and Blundell
-// 2017, Advances in Neural Information Processing Systems 30). Of few draws from a larger posterior, Epistemic is too small
-// by the factor (S-1)/S on average. [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for variances below 0 are the errors.
+// The divisor is S: the figures are those of the mixture itself, as of an ensemble (Lakshminarayanan, Pritzel and
+// Blundell 2017, Advances in Neural Information Processing Systems 30). Of few draws from a larger posterior, Epistemic
+// is too small by the factor (S-1)/S on average. [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for
+// variances below 0 are the errors.
 func VarianceOf(means, variances []float64) (VarianceParts, error) {
 	s := len(means)
 	if s == 0 || len(variances) != 1 && len(variances) != s {
-		return VarianceParts{}, failf(draws.ErrSize, "variance: %d means and %d variances, want at least one mean, and one variance or as many", s, len(variances))
+		return VarianceParts{}, failf(draws.ErrSize, "variance: %d means and %d variances, want at least one mean, "+
+			"and one variance or as many", s, len(variances))
 	}
 	for i, v := range means {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -78,7 +81,8 @@ func VarianceOf(means, variances []float64) (VarianceParts, error) {
 	}
 	for i, v := range variances {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return VarianceParts{}, failf(draws.ErrRange, "variance: the variance of draw %d is %v, want a number not below 0", i, v)
+			return VarianceParts{}, failf(draws.ErrRange, "variance: the variance of draw %d is %v, want a number "+
+				"not below 0", i, v)
 		}
 	}
 	var p VarianceParts
@@ -92,7 +96,8 @@ func VarianceOf(means, variances []float64) (VarianceParts, error) {
 	return p, nil
 }
 
-// BernoulliVarianceOf splits the variance p̄(1 - p̄) of a binary prediction, from the probabilities of 1 under each draw:
+// BernoulliVarianceOf splits the variance p̄(1 - p̄) of a binary prediction, from the probabilities of 1 under each
+// draw:
 //
 //	Aleatoric = (1/S) Σ p(s) (1 - p(s)),  Epistemic = (1/S) Σ (p(s) - p̄)²
 //

@@ -16,22 +16,24 @@ import (
 //
 // T on average over draws of exp(-U/T) (the virial theorem), for targets on all of R^d that fall off fast enough:
 // integrating by parts, E[θ(i) ∂U/∂θ(i)] = T. A boundary of the support adds a term, so constrained parameters need the
-// energy of their unconstrained form. The mean does not change where θ is counted from another centre c, (θ - c)·∇U, but
-// the noise does: near a mode far from 0 give θ less the mode. For U = Σ (θ - μ)²/(2 s²) and c = μ it is T times a χ² of d
-// degrees of freedom over d.
+// energy of their unconstrained form. The mean does not change where θ is counted from another centre c, (θ - c)·∇U,
+// but the noise does: near a mode far from 0 give θ less the mode. For U = Σ (θ - μ)²/(2 s²) and c = μ it is T times a
+// χ² of d degrees of freedom over d.
 //
-// U is minus the log posterior that the sampler was given, not divided by T. Minibatch gradients are as good, if those of a
-// batch that θ has not seen yet. Wenzel et al. (2020), Proceedings of Machine Learning Research 119. [draws.ErrSize] and
-// [diag.ErrNotFinite] are the errors.
+// U is minus the log posterior that the sampler was given, not divided by T. Minibatch gradients are as good, if those
+// of a batch that θ has not seen yet. Wenzel et al. (2020), Proceedings of Machine Learning Research 119.
+// [draws.ErrSize] and [diag.ErrNotFinite] are the errors.
 func ConfigurationalTemperature(theta, gradient []float64) (float64, error) {
 	if len(theta) == 0 || len(theta) != len(gradient) {
-		return 0, failf(draws.ErrSize, "configurational temperature: %d parameters and %d gradients, want equally many and at least one",
+		return 0, failf(draws.ErrSize, "configurational temperature: %d parameters and %d gradients, want equally "+
+			"many and at least one",
 			len(theta), len(gradient))
 	}
 	sum := 0.0
 	for i, v := range theta {
 		if p := v * gradient[i]; math.IsNaN(p) || math.IsInf(p, 0) {
-			return 0, failf(diag.ErrNotFinite, "configurational temperature: parameter %d is %v and its gradient %v", i, v, gradient[i])
+			return 0, failf(diag.ErrNotFinite, "configurational temperature: parameter %d is %v and its gradient %v", i,
+				v, gradient[i])
 		}
 		sum += v * gradient[i]
 	}
@@ -42,16 +44,17 @@ func ConfigurationalTemperature(theta, gradient []float64) (float64, error) {
 type Temperature struct {
 	// Site is the name of the site.
 	Site string
-	// Target is the temperature set, Mean that measured, MCSE the Monte-Carlo standard error of Mean, see [diag.MCSEMean], and
-	// ESS the effective number of readings.
+	// Target is the temperature set, Mean that measured, MCSE the Monte-Carlo standard error of Mean, see
+	// [diag.MCSEMean], and ESS the effective number of readings.
 	Target, Mean, MCSE, ESS float64
 	// Z is (Mean - Target)/MCSE: about standard normal in exact simulation.
 	Z float64
 }
 
 // meanTemperature compares readings of a temperature, [chain][reading], with the target: those of
-// [ConfigurationalTemperature], whose law is unknown, or of [kineticTemperature] where readings are correlated. MCSE, ESS
-// and Z are NaN where [diag.MCSEMean] is. [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for the target are the errors.
+// [ConfigurationalTemperature], whose law is unknown, or of kineticTemperature where readings are correlated. MCSE, ESS
+// and Z are NaN where [diag.MCSEMean] is. [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for the target are
+// the errors.
 func meanTemperature(readings [][]float64, target float64) (Temperature, error) {
 	if err := checkPositive("mean temperature", "target", target); err != nil {
 		return Temperature{}, err

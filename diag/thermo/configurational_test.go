@@ -12,8 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// Of a Gaussian energy Σ (θ - μ)²/(2 s²), with draws of exp(-U/T): the mean is T and the variance of a reading, centred at
-// μ, that of T χ²/d, 2T²/d; counted from 0 it is larger by T Σ μ²/s² / d².
+// Of a Gaussian energy Σ (θ - μ)²/(2 s²), with draws of exp(-U/T): the mean is T and the variance of a reading, centred
+// at μ, that of T χ²/d, 2T²/d; counted from 0 it is larger by T Σ μ²/s² / d².
 func TestConfigurationalTemperature(t *testing.T) {
 	const d, chains, n, temperature = 5, 4, 2500, 0.3
 	rng := source(41)
@@ -22,7 +22,8 @@ func TestConfigurationalTemperature(t *testing.T) {
 	for i := range mu {
 		extra += temperature * mu[i] * mu[i] / s[i] / s[i] / d / d
 	}
-	plain, centred := filled(chains, n, func(int, int) float64 { return 0 }), filled(chains, n, func(int, int) float64 { return 0 })
+	zero := func(int, int) float64 { return 0 }
+	plain, centred := filled(chains, n, zero), filled(chains, n, zero)
 	for c := range chains {
 		for k := range n {
 			theta, off, gradient := make([]float64, d), make([]float64, d), make([]float64, d)
@@ -47,7 +48,8 @@ func TestConfigurationalTemperature(t *testing.T) {
 			want += extra
 		}
 		_, variance := sample.MeanVar(slices.Concat(x...))
-		// The relative standard error of a variance is sqrt((kurtosis - 1)/n), the kurtosis at most that of χ² of 5, 5.4.
+		// The relative standard error of a variance is sqrt((kurtosis - 1)/n), the kurtosis at most that of χ² of 5,
+		// 5.4.
 		require.InEpsilon(t, want, variance, 4*math.Sqrt(4.4/(chains*n)), name)
 		require.InEpsilon(t, math.Sqrt(want/(chains*n)), m.MCSE, 0.15, name)
 	}
@@ -62,7 +64,8 @@ func TestConfigurationalErrors(t *testing.T) {
 	require.Equal(t, 5.5, got)
 	_, err = ConfigurationalTemperature([]float64{1}, nil)
 	require.ErrorIs(t, err, draws.ErrSize)
-	require.EqualError(t, err, "diag/thermo: configurational temperature: 1 parameters and 0 gradients, want equally many and at least one")
+	require.EqualError(t, err, "diag/thermo: configurational temperature: 1 parameters and 0 gradients, want equally "+
+		"many and at least one")
 	_, err = ConfigurationalTemperature([]float64{1, 1}, []float64{1, nan})
 	require.ErrorIs(t, err, diag.ErrNotFinite)
 	_, err = meanTemperature(nil, 1)
@@ -73,7 +76,8 @@ func TestConfigurationalErrors(t *testing.T) {
 	require.EqualError(t, err, "diag/thermo: mean temperature: reading 1 of chain 0 is +Inf")
 	_, err = meanTemperature([][]float64{{1}}, 0)
 	require.ErrorIs(t, err, draws.ErrRange)
-	m, err := meanTemperature([][]float64{{1, 2}, {3, 4, 5}}, 1) // too few for a standard error, and cut to the shortest
+	// too few for a standard error, and cut to the shortest
+	m, err := meanTemperature([][]float64{{1, 2}, {3, 4, 5}}, 1)
 	require.NoError(t, err)
 	require.Equal(t, 2.5, m.Mean)
 	require.True(t, math.IsNaN(m.MCSE) && math.IsNaN(m.Z))

@@ -34,19 +34,19 @@ type SiteReadings struct {
 
 // Options are the thresholds of [Diagnose]. The zero value is the recommended one.
 type Options struct {
-	// P is the largest probability, under exact simulation, of what is reported, for each check of all sites together, above
-	// 0 and below 1; 0 is 1e-4.
+	// P is the largest probability, under exact simulation, of what is reported, for each check of all sites together,
+	// above 0 and below 1; 0 is 1e-4.
 	P float64
-	// Tolerance is the relative deviation of a temperature that does not matter: what is surely there but smaller is Info. 0
-	// is 0.01. Ten times as much is diag.Serious.
+	// Tolerance is the relative deviation of a temperature that does not matter: A smaller deviation is Info even where
+	// it is sure. 0 is 0.01. Ten times as much is diag.Serious.
 	Tolerance float64
 }
 
 // Report is the result of [Diagnose].
 type Report struct {
 	diag.Report // its text begins with a line on the kinetic temperatures
-	// Kinetic is the test of all kinetic temperatures, nil if there are none, and Sites those of each site, in the order
-	// that sites came.
+	// Kinetic is the test of all kinetic temperatures, nil if there are none, and Sites those of each site, in the
+	// order that sites came.
 	Kinetic *KineticResult
 	Sites   []KineticResult
 	// Configurational has one entry for each one of [Simulation].
@@ -61,16 +61,18 @@ type Report struct {
 //   - a thermostat whose variance is not that of the target, or that is below what exact gradients give
 //   - gradient noise above the injected noise
 //
-// Something is reported if exact simulation would hardly show it (P, divided by the number of sites that a check looks at);
-// it is Info where the temperature is off by less than Tolerance, and Serious above ten times that. A sampler with a step
-// size always has some bias. That a check passes with few readings means little. [draws.ErrRange] for options and targets,
-// [draws.ErrSize] and [diag.ErrNotFinite] are the errors.
+// A finding is what exact simulation shows with a probability below P, divided by the number of sites that a check
+// looks at. It is Info if the temperature is off by less than Tolerance, and Serious above ten times that. A sampler
+// with a step size always has some bias. With few readings, a check that passes means little. [draws.ErrRange] for
+// options and targets, [draws.ErrSize] and [diag.ErrNotFinite] are the errors.
 func Diagnose(s Simulation, opt Options) (*Report, error) {
 	if !(opt.P >= 0 && opt.P < 1) {
-		return nil, failf(draws.ErrRange, "diagnose simulation: P is %v, want a probability above 0 and below 1, or 0 for 1e-4", opt.P)
+		return nil, failf(draws.ErrRange, "diagnose simulation: P is %v, want a probability above 0 and below 1, or "+
+			"0 for 1e-4", opt.P)
 	}
 	if !(opt.Tolerance >= 0) || math.IsInf(opt.Tolerance, 1) {
-		return nil, failf(draws.ErrRange, "diagnose simulation: Tolerance is %v, want a number above 0, or 0 for 0.01", opt.Tolerance)
+		return nil, failf(draws.ErrRange, "diagnose simulation: Tolerance is %v, want a number above 0, or 0 for 0.01",
+			opt.Tolerance)
 	}
 	opt.P, opt.Tolerance = cmp.Or(opt.P, 1e-4), cmp.Or(opt.Tolerance, 0.01)
 	r := &Report{}
@@ -110,25 +112,26 @@ const (
 
 // advice says what to do about each kind of finding.
 var advice = map[diag.Code]string{
-	codeHot: "The step size is too large, or the noise of the gradients is not made up for: use a smaller step, larger batches, " +
-		"more friction, an estimate of the noise, or a thermostat.",
-	codeCold: "Too little noise is injected; or momenta are damped on the way (weight decay on them, clipping); or they have not " +
-		"reached equilibrium yet; or the mass given is not that of the step.",
-	codeCoverage: "The sampler does not simulate its target. Look at which sites are hot or cold; a smaller step size, a " +
-		"preconditioner, and a cyclical step size help.",
-	codeSpread: "Exact momenta scatter more. Look for momenta that are rescaled, readings that were given twice or averaged, " +
-		"and noise that is not normal.",
-	codeCorrelated: "Probabilities count correlated readings as independent ones and are too small. Leave more updates between " +
-		"readings.",
-	codeConfigurational: "The parameters are not at their target. Run longer if they still move; else look at the step size, " +
-		"the noise and its temperature.",
+	codeHot: "The step size is too large, or nothing compensates the noise of the gradients: use a smaller step, " +
+		"larger batches, more friction, an estimate of the noise, or a thermostat.",
+	codeCold: "Too little noise is injected; or momenta are damped on the way (weight decay on them, clipping); or " +
+		"they have not reached equilibrium yet; or the mass given is not that of the step.",
+	codeCoverage: "The sampler does not simulate its target. Look at which sites are hot or cold; a smaller step " +
+		"size, a preconditioner, and a cyclical step size help.",
+	codeSpread: "Exact momenta scatter more. Look for momenta that are rescaled, readings that were given twice or " +
+		"averaged, and noise that is not normal.",
+	codeCorrelated: "Probabilities count correlated readings as independent ones and are too small. Leave more " +
+		"updates between readings.",
+	codeConfigurational: "The parameters are not at their target. Run longer if they still move; else look at the " +
+		"step size, the noise and its temperature.",
 	codeThermostat:    "Run longer if ξ still moves; else use a smaller step size.",
 	codeGradientNoise: "Use a smaller step, larger batches, more friction, an estimate of the noise, or a thermostat.",
 	codeFewReadings:   "Passing means little. Take readings of more sites, chains or cycles.",
 }
 
 // add appends a finding about all chains, with the advice of its kind.
-func (r *Report) add(code diag.Code, s diag.Severity, site string, figure, threshold float64, format string, args ...any) {
+func (r *Report) add(code diag.Code, s diag.Severity, site string, figure, threshold float64, format string,
+	args ...any) {
 	r.Findings = append(r.Findings, diag.Finding{Code: code, Severity: s, Site: site, Chain: -1, Observation: -1,
 		Figure: figure, Threshold: threshold, Message: fmt.Sprintf(format, args...), Advice: advice[code]})
 }
@@ -185,7 +188,8 @@ func (r *Report) kinetic(k *Kinetic, opt Options) error {
 			code, word = codeCold, "colder"
 		}
 		r.add(code, opt.severity(site.Ratio-1), name, site.Ratio, 1,
-			"%s: momenta are %s than the target, T_K/T is %.4g on average (p %.2g)", name, word, site.Ratio, site.PRatio)
+			"%s: momenta are %s than the target, T_K/T is %.4g on average (p %.2g)", name, word, site.Ratio,
+			site.PRatio)
 	}
 	excess := math.Sqrt(max(scatter, between))
 	wide := 0.0 // Σ z² above its mean
@@ -195,7 +199,8 @@ func (r *Report) kinetic(k *Kinetic, opt Options) error {
 	few := all.PInside < opt.P && all.Fraction < all.Level
 	if few || all.PScore < opt.P || all.PSpread < opt.P && wide > 0 {
 		r.add(codeCoverage, opt.severity(excess), "", all.Fraction, all.Level,
-			"%d of %d kinetic temperatures (%.1f%%) are inside intervals that hold %g%% of exact ones; they are off by %.2g%% beyond chance",
+			"%d of %d kinetic temperatures (%.1f%%) are inside intervals that hold %g%% of exact ones; they are off "+
+				"by %.2g%% beyond chance",
 			all.Inside, all.Readings, 100*all.Fraction, 100*all.Level, 100*excess)
 	}
 	if all.PSpread < opt.P && wide < 0 {
@@ -204,10 +209,12 @@ func (r *Report) kinetic(k *Kinetic, opt Options) error {
 			1+wide/float64(all.Readings), all.PSpread)
 	}
 	if all.LagZ > 4 && all.Lag > 0.1 {
-		r.add(codeCorrelated, diag.Warning, "", all.Lag, 0.1, "successive kinetic temperatures are correlated, by %.2f", all.Lag)
+		r.add(codeCorrelated, diag.Warning, "", all.Lag, 0.1, "successive kinetic temperatures are correlated, by %.2f",
+			all.Lag)
 	}
 	if all.Readings < 20 {
-		r.add(codeFewReadings, diag.Info, "", float64(all.Readings), 20, "there are %d kinetic temperatures", all.Readings)
+		r.add(codeFewReadings, diag.Info, "", float64(all.Readings), 20, "there are %d kinetic temperatures",
+			all.Readings)
 	}
 	return nil
 }
@@ -228,7 +235,8 @@ func (r *Report) configurational(opt Options) {
 				word = "colder"
 			}
 			r.add(codeConfigurational, opt.severity(t.Mean/t.Target-1), t.Site, t.Mean, t.Target,
-				"%s: parameters are %s than the target, T_C is %.4g ± %.2g instead of %.4g", t.Site, word, t.Mean, t.MCSE, t.Target)
+				"%s: parameters are %s than the target, T_C is %.4g ± %.2g instead of %.4g", t.Site, word, t.Mean,
+				t.MCSE, t.Target)
 		}
 	}
 }

@@ -26,7 +26,8 @@ func simulated(t *testing.T, seed uint64, temperature float64, heat [3]float64) 
 	for range 10 {
 		for chain := range 4 {
 			for i, s := range simulatedSites {
-				_, err := k.AddValue(s.name, chain, s.dim, heat[i]*exactTemperature(rng, s.dim, temperature), temperature)
+				_, err := k.AddValue(s.name, chain, s.dim, heat[i]*exactTemperature(rng, s.dim, temperature),
+					temperature)
 				require.NoError(t, err)
 			}
 		}
@@ -56,7 +57,8 @@ func TestDiagnoseSimulationQuiet(t *testing.T) {
 			loud++
 		}
 	}
-	require.LessOrEqual(t, loud, 3) // about 10 checks of probability 1e-4 in 300 runs, and the law of standard errors is not exact
+	// about 10 checks of probability 1e-4 in 300 runs, and the law of standard errors is not exact
+	require.LessOrEqual(t, loud, 3)
 }
 
 // Each fault is found, at the site and with the word that it has.
@@ -70,7 +72,8 @@ func TestDiagnoseSimulationFinds(t *testing.T) {
 	require.Equal(t, diag.Serious, r.Of(codeCold)[0].Severity)
 	require.InDelta(t, 0.5, r.Of(codeCold)[0].Figure, 0.03)
 	require.Len(t, r.Of(codeCoverage), 1)
-	require.Contains(t, r.Of(codeCoverage)[0].Message, "off by 29% beyond chance") // 0.5/sqrt(3), one of three sites by a half
+	// 0.5/sqrt(3), one of three sites by a half
+	require.Contains(t, r.Of(codeCoverage)[0].Message, "off by 29% beyond chance")
 	require.Empty(t, r.Of(codeHot))
 	require.Contains(t, r.String(), "kernel: momenta are colder than the target, T_K/T is 0.4")
 	require.Equal(t, []string{"bias", "kernel", "dense"}, []string{r.Sites[0].Site, r.Sites[1].Site, r.Sites[2].Site})
@@ -132,12 +135,14 @@ func TestDiagnoseSimulationFinds(t *testing.T) {
 	require.Len(t, r.Of(codeCorrelated), 1)
 
 	r, err = Diagnose(Simulation{Kinetic: simulated(t, 5, 1, exact),
-		Configurational: []SiteReadings{{"kernel", sample.Mapped(ar1(6, 4, 100, 0.5), func(v float64) float64 { return 2 + v }), 1},
+		Configurational: []SiteReadings{{"kernel",
+			sample.Mapped(ar1(6, 4, 100, 0.5), func(v float64) float64 { return 2 + v }), 1},
 			{"bias", [][]float64{{1, 1, 1, 1, 1}}, 1}},
 		Thermostats: []Thermostat{{Mean: 1, ExactMean: 2, Z: -9, VarianceRatio: 3, VarianceSE: 0.1}},
 		Noise:       &NoiseShare{Mean: 3, Dominates: true, Message: "it dominates"}}, Options{})
 	require.NoError(t, err)
-	require.Equal(t, map[diag.Code]int{codeConfigurational: 1, codeFewReadings: 1, codeThermostat: 2, codeGradientNoise: 1}, codes(&r.Report))
+	require.Equal(t, map[diag.Code]int{codeConfigurational: 1, codeFewReadings: 1, codeThermostat: 2,
+		codeGradientNoise: 1}, codes(&r.Report))
 	require.Equal(t, codeConfigurational, r.Findings[0].Code) // serious ones first
 	require.Equal(t, "kernel", r.Findings[0].Site)
 	require.Contains(t, r.String(), "kernel: parameters are hotter than the target")
@@ -146,8 +151,8 @@ func TestDiagnoseSimulationFinds(t *testing.T) {
 	}
 }
 
-// The power of the checks to see a temperature that is off by a factor: for sites of d momenta and n readings, the share of
-// runs in which the mean test has P < 1e-4, against the probability of that by χ².
+// The power of the checks to see a temperature that is off by a factor: for sites of d momenta and n readings, the
+// share of runs in which the mean test has P < 1e-4, against the probability of that by χ².
 func TestKineticPower(t *testing.T) {
 	const runs = 400
 	for _, d := range []int{1, 10, 100} {
@@ -171,7 +176,8 @@ func TestKineticPower(t *testing.T) {
 				}
 				want := law.CDF(low/ratio) + 1 - law.CDF(high/ratio)
 				require.InDelta(t, want, float64(found)/runs, 4*math.Sqrt(want*(1-want)/runs)+1e-9)
-				t.Logf("d %4d, readings %4d, T_K/T %.2f: found in %5.1f%% of runs, %5.1f%% by χ²", d, n, ratio, 100*float64(found)/runs, 100*want)
+				t.Logf("d %4d, readings %4d, T_K/T %.2f: found in %5.1f%% of runs, %5.1f%% by χ²", d, n, ratio,
+					100*float64(found)/runs, 100*want)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package thermo says whether a stochastic-gradient sampler simulates its target, by temperatures: those of momenta and of
-// parameters, the readings of thermostats, and the noise of minibatch gradients.
+// Package thermo says whether a stochastic-gradient sampler simulates its target, by temperatures: those of momenta and
+// of parameters, the readings of thermostats, and the noise of minibatch gradients.
 //
 //	_, err = kinetic.Add("dense", chain, m, mass, temperature)    // momenta at the end of a cycle
 //	report, err := thermo.Diagnose(thermo.Simulation{Kinetic: &kinetic}, thermo.Options{})

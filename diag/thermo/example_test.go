@@ -58,5 +58,6 @@ func ExampleGradientNoiseResult_Against() {
 	}
 	fmt.Println(share.Message)
 	// Output:
-	// gradient noise is 4.48 times the injected noise and dominates it: use a smaller step, larger batches, more friction, or a thermostat
+	// gradient noise is 4.48 times the injected noise and dominates it: use a smaller step, larger batches, more
+	// friction, or a thermostat
 }

@@ -49,8 +49,8 @@ type GradientNoiseResult struct {
 	Batches int
 	// Mean is their mean, and Variance (divisor Batches - 1) the variance V of each element.
 	Mean, Variance []float64
-	// Trace is the sum of Variance, MeanVariance its mean. For normal noise the relative standard error of an element of
-	// Variance is sqrt(2/(Batches - 1)).
+	// Trace is the sum of Variance, MeanVariance its mean. For normal noise the relative standard error of an element
+	// of Variance is sqrt(2/(Batches - 1)).
 	Trace, MeanVariance float64
 }
 
@@ -59,7 +59,8 @@ func (g *GradientNoise) Result() (*GradientNoiseResult, error) {
 	if g.batches < 2 {
 		return nil, failf(draws.ErrSize, "gradient noise: %d gradients, want at least 2", g.batches)
 	}
-	r := &GradientNoiseResult{Batches: g.batches, Mean: append([]float64(nil), g.mean...), Variance: make([]float64, len(g.mean))}
+	r := &GradientNoiseResult{Batches: g.batches, Mean: append([]float64(nil), g.mean...),
+		Variance: make([]float64, len(g.mean))}
 	for i, v := range g.squares {
 		r.Variance[i] = v / float64(g.batches-1)
 		r.Trace += r.Variance[i]
@@ -68,8 +69,8 @@ func (g *GradientNoise) Result() (*GradientNoiseResult, error) {
 	return r, nil
 }
 
-// SiteVariances are the mean variances of the elements of each site. [draws.ErrSize] says that a site reaches over the end or has
-// no elements.
+// SiteVariances are the mean variances of the elements of each site. [draws.ErrSize] says that a site reaches over the
+// end or has no elements.
 func (r *GradientNoiseResult) SiteVariances(sites []draws.Site) ([]float64, error) {
 	means := make([]float64, len(sites))
 	for s, site := range sites {
@@ -84,8 +85,8 @@ func (r *GradientNoiseResult) SiteVariances(sites []draws.Site) ([]float64, erro
 	return means, nil
 }
 
-// Beta is the estimate β = V/T² that samplers take as the variance of the gradient noise of log posterior/T: the mean over
-// elements. [draws.ErrRange] says that T is not positive.
+// Beta is the estimate β = V/T² that samplers take as the variance of the gradient noise of log posterior/T: the mean
+// over elements. [draws.ErrRange] says that T is not positive.
 func (r *GradientNoiseResult) Beta(temperature float64) (float64, error) {
 	if err := checkPositive("gradient noise", "temperature", temperature); err != nil {
 		return 0, err
@@ -95,8 +96,8 @@ func (r *GradientNoiseResult) Beta(temperature float64) (float64, error) {
 
 // NoiseShare compares the noise of minibatches with the noise that a sampler injects.
 type NoiseShare struct {
-	// Mean is the mean of the ratios ε²V / injected over elements, Largest the largest one, that of the element At. Above 1
-	// the minibatches bring more noise than the sampler.
+	// Mean is the mean of the ratios ε²V / injected over elements, Largest the largest one, that of the element At.
+	// Above 1 the minibatches bring more noise than the sampler.
 	Mean, Largest float64
 	At            int
 	// Dominates is true if Mean is above 1, and Message says what the figures mean.
@@ -108,11 +109,12 @@ type NoiseShare struct {
 //
 //	ratio = ε² V / injected
 //
-// with the step ε that gradients are multiplied with and the variance of the injected noise of an element: 2Tεα for SGHMC
-// and 2Tε for SGLD of temperature T. Noise that is not made up for heats the sampler by about this ratio, T(1 + ratio)
-// (Chen, Fox and Guestrin 2014; Ma, Chen and Fox 2015). [draws.ErrRange] is the error.
+// with the step ε that gradients are multiplied with and the variance of the injected noise of an element: 2Tεα for
+// SGHMC and 2Tε for SGLD of temperature T. Noise that nothing compensates heats the sampler by about this ratio, T(1 +
+// ratio) (Chen, Fox and Guestrin 2014; Ma, Chen and Fox 2015). [draws.ErrRange] is the error.
 func (r *GradientNoiseResult) Against(step, injected float64) (NoiseShare, error) {
-	if err := checkSettings("gradient noise", setting{"step", step}, setting{"injected variance", injected}); err != nil {
+	if err := checkSettings("gradient noise", setting{"step", step},
+		setting{"injected variance", injected}); err != nil {
 		return NoiseShare{}, err
 	}
 	scale := step * step / injected
@@ -125,13 +127,14 @@ func (r *GradientNoiseResult) Against(step, injected float64) (NoiseShare, error
 	s.Dominates = s.Mean > 1
 	switch {
 	case s.Dominates:
-		s.Message = fmt.Sprintf("gradient noise is %.3g times the injected noise and dominates it: use a smaller step, larger batches, "+
-			"more friction, or a thermostat", s.Mean)
+		s.Message = fmt.Sprintf("gradient noise is %.3g times the injected noise and dominates it: use a smaller "+
+			"step, larger batches, more friction, or a thermostat", s.Mean)
 	case s.Largest > 1:
-		s.Message = fmt.Sprintf("gradient noise is %.3g times the injected noise on average, but %.3g times at element %d: use a thermostat "+
-			"for each parameter, or a preconditioner", s.Mean, s.Largest, s.At)
+		s.Message = fmt.Sprintf("gradient noise is %.3g times the injected noise on average, but %.3g times at "+
+			"element %d: use a thermostat for each parameter, or a preconditioner", s.Mean, s.Largest, s.At)
 	case s.Mean > 0.1:
-		s.Message = fmt.Sprintf("gradient noise is %.3g times the injected noise: it heats the sampler by about that share unless it is made up for", s.Mean)
+		s.Message = fmt.Sprintf("gradient noise is %.3g times the injected noise: it heats the sampler by about that "+
+			"share unless the sampler compensates it", s.Mean)
 	default:
 		s.Message = fmt.Sprintf("gradient noise is %.3g times the injected noise: it hardly matters", s.Mean)
 	}

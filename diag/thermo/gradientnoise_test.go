@@ -56,19 +56,21 @@ func TestGradientNoise(t *testing.T) {
 	require.NotEqual(t, 77.0, fresh.Mean[0])
 }
 
-// The ratio is what heats a momentum m' = (1 - γ)m + εg + noise: with noise of variance s from the gradient and v injected,
-// the stationary variance is (s + v)/(1 - (1-γ)²), 1 + s/v times that without gradient noise.
+// The ratio is what heats a momentum m' = (1 - γ)m + εg + noise: with noise of variance s from the gradient and v
+// injected, the stationary variance is (s + v)/(1 - (1-γ)²), 1 + s/v times that without gradient noise.
 func TestNoiseShare(t *testing.T) {
-	r := &GradientNoiseResult{Batches: 10, Mean: make([]float64, 4), Variance: []float64{1, 0, 7, 0}, Trace: 8, MeanVariance: 2}
+	r := &GradientNoiseResult{Batches: 10, Mean: make([]float64, 4), Variance: []float64{1, 0, 7, 0}, Trace: 8,
+		MeanVariance: 2}
 	s, err := r.Against(0.1, 0.01)
 	require.NoError(t, err)
 	require.InDelta(t, 2, s.Mean, 1e-12)
 	require.InDelta(t, 7, s.Largest, 1e-12)
 	require.Equal(t, 2, s.At)
 	require.True(t, s.Dominates)
-	require.Equal(t, "gradient noise is 2 times the injected noise and dominates it: use a smaller step, larger batches, "+
-		"more friction, or a thermostat", s.Message)
-	for injected, words := range map[float64]string{0.04: "at element 2", 0.1: "heats the sampler", 1: "hardly matters"} {
+	require.Equal(t, "gradient noise is 2 times the injected noise and dominates it: use a smaller step, larger "+
+		"batches, more friction, or a thermostat", s.Message)
+	for injected, words := range map[float64]string{0.04: "at element 2", 0.1: "heats the sampler",
+		1: "hardly matters"} {
 		s, err = r.Against(0.1, injected)
 		require.NoError(t, err)
 		require.False(t, s.Dominates)
@@ -101,7 +103,8 @@ func TestGradientNoiseErrors(t *testing.T) {
 	require.ErrorIs(t, err, draws.ErrRange)
 	_, err = r.Against(1, 0)
 	require.EqualError(t, err, "diag/thermo: gradient noise: injected variance is 0, want a positive number")
-	for _, s := range []draws.Site{{Name: "w", Offset: 1, Size: 2}, {Name: "w", Offset: -1, Size: 1}, {Name: "w"}, {Name: "w", Offset: 5, Size: 1}} {
+	for _, s := range []draws.Site{{Name: "w", Offset: 1, Size: 2}, {Name: "w", Offset: -1, Size: 1}, {Name: "w"},
+		{Name: "w", Offset: 5, Size: 1}} {
 		_, err = r.SiteVariances([]draws.Site{s})
 		require.ErrorIs(t, err, draws.ErrSize)
 	}

@@ -15,20 +15,14 @@ import (
 // kineticLevel is the default probability of the interval of a kinetic temperature (Wenzel et al. 2020).
 const kineticLevel = 0.99
 
-// kineticTemperature is the temperature of d momenta m with the masses M,
-//
-//	T_K = Σ m(i)² / M(i) / d
-//
-// T on average where momenta are N(0, T M), as in the target of a sampler at temperature T. mass is nil for 1, one number
-// for all, or one for each momentum, and must be the mass that the sampler's step used, such as σ². Wenzel, Roth, Veeling
-// et al. (2020), Proceedings of Machine Learning Research 119. [draws.ErrSize], [diag.ErrNotFinite] for momenta, and [draws.ErrRange] for
-// masses that are not positive are the errors.
+// kineticTemperature is T_K of momenta m with the masses given; see [Kinetic.Add].
 func kineticTemperature(m, mass []float64) (float64, error) {
 	if len(m) == 0 {
 		return 0, failf(draws.ErrSize, "kinetic temperature: no momenta")
 	}
 	if len(mass) > 1 && len(mass) != len(m) {
-		return 0, failf(draws.ErrSize, "kinetic temperature: %d masses of %d momenta, want none, one, or one each", len(mass), len(m))
+		return 0, failf(draws.ErrSize, "kinetic temperature: %d masses of %d momenta, want none, one, or one each",
+			len(mass), len(m))
 	}
 	for i, v := range mass {
 		if !(v > 0) || math.IsInf(v, 1) {
@@ -57,8 +51,8 @@ func kineticTemperature(m, mass []float64) (float64, error) {
 //
 //	(T/d) (F⁻¹((1 - level)/2), F⁻¹((1 + level)/2))
 //
-// Wenzel et al. (2020), with the factor T that the law N(0, T M) of the momenta brings. level is above 0 and below 1; 0 is
-// the default 0.99. [draws.ErrRange] is the error.
+// Wenzel et al. (2020), with the factor T that the law N(0, T M) of the momenta brings. level is above 0 and below 1; 0
+// is the default 0.99. [draws.ErrRange] is the error.
 func kineticInterval(d int, temperature, level float64) (low, high float64, err error) {
 	if level == 0 {
 		level = kineticLevel
@@ -70,7 +64,8 @@ func kineticInterval(d int, temperature, level float64) (low, high float64, err 
 		return 0, 0, err
 	}
 	if !(level > 0 && level < 1) {
-		return 0, 0, failf(draws.ErrRange, "kinetic interval: level is %v, want a probability above 0 and below 1, or 0 for %v", level, kineticLevel)
+		return 0, 0, failf(draws.ErrRange, "kinetic interval: level is %v, want a probability above 0 and below 1, "+
+			"or 0 for %v", level, kineticLevel)
 	}
 	law := distuv.ChiSquared{K: float64(d)}
 	scale := temperature / float64(d)
@@ -93,7 +88,8 @@ type KineticReading struct {
 	// Dim is the number of momenta, Target the temperature that the sampler was set to, Value the temperature measured.
 	Dim           int
 	Target, Value float64
-	// Low and High are the ends of the interval of exact simulation, see [kineticInterval]; Inside says that Value is in it.
+	// Low and High are the ends of the interval in which exact simulation is with probability [Kinetic].Level; Inside
+	// says that Value is in it.
 	Low, High float64
 	Inside    bool
 	// Score is the normal score of the reading, Φ⁻¹(F(Dim Value/Target)): standard normal in exact simulation.
@@ -101,16 +97,24 @@ type KineticReading struct {
 }
 
 // Kinetic collects kinetic temperatures of sites at several times, usually the ends of the cycles of a schedule, and
-// several chains. The tests of [Kinetic.Result] take readings as independent: momenta forget in 1/(h γ) updates, h the step
-// size and γ the friction, so leave some of those between two readings. The zero value is ready, with the level 0.99.
+// several chains. The tests of [Kinetic.Result] take readings as independent: momenta forget in 1/(h γ) updates, h the
+// step size and γ the friction, so leave some of those between two readings. The zero value is ready, with the level
+// 0.99.
 type Kinetic struct {
 	// Level is the probability of the interval of a reading; 0 is 0.99. Set it before the first reading.
 	Level    float64
 	readings []KineticReading
 }
 
-// Add takes the momenta of a site of a chain; see [kineticTemperature] for mass and errors, and [kineticInterval] for those
-// of temperature and Level.
+// Add takes d momenta m of a site of a chain. Their kinetic temperature, with the masses M, is
+//
+//	T_K = Σ m(i)² / M(i) / d
+//
+// and T on average if momenta are N(0, T M), as in the target of a sampler at temperature T. mass is nil for 1, one
+// number for all, or one for each momentum. It must be the mass that the sampler's step used, such as σ². In exact
+// simulation d T_K / T has the χ² distribution of d degrees of freedom, which gives the interval of the reading.
+// Wenzel, Roth, Veeling et al. (2020), Proceedings of Machine Learning Research 119. [draws.ErrSize],
+// [diag.ErrNotFinite] for momenta, and [draws.ErrRange] for masses, temperature and Level are the errors.
 func (k *Kinetic) Add(site string, chain int, m, mass []float64, temperature float64) (KineticReading, error) {
 	value, err := kineticTemperature(m, mass)
 	if err != nil {
@@ -119,8 +123,8 @@ func (k *Kinetic) Add(site string, chain int, m, mass []float64, temperature flo
 	return k.AddValue(site, chain, len(m), value, temperature)
 }
 
-// AddValue takes a kinetic temperature that was computed elsewhere, of d momenta. [draws.ErrRange] is the error, also for a
-// value below 0, and [diag.ErrNotFinite].
+// AddValue takes a kinetic temperature that was computed elsewhere, of d momenta. [draws.ErrRange] is the error, also
+// for a value below 0, and [diag.ErrNotFinite].
 func (k *Kinetic) AddValue(site string, chain, d int, value, temperature float64) (KineticReading, error) {
 	low, high, err := kineticInterval(d, temperature, k.Level)
 	if err != nil {
@@ -130,7 +134,8 @@ func (k *Kinetic) AddValue(site string, chain, d int, value, temperature float64
 		return KineticReading{}, failf(diag.ErrNotFinite, "kinetic temperature: the value of %q is %v", site, value)
 	}
 	if value < 0 {
-		return KineticReading{}, failf(draws.ErrRange, "kinetic temperature: the value of %q is %v, want at least 0", site, value)
+		return KineticReading{}, failf(draws.ErrRange, "kinetic temperature: the value of %q is %v, want at least 0",
+			site, value)
 	}
 	r := KineticReading{Site: site, Chain: chain, Dim: d, Target: temperature, Value: value, Low: low, High: high,
 		Inside: low <= value && value <= high, Score: chiScore(float64(d), float64(d)*(value/temperature))}
@@ -145,7 +150,7 @@ func (k *Kinetic) Readings() []KineticReading { return append([]KineticReading(n
 // the tail underflows, or rounding spoils it, that is the cube root of Wilson and Hilferty (1931).
 func chiScore(d, x float64) float64 {
 	if x == 0 {
-		return -math.MaxFloat32 // as far from the target as can be, but finite so that sums are
+		return -math.MaxFloat32 // far from the target, but finite, so that sums are finite
 	}
 	below, above := mathext.GammaIncReg(d/2, x/2), mathext.GammaIncRegComp(d/2, x/2)
 	tail := min(below, above)
@@ -163,12 +168,12 @@ func chiScore(d, x float64) float64 {
 	return -mathext.NormalQuantile(above)
 }
 
-// KineticResult says whether kinetic temperatures are those of exact simulation. Each P is the probability of figures at
-// least so far from what exact simulation gives, two-sided, with independent readings.
+// KineticResult says whether kinetic temperatures are those of exact simulation. Each P is a two-sided probability for
+// independent readings: how often exact simulation gives figures that are at least as far off.
 type KineticResult struct {
 	// Site is empty for the result of all sites together.
 	Site string
-	// Level is the probability that a reading should be inside with.
+	// Level is the probability with which a reading of exact simulation is inside.
 	Level float64
 	// Readings counts the readings, Inside those that are inside their interval; Fraction is Inside/Readings.
 	Readings, Inside int
@@ -177,20 +182,20 @@ type KineticResult struct {
 	Low, High float64
 	// PInside is that of the count, by the binomial distribution of Level.
 	PInside float64
-	// Ratio is the mean of Value/Target weighted by Dim, 1 in exact simulation, and PRatio its probability by χ² with Σ Dim
-	// degrees of freedom.
+	// Ratio is the mean of Value/Target weighted by Dim, 1 in exact simulation, and PRatio its probability by χ² with Σ
+	// Dim degrees of freedom.
 	Ratio, PRatio float64
-	// PScore is that of the mean of the scores, which weighs every reading alike, by the normal distribution; PSpread is
-	// that of the sum of their squares, χ² with Readings degrees of freedom: below 1e-4, readings scatter too much or too
-	// little.
+	// PScore is that of the mean of the scores, which weighs every reading alike, by the normal distribution; PSpread
+	// is that of the sum of their squares, χ² with Readings degrees of freedom: below 1e-4, readings scatter too much
+	// or too little.
 	PScore, PSpread float64
-	// Lag is the autocorrelation of the scores of successive readings of a site and chain, 0 for independent readings, and
-	// LagZ its number of standard errors. Well above 0, probabilities are too small.
+	// Lag is the autocorrelation of the scores of successive readings of a site and chain, 0 for independent readings,
+	// and LagZ its number of standard errors. If LagZ is well above 0, the probabilities are too small.
 	Lag, LagZ float64
 }
 
-// Result is made of all readings so far. [draws.ErrSize] for none and [draws.ErrRange] for a Level that is no probability are the
-// errors.
+// Result is made of all readings so far. [draws.ErrSize] for none and [draws.ErrRange] for a Level that is no
+// probability are the errors.
 func (k *Kinetic) Result() (KineticResult, error) {
 	return kineticResult(k.readings, k.Level)
 }
@@ -203,7 +208,8 @@ func kineticResult(readings []KineticReading, level float64) (KineticResult, err
 		level = kineticLevel
 	}
 	if !(level > 0 && level < 1) {
-		return KineticResult{}, failf(draws.ErrRange, "kinetic temperature: level is %v, want a probability above 0 and below 1", level)
+		return KineticResult{}, failf(draws.ErrRange, "kinetic temperature: level is %v, want a probability above 0 "+
+			"and below 1", level)
 	}
 	r := KineticResult{Level: level, Readings: len(readings)}
 	total, dims, scores, squares := 0.0, 0.0, 0.0, 0.0
@@ -234,12 +240,13 @@ func (r KineticResult) Exact(p float64) bool {
 
 // String is one line.
 func (r KineticResult) String() string {
-	return fmt.Sprintf("%d of %d kinetic temperatures inside their %g%% intervals (%.1f%%, 95%% interval %.1f to %.1f); mean T_K/T %.4f, p %.2g",
+	return fmt.Sprintf("%d of %d kinetic temperatures inside their %g%% intervals (%.1f%%, 95%% interval %.1f to "+
+		"%.1f); mean T_K/T %.4f, p %.2g",
 		r.Inside, r.Readings, 100*r.Level, 100*r.Fraction, 100*r.Low, 100*r.High, r.Ratio, r.PRatio)
 }
 
-// scoreLag is the autocorrelation at lag 1 of the scores, known mean 0 and variance taken from the pairs, and its number of
-// standard errors, 1/sqrt(pairs) under independence.
+// scoreLag is the autocorrelation at lag 1 of the scores, known mean 0 and variance taken from the pairs, and its
+// number of standard errors, 1/sqrt(pairs) under independence.
 func scoreLag(readings []KineticReading) (lag, z float64) {
 	type series struct {
 		site  string

@@ -55,8 +55,10 @@ func TestKineticInterval(t *testing.T) {
 		d         int
 		low, high float64
 	}{
-		{1, 3.9270422220515902e-5, 7.8794385766224174}, {2, 0.010025083647088564, 10.596634733096073}, {10, 2.155856481304639, 25.188179571971172},
-		{1000, 888.56352318146832, 1118.9480663231917}, {100000, 98851.810939110039, 101155.70224030754}, {1000000, 996360.98393538224, 1003646.5292584808},
+		{1, 3.9270422220515902e-5, 7.8794385766224174}, {2, 0.010025083647088564, 10.596634733096073},
+		{10, 2.155856481304639, 25.188179571971172},
+		{1000, 888.56352318146832, 1118.9480663231917}, {100000, 98851.810939110039, 101155.70224030754},
+		{1000000, 996360.98393538224, 1003646.5292584808},
 	} {
 		low, high, err := kineticInterval(c.d, 1, 0)
 		require.NoError(t, err)
@@ -113,8 +115,8 @@ func TestChiScore(t *testing.T) {
 	require.InDelta(t, chiScore(1e5, 1e5-4.75*math.Sqrt(2e5)), chiScore(1e5, 1e5-4.76*math.Sqrt(2e5)), 0.012)
 }
 
-// In exact simulation 99% of the readings are inside, for every size and temperature; with momenta of half the variance the
-// share is that of χ² between the ends, and small for sites of any size.
+// In exact simulation 99% of the readings are inside, for every size and temperature; with momenta of half the variance
+// the share is that of χ² between the ends, and small for sites of any size.
 func TestKineticCoverage(t *testing.T) {
 	const n = 4000
 	for _, d := range []int{1, 2, 5, 30, 200} {
@@ -133,7 +135,8 @@ func TestKineticCoverage(t *testing.T) {
 				low, high, err := kineticInterval(d, 1, 0)
 				require.NoError(t, err)
 				want := law.CDF(float64(d)*high/share) - law.CDF(float64(d)*low/share)
-				require.InDelta(t, want, r.Fraction, 4*math.Sqrt(want*(1-want)/n)+1e-9, "%d %v %v", d, temperature, share)
+				require.InDelta(t, want, r.Fraction, 4*math.Sqrt(want*(1-want)/n)+1e-9, "%d %v %v", d, temperature,
+					share)
 				require.Equal(t, share == 1, r.Exact(1e-5), "%d %v %v: %+v", d, temperature, share, r)
 				require.InDelta(t, share, r.Ratio, 4*share*math.Sqrt(2/float64(d)/n))
 			}
@@ -150,7 +153,8 @@ func TestKineticProbabilities(t *testing.T) {
 	for run := range runs {
 		var k Kinetic
 		for i := range 60 {
-			_, err := k.AddValue(fmt.Sprint(i%3), 0, []int{3, 10, 50}[i%3], exactTemperature(rng, []int{3, 10, 50}[i%3], 0.2), 0.2)
+			_, err := k.AddValue(fmt.Sprint(i%3), 0, []int{3, 10, 50}[i%3],
+				exactTemperature(rng, []int{3, 10, 50}[i%3], 0.2), 0.2)
 			require.NoError(t, err)
 		}
 		r, err := k.Result()
@@ -169,7 +173,8 @@ func TestKineticProbabilities(t *testing.T) {
 		require.InDelta(t, 0.05, float64(below[name])/runs, 4*math.Sqrt(0.05*0.95/runs), name)
 	}
 	require.LessOrEqual(t, float64(below["inside"])/runs, 0.05+4*math.Sqrt(0.05*0.95/runs))
-	// Taking out the mean of 20 readings biases the correlation by about -1/20, that is by -0.4 standard errors of 57 pairs.
+	// Taking out the mean of 20 readings biases the correlation by about -1/20, that is by -0.4 standard errors of 57
+	// pairs.
 	mean, se := meanSE(lags)
 	require.InDelta(t, -math.Sqrt(57)/20, mean, 4*se+0.05)
 }

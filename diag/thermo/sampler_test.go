@@ -7,9 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// langevin samples exp(-U/T), U = Σ λ θ²/2, by a kick, half a drift, friction and noise, and half a drift (Leimkuhler and
-// Matthews 2013), which is exact for this target at every stable step. noise is the share of the injected variance, and
-// gradient the variance of the noise of gradients. With euler it is symplectic Euler, whose step biases the momenta.
+// langevin samples exp(-U/T), U = Σ λ θ²/2, by a kick, half a drift, friction and noise, and half a drift (Leimkuhler
+// and Matthews 2013), which is exact for this target at every stable step. noise is the share of the injected variance,
+// and gradient the variance of the noise of gradients. With euler it is symplectic Euler, whose step biases the
+// momenta.
 func langevin(t *testing.T, h, temperature, noise, gradient float64, euler bool) Simulation {
 	const chains, readings, gap, d, friction = 4, 60, 25, 24, 1.0
 	rng := source(200)
@@ -21,14 +22,16 @@ func langevin(t *testing.T, h, temperature, noise, gradient float64, euler bool)
 	for chain := range chains {
 		theta, m, g := make([]float64, d), make([]float64, d), make([]float64, d)
 		for i := range d {
-			theta[i], m[i] = math.Sqrt(temperature/lambda(i))*rng.NormFloat64(), math.Sqrt(temperature)*rng.NormFloat64()
+			theta[i], m[i] = math.Sqrt(temperature/lambda(i))*rng.NormFloat64(),
+				math.Sqrt(temperature)*rng.NormFloat64()
 		}
 		for k := range 40 + readings {
 			for range gap {
 				for i := range d {
 					force := lambda(i)*theta[i] + math.Sqrt(gradient)*rng.NormFloat64()
 					if euler {
-						m[i] = (1-h*friction)*m[i] - h*force + math.Sqrt(2*h*friction*temperature*noise)*rng.NormFloat64()
+						m[i] = (1-h*friction)*m[i] - h*force +
+							math.Sqrt(2*h*friction*temperature*noise)*rng.NormFloat64()
 						theta[i] += h * m[i]
 						continue
 					}
@@ -57,8 +60,8 @@ func langevin(t *testing.T, h, temperature, noise, gradient float64, euler bool)
 	return s
 }
 
-// Quiet on an exact sampler; half the noise, noisy gradients and a large step of symplectic Euler are found, each with its
-// sign. The temperature of a sampler whose noise is halved is halved; gradient noise V adds h V/(2γ), nearly.
+// Quiet on an exact sampler; half the noise, noisy gradients and a large step of symplectic Euler are found, each with
+// its sign. The temperature of a sampler whose noise is halved is halved; gradient noise V adds h V/(2γ), nearly.
 func TestDiagnoseSampler(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
@@ -68,8 +71,10 @@ func TestDiagnoseSampler(t *testing.T) {
 		hot, cold, config, any bool
 	}{
 		{name: "exact", h: 0.4, noise: 1, ratio: 1, ratioTolerance: 0.04},
-		{name: "half the noise", h: 0.4, noise: 0.5, ratio: 0.5, ratioTolerance: 0.03, cold: true, config: true, any: true},
-		{name: "gradient noise", h: 0.1, noise: 1, gradient: 1, ratio: 1 + 0.1/2/0.1, ratioTolerance: 0.12, hot: true, config: true, any: true},
+		{name: "half the noise", h: 0.4, noise: 0.5, ratio: 0.5, ratioTolerance: 0.03, cold: true, config: true,
+			any: true},
+		{name: "gradient noise", h: 0.1, noise: 1, gradient: 1, ratio: 1 + 0.1/2/0.1, ratioTolerance: 0.12, hot: true,
+			config: true, any: true},
 		{name: "large step", h: 0.7, noise: 1, euler: true, ratio: nan, hot: true, any: true},
 	} {
 		s := langevin(t, c.h, 0.1, c.noise, c.gradient, c.euler)

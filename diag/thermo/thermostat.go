@@ -14,7 +14,8 @@ import (
 //
 //	ξ' = ξ + ε (|m|²/(σ² d) - T)
 //
-// With exact gradients ξ is N(α, T σ²/d). Gradient noise of variance V for each element adds ε(V - T²β)/(2T) to its mean.
+// With exact gradients ξ is N(α, T σ²/d). Gradient noise of variance V for each element adds ε(V - T²β)/(2T) to its
+// mean.
 type SGNHT struct {
 	// Step is the step size ε, Alpha the friction α that sets the noise; Temperature is T.
 	Step, Alpha, Temperature float64
@@ -42,12 +43,13 @@ type Thermostat struct {
 	Mean, Variance, MCSE float64
 	// ExactMean and ExactVariance are those of the target with exact gradients.
 	ExactMean, ExactVariance float64
-	// Z is (Mean - ExactMean)/MCSE. With minibatches it is large and positive, and below about -4 something else is wrong.
+	// Z is (Mean - ExactMean)/MCSE. With minibatches it is large and positive, and below about -4 something else is
+	// wrong.
 	Z float64
 	// VarianceRatio is Variance/ExactVariance, about 1 also with gradient noise, and VarianceSE its standard error.
 	VarianceRatio, VarianceSE float64
-	// Noise is the variance of the gradient noise of an element that the mean of ξ implies, and NoiseSE its standard error.
-	// It is of first order in the step size, and can be below 0 by chance where gradients are exact.
+	// Noise is the variance of the gradient noise of an element that the mean of ξ implies, and NoiseSE its standard
+	// error. It is of first order in the step size, and can be below 0 by chance where gradients are exact.
 	Noise, NoiseSE float64
 }
 
@@ -55,7 +57,8 @@ type Thermostat struct {
 //
 //	V = T²β + 2T (mean ξ - α) / ε
 //
-// [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for settings are the errors. Standard errors are NaN where [diag.MCSEMean] is.
+// [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for settings are the errors. Standard errors are NaN where
+// [diag.MCSEMean] is.
 func (s SGNHT) Summarise(xi [][]float64) (Thermostat, error) {
 	if s.Sigma == 0 {
 		s.Sigma = 1
@@ -64,13 +67,17 @@ func (s SGNHT) Summarise(xi [][]float64) (Thermostat, error) {
 		s.Dim = 1
 	}
 	const doing = "thermostat of SGNHT"
-	if err := checkSettings(doing, setting{"step", s.Step}, setting{"temperature", s.Temperature}, setting{"sigma", s.Sigma}); err != nil {
+	if err := checkSettings(doing, setting{"step", s.Step}, setting{"temperature", s.Temperature},
+		setting{"sigma", s.Sigma}); err != nil {
 		return Thermostat{}, err
 	}
-	if s.Dim < 0 || math.IsNaN(s.Alpha) || s.Alpha < 0 || math.IsInf(s.Alpha, 0) || math.IsNaN(s.Beta) || s.Beta < 0 || math.IsInf(s.Beta, 0) {
-		return Thermostat{}, failf(draws.ErrRange, "%s: alpha is %v, beta %v and dim %d, want numbers not below 0", doing, s.Alpha, s.Beta, s.Dim)
+	if s.Dim < 0 || math.IsNaN(s.Alpha) || s.Alpha < 0 || math.IsInf(s.Alpha, 0) || math.IsNaN(s.Beta) || s.Beta < 0 ||
+		math.IsInf(s.Beta, 0) {
+		return Thermostat{}, failf(draws.ErrRange, "%s: alpha is %v, beta %v and dim %d, want numbers not below 0",
+			doing, s.Alpha, s.Beta, s.Dim)
 	}
-	return summariseXi(doing, xi, s.Alpha, s.Temperature*s.Sigma*s.Sigma/float64(s.Dim), s.Temperature*s.Temperature*s.Beta,
+	return summariseXi(doing, xi, s.Alpha, s.Temperature*s.Sigma*s.Sigma/float64(s.Dim),
+		s.Temperature*s.Temperature*s.Beta,
 		2*s.Temperature/s.Step)
 }
 
@@ -78,13 +85,15 @@ func (s SGNHT) Summarise(xi [][]float64) (Thermostat, error) {
 //
 //	V = 2 m T mean ξ / h
 //
-// [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for settings are the errors. Standard errors are NaN where [diag.MCSEMean] is.
+// [draws.ErrSize], [diag.ErrNotFinite], and [draws.ErrRange] for settings are the errors. Standard errors are NaN where
+// [diag.MCSEMean] is.
 func (s ATMC) Summarise(xi [][]float64) (Thermostat, error) {
 	if s.Mass == 0 {
 		s.Mass = 1
 	}
 	const doing = "thermostat of ATMC"
-	if err := checkSettings(doing, setting{"step", s.Step}, setting{"temperature", s.Temperature}, setting{"mass", s.Mass}); err != nil {
+	if err := checkSettings(doing, setting{"step", s.Step}, setting{"temperature", s.Temperature},
+		setting{"mass", s.Mass}); err != nil {
 		return Thermostat{}, err
 	}
 	return summariseXi(doing, xi, 0, s.Temperature, 0, 2*s.Mass*s.Temperature/s.Step)
@@ -120,6 +129,7 @@ func summariseXi(doing string, xi [][]float64, mean, variance, known, slope floa
 
 // String is one line.
 func (t Thermostat) String() string {
-	return fmt.Sprintf("xi %.4g ± %.2g, with exact gradients %.4g; variance %.2f ± %.2f of the exact one; gradient noise %.3g ± %.2g",
+	return fmt.Sprintf("xi %.4g ± %.2g, with exact gradients %.4g; variance %.2f ± %.2f of the exact one; gradient "+
+		"noise %.3g ± %.2g",
 		t.Mean, t.MCSE, t.ExactMean, t.VarianceRatio, t.VarianceSE, t.Noise, t.NoiseSE)
 }

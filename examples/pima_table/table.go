@@ -6,8 +6,8 @@ import (
 )
 
 // ksdTable3 is the number called kernel Stein discrepancy in table 3 of Duffield, Donatella, Chiu, Klett and Simpson
-// (2025), "Scalable Bayesian Learning with posteriors". It is here so that the table can be reproduced, and is no measure
-// of quality. As computed there it differs from the discrepancy, diag.KSD, in three ways:
+// (2025), "Scalable Bayesian Learning with posteriors". It is here so that the table can be reproduced, and is no
+// measure of quality. As computed there it differs from the discrepancy, diag.KSD, in three ways:
 //
 //   - s is the gradient of the log posterior divided by the number of data.
 //   - The sign of ∇x k and ∇y k is turned, so that the number falls as draws spread.
@@ -17,8 +17,8 @@ import (
 //
 //	k0 = k (d - ‖u‖² + u·(s(y) - s(x)) + s(x)·s(y)),  the number = sqrt(mean k0)
 //
-// (the discrepancy has minus before u). x and the gradients of the mean log posterior s are rows of dim numbers. subset 0
-// is all draws, once each. The result is NaN if the mean is negative.
+// (the discrepancy has minus before u). x and the gradients of the mean log posterior s are rows of dim numbers. subset
+// 0 is all draws, once each. The result is NaN if the mean is negative.
 func ksdTable3(x, s []float64, dim, subset int, seed uint64) float64 {
 	k0 := func(i, j int) float64 {
 		r2, along, ss := 0.0, 0.0, 0.0

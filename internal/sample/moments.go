@@ -1,5 +1,5 @@
-// Package sample has the statistics of plain samples that draws and their diagnostics share: moments, quantiles and what
-// is built from them.
+// Package sample has the statistics of plain samples that draws and their diagnostics share: moments, quantiles and
+// what is built from them.
 package sample
 
 import "math"
@@ -7,12 +7,12 @@ import "math"
 // Moments is the mean and the standard deviation (divisor n-1) of at least one number.
 //
 // Two passes with a correction (Chan, Golub and LeVeque 1983, The American Statistician 37, equation 1.7): with m the
-// rounded mean and e = sum(x - m), the mean is m + e/n and the variance (sum((x - m)^2) - e^2/n) / (n - 1). The rounding
-// error of m drops out, so that 1e9 + noise loses nothing but what the numbers themselves have lost. Numbers are scaled
-// by a power of two, which is exact, so that no square overflows or vanishes.
+// rounded mean and e = sum(x - m), the mean is m + e/n and the variance (sum((x - m)^2) - e^2/n) / (n - 1). The
+// rounding error of m drops out, so that 1e9 + noise loses nothing but what the numbers themselves have lost. Numbers
+// are scaled by a power of two, which is exact, so that no square overflows or vanishes.
 //
-// Of equal numbers the standard deviation is exactly 0, and of a single number NaN. A NaN gives NaN. With infinities the
-// mean is infinite, or NaN if they are of both signs, and the standard deviation is NaN.
+// Of equal numbers the standard deviation is exactly 0, and of a single number NaN. A NaN gives NaN. With infinities
+// the mean is infinite, or NaN if they are of both signs, and the standard deviation is NaN.
 func Moments(x []float64) (mean, sd float64) {
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	for _, v := range x {

@@ -9,8 +9,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// LCG is the minimal standard generator of Park and Miller, s = 16807 s mod (2^31 - 1), as uniform numbers s / (2^31 - 1):
-// every language gives the same ones, so that inputs of golden values can be made again.
+// LCG is the minimal standard generator of Park and Miller, s = 16807 s mod (2^31 - 1), as uniform numbers s / (2^31 -
+// 1): every language gives the same ones, so that inputs of golden values can be made again.
 type LCG int64
 
 func (s *LCG) Next() float64 {
