@@ -48,7 +48,7 @@ type Comparisons []Comparison
 // Compare ranks models by expected log predictive density and weighs them.
 //
 //	Diff(m)   = Σ (elpd(m,i) - elpd(best,i)),  SEDiff = sqrt(n Var of these differences)
-//	Stacking  maximises Σ log Σ w(m) exp(elpd(m,i)), see [stackingWeights]
+//	Stacking  maximises Σ log Σ w(m) exp(elpd(m,i)), to within 1e-9 of the largest score
 //	PseudoBMA ∝ exp ELPD(m)
 //	PseudoBMA+ averages the weights ∝ exp(n Σ a(i) elpd(m,i)) over a ~ Dirichlet(1, ..., 1)
 //
