@@ -181,8 +181,8 @@ func TestWalkWidensThePrior(t *testing.T) {
 		return torch.Of(p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	for name, method := range map[string]infer.Method{
-		"diag":  vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(0.1)}, InitLogSD: math.Log(0.5)},
-		"dense": vi.Dense{Optimizer: optim.Adam{LR: infer.Constant(0.1)}, InitScale: 0.5},
+		"diag":  vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(0.1)}, Samples: 1, InitScale: 0.5},
+		"dense": vi.Dense{Optimizer: optim.Adam{LR: infer.Constant(0.1)}, Samples: 1, InitScale: 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			transform, err := method.Build(infer.Sum(target, 1))

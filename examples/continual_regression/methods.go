@@ -84,7 +84,7 @@ func methods(settings string, quick bool) ([]method, error) {
 	variation := schedule{lr: 5e-3, epochs: 600, batch: points, decay: true}
 	q := func(t training, start infer.Params) learner {
 		return &variational{model: m, training: t, at: start, draws: 100, method: func(o infer.Method, temperature infer.Schedule) infer.Method {
-			return vi.Diag{Optimizer: o, Temperature: temperature, InitLogSD: -5, KLWeight: infer.Constant(1 / count)}
+			return vi.Diag{Optimizer: o, Samples: 1, Temperature: temperature, InitScale: 0.007, KLWeight: infer.Constant(1 / count)}
 		}}
 	}
 	switch settings {
@@ -102,7 +102,7 @@ func methods(settings string, quick bool) ([]method, error) {
 		q = func(t training, start infer.Params) learner {
 			return &variational{model: m, training: t, at: start, walk: 0.1, draws: 100, method: func(o infer.Method, temperature infer.Schedule) infer.Method {
 				stick := false
-				return vi.Diag{Optimizer: o, Temperature: temperature, InitLogSD: -6, StickTheLanding: &stick}
+				return vi.Diag{Optimizer: o, Samples: 1, Temperature: temperature, InitScale: 0.0025, StickTheLanding: &stick}
 			}}
 		}
 	default:

@@ -52,7 +52,7 @@ func fits(seed uint64, scale float64) []fit {
 			run:    infer.RunConfig{Steps: long(6_000), BurnIn: long(1_000), Thin: 1, Chains: 4}},
 		// The step size falls to zero, so that the noise of the gradients does not stay in the fit.
 		{name: "vi", title: "VI, diagonal",
-			method:  vi.Diag{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, Temperature: bayes, InitLogSD: -2},
+			method:  vi.Diag{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, Temperature: bayes, InitScale: 0.13},
 			run:     infer.RunConfig{Steps: long(3_000), NoDraws: true},
 			samples: 20_000},
 		{name: "vi_dense", title: "VI, dense",

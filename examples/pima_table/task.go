@@ -112,7 +112,8 @@ func (t *task) serial(ctx context.Context, r tableRow, seed uint64, o infer.Obse
 
 // variational fits a normal distribution with independent elements, and draws from it.
 func (t *task) variational(ctx context.Context, r tableRow, seed uint64, o infer.Observer) ([]float64, error) {
-	method := vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(adamRate)}, Temperature: infer.Constant(temperature)}
+	method := vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(adamRate)}, Samples: 1, InitScale: 1,
+		Temperature: infer.Constant(temperature)}
 	transform, start, batches, err := t.prepare(method, r, seed)
 	if err != nil {
 		return nil, err

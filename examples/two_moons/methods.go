@@ -149,7 +149,7 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 // variationalFit is a normal distribution with independent elements, from the MAP.
 func (t *task) variationalFit(ctx context.Context, o infer.Observer) (predictor, error) {
 	adam := optim.Adam{LR: infer.Cosine(adamRate, t.variational)}
-	transform, err := vi.Diag{Optimizer: adam, Temperature: infer.Constant(1 / t.model.n), InitLogSD: -3}.Build(infer.Sum(t.model.logPosterior, 1))
+	transform, err := vi.Diag{Optimizer: adam, Samples: 1, Temperature: infer.Constant(1 / t.model.n), InitScale: 0.05}.Build(infer.Sum(t.model.logPosterior, 1))
 	if err != nil {
 		return nil, err
 	}

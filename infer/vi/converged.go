@@ -22,17 +22,19 @@ func (t *Trace) Observe(p infer.Progress) {
 	}
 }
 
-// Converged is a rule for the Until field of infer.RunConfig. It compares the mean NELBO of each window of updates with that of the
-// window before, and stops the run when, in every chain, they differ by at most relTol times the greatest of their absolute values and
-// the temperature T. (Kucukelbir et al. 2017 compare single values.) The NELBO over T is in nats, whatever the scale of the log posterior, so that a
-// run stops at the latest where a window changes it by less than relTol nats, also where the NELBO goes to 0. At T = 0 there is no such
-// unit, and the values alone count. A KLWeight does not enter. The noise in the mean of a window bounds how small a tolerance makes sense.
+// Converged is a rule for the Until field of infer.RunConfig. It compares the mean NELBO of each window of updates with
+// that of the window before, and stops the run when, in every chain, they differ by at most relTol times the greatest
+// of their absolute values and the temperature T. (Kucukelbir et al. 2017 compare single values.) The NELBO over T is
+// in nats, whatever the scale of the log posterior, so that a run stops at the latest where a window changes it by less
+// than relTol nats, also where the NELBO goes to 0. At T = 0 there is no such unit, and the values alone count. A
+// KLWeight does not enter. The noise in the mean of a window bounds how small a tolerance makes sense.
 //
-// A window in which a chain was held has no mean, and does not stop the run. The rule remembers one run at a time; it starts
-// anew with the next, and when a run is resumed from a checkpoint.
+// A window in which a chain was held has no mean, and does not stop the run. The rule remembers one run at a time; it
+// starts anew with the next, and when a run is resumed from a checkpoint.
 func Converged(window int, relTol float64) (func(infer.Progress) bool, error) {
 	if window < 1 {
-		return nil, &infer.FieldError{Type: "vi.Converged", Field: "window", Value: window, Allowed: "it must be at least 1"}
+		return nil, &infer.FieldError{Type: "vi.Converged", Field: "window", Value: window,
+			Allowed: "it must be at least 1"}
 	}
 	if err := method.CheckValue("vi.Converged", "relTol", relTol, 0, true); err != nil {
 		return nil, err
@@ -58,7 +60,8 @@ func Converged(window int, relTol float64) (func(infer.Progress) bool, error) {
 		}
 		done := before != nil
 		for k := range before {
-			done = done && math.Abs(sum[k]-before[k]) <= relTol*max(math.Abs(sum[k]), math.Abs(before[k]), p.Info.Temperature)
+			done = done && math.Abs(sum[k]-before[k]) <= relTol*max(math.Abs(sum[k]), math.Abs(before[k]),
+				p.Info.Temperature)
 		}
 		before, sum, n = sum, make([]float64, len(sum)), 0
 		return done

@@ -15,13 +15,15 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 )
 
-// stops is the first update at which a rule stops a run with the given NELBOs, one row an update, or 0. The temperature is 0.
+// stops is the first update at which a rule stops a run with the given NELBOs, one row an update, or 0. The temperature
+// is 0.
 func stops(rule func(infer.Progress) bool, rows ...[]float64) int64 { return stopsAt(0, rule, rows...) }
 
 // stopsAt is the same at a temperature.
 func stopsAt(temperature float64, rule func(infer.Progress) bool, rows ...[]float64) int64 {
 	for i, row := range rows {
-		if rule(infer.Progress{Step: int64(i + 1), Info: infer.Info{Temperature: temperature, Stats: map[string][]float64{"nelbo": row}}}) {
+		if rule(infer.Progress{Step: int64(i + 1), Info: infer.Info{Temperature: temperature,
+			Stats: map[string][]float64{"nelbo": row}}}) {
 			return int64(i + 1)
 		}
 	}
@@ -36,19 +38,23 @@ func TestConverged(t *testing.T) {
 	assert.EqualValues(t, 8, stops(rule, falling...), "it starts anew with a run")
 	assert.Zero(t, stops(rule, falling[:7]...), "a window must be full")
 	assert.Zero(t, stops(must(vi.Converged(2, 0.07)), falling...), "0.4 of 5 is more")
-	assert.EqualValues(t, 4, stops(rule, []float64{0}, []float64{0}, []float64{0}, []float64{0}), "no difference from 0")
-	assert.EqualValues(t, 4, stops(rule, []float64{-10}, []float64{-10}, []float64{-10.5}, []float64{-10.5}), "negative values")
+	assert.EqualValues(t, 4, stops(rule, []float64{0}, []float64{0}, []float64{0}, []float64{0}),
+		"no difference from 0")
+	assert.EqualValues(t, 4, stops(rule, []float64{-10}, []float64{-10}, []float64{-10.5}, []float64{-10.5}),
+		"negative values")
 	// All chains must agree, and a window with a chain that was held has no mean.
 	assert.Zero(t, stops(rule, []float64{1, 1}, []float64{1, 1}, []float64{1, 2}, []float64{1, 2}))
 	assert.Zero(t, stops(rule, []float64{1, 1}, []float64{1, 1}, []float64{2, 1}, []float64{2, 1}))
-	assert.EqualValues(t, 6, stops(rule, []float64{1, 1}, []float64{1, 1}, []float64{1, 2}, []float64{1, 2}, []float64{1, 2}, []float64{1, 2}))
+	assert.EqualValues(t, 6, stops(rule, []float64{1, 1}, []float64{1, 1}, []float64{1, 2}, []float64{1, 2},
+		[]float64{1, 2}, []float64{1, 2}))
 	nan := math.NaN()
-	assert.EqualValues(t, 8, stops(rule, []float64{1}, []float64{1}, []float64{1}, []float64{nan}, []float64{1}, []float64{1}, []float64{1}, []float64{1}))
+	assert.EqualValues(t, 8, stops(rule, []float64{1}, []float64{1}, []float64{1}, []float64{nan}, []float64{1},
+		[]float64{1}, []float64{1}, []float64{1}))
 	// Another method has no NELBO.
 	assert.False(t, rule(infer.Progress{Step: 1}))
 
-	// An NELBO that goes to 0, halving in each window, is never within a tenth of itself: 0.1 nats are enough, in the units of any
-	// scale of the log posterior. The windows differ by T·4, 2, 1, ½, ¼, ⅛ and 1/16.
+	// An NELBO that goes to 0, halving in each window, is never within a tenth of itself: 0.1 nats are enough, in the
+	// units of any scale of the log posterior. The windows differ by T·4, 2, 1, ½, ¼, ⅛ and 1/16.
 	for _, scale := range []float64{1, 1e-3, 1e3} {
 		var halving [][]float64
 		for i := range 20 {
@@ -70,7 +76,8 @@ func TestConverged(t *testing.T) {
 func TestRunStopsWhenConverged(t *testing.T) {
 	transform := build(t, vi.Dense{Optimizer: adam, Samples: 4}, line)
 	var trace vi.Trace
-	r, err := infer.Run(context.Background(), transform, params(lineLayout(), []float64{2, 3, 3, 3, 3}, 0), infer.Full(lineData()),
+	r, err := infer.Run(context.Background(), transform, params(lineLayout(), []float64{2, 3, 3, 3, 3}, 0),
+		infer.Full(lineData()),
 		infer.RunConfig{Steps: 20000, Seed: 1, Until: must(vi.Converged(50, 0.02)), Observer: &trace})
 	require.NoError(t, err)
 	assert.Less(t, r.Steps, int64(5000))
@@ -86,8 +93,8 @@ func TestRunStopsWhenConverged(t *testing.T) {
 	assert.Equal(t, r.Steps, stopsAt(1, must(vi.Converged(50, 0.02)), trace.NELBO...))
 }
 
-// Where q can be p the NELBO of a normalised density goes to 0, each sample's by itself, so that no relative change is small. With the mean of
-// N the NELBO is 1/N of it, at T = 1/N.
+// Where q can be p the NELBO of a normalised density goes to 0, each sample's by itself, so that no relative change is
+// small. With the mean of N the NELBO is 1/N of it, at T = 1/N.
 func TestRunStopsWhereTheNELBOIsZero(t *testing.T) {
 	n := correlated(2)
 	for _, temperature := range []float64{1, 0.001} {

@@ -11,32 +11,36 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Dense is variational inference with any covariance, q = N(μ, LLᵀ) with L lower triangular (Titsias and Lázaro-Gredilla 2014). With
-// θ = μ + Lε, g the gradient of the log posterior at θ and r = g + TL⁻ᵀε, it climbs along the means over samples of
+// Dense is variational inference with any covariance, q = N(μ, LLᵀ) with L lower triangular (Titsias and
+// Lázaro-Gredilla 2014). With θ = μ + Lε, g the gradient of the log density at θ and r = g + TL⁻ᵀε, it climbs along the
+// means over samples of
 //
 //	∇μ = r
 //	∇L = tril(rεᵀ)
 //
-// and, without sticking the landing, of ∇μ = g and ∇L = tril(gεᵀ) + T diag(1/L_ii). The diagonal of L is kept positive by taking its
-// logarithm as the parameter, so that L is the Cholesky factor of the covariance; it is never factorised anew. An update takes
+// and, without sticking the landing, of ∇μ = g and ∇L = tril(gεᵀ) + T diag(1/L_ii). The parameter of the diagonal of L
+// is its logarithm, so that L is the Cholesky factor of the covariance; it is never factorised anew. An update takes
 // O(Sd²) operations.
 //
-// The variational parameters are "mean", μ, of d numbers; "log_diag", log L_ii, of d numbers; and for d > 1 "lower", the elements
-// of L below the diagonal, row by row, of d(d−1)/2.
+// The variational parameters are "mean", μ, of d numbers; "log_diag", log L_ii, of d numbers; and for d > 1 "lower",
+// the elements of L below the diagonal, row by row, of d(d−1)/2.
 type Dense struct {
-	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
-	Samples     int            // S, samples in an update; 0 means 1
-	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
-	// KLWeight is λ: the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
+	// Optimizer climbs: an infer.GradientMethod without weight decay. nil means optim.Adam, with a learning rate that
+	// falls from 0.1 to 0.001 over the first 2000 updates.
+	Optimizer   infer.Method
+	Samples     int            // S, samples in an update; 0 means 8
+	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
+	// KLWeight is λ: the objective is λ(T E_q[log q − log|J|] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
 	StickTheLanding *bool
 	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
-	InitScale       float64 // L is InitScale·I at the start; 0 means 1
-	Memory          int64   // bytes that L, [K, d, d], may take; an update takes a dozen times that for a while; 0 means 1 GiB
+	InitScale       float64 // L is InitScale·I at the start; 0 means 0.1
+	// Memory is how many bytes L, [K, d, d], may take; an update takes a dozen times that for a while. 0 means 1 GiB.
+	Memory int64
 }
 
-// Build checks the configuration and binds it to a log posterior.
+// Build checks the configuration and binds it to a target.
 func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 	common, err := c.common()
 	if err != nil {
@@ -45,16 +49,20 @@ func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 	return common.build(target)
 }
 
+// Defaults are 2000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
+func (Dense) Defaults() infer.Options { return defaults() }
+
 func (c Dense) common() (config, error) {
 	scale, err := initScale("vi.Dense", c.InitScale)
-	return config{name: "vi.Dense", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature, klWeight: c.KLWeight,
-		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory, family: dense{math.Log(scale), &lower{}}}, err
+	return config{name: "vi.Dense", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
+		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
+		family: dense{math.Log(scale), &lower{}}}, err
 }
 
 // initScale is a scale to start with, checked.
 func initScale(name string, scale float64) (float64, error) {
 	if scale == 0 {
-		scale = 1
+		scale = 0.1
 	}
 	return scale, method.CheckValue(name, "InitScale", scale, 0, true)
 }
@@ -86,7 +94,8 @@ func (f dense) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
 	logDiag := scaled(0, mean).MustAddScalar(ts.FloatScalar(f.logScale), false)
 	parts := []*ts.Tensor{logDiag, mean}
 	if d > 1 {
-		parts = []*ts.Tensor{logDiag, ts.MustZeros([]int64{k, d * (d - 1) / 2}, mean.DType(), torch.Must(torch.DeviceOf(mean))), mean}
+		lower := ts.MustZeros([]int64{k, d * (d - 1) / 2}, mean.DType(), torch.Must(torch.DeviceOf(mean)))
+		parts = []*ts.Tensor{logDiag, lower, mean}
 	}
 	return ts.Cat(parts, 1)
 }
@@ -105,8 +114,8 @@ func (f dense) at(phi infer.Params) gaussian {
 	return q
 }
 
-// lower is where the elements of a matrix [d, d] below the diagonal are among its d², row by row. It remembers them for the last d and
-// device: to find them takes longer than the rest of a small update.
+// lower is where the elements of a matrix [d, d] below the diagonal are among its d², row by row. It remembers them for
+// the last d and device: to find them takes longer than the rest of a small update.
 type lower struct {
 	mutex  sync.Mutex
 	d      int64
@@ -119,14 +128,16 @@ func (l *lower) places(d int64, device gotch.Device) *ts.Tensor {
 	defer l.mutex.Unlock()
 	if l.known == nil || l.d != d || l.device != device {
 		at := ts.MustTrilIndices(d, d, -1, torch.DTypeOf[int64](), device)
-		places := at.MustSelect(0, 0, false).MustMulScalar(ts.IntScalar(d), false).MustAdd(at.MustSelect(0, 1, false), false)
+		places := at.MustSelect(0, 0, false).MustMulScalar(ts.IntScalar(d), false).MustAdd(at.MustSelect(0, 1, false),
+			false)
 		torch.Detach(places) // it outlives the scope of the update that happens to need it first
 		l.d, l.device, l.known = d, device, places
 	}
 	return l.known
 }
 
-// denseGaussian is log L_ii and L_ii, [K, d], L, [K, d, d], and where in its d² elements those below the diagonal are, nil for d = 1.
+// denseGaussian is log L_ii and L_ii, [K, d], L, [K, d, d], and where in its d² elements those below the diagonal are,
+// nil for d = 1.
 type denseGaussian struct{ logDiag, diag, l, below *ts.Tensor }
 
 func (q denseGaussian) apply(eps *ts.Tensor) *ts.Tensor {
@@ -135,7 +146,8 @@ func (q denseGaussian) apply(eps *ts.Tensor) *ts.Tensor {
 
 // density is log q = −½|ε|² − Σ log L_ii − (d/2) log 2π, and u = L⁻ᵀε, whose rows solve uL = ε.
 func (q denseGaussian) density(eps, _ *ts.Tensor) (logq, u *ts.Tensor) {
-	return standard(eps, last(q.logDiag).MustUnsqueeze(1, false)), q.l.MustLinalgSolveTriangular(eps, false, false, false, false)
+	return standard(eps, last(q.logDiag).MustUnsqueeze(1, false)), q.l.MustLinalgSolveTriangular(eps, false, false,
+		false, false)
 }
 
 func (q denseGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
@@ -149,7 +161,8 @@ func (q denseGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
 	return ts.MustCat(append(parts, average(a)), 1)
 }
 
-// score is u for μ and tril(uεᵀ) − diag(1/L_ii) for L: what reaches the parameters through the samples, and −1 for log L_ii.
+// score is u for μ and tril(uεᵀ) − diag(1/L_ii) for L: what reaches the parameters through the samples, and −1 for
+// log L_ii.
 func (q denseGaussian) score(u, eps *ts.Tensor) *ts.Tensor {
 	through := q.path(u, eps)
 	d := q.diag.MustSize()[1]

@@ -25,7 +25,8 @@ func below(d int64) []int64 {
 	return out
 }
 
-// The places of the elements below the diagonal are found once for a size, and outlive the scope in which they were found.
+// The places of the elements below the diagonal are found once for a size, and outlive the scope in which they were
+// found.
 func TestPlacesAreRemembered(t *testing.T) {
 	var l lower
 	find := func(d int64) (found *ts.Tensor) {
@@ -57,7 +58,8 @@ func TestPlacesAreRemembered(t *testing.T) {
 
 // All updates and states of a transform have one memory, whatever scope of the caller's they are in.
 func TestUpdatesRememberPlaces(t *testing.T) {
-	built, err := Dense{Optimizer: optim.Adam{LR: infer.Constant(0.1)}}.Build(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+	built, err := Dense{Optimizer: optim.Adam{LR: infer.Constant(0.1)}}.Build(infer.Sum(func(p infer.Params,
+		_ infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}, 1))
 	require.NoError(t, err)

@@ -8,8 +8,9 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Diag is variational inference with independent elements, q = N(μ, diag e^{2s}) (Kingma and Welling 2014; "mean field").
-// With θ = μ + e^s⊙ε, g the gradient of the log posterior at θ and r = g + Tε/e^s, it climbs along the means over samples of
+// Diag is variational inference with independent elements, q = N(μ, diag e^{2s}) (Kingma and Welling 2014; "mean
+// field"). With θ = μ + e^s⊙ε, g the gradient of the log density at θ and r = g + Tε/e^s, it climbs along the means
+// over samples of
 //
 //	∇μ = r
 //	∇s = r⊙ε⊙e^s
@@ -18,19 +19,21 @@ import (
 //
 // The variational parameters are "mean", μ, and "log_sd", s, of d numbers each.
 type Diag struct {
-	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
-	Samples     int            // S, samples in an update; 0 means 1
-	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
-	// KLWeight is λ: the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
+	// Optimizer climbs: an infer.GradientMethod without weight decay. nil means optim.Adam, with a learning rate that
+	// falls from 0.1 to 0.001 over the first 2000 updates.
+	Optimizer   infer.Method
+	Samples     int            // S, samples in an update; 0 means 8
+	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
+	// KLWeight is λ: the objective is λ(T E_q[log q − log|J|] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
 	StickTheLanding *bool
 	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
-	InitLogSD       float64 // s at the start; default 0
+	InitScale       float64 // the standard deviation of each element at the start; 0 means 0.1
 	Memory          int64   // bytes that State.Covariance and State.ScaleFactor may take, [K, d, d]; 0 means 1 GiB
 }
 
-// Build checks the configuration and binds it to a log posterior.
+// Build checks the configuration and binds it to a target.
 func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	common, err := c.common()
 	if err != nil {
@@ -39,12 +42,14 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	return common.build(target)
 }
 
+// Defaults are 2000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
+func (Diag) Defaults() infer.Options { return defaults() }
+
 func (c Diag) common() (config, error) {
-	if math.IsNaN(c.InitLogSD) || math.IsInf(c.InitLogSD, 0) {
-		return config{}, &infer.FieldError{Type: "vi.Diag", Field: "InitLogSD", Value: c.InitLogSD, Allowed: "it must be finite"}
-	}
-	return config{name: "vi.Diag", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature, klWeight: c.KLWeight,
-		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory, family: diag{c.InitLogSD}}, nil
+	scale, err := initScale("vi.Diag", c.InitScale)
+	return config{name: "vi.Diag", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
+		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
+		family: diag{math.Log(scale)}}, err
 }
 
 type diag struct{ logSD float64 }
@@ -96,9 +101,10 @@ func (q diagGaussian) factor() *ts.Tensor {
 
 func (q diagGaussian) variance() *ts.Tensor { return q.sd.MustSelect(1, 0, false).MustSquare(false) }
 
-// standard is the log density of μ + Fε for a square F, [K, S]: −½|ε|² − log|det F| − (d/2) log 2π, with log|det F| of shape [K, 1].
+// standard is the log density of μ + Fε for a square F, [K, S]: −½|ε|² − log|det F| − (d/2) log 2π, with log|det F| of
+// shape [K, 1].
 func standard(eps, logDet *ts.Tensor) *ts.Tensor {
 	d := eps.MustSize()[2]
-	value := torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: last(eps.MustSquare(false))}, torch.Term{Coeff: -1, Tensor: logDet}))
+	value := sum(-0.5, last(eps.MustSquare(false)), -1, logDet)
 	return value.MustSubScalar(ts.FloatScalar(0.5*float64(d)*math.Log(2*math.Pi)), false)
 }

@@ -69,26 +69,32 @@ func TestConfigurationsAreChecked(t *testing.T) {
 		method infer.Method
 		want   []string
 	}{
-		{"no optimiser", vi.Diag{}, []string{"vi.Diag: Optimizer is missing", "optim.Adam{"}},
-		{"no optimiser", vi.Dense{}, []string{"vi.Dense: Optimizer is missing"}},
-		{"no optimiser", vi.LowRank{}, []string{"vi.LowRank: Optimizer is missing"}},
-		{"another method", vi.Diag{Optimizer: notAnOptimizer{}}, []string{"Optimizer is a vi_test.notAnOptimizer", "infer.GradientMethod"}},
-		{"a method of its own kind", vi.Diag{Optimizer: vi.Diag{Optimizer: adam}}, []string{"Optimizer is a vi.Diag", "infer.GradientMethod"}},
-		{"the wrong way", vi.Diag{Optimizer: downhill{climb}}, []string{"Optimizer is a vi_test.downhill that went from 0 to -1", "climb"}},
+		{"another method", vi.Diag{Optimizer: notAnOptimizer{}}, []string{"Optimizer is a vi_test.notAnOptimizer",
+			"infer.GradientMethod"}},
+		{"a method of its own kind", vi.Diag{Optimizer: vi.Diag{Optimizer: adam}},
+			[]string{"Optimizer is a vi.Diag", "infer.GradientMethod"}},
+		{"the wrong way", vi.Diag{Optimizer: downhill{climb}},
+			[]string{"Optimizer is a vi_test.downhill that went from 0 to -1", "climb"}},
 		{"not restorable", vi.Diag{Optimizer: forgetful{climb}}, []string{"vi_test.forgetful", "infer.Restorer"}},
 		{"random", vi.Diag{Optimizer: random{climb}}, []string{"vi_test.random", "random numbers"}},
-		{"its own mistake", vi.Dense{Optimizer: optim.Adam{}}, []string{"vi.Dense: Optimizer: optim.Adam: LR is missing"}},
-		{"decay by default", vi.Diag{Optimizer: optim.AdamW{LR: infer.Constant(0.1)}}, []string{"optim.AdamW", "weight decay", "prior"}},
+		{"its own mistake", vi.Dense{Optimizer: optim.Adam{}},
+			[]string{"vi.Dense: Optimizer: optim.Adam: LR is missing"}},
+		{"decay by default", vi.Diag{Optimizer: optim.AdamW{LR: infer.Constant(0.1)}},
+			[]string{"optim.AdamW", "weight decay", "prior"}},
 		{"decay", vi.Diag{Optimizer: optim.SGD{LR: infer.Constant(0.1), WeightDecay: 1e-6}}, []string{"weight decay"}},
 		{"samples", vi.Diag{Optimizer: adam, Samples: -1}, []string{"vi.Diag: Samples is -1", "at least 1"}},
 		{"pairs", vi.LowRank{Optimizer: adam, Samples: 3, Antithetic: true}, []string{"Samples is 3", "even"}},
-		{"pairs", vi.LowRank{Optimizer: adam, Antithetic: true}, []string{"Samples is 1", "even"}},
-		{"temperature", vi.Dense{Optimizer: adam, Temperature: infer.Constant(-1)}, []string{"vi.Dense: Temperature is -1", "at least 0"}},
-		{"weight", vi.Diag{Optimizer: adam, KLWeight: infer.Constant(1)}, []string{"vi.Diag: KLWeight is set", "infer.FromParts"}},
-		{"start", vi.Diag{Optimizer: adam, InitLogSD: nan}, []string{"InitLogSD is NaN", "finite"}},
-		{"start", vi.Dense{Optimizer: adam, InitScale: -0.1}, []string{"vi.Dense: InitScale is -0.1", "greater than 0"}},
+		{"pairs", vi.LowRank{Optimizer: adam, Samples: 1, Antithetic: true}, []string{"Samples is 1", "even"}},
+		{"temperature", vi.Dense{Optimizer: adam, Temperature: infer.Constant(-1)},
+			[]string{"vi.Dense: Temperature is -1", "at least 0"}},
+		{"weight", vi.Diag{Optimizer: adam, KLWeight: infer.Constant(1)},
+			[]string{"vi.Diag: KLWeight is set", "infer.FromParts"}},
+		{"start", vi.Diag{Optimizer: adam, InitScale: nan}, []string{"InitScale is NaN", "finite"}},
+		{"start", vi.Dense{Optimizer: adam, InitScale: -0.1}, []string{"vi.Dense: InitScale is -0.1",
+			"greater than 0"}},
 		{"start", vi.LowRank{Optimizer: adam, InitScale: math.Inf(1)}, []string{"vi.LowRank: InitScale is +Inf"}},
-		{"memory", vi.Diag{Optimizer: adam, Memory: -1}, []string{"vi.Diag: Memory is -1", "at least 1, or 0 for 1 GiB"}},
+		{"memory", vi.Diag{Optimizer: adam, Memory: -1}, []string{"vi.Diag: Memory is -1",
+			"at least 1, or 0 for 1 GiB"}},
 		{"memory", vi.Dense{Optimizer: adam, Memory: -1}, []string{"vi.Dense: Memory is -1"}},
 		{"memory", vi.LowRank{Optimizer: adam, Memory: -1}, []string{"vi.LowRank: Memory is -1"}},
 		{"rank", vi.LowRank{Optimizer: adam, Rank: -2}, []string{"vi.LowRank: Rank is -2", "at least 1"}},
@@ -102,7 +108,8 @@ func TestConfigurationsAreChecked(t *testing.T) {
 		}
 	}
 	// A step that is too long, in the right direction, is the user's own affair, and so is AdamW without decay.
-	for _, o := range []infer.Method{optim.SGD{LR: infer.Constant(5)}, optim.AdamW{LR: infer.Constant(0.1), WeightDecay: &decay}} {
+	for _, o := range []infer.Method{optim.SGD{LR: infer.Constant(5)}, optim.AdamW{LR: infer.Constant(0.1),
+		WeightDecay: &decay}} {
 		_, err := vi.Diag{Optimizer: o}.Build(infer.Sum(line, 1))
 		assert.NoError(t, err)
 	}
@@ -187,7 +194,8 @@ func TestModelsThatFail(t *testing.T) {
 		})
 		_, err := infer.Run(context.Background(), transform, start, infer.Full(nil), infer.RunConfig{Steps: 5})
 		assert.ErrorIs(t, err, infer.ErrNonFinite, what)
-		_, err = infer.Run(context.Background(), build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		_, err = infer.Run(context.Background(), build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor,
+			infer.Aux) {
 			return torch.Of(p.Flat), nil
 		}), start, infer.Full(nil), infer.RunConfig{Steps: 5})
 		assert.ErrorContains(t, err, "log posterior", what)

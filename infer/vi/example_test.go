@@ -20,8 +20,9 @@ func coin(c *ppl.Ctx) {
 	c.Observe("heads", dist.Binomial(100, p), c.Data("heads"))
 }
 
-// A compiled model needs no guide of its own: the normal distribution is on unconstrained space, and Constrain takes samples to the
-// variables. Diag, Dense and LowRank are what Pyro calls AutoNormal, AutoMultivariateNormal and AutoLowRankMultivariateNormal.
+// A compiled model needs no guide of its own: the normal distribution is on unconstrained space, and Constrain takes
+// samples to the variables. Diag, Dense and LowRank are what Pyro calls AutoNormal, AutoMultivariateNormal and
+// AutoLowRankMultivariateNormal.
 func Example() {
 	heads, err := torch.Scalar(70)
 	if err != nil {
@@ -42,12 +43,13 @@ func Example() {
 
 	// The optimiser climbs with a step size that falls to zero.
 	guide := vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.05, 0, 0, 500)}, Samples: 8}
-	transform, err := guide.Build(infer.Sum(program.LogPosterior(), 1))
+	transform, err := guide.Build(program.Target())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	result, err := infer.Run(context.Background(), transform, start, infer.Full(data), infer.RunConfig{Steps: 500, Seed: 1, NoDraws: true})
+	result, err := infer.Run(context.Background(), transform, start, infer.Full(data),
+		infer.RunConfig{Steps: 500, Seed: 1, NoDraws: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -73,13 +75,14 @@ func Example() {
 	mean, sd := stat.MeanStdDev(p, nil)
 	fmt.Printf("p: mean %.2f, sd %.3f\n", mean, sd)
 	// Output:
-	// p: mean 0.69, sd 0.044
+	// p: mean 0.69, sd 0.045
 }
 
 // A run ends when the NELBO does not change any more. The state is the distribution.
 func ExampleConverged() {
 	n := correlated(2) // a normal log density with mean n.m
-	transform, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Polynomial(0.1, 1, 0.5)}, Samples: 16, Antithetic: true}.Build(infer.Sum(n.logPosterior(), 1))
+	transform, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Polynomial(0.1, 1, 0.5)}, Samples: 16,
+		Antithetic: true}.Build(infer.Sum(n.logPosterior(), 1))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -116,7 +119,8 @@ func ExampleConverged() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("ended early: %v\nmean %.1f of %.1f, %d standard deviations\n", result.Steps < 10000, mean, n.m, len(sds))
+	fmt.Printf("ended early: %v\nmean %.1f of %.1f, %d standard deviations\n", result.Steps < 10000, mean, n.m,
+		len(sds))
 	// Output:
 	// ended early: true
 	// mean [-0.8 0.4] of [-0.8 0.4], 2 standard deviations
@@ -124,7 +128,8 @@ func ExampleConverged() {
 
 // A configuration is checked when it is built. The message names the field, its value and what is allowed.
 func ExampleDiag_Build() {
-	_, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(0.01)}, Temperature: infer.Constant(-1)}.Build(infer.Sum(line, 1))
+	_, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(0.01)},
+		Temperature: infer.Constant(-1)}.Build(infer.Sum(line, 1))
 	fmt.Println(err)
 	// Output:
 	// vi.Diag: Temperature is -1: it must be finite and at least 0

@@ -15,7 +15,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 )
 
-// plain is a distribution written out in plain Go: its mean and its factor, of shape [d, n], from the variational parameters.
+// plain is a distribution written out in plain Go: its mean and its factor, of shape [d, n], from the variational
+// parameters.
 func plain(what string, phi []float64, d, rank int) (mean []float64, f *mat.Dense) {
 	mean = phi[len(phi)-d:]
 	switch what {
@@ -85,12 +86,14 @@ func (b bent) logPosterior() infer.LogPosterior {
 	quadratic, constant := b.normal.logPosterior(), 0.5*b.logDet()-0.5*float64(len(b.m))*math.Log(2*math.Pi)
 	return func(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
 		q, _ := quadratic(p, batch)
-		rest := p.Flat.MustSquare(false).MustSquare(false).MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(0.1), false)
+		rest := p.Flat.MustSquare(false).MustSquare(false).MustSum(p.Flat.DType(),
+			false).MustMulScalar(ts.FloatScalar(0.1), false)
 		return torch.Of(q.T().MustSub(rest, false).MustSubScalar(ts.FloatScalar(constant), false)), nil
 	}
 }
 
-// objective is −NELBO for given noise, S samples one after the other; log q has the parameters frozen where they are given, else φ.
+// objective is −NELBO for given noise, S samples one after the other; log q has the parameters frozen where they are
+// given, else φ.
 func objective(what string, target bent, phi, frozen, eps []float64, rank int, temperature float64) (value float64) {
 	d := len(target.m)
 	mean, f := plain(what, phi, d, rank)
@@ -113,8 +116,8 @@ func objective(what string, target bent, phi, frozen, eps []float64, rank int, t
 	return value
 }
 
-// The gradient in every variational parameter against central differences of the objective for the same noise, written out in plain
-// Go. Sticking the landing is the objective with log q frozen. The value is compared too.
+// The gradient in every variational parameter against central differences of the objective for the same noise, written
+// out in plain Go. Sticking the landing is the objective with log q frozen. The value is compared too.
 func TestGradientIsThatOfTheObjectiveForItsNoise(t *testing.T) {
 	const d, rank, samples, chains, h = 4, 2, 3, 2, 1e-5
 	target := bent{correlated(d)}
@@ -142,7 +145,8 @@ func TestGradientIsThatOfTheObjectiveForItsNoise(t *testing.T) {
 						if stick != &no {
 							frozen = own
 						}
-						assert.InDelta(t, -objective(what, target, own, frozen, noise, rank, temperature), info.Stats["nelbo"][k], 1e-10)
+						assert.InDelta(t, -objective(what, target, own, frozen, noise, rank, temperature),
+							info.Stats["nelbo"][k], 1e-10)
 						norm := 0.0
 						for i := range own {
 							shifted := append([]float64{}, own...)
@@ -151,7 +155,8 @@ func TestGradientIsThatOfTheObjectiveForItsNoise(t *testing.T) {
 							shifted[i] -= 2 * h
 							want := (up - objective(what, target, shifted, frozen, noise, rank, temperature)) / (2 * h)
 							got := moved[k*size+i] - own[i]
-							assert.InDelta(t, want, got, 2e-7*(1+math.Abs(want)), "%s of chain %d", s.Variational().Layout.At(i), k)
+							assert.InDelta(t, want, got, 2e-7*(1+math.Abs(want)), "%s of chain %d",
+								s.Variational().Layout.At(i), k)
 							norm += got * got
 						}
 						assert.InDelta(t, math.Sqrt(norm), info.GradNorm[k], 1e-10*(1+norm))
@@ -162,7 +167,8 @@ func TestGradientIsThatOfTheObjectiveForItsNoise(t *testing.T) {
 	}
 }
 
-// optimum is the variational parameters at which the distribution is the target's at temperature T, where the family has it.
+// optimum is the variational parameters at which the distribution is the target's at temperature T, where the family
+// has it.
 func optimum(what string, n normal, temperature float64) []float64 {
 	d := len(n.m)
 	var phi []float64
@@ -235,8 +241,9 @@ func exact(temperature float64) map[string]struct {
 	}
 }
 
-// Where q is p the NELBO of a normalised density at T = 1 is 0 for each single sample, since log p − log q is; and sticking the
-// landing the gradient is 0 for each single sample, in the mean and in the scale, at any temperature. With the score it is not.
+// Where q is p the NELBO of a normalised density at T = 1 is 0 for each single sample, since log p − log q is; and
+// sticking the landing the gradient is 0 for each single sample, in the mean and in the scale, at any temperature. With
+// the score it is not.
 func TestLandingIsStuckWhereQIsP(t *testing.T) {
 	for _, temperature := range []float64{0.25, 1} {
 		for what, at := range exact(temperature) {
@@ -259,7 +266,8 @@ func TestLandingIsStuckWhereQIsP(t *testing.T) {
 						assert.Greater(t, math.Abs(info.LogPosterior[k]), 1e-3, "the samples differ")
 					}
 					if stick == nil {
-						within(t, repeated(at.phi, chains), must(next.Variational().Values()), 1e-13, "the parameters stay")
+						within(t, repeated(at.phi, chains), must(next.Variational().Values()), 1e-13,
+							"the parameters stay")
 					}
 				}
 			})
@@ -267,8 +275,8 @@ func TestLandingIsStuckWhereQIsP(t *testing.T) {
 	}
 }
 
-// expectedGradient is the gradient of −NELBO in the variational parameters for a normal target, in closed form: with G = TΣ⁻¹ − Λ,
-// the gradient in Σ is ½G, hence GF in the factor F, and Λ(m − μ) in the mean.
+// expectedGradient is the gradient of −NELBO in the variational parameters for a normal target, in closed form: with G
+// = TΣ⁻¹ − Λ, the gradient in Σ is ½G, hence GF in the factor F, and Λ(m − μ) in the mean.
 func expectedGradient(what string, n normal, phi []float64, rank int, temperature float64) []float64 {
 	d := len(n.m)
 	mean, f := plain(what, phi, d, rank)
@@ -322,8 +330,9 @@ func expectedNELBO(what string, n normal, phi []float64, rank int, temperature f
 	return -logp + temperature*logq
 }
 
-// Over many chains at one place with noise of their own, the gradients with and without the score have one mean, the gradient of the
-// NELBO in closed form, within 4 standard errors. So has the NELBO; at T = 1 that is the divergence KL(q‖p).
+// Over many chains at one place with noise of their own, the gradients with and without the score have one mean, the
+// gradient of the NELBO in closed form, within 4 standard errors. So has the NELBO; at T = 1 that is the divergence
+// KL(q‖p).
 func TestGradientsAndNELBOHaveTheRightMean(t *testing.T) {
 	const d, rank, chains = 3, 2, 20000
 	n := correlated(d)
@@ -345,17 +354,20 @@ func TestGradientsAndNELBOHaveTheRightMean(t *testing.T) {
 				want := expectedGradient(what, n, phi, rank, temperature)
 				require.Len(t, want, size)
 				for i := range want {
-					assert.InDelta(t, want[i], mean[i], 4*se[i], "%s, T = %g, stick %v: %s", what, temperature, stick == nil, s.Variational().Layout.At(i))
+					assert.InDelta(t, want[i], mean[i], 4*se[i], "%s, T = %g, stick %v: %s", what, temperature,
+						stick == nil, s.Variational().Layout.At(i))
 				}
 				if before, ok := means[what]; ok {
 					// The noise is the same, so that the difference has less noise than the two together.
 					for i := range mean {
-						assert.InDelta(t, before[i], mean[i], 4*math.Hypot(errors[what][i], se[i]), "%s: with and without the score", what)
+						assert.InDelta(t, before[i], mean[i], 4*math.Hypot(errors[what][i], se[i]),
+							"%s: with and without the score", what)
 					}
 				}
 				means[what], errors[what] = mean, se
 				nelbo, nelboSE := moments(info.Stats["nelbo"], 1)
-				assert.InDelta(t, expectedNELBO(what, n, phi, rank, temperature), nelbo[0], 4*nelboSE[0], "%s: NELBO", what)
+				assert.InDelta(t, expectedNELBO(what, n, phi, rank, temperature), nelbo[0], 4*nelboSE[0], "%s: NELBO",
+					what)
 				if temperature == 1 {
 					assert.Greater(t, nelbo[0], 0.1, "the divergence")
 				}

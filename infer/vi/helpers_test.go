@@ -48,7 +48,8 @@ var no = false
 // fitted is the state after a number of updates from p.
 func fitted(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, steps int64, seed uint64) vi.State {
 	t.Helper()
-	r, err := infer.Run(context.Background(), transform, p, infer.Full(b), infer.RunConfig{Steps: steps, Seed: seed, NoDraws: true})
+	r, err := infer.Run(context.Background(), transform, p, infer.Full(b),
+		infer.RunConfig{Steps: steps, Seed: seed, NoDraws: true})
 	require.NoError(t, err)
 	require.Zero(t, r.Diverged)
 	return r.State.(vi.State)
@@ -61,9 +62,12 @@ var climb = optim.SGD{LR: infer.Constant(1)}
 func methods(o infer.Method, samples int, temperature float64, stick *bool) map[string]infer.Method {
 	temp := infer.Constant(temperature)
 	return map[string]infer.Method{
-		"vi.Diag":    vi.Diag{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick, InitLogSD: -0.3},
-		"vi.Dense":   vi.Dense{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick, InitScale: 0.7},
-		"vi.LowRank": vi.LowRank{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick, InitScale: 0.7, Rank: 2},
+		"vi.Diag": vi.Diag{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick,
+			InitScale: math.Exp(-0.3)},
+		"vi.Dense": vi.Dense{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick,
+			InitScale: 0.7},
+		"vi.LowRank": vi.LowRank{Optimizer: o, Samples: samples, Temperature: temp, StickTheLanding: stick,
+			InitScale: 0.7, Rank: 2},
 	}
 }
 
@@ -117,7 +121,8 @@ func (n normal) logPosterior() infer.LogPosterior {
 	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Flat.MustSub(must(torch.To(m, gotch.CPU, p.Flat.DType())), false)
 		own := must(torch.To(precision, gotch.CPU, p.Flat.DType()))
-		return torch.Of(own.MustMv(x, false).MustDot(x, false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAddScalar(ts.FloatScalar(constant), false)), nil
+		return torch.Of(own.MustMv(x, false).MustDot(x, false).MustMulScalar(ts.FloatScalar(-0.5),
+			false).MustAddScalar(ts.FloatScalar(constant), false)), nil
 	}
 }
 

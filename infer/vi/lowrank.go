@@ -9,36 +9,39 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// LowRank is variational inference with a covariance of rank r plus a diagonal, q = N(μ, WWᵀ + diag e^{2s}) with W of shape [d, r]
-// (Ong, Nott and Smith 2018). With θ = μ + Wε₁ + e^s⊙ε₂, g the gradient of the log posterior at θ and r = g + TΣ⁻¹(θ − μ), it climbs
-// along the means over samples of
+// LowRank is variational inference with a covariance of rank r plus a diagonal, q = N(μ, WWᵀ + diag e^{2s}) with W of
+// shape [d, r] (Ong, Nott and Smith 2018). With θ = μ + Wε₁ + e^s⊙ε₂, g the gradient of the log density at θ and
+// r = g + TΣ⁻¹(θ − μ), it climbs along the means over samples of
 //
 //	∇μ = r
 //	∇W = rε₁ᵀ
 //	∇s = r⊙ε₂⊙e^s
 //
-// Without sticking the landing the score of log q is subtracted: with u = Σ⁻¹(θ − μ), T times u for μ, uuᵀW − Σ⁻¹W for W and
-// e^{2s}⊙(u² − diag Σ⁻¹) for s. Inverse and determinant of Σ are those of r×r matrices (Woodbury 1950); an update takes O(Sdr + dr²)
-// operations.
+// Without sticking the landing the score of log q is subtracted: with u = Σ⁻¹(θ − μ), T times u for μ, uuᵀW − Σ⁻¹W for
+// W and e^{2s}⊙(u² − diag Σ⁻¹) for s. Inverse and determinant of Σ are those of r×r matrices (Woodbury 1950); an update
+// takes O(Sdr + dr²) operations.
 //
 // The variational parameters are "mean", μ, and "log_sd", s, of d numbers each, and "factor", W.
 type LowRank struct {
-	Optimizer   infer.Method   // an infer.GradientMethod, such as optim.Adam, without weight decay; required
+	// Optimizer climbs: an infer.GradientMethod without weight decay. nil means optim.Adam, with a learning rate that
+	// falls from 0.1 to 0.001 over the first 2000 updates.
+	Optimizer   infer.Method
 	Rank        int            // r, from 1 to d; 0 means the square root of d, rounded
-	Samples     int            // S, samples in an update; 0 means 1
-	Temperature infer.Schedule // T; 1/N with a mean log posterior (MeanLogPosterior of a compiled model), nil means 1, for a sum
-	// KLWeight is λ: the objective is λ(T E_q[log q] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
+	Samples     int            // S, samples in an update; 0 means 8
+	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
+	// KLWeight is λ: the objective is λ(T E_q[log q − log|J|] − E_q[log prior]) − E_q[log likelihood]. nil means 1.
 	KLWeight infer.Schedule
 	// StickTheLanding leaves the score out of the gradient; nil means true.
 	StickTheLanding *bool
 	Antithetic      bool // samples in pairs with noise ε and −ε; Samples must be even
-	// InitScale is c, the standard deviation at the start, half of its square from W and half from the diagonal; 0 means 1. The
-	// elements of W are drawn from N(0, c²/2r): at W = 0 there is no gradient in it.
+	// InitScale is c, the standard deviation at the start, half of its square from W and half from the diagonal; 0
+	// means 0.1. The elements of W are drawn from N(0, c²/2r): at W = 0 there is no gradient in it.
 	InitScale float64
-	Memory    int64 // bytes that W, [K, d, r], may take; an update takes a dozen times that for a while; 0 means 1 GiB
+	// Memory is how many bytes W, [K, d, r], may take; an update takes a dozen times that for a while. 0 means 1 GiB.
+	Memory int64
 }
 
-// Build checks the configuration and binds it to a log posterior.
+// Build checks the configuration and binds it to a target.
 func (c LowRank) Build(target infer.Target) (infer.Transform, error) {
 	common, err := c.common()
 	if err != nil {
@@ -47,14 +50,18 @@ func (c LowRank) Build(target infer.Target) (infer.Transform, error) {
 	return common.build(target)
 }
 
+// Defaults are 2000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
+func (LowRank) Defaults() infer.Options { return defaults() }
+
 func (c LowRank) common() (config, error) {
 	if c.Rank < 0 {
 		return config{}, &infer.FieldError{Type: "vi.LowRank", Field: "Rank", Value: c.Rank,
 			Allowed: "it must be at least 1, or 0 for the square root of the number of parameters"}
 	}
 	scale, err := initScale("vi.LowRank", c.InitScale)
-	return config{name: "vi.LowRank", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature, klWeight: c.KLWeight,
-		stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory, family: lowRank{rank: int64(c.Rank), scale: scale}}, err
+	return config{name: "vi.LowRank", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
+		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
+		family: lowRank{rank: int64(c.Rank), scale: scale}}, err
 }
 
 type lowRank struct {
@@ -96,7 +103,8 @@ func (f lowRank) start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, err
 	}
 	sd := f.scale * math.Sqrt(0.5)
 	logSD := scaled(0, mean).MustAddScalar(ts.FloatScalar(math.Log(sd)), false)
-	return ts.Cat([]*ts.Tensor{scaled(sd/math.Sqrt(float64(r)), w).MustReshape([]int64{k, d * r}, false), logSD, mean}, 1)
+	return ts.Cat([]*ts.Tensor{scaled(sd/math.Sqrt(float64(r)), w).MustReshape([]int64{k, d * r}, false), logSD, mean},
+		1)
 }
 
 func (f lowRank) at(phi infer.Params) gaussian {
@@ -110,7 +118,8 @@ func (f lowRank) at(phi infer.Params) gaussian {
 	return q
 }
 
-// lowRankGaussian is W, [K, d, r]; s and e^s, [K, 1, d]; V = W/e^s, [K, d, r]; and the Cholesky factor of M = I + VᵀV, [K, r, r].
+// lowRankGaussian is W, [K, d, r]; s and e^s, [K, 1, d]; V = W/e^s, [K, d, r]; and the Cholesky factor of M = I + VᵀV,
+// [K, r, r].
 type lowRankGaussian struct{ w, logSD, sd, v, chol *ts.Tensor }
 
 // split is ε₁, [K, S, r], and ε₂, [K, S, d].
@@ -128,12 +137,14 @@ func (q lowRankGaussian) apply(eps *ts.Tensor) *ts.Tensor {
 func (q lowRankGaussian) density(_, delta *ts.Tensor) (logq, u *ts.Tensor) {
 	d := delta.MustSize()[2]
 	x := delta.MustDiv(q.sd, false)
-	y := x.MustMatmul(q.v, false).MustTranspose(1, 2, false).MustCholeskySolve(q.chol, false, false) // M⁻¹Vᵀx, [K, r, S]
+	// y is M⁻¹Vᵀx, [K, r, S], and half ½ log|M|, [K, 1].
+	y := x.MustMatmul(q.v, false).MustTranspose(1, 2, false).MustCholeskySolve(q.chol, false, false)
 	rest := x.MustSub(q.v.MustMatmul(y, false).MustTranspose(1, 2, false), false)
-	half := last(q.chol.MustDiagonal(0, 1, 2, false).MustLog(false)).MustUnsqueeze(1, false) // ½ log|M|
-	logq = torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: last(x.MustMul(rest, false))}, torch.Term{Coeff: -1, Tensor: last(q.logSD)},
-		torch.Term{Coeff: -1, Tensor: half}))
-	return logq.MustSubScalar(ts.FloatScalar(0.5*float64(d)*math.Log(2*math.Pi)), false), rest.MustDiv(q.sd, false)
+	half := last(q.chol.MustDiagonal(0, 1, 2, false).MustLog(false)).MustUnsqueeze(1, false)
+	logq = torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: last(x.MustMul(rest, false))},
+		torch.Term{Coeff: -1, Tensor: last(q.logSD)}, torch.Term{Coeff: -1, Tensor: half}))
+	logq = logq.MustSubScalar(ts.FloatScalar(0.5*float64(d)*math.Log(2*math.Pi)), false)
+	return logq, rest.MustDiv(q.sd, false)
 }
 
 func (q lowRankGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
@@ -144,11 +155,12 @@ func (q lowRankGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
 }
 
 func (q lowRankGaussian) score(u, _ *ts.Tensor) *ts.Tensor {
-	inverse := q.v.MustTranspose(1, 2, false).MustCholeskySolve(q.chol, false, false).MustTranspose(1, 2, false) // VM⁻¹, and over e^s it is Σ⁻¹W
+	// VM⁻¹, [K, d, r]; divided by e^s it is Σ⁻¹W.
+	inverse := q.v.MustTranspose(1, 2, false).MustCholeskySolve(q.chol, false, false).MustTranspose(1, 2, false)
 	sd := q.sd.MustSelect(1, 0, false)
 	uw := u.MustMatmul(q.w, false) // [K, S, r]
-	w := torch.Must(torch.Combine(torch.Term{Coeff: 1 / float64(u.MustSize()[1]), Tensor: u.MustTranspose(1, 2, false).MustMatmul(uw, false)},
-		torch.Term{Coeff: -1, Tensor: inverse.MustDiv(sd.MustUnsqueeze(2, false), false)}))
+	w := sum(1/float64(u.MustSize()[1]), u.MustTranspose(1, 2, false).MustMatmul(uw, false),
+		-1, inverse.MustDiv(sd.MustUnsqueeze(2, false), false))
 	// e^{2s} diag Σ⁻¹ = 1 − diag VM⁻¹Vᵀ
 	logSD := average(u.MustMul(q.sd, false).MustSquare(false)).MustAdd(last(inverse.MustMul(q.v, false)), false)
 	return q.join(w, logSD.MustSubScalar(ts.FloatScalar(1), false), average(u))

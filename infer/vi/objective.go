@@ -13,8 +13,8 @@ type family interface {
 	sites(d int64) (infer.Shapes, error)
 	// noise is n, how many standard normal numbers a sample takes.
 	noise(d int64) int64
-	// matrix is the largest thing that a state holds, of d rows, and what to do where it is too large. It has 0 columns where nothing
-	// is larger than the mean.
+	// matrix is the largest thing that a state holds, of d rows, and what to do where it is too large. It has 0 columns
+	// where nothing is larger than the mean.
 	matrix(d int64) (what string, columns int64, instead string)
 	// start is the variational parameters to start with, [K, P], around means [K, d].
 	start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error)
@@ -28,10 +28,11 @@ type gaussian interface {
 	apply(eps *ts.Tensor) *ts.Tensor
 	// density is log q at μ + δ, [K, S], and u = (FFᵀ)⁻¹δ, [K, S, d].
 	density(eps, delta *ts.Tensor) (logq, u *ts.Tensor)
-	// path is the gradient in the variational parameters, [K, P], of a function of the samples with gradients a, [K, S, d]; the
-	// mean over samples.
+	// path is the gradient in the variational parameters, [K, P], of a function of the samples with gradients a,
+	// [K, S, d]; the mean over samples.
 	path(a, eps *ts.Tensor) *ts.Tensor
-	// score is the gradient of log q in the variational parameters, [K, P], at samples that do not move; the mean over samples.
+	// score is the gradient of log q in the variational parameters, [K, P], at samples that do not move; the mean over
+	// samples.
 	score(u, eps *ts.Tensor) *ts.Tensor
 	// factor is F, [K, d, n].
 	factor() *ts.Tensor
@@ -41,16 +42,19 @@ type gaussian interface {
 
 // objective is −NELBO as a function of the variational parameters φ, with its gradient, for noise that is given:
 //
-//	(1/S) Σ log p(θ_s) − T log q(θ_s; φ),  θ_s = μ + Fε_s
+//	(1/S) Σ log p(θ_s)/N + τ log|J(θ_s)| − τ log q(θ_s; φ),  θ_s = μ + Fε_s,  τ = T/N
 //
-// It is the log density that the optimiser climbs.
+// It is the log density that the optimiser climbs, on the scale of the mean over data, so that steps do not depend on
+// N.
 type objective struct {
-	family      family
-	model       infer.Gradient
-	layout      *infer.Layout // of the model
-	noise       *ts.Tensor    // ε, [K, S, n]
-	temperature float64       // T
-	stick       bool          // leave the score out
+	family   family
+	model    infer.Gradient
+	layout   *infer.Layout // of the model
+	noise    *ts.Tensor    // ε, [K, S, n]
+	jacobian float64       // τ, what log|J| counts
+	entropy  float64       // what log q counts: τ, times the weight of the prior
+	data     float64       // N
+	stick    bool          // leave the score out
 
 	// Of the first evaluation, before the optimiser has moved: K numbers each.
 	evaluation          infer.Evaluation
@@ -67,25 +71,25 @@ func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infe
 	if !p.Batched() && s == 1 {
 		theta = theta.MustSelect(0, 0, false) // one point does not need vmap
 	}
-	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b, 0)
+	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b, o.jacobian)
 	if err != nil {
 		return infer.Evaluation{}, err
 	}
 	logp, a := model.Value.MustReshape([]int64{k, s}, false), model.Grad.MustReshape([]int64{k, s, d}, false)
 	objective := logp
 	var score *ts.Tensor
-	// At T = 0 log q does not count, and must not: it is infinite where the scale is gone.
-	if o.temperature != 0 {
+	// Where it has no weight log q does not count, and must not: it is infinite where the scale is gone.
+	if o.entropy != 0 {
 		logq, u := q.density(o.noise, delta)
-		objective = torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: logp}, torch.Term{Coeff: -o.temperature, Tensor: logq}))
-		a = torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: a}, torch.Term{Coeff: o.temperature, Tensor: u}))
+		objective = sum(1, logp, -o.entropy, logq)
+		a = sum(1, a, o.entropy, u)
 		if !o.stick {
 			score = q.score(u, o.noise)
 		}
 	}
 	grad := q.path(a, o.noise)
 	if score != nil {
-		grad = torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: grad}, torch.Term{Coeff: -o.temperature, Tensor: score}))
+		grad = sum(1, grad, -o.entropy, score)
 	}
 	e := infer.Evaluation{Value: average(objective), Grad: grad, Aux: shaped(model.Aux, k, s, p.Batched())}
 	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k)); err != nil {
@@ -100,11 +104,11 @@ func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infe
 	return e, err
 }
 
-// report keeps what Info tells of an evaluation.
+// report keeps what Info tells of an evaluation. The NELBO is on the scale of the sum over data, in nats.
 func (o *objective) report(e infer.Evaluation, logp *ts.Tensor) (err error) {
 	o.nelbo = make([]float64, len(e.Values))
 	for i, v := range e.Values {
-		o.nelbo[i] = -v
+		o.nelbo[i] = -v * o.data
 	}
 	o.evaluation = e
 	o.logPosterior, err = torch.ToSlice[float64](average(logp))
@@ -140,6 +144,11 @@ func last(x *ts.Tensor) *ts.Tensor { return x.MustSumDimIntlist([]int64{-1}, fal
 // scaled is c·x.
 func scaled(c float64, x *ts.Tensor) *ts.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: c, Tensor: x}))
+}
+
+// sum is a·x + b·y.
+func sum(a float64, x *ts.Tensor, b float64, y *ts.Tensor) *ts.Tensor {
+	return torch.Must(torch.Combine(torch.Term{Coeff: a, Tensor: x}, torch.Term{Coeff: b, Tensor: y}))
 }
 
 // weighted is a target with a weighted prior, its Jacobian with it: λ log p(θ) + log p(y|θ).

@@ -2,31 +2,51 @@ package vi
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// checkOptimizer makes sure that an optimiser can be used for the variational parameters. It must climb, and must leave a
-// parameter alone whose gradient is zero: a decay of log standard deviations would pull the standard deviations to 1.
+// The default optimiser's learning rate falls as a geometric sequence from first to last over decay updates, and stays
+// there. With it the mean can go about 40 units far. The second moments forget within some hundred updates, because the
+// first gradients, of a start that may be far away, would otherwise keep later steps too small.
+const (
+	firstLR, lastLR = 0.1, 0.001
+	decay           = 2000
+)
+
+func defaultOptimizer() infer.Method {
+	return optim.Adam{Beta2: 0.99, LR: func(step int64) float64 {
+		return firstLR * math.Pow(lastLR/firstLR, min(float64(step)/decay, 1))
+	}}
+}
+
+// defaults are the options of a run of the three methods.
+func defaults() infer.Options { return infer.Options{Warmup: decay, Draws: 1000} }
+
+// checkOptimizer makes sure that an optimiser can be used for the variational parameters. It must climb, and must leave
+// a parameter alone whose gradient is zero: a decay of log standard deviations would pull the standard deviations to 1.
 func checkOptimizer(name string, method infer.Method) (infer.GradientMethod, error) {
 	refuse := func(value any, allowed string) (infer.GradientMethod, error) {
 		return nil, &infer.FieldError{Type: name, Field: "Optimizer", Value: value, Allowed: allowed}
 	}
 	if method == nil {
-		return refuse("missing", "an optimiser is required, for example optim.Adam{LR: infer.Constant(0.01)}")
+		method = defaultOptimizer()
 	}
 	g, ok := method.(infer.GradientMethod)
 	if !ok {
 		return refuse(fmt.Sprintf("a %T", method),
-			"it must be an infer.GradientMethod, which takes gradients in the place of a log posterior, such as optim.Adam")
+			"it must be an infer.GradientMethod, which takes gradients in the place of a target, such as optim.Adam")
 	}
 	t, err := g.BuildGradient(probe{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: Optimizer: %w", name, err)
 	}
 	if _, ok := t.(infer.Restorer); !ok {
-		return refuse(fmt.Sprintf("a %T", method), "what it builds must be an infer.Restorer, so that the fit can be saved")
+		return refuse(fmt.Sprintf("a %T", method),
+			"what it builds must be an infer.Restorer, so that the fit can be saved")
 	}
 	if _, ok := t.(infer.Seeded); ok {
 		return refuse(fmt.Sprintf("a %T", method), "it must not draw random numbers")
@@ -41,8 +61,8 @@ func checkOptimizer(name string, method infer.Method) (infer.GradientMethod, err
 	}
 	if at[1] != 1 {
 		return refuse(fmt.Sprintf("a %T that went from 1 to %g where the gradient is 0", method, at[1]),
-			"it must not have weight decay (WeightDecay; 0.01 is the default of optim.AdamW), which would act on the scale of the distribution too: "+
-				"give the log posterior a prior")
+			"it must not have weight decay (WeightDecay; 0.01 is the default of optim.AdamW), which would act on "+
+				"the scale of the distribution too: give the log posterior a prior")
 	}
 	return g, nil
 }

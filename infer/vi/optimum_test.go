@@ -26,7 +26,8 @@ func matched(t *testing.T, want, got []float64, what string) {
 	d := int(math.Sqrt(float64(len(want))))
 	for i := range d {
 		for j := range d {
-			assert.InDelta(t, want[i*d+j], got[i*d+j], 0.02*math.Sqrt(want[i*d+i]*want[j*d+j]), "%s: covariance of %d and %d", what, i, j)
+			assert.InDelta(t, want[i*d+j], got[i*d+j], 0.02*math.Sqrt(want[i*d+i]*want[j*d+j]),
+				"%s: covariance of %d and %d", what, i, j)
 		}
 	}
 }
@@ -36,7 +37,8 @@ func TestDiagOptimum(t *testing.T) {
 	const steps = 1500
 	n := correlated(4)
 	for _, temperature := range []float64{0.25, 1} {
-		transform := build(t, vi.Diag{Optimizer: decaying(0.03, steps), Samples: 256, Antithetic: true, Temperature: infer.Constant(temperature)}, n.logPosterior())
+		transform := build(t, vi.Diag{Optimizer: decaying(0.03, steps), Samples: 256, Antithetic: true,
+			Temperature: infer.Constant(temperature)}, n.logPosterior())
 		s := fitted(t, transform, params(n.layout(), make([]float64, 4), 0), nil, steps, 1)
 		sd, mean := must(must(s.SD()).Values()), must(s.Mean.Values())
 		marginal := n.covariance(temperature)
@@ -53,7 +55,8 @@ func TestDenseOptimum(t *testing.T) {
 	const steps = 1500
 	n := correlated(4)
 	for _, temperature := range []float64{0.25, 1} {
-		transform := build(t, vi.Dense{Optimizer: decaying(0.03, steps), Samples: 4, Temperature: infer.Constant(temperature)}, n.logPosterior())
+		transform := build(t, vi.Dense{Optimizer: decaying(0.03, steps), Samples: 4,
+			Temperature: infer.Constant(temperature)}, n.logPosterior())
 		s := fitted(t, transform, params(n.layout(), make([]float64, 4), 0), nil, steps, 1)
 		matched(t, n.covariance(temperature), values(must(s.Covariance())), name("T = %g", temperature))
 		within(t, n.m, must(s.Mean.Values()), 0.01*math.Sqrt(temperature), "mean")
@@ -65,15 +68,16 @@ func TestLowRankOptimum(t *testing.T) {
 	const steps, d, rank = 3000, 6, 2
 	for _, temperature := range []float64{0.25, 1} {
 		n := lowRankNormal(spread(d*rank+2*d), d, rank, 1)
-		transform := build(t, vi.LowRank{Optimizer: decaying(0.03, steps), Rank: rank, Samples: 4, Temperature: infer.Constant(temperature)}, n.logPosterior())
+		transform := build(t, vi.LowRank{Optimizer: decaying(0.03, steps), Rank: rank, Samples: 4,
+			Temperature: infer.Constant(temperature)}, n.logPosterior())
 		s := fitted(t, transform, params(n.layout(), make([]float64, d), 0), nil, steps, 1)
 		matched(t, n.covariance(temperature), values(must(s.Covariance())), name("T = %g", temperature))
 		within(t, n.m, must(s.Mean.Values()), 0.01, "mean")
 	}
 }
 
-// At T = 0 the mean goes to the mode and the scale to nothing. With pairs of opposite noise and a normal target the mean moves
-// exactly as the optimiser alone would.
+// At T = 0 the mean goes to the mode and the scale to nothing. With pairs of opposite noise and a normal target the
+// mean moves exactly as the optimiser alone would.
 func TestZeroTemperatureIsOptimisation(t *testing.T) {
 	n := correlated(3)
 	start := params(n.layout(), []float64{1, -1, 0.5}, 0)
@@ -99,16 +103,17 @@ func TestZeroTemperatureIsOptimisation(t *testing.T) {
 			within(t, must(point.Position().Values()), must(s.Mean.Values()), 1e-12, what+": the mean")
 		}
 	}
-	// The gradient in the log standard deviations s is −Λ_ii e^{2s} on average, so that small steps ℓ take e^{−2s} along 2Λ_ii ℓ: the
-	// standard deviations fall as 1/√t, and are never 0.
+	// The gradient in the log standard deviations s is −Λ_ii e^{2s} on average, so that small steps ℓ take e^{−2s}
+	// along 2Λ_ii ℓ: the standard deviations fall as 1/√t, and are never 0.
 	const steps, lr = 500, 0.01
-	s := fitted(t, build(t, vi.Diag{Optimizer: optim.SGD{LR: infer.Constant(lr)}, Samples: 256, Temperature: zero}, n.logPosterior()), start, nil, steps, 1)
+	s := fitted(t, build(t, vi.Diag{Optimizer: optim.SGD{LR: infer.Constant(lr)}, Samples: 256, Temperature: zero,
+		InitScale: 1}, n.logPosterior()), start, nil, steps, 1)
 	for i, sd := range must(must(s.SD()).Values()) {
 		assert.InEpsilon(t, 1/math.Sqrt(1+2*n.precision.At(i, i)*lr*steps), sd, 0.03)
 	}
 	for what, method := range map[string]infer.Method{
-		"vi.Dense":   vi.Dense{Optimizer: decaying(0.02, 2*steps), Temperature: zero},
-		"vi.LowRank": vi.LowRank{Optimizer: decaying(0.02, 2*steps), Temperature: zero},
+		"vi.Dense":   vi.Dense{Optimizer: decaying(0.02, 2*steps), Temperature: zero, InitScale: 1},
+		"vi.LowRank": vi.LowRank{Optimizer: decaying(0.02, 2*steps), Temperature: zero, InitScale: 1},
 	} {
 		s := fitted(t, build(t, method, n.logPosterior()), start, nil, 2*steps, 1)
 		within(t, n.m, must(s.Mean.Values()), 0.05, what+": the mode")
@@ -157,9 +162,9 @@ func (c conjugate) posterior(a, b float64) normal {
 	return normal{m: m.RawVector().Data, precision: mat.NewSymDense(3, precision.RawMatrix().Data)}
 }
 
-// λ KL(q‖prior) − E_q[log likelihood] has its optimum at the normal of precision P + Λ/λ and of mean (P + Λ/λ)⁻¹(Pm + Λc/λ): the
-// likelihood is tempered and the prior is not. With a temperature too, λ(T E log q − E log prior) − E log likelihood, at T times the
-// covariance that goes with λ log prior + log likelihood, over λ.
+// λ KL(q‖prior) − E_q[log likelihood] has its optimum at the normal of precision P + Λ/λ and of mean (P + Λ/λ)⁻¹(Pm +
+// Λc/λ): the likelihood is tempered and the prior is not. With a temperature too, λ(T E log q − E log prior) − E log
+// likelihood, at T times the covariance that goes with λ log prior + log likelihood, over λ.
 func TestKLWeightOptimum(t *testing.T) {
 	const steps = 1000
 	c := newConjugate()
@@ -167,8 +172,9 @@ func TestKLWeightOptimum(t *testing.T) {
 		want := c.posterior(1, 1/k.lambda)
 		weight, temp := infer.Constant(k.lambda), infer.Constant(k.temperature)
 		for what, method := range map[string]infer.Method{
-			"vi.Dense":   vi.Dense{Optimizer: decaying(0.03, steps), Samples: 4, KLWeight: weight, Temperature: temp},
-			"vi.LowRank": vi.LowRank{Optimizer: decaying(0.03, steps), Samples: 4, KLWeight: weight, Temperature: temp, Rank: 3},
+			"vi.Dense": vi.Dense{Optimizer: decaying(0.03, steps), Samples: 4, KLWeight: weight, Temperature: temp},
+			"vi.LowRank": vi.LowRank{Optimizer: decaying(0.03, steps), Samples: 4, KLWeight: weight, Temperature: temp,
+				Rank: 3},
 		} {
 			if what == "vi.LowRank" && k.temperature == 1 {
 				continue // one case is enough to see that it is handed on
@@ -176,19 +182,21 @@ func TestKLWeightOptimum(t *testing.T) {
 			transform, err := method.Build(c.target())
 			require.NoError(t, err)
 			s := fitted(t, transform, params(want.layout(), make([]float64, 3), 0), nil, steps, 1)
-			matched(t, want.covariance(k.temperature), values(must(s.Covariance())), name("%s, λ = %g, T = %g", what, k.lambda, k.temperature))
+			matched(t, want.covariance(k.temperature), values(must(s.Covariance())),
+				name("%s, λ = %g, T = %g", what, k.lambda, k.temperature))
 			within(t, want.m, must(s.Mean.Values()), 0.01, "mean")
 		}
 	}
 	// The likelihood's maximum at λ = 0; the scale goes to nothing as at T = 0.
-	transform, err := vi.Diag{Optimizer: decaying(0.02, steps), Samples: 4, KLWeight: infer.Constant(0)}.Build(c.target())
+	transform, err := vi.Diag{Optimizer: decaying(0.02, steps), Samples: 4,
+		KLWeight: infer.Constant(0)}.Build(c.target())
 	require.NoError(t, err)
 	s := fitted(t, transform, params(c.prior.layout(), make([]float64, 3), 0), nil, steps, 1)
 	within(t, c.likelihood.m, must(s.Mean.Values()), 0.03, "the maximum of the likelihood")
 }
 
-// A constant weight λ is the tempered likelihood with an objective of λ times the size: SGD with 1/λ of the step size goes the same way.
-// Weight 1 is the posterior; and a weight is a schedule.
+// A constant weight λ is the tempered likelihood with an objective of λ times the size: SGD with 1/λ of the step size
+// goes the same way. Weight 1 is the posterior; and a weight is a schedule.
 func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 	const lambda = 0.4
 	c := newConjugate()
@@ -213,10 +221,11 @@ func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 			b, infoB = update(t, whole, b, nil)
 			within(t, must(b.Variational().Values()), must(a.Variational().Values()), 1e-12, k.what)
 			assert.InDelta(t, k.scale*infoB.Stats["nelbo"][0], infoA.Stats["nelbo"][0], 1e-10, k.what)
-			assert.InDelta(t, values(infoB.Aux["log_prior"])[0], values(infoA.Aux["log_prior"])[0], 1e-10, "aux is before the weight")
+			assert.InDelta(t, values(infoB.Aux["log_prior"])[0], values(infoA.Aux["log_prior"])[0], 1e-10,
+				"aux is before the weight")
 		}
 	}
-	annealed, err := vi.Diag{Optimizer: climb, KLWeight: infer.Linear(0, 1, 0, 1)}.Build(c.target())
+	annealed, err := vi.Diag{Optimizer: climb, Samples: 1, KLWeight: infer.Linear(0, 1, 0, 1)}.Build(c.target())
 	require.NoError(t, err)
 	s := begin(t, annealed, start, 1)
 	s, info := update(t, annealed, s, nil)
@@ -230,8 +239,8 @@ func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 	assert.InDelta(t, prior+likelihood, info.LogPosterior[0], 1e-9*math.Abs(prior+likelihood), "at weight 1")
 }
 
-// The recipe of docs/vi.md: started at the mode with a small scale, 500 updates of a falling step find a regression's exact posterior,
-// within 3 % of its standard deviations and a tenth of one in the means.
+// The recipe of docs/vi.md: started at the mode with a small scale, 500 updates of a falling step find a regression's
+// exact posterior, within 3 % of its standard deviations and a tenth of one in the means.
 func TestStartNearTheMode(t *testing.T) {
 	n := correlated(3)
 	f := n.logPosterior()

@@ -52,11 +52,13 @@ func pima(t testing.TB) (x, y []float64) {
 	return x, y
 }
 
-// logistic is the mean log posterior of a logistic regression without an intercept, with prior N(0, 1); it goes with T = 1/768.
+// logistic is the mean log posterior of a logistic regression without an intercept, with prior N(0, 1); it goes with T
+// = 1/768.
 func logistic(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	w := p.Get("w").T()
 	prior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5/patients), false)
-	likelihood := b.Get("x").T().MustMv(w, false).MustMul(b.Get("y").T(), false).MustLogSigmoid(false).MustMean(gotch.Double, false)
+	likelihood := b.Get("x").T().MustMv(w, false).MustMul(b.Get("y").T(),
+		false).MustLogSigmoid(false).MustMean(gotch.Double, false)
 	return torch.Of(prior.MustAdd(likelihood, false)), nil
 }
 
@@ -86,19 +88,22 @@ func mode(x, y []float64) ([]float64, *mat.SymDense) {
 	return w.RawVector().Data, precision
 }
 
-// The posterior means of a long run of Hamiltonian Monte Carlo. The step size does not decay here, and there is one sample in an update, so that
-// the means still move by about 0.01.
+// The posterior means of a long run of Hamiltonian Monte Carlo. The step size does not decay here, and there is one
+// sample in an update, so that the means still move by about 0.01.
 func TestPimaDiag(t *testing.T) {
 	x, y := pima(t)
 	b := infer.Batch{"x": vector(x, patients, features), "y": vector(y)}
 	l := layout(infer.Shapes{"w": {features}})
-	transform := build(t, vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(1e-3)}, Temperature: infer.Constant(1.0 / patients)}, logistic)
+	transform := build(t, vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(1e-3)}, Samples: 1, InitScale: 1,
+		Temperature: infer.Constant(1.0 / patients)}, logistic)
 	s := fitted(t, transform, params(l, make([]float64, features), 0), b, 8000, 1)
-	within(t, []float64{0.3883, 1.0864, -0.2453, 0.0206, -0.1562, 0.5947, 0.3247, 0.1268}, must(s.Mean.Values()), 0.03, "mean")
+	within(t, []float64{0.3883, 1.0864, -0.2453, 0.0206, -0.1562, 0.5947, 0.3247, 0.1268}, must(s.Mean.Values()), 0.03,
+		"mean")
 }
 
-// With many samples and a step size that falls to zero, the variances are those of a normal posterior with the precision Λ at the mode: 1/Λ_ii for
-// independent elements, and Λ⁻¹ for a dense covariance. (The posterior is near to normal: 768 data for 8 parameters.)
+// With many samples and a step size that falls to zero, the variances are those of a normal posterior with the
+// precision Λ at the mode: 1/Λ_ii for independent elements, and Λ⁻¹ for a dense covariance. (The posterior is near to
+// normal: 768 data for 8 parameters.)
 func TestPimaStandardDeviations(t *testing.T) {
 	const steps = 1200
 	x, y := pima(t)
@@ -109,8 +114,10 @@ func TestPimaStandardDeviations(t *testing.T) {
 	l := layout(infer.Shapes{"w": {features}})
 	temperature := infer.Constant(1.0 / patients)
 	for what, method := range map[string]infer.Method{
-		"vi.Diag":  vi.Diag{Optimizer: decaying(0.02, steps), Samples: 32, Antithetic: true, Temperature: temperature, InitLogSD: -2},
-		"vi.Dense": vi.Dense{Optimizer: decaying(0.02, steps), Samples: 32, Antithetic: true, Temperature: temperature, InitScale: 0.1},
+		"vi.Diag": vi.Diag{Optimizer: decaying(0.02, steps), Samples: 32, Antithetic: true, Temperature: temperature,
+			InitScale: 0.13},
+		"vi.Dense": vi.Dense{Optimizer: decaying(0.02, steps), Samples: 32, Antithetic: true, Temperature: temperature,
+			InitScale: 0.1},
 	} {
 		s := fitted(t, build(t, method, logistic), params(l, make([]float64, features), 0), b, steps, 1)
 		for i, sd := range must(must(s.SD()).Values()) {

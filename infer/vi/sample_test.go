@@ -52,8 +52,9 @@ func TestAccessors(t *testing.T) {
 	}
 }
 
-// Where the fits start: the standard deviations that were asked for, by default 1. For LowRank half of the variance is that of random factors,
-// which differ from chain to chain: with W of variance c²/2r the mean of the variances is c².
+// Where the fits start: the standard deviations that were asked for, by default 0.1. For LowRank half of the variance
+// is that of random factors, which differ from chain to chain: with W of variance c²/2r the mean of the variances is
+// c².
 func TestStarts(t *testing.T) {
 	const d, chains = 9, 500
 	n := correlated(d)
@@ -62,9 +63,9 @@ func TestStarts(t *testing.T) {
 		method infer.Method
 		sd     float64
 	}{
-		"Diag":             {vi.Diag{Optimizer: adam}, 1},
-		"Diag with a sd":   {vi.Diag{Optimizer: adam, InitLogSD: -1.5}, math.Exp(-1.5)},
-		"Dense":            {vi.Dense{Optimizer: adam}, 1},
+		"Diag":             {vi.Diag{Optimizer: adam}, 0.1},
+		"Diag with a sd":   {vi.Diag{Optimizer: adam, InitScale: 0.3}, 0.3},
+		"Dense":            {vi.Dense{Optimizer: adam}, 0.1},
 		"Dense with scale": {vi.Dense{Optimizer: adam, InitScale: 0.2}, 0.2},
 	} {
 		s := begin(t, build(t, k.method, n.logPosterior()), start, 1)
@@ -76,7 +77,7 @@ func TestStarts(t *testing.T) {
 		}
 		within(t, repeated(want, chains), values(must(s.Covariance())), 1e-14, what+": covariance")
 	}
-	for _, k := range []struct{ scale, c float64 }{{0, 1}, {0.2, 0.2}} {
+	for _, k := range []struct{ scale, c float64 }{{0, 0.1}, {0.2, 0.2}} {
 		s := begin(t, build(t, vi.LowRank{Optimizer: adam, InitScale: k.scale}, n.logPosterior()), start, 1)
 		factor := must(s.Variational().Site("factor"))
 		require.Len(t, factor, chains*d*3, "the rank is √d by default")
@@ -101,8 +102,9 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// Draws have the mean and the covariance of the distribution, within 4 standard errors, with sites of any shape; with two chains every
-// second draw is of the second. Any number of points can be drawn, with any number of streams, which move on.
+// Draws have the mean and the covariance of the distribution, within 4 standard errors, with sites of any shape; with
+// two chains every second draw is of the second. Any number of points can be drawn, with any number of streams, which
+// move on.
 func TestSample(t *testing.T) {
 	const n, rank = 20000, 2
 	l := layout(infer.Shapes{"a": {2, 2}, "b": {}, "c": {1, 3, 1}})
@@ -141,7 +143,8 @@ func TestSample(t *testing.T) {
 				}
 				got, se := moments(products, d+d*d)
 				for i, want := range append(append([]float64{}, mean...), cov.RawMatrix().Data...) {
-					assert.InDelta(t, want, got[i], 4.5*se[i], "%s, %d chains, moment %d of chain %d", what, chains, i, chain)
+					assert.InDelta(t, want, got[i], 4.5*se[i], "%s, %d chains, moment %d of chain %d", what, chains, i,
+						chain)
 				}
 			}
 			for _, count := range []int{1, 2, 3, 7} {

@@ -16,6 +16,7 @@ type State struct {
 
 	family family
 	limit  limit
+	trend  *trend // of the NELBO
 }
 
 // Position is the mean.
@@ -29,21 +30,23 @@ func (s State) Steps() int64 {
 	return s.Optimizer.Steps()
 }
 
-// Save names the parts of the state: "params" is the mean, and the optimiser's parts have the family before their names, as in
-// "diag.params". An empty state has none, which no Restore takes.
+// Save names the parts of the state: "params" is the mean, and the optimiser's parts have the family before their
+// names, as in "diag.params". An empty state has none, which no Restore takes.
 func (s State) Save() infer.Saved {
 	saved := infer.Saved{Steps: s.Steps(), Streams: s.Streams, Tensors: infer.Tensors{}}
 	if s.empty() {
 		return saved
 	}
 	saved.Tensors["params"] = s.Mean.Flat
+	saved.Extra = s.trend.bytes()
 	for name, x := range s.Optimizer.Save().Tensors {
 		saved.Tensors[prefix(s.family)+name] = x
 	}
 	return saved
 }
 
-// prefix comes before the names of the optimiser's tensors in a saved state, so that no other family takes them for its own.
+// prefix comes before the names of the optimiser's tensors in a saved state, so that no other family takes them for its
+// own.
 func prefix(f family) string { return f.name() + "." }
 
 // empty says that no transform has made the state.
@@ -65,7 +68,8 @@ func (s State) SD() (infer.Params, error) {
 	return sd, err
 }
 
-// Covariance is FFᵀ, of shape [d, d] or [K, d, d]. One that does not fit into the Memory of the method is an [infer.MemoryError].
+// Covariance is FFᵀ, of shape [d, d] or [K, d, d]. One that does not fit into the Memory of the method is an
+// [infer.MemoryError].
 func (s State) Covariance() (*ts.Tensor, error) {
 	if err := s.fits("Covariance", func(d int64) int64 { return d }); err != nil {
 		return nil, err
@@ -76,8 +80,9 @@ func (s State) Covariance() (*ts.Tensor, error) {
 	})
 }
 
-// ScaleFactor is F, with a leading dimension of K where there are chains: of shape [d, d] and diagonal for [Diag], lower triangular for
-// [Dense], and [W, diag e^s] of shape [d, r+d] for [LowRank]. One that does not fit into the Memory of the method is an [infer.MemoryError].
+// ScaleFactor is F, with a leading dimension of K where there are chains: of shape [d, d] and diagonal for [Diag],
+// lower triangular for [Dense], and [W, diag e^s] of shape [d, r+d] for [LowRank]. One that does not fit into the
+// Memory of the method is an [infer.MemoryError].
 func (s State) ScaleFactor() (*ts.Tensor, error) {
 	if err := s.fits("ScaleFactor", func(d int64) int64 { return s.family.noise(d) }); err != nil {
 		return nil, err
@@ -91,7 +96,8 @@ func (s State) fits(what string, columns func(d int64) int64) error {
 		return nil
 	}
 	d := int64(s.Mean.Layout.Dim())
-	if err := s.limit.check("a matrix", s.Mean, d, columns(d), "use SD, or Sample of the transform for draws"); err != nil {
+	if err := s.limit.check("a matrix", s.Mean, d, columns(d),
+		"use SD, or Sample of the transform for draws"); err != nil {
 		return fmt.Errorf("vi.State: %s: %w", what, err)
 	}
 	return nil
@@ -125,6 +131,14 @@ func (s State) gaussian() gaussian {
 
 // Tensors are what the state owns, and what it shares with others.
 func (s State) Tensors() (owned, shared infer.Tensors) {
-	saved := s.Save()
-	return saved.Tensors, saved.Shared
+	owned = infer.Tensors{}
+	if s.empty() {
+		return owned, nil
+	}
+	owned["params"] = s.Mean.Flat
+	more, shared := s.Optimizer.Tensors()
+	for name, x := range more {
+		owned[prefix(s.family)+name] = x
+	}
+	return owned, shared
 }

@@ -18,11 +18,13 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// line is a regression of y on x with weights of shape [2, 2], which act as a vector, and a scalar noise: sites of several shapes.
+// line is a regression of y on x with weights of shape [2, 2], which act as a vector, and a scalar noise: sites of
+// several shapes.
 func line(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	w, logSD := p.Get("w").T().MustReshape([]int64{4}, false), p.Get("log_sd").T()
 	r := b.Get("y").T().MustSub(b.Get("x").T().MustMv(w, false), false).MustDiv(logSD.MustExp(false), false)
-	likelihood := r.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSub(logSD, false).MustMean(r.DType(), false)
+	likelihood := r.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSub(logSD,
+		false).MustMean(r.DType(), false)
 	prior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/30), false)
 	return torch.Of(prior.MustAdd(likelihood, false)), infer.Aux{"residuals": r, "prior": prior}
 }
@@ -40,8 +42,8 @@ func lineData() infer.Batch {
 
 var adam = optim.Adam{LR: infer.Polynomial(0.05, 1, 0.33)}
 
-// An update changes nothing that it is given: replayed from old states, in any order, it gives the same bits, over 50 updates of Adam,
-// whose moments and counter are part of the state.
+// An update changes nothing that it is given: replayed from old states, in any order, it gives the same bits, over 50
+// updates of Adam, whose moments and counter are part of the state.
 func TestUpdatesCanBeReplayed(t *testing.T) {
 	b := lineData()
 	for what, method := range methods(adam, 2, 0.1, nil) {
@@ -101,7 +103,8 @@ func TestChainsAreSeparateFits(t *testing.T) {
 			together := begin(t, transform, params(lineLayout(), flat, chains), 9)
 			var alone []vi.State
 			for k := range chains {
-				s, err := transform.(infer.Seeded).InitStreams(params(lineLayout(), flat[k*d:(k+1)*d], 0), torch.Streams{Seed: 9, Chains: []uint64{uint64(k)}})
+				s, err := transform.(infer.Seeded).InitStreams(params(lineLayout(), flat[k*d:(k+1)*d], 0),
+					torch.Streams{Seed: 9, Chains: []uint64{uint64(k)}})
 				require.NoError(t, err)
 				alone = append(alone, s.(vi.State))
 			}
@@ -111,7 +114,8 @@ func TestChainsAreSeparateFits(t *testing.T) {
 				for k := range alone {
 					alone[k], own = update(t, transform, alone[k], b)
 					size := together.Variational().Layout.Dim()
-					within(t, values(alone[k].Variational().Flat), values(together.Variational().Flat)[k*size:(k+1)*size], 1e-12, name("%s, chain %d", what, k))
+					within(t, values(alone[k].Variational().Flat),
+						values(together.Variational().Flat)[k*size:(k+1)*size], 1e-12, name("%s, chain %d", what, k))
 					assert.InDelta(t, own.Stats["nelbo"][0], info.Stats["nelbo"][k], 1e-10)
 					assert.InDelta(t, own.LogPosterior[0], info.LogPosterior[k], 1e-10)
 					assert.Equal(t, []int64{chains, int64(samples), 30}, info.Aux["residuals"].MustSize())
@@ -169,8 +173,8 @@ func TestStatesAreNotPartOfAGraph(t *testing.T) {
 	}
 }
 
-// A chain with a sample whose density is not finite stays as it is, with all that is remembered of it, and is flagged. The others move as if it
-// were not there.
+// A chain with a sample whose density is not finite stays as it is, with all that is remembered of it, and is flagged.
+// The others move as if it were not there.
 func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 	l := layout(infer.Shapes{"x": {2}})
 	logarithm := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
@@ -178,7 +182,7 @@ func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 	}
 	open, narrow := infer.Batch{"edge": vector([]float64{-50})}, infer.Batch{"edge": vector([]float64{0})}
 	for what, method := range map[string]infer.Method{
-		"vi.Diag":    vi.Diag{Optimizer: adam, Samples: 4, InitLogSD: -3},
+		"vi.Diag":    vi.Diag{Optimizer: adam, Samples: 4, InitScale: 0.05},
 		"vi.Dense":   vi.Dense{Optimizer: adam, Samples: 4, InitScale: 0.05},
 		"vi.LowRank": vi.LowRank{Optimizer: adam, Samples: 4, InitScale: 0.05},
 	} {
@@ -197,7 +201,8 @@ func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 			for name, x := range held.Save().Tensors {
 				got, want := values(x), values(healthy.Save().Tensors[name])
 				size := len(got) / 3
-				identical(t, values(s.Save().Tensors[name])[size:2*size], got[size:2*size], name+" of the chain that is held")
+				identical(t, values(s.Save().Tensors[name])[size:2*size], got[size:2*size],
+					name+" of the chain that is held")
 				within(t, want[:size], got[:size], 1e-12, name+" of chain 0")
 				within(t, want[2*size:], got[2*size:], 1e-12, name+" of chain 2")
 			}
@@ -208,10 +213,12 @@ func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 	}
 }
 
-// A factor that overflows is held too, not an error of libtorch's. At T = 0, where the scale goes that way, it does not count.
+// A factor that overflows is held too, not an error of libtorch's. At T = 0, where the scale goes that way, it does not
+// count.
 func TestScaleThatOverflowsIsHeld(t *testing.T) {
 	for _, temperature := range []float64{1, 0} {
-		transform := build(t, vi.LowRank{Optimizer: adam, Rank: 2, Temperature: infer.Constant(temperature)}, correlated(3).logPosterior())
+		transform := build(t, vi.LowRank{Optimizer: adam, Rank: 2, Temperature: infer.Constant(temperature)},
+			correlated(3).logPosterior())
 		s := begin(t, transform, params(correlated(3).layout(), make([]float64, 3), 0), 1)
 		phi := values(s.Variational().Flat)
 		for i := 6; i < 9; i++ {
@@ -234,9 +241,11 @@ func TestRunsAreResumed(t *testing.T) {
 	for what, method := range methods(adam, 2, 0.1, nil) {
 		t.Run(what, func(t *testing.T) {
 			start := params(lineLayout(), spread(5), 0)
-			run := func(ctx context.Context, steps int64, c *infer.Checkpoint, o infer.Observer) (*infer.Result, error) {
+			run := func(ctx context.Context, steps int64, c *infer.Checkpoint, o infer.Observer) (*infer.Result,
+				error) {
 				batches := must(infer.Minibatches(lineData(), infer.MinibatchOptions{Size: 7, Seed: 3}))
-				return infer.Run(ctx, build(t, method, line), start, batches, infer.RunConfig{Steps: steps, Chains: 2, Seed: 4, Checkpoint: c, Observer: o})
+				return infer.Run(ctx, build(t, method, line), start, batches,
+					infer.RunConfig{Steps: steps, Chains: 2, Seed: 4, Checkpoint: c, Observer: o})
 			}
 			whole, err := run(context.Background(), 40, nil, nil)
 			require.NoError(t, err)
@@ -282,7 +291,8 @@ func TestRestoreRefusesOthers(t *testing.T) {
 		assert.ErrorContains(t, err, `"buffer"`, "another optimiser")
 		_, _, err = build(t, adam, line).Update(begin(t, build(t, method, line), start, 1), lineData())
 		assert.ErrorContains(t, err, "vi.State")
-		for _, other := range []infer.State{vi.State{}, begin(t, build(t, of["vi.Diag"], line), start, 1), begin(t, build(t, of["vi.Dense"], line), start, 1)} {
+		for _, other := range []infer.State{vi.State{}, begin(t, build(t, of["vi.Diag"], line), start, 1),
+			begin(t, build(t, of["vi.Dense"], line), start, 1)} {
 			_, _, err = build(t, of["vi.LowRank"], line).Update(other, lineData())
 			assert.ErrorContains(t, err, "vi.LowRank: the state is of another family")
 		}
@@ -309,7 +319,8 @@ func TestRestoreRefusesOthers(t *testing.T) {
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 }
 
-// Minibatches of equal size have the full gradient on average over an epoch: the sum of steps from one state, with one noise.
+// Minibatches of equal size have the full gradient on average over an epoch: the sum of steps from one state, with one
+// noise.
 func TestMinibatchesAverageToTheWhole(t *testing.T) {
 	for what, method := range methods(climb, 2, 0.1, nil) {
 		transform := build(t, method, line)

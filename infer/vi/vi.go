@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -28,8 +29,12 @@ type config struct {
 type fit struct {
 	config
 	method infer.GradientMethod                         // the optimiser
-	model  func(weight float64) (infer.Gradient, error) // of the log posterior, with the prior weighted
+	data   float64                                      // N
+	model  func(weight float64) (infer.Gradient, error) // of the target, with the prior weighted
 }
+
+// Name is the name of the method in checkpoints.
+func (t *fit) Name() string { return t.name }
 
 // build binds a configuration to a target.
 func (c config) build(target infer.Target) (infer.Transform, error) {
@@ -38,40 +43,49 @@ func (c config) build(target infer.Target) (infer.Transform, error) {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	if c.klWeight == nil {
-		return c.bind(func(float64) (infer.Gradient, error) { return gradient, nil })
+		return c.bind(target.N(), func(float64) (infer.Gradient, error) { return gradient, nil })
 	}
 	if target.Parts == nil {
 		return nil, &infer.FieldError{Type: c.name, Field: "KLWeight", Value: "set",
 			Allowed: "it needs the log prior by itself: make the target with infer.FromParts, or compile a model"}
 	}
-	return c.bind(func(weight float64) (infer.Gradient, error) { return infer.NewGradient(weighted(target, weight)) })
+	return c.bind(target.N(), func(weight float64) (infer.Gradient, error) {
+		return infer.NewGradient(weighted(target, weight))
+	})
 }
 
-func (c config) bind(model func(float64) (infer.Gradient, error)) (infer.Transform, error) {
+// defaultSamples is S where the configuration has none.
+const defaultSamples = 8
+
+func (c config) bind(data float64, model func(float64) (infer.Gradient, error)) (infer.Transform, error) {
 	var err error
 	if c.samples == 0 {
-		c.samples = 1
+		c.samples = defaultSamples
 	}
 	if c.samples < 1 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples, Allowed: "it must be at least 1, or 0 for the default of 1"}
+		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples,
+			Allowed: fmt.Sprintf("it must be at least 1, or 0 for the default of %d", defaultSamples)}
 	}
 	if c.antithetic && c.samples%2 != 0 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples, Allowed: "with Antithetic it must be even"}
+		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples,
+			Allowed: "with Antithetic it must be even"}
 	}
-	if c.temperature, err = method.CheckSchedule(c.name, "Temperature", c.temperature, infer.Constant(1), 0, false); err != nil {
+	if c.temperature, err = method.CheckSchedule(c.name, "Temperature", c.temperature, infer.Constant(1), 0,
+		false); err != nil {
 		return nil, err
 	}
 	if c.klWeight, err = method.CheckSchedule(c.name, "KLWeight", c.klWeight, infer.Constant(1), 0, false); err != nil {
 		return nil, err
 	}
 	if c.memory < 0 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Memory", Value: c.memory, Allowed: "it must be at least 1, or 0 for 1 GiB"}
+		return nil, &infer.FieldError{Type: c.name, Field: "Memory", Value: c.memory,
+			Allowed: "it must be at least 1, or 0 for 1 GiB"}
 	}
 	method, err := checkOptimizer(c.name, c.optimizer)
 	if err != nil {
 		return nil, err
 	}
-	return &fit{config: c, method: method, model: model}, nil
+	return &fit{config: c, method: method, data: data, model: model}, nil
 }
 
 func (t *fit) Init(p infer.Params) (infer.State, error) {
@@ -128,16 +142,18 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	}
 	step := s.Steps()
 	temperature, weight := t.temperature(step), t.klWeight(step)
-	if err := method.CheckValue(t.name, fmt.Sprintf("Temperature at update %d", step), temperature, 0, false); err != nil {
+	if err := method.CheckValue(t.name, fmt.Sprintf("Temperature at update %d", step), temperature, 0,
+		false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	if err := method.CheckValue(t.name, fmt.Sprintf("KLWeight at update %d", step), weight, 0, false); err != nil {
 		return nil, infer.Info{}, err
 	}
 	next := State{Mean: s.Mean, Streams: s.Streams, family: t.family, limit: t.limit()}
+	tau := temperature / t.data // the temperature of a mean over data
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		o := &objective{family: t.family, layout: s.Mean.Layout, temperature: temperature * weight,
+		o := &objective{family: t.family, layout: s.Mean.Layout, jacobian: tau, entropy: tau * weight, data: t.data,
 			stick: t.stickTheLanding == nil || *t.stickTheLanding}
 		var err error
 		if o.model, err = t.model(weight); err != nil {
@@ -158,8 +174,10 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		if next.Mean.Flat, err = torch.Copy(next.Optimizer.Position().Get("mean").T()); err != nil {
 			return err
 		}
-		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(), LR: moved.LR,
-			Temperature: temperature, Stats: map[string][]float64{"nelbo": o.nelbo}, Aux: moved.Aux}
+		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(),
+			LR: moved.LR, Temperature: temperature, Aux: moved.Aux,
+			Stats: map[string][]float64{draws.StatNELBO: o.nelbo}}
+		next.trend = s.trend.with(o.nelbo, info.Diverged)
 		method.Keep(scope, next)
 		method.KeepAux(scope, info.Aux)
 		return nil
@@ -217,7 +235,8 @@ func (t *fit) noise(mean infer.Params, streams *torch.Streams) (*ts.Tensor, erro
 	if t.antithetic {
 		s /= 2
 	}
-	eps, err := streams.Normal([]int64{s, t.family.noise(int64(mean.Layout.Dim()))}, mean.Flat.DType(), torch.Must(torch.DeviceOf(mean.Flat)))
+	shape := []int64{s, t.family.noise(int64(mean.Layout.Dim()))}
+	eps, err := streams.Normal(shape, mean.Flat.DType(), torch.Must(torch.DeviceOf(mean.Flat)))
 	if err != nil || !t.antithetic {
 		return eps, err
 	}
@@ -263,7 +282,11 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family, limit: t.limit()}
+	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family,
+		limit: t.limit()}
+	if s.trend, err = readTrend(saved.Extra); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", t.name, err, infer.ErrCheckpoint)
+	}
 	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // checkOptimizer has seen that it is one
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
@@ -281,7 +304,8 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 		return infer.Params{}, err
 	}
 	width := t.family.noise(int64(s.Mean.Layout.Dim()))
-	out, err := method.DrawGaussians(s.Mean, n, width, streams, func(eps *ts.Tensor) (*ts.Tensor, error) { return s.gaussian().apply(eps), nil })
+	apply := func(eps *ts.Tensor) (*ts.Tensor, error) { return s.gaussian().apply(eps), nil }
+	out, err := method.DrawGaussians(s.Mean, n, width, streams, apply)
 	if err != nil {
 		return infer.Params{}, fmt.Errorf("%s: %w", t.name, err)
 	}
