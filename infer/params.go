@@ -16,6 +16,9 @@ type Params struct {
 	Layout *Layout
 	Flat   *ts.Tensor
 
+	// External is what Go code computed for this point; see the type [External]. Nil for nothing.
+	External Tensors
+
 	cut *cut // by Split
 }
 

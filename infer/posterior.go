@@ -3,6 +3,7 @@ package infer
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -44,20 +45,41 @@ func NewGradient(t Target) (Gradient, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	return autograd{t}, nil
+	return &autograd{target: t}, nil
 }
 
-type autograd struct{ target Target }
+type autograd struct {
+	target   Target
+	external atomic.Pointer[External] // once the log posterior has asked for it
+}
 
-func (a autograd) ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error) {
+func (a *autograd) ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error) {
+	e, err := a.evaluate(p, b, jacobian)
+	if err != nil && a.asked(err) {
+		e, err = a.evaluate(p, b, jacobian)
+	}
+	return e, err
+}
+
+func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, error) {
 	rows, err := p.rows()
 	if err != nil {
 		return Evaluation{}, err
 	}
 	var names []string
 	density := a.target.Density(jacobian)
+	x, beside := p.Flat, columns{}
+	if a.external.Load() != nil {
+		if x, beside, err = a.beside(p, b, rows); err != nil {
+			return Evaluation{}, fmt.Errorf("log posterior: %w", err)
+		}
+	}
 	f := func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
-		point, err := Params{Layout: p.Layout, Flat: flat}.Split()
+		var external Tensors
+		if len(beside.names) > 0 {
+			flat, external = beside.cut(flat)
+		}
+		point, err := Params{Layout: p.Layout, Flat: flat, External: external}.Split()
 		torch.Must(flat, err)
 		logp, aux := density(point, b)
 		value := logp.T()
@@ -73,12 +95,20 @@ func (a autograd) ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation,
 	var e Evaluation
 	var more []*ts.Tensor
 	if rows > 0 {
-		e.Value, e.Grad, more, err = torch.VmapValueAndGradAux(f, p.Flat)
+		e.Value, e.Grad, more, err = torch.VmapValueAndGradAux(f, x)
 	} else {
-		e.Value, e.Grad, more, err = torch.ValueAndGradAux(f, p.Flat)
+		e.Value, e.Grad, more, err = torch.ValueAndGradAux(f, x)
 	}
 	if err != nil {
 		return Evaluation{}, fmt.Errorf("log posterior: %w", err)
+	}
+	if len(beside.names) > 0 {
+		if e.Grad, err = e.Grad.Narrow(-1, 0, beside.sizes[0], false); err != nil {
+			return Evaluation{}, err
+		}
+		if e.Grad, err = e.Grad.Contiguous(false); err != nil {
+			return Evaluation{}, err
+		}
 	}
 	if len(names) > 0 {
 		e.Aux = Aux{}

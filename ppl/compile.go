@@ -17,6 +17,8 @@ import (
 // Program is a compiled model: its latent variables laid out on unconstrained space, and the functions between that space
 // and the model. It is immutable; any number of goroutines may use it.
 type Program struct {
+	densities map[string][]bool // of each Density, which inputs depend on latent variables
+
 	model   Model
 	batch   infer.Batch
 	layout  *infer.Layout
@@ -192,6 +194,9 @@ func (c *compiler) Finish(s *Site) {
 		return
 	}
 	s.checkWhole()
+	if s.density != nil {
+		c.compileDensity(s)
+	}
 	if len(s.Plates) == 0 && s.Observed && s.Kind == KindSample {
 		c.program.values[s.Name] = count(s.valueShape())
 	}

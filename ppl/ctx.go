@@ -118,7 +118,7 @@ func (c *Ctx) visit(s *Site) *Site {
 	switch {
 	case s.Kind == KindSample && s.Dist == nil:
 		s.fail("the distribution is nil")
-	case s.Kind == KindFactor && s.Value == nil:
+	case s.Kind == KindFactor && s.Value == nil && s.density == nil:
 		s.fail("the factor is nil")
 	case s.Kind == KindDeterministic && s.Value == nil:
 		s.fail("the value is nil")
@@ -130,7 +130,7 @@ func (c *Ctx) visit(s *Site) *Site {
 			s.Plates[i], s.before[i] = p.Plate, *p
 		}
 	}
-	if s.Kind == KindSample || s.Kind == KindFactor {
+	if s.Kind == KindSample || s.Kind == KindFactor && s.density == nil {
 		s.open()
 	}
 	return c.show(s)
@@ -143,7 +143,7 @@ func (c *Ctx) show(s *Site) *Site {
 		at--
 		c.handlers[at].Process(s)
 	}
-	if s.Value == nil && s.Kind != KindData {
+	if s.Value == nil && s.Kind != KindData && s.density == nil {
 		c.draw(s)
 	}
 	for ; at < len(c.handlers); at++ {

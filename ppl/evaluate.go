@@ -123,6 +123,9 @@ func (e *evaluator) Finish(s *Site) {
 	if !s.counts() {
 		return
 	}
+	if s.density != nil {
+		e.densityAt(s)
+	}
 	e.add(s)
 	if s.Jacobian != nil {
 		e.terms = append(e.terms, torch.Term{Coeff: e.weights.Jacobian, Tensor: s.Jacobian})

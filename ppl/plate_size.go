@@ -16,10 +16,10 @@ var Minibatch PlateOption = func(p *plate) { p.minibatch = true }
 
 // plateSizes are the sizes of the plates that take theirs from the data, in one run of a model.
 type plateSizes struct {
-	model  Model            // the whole model, with its handlers
-	fixed  map[string]int64 // what Compile found; shared, never written
-	told   map[string]int64 // what the data of this run told
-	guess  bool             // this run only looks for sizes: latent variables have one repetition in unknown plates
+	model  Model              // the whole model, with its handlers
+	fixed  map[string]int64   // what Compile found; shared, never written
+	told   map[string]int64   // what the data of this run told
+	guess  bool               // this run only looks for sizes: latent variables have one repetition in unknown plates
 	shapes map[string][]int64 // of the latent variables whose draws a prediction is made from
 }
 

@@ -63,7 +63,9 @@ func (r *renderer) find(s *Site) {
 		r.parents = map[string][]string{}
 	}
 	var depends []*ts.Tensor
-	if s.Kind == KindFactor || s.Kind == KindDeterministic {
+	if s.density != nil {
+		depends = s.density.inputs
+	} else if s.Kind == KindFactor || s.Kind == KindDeterministic {
 		depends = append(depends, s.Value)
 	} else {
 		depends = tensorsOf(s.Dist)

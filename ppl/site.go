@@ -40,6 +40,8 @@ type Site struct {
 	before []plate           // the plates as they were before this site
 	logp   *ts.Tensor        // LogProb, once a trace has computed it
 
+	density *density // of a factor that a Go function computes: its value is nil until it is needed
+
 	shaped *ts.Tensor // the value whose shape was asked for last, and that shape: asking costs a call
 	shape  []int64
 

@@ -72,6 +72,9 @@ func (s *Site) LogProb() *ts.Tensor {
 
 // elementwise is the log density before it is summed, without the scale and the Jacobian.
 func (s *Site) elementwise() *ts.Tensor {
+	if s.density != nil && s.Value == nil {
+		s.Value = s.direct()
+	}
 	logp := s.Value
 	if s.Kind != KindFactor {
 		logp = s.Dist.LogProb(torch.Of(s.unmasked())).T()

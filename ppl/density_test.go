@@ -1,0 +1,240 @@
+package ppl_test
+
+import (
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
+)
+
+// decay is y_j ~ N(a exp(−b t_j), s) as a Go function of (a, b), s, t and y, with its gradient in the first two.
+func decay(x, grad [][]float64) float64 {
+	a, b, s, t, y := x[0][0], x[0][1], x[1][0], x[2], x[3]
+	v := 0.0
+	for j := range t {
+		e := math.Exp(-b * t[j])
+		r := (y[j] - a*e) / s
+		v -= 0.5*r*r + math.Log(s)
+		grad[0][0] += r / s * e
+		grad[0][1] -= r / s * a * t[j] * e
+		grad[1][0] += (r*r - 1) / s
+	}
+	return v
+}
+
+// decays are the same model twice: with the function, and with tensors.
+func decays() (function, tensors ppl.Model) {
+	prior := func(c *ppl.Ctx) (ab, s torch.Tensor) {
+		return torch.Of(c.Sample("ab", dist.LogNormal(0, 1).Expand(2))), torch.Of(c.Sample("s", dist.HalfNormal(1)))
+	}
+	function = func(c *ppl.Ctx) {
+		ab, s := prior(c)
+		c.Density("decay", decay, ab, s, torch.Of(c.Data("t")), torch.Of(c.Data("y")))
+	}
+	tensors = func(c *ppl.Ctx) {
+		ab, s := prior(c)
+		a, b := torch.Of(ab.T().MustSelect(0, 0, false)), torch.Of(ab.T().MustSelect(0, 1, false))
+		r := torch.Of(c.Data("y")).Sub(b.Neg().Mul(c.Data("t")).Exp().Mul(a)).Div(s)
+		c.Factor("decay", r.Square().Mul(-0.5).Sub(s.Log()).T().MustSum(torch.DTypeOf[float64](), false))
+	}
+	return function, tensors
+}
+
+func decayBatch() infer.Batch {
+	return infer.Batch{"t": vec(0, 0.5, 1, 2, 4), "y": vec(2.1, 1.4, 1.2, 0.5, 0.3)}
+}
+
+// A density by a Go function has the value and the gradient of the same density by tensors, for one chain and for many,
+// and so have its tempered targets.
+func TestDensityIsThatOfTensors(t *testing.T) {
+	f, g := decays()
+	batch := decayBatch()
+	p, err := ppl.Compile(f, batch)
+	require.NoError(t, err)
+	q, err := ppl.Compile(g, batch)
+	require.NoError(t, err)
+	require.Equal(t, q.Layout().String(), p.Layout().String())
+	x := []float64{0.3, -0.2, 0.1, -1, 0.4, 0.6, 0.5, 0.5, -0.7, 2, -1, 0, 0, 0, 0}
+	temper := func(target infer.Target) infer.Target {
+		target, err := infer.TemperLikelihood(target, 4)
+		require.NoError(t, err)
+		return target
+	}
+	for name, pair := range map[string][2]infer.Target{
+		"posterior": {p.Target(), q.Target()}, "tempered": {temper(p.Target()), temper(q.Target())},
+		"function": {infer.Sum(p.Target().LogPosterior, 1), infer.Sum(q.Target().LogPosterior, 1)},
+	} {
+		for _, chains := range []int{1, 5} {
+			for range 2 { // the first evaluation finds the function, later ones know it
+				v, grad := evaluate(t, p, pair[0].Density(0.5), batch, x[:3*chains]...)
+				want, wantGrad := evaluate(t, q, pair[1].Density(0.5), batch, x[:3*chains]...)
+				require.InDeltaSlice(t, want, v, 1e-12, name)
+				require.InDeltaSlice(t, wantGrad, grad, 1e-12, name)
+			}
+		}
+	}
+	// On a part of the data, the factor is what the function makes of it.
+	part := infer.Batch{"t": vec(1, 2), "y": vec(3, 1)}
+	v, _ := evaluate(t, p, p.Target().LogPosterior, part, x[:6]...)
+	want, _ := evaluate(t, q, q.Target().LogPosterior, part, x[:6]...)
+	require.InDeltaSlice(t, want, v, 1e-12)
+	// A trace, values and starts of such a model; a graph shows what the density depends on.
+	require.InDelta(t, traced(t, g, batch), traced(t, f, batch), 1e-12)
+	start, err := p.Init(batch, ppl.FromPrior, 3, 1)
+	require.NoError(t, err)
+	_, err = p.Constrain(start, batch)
+	require.NoError(t, err)
+	require.NoError(t, p.CheckFull(batch))
+	dot, err := ppl.Render(f, batch)
+	require.NoError(t, err)
+	require.Contains(t, dot, `"ab" -> "decay"`)
+}
+
+// The gradient of a density is that of differences of the log posterior's values.
+func TestDensityGradient(t *testing.T) {
+	f, _ := decays()
+	batch := decayBatch()
+	p, err := ppl.Compile(f, batch)
+	require.NoError(t, err)
+	x := []float64{0.3, -0.2, 0.1}
+	_, grad := evaluate(t, p, p.Target().LogPosterior, batch, x...)
+	for i := range x {
+		const h = 1e-5
+		up, down := append([]float64{}, x...), append([]float64{}, x...)
+		up[i] += h
+		down[i] -= h
+		v, _ := evaluate(t, p, p.Target().LogPosterior, batch, append(up, down...)...)
+		require.InDelta(t, (v[0]-v[1])/(2*h), grad[i], 1e-7*math.Max(1, math.Abs(grad[i]))) // h² f''' / 6 and rounding / h
+	}
+}
+
+// Handlers see a density as a factor: it can be scaled and blocked, and what is substituted is a number to it.
+func TestDensityAndHandlers(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		x, y := c.Sample("x", dist.Normal(0, 1)), c.Sample("y", dist.Normal(0, 1))
+		c.Density("f", func(x, grad [][]float64) float64 {
+			grad[0][0], grad[1][0] = x[1][0], x[0][0]
+			return x[0][0] * x[1][0]
+		}, torch.Of(x), torch.Of(y))
+	}
+	prior := normal(0.3, 0, 1) + normal(2, 0, 1)
+	for name, c := range map[string]struct {
+		model ppl.Model
+		want  float64
+	}{
+		"itself":  {model, prior + 0.6},
+		"scaled":  {ppl.Scale(model, 0.5), prior/2 + 0.3},
+		"blocked": {ppl.Block(model, "f"), prior},
+	} {
+		_, f := compiled(t, c.model, nil)
+		require.InDelta(t, c.want, f(nil, 0.3, 2), 1e-13, name)
+	}
+	p, f := compiled(t, ppl.Substitute(model, ppl.Values{"y": scalar(2)}), nil)
+	require.InDelta(t, prior+0.6, f(nil, 0.3), 1e-13)
+	_, grad := evaluate(t, p, p.Target().LogPosterior, nil, 0.3, 0.7)
+	require.InDeltaSlice(t, []float64{2 - 0.3, 2 - 0.7}, grad, 1e-13)
+}
+
+// What is wrong with a function is an error that names the site.
+func TestDensityMistakes(t *testing.T) {
+	of := func(f func(x, grad [][]float64) float64) ppl.Model {
+		return func(c *ppl.Ctx) {
+			c.Density("ode", f, torch.Of(c.Sample("x", dist.Normal(1, 1).Expand(3))), torch.Of(c.Sample("s", dist.HalfNormal(1))))
+		}
+	}
+	quadratic := func(x, grad [][]float64) float64 {
+		v := 0.0
+		for i, u := range x[0] {
+			v -= 0.5 * u * u / x[1][0]
+			grad[0][i] = -u / x[1][0]
+			grad[1][0] += 0.5 * u * u / x[1][0] / x[1][0]
+		}
+		return v
+	}
+	_, err := ppl.Compile(of(quadratic), nil)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		model ppl.Model
+		want  []string
+	}{
+		"a gradient that is wrong": {of(func(x, grad [][]float64) float64 {
+			v := quadratic(x, grad)
+			grad[1][0] *= 2
+			return v
+		}), []string{"gradient in input 1 is wrong", "along a line"}},
+		"a gradient that is missing": {of(func(x, grad [][]float64) float64 { return x[0][0] - x[1][0] }), []string{"gradient in input 0 is wrong", "it is 0,"}},
+		"a gradient that is NaN": {of(func(x, grad [][]float64) float64 {
+			v := quadratic(x, grad)
+			grad[0][1] = math.NaN()
+			return v
+		}), []string{"gradient in input 0 is NaN at element 1"}},
+		"a gradient of another length": {of(func(x, grad [][]float64) float64 {
+			grad[0] = []float64{1, 2}
+			return 0
+		}), []string{"gradient of length 2 for input 0, which has 3 elements"}},
+		"a panic": {of(func(x, grad [][]float64) float64 { return x[0][len(x[0])] }),
+			[]string{"its function panicked at density_test.go:", "index out of range [3] with length 3"}},
+		"no function": {of(nil), []string{"function is nil"}},
+		"no input":    {func(c *ppl.Ctx) { c.Density("ode", quadratic) }, []string{"has no inputs"}},
+		"a plate": {func(c *ppl.Ctx) {
+			c.Plate("p", 3, func(c *ppl.Ctx) { c.Density("ode", quadratic, torch.Of(c.Sample("x", dist.Normal(0, 1)))) })
+		}, []string{"in plate p", "outside"}},
+	} {
+		_, err := ppl.Compile(c.model, nil)
+		require.Error(t, err, name)
+		for _, w := range append(c.want, `site "ode"`) {
+			require.ErrorContains(t, err, w, name)
+		}
+	}
+
+	// Later a value that is not finite is a divergence of its chain alone; a panic is an error.
+	var boom atomic.Bool
+	p, err := ppl.Compile(of(func(x, grad [][]float64) float64 {
+		if boom.Load() {
+			panic("no solution")
+		}
+		if x[0][0] > 5 {
+			return math.NaN()
+		}
+		return quadratic(x, grad)
+	}), nil)
+	require.NoError(t, err)
+	v, _ := evaluate(t, p, p.Target().LogPosterior, nil, 0, 1, 2, 3, 0, 6, 2, 3)
+	require.False(t, math.IsNaN(v[0]))
+	require.True(t, math.IsNaN(v[1]))
+	boom.Store(true)
+	gradient, err := infer.NewGradient(p.Target())
+	require.NoError(t, err)
+	for _, k := range []int{1, 8} {
+		point, err := infer.NewParams(p.Layout(), make([]float64, 4*k))
+		require.NoError(t, err)
+		_, err = gradient.ValueAndGrad(point, nil, 1)
+		require.ErrorContains(t, err, `site "ode"`)
+		require.ErrorContains(t, err, "no solution")
+	}
+
+	// Where no starting point is finite, the site is named.
+	p, err = ppl.Compile(of(func(x, grad [][]float64) float64 { return math.Inf(-1) }), nil)
+	require.NoError(t, err)
+	_, err = p.Init(nil, ppl.FromUniform, 1, 1)
+	require.ErrorContains(t, err, `site "ode"`)
+	require.ErrorContains(t, err, "log density is -Inf")
+
+	// What needs more than first derivatives says so.
+	p, err = ppl.Compile(of(quadratic), nil)
+	require.NoError(t, err)
+	point, err := infer.Zeros(p.Layout())
+	require.NoError(t, err)
+	err = torch.Do(func(*torch.Scope) error {
+		_, _ = p.Target().LogPosterior(point, nil)
+		return nil
+	})
+	require.ErrorContains(t, err, `site "ode"`)
+	require.True(t, strings.Contains(err.Error(), "only values and first derivatives are known"), err)
+}
