@@ -7,6 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // energyData is the energy plot: densities of the energy and of its changes, packed from 0 to the higher peak.
@@ -60,7 +61,7 @@ func energyOf(d *draws.Draws) *energyData {
 		v := diag.EBFMI(e)
 		text := places(v, 2)
 		if v < 0.3 {
-			text += " (low)"
+			text = sample.Below(v, 0.3, 2) + " (low)"
 		}
 		if b = append(b, text); len(b) == 16 && len(chains) > 16 {
 			b = append(b, fmt.Sprintf("and %d more chains", len(chains)-16))
