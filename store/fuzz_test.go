@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 )
 
 // What the CSV reader accepts it writes and reads again alike; what it does not is an error.
 func FuzzReadCSV(f *testing.F) {
-	noSync(f)
+	storetest.NoSync(f)
 	text, err := os.ReadFile("testdata/cmdstan_2.csv")
 	if err != nil {
 		f.Fatal(err)
@@ -19,7 +21,7 @@ func FuzzReadCSV(f *testing.F) {
 	f.Add([]byte("lp__,theta.1,theta.2\n-1,nan,inf\n"))
 	f.Add([]byte("# kelvin_layout {\"sites\":[{\"name\":\"a.b\",\"shape\":[1]},{\"name\":\"e\",\"shape\":[0]}],\"stats\":[\"lp\"]}\nlp__,a_b.1\n1,2\n3"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		inf, err := ReadCSVFrom(bytes.NewReader(text))
+		inf, err := Read(bytes.NewReader(text))
 		if err != nil || !utf8.Valid(text) || inf.Posterior.Dim()+len(inf.Posterior.Stats()) == 0 {
 			return
 		}
@@ -29,20 +31,20 @@ func FuzzReadCSV(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadCSV(paths...)
+		again, err := Open(paths...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		identical(t, inf.Posterior, again.Posterior)
+		storetest.Identical(t, inf.Posterior, again.Posterior)
 		if inf.Warmup != nil {
-			identical(t, inf.Warmup, again.Warmup)
+			storetest.Identical(t, inf.Warmup, again.Warmup)
 		}
 	})
 }
 
 // The same of the JSON reader.
 func FuzzReadJSON(f *testing.F) {
-	noSync(f)
+	storetest.NoSync(f)
 	text, err := os.ReadFile("testdata/arviz.json")
 	if err != nil {
 		f.Fatal(err)
@@ -51,7 +53,7 @@ func FuzzReadJSON(f *testing.F) {
 	f.Add([]byte(`{"posterior": {"mu": [[1, NaN], [-Infinity, 2e-3]]}, "sample_stats": {"diverging": [[true, false], [false, false]]}}`))
 	f.Add([]byte(`{"posterior": {"mu": [[], []], "e": [[], []]}, "coords": {"a": ["x"]}, "dims": {"e": ["a"]}, "posterior_attrs": {"kelvin_layout": "{\"sites\":[{\"name\":\"mu\",\"shape\":[]},{\"name\":\"e\",\"shape\":[1]}],\"lengths\":[0,0]}"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		inf, err := ReadJSONFrom(bytes.NewReader(text))
+		inf, err := Read(bytes.NewReader(text))
 		if err != nil {
 			return
 		}
@@ -63,14 +65,14 @@ func FuzzReadJSON(f *testing.F) {
 		if err := WriteJSONTo(&b, inf); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadJSONFrom(&b)
+		again, err := Read(&b)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b.String())
 		}
-		parts := again.parts()
-		for i, p := range inf.parts() {
-			if *p.draws != nil {
-				identical(t, *p.draws, *parts[i].draws)
+		parts := again.sampled()
+		for i, p := range inf.sampled() {
+			if *p != nil {
+				storetest.Identical(t, *p, *parts[i])
 			}
 		}
 	})

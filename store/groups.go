@@ -1,131 +1,108 @@
 package store
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/store/internal/content"
 )
-
-// group is a group of ArviZ's InferenceData.
-type group struct {
-	name  string
-	vars  []*variable
-	attrs map[string]any
-}
-
-// part is a container of draws in an Inference, with the names of its groups; stats is empty where there can be none.
-type part struct {
-	name, stats string
-	draws       **draws.Draws
-}
-
-// parts are the sampled groups, in the order of ArviZ.
-func (inf *Inference) parts() []part {
-	return []part{
-		{"posterior", "sample_stats", &inf.Posterior},
-		{"posterior_predictive", "", &inf.PosteriorPredictive},
-		{"log_likelihood", "", &inf.LogLikelihood},
-		{"prior", "sample_stats_prior", &inf.Prior},
-		{"prior_predictive", "", &inf.PriorPredictive},
-		{"warmup_posterior", "warmup_sample_stats", &inf.Warmup},
-	}
-}
-
-type dataPart struct {
-	name   string
-	arrays *[]Array
-}
-
-func (inf *Inference) dataParts() []dataPart {
-	return []dataPart{{"observed_data", &inf.ObservedData}, {"constant_data", &inf.ConstantData}}
-}
 
 // encoder turns an Inference into groups.
 type encoder struct {
-	inf   *Inference
-	fit   func(string) string // makes names fit for the format
-	sizes map[string]int64
+	inf    *Inference
+	fit    func(string) string // makes names fit for the format
+	labels content.Labels
 }
 
-func (e *encoder) groups() ([]*group, error) {
-	e.sizes = map[string]int64{}
-	attrs := e.inf.attrs()
-	var all []*group
-	for _, p := range e.inf.parts() {
-		if *p.draws == nil {
+func (inf *Inference) groups(fit func(string) string) ([]*content.Group, error) {
+	e := &encoder{inf: inf, fit: fit, labels: content.Labels{Dims: inf.Dims, Coords: inf.Coords}}
+	attrs := inf.attrs()
+	var all []*content.Group
+	for i, d := range inf.sampled() {
+		if *d == nil {
 			continue
 		}
-		sampled, err := e.sampled(p, attrs)
+		sampled, err := e.sampled(content.Sampled[i], *d, attrs)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, sampled...)
 	}
-	for _, p := range e.inf.dataParts() {
-		if len(*p.arrays) == 0 {
+	for i, arrays := range inf.data() {
+		if len(*arrays) == 0 {
 			continue
 		}
-		g := &group{name: p.name, attrs: attrs}
-		var bad error
-		shapes := map[string][]int64{}
-		var names []string
-		for _, a := range *p.arrays {
-			if n, ok := product(a.Shape); !ok || n != len(a.Values) {
-				bad = failf(ErrLayout, "%s: %q has %d values, but the shape %v", p.name, a.Name, len(a.Values), a.Shape)
-			}
-			if _, twice := shapes[a.Name]; twice || a.Name == "" {
-				bad = failf(ErrLayout, "%s: the name %q is empty or there twice", p.name, a.Name)
-			}
-			shapes[a.Name] = a.Shape
-			names = append(names, a.Name)
-		}
-		if bad != nil {
-			return nil, bad
-		}
-		for i, name := range identifiers(names, e.fit) {
-			a := (*p.arrays)[i]
-			dims, err := e.dims(p.name, a.Name, name, a.Shape)
-			if err != nil {
-				return nil, err
-			}
-			g.vars = append(g.vars, &variable{name: name, shape: a.Shape, dims: dims, data: a.Values})
+		g, err := e.data(content.Data[i], *arrays, attrs)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, g)
 	}
 	return all, nil
 }
 
+func (e *encoder) data(group string, arrays []Array, attrs map[string]any) (*content.Group, error) {
+	g := &content.Group{Name: group, Attrs: attrs}
+	seen := map[string]bool{}
+	var names []string
+	for _, a := range arrays {
+		if n, ok := content.Product(a.Shape); !ok || n != len(a.Values) {
+			return nil, content.Failf(ErrLayout, "%s: %q has %d values, but the shape %v", group, a.Name, len(a.Values), a.Shape)
+		}
+		if seen[a.Name] || a.Name == "" {
+			return nil, content.Failf(ErrLayout, "%s: the name %q is empty or there twice", group, a.Name)
+		}
+		seen[a.Name] = true
+		names = append(names, a.Name)
+	}
+	for i, name := range content.Identifiers(names, e.fit) {
+		a := arrays[i]
+		dims, err := e.labels.Of(group, a.Name, name, a.Shape)
+		if err != nil {
+			return nil, err
+		}
+		g.Vars = append(g.Vars, &content.Variable{Name: name, Shape: a.Shape, Dims: dims, Data: a.Values})
+	}
+	return g, nil
+}
+
 // sampled makes the group of the sites and that of the statistics.
-func (e *encoder) sampled(p part, attrs map[string]any) ([]*group, error) {
-	d := *p.draws
+func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any) ([]*content.Group, error) {
 	sites, stats := d.Sites(), d.Stats()
 	switch {
-	case p.stats == "" && len(stats) > 0:
-		return nil, failf(ErrLayout, "%s: the format has no place for the statistics %q of this group", p.name, stats)
+	case names[1] == "" && len(stats) > 0:
+		return nil, content.Failf(ErrLayout, "%s: the format has no place for the statistics %q of this group", names[0], stats)
 	case d.Chains() == 0:
-		return nil, failf(ErrLayout, "%s: there are no chains", p.name)
+		return nil, content.Failf(ErrLayout, "%s: there are no chains", names[0])
 	case len(sites)+len(stats) == 0 && d.Total() > 0:
-		return nil, failf(ErrLayout, "%s: draws have neither sites nor statistics", p.name)
+		return nil, content.Failf(ErrLayout, "%s: draws have neither sites nor statistics", names[0])
 	}
 	own := maps.Clone(attrs)
-	own[layoutKey] = layoutOf(d).String()
-	g := &group{name: p.name, attrs: own}
+	own[content.LayoutKey] = content.LayoutOf(d).String()
+	facts := content.FactsOf(d)
+	for key, text := range map[string]string{content.AttrsKey: facts.Attrs, content.NotesKey: facts.Notes} {
+		if text != "" {
+			own[key] = text
+		}
+	}
+	g := &content.Group{Name: names[0], Attrs: own}
 	head := []int64{int64(d.Chains()), int64(d.MaxLen())}
 	pad := make([]float64, d.Dim())
 	for i := range pad {
 		pad[i] = math.NaN()
 	}
-	for i, name := range siteVariables(sites, e.fit) {
+	for i, name := range content.SiteVariables(sites, e.fit) {
 		s := sites[i]
-		dims, err := e.dims(p.name, s.Name, name, s.Shape)
+		dims, err := e.labels.Of(names[0], s.Name, name, s.Shape)
 		if err != nil {
 			return nil, err
 		}
-		g.vars = append(g.vars, &variable{
-			name: name, shape: append(slices.Clone(head), s.Shape...), dims: append([]string{"chain", "draw"}, dims...),
-			at: func(chain, draw int) []float64 {
+		g.Vars = append(g.Vars, &content.Variable{
+			Name: name, Shape: append(slices.Clone(head), s.Shape...), Dims: append([]string{"chain", "draw"}, dims...),
+			At: func(chain, draw int) []float64 {
 				if row := d.Row(chain, draw); row != nil {
 					return row[s.Offset : s.Offset+s.Size]
 				}
@@ -134,51 +111,269 @@ func (e *encoder) sampled(p part, attrs map[string]any) ([]*group, error) {
 		})
 	}
 	if len(stats) == 0 {
-		return []*group{g}, nil
+		return []*content.Group{g}, nil
 	}
-	of := &group{name: p.stats, attrs: attrs}
-	for k, name := range statVariables(stats, e.fit) {
-		v := &variable{name: name, shape: head, dims: []string{"chain", "draw"}}
+	of := &content.Group{Name: names[1], Attrs: attrs}
+	for k, name := range content.StatVariables(stats, e.fit) {
+		v := &content.Variable{Name: name, Shape: head, Dims: []string{"chain", "draw"}}
 		traces := make([][]float64, d.Chains())
 		for c := range traces {
 			traces[c], _ = d.Stat(stats[k], c)
 		}
-		v.kind = statKind(name, traces)
+		v.Kind = content.StatKind(name, traces)
 		missing := []float64{math.NaN()}
-		if v.kind != float {
+		if v.Kind != content.Float {
 			missing[0] = 0
 		}
-		v.at = func(chain, draw int) []float64 {
+		v.At = func(chain, draw int) []float64 {
 			if draw < len(traces[chain]) {
 				return traces[chain][draw : draw+1]
 			}
 			return missing
 		}
-		of.vars = append(of.vars, v)
+		of.Vars = append(of.Vars, v)
 	}
-	return []*group{g, of}, nil
+	return []*content.Group{g, of}, nil
 }
 
-// dims are the names of a variable's own dimensions: those that the user gave, else theta_dim_0 and so on.
-func (e *encoder) dims(group, site, name string, shape []int64) ([]string, error) {
-	dims := e.inf.Dims[site]
-	if dims == nil {
-		return defaultDims(name, len(shape)), nil
+// decoder turns groups into an Inference.
+type decoder struct {
+	*content.Contents
+	file string
+	fit  func(string) string // as for writing
+}
+
+func (d *decoder) note(format string, args ...any) {
+	d.Notes = append(d.Notes, d.file+": "+fmt.Sprintf(format, args...))
+}
+
+func (d *decoder) fail(where string, format string, args ...any) error {
+	return d.wrong(where, content.Because(ErrFormat, format, args...))
+}
+
+func (d *decoder) wrong(where string, err error) error {
+	return &content.ParseError{File: d.file, What: where, Err: err}
+}
+
+func decode(c *content.Contents, file string, fit func(string) string) (*Inference, error) {
+	d := &decoder{Contents: c, file: file, fit: fit}
+	inf := &Inference{Attrs: map[string]any{}, Dims: map[string][]string{}, Coords: map[string][]any{}}
+	maps.Copy(inf.Attrs, d.Attrs)
+	if g := d.Groups["posterior"]; g != nil {
+		maps.Copy(inf.Attrs, g.Attrs)
 	}
-	if len(dims) != len(shape) {
-		return nil, failf(ErrLayout, "%s: Dims has %d names for %q of shape %v", group, len(dims), site, shape)
+	for _, key := range []string{content.LayoutKey, content.AttrsKey, content.NotesKey} {
+		delete(inf.Attrs, key)
 	}
-	for k, dim := range dims {
-		want, ok := e.sizes[dim]
-		if labels := e.inf.Coords[dim]; labels != nil {
-			want = int64(len(labels))
-		} else if !ok {
-			want = shape[k]
+	for i, to := range inf.sampled() {
+		name, statName := content.Sampled[i][0], content.Sampled[i][1]
+		g, stats := d.Groups[name], d.Groups[statName]
+		if g == nil {
+			if stats != nil {
+				d.note("group %s was left out: there is no group %s", statName, name)
+			}
+			continue
 		}
-		e.sizes[dim] = want
-		if shape[k] != want || dim == "chain" || dim == "draw" || slices.Contains(dims[:k], dim) {
-			return nil, failf(ErrLayout, "%s: dimension %q of %q has size %d, elsewhere or in Coords %d; names of dimensions are unique, and neither chain nor draw", group, dim, site, shape[k], want)
+		var err error
+		if *to, err = d.sampled(g, stats, inf); err != nil {
+			return nil, err
 		}
 	}
-	return slices.Clone(dims), nil
+	for i, to := range inf.data() {
+		name := content.Data[i]
+		g := d.Groups[name]
+		if g == nil {
+			continue
+		}
+		for _, v := range g.Vars {
+			if v.Text != nil {
+				d.note("%s.%s was left out: it holds text", name, v.Name)
+				continue
+			}
+			*to = append(*to, Array{Name: v.Name, Shape: v.Shape, Values: v.Data})
+			d.keepDims(inf, v.Name, v.Name, v.Dims)
+		}
+	}
+	inf.Notes = d.Notes
+	return inf, nil
+}
+
+// keepDims keeps the names of dimensions that are not the default ones.
+func (d *decoder) keepDims(inf *Inference, site, name string, dims []string) {
+	if len(dims) > 0 && !slices.Equal(dims, content.DefaultDims(name, len(dims))) {
+		inf.Dims[site] = dims
+	}
+}
+
+// sampled joins a group of sites with that of the statistics, which may be nil.
+func (d *decoder) sampled(g, stats *content.Group, inf *Inference) (*draws.Draws, error) {
+	vars := slices.DeleteFunc(slices.Clone(g.Vars), func(v *content.Variable) bool {
+		if v.Text != nil {
+			d.note("%s.%s was left out: it holds text", g.Name, v.Name)
+		}
+		return v.Text != nil
+	})
+	var statVars []*content.Variable
+	if stats != nil {
+		for _, v := range stats.Vars {
+			if v.Text != nil || len(v.Shape) != 2 {
+				d.note("%s.%s was left out: it is not one number for each draw", stats.Name, v.Name)
+				continue
+			}
+			statVars = append(statVars, v)
+		}
+	}
+	l, sorted, sortedStats := d.ownLayout(g, vars, statVars)
+	if l == nil {
+		var err error
+		if l, err = d.guess(g.Name, vars, statVars); err != nil {
+			return nil, err
+		}
+		sorted, sortedStats = vars, statVars
+	}
+	sites := l.Placed()
+	if err := d.afford(l, sites); err != nil {
+		return nil, d.wrong(g.Name, err)
+	}
+	out, err := draws.New(sites, l.Stats, len(l.Lengths))
+	if err != nil {
+		return nil, d.fail(g.Name, "%v", err)
+	}
+	attrs, _ := g.Attrs[content.AttrsKey].(string)
+	notes, _ := g.Attrs[content.NotesKey].(string)
+	content.Facts{Attrs: attrs, Notes: notes}.Give(out)
+	for i, v := range sorted {
+		if len(v.Dims) > 2 {
+			d.keepDims(inf, sites[i].Name, v.Name, v.Dims[2:])
+		}
+	}
+	longest := slices.Max(l.Lengths)
+	x, s := make([]float64, out.Dim()), make([]float64, len(l.Stats))
+	for c, n := range l.Lengths {
+		for i := range n {
+			for k, v := range sorted {
+				size := sites[k].Size
+				from := (c*longest + i) * size
+				copy(x[sites[k].Offset:], v.Data[from:from+size])
+			}
+			for k, v := range sortedStats {
+				s[k] = v.Data[c*longest+i]
+			}
+			if err := out.AppendChain(c, x, s); err != nil {
+				return nil, d.fail(g.Name, "%v", err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// afford checks the draws against the limits before they are made: a layout of a few bytes can ask for any number of
+// chains, of draws without elements, or of elements without draws.
+func (d *decoder) afford(l *content.Layout, sites []draws.Site) error {
+	dim, total := int64(len(l.Stats)), int64(0)
+	for _, s := range sites {
+		dim += int64(max(s.Size, 0))
+	}
+	for _, n := range l.Lengths {
+		total += int64(n)
+	}
+	if err := d.Budget.Count(dim); err != nil {
+		return err
+	}
+	if err := d.Budget.Count(total); err != nil {
+		return err
+	}
+	if dim > 0 && total > d.Budget.Elements/dim {
+		return d.Budget.Count(math.MaxInt64)
+	}
+	const chain = 64 // bytes for an empty one, about
+	return d.Budget.Take(8*(dim+total+total*dim) + chain*int64(len(l.Lengths)))
+}
+
+// ownLayout is Kelvin's layout if the group has one that its variables fit: another program may have changed them since.
+func (d *decoder) ownLayout(g *content.Group, vars, stats []*content.Variable) (
+	l *content.Layout, sorted, sortedStats []*content.Variable) {
+	text, _ := g.Attrs[content.LayoutKey].(string)
+	if l = content.ParseLayout(text); l == nil {
+		return nil, nil, nil
+	}
+	longest := 0
+	for _, n := range l.Lengths {
+		if n < 0 {
+			return nil, nil, nil
+		}
+		longest = max(longest, n)
+	}
+	none := len(vars)+len(stats) == 0
+	if len(l.Lengths) == 0 || len(l.Sites) != len(vars) || len(l.Stats) != len(stats) || (none && longest > 0) {
+		return nil, nil, nil
+	}
+	pick := func(names []string, from []*content.Variable, shape func(int) []int64) (out []*content.Variable) {
+		named := map[string]*content.Variable{}
+		for _, v := range from {
+			named[v.Name] = v
+		}
+		for i, name := range names {
+			v := named[name]
+			if v == nil {
+				return nil
+			}
+			want := content.Variable{Shape: append([]int64{int64(len(l.Lengths)), int64(longest)}, shape(i)...)}
+			if !slices.Equal(v.Shape, want.Shape) {
+				// JSON has no sizes inside an empty list.
+				empty := v.Size() == 0 && want.Size() == 0
+				if !empty || longest > 0 && !slices.Equal(v.Shape[:min(2, len(v.Shape))], want.Shape[:2]) {
+					return nil
+				}
+			}
+			out = append(out, v)
+		}
+		return out
+	}
+	sites := l.Placed()
+	sorted = pick(content.SiteVariables(sites, d.fit), vars, func(i int) []int64 { return sites[i].Shape })
+	sortedStats = pick(content.StatVariables(l.Stats, d.fit), stats, func(int) []int64 { return nil })
+	if len(sorted) != len(vars) || len(sortedStats) != len(stats) {
+		return nil, nil, nil
+	}
+	return l, sorted, sortedStats
+}
+
+// guess takes the variables as they are: each begins with chain and draw.
+func (d *decoder) guess(name string, vars, stats []*content.Variable) (*content.Layout, error) {
+	l := &content.Layout{}
+	var head []int64
+	for _, v := range slices.Concat(vars, stats) {
+		if len(v.Shape) < 2 {
+			return nil, d.fail(name+"."+v.Name, "the shape is %v, want [chain][draw] and more", v.Shape)
+		}
+		if head == nil {
+			head = v.Shape[:2]
+		}
+		if !slices.Equal(head, v.Shape[:2]) {
+			return nil, d.fail(name+"."+v.Name, "%d chains of %d draws, but %d of %d before it",
+				v.Shape[0], v.Shape[1], head[0], head[1])
+		}
+	}
+	if head == nil {
+		head = []int64{1, 0}
+	}
+	if head[0] < 1 {
+		return nil, d.fail(name, "there are no chains")
+	}
+	if err := d.Budget.Take(8 * head[0]); err != nil {
+		return nil, d.wrong(name, err)
+	}
+	l.Lengths = make([]int, head[0])
+	for c := range l.Lengths {
+		l.Lengths[c] = int(head[1])
+	}
+	for _, v := range vars {
+		l.Sites = append(l.Sites, content.LayoutSite{Name: v.Name, Shape: v.Shape[2:]})
+	}
+	for _, v := range stats {
+		l.Stats = append(l.Stats, v.Name)
+	}
+	l.Stats = content.KelvinStats(l.Stats)
+	return l, nil
 }

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
+	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
+	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -34,9 +37,9 @@ func TestKilled(t *testing.T) {
 
 	csv, err := Open(filepath.Join(dir, "run.csv"))
 	require.NoError(t, err)
-	zarr, err := Open(filepath.Join(dir, "run.zarr"))
+	stored, err := Open(filepath.Join(dir, "run.zarr"))
 	require.NoError(t, err)
-	for _, inf := range []*Inference{csv, zarr} {
+	for _, inf := range []*Inference{csv, stored} {
 		n := inf.Posterior.Len(0)
 		assert.GreaterOrEqual(t, n, 60)
 		for i := range n {
@@ -45,21 +48,21 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	d := csv.Posterior
-	w, err := AppendCSV(filepath.Join(dir, "run.csv"), d.Sites(), d.Stats(), CSVOptions{}, 60)
+	w, err := cmdstan.Append(filepath.Join(dir, "run.csv"), d.Sites(), d.Stats(), cmdstan.Options{}, 60)
 	require.NoError(t, err)
 	assert.Equal(t, 60, w.Rows())
 	require.NoError(t, w.Close())
-	z, err := AppendZarr(filepath.Join(dir, "run.zarr"), d.Sites(), d.Stats(), 1, ZarrOptions{}, 60)
+	z, err := zarr.Append(filepath.Join(dir, "run.zarr"), d.Sites(), d.Stats(), 1, zarr.Options{}, 60, "")
 	require.NoError(t, err)
 	assert.Equal(t, []int{60}, z.Lengths())
 	require.NoError(t, z.Close())
 }
 
 func writeForever(t *testing.T, dir string) {
-	sites := sitesOf(t, "x", []int64{1000})
-	w, err := CreateCSV(filepath.Join(dir, "run.csv"), sites, []string{"lp"}, CSVOptions{FlushEvery: 1})
+	sites := storetest.Sites(t, "x", []int64{1000})
+	w, err := cmdstan.Create(filepath.Join(dir, "run.csv"), sites, []string{"lp"}, cmdstan.Options{FlushEvery: 1})
 	require.NoError(t, err)
-	z, err := CreateZarr(filepath.Join(dir, "run.zarr"), sites, []string{"lp"}, 1, ZarrOptions{Chunk: 25, FlushEvery: 1})
+	z, err := zarr.Create(filepath.Join(dir, "run.zarr"), sites, []string{"lp"}, 1, zarr.Options{Chunk: 25, FlushEvery: 1})
 	require.NoError(t, err)
 	x := make([]float64, 1000)
 	for i := 0; ; i++ {

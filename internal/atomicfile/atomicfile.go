@@ -10,8 +10,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +22,23 @@ import (
 
 // Sync waits for the disk. Tests that write thousands of files put another function in its place.
 var Sync = (*os.File).Sync
+
+// Step is called before each change of the disk. Tests put a function in its place that stops there, as a kill would.
+var Step = func() {}
+
+// Remove removes a file. One that is not there counts as removed.
+func Remove(path string) error {
+	Step()
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func rename(from, to string) error {
+	Step()
+	return os.Rename(from, to)
+}
 
 // Replace writes a file that everybody may read, as far as the user's umask allows. A failure leaves the old file as it
 // was. If path is a symbolic link, the link is replaced, not the file that it names.
@@ -31,16 +50,7 @@ func ReplacePrivate(path string, write func(io.Writer) error) error {
 }
 
 // ReplaceMode is [Replace] with the given permissions, before the umask.
-func ReplaceMode(path string, mode fs.FileMode, write func(io.Writer) error) error {
-	if err := WriteMode(path, mode, write); err != nil {
-		return err
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
-// WriteMode is [ReplaceMode] without the wait for the folder. It serves a caller that writes many files of one folder
-// and calls [SyncDir] once.
-func WriteMode(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
+func ReplaceMode(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
 	sweep(path)
 	f, err := create(path, mode)
 	if err != nil {
@@ -65,7 +75,90 @@ func WriteMode(path string, mode fs.FileMode, write func(io.Writer) error) (err 
 	if err = f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err = rename(f.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// Batch replaces many files of many folders and waits for the disk once. Each file is replaced in one move, but not all
+// of them together.
+type Batch struct{ from, to []string }
+
+// Add writes a file under a temporary name. Its folder is made if it is not there.
+func (b *Batch) Add(path string, data []byte) error {
+	sweep(path)
+	f, err := create(path, 0o644)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			f, err = create(path, 0o644)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	b.from, b.to = append(b.from, f.Name()), append(b.to, path)
+	_, err = f.Write(data)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Commit waits until the files are on the disk, gives them their names, and waits for their
+// folders.
+func (b *Batch) Commit() error {
+	if err := each(b.from, syncFile); err != nil {
+		return err
+	}
+	dirs := map[string]bool{}
+	for i, from := range b.from {
+		if err := rename(from, b.to[i]); err != nil {
+			return err
+		}
+		dir := filepath.Dir(b.to[i])
+		dirs[dir], dirs[filepath.Dir(dir)] = true, true // the folder may be new in the one above
+	}
+	b.from, b.to = nil, nil
+	return each(slices.Collect(maps.Keys(dirs)), SyncDir)
+}
+
+// Discard removes the files that are not committed.
+func (b *Batch) Discard() {
+	for _, from := range b.from {
+		_ = os.Remove(from)
+	}
+	b.from, b.to = nil, nil
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = Sync(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// each calls f for all names, a few at a time: a disk that waits once for many files is faster.
+func each(names []string, f func(string) error) error {
+	errs := make([]error, len(names))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for i, name := range names {
+		wg.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer wg.Done()
+			errs[i] = f(name)
+			<-slots
+		}()
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // Folder makes a folder in one move: write fills a temporary one, which then takes the name path. If there is something
@@ -93,7 +186,7 @@ func Folder(path string, write func(dir string) error) (err error) {
 	if err = write(dir); err != nil {
 		return err
 	}
-	if err = os.Rename(dir, path); err != nil {
+	if err = rename(dir, path); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
@@ -128,6 +221,7 @@ func temporary(path string) string {
 
 // create opens a new file beside path. O_EXCL refuses a name that is taken, be it by a file or by a link.
 func create(path string, mode fs.FileMode) (*os.File, error) {
+	Step()
 	for {
 		f, err := os.OpenFile(temporary(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if !errors.Is(err, fs.ErrExist) {

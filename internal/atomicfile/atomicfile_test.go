@@ -119,3 +119,20 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, Replace(filepath.Join(dir, "file"), text("")))
 	require.Equal(t, []string{".file.0123456789abcde0.new", ".file.x123456789abcdef.new", "a.new", "file"}, names(t, dir))
 }
+// Files of a batch appear at the commit, also in folders that are not there yet; discarded ones leave nothing.
+func TestBatch(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "a", "b", "two")
+	var b Batch
+	require.NoError(t, b.Add(one, []byte("1")))
+	require.NoError(t, b.Add(two, []byte("2")))
+	require.NoFileExists(t, one)
+	require.NoError(t, b.Commit())
+	require.Equal(t, "1", content(t, one))
+	require.Equal(t, "2", content(t, two))
+	require.NoError(t, b.Add(one, []byte("3")))
+	b.Discard()
+	require.NoError(t, b.Commit())
+	require.Equal(t, "1", content(t, one))
+	require.Equal(t, []string{"a", "one"}, names(t, dir))
+}

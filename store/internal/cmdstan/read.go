@@ -1,0 +1,321 @@
+// Package cmdstan reads and writes the CSV files of CmdStan, one for each chain.
+package cmdstan
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/store/internal/content"
+)
+
+// Run is what the files of a run hold.
+type Run struct {
+	Posterior, Warmup *draws.Draws // Warmup is nil if there is none
+	Attrs             map[string]any
+	Notes             []string
+	Digests           []string // of the files, in their order; empty for a file without one
+}
+
+// ReadFiles reads the files of a run, one for each chain.
+func ReadFiles(limits content.Limits, paths ...string) (*Run, error) {
+	if len(paths) == 0 {
+		return nil, content.Failf(content.ErrRange, "read CSV: no file was named")
+	}
+	chains := make([]*chain, len(paths))
+	for i, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("store: read CSV: %w", err)
+		}
+		chains[i], err = readChain(f, path, limits)
+		_ = f.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return join(chains)
+}
+
+// Read reads one chain.
+func Read(r io.Reader, file string, limits content.Limits) (*Run, error) {
+	c, err := readChain(r, file, limits)
+	if err != nil {
+		return nil, err
+	}
+	return join([]*chain{c})
+}
+
+func join(chains []*chain) (*Run, error) {
+	first := chains[0]
+	sites, stats := first.layout.Placed(), first.layout.Stats
+	run := &Run{Attrs: first.attrs()}
+	var steps []any
+	var err error
+	if run.Posterior, err = draws.New(sites, stats, len(chains)); err != nil {
+		return nil, &content.ParseError{File: first.file, Err: err}
+	}
+	warmup, _ := draws.New(sites, stats, len(chains))
+	for k, c := range chains {
+		if !content.SameSites(c.layout.Placed(), sites) || !slices.Equal(c.layout.Stats, stats) {
+			return nil, content.Failf(content.ErrLayout, "%s and %s are not of one run: their columns differ", first.file, c.file)
+		}
+		if err := c.fill(warmup, k, 0, c.warmup); err != nil {
+			return nil, err
+		}
+		if err := c.fill(run.Posterior, k, c.warmup, c.n); err != nil {
+			return nil, err
+		}
+		if c.step > 0 {
+			steps = append(steps, c.step)
+		}
+		c.facts.Give(run.Posterior)
+		run.Notes = append(run.Notes, c.notes...)
+		run.Digests = append(run.Digests, c.digest)
+		c.rows = nil
+	}
+	if warmup.MaxLen() > 0 {
+		run.Warmup = warmup
+	}
+	if len(steps) == len(chains) {
+		run.Attrs["step_size"] = steps
+	}
+	return run, nil
+}
+
+// chain is one file as it was read.
+type chain struct {
+	file   string
+	config map[string]string // the comments "# key = value", without "(Default)"
+	own    *content.Layout   // Kelvin's layout, if it fits the header
+	layout content.Layout
+	width  int
+	rows   []float64 // flat vectors and statistics, one after the other
+	n      int
+	warmup int // how many of the rows are of the warm-up
+	step   float64
+	block  adaptBlock
+	facts  content.Facts
+	digest string
+	notes  []string
+	budget *content.Budget
+}
+
+// readChain reads a chain. Errors are [content.ParseError]s, or those of r.
+func readChain(r io.Reader, file string, limits content.Limits) (*chain, error) {
+	c := &chain{file: file, config: map[string]string{}, budget: content.NewBudget(limits)}
+	scan := newScanner(r)
+	var header []string
+	var source []int
+	var written *content.Layout // before it is known to fit
+	adaptedAt := -1
+	for {
+		ok, err := scan.next()
+		if err != nil {
+			return nil, fmt.Errorf("store: read %s: %w", file, err)
+		}
+		if !ok {
+			break
+		}
+		switch {
+		case scan.comment():
+			if err := scan.digest(); err != nil {
+				return nil, &content.ParseError{File: file, Line: scan.line, Err: err}
+			}
+			text := string(scan.text)
+			if l, ok := scan.own(content.LayoutKey); ok && header == nil {
+				written = content.ParseLayout(l)
+			}
+			if strings.HasPrefix(text, adaptedLine) && header != nil {
+				adaptedAt = c.n
+			}
+			c.block.add(text)
+			c.setting(scan)
+		case scan.blank():
+		case header == nil:
+			header = strings.Split(string(scan.text), ",")
+			for i := range header {
+				header[i] = strings.TrimSpace(header[i])
+			}
+			if source, err = c.columns(header, written, scan.line); err != nil {
+				return nil, err
+			}
+		default:
+			c.block.open, c.digest = false, ""
+			if err := c.row(scan, header, source); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if header == nil {
+		return nil, &content.ParseError{File: file, Line: scan.line,
+			Err: content.Because(content.ErrFormat, "the file ends before the names of the columns")}
+	}
+	if scan.torn {
+		c.notes = append(c.notes, fmt.Sprintf("%s: line %d is incomplete, as a killed run leaves it, and was dropped",
+			file, scan.line+1))
+	}
+	c.countWarmup(adaptedAt)
+	return c, nil
+}
+
+// columns finds the layout in the header, or Kelvin's own.
+func (c *chain) columns(header []string, own *content.Layout, line int) (source []int, err error) {
+	c.width = len(header)
+	wrong := func(at int, err error) error {
+		e := &content.ParseError{File: c.file, Line: line, Err: err}
+		if at >= 0 {
+			e.Column, e.What = at+1, header[at]
+		}
+		return e
+	}
+	if own != nil {
+		if err := c.budget.Named(len(own.Sites) + len(own.Stats)); err != nil {
+			return nil, wrong(-1, err)
+		}
+		dim := 0
+		for _, s := range own.Placed() {
+			dim += s.Size
+		}
+		if dim <= len(header) {
+			if names, source := columnsOf(own.Placed(), own.Stats); slices.Equal(names, header) {
+				c.own, c.layout = own, *own
+				return source, nil
+			}
+		}
+	}
+	l, source, at, err := parseColumns(header)
+	if err == nil {
+		at, err = -1, c.budget.Named(len(l.Sites)+len(l.Stats))
+	}
+	if err != nil {
+		return nil, wrong(at, err)
+	}
+	c.layout = l
+	return source, nil
+}
+
+// row reads a draw.
+func (c *chain) row(scan *scanner, header []string, source []int) error {
+	if err := checkRow(scan.text, len(header)); err != nil {
+		return &content.ParseError{File: c.file, Line: scan.line, Err: err}
+	}
+	start := len(c.rows)
+	if err := c.budget.Count(int64(start + len(header))); err != nil {
+		return &content.ParseError{File: c.file, Line: scan.line, Err: err}
+	}
+	c.rows = append(c.rows, make([]float64, len(header))...)
+	row, rest := c.rows[start:], scan.text
+	for i, to := range source {
+		field := rest
+		if k := bytes.IndexByte(rest, ','); k >= 0 {
+			field, rest = rest[:k], rest[k+1:]
+		}
+		v, err := strconv.ParseFloat(string(bytes.TrimSpace(field)), 64)
+		if err != nil {
+			return &content.ParseError{File: c.file, Line: scan.line, Column: i + 1, What: header[i],
+				Err: content.NotNumber(string(field), err)}
+		}
+		row[to] = v
+	}
+	c.n++
+	return nil
+}
+
+// checkRow checks the number of values of a line.
+func checkRow(text []byte, want int) error {
+	if n := bytes.Count(text, []byte(",")) + 1; n != want {
+		return content.Because(content.ErrFormat, "%d values, want %d, one for each column", n, want)
+	}
+	return nil
+}
+
+// setting keeps a comment of the form key = value, and those of Kelvin.
+func (c *chain) setting(scan *scanner) {
+	if text, ok := scan.own(content.AttrsKey); ok {
+		c.facts.Attrs = text
+		return
+	}
+	if text, ok := scan.own(content.NotesKey); ok {
+		c.facts.Notes = text
+		return
+	}
+	if text, ok := scan.own(content.DigestKey); ok {
+		c.digest = text
+		return
+	}
+	key, value, ok := strings.Cut(strings.Trim(string(scan.text), "# \t"), " = ")
+	if !ok || strings.Contains(key, content.LayoutKey) {
+		return
+	}
+	value = strings.TrimSpace(strings.Replace(value, "(Default)", "", 1))
+	if key == "Step size" {
+		c.step, _ = strconv.ParseFloat(value, 64)
+		return
+	}
+	if _, ok := c.config[key]; !ok {
+		c.config[key] = value
+	}
+}
+
+// countWarmup says how many of the draws are of the warm-up: those before the adaptation block. Without a block, in a
+// file that says that it has draws of the warm-up, it is as many as were asked for.
+func (c *chain) countWarmup(adaptedAt int) {
+	if adaptedAt >= 0 {
+		c.warmup = adaptedAt
+		return
+	}
+	saved := c.config["save_warmup"] == "true" || c.config["save_warmup"] == "1"
+	if !saved || (c.own == nil && c.config["algorithm"] == "fixed_param") {
+		return
+	}
+	asked, err := strconv.Atoi(c.config["num_warmup"])
+	thin, e := strconv.Atoi(c.config["thin"])
+	if e != nil || thin < 1 {
+		thin = 1
+	}
+	if err == nil && asked > 0 {
+		c.warmup = min(c.n, (asked-1)/thin+1)
+	}
+}
+
+// fill copies the rows from to to-1 into a chain of d.
+func (c *chain) fill(d *draws.Draws, chain, from, to int) error {
+	for i := from; i < to; i++ {
+		row := c.rows[i*c.width : (i+1)*c.width]
+		if err := d.AppendChain(chain, row[:d.Dim()], row[d.Dim():]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attrs are the attributes that a file's comments give.
+func (c *chain) attrs() map[string]any {
+	out := map[string]any{}
+	for key, name := range map[string]string{"model": "model_name", "start_datetime": "start_datetime"} {
+		if v := c.config[key]; v != "" {
+			out[name] = v
+		}
+	}
+	for key, name := range map[string]string{
+		"seed": "seed", "thin": "thin", "num_warmup": "num_warmup", "num_samples": "num_samples", "max_depth": "max_treedepth",
+	} {
+		if v, err := strconv.ParseFloat(c.config[key], 64); err == nil {
+			out[name] = v
+		}
+	}
+	if major := c.config["stan_version_major"]; major != "" {
+		out["inference_library"] = "cmdstan"
+		out["inference_library_version"] = fmt.Sprintf("%s.%s.%s", major, c.config["stan_version_minor"],
+			c.config["stan_version_patch"])
+	} else if c.own != nil {
+		out["inference_library"] = "kelvin"
+	}
+	return out
+}

@@ -1,0 +1,447 @@
+package zarr
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/store/internal/content"
+)
+
+// Writer writes the draws of all chains while the run goes. Each flush replaces the last chunk of each chain and then the
+// metadata, every file in one move; a killed run leaves the store as it was at the last flush. A writer is for one
+// goroutine.
+type Writer struct {
+	z       *store
+	opt     Options
+	names   [2]string // of the groups
+	sites   []draws.Site
+	stats   []string
+	dim     int
+	vars    []*series
+	lengths []int
+	chunk   [][]float64    // for each chain the rows of its unfinished chunk
+	since   []int          // draws of a chain since the last flush
+	written map[string]int // chunks of an array and chain that are there
+	facts   content.Facts
+	err     error
+}
+
+// series is an array with where its numbers are in a row.
+type series struct {
+	group, key string
+	kind       content.Kind
+	dims       []string
+	shape      []int64 // of one draw
+	from, size int
+}
+
+// Create begins a store, or the groups of the draws in one that is there and lacks them; if it has them, that is an
+// [content.ErrExists]. sites, stats and chains are as for [draws.New]; attrs are those of the store.
+func Create(path string, sites []draws.Site, stats []string, chains int, opt Options) (*Writer, error) {
+	w, err := newWriter(path, sites, stats, chains, opt)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		if w.z, err = openStore(path, content.Limits{}); err != nil {
+			return nil, err
+		}
+		if _, ok := w.z.meta[w.names[0]+"/"+zGroup]; ok {
+			return nil, content.Failf(content.ErrExists, "create Zarr: %s has the group %s already", path, w.names[0])
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, content.During("create Zarr", err)
+	}
+	if err := w.begin(); err != nil {
+		return nil, content.During("create Zarr", err)
+	}
+	return w, nil
+}
+
+func newWriter(path string, sites []draws.Site, stats []string, chains int, opt Options) (*Writer, error) {
+	if err := opt.Fill(); err != nil {
+		return nil, err
+	}
+	d, err := draws.New(sites, stats, chains)
+	if err != nil {
+		return nil, fmt.Errorf("store: create Zarr: %w", err)
+	}
+	if len(sites)+len(stats) == 0 {
+		return nil, content.Failf(content.ErrLayout, "create Zarr: %s: a draw has neither sites nor statistics", path)
+	}
+	w := &Writer{
+		z: newStore(path), opt: opt, sites: d.Sites(), stats: d.Stats(), dim: d.Dim(),
+		names:   [2]string{"posterior", "sample_stats"},
+		lengths: make([]int, chains), chunk: make([][]float64, chains), since: make([]int, chains),
+		written: map[string]int{},
+	}
+	if opt.Warmup {
+		w.names = [2]string{"warmup_posterior", "warmup_sample_stats"}
+	}
+	labels := &content.Labels{Dims: opt.Dims, Coords: opt.Coords}
+	for i, name := range content.SiteVariables(sites, content.FileName) {
+		s := sites[i]
+		dims, err := labels.Of(w.names[0], s.Name, name, s.Shape)
+		if err != nil {
+			return nil, err
+		}
+		w.vars = append(w.vars, &series{w.names[0], w.names[0] + "/" + name, content.Float, dims, s.Shape, s.Offset, s.Size})
+	}
+	for k, name := range content.StatVariables(stats, content.FileName) {
+		w.vars = append(w.vars, &series{w.names[1], w.names[1] + "/" + name, content.StatKind(name, nil), nil, nil, d.Dim() + k, 1})
+	}
+	return w, nil
+}
+
+// begin writes the groups without draws.
+func (w *Writer) begin() error {
+	z := w.z
+	if err := z.put(zGroup, groupMeta()); err != nil {
+		return err
+	}
+	if z.meta[zAttrs] == nil {
+		if err := z.put(zAttrs, w.opt.Attrs); err != nil {
+			return err
+		}
+	}
+	for _, name := range w.groups() {
+		if err := z.putGroup(name, w.opt.Attrs); err != nil {
+			return err
+		}
+		if err := z.putSmall(name+"/chain", "<i8", "chain", count(int64(len(w.lengths))), &w.opt); err != nil {
+			return err
+		}
+	}
+	for _, v := range w.vars {
+		if err := z.putCoords(v.group, v.dims, v.shape, &w.opt); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// groups are the names of the groups that there are.
+func (w *Writer) groups() []string {
+	if len(w.stats) == 0 {
+		return w.names[:1]
+	}
+	return w.names[:]
+}
+
+// Lengths are the numbers of draws of the chains, those that are not flushed among them.
+func (w *Writer) Lengths() []int { return slices.Clone(w.lengths) }
+
+// Describe sets the attributes and notes, which the next flush writes.
+func (w *Writer) Describe(f content.Facts) { w.facts = f }
+
+// Append adds a draw to a chain: the flat vector and the statistics, which are copied. An [content.ErrLayout] says which
+// length is wrong. An [content.ErrRange] says that there is no such chain, that a divergence is neither 0 nor 1, or that a
+// tree depth or a number of leapfrog steps is not whole. An error of the disk stays: all further calls return it.
+func (w *Writer) Append(chain int, x, stats []float64) error {
+	dir := w.z.dir
+	switch {
+	case w.err != nil:
+		return w.err
+	case chain < 0 || chain >= len(w.lengths):
+		return content.Failf(content.ErrRange, "append to %s: chain %d, want 0 to %d", dir, chain, len(w.lengths)-1)
+	case len(x) != w.dim:
+		return content.Failf(content.ErrLayout, "append to %s: x has %d numbers, want %d", dir, len(x), w.dim)
+	case len(stats) != len(w.stats):
+		return content.Failf(content.ErrLayout, "append to %s: stats has %d numbers, want %d", dir, len(stats), len(w.stats))
+	}
+	for _, v := range w.vars {
+		if k := v.from - w.dim; v.kind != content.Float && !v.kind.Holds(stats[k]) {
+			return content.Failf(content.ErrRange, "append to %s: %s is %v, want %s", dir, w.stats[k], stats[k],
+				map[content.Kind]string{content.Boolean: "0 or 1", content.Integer: "a whole number"}[v.kind])
+		}
+	}
+	w.chunk[chain] = append(append(w.chunk[chain], x...), stats...)
+	w.lengths[chain]++
+	w.since[chain]++
+	if w.since[chain] >= w.opt.FlushEvery {
+		return w.Flush()
+	}
+	if w.lengths[chain]%w.opt.Chunk == 0 { // the next draw begins a chunk
+		w.err = content.During("append to Zarr", w.writeChain(chain))
+	}
+	return w.err
+}
+
+// Close flushes. After it, every call returns [content.ErrClosed].
+func (w *Writer) Close() error {
+	if w.err == content.ErrClosed {
+		return nil
+	}
+	err := w.Flush()
+	w.z.batch.Discard()
+	w.err = content.ErrClosed
+	return err
+}
+
+// Flush writes all draws and then the metadata, and waits for the disk.
+func (w *Writer) Flush() error {
+	if w.err == nil {
+		w.err = content.During("write Zarr", w.flush())
+	}
+	return w.err
+}
+
+func (w *Writer) flush() error {
+	for c := range w.lengths {
+		if err := w.writeChain(c); err != nil {
+			return err
+		}
+	}
+	longest := int64(slices.Max(w.lengths))
+	chunks := int((longest + int64(w.opt.Chunk) - 1) / int64(w.opt.Chunk))
+	for _, v := range w.vars {
+		if v.kind == content.Float {
+			continue
+		}
+		a := w.array(v, longest)
+		for c := range w.lengths { // these have no fill value, so shorter chains need their chunks
+			for k := w.written[chainKey(v.key, c)]; k < chunks; k++ {
+				if err := w.z.writeChunk(v.key, a, padded(nil, w.opt.Chunk, v.kind), int64(c), int64(k)); err != nil {
+					return err
+				}
+				w.written[chainKey(v.key, c)] = k + 1
+			}
+		}
+	}
+	for _, group := range w.groups() {
+		a, key := w.drawArray(longest), group+"/draw"
+		for k := w.written[key]; k < chunks; k++ {
+			values := count(int64(w.opt.Chunk))
+			for i := range values {
+				values[i] += float64(k * w.opt.Chunk)
+			}
+			if err := w.z.writeChunk(key, a, values, int64(k)); err != nil {
+				return err
+			}
+			w.written[key] = k + 1
+		}
+	}
+	if err := w.putLengths(); err != nil {
+		return err
+	}
+	for c := range w.since {
+		w.since[c] = 0
+	}
+	return w.z.commit()
+}
+
+// putLengths writes the metadata of all arrays, and the lengths of the chains.
+func (w *Writer) putLengths() error {
+	longest := int64(slices.Max(w.lengths))
+	for _, v := range w.vars {
+		if err := w.z.putArray(v.key, w.array(v, longest), append([]string{"chain", "draw"}, v.dims...)); err != nil {
+			return err
+		}
+	}
+	for _, group := range w.groups() {
+		if err := w.z.putArray(group+"/draw", w.drawArray(longest), []string{"draw"}); err != nil {
+			return err
+		}
+	}
+	l := content.NewLayout(w.sites, w.stats)
+	l.Lengths = w.lengths
+	attrs := maps.Clone(w.z.attrs(w.names[0]))
+	if attrs == nil {
+		attrs = map[string]any{}
+	}
+	attrs[content.LayoutKey] = l.String()
+	for key, text := range map[string]string{content.AttrsKey: w.facts.Attrs, content.NotesKey: w.facts.Notes} {
+		if text != "" {
+			attrs[key] = text
+		}
+	}
+	return w.z.put(w.names[0]+"/"+zAttrs, attrs)
+}
+
+func (w *Writer) array(v *series, n int64) *array {
+	return w.opt.array(kindType[v.kind], append([]int64{int64(len(w.lengths)), n}, v.shape...), true)
+}
+
+// drawArray holds the numbers of the draws.
+func (w *Writer) drawArray(n int64) *array {
+	a := w.opt.array("<i8", []int64{n}, false)
+	a.chunks[0] = int64(w.opt.Chunk)
+	return a
+}
+
+// writeChain writes the unfinished chunk of a chain, and forgets it if it is full.
+func (w *Writer) writeChain(c int) error {
+	rows, width := w.chunk[c], w.dim+len(w.stats)
+	n := w.lengths[c] % w.opt.Chunk
+	k := w.lengths[c] / w.opt.Chunk
+	if n == 0 && w.lengths[c] > 0 {
+		n, k = w.opt.Chunk, k-1
+	}
+	if w.since[c] == 0 || n == 0 || len(rows) == 0 {
+		return nil
+	}
+	for _, v := range w.vars {
+		if v.size == 0 {
+			continue
+		}
+		values := make([]float64, 0, w.opt.Chunk*v.size)
+		for i := range n {
+			values = append(values, rows[i*width+v.from:i*width+v.from+v.size]...)
+		}
+		index := make([]int64, 2+len(v.shape))
+		index[0], index[1] = int64(c), int64(k)
+		if err := w.z.writeChunk(v.key, w.array(v, 0), padded(values, cap(values), v.kind), index...); err != nil {
+			return err
+		}
+		w.written[chainKey(v.key, c)] = k + 1
+	}
+	if n == w.opt.Chunk {
+		w.chunk[c] = nil
+	}
+	return nil
+}
+
+func chainKey(array string, chain int) string { return chunkKey(array, ".", []int64{int64(chain)}) }
+
+// Append resumes a store that [Create] or [Write] wrote: each chain keeps its first keep draws, or all for keep = -1. The
+// chunks stay as the store has them. An [content.ErrLayout] says that it has other sites, statistics or chains, an
+// [content.ErrRange] that a chain has fewer than keep draws, an [content.ErrExists] that it is of another run.
+//
+// The metadata is cut first, so a kill at any time leaves a store whose metadata tells of draws that are there.
+func Append(path string, sites []draws.Site, stats []string, chains int, opt Options, keep int, run string) (*Writer, error) {
+	w, err := newWriter(path, sites, stats, chains, opt)
+	if err != nil {
+		return nil, err
+	}
+	if w.z, err = openStore(path, content.Limits{}); err != nil {
+		return nil, err
+	}
+	if found := w.z.attrs("")[content.RunKey]; run != "" && found != run {
+		return nil, content.Failf(content.ErrExists, "%s is of another run, %v, and not of %q", path, found, run)
+	}
+	have, _ := w.z.attrs(w.names[0])[content.LayoutKey].(string)
+	l := content.ParseLayout(have)
+	if l == nil {
+		return nil, content.Failf(content.ErrLayout, "append to %s: its group %s was not written by Kelvin", path, w.names[0])
+	}
+	if !content.SameSites(l.Placed(), sites) || !slices.Equal(l.Stats, stats) || len(l.Lengths) != chains {
+		return nil, content.Failf(content.ErrLayout, "append to %s: the store has other sites, statistics or chains: %s", path, have)
+	}
+	for c, n := range l.Lengths {
+		if keep > n || keep < -1 {
+			return nil, content.Failf(content.ErrRange, "append to %s: keep is %d, but chain %d has %d draws", path, keep, c, n)
+		}
+		if keep >= 0 {
+			l.Lengths[c] = keep
+		}
+	}
+	if err := w.resume(l.Lengths); err != nil {
+		return nil, content.During("append to Zarr", err)
+	}
+	return w, nil
+}
+
+// resume takes over the store's chunks and reads the unfinished ones back. It reads and checks before it changes.
+func (w *Writer) resume(lengths []int) error {
+	width := w.dim + len(w.stats)
+	for i, v := range w.vars {
+		meta, _ := w.z.meta[v.key+"/"+zArray].(map[string]any)
+		a, err := parseArray(meta)
+		if err != nil {
+			return &content.ParseError{File: w.z.file(v.key), Err: err}
+		}
+		if a.dtype != kindType[v.kind] || len(a.shape) != 2+len(v.shape) || a.chunks[0] != 1 {
+			// Statistics that were not of their kind are floats.
+			if a.dtype != "<f8" || len(a.shape) != 2+len(v.shape) || a.chunks[0] != 1 {
+				return &content.ParseError{File: w.z.file(v.key),
+					Err: content.Because(content.ErrLayout, "the array is not one that Kelvin wrote")}
+			}
+			v.kind = content.Float
+		}
+		if i == 0 {
+			w.opt.Chunk, w.opt.FlushEvery = int(a.chunks[1]), min(w.opt.FlushEvery, int(a.chunks[1]))
+			w.opt.Zlib = -1
+			if c, ok := meta["compressor"].(map[string]any); ok {
+				level, _ := c["level"].(float64)
+				w.opt.Zlib = int(level)
+			}
+		}
+		if dims := w.z.dims(v.key); len(dims) == len(a.shape) {
+			v.dims = dims[2:]
+		}
+		for c, n := range lengths {
+			first := n / w.opt.Chunk * w.opt.Chunk
+			w.written[chainKey(v.key, c)] = n / w.opt.Chunk
+			if w.chunk[c] == nil {
+				w.chunk[c] = make([]float64, (n-first)*width)
+			}
+			if v.size == 0 {
+				continue
+			}
+			index := make([]int64, len(a.shape))
+			index[0] = int64(c)
+			for k := range int64((n + w.opt.Chunk - 1) / w.opt.Chunk) {
+				// All kept chunks are read, which checks them.
+				index[1] = k
+				values, err := w.z.readChunk(v.key, a, index)
+				if err != nil {
+					return err
+				}
+				if int(k)*w.opt.Chunk < first {
+					continue
+				}
+				for j := range n - first {
+					copy(w.chunk[c][j*width+v.from:], values[j*v.size:(j+1)*v.size])
+				}
+			}
+		}
+	}
+	copy(w.lengths, lengths)
+	if err := w.putLengths(); err != nil {
+		return err
+	}
+	if err := w.z.commit(); err != nil {
+		return err
+	}
+	if err := w.dropChunks(); err != nil {
+		return err
+	}
+	for c := range w.since {
+		w.since[c] = 1 // the last chunk may hold draws that are no longer wanted
+	}
+	return w.Flush()
+}
+
+// dropChunks removes the chunks behind the end of each chain: they hold draws that are no longer wanted, and what killed
+// runs left.
+func (w *Writer) dropChunks() error {
+	for _, v := range w.vars {
+		entries, err := os.ReadDir(w.z.file(v.key))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			parts := strings.Split(e.Name(), ".")
+			if len(parts) < 2 {
+				continue
+			}
+			c, err1 := strconv.Atoi(parts[0])
+			k, err2 := strconv.Atoi(parts[1])
+			if err1 != nil || err2 != nil || c < 0 || c < len(w.lengths) && k*w.opt.Chunk < w.lengths[c] {
+				continue
+			}
+			if err := atomicfile.Remove(w.z.file(v.key + "/" + e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build slow
+
+package zarr_test
+
+func init() { killPoints = 400 }
