@@ -203,3 +203,11 @@ func TestScientific(t *testing.T) {
 	require.Equal(t, "1.000e-09", lines["constant"][0])
 	require.Regexp(t, `^-?0\.\d{1,3}$`, lines["usual"][0])
 }
+
+// One element of four chains of 1000 draws.
+func BenchmarkSummarise(b *testing.B) {
+	x := ar1(1, 4, 1000, 0.5)
+	for b.Loop() {
+		summarise(x, SummaryOptions{HDIProb: 0.94})
+	}
+}

@@ -1,5 +1,3 @@
-// Package sample has the statistics of plain samples that draws and their diagnostics share: moments, quantiles and
-// what is built from them.
 package sample
 
 import "math"

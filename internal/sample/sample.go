@@ -1,6 +1,12 @@
+// Package sample has the statistics of plain samples that draws and their diagnostics share: moments, quantiles and
+// what is built from them.
 package sample
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+	"sync"
+)
 
 // failure is an error of a kind with a text of its own.
 type failure struct {
@@ -22,4 +28,22 @@ func CheckProbability(where string, kind error, what string, p float64) error {
 		return Failf(where, kind, "%s: probability is %v, want 0 to 1", what, p)
 	}
 	return nil
+}
+
+// workers is the number of goroutines that share long computations: two, or one where GOMAXPROCS is one. Results do not
+// depend on it.
+func workers() int { return min(2, runtime.GOMAXPROCS(0)) }
+
+// Each calls f(0) to f(n-1) from at most two goroutines.
+func Each(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	workers := min(workers(), n)
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < n; i += workers {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
 }
