@@ -18,6 +18,7 @@ import (
 // and the model. It is immutable; any number of goroutines may use it.
 type Program struct {
 	densities map[string][]bool // of each Density, which inputs depend on latent variables
+	observed  []string          // the variables of Observe
 
 	model   Model
 	batch   infer.Batch
@@ -196,6 +197,9 @@ func (c *compiler) Finish(s *Site) {
 	s.checkWhole()
 	if s.density != nil {
 		c.compileDensity(s)
+	}
+	if s.declared && s.Observed {
+		c.program.observed = append(c.program.observed, s.Name)
 	}
 	if len(s.Plates) == 0 && s.Observed && s.Kind == KindSample {
 		c.program.values[s.Name] = count(s.valueShape())

@@ -153,28 +153,12 @@ func (p *Program) mapDraws(in *draws.Draws, batch infer.Batch, chain, from, to i
 			return err
 		}
 		if *out == nil {
-			if *out, err = p.drawsLike(in, values); err != nil {
+			if *out, err = drawsOf(values, in.Stats(), in.Chains()); err != nil {
 				return err
 			}
 		}
 		return appendDraws(*out, in, values, chain, from, to)
 	})
-}
-
-// drawsLike is an empty container for constrained values.
-func (p *Program) drawsLike(in *draws.Draws, values Values) (*draws.Draws, error) {
-	var sites []draws.Site
-	offset := 0
-	for _, name := range sortedNames(values) {
-		shape := shapeOf(values[name])[1:]
-		size := 1
-		for _, s := range shape {
-			size *= int(s)
-		}
-		sites = append(sites, draws.Site{Name: name, Shape: shape, Offset: offset, Size: size})
-		offset += size
-	}
-	return draws.New(sites, in.Stats(), in.Chains())
 }
 
 func appendDraws(out, in *draws.Draws, values Values, chain, from, to int) error {

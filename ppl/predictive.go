@@ -18,6 +18,8 @@ type Predictive struct {
 	Batch infer.Batch
 	Seed  uint64
 	Sites []string // which sites to return; nil is all random variables and deterministic values
+
+	first int // how many draws came before these, with streams of their own
 }
 
 // Prior draws n times from the prior predictive: every random variable, the observed ones too. Each value has a leading
@@ -146,6 +148,9 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 	wanted := set(q.Sites)
 	var found, all []string
 	streams := torch.NewStreams(q.Seed, n)
+	for k := range streams.Chains {
+		streams.Chains[k] += uint64(q.first)
+	}
 	out, err := torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
 		given := Values{}
 		for i, name := range names {

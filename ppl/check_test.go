@@ -1,0 +1,193 @@
+package ppl_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+)
+
+// scalarDraws are draws of one number, chain by chain.
+func scalarDraws(t *testing.T, name string, chains ...[]float64) *draws.Draws {
+	t.Helper()
+	d, err := draws.New([]draws.Site{{Name: name, Size: 1}}, nil, len(chains))
+	require.NoError(t, err)
+	for c, chain := range chains {
+		for _, v := range chain {
+			require.NoError(t, d.AppendChain(c, []float64{v}, nil))
+		}
+	}
+	return d
+}
+
+// The model, the data and the draws of the golden figures of package diag/loo: loo 2.5.1 in R 4.2.2, with
+// relative_eff(exp(loglik), chain_id).
+func TestLOOGolden(t *testing.T) {
+	y := make([]float64, 12)
+	for i := range y {
+		y[i] = float64((7*i)%12)/3 - 1.8
+	}
+	y[11] = 4
+	for scale, want := range map[float64][]float64{
+		1:   {-27.512407071863628, 0.82162542045337394, 7.7151733884889593, 0.38277326248478155},
+		1.5: {-23.13226524107521, 0.19179542524445825, 3.3795131739161675, 0.089975293236287474},
+	} {
+		model := func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 10))
+			c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(half(mu), scale), c.Data("y")) })
+		}
+		p, err := ppl.Compile(model, infer.Batch{"y": vec(y...)})
+		require.NoError(t, err)
+		seed := sampletest.LCG(11)
+		if scale != 1 {
+			seed = 12
+		}
+		posterior := scalarDraws(t, "mu", sampletest.GoldenAR(2, 100, 0.5, 0, seed)...)
+		r, err := p.LOO(posterior)
+		require.NoError(t, err)
+		require.Len(t, r.Pointwise, 12)
+		require.Equal(t, 200, r.Draws)
+		require.InEpsilonSlice(t, want, []float64{r.ELPD, r.P, r.SE, r.SEP}, 1e-10)
+
+		// What is stored is the log likelihood of each draw of each chain, without statistics.
+		ll, err := p.LogLikelihood(posterior)
+		require.NoError(t, err)
+		require.Empty(t, ll.Stats())
+		require.Equal(t, []draws.Site{{Name: "y", Shape: []int64{12}, Size: 12}}, ll.Sites())
+		require.Equal(t, 2, ll.Chains())
+		for _, at := range [][2]int{{0, 0}, {1, 99}} {
+			mu := posterior.Row(at[0], at[1])[0]
+			for i, v := range ll.Row(at[0], at[1]) {
+				require.InDelta(t, normal(y[i], 0.5*mu, scale), v, 1e-12)
+			}
+		}
+		// What a mask leaves out is no observation; a chain that is longer is cut.
+		posterior = scalarDraws(t, "mu", append(slices.Clone(posterior.Element(0, 0)), 5, 6), posterior.Element(1, 0))
+		mask := vec(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0).MustGt(ts.FloatScalar(0.5), false)
+		masked := func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 10))
+			c.Plate("data", 0, func(c *ppl.Ctx) {
+				ppl.Mask(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(half(mu), scale), c.Data("y")) }, mask)(c)
+			})
+		}
+		p, err = ppl.Compile(masked, infer.Batch{"y": vec(y...)})
+		require.NoError(t, err)
+		most, err := p.LOO(posterior)
+		require.NoError(t, err)
+		require.Len(t, most.Pointwise, 11)
+		require.InEpsilon(t, r.Pointwise[3].ELPD, most.Pointwise[3].ELPD, 1e-10)
+	}
+}
+
+// y_i ~ N(mu, 1) with mu ~ N(0, 10²): leave-one-out predictions, and predictions, in closed form.
+func TestLOOAndPredictConjugate(t *testing.T) {
+	const n, chains, length = 20, 4, 1000
+	rng := rand.New(rand.NewPCG(1, 2))
+	y, sum := make([]float64, n), 0.0
+	for i := range y {
+		y[i] = 1 + rng.NormFloat64()
+		sum += y[i]
+	}
+	v := 1 / (n + 0.01)
+	rows := make([][]float64, chains)
+	for c := range rows {
+		for range length {
+			rows[c] = append(rows[c], v*sum+math.Sqrt(v)*rng.NormFloat64())
+		}
+	}
+	posterior := scalarDraws(t, "mu", rows...)
+	p, err := ppl.Compile(mean(0), infer.Batch{"y": vec(y...)})
+	require.NoError(t, err)
+	r, err := p.LOO(posterior)
+	require.NoError(t, err)
+	require.Zero(t, r.Unreliable)
+	for i, point := range r.Pointwise {
+		vi := 1 / (n - 1 + 0.01)
+		require.InDelta(t, normal(y[i], vi*(sum-y[i]), math.Sqrt(1+vi)), point.ELPD, 5*point.MCSE)
+	}
+
+	predicted, err := p.Predict(posterior, 3)
+	require.NoError(t, err)
+	require.Equal(t, chains, predicted.Chains())
+	require.Equal(t, length, predicted.Len(2))
+	require.Equal(t, []draws.Site{{Name: "y", Shape: []int64{n}, Size: n}}, predicted.Sites())
+	for i := range 3 {
+		withinErrors(t, predicted.Pooled(i), v*sum, math.Sqrt(1+v))
+	}
+	// Each draw has a stream of its own: one noise is not that of another chain.
+	noise := predicted.Row(0, 5)[0] - rows[0][5]
+	require.NotEqual(t, noise, predicted.Row(1, 5)[0]-rows[1][5])
+	again, err := p.Predict(posterior, 3)
+	require.NoError(t, err)
+	require.Equal(t, predicted.Row(3, 999), again.Row(3, 999))
+
+	// The model that made the data passes the check; one of far less noise does not.
+	report, err := p.Check(posterior, 1)
+	require.NoError(t, err)
+	require.True(t, report.OK(), report.String())
+	require.Contains(t, report.String(), "y: the data have mean")
+	require.Contains(t, report.String(), "posterior_predictive")
+	narrow := func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 0.3), c.Data("y")) })
+	}
+	q, err := ppl.Compile(narrow, infer.Batch{"y": vec(y...)})
+	require.NoError(t, err)
+	report, err = q.Check(posterior, 1)
+	require.NoError(t, err)
+	found := report.Of(ppl.CodePredictive)
+	require.Equal(t, diag.Warning, found[0].Severity)
+	require.Less(t, found[0].Figure, 0.01)
+	require.Contains(t, report.String(), "y: the data have sd")
+}
+
+// Long posteriors are evaluated in parts, and one predicted draw does not depend on where the parts end.
+func TestPredictInParts(t *testing.T) {
+	y := make([]float64, 700)
+	p, err := ppl.Compile(mean(0), infer.Batch{"y": vec(y...)})
+	require.NoError(t, err)
+	chain := make([]float64, 2000) // parts of 2^20 / 700 = 1497 draws
+	for i := range chain {
+		chain[i] = float64(i)
+	}
+	all, err := p.Predict(scalarDraws(t, "mu", chain), 3)
+	require.NoError(t, err)
+	require.Equal(t, 2000, all.Total())
+	one, err := p.Predict(scalarDraws(t, "mu", chain[:1400], chain[1400:]), 3)
+	require.NoError(t, err)
+	require.Equal(t, all.Row(0, 1399), one.Row(0, 1399))
+	require.InDeltaSlice(t, all.Row(0, 1999), one.Row(1, 599), 1e-12)
+}
+
+func TestChecksRefuse(t *testing.T) {
+	p, err := ppl.Compile(func(c *ppl.Ctx) { c.Factor("f", half(c.Sample("mu", dist.Normal(0, 1)))) }, nil)
+	require.NoError(t, err)
+	posterior := scalarDraws(t, "mu", []float64{1, 2, 3, 4})
+	_, err = p.LOO(posterior)
+	require.ErrorContains(t, err, "a Factor or a Density is not one of single observations; use Observe")
+	_, err = p.Predict(posterior, 1)
+	require.ErrorContains(t, err, "nothing to predict")
+	q, err := ppl.Compile(mean(0), infer.Batch{"y": vec(1, 2)})
+	require.NoError(t, err)
+	for _, d := range []*draws.Draws{nil, scalarDraws(t, "mu", nil)} {
+		_, err = q.LOO(d)
+		require.ErrorIs(t, err, draws.ErrNoDraws)
+		_, err = q.Check(d, 1)
+		require.ErrorIs(t, err, draws.ErrNoDraws)
+	}
+	_, err = q.LOO(scalarDraws(t, "nu", []float64{1, 2, 3, 4}))
+	require.ErrorContains(t, err, `"mu"`)
+	require.ErrorContains(t, err, `["nu"]`)
+}
+
+// half is x/2.
+func half(x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(0.5), false) }
