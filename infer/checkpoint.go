@@ -199,7 +199,7 @@ func (f *checkpointer) close() { _ = f.draws.Close() }
 // methodName is the type of a transform, and its Name where one type serves several methods.
 func methodName(t Transform) string {
 	if named, ok := t.(interface{ Name() string }); ok {
-		return fmt.Sprintf("%T (%s)", t, named.Name())
+		return named.Name()
 	}
 	return fmt.Sprintf("%T", t)
 }

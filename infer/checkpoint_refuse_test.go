@@ -143,8 +143,8 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 	}{
 		"model":          {func(a *args) { a.c.Checkpoint.Model = "german" }, "its model is pima, this run's german"},
 		"no model":       {func(a *args) { a.c.Checkpoint.Model = "" }, "its model is pima, this run's "},
-		"method":         {func(a *args) { a.method = sgmcmc.SGHMC{LR: infer.Constant(0.1)} }, "its method is *sgmcmc.sgld, this run's *sgmcmc.sghmc"},
-		"another family": {func(a *args) { a.method = optim.SGD{LR: infer.Constant(0.1)} }, "its method is *sgmcmc.sgld, this run's *optim.sgd"},
+		"method":         {func(a *args) { a.method = sgmcmc.SGHMC{LR: infer.Constant(0.1)} }, "its method is sgmcmc.SGLD, this run's sgmcmc.SGHMC"},
+		"another family": {func(a *args) { a.method = optim.SGD{LR: infer.Constant(0.1)} }, "its method is sgmcmc.SGLD, this run's optim.SGD"},
 		"site names":     {func(a *args) { a.p.Layout = &infer.Layout{Sites: two} }, "its sites is b[] w[2], this run's c[] w[2]"},
 		"shapes":         {func(a *args) { a.p = pointOf(t, layoutOf(t, infer.Shapes{"b": {1}, "w": {2}}), 0, 0, 0) }, "its sites is b[] w[2], this run's b[1] w[2]"},
 		"chains":         {func(a *args) { a.c.Chains = 4 }, "its chains is 3, this run's 4"},

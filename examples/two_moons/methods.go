@@ -91,10 +91,8 @@ func (t *task) longChain() chain  { return t.long }
 // langevin is SGLD from the MAP.
 func langevin(name string, eta float64, length func(*task) chain) func(*task, context.Context, infer.Observer) (predictor, error) {
 	return func(t *task, ctx context.Context, o infer.Observer) (predictor, error) {
-		method, err := sgmcmc.SGLDFromSum(eta, t.settings.train, nil)
-		if err != nil {
-			return nil, err
-		}
+		// Welling and Teh's step θ' = θ + (η/2)G + √η z of the sum over data.
+		method := sgmcmc.SGLD{LR: infer.Constant(eta / 2 * float64(t.settings.train))}
 		return t.sample(ctx, name, method, t.mode, length(t), o)
 	}
 }
@@ -125,7 +123,7 @@ func (t *task) parallelChains(ctx context.Context, o infer.Observer) (predictor,
 
 // sample runs a sampler on minibatches.
 func (t *task) sample(ctx context.Context, name string, m infer.Method, start infer.Params, c chain, o infer.Observer) (predictor, error) {
-	transform, err := m.Build(infer.Sum(t.model.logPosterior, 1))
+	transform, err := m.Build(infer.Mean(t.model.logPosterior, int64(t.model.n)))
 	if err != nil {
 		return nil, err
 	}

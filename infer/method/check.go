@@ -50,3 +50,60 @@ func checkStreams(name string, p infer.Params, chains int) error {
 	}
 	return nil
 }
+
+// Checks looks at the fields of a configuration, fills in defaults and keeps the first error, which [Build] returns.
+type Checks struct {
+	Name string // of the method, for example "sgmcmc.SGHMC"
+
+	err error
+}
+
+// LR checks a step size, which must be above 0. advice says how to choose one that is missing.
+func (c *Checks) LR(lr infer.Schedule, advice string) {
+	if lr == nil {
+		c.Require(false, "LR", "missing", "a schedule is required, for example infer.Constant(0.01): "+advice)
+		return
+	}
+	c.fail(lr.Check(c.Name, "LR", 0, 0, true))
+}
+
+// Schedule puts a constant in the place of a schedule that is nil, and looks at the first value: it must be at least 0;
+// strict excludes 0.
+func (c *Checks) Schedule(field string, s *infer.Schedule, def float64, strict bool) {
+	if *s == nil {
+		*s = infer.Constant(def)
+	}
+	c.fail(s.Check(c.Name, field, 0, 0, strict))
+}
+
+// Value puts a default in the place of a number that is 0. It must be finite and at least 0; strict excludes 0.
+func (c *Checks) Value(field string, v *float64, def float64, strict bool) {
+	if *v == 0 {
+		*v = def
+	}
+	c.fail(CheckValue(c.Name, field, *v, 0, strict))
+}
+
+// Fraction checks a number that must be at least 0 and below 1; 0 stands for the default.
+func (c *Checks) Fraction(field string, v *float64, def float64) {
+	if *v == 0 {
+		*v = def
+	}
+	c.Require(*v >= 0 && *v < 1, field, *v, "it must be at least 0 and less than 1")
+}
+
+// Require makes the error of a field unless ok.
+func (c *Checks) Require(ok bool, field string, value any, allowed string) {
+	if !ok {
+		c.fail(&infer.FieldError{Type: c.Name, Field: field, Value: value, Allowed: allowed})
+	}
+}
+
+// Err is the first error.
+func (c *Checks) Err() error { return c.err }
+
+func (c *Checks) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}

@@ -8,6 +8,68 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
+// State is what the states of an [Algorithm] have in common. The struct of a method's states embeds it.
+type State struct {
+	Params  infer.Params  // θ, of shape [d] or [K, d]
+	Step    int64         // updates so far
+	Streams torch.Streams // random numbers of the K chains
+
+	parts []part
+}
+
+// Part is a tensor of a state besides θ. A shared one belongs to several states, is not held, and may be nil.
+type Part struct {
+	Name   string      // in checkpoints
+	Tensor **ts.Tensor // the field of the state
+	Shared bool
+}
+
+// part is what a Part points to.
+type part struct {
+	name   string
+	tensor *ts.Tensor
+	shared bool
+}
+
+func (s *State) base() *State { return s }
+
+// remember makes the parts those of the state.
+func (s *State) remember(parts []Part) {
+	s.parts = make([]part, len(parts))
+	for i, p := range parts {
+		s.parts[i] = part{p.Name, *p.Tensor, p.Shared}
+	}
+}
+
+// Position is θ.
+func (s State) Position() infer.Params { return s.Params }
+
+// Steps is the number of updates so far.
+func (s State) Steps() int64 { return s.Step }
+
+// Tensors are what the state owns, and what it shares with others.
+func (s State) Tensors() (owned, shared infer.Tensors) {
+	owned = make(infer.Tensors, len(s.parts))
+	for _, p := range s.parts {
+		switch {
+		case !p.shared:
+			owned[p.name] = p.tensor
+		case p.tensor != nil:
+			if shared == nil {
+				shared = infer.Tensors{}
+			}
+			shared[p.name] = p.tensor
+		}
+	}
+	return owned, shared
+}
+
+// Save names the parts of the state.
+func (s State) Save() infer.Saved {
+	owned, shared := s.Tensors()
+	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: owned, Shared: shared}
+}
+
 // StateAs is the state as the type that a transform made; another type is an error that names both.
 func StateAs[S infer.State](s infer.State, method string) (S, error) {
 	state, ok := s.(S)

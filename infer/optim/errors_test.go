@@ -29,7 +29,8 @@ func TestConfigurationErrors(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{optim.SGD{}, "LR", "optim.SGD: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
+		{optim.SGD{}, "LR", "optim.SGD: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+			"below 2/λ, with λ the largest curvature of the mean log posterior"},
 		{optim.SGD{LR: infer.Constant(0)}, "LR", "optim.SGD: LR is 0: it must be finite and greater than 0"},
 		{optim.SGD{LR: infer.Constant(nan)}, "LR", "optim.SGD: LR is NaN: it must be finite and greater than 0"},
 		{optim.SGD{LR: lr, Momentum: -0.1}, "Momentum", "optim.SGD: Momentum is -0.1: it must be at least 0 and less than 1"},
@@ -42,7 +43,6 @@ func TestConfigurationErrors(t *testing.T) {
 		{optim.SGD{LR: lr, Nesterov: true, Momentum: 0.9, Dampening: 0.1}, "Nesterov",
 			"optim.SGD: Nesterov is true: it needs Momentum above 0 and Dampening 0"},
 
-		{optim.Adam{}, "LR", "optim.Adam: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
 		{optim.Adam{LR: infer.Constant(-1)}, "LR", "optim.Adam: LR is -1: it must be finite and greater than 0"},
 		{optim.Adam{LR: lr, Beta1: 1}, "Beta1", "optim.Adam: Beta1 is 1: it must be at least 0 and less than 1"},
 		{optim.Adam{LR: lr, Beta1: -0.9}, "Beta1", "optim.Adam: Beta1 is -0.9: it must be at least 0 and less than 1"},
@@ -52,7 +52,6 @@ func TestConfigurationErrors(t *testing.T) {
 		{optim.Adam{LR: lr, Eps: nan}, "Eps", "optim.Adam: Eps is NaN: it must be finite and greater than 0"},
 		{optim.Adam{LR: lr, WeightDecay: -1}, "WeightDecay", "optim.Adam: WeightDecay is -1: it must be finite and at least 0"},
 
-		{optim.AdamW{}, "LR", "optim.AdamW: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
 		{optim.AdamW{LR: lr, WeightDecay: &minus}, "WeightDecay", "optim.AdamW: WeightDecay is -0.5: it must be finite and at least 0"},
 		{optim.AdamW{LR: lr, Beta1: 2}, "Beta1", "optim.AdamW: Beta1 is 2: it must be at least 0 and less than 1"},
 	} {

@@ -204,5 +204,5 @@ func TestCheckpointsTellAdamFromAdamW(t *testing.T) {
 	}
 	require.NoError(t, run(optim.Adam{LR: infer.Constant(0.1)}, false))
 	require.NoError(t, run(optim.Adam{LR: infer.Constant(0.1)}, true))
-	require.ErrorContains(t, run(optim.AdamW{LR: infer.Constant(0.1)}, true), "its method is *optim.adam (optim.Adam), this run's *optim.adam (optim.AdamW)")
+	require.ErrorContains(t, run(optim.AdamW{LR: infer.Constant(0.1)}, true), "its method is optim.Adam, this run's optim.AdamW")
 }

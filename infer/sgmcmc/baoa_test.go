@@ -243,7 +243,8 @@ func TestConfigurationErrorsOfBAOA(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.BAOA{}, "LR", "sgmcmc.BAOA: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
+		{sgmcmc.BAOA{}, "LR", "sgmcmc.BAOA: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+			"below 2σ/√λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.BAOA{LR: c(0)}, "LR", "sgmcmc.BAOA: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.BAOA{LR: c(nan)}, "LR", "sgmcmc.BAOA: LR is NaN: it must be finite and greater than 0"},
 		{sgmcmc.BAOA{LR: c(1), Alpha: c(-1)}, "Alpha", "sgmcmc.BAOA: Alpha is -1: it must be finite and at least 0"},

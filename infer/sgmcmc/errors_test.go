@@ -23,7 +23,8 @@ func TestConfigurationErrors(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.SGLD{}, "LR", "sgmcmc.SGLD: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
+		{sgmcmc.SGLD{}, "LR", "sgmcmc.SGLD: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+			"below 2/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGLD{LR: c(0)}, "LR", "sgmcmc.SGLD: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.SGLD{LR: c(-0.1)}, "LR", "sgmcmc.SGLD: LR is -0.1: it must be finite and greater than 0"},
 		{sgmcmc.SGLD{LR: c(nan)}, "LR", "sgmcmc.SGLD: LR is NaN: it must be finite and greater than 0"},
@@ -33,7 +34,8 @@ func TestConfigurationErrors(t *testing.T) {
 		{sgmcmc.SGLD{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGLD: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: c(1), Beta: nan}, "Beta", "sgmcmc.SGLD: Beta is NaN: it must be finite and at least 0"},
 
-		{sgmcmc.SGHMC{}, "LR", "sgmcmc.SGHMC: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
+		{sgmcmc.SGHMC{}, "LR", "sgmcmc.SGHMC: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+			"below α/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGHMC{LR: c(0)}, "LR", "sgmcmc.SGHMC: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.SGHMC{LR: c(nan)}, "LR", "sgmcmc.SGHMC: LR is NaN: it must be finite and greater than 0"},
 		{sgmcmc.SGHMC{LR: c(1), Alpha: c(-1)}, "Alpha", "sgmcmc.SGHMC: Alpha is -1: it must be finite and at least 0"},
@@ -58,14 +60,14 @@ func TestTooLargeBeta(t *testing.T) {
 		text   string
 	}{
 		{sgmcmc.SGLD{LR: c(0.5), Beta: 9, Temperature: c(0.5)},
-			"sgmcmc.SGLD: the noise variance Tε(2a − Tεβ) is -0.0625 at update 0, with T = 0.5, ε (LR) = 0.5, a = 1, β (Beta) = 9: " +
-				"Beta must be at most 2a/(Tε) = 8, or LR smaller: invalid configuration"},
+			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, ε (LR) = 0.5, a = 1, β (Beta) = 9: " +
+				"Beta must be at most 2a/(τε) = 8, or LR smaller: invalid configuration"},
 		{sgmcmc.SGHMC{LR: c(0.5), Beta: 17, Alpha: c(2), Temperature: c(0.5)},
-			"sgmcmc.SGHMC: the noise variance Tε(2a − Tεβ) is -0.0625 at update 0, with T = 0.5, ε (LR) = 0.5, a = 2, β (Beta) = 17: " +
-				"Beta must be at most 2a/(Tε) = 16, or LR smaller: invalid configuration"},
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, ε (LR) = 0.5, a = 2, β (Beta) = 17: " +
+				"Beta must be at most 2a/(τε) = 16, or LR smaller: invalid configuration"},
 		{sgmcmc.SGHMC{LR: c(0.5), Beta: 0.25, Alpha: c(0)},
-			"sgmcmc.SGHMC: the noise variance Tε(2a − Tεβ) is -0.0625 at update 0, with T = 1, ε (LR) = 0.5, a = 0, β (Beta) = 0.25: " +
-				"Beta must be at most 2a/(Tε) = 0, or LR smaller: invalid configuration"},
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 1, ε (LR) = 0.5, a = 0, β (Beta) = 0.25: " +
+				"Beta must be at most 2a/(τε) = 0, or LR smaller: invalid configuration"},
 	} {
 		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
 		require.EqualError(t, err, e.text)
@@ -104,16 +106,16 @@ func TestSchedulesThatGoWrongLater(t *testing.T) {
 		{sgmcmc.SGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 			"sgmcmc.SGLD: Temperature at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: from(2, 0.25, 0.5), Beta: 6}, "",
-			"sgmcmc.SGLD: the noise variance Tε(2a − Tεβ) is -0.5 at update 2, with T = 1, ε (LR) = 0.5, a = 1, β (Beta) = 6: " +
-				"Beta must be at most 2a/(Tε) = 4, or LR smaller: invalid configuration"},
+			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.5 at update 2, with τ = T/N = 1, ε (LR) = 0.5, a = 1, β (Beta) = 6: " +
+				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
 		{sgmcmc.SGHMC{LR: from(2, 0.1, math.Inf(1))}, "LR at update 2", "sgmcmc.SGHMC: LR at update 2 is +Inf: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(0.1), Temperature: from(2, 1, -1)}, "Temperature at update 2",
 			"sgmcmc.SGHMC: Temperature at update 2 is -1: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(0.1), Alpha: from(2, 1, nan)}, "Alpha at update 2",
 			"sgmcmc.SGHMC: Alpha at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(0.25), Alpha: from(2, 1, 0.5), Beta: 6}, "",
-			"sgmcmc.SGHMC: the noise variance Tε(2a − Tεβ) is -0.125 at update 2, with T = 1, ε (LR) = 0.25, a = 0.5, β (Beta) = 6: " +
-				"Beta must be at most 2a/(Tε) = 4, or LR smaller: invalid configuration"},
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, ε (LR) = 0.25, a = 0.5, β (Beta) = 6: " +
+				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
 	} {
 		t.Run(e.text, func(t *testing.T) {
 			transform := build(t, e.method, q.logPosterior)

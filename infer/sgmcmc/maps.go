@@ -8,14 +8,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/method"
 )
 
-// Equivalent is one method with momentum in the numbers of three traditions. The log posterior is the mean over N data, as
-// everywhere in Kelvin, and u its gradient. v is the velocity, the change of θ in one update:
+// Equivalent is one method with momentum in the numbers of three traditions. u is the gradient of the mean log posterior
+// of N data. v is the velocity, the change of θ in one update:
 //
 //	v' = μv + ℓu + √(2(1 − μ)ℓT/N) z
 //
 //	SGD with momentum             ℓ, μ           v = ℓ·buffer
 //	Wenzel et al. (2020), M = I   h = √(ℓ/N)     γ = (1 − μ)√(N/ℓ)      v = h·m, energy of all N data
-//	SGHMC of this package         ℓ = ε²/σ²      μ = 1 − εα/σ²          v = εm/σ², temperature T/N
+//	SGHMC of this package         ℓ = ε²/σ²      μ = 1 − εα/σ²          v = εm/σ²
 //
 // What is not a matter of numbers is the order: [SGHMC] moves θ by the old v, SGD and the symplectic scheme of Wenzel et al.
 // by the new one. At T = 0 [SymplecticSGHMC] is therefore SGD, and SGHMC is SGD one update behind.
@@ -37,52 +37,45 @@ func FromSGD(lr, momentum float64, n int) (Equivalent, error) {
 // FromDampenedSGD starts from SGD with dampening τ in [0, 1), which moves by u' = μu + (1 − τ)g and θ' = θ + lr·u': the form
 // of Duffield et al. (2025, equation 10), ε = 1 − τ, σ² = (1 − τ)/lr, α = (1 − μ)/lr. Its ℓ is (1 − τ)·lr.
 func FromDampenedSGD(lr, momentum, dampening float64, n int) (Equivalent, error) {
-	if !(dampening >= 0 && dampening < 1) {
-		return Equivalent{}, &infer.FieldError{Type: "sgmcmc.FromDampenedSGD", Field: "dampening", Value: dampening, Allowed: "it must be at least 0 and less than 1"}
-	}
-	if err := method.CheckValue("sgmcmc.FromDampenedSGD", "lr", lr, 0, true); err != nil {
+	c := &method.Checks{Name: "sgmcmc.FromDampenedSGD"}
+	c.Require(dampening >= 0 && dampening < 1, "dampening", dampening, "it must be at least 0 and less than 1")
+	c.Value("lr", &lr, 0, true)
+	if err := c.Err(); err != nil {
 		return Equivalent{}, err
 	}
-	return equivalent("sgmcmc.FromDampenedSGD", lr*(1-dampening), momentum, math.Sqrt((1-dampening)/lr), n)
+	return equivalent(c.Name, lr*(1-dampening), momentum, math.Sqrt((1-dampening)/lr), n)
 }
 
 // FromLangevin starts from the time step h and the friction γ of underdamped Langevin dynamics with unit mass on the energy
 // of all n data: ℓ = nh², μ = 1 − hγ.
 func FromLangevin(step, friction float64, n int) (Equivalent, error) {
-	const name = "sgmcmc.FromLangevin"
-	if err := method.CheckValue(name, "step", step, 0, true); err != nil {
+	c := &method.Checks{Name: "sgmcmc.FromLangevin"}
+	momentum := momentumOf(step * friction)
+	c.Value("step", &step, 0, true)
+	c.Require(friction > 0 && momentum >= 0, "friction", friction,
+		fmt.Sprintf("it must be greater than 0 and at most 1/step = %g, or the momentum 1 − step·friction is not in [0, 1)", 1/step))
+	if err := c.Err(); err != nil {
 		return Equivalent{}, err
 	}
-	momentum := momentumOf(step * friction)
-	if !(friction > 0 && momentum >= 0) {
-		return Equivalent{}, &infer.FieldError{Type: name, Field: "friction", Value: friction,
-			Allowed: fmt.Sprintf("it must be greater than 0 and at most 1/step = %g, or the momentum 1 − step·friction is not in [0, 1)", 1/step)}
-	}
-	e, err := equivalent(name, float64(n)*step*step, momentum, 1, n)
+	e, err := equivalent(c.Name, float64(n)*step*step, momentum, 1, n)
 	e.Step, e.Friction = step, friction
 	return e, err
 }
 
-// FromSGHMC starts from the step size ε, friction α and σ of [SGHMC] on the mean log posterior of n data: ℓ = ε²/σ²,
-// μ = 1 − εα/σ². A sigma of 0 means 1.
+// FromSGHMC starts from the step size ε, friction α and σ of [SGHMC], for n data: ℓ = ε²/σ², μ = 1 − εα/σ². A sigma of 0
+// means 1.
 func FromSGHMC(epsilon, alpha, sigma float64, n int) (Equivalent, error) {
-	const name = "sgmcmc.FromSGHMC"
-	if sigma == 0 {
-		sigma = 1
-	}
-	if err := method.CheckValue(name, "epsilon", epsilon, 0, true); err != nil {
-		return Equivalent{}, err
-	}
-	if err := method.CheckValue(name, "sigma", sigma, 0, true); err != nil {
-		return Equivalent{}, err
-	}
+	c := &method.Checks{Name: "sgmcmc.FromSGHMC"}
+	c.Value("epsilon", &epsilon, 0, true)
+	c.Value("sigma", &sigma, 1, true)
 	rho := 1 / (sigma * sigma)
 	momentum := momentumOf(epsilon * rho * alpha)
-	if !(alpha > 0 && momentum >= 0) {
-		return Equivalent{}, &infer.FieldError{Type: name, Field: "alpha", Value: alpha,
-			Allowed: fmt.Sprintf("it must be greater than 0 and at most σ²/ε = %g, or the momentum 1 − εα/σ² is not in [0, 1)", 1/(epsilon*rho))}
+	c.Require(alpha > 0 && momentum >= 0, "alpha", alpha,
+		fmt.Sprintf("it must be greater than 0 and at most σ²/ε = %g, or the momentum 1 − εα/σ² is not in [0, 1)", 1/(epsilon*rho)))
+	if err := c.Err(); err != nil {
+		return Equivalent{}, err
 	}
-	e, err := equivalent(name, epsilon*epsilon*rho, momentum, sigma, n)
+	e, err := equivalent(c.Name, epsilon*epsilon*rho, momentum, sigma, n)
 	e.Epsilon, e.Alpha = epsilon, alpha
 	return e, err
 }
@@ -97,38 +90,41 @@ func momentumOf(x float64) float64 {
 
 // equivalent fills in all numbers from ℓ, μ and σ.
 func equivalent(name string, lr, momentum, sigma float64, n int) (Equivalent, error) {
-	if err := method.CheckValue(name, "lr", lr, 0, true); err != nil {
-		return Equivalent{}, err
-	}
-	if !(momentum >= 0 && momentum < 1) {
-		return Equivalent{}, &infer.FieldError{Type: name, Field: "momentum", Value: momentum, Allowed: "it must be at least 0 and less than 1"}
-	}
-	if err := checkData(name, n); err != nil {
-		return Equivalent{}, err
-	}
+	c := &method.Checks{Name: name}
+	c.Value("lr", &lr, 0, true)
+	c.Require(momentum >= 0 && momentum < 1, "momentum", momentum, "it must be at least 0 and less than 1")
+	c.Require(n >= 1, "n", n, nAdvice)
 	root := math.Sqrt(lr)
 	return Equivalent{
 		N: n, LR: lr, Momentum: momentum,
 		Step: math.Sqrt(lr / float64(n)), Friction: (1 - momentum) * math.Sqrt(float64(n)/lr),
 		Epsilon: root * sigma, Alpha: (1 - momentum) * sigma / root, Sigma: sigma,
-	}, nil
+	}, c.Err()
 }
 
-func checkData(name string, n int) error {
-	if n < 1 {
-		return &infer.FieldError{Type: name, Field: "n", Value: n, Allowed: "it must be at least 1: the number of data"}
-	}
-	return nil
+const nAdvice = "it must be at least 1: the number of data"
+
+// checkPositive checks a number above 0 and a number of data.
+func checkPositive(name string, n int, field string, v float64) error {
+	c := &method.Checks{Name: name}
+	c.Value(field, &v, 0, true)
+	c.Require(n >= 1, "n", n, nAdvice)
+	return c.Err()
 }
 
-// SGHMC is the sampler with these numbers, for the mean log posterior. The temperature is that of the posterior, 1 for
-// Bayes, and nil means 1: the sampler gets T/N.
+// SGHMC is the sampler with these numbers. A nil temperature is 1, the Bayes posterior.
 func (e Equivalent) SGHMC(temperature infer.Schedule) SGHMC {
-	return SGHMC{LR: infer.Constant(e.Epsilon), Alpha: infer.Constant(e.Alpha), Sigma: e.Sigma, Temperature: perDatum(temperature, e.N)}
+	return SGHMC{LR: infer.Constant(e.Epsilon), Alpha: infer.Constant(e.Alpha), Sigma: e.Sigma, Temperature: temperature}
 }
 
-// NoiseVariance is the variance of the noise that an update adds to each element of the velocity at temperature T of the
-// posterior: 2(1 − μ)ℓT/N.
+// Symplectic is the sampler whose limit at T = 0 is SGD with these numbers, bit for bit. A nil temperature is 1, the Bayes
+// posterior.
+func (e Equivalent) Symplectic(temperature infer.Schedule) SymplecticSGHMC {
+	return SymplecticSGHMC{LR: infer.Constant(e.LR), Momentum: infer.Constant(e.Momentum), Temperature: temperature}
+}
+
+// NoiseVariance is the variance of the noise that an update adds to each element of the velocity at temperature T:
+// 2(1 − μ)ℓT/N.
 func (e Equivalent) NoiseVariance(temperature float64) float64 {
 	return 2 * (1 - e.Momentum) * e.LR * temperature / float64(e.N)
 }
@@ -136,56 +132,19 @@ func (e Equivalent) NoiseVariance(temperature float64) float64 {
 // Faster is the method with its time step times c, as a cyclical schedule has it at C(t) = c: h' = ch and ε' = cε at the
 // same friction, so that ℓ' = c²ℓ and μ' = 1 − c(1 − μ).
 func (e Equivalent) Faster(c float64) (Equivalent, error) {
-	if err := method.CheckValue("sgmcmc.Equivalent.Faster", "c", c, 0, true); err != nil {
+	const name = "sgmcmc.Equivalent.Faster"
+	if err := method.CheckValue(name, "c", c, 0, true); err != nil {
 		return Equivalent{}, err
 	}
-	return equivalent("sgmcmc.Equivalent.Faster", c*c*e.LR, momentumOf(c*(1-e.Momentum)), e.Sigma, e.N)
-}
-
-// SGLDFromSGD is the sampler whose limit at T = 0 is SGD without momentum at this learning rate, on the mean log posterior
-// of n data: ε = ℓ, at temperature T/n; nil means T = 1.
-func SGLDFromSGD(lr float64, n int, temperature infer.Schedule) (SGLD, error) {
-	if err := method.CheckValue("sgmcmc.SGLDFromSGD", "lr", lr, 0, true); err != nil {
-		return SGLD{}, err
-	}
-	if err := checkData("sgmcmc.SGLDFromSGD", n); err != nil {
-		return SGLD{}, err
-	}
-	return SGLD{LR: infer.Constant(lr), Temperature: perDatum(temperature, n)}, nil
-}
-
-// SGLDFromSum starts from the step size η of the form θ' = θ + (η/2)G + √η z, where G is the gradient of the log posterior
-// of all n data (Welling and Teh 2011): ε = nη/2 on their mean, at temperature T/n; nil means T = 1, which is that form.
-func SGLDFromSum(eta float64, n int, temperature infer.Schedule) (SGLD, error) {
-	if err := method.CheckValue("sgmcmc.SGLDFromSum", "eta", eta, 0, true); err != nil {
-		return SGLD{}, err
-	}
-	if err := checkData("sgmcmc.SGLDFromSum", n); err != nil {
-		return SGLD{}, err
-	}
-	return SGLD{LR: infer.Constant(float64(n) * eta / 2), Temperature: perDatum(temperature, n)}, nil
-}
-
-// perDatum is T/n, the temperature for a mean over n data.
-func perDatum(temperature infer.Schedule, n int) infer.Schedule {
-	if temperature == nil {
-		return infer.Constant(1 / float64(n))
-	}
-	return func(t int64) float64 { return temperature(t) / float64(n) }
+	return equivalent(name, c*c*e.LR, momentumOf(c*(1-e.Momentum)), e.Sigma, e.N)
 }
 
 // WeightDecay is the coefficient λ of ½λ|θ|² on the mean loss of n data that a prior N(0, sd²) is: 1/(n·sd²).
 func WeightDecay(sd float64, n int) (float64, error) {
-	if err := method.CheckValue("sgmcmc.WeightDecay", "sd", sd, 0, true); err != nil {
-		return 0, err
-	}
-	return 1 / (float64(n) * sd * sd), checkData("sgmcmc.WeightDecay", n)
+	return 1 / (float64(n) * sd * sd), checkPositive("sgmcmc.WeightDecay", n, "sd", sd)
 }
 
 // PriorSD is the standard deviation of the normal prior that a weight decay λ on the mean loss of n data is: 1/√(nλ).
 func PriorSD(decay float64, n int) (float64, error) {
-	if err := method.CheckValue("sgmcmc.PriorSD", "decay", decay, 0, true); err != nil {
-		return 0, err
-	}
-	return 1 / math.Sqrt(float64(n)*decay), checkData("sgmcmc.PriorSD", n)
+	return 1 / math.Sqrt(float64(n)*decay), checkPositive("sgmcmc.PriorSD", n, "decay", decay)
 }

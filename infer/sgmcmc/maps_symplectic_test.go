@@ -33,7 +33,8 @@ func TestSymplecticIsSGDAtZeroTemperature(t *testing.T) {
 	config, still := e.Symplectic(infer.Constant(0.7)), e.Symplectic(zero)
 	config.Momenta = vector(spread(q.layout.Dim()))
 	still.Momenta = config.Momenta
-	warm, cold := build(t, config, q.logPosterior), build(t, still, q.logPosterior)
+	warm := must(config.Build(infer.Mean(q.logPosterior, n)))
+	cold = must(still.Build(infer.Mean(q.logPosterior, n)))
 	s := begin[sgmcmc.SymplecticSGHMCState](t, warm, start, 5)
 	z := noise(t, s.Streams, s.Momenta)
 	x, _ := update(t, warm, s, batch)
@@ -51,7 +52,7 @@ func ExampleFromSGD() {
 		return
 	}
 	fmt.Printf("Wenzel et al.: h = %.6f, γ = %.2f\n", e.Step, e.Friction)
-	fmt.Printf("SGHMC: ε = %.1f, α = %.1f, σ = %.1f, temperature %g\n", e.Epsilon, e.Alpha, e.Sigma, e.SGHMC(nil).Temperature(0))
+	fmt.Printf("SGHMC: ε = %.1f, α = %.1f, σ = %.1f\n", e.Epsilon, e.Alpha, e.Sigma)
 
 	back, err := sgmcmc.FromLangevin(e.Step, e.Friction, e.N)
 	if err != nil {
@@ -61,6 +62,6 @@ func ExampleFromSGD() {
 	fmt.Printf("and back: learning rate %.2f, momentum %.1f\n", back.LR, back.Momentum)
 	// Output:
 	// Wenzel et al.: h = 0.000632, γ = 158.11
-	// SGHMC: ε = 0.1, α = 1.0, σ = 1.0, temperature 4e-05
+	// SGHMC: ε = 0.1, α = 1.0, σ = 1.0
 	// and back: learning rate 0.01, momentum 0.9
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
@@ -58,7 +59,7 @@ func TestMapsThereAndBack(t *testing.T) {
 				}
 				// The noise of all is that of the velocity εm/σ².
 				c := want.SGHMC(infer.Constant(0.7))
-				assert.InEpsilon(t, math.Pow(want.Epsilon, 3)*2*want.Alpha*c.Temperature(0), want.NoiseVariance(0.7), 1e-13)
+				assert.InEpsilon(t, math.Pow(want.Epsilon, 3)*2*want.Alpha*c.Temperature(0)/float64(n), want.NoiseVariance(0.7), 1e-13)
 				assert.InEpsilon(t, want.Step*want.Step*2*want.Friction*want.Step*0.7, want.NoiseVariance(0.7), 1e-13) // (h·√(2γhT))²
 			}
 		}
@@ -90,7 +91,7 @@ func TestMapsMoveAlikeAtZeroTemperature(t *testing.T) {
 
 		// SGD with the buffer b = v/ℓ.
 		sgd := build(t, optim.SGD{LR: infer.Constant(c.lr), Momentum: c.momentum}, q.logPosterior)
-		s, _ := update(t, sgd, optim.SGDState{Params: start, Buffer: vector(scaled(1/c.lr, v)), Step: 1}, batch)
+		s, _ := update(t, sgd, optim.SGDState{State: method.State{Params: start, Step: 1}, Buffer: vector(scaled(1/c.lr, v))}, batch)
 		within(t, want, values(s.Params.Flat), golden, "SGD")
 
 		// Wenzel et al. with m = v/h: m' = (1 − hγ)m + hng, θ' = θ + hm'.
@@ -123,12 +124,12 @@ func TestMapsMoveAlikeAtZeroTemperature(t *testing.T) {
 	}
 }
 
-// At T = 0 SGLD is SGD, and in Welling and Teh's form at T = 1 an update is θ + (η/2)G + √η z with G = n·g.
+// At T = 0 SGLD is SGD, and in Welling and Teh's form at T = 1 an update is θ + (η/2)G + √η z with G = n·g: ε = nη/2.
 func TestMapsOfSGLD(t *testing.T) {
 	q := newQuartic()
 	const eta, n = 0.002, 50
 	start, batch := params(q.layout, spread(q.layout.Dim()), 0), q.batch()
-	transform := build(t, must(sgmcmc.SGLDFromSum(eta, n, nil)), q.logPosterior)
+	transform := must(sgmcmc.SGLD{LR: infer.Constant(n * eta / 2)}.Build(infer.Mean(q.logPosterior, n)))
 	s := begin[sgmcmc.SGLDState](t, transform, start, 5)
 	z := noise(t, s.Streams, s.Params.Flat)
 	theta := values(start.Flat)
@@ -139,14 +140,13 @@ func TestMapsOfSGLD(t *testing.T) {
 	}
 	next, info := update(t, transform, s, batch)
 	within(t, want, values(next.Params.Flat), golden, "theta")
-	assert.Equal(t, 0.02, info.Temperature)
+	assert.Equal(t, 1.0, info.Temperature)
 
-	cold := build(t, must(sgmcmc.SGLDFromSGD(0.1, n, zero)), q.logPosterior)
-	sgd := build(t, optim.SGD{LR: infer.Constant(0.1)}, q.logPosterior)
+	cold := must(sgmcmc.SGLD{LR: infer.Constant(0.1), Temperature: zero}.Build(infer.Mean(q.logPosterior, n)))
+	sgd := must(optim.SGD{LR: infer.Constant(0.1)}.Build(infer.Mean(q.logPosterior, n)))
 	a, _ := update(t, cold, begin[sgmcmc.SGLDState](t, cold, start, 1), batch)
 	b, _ := update(t, sgd, begin[optim.SGDState](t, sgd, start, 1), batch)
 	identical(t, values(b.Params.Flat), values(a.Params.Flat), "theta")
-	assert.Equal(t, 0.02, must(sgmcmc.SGLDFromSGD(0.1, n, nil)).Temperature(0))
 }
 
 // The gradient of a prior N(0, sd²) in the mean log posterior is that of the weight decay in SGD.
@@ -168,7 +168,6 @@ func TestWeightDecayIsThePrior(t *testing.T) {
 
 func TestMapErrors(t *testing.T) {
 	first := func(_ sgmcmc.Equivalent, err error) error { return err }
-	sgld := func(_ sgmcmc.SGLD, err error) error { return err }
 	number := func(_ float64, err error) error { return err }
 	e := must(sgmcmc.FromSGD(0.1, 0.9, 10))
 	for _, c := range []struct {
@@ -191,8 +190,6 @@ func TestMapErrors(t *testing.T) {
 			"sgmcmc.FromSGHMC: alpha is 0: it must be greater than 0 and at most σ²/ε = 8, or the momentum 1 − εα/σ² is not in [0, 1)"},
 		{first(e.Faster(0)), "c", "sgmcmc.Equivalent.Faster: c is 0: it must be finite and greater than 0"},
 		{first(e.Faster(20)), "momentum", "sgmcmc.Equivalent.Faster: momentum is -0.9999999999999996: it must be at least 0 and less than 1"},
-		{sgld(sgmcmc.SGLDFromSGD(0, 1, nil)), "lr", "sgmcmc.SGLDFromSGD: lr is 0: it must be finite and greater than 0"},
-		{sgld(sgmcmc.SGLDFromSum(0.1, 0, nil)), "n", "sgmcmc.SGLDFromSum: n is 0: it must be at least 1: the number of data"},
 		{number(sgmcmc.WeightDecay(0, 1)), "sd", "sgmcmc.WeightDecay: sd is 0: it must be finite and greater than 0"},
 		{number(sgmcmc.PriorSD(0, 1)), "decay", "sgmcmc.PriorSD: decay is 0: it must be finite and greater than 0"},
 		{number(sgmcmc.PriorSD(1, 0)), "n", "sgmcmc.PriorSD: n is 0: it must be at least 1: the number of data"},

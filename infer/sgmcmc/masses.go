@@ -7,11 +7,14 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// masses are M for every element, of shape [d] or [K, d].
+const massName = "mass" // of the masses in a checkpoint
+
+// masses are M for every element, of shape [d] or [K, d]. They outlive every scope, because later states share them.
 type masses struct {
 	root, inverse, mass *ts.Tensor // √M, 1/M, M
 	lightest            float64    // the least of them
@@ -25,126 +28,119 @@ func (m *masses) least() float64 {
 	return m.lightest
 }
 
-// massesOf are the masses of the elements of a point; nil when all are 1. They outlive every scope, because later states
-// share them.
-func (t *symplectic) massesOf(p infer.Params) (*masses, error) {
-	if len(t.Mass) == 0 {
-		return nil, nil
+// sd is √M; nil when all are 1.
+func (m *masses) sd() *ts.Tensor {
+	if m == nil {
+		return nil
+	}
+	return m.root
+}
+
+// checkMasses copies the masses of sites and checks them, and tells the lightest of those that are named.
+func checkMasses(c *method.Checks, mass *map[string]float64) float64 {
+	*mass = maps.Clone(*mass)
+	lightest := math.Inf(1)
+	for _, site := range slices.Sorted(maps.Keys(*mass)) {
+		v := (*mass)[site]
+		c.Value(fmt.Sprintf("Mass of site %q", site), &v, 0, true)
+		lightest = min(lightest, v)
+	}
+	if len(*mass) == 0 {
+		return 1
+	}
+	return lightest
+}
+
+// massesOf are the masses of the elements of a point; nil when all are 1.
+func massesOf(m *method.Move, mass map[string]float64, p infer.Params) *masses {
+	if len(mass) == 0 {
+		return nil
+	}
+	names := p.Layout.Names()
+	for _, name := range slices.Sorted(maps.Keys(mass)) {
+		m.Require(slices.Contains(names, name), "Mass", fmt.Sprintf("given for site %q", name), fmt.Sprintf("the sites are %q", names))
 	}
 	values := make([]float64, 0, p.Layout.Dim())
-	var names []string
 	for _, site := range p.Layout.Sites {
-		names = append(names, site.Name)
-		m, ok := t.Mass[site.Name]
+		v, ok := mass[site.Name]
 		if !ok {
-			m = 1
+			v = 1
 		}
-		for range site.Size {
-			values = append(values, m)
-		}
+		values = append(values, slices.Repeat([]float64{v}, site.Size)...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Mass)) {
-		if !slices.Contains(names, name) {
-			return nil, &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: "Mass", Value: fmt.Sprintf("given for site %q", name),
-				Allowed: fmt.Sprintf("the sites are %q", names)}
-		}
-	}
-	m, err := newMasses(p, values)
-	if err != nil {
-		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
-	}
-	return m, nil
+	return newMasses(p, values)
 }
 
-// withMassiveNoise appends the noise of an update in which elements have masses of their own. Nothing is drawn where no
-// element gets any.
-func (t *symplectic) withMassiveNoise(terms []torch.Term, p pace, mass *masses, like *ts.Tensor, streams *torch.Streams) ([]torch.Term, error) {
-	if p.temp*p.h == 0 || p.damp == 0 {
-		return terms, nil
-	}
-	z, err := streams.NormalLike(like)
-	if err != nil {
-		return nil, err
-	}
-	scale, sd := math.Sqrt(2*p.temp*p.damp/t.unit), mass.root
-	if t.Beta > 0 {
-		lost := p.temp * p.temp * p.h * p.h * t.Beta
-		variance, err := torch.Combine(torch.Term{Coeff: scale * scale, Tensor: mass.mass})
-		if err != nil {
-			return nil, err
-		}
-		if variance, err = variance.AddScalar(ts.FloatScalar(-lost), false); err != nil {
-			return nil, err
-		}
-		// The least variance may be zero and come out a rounding below.
-		if variance, err = variance.ClampMin(ts.FloatScalar(0), false); err != nil {
-			return nil, err
-		}
-		if sd, err = variance.Sqrt(false); err != nil {
-			return nil, err
-		}
-		scale = 1
-	}
-	if err = z.Mul_(sd); err != nil {
-		return nil, err
-	}
-	return append(terms, torch.Term{Coeff: scale, Tensor: z}), nil
-}
-
-// newMasses are the masses of every element, in the shape of p or [d] for all chains alike. They outlive every scope, because
-// later states share them.
-func newMasses(p infer.Params, values []float64) (*masses, error) {
+// newMasses are the masses of every element, in the shape of p or [d] for all chains alike.
+func newMasses(p infer.Params, values []float64) *masses {
 	shape := []int64{int64(len(values))}
 	if d := p.Layout.Dim(); p.Batched() && len(values) == p.Chains()*d {
 		shape = []int64{int64(p.Chains()), int64(d)}
 	}
-	device, err := torch.DeviceOf(p.Flat)
-	if err != nil {
-		return nil, err
-	}
-	dtype, err := torch.DTypeOfTensor(p.Flat)
-	if err != nil {
-		return nil, err
-	}
-	m := &masses{lightest: math.Inf(1)}
-	if m.mass, err = torch.FromSliceOn(device, dtype, values, shape...); err != nil {
-		return nil, err
-	}
-	// What a checkpoint holds is the mass in its type: the rest is made of that, so that it is the same after one.
-	if values, err = torch.ToSlice[float64](m.mass); err != nil {
-		return nil, err
-	}
-	root, inverse := make([]float64, len(values)), make([]float64, len(values))
-	for i, v := range values {
-		root[i], inverse[i] = math.Sqrt(v), 1/v
-		m.lightest = min(m.lightest, v)
-	}
-	if m.root, err = torch.FromSliceOn(device, dtype, root, shape...); err != nil {
-		return nil, err
-	}
-	if m.inverse, err = torch.FromSliceOn(device, dtype, inverse, shape...); err != nil {
-		return nil, err
-	}
+	mass := must(torch.FromSliceOn(must(torch.DeviceOf(p.Flat)), must(torch.DTypeOfTensor(p.Flat)), values, shape...))
+	m := &masses{mass: mass, root: mass.MustSqrt(false), inverse: mass.MustReciprocal(false)}
+	m.lightest = slices.Min(must(torch.ToSlice[float64](mass)))
 	torch.Detach(m.mass, m.root, m.inverse)
-	return m, nil
+	return m
+}
+
+// noisy appends noise of variance wanted·M − lost. Nothing is drawn where no element gets any.
+func (m *masses) noisy(move *method.Move, wanted, lost float64, like *ts.Tensor, terms ...torch.Term) []torch.Term {
+	if wanted == 0 {
+		return terms
+	}
+	z, scale, sd := move.Normal(like), math.Sqrt(wanted), m.root
+	if lost > 0 {
+		variance := combine(term(scale*scale, m.mass))
+		variance = variance.MustAddScalar(ts.FloatScalar(-lost), false)
+		// The least variance may be zero and come out a rounding below.
+		sd, scale = variance.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false), 1
+	}
+	z.MustMul_(sd)
+	return append(terms, term(scale, z))
 }
 
 // transported are the momenta after a change of masses: m' = √(M'/M) m, so that √M⁻¹ m stays.
-func transported(m *ts.Tensor, from, to *masses) (out *ts.Tensor, err error) {
-	err = torch.Do(func(scope *torch.Scope) error {
-		if out, err = m.Mul(to.root, false); err != nil {
-			return err
+func transported(m *ts.Tensor, from, to *masses) *ts.Tensor {
+	out := m.MustMul(to.root, false)
+	if from != nil {
+		out = out.MustDiv(from.root, false)
+	}
+	return out
+}
+
+// estimateMasses gives each site of each chain the mass of algorithm 4 of Wenzel et al. (2020), from the gradients g of K
+// minibatches at p:
+//
+//	σ_s = √(ε + Σ_k |g_s|²/(K d_s)),  M_s = σ_s/min σ
+//
+// with d_s the size of the site and ε = 1e-7: sites with larger gradients move more slowly, and the site with the smallest
+// has mass 1. A chain that meets something not finite keeps its old masses, or 1.
+func estimateMasses(g infer.Gradient, p infer.Params, old *masses, next func() (infer.Batch, error), n int64) *masses {
+	const epsilon = 1e-7
+	mean, square, diverged, err := method.GradientMoments(g, p, next, n)
+	if err != nil {
+		must(0, fmt.Errorf("estimating masses: %w", err))
+	}
+	second := combine(term(1, mean.MustSquare(false)), term(1/float64(n), square))
+	raw := must(torch.ToSlice[float64](second))
+	d, values := p.Layout.Dim(), slices.Repeat([]float64{1}, len(raw))
+	if old != nil {
+		copy(values, must(torch.ToSlice[float64](old.mass)))
+	}
+	for k, row := range p.Layout.SiteMeans(raw) {
+		if k < len(diverged) && diverged[k] {
+			continue
 		}
-		if from != nil {
-			if out, err = out.Div(from.root, false); err != nil {
-				return err
+		for s := range row {
+			row[s] = math.Sqrt(epsilon + row[s])
+		}
+		least := slices.Min(row)
+		for s, site := range p.Layout.Sites {
+			for i := range site.Size {
+				values[k*d+site.Offset+i] = row[s] / least
 			}
 		}
-		scope.Keep(out)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("momenta: %w", err)
 	}
-	return out, nil
+	return newMasses(p, values)
 }

@@ -467,7 +467,8 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.SGNHT{}, "LR", "sgmcmc.SGNHT: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
+		{sgmcmc.SGNHT{}, "LR", "sgmcmc.SGNHT: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+			"below α/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGNHT{LR: c(0)}, "LR", "sgmcmc.SGNHT: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.SGNHT{LR: c(1), Alpha: c(-1)}, "Alpha", "sgmcmc.SGNHT: Alpha is -1: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.SGNHT: Temperature is -1: it must be finite and at least 0"},
@@ -488,8 +489,8 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		{sgmcmc.SGNHT{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2", "sgmcmc.SGNHT: Temperature at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(0.1), Alpha: from(2, 1, -1)}, "Alpha at update 2", "sgmcmc.SGNHT: Alpha at update 2 is -1: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(0.25), Alpha: from(2, 1, 0.5), Beta: 6}, "",
-			"sgmcmc.SGNHT: the noise variance Tε(2a − Tεβ) is -0.125 at update 2, with T = 1, ε (LR) = 0.25, a = 0.5, β (Beta) = 6: " +
-				"Beta must be at most 2a/(Tε) = 4, or LR smaller: invalid configuration"},
+			"sgmcmc.SGNHT: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, ε (LR) = 0.25, a = 0.5, β (Beta) = 6: " +
+				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
 	} {
 		transform := build(t, e.method, q.logPosterior)
 		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)

@@ -2,9 +2,7 @@ package sgmcmc
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
@@ -15,10 +13,10 @@ import (
 // SymplecticSGHMC is stochastic gradient Hamiltonian Monte Carlo by symplectic Euler steps (Wenzel et al. 2020, algorithm
 // 1): the parameters move with the new momenta, where [SGHMC] moves them with the old ones.
 //
-//	m' = (1 − hγ) m + h g(θ) + √(Th(2γM − Thβ)) z
+//	m' = (1 − hγ) m + h g(θ) + √(τh(2γM − τhβ)) z,  τ = T/N
 //	θ' = θ + h M⁻¹ m'
 //
-// h = C·LR is the time step, γ the friction, M the diagonal mass. The joint target is exp((logPosterior − m·M⁻¹m/2)/T).
+// h = C·LR is the time step, γ the friction, M the diagonal mass. The joint target is exp((logPosterior − m·M⁻¹m/2)/τ).
 // For a Gaussian target of precision λ the bias of θ is of second order in h, that of m of first; the recursion is stable
 // for hγ < 2 and h²λ/M < 4 − 2hγ.
 //
@@ -26,46 +24,42 @@ import (
 // μ, and the step and friction are h = C√ℓ and γ = (1 − μ)/√ℓ for M = 1. Momenta are in units of √ℓ₀, with ℓ₀ the first
 // learning rate, so that m is the buffer of SGD:
 //
-//	m' = (1 − c(1 − μ)) m + c g(θ) + √(T(2c(1 − μ)M/ℓ₀ − Tc²β)) z,  c = C√(ℓ/ℓ₀)
+//	m' = (1 − c(1 − μ)) m + c g(θ) + √(τ(2c(1 − μ)M/ℓ₀ − τc²β)) z,  c = C√(ℓ/ℓ₀)
 //	θ' = θ + c ℓ₀ M⁻¹ m'
 //
 // At T = 0 and with C = M = 1 and a constant learning rate it is, bit for bit, optim.SGD with LR and Momentum, which also
 // starts from m = 0. A factor C is thus a learning rate of C²ℓ with momentum 1 − C(1 − μ).
 //
-// Wenzel's n stands with the log posterior: for the mean log posterior of n data his temperature T is T/n here, and h and γ
-// in his own scale are √(ℓ/n) and (1 − μ)√(n/ℓ).
+// T is Wenzel's temperature. His h and γ are on the scale of the sum over n data: √(ℓ/n) and (1 − μ)√(n/ℓ).
 type SymplecticSGHMC struct {
 	LR       infer.Schedule // step size h; with Momentum, the learning rate ℓ; required
 	Gamma    infer.Schedule // friction γ; nil means 1. Not together with Momentum
 	Momentum infer.Schedule // μ of SGD, in [0, 1); nil leaves LR and Gamma to be h and γ
 	Cycle    infer.Schedule // C, a factor of the time step, for example infer.Cosine(1, L); nil means 1
 	Beta     float64        // β, estimated variance of the gradient noise; default 0
-	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. Where there is more gradient
-	// noise than noise is wanted none is injected; the statistic "clipped" is the share of such elements.
+	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise already
+	// exceeds the target noise, nothing is injected; the statistic "clipped" is the share of such elements.
 	EstimateBeta *Estimate
-	Temperature  infer.Schedule // T; 1/N with a mean log posterior, nil means 1
+	Temperature  infer.Schedule // T; nil means 1, the Bayes posterior
 	// Mass is M of each site, a number above 0 for all its elements; 1 for sites that are not named. A site with a larger
 	// mass moves more slowly.
 	Mass map[string]float64
-	// EstimateMass finds the masses from the gradients of minibatches (Wenzel's algorithm 4; K = 32): those with larger
-	// gradients move more slowly, and the lightest site of each chain has mass 1. Momenta are transported, m' = √(M'/M) m, and start
-	// with mass 1. Nil for Mass.
+	// EstimateMass finds the masses from the gradients of minibatches (Wenzel's algorithm 4; K = 32): sites with larger
+	// gradients move more slowly, and the lightest site of each chain has mass 1. Momenta are transported, m' = √(M'/M) m,
+	// and start with mass 1. Nil for Mass.
 	EstimateMass *Estimate
-	// Momenta are the momenta to start with, of the shape of the params, or [d] for all of K chains alike; nil draws them
-	// from their stationary law, N(0, TM), or N(0, TM/ℓ₀) with Momentum; at T = 0 that is 0.
+	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil draws
+	// them from their stationary law, N(0, τM), or N(0, τM/ℓ₀) with Momentum; at T = 0 that is 0.
 	Momenta *ts.Tensor
 }
 
 // SymplecticSGHMCState is the state of [SymplecticSGHMC].
 type SymplecticSGHMCState struct {
-	Params  infer.Params  // θ, of shape [d] or [K, d]
-	Momenta *ts.Tensor    // m, of the same shape
-	Step    int64         // updates so far
-	Streams torch.Streams // of the K chains
-	// Variance is V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta.
-	Variance *ts.Tensor
+	method.State
+	Momenta  *ts.Tensor // m, of the shape of θ
+	Variance *ts.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
 
-	mass *masses // made of the configuration when nil, unless they are estimated
+	mass *masses // nil when all are 1
 }
 
 // Mass is M of each element, of the shape of θ or, for all chains alike, [d]; nil when all are 1.
@@ -76,313 +70,129 @@ func (s SymplecticSGHMCState) Mass() *ts.Tensor {
 	return s.mass.mass
 }
 
-// Build checks the configuration and binds it to a log posterior.
+// Build checks the configuration and binds it to a target.
 func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(target)
-	if err != nil {
-		return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
-	}
-	if c.LR, err = method.CheckSchedule("sgmcmc.SymplecticSGHMC", "LR", c.LR, nil, 0, true); err != nil {
-		return nil, err
-	}
+	check := &method.Checks{Name: "sgmcmc.SymplecticSGHMC"}
+	check.LR(c.LR, "below 2/√λ, with λ the largest curvature of the mean log posterior")
+	check.Schedule("Temperature", &c.Temperature, 1, false)
+	check.Schedule("Cycle", &c.Cycle, 1, false)
+	unit := 1.0 // momenta have law N(0, τM/unit): ℓ₀ with Momentum
 	if c.Momentum != nil {
-		if c.Gamma != nil {
-			return nil, &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: "Gamma", Value: c.Gamma(0),
-				Allowed: "it must be nil when Momentum is given, which says the friction"}
-		}
-		if err := checkMomentum("Momentum", c.Momentum(0)); err != nil {
-			return nil, err
-		}
+		check.Require(c.Gamma == nil, "Gamma", valueOf(c.Gamma), "it must be nil when Momentum is given, which says the friction")
+		unit = valueOf(c.LR)
 	}
-	if c.Gamma, err = method.CheckSchedule("sgmcmc.SymplecticSGHMC", "Gamma", c.Gamma, infer.Constant(1), 0, false); err != nil {
-		return nil, err
-	}
-	if c.Cycle, err = method.CheckSchedule("sgmcmc.SymplecticSGHMC", "Cycle", c.Cycle, infer.Constant(1), 0, false); err != nil {
-		return nil, err
-	}
-	if c.Temperature, err = method.CheckSchedule("sgmcmc.SymplecticSGHMC", "Temperature", c.Temperature, infer.Constant(1), 0, false); err != nil {
-		return nil, err
-	}
-	if err := method.CheckValue("sgmcmc.SymplecticSGHMC", "Beta", c.Beta, 0, false); err != nil {
-		return nil, err
-	}
-	if c.EstimateBeta, err = checkNoise("sgmcmc.SymplecticSGHMC", c.EstimateBeta, c.Beta); err != nil {
-		return nil, err
-	}
-	if c.EstimateMass != nil {
-		if len(c.Mass) > 0 {
-			return nil, &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: "Mass", Value: c.Mass, Allowed: "it must be nil when EstimateMass is given, which finds it"}
-		}
-		checked, err := c.EstimateMass.check("sgmcmc.SymplecticSGHMC", "EstimateMass", 1)
-		if err != nil {
-			return nil, err
-		}
-		c.EstimateMass = &checked
-	}
-	c.Mass = maps.Clone(c.Mass)
-	t := &symplectic{SymplecticSGHMC: c, gradient: gradient, unit: 1}
-	lightest := math.Inf(1) // of the sites that are named; the others are not known yet
-	for _, site := range slices.Sorted(maps.Keys(c.Mass)) {
-		if err := method.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Mass of site %q", site), c.Mass[site], 0, true); err != nil {
-			return nil, err
-		}
-		lightest = min(lightest, c.Mass[site])
-	}
-	if len(c.Mass) == 0 {
-		lightest = 1
-	}
-	if c.Momentum != nil {
-		t.unit = c.LR(0)
-	}
-	if _, _, err := t.paceAt(0, lightest); err != nil {
-		return nil, err
-	}
-	return t, nil
+	check.Schedule("Gamma", &c.Gamma, 1, false)
+	checkBeta(check, c.Beta, &c.EstimateBeta)
+	check.Require(c.EstimateMass == nil || len(c.Mass) == 0, "Mass", c.Mass, "it must be nil when EstimateMass is given, which finds it")
+	c.EstimateMass = c.EstimateMass.check(check, "EstimateMass", 1)
+	lightest := checkMasses(check, &c.Mass)
+	return method.Build(check, target, method.Algorithm[SymplecticSGHMCState]{
+		LR: c.LR, Temperature: c.Temperature,
+		Step: func(s, next *SymplecticSGHMCState, m *method.Move) { c.step(s, next, m, unit) },
+		Parts: func(s *SymplecticSGHMCState) []method.Part {
+			parts := []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: varianceName, Tensor: &s.Variance, Shared: true}}
+			if s.mass != nil {
+				parts = append(parts, method.Part{Name: massName, Tensor: &s.mass.mass, Shared: true})
+			}
+			return parts
+		},
+		Check: func(m *method.Move) { c.pace(m, unit, lightest) },
+		Start: func(s *SymplecticSGHMCState, m *method.Move) {
+			s.mass = massesOf(m, c.Mass, s.Params)
+			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(m.Tau/unit), s.mass.sd())
+		},
+		Restored: func(s *SymplecticSGHMCState, saved infer.Saved) {
+			if mass := saved.Tensors[massName]; mass != nil && c.EstimateMass != nil {
+				s.mass = newMasses(s.Params, must(torch.ToSlice[float64](mass)))
+			} else {
+				s.mass = massesOf(&method.Move{Name: check.Name}, c.Mass, s.Params)
+			}
+		},
+		Due: func(s *SymplecticSGHMCState, epoch bool) bool {
+			return c.EstimateMass.due(s.Step, epoch, s.mass == nil) || c.EstimateBeta.due(s.Step, epoch, s.Variance == nil)
+		},
+		Prepare: func(s *SymplecticSGHMCState, g infer.Gradient, epoch bool, next func() (infer.Batch, error)) {
+			if c.EstimateMass.due(s.Step, epoch, s.mass == nil) {
+				mass := estimateMasses(g, s.Params, s.mass, next, c.EstimateMass.Batches)
+				s.Momenta, s.mass = transported(s.Momenta, s.mass, mass), mass
+			}
+			if c.EstimateBeta.due(s.Step, epoch, s.Variance == nil) {
+				s.Variance = c.EstimateBeta.variance(g, s.Params, s.Variance, next)
+			}
+		},
+		Kinetic: func(s *SymplecticSGHMCState) (m, inverse *ts.Tensor, scale float64) {
+			if s.mass != nil {
+				inverse = s.mass.inverse
+			}
+			return s.Momenta, inverse, unit
+		},
+	})
 }
 
-// checkMomentum checks a μ.
-func checkMomentum(field string, mu float64) error {
-	if mu >= 0 && mu < 1 {
-		return nil
+// valueOf is the first value of a schedule; 0 for nil.
+func valueOf(s infer.Schedule) float64 {
+	if s == nil {
+		return 0
 	}
-	return &infer.FieldError{Type: "sgmcmc.SymplecticSGHMC", Field: field, Value: mu, Allowed: "it must be at least 0 and less than 1"}
+	return s(0)
 }
 
-type symplectic struct {
-	SymplecticSGHMC
-	gradient infer.Gradient
-	unit     float64 // the momenta have law N(0, TM/unit): ℓ₀ with Momentum, otherwise 1
+func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, unit float64) {
+	p := c.pace(m, unit, s.mass.least())
+	m.Info.LR, m.Info.TimeStep = p.lr, p.h*math.Sqrt(unit)
+	terms := []torch.Term{term(p.keep, s.Momenta), term(p.h, m.Grad)}
+	switch wanted := 2 * m.Tau * p.damp / unit; {
+	case c.EstimateBeta != nil:
+		terms = estimatedNoise(m, wanted, s.Mass(), p.h*p.h, s.Variance, s.Momenta, terms...)
+	case s.mass == nil:
+		terms = noisy(m, p.scale, s.Momenta, terms...)
+	default:
+		terms = s.mass.noisy(m, wanted, m.Tau*m.Tau*p.h*p.h*c.Beta, s.Momenta, terms...)
+	}
+	next.Momenta = combine(terms...)
+	velocity := next.Momenta
+	if s.mass != nil {
+		velocity = velocity.MustMul(s.mass.inverse, false)
+	}
+	next.Params.Flat = combine(term(1, s.Params.Flat), term(p.h*unit, velocity))
 }
 
 // pace are the numbers of one update, in the units of the momenta.
 type pace struct {
 	h          float64 // time step
 	damp, keep float64 // hγ and 1 − hγ
-	temp       float64 // T
+	scale      float64 // standard deviation of the noise of the lightest element
 	lr         float64 // C·LR, or C²·LR with Momentum
 }
 
-// paceAt checks and evaluates the schedules, and gives the standard deviation of the noise for the least mass.
-func (t *symplectic) paceAt(step int64, lightest float64) (pace, float64, error) {
-	lr, temp, err := rates("sgmcmc.SymplecticSGHMC", step, t.LR, t.Temperature)
-	if err != nil {
-		return pace{}, 0, err
-	}
-	cycle := t.Cycle(step)
-	if err := method.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Cycle at update %d", step), cycle, 0, false); err != nil {
-		return pace{}, 0, err
-	}
-	p := pace{temp: temp}
-	if t.Momentum != nil {
-		mu := t.Momentum(step)
-		if err := checkMomentum(fmt.Sprintf("Momentum at update %d", step), mu); err != nil {
-			return pace{}, 0, err
+// pace checks and evaluates the schedules.
+func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (p pace) {
+	cycle := m.Rate("Cycle", c.Cycle, false)
+	if c.Momentum != nil {
+		mu := c.Momentum(m.Index)
+		field := "Momentum"
+		if m.Index > 0 {
+			field = fmt.Sprintf("Momentum at update %d", m.Index)
 		}
+		m.Require(mu >= 0 && mu < 1, field, mu, "it must be at least 0 and less than 1")
 		// These are exactly 1, 1 − μ and μ while the step is that of SGD.
-		p.h = cycle * math.Sqrt(lr/t.unit)
+		p.h = cycle * math.Sqrt(m.LR/unit)
 		p.damp = p.h * (1 - mu)
 		p.keep = mu + (1-p.h)*(1-mu)
-		p.lr = cycle * cycle * lr
+		p.lr = cycle * cycle * m.LR
 	} else {
-		gamma := t.Gamma(step)
-		if err := method.CheckValue("sgmcmc.SymplecticSGHMC", fmt.Sprintf("Gamma at update %d", step), gamma, 0, false); err != nil {
-			return pace{}, 0, err
-		}
-		p.h = cycle * lr
-		p.damp = p.h * gamma
+		p.h = cycle * m.LR
+		p.damp = p.h * m.Rate("Gamma", c.Gamma, false)
 		p.keep = 1 - p.damp
 		p.lr = p.h
 	}
-	mass := lightest / t.unit
-	variance := p.temp * (2*p.damp*mass - p.temp*p.h*p.h*t.Beta)
+	mass := lightest / unit
+	variance := m.Tau * (2*p.damp*mass - m.Tau*p.h*p.h*c.Beta)
 	if !(variance >= 0) {
-		return pace{}, 0, fmt.Errorf("sgmcmc.SymplecticSGHMC: the noise variance T(2hγM − Th²β) is %g at update %d, with T = %g, "+
-			"h = %g, hγ = %g, M = %g, β (Beta) = %g: Beta must be at most 2hγM/(Th²) = %g, or LR smaller: %w", variance, step,
-			temp, p.h, p.damp, mass, t.Beta, 2*p.damp*mass/(temp*p.h*p.h), infer.ErrConfig)
+		must(0, fmt.Errorf("the noise variance τ(2hγM − τh²β) is %g at update %d, with τ = T/N = %g, h = %g, hγ = %g, M = %g, "+
+			"β (Beta) = %g: Beta must be at most 2hγM/(τh²) = %g, or LR smaller: %w", variance, m.Index, m.Tau, p.h, p.damp,
+			mass, c.Beta, 2*p.damp*mass/(m.Tau*p.h*p.h), infer.ErrConfig))
 	}
-	return p, math.Sqrt(variance), nil
-}
-
-func (t *symplectic) Init(p infer.Params) (infer.State, error) {
-	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
-}
-
-func (t *symplectic) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := checkStreams("sgmcmc.SymplecticSGHMC", p, streams); err != nil {
-		return nil, err
-	}
-	mass, err := t.massesOf(p)
-	if err != nil {
-		return nil, err
-	}
-	var root *ts.Tensor
-	if mass != nil {
-		root = mass.root
-	}
-	s := SymplecticSGHMCState{Params: p, Streams: streams, mass: mass}
-	s.Params.Flat, s.Momenta, err = startWithMomenta("sgmcmc.SymplecticSGHMC", p, t.Momenta, math.Sqrt(t.Temperature(0)/t.unit), root, &s.Streams)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func (t *symplectic) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := method.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	if s.mass == nil {
-		if s.mass, err = t.massesOf(s.Params); err != nil {
-			return nil, infer.Info{}, err
-		}
-	}
-	if err := checkPrepared("sgmcmc.SymplecticSGHMC", t.EstimateBeta, s.Variance); err != nil {
-		return nil, infer.Info{}, err
-	}
-	p, scale, err := t.paceAt(s.Step, s.mass.least())
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	next := SymplecticSGHMCState{Params: s.Params, Step: s.Step + 1, Streams: s.Streams, Variance: s.Variance, mass: s.mass}
-	var info infer.Info
-	err = torch.Do(func(scope *torch.Scope) error {
-		theta, m := s.Params.Flat, s.Momenta
-		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
-		if err != nil {
-			return err
-		}
-		info = method.NewInfo(e, p.lr, p.temp)
-		info.TimeStep = p.h * math.Sqrt(t.unit)
-
-		terms := []torch.Term{{Coeff: p.keep, Tensor: m}, {Coeff: p.h, Tensor: e.Grad}}
-		switch {
-		case t.EstimateBeta != nil:
-			var mass *ts.Tensor
-			if s.mass != nil {
-				mass = s.mass.mass
-			}
-			terms, info.Stats, err = withEstimatedNoise(terms, 2*p.temp*p.damp/t.unit, mass, p.h*p.h, s.Variance, m, &next.Streams)
-		case s.mass == nil:
-			terms, err = withNoise(terms, scale, m, &next.Streams)
-		default:
-			terms, err = t.withMassiveNoise(terms, p, s.mass, m, &next.Streams)
-		}
-		if err != nil {
-			return err
-		}
-		if next.Momenta, err = torch.Combine(terms...); err != nil {
-			return err
-		}
-		velocity := next.Momenta
-		if s.mass != nil {
-			if velocity, err = velocity.Mul(s.mass.inverse, false); err != nil {
-				return err
-			}
-		}
-		next.Params.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: theta}, torch.Term{Coeff: p.h * t.unit, Tensor: velocity})
-		if err != nil {
-			return err
-		}
-
-		next.Params.Flat, next.Momenta, err = heldPair(theta, m, next.Params.Flat, next.Momenta, info.Diverged)
-		scope.Keep(next.Params.Flat, next.Momenta)
-		method.KeepAux(scope, info.Aux)
-		return err
-	})
-	if err != nil {
-		return nil, infer.Info{}, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
-	}
-	return next, info, nil
-}
-
-// Due says whether β or the masses are estimated before the next update.
-func (t *symplectic) Due(state infer.State, epoch bool) bool {
-	s, ok := state.(SymplecticSGHMCState)
-	return ok && (t.EstimateMass.due(s.Step, epoch, s.mass == nil) || t.EstimateBeta.due(s.Step, epoch, s.Variance == nil))
-}
-
-// Prepare estimates what is due.
-func (t *symplectic) Prepare(state infer.State, epoch bool, next func() (infer.Batch, error)) (infer.State, error) {
-	s, err := method.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
-	if err != nil {
-		return nil, err
-	}
-	if t.EstimateMass.due(s.Step, epoch, s.mass == nil) {
-		mass, err := estimateMasses(t.gradient, s.Params, s.mass, next, t.EstimateMass.Batches)
-		if err != nil {
-			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: estimating masses: %w", err)
-		}
-		if s.Momenta, err = transported(s.Momenta, s.mass, mass); err != nil {
-			return nil, fmt.Errorf("sgmcmc.SymplecticSGHMC: %w", err)
-		}
-		s.mass = mass
-	}
-	if t.EstimateBeta.due(s.Step, epoch, s.Variance == nil) {
-		if s.Variance, err = t.EstimateBeta.variance("sgmcmc.SymplecticSGHMC", t.gradient, s.Params, s.Variance, next); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-// KineticTemperatures is m·M⁻¹m/d of each site, for [infer.Thermal]; with Momentum times ℓ₀, the unit of the momenta.
-func (t *symplectic) KineticTemperatures(state infer.State) ([][]float64, error) {
-	s, err := method.StateAs[SymplecticSGHMCState](state, "sgmcmc.SymplecticSGHMC")
-	if err != nil {
-		return nil, err
-	}
-	if s.mass == nil {
-		if s.mass, err = t.massesOf(s.Params); err != nil {
-			return nil, err
-		}
-	}
-	var inverse *ts.Tensor
-	if s.mass != nil {
-		inverse = s.mass.inverse
-	}
-	return kineticTemperatures(s.Params, s.Momenta, inverse, t.unit)
-}
-
-func (t *symplectic) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
-	flat, err := saved.Tensor("params")
-	if err != nil {
-		return nil, err
-	}
-	m, err := saved.Tensor("momenta")
-	if err != nil {
-		return nil, err
-	}
-	s := SymplecticSGHMCState{Params: infer.Params{Layout: layout, Flat: flat}, Momenta: m, Step: saved.Steps, Streams: saved.Streams}
-	s.Variance = saved.Tensors[varianceName]
-	if s.mass, err = t.massesOf(s.Params); err != nil {
-		return nil, err
-	}
-	if mass := saved.Tensors[massName]; mass != nil && t.EstimateMass != nil {
-		values, err := torch.ToSlice[float64](mass)
-		if err != nil {
-			return nil, err
-		}
-		s.mass, err = newMasses(s.Params, values)
-		return s, err
-	}
-	return s, nil
-}
-
-// Position is θ.
-func (s SymplecticSGHMCState) Position() infer.Params { return s.Params }
-
-// Steps is the number of updates so far.
-func (s SymplecticSGHMCState) Steps() int64 { return s.Step }
-
-// Save names the parts of the state.
-func (s SymplecticSGHMCState) Save() infer.Saved {
-	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat, "momenta": s.Momenta},
-		Shared: shared(s.Variance, s.mass)}
-}
-
-// Tensors are what the state owns, and what it shares with others.
-func (s SymplecticSGHMCState) Tensors() (owned, shared infer.Tensors) {
-	saved := s.Save()
-	return saved.Tensors, saved.Shared
+	p.scale = math.Sqrt(variance)
+	return p
 }

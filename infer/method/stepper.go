@@ -1,0 +1,337 @@
+package method
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Algorithm is a method of one gradient for each update, given by its equation; [Build] makes a transform of it. Its
+// functions run inside [torch.Do] and panic with errors, as [torch.Must] does. S is the struct of its states, which
+// embeds [State].
+type Algorithm[S infer.State] struct {
+	Name        string         // for errors and checkpoints, for example "sgmcmc.SGHMC"
+	LR          infer.Schedule // step size
+	Temperature infer.Schedule // T; nil for an optimiser, which has T = 0 and no random numbers
+
+	Parts func(s *S) []Part   // the tensors of a state besides θ; nil for none
+	Check func(m *Move)       // what can be checked at the first update, without a gradient; nil for nothing
+	Start func(s *S, m *Move) // makes the tensors of the first state, where θ is there; nil for nothing
+	// Step makes the update. next begins as a copy of s, one update further. Chains that diverged are held afterwards.
+	Step func(s, next *S, m *Move)
+
+	// Restored is called for a state that was read from a checkpoint; nil for nothing to do.
+	Restored func(s *S, saved infer.Saved)
+	// Due and Prepare are those of [infer.Preparer], with a state that Prepare changes; nil for none.
+	Due     func(s *S, epoch bool) bool
+	Prepare func(s *S, g infer.Gradient, epoch bool, next func() (infer.Batch, error))
+	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on average. Nil for none.
+	Kinetic func(s *S) (m, inverse *ts.Tensor, scale float64)
+	// Notes is [infer.Noter]'s, with the gradient and the number of data of the target; nil for none.
+	Notes func(s *S, run infer.RunSummary, g infer.Gradient, n float64) []draws.Note
+}
+
+// Move is one update, or the start, of an [Algorithm].
+type Move struct {
+	Name        string
+	Index       int64   // updates made before
+	LR          float64 // step size ε
+	Temperature float64 // T
+	Tau         float64 // T/N, the temperature of the mean log posterior
+	Grad        *ts.Tensor
+	Info        infer.Info // what the update tells; a method may add to it
+
+	state *State // the one that is made
+}
+
+// Rate is the value of a schedule at the update, checked: at least 0, with strict greater than 0.
+func (m *Move) Rate(field string, s infer.Schedule, strict bool) float64 {
+	err := s.Check(m.Name, fmt.Sprintf("%s at update %d", field, m.Index), m.Index, 0, strict)
+	return torch.Must(s(m.Index), err)
+}
+
+// Normal is standard normal noise in the form of x, from the streams of the chains.
+func (m *Move) Normal(x *ts.Tensor) *ts.Tensor { return torch.Must(m.state.Streams.NormalLike(x)) }
+
+// Uniform is noise between 0 and 1 in the form of x, from the streams of the chains.
+func (m *Move) Uniform(x *ts.Tensor) *ts.Tensor {
+	shape := torch.Must(torch.Shape(x))
+	u := torch.Must(m.state.Streams.Uniform(shape[len(shape)-1:], x.DType(), torch.Must(torch.DeviceOf(x))))
+	return torch.Must(u.Reshape(shape, false))
+}
+
+// Require panics with the error of a field unless ok.
+func (m *Move) Require(ok bool, field string, value any, allowed string) {
+	if !ok {
+		torch.Must(0, error(&infer.FieldError{Type: m.Name, Field: field, Value: value, Allowed: allowed}))
+	}
+}
+
+// Term is c·x, a summand of [Combine].
+func Term(c float64, x *ts.Tensor) torch.Term { return torch.Term{Coeff: c, Tensor: x} }
+
+// Combine is the sum of the terms, see [torch.Combine]; it panics with an error.
+func Combine(terms ...torch.Term) *ts.Tensor { return torch.Must(torch.Combine(terms...)) }
+
+// Build makes the transform of an algorithm for a target, unless a check failed.
+func Build[S infer.State, P pointer[S]](c *Checks, target infer.Target, a Algorithm[S]) (infer.Transform, error) {
+	gradient, err := infer.NewGradient(target)
+	if err != nil {
+		return nil, named(c.Name, err)
+	}
+	return build[S, P](c, gradient, target.N(), a)
+}
+
+// BuildGradient is Build of an optimiser for a gradient, see [infer.GradientMethod].
+func BuildGradient[S infer.State, P pointer[S]](c *Checks, g infer.Gradient, a Algorithm[S]) (infer.Transform, error) {
+	if g == nil {
+		return nil, fmt.Errorf("%s: the gradient is nil: %w", c.Name, infer.ErrConfig)
+	}
+	return build[S, P](c, g, 1, a)
+}
+
+func build[S infer.State, P pointer[S]](c *Checks, g infer.Gradient, n float64, a Algorithm[S]) (infer.Transform, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	a.Name = c.Name
+	t := &stepper[S, P]{Algorithm: a, gradient: g, n: n}
+	if a.Check != nil {
+		err := torch.Do(func(*torch.Scope) error {
+			a.Check(torch.Must(t.move(&State{})))
+			return nil
+		})
+		if err != nil {
+			return nil, named(a.Name, err)
+		}
+	}
+	switch {
+	case a.Temperature == nil:
+		return t, nil
+	case a.Kinetic == nil:
+		return &seeded[S, P]{t}, nil
+	}
+	return &thermal[S, P]{&seeded[S, P]{t}}, nil
+}
+
+// pointer is a pointer to a struct that embeds [State].
+type pointer[S any] interface {
+	*S
+	base() *State
+}
+
+type stepper[S infer.State, P pointer[S]] struct {
+	Algorithm[S]
+	gradient infer.Gradient
+	n        float64 // data
+}
+
+// move evaluates and checks the schedules for the update that leads to the state next.
+func (t *stepper[S, P]) move(next *State) (*Move, error) {
+	m := &Move{Name: t.Algorithm.Name, Index: max(next.Step-1, 0), state: next}
+	m.LR = t.LR(m.Index)
+	if err := CheckValue(m.Name, fmt.Sprintf("LR at update %d", m.Index), m.LR, 0, false); err != nil {
+		return nil, err
+	}
+	if t.Temperature != nil {
+		m.Temperature = t.Temperature(m.Index)
+		err := CheckValue(m.Name, fmt.Sprintf("Temperature at update %d", m.Index), m.Temperature, 0, false)
+		if err != nil {
+			return nil, err
+		}
+	}
+	m.Tau = m.Temperature / t.n
+	return m, nil
+}
+
+// Name is the name of the method in checkpoints and draws.
+func (t *stepper[S, P]) Name() string { return t.Algorithm.Name }
+
+// Init makes the state at p.
+func (t *stepper[S, P]) Init(p infer.Params) (infer.State, error) { return t.start(p, torch.Streams{}) }
+
+func (t *stepper[S, P]) start(p infer.Params, streams torch.Streams) (infer.State, error) {
+	if err := p.Check(); err != nil {
+		return nil, named(t.Algorithm.Name, err)
+	}
+	var s S
+	base := P(&s).base()
+	base.Params, base.Streams = infer.Params{Layout: p.Layout}, streams
+	err := torch.Do(func(scope *torch.Scope) error {
+		base.Params.Flat = torch.Must(torch.Copy(p.Flat))
+		if t.Start != nil {
+			t.Algorithm.Start(&s, torch.Must(t.move(base)))
+		}
+		return t.finish(scope, &s, &s, nil)
+	})
+	if err != nil {
+		return nil, named(t.Algorithm.Name, err)
+	}
+	return s, nil
+}
+
+// Update makes one update.
+func (t *stepper[S, P]) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	s, err := StateAs[S](state, t.Algorithm.Name)
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	next := s
+	P(&next).base().Step++
+	m, err := t.move(P(&next).base())
+	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	err = torch.Do(func(scope *torch.Scope) error {
+		e, err := t.gradient.ValueAndGrad(P(&s).base().Params, b, m.Tau)
+		if err != nil {
+			return err
+		}
+		m.Grad, m.Info = e.Grad, NewInfo(e, m.LR, m.Temperature)
+		t.Step(&s, &next, m)
+		KeepAux(scope, m.Info.Aux)
+		return t.finish(scope, &s, &next, m.Info.Diverged)
+	})
+	if err != nil {
+		return nil, infer.Info{}, named(t.Algorithm.Name, err)
+	}
+	return next, m.Info, nil
+}
+
+// finish holds the chains of next that diverged, and makes its tensors outlive the scope.
+func (t *stepper[S, P]) finish(scope *torch.Scope, s, next *S, diverged []bool) error {
+	before, parts := t.parts(s), t.parts(next)
+	for i, part := range parts {
+		if part.Shared {
+			continue
+		}
+		held, err := Hold(*before[i].Tensor, *part.Tensor, diverged)
+		if err != nil {
+			return err
+		}
+		*part.Tensor = held
+		scope.Keep(held)
+	}
+	P(next).base().remember(parts)
+	return nil
+}
+
+// parts are the tensors of a state, θ first.
+func (t *stepper[S, P]) parts(s *S) []Part {
+	parts := []Part{{Name: "params", Tensor: &P(s).base().Params.Flat}}
+	if t.Parts != nil {
+		parts = append(parts, t.Parts(s)...)
+	}
+	return parts
+}
+
+// Restore is the state of a checkpoint.
+func (t *stepper[S, P]) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
+	var s S
+	base := P(&s).base()
+	base.Params, base.Step, base.Streams = infer.Params{Layout: layout}, saved.Steps, saved.Streams
+	err := torch.Do(func(*torch.Scope) error {
+		for _, part := range t.parts(&s) {
+			var err error
+			if part.Shared {
+				*part.Tensor = saved.Tensors[part.Name]
+			} else if *part.Tensor, err = saved.Tensor(part.Name); err != nil {
+				return err
+			}
+		}
+		if t.Restored != nil {
+			t.Restored(&s, saved)
+		}
+		base.remember(t.parts(&s))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Due says whether Prepare comes before the next update.
+func (t *stepper[S, P]) Due(state infer.State, epoch bool) bool {
+	s, ok := state.(S)
+	return ok && t.Algorithm.Due != nil && t.Algorithm.Due(&s, epoch)
+}
+
+// Prepare looks at several batches.
+func (t *stepper[S, P]) Prepare(state infer.State, epoch bool, next func() (infer.Batch, error)) (infer.State, error) {
+	s, err := StateAs[S](state, t.Algorithm.Name)
+	if err != nil || t.Algorithm.Prepare == nil {
+		return state, err
+	}
+	err = torch.Do(func(scope *torch.Scope) error {
+		t.Algorithm.Prepare(&s, t.gradient, epoch, next)
+		return t.finish(scope, &s, &s, nil)
+	})
+	if err != nil {
+		return nil, named(t.Algorithm.Name, err)
+	}
+	return s, nil
+}
+
+// Notes are what the method has to say about a run.
+func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.Note {
+	s, ok := state.(S)
+	if !ok || t.Algorithm.Notes == nil {
+		return nil
+	}
+	return t.Algorithm.Notes(&s, run, t.gradient, t.n)
+}
+
+// seeded is a method with random numbers.
+type seeded[S infer.State, P pointer[S]] struct{ *stepper[S, P] }
+
+func (t *seeded[S, P]) Init(p infer.Params) (infer.State, error) {
+	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
+}
+
+func (t *seeded[S, P]) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
+	if err := checkStreams(t.Algorithm.Name, p, len(streams.Chains)); err != nil {
+		return nil, err
+	}
+	return t.start(p, streams)
+}
+
+// thermal is a method with momenta.
+type thermal[S infer.State, P pointer[S]] struct{ *seeded[S, P] }
+
+// KineticTemperatures is N·scale·m·M⁻¹m/d of each site, for [infer.Thermal].
+func (t *thermal[S, P]) KineticTemperatures(state infer.State) ([][]float64, error) {
+	s, err := StateAs[S](state, t.Algorithm.Name)
+	if err != nil {
+		return nil, err
+	}
+	var values []float64
+	err = torch.Do(func(*torch.Scope) error {
+		m, inverse, scale := t.Kinetic(&s)
+		square := torch.Must(m.Square(false))
+		if inverse != nil {
+			square = torch.Must(square.Mul(inverse, false))
+		}
+		values = torch.Must(torch.ToSlice[float64](square))
+		for i := range values {
+			values[i] *= scale * t.n
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, named(t.Algorithm.Name, err)
+	}
+	return P(&s).base().Params.Layout.SiteMeans(values), nil
+}
+
+// named puts the name of a method before an error, unless it is that of a field, which has it.
+func named(name string, err error) error {
+	if f := (*infer.FieldError)(nil); errors.As(err, &f) && f.Type == name {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
