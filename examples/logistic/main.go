@@ -141,7 +141,7 @@ func (f fit) start(p infer.Params, before []outcome) (infer.Params, error) {
 
 // fit builds the method, runs it, and takes the time.
 func (f fit) fit(ctx context.Context, model infer.LogPosterior, start infer.Params, data infer.Batch, o options) (outcome, error) {
-	transform, err := f.method.Build(infer.Sum(model, 1))
+	transform, err := f.method.Build(infer.Mean(model, f.data))
 	if err != nil {
 		return outcome{}, err
 	}

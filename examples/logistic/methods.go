@@ -18,6 +18,7 @@ type fit struct {
 	run    infer.RunConfig
 	// samples are the draws from the last state, for methods whose states are distributions; 0 takes the draws of the run.
 	samples int
+	data    int64  // N where the target is to count them: T = 1 is then the Bayes posterior
 	from    string // the method whose last draw it starts at; "" starts at 0
 }
 
@@ -52,16 +53,18 @@ func fits(seed uint64, scale float64) []fit {
 			run:    infer.RunConfig{Steps: long(6_000), BurnIn: long(1_000), Thin: 1, Chains: 4}},
 		// The step size falls to zero, so that the noise of the gradients does not stay in the fit.
 		{name: "vi", title: "VI, diagonal",
-			method:  vi.Diag{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, Temperature: bayes, InitScale: 0.13},
+			method:  vi.Diag{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, InitScale: 0.13},
+			data:    patients,
 			run:     infer.RunConfig{Steps: long(3_000), NoDraws: true},
 			samples: 20_000},
 		{name: "vi_dense", title: "VI, dense",
-			method:  vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, Temperature: bayes, InitScale: 0.1},
+			method:  vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, InitScale: 0.1},
+			data:    patients,
 			run:     infer.RunConfig{Steps: long(3_000), NoDraws: true},
 			samples: 20_000},
-		// At the mode one pass over the data is all. The precision is that of all data, so that T = 1, the default, is the Bayes
-		// posterior. The Hessian of the log posterior has the prior in it; the GGN is that of the likelihood.
-		{name: "laplace", title: "Laplace, Hessian", from: "map", method: laplace.DenseHessian{},
+		// At the mode one pass over the data is all. The Hessian of the log posterior has the prior in it; the GGN is that of the
+		// likelihood.
+		{name: "laplace", title: "Laplace, Hessian", from: "map", method: laplace.DenseHessian{}, data: patients,
 			run:     infer.RunConfig{Steps: 1, NoDraws: true},
 			samples: 20_000},
 		{name: "laplace_ggn", title: "Laplace, GGN", from: "map",

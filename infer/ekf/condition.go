@@ -10,9 +10,6 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// ErrIndefinite is wrapped by the error of a covariance or a precision that is not positive definite.
-var ErrIndefinite = curvature.ErrIndefinite
-
 // whitened is the update of a Gaussian N(μ, L Lᵀ) in the coordinates v of θ = μ + L v, where its covariance is I: that after data is
 // W Wᵀ = (I + M)⁻¹, with M their curvature in these coordinates.
 type whitened interface {
@@ -127,7 +124,7 @@ func (t *gaussNewton) ggn(at infer.Params, b infer.Batch, root *ts.Tensor, lr fl
 	if err == nil {
 		return condition(a.MustMatmul(root, false).MustMulScalar(ts.FloatScalar(math.Sqrt(lr)), false)), nil
 	}
-	if !errors.Is(err, ErrIndefinite) {
+	if !errors.Is(err, curvature.ErrIndefinite) {
 		return nil, err
 	}
 	f, err := curvature.GGN(t.c.Forward, t.c.Outer, at, b, options)

@@ -118,7 +118,7 @@ func TestStateWithoutARoot(t *testing.T) {
 		assert.NoError(t, err)
 		bare.Covariance = vector([]float64{1, 2, 2, 1}, 2, 2)
 		_, _, err = transform.Update(bare, batch)
-		assert.ErrorIs(t, err, ekf.ErrIndefinite)
+		assert.ErrorIs(t, err, curvature.ErrIndefinite)
 		assert.ErrorContains(t, err, "the covariance is not positive definite, its smallest eigenvalue is -1")
 	}
 }

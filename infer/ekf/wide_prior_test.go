@@ -237,5 +237,5 @@ func TestGaussNewtonWithNegativeCurvature(t *testing.T) {
 
 	transform = build(t, ekf.GaussNewton{Forward: linear, Outer: outer, InitSD: 10}, nil)
 	_, _, err := transform.Update(begin(t, transform, params(l, mu, 0)), batch)
-	assert.ErrorIs(t, err, ekf.ErrIndefinite)
+	assert.ErrorIs(t, err, curvature.ErrIndefinite)
 }

@@ -2,19 +2,22 @@ package laplace
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// Gaussian is what [DiagState] and [DenseState] hold. Curvature and Prior have the shape of the precision.
+// Gaussian is what [DiagState] and [DenseState] hold. Curvature, Prior and Jacobian have the shape of the precision.
 type Gaussian struct {
 	Params      infer.Params // θ̂, of shape [d] or [K, d]; no update moves it
-	Curvature   *ts.Tensor   // of the data so far, without the prior
+	Curvature   *ts.Tensor   // of the data, without the prior where that is known by itself
 	Prior       *ts.Tensor   // prior precision
+	Jacobian    *ts.Tensor   // −∇² log |Jacobian|, which the precision has T times; nil where there is no Jacobian
+	Data        *ts.Tensor   // number of data so far, of shape [] or [K]
+	Gradient    *ts.Tensor   // of the log density at temperature T, on the scale of the sum over data: 0 at a mode
 	Damping     float64      // δ, added to the diagonal of the precision
 	Temperature float64      // T
 	Step        int64        // updates so far
@@ -26,25 +29,72 @@ func (s Gaussian) Position() infer.Params { return s.Params }
 // Steps is the number of updates so far.
 func (s Gaussian) Steps() int64 { return s.Step }
 
-// Save names the parts of the state. All states of a pass share the prior.
+// Tensors are what the state owns, and what it shares with others: all states of a pass share the prior and the
+// Jacobian.
+func (s Gaussian) Tensors() (owned, shared infer.Tensors) {
+	owned = infer.Tensors{"params": s.Params.Flat, "curvature": s.Curvature, "data": s.Data, "gradient": s.Gradient}
+	shared = infer.Tensors{"prior": s.Prior}
+	if s.Jacobian != nil {
+		shared["jacobian"] = s.Jacobian
+	}
+	return owned, shared
+}
+
+// Save names the parts of the state.
 func (s Gaussian) Save() infer.Saved {
-	return infer.Saved{Steps: s.Step, Tensors: infer.Tensors{"params": s.Params.Flat, "curvature": s.Curvature}, Shared: infer.Tensors{"prior": s.Prior}}
+	owned, shared := s.Tensors()
+	return infer.Saved{Steps: s.Step, Tensors: owned, Shared: shared}
 }
 
 func (s Gaussian) tempering() float64 { return s.Temperature }
+
+func (s Gaussian) slope() *ts.Tensor { return s.Gradient }
 
 // of is chain k.
 func (s Gaussian) of(k int) Gaussian {
 	p := s.Params
 	s.Params, s.Curvature, s.Prior = point(p, k), chain(p, s.Curvature, k), chain(p, s.Prior, k)
+	s.Data, s.Gradient = chain(p, s.Data, k), chain(p, s.Gradient, k)
+	if s.Jacobian != nil {
+		s.Jacobian = chain(p, s.Jacobian, k)
+	}
+	return s
+}
+
+// own gives the state tensors of its own, so that freeing another leaves it whole.
+func (s *Gaussian) own() {
+	s.Params.Flat, s.Curvature, s.Data, s.Gradient = same(s.Params.Flat), same(s.Curvature), same(s.Data),
+		same(s.Gradient)
+}
+
+// sum is the curvature of the log density at temperature T: of the data, the Jacobian and the prior.
+func (s Gaussian) sum() *ts.Tensor { return s.likelihood().MustAdd(s.Prior, false) }
+
+// likelihood is the curvature of the data and the Jacobian.
+func (s Gaussian) likelihood() *ts.Tensor {
+	if s.Jacobian == nil || s.Temperature == 0 {
+		return s.Curvature
+	}
+	return plus(1, s.Curvature, s.Temperature, s.Jacobian)
+}
+
+// bayes is the state at temperature 1, without damping: what another model takes for its prior.
+func (s Gaussian) bayes() Gaussian {
+	s.Temperature, s.Damping = 1, 0
 	return s
 }
 
 // accumulator is the transform of all methods but KFAC: they differ in the curvature of a batch.
 type accumulator struct {
 	options
-	dense     bool
-	curvature func(p infer.Params, b infer.Batch) (*ts.Tensor, error) // at a single point, [d] or [d, d]
+	dense bool
+	// curvature is that of a batch at a single point, [d] or [d, d], and how many data it is of.
+	curvature func(p infer.Params, b infer.Batch) (c *ts.Tensor, data float64, err error)
+	// mean says that a batch's curvature is an estimate of the whole: the state has their mean, weighted by their data,
+	// instead of their sum.
+	mean bool
+	// all is how many data there must be in a complete state, times Scale; 0 where that is not known.
+	all float64
 }
 
 // state is the state of the transform's structure.
@@ -90,8 +140,9 @@ func (t *accumulator) Init(p infer.Params) (infer.State, error) {
 		if err != nil {
 			return err
 		}
-		g.Curvature = g.Prior.MustZerosLike(false)
-		scope.Keep(g.Curvature)
+		g.Curvature, g.Gradient = g.Prior.MustZerosLike(false), start.Flat.MustZerosLike(false)
+		g.Data = start.Flat.MustSelect(-1, 0, false).MustZerosLike(false)
+		scope.Keep(g.Curvature, g.Gradient, g.Data)
 		torch.Detach(g.Prior) // for all states to come, whatever scopes they are of
 		return nil
 	})
@@ -113,29 +164,96 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 	}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		e, err := t.gradient.ValueAndGrad(s.Params, b, 0)
+		e, err := t.gradient.ValueAndGrad(s.Params, b, next.Temperature/t.target.N())
 		if err != nil {
 			return err
 		}
-		info = method.NewInfo(e, 0, s.Temperature)
-		parts := make([]*ts.Tensor, s.Params.Chains())
-		for k := range parts {
-			if info.Diverged != nil && info.Diverged[k] {
-				parts[k] = chain(s.Params, s.Curvature, k).MustZerosLike(false)
-			} else if parts[k], err = t.curvature(point(s.Params, k), b); err != nil {
+		info = method.NewInfo(e, 0, next.Temperature)
+		if s.Step == 0 {
+			if err := t.begin(&next, b); err != nil {
 				return err
 			}
 		}
-		next.Curvature, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Curvature}, torch.Term{Coeff: t.scale, Tensor: stack(s.Params, parts)})
+		parts, data := make([]*ts.Tensor, s.Params.Chains()), make([]float64, s.Params.Chains())
+		for k := range parts {
+			if info.Diverged != nil && info.Diverged[k] {
+				parts[k] = chain(s.Params, s.Curvature, k).MustZerosLike(false)
+			} else if parts[k], data[k], err = t.curvature(point(s.Params, k), b); err != nil {
+				return err
+			}
+		}
+		var share *ts.Tensor // of the batch in the data so far
+		if next.Data, share, err = counted(s.Params, s.Data, data); err != nil {
+			return err
+		}
+		more := stack(s.Params, parts)
+		if t.mean {
+			next.Curvature = towards(s.Curvature, more, share)
+		} else {
+			next.Curvature = plus(1, s.Curvature, t.scale, more)
+		}
+		if next.Gradient, err = t.slopes(s.Gradient, e, share, info.Diverged); err != nil {
+			return err
+		}
 		next.Params.Flat = same(s.Params.Flat)
-		scope.Keep(next.Params.Flat, next.Curvature)
+		scope.Keep(next.Params.Flat, next.Curvature, next.Data, next.Gradient)
 		method.KeepAux(scope, info.Aux)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
 	}
 	return t.state(next), info, nil
+}
+
+// begin adds what the target says of the prior and the Jacobian, which needs a batch: at the first one.
+func (t *accumulator) begin(g *Gaussian, b infer.Batch) error {
+	if t.inferred && !t.mean {
+		prior, err := curvatureOf(priorOf(t.target), g.Params, b, t.dense, t.memory, t.name)
+		if err != nil {
+			return fmt.Errorf("the curvature of the prior: %w", err)
+		}
+		torch.Detach(prior)
+		g.Prior = prior
+	}
+	if t.target.LogJacobian == nil {
+		return nil
+	}
+	jacobian, err := curvatureOf(t.target.LogJacobian, g.Params, b, t.dense, t.memory, t.name)
+	if err != nil {
+		return fmt.Errorf("the curvature of the log Jacobian: %w", err)
+	}
+	torch.Detach(jacobian)
+	g.Jacobian = jacobian
+	return nil
+}
+
+// slopes is the mean gradient of the batches so far, on the scale of the sum over data; diverged chains keep theirs.
+func (o *options) slopes(old *ts.Tensor, e infer.Evaluation, share *ts.Tensor, diverged []bool) (*ts.Tensor, error) {
+	return method.Hold(old, towards(old, scaled(o.target.N(), e.Grad), share), diverged)
+}
+
+// counted adds data to the number so far, for each chain, and returns their share in it, 0 where there are none.
+func counted(p infer.Params, old *ts.Tensor, data []float64) (next, share *ts.Tensor, err error) {
+	more, err := torch.FromSliceOn(torch.Must(torch.DeviceOf(old)), old.DType(), data)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !p.Batched() {
+		more = more.MustSelect(0, 0, false)
+	}
+	next = old.MustAdd(more, false)
+	return next, more.MustDiv(next.MustClampMin(ts.FloatScalar(1e-30), false), false), nil
+}
+
+// towards is old + share·(to − old), with a share for each chain.
+func towards(old, to, share *ts.Tensor) *ts.Tensor {
+	shape := share.MustSize()
+	for len(shape) < len(old.MustSize()) {
+		shape = append(shape, 1)
+	}
+	share = share.MustReshape(shape, false)
+	return old.MustAdd(to.MustSub(old, false).MustMul(share, false), false)
 }
 
 // Sample draws n points from N(θ̂, T P⁻¹), a tensor of shape [n, d]. With K chains draw i is of chain i mod K.
@@ -147,7 +265,30 @@ func (t *accumulator) Sample(state infer.State, n int, streams *torch.Streams) (
 	if err := t.seen(s.Step, n, streams); err != nil {
 		return infer.Params{}, err
 	}
+	if err := t.complete(s); err != nil {
+		return infer.Params{}, err
+	}
 	return draw(t.state(s).(Posterior), n, streams)
+}
+
+// complete refuses a state that does not have all of the target's data, where their number is known.
+func (t *accumulator) complete(s Gaussian) error {
+	if t.all == 0 {
+		return nil
+	}
+	data, err := torch.ToSlice[float64](s.Data)
+	if err != nil {
+		return err
+	}
+	for k, n := range data {
+		if n *= t.scale; math.Abs(n-t.all) > 1e-3*t.all {
+			return fmt.Errorf("%s: chain %d has seen %g data of %g: make one pass over all of them, or set Scale to " +
+				"make up "+
+				"for what is left out; where a datum is a group, give LogLikelihood, or use laplace.DenseHessian: %w",
+				t.name, k, n/t.scale, t.all, infer.ErrConfig)
+		}
+	}
+	return nil
 }
 
 func (t *accumulator) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
@@ -156,49 +297,13 @@ func (t *accumulator) Restore(layout *infer.Layout, saved infer.Saved) (infer.St
 	if g.Temperature, err = t.at(g.Step); err != nil {
 		return nil, err
 	}
-	for name, to := range map[string]**ts.Tensor{"params": &g.Params.Flat, "curvature": &g.Curvature, "prior": &g.Prior} {
+	for name, to := range map[string]**ts.Tensor{"params": &g.Params.Flat, "curvature": &g.Curvature, "data": &g.Data,
+		"gradient": &g.Gradient, "prior": &g.Prior, "jacobian": &g.Jacobian} {
 		if shared, ok := saved.Shared[name]; ok {
 			*to = shared
-		} else if *to, err = saved.Tensor(name); err != nil { // a checkpoint holds all in one
+		} else if *to, err = saved.Tensor(name); err != nil && name != "jacobian" { // a checkpoint holds all in one
 			return nil, err
 		}
 	}
 	return t.state(g), nil
-}
-
-// fisher builds a Fisher method and ggn a Gauss-Newton method; matrix is the function of package curvature.
-func fisher(o options, dense bool, logLikelihood curvature.PerDatum, logPosterior infer.LogPosterior,
-	matrix func(curvature.PerDatum, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor, error)) (*accumulator, error) {
-	if logLikelihood == nil {
-		return nil, &infer.FieldError{Type: o.name, Field: "LogLikelihood", Value: "nil", Allowed: "it is needed: the log likelihood of each datum, " +
-			"of shape [n]; curvature.PerSample makes one from a log likelihood of one datum"}
-	}
-	if err := o.report(logPosterior, logLikelihood); err != nil {
-		return nil, err
-	}
-	return &accumulator{options: o, dense: dense, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
-		return matrix(logLikelihood, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory", Tables: o.tables})
-	}}, nil
-}
-
-func ggn(o options, dense bool, f curvature.Forward, outer curvature.Outer, logPosterior infer.LogPosterior,
-	matrix func(curvature.Forward, curvature.Outer, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor, error)) (*accumulator, error) {
-	if f == nil {
-		return nil, &infer.FieldError{Type: o.name, Field: "Forward", Value: "nil", Allowed: "it is needed: the outputs z = f(θ, x), of shape [n, ...]"}
-	}
-	if outer == nil {
-		return nil, &infer.FieldError{Type: o.name, Field: "Outer", Value: "nil", Allowed: "it is needed: the log likelihoods log p(y_i|z_i), of shape [n]"}
-	}
-	if err := o.report(logPosterior, curvature.Likelihood(f, outer)); err != nil {
-		return nil, err
-	}
-	return &accumulator{options: o, dense: dense, curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, error) {
-		return matrix(f, outer, p, b, curvature.Options{Memory: o.memory, MemoryField: o.name + ".Memory", Tables: o.tables})
-	}}, nil
-}
-
-// Tensors are what the state owns, and what it shares with others.
-func (s Gaussian) Tensors() (owned, shared infer.Tensors) {
-	saved := s.Save()
-	return saved.Tensors, saved.Shared
 }

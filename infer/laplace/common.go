@@ -11,10 +11,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// ErrIndefinite is wrapped by the error of a precision that is not positive definite.
-var ErrIndefinite = curvature.ErrIndefinite
-
-// options are the fields that all configurations have, and the log posterior that Info reports.
+// options are the fields that all configurations have, with the target.
 type options struct {
 	name        string
 	prior       Precision
@@ -23,45 +20,61 @@ type options struct {
 	damping     float64
 	memory      int64
 	tables      map[string]string // of the diagonal methods
-	gradient    infer.Gradient
+	optimizer   infer.Method
+
+	target   infer.Target
+	gradient infer.Gradient // of the target, or without one of the log likelihood
+	inferred bool           // the prior is that of the target
 }
 
-func newOptions(name string, prior Precision, scale float64, temperature infer.Schedule, damping float64, memory int64) (o options, err error) {
-	o = options{name: name, prior: prior, scale: scale, damping: damping, memory: memory}
-	if err := prior.check(name); err != nil {
+// checked are the options with their defaults, for a target. likelihood is what Info reports where there is no target.
+func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (options, error) {
+	if err := o.prior.check(o.name); err != nil {
 		return o, err
 	}
 	if o.scale == 0 {
 		o.scale = 1
 	}
-	if err := method.CheckValue(name, "Scale", o.scale, 0, true); err != nil {
+	if err := method.CheckValue(o.name, "Scale", o.scale, 0, true); err != nil {
 		return o, err
 	}
-	if o.temperature, err = method.CheckSchedule(name, "Temperature", temperature, infer.Constant(1), 0, false); err != nil {
+	var err error
+	o.temperature, err = method.CheckSchedule(o.name, "Temperature", o.temperature, infer.Constant(1), 0, false)
+	if err != nil {
 		return o, err
 	}
-	if err := method.CheckValue(name, "Damping", damping, 0, false); err != nil {
+	if err := method.CheckValue(o.name, "Damping", o.damping, 0, false); err != nil {
 		return o, err
 	}
-	return o, method.CheckValue(name, "Memory", float64(memory), 0, false)
+	if err := method.CheckValue(o.name, "Memory", float64(o.memory), 0, false); err != nil {
+		return o, err
+	}
+	if o.optimizer == nil {
+		o.optimizer = defaultOptimizer()
+	}
+	o.inferred = target.Parts != nil && o.prior.flat()
+	if o.target = target; target.LogPosterior == nil && likelihood != nil {
+		o.target = infer.Sum(sumOf(likelihood), 1)
+	}
+	if o.gradient, err = infer.NewGradient(o.target); err != nil {
+		return o, fmt.Errorf("%s: %w", o.name, err)
+	}
+	return o, nil
 }
 
-// report sets the log posterior whose value and gradient Info reports: without one, the log likelihood of the batch.
-func (o *options) report(logPosterior infer.LogPosterior, likelihood curvature.PerDatum) (err error) {
-	if logPosterior == nil && likelihood != nil {
-		logPosterior = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-			each := likelihood(p, b)
-			if each == nil {
-				torch.Must(each, errors.New("it returned nil, expected a tensor of shape [n]"))
-			}
-			return torch.Of(each.MustSum(each.DType(), false)), nil
+// sumOf is the log likelihood of a batch.
+func sumOf(likelihood curvature.PerDatum) infer.LogPosterior {
+	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		each := likelihood(p, b)
+		if each == nil {
+			torch.Must(each, errors.New("it returned nil, expected a tensor of shape [n]"))
 		}
+		return torch.Of(each.MustSum(each.DType(), false)), nil
 	}
-	if o.gradient, err = infer.NewGradient(infer.Sum(logPosterior, 1)); err != nil {
-		return fmt.Errorf("%s: %w", o.name, err)
-	}
-	return nil
 }
+
+// Name is the name of the method in checkpoints.
+func (o *options) Name() string { return o.name }
 
 // at is the temperature of a state.
 func (o *options) at(step int64) (float64, error) {
@@ -70,14 +83,14 @@ func (o *options) at(step int64) (float64, error) {
 }
 
 // copyOf copies a point, outside any autograd graph, after a check.
-func copyOf(method string, p infer.Params) (infer.Params, error) {
+func copyOf(name string, p infer.Params) (infer.Params, error) {
 	if err := p.Check(); err != nil {
-		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
+		return infer.Params{}, fmt.Errorf("%s: %w", name, err)
 	}
 	start := p
 	var err error
 	if start.Flat, err = torch.Copy(p.Flat); err != nil {
-		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
+		return infer.Params{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return start, nil
 }
@@ -112,15 +125,22 @@ func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false)
 // scaled is c·x.
 func scaled(c float64, x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(c), false) }
 
+// plus is a·x + b·y.
+func plus(a float64, x *ts.Tensor, b float64, y *ts.Tensor) *ts.Tensor {
+	return torch.Must(torch.Combine(torch.Term{Coeff: a, Tensor: x}, torch.Term{Coeff: b, Tensor: y}))
+}
+
 // item is the value of a tensor with one element.
 func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
 
 // total is the sum of all elements.
 func total(x *ts.Tensor) float64 { return item(x.MustSum(x.DType(), false)) }
 
-// checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one that sets the limit.
+// checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one that sets the
+// limit.
 func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) error {
-	if err := method.CheckMemory(what, numbers*float64(p.Flat.DType().Size()), memory, field, instead); err != nil {
+	bytes := numbers * float64(p.Flat.DType().Size())
+	if err := method.CheckMemory(what, bytes, memory, field, instead); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -131,5 +151,6 @@ func (o *options) seen(step int64, n int, streams *torch.Streams) error {
 	if step > 0 || n < 1 || streams == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: Sample of a state that has seen no batch: make one pass of updates over the data first: %w", o.name, infer.ErrConfig)
+	return fmt.Errorf("%s: Sample of a state that has seen no batch: make one pass of updates over the data first: %w",
+		o.name, infer.ErrConfig)
 }

@@ -35,14 +35,16 @@ func checkLogPrior(t testing.TB, s infer.State, p *mat.SymDense, mean []float64)
 			at := params(s.Position().Layout, x, 0)
 			assert.InDelta(t, want[k], values(prior(at))[0], 1e-10)
 		}
-		gradient := must(infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(prior(p)), nil }, 1)))
+		gradient := must(infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor,
+			infer.Aux) { return torch.Of(prior(p)), nil }, 1)))
 		e := must(gradient.ValueAndGrad(params(s.Position().Layout, points, 3), nil, 0))
 		within(t, want, e.Values, 1e-10, "under vmap")
 	}
 }
 
-// Two episodes with the first posterior as the prior of the second are one pass over all data: mean, precision, and the evidence, whose
-// two parts log p(D₁) and log p(D₂|D₁) add up. The mode of the second episode is a Newton step from anywhere, as the density is quadratic.
+// Two episodes with the first posterior as the prior of the second are one pass over all data: mean, precision, and the
+// evidence, whose two parts log p(D₁) and log p(D₂|D₁) add up. The mode of the second episode is a Newton step from
+// anywhere, as the density is quadratic.
 func TestEpisodesAreOnePosterior(t *testing.T) {
 	const lambda = 0.8
 	r := newRegression(1, 23, 3, 0.7, lambda)
@@ -70,7 +72,8 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 			mode[i] += jump
 		}
 		at := params(r.layout, mode, 0)
-		s = pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: precisionOf}, nil), at, batch, 4)
+		s = pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: precisionOf},
+			nil), at, batch, 4)
 		value := values(first(joint(at, batch)).T())[0]
 		part, err := laplace.LogEvidence(s, value)
 		require.NoError(t, err)
@@ -91,10 +94,12 @@ func TestPriorsFromStates(t *testing.T) {
 	at := params(r.layout, r.mean, 0)
 	one := laplace.Isotropic(0.8)
 	diag := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one, Damping: 7}, nil)
-	dense := build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one, Damping: 7}, nil)
+	dense := build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one, Damping: 7},
+		nil)
 	s := pass(t, dense, at, r.batch, 10)
 	checkLogPrior(t, s, r.precision, r.mean)
-	next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: must(laplace.PrecisionOf(s))}, nil), at)
+	next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1),
+		PriorPrecision: must(laplace.PrecisionOf(s))}, nil), at)
 	within(t, entries(r.precision), precision(next), 1e-12, "dense")
 
 	s = pass(t, diag, at, r.batch, 10)
@@ -103,17 +108,20 @@ func TestPriorsFromStates(t *testing.T) {
 		d.SetSym(i, i, v)
 	}
 	checkLogPrior(t, s, d, r.mean)
-	next = begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: must(laplace.PrecisionOf(s))}, nil), at)
+	next = begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1),
+		PriorPrecision: must(laplace.PrecisionOf(s))}, nil), at)
 	within(t, entries(d), precision(next), 1e-12, "diagonal into dense")
 	matrix := must(laplace.PrecisionOf(pass(t, dense, at, r.batch, 10)))
 	_, err := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: matrix}, nil).Init(at)
-	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use PerElement")
+	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use " +
+		"PerElement")
 
 	pair := params(r.layout, append(append([]float64{}, r.mean...), 1, 2, 3), 2)
 	for _, transform := range []infer.Transform{diag, dense} {
 		s := pass(t, transform, pair, r.batch, 10)
 		p := must(laplace.PrecisionOf(s))
-		next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: p}, nil), pair)
+		next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: p}, nil),
+			pair)
 		assert.Len(t, precision(next), 2*9)
 		within(t, precision(must(laplace.Chain(next, 0))), precision(next)[:9], 0, "chain 0")
 	}

@@ -8,13 +8,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// DenseState is the state of [DenseFisher], [DenseGGN] and [DenseHessian]. Curvature and Prior have shape [d, d] or [K, d, d].
+// DenseState is the state of [DenseFisher], [DenseGGN] and [DenseHessian]. Curvature and Prior have shape [d, d] or [K,
+// d, d].
 type DenseState struct{ Gaussian }
 
 // Precision is P, of shape [d, d] or [K, d, d].
 func (s DenseState) Precision() (p *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		p = s.Curvature.MustAdd(s.Prior, false)
+		p = s.sum()
 		p.MustDiagonal(0, -2, -1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
 		scope.Keep(p)
 		return nil
@@ -32,7 +33,8 @@ func (s DenseState) factor() (*ts.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return curvature.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, use a Gauss-Newton method "+
+	return curvature.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, use a " +
+		"Gauss-Newton method "+
 		"in place of the Hessian, or find a better optimum")
 }
 
@@ -48,6 +50,7 @@ func (s DenseState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
 }
 
 func (s DenseState) logDet(handed bool) (float64, error) {
+	s.Temperature = 1
 	if handed {
 		s.Damping = 0
 	}
@@ -59,7 +62,7 @@ func (s DenseState) logDet(handed bool) (float64, error) {
 }
 
 func (s DenseState) quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor, error) {
-	s.Damping = 0
+	s.Gaussian = s.bayes()
 	p, err := s.Precision()
 	if err != nil {
 		return nil, err
@@ -70,13 +73,22 @@ func (s DenseState) quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor
 	}, nil
 }
 
+func (s DenseState) newton(g *ts.Tensor) (*ts.Tensor, error) {
+	l, err := s.factor()
+	if err != nil {
+		return nil, err
+	}
+	return g.CholeskySolve(l, false, false)
+}
+
 func (s DenseState) handed() (Precision, error) {
-	s.Damping = 0
+	s.Gaussian = s.bayes()
 	p, err := s.Precision()
 	return Matrix(p), err
 }
 
-func (s DenseState) linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error) {
+func (s DenseState) linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
 	l, err := s.factor()
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +96,8 @@ func (s DenseState) linearized(f curvature.Forward, b infer.Batch, o curvature.L
 	// P⁻¹ = L⁻ᵀ L⁻¹
 	d := int64(s.Params.Layout.Dim())
 	eye := torch.Must(ts.Eye(d, l.DType(), torch.Must(torch.DeviceOf(l))))
-	return curvature.LinearizedFactor(f, s.Params, b, transposed(l).MustLinalgSolveTriangular(eye, true, true, false, false), o)
+	return curvature.LinearizedFactor(f, s.Params, b,
+		transposed(l).MustLinalgSolveTriangular(eye, true, true, false, false), o)
 }
 
 func (s DenseState) withPrior(lambda Precision) (infer.State, error) {
@@ -93,8 +106,8 @@ func (s DenseState) withPrior(lambda Precision) (infer.State, error) {
 			return err
 		}
 		torch.Detach(s.Prior)
-		s.Params.Flat, s.Curvature = same(s.Params.Flat), same(s.Curvature)
-		scope.Keep(s.Params.Flat, s.Curvature)
+		s.own()
+		scope.Keep(s.Params.Flat, s.Curvature, s.Data, s.Gradient)
 		return nil
 	})
 	return s, err
@@ -102,7 +115,8 @@ func (s DenseState) withPrior(lambda Precision) (infer.State, error) {
 
 func (s DenseState) search(delta []float64, perSite bool) (priorSearch, error) {
 	// In float64: the rounding of a float32 curvature stays, but the search adds none of its own.
-	fixed := s.Curvature.MustTotype(gotch.Double, false).MustAdd(s.Curvature.MustZerosLike(false), false)
+	s.Temperature = 1
+	fixed := s.likelihood().MustTotype(gotch.Double, false).MustAdd(s.Curvature.MustZerosLike(false), false)
 	fixed.MustDiagonal(0, 0, 1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
 	all := block{sites: s.Params.Layout.Names(), eps: curvature.Epsilon(s.Curvature)}
 	all.eigen = torch.Must(torch.ToSlice[float64](fixed.MustLinalgEigvalsh("L", false)))

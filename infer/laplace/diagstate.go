@@ -10,13 +10,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// DiagState is the state of [DiagFisher] and [DiagGGN]: independent normals. Curvature and Prior have the shape of the point.
+// DiagState is the state of [DiagFisher] and [DiagGGN]: independent normals. Curvature and Prior have the shape of the
+// point.
 type DiagState struct{ Gaussian }
 
 // Precision is the diagonal of P, of shape [d] or [K, d].
 func (s DiagState) Precision() (p *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		p = s.Curvature.MustAdd(s.Prior, false).MustAddScalar(ts.FloatScalar(s.Damping), false)
+		p = s.sum().MustAddScalar(ts.FloatScalar(s.Damping), false)
 		scope.Keep(p)
 		return nil
 	})
@@ -40,7 +41,8 @@ func (s DiagState) positive() (*ts.Tensor, error) {
 	d := s.Params.Layout.Dim()
 	for i, x := range v {
 		if math.IsNaN(x) {
-			return nil, fmt.Errorf("%s: the precision of %s is %w", s.method(), s.Params.Layout.At(i%d), infer.ErrNonFinite)
+			return nil, fmt.Errorf("%s: the precision of %s is %w", s.method(), s.Params.Layout.At(i%d),
+				infer.ErrNonFinite)
 		}
 		if !(x > 0) {
 			what := s.Params.Layout.At(i % d)
@@ -51,7 +53,8 @@ func (s DiagState) positive() (*ts.Tensor, error) {
 			if x < 0 {
 				why = "the log likelihood is not concave in the outputs, use a Fisher method"
 			}
-			return nil, fmt.Errorf("%s: the precision of %s is %g: %s: give a PriorPrecision above 0, or Damping: %w", s.method(), what, x, why, ErrIndefinite)
+			return nil, fmt.Errorf("%s: the precision of %s is %g: %s: give a PriorPrecision above 0, or Damping: %w",
+				s.method(), what, x, why, curvature.ErrIndefinite)
 		}
 	}
 	return p, nil
@@ -66,6 +69,7 @@ func (s DiagState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
 }
 
 func (s DiagState) logDet(handed bool) (float64, error) {
+	s.Temperature = 1
 	if handed {
 		s.Damping = 0
 	}
@@ -77,7 +81,7 @@ func (s DiagState) logDet(handed bool) (float64, error) {
 }
 
 func (s DiagState) quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor, error) {
-	s.Damping = 0
+	s.Gaussian = s.bayes()
 	p, err := s.Precision()
 	if err != nil {
 		return nil, err
@@ -86,13 +90,22 @@ func (s DiagState) quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor,
 	return func(x *ts.Tensor) *ts.Tensor { return x.MustSquare(false).MustMul(p, false).MustSum(p.DType(), false) }, nil
 }
 
+func (s DiagState) newton(g *ts.Tensor) (*ts.Tensor, error) {
+	p, err := s.positive()
+	if err != nil {
+		return nil, err
+	}
+	return g.Div(p.MustReshape([]int64{int64(s.Params.Chains()), -1, 1}, false), false)
+}
+
 func (s DiagState) handed() (Precision, error) {
-	s.Damping = 0
+	s.Gaussian = s.bayes()
 	p, err := s.Precision()
 	return PerElement(p), err
 }
 
-func (s DiagState) linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error) {
+func (s DiagState) linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
 	p, err := s.positive()
 	if err != nil {
 		return nil, nil, err
@@ -101,7 +114,8 @@ func (s DiagState) linearized(f curvature.Forward, b infer.Batch, o curvature.Li
 }
 
 func (s DiagState) search(delta []float64, perSite bool) (priorSearch, error) {
-	curve, err := torch.ToSlice[float64](s.Curvature)
+	s.Temperature = 1
+	curve, err := torch.ToSlice[float64](s.likelihood())
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +135,8 @@ func (s DiagState) withPrior(lambda Precision) (infer.State, error) {
 			return err
 		}
 		torch.Detach(s.Prior)
-		s.Params.Flat, s.Curvature = same(s.Params.Flat), same(s.Curvature)
-		scope.Keep(s.Params.Flat, s.Curvature)
+		s.own()
+		scope.Keep(s.Params.Flat, s.Curvature, s.Data, s.Gradient)
 		return nil
 	})
 	return s, err

@@ -25,30 +25,44 @@ func TestBuildErrors(t *testing.T) {
 		f    infer.LogPosterior
 		want string
 	}{
-		{laplace.DiagFisher{}, log, "laplace.DiagFisher: LogLikelihood is nil: it is needed: the log likelihood of each datum, of shape [n]; " +
-			"curvature.PerSample makes one from a log likelihood of one datum"},
-		{laplace.DenseFisher{}, log, "laplace.DenseFisher: LogLikelihood is nil: it is needed: the log likelihood of each datum, of shape [n]; " +
-			"curvature.PerSample makes one from a log likelihood of one datum"},
-		{laplace.DiagFisher{LogLikelihood: each, Scale: -1}, nil, "laplace.DiagFisher: Scale is -1: it must be finite and greater than 0"},
-		{laplace.DenseFisher{LogLikelihood: each, Damping: -1}, nil, "laplace.DenseFisher: Damping is -1: it must be finite and at least 0"},
-		{laplace.DiagGGN{Outer: outer}, nil, "laplace.DiagGGN: Forward is nil: it is needed: the outputs z = f(θ, x), of shape [n, ...]"},
-		{laplace.DenseGGN{Forward: linear}, nil, "laplace.DenseGGN: Outer is nil: it is needed: the log likelihoods log p(y_i|z_i), of shape [n]"},
-		{laplace.DenseGGN{Forward: linear, Outer: outer, Temperature: infer.Constant(-1)}, nil, "laplace.DenseGGN: Temperature is -1: it must be finite and at least 0"},
-		{laplace.DenseGGN{Forward: linear, Outer: outer, Memory: -1}, nil, "laplace.DenseGGN: Memory is -1: it must be finite and at least 0"},
+		{laplace.DiagFisher{}, log, "laplace.DiagFisher: LogLikelihood is nil: it is needed for a target that cannot " +
+			"tell its likelihood apart: the log "+
+			"likelihood of each datum, of shape [n], which curvature.PerSample makes of a log likelihood of one datum; "+
+			"laplace.DenseHessian takes any target"},
+		{laplace.DenseFisher{}, log, "laplace.DenseFisher: LogLikelihood is nil: it is needed for a target that " +
+			"cannot tell its likelihood apart: the log "+
+			"likelihood of each datum, of shape [n], which curvature.PerSample makes of a log likelihood of one datum; "+
+			"laplace.DenseHessian takes any target"},
+		{laplace.DiagFisher{LogLikelihood: each, Scale: -1}, nil, "laplace.DiagFisher: Scale is -1: it must be " +
+			"finite and greater than 0"},
+		{laplace.DenseFisher{LogLikelihood: each, Damping: -1}, nil, "laplace.DenseFisher: Damping is -1: it must be " +
+			"finite and at least 0"},
+		{laplace.DiagGGN{Outer: outer}, nil, "laplace.DiagGGN: Forward is nil: it is needed: the outputs z = f(θ, " +
+			"x), of shape [n, ...]; laplace.DenseHessian takes any target without it"},
+		{laplace.DenseGGN{Forward: linear}, nil, "laplace.DenseGGN: Outer is nil: it is needed: the log likelihoods " +
+			"log p(y_i|z_i), of shape [n]; laplace.DenseHessian takes any target without it"},
+		{laplace.DenseGGN{Forward: linear, Outer: outer, Temperature: infer.Constant(-1)}, nil,
+			"laplace.DenseGGN: Temperature is -1: it must be finite and at least 0"},
+		{laplace.DenseGGN{Forward: linear, Outer: outer, Memory: -1}, nil, "laplace.DenseGGN: Memory is -1: it must " +
+			"be finite and at least 0"},
 		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.Isotropic(math.NaN())}, nil,
 			"laplace.DiagGGN: PriorPrecision is NaN: it must be finite and at least 0"},
-		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.PerSite(map[string]float64{"w": -2})}, nil,
+		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.PerSite(map[string]float64{"w": -2})},
+			nil,
 			`laplace.DiagGGN: PriorPrecision of site "w" is -2: it must be finite and at least 0`},
 		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.PerElement(nil)}, nil,
 			"laplace.DiagGGN: PriorPrecision: laplace.PerElement: the tensor is nil: invalid configuration"},
 		{laplace.DenseHessian{}, nil, "laplace.DenseHessian: the log posterior is nil: invalid configuration"},
-		{laplace.DenseHessian{SumOver: -1}, log,
-			"laplace.DenseHessian: SumOver is -1: it must be the number of data N, or 0 for a log posterior on the scale of the mean over data"},
-		{laplace.KFAC{Layers: layers, Outer: outer}, nil, "laplace.KFAC: Network is nil: it is needed: the forward function, with its linear layers"},
-		{laplace.KFAC{Network: network, Layers: layers}, nil, "laplace.KFAC: Outer is nil: it is needed: the log likelihoods log p(y_i|z_i), of shape [n]"},
-		{laplace.KFAC{Network: network, Outer: outer}, nil, "laplace.KFAC: Layers is empty: at least one layer is needed"},
-		{laplace.KFAC{Network: network, Layers: layers, Outer: outer, PriorPrecision: laplace.Matrix(vector([]float64{1}, 1, 1))}, nil,
-			"laplace.KFAC: PriorPrecision is a tensor: Isotropic and PerSite keep the Kronecker form; the dense methods take any"},
+		{laplace.KFAC{Layers: layers, Outer: outer}, nil, "laplace.KFAC: Network is nil: it is needed: the forward " +
+			"function, with its linear layers; laplace.DenseHessian takes any target without it"},
+		{laplace.KFAC{Network: network, Layers: layers}, nil, "laplace.KFAC: Outer is nil: it is needed: the log " +
+			"likelihoods log p(y_i|z_i), of shape [n]; laplace.DenseHessian takes any target without it"},
+		{laplace.KFAC{Network: network, Outer: outer}, nil, "laplace.KFAC: Layers is empty: at least one layer is " +
+			"needed"},
+		{laplace.KFAC{Network: network, Layers: layers, Outer: outer,
+			PriorPrecision: laplace.Matrix(vector([]float64{1}, 1, 1))}, nil,
+			"laplace.KFAC: PriorPrecision is a tensor: Isotropic and PerSite keep the Kronecker form; the dense " +
+				"methods take any"},
 	} {
 		_, err := c.m.Build(infer.Sum(c.f, 1))
 		assert.EqualError(t, err, c.want)
@@ -67,26 +81,34 @@ func TestPriorPrecisionErrors(t *testing.T) {
 		dense bool
 		want  string
 	}{
-		{laplace.PerSite(map[string]float64{"w": 1}), false, `PriorPrecision is missing for site "a": PerSite needs a number for each site, 0 for a flat prior`},
-		{laplace.PerSite(map[string]float64{"a": 1, "v": 1, "w": 1}), true, `PriorPrecision is given for site "v": there are the sites ["a" "w"]`},
+		{laplace.PerSite(map[string]float64{"w": 1}), false,
+			`PriorPrecision is missing for site "a": PerSite needs a number for each site, 0 for a flat prior`},
+		{laplace.PerSite(map[string]float64{"a": 1, "v": 1, "w": 1}), true,
+			`PriorPrecision is given for site "v": there are the sites ["a" "w"]`},
 		{laplace.PerElement(vector([]float64{1, 2})), false, "PriorPrecision is of shape [2]: it must be of shape [4]"},
-		{laplace.PerElement(vector([]float64{1, -2, 0, 0})), true, "PriorPrecision is -2 for w[0]: it must be finite and at least 0"},
-		{laplace.Matrix(vector([]float64{1, 2, 3, 4}, 2, 2)), true, "PriorPrecision is of shape [2 2]: it must be of shape [4 4]"},
-		{laplace.Matrix(vector(entries(nan), 4, 4)), true, "PriorPrecision is NaN for w[0] and w[1]: it must be finite"},
+		{laplace.PerElement(vector([]float64{1, -2, 0, 0})), true, "PriorPrecision is -2 for w[0]: it must be finite " +
+			"and at least 0"},
+		{laplace.Matrix(vector([]float64{1, 2, 3, 4}, 2, 2)), true, "PriorPrecision is of shape [2 2]: it must be of " +
+			"shape [4 4]"},
+		{laplace.Matrix(vector(entries(nan), 4, 4)), true,
+			"PriorPrecision is NaN for w[0] and w[1]: it must be finite"},
 		{laplace.Matrix(vector([]float64{1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, 4, 4)), true,
 			"PriorPrecision is not symmetric: elements differ from their mirror images by up to 2: it must be symmetric"},
 	} {
 		var m infer.Method = laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: c.prior}
 		name := "laplace.DiagGGN: "
 		if c.dense {
-			m, name = laplace.DenseGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: c.prior}, "laplace.DenseGGN: "
+			m, name = laplace.DenseGGN{Forward: forward, Outer: gaussianOuter(1),
+				PriorPrecision: c.prior}, "laplace.DenseGGN: "
 		}
 		_, err := build(t, m, nil).Init(at)
 		assert.EqualError(t, err, name+c.want)
 	}
-	_, err := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: laplace.PerElement(vector(make([]float64, 12), 3, 4))}, nil).
+	_, err := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1),
+		PriorPrecision: laplace.PerElement(vector(make([]float64, 12), 3, 4))}, nil).
 		Init(params(l, make([]float64, 8), 2))
-	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is of shape [3 4]: it must be of shape [4], or [2 4] for the chains")
+	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is of shape [3 4]: it must be of shape [4], or [2 4] " +
+		"for the chains")
 }
 
 // A matrix that does not fit is refused before it is made.
@@ -106,7 +128,8 @@ func TestDenseIsRefusedForManyParameters(t *testing.T) {
 		assert.Equal(t, int64(8e12), memory.Bytes)
 	}
 	network, layers, small := perceptron(tanh)
-	_, err := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, Memory: 100}, nil).Init(must(infer.Zeros(small)))
+	_, err := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, Memory: 100},
+		nil).Init(must(infer.Zeros(small)))
 	assert.ErrorContains(t, err, "laplace.KFAC: Kronecker factors with 31 numbers for each of 1 chains takes 248 bytes")
 }
 
@@ -120,7 +143,7 @@ func TestIndefinite(t *testing.T) {
 		t.Helper()
 		_, err := transform.(infer.Sampler).Sample(s, 3, &streams)
 		assert.EqualError(t, err, want)
-		assert.ErrorIs(t, err, laplace.ErrIndefinite)
+		assert.ErrorIs(t, err, curvature.ErrIndefinite)
 		_, err = laplace.LogEvidence(s, 0)
 		assert.EqualError(t, err, want)
 		_, err = laplace.LogPrior(s, 1)
@@ -128,32 +151,38 @@ func TestIndefinite(t *testing.T) {
 	}
 	transform := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1)}, nil)
 	s := pass(t, transform, at, batch, 2)
-	use(transform, s, "laplace.DiagState: the precision of w[1] is 0: the data say nothing about it, and there is no prior: "+
+	use(transform, s, "laplace.DiagState: the precision of w[1] is 0: the data say nothing about it, and there is no " +
+		"prior: "+
 		"give a PriorPrecision above 0, or Damping: not positive definite")
 	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 		return z.MustSquare(false).MustMulScalar(ts.FloatScalar(2), false)
 	}
 	transform = build(t, laplace.DiagGGN{Forward: forward, Outer: convex}, nil)
-	use(transform, pass(t, transform, at, batch, 2), "laplace.DiagState: the precision of a is -8: the log likelihood is not concave in the outputs, "+
+	use(transform, pass(t, transform, at, batch, 2), "laplace.DiagState: the precision of a is -8: the log " +
+		"likelihood is not concave in the outputs, "+
 		"use a Fisher method: give a PriorPrecision above 0, or Damping: not positive definite")
 
 	saddle := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustSquare(false).MustMul(vector([]float64{-1, -1, 0.75, -1}), false).MustSum(p.Flat.DType(), false)), nil
+		return torch.Of(p.Flat.MustSquare(false).MustMul(vector([]float64{-1, -1, 0.75, -1}),
+			false).MustSum(p.Flat.DType(), false)), nil
 	}
-	transform = build(t, laplace.DenseHessian{}, saddle)
-	use(transform, pass(t, transform, at, batch, 2), "laplace.DenseState: the precision is not positive definite, its smallest eigenvalue is -3: give a larger "+
+	transform = buildOn(t, laplace.DenseHessian{}, infer.Mean(saddle, 2))
+	use(transform, pass(t, transform, at, batch, 2), "laplace.DenseState: the precision is not positive definite, " +
+		"its smallest eigenvalue is -3: give a larger "+
 		"PriorPrecision or Damping, use a Gauss-Newton method in place of the Hessian, or find a better optimum")
 	// What the message proposes helps.
-	transform = build(t, laplace.DenseHessian{Damping: 3.5}, saddle)
+	transform = buildOn(t, laplace.DenseHessian{Damping: 3.5}, infer.Mean(saddle, 2))
 	_, err := transform.(infer.Sampler).Sample(pass(t, transform, at, batch, 2), 3, &streams)
 	assert.NoError(t, err)
 
 	network, layers, small := perceptron(tanh)
 	_, _, labels := perceptronData(1)
 	transform = build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter}, nil)
-	_, err = transform.(infer.Sampler).Sample(pass(t, transform, params(small, normals(5, 15), 0), labels, 1), 1, &streams)
-	assert.ErrorIs(t, err, laplace.ErrIndefinite)
-	assert.ErrorContains(t, err, `laplace.KFACState: the precision of layer "w1" is not positive definite, its smallest eigenvalue is`)
+	_, err = transform.(infer.Sampler).Sample(pass(t, transform, params(small, normals(5, 15), 0), labels, 1), 1,
+		&streams)
+	assert.ErrorIs(t, err, curvature.ErrIndefinite)
+	assert.ErrorContains(t, err,
+		`laplace.KFACState: the precision of layer "w1" is not positive definite, its smallest eigenvalue is`)
 	assert.ErrorContains(t, err, "give a PriorPrecision above 0, or Damping")
 }
 
@@ -169,16 +198,19 @@ func TestKFACErrors(t *testing.T) {
 		{list{{Weight: "w"}}, `Layers is with weights "w": there are the sites ["b1" "w1" "w2"]`},
 		{list{{Weight: "b1"}}, `Layers is with weights "b1" of shape [3]: weights have shape [out, in]`},
 		{list{{Weight: "w1", Bias: "b"}}, `Layers is with bias "b": there are the sites ["b1" "w1" "w2"]`},
-		{list{{Weight: "w2", Bias: "b1"}}, `Layers is with bias "b1" of shape [3]: the bias of weights of shape [2 3] has shape [2]`},
+		{list{{Weight: "w2", Bias: "b1"}},
+			`Layers is with bias "b1" of shape [3]: the bias of weights of shape [2 3] has shape [2]`},
 		{list{{Weight: "w1"}, {Weight: "w1"}}, `Layers is with the site "w1" twice: a site belongs to one layer`},
-		{list{{Weight: "w1"}, {Weight: "w2"}}, `Layers is without the site "b1": each site belongs to a linear layer; hold others fixed by infer.Subspace`},
+		{list{{Weight: "w1"}, {Weight: "w2"}},
+			`Layers is without the site "b1": each site belongs to a linear layer; hold others fixed by infer.Subspace`},
 	} {
 		_, err := build(t, laplace.KFAC{Network: network, Layers: c.layers, Outer: softmaxOuter}, nil).Init(at)
 		assert.EqualError(t, err, "laplace.KFAC: "+c.want)
 	}
 	_, err := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter,
 		PriorPrecision: laplace.PerSite(map[string]float64{"w1": 1, "b1": 2, "w2": 3})}, nil).Init(at)
-	assert.EqualError(t, err, `laplace.KFAC: PriorPrecision is 1 for "w1" and 2 for "b1": the weights and the bias of a layer share their Kronecker `+
+	assert.EqualError(t, err,
+		`laplace.KFAC: PriorPrecision is 1 for "w1" and 2 for "b1": the weights and the bias of a layer share their Kronecker `+
 		`factors, and must share their precision`)
 
 	one := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
@@ -213,11 +245,14 @@ func TestKFACErrors(t *testing.T) {
 		"shape": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return network(p, b, linear).MustTranspose(0, 1, false)
 		}, softmaxOuter, "the network returned shape [2 4] for 4 data, expected [4, ...]"},
-		"outer nil":   {network, func(*ts.Tensor, infer.Batch) *ts.Tensor { return nil }, "the outer density returned nil, expected a tensor"},
-		"outer shape": {network, func(z *ts.Tensor, _ infer.Batch) *ts.Tensor { return z }, "the outer density returned shape [4 2] for a batch of 4 data, expected [4]"},
+		"outer nil":   {network, func(*ts.Tensor, infer.Batch) *ts.Tensor { return nil },
+			"the outer density returned nil, expected a tensor"},
+		"outer shape": {network, func(z *ts.Tensor, _ infer.Batch) *ts.Tensor { return z },
+			"the outer density returned shape [4 2] for a batch of 4 data, expected [4]"},
 	} {
 		for _, empirical := range []bool{false, true} {
-			transform := build(t, laplace.KFAC{Network: c.network, Layers: layers, Outer: c.outer, Empirical: empirical}, one)
+			transform := build(t, laplace.KFAC{Network: c.network, Layers: layers, Outer: c.outer,
+				Empirical: empirical}, one)
 			_, _, err := transform.Update(begin(t, transform, at), batch)
 			assert.EqualError(t, err, "laplace.KFAC: "+c.want, name)
 		}
@@ -235,25 +270,25 @@ func TestUpdateErrors(t *testing.T) {
 		assert.ErrorContains(t, err, "laplace."+name+": the state is a <nil>, expected laplace.", name)
 		_, _, err = transform.Update(s, infer.Batch{"y": batch["y"]})
 		assert.ErrorContains(t, err, "laplace."+name+": ", name)
-		assert.ErrorContains(t, err, `the model asked for batch tensor "x", which does not exist; there are: ["y"]`, name)
+		assert.ErrorContains(t, err, `the model asked for batch tensor "x", which does not exist; there are: ["y"]`,
+			name)
 		sampler := transform.(infer.Sampler)
 		_, err = sampler.Sample(nil, 1, &streams)
 		assert.ErrorContains(t, err, "laplace."+name+": the state is a <nil>")
 		_, err = sampler.Sample(s, 0, &streams)
 		assert.ErrorContains(t, err, "Sample of 0 draws: there must be at least 1: invalid configuration")
 		_, err = sampler.Sample(s, 1, &streams)
-		assert.ErrorContains(t, err, "laplace."+name+": Sample of a state that has seen no batch: make one pass of updates over the data first: invalid configuration")
+		assert.ErrorContains(t, err, "laplace."+name+": Sample of a state that has seen no batch: make one pass of " +
+			"updates over the data first: invalid configuration")
 		_, err = sampler.Sample(s, 1, nil)
-		assert.ErrorContains(t, err, "Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid configuration")
+		assert.ErrorContains(t, err, "Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid " +
+			"configuration")
 		_, err = transform.Init(params(l, append(normals(5, 14), math.NaN()), 0))
 		assert.EqualError(t, err, "laplace."+name+": w2[1,2] of chain 0 is NaN at the start: not finite")
 	}
-	hessian := build(t, laplace.DenseHessian{SumOver: 5}, posterior)
-	_, _, err := hessian.Update(begin(t, hessian, at), batch)
-	assert.EqualError(t, err, "laplace.DenseHessian: a batch of 9 data where SumOver says that there are 5: invalid configuration")
 	falling := func(step int64) float64 { return 1 - 2*float64(step) }
 	cold := build(t, laplace.DenseHessian{Temperature: falling}, posterior)
-	_, _, err = cold.Update(begin(t, cold, at), batch)
+	_, _, err := cold.Update(begin(t, cold, at), batch)
 	assert.EqualError(t, err, "laplace.DenseHessian: Temperature at update 1 is -1: it must be finite and at least 0")
 }
 
@@ -263,7 +298,8 @@ func TestStateErrors(t *testing.T) {
 	_, err := laplace.Chain(s, 2)
 	assert.EqualError(t, err, "laplace.Chain: chain 2 of a state with 2: they count from 0: invalid configuration")
 	_, err = laplace.LogPrior(s, 1)
-	assert.EqualError(t, err, "laplace.LogPrior: the state has 2 chains, each a Gaussian of its own: pick one with laplace.Chain")
+	assert.EqualError(t, err, "laplace.LogPrior: the state has 2 chains, each a Gaussian of its own: pick one with " +
+		"laplace.Chain")
 	one := must(laplace.Chain(s, 1))
 	_, err = laplace.LogPrior(one, 0)
 	assert.EqualError(t, err, "laplace.LogPrior: weight is 0: it must be finite and greater than 0")

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -15,9 +16,10 @@ import (
 //
 //	log p(D) ≈ log p(D, θ̂) + (d/2) log 2π − ½ log |P|
 //
-// (MacKay 1992; Tierney and Kadane 1986), exact for linear-Gaussian models. logJoint is log p(D|θ̂) + log p(θ̂), on the scale of the
-// sum over data, with all constants of both densities: without those of the prior, models of different size or prior cannot
-// be compared. The state must hold the curvature of all data and the prior precision; its temperature plays no part.
+// (MacKay 1992; Tierney and Kadane 1986), exact for linear-Gaussian models. logJoint is log p(D|θ̂) + log p(θ̂), on the
+// scale of the sum over data, with all constants of both densities: without those of the prior, models of different
+// size or prior cannot be compared. The state must hold the curvature of all data and the prior precision; its
+// temperature plays no part.
 func LogEvidence(s infer.State, logJoint float64) (log float64, err error) {
 	p, err := single("LogEvidence", s)
 	if err != nil {
@@ -36,20 +38,22 @@ func LogEvidence(s infer.State, logJoint float64) (log float64, err error) {
 
 // PriorOptions are the options of [OptimizePriorPrecision]; the zero value is fine.
 type PriorOptions struct {
-	// PerSite finds a precision for each site, in place of one for all: for each layer with KFAC, whose weights and bias share theirs.
+	// PerSite finds a precision for each site, in place of one for all: for each layer with KFAC, whose weights and
+	// bias share theirs.
 	PerSite bool
 	Mean    *infer.Params // the mean m of the prior; nil means 0
 }
 
-// OptimizePriorPrecision finds the prior precision λ that maximises Laplace's approximation of the evidence with the point and the
-// curvature of the state held fixed (MacKay 1992; Immer et al. 2021, "Scalable marginal likelihood estimation"):
+// OptimizePriorPrecision finds the prior precision λ that maximises Laplace's approximation of the evidence with the
+// point and the curvature of the state held fixed (MacKay 1992; Immer et al. 2021, "Scalable marginal likelihood
+// estimation"):
 //
 //	½ Σ_g (d_g log λ_g − λ_g |θ̂_g − m_g|²) − ½ log |curvature + damping + Λ|
 //
-// over the groups g of parameters that share a precision. It returns the state with the new prior precision, and that precision for
-// the field PriorPrecision and for finding the mode anew. At a maximum of the evidence itself the mode for λ gives λ back: repeat the
-// two steps, mode and precision, until λ stays. The curvature must be that of the likelihood alone, so a [DenseHessian] must be of
-// a log likelihood.
+// over the groups g of parameters that share a precision. It returns the state with the new prior precision, and that
+// precision for the field PriorPrecision and for finding the mode anew. At a maximum of the evidence itself the mode
+// for λ gives λ back: repeat the two steps, mode and precision, until λ stays. The curvature must be that of the
+// likelihood alone, so a [DenseHessian] must be of a log likelihood.
 //
 // A group that has its maximum at 0 or infinity, because the data say nothing about it or θ̂ = m, is an error.
 func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, found Precision, err error) {
@@ -69,7 +73,8 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 			return nil, found, err
 		}
 		if !o.Mean.Layout.Equal(at.Layout) || len(mean) != len(delta) {
-			return nil, found, fmt.Errorf("laplace.%s: Mean has layout %v, expected %v: %w", name, o.Mean.Layout, at.Layout, infer.ErrLayout)
+			return nil, found, fmt.Errorf("laplace.%s: Mean has layout %v, expected %v: %w", name, o.Mean.Layout,
+				at.Layout, infer.ErrLayout)
 		}
 		for i, m := range mean {
 			delta[i] -= m
@@ -99,7 +104,8 @@ type priorSearch interface {
 	maximize() (map[string]float64, error)
 }
 
-// block is a group of parameters with one precision λ, whose part of the evidence is ½ (d log λ − λ square − Σ log(e + λ)).
+// block is a group of parameters with one precision λ, whose part of the evidence is ½ (d log λ − λ square − Σ log(e +
+// λ)).
 type block struct {
 	sites  []string
 	eigen  []float64 // eigenvalues e of the curvature, one for each parameter
@@ -117,17 +123,19 @@ func (b *block) clean() (largest float64, err error) {
 	largest = slices.Max(b.eigen)
 	for i, e := range b.eigen {
 		if math.IsNaN(e) || e < -float64(len(b.eigen))*b.eps*math.Abs(largest) || largest < 0 {
-			return 0, fmt.Errorf("the curvature of %q has the eigenvalue %g: there is no best precision for one that is not positive: "+
-				"use a Gauss-Newton or Fisher method, or find a better optimum: %w", b.sites, e, ErrIndefinite)
+			return 0, fmt.Errorf("the curvature of %q has the eigenvalue %g: there is no best precision for one that " +
+				"is not positive: "+
+				"use a Gauss-Newton or Fisher method, or find a better optimum: %w", b.sites, e,
+					curvature.ErrIndefinite)
 		}
 		b.eigen[i] = max(e, 0)
 	}
 	return largest, nil
 }
 
-// best is the λ where the derivative, ½ (Σ e/(λ(e + λ)) − square), is zero. For e ≥ 0 it falls with λ, from infinity to below 0, so
-// there is one such λ and it is a maximum; it is found by bisection of log λ. (It is also MacKay's fixed point λ = γ/square with
-// γ = Σ e/(e + λ).)
+// best is the λ where the derivative, ½ (Σ e/(λ(e + λ)) − square), is zero. For e ≥ 0 it falls with λ, from infinity to
+// below 0, so there is one such λ and it is a maximum; it is found by bisection of log λ. (It is also MacKay's fixed
+// point λ = γ/square with γ = Σ e/(e + λ).)
 func (b *block) best() (float64, error) {
 	largest, err := b.clean()
 	if err != nil {
@@ -137,7 +145,8 @@ func (b *block) best() (float64, error) {
 		return 0, fmt.Errorf("the data say nothing about %q, their curvature is 0: there is no best precision", b.sites)
 	}
 	if b.square == 0 {
-		return 0, fmt.Errorf("all of %q is at the mean of the prior: the evidence grows with the precision without end", b.sites)
+		return 0, fmt.Errorf("all of %q is at the mean of the prior: the evidence grows with the precision without end",
+			b.sites)
 	}
 	slope := func(logLambda float64) float64 {
 		lambda, sum := math.Exp(logLambda), 0.0
@@ -146,7 +155,8 @@ func (b *block) best() (float64, error) {
 		}
 		return sum/lambda - b.square
 	}
-	low := math.Log(float64(len(b.eigen)) / b.square) // the precision that no data would give: above the best one, as γ < d
+	// the precision that no data would give: above the best one, as γ < d
+	low := math.Log(float64(len(b.eigen)) / b.square)
 	high := low
 	for step := 1.0; slope(low) < 0; step *= 2 {
 		low -= step
@@ -198,9 +208,9 @@ func (s separated) maximize() (map[string]float64, error) {
 	return out, nil
 }
 
-// coupled is the search for a precision for each site under a dense curvature: each site in turn, the others held fixed, until none
-// changes. With r the rest, log |C + Λ| depends on λ_g through the Schur complement M + λ_g I, M = C_gg − C_gr (C_rr + Λ_r)⁻¹ C_rg, so
-// each is a problem for block.best; the evidence grows with each.
+// coupled is the search for a precision for each site under a dense curvature: each site in turn, the others held
+// fixed, until none changes. With r the rest, log |C + Λ| depends on λ_g through the Schur complement M + λ_g I, M =
+// C_gg − C_gr (C_rr + Λ_r)⁻¹ C_rg, so each is a problem for block.best; the evidence grows with each.
 type coupled struct {
 	layout *infer.Layout
 	fixed  *ts.Tensor // C: the curvature with the damping, [d, d]
@@ -271,7 +281,8 @@ func (c *coupled) schur(own, rest, restPrior []float64) ([]float64, error) {
 		inner.MustDiagonal(0, 0, 1, false).MustAdd_(torch.Must(torch.FromSliceOn(device, inner.DType(), restPrior)))
 		l, status := inner.MustLinalgCholeskyEx(false, false, false)
 		if item(status) != 0 {
-			return nil, fmt.Errorf("the precision of the other sites is %w: give a larger PriorPrecision or Damping to start with", ErrIndefinite)
+			return nil, fmt.Errorf("the precision of the other sites is %w: give a larger PriorPrecision or Damping " +
+				"to start with", curvature.ErrIndefinite)
 		}
 		half := l.MustLinalgSolveTriangular(part(rest, own), false, true, false, false)
 		m = m.MustSub(transposed(half).MustMatmul(half, false), false)

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 )
 
@@ -26,8 +27,8 @@ func gain(c mat.Symmetric, lambda, delta []float64) float64 {
 	return 0.5*sum - 0.5*logDet(p)
 }
 
-// argmax is the maximum of a function of one peak on an interval, by ternary search. A maximum is flat, so only about half of the
-// digits of its place can be had from values.
+// argmax is the maximum of a function of one peak on an interval, by ternary search. A maximum is flat, so only about
+// half of the digits of its place can be had from values.
 func argmax(low, high float64, f func(float64) float64) float64 {
 	for range 200 {
 		a, b := low+(high-low)/3, high-(high-low)/3
@@ -47,8 +48,8 @@ func twoSites() (l *infer.Layout, forward func(p infer.Params, b infer.Batch) *t
 	}
 }
 
-// The best precision against a grid of the evidence, for each structure, for one precision and one for each site. The grid is of plain
-// evaluations with gonum; no point of it is above what was found, and the points beside it are below.
+// The best precision against a grid of the evidence, for each structure, for one precision and one for each site. The
+// grid is of plain evaluations with gonum; no point of it is above what was found, and the points beside it are below.
 func TestOptimizePriorPrecisionMaximises(t *testing.T) {
 	l, forward := twoSites()
 	r := newRegression(1, 15, 3, 0.7, 1)
@@ -64,9 +65,12 @@ func TestOptimizePriorPrecisionMaximises(t *testing.T) {
 		batch  infer.Batch
 		groups [][]string // sites that share a precision
 	}{
-		"DiagGGN":  {laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(0.7), Damping: 0.2}, at, theta, r.batch, [][]string{{"a"}, {"w"}}},
-		"DenseGGN": {laplace.DenseGGN{Forward: forward, Outer: gaussianOuter(0.7), Damping: 0.2}, at, theta, r.batch, [][]string{{"a"}, {"w"}}},
-		"KFAC": {laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, Damping: 0.01}, params(deep, deepTheta, 0), deepTheta, labels,
+		"DiagGGN":  {laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(0.7), Damping: 0.2}, at, theta, r.batch,
+			[][]string{{"a"}, {"w"}}},
+		"DenseGGN": {laplace.DenseGGN{Forward: forward, Outer: gaussianOuter(0.7), Damping: 0.2}, at, theta, r.batch,
+			[][]string{{"a"}, {"w"}}},
+		"KFAC": {laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, Damping: 0.01},
+			params(deep, deepTheta, 0), deepTheta, labels,
 			[][]string{{"w1", "b1"}, {"w2"}}},
 	} {
 		s := pass(t, build(t, c.m, nil), c.at, c.batch, 5)
@@ -103,7 +107,8 @@ func TestOptimizePriorPrecisionMaximises(t *testing.T) {
 				assert.LessOrEqual(t, f(log), best+1e-12, name)
 			}
 			assert.InDelta(t, argmax(math.Log(lambda)-3, math.Log(lambda)+3, f), math.Log(lambda), 1e-6, name)
-			within(t, entries(plus(curve, lambda, identity(d, 1))), dense(next, d), 1e-10, name+": the state has the new precision")
+			within(t, entries(plus(curve, lambda, identity(d, 1))), dense(next, d), 1e-10,
+				name+": the state has the new precision")
 
 			_, each, err := laplace.OptimizePriorPrecision(s, laplace.PriorOptions{PerSite: true, Mean: m})
 			require.NoError(t, err, name)
@@ -196,26 +201,31 @@ func TestOptimizePriorPrecisionErrors(t *testing.T) {
 		`laplace.OptimizePriorPrecision: all of ["a"] is at the mean of the prior: the evidence grows with the precision without end`)
 	assert.EqualError(t, find(begin(t, transform, at), laplace.PriorOptions{}),
 		`laplace.OptimizePriorPrecision: the data say nothing about ["a" "w"], their curvature is 0: there is no best precision`)
-	assert.EqualError(t, find(s, laplace.PriorOptions{Mean: &infer.Params{Layout: r.layout, Flat: vector([]float64{1, 2, 3})}}),
+	assert.EqualError(t, find(s, laplace.PriorOptions{Mean: &infer.Params{Layout: r.layout,
+		Flat: vector([]float64{1, 2, 3})}}),
 		`laplace.OptimizePriorPrecision: Mean has layout w[3], expected a[] w[3]: layout does not fit`)
-	assert.ErrorContains(t, find(nil, laplace.PriorOptions{}), "laplace.OptimizePriorPrecision: the state is a <nil>, expected one of this package")
+	assert.ErrorContains(t, find(nil, laplace.PriorOptions{}), "laplace.OptimizePriorPrecision: the state is a " +
+		"<nil>, expected one of this package")
 	pair := pass(t, transform, params(l, make([]float64, 8), 2), r.batch, 15)
-	assert.ErrorContains(t, find(pair, laplace.PriorOptions{}), "the state has 2 chains, each a Gaussian of its own: pick one with laplace.Chain")
+	assert.ErrorContains(t, find(pair, laplace.PriorOptions{}), "the state has 2 chains, each a Gaussian of its own: " +
+		"pick one with laplace.Chain")
 
 	// A Hessian at a point that is no maximum.
 	saddle := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		w := p.Get("w").T()
 		return torch.Of(w.MustSquare(false).MustMul(vector([]float64{-1, 1, -1}), false).MustSum(w.DType(), false)), nil
 	}
-	s = pass(t, build(t, laplace.DenseHessian{}, saddle), params(r.layout, []float64{1, 2, 3}, 0), r.batch, 15)
+	s = pass(t, buildOn(t, laplace.DenseHessian{}, infer.Mean(saddle, 15)), params(r.layout, []float64{1, 2, 3}, 0),
+		r.batch, 15)
 	err := find(s, laplace.PriorOptions{})
-	assert.ErrorIs(t, err, laplace.ErrIndefinite)
+	assert.ErrorIs(t, err, curvature.ErrIndefinite)
 	assert.ErrorContains(t, err, `the curvature of ["w"] has the eigenvalue -30`)
 }
 
 func TestLogEvidenceErrors(t *testing.T) {
 	r := newRegression(1, 15, 3, 0.7, 1)
-	s := pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(0.7)}, nil), params(r.layout, r.mean, 0), r.batch, 15)
+	s := pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(0.7)}, nil),
+		params(r.layout, r.mean, 0), r.batch, 15)
 	_, err := laplace.LogEvidence(s, math.Inf(-1))
 	assert.EqualError(t, err, "laplace.LogEvidence: the log joint density is -Inf: not finite")
 	_, err = laplace.LogEvidence(nil, 0)

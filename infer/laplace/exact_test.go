@@ -18,8 +18,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// On a linear-Gaussian model every method with the right curvature is exact: XᵀX/s² from the data, the conjugate posterior with the
-// prior, the closed-form marginal likelihood, in batches of any size. The two scales of a log posterior give the same.
+// On a linear-Gaussian model every method with the right curvature is exact: XᵀX/s² from the data, the conjugate
+// posterior with the prior, the closed-form marginal likelihood, in batches of any size. The two scales of a log
+// posterior give the same.
 func TestLinearGaussianIsExact(t *testing.T) {
 	const lambda = 0.8
 	r := newRegression(1, 23, 4, 0.7, lambda)
@@ -29,21 +30,25 @@ func TestLinearGaussianIsExact(t *testing.T) {
 	joint := values(first(sumPosterior(each, normalPrior(lambda), n)(at, r.batch)).T())[0]
 	for name, c := range map[string]struct {
 		m    infer.Method
-		f    infer.LogPosterior
+		f    infer.Target
 		diag bool
 	}{
-		"GGN":             {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: laplace.Isotropic(lambda)}, nil, false},
-		"Hessian of mean": {laplace.DenseHessian{}, meanPosterior(each, normalPrior(lambda), n), false},
-		"Hessian of sum":  {laplace.DenseHessian{SumOver: int64(r.n)}, sumPosterior(each, normalPrior(lambda), n), false},
+		"GGN":             {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s),
+			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, false},
+		"Hessian of mean": {laplace.DenseHessian{}, infer.Mean(meanPosterior(each, normalPrior(lambda), n), int64(r.n)),
+			false},
+		"Hessian of sum":  {laplace.DenseHessian{}, infer.Sum(sumPosterior(each, normalPrior(lambda), n), int64(r.n)),
+			false},
 		"Hessian of likelihood": {laplace.DenseHessian{PriorPrecision: laplace.Isotropic(lambda)},
-			meanPosterior(each, func(p infer.Params) *ts.Tensor {
+			infer.Mean(meanPosterior(each, func(p infer.Params) *ts.Tensor {
 				return p.Flat.MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(0), false)
-			}, n), false},
-		"diagonal GGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: laplace.Isotropic(lambda)}, nil, true},
+			}, n), int64(r.n)), false},
+		"diagonal GGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s),
+			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, true},
 	} {
 		for _, size := range []int64{1, 7, 23} {
 			what := fmt.Sprintf("%s, batches of %d", name, size)
-			s := pass(t, build(t, c.m, c.f), at, r.batch, size)
+			s := pass(t, buildOn(t, c.m, c.f), at, r.batch, size)
 			if c.diag {
 				within(t, diagonal(r.precision), precision(s), 1e-10, what)
 				continue
@@ -74,7 +79,8 @@ func TestPriorIsAddedOnce(t *testing.T) {
 		"matrix":      {laplace.Matrix(vector(full, 3, 3)), []float64{3, 4, 5}},
 	} {
 		if name != "matrix" {
-			transform := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: c.prior, Damping: 0.5}, nil)
+			transform := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: c.prior,
+				Damping: 0.5}, nil)
 			s := begin(t, transform, at)
 			want := append([]float64(nil), c.want...)
 			for i := range want {
@@ -88,7 +94,8 @@ func TestPriorIsAddedOnce(t *testing.T) {
 			}
 			within(t, want, precision(s), 1e-12, name)
 		}
-		s := begin(t, build(t, laplace.DenseGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: c.prior, Damping: 0.5}, nil), at)
+		s := begin(t, build(t, laplace.DenseGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: c.prior,
+			Damping: 0.5}, nil), at)
 		want := make([]float64, 9)
 		if name == "matrix" {
 			copy(want, full)
@@ -100,8 +107,8 @@ func TestPriorIsAddedOnce(t *testing.T) {
 	}
 }
 
-// Logistic regression away from the optimum, where residuals are not zero: GGN and Hessian are XᵀWX with W = p(1 − p), the empirical
-// Fisher matrix is Σ (y − p)² x xᵀ.
+// Logistic regression away from the optimum, where residuals are not zero: GGN and Hessian are XᵀWX with W = p(1 − p),
+// the empirical Fisher matrix is Σ (y − p)² x xᵀ.
 func TestLogisticRegression(t *testing.T) {
 	const n, d = 17, 3
 	x, w := normals(1, n*d), []float64{0.5, -1, 0.3}
@@ -128,23 +135,27 @@ func TestLogisticRegression(t *testing.T) {
 		f    infer.LogPosterior
 		want []float64
 	}{
-		"DenseGGN":     {laplace.DenseGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two}, nil, entries(information2)},
-		"DiagGGN":      {laplace.DiagGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two}, nil, diagonal(information2)},
+		"DenseGGN":     {laplace.DenseGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two}, nil,
+			entries(information2)},
+		"DiagGGN":      {laplace.DiagGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two}, nil,
+			diagonal(information2)},
 		"DenseFisher":  {laplace.DenseFisher{LogLikelihood: each, PriorPrecision: two}, nil, entries(empirical2)},
 		"DiagFisher":   {laplace.DiagFisher{LogLikelihood: each, PriorPrecision: two}, nil, diagonal(empirical2)},
 		"DenseHessian": {laplace.DenseHessian{}, meanPosterior(each, prior, n), entries(information2)},
 	} {
 		for _, size := range []int64{1, 7, n} {
-			within(t, c.want, precision(pass(t, build(t, c.m, c.f), at, batch, size)), 1e-12, fmt.Sprintf("%s, batches of %d", name, size))
+			within(t, c.want, precision(pass(t, buildOn(t, c.m, infer.Mean(c.f, n)), at, batch, size)), 1e-12,
+				fmt.Sprintf("%s, batches of %d", name, size))
 		}
 	}
 	// Scale makes up for data that a pass leaves out.
-	s := pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two, Scale: 3}, nil), at, batch, n)
+	s := pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two, Scale: 3}, nil),
+		at, batch, n)
 	within(t, entries(plus(information2, 2, information)), precision(s), 1e-12, "Scale")
 }
 
-// A softmax of three classes with weights W of shape [3, d]: H = diag(p) − ppᵀ, so the GGN is Σ H_i ⊗ x_i x_iᵀ, and the score of row c is
-// (1{y = c} − p_c) x.
+// A softmax of three classes with weights W of shape [3, d]: H = diag(p) − ppᵀ, so the GGN is Σ H_i ⊗ x_i x_iᵀ, and the
+// score of row c is (1{y = c} − p_c) x.
 func TestSoftmax(t *testing.T) {
 	const n, d, c = 11, 2, 3
 	x, w := normals(1, n*d), normals(2, c*d)
@@ -183,7 +194,8 @@ func TestSoftmax(t *testing.T) {
 		return b.Get("x").T().MustMatmul(p.Get("w").T().MustTranspose(0, 1, false), false)
 	}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+		return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{-1},
+			false, z.DType(), false)
 	}
 	at := params(layout(infer.Shapes{"w": {c, d}}), w, 0)
 	each := curvature.Likelihood(forward, outer)
@@ -199,7 +211,8 @@ func TestSoftmax(t *testing.T) {
 		"DenseHessian": {laplace.DenseHessian{}, meanPosterior(each, normalPrior(1e-300), n), entries(information)},
 	} {
 		for _, size := range []int64{1, 4, n} {
-			within(t, m.want, precision(pass(t, build(t, m.m, m.f), at, batch, size)), 1e-12, fmt.Sprintf("%s, batches of %d", name, size))
+			within(t, m.want, precision(pass(t, buildOn(t, m.m, infer.Mean(m.f, n)), at, batch, size)), 1e-12,
+				fmt.Sprintf("%s, batches of %d", name, size))
 		}
 	}
 }
@@ -227,7 +240,8 @@ func TestTablesOfDiagonalMethods(t *testing.T) {
 		return x.MustMatmul(p.Get("w").T(), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false)
 	}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustMul(b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false), false).MustLogSigmoid(false)
+		return z.MustMul(b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false),
+			false).MustLogSigmoid(false)
 	}
 	precision := func(m infer.Method) []float64 {
 		transform, err := m.Build(infer.Target{})

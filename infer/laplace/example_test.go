@@ -11,8 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// The posterior and the evidence of a mean: prior N(0, 1), and four measurements 1, 2, 3, 2 with noise of variance 1. The posterior is
-// N(8/5, 1/5), and y ~ N(0, I + 11ᵀ) has log density −½(4 log 2π + log 5 + 18 − 64/5).
+// The posterior and the evidence of a mean: prior N(0, 1), and four measurements 1, 2, 3, 2 with noise of variance 1.
+// The posterior is N(8/5, 1/5), and y ~ N(0, I + 11ᵀ) has log density −½(4 log 2π + log 5 + 18 − 64/5).
 func Example() {
 	level := func(p infer.Params, b infer.Batch) *ts.Tensor { // z, a prediction for each measurement
 		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
@@ -34,7 +34,8 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		transform, err := laplace.DenseGGN{Forward: level, Outer: noise, PriorPrecision: laplace.Isotropic(1)}.Build(infer.Target{})
+		transform, err := laplace.DenseGGN{Forward: level, Outer: noise,
+			PriorPrecision: laplace.Isotropic(1)}.Build(infer.Target{})
 		if err != nil {
 			return err
 		}
@@ -69,8 +70,9 @@ func Example() {
 	// variance 0.200, log evidence -7.0805
 }
 
-// What was learned in one episode is the prior of the next: a level is measured twice, y = 1, 2, and later twice more, y = 3, 2, each with
-// noise of variance 1. The prior is N(0, 1), the first posterior N(1, 1/3), and the second N(8/5, 1/5), as if all came at once.
+// What was learned in one episode is the prior of the next: a level is measured twice, y = 1, 2, and later twice more,
+// y = 3, 2, each with noise of variance 1. The prior is N(0, 1), the first posterior N(1, 1/3), and the second N(8/5,
+// 1/5), as if all came at once.
 func ExampleLogPrior() {
 	level := func(p infer.Params, b infer.Batch) *ts.Tensor {
 		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)

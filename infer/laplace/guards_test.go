@@ -57,8 +57,8 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	}
 }
 
-// With fewer data than parameters most eigenvalues of the curvature are 0 up to rounding, of either sign. The best precision is that of
-// float64, within the digits of a float32 curvature.
+// With fewer data than parameters most eigenvalues of the curvature are 0 up to rounding, of either sign. The best
+// precision is that of float64, within the digits of a float32 curvature.
 func TestOptimizePriorPrecisionInFloat32(t *testing.T) {
 	for _, d := range []int64{20, 60, 200} {
 		const n = 15
@@ -91,7 +91,8 @@ func TestOptimizePriorPrecisionInFloat32(t *testing.T) {
 	network, layers, l := perceptron(tanh)
 	_, _, batch := perceptronData(1)
 	p := must(params(l, normals(5, l.Dim()), 0).To(torch.CPU, gotch.Float))
-	s := pass(t, build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter}, nil), p, float32s(batch), 1)
+	s := pass(t, build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter}, nil), p, float32s(batch),
+		1)
 	_, _, err := laplace.OptimizePriorPrecision(s, laplace.PriorOptions{PerSite: true})
 	assert.NoError(t, err)
 }
@@ -109,20 +110,19 @@ func TestSoftmaxOfBinaryLogits(t *testing.T) {
 	}
 }
 
-// A log posterior on the scale of the sum that holds its data itself, or whose data are no rows, is weighed by 1.
+// A log posterior that holds its data itself, or whose data are no rows, is of all of them: one update is enough.
 func TestDenseHessianWithoutRows(t *testing.T) {
 	r := newRegression(1, 23, 3, 0.7, 0.8)
 	sum := sumPosterior(curvature.Likelihood(linear, gaussianOuter(r.s)), normalPrior(0.8), float64(r.n))
 	inside := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return sum(p, r.batch) }
-	for name, batch := range map[string]infer.Batch{"no batch": nil, "empty": {}, "a scalar": {"s": must(torch.Scalar(1))},
+	for name, batch := range map[string]infer.Batch{"no batch": nil, "empty": {},
+		"a scalar": {"s": must(torch.Scalar(1))},
 		"a scalar among rows": {"s": must(torch.Scalar(1)), "x": r.batch["x"]}} {
-		transform := build(t, laplace.DenseHessian{SumOver: 23}, inside)
-		s, _ := update(t, transform, begin(t, transform, params(r.layout, r.mean, 0)), batch)
-		within(t, entries(r.precision), precision(s), 1e-11, name)
-
-		transform = build(t, laplace.DenseHessian{}, inside)
-		_, _, err := transform.Update(begin(t, transform, params(r.layout, r.mean, 0)), batch)
-		assert.ErrorContains(t, err, "for a log posterior on the scale of the sum over N data SumOver: N makes up for that", name)
+		for _, data := range []int64{1, 23} {
+			transform := buildOn(t, laplace.DenseHessian{}, infer.Sum(inside, data))
+			s, _ := update(t, transform, begin(t, transform, params(r.layout, r.mean, 0)), batch)
+			within(t, entries(r.precision), precision(s), 1e-11, name)
+		}
 	}
 }
 
@@ -171,17 +171,20 @@ func TestMemoryErrorsNameTheField(t *testing.T) {
 	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 		return linear("w", b.Get("x").T())
 	})
-	s := begin(t, build(t, laplace.KFAC{Network: network, Layers: []laplace.Layer{{Weight: "w"}}, Outer: vectorOuter(1), PriorPrecision: laplace.Isotropic(1)}, nil),
+	s := begin(t, build(t, laplace.KFAC{Network: network, Layers: []laplace.Layer{{Weight: "w"}}, Outer: vectorOuter(1),
+		PriorPrecision: laplace.Isotropic(1)}, nil),
 		must(infer.Zeros(l)))
 	_, err = s.(laplace.Posterior).Precision()
-	assert.ErrorContains(t, err, "a matrix of shape [40000, 40000] takes 12.8 GB, more than 1.07 GB: LinearizedNetwork and Sample do without")
+	assert.ErrorContains(t, err, "a matrix of shape [40000, 40000] takes 12.8 GB, more than 1.07 GB: " +
+		"LinearizedNetwork and Sample do without")
 	assert.NotContains(t, err.Error(), "raise")
 }
 
 // A precision that is NaN is not said to be a lack of data.
 func TestPrecisionThatIsNotANumber(t *testing.T) {
 	l := layout(infer.Shapes{"w": {2}})
-	s := laplace.DiagState{Gaussian: laplace.Gaussian{Params: params(l, []float64{1, 2}, 0), Curvature: vector([]float64{1, math.NaN()}),
+	s := laplace.DiagState{Gaussian: laplace.Gaussian{Params: params(l, []float64{1, 2}, 0),
+		Curvature: vector([]float64{1, math.NaN()}),
 		Prior: vector([]float64{1, 1}), Temperature: 1}}
 	_, err := laplace.LogEvidence(s, 0)
 	assert.EqualError(t, err, "laplace.DiagState: the precision of w[1] is not finite")
@@ -198,7 +201,8 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 		most = max(most, must(b.Size()))
 		return plainNetwork(p, b, linear)
 	})
-	kfac := laplace.KFAC{Network: plainNetwork, Layers: layers, Outer: softmaxOuter, PriorPrecision: laplace.Isotropic(1), Temperature: infer.Constant(0.5)}
+	kfac := laplace.KFAC{Network: plainNetwork, Layers: layers, Outer: softmaxOuter,
+		PriorPrecision: laplace.Isotropic(1), Temperature: infer.Constant(0.5)}
 	s := pass(t, build(t, kfac, nil), params(l, normals(5, l.Dim()), 0), batch, n)
 	mean, cov, err := laplace.LinearizedNetwork(s, network, batch, curvature.LinearizedOptions{NoiseSD: 0.1})
 	require.NoError(t, err)
@@ -206,7 +210,8 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 	// The result takes 6 numbers for each datum, and a datum 2·4 + Σ (6 out + out + 3 in) = 8 + 21 + 9 + 14 + 9.
 	for _, c := range []struct{ numbers, rows int64 }{{6*n + 61, 1}, {6*n + 7*61, 7}} {
 		most = 0
-		m, v, err := laplace.LinearizedNetwork(s, network, batch, curvature.LinearizedOptions{NoiseSD: 0.1, Memory: 8 * c.numbers})
+		m, v, err := laplace.LinearizedNetwork(s, network, batch,
+			curvature.LinearizedOptions{NoiseSD: 0.1, Memory: 8 * c.numbers})
 		require.NoError(t, err)
 		assert.Equal(t, c.rows, most)
 		within(t, values(mean), values(m), 1e-14, "mean")
@@ -222,19 +227,22 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 func TestOutputsThatAreNoGaussian(t *testing.T) {
 	streams := torch.NewStreams(1, 1)
 	for name, use := range map[string]func(mean, cov *ts.Tensor) error{
-		"SampleOutputs": func(mean, cov *ts.Tensor) error { _, err := laplace.SampleOutputs(mean, cov, 2, &streams); return err },
-		"Softmax":       func(mean, cov *ts.Tensor) error { _, err := laplace.Softmax(mean, cov, 2, &streams); return err },
+		"SampleOutputs": func(mean, cov *ts.Tensor) error { _,
+			err := laplace.SampleOutputs(mean, cov, 2, &streams); return err },
+		"Softmax":       func(mean, cov *ts.Tensor) error { _,
+			err := laplace.Softmax(mean, cov, 2, &streams); return err },
 		"Probit":        func(mean, cov *ts.Tensor) error { _, err := laplace.Probit(mean, cov); return err },
 	} {
 		err := use(vector([]float64{1, 2}, 2, 1), vector([]float64{1, -5}, 2, 1, 1))
-		assert.ErrorIs(t, err, laplace.ErrIndefinite, name)
+		assert.ErrorIs(t, err, curvature.ErrIndefinite, name)
 		assert.ErrorContains(t, err, "laplace."+name+": a covariance has the ")
 		assert.ErrorContains(t, err, " -5: it must have none below 0", name)
 		err = use(vector([]float64{1, 2}, 2, 1), vector([]float64{1, math.NaN()}, 2, 1, 1))
 		assert.EqualError(t, err, "laplace."+name+": the covariance has elements that are not finite")
 		err = use(vector([]float64{1, math.Inf(1)}, 2, 1), vector([]float64{1, 1}, 2, 1, 1))
 		assert.EqualError(t, err, "laplace."+name+": the mean has elements that are not finite")
-		assert.NoError(t, use(vector([]float64{1, 2}, 1, 2), vector([]float64{1, 1, 1, 1 - 1e-15}, 1, 2, 2)), "rounding")
+		assert.NoError(t, use(vector([]float64{1, 2}, 1, 2), vector([]float64{1, 1, 1, 1 - 1e-15}, 1, 2, 2)),
+			"rounding")
 	}
 }
 
@@ -254,7 +262,8 @@ func peak(t testing.TB) int64 {
 	return 0
 }
 
-// 6000 draws of 500 data with 10 classes are 240 MB of float64, and as much again for each step on the way: they are never there at once.
+// 6000 draws of 500 data with 10 classes are 240 MB of float64, and as much again for each step on the way: they are
+// never there at once.
 func TestSoftmaxDrawsInBlocks(t *testing.T) {
 	const samples, n, c = 6000, 500, 10
 	if os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) != nil {

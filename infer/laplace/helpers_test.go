@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
@@ -32,6 +33,14 @@ var (
 )
 
 func must[T any](v T, err error) T { return infertest.Must(v, err) }
+
+// buildOn is a transform of a valid configuration, on a target.
+func buildOn(t testing.TB, m infer.Method, target infer.Target) infer.Transform {
+	t.Helper()
+	transform, err := m.Build(target)
+	require.NoError(t, err)
+	return transform
+}
 
 func begin(t testing.TB, transform infer.Transform, p infer.Params) infer.State {
 	t.Helper()
@@ -67,7 +76,8 @@ func normalPrior(lambda float64) func(p infer.Params) *ts.Tensor {
 	return func(p infer.Params) *ts.Tensor {
 		d := float64(p.Layout.Dim())
 		square := p.Flat.MustSquare(false).MustSum(p.Flat.DType(), false)
-		return square.MustMulScalar(ts.FloatScalar(-lambda/2), false).MustAddScalar(ts.FloatScalar(d/2*math.Log(lambda/(2*math.Pi))), false)
+		return square.MustMulScalar(ts.FloatScalar(-lambda/2),
+			false).MustAddScalar(ts.FloatScalar(d/2*math.Log(lambda/(2*math.Pi))), false)
 	}
 }
 
@@ -75,7 +85,8 @@ func normalPrior(lambda float64) func(p infer.Params) *ts.Tensor {
 func meanPosterior(each curvature.PerDatum, prior func(p infer.Params) *ts.Tensor, n float64) infer.LogPosterior {
 	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		l := each(p, b)
-		return torch.Of(l.MustMean(l.DType(), false).MustAdd(prior(p).MustMulScalar(ts.FloatScalar(1/n), false), false)), nil
+		return torch.Of(l.MustMean(l.DType(), false).MustAdd(prior(p).MustMulScalar(ts.FloatScalar(1/n), false),
+			false)), nil
 	}
 }
 
@@ -114,7 +125,8 @@ func diagonal(m mat.Symmetric) []float64 {
 	return out
 }
 
-// regression is a linear-Gaussian model with its exact posterior under the prior N(0, I/λ): precision, mean, and log marginal likelihood.
+// regression is a linear-Gaussian model with its exact posterior under the prior N(0, I/λ): precision, mean, and log
+// marginal likelihood.
 type regression struct {
 	x, y      []float64
 	n, d      int
@@ -128,7 +140,8 @@ type regression struct {
 }
 
 func newRegression(seed int64, n, d int, s, lambda float64) regression {
-	r := regression{x: normals(seed, n*d), y: normals(seed+1, n), n: n, d: d, s: s, layout: layout(infer.Shapes{"w": {int64(d)}})}
+	r := regression{x: normals(seed, n*d), y: normals(seed+1, n), n: n, d: d, s: s,
+		layout: layout(infer.Shapes{"w": {int64(d)}})}
 	for i := range r.y {
 		r.y[i] += 2*r.x[i*d] - r.x[i*d+d-1]
 	}

@@ -17,24 +17,27 @@ import (
 
 // softmaxOuter is log p(y|z) of a softmax, for one-hot labels y of shape [n, C].
 func softmaxOuter(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+	return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{-1}, false,
+		z.DType(), false)
 }
 
 // vectorOuter is log N(y; z, s²I) for outputs of shape [n, C].
 func vectorOuter(s float64) curvature.Outer {
 	return func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
-		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi*s*s)), false).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi*s*s)), false).MustSumDimIntlist([]int64{-1}, false,
+			z.DType(), false)
 	}
 }
 
-// perceptron is a network of two layers with an activation between them; the first has a bias. Its flat vector is b1 [3], w1 [3, 2],
-// w2 [2, 3].
+// perceptron is a network of two layers with an activation between them; the first has a bias. Its flat vector is b1
+// [3], w1 [3, 2], w2 [2, 3].
 func perceptron(activation func(*ts.Tensor) *ts.Tensor) (laplace.Network, []laplace.Layer, *infer.Layout) {
 	f := func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 		return linear("w2", activation(linear("w1", b.Get("x").T())))
 	}
-	return f, []laplace.Layer{{Weight: "w1", Bias: "b1"}, {Weight: "w2"}}, layout(infer.Shapes{"w1": {3, 2}, "b1": {3}, "w2": {2, 3}})
+	return f, []laplace.Layer{{Weight: "w1", Bias: "b1"},
+		{Weight: "w2"}}, layout(infer.Shapes{"w1": {3, 2}, "b1": {3}, "w2": {2, 3}})
 }
 
 func tanh(x *ts.Tensor) *ts.Tensor  { return x.MustTanh(false) }
@@ -83,7 +86,8 @@ func TestKFACIsExact(t *testing.T) {
 	}{
 		"one layer, one datum, softmax":                     {one, oneLayer, oneLayout, softmaxOuter, single, false},
 		"one layer, constant output Hessian":                {one, oneLayer, oneLayout, gauss, many, false},
-		"two layers, one datum, softmax":                    {nonlinear, layers, twoLayout, softmaxOuter, single, false},
+		"two layers, one datum, softmax":                    {nonlinear, layers, twoLayout, softmaxOuter, single,
+			false},
 		"deep linear network with Gaussian noise":           {deep, layers, twoLayout, gauss, many, false},
 		"two layers, one datum, empirical Fisher matrix":    {nonlinear, layers, twoLayout, softmaxOuter, single, true},
 		"one layer, one datum, the empirical Fisher matrix": {one, oneLayer, oneLayout, gauss, single, true},
@@ -94,22 +98,25 @@ func TestKFACIsExact(t *testing.T) {
 		kfac := build(t, laplace.KFAC{Network: c.network, Layers: c.layers, Outer: c.outer, Empirical: c.empirical,
 			PriorPrecision: prior, Damping: 0.1, Scale: 2}, nil)
 		f := c.network.Forward(c.layers...)
-		var dense infer.Method = laplace.DenseGGN{Forward: f, Outer: c.outer, PriorPrecision: prior, Damping: 0.1, Scale: 2}
+		var dense infer.Method = laplace.DenseGGN{Forward: f, Outer: c.outer, PriorPrecision: prior, Damping: 0.1,
+			Scale: 2}
 		if c.empirical {
-			dense = laplace.DenseFisher{LogLikelihood: curvature.Likelihood(f, c.outer), PriorPrecision: prior, Damping: 0.1, Scale: 2}
+			dense = laplace.DenseFisher{LogLikelihood: curvature.Likelihood(f, c.outer), PriorPrecision: prior,
+				Damping: 0.1, Scale: 2}
 		}
 		want := precision(pass(t, build(t, dense, nil), at, c.batch, n))
 		if c.layout == twoLayout {
 			want = blocks(want)
 		}
 		for _, size := range []int64{1, 4, n} {
-			within(t, want, precision(pass(t, kfac, at, c.batch, size)), 1e-11, fmt.Sprintf("%s, batches of %d", name, size))
+			within(t, want, precision(pass(t, kfac, at, c.batch, size)), 1e-11,
+				fmt.Sprintf("%s, batches of %d", name, size))
 		}
 	}
 }
 
-// The definition written out in plain Go for a network of two layers with tanh and softmax: A = Σ a aᵀ and G = Σ Sᵀ H S, block
-// G ⊗ A / N + (λ + δ) I. Nothing is exact here; batches of any size give the same.
+// The definition written out in plain Go for a network of two layers with tanh and softmax: A = Σ a aᵀ and G = Σ Sᵀ H
+// S, block G ⊗ A / N + (λ + δ) I. Nothing is exact here; batches of any size give the same.
 func TestKFACFollowsItsDefinition(t *testing.T) {
 	const n, lambda, damping = 9, 0.3, 0.1
 	network, layers, l := perceptron(tanh)
@@ -164,7 +171,8 @@ func TestKFACFollowsItsDefinition(t *testing.T) {
 		}
 	}
 	at := params(l, theta, 0)
-	transform := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, PriorPrecision: laplace.Isotropic(lambda), Damping: damping}, nil)
+	transform := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter,
+		PriorPrecision: laplace.Isotropic(lambda), Damping: damping}, nil)
 	for _, size := range []int64{1, 4, n} {
 		s := pass(t, transform, at, batch, size)
 		within(t, entries(want), precision(s), 1e-12, fmt.Sprintf("batches of %d", size))
@@ -183,10 +191,12 @@ func TestKFACPredictive(t *testing.T) {
 	network, layers, l := perceptron(tanh)
 	_, _, batch := perceptronData(9)
 	prior := laplace.PerSite(map[string]float64{"w1": 2, "b1": 2, "w2": 0.5})
-	transform := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, PriorPrecision: prior, Temperature: infer.Constant(0.4)}, nil)
+	transform := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, PriorPrecision: prior,
+		Temperature: infer.Constant(0.4)}, nil)
 	s := pass(t, transform, params(l, normals(5, l.Dim()), 0), batch, 9)
 	p := precision(s)
-	bare := precision(pass(t, build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter}, nil), s.Position(), batch, 9))
+	bare := precision(pass(t, build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter}, nil),
+		s.Position(), batch, 9))
 	for i := range 15 {
 		lambda := 2.0
 		if i >= 9 {
@@ -195,7 +205,8 @@ func TestKFACPredictive(t *testing.T) {
 		assert.InDelta(t, bare[16*i]+lambda, p[16*i], 1e-13)
 	}
 	cov := inverse(mat.NewSymDense(15, p))
-	want, wantCov, err := curvature.LinearizedDense(network.Forward(layers...), s.Position(), batch, vector(entries(cov), 15, 15), curvature.LinearizedOptions{})
+	want, wantCov, err := curvature.LinearizedDense(network.Forward(layers...), s.Position(), batch,
+		vector(entries(cov), 15, 15), curvature.LinearizedOptions{})
 	require.NoError(t, err)
 	wantCov = wantCov.MustMulScalar(ts.FloatScalar(0.4), false)
 	wantCov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(0.09))

@@ -13,10 +13,12 @@ import (
 // KFACState is the state of [KFAC]. The tensors have a leading K for K chains.
 type KFACState struct {
 	Params      infer.Params // θ̂, of shape [d] or [K, d]; no update moves it
-	Inputs      *ts.Tensor   // Σ a aᵀ of the layers, each [in + 1, in + 1] (or [in, in] without bias), flat, one after the other
+	// Σ a aᵀ of the layers, each [in + 1, in + 1] (or [in, in] without bias), flat, one after the other
+	Inputs      *ts.Tensor
 	Outputs     *ts.Tensor   // Σ Sᵀ H S of the layers, each [out, out], flat, one after the other
 	Data        *ts.Tensor   // N, the number of data so far, of shape []
 	Prior       *ts.Tensor   // prior precision of each layer, of shape [layers]
+	Gradient    *ts.Tensor   // of the log posterior at θ̂, on the scale of the sum over data: 0 at a mode
 	Layers      []Layer
 	Damping     float64 // δ, added to the diagonal of the precision
 	Temperature float64 // T
@@ -32,10 +34,12 @@ func (s KFACState) Steps() int64 { return s.Step }
 // Save names the parts of the state.
 func (s KFACState) Save() infer.Saved {
 	return infer.Saved{Steps: s.Step, Tensors: infer.Tensors{
-		"params": s.Params.Flat, "inputs": s.Inputs, "outputs": s.Outputs, "data": s.Data, "prior": s.Prior}}
+		"params": s.Params.Flat, "inputs": s.Inputs, "outputs": s.Outputs, "data": s.Data, "prior": s.Prior,
+		"gradient": s.Gradient}}
 }
 
-// Precision is P as a matrix, of shape [d, d] or [K, d, d], with zeros between layers: for small networks, and refused beyond 1 GiB.
+// Precision is P as a matrix, of shape [d, d] or [K, d, d], with zeros between layers: for small networks, and refused
+// beyond 1 GiB.
 func (s KFACState) Precision() (p *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		if p, err = s.matrix(1); err != nil {
@@ -51,12 +55,43 @@ func (s KFACState) method() string { return "laplace.KFACState" }
 
 func (s KFACState) tempering() float64 { return s.Temperature }
 
+func (s KFACState) slope() *ts.Tensor { return s.Gradient }
+
+func (s KFACState) newton(g *ts.Tensor) (*ts.Tensor, error) {
+	spectra, err := s.spectra(true)
+	if err != nil {
+		return nil, err
+	}
+	return apply(s.Params.Layout, spectra, -1, g), nil
+}
+
+// priorOfLayers is a diagonal prior precision, of the shape of the point, as one number for each layer.
+func (s KFACState) priorOfLayers(name string, diagonal *ts.Tensor) (*ts.Tensor, error) {
+	columns := make([]*ts.Tensor, len(s.Layers))
+	for i, l := range s.layers() {
+		part := diagonal.MustNarrow(-1, int64(l.weight.Offset), int64(l.weight.Size), false)
+		if l.biased {
+			bias := diagonal.MustNarrow(-1, int64(l.bias.Offset), int64(l.bias.Size), false)
+			part = ts.MustCat([]*ts.Tensor{part, bias}, -1)
+		}
+		columns[i] = part.MustSelect(-1, 0, false)
+		apart := item(part.MustSub(columns[i].MustUnsqueeze(-1, false), false).MustAbs(false).MustMax(false))
+		if apart > 1e-6*item(part.MustAbs(false).MustMax(false)) {
+			return nil, &infer.FieldError{Type: name, Field: "PriorPrecision", Value: "missing",
+				Allowed: fmt.Sprintf("the target's prior has more than one precision in the layer %q, and Kronecker " +
+					"factors "+
+					"allow one: set PriorPrecision, or use laplace.DiagGGN", s.Layers[i].Weight)}
+		}
+	}
+	return ts.MustStack(columns, -1), nil
+}
+
 func (s KFACState) chain(k int) infer.State { return s.of(k) }
 
 func (s KFACState) of(k int) KFACState {
 	p := s.Params
 	s.Params, s.Inputs, s.Outputs = point(p, k), chain(p, s.Inputs, k), chain(p, s.Outputs, k)
-	s.Data, s.Prior = chain(p, s.Data, k), chain(p, s.Prior, k)
+	s.Data, s.Prior, s.Gradient = chain(p, s.Data, k), chain(p, s.Prior, k), chain(p, s.Gradient, k)
 	return s
 }
 
@@ -92,8 +127,10 @@ func (s KFACState) layerPrior(method string, prior Precision) (*ts.Tensor, error
 			continue
 		}
 		if b, _ := prior.Site(l.Bias); b != v[i] {
-			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: fmt.Sprintf("%g for %q and %g for %q", v[i], l.Weight, b, l.Bias),
-				Allowed: "the weights and the bias of a layer share their Kronecker factors, and must share their precision"}
+			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision",
+				Value: fmt.Sprintf("%g for %q and %g for %q", v[i], l.Weight, b, l.Bias),
+				Allowed: "the weights and the bias of a layer share their Kronecker factors, and must share their " +
+					"precision"}
 		}
 	}
 	t, err := torch.FromSliceOn(torch.Must(torch.DeviceOf(s.Params.Flat)), s.Params.Flat.DType(), v)
@@ -128,22 +165,26 @@ func (s KFACState) spectra(check bool) ([]spectrum, error) {
 		ea, sp.a = a.MustLinalgEigh("L", false)
 		eg, sp.g = g.MustAdd(transposed(g), false).MustLinalgEigh("L", false)
 		ea, eg = resolved(ea), resolved(eg)
-		sp.data = scaled(0.5, eg.MustUnsqueeze(2, false).MustMul(ea.MustUnsqueeze(1, false), false)).MustDiv(count, false)
+		sp.data = scaled(0.5, eg.MustUnsqueeze(2, false).MustMul(ea.MustUnsqueeze(1, false), false)).MustDiv(count,
+			false)
 		lambda := prior.MustSelect(1, int64(i), false).MustReshape([]int64{k, 1, 1}, false)
 		sp.values = sp.data.MustAdd(lambda, false).MustAddScalar(ts.FloatScalar(s.Damping), false)
 		if least := item(sp.values.MustMin(false)); check && !(least > 0) {
-			return nil, fmt.Errorf("%s: the precision of layer %q is %w, its smallest eigenvalue is %g: give a PriorPrecision above 0, or Damping",
-				s.method(), s.Layers[i].Weight, ErrIndefinite, least)
+			return nil, fmt.Errorf("%s: the precision of layer %q is %w, its smallest eigenvalue is %g: give a " +
+				"PriorPrecision above 0, or Damping",
+				s.method(), s.Layers[i].Weight, curvature.ErrIndefinite, least)
 		}
 		out = append(out, sp)
 	}
 	return out, nil
 }
 
-// resolved are eigenvalues of factors, [K, n], with 0 for those that are rounding errors: within n·ε of the largest, of either sign.
+// resolved are eigenvalues of factors, [K, n], with 0 for those that are rounding errors: within n·ε of the largest, of
+// either sign.
 func resolved(e *ts.Tensor) *ts.Tensor {
 	size := e.MustAbs(false)
-	limit := size.MustAmax([]int64{-1}, true, false).MustMulScalar(ts.FloatScalar(float64(e.MustSize()[1])*curvature.Epsilon(e)), false)
+	limit := size.MustAmax([]int64{-1}, true,
+		false).MustMulScalar(ts.FloatScalar(float64(e.MustSize()[1])*curvature.Epsilon(e)), false)
 	return e.MustMul(size.MustGtTensor(limit, false).MustTotype(e.DType(), false), false)
 }
 
@@ -151,9 +192,11 @@ func resolved(e *ts.Tensor) *ts.Tensor {
 func (l size) gather(x *ts.Tensor) *ts.Tensor {
 	shape := x.MustSize()
 	k, m := shape[0], shape[2]
-	w := x.MustNarrow(1, int64(l.weight.Offset), int64(l.weight.Size), false).MustReshape([]int64{k, l.out, -1, m}, false)
+	w := x.MustNarrow(1, int64(l.weight.Offset), int64(l.weight.Size), false).MustReshape([]int64{k, l.out, -1, m},
+		false)
 	if l.biased {
-		b := x.MustNarrow(1, int64(l.bias.Offset), int64(l.bias.Size), false).MustReshape([]int64{k, l.out, 1, m}, false)
+		b := x.MustNarrow(1, int64(l.bias.Offset), int64(l.bias.Size), false).MustReshape([]int64{k, l.out, 1, m},
+			false)
 		w = ts.MustCat([]*ts.Tensor{w, b}, 2)
 	}
 	return w.MustPermute([]int64{0, 3, 1, 2}, false)
@@ -167,7 +210,8 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z *ts.Tensor
 		ug, ua := sp.g.MustUnsqueeze(1, false), sp.a.MustUnsqueeze(1, false) // the same for all m
 		y := transposed(ug).MustMatmul(sp.gather(z), false).MustMatmul(ua, false)
 		y = y.MustMul(sp.values.MustPowTensorScalar(ts.FloatScalar(power), false).MustUnsqueeze(1, false), false)
-		y = ug.MustMatmul(y, false).MustMatmul(transposed(ua), false).MustPermute([]int64{0, 2, 3, 1}, false) // [K, out, in, m]
+		// [K, out, in, m]
+		y = ug.MustMatmul(y, false).MustMatmul(transposed(ua), false).MustPermute([]int64{0, 2, 3, 1}, false)
 		columns := sp.weight.Shape[1]
 		parts[sp.weight.Name] = y.MustNarrow(2, 0, columns, false).MustReshape([]int64{k, -1, m}, false)
 		if sp.biased {
@@ -184,7 +228,8 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z *ts.Tensor
 // matrix is P^power, of shape [d, d] or [K, d, d].
 func (s KFACState) matrix(power float64) (*ts.Tensor, error) {
 	d, k := int64(s.Params.Layout.Dim()), int64(s.Params.Chains())
-	if err := checkMemory(s.method(), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), s.Params, float64(d)*float64(d)*float64(k), 0, "",
+	if err := checkMemory(s.method(), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), s.Params,
+		float64(d)*float64(d)*float64(k), 0, "",
 		"LinearizedNetwork and Sample do without"); err != nil {
 		return nil, err
 	}
@@ -192,7 +237,8 @@ func (s KFACState) matrix(power float64) (*ts.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	eye := ts.MustEye(d, s.Params.Flat.DType(), torch.Must(torch.DeviceOf(s.Params.Flat))).MustExpand([]int64{k, d, d}, true, false)
+	eye := ts.MustEye(d, s.Params.Flat.DType(), torch.Must(torch.DeviceOf(s.Params.Flat))).MustExpand([]int64{k, d, d},
+		true, false)
 	p := apply(s.Params.Layout, spectra, power, eye)
 	p = scaled(0.5, p.MustAdd(transposed(p), false))
 	if !s.Params.Batched() {
@@ -237,7 +283,8 @@ func (s KFACState) quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor,
 	return func(x *ts.Tensor) *ts.Tensor {
 		var sum *ts.Tensor
 		for _, sp := range spectra {
-			y := transposed(sp.g).MustMatmul(sp.gather(x.MustReshape([]int64{1, d, 1}, false)).MustSelect(0, 0, false), false).MustMatmul(sp.a, false)
+			y := transposed(sp.g).MustMatmul(sp.gather(x.MustReshape([]int64{1, d, 1}, false)).MustSelect(0, 0, false),
+				false).MustMatmul(sp.a, false)
 			q := y.MustSquare(false).MustMul(sp.values, false).MustSum(y.DType(), false)
 			if sum == nil {
 				sum = q
@@ -255,7 +302,8 @@ func (s KFACState) handed() (Precision, error) {
 	return Matrix(p), err
 }
 
-func (s KFACState) linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error) {
+func (s KFACState) linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
 	root, err := s.matrix(-0.5)
 	if err != nil {
 		return nil, nil, err
@@ -296,7 +344,8 @@ func (s KFACState) withPrior(lambda Precision) (infer.State, error) {
 		if s.Prior, err = s.layerPrior(s.method(), lambda); err != nil {
 			return err
 		}
-		s.Params.Flat, s.Inputs, s.Outputs, s.Data = same(s.Params.Flat), same(s.Inputs), same(s.Outputs), same(s.Data)
+		s.Params.Flat, s.Inputs, s.Outputs = same(s.Params.Flat), same(s.Inputs), same(s.Outputs)
+		s.Data, s.Gradient = same(s.Data), same(s.Gradient)
 		method.Keep(scope, s)
 		return nil
 	})

@@ -10,22 +10,26 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Layer names the sites of a linear layer s = x Wᵀ + b: the weights W, of shape [out, in], and the bias b, of shape [out], or "" for none.
+// Layer names the sites of a linear layer s = x Wᵀ + b: the weights W, of shape [out, in], and the bias b, of shape
+// [out], or "" for none.
 type Layer struct {
 	Weight, Bias string
 }
 
-// Linear computes the linear layer whose weights are the site weight, for inputs x of shape [n, in]: x Wᵀ + b, of shape [n, out].
+// Linear computes the linear layer whose weights are the site weight, for inputs x of shape [n, in]: x Wᵀ + b, of shape
+// [n, out].
 type Linear func(weight string, x *ts.Tensor) *ts.Tensor
 
-// Network is a forward function that computes its linear layers by linear, so that their inputs and outputs can be seen:
+// Network is a forward function that computes its linear layers by linear, so that their inputs and outputs can be
+// seen:
 //
 //	func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 //		h := linear("w1", b.Get("x")).MustTanh(false)
 //		return linear("w2", h)
 //	}
 //
-// It is called with a whole batch. Each layer is used once, and datum i of the result depends on datum i of the batch alone.
+// It is called with a whole batch. Each layer is used once, and datum i of the result depends on datum i of the batch
+// alone.
 type Network func(p infer.Params, b infer.Batch, linear Linear) *ts.Tensor
 
 // Forward is the network as an ordinary forward function.
@@ -38,8 +42,8 @@ func (f Network) Forward(layers ...Layer) curvature.Forward {
 	}
 }
 
-// Restrict makes a network of a subspace, for KFAC of its last layers: embed is the third result of [infer.Subspace], and held are the layers
-// outside the subspace, which are computed at their values in the whole.
+// Restrict makes a network of a subspace, for KFAC of its last layers: embed is the third result of [infer.Subspace],
+// and held are the layers outside the subspace, which are computed at their values in the whole.
 func (f Network) Restrict(embed func(infer.Params) (infer.Params, error), held ...Layer) Network {
 	return func(p infer.Params, b infer.Batch, linear Linear) *ts.Tensor {
 		if f == nil || embed == nil {
@@ -106,14 +110,17 @@ func record(f Network, layers []Layer, p infer.Params, b infer.Batch) (*recorded
 		layer := layerOf(layers, weight)
 		i := slices.Index(layers, layer)
 		if r.outputs[i] != nil {
-			torch.Must(0, fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without shared weights", weight))
+			torch.Must(0, fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without " +
+				"shared weights", weight))
 		}
 		if shape := torch.Must(torch.Shape(x)); len(shape) != 2 || shape[0] != n {
-			torch.Must(0, fmt.Errorf("layer %q has inputs of shape %v for %d data: expected [%d, in]", weight, shape, n, n))
+			torch.Must(0, fmt.Errorf("layer %q has inputs of shape %v for %d data: expected [%d, in]", weight, shape, n,
+				n))
 		}
 		r.inputs[i], r.outputs[i] = x.MustDetach(false), layer.output(at, x)
 		if layer.Bias != "" {
-			r.inputs[i] = ts.MustCat([]*ts.Tensor{r.inputs[i], r.inputs[i].MustNarrow(1, 0, 1, false).MustOnesLike(false)}, 1)
+			r.inputs[i] = ts.MustCat([]*ts.Tensor{r.inputs[i],
+				r.inputs[i].MustNarrow(1, 0, 1, false).MustOnesLike(false)}, 1)
 		}
 		return r.outputs[i]
 	})
@@ -133,13 +140,15 @@ func record(f Network, layers []Layer, p infer.Params, b infer.Batch) (*recorded
 	return r, nil
 }
 
-// jacobians are the derivatives of the outputs in what each layer puts out: [n, C, out] for each layer, one backward pass for each of C.
+// jacobians are the derivatives of the outputs in what each layer puts out: [n, C, out] for each layer, one backward
+// pass for each of C.
 func (r *recorded) jacobians() ([]*ts.Tensor, error) {
 	rows := make([][]*ts.Tensor, len(r.outputs))
 	for c := range r.c {
 		unit := r.z.MustZerosLike(false)
 		unit.MustNarrow(1, c, 1, false).MustFill_(ts.FloatScalar(1))
-		grads, err := torch.Grad([]*ts.Tensor{r.z}, r.outputs, &torch.GradOptions{Weights: []*ts.Tensor{unit}, KeepGraph: true, AllowUnused: true})
+		grads, err := torch.Grad([]*ts.Tensor{r.z}, r.outputs,
+			&torch.GradOptions{Weights: []*ts.Tensor{unit}, KeepGraph: true, AllowUnused: true})
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +175,8 @@ func checkLayers(method string, layers []Layer, l *infer.Layout) error {
 			return bad(fmt.Sprintf("with weights %q", layer.Weight), fmt.Sprintf("there are the sites %q", l.Names()))
 		}
 		if len(weight.Shape) != 2 {
-			return bad(fmt.Sprintf("with weights %q of shape %v", layer.Weight, weight.Shape), "weights have shape [out, in]")
+			return bad(fmt.Sprintf("with weights %q of shape %v", layer.Weight, weight.Shape),
+				"weights have shape [out, in]")
 		}
 		names := []string{layer.Weight}
 		if layer.Bias != "" {
@@ -189,7 +199,8 @@ func checkLayers(method string, layers []Layer, l *infer.Layout) error {
 	}
 	for _, name := range l.Names() {
 		if !seen[name] {
-			return bad(fmt.Sprintf("without the site %q", name), "each site belongs to a linear layer; hold others fixed by infer.Subspace")
+			return bad(fmt.Sprintf("without the site %q", name), "each site belongs to a linear layer; hold others " +
+				"fixed by infer.Subspace")
 		}
 	}
 	return nil

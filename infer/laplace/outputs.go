@@ -11,8 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// SampleOutputs draws outputs from N(mean, cov) for each datum: a tensor of shape [samples, n, C]. Covariances may be singular, but have no
-// negative eigenvalues beyond rounding.
+// SampleOutputs draws outputs from N(mean, cov) for each datum: a tensor of shape [samples, n, C]. Covariances may be
+// singular, but have no negative eigenvalues beyond rounding.
 func SampleOutputs(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (z *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		root, err := outputRoot("SampleOutputs", mean, cov, samples, streams)
@@ -29,18 +29,21 @@ func SampleOutputs(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (z
 // outputRoot checks what draws of outputs are made from, and returns a root of the covariances, [n, C, C].
 func outputRoot(function string, mean, cov *ts.Tensor, samples int, streams *torch.Streams) (*ts.Tensor, error) {
 	if samples < 1 || streams == nil || len(streams.Chains) != 1 {
-		return nil, fmt.Errorf("laplace.%s: it needs a number of samples of at least 1, which is %d, and a random stream, "+
+		return nil, fmt.Errorf("laplace.%s: it needs a number of samples of at least 1, which is %d, and a random " +
+			"stream, "+
 			"for example of torch.NewStreams(seed, 1): %w", function, samples, infer.ErrConfig)
 	}
 	if err := checkOutputs(function, mean, cov); err != nil {
 		return nil, err
 	}
-	// The symmetric eigendecomposition serves singular covariances too: those of a softmax with shared weights, for example.
+	// The symmetric eigendecomposition serves singular covariances too: those of a softmax with shared weights, for
+	// example.
 	values, vectors := cov.MustLinalgEigh("L", false)
 	if err := checkNegative(function, "eigenvalue", values); err != nil {
 		return nil, err
 	}
-	return vectors.MustMul(values.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false).MustUnsqueeze(1, false), false), nil
+	return vectors.MustMul(values.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false).MustUnsqueeze(1, false),
+		false), nil
 }
 
 // drawOutputs are draws from N(mean, root rootᵀ), [samples, n, C].
@@ -57,9 +60,10 @@ func drawOutputs(mean, root *ts.Tensor, samples int64, streams *torch.Streams) (
 // drawNumbers is how many numbers Softmax draws at a time: 8 MB of float64, and some times that on the way.
 const drawNumbers = 1 << 20
 
-// Softmax is the predictive distribution of a classifier with Gaussian logits, by averaging draws: for C classes the softmax, class
-// probabilities of shape [n, C]; for binary logits, C = 1, the logistic function σ, the probabilities of class 1 of shape [n], as [Probit]
-// gives them. Its error falls as 1/√samples. Draws are made in blocks, and take no more memory for a larger number of samples.
+// Softmax is the predictive distribution of a classifier with Gaussian logits, by averaging draws: for C classes the
+// softmax, class probabilities of shape [n, C]; for binary logits, C = 1, the logistic function σ, the probabilities of
+// class 1 of shape [n], as [Probit] gives them. Its error falls as 1/√samples. Draws are made in blocks, and take no
+// more memory for a larger number of samples.
 func Softmax(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (p *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		root, err := outputRoot("Softmax", mean, cov, samples, streams)
@@ -114,7 +118,8 @@ func Probit(mean, cov *ts.Tensor) (p *ts.Tensor, err error) {
 		if err := checkNegative("Probit", "variance", v); err != nil {
 			return err
 		}
-		scale := scaled(math.Pi/8, v.MustClampMin(ts.FloatScalar(0), false)).MustAddScalar(ts.FloatScalar(1), false).MustSqrt(false)
+		scale := scaled(math.Pi/8, v.MustClampMin(ts.FloatScalar(0), false)).MustAddScalar(ts.FloatScalar(1),
+			false).MustSqrt(false)
 		p = probabilities(mean.MustDiv(scale, false))
 		if mean.MustSize()[1] == 1 {
 			p = p.MustSqueezeDim(1, false)
@@ -139,7 +144,8 @@ func checkOutputs(function string, mean, cov *ts.Tensor) error {
 		return fmt.Errorf("laplace.%s: the covariance: %w", function, err)
 	}
 	if len(m) != 2 || !slices.Equal(c, []int64{m[0], m[1], m[1]}) {
-		return fmt.Errorf("laplace.%s: a mean of shape %v and a covariance of shape %v: expected [n, C] and [n, C, C]", function, m, c)
+		return fmt.Errorf("laplace.%s: a mean of shape %v and a covariance of shape %v: expected [n, C] and [n, C, C]",
+			function, m, c)
 	}
 	for what, x := range map[string]*ts.Tensor{"mean": mean, "covariance": cov} {
 		if item(x.MustIsfinite(false).MustAll(false)) == 0 {
@@ -149,12 +155,13 @@ func checkOutputs(function string, mean, cov *ts.Tensor) error {
 	return nil
 }
 
-// checkNegative refuses variances or eigenvalues, [n, C], that are below 0 by more than rounding may make them: a covariance J Σ Jᵀ is a sum
-// with terms of either sign.
+// checkNegative refuses variances or eigenvalues, [n, C], that are below 0 by more than rounding may make them: a
+// covariance J Σ Jᵀ is a sum with terms of either sign.
 func checkNegative(function, what string, v *ts.Tensor) error {
 	least, largest := item(v.MustMin(false)), item(v.MustAbs(false).MustMax(false))
 	if least >= 0 || least >= -math.Sqrt(curvature.Epsilon(v))*largest {
 		return nil
 	}
-	return fmt.Errorf("laplace.%s: a covariance has the %s %g: it must have none below 0: %w", function, what, least, ErrIndefinite)
+	return fmt.Errorf("laplace.%s: a covariance has the %s %g: it must have none below 0: %w", function, what, least,
+		curvature.ErrIndefinite)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Precision is the precision of a Gaussian prior: the inverse of its covariance. The zero value is a flat prior, precision 0.
+// Precision is the precision of a Gaussian prior: the inverse of its covariance. The zero value is a flat prior,
+// precision 0.
 type Precision struct {
 	all    float64
 	sites  map[string]float64
@@ -41,6 +42,9 @@ func givenAs(what string, t *ts.Tensor, square bool) Precision {
 	return Precision{given: t, square: square}
 }
 
+// flat says that there is none.
+func (p Precision) flat() bool { return p.all == 0 && p.sites == nil && p.given == nil && p.err == nil }
+
 // Site is the precision of a site, where it is one number.
 func (p Precision) Site(name string) (lambda float64, ok bool) {
 	if p.given != nil || p.err != nil {
@@ -62,7 +66,8 @@ func (p Precision) check(name string) error {
 		return err
 	}
 	for _, site := range slices.Sorted(maps.Keys(p.sites)) {
-		if err := method.CheckValue(name, fmt.Sprintf("PriorPrecision of site %q", site), p.sites[site], 0, false); err != nil {
+		if err := method.CheckValue(name, fmt.Sprintf("PriorPrecision of site %q", site), p.sites[site], 0,
+			false); err != nil {
 			return err
 		}
 	}
@@ -73,7 +78,8 @@ func (p Precision) check(name string) error {
 func (p Precision) perSite(method string, l *infer.Layout) ([]float64, error) {
 	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
 		if _, ok := l.Site(name); !ok {
-			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: fmt.Sprintf("given for site %q", name),
+			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision",
+				Value: fmt.Sprintf("given for site %q", name),
 				Allowed: fmt.Sprintf("there are the sites %q", l.Names())}
 		}
 	}
@@ -81,7 +87,8 @@ func (p Precision) perSite(method string, l *infer.Layout) ([]float64, error) {
 	for i, site := range l.Sites {
 		v, ok := p.Site(site.Name)
 		if !ok {
-			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: fmt.Sprintf("missing for site %q", site.Name),
+			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision",
+				Value: fmt.Sprintf("missing for site %q", site.Name),
 				Allowed: "PerSite needs a number for each site, 0 for a flat prior"}
 		}
 		out[i] = v
@@ -92,7 +99,8 @@ func (p Precision) perSite(method string, l *infer.Layout) ([]float64, error) {
 // diagonal is the precision as a tensor of the shape of the point.
 func (p Precision) diagonal(method string, at infer.Params) (*ts.Tensor, error) {
 	if p.square {
-		return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: "a matrix", Allowed: "matrices are for the dense methods; use PerElement"}
+		return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: "a matrix",
+			Allowed: "matrices are for the dense methods; use PerElement"}
 	}
 	if p.given != nil {
 		return p.tensor(method, at, []int64{int64(at.Layout.Dim())}, at.Flat.MustSize())

@@ -14,11 +14,12 @@ import (
 //
 //	z_i ~ N(f(θ̂, x_i), T J_i P⁻¹ J_iᵀ + NoiseSD² I)
 //
-// with the mean of shape [n, C] and the covariance [n, C, C]. (Immer et al. 2021.) For a regression with Gaussian noise and NoiseSD its
-// standard deviation it is the predictive distribution, exact where f is linear in θ; for a classifier see [Softmax] and [Probit].
-// Gauss-Newton and Fisher precisions belong to this predictive: plugging draws of θ into the network itself, which they do not
-// describe away from θ̂, often underfits.
-func Linearized(s infer.State, f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error) {
+// with the mean of shape [n, C] and the covariance [n, C, C]. (Immer et al. 2021.) For a regression with Gaussian noise
+// and NoiseSD its standard deviation it is the predictive distribution, exact where f is linear in θ; for a classifier
+// see [Softmax] and [Probit]. Gauss-Newton and Fisher precisions belong to this predictive: plugging draws of θ into
+// the network itself, which they do not describe away from θ̂, often underfits.
+func Linearized(s infer.State, f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
 	p, err := single("Linearized", s)
 	if err != nil {
 		return nil, nil, err
@@ -43,13 +44,16 @@ func Linearized(s infer.State, f curvature.Forward, b infer.Batch, o curvature.L
 	return mean, cov, nil
 }
 
-// LinearizedNetwork is [Linearized] for [KFAC], from the Kronecker factors: no matrix in all parameters is made. With the layer's inputs a and
-// S = ∂z/∂s the covariance is the sum over layers of T Σ_oi (S U_G)_co (S U_G)_eo (U_Aᵀa)_i² / value_oi for outputs c and e.
-func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error) {
+// LinearizedNetwork is [Linearized] for [KFAC], from the Kronecker factors: no matrix in all parameters is made. With
+// the layer's inputs a and S = ∂z/∂s the covariance is the sum over layers of T Σ_oi (S U_G)_co (S U_G)_eo (U_Aᵀa)_i² /
+// value_oi for outputs c and e.
+func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
 	const name = "laplace.LinearizedNetwork"
 	k, ok := s.(KFACState)
 	if !ok {
-		return nil, nil, fmt.Errorf("%s: a state of type %T: expected a laplace.KFACState; laplace.Linearized takes any: %w", name, s, infer.ErrConfig)
+		return nil, nil, fmt.Errorf("%s: a state of type %T: expected a laplace.KFACState; laplace.Linearized takes " +
+			"any: %w", name, s, infer.ErrConfig)
 	}
 	if f == nil {
 		return nil, nil, fmt.Errorf("%s: the network is nil: %w", name, infer.ErrConfig)
@@ -84,8 +88,10 @@ func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.Line
 	return mean, cov, nil
 }
 
-// linearizedBlocks is the law of the outputs at T = 1, of as many data at a time as fit into the memory beside the result.
-func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch, memory int64) (mean, cov *ts.Tensor, err error) {
+// linearizedBlocks is the law of the outputs at T = 1, of as many data at a time as fit into the memory beside the
+// result.
+func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch, memory int64) (mean, cov *ts.Tensor,
+	err error) {
 	n, err := b.Size()
 	if err != nil {
 		return nil, nil, err
@@ -98,16 +104,21 @@ func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch
 		return nil, nil, err
 	}
 	c := first.c
-	numbers, result, row := float64(memory)/float64(s.Params.Flat.DType().Size()), float64(n)*float64(c)*float64(1+c), 2*float64(c)*float64(c)
+	numbers, result, row := float64(memory)/float64(s.Params.Flat.DType().Size()), float64(n)*float64(c)*float64(1+c),
+		2*float64(c)*float64(c)
 	for _, sp := range spectra {
-		row += 3*float64(c)*float64(sp.out) + float64(sp.out) + 3*float64(sp.in) // Jacobians, turned and weighted; inputs
+		// Jacobians, turned and weighted; inputs
+		row += 3*float64(c)*float64(sp.out) + float64(sp.out) + 3*float64(sp.in)
 	}
-	if err := method.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c, c),
-		(result+row)*float64(s.Params.Flat.DType().Size()), memory, "curvature.LinearizedOptions.Memory", "take fewer data at a time"); err != nil {
+	if err := method.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c,
+		c),
+		(result+row)*float64(s.Params.Flat.DType().Size()), memory, "curvature.LinearizedOptions.Memory",
+			"take fewer data at a time"); err != nil {
 		return nil, nil, err
 	}
 	device := torch.Must(torch.DeviceOf(first.z))
-	mean, cov = ts.MustZeros([]int64{n, c}, first.z.DType(), device), ts.MustZeros([]int64{n, c, c}, first.z.DType(), device)
+	mean, cov = ts.MustZeros([]int64{n, c}, first.z.DType(), device), ts.MustZeros([]int64{n, c, c}, first.z.DType(),
+		device)
 	for from, rows := int64(0), max(1, int64((numbers-result)/row)); from < n; from += rows {
 		rows := min(rows, n-from)
 		err := torch.Do(func(*torch.Scope) error {
@@ -133,7 +144,8 @@ func (r *recorded) addCovariance(cov *ts.Tensor, spectra []spectrum) error {
 	}
 	for i, sp := range spectra {
 		along := r.inputs[i].MustMatmul(sp.a.MustSelect(0, 0, false), false).MustSquare(false)
-		weight := along.MustMatmul(transposed(sp.values.MustSelect(0, 0, false).MustReciprocal(false)), false) // [n, out]
+		// [n, out]
+		weight := along.MustMatmul(transposed(sp.values.MustSelect(0, 0, false).MustReciprocal(false)), false)
 		j := jacobians[i].MustMatmul(sp.g.MustSelect(0, 0, false), false)
 		cov.MustAdd_(j.MustMul(weight.MustUnsqueeze(1, false), false).MustBmm(transposed(j), false))
 	}
@@ -149,12 +161,14 @@ func part(b infer.Batch, from, rows int64) infer.Batch {
 	return out
 }
 
-// Restrict makes a function of the whole params one of a subspace, for the Forward and LogLikelihood of last-layer approximations: embed
-// is the third result of [infer.Subspace].
-func Restrict[F ~func(p infer.Params, b infer.Batch) *ts.Tensor](f F, embed func(infer.Params) (infer.Params, error)) F {
+// Restrict makes a function of the whole params one of a subspace, for the Forward and LogLikelihood of last-layer
+// approximations: embed is the third result of [infer.Subspace].
+func Restrict[F ~func(p infer.Params, b infer.Batch) *ts.Tensor](f F,
+	embed func(infer.Params) (infer.Params, error)) F {
 	return func(p infer.Params, b infer.Batch) *ts.Tensor {
 		if f == nil || embed == nil {
-			torch.Must(p.Flat, fmt.Errorf("laplace.Restrict: the function or the embedding is nil: %w", infer.ErrConfig))
+			torch.Must(p.Flat, fmt.Errorf("laplace.Restrict: the function or the embedding is nil: %w",
+				infer.ErrConfig))
 		}
 		return f(torch.Must(embed(p)), b)
 	}

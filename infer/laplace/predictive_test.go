@@ -28,9 +28,11 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 		m   infer.Method
 		cov *mat.SymDense
 	}{
-		"DenseGGN": {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: laplace.Isotropic(lambda),
+		"DenseGGN": {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s),
+			PriorPrecision: laplace.Isotropic(lambda),
 			Temperature: infer.Constant(temperature)}, inverse(r.precision)},
-		"DiagGGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: laplace.Isotropic(lambda),
+		"DiagGGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s),
+			PriorPrecision: laplace.Isotropic(lambda),
 			Temperature: infer.Constant(temperature)}, diag},
 	} {
 		s := pass(t, build(t, c.m, nil), params(r.layout, r.mean, 0), r.batch, 7)
@@ -45,7 +47,8 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 	}
 }
 
-// logisticIntegral is ∫ σ(x) N(x; m, v) dx by the trapezium rule, whose error is far below 1e-10 for a function this smooth.
+// logisticIntegral is ∫ σ(x) N(x; m, v) dx by the trapezium rule, whose error is far below 1e-10 for a function this
+// smooth.
 func logisticIntegral(m, v float64) float64 {
 	const n = 4000
 	sum, sd := 0.0, math.Sqrt(v)
@@ -79,8 +82,8 @@ func TestProbit(t *testing.T) {
 	assert.InDelta(t, 1/(1+math.Exp(-0.7)), p[0], 1e-15)
 }
 
-// Two logits make a softmax a logistic function of their difference d ~ N(m₀ − m₁, v₀₀ + v₁₁ − 2v₀₁), which can be integrated. The
-// standard error of the average is at most √(p(1 − p)/samples).
+// Two logits make a softmax a logistic function of their difference d ~ N(m₀ − m₁, v₀₀ + v₁₁ − 2v₀₁), which can be
+// integrated. The standard error of the average is at most √(p(1 − p)/samples).
 func TestSoftmaxAveragesDraws(t *testing.T) {
 	const samples = 20000
 	mean, cov := []float64{1, 0, -2, 1}, []float64{2, 0.5, 0.5, 1, 3, -1, -1, 2}
@@ -98,7 +101,8 @@ func TestSoftmaxAveragesDraws(t *testing.T) {
 // Draws of outputs have their mean and covariance, within four standard errors; a singular covariance is fine.
 func TestSampleOutputs(t *testing.T) {
 	const n = 20000
-	mean, cov := []float64{1, -1, 0, 5, 5, 5}, []float64{2, 0.5, 0.1, 0.5, 1, -0.2, 0.1, -0.2, 1, 1, 1, 0, 1, 1, 0, 0, 0, 0}
+	mean, cov := []float64{1, -1, 0, 5, 5, 5}, []float64{2, 0.5, 0.1, 0.5, 1, -0.2, 0.1, -0.2, 1, 1, 1, 0, 1, 1, 0, 0,
+		0, 0}
 	streams := torch.NewStreams(2, 1)
 	z := must(laplace.SampleOutputs(vector(mean, 2, 3), vector(cov, 2, 3, 3), n, &streams))
 	assert.Equal(t, []int64{n, 2, 3}, must(torch.Shape(z)))
@@ -126,17 +130,20 @@ func TestPredictiveErrors(t *testing.T) {
 	r := newRegression(1, 10, 2, 1, 1)
 	s := begin(t, build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1)}, nil), params(r.layout, r.mean, 0))
 	_, _, err := laplace.Linearized(s, linear, r.batch, curvature.LinearizedOptions{})
-	assert.ErrorIs(t, err, laplace.ErrIndefinite)
-	s = pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1)}, nil), params(r.layout, r.mean, 0), r.batch, 10)
+	assert.ErrorIs(t, err, curvature.ErrIndefinite)
+	s = pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1)}, nil), params(r.layout, r.mean, 0),
+		r.batch, 10)
 	_, _, err = laplace.Linearized(s, linear, r.batch, curvature.LinearizedOptions{NoiseSD: -1})
 	assert.EqualError(t, err, "laplace.Linearized: NoiseSD is -1: it must be finite and at least 0")
 	_, _, err = laplace.Linearized(s, nil, r.batch, curvature.LinearizedOptions{})
 	assert.ErrorContains(t, err, "laplace.Linearized: curvature.LinearizedFactor: the forward function is nil")
 	_, _, err = laplace.LinearizedNetwork(s, nil, r.batch, curvature.LinearizedOptions{})
-	assert.ErrorContains(t, err, "laplace.LinearizedNetwork: a state of type laplace.DenseState: expected a laplace.KFACState")
+	assert.ErrorContains(t, err, "laplace.LinearizedNetwork: a state of type laplace.DenseState: expected a " +
+		"laplace.KFACState")
 	streams := torch.NewStreams(1, 1)
 	_, err = laplace.SampleOutputs(vector([]float64{1}), vector([]float64{1}), 1, &streams)
-	assert.EqualError(t, err, "laplace.SampleOutputs: a mean of shape [1] and a covariance of shape [1]: expected [n, C] and [n, C, C]")
+	assert.EqualError(t, err, "laplace.SampleOutputs: a mean of shape [1] and a covariance of shape [1]: expected " +
+		"[n, C] and [n, C, C]")
 	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 0, &streams)
 	assert.ErrorContains(t, err, "a number of samples of at least 1, which is 0")
 	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 1, nil)
@@ -145,8 +152,8 @@ func TestPredictiveErrors(t *testing.T) {
 	assert.EqualError(t, err, "laplace.Probit: the mean or the covariance is nil: laplace.Linearized gives both")
 }
 
-// The last layer of a network, by a subspace: its precision is the block of the whole network's Gauss-Newton matrix, and its draws, put
-// back into the whole, move nothing else.
+// The last layer of a network, by a subspace: its precision is the block of the whole network's Gauss-Newton matrix,
+// and its draws, put back into the whole, move nothing else.
 func TestLastLayer(t *testing.T) {
 	network, layers, l := perceptron(tanh)
 	_, _, batch := perceptronData(9)
@@ -156,13 +163,15 @@ func TestLastLayer(t *testing.T) {
 
 	restricted, at, embed, err := infer.Subspace(posterior, full, "w2")
 	require.NoError(t, err)
-	whole := mat.NewSymDense(15, precision(pass(t, build(t, laplace.DenseGGN{Forward: forward, Outer: softmaxOuter}, nil), full, batch, 9)))
+	whole := mat.NewSymDense(15, precision(pass(t,
+		build(t, laplace.DenseGGN{Forward: forward, Outer: softmaxOuter}, nil), full, batch, 9)))
 	block := plus(whole.SliceSym(9, 15), 0.5, identity(6, 1))
 	for name, m := range map[string]infer.Method{
-		"DenseGGN": laplace.DenseGGN{Forward: laplace.Restrict(forward, embed), Outer: softmaxOuter, PriorPrecision: laplace.Isotropic(0.5)},
+		"DenseGGN": laplace.DenseGGN{Forward: laplace.Restrict(forward, embed), Outer: softmaxOuter,
+			PriorPrecision: laplace.Isotropic(0.5)},
 		"Hessian":  laplace.DenseHessian{}, // of a network that is linear in its last layer: the same
 	} {
-		transform := build(t, m, restricted)
+		transform := buildOn(t, m, infer.Mean(restricted, 9))
 		s := pass(t, transform, at, batch, 4)
 		within(t, entries(block), precision(s), 1e-12, name)
 
@@ -180,11 +189,13 @@ func TestLastLayer(t *testing.T) {
 		assert.Equal(t, []int64{9, 2, 2}, must(torch.Shape(cov)))
 	}
 	each := laplace.Restrict(curvature.Likelihood(forward, softmaxOuter), embed)
-	wide := mat.NewSymDense(15, precision(pass(t, build(t, laplace.DenseFisher{LogLikelihood: curvature.Likelihood(forward, softmaxOuter)}, nil), full, batch, 9)))
+	wide := mat.NewSymDense(15, precision(pass(t, build(t,
+		laplace.DenseFisher{LogLikelihood: curvature.Likelihood(forward, softmaxOuter)}, nil), full, batch, 9)))
 	s := pass(t, build(t, laplace.DenseFisher{LogLikelihood: each}, nil), at, batch, 4)
 	within(t, entries(wide.SliceSym(9, 15)), precision(s), 1e-12, "Fisher")
 
-	_, _, err = build(t, laplace.DenseGGN{Forward: laplace.Restrict[curvature.Forward](nil, embed), Outer: softmaxOuter}, restricted).Update(
+	_, _, err = build(t, laplace.DenseGGN{Forward: laplace.Restrict[curvature.Forward](nil, embed),
+		Outer: softmaxOuter}, restricted).Update(
 		begin(t, build(t, laplace.DenseGGN{Forward: forward, Outer: softmaxOuter}, nil), at), batch)
 	assert.ErrorContains(t, err, "laplace.Restrict: the function or the embedding is nil")
 }
@@ -197,7 +208,8 @@ func TestLastLayerKFAC(t *testing.T) {
 	posterior := meanPosterior(curvature.Likelihood(network.Forward(layers...), softmaxOuter), normalPrior(0.5), 9)
 	restricted, at, embed, err := infer.Subspace(posterior, full, "w2")
 	require.NoError(t, err)
-	whole := mat.NewSymDense(15, precision(pass(t, build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter}, posterior), full, batch, 9)))
+	whole := mat.NewSymDense(15, precision(pass(t,
+		build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter}, posterior), full, batch, 9)))
 	for _, f := range []infer.LogPosterior{restricted, nil} {
 		last := laplace.KFAC{Network: network.Restrict(embed, layers[0]), Layers: layers[1:], Outer: softmaxOuter}
 		s := pass(t, build(t, last, f), at, batch, 4)

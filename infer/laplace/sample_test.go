@@ -19,13 +19,17 @@ func structures(temperature infer.Schedule) (map[string]infer.Method, *infer.Lay
 	_, _, batch := perceptronData(9)
 	forward, prior := network.Forward(layers...), laplace.Isotropic(0.7)
 	return map[string]infer.Method{
-		"DiagGGN":  laplace.DiagGGN{Forward: forward, Outer: softmaxOuter, PriorPrecision: prior, Temperature: temperature},
-		"DenseGGN": laplace.DenseGGN{Forward: forward, Outer: softmaxOuter, PriorPrecision: prior, Temperature: temperature},
-		"KFAC":     laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, PriorPrecision: prior, Temperature: temperature},
+		"DiagGGN":  laplace.DiagGGN{Forward: forward, Outer: softmaxOuter, PriorPrecision: prior,
+			Temperature: temperature},
+		"DenseGGN": laplace.DenseGGN{Forward: forward, Outer: softmaxOuter, PriorPrecision: prior,
+			Temperature: temperature},
+		"KFAC":     laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, PriorPrecision: prior,
+			Temperature: temperature},
 	}, l, batch
 }
 
-// Draws have mean θ̂ and covariance T P⁻¹, within four standard errors: of a mean √(Σ_ii/n), of a covariance √((Σ_ii Σ_jj + Σ_ij²)/n).
+// Draws have mean θ̂ and covariance T P⁻¹, within four standard errors: of a mean √(Σ_ii/n), of a covariance √((Σ_ii
+// Σ_jj + Σ_ij²)/n).
 func TestSampleHasTheStatesLaw(t *testing.T) {
 	const n, temperature = 20000, 0.5
 	methods, l, batch := structures(infer.Constant(temperature))
@@ -52,7 +56,8 @@ func TestSampleHasTheStatesLaw(t *testing.T) {
 			assert.InDelta(t, 0, mean[i], 4*math.Sqrt(vi/n), name)
 			for j := range d {
 				vj, vij := temperature*want.At(j, j), temperature*want.At(i, j)
-				assert.InDelta(t, vij, cov.At(i, j), 4*math.Sqrt((vi*vj+vij*vij)/n), "%s: covariance of %s and %s", name, l.At(i), l.At(j))
+				assert.InDelta(t, vij, cov.At(i, j), 4*math.Sqrt((vi*vj+vij*vij)/n), "%s: covariance of %s and %s",
+					name, l.At(i), l.At(j))
 			}
 		}
 	}
@@ -75,7 +80,8 @@ func TestSampleShapes(t *testing.T) {
 				assert.Equal(t, []int64{int64(n), 3, 2}, must(torch.Shape(first.Get("w1").T())), name)
 				again := torch.NewStreams(9, 1)
 				assert.Equal(t, values(first.Flat), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat))
-				assert.NotEqual(t, values(first.Flat), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat))
+				assert.NotEqual(t, values(first.Flat),
+					values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat))
 				each := torch.NewStreams(9, n)
 				assert.Equal(t, n, must(transform.(infer.Sampler).Sample(s, n, &each)).Chains())
 			}
@@ -120,5 +126,6 @@ func TestDiagIsDenseWhereCurvatureIsDiagonal(t *testing.T) {
 	within(t, dense(sa, 3), dense(sb, 3), 1e-12, "precision")
 	assert.InDelta(t, must(laplace.LogEvidence(sa, -3)), must(laplace.LogEvidence(sb, -3)), 1e-12)
 	one, two := torch.NewStreams(4, 1), torch.NewStreams(4, 1)
-	within(t, values(must(a.(infer.Sampler).Sample(sa, 5, &one)).Flat), values(must(b.(infer.Sampler).Sample(sb, 5, &two)).Flat), 1e-12, "draws")
+	within(t, values(must(a.(infer.Sampler).Sample(sa, 5, &one)).Flat),
+		values(must(b.(infer.Sampler).Sample(sb, 5, &two)).Flat), 1e-12, "draws")
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Posterior is what the states of this package are: a Gaussian N(θ̂, T P⁻¹). The functions of the package take any of them as an
-// infer.State.
+// Posterior is what the states of this package are: a Gaussian N(θ̂, T P⁻¹). The functions of the package take any of
+// them as an infer.State.
 type Posterior interface {
 	infer.State
-	// Precision is P: the curvature of the data, the prior precision and the damping. Its shape is [d] for a diagonal and [d, d]
-	// else, with a leading K for K chains.
+	// Precision is P: the curvature of the data, the prior precision and the damping. Its shape is [d] for a diagonal
+	// and [d, d] else, with a leading K for K chains.
 	Precision() (*ts.Tensor, error)
 
 	// method names the kind of state, for messages.
@@ -27,7 +27,8 @@ type Posterior interface {
 	deviations(z *ts.Tensor) (*ts.Tensor, error)
 	// logDet is log |P| of a single chain; with handed, that of P without the damping.
 	logDet(handed bool) (float64, error)
-	// quadratic returns x ↦ xᵀ P x for x of shape [d], with P of a single chain and without the damping. The tensors that it needs are kept.
+	// quadratic returns x ↦ xᵀ P x for x of shape [d], with P of a single chain and without the damping. The tensors
+	// that it needs are kept.
 	quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor, error)
 	// handed is P without the damping, as the precision of a prior.
 	handed() (Precision, error)
@@ -37,6 +38,10 @@ type Posterior interface {
 	search(delta []float64, perSite bool) (priorSearch, error)
 	// withPrior is the state with another prior precision.
 	withPrior(lambda Precision) (infer.State, error)
+	// slope is the gradient of the log density at θ̂, on the scale of the sum over data, of the shape of the point.
+	slope() *ts.Tensor
+	// newton is P⁻¹g for g of shape [K, d, 1].
+	newton(g *ts.Tensor) (*ts.Tensor, error)
 	// chain is one chain of the state.
 	chain(k int) infer.State
 }
@@ -45,7 +50,8 @@ type Posterior interface {
 func posteriorOf(function string, s infer.State) (Posterior, error) {
 	p, ok := s.(Posterior)
 	if !ok {
-		return nil, fmt.Errorf("laplace.%s: the state is a %T, expected one of this package: laplace.DiagState, DenseState or KFACState", function, s)
+		return nil, fmt.Errorf("laplace.%s: the state is a %T, expected one of this package: laplace.DiagState, " +
+			"DenseState or KFACState", function, s)
 	}
 	return p, nil
 }
@@ -57,19 +63,22 @@ func single(function string, s infer.State) (Posterior, error) {
 		return nil, err
 	}
 	if p.Position().Batched() {
-		return nil, fmt.Errorf("laplace.%s: the state has %d chains, each a Gaussian of its own: pick one with laplace.Chain", function, p.Position().Chains())
+		return nil, fmt.Errorf("laplace.%s: the state has %d chains, each a Gaussian of its own: pick one with " +
+			"laplace.Chain", function, p.Position().Chains())
 	}
 	return p, nil
 }
 
-// Chain is chain k of a state with K chains, from 0, as a state without a chain axis. The tensors are views of the state's.
+// Chain is chain k of a state with K chains, from 0, as a state without a chain axis. The tensors are views of the
+// state's.
 func Chain(s infer.State, k int) (chosen infer.State, err error) {
 	p, err := posteriorOf("Chain", s)
 	if err != nil {
 		return nil, err
 	}
 	if n := p.Position().Chains(); k < 0 || k >= n {
-		return nil, fmt.Errorf("laplace.Chain: chain %d of a state with %d: they count from 0: %w", k, n, infer.ErrConfig)
+		return nil, fmt.Errorf("laplace.Chain: chain %d of a state with %d: they count from 0: %w", k, n,
+			infer.ErrConfig)
 	}
 	if !p.Position().Batched() {
 		return s, nil

@@ -71,7 +71,8 @@ func TestChainsAreSeparate(t *testing.T) {
 	}
 }
 
-// An update leaves the old state and the point as they were, and gives the same twice; a saved state goes on as if it had not stopped.
+// An update leaves the old state and the point as they were, and gives the same twice; a saved state goes on as if it
+// had not stopped.
 func TestUpdateIsPure(t *testing.T) {
 	methods, posterior, l, batch := everyMethod()
 	for name, m := range methods {
@@ -102,7 +103,8 @@ func TestUpdateIsPure(t *testing.T) {
 	}
 }
 
-// Info is the log posterior given to Build with its gradient, which is small at an optimum, or the log likelihood of the batch.
+// Info is the log posterior given to Build with its gradient, which is small at an optimum, or the log likelihood of
+// the batch.
 func TestInfo(t *testing.T) {
 	const lambda = 0.8
 	r := newRegression(1, 23, 4, 0.7, lambda)
@@ -113,7 +115,8 @@ func TestInfo(t *testing.T) {
 	_, info := update(t, dense, begin(t, dense, at), r.batch)
 	within(t, []float64{values(first(joint(at, r.batch)).T())[0]}, info.LogPosterior, 1e-12, "log posterior")
 	assert.Less(t, info.GradNorm[0], 1e-10)
-	for _, m := range []infer.Method{laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s)}, laplace.DiagFisher{LogLikelihood: each}} {
+	for _, m := range []infer.Method{laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s)},
+		laplace.DiagFisher{LogLikelihood: each}} {
 		transform := build(t, m, nil)
 		_, info := update(t, transform, begin(t, transform, at), r.batch)
 		sum := 0.0
@@ -132,7 +135,8 @@ func TestDivergedChainsAreHeld(t *testing.T) {
 	each := curvature.Likelihood(network.Forward(layers...), softmaxOuter)
 	posterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		e := each(p, b)
-		return torch.Of(e.MustMean(e.DType(), false).MustAdd(p.Flat.MustSelect(0, 0, false).MustLog(false), false)), nil // NaN below 0
+		// NaN below 0
+		return torch.Of(e.MustMean(e.DType(), false).MustAdd(p.Flat.MustSelect(0, 0, false).MustLog(false), false)), nil
 	}
 	d := l.Dim()
 	flat := normals(5, 2*d)
@@ -232,9 +236,11 @@ func TestResume(t *testing.T) {
 	run := func(m infer.Method, dir string, steps int64) (*infer.Result, error) {
 		batches := must(infer.Minibatches(batch, infer.MinibatchOptions{Size: 3, Seed: 1}))
 		return infer.Run(context.Background(), build(t, m, posterior), at, batches,
-			infer.RunConfig{Steps: steps, Chains: 1, NoDraws: true, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
+			infer.RunConfig{Steps: steps, Chains: 1, NoDraws: true,
+				Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
 	}
-	others := map[string]string{"DiagGGN": "DiagFisher", "DiagFisher": "DiagGGN", "DenseGGN": "DenseFisher", "DenseFisher": "DenseHessian",
+	others := map[string]string{"DiagGGN": "DiagFisher", "DiagFisher": "DiagGGN", "DenseGGN": "DenseFisher",
+		"DenseFisher": "DenseHessian",
 		"DenseHessian": "DenseGGN", "KFAC": "DenseGGN"}
 	for name, m := range methods {
 		dir := t.TempDir()

@@ -1,0 +1,127 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// climb is how many updates a run makes to find the mode.
+const climb = 2000
+
+// defaultOptimizer finds a mode in so many updates: Adam with a learning rate that falls as a geometric sequence from
+// 0.1 to 0.0001.
+func defaultOptimizer() infer.Method {
+	return optim.Adam{Beta2: 0.99, LR: func(step int64) float64 {
+		return 0.1 * math.Pow(1e-3, min(float64(step)/climb, 1))
+	}}
+}
+
+// defaults are the options of a run of all methods.
+func defaults() infer.Options { return infer.Options{Warmup: climb, Draws: 1000} }
+
+// FindMode is what a run climbs first, and with what: the log density at temperature T on unconstrained space.
+func (o *options) FindMode() (infer.Method, infer.Target) {
+	t, err := o.at(1)
+	if err != nil {
+		t = 1 // an update will say it
+	}
+	return o.optimizer, infer.Target{LogPosterior: o.target.Density(t / o.target.N()), Data: o.target.Data}
+}
+
+// Passes is how often a fit goes over the data: once.
+func (o *options) Passes() int64 { return 1 }
+
+// far is how many standard deviations of the Gaussian the mode may be from its mean before a run says so.
+const far = 0.3
+
+// Notes are what a run says of its Gaussians: how far their means are from modes, and whether they are one mode.
+func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
+	s, err := posteriorOf("Notes", state)
+	if err != nil {
+		return nil
+	}
+	var notes []draws.Note
+	p := s.Position()
+	err = torch.Do(func(scope *torch.Scope) error {
+		k := int64(p.Chains())
+		unit := max(s.tempering(), math.SmallestNonzeroFloat64)
+		if s.tempering() == 0 {
+			unit = 1
+		}
+		slope := s.slope().MustReshape([]int64{k, -1, 1}, false)
+		step, err := s.newton(slope)
+		if err != nil {
+			return err
+		}
+		away, err := torch.ToSlice[float64](slope.MustMul(step, false).MustSumDimIntlist([]int64{1, 2}, false,
+			slope.DType(),
+			false))
+		if err != nil {
+			return err
+		}
+		worst, count := 0, 0
+		for i, v := range away {
+			if math.Sqrt(v/unit) > far {
+				count++
+			}
+			if v > away[worst] {
+				worst = i
+			}
+		}
+		if count > 0 {
+			notes = append(notes, draws.Note{Kind: "not_at_a_mode", Serious: true,
+				Text: fmt.Sprintf("The point of %d of %d chains is no mode: by its gradient that of chain %d is %.3g " +
+					"standard "+
+					"deviations away.", count, k, worst, math.Sqrt(away[worst]/unit)),
+				Advice: fmt.Sprintf("Increase infer.Options.Warmup, the updates that look for the mode, or set "+
+					"%s{Optimizer: ...}; %d updates of optim.Adam are the default.", o.name, climb)})
+			return nil
+		}
+		notes = append(notes, o.modes(scope, s, run, unit)...)
+		return nil
+	})
+	if err != nil {
+		notes = append(notes, draws.Note{Kind: "indefinite", Serious: true,
+			Text:   fmt.Sprintf("The precision cannot be used: %v.", err),
+			Advice: "Increase infer.Options.Warmup to end nearer to a mode, or set Damping."})
+	}
+	return notes
+}
+
+// modes compares the chains' points, in standard deviations of the first chain's Gaussian.
+func (o *options) modes(scope *torch.Scope, s Posterior, run infer.RunSummary, unit float64) []draws.Note {
+	p := s.Position()
+	if p.Chains() < 2 {
+		return nil
+	}
+	first := point(p, 0)
+	quadratic, err := s.chain(0).(Posterior).quadratic(scope)
+	if err != nil {
+		return nil
+	}
+	farthest, most := 0, 0.0
+	for k := 1; k < p.Chains(); k++ {
+		away := math.Sqrt(max(item(quadratic(point(p, k).Flat.MustSub(first.Flat, false)))/unit, 0))
+		if away > most {
+			farthest, most = k, away
+		}
+	}
+	if most < 1 {
+		return nil
+	}
+	text := fmt.Sprintf("The chains found different modes: that of chain %d is %.3g standard deviations from that of " +
+		"chain 0",
+		farthest, most)
+	if lp := run.Info.LogPosterior; len(lp) == p.Chains() {
+		text += fmt.Sprintf(", and its log density %.3g above", (lp[farthest]-lp[0])*o.target.N()/unit)
+	}
+	return []draws.Note{{Kind: "different_modes", Serious: true, Text: text + ".",
+		Advice: "The draws are a mixture in equal parts: look at the chains one by one, choose the chain of the " +
+			"highest " +
+			"density, or use hmc.NUTS."}}
+}
