@@ -40,7 +40,7 @@ func TestEveryMethodOnEveryModel(t *testing.T) {
 		for _, m := range all(t) {
 			t.Run(how.name+"/"+m.Name, func(t *testing.T) {
 				p := compile(t, m)
-				start, err := p.Init(m.Batch, ppl.FromRadius(1), how.chains, 3)
+				start, err := p.Init(m.Batch, ppl.FromUniform.Within(1), how.chains, 3)
 				require.NoError(t, err)
 				before, slopes := evaluate(t, p.MeanLogPosterior(), start, m.Batch)
 				transform, err := how.make(float64(p.Data())).Build(infer.Sum(p.MeanLogPosterior(), 1))

@@ -15,10 +15,11 @@ import (
 // blockElements is about how many predicted values, or log likelihoods, are computed at once.
 const blockElements = 1 << 20
 
-// LogLikelihood is the log density of every observation under every draw of the posterior, on the data that the model was
-// compiled on: draws with a site for each observed variable, of the shape of its log densities, and the same chains. It is
-// what cross-validation needs and what a store keeps as log_likelihood. Plates and Scale do not multiply it. A Factor and a
-// Density are not among them, since they are not of single observations; where a mask leaves an observation out it is 0.
+// LogLikelihood is the log density of every observation under every draw of the posterior, on the data that the model
+// was compiled on: draws with a site for each observed variable, of the shape of its log densities, and the same
+// chains. It is what cross-validation needs and what a store keeps as log_likelihood. Plates and Scale do not multiply
+// it. A Factor and a Density are not among them, since they are not of single observations; where a mask leaves an
+// observation out it is 0.
 func (p *Program) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 	q := Predictive{Model: p.model, Batch: p.batch}
 	out, err := p.blocks(posterior, func(block *draws.Draws, _ int) (Values, error) { return q.LogLikelihood(block) })
@@ -26,7 +27,8 @@ func (p *Program) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 		return nil, fmt.Errorf("ppl.LogLikelihood: %w", err)
 	}
 	if out.Dim() == 0 {
-		return nil, fmt.Errorf("ppl.LogLikelihood: the model observes nothing: a likelihood that is a Factor or a Density is not one of " +
+		return nil, fmt.Errorf("ppl.LogLikelihood: the model observes nothing: a likelihood that is a Factor or a " +
+			"Density is not one of " +
 			"single observations; use Observe")
 	}
 	return out, nil
@@ -82,9 +84,9 @@ func (p *Program) LOO(posterior *draws.Draws) (*loo.Result, error) {
 	return result, nil
 }
 
-// Predict draws the observed variables anew, once for each draw of the posterior: draws of the posterior predictive, with a
-// site for each variable of Observe and the same chains, as a store keeps them. Chain after chain, draw i uses the random
-// stream (seed, i). For new covariates, other sites and the prior see [Predictive].
+// Predict draws the observed variables anew, once for each draw of the posterior: draws of the posterior predictive,
+// with a site for each variable of Observe and the same chains, as a store keeps them. Chain after chain, draw i uses
+// the random stream (seed, i). For new covariates, other sites and the prior see [Predictive].
 func (p *Program) Predict(posterior *draws.Draws, seed uint64) (*draws.Draws, error) {
 	if len(p.observed) == 0 {
 		return nil, fmt.Errorf("ppl.Predict: the model has nothing to predict: no variable of Observe")
@@ -101,7 +103,8 @@ func (p *Program) Predict(posterior *draws.Draws, seed uint64) (*draws.Draws, er
 }
 
 // blocks evaluates f on parts of the draws and joins the values. first is how many draws came before a part.
-func (p *Program) blocks(posterior *draws.Draws, f func(block *draws.Draws, first int) (Values, error)) (*draws.Draws, error) {
+func (p *Program) blocks(posterior *draws.Draws,
+	f func(block *draws.Draws, first int) (Values, error)) (*draws.Draws, error) {
 	if posterior == nil || posterior.Total() == 0 {
 		return nil, fmt.Errorf("there are no draws: %w", draws.ErrNoDraws)
 	}
@@ -176,8 +179,8 @@ func appendValues(out *draws.Draws, values Values, chain, n int) error {
 	return nil
 }
 
-// CodePredictive is the kind of the findings of [Program.Check].
-const CodePredictive diag.Code = "posterior_predictive"
+// codePredictive is the kind of the findings of [Program.Check].
+const codePredictive diag.Code = "posterior_predictive"
 
 // checkStatistics are what a posterior predictive check compares.
 var checkStatistics = []struct {
@@ -190,19 +193,29 @@ var checkStatistics = []struct {
 	{"largest", slices.Max[[]float64]},
 }
 
-// Check is a posterior predictive check (Gelman, Meng and Stern 1996): the mean, the standard deviation, the smallest and
-// the largest value of each observed variable, in the data and in data that [Program.Predict] draws from the posterior. A
-// statistic of the data whose two-sided p-value, with half of the ties on either side, is below 0.01 is a Warning: the model
-// does not make such data. Finding.Figure is the p-value. The report of a model that fits has one Info for each variable,
-// with its figures; Join adds it to that of [diag.Diagnose].
+// Check is a posterior predictive check (Gelman, Meng and Stern 1996): the mean, the standard deviation, the smallest
+// and the largest value of each observed variable, in the data and in data that [Program.Predict] draws from the
+// posterior. A statistic of the data whose two-sided p-value, with half of the ties on either side, is below 0.01 is a
+// Warning: the model does not make such data. The kind of a finding is "posterior_predictive", its Figure the p-value.
+// The report of a model that fits has one Info for each variable, with its figures; Join adds it to that of
+// [diag.Diagnose].
 func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, error) {
 	const limit = 0.01
 	predicted, err := p.Predict(posterior, seed)
 	if err != nil {
 		return nil, err
 	}
-	report := &diag.Report{Checked: []diag.Code{CodePredictive}, Chains: predicted.Chains(), Draws: predicted.MinLen()}
+	report := &diag.Report{Checked: []diag.Code{codePredictive}, Chains: predicted.Chains(), Draws: predicted.MinLen()}
 	report.Subject = fmt.Sprintf("posterior predictive check of %d draws", predicted.Total())
+	add := func(severity diag.Severity, site string, figure float64, figures string) {
+		f := diag.Finding{Code: codePredictive, Severity: severity, Site: site, Chain: -1, Observation: -1,
+			Figure: figure, Threshold: limit, Message: fmt.Sprintf("%s: the data have %s", site, figures)}
+		if severity > diag.Info {
+			f.Advice = "Data that the model makes look different in this respect. Look for what it leaves out: a wider " +
+				"distribution, groups that differ, a covariate, a trend."
+		}
+		report.Findings = append(report.Findings, f)
+	}
 	data, err := p.observedValues()
 	if err != nil {
 		return nil, fmt.Errorf("ppl.Check: %w", err)
@@ -239,14 +252,10 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 				good = append(good, figures)
 				continue
 			}
-			report.Findings = append(report.Findings, diag.Finding{Code: CodePredictive, Severity: diag.Warning, Site: site.Name, Chain: -1,
-				Observation: -1, Figure: value, Threshold: limit, Message: fmt.Sprintf("%s: the data have %s", site.Name, figures),
-				Advice: "Data that the model makes look different in this respect. Look for what it leaves out: a wider distribution, " +
-					"groups that differ, a covariate, a trend."})
+			add(diag.Warning, site.Name, value, figures)
 		}
 		if len(good) > 0 {
-			report.Findings = append(report.Findings, diag.Finding{Code: CodePredictive, Severity: diag.Info, Site: site.Name, Chain: -1,
-				Observation: -1, Figure: 1, Threshold: limit, Message: fmt.Sprintf("%s: the data have %s", site.Name, strings.Join(good, ", "))})
+			add(diag.Info, site.Name, 1, strings.Join(good, ", "))
 		}
 	}
 	slices.SortStableFunc(report.Findings, func(a, b diag.Finding) int { return int(b.Severity) - int(a.Severity) })

@@ -144,7 +144,7 @@ func TestLOOAndPredictConjugate(t *testing.T) {
 	require.NoError(t, err)
 	report, err = q.Check(posterior, 1)
 	require.NoError(t, err)
-	found := report.Of(ppl.CodePredictive)
+	found := report.Of("posterior_predictive")
 	require.Equal(t, diag.Warning, found[0].Severity)
 	require.Less(t, found[0].Figure, 0.01)
 	require.Contains(t, report.String(), "y: the data have sd")

@@ -32,7 +32,8 @@ func (p *Program) Constrain(point infer.Params, batch infer.Batch) (Values, erro
 }
 
 // each runs f at a point, or mapped over the K points, and collects its named results.
-func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) ([]string, []*ts.Tensor), into Values) error {
+func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) ([]string, []*ts.Tensor),
+	into Values) error {
 	return torch.Do(func(scope *torch.Scope) error {
 		var names []string
 		var out []*ts.Tensor
@@ -95,8 +96,8 @@ func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Par
 // constrainRows is how many draws are mapped at once.
 const constrainRows = 4096
 
-// Draws maps draws on unconstrained space, as infer.Run collects them, to draws of the model's latent variables, params and
-// deterministic sites. The statistics of the draws are kept.
+// Draws maps draws on unconstrained space, as infer.Run collects them, to draws of the model's latent variables, params
+// and deterministic sites. The statistics of the draws are kept.
 func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
 	if unconstrained == nil {
 		return nil, fmt.Errorf("ppl.Draws: the draws are nil: %w", draws.ErrNoDraws)
@@ -134,7 +135,8 @@ func (p *Program) checkSites(have []draws.Site) error {
 	for _, h := range have {
 		names = append(names, fmt.Sprintf("%s%v", h.Name, h.Shape))
 	}
-	return fmt.Errorf("the draws have the sites %s, and the program's unconstrained space is %v: draws of another model, or constrained already: %w",
+	return fmt.Errorf("the draws have the sites %s, and the program's unconstrained space is %v: draws of another "+
+		"model, or constrained already: %w",
 		strings.Join(names, " "), p.layout, draws.ErrLayout)
 }
 

@@ -15,15 +15,15 @@ import (
 )
 
 // Density adds a term to the log density that a Go function computes with its gradient: the solution of a differential
-// equation, a likelihood from another library. It returns the log density at x and adds its gradient to grad, or sets it:
-// x[i] holds the elements of inputs[i] in row-major order, and grad[i], which is 0 at first, ∂f/∂x[i]. What f depends on
-// and does not get as an input has no gradient. The gradient in inputs that are data, the same for all chains, is not used.
+// equation, a likelihood from another library. f returns the log density at x and puts its gradient into grad: x[i]
+// holds the elements of inputs[i] in row-major order, and grad[i] takes ∂f/∂x[i] and is 0 at first. Whatever f depends
+// on must be an input: what it captures has no gradient. The gradient in data, the same for all chains, is not used.
 //
-// With K chains f is called K times, from several goroutines: it must not change what calls share. It must not keep x or
-// grad. [Compile] compares the gradient with differences of values. A value that is not finite is a divergence.
+// With K chains f is called K times, from several goroutines: it must not change what calls share. It must not keep x
+// or grad. [Compile] compares the gradient with differences of values. A value that is not finite is a divergence.
 //
-// A density is one term of the likelihood, outside plates: where the data are in plates it takes all of them. Methods that
-// need second derivatives or single data (Laplace, EKF) refuse a model that has one.
+// A density is one term of the likelihood, outside plates: where the data are in plates it takes all of them. Methods
+// that need second derivatives or single data (Laplace, EKF) refuse a model that has one.
 func (c *Ctx) Density(name string, f func(x, grad [][]float64) float64, inputs ...torch.Tensor) {
 	s := &Site{Kind: KindFactor, Name: name, Observed: true, Scale: 1, density: &density{f: f}}
 	for _, p := range c.plates {
@@ -31,7 +31,8 @@ func (c *Ctx) Density(name string, f func(x, grad [][]float64) float64, inputs .
 	}
 	switch {
 	case len(c.plates) > 0:
-		s.fail("a Density is one term for all data, and cannot be inside a plate: declare it outside, with the values from the plate as its inputs")
+		s.fail("a Density is one term for all data, and cannot be inside a plate: declare it outside, with the " +
+			"values from the plate as its inputs")
 	case f == nil:
 		s.fail("its function is nil")
 	case len(inputs) == 0:
@@ -60,7 +61,8 @@ func (d *density) call(x, grad [][]float64) (v float64, err error) {
 	v = d.f(x, own)
 	for i := range own {
 		if len(own[i]) != len(grad[i]) {
-			return v, fmt.Errorf("its function made a gradient of length %d for input %d, which has %d elements", len(own[i]), i, len(grad[i]))
+			return v, fmt.Errorf("its function made a gradient of length %d for input %d, which has %d elements",
+				len(own[i]), i, len(grad[i]))
 		}
 		copy(grad[i], own[i]) // where the function put another slice there
 	}
@@ -193,7 +195,8 @@ type densityCalls struct {
 func (c *densityCalls) take() (out []*ts.Tensor) {
 	d := c.site.density
 	if len(c.differs) != len(d.inputs) {
-		c.site.fail("it has %d inputs in this run, and it had %d when the model was compiled", len(d.inputs), len(c.differs))
+		c.site.fail("it has %d inputs in this run, and it had %d when the model was compiled", len(d.inputs),
+			len(c.differs))
 	}
 	c.values = make([][]float64, len(d.inputs))
 	for i, x := range d.inputs {
@@ -203,7 +206,8 @@ func (c *densityCalls) take() (out []*ts.Tensor) {
 		}
 		var err error
 		if c.values[i], err = torch.ToSlice[float64](x); err != nil {
-			c.site.fail("input %d depended on no latent variable when the model was compiled, and does in this run: %v", i, err)
+			c.site.fail("input %d depended on no latent variable when the model was compiled, and does in this "+
+				"run: %v", i, err)
 		}
 	}
 	return out
@@ -339,12 +343,12 @@ func (s *Site) checkGradient(differs []bool) {
 			above, _ := at(up)
 			below, _ := at(down)
 			have[n] = (above - below) / (2 * h)
-			error := 1e-15*(math.Abs(above)+math.Abs(below))/h + 0.05*max(math.Abs(have[n]), math.Abs(want)) + 1e-8
-			fits = fits || !(math.Abs(have[n]-want) > error) // NaN tells nothing
+			tolerance := 0.05*max(math.Abs(have[n]), math.Abs(want)) + 1e-15*(math.Abs(above)+math.Abs(below))/h + 1e-8
+			fits = fits || !(math.Abs(have[n]-want) > tolerance) // NaN tells nothing
 		}
 		if !fits {
-			s.fail("its gradient in input %d is wrong: along a line through a point near the start it is %.4g, and differences of values "+
-				"are %.4g, %.4g and %.4g (steps of 1e-2, 1e-4 and 1e-6)", i, want, have[0], have[1], have[2])
+			s.fail("its gradient in input %d is wrong: along a line through a point near the start it is %.4g, and "+
+				"differences of values are %.4g, %.4g and %.4g (steps of 1e-2, 1e-4 and 1e-6)", i, want, have[0], have[1], have[2])
 		}
 	}
 }

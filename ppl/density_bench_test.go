@@ -90,7 +90,9 @@ func growthModels() (function, tensors ppl.Model, data []float64) {
 	function = model(func(c *ppl.Ctx, r, k, y, s torch.Tensor) {
 		c.Density("growth", growthDensity, r, k, y, s, torch.Of(c.Data("data")))
 	})
-	tensors = model(func(c *ppl.Ctx, r, k, y, s torch.Tensor) { c.Factor("growth", growthTensors(r, k, y, s, data).T()) })
+	tensors = model(func(c *ppl.Ctx, r, k, y, s torch.Tensor) {
+		c.Factor("growth", growthTensors(r, k, y, s, data).T())
+	})
 	return function, tensors, data
 }
 

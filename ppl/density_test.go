@@ -110,7 +110,8 @@ func TestDensityGradient(t *testing.T) {
 		up[i] += h
 		down[i] -= h
 		v, _ := evaluate(t, p, p.Target().LogPosterior, batch, append(up, down...)...)
-		require.InDelta(t, (v[0]-v[1])/(2*h), grad[i], 1e-7*math.Max(1, math.Abs(grad[i]))) // h² f''' / 6 and rounding / h
+		tolerance := 1e-7 * math.Max(1, math.Abs(grad[i])) // truncation h², rounding 1/h
+		require.InDelta(t, (v[0]-v[1])/(2*h), grad[i], tolerance)
 	}
 }
 
@@ -145,7 +146,8 @@ func TestDensityAndHandlers(t *testing.T) {
 func TestDensityMistakes(t *testing.T) {
 	of := func(f func(x, grad [][]float64) float64) ppl.Model {
 		return func(c *ppl.Ctx) {
-			c.Density("ode", f, torch.Of(c.Sample("x", dist.Normal(1, 1).Expand(3))), torch.Of(c.Sample("s", dist.HalfNormal(1))))
+			x, s := c.Sample("x", dist.Normal(1, 1).Expand(3)), c.Sample("s", dist.HalfNormal(1))
+			c.Density("ode", f, torch.Of(x), torch.Of(s))
 		}
 	}
 	quadratic := func(x, grad [][]float64) float64 {
@@ -168,7 +170,8 @@ func TestDensityMistakes(t *testing.T) {
 			grad[1][0] *= 2
 			return v
 		}), []string{"gradient in input 1 is wrong", "along a line"}},
-		"a gradient that is missing": {of(func(x, grad [][]float64) float64 { return x[0][0] - x[1][0] }), []string{"gradient in input 0 is wrong", "it is 0,"}},
+		"a gradient that is missing": {of(func(x, grad [][]float64) float64 { return x[0][0] - x[1][0] }),
+			[]string{"gradient in input 0 is wrong", "it is 0,"}},
 		"a gradient that is NaN": {of(func(x, grad [][]float64) float64 {
 			v := quadratic(x, grad)
 			grad[0][1] = math.NaN()
@@ -183,7 +186,9 @@ func TestDensityMistakes(t *testing.T) {
 		"no function": {of(nil), []string{"function is nil"}},
 		"no input":    {func(c *ppl.Ctx) { c.Density("ode", quadratic) }, []string{"has no inputs"}},
 		"a plate": {func(c *ppl.Ctx) {
-			c.Plate("p", 3, func(c *ppl.Ctx) { c.Density("ode", quadratic, torch.Of(c.Sample("x", dist.Normal(0, 1)))) })
+			c.Plate("p", 3, func(c *ppl.Ctx) {
+				c.Density("ode", quadratic, torch.Of(c.Sample("x", dist.Normal(0, 1))))
+			})
 		}, []string{"in plate p", "outside"}},
 	} {
 		_, err := ppl.Compile(c.model, nil)

@@ -1,5 +1,5 @@
-// Package ppl is the language: a model is a Go function of an explicit context, and everything that inference needs comes
-// from running it.
+// Package ppl is the language: a model is a Go function of an explicit context, and everything that inference needs
+// comes from running it.
 //
 //	func logistic(c *ppl.Ctx) {
 //		x := c.Data("x")                              // [n, 8], from the batch
@@ -10,8 +10,8 @@
 //	}
 //
 // [Compile] runs the model once, finds its sites and their supports, and returns a [Program]: a layout on unconstrained
-// space, the log posterior with the Jacobians, and the way back to named, constrained values. Handlers ([Condition], [Do],
-// [Substitute], ...) turn a model into another. There is no global state: models run in any number of goroutines.
+// space, the log posterior with the Jacobians, and the way back to named, constrained values. Handlers ([Condition],
+// [Do], [Substitute], ...) turn a model into another. There is no global state: models run in any number of goroutines.
 //
 // Inside a model a mistake panics with a [*SiteError]; every public function of the package returns it as an error.
 package ppl

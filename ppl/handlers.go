@@ -25,8 +25,9 @@ func (m Model) in(c *Ctx) {
 	m(c)
 }
 
-// strict wraps a model in a handler of named sites, and fails after the run if the model did not have one of them: a name that is
-// misspelt would do nothing, in silence. Visit is called for the sites of these names and says whether it is such a site.
+// strict wraps a model in a handler of named sites, and fails after the run if the model did not have one of them: a
+// name that is misspelt would do nothing, in silence. Visit is called for the sites of these names and says whether it
+// is such a site.
 func strict[T any](what string, m Model, named map[string]T, visit func(c *Ctx, s *Site, v T) bool) Model {
 	return func(c *Ctx) {
 		found := map[string]bool{}
@@ -41,7 +42,8 @@ func strict[T any](what string, m Model, named map[string]T, visit func(c *Ctx, 
 		})))
 		for name := range named {
 			if !found[name] {
-				panic(&SiteError{Site: name, Message: fmt.Sprintf("%s names it, and the model has no such site of the right kind; it has %q", what, have)})
+				panic(&SiteError{Site: name, Message: fmt.Sprintf("%s names it, and the model has no such site of "+
+					"the right kind; it has %q", what, have)})
 			}
 		}
 	}
@@ -53,7 +55,8 @@ func (s *Site) takes(what string, v *ts.Tensor) {
 		s.fail("%s gives it the value nil", what)
 	}
 	if s.written {
-		s.fail("%s gives it a value, and a reparameterisation computes it from another variable: use %s inside Reparam, on the model itself", what, what)
+		s.fail("%s gives it a value, and a reparameterisation computes it from another variable: use %s inside "+
+			"Reparam, on the model itself", what, what)
 	}
 }
 
@@ -98,7 +101,8 @@ func Substitute(m Model, values Values) Model {
 	})
 }
 
-// Do intervenes: the variables have the given values, and their own distributions no longer count (Pearl 2009, chapter 3).
+// Do intervenes: the variables have the given values, and their own distributions no longer count (Pearl 2009, chapter
+// 3).
 func Do(m Model, values Values) Model {
 	return strict("Do", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
 		s.takes("Do", v)
@@ -110,7 +114,8 @@ func Do(m Model, values Values) Model {
 	})
 }
 
-// Block hides sites from everything outside: traces do not record them and they do not count. Without names it hides all.
+// Block hides sites from everything outside: traces do not record them and they do not count. Without names it hides
+// all.
 func Block(m Model, names ...string) Model {
 	hidden := set(names)
 	return handle(m, func(*Ctx) Handler {
@@ -170,7 +175,8 @@ func Mask(m Model, mask *ts.Tensor) Model {
 	})
 }
 
-// Lift gives params a prior: they become latent random variables, of the params' shapes, which plates around them do not repeat.
+// Lift gives params a prior: they become latent random variables, of the params' shapes, which plates around them do
+// not repeat.
 func Lift(m Model, priors map[string]dist.Distribution) Model {
 	return strict("Lift", m, priors, func(_ *Ctx, s *Site, prior dist.Distribution) bool {
 		if s.Kind != KindParam {

@@ -23,15 +23,15 @@ type Initial struct {
 var (
 	// FromPrior starts each chain at a draw from the prior. A variable with a flat prior starts as in FromUniform.
 	FromPrior = Initial{name: "prior"}
-	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does. (Params start where they say, here
-	// and in the others.)
+	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does. (Params start where they
+	// say, here and in the others.)
 	FromUniform = Initial{name: "uniform", radius: 2}
 	// FromMedian starts each chain at the median, elementwise on unconstrained space, of 15 prior draws of its own.
 	FromMedian = Initial{name: "median"}
 )
 
-// FromRadius starts each chain uniformly in (−r, r) on unconstrained space.
-func FromRadius(r float64) Initial { return Initial{name: "uniform", radius: r} }
+// Within is FromUniform on (−r, r) in the place of (−2, 2).
+func (i Initial) Within(r float64) Initial { return Initial{name: "uniform", radius: r} }
 
 // FromValues starts all chains at given values of the latent variables.
 func FromValues(values Values) Initial { return Initial{name: "values", values: values} }
@@ -42,8 +42,8 @@ const initialTries = 100
 // medianDraws is how many prior draws FromMedian takes.
 const medianDraws = 15
 
-// Init returns starting points for chains: a point of shape [d] for one, [K, d] for K. The log density and its gradient are
-// finite there; where none can be found the error names a site that is to blame.
+// Init returns starting points for chains: a point of shape [d] for one, [K, d] for K. The log density and its gradient
+// are finite there; where none can be found the error names a site that is to blame.
 func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) (infer.Params, error) {
 	fail := func(err error) (infer.Params, error) { return infer.Params{}, fmt.Errorf("ppl.Init: %w", err) }
 	if chains < 1 {
@@ -126,7 +126,8 @@ func (p *Program) start(batch infer.Batch, how Initial, source *torch.Source) ([
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("the zero Initial says nothing; use FromPrior, FromUniform, FromMedian or FromValues: %w", infer.ErrConfig)
+	return nil, fmt.Errorf("the zero Initial says nothing; use FromPrior, FromUniform, FromMedian or FromValues: %w",
+		infer.ErrConfig)
 }
 
 func (p *Program) uniform(radius float64, source *torch.Source) ([]float64, error) {
@@ -201,14 +202,16 @@ func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chai
 			}
 			v, err := torch.Item(s.LogProb())
 			if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-				s.fail("its log density is %v at the last point tried for chain %d (start: %s): %s", v, chain, how.name, what)
+				s.fail("its log density is %v at the last point tried for chain %d (start: %s): %s", v, chain, how.name,
+					what)
 			}
 		}}
 		execute(p.model, batch, nil, e)
 		return nil
 	})
 	if err == nil {
-		err = fmt.Errorf("%s for chain %d (start: %s): the density is finite there and its gradient is not", what, chain, how.name)
+		err = fmt.Errorf("%s for chain %d (start: %s): the density is finite there and its gradient is not", what,
+			chain, how.name)
 	}
 	return fmt.Errorf("%w: %w", err, infer.ErrNonFinite)
 }

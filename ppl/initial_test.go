@@ -33,7 +33,7 @@ func TestStartsHaveTheirLaw(t *testing.T) {
 	for _, c := range []struct {
 		how    ppl.Initial
 		radius float64
-	}{{ppl.FromUniform, 2}, {ppl.FromRadius(0.1), 0.1}} {
+	}{{ppl.FromUniform, 2}, {ppl.FromUniform.Within(0.1), 0.1}} {
 		x := starts(t, m, c.how, chains, 3)
 		for _, v := range x {
 			require.LessOrEqual(t, math.Abs(v), c.radius)

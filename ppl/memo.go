@@ -19,8 +19,8 @@ type memoKey struct {
 	name string
 }
 
-// memoEntry belongs to a state of the data: changing them in place makes another version. Parts is nil while the data were seen
-// only once: of data that do not come again nothing is kept.
+// memoEntry belongs to one version of the data: each change in place makes another. Parts is nil while the data were
+// seen only once, so that nothing is kept of data that do not come again.
 type memoEntry struct {
 	version int64
 	parts   []torch.Tensor
@@ -31,13 +31,14 @@ const memoSize = 16
 
 // known is what a site knows when it sums its log density.
 func (m *memo) known(s *Site, batch infer.Batch) dist.Known {
-	return dist.Known{Inside: !s.Observed, Keep: func(x torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor {
+	keep := func(x torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor {
 		t := x.T()
 		if m == nil || !isData(batch, t) {
 			return f()
 		}
 		return m.keep(memoKey{t, name}, f)
-	}}
+	}
+	return dist.Known{Inside: !s.Observed, Keep: keep}
 }
 
 // isData says whether a tensor is one of a batch, and a constant.

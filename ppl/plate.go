@@ -28,16 +28,17 @@ type plate struct {
 // PlateOption is an option of [Ctx.Plate].
 type PlateOption func(*plate)
 
-// Dim puts a plate on a dimension of the batch shape, counted from the end: -1 is the last. By default the outermost plate has
-// the last dimension, the next one the dimension before, and so on.
+// Dim puts a plate on a dimension of the batch shape, counted from the end: -1 is the last. By default the outermost
+// plate has the last dimension, the next one the dimension before, and so on.
 func Dim(d int) PlateOption { return func(p *plate) { p.Dim = d } }
 
-// Plate declares that what f declares is repeated size times, independently, along one dimension of the batch shape. Plates
-// nest. With size 0 the size is that of the data that the model is compiled on (or run on, where it is not compiled).
+// Plate declares that what f declares is repeated size times, independently, along one dimension of the batch shape.
+// Plates nest. With size 0 the size is that of the data that the model is compiled on (or run on, where it is not
+// compiled).
 //
-// The batches of a run may be parts of the data: with n of size at hand, the log densities inside count size/n times, so
-// that their mean over minibatches is the whole. [Compile] itself needs all of the data, unless the option [Minibatch] says
-// that its batch is a part of them.
+// The batches of a run may be parts of the data: with n of size at hand, the log densities inside count size/n times,
+// so that their mean over minibatches is the whole. [Compile] itself needs all of the data, unless the option
+// [Minibatch] says that its batch is a part of them.
 func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOption) {
 	p := &plate{Plate: Plate{Name: name, Size: size}}
 	for _, o := range options {
@@ -51,7 +52,8 @@ func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOpt
 		fail("its function is nil")
 	}
 	if *c.inside != "" {
-		fail(fmt.Sprintf("it is declared on the context outside plate %q while that plate is open: use the context that the plate's function is given", *c.inside))
+		fail(fmt.Sprintf("it is declared on the context outside plate %q while that plate is open: use the context "+
+			"that the plate's function is given", *c.inside))
 	}
 	switch {
 	case size < 0:
@@ -121,7 +123,8 @@ func (s *Site) open() {
 		}
 		switch {
 		case told && one == 1 && (n != 1 || p.known && p.Used != 1):
-			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape %v: size 1 at dimension %d%s",
+			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape "+
+				"%v: size 1 at dimension %d%s",
 				p.Name, p.Used, p.Size, batch, value, p.Dim, p.whole())
 		case n == 1 && told:
 		case n == 1 && p.known:
@@ -130,10 +133,12 @@ func (s *Site) open() {
 			n = p.Size
 		case n == 1: // the same for all: it counts Size times, and says nothing of how many are at hand
 		case p.known && n != p.Used:
-			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape %v: size %d at dimension %d%s",
+			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape "+
+				"%v: size %d at dimension %d%s",
 				p.Name, p.Used, p.Size, batch, value, n, p.Dim, p.whole())
 		case n > p.Size:
-			s.fail("plate %q has size %d, and the site has batch shape %v and a value of shape %v: size %d at dimension %d",
+			s.fail("plate %q has size %d, and the site has batch shape %v and a value of shape %v: size %d at "+
+				"dimension %d",
 				p.Name, p.Size, batch, value, n, p.Dim)
 		}
 		if n != 1 || p.Size == 1 || told {
@@ -162,7 +167,8 @@ func (s *Site) open() {
 	}
 }
 
-// tells says whether data, one of them, have told the size of a plate: a dimension of size 1 that is there, not one that is missing.
+// tells says whether data, one of them, have told the size of a plate: a dimension of size 1 that is there, not one
+// that is missing.
 func (s *Site) tells(dim int, batch, value []int64) bool {
 	switch {
 	case s.Kind == KindFactor:
@@ -175,8 +181,8 @@ func (s *Site) tells(dim int, batch, value []int64) bool {
 	return len(value) >= -dim
 }
 
-// checkPlates makes sure that data in plates have no dimension of their own besides the plates' and the event's: it would be
-// taken for something that it is not, and counted wrongly.
+// checkPlates makes sure that data in plates have no dimension of their own besides the plates' and the event's: it
+// would be taken for something that it is not, and counted wrongly.
 func (s *Site) checkPlates(want, value []int64) {
 	if len(s.ctx.plates) == 0 || s.Kind == KindSample && !s.Observed {
 		return
@@ -195,7 +201,8 @@ func (s *Site) checkPlates(want, value []int64) {
 		}
 		if n != 1 && !owned[dim] {
 			batch, _ := s.shapes()
-			s.fail("it has batch shape %v and a value of shape %v, with size %d at dimension %d, which is no plate's: drop the dimension, make it part of "+
+			s.fail("it has batch shape %v and a value of shape %v, with size %d at dimension %d, which is no "+
+				"plate's: drop the dimension, make it part of "+
 				"the event with dist.Independent, or declare a plate for it", batch, value, n, dim)
 		}
 	}
@@ -213,8 +220,8 @@ func (s *Site) shapes() (batch, value []int64) {
 	return s.Dist.BatchShape(), value
 }
 
-// observe gives a site a known value. Where the value has another size than the plates were opened with, it is the data at hand:
-// they are opened again.
+// observe gives a site a known value. Where the value has another size than the plates were opened with, it is the data
+// at hand: they are opened again.
 func (s *Site) observe(value *ts.Tensor) {
 	opened := s.Value != nil
 	s.Value, s.Observed, s.declared = value, true, false
@@ -251,8 +258,8 @@ func (s *Site) expand(want []int64) {
 	s.Dist = s.Dist.Expand(want...)
 }
 
-// checkBroadcast makes sure that a value fits the distribution: the event must be the distribution's, and what is broadcast must be
-// either the value or the batch, or terms would silently count several times.
+// checkBroadcast makes sure that a value fits the distribution: the event must be the distribution's, and what is
+// broadcast must be either the value or the batch, or terms would silently count several times.
 func (s *Site) checkBroadcast() {
 	value := s.valueShape()
 	batch, event := s.Dist.BatchShape(), s.Dist.EventShape()
@@ -270,9 +277,11 @@ func (s *Site) checkBroadcast() {
 				hint = p.whole()
 			}
 		}
-		s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, batch, event, hint)
+		s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, batch, event,
+			hint)
 	case len(outer) > len(batch) && len(s.Plates) > 0, !s.Observed:
-		s.fail("a value of shape %v has more dimensions or elements than batch shape %v and event shape %v", value, batch, event)
+		s.fail("a value of shape %v has more dimensions or elements than batch shape %v and event shape %v", value,
+			batch, event)
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Minibatch declares that the data of a plate come in parts, also when the model is compiled: the plate's size is that of
-// the population, and n data at hand count size/n times. Without it [Compile] refuses a batch that is not all of the data,
-// since a wrong size gives a wrong posterior. A program that was compiled on all of the data needs no declaration: it takes
-// minibatches too.
+// Minibatch declares that the data of a plate come in parts, also when the model is compiled: the plate's size is that
+// of the population, and n data at hand count size/n times. Without it [Compile] refuses a batch that is not all of the
+// data, since a wrong size gives a wrong posterior. A program that was compiled on all of the data needs no
+// declaration: it takes minibatches too.
 var Minibatch PlateOption = func(p *plate) { p.minibatch = true }
 
 // plateSizes are the sizes of the plates that take theirs from the data, in one run of a model.
@@ -50,8 +50,8 @@ func knowing(m Model, what func(*plateSizes)) Model {
 	}
 }
 
-// resolve finds the size of a plate that a site needs and that the data tell only later: the whole model is run with one
-// repetition of the latent variables in the place of all.
+// resolve finds the size of a plate that a site needs and that the data tell only later: the whole model is run with
+// one repetition of the latent variables in the place of all.
 func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 	if n := z.of(p.Name); n > 0 {
 		return n
@@ -67,10 +67,12 @@ func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 	switch {
 	case n > 0:
 	case err != nil:
-		s.fail("the size of plate %q is to be inferred from the data, and the model does not run before it is known (give the plate "+
+		s.fail("the size of plate %q is to be inferred from the data, and the model does not run before it is "+
+			"known (give the plate "+
 			"its size): %v", p.Name, err)
 	default:
-		s.fail("the size of plate %q cannot be inferred: no data, and no parameters of an observed variable, have a dimension of "+
+		s.fail("the size of plate %q cannot be inferred: no data, and no parameters of an observed variable, have "+
+			"a dimension of "+
 			"their own for it; give the plate its size", p.Name)
 	}
 	return n
@@ -90,8 +92,8 @@ func placeholders() process {
 	}
 }
 
-// size is the size of an open plate that takes it from the data. n is what a site has in the plate's dimension, and told
-// whether it tells the size. It is 0 only in a run that looks for sizes.
+// size is the size of an open plate that takes it from the data. n is what a site has in the plate's dimension, and
+// told whether it tells the size. It is 0 only in a run that looks for sizes.
 func (s *Site) size(p *plate, n int64, told bool) int64 {
 	z := s.ctx.run.sizes
 	if shape, ok := z.shapes[s.Name]; ok && z.guess && !s.Observed {
@@ -122,15 +124,17 @@ func (s *Site) checkWhole() {
 		if p.Used == 0 || p.Used == p.Size || s.ctx.plates[i].minibatch {
 			continue
 		}
-		s.fail("plate %q has size %d, and the batch has %d of it, so that each would count %.4g times. If these are all of the data, "+
-			"give the plate size %d, or 0, which takes the size of the data. If they are a minibatch, compile on all of the data, "+
+		s.fail("plate %q has size %d, and the batch has %d of it, so that each would count %.4g times. If these "+
+			"are all of the data, "+
+			"give the plate size %d, or 0, which takes the size of the data. If they are a minibatch, compile on "+
+			"all of the data, "+
 			"or declare the plate with ppl.Minibatch", p.Name, p.Size, p.Used, float64(p.Size)/float64(p.Used), p.Used)
 	}
 }
 
 // CheckFull makes sure that a batch has all of the data that the program's plates declare, and as many values of the
-// observed variables outside plates as the batch of [Compile]. Methods that take the data for all there are need that: HMC
-// and NUTS have no correction for the noise of a minibatch.
+// observed variables outside plates as the batch of [Compile]. Methods that take the data for all there are need that:
+// HMC and NUTS have no correction for the noise of a minibatch.
 func (p *Program) CheckFull(batch infer.Batch) error {
 	err := torch.Do(func(*torch.Scope) error {
 		seen := func(s *Site) {
@@ -139,12 +143,14 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 			}
 			for _, q := range s.Plates {
 				if q.Used != 0 && q.Used != q.Size {
-					s.fail("the batch has %d of the %d of plate %q, and all are needed here: a method without minibatches gets the "+
+					s.fail("the batch has %d of the %d of plate %q, and all are needed here: a method without "+
+						"minibatches gets the "+
 						"whole data as one batch", q.Used, q.Size, q.Name)
 				}
 			}
 			if want, ok := p.values[s.Name]; ok && s.Value != nil && count(s.valueShape()) != want {
-				s.fail("the batch has %d values, and the batch of Compile had %d: all are needed here", count(s.valueShape()), want)
+				s.fail("the batch has %d values, and the batch of Compile had %d: all are needed here",
+					count(s.valueShape()), want)
 			}
 		}
 		point, err := infer.Zeros(p.layout)

@@ -65,7 +65,8 @@ func TestPlateSizeOfLatents(t *testing.T) {
 	}
 	require.InDelta(t, want, f(nil, 0.3, -1, 2), 1e-12)
 
-	// Without a compiled model: a trace, a graph, and predictions, which know the size from the draws where y is missing.
+	// Without a compiled model: a trace, a graph, and predictions, which know the size from the draws where y is
+	// missing.
 	tr, err := ppl.TraceModel(model, batch, 1)
 	require.NoError(t, err)
 	theta, err := tr.Value("theta")
@@ -78,22 +79,27 @@ func TestPlateSizeOfLatents(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, floats(t, prior["theta"]), 24)
 	constant := func(c *ppl.Ctx) {
-		c.Plate("p", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Sample("slope", dist.Normal(0, 1)), 1), c.Data("y")) })
+		c.Plate("p", 0, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(c.Sample("slope", dist.Normal(0, 1)), 1), c.Data("y"))
+		})
 	}
-	predicted, err := ppl.Predictive{Model: constant}.Posterior(vectorDraws(t, "slope", []float64{1, 2, 3}, []float64{4, 5, 6}))
+	predicted, err := ppl.Predictive{Model: constant}.Posterior(vectorDraws(t, "slope", []float64{1, 2, 3}, []float64{4,
+		5, 6}))
 	require.NoError(t, err)
 	require.Len(t, floats(t, predicted["y"]), 6)
 	_, err = ppl.Predictive{Model: constant}.Prior(2)
 	require.ErrorContains(t, err, `plate "p" cannot be inferred`)
 }
 
-// A batch that is not all of the data is refused when a model is compiled on it, unless it is declared a minibatch, and by
-// CheckFull afterwards.
+// A batch that is not all of the data is refused when a model is compiled on it, unless it is declared a minibatch, and
+// by CheckFull afterwards.
 func TestPlateSizeMustFitTheData(t *testing.T) {
 	five, fifty := infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)}, infer.Batch{"y": vec(make([]float64, 50)...)}
 	_, err := ppl.Compile(mean(50), five)
-	require.ErrorContains(t, err, `ppl.Compile: model, site "y" in plate data (Normal): plate "data" has size 50, and the batch has 5 of it, `+
-		`so that each would count 10 times. If these are all of the data, give the plate size 5, or 0, which takes the size of the data. `+
+	require.ErrorContains(t, err, `ppl.Compile: model, site "y" in plate data (Normal): plate "data" has size 50, `+
+		`and the batch has 5 of it, `+
+		`so that each would count 10 times. If these are all of the data, give the plate size 5, or 0, which takes `+
+		`the size of the data. `+
 		`If they are a minibatch, compile on all of the data, or declare the plate with ppl.Minibatch`)
 	declared, f := compiled(t, mean(50, ppl.Minibatch), five)
 	require.EqualValues(t, 50, declared.Data())
@@ -108,9 +114,12 @@ func TestPlateSizeMustFitTheData(t *testing.T) {
 	require.ErrorContains(t, err, `plate "data" has size 3`)
 
 	// Outside plates the batch of Compile says how many there are.
-	loose, _ := compiled(t, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Sample("mu", dist.Normal(0, 1)), 1), c.Data("y")) }, fifty)
+	loose, _ := compiled(t, func(c *ppl.Ctx) {
+		c.Observe("y", dist.Normal(c.Sample("mu", dist.Normal(0, 1)), 1), c.Data("y"))
+	}, fifty)
 	require.NoError(t, loose.CheckFull(fifty))
-	require.ErrorContains(t, loose.CheckFull(five), `site "y" (Normal): the batch has 5 values, and the batch of Compile had 50`)
+	require.ErrorContains(t, loose.CheckFull(five), `site "y" (Normal): the batch has 5 values, and the batch of `+
+		`Compile had 50`)
 	err = loose.CheckFull(infer.Batch{})
 	require.True(t, strings.HasPrefix(err.Error(), "ppl.CheckFull: "), err)
 }

@@ -13,8 +13,9 @@ import (
 // Predictive draws what a model predicts.
 type Predictive struct {
 	Model Model
-	// Batch holds the covariates, old or new. What Observe takes is drawn anew and may be missing, except for LogLikelihood; values that
-	// Condition and Do have set stay. Plates take the size of the data at hand, unless latent variables in them fix it.
+	// Batch holds the covariates, old or new. What Observe takes is drawn anew and may be missing, except for
+	// LogLikelihood; values that Condition and Do have set stay. Plates take the size of the data at hand, unless
+	// latent variables in them fix it.
 	Batch infer.Batch
 	Seed  uint64
 	Sites []string // which sites to return; nil is all random variables and deterministic values
@@ -36,8 +37,8 @@ func (q Predictive) Prior(n int) (Values, error) {
 	return q.draw([]*ts.Tensor{index}, nil, n)
 }
 
-// Posterior draws from the posterior predictive: one prediction for each draw of the latent variables. Every value has a
-// leading dimension of the number of draws, all chains one after the other.
+// Posterior draws from the posterior predictive: one prediction for each draw of the latent variables. Every value has
+// a leading dimension of the number of draws, all chains one after the other.
 func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 	names, in, n, err := q.latents(posterior)
 	if err != nil {
@@ -89,8 +90,8 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Te
 	return names, in, n, nil
 }
 
-// checkDraws makes sure that the first draw fits the model. Draws on unconstrained space have the same names, and draws of another model
-// other ones: both would give wrong predictions in silence.
+// checkDraws makes sure that the first draw fits the model. Draws on unconstrained space have the same names, and draws
+// of another model other ones: both would give wrong predictions in silence.
 func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 	err := torch.Do(func(*torch.Scope) error {
 		given := Values{}
@@ -104,17 +105,20 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 			v, ok := given[s.Name]
 			switch {
 			case !ok && s.instead != "":
-				s.fail("the draws do not have it, and it stands for %q: predict with the model that was fitted; the draws have %q", s.instead, names)
+				s.fail("the draws do not have it, and it stands for %q: predict with the model that was fitted; "+
+					"the draws have %q", s.instead, names)
 			case !ok && len(s.Plates) == 0 && !s.redrawn:
 				s.fail("the draws do not have it; they have %q", names)
 			case !ok:
 				return
 			}
-			if have, want := shapeOf(v), append(s.Dist.BatchShape(), s.Dist.EventShape()...); !slices.Equal(have, want) {
+			have, want := shapeOf(v), append(s.Dist.BatchShape(), s.Dist.EventShape()...)
+			if !slices.Equal(have, want) {
 				s.fail("the draws have shape %v, and the model has shape %v", have, want)
 			}
 			if err := s.Dist.Support().Check(v); err != nil {
-				s.fail("the first draw is outside the support (draws on unconstrained space have to go through Program.Draws): %v", err)
+				s.fail("the first draw is outside the support (draws on unconstrained space have to go through "+
+					"Program.Draws): %v", err)
 			}
 			s.Value = v
 		})
@@ -188,9 +192,9 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 	return values, nil
 }
 
-// LogLikelihood is the log density of every single observation under every posterior draw, by observed site: tensors of shape
-// [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them. A likelihood that is a Factor is not among
-// them: it is not one of single observations. Where a mask leaves an observation out it is 0.
+// LogLikelihood is the log density of every single observation under every posterior draw, by observed site: tensors of
+// shape [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them. A likelihood that is
+// a Factor is not among them: it is not one of single observations. Where a mask leaves an observation out it is 0.
 func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 	names, in, _, err := q.latents(posterior)
 	if err != nil {

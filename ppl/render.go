@@ -11,8 +11,9 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Render draws a model as a graph in Graphviz's DOT language: random variables as ellipses (observed ones shaded), params as
-// plain boxes, plates as clusters, and an arrow for every direct dependence of a distribution on another site.
+// Render draws a model as a graph in Graphviz's DOT language: random variables as ellipses (observed ones shaded),
+// params as plain boxes, plates as clusters, and an arrow for every direct dependence of a distribution on another
+// site.
 func Render(m Model, batch infer.Batch) (string, error) {
 	var out string
 	err := torch.Do(func(*torch.Scope) error {
@@ -27,8 +28,8 @@ func Render(m Model, batch infer.Batch) (string, error) {
 	return out, nil
 }
 
-// renderer gives every latent site a value that starts a graph of its own, so that a parameter that depends on it, and on
-// nothing between, has a gradient.
+// renderer gives every latent site a value that starts a graph of its own, so that a parameter that depends on it, and
+// on nothing between, has a gradient.
 type renderer struct {
 	compiler compiler
 	sites    []*Site
@@ -109,7 +110,8 @@ func tensorsOf(v any) []*ts.Tensor {
 
 // reaches says whether t was computed from leaf: libtorch refuses a gradient otherwise.
 func reaches(t, leaf *ts.Tensor) bool {
-	_, err := torch.Grad([]*ts.Tensor{t.MustSum(t.DType(), false)}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true})
+	_, err := torch.Grad([]*ts.Tensor{t.MustSum(t.DType(), false)}, []*ts.Tensor{leaf},
+		&torch.GradOptions{KeepGraph: true})
 	return err == nil
 }
 
@@ -141,7 +143,8 @@ func (r *renderer) cluster(b *strings.Builder, path []string, indent string) {
 	}
 	for _, p := range inner {
 		full := append(slices.Clone(path), p.Name)
-		fmt.Fprintf(b, "%ssubgraph %q {\n%s  label=%q; labelloc=b; labeljust=r;\n", indent, "cluster_"+strings.Join(full, "/"), indent, fmt.Sprintf("%s (%d)", p.Name, p.Size))
+		fmt.Fprintf(b, "%ssubgraph %q {\n%s  label=%q; labelloc=b; labeljust=r;\n", indent,
+			"cluster_"+strings.Join(full, "/"), indent, fmt.Sprintf("%s (%d)", p.Name, p.Size))
 		r.cluster(b, full, indent+"  ")
 		fmt.Fprintf(b, "%s}\n", indent)
 	}

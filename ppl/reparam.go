@@ -11,11 +11,11 @@ import (
 type Reparameterisation int
 
 const (
-	// NonCentred writes x ~ F(loc, scale) of a location-scale family as loc + scale·z with z ~ F(0, 1): a latent variable
-	// named x_decentred takes the place of x (Papaspiliopoulos, Roberts and Sköld 2007).
+	// NonCentred writes x ~ F(loc, scale) of a location-scale family as loc + scale·z with z ~ F(0, 1): a latent
+	// variable named x_decentred takes the place of x (Papaspiliopoulos, Roberts and Sköld 2007).
 	NonCentred Reparameterisation = iota
-	// ThroughBijector writes a transformed distribution as the transform of its base: a latent variable named x_base takes the
-	// place of x.
+	// ThroughBijector writes a transformed distribution as the transform of its base: a latent variable named x_base
+	// takes the place of x.
 	ThroughBijector
 )
 

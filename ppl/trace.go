@@ -34,8 +34,8 @@ func (r recorder) Finish(s *Site) {
 	r.Order = append(r.Order, s.Name)
 }
 
-// TraceModel runs a model once, drawing what has no value from the stream (seed, 0), and returns its trace. The values live
-// until the garbage collector finds them; tensors that only the distributions hold do not.
+// TraceModel runs a model once, drawing what has no value from the stream (seed, 0), and returns its trace. The values
+// live until the garbage collector finds them; tensors that only the distributions hold do not.
 func TraceModel(m Model, batch infer.Batch, seed uint64) (t *Trace, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		r := newRecorder()
@@ -52,7 +52,8 @@ func TraceModel(m Model, batch infer.Batch, seed uint64) (t *Trace, err error) {
 	return t, err
 }
 
-// LogProb is the log density of one site: plates, scale, mask and Jacobian counted. A site that does not count has none: it is 0.
+// LogProb is the log density of one site: plates, scale, mask and Jacobian counted. A site that does not count has
+// none: it is 0.
 func (s *Site) LogProb() *ts.Tensor {
 	if s.logp != nil {
 		return s.logp
@@ -88,8 +89,8 @@ func (s *Site) elementwise() *ts.Tensor {
 	return logp
 }
 
-// unmasked is the value with something harmless in place of data that a mask leaves out, which may be anything, NaN for one: the gradient of
-// what is not counted is then 0. It does so for numbers; vectors and matrices stay.
+// unmasked is the value with a harmless number in place of data that a mask leaves out. Such data may be anything, also
+// NaN; their gradient is 0 then. Events that are vectors or matrices stay as they are.
 func (s *Site) unmasked() *ts.Tensor {
 	sup := s.Dist.Support()
 	if s.Mask == nil || !s.Observed || sup.EventDims() > sup.Extra || sup.Extra > 0 {
@@ -98,7 +99,8 @@ func (s *Site) unmasked() *ts.Tensor {
 	if have := shapeOf(s.Value); !broadcastsTo(shapeOf(s.Mask), have) {
 		return s.Value
 	}
-	return s.Value.MustWhereSelf(s.Mask, harmless(sup).T().MustTotype(s.Value.DType(), false).MustExpandAs(s.Value, false), false)
+	instead := harmless(sup).T().MustTotype(s.Value.DType(), false).MustExpandAs(s.Value, false)
+	return s.Value.MustWhereSelf(s.Mask, instead, false)
 }
 
 // harmless is a number or tensor inside a support.
