@@ -19,18 +19,22 @@ func TestReadCmdStan(t *testing.T) {
 	assert.Empty(t, inf.Notes)
 	d := inf.Posterior
 	assert.Equal(t, storetest.NUTS, reorder(d.Stats()))
-	assert.Equal(t, storetest.Sites(t, "mu", []int64{}, "m", []int64{2, 3}, "pair:1", []int64{}, "pair:2", []int64{2}, "z.real", []int64{2}, "z.imag", []int64{2}), d.Sites())
+	assert.Equal(t, storetest.Sites(t, "mu", []int64{}, "m", []int64{2, 3}, "pair:1", []int64{}, "pair:2", []int64{2},
+		"z.real", []int64{2}, "z.imag", []int64{2}), d.Sites())
 	require.Equal(t, []int{2, 3, 3}, []int{d.Chains(), d.Len(0), d.Len(1)})
 	require.Equal(t, []int{2, 3, 3}, []int{inf.Warmup.Chains(), inf.Warmup.Len(0), inf.Warmup.Len(1)})
 	storetest.SameNumbers(t, []float64{3.25, 11, 12, 13, 21, 22, 23, 3, .1, .2, 1.5, 2.5, -1.5, -2.5}, d.Row(0, 0))
-	storetest.SameNumbers(t, []float64{5.5, 11, 12, storetest.Difficult[1], 21, 22, 23, 5, .1, .2, 1.5, 2.5, -1.5, -2.5}, d.Row(1, 2))
+	storetest.SameNumbers(t, []float64{5.5, 11, 12, storetest.Difficult[1], 21, 22, 23, 5, .1, .2, 1.5, 2.5, -1.5, -2.5},
+		d.Row(1, 2))
 	storetest.SameNumbers(t, []float64{0.25, 11}, inf.Warmup.Row(0, 0)[:2])
 	divergent, err := d.Stat("divergent", 1)
 	require.NoError(t, err)
 	assert.Equal(t, []float64{0, 1, 0}, divergent)
 	assert.Equal(t, map[string]any{
-		"model_name": "small_model", "start_datetime": "2024-06-01 12:00:00 UTC", "seed": 4321., "thin": 2., "num_warmup": 5., "num_samples": 6.,
-		"max_treedepth": 9., "inference_library": "cmdstan", "inference_library_version": "2.35.0", "step_size": []any{.5, .25},
+		"model_name": "small_model", "start_datetime": "2024-06-01 12:00:00 UTC", "seed": 4321., "thin": 2., "num_warmup": 5.,
+		"num_samples":   6.,
+		"max_treedepth": 9., "inference_library": "cmdstan", "inference_library_version": "2.35.0", "step_size": []any{.5,
+			.25},
 	}, inf.Attrs)
 }
 

@@ -74,7 +74,8 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 	sites, stats := d.Sites(), d.Stats()
 	switch {
 	case names[1] == "" && len(stats) > 0:
-		return nil, content.Failf(ErrLayout, "%s: the format has no place for the statistics %q of this group", names[0], stats)
+		return nil, content.Failf(ErrLayout, "%s: the format has no place for the statistics %q of this group", names[0],
+			stats)
 	case d.Chains() == 0:
 		return nil, content.Failf(ErrLayout, "%s: there are no chains", names[0])
 	case len(sites)+len(stats) == 0 && d.Total() > 0:
@@ -290,7 +291,8 @@ func (d *decoder) afford(l *content.Layout, sites []draws.Site) error {
 	return d.Budget.Take(8*(dim+total+total*dim) + chain*int64(len(l.Lengths)))
 }
 
-// ownLayout is Kelvin's layout if the group has one that its variables fit: another program may have changed them since.
+// ownLayout is Kelvin's layout if the group has one that its variables fit: another program may have changed them
+// since.
 func (d *decoder) ownLayout(g *content.Group, vars, stats []*content.Variable) (
 	l *content.Layout, sorted, sortedStats []*content.Variable) {
 	text, _ := g.Attrs[content.LayoutKey].(string)

@@ -23,7 +23,8 @@ func checkArviz(t *testing.T, inf *Inference) {
 	assert.ElementsMatch(t, storetest.NUTS, d.Stats())
 	storetest.SameNumbers(t, []float64{math.NaN(), -0.48, 0.6, 0.04, -0.29, -0.78, -0.26, 3, 4, 5}, d.Row(0, 1))
 	storetest.SameNumbers(t, []float64{math.Inf(-1), -0.1, 0.1, 0.04, -0.51, 0.59, 0.89, 18, 19, 20}, d.Row(1, 2))
-	for name, want := range map[string][]float64{"divergent": {0, 1, 0, 0}, "tree_depth": {3, 3, 3, 3}, "lp": {math.Copysign(0, -1), -1, -2, -3}, "accept": {.875, .875, .875, .875}} {
+	for name, want := range map[string][]float64{"divergent": {0, 1, 0, 0}, "tree_depth": {3, 3, 3, 3},
+		"lp": {math.Copysign(0, -1), -1, -2, -3}, "accept": {.875, .875, .875, .875}} {
 		got, err := d.Stat(name, 0)
 		require.NoError(t, err)
 		storetest.SameNumbers(t, want, got)
@@ -51,7 +52,8 @@ func TestJSONTypes(t *testing.T) {
 	require.NoError(t, d.AppendChain(0, []float64{3}, []float64{1, 2, -4}))
 	var b bytes.Buffer
 	require.NoError(t, WriteJSONTo(&b, &Inference{Posterior: d, Attrs: map[string]any{"created_at": "now"}}))
-	for _, want := range []string{`"a<b>": [[Infinity,3.0]]`, `"diverging": [[false,true]]`, `"tree_depth": [[0,2]]`, `,-4.0]]`, `"created_at": "now"`, `"inference_library": "kelvin"`} {
+	for _, want := range []string{`"a<b>": [[Infinity,3.0]]`, `"diverging": [[false,true]]`, `"tree_depth": [[0,2]]`,
+		`,-4.0]]`, `"created_at": "now"`, `"inference_library": "kelvin"`} {
 		assert.Contains(t, b.String(), want)
 	}
 }
@@ -76,7 +78,8 @@ func TestReadJSONErrors(t *testing.T) {
 		{`{"posterior": {}, "posterior": {}}`, "(posterior): the key is there twice"},
 		{`{"posterior": {"mu": [1, 2]}}`, "posterior.mu: the shape is [2], want [chain][draw] and more"},
 		{`{"posterior": {"mu": [[1]], "w": [[1,2]]}}`, "posterior.w: 1 chains of 2 draws, but 1 of 1 before it"},
-		{`{"posterior": {"mu": [[1]]}, "sample_stats": {"lp": [[1],[2]]}}`, "posterior.lp: 2 chains of 1 draws, but 1 of 1 before it"},
+		{`{"posterior": {"mu": [[1]]}, "sample_stats": {"lp": [[1],[2]]}}`,
+			"posterior.lp: 2 chains of 1 draws, but 1 of 1 before it"},
 		{`{"posterior": {"": [[1]]}}`, "has no name"},
 		{`{"posterior": {"a\nb": [[1]]}}`, "has a control character"},
 		{`{"attrs": 3}`, "(attrs): want an object"},
@@ -116,7 +119,8 @@ func TestReadJSONNotes(t *testing.T) {
 	assert.Equal(t, []string{"lp"}, inf.Posterior.Stats())
 	for _, want := range []string{
 		"JSON: predictions was left out: Kelvin has no place for it", "JSON: posterior.label was left out: it holds text",
-		"JSON: sample_stats.big was left out: it is not one number for each draw", "JSON: observed_data.t was left out: it holds text",
+		"JSON: sample_stats.big was left out: it is not one number for each draw",
+		"JSON: observed_data.t was left out: it holds text",
 		"JSON: group sample_stats_prior was left out: there is no group prior",
 	} {
 		assert.Contains(t, inf.Notes, want)
@@ -124,22 +128,29 @@ func TestReadJSONNotes(t *testing.T) {
 }
 
 func TestWriteErrors(t *testing.T) {
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{3}, "v", []int64{2}), storetest.NUTS, true, 2, 2)
+	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{3}, "v", []int64{2}), storetest.NUTS, true,
+		2, 2)
 	for _, c := range []struct {
 		inf  *Inference
 		want string
 	}{
 		{&Inference{LogLikelihood: d}, "log_likelihood: the format has no place for the statistics"},
-		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"a", "b"}}}, `posterior: Dims has 2 names for "w" of shape [3]`},
-		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"a"}, "v": {"a"}}}, `dimension "a" of "v" has size 2, elsewhere or in Coords 3`},
-		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"a"}}, Coords: map[string][]any{"a": {1}}}, `has size 3, elsewhere or in Coords 1`},
+		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"a", "b"}}},
+			`posterior: Dims has 2 names for "w" of shape [3]`},
+		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"a"}, "v": {"a"}}},
+			`dimension "a" of "v" has size 2, elsewhere or in Coords 3`},
+		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"a"}}, Coords: map[string][]any{"a": {1}}},
+			`has size 3, elsewhere or in Coords 1`},
 		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"draw"}}}, "neither chain nor draw"},
-		{&Inference{ObservedData: []Array{{"y", []int64{2}, []float64{1}}}}, `observed_data: "y" has 1 values, but the shape [2]`},
-		{&Inference{ObservedData: []Array{{"y", nil, []float64{1}}, {"y", nil, []float64{1}}}}, `the name "y" is empty or there twice`},
+		{&Inference{ObservedData: []Array{{"y", []int64{2}, []float64{1}}}},
+			`observed_data: "y" has 1 values, but the shape [2]`},
+		{&Inference{ObservedData: []Array{{"y", nil, []float64{1}}, {"y", nil, []float64{1}}}},
+			`the name "y" is empty or there twice`},
 		{&Inference{Posterior: d, Attrs: map[string]any{"f": func() {}}}, "unsupported type"},
 	} {
 		dir := t.TempDir()
-		for _, err := range []error{WriteJSON(filepath.Join(dir, "a.json"), c.inf), WriteZarr(filepath.Join(dir, "a.zarr"), c.inf, ZarrOptions{})} {
+		for _, err := range []error{WriteJSON(filepath.Join(dir, "a.json"), c.inf),
+			WriteZarr(filepath.Join(dir, "a.zarr"), c.inf, ZarrOptions{})} {
 			assert.ErrorIs(t, err, ErrLayout)
 			assert.ErrorContains(t, err, c.want)
 			assert.True(t, strings.HasPrefix(err.Error(), "store: "), err.Error())
@@ -150,5 +161,6 @@ func TestWriteErrors(t *testing.T) {
 	}
 	broken := errors.New("the disk is full")
 	assert.ErrorIs(t, WriteJSONTo(failing{broken}, &Inference{Posterior: d}), broken)
-	assert.ErrorContains(t, WriteJSON(filepath.Join(t.TempDir(), "no", "a.json"), &Inference{Posterior: d}), "store: write JSON: open")
+	assert.ErrorContains(t, WriteJSON(filepath.Join(t.TempDir(), "no", "a.json"), &Inference{Posterior: d}),
+		"store: write JSON: open")
 }

@@ -33,13 +33,13 @@ type Limits struct {
 	Names int
 }
 
-// Open reads stored draws of any format: a CSV file, several of them or a pattern such as out_*.csv, one file per chain; a
-// directory of CSV files, read in the order of their numbers; a JSON file; a Zarr store. The content decides, not
-// the ending. A path that is not there is an [io/fs.ErrNotExist]; one that is of no format is an [ErrFormat].
+// Open reads stored draws of any format: a CSV file, several of them or a pattern such as out_*.csv, one file per
+// chain; a directory of CSV files, read in the order of their numbers; a JSON file; a Zarr store. The content decides,
+// not the ending. A path that is not there is an [io/fs.ErrNotExist]; one that is of no format is an [ErrFormat].
 //
 // CSV files may be Kelvin's or CmdStan's: with or without draws of the warm-up (which go into Warmup), thinned, with
-// comments anywhere, columns in any order. Chains may differ in length; columns may not. An incomplete last line, which a
-// killed run leaves, is dropped and mentioned in Notes. What [WriteCSV] has put beside the files comes back too.
+// comments anywhere, columns in any order. Chains may differ in length; columns may not. An incomplete last line, which
+// a killed run leaves, is dropped and mentioned in Notes. What [WriteCSV] has put beside the files comes back too.
 //
 // JSON may have NaN, Infinity and -Infinity, as Python's; null is NaN, true and false are 1 and 0.
 //
@@ -48,9 +48,9 @@ type Limits struct {
 // Kelvin wrote it is an [ErrFormat]. A store that is being written is read as it was at the last flush.
 //
 // Other programs' names of statistics become those of package draws: lp__ is lp, diverging is divergent. What has no
-// place in an [Inference] is left out and mentioned in Notes: groups that it does not have, variables of text, statistics
-// with more than one number for a draw. A wrong file is a [ParseError] with the place; files that do not fit together are
-// an [ErrLayout].
+// place in an [Inference] is left out and mentioned in Notes: groups that it does not have, variables of text,
+// statistics with more than one number for a draw. A wrong file is a [ParseError] with the place; files that do not fit
+// together are an [ErrLayout].
 func Open(paths ...string) (*Inference, error) { return Limits{}.Open(paths...) }
 
 // Open is [Open] with these limits.
@@ -135,10 +135,18 @@ func (l Limits) readJSON(r io.Reader, file string) (*Inference, error) {
 	}
 	coords := c.Coords
 	inf, err := decode(c, file, content.AnyName)
-	if err == nil {
-		inf.Coords = coords
+	if err != nil {
+		return nil, err
 	}
-	return inf, err
+	inf.Coords = coords
+	if inf.Posterior == nil { // these stand beside CSV files, whose dimensions have no group of their own here
+		for name, dims := range c.Dims {
+			if _, ok := inf.Dims[name]; !ok {
+				inf.Dims[name] = dims
+			}
+		}
+	}
+	return inf, nil
 }
 
 // openCSV reads the files of a run, and what [WriteCSV] has put beside them.

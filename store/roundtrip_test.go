@@ -39,8 +39,10 @@ var formats = map[string]func(dir string, inf *Inference) (string, error){
 // What is written comes back bit for bit, whatever the names, shapes and lengths.
 func TestRoundTrip(t *testing.T) {
 	storetest.NoSync(t)
-	odd := storetest.Sites(t, "mu", []int64{}, "theta.1[0]", []int64{3}, "δ/µ x", []int64{2, 3}, "empty", []int64{0}, "none", []int64{2, 0, 3},
-		"chain", []int64{}, "tail__", []int64{2}, ".hidden", []int64{1}, "a:b", []int64{}, "a.b", []int64{}, "a_b", []int64{}, "mu_dim_0", []int64{},
+	odd := storetest.Sites(t, "mu", []int64{}, "theta.1[0]", []int64{3}, "δ/µ x", []int64{2, 3}, "empty", []int64{0},
+		"none", []int64{2, 0, 3},
+		"chain", []int64{}, "tail__", []int64{2}, ".hidden", []int64{1}, "a:b", []int64{}, "a.b", []int64{}, "a_b", []int64{},
+		"mu_dim_0", []int64{},
 		`"quoted", # <&>\`, []int64{1, 1}, "lp__", []int64{})
 	oddStats := append([]string{"my stat", "lp__", "other__", "a = b", "draw"}, storetest.NUTS...)
 	simple := storetest.Sites(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3})
@@ -75,7 +77,8 @@ func TestRoundTripWarmup(t *testing.T) {
 	storetest.NoSync(t)
 	simple := storetest.Sites(t, "mu", []int64{}, "theta", []int64{2, 3})
 	for _, stats := range [][]string{storetest.NUTS, {"lp"}} { // with and without an adaptation block
-		inf := &Inference{Posterior: storetest.Filled(t, simple, stats, true, 4, 3), Warmup: storetest.Filled(t, simple, stats, true, 2, 5)}
+		inf := &Inference{Posterior: storetest.Filled(t, simple, stats, true, 4, 3),
+			Warmup: storetest.Filled(t, simple, stats, true, 2, 5)}
 		for format, write := range formats {
 			t.Run(format, func(t *testing.T) {
 				path, err := write(t.TempDir(), inf)
@@ -94,14 +97,17 @@ func TestRoundTripGroups(t *testing.T) {
 	sites := storetest.Sites(t, "mu", []int64{}, "w", []int64{3})
 	y := storetest.Sites(t, "y", []int64{3})
 	inf := &Inference{
-		Posterior: storetest.Filled(t, sites, storetest.NUTS, true, 4, 4), Warmup: storetest.Filled(t, sites, storetest.NUTS, true, 2, 2),
+		Posterior: storetest.Filled(t, sites, storetest.NUTS, true, 4, 4), Warmup: storetest.Filled(t, sites, storetest.NUTS,
+			true, 2, 2),
 		LogLikelihood: storetest.Filled(t, y, nil, true, 4, 4), PosteriorPredictive: storetest.Filled(t, y, nil, true, 4, 4),
 		Prior: storetest.Filled(t, sites, []string{"lp"}, true, 6), PriorPredictive: storetest.Filled(t, y, nil, true, 6),
-		ObservedData: []Array{{"y", []int64{3}, []float64{1, 2, storetest.Difficult[0]}}, {"n", nil, []float64{3}}, {"z", []int64{0}, []float64{}}},
+		ObservedData: []Array{{"y", []int64{3}, []float64{1, 2, storetest.Difficult[0]}}, {"n", nil, []float64{3}},
+			{"z", []int64{0}, []float64{}}},
 		ConstantData: []Array{{"x", []int64{3, 2}, storetest.Difficult[:6]}},
 		Coords:       map[string][]any{"school": {"A", "Bé", ""}, "year": {2001., 2002.5, 2003.}},
 		Dims:         map[string][]string{"w": {"school"}, "y": {"year"}},
-		Attrs:        map[string]any{"created_at": "then", "inference_library": "kelvin", "inference_library_version": "1", "seed": 7., "ok": true, "list": []any{1., "b", nil}, "bad": storetest.Difficult[1]},
+		Attrs: map[string]any{"created_at": "then", "inference_library": "kelvin", "inference_library_version": "1",
+			"seed": 7., "ok": true, "list": []any{1., "b", nil}, "bad": storetest.Difficult[1]},
 	}
 	for _, format := range []string{"json", "zarr", "zarr with zlib"} {
 		t.Run(format, func(t *testing.T) {
@@ -140,7 +146,8 @@ func TestForeignChange(t *testing.T) {
 	text := withoutDigest(b.String())
 	start := strings.Index(text, `"w": [`)
 	end := strings.Index(text[start:], "\n") + start
-	for _, changed := range []string{text[:start] + `"v": [[[1,2],[3,4],[5,6]],[[1,2],[3,4],[5,6]]]` + text[end:], text[:start] + `"w": [[1,2,3],[4,5,6]]` + text[end:]} {
+	for _, changed := range []string{text[:start] + `"v": [[[1,2],[3,4],[5,6]],[[1,2],[3,4],[5,6]]]` + text[end:],
+		text[:start] + `"w": [[1,2,3],[4,5,6]]` + text[end:]} {
 		inf, err := Read(strings.NewReader(changed))
 		require.NoError(t, err)
 		assert.Equal(t, []int{3, 3}, []int{inf.Posterior.Len(0), inf.Posterior.Len(1)})

@@ -16,13 +16,13 @@ import (
 	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 )
 
-// CSVSink writes a run's draws to CmdStan CSV files as they are made, base_1.csv, base_2.csv, ... A run that resumes from a
-// checkpoint resumes its files; files of another run are refused, and so are files whose kept draws have changed since
-// they were written. What the head says of the run is what Options say: set Warmup, Draws, Seed and MaxTreeDepth as for
-// the run.
+// CSVSink writes a run's draws to CmdStan CSV files as they are made, base_1.csv, base_2.csv, ... A run that resumes
+// from a checkpoint resumes its files; files of another run are refused, and so are files whose kept draws have changed
+// since they were written. What the head says of the run is what Options say: set Warmup, Draws, Seed and MaxTreeDepth
+// as for the run.
 //
-// While the run goes, base.digests beside the files holds what their draws were when they were last saved. [CSVSink.Close]
-// removes it.
+// While the run goes, base.digests beside the files holds what their draws were when they were last saved.
+// [CSVSink.Close] removes it.
 type CSVSink struct {
 	Base    string
 	Options CSVOptions
@@ -30,9 +30,9 @@ type CSVSink struct {
 	marks   [][]cmdstan.Mark // of the last two saves, for each chain
 }
 
-// Save appends a block of draws: draw 0 of chain c is the run's draw from[c]. Run identifies a run that may resume from a
-// checkpoint. What its files have beyond from is then cut off, since it was written after that checkpoint. With an empty
-// run the files must not be there.
+// Save appends a block of draws: draw 0 of chain c is the run's draw from[c]. Run identifies a run that may resume from
+// a checkpoint. What its files have beyond from is then cut off, since it was written after that checkpoint. With an
+// empty run the files must not be there.
 func (s *CSVSink) Save(run string, from []int, block *draws.Draws) error {
 	if s.writers == nil {
 		if err := s.open(run, from, block); err != nil {
@@ -127,8 +127,8 @@ func (s *CSVSink) open(run string, from []int, block *draws.Draws) error {
 	return nil
 }
 
-// adaptation is the block that readers of CmdStan's files expect of hmc, if it is known: the step size of the first draw,
-// with the unit metric.
+// adaptation is the block that readers of CmdStan's files expect of hmc, if it is known: the step size of the first
+// draw, with the unit metric.
 func adaptation(o *cmdstan.Options, block *draws.Draws, chain int) *cmdstan.Adaptation {
 	name, ok := block.StatName(draws.StatStepSize)
 	if !ok || o.Metric != "" || o.Algorithm != "" && o.Algorithm != "hmc" {

@@ -44,13 +44,14 @@ func (o CSVOptions) cmdstan() cmdstan.Options {
 	}
 }
 
-// WriteCSV writes the posterior, and the warm-up if there is one, as base_1.csv, base_2.csv, ... in the form of CmdStan,
-// and returns the paths. Files of these names are replaced, each in one move. Whether and how many draws of the warm-up
-// there are is set from inf; files of hmc have an adaptation block with the last step size and the unit metric.
+// WriteCSV writes the posterior, and the warm-up if there is one, as base_1.csv, base_2.csv, ... in the form of
+// CmdStan, and returns the paths. Files of these names are replaced, each in one move. Whether and how many draws of
+// the warm-up there are is set from inf; files of hmc have an adaptation block with the last step size and the unit
+// metric.
 //
-// CSV has no place for other groups: log likelihood, predictions, data, labels. They go into base.groups.json beside the
-// files, InferenceData that ArviZ's from_json reads; [Open] of the CSV files reads it too. Without other groups there is
-// no such file, and an old one is removed.
+// CSV has no place for other groups: log likelihood, predictions, data, labels. They go into base.groups.json beside
+// the files, InferenceData that ArviZ's from_json reads; [Open] of the CSV files reads it too. Without other groups
+// there is no such file, and an old one is removed.
 func WriteCSV(base string, inf *Inference, opt CSVOptions) ([]string, error) {
 	paths, digests, err := cmdstan.WriteFiles(base, inf.Posterior, inf.Warmup, opt.cmdstan())
 	if err != nil {
@@ -80,8 +81,8 @@ func WriteCSV(base string, inf *Inference, opt CSVOptions) ([]string, error) {
 	return paths, WriteJSON(base+besideCSV, &others)
 }
 
-// WriteJSON writes InferenceData as ArviZ's from_json reads it, in one move: a file of this name is replaced when the new
-// one is complete. Groups are objects of variables, lists nested as [chain][draw][shape...]; NaN and infinities are
+// WriteJSON writes InferenceData as ArviZ's from_json reads it, in one move: a file of this name is replaced when the
+// new one is complete. Groups are objects of variables, lists nested as [chain][draw][shape...]; NaN and infinities are
 // written as NaN, Infinity and -Infinity, which Python reads. Chains that are shorter than the longest are filled with
 // NaN, and their lengths are in an attribute that [Open] reads. The last key is a digest of the file, which [Open]
 // compares. The file is written as it is made, so it may be larger than memory.
@@ -118,11 +119,11 @@ type ZarrOptions struct {
 	Attrs  map[string]any
 }
 
-// WriteZarr writes a Zarr version 2 store that xarray (open_zarr with group="posterior") and ArviZ (from_zarr) read: the
-// groups of ArviZ's InferenceData, arrays of little-endian float64 of the shape [chain][draw][shape...] in chunks of
-// one chain, _ARRAY_DIMENSIONS and labels for xarray, and consolidated metadata. Divergences are booleans, tree depths
-// and leapfrog steps are integers if all are whole. Shorter chains are filled with NaN, and their lengths are in an
-// attribute that [Open] reads. Characters that a file cannot have in its name become _ in names of arrays.
+// WriteZarr writes a Zarr version 2 store that xarray (open_zarr with group="posterior") and ArviZ (from_zarr) read:
+// the groups of ArviZ's InferenceData, arrays of little-endian float64 of the shape [chain][draw][shape...] in chunks
+// of one chain, _ARRAY_DIMENSIONS and labels for xarray, and consolidated metadata. Divergences are booleans, tree
+// depths and leapfrog steps are integers if all are whole. Shorter chains are filled with NaN, and their lengths are in
+// an attribute that [Open] reads. Characters that a file cannot have in its name become _ in names of arrays.
 //
 // The store appears in one move when it is complete. An [ErrExists] says that path is there already.
 func WriteZarr(path string, inf *Inference, opt ZarrOptions) error {

@@ -46,7 +46,8 @@ func TestReadZarrErrors(t *testing.T) {
 		{`{"chunks"`, `"chunks"`, "want an object", ErrFormat},
 	} {
 		path := filepath.Join(t.TempDir(), "run.zarr")
-		require.NoError(t, WriteZarr(path, &Inference{Posterior: storetest.Filled(t, storetest.Sites(t, "mu", []int64{}), nil, true, 4, 4)}, ZarrOptions{Chunk: 3, Zlib: -1}))
+		require.NoError(t, WriteZarr(path, &Inference{Posterior: storetest.Filled(t, storetest.Sites(t, "mu", []int64{}), nil,
+			true, 4, 4)}, ZarrOptions{Chunk: 3, Zlib: -1}))
 		require.NoError(t, os.Remove(filepath.Join(path, ".zmetadata")))
 		name := filepath.Join(path, "posterior", "mu", ".zarray")
 		text, err := os.ReadFile(name)
@@ -65,7 +66,8 @@ func TestReadZarrErrors(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "zarr.json"), []byte("{}"), 0o644))
 	_, err = Open(dir)
 	assert.ErrorContains(t, err, "Zarr version 3; Kelvin reads version 2")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ".zmetadata"), []byte(`{"metadata": {".zgroup": {"zarr_format": 2}, "../x/.zarray": {}}}`), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".zmetadata"),
+		[]byte(`{"metadata": {".zgroup": {"zarr_format": 2}, "../x/.zarray": {}}}`), 0o644))
 	_, err = Open(dir)
 	assert.ErrorContains(t, err, `a wrong entry "../x/.zarray"`)
 }

@@ -16,7 +16,8 @@ func (a *app) setup(ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("setup", flag.ContinueOnError)
 	flags.StringVar(&opts.LibTorch, "libtorch", "", "use the libtorch in `DIR`, which has its include and lib")
 	flags.BoolVar(&opts.NoInstall, "no-install", false, "only look; install and download nothing")
-	flags.StringVar(&opts.Cache, "cache", "", "keep the adapted gotch and downloads in `DIR` (default $KELVIN_CACHE, else kelvin in the user's cache folder)")
+	flags.StringVar(&opts.Cache, "cache", "",
+		"keep the adapted gotch and downloads in `DIR` (default $KELVIN_CACHE, else kelvin in the user's cache folder)")
 	flags.BoolVar(&opts.CUDA, "cuda", false, "insist on a libtorch with CUDA")
 	flags.StringVar(&opts.SHA256, "sha256", "", "require the SHA-256 checksum `SUM` of a downloaded archive")
 	flags.BoolVar(&opts.Verbose, "v", false, "show what the commands that set-up runs print")

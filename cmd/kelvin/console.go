@@ -13,8 +13,8 @@ import (
 // width is where the times of the steps stand.
 const width = 100
 
-// console shows how a set-up gets on. On a terminal the step at work is one line that is written over when it ends, and a
-// download has a bar; elsewhere every message is a line.
+// console shows how a set-up gets on. On a terminal the step at work is one line that is written over when it ends, and
+// a download has a bar; elsewhere every message is a line.
 type console struct {
 	w        io.Writer
 	terminal bool

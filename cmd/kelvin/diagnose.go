@@ -47,7 +47,8 @@ func diagnose(args []string, stdout, stderr io.Writer) error {
 	var asJSON bool
 	flags := flag.NewFlagSet("diagnose", flag.ContinueOnError)
 	flags.Func("vars", "look only at the sites of this comma-separated `LIST`", into(&o.Sites))
-	flags.IntVar(&o.MaxTreeDepth, "depth", 0, "take `N` for the tree depth at which the sampler stopped (default: as the file says, or 10)")
+	flags.IntVar(&o.MaxTreeDepth, "depth", 0,
+		"take `N` for the tree depth at which the sampler stopped (default: as the file says, or 10)")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	inf, err := open(flags, diagnoseUsage, args, stderr)
 	if err != nil {
@@ -84,7 +85,8 @@ func diagnose(args []string, stdout, stderr io.Writer) error {
 }
 
 func reportJSON(r *diag.Report, inf *store.Inference) diagnoseJSON {
-	out := diagnoseJSON{Chains: r.Chains, Draws: r.Draws, OK: r.OK(), Checked: r.Checked, Findings: []findingJSON{}, Notes: append([]string{}, inf.Notes...)}
+	out := diagnoseJSON{Chains: r.Chains, Draws: r.Draws, OK: r.OK(), Checked: r.Checked, Findings: []findingJSON{},
+		Notes: append([]string{}, inf.Notes...)}
 	for _, f := range r.Findings {
 		out.Findings = append(out.Findings, findingJSON{f.Code, f.Severity.String(), f.Site, f.Chain, f.Observation,
 			finite(f.Figure), finite(f.Threshold), f.Message, f.Advice})

@@ -83,7 +83,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case "doctor":
 		return a.doctor(ctx, rest)
 	case "version", "-version", "--version":
-		fmt.Fprintf(a.out, "kelvin %s, gotch %s, %s %s/%s\n", version(), gotch.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		fmt.Fprintf(a.out, "kelvin %s, gotch %s, %s %s/%s\n", version(), gotch.Version, runtime.Version(), runtime.GOOS,
+			runtime.GOARCH)
 		return exitOK
 	case "help", "-h", "-help", "--help":
 		return a.help(ctx, rest)
@@ -91,7 +92,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if command, ok := stored[name]; ok {
 		return a.stored(command, rest)
 	}
-	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, version and help, and for stored draws summary, diagnose and report\n", name)
+	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, version and help, and for "+
+		"stored draws summary, diagnose and report\n", name)
 	return exitUsage
 }
 

@@ -33,7 +33,8 @@ func report(args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.Title, "title", "", "head the page with `TEXT` (default: the model, or the first file)")
 	flags.IntVar(&o.Details, "details", 0, "draw the worst `N` elements when the page opens (default 40)")
 	flags.Func("vars", "show only the sites of this comma-separated `LIST`", into(&o.Sites))
-	flags.Func("pair", "show the elements of this comma-separated `LIST` in the pair plot, such as mu,theta[0] (default: chosen)", into(&o.Pair))
+	flags.Func("pair", "show the elements of this comma-separated `LIST` in the pair plot, such as mu,theta[0] "+
+		"(default: chosen)", into(&o.Pair))
 	files, err := mixed(flags, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -54,6 +55,9 @@ func report(args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("report: %s: there is no posterior", files[0])
 	}
 	describe(&o, inf, files)
+	if o.LOO, err = crossValidation(inf); err != nil {
+		o.Notes = append(o.Notes, fmt.Sprintf("Pareto k was not checked: %v", err))
+	}
 	if out == "-" {
 		return page.Report(stdout, inf.Posterior, o)
 	}
@@ -135,8 +139,8 @@ func sameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// replace writes a file beside the old one and puts it in its place when it is whole. What is no regular file, such as a
-// pipe, is written to as it is.
+// replace writes a file beside the old one and puts it in its place when it is whole. What is no regular file, such as
+// a pipe, is written to as it is.
 func replace(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)

@@ -20,7 +20,8 @@ import (
 // storedRun writes a run of two sites as JSON and returns the file.
 func storedRun(t *testing.T) string {
 	t.Helper()
-	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2, 2}, Offset: 1, Size: 4}}, []string{"lp", "divergent"}, 2)
+	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2, 2}, Offset: 1, Size: 4}},
+		[]string{"lp", "divergent"}, 2)
 	require.NoError(t, err)
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
@@ -33,7 +34,8 @@ func storedRun(t *testing.T) string {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "run.json")
-	require.NoError(t, store.WriteJSON(path, &store.Inference{Posterior: d, Attrs: map[string]any{"model_name": "eight <schools>", "seed": 17.0}}))
+	require.NoError(t, store.WriteJSON(path,
+		&store.Inference{Posterior: d, Attrs: map[string]any{"model_name": "eight <schools>", "seed": 17.0}}))
 	return path
 }
 
@@ -56,7 +58,8 @@ func TestReportWritesAPage(t *testing.T) {
 func TestReportOptions(t *testing.T) {
 	in := storedRun(t)
 	var stdout, stderr bytes.Buffer
-	require.NoError(t, report([]string{"-title", "My run", in, "-vars", "theta", "-pair=theta[0,1],theta[1,0]", "-o", "-"}, &stdout, &stderr))
+	require.NoError(t, report([]string{"-title", "My run", in, "-vars", "theta", "-pair=theta[0,1],theta[1,0]", "-o", "-"},
+		&stdout, &stderr))
 	assert.Contains(t, stdout.String(), "<h1>My run</h1>")
 	assert.NotContains(t, stdout.String(), ">mu</a>")
 	assert.Contains(t, stdout.String(), ">theta[0,1]</a>")
@@ -108,4 +111,18 @@ func TestMixedFlags(t *testing.T) {
 		assert.Equal(t, c.want, got)
 		assert.Contains(t, []string{"", "1"}, *x)
 	}
+}
+
+// Where log likelihoods are stored, in any format, the page has the cross-validation and the Pareto k.
+func TestReportShowsCrossValidation(t *testing.T) {
+	for _, path := range storeRun(t, 0) {
+		var stdout, stderr bytes.Buffer
+		require.NoError(t, report([]string{path, "-o", "-"}, &stdout, &stderr))
+		assert.Contains(t, stdout.String(), `<section id="loo">`)
+		assert.Contains(t, stdout.String(), "<dt>ELPD</dt>")
+		assert.Contains(t, stdout.String(), "<tr><td>k above 1: of no use</td><td>0</td></tr>")
+	}
+	var stdout, stderr bytes.Buffer
+	require.NoError(t, report([]string{storedRun(t), "-o", "-"}, &stdout, &stderr))
+	assert.NotContains(t, stdout.String(), `id="loo"`)
 }

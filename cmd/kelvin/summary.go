@@ -58,7 +58,8 @@ func summary(args []string, stdout, stderr io.Writer) error {
 	if !asJSON {
 		return table.Format(stdout)
 	}
-	out := summaryJSON{Chains: table.Chains, Draws: table.Draws, HDIProb: table.HDIProb, Rows: []rowJSON{}, Notes: append([]string{}, inf.Notes...)}
+	out := summaryJSON{Chains: table.Chains, Draws: table.Draws, HDIProb: table.HDIProb, Rows: []rowJSON{},
+		Notes: append([]string{}, inf.Notes...)}
 	for _, r := range table.Rows {
 		out.Rows = append(out.Rows, rowJSON{r.Name, finite(r.Mean), finite(r.SD), finite(r.HDILow), finite(r.HDIHigh),
 			finite(r.MCSEMean), finite(r.MCSESD), finite(r.ESSBulk), finite(r.ESSTail), finite(r.RHat)})

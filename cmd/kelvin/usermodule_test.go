@@ -45,7 +45,8 @@ func TestUserModule(t *testing.T) {
 
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	module := "module example.com/user\n\ngo " + setup.MinGo + "\n\nrequire (\n\t" + setup.Kelvin + " v0.0.0\n\t" + gotch.Module + " " + gotch.Version + "\n)\n\nreplace " + setup.Kelvin + " => " + checkout + "\n"
+	module := "module example.com/user\n\ngo " + setup.MinGo + "\n\nrequire (\n\t" + setup.Kelvin + " v0.0.0\n\t" +
+		gotch.Module + " " + gotch.Version + "\n)\n\nreplace " + setup.Kelvin + " => " + checkout + "\n"
 	program, err := os.ReadFile("testdata/usermodule/main.go.txt")
 	require.NoError(t, err)
 	for name, text := range map[string][]byte{"go.mod": []byte(module), "main.go": program} {

@@ -30,8 +30,8 @@ func (e *HeldError) Holder() string {
 }
 
 // Take locks the file at path, which is made if it is not there, and writes the number of this process into it. If
-// another process, or another Take of this one, holds the lock, the error is a [HeldError]. Only a file that serves as a
-// lock and nothing else can be taken; see [Try] for others. The lock file stays behind, unlocked and empty.
+// another process, or another Take of this one, holds the lock, the error is a [HeldError]. Only a file that serves as
+// a lock and nothing else can be taken; see [Try] for others. The lock file stays behind, unlocked and empty.
 //
 // A symbolic link at path is refused where the system can tell. A file system without locks counts as unlocked.
 func Take(path string) (*Lock, error) {

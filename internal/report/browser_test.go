@@ -42,8 +42,8 @@ func dump(program, dir, address string) (dom, log string, err error) {
 	return string(out), stderr.String(), err
 }
 
-// browser opens a page in Chromium and returns its elements after the scripts have run, without the scripts. Anything on
-// the console is a failure.
+// browser opens a page in Chromium and returns its elements after the scripts have run, without the scripts. Anything
+// on the console is a failure.
 func browser(t *testing.T, page, hash string) string {
 	t.Helper()
 	program := chromium()
@@ -110,8 +110,8 @@ func TestBrowserDrawsAllPlots(t *testing.T) {
 	}
 }
 
-// Of 100 elements 40 are drawn. The address chooses another one, when the page opens and when it changes later; the test
-// keeps a copy of each choice.
+// Of 100 elements 40 are drawn. The address chooses another one, when the page opens and when it changes later; the
+// test keeps a copy of each choice.
 func TestBrowserChooses(t *testing.T) {
 	t.Parallel()
 	page := render(t, "hundred", plain(t, 2, 200, 100), Options{})
@@ -142,7 +142,8 @@ setTimeout(() => { location.hash = "p=%3Cscript%3Ealert(1)%3C%2Fscript%3E"; }, 2
 	}
 }
 
-// A click sorts by numbers, the highest first, and NaN last; the filter hides rows; the pair plot takes another element.
+// A click sorts by numbers, the highest first, and NaN last; the filter hides rows; the pair plot takes another
+// element.
 func TestBrowserSortsAndFilters(t *testing.T) {
 	t.Parallel()
 	page := render(t, "odd", odd(t, 400, 400, 333), Options{})

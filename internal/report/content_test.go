@@ -24,7 +24,8 @@ func TestTableIsThatOfSummary(t *testing.T) {
 		for k, c := range row.Cells {
 			text += " " + c.Text
 			r := s.Rows[i]
-			want := tab.Head[k] == "r_hat" && r.RHat > 1.01 || tab.Head[k] == "ess_bulk" && r.ESSBulk < 400 || tab.Head[k] == "ess_tail" && r.ESSTail < 400
+			want := tab.Head[k] == "r_hat" && r.RHat > 1.01 || tab.Head[k] == "ess_bulk" && r.ESSBulk < 400 ||
+				tab.Head[k] == "ess_tail" && r.ESSTail < 400
 			if c.Bad != want {
 				t.Errorf("%s of %s is flagged: %v, want %v", tab.Head[k], row.Name, c.Bad, want)
 			}

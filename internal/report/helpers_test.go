@@ -31,7 +31,8 @@ func render(t *testing.T, name string, d *draws.Draws, o Options) string {
 }
 
 // container makes draws from a function of chain, draw and the chain's random numbers.
-func container(t *testing.T, sites []draws.Site, stats []string, lengths []int, draw func(c, i int, r *rand.Rand) (x, stats []float64)) *draws.Draws {
+func container(t *testing.T, sites []draws.Site, stats []string, lengths []int,
+	draw func(c, i int, r *rand.Rand) (x, stats []float64)) *draws.Draws {
 	t.Helper()
 	d, err := draws.New(sites, stats, len(lengths))
 	if err != nil {
@@ -77,7 +78,8 @@ func funnel(t *testing.T, chains, n int) *draws.Draws {
 		if s[1] < -1.1 && r.Float64() < 0.25 {
 			diverged = 1
 		}
-		return x, []float64{lp, diverged, float64(2 + r.IntN(3)), 0.31, 0.8 + 0.1*r.Float64(), -lp + r.ExpFloat64() - 3*s[1], 7}
+		return x, []float64{lp, diverged, float64(2 + r.IntN(3)), 0.31, 0.8 + 0.1*r.Float64(), -lp + r.ExpFloat64() - 3*s[1],
+			7}
 	})
 }
 

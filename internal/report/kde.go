@@ -34,8 +34,8 @@ func view(x ...[]float64) (low, high float64, ok bool) {
 }
 
 // kde is a Gaussian kernel density of the finite draws in [low, high]: its mean over each of some cells of equal width,
-// where [low, high] has length 1. Mass that the kernel would carry over an end is reflected, so that the mean of the cells
-// is the share of the draws in [low, high], which is 1 if none are cut off. The bandwidth is Silverman's (1986),
+// where [low, high] has length 1. Mass that the kernel would carry over an end is reflected, so that the mean of the
+// cells is the share of the draws in [low, high], which is 1 if none are cut off. The bandwidth is Silverman's (1986),
 //
 //	h = 0.9 min(sd, IQR/1.34) n^(-1/5)
 //

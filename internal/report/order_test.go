@@ -82,9 +82,10 @@ func TestPairShowsWhereDrawsDiverge(t *testing.T) {
 
 // A tick is in the middle of the place that a trace gives to its draw.
 func TestDivergentTicks(t *testing.T) {
-	d := container(t, []draws.Site{scalar("x", 0)}, []string{"divergent"}, []int{3, 2}, func(c, i int, _ *rand.Rand) ([]float64, []float64) {
-		return []float64{0}, []float64{float64(c * i)}
-	})
+	d := container(t, []draws.Site{scalar("x", 0)}, []string{"divergent"}, []int{3, 2},
+		func(c, i int, _ *rand.Rand) ([]float64, []float64) {
+			return []float64{0}, []float64{float64(c * i)}
+		})
 	got := unpack(divergentTicks(d)) // draw 1 of chain 1, of 3 places
 	if len(got) != 1 || math.Abs(got[0]-0.5) > 1.0/traceTicks {
 		t.Errorf("ticks are at %v, want 0.5", got)

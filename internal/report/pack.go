@@ -11,8 +11,8 @@ const (
 	codes    = 4095 // of numbers: 0 to 4094
 )
 
-// pack writes numbers of [low, high] as text. Those outside are moved to the nearer end; NaN and infinities are gaps. Where
-// low and high are equal, all are in the middle.
+// pack writes numbers of [low, high] as text. Those outside are moved to the nearer end; NaN and infinities are gaps.
+// Where low and high are equal, all are in the middle.
 func pack(x []float64, low, high float64) string {
 	var b strings.Builder
 	b.Grow(2 * len(x))
@@ -27,10 +27,14 @@ func pack(x []float64, low, high float64) string {
 	return b.String()
 }
 
-// within is where v lies in [low, high], from 0 to 1; halves, since the difference of large numbers may overflow.
+// within is where v lies in [low, high], from 0 to 1. The difference of large numbers may overflow, and then halves are
+// compared; half of the smallest number would be 0.
 func within(v, low, high float64) float64 {
 	if !(low < high) {
 		return 0.5
+	}
+	if wide := high - low; !math.IsInf(wide, 0) {
+		return min(max((min(max(v, low), high)-low)/wide, 0), 1)
 	}
 	return min(max((v/2-low/2)/(high/2-low/2), 0), 1)
 }
@@ -49,8 +53,8 @@ func finiteRange(x ...[]float64) (low, high float64, ok bool) {
 }
 
 // downsample is at most points numbers that show x as a line does: all of x, or of each of points/2 stretches the
-// lowest and the highest finite number, in their order. A stretch without finite numbers is a gap of two NaNs. points is
-// at least 2.
+// lowest and the highest finite number, in their order. A stretch without finite numbers is a gap of two NaNs. points
+// is at least 2.
 func downsample(x []float64, points int) []float64 {
 	if len(x) <= points {
 		return x

@@ -94,3 +94,16 @@ func TestDownsampleGaps(t *testing.T) {
 		t.Errorf("a short trace has %d points, want its 5", len(short))
 	}
 }
+
+// A range may be as small or as large as numbers go.
+func TestPackExtremeRanges(t *testing.T) {
+	const tiny, huge = math.SmallestNonzeroFloat64, math.MaxFloat64
+	for _, r := range [][2]float64{{0, tiny}, {-tiny, tiny}, {tiny, 2 * tiny}, {-huge, huge}, {0, huge}} {
+		got := unpack(pack([]float64{r[0], r[1], -huge, huge}, r[0], r[1]))
+		for i, want := range []float64{0, 1, 0, 1} {
+			if got[i] != want {
+				t.Errorf("in %v: number %d is at %v, want %v", r, i, got[i], want)
+			}
+		}
+	}
+}

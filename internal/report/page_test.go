@@ -75,7 +75,8 @@ func TestPagesAreHTML(t *testing.T) {
 		balanced(t, page)
 		d := embedded(t, page)
 		if len(d.Elements) != c.elements || len(d.Lengths) != c.d.Chains() {
-			t.Errorf("%s: %d elements and %d chains, want %d and %d", name, len(d.Elements), len(d.Lengths), c.elements, c.d.Chains())
+			t.Errorf("%s: %d elements and %d chains, want %d and %d", name, len(d.Elements), len(d.Lengths), c.elements,
+				c.d.Chains())
 		}
 		for _, outside := range []string{"http:", "https:", "src=", "@import", "url("} {
 			text := strings.ReplaceAll(page, "http://www.w3.org/2000/svg", "") // a name, which is not fetched
@@ -89,11 +90,13 @@ func TestPagesAreHTML(t *testing.T) {
 // Names, titles, files and statistics come from others.
 func TestEverythingIsEscaped(t *testing.T) {
 	const evil = `</script></title><script>alert(1)</script><img src=x onerror=alert(2)>"'`
-	d := container(t, []draws.Site{scalar(evil, 0), scalar("b\xff", 1), scalar("constant "+evil, 2)}, []string{evil}, []int{50, 50},
+	d := container(t, []draws.Site{scalar(evil, 0), scalar("b\xff", 1), scalar("constant "+evil, 2)}, []string{evil},
+		[]int{50, 50},
 		func(_, _ int, r *rand.Rand) ([]float64, []float64) {
 			return []float64{r.NormFloat64(), r.NormFloat64(), 1}, []float64{0}
 		})
-	page := render(t, "escaped", d, Options{Title: evil, Sources: []string{evil}, Notes: []string{evil + "\xfe"}, Facts: [][2]string{{evil, evil + "\xfe"}}})
+	page := render(t, "escaped", d, Options{Title: evil, Sources: []string{evil}, Notes: []string{evil + "\xfe"},
+		Facts: [][2]string{{evil, evil + "\xfe"}}})
 	balanced(t, page)
 	for _, bad := range []string{"<script>alert", "<img", "</script></title>", "\xff", "\xfe"} {
 		if strings.Contains(page, bad) {
@@ -155,7 +158,8 @@ func bounded(t *testing.T, name string, d *draws.Draws, o Options, least int) {
 	n := len(embedded(t, page).Elements)
 	t.Logf("%s: %d bytes, %d elements with plots", name, len(page), n)
 	if len(page) > MaxSize || n < least {
-		t.Errorf("%s: %d bytes with plots of %d elements, want at most %d and at least %d", name, len(page), n, MaxSize, least)
+		t.Errorf("%s: %d bytes with plots of %d elements, want at most %d and at least %d", name, len(page), n, MaxSize,
+			least)
 	}
 	links := strings.Count(page, `<a href="#p=`)
 	if rows := strings.Count(page, `<th scope="row">`); links > n || rows < links {

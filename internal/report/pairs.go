@@ -109,7 +109,8 @@ func pairElements(d *draws.Draws, names []string, order []int, at positions, wan
 		for _, name := range wanted {
 			i := slices.Index(names, name)
 			if i < 0 {
-				return nil, fmt.Errorf("%w: the pair plot wants %q, which is not an element such as theta[0]", draws.ErrUnknownName, name)
+				return nil, fmt.Errorf("%w: the pair plot wants %q, which is not an element such as theta[0]", draws.ErrUnknownName,
+					name)
 			}
 			if !slices.Contains(pair, i) {
 				pair = append(pair, i)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// rankBins is the number of bins of rank histograms of s draws in all: of 20 to 10 the first that divides s, so that all
-// bins hold as many ranks, else 20; fewer, with at least 5 draws of each chain in a bin, where draws are few.
+// rankBins is the number of bins of rank histograms of s draws in all: of 20 to 10 the first that divides s, so that
+// all bins hold as many ranks, else 20; fewer, with at least 5 draws of each chain in a bin, where draws are few.
 func rankBins(s, chains int) int {
 	most := min(20, s/(5*max(chains, 1)))
 	if most < 2 {
@@ -22,9 +22,9 @@ func rankBins(s, chains int) int {
 }
 
 // rankHistograms counts, for each chain, the ranks of its draws among those of all chains, in bins of equal width over
-// [0, S]. Ranks are 1 to S, and bin k holds those with k S/bins <= rank - 1/2 < (k+1) S/bins. Equal draws share their average
-// rank. If the chains have the same distribution, the histograms are uniform (Vehtari et al. 2021, section 4.5). NaNs are
-// left out; infinities are ordinary extremes.
+// [0, S]. Ranks are 1 to S, and bin k holds those with k S/bins <= rank - 1/2 < (k+1) S/bins. Equal draws share their
+// average rank. If the chains have the same distribution, the histograms are uniform (Vehtari et al. 2021, section
+// 4.5). NaNs are left out; infinities are ordinary extremes.
 func rankHistograms(x [][]float64) [][]int {
 	type at struct {
 		v     float64

@@ -91,7 +91,8 @@ func TestRankHistogramTies(t *testing.T) {
 }
 
 func TestRankBins(t *testing.T) {
-	for _, c := range []struct{ s, chains, want int }{{4000, 4, 20}, {3600, 4, 20}, {3990, 4, 19}, {4001, 4, 20}, {60, 4, 3}, {4, 2, 2}, {0, 1, 2}} {
+	for _, c := range []struct{ s, chains, want int }{{4000, 4, 20}, {3600, 4, 20}, {3990, 4, 19}, {4001, 4, 20},
+		{60, 4, 3}, {4, 2, 2}, {0, 1, 2}} {
 		if got := rankBins(c.s, c.chains); got != c.want {
 			t.Errorf("%d draws of %d chains have %d bins, want %d", c.s, c.chains, got, c.want)
 		}

@@ -2,17 +2,17 @@
 // summary table, and for each parameter trace, ranks, density and autocorrelation; a pair plot and an energy plot.
 //
 // The page is a single file that asks the network for nothing: style, script and numbers are inside, and the plots are
-// drawn by the script as SVG. It follows the reader's light or dark setting and prints in light. Without scripts, facts,
-// warnings and table are still there.
+// drawn by the script as SVG. It follows the reader's light or dark setting and prints in light. Without scripts,
+// facts, warnings and table are still there.
 //
 // # Size
 //
 // Numbers are thinned to what a plot can show, so that a page stays below [MaxSize] (5 MB) whatever the draws, as long
 // as names are of ordinary length. At 4 chains of 1000 draws of 1000 elements it is about 4 MB. Elements are ordered
 // worst first: by R-hat, then by effective sample size. The first Details of them have fine plots, drawn when the page
-// opens. The others have coarser ones, drawn when they are chosen. Where that does not fit, the last ones have no plots, and
-// then no row in the table; the page says so. Of more than 16 chains, each plot shows the 16 whose means are furthest from
-// the others.
+// opens. The others have coarser ones, drawn when they are chosen. Where that does not fit, the last ones have no
+// plots, and then no row in the table; the page says so. Of more than 16 chains, each plot shows the 16 whose means are
+// furthest from the others.
 //
 // The same draws and options give the same bytes.
 package report
@@ -28,6 +28,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
@@ -62,6 +63,8 @@ type Options struct {
 	// Pair names the elements of the pair plot, such as theta[0], at most 5. Empty is up to 4: those in which
 	// draws that diverged differ most from the others, or the worst ones where none diverged.
 	Pair []string
+	// LOO is leave-one-out cross-validation of the log likelihoods that belong to the draws; nil is none.
+	LOO *loo.Result
 }
 
 //go:embed page.html style.css plot.js page.js
@@ -102,6 +105,7 @@ type page struct {
 	Plots    int // elements with plots
 	Details  int // of them drawn at once
 	Energy   bool
+	LOO      *looView
 	Style    template.CSS
 	Script   []template.JS
 	Data     template.JS
@@ -144,12 +148,16 @@ func build(d *draws.Draws, o Options) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.LOO != nil {
+		diagnosis.Join(o.LOO.Diagnose())
+	}
 	p := &page{
 		Title: strings.ToValidUTF8(o.Title, "\uFFFD"), Sources: valid(o.Sources), Notes: valid(o.Notes),
 		Facts: facts(d, o.Facts), Chains: chainsOf(d),
 		Findings: findings(diagnosis), OK: diagnosis.OK(), Checked: checked(diagnosis),
 		Table: tableOf(summary, names, order, plotted),
 		Plots: len(data.Elements), Details: min(o.Details, len(data.Elements)), Energy: data.Energy != nil,
+		LOO:  looOf(o.LOO),
 		Data: template.JS(encoded),
 	}
 	style, err := files.ReadFile("style.css")

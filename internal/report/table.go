@@ -34,8 +34,8 @@ func flagged(r *diag.Row, least float64) bool {
 	return !finite(r.Mean) || r.RHat > maxRHat || r.ESSBulk < least || r.ESSTail < least
 }
 
-// tableOf takes the cells from the text of the table, so that they are what other commands print. The worst elements are
-// kept where there are too many; rows stay in the order of the model.
+// tableOf takes the cells from the text of the table, so that they are what other commands print. The worst elements
+// are kept where there are too many; rows stay in the order of the model.
 func tableOf(t *diag.Table, names []string, order []int, plotted map[int]bool) table {
 	lines := strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n")
 	out := table{Head: strings.Fields(lines[0])}

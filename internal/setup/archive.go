@@ -39,7 +39,8 @@ func archiveFor(goos, goarch, build string) (archive, error) {
 			name: archiveVersion + "-cpu",
 		}, nil
 	}
-	return archive{}, fail(errNoArchive, "install PyTorch (`pip install torch`) and run set-up again: it finds the package's libtorch",
+	return archive{}, fail(errNoArchive,
+		"install PyTorch (`pip install torch`) and run set-up again: it finds the package's libtorch",
 		"libtorch cannot be downloaded for %s/%s (%s)", goos, goarch, build)
 }
 
@@ -74,7 +75,8 @@ func (j *job) archiveBuild(ctx context.Context) (string, error) {
 			return b.build, nil
 		}
 	}
-	return "", fail(nil, "update the driver, or leave --cuda out", "the NVIDIA driver knows CUDA %s.%s, and libtorch %s needs 11.8 or later", m[1], m[2], archiveVersion)
+	return "", fail(nil, "update the driver, or leave --cuda out",
+		"the NVIDIA driver knows CUDA %s.%s, and libtorch %s needs 11.8 or later", m[1], m[2], archiveVersion)
 }
 
 // download gets PyTorch's archive and unpacks it into the cache.
@@ -90,7 +92,8 @@ func (j *job) download(ctx context.Context) (*LibTorch, error) {
 	return j.installArchive(ctx, a)
 }
 
-// installArchive downloads an archive, unpacks it in a temporary folder, checks what came out, and moves it to its place.
+// installArchive downloads an archive, unpacks it in a temporary folder, checks what came out, and moves it to its
+// place.
 func (j *job) installArchive(ctx context.Context, a archive) (*LibTorch, error) {
 	file := filepath.Join(j.cache.Dir, "downloads", a.name+".zip")
 	j.report.Start("downloading libtorch " + a.name)
@@ -112,17 +115,20 @@ func (j *job) installArchive(ctx context.Context, a archive) (*LibTorch, error) 
 		var damaged *damagedArchive
 		if errors.As(err, &damaged) {
 			_ = os.Remove(file)
-			return nil, fail(err, "run set-up again, which downloads it anew", "the archive from %s is damaged and was removed", a.url)
+			return nil, fail(err, "run set-up again, which downloads it anew", "the archive from %s is damaged and was removed",
+				a.url)
 		}
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, fail(err, "see that the disk has 2 GB free, or name a cache folder elsewhere with --cache DIR", "libtorch cannot be unpacked into %s", tmp)
+		return nil, fail(err, "see that the disk has 2 GB free, or name a cache folder elsewhere with --cache DIR",
+			"libtorch cannot be unpacked into %s", tmp)
 	}
 	top := filepath.Join(tmp, "libtorch")
 	if _, err := inspect(j.sys, top, FromDownload); err != nil {
 		_ = os.Remove(file)
-		return nil, fail(err, "report this to Kelvin, and name another libtorch with --libtorch DIR", "the archive from %s is not what it should be", a.url)
+		return nil, fail(err, "report this to Kelvin, and name another libtorch with --libtorch DIR",
+			"the archive from %s is not what it should be", a.url)
 	}
 	if err := removeAll(dst); err != nil {
 		return nil, j.cache.unwritable(err)

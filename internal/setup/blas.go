@@ -29,7 +29,8 @@ func blasOf(sys *System, l *LibTorch, needed []string) string {
 		if !strings.HasPrefix(name, "libblas.so") && !strings.HasPrefix(name, "libcblas.so") {
 			continue
 		}
-		for _, dir := range []string{l.Lib, sys.path("usr/lib", triplet(sys.GOARCH)), sys.path("usr/lib64"), sys.path("usr/lib")} {
+		for _, dir := range []string{l.Lib, sys.path("usr/lib", triplet(sys.GOARCH)), sys.path("usr/lib64"),
+			sys.path("usr/lib")} {
 			if file, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil {
 				return blasName(file)
 			}

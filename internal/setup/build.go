@@ -45,8 +45,8 @@ func (o BuildOrder) record() string {
 	return filepath.Join(o.Record, hash([]any{o.Project.GoVersion, o.Compiler, o.Copy, o.Project.Dir, o.Kelvin})+".json")
 }
 
-// buildOnce compiles what the order names unless an earlier run did, with the same Go and compiler, and Go's build cache
-// still has it. It returns false when there was nothing to do.
+// buildOnce compiles what the order names unless an earlier run did, with the same Go and compiler, and Go's build
+// cache still has it. It returns false when there was nothing to do.
 func buildOnce(ctx context.Context, sys *System, o BuildOrder) (bool, error) {
 	dir, env := o.dir()
 	if exists(o.record()) {
@@ -77,7 +77,8 @@ func buildOnce(ctx context.Context, sys *System, o BuildOrder) (bool, error) {
 func buildCheckout(ctx context.Context, sys *System, o BuildOrder, dir string, env []string) error {
 	o.Report.Start("compiling Kelvin's other packages")
 	out, err := sys.Run(ctx, Command{
-		Name: "go", Args: []string{"list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, "./..."}, Dir: dir, Env: env,
+		Name: "go", Args: []string{"list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`,
+			"./..."}, Dir: dir, Env: env,
 	})
 	if err != nil {
 		return err
@@ -101,7 +102,8 @@ func buildError(ctx context.Context, err error, o BuildOrder) error {
 		return err
 	}
 	remedy := "read the compiler's message; `" + SetupCommand + " -v` shows all of it"
-	if text := err.Error(); strings.Contains(text, "Killed") || strings.Contains(text, "signal: killed") || strings.Contains(text, "cc1plus: out of memory") {
+	if text := err.Error(); strings.Contains(text, "Killed") || strings.Contains(text,
+		"signal: killed") || strings.Contains(text, "cc1plus: out of memory") {
 		remedy = "the compiler ran out of memory: free some (it needs about 3 GB), then run set-up again"
 	}
 	return fail(err, remedy, "%s does not build", o.what())

@@ -51,7 +51,8 @@ func order(t *testing.T, module string, kelvin bool, report Reporter) BuildOrder
 	t.Helper()
 	return BuildOrder{
 		Project: &Project{Dir: t.TempDir(), Module: module, GoVersion: "go1.26.0"}, Copy: "/cache/gotch/a", Kelvin: kelvin,
-		Compiler: Compiler{CXX: "clang++", Env: []string{"CXX=clang++"}}, Record: filepath.Join(t.TempDir(), "built"), Report: report,
+		Compiler: Compiler{CXX: "clang++", Env: []string{"CXX=clang++"}}, Record: filepath.Join(t.TempDir(),
+			"built"), Report: report,
 	}
 }
 
@@ -100,7 +101,8 @@ func TestBuildWhatThereIs(t *testing.T) {
 
 func TestBuildFails(t *testing.T) {
 	ctx := context.Background()
-	failed := &CommandError{Command: "go build", Err: errors.New("exit status 1"), Output: "kelvin.cpp:3:1: error: expected ';'"}
+	failed := &CommandError{Command: "go build", Err: errors.New("exit status 1"),
+		Output: "kelvin.cpp:3:1: error: expected ';'"}
 	g := &fakeGo{fail: map[string]error{Kelvin + "/torch": failed}}
 	o := order(t, Kelvin, true, silent{})
 	_, err := buildOnce(ctx, g.system(), o)
@@ -125,7 +127,8 @@ func TestBuildFails(t *testing.T) {
 func TestRunCommand(t *testing.T) {
 	ctx := context.Background()
 	report := &recorder{}
-	out, err := runCommand(ctx, Command{Name: "sh", Args: []string{"-c", "echo out; echo $WHO >&2"}, Env: []string{"WHO=me"}, Log: &report.log})
+	out, err := runCommand(ctx, Command{Name: "sh", Args: []string{"-c", "echo out; echo $WHO >&2"},
+		Env: []string{"WHO=me"}, Log: &report.log})
 	require.NoError(t, err)
 	assert.Equal(t, "out\n", out)
 	assert.ElementsMatch(t, []string{"out", "me"}, strings.Fields(report.log.String()))

@@ -21,7 +21,8 @@ const temporary = ".tmp-"
 // Cache is Kelvin's folder for what belongs to the user and not to one module: the adapted gotch, downloads, a lock.
 type Cache struct{ Dir string }
 
-// CacheDir returns the cache folder: flag if it is not empty, else $KELVIN_CACHE, else kelvin in the user's cache folder.
+// CacheDir returns the cache folder: flag if it is not empty, else $KELVIN_CACHE, else kelvin in the user's cache
+// folder.
 func CacheDir(sys *System, flag string) (string, error) {
 	dir := flag
 	if dir == "" {
@@ -63,7 +64,8 @@ func OpenCache(sys *System, flag string) (*Cache, error) {
 
 // unwritable explains that the cache cannot be written to.
 func (c *Cache) unwritable(err error) error {
-	return fail(err, "make the folder writable, or name another with --cache DIR or $KELVIN_CACHE", "the cache folder %s cannot be written to", c.Dir)
+	return fail(err, "make the folder writable, or name another with --cache DIR or $KELVIN_CACHE",
+		"the cache folder %s cannot be written to", c.Dir)
 }
 
 // Lock waits until no other set-up uses the cache, and returns what ends the use. The lock goes with the process that

@@ -63,7 +63,8 @@ func TestCacheReadOnly(t *testing.T) {
 func TestCleanRemovesLeftovers(t *testing.T) {
 	c := &Cache{Dir: t.TempDir()}
 	keep := []string{"gotch/v0.9.1-a/go.mod", "libtorch/2.6.0-cpu/lib/x", "downloads/2.6.0-cpu.zip.part", "lock"}
-	drop := []string{"gotch/v0.9.1-a" + temporary + "17/go.mod", "libtorch/2.6.0-cpu" + temporary + "17/x", "writable" + temporary + "1"}
+	drop := []string{"gotch/v0.9.1-a" + temporary + "17/go.mod", "libtorch/2.6.0-cpu" + temporary + "17/x", "writable" +
+		temporary + "1"}
 	for _, name := range append(keep, drop...) {
 		write(t, filepath.Join(c.Dir, name), "")
 	}

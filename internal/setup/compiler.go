@@ -32,14 +32,16 @@ func (j *job) compiler(ctx context.Context) (Compiler, error) {
 		return Compiler{}, err
 	}
 	if len(c.Env) > 0 {
-		j.report.Warn(fmt.Sprintf("Go is set to another compiler than the one that works here: `go env -w %s`", strings.Join(c.Env, " ")))
+		j.report.Warn(fmt.Sprintf("Go is set to another compiler than the one that works here: `go env -w %s`",
+			strings.Join(c.Env, " ")))
 	}
 	out, err := j.sys.Run(ctx, Command{Name: "go", Args: []string{"env", "CGO_ENABLED"}, Dir: j.project.Dir, Env: c.Env})
 	if err != nil {
 		return Compiler{}, fail(err, "look at what it says", "Go's settings cannot be read")
 	}
 	if strings.TrimSpace(out) != "1" {
-		return Compiler{}, fail(nil, "unset CGO_ENABLED, or set it to 1 (`go env -u CGO_ENABLED` when `go env -w` has set it)",
+		return Compiler{}, fail(nil, "unset CGO_ENABLED, or set it to 1 (`go env -u CGO_ENABLED` when `go env -w` has set "+
+			"it)",
 			"cgo is switched off (CGO_ENABLED=%s), and libtorch is reached through it", strings.TrimSpace(out))
 	}
 	return c, nil
@@ -47,7 +49,8 @@ func (j *job) compiler(ctx context.Context) (Compiler, error) {
 
 // installCompiler installs a compiler through the package manager. The error names the command to run by hand.
 func (j *job) installCompiler(ctx context.Context, missing error) error {
-	byHand := "install one: `apt-get install g++` on Debian and Ubuntu, `dnf install gcc-c++` on Fedora, `pacman -S gcc` on Arch"
+	byHand := "install one: `apt-get install g++` on Debian and Ubuntu, `dnf install gcc-c++` on Fedora, `pacman -S " +
+		"gcc` on Arch"
 	if j.sys.GOOS == "darwin" {
 		return fail(missing, "install Apple's: `xcode-select --install`", "Kelvin needs a C++ compiler")
 	}
@@ -76,7 +79,8 @@ func findCompiler(ctx context.Context, sys *System, project *Project) (Compiler,
 	pairs := []pair{{project.CXX, project.CC}, {"g++", "gcc"}, {"c++", "cc"}, {"clang++", "clang"}}
 	if cxx := sys.Getenv("CXX"); cxx != "" {
 		if !sys.has(program(cxx)) {
-			return Compiler{}, fail(nil, "set CXX to a compiler that is on the PATH, or unset it", "there is no compiler $CXX = %s", cxx)
+			return Compiler{}, fail(nil, "set CXX to a compiler that is on the PATH, or unset it",
+				"there is no compiler $CXX = %s", cxx)
 		}
 		pairs = []pair{{cxx, project.CC}}
 	}
@@ -97,7 +101,8 @@ func findCompiler(ctx context.Context, sys *System, project *Project) (Compiler,
 				return Compiler{}, ctx.Err()
 			}
 			if broken == error(errNoCompiler) {
-				broken = fail(err, "repair it (on Debian and Ubuntu: `apt-get install --reinstall g++ libc6-dev`), or name another with $CXX",
+				broken = fail(err, "repair it (on Debian and Ubuntu: `apt-get install --reinstall g++ libc6-dev`), or name "+
+					"another with $CXX",
 					"the C++ compiler %s cannot build a C++17 program", p.cxx)
 			}
 			continue

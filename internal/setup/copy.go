@@ -93,7 +93,8 @@ func (j *job) makeCopy(ctx context.Context, dst string, stamp Stamp, cxx string)
 		return nil, err
 	}
 	if err := j.parts.Adapt(src, tmp, stamp.Identity.Flags); err != nil {
-		return nil, fail(err, "use a version of Kelvin that fits this gotch, or report this to Kelvin", "gotch %s cannot be adapted", gotch.Version)
+		return nil, fail(err, "use a version of Kelvin that fits this gotch, or report this to Kelvin",
+			"gotch %s cannot be adapted", gotch.Version)
 	}
 	j.report.Start("looking for the ops that this libtorch lacks (about half a minute)")
 	stamp.MissingOps, err = j.parts.Missing(ctx, tmp, cxx, stamp.Identity.Flags)
@@ -101,7 +102,8 @@ func (j *job) makeCopy(ctx context.Context, dst string, stamp Stamp, cxx string)
 		return nil, fmt.Errorf("set-up was stopped: %w", ctx.Err())
 	}
 	if err != nil {
-		return nil, fail(err, "check that the headers and the libraries in that folder belong together and are complete, or name another libtorch with --libtorch DIR",
+		return nil, fail(err, "check that the headers and the libraries in that folder belong together and are complete, "+
+			"or name another libtorch with --libtorch DIR",
 			"gotch does not compile against libtorch %s in %s", stamp.LibTorch.Version, stamp.LibTorch.Dir)
 	}
 	stamp.MissingOps = plainOps(stamp.MissingOps)
@@ -160,8 +162,8 @@ func readStamp(dir string) (*Stamp, error) {
 	return &s, nil
 }
 
-// InUse returns the copy that a project's go.work leads to. When it is there but not complete, the error comes with a Copy
-// that has only its folder.
+// InUse returns the copy that a project's go.work leads to. When it is there but not complete, the error comes with a
+// Copy that has only its folder.
 func InUse(p *Project) (*Copy, error) {
 	again := "run `" + SetupCommand + "`"
 	if p.GoWork == "" || !exists(p.GoWork) {

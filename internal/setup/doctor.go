@@ -180,7 +180,8 @@ func (d *doctor) readSetUp(ctx context.Context, project *Project) bool {
 		d.problem(fail(err, again, "the libtorch in %s has changed since set-up", l.Dir))
 	}
 	if l.BLAS == referenceBLAS {
-		d.problem(fail(nil, again+", which installs OpenBLAS", "libtorch uses the reference BLAS, which is many times slower than OpenBLAS"))
+		d.problem(fail(nil, again+", which installs OpenBLAS",
+			"libtorch uses the reference BLAS, which is many times slower than OpenBLAS"))
 	}
 	return true
 }
@@ -193,7 +194,8 @@ func (d *doctor) probe(ctx context.Context, project *Project) {
 		return
 	}
 	if !required {
-		d.problem(fail(nil, "run `go get "+Kelvin+"` in "+project.Dir, "the module %s does not require Kelvin yet", project.Module))
+		d.problem(fail(nil, "run `go get "+Kelvin+"` in "+project.Dir, "the module %s does not require Kelvin yet",
+			project.Module))
 		return
 	}
 	out, err := d.sys.Run(ctx, Command{Name: "go", Args: []string{"run", Kelvin + "/internal/probe"}, Dir: project.Dir})
@@ -212,15 +214,17 @@ func (d *doctor) probe(ctx context.Context, project *Project) {
 	d.nameDevices(ctx, r.CUDADevices)
 	d.Runtime = &r
 	if d.LibTorch.CUDA && len(r.CUDADevices) == 0 {
-		d.problem(fail(nil, "check the driver with nvidia-smi, and CUDA_VISIBLE_DEVICES", "libtorch has CUDA but sees no device"))
+		d.problem(fail(nil, "check the driver with nvidia-smi, and CUDA_VISIBLE_DEVICES",
+			"libtorch has CUDA but sees no device"))
 	}
 	if want, _, _ := strings.Cut(d.LibTorch.Version, "+"); !sameSeries(want, r.Version) {
-		d.problem(fail(nil, "take the other libtorch out of LD_LIBRARY_PATH", "programs load libtorch %s, not the %s of %s", r.Version, want, filepath.Clean(d.LibTorch.Lib)))
+		d.problem(fail(nil, "take the other libtorch out of LD_LIBRARY_PATH", "programs load libtorch %s, not the %s of %s",
+			r.Version, want, filepath.Clean(d.LibTorch.Lib)))
 	}
 }
 
-// nameDevices takes the names of the devices from the driver's own program, if it knows as many. CUDA_VISIBLE_DEVICES may
-// leave some out or change their order: then their numbers have to do.
+// nameDevices takes the names of the devices from the driver's own program, if it knows as many. CUDA_VISIBLE_DEVICES
+// may leave some out or change their order: then their numbers have to do.
 func (d *doctor) nameDevices(ctx context.Context, devices Devices) {
 	if len(devices) == 0 || d.sys.Getenv("CUDA_VISIBLE_DEVICES") != "" || !d.sys.has("nvidia-smi") {
 		return

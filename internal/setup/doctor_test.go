@@ -93,7 +93,8 @@ func TestDoctorJSON(t *testing.T) {
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(data, &got))
-	for _, name := range strings.Fields("state problems kelvin_version gotch_version go_version compiler os arch module module_dir go_work " +
+	for _, name := range strings.Fields("state problems kelvin_version gotch_version go_version compiler os arch " +
+		"module module_dir go_work " +
 		"cache_dir gotch_copy set_up_at libtorch runtime missing_ops_count missing_ops") {
 		assert.Contains(t, got, name)
 	}

@@ -62,7 +62,8 @@ func (d *download) mark() string { return d.file + ".part.json" }
 func (d *download) run(ctx context.Context) error {
 	if !exists(d.file) {
 		if err := os.MkdirAll(filepath.Dir(d.file), 0o755); err != nil {
-			return fail(err, "make it writable, or name another cache folder with --cache DIR", "the folder %s cannot be made", filepath.Dir(d.file))
+			return fail(err, "make it writable, or name another cache folder with --cache DIR", "the folder %s cannot be made",
+				filepath.Dir(d.file))
 		}
 		if err := d.fetch(ctx); err != nil {
 			return err
@@ -93,13 +94,15 @@ func (d *download) fetch(ctx context.Context) error {
 		}
 		var p permanent
 		if errors.As(err, &p) {
-			return fail(p.error, "check the address and the network, or get libtorch yourself and name it with --libtorch DIR", "%s cannot be downloaded", d.url)
+			return fail(p.error, "check the address and the network, or get libtorch yourself and name it with --libtorch DIR",
+				"%s cannot be downloaded", d.url)
 		}
 		if size(d.part()) > before {
 			try = 0
 		}
 	}
-	return fail(err, "check the network and run set-up again: it goes on from what has arrived", "the download of %s broke off", d.url)
+	return fail(err, "check the network and run set-up again: it goes on from what has arrived",
+		"the download of %s broke off", d.url)
 }
 
 // try asks for what is missing and appends it.

@@ -64,7 +64,8 @@ func status(code int) http.HandlerFunc {
 
 // get is a download from s into a new folder.
 func get(t *testing.T, s *server) *download {
-	return &download{client: s.Client(), url: s.URL + "/x.zip", file: filepath.Join(t.TempDir(), "downloads/x.zip"), backoff: time.Millisecond}
+	return &download{client: s.Client(), url: s.URL + "/x.zip", file: filepath.Join(t.TempDir(), "downloads/x.zip"),
+		backoff: time.Millisecond}
 }
 
 // complete checks that the file has arrived and nothing is left beside it.

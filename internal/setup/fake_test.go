@@ -50,7 +50,8 @@ func plant(t *testing.T, dir string, f tree) {
 	patch := f.version[strings.LastIndex(f.version, ".")+1:]
 	if !f.noHeaders {
 		write(t, filepath.Join(dir, "include", f.header), fmt.Sprintf(
-			"#pragma once\n#define TORCH_VERSION_MAJOR %d\n#define TORCH_VERSION_MINOR %d\n#define TORCH_VERSION_PATCH %s\n", n.major, n.minor, patch))
+			"#pragma once\n#define TORCH_VERSION_MAJOR %d\n#define TORCH_VERSION_MINOR %d\n#define TORCH_VERSION_PATCH %s\n",
+			n.major, n.minor, patch))
 		if !f.noVmap {
 			write(t, filepath.Join(dir, "include", vmapHeader), "#pragma once\n")
 		}

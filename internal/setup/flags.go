@@ -96,21 +96,23 @@ func plainPath(path string) bool {
 	})
 }
 
-// withPlainPaths returns l with paths that cgo takes: a folder whose name has a space, say, is reached through a link in
-// the cache.
+// withPlainPaths returns l with paths that cgo takes: a folder whose name has a space, say, is reached through a link
+// in the cache.
 func withPlainPaths(l *LibTorch, c *Cache) (*LibTorch, error) {
 	// The folder of pip's CUDA libraries lies beside the package, so that the link must be above both.
 	base := l.Dir
 	if len(l.LinkDirs) > 0 {
 		base = filepath.Dir(l.Dir)
 	}
-	if plainPath(l.Lib) && !slices.ContainsFunc(append(l.Include, l.LinkDirs...), func(p string) bool { return !plainPath(p) }) {
+	if plainPath(l.Lib) && !slices.ContainsFunc(append(l.Include, l.LinkDirs...),
+		func(p string) bool { return !plainPath(p) }) {
 		return l, nil
 	}
 	sum := sha256.Sum256([]byte(base))
 	link := filepath.Join(c.Dir, "links", hex.EncodeToString(sum[:6]))
 	if !plainPath(link) {
-		return nil, fail(nil, "name another cache folder with --cache DIR or $KELVIN_CACHE, without spaces or special characters",
+		return nil, fail(nil, "name another cache folder with --cache DIR or $KELVIN_CACHE, without spaces or special "+
+			"characters",
 			"cgo does not take the folder %q of libtorch, and the cache folder %q has such characters too", l.Dir, c.Dir)
 	}
 	if got, err := os.Readlink(link); err != nil || got != base {

@@ -27,8 +27,8 @@ func (j *job) libtorch(ctx context.Context) (*LibTorch, error) {
 	return j.preferOpenBLAS(ctx, l), nil
 }
 
-// kept is the libtorch that the module is set up with already, if it is still there and the user names no other: a set-up
-// that somebody ran with --libtorch is not undone by the next one without.
+// kept is the libtorch that the module is set up with already, if it is still there and the user names no other: a
+// set-up that somebody ran with --libtorch is not undone by the next one without.
 func (j *job) kept(ctx context.Context) *LibTorch {
 	if j.opts.LibTorch != "" || j.sys.Getenv("LIBTORCH") != "" {
 		return nil
@@ -51,7 +51,8 @@ func (j *job) request() Request {
 
 // howToGet tells a user who wants nothing installed how to get libtorch.
 func (j *job) howToGet() string {
-	how := "name a libtorch with --libtorch DIR or $LIBTORCH, install PyTorch (pip install torch), or run set-up without --no-install"
+	how := "name a libtorch with --libtorch DIR or $LIBTORCH, install PyTorch (pip install torch), or run set-up " +
+		"without --no-install"
 	if m, err := j.pkgs.manager(); err == nil && !j.opts.CUDA {
 		how = fmt.Sprintf("`%s`, or %s", j.pkgs.command(m, m.libtorch[0]), how)
 	}
@@ -80,7 +81,8 @@ func (j *job) get(ctx context.Context, none *NotFound) (*LibTorch, error) {
 	}
 	l, err := j.download(ctx)
 	if err != nil && installErr != nil && errors.Is(err, errNoArchive) {
-		return nil, fail(err, "install PyTorch (pip install torch) or a libtorch of your own (--libtorch DIR), then run set-up again",
+		return nil, fail(err, "install PyTorch (pip install torch) or a libtorch of your own (--libtorch DIR), then run "+
+			"set-up again",
 			"libtorch cannot be installed here: %v", installErr)
 	}
 	return l, err
@@ -136,7 +138,8 @@ func (j *job) preferOpenBLAS(ctx context.Context, l *LibTorch) *LibTorch {
 		}
 	}
 	if l.BLAS == referenceBLAS {
-		j.report.Warn(fmt.Sprintf("%sOpenBLAS is installed, but not chosen: `update-alternatives --config libblas.so.3-%s`", slow, triplet(j.sys.GOARCH)))
+		j.report.Warn(fmt.Sprintf("%sOpenBLAS is installed, but not chosen: `update-alternatives --config libblas.so.3-%s`",
+			slow, triplet(j.sys.GOARCH)))
 	}
 	return l
 }

@@ -95,11 +95,15 @@ func TestInstallWithSudo(t *testing.T) {
 
 func TestInstallFallsBackToTheArchive(t *testing.T) {
 	for name, prepare := range map[string]func(*testing.T, *fakeMachine){
-		"no package manager":    func(*testing.T, *fakeMachine) {},
-		"no package":            func(t *testing.T, m *fakeMachine) { m.debian(t, "(none)") },
-		"the package is old":    func(t *testing.T, m *fakeMachine) { m.debian(t, "1.8.1-5") },
-		"the manager fails":     func(t *testing.T, m *fakeMachine) { m.debian(t, "2.6.0"); m.programs["apt-get"] = fails },
-		"no root and no sudo":   func(t *testing.T, m *fakeMachine) { m.debian(t, "2.6.0"); m.Geteuid = func() int { return 7 } },
+		"no package manager": func(*testing.T, *fakeMachine) {},
+		"no package":         func(t *testing.T, m *fakeMachine) { m.debian(t, "(none)") },
+		"the package is old": func(t *testing.T, m *fakeMachine) { m.debian(t, "1.8.1-5") },
+		"the manager fails":  func(t *testing.T, m *fakeMachine) { m.debian(t, "2.6.0"); m.programs["apt-get"] = fails },
+		"no root and no sudo": func(t *testing.T,
+			m *fakeMachine) {
+			m.debian(t, "2.6.0")
+			m.Geteuid = func() int { return 7 }
+		},
 		"brew does not do root": func(_ *testing.T, m *fakeMachine) { m.programs["brew"] = fails },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,9 +209,11 @@ func TestOpenBLAS(t *testing.T) {
 
 func TestOtherManagers(t *testing.T) {
 	for program, c := range map[string]struct{ query, answer, install string }{
-		"dnf":    {"info -q libtorch-devel", "Name         : libtorch-devel\nVersion      : 2.4.1\n", "dnf install -y -q libtorch-devel"},
-		"pacman": {"-Si python-pytorch", "Repository      : extra\nVersion         : 2.5.1-3\n", "pacman -S --noconfirm --needed python-pytorch"},
-		"brew":   {"info pytorch", "==> pytorch: stable 2.5.1 (bottled)\n", "brew install pytorch"},
+		"dnf": {"info -q libtorch-devel", "Name         : libtorch-devel\nVersion      : 2.4.1\n",
+			"dnf install -y -q libtorch-devel"},
+		"pacman": {"-Si python-pytorch", "Repository      : extra\nVersion         : 2.5.1-3\n",
+			"pacman -S --noconfirm --needed python-pytorch"},
+		"brew": {"info pytorch", "==> pytorch: stable 2.5.1 (bottled)\n", "brew install pytorch"},
 	} {
 		t.Run(program, func(t *testing.T) {
 			m := machine(t)

@@ -92,12 +92,15 @@ func inspect(sys *System, dir string, source Source) (*LibTorch, error) {
 		u := &Unusable{Dir: dir, Source: source, Absent: lib == "" && err != nil}
 		switch {
 		case lib == "" && err != nil:
-			u.Reason = "it has neither libtorch's headers (include/torch/csrc/api/include/torch/version.h) nor its library (" + sys.library("torch_cpu") + ")"
+			u.Reason = "it has neither libtorch's headers (include/torch/csrc/api/include/torch/version.h) nor its library (" +
+				sys.library("torch_cpu") + ")"
 			u.Reason += nested(sys, dir)
 		case lib == "":
-			u.Reason = fmt.Sprintf("it has libtorch's headers, but no %s in lib, lib64 or lib/%s", sys.library("torch_cpu"), triplet(sys.GOARCH))
+			u.Reason = fmt.Sprintf("it has libtorch's headers, but no %s in lib, lib64 or lib/%s", sys.library("torch_cpu"),
+				triplet(sys.GOARCH))
 		default:
-			u.Reason = fmt.Sprintf("it has %s, but not the headers (include/torch/csrc/api/include/torch/version.h): a development package is missing", sys.library("torch_cpu"))
+			u.Reason = fmt.Sprintf("it has %s, but not the headers (include/torch/csrc/api/include/torch/version.h): a "+
+				"development package is missing", sys.library("torch_cpu"))
 		}
 		return nil, u
 	}
@@ -201,7 +204,8 @@ func headerVersion(include string) (string, numbers, error) {
 			n := numbers{got["MAJOR"], got["MINOR"]}
 			return fmt.Sprintf("%d.%d.%d", n.major, n.minor, got["PATCH"]), n, nil
 		}
-		found = fmt.Errorf("the header %s does not define TORCH_VERSION_MAJOR, _MINOR and _PATCH", filepath.Join(include, name))
+		found = fmt.Errorf("the header %s does not define TORCH_VERSION_MAJOR, _MINOR and _PATCH",
+			filepath.Join(include, name))
 	}
 	return "", numbers{}, found
 }

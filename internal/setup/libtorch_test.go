@@ -14,7 +14,8 @@ import (
 
 func TestFlags(t *testing.T) {
 	system := &LibTorch{
-		Include: []string{"/usr/include", "/usr/include/torch/csrc/api/include"}, Lib: "/usr/lib/x86_64-linux-gnu", CXX11ABI: true,
+		Include: []string{"/usr/include", "/usr/include/torch/csrc/api/include"}, Lib: "/usr/lib/x86_64-linux-gnu",
+		CXX11ABI: true,
 	}
 	f := system.Flags("linux")
 	assert.Equal(t, []string{"-I/usr/include/torch/csrc/api/include", "-D_GLIBCXX_USE_CXX11_ABI=1"}, f.CXXFLAGS)
@@ -31,7 +32,8 @@ func TestFlags(t *testing.T) {
 	mac := &LibTorch{Include: []string{"/opt/x/include"}, Lib: "/opt/x/lib"}
 	f = mac.Flags("darwin")
 	assert.Equal(t, []string{"-I/opt/x/include"}, f.CXXFLAGS)
-	assert.Equal(t, []string{"-L/opt/x/lib", "-Wl,-rpath,/opt/x/lib", "-ltorch", "-ltorch_cpu", "-lc10", "-lc++"}, f.LDFLAGS)
+	assert.Equal(t, []string{"-L/opt/x/lib", "-Wl,-rpath,/opt/x/lib", "-ltorch", "-ltorch_cpu", "-lc10", "-lc++"},
+		f.LDFLAGS)
 }
 
 func TestPathsThatCgoDoesNotTake(t *testing.T) {
@@ -77,7 +79,8 @@ func TestBLAS(t *testing.T) {
 	lib := m.path("usr/lib/x86_64-linux-gnu")
 	write(t, filepath.Join(lib, "openblas-pthread/libblas.so.3"), "")
 	require.NoError(t, os.MkdirAll(m.path("etc/alternatives"), 0o755))
-	require.NoError(t, os.Symlink(filepath.Join(lib, "openblas-pthread/libblas.so.3"), m.path("etc/alternatives/libblas.so.3")))
+	require.NoError(t, os.Symlink(filepath.Join(lib, "openblas-pthread/libblas.so.3"),
+		m.path("etc/alternatives/libblas.so.3")))
 	require.NoError(t, os.Symlink(m.path("etc/alternatives/libblas.so.3"), filepath.Join(lib, "libblas.so.3")))
 	l, err := locate(t, m, Request{})
 	require.NoError(t, err)

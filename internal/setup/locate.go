@@ -39,8 +39,8 @@ func (e *NotFound) Error() string {
 }
 
 // Locate finds a libtorch: the one that the user names, then $LIBTORCH, a Python torch package, the system's packages,
-// an earlier download. A folder that the user or $LIBTORCH names and that does not do is an error; the others are passed
-// over. The error is a *NotFound when there is none.
+// an earlier download. A folder that the user or $LIBTORCH names and that does not do is an error; the others are
+// passed over. The error is a *NotFound when there is none.
 func Locate(ctx context.Context, sys *System, want Request) (*LibTorch, error) {
 	if want.Dir != "" {
 		return locateNamed(ctx, sys, want, want.Dir, FromFlag, "--libtorch",
@@ -71,7 +71,8 @@ func Locate(ctx context.Context, sys *System, want Request) (*LibTorch, error) {
 }
 
 // locateNamed checks the folder that the user names by a flag or by the environment.
-func locateNamed(ctx context.Context, sys *System, want Request, dir string, source Source, name, remedy string) (*LibTorch, error) {
+func locateNamed(ctx context.Context, sys *System, want Request, dir string, source Source, name,
+	remedy string) (*LibTorch, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fail(err, remedy, "%s %s", name, dir)
@@ -91,7 +92,8 @@ func use(ctx context.Context, sys *System, p place, want Request) (*LibTorch, er
 	}
 	usePackageVersion(ctx, sys, l)
 	if want.CUDA && !l.CUDA {
-		return nil, &Unusable{Dir: l.Dir, Source: l.Source, Reason: fmt.Sprintf("it is libtorch %s for the CPU only, and --cuda was given", l.Version)}
+		return nil, &Unusable{Dir: l.Dir, Source: l.Source,
+			Reason: fmt.Sprintf("it is libtorch %s for the CPU only, and --cuda was given", l.Version)}
 	}
 	return l, nil
 }
@@ -123,7 +125,8 @@ func usePackageVersion(ctx context.Context, sys *System, l *LibTorch) {
 	if l.Dir != sys.path("usr") || !sys.has("dpkg-query") {
 		return
 	}
-	if out, err := sys.Run(ctx, Command{Name: "dpkg-query", Args: []string{"-W", "-f", "${Version}", "libtorch-dev"}}); err == nil {
+	if out, err := sys.Run(ctx, Command{Name: "dpkg-query", Args: []string{"-W", "-f", "${Version}",
+		"libtorch-dev"}}); err == nil {
 		useVersion(l, out)
 	}
 }
@@ -138,7 +141,8 @@ func downloadPlaces(c *Cache) []place {
 		_, x, _ := parseVersion(filepath.Base(a))
 		_, y, _ := parseVersion(filepath.Base(b))
 		cuda := func(dir string) int { return strings.Count(filepath.Base(dir), "-cu") }
-		return cmp.Or(cmp.Compare(y.major, x.major), cmp.Compare(y.minor, x.minor), cmp.Compare(cuda(a), cuda(b)), cmp.Compare(b, a))
+		return cmp.Or(cmp.Compare(y.major, x.major), cmp.Compare(y.minor, x.minor), cmp.Compare(cuda(a), cuda(b)),
+			cmp.Compare(b, a))
 	})
 	var places []place
 	for _, dir := range dirs {

@@ -47,7 +47,8 @@ func TestLocateOrder(t *testing.T) {
 		{env, FromEnvironment, func() { delete(m.env, "LIBTORCH") }},
 		{pip, FromPython, func() { delete(m.programs, "python3") }},
 		{m.path("usr"), FromSystem, func() { require.NoError(t, os.RemoveAll(m.path("usr"))) }},
-		{filepath.Join(cache.Dir, "libtorch/2.6.0-cpu"), FromDownload, func() { require.NoError(t, os.RemoveAll(cache.Dir)) }},
+		{filepath.Join(cache.Dir, "libtorch/2.6.0-cpu"), FromDownload,
+			func() { require.NoError(t, os.RemoveAll(cache.Dir)) }},
 	}
 	for _, s := range steps {
 		l, err := locate(t, m, want)
@@ -64,7 +65,8 @@ func TestLocateOrder(t *testing.T) {
 
 func TestLocateNamedButWrong(t *testing.T) {
 	m := machine(t).withSystemTorch(t, tree{}) // a good one, which must not be taken silently
-	old, empty, above, headers, libs, noVmap := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	old, empty, above, headers, libs, noVmap := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(),
+		t.TempDir()
 	plant(t, old, tree{version: "1.12.1"})
 	plant(t, filepath.Join(above, "libtorch"), tree{})
 	plant(t, headers, tree{lib: "elsewhere"})
@@ -75,9 +77,10 @@ func TestLocateNamedButWrong(t *testing.T) {
 		empty:                          "neither libtorch's headers",
 		old:                            "it is libtorch 1.12.1, and Kelvin needs 1.13 or later",
 		above:                          "did you mean " + filepath.Join(above, "libtorch") + "?",
-		headers:                        "it has libtorch's headers, but no libtorch_cpu.so in lib, lib64 or lib/x86_64-linux-gnu",
-		libs:                           "a development package is missing",
-		noVmap:                         "the header ATen/functorch/BatchedTensorImpl.h is missing",
+		headers: "it has libtorch's headers, but no libtorch_cpu.so in lib, lib64 or " +
+			"lib/x86_64-linux-gnu",
+		libs:   "a development package is missing",
+		noVmap: "the header ATen/functorch/BatchedTensorImpl.h is missing",
 	}
 	for dir, message := range cases {
 		_, err := locate(t, m, Request{Dir: dir})
@@ -135,7 +138,8 @@ func TestLocateSystems(t *testing.T) {
 		"local":         {"usr/local", tree{}},
 		"brew":          {"opt/homebrew/opt/pytorch", tree{}},
 		"brew libtorch": {"usr/local/opt/libtorch", tree{}},
-		"linuxbrew":     {"home/linuxbrew/.linuxbrew/opt/pytorch/libexec/lib/python3.12/site-packages/torch", tree{header: "torch/headeronly/version.h", version: "2.10.1"}},
+		"linuxbrew": {"home/linuxbrew/.linuxbrew/opt/pytorch/libexec/lib/python3.12/site-packages/torch",
+			tree{header: "torch/headeronly/version.h", version: "2.10.1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machine(t)
@@ -167,7 +171,9 @@ func TestLocateCUDA(t *testing.T) {
 	site := t.TempDir()
 	pip := filepath.Join(site, "torch")
 	plant(t, pip, tree{cuda: true})
-	write(t, filepath.Join(pip, "version.py"), "from typing import Optional\n__version__ = '2.6.0+cu124'\ndebug = False\ncuda: Optional[str] = '12.4'\ngit_version = 'abc'\n")
+	write(t, filepath.Join(pip, "version.py"),
+		"from typing import Optional\n__version__ = '2.6.0+cu124'\ndebug = False\ncuda: Optional[str] = "+
+			"'12.4'\ngit_version = 'abc'\n")
 	write(t, filepath.Join(site, "nvidia/cublas/lib/libcublas.so.12"), "")
 	write(t, filepath.Join(site, "nvidia/cuda_runtime/lib/libcudart.so.12"), "")
 
@@ -181,7 +187,8 @@ func TestLocateCUDA(t *testing.T) {
 	assert.True(t, l.CUDA)
 	assert.Equal(t, "2.6.0", l.Version)
 	assert.Equal(t, "12.4", l.CUDAVersion)
-	assert.Equal(t, []string{filepath.Join(site, "nvidia/cublas/lib"), filepath.Join(site, "nvidia/cuda_runtime/lib")}, l.LinkDirs)
+	assert.Equal(t, []string{filepath.Join(site, "nvidia/cublas/lib"), filepath.Join(site, "nvidia/cuda_runtime/lib")},
+		l.LinkDirs)
 	assert.Equal(t, "libtorch 2.6.0 (CUDA 12.4) in "+pip, l.String())
 }
 

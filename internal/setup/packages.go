@@ -177,7 +177,8 @@ func (p *packages) libtorch(ctx context.Context, m *manager) ([]string, error) {
 		case !ok:
 			continue
 		case !n.atLeast(minMajor, minMinor):
-			return nil, fmt.Errorf("%w: its %s is version %s, and Kelvin needs %d.%d or later", errNoPackage, names[0], found[1], minMajor, minMinor)
+			return nil, fmt.Errorf("%w: its %s is version %s, and Kelvin needs %d.%d or later", errNoPackage, names[0], found[1],
+				minMajor, minMinor)
 		}
 		return names, nil
 	}

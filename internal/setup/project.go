@@ -89,7 +89,8 @@ func (p *Project) check(goflags, dir string) error {
 	case p.GoWork != "" && exists(p.GoWork):
 		p.Dir = filepath.Dir(p.GoWork)
 	default:
-		return fail(nil, "run `go mod init NAME` there, or run set-up in the folder of your module", "%s is not in a Go module", dir)
+		return fail(nil, "run `go mod init NAME` there, or run set-up in the folder of your module",
+			"%s is not in a Go module", dir)
 	}
 	return nil
 }
@@ -129,5 +130,6 @@ func requiresKelvin(ctx context.Context, sys *System, p *Project) (bool, error) 
 	case strings.Contains(err.Error(), "not a known dependency"):
 		return false, nil
 	}
-	return false, fail(err, "look at what Go says: set-up itself is done but for the build", "Go cannot read the modules of %s", p.Dir)
+	return false, fail(err, "look at what Go says: set-up itself is done but for the build",
+		"Go cannot read the modules of %s", p.Dir)
 }

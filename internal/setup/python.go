@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// torchQuery makes Python tell where its torch package is. It does not import the package, which takes seconds. A folder
-// that merely has the name torch has no origin.
+// torchQuery makes Python tell where its torch package is. It does not import the package, which takes seconds. A
+// folder that merely has the name torch has no origin.
 const torchQuery = `import importlib.util, json, sys
 try:
     spec = importlib.util.find_spec("torch")
@@ -27,15 +27,16 @@ type place struct {
 	source Source
 }
 
-// pythonPlaces returns the folders in which the Pythons on the PATH keep their torch package. Some distributions (conda)
-// put the headers and libraries below the prefix of their Python instead.
+// pythonPlaces returns the folders in which the Pythons on the PATH keep their torch package. Some distributions
+// (conda) put the headers and libraries below the prefix of their Python instead.
 func pythonPlaces(ctx context.Context, sys *System) []place {
 	var places []place
 	for _, name := range []string{"python3", "python"} {
 		if !sys.has(name) {
 			continue
 		}
-		out, err := sys.Run(ctx, Command{Name: name, Args: []string{"-c", torchQuery}, Dir: os.TempDir(), Env: []string{"PYTHONSAFEPATH=1"}})
+		out, err := sys.Run(ctx, Command{Name: name, Args: []string{"-c", torchQuery}, Dir: os.TempDir(),
+			Env: []string{"PYTHONSAFEPATH=1"}})
 		if err != nil {
 			continue
 		}

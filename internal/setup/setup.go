@@ -80,8 +80,8 @@ type job struct {
 	pkgs    *packages
 }
 
-// Run sets up the module of opts.Dir. It can be interrupted at any time: the next run cleans up and carries on. A second
-// run that finds everything done changes nothing.
+// Run sets up the module of opts.Dir. It can be interrupted at any time: the next run cleans up and carries on. A
+// second run that finds everything done changes nothing.
 func Run(ctx context.Context, sys *System, parts Parts, opts Options) (*Result, error) {
 	j := &job{sys: sys, parts: parts, opts: opts, report: reporterOrSilent(opts.Report)}
 	j.pkgs = newPackages(sys, j.log(), j.report)

@@ -112,8 +112,8 @@ func TestSetupMakesACopyForEachLibTorchAndAdaptation(t *testing.T) {
 	assert.Len(t, copies(t, m), 4)
 }
 
-// TestChangedAnchor: gotch's source is not what the edits expect. The message comes through, nothing is left, and a Kelvin
-// that fits succeeds.
+// TestChangedAnchor: gotch's source is not what the edits expect. The message comes through, nothing is left, and a
+// Kelvin that fits succeeds.
 func TestChangedAnchor(t *testing.T) {
 	m := machine(t).withSystemTorch(t, tree{})
 	p := parts(t)

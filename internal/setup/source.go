@@ -22,14 +22,15 @@ const (
 )
 
 // gotchSource returns the folder of gotch's source in Go's module cache, and downloads it there if need be. It asks Go
-// in a module of its own inside scratch, so that neither a go.work nor a replace of the user's module has a say, and with
-// the checksums in its go.sum, so that Go verifies what it downloads. When somebody has edited the source in the module
-// cache, as gotch's own install script does, the archive is unpacked into scratch instead.
+// in a module of its own inside scratch, so that neither a go.work nor a replace of the user's module has a say, and
+// with the checksums in its go.sum, so that Go verifies what it downloads. When somebody has edited the source in the
+// module cache, as gotch's own install script does, the archive is unpacked into scratch instead.
 func gotchSource(ctx context.Context, sys *System, scratch string) (string, error) {
 	version := gotch.Module + "@" + gotch.Version
 	files := map[string]string{
 		"go.mod": "module kelvin.setup/source\n\ngo " + MinGo + "\n",
-		"go.sum": fmt.Sprintf("%s %s %s\n%s %s/go.mod %s\n", gotch.Module, gotch.Version, gotchSum, gotch.Module, gotch.Version, gotchModSum),
+		"go.sum": fmt.Sprintf("%s %s %s\n%s %s/go.mod %s\n", gotch.Module, gotch.Version, gotchSum, gotch.Module,
+			gotch.Version, gotchModSum),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(scratch, name), []byte(text), 0o644); err != nil {
@@ -46,13 +47,15 @@ func gotchSource(ctx context.Context, sys *System, scratch string) (string, erro
 		err = jsonErr
 	}
 	if err != nil {
-		return "", fail(err, "check the network, or Go's settings for it (GOPROXY), then run set-up again", "the source of %s cannot be had", version)
+		return "", fail(err, "check the network, or Go's settings for it (GOPROXY), then run set-up again",
+			"the source of %s cannot be had", version)
 	}
 	if sum, err := dirhash.HashDir(got.Dir, version, dirhash.Hash1); err == nil && sum == gotchSum {
 		return got.Dir, nil
 	}
 	if sum, err := dirhash.HashZip(got.Zip, dirhash.Hash1); err != nil || sum != gotchSum {
-		return "", fail(err, "run `go clean -modcache`, then set-up again", "the source of %s in Go's module cache (%s) is not the published one", version, got.Dir)
+		return "", fail(err, "run `go clean -modcache`, then set-up again",
+			"the source of %s in Go's module cache (%s) is not the published one", version, got.Dir)
 	}
 	dir := filepath.Join(scratch, "gotch")
 	if err := modzip.Unzip(dir, module.Version{Path: gotch.Module, Version: gotch.Version}, got.Zip); err != nil {

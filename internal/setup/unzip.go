@@ -32,8 +32,8 @@ func (d *damagedArchive) Unwrap() error { return d.err }
 // errOutside refuses a name that leads out of the folder into which an archive is unpacked.
 var errOutside = errors.New("leads out of the archive's folder")
 
-// unzip unpacks an archive into the existing folder dst. Every file's checksum is verified, and nothing is written outside
-// dst. The error is a *damagedArchive when the archive, not the disk, is at fault.
+// unzip unpacks an archive into the existing folder dst. Every file's checksum is verified, and nothing is written
+// outside dst. The error is a *damagedArchive when the archive, not the disk, is at fault.
 func unzip(ctx context.Context, archive, dst string) error {
 	r, err := zip.OpenReader(archive)
 	if err != nil {

@@ -47,7 +47,8 @@ func packTree(t *testing.T, f tree) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	plant(t, filepath.Join(dir, "libtorch"), f)
-	entries := []entry{{name: "libtorch/", mode: fs.ModeDir | 0o755}, {name: "libtorch/build-version", text: "2.6.0+cpu\n"}}
+	entries := []entry{{name: "libtorch/", mode: fs.ModeDir | 0o755}, {name: "libtorch/build-version",
+		text: "2.6.0+cpu\n"}}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -84,14 +85,15 @@ func TestUnzip(t *testing.T) {
 
 func TestUnzipRefuses(t *testing.T) {
 	for name, e := range map[string][]entry{
-		"above":          {{name: "../outside", text: "x"}},
-		"absolute":       {{name: "/outside", text: "x"}},
-		"hidden above":   {{name: "a/../../outside", text: "x"}},
-		"backslash":      {{name: `..\outside`, text: "x"}},
-		"link above":     {{name: "a/link", text: "../../outside", mode: fs.ModeSymlink | 0o777}},
-		"link absolute":  {{name: "link", text: "/etc", mode: fs.ModeSymlink | 0o777}},
-		"special file":   {{name: "pipe", mode: fs.ModeNamedPipe | 0o644}},
-		"link then file": {{name: "a/link", text: "../../..", mode: fs.ModeSymlink | 0o777}, {name: "a/link/outside", text: "x"}},
+		"above":         {{name: "../outside", text: "x"}},
+		"absolute":      {{name: "/outside", text: "x"}},
+		"hidden above":  {{name: "a/../../outside", text: "x"}},
+		"backslash":     {{name: `..\outside`, text: "x"}},
+		"link above":    {{name: "a/link", text: "../../outside", mode: fs.ModeSymlink | 0o777}},
+		"link absolute": {{name: "link", text: "/etc", mode: fs.ModeSymlink | 0o777}},
+		"special file":  {{name: "pipe", mode: fs.ModeNamedPipe | 0o644}},
+		"link then file": {{name: "a/link", text: "../../..", mode: fs.ModeSymlink | 0o777},
+			{name: "a/link/outside", text: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := unpack(t, pack(t, e...))

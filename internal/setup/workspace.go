@@ -19,7 +19,8 @@ import (
 const MinGo = "1.25.0"
 
 // workHeader begins a go.work that set-up makes.
-const workHeader = "// Made by `kelvin setup`. It makes builds use the gotch that is adapted to this machine's libtorch.\n" +
+const workHeader = "// Made by `kelvin setup`. It makes builds use the gotch that is adapted to this machine's " +
+	"libtorch.\n" +
 	"// The path of the replace is this machine's own: keep this file out of version control.\n"
 
 // writeWorkspace makes the project's go.work lead to the copy of gotch: a new file when there is none, otherwise the
@@ -53,13 +54,14 @@ func writeWorkspace(p *Project, dir string) (path string, changed bool, err erro
 		return path, false, nil
 	}
 	if err := writeFile(path, data, mode); err != nil {
-		return path, false, fail(err, "make its folder writable, then run set-up again", "the workspace file %s cannot be written", path)
+		return path, false, fail(err, "make its folder writable, then run set-up again",
+			"the workspace file %s cannot be written", path)
 	}
 	return path, true, nil
 }
 
-// editWorkspace returns the content of a go.work that leads to the copy in dir. What else is in it stays as it is, and a
-// file that needs no change is returned unchanged.
+// editWorkspace returns the content of a go.work that leads to the copy in dir. What else is in it stays as it is, and
+// a file that needs no change is returned unchanged.
 func editWorkspace(path string, old []byte, p *Project, dir string) ([]byte, error) {
 	fresh := len(bytes.TrimSpace(old)) == 0
 	text := old

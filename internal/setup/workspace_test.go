@@ -55,7 +55,8 @@ func TestWorkspaceIsMade(t *testing.T) {
 
 	_, changed = point(t, dir, "/cache/gotch/a folder with spaces")
 	assert.True(t, changed)
-	same(t, path, workHeader+"go 1.25.0\n\nuse .\n\nreplace github.com/sugarme/gotch v0.9.1 => \"/cache/gotch/a folder with spaces\"\n")
+	same(t, path, workHeader+"go 1.25.0\n\nuse .\n\nreplace github.com/sugarme/gotch v0.9.1 => \"/cache/gotch/a folder "+
+		"with spaces\"\n")
 }
 
 func TestWorkspaceGoLine(t *testing.T) {
@@ -217,7 +218,8 @@ func TestFindProjectRefuses(t *testing.T) {
 
 	dir := newModule(t, plainModule)
 	for flags, message := range map[string]string{
-		"-mod=mod": "GOFLAGS has -mod=mod", "-mod=vendor": "GOFLAGS has -mod=vendor", "-modfile=x.mod": "GOFLAGS has -modfile=x.mod",
+		"-mod=mod": "GOFLAGS has -mod=mod", "-mod=vendor": "GOFLAGS has -mod=vendor",
+		"-modfile=x.mod": "GOFLAGS has -modfile=x.mod",
 	} {
 		t.Setenv("GOFLAGS", flags)
 		assert.ErrorContains(t, try(dir), message)

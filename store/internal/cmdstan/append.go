@@ -18,17 +18,18 @@ type Mark struct {
 }
 
 // Append resumes a file that [Create] began. It cuts off an incomplete last line, the trailer, the times of
-// [Writer.Finish], and all draws behind the first keep (those of the warm-up count) with the adaptation block after them.
-// keep = -1 keeps all; a run that resumes from a checkpoint keeps what the checkpoint covers.
+// [Writer.Finish], and all draws behind the first keep (those of the warm-up count) with the adaptation block after
+// them. keep = -1 keeps all; a run that resumes from a checkpoint keeps what the checkpoint covers.
 //
-// The head stays as it is. An [content.ErrLayout] says that the file has other columns, an [content.ErrRange] that it has
-// fewer than keep draws. A file that was killed before its head was complete is begun anew.
+// The head stays as it is. An [content.ErrLayout] says that the file has other columns, an [content.ErrRange] that it
+// has fewer than keep draws. A file that was killed before its head was complete is begun anew.
 //
-// What is kept is checked: each line must have the columns' values, the trailer's digest must fit if there is one, and so
-// must that of a mark with keep rows. Otherwise the error is an [content.ErrFormat].
+// What is kept is checked: each line must have the columns' values, the trailer's digest must fit if there is one, and
+// so must that of a mark with keep rows. Otherwise the error is an [content.ErrFormat].
 func Append(path string, sites []draws.Site, stats []string, opt Options, keep int, marks ...Mark) (*Writer, error) {
 	if keep < -1 {
-		return nil, content.Failf(content.ErrRange, "append to %s: keep is %d, want a number of draws, or -1 for all", path, keep)
+		return nil, content.Failf(content.ErrRange, "append to %s: keep is %d, want a number of draws, or -1 for all", path,
+			keep)
 	}
 	w, head, err := newWriter(path, sites, stats, opt)
 	if err != nil {
@@ -148,9 +149,9 @@ type Adaptation struct {
 // HasAdaptation says whether the file has an adaptation block.
 func (w *Writer) HasAdaptation() bool { return w.adapted != "" }
 
-// Adapted writes the adaptation block and flushes. It stands between the draws of the warm-up, if they are saved, and the
-// others. Writing the same block again does nothing, as a resumed run may do. Another block is an [content.ErrLayout], and
-// so is one that is not of the file's metric. Files of the algorithm fixed_param have none.
+// Adapted writes the adaptation block and flushes. It stands between the draws of the warm-up, if they are saved, and
+// the others. Writing the same block again does nothing, as a resumed run may do. Another block is an
+// [content.ErrLayout], and so is one that is not of the file's metric. Files of the algorithm fixed_param have none.
 func (w *Writer) Adapted(a Adaptation) error {
 	if w.err != nil {
 		return w.err

@@ -108,7 +108,8 @@ func TestAppendCSVKeeps(t *testing.T) {
 		require.NoError(t, w.Close())
 		again, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.Equal(t, trimDigest(text)+"# \n#  Elapsed Time: 1 seconds (Warm-up)\n#                2 seconds (Sampling)\n#                3 seconds (Total)\n# \n",
+		require.Equal(t, trimDigest(text)+"# \n#  Elapsed Time: 1 seconds (Warm-up)\n#                2 seconds "+
+			"(Sampling)\n#                3 seconds (Total)\n# \n",
 			trimDigest(again))
 	}
 	inf, err := store.Open(path)
@@ -158,12 +159,16 @@ func TestCSVWriterErrors(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorContains(t, w.Append([]float64{1}, []float64{1}), "x has 1 numbers, want 3")
 	assert.ErrorContains(t, w.Append([]float64{1, 2, 3}, nil), "stats has 0 numbers, want 1")
-	assert.ErrorContains(t, w.Adapted(cmdstan.Adaptation{Diagonal: []float64{1}}), "it is of the metric diag_e, the file is of dense_e")
-	assert.ErrorContains(t, w.Adapted(cmdstan.Adaptation{Diagonal: []float64{1}, Dense: [][]float64{{1}}}), "both Diagonal and Dense are given")
-	assert.ErrorContains(t, w.Adapted(cmdstan.Adaptation{Dense: [][]float64{{1, 2}}}), "row 0 of Dense has 2 numbers, want 1")
+	assert.ErrorContains(t, w.Adapted(cmdstan.Adaptation{Diagonal: []float64{1}}),
+		"it is of the metric diag_e, the file is of dense_e")
+	assert.ErrorContains(t, w.Adapted(cmdstan.Adaptation{Diagonal: []float64{1}, Dense: [][]float64{{1}}}),
+		"both Diagonal and Dense are given")
+	assert.ErrorContains(t, w.Adapted(cmdstan.Adaptation{Dense: [][]float64{{1, 2}}}),
+		"row 0 of Dense has 2 numbers, want 1")
 	require.NoError(t, w.Adapted(cmdstan.Adaptation{Dense: [][]float64{{1, 2}, {2, 3}}}))
 	require.NoError(t, w.Adapted(cmdstan.Adaptation{Dense: [][]float64{{1, 2}, {2, 3}}}), "the same again is nothing")
-	assert.ErrorContains(t, w.Adapted(cmdstan.Adaptation{Dense: [][]float64{{1, 2}, {2, 4}}}), "the file has one already, and another")
+	assert.ErrorContains(t, w.Adapted(cmdstan.Adaptation{Dense: [][]float64{{1, 2}, {2, 4}}}),
+		"the file has one already, and another")
 	require.NoError(t, w.Finish(0, 0))
 	assert.ErrorContains(t, w.Append([]float64{1, 2, 3}, []float64{1}), "the times of the run are written already")
 	assert.ErrorContains(t, w.Finish(0, 0), "written already")

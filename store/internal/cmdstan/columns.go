@@ -9,8 +9,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
 )
 
-// columnsOf are the names of the columns for a layout, and where each finds its number in a draw's flat vector followed by
-// its statistics.
+// columnsOf are the names of the columns for a layout, and where each finds its number in a draw's flat vector followed
+// by its statistics.
 //
 // Statistics come first: lp__, accept_stat__, stepsize__, treedepth__, n_leapfrog__, divergent__, energy__, as far as
 // they are there, then others with __ behind their name, by which CmdStan's readers know a statistic. Sites follow, as

@@ -63,7 +63,8 @@ func join(chains []*chain) (*Run, error) {
 	warmup, _ := draws.New(sites, stats, len(chains))
 	for k, c := range chains {
 		if !content.SameSites(c.layout.Placed(), sites) || !slices.Equal(c.layout.Stats, stats) {
-			return nil, content.Failf(content.ErrLayout, "%s and %s are not of one run: their columns differ", first.file, c.file)
+			return nil, content.Failf(content.ErrLayout, "%s and %s are not of one run: their columns differ", first.file,
+				c.file)
 		}
 		if err := c.fill(warmup, k, 0, c.warmup); err != nil {
 			return nil, err
@@ -304,7 +305,8 @@ func (c *chain) attrs() map[string]any {
 		}
 	}
 	for key, name := range map[string]string{
-		"seed": "seed", "thin": "thin", "num_warmup": "num_warmup", "num_samples": "num_samples", "max_depth": "max_treedepth",
+		"seed": "seed", "thin": "thin", "num_warmup": "num_warmup", "num_samples": "num_samples",
+		"max_depth": "max_treedepth",
 	} {
 		if v, err := strconv.ParseFloat(c.config[key], 64); err == nil {
 			out[name] = v

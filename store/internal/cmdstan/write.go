@@ -127,8 +127,8 @@ func oneLine(s string) string {
 // Writer writes the file of one chain while the run goes. What has been flushed outlives the program: a kill leaves at
 // most one incomplete line at the end, which readers drop with a note and [Append] cuts off.
 //
-// After each flush the file ends in a trailer of comments: attributes, notes, and the digest of all lines before it. The
-// next draw cuts the trailer off first, so a reader that finds one knows that nothing is missing.
+// After each flush the file ends in a trailer of comments: attributes, notes, and the digest of all lines before it.
+// The next draw cuts the trailer off first, so a reader that finds one knows that nothing is missing.
 //
 // A writer is for one goroutine.
 type Writer struct {
@@ -221,8 +221,8 @@ func (w *Writer) Digest() string { return jsontext.Digest(w.sum) }
 // Describe sets the attributes and notes, which the next flush writes.
 func (w *Writer) Describe(f content.Facts) { w.facts = f }
 
-// Append writes a draw: the flat vector and the statistics, which are copied. An [content.ErrLayout] says which length is
-// wrong, and then nothing is written. An error of the disk stays: all further calls return it.
+// Append writes a draw: the flat vector and the statistics, which are copied. An [content.ErrLayout] says which length
+// is wrong, and then nothing is written. An error of the disk stays: all further calls return it.
 func (w *Writer) Append(x, stats []float64) error {
 	switch {
 	case w.err != nil:

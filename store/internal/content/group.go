@@ -30,7 +30,8 @@ type Contents struct {
 	Groups map[string]*Group
 	Attrs  map[string]any // of the root
 	Coords map[string][]any
-	Notes  []string // what the reader left out
+	Dims   map[string][]string // that no variable of the file has
+	Notes  []string            // what the reader left out
 	Budget *Budget
 }
 

@@ -42,8 +42,8 @@ func KelvinStats(names []string) []string {
 	return out
 }
 
-// Identifiers makes names unique and fit for other programs. fit leaves a fit name as it is. A name that is in taken, or
-// that another name has already, gets a number.
+// Identifiers makes names unique and fit for other programs. fit leaves a fit name as it is. A name that is in taken,
+// or that another name has already, gets a number.
 func Identifiers(names []string, fit func(string) string, taken ...string) []string {
 	seen := map[string]bool{}
 	for _, name := range taken {

@@ -54,10 +54,20 @@ func Read(r io.Reader, file string, limits content.Limits) (*content.Contents, e
 		return nil, err
 	}
 	budget.Found(scan.Read)
+	named := map[string]bool{}
 	for name, g := range out.Groups {
 		g.Attrs = attrs[name]
 		for _, v := range g.Vars {
+			named[v.Name] = true
 			v.Dims = dimsOf(dims[v.Name], v, g)
+		}
+	}
+	out.Dims = map[string][]string{}
+	for name, list := range dims {
+		if list, _ := list.([]any); !named[name] {
+			if texts := textsOf(list); texts != nil {
+				out.Dims[name] = texts
+			}
 		}
 	}
 	for name, values := range coords {
@@ -101,12 +111,22 @@ func dimsOf(names any, v *content.Variable, g *content.Group) []string {
 	if len(list) == 0 || len(out)+len(list) != len(v.Shape) {
 		return nil
 	}
-	for _, name := range list {
+	texts := textsOf(list)
+	if texts == nil {
+		return nil
+	}
+	return append(out, texts...)
+}
+
+// textsOf is nil if one of the list is no text.
+func textsOf(list []any) []string {
+	out := make([]string, len(list))
+	for i, name := range list {
 		text, ok := name.(string)
 		if !ok {
 			return nil
 		}
-		out = append(out, text)
+		out[i] = text
 	}
 	return out
 }
@@ -118,7 +138,8 @@ type array struct {
 	leaves int // depth of the numbers, -1 before the first
 }
 
-// readArray reads a number, or lists of numbers or strings nested to any depth; lists of one depth must be of one length.
+// readArray reads a number, or lists of numbers or strings nested to any depth; lists of one depth must be of one
+// length.
 func readArray(s *jsontext.Scanner) (*content.Variable, error) {
 	a := &array{scan: s, v: &content.Variable{}, leaves: -1}
 	err := a.read(0)

@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/store/internal/jsontext"
 )
 
-// Write writes groups as they are made, so a file may be larger than memory. The last key is the digest of what is before
-// it; ArviZ ignores it.
+// Write writes groups as they are made, so a file may be larger than memory. The last key is the digest of what is
+// before it; ArviZ ignores it.
 func Write(to io.Writer, groups []*content.Group, attrs map[string]any, coords map[string][]any,
 	names map[string][]string) error {
 	sum := &summing{to: to}

@@ -1,5 +1,5 @@
-// Package jsontext reads and writes JSON with the literals NaN, Infinity and -Infinity, which Python's json module has and
-// Go's refuses.
+// Package jsontext reads and writes JSON with the literals NaN, Infinity and -Infinity, which Python's json module has
+// and Go's refuses.
 package jsontext
 
 import (
@@ -290,8 +290,8 @@ func (s *Scanner) Map() (map[string]any, error) {
 	return m, nil
 }
 
-// Digest reads the value of the key [content.DigestKey], whose name was read just before, and compares it. Only a key at
-// the start of a line is one that Kelvin wrote; elsewhere another program has written the file anew.
+// Digest reads the value of the key [content.DigestKey], whose name was read just before, and compares it. Only a key
+// at the start of a line is one that Kelvin wrote; elsewhere another program has written the file anew.
 func (s *Scanner) Digest() error {
 	sum, own := s.mark, s.markCol == 0
 	v, err := s.Value(0)

@@ -15,8 +15,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
 )
 
-// Writer writes the draws of all chains while the run goes. Each flush replaces the last chunk of each chain and then the
-// metadata, every file in one move; a killed run leaves the store as it was at the last flush. A writer is for one
+// Writer writes the draws of all chains while the run goes. Each flush replaces the last chunk of each chain and then
+// the metadata, every file in one move; a killed run leaves the store as it was at the last flush. A writer is for one
 // goroutine.
 type Writer struct {
 	z       *store
@@ -96,7 +96,8 @@ func newWriter(path string, sites []draws.Site, stats []string, chains int, opt 
 		w.vars = append(w.vars, &series{w.names[0], w.names[0] + "/" + name, content.Float, dims, s.Shape, s.Offset, s.Size})
 	}
 	for k, name := range content.StatVariables(stats, content.FileName) {
-		w.vars = append(w.vars, &series{w.names[1], w.names[1] + "/" + name, content.StatKind(name, nil), nil, nil, d.Dim() + k, 1})
+		w.vars = append(w.vars, &series{w.names[1], w.names[1] + "/" + name, content.StatKind(name, nil), nil, nil, d.Dim() +
+			k, 1})
 	}
 	return w, nil
 }
@@ -142,9 +143,10 @@ func (w *Writer) Lengths() []int { return slices.Clone(w.lengths) }
 // Describe sets the attributes and notes, which the next flush writes.
 func (w *Writer) Describe(f content.Facts) { w.facts = f }
 
-// Append adds a draw to a chain: the flat vector and the statistics, which are copied. An [content.ErrLayout] says which
-// length is wrong. An [content.ErrRange] says that there is no such chain, that a divergence is neither 0 nor 1, or that a
-// tree depth or a number of leapfrog steps is not whole. An error of the disk stays: all further calls return it.
+// Append adds a draw to a chain: the flat vector and the statistics, which are copied. An [content.ErrLayout] says
+// which length is wrong. An [content.ErrRange] says that there is no such chain, that a divergence is neither 0 nor 1,
+// or that a tree depth or a number of leapfrog steps is not whole. An error of the disk stays: all further calls return
+// it.
 func (w *Writer) Append(chain int, x, stats []float64) error {
 	dir := w.z.dir
 	switch {
@@ -311,12 +313,13 @@ func (w *Writer) writeChain(c int) error {
 
 func chainKey(array string, chain int) string { return chunkKey(array, ".", []int64{int64(chain)}) }
 
-// Append resumes a store that [Create] or [Write] wrote: each chain keeps its first keep draws, or all for keep = -1. The
-// chunks stay as the store has them. An [content.ErrLayout] says that it has other sites, statistics or chains, an
+// Append resumes a store that [Create] or [Write] wrote: each chain keeps its first keep draws, or all for keep = -1.
+// The chunks stay as the store has them. An [content.ErrLayout] says that it has other sites, statistics or chains, an
 // [content.ErrRange] that a chain has fewer than keep draws, an [content.ErrExists] that it is of another run.
 //
 // The metadata is cut first, so a kill at any time leaves a store whose metadata tells of draws that are there.
-func Append(path string, sites []draws.Site, stats []string, chains int, opt Options, keep int, run string) (*Writer, error) {
+func Append(path string, sites []draws.Site, stats []string, chains int, opt Options, keep int, run string) (*Writer,
+	error) {
 	w, err := newWriter(path, sites, stats, chains, opt)
 	if err != nil {
 		return nil, err
@@ -333,7 +336,8 @@ func Append(path string, sites []draws.Site, stats []string, chains int, opt Opt
 		return nil, content.Failf(content.ErrLayout, "append to %s: its group %s was not written by Kelvin", path, w.names[0])
 	}
 	if !content.SameSites(l.Placed(), sites) || !slices.Equal(l.Stats, stats) || len(l.Lengths) != chains {
-		return nil, content.Failf(content.ErrLayout, "append to %s: the store has other sites, statistics or chains: %s", path, have)
+		return nil, content.Failf(content.ErrLayout, "append to %s: the store has other sites, statistics or chains: %s",
+			path, have)
 	}
 	for c, n := range l.Lengths {
 		if keep > n || keep < -1 {
@@ -420,8 +424,8 @@ func (w *Writer) resume(lengths []int) error {
 	return w.Flush()
 }
 
-// dropChunks removes the chunks behind the end of each chain: they hold draws that are no longer wanted, and what killed
-// runs left.
+// dropChunks removes the chunks behind the end of each chain: they hold draws that are no longer wanted, and what
+// killed runs left.
 func (w *Writer) dropChunks() error {
 	for _, v := range w.vars {
 		entries, err := os.ReadDir(w.z.file(v.key))

@@ -46,7 +46,8 @@ func parseArray(m map[string]any) (*array, error) {
 	a.shape, ok1 = intList(m["shape"])
 	a.chunks, ok2 = intList(m["chunks"])
 	if !ok1 || !ok2 || len(a.shape) != len(a.chunks) || slices.Contains(a.chunks, 0) {
-		return nil, content.Because(content.ErrFormat, "shape %v and chunks %v, want lists of one length", m["shape"], m["chunks"])
+		return nil, content.Because(content.ErrFormat, "shape %v and chunks %v, want lists of one length", m["shape"],
+			m["chunks"])
 	}
 	if n, ok := content.Product(a.shape); !ok || n > 1<<46 {
 		return nil, content.Because(content.ErrLimit, "shape %v is too large", a.shape)

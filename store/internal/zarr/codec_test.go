@@ -35,7 +35,8 @@ func TestBlosc(t *testing.T) {
 
 func TestZarrTypes(t *testing.T) {
 	for dtype, raw := range map[string][]byte{
-		">f8": {0x3f, 0xf8, 0, 0, 0, 0, 0, 0}, "<f4": {0, 0, 0xc0, 0x3f}, "|i1": {0xff}, "|u1": {0xff}, "<i2": {0xfe, 0xff}, ">u4": {0, 0, 1, 0}, "|b1": {1},
+		">f8": {0x3f, 0xf8, 0, 0, 0, 0, 0, 0}, "<f4": {0, 0, 0xc0, 0x3f}, "|i1": {0xff}, "|u1": {0xff}, "<i2": {0xfe,
+			0xff}, ">u4": {0, 0, 1, 0}, "|b1": {1},
 	} {
 		a := &array{dtype: dtype}
 		want := map[string]float64{">f8": 1.5, "<f4": 1.5, "|i1": -1, "|u1": 255, "<i2": -2, ">u4": 256, "|b1": 1}[dtype]

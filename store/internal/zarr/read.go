@@ -14,9 +14,9 @@ import (
 
 // Read reads a Zarr version 2 store with the groups of ArviZ's InferenceData.
 //
-// Arrays may be plain or packed with zlib, gzip, zstd, lz4 or blosc, in any division into chunks. A missing chunk has the
-// fill value, as the format wants it, and is noted. In draws that Kelvin wrote, where every chunk has a file, it is an
-// [content.ErrFormat] instead.
+// Arrays may be plain or packed with zlib, gzip, zstd, lz4 or blosc, in any division into chunks. A missing chunk has
+// the fill value, as the format wants it, and is noted. In draws that Kelvin wrote, where every chunk has a file, it is
+// an [content.ErrFormat] instead.
 func Read(path string, limits content.Limits) (*content.Contents, error) {
 	z, err := openStore(path, limits)
 	if err != nil {
@@ -99,7 +99,8 @@ func (z *store) readArray(key string, lengths []int) (v *content.Variable, missi
 	kind, size := a.element()
 	n := v.Size()
 	if kind == 'U' && len(a.shape) != 1 {
-		return nil, 0, wrong(content.Because(content.ErrUnsupported, "text of shape %v; Kelvin reads lists of labels", a.shape))
+		return nil, 0, wrong(content.Because(content.ErrUnsupported, "text of shape %v; Kelvin reads lists of labels",
+			a.shape))
 	}
 	if err := z.budget.Numbers(int64(n)); err != nil {
 		return nil, 0, wrong(err)

@@ -135,7 +135,8 @@ func TestMissingChunkIsRefused(t *testing.T) {
 	inf, err := store.Open(path)
 	require.NoError(t, err)
 	storetest.Identical(t, d, inf.Posterior)
-	for _, chunk := range []string{"posterior/w/0.2.0", "posterior/mu/1.0", "sample_stats/lp/1.1", "sample_stats/diverging/0.1"} {
+	for _, chunk := range []string{"posterior/w/0.2.0", "posterior/mu/1.0", "sample_stats/lp/1.1",
+		"sample_stats/diverging/0.1"} {
 		name := filepath.Join(path, filepath.FromSlash(chunk))
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)

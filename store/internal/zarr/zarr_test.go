@@ -35,8 +35,10 @@ func streamZarr(t *testing.T, w *zarr.Writer, d *draws.Draws, upTo int) {
 func TestZarrAppend(t *testing.T) {
 	storetest.NoSync(t)
 	sites := storetest.Sites(t, "mu", []int64{}, "w", []int64{3}, "empty", []int64{0})
-	opt := zarr.Options{Chunk: 4, FlushEvery: 3, Dims: map[string][]string{"w": {"school"}}, Coords: map[string][]any{"school": {"A", "B", "C"}}}
-	for _, d := range []*draws.Draws{storetest.Filled(t, sites, storetest.NUTS, true, 11, 11), storetest.Filled(t, sites, storetest.NUTS, true, 13, 2, 8), storetest.Filled(t, sites, nil, true, 5, 0)} {
+	opt := zarr.Options{Chunk: 4, FlushEvery: 3, Dims: map[string][]string{"w": {"school"}},
+		Coords: map[string][]any{"school": {"A", "B", "C"}}}
+	for _, d := range []*draws.Draws{storetest.Filled(t, sites, storetest.NUTS, true, 11, 11),
+		storetest.Filled(t, sites, storetest.NUTS, true, 13, 2, 8), storetest.Filled(t, sites, nil, true, 5, 0)} {
 		for _, stop := range []int{0, 2, 4, 5} { // within chunks and at their ends
 			path := filepath.Join(t.TempDir(), "run.zarr")
 			w, err := zarr.Create(path, d.Sites(), d.Stats(), d.Chains(), opt)
@@ -135,7 +137,8 @@ func TestZarrWriterErrors(t *testing.T) {
 	assert.ErrorContains(t, w.Append(0, nil, make([]float64, 7)), "x has 0 numbers, want 1")
 	assert.ErrorContains(t, w.Append(0, []float64{1}, nil), "stats has 0 numbers, want 7")
 	assert.ErrorContains(t, w.Append(0, []float64{1}, []float64{1, 1, 1, 1, 1, 2, 1}), "divergent is 2, want 0 or 1")
-	assert.ErrorContains(t, w.Append(0, []float64{1}, []float64{1, 1, 1, .5, 1, 1, 1}), "tree_depth is 0.5, want a whole number")
+	assert.ErrorContains(t, w.Append(0, []float64{1}, []float64{1, 1, 1, .5, 1, 1, 1}),
+		"tree_depth is 0.5, want a whole number")
 	require.NoError(t, w.Close())
 	require.NoError(t, w.Close())
 	assert.Equal(t, content.ErrClosed, w.Append(0, []float64{1}, make([]float64, 7)))
