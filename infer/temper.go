@@ -43,6 +43,13 @@ func TemperFull(t Target, temperature float64) (Target, error) {
 	return t, nil
 }
 
+// AtTemperature is a target whose mode and curvature are those of t on unconstrained space at temperature T: T/N times the
+// log Jacobian is part of its LogPosterior. An optimiser, which ignores Jacobians, then finds the mode that a Gaussian
+// approximation at temperature T belongs to. At T = 0 it is t without its Jacobian. It has no parts.
+func AtTemperature(t Target, temperature float64) Target {
+	return Target{LogPosterior: t.Density(temperature / t.N()), Data: t.Data}
+}
+
 // TemperLikelihood leaves the prior as it is: log p(θ) + log p(y|θ)/T, as if the data had been seen 1/T times. It is the
 // target of a variational objective whose KL divergence to the prior is multiplied by T.
 func TemperLikelihood(t Target, temperature float64) (Target, error) {

@@ -45,8 +45,12 @@ type Move struct {
 	Grad        *ts.Tensor
 	Info        infer.Info // what the update tells; a method may add to it
 
-	state *State // the one that is made
+	state    *State // the one that is made
+	evaluate func(p infer.Params) (infer.Evaluation, error)
 }
+
+// Evaluate is the log density and its gradient at another point, on the batch of the update.
+func (m *Move) Evaluate(p infer.Params) infer.Evaluation { return torch.Must(m.evaluate(p)) }
 
 // Rate is the value of a schedule at the update, checked: at least 0, with strict greater than 0.
 func (m *Move) Rate(field string, s infer.Schedule, strict bool) float64 {
@@ -186,11 +190,9 @@ func (t *stepper[S, P]) Update(state infer.State, b infer.Batch) (infer.State, i
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
+	m.evaluate = func(p infer.Params) (infer.Evaluation, error) { return t.gradient.ValueAndGrad(p, b, m.Tau) }
 	err = torch.Do(func(scope *torch.Scope) error {
-		e, err := t.gradient.ValueAndGrad(P(&s).base().Params, b, m.Tau)
-		if err != nil {
-			return err
-		}
+		e := m.Evaluate(P(&s).base().Params)
 		m.Grad, m.Info = e.Grad, NewInfo(e, m.LR, m.Temperature)
 		t.Step(&s, &next, m)
 		KeepAux(scope, m.Info.Aux)

@@ -61,6 +61,12 @@ func (c AdamW) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
 	return Adam{c.LR, c.Beta1, c.Beta2, c.Eps, decay}.build("optim.AdamW", true, gradient)
 }
 
+// Defaults are those of the options of a run: one draw, the end of 2000 updates.
+func (c Adam) Defaults() infer.Options { return infer.Options{Warmup: 2000, Draws: 1} }
+
+// Defaults are those of the options of a run: one draw, the end of 2000 updates.
+func (c AdamW) Defaults() infer.Options { return infer.Options{Warmup: 2000, Draws: 1} }
+
 func (c Adam) build(name string, decoupled bool, gradient infer.Gradient) (infer.Transform, error) {
 	check := &method.Checks{Name: name}
 	check.Schedule("LR", &c.LR, 0.01, true)

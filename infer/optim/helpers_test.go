@@ -89,5 +89,6 @@ func methods() map[string]infer.Method {
 		"optim.SGD":   optim.SGD{LR: lr, Momentum: 0.8, Dampening: 0.3, WeightDecay: 0.1},
 		"optim.Adam":  optim.Adam{LR: lr, WeightDecay: 0.1},
 		"optim.AdamW": optim.AdamW{LR: lr, WeightDecay: &decay},
+		"optim.LBFGS": optim.LBFGS{History: 4},
 	}
 }

@@ -49,6 +49,9 @@ func (c SGD) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
 	})
 }
 
+// Defaults are those of the options of a run: one draw, the end of 2000 updates.
+func (c SGD) Defaults() infer.Options { return infer.Options{Warmup: 2000, Draws: 1} }
+
 func (c SGD) step(s, next *SGDState, m *method.Move) {
 	theta := term(1, s.Params.Flat)
 	u := decayed(m.Grad, s.Params.Flat, c.WeightDecay)
