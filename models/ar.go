@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // AutoRegression is the autoregression of order K of a series, given its first K numbers:
@@ -46,7 +45,7 @@ func (c AutoRegression) Build() (Model, error) {
 		beta := m.Sample("beta", dist.Normal(0, coefficients).Expand(int64(k)))
 		sigma := m.Sample("sigma", dist.HalfCauchy(noises))
 		m.Plate("time", int64(n), func(m *ppl.Ctx) {
-			m.Observe("y", dist.NormalGLM(torch.Of(m.Data("lags")), torch.Of(beta), alpha, sigma), m.Data("y"))
+			m.Observe("y", dist.NormalGLM(m.Data("lags"), beta, alpha, sigma), m.Data("y"))
 		})
 	}, infer.Batch{"y": y, "lags": lags})
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -51,19 +50,18 @@ func (c GaussianProcess) Build() (Model, error) {
 		amplitude := m.Sample("amplitude", dist.HalfNormal(amplitudes))
 		noise := m.Sample("noise", dist.HalfNormal(noises))
 		kernel := squaredExponential(m.Data("x"), lengthscale, amplitude)
-		variances := noise.MustSquare(false).MustAddScalar(ts.FloatScalar(jitter), false).MustExpand([]int64{int64(n)}, true, false)
-		diagonal := variances.MustDiagEmbed(0, -2, -1, false)
-		m.Observe("y", dist.MultivariateNormal(0, kernel.MustAdd(diagonal, false)), m.Data("y"))
+		variances := noise.Square().Add(jitter).Expand(int64(n))
+		m.Observe("y", dist.MultivariateNormal(0, kernel.Add(variances.Diag())), m.Data("y"))
 	}, infer.Batch{"x": x, "y": y})
 }
 
 const defaultJitter = 1e-9
 
 // squaredExponential is the kernel's matrix for inputs x, of shape [n, d].
-func squaredExponential(x, lengthscale, amplitude *ts.Tensor) *ts.Tensor {
-	apart := x.MustUnsqueeze(1, false).MustSub(x.MustUnsqueeze(0, false), false)
-	squares := apart.MustSquare(false).MustSumDimIntlist([]int64{-1}, false, gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
-	return squares.MustDiv(lengthscale.MustSquare(false), false).MustExp(false).MustMul(amplitude.MustSquare(false), false)
+func squaredExponential(x, lengthscale, amplitude torch.Tensor) torch.Tensor {
+	apart := x.Unsqueeze(1).Sub(x.Unsqueeze(0))
+	squares := apart.Square().Sum(-1).Mul(-0.5)
+	return squares.Div(lengthscale.Square()).Exp().Mul(amplitude.Square())
 }
 
 // Predict is the mean and the variance of f at new inputs, m rows of d coordinates, given the data and the latent variables

@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // HiddenMarkov is a series of numbers whose mean and spread depend on a hidden state, a Markov chain over S states that
@@ -57,21 +56,20 @@ func (c HiddenMarkov) Build() (Model, error) {
 		transition := m.Sample("transition", dist.Dirichlet(prior))
 		loc := m.Sample("loc", newOrderedNormal(c.LocMean, locs, c.States))
 		scale := m.Sample("scale", dist.LogNormal(0, spreads).Expand(states))
-		emission := dist.Normal(loc, scale).LogProb(torch.Of(m.Data("y").MustUnsqueeze(-1, false))).T()
-		m.Factor("y", forward(transition.MustLog(false), emission, len(c.Y)))
+		emission := dist.Normal(loc, scale).LogProb(m.Data("y").Unsqueeze(-1))
+		m.Factor("y", forward(transition.Log(), emission, len(c.Y)))
 	}, infer.Batch{"y": y})
 }
 
 // forward is log p(y) of a hidden Markov chain that starts in each state equally likely, from the logarithms of its transition
 // matrix, of shape [S, S], and of the densities of the numbers in each state, [T, S].
-func forward(transition, emission *ts.Tensor, times int) *ts.Tensor {
-	states := torch.Must(torch.Shape(transition))[0]
-	a := emission.MustSelect(0, 0, false)
+func forward(transition, emission torch.Tensor, times int) torch.Tensor {
+	states := transition.Shape()[0]
+	a := emission.At(0)
 	for t := 1; t < times; t++ {
-		into := a.MustUnsqueeze(-1, false).MustAdd(transition, false).MustLogsumexp([]int64{0}, false, false)
-		a = into.MustAdd(emission.MustSelect(0, int64(t), false), false)
+		a = a.Unsqueeze(-1).Add(transition).LogSumExp(0).Add(emission.At(t))
 	}
-	return a.MustLogsumexp([]int64{0}, false, false).MustSubScalar(ts.FloatScalar(math.Log(float64(states))), false)
+	return a.LogSumExp(0).Sub(math.Log(float64(states)))
 }
 
 // SimulateHMM draws data for [HiddenMarkov] with two states from the random stream (seed, 0): the same numbers each time. The

@@ -4,7 +4,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // LinearRegression is the regression of numbers on features with normal errors:
@@ -53,7 +52,7 @@ func (c LinearRegression) Build() (Model, error) {
 			sigma = m.Sample("sigma", dist.HalfCauchy(noises))
 		}
 		m.Plate("data", int64(n), func(m *ppl.Ctx) {
-			m.Observe("y", dist.NormalGLM(torch.Of(m.Data("x")), torch.Of(w), b, sigma), m.Data("y"))
+			m.Observe("y", dist.NormalGLM(m.Data("x"), w, b, sigma), m.Data("y"))
 		})
 	}, infer.Batch{"x": x, "y": y})
 }

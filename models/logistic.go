@@ -4,7 +4,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // LogisticRegression is the regression of labels on features through log-odds:
@@ -39,7 +38,7 @@ func (c LogisticRegression) Build() (Model, error) {
 			b = m.Sample("intercept", dist.Normal(0, intercepts))
 		}
 		m.Plate("data", int64(n), func(m *ppl.Ctx) {
-			m.Observe("y", dist.BernoulliLogitGLM(torch.Of(m.Data("x")), torch.Of(w), b), m.Data("y"))
+			m.Observe("y", dist.BernoulliLogitGLM(m.Data("x"), w, b), m.Data("y"))
 		})
 	}, infer.Batch{"x": x, "y": y})
 }

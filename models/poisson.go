@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // PoissonRegression is the regression of counts that vary more than a Poisson distribution: each has a rate with a log-normal
@@ -44,8 +43,8 @@ func (c PoissonRegression) Build() (Model, error) {
 		sigma := m.Sample("sigma", dist.HalfNormal(spreads))
 		m.Plate("data", int64(n), func(m *ppl.Ctx) {
 			z := m.Sample("effect_decentred", dist.Normal(0, 1))
-			effect := m.Deterministic("effect", z.MustMul(sigma, false))
-			m.Observe("y", dist.PoissonLogGLM(torch.Of(m.Data("x")), torch.Of(w), effect.MustAdd(b, false)), m.Data("y"))
+			effect := m.Deterministic("effect", z.Mul(sigma))
+			m.Observe("y", dist.PoissonLogGLM(m.Data("x"), w, effect.Add(b)), m.Data("y"))
 		})
 	}, infer.Batch{"x": x, "y": y})
 }

@@ -51,12 +51,12 @@ func (c Radon) Build() (Model, error) {
 		floor := m.Sample("floor_slope", dist.Normal(0, coefficients))
 		tau := m.Sample("tau", dist.HalfNormal(spreads))
 		sigma := m.Sample("sigma", dist.HalfNormal(spreads))
-		var levels *ts.Tensor
+		var levels torch.Tensor
 		m.Plate("counties", int64(counties), func(m *ppl.Ctx) {
-			levels = m.Sample("level", dist.Normal(uranium.MustMul(slope, false).MustAdd(intercept, false), tau))
+			levels = m.Sample("level", dist.Normal(slope.Mul(uranium).Add(intercept), tau))
 		})
 		m.Plate("homes", int64(homes), func(m *ppl.Ctx) {
-			mean := levels.MustIndexSelect(0, m.Data("county"), false).MustAdd(m.Data("floor").MustMul(floor, false), false)
+			mean := levels.IndexSelect(0, m.Data("county")).Add(m.Data("floor").Mul(floor))
 			m.Observe("y", dist.Normal(mean, sigma), m.Data("y"))
 		})
 	}

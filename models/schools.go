@@ -4,7 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Schools is a meta-analysis: effects measured with known errors in each of J places, and the true effects drawn from one
@@ -39,12 +39,12 @@ func (c Schools) Build() (Model, error) {
 		mu := m.Sample("mu", dist.Normal(0, locs))
 		tau := m.Sample("tau", dist.HalfCauchy(spreads))
 		m.Plate("schools", int64(len(c.Effects)), func(m *ppl.Ctx) {
-			var theta *ts.Tensor
+			var theta torch.Tensor
 			if c.Centred {
 				theta = m.Sample("theta", dist.Normal(mu, tau))
 			} else {
 				z := m.Sample("theta_decentred", dist.Normal(0, 1))
-				theta = m.Deterministic("theta", z.MustMul(tau, false).MustAdd(mu, false))
+				theta = m.Deterministic("theta", z.Mul(tau).Add(mu))
 			}
 			m.Observe("y", dist.Normal(theta, m.Data("sigma")), m.Data("y"))
 		})

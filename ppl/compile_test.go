@@ -7,20 +7,20 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 // A model whose parameters are out of their domain at 0 of unconstrained space, by accident, is compiled.
 func TestCompileElsewhere(t *testing.T) {
 	_, f := compiled(t, func(c *ppl.Ctx) {
 		x := c.Sample("x", dist.Normal(0, 1))
-		c.Observe("y", dist.Normal(0, x.MustAbs(false)), scalar(0.5))
+		c.Observe("y", dist.Normal(0, x.Abs()), scalar(0.5))
 	}, nil)
 	require.InDelta(t, normal(-0.3, 0, 1)+normal(0.5, 0, 0.3), f(nil, -0.3), 1e-13)
 	_, err := ppl.Compile(func(c *ppl.Ctx) {
 		x := c.Sample("x", dist.Normal(0, 1))
-		c.Observe("y", dist.Normal(0, x.MustAbs(false).MustNeg(false)), scalar(0.5))
+		c.Observe("y", dist.Normal(0, x.Abs().Neg()), scalar(0.5))
 	}, nil)
 	require.ErrorContains(t, err, "scale is")
 }
@@ -43,7 +43,7 @@ func TestDataAndEmptyVariables(t *testing.T) {
 		b := c.Sample("b", dist.Normal(0, 1))
 		s := c.Sample("s", dist.Dirichlet(vec(2)))
 		c.Plate("data", 3, func(c *ppl.Ctx) {
-			c.Observe("y", dist.Normal(b.MustMul(w.MustSelect(0, 0, false), false).MustAdd(s.MustSelect(0, 0, false), false), 1), c.Data("y"))
+			c.Observe("y", dist.Normal(b.Mul(w.At(0)).Add(s.At(0)), 1), c.Data("y"))
 		})
 	}
 	batch := infer.Batch{"y": vec(1, 2, 3)}
@@ -60,12 +60,12 @@ func TestDataAndEmptyVariables(t *testing.T) {
 func TestIntegerData(t *testing.T) {
 	labels := vec(1, 0, 1).MustTotype(dtypeInt, false)
 	for name, c := range map[string]struct {
-		of   func(a *ts.Tensor) dist.Distribution
+		of   func(a torch.Tensor) dist.Distribution
 		want func(a float64) float64
 	}{
-		"normal":    {func(a *ts.Tensor) dist.Distribution { return dist.Normal(a, 2) }, func(a float64) float64 { return sumNormal([]float64{1, 0, 1}, a, 2) }},
-		"bernoulli": {func(a *ts.Tensor) dist.Distribution { return dist.BernoulliLogits(a) }, func(a float64) float64 { return 2*math.Log(logistic(a)) + math.Log(logistic(-a)) }},
-		"poisson":   {func(a *ts.Tensor) dist.Distribution { return dist.PoissonLog(a) }, func(a float64) float64 { return 2*a - 3*math.Exp(a) }},
+		"normal":    {func(a torch.Tensor) dist.Distribution { return dist.Normal(a, 2) }, func(a float64) float64 { return sumNormal([]float64{1, 0, 1}, a, 2) }},
+		"bernoulli": {func(a torch.Tensor) dist.Distribution { return dist.BernoulliLogits(a) }, func(a float64) float64 { return 2*math.Log(logistic(a)) + math.Log(logistic(-a)) }},
+		"poisson":   {func(a torch.Tensor) dist.Distribution { return dist.PoissonLog(a) }, func(a float64) float64 { return 2*a - 3*math.Exp(a) }},
 	} {
 		m := func(cc *ppl.Ctx) { cc.Observe("y", c.of(cc.Sample("a", dist.Normal(0, 1))), labels) }
 		_, f := compiled(t, m, nil)

@@ -21,7 +21,7 @@ func many(c *ppl.Ctx) {
 	p := c.Sample("simplex", dist.Dirichlet(vec(1, 2, 3)))
 	c.Sample("ordered", dist.ImproperUniform(support.Ordered, nil, []int64{3}))
 	c.Sample("corr", dist.LKJCholesky(3, 2))
-	c.Deterministic("twice", a.MustMulScalar(scalarOf(2), false))
+	c.Deterministic("twice", a.Mul(2))
 	c.Observe("y", dist.Categorical(p), vec(1))
 }
 

@@ -49,16 +49,17 @@ func (c *Ctx) With(h Handler) *Ctx {
 }
 
 // Sample declares a latent random variable and returns its value, of shape plates + batch + event.
-func (c *Ctx) Sample(name string, d dist.Distribution) *ts.Tensor {
-	return c.visit(&Site{Kind: KindSample, Name: name, Dist: d, Scale: 1}).Value
+func (c *Ctx) Sample(name string, d dist.Distribution) torch.Tensor {
+	return torch.Of(c.visit(&Site{Kind: KindSample, Name: name, Dist: d, Scale: 1}).Value)
 }
 
-// Observe declares a random variable with a known value.
-func (c *Ctx) Observe(name string, d dist.Distribution, value *ts.Tensor) {
-	s := &Site{Kind: KindSample, Name: name, Dist: d, Value: value, Observed: true, declared: true, Scale: 1}
-	if _, ok := c.run.absent[value]; ok {
+// Observe declares a random variable with a known value: a torch.Tensor, a *ts.Tensor or a number.
+func (c *Ctx) Observe(name string, d dist.Distribution, value any) {
+	s := &Site{Kind: KindSample, Name: name, Dist: d, Observed: true, declared: true, Scale: 1}
+	s.Value = s.argument(value)
+	if _, ok := c.run.absent[s.Value]; ok {
 		s.Value = nil
-	} else if value == nil {
+	} else if s.Value == nil {
 		s.fail("the observed value is nil; a missing value is a latent variable: use Sample")
 	}
 	c.visit(s)
@@ -66,26 +67,48 @@ func (c *Ctx) Observe(name string, d dist.Distribution, value *ts.Tensor) {
 
 // Factor adds a term to the log density. Inside a plate it is a term for each repetition: it broadcasts to the plate, and is scaled
 // like a log density where the plate is subsampled.
-func (c *Ctx) Factor(name string, logp *ts.Tensor) {
-	c.visit(&Site{Kind: KindFactor, Name: name, Value: logp, Observed: true, Scale: 1})
+func (c *Ctx) Factor(name string, logp any) {
+	s := &Site{Kind: KindFactor, Name: name, Observed: true, Scale: 1}
+	s.Value = s.argument(logp)
+	c.visit(s)
 }
 
 // Deterministic records a value under a name and returns it.
-func (c *Ctx) Deterministic(name string, value *ts.Tensor) *ts.Tensor {
-	return c.visit(&Site{Kind: KindDeterministic, Name: name, Value: value, Observed: true, Scale: 1}).Value
+func (c *Ctx) Deterministic(name string, value any) torch.Tensor {
+	s := &Site{Kind: KindDeterministic, Name: name, Observed: true, Scale: 1}
+	s.Value = s.argument(value)
+	return torch.Of(c.visit(s).Value)
+}
+
+// argument is what a statement was given as a tensor; nil for nil.
+func (s *Site) argument(x any) *ts.Tensor {
+	switch v := x.(type) {
+	case nil:
+		return nil
+	case *ts.Tensor:
+		return v
+	case torch.Tensor, float64, int, int64, float32:
+		return torch.Of(v).T()
+	}
+	s.fail("its value is a %T; a torch.Tensor, a *ts.Tensor or a number is required", x)
+	return nil
 }
 
 // Param declares a value to be optimised on a support, without a prior: it adds nothing to the log density, not even a
 // Jacobian, and starts from init. Plates do not expand it. For a flat prior use Sample with [dist.ImproperUniform].
-func (c *Ctx) Param(name string, init *ts.Tensor, on support.Support) *ts.Tensor {
-	shape := torch.Must(torch.Shape(init))
+func (c *Ctx) Param(name string, init any, on support.Support) torch.Tensor {
+	s := &Site{Kind: KindParam, Name: name, Scale: 1}
+	if s.Init = s.argument(init); s.Init == nil {
+		s.fail("its initial value is nil")
+	}
+	shape := shapeOf(s.Init)
 	batch := shape[:max(len(shape)-on.EventDims(), 0)]
-	d := dist.ImproperUniform(on, batch, shape[len(batch):])
-	return c.visit(&Site{Kind: KindParam, Name: name, Dist: d, Init: init, Scale: 1}).Value
+	s.Dist = dist.ImproperUniform(on, batch, shape[len(batch):])
+	return torch.Of(c.visit(s).Value)
 }
 
 // Data is a tensor of the batch. Where a [Predictive] runs the model, data that are only observed may be missing.
-func (c *Ctx) Data(name string) *ts.Tensor {
+func (c *Ctx) Data(name string) torch.Tensor {
 	s := &Site{Kind: KindData, Name: name, Observed: true, Scale: 1}
 	if t := c.run.batch[name]; t != nil {
 		s.Value = t
@@ -104,7 +127,7 @@ func (c *Ctx) Data(name string) *ts.Tensor {
 		}
 		panic(&infer.ModelError{Name: name, What: "batch tensor", Have: sorted(have)})
 	}
-	return s.Value
+	return torch.Of(s.Value)
 }
 
 // visit shows a site to the handlers and gives it a value.

@@ -78,7 +78,7 @@ func TestGivenStarts(t *testing.T) {
 func TestStartsAreFinite(t *testing.T) {
 	narrow := func(c *ppl.Ctx) { // a third of the starts have x > 0.67
 		x := c.Sample("x", dist.Normal(0, 1))
-		c.Factor("barrier", x.MustSubScalar(scalarOf(0.67), false).MustLog(false))
+		c.Factor("barrier", x.Sub(0.67).Log())
 	}
 	p, err := ppl.Compile(narrow, nil)
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestStartsAreFinite(t *testing.T) {
 	}
 	never := func(c *ppl.Ctx) {
 		x := c.Sample("x", dist.Normal(0, 1))
-		c.Factor("barrier", x.MustAbs(false).MustNeg(false).MustSqrt(false))
+		c.Factor("barrier", x.Abs().Neg().Sqrt())
 	}
 	p, err = ppl.Compile(never, nil)
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestStartsAreFinite(t *testing.T) {
 
 // A panic of the model that is not Kelvin's goes through; one that is comes back as an error.
 func TestOnlyOwnPanicsAreErrors(t *testing.T) {
-	_, err := ppl.Compile(func(c *ppl.Ctx) { torch.Must(torch.FromSlice([]float64{1}, 2)) }, nil)
+	_, err := ppl.Compile(func(c *ppl.Ctx) { torch.Of(torch.Must(torch.FromSlice([]float64{1}, 2))) }, nil)
 	require.Error(t, err)
 	require.Panics(t, func() { _, _ = ppl.Compile(func(*ppl.Ctx) { panic("mine") }, nil) })
 	_, err = ppl.Compile(nil, nil)

@@ -57,7 +57,7 @@ func TestMessages(t *testing.T) {
 			"each would count 10 times", "give the plate size 8, or 0", "ppl.Minibatch"}},
 		"a factor in a plate that is larger than the data": {func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 1))
-			c.Plate("schools", 80, func(c *ppl.Ctx) { c.Factor("f", c.Data("y").MustMul(mu, false)) })
+			c.Plate("schools", 80, func(c *ppl.Ctx) { c.Factor("f", c.Data("y").Mul(mu)) })
 		}, []string{`site "f"`, "the batch has 8 of it"}},
 		"a minibatch of a plate without a size": {func(c *ppl.Ctx) {
 			c.Plate("p", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) }, ppl.Minibatch)
@@ -68,7 +68,7 @@ func TestMessages(t *testing.T) {
 		"a plate whose size the model needs before it is known": {func(c *ppl.Ctx) {
 			c.Plate("p", 0, func(c *ppl.Ctx) {
 				z := c.Sample("z", dist.Normal(0, 1))
-				c.Observe("y", dist.Normal(z.MustMatmul(c.Data("sigma"), false), 1), c.Data("y"))
+				c.Observe("y", dist.Normal(z.MatMul(c.Data("sigma")), 1), c.Data("y"))
 			})
 		}, []string{`site "z" in plate p (Normal)`, "does not run before it is known", "Matmul"}},
 		"a plate in itself": {func(c *ppl.Ctx) {
@@ -107,7 +107,7 @@ func TestMessages(t *testing.T) {
 		"no distribution": {func(c *ppl.Ctx) { c.Sample("a", nil) }, []string{`site "a"`, "distribution is nil"}},
 		"no variables":    {func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) }, []string{"no latent variable"}},
 		"a bad start":     {func(c *ppl.Ctx) { c.Param("s", scalar(-1), support.Positive) }, []string{`site "s"`, "initial value is outside"}},
-		"a failing operation": {func(c *ppl.Ctx) { c.Data("y").MustMatmul(vec(1, 2), false) },
+		"a failing operation": {func(c *ppl.Ctx) { c.Data("y").MatMul(vec(1, 2)) },
 			[]string{"Matmul", "[8]", "[2]"}},
 	} {
 		_, err := ppl.Compile(c.model, batch)
@@ -122,7 +122,7 @@ func TestMessages(t *testing.T) {
 func TestSitesMustNotChange(t *testing.T) {
 	model := func(c *ppl.Ctx) {
 		c.Sample("a", dist.Normal(0, 1))
-		if torch.Must(torch.Item(c.Data("flag"))) > 0 {
+		if torch.Must(torch.Item(c.Data("flag").T())) > 0 {
 			c.Sample("b", dist.Normal(0, 1))
 		}
 	}

@@ -66,7 +66,7 @@ func TestMinibatchScale(t *testing.T) {
 	factor := func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 1))
 		c.Plate("data", size, func(c *ppl.Ctx) {
-			c.Factor("y", dist.Normal(mu, 0.5).LogProb(torch.Of(c.Data("y"))).T())
+			c.Factor("y", dist.Normal(mu, 0.5).LogProb(c.Data("y")))
 			c.Factor("all", mu)
 		})
 	}
@@ -94,8 +94,7 @@ func TestNestedMinibatchScale(t *testing.T) {
 	model := func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 1))
 		c.Plate("columns", 6, func(c *ppl.Ctx) {
-			c.Plate("rows", 10, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) },
-				ppl.Minibatch)
+			c.Plate("rows", 10, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }, ppl.Minibatch)
 		}, ppl.Minibatch)
 	}
 	y := []float64{0.1, -2, 3, 0.4, 5, -0.6} // 2 of 10 rows, 3 of 6 columns
@@ -152,7 +151,7 @@ func TestKeptDataAreNotStale(t *testing.T) {
 func TestDimensionsBelongToPlates(t *testing.T) {
 	column := func(c *ppl.Ctx) { // the usual shape of a matrix product
 		w := c.Sample("w", dist.Normal(0, 1).Expand(2, 1))
-		c.Plate("data", 3, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Data("x").MustMatmul(w, false), 1), c.Data("y")) })
+		c.Plate("data", 3, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Data("x").MatMul(w), 1), c.Data("y")) })
 	}
 	square := func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 1))
@@ -160,7 +159,7 @@ func TestDimensionsBelongToPlates(t *testing.T) {
 	}
 	factor := func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 1))
-		c.Plate("data", 6, func(c *ppl.Ctx) { c.Factor("y", dist.Normal(m, 1).LogProb(torch.Of(c.Data("y"))).T()) })
+		c.Plate("data", 6, func(c *ppl.Ctx) { c.Factor("y", dist.Normal(m, 1).LogProb(c.Data("y"))) })
 	}
 	for name, c := range map[string]struct {
 		model ppl.Model
@@ -176,7 +175,7 @@ func TestDimensionsBelongToPlates(t *testing.T) {
 		}, infer.Batch{"y": matrix(2, 1, 1, 2)}, []string{"event shape [2]", "[2 1]"}},
 		"outer": {func(c *ppl.Ctx) {
 			m := c.Sample("m", dist.Normal(0, 1))
-			c.Observe("y", dist.Normal(c.Data("x").MustMul(m, false), 1), c.Data("y"))
+			c.Observe("y", dist.Normal(c.Data("x").Mul(m), 1), c.Data("y"))
 		}, infer.Batch{"x": vec(1, 2, 3), "y": matrix(3, 1, 1, 2, 3)}, []string{"[3 1]", "[3]"}},
 	} {
 		_, err := ppl.Compile(c.model, c.batch)
@@ -188,8 +187,7 @@ func TestDimensionsBelongToPlates(t *testing.T) {
 	// The same as an event, or as another plate, is right.
 	event := func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 1))
-		c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Independent(dist.Normal(m, 1).Expand(1, 3), 1), c.Data("y")) },
-			ppl.Minibatch)
+		c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Independent(dist.Normal(m, 1).Expand(1, 3), 1), c.Data("y")) }, ppl.Minibatch)
 	}
 	y := []float64{1, 2, 3, 4, 5, 6}
 	batch := infer.Batch{"y": matrix(2, 3, y...)} // 2 of 6
@@ -225,7 +223,7 @@ func TestCholeskyFactorsInPlates(t *testing.T) {
 		c.Plate("groups", 2, func(c *ppl.Ctx) {
 			l := c.Sample("l", dist.LKJCholesky(3, 1.5))
 			c.Sample("w", dist.Dirichlet(vec(1, 2, 3)))
-			c.Factor("f", l.MustSquare(false).MustSelect(-1, 0, false).MustSelect(-1, 1, false))
+			c.Factor("f", torch.Of(l.T().MustSelect(-1, 0, false).MustSelect(-1, 1, false)).Square())
 		})
 	}
 	p, f := compiled(t, model, nil)

@@ -17,7 +17,7 @@ import (
 func line(c *ppl.Ctx) {
 	slope := c.Sample("slope", dist.Normal(1, 0.5))
 	c.Plate("data", 4, func(c *ppl.Ctx) {
-		mean := c.Deterministic("mean", c.Data("x").MustMul(slope, false))
+		mean := c.Deterministic("mean", c.Data("x").Mul(slope))
 		c.Observe("y", dist.Normal(mean, 0.3), c.Data("y"))
 	})
 }
@@ -133,7 +133,9 @@ func TestPredictiveRefuses(t *testing.T) {
 	require.ErrorContains(t, err, `"y"`)
 
 	// Draws on unconstrained space have the same names.
-	positive := func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("slope", dist.HalfNormal(1))), c.Data("y")) }
+	positive := func(c *ppl.Ctx) {
+		c.Observe("y", dist.Normal(0, c.Sample("slope", dist.HalfNormal(1))), c.Data("y"))
+	}
 	_, err = ppl.Predictive{Model: positive, Batch: batch}.Posterior(slopeDraws(t, -1, 2))
 	require.ErrorContains(t, err, "outside the support")
 	require.ErrorContains(t, err, "Program.Draws")
@@ -155,7 +157,7 @@ func TestPredictiveOfCounts(t *testing.T) {
 func TestPredictiveKeepsData(t *testing.T) {
 	m := func(c *ppl.Ctx) {
 		slope := c.Sample("slope", dist.Normal(0, 1))
-		c.Deterministic("mean", c.Data("slope").MustMul(slope, false))
+		c.Deterministic("mean", c.Data("slope").Mul(slope))
 	}
 	values, err := ppl.Predictive{Model: m, Batch: infer.Batch{"slope": vec(1, 2, 3)}}.Posterior(slopeDraws(t, 10, 20))
 	require.NoError(t, err)
@@ -167,7 +169,7 @@ func TestPredictiveKeepsInterventions(t *testing.T) {
 	m := func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 1))
 		tau := c.Sample("tau", dist.HalfNormal(1))
-		c.Observe("y", dist.Normal(c.Deterministic("mean", mu.MustMul(tau, false)), 0.1), c.Data("y"))
+		c.Observe("y", dist.Normal(c.Deterministic("mean", mu.Mul(tau)), 0.1), c.Data("y"))
 	}
 	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "tau", Offset: 1, Size: 1}}, nil, 1)
 	require.NoError(t, err)

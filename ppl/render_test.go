@@ -42,12 +42,12 @@ func TestRenderDependence(t *testing.T) {
 	model := func(c *ppl.Ctx) {
 		p := c.Param("p", scalar(0.3), support.UnitInterval)
 		a := c.Sample("a", dist.Normal(p, 1))
-		b := c.Deterministic("b", a.MustExp(false))
+		b := c.Deterministic("b", a.Exp())
 		z := c.Sample("z", dist.Bernoulli(p))
 		c.Plate("outer", 3, func(c *ppl.Ctx) {
 			c.Plate("inner", 2, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(b, 1), c.Data("y")) })
 		})
-		c.Factor("f", a.MustMul(z, false))
+		c.Factor("f", a.Mul(z))
 	}
 	dot, err := ppl.Render(model, infer.Batch{"y": matrix(2, 3, 1, 2, 3, 4, 5, 6)})
 	require.NoError(t, err)

@@ -74,7 +74,7 @@ func (r *reparam) nonCentred(s *Site) {
 	}
 	p := with.Params()
 	z := r.replace(s, "_decentred", dist.Independent(unit(p).Expand(family.BatchShape()...), dims))
-	s.Value = dist.LocScale(p["loc"], p["scale"], torch.Of(z)).T()
+	s.Value = torch.Of(z).Mul(p["scale"]).Add(p["loc"]).T()
 }
 
 func (r *reparam) throughBijector(s *Site) {

@@ -79,9 +79,15 @@ func (x Tensor) CumSum(dim int) Tensor {
 	return wrap(t.MustCumsum(int64(dim), total(t), false))
 }
 
-// LogSumExp is log Σ eˣ over a dimension, which goes, without overflow.
-func (x Tensor) LogSumExp(dim int) Tensor {
-	return wrap(x.T().MustLogsumexp([]int64{int64(dim)}, false, false))
+// LogSumExp is log Σ eˣ over the given dimensions, which go, without overflow; without any, over all elements.
+func (x Tensor) LogSumExp(dims ...int) Tensor {
+	t := x.T()
+	if len(dims) == 0 {
+		for i := range x.Shape() {
+			dims = append(dims, i)
+		}
+	}
+	return wrap(t.MustLogsumexp(wide(dims), false, false))
 }
 
 // Softmax is eˣ over its sum along a dimension.

@@ -138,8 +138,10 @@ func (x Tensor) Sub(y any) Tensor {
 		return number(x.c - w.c)
 	case w.is(0):
 		return x
+	case x.is(0):
+		return w.Neg()
 	case x.isNumber():
-		return w.Neg().Add(x)
+		return wrap(w.t.MustRsubScalar(scalar(x.c), false))
 	case w.isNumber():
 		return wrap(x.t.MustSubScalar(scalar(w.c), false))
 	}

@@ -169,6 +169,8 @@ func TestTensorShapes(t *testing.T) {
 		},
 		{"LogSumExp", func(x torch.Tensor) torch.Tensor { return x.LogSumExp(-1) }, []int64{2},
 			[]float64{3 + math.Log(1+1/e+1/e/e), 6 + math.Log(1+1/e+1/e/e)}},
+		{"LogSumExp of all", func(x torch.Tensor) torch.Tensor { return x.LogSumExp() }, []int64{},
+			[]float64{6 + math.Log(1+1/e+1/e/e) + math.Log1p(1/e/e/e)}},
 		{"Softmax", func(x torch.Tensor) torch.Tensor { return x.Slice(1, 0, 2).Softmax(1) }, []int64{2, 2},
 			[]float64{1 / (1 + e), e / (1 + e), 1 / (1 + e), e / (1 + e)}},
 		{"LogSoftmax", func(x torch.Tensor) torch.Tensor { return x.LogSoftmax(0).At(0) }, []int64{3},

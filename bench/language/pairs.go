@@ -60,7 +60,7 @@ func logistic(n, d int) (string, ppl.Model, infer.Batch, infer.LogPosterior, err
 	model := func(c *ppl.Ctx) {
 		w := c.Sample("w", dist.Independent(dist.Normal(0, 1).Expand(int64(d)), 1))
 		c.Plate("data", int64(n), func(c *ppl.Ctx) {
-			c.Observe("y", dist.BernoulliLogits(c.Data("x").MustMv(w, false)), c.Data("y"))
+			c.Observe("y", dist.BernoulliLogits(c.Data("x").MatMul(w)), c.Data("y"))
 		})
 	}
 	byHand := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
@@ -79,7 +79,7 @@ func schools() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
 		tau := c.Sample("tau", dist.HalfCauchy(5))
 		c.Plate("schools", 8, func(c *ppl.Ctx) {
 			z := c.Sample("z", dist.Normal(0, 1))
-			theta := z.MustMul(tau, false).MustAdd(mu, false)
+			theta := z.Mul(tau).Add(mu)
 			c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
 		})
 	}
@@ -109,7 +109,7 @@ func poisson() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
 		a := c.Sample("a", dist.Normal(0, 2))
 		slope := c.Sample("b", dist.Normal(0, 1))
 		c.Plate("data", n, func(c *ppl.Ctx) {
-			c.Observe("y", dist.PoissonLog(c.Data("x").MustMul(slope, false).MustAdd(a, false)), c.Data("y"))
+			c.Observe("y", dist.PoissonLog(c.Data("x").Mul(slope).Add(a)), c.Data("y"))
 		})
 	}
 	byHand := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {

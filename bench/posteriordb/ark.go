@@ -4,7 +4,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // arK is the autoregression of order K (posteriordb, arK):
@@ -28,7 +27,7 @@ func arK(d *data) posterior {
 			beta := c.Sample("beta", dist.Normal(0, 10).Expand(int64(k)))
 			sigma := c.Sample("sigma", dist.HalfCauchy(2.5))
 			c.Plate("time", int64(n), func(c *ppl.Ctx) {
-				c.Observe("y", dist.NormalGLM(torch.Of(c.Data("lags")), torch.Of(beta), alpha, sigma), c.Data("y"))
+				c.Observe("y", dist.NormalGLM(c.Data("lags"), beta, alpha, sigma), c.Data("y"))
 			})
 		},
 		batch: infer.Batch{"y": d.tensor(y[k:], int64(n)), "lags": d.tensor(lags, int64(n), int64(k))},

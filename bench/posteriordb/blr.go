@@ -4,7 +4,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // blr is a linear regression (posteriordb, blr):
@@ -17,7 +16,7 @@ func blr(d *data) posterior {
 			beta := c.Sample("beta", dist.Normal(0, 10).Expand(int64(k)))
 			sigma := c.Sample("sigma", dist.HalfNormal(10))
 			c.Plate("data", int64(n), func(c *ppl.Ctx) {
-				c.Observe("y", dist.NormalGLM(torch.Of(c.Data("x")), torch.Of(beta), 0, sigma), c.Data("y"))
+				c.Observe("y", dist.NormalGLM(c.Data("x"), beta, 0, sigma), c.Data("y"))
 			})
 		},
 		batch: infer.Batch{"x": d.tensor(d.matrix("X", n, k), int64(n), int64(k)), "y": d.vectorTensor("y", n)},

@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // eightSchoolsNoncentered is Rubin's eight schools (posteriordb, eight_schools_noncentered):
@@ -22,7 +21,7 @@ func eightSchoolsNoncentered(d *data) posterior {
 			tau := c.Sample("tau", dist.HalfCauchy(5))
 			c.Plate("schools", int64(n), func(c *ppl.Ctx) {
 				z := c.Sample("theta_trans", dist.Normal(0, 1))
-				theta := c.Deterministic("theta", dist.LocScale(mu, tau, torch.Of(z)).T())
+				theta := c.Deterministic("theta", z.Mul(tau).Add(mu))
 				c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
 			})
 		},

@@ -31,10 +31,10 @@ func garch11(d *data) posterior {
 			mu := c.Sample("mu", flat(support.Real, 0))
 			alpha0 := c.Sample("alpha0", flat(support.Positive, 0))
 			alpha1 := c.Sample("alpha1", flat(support.UnitInterval, 0))
-			beta1 := c.Sample("beta1", flat(support.Interval(0, alpha1.MustRsubScalar(ts.FloatScalar(1), false)), 0))
-			news := previous.MustSub(mu, false).MustSquare(false)
-			a := first.MustAddcmul(counts, dist.LocScale(alpha0, alpha1, torch.Of(news)).T(), false)
-			sigma := r.solve(a, beta1).MustSqrt(false)
+			beta1 := c.Sample("beta1", flat(support.Interval(0, torch.Of(1).Sub(alpha1)), 0))
+			news := torch.Of(previous).Sub(mu).Square()
+			a := torch.Of(first.MustAddcmul(counts, news.Mul(alpha1).Add(alpha0).T(), false))
+			sigma := r.solve(a, beta1).Sqrt()
 			c.Plate("time", int64(n), func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(mu, sigma), c.Data("y"))
 			})
@@ -89,15 +89,15 @@ func newRecurrence(d *data, n int) recurrence {
 }
 
 // solve is v, [n], from a, [size], whose numbers after the first n do not matter.
-func (r recurrence) solve(a, b *ts.Tensor) *ts.Tensor {
-	powers := r.exponents.MustMul(b.MustLog(false), false).MustExp(false).MustMul(r.mask, false)
-	square := func(from, side int64) *ts.Tensor {
-		return powers.MustNarrow(0, from, side*side, false).MustReshape([]int64{side, side}, false)
+func (r recurrence) solve(a, b torch.Tensor) torch.Tensor {
+	powers := torch.Of(r.exponents).Mul(b.Log()).Exp().Mul(torch.Of(r.mask))
+	square := func(from, side int64) torch.Tensor {
+		return powers.Slice(0, int(from), int(from+side*side)).Reshape(side, side)
 	}
 	inside, over := square(0, r.m), square(r.m*r.m, r.rows)
-	tail := powers.MustNarrow(0, r.m*r.m+r.rows*r.rows, r.m, false)
-	w := a.MustReshape([]int64{r.rows, r.m}, false).MustMm(inside, false)
-	ends := over.MustMv(w.MustSelect(1, r.m-1, false), false)
-	v := w.MustAddcmul(ends.MustUnsqueeze(1, false), tail, false).MustReshape([]int64{r.size}, false)
-	return v.MustNarrow(0, 0, r.n, false)
+	tail := powers.Slice(0, int(r.m*r.m+r.rows*r.rows), int(r.m*r.m+r.rows*r.rows+r.m))
+	w := a.Reshape(r.rows, r.m).MatMul(inside)
+	ends := over.MatMul(w.T().MustSelect(1, r.m-1, false))
+	v := torch.Of(w.T().MustAddcmul(ends.Unsqueeze(1).T(), tail.T(), false)).Reshape(r.size)
+	return v.Slice(0, 0, int(r.n))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // gpPoisRegr is counts whose log rate is an unknown smooth function (posteriordb, gp_pois_regr):
@@ -48,12 +48,12 @@ func gpPoisRegr(d *data) posterior {
 		model: func(c *ppl.Ctx) {
 			rho := c.Sample("rho", dist.Gamma(25, 4))
 			alpha := c.Sample("alpha", dist.HalfNormal(2))
-			covariance := apart.MustDiv(rho.MustSquare(false), false).MustExp(false)
-			l := cholesky(diagonal.MustAddcmul(covariance, alpha.MustSquare(false), false))
-			s := l.MustDiagonal(0, 0, 1, false).MustMaskedFill(uncentred, ts.FloatScalar(1), false)
+			covariance := torch.Of(apart).Div(rho.Square()).Exp()
+			l := torch.Of(diagonal.MustAddcmul(covariance.T(), alpha.Square().T(), false)).Cholesky()
+			s := torch.Where(uncentred, 1, l.Diag())
 			u := c.Sample("u", dist.Normal(0, s))
-			f := l.MustMv(u.MustDiv(s, false), false)
-			c.Deterministic("f", f.MustIndexSelect(0, inOrder, false))
+			f := l.MatMul(u.Div(s))
+			c.Deterministic("f", f.IndexSelect(0, inOrder))
 			c.Plate("data", m, func(c *ppl.Ctx) {
 				c.Observe("k", dist.PoissonLog(f), c.Data("k"))
 			})
@@ -99,11 +99,4 @@ func spreads(squares []float64, n int, rho float64) []float64 {
 		}
 	}
 	return out
-}
-
-// cholesky is the Cholesky factor, and NaN, so a divergence, where rounding leaves none: an error would cost an evaluation of
-// every chain by itself.
-func cholesky(m *ts.Tensor) *ts.Tensor {
-	l, info := m.MustLinalgCholeskyEx(false, false, false)
-	return l.MustMaskedFill(info.MustNe(ts.FloatScalar(0), false), ts.FloatScalar(math.NaN()), false)
 }

@@ -29,9 +29,9 @@ func hmmExample(d *data) posterior {
 			theta1 := c.Sample("theta1", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
 			theta2 := c.Sample("theta2", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
 			mu := c.Sample("mu", dist.ImproperUniform(support.PositiveOrdered, nil, []int64{2}))
-			c.Factor("mu_prior", sum(dist.Normal(centres, 1).LogProb(torch.Of(mu)).T()))
-			transition := ts.MustStack([]*ts.Tensor{theta1, theta2}, 0).MustLog(false)
-			c.Factor("y", forward(transition, dist.Normal(mu, 1).LogProb(torch.Of(c.Data("y").MustUnsqueeze(-1, false))).T(), rest, int64(n)))
+			c.Factor("mu_prior", sum(dist.Normal(centres, 1).LogProb(mu)))
+			transition := torch.Stack(0, theta1, theta2).Log()
+			c.Factor("y", forward(transition, dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1)), rest, n))
 		},
 		batch: infer.Batch{"y": d.vectorTensor("y", n)},
 	}
@@ -44,19 +44,19 @@ func hmmExample(d *data) posterior {
 //
 // and the algorithm their product, in which logsumexp is the sum. The product is associative, so that neighbours are
 // multiplied in pairs, all at once: log₂ T rounds instead of T. The padding is that of padding(T − 1).
-func forward(transition, emission, padding *ts.Tensor, times int64) *ts.Tensor {
-	first := emission.MustSelect(0, 0, false)
-	product := transition.MustUnsqueeze(0, false).MustAdd(emission.MustNarrow(0, 1, times-1, false).MustUnsqueeze(1, false), false)
-	n := times - 1
+func forward(transition, emission torch.Tensor, padding *ts.Tensor, times int) torch.Tensor {
+	first := emission.At(0)
+	product := transition.Unsqueeze(0).Add(emission.Slice(0, 1, times).Unsqueeze(1))
+	n := int64(times - 1)
 	if padding != nil {
-		product = ts.MustCat([]*ts.Tensor{product, padding}, 0)
+		product = torch.Cat(0, product, padding)
 		n += padding.MustSize()[0]
 	}
 	for ; n > 1; n /= 2 {
-		pair := product.MustReshape([]int64{n / 2, 2, 2, 2}, false).MustUnbind(1, false)
-		product = pair[0].MustUnsqueeze(-1, false).MustAdd(pair[1].MustUnsqueeze(1, false), false).MustLogsumexp([]int64{2}, false, false)
+		pair := product.Reshape(n/2, 2, 2, 2).T().MustUnbind(1, false)
+		product = torch.Of(pair[0]).Unsqueeze(-1).Add(torch.Of(pair[1]).Unsqueeze(1)).LogSumExp(2)
 	}
-	return first.MustUnsqueeze(-1, false).MustAdd(product.MustSelect(0, 0, false), false).MustLogsumexp([]int64{0, 1}, false, false)
+	return first.Unsqueeze(-1).Add(product.At(0)).LogSumExp(0, 1)
 }
 
 // padding is the identity matrices, as logarithms, that make of n matrices a power of two; nil where there are none to add. In the

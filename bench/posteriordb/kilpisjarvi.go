@@ -5,7 +5,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -28,10 +27,10 @@ func kilpisjarvi(d *data) posterior {
 			centre := c.Sample("centre", flat(support.Real, 0))
 			beta := c.Sample("beta", dist.Normal(meanBeta, sdBeta))
 			sigma := c.Sample("sigma", flat(support.Positive, 0))
-			alpha := c.Deterministic("alpha", dist.LocScale(centre, -mean, torch.Of(beta)).T())
-			c.Factor("alpha_prior", dist.Normal(meanAlpha, sdAlpha).LogProb(torch.Of(alpha)).T())
+			alpha := c.Deterministic("alpha", beta.Mul(-mean).Add(centre))
+			c.Factor("alpha_prior", dist.Normal(meanAlpha, sdAlpha).LogProb(alpha))
 			c.Plate("years", int64(n), func(c *ppl.Ctx) {
-				c.Observe("y", dist.Normal(dist.LocScale(centre, beta, torch.Of(c.Data("x"))).T(), sigma), c.Data("y"))
+				c.Observe("y", dist.Normal(c.Data("x").Mul(beta).Add(centre), sigma), c.Data("y"))
 			})
 		},
 		batch: infer.Batch{"x": d.tensor(centred, int64(n)), "y": d.vectorTensor("y", n)},

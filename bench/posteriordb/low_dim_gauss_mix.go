@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // lowDimGaussMix is a mixture of two normal distributions (posteriordb, low_dim_gauss_mix):
@@ -18,15 +17,15 @@ func lowDimGaussMix(d *data) posterior {
 	return posterior{
 		model: func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int64{2}))
-			c.Factor("mu_prior", sum(dist.Normal(0, 2).LogProb(torch.Of(mu)).T()))
+			c.Factor("mu_prior", sum(dist.Normal(0, 2).LogProb(mu)))
 			sigma := c.Sample("sigma", dist.HalfNormal(2).Expand(2))
 			theta := c.Sample("theta", dist.Beta(5, 5))
-			weights := ts.MustStack([]*ts.Tensor{theta, theta.MustRsubScalar(ts.FloatScalar(1), false)}, -1).MustLog(false)
+			weights := torch.Stack(-1, theta, torch.Of(1).Sub(theta)).Log()
 			c.Plate("data", int64(n), func(c *ppl.Ctx) {
 				// What dist.MixtureSameFamily says, with the two components one after the other in memory and without its care for
 				// densities of 0: a third of the time.
-				parts := dist.Normal(mu.MustUnsqueeze(-1, false), sigma.MustUnsqueeze(-1, false)).LogProb(torch.Of(c.Data("y"))).T()
-				c.Factor("y", parts.MustAdd(weights.MustUnsqueeze(-1, false), false).MustLogsumexp([]int64{0}, false, false))
+				parts := dist.Normal(mu.Unsqueeze(-1), sigma.Unsqueeze(-1)).LogProb(c.Data("y"))
+				c.Factor("y", parts.Add(weights.Unsqueeze(-1)).LogSumExp(0))
 			})
 		},
 		batch: infer.Batch{"y": d.vectorTensor("y", n)},

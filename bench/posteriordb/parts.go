@@ -3,8 +3,7 @@ package main
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // What the models share.
@@ -32,4 +31,4 @@ func product(a, b []float64) []float64 {
 	return each(len(a), func(i int) float64 { return a[i] * b[i] })
 }
 
-func sum(x *ts.Tensor) *ts.Tensor { return x.MustSum(gotch.Double, false) }
+func sum(x torch.Tensor) torch.Tensor { return x.Sum() }

@@ -43,10 +43,10 @@ func flatRegression(d *data, y []float64, sigma dist.Distribution, columns ...[]
 	return posterior{
 		model: func(c *ppl.Ctx) {
 			theta := c.Sample("theta", flat(support.Real, k))
-			c.Deterministic("beta", inverse.MustMv(theta, false))
+			c.Deterministic("beta", torch.Of(inverse).MatMul(theta))
 			sigma := c.Sample("sigma", sigma)
 			c.Plate("data", int64(n), func(c *ppl.Ctx) {
-				c.Observe("y", dist.NormalGLM(torch.Of(c.Data("q")), torch.Of(theta), 0, sigma), c.Data("y"))
+				c.Observe("y", dist.NormalGLM(c.Data("q"), theta, 0, sigma), c.Data("y"))
 			})
 		},
 		batch: infer.Batch{"q": d.tensor(thin.RawMatrix().Data, int64(n), int64(k)), "y": d.tensor(y, int64(n))},

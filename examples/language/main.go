@@ -36,7 +36,7 @@ var free = ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.N
 func twoKinds(c *ppl.Ctx) {
 	none := c.Sample("none", dist.Beta(1, 1))
 	wide := c.Sample("wide", dist.HalfNormal(20))
-	weights := ts.MustStack([]*ts.Tensor{none, none.MustRsubScalar(ts.FloatScalar(1), false)}, -1)
+	weights := torch.Stack(-1, none, torch.Of(1).Sub(none))
 	c.Plate("schools", 8, func(c *ppl.Ctx) {
 		theta := c.Sample("theta", dist.Mixture(weights, dist.Normal(0, 1), dist.Normal(0, wide)))
 		c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))

@@ -26,7 +26,7 @@ func logOdds(p infer.Params, b infer.Batch) *ts.Tensor {
 }
 
 func logLikelihoods(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	return z.MustMul(b.Get("y").T(), false).MustLogSigmoid(false)
+	return torch.Of(z).Mul(b.Get("y")).LogSigmoid().T()
 }
 
 // regression is the same model in Kelvin's language: what is random, and how the data depend on it. Compile makes the log
@@ -34,6 +34,6 @@ func logLikelihoods(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 func regression(c *ppl.Ctx) {
 	w := c.Sample("w", dist.Normal(0, 1).Expand(features))
 	c.Plate("patients", patients, func(c *ppl.Ctx) {
-		c.Observe("diabetes", dist.BernoulliLogitGLM(torch.Of(c.Data("x")), torch.Of(w), 0), c.Data("diabetes"))
+		c.Observe("diabetes", dist.BernoulliLogitGLM(c.Data("x"), w, 0), c.Data("diabetes"))
 	})
 }

@@ -14,7 +14,7 @@ import (
 func regression(c *ppl.Ctx) {
 	w := c.Sample("w", dist.Normal(0, 1).Expand(pima.Features))
 	c.Plate("patients", pima.Patients, func(c *ppl.Ctx) {
-		c.Observe("diabetes", dist.BernoulliLogitGLM(torch.Of(c.Data("x")), torch.Of(w), 0), c.Data("diabetes"))
+		c.Observe("diabetes", dist.BernoulliLogitGLM(c.Data("x"), w, 0), c.Data("diabetes"))
 	})
 }
 

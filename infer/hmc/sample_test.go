@@ -218,7 +218,7 @@ func TestBadPointsAreDivergences(t *testing.T) {
 func TestStartsThatAreNotFinite(t *testing.T) {
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		x := c.Sample("x", dist.Normal(0, 1))
-		c.Factor("barrier", x.MustAbs(false).MustNeg(false).MustSqrt(false))
+		c.Factor("barrier", x.Abs().Neg().Sqrt())
 	}, nil)
 	require.NoError(t, err)
 	_, err = hmc.Sample(ctx, p, hmc.Options{})

@@ -33,7 +33,7 @@ func TestCompiledModel(t *testing.T) {
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		w := c.Sample("w", dist.Independent(dist.Normal(0, 0.5).Expand(d), 1))
 		c.Plate("data", n, func(c *ppl.Ctx) {
-			c.Observe("y", dist.BernoulliLogits(torch.Of(c.Data("x")).MatMul(w)), c.Data("y"))
+			c.Observe("y", dist.BernoulliLogits(c.Data("x").MatMul(w)), c.Data("y"))
 		})
 	}, batch)
 	require.NoError(t, err)
