@@ -133,8 +133,12 @@ func TestDoReturnsTypedPanics(t *testing.T) {
 	assert.Same(t, plain, torch.Do(func(*torch.Scope) error { return plain }))
 	assert.Same(t, plain, torch.Do(func(*torch.Scope) error { return torch.Must(error(nil), plain) }))
 	assert.ErrorIs(t, torch.Do(func(*torch.Scope) error { return torch.Must(error(nil), wrapping) }), plain)
-	assert.Equal(t, ours{"w"}, torch.Do(func(*torch.Scope) error { panic(ours{"w"}) }))
-	assert.Equal(t, ours{"w"}, torch.Do(func(*torch.Scope) error { return torch.Must(error(nil), error(ours{"w"})) }))
+	// An error of a type of its own is wrapped with the line.
+	at := here(1)
+	err := torch.Do(func(*torch.Scope) error { panic(ours{"w"}) })
+	assert.ErrorIs(t, err, ours{"w"})
+	assert.ErrorContains(t, err, "(at "+at+")")
+	assert.ErrorIs(t, torch.Do(func(*torch.Scope) error { return torch.Must(error(nil), error(ours{"w"})) }), ours{"w"})
 
 	first := asError(t, torch.Do(func(*torch.Scope) error { vec([]float64{1}).MustView([]int64{2, 2}, false); return nil }))
 	assert.Equal(t, "View", first.Op)
