@@ -12,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
 )
@@ -190,4 +191,4 @@ func TestChecksRefuse(t *testing.T) {
 }
 
 // half is x/2.
-func half(x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(0.5), false) }
+func half(x torch.Tensor) torch.Tensor { return x.Mul(0.5) }
