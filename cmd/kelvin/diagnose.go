@@ -14,9 +14,9 @@ import (
 
 const diagnoseUsage = `usage: kelvin diagnose FILE... [-vars a,b] [-depth 10] [-json]
 
-Says in words whether the draws can be trusted: divergences, tree depth, E-BFMI, R-hat, effective sample sizes, and Pareto k where the file
-has log likelihoods. It exits with 0 when there is nothing serious, 1 when there is, or when the draws cannot be read, and 2
-when it was called wrongly.
+Says in words whether the draws can be trusted: divergences, tree depth, E-BFMI, R-hat, effective sample sizes, and
+Pareto k if the file has log likelihoods. It exits with 0 if there is nothing serious, 1 if there is, or if the
+draws cannot be read, and 2 if it was called wrongly.
 `
 
 // diagnoseJSON is what -json prints.

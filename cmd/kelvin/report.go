@@ -16,8 +16,9 @@ import (
 
 const reportUsage = `usage: kelvin report FILE... [-o out.html] [-vars a,b] [-pair a,b[0]] [-title text]
 
-Writes a page to look at draws with: warnings, summary, and plots. FILE is what kelvin, CmdStan or ArviZ have stored: CSV
-files of one run, a JSON file, or a Zarr folder. The page is one file and needs no network.
+Writes a page with warnings, summary, and plots of draws, and with PSIS-LOO if the file has log likelihoods. FILE is
+what Kelvin, CmdStan or ArviZ have stored: CSV files of one run, a JSON file, or a Zarr folder. The page is one file
+and needs no network.
 `
 
 // errReportUsage is wrapped by the error of a call that is wrong.

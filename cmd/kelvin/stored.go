@@ -40,8 +40,8 @@ func (a *app) stored(command func([]string, io.Writer, io.Writer) error, args []
 	return exitFailed
 }
 
-const storedFiles = `FILE is what Kelvin, CmdStan or ArviZ have stored: CSV files of one run (or a pattern, or their directory), a JSON file, or
-a Zarr directory. Flags may stand before or behind it.
+const storedFiles = `FILE is what Kelvin, CmdStan or ArviZ have stored: CSV files of one run (or a pattern, or their
+directory), a JSON file, or a Zarr directory. Flags may stand before or behind it.
 `
 
 // open parses the flags of a command and opens the files that it names; there must be a posterior.

@@ -11,7 +11,8 @@ import (
 
 const summaryUsage = `usage: kelvin summary FILE... [-vars a,b] [-hdi 0.94] [-json]
 
-Prints one row for each element: mean, standard deviation, highest-density interval, Monte-Carlo errors, effective sample sizes, R-hat.
+Prints one row for each element: mean, standard deviation, highest-density interval, Monte-Carlo errors, effective
+sample sizes, R-hat.
 `
 
 // summaryJSON is what -json prints. Figures that are not defined are null.

@@ -85,7 +85,8 @@ func calls(file *ast.File, name string) int {
 func TestAdaptThePublishedSource(t *testing.T) {
 	src, dst := source(t), filepath.Join(t.TempDir(), "made", "by", "adapt")
 	before := digest(t, src)
-	flags := Flags{CXXFLAGS: []string{"-I/opt/lib torch/include", "-D_GLIBCXX_USE_CXX11_ABI=1"}, LDFLAGS: []string{"-L/opt/lib torch/lib", "-ltorch", "-lc10"}}
+	flags := Flags{CXXFLAGS: []string{"-I/opt/lib torch/include", "-D_GLIBCXX_USE_CXX11_ABI=1"},
+		LDFLAGS: []string{"-L/opt/lib torch/lib", "-ltorch", "-lc10"}}
 	require.NoError(t, Adapt(src, dst, flags))
 	assert.Equal(t, before, digest(t, src), "the source is untouched")
 
@@ -99,7 +100,8 @@ func TestAdaptThePublishedSource(t *testing.T) {
 		}
 		device := sources(t, dst)["device.go"]
 		assert.Zero(t, calls(device, "log.Fatal")+calls(device, "log.Fatalf"))
-		assert.Equal(t, fatalsInMust, calls(sources(t, filepath.Join(dst, "ts"))["must-tensor-generated.go"], "KelvinFatal"))
+		assert.Equal(t, fatalsInMust, calls(sources(t, filepath.Join(dst, "ts"))["must-tensor-generated.go"],
+			"KelvinFatal"))
 	})
 
 	t.Run("no memory of size 0", func(t *testing.T) {
@@ -163,13 +165,15 @@ func TestAdaptThePublishedSource(t *testing.T) {
 	// A C++ function with n results fills n+1 places: the last names the scope. Every Go method gives it as many.
 	t.Run("buffers are long enough", func(t *testing.T) {
 		fills := map[string]int{}
-		for _, m := range regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__[^\n]*\n\s*KELVIN_OP\((\d+),`).FindAllStringSubmatch(read(t, dst, "libtch", generatedC), -1) {
+		for _,
+			m := range regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__[^\n]*\n\s*KELVIN_OP\((\d+),`).FindAllStringSubmatch(read(t, dst, "libtch", generatedC), -1) {
 			fills[m[1]], _ = strconv.Atoi(m[2])
 		}
 		require.Len(t, fills, wrappersC)
 		named := map[string]string{} // the C++ function behind a Go name
 		for _, name := range []string{"c-generated.go", "patch.go", "tensor.go"} {
-			for _, m := range regexp.MustCompile(`(?ms)^func (\w+)\([^\n]*\n(?:[^}].*?\n)??[^\n]*C\.(atg_\w+)\(`).FindAllStringSubmatch(read(t, dst, "libtch", name), -1) {
+			for _,
+				m := range regexp.MustCompile(`(?ms)^func (\w+)\([^\n]*\n(?:[^}].*?\n)??[^\n]*C\.(atg_\w+)\(`).FindAllStringSubmatch(read(t, dst, "libtch", name), -1) {
 				named[m[1]] = m[2]
 			}
 		}
@@ -230,7 +234,8 @@ func TestAdaptThePublishedSource(t *testing.T) {
 
 	t.Run("not twice", func(t *testing.T) {
 		var e *AnchorError
-		assert.ErrorAs(t, Adapt(dst, filepath.Join(t.TempDir(), "again"), flags), &e, "a copy is not the published source")
+		assert.ErrorAs(t, Adapt(dst, filepath.Join(t.TempDir(), "again"), flags), &e,
+			"a copy is not the published source")
 	})
 }
 
@@ -258,14 +263,19 @@ func TestEveryEditChecksItsAnchor(t *testing.T) {
 			if !assert.ErrorAs(t, err, &anchor, "%s: %s", e.file, e.what) {
 				continue
 			}
-			assert.Equal(t, AnchorError{File: e.file, Edit: e.what, Anchor: e.anchor, Found: found, Want: want}, *anchor)
-			for _, part := range []string{e.file, fmt.Sprintf("%q", e.what), fmt.Sprintf("found the anchor %q %d times, expected %d", e.anchor, found, want), "go clean -modcache", Module, Version} {
+			assert.Equal(t, AnchorError{File: e.file, Edit: e.what, Anchor: e.anchor, Found: found, Want: want},
+				*anchor)
+			for _, part := range []string{e.file, fmt.Sprintf("%q", e.what),
+				fmt.Sprintf("found the anchor %q %d times, expected %d", e.anchor, found, want), "go clean -modcache",
+				Module,
+					Version} {
 				assert.ErrorContains(t, err, part)
 			}
 			assert.Equal(t, changed, read(t, dir, filepath.FromSlash(e.file)), "a file that does not fit is left alone")
 		}
 		require.NoError(t, e.apply(adapted))
-		assert.NotEqual(t, whole, read(t, adapted, filepath.FromSlash(e.file)), "%s: %s changes something", e.file, e.what)
+		assert.NotEqual(t, whole, read(t, adapted, filepath.FromSlash(e.file)), "%s: %s changes something", e.file,
+			e.what)
 	}
 	assert.NotEqual(t, digest(t, pristine), digest(t, adapted))
 }
@@ -277,13 +287,16 @@ func TestAdaptNoticesAChangedSource(t *testing.T) {
 		file, from, to string
 		edit           string
 	}{
-		{"libtch/torch_api_generated.cpp.h", "void atg_abs(tensor *out__", "void atg_abs(tensor *out", "errors in the output buffer"},
-		{"libtch/torch_api_generated.cpp.h", "at::ScalarType(dtype)", "c10::ScalarType(dtype)", "element types are checked"},
+		{"libtch/torch_api_generated.cpp.h", "void atg_abs(tensor *out__", "void atg_abs(tensor *out",
+			"errors in the output buffer"},
+		{"libtch/torch_api_generated.cpp.h", "at::ScalarType(dtype)", "c10::ScalarType(dtype)",
+		"element types are checked"},
 		{"ts/tensor-generated.go", "lib.AtgAbs(ptr, ", "lib.AtgAbs(out, ", "output buffers"},
 		{"ts/must-tensor-generated.go", "log.Fatal(err)", "panic(err)", "failures panic"},
 		{"nn/varstore.go", "log.Fatal(err)", "panic(err)", "failures panic"},
 		{"ts/jit.go", "iv.value.(*Tensor).ctensor", "nil", "uses of handles"},
-		{"libtch/torch_api.h", "thread_local char *torch_last_err = nullptr;", "", "one error slot per thread, for both C++ files"},
+		{"libtch/torch_api.h", "thread_local char *torch_last_err = nullptr;", "",
+			"one error slot per thread, for both C++ files"},
 		{"go.mod", "go 1.20\n", "go 1.99\n", "Go version"},
 	} {
 		t.Run(c.edit+" in "+filepath.Base(c.file), func(t *testing.T) {

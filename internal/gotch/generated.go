@@ -19,7 +19,8 @@ const (
 var (
 	cFunction  = regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__`)
 	cOutput    = regexp.MustCompile(`out__\[(\d)\] =`)
-	cDim       = regexp.MustCompile(`(torch::(?:index_\w+|scatter\w*|gather)\(\*self, |self->(?:index_\w+_|scatter\w*_)\()dim,`)
+	cDim       = regexp.MustCompile(`(torch::(?:index_\w+|scatter\w*|gather)\(\*self, ` +
+		`|self->(?:index_\w+_|scatter\w*_)\()dim,`)
 	cType      = regexp.MustCompile(`at::ScalarType\((\w+)\)`)
 	goFunction = regexp.MustCompile(`(?m)^func`)
 	goCall     = regexp.MustCompile(`lib\.Atg\w+\((ptr|ctensorPtr0),[^\n]*\)\n`)
@@ -63,10 +64,12 @@ func adaptGeneratedC(dst string) error {
 		}
 		s = strings.Join(blocks, "\n}\n")
 		if n := len(cType.FindAllStringIndex(s, -1)); n != typesC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "element types are checked", anchor: cType.String()}.changed(n, typesC)
+			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "element types are checked",
+				anchor: cType.String()}.changed(n, typesC)
 		}
 		if n := len(cDim.FindAllStringIndex(s, -1)); n != dimsC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "dimensions counted from the end", anchor: cDim.String()}.changed(n, dimsC)
+			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "dimensions counted from the end",
+				anchor: cDim.String()}.changed(n, dimsC)
 		}
 		s = cDim.ReplaceAllString(s, "${1}at::maybe_wrap_dim(dim, self->dim()),")
 		return cType.ReplaceAllString(s, "kelvin_type($1)"), nil
@@ -93,7 +96,8 @@ func adaptGeneratedGo(dst string) error {
 			b.WriteString(f)
 		}
 		if met != wrappersGo {
-			return "", edit{file: "ts/tensor-generated.go", what: "output buffers", anchor: goCall.String()}.changed(met, wrappersGo)
+			return "", edit{file: "ts/tensor-generated.go", what: "output buffers",
+				anchor: goCall.String()}.changed(met, wrappersGo)
 		}
 		out := b.String()
 		return strings.Replace(out, "import(\n  \"unsafe\"\n  \"fmt\"\n", "import(\n  \"runtime\"\n", 1), nil
@@ -172,7 +176,8 @@ func adaptQuery(f string) string {
 	guard := "  defer lockThread()()\n"
 	tensors := unique(goTensor.FindAllStringSubmatch(f[call[0]:call[1]], -1))
 	for _, t := range tensors {
-		guard += fmt.Sprintf("  if %s.dead() { return retVal, deadError(%q, %s) }\n  defer %s.keep()\n", t, name[1], strings.Join(tensors, ", "), t)
+		guard += fmt.Sprintf("  if %s.dead() { return retVal, deadError(%q, %s) }\n  defer %s.keep()\n", t, name[1],
+			strings.Join(tensors, ", "), t)
 	}
 	operands := strings.Join(append([]string{fmt.Sprintf("%q", name[1])}, tensors...), ", ")
 	f = f[:call[0]] + guard + strings.Replace(f[call[0]:], "TorchErr()", "threadError("+operands+")", 1)
@@ -194,7 +199,8 @@ func unique(matches [][]string) []string {
 // fatalFiles are the files whose failures end the process in the published module.
 var fatalFiles = map[string]int{
 	"ts/must-tensor-generated.go": fatalsInMust,
-	"ts/data.go":                  3, "ts/index.go": 2, "ts/iter.go": 3, "ts/jit.go": 19, "ts/optimizer.go": 1, "ts/patch.go": 14,
+	"ts/data.go":                  3, "ts/index.go": 2, "ts/iter.go": 3, "ts/jit.go": 19, "ts/optimizer.go": 1,
+		"ts/patch.go": 14,
 	"ts/print.go": 2, "ts/scalar.go": 1, "ts/tensor.go": 34,
 	"nn/batch-norm.go": 4, "nn/conv-transpose.go": 3, "nn/init.go": 5, "nn/jit.go": 1, "nn/optimizer.go": 11,
 	"nn/scheduler.go": 23, "nn/varstore.go": 26,

@@ -58,7 +58,8 @@ func Missing(ctx context.Context, dst, cxx string, flags Flags) ([]string, error
 				tried[op] = true
 				var done bool
 				if s, done = replaceBody(s, op, body); !done {
-					return "", fmt.Errorf("adapting %s: %s has no function %s of the expected form", Module, generatedC, op)
+					return "", fmt.Errorf("adapting %s: %s has no function %s of the expected form", Module, generatedC,
+						op)
 				}
 			}
 			return s, nil
@@ -67,7 +68,8 @@ func Missing(ctx context.Context, dst, cxx string, flags Flags) ([]string, error
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("adapting %s: still finding operations that do not compile after %d passes", Module, maxPasses)
+	return nil, fmt.Errorf("adapting %s: still finding operations that do not compile after %d passes", Module,
+		maxPasses)
 }
 
 // check runs the compiler's syntax check and returns its output when it found errors.
@@ -85,7 +87,8 @@ func check(ctx context.Context, dst, cxx string, flags Flags) (string, error) {
 	} // whichever compiler c++ is, the passes do the rest
 	// A compiler may come with arguments: "ccache g++".
 	words := strings.Fields(cxx)
-	cmd := exec.CommandContext(ctx, words[0], append(append(words[1:], args...), filepath.Join(dir, "torch_api.cpp"))...)
+	cmd := exec.CommandContext(ctx, words[0], append(append(words[1:], args...), filepath.Join(dir,
+		"torch_api.cpp"))...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -173,7 +176,8 @@ func replaceBody(s, op, body string) (string, bool) {
 // writeMissing records the names in the copy, for doctor.
 func writeMissing(dst string, names []string) error {
 	var b strings.Builder
-	b.WriteString("package ts\n\n// KelvinMissing names the operations that the libtorch in use lacks.\nvar KelvinMissing = []string{\n")
+	b.WriteString("package ts\n\n// KelvinMissing names the operations that the libtorch in use lacks.\nvar " +
+		"KelvinMissing = []string{\n")
 	for _, n := range names {
 		fmt.Fprintf(&b, "\t%q,\n", strings.TrimPrefix(n, "atg_"))
 	}

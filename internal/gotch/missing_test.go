@@ -57,7 +57,9 @@ func TestOwners(t *testing.T) {
 	owner := owners(wrappers)
 	for line, want := range map[int]string{
 		1: "", 2: "", 3: "atg_abs", 5: "atg_abs", 8: "atg_abs", 9: "", 10: "atg_add", 14: "atg_add", 16: "",
-		17: "atg_add_", 22: "atg_add_", 23: "", 24: "atg_dim", 28: "atg_dim", 29: "atg_dim", 30: "", 31: "atg_squeeze_dims", 36: "atg_squeeze_dims",
+		17: "atg_add_", 22: "atg_add_", 23: "", 24: "atg_dim", 28: "atg_dim", 29: "atg_dim", 30: "",
+		31: "atg_squeeze_dims",
+			36: "atg_squeeze_dims",
 	} {
 		assert.Equal(t, want, owner[line], "line %d", line)
 	}
@@ -135,12 +137,15 @@ torch_api_generated.cpp.h:26:18: error: no
 	}
 
 	for name, c := range map[string]struct{ out, says string }{
-		"a missing header":    {"torch_api.h:7:10: fatal error: torch/torch.h: No such file or directory\ncompilation terminated.\n", "torch/torch.h: No such file or directory"},
-		"outside of the ops":  {"kelvin.h:12:3: error: 'Philox' was not declared in this scope\n", "'Philox' was not declared"},
+		"a missing header":    {"torch_api.h:7:10: fatal error: torch/torch.h: No such file or " +
+		"directory\ncompilation terminated.\n", "torch/torch.h: No such file or directory"},
+		"outside of the ops":  {"kelvin.h:12:3: error: 'Philox' was not declared in this scope\n",
+			"'Philox' was not declared"},
 		"between the ops":     {"torch_api_generated.cpp.h:1:10: error: stray text\n", "stray text"},
 		"a line beyond":       {"torch_api_generated.cpp.h:9999:10: error: out of the file\n", "out of the file"},
 		"nothing recognised":  {"cc1plus: out of memory\n", "cc1plus: out of memory"},
-		"only notes of an op": {"torch_api.cpp:70:3: error: real\ntorch_api_generated.cpp.h:5:29: note: candidate\n", "real"},
+		"only notes of an op": {"torch_api.cpp:70:3: error: real\ntorch_api_generated.cpp.h:5:29: note: candidate\n",
+		"real"},
 	} {
 		_, err := failingOps(path, c.out)
 		assert.ErrorContains(t, err, "does not compile against this libtorch", name)
@@ -158,7 +163,8 @@ func compiler(t *testing.T, name, body string) string {
 		t.Skip("the stand-in for a compiler is a shell script")
 	}
 	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nfor last; do :; done\ndir=$(dirname \"$last\")\n"+body), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nfor last; do :; done\ndir=$(dirname \"$last\")\n"+body),
+		0o755))
 	return path
 }
 
@@ -175,7 +181,8 @@ test ! -s "$dir/found"
 func TestMissing(t *testing.T) {
 	copyOf := func(text string) string {
 		dir := t.TempDir()
-		write(t, dir, map[string]string{"libtch/" + generatedC: text, "libtch/torch_api.cpp": "", "ts/tensor.go": "package ts\n"})
+		write(t, dir, map[string]string{"libtch/" + generatedC: text, "libtch/torch_api.cpp": "",
+			"ts/tensor.go": "package ts\n"})
 		return dir
 	}
 	thrown := func(op string) string {
@@ -193,7 +200,8 @@ func TestMissing(t *testing.T) {
 
 	t.Run("operations and fallbacks", func(t *testing.T) {
 		dir := copyOf(wrappers)
-		ops, err := Missing(context.Background(), dir, compiler(t, "g++", grumble("torch::add|torch::squeeze")), Flags{})
+		ops, err := Missing(context.Background(), dir, compiler(t, "g++", grumble("torch::add|torch::squeeze")),
+			Flags{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"atg_add"}, ops)
 		squeeze, _ := fallbackFor("atg_squeeze_dims")
@@ -205,7 +213,9 @@ func TestMissing(t *testing.T) {
 
 	t.Run("a fallback that does not compile either", func(t *testing.T) {
 		dir := copyOf(wrappers)
-		ops, err := Missing(context.Background(), dir, compiler(t, "clang++", grumble("torch::squeeze|outputs__.squeeze")), Flags{})
+		ops, err := Missing(context.Background(), dir, compiler(t, "clang++",
+			grumble("torch::squeeze|outputs__.squeeze")),
+			Flags{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"atg_squeeze_dims"}, ops)
 		assert.Contains(t, read(t, dir, "libtch", generatedC), thrown("squeeze_dims"))
@@ -218,7 +228,9 @@ func TestMissing(t *testing.T) {
 			_, err := Missing(context.Background(), dir, script, Flags{CXXFLAGS: []string{"-I/with a space"}})
 			require.NoError(t, err)
 			args := strings.Split(read(t, dir, "libtch", "args"), "\n")
-			for _, want := range []string{"-I/with a space", "-I" + filepath.Join(dir, "libtch"), "-fsyntax-only", "-DNDEBUG", flag, "C", filepath.Join(dir, "libtch", "torch_api.cpp")} {
+			for _, want := range []string{"-I/with a space", "-I" + filepath.Join(dir, "libtch"), "-fsyntax-only",
+				"-DNDEBUG",
+				flag, "C", filepath.Join(dir, "libtch", "torch_api.cpp")} {
 				assert.Contains(t, args, want, name)
 			}
 		}
@@ -226,9 +238,13 @@ func TestMissing(t *testing.T) {
 
 	t.Run("failures", func(t *testing.T) {
 		dir := copyOf(wrappers)
-		_, err := Missing(context.Background(), dir, compiler(t, "g++", "echo 'kelvin.h:3:1: error: not C++' >&2\nexit 1\n"), Flags{})
+		_, err := Missing(context.Background(), dir, compiler(t, "g++", "echo 'kelvin.h:3:1: error: not C++' " +
+			">&2\nexit 1\n"),
+			Flags{})
 		assert.ErrorContains(t, err, "kelvin.h:3:1: error: not C++")
-		_, err = Missing(context.Background(), dir, compiler(t, "g++", "echo 'internal compiler trouble' >&2\nexit 4\n"), Flags{})
+		_, err = Missing(context.Background(), dir, compiler(t, "g++", "echo 'internal compiler trouble' >&2\nexit " +
+			"4\n"),
+			Flags{})
 		assert.ErrorContains(t, err, "internal compiler trouble")
 		assert.ErrorContains(t, err, "exit status 4")
 		_, err = Missing(context.Background(), dir, filepath.Join(dir, "no-such-compiler"), Flags{})
@@ -264,7 +280,9 @@ func TestFallbacksFitThePublishedFile(t *testing.T) {
 			continue
 		}
 		signature, _, _ := strings.Cut(text[start:], "{")
-		for _, name := range []string{"dim_data", "dim_len", "correction", "keepdim", "(dtype)", "attn_mask", "dropout_p", "is_causal", "scale_v", "scale_null", "*out,"} {
+		for _, name := range []string{"dim_data", "dim_len", "correction", "keepdim", "(dtype)", "attn_mask",
+			"dropout_p",
+			"is_causal", "scale_v", "scale_null", "*out,"} {
 			if strings.Contains(f.body, name) {
 				assert.Contains(t, signature, strings.Trim(name, "*,()"), f.op)
 			}
