@@ -1,6 +1,9 @@
 package infer
 
 import (
+	"fmt"
+	"math/rand/v2"
+
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -98,4 +101,20 @@ func (a *averager) restore(weight float64, tensors Tensors) {
 	a.weight, a.mean, a.square = weight, tensors[averageMean], tensors[averageSquare]
 	delete(tensors, averageMean)
 	delete(tensors, averageSquare)
+}
+
+// Bootstrap draws n ensembles of the given size from K chains, for the spread of what an ensemble of that size shows. An
+// ensemble has no chain twice; different ensembles may share chains. The choice depends on the seed alone (PCG, Fisher-Yates).
+func Bootstrap(chains, size, n int, seed uint64) ([][]int, error) {
+	switch {
+	case size < 1 || size > chains:
+		return nil, &FieldError{Type: "infer.Bootstrap", Field: "size", Value: size, Allowed: fmt.Sprintf("it must be from 1 to the %d chains", chains)}
+	case n < 1:
+		return nil, &FieldError{Type: "infer.Bootstrap", Field: "n", Value: n, Allowed: "it must be at least 1"}
+	}
+	out := make([][]int, n)
+	for i := range out {
+		out[i] = rand.New(rand.NewPCG(seed, uint64(i))).Perm(chains)[:size:size]
+	}
+	return out, nil
 }

@@ -2,6 +2,9 @@ package infer
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,29 +16,23 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// Checkpoint says where and how often [Run] saves itself. A run that was killed goes on from its last checkpoint and ends
-// with the draws that it would have had, bit for bit.
+// Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from its
+// last checkpoint and ends with the draws that it would have had, bit for bit. Its folder is locked while it runs.
 type Checkpoint struct {
 	Dir   string // folder of this run alone; made when it does not exist
-	Every int64  // updates between checkpoints; default 1000
+	Every int64  // updates between checkpoints, default 1000; of a method that drives itself transitions of each chain, default 100
 	// Resume goes on from the checkpoint in Dir, if there is one. Without it a checkpoint there is an error, so that no
 	// run is overwritten by accident.
 	Resume bool
-	// Model names the model and the method's settings, in your words: a checkpoint with another name is refused. Layout,
-	// data, seed, chains, burn-in, thinning, and the type of the parameters are always compared.
+	// Model names the model and the method's settings, in your words: a checkpoint with another name is refused. Method,
+	// layout, data, seed, chains, warm-up, thinning, and the type of the parameters are always compared; Draws may grow.
 	Model string
-}
-
-func (c *Checkpoint) every() int64 {
-	if c.Every <= 0 {
-		return 1000
-	}
-	return c.Every
 }
 
 // checkpointHeader is the readable part of a checkpoint.
@@ -47,23 +44,23 @@ type checkpointHeader struct {
 	Seed     uint64            `json:"seed"`
 	First    uint64            `json:"first_chain"`
 	Cycles   Cycles            `json:"cycles"` // zero for none
-	LastOnly bool              `json:"last_only"`
 	Ended    bool              `json:"ended"`
 	Average  bool              `json:"average"`
 	Weight   float64           `json:"average_weight"`
-	BurnIn   int64             `json:"burn_in"`
-	Thin     int64             `json:"thin"`
+	Warmup   int               `json:"warmup"`
+	Thin     int               `json:"thin"`
 	NoDraws  bool              `json:"no_draws"`
 	Data     string            `json:"data"`
 	Position Position          `json:"position"`
 	Steps    int64             `json:"steps"`
-	Diverged int64             `json:"diverged"`
+	Held     int64             `json:"held"` // or divergent transitions
 	Stats    []string          `json:"stats"`
-	Draws    int64             `json:"draws"`      // draws of each chain in the draws file
+	Counts   []int64           `json:"draws"`      // of each chain in the draws file
 	DrawsCRC uint64            `json:"draws_crc"`  // of those bytes
 	State    int64             `json:"state_step"` // the state's own counter
 	Streams  torch.Streams     `json:"streams"`
 	Tensors  []savedTensorInfo `json:"tensors"`
+	Extra    []byte            `json:"extra"` // of the method, in its own format
 }
 
 type savedTensorInfo struct {
@@ -90,96 +87,174 @@ var exact = []gotch.DType{gotch.Double, gotch.Half, gotch.BFloat16, gotch.Int, g
 const (
 	checkpointName = "checkpoint.kelvin"
 	drawsName      = "draws.kelvin"
+	lockName       = "lock"
 )
 
-// checkpointer writes the checkpoints of one run.
+// checkpointer writes the checkpoints of one group of chains.
 type checkpointer struct {
-	c      *Checkpoint
-	data   string // fingerprint of the batches
+	g      *group
+	dir    string
+	want   checkpointHeader // what a checkpoint of this run says about the run
+	old    *checkpointHeader
+	blobs  [][]byte
+	lock   *filelock.Lock
 	buffer bytes.Buffer
 	draws  *os.File
-	count  int64
+	bytes  int64
+	counts []int64
+	fresh  []int64 // in the buffer
 	crc    uint64
 }
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
-// openCheckpoint prepares the folder and, when there is a checkpoint to resume, puts the run where it was.
-func openCheckpoint(r *run) (*checkpointer, error) {
-	c := r.c.Checkpoint
+// openCheckpoint takes the folder, and reads the checkpoint that is to be resumed.
+func openCheckpoint(g *group) (*checkpointer, error) {
+	c := g.checkpoint
 	if c.Dir == "" {
 		return nil, &FieldError{Type: "infer.Checkpoint", Field: "Dir", Value: `""`, Allowed: "a folder is required"}
 	}
-	if _, ok := r.t.(Restorer); !ok {
-		return nil, fmt.Errorf("the method %T cannot be restored from a checkpoint (it has no Restore): %w", r.t, ErrCheckpoint)
+	_, driver := g.transform.(Driver)
+	if _, ok := g.transform.(Restorer); !ok && !driver {
+		return nil, fmt.Errorf("the method %s cannot be restored from a checkpoint (it has no Restore): %w", g.name, ErrCheckpoint)
 	}
-	data, err := r.batches.Fingerprint()
-	if err != nil {
+	f := &checkpointer{g: g, dir: c.Dir, counts: make([]int64, g.size), fresh: make([]int64, g.size)}
+	f.want = checkpointHeader{Model: c.Model, Method: g.name, Sites: g.layout.Sites, Chains: g.size, Seed: g.o.Seed, First: g.first(),
+		Warmup: g.o.Warmup, Thin: g.o.Thin, NoDraws: g.o.Draws == 0 || g.o.Discard, Average: g.o.Average}
+	if g.o.Cycles != nil {
+		f.want.Cycles = *g.o.Cycles
+	}
+	if _, ok := g.transform.(Sampler); ok {
+		f.want.Warmup = 0 // a fit may go on for longer
+	}
+	var err error
+	if f.want.Data, err = g.batches.Fingerprint(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	f := &checkpointer{c: c, data: data}
-	header, blobs, err := readCheckpoint(filepath.Join(c.Dir, checkpointName))
+	if f.lock, err = filelock.Take(filepath.Join(c.Dir, lockName)); err != nil {
+		var held *filelock.HeldError
+		if errors.As(err, &held) {
+			return nil, fmt.Errorf("it is in use by %s: choose another folder, or wait: %w", held.Holder(), ErrCheckpoint)
+		}
+		return nil, err
+	}
+	if err := f.read(); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// read reads the checkpoint that is to be resumed, and the draws that it covers.
+func (f *checkpointer) read() error {
+	c, g := f.g.checkpoint, f.g
+	old, blobs, err := readCheckpoint(filepath.Join(c.Dir, checkpointName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, err
+		return err
 	case !c.Resume:
-		return nil, fmt.Errorf("there is a checkpoint after %d updates; set Resume to go on from it, or remove the folder: %w", header.Steps, ErrCheckpoint)
+		return fmt.Errorf("there is a checkpoint after %d updates; set Resume to go on from it, or remove the folder: %w", old.Steps, ErrCheckpoint)
 	default:
-		if err := f.resume(r, header, blobs); err != nil {
-			return nil, err
+		if err := f.same(old); err != nil {
+			return err
 		}
+		f.old, f.blobs = old, blobs
 	}
-	f.draws, err = os.OpenFile(filepath.Join(c.Dir, drawsName), os.O_RDWR|os.O_CREATE, 0o644)
+	if g.rows.id == "" {
+		g.rows.id = f.identity()
+	}
+	f.draws, err = os.OpenFile(filepath.Join(c.Dir, drawsName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	// What was written after the last checkpoint is written again.
-	at := f.count * int64(8*f.width(r))
-	if err := f.draws.Truncate(at); err != nil {
-		return nil, err
-	}
-	_, err = f.draws.Seek(at, io.SeekStart)
-	return f, err
+	return f.restoreDraws()
 }
 
-// width is the number of values of one draw of all chains in the draws file.
-func (f *checkpointer) width(r *run) int {
-	if r.draws == nil {
-		return 0
+// same compares what must not differ between a checkpoint and this run.
+func (f *checkpointer) same(h *checkpointHeader) error {
+	want := f.want
+	for _, d := range []struct {
+		what      string
+		have, own any
+	}{
+		{"model", h.Model, want.Model}, {"method", h.Method, want.Method},
+		{"sites", (&Layout{Sites: h.Sites}).String(), f.g.layout.String()}, {"chains", h.Chains, want.Chains},
+		{"seed", h.Seed, want.Seed}, {"warm-up", h.Warmup, want.Warmup}, {"thinning", h.Thin, want.Thin}, {"Discard", h.NoDraws, want.NoDraws},
+		{"first chain", h.First, want.First}, {"cycles", h.Cycles, want.Cycles}, {"Average", h.Average, want.Average}, {"data", h.Data, want.Data},
+	} {
+		if d.have != d.own {
+			return fmt.Errorf("it is of another run: its %s is %v, this run's %v: %w", d.what, d.have, d.own, ErrCheckpoint)
+		}
 	}
-	return r.chains * (r.layout.Dim() + len(r.draws.Stats()))
+	return nil
+}
+
+// identity names a run that can go on, for sinks.
+func (f *checkpointer) identity() string {
+	h := f.want
+	h.Chains, h.First = f.g.o.Chains, f.g.o.FirstChain
+	text, err := h.marshal()
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
 // pending takes a draw that the next checkpoint will cover.
-func (f *checkpointer) pending(values, stats []float64) {
+func (f *checkpointer) pending(chain int, values, stats []float64) {
+	f.buffer.Write(binary.LittleEndian.AppendUint64(nil, uint64(chain)))
 	f.buffer.Write(float64Bytes(values))
 	f.buffer.Write(float64Bytes(stats))
+	f.fresh[chain]++
 }
 
-// save writes the new draws, and then the checkpoint in one move: a crash in between leaves the one before.
-func (f *checkpointer) save(r *run) error {
-	if f.buffer.Len() > 0 {
-		f.crc = crc64.Update(f.crc, crcTable, f.buffer.Bytes())
-		f.count = int64(r.draws.MinLen())
-		if _, err := f.draws.Write(f.buffer.Bytes()); err != nil {
-			return fmt.Errorf("writing draws: %w", err)
-		}
-		if err := f.draws.Sync(); err != nil {
-			return fmt.Errorf("writing draws: %w", err)
-		}
-		f.buffer.Reset()
+// append writes the new draws.
+func (f *checkpointer) append() error {
+	if f.buffer.Len() == 0 {
+		return nil
 	}
-	header := f.header(r)
+	if _, err := f.draws.WriteAt(f.buffer.Bytes(), f.bytes); err != nil {
+		return fmt.Errorf("writing draws: %w", err)
+	}
+	if err := f.draws.Sync(); err != nil {
+		return fmt.Errorf("writing draws: %w", err)
+	}
+	f.crc = crc64.Update(f.crc, crcTable, f.buffer.Bytes())
+	f.bytes += int64(f.buffer.Len())
+	for c, n := range f.fresh {
+		f.counts[c] += n
+		f.fresh[c] = 0
+	}
+	f.buffer.Reset()
+	return nil
+}
+
+// header is the checkpoint of what has been done.
+func (f *checkpointer) header() checkpointHeader {
+	h := f.want
+	h.Stats, h.Counts, h.DrawsCRC = f.g.rows.stats, slices.Clone(f.counts), f.crc
+	h.Position = f.g.batches.Position()
+	return h
+}
+
+// saveUpdates writes the new draws, and then the checkpoint in one move: a crash in between leaves the one before.
+func (f *checkpointer) saveUpdates(r *updater) error {
+	if err := f.append(); err != nil {
+		return err
+	}
+	h := f.header()
 	saved := r.state.Save()
-	header.State, header.Streams = saved.Steps, saved.Streams
+	h.State, h.Streams, h.Extra = saved.Steps, saved.Streams, saved.Extra
+	h.Steps, h.Held, h.Ended = r.steps, r.held, r.ended
 	tensors := maps.Clone(saved.Tensors)
 	maps.Copy(tensors, saved.Shared)
 	if r.average != nil {
-		header.Weight = r.average.weight
+		h.Weight = r.average.weight
 		maps.Copy(tensors, r.average.save())
 	}
 	var blobs [][]byte
@@ -188,68 +263,70 @@ func (f *checkpointer) save(r *run) error {
 		if err != nil {
 			return fmt.Errorf("saving %s: %w", name, err)
 		}
-		header.Tensors = append(header.Tensors, info)
+		h.Tensors = append(h.Tensors, info)
 		blobs = append(blobs, blob)
 	}
-	return writeCheckpoint(filepath.Join(f.c.Dir, checkpointName), header, blobs)
+	return writeCheckpoint(filepath.Join(f.dir, checkpointName), h, blobs)
 }
 
-func (f *checkpointer) close() { _ = f.draws.Close() }
-
-// methodName is the type of a transform, and its Name where one type serves several methods.
-func methodName(t Transform) string {
-	if named, ok := t.(interface{ Name() string }); ok {
-		return named.Name()
+// saveDriven is saveUpdates of a method that drives itself.
+func (f *checkpointer) saveDriven(r *driven, state []byte) error {
+	if err := f.append(); err != nil {
+		return err
 	}
-	return fmt.Sprintf("%T", t)
+	h := f.header()
+	h.Steps, h.Held, h.Ended, h.Extra = r.done, r.divergent, r.ended, state
+	return writeCheckpoint(filepath.Join(f.dir, checkpointName), h, nil)
 }
 
-// header is what a checkpoint of this run says about the run.
-func (f *checkpointer) header(r *run) checkpointHeader {
-	h := checkpointHeader{Model: f.c.Model, Method: methodName(r.t), Sites: r.layout.Sites, Chains: r.chains, Seed: r.c.Seed,
-		First: r.c.FirstChain, BurnIn: r.c.BurnIn, Thin: r.c.Thin, NoDraws: r.c.NoDraws, LastOnly: r.c.lastOnly, Ended: r.ended, Average: r.c.Average, Data: f.data, Position: r.batches.Position(), Steps: r.steps, Diverged: r.diverged,
-		Draws: f.count, DrawsCRC: f.crc}
-	if r.c.Cycles != nil {
-		h.Cycles = *r.c.Cycles
+func (f *checkpointer) close() {
+	if f.draws != nil {
+		_ = f.draws.Close()
 	}
-	if r.draws != nil {
-		h.Stats = r.draws.Stats()
-	}
-	return h
+	_ = f.lock.Release()
 }
 
-// resume puts the run where the checkpoint says, after comparing what must not differ.
-func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error {
-	want := f.header(r)
+// resumeDriven puts the run where the checkpoint says, and returns the snapshot to go on from.
+func (f *checkpointer) resumeDriven(r *driven) ([]byte, error) {
+	if f.old == nil {
+		return nil, nil
+	}
+	h := f.old
+	r.done, r.divergent, r.ended, r.group.resumed = h.Steps, h.Held, h.Ended, h.Steps
+	for c, n := range h.Counts {
+		if n > 0 {
+			if r.sampling == nil {
+				r.sampling = map[int]bool{}
+			}
+			r.sampling[c] = true
+		}
+	}
+	return h.Extra, nil
+}
+
+// resumeUpdates puts the run where the checkpoint says.
+func (f *checkpointer) resumeUpdates(r *updater) error {
+	h := f.old
+	if h == nil {
+		return nil
+	}
 	point, err := describe("params", r.state.Position().Flat)
 	if err != nil {
 		return err
 	}
-	saved := point // what does not name its position "params" is not compared
-	if i := slices.IndexFunc(h.Tensors, func(i savedTensorInfo) bool { return i.Name == "params" }); i >= 0 {
-		saved = h.Tensors[i]
-	}
-	for _, d := range []struct {
-		what      string
-		have, own any
-	}{
-		{"model", h.Model, want.Model}, {"method", h.Method, want.Method},
-		{"sites", (&Layout{Sites: h.Sites}).String(), r.layout.String()}, {"chains", h.Chains, want.Chains},
-		{"seed", h.Seed, want.Seed}, {"burn-in", h.BurnIn, want.BurnIn}, {"thinning", h.Thin, want.Thin}, {"NoDraws", h.NoDraws, want.NoDraws},
-		{"first chain", h.First, want.First}, {"cycles", h.Cycles, want.Cycles}, {"Average", h.Average, want.Average}, {"LastOnly", h.LastOnly, want.LastOnly},
-		{"data", h.Data, want.Data}, {"point", saved.String(), point.String()},
-	} {
-		if d.have != d.own {
-			return fmt.Errorf("it is of another run: its %s is %v, this run's %v: %w", d.what, d.have, d.own, ErrCheckpoint)
-		}
+	// What does not name its position "params" is not compared.
+	i := slices.IndexFunc(h.Tensors, func(i savedTensorInfo) bool { return i.Name == "params" })
+	if i >= 0 && h.Tensors[i].String() != point.String() {
+		return fmt.Errorf("it is of another run: its point is %v, this run's %v: %w", h.Tensors[i], point, ErrCheckpoint)
 	}
 	tensors := map[string]*ts.Tensor{}
+	before := r.state.Save().Tensors
 	for i, info := range h.Tensors {
-		like := r.state.Save().Tensors[info.Name]
+		like := before[info.Name]
 		if like == nil {
 			like = r.state.Position().Flat
 		}
-		t, err := restoreTensor(info, blobs[i], like)
+		t, err := restoreTensor(info, f.blobs[i], like)
 		if err != nil {
 			return fmt.Errorf("restoring %s: %w", info.Name, err)
 		}
@@ -258,7 +335,8 @@ func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error
 	if r.average != nil {
 		r.average.restore(h.Weight, tensors)
 	}
-	state, err := r.t.(Restorer).Restore(r.layout, Saved{Steps: h.State, Streams: h.Streams, Tensors: tensors})
+	saved := Saved{Steps: h.State, Streams: h.Streams, Tensors: tensors, Extra: h.Extra}
+	state, err := r.transform.(Restorer).Restore(r.layout, saved)
 	if err != nil {
 		return err
 	}
@@ -267,38 +345,74 @@ func (f *checkpointer) resume(r *run, h *checkpointHeader, blobs [][]byte) error
 	if err := r.batches.Seek(h.Position); err != nil {
 		return err
 	}
-	r.steps, r.resumed, r.diverged, r.ended = h.Steps, h.Steps, h.Diverged, h.Ended
-	f.count, f.crc = h.Draws, h.DrawsCRC
-	return f.restoreDraws(r, h)
+	r.steps, r.held, r.ended, r.group.resumed = h.Steps, h.Held, h.Ended, h.Steps
+	r.session.updates = max(r.session.updates, r.steps)
+	if len(h.Stats) >= len(updateStats) {
+		r.extra = h.Stats[len(updateStats):]
+	}
+	return nil
 }
 
-// restoreDraws reads the draws that the checkpoint covers.
-func (f *checkpointer) restoreDraws(r *run, h *checkpointHeader) error {
-	if h.Draws == 0 {
-		return nil
+// restoreDraws reads the draws that the checkpoint covers, and cuts off what was written after it.
+func (f *checkpointer) restoreDraws() error {
+	if f.old == nil {
+		return f.draws.Truncate(0)
 	}
-	if len(h.Stats) < 3 {
-		return fmt.Errorf("it has %d statistics of each draw, expected at least 3: %w", len(h.Stats), ErrCheckpoint)
+	h, g := f.old, f.g
+	if len(h.Counts) != g.size {
+		return fmt.Errorf("it has draws of %d chains, expected %d: %w", len(h.Counts), g.size, ErrCheckpoint)
 	}
-	r.extra = h.Stats[3:]
-	if err := r.newDraws(); err != nil {
+	d, w := g.layout.Dim(), 1+g.layout.Dim()+len(h.Stats)
+	info, err := f.draws.Stat()
+	if err != nil {
 		return err
 	}
-	raw, err := os.ReadFile(filepath.Join(f.c.Dir, drawsName))
-	if err != nil {
+	total := int64(0)
+	for c, n := range h.Counts {
+		if n < 0 || n > maxUpdates {
+			return fmt.Errorf("it has %d draws of chain %d: %w", n, c, ErrCheckpoint)
+		}
+		total += n
+	}
+	path := filepath.Join(f.dir, drawsName)
+	if total > info.Size()/int64(8*w) {
+		return fmt.Errorf("%s is cut off: the checkpoint covers %d draws of %d bytes, the file has %d bytes: %w", path, total, 8*w, info.Size(), ErrCheckpoint)
+	}
+	raw := make([]byte, total*int64(8*w))
+	if _, err := f.draws.ReadAt(raw, 0); err != nil && err != io.EOF {
 		return fmt.Errorf("reading draws: %w", err)
 	}
-	size := int(h.Draws) * 8 * f.width(r)
-	if len(raw) < size || crc64.Checksum(raw[:size], crcTable) != h.DrawsCRC {
-		return fmt.Errorf("the draws file is truncated or damaged: the checkpoint covers %d bytes, the file has %d: %w", size, len(raw), ErrCheckpoint)
+	if crc64.Checksum(raw, crcTable) != h.DrawsCRC {
+		return fmt.Errorf("%s is damaged: its checksum is not that of the checkpoint: %w", path, ErrCheckpoint)
 	}
-	values := float64Values(raw[:size])
-	d := r.chains * r.layout.Dim()
-	for w := f.width(r); len(values) > 0; values = values[w:] {
-		if err := r.draws.Append(values[:d], values[d:w]); err != nil {
+	if err := f.draws.Truncate(int64(len(raw))); err != nil {
+		return err
+	}
+	f.bytes, f.crc = int64(len(raw)), h.DrawsCRC
+	if len(h.Stats) == 0 && total == 0 {
+		return nil
+	}
+	if err := g.rows.begin(h.Stats); err != nil {
+		return err
+	}
+	if !slices.Equal(g.rows.stats, h.Stats) {
+		return fmt.Errorf("its statistics are %q, this run's %q: %w", h.Stats, g.rows.stats, ErrCheckpoint)
+	}
+	for ; len(raw) > 0; raw = raw[8*w:] {
+		chain := binary.LittleEndian.Uint64(raw)
+		if chain >= uint64(g.size) {
+			return fmt.Errorf("%s has a draw of chain %d of %d: %w", path, chain, g.size, ErrCheckpoint)
+		}
+		row := float64Values(raw[8 : 8*w])
+		if err := g.rows.add(g.from+int(chain), row[:d], row[d:]); err != nil {
 			return err
 		}
+		f.counts[chain]++
 	}
+	if !slices.Equal(f.counts, h.Counts) {
+		return fmt.Errorf("%s has %d draws of the chains, the checkpoint says %d: %w", path, f.counts, h.Counts, ErrCheckpoint)
+	}
+	g.rows.restored(g.from, g.size)
 	return nil
 }
 

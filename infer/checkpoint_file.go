@@ -17,8 +17,6 @@ import (
 // order, and the SHA-256 of all that. Numbers are little-endian.
 const checkpointMagic = "kelvin checkpoint 1\n"
 
-var nan = math.NaN()
-
 // writeCheckpoint replaces the file in one move, after the new one is on the disk.
 func writeCheckpoint(path string, h checkpointHeader, blobs [][]byte) error {
 	text, err := h.marshal()

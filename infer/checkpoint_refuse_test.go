@@ -16,6 +16,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // stopped is the folder of a run that was cancelled with 8 draws of 3 chains.
@@ -84,22 +85,22 @@ func TestDamagedDraws(t *testing.T) {
 	path := filepath.Join(dir, drawsFile)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	// 8 draws of 3 chains, each of 4 values and 3 statistics of 8 bytes.
-	require.Len(t, whole, 8*3*(4+3)*8)
+	// 8 draws of 3 chains, each of a number, 4 values and 3 statistics of 8 bytes.
+	require.Len(t, whole, 8*3*(1+4+3)*8)
 	for _, n := range []int{0, 1, 7, 8, 168, len(whole) / 2, len(whole) - 8, len(whole) - 1} {
 		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
-		assert.ErrorContains(t, refused(t, j, dir), fmt.Sprintf("the draws file is truncated or damaged: the checkpoint covers 1344 bytes, the file has %d", n))
+		assert.ErrorContains(t, refused(t, j, dir), fmt.Sprintf("%s is cut off: the checkpoint covers 24 draws of 64 bytes, the file has %d bytes", path, n))
 	}
 	for _, at := range []int{0, 500, len(whole) - 1} {
 		whole[at] ^= 1
 		require.NoError(t, os.WriteFile(path, whole, 0o644))
-		assert.ErrorContains(t, refused(t, j, dir), "the draws file is truncated or damaged: the checkpoint covers 1344 bytes, the file has 1344")
+		assert.ErrorContains(t, refused(t, j, dir), "is damaged: its checksum is not that of the checkpoint")
 		whole[at] ^= 1
 	}
 	require.NoError(t, os.Remove(path))
 	_, err = j.run(context.Background(), t, dir, 1000, nil)
-	assert.ErrorIs(t, err, os.ErrNotExist)
-	assert.ErrorContains(t, err, "reading draws: ")
+	assert.ErrorIs(t, err, infer.ErrCheckpoint)
+	assert.ErrorContains(t, err, "the file has 0 bytes")
 	require.NoError(t, os.WriteFile(path, whole, 0o644))
 	sameResult(t, j.whole(t), j.resume(t, dir))
 }
@@ -113,19 +114,19 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 		p      infer.Params
 		data   infer.Batch
 		o      infer.MinibatchOptions
-		c      infer.RunConfig
+		c      oldrun.Config
 		full   bool
 	}
 	usual := func(dir string) args {
 		return args{method: sgmcmc.SGLD{LR: infer.Constant(0.1)}, f: m.logPosterior, p: pointOf(t, m.layout(t), 0, 0, 0), data: m.batch(),
-			o: infer.MinibatchOptions{Size: 4}, c: infer.RunConfig{Steps: 9, BurnIn: 2, Thin: 2, Chains: 3, Seed: 1, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Model: "pima"}}}
+			o: infer.MinibatchOptions{Size: 4}, c: oldrun.Config{Steps: 9, BurnIn: 2, Thin: 2, Chains: 3, Seed: 1, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Model: "pima"}}}
 	}
 	run := func(a args) error {
 		var b infer.Batches = infer.Full(a.data)
 		if !a.full {
 			b = minibatches(t, a.data, a.o)
 		}
-		_, err := infer.Run(context.Background(), build(t, a.method, a.f), a.p, b, a.c)
+		_, err := oldrun.Run(context.Background(), build(t, a.method, a.f), a.p, b, a.c)
 		return err
 	}
 	dir := filepath.Join(t.TempDir(), "of", "a", "run")
@@ -149,9 +150,9 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 		"shapes":         {func(a *args) { a.p = pointOf(t, layoutOf(t, infer.Shapes{"b": {1}, "w": {2}}), 0, 0, 0) }, "its sites is b[] w[2], this run's b[1] w[2]"},
 		"chains":         {func(a *args) { a.c.Chains = 4 }, "its chains is 3, this run's 4"},
 		"seed":           {func(a *args) { a.c.Seed = 7 }, "its seed is 1, this run's 7"},
-		"burn-in":        {func(a *args) { a.c.BurnIn = 3 }, "its burn-in is 2, this run's 3"},
+		"burn-in":        {func(a *args) { a.c.BurnIn = 3 }, "its warm-up is 2, this run's 3"},
 		"thinning":       {func(a *args) { a.c.Thin = 0 }, "its thinning is 2, this run's 1"},
-		"no draws":       {func(a *args) { a.c.NoDraws = true }, "its NoDraws is false, this run's true"},
+		"no draws":       {func(a *args) { a.c.NoDraws, a.c.Steps = true, 8 }, "its Discard is false, this run's true"},
 		"data":           {func(a *args) { a.data = changed }, "its data is minibatches of 4, seed 0, keep order false, drop last false, x[10 2] Double y[10] Double "},
 		"fewer data":     {func(a *args) { a.data = newLogistic(9, 2).batch() }, "x[9 2] Double y[9] Double "},
 		"batch size":     {func(a *args) { a.o.Size = 5 }, "this run's minibatches of 5, seed 0"},
@@ -179,9 +180,9 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 // One chain with a chain axis is another point than one without.
 func TestCheckpointOfAPointWithoutChains(t *testing.T) {
 	l, dir := layoutOf(t, infer.Shapes{"w": {2}}), t.TempDir()
-	c := infer.RunConfig{Steps: 2, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
+	c := oldrun.Config{Steps: 2, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
 	ran(t, restorable{}, pointOf(t, l, 1, 2), infer.Full(nil), c)
-	_, err := infer.Run(context.Background(), restorable{}, infer.Params{Layout: l, Flat: vec([]float64{1, 2}, 1, 2)}, infer.Full(nil), c)
+	_, err := oldrun.Run(context.Background(), restorable{}, infer.Params{Layout: l, Flat: vec([]float64{1, 2}, 1, 2)}, infer.Full(nil), c)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.ErrorContains(t, err, "it is of another run: its point is [2] Double, this run's [1 2] Double")
 }
@@ -189,18 +190,18 @@ func TestCheckpointOfAPointWithoutChains(t *testing.T) {
 // The other way round: a run without draws cannot be gone on with as one that has them, whose first would be missing.
 func TestCheckpointWithoutDraws(t *testing.T) {
 	p, dir := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 1), t.TempDir()
-	c := infer.RunConfig{Steps: 2, NoDraws: true, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
+	c := oldrun.Config{Steps: 2, NoDraws: true, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
 	ran(t, restorable{}, p, infer.Full(nil), c)
 	c.Steps, c.NoDraws = 4, false
-	_, err := infer.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
+	_, err := oldrun.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
-	assert.ErrorContains(t, err, "it is of another run: its NoDraws is true, this run's false")
+	assert.ErrorContains(t, err, "it is of another run: its Discard is true, this run's false")
 }
 
 // Without Resume a checkpoint is not overwritten by accident.
 func TestCheckpointWithoutResume(t *testing.T) {
 	p, dir := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 1), t.TempDir()
-	c := infer.RunConfig{Steps: 5, Checkpoint: &infer.Checkpoint{Dir: dir}}
+	c := oldrun.Config{Steps: 5, Checkpoint: &infer.Checkpoint{Dir: dir}}
 	ran(t, restorable{}, p, infer.Full(nil), c)
 	files := func() (out []string) {
 		for _, name := range []string{checkpointFile, drawsFile} {
@@ -211,7 +212,7 @@ func TestCheckpointWithoutResume(t *testing.T) {
 		return out
 	}
 	before := files()
-	_, err := infer.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
+	_, err := oldrun.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.EqualError(t, err, "infer.Run: checkpoint in "+dir+": there is a checkpoint after 5 updates; set Resume to go on from it, or remove the folder: checkpoint cannot be used")
 	assert.Equal(t, before, files())
@@ -220,7 +221,7 @@ func TestCheckpointWithoutResume(t *testing.T) {
 func TestCheckpointFolderErrors(t *testing.T) {
 	p, tmp := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 1), t.TempDir()
 	run := func(transform infer.Transform, c *infer.Checkpoint, o infer.Observer) (*infer.Result, error) {
-		return infer.Run(context.Background(), transform, p, infer.Full(nil), infer.RunConfig{Steps: 9, Checkpoint: c, Observer: o})
+		return oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 9, Checkpoint: c, Observer: o})
 	}
 	t.Run("no folder named", func(t *testing.T) {
 		_, err := run(restorable{}, &infer.Checkpoint{}, nil)
@@ -266,7 +267,7 @@ func TestCheckpointFolderErrors(t *testing.T) {
 	t.Run("gone when cancelled", func(t *testing.T) {
 		dir := filepath.Join(tmp, "gone too")
 		ctx, cancel := context.WithCancel(context.Background())
-		r, err := infer.Run(ctx, restorable{}, p, infer.Full(nil), infer.RunConfig{Steps: 9, Checkpoint: &infer.Checkpoint{Dir: dir},
+		r, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 9, Checkpoint: &infer.Checkpoint{Dir: dir},
 			Observer: infer.ObserverFunc(func(p infer.Progress) {
 				require.NoError(t, os.RemoveAll(dir))
 				cancel()
@@ -290,7 +291,7 @@ func TestCheckpointOfAnOddTensor(t *testing.T) {
 	p := infer.Params{Layout: l, Flat: ts.MustOnes([]int64{1}, gotch.Int64, gotch.CPU)}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := infer.Run(ctx, restorable{}, p, infer.Full(nil), infer.RunConfig{Steps: 1, Checkpoint: &infer.Checkpoint{Dir: t.TempDir()}})
+	_, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 1, Checkpoint: &infer.Checkpoint{Dir: t.TempDir()}})
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.ErrorContains(t, err, "saving params: a tensor of type Int64 cannot be saved")
 }

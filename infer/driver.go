@@ -73,14 +73,7 @@ type RunSummary struct {
 	Draws   *draws.Draws // on unconstrained space
 }
 
-// Options say how a run goes. The zero value of a field is its default, which a method may set ([Defaulter]).
-type Options struct {
-	Chains int    // default 4
-	Warmup int    // updates of each chain before the first draw; default 1000; None for none
-	Draws  int    // draws kept of each chain; default 1000
-	Thin   int    // updates for each draw; default 1
-	Seed   uint64 // of the random streams: chain k reads (Seed, k)
+// Passer is a transform whose fit is a number of passes over the batches: an accumulated curvature, a filter.
+type Passer interface {
+	Passes() int64
 }
-
-// None is the value of a count whose zero value stands for its default, where none at all is wanted.
-const None = -1

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // wells is log p = Σ (x² − x⁴/10), with modes at ±√5.
@@ -22,7 +22,7 @@ func wells(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 }
 
 // ensembleOf is an ensemble of 10 chains of SGHMC from different points, in groups.
-func ensembleOf(t testing.TB, group int, c infer.EnsembleConfig) *infer.EnsembleResult {
+func ensembleOf(t testing.TB, group int, c oldrun.Config) *infer.Result {
 	t.Helper()
 	start := make([]float64, 20)
 	for i := range start {
@@ -31,7 +31,7 @@ func ensembleOf(t testing.TB, group int, c infer.EnsembleConfig) *infer.Ensemble
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), start...)
 	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.05)}, wells)
 	c.Group = group
-	r, err := infer.RunEnsemble(context.Background(), transform, p, func() (infer.Batches, error) { return infer.Full(nil), nil }, c)
+	r, err := oldrun.Run(context.Background(), transform, p, infer.Full(nil), c)
 	require.NoError(t, err)
 	return r
 }
@@ -39,9 +39,9 @@ func ensembleOf(t testing.TB, group int, c infer.EnsembleConfig) *infer.Ensemble
 // Chains read the streams of their numbers whatever their group, so the grouping changes rounding at most; here, where no
 // operation sums over chains, nothing.
 func TestGroupsOfAnEnsembleAgree(t *testing.T) {
-	c := infer.EnsembleConfig{LastOnly: true, Run: infer.RunConfig{Steps: 50, Seed: 3}}
+	c := oldrun.Config{LastOnly: true, Steps: 50, Seed: 3}
 	want := ensembleOf(t, 0, c)
-	assert.Equal(t, 10, want.Chains)
+	assert.Equal(t, 10, want.Last.Chains())
 	assert.Equal(t, 10, want.Draws.Chains())
 	assert.Equal(t, 1, want.Draws.MinLen())
 	assert.Equal(t, []int64{10, 2}, shapeOf(want.Last.Flat))
@@ -53,13 +53,13 @@ func TestGroupsOfAnEnsembleAgree(t *testing.T) {
 			assert.Equal(t, floats(want.Last.Flat)[2*k:2*k+2], got.Draws.Row(k, 0), "the draw is the last state")
 		}
 	}
-	other := ensembleOf(t, 0, infer.EnsembleConfig{LastOnly: true, Run: infer.RunConfig{Steps: 50, Seed: 3, FirstChain: 1}})
+	other := ensembleOf(t, 0, oldrun.Config{LastOnly: true, Steps: 50, Seed: 3, FirstChain: 1})
 	assert.NotEqual(t, floats(want.Last.Flat), floats(other.Last.Flat), "chains of other numbers have other streams")
 }
 
 // Draws of cycles and averages of groups are side by side like the chains.
 func TestEnsembleCollects(t *testing.T) {
-	c := infer.EnsembleConfig{Run: infer.RunConfig{Steps: 60, BurnIn: 20, Average: true, Cycles: &infer.Cycles{Length: 10}}}
+	c := oldrun.Config{Steps: 60, BurnIn: 20, Average: true, Cycles: &infer.Cycles{Length: 10}}
 	want, got := ensembleOf(t, 0, c), ensembleOf(t, 4, c)
 	assert.Equal(t, 4, got.Draws.MinLen(), "cycles that end after 30, 40, 50 and 60 updates")
 	assert.Equal(t, floats(want.Average.Mean.Flat), floats(got.Average.Mean.Flat))
@@ -76,13 +76,13 @@ func TestEnsembleCollects(t *testing.T) {
 func TestDeepEnsembleIsTemperatureZero(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"x": {2}})
 	p := pointOf(t, l, 1, 1, -1, 1, 0.1, -3, -2, -0.2)
-	batches := func() (infer.Batches, error) { return infer.Full(nil), nil }
-	c := infer.EnsembleConfig{Group: 3, LastOnly: true, Run: infer.RunConfig{Steps: 500}}
+	batches := infer.Full(nil)
+	c := oldrun.Config{Group: 3, LastOnly: true, Steps: 500}
 	cold := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.05), Momentum: infer.Constant(0.5), Temperature: infer.Constant(0)}, wells)
 	sgd := build(t, optim.SGD{LR: infer.Constant(0.05), Momentum: 0.5}, wells)
-	a, err := infer.RunEnsemble(context.Background(), cold, p, batches, c)
+	a, err := oldrun.Run(context.Background(), cold, p, batches, c)
 	require.NoError(t, err)
-	b, err := infer.RunEnsemble(context.Background(), sgd, p, batches, c)
+	b, err := oldrun.Run(context.Background(), sgd, p, batches, c)
 	require.NoError(t, err)
 	assert.Equal(t, floats(b.Last.Flat), floats(a.Last.Flat), "bit for bit")
 	const mode = 2.2360679774997896 // √5
@@ -92,7 +92,7 @@ func TestDeepEnsembleIsTemperatureZero(t *testing.T) {
 // An ensemble that was stopped between groups, or within one, goes on where it was.
 func TestEnsembleResumes(t *testing.T) {
 	dir := t.TempDir()
-	c := infer.EnsembleConfig{Run: infer.RunConfig{Steps: 40, BurnIn: 10, Thin: 5, Seed: 9, Average: true}}
+	c := oldrun.Config{Steps: 40, BurnIn: 10, Thin: 5, Seed: 9, Average: true}
 	want := ensembleOf(t, 4, c)
 
 	stop := errors.New("stop")
@@ -103,23 +103,23 @@ func TestEnsembleResumes(t *testing.T) {
 	}
 	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.05)}, wells)
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), start...)
-	once := func(limit int) (*infer.EnsembleResult, error) {
+	once := func(limit int) (*infer.Result, error) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cfg := c
 		cfg.Group = 4
-		cfg.Run.Checkpoint = &infer.Checkpoint{Dir: dir, Every: 7, Resume: true}
-		cfg.Run.Observer = infer.ObserverFunc(func(infer.Progress) {
+		cfg.Checkpoint = &infer.Checkpoint{Dir: dir, Every: 7, Resume: true}
+		cfg.Observer = infer.ObserverFunc(func(infer.Progress) {
 			if updates++; updates == limit {
 				cancel(stop)
 			}
 		})
-		return infer.RunEnsemble(ctx, transform, p, func() (infer.Batches, error) { return infer.Full(nil), nil }, cfg)
+		return oldrun.Run(ctx, transform, p, infer.Full(nil), cfg)
 	}
 	r, err := once(55) // within the second group of three
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, err, "infer.RunEnsemble: chains 4 to 7: ")
-	assert.Equal(t, 4, r.Chains, "what ended is there")
-	assert.Equal(t, 4, r.Draws.Chains())
+	require.ErrorContains(t, err, "infer.Run: chains 4 to 7: ")
+	assert.Positive(t, r.Draws.Len(3), "what ended is there")
+	assert.Zero(t, r.Draws.Len(8))
 	got, err := once(-1)
 	require.NoError(t, err)
 	assert.Equal(t, 120, updates, "no update was made twice")
@@ -133,31 +133,50 @@ func TestEnsembleResumes(t *testing.T) {
 	}
 }
 
-func TestEnsembleErrors(t *testing.T) {
+func TestOptionsErrors(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"x": {2}})
 	p := pointOf(t, l, 1, 1, 2, 2)
-	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.05)}, wells)
-	full := func() (infer.Batches, error) { return infer.Full(nil), nil }
-	for _, c := range []struct {
-		name    string
-		config  infer.EnsembleConfig
-		batches func() (infer.Batches, error)
-		text    string
-	}{
-		{"no batches", infer.EnsembleConfig{}, nil, "infer.RunEnsemble: newBatches is nil: it is needed: invalid configuration"},
-		{"group", infer.EnsembleConfig{Group: -1}, full, "infer.RunEnsemble: infer.EnsembleConfig: Group is -1: it must be at least 0"},
-		{"chains", infer.EnsembleConfig{Run: infer.RunConfig{Chains: 3, Steps: 1}}, full, "infer.RunEnsemble: Run.Chains is 3 and the params have 2: layout does not fit"},
-		{"until", infer.EnsembleConfig{Run: infer.RunConfig{Steps: 1, Average: true, Until: func(infer.Progress) bool { return true }}}, full,
-			"infer.RunEnsemble: infer.EnsembleConfig: Run.Until is given: it must be nil when Run.Average is set: groups that end at different times have " +
-				"averages of different weights"},
-		{"steps", infer.EnsembleConfig{}, full, "infer.RunEnsemble: chains 0 to 1: infer.Run: infer.RunConfig: Steps is 0: it must be at least 1"},
-		{"broken", infer.EnsembleConfig{}, func() (infer.Batches, error) { return nil, errors.New("no file") },
-			"infer.RunEnsemble: chains 0 to 1: batches: no file"},
+	always := func(infer.Progress) bool { return true }
+	program := infer.Handwritten(infer.Mean(wells, 0), p, nil)
+	method := sgmcmc.SGHMC{LR: infer.Constant(0.05)}
+	for want, o := range map[string]infer.Options{
+		"infer.Options: Group is -1: it must be at least 1, or 0 for the default":                   {Group: -1},
+		"infer.Options: Chains is -2: it must be at least 1, or 0 for the default":                  {Chains: -2},
+		"infer.Options: Chains is 1099511627776: it must be at most 1048576":                        {Chains: 1 << 40},
+		"infer.Options: Warmup is -3: it must be at least 1, 0 for the default, or infer.None":      {Warmup: -3},
+		"infer.Options: Draws is -3: it must be at least 1, 0 for the default, or infer.None":       {Draws: -3},
+		"infer.Options: Draws is None: with Warmup None there is nothing to do":                     {Warmup: infer.None, Draws: infer.None},
+		"infer.Options: Thin is -1: it must be at least 1, or 0 for the default":                    {Thin: -1},
+		"infer.Options: SaveEvery is -1: it must be at least 1, or 0 for the default":               {SaveEvery: -1},
+		"infer.Checkpoint: Every is -1: it must be at least 0":                                      {Checkpoint: &infer.Checkpoint{Every: -1}},
+		"infer.Cycles: Length is 0: it must be at least 1":                                          {Cycles: &infer.Cycles{}},
+		"the start has 2 chains and the run 3: set infer.Options{Chains: 2}, or start at one point": {Chains: 3},
+		"infer.Options: Start is of 2 chains: it must be one point, or one for each of 3 chains":    {Chains: 3, Start: p},
+		"infer.Options: Start is y[2]: its layout must be the program's, x[2]": {
+			Start: pointOf(t, layoutOf(t, infer.Shapes{"y": {2}}), 1, 2)},
+		"infer.Options: Until is given: it must be nil when Average is set and Group is less than Chains": {
+			Average: true, Until: always, Chains: 2, Group: 1},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := infer.RunEnsemble(context.Background(), transform, p, c.batches, c.config)
-			require.EqualError(t, err, c.text)
-		})
+		d, err := infer.Sample(context.Background(), program, method, o)
+		assert.ErrorContains(t, err, "infer.Sample: ")
+		assert.ErrorContains(t, err, want)
+		assert.Nil(t, d)
+	}
+	for want, f := range map[string]func() (*infer.Result, error){
+		"the context is nil": func() (*infer.Result, error) {
+			return infer.Run(nil, program, method, infer.Options{}) //nolint:staticcheck // it is what is tested
+		},
+		"the program is nil": func() (*infer.Result, error) {
+			return infer.Run(context.Background(), nil, method, infer.Options{})
+		},
+		"the method is nil": func() (*infer.Result, error) {
+			return infer.Run(context.Background(), program, nil, infer.Options{})
+		},
+	} {
+		r, err := f()
+		assert.ErrorContains(t, err, "infer.Run: "+want)
+		assert.ErrorIs(t, err, infer.ErrConfig)
+		assert.Nil(t, r)
 	}
 }
 
@@ -196,9 +215,8 @@ func TestGroupsAgreeToRounding(t *testing.T) {
 	p := pointOf(t, m.layout(t), start...)
 	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: infer.Constant(1.0 / 200)}, m.logPosterior)
 	last := func(group int) []float64 {
-		r, err := infer.RunEnsemble(context.Background(), transform, p, func() (infer.Batches, error) {
-			return minibatches(t, m.batch(), infer.MinibatchOptions{Size: 32, Seed: 1}), nil
-		}, infer.EnsembleConfig{Group: group, LastOnly: true, Run: infer.RunConfig{Steps: 2, Seed: 8}})
+		batches := minibatches(t, m.batch(), infer.MinibatchOptions{Size: 32, Seed: 1})
+		r, err := oldrun.Run(context.Background(), transform, p, batches, oldrun.Config{Group: group, LastOnly: true, Steps: 2, Seed: 8})
 		require.NoError(t, err)
 		return floats(r.Last.Flat)
 	}
@@ -206,33 +224,18 @@ func TestGroupsAgreeToRounding(t *testing.T) {
 	assert.InDeltaSlice(t, last(64), last(8), 1e-14)
 }
 
-// LastOnly takes the last state whatever ends a run, and leaves the average its own burn-in.
-func TestLastOnlyWithItsCompanions(t *testing.T) {
-	until := infer.EnsembleConfig{LastOnly: true, Run: infer.RunConfig{Steps: 50, Seed: 3, Until: func(p infer.Progress) bool { return p.Step == 20 }}}
-	r := ensembleOf(t, 4, until)
-	assert.Equal(t, 1, r.Draws.MinLen())
-	assert.Equal(t, floats(r.Last.Flat)[6:8], r.Draws.Row(3, 0))
-	assert.Equal(t, floats(ensembleOf(t, 0, infer.EnsembleConfig{LastOnly: true, Run: infer.RunConfig{Steps: 20, Seed: 3}}).Last.Flat), floats(r.Last.Flat))
-
-	average := infer.RunConfig{Steps: 50, BurnIn: 10, Seed: 3, Average: true}
-	want := ensembleOf(t, 4, infer.EnsembleConfig{Run: average})
-	got := ensembleOf(t, 4, infer.EnsembleConfig{LastOnly: true, Run: average})
-	assert.Equal(t, 1, got.Draws.MinLen())
-	assert.Equal(t, floats(want.Average.Variance.Flat), floats(got.Average.Variance.Flat))
-}
-
 // A group that Until ended has ended when the ensemble is resumed; observers are told the number of a group's first chain.
 func TestEnsembleWithUntilResumes(t *testing.T) {
 	updates := 0
 	var firsts []uint64
-	c := infer.EnsembleConfig{Run: infer.RunConfig{Steps: 50, Seed: 3, Checkpoint: &infer.Checkpoint{Dir: t.TempDir(), Resume: true},
+	c := oldrun.Config{Steps: 50, Seed: 3, Checkpoint: &infer.Checkpoint{Dir: t.TempDir(), Resume: true},
 		Until: func(p infer.Progress) bool {
 			updates++
 			if p.Step == 1 {
 				firsts = append(firsts, p.FirstChain)
 			}
 			return p.Step >= 12
-		}}}
+		}}
 	want := ensembleOf(t, 4, c)
 	assert.Equal(t, 36, updates)
 	assert.Equal(t, []uint64{0, 4, 8}, firsts)
@@ -240,19 +243,4 @@ func TestEnsembleWithUntilResumes(t *testing.T) {
 	assert.Equal(t, 36, updates, "nothing was left to do")
 	assert.Equal(t, floats(want.Last.Flat), floats(got.Last.Flat))
 	assert.Equal(t, 12, got.Draws.MinLen())
-}
-
-// Groups of HMC have the streams of their chains too.
-func TestGroupsOfHMC(t *testing.T) {
-	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), 0.5, -0.5)
-	transform := build(t, hmc.HMC{Adaptation: hmc.Adaptation{Warmup: 10}}, wells)
-	last := func(group int) []float64 {
-		r, err := infer.RunEnsemble(context.Background(), transform, p, func() (infer.Batches, error) { return infer.Full(nil), nil },
-			infer.EnsembleConfig{Group: group, LastOnly: true, Run: infer.RunConfig{Chains: 4, Steps: 20, Seed: 2}})
-		require.NoError(t, err)
-		return floats(r.Last.Flat)
-	}
-	want := last(0)
-	assert.InDeltaSlice(t, want, last(2), 1e-9)
-	assert.NotEqual(t, want[:4], want[4:])
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -64,8 +65,8 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	result, err := infer.Run(context.Background(), transform, start, infer.Full(batch),
-		infer.RunConfig{Steps: 3000, BurnIn: 500, Thin: 5, Chains: 16, Seed: 1})
+	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(batch),
+		oldrun.Config{Steps: 3000, BurnIn: 500, Thin: 5, Chains: 16, Seed: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -90,7 +91,7 @@ func ExampleRun_cancelled() {
 			cancel()
 		}
 	})
-	result, err := infer.Run(ctx, transform, start, infer.Full(batch), infer.RunConfig{Steps: 1000, Observer: watch})
+	result, err := oldrun.Run(ctx, transform, start, infer.Full(batch), oldrun.Config{Steps: 1000, Observer: watch})
 	fmt.Println(err)
 	fmt.Println(result.Draws.MinLen(), "draws")
 	// Output:

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -67,9 +68,9 @@ func build(t testing.TB, m infer.Method, logPosterior infer.LogPosterior) infer.
 }
 
 // ran is a run that must succeed.
-func ran(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batches, c infer.RunConfig) *infer.Result {
+func ran(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batches, c oldrun.Config) *infer.Result {
 	t.Helper()
-	r, err := infer.Run(context.Background(), transform, p, b, c)
+	r, err := oldrun.Run(context.Background(), transform, p, b, c)
 	require.NoError(t, err)
 	return r
 }
@@ -226,8 +227,8 @@ func sameResult(t testing.TB, want, got *infer.Result) {
 	t.Helper()
 	sameDraws(t, want.Draws, got.Draws)
 	sameState(t, want.State, got.State)
-	require.Equal(t, want.Steps, got.Steps, "updates")
-	require.Equal(t, want.Diverged, got.Diverged, "held updates")
+	require.Equal(t, want.Updates, got.Updates, "updates")
+	require.Equal(t, want.Held, got.Held, "held updates")
 }
 
 // resident is the memory of this process that is in RAM, in bytes.

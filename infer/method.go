@@ -72,20 +72,7 @@ type Sampler interface {
 
 // Init makes the state of a transform with a seed: chain k gets the stream (seed, k). A transform without random numbers
 // ignores the seed.
-func Init(t Transform, p Params, seed uint64) (State, error) { return initFrom(t, p, seed, 0) }
-
-// initFrom gives the chains of p the streams (seed, first), (seed, first+1) and so on.
-func initFrom(t Transform, p Params, seed, first uint64) (State, error) {
-	s, ok := t.(Seeded)
-	if !ok {
-		return t.Init(p)
-	}
-	streams := torch.NewStreams(seed, p.Chains())
-	for k := range streams.Chains {
-		streams.Chains[k] += first
-	}
-	return s.InitStreams(p, streams)
-}
+func Init(t Transform, p Params, seed uint64) (State, error) { return begin(t, p, seed, 0) }
 
 // Free gives the memory of a state back now, instead of when the garbage collector finds it.
 func Free(s State) {

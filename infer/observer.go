@@ -1,9 +1,16 @@
 package infer
 
-import "time"
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
 
-// Observer sees a run as it goes. It is called after every update, on the goroutine of [Run], and must not keep what it is
-// given.
+	"golang.org/x/term"
+)
+
+// Observer sees a run as it goes, one call at a time: after every update, or every transition of a chain that runs
+// freely. It must not keep what it is given.
 type Observer interface {
 	Observe(Progress)
 }
@@ -14,18 +21,115 @@ type ObserverFunc func(Progress)
 // Observe calls f.
 func (f ObserverFunc) Observe(p Progress) { f(p) }
 
+// Silent is the observer that shows nothing.
+var Silent Observer = ObserverFunc(func(Progress) {})
+
 // Progress is where a run stands.
 type Progress struct {
-	Step     int64         // updates done, of all runs of a resumed run
-	Steps    int64         // updates asked for
-	Draws    int           // draws of each chain so far
-	Diverged int64         // updates of single chains that were held because something was not finite
-	Elapsed  time.Duration // since this run started or was resumed
-	Resumed  int64         // the update that this run was resumed after; 0 when it started afresh
-	State    State
-	Info     Info
-	// FirstChain is the number of the first chain, other than 0 in the groups of an ensemble.
-	FirstChain uint64
+	Method     string // its name, such as "sgmcmc.SGHMC"
+	Chains     int    // that run at once
+	FirstChain uint64 // the number of the first of them
+	Step       int64  // updates done, of all runs of a resumed run; transitions of all chains where they run freely
+	Steps      int64  // asked for; 0 for passes over the data
+	Warming    bool   // in the warm-up
+	Draws      int    // draws of each chain so far
+	Held       int64  // updates of single chains that were held because something was not finite
+	Divergent  int64  // transitions that diverged after the warm-up
+	Gradients  int64  // evaluated by this process, one for each chain
+	StepSize   float64
+	Elapsed    time.Duration // since this run started or was resumed
+	Resumed    int64         // the step that this run was resumed after; 0 when it started afresh
+
+	// For methods that are updated, and nil for those that drive themselves: the state and what its update told.
+	State State
+	Info  Info
 	// Transform made the state. Optional interfaces tell more about it, for example [Thermal].
 	Transform Transform
+}
+
+// String is the state of the run in one line.
+func (p Progress) String() string {
+	var b strings.Builder
+	phase := "sampling"
+	if p.Warming {
+		phase = "warm-up"
+	}
+	fmt.Fprintf(&b, "%s, %d chains, %s", p.Method, p.Chains, phase)
+	if p.Steps > 0 {
+		fmt.Fprintf(&b, " %.0f %%", 100*float64(p.Step)/float64(p.Steps))
+	}
+	if seconds := p.Elapsed.Seconds(); seconds > 0 {
+		fmt.Fprintf(&b, ", %.3g gradients/s", float64(p.Gradients)/seconds)
+	}
+	if p.Held > 0 {
+		fmt.Fprintf(&b, ", %d held", p.Held)
+	}
+	if p.Divergent > 0 {
+		fmt.Fprintf(&b, ", %d divergent", p.Divergent)
+	}
+	if p.StepSize > 0 {
+		fmt.Fprintf(&b, ", step size %.3g", p.StepSize)
+	}
+	if t, ok := kineticTemperature(p); ok {
+		fmt.Fprintf(&b, ", T_K/T %.3f", t)
+	}
+	if made := p.Step - p.Resumed; made > 0 && p.Step < p.Steps {
+		left := time.Duration(float64(p.Elapsed) * float64(p.Steps-p.Step) / float64(made))
+		fmt.Fprintf(&b, ", %v left", left.Round(time.Second))
+	}
+	return b.String()
+}
+
+// kineticTemperature is the kinetic temperature of all momenta of all chains over the temperature set: 1 on average where
+// a sampler simulates its target. It is false for methods without momenta, and at temperature 0.
+func kineticTemperature(p Progress) (float64, bool) {
+	thermal, ok := p.Transform.(Thermal)
+	if !ok || p.State == nil || !(p.Info.Temperature > 0) {
+		return 0, false
+	}
+	rows, err := thermal.KineticTemperatures(p.State)
+	if err != nil || len(rows) == 0 {
+		return 0, false
+	}
+	layout := p.State.Position().Layout
+	sum := 0.0
+	for _, row := range rows {
+		for i, site := range layout.Sites {
+			sum += row[i] * float64(site.Size)
+		}
+	}
+	return sum / float64(len(rows)*layout.Dim()) / p.Info.Temperature, true
+}
+
+// progressLine draws a run on one line of a terminal.
+type progressLine struct {
+	last  time.Time
+	drawn bool
+}
+
+// newProgressLine is silent where standard error is no terminal.
+func newProgressLine() Observer {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return Silent
+	}
+	return &progressLine{last: time.Now()}
+}
+
+// The first line comes late, so that short runs leave no trace.
+const progressEvery = 200 * time.Millisecond
+
+func (l *progressLine) Observe(p Progress) {
+	if time.Since(l.last) < progressEvery {
+		return
+	}
+	l.last, l.drawn = time.Now(), true
+	_, _ = fmt.Fprintf(os.Stderr, "\r\x1b[K%s", p)
+}
+
+// end clears the line.
+func (l *progressLine) end() {
+	if l.drawn {
+		_, _ = fmt.Fprint(os.Stderr, "\r\x1b[K")
+	}
+	l.drawn = false
 }

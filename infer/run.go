@@ -2,170 +2,110 @@ package infer
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
-	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// RunConfig says how [Run] drives a transform.
-type RunConfig struct {
-	Steps  int64  // updates; required
-	BurnIn int64  // updates before the first draw; default 0
-	Thin   int64  // updates for each draw; default 1
-	Chains int    // chains; default the chains of the params. A single point is repeated.
-	Seed   uint64 // of the random streams: chain k gets (Seed, FirstChain + k)
-	// FirstChain is the number of the first chain, where this run is a part of a larger one; see [RunEnsemble].
-	FirstChain uint64
-	// Cycles takes the draws at the ends of cycles: the last sample of every Thin-th cycle that ends after BurnIn; nil for
-	// a draw every Thin updates.
-	Cycles *Cycles
-	// Average also averages over all updates after BurnIn, weighted by their step sizes: Result.Average.
-	Average bool
-	// Until ends the run after the update for which it returns true; nil for a run of Steps updates. A checkpoint remembers that
-	// it did: with an Until a run that is resumed then has ended, without one it goes on.
-	Until func(Progress) bool
-
-	lastOnly bool // one draw, after the last update
-	// NoDraws leaves the draws out, for large networks; observers see the states.
-	NoDraws bool
-	// Observer sees every update; nil for none.
-	Observer Observer
-	// Checkpoint saves the run as it goes; nil for none.
-	Checkpoint *Checkpoint
+// updater runs a group of chains one update after another.
+type updater struct {
+	*group
+	state   State
+	extra   []string // names of the statistics of the method's own, sorted
+	steps   int64
+	total   int64
+	held    int64
+	average *averager // nil unless asked for
+	ended   bool      // by Until, or by the end of the last pass
+	passes  bool      // the run is a number of passes, total is 0
+	pending *pending  // a draw whose log density is not known yet
+	handed  bool      // the draws from a fitted distribution are there
 }
 
-// Result is what a run has when it ends, or when it was stopped.
-type Result struct {
-	// Draws holds one draw of each chain for every Thin updates after burn-in, or at the ends of cycles, with the statistics of
-	// the update that led to it: "lp" (the log posterior where its gradient was taken), "grad_norm" and "diverging" (1 when the chain was held).
-	Draws *draws.Draws
-	// State is the last state. It is the caller's.
-	State State
-	// Average is the time average of each chain, when RunConfig.Average asks for it and there were updates after burn-in.
-	Average *Average
-	// Steps is the number of updates done, Diverged how many of single chains were held.
-	Steps, Diverged int64
-}
+// pending is a draw of each chain that waits for the next evaluation, which is at its point.
+type pending struct{ values, stats []float64 }
 
-// Run makes the state at p and updates it with one batch after another. When ctx is cancelled, or an update fails, it
-// returns what it has together with the error. A log posterior that is not finite at the first update is an error;
-// later on it is counted.
-func Run(ctx context.Context, t Transform, p Params, batches Batches, c RunConfig) (*Result, error) {
-	r, err := newRun(t, p, batches, c)
-	if err != nil {
-		return nil, fmt.Errorf("infer.Run: %w", err)
+// update makes the updates of a group.
+func (g *group) update() (err error) {
+	r := &updater{group: g, total: g.o.updates()}
+	if _, ok := g.transform.(Sampler); ok {
+		r.total = int64(g.o.Warmup)
 	}
-	err = r.loop(ctx)
-	if err != nil {
-		err = fmt.Errorf("infer.Run: after %d of %d updates: %w", r.steps, c.Steps, err)
+	if _, ok := g.transform.(Passer); ok {
+		r.total, r.passes = 0, true
 	}
-	result, resultErr := r.result()
-	return result, errors.Join(err, resultErr)
-}
-
-// run is a run under way.
-type run struct {
-	t        Transform
-	batches  Batches
-	c        RunConfig
-	chains   int
-	layout   *Layout
-	state    State
-	draws    *draws.Draws
-	extra    []string // names of the statistics of the method's own, sorted
-	steps    int64
-	resumed  int64
-	diverged int64
-	average  *averager // nil unless asked for
-	ended    bool      // by Until
-	started  time.Time
-	file     *checkpointer
-}
-
-func newRun(t Transform, p Params, batches Batches, c RunConfig) (*run, error) {
-	if t == nil || batches == nil {
-		return nil, fmt.Errorf("the transform or the batches are nil: %w", ErrConfig)
+	if r.state, err = begin(g.transform, g.start, g.o.Seed, g.first()); err != nil {
+		return err
 	}
-	for _, f := range []struct {
-		name  string
-		value int64
-		least int64
-	}{{"Steps", c.Steps, 1}, {"BurnIn", c.BurnIn, 0}, {"Thin", c.Thin, 0}, {"Chains", int64(c.Chains), 0}} {
-		if f.value < f.least {
-			return nil, &FieldError{Type: "infer.RunConfig", Field: f.name, Value: f.value, Allowed: fmt.Sprintf("it must be at least %d", f.least)}
-		}
-	}
-	if c.BurnIn >= c.Steps && !c.NoDraws && !c.lastOnly {
-		return nil, &FieldError{Type: "infer.RunConfig", Field: "BurnIn", Value: c.BurnIn,
-			Allowed: fmt.Sprintf("it must be less than the %d Steps, or there are no draws (NoDraws asks for none)", c.Steps)}
-	}
-	c.Thin = max(c.Thin, 1)
-	if err := c.checkCycles(); err != nil {
-		return nil, err
-	}
-	if c.Checkpoint != nil && c.Checkpoint.Every < 0 {
-		return nil, &FieldError{Type: "infer.Checkpoint", Field: "Every", Value: c.Checkpoint.Every, Allowed: "it must be at least 0"}
-	}
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	if err := p.Layout.check(); err != nil {
-		return nil, err
-	}
-	// The state is made at a copy, which the run may free whether or not the transform keeps it as it is.
-	own := p.copy
-	if c.Chains > 0 && c.Chains != p.Chains() {
-		own = func() (Params, error) { return p.Repeat(c.Chains) }
-	}
-	start, err := own()
-	if err != nil {
-		return nil, fmt.Errorf("Chains is %d and the params have %d: %w", c.Chains, p.Chains(), err)
-	}
-	r := &run{t: t, batches: batches, c: c, chains: start.Chains(), layout: p.Layout, started: time.Now()}
-	if r.state, err = initFrom(t, start, c.Seed, c.FirstChain); err != nil {
-		return nil, err
-	}
-	if c.Average {
+	if g.o.Average {
 		r.average = &averager{}
 	}
-	if r.state.Position().Flat != start.Flat {
-		torch.Free(start.Flat)
+	if r.state.Position().Flat != g.start.Flat {
+		torch.Free(g.start.Flat)
 	}
-	if c.Checkpoint != nil {
-		if r.file, err = openCheckpoint(r); err != nil {
-			return nil, fmt.Errorf("checkpoint in %s: %w", c.Checkpoint.Dir, err)
+	if g.checkpoint != nil {
+		if g.file, err = openCheckpoint(g); err != nil {
+			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
+		}
+		defer g.file.close()
+		if err := g.file.resumeUpdates(r); err != nil {
+			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
 		}
 	}
-	return r, nil
+	err = guard("model", r.loop)
+	if err == nil {
+		err = r.fitted()
+	}
+	if err != nil {
+		total := fmt.Sprint(r.total)
+		if r.passes {
+			total = "one pass of"
+		}
+		err = fmt.Errorf("after %d of %s updates: %w", r.steps, total, err)
+	}
+	return errors.Join(err, r.end(err != nil))
 }
 
-func (r *run) loop(ctx context.Context) error {
-	defer func() {
-		if r.file != nil {
-			r.file.close()
-		}
-	}()
-	for r.steps < r.c.Steps && !(r.ended && r.c.Until != nil) {
-		if err := ctx.Err(); err != nil {
-			if r.file != nil {
-				if saveErr := r.file.save(r); saveErr != nil {
-					return fmt.Errorf("%w; the checkpoint was not saved: %w", err, saveErr)
-				}
+// begin makes the state of a transform at p with the streams of the chains first, first+1, ...
+func begin(t Transform, p Params, seed, first uint64) (State, error) {
+	seeded, ok := t.(Seeded)
+	if !ok {
+		return t.Init(p)
+	}
+	streams := torch.NewStreams(seed, p.Chains())
+	for k := range streams.Chains {
+		streams.Chains[k] += first
+	}
+	return seeded.InitStreams(p, streams)
+}
+
+// more says whether there are updates to make.
+func (r *updater) more() bool {
+	if r.ended && (r.o.Until != nil || r.passes) {
+		return false
+	}
+	return r.passes || r.steps < r.total
+}
+
+func (r *updater) loop() error {
+	every := r.every(1000)
+	for r.more() {
+		if err := r.ctx.Err(); err != nil {
+			if saveErr := r.checkpointed(); saveErr != nil {
+				return fmt.Errorf("%w; the checkpoint was not saved: %w", err, saveErr)
 			}
 			return err
 		}
 		if err := r.step(); err != nil {
 			return err
 		}
-		if r.file != nil && (r.steps%r.c.Checkpoint.every() == 0 || r.steps == r.c.Steps || r.ended) {
-			if err := r.file.save(r); err != nil {
+		if every > 0 && (r.steps%every == 0 || !r.more()) {
+			if err := r.checkpointed(); err != nil {
 				return err
 			}
 		}
@@ -173,8 +113,22 @@ func (r *run) loop(ctx context.Context) error {
 	return nil
 }
 
+// checkpointed hands out the new draws, and then writes the checkpoint that covers them.
+func (r *updater) checkpointed() error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	if err := r.rows.save(); err != nil {
+		return err
+	}
+	if r.file == nil {
+		return nil
+	}
+	return r.file.saveUpdates(r)
+}
+
 // step makes one update; what it allocates besides the new state is freed at its end.
-func (r *run) step() error {
+func (r *updater) step() error {
 	return torch.Do(func(*torch.Scope) error {
 		if err := r.prepare(); err != nil {
 			return err
@@ -183,49 +137,53 @@ func (r *run) step() error {
 		if err != nil {
 			return err
 		}
-		next, info, err := r.t.Update(r.state, batch)
+		next, info, err := r.transform.Update(r.state, batch)
 		if err != nil {
 			return err
 		}
-		if r.average != nil && r.steps >= r.c.BurnIn {
+		if err := r.complete(info); err != nil {
+			return err
+		}
+		if r.average != nil && r.steps >= int64(r.o.Warmup) {
 			if err := r.average.add(r.state.Position().Flat, cmp.Or(info.TimeStep, info.LR)); err != nil {
 				return err
 			}
 		}
 		r.replace(next)
 		r.steps++
+		r.session.updates = max(r.session.updates, r.steps)
+		r.session.gradients += int64(r.size)
+		r.rows.info = info
 		for k, bad := range info.Diverged {
 			if !bad {
 				continue
 			}
-			r.diverged++
+			r.held++
 			if r.steps == 1 {
 				return fmt.Errorf("the log posterior of chain %d is %v and the norm of its gradient %v at the start: %w",
-					k, at(info.LogPosterior, k), at(info.GradNorm, k), ErrNonFinite)
+					r.from+k, at(info.LogPosterior, k), at(info.GradNorm, k), ErrNonFinite)
 			}
 		}
-		if err := r.record(info); err != nil {
-			return err
+		if _, ok := r.transform.(Sampler); !ok && r.o.draws(r.steps) {
+			if err := r.draw(info); err != nil {
+				return err
+			}
 		}
-		p := Progress{Step: r.steps, Steps: r.c.Steps, Diverged: r.diverged, Elapsed: time.Since(r.started), Resumed: r.resumed,
-			State: r.state, Info: info, FirstChain: r.c.FirstChain, Transform: r.t}
-		if r.draws != nil {
-			p.Draws = r.draws.MinLen()
-		}
-		if r.c.Observer != nil {
-			r.c.Observer.Observe(p)
-		}
-		r.ended = r.c.Until != nil && r.c.Until(p)
-		if r.c.lastOnly && (r.ended || r.steps == r.c.Steps) {
-			return r.draw(info)
+		p := r.progress()
+		p.Step, p.Steps, p.Held, p.State, p.Info = r.steps, r.total, r.session.held+r.held, r.state, info
+		p.Warming = r.steps <= int64(r.o.Warmup)
+		r.observer.Observe(p)
+		r.ended = r.o.Until != nil && r.o.Until(p)
+		if passer, ok := r.transform.(Passer); ok && r.batches.Position().Epoch-r.session.from.Epoch >= passer.Passes() {
+			r.ended = true
 		}
 		return nil
 	})
 }
 
 // prepare lets the transform look at the batches to come, and then goes back to where they begin.
-func (r *run) prepare() error {
-	t, ok := r.t.(Preparer)
+func (r *updater) prepare() error {
+	t, ok := r.transform.(Preparer)
 	if !ok {
 		return nil
 	}
@@ -243,7 +201,7 @@ func (r *run) prepare() error {
 }
 
 // replace frees the state and puts another in its place. Tensors that both have live on.
-func (r *run) replace(next State) {
+func (r *updater) replace(next State) {
 	owned, shared := next.Tensors()
 	tensors := slices.Concat(slices.Collect(maps.Values(owned)), slices.Collect(maps.Values(shared)))
 	// Not kept in the caller's scope, where there is one: it would remember every state of the run.
@@ -257,65 +215,161 @@ func (r *run) replace(next State) {
 	r.state = next
 }
 
-// record appends a draw when it is time for one.
-func (r *run) record(info Info) error {
-	if r.c.NoDraws || r.c.lastOnly || !r.c.draws(r.steps) {
-		return nil
-	}
-	return r.draw(info)
-}
+// The first three statistics of a draw; those of the method's own follow.
+var updateStats = []string{draws.StatLP, draws.StatGradNorm, draws.StatHeld}
 
-// draw appends a draw.
-func (r *run) draw(info Info) error {
-	if r.draws == nil {
+// draw remembers a draw of each chain. Its log density is that of the evaluation that follows.
+func (r *updater) draw(info Info) error {
+	if r.extra == nil {
+		r.extra = []string{}
 		for name := range info.Stats {
 			r.extra = append(r.extra, name)
 		}
 		sort.Strings(r.extra)
-		if err := r.newDraws(); err != nil {
-			return err
-		}
+	}
+	if err := r.rows.begin(append(slices.Clone(updateStats), r.extra...)); err != nil {
+		return err
 	}
 	values, err := torch.ToSlice[float64](r.state.Position().Flat)
 	if err != nil {
 		return err
 	}
-	stats := make([]float64, 0, r.chains*(3+len(r.extra)))
-	for k := range r.chains {
-		diverging := 0.0
+	p := &pending{values: values}
+	for k := range r.size {
+		held := 0.0
 		if k < len(info.Diverged) && info.Diverged[k] {
-			diverging = 1
+			held = 1
 		}
-		stats = append(stats, at(info.LogPosterior, k), at(info.GradNorm, k), diverging)
+		p.stats = append(p.stats, nan, nan, held)
 		for _, name := range r.extra {
-			stats = append(stats, at(info.Stats[name], k))
+			p.stats = append(p.stats, at(info.Stats[name], k))
 		}
 	}
-	if err := r.draws.Append(values, stats); err != nil {
-		return err
+	r.pending = p
+	return nil
+}
+
+// complete gives the pending draw its log density, on the scale of the sum over data.
+func (r *updater) complete(info Info) error {
+	p := r.pending
+	if p == nil {
+		return nil
 	}
-	if r.file != nil {
-		r.file.pending(values, stats)
+	r.pending = nil
+	d, w := r.layout.Dim(), len(updateStats)+len(r.extra)
+	for k := range r.size {
+		stats := p.stats[k*w : (k+1)*w]
+		stats[0], stats[1] = r.data*at(info.LogPosterior, k), at(info.GradNorm, k)
+		if err := r.rows.add(r.from+k, p.values[k*d:(k+1)*d], stats); err != nil {
+			return err
+		}
+		if r.file != nil {
+			r.file.pending(k, p.values[k*d:(k+1)*d], stats)
+		}
 	}
 	return nil
 }
 
-func (r *run) newDraws() (err error) {
-	r.draws, err = draws.New(r.layout.Sites, append([]string{"lp", "grad_norm", "diverging"}, r.extra...), r.chains)
-	return err
+// settle gives the pending draw its log density where no update follows at once: it makes the next update and forgets it,
+// so that a run that goes on has the same numbers.
+func (r *updater) settle() error {
+	if r.pending == nil {
+		return nil
+	}
+	return torch.Do(func(*torch.Scope) error {
+		at := r.batches.Position()
+		state := r.state
+		if t, ok := r.transform.(Preparer); ok && t.Due(state, at.Index == 0) {
+			var err error
+			if state, err = t.Prepare(state, at.Index == 0, r.batches.Next); err != nil {
+				return err
+			}
+			if err := r.batches.Seek(at); err != nil {
+				return err
+			}
+		}
+		batch, err := r.batches.Next()
+		if err != nil {
+			return err
+		}
+		_, info, err := r.transform.Update(state, batch)
+		if err != nil {
+			return err
+		}
+		if err := r.complete(info); err != nil {
+			return err
+		}
+		return r.batches.Seek(at)
+	})
 }
 
-func (r *run) result() (*Result, error) {
-	if r.draws == nil && !r.c.NoDraws {
-		_ = r.newDraws() // empty: the layout was checked when the run began
+// fittedBlock is how many points are drawn at once from the distributions of all chains.
+const fittedBlock = 4096
+
+// fitted draws from the distribution that the updates have fitted. Point i of a block is of chain i mod K.
+func (r *updater) fitted() error {
+	sampler, ok := r.transform.(Sampler)
+	if !ok || r.o.Draws == 0 || r.handed {
+		return nil
 	}
-	result := &Result{Draws: r.draws, State: r.state, Steps: r.steps, Diverged: r.diverged}
-	if r.average == nil {
-		return result, nil
+	if err := r.rows.begin(nil); err != nil {
+		return err
 	}
-	var err error
-	result.Average, err = r.average.result(r.layout)
-	return result, err
+	// A stream of its own, which no chain of any run has.
+	streams := torch.NewStreams(r.o.Seed, 1)
+	streams.Chains[0] = 1<<63 + r.first()
+	d := r.layout.Dim()
+	for done := 0; done < r.o.Draws; {
+		n := min(max(fittedBlock/r.size, 1), r.o.Draws-done)
+		err := torch.Do(func(*torch.Scope) error {
+			p, err := sampler.Sample(r.state, n*r.size, &streams)
+			if err != nil {
+				return err
+			}
+			values, err := p.Values()
+			if err != nil {
+				return err
+			}
+			for i := range n * r.size {
+				if err := r.rows.add(r.from+i%r.size, values[i*d:(i+1)*d], nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		done += n
+	}
+	r.handed = true
+	return nil
+}
+
+// end hands what the group leaves to the session.
+func (r *updater) end(failed bool) error {
+	err := guard("model", r.settle)
+	if failed && err != nil {
+		err = r.complete(Info{}) // the run has its error; the last draw stays
+	}
+	s := r.session
+	s.held += r.held
+	if s.o.Group == s.o.Chains {
+		s.state = r.state
+	}
+	last, copyErr := r.state.Position().copy()
+	if copyErr == nil {
+		s.last = append(s.last, last.Flat)
+	}
+	if s.o.Group < s.o.Chains {
+		defer Free(r.state)
+	}
+	if r.average == nil || r.average.mean == nil {
+		return errors.Join(err, copyErr)
+	}
+	average, averageErr := r.average.result(r.layout)
+	s.averages = append(s.averages, average)
+	return errors.Join(err, copyErr, averageErr)
 }
 
 // at is element k, or NaN for a method that does not tell.

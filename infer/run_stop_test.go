@@ -13,13 +13,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // A run that is cancelled in mid-run ends after the update under way, with the draws so far and an error that says why.
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := infer.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil),
-		infer.RunConfig{Steps: 20, BurnIn: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
+	r, err := oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil),
+		oldrun.Config{Steps: 20, BurnIn: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			if p.Step == 7 {
 				cancel()
 			}
@@ -27,20 +28,20 @@ func TestRunCancelled(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.EqualError(t, err, "infer.Run: after 7 of 20 updates: context canceled")
 	require.NotNil(t, r)
-	assert.EqualValues(t, 7, r.Steps)
+	assert.EqualValues(t, 7, r.Updates)
 	assert.Equal(t, [][][]float64{{{4}, {5}, {6}, {7}}}, valuesOf(t, r, "w"))
 	assert.Equal(t, []float64{7}, floats(r.State.Position().Flat), "the state can go on")
 
 	// Cancelled before it begins: nothing is done.
-	r, err = infer.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil), infer.RunConfig{Steps: 20})
+	r, err = oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil), oldrun.Config{Steps: 20})
 	assert.ErrorIs(t, err, context.Canceled)
-	assert.Zero(t, r.Steps)
-	assert.Zero(t, r.Draws.Total())
+	assert.Zero(t, r.Updates)
+	assert.Zero(t, r.Unconstrained.Total())
 	assert.Equal(t, []float64{5}, floats(r.State.Position().Flat))
 
 	ctx, cancel = context.WithTimeout(context.Background(), 0)
 	defer cancel()
-	_, err = infer.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil), infer.RunConfig{Steps: 20})
+	_, err = oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil), oldrun.Config{Steps: 20})
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -53,17 +54,17 @@ func valuesOf(t testing.TB, r *infer.Result, site string) [][][]float64 {
 
 // An update that fails ends the run with its error, and what there is until then.
 func TestRunUpdateError(t *testing.T) {
-	r, err := infer.Run(context.Background(), counter{failAt: 5}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), infer.RunConfig{Steps: 9})
+	r, err := oldrun.Run(context.Background(), counter{failAt: 5}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), oldrun.Config{Steps: 9})
 	assert.ErrorIs(t, err, errCounter)
 	assert.EqualError(t, err, "infer.Run: after 4 of 9 updates: the counter is stuck")
 	require.NotNil(t, r)
-	assert.EqualValues(t, 4, r.Steps)
+	assert.EqualValues(t, 4, r.Updates)
 	assert.Equal(t, [][][]float64{{{1}, {2}, {3}, {4}}}, valuesOf(t, r, "w"))
 	assert.Equal(t, []float64{4}, floats(r.State.Position().Flat))
 
-	r, err = infer.Run(context.Background(), counter{failAt: 1}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), infer.RunConfig{Steps: 9})
+	r, err = oldrun.Run(context.Background(), counter{failAt: 1}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), oldrun.Config{Steps: 9})
 	assert.EqualError(t, err, "infer.Run: after 0 of 9 updates: the counter is stuck")
-	assert.Zero(t, r.Draws.Total())
+	assert.Zero(t, r.Unconstrained.Total())
 	assert.Equal(t, []float64{0}, floats(r.State.Position().Flat))
 }
 
@@ -71,7 +72,7 @@ func TestRunUpdateError(t *testing.T) {
 func TestRunErrorsOfMethods(t *testing.T) {
 	m := newLogistic(10, 2)
 	p := pointOf(t, m.layout(t), 0.1, 0.2, 0.3)
-	r, err := infer.Run(context.Background(), build(t, sgmcmc.SGLD{LR: infer.Linear(0.3, -0.3, 0, 6)}, m.logPosterior), p, infer.Full(m.batch()), infer.RunConfig{Steps: 9})
+	r, err := oldrun.Run(context.Background(), build(t, sgmcmc.SGLD{LR: infer.Linear(0.3, -0.3, 0, 6)}, m.logPosterior), p, infer.Full(m.batch()), oldrun.Config{Steps: 9})
 	// At update 3 the line crosses 0, which is allowed; at 4 it is 0.3 − 0.1·4 = −0.1.
 	assert.ErrorContains(t, err, "infer.Run: after 4 of 9 updates: sgmcmc.SGLD: LR at update 4 is -0.")
 	assert.ErrorIs(t, err, infer.ErrConfig)
@@ -81,8 +82,8 @@ func TestRunErrorsOfMethods(t *testing.T) {
 	fussy := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(sum(p.Flat).MustMul(b.Get("y").T().MustView([]int64{4}, false).MustMean(b["y"].DType(), false), false)), nil
 	}
-	r, err = infer.Run(context.Background(), build(t, optim.SGD{LR: infer.Constant(1)}, fussy), p,
-		minibatches(t, m.batch(), infer.MinibatchOptions{Size: 4}), infer.RunConfig{Steps: 9})
+	r, err = oldrun.Run(context.Background(), build(t, optim.SGD{LR: infer.Constant(1)}, fussy), p,
+		minibatches(t, m.batch(), infer.MinibatchOptions{Size: 4}), oldrun.Config{Steps: 9})
 	assert.ErrorContains(t, err, "infer.Run: after 2 of 9 updates: optim.SGD: log posterior: libtorch: View([2] Double): ")
 	assert.Equal(t, 2, r.Draws.MinLen())
 }
@@ -112,16 +113,16 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 			"optim.Adam":   optim.Adam{LR: infer.Constant(0.1)},
 		} {
 			t.Run(name+", "+method, func(t *testing.T) {
-				r, err := infer.Run(context.Background(), build(t, m, c.f), pointOf(t, l, c.p...), infer.Full(nil), infer.RunConfig{Steps: 9})
+				r, err := oldrun.Run(context.Background(), build(t, m, c.f), pointOf(t, l, c.p...), infer.Full(nil), oldrun.Config{Steps: 9})
 				assert.ErrorIs(t, err, infer.ErrNonFinite)
 				assert.ErrorContains(t, err, "after 1 of 9 updates: "+c.want)
 				require.NotNil(t, r)
-				assert.Zero(t, r.Draws.Total())
+				assert.Zero(t, r.Unconstrained.Total())
 			})
 		}
 	}
 	// A transform that says that a chain diverged, and nothing more.
-	_, err := infer.Run(context.Background(), counter{plain: true, diverges: func(int64, int) bool { return true }}, pointOf(t, l, 1), infer.Full(nil), infer.RunConfig{Steps: 9})
+	_, err := oldrun.Run(context.Background(), counter{plain: true, diverges: func(int64, int) bool { return true }}, pointOf(t, l, 1), infer.Full(nil), oldrun.Config{Steps: 9})
 	assert.ErrorContains(t, err, "the log posterior of chain 0 is NaN and the norm of its gradient NaN at the start: not finite")
 }
 
@@ -138,16 +139,16 @@ func cliff(edge float64) infer.LogPosterior {
 // update 3. From update 4 on its gradient is not a number: it is held, each update is counted, and chain 0 goes on.
 func TestRunNotFiniteLater(t *testing.T) {
 	r := ran(t, build(t, optim.SGD{LR: infer.Constant(1)}, cliff(3)), pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), -100, 0), infer.Full(nil),
-		infer.RunConfig{Steps: 6})
-	assert.EqualValues(t, 3, r.Diverged)
+		oldrun.Config{Steps: 6})
+	assert.EqualValues(t, 3, r.Held)
 	assert.Equal(t, [][][]float64{{{-99}, {-98}, {-97}, {-96}, {-95}, {-94}}, {{1}, {2}, {3}, {3}, {3}, {3}}}, valuesOf(t, r, "w"))
-	assert.Equal(t, []float64{0, 0, 0, 1, 1, 1}, stat(t, r, "diverging", 1))
-	assert.Equal(t, []float64{0, 0, 0, 0, 0, 0}, stat(t, r, "diverging", 0))
-	assert.Equal(t, []float64{0, 1, 2}, stat(t, r, "lp", 1)[:3])
-	for _, lp := range stat(t, r, "lp", 1)[3:] {
+	assert.Equal(t, []float64{0, 0, 0, 1, 1, 1}, stat(t, r, "held", 1))
+	assert.Equal(t, []float64{0, 0, 0, 0, 0, 0}, stat(t, r, "held", 0))
+	assert.Equal(t, []float64{1, 2}, stat(t, r, "lp", 1)[:2], "at the draw, not before it")
+	for _, lp := range stat(t, r, "lp", 1)[2:] {
 		assert.True(t, math.IsNaN(lp))
 	}
-	assert.Equal(t, []float64{-100, -99, -98, -97, -96, -95}, stat(t, r, "lp", 0))
+	assert.Equal(t, []float64{-99, -98, -97, -96, -95, -94}, stat(t, r, "lp", 0))
 }
 
 // With noise and all kinds of state: a chain that is held keeps every part of its state to the bit, and the others are
@@ -164,7 +165,7 @@ func TestRunHoldsOneChain(t *testing.T) {
 			run := func(second float64, steps int64) (*infer.Result, []bool) {
 				bad := make([]bool, 0, steps)
 				r := ran(t, build(t, m, cliff(3)), pointOf(t, l, -100, second, -200), infer.Full(nil),
-					infer.RunConfig{Steps: steps, Seed: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
+					oldrun.Config{Steps: steps, Seed: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
 						bad = append(bad, p.Info.Diverged != nil && p.Info.Diverged[1])
 					})})
 				return r, bad
@@ -176,8 +177,8 @@ func TestRunHoldsOneChain(t *testing.T) {
 				first++
 			}
 			require.Less(t, first, 59, "the chain reaches the edge")
-			assert.Zero(t, free.Diverged)
-			assert.EqualValues(t, 60-first, held.Diverged)
+			assert.Zero(t, free.Held)
+			assert.EqualValues(t, 60-first, held.Held)
 			for _, k := range []int{0, 2} {
 				for i := range 60 {
 					sameBits(t, free.Draws.Row(k, i), held.Draws.Row(k, i), "a draw of another chain")

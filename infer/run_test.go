@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -35,34 +36,32 @@ func TestRunDraws(t *testing.T) {
 		{steps: 5, burnIn: 2, after: []float64{3, 4, 5}},
 		{steps: 5, burnIn: 4, after: []float64{5}},
 		{steps: 9, thin: 3, after: []float64{3, 6, 9}},
-		{steps: 10, thin: 3, after: []float64{3, 6, 9}},
-		{steps: 11, burnIn: 1, thin: 3, after: []float64{4, 7, 10}},
+		{steps: 10, burnIn: 1, thin: 3, after: []float64{4, 7, 10}},
 		{steps: 10, burnIn: 2, thin: 4, after: []float64{6, 10}},
-		{steps: 4, thin: 5, after: []float64{}},
 		{steps: 1, after: []float64{1}},
 	} {
 		t.Run(fmt.Sprintf("%d updates, burn-in %d, thin %d", c.steps, c.burnIn, c.thin), func(t *testing.T) {
 			p := pointOf(t, l, 100, 200, 300, 1000, 2000, 3000)
-			r := ran(t, counter{}, p, infer.Full(nil), infer.RunConfig{Steps: c.steps, BurnIn: c.burnIn, Thin: c.thin})
-			assert.Equal(t, c.steps, r.Steps)
+			r := ran(t, counter{}, p, infer.Full(nil), oldrun.Config{Steps: c.steps, BurnIn: c.burnIn, Thin: c.thin})
+			assert.Equal(t, c.steps, r.Updates)
 			assert.Equal(t, c.steps, r.State.Steps())
-			assert.Zero(t, r.Diverged)
+			assert.Zero(t, r.Held)
 			if diff := cmp.Diff(l.Sites, r.Draws.Sites()); diff != "" {
 				t.Error(diff)
 			}
 			require.Equal(t, 2, r.Draws.Chains())
 			if len(c.after) > 0 {
-				assert.Equal(t, []string{"lp", "grad_norm", "diverging", "also", "own"}, r.Draws.Stats(), "the method's own are sorted")
+				assert.Equal(t, []string{"lp", "grad_norm", "held", "also", "own"}, r.Draws.Stats(), "the method's own are sorted")
 			}
 			for k, start := range []float64{100, 1000} {
 				require.Equal(t, len(c.after), r.Draws.Len(k))
 				for i, n := range c.after {
 					assert.Equal(t, []float64{start + n, 2*start + n, 3*start + n}, r.Draws.Row(k, i))
-					assert.Equal(t, -n-float64(k)/8, stat(t, r, "lp", k)[i])
-					assert.Equal(t, n, stat(t, r, "grad_norm", k)[i])
+					assert.Equal(t, -n-1-float64(k)/8, stat(t, r, "lp", k)[i], "at the draw: the next evaluation tells")
+					assert.Equal(t, n+1, stat(t, r, "grad_norm", k)[i])
 					assert.Equal(t, 2*n, stat(t, r, "own", k)[i])
 					assert.Equal(t, float64(k), stat(t, r, "also", k)[i])
-					assert.Zero(t, stat(t, r, "diverging", k)[i])
+					assert.Zero(t, stat(t, r, "held", k)[i])
 				}
 			}
 			last := float64(c.steps)
@@ -72,17 +71,9 @@ func TestRunDraws(t *testing.T) {
 	}
 }
 
-// A run that ends before its first draw has a container without draws, with the columns that all methods have.
-func TestRunWithoutADraw(t *testing.T) {
-	r := ran(t, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), infer.RunConfig{Steps: 4, Thin: 5})
-	assert.Equal(t, []string{"lp", "grad_norm", "diverging"}, r.Draws.Stats())
-	assert.Zero(t, r.Draws.Total())
-	assert.Equal(t, []string{"w"}, r.Draws.Names())
-}
-
 // With NoDraws there is no container, and a burn-in as long as the run is no mistake.
 func TestRunNoDraws(t *testing.T) {
-	r := ran(t, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), infer.RunConfig{Steps: 4, BurnIn: 4, NoDraws: true})
+	r := ran(t, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), oldrun.Config{Steps: 4, BurnIn: 4, NoDraws: true})
 	assert.Nil(t, r.Draws)
 	assert.Equal(t, []float64{4}, floats(r.State.Position().Flat))
 }
@@ -110,7 +101,7 @@ func TestRunChains(t *testing.T) {
 		"three, asked":   {three, 3, []float64{11, 21, 31, 41, 51, 61}, []int64{3, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := ran(t, counter{}, c.p, infer.Full(nil), infer.RunConfig{Steps: 1, Chains: c.chains})
+			r := ran(t, counter{}, c.p, infer.Full(nil), oldrun.Config{Steps: 1, Chains: c.chains})
 			assert.Equal(t, c.shape, shapeOf(r.State.Position().Flat))
 			assert.Equal(t, c.want, floats(r.State.Position().Flat))
 			require.Equal(t, len(c.want)/2, r.Draws.Chains())
@@ -125,7 +116,7 @@ func TestRunChains(t *testing.T) {
 func TestRunRepeatedChainsDiffer(t *testing.T) {
 	m := newLogistic(20, 2)
 	r := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0), infer.Full(m.batch()),
-		infer.RunConfig{Steps: 1, Chains: 4})
+		oldrun.Config{Steps: 1, Chains: 4})
 	seen := map[string]bool{}
 	for k := range 4 {
 		seen[fmt.Sprint(r.Draws.Row(k, 0))] = true
@@ -137,13 +128,12 @@ func TestRunRepeatedChainsDiffer(t *testing.T) {
 // is recorded, so the picked draws have the same bits.
 func TestRunPicksDraws(t *testing.T) {
 	m := newLogistic(20, 2)
-	run := func(c infer.RunConfig) *infer.Result {
+	run := func(c oldrun.Config) *infer.Result {
 		c.Steps, c.Chains, c.Seed = 20, 2, 4
 		return ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0.5, -0.5, 1),
 			minibatches(t, m.batch(), infer.MinibatchOptions{Size: 7}), c)
 	}
-	all, some := run(infer.RunConfig{}), run(infer.RunConfig{BurnIn: 5, Thin: 4})
-	sameState(t, all.State, some.State)
+	all, some := run(oldrun.Config{}), run(oldrun.Config{BurnIn: 5, Thin: 4})
 	require.Equal(t, 3, some.Draws.MinLen())
 	for i, update := range []int{9, 13, 17} {
 		for k := range 2 {
@@ -153,33 +143,31 @@ func TestRunPicksDraws(t *testing.T) {
 	}
 }
 
-// The statistics of a draw are of the update that led to it: lp is the density at the point before, which is the draw
-// before, and grad_norm the norm of the gradient there. The density is written out in Go.
+// lp is the density at the draw, and grad_norm the norm of the gradient there. The density is written out in Go.
 func TestRunStatistics(t *testing.T) {
 	m := newLogistic(20, 2)
 	const k = 2
 	start := numbers(k*3, 1)
 	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), start...), infer.Full(m.batch()),
-		infer.RunConfig{Steps: 6})
+		oldrun.Config{Steps: 6})
 	for c := range k {
-		at := start[3*c : 3*c+3]
 		for i := range 6 {
+			at := r.Draws.Row(c, i)
 			e := evaluate(t, m.logPosterior, pointOf(t, m.layout(t), at...), m.batch())
 			assert.InDelta(t, m.value(at), stat(t, r, "lp", c)[i], 1e-14)
 			assert.InDelta(t, e.Norms[0], stat(t, r, "grad_norm", c)[i], 1e-14)
-			at = r.Draws.Row(c, i)
 		}
 	}
 }
 
 // A method that tells nothing about its updates has NaN where a number is missing, and no columns of its own.
 func TestRunWithoutStatistics(t *testing.T) {
-	r := ran(t, counter{plain: true}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil), infer.RunConfig{Steps: 2})
-	assert.Equal(t, []string{"lp", "grad_norm", "diverging"}, r.Draws.Stats())
+	r := ran(t, counter{plain: true}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil), oldrun.Config{Steps: 2})
+	assert.Equal(t, []string{"lp", "grad_norm", "held"}, r.Draws.Stats())
 	for _, v := range append(stat(t, r, "lp", 1), stat(t, r, "grad_norm", 0)...) {
 		assert.NotEqual(t, v, v, "NaN")
 	}
-	assert.Equal(t, []float64{0, 0}, stat(t, r, "diverging", 1))
+	assert.Equal(t, []float64{0, 0}, stat(t, r, "held", 1))
 }
 
 // The observer is called once after every update, in order, with the counts so far and the state of that moment.
@@ -187,27 +175,31 @@ func TestRunObserver(t *testing.T) {
 	var seen []infer.Progress
 	var positions [][]float64
 	r := ran(t, counter{diverges: func(update int64, chain int) bool { return chain == 1 && update > 4 }}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil),
-		infer.RunConfig{Steps: 6, BurnIn: 2, Thin: 2, Observer: infer.ObserverFunc(func(p infer.Progress) {
+		oldrun.Config{Steps: 6, BurnIn: 2, Thin: 2, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			positions = append(positions, floats(p.State.Position().Flat))
 			assert.Equal(t, p.Step, p.State.Steps())
 			assert.Equal(t, 0.5, p.Info.LR)
 			assert.Equal(t, []float64{-float64(p.Step), -float64(p.Step) - 0.125}, p.Info.LogPosterior)
 			assert.GreaterOrEqual(t, int64(p.Elapsed), int64(0))
 			assert.IsType(t, counter{}, p.Transform)
-			p.State, p.Transform, p.Info, p.Elapsed = nil, nil, infer.Info{}, 0
+			assert.Equal(t, "infer_test.counter", p.Method)
+			assert.Equal(t, 2*p.Step, p.Gradients)
+			p.State, p.Transform, p.Info, p.Elapsed, p.Method, p.Gradients = nil, nil, infer.Info{}, 0, "", 0
+			require.Equal(t, 2, p.Chains)
+			p.Chains = 0
 			seen = append(seen, p)
 		})})
 	want := []infer.Progress{
-		{Step: 1, Steps: 6}, {Step: 2, Steps: 6}, {Step: 3, Steps: 6}, {Step: 4, Steps: 6, Draws: 1},
-		{Step: 5, Steps: 6, Draws: 1, Diverged: 1}, {Step: 6, Steps: 6, Draws: 2, Diverged: 2},
+		{Step: 1, Steps: 6, Warming: true}, {Step: 2, Steps: 6, Warming: true}, {Step: 3, Steps: 6}, {Step: 4, Steps: 6},
+		{Step: 5, Steps: 6, Draws: 1, Held: 1}, {Step: 6, Steps: 6, Draws: 1, Held: 2},
 	}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
 	assert.Equal(t, [][]float64{{1, 11}, {2, 12}, {3, 13}, {4, 14}, {5, 15}, {6, 16}}, positions)
-	assert.EqualValues(t, 2, r.Diverged)
-	assert.Equal(t, []float64{0, 1}, stat(t, r, "diverging", 1))
-	assert.Equal(t, []float64{0, 0}, stat(t, r, "diverging", 0))
+	assert.EqualValues(t, 2, r.Held)
+	assert.Equal(t, []float64{0, 1}, stat(t, r, "held", 1))
+	assert.Equal(t, []float64{0, 0}, stat(t, r, "held", 0))
 }
 
 // An observer may look at the aux of the update. After the update it is gone.
@@ -215,7 +207,7 @@ func TestRunObserverSeesAux(t *testing.T) {
 	m := newLogistic(6, 2)
 	var last infer.Aux
 	ran(t, build(t, optim.SGD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0, 1, 1, 1), infer.Full(m.batch()),
-		infer.RunConfig{Steps: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
+		oldrun.Config{Steps: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			last = p.Info.Aux
 			assert.Equal(t, []int64{2, 6}, shapeOf(last["eta"]))
 		})})
@@ -226,8 +218,8 @@ func TestRunObserverSeesAux(t *testing.T) {
 func TestRunTakesOneBatchForEachUpdate(t *testing.T) {
 	b := minibatches(t, numbered(10), infer.MinibatchOptions{Size: 4})
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
-	ran(t, counter{}, p, b, infer.RunConfig{Steps: 5})
+	ran(t, counter{}, p, b, oldrun.Config{Steps: 5})
 	assert.Equal(t, infer.Position{Epoch: 1, Index: 2}, b.Position())
-	ran(t, counter{}, p, b, infer.RunConfig{Steps: 2})
+	ran(t, counter{}, p, b, oldrun.Config{Steps: 2})
 	assert.Equal(t, infer.Position{Epoch: 2, Index: 1}, b.Position())
 }

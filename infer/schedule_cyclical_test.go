@@ -12,6 +12,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // series are the first n values of a schedule.
@@ -107,7 +108,7 @@ func TestCycleEndsAreTheDrawsOfARun(t *testing.T) {
 	}
 	transform := build(t, optim.SGD{LR: c.Cosine(0.3)}, f)
 	var want [][]float64
-	r, err := infer.Run(context.Background(), transform, pointOf(t, l, 1, -2), infer.Full(nil), infer.RunConfig{
+	r, err := oldrun.Run(context.Background(), transform, pointOf(t, l, 1, -2), infer.Full(nil), oldrun.Config{
 		Steps: 20, BurnIn: c.From, Thin: c.Length,
 		Observer: infer.ObserverFunc(func(p infer.Progress) {
 			if c.Ends(p.State.Steps()) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -248,7 +249,7 @@ func TestTheTemperatureOfAMethodIsFullTempering(t *testing.T) {
 	require.NoError(t, err)
 	full, err := infer.TemperFull(joined(m.parts), temperature)
 	require.NoError(t, err)
-	c := infer.RunConfig{Steps: 20, Seed: 3}
+	c := oldrun.Config{Steps: 20, Seed: 3}
 	want := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature)}, joint.LogPosterior), p, infer.Full(b), c)
 	got := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps * temperature)}, full.LogPosterior), p, infer.Full(b), c)
 	for k := range want.Draws.Chains() {

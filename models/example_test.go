@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -32,7 +33,7 @@ func ExampleLinearRegression() {
 		if err != nil {
 			return err
 		}
-		result, err := infer.Run(context.Background(), transform, start, infer.Full(m.Batch), infer.RunConfig{Steps: 800, NoDraws: true})
+		result, err := oldrun.Run(context.Background(), transform, start, infer.Full(m.Batch), oldrun.Config{Steps: 800, NoDraws: true})
 		if err != nil {
 			return err
 		}

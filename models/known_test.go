@@ -7,6 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/assert"
@@ -22,7 +23,7 @@ func mode(t *testing.T, m models.Model, steps int64) map[string][]float64 {
 	require.NoError(t, err)
 	transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}.Build(infer.Sum(p.MeanLogPosterior(), 1))
 	require.NoError(t, err)
-	result, err := infer.Run(context.Background(), transform, start, infer.Full(m.Batch), infer.RunConfig{Steps: steps, NoDraws: true})
+	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(m.Batch), oldrun.Config{Steps: steps, NoDraws: true})
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	values, err := p.Constrain(result.State.Position(), m.Batch)

@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,10 +46,10 @@ func TestEveryMethodOnEveryModel(t *testing.T) {
 				before, slopes := evaluate(t, p.MeanLogPosterior(), start, m.Batch)
 				transform, err := how.make(float64(p.Data())).Build(infer.Sum(p.MeanLogPosterior(), 1))
 				require.NoError(t, err)
-				result, err := infer.Run(context.Background(), transform, start, infer.Full(m.Batch), infer.RunConfig{Steps: how.steps, Seed: 4})
+				result, err := oldrun.Run(context.Background(), transform, start, infer.Full(m.Batch), oldrun.Config{Steps: how.steps, Seed: 4})
 				require.NoError(t, err)
 				defer infer.Free(result.State)
-				require.Zero(t, result.Diverged)
+				require.Zero(t, result.Held)
 				require.NotEqual(t, result.Draws.Row(0, 0), result.Draws.Row(0, int(how.steps)-1))
 				for chain := range result.Draws.Chains() {
 					require.EqualValues(t, how.steps, result.Draws.Len(chain))

@@ -9,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // result is what is stored of a cell.
@@ -53,19 +54,20 @@ func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity st
 		if err != nil {
 			return nil, err
 		}
-		batches := func() (infer.Batches, error) {
-			return infer.Minibatches(t.train, infer.MinibatchOptions{Size: s.Batch, Seed: s.Seed + uint64(i)})
+		batches, err := infer.Minibatches(t.train, infer.MinibatchOptions{Size: s.Batch, Seed: s.Seed + uint64(i)})
+		if err != nil {
+			return nil, err
 		}
-		e, err := infer.RunEnsemble(ctx, transform, starts, batches, infer.EnsembleConfig{Run: infer.RunConfig{Steps: s.updates(c), BurnIn: s.burnIn(c),
+		e, err := oldrun.Run(ctx, transform, starts, batches, oldrun.Config{Steps: s.updates(c), BurnIn: s.burnIn(c),
 			Cycles: &cycles, Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
-			Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: every, Model: identity}}})
+			Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: every, Model: identity}})
 		if err == nil {
 			err = thermometer.Err
 		}
 		if err != nil {
 			return nil, err
 		}
-		r.Diverged += e.Diverged
+		r.Diverged += e.Held
 		readings = append(readings, thermometer.Readings)
 		var last [][][]float64
 		for k := range c.chains {

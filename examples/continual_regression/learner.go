@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -41,7 +42,7 @@ func (t training) run(ctx context.Context, transform infer.Transform, start infe
 		return nil, err
 	}
 	steps := int64(t.epochs) * ((n + size - 1) / size)
-	result, err := infer.Run(ctx, transform, start, batches, infer.RunConfig{Steps: steps, Seed: t.seed, NoDraws: true})
+	result, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{Steps: steps, Seed: t.seed, NoDraws: true})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"gonum.org/v1/gonum/stat"
@@ -79,9 +80,9 @@ func (s sampler) run(ctx context.Context, steps int64, chains int, seed uint64, 
 	if err != nil {
 		return outcome{}, err
 	}
-	config := infer.EnsembleConfig{LastOnly: !s.serial, Run: infer.RunConfig{Steps: steps, Seed: seed, Observer: o}}
+	config := oldrun.Config{LastOnly: !s.serial, Steps: steps, Seed: seed, Observer: o}
 	began := time.Now()
-	r, err := infer.RunEnsemble(ctx, transform, start, func() (infer.Batches, error) { return infer.Full(infer.Batch{}), nil }, config)
+	r, err := oldrun.Run(ctx, transform, start, infer.Full(infer.Batch{}), config)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -67,7 +68,7 @@ func fit(ctx context.Context, model ppl.Model, batch infer.Batch) (*draws.Draws,
 	if err != nil {
 		return nil, err
 	}
-	result, err := infer.Run(ctx, transform, start, infer.Full(batch), infer.RunConfig{Steps: 10_000, BurnIn: 2_000, Thin: 100, Chains: 64, Seed: 1})
+	result, err := oldrun.Run(ctx, transform, start, infer.Full(batch), oldrun.Config{Steps: 10_000, BurnIn: 2_000, Thin: 100, Chains: 64, Seed: 1})
 	if err != nil {
 		return nil, err
 	}

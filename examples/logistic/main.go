@@ -21,6 +21,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -156,7 +157,7 @@ func (f fit) fit(ctx context.Context, model infer.LogPosterior, start infer.Para
 		checkpoint = &infer.Checkpoint{Dir: filepath.Join(o.checkpoint, f.name), Resume: true, Model: fmt.Sprintf("logistic (%s) %s, length %g", o.model, f.name, o.scale)}
 	}
 	began := time.Now()
-	result, err := infer.Run(ctx, transform, start, batches, f.with(o.seed, progress.New(os.Stderr, f.title), checkpoint))
+	result, err := oldrun.Run(ctx, transform, start, batches, f.with(o.seed, progress.New(os.Stderr, f.title), checkpoint))
 	if err != nil {
 		return outcome{}, err
 	}
@@ -166,10 +167,10 @@ func (f fit) fit(ctx context.Context, model infer.LogPosterior, start infer.Para
 			return outcome{}, err
 		}
 		seconds := time.Since(began).Seconds()
-		return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: float64(result.Steps) / seconds}, nil
+		return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: float64(result.Updates) / seconds}, nil
 	}
 	seconds := time.Since(began).Seconds()
-	gradients := float64(result.Steps) * float64(result.Draws.Chains()) * perUpdate(result.Draws)
+	gradients := float64(result.Updates) * float64(result.Draws.Chains()) * perUpdate(result.Draws)
 	return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: gradients / seconds}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // fit is one way to fit the model. Everything but the method value is the driver's.
@@ -15,7 +16,7 @@ type fit struct {
 	title  string
 	method infer.Method
 	batch  int64 // data in a batch; 0 is all
-	run    infer.RunConfig
+	run    oldrun.Config
 	// samples are the draws from the last state, for methods whose states are distributions; 0 takes the draws of the run.
 	samples int
 	data    int64  // N where the target is to count them: T = 1 is then the Bayes posterior
@@ -34,49 +35,49 @@ func fits(seed uint64, scale float64) []fit {
 	return []fit{
 		{name: "map", title: "MAP (SGD with momentum)",
 			method: optim.SGD{LR: infer.Constant(1), Momentum: 0.9},
-			run:    infer.RunConfig{Steps: 500, BurnIn: 499}},
+			run:    oldrun.Config{Steps: 500, BurnIn: 499}},
 		{name: "sgld", title: "SGLD",
 			method: sgmcmc.SGLD{LR: infer.Constant(0.4), Temperature: bayes},
-			run:    infer.RunConfig{Steps: long(50_000), BurnIn: long(1_000), Thin: 5}},
+			run:    oldrun.Config{Steps: long(50_000), BurnIn: long(1_000), Thin: 5}},
 		{name: "sghmc", title: "SGHMC",
 			method: sgmcmc.SGHMC{LR: infer.Constant(0.08), Alpha: infer.Constant(0.5), Temperature: bayes},
-			run:    infer.RunConfig{Steps: long(350_000), BurnIn: long(2_000), Thin: 25}},
+			run:    oldrun.Config{Steps: long(350_000), BurnIn: long(2_000), Thin: 25}},
 		{name: "sghmc_parallel", title: "SGHMC, 64 chains",
 			method: sgmcmc.SGHMC{LR: infer.Constant(0.08), Alpha: infer.Constant(0.5), Temperature: bayes},
-			run:    infer.RunConfig{Steps: long(8_000), BurnIn: long(2_000), Thin: 50, Chains: 64}},
+			run:    oldrun.Config{Steps: long(8_000), BurnIn: long(2_000), Thin: 50, Chains: 64}},
 		{name: "sghmc_minibatch", title: "SGHMC, batches of 32",
 			method: sgmcmc.SGHMC{LR: infer.Constant(0.02), Alpha: infer.Constant(0.5), Temperature: bayes},
 			batch:  32,
-			run:    infer.RunConfig{Steps: long(150_000), BurnIn: long(5_000), Thin: 20}},
+			run:    oldrun.Config{Steps: long(150_000), BurnIn: long(5_000), Thin: 20}},
 		{name: "nuts", title: "NUTS, 4 chains",
 			method: hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: int(long(1_000)), Temperature: bayes}},
-			run:    infer.RunConfig{Steps: long(6_000), BurnIn: long(1_000), Thin: 1, Chains: 4}},
+			run:    oldrun.Config{Steps: long(6_000), BurnIn: long(1_000), Thin: 1, Chains: 4}},
 		// The step size falls to zero, so that the noise of the gradients does not stay in the fit.
 		{name: "vi", title: "VI, diagonal",
 			method:  vi.Diag{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, InitScale: 0.13},
 			data:    patients,
-			run:     infer.RunConfig{Steps: long(3_000), NoDraws: true},
+			run:     oldrun.Config{Steps: long(3_000), NoDraws: true},
 			samples: 20_000},
 		{name: "vi_dense", title: "VI, dense",
 			method:  vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}, Samples: 8, InitScale: 0.1},
 			data:    patients,
-			run:     infer.RunConfig{Steps: long(3_000), NoDraws: true},
+			run:     oldrun.Config{Steps: long(3_000), NoDraws: true},
 			samples: 20_000},
 		// At the mode one pass over the data is all. The Hessian of the log posterior has the prior in it; the GGN is that of the
 		// likelihood.
 		{name: "laplace", title: "Laplace, Hessian", from: "map", method: laplace.DenseHessian{}, data: patients,
-			run:     infer.RunConfig{Steps: 1, NoDraws: true},
+			run:     oldrun.Config{Steps: 1, NoDraws: true},
 			samples: 20_000},
 		{name: "laplace_ggn", title: "Laplace, GGN", from: "map",
 			method:  laplace.DenseGGN{Forward: logOdds, Outer: logLikelihoods, PriorPrecision: laplace.Isotropic(1)},
 			batch:   32,
-			run:     infer.RunConfig{Steps: patients / 32, NoDraws: true},
+			run:     oldrun.Config{Steps: patients / 32, NoDraws: true},
 			samples: 20_000},
 	}
 }
 
 // with completes a run's configuration.
-func (f fit) with(seed uint64, observer infer.Observer, checkpoint *infer.Checkpoint) infer.RunConfig {
+func (f fit) with(seed uint64, observer infer.Observer, checkpoint *infer.Checkpoint) oldrun.Config {
 	c := f.run
 	c.Seed, c.Observer, c.Checkpoint = seed, observer, checkpoint
 	return c

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/pima"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // block is how many chains of the parallel row are one point: enough that the processor is busy, and few enough for its cache.
@@ -68,7 +69,7 @@ func (t *task) block(ctx context.Context, r tableRow, chains int, number uint64,
 	if err != nil {
 		return nil, err
 	}
-	result, err := infer.Run(ctx, transform, start, batches, infer.RunConfig{Steps: t.chainUpdates, NoDraws: true, Seed: 1, FirstChain: number, Observer: o})
+	result, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{Steps: t.chainUpdates, NoDraws: true, Seed: 1, FirstChain: number, Observer: o})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (t *task) block(ctx context.Context, r tableRow, chains int, number uint64,
 	return result.State.Position().Values()
 }
 
-// shared is the parallel row with the same batches for all chains of a run, as [infer.RunEnsemble] has them: some runs with batches of
+// shared is the parallel row with the same batches for all chains of a run, as a run has them: some runs with batches of
 // different seeds. The noise of the batches then moves all chains of a run together, which no choice of ensembles from them shows, but
 // the spread of the runs does.
 func (t *task) shared(ctx context.Context, r tableRow, o infer.Observer) (runs, error) {
@@ -90,8 +91,12 @@ func (t *task) shared(ctx context.Context, r tableRow, o infer.Observer) (runs, 
 		if err != nil {
 			return out, err
 		}
-		result, err := infer.RunEnsemble(ctx, transform, start, func() (infer.Batches, error) { return t.batches(r, seed+1) }, infer.EnsembleConfig{
-			LastOnly: true, Run: infer.RunConfig{Steps: t.chainUpdates, Chains: t.sharedOne, Seed: seed + 1, Observer: o}})
+		batches, err := t.batches(r, seed+1)
+		if err != nil {
+			return out, err
+		}
+		result, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{
+			LastOnly: true, Steps: t.chainUpdates, Chains: t.sharedOne, Seed: seed + 1, Observer: o})
 		if err != nil {
 			return out, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -97,7 +98,7 @@ func (t *task) serial(ctx context.Context, r tableRow, seed uint64, o infer.Obse
 	if err != nil {
 		return nil, err
 	}
-	result, err := infer.Run(ctx, transform, start, batches, infer.RunConfig{Steps: t.warmup + int64(t.draws)*t.thin, BurnIn: t.warmup, Thin: t.thin,
+	result, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{Steps: t.warmup + int64(t.draws)*t.thin, BurnIn: t.warmup, Thin: t.thin,
 		Seed: seed, Observer: o})
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (t *task) variational(ctx context.Context, r tableRow, seed uint64, o infer
 	if err != nil {
 		return nil, err
 	}
-	result, err := infer.Run(ctx, transform, start, batches, infer.RunConfig{Steps: t.viUpdates, NoDraws: true, Seed: seed, Observer: o})
+	result, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{Steps: t.viUpdates, NoDraws: true, Seed: seed, Observer: o})
 	if err != nil {
 		return nil, err
 	}

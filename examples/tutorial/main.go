@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -84,8 +85,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	result, err := infer.Run(ctx, sample, state.Position(), infer.Full(batch),
-		infer.RunConfig{Steps: 5000, BurnIn: 1000, Thin: 20, Chains: 16, Seed: 1})
+	result, err := oldrun.Run(ctx, sample, state.Position(), infer.Full(batch),
+		oldrun.Config{Steps: 5000, BurnIn: 1000, Thin: 20, Chains: 16, Seed: 1})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -74,7 +75,7 @@ func (t *task) dropout(ctx context.Context, o infer.Observer) (predictor, error)
 	if err != nil {
 		return nil, err
 	}
-	result, err := infer.Run(ctx, transform, start, masked{batches, t.seed + 1}, infer.RunConfig{Steps: t.adamUpdates(), NoDraws: true, Observer: o})
+	result, err := oldrun.Run(ctx, transform, start, masked{batches, t.seed + 1}, oldrun.Config{Steps: t.adamUpdates(), NoDraws: true, Observer: o})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -20,7 +21,7 @@ func (t *task) fitLaplace(m infer.Method, at infer.Params) (infer.Transform, inf
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := infer.Run(context.Background(), transform, at, infer.Full(t.data), infer.RunConfig{Steps: 1, NoDraws: true})
+	r, err := oldrun.Run(context.Background(), transform, at, infer.Full(t.data), oldrun.Config{Steps: 1, NoDraws: true})
 	if err != nil {
 		return nil, nil, err
 	}

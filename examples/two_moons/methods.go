@@ -12,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -131,13 +132,13 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 	if err != nil {
 		return nil, err
 	}
-	r, err := infer.Run(ctx, transform, start, batches, infer.RunConfig{Steps: c.steps(), BurnIn: c.burnIn, Thin: c.thin, Seed: t.seed + 3, Observer: o})
+	r, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{Steps: c.steps(), BurnIn: c.burnIn, Thin: c.thin, Seed: t.seed + 3, Observer: o})
 	if err != nil {
 		return nil, err
 	}
 	infer.Free(r.State)
-	if r.Diverged > 0 {
-		t.notes = append(t.notes, fmt.Sprintf("%s: %d of %d updates were not finite and left out", name, r.Diverged, r.Steps*int64(r.Draws.Chains())))
+	if r.Held > 0 {
+		t.notes = append(t.notes, fmt.Sprintf("%s: %d of %d updates were not finite and left out", name, r.Held, r.Updates*int64(r.Draws.Chains())))
 	}
 	t.traces[name] = r.Draws
 	p, err := t.params(r.Draws)
@@ -155,7 +156,7 @@ func (t *task) variationalFit(ctx context.Context, o infer.Observer) (predictor,
 	if err != nil {
 		return nil, err
 	}
-	r, err := infer.Run(ctx, transform, t.mode, batches, infer.RunConfig{Steps: t.variational, NoDraws: true, Seed: t.seed + 4, Observer: o})
+	r, err := oldrun.Run(ctx, transform, t.mode, batches, oldrun.Config{Steps: t.variational, NoDraws: true, Seed: t.seed + 4, Observer: o})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -108,8 +109,11 @@ func (t *task) optimise(ctx context.Context, k int, o infer.Observer) (infer.Par
 	if err != nil {
 		return infer.Params{}, err
 	}
-	r, err := infer.RunEnsemble(ctx, transform, start, t.batches, infer.EnsembleConfig{LastOnly: true,
-		Run: infer.RunConfig{Steps: t.adamUpdates(), Observer: o}})
+	batches, err := t.batches()
+	if err != nil {
+		return infer.Params{}, err
+	}
+	r, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{LastOnly: true, Steps: t.adamUpdates(), Observer: o})
 	if err != nil {
 		return infer.Params{}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -180,7 +181,7 @@ func TestRun(t *testing.T) {
 	_, _, batch := logisticData(1, 12, 2)
 	for name, m := range methods() {
 		transform := build(t, m, logistic)
-		result, err := infer.Run(context.Background(), transform, params(l, []float64{0, 0}, 0), infer.Full(batch), infer.RunConfig{Steps: 3, Chains: 2})
+		result, err := oldrun.Run(context.Background(), transform, params(l, []float64{0, 0}, 0), infer.Full(batch), oldrun.Config{Steps: 3, Chains: 2})
 		require.NoError(t, err, name)
 		assert.Equal(t, int64(3), result.State.Steps(), name)
 	}

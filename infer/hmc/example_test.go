@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -108,7 +109,7 @@ func ExampleNUTS() {
 		fmt.Println(err)
 		return
 	}
-	result, err := infer.Run(context.Background(), transform, start, infer.Full(batch), infer.RunConfig{Steps: 1200, BurnIn: 200, Chains: 4})
+	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(batch), oldrun.Config{Steps: 1200, BurnIn: 200, Chains: 4})
 	if err != nil {
 		fmt.Println(err)
 		return

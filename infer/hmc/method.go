@@ -28,7 +28,7 @@ type HMC struct {
 }
 
 // Adaptation is what the methods have in common. The zero value adapts as Stan does, in the first 1000 updates, which a run should throw away
-// (infer.RunConfig.BurnIn).
+// (infer.Options.Warmup).
 type Adaptation struct {
 	// StepSize is ε at each update; nil adapts it.
 	StepSize infer.Schedule

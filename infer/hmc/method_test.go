@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -33,7 +34,7 @@ func TestMethods(t *testing.T) {
 			require.NoError(t, err)
 			start, err := infer.Zeros(g.Sites)
 			require.NoError(t, err)
-			result, err := infer.Run(ctx, transform, start, infer.Full(nil), infer.RunConfig{Steps: c.burn + 800, BurnIn: c.burn, Chains: 3, Seed: 2})
+			result, err := oldrun.Run(ctx, transform, start, infer.Full(nil), oldrun.Config{Steps: c.burn + 800, BurnIn: c.burn, Chains: 3, Seed: 2})
 			require.NoError(t, err)
 			matches(t, result.Draws, "x", 0, 0, c.scale)
 			matches(t, result.Draws, "x", 1, 0, 3*c.scale)
@@ -51,7 +52,7 @@ func TestMethodIsTheRun(t *testing.T) {
 	require.NoError(t, err)
 	transform, err := hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: 40}}.Build(infer.Sum(g.Density, 1))
 	require.NoError(t, err)
-	result, err := infer.Run(ctx, transform, start, infer.Full(nil), infer.RunConfig{Steps: 60, BurnIn: 40, Chains: 2, Seed: 11})
+	result, err := oldrun.Run(ctx, transform, start, infer.Full(nil), oldrun.Config{Steps: 60, BurnIn: 40, Chains: 2, Seed: 11})
 	require.NoError(t, err)
 	for chain := range 2 {
 		for i := range 20 {
@@ -69,7 +70,7 @@ func TestMethodResumes(t *testing.T) {
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "run")
 	run := func(steps int64, c *infer.Checkpoint) *infer.Result {
-		r, err := infer.Run(ctx, transform, start, infer.Full(nil), infer.RunConfig{Steps: steps, Chains: 3, Seed: 4, Checkpoint: c})
+		r, err := oldrun.Run(ctx, transform, start, infer.Full(nil), oldrun.Config{Steps: steps, Chains: 3, Seed: 4, Checkpoint: c})
 		require.NoError(t, err)
 		return r
 	}

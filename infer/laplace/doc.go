@@ -8,7 +8,7 @@
 // approximation:
 //
 //	transform, err := laplace.DenseGGN{Forward: f, Outer: o, PriorPrecision: laplace.Isotropic(1)}.Build(logPosterior)
-//	result, err := infer.Run(ctx, transform, mode, onePass, infer.RunConfig{Steps: batches, NoDraws: true})
+//	result, err := oldrun.Run(ctx, transform, mode, onePass, infer.Options{Steps: batches, NoDraws: true})
 //	draws, err := transform.(infer.Sampler).Sample(result.State, 100, &streams)
 //
 // # Scale

@@ -15,6 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -33,11 +34,11 @@ func TestLinearGaussianIsExact(t *testing.T) {
 		f    infer.Target
 		diag bool
 	}{
-		"GGN":             {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s),
+		"GGN": {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, false},
 		"Hessian of mean": {laplace.DenseHessian{}, infer.Mean(meanPosterior(each, normalPrior(lambda), n), int64(r.n)),
 			false},
-		"Hessian of sum":  {laplace.DenseHessian{}, infer.Sum(sumPosterior(each, normalPrior(lambda), n), int64(r.n)),
+		"Hessian of sum": {laplace.DenseHessian{}, infer.Sum(sumPosterior(each, normalPrior(lambda), n), int64(r.n)),
 			false},
 		"Hessian of likelihood": {laplace.DenseHessian{PriorPrecision: laplace.Isotropic(lambda)},
 			infer.Mean(meanPosterior(each, func(p infer.Params) *ts.Tensor {
@@ -135,9 +136,9 @@ func TestLogisticRegression(t *testing.T) {
 		f    infer.LogPosterior
 		want []float64
 	}{
-		"DenseGGN":     {laplace.DenseGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two}, nil,
+		"DenseGGN": {laplace.DenseGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two}, nil,
 			entries(information2)},
-		"DiagGGN":      {laplace.DiagGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two}, nil,
+		"DiagGGN": {laplace.DiagGGN{Forward: linear, Outer: logisticOuter, PriorPrecision: two}, nil,
 			diagonal(information2)},
 		"DenseFisher":  {laplace.DenseFisher{LogLikelihood: each, PriorPrecision: two}, nil, entries(empirical2)},
 		"DiagFisher":   {laplace.DiagFisher{LogLikelihood: each, PriorPrecision: two}, nil, diagonal(empirical2)},
@@ -246,7 +247,7 @@ func TestTablesOfDiagonalMethods(t *testing.T) {
 	precision := func(m infer.Method) []float64 {
 		transform, err := m.Build(infer.Target{})
 		require.NoError(t, err)
-		r, err := infer.Run(context.Background(), transform, p, infer.Full(b), infer.RunConfig{Steps: 1, NoDraws: true})
+		r, err := oldrun.Run(context.Background(), transform, p, infer.Full(b), oldrun.Config{Steps: 1, NoDraws: true})
 		require.NoError(t, err)
 		precision, err := r.State.(laplace.DiagState).Precision()
 		require.NoError(t, err)

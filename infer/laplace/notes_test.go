@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -24,8 +25,8 @@ func noted(t *testing.T, m infer.Method, target infer.Target, start infer.Params
 	t.Helper()
 	transform := buildOn(t, m, target)
 	climber, density := transform.(infer.ModeFinder).FindMode()
-	found, err := infer.Run(context.Background(), buildOn(t, climber, density), start, infer.Full(b),
-		infer.RunConfig{Steps: steps, NoDraws: true})
+	found, err := oldrun.Run(context.Background(), buildOn(t, climber, density), start, infer.Full(b),
+		oldrun.Config{Steps: steps, NoDraws: true})
 	require.NoError(t, err)
 	s, info := update(t, transform, begin(t, transform, found.State.Position()), b)
 	return transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: steps, Info: info, Batch: b}), s

@@ -14,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -223,7 +224,7 @@ func TestRun(t *testing.T) {
 		transform := build(t, m, posterior)
 		at := params(l, normals(5, l.Dim()), 0)
 		batches := must(infer.Minibatches(batch, infer.MinibatchOptions{Size: 3, Seed: 1}))
-		result, err := infer.Run(context.Background(), transform, at, batches, infer.RunConfig{Steps: 3, NoDraws: true})
+		result, err := oldrun.Run(context.Background(), transform, at, batches, oldrun.Config{Steps: 3, NoDraws: true})
 		require.NoError(t, err, name)
 		within(t, precision(pass(t, transform, at, batch, 9)), precision(result.State), 1e-12, name)
 	}
@@ -235,12 +236,12 @@ func TestResume(t *testing.T) {
 	at := params(l, normals(5, l.Dim()), 0)
 	run := func(m infer.Method, dir string, steps int64) (*infer.Result, error) {
 		batches := must(infer.Minibatches(batch, infer.MinibatchOptions{Size: 3, Seed: 1}))
-		return infer.Run(context.Background(), build(t, m, posterior), at, batches,
-			infer.RunConfig{Steps: steps, Chains: 1, NoDraws: true,
+		return oldrun.Run(context.Background(), build(t, m, posterior), at, batches,
+			oldrun.Config{Steps: steps, Chains: 1, NoDraws: true,
 				Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
 	}
 	others := map[string]string{"DiagGGN": "DiagFisher", "DiagFisher": "DiagGGN", "DenseGGN": "DenseFisher",
-		"DenseFisher": "DenseHessian",
+		"DenseFisher":  "DenseHessian",
 		"DenseHessian": "DenseGGN", "KFAC": "DenseGGN"}
 	for name, m := range methods {
 		dir := t.TempDir()

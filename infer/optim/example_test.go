@@ -9,6 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -49,8 +50,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	result, err := infer.Run(context.Background(), transform, start, infer.Full(infer.Batch{"x": x, "y": y}),
-		infer.RunConfig{Steps: 500, NoDraws: true})
+	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(infer.Batch{"x": x, "y": y}),
+		oldrun.Config{Steps: 500, NoDraws: true})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -14,15 +14,16 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // found is where a method ends, as one slice of all chains.
 func found(t *testing.T, method infer.Method, f infer.LogPosterior, start infer.Params, b infer.Batch, steps int64) []float64 {
 	t.Helper()
-	result, err := infer.Run(context.Background(), build(t, method, f), start, infer.Full(b), infer.RunConfig{Steps: steps, NoDraws: true})
+	result, err := oldrun.Run(context.Background(), build(t, method, f), start, infer.Full(b), oldrun.Config{Steps: steps, NoDraws: true})
 	require.NoError(t, err)
 	defer infer.Free(result.State)
-	assert.Zero(t, result.Diverged)
+	assert.Zero(t, result.Held)
 	return values(result.State.Position().Flat)
 }
 

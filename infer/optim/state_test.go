@@ -11,6 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -203,7 +204,7 @@ func TestCheckpointsTellAdamFromAdamW(t *testing.T) {
 		require.NoError(t, err)
 		p, err := infer.NewParams(layout, []float64{1, 2})
 		require.NoError(t, err)
-		_, err = infer.Run(context.Background(), transform, p, infer.Full(nil), infer.RunConfig{Steps: 3, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: resume}})
+		_, err = oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 3, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: resume}})
 		return err
 	}
 	require.NoError(t, run(optim.Adam{LR: infer.Constant(0.1)}, false))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -78,12 +79,12 @@ func TestGradientVarianceOfAnEpoch(t *testing.T) {
 			want, mass = append(want, want[:3]...), append(mass, mass[:3]...)
 		}
 		estimate := &sgmcmc.Estimate{Batches: int64(len(linearData))}
-		c := infer.RunConfig{Steps: 1, NoDraws: true}
+		c := oldrun.Config{Steps: 1, NoDraws: true}
 		lr, cold := infer.Constant(0.1), infer.Constant(0)
 		check := func(m infer.Method, variance func(infer.State) *ts.Tensor) {
 			t.Helper()
 			p, b := linearRun(t, rows)
-			r, err := infer.Run(context.Background(), build(t, m, linear), p, b, c)
+			r, err := oldrun.Run(context.Background(), build(t, m, linear), p, b, c)
 			require.NoError(t, err)
 			within(t, want, values(variance(r.State)), 1e-13, "variance")
 		}
@@ -183,7 +184,7 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 		p, b := linearRun(t, 2)
 		p, err := p.To(torch.CPU, dtype)
 		require.NoError(t, err)
-		r, err := infer.Run(context.Background(), build(t, m, linear), p, b, infer.RunConfig{Steps: steps, Seed: 5, Checkpoint: c})
+		r, err := oldrun.Run(context.Background(), build(t, m, linear), p, b, oldrun.Config{Steps: steps, Seed: 5, Checkpoint: c})
 		require.NoError(t, err)
 		return r
 	}
@@ -213,7 +214,7 @@ func TestEstimatesKeepTheirTimes(t *testing.T) {
 		return linear(p, b)
 	}
 	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5}, EstimateBeta: &sgmcmc.Estimate{Batches: 2, Every: 3}}
-	_, err := infer.Run(context.Background(), build(t, m, counted), p, b, infer.RunConfig{Steps: 24, NoDraws: true})
+	_, err := oldrun.Run(context.Background(), build(t, m, counted), p, b, oldrun.Config{Steps: 24, NoDraws: true})
 	require.NoError(t, err)
 	assert.Equal(t, 24+3*5+8*2, evaluations)
 }

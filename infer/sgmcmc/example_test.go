@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // coins is the posterior of the log odds of a coin that showed heads in 7 of 10 throws, with prior N(0, 1).
@@ -37,8 +38,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	result, err := infer.Run(context.Background(), transform, origin(), infer.Full(throws()),
-		infer.RunConfig{Steps: 1200, BurnIn: 200, Thin: 10, Chains: 64, Seed: 1})
+	result, err := oldrun.Run(context.Background(), transform, origin(), infer.Full(throws()),
+		oldrun.Config{Steps: 1200, BurnIn: 200, Thin: 10, Chains: 64, Seed: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

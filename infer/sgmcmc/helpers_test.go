@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // See package infertest.
@@ -40,12 +41,12 @@ func update[S infer.State](t testing.TB, transform infer.Transform, s S, b infer
 // run drives a transform for a number of updates and shows every state to observe. The result's state is freed.
 func run(t testing.TB, transform infer.Transform, p infer.Params, batches infer.Batches, steps int64, seed uint64, observe func(infer.State)) {
 	t.Helper()
-	result, err := infer.Run(context.Background(), transform, p, batches, infer.RunConfig{
+	result, err := oldrun.Run(context.Background(), transform, p, batches, oldrun.Config{
 		Steps: steps, Seed: seed, NoDraws: true,
 		Observer: infer.ObserverFunc(func(p infer.Progress) { observe(p.State) }),
 	})
 	require.NoError(t, err)
-	require.Zero(t, result.Diverged, "a chain met a density or a gradient that is not finite")
+	require.Zero(t, result.Held, "a chain met a density or a gradient that is not finite")
 	infer.Free(result.State)
 }
 

@@ -14,6 +14,7 @@ import (
 	diagthermo "github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // diagonal is the normal target with sites of 1, 10 and 40 elements and precisions 0.5, 1 and 2.
@@ -44,8 +45,8 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 		Gradient: gradient,
 		Next:     func() (infer.Batch, error) { return nil, nil },
 	}
-	_, err = infer.Run(context.Background(), build(t, m, diagonal), params(l, make([]float64, chains*l.Dim()), chains), infer.Full(nil),
-		infer.RunConfig{Steps: settle + every*readings, Seed: seed, NoDraws: true, Observer: thermometer})
+	_, err = oldrun.Run(context.Background(), build(t, m, diagonal), params(l, make([]float64, chains*l.Dim()), chains), infer.Full(nil),
+		oldrun.Config{Steps: settle + every*readings, Seed: seed, NoDraws: true, Observer: thermometer})
 	require.NoError(t, err)
 	require.NoError(t, thermometer.Err)
 	require.Len(t, thermometer.Readings, readings)
@@ -164,7 +165,7 @@ func TestKineticTemperatures(t *testing.T) {
 func TestThermometer(t *testing.T) {
 	p := params(layout(infer.Shapes{"a": {1}, "b": {2, 5}, "c": {40}}), scaled(0.3, spread(51)), 0)
 	runs := func(m infer.Method, th *infer.Thermometer) {
-		_, err := infer.Run(context.Background(), build(t, m, diagonal), p, infer.Full(nil), infer.RunConfig{Steps: 6, NoDraws: true, Observer: th})
+		_, err := oldrun.Run(context.Background(), build(t, m, diagonal), p, infer.Full(nil), oldrun.Config{Steps: 6, NoDraws: true, Observer: th})
 		require.NoError(t, err)
 	}
 	seen := 0

@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // Training with SGD and momentum becomes sampling when the temperature is raised: at T = 0 the two are the same updates.
@@ -22,8 +23,8 @@ func ExampleSymplecticSGHMC() {
 			fmt.Println(err)
 			return
 		}
-		result, err := infer.Run(context.Background(), transform, origin(), infer.Full(throws()),
-			infer.RunConfig{Steps: 1200, BurnIn: 200, Thin: 10, Chains: 64, Seed: 1})
+		result, err := oldrun.Run(context.Background(), transform, origin(), infer.Full(throws()),
+			oldrun.Config{Steps: 1200, BurnIn: 200, Thin: 10, Chains: 64, Seed: 1})
 		if err != nil {
 			fmt.Println(err)
 			return

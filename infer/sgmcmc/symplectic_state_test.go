@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -72,11 +73,11 @@ func TestNewcomersResumeBitForBit(t *testing.T) {
 		for _, chains := range []int{0, 3} {
 			t.Run(name("%s, %d chains", what, chains), func(t *testing.T) {
 				start1 := func(ctx context.Context, dir string, observe func(infer.Progress)) (*infer.Result, error) {
-					c := infer.RunConfig{Steps: 60, BurnIn: 20, Thin: 3, Seed: 6, Observer: infer.ObserverFunc(observe)}
+					c := oldrun.Config{Steps: 60, BurnIn: 20, Thin: 3, Seed: 6, Observer: infer.ObserverFunc(observe)}
 					if dir != "" {
 						c.Checkpoint = &infer.Checkpoint{Dir: dir, Every: 1000, Resume: true, Model: "quartic"}
 					}
-					return infer.Run(ctx, build(t, fitted(method, q.layout), q.logPosterior),
+					return oldrun.Run(ctx, build(t, fitted(method, q.layout), q.logPosterior),
 						params(q.layout, spread(max(chains, 1)*q.layout.Dim()), chains), infer.Full(q.batch()), c)
 				}
 				quiet := func(infer.Progress) {}

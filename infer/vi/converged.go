@@ -22,7 +22,7 @@ func (t *Trace) Observe(p infer.Progress) {
 	}
 }
 
-// Converged is a rule for the Until field of infer.RunConfig. It compares the mean NELBO of each window of updates with
+// Converged is a rule for the Until field of infer.Options. It compares the mean NELBO of each window of updates with
 // that of the window before, and stops the run when, in every chain, they differ by at most relTol times the greatest
 // of their absolute values and the temperature T. (Kucukelbir et al. 2017 compare single values.) The NELBO over T is
 // in nats, whatever the scale of the log posterior, so that a run stops at the latest where a window changes it by less

@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // stops is the first update at which a rule stops a run with the given NELBOs, one row an update, or 0. The temperature
@@ -76,21 +77,21 @@ func TestConverged(t *testing.T) {
 func TestRunStopsWhenConverged(t *testing.T) {
 	transform := build(t, vi.Dense{Optimizer: adam, Samples: 4}, line)
 	var trace vi.Trace
-	r, err := infer.Run(context.Background(), transform, params(lineLayout(), []float64{2, 3, 3, 3, 3}, 0),
+	r, err := oldrun.Run(context.Background(), transform, params(lineLayout(), []float64{2, 3, 3, 3, 3}, 0),
 		infer.Full(lineData()),
-		infer.RunConfig{Steps: 20000, Seed: 1, Until: must(vi.Converged(50, 0.02)), Observer: &trace})
+		oldrun.Config{Steps: 20000, Seed: 1, Until: must(vi.Converged(50, 0.02)), Observer: &trace})
 	require.NoError(t, err)
-	assert.Less(t, r.Steps, int64(5000))
-	assert.Zero(t, r.Steps%50)
-	require.Len(t, trace.NELBO, int(r.Steps))
-	assert.Equal(t, r.Steps, trace.Steps[len(trace.Steps)-1])
+	assert.Less(t, r.Updates, int64(5000))
+	assert.Zero(t, r.Updates%50)
+	require.Len(t, trace.NELBO, int(r.Updates))
+	assert.Equal(t, r.Updates, trace.Steps[len(trace.Steps)-1])
 	stored, err := r.Draws.Stat("nelbo", 0)
 	require.NoError(t, err)
 	for i, row := range trace.NELBO {
 		require.Equal(t, stored[i], row[0])
 	}
 	// It is the rule that stopped it: applied to the trace it stops there.
-	assert.Equal(t, r.Steps, stopsAt(1, must(vi.Converged(50, 0.02)), trace.NELBO...))
+	assert.Equal(t, r.Updates, stopsAt(1, must(vi.Converged(50, 0.02)), trace.NELBO...))
 }
 
 // Where q can be p the NELBO of a normalised density goes to 0, each sample's by itself, so that no relative change is
@@ -104,10 +105,10 @@ func TestRunStopsWhereTheNELBOIsZero(t *testing.T) {
 		}
 		o := optim.Adam{LR: infer.Constant(0.05)}
 		transform := build(t, vi.Dense{Optimizer: o, Samples: 8, Temperature: infer.Constant(temperature)}, f)
-		r, err := infer.Run(context.Background(), transform, params(n.layout(), make([]float64, 2), 0), infer.Full(nil),
-			infer.RunConfig{Steps: 3000, Seed: 1, NoDraws: true, Until: must(vi.Converged(50, 0.01))})
+		r, err := oldrun.Run(context.Background(), transform, params(n.layout(), make([]float64, 2), 0), infer.Full(nil),
+			oldrun.Config{Steps: 3000, Seed: 1, NoDraws: true, Until: must(vi.Converged(50, 0.01))})
 		require.NoError(t, err)
-		assert.Less(t, r.Steps, int64(3000), "T = %g", temperature)
+		assert.Less(t, r.Updates, int64(3000), "T = %g", temperature)
 		within(t, n.m, must(r.State.Position().Values()), 0.02, "the mean")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -48,8 +49,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	result, err := infer.Run(context.Background(), transform, start, infer.Full(data),
-		infer.RunConfig{Steps: 500, Seed: 1, NoDraws: true})
+	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(data),
+		oldrun.Config{Steps: 500, Seed: 1, NoDraws: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -97,8 +98,8 @@ func ExampleConverged() {
 		fmt.Println(err)
 		return
 	}
-	result, err := infer.Run(context.Background(), transform, start, infer.Full(nil),
-		infer.RunConfig{Steps: 10000, Seed: 1, NoDraws: true, Until: until})
+	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(nil),
+		oldrun.Config{Steps: 10000, Seed: 1, NoDraws: true, Until: until})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -119,7 +120,7 @@ func ExampleConverged() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("ended early: %v\nmean %.1f of %.1f, %d standard deviations\n", result.Steps < 10000, mean, n.m,
+	fmt.Printf("ended early: %v\nmean %.1f of %.1f, %d standard deviations\n", result.Updates < 10000, mean, n.m,
 		len(sds))
 	// Output:
 	// ended early: true

@@ -14,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -48,10 +49,10 @@ var no = false
 // fitted is the state after a number of updates from p.
 func fitted(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, steps int64, seed uint64) vi.State {
 	t.Helper()
-	r, err := infer.Run(context.Background(), transform, p, infer.Full(b),
-		infer.RunConfig{Steps: steps, Seed: seed, NoDraws: true})
+	r, err := oldrun.Run(context.Background(), transform, p, infer.Full(b),
+		oldrun.Config{Steps: steps, Seed: seed, NoDraws: true})
 	require.NoError(t, err)
-	require.Zero(t, r.Diverged)
+	require.Zero(t, r.Held)
 	return r.State.(vi.State)
 }
 

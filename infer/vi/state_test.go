@@ -15,6 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -244,8 +245,8 @@ func TestRunsAreResumed(t *testing.T) {
 			run := func(ctx context.Context, steps int64, c *infer.Checkpoint, o infer.Observer) (*infer.Result,
 				error) {
 				batches := must(infer.Minibatches(lineData(), infer.MinibatchOptions{Size: 7, Seed: 3}))
-				return infer.Run(ctx, build(t, method, line), start, batches,
-					infer.RunConfig{Steps: steps, Chains: 2, Seed: 4, Checkpoint: c, Observer: o})
+				return oldrun.Run(ctx, build(t, method, line), start, batches,
+					oldrun.Config{Steps: steps, Chains: 2, Seed: 4, Checkpoint: c, Observer: o})
 			}
 			whole, err := run(context.Background(), 40, nil, nil)
 			require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -59,7 +60,7 @@ func Example() {
 			return err
 		}
 		data := infer.Batch{"x": inputs, "y": labels}
-		result, err := infer.Run(context.Background(), transform, start, infer.Full(data), infer.RunConfig{Steps: 300, NoDraws: true})
+		result, err := oldrun.Run(context.Background(), transform, start, infer.Full(data), oldrun.Config{Steps: 300, NoDraws: true})
 		if err != nil {
 			return err
 		}

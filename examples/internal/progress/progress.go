@@ -42,8 +42,8 @@ func (b *Bar) Observe(p infer.Progress) {
 			progressbar.OptionClearOnFinish())
 	}
 	text := b.name
-	if p.Diverged > 0 {
-		text += fmt.Sprintf(" (%d not finite)", p.Diverged)
+	if p.Held > 0 {
+		text += fmt.Sprintf(" (%d not finite)", p.Held)
 	}
 	if t, ok := kineticTemperature(p); ok {
 		text += fmt.Sprintf(" T_K/T %.3f", t)

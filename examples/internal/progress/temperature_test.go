@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -36,7 +37,7 @@ func TestKineticTemperatureOfTheProgress(t *testing.T) {
 		transform, err := c.method.Build(infer.Sum(flat, 1))
 		require.NoError(t, err)
 		seen := 0
-		_, err = infer.Run(context.Background(), transform, p, infer.Full(nil), infer.RunConfig{Steps: 3, NoDraws: true,
+		_, err = oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 3, NoDraws: true,
 			Observer: infer.ObserverFunc(func(p infer.Progress) {
 				seen++
 				got, ok := kineticTemperature(p)

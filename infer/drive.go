@@ -1,0 +1,99 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// drive runs a group of chains of a method that drives itself.
+func (g *group) drive(driver Driver) (err error) {
+	names := driver.Stats()
+	if err := g.rows.begin(names); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(g.ctx)
+	defer cancel()
+	o := g.o
+	r := &driven{group: g, cancel: cancel, total: int64(g.size) * (int64(o.Warmup) + int64(o.Draws))}
+	job := Job{Layout: g.layout, Batch: g.program.Batch(), Start: g.start, Seed: o.Seed, FirstChain: g.first(), Chains: g.size,
+		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100))}
+	if g.checkpoint != nil {
+		if g.file, err = openCheckpoint(g); err != nil {
+			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
+		}
+		defer g.file.close()
+		if job.Resume, err = g.file.resumeDriven(r); err != nil {
+			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
+		}
+	}
+	if job.Every > 0 {
+		job.Snapshot = r.snapshot
+	}
+	if r.ended && o.Until != nil {
+		return nil
+	}
+	detail, err := driver.Drive(ctx, job)
+	g.session.details = append(g.session.details, detail)
+	g.session.updates += r.done
+	torch.Free(g.start.Flat)
+	if r.ended && g.ctx.Err() == nil {
+		err = nil // Until has ended it
+	}
+	return err
+}
+
+// driven is what is known of a run that drives itself.
+type driven struct {
+	*group
+	cancel    context.CancelFunc
+	done      int64 // transitions of the warm-up and draws kept, of all chains
+	total     int64
+	divergent int64
+	ended     bool
+	sampling  map[int]bool
+}
+
+// record keeps a draw, and shows the run to the observer.
+func (r *driven) record(t Transition) error {
+	r.done++
+	r.session.gradients += t.Gradients
+	if !t.Warmup {
+		if err := r.rows.add(r.from+t.Chain, t.X, t.Stats); err != nil {
+			return err
+		}
+		if r.file != nil {
+			r.file.pending(t.Chain, t.X, t.Stats)
+		}
+		if t.Divergent {
+			r.divergent++
+		}
+		if r.sampling == nil {
+			r.sampling = map[int]bool{}
+		}
+		r.sampling[t.Chain] = true
+	}
+	p := r.progress()
+	p.Step, p.Steps, p.Divergent, p.StepSize = r.done, r.total, r.divergent, t.StepSize
+	p.Warming = len(r.sampling) < r.size
+	if err := guard("observer", func() error { r.observer.Observe(p); return nil }); err != nil {
+		return err
+	}
+	if r.o.Until != nil && !r.ended && r.o.Until(p) {
+		r.ended = true
+		r.cancel()
+	}
+	return nil
+}
+
+// snapshot hands out the new draws, and then writes the checkpoint that covers them.
+func (r *driven) snapshot(state []byte) error {
+	if err := r.rows.save(); err != nil {
+		return err
+	}
+	if r.file == nil {
+		return nil
+	}
+	return r.file.saveDriven(r, state)
+}

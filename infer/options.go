@@ -1,0 +1,150 @@
+package infer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// None is the value of a count whose zero value stands for its default, where none at all is wanted.
+const None = -1
+
+// Options say how a run goes. The zero value of a field is its default; a method may have defaults of its own.
+type Options struct {
+	Chains int    // default 4
+	Warmup int    // updates of each chain before the first draw; default 1000; None for none
+	Draws  int    // draws kept of each chain; default 1000; None for none, where the last state is what counts
+	Thin   int    // updates for each draw; default 1
+	Seed   uint64 // of the random streams: chain k reads (Seed, FirstChain + k), whatever the other chains
+	// FirstChain is the number of the first chain, where this run is a part of a larger one; default 0.
+	FirstChain uint64
+
+	// Start is where the chains start, on unconstrained space, of shape [d] or [Chains, d]; the zero value leaves it to the
+	// program (a compiled model: uniform in (-2, 2)).
+	Start Params
+	// Batches are the data; nil is all of the program's in every update.
+	Batches Batches
+	// Group is how many chains run at once, as one batch of tensors; 0 is all of them. Memory grows with it, and so does
+	// speed until the processor has enough to do. Every group starts where Batches stand, so its size changes results by
+	// rounding only.
+	Group int
+	// Cycles takes the draws at the ends of cycles: the last point of every Thin-th cycle that ends after Warmup; nil for a
+	// draw every Thin updates.
+	Cycles *Cycles
+	// Average also averages over all updates after Warmup, weighted by their step sizes: Result.Average.
+	Average bool
+	// Discard makes the updates of the draws and keeps no draws: for large networks, whose states observers see.
+	Discard bool
+	// Until ends a run after the update for which it returns true; nil for the whole run. A checkpoint remembers that it did:
+	// with an Until a run that is resumed has ended, without one it goes on.
+	Until func(Progress) bool
+
+	// Observer sees the run as it goes. nil draws a line of progress on the standard error stream where that is a terminal,
+	// and nothing elsewhere; [Silent] never draws.
+	Observer Observer
+	// Checkpoint makes the run one that can be killed and go on; nil for none.
+	Checkpoint *Checkpoint
+	// Save gets the named draws as they are made, in blocks of SaveEvery updates (default 100): draw 0 of chain c in a block
+	// is draw from[c] of the run. run identifies a run with a Checkpoint by its model, data and options, and is empty
+	// without one. Package store has sinks made for it. With a Checkpoint, blocks are its intervals.
+	Save      func(run string, from []int, block *draws.Draws) error
+	SaveEvery int
+}
+
+// optionsName is what errors call the options: what the user wrote.
+const optionsName = "infer.Options"
+
+// resolved fills in the defaults, of the method first, and checks the fields.
+func (o Options) resolved(m Method, t Transform) (Options, error) {
+	def := Options{Chains: 4, Warmup: 1000, Draws: 1000, Thin: 1}
+	if d, ok := m.(Defaulter); ok {
+		own := d.Defaults()
+		for _, f := range []struct{ own, to *int }{
+			{&own.Chains, &def.Chains}, {&own.Warmup, &def.Warmup}, {&own.Draws, &def.Draws}, {&own.Thin, &def.Thin},
+		} {
+			if *f.own != 0 {
+				*f.to = *f.own
+			}
+		}
+	}
+	if o.Start.Flat != nil && o.Start.Batched() && o.Chains == 0 {
+		o.Chains = o.Start.Chains()
+	}
+	for _, f := range []struct {
+		name string
+		v    *int
+		def  int
+		none bool
+	}{
+		{"Chains", &o.Chains, def.Chains, false}, {"Warmup", &o.Warmup, def.Warmup, true},
+		{"Draws", &o.Draws, def.Draws, true}, {"Thin", &o.Thin, def.Thin, false},
+		{"Group", &o.Group, max(o.Chains, def.Chains), false}, {"SaveEvery", &o.SaveEvery, 100, false},
+	} {
+		if *f.v == 0 {
+			*f.v = f.def
+		}
+		switch {
+		case *f.v == None && f.none:
+			*f.v = 0
+		case *f.v < 0 && f.none:
+			return o, &FieldError{Type: optionsName, Field: f.name, Value: *f.v, Allowed: "it must be at least 1, 0 for the default, or infer.None"}
+		case *f.v < 1:
+			return o, &FieldError{Type: optionsName, Field: f.name, Value: *f.v, Allowed: "it must be at least 1, or 0 for the default"}
+		}
+	}
+	o.Group = min(o.Group, o.Chains)
+	if o.Chains > maxChains {
+		return o, &FieldError{Type: optionsName, Field: "Chains", Value: o.Chains, Allowed: fmt.Sprintf("it must be at most %d", maxChains)}
+	}
+	if float64(o.Warmup)+float64(o.Draws)*float64(o.Thin) > maxUpdates {
+		return o, &FieldError{Type: optionsName, Field: "Draws", Value: o.Draws,
+			Allowed: fmt.Sprintf("with Warmup %d and Thin %d a run must have at most 2^53 updates", o.Warmup, o.Thin)}
+	}
+	_, passes := t.(Passer)
+	_, sampler := t.(Sampler)
+	if o.Warmup == 0 && o.Draws == 0 && !passes && !sampler {
+		return o, &FieldError{Type: optionsName, Field: "Draws", Value: "None", Allowed: "with Warmup None there is nothing to do"}
+	}
+	if o.Cycles != nil {
+		if err := o.Cycles.check(); err != nil {
+			return o, err
+		}
+	}
+	if o.Average && o.Until != nil && o.Group < o.Chains {
+		return o, &FieldError{Type: optionsName, Field: "Until", Value: "given", Allowed: "it must be nil when Average is set and Group " +
+			"is less than Chains: groups that end at different times have averages of different weights"}
+	}
+	if c := o.Checkpoint; c != nil && c.Every < 0 {
+		return o, &FieldError{Type: "infer.Checkpoint", Field: "Every", Value: c.Every, Allowed: "it must be at least 0"}
+	}
+	return o, nil
+}
+
+const (
+	maxChains  = 1 << 20 // streams, files and rows of draws are made for each
+	maxUpdates = 1 << 53 // counted exactly, also as floating-point numbers
+)
+
+// updates is the length of a run of draws, and when its draws are taken.
+func (o Options) updates() int64 {
+	if o.Cycles == nil || o.Draws == 0 {
+		return int64(o.Warmup) + int64(o.Draws)*int64(o.Thin)
+	}
+	c, warm := *o.Cycles, int64(o.Warmup)
+	return c.From + c.Length*(c.Done(warm)+int64(o.Draws)*int64(o.Thin))
+}
+
+// draws says whether there is a draw after a number of updates.
+func (o Options) draws(updates int64) bool {
+	warm, thin := int64(o.Warmup), int64(o.Thin)
+	if updates <= warm || o.Draws == 0 || o.Discard {
+		return false
+	}
+	if o.Cycles == nil {
+		return (updates-warm)%thin == 0
+	}
+	return o.Cycles.Ends(updates) && (o.Cycles.Done(updates)-o.Cycles.Done(warm))%thin == 0
+}
+
+var nan = math.NaN()

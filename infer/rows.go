@@ -1,0 +1,98 @@
+package infer
+
+import (
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// rows are the draws of a session on unconstrained space, all of its chains in one container.
+type rows struct {
+	session *session
+	stats   []string
+	draws   *draws.Draws
+	saved   []int // draws of each chain that Options.Save has
+	id      string
+	info    Info // of the last update
+}
+
+// begin makes the container. All groups have the same statistics.
+func (r *rows) begin(stats []string) (err error) {
+	if r.draws != nil {
+		return nil
+	}
+	r.stats, r.saved = stats, make([]int, r.session.o.Chains)
+	r.draws, err = draws.New(r.session.layout.Sites, stats, r.session.o.Chains)
+	return err
+}
+
+// container is the draws, empty where there are none; nil where none were asked for.
+func (r *rows) container() (*draws.Draws, error) {
+	if r.draws == nil && r.session.o.Draws > 0 && !r.session.o.Discard {
+		if err := r.begin([]string{draws.StatLP, draws.StatGradNorm, draws.StatHeld}); err != nil {
+			return nil, err
+		}
+	}
+	return r.draws, nil
+}
+
+func (r *rows) add(chain int, x, stats []float64) error { return r.draws.AppendChain(chain, x, stats) }
+
+// least is the number of draws of the shortest of some chains.
+func (r *rows) least(from, size int) int {
+	if r.draws == nil {
+		return 0
+	}
+	n := r.draws.Len(from)
+	for c := from + 1; c < from+size; c++ {
+		n = min(n, r.draws.Len(c))
+	}
+	return n
+}
+
+// save hands the draws that are new to Options.Save.
+func (r *rows) save() error {
+	o := r.session.o
+	if o.Save == nil || r.draws == nil {
+		return nil
+	}
+	block, err := draws.New(r.session.layout.Sites, r.stats, o.Chains)
+	if err != nil {
+		return err
+	}
+	from := slices.Clone(r.saved)
+	stats := make([]float64, len(r.stats))
+	for c := range from {
+		columns := make([][]float64, len(r.stats))
+		for i, name := range r.stats {
+			if columns[i], err = r.draws.Stat(name, c); err != nil {
+				return err
+			}
+		}
+		for i := from[c]; i < r.draws.Len(c); i++ {
+			for j := range stats {
+				stats[j] = columns[j][i]
+			}
+			if err := block.AppendChain(c, r.draws.Row(c, i), stats); err != nil {
+				return err
+			}
+		}
+		r.saved[c] = r.draws.Len(c)
+	}
+	if block.Total() == 0 {
+		return nil
+	}
+	block.SetAttr("method", r.session.name)
+	named, err := r.session.program.Draws(block, r.session.program.Batch())
+	if err != nil {
+		return err
+	}
+	return o.Save(r.id, from, named)
+}
+
+// restored says that the draws so far were handed out before the checkpoint was written.
+func (r *rows) restored(from, size int) {
+	for c := from; c < from+size; c++ {
+		r.saved[c] = r.draws.Len(c)
+	}
+}
