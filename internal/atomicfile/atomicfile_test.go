@@ -119,6 +119,7 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, Replace(filepath.Join(dir, "file"), text("")))
 	require.Equal(t, []string{".file.0123456789abcde0.new", ".file.x123456789abcdef.new", "a.new", "file"}, names(t, dir))
 }
+
 // Files of a batch appear at the commit, also in folders that are not there yet; discarded ones leave nothing.
 func TestBatch(t *testing.T) {
 	dir := t.TempDir()

@@ -165,15 +165,13 @@ func TestAdaptThePublishedSource(t *testing.T) {
 	// A C++ function with n results fills n+1 places: the last names the scope. Every Go method gives it as many.
 	t.Run("buffers are long enough", func(t *testing.T) {
 		fills := map[string]int{}
-		for _,
-			m := range regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__[^\n]*\n\s*KELVIN_OP\((\d+),`).FindAllStringSubmatch(read(t, dst, "libtch", generatedC), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__[^\n]*\n\s*KELVIN_OP\((\d+),`).FindAllStringSubmatch(read(t, dst, "libtch", generatedC), -1) {
 			fills[m[1]], _ = strconv.Atoi(m[2])
 		}
 		require.Len(t, fills, wrappersC)
 		named := map[string]string{} // the C++ function behind a Go name
 		for _, name := range []string{"c-generated.go", "patch.go", "tensor.go"} {
-			for _,
-				m := range regexp.MustCompile(`(?ms)^func (\w+)\([^\n]*\n(?:[^}].*?\n)??[^\n]*C\.(atg_\w+)\(`).FindAllStringSubmatch(read(t, dst, "libtch", name), -1) {
+			for _, m := range regexp.MustCompile(`(?ms)^func (\w+)\([^\n]*\n(?:[^}].*?\n)??[^\n]*C\.(atg_\w+)\(`).FindAllStringSubmatch(read(t, dst, "libtch", name), -1) {
 				named[m[1]] = m[2]
 			}
 		}
@@ -268,7 +266,7 @@ func TestEveryEditChecksItsAnchor(t *testing.T) {
 			for _, part := range []string{e.file, fmt.Sprintf("%q", e.what),
 				fmt.Sprintf("found the anchor %q %d times, expected %d", e.anchor, found, want), "go clean -modcache",
 				Module,
-					Version} {
+				Version} {
 				assert.ErrorContains(t, err, part)
 			}
 			assert.Equal(t, changed, read(t, dir, filepath.FromSlash(e.file)), "a file that does not fit is left alone")
@@ -290,7 +288,7 @@ func TestAdaptNoticesAChangedSource(t *testing.T) {
 		{"libtch/torch_api_generated.cpp.h", "void atg_abs(tensor *out__", "void atg_abs(tensor *out",
 			"errors in the output buffer"},
 		{"libtch/torch_api_generated.cpp.h", "at::ScalarType(dtype)", "c10::ScalarType(dtype)",
-		"element types are checked"},
+			"element types are checked"},
 		{"ts/tensor-generated.go", "lib.AtgAbs(ptr, ", "lib.AtgAbs(out, ", "output buffers"},
 		{"ts/must-tensor-generated.go", "log.Fatal(err)", "panic(err)", "failures panic"},
 		{"nn/varstore.go", "log.Fatal(err)", "panic(err)", "failures panic"},

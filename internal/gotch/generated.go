@@ -17,9 +17,9 @@ const (
 )
 
 var (
-	cFunction  = regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__`)
-	cOutput    = regexp.MustCompile(`out__\[(\d)\] =`)
-	cDim       = regexp.MustCompile(`(torch::(?:index_\w+|scatter\w*|gather)\(\*self, ` +
+	cFunction = regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__`)
+	cOutput   = regexp.MustCompile(`out__\[(\d)\] =`)
+	cDim      = regexp.MustCompile(`(torch::(?:index_\w+|scatter\w*|gather)\(\*self, ` +
 		`|self->(?:index_\w+_|scatter\w*_)\()dim,`)
 	cType      = regexp.MustCompile(`at::ScalarType\((\w+)\)`)
 	goFunction = regexp.MustCompile(`(?m)^func`)
@@ -200,7 +200,7 @@ func unique(matches [][]string) []string {
 var fatalFiles = map[string]int{
 	"ts/must-tensor-generated.go": fatalsInMust,
 	"ts/data.go":                  3, "ts/index.go": 2, "ts/iter.go": 3, "ts/jit.go": 19, "ts/optimizer.go": 1,
-		"ts/patch.go": 14,
+	"ts/patch.go": 14,
 	"ts/print.go": 2, "ts/scalar.go": 1, "ts/tensor.go": 34,
 	"nn/batch-norm.go": 4, "nn/conv-transpose.go": 3, "nn/init.go": 5, "nn/jit.go": 1, "nn/optimizer.go": 11,
 	"nn/scheduler.go": 23, "nn/varstore.go": 26,

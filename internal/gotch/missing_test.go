@@ -59,7 +59,7 @@ func TestOwners(t *testing.T) {
 		1: "", 2: "", 3: "atg_abs", 5: "atg_abs", 8: "atg_abs", 9: "", 10: "atg_add", 14: "atg_add", 16: "",
 		17: "atg_add_", 22: "atg_add_", 23: "", 24: "atg_dim", 28: "atg_dim", 29: "atg_dim", 30: "",
 		31: "atg_squeeze_dims",
-			36: "atg_squeeze_dims",
+		36: "atg_squeeze_dims",
 	} {
 		assert.Equal(t, want, owner[line], "line %d", line)
 	}
@@ -137,15 +137,15 @@ torch_api_generated.cpp.h:26:18: error: no
 	}
 
 	for name, c := range map[string]struct{ out, says string }{
-		"a missing header":    {"torch_api.h:7:10: fatal error: torch/torch.h: No such file or " +
-		"directory\ncompilation terminated.\n", "torch/torch.h: No such file or directory"},
-		"outside of the ops":  {"kelvin.h:12:3: error: 'Philox' was not declared in this scope\n",
+		"a missing header": {"torch_api.h:7:10: fatal error: torch/torch.h: No such file or " +
+			"directory\ncompilation terminated.\n", "torch/torch.h: No such file or directory"},
+		"outside of the ops": {"kelvin.h:12:3: error: 'Philox' was not declared in this scope\n",
 			"'Philox' was not declared"},
-		"between the ops":     {"torch_api_generated.cpp.h:1:10: error: stray text\n", "stray text"},
-		"a line beyond":       {"torch_api_generated.cpp.h:9999:10: error: out of the file\n", "out of the file"},
-		"nothing recognised":  {"cc1plus: out of memory\n", "cc1plus: out of memory"},
+		"between the ops":    {"torch_api_generated.cpp.h:1:10: error: stray text\n", "stray text"},
+		"a line beyond":      {"torch_api_generated.cpp.h:9999:10: error: out of the file\n", "out of the file"},
+		"nothing recognised": {"cc1plus: out of memory\n", "cc1plus: out of memory"},
 		"only notes of an op": {"torch_api.cpp:70:3: error: real\ntorch_api_generated.cpp.h:5:29: note: candidate\n",
-		"real"},
+			"real"},
 	} {
 		_, err := failingOps(path, c.out)
 		assert.ErrorContains(t, err, "does not compile against this libtorch", name)
@@ -238,11 +238,11 @@ func TestMissing(t *testing.T) {
 
 	t.Run("failures", func(t *testing.T) {
 		dir := copyOf(wrappers)
-		_, err := Missing(context.Background(), dir, compiler(t, "g++", "echo 'kelvin.h:3:1: error: not C++' " +
+		_, err := Missing(context.Background(), dir, compiler(t, "g++", "echo 'kelvin.h:3:1: error: not C++' "+
 			">&2\nexit 1\n"),
 			Flags{})
 		assert.ErrorContains(t, err, "kelvin.h:3:1: error: not C++")
-		_, err = Missing(context.Background(), dir, compiler(t, "g++", "echo 'internal compiler trouble' >&2\nexit " +
+		_, err = Missing(context.Background(), dir, compiler(t, "g++", "echo 'internal compiler trouble' >&2\nexit "+
 			"4\n"),
 			Flags{})
 		assert.ErrorContains(t, err, "internal compiler trouble")
