@@ -3,6 +3,7 @@ package ppl_test
 import (
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
@@ -149,6 +151,24 @@ func TestLOOAndPredictConjugate(t *testing.T) {
 	require.Equal(t, diag.Warning, found[0].Severity)
 	require.Less(t, found[0].Figure, 0.01)
 	require.Contains(t, report.String(), "y: the data have sd")
+}
+
+// Log likelihoods and predictions have the form of the groups of a store.
+func TestChecksAreStored(t *testing.T) {
+	p, err := ppl.Compile(mean(0), infer.Batch{"y": vec(1, 2, 3)})
+	require.NoError(t, err)
+	posterior := scalarDraws(t, "mu", []float64{1, 2, 3, 4}, []float64{2, 2.5, 1, 0})
+	likelihood, err := p.LogLikelihood(posterior)
+	require.NoError(t, err)
+	predicted, err := p.Predict(posterior, 1)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "run.json")
+	inf := &store.Inference{Posterior: posterior, LogLikelihood: likelihood, PosteriorPredictive: predicted}
+	require.NoError(t, store.WriteJSON(path, inf))
+	back, err := store.Open(path)
+	require.NoError(t, err)
+	require.Equal(t, likelihood.Row(1, 2), back.LogLikelihood.Row(1, 2))
+	require.Equal(t, predicted.Row(0, 3), back.PosteriorPredictive.Row(0, 3))
 }
 
 // Long posteriors are evaluated in parts, and one predicted draw does not depend on where the parts end.

@@ -82,16 +82,16 @@ func growthModels() (function, tensors ppl.Model, data []float64) {
 	}
 	model := func(term func(c *ppl.Ctx, r, k, y, s torch.Tensor)) ppl.Model {
 		return func(c *ppl.Ctx) {
-			r, k := torch.Of(c.Sample("r", dist.LogNormal(0, 1))), torch.Of(c.Sample("k", dist.LogNormal(2, 1)))
-			y, s := torch.Of(c.Sample("y", dist.LogNormal(0, 1))), torch.Of(c.Sample("s", dist.HalfNormal(1)))
+			r, k := c.Sample("r", dist.LogNormal(0, 1)), c.Sample("k", dist.LogNormal(2, 1))
+			y, s := c.Sample("y", dist.LogNormal(0, 1)), c.Sample("s", dist.HalfNormal(1))
 			term(c, r, k, y, s)
 		}
 	}
 	function = model(func(c *ppl.Ctx, r, k, y, s torch.Tensor) {
-		c.Density("growth", growthDensity, r, k, y, s, torch.Of(c.Data("data")))
+		c.Density("growth", growthDensity, r, k, y, s, c.Data("data"))
 	})
 	tensors = model(func(c *ppl.Ctx, r, k, y, s torch.Tensor) {
-		c.Factor("growth", growthTensors(r, k, y, s, data).T())
+		c.Factor("growth", growthTensors(r, k, y, s, data))
 	})
 	return function, tensors, data
 }

@@ -31,17 +31,17 @@ func decay(x, grad [][]float64) float64 {
 // decays are the same model twice: with the function, and with tensors.
 func decays() (function, tensors ppl.Model) {
 	prior := func(c *ppl.Ctx) (ab, s torch.Tensor) {
-		return torch.Of(c.Sample("ab", dist.LogNormal(0, 1).Expand(2))), torch.Of(c.Sample("s", dist.HalfNormal(1)))
+		return c.Sample("ab", dist.LogNormal(0, 1).Expand(2)), c.Sample("s", dist.HalfNormal(1))
 	}
 	function = func(c *ppl.Ctx) {
 		ab, s := prior(c)
-		c.Density("decay", decay, ab, s, torch.Of(c.Data("t")), torch.Of(c.Data("y")))
+		c.Density("decay", decay, ab, s, c.Data("t"), c.Data("y"))
 	}
 	tensors = func(c *ppl.Ctx) {
 		ab, s := prior(c)
-		a, b := torch.Of(ab.T().MustSelect(0, 0, false)), torch.Of(ab.T().MustSelect(0, 1, false))
-		r := torch.Of(c.Data("y")).Sub(b.Neg().Mul(c.Data("t")).Exp().Mul(a)).Div(s)
-		c.Factor("decay", r.Square().Mul(-0.5).Sub(s.Log()).T().MustSum(torch.DTypeOf[float64](), false))
+		a, b := ab.At(0), ab.At(1)
+		r := c.Data("y").Sub(b.Neg().Mul(c.Data("t")).Exp().Mul(a)).Div(s)
+		c.Factor("decay", r.Square().Mul(-0.5).Sub(s.Log()).Sum())
 	}
 	return function, tensors
 }
@@ -122,7 +122,7 @@ func TestDensityAndHandlers(t *testing.T) {
 		c.Density("f", func(x, grad [][]float64) float64 {
 			grad[0][0], grad[1][0] = x[1][0], x[0][0]
 			return x[0][0] * x[1][0]
-		}, torch.Of(x), torch.Of(y))
+		}, x, y)
 	}
 	prior := normal(0.3, 0, 1) + normal(2, 0, 1)
 	for name, c := range map[string]struct {
@@ -147,7 +147,7 @@ func TestDensityMistakes(t *testing.T) {
 	of := func(f func(x, grad [][]float64) float64) ppl.Model {
 		return func(c *ppl.Ctx) {
 			x, s := c.Sample("x", dist.Normal(1, 1).Expand(3)), c.Sample("s", dist.HalfNormal(1))
-			c.Density("ode", f, torch.Of(x), torch.Of(s))
+			c.Density("ode", f, x, s)
 		}
 	}
 	quadratic := func(x, grad [][]float64) float64 {
@@ -187,7 +187,7 @@ func TestDensityMistakes(t *testing.T) {
 		"no input":    {func(c *ppl.Ctx) { c.Density("ode", quadratic) }, []string{"has no inputs"}},
 		"a plate": {func(c *ppl.Ctx) {
 			c.Plate("p", 3, func(c *ppl.Ctx) {
-				c.Density("ode", quadratic, torch.Of(c.Sample("x", dist.Normal(0, 1))))
+				c.Density("ode", quadratic, c.Sample("x", dist.Normal(0, 1)))
 			})
 		}, []string{"in plate p", "outside"}},
 	} {
