@@ -211,8 +211,8 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 		f := diag.Finding{Code: codePredictive, Severity: severity, Site: site, Chain: -1, Observation: -1,
 			Figure: figure, Threshold: limit, Message: fmt.Sprintf("%s: the data have %s", site, figures)}
 		if severity > diag.Info {
-			f.Advice = "Data that the model makes look different in this respect. Look for what it leaves out: a wider " +
-				"distribution, groups that differ, a covariate, a trend."
+			f.Advice = "Data that the model makes look different in this respect. Look for what it leaves out: a " +
+				"wider distribution, groups that differ, a covariate, a trend."
 		}
 		report.Findings = append(report.Findings, f)
 	}

@@ -63,9 +63,18 @@ func TestIntegerData(t *testing.T) {
 		of   func(a torch.Tensor) dist.Distribution
 		want func(a float64) float64
 	}{
-		"normal":    {func(a torch.Tensor) dist.Distribution { return dist.Normal(a, 2) }, func(a float64) float64 { return sumNormal([]float64{1, 0, 1}, a, 2) }},
-		"bernoulli": {func(a torch.Tensor) dist.Distribution { return dist.BernoulliLogits(a) }, func(a float64) float64 { return 2*math.Log(logistic(a)) + math.Log(logistic(-a)) }},
-		"poisson":   {func(a torch.Tensor) dist.Distribution { return dist.PoissonLog(a) }, func(a float64) float64 { return 2*a - 3*math.Exp(a) }},
+		"normal": {
+			func(a torch.Tensor) dist.Distribution { return dist.Normal(a, 2) },
+			func(a float64) float64 { return sumNormal([]float64{1, 0, 1}, a, 2) },
+		},
+		"bernoulli": {
+			func(a torch.Tensor) dist.Distribution { return dist.BernoulliLogits(a) },
+			func(a float64) float64 { return 2*math.Log(logistic(a)) + math.Log(logistic(-a)) },
+		},
+		"poisson": {
+			func(a torch.Tensor) dist.Distribution { return dist.PoissonLog(a) },
+			func(a float64) float64 { return 2*a - 3*math.Exp(a) },
+		},
 	} {
 		m := func(cc *ppl.Ctx) { cc.Observe("y", c.of(cc.Sample("a", dist.Normal(0, 1))), labels) }
 		_, f := compiled(t, m, nil)

@@ -348,7 +348,8 @@ func (s *Site) checkGradient(differs []bool) {
 		}
 		if !fits {
 			s.fail("its gradient in input %d is wrong: along a line through a point near the start it is %.4g, and "+
-				"differences of values are %.4g, %.4g and %.4g (steps of 1e-2, 1e-4 and 1e-6)", i, want, have[0], have[1], have[2])
+				"differences of values are %.4g, %.4g and %.4g (steps of 1e-2, 1e-4 and 1e-6)", i, want, have[0],
+				have[1], have[2])
 		}
 	}
 }

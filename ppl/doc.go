@@ -2,10 +2,10 @@
 // comes from running it.
 //
 //	func logistic(c *ppl.Ctx) {
-//		x := c.Data("x")                              // [n, 8], from the batch
+//		x := c.Data("x")                              // [N, 8], from the batch
 //		w := c.Sample("w", dist.Normal(0, 1).Expand(8))
-//		c.Plate("data", 768, func(c *ppl.Ctx) {       // 768 data; a minibatch of n counts 768/n times
-//			c.Observe("y", dist.BernoulliLogits(x.MustMv(w, false)), c.Data("y"))
+//		c.Plate("data", 0, func(c *ppl.Ctx) {         // N data; a minibatch of n counts N/n times
+//			c.Observe("y", dist.BernoulliLogits(x.MatMul(w)), c.Data("y"))
 //		})
 //	}
 //

@@ -3,6 +3,7 @@ package ppl_test
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -56,12 +57,15 @@ func ExampleSiteError() {
 		rate := c.Sample("rate", dist.Gamma(1, 1))
 		c.Plate("throws", 5, func(c *ppl.Ctx) { c.Observe("heads", dist.Poisson(rate), c.Data("heads")) })
 	}, batch)
-	fmt.Println(err)
+	fmt.Println(strings.NewReplacer("): ", "):\n", " and the", "\nand the").Replace(err.Error()))
 	// Output:
-	// ppl.Compile: model, site "heads" in plate throws (Poisson): plate "throws" has size 5, and the site has batch shape [] and a value of shape [10]: size 10 at dimension -1 (at ppl/example_test.go:57)
+	// ppl.Compile: model, site "heads" in plate throws (Poisson):
+	// plate "throws" has size 5,
+	// and the site has batch shape [] and a value of shape [10]: size 10 at dimension -1 (at ppl/example_test.go:58)
 }
 
-// Handlers turn a model into a model: here the coin's bias is observed, and then set by an intervention, which does not count.
+// Handlers turn a model into a model: here the coin's bias is observed, and then set by an intervention, which does not
+// count.
 func ExampleCondition() {
 	half := ppl.Values{"p": must(torch.Scalar(0.5))}
 	for _, m := range []ppl.Model{ppl.Condition(coin, half), ppl.Do(coin, half)} {

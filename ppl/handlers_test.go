@@ -186,13 +186,18 @@ func TestHandlersRefuse(t *testing.T) {
 		model ppl.Model
 		want  []string
 	}{
-		"Condition, name":     {ppl.Condition(chain, ppl.Values{"X": scalar(1)}), []string{`"X"`, "Condition", `["x" "y" "z"]`}},
-		"Do, name":            {ppl.Do(chain, ppl.Values{"X": scalar(1)}), []string{`"X"`, "Do"}},
-		"Lift, name":          {ppl.Lift(param, map[string]dist.Distribution{"v": dist.Normal(0, 1)}), []string{`"v"`, "Lift"}},
-		"Lift, not a param":   {ppl.Lift(param, map[string]dist.Distribution{"x": dist.Normal(0, 1)}), []string{`"x"`, "Lift"}},
-		"Lift, nil":           {ppl.Lift(param, map[string]dist.Distribution{"w": nil}), []string{`"w"`, "prior nil"}},
-		"Lift, shape":         {ppl.Lift(param, map[string]dist.Distribution{"w": dist.Dirichlet(vec(1, 1, 1, 1))}), []string{`"w"`, "[4]", "[3]"}},
-		"Reparam, name":       {ppl.Reparam(chain, map[string]ppl.Reparameterisation{"w": ppl.NonCentred}), []string{`"w"`, "Reparam"}},
+		"Condition, name": {ppl.Condition(chain, ppl.Values{"X": scalar(1)}), []string{`"X"`, "Condition",
+			`["x" "y" "z"]`}},
+		"Do, name": {ppl.Do(chain, ppl.Values{"X": scalar(1)}), []string{`"X"`, "Do"}},
+		"Lift, name": {ppl.Lift(param, map[string]dist.Distribution{"v": dist.Normal(0, 1)}), []string{`"v"`,
+			"Lift"}},
+		"Lift, not a param": {ppl.Lift(param, map[string]dist.Distribution{"x": dist.Normal(0, 1)}), []string{`"x"`,
+			"Lift"}},
+		"Lift, nil": {ppl.Lift(param, map[string]dist.Distribution{"w": nil}), []string{`"w"`, "prior nil"}},
+		"Lift, shape": {ppl.Lift(param, map[string]dist.Distribution{"w": dist.Dirichlet(vec(1, 1, 1, 1))}),
+			[]string{`"w"`, "[4]", "[3]"}},
+		"Reparam, name": {ppl.Reparam(chain, map[string]ppl.Reparameterisation{"w": ppl.NonCentred}),
+			[]string{`"w"`, "Reparam"}},
 		"Condition, nil":      {ppl.Condition(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
 		"Do, nil":             {ppl.Do(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
 		"Substitute, nil":     {ppl.Substitute(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
@@ -237,11 +242,21 @@ func TestMaskedDataMayBeNaN(t *testing.T) {
 		y    []float64
 		want func(a float64) float64
 	}{
-		"normal":      {func(a torch.Tensor) dist.Distribution { return dist.Normal(a, 1) }, []float64{1, math.NaN(), 3}, func(a float64) float64 { return sumNormal([]float64{1, 3}, a, 1) }},
-		"exponential": {func(a torch.Tensor) dist.Distribution { return dist.Exponential(a.Exp()) }, []float64{1, -7, 3}, func(a float64) float64 { return 2*a - 4*math.Exp(a) }},
-		"counts": {func(a torch.Tensor) dist.Distribution { return dist.PoissonLog(a) }, []float64{1, math.NaN(), 2}, func(a float64) float64 {
-			return 3*a - 2*math.Exp(a) - math.Ln2
-		}},
+		"normal": {
+			func(a torch.Tensor) dist.Distribution { return dist.Normal(a, 1) },
+			[]float64{1, math.NaN(), 3},
+			func(a float64) float64 { return sumNormal([]float64{1, 3}, a, 1) },
+		},
+		"exponential": {
+			func(a torch.Tensor) dist.Distribution { return dist.Exponential(a.Exp()) },
+			[]float64{1, -7, 3},
+			func(a float64) float64 { return 2*a - 4*math.Exp(a) },
+		},
+		"counts": {
+			func(a torch.Tensor) dist.Distribution { return dist.PoissonLog(a) },
+			[]float64{1, math.NaN(), 2},
+			func(a float64) float64 { return 3*a - 2*math.Exp(a) - math.Ln2 },
+		},
 	} {
 		full := func(cc *ppl.Ctx) {
 			a := cc.Sample("a", dist.Normal(0, 1))

@@ -26,7 +26,8 @@ func floats(t *testing.T, x *ts.Tensor) []float64 {
 }
 
 // compiled is the program of a model, and its log posterior in plain numbers.
-func compiled(t *testing.T, m ppl.Model, batch infer.Batch) (*ppl.Program, func(batch infer.Batch, x ...float64) float64) {
+func compiled(t *testing.T, m ppl.Model, batch infer.Batch) (
+	*ppl.Program, func(batch infer.Batch, x ...float64) float64) {
 	t.Helper()
 	p, err := ppl.Compile(m, batch)
 	require.NoError(t, err)
@@ -38,7 +39,8 @@ func compiled(t *testing.T, m ppl.Model, batch infer.Batch) (*ppl.Program, func(
 }
 
 // evaluate is a log density and its gradient at K points.
-func evaluate(t *testing.T, p *ppl.Program, f infer.LogPosterior, batch infer.Batch, x ...float64) (values, grad []float64) {
+func evaluate(t *testing.T, p *ppl.Program, f infer.LogPosterior, batch infer.Batch, x ...float64) (
+	values, grad []float64) {
 	t.Helper()
 	g, err := infer.NewGradient(infer.Sum(f, 1))
 	require.NoError(t, err)

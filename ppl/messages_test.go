@@ -102,11 +102,20 @@ func TestMessages(t *testing.T) {
 		"data that are missing": {func(c *ppl.Ctx) { c.Data("nope") }, []string{`"nope"`, `"sigma"`, `"y"`}},
 		"a discrete variable": {func(c *ppl.Ctx) { c.Sample("z", dist.Bernoulli(0.5)) },
 			[]string{`site "z"`, "discrete", "sum it out", "dist.Mixture"}},
-		"no value":        {func(c *ppl.Ctx) { c.Observe("z", dist.Bernoulli(0.5), nil) }, []string{`site "z"`, "value is nil", "use Sample"}},
+		"no value": {
+			func(c *ppl.Ctx) { c.Observe("z", dist.Bernoulli(0.5), nil) },
+			[]string{`site "z"`, "value is nil", "use Sample"},
+		},
 		"no name":         {func(c *ppl.Ctx) { c.Sample("", dist.Normal(0, 1)) }, []string{"needs a name"}},
 		"no distribution": {func(c *ppl.Ctx) { c.Sample("a", nil) }, []string{`site "a"`, "distribution is nil"}},
-		"no variables":    {func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) }, []string{"no latent variable"}},
-		"a bad start":     {func(c *ppl.Ctx) { c.Param("s", scalar(-1), support.Positive) }, []string{`site "s"`, "initial value is outside"}},
+		"no variables": {
+			func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) },
+			[]string{"no latent variable"},
+		},
+		"a bad start": {
+			func(c *ppl.Ctx) { c.Param("s", scalar(-1), support.Positive) },
+			[]string{`site "s"`, "initial value is outside"},
+		},
 		"a failing operation": {func(c *ppl.Ctx) { c.Data("y").MatMul(vec(1, 2)) },
 			[]string{"Matmul", "[8]", "[2]"}},
 	} {

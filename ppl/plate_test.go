@@ -54,8 +54,8 @@ func TestPlateDim(t *testing.T) {
 		f(infer.Batch{"y": matrix(2, 3, y...)}, 0.5, -1), 1e-12)
 }
 
-// A minibatch of n counts size/n times: also one of a single datum, one that comes by Condition, and one whose likelihood is a
-// factor; a factor that is the same for all counts size times.
+// A minibatch of n counts size/n times: also one of a single datum, one that comes by Condition, and one whose
+// likelihood is a factor; a factor that is the same for all counts size times.
 func TestMinibatchScale(t *testing.T) {
 	const size = 12
 	prior := normal(0.7, 0, 1)
@@ -106,8 +106,8 @@ func TestNestedMinibatchScale(t *testing.T) {
 	require.InDelta(t, f(batch, 0.7)/60, mean[0], 1e-13)
 }
 
-// The short sums that a compiled model uses, with what they keep from the data, follow the data: when a batch comes again, when
-// another comes, and when one is changed in place.
+// The short sums that a compiled model uses, with what they keep from the data, follow the data: when a batch comes
+// again, when another comes, and when one is changed in place.
 func TestKeptDataAreNotStale(t *testing.T) {
 	model := func(c *ppl.Ctx) {
 		a := c.Sample("a", dist.Normal(0, 1))
@@ -166,7 +166,8 @@ func TestDimensionsBelongToPlates(t *testing.T) {
 		batch infer.Batch
 		words []string
 	}{
-		"column": {column, infer.Batch{"x": matrix(3, 2, 1, 2, 3, 4, 5, 6), "y": matrix(3, 1, 1, 2, 3)}, []string{`"y"`, "data", "[3 1]", "size 3 at dimension -2", "dist.Independent"}},
+		"column": {column, infer.Batch{"x": matrix(3, 2, 1, 2, 3, 4, 5, 6), "y": matrix(3, 1, 1, 2, 3)}, []string{`"y"`,
+			"data", "[3 1]", "size 3 at dimension -2", "dist.Independent"}},
 		"square": {square, infer.Batch{"y": matrix(6, 3, make([]float64, 18)...)}, []string{"size 6 at dimension -2"}},
 		"factor": {factor, infer.Batch{"y": matrix(6, 3, make([]float64, 18)...)}, []string{"size 6 at dimension -2"}},
 		"event": {func(c *ppl.Ctx) {
@@ -187,7 +188,9 @@ func TestDimensionsBelongToPlates(t *testing.T) {
 	// The same as an event, or as another plate, is right.
 	event := func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 1))
-		c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Independent(dist.Normal(m, 1).Expand(1, 3), 1), c.Data("y")) }, ppl.Minibatch)
+		c.Plate("data", 6, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Independent(dist.Normal(m, 1).Expand(1, 3), 1), c.Data("y"))
+		}, ppl.Minibatch)
 	}
 	y := []float64{1, 2, 3, 4, 5, 6}
 	batch := infer.Batch{"y": matrix(2, 3, y...)} // 2 of 6

@@ -22,7 +22,8 @@ func line(c *ppl.Ctx) {
 	})
 }
 
-// withinErrors compares the mean and the variance of n independent normal draws with theirs, within four standard errors.
+// withinErrors compares the mean and the variance of n independent normal draws with theirs, within four standard
+// errors.
 func withinErrors(t *testing.T, draws []float64, mean, sd float64) {
 	t.Helper()
 	n := float64(len(draws))
@@ -73,7 +74,8 @@ func slopeDraws(t *testing.T, slopes ...float64) *draws.Draws {
 	return d
 }
 
-// The posterior predictive has the slope of each draw, chain after chain, and new covariates, more of them than the plate had.
+// The posterior predictive has the slope of each draw, chain after chain, and new covariates, more of them than the
+// plate had.
 func TestPosteriorPredictive(t *testing.T) {
 	const n = 4000
 	slopes := make([]float64, n)
@@ -81,7 +83,8 @@ func TestPosteriorPredictive(t *testing.T) {
 		slopes[i] = float64(i % 2) // chain 0 has slope 0, chain 1 has 1
 	}
 	x := []float64{5, -5, 1, 2, 3, 4}
-	values, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)}, Seed: 4, Sites: []string{"y"}}.Posterior(slopeDraws(t, slopes...))
+	values, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)}, Seed: 4,
+		Sites: []string{"y"}}.Posterior(slopeDraws(t, slopes...))
 	require.NoError(t, err)
 	require.Len(t, values, 1)
 	y := floats(t, values["y"])
@@ -91,11 +94,13 @@ func TestPosteriorPredictive(t *testing.T) {
 		withinErrors(t, column(y[:half], len(x), j), 0, 0.3)
 		withinErrors(t, column(y[half:], len(x), j), x[j], 0.3)
 	}
-	again, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)}, Seed: 4, Sites: []string{"y"}}.Posterior(slopeDraws(t, slopes...))
+	again, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)}, Seed: 4,
+		Sites: []string{"y"}}.Posterior(slopeDraws(t, slopes...))
 	require.NoError(t, err)
 	require.Equal(t, y, floats(t, again["y"]), "the same seed gives the same predictions")
 	// An intervention is kept.
-	did, err := ppl.Predictive{Model: ppl.Do(line, ppl.Values{"slope": scalar(2)}), Batch: infer.Batch{"x": vec(x...)}}.Prior(3)
+	did, err := ppl.Predictive{Model: ppl.Do(line, ppl.Values{"slope": scalar(2)}),
+		Batch: infer.Batch{"x": vec(x...)}}.Prior(3)
 	require.NoError(t, err)
 	require.InDeltaSlice(t, []float64{10, -10, 2, 4, 6, 8}, floats(t, did["mean"])[:6], 1e-14)
 }
@@ -217,7 +222,8 @@ func TestPredictiveRefusesOtherDraws(t *testing.T) {
 	require.ErrorContains(t, err, "shape [3]")
 
 	// Draws of the centred model in the other one.
-	centred, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "tau", Offset: 1, Size: 1}, {Name: "theta", Shape: []int64{8}, Offset: 2, Size: 8}}, nil, 1)
+	centred, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "tau", Offset: 1, Size: 1}, {Name: "theta",
+		Shape: []int64{8}, Offset: 2, Size: 8}}, nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, centred.Append([]float64{1, 2, 1, 2, 3, 4, 5, 6, 7, 8}, nil))
 	free := ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred})
@@ -231,7 +237,8 @@ func TestPredictiveRefusesOtherDraws(t *testing.T) {
 // One new datum gives one prediction, nine give nine.
 func TestPredictiveOfNewSizes(t *testing.T) {
 	for _, x := range [][]float64{{5}, {5, 6}, {1, 2, 3, 4, 5, 6, 7, 8, 9}} {
-		values, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)}, Sites: []string{"y"}}.Posterior(slopeDraws(t, 1, 2))
+		values, err := ppl.Predictive{Model: line, Batch: infer.Batch{"x": vec(x...)},
+			Sites: []string{"y"}}.Posterior(slopeDraws(t, 1, 2))
 		require.NoError(t, err)
 		require.Len(t, floats(t, values["y"]), 2*len(x))
 	}

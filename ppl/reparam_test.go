@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Non-centred eight schools: z ~ N(0, 1) takes theta's place, theta = mu + tau z is recorded, and the change of variables
-// accounts for the whole difference of the densities: log p(z) = log p(theta) + 8 log tau.
+// Non-centred eight schools: z ~ N(0, 1) takes theta's place, theta = mu + tau z is recorded, and the change of
+// variables accounts for the whole difference of the densities: log p(z) = log p(theta) + 8 log tau.
 func TestNonCentred(t *testing.T) {
 	batch := schoolData(t)
 	free, f := compiled(t, ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), batch)
@@ -27,16 +27,19 @@ func TestNonCentred(t *testing.T) {
 	for i := range z {
 		require.InDelta(t, mu+tau*z[i], theta[i], 1e-14)
 	}
-	require.InDelta(t, centred(batch, append([]float64{mu, logTau}, theta...)...)+8*logTau, f(batch, append([]float64{mu, logTau}, z...)...), 1e-11)
+	require.InDelta(t, centred(batch, append([]float64{mu, logTau}, theta...)...)+8*logTau, f(batch,
+		append([]float64{mu, logTau}, z...)...), 1e-11)
 	require.InDelta(t, wanted(mu, logTau, theta)+8*logTau, f(batch, append([]float64{mu, logTau}, z...)...), 1e-11)
 
 	// The new variable can be conditioned on like any other.
-	given := ppl.Condition(ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), ppl.Values{"theta_decentred": vec(z...)})
+	given := ppl.Condition(ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}),
+		ppl.Values{"theta_decentred": vec(z...)})
 	_, g := compiled(t, given, batch)
 	require.InDelta(t, f(batch, append([]float64{mu, logTau}, z...)...), g(batch, mu, logTau), 1e-11)
 
 	// In the prior predictive nothing has changed but the names.
-	prior, err := ppl.Predictive{Model: ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), Batch: batch}.Prior(10)
+	prior, err := ppl.Predictive{Model: ppl.Reparam(schools,
+		map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}), Batch: batch}.Prior(10)
 	require.NoError(t, err)
 	require.Contains(t, prior, "theta")
 	require.Contains(t, prior, "theta_decentred")
@@ -54,7 +57,8 @@ func TestNonCentredFamilies(t *testing.T) {
 		_, f := compiled(t, m, nil)
 		require.InDelta(t, f(nil, loc+scale*z)+0.9162907318741551, free(nil, z), 1e-13, name) // log 2.5
 	}
-	_, err := ppl.Compile(ppl.Reparam(func(c *ppl.Ctx) { c.Sample("x", dist.Gamma(1, 1)) }, map[string]ppl.Reparameterisation{"x": ppl.NonCentred}), nil)
+	_, err := ppl.Compile(ppl.Reparam(func(c *ppl.Ctx) { c.Sample("x", dist.Gamma(1, 1)) },
+		map[string]ppl.Reparameterisation{"x": ppl.NonCentred}), nil)
 	require.ErrorContains(t, err, "location-scale")
 	require.ErrorContains(t, err, `"x"`)
 }
