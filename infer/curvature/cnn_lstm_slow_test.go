@@ -30,7 +30,8 @@ func textNetwork(t testing.TB) (infer.Params, infer.Batch) {
 	t.Helper()
 	l := layoutOf(t, infer.Shapes{
 		"embedding": {words, wide}, "conv.w": {channels, wide, 5}, "conv.b": {channels},
-		"lstm.x": {channels, 4 * hidden}, "lstm.h": {hidden, 4 * hidden}, "lstm.b": {4 * hidden}, "out.w": {hidden, classes}, "out.b": {classes},
+		"lstm.x": {channels, 4 * hidden}, "lstm.h": {hidden, 4 * hidden}, "lstm.b": {4 * hidden}, "out.w": {hidden, classes},
+			"out.b": {classes},
 	})
 	flat := numbers(l.Dim(), 0)
 	for i := range flat {
@@ -45,20 +46,23 @@ func textNetwork(t testing.TB) (infer.Params, infer.Batch) {
 	for i, v := range numbers(len(y), 5) {
 		y[i] = int64((v + 1) / 2 * classes)
 	}
-	return p, infer.Batch{"words": torch.Must(torch.FromSlice(index, texts, length100)), "y": torch.Must(torch.FromSlice(y))}
+	return p, infer.Batch{"words": torch.Must(torch.FromSlice(index, texts, length100)),
+		"y": torch.Must(torch.FromSlice(y))}
 }
 
 func textForward(p infer.Params, b infer.Batch) *ts.Tensor {
 	x := ts.MustEmbedding(p.Get("embedding").T(), b.Get("words").T(), -1, false, false).MustTranspose(1, 2, false)
 	x = ts.MustConv1d(x, p.Get("conv.w").T(), p.Get("conv.b").T(), []int64{1}, []int64{2}, []int64{1}, 1).MustRelu(false)
-	x = x.MustUnsqueeze(2, false).MustMaxPool2d([]int64{1, 4}, []int64{1, 4}, []int64{0, 0}, []int64{1, 1}, false, false).MustSqueezeDim(2, false)
+	x = x.MustUnsqueeze(2, false).MustMaxPool2d([]int64{1, 4}, []int64{1, 4}, []int64{0, 0}, []int64{1, 1}, false,
+		false).MustSqueezeDim(2, false)
 	n := shapeOf(x)[0]
 	in := x.MustTranspose(1, 2, false).MustMatmul(p.Get("lstm.x").T(), false).MustAdd(p.Get("lstm.b").T(), false)
 	w := p.Get("lstm.h").T()
 	h, c := ts.MustZeros([]int64{n, hidden}, x.DType(), torch.CPU), ts.MustZeros([]int64{n, hidden}, x.DType(), torch.CPU)
 	for step := range shapeOf(in)[1] {
 		gates := in.MustSelect(1, step, false).MustAdd(h.MustMatmul(w, false), false).MustChunk(4, 1, false)
-		c = gates[1].MustSigmoid(false).MustMul(c, false).MustAdd(gates[0].MustSigmoid(false).MustMul(gates[2].MustTanh(false), false), false)
+		c = gates[1].MustSigmoid(false).MustMul(c,
+			false).MustAdd(gates[0].MustSigmoid(false).MustMul(gates[2].MustTanh(false), false), false)
 		h = gates[3].MustSigmoid(false).MustMul(c.MustTanh(false), false)
 	}
 	return h.MustMatmul(p.Get("out.w").T(), false).MustAdd(p.Get("out.b").T(), false)
@@ -90,7 +94,8 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	f := curvature.Likelihood(textForward, outer)
 	d := int64(p.Layout.Dim())
 	t.Logf("%d parameters, %.1f MB", d, float64(d)*4e-6)
-	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(total(f(p, b))), nil }, 1))
+	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor,
+		infer.Aux) { return torch.Of(total(f(p, b))), nil }, 1))
 	require.NoError(t, err)
 	backward := func(b infer.Batch) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error {

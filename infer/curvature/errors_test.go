@@ -41,19 +41,25 @@ var calls = []call{
 		return err
 	}},
 	{"Fisher", false, true, false, func(a arguments) error { return second(curvature.Fisher(a.density, a.p, a.b, a.o)) }},
-	{"FisherDiag", false, true, false, func(a arguments) error { return second(curvature.FisherDiag(a.density, a.p, a.b, a.o)) }},
+	{"FisherDiag", false, true, false, func(a arguments) error { return second(curvature.FisherDiag(a.density, a.p, a.b,
+		a.o)) }},
 	{"FVP", false, true, true, func(a arguments) error { return second(curvature.FVP(a.density, a.p, a.b, a.v, a.o)) }},
-	{"GGN", true, false, false, func(a arguments) error { return second(curvature.GGN(a.forward, a.outer, a.p, a.b, a.o)) }},
-	{"GGNDiag", true, false, false, func(a arguments) error { return second(curvature.GGNDiag(a.forward, a.outer, a.p, a.b, a.o)) }},
-	{"GGNVP", true, false, true, func(a arguments) error { return second(curvature.GGNVP(a.forward, a.outer, a.p, a.b, a.v, a.o)) }},
+	{"GGN", true, false, false, func(a arguments) error { return second(curvature.GGN(a.forward, a.outer, a.p, a.b,
+		a.o)) }},
+	{"GGNDiag", true, false, false, func(a arguments) error { return second(curvature.GGNDiag(a.forward, a.outer, a.p,
+		a.b, a.o)) }},
+	{"GGNVP", true, false, true, func(a arguments) error { return second(curvature.GGNVP(a.forward, a.outer, a.p, a.b,
+		a.v, a.o)) }},
 	{"Hessian", false, false, false, func(a arguments) error { return second(curvature.Hessian(a.post, a.p, a.b, a.o)) }},
-	{"HessianDiag", false, false, false, func(a arguments) error { return second(curvature.HessianDiag(a.post, a.p, a.b, a.o)) }},
+	{"HessianDiag", false, false, false, func(a arguments) error { return second(curvature.HessianDiag(a.post, a.p, a.b,
+		a.o)) }},
 	{"HVP", false, false, true, func(a arguments) error {
 		_, _, err := curvature.HVP(a.post, a.p, a.b, a.v)
 		return err
 	}},
 	{"LinearizedDiag", true, false, false, func(a arguments) error {
-		_, _, err := curvature.LinearizedDiag(a.forward, a.p, a.b, a.variance, curvature.LinearizedOptions{Memory: a.o.Memory})
+		_, _, err := curvature.LinearizedDiag(a.forward, a.p, a.b, a.variance,
+			curvature.LinearizedOptions{Memory: a.o.Memory})
 		return err
 	}},
 }
@@ -64,7 +70,8 @@ func ones(p infer.Params) *ts.Tensor { return p.Flat.MustOnesLike(false) }
 
 // given are good arguments for a function, all in float64.
 func given(t testing.TB, m network) arguments {
-	return arguments{forward: m.forward, outer: m.outer, density: m.density(), post: m.logPosterior, p: m.point(t), b: m.batch(),
+	return arguments{forward: m.forward, outer: m.outer, density: m.density(), post: m.logPosterior, p: m.point(t),
+		b: m.batch(),
 		v: vec(numbers(len(m.flat), 1)), variance: ones(m.point(t))}
 }
 
@@ -170,7 +177,8 @@ func TestFunctionsAreChecked(t *testing.T) {
 			{mean, "the forward function returned shape [] for a batch of", " returned shape [] for a batch of"},
 			{float, "what the forward function returned is Float and the params are Double: they must be of one type",
 				" returned is Float and the params are Double"},
-			{func(*ts.Tensor) *ts.Tensor { return nil }, "the forward function returned nil, expected a tensor", " returned nil, expected a tensor"},
+			{func(*ts.Tensor) *ts.Tensor { return nil }, "the forward function returned nil, expected a tensor",
+				" returned nil, expected a tensor"},
 			{apart, "what the forward function returned does not depend on the inputs (the params)",
 				" does not depend on the inputs (the params)"},
 			{func(x *ts.Tensor) *ts.Tensor { return x.MustMatmul(x, false) }, "libtorch", "libtorch"},
@@ -229,7 +237,8 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 			continue
 		}
 		for text, change := range map[string]func(x *ts.Tensor) *ts.Tensor{
-			"the log posterior returned shape [1], expected []": func(x *ts.Tensor) *ts.Tensor { return x.MustUnsqueeze(0, false) },
+			"the log posterior returned shape [1], expected []": func(x *ts.Tensor) *ts.Tensor { return x.MustUnsqueeze(0,
+				false) },
 			"a *ts.Tensor that is nil is no operand":            func(*ts.Tensor) *ts.Tensor { return nil },
 			"what the log posterior returned does not depend":   func(x *ts.Tensor) *ts.Tensor { return x.MustDetach(false) },
 			"what the log posterior returned is Float":          func(x *ts.Tensor) *ts.Tensor { return x.MustTotype(gotch.Float, false) },
@@ -244,7 +253,8 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 	}
 	// A log posterior of single data, too.
 	a := given(t, m)
-	a.density = curvature.PerSample(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(m.density()(p, b)), nil })
+	a.density = curvature.PerSample(func(p infer.Params, b infer.Batch) (torch.Tensor,
+		infer.Aux) { return torch.Of(m.density()(p, b)), nil })
 	refused(t, calls[0].f(a), "Gradients", "the log posterior returned shape [1] for a datum, expected []")
 	a.density = curvature.PerSample(nil)
 	refused(t, calls[0].f(a), "Gradients", "PerSample: the log posterior is nil")
@@ -257,14 +267,16 @@ func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {1_000_000}})
 	p := pointOf(t, l, make([]float64, 1_000_000)...)
 	never := func(infer.Params, infer.Batch) *ts.Tensor { panic("the model was run") }
-	a := arguments{forward: never, outer: bernoulli.outer, density: never, p: p, b: infer.Batch{"x": vec(make([]float64, 3))},
+	a := arguments{forward: never, outer: bernoulli.outer, density: never, p: p,
+		b: infer.Batch{"x": vec(make([]float64, 3))},
 		post: func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { panic("the model was run") }}
 	for _, c := range calls {
 		if c.name != "Fisher" && c.name != "GGN" && c.name != "Hessian" {
 			continue
 		}
 		err := c.f(a)
-		refused(t, err, c.name, "a matrix of shape [1000000, 1000000] takes 8 TB, and curvature.Options.Memory allows 1.07 GB: use "+c.name+
+		refused(t, err, c.name,
+			"a matrix of shape [1000000, 1000000] takes 8 TB, and curvature.Options.Memory allows 1.07 GB: use "+c.name+
 			"Diag for the diagonal, or the last layer alone by infer.Subspace, or raise it")
 		var e *curvature.MemoryError
 		require.True(t, errors.As(err, &e))
@@ -289,7 +301,8 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	d := len(m.flat)
 	need := 8 * (7*6*(1+6) + 4*d + 6*2*d)
-	_, _, err = curvature.LinearizedDiag(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{Memory: int64(need - 1)})
+	_, _, err = curvature.LinearizedDiag(a.forward, a.p, a.b, ones(a.p),
+		curvature.LinearizedOptions{Memory: int64(need - 1)})
 	refused(t, err, "LinearizedDiag", "covariances of shape [7, 6, 6] with the Jacobian of a datum, [6, 33], takes")
 	_, _, err = curvature.LinearizedDiag(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{Memory: int64(need)})
 	require.NoError(t, err)
@@ -342,7 +355,8 @@ func TestLinearizedArgumentsAreChecked(t *testing.T) {
 		"the factor of the covariance is nil":                            nil,
 		"the factor of the covariance has shape [21], expected [21, m]":  ones(a.p),
 		"the factor of the covariance has shape [3 7], expected [21, m]": vec(m.flat, 3, 7),
-		"the factor of the covariance is Float":                          torch.Must(torch.To(vec(m.flat, d, 1), torch.CPU, gotch.Float)),
+		"the factor of the covariance is Float":                          torch.Must(torch.To(vec(m.flat, d, 1), torch.CPU,
+			gotch.Float)),
 	} {
 		_, _, err := curvature.LinearizedFactor(a.forward, a.p, a.b, factor, curvature.LinearizedOptions{})
 		refused(t, err, "LinearizedFactor", text)

@@ -35,7 +35,8 @@ func TestGGNFactor(t *testing.T) {
 			if o.Normalize {
 				scale = 7
 			}
-			near(t, want, floats(scaled(factor.MustTranspose(0, 1, false).MustMatmul(factor, false), scale)), 1e-12, "%s", k.name)
+			near(t, want, floats(scaled(factor.MustTranspose(0, 1, false).MustMatmul(factor, false), scale)), 1e-12, "%s",
+				k.name)
 		}
 	}
 	// 300 data and 3 parameters: rows are reduced again and again.
@@ -50,12 +51,14 @@ func TestGGNFactor(t *testing.T) {
 		factor, err := curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x}, curvature.Options{Memory: memory})
 		require.NoError(t, err)
 		assert.LessOrEqual(t, shapeOf(factor)[0], int64(6))
-		near(t, floats(x.MustTranspose(0, 1, false).MustMatmul(x, false)), floats(factor.MustTranspose(0, 1, false).MustMatmul(factor, false)), 1e-13, "memory %d", memory)
+		near(t, floats(x.MustTranspose(0, 1, false).MustMatmul(x, false)),
+			floats(factor.MustTranspose(0, 1, false).MustMatmul(factor, false)), 1e-13, "memory %d", memory)
 	}
 	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z.MustSquare(false) }
 	_, err := curvature.GGNFactor(forward, convex, p, infer.Batch{"x": x}, curvature.Options{})
 	assert.ErrorIs(t, err, curvature.ErrIndefinite)
-	_, err = curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x}, curvature.Options{Memory: 100, MemoryField: "ekf.GaussNewton.Memory"})
+	_, err = curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x},
+		curvature.Options{Memory: 100, MemoryField: "ekf.GaussNewton.Memory"})
 	assert.ErrorContains(t, err, "a factor of shape [6, 3] takes 144 bytes, and ekf.GaussNewton.Memory allows 100 bytes")
 }
 
@@ -97,7 +100,8 @@ func TestOutputsThatDoNotMatchTheData(t *testing.T) {
 		return b.Get("x").T().MustMatmul(p.Get("w").T(), false).MustUnsqueeze(1, false)
 	}
 	outer := curvature.Outer(func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return scaled(b.Get("y").T().MustSub(z, false).MustSquare(false), -0.5).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+		return scaled(b.Get("y").T().MustSub(z, false).MustSquare(false), -0.5).MustSumDimIntlist([]int64{-1}, false,
+			z.DType(), false)
 	})
 	const text = "the density of datum 0 changes with the other data"
 	single := infer.Batch{"x": batch["x"].MustNarrow(0, 0, 1, false), "y": batch["y"].MustNarrow(0, 0, 1, false)}
@@ -110,7 +114,8 @@ func TestOutputsThatDoNotMatchTheData(t *testing.T) {
 			a := arguments{forward: column, outer: outer, p: p, b: batch, v: vec([]float64{1, 2})}
 			refused(t, c.f(a), name, text)
 			refused(t, c.f(a), name, "z has shape [6 1], the batch has x [6 2], y [6]")
-			a.p, a.b, a.v = torch.Must(p.To(torch.CPU, gotch.Float)), in32(batch), torch.Must(torch.To(a.v, torch.CPU, gotch.Float))
+			a.p, a.b, a.v = torch.Must(p.To(torch.CPU, gotch.Float)), in32(batch),
+				torch.Must(torch.To(a.v, torch.CPU, gotch.Float))
 			refused(t, c.f(a), name, text)
 			for _, b := range []infer.Batch{single, right} {
 				a = arguments{forward: column, outer: outer, p: p, b: b, v: vec([]float64{1, 2})}
@@ -175,7 +180,8 @@ func TestCholesky(t *testing.T) {
 	assert.EqualError(t, curvature.CheckSymmetric("laplace.KFAC", "Prior", vec([]float64{1, 2, 3, 1}, 2, 2)),
 		"laplace.KFAC: Prior is not symmetric: elements differ from their mirror images by up to 1: it must be symmetric")
 	assert.Equal(t, math.Nextafter(1, 2)-1, curvature.Epsilon(vec([]float64{1})))
-	assert.Equal(t, float64(math.Nextafter32(1, 2)-1), curvature.Epsilon(torch.Must(torch.To(vec([]float64{1}), torch.CPU, gotch.Float))))
+	assert.Equal(t, float64(math.Nextafter32(1, 2)-1), curvature.Epsilon(torch.Must(torch.To(vec([]float64{1}), torch.CPU,
+		gotch.Float))))
 }
 
 // The Hessian takes data that are no rows, a sum over data does not.
@@ -187,7 +193,8 @@ func TestDataWithoutRows(t *testing.T) {
 	}
 	h, err := curvature.Hessian(f, pointOf(t, l, 1, 2), batch, curvature.Options{})
 	near(t, []float64{6, 0, 0, 6}, must(t, h, err), 1e-14, "Hessian")
-	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("w").T() }, pointOf(t, l, 1, 2), batch, curvature.Options{})
+	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("w").T() },
+		pointOf(t, l, 1, 2), batch, curvature.Options{})
 	refused(t, err, "Fisher", `batch tensor "s" has shape []: its first dimension must count the data`)
 	assert.True(t, curvature.Unsized(nil))
 	assert.True(t, curvature.Unsized(batch))

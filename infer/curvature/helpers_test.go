@@ -120,7 +120,8 @@ func softmaxes(name string, shape ...int64) kind {
 	last := int(shape[len(shape)-1])
 	return kind{name: name, shape: shape, y: shape[:len(shape)-1], label: true,
 		outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-			l := z.MustLogSoftmax(-1, z.DType(), false).MustGather(-1, b.Get("y").T().MustTotype(gotch.Int64, false).MustUnsqueeze(-1, false), false, false)
+			l := z.MustLogSoftmax(-1, z.DType(), false).MustGather(-1,
+				b.Get("y").T().MustTotype(gotch.Int64, false).MustUnsqueeze(-1, false), false, false)
 			return l.MustReshape([]int64{shapeOf(z)[0], -1}, false).MustSumDimIntlist([]int64{1}, false, z.DType(), false)
 		},
 		logp: func(z, y []float64) float64 {
@@ -232,7 +233,8 @@ func newNetwork(t testing.TB, k kind) network {
 		}
 	}
 	m.layout = layoutOf(t, infer.Shapes{
-		"A": {int64(m.in), int64(m.hidden)}, "B": {int64(m.hidden), int64(m.c())}, "a": {int64(m.hidden)}, "b": {int64(m.c())},
+		"A": {int64(m.in), int64(m.hidden)}, "B": {int64(m.hidden), int64(m.c())}, "a": {int64(m.hidden)},
+			"b": {int64(m.c())},
 	})
 	m.flat = numbers(m.layout.Dim(), 50)
 	return m

@@ -120,7 +120,8 @@ func TestLinearizedIsExactForALinearModel(t *testing.T) {
 			}
 		}
 	}
-	z, cov, err := curvature.LinearizedDense(m.forward, m.point(t), m.batch(), vec(sigma, int64(d), int64(d)), curvature.LinearizedOptions{})
+	z, cov, err := curvature.LinearizedDense(m.forward, m.point(t), m.batch(), vec(sigma, int64(d), int64(d)),
+		curvature.LinearizedOptions{})
 	near(t, mean, must(t, z, err), 1e-15, "mean")
 	near(t, want, must(t, cov, err), 1e-14, "covariance")
 }

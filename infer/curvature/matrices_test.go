@@ -165,7 +165,8 @@ type linear struct {
 }
 
 func newLinear(t testing.TB, n, in, c int) linear {
-	m := linear{n: n, in: in, c: c, x: numbers(n*in, 3), y: numbers(n, 400), layout: layoutOf(t, infer.Shapes{"w": {int64(in), int64(c)}})}
+	m := linear{n: n, in: in, c: c, x: numbers(n*in, 3), y: numbers(n, 400),
+		layout: layoutOf(t, infer.Shapes{"w": {int64(in), int64(c)}})}
 	m.flat = numbers(in*c, 20)
 	return m
 }
@@ -313,7 +314,8 @@ func TestGGNWithWeightsThatAreZero(t *testing.T) {
 	m := newLinear(t, 3, 2, 2)
 	w := []float64{2, 0, 3, 1, 0, 0.5}
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return scaled(b.Get("w").T().MustMul(z.MustSquare(false), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false), -0.5)
+		return scaled(b.Get("w").T().MustMul(z.MustSquare(false), false).MustSumDimIntlist([]int64{1}, false, gotch.Double,
+			false), -0.5)
 	}
 	d := len(m.flat)
 	want := make([]float64, d*d)
@@ -357,11 +359,13 @@ func TestRowsFitIntoMemory(t *testing.T) {
 	for rows := int64(1); rows <= int64(m.n); rows++ {
 		blocks := (m.n + int(rows) - 1) / int(rows)
 		calls = 0
-		x, err := curvature.FisherDiag(curvature.Likelihood(forward, m.outer), p, b, curvature.Options{Memory: 8 * (d + rows*4*d)})
+		x, err := curvature.FisherDiag(curvature.Likelihood(forward, m.outer), p, b,
+			curvature.Options{Memory: 8 * (d + rows*4*d)})
 		must(t, x, err)
 		require.Equal(t, blocks, calls, "FisherDiag with room for %d rows", rows)
 		calls = 0
-		x, err = curvature.Fisher(curvature.Likelihood(forward, m.outer), p, b, curvature.Options{Memory: 8 * (d*d + rows*4*d)})
+		x, err = curvature.Fisher(curvature.Likelihood(forward, m.outer), p, b,
+			curvature.Options{Memory: 8 * (d*d + rows*4*d)})
 		must(t, x, err)
 		require.Equal(t, blocks, calls, "Fisher with room for %d rows", rows)
 		calls = 0
@@ -411,7 +415,8 @@ func TestGradientsThatAreViews(t *testing.T) {
 	}
 	// The densities are the parameters themselves, so that the product with the Fisher matrix I/3 is v/3.
 	v := vec([]float64{3, 6, 9})
-	x, err := curvature.FVP(func(p infer.Params, _ infer.Batch) *ts.Tensor { return p.Get("w").T() }, p, b, v, curvature.Options{Normalize: true})
+	x, err := curvature.FVP(func(p infer.Params, _ infer.Batch) *ts.Tensor { return p.Get("w").T() }, p, b, v,
+		curvature.Options{Normalize: true})
 	near(t, []float64{1, 2, 3}, must(t, x, err), 1e-15, "FVP")
 	near(t, []float64{3, 6, 9}, floats(v), 0, "v")
 	x.MustMulScalar_(ts.FloatScalar(2))

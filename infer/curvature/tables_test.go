@@ -87,5 +87,6 @@ func TestTablesErrors(t *testing.T) {
 		require.EqualError(t, err, c.text)
 	}
 	_, err := curvature.Fisher(f, p, b, curvature.Options{Tables: map[string]string{"meaning": "words"}})
-	require.EqualError(t, err, "curvature.Fisher: curvature.Options: Tables is map[meaning:words]: it is for FisherDiag and GGNDiag")
+	require.EqualError(t, err,
+		"curvature.Fisher: curvature.Options: Tables is map[meaning:words]: it is for FisherDiag and GGNDiag")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -54,7 +55,8 @@ type scores struct {
 }
 
 // scoresOf makes the scores of a method: with the gradients of all data, or else with their squares, of a block of data at a time.
-func scoresOf(method string, f curvature.PerDatum, p infer.Params, b infer.Batch, memory int64, each bool) (s scores, err error) {
+func scoresOf(method string, f curvature.PerDatum, p infer.Params, b infer.Batch, memory int64, each bool) (s scores,
+	err error) {
 	o := curvature.Options{Memory: memory, MemoryField: method + ".Memory", Normalize: true}
 	for k := range p.Chains() {
 		at := infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, k)}
@@ -84,15 +86,69 @@ func (s scores) info(lr float64) infer.Info {
 	return method.NewInfo(infer.Evaluation{Values: s.values, Norms: s.norms}, lr, 0)
 }
 
-// perDatum is the given function of the data of a batch, or the log likelihood of one datum at a time.
-func perDatum(method string, given curvature.PerDatum, logLikelihood infer.LogPosterior) (curvature.PerDatum, error) {
-	if given != nil {
-		return given, nil
+// source is where a filter has its likelihood and its prior from.
+type source struct {
+	name     string
+	target   infer.Target
+	perDatum curvature.PerDatum // in place of the target's likelihood
+	prior    bool               // the prior is the target's: the state begins at the first batch
+	lr       infer.Schedule     // nil means n
+	memory   int64
+}
+
+// newSource checks where the likelihood comes from. start says whether a Gaussian to start with is configured.
+func newSource(name string, target infer.Target, given curvature.PerDatum, lr infer.Schedule, start bool,
+	memory int64) (s source, err error) {
+	if given == nil && target.LogPosterior == nil {
+		return s, fmt.Errorf("%s: the target is empty, and PerDatum is nil: one of them is needed: %w", name, infer.ErrConfig)
 	}
-	if logLikelihood == nil {
-		return nil, fmt.Errorf("%s: the log likelihood is nil, and so is PerDatum: one of them is needed: %w", method, infer.ErrConfig)
+	s = source{name: name, target: target, perDatum: given, prior: target.Parts != nil && !start, memory: memory}
+	if lr != nil {
+		s.lr, err = method.CheckSchedule(name, "LR", lr, nil, 0, false)
 	}
-	return curvature.PerSample(logLikelihood), nil
+	return s, err
+}
+
+// Name is the name of the method in checkpoints.
+func (s *source) Name() string { return s.name }
+
+// Passes is how often a fit goes over the data: once.
+func (s *source) Passes() int64 { return 1 }
+
+// rate is ε of an update.
+func (s *source) rate(step int64, b infer.Batch) (float64, error) {
+	if s.lr == nil {
+		n, err := b.Size()
+		return float64(n), err
+	}
+	lr := s.lr(step)
+	return lr, method.CheckValue(s.name, fmt.Sprintf("LR at update %d", step), lr, 0, false)
+}
+
+// each is the log likelihood of each datum of a batch.
+func (s *source) each(p infer.Params, b infer.Batch) (curvature.PerDatum, error) {
+	switch {
+	case s.perDatum != nil:
+		return s.perDatum, nil
+	case s.target.Parts == nil:
+		return curvature.PerSample(s.target.LogPosterior), nil
+	}
+	f, _, err := parts.Data(s.target, infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, 0)}, b)
+	return f, err
+}
+
+// begin is the target's prior as a Gaussian: its mean in the shape of p, and its precision, [d, d], or [d] where it is
+// diagonal.
+func (s *source) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tensor, err error) {
+	first := infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, 0)}
+	mean, precision, err = parts.Gaussian(parts.Prior(s.target, 1), first, b, s.memory, s.name)
+	if errors.Is(err, parts.ErrNoGaussian) {
+		return nil, nil, fmt.Errorf("the prior: %w: set InitSD, and start at the prior's mean", err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("the prior: %w", err)
+	}
+	return same(mean.MustExpandAs(p.Flat, false)), precision, nil
 }
 
 // positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the type and on the
@@ -153,7 +209,8 @@ func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false)
 
 // draw draws n points: means plus noise, where noise maps standard normal numbers [K, d, m], K chains and m draws of each, to
 // deviations of that shape. Draw i is of chain i mod K.
-func draw(name string, p infer.Params, n int, streams *torch.Streams, noise func(z *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
+func draw(name string, p infer.Params, n int, streams *torch.Streams,
+	noise func(z *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
 	if err := method.CheckDraws(name, n, streams); err != nil {
 		return infer.Params{}, err
 	}

@@ -72,7 +72,8 @@ func (w *byRows) solve(b *ts.Tensor) (*ts.Tensor, error) {
 	}
 	head = transposed(w.r).MustLinalgSolveTriangular(head, false, true, false, false)
 	head = w.r.MustLinalgSolveTriangular(head, true, true, false, false)
-	return w.reflectors.MustOrmqr(w.tau, ts.MustCat([]*ts.Tensor{head, tail}, 0), true, false, false).MustSqueezeDim(1, false), nil
+	return w.reflectors.MustOrmqr(w.tau, ts.MustCat([]*ts.Tensor{head, tail}, 0), true, false, false).MustSqueezeDim(1,
+		false), nil
 }
 
 func (w *byRows) logDet() (float64, error) { return logOf(w.r) }
@@ -93,7 +94,8 @@ func (nothing) logDet() (float64, error)               { return 0, nil }
 // conditionOn makes the update for a curvature M, [d, d], that has no factor, because it has negative eigenvalues: with the Cholesky
 // factor C of I + M, W = C⁻ᵀ.
 func conditionOn(m *ts.Tensor) (whitened, error) {
-	c, err := curvature.Cholesky("the updated precision, in units of the predicted one,", m.MustAdd(eye(size(m, 0), m), false),
+	c, err := curvature.Cholesky("the updated precision, in units of the predicted one,",
+		m.MustAdd(eye(size(m, 0), m), false),
 		"Outer must be log-concave in the outputs, and LR not too large")
 	if err != nil {
 		return nil, err

@@ -20,21 +20,25 @@ import (
 //	μ'     = μ + ε P' (1/n) Σ g_i
 //
 // where g_i is the gradient of log p(y_i|θ) at μ. The data never widen the covariance. Both sums are means: at ε = 1 a batch
-// counts as one datum, and ε = n counts each of its n data in full.
+// counts as one datum, and ε = n, the default, counts each of its n data in full: the Bayes posterior.
 //
-// Build takes the log likelihood, without a prior: the prior is the Gaussian to start with. Info.LogPosterior is the mean log likelihood of the
-// batch at μ, and Info.GradNorm the norm of its gradient.
+// The likelihood is that of the target's parts, and the prior is the Gaussian to start with. A target without parts is taken
+// for a log likelihood. Info.LogPosterior is the mean log likelihood of the batch at μ, and Info.GradNorm the norm of its
+// gradient.
 type Dense struct {
-	LR           infer.Schedule // ε; required
+	LR           infer.Schedule // ε; nil means n, the number of data in the batch: the Bayes posterior
 	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
 	// TransitionSDs multiply q, one factor for each parameter, of shape [d]; nil means 1.
 	TransitionSDs *ts.Tensor
-	InitSD        float64 // standard deviation of each parameter to start with; 0 means 1
+	// InitSD is the standard deviation of each parameter to start with. 0 means the target's prior: its mean and its
+	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
+	// without parts.
+	InitSD float64
 	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for none.
 	InitSDs *ts.Tensor
 	InitCov *ts.Tensor // covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; nil for none
-	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n], and takes the place of the function given to
-	// Build, which may then be nil; without it that function is called with one datum at a time, under vmap.
+	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n]. nil means the likelihood of the
+	// target, of one datum at a time.
 	PerDatum curvature.PerDatum
 	Memory   int64 // bytes that a matrix [d, d] or [n, d] may take; 0 is the default of curvature.Options
 }
@@ -49,36 +53,33 @@ type DenseState struct {
 	Step int64 // updates so far
 }
 
-// Build checks the configuration and binds it to a log likelihood.
+// Build checks the configuration and binds it to a target.
 func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 	const name = "ekf.Dense"
-	likelihood, err := perDatum(name, c.PerDatum, target.LogPosterior)
+	from, err := newSource(name, target, c.PerDatum, c.LR, c.InitSD != 0 || c.InitSDs != nil || c.InitCov != nil, c.Memory)
 	if err != nil {
-		return nil, err
-	}
-	if c.LR, err = method.CheckSchedule(name, "LR", c.LR, nil, 0, false); err != nil {
 		return nil, err
 	}
 	g, err := newGaussian(name, c.TransitionSD, c.TransitionSDs, c.InitSD, c.InitSDs, c.InitCov, c.Memory)
 	if err != nil {
 		return nil, err
 	}
-	return &dense{gaussian: g, lr: c.LR, likelihood: likelihood}, nil
+	g.source = from
+	return &dense{g}, nil
 }
 
-type dense struct {
-	gaussian
-	lr         infer.Schedule
-	likelihood curvature.PerDatum
-}
+// Defaults are 1000 draws after one pass over the data.
+func (Dense) Defaults() infer.Options { return infer.Options{Draws: 1000} }
+
+type dense struct{ gaussian }
 
 func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
 	s, err := method.StateAs[DenseState](state, t.name)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
-	lr := t.lr(s.Step)
-	if err := method.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+	lr, err := t.rate(s.Step, b)
+	if err != nil {
 		return nil, infer.Info{}, err
 	}
 	q, err := t.walk.at(s.Step)
@@ -88,11 +89,18 @@ func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	next := DenseState{Params: s.Params, Step: s.Step + 1}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
+		if s, err = t.started(s, b); err != nil {
+			return err
+		}
 		predicted, err := t.predict(s, q)
 		if err != nil {
 			return err
 		}
-		scores, err := scoresOf(t.name, t.likelihood, s.Params, b, t.memory, true)
+		each, err := t.each(s.Params, b)
+		if err != nil {
+			return err
+		}
+		scores, err := scoresOf(t.name, each, s.Params, b, t.memory, true)
 		if err != nil {
 			return err
 		}
@@ -111,7 +119,8 @@ func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 				return err
 			}
 			roots[k] = w.root(l)
-			if means[k], err = torch.Combine(torch.Term{Coeff: 1, Tensor: mu}, torch.Term{Coeff: lr, Tensor: l.MustMv(v, false)}); err != nil {
+			if means[k], err = torch.Combine(torch.Term{Coeff: 1, Tensor: mu},
+				torch.Term{Coeff: lr, Tensor: l.MustMv(v, false)}); err != nil {
 				return err
 			}
 		}
@@ -177,16 +186,42 @@ func (s DenseState) Save() infer.Saved {
 
 // gaussian is what [Dense] and [GaussNewton] share: the Gaussian to start with, the random walk, the update of a covariance, draws.
 type gaussian struct {
-	name   string
-	walk   walk
-	sd     float64
-	sds    *ts.Tensor
-	cov    *ts.Tensor
-	memory int64
+	source
+	walk walk
+	sd   float64
+	sds  *ts.Tensor
+	cov  *ts.Tensor
 }
 
-func newGaussian(name string, transitionSD infer.Schedule, transitionSDs *ts.Tensor, sd float64, sds, cov *ts.Tensor, memory int64) (gaussian, error) {
-	g := gaussian{name: name, sd: sd, sds: sds, cov: cov, memory: memory}
+// started is a state with the target's prior in it, where that is the one to start with and no batch has been seen.
+func (g *gaussian) started(s DenseState, b infer.Batch) (DenseState, error) {
+	if s.Step > 0 || !g.prior {
+		return s, nil
+	}
+	mean, precision, err := g.begin(s.Params, b)
+	if err != nil {
+		return s, err
+	}
+	var root *ts.Tensor
+	if len(precision.MustSize()) == 1 {
+		root = precision.MustRsqrt(false).MustDiagEmbed(0, -2, -1, false)
+	} else {
+		l, err := curvature.Cholesky("the precision of the prior", precision, "set InitSD")
+		if err != nil {
+			return s, err
+		}
+		root = transposed(l).MustLinalgSolveTriangular(eye(size(l, 0), l), true, true, false, false) // P⁻¹ = L⁻ᵀL⁻¹
+	}
+	if s.Params.Batched() {
+		root = root.MustUnsqueeze(0, false).MustRepeat([]int64{int64(s.Params.Chains()), 1, 1}, false)
+	}
+	s.Params.Flat, s.Root, s.Covariance = mean, root, root.MustMatmul(transposed(root), false)
+	return s, nil
+}
+
+func newGaussian(name string, transitionSD infer.Schedule, transitionSDs *ts.Tensor, sd float64, sds, cov *ts.Tensor,
+	memory int64) (gaussian, error) {
+	g := gaussian{source: source{name: name, memory: memory}, sd: sd, sds: sds, cov: cov}
 	var err error
 	if g.walk, err = newWalk(name, transitionSD, transitionSDs); err != nil {
 		return g, err
@@ -208,7 +243,8 @@ func (g *gaussian) Init(p infer.Params) (infer.State, error) {
 	d := p.Layout.Dim()
 	what := fmt.Sprintf("a covariance of shape [%d, %d] for each of %d chains", d, d, p.Chains())
 	bytes := float64(d) * float64(d) * float64(p.Chains()) * float64(p.Flat.DType().Size())
-	if err := method.CheckMemory(what, bytes, g.memory, g.name+".Memory", "use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
+	if err := method.CheckMemory(what, bytes, g.memory, g.name+".Memory",
+		"use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
 	if err := g.walk.check(p); err != nil {
@@ -251,7 +287,8 @@ func (g *gaussian) given(p infer.Params) (cov, root *ts.Tensor, err error) {
 		if err := curvature.CheckSymmetric(g.name, "InitCov", m); err != nil {
 			return err
 		}
-		l, err := curvature.Cholesky(g.name+": InitCov", m, "a covariance must be, and a parameter that is known belongs outside the params")
+		l, err := curvature.Cholesky(g.name+": InitCov", m,
+			"a covariance must be, and a parameter that is known belongs outside the params")
 		if err != nil {
 			return err
 		}
@@ -317,7 +354,8 @@ func (g *gaussian) Restore(layout *infer.Layout, saved infer.Saved) (infer.State
 	}
 	cov, err := saved.Tensor("covariance")
 	// A state that was made by hand may have no root.
-	return DenseState{Params: infer.Params{Layout: layout, Flat: flat}, Covariance: cov, Root: saved.Tensors["root"], Step: saved.Steps}, err
+	return DenseState{Params: infer.Params{Layout: layout, Flat: flat}, Covariance: cov, Root: saved.Tensors["root"],
+		Step: saved.Steps}, err
 }
 
 // Tensors are what the state owns, and what it shares with others.

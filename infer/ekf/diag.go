@@ -17,21 +17,25 @@ import (
 //	1/v'   = 1/v_pred + ε (1/n) Σ g_i²
 //	μ'     = μ + ε v' (1/n) Σ g_i
 //
-// where g_i is the gradient of log p(y_i|θ) at μ. Both sums are means: at ε = 1 a batch counts as one datum, and ε = n counts
-// each of its n data in full.
+// where g_i is the gradient of log p(y_i|θ) at μ. Both sums are means: at ε = 1 a batch counts as one datum, and ε = n, the
+// default, counts each of its n data in full: the Bayes posterior.
 //
-// Build takes the log likelihood, without a prior: the prior is the Gaussian to start with. Info.LogPosterior is the mean log likelihood of the
-// batch at μ, and Info.GradNorm the norm of its gradient.
+// The likelihood is that of the target's parts, and the prior is the Gaussian to start with. A target without parts is taken
+// for a log likelihood. Info.LogPosterior is the mean log likelihood of the batch at μ, and Info.GradNorm the norm of its
+// gradient.
 type Diag struct {
-	LR           infer.Schedule // ε; required
+	LR           infer.Schedule // ε; nil means n, the number of data in the batch: the Bayes posterior
 	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
 	// TransitionSDs multiply q, one factor for each parameter, of shape [d]; nil means 1.
 	TransitionSDs *ts.Tensor
-	InitSD        float64 // standard deviation of each parameter to start with; 0 means 1
+	// InitSD is the standard deviation of each parameter to start with. 0 means the target's prior: its mean and its
+	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
+	// without parts.
+	InitSD float64
 	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for none.
 	InitSDs *ts.Tensor
-	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n], and takes the place of the function given to
-	// Build, which may then be nil; without it that function is called with one datum at a time, under vmap.
+	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n]. nil means the likelihood of the
+	// target, of one datum at a time.
 	PerDatum curvature.PerDatum
 	Memory   int64 // bytes that the gradients of a block of data may take; 0 is the default of curvature.Options
 }
@@ -43,14 +47,11 @@ type DiagState struct {
 	Step     int64        // updates so far
 }
 
-// Build checks the configuration and binds it to a log likelihood.
+// Build checks the configuration and binds it to a target.
 func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	const name = "ekf.Diag"
-	likelihood, err := perDatum(name, c.PerDatum, target.LogPosterior)
+	from, err := newSource(name, target, c.PerDatum, c.LR, c.InitSD != 0 || c.InitSDs != nil, c.Memory)
 	if err != nil {
-		return nil, err
-	}
-	if c.LR, err = method.CheckSchedule(name, "LR", c.LR, nil, 0, false); err != nil {
 		return nil, err
 	}
 	walk, err := newWalk(name, c.TransitionSD, c.TransitionSDs)
@@ -66,14 +67,16 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	if err := method.CheckValue(name, "Memory", float64(c.Memory), 0, false); err != nil {
 		return nil, err
 	}
-	return &diag{Diag: c, name: name, walk: walk, likelihood: likelihood}, nil
+	return &diag{c: c, source: from, walk: walk}, nil
 }
 
+// Defaults are 1000 draws after one pass over the data.
+func (Diag) Defaults() infer.Options { return infer.Options{Draws: 1000} }
+
 type diag struct {
-	Diag
-	name       string
-	walk       walk
-	likelihood curvature.PerDatum
+	source
+	c    Diag
+	walk walk
 }
 
 func (t *diag) Init(p infer.Params) (infer.State, error) {
@@ -85,7 +88,7 @@ func (t *diag) Init(p infer.Params) (infer.State, error) {
 		return nil, err
 	}
 	s := DiagState{Params: start}
-	if s.Variance, err = initialVariance(t.name, t.InitSD, t.InitSDs, start); err != nil {
+	if s.Variance, err = initialVariance(t.name, t.c.InitSD, t.c.InitSDs, start); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -96,8 +99,8 @@ func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
-	lr := t.LR(s.Step)
-	if err := method.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+	lr, err := t.rate(s.Step, b)
+	if err != nil {
 		return nil, infer.Info{}, err
 	}
 	q, err := t.walk.at(s.Step)
@@ -107,11 +110,25 @@ func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	next := DiagState{Params: s.Params, Step: s.Step + 1}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
+		if s.Step == 0 && t.prior {
+			mean, precision, err := t.begin(s.Params, b)
+			if err != nil {
+				return err
+			}
+			if len(precision.MustSize()) == 2 {
+				precision = precision.MustDiagonal(0, 0, 1, false)
+			}
+			s.Params.Flat, s.Variance = mean, same(precision.MustReciprocal(false).MustExpandAs(mean, false))
+		}
 		q2, err := t.walk.variance(q, s.Params)
 		if err != nil {
 			return err
 		}
-		scores, err := scoresOf(t.name, t.likelihood, s.Params, b, t.Memory, false)
+		each, err := t.each(s.Params, b)
+		if err != nil {
+			return err
+		}
+		scores, err := scoresOf(t.name, each, s.Params, b, t.memory, false)
 		if err != nil {
 			return err
 		}
@@ -127,10 +144,12 @@ func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 
 		// 1/(1/v_pred + εF) without the reciprocal of a reciprocal.
 		predicted := s.Variance.MustAdd(q2, false)
-		shrink := predicted.MustMul(fisher, false).MustMulScalar(ts.FloatScalar(lr), false).MustAddScalar(ts.FloatScalar(1), false)
+		shrink := predicted.MustMul(fisher, false).MustMulScalar(ts.FloatScalar(lr), false).MustAddScalar(ts.FloatScalar(1),
+			false)
 		next.Variance = predicted.MustDiv(shrink, false)
 		step := next.Variance.MustMul(grad, false)
-		next.Params.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Params.Flat}, torch.Term{Coeff: lr, Tensor: step})
+		next.Params.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Params.Flat},
+			torch.Term{Coeff: lr, Tensor: step})
 		if err != nil {
 			return err
 		}

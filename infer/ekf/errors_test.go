@@ -24,22 +24,29 @@ func TestBuildErrors(t *testing.T) {
 		f    infer.LogPosterior
 		want string
 	}{
-		{ekf.Diag{}, logistic, "ekf.Diag: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
 		{ekf.Diag{LR: infer.Constant(-1)}, logistic, "ekf.Diag: LR is -1: it must be finite and at least 0"},
 		{ekf.Diag{LR: one, TransitionSD: nan}, logistic, "ekf.Diag: TransitionSD is NaN: it must be finite and at least 0"},
 		{ekf.Diag{LR: one, InitSD: -2}, logistic, "ekf.Diag: InitSD is -2: it must be finite and greater than 0"},
 		{ekf.Diag{LR: one, Memory: -1}, logistic, "ekf.Diag: Memory is -1: it must be finite and at least 0"},
-		{ekf.Diag{LR: one}, nil, "ekf.Diag: the log likelihood is nil, and so is PerDatum: one of them is needed: invalid configuration"},
-		{ekf.Dense{}, logistic, "ekf.Dense: LR is missing: a schedule is required, for example infer.Constant(0.01)"},
-		{ekf.Dense{LR: one}, nil, "ekf.Dense: the log likelihood is nil, and so is PerDatum: one of them is needed: invalid configuration"},
-		{ekf.Dense{LR: one, InitSD: math.Inf(1)}, logistic, "ekf.Dense: InitSD is +Inf: it must be finite and greater than 0"},
-		{ekf.Dense{LR: one, TransitionSD: infer.Constant(-1)}, logistic, "ekf.Dense: TransitionSD is -1: it must be finite and at least 0"},
+		{ekf.Diag{LR: one}, nil,
+			"ekf.Diag: the target is empty, and PerDatum is nil: one of them is needed: invalid configuration"},
+		{ekf.Dense{LR: one}, nil,
+			"ekf.Dense: the target is empty, and PerDatum is nil: one of them is needed: invalid configuration"},
+		{ekf.Dense{LR: one, InitSD: math.Inf(1)}, logistic,
+			"ekf.Dense: InitSD is +Inf: it must be finite and greater than 0"},
+		{ekf.Dense{LR: one, TransitionSD: infer.Constant(-1)}, logistic,
+			"ekf.Dense: TransitionSD is -1: it must be finite and at least 0"},
 		{ekf.Dense{LR: one, Memory: -1}, logistic, "ekf.Dense: Memory is -1: it must be finite and at least 0"},
-		{ekf.GaussNewton{Outer: gaussianOuter(1)}, nil, "ekf.GaussNewton: Forward is nil: it is needed: the outputs z = f(θ, x), of shape [n, ...]"},
-		{ekf.GaussNewton{Forward: linear}, nil, "ekf.GaussNewton: Outer is nil: it is needed: the log likelihoods log p(y_i|z_i), of shape [n]"},
-		{ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), Iterations: -1}, nil, "ekf.GaussNewton: Iterations is -1: it must be at least 0, where 0 means 1"},
-		{ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), LR: nan}, nil, "ekf.GaussNewton: LR is NaN: it must be finite and at least 0"},
-		{ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), InitSD: -1}, nil, "ekf.GaussNewton: InitSD is -1: it must be finite and greater than 0"},
+		{ekf.GaussNewton{Outer: gaussianOuter(1)}, nil,
+			"ekf.GaussNewton: Forward is nil: it is needed: the outputs z = f(θ, x), of shape [n, ...]"},
+		{ekf.GaussNewton{Forward: linear}, nil,
+			"ekf.GaussNewton: Outer is nil: it is needed: the log likelihoods log p(y_i|z_i), of shape [n]"},
+		{ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), Iterations: -1}, nil,
+			"ekf.GaussNewton: Iterations is -1: it must be at least 0, where 0 means 1"},
+		{ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), LR: nan}, nil,
+			"ekf.GaussNewton: LR is NaN: it must be finite and at least 0"},
+		{ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), InitSD: -1}, nil,
+			"ekf.GaussNewton: InitSD is -1: it must be finite and greater than 0"},
 	} {
 		_, err := c.m.Build(infer.Sum(c.f, 1))
 		assert.EqualError(t, err, c.want)
@@ -57,20 +64,28 @@ func TestInitErrors(t *testing.T) {
 		p    infer.Params
 		want string
 	}{
-		{ekf.Diag{LR: one, InitSDs: vector([]float64{1, 2})}, start, "ekf.Diag: InitSDs is of shape [2]: it must be of shape [3], one number for each parameter"},
-		{ekf.Diag{LR: one, InitSDs: vector([]float64{1, 2})}, pair, "ekf.Diag: InitSDs is of shape [2]: it must be of shape [3], one number for each parameter, or [2 3]"},
-		{ekf.Diag{LR: one, InitSDs: vector([]float64{1, 0, 1})}, start, "ekf.Diag: InitSDs of w[0] is 0: it must be finite and greater than 0"},
-		{ekf.Diag{LR: one, TransitionSDs: vector([]float64{-1, 0, 1})}, start, "ekf.Diag: TransitionSDs of a is -1: it must be finite and at least 0"},
-		{ekf.Dense{LR: one, TransitionSDs: vector([]float64{1})}, start, "ekf.Dense: TransitionSDs is of shape [1]: it must be of shape [3], one number for each parameter"},
-		{ekf.Dense{LR: one, InitSDs: vector([]float64{1, 1, math.NaN()})}, start, "ekf.Dense: InitSDs of w[1] is NaN: it must be finite and greater than 0"},
-		{ekf.Dense{LR: one, InitCov: vector([]float64{1})}, start, "ekf.Dense: InitCov is of shape [1]: it must be of shape [3, 3]"},
+		{ekf.Diag{LR: one, InitSDs: vector([]float64{1, 2})}, start,
+			"ekf.Diag: InitSDs is of shape [2]: it must be of shape [3], one number for each parameter"},
+		{ekf.Diag{LR: one, InitSDs: vector([]float64{1, 2})}, pair,
+			"ekf.Diag: InitSDs is of shape [2]: it must be of shape [3], one number for each parameter, or [2 3]"},
+		{ekf.Diag{LR: one, InitSDs: vector([]float64{1, 0, 1})}, start,
+			"ekf.Diag: InitSDs of w[0] is 0: it must be finite and greater than 0"},
+		{ekf.Diag{LR: one, TransitionSDs: vector([]float64{-1, 0, 1})}, start,
+			"ekf.Diag: TransitionSDs of a is -1: it must be finite and at least 0"},
+		{ekf.Dense{LR: one, TransitionSDs: vector([]float64{1})}, start,
+			"ekf.Dense: TransitionSDs is of shape [1]: it must be of shape [3], one number for each parameter"},
+		{ekf.Dense{LR: one, InitSDs: vector([]float64{1, 1, math.NaN()})}, start,
+			"ekf.Dense: InitSDs of w[1] is NaN: it must be finite and greater than 0"},
+		{ekf.Dense{LR: one, InitCov: vector([]float64{1})}, start,
+			"ekf.Dense: InitCov is of shape [1]: it must be of shape [3, 3]"},
 		{ekf.Dense{LR: one, InitCov: vector([]float64{1, 2, 0, 0, 1, 0, 0, 0, 1}, 3, 3)}, start,
 			"ekf.Dense: InitCov is not symmetric: elements differ from their mirror images by up to 2: it must be symmetric"},
 		{ekf.Dense{LR: one, InitCov: vector([]float64{1, 2, 0, 2, 1, 0, 0, 0, 1}, 3, 3)}, start,
 			"ekf.Dense: InitCov is not positive definite, its smallest eigenvalue is -1: a covariance must be, and a parameter that is known belongs outside the params"},
 		{ekf.Dense{LR: one, InitCov: vector([]float64{1, 0, 0, 0, math.NaN(), 0, 0, 0, 1}, 3, 3)}, start,
 			"ekf.Dense: InitCov has elements that are not finite: not finite"},
-		{ekf.Diag{LR: one}, params(l, []float64{0, math.NaN(), 0}, 0), "ekf.Diag: w[0] of chain 0 is NaN at the start: not finite"},
+		{ekf.Diag{LR: one}, params(l, []float64{0, math.NaN(), 0}, 0),
+			"ekf.Diag: w[0] of chain 0 is NaN at the start: not finite"},
 		{ekf.Dense{LR: one}, infer.Params{Layout: l, Flat: vector([]float64{1})},
 			"ekf.Dense: params of shape [1] for the layout a[] w[2]: expected [3], or [K, 3] for K chains: layout does not fit"},
 	} {
@@ -131,7 +146,8 @@ func TestUpdateErrors(t *testing.T) {
 	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z.MustSquare(false) }
 	transform := build(t, ekf.GaussNewton{Forward: linear, Outer: convex}, nil)
 	_, _, err := transform.Update(begin(t, transform, start), batch)
-	assert.ErrorContains(t, err, "ekf.GaussNewton: the updated precision, in units of the predicted one, is not positive definite, its smallest eigenvalue is -")
+	assert.ErrorContains(t, err,
+		"ekf.GaussNewton: the updated precision, in units of the predicted one, is not positive definite, its smallest eigenvalue is -")
 	assert.ErrorContains(t, err, "Outer must be log-concave in the outputs, and LR not too large")
 	none := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return nil }
 	transform = build(t, ekf.GaussNewton{Forward: linear, Outer: none}, nil)
@@ -149,7 +165,8 @@ func TestSampleErrors(t *testing.T) {
 		_, err := sampler.Sample(s, 0, &streams)
 		assert.EqualError(t, err, name+": Sample of 0 draws: there must be at least 1: invalid configuration")
 		_, err = sampler.Sample(s, 1, nil)
-		assert.EqualError(t, err, name+": Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid configuration")
+		assert.EqualError(t, err,
+			name+": Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid configuration")
 		_, err = sampler.Sample(s, 1, &torch.Streams{})
 		assert.ErrorContains(t, err, "without random streams", name)
 		_, err = sampler.Sample(nil, 1, &streams)

@@ -27,7 +27,8 @@ func TestDiagFollowsItsEquations(t *testing.T) {
 	each := ekf.Diag{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors), InitSDs: vector(sds)}
 	whole := each
 	whole.PerDatum = logisticEach
-	for name, transform := range map[string]infer.Transform{"one datum at a time": build(t, each, logistic), "all at once": build(t, whole, nil)} {
+	for name, transform := range map[string]infer.Transform{"one datum at a time": build(t, each, logistic),
+		"all at once": build(t, whole, nil)} {
 		s := begin(t, transform, params(l, []float64{0.1, -0.2, 0.3}, 0))
 		mu, v := append([]float64(nil), mu...), append([]float64(nil), v...)
 		for step := range int64(4) {
@@ -49,7 +50,8 @@ func TestDiagFollowsItsEquations(t *testing.T) {
 			state := s.(ekf.DiagState)
 			within(t, mu, values(state.Position().Flat), 1e-14, name+": mean")
 			within(t, v, values(state.Variance), 1e-14, name+": variance")
-			within(t, []float64{value, math.Sqrt(norm), lrOf(step)}, []float64{info.LogPosterior[0], info.GradNorm[0], info.LR}, 1e-14, name+": info")
+			within(t, []float64{value, math.Sqrt(norm), lrOf(step)}, []float64{info.LogPosterior[0], info.GradNorm[0], info.LR},
+				1e-14, name+": info")
 			assert.Nil(t, info.Diverged)
 			assert.Equal(t, step+1, s.Steps())
 		}
@@ -61,7 +63,8 @@ func TestDenseFollowsItsEquations(t *testing.T) {
 	l := layout(infer.Shapes{"w": {d}})
 	factors := []float64{1, 0, 3}
 	mu, p := []float64{0.1, -0.2, 0.3}, spd(7, d)
-	transform := build(t, ekf.Dense{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors), InitCov: vector(entries(p), d, d)}, logistic)
+	transform := build(t, ekf.Dense{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors),
+		InitCov: vector(entries(p), d, d)}, logistic)
 	s := begin(t, transform, params(l, mu, 0))
 	for step := range int64(4) {
 		x, y, batch := logisticData(step, n, d)
@@ -93,7 +96,8 @@ func TestDenseFollowsItsEquations(t *testing.T) {
 		for _, e := range eigen.Values(nil) {
 			assert.Greater(t, e, 1e-4)
 		}
-		within(t, entries(plus(identity(d, 0), lrOf(step), fisher)), entries(plus(after, -1, before)), 1e-11, "what the data add to the precision")
+		within(t, entries(plus(identity(d, 0), lrOf(step), fisher)), entries(plus(after, -1, before)), 1e-11,
+			"what the data add to the precision")
 	}
 }
 
@@ -122,7 +126,8 @@ func TestTransitionIsAScaledIdentity(t *testing.T) {
 	want := entries(plus(cov, 0.09, identity(d, 1)))
 	for _, m := range []infer.Method{
 		ekf.Dense{LR: infer.Constant(0), TransitionSD: infer.Constant(0.3), InitCov: vector(entries(cov), d, d)},
-		ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), LR: infer.Constant(0), TransitionSD: infer.Constant(0.3), InitCov: vector(entries(cov), d, d)},
+		ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), LR: infer.Constant(0), TransitionSD: infer.Constant(0.3),
+			InitCov: vector(entries(cov), d, d)},
 	} {
 		transform := build(t, m, logistic)
 		s, _ := update(t, transform, begin(t, transform, params(l, []float64{1, 2, 3}, 0)), batch)

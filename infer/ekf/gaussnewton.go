@@ -29,7 +29,8 @@ import (
 // of the log of their density given all data before, exact for linear-Gaussian models at ε = 1:
 // ε Σ log p(y_i|z_i) + ½ ε² gᵀP'g − ½ log |I + ε P_pred Σ JᵀHJ|, with g = Σ g_i.
 //
-// Build takes no function (nil): Forward and Outer are the likelihood, and the prior is the Gaussian to start with.
+// Forward and Outer are the likelihood, and the prior is the Gaussian to start with. At ε = 1 and without a random walk it is
+// the Bayes posterior.
 type GaussNewton struct {
 	Forward curvature.Forward // z = f(θ, x), of shape [n, ...]; required
 	Outer   curvature.Outer   // log p(y_i|z_i), of shape [n]; required; log-concave in z
@@ -38,7 +39,10 @@ type GaussNewton struct {
 	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
 	// TransitionSDs multiply q, one factor for each parameter, of shape [d]; nil means 1.
 	TransitionSDs *ts.Tensor
-	InitSD        float64 // standard deviation of each parameter to start with; 0 means 1
+	// InitSD is the standard deviation of each parameter to start with. 0 means the target's prior: its mean and its
+	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
+	// without parts.
+	InitSD float64
 	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for none.
 	InitSDs    *ts.Tensor
 	InitCov    *ts.Tensor // covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; nil for none
@@ -46,18 +50,21 @@ type GaussNewton struct {
 	Memory     int64      // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
 }
 
-// Build checks the configuration. Forward and Outer are the likelihood, and InitSD, InitSDs or InitCov the prior: the log posterior, which
-// methods that are swapped have in common, is not used, and may be nil.
-func (c GaussNewton) Build(infer.Target) (infer.Transform, error) {
+// Build checks the configuration. Forward and Outer are the likelihood. The prior is that of the target, if it has parts, or
+// InitSD, InitSDs or InitCov, which go first; the target may be empty.
+func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 	const name = "ekf.GaussNewton"
 	if c.Forward == nil {
-		return nil, &infer.FieldError{Type: name, Field: "Forward", Value: "nil", Allowed: "it is needed: the outputs z = f(θ, x), of shape [n, ...]"}
+		return nil, &infer.FieldError{Type: name, Field: "Forward", Value: "nil",
+			Allowed: "it is needed: the outputs z = f(θ, x), of shape [n, ...]"}
 	}
 	if c.Outer == nil {
-		return nil, &infer.FieldError{Type: name, Field: "Outer", Value: "nil", Allowed: "it is needed: the log likelihoods log p(y_i|z_i), of shape [n]"}
+		return nil, &infer.FieldError{Type: name, Field: "Outer", Value: "nil",
+			Allowed: "it is needed: the log likelihoods log p(y_i|z_i), of shape [n]"}
 	}
 	if c.Iterations < 0 {
-		return nil, &infer.FieldError{Type: name, Field: "Iterations", Value: c.Iterations, Allowed: "it must be at least 0, where 0 means 1"}
+		return nil, &infer.FieldError{Type: name, Field: "Iterations", Value: c.Iterations,
+			Allowed: "it must be at least 0, where 0 means 1"}
 	}
 	c.Iterations = max(c.Iterations, 1)
 	var err error
@@ -68,13 +75,17 @@ func (c GaussNewton) Build(infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gaussNewton{gaussian: g, c: c, likelihood: curvature.Likelihood(c.Forward, c.Outer)}, nil
+	g.target, g.perDatum, g.lr = target, curvature.Likelihood(c.Forward, c.Outer), c.LR
+	g.prior = target.Parts != nil && c.InitSD == 0 && c.InitSDs == nil && c.InitCov == nil
+	return &gaussNewton{gaussian: g, c: c}, nil
 }
+
+// Defaults are 1000 draws after one pass over the data.
+func (GaussNewton) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
 type gaussNewton struct {
 	gaussian
-	c          GaussNewton
-	likelihood curvature.PerDatum
+	c GaussNewton
 }
 
 func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
@@ -82,8 +93,8 @@ func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, inf
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
-	lr := t.c.LR(s.Step)
-	if err := method.CheckValue(t.name, fmt.Sprintf("LR at update %d", s.Step), lr, 0, false); err != nil {
+	lr, err := t.rate(s.Step, b)
+	if err != nil {
 		return nil, infer.Info{}, err
 	}
 	q, err := t.walk.at(s.Step)
@@ -94,6 +105,9 @@ func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, inf
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		if _, err := b.Size(); err != nil {
+			return err
+		}
+		if s, err = t.started(s, b); err != nil {
 			return err
 		}
 		predicted, err := t.predict(s, q)
@@ -182,7 +196,7 @@ func (t *gaussNewton) update(at infer.Params, l *ts.Tensor, b infer.Batch, lr fl
 // gradient is the log likelihood of the batch, summed over its data, and its gradient.
 func (t *gaussNewton) gradient(p infer.Params, b infer.Batch) (value, grad *ts.Tensor, err error) {
 	value, grad, err = torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
-		each := t.likelihood(infer.Params{Layout: p.Layout, Flat: flat}, b)
+		each := t.perDatum(infer.Params{Layout: p.Layout, Flat: flat}, b)
 		if each == nil {
 			torch.Must(each, errNoLikelihood)
 		}

@@ -69,7 +69,8 @@ func TestGaussNewtonIsBayesianRegression(t *testing.T) {
 	for i, m := range times(design, mu0) {
 		r[i] = y[i] - m
 	}
-	evidence := -0.5 * (n*math.Log(2*math.Pi) + logDet(marginal) + mat.Dot(mat.NewVecDense(n, r), mat.NewVecDense(n, times(inverse(marginal), r))))
+	evidence := -0.5 * (n*math.Log(2*math.Pi) + logDet(marginal) +
+		mat.Dot(mat.NewVecDense(n, r), mat.NewVecDense(n, times(inverse(marginal), r))))
 
 	l := layout(infer.Shapes{"w": {d}})
 	forward := make([]int, n)
@@ -79,7 +80,8 @@ func TestGaussNewtonIsBayesianRegression(t *testing.T) {
 	}
 	for _, size := range []int{1, 7, n} {
 		for name, order := range map[string][]int{"in order": forward, "shuffled": shuffled} {
-			transform := build(t, ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(s), InitCov: vector(entries(p0), d, d)}, nil)
+			transform := build(t, ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(s), InitCov: vector(entries(p0), d, d)},
+				nil)
 			state := begin(t, transform, params(l, mu0, 0))
 			sum := 0.0
 			for from := 0; from < n; from += size {
@@ -133,7 +135,8 @@ func TestGaussNewtonIsTheKalmanFilter(t *testing.T) {
 			r[i] = y[i] - m
 		}
 		symmetric := mat.NewSymDense(c, entries(&cov))
-		predictive := -0.5 * (c*math.Log(2*math.Pi) + logDet(symmetric) + mat.Dot(mat.NewVecDense(c, r), mat.NewVecDense(c, times(&inv, r))))
+		predictive := -0.5 * (c*math.Log(2*math.Pi) + logDet(symmetric) +
+			mat.Dot(mat.NewVecDense(c, r), mat.NewVecDense(c, times(&inv, r))))
 		for j, jump := range times(&gain, r) {
 			mu[j] += jump
 		}
@@ -171,10 +174,14 @@ func TestGaussNewtonIterates(t *testing.T) {
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 		return z.MustMul(b.Get("y").T(), false).MustSub(z.MustExp(false), false)
 	}
-	for iterations, want := range map[int][]float64{0: {first, firstVariance}, 1: {first, firstVariance}, 30: {mode, 1 / (n*math.Exp(mode) + 1/v)}} {
-		transform := build(t, ekf.GaussNewton{Forward: forward, Outer: outer, InitSD: math.Sqrt(v), Iterations: iterations}, nil)
-		s, _ := update(t, transform, begin(t, transform, params(layout(infer.Shapes{"a": {}}), []float64{m}, 0)), infer.Batch{"y": vector(counts)})
-		within(t, want, []float64{values(s.Position().Flat)[0], values(s.(ekf.DenseState).Covariance)[0]}, 1e-12, fmt.Sprint(iterations))
+	for iterations, want := range map[int][]float64{0: {first, firstVariance}, 1: {first, firstVariance},
+		30: {mode, 1 / (n*math.Exp(mode) + 1/v)}} {
+		transform := build(t, ekf.GaussNewton{Forward: forward, Outer: outer, InitSD: math.Sqrt(v), Iterations: iterations},
+			nil)
+		s, _ := update(t, transform, begin(t, transform, params(layout(infer.Shapes{"a": {}}), []float64{m}, 0)),
+			infer.Batch{"y": vector(counts)})
+		within(t, want, []float64{values(s.Position().Flat)[0], values(s.(ekf.DenseState).Covariance)[0]}, 1e-12,
+			fmt.Sprint(iterations))
 	}
 }
 

@@ -32,7 +32,8 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	_, _, err = transform.Update(begin(t, transform, start), infer.Batch{"x": batch["x"], "y": vector(y, n, 1)})
 	assert.NoError(t, err)
 
-	for _, f := range []curvature.PerDatum{curvature.Likelihood(column, outer), curvature.Likelihood(linear, gaussianOuter(1))} {
+	for _, f := range []curvature.PerDatum{curvature.Likelihood(column, outer),
+		curvature.Likelihood(linear, gaussianOuter(1))} {
 		dense := build(t, ekf.Dense{LR: one, PerDatum: f}, nil)
 		s, _ := update(t, dense, begin(t, dense, start), batch)
 		want := build(t, ekf.Dense{LR: one, PerDatum: curvature.Likelihood(linear, gaussianOuter(1))}, nil)
@@ -55,7 +56,8 @@ func TestDiagOfManyParameters(t *testing.T) {
 	s, _ := update(t, transform, begin(t, transform, p), infer.Batch{"i": index})
 	// Gradient 2, Fisher information 4: v' = 1/5, μ' = 2/5 for the n parameters that have data, and 1 and 0 for the others.
 	within(t, []float64{0.4, 0.4, 0.4, 0.4, 0}, values(s.Position().Flat.MustNarrow(0, 0, 5, false)), 1e-6, "mean")
-	within(t, []float64{0.2, 0.2, 0.2, 0.2, 1}, values(s.(ekf.DiagState).Variance.MustNarrow(0, 0, 5, false)), 1e-6, "variance")
+	within(t, []float64{0.2, 0.2, 0.2, 0.2, 1}, values(s.(ekf.DiagState).Variance.MustNarrow(0, 0, 5, false)), 1e-6,
+		"variance")
 }
 
 // TransitionSDs are copied: freeing or changing the tensor later changes nothing.

@@ -57,7 +57,8 @@ func TestSampleHasTheStatesLaw(t *testing.T) {
 // Any number of draws works with sites of any shape; the streams move on, and the same streams give the same draws.
 func TestSampleShapes(t *testing.T) {
 	l := layout(infer.Shapes{"a": {}, "m": {2, 3}})
-	for name, m := range map[string]infer.Method{"Diag": ekf.Diag{LR: infer.Constant(1)}, "Dense": ekf.Dense{LR: infer.Constant(1)}} {
+	for name, m := range map[string]infer.Method{"Diag": ekf.Diag{LR: infer.Constant(1)},
+		"Dense": ekf.Dense{LR: infer.Constant(1)}} {
 		transform := build(t, m, logistic)
 		for _, k := range []int{0, 1, 3} {
 			s := begin(t, transform, params(l, normals(1, 7*max(k, 1)), k))

@@ -22,7 +22,8 @@ func methods() map[string]infer.Method {
 	return map[string]infer.Method{
 		"Diag":        ekf.Diag{LR: lrOf, TransitionSD: sdOf, InitSDs: vector([]float64{0.5, 2})},
 		"Dense":       ekf.Dense{LR: lrOf, TransitionSD: sdOf, InitCov: vector([]float64{1, 0.3, 0.3, 2}, 2, 2)},
-		"GaussNewton": ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(0.5), TransitionSD: sdOf, InitSDs: vector([]float64{0.5, 2}), Iterations: 2},
+		"GaussNewton": ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(0.5), TransitionSD: sdOf,
+			InitSDs: vector([]float64{0.5, 2}), Iterations: 2},
 	}
 }
 
@@ -93,7 +94,8 @@ func TestUpdateIsPure(t *testing.T) {
 			onward, _ := update(t, transform, restored, batch)
 			assert.Equal(t, saved(first), saved(onward), name)
 			assert.Equal(t, first.Steps(), onward.Steps())
-			_, err = transform.(infer.Restorer).Restore(l, infer.Saved{Tensors: infer.Tensors{"params": s.Save().Tensors["params"]}})
+			_, err = transform.(infer.Restorer).Restore(l,
+				infer.Saved{Tensors: infer.Tensors{"params": s.Save().Tensors["params"]}})
 			assert.ErrorIs(t, err, infer.ErrCheckpoint, name)
 			_, err = transform.(infer.Restorer).Restore(l, infer.Saved{})
 			assert.ErrorIs(t, err, infer.ErrCheckpoint, name)
@@ -181,7 +183,8 @@ func TestRun(t *testing.T) {
 	_, _, batch := logisticData(1, 12, 2)
 	for name, m := range methods() {
 		transform := build(t, m, logistic)
-		result, err := oldrun.Run(context.Background(), transform, params(l, []float64{0, 0}, 0), infer.Full(batch), oldrun.Config{Steps: 3, Chains: 2})
+		result, err := oldrun.Run(context.Background(), transform, params(l, []float64{0, 0}, 0), infer.Full(batch),
+			oldrun.Config{Steps: 3, Chains: 2})
 		require.NoError(t, err, name)
 		assert.Equal(t, int64(3), result.State.Steps(), name)
 	}

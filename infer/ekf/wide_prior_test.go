@@ -61,7 +61,8 @@ func (c wide) data() (x, y []float64) {
 func (c wide) run(t testing.TB, m infer.Method, x, y []float64, size, n int) ekf.DenseState {
 	t.Helper()
 	transform := build(t, m, nil)
-	s := begin(t, transform, must(params(layout(infer.Shapes{"w": {int64(c.d)}}), make([]float64, c.d), 0).To(torch.CPU, c.dtype)))
+	s := begin(t, transform, must(params(layout(infer.Shapes{"w": {int64(c.d)}}), make([]float64, c.d), 0).To(torch.CPU,
+		c.dtype)))
 	for from := 0; from < n; from += size {
 		order := make([]int, size)
 		for i := range order {
@@ -192,7 +193,8 @@ func TestDenseWithAWidePrior(t *testing.T) {
 		for j := range p {
 			cov[j], _ = p[j].Float64()
 		}
-		s := c.run(t, ekf.Dense{LR: one, PerDatum: curvature.Likelihood(linear, gaussianOuter(c.noise)), InitSD: c.sd}, x, y, 1, wideData)
+		s := c.run(t, ekf.Dense{LR: one, PerDatum: curvature.Likelihood(linear, gaussianOuter(c.noise)), InitSD: c.sd}, x, y,
+			1, wideData)
 		within(t, mean, values(s.Params.Flat), c.meanTol(kappa, math.Sqrt(largest(cov)), mean), c.String()+": mean")
 		within(t, cov, values(s.Covariance), c.eps()*kappa*largest(cov), c.String()+": covariance")
 	}
@@ -205,7 +207,8 @@ func TestGaussNewtonWithNegativeCurvature(t *testing.T) {
 	batch := rows(x, y, []int{0, 1, 2})
 	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // second derivative 0.2 − 1.2 z² at z = 0, and so on
 		square := z.MustSquare(false)
-		return square.MustMulScalar(ts.FloatScalar(0.1), false).MustSub(square.MustSquare(false).MustMulScalar(ts.FloatScalar(0.1), false), false)
+		return square.MustMulScalar(ts.FloatScalar(0.1),
+			false).MustSub(square.MustSquare(false).MustMulScalar(ts.FloatScalar(0.1), false), false)
 	}
 	mu := []float64{0.1, -0.2}
 	precision := identity(2, 1)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -174,11 +175,11 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 				return err
 			}
 		}
-		parts, data := make([]*ts.Tensor, s.Params.Chains()), make([]float64, s.Params.Chains())
-		for k := range parts {
+		blocks, data := make([]*ts.Tensor, s.Params.Chains()), make([]float64, s.Params.Chains())
+		for k := range blocks {
 			if info.Diverged != nil && info.Diverged[k] {
-				parts[k] = chain(s.Params, s.Curvature, k).MustZerosLike(false)
-			} else if parts[k], data[k], err = t.curvature(point(s.Params, k), b); err != nil {
+				blocks[k] = chain(s.Params, s.Curvature, k).MustZerosLike(false)
+			} else if blocks[k], data[k], err = t.curvature(point(s.Params, k), b); err != nil {
 				return err
 			}
 		}
@@ -186,7 +187,7 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 		if next.Data, share, err = counted(s.Params, s.Data, data); err != nil {
 			return err
 		}
-		more := stack(s.Params, parts)
+		more := stack(s.Params, blocks)
 		if t.mean {
 			next.Curvature = towards(s.Curvature, more, share)
 		} else {
@@ -209,7 +210,7 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 // begin adds what the target says of the prior and the Jacobian, which needs a batch: at the first one.
 func (t *accumulator) begin(g *Gaussian, b infer.Batch) error {
 	if t.inferred && !t.mean {
-		prior, err := curvatureOf(priorOf(t.target), g.Params, b, t.dense, t.memory, t.name)
+		prior, err := parts.Curvature(parts.Prior(t.target, 0), g.Params, b, t.dense, t.memory, t.name)
 		if err != nil {
 			return fmt.Errorf("the curvature of the prior: %w", err)
 		}
@@ -219,7 +220,7 @@ func (t *accumulator) begin(g *Gaussian, b infer.Batch) error {
 	if t.target.LogJacobian == nil {
 		return nil
 	}
-	jacobian, err := curvatureOf(t.target.LogJacobian, g.Params, b, t.dense, t.memory, t.name)
+	jacobian, err := parts.Curvature(t.target.LogJacobian, g.Params, b, t.dense, t.memory, t.name)
 	if err != nil {
 		return fmt.Errorf("the curvature of the log Jacobian: %w", err)
 	}

@@ -1,29 +1,26 @@
-// Package laplace holds Laplace approximations: a Gaussian at a point θ̂ that optimisation has found, whose precision P
-// is the curvature of the log posterior there.
+// Package laplace holds Laplace approximations: a Gaussian at a mode θ̂ of the log density, whose precision P is the
+// curvature there.
 //
-//	N(θ̂, T P⁻¹),   P = Σ curvature of the data + prior precision + damping
+//	N(θ̂, T P⁻¹),   P = curvature of the data + of the prior + T · that of the log Jacobian + damping
 //
-// [DiagFisher], [DenseFisher], [DiagGGN], [DenseGGN], [DenseHessian] and [KFAC] differ in the curvature. An update adds
-// the curvature of a batch and leaves the point as it is, so one pass over the data, in whatever batches, makes the
-// approximation:
+// [DiagFisher], [DenseFisher], [DiagGGN], [DenseGGN], [DenseHessian] and [KFAC] differ in the curvature of the data. A run
+// first looks for the mode. Then an update adds the curvature of a batch and leaves the point as it is, so one pass over the
+// data, in whatever batches, makes the approximation. By hand:
 //
-//	transform, err := laplace.DenseGGN{Forward: f, Outer: o, PriorPrecision: laplace.Isotropic(1)}.Build(logPosterior)
-//	result, err := oldrun.Run(ctx, transform, mode, onePass, infer.Options{Steps: batches, NoDraws: true})
-//	draws, err := transform.(infer.Sampler).Sample(result.State, 100, &streams)
+//	transform, err := laplace.DenseGGN{Forward: f, Outer: o, PriorPrecision: laplace.Isotropic(1)}.Build(target)
+//	state, err := transform.Init(mode)
+//	state, info, err := transform.Update(state, batch) // for each batch
+//	draws, err := transform.(infer.Sampler).Sample(state, 100, &streams)
 //
-// # Scale
+// # Temperature
 //
-// The precision is on the scale of the sum over data, whatever the scale of the log posterior: Temperature 1 is the
-// Bayes posterior (it is not divided by N here). The Fisher and Gauss-Newton methods take the log likelihoods of single
-// data and add them up. The Hessian takes the log posterior given to Build, and weighs batches so that a pass over the
-// data gives the Hessian of the sum: the mean program.MeanLogPosterior() of a compiled model by default, and the sum
-// program.LogPosterior() with SumOver: see [DenseHessian].
+// T = 1 is the Bayes posterior for every target. At T the Gaussian is that of p^(1/T)·|J|, with the Jacobian of the map to
+// unconstrained space as it is.
 //
 // # Prior
 //
-// PriorPrecision is added once, at the start, and not with each batch. The Fisher and Gauss-Newton methods see the
-// likelihood alone, so they need it. DenseHessian differentiates a log posterior that holds its prior already: there
-// PriorPrecision must be left out, or the prior would count twice.
+// [DenseHessian] differentiates the whole target. The other methods add up the curvature of the likelihood, and add that of
+// the prior and the Jacobian once, at the first batch: those of a target that can tell its parts, or PriorPrecision.
 //
 // # Chains
 //

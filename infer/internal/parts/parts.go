@@ -1,0 +1,147 @@
+// Package parts is what Gaussian approximations take from a target whose parts are known: the log likelihood of single
+// data, and the curvature of the prior and the Jacobian.
+package parts
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Prior is the log prior of a target with parts, and its log Jacobian where that is asked for.
+func Prior(target infer.Target, jacobian float64) infer.LogPosterior {
+	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return target.Parts(p, b, infer.Weights{Prior: 1, Jacobian: jacobian})
+	}
+}
+
+// Curvature is −∇²f at each chain of a point: of shape [d, d], or its diagonal [d]. The functions that it is for, a
+// log prior or a log Jacobian, mostly have a diagonal Hessian, which two products with a vector show and give.
+func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, memory int64,
+	name string) (*ts.Tensor, error) {
+	parts := make([]*ts.Tensor, p.Chains())
+	for k := range parts {
+		at := row(p, k)
+		diagonal, ok, err := diagonalOf(f, at, b)
+		switch {
+		case err != nil:
+			return nil, err
+		case ok && dense:
+			parts[k] = diagonal.MustDiagEmbed(0, -2, -1, false)
+		case ok:
+			parts[k] = diagonal
+		case dense:
+			h, err := curvature.Hessian(f, at, b, curvature.Options{Memory: memory, MemoryField: name + ".Memory"})
+			if err != nil {
+				return nil, err
+			}
+			parts[k] = h.MustAdd(h.MustTranspose(0, 1, false), false).MustMulScalar(ts.FloatScalar(0.5), false)
+		default:
+			o := curvature.Options{Memory: memory, MemoryField: name + ".Memory"}
+			if parts[k], err = curvature.HessianDiag(f, at, b, o); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return stack(p, parts), nil
+}
+
+// diagonalOf is the diagonal of −∇²f where it has no other elements. With H diagonal H1 is its diagonal and (Hv)_i that times
+// v_i; for numbers v that all differ a matrix with other elements has another Hv.
+func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal *ts.Tensor, ok bool, err error) {
+	numbers := make([]float64, p.Layout.Dim())
+	for i := range numbers {
+		_, fraction := math.Modf(float64(i+1) * math.Phi)
+		numbers[i] = 1 + fraction
+	}
+	v, err := torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), numbers)
+	if err != nil {
+		return nil, false, err
+	}
+	_, one, err := curvature.HVP(f, p, b, v.MustOnesLike(false))
+	if errors.Is(err, torch.ErrNoGradient) {
+		return p.Flat.MustZerosLike(false), true, nil // a constant
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	_, two, err := curvature.HVP(f, p, b, v)
+	if err != nil {
+		return nil, false, err
+	}
+	if v.MustSize()[0] == 1 {
+		return one.MustNeg(false), true, nil
+	}
+	largest := item(one.MustAbs(false).MustMax(false))
+	apart := item(two.MustDiv(v, false).MustSub(one, false).MustAbs(false).MustMax(false))
+	if math.IsNaN(apart + largest) {
+		return nil, false, infer.ErrNonFinite
+	}
+	return one.MustNeg(false), apart <= 64*curvature.Epsilon(one)*largest, nil
+}
+
+// Data is the log likelihood of each datum of a batch, as the target tells it: that of a batch of one, of whose
+// N-fold a plate makes the likelihood of all. The batch's own likelihood must be what its data make of it: their mean
+// times N for data in a plate, or their sum for data in none. data is how many they count for in a pass.
+func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.PerDatum, data float64, err error) {
+	n, err := b.Size()
+	if curvature.Unsized(b) || err != nil {
+		if err == nil {
+			err = errors.New("it has a tensor of shape []")
+		}
+		return nil, 0, fmt.Errorf("the batch cannot be cut into data (%w): laplace.DenseHessian takes it as it is", err)
+	}
+	likelihood := func(weight float64) infer.LogPosterior {
+		return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			return target.Parts(p, b, infer.Weights{Likelihood: weight})
+		}
+	}
+	whole, double := b, 1.0
+	if n == 1 { // one datum is both the mean and the sum: look at it twice
+		whole, double = infer.Batch{}, 2
+		for name, x := range b {
+			whole[name] = ts.MustCat([]*ts.Tensor{x, x}, 0)
+		}
+	}
+	value, _ := likelihood(1)(p, whole)
+	parts := curvature.PerSample(likelihood(1))(p, b)
+	sum, all := item(parts.MustSum(parts.DType(), false))*double, item(value.T())
+	mean := sum / (float64(n) * double)
+	within := func(x float64) bool { return math.Abs(all-x) <= 1e-4*(math.Abs(all)+math.Abs(x)) }
+	weight := 1.0
+	switch {
+	case within(mean):
+		weight, data = 1/target.N(), float64(n)
+	case within(sum):
+		data = target.N()
+	default:
+		return nil, 0, fmt.Errorf("the log likelihood of the batch, %g, is not made of those of its data, whose sum "+
+			"is %g: "+
+			"the data depend on each other, and laplace.DenseHessian takes them together", all, sum)
+	}
+	return curvature.PerSample(likelihood(weight)), data, nil
+}
+
+// row is chain k of a point.
+func row(p infer.Params, k int) infer.Params {
+	if !p.Batched() {
+		return p
+	}
+	return infer.Params{Layout: p.Layout, Flat: p.Flat.MustSelect(0, int64(k), false)}
+}
+
+// stack puts one tensor for each chain together, with a chain axis where the point has one.
+func stack(p infer.Params, x []*ts.Tensor) *ts.Tensor {
+	if !p.Batched() {
+		return x[0]
+	}
+	return ts.MustStack(x, 0)
+}
+
+// item is the value of a tensor with one element.
+func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
