@@ -1,10 +1,11 @@
-// Command ess measures what NUTS yields: effective draws per second and per gradient, on four posteriors and with 1 to 256
-// chains in one batch.
+// Command ess measures what NUTS yields: effective draws per second and per gradient, on four posteriors and with 1 to
+// 256 chains in one batch.
 //
 //	go run ./bench/ess [-json] [-quick] [-pima examples/internal/pima/pima.csv]
 //
-// The effective sample size is the least bulk ESS of all elements on unconstrained space, from the draws after the warm-up. Seconds and
-// gradients are those of the whole run, warm-up included. With 16 chains and more, metric and step size are learnt from all chains.
+// The effective sample size is the least bulk ESS of all elements on unconstrained space, from the draws after the
+// warm-up. Seconds and gradients are those of the whole run, warm-up included. With 16 chains and more, metric and
+// step size are learnt from all chains.
 package main
 
 import (
@@ -21,6 +22,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 )
 
@@ -74,20 +76,21 @@ func run(ctx context.Context, w io.Writer, asJSON, quick bool, pima string) erro
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "posterior\tchains\tESS\tseconds\tESS/s\tESS/gradient\tgradients/s\t")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%d\t%.0f\t%.1f\t%.0f\t%.3f\t%.0f\t\n", r.Posterior, r.Chains, r.ESS, r.Seconds, r.ESSPerSecond, r.ESSPerGradient, r.GradientsPerS)
+		fmt.Fprintf(table, "%s\t%d\t%.0f\t%.1f\t%.0f\t%.3f\t%.0f\t\n", r.Posterior, r.Chains, r.ESS, r.Seconds,
+			r.ESSPerSecond, r.ESSPerGradient, r.GradientsPerS)
 	}
 	return table.Flush()
 }
 
 // measure runs one posterior: 4000 draws in all from 1 and 4 chains, 12 800 from 64, 25 600 from 256.
 func measure(ctx context.Context, t target, chains int, quick bool) (row, error) {
-	o := hmc.Options{Chains: chains, Warmup: 500, Seed: 1, Draws: map[int]int{1: 4000, 4: 1000, 64: 200, 256: 100}[chains]}
+	draws := map[int]int{1: 4000, 4: 1000, 64: 200, 256: 100}[chains]
+	o := infer.Options{Chains: chains, Warmup: 500, Seed: 1, Draws: draws}
 	if quick {
 		o.Draws, o.Warmup = max(o.Draws/10, 20), 100
 	}
-	o.Adapt.Pooled = chains >= 16
 	began := time.Now()
-	r, err := hmc.Run(ctx, t.program, o)
+	r, err := infer.Run(ctx, t.program, hmc.NUTS{Pooled: chains >= 16}, o)
 	if err != nil {
 		return row{}, err
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -18,18 +17,20 @@ import (
 // target is a posterior.
 type target struct {
 	name    string
-	program hmc.Program
+	program infer.Program
 }
 
 func posteriors(pima string) ([]target, error) {
 	var out []target
 	for _, t := range []struct {
 		name  string
-		build func() (hmc.Program, error)
+		build func() (infer.Program, error)
 	}{
-		{"eight schools, non-centred", func() (hmc.Program, error) { return compiled(models.EightSchools()) }},
-		{"Pima, 768 x 8", func() (hmc.Program, error) { return readPima(pima) }},
-		{"AR(5), 200 times", func() (hmc.Program, error) { return compiled(models.AutoRegression{Y: series(200), Order: 5}.Build()) }},
+		{"eight schools, non-centred", func() (infer.Program, error) { return compiled(models.EightSchools()) }},
+		{"Pima, 768 x 8", func() (infer.Program, error) { return readPima(pima) }},
+		{"AR(5), 200 times", func() (infer.Program, error) {
+			return compiled(models.AutoRegression{Y: series(200), Order: 5}.Build())
+		}},
 		{"Gaussian, 100-d, correlated", gaussian},
 	} {
 		p, err := t.build()
@@ -41,7 +42,7 @@ func posteriors(pima string) ([]target, error) {
 	return out, nil
 }
 
-func compiled(m models.Model, err error) (hmc.Program, error) {
+func compiled(m models.Model, err error) (infer.Program, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func compiled(m models.Model, err error) (hmc.Program, error) {
 }
 
 // readPima is logistic regression on the Pima data: standardised features, the label in the last column.
-func readPima(path string) (hmc.Program, error) {
+func readPima(path string) (infer.Program, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("run from the repository's root, or name the file with -pima: %w", err)
@@ -102,7 +103,7 @@ func series(n int) []float64 {
 }
 
 // gaussian is N(0, Σ) with Σ_ij = 0.9^|i−j|, whose inverse is tridiagonal.
-func gaussian() (hmc.Program, error) {
+func gaussian() (infer.Program, error) {
 	const d, rho = 100, 0.9
 	layout, err := infer.NewLayout(infer.Shapes{"x": {d}})
 	if err != nil {
@@ -122,8 +123,9 @@ func gaussian() (hmc.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hmc.Posterior{Sites: layout, Density: func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+	density := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Get("x").T()
 		return torch.Of(x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
-	}}, nil
+	}
+	return infer.Unplaced(infer.Sum(density, 1), layout, nil), nil
 }

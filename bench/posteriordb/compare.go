@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-// The marks. With some 70 parameters a largest |z| of 3 is usual; the errors of the effective sample sizes included, more
-// than 4 is not. R-hat and effective sample size: Vehtari et al. 2021, Bayesian Analysis 16, 667–718.
+// The marks. With some 70 parameters a largest |z| of 3 is usual; the errors of the effective sample sizes included,
+// more than 4 is not. R-hat and effective sample size: Vehtari et al. 2021, Bayesian Analysis 16, 667–718.
 const (
 	maxZ        = 4
 	maxRHat     = 1.01
@@ -33,7 +33,8 @@ type figure struct{ ours, error, reference, referenceError float64 }
 func (f figure) z() float64 { return (f.ours - f.reference) / math.Hypot(f.error, f.referenceError) }
 
 func (f figure) String() string {
-	return fmt.Sprintf("%.5g ± %.2g, the reference's %.5g ± %.2g: z = %.2f", f.ours, f.error, f.reference, f.referenceError, f.z())
+	return fmt.Sprintf("%.5g ± %.2g, the reference's %.5g ± %.2g: z = %.2f", f.ours, f.error, f.reference,
+		f.referenceError, f.z())
 }
 
 // compare takes every parameter of the reference, in the order of names.

@@ -9,8 +9,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// data are the values of a data set by name, still as JSON. What is missing or wrong panics with a dataError, so that models
-// read like the mathematics.
+// data are the values of a data set by name, still as JSON. What is missing or wrong panics with a dataError, so that
+// models read like the mathematics.
 type data struct {
 	name   string
 	values map[string]json.RawMessage

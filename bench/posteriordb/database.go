@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// database is a checkout of posteriordb (Magnusson et al. 2025, posteriordb: Testing, Benchmarking and Developing Bayesian
-// Inference Algorithms, AISTATS; github.com/stan-dev/posteriordb), or a part of one:
+// database is a checkout of posteriordb (Magnusson et al. 2025, posteriordb: Testing, Benchmarking and Developing
+// Bayesian Inference Algorithms, AISTATS; github.com/stan-dev/posteriordb), or a part of one:
 //
 //	posteriors/NAME.json                              names the data and the reference draws
 //	data/data/DATA.json.zip                           an object of numbers and lists
@@ -24,14 +24,16 @@ type database struct{ root string }
 // open finds the database in a checkout, or in its folder posterior_database.
 func open(dir string) (database, error) {
 	if dir == "" {
-		return database{}, errors.New("where is posteriordb? Give -path DIR, or set POSTERIORDB, to a checkout of github.com/stan-dev/posteriordb")
+		return database{}, errors.New("where is posteriordb? Give -path DIR, or set POSTERIORDB, to a checkout of " +
+			"github.com/stan-dev/posteriordb")
 	}
 	for _, root := range []string{filepath.Join(dir, "posterior_database"), dir} {
 		if info, err := os.Stat(filepath.Join(root, "posteriors")); err == nil && info.IsDir() {
 			return database{root}, nil
 		}
 	}
-	return database{}, fmt.Errorf("%s is not a checkout of posteriordb: it has no folder posterior_database/posteriors", dir)
+	return database{}, fmt.Errorf("%s is not a checkout of posteriordb: it has no folder posterior_database/posteriors",
+		dir)
 }
 
 // reference is the reference draws of each parameter, by name, chain by chain.

@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// point is what a formula gets: the unconstrained numbers of each latent variable, and the constrained values, of which formulas
-// use only those that models compute from others: beta, alpha, f.
+// point is what a formula gets: the unconstrained numbers of each latent variable, and the constrained values, of
+// which formulas use only those that models compute from others: beta, alpha, f.
 type point struct {
 	u, v  map[string][]float64
 	moved func(name string, i int) point // the point with 1 more in one unconstrained number
@@ -96,7 +96,8 @@ func formulas() []formula {
 			}
 			return lp
 		}},
-		{"earnings-logearn_interaction", map[string]any{"N": 9, "earn": above(9), "height": some(9, 66, 4), "male": []float64{0, 1, 1, 0, 1, 0, 0, 1, 0}},
+		{"earnings-logearn_interaction", map[string]any{"N": 9, "earn": above(9), "height": some(9, 66, 4),
+			"male": []float64{0, 1, 1, 0, 1, 0, 0, 1, 0}},
 			func(d map[string]any, p point) float64 {
 				logs := each(9, func(i int) float64 { return math.Log(list(d, "earn")[i]) })
 				return regression(p, logs, noPrior, func(i int) []float64 {
@@ -104,27 +105,35 @@ func formulas() []formula {
 					return []float64{1, h, m, h * m}
 				})
 			}},
-		{"eight_schools-eight_schools_noncentered", map[string]any{"J": 5, "y": some(5, 3, 8), "sigma": above(5)}, func(d map[string]any, p point) float64 {
-			tau, lp := p.positive("tau", 0)
-			mu := p.u["mu"][0]
-			lp += halfCauchy(tau, 5) + normal(mu, 0, 5)
-			for j, z := range p.u["theta_trans"] {
-				lp += normal(z, 0, 1) + normal(list(d, "y")[j], mu+tau*z, list(d, "sigma")[j])
-			}
-			return lp
-		}},
-		{"gp_pois_regr-gp_pois_regr", map[string]any{"N": 5, "x": []float64{-3, -1.2, 0.4, 2, 4.5}, "k": whole(5, 9)}, processDensity},
-		{"kidiq-kidscore_interaction", map[string]any{"N": 8, "kid_score": some(8, 80, 20), "mom_hs": []float64{0, 1, 1, 0, 0, 1, 1, 1}, "mom_iq": some(8, 100, 15)},
+		{"eight_schools-eight_schools_noncentered", map[string]any{"J": 5, "y": some(5, 3, 8), "sigma": above(5)},
+			func(d map[string]any, p point) float64 {
+				tau, lp := p.positive("tau", 0)
+				mu := p.u["mu"][0]
+				lp += halfCauchy(tau, 5) + normal(mu, 0, 5)
+				for j, z := range p.u["theta_trans"] {
+					lp += normal(z, 0, 1) + normal(list(d, "y")[j], mu+tau*z, list(d, "sigma")[j])
+				}
+				return lp
+			}},
+		{"gp_pois_regr-gp_pois_regr", map[string]any{"N": 5, "x": []float64{-3, -1.2, 0.4, 2, 4.5}, "k": whole(5, 9)},
+			processDensity},
+		{"kidiq-kidscore_interaction", map[string]any{"N": 8, "kid_score": some(8, 80, 20),
+			"mom_hs": []float64{0, 1, 1, 0, 0, 1, 1, 1}, "mom_iq": some(8, 100, 15)},
 			func(d map[string]any, p point) float64 {
 				return regression(p, list(d, "kid_score"), cauchyPrior, func(i int) []float64 {
 					h, q := list(d, "mom_hs")[i], list(d, "mom_iq")[i]
 					return []float64{1, h, q, h * q}
 				})
 			}},
-		{"kidiq-kidscore_momiq", map[string]any{"N": 6, "kid_score": some(6, 80, 20), "mom_iq": some(6, 100, 15)}, func(d map[string]any, p point) float64 {
-			return regression(p, list(d, "kid_score"), cauchyPrior, func(i int) []float64 { return []float64{1, list(d, "mom_iq")[i]} })
-		}},
-		{"kilpisjarvi_mod-kilpisjarvi", map[string]any{"N": 7, "x": some(7, 30, 5), "y": some(7, 9, 1), "pmualpha": 9.3, "psalpha": 20, "pmubeta": 0.1, "psbeta": 0.3},
+		{"kidiq-kidscore_momiq", map[string]any{"N": 6, "kid_score": some(6, 80, 20), "mom_iq": some(6, 100, 15)},
+			func(d map[string]any, p point) float64 {
+				return regression(p, list(d, "kid_score"), cauchyPrior, func(i int) []float64 {
+					return []float64{1,
+						list(d, "mom_iq")[i]}
+				})
+			}},
+		{"kilpisjarvi_mod-kilpisjarvi", map[string]any{"N": 7, "x": some(7, 30, 5), "y": some(7, 9, 1), "pmualpha": 9.3,
+			"psalpha": 20, "pmubeta": 0.1, "psbeta": 0.3},
 			func(d map[string]any, p point) float64 {
 				alpha, slope := p.v["alpha"][0], p.u["beta"][0]
 				sigma, lp := p.positive("sigma", 0)
@@ -134,38 +143,45 @@ func formulas() []formula {
 				}
 				return lp
 			}},
-		{"low_dim_gauss_mix-low_dim_gauss_mix", map[string]any{"N": 9, "y": some(9, 0, 2)}, func(d map[string]any, p point) float64 {
-			mu1, apart := p.u["mu"][0], math.Exp(p.u["mu"][1])
-			s1, j1 := p.positive("sigma", 0)
-			s2, j2 := p.positive("sigma", 1)
-			theta, j3 := p.unit("theta")
-			lp := p.u["mu"][1] + j1 + j2 + j3 + normal(mu1, 0, 2) + normal(mu1+apart, 0, 2) + halfNormal(s1, 2) + halfNormal(s2, 2) + beta(theta, 5, 5)
-			for _, y := range list(d, "y") {
-				lp += logSum(math.Log(theta)+normal(y, mu1, s1), math.Log(1-theta)+normal(y, mu1+apart, s2))
-			}
-			return lp
-		}},
-		{"mesquite-logmesquite_logvas", map[string]any{"N": 11, "weight": above(11), "diam1": above(11), "diam2": above(11), "canopy_height": above(11),
-			"total_height": above(11), "density": above(11), "group": whole(11, 2)}, func(d map[string]any, p point) float64 {
+		{"low_dim_gauss_mix-low_dim_gauss_mix", map[string]any{"N": 9, "y": some(9, 0, 2)},
+			func(d map[string]any, p point) float64 {
+				mu1, apart := p.u["mu"][0], math.Exp(p.u["mu"][1])
+				s1, j1 := p.positive("sigma", 0)
+				s2, j2 := p.positive("sigma", 1)
+				theta, j3 := p.unit("theta")
+				lp := p.u["mu"][1] + j1 + j2 + j3 + normal(mu1, 0, 2) + normal(mu1+apart, 0, 2) + halfNormal(s1, 2) +
+					halfNormal(s2, 2) + beta(theta, 5, 5)
+				for _, y := range list(d, "y") {
+					lp += logSum(math.Log(theta)+normal(y, mu1, s1), math.Log(1-theta)+normal(y, mu1+apart, s2))
+				}
+				return lp
+			}},
+		{"mesquite-logmesquite_logvas", map[string]any{"N": 11, "weight": above(11), "diam1": above(11), "diam2": above(11),
+			"canopy_height": above(11),
+			"total_height":  above(11), "density": above(11), "group": whole(11, 2)}, func(d map[string]any, p point) float64 {
 			logs := each(11, func(i int) float64 { return math.Log(list(d, "weight")[i]) })
 			return regression(p, logs, noPrior, func(i int) []float64 {
 				d1, d2, ch := list(d, "diam1")[i], list(d, "diam2")[i], list(d, "canopy_height")[i]
-				return []float64{1, math.Log(d1 * d2 * ch), math.Log(d1 * d2), math.Log(d1 / d2), math.Log(list(d, "total_height")[i]),
+				return []float64{1, math.Log(d1 * d2 * ch), math.Log(d1 * d2), math.Log(d1 / d2),
+					math.Log(list(d, "total_height")[i]),
 					math.Log(list(d, "density")[i]), list(d, "group")[i]}
 			})
 		}},
 		{"nes2000-nes", map[string]any{"N": 14, "partyid7": whole(14, 8), "real_ideo": whole(14, 7), "race_adj": whole(14, 3),
-			"age_discrete": []float64{1, 2, 3, 4, 1, 2, 3, 4, 2, 1, 3, 4, 2, 3}, "educ1": whole(14, 5), "gender": whole(14, 2), "income": whole(14, 6)},
+			"age_discrete": []float64{1, 2, 3, 4, 1, 2, 3, 4, 2, 1, 3, 4, 2, 3}, "educ1": whole(14, 5), "gender": whole(14, 2),
+			"income": whole(14, 6)},
 			func(d map[string]any, p point) float64 {
 				return regression(p, list(d, "partyid7"), noPrior, func(i int) []float64 {
-					x := []float64{1, list(d, "real_ideo")[i], list(d, "race_adj")[i], 0, 0, 0, list(d, "educ1")[i], list(d, "gender")[i], list(d, "income")[i]}
+					x := []float64{1, list(d, "real_ideo")[i], list(d, "race_adj")[i], 0, 0, 0, list(d, "educ1")[i],
+						list(d, "gender")[i], list(d, "income")[i]}
 					if age := list(d, "age_discrete")[i]; age > 1 {
 						x[int(age)+1] = 1
 					}
 					return x
 				})
 			}},
-		{"sblrc-blr", map[string]any{"N": 6, "D": 3, "y": some(6, 0, 3), "X": [][]float64{some(3, 0, 1), some(3, 0, 1), some(3, 0, 1), some(3, 0, 1), some(3, 0, 1), some(3, 0, 1)}},
+		{"sblrc-blr", map[string]any{"N": 6, "D": 3, "y": some(6, 0, 3),
+			"X": [][]float64{some(3, 0, 1), some(3, 0, 1), some(3, 0, 1), some(3, 0, 1), some(3, 0, 1), some(3, 0, 1)}},
 			func(d map[string]any, p point) float64 {
 				sigma, lp := p.positive("sigma", 0)
 				lp += halfNormal(sigma, 10)
@@ -184,7 +200,8 @@ func formulas() []formula {
 	}
 	// Series of several lengths, since the algorithms over time depend on them.
 	for _, n := range []int{2, 3, 4, 6, 9, 11} {
-		out = append(out, formula{"hmm_example-hmm_example", map[string]any{"N": n, "K": 2, "y": some(n, 6, 3)}, hiddenDensity})
+		out = append(out, formula{"hmm_example-hmm_example", map[string]any{"N": n, "K": 2, "y": some(n, 6, 3)},
+			hiddenDensity})
 	}
 	for _, n := range []int{2, 4, 5, 9, 12, 23} {
 		out = append(out, formula{"garch-garch11", map[string]any{"T": n, "y": some(n, 1, 2), "sigma1": 0.7}, garchDensity})
@@ -233,8 +250,8 @@ func hiddenDensity(d map[string]any, p point) float64 {
 	return j1 + j2 + j3 + j4 + normal(mu[0], 3, 1) + normal(mu[1], 10, 1) + math.Log(total)
 }
 
-// processDensity is the density of f, whose covariance is factored here, and the Jacobian of the map from u to f: it is linear, so
-// that steps of 1 give it without error.
+// processDensity is the density of f, whose covariance is factored here, and the Jacobian of the map from u to f: it
+// is linear, so that steps of 1 give it without error.
 func processDensity(d map[string]any, p point) float64 {
 	rho, j1 := p.positive("rho", 0)
 	alpha, j2 := p.positive("alpha", 0)

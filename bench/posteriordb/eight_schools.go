@@ -4,7 +4,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
@@ -26,8 +25,8 @@ func eightSchoolsNoncentered(d *data) posterior {
 			})
 		},
 		batch: infer.Batch{"y": d.vectorTensor("y", n), "sigma": d.vectorTensor("sigma", n)},
-		// The reference's own run had 0.95 and a warm-up ten times as long. After 1000 transitions one run of four seeds had a
-		// single divergence with 0.95.
-		options: hmc.Options{Adapt: kernel.Adapt{Step: kernel.DualAveraging{Target: 0.99}}},
+		// The reference's own run had 0.95 and a warm-up ten times as long. After 1000 transitions one run of four
+		// seeds had a single divergence with 0.95.
+		method: hmc.NUTS{TargetAccept: 0.99},
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// garch11 is a series whose variance depends on the last number and the last variance (posteriordb, garch11; Bollerslev 1986):
+// garch11 is a series whose variance depends on the last number and the last variance (posteriordb, garch11;
+// Bollerslev 1986):
 //
 //	mu flat, alpha0 > 0 flat, alpha1 flat in (0, 1), beta1 flat in (0, 1 − alpha1)
 //	v_1 = sigma1², v_t = alpha0 + alpha1 (y_{t−1} − mu)² + beta1 v_{t−1}
@@ -43,9 +44,9 @@ func garch11(d *data) posterior {
 	}
 }
 
-// recurrence solves v_t = a_t + b v_{t−1}, v_0 = 0, for all t at once. The solution is v_t = Σ_s b^{t−s} a_s, a product with a
-// triangular matrix of powers. With time cut into about √n rows of as many columns, t = m·row + column, it is two small such
-// products, within the rows and over their ends,
+// recurrence solves v_t = a_t + b v_{t−1}, v_0 = 0, for all t at once. The solution is v_t = Σ_s b^{t−s} a_s, a
+// product with a triangular matrix of powers. With time cut into about √n rows of as many columns, t = m·row + column,
+// it is two small such products, within the rows and over their ends,
 //
 //	w_{r,c} = Σ_{s≤c} b^{c−s} a_{r,s},  e_r = Σ_{q<r} b^{m(r−1−q)} w_{q,m−1},  v_{r,c} = w_{r,c} + b^{c+1} e_r
 //

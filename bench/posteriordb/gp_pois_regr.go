@@ -6,23 +6,23 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // gpPoisRegr is counts whose log rate is an unknown smooth function (posteriordb, gp_pois_regr):
 //
-//	rho ~ Gamma(25, 4), alpha ~ HalfN(2), f ~ N(0, K), K = alpha² exp(−(x_i − x_j)²/(2 rho²)) + 1e-10 I, k_i ~ Poisson(exp f_i)
+//	rho ~ Gamma(25, 4), alpha ~ HalfN(2), f ~ N(0, K), k_i ~ Poisson(exp f_i)
+//	K = alpha² exp(−(x_i − x_j)²/(2 rho²)) + 1e-10 I
 //
-// The Stan program writes f = L f_tilde with K = L Lᵀ and f_tilde ~ N(0, 1). The counts tell f, so that f_tilde has to follow
-// 1/alpha on a narrow, bent ridge, which takes trajectories of hundreds of steps. Here
+// The Stan program writes f = L f_tilde with K = L Lᵀ and f_tilde ~ N(0, 1). The counts tell f, so that f_tilde has to
+// follow 1/alpha on a narrow, bent ridge, which takes trajectories of hundreds of steps. Here
 //
 //	f = L (u/s), u_i ~ N(0, s_i), s_i = L_ii for some i and 1 for the others
 //
-// which is the same law of f, centred for some of its elements (Papaspiliopoulos, Roberts and Sköld 2007). Points are taken
-// from far to near, so that L_ii, the spread of f_i when those before are known, falls; centred are those where it is
-// greater than the standard error of log k_i, 1/√k_i, at alpha = 2 and at rho's prior mean.
+// which is the same law of f, centred for some of its elements (Papaspiliopoulos, Roberts and Sköld 2007). Points are
+// taken from far to near, so that L_ii, the spread of f_i when those before are known, falls; centred are those where
+// it is greater than the standard error of log k_i, 1/√k_i, at alpha = 2 and at rho's prior mean.
 func gpPoisRegr(d *data) posterior {
 	n := d.count("N", 1)
 	x, k := d.vector("x", n), d.vector("k", n)
@@ -60,7 +60,7 @@ func gpPoisRegr(d *data) posterior {
 		},
 		batch: infer.Batch{"k": d.tensor(counts, m)},
 		// Between Stan's 0.8 and the 0.99 of the reference's own run.
-		options: hmc.Options{Adapt: kernel.Adapt{Step: kernel.DualAveraging{Target: 0.9}}},
+		method: hmc.NUTS{TargetAccept: 0.9},
 	}
 }
 

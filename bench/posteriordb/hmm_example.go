@@ -37,8 +37,9 @@ func hmmExample(d *data) posterior {
 	}
 }
 
-// forward is the forward algorithm (Rabiner 1989, Proceedings of the IEEE 77, 257–286), log Σ p(y, states), from the logarithms
-// of the transition matrix, [S, S], and of the densities in each state, [T, S]. A step of time is the matrix
+// forward is the forward algorithm (Rabiner 1989, Proceedings of the IEEE 77, 257–286), log Σ p(y, states), from the
+// logarithms of the transition matrix, [S, S], and of the densities in each state, [T, S]. A step of time is the
+// matrix
 //
 //	M_t(r, s) = log transition(r, s) + log p(y_t | s)
 //
@@ -59,8 +60,8 @@ func forward(transition, emission torch.Tensor, padding *ts.Tensor, times int) t
 	return first.Unsqueeze(-1).Add(product.At(0)).LogSumExp(0, 1)
 }
 
-// padding is the identity matrices, as logarithms, that make of n matrices a power of two; nil where there are none to add. In the
-// place of −∞, which has no gradient, is a number whose exponential is 0.
+// padding is the identity matrices, as logarithms, that make of n matrices a power of two; nil where there are none to
+// add. In the place of −∞, which has no gradient, is a number whose exponential is 0.
 func padding(d *data, n int) *ts.Tensor {
 	var flat []float64
 	k := int64(0)

@@ -2,8 +2,8 @@ package main
 
 import "github.com/kelvin-ppl/kelvin/dist"
 
-// kidscoreInteraction is the regression of children's test scores (posteriordb, kidscore_interaction; Gelman and Hill 2007,
-// chapter 3):
+// kidscoreInteraction is the regression of children's test scores (posteriordb, kidscore_interaction; Gelman and Hill
+// 2007, chapter 3):
 //
 //	beta flat, sigma ~ HalfCauchy(2.5)
 //	kid_score ~ N(beta_1 + beta_2 mom_hs + beta_3 mom_iq + beta_4 mom_hs·mom_iq, sigma)

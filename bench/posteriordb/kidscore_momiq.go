@@ -2,8 +2,8 @@ package main
 
 import "github.com/kelvin-ppl/kelvin/dist"
 
-// kidscoreMomIQ is the regression of children's test scores on their mothers' (posteriordb, kidscore_momiq; Gelman and Hill
-// 2007, chapter 3):
+// kidscoreMomIQ is the regression of children's test scores on their mothers' (posteriordb, kidscore_momiq; Gelman and
+// Hill 2007, chapter 3):
 //
 //	beta flat, sigma ~ HalfCauchy(2.5)
 //	kid_score ~ N(beta_1 + beta_2 mom_iq, sigma)

@@ -13,8 +13,9 @@ import (
 //	alpha ~ N(pmualpha, psalpha), beta ~ N(pmubeta, psbeta), sigma > 0 flat
 //	y ~ N(alpha + beta x, sigma)
 //
-// Since all x are near 4000, alpha and beta are correlated by −0.99999. The chains therefore move in the height of the line at
-// the mean of x, centre = alpha + beta x̄, in the place of alpha. Given beta that is a shift, which leaves the density as it is.
+// Since all x are near 4000, alpha and beta are correlated by −0.99999. The chains therefore move in the height of the
+// line at the mean of x, centre = alpha + beta x̄, in the place of alpha. Given beta that is a shift, which leaves the
+// density as it is.
 func kilpisjarvi(d *data) posterior {
 	n := d.count("N", 1)
 	meanAlpha, sdAlpha := d.number("pmualpha"), d.number("psalpha")

@@ -6,7 +6,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 )
 
-// logearnInteraction is the regression of log earnings (posteriordb, logearn_interaction; Gelman and Hill 2007, chapter 4):
+// logearnInteraction is the regression of log earnings (posteriordb, logearn_interaction; Gelman and Hill 2007,
+// chapter 4):
 //
 //	beta, sigma flat
 //	log earn ~ N(beta_1 + beta_2 height + beta_3 male + beta_4 height·male, sigma)

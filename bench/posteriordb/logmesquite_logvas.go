@@ -6,11 +6,12 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 )
 
-// logmesquiteLogvas is the regression of the logarithm of the weight of mesquite bushes on volume, area and shape (posteriordb,
-// logmesquite_logvas; Gelman and Hill 2007, chapter 4), with d1 and d2 for diam1 and diam2:
+// logmesquiteLogvas is the regression of the logarithm of the weight of mesquite bushes on volume, area and shape
+// (posteriordb, logmesquite_logvas; Gelman and Hill 2007, chapter 4), with d1 and d2 for diam1 and diam2:
 //
 //	beta, sigma flat
-//	log weight ~ N(beta · [1, log(d1 d2 canopy_height), log(d1 d2), log(d1/d2), log total_height, log density, group], sigma)
+//	log weight ~ N(beta · x, sigma)
+//	x = [1, log(d1 d2 canopy_height), log(d1 d2), log(d1/d2), log total_height, log density, group]
 func logmesquiteLogvas(d *data) posterior {
 	n := d.count("N", 1)
 	logs := func(name string) []float64 {

@@ -3,8 +3,9 @@
 //	go run ./bench/posteriordb -path DIR [-models a,b] [-chains 4] [-warmup 1000] [-draws 1000] [-seed 1] [-json] [-list]
 //
 // DIR is a checkout of github.com/stan-dev/posteriordb, or a part of one; without -path it is the environment variable
-// POSTERIORDB. Means and standard deviations differ from the reference's by z combined Monte-Carlo standard errors. The program
-// exits with 1 when a posterior misses its mark (see compare.go) or could not be run, and says which and why.
+// POSTERIORDB. Means and standard deviations differ from the reference's by z combined Monte-Carlo standard errors.
+// The program exits with 1 when a posterior misses its mark (see compare.go) or could not be run, and says which and
+// why.
 package main
 
 import (
@@ -20,8 +21,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
@@ -35,7 +36,8 @@ func main() {
 func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	f := flag.NewFlagSet("posteriordb", flag.ContinueOnError)
 	f.SetOutput(messages)
-	dir := f.String("path", os.Getenv("POSTERIORDB"), "a checkout of posteriordb; by default the environment variable POSTERIORDB")
+	dir := f.String("path", os.Getenv("POSTERIORDB"),
+		"a checkout of posteriordb; by default the environment variable POSTERIORDB")
 	models := f.String("models", "", "posteriors to run, separated by commas; by default all")
 	chains := f.Int("chains", 4, "chains")
 	warmup := f.Int("warmup", 1000, "transitions of each chain that adapt")
@@ -70,8 +72,8 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 		if err != nil {
 			return err
 		}
-		options := hmc.Options{Chains: *chains, Warmup: *warmup, Draws: *draws, Seed: *seed}
-		return bench(ctx, db, chosen, options, *asJSON, out, messages)
+		options := infer.Options{Chains: *chains, Warmup: *warmup, Draws: *draws, Seed: *seed}
+		return bench(ctx, db, chosen, options, *asJSON, out)
 	}()
 	if err != nil {
 		fmt.Fprintln(messages, "posteriordb:", err)
@@ -80,12 +82,12 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	return 0
 }
 
-// bench runs the posteriors one after the other. What one misses does not keep the others from being run; all of it is the
-// error.
-func bench(ctx context.Context, db database, chosen []entry, options hmc.Options, asJSON bool, out, messages io.Writer) error {
+// bench runs the posteriors one after the other. What one misses does not keep the others from being run; all of it is
+// the error.
+func bench(ctx context.Context, db database, chosen []entry, options infer.Options, asJSON bool, out io.Writer) error {
 	rows, errs := []row{}, []error{}
 	for _, e := range chosen {
-		r, err := measure(ctx, db, e, options, messages)
+		r, err := measure(ctx, db, e, options)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", e.name, err))
 			if ctx.Err() != nil {
@@ -103,7 +105,7 @@ func bench(ctx context.Context, db database, chosen []entry, options hmc.Options
 }
 
 // measure runs one posterior and compares its draws with the reference.
-func measure(ctx context.Context, db database, e entry, options hmc.Options, messages io.Writer) (row, error) {
+func measure(ctx context.Context, db database, e entry, options infer.Options) (row, error) {
 	d, reference, err := db.read(e.name)
 	if err != nil {
 		return row{}, err
@@ -116,24 +118,14 @@ func measure(ctx context.Context, db database, e entry, options hmc.Options, mes
 	if err != nil {
 		return row{}, err
 	}
-	own := p.options
-	own.Chains, own.Warmup, own.Draws, own.Seed = options.Chains, options.Warmup, options.Draws, options.Seed
-	if own.Kernel == nil {
-		own.Kernel = kernel.NUTS{}
-	}
-	line := progressLine{w: messages, name: e.name}
-	if isTerminal(messages) {
-		own.Observe = line.show
-	}
 	start := time.Now()
-	result, err := hmc.Run(ctx, program, own)
-	line.clear()
+	result, err := infer.Run(ctx, program, p.method, options)
 	if err != nil {
 		return row{}, err
 	}
 	r := row{Name: e.name, Gradients: result.Gradients, Seconds: time.Since(start).Seconds()}
 	for c := range result.Draws.Chains() {
-		diverged, err := result.Draws.Stat(hmc.StatDivergent, c)
+		diverged, err := result.Draws.Stat(draws.StatDivergent, c)
 		if err != nil {
 			return row{}, err
 		}
@@ -145,7 +137,7 @@ func measure(ctx context.Context, db database, e entry, options hmc.Options, mes
 	if err != nil {
 		return row{}, err
 	}
-	r.judge(parameters, own.Chains)
+	r.judge(parameters, result.Draws.Chains())
 	return r, nil
 }
 
@@ -164,13 +156,15 @@ func report(w io.Writer, rows []row, asJSON bool) error {
 		return e.Encode(map[string]any{"posteriors": rows})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "posterior\tparameters\tmax |z| of means\tof sds\tmax R-hat\tmin bulk ESS\tdivergences\tgradients\tseconds\tmarks")
+	fmt.Fprintln(t, "posterior\tparameters\tmax |z| of means\tof sds\tmax R-hat\tmin bulk ESS\tdivergences\t"+
+		"gradients\tseconds\tmarks")
 	for _, r := range rows {
 		marks := "met"
 		if len(r.misses) > 0 {
 			marks = "missed"
 		}
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%.4f\t%.0f\t%d\t%d\t%.1f\t%s\n", r.Name, r.parameters, r.MaxZMean, r.MaxZSD, r.MaxRHat,
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%.4f\t%.0f\t%d\t%d\t%.1f\t%s\n", r.Name, r.parameters, r.MaxZMean, r.MaxZSD,
+			r.MaxRHat,
 			r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds, marks)
 	}
 	return t.Flush()

@@ -5,7 +5,8 @@ import "github.com/kelvin-ppl/kelvin/dist/support"
 // nes is the regression of party identification (posteriordb, nes; Gelman and Hill 2007, chapter 4):
 //
 //	beta, sigma flat
-//	partyid7 ~ N(beta · [1, real_ideo, race_adj, age = 2, age = 3, age = 4, educ1, gender, income], sigma), age = age_discrete
+//	partyid7 ~ N(beta · x, sigma)
+//	x = [1, real_ideo, race_adj, age = 2, age = 3, age = 4, educ1, gender, income], age = age_discrete
 func nes(d *data) posterior {
 	n := d.count("N", 1)
 	age := d.vector("age_discrete", n)
@@ -17,6 +18,7 @@ func nes(d *data) posterior {
 			return 0
 		})
 	}
-	return flatRegression(d, d.vector("partyid7", n), flat(support.Positive, 0), ones(n), d.vector("real_ideo", n), d.vector("race_adj", n),
+	return flatRegression(d, d.vector("partyid7", n), flat(support.Positive, 0), ones(n), d.vector("real_ideo", n),
+		d.vector("race_adj", n),
 		group(2), group(3), group(4), d.vector("educ1", n), d.vector("gender", n), d.vector("income", n))
 }

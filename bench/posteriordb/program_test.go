@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
@@ -44,8 +43,8 @@ func write(t *testing.T, value any, parts ...string) {
 	require.NoError(t, os.WriteFile(file, raw, 0o644))
 }
 
-// tiny is a database with one posterior: made-up data, and independent draws from its posterior in closed form. With flat beta and
-// sigma, sums of squares S = |y − X b|², b = (XᵀX)⁻¹ Xᵀy, and k columns,
+// tiny is a database with one posterior: made-up data, and independent draws from its posterior in closed form. With
+// flat beta and sigma, sums of squares S = |y − X b|², b = (XᵀX)⁻¹ Xᵀy, and k columns,
 //
 //	S/sigma² ~ χ²_{n−k−1},  beta | sigma ~ N(b, sigma² (XᵀX)⁻¹)
 func tiny(t *testing.T, change func(draw map[string]float64)) string {
@@ -82,7 +81,8 @@ func tiny(t *testing.T, change func(draw map[string]float64)) string {
 			}
 			sigma := math.Sqrt(mat.Dot(&residual, &residual) / chi2)
 			var step mat.VecDense
-			require.NoError(t, step.SolveVec(&root, mat.NewVecDense(k, each(k, func(int) float64 { return sigma * rng.NormFloat64() }))))
+			require.NoError(t, step.SolveVec(&root, mat.NewVecDense(k,
+				each(k, func(int) float64 { return sigma * rng.NormFloat64() }))))
 			draw := map[string]float64{"sigma": sigma}
 			for j := range k {
 				draw[fmt.Sprintf("beta[%d]", j+1)] = b.AtVec(j) + step.AtVec(j)
@@ -94,8 +94,10 @@ func tiny(t *testing.T, change func(draw map[string]float64)) string {
 		}
 	}
 	database := filepath.Join(dir, "posterior_database")
-	write(t, map[string]any{"name": earnings, "data_name": "earnings", "reference_posterior_name": earnings}, database, "posteriors", earnings+".json")
-	write(t, map[string]any{"N": n, "earn": earn, "height": height, "male": male}, database, "data", "data", "earnings.json.zip")
+	write(t, map[string]any{"name": earnings, "data_name": "earnings", "reference_posterior_name": earnings}, database,
+		"posteriors", earnings+".json")
+	write(t, map[string]any{"N": n, "earn": earn, "height": height, "male": male}, database, "data", "data",
+		"earnings.json.zip")
 	write(t, chains, database, "reference_posteriors", "draws", "draws", earnings+".json.zip")
 	return dir
 }
@@ -117,7 +119,8 @@ func TestProgramAgreesWithExactDraws(t *testing.T) {
 	require.Equal(t, []string{"posteriors"}, slices.Collect(maps.Keys(got)))
 	require.Len(t, got["posteriors"], 1)
 	r := got["posteriors"][0]
-	require.ElementsMatch(t, []string{"name", "max_z_mean", "max_z_sd", "max_rhat", "min_ess_bulk", "divergences", "gradients", "seconds"},
+	require.ElementsMatch(t, []string{"name", "max_z_mean", "max_z_sd", "max_rhat", "min_ess_bulk", "divergences",
+		"gradients", "seconds"},
 		slices.Collect(maps.Keys(r)))
 	assert.Equal(t, earnings, r["name"])
 	for _, z := range []string{"max_z_mean", "max_z_sd"} {
@@ -179,7 +182,8 @@ func TestProgramErrors(t *testing.T) {
 	require.NoError(t, os.Remove(in("data", "data", "earnings.json.zip")))
 	fails(only, filepath.Join("data", "data", "earnings.json"), "nor is there earnings.json.zip")
 	write(t, map[string]any{"N": 2}, in("data", "data", "earnings.json"))
-	write(t, []any{map[string]any{"a": []float64{1, 2}}, map[string]any{"a": []float64{1}}}, in("reference_posteriors", "draws", "draws", earnings+".json.zip"))
+	write(t, []any{map[string]any{"a": []float64{1, 2}}, map[string]any{"a": []float64{1}}},
+		in("reference_posteriors", "draws", "draws", earnings+".json.zip"))
 	fails(only, "chain 2 has 1 draws of a")
 	require.NoError(t, os.RemoveAll(in("reference_posteriors")))
 	fails(only, "reference_posteriors")
@@ -194,22 +198,6 @@ func TestList(t *testing.T) {
 	require.Contains(t, out, "arK-arK\n")
 }
 
-// A run on a terminal has one line, which is written again a few times a second and taken away at the end.
-func TestProgressIsOneLine(t *testing.T) {
-	var b bytes.Buffer
-	require.False(t, isTerminal(&b))
-	line := progressLine{w: &b, name: "x"}
-	line.clear()
-	require.Empty(t, b.String())
-	line.show(hmc.Progress{Chains: 4, Done: 1, Total: 10, Wanted: 8})
-	line.show(hmc.Progress{Chains: 4, Done: 2, Total: 10, Wanted: 8})
-	require.True(t, strings.HasPrefix(b.String(), eraseLine+"x: 4 chains"))
-	require.Equal(t, 1, strings.Count(b.String(), "4 chains"))
-	line.clear()
-	require.True(t, strings.HasSuffix(b.String(), eraseLine))
-	require.NotContains(t, b.String(), "\n")
-}
-
 // Elements are named as Stan names them, in row-major order from 1.
 func TestNames(t *testing.T) {
 	s := draws.Site{Name: "a", Shape: []int64{2, 3}, Size: 6}
@@ -221,8 +209,8 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "b", stanName(draws.Site{Name: "b", Size: 1}, 0))
 }
 
-// z is the difference over the root of the sum of the squared errors; a figure that is not a number misses its mark; a parameter
-// that the model lacks is an error.
+// z is the difference over the root of the sum of the squared errors; a figure that is not a number misses its mark; a
+// parameter that the model lacks is an error.
 func TestCompare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{2}, Size: 2}}, nil, 2)
@@ -230,7 +218,8 @@ func TestCompare(t *testing.T) {
 	r := reference{"x[2]": {nil, nil}}
 	for range 2000 {
 		require.NoError(t, d.Append([]float64{5, 1 + 2*rng.NormFloat64(), 5, 1 + 2*rng.NormFloat64()}, nil))
-		r["x[2]"][0], r["x[2]"][1] = append(r["x[2]"][0], 1.5+2*rng.NormFloat64()), append(r["x[2]"][1], 1.5+2*rng.NormFloat64())
+		r["x[2]"][0], r["x[2]"][1] = append(r["x[2]"][0], 1.5+2*rng.NormFloat64()),
+			append(r["x[2]"][1], 1.5+2*rng.NormFloat64())
 	}
 	got, err := compare(d, r)
 	require.NoError(t, err)
@@ -241,7 +230,8 @@ func TestCompare(t *testing.T) {
 	assert.InDelta(t, se/math.Sqrt2, p.sd.referenceError, 0.1*se)
 	assert.InDelta(t, -0.5/(math.Sqrt2*se), p.mean.z(), 4)
 	assert.Less(t, math.Abs(p.sd.z()), 4.0)
-	assert.InDelta(t, (p.mean.ours-p.mean.reference)/math.Sqrt(p.mean.error*p.mean.error+p.mean.referenceError*p.mean.referenceError), p.mean.z(), 1e-9)
+	both := math.Sqrt(p.mean.error*p.mean.error + p.mean.referenceError*p.mean.referenceError)
+	assert.InDelta(t, (p.mean.ours-p.mean.reference)/both, p.mean.z(), 1e-9)
 	var out row
 	out.judge(got, 2)
 	require.Len(t, out.misses, 1)

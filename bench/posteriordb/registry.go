@@ -12,13 +12,13 @@ import (
 
 // posterior is a model on its data. Its latent variables and deterministic values are named as in the reference draws.
 type posterior struct {
-	model   ppl.Model
-	batch   infer.Batch
-	options hmc.Options // what differs from the defaults, for a reason that stands beside it
+	model  ppl.Model
+	batch  infer.Batch
+	method hmc.NUTS // what differs from the defaults, for a reason that stands beside it
 }
 
-// entry is a posterior of the database, by its name there. The function makes the posterior from the data; it panics with a
-// dataError, which load returns.
+// entry is a posterior of the database, by its name there. The function makes the posterior from the data; it panics
+// with a dataError, which load returns.
 type entry struct {
 	name string
 	make func(d *data) posterior

@@ -4,16 +4,15 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/stretchr/testify/require"
 )
 
-// Every posterior meets its marks: means and standard deviations within four combined standard errors of the reference's, R-hat,
-// effective sample size, no divergences.
+// Every posterior meets its marks: means and standard deviations within four combined standard errors of the
+// reference's, R-hat, effective sample size, no divergences.
 func TestPosteriordb(t *testing.T) {
 	dir := os.Getenv("POSTERIORDB")
 	if dir == "" {
@@ -23,7 +22,7 @@ func TestPosteriordb(t *testing.T) {
 	require.NoError(t, err)
 	for _, e := range registry {
 		t.Run(e.name, func(t *testing.T) {
-			r, err := measure(context.Background(), db, e, hmc.Options{Chains: 4, Warmup: 1000, Draws: 1000, Seed: 1}, io.Discard)
+			r, err := measure(context.Background(), db, e, infer.Options{Seed: 1})
 			require.NoError(t, err)
 			t.Logf("|z| of means %.2f, of sds %.2f, R-hat %.4f, bulk ESS %.0f, %d divergences, %d gradients, %.1f s",
 				r.MaxZMean, r.MaxZSD, r.MaxRHat, r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/assert"
@@ -22,7 +23,7 @@ func TestNUTSFindsThePosterior(t *testing.T) {
 	require.NoError(t, err)
 	program, err := ppl.Compile(regression, data)
 	require.NoError(t, err)
-	d, err := hmc.Sample(context.Background(), program, hmc.Options{Seed: 1, Warmup: 500, Draws: 1500})
+	d, err := infer.Sample(context.Background(), program, hmc.NUTS{}, infer.Options{Seed: 1, Warmup: 500, Draws: 1500})
 	require.NoError(t, err)
 	m, err := d.Mean("w")
 	require.NoError(t, err)

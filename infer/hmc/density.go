@@ -6,55 +6,136 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
 
-// NewDensity is a log posterior on one batch as a kernel.Density: K points are one evaluation, mapped over the chains. The
-// points are made on the device. A failure of a matrix factorisation inside the model is a divergence of its chain; any other error
-// ends the run.
-func NewDensity(logPosterior infer.LogPosterior, layout *infer.Layout, batch infer.Batch, device gotch.Device) (kernel.Density, error) {
-	gradient, err := infer.NewGradient(infer.Sum(logPosterior, 1))
-	if err != nil {
-		return nil, fmt.Errorf("hmc: %w", err)
-	}
-	if layout == nil {
-		return nil, fmt.Errorf("hmc: the layout is nil: %w", infer.ErrConfig)
-	}
-	return &density{gradient: gradient, layout: layout, batch: batch, device: device}, nil
+// gradients evaluate a target.
+type gradients struct {
+	n        float64        // what turns a mean into a sum
+	whole    infer.Gradient // posterior and Jacobian together
+	jacobian infer.Gradient // alone; nil for none
 }
 
+func newGradients(target infer.Target) (*gradients, error) {
+	g := &gradients{n: target.N()}
+	var err error
+	if g.whole, err = infer.NewGradient(target); err != nil {
+		return nil, err
+	}
+	if target.LogJacobian != nil {
+		g.jacobian, err = infer.NewGradient(infer.Target{LogPosterior: target.LogJacobian})
+	}
+	return g, err
+}
+
+// density is a target on one batch as a kernel.Density: K points are one evaluation, mapped over the chains. The
+// points are made on the device. A failure of a matrix factorisation inside the model is a divergence of its chain;
+// any other error ends the run.
 type density struct {
-	gradient infer.Gradient
-	layout   *infer.Layout
-	batch    infer.Batch
-	device   gotch.Device
+	*gradients
+	layout *infer.Layout
+	batch  infer.Batch
+	device gotch.Device
 }
 
-func (d *density) Dim() int { return d.layout.Dim() }
+// tempered is a density with a Jacobian: N·LogPosterior + T·LogJacobian.
+type tempered struct{ density }
 
-func (d *density) ValueAndGrad(x, logp, grad []float64) error {
+// on is the target on a batch, where points are like flat.
+func (g *gradients) on(p infer.Params, batch infer.Batch) (interface {
+	Dim() int
+	ValueAndGrad(x, logp, grad []float64) error
+}, error) {
+	if p.Layout == nil {
+		return nil, fmt.Errorf("the layout is nil: %w", infer.ErrConfig)
+	}
+	device, err := torch.DeviceOf(p.Flat)
+	if err != nil {
+		return nil, err
+	}
+	d := density{gradients: g, layout: p.Layout, batch: batch, device: device}
+	if g.jacobian != nil {
+		return tempered{d}, nil
+	}
+	return d, nil
+}
+
+func (d density) Dim() int { return d.layout.Dim() }
+
+func (d density) ValueAndGrad(x, logp, grad []float64) error {
+	return d.do(x, len(logp), func(p infer.Params) error { return d.add(d.whole, p, 0, logp, grad) })
+}
+
+// ValueAndGradAt evaluates rows of one temperature together. Rows of several are evaluated as log posterior and log
+// Jacobian apart.
+func (d tempered) ValueAndGradAt(x, t, logp, grad []float64) error {
+	return d.do(x, len(logp), func(p infer.Params) error {
+		same := true
+		for _, e := range t {
+			same = same && e == t[0]
+		}
+		if same {
+			return d.add(d.whole, p, t[0]/d.n, logp, grad)
+		}
+		if err := d.add(d.whole, p, 0, logp, grad); err != nil {
+			return err
+		}
+		j, jGrad := make([]float64, len(logp)), make([]float64, len(grad))
+		if err := read(d.jacobian, p, d.batch, 0, j, jGrad); err != nil {
+			return err
+		}
+		n := d.Dim()
+		for k, e := range t {
+			logp[k] += e * j[k]
+			for i := k * n; i < (k+1)*n; i++ {
+				grad[i] += e * jGrad[i]
+			}
+		}
+		return nil
+	})
+}
+
+// do calls f with the points as tensors.
+func (d density) do(x []float64, rows int, f func(infer.Params) error) error {
 	err := torch.Do(func(*torch.Scope) error {
 		shape := []int64{int64(d.Dim())}
-		if len(logp) > 1 {
-			shape = []int64{int64(len(logp)), int64(d.Dim())}
+		if rows > 1 {
+			shape = []int64{int64(rows), int64(d.Dim())}
 		}
 		flat, err := torch.FromSliceOn(d.device, gotch.Double, x, shape...)
 		if err != nil {
 			return err
 		}
-		e, err := d.gradient.ValueAndGrad(infer.Params{Layout: d.layout, Flat: flat}, d.batch, 0)
-		if err != nil {
-			return err
-		}
-		copy(logp, e.Values)
-		return torch.CopyTo(grad, e.Grad)
+		return f(infer.Params{Layout: d.layout, Flat: flat})
 	})
 	if err != nil && factorisation(err) {
 		return pointError{err}
 	}
 	return err
+}
+
+// add sets value and gradient to N times those of a mean.
+func (d density) add(g infer.Gradient, p infer.Params, jacobian float64, logp, grad []float64) error {
+	if err := read(g, p, d.batch, jacobian, logp, grad); err != nil || d.n == 1 {
+		return err
+	}
+	for k := range logp {
+		logp[k] *= d.n
+	}
+	for i := range grad {
+		grad[i] *= d.n
+	}
+	return nil
+}
+
+func read(g infer.Gradient, p infer.Params, b infer.Batch, jacobian float64, logp, grad []float64) error {
+	e, err := g.ValueAndGrad(p, b, jacobian)
+	if err != nil {
+		return err
+	}
+	copy(logp, e.Values)
+	return torch.CopyTo(grad, e.Grad)
 }
 
 // pointError says that a point was bad, and not the model.
@@ -63,8 +144,9 @@ type pointError struct{ error }
 func (pointError) Recoverable() bool { return true }
 func (e pointError) Unwrap() error   { return e.error }
 
-// factorisation says whether an error is of linear algebra at a matrix that has no factors: not positive-definite, singular, or without
-// convergence. Libtorch has no type for it; the words are in the messages of all versions from 1.13 on.
+// factorisation says whether an error is of linear algebra at a matrix that has no factors: not positive-definite,
+// singular, or without convergence. Libtorch has no type for it; the words are in the messages of all versions from
+// 1.13 on.
 func factorisation(err error) bool {
 	var e *torch.Error
 	if !errors.As(err, &e) {
@@ -74,7 +156,9 @@ func factorisation(err error) bool {
 	if !strings.Contains(text, "linalg") && !strings.Contains(text, "cholesky") {
 		return false
 	}
-	for _, words := range []string{"not positive-definite", "could not be completed", "singular", "failed to converge", "ill-conditioned"} {
+	for _, words := range []string{
+		"not positive-definite", "could not be completed", "singular", "failed to converge", "ill-conditioned",
+	} {
 		if strings.Contains(text, words) {
 			return true
 		}

@@ -9,8 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -22,7 +20,7 @@ func coin(c *ppl.Ctx) {
 }
 
 // The posterior of the coin's bias is Beta(8, 4), with the mean 2/3.
-func ExampleSample() {
+func Example() {
 	err := func() error {
 		heads, err := torch.Scalar(7)
 		if err != nil {
@@ -32,7 +30,7 @@ func ExampleSample() {
 		if err != nil {
 			return err
 		}
-		draws, err := hmc.Sample(context.Background(), program, hmc.Options{Seed: 1})
+		draws, err := infer.Sample(context.Background(), program, hmc.NUTS{}, infer.Options{Seed: 1})
 		if err != nil {
 			return err
 		}
@@ -54,71 +52,80 @@ func ExampleSample() {
 	// Output: 4 chains of 1000 draws, mean within 0.02 of 2/3: true, warnings: false
 }
 
-// Draws as they come: a running mean that stops when it is known well enough.
-func ExampleStream() {
-	heads, err := torch.Scalar(7)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	program, err := ppl.Compile(coin, infer.Batch{"heads": heads})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	n, sum, squares := 0., 0., 0.
-	for draw, err := range hmc.Stream(context.Background(), program, hmc.Options{Seed: 1, Draws: 100_000, Warmup: 200}) {
+// A cold posterior, at T = 1/4: of the coin's likelihood p⁷(1-p)³ the fourth power, Beta(29, 13).
+func ExampleNUTS() {
+	err := func() error {
+		heads, err := torch.Scalar(7)
 		if err != nil {
-			fmt.Println(err)
-			return
+			return err
 		}
-		if draw.Warmup {
-			continue
+		program, err := ppl.Compile(coin, infer.Batch{"heads": heads})
+		if err != nil {
+			return err
 		}
-		p := 1 / (1 + math.Exp(-draw.X[0]))
-		n, sum, squares = n+1, sum+p, squares+p*p
-		if n > 400 && math.Sqrt((squares/n-sum*sum/n/n)/n) < 0.005 {
-			break
+		method := hmc.NUTS{TargetAccept: 0.9, MaxDepth: 8, Temperature: infer.Constant(0.25)}
+		draws, err := infer.Sample(context.Background(), program, method, infer.Options{Seed: 1})
+		if err != nil {
+			return err
 		}
+		mean, err := draws.Mean("p")
+		if err != nil {
+			return err
+		}
+		fmt.Println(draws.Total(), math.Abs(mean[0]-29./42) < 0.01)
+		return nil
+	}()
+	if err != nil {
+		fmt.Println(err)
 	}
-	fmt.Println(n < 5000, math.Abs(sum/n-2./3) < 0.05)
-	// Output: true true
+	// Output: 4000 true
 }
 
-// As a method, NUTS is built like any other; the temperature makes a cold posterior, here with a quarter of the variance.
-func ExampleNUTS() {
-	heads, err := torch.Scalar(7)
+// NUTS in a loop of one's own: build, init, and one update for each transition. It stops when a mean is known well
+// enough.
+func ExampleNUTS_Build() {
+	err := func() error {
+		heads, err := torch.Scalar(7)
+		if err != nil {
+			return err
+		}
+		batch := infer.Batch{"heads": heads}
+		program, err := ppl.Compile(coin, batch)
+		if err != nil {
+			return err
+		}
+		transform, err := hmc.NUTS{Warmup: 200}.Build(program.Target())
+		if err != nil {
+			return err
+		}
+		start, err := infer.Zeros(program.Layout())
+		if err != nil {
+			return err
+		}
+		state, err := infer.Init(transform, start, 1)
+		if err != nil {
+			return err
+		}
+		n, sum, squares := 0., 0., 0.
+		for n < 400 || math.Sqrt((squares/n-sum*sum/n/n)/n) > 0.005 {
+			if state, _, err = transform.Update(state, batch); err != nil {
+				return err
+			}
+			if state.Steps() <= 200 {
+				continue
+			}
+			x, err := state.Position().Values()
+			if err != nil {
+				return err
+			}
+			p := 1 / (1 + math.Exp(-x[0]))
+			n, sum, squares = n+1, sum+p, squares+p*p
+		}
+		fmt.Println(n < 5000, math.Abs(sum/n-2./3) < 0.05)
+		return nil
+	}()
 	if err != nil {
 		fmt.Println(err)
-		return
 	}
-	batch := infer.Batch{"heads": heads}
-	program, err := ppl.Compile(coin, batch)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	method := hmc.NUTS{NUTS: kernel.NUTS{MaxDepth: 8}, Adaptation: hmc.Adaptation{Warmup: 200, Temperature: infer.Constant(0.25)}}
-	transform, err := method.Build(infer.Sum(program.LogPosterior(), 1))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	start, err := program.Init(batch, ppl.FromPrior, 4, 1)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(batch), oldrun.Config{Steps: 1200, BurnIn: 200, Chains: 4})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	sd, err := result.Draws.SD("p")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(result.Draws.Total(), sd[0] > 0.25 && sd[0] < 0.4) // log-odds: about 0.65/2
-	// Output: 4000 true
+	// Output: true true
 }

@@ -3,7 +3,6 @@ package hmc_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"testing"
 
@@ -11,14 +10,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/store"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 )
 
 // brittle is a program whose code panics before or after the sampling.
 type brittle struct {
-	hmc.Posterior
+	infer.Program
 	start, draws bool
 }
 
@@ -26,7 +25,7 @@ func (b brittle) Start(batch infer.Batch, chains int, seed uint64) (infer.Params
 	if b.start {
 		panic("start")
 	}
-	return b.Posterior.Start(batch, chains, seed)
+	return b.Program.Start(batch, chains, seed)
 }
 
 func (b brittle) Draws(d *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
@@ -38,39 +37,52 @@ func (b brittle) Draws(d *draws.Draws, batch infer.Batch) (*draws.Draws, error) 
 
 // A panic outside the density is an error as well, and does not take the draws with it.
 func TestPanicsOutsideTheDensity(t *testing.T) {
-	o := hmc.Options{Chains: 2, Warmup: 20, Draws: 10}
-	var panicked *kernel.PanicError
-	_, err := hmc.Sample(ctx, brittle{gaussian(t), true, false}, o)
+	o := infer.Options{Chains: 2, Warmup: 20, Draws: 10}
+	var panicked *infer.PanicError
+	_, err := infer.Sample(ctx, brittle{gaussian(t), true, false}, hmc.NUTS{}, o)
 	require.ErrorAs(t, err, &panicked)
 	require.Equal(t, "start", panicked.Value)
-	for _, err := range hmc.Stream(ctx, brittle{gaussian(t), true, false}, o) {
-		require.ErrorAs(t, err, &panicked)
-	}
-	r, err := hmc.Run(ctx, brittle{gaussian(t), false, true}, o)
+	r, err := infer.Run(ctx, brittle{gaussian(t), false, true}, hmc.NUTS{}, o)
 	require.ErrorAs(t, err, &panicked)
 	require.Equal(t, 20, r.Unconstrained.Total())
-	o.SaveEvery, o.Save = 1000, func(string, []int, *draws.Draws) error { panic("save") }
-	d, err := hmc.Sample(ctx, gaussian(t), o)
+	for every, name := range map[int]string{1000: "at the end", 5: "on the way"} {
+		o.SaveEvery, o.Save = every, func(string, []int, *draws.Draws) error { panic("save") }
+		_, err = infer.Sample(ctx, gaussian(t), hmc.NUTS{}, o)
+		require.ErrorAs(t, err, &panicked, name)
+		require.Equal(t, "save", panicked.Value)
+	}
+	o.Save = nil
+	o.Observer = infer.ObserverFunc(func(p infer.Progress) {
+		if p.Draws == 5 {
+			panic("observe")
+		}
+	})
+	d, err := infer.Sample(ctx, gaussian(t), hmc.NUTS{}, o)
 	require.ErrorAs(t, err, &panicked)
-	require.Equal(t, 20, d.Total())
+	require.Equal(t, "observe", panicked.Value)
+	require.GreaterOrEqual(t, d.Total(), 10)
 }
 
-// Errors of the kernel are those of package infer too.
-func TestErrorsHaveOneFamily(t *testing.T) {
-	for _, o := range []hmc.Options{{Draws: -1}, {Draws: math.MaxInt}, {Draws: math.MaxInt/2 + 1, Thin: 2}, {Draws: math.MaxInt / 2, Thin: 3}, {Chains: -1}} {
-		d, err := hmc.Sample(ctx, gaussian(t), o)
-		require.ErrorIs(t, err, infer.ErrConfig)
-		require.Nil(t, d)
-	}
-	for _, err := range hmc.Stream(ctx, gaussian(t), hmc.Options{Checkpoint: &hmc.Checkpoint{Dir: t.TempDir()}}) {
-		require.ErrorIs(t, err, infer.ErrConfig)
-		require.ErrorContains(t, err, "a stream cannot go on")
+// A panic of the model is an error that names the model's words, whatever method runs it.
+func TestPanicsOfTheModel(t *testing.T) {
+	density := gaussianDensity(t)
+	for _, m := range []infer.Method{hmc.NUTS{}, hmc.HMC{}, hmc.Exchange{Ladder: []float64{1, 2}}} {
+		calls := 0
+		p := handwritten(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			if calls++; calls > 200 {
+				panic("no model")
+			}
+			return density(p, b)
+		}, two)
+		_, err := infer.Sample(ctx, p, m, infer.Options{Chains: 2, Warmup: 20})
+		require.ErrorContains(t, err, "no model")
+		require.NotContains(t, err.Error(), "kernel.")
 	}
 }
 
 // Trees that were cut off are reported whatever the depth that was allowed.
 func TestDepthIsDiagnosed(t *testing.T) {
-	d, err := hmc.Sample(ctx, gaussian(t), hmc.Options{Kernel: kernel.NUTS{MaxDepth: 1}, Warmup: 100, Draws: 200, Seed: 1})
+	d, err := infer.Sample(ctx, gaussian(t), hmc.NUTS{MaxDepth: 1}, infer.Options{Warmup: 100, Draws: 200, Seed: 1})
 	require.NoError(t, err)
 	report, err := diag.Diagnose(d, diag.DiagnoseOptions{})
 	require.NoError(t, err)
@@ -83,14 +95,15 @@ func TestDepthIsDiagnosed(t *testing.T) {
 	report, err = diag.Diagnose(read.Posterior, diag.DiagnoseOptions{})
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Of(diag.CodeTreeDepth))
-	d, err = hmc.Sample(ctx, gaussian(t), hmc.Options{Kernel: kernel.NUTS{MaxDepth: 12}, Warmup: 100, Draws: 200, Seed: 1})
+	d, err = infer.Sample(ctx, gaussian(t), hmc.NUTS{MaxDepth: 12}, infer.Options{Warmup: 100, Draws: 200, Seed: 1})
 	require.NoError(t, err)
 	report, err = diag.Diagnose(d, diag.DiagnoseOptions{})
 	require.NoError(t, err)
 	require.Empty(t, report.Of(diag.CodeTreeDepth))
 }
 
-// A sink does not mix runs: not another run's files, not a second run without closing, not a run that was begun without it.
+// A sink does not mix runs: not another run's files, not a second run without closing, not a run that was begun
+// without it.
 func TestSinksAreForOneRun(t *testing.T) {
 	p := gaussian(t)
 	for name, open := range map[string]func(path string) (func(string, []int, *draws.Draws) error, func() error){
@@ -106,15 +119,15 @@ func TestSinksAreForOneRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			sample := func(seed uint64, n int, path, checkpoint string) error {
-				o := hmc.Options{Chains: 2, Warmup: 20, Draws: n, Seed: seed}
+				o := infer.Options{Chains: 2, Warmup: 20, Draws: n, Seed: seed}
 				if checkpoint != "" {
-					o.Checkpoint = &hmc.Checkpoint{Dir: filepath.Join(dir, checkpoint), Every: 10, Resume: true}
+					o.Checkpoint = &infer.Checkpoint{Dir: filepath.Join(dir, checkpoint), Every: 10, Resume: true}
 				}
 				var closes func() error
 				if path != "" {
 					o.Save, closes = open(filepath.Join(dir, path))
 				}
-				_, err := hmc.Sample(ctx, p, o)
+				_, err := infer.Sample(ctx, p, hmc.NUTS{}, o)
 				if closes != nil {
 					err = errors.Join(err, closes())
 				}
@@ -128,11 +141,11 @@ func TestSinksAreForOneRun(t *testing.T) {
 			require.ErrorContains(t, sample(3, 30, "late", "cc"), "begun without this sink")
 
 			for i, at := range []float64{0, 1} { // another start is another run
-				start, err := infer.NewParams(p.Sites, []float64{at, at})
+				start, err := infer.NewParams(p.Layout(), []float64{at, at})
 				require.NoError(t, err)
 				save, closes := open(filepath.Join(dir, "start"))
-				_, err = hmc.Sample(ctx, p, hmc.Options{Chains: 2, Warmup: 20, Draws: 20, Init: start, Save: save,
-					Checkpoint: &hmc.Checkpoint{Dir: filepath.Join(dir, fmt.Sprint("start", i)), Every: 10}})
+				_, err = infer.Sample(ctx, p, hmc.NUTS{}, infer.Options{Chains: 2, Warmup: 20, Draws: 20, Start: start, Save: save,
+					Checkpoint: &infer.Checkpoint{Dir: filepath.Join(dir, fmt.Sprint("start", i)), Every: 10}})
 				require.NoError(t, closes())
 				if i == 0 {
 					require.NoError(t, err)
@@ -142,10 +155,10 @@ func TestSinksAreForOneRun(t *testing.T) {
 			}
 
 			save, closes := open(filepath.Join(dir, "twice"))
-			o := hmc.Options{Chains: 2, Warmup: 20, Draws: 20, Save: save}
-			_, err := hmc.Sample(ctx, p, o)
+			o := infer.Options{Chains: 2, Warmup: 20, Draws: 20, Save: save}
+			_, err := infer.Sample(ctx, p, hmc.NUTS{}, o)
 			require.NoError(t, err)
-			_, err = hmc.Sample(ctx, p, o)
+			_, err = infer.Sample(ctx, p, hmc.NUTS{}, o)
 			require.ErrorContains(t, err, "a sink is for one run")
 			require.NoError(t, closes())
 		})

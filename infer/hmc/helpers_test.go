@@ -13,8 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // schools is eight schools, not centred, compiled.
@@ -55,19 +53,63 @@ func matches(t *testing.T, d *draws.Draws, site string, i int, mean, sd float64)
 	assert.Less(t, diag.RHat(x), 1.02)
 }
 
-// gaussian is N(0, Σ) in two dimensions with standard deviations 1 and 3 and correlation 0.8, written by hand.
-func gaussian(t *testing.T) hmc.Posterior {
+// layoutOf is a layout.
+func layoutOf(t *testing.T, sites infer.Shapes) *infer.Layout {
 	t.Helper()
-	layout, err := infer.NewLayout(infer.Shapes{"x": {2}})
+	layout, err := infer.NewLayout(sites)
 	require.NoError(t, err)
+	return layout
+}
+
+// handwritten is a density written by hand, which leaves the start to the run.
+func handwritten(t *testing.T, density infer.LogPosterior, sites infer.Shapes) infer.Program {
+	t.Helper()
+	return infer.Unplaced(infer.Sum(density, 1), layoutOf(t, sites), nil)
+}
+
+// gaussianDensity is N(0, Σ) in two dimensions with standard deviations 1 and 3 and correlation 0.8.
+func gaussianDensity(t *testing.T) infer.LogPosterior {
+	t.Helper()
 	const rho = 0.8
 	f := 1 / (1 - rho*rho)
 	precision, err := torch.FromSlice([]float64{f, -rho * f / 3, -rho * f / 3, f / 9}, 2, 2)
 	require.NoError(t, err)
-	return hmc.Posterior{Sites: layout, Density: func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		x := p.Get("x").T()
-		return torch.Of(x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
-	}}
+	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		x := p.Get("x")
+		return torch.Of(precision).MatMul(x).Mul(x).Sum().Mul(-0.5), nil
+	}
+}
+
+var two = infer.Shapes{"x": {2}}
+
+// gaussian is that as a program.
+func gaussian(t *testing.T) infer.Program {
+	t.Helper()
+	return handwritten(t, gaussianDensity(t), two)
+}
+
+// detail is what a run tells besides its draws.
+func detail(t *testing.T, r *infer.Result) *hmc.Detail {
+	t.Helper()
+	d, ok := r.Detail.(*hmc.Detail)
+	require.True(t, ok, "%T", r.Detail)
+	return d
+}
+
+// stat is the sum of a statistic over all draws, and the least of its sums over a chain.
+func stat(t *testing.T, d *draws.Draws, name string) (sum, least float64) {
+	t.Helper()
+	least = math.Inf(1)
+	for chain := range d.Chains() {
+		v, err := d.Stat(name, chain)
+		require.NoError(t, err)
+		own := 0.0
+		for _, x := range v {
+			own += x
+		}
+		sum, least = sum+own, math.Min(least, own)
+	}
+	return sum, least
 }
 
 // sameDraws says whether two sets of draws are equal bit for bit, statistics included.
@@ -94,13 +136,10 @@ func sameDraws(t *testing.T, want, have *draws.Draws) {
 	}
 }
 
-func sum(x *ts.Tensor) *ts.Tensor { return x.MustSum(gotch.Double, false) }
-
-// twoModes is the log density of an equal mixture of N(-4, 1) and N(4, 1), up to a constant: log cosh(4x) - x²/2, written so that
-// nothing overflows.
+// twoModes is the log density of an equal mixture of N(-4, 1) and N(4, 1), up to a constant: log cosh(4x) - x²/2,
+// written so that nothing overflows.
 func twoModes(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-	x := p.Get("x").T()
-	a := x.MustAbs(false).MustMulScalar(ts.FloatScalar(4), false)
-	cosh := a.MustAdd(a.MustMulScalar(ts.FloatScalar(-2), false).MustExp(false).MustLog1p(false), false)
-	return torch.Of(cosh.MustSub(x.MustSquare(false).MustMulScalar(ts.FloatScalar(0.5), false), false)), nil
+	x := p.Get("x")
+	a := x.Abs().Mul(4)
+	return a.Add(a.Mul(-2).Exp().Log1p()).Sub(x.Square().Mul(0.5)), nil
 }

@@ -10,22 +10,22 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 var ctx = context.Background()
 
-// Eight schools with the defaults. The means and standard deviations are from quadrature over mu and tau (package models).
+// Eight schools with the defaults. The means and standard deviations are from quadrature over mu and tau (package
+// models).
 func TestEightSchools(t *testing.T) {
-	r, err := hmc.Run(ctx, schools(t), hmc.Options{Seed: 1})
+	r, err := infer.Run(ctx, schools(t), hmc.NUTS{}, infer.Options{Seed: 1})
 	require.NoError(t, err)
 	require.Equal(t, 4, r.Draws.Chains())
 	require.Equal(t, 1000, r.Draws.Len(0))
@@ -33,15 +33,8 @@ func TestEightSchools(t *testing.T) {
 	matches(t, r.Draws, "tau", 0, 3.598, 3.220)
 	report, err := diag.Diagnose(r.Draws, diag.DiagnoseOptions{})
 	require.NoError(t, err)
-	divergent, total := 0.0, 0
-	for chain := range 4 {
-		v, err := r.Draws.Stat(hmc.StatDivergent, chain)
-		require.NoError(t, err)
-		for _, x := range v {
-			divergent += x
-			total++
-		}
-	}
+	divergent, _ := stat(t, r.Draws, draws.StatDivergent)
+	total := r.Draws.Total()
 	assert.LessOrEqual(t, divergent, 20., "of %d draws; %v", total, report)
 }
 
@@ -51,7 +44,7 @@ func TestCentredSchoolsDiverge(t *testing.T) {
 	require.NoError(t, err)
 	p, err := m.Compile()
 	require.NoError(t, err)
-	d, err := hmc.Sample(ctx, p, hmc.Options{Seed: 2, Warmup: 300, Draws: 300})
+	d, err := infer.Sample(ctx, p, hmc.NUTS{}, infer.Options{Seed: 2, Warmup: 300, Draws: 300})
 	require.NoError(t, err)
 	report, err := diag.Diagnose(d, diag.DiagnoseOptions{})
 	require.NoError(t, err)
@@ -63,7 +56,7 @@ func TestCentredSchoolsDiverge(t *testing.T) {
 // The density to the power 1/T: a Gaussian's variance is multiplied by T.
 func TestTemperature(t *testing.T) {
 	for _, temperature := range []float64{0.5, 1, 2} {
-		d, err := hmc.Sample(ctx, gaussian(t), hmc.Options{Seed: 3, Temperature: temperature})
+		d, err := infer.Sample(ctx, gaussian(t), hmc.NUTS{Temperature: infer.Constant(temperature)}, infer.Options{Seed: 3})
 		require.NoError(t, err)
 		matches(t, d, "x", 0, 0, math.Sqrt(temperature))
 		matches(t, d, "x", 1, 0, 3*math.Sqrt(temperature))
@@ -72,17 +65,19 @@ func TestTemperature(t *testing.T) {
 
 // The other kernels and metrics are exact too.
 func TestKernelsAndMetrics(t *testing.T) {
-	for name, o := range map[string]hmc.Options{
-		"HMC":      {Kernel: kernel.HMC{Steps: 8, Jitter: 0.5}},
-		"MALA":     {Kernel: kernel.MALA{}, Draws: 4000},
-		"dense":    {Metric: kernel.Dense},
-		"low rank": {Metric: kernel.LowRank},
-		"fisher":   {Adapt: kernel.Adapt{From: kernel.Fisher}},
-		"pooled":   {Adapt: kernel.Adapt{Pooled: true}},
+	for name, c := range map[string]struct {
+		method infer.Method
+		draws  int
+	}{
+		"HMC":      {hmc.HMC{Steps: 8, Jitter: 0.5}, 0},
+		"MALA":     {hmc.HMC{Steps: 1}, 4000},
+		"dense":    {hmc.NUTS{Metric: hmc.Dense}, 0},
+		"low rank": {hmc.NUTS{Metric: hmc.LowRank}, 0},
+		"fisher":   {hmc.NUTS{Fisher: true}, 0},
+		"pooled":   {hmc.NUTS{Pooled: true}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.Seed = 4
-			d, err := hmc.Sample(ctx, gaussian(t), o)
+			d, err := infer.Sample(ctx, gaussian(t), c.method, infer.Options{Seed: 4, Draws: c.draws})
 			require.NoError(t, err)
 			matches(t, d, "x", 0, 0, 1)
 			matches(t, d, "x", 1, 0, 3)
@@ -90,46 +85,34 @@ func TestKernelsAndMetrics(t *testing.T) {
 	}
 }
 
-// The same run twice is bit-identical whatever the timing; a stream has the same draws in the same order for each chain.
+// The same run twice is bit-identical whatever the timing.
 func TestRunsRepeat(t *testing.T) {
 	p := schools(t)
-	o := hmc.Options{Seed: 5, Chains: 6, Warmup: 60, Draws: 40}
-	want, err := hmc.Run(ctx, p, o)
+	o := infer.Options{Seed: 5, Chains: 6, Warmup: 60, Draws: 40}
+	want, err := infer.Run(ctx, p, hmc.NUTS{}, o)
 	require.NoError(t, err)
 	old := runtime.GOMAXPROCS(1)
-	again, err := hmc.Run(ctx, p, o)
+	again, err := infer.Run(ctx, p, hmc.NUTS{}, o)
 	runtime.GOMAXPROCS(old)
 	require.NoError(t, err)
 	sameDraws(t, want.Draws, again.Draws)
 	sameDraws(t, want.Unconstrained, again.Unconstrained)
-
-	next := make([]int, 6)
-	warm := 0
-	for d, err := range hmc.Stream(ctx, p, o) {
-		require.NoError(t, err)
-		if d.Warmup {
-			warm++
-			continue
-		}
-		require.Equal(t, next[d.Chain], d.Index)
-		next[d.Chain]++
-		require.Equal(t, want.Unconstrained.Row(d.Chain, d.Index)[:len(d.X)], d.X)
-	}
-	require.Equal(t, []int{40, 40, 40, 40, 40, 40}, next)
-	require.Equal(t, 6*60, warm)
+	assert.Equal(t, detail(t, want), detail(t, again))
 }
 
-// Leaving a stream early ends the run and leaves no goroutine behind.
-func TestLeavingAStream(t *testing.T) {
+// A run that is cancelled ends, and leaves no goroutine behind.
+func TestCancelledRunsLeaveNothing(t *testing.T) {
 	p := schools(t)
 	before := runtime.NumGoroutine()
+	running, cancel := context.WithCancel(ctx)
 	n := 0
-	for _, err := range hmc.Stream(ctx, p, hmc.Options{Warmup: 20}) {
-		require.NoError(t, err)
-		if n++; n == 50 {
-			break
-		}
-	}
+	_, err := infer.Sample(running, p, hmc.NUTS{}, infer.Options{Warmup: 20,
+		Observer: infer.ObserverFunc(func(infer.Progress) {
+			if n++; n == 50 {
+				cancel()
+			}
+		})})
+	require.ErrorIs(t, err, context.Canceled)
 	for range 1000 {
 		if runtime.NumGoroutine() <= before {
 			break
@@ -137,18 +120,20 @@ func TestLeavingAStream(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
-	_, err := hmc.Sample(ctx, nil, hmc.Options{})
-	require.ErrorIs(t, err, infer.ErrConfig)
-	for _, err := range hmc.Stream(ctx, p, hmc.Options{Chains: -1}) {
-		require.ErrorContains(t, err, "Chains is -1")
-	}
 }
 
-// With 64 chains and pooled adaptation nearly every batch is full. (What is missing is the end, when some chains are through.)
+// With 64 chains and pooled adaptation every batch holds all chains until the first is through: as many batches as
+// that one has leapfrog steps.
 func TestBatchesAreFull(t *testing.T) {
-	r, err := hmc.Run(ctx, schools(t), hmc.Options{Chains: 64, Warmup: 200, Draws: 500, Seed: 6, Adapt: kernel.Adapt{Pooled: true}})
+	r, err := infer.Run(ctx, schools(t), hmc.NUTS{Pooled: true},
+		infer.Options{Chains: 64, Warmup: 200, Draws: 100, Seed: 6})
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, r.Batches.SamplingFill(64), 0.95)
+	d := detail(t, r)
+	all, least := stat(t, r.Draws, draws.StatLeapfrog)
+	assert.EqualValues(t, least, d.FullBatches)
+	assert.EqualValues(t, all, d.SamplingRows)
+	assert.Equal(t, r.Gradients, d.Rows)
+	assert.InDelta(t, all/(64*float64(d.SamplingBatches)), d.Fill(), 1e-12)
 }
 
 // One transition from the same state agrees to rounding whatever chains run beside it.
@@ -165,7 +150,8 @@ func TestOtherChainsDoNotMatter(t *testing.T) {
 			start, err = start.Repeat(1)
 			require.NoError(t, err)
 		}
-		r, err := hmc.Run(ctx, p, hmc.Options{Chains: chains, Warmup: kernel.None, Draws: 1, StepSize: 0.2, Init: start, Seed: 7})
+		r, err := infer.Run(ctx, p, hmc.NUTS{StepSize: infer.Constant(0.2)},
+			infer.Options{Chains: chains, Warmup: infer.None, Draws: 1, Start: start, Seed: 7})
 		require.NoError(t, err)
 		return r.Unconstrained.Row(0, 0)
 	}
@@ -174,32 +160,23 @@ func TestOtherChainsDoNotMatter(t *testing.T) {
 
 // A factorisation that fails inside the model is a divergence of its chain, and so is a NaN.
 func TestBadPointsAreDivergences(t *testing.T) {
-	layout, err := infer.NewLayout(infer.Shapes{"x": {}})
-	require.NoError(t, err)
 	for name, f := range map[string]infer.LogPosterior{
 		"linear algebra": func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			// N(0, 1) for x > -1, where the matrix [x + 1] has a factor.
-			x := p.Get("x").T()
-			l := x.MustAddScalar(ts.FloatScalar(1), false).MustReshape([]int64{1, 1}, false).MustLinalgCholesky(false, false)
-			return torch.Of(x.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAdd(sum(l).MustMulScalar(ts.FloatScalar(0), false), false)), nil
+			x := p.Get("x")
+			l := torch.Of(x.Add(1).T().MustReshape([]int64{1, 1}, false).MustLinalgCholesky(false, false))
+			return x.Square().Mul(-0.5).Add(l.Sum().Mul(0)), nil
 		},
 		"not a number": func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-			x := p.Get("x").T()
-			root := x.MustAddScalar(ts.FloatScalar(1), false).MustSqrt(false)
-			return torch.Of(x.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAdd(root.MustMulScalar(ts.FloatScalar(0), false), false)), nil
+			x := p.Get("x")
+			return x.Square().Mul(-0.5).Add(x.Add(1).Sqrt().Mul(0)), nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := hmc.Sample(ctx, hmc.Posterior{Density: f, Sites: layout}, hmc.Options{Seed: 8, Warmup: 200, Draws: 800, Chains: 3})
+			p := handwritten(t, f, infer.Shapes{"x": {}})
+			d, err := infer.Sample(ctx, p, hmc.NUTS{}, infer.Options{Seed: 8, Warmup: 200, Draws: 800, Chains: 3})
 			require.NoError(t, err)
-			divergent := 0.0
-			for chain := range 3 {
-				v, err := d.Stat(hmc.StatDivergent, chain)
-				require.NoError(t, err)
-				for _, x := range v {
-					divergent += x
-				}
-			}
+			divergent, _ := stat(t, d, draws.StatDivergent)
 			assert.Positive(t, divergent)
 			for _, chain := range element(t, d, "x", 0) {
 				for _, x := range chain {
@@ -221,83 +198,75 @@ func TestStartsThatAreNotFinite(t *testing.T) {
 		c.Factor("barrier", x.Abs().Neg().Sqrt())
 	}, nil)
 	require.NoError(t, err)
-	_, err = hmc.Sample(ctx, p, hmc.Options{})
+	_, err = infer.Sample(ctx, p, hmc.NUTS{}, infer.Options{})
 	require.ErrorIs(t, err, infer.ErrNonFinite)
 	require.ErrorContains(t, err, `"barrier"`)
 }
 
 // A failure in mid-run, and a cancellation, return the draws so far with the error.
 func TestDrawsSoFar(t *testing.T) {
-	g := gaussian(t)
+	density := gaussianDensity(t)
 	calls := 0
-	density := g.Density
 	boom := errors.New("boom")
 	for name, f := range map[string]func(){
 		"a panic":  func() { panic(boom) },
 		"an error": func() { torch.Must(0, boom) },
 	} {
 		calls = 0
-		g.Density = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		p := handwritten(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			if calls++; calls > 4000 {
 				f()
 			}
 			return density(p, b)
-		}
-		d, err := hmc.Sample(ctx, g, hmc.Options{Warmup: 100, Chains: 2, Draws: 100_000})
+		}, two)
+		d, err := infer.Sample(ctx, p, hmc.NUTS{}, infer.Options{Warmup: 100, Chains: 2, Draws: 100_000})
 		require.ErrorIs(t, err, boom, name)
 		require.Greater(t, d.Total(), 100, name)
 	}
-	g.Density = density
 	cancelled, cancel := context.WithCancel(ctx)
-	d, err := hmc.Sample(cancelled, g, hmc.Options{Warmup: 100, Draws: 100_000, Observe: func(p hmc.Progress) {
-		if p.Draws == 200 {
+	o := infer.Options{Warmup: 100, Draws: 100_000, Observer: infer.ObserverFunc(func(p infer.Progress) {
+		if p.Draws == 50 {
 			cancel()
 		}
-	}})
+	})}
+	d, err := infer.Sample(cancelled, gaussian(t), hmc.NUTS{}, o)
 	require.ErrorIs(t, err, context.Canceled)
 	require.GreaterOrEqual(t, d.Total(), 200)
 	require.Less(t, d.Total(), 1000)
 }
 
-// The line that a run shows.
-func TestProgress(t *testing.T) {
-	var last hmc.Progress
-	n := int64(0)
-	_, err := hmc.Sample(ctx, gaussian(t), hmc.Options{Warmup: 50, Draws: 30, Chains: 2, Observe: func(p hmc.Progress) {
-		n++
-		require.Equal(t, n, p.Done)
-		last = p
-	}})
-	require.NoError(t, err)
-	require.EqualValues(t, 160, last.Total)
-	require.EqualValues(t, 160, last.Done)
-	require.EqualValues(t, 60, last.Draws)
-	require.Zero(t, last.Warming)
-	require.Regexp(t, `^2 chains, sampling: 100 %, 60 of 60 draws, 0 divergences, step [0-9.]+, [0-9.]+ gradients a draw$`, last.String())
-}
-
+// What is wrong is named as the user wrote it.
 func TestOptionsThatAreWrong(t *testing.T) {
 	p := schools(t)
-	two, err := infer.Zeros(p.Layout())
-	require.NoError(t, err)
-	two, err = two.Repeat(2)
-	require.NoError(t, err)
-	other, err := infer.NewLayout(infer.Shapes{"a": {}})
-	require.NoError(t, err)
-	wrong, err := infer.Zeros(other)
-	require.NoError(t, err)
-	for want, o := range map[string]hmc.Options{
-		"Chains is -2":           {Chains: -2},
-		"Draws is -1":            {Draws: -1},
-		"Temperature is -1":      {Temperature: -1},
-		"StepSize is NaN":        {StepSize: math.NaN()},
-		"Init is of 2 chains":    {Init: two},
-		"layout must be":         {Init: wrong},
-		"Target is 2":            {Adapt: kernel.Adapt{Step: kernel.DualAveraging{Target: 2}}},
-		"Dir is":                 {Checkpoint: &hmc.Checkpoint{}},
-		"hmc.Checkpoint: Every ": {Checkpoint: &hmc.Checkpoint{Dir: t.TempDir(), Every: -1}},
+	for want, c := range map[string]struct {
+		method  infer.Method
+		options infer.Options
+	}{
+		"infer.Options: Chains is -2":   {hmc.NUTS{}, infer.Options{Chains: -2}},
+		"infer.Options: Draws is 0":     {hmc.NUTS{}, infer.Options{Draws: infer.None}},
+		"hmc.NUTS: Temperature is -1":   {hmc.NUTS{Temperature: infer.Constant(-1)}, infer.Options{}},
+		"hmc.NUTS: StepSize is NaN":     {hmc.NUTS{StepSize: infer.Constant(math.NaN())}, infer.Options{}},
+		"hmc.NUTS: TargetAccept is 2":   {hmc.NUTS{TargetAccept: 2}, infer.Options{}},
+		"hmc.NUTS: MaxDepth is -1":      {hmc.NUTS{MaxDepth: -1}, infer.Options{}},
+		"hmc.HMC: Persistence is 1":     {hmc.HMC{Persistence: 1}, infer.Options{}},
+		"hmc.HMC: Lower is of length 1": {hmc.HMC{Lower: []float64{0}}, infer.Options{}},
+		`hmc.HMC: Metric is "round"`:    {hmc.HMC{Metric: "round"}, infer.Options{}},
+		"hmc.NUTS: Fisher is true":      {hmc.NUTS{Metric: hmc.Dense, Fisher: true}, infer.Options{}},
+		"hmc.Exchange: Ladder is []":    {hmc.Exchange{}, infer.Options{}},
+		"hmc.Exchange: Ladder[1] is 1":  {hmc.Exchange{Ladder: []float64{1, 1}}, infer.Options{}},
+		"hmc.Exchange: Every is -1":     {hmc.Exchange{Ladder: []float64{1, 2}, Every: -1}, infer.Options{}},
+		"hmc.Exchange: Kernel.Pooled": {hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.NUTS{Pooled: true}},
+			infer.Options{}},
+		"hmc.Exchange: Kernel is a hmc.Exc": {hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.Exchange{}}, infer.Options{}},
+		"hmc.Exchange: Kernel.Temperature": {
+			hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.HMC{Temperature: infer.Constant(2)}}, infer.Options{}},
+		"hmc.NUTS: Temperature at transition 2 is -1": {
+			hmc.NUTS{Temperature: func(i int64) float64 { return max(-1, 3-2*float64(i)) }},
+			infer.Options{Warmup: 10, Draws: 10}},
 	} {
-		_, err := hmc.Sample(ctx, p, o)
+		_, err := infer.Sample(ctx, p, c.method, c.options)
 		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, infer.ErrConfig)
+		require.NotContains(t, err.Error(), "kernel.")
 	}
 }

@@ -7,18 +7,19 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/stretchr/testify/require"
 )
 
-// The draws that are stored as the run goes are the draws of the run, in both formats; a run that was cancelled after its last
-// checkpoint and goes on ends with the same files.
+// The draws that are stored as the run goes are the draws of the run, in both formats; a run that was cancelled after
+// its last checkpoint and goes on ends with the same files.
 func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 	p := schools(t)
 	dir := t.TempDir()
-	options := func() hmc.Options { return hmc.Options{Chains: 2, Warmup: 50, Draws: 75, Seed: 3} }
-	want, err := hmc.Sample(ctx, p, options())
+	options := func() infer.Options { return infer.Options{Chains: 2, Warmup: 50, Draws: 75, Seed: 3} }
+	want, err := infer.Sample(ctx, p, hmc.NUTS{}, options())
 	require.NoError(t, err)
 	same := func(path ...string) {
 		t.Helper()
@@ -29,9 +30,9 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 		stored, err := have.Posterior.Values("theta")
 		require.NoError(t, err)
 		require.Equal(t, mu, stored)
-		energy, err := want.Stat(hmc.StatEnergy, 1)
+		energy, err := want.Stat(draws.StatEnergy, 1)
 		require.NoError(t, err)
-		again, err := have.Posterior.Stat(hmc.StatEnergy, 1)
+		again, err := have.Posterior.Stat(draws.StatEnergy, 1)
 		require.NoError(t, err)
 		require.Equal(t, energy, again)
 	}
@@ -39,8 +40,12 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 	blocks := 0
 	csv := &store.CSVSink{Base: filepath.Join(dir, "plain")}
 	o := options()
-	o.SaveEvery, o.Save = 20, func(run string, from []int, block *draws.Draws) error { blocks++; return csv.Save(run, from, block) }
-	_, err = hmc.Sample(ctx, p, o)
+	o.SaveEvery, o.Save = 20, func(run string, from []int, block *draws.Draws) error {
+		blocks++
+		return csv.Save(run,
+			from, block)
+	}
+	_, err = infer.Sample(ctx, p, hmc.NUTS{}, o)
 	require.NoError(t, err)
 	require.NoError(t, csv.Close())
 	require.Equal(t, 5, blocks) // at 60, 80, 100, 120, and the end, at 125
@@ -61,14 +66,14 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 		for _, until := range []int64{103, 105, 170, 211, 0} {
 			o := options()
 			running, cancel := context.WithCancel(ctx)
-			o.Observe = func(p hmc.Progress) {
-				if p.Done == until {
+			o.Observer = infer.ObserverFunc(func(p infer.Progress) {
+				if p.Step == until {
 					cancel()
 				}
-			}
+			})
 			save, closes := open()
-			o.Save, o.Checkpoint = save, &hmc.Checkpoint{Dir: checkpoint, Every: 10, Resume: true}
-			_, err := hmc.Sample(running, p, o)
+			o.Save, o.Checkpoint = save, &infer.Checkpoint{Dir: checkpoint, Every: 10, Resume: true}
+			_, err := infer.Sample(running, p, hmc.NUTS{}, o)
 			cancel()
 			if until > 0 {
 				require.ErrorIs(t, err, context.Canceled)
@@ -84,7 +89,7 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 	boom := errors.New("disk full")
 	o = options()
 	o.SaveEvery, o.Save = 30, func(string, []int, *draws.Draws) error { return boom }
-	d, err := hmc.Sample(ctx, p, o)
+	d, err := infer.Sample(ctx, p, hmc.NUTS{}, o)
 	require.ErrorIs(t, err, boom)
 	require.Positive(t, d.Total())
 }

@@ -17,9 +17,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018): with parameters drawn from the prior and data from
-// the parameters, the rank of each parameter among L independent posterior draws is uniform on 0, …, L. Here L = 63: 16 draws of
-// each of 4 chains, thinned so that they are nearly independent, less one. The ranks, in 8 bins of 8, are compared with the uniform law by χ².
+// Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018): with parameters drawn from the
+// prior and data from the parameters, the rank of each parameter among L independent posterior draws is uniform on 0,
+// …, L. Here L = 63: 16 draws of each of 4 chains, thinned so that they are nearly independent, less one. The ranks,
+// in 8 bins of 8, are compared with the uniform law by χ².
 func TestSimulationBasedCalibration(t *testing.T) {
 	x := []float64{-1.5, -1, -0.7, -0.3, -0.1, 0, 0.2, 0.4, 0.8, 1.1, 1.3, 1.9}
 	for name, c := range map[string]struct {
@@ -69,7 +70,7 @@ func TestSimulationBasedCalibration(t *testing.T) {
 				}
 				program, err := ppl.Compile(c.model, batch)
 				require.NoError(t, err)
-				d, err := hmc.Sample(ctx, program, hmc.Options{Warmup: 200, Draws: 16, Thin: 4, Seed: uint64(rep)})
+				d, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{Warmup: 200, Draws: 16, Thin: 4, Seed: uint64(rep)})
 				require.NoError(t, err)
 				for _, v := range c.values {
 					all := slices.Concat(element(t, d, v, 0)...)[:63]

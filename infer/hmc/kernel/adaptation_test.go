@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The schedules are those of Stan's reference manual (1000: buffers 75 and 50, windows 25, 50, 100, 200, 500) and of its
-// rules for short warm-ups, worked out by hand.
+// The schedules are those of Stan's reference manual (1000: buffers 75 and 50, windows 25, 50, 100, 200, 500) and of
+// its rules for short warm-ups, worked out by hand.
 func TestWindows(t *testing.T) {
 	for _, c := range []struct {
 		warmup, start int
@@ -26,7 +26,7 @@ func TestWindows(t *testing.T) {
 		{19, 19, nil},
 		{0, 0, nil},
 	} {
-		s := Windows(c.warmup, 75, 50, 25)
+		s := windows(c.warmup, 75, 50, 25)
 		assert.Equal(t, c.ends, s.Ends, "warm-up %d", c.warmup)
 		assert.Equal(t, c.start, s.Start)
 		in := 0
@@ -43,12 +43,12 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// If acceptance falls with the step size as a(ε) = e^-ε, the target is met at ε = -log δ. While x has come to rest,
-// s̄ = γ(μ - x)/√t, so that a - δ, the growth of -s̄(t + t₀), is -γ(μ - x)/(2√t): log ε is too high by that over
-// |da/dlog ε| = εe^-ε. The average over the last updates, which were made at smaller t, adds to it, by less than a fifth.
+// If acceptance falls with the step size as a(ε) = e^-ε, the target is met at ε = -log δ. While x has come to rest, s̄
+// = γ(μ - x)/√t, so that a - δ, the growth of -s̄(t + t₀), is -γ(μ - x)/(2√t): log ε is too high by that over |da/dlog
+// ε| = εe^-ε. The average over the last updates, which were made at smaller t, adds to it, by less than a fifth.
 func TestDualAveragingConverges(t *testing.T) {
 	for _, target := range []float64{0.6, 0.8, 0.95} {
-		c, err := DualAveraging{Target: target}.Build()
+		c, err := dualAveraging{Target: target}.build()
 		require.NoError(t, err)
 		s, eps := c.Init(3), 3.0
 		assert.InDelta(t, 3, s.Final(), 1e-12)
@@ -59,7 +59,7 @@ func TestDualAveragingConverges(t *testing.T) {
 		lag := 0.05 * (math.Log(30) - want) / (2 * math.Sqrt(2000)) / (-target * math.Log(target))
 		assert.InDelta(t, 1.1*lag, math.Log(s.Final())-want, 0.1*lag)
 	}
-	c, err := DualAveraging{}.Build()
+	c, err := dualAveraging{}.build()
 	require.NoError(t, err)
 	s := c.Init(1)
 	// By hand: t = 1, η = 1/11, s̄ = 0.8/11, x = log 10 - 0.8/(11·0.05), x̄ = x.
@@ -70,26 +70,28 @@ func TestDualAveragingConverges(t *testing.T) {
 		s, eps = c.Update(s, 0)
 	}
 	assert.Positive(t, eps)
-	for _, bad := range []DualAveraging{{Target: 1}, {Target: -1}, {Gamma: -1}, {T0: math.NaN()}, {Kappa: 0.5}, {Kappa: 1.1}} {
-		_, err := bad.Build()
-		assert.ErrorIs(t, err, ErrConfig)
+	for _, bad := range []dualAveraging{{Target: 1}, {Target: -1}, {Gamma: -1}, {T0: math.NaN()}, {Kappa: 0.5},
+		{Kappa: 1.1}} {
+		_, err := bad.build()
+		assert.ErrorIs(t, err, errConfig)
 	}
 }
 
-// Over n updates s̄ is Σ(δ - a)/(n + t₀), and s̄ = γ(μ - x)/√n: the mean acceptance over the adaptation differs from the
-// target by γ|μ - x|(n + t₀)/n^1.5, which for n = 4000 and |μ - x| < 7 is less than 0.006, whatever the noise.
+// Over n updates s̄ is Σ(δ - a)/(n + t₀), and s̄ = γ(μ - x)/√n: the mean acceptance over the adaptation differs from
+// the target by γ|μ - x|(n + t₀)/n^1.5, which for n = 4000 and |μ - x| < 7 is less than 0.006, whatever the noise.
 func TestTargetIsMet(t *testing.T) {
-	for _, kernel := range []Kernel{NUTS{}, HMC{Length: 1.5, Jitter: 0.5}, MALA{}} {
+	for _, kernel := range []Kernel{NUTS{}, HMC{Length: 1.5, Jitter: 0.5}, HMC{Steps: 1}} {
 		for _, target := range []float64{0.6, 0.8, 0.9} {
 			for seed := range uint64(3) {
 				sum, n := 0.0, 0
 				r := run(t, gaussian(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), Options{
-					Kernel: kernel, Warmup: 4000, Draws: 1000, Seed: seed, Chains: 1, Adapt: Adapt{Step: DualAveraging{Target: target}, KeepMetric: true},
-					Observer: func(_, _ int, _ []float64, info Info) {
+					Kernel: kernel, Warmup: 4000, Draws: 1000, Seed: seed, Chains: 1, TargetAccept: target, KeepMetric: true,
+					Record: func(_, _ int, _ []float64, info Info) error {
 						if info.Warmup {
 							sum += info.Accept
 							n++
 						}
+						return nil
 					},
 				})
 				assert.InDelta(t, target, sum/float64(n), 0.006, "%T %v", kernel, target)
@@ -97,22 +99,23 @@ func TestTargetIsMet(t *testing.T) {
 				for _, a := range r.Chains[0].Accept {
 					after += a / 1000
 				}
-				t.Logf("%T target %v: %.4f while adapting, %.3f with the averaged step size %.3f", kernel, target, sum/float64(n), after, r.Chains[0].StepSize[0])
+				t.Logf("%T target %v: %.4f while adapting, %.3f with the averaged step size %.3f", kernel, target, sum/float64(n),
+					after, r.Chains[0].StepSize[0])
 			}
 		}
 	}
 }
 
-// For N(0, σ²) and the unit metric the energy error of one step scales with (ε/σ), and so does the step size that is found:
-// it is a power of two times the guess, on the other side of 0.8. Densities without a step size are errors.
+// For N(0, σ²) and the unit metric the energy error of one step scales with (ε/σ), and so does the step size that is
+// found: it is a power of two times the guess, on the other side of 0.8. Densities without a step size are errors.
 func TestInitialStepSize(t *testing.T) {
 	for _, sd := range []float64{1e-3, 1, 1e3} {
-		g := GradientOf(gaussian(sd*sd, sd*sd, sd*sd))
-		s, err := NewState([]float64{sd, -sd, sd}, g)
+		g := gradientOf(gaussian(sd*sd, sd*sd, sd*sd))
+		s, err := newState([]float64{sd, -sd, sd}, g)
 		require.NoError(t, err)
 		for _, guess := range []float64{sd * 1e-3, sd * 1e3} {
-			rng := NewStream(4, 0)
-			eps, err := InitialStepSize(&s, guess, 1, metric(t, UnitMetric(3)), g, &rng)
+			rng := newStream(4, 0)
+			eps, err := initialStepSize(&s, guess, 1, metric(t, unitMetric(3)), g, &rng)
 			require.NoError(t, err)
 			power := math.Log2(eps / guess)
 			assert.InDelta(t, math.Round(power), power, 1e-9)
@@ -120,7 +123,7 @@ func TestInitialStepSize(t *testing.T) {
 			assert.Less(t, eps/sd, 10.0)
 		}
 	}
-	rng := NewStream(4, 0)
+	rng := newStream(4, 0)
 	for _, f := range []func(x, grad []float64) float64{
 		func(_, grad []float64) float64 { grad[0] = 0; return 0 },
 		func(x, grad []float64) float64 {
@@ -130,11 +133,11 @@ func TestInitialStepSize(t *testing.T) {
 			return math.NaN()
 		},
 	} {
-		g := GradientOf(Func(1, f))
-		s, err := NewState([]float64{0}, g)
+		g := gradientOf(Func(1, f))
+		s, err := newState([]float64{0}, g)
 		require.NoError(t, err)
-		_, err = InitialStepSize(&s, 1, 1, metric(t, UnitMetric(1)), g, &rng)
-		assert.ErrorIs(t, err, ErrStepSize)
+		_, err = initialStepSize(&s, 1, 1, metric(t, unitMetric(1)), g, &rng)
+		assert.ErrorIs(t, err, errStepSize)
 	}
 }
 
@@ -145,7 +148,7 @@ func cholesky(t *testing.T, n int, mean []float64, sigma *mat.SymDense, seed uin
 	require.True(t, chol.Factorize(sigma))
 	var l mat.TriDense
 	chol.LTo(&l)
-	rng := NewStream(seed, 0)
+	rng := newStream(seed, 0)
 	for range n {
 		z := mat.NewVecDense(d, nil)
 		for i := range d {
@@ -164,7 +167,7 @@ func cholesky(t *testing.T, n int, mean []float64, sigma *mat.SymDense, seed uin
 
 // spd is A = BBᵀ/d + I/10 for normal B, of condition number some tens.
 func spd(d int, seed uint64) *mat.SymDense {
-	rng := NewStream(seed, 99)
+	rng := newStream(seed, 99)
 	b := mat.NewDense(d, d, nil)
 	for i := range d {
 		for j := range d {
@@ -179,7 +182,7 @@ func spd(d int, seed uint64) *mat.SymDense {
 	return s
 }
 
-// Moments against the two-pass formulas, in one piece and merged, to rounding; Estimate against Stan's formula; and the
+// moments against the two-pass formulas, in one piece and merged, to rounding; Estimate against Stan's formula; and the
 // estimate against the known covariance, entries having the variance (ΣᵢᵢΣⱼⱼ + Σᵢⱼ²)/n.
 func TestMassMatrixVariance(t *testing.T) {
 	const d, n = 4, 4000
@@ -187,9 +190,9 @@ func TestMassMatrixVariance(t *testing.T) {
 	mean := []float64{10, -20, 30, 1000}
 	x, g := cholesky(t, n, mean, sigma, 2)
 	for _, kind := range []MetricKind{Diagonal, Dense} {
-		one, err := NewMass(kind, "", d)
+		one, err := newMass(kind, false, d)
 		require.NoError(t, err)
-		parts := make([]Mass, 3)
+		parts := make([]mass, 3)
 		for k := range parts {
 			parts[k] = one.clone()
 		}
@@ -197,13 +200,13 @@ func TestMassMatrixVariance(t *testing.T) {
 			one.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
 			parts[min(2, i/1000)].Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
 		}
-		var pool Pool
+		var joined pool
 		for _, p := range parts {
-			pool.Add(p)
+			joined.Add(p)
 		}
-		a, ok := one.Estimate(LowRankFisher{})
+		a, ok := one.Estimate(lowRankFisher{})
 		require.True(t, ok)
-		b, ok := pool.Estimate(LowRankFisher{})
+		b, ok := joined.Estimate(lowRankFisher{})
 		require.True(t, ok)
 		for i := range d {
 			for j := range d {
@@ -235,25 +238,22 @@ func TestMassMatrixVariance(t *testing.T) {
 			}
 		}
 		one.Reset()
-		_, ok = one.Estimate(LowRankFisher{})
+		_, ok = one.Estimate(lowRankFisher{})
 		assert.False(t, ok)
 	}
-	for _, c := range []struct {
-		kind MetricKind
-		from Estimator
-	}{{Dense, Fisher}, {LowRank, Variance}, {Diagonal, "guess"}, {"round", ""}} {
-		_, err := NewMass(c.kind, c.from, 2)
-		assert.ErrorIs(t, err, ErrConfig)
-	}
+	_, err := newMass(Dense, true, 2)
+	assert.ErrorContains(t, err, "Fisher is true")
+	_, err = newMass("round", false, 2)
+	assert.ErrorIs(t, err, errConfig)
 }
 
-// For independent Gaussians the Fisher estimate is σ² from any two draws, to rounding, where the variance of two draws is
-// nowhere near.
+// For independent Gaussians the Fisher estimate is σ² from any two draws, to rounding, where the variance of two draws
+// is nowhere near.
 func TestFisherDiagonalIsExact(t *testing.T) {
-	m, err := NewMass(Diagonal, Fisher, 3)
+	m, err := newMass(Diagonal, true, 3)
 	require.NoError(t, err)
 	variance := []float64{1e-4, 1, 1e4}
-	rng := NewStream(1, 0)
+	rng := newStream(1, 0)
 	for range 2 {
 		x, g := make([]float64, 3), make([]float64, 3)
 		for i, v := range variance {
@@ -262,23 +262,23 @@ func TestFisherDiagonalIsExact(t *testing.T) {
 		}
 		m.Add(x, g)
 	}
-	s, ok := m.Estimate(LowRankFisher{})
+	s, ok := m.Estimate(lowRankFisher{})
 	require.True(t, ok)
 	for i, v := range variance {
 		assert.InEpsilon(t, v, s.Diag[i], 1e-9)
 	}
 	// A coordinate that does not move gets Stan's regularised variance, 1e-3 · 5/7 of two draws.
-	still, err := NewMass(Diagonal, Fisher, 1)
+	still, err := newMass(Diagonal, true, 1)
 	require.NoError(t, err)
 	still.Add([]float64{1}, []float64{0})
 	still.Add([]float64{1}, []float64{0})
-	s, ok = still.Estimate(LowRankFisher{})
+	s, ok = still.Estimate(lowRankFisher{})
 	require.True(t, ok)
 	assert.InDelta(t, 5e-3/7, s.Diag[0], 1e-15)
 }
 
 // inverse is M⁻¹ in full, by the velocities of the unit vectors.
-func inverse(t *testing.T, s MetricState) *mat.SymDense {
+func inverse(t *testing.T, s Metric) *mat.SymDense {
 	m := metric(t, s)
 	out := mat.NewSymDense(s.Dim, nil)
 	v, p := make([]float64, s.Dim), make([]float64, s.Dim)
@@ -308,18 +308,18 @@ func condition(t *testing.T, sigma, m *mat.SymDense) float64 {
 	return v[len(v)-1] / v[0]
 }
 
-// For any Gaussian, with as many centred draws as dimensions, the geometric mean is Σ: with d + 2 draws, all eigenvectors
-// kept and γ small, M⁻¹ = Σ up to γ, though the sample covariance of so few is not near it.
+// For any Gaussian, with as many centred draws as dimensions, the geometric mean is Σ: with d + 2 draws, all
+// eigenvectors kept and γ small, M⁻¹ = Σ up to γ, though the sample covariance of so few is not near it.
 func TestLowRankFisherIsExact(t *testing.T) {
 	const d = 12
 	sigma := spd(d, 3)
 	x, g := cholesky(t, d+2, make([]float64, d), sigma, 4)
-	m, err := NewMass(LowRank, "", d)
+	m, err := newMass(LowRank, false, d)
 	require.NoError(t, err)
 	for i := range d + 2 {
 		m.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
 	}
-	s, ok := m.Estimate(LowRankFisher{Gamma: 1e-10, Cutoff: 1})
+	s, ok := m.Estimate(lowRankFisher{Gamma: 1e-10, Cutoff: 1})
 	require.True(t, ok)
 	got := inverse(t, s)
 	for i := range d {
@@ -328,21 +328,22 @@ func TestLowRankFisherIsExact(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, 1, condition(t, sigma, got), 1e-3)
-	// With the cutoff all eigenvalues left out are within 1/2 to 2, so the condition number is at most 4 (and a trifle).
-	s, ok = m.Estimate(LowRankFisher{})
+	// With the cutoff all eigenvalues left out are within 1/2 to 2, so the condition number is at most 4 (and a
+	// trifle).
+	s, ok = m.Estimate(lowRankFisher{})
 	require.True(t, ok)
 	c := condition(t, sigma, inverse(t, s))
-	t.Log("condition numbers: unit", condition(t, sigma, inverse(t, UnitMetric(d))), "cutoff 2:", c, "rank", len(s.Values))
+	t.Log("condition numbers: unit", condition(t, sigma, inverse(t, unitMetric(d))), "cutoff 2:", c, "rank", len(s.Values))
 	assert.LessOrEqual(t, c, 4.1)
 	assert.Less(t, len(s.Values), d)
-	s, ok = m.Estimate(LowRankFisher{MaxRank: 2})
+	s, ok = m.Estimate(lowRankFisher{MaxRank: 2})
 	require.True(t, ok)
 	assert.Len(t, s.Values, 2)
 }
 
-// With fewer draws than dimensions the directions nobody has seen stay as they are, and the spikes of I + 99uuᵀ + 24wwᵀ
-// are found: the condition number, which a diagonal cannot better, falls, the more the more draws there are. With more draws
-// than dimensions only the cutoff is left, 2 on either side.
+// With fewer draws than dimensions the directions nobody has seen stay as they are, and the spikes of I + 99uuᵀ +
+// 24wwᵀ are found: the condition number, which a diagonal cannot better, falls, the more the more draws there are.
+// With more draws than dimensions only the cutoff is left, 2 on either side.
 func TestLowRankFisherFewDraws(t *testing.T) {
 	const d = 60
 	sigma := mat.NewSymDense(d, nil)
@@ -359,60 +360,60 @@ func TestLowRankFisherFewDraws(t *testing.T) {
 	last := math.Inf(1)
 	for _, n := range []int{15, 40, 100} {
 		x, g := cholesky(t, n, make([]float64, d), sigma, 5)
-		m, err := NewMass(LowRank, "", d)
+		m, err := newMass(LowRank, false, d)
 		require.NoError(t, err)
 		for i := range n {
 			m.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
 		}
-		s, ok := m.Estimate(LowRankFisher{})
+		s, ok := m.Estimate(lowRankFisher{})
 		require.True(t, ok)
 		low := condition(t, sigma, inverse(t, s))
-		diag := condition(t, sigma, inverse(t, DiagonalMetric(s.Diag)))
+		diag := condition(t, sigma, inverse(t, diagonalMetric(s.Diag)))
 		t.Logf("%d draws: condition number %.3g, diagonal alone %.3g, rank %d", n, low, diag, len(s.Values))
 		assert.Less(t, low, diag/2)
 		assert.Less(t, low, last)
 		last = low
 	}
 	assert.LessOrEqual(t, last, 4.1)
-	_, err := LowRankFisher{}.Estimate([]float64{1}, []float64{1}, []float64{1})
-	assert.ErrorIs(t, err, ErrConfig)
-	_, err = LowRankFisher{}.Estimate([]float64{1}, []float64{1, math.NaN()}, []float64{1, 2})
+	_, err := lowRankFisher{}.Estimate([]float64{1}, []float64{1}, []float64{1})
+	assert.ErrorIs(t, err, errConfig)
+	_, err = lowRankFisher{}.Estimate([]float64{1}, []float64{1, math.NaN()}, []float64{1, 2})
 	assert.ErrorIs(t, err, ErrNonFinite)
-	for _, c := range []LowRankFisher{{Gamma: -1}, {Cutoff: 0.5}, {MaxRank: -1}} {
+	for _, c := range []lowRankFisher{{Gamma: -1}, {Cutoff: 0.5}, {MaxRank: -1}} {
 		_, err := c.Estimate([]float64{1}, []float64{1, 2}, []float64{1, 2})
-		assert.ErrorIs(t, err, ErrConfig)
+		assert.ErrorIs(t, err, errConfig)
 	}
 }
 
 // No variance, no metric: with fewer than two draws or draws out of range whoever asks keeps what he has.
 func TestEstimateRefuses(t *testing.T) {
 	for _, kind := range []MetricKind{Unit, Diagonal, Dense, LowRank} {
-		m, err := NewMass(kind, "", 1)
+		m, err := newMass(kind, false, 1)
 		require.NoError(t, err)
 		m.Add([]float64{1}, []float64{1})
-		_, ok := m.Estimate(LowRankFisher{})
+		_, ok := m.Estimate(lowRankFisher{})
 		assert.False(t, ok)
 		m.Add([]float64{math.Inf(1)}, []float64{1})
-		_, ok = m.Estimate(LowRankFisher{})
+		_, ok = m.Estimate(lowRankFisher{})
 		assert.False(t, ok)
 	}
 }
 
-// The gradients that adaptation sees are those of logp/T, so that at any temperature the Fisher metric of a Gaussian is its
-// tempered variance Tσ² to rounding; a window's end forgets a kept momentum, whose law was the old metric's, and asks for
-// a new step size.
+// The gradients that adaptation sees are those of logp/T, so that at any temperature the Fisher metric of a Gaussian
+// is its tempered variance Tσ² to rounding; a window's end forgets a kept momentum, whose law was the old metric's,
+// and asks for a new step size.
 func TestAdaptationAtTemperature(t *testing.T) {
 	for _, kind := range []MetricKind{Diagonal, LowRank} {
-		r := run(t, gaussian(4, 9), Options{Metric: kind, Temperature: 0.5, Warmup: 60, Draws: 1, Chains: 1, Adapt: Adapt{From: Fisher}})
+		r := run(t, gaussian(4, 9), Options{Metric: kind, Temperature: 0.5, Warmup: 60, Draws: 1, Chains: 1, Fisher: true})
 		assert.InEpsilon(t, 2, r.Chains[0].Metric.Diag[0], 1e-9)
 		assert.InEpsilon(t, 4.5, r.Chains[0].Metric.Diag[1], 1e-9)
 		assert.Empty(t, r.Chains[0].Metric.Values)
 	}
-	r, err := newRunner("test", gaussian(1, 1), Options{}, nil)
+	r, err := newRunner(gaussian(1, 1), Options{})
 	require.NoError(t, err)
 	c := r.chains[0]
 	c.Point.Momentum, c.NeedStep = []float64{1, 2}, false
-	r.closeWindow(c, DiagonalMetric([]float64{2, 3}), true)
+	r.closeWindow(c, diagonalMetric([]float64{2, 3}), true)
 	assert.Nil(t, c.Point.Momentum)
 	assert.True(t, c.NeedStep)
 	assert.Equal(t, []float64{2, 3}, c.metric.State().Diag)

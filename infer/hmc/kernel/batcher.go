@@ -10,22 +10,22 @@ import (
 	"sync/atomic"
 )
 
-// Batcher evaluates the gradients of K chains, each of them a goroutine with sequential code, in batches. A chain that
-// needs a gradient hands over its point and sleeps; when every live chain has done so, one goroutine evaluates all points
-// in one call of the density, and wakes them. Nobody waits for another chain's trajectory: the chains of a batch are at
-// different draws. A chain that is through leaves ([Batcher.Leave]) and is no longer waited for.
+// batcher evaluates the gradients of K chains, each of them a goroutine with sequential code, in batches. A chain that
+// needs a gradient hands over its point and sleeps; when every live chain has done so, one goroutine evaluates all
+// points in one call of the density, and wakes them. Nobody waits for another chain's trajectory: the chains of a
+// batch are at different draws. A chain that is through leaves ([batcher.Leave]) and is no longer waited for.
 //
 // The rows of a batch are in the order of the chains' numbers, and which chains are in it depends on how many gradients
 // each has asked for, never on timing: a run repeats bit for bit.
-type Batcher struct {
+type batcher struct {
 	density Density
 	d       int
 	unwatch func() bool
 	exited  chan struct{}
 	work    chan struct{} // holds one: a batch is ready, or the end
-	// running counts the live chains that are not at rest, that is asleep in Gradient or Meet. Whoever brings it to zero
-	// acts for all (settle); as long as it is not zero nobody touches the seats of the others. Each turn of a chain costs one
-	// atomic subtraction, and no lock.
+	// running counts the live chains that are not at rest, that is asleep in Gradient or Meet. Whoever brings it to
+	// zero acts for all (settle); as long as it is not zero nobody touches the seats of the others. Each turn of a
+	// chain costs one atomic subtraction, and no lock.
 	running atomic.Int64
 	stopped atomic.Bool // err is set
 	seats   []seat
@@ -34,16 +34,17 @@ type Batcher struct {
 	err     error
 	live    int
 	warming int // live chains that have not called Sampling
-	stats   BatchStats
+	stats   batchStats
 
-	x, logp, grad []float64 // the rows of the batch
-	rows          []int     // their chains
+	x, t, logp, grad []float64 // the rows of the batch
+	rows             []int     // their chains
 }
 
 // seat is the place of one chain: the chain's own while it runs, the settler's or evaluator's while it rests.
 type seat struct {
 	x, grad  []float64
 	logp     float64
+	t        float64 // the temperature
 	err      error
 	asking   bool
 	meeting  func() error
@@ -56,54 +57,63 @@ type seat struct {
 // sequentialDims is up to how many dimensions the chains between two batches are no work for several processors.
 const sequentialDims = 200
 
-// BatchStats counts what a batcher has done.
-type BatchStats struct {
+// batchStats counts what a batcher has done.
+type batchStats struct {
 	Batches int64 // calls of the density
 	Rows    int64 // gradients
-	// SamplingBatches and SamplingRows count from when no live chain was in its warm-up any more.
-	SamplingBatches int64
-	SamplingRows    int64
+	// SamplingBatches, SamplingRows and Full count from when no live chain was in its warm-up any more; full batches
+	// hold every chain.
+	SamplingBatches, SamplingRows, Full int64
 }
 
-// Fill is the mean fraction of chains in a batch, over all batches; NaN if there were none.
-func (s BatchStats) Fill(chains int) float64 {
-	return float64(s.Rows) / (float64(s.Batches) * float64(chains))
-}
-
-// SamplingFill is Fill over the sampling phase.
-func (s BatchStats) SamplingFill(chains int) float64 {
-	return float64(s.SamplingRows) / (float64(s.SamplingBatches) * float64(chains))
-}
-
-// NewBatcher starts the evaluator for chains 0 to K-1, K at least 1, all live. Each must leave once, also after an error;
-// the evaluator then ends, and [Batcher.Close] waits for that. When the context ends, so do all calls, with its error; a
-// call of the density that is under way is waited for.
-func NewBatcher(ctx context.Context, density Density, chains int) *Batcher {
+// newBatcher makes a batcher for chains 0 to K-1, K at least 1.
+func newBatcher(density Density, chains int) *batcher {
 	d := density.Dim()
-	b := &Batcher{
-		density: density, d: d, live: chains, warming: chains,
-		exited: make(chan struct{}), work: make(chan struct{}, 1),
-		seats: make([]seat, chains), rows: make([]int, 0, chains),
-		x: make([]float64, chains*d), logp: make([]float64, chains), grad: make([]float64, chains*d),
+	b := &batcher{
+		density: density, d: d, work: make(chan struct{}, 1), seats: make([]seat, chains), rows: make([]int, 0, chains),
+		x: make([]float64, chains*d), t: make([]float64, chains), logp: make([]float64, chains),
+		grad: make([]float64, chains*d),
 	}
-	b.running.Store(int64(chains))
 	for k := range b.seats {
-		b.seats[k] = seat{x: make([]float64, d), grad: make([]float64, d), live: true, wake: make(chan struct{}, 1)}
+		b.seats[k] = seat{x: make([]float64, d), grad: make([]float64, d), wake: make(chan struct{}, 1)}
 	}
-	b.unwatch = context.AfterFunc(ctx, func() { b.Fail(ctx.Err()) })
-	go b.serve()
 	return b
 }
 
-// Gradient is chain k's gradient. It copies the point in and the gradient out.
-func (b *Batcher) Gradient(k int) Gradient {
+// start makes all chains live, and starts the evaluator if they are batched. Each chain must leave once, also after an
+// error; the evaluator then ends, and [batcher.Close] waits for that. After it the batcher can be started again. When
+// the context ends, so do all calls, with its error; a call of the density that is under way is waited for.
+func (b *batcher) start(ctx context.Context, batched bool) {
+	select {
+	case <-b.work: // of an evaluator that ended early
+	default:
+	}
+	b.err, b.live, b.warming = nil, len(b.seats), len(b.seats)
+	b.stopped.Store(false)
+	b.running.Store(int64(len(b.seats)))
+	for k := range b.seats {
+		s := &b.seats[k]
+		s.live, s.sampling, s.asking, s.meeting, s.next = true, false, false, nil, nil
+	}
+	b.unwatch, b.exited = nil, nil
+	if ctx.Done() != nil {
+		b.unwatch = context.AfterFunc(ctx, func() { b.Fail(ctx.Err()) })
+	}
+	if batched {
+		b.exited = make(chan struct{})
+		go b.serve(b.exited)
+	}
+}
+
+// gradient is chain k's gradient. It copies the point in and the gradient out.
+func (b *batcher) gradient(k int, temperature *float64) gradient {
 	s := &b.seats[k]
 	return func(x, grad []float64) (float64, error) {
 		if b.stopped.Load() {
 			return math.NaN(), b.Err()
 		}
 		copy(s.x, x)
-		s.asking = true
+		s.t, s.asking = *temperature, true
 		b.rest(s)
 		<-s.wake
 		if s.err != nil {
@@ -114,24 +124,26 @@ func (b *Batcher) Gradient(k int) Gradient {
 	}
 }
 
-// Direct is a gradient that evaluates by itself, in the calling goroutine, and still ends when the batcher does. It is for
-// one chain alone, which then pays nothing for batching, and for densities that can be called concurrently.
-func (b *Batcher) Direct() Gradient {
-	logp := make([]float64, 1)
+// direct is a gradient that evaluates by itself, in the calling goroutine, and still ends when the batcher does. It is
+// for one chain alone, which then pays nothing for batching, and for densities that can be called concurrently.
+func (b *batcher) direct(temperature *float64) gradient {
+	logp, t := make([]float64, 1), make([]float64, 1)
 	return func(x, grad []float64) (float64, error) {
 		if b.stopped.Load() {
 			return math.NaN(), b.Err()
 		}
-		if err := evaluateRows(b.density, x, logp, grad); err != nil {
+		t[0] = *temperature
+		if err := evaluateRows(b.density, x, t, logp, grad); err != nil {
 			return math.NaN(), err
 		}
 		return logp[0], nil
 	}
 }
 
-// Meet makes chain k wait until every live chain meets; the last to come calls its f, while all others stand still, and then
-// all go on. f must be the same for all. Gradients that others need on their way to the meeting are evaluated.
-func (b *Batcher) Meet(k int, f func() error) error {
+// Meet makes chain k wait until every live chain meets; the last to come calls its f, while all others stand still,
+// and then all go on. f must be the same for all. Gradients that others need on their way to the meeting are
+// evaluated.
+func (b *batcher) Meet(k int, f func() error) error {
 	if b.stopped.Load() {
 		return b.Err()
 	}
@@ -143,7 +155,7 @@ func (b *Batcher) Meet(k int, f func() error) error {
 }
 
 // Sampling says that chain k is past its warm-up, which only the statistics want to know.
-func (b *Batcher) Sampling(k int) {
+func (b *batcher) Sampling(k int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := &b.seats[k]; s.live && !s.sampling {
@@ -153,7 +165,7 @@ func (b *Batcher) Sampling(k int) {
 }
 
 // Leave says that chain k wants nothing more.
-func (b *Batcher) Leave(k int) {
+func (b *batcher) Leave(k int) {
 	s := &b.seats[k]
 	if !s.live {
 		return
@@ -169,7 +181,7 @@ func (b *Batcher) Leave(k int) {
 }
 
 // Fail ends all calls with an error, each as soon as its chain comes to the batcher; the first error stays.
-func (b *Batcher) Fail(err error) {
+func (b *batcher) Fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err == nil {
@@ -179,27 +191,31 @@ func (b *Batcher) Fail(err error) {
 }
 
 // Err is the error that ended the batcher, if one did.
-func (b *Batcher) Err() error {
+func (b *batcher) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
 }
 
-// Stats are the counts so far.
-func (b *Batcher) Stats() BatchStats {
+// counts are the counts so far.
+func (b *batcher) counts() batchStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.stats
 }
 
 // Close waits until all chains have left and the evaluator has ended.
-func (b *Batcher) Close() {
-	<-b.exited
-	b.unwatch()
+func (b *batcher) Close() {
+	if b.exited != nil {
+		<-b.exited
+	}
+	if b.unwatch != nil {
+		b.unwatch()
+	}
 }
 
 // rest says that one more chain is at rest. It wakes the chain behind it first, if there is one; the last acts for all.
-func (b *Batcher) rest(s *seat) {
+func (b *batcher) rest(s *seat) {
 	if next := s.next; next != nil {
 		s.next = nil
 		next.wake <- struct{}{}
@@ -209,9 +225,9 @@ func (b *Batcher) rest(s *seat) {
 	}
 }
 
-// settle is called when all live chains rest. It ends the evaluator, or wakes all with the error, or holds the meeting, or
-// has the batch evaluated.
-func (b *Batcher) settle() {
+// settle is called when all live chains rest. It ends the evaluator, or wakes all with the error, or holds the
+// meeting, or has the batch evaluated.
+func (b *batcher) settle() {
 	b.mu.Lock()
 	err, live := b.err, b.live
 	b.mu.Unlock()
@@ -237,7 +253,7 @@ func (b *Batcher) settle() {
 }
 
 // wake wakes all that rest with an error, or all that meet without.
-func (b *Batcher) wake(err error) {
+func (b *batcher) wake(err error) {
 	n := int64(0)
 	for k := range b.seats {
 		if s := &b.seats[k]; s.asking || s.meeting != nil {
@@ -254,7 +270,7 @@ func (b *Batcher) wake(err error) {
 }
 
 // hold calls the function of a meeting.
-func (b *Batcher) hold(f func() error) (err error) {
+func (b *batcher) hold(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{"checkpoint hook", r, string(debug.Stack())}
@@ -264,14 +280,15 @@ func (b *Batcher) hold(f func() error) (err error) {
 }
 
 // serve is the evaluator. It ends when no chain is live.
-func (b *Batcher) serve() {
+func (b *batcher) serve(exited chan struct{}) {
 	defer runtime.UnlockOSThread()
-	defer close(b.exited)
+	defer close(exited)
 	for range b.work {
 		b.rows = b.rows[:0]
 		for k := range b.seats {
 			if s := &b.seats[k]; s.asking {
 				copy(b.x[len(b.rows)*b.d:], s.x)
+				b.t[len(b.rows)] = s.t
 				b.rows = append(b.rows, k)
 			}
 		}
@@ -290,11 +307,15 @@ func (b *Batcher) serve() {
 		if b.warming == 0 {
 			b.stats.SamplingBatches++
 			b.stats.SamplingRows += int64(n)
+			if n == len(b.seats) {
+				b.stats.Full++
+			}
 		}
 		b.mu.Unlock()
 		b.running.Add(int64(n))
-		// Chains stand in queues, in which each wakes the one behind it when it comes to rest: that is a switch of goroutines on one
-		// thread, and not a round through the scheduler and another processor, which would cost more than a small chain's work.
+		// Chains stand in queues, in which each wakes the one behind it when it comes to rest: that is a switch of
+		// goroutines on one thread, and not a round through the scheduler and another processor, which would cost more
+		// than a small chain's work.
 		queues := 1
 		if b.d > sequentialDims {
 			queues = min(n, runtime.GOMAXPROCS(0))
@@ -315,7 +336,7 @@ func (b *Batcher) serve() {
 
 // call evaluates n rows. A density that ends its goroutine (runtime.Goexit) ends the evaluator, and must not leave the
 // chains asleep.
-func (b *Batcher) call(n int) error {
+func (b *batcher) call(n int) error {
 	returned := false
 	defer func() {
 		if !returned {
@@ -323,7 +344,7 @@ func (b *Batcher) call(n int) error {
 			b.wake(b.Err())
 		}
 	}()
-	err := evaluateRows(b.density, b.x[:n*b.d], b.logp[:n], b.grad[:n*b.d])
+	err := evaluateRows(b.density, b.x[:n*b.d], b.t[:n], b.logp[:n], b.grad[:n*b.d])
 	returned = true
 	return err
 }

@@ -59,19 +59,26 @@ func goroutines(t *testing.T) func() {
 	}
 }
 
-// Chain k asks for (k+1)·10 gradients at points that name it: batch b holds exactly the chains with more than b requests,
-// in the order of their numbers, each gets its own answer, and the counts are sums that can be done by hand.
+// begun is a batcher at work.
+func begun(ctx context.Context, d Density, chains int) *batcher {
+	b := newBatcher(d, chains)
+	b.start(ctx, true)
+	return b
+}
+
+// Chain k asks for (k+1)·10 gradients at points that name it: batch b holds exactly the chains with more than b
+// requests, in the order of their numbers, each gets its own answer, and the counts are sums that can be done by hand.
 func TestBatcherOrder(t *testing.T) {
 	for range 20 {
 		leak := goroutines(t)
 		const chains = 7
 		d := &recorder{d: 2}
-		b := NewBatcher(context.Background(), d, chains)
+		b := begun(context.Background(), d, chains)
 		var all sync.WaitGroup
 		for k := range chains {
 			all.Go(func() {
 				defer b.Leave(k)
-				g := b.Gradient(k)
+				g := b.gradient(k, &cold)
 				x, grad := []float64{float64(k), 1}, make([]float64, 2)
 				for range 10 * (k + 1) {
 					lp, err := g(x, grad)
@@ -92,24 +99,23 @@ func TestBatcherOrder(t *testing.T) {
 			}
 			require.Equal(t, want, rows)
 		}
-		s := b.Stats()
-		require.Equal(t, BatchStats{Batches: 70, Rows: 10 * 28}, BatchStats{Batches: s.Batches, Rows: s.Rows})
-		require.InDelta(t, 280./490, s.Fill(chains), 1e-15)
+		s := b.counts()
+		require.Equal(t, batchStats{Batches: 70, Rows: 10 * 28}, batchStats{Batches: s.Batches, Rows: s.Rows})
 	}
 }
 
-// A meeting happens once for all live chains, while those that have left are not waited for, and others' gradients go on
-// before it.
+// A meeting happens once for all live chains, while those that have left are not waited for, and others' gradients go
+// on before it.
 func TestBatcherMeet(t *testing.T) {
 	leak := goroutines(t)
 	d := &recorder{d: 1}
-	b := NewBatcher(context.Background(), d, 5)
+	b := begun(context.Background(), d, 5)
 	met, sum := 0, 0
 	var all sync.WaitGroup
 	for k := range 5 {
 		all.Go(func() {
 			defer b.Leave(k)
-			g := b.Gradient(k)
+			g := b.gradient(k, &cold)
 			for range k { // chain k comes late
 				if _, err := g([]float64{1}, []float64{0}); err != nil {
 					t.Error(err)
@@ -136,8 +142,8 @@ func TestBatcherMeet(t *testing.T) {
 	assert.Equal(t, 1, sum)
 }
 
-// Whatever ends a batcher (a cancelled context, an error or panic of the density, its goroutine's end, a meeting's error)
-// ends all its chains, with that error, and leaves no goroutine.
+// Whatever ends a batcher (a cancelled context, an error or panic of the density, its goroutine's end, a meeting's
+// error) ends all its chains, with that error, and leaves no goroutine.
 func TestBatcherEnds(t *testing.T) {
 	bad := errors.New("bad")
 	for name, c := range map[string]struct {
@@ -146,10 +152,13 @@ func TestBatcherEnds(t *testing.T) {
 		want func(error) bool
 	}{
 		"cancelled": {want: func(err error) bool { return errors.Is(err, context.Canceled) }},
-		"error":     {fail: func(int, []float64) error { return bad }, want: func(err error) bool { return errors.Is(err, bad) }},
-		"panic":     {fail: func(int, []float64) error { panic(bad) }, want: func(err error) bool { return errors.Is(err, bad) }},
-		"goexit":    {fail: func(int, []float64) error { runtime.Goexit(); return nil }, want: func(err error) bool { return err != nil }},
-		"meeting":   {meet: func() error { return bad }, want: func(err error) bool { return errors.Is(err, bad) }},
+		"error": {fail: func(int, []float64) error { return bad },
+			want: func(err error) bool { return errors.Is(err, bad) }},
+		"panic": {fail: func(int, []float64) error { panic(bad) },
+			want: func(err error) bool { return errors.Is(err, bad) }},
+		"goexit": {fail: func(int, []float64) error { runtime.Goexit(); return nil },
+			want: func(err error) bool { return err != nil }},
+		"meeting": {meet: func() error { return bad }, want: func(err error) bool { return errors.Is(err, bad) }},
 		"meeting, panic": {meet: func() error { panic("no") }, want: func(err error) bool {
 			var p *PanicError
 			return errors.As(err, &p)
@@ -172,12 +181,12 @@ func TestBatcherEnds(t *testing.T) {
 				}
 				return nil
 			}
-			b := NewBatcher(ctx, d, 4)
+			b := begun(ctx, d, 4)
 			var all sync.WaitGroup
 			for k := range 4 {
 				all.Go(func() {
 					defer b.Leave(k)
-					g := b.Gradient(k)
+					g := b.gradient(k, &cold)
 					var err error
 					for n := 0; err == nil; n++ {
 						if n%7 == 6 && c.meet != nil && n > 40 {
@@ -210,13 +219,13 @@ func TestBatcherRecoverable(t *testing.T) {
 		}
 		return nil
 	}}
-	b := NewBatcher(context.Background(), d, 4)
+	b := begun(context.Background(), d, 4)
 	var all sync.WaitGroup
 	for k := range 4 {
 		all.Go(func() {
 			defer b.Leave(k)
 			grad := []float64{0}
-			lp, err := b.Gradient(k)([]float64{float64(k)}, grad)
+			lp, err := b.gradient(k, &cold)([]float64{float64(k)}, grad)
 			if err != nil || k == 2 != math.IsNaN(lp) || k != 2 && (lp != -0.5*float64(k*k) || grad[0] != float64(-k)) {
 				t.Error(k, lp, grad, err)
 			}

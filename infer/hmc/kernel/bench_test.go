@@ -8,8 +8,8 @@ import (
 // tenD is a Gaussian of variances 1 to 10, in plain Go.
 var tenD = gaussian(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 
-// BenchmarkNUTS reports gradients per second of whole runs on a 10-dimensional Gaussian: one chain, which calls the density
-// itself; and 64, which go through the batcher.
+// BenchmarkNUTS reports gradients per second of whole runs on a 10-dimensional Gaussian: one chain, which calls the
+// density itself; and 64, which go through the batcher.
 func BenchmarkNUTS(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -24,7 +24,7 @@ func BenchmarkNUTS(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			gradients := int64(0)
 			for b.Loop() {
-				r, err := Run(context.Background(), tenD, c.o)
+				r, err := sample(context.Background(), tenD, c.o)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,36 +1,37 @@
 package kernel
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 )
 
-// ChainState is all that a chain needs to go on: plain numbers, which JSON and gob carry bit for bit.
-type ChainState struct {
+// chainState is all that a chain needs to go on: plain numbers, which JSON and gob carry bit for bit.
+type chainState struct {
 	Number      int
 	Temperature float64
 	Done        int                // transitions made, with warm-up
 	Met         int                // the last transition before which the chains waited for each other
 	Gradients   int64              // evaluated
-	Point       State              // where it is; empty before the first transition
-	Stream      Stream             // its random numbers
+	Shown       int64              // of them, up to the last transition that was recorded
+	Point       position           // where it is; empty before the first transition
+	Stream      stream             // its random numbers
 	StepSize    float64            // ε
 	NeedStep    bool               // the step size is to be found anew before the next transition
-	Averaging   DualAveragingState // of log ε
-	Metric      MetricState        // in use
-	Mass        Mass               // of the window that is open
+	Averaging   dualAveragingState // of log ε
+	Metric      Metric             // in use
+	Mass        mass               // of the window that is open
 }
 
-func (s ChainState) clone() ChainState {
+func (s chainState) clone() chainState {
 	s.Point = s.Point.clone()
 	s.Metric = s.Metric.clone()
 	s.Mass = s.Mass.clone()
 	return s
 }
 
-func (m MetricState) clone() MetricState {
+func (m Metric) clone() Metric {
 	m.Diag = append([]float64(nil), m.Diag...)
 	m.Dense = append([]float64(nil), m.Dense...)
 	m.Vectors = append([]float64(nil), m.Vectors...)
@@ -38,8 +39,13 @@ func (m MetricState) clone() MetricState {
 	return m
 }
 
-func (m Mass) clone() Mass {
-	for _, s := range []*Moments{&m.X, &m.Grad} {
+func (m Metric) equal(o Metric) bool {
+	return m.Kind == o.Kind && m.Dim == o.Dim && slices.Equal(m.Diag, o.Diag) && slices.Equal(m.Dense, o.Dense) &&
+		slices.Equal(m.Vectors, o.Vectors) && slices.Equal(m.Values, o.Values)
+}
+
+func (m mass) clone() mass {
+	for _, s := range []*moments{&m.X, &m.Grad} {
 		s.Mean = append([]float64(nil), s.Mean...)
 		s.M2 = append([]float64(nil), s.M2...)
 	}
@@ -48,29 +54,32 @@ func (m Mass) clone() Mass {
 	return m
 }
 
-// Snapshot is a whole run between transitions, as plain numbers. It does not hold the draws that were made.
+// Snapshot is a whole run between transitions, as plain numbers, which JSON and gob carry bit for bit. It does not
+// hold the draws that were made.
 type Snapshot struct {
-	Plan   Plan // what was asked for, to compare
-	Chains []ChainState
-	Swaps  *SwapStats `json:",omitempty"` // of Exchange
+	Plan   plan // what was asked for, to compare
+	Chains []chainState
+	Swaps  []Swaps `json:",omitempty"` // of each ladder
 }
 
-// Plan are the options that must not change between a snapshot and its resumption, in short form. More draws may be asked
-// for than before.
-type Plan struct {
-	Dim, Chains, Warmup, Thin int
-	Seed, FirstChain          uint64
-	Kernel                    string // type and fields
-	Adapt                     string
-	Metric                    MetricKind
-	Every                     int // transitions between checkpoints, or 0
-	Swap                      int // transitions between swaps, or 0
+// plan are the options that must not change between a snapshot and its resumption, in short form. More draws may be
+// asked for than before.
+type plan struct {
+	Dim, Chains, Replicas, Warmup, Thin int
+	Seed, FirstChain                    uint64
+	Kernel                              string // type and fields
+	Adapt                               string
+	Metric                              MetricKind
+	Every                               int // transitions between checkpoints, or 0
+	Swap                                int // transitions between swaps, or 0
 }
 
-func (r *runner) plan() Plan {
-	p := Plan{
-		Dim: r.d, Chains: r.Chains, Warmup: r.Warmup, Thin: r.Thin, Seed: r.Seed, FirstChain: r.FirstChain, Metric: r.Metric,
-		Kernel: fmt.Sprintf("%T", r.Kernel), Adapt: fmt.Sprintf("%+v", r.Adapt),
+func (r *runner) makePlan() plan {
+	p := plan{
+		Dim: r.d, Chains: r.Chains, Replicas: r.replicas(), Warmup: r.Warmup, Thin: r.Thin, Seed: r.Seed,
+		FirstChain: r.FirstChain, Metric: r.Metric, Kernel: fmt.Sprintf("%T", r.Kernel),
+		Adapt: fmt.Sprint(r.TargetAccept, r.Fisher, r.low(), r.KeepMetric, r.KeepStep, r.Pooled, r.InitBuffer, r.TermBuffer,
+			r.BaseWindow),
 	}
 	if fields, err := json.Marshal(r.Kernel); err == nil {
 		p.Kernel += string(fields)
@@ -80,146 +89,142 @@ func (r *runner) plan() Plan {
 	if r.Checkpoint != nil {
 		p.Every = r.CheckpointEvery
 	}
-	if r.swaps != nil {
-		p.Swap = r.swaps.every
+	if r.Ladder != nil {
+		p.Swap = r.SwapEvery
 	}
 	return p
 }
 
-// Resume goes on from a snapshot to the end of the options' draws; the result holds the draws made since (see
-// [Chain.First]). Resumed draws are those of the uninterrupted run, bit for bit: always from a snapshot that
-// [Options.Checkpoint] was given, for which all chains stand at the same transition; from [Result.Snapshot] of a run that
-// was cancelled, where they do not, if the density computes each row without regard to the others, as one in plain Go does.
-//
-// The options must be those of the run, except that Draws may grow. Where they differ it is an ErrSnapshot.
-func Resume(ctx context.Context, density Density, options Options, snapshot *Snapshot) (*Result, error) {
-	r, err := newRunner("kernel.Options", density, options, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.restore(snapshot); err != nil {
-		return nil, err
-	}
-	return r.run(ctx)
-}
-
 func (r *runner) snapshot() *Snapshot {
-	s := &Snapshot{Plan: r.plan()}
-	for _, c := range r.chains {
-		s.Chains = append(s.Chains, c.ChainState.clone())
+	s := &Snapshot{Plan: r.plan, Chains: make([]chainState, len(r.chains))}
+	for k, c := range r.chains {
+		s.Chains[k] = c.chainState.clone()
 	}
-	if r.swaps != nil {
-		stats := r.swaps.stats.clone()
-		s.Swaps = &stats
+	for _, swaps := range r.swaps {
+		s.Swaps = append(s.Swaps, swaps.clone())
 	}
 	return s
 }
 
 func (r *runner) restore(s *Snapshot) error {
-	if s == nil {
-		return fmt.Errorf("%w: it is nil", ErrSnapshot)
+	if r.plan != s.Plan {
+		return misfit("it was made with %+v, and the options are %+v", s.Plan, r.plan)
 	}
-	if p := r.plan(); p != s.Plan {
-		return fmt.Errorf("%w: it was made with %+v, and the options are %+v", ErrSnapshot, s.Plan, p)
-	}
-	if len(s.Chains) != r.Chains || (s.Swaps == nil) != (r.swaps == nil) {
-		return fmt.Errorf("%w: it has %d chains of %d", ErrSnapshot, len(s.Chains), r.Chains)
+	if len(s.Chains) != len(r.chains) || len(s.Swaps) != len(r.swaps) {
+		return misfit("it has %d chains and %d ladders, and there are %d and %d", len(s.Chains), len(s.Swaps),
+			len(r.chains), len(r.swaps))
 	}
 	for k, c := range r.chains {
-		saved := s.Chains[k].clone()
-		n := len(saved.Point.X)
+		old := &s.Chains[k]
+		n := len(old.Point.X)
 		switch {
-		case saved.Number != k || saved.Temperature != c.Temperature:
-			return fmt.Errorf("%w: chain %d is number %d at temperature %v, not %v", ErrSnapshot, k, saved.Number, saved.Temperature, c.Temperature)
-		case n != 0 && n != r.d || len(saved.Point.Grad) != n || n == 0 && saved.Done != 0:
-			return fmt.Errorf("%w: chain %d has a point of %d numbers, not %d", ErrSnapshot, k, n, r.d)
-		case saved.Done < 0 || saved.Done > r.transitions():
-			return fmt.Errorf("%w: chain %d has made %d transitions, and the options ask for %d", ErrSnapshot, k, saved.Done, r.transitions())
-		case saved.Mass.Kind != c.Mass.Kind || len(saved.Mass.X.M2) != len(c.Mass.X.M2) || len(saved.Mass.X.Mean) != len(c.Mass.X.Mean) || len(saved.Mass.Grad.M2) != len(c.Mass.Grad.M2) || saved.Metric.Dim != r.d:
-			return fmt.Errorf("%w: chain %d has the wrong metric", ErrSnapshot, k)
+		case old.Number != k:
+			return misfit("chain %d is number %d", k, old.Number)
+		case old.Temperature != c.Temperature && r.Schedule == nil && !r.steps:
+			return misfit("chain %d has the temperature %v, not %v", k, old.Temperature, c.Temperature)
+		case n != 0 && n != r.d || len(old.Point.Grad) != n || n == 0 && old.Done != 0:
+			return misfit("chain %d has a point of %d numbers, not %d", k, n, r.d)
+		case old.Done < 0 || old.Done > r.transitions():
+			return misfit("chain %d has made %d transitions, and the options ask for %d", k, old.Done, r.transitions())
+		case old.Mass.Kind != c.Mass.Kind || len(old.Mass.X.M2) != len(c.Mass.X.M2) ||
+			len(old.Mass.X.Mean) != len(c.Mass.X.Mean) || len(old.Mass.Grad.M2) != len(c.Mass.Grad.M2) || old.Metric.Dim != r.d:
+			return misfit("chain %d has the wrong metric", k)
 		}
-		c.ChainState = saved
-		if err := c.setMetric(saved.Metric); err != nil {
-			return fmt.Errorf("%w: chain %d: %w", ErrSnapshot, k, err)
+		have := c.Metric
+		c.chainState = old.clone()
+		if have.equal(c.Metric) { // it is built already
+			continue
 		}
-		c.out.First = max(0, saved.Done-r.Warmup) / r.Thin
+		if err := c.setMetric(c.Metric); err != nil {
+			return misfit("chain %d: %v", k, err)
+		}
 	}
-	if r.swaps != nil {
-		return r.swaps.restore(*s.Swaps)
+	for i, swaps := range r.swaps {
+		if err := swaps.restore(s.Swaps[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // chain is a chain at work: its state, and what is built of it.
 type chain struct {
-	ChainState
-	transition Transition
-	metric     Metric
-	gradient   Gradient
-	out        Chain
+	chainState
+	transition transition
+	metric     massMatrix
+	gradient   gradient
 }
 
 func (r *runner) newChain(k int, temperature float64) (*chain, error) {
-	t, err := r.Kernel.Build(r.d)
+	t, err := r.Kernel.build(r.d)
 	if err != nil {
 		return nil, err
 	}
-	mass, err := NewMass(r.Metric, r.Adapt.From, r.d)
+	mass, err := newMass(r.Metric, r.Fisher, r.d)
 	if err != nil {
 		return nil, err
 	}
 	c := &chain{transition: t}
-	c.ChainState = ChainState{
-		Number: k, Temperature: temperature, Stream: NewStream(r.Seed, r.FirstChain+uint64(k)), Mass: mass,
-		StepSize: r.StepSize, NeedStep: r.StepSize == 0 || !r.Adapt.KeepStep && r.Warmup > 0,
+	step, t0, err := r.scheduled(0)
+	if err != nil {
+		return nil, err
+	}
+	if step == 0 {
+		step = r.StepSize
+	}
+	if t0 != 0 {
+		temperature = t0
+	}
+	c.chainState = chainState{
+		Number: k, Temperature: temperature, Stream: newStream(r.Seed, r.FirstChain+uint64(k)), Mass: mass,
+		StepSize: step, NeedStep: step == 0 || !r.KeepStep && r.Warmup > 0,
 	}
 	return c, c.setMetric(*r.InitialMetric)
 }
 
-func (c *chain) setMetric(m MetricState) error {
-	metric, err := m.Metric()
+func (c *chain) setMetric(m Metric) error {
+	metric, err := m.build()
 	if err != nil {
 		return err
 	}
-	c.metric, c.ChainState.Metric = metric, metric.State()
+	c.metric, c.chainState.Metric = metric, metric.State()
 	return nil
 }
 
 // counted counts the gradients of the chain.
-func (c *chain) counted(g Gradient) Gradient {
+func (c *chain) counted(g gradient) gradient {
 	return func(x, grad []float64) (float64, error) {
 		logp, err := g(x, grad)
 		if err == nil {
-			c.ChainState.Gradients++
+			c.chainState.Gradients++
 		}
 		return logp, err
 	}
 }
 
-// start finds the first point: finite, and in the kernel's box if it has one.
-func (r *runner) start(c *chain) error {
+// begin finds the first point: finite, and in the kernel's box if it has one.
+func (r *runner) begin(c *chain) error {
 	tries := 100
 	if r.Init != nil {
 		tries = 1
 	}
-	box, boxed := c.transition.(interface{ inside(x []float64) bool })
 	stream := c.Stream
 	x := make([]float64, r.d)
 	for range tries {
 		if r.Init != nil {
-			copy(x, r.Init[c.Number])
+			copy(x, r.Init[c.Number/r.replicas()])
 		} else {
 			for i := range x {
 				x[i] = 4*stream.Float64() - 2
 			}
 		}
-		if boxed && !box.inside(x) {
+		if err := r.boxed(c, x); err != nil {
 			if r.Init != nil {
-				return &FieldError{"kernel.Options", fmt.Sprintf("Init[%d]", c.Number), x, "it must be inside the kernel's box"}
+				return err
 			}
 			continue
 		}
-		s := State{X: x, Grad: make([]float64, r.d)}
+		s := position{X: x, Grad: make([]float64, r.d)}
 		var err error
 		if s.LogP, err = point(c.gradient, s.X, s.Grad); err != nil {
 			return err
@@ -232,7 +237,17 @@ func (r *runner) start(c *chain) error {
 	if r.Init != nil {
 		return fmt.Errorf("log density or gradient at the given start: %w", ErrNonFinite)
 	}
-	return fmt.Errorf("log density or gradient at each of %d starts in (-2, 2)^%d (or these are outside the kernel's box): %w", tries, r.d, ErrNonFinite)
+	return fmt.Errorf("log density or gradient at each of %d starts in (-2, 2)^%d, or outside the kernel's box: %w",
+		tries, r.d, ErrNonFinite)
+}
+
+// boxed is an error outside the kernel's box, if it has one.
+func (r *runner) boxed(c *chain, x []float64) error {
+	if box, ok := c.transition.(interface{ inside(x []float64) bool }); ok && !box.inside(x) {
+		return &FieldError{"kernel.Options", fmt.Sprintf("Init[%d]", c.Number/r.replicas()), x,
+			"it must be inside the kernel's box"}
+	}
+	return nil
 }
 
 // findStep finds a step size to start from, and starts its adaptation.
@@ -242,21 +257,21 @@ func (r *runner) findStep(c *chain) error {
 		guess = 1
 	}
 	stream := c.Stream
-	eps, err := InitialStepSize(&c.Point, guess, c.Temperature, c.metric, c.gradient, &stream)
+	eps, err := initialStepSize(&c.Point, guess, c.Temperature, c.metric, c.gradient, &stream)
 	if err != nil {
 		return err
 	}
 	c.Stream, c.StepSize, c.NeedStep = stream, eps, false
-	c.Averaging = r.Adapt.Step.Init(eps)
+	c.Averaging = r.averages.Init(eps)
 	return nil
 }
 
 // adapt takes warm-up transition i, as Stan does: the step size at each, the metric at the end of each window.
 func (r *runner) adapt(c *chain, i int, accept float64) {
-	if !r.Adapt.KeepStep {
-		c.Averaging, c.StepSize = r.Adapt.Step.Update(c.Averaging, accept)
+	if !r.KeepStep {
+		c.Averaging, c.StepSize = r.averages.Update(c.Averaging, accept)
 	}
-	if !r.Adapt.KeepMetric && r.Metric != Unit && r.schedule.In(i) {
+	if !r.KeepMetric && r.Metric != Unit && r.windows.In(i) {
 		grad := c.Point.Grad
 		if c.Temperature != 1 {
 			grad = append([]float64(nil), grad...)
@@ -265,21 +280,21 @@ func (r *runner) adapt(c *chain, i int, accept float64) {
 			}
 		}
 		c.Mass.Add(c.Point.X, grad)
-		if r.schedule.End(i) && !r.Adapt.Pooled {
-			m, ok := c.Mass.Estimate(r.Adapt.LowRank)
+		if r.windows.End(i) && !r.Pooled {
+			m, ok := c.Mass.Estimate(r.low())
 			r.closeWindow(c, m, ok)
 		}
 	}
-	if i == r.Warmup-1 && !r.Adapt.KeepStep {
+	if i == r.Warmup-1 && !r.KeepStep {
 		c.StepSize = c.Averaging.Final()
 	}
 }
 
 // closeWindow takes a window's metric, if there is one, and opens the next window.
-func (r *runner) closeWindow(c *chain, m MetricState, ok bool) {
+func (r *runner) closeWindow(c *chain, m Metric, ok bool) {
 	c.Mass.Reset()
 	if ok && c.setMetric(m) == nil {
 		c.Point.Momentum = nil // it had the law of the old metric
-		c.NeedStep = !r.Adapt.KeepStep
+		c.NeedStep = !r.KeepStep
 	}
 }

@@ -6,26 +6,44 @@ import (
 	"runtime/debug"
 )
 
-// Density is a log density on R^d, up to a constant, with its gradient, evaluated at K points at once. K is len(logp) and
-// varies from call to call; x and grad are K rows of Dim numbers. x must not be changed; logp and grad must be filled.
+// Density is a log density on R^d, up to a constant, with its gradient, evaluated at K points at once. K is len(logp)
+// and varies from call to call; x and grad are K rows of Dim numbers. x must not be changed; logp and grad must be
+// filled.
 //
-// Calls come one at a time, from one goroutine (unless a run asks for [Options.Parallel]). It is not locked to a thread: a density that
-// needs that locks for the call, as package torch does.
+// Calls come one at a time, from one goroutine (unless a run asks for [Options.Parallel]). It is not locked to a
+// thread: a density that needs that locks for the call, as package torch does.
 //
-// A value or gradient that is not finite is a divergence of its row. An error ends the run, unless it says of itself, by
-// a method Recoverable() bool that returns true, that only the point was bad (a matrix that could not be factorised): then
-// the rows are tried one by one, and those that fail again are divergences. A panic is an error too.
+// A density that itself depends on the temperature T of a chain, for example N·logp + T·log|Jacobian| where the
+// Jacobian is not tempered, has a second method, which is called instead, with the temperature of each row:
+//
+//	ValueAndGradAt(x, temperatures, logp, grad []float64) error
+//
+// The law of a chain at T is exp(logp/T) for its logp at T.
+//
+// A value or gradient that is not finite is a divergence of its row. An error ends the run, unless it says of itself,
+// by a method Recoverable() bool that returns true, that only the point was bad (a matrix that could not be
+// factorised): then the rows are tried one by one, and those that fail again are divergences. A panic is an error too.
 type Density interface {
 	Dim() int
 	ValueAndGrad(x, logp, grad []float64) error
 }
 
-// Gradient evaluates one point: it fills grad with ∇logp(x) and returns logp(x). The kernels are written against it, so
-// that a chain does not know whether others run beside it. Its error ends the transition, unless it is recoverable.
-type Gradient func(x, grad []float64) (logp float64, err error)
+// tempered is a density that depends on the temperature.
+type tempered interface {
+	ValueAndGradAt(x, temperatures, logp, grad []float64) error
+}
 
-// Func makes a Density of a function of one point, which fills grad and returns the log density. Batches gain nothing for it:
-// with several chains set [Options.Parallel] if the function is safe for concurrent use.
+func isTempered(d Density) bool {
+	_, ok := d.(tempered)
+	return ok
+}
+
+// gradient evaluates one point: it fills grad with ∇logp(x) and returns logp(x). The kernels are written against it, so
+// that a chain does not know whether others run beside it. Its error ends the transition, unless it is recoverable.
+type gradient func(x, grad []float64) (logp float64, err error)
+
+// Func makes a Density of a function of one point, which fills grad and returns the log density. Batches gain nothing
+// for it: with several chains set [Options.Parallel] if the function is safe for concurrent use.
 func Func(dim int, f func(x, grad []float64) float64) Density { return funcDensity{dim, f} }
 
 type funcDensity struct {
@@ -43,17 +61,6 @@ func (d funcDensity) ValueAndGrad(x, logp, grad []float64) error {
 	return nil
 }
 
-// GradientOf evaluates a density at one point at a time, without copying. The function is for one goroutine.
-func GradientOf(d Density) Gradient {
-	logp := make([]float64, 1)
-	return func(x, grad []float64) (float64, error) {
-		if err := evaluate(d, x, logp, grad); err != nil {
-			return math.NaN(), err
-		}
-		return logp[0], nil
-	}
-}
-
 // recoverable reports whether an error says that only the point was bad.
 func recoverable(err error) bool {
 	var r interface{ Recoverable() bool }
@@ -61,19 +68,22 @@ func recoverable(err error) bool {
 }
 
 // evaluate calls the density and makes a panic an error.
-func evaluate(d Density, x, logp, grad []float64) (err error) {
+func evaluate(d Density, x, t, logp, grad []float64) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{"density", r, string(debug.Stack())}
 		}
 	}()
+	if at, ok := d.(tempered); ok {
+		return at.ValueAndGradAt(x, t, logp, grad)
+	}
 	return d.ValueAndGrad(x, logp, grad)
 }
 
 // evaluateRows calls the density. After a recoverable error it goes row by row, so that one chain's bad point does not
 // become a divergence of the others; rows that still fail get NaN.
-func evaluateRows(d Density, x, logp, grad []float64) error {
-	err := evaluate(d, x, logp, grad)
+func evaluateRows(d Density, x, t, logp, grad []float64) error {
+	err := evaluate(d, x, t, logp, grad)
 	if err == nil || !recoverable(err) {
 		return err
 	}
@@ -81,7 +91,7 @@ func evaluateRows(d Density, x, logp, grad []float64) error {
 	for k := range logp {
 		lo, hi := k*dim, (k+1)*dim
 		if len(logp) > 1 {
-			err = evaluate(d, x[lo:hi], logp[k:k+1], grad[lo:hi])
+			err = evaluate(d, x[lo:hi], t[k:k+1], logp[k:k+1], grad[lo:hi])
 		}
 		if err != nil && !recoverable(err) {
 			return err
@@ -94,7 +104,7 @@ func evaluateRows(d Density, x, logp, grad []float64) error {
 }
 
 // point evaluates a gradient function; a recoverable error, and anything that is not finite, gives a logp of NaN.
-func point(g Gradient, x, grad []float64) (float64, error) {
+func point(g gradient, x, grad []float64) (float64, error) {
 	logp, err := g(x, grad)
 	if err != nil {
 		if recoverable(err) {

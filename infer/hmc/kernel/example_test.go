@@ -15,26 +15,21 @@ func Example() {
 		grad[0] = -z / 2
 		return -z * z / 2
 	})
-	result, err := kernel.Run(context.Background(), density, kernel.Options{Draws: 4000, Seed: 1, Parallel: true})
+	sum, square, n := 0.0, 0.0, 0.0
+	result, err := kernel.Run(context.Background(), density, kernel.Options{
+		Draws: 4000, Seed: 1, Parallel: true,
+		Record: func(_, _ int, x []float64, info kernel.Info) error {
+			if !info.Warmup {
+				sum, square, n = sum+x[0], square+x[0]*x[0], n+1
+			}
+			return nil
+		},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	sum, square, n := 0.0, 0.0, 0.0
-	for _, c := range result.Chains {
-		for i := range c.Len() {
-			x := c.Draw(i)[0]
-			sum, square, n = sum+x, square+x*x, n+1
-		}
-	}
 	mean := sum / n
-	fmt.Printf("%d chains: mean %.0f, sd %.0f\n", len(result.Chains), mean, math.Sqrt(square/n-mean*mean))
+	fmt.Printf("%d chains: mean %.0f, sd %.0f\n", len(result.StepSizes), mean, math.Sqrt(square/n-mean*mean))
 	// Output: 4 chains: mean 3, sd 2
-}
-
-// Stan's warm-up of 1000 transitions.
-func ExampleWindows() {
-	s := kernel.Windows(1000, 75, 50, 25)
-	fmt.Println(s.Start, s.Ends)
-	// Output: 75 [99 149 249 449 949]
 }

@@ -8,14 +8,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// FisherDiagonal is the diagonal of M⁻¹ with the least Fisher divergence between the target and N(mean, M⁻¹), from draws
-// and their gradients (nutpie; Seyboldt, Carlson and Carpenter 2026):
+// fisherDiagonal is the diagonal of M⁻¹ with the least Fisher divergence between the target and N(mean, M⁻¹), from
+// draws and their gradients (nutpie; Seyboldt, Carlson and Carpenter 2026):
 //
 //	M⁻¹ᵢᵢ = √(var(xᵢ)/var(gᵢ))
 //
-// For independent Gaussians g = -(x - μ)/σ², so that it is σ² exactly, from any two draws. Where a ratio is not a number
-// within 1e-20 to 1e20 (a coordinate that does not move, a gradient that is constant) Stan's regularised variance stands in.
-func FisherDiagonal(x, grad Moments) []float64 {
+// For independent Gaussians g = -(x - μ)/σ², so that it is σ² exactly, from any two draws. Where a ratio is not a
+// number within 1e-20 to 1e20 (a coordinate that does not move, a gradient that is constant) Stan's regularised
+// variance stands in.
+func fisherDiagonal(x, grad moments) []float64 {
 	v, g := x.Variance(), grad.Variance()
 	fallback := regularise(slices.Clone(v), x.N, len(v))
 	for i := range v {
@@ -28,21 +29,21 @@ func FisherDiagonal(x, grad Moments) []float64 {
 	return v
 }
 
-// LowRankFisher estimates a low-rank-plus-diagonal metric from draws and gradients (Seyboldt, Carlson and Carpenter 2026,
-// "covadapt"). In coordinates scaled by a diagonal D, y = D^-½(x - mean) and h = D^½(g - mean), it works in the span of the
-// y and h (the whole space when there are at least d/2 draws), with
+// lowRankFisher estimates a low-rank-plus-diagonal metric from draws and gradients (Seyboldt, Carlson and Carpenter
+// 2026, "covadapt"). In coordinates scaled by a diagonal D, y = D^-½(x - mean) and h = D^½(g - mean), it works in the
+// span of the y and h (the whole space when there are at least d/2 draws), with
 //
 //	C_y = (Σ yyᵀ + γI)/(n + γ),  C_h = (Σ hhᵀ + γI)/(n + γ)
 //
 // and takes the geometric mean of C_y and C_h⁻¹, the positive solution A of A C_h A = C_y, which has the least Fisher
-// divergence. (For a Gaussian of covariance Σ, h = -Σ⁻¹y, and A = Σ.) Of its eigenvectors those are kept whose eigenvalue λ
-// is above the cutoff c or below 1/c:
+// divergence. (For a Gaussian of covariance Σ, h = -Σ⁻¹y, and A = Σ.) Of its eigenvectors those are kept whose
+// eigenvalue λ is above the cutoff c or below 1/c:
 //
 //	M⁻¹ = D^½ (I + Uᵀ(Λ - I)U) D^½
 //
-// A window keeps all its draws and gradients, 2nd numbers for each chain, and at its end costs O(n²d + m³) operations, m the
-// smaller of 2n and d.
-type LowRankFisher struct {
+// A window keeps all its draws and gradients, 2nd numbers for each chain, and at its end costs O(n²d + m³) operations,
+// m the smaller of 2n and d.
+type lowRankFisher struct {
 	// Gamma γ counts as that many more draws of unit variance. Zero is the default: 1e-5 when there are more draws than
 	// dimensions, and 1 otherwise, since directions that only the draws or only the gradients have seen would else get
 	// eigenvalues of the order 1/√γ.
@@ -51,8 +52,8 @@ type LowRankFisher struct {
 	MaxRank int     // vectors kept at most, those of the largest |log λ|; default d
 }
 
-func (c LowRankFisher) check() error {
-	const typ = "kernel.LowRankFisher"
+func (c lowRankFisher) check() error {
+	const typ = "kernel.lowRankFisher"
 	if !(c.Gamma >= 0) || !finite(c.Gamma) {
 		return &FieldError{typ, "Gamma", c.Gamma, "it must be a positive number, or 0 for the default"}
 	}
@@ -66,17 +67,18 @@ func (c LowRankFisher) check() error {
 }
 
 // Estimate makes the metric of n >= 2 draws and their gradients, [n, d] each, around the diagonal D.
-func (c LowRankFisher) Estimate(diag, draws, grads []float64) (MetricState, error) {
+func (c lowRankFisher) Estimate(diag, draws, grads []float64) (Metric, error) {
 	if err := c.check(); err != nil {
-		return MetricState{}, err
+		return Metric{}, err
 	}
 	d := len(diag)
 	n := len(draws) / max(d, 1)
 	if d == 0 || n < 2 || len(draws) != n*d || len(grads) != n*d {
-		return MetricState{}, &FieldError{"kernel.LowRankFisher", "draws", fmt.Sprintf("of length %d", len(draws)), "there must be n >= 2 rows of d numbers, and as many of gradients"}
+		return Metric{}, &FieldError{"kernel.lowRankFisher", "draws", fmt.Sprintf("of length %d", len(draws)),
+			"there must be n >= 2 rows of d numbers, and as many of gradients"}
 	}
 	if !allFinite(draws) || !allFinite(grads) || !allFinite(diag) {
-		return MetricState{}, fmt.Errorf("kernel.LowRankFisher: draws, gradients or diagonal: %w", ErrNonFinite)
+		return Metric{}, fmt.Errorf("kernel.lowRankFisher: draws, gradients or diagonal: %w", ErrNonFinite)
 	}
 	gamma, cutoff := c.Gamma, c.Cutoff
 	if gamma == 0 {
@@ -106,11 +108,11 @@ func (c LowRankFisher) Estimate(diag, draws, grads []float64) (MetricState, erro
 	}
 	a, err := geometricMean(gram(y, gamma), gram(h, gamma))
 	if err != nil {
-		return MetricState{}, err
+		return Metric{}, err
 	}
 	var eig mat.EigenSym
 	if !eig.Factorize(a, true) {
-		return MetricState{}, fmt.Errorf("kernel.LowRankFisher: the eigenvalues of the geometric mean did not converge")
+		return Metric{}, fmt.Errorf("kernel.lowRankFisher: the eigenvalues of the geometric mean did not converge")
 	}
 	values := eig.Values(nil)
 	var vectors mat.Dense
@@ -139,7 +141,7 @@ func (c LowRankFisher) Estimate(diag, draws, grads []float64) (MetricState, erro
 	if c.MaxRank > 0 && len(keep) > c.MaxRank {
 		keep = keep[:c.MaxRank]
 	}
-	s := LowRankMetric(slices.Clone(diag), nil, nil)
+	s := lowRankMetric(slices.Clone(diag), nil, nil)
 	for _, k := range keep {
 		s.Values = append(s.Values, values[k])
 		for i := range d {
@@ -224,7 +226,7 @@ func geometricMean(y, g *mat.SymDense) (*mat.SymDense, error) {
 	r := y.SymmetricDim()
 	var chol mat.Cholesky
 	if !chol.Factorize(g) {
-		return nil, fmt.Errorf("kernel.LowRankFisher: the covariance of the gradients is not positive definite")
+		return nil, fmt.Errorf("kernel.lowRankFisher: the covariance of the gradients is not positive definite")
 	}
 	var l mat.TriDense
 	chol.LTo(&l)
@@ -233,7 +235,7 @@ func geometricMean(y, g *mat.SymDense) (*mat.SymDense, error) {
 	inner.Mul(l.T(), &t)
 	var eig mat.EigenSym
 	if !eig.Factorize(symmetric(&inner), true) {
-		return nil, fmt.Errorf("kernel.LowRankFisher: the eigenvalues did not converge")
+		return nil, fmt.Errorf("kernel.lowRankFisher: the eigenvalues did not converge")
 	}
 	var w, z mat.Dense
 	eig.VectorsTo(&w)
@@ -246,7 +248,7 @@ func geometricMean(y, g *mat.SymDense) (*mat.SymDense, error) {
 	}
 	if err := z.Solve(l.T(), &w); err != nil {
 		if _, warning := err.(mat.Condition); !warning {
-			return nil, fmt.Errorf("kernel.LowRankFisher: %w", err)
+			return nil, fmt.Errorf("kernel.lowRankFisher: %w", err)
 		}
 	}
 	a := mat.NewSymDense(r, nil)

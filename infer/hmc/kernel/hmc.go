@@ -13,10 +13,14 @@ import (
 //
 // When the move is refused a kept momentum changes its sign, without which the target would not be invariant.
 //
-// A trajectory is broken off only at a point that is not finite: where it is broken off, so is the reversed one. An energy
-// that is high on the way is not a reason, since the way back starts from another energy.
+// A trajectory is broken off only at a point that is not finite: where it is broken off, so is the reversed one. An
+// energy that is high on the way is not a reason, since the way back starts from another energy.
 type HMC struct {
-	Steps int // L, leapfrog steps; default 16. It is not used when Length is given. See Jitter: a fixed L can come back to where it began
+	// Steps is L, the number of leapfrog steps; default 16. It is not used when Length is given. See Jitter: a fixed L
+	// can come back to where it began. One step is MALA, the Metropolis-adjusted Langevin algorithm (Roberts and
+	// Tweedie 1996), which proposes x' = x + (ε²/2T) M⁻¹ g(x) + ε M^-½ z, z ~ N(0, I). Its step size is adapted to an
+	// acceptance of 0.574, the best in high dimensions (Roberts and Rosenthal 1998).
+	Steps int
 	// Length is the integration time Lε: L is then Length/ε rounded up, at most MaxSteps, before jitter.
 	Length   float64
 	MaxSteps int // default 1000; with Length only
@@ -26,7 +30,8 @@ type HMC struct {
 	// Persistence α keeps a part of the momentum; from 0 (the default, drawn afresh) to less than 1.
 	Persistence float64
 	// Lower and Upper bound the target to a box; nil is no bound, else d numbers, infinite ones allowed. As in Baldock
-	// and Marzari (2019) only the end point is tested, and refused outside: on the way the density is evaluated outside.
+	// and Marzari (2019) only the end point is tested, and refused outside: on the way the density is evaluated
+	// outside.
 	Lower, Upper []float64
 	MaxDeltaH    float64 // energy error above which a transition counts as divergent; default 1000
 }
@@ -34,13 +39,13 @@ type HMC struct {
 type hmc struct {
 	HMC
 	d        int
-	z        Phase
+	z        phase
 	momentum []float64
 	target   float64
 }
 
-// Build checks the configuration and makes the scratch memory.
-func (c HMC) Build(d int) (Transition, error) {
+// build checks the configuration and makes the scratch memory.
+func (c HMC) build(d int) (transition, error) {
 	const typ = "kernel.HMC"
 	if d < 1 {
 		return nil, &FieldError{typ, "dimension", d, "it must be at least 1"}
@@ -68,21 +73,28 @@ func (c HMC) Build(d int) (Transition, error) {
 		bound []float64
 	}{{"Lower", c.Lower}, {"Upper", c.Upper}} {
 		if b.bound != nil && len(b.bound) != d {
-			return nil, &FieldError{typ, b.name, fmt.Sprintf("of length %d", len(b.bound)), fmt.Sprintf("it must be nil or have %d numbers", d)}
+			return nil, &FieldError{typ, b.name, fmt.Sprintf("of length %d", len(b.bound)),
+				fmt.Sprintf("it must be nil or have %d numbers", d)}
 		}
 	}
 	for i := range d {
-		if c.Lower != nil && math.IsNaN(c.Lower[i]) || c.Upper != nil && math.IsNaN(c.Upper[i]) || c.Lower != nil && c.Upper != nil && c.Lower[i] >= c.Upper[i] {
-			return nil, &FieldError{typ, fmt.Sprintf("Lower[%d], Upper[%d]", i, i), fmt.Sprint(c.Lower, c.Upper), "the box must not be empty"}
+		if c.Lower != nil && math.IsNaN(c.Lower[i]) || c.Upper != nil && math.IsNaN(c.Upper[i]) ||
+			c.Lower != nil && c.Upper != nil && c.Lower[i] >= c.Upper[i] {
+			return nil, &FieldError{typ, fmt.Sprintf("Lower[%d], Upper[%d]", i, i), fmt.Sprint(c.Lower, c.Upper),
+				"the box must not be empty"}
 		}
 	}
-	return &hmc{HMC: c, d: d, z: NewPhase(d), momentum: make([]float64, d), target: 0.8}, nil
+	target := 0.8
+	if c.Steps == 1 && c.Length == 0 {
+		target = 0.574
+	}
+	return &hmc{HMC: c, d: d, z: newPhase(d), momentum: make([]float64, d), target: target}, nil
 }
 
 func (t *hmc) Target() float64 { return t.target }
 
 // length draws the number of leapfrog steps. It must not depend on the point.
-func (t *hmc) length(stepSize float64, rng *Stream) int {
+func (t *hmc) length(stepSize float64, rng *stream) int {
 	l := t.Steps
 	if t.Length > 0 {
 		l = t.MaxSteps
@@ -96,7 +108,7 @@ func (t *hmc) length(stepSize float64, rng *Stream) int {
 	return max(1, l)
 }
 
-func (t *hmc) Step(s *State, stepSize, temperature float64, m Metric, g Gradient, rng *Stream) (Info, error) {
+func (t *hmc) Step(s *position, stepSize, temperature float64, m massMatrix, g gradient, rng *stream) (Info, error) {
 	if err := checkStep("kernel.HMC", stepSize, temperature); err != nil {
 		return Info{}, err
 	}
@@ -119,7 +131,7 @@ func (t *hmc) Step(s *State, stepSize, temperature float64, m Metric, g Gradient
 	info := Info{StepSize: stepSize, Energy: h0}
 	for range t.length(stepSize, rng) {
 		info.Leapfrogs++
-		if err := Leapfrog(z, stepSize, temperature, m, g); err != nil {
+		if err := leapfrog(z, stepSize, temperature, m, g); err != nil {
 			*rng = start
 			return Info{}, err
 		}

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"testing"
 
@@ -20,22 +19,24 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 	}{
 		{[4]uint32{}, [2]uint32{}, [4]uint32{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
 		{[4]uint32{f, f, f, f}, [2]uint32{f, f}, [4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, [2]uint32{0xa4093822, 0x299f31d0}, [4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, [2]uint32{0xa4093822, 0x299f31d0},
+			[4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 	} {
 		assert.Equal(t, c.want, philox(c.counter, c.key))
 	}
 }
 
-// A number is a function of seed, chain and position; the moments of the three laws, at 4 standard errors of n independent
-// numbers: uniform 1/2 ± √(1/12n), 1/3; normal 0, 1 (variance of z² is 2), z⁴ 3 (variance 96); exponential 1, 2 (variance 20).
+// A number is a function of seed, chain and position; the moments of the three laws, at 4 standard errors of n
+// independent numbers: uniform 1/2 ± √(1/12n), 1/3; normal 0, 1 (variance of z² is 2), z⁴ 3 (variance 96); exponential
+// 1, 2 (variance 20).
 func TestStream(t *testing.T) {
-	a := NewStream(7, 3)
+	a := newStream(7, 3)
 	first := make([]float64, 9)
 	for i := range first {
 		first[i] = a.Float64()
 	}
 	for i := range first {
-		b := Stream{Seed: 7, Chain: 3, Position: uint64(i)}
+		b := stream{Seed: 7, Chain: 3, Position: uint64(i)}
 		require.Equal(t, first[i], b.Float64())
 		b.Chain, b.Position = 4, uint64(i)
 		require.NotEqual(t, first[i], b.Float64())
@@ -46,12 +47,13 @@ func TestStream(t *testing.T) {
 	require.Less(t, unit(math.MaxUint32, math.MaxUint32), 1.0)
 	const n = 200000
 	var u1, u2, z1, z2, z4, e1, e2 float64
-	s := NewStream(1, 0)
+	s := newStream(1, 0)
 	for range n {
 		u, z, e := s.Float64(), s.Norm(), s.Exp()
 		u1, u2, z1, z2, z4, e1, e2 = u1+u, u2+u*u, z1+z, z2+z*z, z4+z*z*z*z, e1+e, e2+e*e
 	}
-	for _, c := range []struct{ sum, want, variance float64 }{{u1, .5, 1. / 12}, {u2, 1. / 3, 4. / 45}, {z1, 0, 1}, {z2, 1, 2}, {z4, 3, 96}, {e1, 1, 1}, {e2, 2, 20}} {
+	for _, c := range []struct{ sum, want, variance float64 }{{u1, .5, 1. / 12}, {u2, 1. / 3, 4. / 45}, {z1, 0, 1},
+		{z2, 1, 2}, {z4, 3, 96}, {e1, 1, 1}, {e2, 2, 20}} {
 		assert.InDelta(t, c.want, c.sum/n, 4*math.Sqrt(c.variance/n))
 	}
 }
@@ -64,7 +66,7 @@ func TestMetrics(t *testing.T) {
 		m, full := metric(t, state), inverse[k]
 		require.Equal(t, state, m.State())
 		require.Equal(t, 3, m.Dim())
-		s := NewStream(2, uint64(k))
+		s := newStream(2, uint64(k))
 		p, v := make([]float64, 3), make([]float64, 3)
 		const n = 40000
 		energy, cov := 0.0, make([]float64, 9)
@@ -90,16 +92,19 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestMetricErrors(t *testing.T) {
-	for _, m := range []MetricState{
-		{}, {Kind: "round", Dim: 2}, UnitMetric(0), DiagonalMetric([]float64{1, 0}), DiagonalMetric([]float64{1, math.NaN()}),
-		{Kind: Diagonal, Dim: 2, Diag: []float64{1}}, DenseMetric(2, []float64{1, 2, 2, 1}), DenseMetric(2, []float64{1, 0.5, 0.4, 1}),
-		DenseMetric(2, []float64{1, 0, 0}), DenseMetric(2, []float64{1, 0, 0, -1}), LowRankMetric([]float64{1, 1}, []float64{1, 1}, []float64{2}),
-		LowRankMetric([]float64{1, 1}, []float64{1, 0}, []float64{-2}), LowRankMetric([]float64{1, 1}, []float64{1}, []float64{2}),
+	for _, m := range []Metric{
+		{}, {Kind: "round", Dim: 2}, unitMetric(0), diagonalMetric([]float64{1, 0}), diagonalMetric([]float64{1, math.NaN()}),
+		{Kind: Diagonal, Dim: 2, Diag: []float64{1}}, denseMetric(2, []float64{1, 2, 2, 1}),
+		denseMetric(2, []float64{1, 0.5, 0.4, 1}),
+		denseMetric(2, []float64{1, 0, 0}), denseMetric(2, []float64{1, 0, 0, -1}),
+		lowRankMetric([]float64{1, 1}, []float64{1, 1}, []float64{2}),
+		lowRankMetric([]float64{1, 1}, []float64{1, 0}, []float64{-2}),
+		lowRankMetric([]float64{1, 1}, []float64{1}, []float64{2}),
 	} {
-		_, err := m.Metric()
+		_, err := m.build()
 		var field *FieldError
 		assert.ErrorAs(t, err, &field, "%+v", m)
-		assert.ErrorIs(t, err, ErrConfig)
+		assert.ErrorIs(t, err, errConfig)
 	}
 }
 
@@ -116,33 +121,34 @@ var quartic = Func(3, func(x, grad []float64) float64 {
 	return lp - r*r/2
 })
 
-func phaseAt(t testing.TB, d Density, x, p []float64, m Metric) Phase {
-	z := NewPhase(len(x))
+func phaseAt(t testing.TB, d Density, x, p []float64, m massMatrix) phase {
+	z := newPhase(len(x))
 	copy(z.X, x)
 	copy(z.P, p)
 	var err error
-	z.LogP, err = GradientOf(d)(z.X, z.Grad)
+	z.LogP, err = gradientOf(d)(z.X, z.Grad)
 	require.NoError(t, err)
 	m.Velocity(z.V, z.P)
 	return z
 }
 
-// Steps forwards and then as many backwards come back, for each metric, at two temperatures, also over a long trajectory.
+// Steps forwards and then as many backwards come back, for each metric, at two temperatures, also over a long
+// trajectory.
 func TestLeapfrogReversible(t *testing.T) {
 	states, _ := metrics()
 	for _, state := range states {
 		for _, temperature := range []float64{1, 0.5} {
 			m := metric(t, state)
 			z := phaseAt(t, quartic, []float64{0.3, -0.8, 1.1}, []float64{0.5, 0.2, -0.7}, m)
-			start := NewPhase(3)
+			start := newPhase(3)
 			start.Copy(&z)
-			g := GradientOf(quartic)
+			g := gradientOf(quartic)
 			for range 200 {
-				require.NoError(t, Leapfrog(&z, 0.05, temperature, m, g))
+				require.NoError(t, leapfrog(&z, 0.05, temperature, m, g))
 			}
 			require.Greater(t, math.Abs(z.X[0]-start.X[0]), 1e-3)
 			for range 200 {
-				require.NoError(t, Leapfrog(&z, -0.05, temperature, m, g))
+				require.NoError(t, leapfrog(&z, -0.05, temperature, m, g))
 			}
 			for i := range 3 {
 				assert.InDelta(t, start.X[i], z.X[i], 1e-10)
@@ -157,11 +163,11 @@ func TestLeapfrogSymplectic(t *testing.T) {
 	states, _ := metrics()
 	for _, state := range states {
 		m := metric(t, state)
-		g := GradientOf(quartic)
+		g := gradientOf(quartic)
 		step := func(w []float64) []float64 {
 			z := phaseAt(t, quartic, w[:3], w[3:], m)
 			for range 3 {
-				require.NoError(t, Leapfrog(&z, 0.1, 0.7, m, g))
+				require.NoError(t, leapfrog(&z, 0.1, 0.7, m, g))
 			}
 			return append(append([]float64{}, z.X...), z.P...)
 		}
@@ -196,15 +202,15 @@ func TestLeapfrogSymplectic(t *testing.T) {
 
 // The energy error over a fixed time falls as ε²: halving ε four times gives slopes of 2 in log-log.
 func TestLeapfrogSecondOrder(t *testing.T) {
-	m := metric(t, UnitMetric(3))
-	g := GradientOf(quartic)
+	m := metric(t, unitMetric(3))
+	g := gradientOf(quartic)
 	last := 0.0
 	for k := range 5 {
 		n := 40 << k
 		z := phaseAt(t, quartic, []float64{0.3, -0.8, 1.1}, []float64{0.5, 0.2, -0.7}, m)
 		h0 := z.Energy(0.7)
 		for range n {
-			require.NoError(t, Leapfrog(&z, 2/float64(n), 0.7, m, g))
+			require.NoError(t, leapfrog(&z, 2/float64(n), 0.7, m, g))
 		}
 		e := math.Abs(z.Energy(0.7) - h0)
 		if k > 0 {
@@ -219,9 +225,9 @@ func TestLeapfrogSecondOrder(t *testing.T) {
 // reference is NUTS by plain recursion, with fresh slices everywhere, written from the description in Stan's manual and
 // Betancourt (2017), with the sums of momenta made anew from the list of points of each subtree.
 type reference struct {
-	m         Metric
-	g         Gradient
-	rng       *Stream
+	m         massMatrix
+	g         gradient
+	rng       *stream
 	eps, temp float64
 	h0, sum   float64
 	n         int
@@ -230,19 +236,19 @@ type reference struct {
 }
 
 type refTree struct {
-	points []Phase // in the order of growth
+	points []phase // in the order of growth
 	logW   float64
-	draw   Phase
+	draw   phase
 	valid  bool
 }
 
-func clonePhase(z *Phase) Phase {
-	c := NewPhase(len(z.X))
+func clonePhase(z *phase) phase {
+	c := newPhase(len(z.X))
 	c.Copy(z)
 	return c
 }
 
-func (r *reference) goesOn(points []Phase) bool {
+func (r *reference) goesOn(points []phase) bool {
 	rho := make([]float64, len(points[0].X))
 	for _, z := range points {
 		for i, p := range z.P {
@@ -252,15 +258,16 @@ func (r *reference) goesOn(points []Phase) bool {
 	return dot(points[0].V, rho) > 0 && dot(points[len(points)-1].V, rho) > 0
 }
 
-func (r *reference) persists(left, right []Phase) bool {
-	all := append(append([]Phase{}, left...), right...)
-	return r.goesOn(all) && r.goesOn(append(append([]Phase{}, left...), right[0])) && r.goesOn(append([]Phase{left[len(left)-1]}, right...))
+func (r *reference) persists(left, right []phase) bool {
+	all := append(append([]phase{}, left...), right...)
+	return r.goesOn(all) && r.goesOn(append(append([]phase{}, left...), right[0])) &&
+		r.goesOn(append([]phase{left[len(left)-1]}, right...))
 }
 
-func (r *reference) build(z Phase, depth int, eps float64) refTree {
+func (r *reference) build(z phase, depth int, eps float64) refTree {
 	if depth == 0 {
 		z = clonePhase(&z)
-		if err := Leapfrog(&z, eps, r.temp, r.m, r.g); err != nil {
+		if err := leapfrog(&z, eps, r.temp, r.m, r.g); err != nil {
 			panic(err)
 		}
 		h := z.Energy(r.temp)
@@ -270,7 +277,7 @@ func (r *reference) build(z Phase, depth int, eps float64) refTree {
 			r.divergent = true
 			return refTree{}
 		}
-		return refTree{[]Phase{z}, r.h0 - h, z, true}
+		return refTree{[]phase{z}, r.h0 - h, z, true}
 	}
 	a := r.build(z, depth-1, eps)
 	if !a.valid {
@@ -280,18 +287,19 @@ func (r *reference) build(z Phase, depth int, eps float64) refTree {
 	if !b.valid {
 		return b
 	}
-	t := refTree{append(append([]Phase{}, a.points...), b.points...), logAddExp(a.logW, b.logW), a.draw, r.persists(a.points, b.points)}
+	t := refTree{append(append([]phase{}, a.points...), b.points...), logAddExp(a.logW, b.logW), a.draw,
+		r.persists(a.points, b.points)}
 	if r.rng.Float64() < math.Exp(b.logW-t.logW) {
 		t.draw = b.draw
 	}
 	return t
 }
 
-func (r *reference) step(z Phase, maxDepth int) (Phase, int) {
+func (r *reference) step(z phase, maxDepth int) (phase, int) {
 	r.m.Sample(z.P, r.rng)
 	r.m.Velocity(z.V, z.P)
 	r.h0 = z.Energy(r.temp)
-	t := refTree{[]Phase{z}, 0, z, true}
+	t := refTree{[]phase{z}, 0, z, true}
 	depth := 0
 	for depth < maxDepth {
 		back := r.rng.Float64() < 0.5
@@ -316,7 +324,7 @@ func (r *reference) step(z Phase, maxDepth int) (Phase, int) {
 			right = t.points
 		}
 		ok := r.persists(left, right)
-		t.points = append(append([]Phase{}, left...), right...)
+		t.points = append(append([]phase{}, left...), right...)
 		t.logW = logAddExp(t.logW, b.logW)
 		if !ok {
 			break
@@ -334,20 +342,20 @@ func TestNUTSIsTheRecursion(t *testing.T) {
 		for _, eps := range []float64{0.03, 0.15, 0.6, 1.3} {
 			for _, maxDepth := range []int{10, 3} {
 				m := metric(t, state)
-				tr, err := NUTS{MaxDepth: maxDepth, MaxDeltaH: 5}.Build(3)
+				tr, err := NUTS{MaxDepth: maxDepth, MaxDeltaH: 5}.build(3)
 				require.NoError(t, err)
-				rng := NewStream(5, uint64(k))
-				s, err := NewState([]float64{0.5, 1, -0.2}, GradientOf(quartic))
+				rng := newStream(5, uint64(k))
+				s, err := newState([]float64{0.5, 1, -0.2}, gradientOf(quartic))
 				require.NoError(t, err)
 				for range 40 {
 					other := rng
-					z := NewPhase(3)
+					z := newPhase(3)
 					copy(z.X, s.X)
 					copy(z.Grad, s.Grad)
 					z.LogP = s.LogP
-					ref := reference{m: m, g: GradientOf(quartic), rng: &other, eps: eps, temp: 0.8, maxDeltaH: 5}
+					ref := reference{m: m, g: gradientOf(quartic), rng: &other, eps: eps, temp: 0.8, maxDeltaH: 5}
 					want, depth := ref.step(z, maxDepth)
-					info, err := tr.Step(&s, eps, 0.8, m, GradientOf(quartic), &rng)
+					info, err := tr.Step(&s, eps, 0.8, m, gradientOf(quartic), &rng)
 					require.NoError(t, err)
 					require.Equal(t, want.X, s.X)
 					require.Equal(t, want.Grad, s.Grad)
@@ -374,15 +382,16 @@ func TestNUTSIsTheRecursion(t *testing.T) {
 	require.Positive(t, deepest)
 }
 
-// After Build no kernel allocates, at any depth.
+// After build no kernel allocates, at any depth.
 func TestNoAllocations(t *testing.T) {
 	d := gaussian(1, 2, 3, 4, 5)
-	for _, state := range []MetricState{UnitMetric(5), DiagonalMetric([]float64{1, 2, 3, 4, 5}), LowRankMetric([]float64{1, 2, 3, 4, 5}, []float64{1, 0, 0, 0, 0}, []float64{2})} {
-		for _, c := range []Kernel{NUTS{}, HMC{Jitter: 0.5, Persistence: 0.5}, MALA{}} {
-			tr, err := c.Build(5)
+	for _, state := range []Metric{unitMetric(5), diagonalMetric([]float64{1, 2, 3, 4, 5}),
+		lowRankMetric([]float64{1, 2, 3, 4, 5}, []float64{1, 0, 0, 0, 0}, []float64{2})} {
+		for _, c := range []Kernel{NUTS{}, HMC{Jitter: 0.5, Persistence: 0.5}, HMC{Steps: 1}} {
+			tr, err := c.build(5)
 			require.NoError(t, err)
-			g, m, rng := GradientOf(d), metric(t, state), NewStream(1, 0)
-			s, err := NewState([]float64{1, 1, 1, 1, 1}, g)
+			g, m, rng := gradientOf(d), metric(t, state), newStream(1, 0)
+			s, err := newState([]float64{1, 1, 1, 1, 1}, g)
 			require.NoError(t, err)
 			step := func() {
 				if _, err := tr.Step(&s, 0.02, 1, m, g, &rng); err != nil {
@@ -398,16 +407,16 @@ func TestNoAllocations(t *testing.T) {
 // A kernel that fails leaves state and stream as they were, and a recoverable error is a divergence.
 func TestStepErrors(t *testing.T) {
 	bad := errors.New("bad")
-	for _, c := range []Kernel{NUTS{}, HMC{Persistence: 0.3}, MALA{}} {
-		tr, err := c.Build(1)
+	for _, c := range []Kernel{NUTS{}, HMC{Persistence: 0.3}, HMC{Steps: 1}} {
+		tr, err := c.build(1)
 		require.NoError(t, err)
-		g := GradientOf(gaussian(1))
-		s, err := NewState([]float64{0.5}, g)
+		g := gradientOf(gaussian(1))
+		s, err := newState([]float64{0.5}, g)
 		require.NoError(t, err)
-		before, rng := s.clone(), NewStream(1, 0)
+		before, rng := s.clone(), newStream(1, 0)
 		n := 0
-		_, err = tr.Step(&s, 0.1, 1, metric(t, UnitMetric(1)), func(x, grad []float64) (float64, error) {
-			if n++; n > 3 || n > 0 && fmt.Sprintf("%T", c) == "kernel.MALA" {
+		_, err = tr.Step(&s, 0.1, 1, metric(t, unitMetric(1)), func(x, grad []float64) (float64, error) {
+			if n++; n > 3 || tr.Target() == 0.574 {
 				return 0, bad
 			}
 			return g(x, grad)
@@ -417,7 +426,7 @@ func TestStepErrors(t *testing.T) {
 		require.Zero(t, rng.Position)
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			for _, inGrad := range []bool{false, true} {
-				info, err := tr.Step(&s, 0.1, 1, metric(t, UnitMetric(1)), func(x, grad []float64) (float64, error) {
+				info, err := tr.Step(&s, 0.1, 1, metric(t, unitMetric(1)), func(x, grad []float64) (float64, error) {
 					lp, err := g(x, grad)
 					if inGrad {
 						grad[0] = bad
@@ -432,12 +441,13 @@ func TestStepErrors(t *testing.T) {
 				assert.Equal(t, 0.5, s.X[0])
 			}
 		}
-		info, err := tr.Step(&s, 0.1, 1, metric(t, UnitMetric(1)), func(_, _ []float64) (float64, error) { return 0, singular{} }, &rng)
+		info, err := tr.Step(&s, 0.1, 1, metric(t, unitMetric(1)),
+			func(_, _ []float64) (float64, error) { return 0, singular{} }, &rng)
 		require.NoError(t, err)
 		assert.True(t, info.Divergent)
 		for _, v := range [][2]float64{{0, 1}, {math.NaN(), 1}, {1, 0}, {1, -1}} {
-			_, err = tr.Step(&s, v[0], v[1], metric(t, UnitMetric(1)), g, &rng)
-			assert.ErrorIs(t, err, ErrConfig)
+			_, err = tr.Step(&s, v[0], v[1], metric(t, unitMetric(1)), g, &rng)
+			assert.ErrorIs(t, err, errConfig)
 		}
 	}
 }
@@ -451,15 +461,17 @@ func (singular) Recoverable() bool { return true }
 func TestKernelConfigErrors(t *testing.T) {
 	for _, c := range []Kernel{
 		NUTS{MaxDepth: -1}, NUTS{MaxDepth: 31}, NUTS{MaxDeltaH: -1}, NUTS{MaxDeltaH: math.NaN()},
-		HMC{Steps: -1}, HMC{Length: -1}, HMC{Length: math.NaN()}, HMC{Jitter: 2}, HMC{Persistence: 1}, HMC{Persistence: -0.1}, HMC{MaxSteps: -1},
-		HMC{Lower: []float64{0}}, HMC{Lower: []float64{0, 1}, Upper: []float64{1, 1}}, MALA{Upper: []float64{math.NaN(), 0}},
+		HMC{Steps: -1}, HMC{Length: -1}, HMC{Length: math.NaN()}, HMC{Jitter: 2}, HMC{Persistence: 1},
+		HMC{Persistence: -0.1}, HMC{MaxSteps: -1},
+		HMC{Lower: []float64{0}}, HMC{Lower: []float64{0, 1}, Upper: []float64{1, 1}},
+		HMC{Steps: 1, Upper: []float64{math.NaN(), 0}},
 	} {
-		_, err := c.Build(2)
+		_, err := c.build(2)
 		var field *FieldError
 		assert.ErrorAs(t, err, &field, "%+v", c)
 	}
-	for _, c := range []Kernel{NUTS{}, HMC{}, MALA{}} {
-		_, err := c.Build(0)
-		assert.ErrorIs(t, err, ErrConfig)
+	for _, c := range []Kernel{NUTS{}, HMC{}, HMC{Steps: 1}} {
+		_, err := c.build(0)
+		assert.ErrorIs(t, err, errConfig)
 	}
 }

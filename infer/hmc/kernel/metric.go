@@ -18,19 +18,19 @@ const (
 	LowRank  MetricKind = "low-rank" // M⁻¹ = D^½ (I + Uᵀ(Λ - I)U) D^½, the rows of U orthonormal
 )
 
-// Metric is a mass matrix M. One metric serves one chain at a time: it has scratch memory.
-type Metric interface {
+// massMatrix is a mass matrix M. One metric serves one chain at a time: it has scratch memory.
+type massMatrix interface {
 	Dim() int
 	// Sample draws p ~ N(0, M).
-	Sample(p []float64, s *Stream)
+	Sample(p []float64, s *stream)
 	// Velocity sets v = M⁻¹p; the kinetic energy is p·v/2.
 	Velocity(v, p []float64)
 	// State is the metric as plain numbers.
-	State() MetricState
+	State() Metric
 }
 
-// MetricState is a metric as plain numbers, for configuration and for saving. Which fields are used depends on Kind.
-type MetricState struct {
+// Metric is a metric as plain numbers, for configuration and for saving. Which fields are used depends on Kind.
+type Metric struct {
 	Kind    MetricKind
 	Dim     int
 	Diag    []float64 `json:",omitempty"` // [Dim]: the diagonal of M⁻¹, or D of a low-rank metric; positive
@@ -39,28 +39,28 @@ type MetricState struct {
 	Values  []float64 `json:",omitempty"` // [rank]: Λ, positive
 }
 
-// UnitMetric is the identity in d dimensions.
-func UnitMetric(d int) MetricState { return MetricState{Kind: Unit, Dim: d} }
+// unitMetric is the identity in d dimensions.
+func unitMetric(d int) Metric { return Metric{Kind: Unit, Dim: d} }
 
-// DiagonalMetric has the given variances as the diagonal of M⁻¹.
-func DiagonalMetric(variance []float64) MetricState {
-	return MetricState{Kind: Diagonal, Dim: len(variance), Diag: variance}
+// diagonalMetric has the given variances as the diagonal of M⁻¹.
+func diagonalMetric(variance []float64) Metric {
+	return Metric{Kind: Diagonal, Dim: len(variance), Diag: variance}
 }
 
-// DenseMetric has the given covariance, d rows of d numbers, as M⁻¹.
-func DenseMetric(d int, covariance []float64) MetricState {
-	return MetricState{Kind: Dense, Dim: d, Dense: covariance}
+// denseMetric has the given covariance, d rows of d numbers, as M⁻¹.
+func denseMetric(d int, covariance []float64) Metric {
+	return Metric{Kind: Dense, Dim: d, Dense: covariance}
 }
 
-// LowRankMetric is M⁻¹ = D^½ (I + Uᵀ(Λ - I)U) D^½ with D = diag(diag), the rows of U in vectors and Λ in values
+// lowRankMetric is M⁻¹ = D^½ (I + Uᵀ(Λ - I)U) D^½ with D = diag(diag), the rows of U in vectors and Λ in values
 // (nutpie; Seyboldt, Carlson and Carpenter 2026). Without vectors it is diagonal.
-func LowRankMetric(diag, vectors, values []float64) MetricState {
-	return MetricState{Kind: LowRank, Dim: len(diag), Diag: diag, Vectors: vectors, Values: values}
+func lowRankMetric(diag, vectors, values []float64) Metric {
+	return Metric{Kind: LowRank, Dim: len(diag), Diag: diag, Vectors: vectors, Values: values}
 }
 
-// Metric checks the numbers and builds the metric; it shares no memory with the state.
-func (m MetricState) Metric() (Metric, error) {
-	const typ = "kernel.MetricState"
+// build checks the numbers and builds the metric; it shares no memory with the state.
+func (m Metric) build() (massMatrix, error) {
+	const typ = "kernel.Metric"
 	if m.Dim < 1 {
 		return nil, &FieldError{typ, "Dim", m.Dim, "it must be at least 1"}
 	}
@@ -81,7 +81,7 @@ func (m MetricState) Metric() (Metric, error) {
 	d := m.Dim
 	switch m.Kind {
 	case Unit:
-		return unitMetric(d), nil
+		return unitMass(d), nil
 	case Diagonal, LowRank:
 		if err := want("Diag", m.Diag, d); err != nil {
 			return nil, err
@@ -107,7 +107,8 @@ func (m MetricState) Metric() (Metric, error) {
 					e--
 				}
 				if !(math.Abs(e) < 1e-8) {
-					return nil, &FieldError{typ, "Vectors", fmt.Sprintf("off by %g in rows %d and %d", e, i, j), "its rows must be orthonormal"}
+					return nil, &FieldError{typ, "Vectors", fmt.Sprintf("off by %g in rows %d and %d", e, i, j),
+						"its rows must be orthonormal"}
 				}
 			}
 		}
@@ -130,56 +131,56 @@ func dot(a, b []float64) float64 {
 	return s
 }
 
-type unitMetric int
+type unitMass int
 
-func (m unitMetric) Dim() int           { return int(m) }
-func (m unitMetric) State() MetricState { return UnitMetric(int(m)) }
+func (m unitMass) Dim() int      { return int(m) }
+func (m unitMass) State() Metric { return unitMetric(int(m)) }
 
-func (m unitMetric) Sample(p []float64, s *Stream) {
+func (m unitMass) Sample(p []float64, s *stream) {
 	for i := range p {
 		p[i] = s.Norm()
 	}
 }
 
-func (m unitMetric) Velocity(v, p []float64) { copy(v, p) }
+func (m unitMass) Velocity(v, p []float64) { copy(v, p) }
 
-type diagonalMetric struct{ variance, invSD []float64 }
+type diagonalMass struct{ variance, invSD []float64 }
 
-func newDiagonal(variance []float64) *diagonalMetric {
-	m := &diagonalMetric{append([]float64(nil), variance...), make([]float64, len(variance))}
+func newDiagonal(variance []float64) *diagonalMass {
+	m := &diagonalMass{append([]float64(nil), variance...), make([]float64, len(variance))}
 	for i, v := range variance {
 		m.invSD[i] = 1 / math.Sqrt(v)
 	}
 	return m
 }
 
-func (m *diagonalMetric) Dim() int { return len(m.variance) }
+func (m *diagonalMass) Dim() int { return len(m.variance) }
 
-func (m *diagonalMetric) State() MetricState {
-	return DiagonalMetric(append([]float64(nil), m.variance...))
+func (m *diagonalMass) State() Metric {
+	return diagonalMetric(append([]float64(nil), m.variance...))
 }
 
-func (m *diagonalMetric) Sample(p []float64, s *Stream) {
+func (m *diagonalMass) Sample(p []float64, s *stream) {
 	for i, e := range m.invSD {
 		p[i] = e * s.Norm()
 	}
 }
 
-func (m *diagonalMetric) Velocity(v, p []float64) {
+func (m *diagonalMass) Velocity(v, p []float64) {
 	v, p = v[:len(m.variance)], p[:len(m.variance)]
 	for i, e := range m.variance {
 		v[i] = e * p[i]
 	}
 }
 
-// denseMetric keeps Σ = RᵀR with R upper triangular: p = R⁻¹z has the covariance Σ⁻¹ = M.
-type denseMetric struct {
+// denseMass keeps Σ = RᵀR with R upper triangular: p = R⁻¹z has the covariance Σ⁻¹ = M.
+type denseMass struct {
 	d             int
 	sigma, factor []float64
 }
 
-func newDense(d int, sigma []float64) (*denseMetric, error) {
-	const typ = "kernel.MetricState"
+func newDense(d int, sigma []float64) (*denseMass, error) {
+	const typ = "kernel.Metric"
 	for i := range d {
 		if !(sigma[i*d+i] > 0) || !finite(sigma[i*d+i]) {
 			return nil, &FieldError{typ, fmt.Sprintf("Dense[%d, %d]", i, i), sigma[i*d+i], "the diagonal must be positive"}
@@ -189,11 +190,12 @@ func newDense(d int, sigma []float64) (*denseMetric, error) {
 		for j := range i {
 			a, b := sigma[i*d+j], sigma[j*d+i]
 			if !(math.Abs(a-b) <= 1e-10*math.Sqrt(sigma[i*d+i]*sigma[j*d+j])) {
-				return nil, &FieldError{typ, fmt.Sprintf("Dense[%d, %d]", i, j), a, fmt.Sprintf("the matrix must be symmetric, and across it is %v", b)}
+				return nil, &FieldError{typ, fmt.Sprintf("Dense[%d, %d]", i, j), a,
+					fmt.Sprintf("the matrix must be symmetric, and across it is %v", b)}
 			}
 		}
 	}
-	m := &denseMetric{d, append([]float64(nil), sigma...), make([]float64, d*d)}
+	m := &denseMass{d, append([]float64(nil), sigma...), make([]float64, d*d)}
 	var chol mat.Cholesky
 	if !chol.Factorize(mat.NewSymDense(d, append([]float64(nil), sigma...))) {
 		return nil, &FieldError{typ, "Dense", fmt.Sprintf("a matrix of %d x %d", d, d), "it must be positive definite"}
@@ -208,13 +210,13 @@ func newDense(d int, sigma []float64) (*denseMetric, error) {
 	return m, nil
 }
 
-func (m *denseMetric) Dim() int { return m.d }
+func (m *denseMass) Dim() int { return m.d }
 
-func (m *denseMetric) State() MetricState {
-	return DenseMetric(m.d, append([]float64(nil), m.sigma...))
+func (m *denseMass) State() Metric {
+	return denseMetric(m.d, append([]float64(nil), m.sigma...))
 }
 
-func (m *denseMetric) Sample(p []float64, s *Stream) {
+func (m *denseMass) Sample(p []float64, s *stream) {
 	for i := range p {
 		p[i] = s.Norm()
 	}
@@ -224,21 +226,22 @@ func (m *denseMetric) Sample(p []float64, s *Stream) {
 	}
 }
 
-func (m *denseMetric) Velocity(v, p []float64) {
+func (m *denseMass) Velocity(v, p []float64) {
 	for i := range v {
 		v[i] = dot(m.sigma[i*m.d:(i+1)*m.d], p)
 	}
 }
 
-type lowRankMetric struct {
-	*diagonalMetric
+type lowRankMass struct {
+	*diagonalMass
 	sd, vectors, values []float64
 	invRoot             []float64 // Λ^-½
 	scratch             []float64
 }
 
-func newLowRank(g *diagonalMetric, vectors, values []float64) *lowRankMetric {
-	m := &lowRankMetric{diagonalMetric: g, vectors: append([]float64(nil), vectors...), values: append([]float64(nil), values...)}
+func newLowRank(g *diagonalMass, vectors, values []float64) *lowRankMass {
+	m := &lowRankMass{diagonalMass: g, vectors: append([]float64(nil), vectors...),
+		values: append([]float64(nil), values...)}
 	for _, v := range g.variance {
 		m.sd = append(m.sd, math.Sqrt(v))
 	}
@@ -249,12 +252,13 @@ func newLowRank(g *diagonalMetric, vectors, values []float64) *lowRankMetric {
 	return m
 }
 
-func (m *lowRankMetric) State() MetricState {
-	return LowRankMetric(append([]float64(nil), m.variance...), append([]float64(nil), m.vectors...), append([]float64(nil), m.values...))
+func (m *lowRankMass) State() Metric {
+	return lowRankMetric(append([]float64(nil), m.variance...), append([]float64(nil), m.vectors...),
+		append([]float64(nil), m.values...))
 }
 
 // stretch sets y = y + Uᵀ(f - I)U y.
-func (m *lowRankMetric) stretch(y, f []float64) {
+func (m *lowRankMass) stretch(y, f []float64) {
 	d := len(y)
 	for r, e := range f {
 		u := m.vectors[r*d : (r+1)*d]
@@ -265,7 +269,7 @@ func (m *lowRankMetric) stretch(y, f []float64) {
 	}
 }
 
-func (m *lowRankMetric) Sample(p []float64, s *Stream) {
+func (m *lowRankMass) Sample(p []float64, s *stream) {
 	for i := range p {
 		p[i] = s.Norm()
 	}
@@ -275,7 +279,7 @@ func (m *lowRankMetric) Sample(p []float64, s *Stream) {
 	}
 }
 
-func (m *lowRankMetric) Velocity(v, p []float64) {
+func (m *lowRankMass) Velocity(v, p []float64) {
 	y := m.scratch
 	for i, e := range m.sd {
 		y[i] = e * p[i]

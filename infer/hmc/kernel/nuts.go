@@ -3,18 +3,19 @@ package kernel
 import "math"
 
 // NUTS is the no-U-turn sampler (Hoffman and Gelman 2014) with multinomial weights (Betancourt 2017), as in Stan since
-// version 2.21. One transition draws p ~ N(0, M) and doubles a trajectory forwards or backwards, at random, until it turns:
+// version 2.21. One transition draws p ~ N(0, M) and doubles a trajectory forwards or backwards, at random, until it
+// turns:
 //
 //   - a point has the weight exp(H₀ - H);
-//   - within the new half a point is drawn with probability proportional to its weight; between the old trajectory and the
-//     new half the new one is preferred: its point is taken with probability min(1, W_new/W_old);
-//   - a (sub)trajectory with ends 1, 2, velocities v = M⁻¹p and momentum sum ρ goes on while v₁·ρ > 0 and v₂·ρ > 0. For two
-//     joined halves the same is asked of the left half with the first point of the right, and of the right with the last of the
-//     left, which catches the turns that ends alone do not see;
+//   - within the new half a point is drawn with probability proportional to its weight. Between the old trajectory and
+//     the new half the new one is preferred: its point is taken with probability min(1, W_new/W_old);
+//   - a (sub)trajectory with ends 1, 2, velocities v = M⁻¹p and momentum sum ρ goes on while v₁·ρ > 0 and v₂·ρ > 0. Two
+//     joined halves are asked the same of the left half with the first point of the right, and of the right with the
+//     last of the left, which catches the turns that ends alone do not see;
 //   - a new half that turns or diverges within itself is dropped, and ends the transition.
 //
 // The tree is walked from leaf to leaf with a stack of one node for each depth, as a binary counter counts: merging
-// happens in the order of the recursion, and no memory is allocated after Build.
+// happens in the order of the recursion, and no memory is allocated after build.
 type NUTS struct {
 	MaxDepth  int     // doublings allowed; default 10, at most 30
 	MaxDeltaH float64 // energy error H - H₀ above which the trajectory diverges; default 1000
@@ -40,7 +41,7 @@ func newNode(d int) node {
 }
 
 // leaf sets the node to one point of weight exp(logW).
-func (n *node) leaf(z *Phase, logW, energy float64) {
+func (n *node) leaf(z *phase, logW, energy float64) {
 	copy(n.rho, z.P)
 	copy(n.p1, z.P)
 	copy(n.p2, z.P)
@@ -59,7 +60,7 @@ func (n *node) turn() {
 
 // merge joins b, which follows a, to a. Its point replaces a's with probability W_b/(W_a + W_b), or min(1, W_b/W_a)
 // when biased. It reports whether the joined trajectory goes on, by the three checks. b is used up.
-func merge(a, b *node, biased bool, rng *Stream) bool {
+func merge(a, b *node, biased bool, rng *stream) bool {
 	total := logAddExp(a.logW, b.logW)
 	accept := math.Exp(b.logW - total)
 	if biased {
@@ -108,13 +109,13 @@ func logAddExp(a, b float64) float64 {
 type nuts struct {
 	NUTS
 	d        int
-	fwd, bck Phase  // the two ends of the trajectory
+	fwd, bck phase  // the two ends of the trajectory
 	tree     node   // the trajectory
 	stack    []node // of the half that grows
 }
 
-// Build checks the configuration and makes the memory, (7 MaxDepth + 22) d numbers.
-func (c NUTS) Build(d int) (Transition, error) {
+// build checks the configuration and makes the memory, (7 MaxDepth + 22) d numbers.
+func (c NUTS) build(d int) (transition, error) {
 	const typ = "kernel.NUTS"
 	if d < 1 {
 		return nil, &FieldError{typ, "dimension", d, "it must be at least 1"}
@@ -128,7 +129,7 @@ func (c NUTS) Build(d int) (Transition, error) {
 	if err := positive(typ, "MaxDeltaH", &c.MaxDeltaH, 1000); err != nil {
 		return nil, err
 	}
-	t := &nuts{NUTS: c, d: d, fwd: NewPhase(d), bck: NewPhase(d), tree: newNode(d), stack: make([]node, c.MaxDepth+1)}
+	t := &nuts{NUTS: c, d: d, fwd: newPhase(d), bck: newPhase(d), tree: newNode(d), stack: make([]node, c.MaxDepth+1)}
 	for i := range t.stack {
 		t.stack[i] = newNode(d)
 	}
@@ -146,7 +147,7 @@ const (
 	diverged
 )
 
-func (t *nuts) Step(s *State, stepSize, temperature float64, m Metric, g Gradient, rng *Stream) (Info, error) {
+func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g gradient, rng *stream) (Info, error) {
 	if err := checkStep("kernel.NUTS", stepSize, temperature); err != nil {
 		return Info{}, err
 	}
@@ -201,10 +202,11 @@ func (t *nuts) Step(s *State, stepSize, temperature float64, m Metric, g Gradien
 
 // grow makes 2^depth points from the end z, leaving their tree in stack[0], or stops at the first subtree that turns or
 // point that diverges.
-func (t *nuts) grow(z *Phase, depth int, eps, h0, temperature float64, m Metric, g Gradient, rng *Stream, n *int, sum *float64) (grown, error) {
+func (t *nuts) grow(z *phase, depth int, eps, h0, temperature float64, m massMatrix, g gradient, rng *stream, n *int,
+	sum *float64) (grown, error) {
 	top := 0 // nodes on the stack
 	for range 1 << depth {
-		if err := Leapfrog(z, eps, temperature, m, g); err != nil {
+		if err := leapfrog(z, eps, temperature, m, g); err != nil {
 			return diverged, err
 		}
 		h := z.Energy(temperature)

@@ -1,96 +1,132 @@
 package kernel
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"slices"
+)
 
-// Options configure [Run], [Resume] and [Exchange]. The zero value of a field is its default.
+// Options configure [Run] and a [Stepper]. The zero value of a field is its default.
 type Options struct {
-	Chains int // default 4
+	Chains int // default 4; with a Ladder: how many ladders
 	Warmup int // transitions of each chain that adapt and are thrown away; default 1000; None for none
-	Draws  int // draws kept of each chain; default 1000
-	Thin   int // transitions for each draw kept; default 1
+	Draws  int // draws of each chain; default 1000
+	Thin   int // transitions for each draw; default 1
 	Seed   uint64
-	// FirstChain is the number of the first chain, where a run is a part of a larger one: chain k reads the stream (Seed, FirstChain + k).
+	// FirstChain is the number of the first chain, where a run is a part of a larger one: chain k reads the stream
+	// (Seed, FirstChain + k).
 	FirstChain uint64
 	Kernel     Kernel // default NUTS{}
-	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: the identity),
-	// and stays if nothing is adapted; its kind may be another.
-	Metric        MetricKind
-	InitialMetric *MetricState
-	StepSize      float64 // to start from; 0 finds one ([InitialStepSize])
-	Adapt         Adapt
-	Temperature   float64 // T; default 1. Exchange has a ladder instead
-	// Init are the starts, one for each chain. Without them a chain draws from the uniform law on (-2, 2)^d, as Stan does,
-	// up to 100 times until density and gradient are finite and the kernel's box, if any, holds the point.
+	// Temperature is T; default 1. Schedule, if any, gives step size and temperature of transition i instead, of every
+	// chain; a zero leaves the one that there is. A schedule of step sizes needs KeepStep.
+	Temperature float64
+	Schedule    func(i int) (stepSize, temperature float64)
+	// Init are the starts, one for each chain (or ladder). Without them a chain draws from the uniform law on (-2,
+	// 2)^d, as Stan does, up to 100 times until density and gradient are finite and the kernel's box, if any, holds
+	// the point.
 	Init [][]float64
+
+	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: the
+	// identity), and stays if nothing is adapted; its kind may be another.
+	Metric        MetricKind
+	InitialMetric *Metric
+	StepSize      float64 // to start from; 0 finds one
+	// TargetAccept is the acceptance to which the step size adapts, by dual averaging; default 0.8, and 0.574 for one
+	// leapfrog step.
+	TargetAccept float64
+	// Fisher estimates the metric from draws and gradients, not from draws alone. It is for Diagonal; LowRank always
+	// does.
+	Fisher bool
+	// LowRank: Shrinkage counts as that many more draws of unit variance (0: 1e-5 with more draws than dimensions,
+	// else 1); eigenvalues within 1/Cutoff to Cutoff are left out (default 2); at most MaxRank vectors are kept
+	// (default d).
+	Shrinkage, Cutoff float64
+	MaxRank           int
+	KeepMetric        bool // do not adapt the metric
+	KeepStep          bool // do not adapt the step size
+	// Pooled makes one metric of the draws of all chains at each window's end, and one step size of all at the end of
+	// the warm-up (their geometric mean). It is the choice for many chains: with one step size their trees cost the
+	// same on average, so that they end together and batches are full to the end.
+	Pooled bool
+	// The warm-up has a first buffer, windows of doubling length and a last buffer, as in Stan.
+	InitBuffer int // default 75; None for none
+	TermBuffer int // default 50; None for none
+	BaseWindow int // default 25
+
+	// Ladder makes a run replica exchange: a chain at each of these temperatures, which rise; neighbours try to swap
+	// their points every SwapEvery (default 10) transitions. Temperature, Schedule and Pooled are not for it.
+	Ladder    []float64
+	SwapEvery int
+
 	// Parallel lets each chain call the density by itself, from its own goroutine, instead of in batches. It is for
 	// densities in plain Go that are safe for concurrent use.
 	Parallel bool
-	// Observer, if any, sees each warm-up transition (info.Warmup; draw counts from 0) and each kept draw (draw counts from
-	// 0 again). Its calls come one at a time, those of one chain in order, those of several in any order. x is on loan.
-	Observer func(chain, draw int, x []float64, info Info)
+	// Record, if any, sees each warm-up transition (info.Warmup; draw counts from 0) and each draw (draw counts from 0
+	// again). Its calls come one at a time, those of one chain in order, those of several in any order. x is on loan.
+	// An error ends the run. Nothing else keeps the draws.
+	Record func(chain, draw int, x []float64, info Info) error
 	// Checkpoint, if any, gets a snapshot every CheckpointEvery transitions of each chain (default 100), for which the
 	// chains wait for each other. The snapshot is its own copy. An error ends the run.
 	Checkpoint      func(*Snapshot) error
 	CheckpointEvery int
+	// Resume is a snapshot to go on from. The draws that follow are those of the run that was not interrupted, bit for
+	// bit: always from a snapshot that Checkpoint was given, for which all chains stand at the same transition; from
+	// the Snapshot of a result that was cancelled, where they do not, if the density computes each row without regard
+	// to the others, as one in plain Go does. The options must be those of the run, except that Draws may grow.
+	Resume *Snapshot
 }
 
-// Adapt configures the warm-up. The zero value is Stan's.
-type Adapt struct {
-	From       Estimator     // of the metric; default Variance, for LowRank Fisher
-	LowRank    LowRankFisher // of metric LowRank
-	Step       DualAveraging // its Target, when zero, is the kernel's: 0.8, or 0.574 for MALA
-	KeepMetric bool          // do not adapt the metric
-	KeepStep   bool          // do not adapt the step size
-	// Pooled makes one metric of the draws of all chains at each window's end, and one step size of all at the end of the
-	// warm-up (their geometric mean). The chains then wait for each other there. It is the choice for many chains: with one
-	// step size their trees cost the same on average, so that they end together and batches are full to the end.
-	Pooled     bool
-	InitBuffer int // see [Windows]; default 75; None for none
-	TermBuffer int // default 50; None for none
-	BaseWindow int // default 25
-}
-
-// Result is what a run made: all of it, or what there was when it ended early.
+// Result is what a run tells at its end, or where it ended early.
 type Result struct {
-	Dim      int
-	Chains   []Chain
-	Batches  BatchStats // of the batcher; zero where it was not needed
-	Snapshot *Snapshot  // where the run ended; see [Resume]
+	Metrics   []Metric  // of each chain
+	StepSizes []float64 // of each chain
+	Gradients []int64   // evaluated for each chain in all, with warm-up, also before a Resume
+	Swaps     []Swaps   // of each ladder
+	Snapshot  *Snapshot // to go on from
+
+	// Batches are the calls of the density and Rows the gradients; zero where nothing was batched. The sampling ones
+	// count from when no chain was in its warm-up any more; the full ones are those of them that held every chain.
+	Batches, Rows                              int64
+	SamplingBatches, SamplingRows, FullBatches int64
 }
 
-// Chain are the draws of one chain and their statistics, one number for each draw.
-type Chain struct {
-	First       int       // number of the first draw here; more than 0 after Resume
-	Temperature float64   // T
-	Draws       []float64 // [draws, Dim]
-	LogP        []float64 // log density, not divided by T
-	Accept      []float64
-	StepSize    []float64
-	Energy      []float64
-	Depth       []int
-	Leapfrogs   []int
-	Divergent   []bool
-	MaxDepth    []bool
-	Gradients   int64       // evaluated in all, with warm-up, also before a Resume
-	Metric      MetricState // at the end
+// Fill is the mean fraction of chains in a batch of the sampling phase; NaN if there was none.
+func (r *Result) Fill() float64 {
+	return float64(r.SamplingRows) / (float64(r.SamplingBatches) * float64(len(r.StepSizes)))
 }
 
-// Len is the number of draws.
-func (c *Chain) Len() int { return len(c.LogP) }
-
-// Draw is draw i, not a copy.
-func (c *Chain) Draw(i int) []float64 {
-	d := len(c.Draws) / len(c.LogP)
-	return c.Draws[i*d : (i+1)*d : (i+1)*d]
-}
-
-// maxTransitions is how many transitions a run can have: their numbers are counted exactly, also as floating-point numbers.
+// maxTransitions is how many transitions a run can have: their numbers are counted exactly, also as floating-point
+// numbers.
 const maxTransitions = 1 << 53
 
+// replicas is the number of chains of a ladder, 1 without one.
+func (o Options) replicas() int { return max(1, len(o.Ladder)) }
+
+// low configures the low-rank metric.
+func (o Options) low() lowRankFisher { return lowRankFisher{o.Shrinkage, o.Cutoff, o.MaxRank} }
+
+// Check says what is wrong with the options for d dimensions. With d = 0 it is where nothing is known of the density:
+// then the lengths of InitialMetric, Init and of a box need only fit each other.
+func (o Options) Check(d int) error {
+	if d == 0 {
+		d = 1
+		if h, ok := o.Kernel.(HMC); ok && len(h.Lower)+len(h.Upper) > 0 {
+			d = max(len(h.Lower), len(h.Upper))
+		} else if m := o.InitialMetric; m != nil {
+			d = max(1, m.Dim, len(m.Diag))
+		} else if len(o.Init) > 0 {
+			d = len(o.Init[0])
+		}
+	}
+	_, err := o.check(d)
+	return err
+}
+
 // check fills in the defaults.
-func (o Options) check(typ string, d int) (Options, error) {
+func (o Options) check(d int) (Options, error) {
+	const typ = "kernel.Options"
 	fail := func(field string, value any, allowed string) (Options, error) {
-		return o, &FieldError{typ, field, value, allowed}
+		return o, &FieldError{Type: typ, Field: field, Value: value, Allowed: allowed}
 	}
 	if d < 1 {
 		return fail("density.Dim()", d, "it must be at least 1")
@@ -99,7 +135,9 @@ func (o Options) check(typ string, d int) (Options, error) {
 		name     string
 		v        *int
 		def, low int
-	}{{"Chains", &o.Chains, 4, 1}, {"Draws", &o.Draws, 1000, 1}, {"Thin", &o.Thin, 1, 1}, {"CheckpointEvery", &o.CheckpointEvery, 100, 1}, {"Adapt.BaseWindow", &o.Adapt.BaseWindow, 25, 1}} {
+	}{{"Chains", &o.Chains, 4, 1}, {"Draws", &o.Draws, 1000, 1}, {"Thin", &o.Thin, 1, 1},
+		{"CheckpointEvery", &o.CheckpointEvery, 100, 1}, {"BaseWindow", &o.BaseWindow, 25, 1},
+		{"SwapEvery", &o.SwapEvery, 10, 1}} {
 		if err := atLeast(typ, f.name, f.v, f.def, f.low); err != nil {
 			return o, err
 		}
@@ -108,13 +146,15 @@ func (o Options) check(typ string, d int) (Options, error) {
 		name string
 		v    *int
 		def  int
-	}{{"Warmup", &o.Warmup, 1000}, {"Adapt.InitBuffer", &o.Adapt.InitBuffer, 75}, {"Adapt.TermBuffer", &o.Adapt.TermBuffer, 50}} {
+	}{{"Warmup", &o.Warmup, 1000}, {"InitBuffer", &o.InitBuffer, 75}, {"TermBuffer", &o.TermBuffer, 50}} {
 		if err := optional(typ, f.name, f.v, f.def); err != nil {
 			return o, err
 		}
 	}
 	if most := maxTransitions / o.Chains; o.Warmup > most || o.Draws > (most-o.Warmup)/o.Thin {
-		return fail("Draws", o.Draws, fmt.Sprintf("with %d chains, a warm-up of %d and every %d-th kept it must make at most %d transitions in all", o.Chains, o.Warmup, o.Thin, maxTransitions))
+		return fail("Draws", o.Draws,
+			fmt.Sprintf("with %d chains, a warm-up of %d and every %d-th kept it must make at most %d "+
+				"transitions in all", o.Chains, o.Warmup, o.Thin, maxTransitions))
 	}
 	if err := positive(typ, "Temperature", &o.Temperature, 1); err != nil {
 		return o, err
@@ -125,42 +165,126 @@ func (o Options) check(typ string, d int) (Options, error) {
 	if o.Kernel == nil {
 		o.Kernel = NUTS{}
 	}
-	t, err := o.Kernel.Build(d)
+	t, err := o.Kernel.build(d)
 	if err != nil {
 		return o, err
 	}
-	if o.Adapt.Step.Target == 0 {
-		o.Adapt.Step.Target = t.Target()
+	if o.TargetAccept == 0 {
+		o.TargetAccept = t.Target()
 	}
-	if o.Adapt.Step, err = o.Adapt.Step.Build(); err != nil {
-		return o, err
+	if _, err := (dualAveraging{Target: o.TargetAccept}).build(); err != nil {
+		return fail("TargetAccept", o.TargetAccept, "it must be between 0 and 1")
 	}
 	if o.Metric == "" {
 		o.Metric = Diagonal
 	}
-	if _, err := NewMass(o.Metric, o.Adapt.From, d); err != nil {
+	if _, err := newMass(o.Metric, o.Fisher, d); err != nil {
 		return o, err
 	}
-	if err := o.Adapt.LowRank.check(); err != nil {
+	if err := o.low().check(); err != nil {
 		return o, err
 	}
-	if o.InitialMetric == nil {
-		m := UnitMetric(d)
-		o.InitialMetric = &m
+	initial := unitMetric(d)
+	if o.InitialMetric != nil {
+		initial = *o.InitialMetric
 	}
-	if o.InitialMetric.Dim != d {
-		return fail("InitialMetric.Dim", o.InitialMetric.Dim, fmt.Sprintf("it must be the density's, %d", d))
+	if initial.Dim == 0 {
+		initial.Dim = d
 	}
-	if _, err := o.InitialMetric.Metric(); err != nil {
+	o.InitialMetric = &initial
+	if initial.Dim != d {
+		return fail("InitialMetric.Dim", initial.Dim, fmt.Sprintf("it must be the density's, %d", d))
+	}
+	if _, err := initial.build(); err != nil {
+		return o, err
+	}
+	if err := o.checkLadder(); err != nil {
 		return o, err
 	}
 	if o.Init != nil && len(o.Init) != o.Chains {
-		return fail("Init", fmt.Sprintf("of length %d", len(o.Init)), fmt.Sprintf("it must be nil or have one start for each of %d chains", o.Chains))
+		return fail("Init", fmt.Sprintf("of length %d", len(o.Init)),
+			fmt.Sprintf("it must be nil or have one start for each of %d chains", o.Chains))
 	}
 	for k, x := range o.Init {
 		if len(x) != d {
-			return fail(fmt.Sprintf("Init[%d]", k), fmt.Sprintf("of length %d", len(x)), fmt.Sprintf("it must have %d numbers", d))
+			return fail(fmt.Sprintf("Init[%d]", k), fmt.Sprintf("of length %d", len(x)),
+				fmt.Sprintf("it must have %d numbers", d))
 		}
 	}
 	return o, nil
+}
+
+func (o *Options) checkLadder() error {
+	const typ = "kernel.Options"
+	if o.Ladder == nil {
+		return nil
+	}
+	if len(o.Ladder) < 2 {
+		return &FieldError{Type: typ, Field: "Ladder", Value: o.Ladder, Allowed: "it must have at least two temperatures"}
+	}
+	for i, t := range o.Ladder {
+		if !(t > 0) || !finite(t) || i > 0 && t <= o.Ladder[i-1] {
+			return &FieldError{Type: typ, Field: fmt.Sprintf("Ladder[%d]", i), Value: t,
+				Allowed: "temperatures must be positive and rise"}
+		}
+	}
+	if o.Pooled {
+		return &FieldError{Type: typ, Field: "Pooled", Value: true,
+			Allowed: "the chains have different temperatures, so it must be false"}
+	}
+	if o.Schedule != nil || o.Temperature != 1 {
+		return &FieldError{Type: typ, Field: "Temperature", Value: o.Temperature,
+			Allowed: "the temperatures are those of the Ladder, so it must be left out"}
+	}
+	o.Ladder = slices.Clone(o.Ladder)
+	return nil
+}
+
+// None is the value of a count whose zero value stands for its default, where none at all is wanted.
+const None = -1
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// allFinite multiplies by zero: the sum is zero unless something is infinite or not a number.
+func allFinite(v []float64) bool {
+	s := 0.0
+	for _, e := range v {
+		s += 0 * e
+	}
+	return s == 0
+}
+
+// positive is the default where v is zero, and checks that the value is a positive finite number.
+func positive(typ, field string, v *float64, def float64) error {
+	if *v == 0 {
+		*v = def
+	}
+	if !(*v > 0) || !finite(*v) {
+		return &FieldError{Type: typ, Field: field, Value: *v, Allowed: "it must be a positive number"}
+	}
+	return nil
+}
+
+// atLeast is the default where v is zero, and checks a lower bound.
+func atLeast(typ, field string, v *int, def, low int) error {
+	if *v == 0 {
+		*v = def
+	}
+	if *v < low {
+		return &FieldError{Type: typ, Field: field, Value: *v, Allowed: fmt.Sprintf("it must be at least %d", low)}
+	}
+	return nil
+}
+
+// optional is for counts where zero is a choice of its own: 0 is the default and None is zero.
+func optional(typ, field string, v *int, def int) error {
+	switch {
+	case *v == 0:
+		*v = def
+	case *v == None:
+		*v = 0
+	case *v < 0:
+		return &FieldError{Type: typ, Field: field, Value: *v, Allowed: "it must not be negative, except None"}
+	}
+	return nil
 }

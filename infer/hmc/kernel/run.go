@@ -10,18 +10,52 @@ import (
 	"sync"
 )
 
-// Run samples exp(logp/T) with several chains. The same options and density give the same draws, bit for bit, whatever the
-// timing and the number of threads, as long as the density does.
+// Run samples exp(logp/T) with several chains, from their start or on from Options.Resume, and hands each draw to
+// Options.Record. The same options and density give the same draws, bit for bit, whatever the timing and the number of
+// threads, as long as the density does.
 //
-// When the context ends or something fails, Run returns the error together with what it has; the result is nil only if the
-// options are wrong. Errors: a [FieldError]; a [ChainError] with ErrNonFinite if every start of a chain is not finite, or
-// with ErrStepSize; an error or panic ([PanicError]) of the density, the observer or the checkpoint hook; the context's.
+// With a Ladder it is replica exchange (parallel tempering; Swendsen and Wang 1986; Geyer 1991; the ladder and HMC
+// between swaps as in Baldock and Marzari 2019). Chain l·n+i is at temperature i of ladder l, n the length of the
+// ladder. All run in one batch. After every SwapEvery transitions neighbours swap their points with probability
+//
+//	min(1, exp(f_i(x_j)/T_i + f_j(x_i)/T_j - f_i(x_i)/T_i - f_j(x_j)/T_j))
+//
+// where f_i is the log density at temperature T_i, over the pairs (0,1), (2,3), ... in one round and (1,2), (3,4), ...
+// in the next. Where the density does not depend on the temperature the exponent is (1/T_i - 1/T_j)(U_i - U_j), U =
+// -logp. Each temperature keeps its own step size, metric and random numbers, and adapts them in the warm-up. Draws
+// are those of the temperatures, not of the replicas.
+//
+// When the context ends or something fails, Run returns the error together with what it has; the result is nil only if
+// the options are wrong. Errors: a [FieldError]; one that names the chain, with ErrNonFinite if every start of it is
+// not finite; an error or panic ([PanicError]) of the density, of Record or of Checkpoint; the context's.
 func Run(ctx context.Context, density Density, options Options) (*Result, error) {
-	r, err := newRunner("kernel.Options", density, options, nil)
+	r, err := newRunner(density, options)
 	if err != nil {
 		return nil, err
 	}
-	return r.run(ctx)
+	if options.Resume != nil {
+		if err := r.restore(options.Resume); err != nil {
+			return nil, err
+		}
+	}
+	r.batcher = newBatcher(density, len(r.chains))
+	if err = r.run(ctx); err != nil {
+		err = fmt.Errorf("kernel.Run: %w", err)
+	}
+	b := r.batcher.counts()
+	result := &Result{
+		Snapshot: r.snapshot(), Batches: b.Batches, Rows: b.Rows, SamplingBatches: b.SamplingBatches,
+		SamplingRows: b.SamplingRows, FullBatches: b.Full,
+	}
+	for _, c := range r.chains {
+		result.Metrics = append(result.Metrics, c.Metric.clone())
+		result.StepSizes = append(result.StepSizes, c.StepSize)
+		result.Gradients = append(result.Gradients, c.Gradients)
+	}
+	for _, s := range r.swaps {
+		result.Swaps = append(result.Swaps, s.clone())
+	}
+	return result, err
 }
 
 // runner drives the chains of one run.
@@ -29,29 +63,37 @@ type runner struct {
 	Options
 	density  Density
 	d        int
-	schedule Schedule
+	tempered bool // the density depends on the temperature
+	averages dualAveraging
+	windows  schedule
+	plan     plan
 	chains   []*chain
-	swaps    *swapper // of Exchange; else nil
-	batcher  *Batcher
-	watch    sync.Mutex // around the observer
-	until    int        // of Advance: the transition before which it stops; else 0
+	swaps    []*Swaps // of each ladder
+	batcher  *batcher
+	watch    sync.Mutex // around Record
+	steps    bool       // of a Stepper
+	until    int        // of a Stepper: transitions after which it stops
 }
 
-func newRunner(typ string, density Density, options Options, ladder []float64) (*runner, error) {
+func newRunner(density Density, options Options) (*runner, error) {
 	if density == nil {
-		return nil, &FieldError{typ, "density", nil, "it must not be nil"}
+		return nil, &FieldError{Type: "kernel.Options", Field: "density", Value: nil, Allowed: "it must not be nil"}
 	}
 	d := density.Dim()
-	o, err := options.check(typ, d)
+	o, err := options.check(d)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{Options: o, density: density, d: d}
-	r.schedule = Windows(o.Warmup, o.Adapt.InitBuffer, o.Adapt.TermBuffer, o.Adapt.BaseWindow)
-	for k := range o.Chains {
+	r := &runner{Options: o, density: density, d: d, tempered: isTempered(density)}
+	if r.averages, err = (dualAveraging{Target: o.TargetAccept}).build(); err != nil {
+		return nil, err
+	}
+	r.windows = windows(o.Warmup, o.InitBuffer, o.TermBuffer, o.BaseWindow)
+	n := o.replicas()
+	for k := range o.Chains * n {
 		t := o.Temperature
-		if ladder != nil {
-			t = ladder[k]
+		if o.Ladder != nil {
+			t = o.Ladder[k%n]
 		}
 		c, err := r.newChain(k, t)
 		if err != nil {
@@ -59,26 +101,35 @@ func newRunner(typ string, density Density, options Options, ladder []float64) (
 		}
 		r.chains = append(r.chains, c)
 	}
+	if o.Ladder != nil {
+		for l := range o.Chains {
+			r.swaps = append(r.swaps, newSwaps(o.Seed, o.FirstChain+uint64(l), n))
+		}
+	}
+	r.plan = r.makePlan()
 	return r, nil
 }
 
 func (r *runner) transitions() int { return r.Warmup + r.Draws*r.Thin }
 
 // run runs the chains to their end.
-func (r *runner) run(ctx context.Context) (*Result, error) {
-	b := NewBatcher(ctx, r.density, r.Chains)
-	r.batcher = b
-	alone := r.Chains == 1
+func (r *runner) run(ctx context.Context) error {
+	b := r.batcher
+	alone := len(r.chains) == 1
+	batched := !alone && !r.Parallel
+	b.start(ctx, batched)
 	var all sync.WaitGroup
 	for k, c := range r.chains {
-		if alone || r.Parallel {
-			c.gradient = b.Direct()
-		} else {
-			c.gradient = b.Gradient(k)
+		if c.gradient == nil {
+			t := &c.chainState.Temperature
+			if batched {
+				c.gradient = c.counted(b.gradient(k, t))
+			} else {
+				c.gradient = c.counted(b.direct(t))
+			}
 		}
-		c.gradient = c.counted(c.gradient)
 		all.Go(func() {
-			if alone {
+			if alone && !r.steps {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 			}
@@ -86,59 +137,55 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 			returned := false
 			defer func() {
 				if v := recover(); v != nil {
-					b.Fail(&ChainError{k, &PanicError{"chain", v, string(debug.Stack())}})
+					b.Fail(&chainError{k, &PanicError{"chain", v, string(debug.Stack())}})
 				} else if !returned {
-					b.Fail(&ChainError{k, errors.New("the density ended its goroutine")})
+					b.Fail(&chainError{k, errors.New("the density ended its goroutine")})
 				}
 			}()
 			err := r.loop(ctx, c)
 			returned = true
 			if err != nil && !errors.Is(err, b.Err()) {
-				b.Fail(&ChainError{k, err})
+				b.Fail(&chainError{k, err})
 			}
 		})
 	}
 	all.Wait()
 	b.Close()
-	result := &Result{Dim: r.d, Batches: b.Stats(), Snapshot: r.snapshot()}
-	for _, c := range r.chains {
-		c.out.Temperature, c.out.Gradients, c.out.Metric = c.Temperature, c.ChainState.Gradients, c.ChainState.Metric
-		result.Chains = append(result.Chains, c.out)
-	}
-	if err := b.Err(); err != nil {
-		name := "kernel.Run"
-		if r.swaps != nil {
-			name = "kernel.Exchange"
-		}
-		return result, fmt.Errorf("%s: %w", name, err)
-	}
-	return result, nil
+	return b.Err()
 }
 
 // meets reports whether all chains wait for each other before transition i.
 func (r *runner) meets(i int) bool {
-	return i > 0 && (r.pools(i) || r.poolsStep(i) || r.Checkpoint != nil && i%r.CheckpointEvery == 0 || r.swaps != nil && i%r.swaps.every == 0)
+	return i > 0 && (r.pools(i) || r.poolsStep(i) || r.Checkpoint != nil && i%r.CheckpointEvery == 0 || r.trades(i))
 }
 
 // pools reports whether the window that ended just before transition i makes one metric of all chains.
 func (r *runner) pools(i int) bool {
-	return r.Adapt.Pooled && !r.Adapt.KeepMetric && r.Metric != Unit && r.schedule.End(i-1)
+	return r.Pooled && !r.KeepMetric && r.Metric != Unit && r.windows.End(i-1)
 }
 
 // poolsStep reports whether one step size is made of all before transition i.
 func (r *runner) poolsStep(i int) bool {
-	return r.Adapt.Pooled && !r.Adapt.KeepStep && r.Warmup > 0 && i == r.Warmup
+	return r.Pooled && !r.KeepStep && r.Warmup > 0 && i == r.Warmup
 }
 
-// meeting is what is done while all chains wait before transition i. It is one act: a run that ends before or after it can
-// be resumed, since each chain's state says that it has met.
+// trades reports whether neighbours on the ladders try to swap before transition i.
+func (r *runner) trades(i int) bool { return r.Ladder != nil && i%r.SwapEvery == 0 }
+
+// meeting is what is done while all chains wait before transition i. It is one act: a run that ends before or after it
+// can be resumed, since each chain's state says that it has met.
 func (r *runner) meeting(i int) error {
-	if r.pools(i) {
-		var pool Pool
-		for _, c := range r.chains {
-			pool.Add(c.Mass)
+	if r.trades(i) {
+		if err := r.swap(); err != nil {
+			return err
 		}
-		m, ok := pool.Estimate(r.Adapt.LowRank)
+	}
+	if r.pools(i) {
+		var joined pool
+		for _, c := range r.chains {
+			joined.Add(c.Mass)
+		}
+		m, ok := joined.Estimate(r.low())
 		for _, c := range r.chains {
 			r.closeWindow(c, m, ok)
 		}
@@ -152,9 +199,6 @@ func (r *runner) meeting(i int) error {
 			c.StepSize = math.Exp(sum / float64(len(r.chains)))
 		}
 	}
-	if r.swaps != nil && i%r.swaps.every == 0 {
-		r.swaps.swap(r.chains)
-	}
 	for _, c := range r.chains {
 		c.Met = i
 	}
@@ -166,20 +210,20 @@ func (r *runner) meeting(i int) error {
 
 // loop is the whole life of a chain. Its state is whole at each return: a transition that fails changes nothing.
 func (r *runner) loop(ctx context.Context, c *chain) (err error) {
-	spent := c.ChainState.Gradients // for the state that is whole
+	spent := c.chainState.Gradients // for the state that is whole
 	defer func() {
 		if err != nil {
-			c.ChainState.Gradients = spent
+			c.chainState.Gradients = spent
 		}
 	}()
 	if len(c.Point.X) == 0 {
-		if err := r.start(c); err != nil {
+		if err := r.begin(c); err != nil {
 			return err
 		}
 	}
 	sampling := false
-	for c.Done < r.transitions() && (r.until == 0 || c.Done < r.until) {
-		spent = c.ChainState.Gradients
+	for c.Done < r.transitions() && (!r.steps || c.Done < r.until) {
+		spent = c.chainState.Gradients
 		if err := ctx.Err(); err != nil { // the batcher will hear of it too, but a lone chain may be quicker
 			r.batcher.Fail(err)
 		}
@@ -194,13 +238,17 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 			if err := r.batcher.Meet(c.Number, func() error { return r.meeting(c.Done) }); err != nil {
 				return err
 			}
+			spent = c.chainState.Gradients
+		}
+		if err := r.follow(c); err != nil {
+			return err
 		}
 		if c.NeedStep {
 			if err := r.findStep(c); err != nil {
 				return err
 			}
-			spent = c.ChainState.Gradients
 		}
+		spent = c.chainState.Gradients
 		info, err := c.transition.Step(&c.Point, c.StepSize, c.Temperature, c.metric, c.gradient, &c.Stream)
 		if err != nil {
 			return err
@@ -210,7 +258,7 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 			r.adapt(c, i, info.Accept)
 		}
 		c.Done++
-		spent = c.ChainState.Gradients
+		spent = c.chainState.Gradients
 		if err := r.record(c, i, info); err != nil {
 			return err
 		}
@@ -218,7 +266,52 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 	return nil
 }
 
-// record keeps a draw and shows it to the observer.
+// scheduled are step size and temperature of transition i; zeros where the schedule, if any, leaves them.
+func (r *runner) scheduled(i int) (eps, t float64, err error) {
+	if r.Schedule == nil {
+		return 0, 0, nil
+	}
+	eps, t = r.Schedule(i)
+	for _, v := range []struct {
+		field string
+		value float64
+	}{{"StepSize", eps}, {"Temperature", t}} {
+		if v.value != 0 && (!(v.value > 0) || !finite(v.value)) {
+			return 0, 0, &FieldError{"kernel.Options", fmt.Sprintf("%s at transition %d", v.field, i), v.value,
+				"it must be a positive number"}
+		}
+	}
+	return eps, t, nil
+}
+
+// follow takes step size and temperature of the schedule for the next transition.
+func (r *runner) follow(c *chain) error {
+	eps, t, err := r.scheduled(c.Done)
+	if err != nil {
+		return err
+	}
+	if t != 0 && t != c.Temperature {
+		old := c.Temperature
+		c.Temperature = t
+		if r.tempered {
+			p := position{X: c.Point.X, Grad: make([]float64, r.d), Momentum: c.Point.Momentum}
+			if p.LogP, err = point(c.gradient, p.X, p.Grad); err == nil && math.IsNaN(p.LogP) {
+				err = fmt.Errorf("log density or gradient at temperature %g: %w", t, ErrNonFinite)
+			}
+			if err != nil {
+				c.Temperature = old
+				return err
+			}
+			c.Point = p
+		}
+	}
+	if eps != 0 {
+		c.StepSize, c.NeedStep = eps, false
+	}
+	return nil
+}
+
+// record shows a transition of the warm-up, or a draw.
 func (r *runner) record(c *chain, i int, info Info) (err error) {
 	draw := i
 	if !info.Warmup {
@@ -227,31 +320,18 @@ func (r *runner) record(c *chain, i int, info Info) (err error) {
 			return nil
 		}
 		draw = i / r.Thin
-		c.keep(info)
 	}
-	if r.Observer == nil {
+	info.Gradients = c.chainState.Gradients - c.Shown
+	c.Shown = c.chainState.Gradients
+	if r.Record == nil {
 		return nil
 	}
 	r.watch.Lock()
 	defer r.watch.Unlock()
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{"observer", v, string(debug.Stack())}
+			err = &PanicError{"recorder", v, string(debug.Stack())}
 		}
 	}()
-	r.Observer(c.Number, draw, c.Point.X, info)
-	return nil
-}
-
-func (c *chain) keep(info Info) {
-	o := &c.out
-	o.Draws = append(o.Draws, c.Point.X...)
-	o.LogP = append(o.LogP, info.LogP)
-	o.Accept = append(o.Accept, info.Accept)
-	o.StepSize = append(o.StepSize, info.StepSize)
-	o.Energy = append(o.Energy, info.Energy)
-	o.Depth = append(o.Depth, info.Depth)
-	o.Leapfrogs = append(o.Leapfrogs, info.Leapfrogs)
-	o.Divergent = append(o.Divergent, info.Divergent)
-	o.MaxDepth = append(o.MaxDepth, info.MaxDepth)
+	return r.Record(c.Number, draw, c.Point.X, info)
 }

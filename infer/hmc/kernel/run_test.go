@@ -39,7 +39,7 @@ var schools = Func(10, func(x, grad []float64) float64 {
 // The gradient of schools, by central differences.
 func TestSchoolsGradient(t *testing.T) {
 	x := []float64{3, 1.2, 0.1, -0.5, 0.7, 1, -1, 0.3, 0.2, -0.9}
-	g := GradientOf(schools)
+	g := gradientOf(schools)
 	grad, scratch := make([]float64, 10), make([]float64, 10)
 	_, err := g(x, grad)
 	require.NoError(t, err)
@@ -53,25 +53,30 @@ func TestSchoolsGradient(t *testing.T) {
 	}
 }
 
-// 64 chains on eight schools: while sampling the mean batch holds at least 95 % of the chains, because a chain waits for
-// nobody's tree, and all have one step size. (What is missing is the end, when chains are through one after another.)
+// 64 chains on eight schools: while sampling the mean batch holds at least 95 % of the chains, because a chain waits
+// for nobody's tree, and all have one step size. (What is missing is the end, when chains are through one after
+// another.)
 func TestFill(t *testing.T) {
-	r := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 1000, Seed: 1, Adapt: Adapt{Pooled: true}})
-	t.Logf("fill %.4f sampling, %.4f in all; %d batches", r.Batches.SamplingFill(64), r.Batches.Fill(64), r.Batches.Batches)
-	assert.GreaterOrEqual(t, r.Batches.SamplingFill(64), 0.95)
-	leapfrogs, gradients := 0, int64(0)
+	r := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 1000, Seed: 1, Pooled: true})
+	t.Logf("fill %.4f; %d batches", r.Fill(), r.Batches)
+	assert.GreaterOrEqual(t, r.Fill(), 0.95)
+	leapfrogs, gradients, least := 0, int64(0), math.MaxInt
 	for k := range r.Chains {
+		own := 0
 		for _, l := range r.Chains[k].Leapfrogs {
-			leapfrogs += l
+			own += l
 		}
+		leapfrogs += own
+		least = min(least, own)
 		gradients += r.Chains[k].Gradients
 		assert.Equal(t, r.Chains[0].StepSize[0], r.Chains[k].StepSize[0])
 		assert.Equal(t, r.Chains[0].Metric, r.Chains[k].Metric)
 	}
-	assert.Equal(t, int64(leapfrogs), r.Batches.SamplingRows)
-	assert.Equal(t, gradients, r.Batches.Rows)
+	assert.Equal(t, int64(leapfrogs), r.SamplingRows)
+	assert.Equal(t, int64(least), r.FullBatches, "all are in every batch until the first is through")
+	assert.Equal(t, gradients, r.Rows)
 	own := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 200, Seed: 1})
-	t.Logf("with a step size for each chain: %.4f", own.Batches.SamplingFill(64))
+	t.Logf("with a step size for each chain: %.4f", own.Fill())
 }
 
 // mixes depends on the other rows of the batch in the last bits, as batched products do.
@@ -91,12 +96,12 @@ func (m mixes) ValueAndGrad(x, logp, grad []float64) error {
 
 var configurations = map[string]Options{
 	"NUTS":            {},
-	"NUTS, pooled":    {Adapt: Adapt{Pooled: true}},
-	"NUTS, low rank":  {Metric: LowRank, Adapt: Adapt{Pooled: true}},
+	"NUTS, pooled":    {Pooled: true},
+	"NUTS, low rank":  {Metric: LowRank, Pooled: true},
 	"NUTS, dense":     {Metric: Dense, Thin: 2},
-	"NUTS, Fisher":    {Adapt: Adapt{From: Fisher}, Temperature: 0.5},
+	"NUTS, Fisher":    {Fisher: true, Temperature: 0.5},
 	"HMC, persistent": {Kernel: HMC{Length: 1, Jitter: 0.3, Persistence: 0.5}},
-	"MALA":            {Kernel: MALA{}},
+	"MALA":            {Kernel: HMC{Steps: 1}},
 	"one chain":       {Chains: 1},
 	"each for itself": {Parallel: true},
 	"unit":            {Metric: Unit},
@@ -158,7 +163,7 @@ func carry(t *testing.T, s *Snapshot, how string) *Snapshot {
 }
 
 // joined compares a full run with what was drawn before (cut where the rest begins) and after.
-func joined(t *testing.T, full, before, after *Result) {
+func joined(t *testing.T, full, before, after *sampled) {
 	t.Helper()
 	for k := range full.Chains {
 		f, a, b := &full.Chains[k], &before.Chains[k], &after.Chains[k]
@@ -172,9 +177,9 @@ func joined(t *testing.T, full, before, after *Result) {
 	}
 }
 
-// Checkpoints in the first buffer, in the middle of windows, at window ends, in the last buffer and while sampling: going
-// on from each of them, through JSON and gob, gives the draws of the run that was not interrupted, bit for bit, also when
-// rows depend on their neighbours. (Warm-up 120: windows end after 18 + 90 = 108.)
+// Checkpoints in the first buffer, in the middle of windows, at window ends, in the last buffer and while sampling:
+// going on from each of them, through JSON and gob, gives the draws of the run that was not interrupted, bit for bit,
+// also when rows depend on their neighbours. (Warm-up 120: windows end after 18 + 90 = 108.)
 func TestResumeFromCheckpoints(t *testing.T) {
 	for name, o := range configurations {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +199,7 @@ func TestResumeFromCheckpoints(t *testing.T) {
 				}
 				how := []string{"json", "gob"}[i%2]
 				o.Checkpoint = func(*Snapshot) error { return nil }
-				rest, err := Resume(context.Background(), d, o, carry(t, s, how))
+				rest, err := resume(d, o, carry(t, s, how))
 				require.NoError(t, err)
 				joined(t, full, full, rest)
 			}
@@ -217,7 +222,7 @@ func TestResumeAfterCancel(t *testing.T) {
 				leak := goroutines(t)
 				ctx, cancel := context.WithCancel(context.Background())
 				stop, n := int64(part*float64(total)), atomic.Int64{}
-				r, err := Run(ctx, Func(10, func(x, grad []float64) float64 {
+				r, err := sample(ctx, Func(10, func(x, grad []float64) float64 {
 					if n.Add(1) >= stop {
 						cancel()
 					}
@@ -227,14 +232,14 @@ func TestResumeAfterCancel(t *testing.T) {
 				leak()
 				require.ErrorIs(t, err, context.Canceled)
 				require.NotNil(t, r)
-				rest, err := Resume(context.Background(), schools, o, carry(t, r.Snapshot, "json"))
+				rest, err := resume(schools, o, carry(t, r.Snapshot, "json"))
 				require.NoError(t, err)
 				joined(t, full, r, rest)
 			}
 			// From the end, with more draws asked for, it goes on.
 			more := o
 			more.Draws += 20
-			rest, err := Resume(context.Background(), schools, more, full.Snapshot)
+			rest, err := resume(schools, more, full.Snapshot)
 			require.NoError(t, err)
 			joined(t, run(t, schools, more), full, rest)
 		})
@@ -245,23 +250,25 @@ func TestResumeErrors(t *testing.T) {
 	o := configured(Options{})
 	s := run(t, schools, o).Snapshot
 	for name, change := range map[string]func(o *Options, s *Snapshot){
-		"seed": func(o *Options, _ *Snapshot) { o.Seed++ }, "kernel": func(o *Options, _ *Snapshot) { o.Kernel = NUTS{MaxDepth: 5} },
-		"warmup": func(o *Options, _ *Snapshot) { o.Warmup++ }, "fewer draws": func(o *Options, _ *Snapshot) { o.Draws-- },
-		"temperature": func(o *Options, _ *Snapshot) { o.Temperature = 2 }, "chains": func(_ *Options, s *Snapshot) { s.Chains = s.Chains[1:] },
-		"point": func(_ *Options, s *Snapshot) { s.Chains[1].Point.X = []float64{1} }, "metric": func(_ *Options, s *Snapshot) { s.Chains[0].Metric.Diag[3] = -1 },
-		"mass": func(_ *Options, s *Snapshot) { s.Chains[0].Mass.Kind = Dense },
+		"seed":        func(o *Options, _ *Snapshot) { o.Seed++ },
+		"kernel":      func(o *Options, _ *Snapshot) { o.Kernel = NUTS{MaxDepth: 5} },
+		"warmup":      func(o *Options, _ *Snapshot) { o.Warmup++ },
+		"fewer draws": func(o *Options, _ *Snapshot) { o.Draws-- },
+		"temperature": func(o *Options, _ *Snapshot) { o.Temperature = 2 },
+		"chains":      func(_ *Options, s *Snapshot) { s.Chains = s.Chains[1:] },
+		"point":       func(_ *Options, s *Snapshot) { s.Chains[1].Point.X = []float64{1} },
+		"metric":      func(_ *Options, s *Snapshot) { s.Chains[0].Metric.Diag[3] = -1 },
+		"mass":        func(_ *Options, s *Snapshot) { s.Chains[0].Mass.Kind = Dense },
 	} {
 		o, s := o, carry(t, s, "json")
 		change(&o, s)
-		_, err := Resume(context.Background(), schools, o, s)
-		assert.ErrorIs(t, err, ErrSnapshot, name)
+		_, err := resume(schools, o, s)
+		assert.ErrorIs(t, err, errSnapshot, name)
 	}
-	_, err := Resume(context.Background(), schools, o, nil)
-	assert.ErrorIs(t, err, ErrSnapshot)
 }
 
-// A region of NaN is a divergence: the half line x > 1 is never entered, and what is left is the normal law cut at 1, whose
-// mean is -φ(1)/Φ(1).
+// A region of NaN is a divergence: the half line x > 1 is never entered, and what is left is the normal law cut at 1,
+// whose mean is -φ(1)/Φ(1).
 func TestNaNRegion(t *testing.T) {
 	for _, kernel := range []Kernel{NUTS{}, HMC{Steps: 3, Jitter: 0.5}} {
 		r := run(t, Func(1, func(x, grad []float64) float64 {
@@ -288,9 +295,9 @@ func TestNonFiniteStart(t *testing.T) {
 	nan := Func(2, func(_, _ []float64) float64 { return math.NaN() })
 	for _, chains := range []int{1, 3} {
 		leak := goroutines(t)
-		r, err := Run(context.Background(), nan, Options{Chains: chains})
+		r, err := sample(context.Background(), nan, Options{Chains: chains})
 		leak()
-		var chain *ChainError
+		var chain *chainError
 		require.ErrorAs(t, err, &chain)
 		require.ErrorIs(t, err, ErrNonFinite)
 		require.Contains(t, err.Error(), fmt.Sprintf("chain %d", chain.Chain))
@@ -302,8 +309,8 @@ func TestNonFiniteStart(t *testing.T) {
 		}
 		return -x[0] * x[0] / 2
 	})
-	_, err := Run(context.Background(), half, Options{Chains: 3, Init: [][]float64{{0}, {4}, {1}}})
-	var chain *ChainError
+	_, err := sample(context.Background(), half, Options{Chains: 3, Init: [][]float64{{0}, {4}, {1}}})
+	var chain *chainError
 	require.ErrorAs(t, err, &chain)
 	require.Equal(t, 1, chain.Chain)
 	require.ErrorIs(t, err, ErrNonFinite)
@@ -318,10 +325,11 @@ func TestFailures(t *testing.T) {
 		total += c.Gradients
 	}
 	for _, chains := range []int{1, 3} {
-		for name, fail := range map[string]func(){"panic": func() { panic(bad) }, "panic with text": func() { panic("no") }, "goexit": runtime.Goexit} {
+		for name, fail := range map[string]func(){"panic": func() { panic(bad) }, "panic with text": func() { panic("no") },
+			"goexit": runtime.Goexit} {
 			n := int64(0)
 			leak := goroutines(t)
-			r, err := Run(context.Background(), Func(10, func(x, grad []float64) float64 {
+			r, err := sample(context.Background(), Func(10, func(x, grad []float64) float64 {
 				if n++; n > total*int64(chains)*9/30 {
 					fail()
 				}
@@ -347,12 +355,13 @@ func TestFailures(t *testing.T) {
 			require.Less(t, drawn, 60*chains)
 		}
 		o := configured(Options{Chains: chains})
-		o.Observer = func(_, draw int, _ []float64, info Info) {
+		o.Record = func(_, draw int, _ []float64, info Info) error {
 			if !info.Warmup && draw == 10 {
 				panic(bad)
 			}
+			return nil
 		}
-		r, err := Run(context.Background(), schools, o)
+		r, err := sample(context.Background(), schools, o)
 		require.ErrorIs(t, err, bad)
 		most := 0
 		for k := range r.Chains {
@@ -362,17 +371,17 @@ func TestFailures(t *testing.T) {
 		require.Less(t, most, 60)
 		o = configured(Options{Chains: chains})
 		o.Checkpoint = func(*Snapshot) error { return bad }
-		r, err = Run(context.Background(), schools, o)
+		r, err = sample(context.Background(), schools, o)
 		require.ErrorIs(t, err, bad)
 		require.Equal(t, 100, r.Snapshot.Chains[0].Done)
 	}
 }
 
 // The observer sees each warm-up transition and each kept draw, in order.
-func TestObserver(t *testing.T) {
+func TestRecord(t *testing.T) {
 	o := configured(Options{Chains: 2, Thin: 3})
 	next, seen := map[[2]int]int{}, map[int][]float64{}
-	o.Observer = func(chain, draw int, x []float64, info Info) {
+	o.Record = func(chain, draw int, x []float64, info Info) error {
 		key := [2]int{chain, 0}
 		if info.Warmup {
 			key[1] = 1
@@ -381,6 +390,7 @@ func TestObserver(t *testing.T) {
 		}
 		require.Equal(t, next[key], draw)
 		next[key]++
+		return nil
 	}
 	r := run(t, schools, o)
 	for k := range 2 {
@@ -392,21 +402,23 @@ func TestObserver(t *testing.T) {
 
 func TestOptionErrors(t *testing.T) {
 	for name, o := range map[string]Options{
-		"Chains": {Chains: -1}, "Draws": {Draws: -1}, "Thin": {Thin: -1}, "Warmup": {Warmup: -2}, "Temperature": {Temperature: -1},
-		"StepSize": {StepSize: math.NaN()}, "Estimator": {Metric: Dense, Adapt: Adapt{From: Fisher}}, "Target": {Adapt: Adapt{Step: DualAveraging{Target: 2}}},
-		"MaxDepth": {Kernel: NUTS{MaxDepth: 99}}, "InitialMetric.Dim": {InitialMetric: &MetricState{Kind: Unit, Dim: 3}}, "Diag": {InitialMetric: &MetricState{Kind: Diagonal, Dim: 10}},
-		"Init": {Init: [][]float64{{1}}}, "Init[0]": {Chains: 1, Init: [][]float64{{1}}}, "Cutoff": {Adapt: Adapt{LowRank: LowRankFisher{Cutoff: 0.1}}},
-		"CheckpointEvery": {CheckpointEvery: -1}, "Adapt.InitBuffer": {Adapt: Adapt{InitBuffer: -3}}, "Adapt.BaseWindow": {Adapt: Adapt{BaseWindow: -1}},
+		"Chains": {Chains: -1}, "Draws": {Draws: -1}, "Thin": {Thin: -1}, "Warmup": {Warmup: -2},
+		"Temperature": {Temperature: -1},
+		"StepSize":    {StepSize: math.NaN()}, "Fisher": {Metric: Dense, Fisher: true}, "TargetAccept": {TargetAccept: 2},
+		"MaxDepth": {Kernel: NUTS{MaxDepth: 99}}, "InitialMetric.Dim": {InitialMetric: &Metric{Kind: Unit, Dim: 3}},
+		"Diag": {InitialMetric: &Metric{Kind: Diagonal, Dim: 10}},
+		"Init": {Init: [][]float64{{1}}}, "Init[0]": {Chains: 1, Init: [][]float64{{1}}}, "Cutoff": {Cutoff: 0.1},
+		"CheckpointEvery": {CheckpointEvery: -1}, "InitBuffer": {InitBuffer: -3}, "BaseWindow": {BaseWindow: -1},
 	} {
-		r, err := Run(context.Background(), schools, o)
+		r, err := sample(context.Background(), schools, o)
 		var field *FieldError
 		require.ErrorAs(t, err, &field, name)
 		assert.Equal(t, name, field.Field)
-		assert.ErrorIs(t, err, ErrConfig)
+		assert.ErrorIs(t, err, errConfig)
 		assert.Nil(t, r)
 	}
-	_, err := Run(context.Background(), nil, Options{})
-	assert.ErrorIs(t, err, ErrConfig)
-	_, err = Run(context.Background(), gaussian(), Options{})
-	assert.ErrorIs(t, err, ErrConfig)
+	_, err := sample(context.Background(), nil, Options{})
+	assert.ErrorIs(t, err, errConfig)
+	_, err = sample(context.Background(), gaussian(), Options{})
+	assert.ErrorIs(t, err, errConfig)
 }

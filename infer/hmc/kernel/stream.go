@@ -9,9 +9,10 @@ import (
 // function of those three words and of nothing else. It is a plain value; copy it to remember a position, save its
 // exported fields to go on later. The zero value is the start of stream (0, 0).
 //
-// The generator is Philox 4x32-10 (Salmon, Moraes, Dror and Shaw 2011) with key = seed and counter = (position/2, chain),
-// low words first. One counter gives two numbers; Normal and exponential numbers use one position each, by inversion.
-type Stream struct {
+// The generator is Philox 4x32-10 (Salmon, Moraes, Dror and Shaw 2011) with key = seed and counter = (position/2,
+// chain), low words first. One counter gives two numbers; Normal and exponential numbers use one position each, by
+// inversion.
+type stream struct {
 	Seed     uint64 // of the run
 	Chain    uint64
 	Position uint64 // numbers drawn so far
@@ -21,11 +22,11 @@ type Stream struct {
 	valid bool
 }
 
-// NewStream is the stream of a chain at its start.
-func NewStream(seed, chain uint64) Stream { return Stream{Seed: seed, Chain: chain} }
+// newStream is the stream of a chain at its start.
+func newStream(seed, chain uint64) stream { return stream{Seed: seed, Chain: chain} }
 
 // Float64 draws a number uniform on the open interval (0, 1): 52 bits and a half.
-func (s *Stream) Float64() float64 {
+func (s *stream) Float64() float64 {
 	key := [3]uint64{s.Seed, s.Chain, s.Position >> 1}
 	if !s.valid || s.at != key {
 		w := philox([4]uint32{uint32(key[2]), uint32(key[2] >> 32), uint32(s.Chain), uint32(s.Chain >> 32)},
@@ -39,10 +40,10 @@ func (s *Stream) Float64() float64 {
 }
 
 // Norm draws a standard normal number: √2 erf⁻¹(2u - 1), where 2u - 1 is exact.
-func (s *Stream) Norm() float64 { return math.Sqrt2 * math.Erfinv(2*s.Float64()-1) }
+func (s *stream) Norm() float64 { return math.Sqrt2 * math.Erfinv(2*s.Float64()-1) }
 
 // Exp draws an exponential number of mean 1: -log u.
-func (s *Stream) Exp() float64 { return -math.Log(s.Float64()) }
+func (s *stream) Exp() float64 { return -math.Log(s.Float64()) }
 
 // unit makes a number of (0, 1) of two words: 52 bits and a half, so that it is exact and never 0 or 1.
 func unit(hi, lo uint32) float64 {

@@ -1,35 +1,28 @@
 package kernel
 
-import "fmt"
-
-// Estimator says what a metric is estimated from.
-type Estimator string
-
-// The estimators.
-const (
-	Variance Estimator = "variance" // of the draws; with the metrics Diagonal and Dense
-	Fisher   Estimator = "fisher"   // draws and gradients; with the metrics Diagonal and LowRank
+import (
+	"fmt"
 )
 
-// Moments are running means and centred sums of squares (Welford 1962), of vectors of d numbers. Cross makes them sums of
-// products.
-type Moments struct {
+// moments are running means and centred sums of squares (Welford 1962), of vectors of d numbers. Cross makes them sums
+// of products.
+type moments struct {
 	N    int       // vectors
 	Mean []float64 // [d]
 	M2   []float64 // [d], or [d, d] with Cross: Σ (x - mean)(x - mean)ᵀ
 }
 
-// NewMoments starts empty.
-func NewMoments(d int, cross bool) Moments {
+// newMoments starts empty.
+func newMoments(d int, cross bool) moments {
 	n := d
 	if cross {
 		n = d * d
 	}
-	return Moments{Mean: make([]float64, d), M2: make([]float64, n)}
+	return moments{Mean: make([]float64, d), M2: make([]float64, n)}
 }
 
 // Add takes one vector.
-func (m *Moments) Add(x []float64) {
+func (m *moments) Add(x []float64) {
 	m.N++
 	d, n := len(m.Mean), float64(m.N)
 	if len(m.M2) == d {
@@ -58,7 +51,7 @@ func (m *Moments) Add(x []float64) {
 }
 
 // Merge takes all vectors of o (Chan, Golub and LeVeque 1983).
-func (m *Moments) Merge(o Moments) {
+func (m *moments) Merge(o moments) {
 	if o.N == 0 {
 		return
 	}
@@ -79,7 +72,7 @@ func (m *Moments) Merge(o Moments) {
 }
 
 // Variance is the sample variance (or covariance, with Cross), with n - 1; nil for fewer than two vectors.
-func (m *Moments) Variance() []float64 {
+func (m *moments) Variance() []float64 {
 	if m.N < 2 {
 		return nil
 	}
@@ -102,45 +95,42 @@ func regularise(v []float64, n, d int) []float64 {
 	return v
 }
 
-// Mass is the estimate of a metric in one window, as plain numbers. Its zero value estimates nothing; see [NewMass].
-type Mass struct {
-	Kind  MetricKind
-	From  Estimator
-	X     Moments   // of the draws
-	Grad  Moments   // of the gradients, with Fisher
-	Draws []float64 `json:",omitempty"` // [n, d], with LowRank
-	Grads []float64 `json:",omitempty"` // [n, d], with LowRank
+// mass is the estimate of a metric in one window, as plain numbers. Its zero value estimates nothing; see [newMass].
+type mass struct {
+	Kind   MetricKind
+	Fisher bool      // of draws and gradients
+	X      moments   // of the draws
+	Grad   moments   // of the gradients, with Fisher
+	Draws  []float64 `json:",omitempty"` // [n, d], with LowRank
+	Grads  []float64 `json:",omitempty"` // [n, d], with LowRank
 }
 
-// NewMass is an empty estimate. Unit estimates nothing; an empty estimator is Variance, or Fisher for LowRank.
-func NewMass(kind MetricKind, from Estimator, d int) (Mass, error) {
-	if from == "" {
-		from = Variance
-		if kind == LowRank {
-			from = Fisher
-		}
-	}
-	m := Mass{Kind: kind, From: from}
+// newMass is an empty estimate. Unit estimates nothing; LowRank is always of draws and gradients.
+func newMass(kind MetricKind, fisher bool, d int) (mass, error) {
+	m := mass{Kind: kind, Fisher: fisher || kind == LowRank}
 	switch {
 	case kind == Unit:
-	case kind == Diagonal && from == Variance, kind == Dense && from == Variance:
-		m.X = NewMoments(d, kind == Dense)
-	case kind == Diagonal && from == Fisher, kind == LowRank && from == Fisher:
-		m.X, m.Grad = NewMoments(d, false), NewMoments(d, false)
-	default:
-		return m, &FieldError{"kernel.Mass", "Estimator", fmt.Sprintf("%q for metric %q", from, kind),
-			"it must be Variance for Diagonal and Dense, or Fisher for Diagonal and LowRank"}
+	case kind == Dense && fisher:
+		return m, &FieldError{"kernel.Options", "Fisher", true, `the metrics "diagonal" and "low-rank" have it`}
+	case kind == Diagonal || kind == Dense:
+		m.X = newMoments(d, kind == Dense)
+	case kind != LowRank:
+		return m, &FieldError{"kernel.Options", "Metric", fmt.Sprintf("%q", kind),
+			"it must be Unit, Diagonal, Dense or LowRank"}
+	}
+	if m.Fisher && kind != Unit {
+		m.X, m.Grad = newMoments(d, false), newMoments(d, false)
 	}
 	return m, nil
 }
 
 // Add takes a draw and its gradient, ∇logp/T.
-func (m *Mass) Add(x, grad []float64) {
+func (m *mass) Add(x, grad []float64) {
 	if m.Kind == Unit {
 		return
 	}
 	m.X.Add(x)
-	if m.From == Fisher {
+	if m.Fisher {
 		m.Grad.Add(grad)
 	}
 	if m.Kind == LowRank {
@@ -150,12 +140,12 @@ func (m *Mass) Add(x, grad []float64) {
 }
 
 // Merge takes all draws of o, after those it has.
-func (m *Mass) Merge(o Mass) {
+func (m *mass) Merge(o mass) {
 	if m.Kind == Unit {
 		return
 	}
 	m.X.Merge(o.X)
-	if m.From == Fisher {
+	if m.Fisher {
 		m.Grad.Merge(o.Grad)
 	}
 	m.Draws = append(m.Draws, o.Draws...)
@@ -163,8 +153,8 @@ func (m *Mass) Merge(o Mass) {
 }
 
 // Reset empties the estimate and keeps its kind.
-func (m *Mass) Reset() {
-	for _, s := range []*Moments{&m.X, &m.Grad} {
+func (m *mass) Reset() {
+	for _, s := range []*moments{&m.X, &m.Grad} {
 		s.N = 0
 		clear(s.Mean)
 		clear(s.M2)
@@ -176,32 +166,55 @@ func (m *Mass) Reset() {
 //
 //	Diagonal, Variance   regularised variance: n/(n+5) var(x) + 1e-3 · 5/(n+5), as in Stan
 //	Dense, Variance      the same with the covariance
-//	Diagonal, Fisher     see [FisherDiagonal]
-//	LowRank, Fisher      see [LowRankFisher]
+//	Diagonal, Fisher     see [fisherDiagonal]
+//	LowRank, Fisher      see [lowRankFisher]
 //
 // With fewer than two draws, or an estimate that is not a metric (draws beyond the range of numbers), it is false, and
 // whoever asked keeps the metric that he has.
-func (m *Mass) Estimate(low LowRankFisher) (MetricState, bool) {
+func (m *mass) Estimate(low lowRankFisher) (Metric, bool) {
 	d := len(m.X.Mean)
 	if m.Kind == Unit || m.X.N < 2 {
-		return MetricState{}, false
+		return Metric{}, false
 	}
-	s := MetricState{Kind: m.Kind, Dim: d}
+	s := Metric{Kind: m.Kind, Dim: d}
 	switch {
 	case m.Kind == Dense:
 		s.Dense = regularise(m.X.Variance(), m.X.N, d)
-	case m.From == Variance:
+	case !m.Fisher:
 		s.Diag = regularise(m.X.Variance(), m.X.N, d)
 	case m.Kind == Diagonal:
-		s.Diag = FisherDiagonal(m.X, m.Grad)
+		s.Diag = fisherDiagonal(m.X, m.Grad)
 	default:
 		var err error
-		if s, err = low.Estimate(FisherDiagonal(m.X, m.Grad), m.Draws, m.Grads); err != nil {
-			return MetricState{}, false
+		if s, err = low.Estimate(fisherDiagonal(m.X, m.Grad), m.Draws, m.Grads); err != nil {
+			return Metric{}, false
 		}
 	}
-	if _, err := s.Metric(); err != nil {
-		return MetricState{}, false
+	if _, err := s.build(); err != nil {
+		return Metric{}, false
 	}
 	return s, true
 }
+
+// pool joins the estimates of several chains, so that one window's metric is made of all their draws. Chains add
+// theirs in the order of their numbers, whatever the order in which their goroutines came: sums in another order would
+// differ in the last bits. [Run] does so while all chains wait at a window's end; see Options.Pooled.
+type pool struct{ mass mass }
+
+// Add takes a chain's draws, which are copied.
+func (p *pool) Add(m mass) {
+	if p.mass.Kind == "" {
+		p.mass = mass{Kind: m.Kind, Fisher: m.Fisher}
+		if m.Kind != Unit {
+			d := len(m.X.Mean)
+			p.mass.X = newMoments(d, len(m.X.M2) != d)
+			if m.Fisher {
+				p.mass.Grad = newMoments(d, false)
+			}
+		}
+	}
+	p.mass.Merge(m)
+}
+
+// Estimate is the metric of all draws, as [mass.Estimate].
+func (p *pool) Estimate(low lowRankFisher) (Metric, bool) { return p.mass.Estimate(low) }

@@ -1,0 +1,149 @@
+package hmc
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+)
+
+// transform is a method bound to a target.
+type transform struct {
+	config
+	gradients *gradients
+}
+
+// Name is the method's.
+func (t *transform) Name() string { return t.name }
+
+// statNames are the statistics of a draw. At a temperature T other than 1 "lp" is N·LogPosterior + T·LogJacobian, T
+// times the log density that is sampled.
+var statNames = []string{
+	draws.StatLP, draws.StatAccept, draws.StatStepSize, draws.StatTreeDepth, draws.StatLeapfrog, draws.StatDivergent,
+	draws.StatEnergy, draws.StatMaxDepth,
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// statistics of a draw, in the order of statNames.
+func statistics(i kernel.Info) []float64 {
+	return []float64{
+		i.LogP, i.Accept, i.StepSize, float64(i.Depth), float64(i.Leapfrogs), flag(i.Divergent), i.Energy, flag(i.MaxDepth),
+	}
+}
+
+// Stats are the names of the statistics of a draw.
+func (t *transform) Stats() []string { return statNames }
+
+// Drive makes a whole run: the chains run freely, and what gradients they want is evaluated as one batch. The detail
+// is a *[Detail].
+func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
+	density, err := t.gradients.on(job.Start, job.Batch)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	o := t.options
+	o.Chains, o.Warmup, o.Draws, o.Thin = job.Chains, job.Warmup, job.Draws, job.Thin
+	o.Seed, o.FirstChain = job.Seed, job.FirstChain
+	if job.Warmup == 0 {
+		o.Warmup = kernel.None
+	}
+	if job.Draws < 1 {
+		return nil, &infer.FieldError{Type: "infer.Options", Field: "Draws", Value: job.Draws,
+			Allowed: "it must be at least 1"}
+	}
+	if t.stepSize != nil || t.temperature != nil {
+		o.Schedule = func(i int) (eps, temperature float64) { return value(t.stepSize, i), value(t.temperature, i) }
+	}
+	if o.Init, err = starts(job.Start, job.Chains); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	if job.Resume != nil {
+		if o.Resume, err = decode(job.Resume); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	if job.Snapshot != nil && job.Every > 0 {
+		o.CheckpointEvery = job.Every
+		o.Checkpoint = func(s *kernel.Snapshot) error {
+			b, err := encode(s)
+			if err != nil {
+				return err
+			}
+			return job.Snapshot(b)
+		}
+	}
+	replicas := max(1, len(o.Ladder))
+	hot := make([]int64, job.Chains) // gradients of the replicas at higher temperatures
+	o.Record = func(chain, _ int, x []float64, info kernel.Info) error {
+		own := chain / replicas
+		if chain%replicas != 0 {
+			hot[own] += info.Gradients
+			return nil
+		}
+		made := infer.Transition{
+			Chain: own, Warmup: info.Warmup, X: x, Stats: statistics(info), Gradients: info.Gradients + hot[own],
+			Divergent: info.Divergent, StepSize: info.StepSize,
+		}
+		hot[own] = 0
+		return job.Record(made)
+	}
+	result, err := kernel.Run(ctx, density, o)
+	if result == nil {
+		return nil, t.error(err)
+	}
+	return result, t.error(err)
+}
+
+// value is a schedule's, 0 without one.
+func value(s infer.Schedule, i int) float64 {
+	if s == nil {
+		return 0
+	}
+	if v := s(int64(i)); v != 0 {
+		return v
+	}
+	return -1 // which the kernel refuses
+}
+
+// starts are the points of the chains. One row is for all.
+func starts(p infer.Params, chains int) ([][]float64, error) {
+	x, err := p.Values()
+	if err != nil {
+		return nil, err
+	}
+	d := p.Layout.Dim()
+	if len(x) != d && len(x) != chains*d {
+		return nil, fmt.Errorf("the start has %d chains of %d: %w", p.Chains(), chains, infer.ErrConfig)
+	}
+	var out [][]float64
+	for k := range chains {
+		from := k * d % len(x)
+		out = append(out, x[from:from+d:from+d])
+	}
+	return out, nil
+}
+
+// encode and decode carry a snapshot as bytes.
+func encode(s *kernel.Snapshot) ([]byte, error) {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(s)
+	return b.Bytes(), err
+}
+
+func decode(b []byte) (*kernel.Snapshot, error) {
+	s := &kernel.Snapshot{}
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(s); err != nil {
+		return nil, fmt.Errorf("the chains cannot be read: %v: %w", err, infer.ErrCheckpoint)
+	}
+	return s, nil
+}

@@ -1,0 +1,250 @@
+package hmc
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/infer/method"
+)
+
+// The forms of the inverse mass matrix, which the warm-up fits to the covariance of the posterior.
+const (
+	Unit     = kernel.Unit     // the identity
+	Diagonal = kernel.Diagonal // the default
+	Dense    = kernel.Dense    // a full matrix
+	LowRank  = kernel.LowRank  // low rank plus diagonal, from draws and gradients (Seyboldt, Carlson and Carpenter 2026)
+)
+
+// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014) with multinomial weights (Betancourt 2017) and the
+// adaptation of Stan. An update is one transition of each chain. A trajectory doubles until it turns back.
+// [kernel.NUTS] has the equations. The zero value of a field is its default.
+type NUTS struct {
+	// TargetAccept is the mean acceptance to which the step size adapts. A larger one makes smaller steps and fewer
+	// divergences; default 0.8.
+	TargetAccept float64
+	MaxDepth     int     // doublings of a trajectory that are allowed; default 10, at most 30
+	MaxDeltaH    float64 // energy error above which a trajectory diverges; default 1000
+	// StepSize is ε at each update; nil adapts it in the warm-up.
+	StepSize infer.Schedule
+	// Temperature is T at each update: the target is exp(N·LogPosterior/T)·|Jacobian|. Default 1. It must be positive.
+	Temperature infer.Schedule
+
+	Metric        kernel.MetricKind // form of the mass matrix: Unit, Diagonal (the default), Dense or LowRank
+	InitialMetric *kernel.Metric    // what the metric starts from; default the identity
+	KeepMetric    bool              // do not adapt the metric
+	Fisher        bool              // estimate a diagonal metric from draws and gradients, not from draws alone
+	MaxRank       int               // vectors of a LowRank metric at most; default the dimension
+	// Pooled learns one metric and one step size from all chains. Set it with 16 chains and more: trees then cost the
+	// same on average, and batches are full to the end.
+	Pooled bool
+	// The warm-up has a first buffer, windows of doubling length and a last buffer; see [kernel.Options]. infer.None
+	// is none.
+	InitBuffer, TermBuffer, BaseWindow int // defaults 75, 50 and 25
+	// Warmup is the number of updates that adapt, in loops of one's own; default 1000, and none with a StepSize and no
+	// Metric. infer.None is none. In [infer.Sample] the Warmup of the options counts.
+	Warmup int
+}
+
+// HMC is Hamiltonian Monte Carlo with trajectories of a given length (Duane et al. 1987; Neal 2011). An update is one
+// trajectory of each chain. One leapfrog step is MALA, the Metropolis-adjusted Langevin algorithm. [kernel.HMC] has the
+// equations. The zero value of a field is its default.
+type HMC struct {
+	Steps    int     // leapfrog steps; default 16; 1 is MALA. Not used when Length is given
+	Length   float64 // integration time: the steps are Length/ε rounded up, at most MaxSteps
+	MaxSteps int     // default 1000; with Length only
+	// Jitter j draws the number of steps uniformly over (1 ± j) times its value; from 0 (the default) to 1. It breaks
+	// the resonance of fixed lengths with periodic orbits.
+	Jitter float64
+	// Persistence keeps a part of the momentum (Horowitz 1991); from 0 (the default, drawn afresh) to less than 1.
+	Persistence float64
+	// Lower and Upper bound the target to a box of unconstrained space; nil is no bound, else one number for each
+	// dimension, infinite ones allowed.
+	Lower, Upper []float64
+	MaxDeltaH    float64 // energy error above which a trajectory counts as divergent; default 1000
+
+	// TargetAccept is the mean acceptance to which the step size adapts; default 0.8, and 0.574 with one step.
+	TargetAccept float64
+	StepSize     infer.Schedule // as for NUTS, like all that follows
+	Temperature  infer.Schedule
+
+	Metric                             kernel.MetricKind
+	InitialMetric                      *kernel.Metric
+	KeepMetric, Fisher                 bool
+	MaxRank                            int
+	Pooled                             bool
+	InitBuffer, TermBuffer, BaseWindow int
+	Warmup                             int
+}
+
+// Exchange is replica exchange, also called parallel tempering (Swendsen and Wang 1986; Geyer 1991): for posteriors
+// with several modes. For each chain it runs a replica at each temperature of a ladder, all of them in one batch.
+// Neighbours swap their points now and then, with a probability that leaves the law at each temperature as it is.
+// Draws are those at the first temperature. Detail.Swaps has the rates of the swaps.
+type Exchange struct {
+	// Ladder are the temperatures, rising, the one of interest first. [GeometricLadder] makes one.
+	Ladder []float64
+	Every  int // transitions between swaps; default 10
+	// Kernel moves the replicas: NUTS, the default, or HMC, with their fields except Temperature and Pooled.
+	Kernel infer.Method
+}
+
+// GeometricLadder are n temperatures from low to high with a constant ratio, T_i = low (high/low)^(i/(n-1)), which
+// makes the swap rates of a Gaussian equal: they depend on the ratio and the dimension only.
+func GeometricLadder(low, high float64, n int) []float64 {
+	t := make([]float64, max(n, 0))
+	for i := range t {
+		t[i] = low * math.Pow(high/low, float64(i)/float64(n-1))
+	}
+	if n > 1 {
+		t[n-1] = high
+	}
+	return t
+}
+
+// Detail is what a run tells besides its draws: metrics, step sizes, gradients, batches and swaps. It is the Detail of
+// an [infer.Result].
+type Detail = kernel.Result
+
+// Build checks the configuration and binds it to a target.
+func (c NUTS) Build(target infer.Target) (infer.Transform, error) { return c.config().build(target) }
+
+// Build checks the configuration and binds it to a target.
+func (c HMC) Build(target infer.Target) (infer.Transform, error) { return c.config().build(target) }
+
+// Build checks the configuration and binds it to a target.
+func (c Exchange) Build(target infer.Target) (infer.Transform, error) {
+	const name = "hmc.Exchange"
+	if c.Kernel == nil {
+		c.Kernel = NUTS{}
+	}
+	k, ok := c.Kernel.(interface{ config() config })
+	if !ok {
+		return nil, &infer.FieldError{Type: name, Field: "Kernel", Value: fmt.Sprintf("a %T", c.Kernel),
+			Allowed: "it must be hmc.NUTS or hmc.HMC"}
+	}
+	cfg := k.config()
+	if cfg.temperature != nil {
+		return nil, &infer.FieldError{Type: name, Field: "Kernel.Temperature", Value: "set",
+			Allowed: "the temperatures are those of the Ladder"}
+	}
+	cfg.name, cfg.options.Ladder, cfg.options.SwapEvery = name, c.Ladder, c.Every
+	if c.Ladder == nil {
+		cfg.options.Ladder = []float64{}
+	}
+	return cfg.build(target)
+}
+
+// Defaults are 4 chains of 1000 draws after 1000 transitions.
+func (NUTS) Defaults() infer.Options { return defaults }
+
+// Defaults are 4 chains of 1000 draws after 1000 transitions.
+func (HMC) Defaults() infer.Options { return defaults }
+
+// Defaults are 4 chains, each with a ladder of its own, of 1000 draws after 1000 transitions.
+func (Exchange) Defaults() infer.Options { return defaults }
+
+var defaults = infer.Options{Chains: 4, Warmup: 1000, Draws: 1000, Thin: 1}
+
+// config is what the methods have in common.
+type config struct {
+	name                  string
+	options               kernel.Options
+	stepSize, temperature infer.Schedule
+	warmup                int
+}
+
+func (c NUTS) config() config {
+	return config{"hmc.NUTS", kernel.Options{
+		Kernel: kernel.NUTS{MaxDepth: c.MaxDepth, MaxDeltaH: c.MaxDeltaH}, TargetAccept: c.TargetAccept, Metric: c.Metric,
+		InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled,
+		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow,
+	}, c.StepSize, c.Temperature, c.Warmup}
+}
+
+func (c HMC) config() config {
+	return config{"hmc.HMC", kernel.Options{
+		Kernel: kernel.HMC{
+			Steps: c.Steps, Length: c.Length, MaxSteps: c.MaxSteps, Jitter: c.Jitter, Persistence: c.Persistence,
+			Lower: c.Lower, Upper: c.Upper, MaxDeltaH: c.MaxDeltaH,
+		},
+		TargetAccept: c.TargetAccept, Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric,
+		Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled,
+		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow,
+	}, c.StepSize, c.Temperature, c.Warmup}
+}
+
+func (c config) build(target infer.Target) (infer.Transform, error) {
+	gradients, err := newGradients(target)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	if c.stepSize != nil {
+		c.options.KeepStep = true
+		if c.warmup == 0 && c.options.Metric == "" {
+			c.warmup = infer.None
+		}
+		if c.stepSize, err = method.CheckSchedule(c.name, "StepSize", c.stepSize, nil, 0, true); err != nil {
+			return nil, err
+		}
+	}
+	if c.temperature != nil {
+		if c.temperature, err = method.CheckSchedule(c.name, "Temperature", c.temperature, nil, 0, true); err != nil {
+			return nil, err
+		}
+	}
+	o := c.options
+	o.Warmup = c.warmup
+	if err := o.Check(0); err != nil {
+		return nil, c.error(err)
+	}
+	return &transform{config: c, gradients: gradients}, nil
+}
+
+// error is an error of the kernel in the words of the method: what the kernel calls wrong is an error of package infer
+// too.
+func (c config) error(err error) error {
+	if err == nil {
+		return nil
+	}
+	var field *kernel.FieldError
+	var panicked *kernel.PanicError
+	var as error
+	switch {
+	case errors.As(err, &field) && field.Field == "Resume":
+		return fmt.Errorf("%s: the snapshot does not fit: %s: %w", c.name, field.Allowed, infer.ErrCheckpoint)
+	case field != nil:
+		own := &infer.FieldError{Type: c.name, Field: field.Field, Value: field.Value, Allowed: field.Allowed}
+		switch field.Field {
+		case "Chains", "Draws", "Thin":
+			own.Type = "infer.Options"
+		case "SwapEvery":
+			own.Field = "Every"
+		case "Pooled", "Metric", "MaxRank", "Fisher":
+			if c.options.Ladder != nil {
+				own.Field = "Kernel." + own.Field
+			}
+		}
+		return own
+	case errors.As(err, &panicked):
+		as = &infer.PanicError{In: panicked.In, Value: panicked.Value, Stack: panicked.Stack}
+	case errors.Is(err, kernel.ErrNonFinite):
+		as = infer.ErrNonFinite
+	}
+	if inner := errors.Unwrap(err); inner != nil && as == nil {
+		return fmt.Errorf("%s: %w", c.name, inner)
+	} else if inner != nil {
+		return fmt.Errorf("%s: %w", c.name, also{inner, as})
+	}
+	return fmt.Errorf("%s: %w", c.name, err)
+}
+
+// also is an error that is another one as well.
+type also struct {
+	error
+	as error
+}
+
+func (a also) Unwrap() []error { return []error{a.error, a.as} }
