@@ -201,6 +201,10 @@ func (f *checkpointer) identity() string {
 	if err != nil {
 		text = []byte(err.Error())
 	}
+	if start := f.g.o.Start; start.Flat != nil {
+		x, err := start.Values()
+		text = fmt.Appendf(text, "%v %v", x, err)
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }

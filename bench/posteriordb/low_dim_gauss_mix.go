@@ -22,8 +22,8 @@ func lowDimGaussMix(d *data) posterior {
 			theta := c.Sample("theta", dist.Beta(5, 5))
 			weights := torch.Stack(-1, theta, torch.Of(1).Sub(theta)).Log()
 			c.Plate("data", int64(n), func(c *ppl.Ctx) {
-				// What dist.MixtureSameFamily says, with the two components one after the other in memory and without its care for
-				// densities of 0: a third of the time.
+				// What dist.MixtureSameFamily says, with the two components one after the other in memory and without
+				// its care for densities of 0: a third of the time.
 				parts := dist.Normal(mu.Unsqueeze(-1), sigma.Unsqueeze(-1)).LogProb(c.Data("y"))
 				c.Factor("y", parts.Add(weights.Unsqueeze(-1)).LogSumExp(0))
 			})

@@ -20,7 +20,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -115,7 +114,7 @@ func run(ctx context.Context, o options) error {
 func perUpdate(d *draws.Draws) float64 {
 	sum, n := 0.0, 0
 	for chain := range d.Chains() {
-		lengths, err := d.Stat(hmc.StatLeapfrogs, chain)
+		lengths, err := d.Stat(draws.StatLeapfrog, chain)
 		if err != nil {
 			return 1
 		}

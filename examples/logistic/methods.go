@@ -50,7 +50,7 @@ func fits(seed uint64, scale float64) []fit {
 			batch:  32,
 			run:    oldrun.Config{Steps: long(150_000), BurnIn: long(5_000), Thin: 20}},
 		{name: "nuts", title: "NUTS, 4 chains",
-			method: hmc.NUTS{Adaptation: hmc.Adaptation{Warmup: int(long(1_000)), Temperature: bayes}},
+			method: hmc.NUTS{Warmup: int(long(1_000)), Temperature: bayes},
 			run:    oldrun.Config{Steps: long(6_000), BurnIn: long(1_000), Thin: 1, Chains: 4}},
 		// The step size falls to zero, so that the noise of the gradients does not stay in the fit.
 		{name: "vi", title: "VI, diagonal",

@@ -62,7 +62,8 @@ func (t *task) run(ctx context.Context, r tableRow, o infer.Observer) (runs, err
 
 // nuts is one chain of NUTS with Stan's adaptation.
 func (t *task) nuts(ctx context.Context, _ tableRow, seed uint64, _ infer.Observer) ([]float64, error) {
-	d, err := hmc.Sample(ctx, t.program, hmc.Options{Chains: 1, Warmup: t.nutsWarmup, Draws: t.draws, Seed: seed})
+	d, err := infer.Sample(ctx, t.program, hmc.NUTS{},
+		infer.Options{Chains: 1, Warmup: t.nutsWarmup, Draws: t.draws, Seed: seed, Observer: infer.Silent})
 	if err != nil {
 		return nil, err
 	}

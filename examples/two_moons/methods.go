@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
@@ -172,9 +172,10 @@ func (t *task) nuts(ctx context.Context, _ infer.Observer) (predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := hmc.Run(ctx, hmc.Posterior{Density: t.model.logPosterior, Sites: t.model.net.Layout(), Data: t.data}, hmc.Options{
-		Chains: chains, Warmup: t.nutsWarmup, Draws: t.nutsDraws, Seed: t.seed + 6, Kernel: kernel.NUTS{MaxDepth: t.nutsDepth},
-		Temperature: 1 / t.model.n, Init: infer.Params{Layout: t.model.net.Layout(), Flat: start}})
+	target := infer.Mean(t.model.logPosterior, int64(t.model.n))
+	program := infer.Handwritten(target, infer.Params{Layout: t.model.net.Layout(), Flat: start}, t.data)
+	r, err := infer.Run(ctx, program, hmc.NUTS{MaxDepth: t.nutsDepth}, infer.Options{
+		Chains: chains, Warmup: t.nutsWarmup, Draws: t.nutsDraws, Seed: t.seed + 6, Observer: infer.Silent})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +197,7 @@ func (t *task) nuts(ctx context.Context, _ infer.Observer) (predictor, error) {
 	}
 	cut := 0.0
 	for c := range chains {
-		depths, err := r.Unconstrained.Stat(hmc.StatMaxDepth, c)
+		depths, err := r.Unconstrained.Stat(draws.StatMaxDepth, c)
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +207,7 @@ func (t *task) nuts(ctx context.Context, _ infer.Observer) (predictor, error) {
 		slices.Sort(rhat)
 		t.notes = append(t.notes, fmt.Sprintf("NUTS: R-hat of the probabilities of test data has the median %.2f and the maximum %.2f "+
 			"(1.01 is the limit); %.0f %% of the trajectories were cut off at 2^%d leapfrog steps; step size %.1e; %d gradients",
-			rhat[len(rhat)/2], rhat[len(rhat)-1], 100*cut, t.nutsDepth, r.StepSizes[0], r.Gradients))
+			rhat[len(rhat)/2], rhat[len(rhat)-1], 100*cut, t.nutsDepth, r.Detail.(*hmc.Detail).StepSizes[0], r.Gradients))
 	}
 	return predict, nil
 }
