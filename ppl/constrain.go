@@ -59,7 +59,7 @@ func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) (
 	})
 }
 
-// Unconstrain maps values of the latent variables and params, all of them, to a point of unconstrained space.
+// Unconstrain maps values of all latent variables and params to a point of unconstrained space.
 func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Params, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		free := map[string]*ts.Tensor{}

@@ -25,9 +25,8 @@ func (m Model) in(c *Ctx) {
 	m(c)
 }
 
-// strict wraps a model in a handler of named sites, and fails after the run if the model did not have one of them: a
-// name that is misspelt would do nothing, in silence. Visit is called for the sites of these names and says whether it
-// is such a site.
+// strict wraps a model in a handler of named sites. If the model has no such site the run fails, since a misspelt name
+// would silently do nothing. visit is called for each site of these names and says whether it is of the right kind.
 func strict[T any](what string, m Model, named map[string]T, visit func(c *Ctx, s *Site, v T) bool) Model {
 	return func(c *Ctx) {
 		found := map[string]bool{}
@@ -49,7 +48,7 @@ func strict[T any](what string, m Model, named map[string]T, visit func(c *Ctx, 
 	}
 }
 
-// takes makes sure that a value is there, and that it is for a site that can have it.
+// takes makes sure that a value is not nil and that the site can be given one.
 func (s *Site) takes(what string, v *ts.Tensor) {
 	if v == nil {
 		s.fail("%s gives it the value nil", what)
@@ -101,8 +100,8 @@ func Substitute(m Model, values Values) Model {
 	})
 }
 
-// Do intervenes: the variables have the given values, and their own distributions no longer count (Pearl 2009, chapter
-// 3).
+// Do intervenes: the variables have the given values, and their own distributions no longer count (Pearl 2009,
+// chapter 3).
 func Do(m Model, values Values) Model {
 	return strict("Do", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
 		s.takes("Do", v)
@@ -115,7 +114,7 @@ func Do(m Model, values Values) Model {
 }
 
 // Block hides sites from everything outside: traces do not record them and they do not count. Without names it hides
-// all.
+// all sites.
 func Block(m Model, names ...string) Model {
 	hidden := set(names)
 	return handle(m, func(*Ctx) Handler {

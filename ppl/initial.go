@@ -23,8 +23,8 @@ type Initial struct {
 var (
 	// FromPrior starts each chain at a draw from the prior. A variable with a flat prior starts as in FromUniform.
 	FromPrior = Initial{name: "prior"}
-	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does. (Params start where they
-	// say, here and in the others.)
+	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does. Params start at their
+	// initial values, whatever the Initial.
 	FromUniform = Initial{name: "uniform", radius: 2}
 	// FromMedian starts each chain at the median, elementwise on unconstrained space, of 15 prior draws of its own.
 	FromMedian = Initial{name: "median"}
@@ -42,8 +42,8 @@ const initialTries = 100
 // medianDraws is how many prior draws FromMedian takes.
 const medianDraws = 15
 
-// Init returns starting points for chains: a point of shape [d] for one, [K, d] for K. The log density and its gradient
-// are finite there; where none can be found the error names a site that is to blame.
+// Init returns starting points: of shape [d] for one chain, [K, d] for K. The log density and its gradient are finite
+// there. If there is no such point, the error names a site that is to blame.
 func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) (infer.Params, error) {
 	fail := func(err error) (infer.Params, error) { return infer.Params{}, fmt.Errorf("ppl.Init: %w", err) }
 	if chains < 1 {

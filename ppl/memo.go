@@ -9,7 +9,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// memo keeps what one site computes from its data alone, from one evaluation to the next on the same batch.
+// memo keeps what one site computes from its data alone, for later evaluations on the same batch.
 type memo struct {
 	entries atomic.Pointer[map[memoKey]memoEntry]
 }
@@ -26,7 +26,7 @@ type memoEntry struct {
 	parts   []torch.Tensor
 }
 
-// memoSize is how many entries a site has before it forgets them all: data that come again are few.
+// memoSize is how many entries a site keeps before it forgets them all. Only few data come again.
 const memoSize = 16
 
 // known is what a site knows when it sums its log density.

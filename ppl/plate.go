@@ -13,14 +13,14 @@ type Plate struct {
 	Name string
 	Dim  int   // counted from the end of the batch shape: -1 is the last
 	Size int64 // of the whole population
-	Used int64 // of the data at hand; 0 while no site has told
+	Used int64 // number of data at hand; 0 before a site has fixed it
 }
 
 // plate is a plate that is open.
 type plate struct {
 	Plate
-	known bool // Used was told by a site
-	local bool // by a latent one
+	known bool // a site has fixed Used
+	local bool // that site is latent
 
 	minibatch bool // declared with Minibatch
 }
@@ -32,12 +32,11 @@ type PlateOption func(*plate)
 // plate has the last dimension, the next one the dimension before, and so on.
 func Dim(d int) PlateOption { return func(p *plate) { p.Dim = d } }
 
-// Plate declares that what f declares is repeated size times, independently, along one dimension of the batch shape.
-// Plates nest. With size 0 the size is that of the data that the model is compiled on (or run on, where it is not
-// compiled).
+// Plate repeats what f declares size times, independently, along one dimension of the batch shape. Plates nest. Size 0
+// takes the size of the data that the model is compiled on (or run on, if it is not compiled).
 //
-// The batches of a run may be parts of the data: with n of size at hand, the log densities inside count size/n times,
-// so that their mean over minibatches is the whole. [Compile] itself needs all of the data, unless the option
+// The batches of a run may be parts of the data. If n of size are at hand, the log densities inside count size/n times,
+// so that their mean over minibatches is the sum over all data. [Compile] needs all of the data, unless the option
 // [Minibatch] says that its batch is a part of them.
 func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOption) {
 	p := &plate{Plate: Plate{Name: name, Size: size}}
@@ -119,7 +118,7 @@ func (s *Site) open() {
 		}
 		one := n
 		if v := len(value) + p.Dim; told && v >= 0 {
-			one = value[v] // a single datum, for which the parameters of many would each count
+			one = value[v] // a single datum must not be repeated for each of many parameters
 		}
 		switch {
 		case told && one == 1 && (n != 1 || p.known && p.Used != 1):
@@ -131,7 +130,7 @@ func (s *Site) open() {
 			n = p.Used
 		case n == 1 && s.Kind == KindSample && (!s.Observed || s.Value == nil):
 			n = p.Size
-		case n == 1: // the same for all: it counts Size times, and says nothing of how many are at hand
+		case n == 1: // a term that is the same for all: it counts Size times and does not fix Used
 		case p.known && n != p.Used:
 			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape "+
 				"%v: size %d at dimension %d%s",
@@ -167,22 +166,22 @@ func (s *Site) open() {
 	}
 }
 
-// tells says whether data, one of them, have told the size of a plate: a dimension of size 1 that is there, not one
-// that is missing.
+// tells says whether a site with a single value along a plate fixes the number of data at hand as 1. It does if its
+// data have the dimension; a missing dimension is a value that all repetitions share.
 func (s *Site) tells(dim int, batch, value []int64) bool {
 	switch {
 	case s.Kind == KindFactor:
 		return len(batch) >= -dim
 	case !s.Observed:
 		return false
-	case s.Value == nil: // to be drawn: its parameters tell
+	case s.Value == nil: // to be drawn: its parameters fix the number
 		return len(batch) >= -dim
 	}
 	return len(value) >= -dim
 }
 
-// checkPlates makes sure that data in plates have no dimension of their own besides the plates' and the event's: it
-// would be taken for something that it is not, and counted wrongly.
+// checkPlates makes sure that every dimension of data in plates belongs to a plate or to the event. Any other dimension
+// would be counted wrongly.
 func (s *Site) checkPlates(want, value []int64) {
 	if len(s.ctx.plates) == 0 || s.Kind == KindSample && !s.Observed {
 		return
@@ -220,8 +219,8 @@ func (s *Site) shapes() (batch, value []int64) {
 	return s.Dist.BatchShape(), value
 }
 
-// observe gives a site a known value. Where the value has another size than the plates were opened with, it is the data
-// at hand: they are opened again.
+// observe gives a site a known value. The value may have another size than the plates were opened with, so they are
+// opened again.
 func (s *Site) observe(value *ts.Tensor) {
 	opened := s.Value != nil
 	s.Value, s.Observed, s.declared = value, true, false
@@ -239,7 +238,7 @@ func (s *Site) observe(value *ts.Tensor) {
 	s.open()
 }
 
-// whole is what to know about a plate that cannot be subsampled.
+// whole is the hint in errors about a plate that cannot be subsampled.
 func (p *plate) whole() string {
 	if p.local {
 		return "; a plate with latent variables inside takes all of its data in every batch"
@@ -258,8 +257,8 @@ func (s *Site) expand(want []int64) {
 	s.Dist = s.Dist.Expand(want...)
 }
 
-// checkBroadcast makes sure that a value fits the distribution: the event must be the distribution's, and what is
-// broadcast must be either the value or the batch, or terms would silently count several times.
+// checkBroadcast makes sure that a value fits the distribution. The event must be the distribution's. Either the value
+// or the batch may broadcast to the other; if both did, terms would silently count several times.
 func (s *Site) checkBroadcast() {
 	value := s.valueShape()
 	batch, event := s.Dist.BatchShape(), s.Dist.EventShape()

@@ -8,19 +8,18 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Minibatch declares that the data of a plate come in parts, also when the model is compiled: the plate's size is that
-// of the population, and n data at hand count size/n times. Without it [Compile] refuses a batch that is not all of the
-// data, since a wrong size gives a wrong posterior. A program that was compiled on all of the data needs no
-// declaration: it takes minibatches too.
+// Minibatch declares that the batch of [Compile] is a part of a plate's data. The plate's size is then the size of the
+// population. Without Minibatch, Compile refuses a batch that is not all of the data, since a wrong size gives a wrong
+// posterior. A program that was compiled on all of the data takes minibatches without it.
 var Minibatch PlateOption = func(p *plate) { p.minibatch = true }
 
-// plateSizes are the sizes of the plates that take theirs from the data, in one run of a model.
+// plateSizes are the sizes of the plates of size 0, in one run of a model.
 type plateSizes struct {
 	model  Model              // the whole model, with its handlers
 	fixed  map[string]int64   // what Compile found; shared, never written
-	told   map[string]int64   // what the data of this run told
-	guess  bool               // this run only looks for sizes: latent variables have one repetition in unknown plates
-	shapes map[string][]int64 // of the latent variables whose draws a prediction is made from
+	told   map[string]int64   // what the data of this run say
+	guess  bool               // this run looks for sizes: in plates of unknown size latent variables have one repetition
+	shapes map[string][]int64 // of the posterior draws, in a prediction
 }
 
 // of is the size of a plate, 0 while it is not known.
@@ -39,7 +38,7 @@ func withSizes(m Model, fixed map[string]int64) Model {
 	return knowing(m, func(z *plateSizes) { z.fixed = fixed })
 }
 
-// knowing is a model that runs with something known of its plates.
+// knowing is a model whose runs start with some knowledge of plate sizes.
 func knowing(m Model, what func(*plateSizes)) Model {
 	return func(c *Ctx) {
 		inner, run := *c, *c.run
@@ -50,8 +49,8 @@ func knowing(m Model, what func(*plateSizes)) Model {
 	}
 }
 
-// resolve finds the size of a plate that a site needs and that the data tell only later: the whole model is run with
-// one repetition of the latent variables in the place of all.
+// resolve finds the size of a plate whose data come after the site that needs it. It runs the whole model, with one
+// repetition of the latent variables in the place of all.
 func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 	if n := z.of(p.Name); n > 0 {
 		return n
@@ -92,8 +91,8 @@ func placeholders() process {
 	}
 }
 
-// size is the size of an open plate that takes it from the data. n is what a site has in the plate's dimension, and
-// told whether it tells the size. It is 0 only in a run that looks for sizes.
+// size is the size of an open plate of size 0. The site has n values along the plate; told says that they are all. The
+// result is 0 only in a run that looks for sizes.
 func (s *Site) size(p *plate, n int64, told bool) int64 {
 	z := s.ctx.run.sizes
 	if shape, ok := z.shapes[s.Name]; ok && z.guess && !s.Observed {
@@ -115,7 +114,7 @@ func (s *Site) size(p *plate, n int64, told bool) int64 {
 	return z.resolve(s, p)
 }
 
-// checkWhole makes sure that a batch that a model is compiled on has all of the data that the plates declare.
+// checkWhole makes sure that the batch of Compile has all of the data that the plates declare.
 func (s *Site) checkWhole() {
 	if !s.Observed {
 		return
@@ -132,9 +131,9 @@ func (s *Site) checkWhole() {
 	}
 }
 
-// CheckFull makes sure that a batch has all of the data that the program's plates declare, and as many values of the
-// observed variables outside plates as the batch of [Compile]. Methods that take the data for all there are need that:
-// HMC and NUTS have no correction for the noise of a minibatch.
+// CheckFull returns an error unless a batch has all of the data that the program's plates declare. Observed variables
+// outside plates must have as many values as in the batch of [Compile]. Runs that see one batch in every update need
+// that.
 func (p *Program) CheckFull(batch infer.Batch) error {
 	err := torch.Do(func(*torch.Scope) error {
 		seen := func(s *Site) {

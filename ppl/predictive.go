@@ -20,7 +20,7 @@ type Predictive struct {
 	Seed  uint64
 	Sites []string // which sites to return; nil is all random variables and deterministic values
 
-	first int // how many draws came before these, with streams of their own
+	first int // number of the first random stream
 }
 
 // Prior draws n times from the prior predictive: every random variable, the observed ones too. Each value has a leading
@@ -90,8 +90,8 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Te
 	return names, in, n, nil
 }
 
-// checkDraws makes sure that the first draw fits the model. Draws on unconstrained space have the same names, and draws
-// of another model other ones: both would give wrong predictions in silence.
+// checkDraws makes sure that the first draw fits the model. Draws on unconstrained space, or of another model, would
+// silently give wrong predictions.
 func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 	err := torch.Do(func(*torch.Scope) error {
 		given := Values{}
@@ -138,7 +138,7 @@ var redraw = process(func(s *Site) {
 	}
 })
 
-// fill gives the latent variables and params that have no value the values of one draw.
+// fill gives latent variables and params without a value those of one draw.
 func fill(given Values) process {
 	return func(s *Site) {
 		if v, ok := given[s.Name]; ok && s.Value == nil && !s.redrawn && (s.Kind == KindSample || s.Kind == KindParam) {

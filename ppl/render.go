@@ -28,8 +28,8 @@ func Render(m Model, batch infer.Batch) (string, error) {
 	return out, nil
 }
 
-// renderer gives every latent site a value that starts a graph of its own, so that a parameter that depends on it, and
-// on nothing between, has a gradient.
+// renderer gives every latent site a value that is a leaf of libtorch's graph. A parameter then has a gradient in
+// exactly those sites that it depends on directly.
 type renderer struct {
 	compiler compiler
 	sites    []*Site
