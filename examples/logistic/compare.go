@@ -16,33 +16,33 @@ const (
 	language    = "language"
 )
 
-// posterior is the mean log posterior in one of the two forms, and the layout of its parameters.
-func posterior(form string, data infer.Batch) (infer.LogPosterior, *infer.Layout, error) {
+// posterior is the model in one of the two forms. The hand-written one starts at 0.
+func posterior(form string, data infer.Batch) (infer.Program, error) {
 	switch form {
 	case handwritten:
 		layout, err := infer.NewLayout(infer.Shapes{"w": {features}})
-		return logPosterior, layout, err
-	case language:
-		program, err := ppl.Compile(regression, data)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return program.MeanLogPosterior(), program.Layout(), nil
+		start, err := infer.Zeros(layout)
+		return infer.Handwritten(infer.Mean(logPosterior, patients), start, data), err
+	case language:
+		return ppl.Compile(regression, data)
 	}
-	return nil, nil, fmt.Errorf("there is no model %q; there are: %s, %s", form, handwritten, language)
+	return nil, fmt.Errorf("there is no model %q; there are: %s, %s", form, handwritten, language)
 }
 
-// priorConstant is what the language's prior has and the handwritten one leaves out, over N: −(d/2) log 2π.
+// priorConstant is what the language's prior has and the hand-written one leaves out, over N: −(d/2) log 2π.
 var priorConstant = -0.5 * features * math.Log(2*math.Pi) / patients
 
-// disagreement is the greatest difference between the two forms, of values and of elements of the gradients, at random points
-// of N(0, 1), on all data and on minibatches of 32.
+// disagreement is the greatest difference between the two forms, of values and of elements of the gradients, at random
+// points of N(0, 1), on all data and on minibatches of 32.
 func disagreement(data infer.Batch, points int, seed uint64) (greatest float64, err error) {
-	byHand, layout, err := posterior(handwritten, data)
+	byHand, err := posterior(handwritten, data)
 	if err != nil {
 		return 0, err
 	}
-	compiled, _, err := posterior(language, data)
+	compiled, err := posterior(language, data)
 	if err != nil {
 		return 0, err
 	}
@@ -60,12 +60,12 @@ func disagreement(data infer.Batch, points int, seed uint64) (greatest float64, 
 			if err != nil {
 				return err
 			}
-			at := infer.Params{Layout: layout, Flat: flat}
-			one, err := valueAndGrad(byHand, at, batch)
+			at := infer.Params{Layout: byHand.Layout(), Flat: flat}
+			one, err := valueAndGrad(byHand.Target(), at, batch)
 			if err != nil {
 				return err
 			}
-			two, err := valueAndGrad(compiled, at, batch)
+			two, err := valueAndGrad(compiled.Target(), at, batch)
 			if err != nil {
 				return err
 			}
@@ -87,9 +87,9 @@ func disagreement(data infer.Batch, points int, seed uint64) (greatest float64, 
 	return greatest, nil
 }
 
-// valueAndGrad is the values at K points, and then the gradients.
-func valueAndGrad(f infer.LogPosterior, at infer.Params, b infer.Batch) ([]float64, error) {
-	g, err := infer.NewGradient(infer.Sum(f, 1))
+// valueAndGrad is the mean log posteriors at K points, and then the gradients.
+func valueAndGrad(t infer.Target, at infer.Params, b infer.Batch) ([]float64, error) {
+	g, err := infer.NewGradient(t)
 	if err != nil {
 		return nil, err
 	}

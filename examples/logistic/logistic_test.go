@@ -23,7 +23,7 @@ func TestLogPosterior(t *testing.T) {
 	points := []float64{0.4, 1, -0.2, 0, -0.1, 0.6, 0.3, 0.1, 30, -20, 10, 0, 5, -5, 40, 1}
 	p, err := infer.NewParams(layout, points)
 	require.NoError(t, err)
-	g, err := infer.NewGradient(infer.Sum(logPosterior, 1))
+	g, err := infer.NewGradient(infer.Mean(logPosterior, patients))
 	require.NoError(t, err)
 	e, err := g.ValueAndGrad(p, data, 0)
 	require.NoError(t, err)
@@ -51,8 +51,8 @@ func TestLogPosterior(t *testing.T) {
 	}
 }
 
-// The model in the language is the one written by hand, up to the constant of the prior: in value and gradient, on all data and on
-// minibatches, each of which stands for all.
+// The model in the language is the hand-written one, up to the constant of the prior: in value and gradient, on all data
+// and on minibatches, each of which stands for all.
 func TestLanguageIsTheHandwrittenModel(t *testing.T) {
 	data, _, err := readPima()
 	require.NoError(t, err)
@@ -66,9 +66,9 @@ func TestLanguageIsTheHandwrittenModel(t *testing.T) {
 	require.NoError(t, err)
 	at, err := infer.Zeros(program.Layout())
 	require.NoError(t, err)
-	scaled, err := valueAndGrad(program.MeanLogPosterior(), at, data)
+	scaled, err := valueAndGrad(program.Target(), at, data)
 	require.NoError(t, err)
-	plain, err := valueAndGrad(logPosterior, at, data)
+	plain, err := valueAndGrad(infer.Mean(logPosterior, patients), at, data)
 	require.NoError(t, err)
 	require.Greater(t, math.Abs(scaled[0]-plain[0]-priorConstant), 1e-4)
 }
@@ -93,7 +93,8 @@ func shortRun(t *testing.T, form string) {
 	require.NoError(t, err)
 	var s summaryJSON
 	require.NoError(t, json.Unmarshal(text, &s))
-	for _, name := range []string{"map", "sgld", "sghmc", "sghmc_parallel", "sghmc_minibatch", "nuts", "vi", "vi_dense", "laplace", "laplace_ggn"} {
+	for _, name := range []string{"map", "sgld", "sghmc", "sghmc_parallel", "sghmc_minibatch", "nuts", "vi", "vi_dense",
+		"laplace", "laplace_ggn"} {
 		m, ok := s.Methods[name]
 		require.True(t, ok, name)
 		require.Len(t, m.Mean, features)
@@ -104,7 +105,8 @@ func shortRun(t *testing.T, form string) {
 	// The mode solves the score equations; its value was computed by Newton's method in another language.
 	mode := []float64{0.38467201, 1.07170486, -0.24003955, 0.02130468, -0.15490855, 0.58312568, 0.32048426, 0.12425317}
 	require.InDeltaSlice(t, mode, s.Methods["map"].Mean, 1e-7)
-	// For a logistic regression the Gauss-Newton matrix is the Hessian: the same draws, from all data at once and in batches of 32.
+	// For a logistic regression the Gauss-Newton matrix is the Hessian: the same draws, from all data at once and in
+	// batches of 32.
 	require.InDeltaSlice(t, s.Methods["laplace"].Mean, s.Methods["laplace_ggn"].Mean, 1e-9)
 	require.InDeltaSlice(t, s.Methods["laplace"].SD, s.Methods["laplace_ggn"].SD, 1e-9)
 }

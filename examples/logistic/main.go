@@ -1,10 +1,10 @@
-// Command logistic fits a Bayesian logistic regression to the Pima Indians diabetes data with several methods. The model
-// and the driver are the same for all of them; only the method value changes. The model is there twice, in Kelvin's language and
-// written by hand.
+// Command logistic fits a Bayesian logistic regression to the Pima Indians diabetes data with ten methods. The model and
+// the call of infer.Run are the same for all; only the method changes. The model is there twice, in Kelvin's language and
+// hand-written.
 //
 //	go run ./examples/logistic                       tables, and files in out/logistic
 //	go run ./examples/logistic -json                 one JSON object
-//	go run ./examples/logistic -model handwritten    the model written by hand
+//	go run ./examples/logistic -model handwritten    the hand-written model
 package main
 
 import (
@@ -18,10 +18,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
-	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 func main() {
@@ -47,6 +44,7 @@ type options struct {
 type outcome struct {
 	fit     fit
 	draws   *draws.Draws
+	last    infer.Params // where the chains ended
 	seconds float64
 	rate    float64 // gradients per second, each chain counted
 }
@@ -59,7 +57,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	model, layout, err := posterior(o.model, data)
+	program, err := posterior(o.model, data)
 	if err != nil {
 		return err
 	}
@@ -70,17 +68,17 @@ func run(ctx context.Context, o options) error {
 		}
 		fmt.Printf("The model: %s. Its two forms differ by at most %.1e in value and gradient.\n\n", o.model, difference)
 	}
-	start, err := infer.Zeros(layout)
+	start, err := infer.Zeros(program.Layout())
 	if err != nil {
 		return err
 	}
 	var outcomes []outcome
-	for _, f := range fits(o.seed, o.scale) {
+	for _, f := range fits(o.scale) {
 		from, err := f.start(start, outcomes)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
-		result, err := f.fit(ctx, model, from, data, o)
+		result, err := f.fit(ctx, program, from, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -109,93 +107,41 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// perUpdate is the number of gradients of one update of a chain: 1, but for trajectories their length, and one for the point
-// that they start from.
-func perUpdate(d *draws.Draws) float64 {
-	sum, n := 0.0, 0
-	for chain := range d.Chains() {
-		lengths, err := d.Stat(draws.StatLeapfrog, chain)
-		if err != nil {
-			return 1
-		}
-		for _, l := range lengths {
-			sum += 1 + l
-			n++
-		}
-	}
-	return sum / float64(n)
-}
-
-// start is where the method starts: the given point, or the last draw of another method.
+// start is where the method starts: the given point, or where another method ended.
 func (f fit) start(p infer.Params, before []outcome) (infer.Params, error) {
 	if f.from == "" {
 		return p, nil
 	}
 	for _, o := range before {
 		if o.fit.name == f.from {
-			return infer.NewParams(p.Layout, o.draws.Row(0, o.draws.Len(0)-1))
+			return o.last, nil
 		}
 	}
 	return p, fmt.Errorf("it starts from %s, which has not run", f.from)
 }
 
-// fit builds the method, runs it, and takes the time.
-func (f fit) fit(ctx context.Context, model infer.LogPosterior, start infer.Params, data infer.Batch, o options) (outcome, error) {
-	transform, err := f.method.Build(infer.Mean(model, f.data))
-	if err != nil {
-		return outcome{}, err
-	}
-	batches := infer.Full(data)
+// fit runs the method and takes the time.
+func (f fit) fit(ctx context.Context, program infer.Program, start infer.Params, o options) (outcome, error) {
+	run := f.run
+	run.Seed, run.Start = o.seed, start
 	if f.batch > 0 {
-		if batches, err = infer.Minibatches(data, infer.MinibatchOptions{Size: f.batch, Seed: o.seed}); err != nil {
+		var err error
+		run.Batches, err = infer.Minibatches(program.Batch(), infer.MinibatchOptions{Size: f.batch, Seed: o.seed})
+		if err != nil {
 			return outcome{}, err
 		}
 	}
-	var checkpoint *infer.Checkpoint
 	if o.checkpoint != "" {
-		checkpoint = &infer.Checkpoint{Dir: filepath.Join(o.checkpoint, f.name), Resume: true, Model: fmt.Sprintf("logistic (%s) %s, length %g", o.model, f.name, o.scale)}
+		run.Checkpoint = &infer.Checkpoint{Dir: filepath.Join(o.checkpoint, f.name), Resume: true,
+			Model: fmt.Sprintf("logistic (%s) %s, length %g", o.model, f.name, o.scale)}
 	}
 	began := time.Now()
-	result, err := oldrun.Run(ctx, transform, start, batches, f.with(o.seed, progress.New(os.Stderr, f.title), checkpoint))
+	result, err := infer.Run(ctx, program, f.method, run)
 	if err != nil {
 		return outcome{}, err
 	}
 	defer infer.Free(result.State)
-	if f.samples > 0 {
-		if result.Draws, err = f.sample(transform, result.State, o.seed); err != nil {
-			return outcome{}, err
-		}
-		seconds := time.Since(began).Seconds()
-		return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: float64(result.Updates) / seconds}, nil
-	}
 	seconds := time.Since(began).Seconds()
-	gradients := float64(result.Updates) * float64(result.Draws.Chains()) * perUpdate(result.Draws)
-	return outcome{fit: f, draws: result.Draws, seconds: seconds, rate: gradients / seconds}, nil
-}
-
-// sample draws from the distribution that a state is.
-func (f fit) sample(t infer.Transform, s infer.State, seed uint64) (*draws.Draws, error) {
-	sampler, ok := t.(infer.Sampler)
-	if !ok {
-		return nil, fmt.Errorf("the states of %s are no distributions", f.title)
-	}
-	streams := torch.NewStreams(seed+1, 1)
-	points, err := sampler.Sample(s, f.samples, &streams)
-	if err != nil {
-		return nil, err
-	}
-	values, err := points.Values()
-	if err != nil {
-		return nil, err
-	}
-	d, err := draws.New(points.Layout.Sites, nil, 1)
-	if err != nil {
-		return nil, err
-	}
-	for dim := points.Layout.Dim(); len(values) > 0; values = values[dim:] {
-		if err := d.Append(values[:dim], nil); err != nil {
-			return nil, err
-		}
-	}
-	return d, nil
+	return outcome{fit: f, draws: result.Draws, last: result.Last, seconds: seconds,
+		rate: float64(result.Gradients) / seconds}, nil
 }

@@ -62,11 +62,7 @@ func printOutcome(w io.Writer, o outcome, names []string) error {
 		_, err = fmt.Fprintln(w)
 		return err
 	}
-	rate := fmt.Sprintf(", %.0f gradients/s", o.rate)
-	if o.fit.samples > 0 { // of a distribution, not of the run
-		rate = ""
-	}
-	fmt.Fprintf(w, "%s: %d draws, %.1f s%s\n", o.fit.title, n, o.seconds, rate)
+	fmt.Fprintf(w, "%s: %d draws, %.1f s, %.0f gradients/s\n", o.fit.title, n, o.seconds, o.rate)
 	if err := draws.FormatTable(w, rows, nil); err != nil {
 		return err
 	}
@@ -77,7 +73,8 @@ func printOutcome(w io.Writer, o outcome, names []string) error {
 // reference is the method that others are compared with.
 const reference = "nuts"
 
-// printDeviations compares the means and standard deviations of each method with those of the reference, in its standard deviations.
+// printDeviations compares the means and standard deviations of each method with those of the reference, in its standard
+// deviations.
 func printDeviations(w io.Writer, s summaryJSON, outcomes []outcome) {
 	ref := s.Methods[reference]
 	fmt.Fprintln(w, "Against NUTS: largest difference of a mean, in standard deviations, and ratios of standard deviations")

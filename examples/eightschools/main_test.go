@@ -1,0 +1,10 @@
+package main
+
+import "context"
+
+func Example() {
+	if err := run(context.Background()); err != nil {
+		panic(err)
+	}
+	// Output:
+}
