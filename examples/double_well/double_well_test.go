@@ -86,7 +86,7 @@ const testChains = 2000
 func testRun(t *testing.T, name string, steps int64) (outcome, facts) {
 	for _, s := range samplers() {
 		if s.name == name {
-			o, err := s.run(context.Background(), steps, testChains, 7, nil)
+			o, err := s.run(context.Background(), steps, testChains, 7)
 			require.NoError(t, err)
 			return o, o.facts()
 		}

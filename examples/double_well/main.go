@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
-	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 )
 
 func main() {
@@ -51,7 +50,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	s := summary{Exact: exact()}
 	var outcomes []outcome
 	for _, sampler := range samplers() {
-		outcome, err := sampler.run(ctx, o.steps, o.chains, o.seed, progress.New(os.Stderr, sampler.title))
+		outcome, err := sampler.run(ctx, o.steps, o.chains, o.seed)
 		if err != nil {
 			return fmt.Errorf("%s: %w", sampler.title, err)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"gonum.org/v1/gonum/stat"
@@ -43,8 +42,10 @@ func samplers() []sampler {
 	step, alpha := infer.Constant(stepSize), infer.Constant(friction)
 	hot := 1 + stepSize*exact().Curvature/friction
 	return []sampler{
-		{name: "deep_ensemble", title: "Deep ensemble (T = 0)", method: sgmcmc.SGHMC{LR: step, Alpha: alpha, Temperature: infer.Constant(0)}},
-		{name: "serial_sghmc", title: "Serial SGHMC", method: sgmcmc.SGHMC{LR: step, Alpha: alpha}, serial: true, heat: hot},
+		{name: "deep_ensemble", title: "Deep ensemble (T = 0)",
+			method: sgmcmc.SGHMC{LR: step, Alpha: alpha, Temperature: infer.Constant(0)}},
+		{name: "serial_sghmc", title: "Serial SGHMC",
+			method: sgmcmc.SGHMC{LR: step, Alpha: alpha}, serial: true, heat: hot},
 		{name: "parallel_sghmc", title: "Parallel SGHMC", method: sgmcmc.SGHMC{LR: step, Alpha: alpha}, heat: hot},
 		{name: "parallel_baoa", title: "Parallel BAOA", method: sgmcmc.BAOA{LR: step, Alpha: alpha}, heat: 1},
 	}
@@ -71,23 +72,26 @@ type outcome struct {
 	seconds float64
 }
 
-func (s sampler) run(ctx context.Context, steps int64, chains int, seed uint64, o infer.Observer) (outcome, error) {
-	transform, err := s.method.Build(infer.Sum(logPosterior, 1))
-	if err != nil {
-		return outcome{}, err
-	}
+// run draws every state of the serial chain, and the last of each of the others.
+func (s sampler) run(ctx context.Context, steps int64, chains int, seed uint64) (outcome, error) {
 	start, err := s.start(chains, seed)
 	if err != nil {
 		return outcome{}, err
 	}
-	config := oldrun.Config{LastOnly: !s.serial, Steps: steps, Seed: seed, Observer: o}
+	o := infer.Options{Chains: chains, Warmup: int(steps) - 1, Draws: 1, Seed: seed}
+	if s.serial {
+		o.Chains, o.Warmup, o.Draws = 1, infer.None, int(steps)
+	}
+	if o.Warmup == 0 {
+		o.Warmup = infer.None
+	}
 	began := time.Now()
-	r, err := oldrun.Run(ctx, transform, start, infer.Full(infer.Batch{}), config)
+	d, err := infer.Sample(ctx, infer.Handwritten(infer.Sum(logPosterior, 1), start, nil), s.method, o)
 	if err != nil {
 		return outcome{}, err
 	}
 	out := outcome{sampler: s, seconds: time.Since(began).Seconds()}
-	out.chains, err = r.Draws.Values("x")
+	out.chains, err = d.Values("x")
 	return out, err
 }
 

@@ -5,8 +5,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
@@ -18,8 +16,8 @@ var mode = math.Sqrt(5)
 // logPosterior is log p = Σ x² − x⁴/10, not normalised: a product of two double wells, so that there are four modes. The
 // wells are 2.5 deep, and have a variance of about 1/4. There are no data.
 func logPosterior(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-	square := p.Get("x").T().MustSquare(false)
-	return torch.Of(square.MustSub(square.MustSquare(false).MustMulScalar(ts.FloatScalar(0.1), false), false).MustSum(gotch.Double, false)), nil
+	square := p.Get("x").Square()
+	return square.Sub(square.Square().Mul(0.1)).Sum(), nil
 }
 
 // logDensity is the same for one coordinate.

@@ -6,13 +6,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -59,20 +58,7 @@ func fit(ctx context.Context, model ppl.Model, batch infer.Batch) (*draws.Draws,
 	if err != nil {
 		return nil, err
 	}
-	start, err := program.Init(batch, ppl.FromPrior, 64, 1)
-	if err != nil {
-		return nil, err
-	}
-	method := sgmcmc.SGHMC{LR: infer.Constant(0.03), Alpha: infer.Constant(1)}
-	transform, err := method.Build(infer.Sum(program.LogPosterior(), 1))
-	if err != nil {
-		return nil, err
-	}
-	result, err := oldrun.Run(ctx, transform, start, infer.Full(batch), oldrun.Config{Steps: 10_000, BurnIn: 2_000, Thin: 100, Chains: 64, Seed: 1})
-	if err != nil {
-		return nil, err
-	}
-	return program.Draws(result.Draws, batch)
+	return infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{Seed: 1})
 }
 
 func run(ctx context.Context) error {
@@ -163,12 +149,4 @@ func quantiles(t *ts.Tensor) error {
 	return nil
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "language:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { command.Main("language", run) }

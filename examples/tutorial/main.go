@@ -8,13 +8,12 @@ import (
 	"os"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // n is the number of data.
@@ -22,25 +21,24 @@ const n = 50
 
 // logPosterior is y ~ N(a + b x, s) with a, b ~ N(0, 1) and log s ~ N(0, 1): the mean over the data.
 func logPosterior(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
-	a, b, logS := p.Get("a").T(), p.Get("b").T(), p.Get("log_s").T()
-	x, y := batch.Get("x").T(), batch.Get("y").T()
+	a, b, logS := p.Get("a"), p.Get("b"), p.Get("log_s")
+	x, y := batch.Get("x"), batch.Get("y")
 
-	logPrior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/n), false)
-	z := y.MustSub(x.MustMul(b, false).MustAdd(a, false), false).MustDiv(logS.MustExp(false), false)
-	logLikelihood := z.MustSquare(false).MustMean(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSub(logS, false)
-	return torch.Of(logPrior.MustAdd(logLikelihood, false)), nil
+	logPrior := a.Square().Add(b.Square()).Add(logS.Square()).Mul(-0.5)
+	z := y.Sub(x.Mul(b).Add(a)).Div(logS.Exp())
+	logLikelihood := z.Square().Mul(-0.5).Sub(logS)
+	return logPrior.Div(n).Add(logLikelihood.Mean()), nil
 }
 
 // data makes 50 points of the line 1 + 0.5 x with noise of standard deviation 0.3.
 func data() (batch infer.Batch, err error) {
 	streams := torch.NewStreams(42, 1)
 	err = torch.Do(func(s *torch.Scope) error {
-		x := torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).MustSqueeze(false)
-		noise := torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).MustSqueeze(false)
-		y := torch.Must(torch.Combine(torch.Term{Coeff: 0.5, Tensor: x}, torch.Term{Coeff: 0.3, Tensor: noise})).
-			MustAddScalar(ts.FloatScalar(1), false)
-		s.Keep(x, y)
-		batch = infer.Batch{"x": x, "y": y}
+		x := torch.Of(torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU))).Squeeze(0)
+		noise := torch.Of(torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU))).Squeeze(0)
+		y := x.Mul(0.5).Add(noise.Mul(0.3)).Add(1)
+		s.Keep(x.T(), y.T())
+		batch = infer.Batch{"x": x.T(), "y": y.T()}
 		return nil
 	})
 	return batch, err
@@ -61,7 +59,8 @@ func run(ctx context.Context) error {
 	}
 
 	// The mode, with the loop in hand.
-	climb, err := optim.Adam{LR: infer.Constant(0.05)}.Build(infer.Sum(logPosterior, 1))
+	target := infer.Mean(logPosterior, n)
+	climb, err := optim.Adam{LR: infer.Constant(0.05)}.Build(target)
 	if err != nil {
 		return err
 	}
@@ -80,26 +79,18 @@ func run(ctx context.Context) error {
 	}
 	fmt.Printf("mode: a = %.3f, b = %.3f, log s = %.3f\n\n", mode[0], mode[1], mode[2])
 
-	// The posterior, driven by Run: 16 chains from the mode.
-	sample, err := sgmcmc.SGHMC{LR: infer.Constant(0.05), Temperature: infer.Constant(1.0 / n)}.Build(infer.Sum(logPosterior, 1))
+	// The posterior, through the one door: 16 chains from the mode.
+	program := infer.Handwritten(target, state.Position(), batch)
+	posterior, err := infer.Sample(ctx, program, sgmcmc.SGHMC{LR: infer.Constant(0.05)},
+		infer.Options{Chains: 16, Warmup: 1000, Draws: 200, Thin: 20, Seed: 1})
 	if err != nil {
 		return err
 	}
-	result, err := oldrun.Run(ctx, sample, state.Position(), infer.Full(batch),
-		oldrun.Config{Steps: 5000, BurnIn: 1000, Thin: 20, Chains: 16, Seed: 1})
-	if err != nil {
-		return err
-	}
-	rows, err := result.Draws.Summary()
+	rows, err := posterior.Summary()
 	if err != nil {
 		return err
 	}
 	return draws.FormatTable(os.Stdout, rows, nil)
 }
 
-func main() {
-	if err := run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "tutorial:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("tutorial", run) }
