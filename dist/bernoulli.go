@@ -8,8 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// BernoulliDist is the Bernoulli distribution; see [Bernoulli] and [BernoulliLogits].
-type BernoulliDist struct {
+// bernoulliDist is the Bernoulli distribution; see [Bernoulli] and [BernoulliLogits].
+type bernoulliDist struct {
 	base
 	probs, logits torch.Tensor
 	fromLogits    bool
@@ -18,9 +18,9 @@ type BernoulliDist struct {
 // Bernoulli is 1 with probability probs, from 0 to 1, else 0:
 //
 //	log p(x) = x log p + (1 − x) log(1 − p),  with 0 log 0 = 0
-func Bernoulli(probs any) BernoulliDist {
+func Bernoulli(probs any) Distribution {
 	p := param("Bernoulli", "probs", probs)
-	d := BernoulliDist{base: newBase("Bernoulli", p), probs: p}
+	d := bernoulliDist{base: newBase("Bernoulli", p), probs: p}
 	d.checkNumber("probs", p, probability)
 	return d
 }
@@ -30,20 +30,20 @@ func Bernoulli(probs any) BernoulliDist {
 //	log p(x) = −log(1 + exp(−l)) for x = 1,  −log(1 + exp(l)) for x = 0
 //
 // It is exact to rounding at any l.
-func BernoulliLogits(logits any) BernoulliDist { return bernoulliLogits("BernoulliLogits", logits) }
+func BernoulliLogits(logits any) Distribution { return bernoulliLogits("BernoulliLogits", logits) }
 
-func bernoulliLogits(family string, logits any) BernoulliDist {
+func bernoulliLogits(family string, logits any) bernoulliDist {
 	l := param(family, "logits", logits)
-	d := BernoulliDist{base: newBase(family, l), logits: l, fromLogits: true}
+	d := bernoulliDist{base: newBase(family, l), logits: l, fromLogits: true}
 	d.checkNumber("logits", l, logitDomain)
 	return d
 }
 
 // Support is 0 and 1.
-func (d BernoulliDist) Support() support.Support { return support.Boolean }
+func (d bernoulliDist) Support() support.Support { return support.Boolean }
 
 // LogProb is the log mass.
-func (d BernoulliDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d bernoulliDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.fromLogits {
 		x, outside := whole(floating(value, d.logits), torch.Of(1))
 		return d.masked(x.Mul(2).Sub(1).Mul(d.logits).LogSigmoid(), outside)
@@ -57,7 +57,7 @@ func (d BernoulliDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // prob is the probability of 1.
-func (d BernoulliDist) prob() torch.Tensor {
+func (d bernoulliDist) prob() torch.Tensor {
 	if d.fromLogits {
 		return d.logits.Sigmoid()
 	}
@@ -65,7 +65,7 @@ func (d BernoulliDist) prob() torch.Tensor {
 }
 
 // Sample draws 0 or 1, in the parameter's type.
-func (d BernoulliDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d bernoulliDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.probs, d.logits)
 	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))) // float32 would not resolve small probabilities
 	p := d.prob()
@@ -76,16 +76,16 @@ func (d BernoulliDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // EnumerateSupport lists 0 and 1.
-func (d BernoulliDist) EnumerateSupport() torch.Tensor {
+func (d bernoulliDist) EnumerateSupport() torch.Tensor {
 	dtype, device := like(d.probs, d.logits)
 	return enumerate(2, len(d.batch), dtype, device)
 }
 
 // Mean is p.
-func (d BernoulliDist) Mean() torch.Tensor { return d.spread(d.prob()) }
+func (d bernoulliDist) Mean() torch.Tensor { return d.spread(d.prob()) }
 
 // Variance is p(1 − p).
-func (d BernoulliDist) Variance() torch.Tensor {
+func (d bernoulliDist) Variance() torch.Tensor {
 	if d.fromLogits {
 		return d.spread(d.logits.Sigmoid().Mul(d.logits.Neg().Sigmoid()))
 	}
@@ -93,13 +93,13 @@ func (d BernoulliDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d BernoulliDist) Expand(batch ...int64) Distribution {
+func (d bernoulliDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks the parameter.
-func (d BernoulliDist) Validate() error {
+func (d bernoulliDist) Validate() error {
 	if d.fromLogits {
 		return d.validate("logits", d.logits, logitDomain)
 	}
@@ -107,7 +107,7 @@ func (d BernoulliDist) Validate() error {
 }
 
 // Params is the parameter by name.
-func (d BernoulliDist) Params() map[string]any {
+func (d bernoulliDist) Params() map[string]any {
 	if d.fromLogits {
 		return map[string]any{"logits": d.logits}
 	}

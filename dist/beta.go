@@ -9,8 +9,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// BetaDist is the beta distribution; see [Beta].
-type BetaDist struct {
+// betaDist is the beta distribution; see [Beta].
+type betaDist struct {
 	base
 	concentration1, concentration0 torch.Tensor
 }
@@ -20,19 +20,19 @@ type BetaDist struct {
 //	log p(x) = (a − 1) log x + (b − 1) log(1 − x) − log B(a, b)
 //
 // Where both are at least 10 it is computed from log(x (a+b)/a) and log((1−x) (a+b)/b), where nothing large cancels.
-func Beta(concentration1, concentration0 any) BetaDist {
+func Beta(concentration1, concentration0 any) Distribution {
 	a, b := param("Beta", "concentration1", concentration1), param("Beta", "concentration0", concentration0)
-	d := BetaDist{base: newBase("Beta", a, b), concentration1: a, concentration0: b}
+	d := betaDist{base: newBase("Beta", a, b), concentration1: a, concentration0: b}
 	d.checkNumber("concentration1", a, positive)
 	d.checkNumber("concentration0", b, positive)
 	return d
 }
 
 // Support is 0 ≤ x ≤ 1.
-func (d BetaDist) Support() support.Support { return support.UnitInterval }
+func (d betaDist) Support() support.Support { return support.UnitInterval }
 
 // LogProb is the log density.
-func (d BetaDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d betaDist) LogProb(value torch.Tensor) torch.Tensor {
 	outside := torch.Of(dense(value).Lt(0).T().MustLogicalOr(dense(value).Gt(1).T(), false))
 	return d.inside(value, outside, torch.Of(0.5), func(x torch.Tensor) torch.Tensor { return betaKernel(d.concentration1, d.concentration0, x) })
 }
@@ -70,35 +70,35 @@ func betaFar(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
 }
 
 // Sample draws g/(g + h) of two gamma numbers, from their logarithms, reparameterised.
-func (d BetaDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d betaDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	g := d.logGamma(src, sample, d.concentration1, d.concentration1, d.concentration0)
 	h := d.logGamma(src, sample, d.concentration0, d.concentration1, d.concentration0)
 	return g.Sub(h).Sigmoid()
 }
 
 // Mean is a/(a + b).
-func (d BetaDist) Mean() torch.Tensor {
+func (d betaDist) Mean() torch.Tensor {
 	return d.spread(d.concentration1.Div(d.concentration1.Add(d.concentration0)))
 }
 
 // Variance is ab/((a + b)² (a + b + 1)).
-func (d BetaDist) Variance() torch.Tensor {
+func (d betaDist) Variance() torch.Tensor {
 	s := d.concentration1.Add(d.concentration0)
 	return d.spread(d.concentration1.Div(s).Mul(d.concentration0.Div(s)).Div(s.Add(1)))
 }
 
 // Expand broadcasts the batch shape.
-func (d BetaDist) Expand(batch ...int64) Distribution {
+func (d betaDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks concentration1 and concentration0.
-func (d BetaDist) Validate() error {
+func (d betaDist) Validate() error {
 	return first(d.validate("concentration1", d.concentration1, positive), d.validate("concentration0", d.concentration0, positive))
 }
 
 // Params are the parameters by name.
-func (d BetaDist) Params() map[string]any {
+func (d betaDist) Params() map[string]any {
 	return map[string]any{"concentration1": d.concentration1, "concentration0": d.concentration0}
 }

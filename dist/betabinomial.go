@@ -5,8 +5,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// BetaBinomialDist is the beta-binomial distribution; see [BetaBinomial].
-type BetaBinomialDist struct {
+// betaBinomialDist is the beta-binomial distribution; see [BetaBinomial].
+type betaBinomialDist struct {
 	base
 	total, a, b torch.Tensor
 }
@@ -17,10 +17,10 @@ type BetaBinomialDist struct {
 //	log p(x) = log(total choose x) + log B(x + a, total − x + b) − log B(a, b)
 //
 // for concentrations a and b, with the beta function B(u, v) = Γ(u)Γ(v)/Γ(u + v).
-func BetaBinomial(total, concentration1, concentration0 any) BetaBinomialDist {
+func BetaBinomial(total, concentration1, concentration0 any) Distribution {
 	const family = "BetaBinomial"
 	n, a, b := param(family, "total", total), param(family, "concentration1", concentration1), param(family, "concentration0", concentration0)
-	d := BetaBinomialDist{base: newBase(family, n, a, b), total: n, a: a, b: b}
+	d := betaBinomialDist{base: newBase(family, n, a, b), total: n, a: a, b: b}
 	d.checkNumber("total", n, wholeCount)
 	d.checkNumber("concentration1", a, positive)
 	d.checkNumber("concentration0", b, positive)
@@ -28,7 +28,7 @@ func BetaBinomial(total, concentration1, concentration0 any) BetaBinomialDist {
 }
 
 // Support is 0, 1, …, total.
-func (d BetaBinomialDist) Support() support.Support {
+func (d betaBinomialDist) Support() support.Support {
 	return support.IntegerInterval(0, d.total)
 }
 
@@ -37,9 +37,9 @@ func (d BetaBinomialDist) Support() support.Support {
 //	BetaBinomial(x) = NB(x; a, p) NB(n − x; b, p) / NB(n; a + b, p)
 //
 // With p = n/(n + a + b) the last is at its mean, and no deviances cancel. Each is a product of Poisson probabilities as
-// in [NegativeBinomialDist.LogProb]. What remains is the rounding of logarithms, 1e-14 in absolute terms; an
+// in [negativeBinomialDist.LogProb]. What remains is the rounding of logarithms, 1e-14 in absolute terms; an
 // outcome that is certain but for a large concentration has a formula without it.
-func (d BetaBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d betaBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	x, n := floating(value, d.a, d.b), d.total
 	if !isNum(n) {
 		n = torch.Of(n.T().MustTotype(x.T().DType(), false))
@@ -66,7 +66,7 @@ const certainFrom = 1000
 //
 // and log p(0) where b is large by the same with a and b exchanged. Δ = δ(a + b + n) − δ(a + n) − δ(a + b) + δ(a) is of Stirling's
 // remainders; what 1/(12 s) adds to it is written out.
-func (d BetaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Tensor) torch.Tensor {
+func (d betaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Tensor) torch.Tensor {
 	wide := func(v torch.Tensor) torch.Tensor { return filled(v, shape, x) }
 	is := func(v, left torch.Tensor) torch.Tensor {
 		return torch.Of(atLeast(wide(v), torch.Of(certainFrom)).T().MustLogicalAnd(wide(left).Eq(0).T(), false))
@@ -88,7 +88,7 @@ func (d BetaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Te
 }
 
 // Sample draws a probability, by two gamma numbers, and then a count.
-func (d BetaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d betaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
 	// The logarithms do not underflow at small concentrations.
 	a := torch.Of(torch.Must(src.LogGamma(filled(d.a, shape, d.a, d.b).T())))
@@ -99,7 +99,7 @@ func (d BetaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.
-func (d BetaBinomialDist) EnumerateSupport() torch.Tensor {
+func (d betaBinomialDist) EnumerateSupport() torch.Tensor {
 	if !isNum(d.total) {
 		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
 	}
@@ -108,27 +108,27 @@ func (d BetaBinomialDist) EnumerateSupport() torch.Tensor {
 }
 
 // Mean is n a/(a + b).
-func (d BetaBinomialDist) Mean() torch.Tensor { return d.spread(d.a.Div(d.a.Add(d.b)).Mul(d.total)) }
+func (d betaBinomialDist) Mean() torch.Tensor { return d.spread(d.a.Div(d.a.Add(d.b)).Mul(d.total)) }
 
 // Variance is n a b (a + b + n)/((a + b)² (a + b + 1)).
-func (d BetaBinomialDist) Variance() torch.Tensor {
+func (d betaBinomialDist) Variance() torch.Tensor {
 	c := d.a.Add(d.b)
 	return d.spread(d.a.Div(c).Mul(d.b.Div(c)).Mul(c.Add(d.total)).Div(c.Add(1)).Mul(d.total))
 }
 
 // Expand broadcasts the batch shape.
-func (d BetaBinomialDist) Expand(batch ...int64) Distribution {
+func (d betaBinomialDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks the parameters.
-func (d BetaBinomialDist) Validate() error {
+func (d betaBinomialDist) Validate() error {
 	return first(d.validate("total", d.total, wholeCount), d.validate("concentration1", d.a, positive),
 		d.validate("concentration0", d.b, positive))
 }
 
 // Params are the parameters by name.
-func (d BetaBinomialDist) Params() map[string]any {
+func (d betaBinomialDist) Params() map[string]any {
 	return map[string]any{"total": d.total, "concentration1": d.a, "concentration0": d.b}
 }

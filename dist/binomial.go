@@ -5,8 +5,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// BinomialDist is the binomial distribution; see [Binomial] and [BinomialLogits].
-type BinomialDist struct {
+// binomialDist is the binomial distribution; see [Binomial] and [BinomialLogits].
+type binomialDist struct {
 	base
 	total         torch.Tensor
 	probs, logits torch.Tensor
@@ -18,28 +18,28 @@ type BinomialDist struct {
 //	log p(x) = log(total choose x) + x log p + (total − x) log(1 − p),  with 0 log 0 = 0
 //
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large totals.
-func Binomial(total, probs any) BinomialDist {
+func Binomial(total, probs any) Distribution {
 	n, p := param("Binomial", "total", total), param("Binomial", "probs", probs)
-	d := BinomialDist{base: newBase("Binomial", n, p), total: n, probs: p}
+	d := binomialDist{base: newBase("Binomial", n, p), total: n, probs: p}
 	d.checkNumber("total", n, wholeCount)
 	d.checkNumber("probs", p, probability)
 	return d
 }
 
 // BinomialLogits is the binomial distribution from the log-odds l = log(p/(1 − p)).
-func BinomialLogits(total, logits any) BinomialDist {
+func BinomialLogits(total, logits any) Distribution {
 	n, l := param("BinomialLogits", "total", total), param("BinomialLogits", "logits", logits)
-	d := BinomialDist{base: newBase("BinomialLogits", n, l), total: n, logits: l, fromLogits: true}
+	d := binomialDist{base: newBase("BinomialLogits", n, l), total: n, logits: l, fromLogits: true}
 	d.checkNumber("total", n, wholeCount)
 	d.checkNumber("logits", l, logitDomain)
 	return d
 }
 
 // Support is 0, 1, …, total.
-func (d BinomialDist) Support() support.Support { return support.IntegerInterval(0, d.total) }
+func (d binomialDist) Support() support.Support { return support.IntegerInterval(0, d.total) }
 
 // LogProb is the log mass: Binomial(x) = Poisson(x; np) Poisson(n − x; n(1−p)) / Poisson(n; n).
-func (d BinomialDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d binomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	x, n := floating(value, d.probs, d.logits), d.total
 	if !isNum(n) {
 		n = torch.Of(n.T().MustTotype(x.T().DType(), false))
@@ -58,7 +58,7 @@ func (d BinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // prob is the probability of a success, and that of a failure.
-func (d BinomialDist) prob() (success, failure torch.Tensor) {
+func (d binomialDist) prob() (success, failure torch.Tensor) {
 	if d.fromLogits {
 		return d.logits.Sigmoid(), d.logits.Neg().Sigmoid()
 	}
@@ -66,7 +66,7 @@ func (d BinomialDist) prob() (success, failure torch.Tensor) {
 }
 
 // Sample draws counts, in the parameter's type.
-func (d BinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d binomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
 	p, _ := d.prob()
 	prob := filled(p, shape, d.probs, d.logits)
@@ -75,7 +75,7 @@ func (d BinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.
-func (d BinomialDist) EnumerateSupport() torch.Tensor {
+func (d binomialDist) EnumerateSupport() torch.Tensor {
 	if !isNum(d.total) {
 		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
 	}
@@ -84,25 +84,25 @@ func (d BinomialDist) EnumerateSupport() torch.Tensor {
 }
 
 // Mean is np.
-func (d BinomialDist) Mean() torch.Tensor {
+func (d binomialDist) Mean() torch.Tensor {
 	p, _ := d.prob()
 	return d.spread(p.Mul(d.total))
 }
 
 // Variance is np(1 − p).
-func (d BinomialDist) Variance() torch.Tensor {
+func (d binomialDist) Variance() torch.Tensor {
 	p, q := d.prob()
 	return d.spread(p.Mul(q).Mul(d.total))
 }
 
 // Expand broadcasts the batch shape.
-func (d BinomialDist) Expand(batch ...int64) Distribution {
+func (d binomialDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks the parameters.
-func (d BinomialDist) Validate() error {
+func (d binomialDist) Validate() error {
 	total := d.validate("total", d.total, wholeCount)
 	if d.fromLogits {
 		return first(total, d.validate("logits", d.logits, logitDomain))
@@ -111,7 +111,7 @@ func (d BinomialDist) Validate() error {
 }
 
 // Params are the parameters by name.
-func (d BinomialDist) Params() map[string]any {
+func (d binomialDist) Params() map[string]any {
 	if d.fromLogits {
 		return map[string]any{"total": d.total, "logits": d.logits}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// CategoricalDist is the categorical distribution; see [Categorical] and [CategoricalLogits].
-type CategoricalDist struct {
+// categoricalDist is the categorical distribution; see [Categorical] and [CategoricalLogits].
+type categoricalDist struct {
 	base
 	categories    int64
 	probs, logits torch.Tensor
@@ -23,21 +23,21 @@ type CategoricalDist struct {
 //	log p(x) = log probs[x] − log Σᵢ probs[i]
 //
 // A value is an index, as an integer or a floating-point number.
-func Categorical(probs any) CategoricalDist {
+func Categorical(probs any) Distribution {
 	return newCategorical("Categorical", "probs", probs)
 }
 
 // CategoricalLogits is the categorical distribution from logarithms of numbers proportional to the probabilities:
 //
 //	log p(x) = logits[x] − log Σᵢ exp(logits[i])
-func CategoricalLogits(logits any) CategoricalDist {
+func CategoricalLogits(logits any) Distribution {
 	return newCategorical("CategoricalLogits", "logits", logits)
 }
 
-func newCategorical(family, name string, weights any) CategoricalDist {
+func newCategorical(family, name string, weights any) categoricalDist {
 	w := param(family, name, weights)
 	batch, c := lastDim(family, name, w)
-	d := CategoricalDist{base: base{family: family, batch: batch}, categories: c}
+	d := categoricalDist{base: base{family: family, batch: batch}, categories: c}
 	if name == "logits" {
 		d.logits, d.fromLogits = w, true
 	} else {
@@ -47,12 +47,12 @@ func newCategorical(family, name string, weights any) CategoricalDist {
 }
 
 // Support is 0, …, C − 1.
-func (d CategoricalDist) Support() support.Support {
+func (d categoricalDist) Support() support.Support {
 	return support.IntegerInterval(0, d.categories-1)
 }
 
 // LogProb is the log mass.
-func (d CategoricalDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d categoricalDist) LogProb(value torch.Tensor) torch.Tensor {
 	value, outside := whole(value, torch.Of(float64(d.categories-1)))
 	if d.fromLogits {
 		return d.masked(pick(d.family, logSoftmax(d.logits), value), outside)
@@ -64,7 +64,7 @@ func (d CategoricalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // prob is the probabilities.
-func (d CategoricalDist) prob() torch.Tensor {
+func (d categoricalDist) prob() torch.Tensor {
 	if d.fromLogits {
 		return torch.Of(d.logits.T().MustSoftmax(-1, d.logits.T().DType(), false))
 	}
@@ -72,7 +72,7 @@ func (d CategoricalDist) prob() torch.Tensor {
 }
 
 // Sample draws indices, as int64: the largest of log p + Gumbel noise.
-func (d CategoricalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d categoricalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.probs, d.logits)
 	logits := d.logits
 	if !d.fromLogits {
@@ -83,19 +83,19 @@ func (d CategoricalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // EnumerateSupport lists the indices, as int64.
-func (d CategoricalDist) EnumerateSupport() torch.Tensor {
+func (d categoricalDist) EnumerateSupport() torch.Tensor {
 	_, device := like(d.probs, d.logits)
 	return enumerate(int(d.categories), len(d.batch), gotch.Int64, device)
 }
 
 // Mean is the mean of the index.
-func (d CategoricalDist) Mean() torch.Tensor {
+func (d categoricalDist) Mean() torch.Tensor {
 	mean, _ := indexMoments(d.prob())
 	return d.spread(mean)
 }
 
 // Variance is the variance of the index.
-func (d CategoricalDist) Variance() torch.Tensor {
+func (d categoricalDist) Variance() torch.Tensor {
 	_, variance := indexMoments(d.prob())
 	return d.spread(variance)
 }
@@ -111,13 +111,13 @@ func indexMoments(probs torch.Tensor) (mean, variance torch.Tensor) {
 }
 
 // Expand broadcasts the batch shape.
-func (d CategoricalDist) Expand(batch ...int64) Distribution {
+func (d categoricalDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks the parameter.
-func (d CategoricalDist) Validate() error {
+func (d categoricalDist) Validate() error {
 	if d.fromLogits {
 		return validateLogits(d.base, d.logits)
 	}
@@ -125,7 +125,7 @@ func (d CategoricalDist) Validate() error {
 }
 
 // Params is the parameter by name.
-func (d CategoricalDist) Params() map[string]any {
+func (d categoricalDist) Params() map[string]any {
 	if d.fromLogits {
 		return map[string]any{"logits": d.logits}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// CauchyDist is the Cauchy distribution; see [Cauchy].
-type CauchyDist struct {
+// cauchyDist is the Cauchy distribution; see [Cauchy].
+type cauchyDist struct {
 	base
 	loc, scale torch.Tensor
 }
@@ -18,57 +18,57 @@ type CauchyDist struct {
 //	log p(x) = −log(1 + ((x − loc)/scale)²) − log scale − log π
 //
 // It has neither mean nor variance.
-func Cauchy(loc, scale any) CauchyDist {
+func Cauchy(loc, scale any) Distribution {
 	l, s := param("Cauchy", "loc", loc), param("Cauchy", "scale", scale)
-	d := CauchyDist{base: newBase("Cauchy", l, s), loc: l, scale: s}
+	d := cauchyDist{base: newBase("Cauchy", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)
 	d.checkNumber("scale", s, positive)
 	return d
 }
 
 // Support is the real line.
-func (d CauchyDist) Support() support.Support { return support.Real }
+func (d cauchyDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d CauchyDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d cauchyDist) LogProb(value torch.Tensor) torch.Tensor {
 	z := floated(value).Sub(d.loc).Div(d.scale)
 	return d.full(log1pSquare(z).Neg().Sub(d.scale.Log().Add(math.Log(math.Pi))))
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d CauchyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d cauchyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 
 // Mean is NaN.
-func (d CauchyDist) Mean() torch.Tensor { return d.constantLike(math.NaN(), d.loc, d.scale) }
+func (d cauchyDist) Mean() torch.Tensor { return d.constantLike(math.NaN(), d.loc, d.scale) }
 
 // Variance is NaN.
-func (d CauchyDist) Variance() torch.Tensor { return d.constantLike(math.NaN(), d.loc, d.scale) }
+func (d cauchyDist) Variance() torch.Tensor { return d.constantLike(math.NaN(), d.loc, d.scale) }
 
 // CDF is the angle of the point (−z, 1) over π, with z = (x − loc)/scale: it is exact in the lower tail.
-func (d CauchyDist) CDF(value torch.Tensor) torch.Tensor {
+func (d cauchyDist) CDF(value torch.Tensor) torch.Tensor {
 	z := floated(value).Sub(d.loc).Div(d.scale)
 	return d.full(torch.Of(z.T().MustOnesLike(false).MustAtan2(z.Neg().T(), false)).Mul(1 / math.Pi))
 }
 
 // ICDF is loc − scale·cot(πp).
-func (d CauchyDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d cauchyDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(torch.Of(p.Mul(math.Pi).T().MustTan(false)).Reciprocal().Neg().Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.
-func (d CauchyDist) Expand(batch ...int64) Distribution {
+func (d cauchyDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks loc and scale.
-func (d CauchyDist) Validate() error {
+func (d cauchyDist) Validate() error {
 	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
 }
 
 // Params are the parameters by name.
-func (d CauchyDist) Params() map[string]any {
+func (d cauchyDist) Params() map[string]any {
 	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Chi2Dist is the chi-squared distribution; see [Chi2].
-type Chi2Dist struct {
+// chi2Dist is the chi-squared distribution; see [Chi2].
+type chi2Dist struct {
 	base
 	df torch.Tensor
 }
@@ -17,51 +17,51 @@ type Chi2Dist struct {
 // 1/2; for x > 0
 //
 //	log p(x) = (df/2 − 1) log x − x/2 − (df/2) log 2 − log Γ(df/2)
-func Chi2(df any) Chi2Dist {
+func Chi2(df any) Distribution {
 	n := param("Chi2", "df", df)
-	d := Chi2Dist{base: newBase("Chi2", n), df: n}
+	d := chi2Dist{base: newBase("Chi2", n), df: n}
 	d.checkNumber("df", n, positive)
 	return d
 }
 
 // Support is x > 0.
-func (d Chi2Dist) Support() support.Support { return support.Positive }
+func (d chi2Dist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d Chi2Dist) LogProb(value torch.Tensor) torch.Tensor {
+func (d chi2Dist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
 		return gammaKernel(d.df.Mul(0.5), x.Mul(0.5)).Sub(math.Ln2)
 	})
 }
 
 // Sample draws twice gamma numbers, reparameterised.
-func (d Chi2Dist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d chi2Dist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.logGamma(src, sample, d.df.Mul(0.5), d.df).Exp().Mul(2)
 }
 
 // Mean is df.
-func (d Chi2Dist) Mean() torch.Tensor { return d.spread(d.df) }
+func (d chi2Dist) Mean() torch.Tensor { return d.spread(d.df) }
 
 // Variance is 2 df.
-func (d Chi2Dist) Variance() torch.Tensor { return d.spread(d.df.Mul(2)) }
+func (d chi2Dist) Variance() torch.Tensor { return d.spread(d.df.Mul(2)) }
 
 // CDF is the regularised incomplete gamma function P(df/2, x/2). It has no gradient in df.
-func (d Chi2Dist) CDF(value torch.Tensor) torch.Tensor {
+func (d chi2Dist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.df.Mul(0.5), x.Mul(0.5)) })
 }
 
 // Expand broadcasts the batch shape.
-func (d Chi2Dist) Expand(batch ...int64) Distribution {
+func (d chi2Dist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks df.
-func (d Chi2Dist) Validate() error {
+func (d chi2Dist) Validate() error {
 	return d.validate("df", d.df, positive)
 }
 
 // Params are the parameters by name.
-func (d Chi2Dist) Params() map[string]any {
+func (d chi2Dist) Params() map[string]any {
 	return map[string]any{"df": d.df}
 }

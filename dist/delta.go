@@ -9,15 +9,15 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// DeltaDist is all mass at one value; see [Delta].
-type DeltaDist struct {
+// deltaDist is all mass at one value; see [Delta].
+type deltaDist struct {
 	base
 	value, logDensity torch.Tensor
 }
 
 // Delta is the distribution with all mass at value, a number or a tensor of independent ones. Its log density there is 0, or
 // logDensity where it is given, and minus infinity elsewhere.
-func Delta(value any, logDensity ...any) DeltaDist {
+func Delta(value any, logDensity ...any) Distribution {
 	v, l := param("Delta", "value", value), torch.Of(0)
 	if !isNum(v) {
 		v = torch.Of(value) // draws keep its type, which may be of whole numbers
@@ -25,17 +25,17 @@ func Delta(value any, logDensity ...any) DeltaDist {
 	if len(logDensity) > 0 {
 		l = param("Delta", "logDensity", logDensity[0])
 	}
-	d := DeltaDist{base: newBase("Delta", v, l), value: v, logDensity: l}
+	d := deltaDist{base: newBase("Delta", v, l), value: v, logDensity: l}
 	d.checkNumber("value", v, notNaN)
 	d.checkNumber("logDensity", l, notNaN)
 	return d
 }
 
 // Support is the value.
-func (d DeltaDist) Support() support.Support { return support.At(d.value) }
+func (d deltaDist) Support() support.Support { return support.At(d.value) }
 
 // LogProb is logDensity at the value.
-func (d DeltaDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d deltaDist) LogProb(value torch.Tensor) torch.Tensor {
 	var elsewhere torch.Tensor
 	if isNum(d.value) {
 		elsewhere = torch.Of(value.T().MustNe(ts.FloatScalar(numberOf(d.value)), false))
@@ -50,28 +50,28 @@ func (d DeltaDist) LogProb(value torch.Tensor) torch.Tensor {
 func isInfinite(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustIsinf(false)) }
 
 // Sample is the value; gradients flow.
-func (d DeltaDist) Sample(_ *Source, sample ...int64) torch.Tensor {
+func (d deltaDist) Sample(_ *Source, sample ...int64) torch.Tensor {
 	return filled(d.value, join(sample, d.batch), d.value, d.logDensity)
 }
 
 // Mean is the value.
-func (d DeltaDist) Mean() torch.Tensor { return d.spread(d.value) }
+func (d deltaDist) Mean() torch.Tensor { return d.spread(d.value) }
 
 // Variance is 0.
-func (d DeltaDist) Variance() torch.Tensor { return d.constantLike(0, d.value, d.logDensity) }
+func (d deltaDist) Variance() torch.Tensor { return d.constantLike(0, d.value, d.logDensity) }
 
 // Expand broadcasts the batch shape.
-func (d DeltaDist) Expand(batch ...int64) Distribution {
+func (d deltaDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks value and logDensity.
-func (d DeltaDist) Validate() error {
+func (d deltaDist) Validate() error {
 	return first(d.validate("value", d.value, notNaN), d.validate("logDensity", d.logDensity, notNaN))
 }
 
 // Params are the parameters by name.
-func (d DeltaDist) Params() map[string]any {
+func (d deltaDist) Params() map[string]any {
 	return map[string]any{"value": d.value, "logDensity": d.logDensity}
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// DirichletDist is the Dirichlet distribution; see [Dirichlet].
-type DirichletDist struct {
+// dirichletDist is the Dirichlet distribution; see [Dirichlet].
+type dirichletDist struct {
 	base
 	concentration torch.Tensor
 }
@@ -17,17 +17,17 @@ type DirichletDist struct {
 //	log p(x) = Σᵢ (αᵢ − 1) log xᵢ + log Γ(Σ α) − Σᵢ log Γ(αᵢ)
 //
 // as a density of k−1 of the elements. An element xᵢ = 0 with αᵢ = 1 adds 0.
-func Dirichlet(concentration any) DirichletDist {
+func Dirichlet(concentration any) Distribution {
 	a := param("Dirichlet", "concentration", concentration)
 	batch, k := lastDim("Dirichlet", "concentration", a)
-	return DirichletDist{base{family: "Dirichlet", batch: batch, event: []int64{k}}, a}
+	return dirichletDist{base{family: "Dirichlet", batch: batch, event: []int64{k}}, a}
 }
 
 // Support is the probability vectors.
-func (d DirichletDist) Support() support.Support { return support.Simplex }
+func (d dirichletDist) Support() support.Support { return support.Simplex }
 
 // total is α₀ = Σ α.
-func (d DirichletDist) total() torch.Tensor {
+func (d dirichletDist) total() torch.Tensor {
 	return torch.Of(d.concentration.T().MustSumDimIntlist([]int64{-1}, true, d.concentration.T().DType(), false))
 }
 
@@ -35,7 +35,7 @@ func (d DirichletDist) total() torch.Tensor {
 // densities of those, and Stirling's remainder δ, what is left of log Γ(α₀) is small:
 //
 //	log p(x) = Σᵢ log gamma(tᵢ; αᵢ) + δ(α₀) + log √2π + (k − ½) log α₀
-func (d DirichletDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d dirichletDist) LogProb(value torch.Tensor) torch.Tensor {
 	a := d.concentration
 	total := d.total()
 	terms := sumLast(gammaKernel(a, value.Mul(total)), 1)
@@ -45,33 +45,33 @@ func (d DirichletDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws probability vectors. Gradients flow to the concentration.
-func (d DirichletDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d dirichletDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return torch.Of(torch.Must(src.Dirichlet(expandTo(d.concentration, join(sample, d.batch, d.event)).T())))
 }
 
 // Mean is α/α₀.
-func (d DirichletDist) Mean() torch.Tensor {
+func (d dirichletDist) Mean() torch.Tensor {
 	return d.spread(d.concentration.Div(d.total()))
 }
 
 // Variance is m(1 − m)/(α₀ + 1) with the mean m.
-func (d DirichletDist) Variance() torch.Tensor {
+func (d dirichletDist) Variance() torch.Tensor {
 	m, total := d.Mean(), d.total()
 	return d.spread(m.Mul(torch.Of(1).Sub(m)).Div(total.Add(1)))
 }
 
 // Expand broadcasts the batch shape.
-func (d DirichletDist) Expand(batch ...int64) Distribution {
+func (d dirichletDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks the concentration.
-func (d DirichletDist) Validate() error {
+func (d dirichletDist) Validate() error {
 	return d.validate("concentration", d.concentration, positive)
 }
 
 // Params are the parameters by name.
-func (d DirichletDist) Params() map[string]any {
+func (d dirichletDist) Params() map[string]any {
 	return map[string]any{"concentration": d.concentration}
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// ExponentialDist is the exponential distribution; see [Exponential].
-type ExponentialDist struct {
+// exponentialDist is the exponential distribution; see [Exponential].
+type exponentialDist struct {
 	base
 	rate torch.Tensor
 }
@@ -14,56 +14,56 @@ type ExponentialDist struct {
 // Exponential is the exponential distribution with the given rate > 0, the reciprocal of the mean; for x ≥ 0
 //
 //	log p(x) = log rate − rate·x
-func Exponential(rate any) ExponentialDist {
+func Exponential(rate any) Distribution {
 	r := param("Exponential", "rate", rate)
-	d := ExponentialDist{base: newBase("Exponential", r), rate: r}
+	d := exponentialDist{base: newBase("Exponential", r), rate: r}
 	d.checkNumber("rate", r, positive)
 	return d
 }
 
 // Support is x ≥ 0.
-func (d ExponentialDist) Support() support.Support { return support.Nonnegative }
+func (d exponentialDist) Support() support.Support { return support.Nonnegative }
 
 // LogProb is the log density.
-func (d ExponentialDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d exponentialDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
 		return d.rate.Log().Sub(x.Mul(d.rate))
 	})
 }
 
 // Sample draws −log(u)/rate, reparameterised.
-func (d ExponentialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d exponentialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.uniform(src, sample, d.rate).Log().Neg().Div(d.rate)
 }
 
 // Mean is 1/rate.
-func (d ExponentialDist) Mean() torch.Tensor { return d.spread(d.rate.Reciprocal()) }
+func (d exponentialDist) Mean() torch.Tensor { return d.spread(d.rate.Reciprocal()) }
 
 // Variance is 1/rate².
-func (d ExponentialDist) Variance() torch.Tensor { return d.spread(d.rate.Reciprocal().Square()) }
+func (d exponentialDist) Variance() torch.Tensor { return d.spread(d.rate.Reciprocal().Square()) }
 
 // CDF is 1 − exp(−rate·x).
-func (d ExponentialDist) CDF(value torch.Tensor) torch.Tensor {
+func (d exponentialDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return x.Mul(d.rate).Neg().Expm1().Neg() })
 }
 
 // ICDF is −log(1 − p)/rate.
-func (d ExponentialDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d exponentialDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Neg().Log1p().Neg().Div(d.rate))
 }
 
 // Expand broadcasts the batch shape.
-func (d ExponentialDist) Expand(batch ...int64) Distribution {
+func (d exponentialDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks rate.
-func (d ExponentialDist) Validate() error {
+func (d exponentialDist) Validate() error {
 	return d.validate("rate", d.rate, positive)
 }
 
 // Params are the parameters by name.
-func (d ExponentialDist) Params() map[string]any {
+func (d exponentialDist) Params() map[string]any {
 	return map[string]any{"rate": d.rate}
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// GammaDist is the gamma distribution; see [Gamma].
-type GammaDist struct {
+// gammaDist is the gamma distribution; see [Gamma].
+type gammaDist struct {
 	base
 	concentration, rate torch.Tensor
 }
@@ -16,52 +16,52 @@ type GammaDist struct {
 //	log p(x) = a log rate + (a − 1) log x − rate·x − log Γ(a)
 //
 // For a ≥ 10 it is computed from log(rate·x/a), where nothing large cancels.
-func Gamma(concentration, rate any) GammaDist {
+func Gamma(concentration, rate any) Distribution {
 	a, r := param("Gamma", "concentration", concentration), param("Gamma", "rate", rate)
-	d := GammaDist{base: newBase("Gamma", a, r), concentration: a, rate: r}
+	d := gammaDist{base: newBase("Gamma", a, r), concentration: a, rate: r}
 	d.checkNumber("concentration", a, positive)
 	d.checkNumber("rate", r, positive)
 	return d
 }
 
 // Support is x > 0.
-func (d GammaDist) Support() support.Support { return support.Positive }
+func (d gammaDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d GammaDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d gammaDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
 		return gammaKernel(d.concentration, x.Mul(d.rate)).Add(d.rate.Log())
 	})
 }
 
 // Sample draws gamma numbers, reparameterised.
-func (d GammaDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d gammaDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.logGamma(src, sample, d.concentration, d.concentration, d.rate).Exp().Div(d.rate)
 }
 
 // Mean is concentration/rate.
-func (d GammaDist) Mean() torch.Tensor { return d.spread(d.concentration.Div(d.rate)) }
+func (d gammaDist) Mean() torch.Tensor { return d.spread(d.concentration.Div(d.rate)) }
 
 // Variance is concentration/rate².
-func (d GammaDist) Variance() torch.Tensor { return d.spread(d.concentration.Div(d.rate.Square())) }
+func (d gammaDist) Variance() torch.Tensor { return d.spread(d.concentration.Div(d.rate.Square())) }
 
 // CDF is the regularised incomplete gamma function P(concentration, rate·x). It has no gradient in the concentration.
-func (d GammaDist) CDF(value torch.Tensor) torch.Tensor {
+func (d gammaDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.concentration, x.Mul(d.rate)) })
 }
 
 // Expand broadcasts the batch shape.
-func (d GammaDist) Expand(batch ...int64) Distribution {
+func (d gammaDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks concentration and rate.
-func (d GammaDist) Validate() error {
+func (d gammaDist) Validate() error {
 	return first(d.validate("concentration", d.concentration, positive), d.validate("rate", d.rate, positive))
 }
 
 // Params are the parameters by name.
-func (d GammaDist) Params() map[string]any {
+func (d gammaDist) Params() map[string]any {
 	return map[string]any{"concentration": d.concentration, "rate": d.rate}
 }

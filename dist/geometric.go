@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// GeometricDist is the geometric distribution; see [Geometric].
-type GeometricDist struct {
+// geometricDist is the geometric distribution; see [Geometric].
+type geometricDist struct {
 	base
 	probs torch.Tensor
 }
@@ -18,18 +18,18 @@ var geometricProbs = check{"it must be greater than 0 and at most 1", func(v flo
 // Geometric counts the failures before the first success, with probability 0 < probs ≤ 1 of success:
 //
 //	log p(x) = x log(1 − p) + log p,  x = 0, 1, 2, …
-func Geometric(probs any) GeometricDist {
+func Geometric(probs any) Distribution {
 	p := param("Geometric", "probs", probs)
-	d := GeometricDist{base: newBase("Geometric", p), probs: p}
+	d := geometricDist{base: newBase("Geometric", p), probs: p}
 	d.checkNumber("probs", p, geometricProbs)
 	return d
 }
 
 // Support is 0, 1, 2, …
-func (d GeometricDist) Support() support.Support { return support.NonnegativeInteger }
+func (d geometricDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass.
-func (d GeometricDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d geometricDist) LogProb(value torch.Tensor) torch.Tensor {
 	x, outside := whole(floating(value, d.probs), torch.Of(math.Inf(1)))
 	// At x = 0 the first term is 0 log 1, not 0 log 0.
 	some := torch.Of(x.Gt(0).T().MustTotype(torch.Must(torch.DTypeOfTensor(x.T())), false))
@@ -37,7 +37,7 @@ func (d GeometricDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws ⌊log u / log(1 − p)⌋, u uniform.
-func (d GeometricDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d geometricDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.probs)
 	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), dtype, device)))
 	x := u.Log().Div(d.probs.Neg().Log1p())
@@ -45,21 +45,21 @@ func (d GeometricDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // Mean is (1 − p)/p.
-func (d GeometricDist) Mean() torch.Tensor { return d.spread(torch.Of(1).Sub(d.probs).Div(d.probs)) }
+func (d geometricDist) Mean() torch.Tensor { return d.spread(torch.Of(1).Sub(d.probs).Div(d.probs)) }
 
 // Variance is (1 − p)/p².
-func (d GeometricDist) Variance() torch.Tensor {
+func (d geometricDist) Variance() torch.Tensor {
 	return d.spread(torch.Of(1).Sub(d.probs).Div(d.probs).Div(d.probs))
 }
 
 // Expand broadcasts the batch shape.
-func (d GeometricDist) Expand(batch ...int64) Distribution {
+func (d geometricDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks probs.
-func (d GeometricDist) Validate() error { return d.validate("probs", d.probs, geometricProbs) }
+func (d geometricDist) Validate() error { return d.validate("probs", d.probs, geometricProbs) }
 
 // Params is the parameter by name.
-func (d GeometricDist) Params() map[string]any { return map[string]any{"probs": d.probs} }
+func (d geometricDist) Params() map[string]any { return map[string]any{"probs": d.probs} }

@@ -12,30 +12,30 @@ import (
 
 // BernoulliLogitGLM is [BernoulliLogits] with log-odds x w + b: x has shape [n, d], w [d], and b is a number or a tensor
 // of shape [] or [n].
-func BernoulliLogitGLM(x, w, b any) BernoulliDist {
+func BernoulliLogitGLM(x, w, b any) Distribution {
 	const family = "BernoulliLogitGLM"
 	return bernoulliLogits(family, linear(family, x, w, b, 1))
 }
 
 // PoissonLogGLM is [PoissonLog] with log rates x w + b; see [BernoulliLogitGLM] for the shapes.
-func PoissonLogGLM(x, w, b any) PoissonDist {
+func PoissonLogGLM(x, w, b any) Distribution {
 	const family = "PoissonLogGLM"
 	return poissonLog(family, linear(family, x, w, b, 1))
 }
 
 // NormalGLM is [Normal] with mean x w + b and standard deviation scale; see [BernoulliLogitGLM] for the shapes.
-func NormalGLM(x, w, b, scale any) NormalDist {
+func NormalGLM(x, w, b, scale any) Distribution {
 	const family = "NormalGLM"
 	s := param(family, "scale", scale)
 	base{family: family}.checkNumber("scale", s, positive)
-	d := Normal(linear(family, x, w, b, 1), s)
+	d := Normal(linear(family, x, w, b, 1), s).(normalDist)
 	d.family = family
 	return d
 }
 
 // CategoricalLogitGLM is [CategoricalLogits] with logits x w + b: x has shape [n, d], w [d, C], and b is a number or a
 // tensor of shape [], [C] or [n, C].
-func CategoricalLogitGLM(x, w, b any) CategoricalDist {
+func CategoricalLogitGLM(x, w, b any) Distribution {
 	const family = "CategoricalLogitGLM"
 	return newCategorical(family, "logits", linear(family, x, w, b, 2))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// HalfCauchyDist is the distribution of the absolute value of a Cauchy number; see [HalfCauchy].
-type HalfCauchyDist struct {
+// halfCauchyDist is the distribution of the absolute value of a Cauchy number; see [HalfCauchy].
+type halfCauchyDist struct {
 	base
 	scale torch.Tensor
 }
@@ -18,58 +18,58 @@ type HalfCauchyDist struct {
 //	log p(x) = −log(1 + (x/scale)²) − log scale + log(2/π)
 //
 // Its mean is infinite; it has no variance.
-func HalfCauchy(scale any) HalfCauchyDist {
+func HalfCauchy(scale any) Distribution {
 	s := param("HalfCauchy", "scale", scale)
-	d := HalfCauchyDist{base: newBase("HalfCauchy", s), scale: s}
+	d := halfCauchyDist{base: newBase("HalfCauchy", s), scale: s}
 	d.checkNumber("scale", s, positive)
 	return d
 }
 
 // Support is x ≥ 0.
-func (d HalfCauchyDist) Support() support.Support { return support.Nonnegative }
+func (d halfCauchyDist) Support() support.Support { return support.Nonnegative }
 
 // LogProb is the log density.
-func (d HalfCauchyDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d halfCauchyDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
 		return log1pSquare(x.Div(d.scale)).Neg().Sub(d.scale.Log().Sub(math.Log(2 / math.Pi)))
 	})
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d HalfCauchyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d halfCauchyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.scale))
 }
 
 // Mean is infinite.
-func (d HalfCauchyDist) Mean() torch.Tensor { return d.constantLike(math.Inf(1), d.scale) }
+func (d halfCauchyDist) Mean() torch.Tensor { return d.constantLike(math.Inf(1), d.scale) }
 
 // Variance is NaN.
-func (d HalfCauchyDist) Variance() torch.Tensor { return d.constantLike(math.NaN(), d.scale) }
+func (d halfCauchyDist) Variance() torch.Tensor { return d.constantLike(math.NaN(), d.scale) }
 
 // CDF is 2/π arctan(x/scale).
-func (d HalfCauchyDist) CDF(value torch.Tensor) torch.Tensor {
+func (d halfCauchyDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor {
 		return torch.Of(x.Div(d.scale).T().MustAtan(false)).Mul(2 / math.Pi)
 	})
 }
 
 // ICDF is scale·tan(πp/2).
-func (d HalfCauchyDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d halfCauchyDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(torch.Of(p.Mul(math.Pi / 2).T().MustTan(false)).Mul(d.scale))
 }
 
 // Expand broadcasts the batch shape.
-func (d HalfCauchyDist) Expand(batch ...int64) Distribution {
+func (d halfCauchyDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks scale.
-func (d HalfCauchyDist) Validate() error {
+func (d halfCauchyDist) Validate() error {
 	return d.validate("scale", d.scale, positive)
 }
 
 // Params are the parameters by name.
-func (d HalfCauchyDist) Params() map[string]any {
+func (d halfCauchyDist) Params() map[string]any {
 	return map[string]any{"scale": d.scale}
 }

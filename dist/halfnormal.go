@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// HalfNormalDist is the distribution of the absolute value of a normal number; see [HalfNormal].
-type HalfNormalDist struct {
+// halfNormalDist is the distribution of the absolute value of a normal number; see [HalfNormal].
+type halfNormalDist struct {
 	base
 	scale torch.Tensor
 }
@@ -16,58 +16,58 @@ type HalfNormalDist struct {
 // HalfNormal is the distribution of |z|, where z is normal with mean 0 and standard deviation scale > 0; for x ≥ 0
 //
 //	log p(x) = −(x/scale)²/2 − log scale + log √(2/π)
-func HalfNormal(scale any) HalfNormalDist {
+func HalfNormal(scale any) Distribution {
 	s := param("HalfNormal", "scale", scale)
-	d := HalfNormalDist{base: newBase("HalfNormal", s), scale: s}
+	d := halfNormalDist{base: newBase("HalfNormal", s), scale: s}
 	d.checkNumber("scale", s, positive)
 	return d
 }
 
 // Support is x ≥ 0.
-func (d HalfNormalDist) Support() support.Support { return support.Nonnegative }
+func (d halfNormalDist) Support() support.Support { return support.Nonnegative }
 
 // LogProb is the log density.
-func (d HalfNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d halfNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
 		return x.Div(d.scale).Square().Mul(-0.5).Sub(d.scale.Log().Sub(0.5 * math.Log(2/math.Pi)))
 	})
 }
 
 // Sample draws scale·|z|, reparameterised.
-func (d HalfNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d halfNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.normal(src, sample, d.scale).Abs().Mul(d.scale)
 }
 
 // Mean is scale √(2/π).
-func (d HalfNormalDist) Mean() torch.Tensor { return d.spread(d.scale.Mul(math.Sqrt(2 / math.Pi))) }
+func (d halfNormalDist) Mean() torch.Tensor { return d.spread(d.scale.Mul(math.Sqrt(2 / math.Pi))) }
 
 // Variance is scale² (1 − 2/π).
-func (d HalfNormalDist) Variance() torch.Tensor {
+func (d halfNormalDist) Variance() torch.Tensor {
 	return d.spread(d.scale.Square().Mul(1 - 2/math.Pi))
 }
 
 // CDF is erf(x/(scale √2)).
-func (d HalfNormalDist) CDF(value torch.Tensor) torch.Tensor {
+func (d halfNormalDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return x.Div(d.scale).Mul(math.Sqrt2 / 2).Erf() })
 }
 
 // ICDF is scale·Φ⁻¹((1 + p)/2).
-func (d HalfNormalDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d halfNormalDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(torch.Of(p.T().MustErfinv(false)).Mul(math.Sqrt2).Mul(d.scale))
 }
 
 // Expand broadcasts the batch shape.
-func (d HalfNormalDist) Expand(batch ...int64) Distribution {
+func (d halfNormalDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks scale.
-func (d HalfNormalDist) Validate() error {
+func (d halfNormalDist) Validate() error {
 	return d.validate("scale", d.scale, positive)
 }
 
 // Params are the parameters by name.
-func (d HalfNormalDist) Params() map[string]any {
+func (d halfNormalDist) Params() map[string]any {
 	return map[string]any{"scale": d.scale}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// ImproperUniformDist is a flat density; see [ImproperUniform].
-type ImproperUniformDist struct {
+// improperUniformDist is a flat density; see [ImproperUniform].
+type improperUniformDist struct {
 	base
 	on support.Support
 }
 
 // ImproperUniform is the flat density on a support: log p(x) = 0. It need not have an integral, so that it can only be a
 // prior, and cannot be drawn from. batch and event are its shapes; the event has at least the dimensions of the support.
-func ImproperUniform(on support.Support, batch, event []int64) ImproperUniformDist {
-	d := ImproperUniformDist{base{family: "ImproperUniform", batch: slices.Clone(batch), event: slices.Clone(event)}, on}
+func ImproperUniform(on support.Support, batch, event []int64) Distribution {
+	d := improperUniformDist{base{family: "ImproperUniform", batch: slices.Clone(batch), event: slices.Clone(event)}, on}
 	need := on.EventDims()
 	if len(event) < need {
 		panic(&Error{d.family, "event", fmt.Sprintf("%v", event), fmt.Sprintf("the support, %v, needs at least %d dimensions", on, need)})
@@ -27,11 +27,17 @@ func ImproperUniform(on support.Support, batch, event []int64) ImproperUniformDi
 	return d
 }
 
+// Flat is the improper uniform distribution on the real line, of the given batch shape: a prior that adds nothing.
+func Flat(batch ...int64) Distribution { return ImproperUniform(support.Real, batch, nil) }
+
+// FlatPositive is the improper uniform distribution on the positive numbers, of the given batch shape.
+func FlatPositive(batch ...int64) Distribution { return ImproperUniform(support.Positive, batch, nil) }
+
 // Support is the given one.
-func (d ImproperUniformDist) Support() support.Support { return d.on }
+func (d improperUniformDist) Support() support.Support { return d.on }
 
 // LogProb is 0, whatever the value.
-func (d ImproperUniformDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d improperUniformDist) LogProb(value torch.Tensor) torch.Tensor {
 	shape := value.Shape()
 	whole := broadcast(d.family, shape, join(d.batch, d.event))
 	zero := fill(value, isInfinite(value), 0).Mul(0)
@@ -39,24 +45,24 @@ func (d ImproperUniformDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample panics: there is nothing to draw from.
-func (d ImproperUniformDist) Sample(*Source, ...int64) torch.Tensor {
+func (d improperUniformDist) Sample(*Source, ...int64) torch.Tensor {
 	panic(&Error{d.family, "", "it cannot be drawn from", "its density has no integral; give the site a value or a proper prior"})
 }
 
 // Mean is NaN.
-func (d ImproperUniformDist) Mean() torch.Tensor { return d.constantLike(math.NaN()) }
+func (d improperUniformDist) Mean() torch.Tensor { return d.constantLike(math.NaN()) }
 
 // Variance is NaN.
-func (d ImproperUniformDist) Variance() torch.Tensor { return d.constantLike(math.NaN()) }
+func (d improperUniformDist) Variance() torch.Tensor { return d.constantLike(math.NaN()) }
 
 // Expand broadcasts the batch shape.
-func (d ImproperUniformDist) Expand(batch ...int64) Distribution {
+func (d improperUniformDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate has nothing to check.
-func (d ImproperUniformDist) Validate() error { return nil }
+func (d improperUniformDist) Validate() error { return nil }
 
 // Params are the support's.
-func (d ImproperUniformDist) Params() map[string]any { return map[string]any{"support": d.on.String()} }
+func (d improperUniformDist) Params() map[string]any { return map[string]any{"support": d.on.String()} }

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// IndependentDist is a distribution whose event has dimensions that were its batch's; see [Independent].
-type IndependentDist struct {
+// independentDist is a distribution whose event has dimensions that were its batch's; see [Independent].
+type independentDist struct {
 	of Distribution
 	n  int
 }
@@ -21,64 +21,64 @@ func Independent(d Distribution, n int) Distribution {
 	if have := len(d.BatchShape()); n < 0 || n > have {
 		panic(&Error{"Independent", "n", fmt.Sprint(n), fmt.Sprintf("%s has batch shape %v, so it must be from 0 to %d", d.Name(), d.BatchShape(), have)})
 	}
-	if i, ok := d.(IndependentDist); ok {
-		return IndependentDist{i.of, i.n + n}
+	if i, ok := d.(independentDist); ok {
+		return independentDist{i.of, i.n + n}
 	}
-	return IndependentDist{d, n}
+	return independentDist{d, n}
 }
 
 // Base is the distribution before, and N how many dimensions of its batch are part of the event.
-func (d IndependentDist) Base() Distribution { return d.of }
+func (d independentDist) Base() Distribution { return d.of }
 
 // N is the number of dimensions that are part of the event.
-func (d IndependentDist) N() int { return d.n }
+func (d independentDist) N() int { return d.n }
 
 // Name is the family's name.
-func (d IndependentDist) Name() string { return d.of.Name() }
+func (d independentDist) Name() string { return d.of.Name() }
 
 // BatchShape is the batch shape before without its last dimensions.
-func (d IndependentDist) BatchShape() []int64 {
+func (d independentDist) BatchShape() []int64 {
 	b := d.of.BatchShape()
 	return b[:len(b)-d.n]
 }
 
 // EventShape is the event shape before, after those dimensions.
-func (d IndependentDist) EventShape() []int64 {
+func (d independentDist) EventShape() []int64 {
 	b := d.of.BatchShape()
 	return join(b[len(b)-d.n:], d.of.EventShape())
 }
 
 // Support is the same, of larger events.
-func (d IndependentDist) Support() support.Support { return d.of.Support().Independent(d.n) }
+func (d independentDist) Support() support.Support { return d.of.Support().Independent(d.n) }
 
 // LogProb is the sum of the log densities.
-func (d IndependentDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d independentDist) LogProb(value torch.Tensor) torch.Tensor {
 	return sumLast(d.of.LogProb(value), d.n)
 }
 
 // Sample draws as before.
-func (d IndependentDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d independentDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.of.Sample(src, sample...)
 }
 
 // Mean is as before.
-func (d IndependentDist) Mean() torch.Tensor { return d.of.Mean() }
+func (d independentDist) Mean() torch.Tensor { return d.of.Mean() }
 
 // Variance is as before.
-func (d IndependentDist) Variance() torch.Tensor { return d.of.Variance() }
+func (d independentDist) Variance() torch.Tensor { return d.of.Variance() }
 
 // Expand broadcasts the batch shape.
-func (d IndependentDist) Expand(batch ...int64) Distribution {
+func (d independentDist) Expand(batch ...int64) Distribution {
 	b := d.of.BatchShape()
 	d.of = d.of.Expand(join(batch, b[len(b)-d.n:])...)
 	return d
 }
 
 // Validate checks the parameters.
-func (d IndependentDist) Validate() error { return d.of.Validate() }
+func (d independentDist) Validate() error { return d.of.Validate() }
 
 // Params are the parameters by name.
-func (d IndependentDist) Params() map[string]any { return paramsOf(d.of) }
+func (d independentDist) Params() map[string]any { return paramsOf(d.of) }
 
 // paramsOf are the parameters of a distribution that tells them.
 func paramsOf(d Distribution) map[string]any {

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// InverseGammaDist is the distribution of the reciprocal of a gamma number; see [InverseGamma].
-type InverseGammaDist struct {
+// inverseGammaDist is the distribution of the reciprocal of a gamma number; see [InverseGamma].
+type inverseGammaDist struct {
 	base
 	concentration, scale torch.Tensor
 }
@@ -17,19 +17,19 @@ type InverseGammaDist struct {
 // x > 0, with a the concentration,
 //
 //	log p(x) = a log scale − (a + 1) log x − scale/x − log Γ(a)
-func InverseGamma(concentration, scale any) InverseGammaDist {
+func InverseGamma(concentration, scale any) Distribution {
 	a, s := param("InverseGamma", "concentration", concentration), param("InverseGamma", "scale", scale)
-	d := InverseGammaDist{base: newBase("InverseGamma", a, s), concentration: a, scale: s}
+	d := inverseGammaDist{base: newBase("InverseGamma", a, s), concentration: a, scale: s}
 	d.checkNumber("concentration", a, positive)
 	d.checkNumber("scale", s, positive)
 	return d
 }
 
 // Support is x > 0.
-func (d InverseGammaDist) Support() support.Support { return support.Positive }
+func (d inverseGammaDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d InverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d inverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {
 	// Where scale/x overflows the density is 0, as at x = 0.
 	outside := torch.Of(dense(value).Le(0).T().MustLogicalOr(d.scale.Div(floated(value)).T().MustIsinf(false), false))
 	return d.inside(value, outside, d.scale, func(x torch.Tensor) torch.Tensor {
@@ -39,38 +39,38 @@ func (d InverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws reciprocals of gamma numbers, reparameterised.
-func (d InverseGammaDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d inverseGammaDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.logGamma(src, sample, d.concentration, d.concentration, d.scale).Neg().Exp().Mul(d.scale)
 }
 
 // Mean is scale/(concentration − 1); infinite for a concentration ≤ 1.
-func (d InverseGammaDist) Mean() torch.Tensor {
+func (d inverseGammaDist) Mean() torch.Tensor {
 	return d.spread(d.moment(d.scale.Div(d.concentration.Sub(1)), d.concentration, 1, math.Inf(1)))
 }
 
 // Variance is mean²/(concentration − 2); infinite for a concentration ≤ 2, NaN for one ≤ 1.
-func (d InverseGammaDist) Variance() torch.Tensor {
+func (d inverseGammaDist) Variance() torch.Tensor {
 	v := d.scale.Div(d.concentration.Sub(1)).Square().Div(d.concentration.Sub(2))
 	return d.spread(d.moment(d.moment(v, d.concentration, 2, math.Inf(1)), d.concentration, 1, math.NaN()))
 }
 
 // CDF is the regularised incomplete gamma function Q(concentration, scale/x). It has no gradient in the concentration.
-func (d InverseGammaDist) CDF(value torch.Tensor) torch.Tensor {
+func (d inverseGammaDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGammaC(d.concentration, d.scale.Div(x)) })
 }
 
 // Expand broadcasts the batch shape.
-func (d InverseGammaDist) Expand(batch ...int64) Distribution {
+func (d inverseGammaDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks concentration and scale.
-func (d InverseGammaDist) Validate() error {
+func (d inverseGammaDist) Validate() error {
 	return first(d.validate("concentration", d.concentration, positive), d.validate("scale", d.scale, positive))
 }
 
 // Params are the parameters by name.
-func (d InverseGammaDist) Params() map[string]any {
+func (d inverseGammaDist) Params() map[string]any {
 	return map[string]any{"concentration": d.concentration, "scale": d.scale}
 }

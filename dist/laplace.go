@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// LaplaceDist is the Laplace distribution; see [Laplace].
-type LaplaceDist struct {
+// laplaceDist is the Laplace distribution; see [Laplace].
+type laplaceDist struct {
 	base
 	loc, scale torch.Tensor
 }
@@ -16,35 +16,35 @@ type LaplaceDist struct {
 // Laplace is the two-sided exponential distribution with mean loc and scale > 0:
 //
 //	log p(x) = −|x − loc|/scale − log(2 scale)
-func Laplace(loc, scale any) LaplaceDist {
+func Laplace(loc, scale any) Distribution {
 	l, s := param("Laplace", "loc", loc), param("Laplace", "scale", scale)
-	d := LaplaceDist{base: newBase("Laplace", l, s), loc: l, scale: s}
+	d := laplaceDist{base: newBase("Laplace", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)
 	d.checkNumber("scale", s, positive)
 	return d
 }
 
 // Support is the real line.
-func (d LaplaceDist) Support() support.Support { return support.Real }
+func (d laplaceDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d LaplaceDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d laplaceDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.full(floated(value).Sub(d.loc).Div(d.scale).Abs().Neg().Sub(d.scale.Log().Add(math.Ln2)))
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d LaplaceDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d laplaceDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 
 // Mean is loc.
-func (d LaplaceDist) Mean() torch.Tensor { return d.spread(d.loc) }
+func (d laplaceDist) Mean() torch.Tensor { return d.spread(d.loc) }
 
 // Variance is 2 scale².
-func (d LaplaceDist) Variance() torch.Tensor { return d.spread(d.scale.Square().Mul(2)) }
+func (d laplaceDist) Variance() torch.Tensor { return d.spread(d.scale.Square().Mul(2)) }
 
 // CDF is exp(z)/2 for z = (x − loc)/scale < 0, else 1 − exp(−z)/2.
-func (d LaplaceDist) CDF(value torch.Tensor) torch.Tensor {
+func (d laplaceDist) CDF(value torch.Tensor) torch.Tensor {
 	z := floated(value).Sub(d.loc).Div(d.scale)
 	negative := z.Lt(0)
 	tail := torch.Where(negative, z, z.Neg()).Exp().Mul(0.5)
@@ -52,24 +52,24 @@ func (d LaplaceDist) CDF(value torch.Tensor) torch.Tensor {
 }
 
 // ICDF is loc + scale log 2p for p < 1/2, else loc − scale log 2(1 − p).
-func (d LaplaceDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d laplaceDist) ICDF(p torch.Tensor) torch.Tensor {
 	lower := p.Lt(0.5)
 	z := torch.Where(lower, p, torch.Of(1).Sub(p)).Mul(2).Log()
 	return d.full(torch.Where(lower, z, z.Neg()).Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.
-func (d LaplaceDist) Expand(batch ...int64) Distribution {
+func (d laplaceDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks loc and scale.
-func (d LaplaceDist) Validate() error {
+func (d laplaceDist) Validate() error {
 	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
 }
 
 // Params are the parameters by name.
-func (d LaplaceDist) Params() map[string]any {
+func (d laplaceDist) Params() map[string]any {
 	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

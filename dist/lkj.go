@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// LKJCholeskyDist is the distribution of Cholesky factors of correlation matrices; see [LKJCholesky].
-type LKJCholeskyDist struct {
+// lkjCholeskyDist is the distribution of Cholesky factors of correlation matrices; see [LKJCholesky].
+type lkjCholeskyDist struct {
 	base
 	dim int64
 	eta torch.Tensor
@@ -25,22 +25,22 @@ type LKJCholeskyDist struct {
 //	aᵢ = (i − 1)/2,  bᵢ = eta + (K − i)/2
 //
 // since row i without its diagonal is a vector in the unit ball with density ∝ (1 − |l|²)^(bᵢ−1), independent of the others.
-func LKJCholesky(dim int, eta any) LKJCholeskyDist {
+func LKJCholesky(dim int, eta any) Distribution {
 	e := param("LKJCholesky", "eta", eta)
 	if dim < 1 {
 		panic(&Error{"LKJCholesky", "dim", fmt.Sprint(dim), "it must be at least 1"})
 	}
-	d := LKJCholeskyDist{base: newBase("LKJCholesky", e), dim: int64(dim), eta: e}
+	d := lkjCholeskyDist{base: newBase("LKJCholesky", e), dim: int64(dim), eta: e}
 	d.event = []int64{d.dim, d.dim}
 	d.checkNumber("eta", e, positive)
 	return d
 }
 
 // Support is the Cholesky factors of correlation matrices.
-func (d LKJCholeskyDist) Support() support.Support { return support.CorrCholesky }
+func (d lkjCholeskyDist) Support() support.Support { return support.CorrCholesky }
 
 // shapes are the vectors a and b, of the rows from the second on.
-func (d LKJCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
+func (d lkjCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
 	halves, rest := make([]float64, d.dim-1), make([]float64, d.dim-1)
 	for i := range halves {
 		halves[i], rest[i] = float64(i+1)/2, float64(d.dim-2-int64(i))/2
@@ -56,7 +56,7 @@ func (d LKJCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
 }
 
 // LogProb is the log density.
-func (d LKJCholeskyDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d lkjCholeskyDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.dim == 1 {
 		return d.full(torch.Of(sumLast(value, 2).T().MustZerosLike(false)))
 	}
@@ -69,7 +69,7 @@ func (d LKJCholeskyDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // Sample draws by the onion method: row i is a uniform direction times the root of a beta number with parameters aᵢ and
 // bᵢ. Gradients flow to eta.
-func (d LKJCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d lkjCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.eta)
 	shape := join(sample, d.batch)
 	corner := torch.Of(ts.MustOnes(join(shape, []int64{1, 1}), dtype, device))
@@ -93,7 +93,7 @@ func (d LKJCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // moments are those of the diagonal elements and the variance of those below, from the second row on.
-func (d LKJCholeskyDist) moments() (mean, variance, below torch.Tensor) {
+func (d lkjCholeskyDist) moments() (mean, variance, below torch.Tensor) {
 	a, b := d.shapes()
 	s := a.Add(b)
 	// E √(1 − r²) for the beta number r² is Γ(b + ½) Γ(a + b)/(Γ(b) Γ(a + b + ½)).
@@ -102,7 +102,7 @@ func (d LKJCholeskyDist) moments() (mean, variance, below torch.Tensor) {
 }
 
 // laidOut is a matrix with the given corner, diagonal and, from the second row on, elements below; 0 for none.
-func (d LKJCholeskyDist) laidOut(corner float64, diagonal, below torch.Tensor) torch.Tensor {
+func (d lkjCholeskyDist) laidOut(corner float64, diagonal, below torch.Tensor) torch.Tensor {
 	dtype, device := like(diagonal)
 	full := append([]int64{}, diagonal.Shape()...)
 	full[len(full)-1] = 1
@@ -117,7 +117,7 @@ func (d LKJCholeskyDist) laidOut(corner float64, diagonal, below torch.Tensor) t
 }
 
 // Mean is 0 below the diagonal; on it, E Lᵢᵢ = Γ(bᵢ + ½) Γ(aᵢ + bᵢ)/(Γ(bᵢ) Γ(aᵢ + bᵢ + ½)).
-func (d LKJCholeskyDist) Mean() torch.Tensor {
+func (d lkjCholeskyDist) Mean() torch.Tensor {
 	if d.dim == 1 {
 		return d.constantLike(1, d.eta)
 	}
@@ -126,7 +126,7 @@ func (d LKJCholeskyDist) Mean() torch.Tensor {
 }
 
 // Variance is 1/(2 eta + K − 1) below the diagonal; on it, bᵢ/(aᵢ + bᵢ) − (E Lᵢᵢ)².
-func (d LKJCholeskyDist) Variance() torch.Tensor {
+func (d lkjCholeskyDist) Variance() torch.Tensor {
 	if d.dim == 1 {
 		return d.constantLike(0, d.eta)
 	}
@@ -135,15 +135,15 @@ func (d LKJCholeskyDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d LKJCholeskyDist) Expand(batch ...int64) Distribution {
+func (d lkjCholeskyDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks eta.
-func (d LKJCholeskyDist) Validate() error { return d.validate("eta", d.eta, positive) }
+func (d lkjCholeskyDist) Validate() error { return d.validate("eta", d.eta, positive) }
 
 // Params are the parameters by name.
-func (d LKJCholeskyDist) Params() map[string]any {
+func (d lkjCholeskyDist) Params() map[string]any {
 	return map[string]any{"dim": d.dim, "eta": d.eta}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// LogisticDist is the logistic distribution; see [Logistic].
-type LogisticDist struct {
+// logisticDist is the logistic distribution; see [Logistic].
+type logisticDist struct {
 	base
 	loc, scale torch.Tensor
 }
@@ -16,58 +16,58 @@ type LogisticDist struct {
 // Logistic is the logistic distribution with mean loc and scale > 0; with z = (x − loc)/scale
 //
 //	log p(x) = −|z| − 2 log(1 + exp(−|z|)) − log scale
-func Logistic(loc, scale any) LogisticDist {
+func Logistic(loc, scale any) Distribution {
 	l, s := param("Logistic", "loc", loc), param("Logistic", "scale", scale)
-	d := LogisticDist{base: newBase("Logistic", l, s), loc: l, scale: s}
+	d := logisticDist{base: newBase("Logistic", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)
 	d.checkNumber("scale", s, positive)
 	return d
 }
 
 // Support is the real line.
-func (d LogisticDist) Support() support.Support { return support.Real }
+func (d logisticDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
-func (d LogisticDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d logisticDist) LogProb(value torch.Tensor) torch.Tensor {
 	z := floated(value).Sub(d.loc).Div(d.scale).Abs().Neg()
 	return d.full(z.Sub(z.Exp().Log1p().Mul(2)).Sub(d.scale.Log()))
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d LogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d logisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 
 // Mean is loc.
-func (d LogisticDist) Mean() torch.Tensor { return d.spread(d.loc) }
+func (d logisticDist) Mean() torch.Tensor { return d.spread(d.loc) }
 
 // Variance is π² scale²/3.
-func (d LogisticDist) Variance() torch.Tensor {
+func (d logisticDist) Variance() torch.Tensor {
 	return d.spread(d.scale.Square().Mul(math.Pi * math.Pi / 3))
 }
 
 // CDF is 1/(1 + exp(−z)).
-func (d LogisticDist) CDF(value torch.Tensor) torch.Tensor {
+func (d logisticDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.full(floated(value).Sub(d.loc).Div(d.scale).Sigmoid())
 }
 
 // ICDF is loc + scale log(p/(1 − p)).
-func (d LogisticDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d logisticDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Log().Sub(p.Neg().Log1p()).Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.
-func (d LogisticDist) Expand(batch ...int64) Distribution {
+func (d logisticDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks loc and scale.
-func (d LogisticDist) Validate() error {
+func (d logisticDist) Validate() error {
 	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
 }
 
 // Params are the parameters by name.
-func (d LogisticDist) Params() map[string]any {
+func (d logisticDist) Params() map[string]any {
 	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

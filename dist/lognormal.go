@@ -5,8 +5,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// LogNormalDist is the distribution of a number whose logarithm is normal; see [LogNormal].
-type LogNormalDist struct {
+// logNormalDist is the distribution of a number whose logarithm is normal; see [LogNormal].
+type logNormalDist struct {
 	base
 	loc, scale torch.Tensor
 }
@@ -14,19 +14,19 @@ type LogNormalDist struct {
 // LogNormal is the distribution of exp(z), where z is normal with mean loc and standard deviation scale > 0; for x > 0
 //
 //	log p(x) = −((log x − loc)/scale)²/2 − log x − log scale − log √(2π)
-func LogNormal(loc, scale any) LogNormalDist {
+func LogNormal(loc, scale any) Distribution {
 	l, s := param("LogNormal", "loc", loc), param("LogNormal", "scale", scale)
-	d := LogNormalDist{base: newBase("LogNormal", l, s), loc: l, scale: s}
+	d := logNormalDist{base: newBase("LogNormal", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)
 	d.checkNumber("scale", s, positive)
 	return d
 }
 
 // Support is x > 0.
-func (d LogNormalDist) Support() support.Support { return support.Positive }
+func (d logNormalDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d LogNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d logNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Le(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
 		l := x.Log()
 		z := l.Sub(d.loc).Div(d.scale)
@@ -35,43 +35,43 @@ func (d LogNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws exp(loc + scale·z), reparameterised.
-func (d LogNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d logNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.normal(src, sample, d.loc, d.scale).Mul(d.scale).Add(d.loc).Exp()
 }
 
 // Mean is exp(loc + scale²/2).
-func (d LogNormalDist) Mean() torch.Tensor {
+func (d logNormalDist) Mean() torch.Tensor {
 	return d.spread(d.scale.Square().Mul(0.5).Add(d.loc).Exp())
 }
 
 // Variance is (exp(scale²) − 1) exp(2 loc + scale²).
-func (d LogNormalDist) Variance() torch.Tensor {
+func (d logNormalDist) Variance() torch.Tensor {
 	v := d.scale.Square()
 	return d.spread(v.Expm1().Mul(v.Add(d.loc.Mul(2)).Exp()))
 }
 
 // CDF is Φ((log x − loc)/scale).
-func (d LogNormalDist) CDF(value torch.Tensor) torch.Tensor {
+func (d logNormalDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return ndtr(x.Log().Sub(d.loc).Div(d.scale)) })
 }
 
 // ICDF is exp(loc + scale·Φ⁻¹(p)).
-func (d LogNormalDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d logNormalDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(torch.Of(p.T().MustSpecialNdtri(false)).Mul(d.scale).Add(d.loc).Exp())
 }
 
 // Expand broadcasts the batch shape.
-func (d LogNormalDist) Expand(batch ...int64) Distribution {
+func (d logNormalDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks loc and scale.
-func (d LogNormalDist) Validate() error {
+func (d logNormalDist) Validate() error {
 	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
 }
 
 // Params are the parameters by name.
-func (d LogNormalDist) Params() map[string]any {
+func (d logNormalDist) Params() map[string]any {
 	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// LowRankMultivariateNormalDist is the normal distribution with a covariance of low rank plus a diagonal; see
+// lowRankMultivariateNormalDist is the normal distribution with a covariance of low rank plus a diagonal; see
 // [LowRankMultivariateNormal].
-type LowRankMultivariateNormalDist struct {
+type lowRankMultivariateNormalDist struct {
 	base
 	loc    torch.Tensor
 	factor torch.Tensor // W
@@ -27,12 +27,12 @@ type LowRankMultivariateNormalDist struct {
 //	log det Σ = log det C + Σ log D              (the matrix determinant lemma)
 //
 // so a density costs n·m operations where m is small.
-func LowRankMultivariateNormal(loc, covFactor, covDiag any) LowRankMultivariateNormalDist {
+func LowRankMultivariateNormal(loc, covFactor, covDiag any) Distribution {
 	const family = "LowRankMultivariateNormal"
 	l, v := param(family, "loc", loc), param(family, "cov_diag", covDiag)
 	w, batch, n, m := matrixOf(family, "cov_factor", covFactor, false)
 	shape := broadcast(family, vectorBatch(family, "loc", l, n), batch, vectorBatch(family, "cov_diag", v, n))
-	d := LowRankMultivariateNormalDist{base: base{family: family, batch: shape, event: []int64{n}}, loc: l, factor: w, diag: v}
+	d := lowRankMultivariateNormalDist{base: base{family: family, batch: shape, event: []int64{n}}, loc: l, factor: w, diag: v}
 	d.checkNumber("loc", l, finite)
 	d.checkNumber("cov_diag", v, positive)
 	dtype, device := like(w)
@@ -44,10 +44,10 @@ func LowRankMultivariateNormal(loc, covFactor, covDiag any) LowRankMultivariateN
 }
 
 // Support is all real vectors.
-func (d LowRankMultivariateNormalDist) Support() support.Support { return support.Real.Independent(1) }
+func (d lowRankMultivariateNormalDist) Support() support.Support { return support.Real.Independent(1) }
 
 // LogProb is the log density.
-func (d LowRankMultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d lowRankMultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := expandTo(value, broadcast(d.family, value.Shape(), d.event))
 	x = x.Sub(d.loc)
 	u := rowsOver(rowsOver(rowsTimes(x, d.over), d.inner.Transpose(), true), d.inner, false)
@@ -58,7 +58,7 @@ func (d LowRankMultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor 
 }
 
 // Sample draws loc + W z + √D z', reparameterised.
-func (d LowRankMultivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d lowRankMultivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.factor)
 	shape := d.factor.Shape()
 	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, shape[len(shape)-1:]), dtype, device)))
@@ -68,33 +68,33 @@ func (d LowRankMultivariateNormalDist) Sample(src *Source, sample ...int64) torc
 }
 
 // Mean is loc.
-func (d LowRankMultivariateNormalDist) Mean() torch.Tensor {
+func (d lowRankMultivariateNormalDist) Mean() torch.Tensor {
 	return expandTo(alike(d.loc, d.factor), join(d.batch, d.event))
 }
 
 // Variance is the diagonal of the covariance.
-func (d LowRankMultivariateNormalDist) Variance() torch.Tensor {
+func (d lowRankMultivariateNormalDist) Variance() torch.Tensor {
 	return d.spread(sumLast(d.factor.Square(), 1).Add(d.diagT))
 }
 
 // Covariance is the covariance matrix, of shape batch + [n, n].
-func (d LowRankMultivariateNormalDist) Covariance() torch.Tensor {
+func (d lowRankMultivariateNormalDist) Covariance() torch.Tensor {
 	c := d.factor.MatMul(d.factor.Transpose()).Add(torch.Of(d.diagT.T().MustDiagEmbed(0, -2, -1, false)))
 	return expandTo(c, join(d.batch, d.event, d.event))
 }
 
 // Expand broadcasts the batch shape.
-func (d LowRankMultivariateNormalDist) Expand(batch ...int64) Distribution {
+func (d lowRankMultivariateNormalDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks loc, cov_factor and cov_diag.
-func (d LowRankMultivariateNormalDist) Validate() error {
+func (d lowRankMultivariateNormalDist) Validate() error {
 	return first(d.validate("loc", d.loc, finite), d.validate("cov_factor", d.factor, finite), d.validate("cov_diag", d.diag, positive))
 }
 
 // Params are the parameters by name.
-func (d LowRankMultivariateNormalDist) Params() map[string]any {
+func (d lowRankMultivariateNormalDist) Params() map[string]any {
 	return map[string]any{"loc": d.loc, "cov_factor": d.factor, "cov_diag": d.diag}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// MixtureDist is a mixture of distributions of any families; see [Mixture].
-type MixtureDist struct {
+// mixtureDist is a mixture of distributions of any families; see [Mixture].
+type mixtureDist struct {
 	base
-	mixing     CategoricalDist
+	mixing     categoricalDist
 	components []Distribution
 	support    support.Support
 }
@@ -25,18 +25,18 @@ type MixtureDist struct {
 //	log p(x) = log Σᵢ exp(log wᵢ + log pᵢ(x))
 //
 // The weights w are a tensor of shape batch + [K] or a []float64, of numbers ≥ 0, which are divided by their sum, as
-// [Categorical] takes them; or a CategoricalDist, as of [CategoricalLogits]. The K components have one event shape, and batch
+// [Categorical] takes them; or a distribution of [Categorical] or [CategoricalLogits]. The K components have one event shape, and batch
 // shapes that broadcast. A component of weight 0 changes nothing, whatever its density is.
 //
 // The components are all continuous or all discrete. Where their supports differ, that of the mixture is the smallest
 // interval around them all, and the density is 0 in its gaps; supports that are not intervals must be the same. For
 // counts with more zeros see [ZeroInflated].
-func Mixture(probs any, components ...Distribution) MixtureDist {
+func Mixture(probs any, components ...Distribution) Distribution {
 	const family = "Mixture"
 	if len(components) == 0 {
 		panic(&Error{family, "components", "empty", "at least one distribution is required"})
 	}
-	d := MixtureDist{mixing: mixing(family, probs)}
+	d := mixtureDist{mixing: mixing(family, probs)}
 	if int(d.mixing.categories) != len(components) {
 		panic(&Error{family, "probs", fmt.Sprintf("of %d weights", d.mixing.categories), fmt.Sprintf("there are %d components", len(components))})
 	}
@@ -61,10 +61,12 @@ func Mixture(probs any, components ...Distribution) MixtureDist {
 }
 
 // mixing is the distribution of the component.
-func mixing(family string, probs any) CategoricalDist {
+func mixing(family string, probs any) categoricalDist {
 	switch w := probs.(type) {
-	case CategoricalDist:
+	case categoricalDist:
 		return w
+	case Distribution:
+		panic(&Error{family, "probs", "a " + w.Name(), "weights or a Categorical distribution are required"})
 	case []float64:
 		if len(w) == 0 {
 			panic(&Error{family, "probs", "empty", "a weight for each component is required"})
@@ -114,15 +116,15 @@ func span(s support.Support) (support.Support, bool) {
 }
 
 // Support is that of the components, or the smallest interval around theirs.
-func (d MixtureDist) Support() support.Support { return d.support }
+func (d mixtureDist) Support() support.Support { return d.support }
 
 // LogProb is the log density.
-func (d MixtureDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d mixtureDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.full(d.mixing.mix(d.each(func(c Distribution) torch.Tensor { return c.LogProb(value) }, -1)))
 }
 
 // each stacks something of every component along a new dimension.
-func (d MixtureDist) each(f func(c Distribution) torch.Tensor, dim int64) torch.Tensor {
+func (d mixtureDist) each(f func(c Distribution) torch.Tensor, dim int64) torch.Tensor {
 	all := make([]torch.Tensor, len(d.components))
 	for i, c := range d.components {
 		all[i] = f(c)
@@ -133,7 +135,7 @@ func (d MixtureDist) each(f func(c Distribution) torch.Tensor, dim int64) torch.
 // mix is log Σ w exp(l) over the last dimension. From weights it is m + log Σ w exp(l − m), where m is the largest log w + l: the derivative
 // in a weight, also in one of 0, is then exp(l)/Σ w exp(l) without further ado. Only of components of weight 0 the exponent can be large: it is cut
 // off where it would overflow.
-func (d CategoricalDist) mix(l torch.Tensor) torch.Tensor {
+func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 	if d.fromLogits {
 		return logSumExp(logSoftmax(d.logits).Add(l))
 	}
@@ -168,7 +170,7 @@ func logSumExp(a torch.Tensor) torch.Tensor {
 
 // Sample draws a component for each draw and then of it. Gradients flow to the components, where they are
 // reparameterised, but not through the choice to the weights.
-func (d MixtureDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d mixtureDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	index := d.mixing.Expand(d.batch...).Sample(src, sample...)
 	for range d.event {
 		index = index.Unsqueeze(-1)
@@ -182,18 +184,18 @@ func (d MixtureDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // Mean is Σ wᵢ mᵢ.
-func (d MixtureDist) Mean() torch.Tensor {
+func (d mixtureDist) Mean() torch.Tensor {
 	mean, _ := d.moments(false)
 	return d.spread(mean)
 }
 
 // Variance is Σ wᵢ (vᵢ + (mᵢ − m)²).
-func (d MixtureDist) Variance() torch.Tensor {
+func (d mixtureDist) Variance() torch.Tensor {
 	_, variance := d.moments(true)
 	return d.spread(variance)
 }
 
-func (d MixtureDist) moments(second bool) (mean, variance torch.Tensor) {
+func (d mixtureDist) moments(second bool) (mean, variance torch.Tensor) {
 	at := int64(len(d.batch))
 	means := d.each(func(c Distribution) torch.Tensor { return c.Mean() }, at)
 	if !second {
@@ -205,7 +207,7 @@ func (d MixtureDist) moments(second bool) (mean, variance torch.Tensor) {
 
 // moments are those of the mixture, from those of the components in the dimension before the event's. Where a weight is 0
 // the moments may be infinite.
-func (d CategoricalDist) moments(means torch.Tensor, variances *torch.Tensor, event int) (mean, variance torch.Tensor) {
+func (d categoricalDist) moments(means torch.Tensor, variances *torch.Tensor, event int) (mean, variance torch.Tensor) {
 	w := d.prob()
 	for range event {
 		w = w.Unsqueeze(-1)
@@ -224,7 +226,7 @@ func (d CategoricalDist) moments(means torch.Tensor, variances *torch.Tensor, ev
 }
 
 // CDF is Σ wᵢ Fᵢ(x); it panics with an [*Error] where a component has none.
-func (d MixtureDist) CDF(value torch.Tensor) torch.Tensor {
+func (d mixtureDist) CDF(value torch.Tensor) torch.Tensor {
 	for i, c := range d.components {
 		if !hasCDF(c) {
 			panic(&Error{d.family, fmt.Sprintf("component %d", i), c.Name(), "it has no CDF in closed form"})
@@ -235,19 +237,29 @@ func (d MixtureDist) CDF(value torch.Tensor) torch.Tensor {
 }
 
 // hasCDF says whether a distribution has a CDF; a mixture has that of its components.
-func hasCDF(d Distribution) bool {
+func hasCDF(d Distribution) bool { return noCDF(d) == "" }
+
+// noCDF names the family that lacks a CDF; empty where none does.
+func noCDF(d Distribution) string {
 	switch m := d.(type) {
-	case MixtureDist:
-		return !slices.ContainsFunc(m.components, func(c Distribution) bool { return !hasCDF(c) })
-	case MixtureSameFamilyDist:
-		return hasCDF(m.components)
+	case mixtureDist:
+		for _, c := range m.components {
+			if missing := noCDF(c); missing != "" {
+				return missing
+			}
+		}
+		return ""
+	case mixtureSameFamilyDist:
+		return noCDF(m.components)
 	}
-	_, ok := d.(CDFer)
-	return ok
+	if _, ok := d.(CDFer); !ok {
+		return d.Name()
+	}
+	return ""
 }
 
 // Expand broadcasts the batch shape.
-func (d MixtureDist) Expand(batch ...int64) Distribution {
+func (d mixtureDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	all := make([]Distribution, len(d.components))
 	for i, c := range d.components {
@@ -258,7 +270,7 @@ func (d MixtureDist) Expand(batch ...int64) Distribution {
 }
 
 // Validate checks the weights and the components.
-func (d MixtureDist) Validate() error {
+func (d mixtureDist) Validate() error {
 	err := d.mixing.Validate()
 	for _, c := range d.components {
 		err = first(err, c.Validate())
@@ -267,7 +279,7 @@ func (d MixtureDist) Validate() error {
 }
 
 // Params are the weights, as probs or logits, and the components.
-func (d MixtureDist) Params() map[string]any {
+func (d mixtureDist) Params() map[string]any {
 	out := d.mixing.Params()
 	out["components"] = slices.Clone(d.components)
 	return out

@@ -7,19 +7,20 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// MixtureSameFamilyDist is a mixture over the last dimension of one distribution's batch; see [MixtureSameFamily].
-type MixtureSameFamilyDist struct {
+// mixtureSameFamilyDist is a mixture over the last dimension of one distribution's batch; see [MixtureSameFamily].
+type mixtureSameFamilyDist struct {
 	base
-	mixing     CategoricalDist
+	mixing     categoricalDist
 	components Distribution
 	support    support.Support
 }
 
 // MixtureSameFamily is a finite mixture whose K components are the last dimension of one distribution's batch, of shape
-// batch + [K] (Pyro's and PyTorch's). The mixing distribution has K categories, and its batch shape broadcasts against
-// batch. See [Mixture] for the density and the support; ends of the support that are tensors widen to the outermost.
-func MixtureSameFamily(mixing CategoricalDist, components Distribution) MixtureSameFamilyDist {
+// batch + [K] (Pyro's and PyTorch's). The weights are a [Categorical] distribution of K categories or what [Mixture]
+// takes, and their batch shape broadcasts against batch. See [Mixture] for the density and the support; ends of the support that are tensors widen to the outermost.
+func MixtureSameFamily(probs any, components Distribution) Distribution {
 	const family = "MixtureSameFamily"
+	mixing := mixing(family, probs)
 	if components == nil {
 		panic(&Error{family, "components", "nil", "a distribution is required"})
 	}
@@ -29,7 +30,7 @@ func MixtureSameFamily(mixing CategoricalDist, components Distribution) MixtureS
 		panic(&Error{family, "components", fmt.Sprintf("%s, with batch shape %v", components.Name(), batch),
 			fmt.Sprintf("the last dimension of the batch must have size %d, that of the mixing distribution", mixing.categories)})
 	}
-	d := MixtureSameFamilyDist{mixing: mixing, support: outermost(family, components)}
+	d := mixtureSameFamilyDist{mixing: mixing, support: outermost(family, components)}
 	d.base = base{family: family, batch: broadcast(family, mixing.batch, batch[:k]), event: components.EventShape()}
 	d.components = components.Expand(join(d.batch, batch[k:])...)
 	return d
@@ -54,21 +55,21 @@ func outermost(family string, components Distribution) support.Support {
 }
 
 // Support is that of the components.
-func (d MixtureSameFamilyDist) Support() support.Support { return d.support }
+func (d mixtureSameFamilyDist) Support() support.Support { return d.support }
 
 // spreadValue gives a value a dimension for the components.
-func (d MixtureSameFamilyDist) spreadValue(value torch.Tensor) torch.Tensor {
+func (d mixtureSameFamilyDist) spreadValue(value torch.Tensor) torch.Tensor {
 	return value.Unsqueeze(int(int64(-1 - len(d.event))))
 }
 
 // LogProb is the log density.
-func (d MixtureSameFamilyDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d mixtureSameFamilyDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.full(d.mixing.mix(d.components.LogProb(d.spreadValue(value))))
 }
 
 // Sample draws a component for each draw, and takes its draw from those of all components. Gradients flow to the
 // components, where they are reparameterised, but not through the choice to the weights.
-func (d MixtureSameFamilyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d mixtureSameFamilyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	index := d.mixing.Expand(d.batch...).Sample(src, sample...)
 	dim := int64(-1 - len(d.event))
 	for range join(d.event, []int64{1}) {
@@ -80,20 +81,20 @@ func (d MixtureSameFamilyDist) Sample(src *Source, sample ...int64) torch.Tensor
 }
 
 // Mean is Σ wᵢ mᵢ.
-func (d MixtureSameFamilyDist) Mean() torch.Tensor {
+func (d mixtureSameFamilyDist) Mean() torch.Tensor {
 	mean, _ := d.mixing.moments(d.components.Mean(), nil, len(d.event))
 	return d.spread(mean)
 }
 
 // Variance is Σ wᵢ (vᵢ + (mᵢ − m)²).
-func (d MixtureSameFamilyDist) Variance() torch.Tensor {
+func (d mixtureSameFamilyDist) Variance() torch.Tensor {
 	variances := d.components.Variance()
 	_, variance := d.mixing.moments(d.components.Mean(), &variances, len(d.event))
 	return d.spread(variance)
 }
 
 // CDF is Σ wᵢ Fᵢ(x); it panics with an [*Error] where the components have none.
-func (d MixtureSameFamilyDist) CDF(value torch.Tensor) torch.Tensor {
+func (d mixtureSameFamilyDist) CDF(value torch.Tensor) torch.Tensor {
 	if !hasCDF(d.components) {
 		panic(&Error{d.family, "components", d.components.Name(), "it has no CDF in closed form"})
 	}
@@ -102,19 +103,19 @@ func (d MixtureSameFamilyDist) CDF(value torch.Tensor) torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d MixtureSameFamilyDist) Expand(batch ...int64) Distribution {
+func (d mixtureSameFamilyDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	d.components = d.components.Expand(join(batch, []int64{d.mixing.categories})...)
 	return d
 }
 
 // Validate checks the weights and the components.
-func (d MixtureSameFamilyDist) Validate() error {
+func (d mixtureSameFamilyDist) Validate() error {
 	return first(d.mixing.Validate(), d.components.Validate())
 }
 
 // Params are the weights, as probs or logits, and the components.
-func (d MixtureSameFamilyDist) Params() map[string]any {
+func (d mixtureSameFamilyDist) Params() map[string]any {
 	out := d.mixing.Params()
 	out["components"] = d.components
 	return out

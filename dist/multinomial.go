@@ -8,8 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// MultinomialDist is the multinomial distribution; see [Multinomial] and [MultinomialLogits].
-type MultinomialDist struct {
+// multinomialDist is the multinomial distribution; see [Multinomial] and [MultinomialLogits].
+type multinomialDist struct {
 	base
 	total         torch.Tensor
 	probs, logits torch.Tensor
@@ -21,19 +21,19 @@ type MultinomialDist struct {
 // the batch. Values are vectors of C counts with sum total:
 //
 //	log p(x) = log total! + Σᵢ (xᵢ log pᵢ − log xᵢ!),  with 0 log 0 = 0
-func Multinomial(total, probs any) MultinomialDist {
+func Multinomial(total, probs any) Distribution {
 	return newMultinomial("Multinomial", total, "probs", probs)
 }
 
 // MultinomialLogits is the multinomial distribution from logarithms of numbers proportional to the probabilities.
-func MultinomialLogits(total, logits any) MultinomialDist {
+func MultinomialLogits(total, logits any) Distribution {
 	return newMultinomial("MultinomialLogits", total, "logits", logits)
 }
 
-func newMultinomial(family string, total any, name string, weights any) MultinomialDist {
+func newMultinomial(family string, total any, name string, weights any) multinomialDist {
 	n, w := param(family, "total", total), param(family, name, weights)
 	batch, c := lastDim(family, name, w)
-	d := MultinomialDist{base: base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}}, total: n}
+	d := multinomialDist{base: base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}}, total: n}
 	if name == "logits" {
 		d.logits, d.fromLogits = w, true
 	} else {
@@ -44,10 +44,10 @@ func newMultinomial(family string, total any, name string, weights any) Multinom
 }
 
 // Support is the vectors of counts with sum total.
-func (d MultinomialDist) Support() support.Support { return support.Counts(d.total) }
+func (d multinomialDist) Support() support.Support { return support.Counts(d.total) }
 
 // trials is the total, with a dimension for the categories, in the type of x.
-func (d MultinomialDist) trials(x torch.Tensor) torch.Tensor {
+func (d multinomialDist) trials(x torch.Tensor) torch.Tensor {
 	if isNum(d.total) {
 		return d.total
 	}
@@ -55,7 +55,7 @@ func (d MultinomialDist) trials(x torch.Tensor) torch.Tensor {
 }
 
 // LogProb is the log mass: the product of Poisson(xᵢ; n pᵢ), over Poisson(n; n).
-func (d MultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d multinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	value = floating(value, d.probs, d.logits)
 	n := d.trials(value)
 	x, not := whole(value, torch.Of(math.Inf(1)))
@@ -74,7 +74,7 @@ func (d MultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // prob is the probabilities.
-func (d MultinomialDist) prob() torch.Tensor {
+func (d multinomialDist) prob() torch.Tensor {
 	if d.fromLogits {
 		return torch.Of(d.logits.T().MustSoftmax(-1, d.logits.T().DType(), false))
 	}
@@ -82,7 +82,7 @@ func (d MultinomialDist) prob() torch.Tensor {
 }
 
 // Sample draws vectors of counts, in the parameter's type.
-func (d MultinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d multinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	p := d.prob()
 	n := torch.Of(alike(d.total, p).T().MustTotype(p.T().DType(), false))
 	shape := join(sample, d.batch)
@@ -90,25 +90,25 @@ func (d MultinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // Mean is n p.
-func (d MultinomialDist) Mean() torch.Tensor {
+func (d multinomialDist) Mean() torch.Tensor {
 	p := d.prob()
 	return d.spread(p.Mul(d.trials(p)))
 }
 
 // Variance is n p(1 − p), for each category by itself.
-func (d MultinomialDist) Variance() torch.Tensor {
+func (d multinomialDist) Variance() torch.Tensor {
 	p := d.prob()
 	return d.spread(p.Mul(torch.Of(1).Sub(p)).Mul(d.trials(p)))
 }
 
 // Expand broadcasts the batch shape.
-func (d MultinomialDist) Expand(batch ...int64) Distribution {
+func (d multinomialDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks the parameters.
-func (d MultinomialDist) Validate() error {
+func (d multinomialDist) Validate() error {
 	total := d.validate("total", d.total, wholeCount)
 	if d.fromLogits {
 		return first(total, validateLogits(d.base, d.logits))
@@ -117,7 +117,7 @@ func (d MultinomialDist) Validate() error {
 }
 
 // Params are the parameters by name.
-func (d MultinomialDist) Params() map[string]any {
+func (d multinomialDist) Params() map[string]any {
 	if d.fromLogits {
 		return map[string]any{"total": d.total, "logits": d.logits}
 	}

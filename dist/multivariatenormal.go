@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// MultivariateNormalDist is the multivariate normal distribution; see [MultivariateNormal].
-type MultivariateNormalDist struct {
+// multivariateNormalDist is the multivariate normal distribution; see [MultivariateNormal].
+type multivariateNormalDist struct {
 	base
 	loc    torch.Tensor
 	name   string       // of the matrix parameter
@@ -24,14 +24,14 @@ type MultivariateNormalDist struct {
 //	log p(x) = −(x − loc)ᵀ Σ⁻¹ (x − loc)/2 − (log det Σ)/2 − (n/2) log 2π
 //
 // Where Σ is not positive definite the density is NaN, and Validate says so.
-func MultivariateNormal(loc, cov any) MultivariateNormalDist {
+func MultivariateNormal(loc, cov any) Distribution {
 	d := newMultivariateNormal("MultivariateNormal", "covariance_matrix", loc, cov)
 	d.factor = d.given.Cholesky()
 	return d
 }
 
 // MultivariateNormalPrecision is [MultivariateNormal] with precision_matrix Σ⁻¹, which is never inverted.
-func MultivariateNormalPrecision(loc, precision any) MultivariateNormalDist {
+func MultivariateNormalPrecision(loc, precision any) Distribution {
 	d := newMultivariateNormal("MultivariateNormalPrecision", "precision_matrix", loc, precision)
 	d.factor, d.precision = d.given.Cholesky(), true
 	return d
@@ -39,26 +39,26 @@ func MultivariateNormalPrecision(loc, precision any) MultivariateNormalDist {
 
 // MultivariateNormalCholesky is [MultivariateNormal] with scale_tril L, the lower-triangular matrix with positive diagonal
 // and L·Lᵀ = Σ. What is above its diagonal is not read.
-func MultivariateNormalCholesky(loc, scaleTril any) MultivariateNormalDist {
+func MultivariateNormalCholesky(loc, scaleTril any) Distribution {
 	d := newMultivariateNormal("MultivariateNormalCholesky", "scale_tril", loc, scaleTril)
 	d.factor = torch.Of(d.given.T().MustTril(0, false))
 	return d
 }
 
-func newMultivariateNormal(family, name string, loc, matrix any) MultivariateNormalDist {
+func newMultivariateNormal(family, name string, loc, matrix any) multivariateNormalDist {
 	l := param(family, "loc", loc)
 	m, batch, n, _ := matrixOf(family, name, matrix, true)
-	d := MultivariateNormalDist{loc: l, name: name, given: m}
+	d := multivariateNormalDist{loc: l, name: name, given: m}
 	d.base = base{family: family, batch: broadcast(family, vectorBatch(family, "loc", l, n), batch), event: []int64{n}}
 	d.checkNumber("loc", l, finite)
 	return d
 }
 
 // Support is all real vectors.
-func (d MultivariateNormalDist) Support() support.Support { return support.Real.Independent(1) }
+func (d multivariateNormalDist) Support() support.Support { return support.Real.Independent(1) }
 
 // LogProb is the log density.
-func (d MultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d multivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := expandTo(value, broadcast(d.family, value.Shape(), d.event))
 	x = x.Sub(d.loc)
 	logDet := logDiagonal(d.factor)
@@ -72,7 +72,7 @@ func (d MultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws loc + L z, or loc + L⁻ᵀ z from a precision, reparameterised.
-func (d MultivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d multivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.given)
 	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
 	if d.precision {
@@ -84,12 +84,12 @@ func (d MultivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tenso
 }
 
 // Mean is loc.
-func (d MultivariateNormalDist) Mean() torch.Tensor {
+func (d multivariateNormalDist) Mean() torch.Tensor {
 	return expandTo(alike(d.loc, d.given), join(d.batch, d.event))
 }
 
 // Variance is the diagonal of the covariance.
-func (d MultivariateNormalDist) Variance() torch.Tensor {
+func (d multivariateNormalDist) Variance() torch.Tensor {
 	rows := d.factor
 	if d.precision {
 		rows = d.inverseFactor()
@@ -98,13 +98,13 @@ func (d MultivariateNormalDist) Variance() torch.Tensor {
 }
 
 // inverseFactor is L⁻ᵀ.
-func (d MultivariateNormalDist) inverseFactor() torch.Tensor {
+func (d multivariateNormalDist) inverseFactor() torch.Tensor {
 	dtype, device := like(d.given)
 	return torch.Of(d.factor.T().MustLinalgSolveTriangular(ts.MustEye(d.event[0], dtype, device), false, true, false, false)).Transpose()
 }
 
 // Covariance is the covariance matrix, of shape batch + [n, n].
-func (d MultivariateNormalDist) Covariance() torch.Tensor {
+func (d multivariateNormalDist) Covariance() torch.Tensor {
 	f := d.factor
 	if d.precision {
 		f = d.inverseFactor()
@@ -113,13 +113,13 @@ func (d MultivariateNormalDist) Covariance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d MultivariateNormalDist) Expand(batch ...int64) Distribution {
+func (d multivariateNormalDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks loc and the matrix.
-func (d MultivariateNormalDist) Validate() error {
+func (d multivariateNormalDist) Validate() error {
 	matrix, set := d.given, support.PositiveDefinite
 	if d.name == "scale_tril" {
 		matrix, set = d.factor, support.LowerCholesky
@@ -128,6 +128,6 @@ func (d MultivariateNormalDist) Validate() error {
 }
 
 // Params are the parameters by name.
-func (d MultivariateNormalDist) Params() map[string]any {
+func (d multivariateNormalDist) Params() map[string]any {
 	return map[string]any{"loc": d.loc, d.name: d.given}
 }

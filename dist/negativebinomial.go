@@ -7,9 +7,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// NegativeBinomialDist is the negative binomial distribution; see [NegativeBinomial], [NegativeBinomialProbs] and
+// negativeBinomialDist is the negative binomial distribution; see [NegativeBinomial], [NegativeBinomialProbs] and
 // [NegativeBinomialLogits].
-type NegativeBinomialDist struct {
+type negativeBinomialDist struct {
 	base
 	size     torch.Tensor // the dispersion, or total count: the shape of the gamma distribution that mixes Poisson distributions
 	sizeName string       // as the constructor calls it
@@ -27,7 +27,7 @@ var failureProbs = check{"it must be at least 0 and less than 1", func(v float64
 //
 // for mean μ and dispersion φ. It is computed by Loader's saddle-point expansion (2000), and tends to the Poisson
 // distribution without losing digits as the dispersion grows.
-func NegativeBinomial(mean, dispersion any) NegativeBinomialDist {
+func NegativeBinomial(mean, dispersion any) Distribution {
 	return newNegativeBinomial("NegativeBinomial", "dispersion", dispersion, "mean", mean, nonNegative)
 }
 
@@ -35,30 +35,30 @@ func NegativeBinomial(mean, dispersion any) NegativeBinomialDist {
 // real number:
 //
 //	log p(x) = log Γ(x + total) − log Γ(total) − log x! + total log(1 − probs) + x log probs
-func NegativeBinomialProbs(total, probs any) NegativeBinomialDist {
+func NegativeBinomialProbs(total, probs any) Distribution {
 	return newNegativeBinomial("NegativeBinomialProbs", "total", total, "probs", probs, failureProbs)
 }
 
 // NegativeBinomialLogits is [NegativeBinomialProbs] from the log-odds of a success; its mean is total exp(logits).
-func NegativeBinomialLogits(total, logits any) NegativeBinomialDist {
+func NegativeBinomialLogits(total, logits any) Distribution {
 	return newNegativeBinomial("NegativeBinomialLogits", "total", total, "logits", logits, belowInfinity)
 }
 
-func newNegativeBinomial(family, sizeName string, size any, kind string, second any, allowed check) NegativeBinomialDist {
+func newNegativeBinomial(family, sizeName string, size any, kind string, second any, allowed check) negativeBinomialDist {
 	r, s := param(family, sizeName, size), param(family, kind, second)
-	d := NegativeBinomialDist{base: newBase(family, r, s), size: r, sizeName: sizeName, kind: kind, second: s}
+	d := negativeBinomialDist{base: newBase(family, r, s), size: r, sizeName: sizeName, kind: kind, second: s}
 	d.checkNumber(sizeName, r, positive)
 	d.checkNumber(kind, s, allowed)
 	return d
 }
 
 // Support is 0, 1, 2, …
-func (d NegativeBinomialDist) Support() support.Support { return support.NonnegativeInteger }
+func (d negativeBinomialDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass. With the probability p of a success, q = 1 − p and s = x + r,
 //
 //	NB(x; r, p) = r/s Poisson(x; s p) Poisson(r; s q) / Poisson(s; s)
-func (d NegativeBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d negativeBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	in, outside := whole(floating(value, d.second, d.size), torch.Of(math.Inf(1)))
 	x, r := in, d.size
 	s := x.Add(r)
@@ -79,7 +79,7 @@ func (d NegativeBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // mean is the mean.
-func (d NegativeBinomialDist) mean() torch.Tensor {
+func (d negativeBinomialDist) mean() torch.Tensor {
 	switch d.kind {
 	case "mean":
 		return d.second
@@ -90,34 +90,34 @@ func (d NegativeBinomialDist) mean() torch.Tensor {
 }
 
 // Sample draws a gamma-distributed rate, and then a count with that rate.
-func (d NegativeBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d negativeBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	size := filled(d.size, join(sample, d.batch), d.second, d.size)
 	rate := torch.Of(torch.Must(src.Gamma(size.T()))).Mul(d.mean().Div(d.size))
 	return torch.Of(torch.Must(src.Poisson(rate.T().MustDetach(false))))
 }
 
 // Mean is the mean.
-func (d NegativeBinomialDist) Mean() torch.Tensor { return d.spread(d.mean()) }
+func (d negativeBinomialDist) Mean() torch.Tensor { return d.spread(d.mean()) }
 
 // Variance is mean + mean²/dispersion.
-func (d NegativeBinomialDist) Variance() torch.Tensor {
+func (d negativeBinomialDist) Variance() torch.Tensor {
 	m := d.mean()
 	return d.spread(m.Add(m.Square().Div(d.size)))
 }
 
 // Expand broadcasts the batch shape.
-func (d NegativeBinomialDist) Expand(batch ...int64) Distribution {
+func (d negativeBinomialDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks the parameters.
-func (d NegativeBinomialDist) Validate() error {
+func (d negativeBinomialDist) Validate() error {
 	allowed := map[string]check{"mean": nonNegative, "probs": failureProbs, "logits": belowInfinity}[d.kind]
 	return first(d.validate(d.sizeName, d.size, positive), d.validate(d.kind, d.second, allowed))
 }
 
 // Params are the parameters by name.
-func (d NegativeBinomialDist) Params() map[string]any {
+func (d negativeBinomialDist) Params() map[string]any {
 	return map[string]any{d.sizeName: d.size, d.kind: d.second}
 }

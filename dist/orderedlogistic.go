@@ -11,8 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// OrderedLogisticDist is the ordered logistic distribution; see [OrderedLogistic].
-type OrderedLogisticDist struct {
+// orderedLogisticDist is the ordered logistic distribution; see [OrderedLogistic].
+type orderedLogisticDist struct {
 	base
 	categories     int64
 	eta, cutpoints torch.Tensor
@@ -25,22 +25,22 @@ type OrderedLogisticDist struct {
 //
 // It is computed as the product σ(u) σ(−l) (1 − exp(l − u)), in which nothing cancels, u and l being the two arguments of
 // σ. A value is an index, as an integer or a floating-point number.
-func OrderedLogistic(eta, cutpoints any) OrderedLogisticDist {
+func OrderedLogistic(eta, cutpoints any) Distribution {
 	const family = "OrderedLogistic"
 	e, c := param(family, "eta", eta), param(family, "cutpoints", cutpoints)
 	batch, k := lastDim(family, "cutpoints", c)
-	d := OrderedLogisticDist{base: base{family: family, batch: broadcast(family, e.Shape(), batch)}, categories: k + 1, eta: e, cutpoints: c}
+	d := orderedLogisticDist{base: base{family: family, batch: broadcast(family, e.Shape(), batch)}, categories: k + 1, eta: e, cutpoints: c}
 	d.checkNumber("eta", e, finite)
 	return d
 }
 
 // Support is 0, …, K − 1.
-func (d OrderedLogisticDist) Support() support.Support {
+func (d orderedLogisticDist) Support() support.Support {
 	return support.IntegerInterval(0, d.categories-1)
 }
 
 // LogProb is the log mass.
-func (d OrderedLogisticDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d orderedLogisticDist) LogProb(value torch.Tensor) torch.Tensor {
 	value, outside := whole(value, torch.Of(float64(d.categories-1)))
 	dtype, device := like(d.cutpoints)
 	edge := d.cutpoints.Shape()
@@ -63,7 +63,7 @@ func log1mexp(x torch.Tensor) torch.Tensor {
 }
 
 // Sample draws indices, as int64: how many cutpoints a logistic number exceeds.
-func (d OrderedLogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d orderedLogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.cutpoints)
 	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
 	z := u.Log().Sub(u.Neg().Log1p()).Add(d.eta)
@@ -71,36 +71,36 @@ func (d OrderedLogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // EnumerateSupport lists the indices, as int64.
-func (d OrderedLogisticDist) EnumerateSupport() torch.Tensor {
+func (d orderedLogisticDist) EnumerateSupport() torch.Tensor {
 	_, device := like(d.cutpoints)
 	return enumerate(int(d.categories), len(d.batch), gotch.Int64, device)
 }
 
 // prob is the probabilities, of shape batch + [K].
-func (d OrderedLogisticDist) prob() torch.Tensor {
+func (d orderedLogisticDist) prob() torch.Tensor {
 	return torch.Of(d.LogProb(d.EnumerateSupport()).Exp().T().MustMovedimInt(0, -1, false))
 }
 
 // Mean is the mean of the index.
-func (d OrderedLogisticDist) Mean() torch.Tensor {
+func (d orderedLogisticDist) Mean() torch.Tensor {
 	mean, _ := indexMoments(d.prob())
 	return d.spread(mean)
 }
 
 // Variance is the variance of the index.
-func (d OrderedLogisticDist) Variance() torch.Tensor {
+func (d orderedLogisticDist) Variance() torch.Tensor {
 	_, variance := indexMoments(d.prob())
 	return d.spread(variance)
 }
 
 // Expand broadcasts the batch shape.
-func (d OrderedLogisticDist) Expand(batch ...int64) Distribution {
+func (d orderedLogisticDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks eta, and that the cutpoints increase.
-func (d OrderedLogisticDist) Validate() error {
+func (d orderedLogisticDist) Validate() error {
 	if err := first(d.validate("eta", d.eta, finite), d.validate("cutpoints", d.cutpoints, finite)); err != nil {
 		return err
 	}
@@ -115,6 +115,6 @@ func (d OrderedLogisticDist) Validate() error {
 }
 
 // Params are the parameters by name.
-func (d OrderedLogisticDist) Params() map[string]any {
+func (d orderedLogisticDist) Params() map[string]any {
 	return map[string]any{"eta": d.eta, "cutpoints": d.cutpoints}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// ParetoDist is the Pareto distribution; see [Pareto].
-type ParetoDist struct {
+// paretoDist is the Pareto distribution; see [Pareto].
+type paretoDist struct {
 	base
 	scale, alpha torch.Tensor
 }
@@ -16,64 +16,64 @@ type ParetoDist struct {
 // Pareto is the Pareto distribution of numbers from scale > 0, with exponent alpha > 0; for x ≥ scale
 //
 //	log p(x) = log alpha − log scale − (alpha + 1) log(x/scale)
-func Pareto(scale, alpha any) ParetoDist {
+func Pareto(scale, alpha any) Distribution {
 	s, a := param("Pareto", "scale", scale), param("Pareto", "alpha", alpha)
-	d := ParetoDist{base: newBase("Pareto", s, a), scale: s, alpha: a}
+	d := paretoDist{base: newBase("Pareto", s, a), scale: s, alpha: a}
 	d.checkNumber("scale", s, positive)
 	d.checkNumber("alpha", a, positive)
 	return d
 }
 
 // Support is x ≥ scale.
-func (d ParetoDist) Support() support.Support { return support.Interval(d.scale, math.Inf(1)) }
+func (d paretoDist) Support() support.Support { return support.Interval(d.scale, math.Inf(1)) }
 
 // LogProb is the log density.
-func (d ParetoDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d paretoDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, below(value, d.scale), d.scale, func(x torch.Tensor) torch.Tensor {
 		return x.Div(d.scale).Log().Mul(d.alpha.Add(1)).Neg().Add(d.alpha.Log().Sub(d.scale.Log()))
 	})
 }
 
 // Sample draws scale·u^(−1/alpha), reparameterised.
-func (d ParetoDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d paretoDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.uniform(src, sample, d.scale, d.alpha).Log().Neg().Div(d.alpha).Exp().Mul(d.scale)
 }
 
 // Mean is scale·alpha/(alpha − 1); infinite for alpha ≤ 1.
-func (d ParetoDist) Mean() torch.Tensor {
+func (d paretoDist) Mean() torch.Tensor {
 	return d.spread(d.moment(d.scale.Mul(d.alpha.Div(d.alpha.Sub(1))), d.alpha, 1, math.Inf(1)))
 }
 
 // Variance is scale² alpha/((alpha − 1)² (alpha − 2)); infinite for alpha ≤ 2, NaN for alpha ≤ 1.
-func (d ParetoDist) Variance() torch.Tensor {
+func (d paretoDist) Variance() torch.Tensor {
 	v := d.scale.Div(d.alpha.Sub(1)).Square().Mul(d.alpha.Div(d.alpha.Sub(2)))
 	return d.spread(d.moment(d.moment(v, d.alpha, 2, math.Inf(1)), d.alpha, 1, math.NaN()))
 }
 
 // CDF is 1 − (scale/x)^alpha.
-func (d ParetoDist) CDF(value torch.Tensor) torch.Tensor {
+func (d paretoDist) CDF(value torch.Tensor) torch.Tensor {
 	outside := below(value, d.scale)
 	x := torch.Where(outside, d.scale, floated(value))
 	return d.full(fill(x.Div(d.scale).Log().Mul(d.alpha).Neg().Expm1().Neg(), outside, 0))
 }
 
 // ICDF is scale·(1 − p)^(−1/alpha).
-func (d ParetoDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d paretoDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Neg().Log1p().Div(d.alpha).Neg().Exp().Mul(d.scale))
 }
 
 // Expand broadcasts the batch shape.
-func (d ParetoDist) Expand(batch ...int64) Distribution {
+func (d paretoDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks scale and alpha.
-func (d ParetoDist) Validate() error {
+func (d paretoDist) Validate() error {
 	return first(d.validate("scale", d.scale, positive), d.validate("alpha", d.alpha, positive))
 }
 
 // Params are the parameters by name.
-func (d ParetoDist) Params() map[string]any {
+func (d paretoDist) Params() map[string]any {
 	return map[string]any{"scale": d.scale, "alpha": d.alpha}
 }

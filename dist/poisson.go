@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// PoissonDist is the Poisson distribution; see [Poisson] and [PoissonLog].
-type PoissonDist struct {
+// poissonDist is the Poisson distribution; see [Poisson] and [PoissonLog].
+type poissonDist struct {
 	base
 	rate, logRate torch.Tensor
 	fromLog       bool
@@ -19,9 +19,9 @@ type PoissonDist struct {
 //	log p(x) = x log rate − rate − log x!
 //
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large rates.
-func Poisson(rate any) PoissonDist {
+func Poisson(rate any) Distribution {
 	r := param("Poisson", "rate", rate)
-	d := PoissonDist{base: newBase("Poisson", r), rate: r}
+	d := poissonDist{base: newBase("Poisson", r), rate: r}
 	d.checkNumber("rate", r, nonNegative)
 	return d
 }
@@ -29,20 +29,20 @@ func Poisson(rate any) PoissonDist {
 // PoissonLog is the Poisson distribution from the logarithm of its mean:
 //
 //	log p(x) = x logRate − exp(logRate) − log x!
-func PoissonLog(logRate any) PoissonDist { return poissonLog("PoissonLog", logRate) }
+func PoissonLog(logRate any) Distribution { return poissonLog("PoissonLog", logRate) }
 
-func poissonLog(family string, logRate any) PoissonDist {
+func poissonLog(family string, logRate any) poissonDist {
 	l := param(family, "logRate", logRate)
-	d := PoissonDist{base: newBase(family, l), logRate: l, fromLog: true}
+	d := poissonDist{base: newBase(family, l), logRate: l, fromLog: true}
 	d.checkNumber("logRate", l, belowInfinity)
 	return d
 }
 
 // Support is 0, 1, 2, …
-func (d PoissonDist) Support() support.Support { return support.NonnegativeInteger }
+func (d poissonDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass.
-func (d PoissonDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d poissonDist) LogProb(value torch.Tensor) torch.Tensor {
 	x, outside := whole(floating(value, d.rate, d.logRate), torch.Of(math.Inf(1)))
 	if d.fromLog {
 		return d.masked(logPoissonLog(x, d.logRate).logProb(), outside)
@@ -51,7 +51,7 @@ func (d PoissonDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // mean is the rate.
-func (d PoissonDist) mean() torch.Tensor {
+func (d poissonDist) mean() torch.Tensor {
 	if d.fromLog {
 		return d.logRate.Exp()
 	}
@@ -59,24 +59,24 @@ func (d PoissonDist) mean() torch.Tensor {
 }
 
 // Sample draws counts, in the parameter's type.
-func (d PoissonDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d poissonDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return torch.Of(torch.Must(src.Poisson(filled(d.mean(), join(sample, d.batch), d.rate, d.logRate).T())))
 }
 
 // Mean is the rate.
-func (d PoissonDist) Mean() torch.Tensor { return d.spread(d.mean()) }
+func (d poissonDist) Mean() torch.Tensor { return d.spread(d.mean()) }
 
 // Variance is the rate.
-func (d PoissonDist) Variance() torch.Tensor { return d.spread(d.mean()) }
+func (d poissonDist) Variance() torch.Tensor { return d.spread(d.mean()) }
 
 // Expand broadcasts the batch shape.
-func (d PoissonDist) Expand(batch ...int64) Distribution {
+func (d poissonDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks the parameter.
-func (d PoissonDist) Validate() error {
+func (d poissonDist) Validate() error {
 	if d.fromLog {
 		return d.validate("logRate", d.logRate, belowInfinity)
 	}
@@ -84,7 +84,7 @@ func (d PoissonDist) Validate() error {
 }
 
 // Params is the parameter by name.
-func (d PoissonDist) Params() map[string]any {
+func (d poissonDist) Params() map[string]any {
 	if d.fromLog {
 		return map[string]any{"logRate": d.logRate}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// GaussianRandomWalkDist is a random walk with normal steps; see [GaussianRandomWalk].
-type GaussianRandomWalkDist struct {
+// gaussianRandomWalkDist is a random walk with normal steps; see [GaussianRandomWalk].
+type gaussianRandomWalkDist struct {
 	base
 	steps int64
 	scale torch.Tensor
@@ -18,22 +18,22 @@ type GaussianRandomWalkDist struct {
 // xₜ − xₜ₋₁ ~ Normal(0, scale), scale > 0 a number or a tensor of the batch shape:
 //
 //	log p(x) = Σₜ [−((xₜ − xₜ₋₁)/scale)²/2 − log scale − log √(2π)]
-func GaussianRandomWalk(steps int, scale any) GaussianRandomWalkDist {
+func GaussianRandomWalk(steps int, scale any) Distribution {
 	s := param("GaussianRandomWalk", "scale", scale)
 	if steps < 1 {
 		panic(&Error{"GaussianRandomWalk", "steps", fmt.Sprint(steps), "it must be at least 1"})
 	}
-	d := GaussianRandomWalkDist{base: newBase("GaussianRandomWalk", s), steps: int64(steps), scale: s}
+	d := gaussianRandomWalkDist{base: newBase("GaussianRandomWalk", s), steps: int64(steps), scale: s}
 	d.event = []int64{d.steps}
 	d.checkNumber("scale", s, positive)
 	return d
 }
 
 // Support is all real vectors.
-func (d GaussianRandomWalkDist) Support() support.Support { return support.Real.Independent(1) }
+func (d gaussianRandomWalkDist) Support() support.Support { return support.Real.Independent(1) }
 
 // column is scale with a dimension for the steps.
-func (d GaussianRandomWalkDist) column() torch.Tensor {
+func (d gaussianRandomWalkDist) column() torch.Tensor {
 	if isNum(d.scale) {
 		return d.scale
 	}
@@ -41,7 +41,7 @@ func (d GaussianRandomWalkDist) column() torch.Tensor {
 }
 
 // LogProb is the log density.
-func (d GaussianRandomWalkDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d gaussianRandomWalkDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := expandTo(value, broadcast(d.family, value.Shape(), d.event))
 	before := torch.Of(x.T().MustConstantPadNd([]int64{1, -1}, false))
 	z := x.Sub(before).Div(d.column())
@@ -51,17 +51,17 @@ func (d GaussianRandomWalkDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws sums of scale·z, reparameterised.
-func (d GaussianRandomWalkDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d gaussianRandomWalkDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.scale)
 	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
 	return torch.Of(z.T().MustCumsum(-1, dtype, false)).Mul(d.column())
 }
 
 // Mean is 0.
-func (d GaussianRandomWalkDist) Mean() torch.Tensor { return d.constantLike(0, d.scale) }
+func (d gaussianRandomWalkDist) Mean() torch.Tensor { return d.constantLike(0, d.scale) }
 
 // Variance is t·scale².
-func (d GaussianRandomWalkDist) Variance() torch.Tensor {
+func (d gaussianRandomWalkDist) Variance() torch.Tensor {
 	t := make([]float64, d.steps)
 	for i := range t {
 		t[i] = float64(i + 1)
@@ -71,15 +71,15 @@ func (d GaussianRandomWalkDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d GaussianRandomWalkDist) Expand(batch ...int64) Distribution {
+func (d gaussianRandomWalkDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks scale.
-func (d GaussianRandomWalkDist) Validate() error { return d.validate("scale", d.scale, positive) }
+func (d gaussianRandomWalkDist) Validate() error { return d.validate("scale", d.scale, positive) }
 
 // Params are the parameters by name.
-func (d GaussianRandomWalkDist) Params() map[string]any {
+func (d gaussianRandomWalkDist) Params() map[string]any {
 	return map[string]any{"steps": d.steps, "scale": d.scale}
 }

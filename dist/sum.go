@@ -115,12 +115,12 @@ func (b base) sumSquares(value torch.Tensor, loc, scale torch.Tensor, k Known, p
 }
 
 // SumLogProb is the sum of LogProb.
-func (d NormalDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d normalDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	return d.sumSquares(value, d.loc, d.scale, known, -halfLog2Pi)
 }
 
 // SumLogProb is the sum of LogProb.
-func (d HalfNormalDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d halfNormalDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !known.Inside {
 		return nil, 0, false
 	}
@@ -140,12 +140,12 @@ func (b base) sumCauchy(value torch.Tensor, loc, scale torch.Tensor, power float
 }
 
 // SumLogProb is the sum of LogProb.
-func (d CauchyDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d cauchyDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	return d.sumCauchy(value, d.loc, d.scale, 1, known, -math.Log(math.Pi))
 }
 
 // SumLogProb is the sum of LogProb.
-func (d HalfCauchyDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d halfCauchyDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !known.Inside {
 		return nil, 0, false
 	}
@@ -153,7 +153,7 @@ func (d HalfCauchyDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Ter
 }
 
 // SumLogProb is the sum of LogProb, for df a number.
-func (d StudentTDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d studentTDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !isNum(d.df) || numberOf(d.df) > 1e4 { // beyond, the logarithm of the hypotenuse would lose digits
 		return nil, 0, false
 	}
@@ -162,7 +162,7 @@ func (d StudentTDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term,
 }
 
 // SumLogProb is the sum of LogProb.
-func (d ExponentialDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d exponentialDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !known.Inside {
 		return nil, 0, false
 	}
@@ -180,7 +180,7 @@ func (d ExponentialDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Te
 }
 
 // SumLogProb is the sum of LogProb, for parameters that are numbers.
-func (d GammaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d gammaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !known.Inside || !isNum(d.concentration) || !isNum(d.rate) || numberOf(d.concentration) > stirlingFrom {
 		return nil, 0, false
 	}
@@ -195,7 +195,7 @@ func (d GammaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, fl
 }
 
 // SumLogProb is the sum of LogProb, for parameters that are numbers.
-func (d BetaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d betaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !known.Inside || !isNum(d.concentration1) || !isNum(d.concentration0) {
 		return nil, 0, false
 	}
@@ -212,12 +212,12 @@ func (d BetaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, flo
 }
 
 // SumLogProb is 0.
-func (d ImproperUniformDist) SumLogProb(torch.Tensor, Known) ([]torch.Term, float64, bool) {
+func (d improperUniformDist) SumLogProb(torch.Tensor, Known) ([]torch.Term, float64, bool) {
 	return nil, 0, true
 }
 
 // SumLogProb is the sum of LogProb, from log-odds. With a value other than 0 and 1 it is NaN.
-func (d BernoulliDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d bernoulliDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !d.fromLogits || isNum(d.logits) {
 		return nil, 0, false
 	}
@@ -237,7 +237,7 @@ const plainCounts = 1000
 // SumLogProb is the sum of LogProb, from log rates. For small counts it is Σ x logRate − Σ exp(logRate) − Σ log Γ(x + 1). Else
 // it is, with t = logRate − log x, Σ peak(x) − Σ [x(eᵗ − 1) − x t], where peak is a function of the data; for x = 0 the bracket is
 // made right by log x = −350, and x = e⁻³⁵⁰ in its first term.
-func (d PoissonDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d poissonDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !d.fromLog || isNum(d.logRate) || d.logRate.T().DType() != gotch.Double { // float32 has no exp(−350)
 		return nil, 0, false
 	}
@@ -269,7 +269,7 @@ func (d PoissonDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, 
 }
 
 // SumLogProb is the sum of LogProb.
-func (d IndependentDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
+func (d independentDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if of, ok := d.of.(Summer); ok {
 		return of.SumLogProb(value, known)
 	}

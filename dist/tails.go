@@ -46,21 +46,21 @@ func logAddExp(a, b torch.Tensor) torch.Tensor {
 
 func atan2(v, w torch.Tensor) torch.Tensor { return torch.Of(v.T().MustAtan2(w.T(), false)) }
 
-func (d NormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d normalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
 	return logNdtr(z), logNdtr(z.Neg())
 }
 
-func (d LogNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
-	return Normal(d.loc, d.scale).logTails(x.Log())
+func (d logNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+	return Normal(d.loc, d.scale).(normalDist).logTails(x.Log())
 }
 
-func (d LogNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+func (d logNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	z := normalQuantileLog(lower.Min(upper))
 	return torch.Where(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc).Exp()
 }
 
-func (d LaplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d laplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
 	small := z.Abs().Neg().Sub(math.Ln2)
 	large := logOneMinusExp(small)
@@ -68,70 +68,70 @@ func (d LaplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return torch.Where(negative, small, large), torch.Where(negative, large, small)
 }
 
-func (d LaplaceDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+func (d laplaceDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	z := lower.Min(upper).Add(math.Ln2)
 	return torch.Where(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc)
 }
 
-func (d LogisticDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d logisticDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
 	return z.LogSigmoid(), z.Neg().LogSigmoid()
 }
 
-func (d LogisticDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+func (d logisticDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	return lower.Sub(upper).Mul(d.scale).Add(d.loc)
 }
 
-func (d CauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d cauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
 	one := torch.Of(z.T().MustOnesLike(false))
 	return atan2(one, z.Neg()).Mul(1 / math.Pi).Log(), atan2(one, z).Mul(1 / math.Pi).Log()
 }
 
-func (d CauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+func (d cauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	z := torch.Of(lower.Min(upper).Exp().Mul(math.Pi).T().MustTan(false)).Reciprocal()
 	return torch.Where(lower.Lt(upper), z.Neg(), z).Mul(d.scale).Add(d.loc)
 }
 
-func (d HalfCauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d halfCauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Div(d.scale)
 	one := torch.Of(z.T().MustOnesLike(false))
 	return atan2(z, one).Mul(2 / math.Pi).Log(), atan2(one, z).Mul(2 / math.Pi).Log()
 }
 
-func (d HalfCauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+func (d halfCauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	z := torch.Of(lower.Min(upper).Exp().Mul(math.Pi / 2).T().MustTan(false))
 	return torch.Where(lower.Lt(upper), z, z.Reciprocal()).Mul(d.scale)
 }
 
-func (d ExponentialDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d exponentialDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	upper = x.Mul(d.rate).Neg()
 	return logOneMinusExp(upper), upper
 }
 
-func (d ExponentialDist) fromTails(_, upper torch.Tensor) torch.Tensor {
+func (d exponentialDist) fromTails(_, upper torch.Tensor) torch.Tensor {
 	return upper.Neg().Div(d.rate)
 }
 
-func (d WeibullDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d weibullDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	upper = x.Div(d.scale).Log().Mul(d.concentration).Exp().Neg()
 	return logOneMinusExp(upper), upper
 }
 
-func (d WeibullDist) fromTails(_, upper torch.Tensor) torch.Tensor {
+func (d weibullDist) fromTails(_, upper torch.Tensor) torch.Tensor {
 	return upper.Neg().Log().Div(d.concentration).Exp().Mul(d.scale)
 }
 
-func (d ParetoDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d paretoDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	upper = x.Div(d.scale).Log().Mul(d.alpha).Neg()
 	return logOneMinusExp(upper), upper
 }
 
-func (d ParetoDist) fromTails(_, upper torch.Tensor) torch.Tensor {
+func (d paretoDist) fromTails(_, upper torch.Tensor) torch.Tensor {
 	return upper.Div(d.alpha).Neg().Exp().Mul(d.scale)
 }
 
-func (d GumbelDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d gumbelDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale).Neg()
 	lower = z.Exp().Neg()
 	// Beyond 20 log(1 − exp(−w)), w = exp(−z), is log w − w/2 to rounding, which does not underflow.
@@ -139,21 +139,21 @@ func (d GumbelDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return lower, torch.Where(far, z.Add(lower.Mul(0.5)), logOneMinusExp(fill(lower, far, -1)))
 }
 
-func (d GumbelDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+func (d gumbelDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	far := upper.Lt(-20)
 	z := torch.Where(far, upper.Add(upper.Exp().Mul(0.5)), fill(lower, far, -1).Neg().Log())
 	return z.Neg().Mul(d.scale).Add(d.loc)
 }
 
-func (d GammaDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d gammaDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return gammaTails(d.concentration, x.Mul(d.rate))
 }
 
-func (d Chi2Dist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d chi2Dist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return gammaTails(d.df.Mul(0.5), x.Mul(0.5))
 }
 
-func (d InverseGammaDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d inverseGammaDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	upper, lower = gammaTails(d.concentration, d.scale.Div(x))
 	return lower, upper
 }
@@ -163,7 +163,7 @@ func gammaTails(a torch.Tensor, t torch.Tensor) (lower, upper torch.Tensor) {
 	return incompleteGamma(a, t).Log(), incompleteGammaC(a, t).Log()
 }
 
-func (d MixtureDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d mixtureDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	var lows, highs []torch.Tensor
 	for _, c := range d.components {
 		low, high := tailsAnywhere(c, x)
@@ -172,7 +172,7 @@ func (d MixtureDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return d.mixing.mix(torch.Stack(-1, lows)), d.mixing.mix(torch.Stack(-1, highs))
 }
 
-func (d MixtureSameFamilyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+func (d mixtureSameFamilyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	low, high := tailsAnywhere(d.components, d.spreadValue(x))
 	return d.full(d.mixing.mix(low)), d.full(d.mixing.mix(high))
 }
@@ -197,6 +197,9 @@ func bounds(d Distribution) (low, high torch.Tensor) {
 
 // innerOf is a number inside the support, without a graph, at which tails are neither 0 nor 1.
 func innerOf(d Distribution) torch.Tensor {
+	if t, ok := d.(studentTDist); ok { // its quantiles are by bisection
+		return constant(t.loc)
+	}
 	if q, ok := d.(ICDFer); ok {
 		dtype, device := typeOf(d)
 		return constant(q.ICDF(tensorOf(torch.Of(0.5), dtype, device)))

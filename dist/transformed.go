@@ -9,8 +9,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// TransformedDist is the distribution of y = f(x); see [Transformed].
-type TransformedDist struct {
+// transformedDist is the distribution of y = f(x); see [Transformed].
+type transformedDist struct {
 	of Distribution
 	f  bijector.Bijector
 }
@@ -21,7 +21,7 @@ type TransformedDist struct {
 //
 // Where f works on more dimensions than d's events have, the last dimensions of d's batch become part of the event.
 // Parameters of f that are tensors broadcast against the batch.
-func Transformed(d Distribution, bijectors ...bijector.Bijector) TransformedDist {
+func Transformed(d Distribution, bijectors ...bijector.Bijector) Distribution {
 	f := bijector.Chain(bijectors...)
 	if bijector.Completes(f) {
 		panic(&Error{"Transformed", "bijectors", f.Name(), "it must be one to one, and UnitVector is not"})
@@ -39,58 +39,58 @@ func Transformed(d Distribution, bijectors ...bijector.Bijector) TransformedDist
 		}
 		d = d.Expand(wide[:at]...)
 	}
-	return TransformedDist{Independent(d, max(0, f.DomainEventDims()-len(event))), f}
+	return transformedDist{Independent(d, max(0, f.DomainEventDims()-len(event))), f}
 }
 
 // Base is the distribution of x, with at least as many event dimensions as the bijector works on.
-func (d TransformedDist) Base() Distribution { return d.of }
+func (d transformedDist) Base() Distribution { return d.of }
 
 // Bijector is f.
-func (d TransformedDist) Bijector() bijector.Bijector { return d.f }
+func (d transformedDist) Bijector() bijector.Bijector { return d.f }
 
 // extra is the number of event dimensions that f does not need.
-func (d TransformedDist) extra() int { return len(d.of.EventShape()) - d.f.DomainEventDims() }
+func (d transformedDist) extra() int { return len(d.of.EventShape()) - d.f.DomainEventDims() }
 
 // Name is the names of both.
-func (d TransformedDist) Name() string {
+func (d transformedDist) Name() string {
 	return fmt.Sprintf("Transformed(%s, %s)", d.of.Name(), d.f.Name())
 }
 
 // BatchShape is that of the distribution of x.
-func (d TransformedDist) BatchShape() []int64 { return d.of.BatchShape() }
+func (d transformedDist) BatchShape() []int64 { return d.of.BatchShape() }
 
 // EventShape is the shape of one y.
-func (d TransformedDist) EventShape() []int64 {
+func (d transformedDist) EventShape() []int64 {
 	batch := d.of.BatchShape()
 	return d.f.ForwardShape(join(batch, d.of.EventShape()))[len(batch):]
 }
 
 // Support is where f takes the support of x.
-func (d TransformedDist) Support() support.Support {
+func (d transformedDist) Support() support.Support {
 	s := bijector.Image(d.f, d.of.Support())
 	s.Extra += len(d.EventShape()) - s.EventDims()
 	return s
 }
 
 // LogProb is the log density.
-func (d TransformedDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d transformedDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := d.f.Inverse(value)
 	return d.of.LogProb(x).Sub(sumLast(d.f.LogAbsDetJacobian(x, value), d.extra()))
 }
 
 // Sample draws f(x), reparameterised where x is.
-func (d TransformedDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d transformedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.f.Forward(d.of.Sample(src, sample...))
 }
 
 // Mean is known where f is affine or a permutation; else it panics with an [*Error].
-func (d TransformedDist) Mean() torch.Tensor { return d.moment("Mean", d.of.Mean, false) }
+func (d transformedDist) Mean() torch.Tensor { return d.moment("Mean", d.of.Mean, false) }
 
 // Variance is known where f is affine or a permutation; else it panics with an [*Error].
-func (d TransformedDist) Variance() torch.Tensor { return d.moment("Variance", d.of.Variance, true) }
+func (d transformedDist) Variance() torch.Tensor { return d.moment("Variance", d.of.Variance, true) }
 
 // moment takes a moment of x through parts that are affine: a variance is multiplied by the square of dy/dx.
-func (d TransformedDist) moment(name string, of func() torch.Tensor, variance bool) torch.Tensor {
+func (d transformedDist) moment(name string, of func() torch.Tensor, variance bool) torch.Tensor {
 	parts := bijector.Parts(d.f)
 	for _, p := range parts {
 		if n := p.Name(); n != "Identity" && n != "Affine" && n != "Permute" {
@@ -109,15 +109,15 @@ func (d TransformedDist) moment(name string, of func() torch.Tensor, variance bo
 }
 
 // Expand broadcasts the batch shape.
-func (d TransformedDist) Expand(batch ...int64) Distribution {
+func (d transformedDist) Expand(batch ...int64) Distribution {
 	d.of = d.of.Expand(batch...)
 	return d
 }
 
 // Validate checks the parameters of both.
-func (d TransformedDist) Validate() error {
+func (d transformedDist) Validate() error {
 	return first(d.of.Validate(), bijector.Validate(d.f))
 }
 
 // Params are the parameters of the distribution of x by name.
-func (d TransformedDist) Params() map[string]any { return paramsOf(d.of) }
+func (d transformedDist) Params() map[string]any { return paramsOf(d.of) }

@@ -47,7 +47,12 @@ func TestTransformedFamilies(t *testing.T) {
 			require.Equal(t, c.s, s, c.d.Name())
 			require.NoError(t, c.d.Validate())
 		}
-		d := dist.Transformed(dist.Normal(2, 3), bijector.Affine(-1, -2))
+		d := dist.Transformed(dist.Normal(2, 3), bijector.Affine(-1, -2)).(interface {
+			dist.Distribution
+			dist.Parameterised
+			Base() dist.Distribution
+			Bijector() bijector.Bijector
+		})
 		require.Equal(t, []float64{-5}, vectorFloats(d.Mean().T()))
 		require.InDelta(t, 36, vectorFloats(d.Variance().T())[0], 1e-13)
 		require.Equal(t, "Transformed(Normal, Affine)", d.Name())
@@ -214,7 +219,12 @@ func TestIndependent(t *testing.T) {
 		wide := d.Expand(6, 4)
 		require.Equal(t, []int64{6, 4}, wide.BatchShape())
 		require.Equal(t, []int64{3}, wide.EventShape())
-		both := dist.Independent(d, 1).(dist.IndependentDist)
+		both := dist.Independent(d, 1).(interface {
+			dist.Distribution
+			Base() dist.Distribution
+			N() int
+			Params() map[string]any
+		})
 		require.Equal(t, 2, both.N())
 		require.Equal(t, []int64{}, append([]int64{}, both.BatchShape()...))
 		require.Equal(t, []int64{4, 3}, both.EventShape())

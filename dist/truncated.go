@@ -12,8 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// TruncatedDist is a distribution on an interval; see [Truncated].
-type TruncatedDist struct {
+// truncatedDist is a distribution on an interval; see [Truncated].
+type truncatedDist struct {
 	base
 	of        Distribution
 	low, high torch.Tensor
@@ -38,8 +38,12 @@ func Truncated(d Distribution, low, high any) Distribution {
 	if d == nil {
 		panic(&Error{family, "base", "nil", "a distribution with a CDF is required"})
 	}
-	if !hasCDF(d) || len(d.EventShape()) != 0 || d.Support().Discrete() {
-		panic(&Error{family, "base", fmt.Sprintf("%s over %v", d.Name(), d.Support()), "a distribution of single real numbers with a CDF is required"})
+	if len(d.EventShape()) != 0 || d.Support().Discrete() {
+		panic(&Error{family, "base", fmt.Sprintf("%s over %v", d.Name(), d.Support()), "a distribution of single real numbers is required"})
+	}
+	if missing := noCDF(d); missing != "" {
+		panic(&Error{family, "base", d.Name(), missing + " has no CDF here, and a truncated density is divided by a difference of CDFs: " +
+			"truncate a family with a CDF, or give the density by a Factor on a site with the interval as its support"})
 	}
 	b := base{family: family, batch: broadcast(family, d.BatchShape(), lo.Shape(), hi.Shape())}
 	b.checkNumber("low", lo, notNaN)
@@ -52,34 +56,34 @@ func Truncated(d Distribution, low, high any) Distribution {
 		return d
 	}
 	switch t := d.(type) {
-	case NormalDist:
+	case normalDist:
 		return TruncatedNormal(t.loc, t.scale, lo, hi).Expand(b.batch...)
-	case HalfNormalDist:
+	case halfNormalDist:
 		return TruncatedNormal(0, t.scale, lo.Max(0), hi).Expand(b.batch...)
-	case TruncatedNormalDist:
+	case truncatedNormalDist:
 		return TruncatedNormal(t.loc, t.scale, lo.Max(t.low), hi.Min(t.high)).Expand(b.batch...)
-	case UniformDist:
+	case uniformDist:
 		return Uniform(lo.Max(t.low), hi.Min(t.high)).Expand(b.batch...)
-	case TruncatedDist:
-		return TruncatedDist{b, t.of.Expand(b.batch...), lo.Max(t.low), hi.Min(t.high)}
+	case truncatedDist:
+		return truncatedDist{b, t.of.Expand(b.batch...), lo.Max(t.low), hi.Min(t.high)}
 	}
-	return TruncatedDist{b, d.Expand(b.batch...), lo, hi}
+	return truncatedDist{b, d.Expand(b.batch...), lo, hi}
 }
 
 // Base is the distribution d.
-func (d TruncatedDist) Base() Distribution { return d.of }
+func (d truncatedDist) Base() Distribution { return d.of }
 
 // Name says what is truncated.
-func (d TruncatedDist) Name() string { return fmt.Sprintf("Truncated(%s)", d.of.Name()) }
+func (d truncatedDist) Name() string { return fmt.Sprintf("Truncated(%s)", d.of.Name()) }
 
 // Support is what of the interval is in the support of d, its ends included.
-func (d TruncatedDist) Support() support.Support {
+func (d truncatedDist) Support() support.Support {
 	low, high := d.ends()
 	return support.Support{Kind: support.KindInterval, Low: low, High: high, Closed: true}
 }
 
 // ends are those of the interval or, where they are further inside, of the support of d.
-func (d TruncatedDist) ends() (low, high torch.Tensor) {
+func (d truncatedDist) ends() (low, high torch.Tensor) {
 	low, high = bounds(d.of)
 	if !is(low, math.Inf(-1)) {
 		low = d.low.Max(low)
@@ -96,7 +100,7 @@ func (d TruncatedDist) ends() (low, high torch.Tensor) {
 type tailPair struct{ lower, upper torch.Tensor }
 
 // at are the tails at any x.
-func (d TruncatedDist) at(x torch.Tensor) tailPair {
+func (d truncatedDist) at(x torch.Tensor) tailPair {
 	dtype, device := typeOf(d.of)
 	number := func(c float64) torch.Tensor { return tensorOf(torch.Of(c), dtype, device) }
 	from, to := bounds(d.of)
@@ -112,7 +116,7 @@ func (d TruncatedDist) at(x torch.Tensor) tailPair {
 
 // between is the log probability of an interval with the given tails at its ends, computed in the tail in which it has
 // the larger share. Where it underflows it is 0 in place of minus infinity, and lost says so.
-func (d TruncatedDist) between(low, high tailPair) (mass torch.Tensor, lost torch.Tensor) {
+func (d truncatedDist) between(low, high tailPair) (mass torch.Tensor, lost torch.Tensor) {
 	shape := broadcast(d.family, low.lower.Shape(), low.upper.Shape(), high.lower.Shape(), high.upper.Shape())
 	wide := func(v torch.Tensor) torch.Tensor { return expandTo(v, shape) }
 	up := wide(low.lower).Gt(-math.Ln2)
@@ -123,12 +127,12 @@ func (d TruncatedDist) between(low, high tailPair) (mass torch.Tensor, lost torc
 }
 
 // mass is the log probability of the interval.
-func (d TruncatedDist) mass() (mass torch.Tensor, lost torch.Tensor) {
+func (d truncatedDist) mass() (mass torch.Tensor, lost torch.Tensor) {
 	return d.between(d.at(d.low), d.at(d.high))
 }
 
 // LogProb is the log density.
-func (d TruncatedDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d truncatedDist) LogProb(value torch.Tensor) torch.Tensor {
 	outside := torch.Of(below(value, d.low).T().MustLogicalOr(above(value, d.high).T(), false))
 	mass, lost := d.mass()
 	logp := d.inside(value, outside, innerOf(d.of), func(x torch.Tensor) torch.Tensor {
@@ -139,20 +143,20 @@ func (d TruncatedDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // Sample inverts the distribution function, and is reparameterised: gradients are those of the quantile at fixed
 // probability. Where d has no quantile function the inverse is found by bisection.
-func (d TruncatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d truncatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := typeOf(d.of)
 	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), dtype, device)))
 	return d.quantile(u.Log(), u.Neg().Log1p())
 }
 
 // ICDF is the quantile function.
-func (d TruncatedDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d truncatedDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.quantile(p.Log(), p.Neg().Log1p())
 }
 
 // quantile is the quantile at p, given as log p and log(1 − p). With the tail T of d in which it lies, it is x where
 // log T(x) = t, a mean of the tails at the ends; its derivatives are those of [t − log T(x)]/(d log T/dx) at fixed x.
-func (d TruncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
+func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 	low, high := d.at(d.low), d.at(d.high)
 	lower := logAddExp(low.lower.Add(not1p), high.lower.Add(p))
 	upper := logAddExp(low.upper.Add(not1p), high.upper.Add(p))
@@ -178,22 +182,27 @@ func (d TruncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 }
 
 // nearTail is one of the tails of d for each element.
-func (d TruncatedDist) nearTail(x, down torch.Tensor) torch.Tensor {
+func (d truncatedDist) nearTail(x, down torch.Tensor) torch.Tensor {
 	lower, upper := tailsAnywhere(d.of, x)
 	return torch.Where(down, lower, upper)
 }
 
 // invert is the x at which d has the given tails.
-func (d TruncatedDist) invert(lower, upper torch.Tensor) torch.Tensor {
+func (d truncatedDist) invert(lower, upper torch.Tensor) torch.Tensor {
 	if f, ok := d.of.(tailInverse); ok {
 		return f.fromTails(lower, upper)
 	}
 	if f, ok := d.of.(ICDFer); ok {
 		return f.ICDF(lower.Exp())
 	}
-	// By bisection in s, where x = a + sinh s: it has the same relative resolution at all distances from a.
+	return bisect(d.of, lower, upper)
+}
+
+// bisect is the x at which a distribution has the given tails, by bisection in s, where x = a + sinh s: it has the same
+// relative resolution at all distances from a.
+func bisect(d Distribution, lower, upper torch.Tensor) torch.Tensor {
 	const most, steps = 700, 64
-	from, to := bounds(d.of)
+	from, to := bounds(d)
 	a := torch.Of(0)
 	if !is(from, math.Inf(-1)) {
 		a = from
@@ -207,7 +216,7 @@ func (d TruncatedDist) invert(lower, upper torch.Tensor) torch.Tensor {
 	for range steps {
 		s := low.Add(high).Mul(0.5)
 		x = torch.Of(s.T().MustSinh(false)).Add(a)
-		l, u := tailsAnywhere(d.of, x)
+		l, u := tailsAnywhere(d, x)
 		short := torch.Where(down, l, u.Neg()).Lt(target)
 		low, high = torch.Where(short, s, low), torch.Where(short, high, s)
 	}
@@ -215,7 +224,7 @@ func (d TruncatedDist) invert(lower, upper torch.Tensor) torch.Tensor {
 }
 
 // CDF is (F(x) − F(low))/(F(high) − F(low)).
-func (d TruncatedDist) CDF(value torch.Tensor) torch.Tensor {
+func (d truncatedDist) CDF(value torch.Tensor) torch.Tensor {
 	from, to := d.ends()
 	under, over := atMost(value, from), atLeast(value, to)
 	low := d.at(d.low)
@@ -227,13 +236,13 @@ func (d TruncatedDist) CDF(value torch.Tensor) torch.Tensor {
 
 // Mean is the integral of the quantile function, by the double-exponential rule; it is good to about ten digits, less for
 // mixtures with modes far apart. Where the interval is not bounded and the mean of d is not finite, nor is this one.
-func (d TruncatedDist) Mean() torch.Tensor {
+func (d truncatedDist) Mean() torch.Tensor {
 	mean, _ := d.moments()
 	return mean
 }
 
 // Variance is by the same rule as Mean.
-func (d TruncatedDist) Variance() torch.Tensor {
+func (d truncatedDist) Variance() torch.Tensor {
 	mean, x := d.moments()
 	v := d.integrate(x.Sub(mean).Square())
 	of := expandTo(d.of.Variance(), d.batch)
@@ -243,7 +252,7 @@ func (d TruncatedDist) Variance() torch.Tensor {
 }
 
 // open says where the interval has no end, and where it has none on a side.
-func (d TruncatedDist) open() (either, low, high torch.Tensor) {
+func (d truncatedDist) open() (either, low, high torch.Tensor) {
 	l, h := d.ends()
 	low, high = torch.Of(d.spread(l).T().MustIsinf(false)), torch.Of(d.spread(h).T().MustIsinf(false))
 	return torch.Of(low.T().MustLogicalOr(high.T(), false)), low, high
@@ -251,7 +260,7 @@ func (d TruncatedDist) open() (either, low, high torch.Tensor) {
 
 // moments are the mean, and the quantiles at the nodes of the integral on either side of a number in the middle of d, where
 // its density may have a kink.
-func (d TruncatedDist) moments() (mean, x torch.Tensor) {
+func (d truncatedDist) moments() (mean, x torch.Tensor) {
 	nodes := quantileNodes()
 	p, not1p := d.column(nodes.p), d.column(nodes.not1p)
 	l, l1 := d.split()
@@ -267,7 +276,7 @@ func (d TruncatedDist) moments() (mean, x torch.Tensor) {
 }
 
 // split are the logarithms of the distribution function at a number in the middle of d, and of 1 minus it.
-func (d TruncatedDist) split() (p, not1p torch.Tensor) {
+func (d truncatedDist) split() (p, not1p torch.Tensor) {
 	dtype, device := typeOf(d.of)
 	at := expandTo(tensorOf(innerOf(d.of), dtype, device), d.batch)
 	low, high := d.ends()
@@ -276,7 +285,7 @@ func (d TruncatedDist) split() (p, not1p torch.Tensor) {
 }
 
 // integrate sums over the nodes of both parts.
-func (d TruncatedDist) integrate(x torch.Tensor) torch.Tensor {
+func (d truncatedDist) integrate(x torch.Tensor) torch.Tensor {
 	l, l1 := d.split()
 	w := d.column(quantileNodes().weight)
 	sum := func(i int64) torch.Tensor {
@@ -286,7 +295,7 @@ func (d TruncatedDist) integrate(x torch.Tensor) torch.Tensor {
 }
 
 // column is numbers along a new first dimension before the batch's.
-func (d TruncatedDist) column(x []float64) torch.Tensor {
+func (d truncatedDist) column(x []float64) torch.Tensor {
 	shape := make([]int64, len(d.batch)+1)
 	for i := range shape {
 		shape[i] = 1
@@ -313,14 +322,14 @@ var quantileNodes = sync.OnceValue(func() (n nodesOf) {
 })
 
 // Expand broadcasts the batch shape.
-func (d TruncatedDist) Expand(batch ...int64) Distribution {
+func (d truncatedDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	d.of = d.of.Expand(batch...)
 	return d
 }
 
 // Validate checks d, low and high, and that the interval has a probability that does not underflow.
-func (d TruncatedDist) Validate() error {
+func (d truncatedDist) Validate() error {
 	err := first(d.of.Validate(), d.validate("low", d.low, notNaN), d.validate("high", d.high, notNaN), d.validateAbove("high", d.low, d.high))
 	if err != nil {
 		return err
@@ -339,6 +348,6 @@ func (d TruncatedDist) Validate() error {
 }
 
 // Params are the base and the ends by name.
-func (d TruncatedDist) Params() map[string]any {
+func (d truncatedDist) Params() map[string]any {
 	return map[string]any{"base": d.of, "low": d.low, "high": d.high}
 }

@@ -261,7 +261,7 @@ func TestTruncatedBecomesAnother(t *testing.T) {
 		require.Equal(t, dist.Gamma(2, 3), dist.Truncated(dist.Gamma(2, 3), -1, inf))
 		twice := dist.Truncated(dist.Truncated(dist.Exponential(1), 1, 5), 2, 9)
 		require.Equal(t, "Truncated(Exponential)", twice.Name())
-		require.Equal(t, "Exponential", twice.(dist.TruncatedDist).Base().Name())
+		require.Equal(t, "Exponential", twice.(interface{ Base() dist.Distribution }).Base().Name())
 		require.Equal(t, support.Interval(2, 5), twice.Support())
 		require.Equal(t, support.Interval(0, 5), dist.Truncated(dist.Gamma(1, 1), -2, 5).Support())
 		require.Equal(t, support.Interval(2, inf), dist.Truncated(dist.Gamma(1, 1), 2, inf).Support())
@@ -288,17 +288,25 @@ func TestTruncatedBecomesAnother(t *testing.T) {
 func TestTruncatedErrors(t *testing.T) {
 	scoped(t, func() {
 		for want, f := range map[string]func(){
-			"dist.Truncated: base is nil: a distribution with a CDF is required":                                                              func() { dist.Truncated(nil, 0, 1) },
-			"dist.Truncated: base is StudentT over a real number: a distribution of single real numbers with a CDF is required":               func() { dist.Truncated(dist.StudentT(1, 0, 1), 0, 1) },
-			"dist.Truncated: base is Poisson over a whole number of at least 0: a distribution of single real numbers with a CDF is required": func() { dist.Truncated(dist.Poisson(1), 0, 1) },
-			"dist.Truncated: base is Normal over a real number: a distribution of single real numbers with a CDF is required":                 func() { dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1) },
-			"dist.Truncated: low is NaN: it must not be NaN":                                                                                  func() { dist.Truncated(dist.Gamma(1, 1), math.NaN(), 1) },
-			"dist.Truncated: low is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                           func() { dist.Truncated(dist.Gamma(1, 1), "0", 1) },
-			"dist.Truncated: high is 1: it must be greater than low, which is 2":                                                              func() { dist.Truncated(dist.Gamma(1, 1), 2, 1) },
-			"dist.Truncated: the interval is [-3, -1]: it must have a part in the support of Gamma, a number greater than 0":                  func() { dist.Truncated(dist.Gamma(1, 1), -3, -1) },
-			"dist.Truncated: the shapes [[] [2] [3]]: they do not broadcast to one shape":                                                     func() { dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 2), scalarVec(3, 4, 5)) },
+			"dist.Truncated: base is nil: a distribution with a CDF is required": func() { dist.Truncated(nil, 0, 1) },
+			"dist.Truncated: base is VonMises: VonMises has no CDF here, and a truncated density is divided by a difference of CDFs: " +
+				"truncate a family with a CDF, or give the density by a Factor on a site with the interval as its support": func() {
+				dist.Truncated(dist.VonMises(0, 1), 0, 1)
+			},
+			"dist.Truncated: base is Mixture: VonMises has no CDF here": func() {
+				dist.Truncated(dist.Mixture([]float64{1, 1}, dist.VonMises(0, 1), dist.VonMises(1, 1)), 0, 1)
+			},
+			"dist.Truncated: base is Poisson over a whole number of at least 0: a distribution of single real numbers is required": func() { dist.Truncated(dist.Poisson(1), 0, 1) },
+			"dist.Truncated: base is Normal over a real number: a distribution of single real numbers is required":                 func() { dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1) },
+			"dist.Truncated: low is NaN: it must not be NaN":                                                                       func() { dist.Truncated(dist.Gamma(1, 1), math.NaN(), 1) },
+			"dist.Truncated: low is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                func() { dist.Truncated(dist.Gamma(1, 1), "0", 1) },
+			"dist.Truncated: high is 1: it must be greater than low, which is 2":                                                   func() { dist.Truncated(dist.Gamma(1, 1), 2, 1) },
+			"dist.Truncated: the interval is [-3, -1]: it must have a part in the support of Gamma, a number greater than 0":       func() { dist.Truncated(dist.Gamma(1, 1), -3, -1) },
+			"dist.Truncated: the shapes [[] [2] [3]]: they do not broadcast to one shape":                                          func() { dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 2), scalarVec(3, 4, 5)) },
 		} {
-			require.ErrorContains(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want+" (at dist/")
+			err := torch.Do(func(*torch.Scope) error { f(); return nil })
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, "(at dist/truncated_test.go:")
 		}
 		require.EqualError(t, dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 3), 2).Validate(), "dist.Truncated: high is 2: it must be greater than low, which is 3")
 		require.EqualError(t, dist.Truncated(dist.Gamma(1, scalarVec(-1)), 1, 2).Validate(), "dist.Gamma: rate is -1: it must be greater than 0")

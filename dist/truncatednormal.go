@@ -8,8 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// TruncatedNormalDist is the normal distribution on an interval; see [TruncatedNormal].
-type TruncatedNormalDist struct {
+// truncatedNormalDist is the normal distribution on an interval; see [TruncatedNormal].
+type truncatedNormalDist struct {
 	base
 	loc, scale, low, high torch.Tensor
 }
@@ -20,10 +20,10 @@ type TruncatedNormalDist struct {
 //	log p(x) = −z²/2 − log √(2π) − log scale − log(Φ(b) − Φ(a))
 //
 // It is computed from the ratio of Φ to its density, so that the interval may be far out in a tail, and narrow.
-func TruncatedNormal(loc, scale, low, high any) TruncatedNormalDist {
+func TruncatedNormal(loc, scale, low, high any) Distribution {
 	l, s := param("TruncatedNormal", "loc", loc), param("TruncatedNormal", "scale", scale)
 	lo, hi := param("TruncatedNormal", "low", low), param("TruncatedNormal", "high", high)
-	d := TruncatedNormalDist{base: newBase("TruncatedNormal", l, s, lo, hi), loc: l, scale: s, low: lo, high: hi}
+	d := truncatedNormalDist{base: newBase("TruncatedNormal", l, s, lo, hi), loc: l, scale: s, low: lo, high: hi}
 	d.checkNumber("loc", l, finite)
 	d.checkNumber("scale", s, positive)
 	d.checkNumber("low", lo, notNaN)
@@ -33,7 +33,7 @@ func TruncatedNormal(loc, scale, low, high any) TruncatedNormalDist {
 }
 
 // Support is low ≤ x ≤ high.
-func (d TruncatedNormalDist) Support() support.Support {
+func (d truncatedNormalDist) Support() support.Support {
 	return support.Interval(d.low, d.high)
 }
 
@@ -41,7 +41,7 @@ func (d TruncatedNormalDist) Support() support.Support {
 const farOut = 1e15
 
 // end is (x − loc)/scale of an end, made finite. The bounds before the division keep the gradient of an infinite end finite.
-func (d TruncatedNormalDist) end(x torch.Tensor) torch.Tensor {
+func (d truncatedNormalDist) end(x torch.Tensor) torch.Tensor {
 	x = x.Max(-farOut).Min(farOut)
 	return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
 }
@@ -77,7 +77,7 @@ func (m logMass) over(z torch.Tensor) torch.Tensor {
 const narrow = 0.25
 
 // mass is the probability of the interval, before the scale.
-func (d TruncatedNormalDist) mass() logMass {
+func (d truncatedNormalDist) mass() logMass {
 	a, b := d.end(d.low), d.end(d.high)
 	if isNum(a) && isNum(b) {
 		return massOfNumbers(numberOf(a), numberOf(b))
@@ -156,7 +156,7 @@ var (
 )
 
 // LogProb is the log density.
-func (d TruncatedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d truncatedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	outside := torch.Of(below(value, d.low).T().MustLogicalOr(above(value, d.high).T(), false))
 	mass := d.mass()
 	return d.inside(value, outside, d.someInside(), func(x torch.Tensor) torch.Tensor {
@@ -165,19 +165,19 @@ func (d TruncatedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // someInside is a finite number of the interval.
-func (d TruncatedNormalDist) someInside() torch.Tensor {
+func (d truncatedNormalDist) someInside() torch.Tensor {
 	return d.low.Max(-farOut).Min(d.high)
 }
 
 // Sample inverts the distribution function, in logarithms, and is reparameterised: gradients are those of the quantile at
 // fixed probability.
-func (d TruncatedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d truncatedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	x, _ := d.quantile(d.uniform(src, sample, d.loc, d.scale, d.low, d.high))
 	return x
 }
 
 // ICDF is the quantile function.
-func (d TruncatedNormalDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d truncatedNormalDist) ICDF(p torch.Tensor) torch.Tensor {
 	at := constant(p)
 	x, z := d.quantile(at)
 	// dx/dp = scale (Φ(b) − Φ(a))/φ(z).
@@ -187,7 +187,7 @@ func (d TruncatedNormalDist) ICDF(p torch.Tensor) torch.Tensor {
 }
 
 // quantile is the quantile at p, which has no graph, and the standardised one, without its graph.
-func (d TruncatedNormalDist) quantile(p torch.Tensor) (x, standard torch.Tensor) {
+func (d truncatedNormalDist) quantile(p torch.Tensor) (x, standard torch.Tensor) {
 	a, b := d.end(d.low), d.end(d.high)
 	ac, bc := constant(a), constant(b)
 	i := turn(ac, bc)
@@ -230,20 +230,20 @@ func normalQuantileLog(l torch.Tensor) torch.Tensor {
 }
 
 // Mean is loc + scale (φ(a) − φ(b))/(Φ(b) − Φ(a)).
-func (d TruncatedNormalDist) Mean() torch.Tensor {
+func (d truncatedNormalDist) Mean() torch.Tensor {
 	mean, _ := d.moments()
 	return d.spread(mean.Mul(d.scale).Add(d.loc))
 }
 
 // Variance is scale² [1 + (a φ(a) − b φ(b))/(Φ(b) − Φ(a)) − ((φ(a) − φ(b))/(Φ(b) − Φ(a)))²].
-func (d TruncatedNormalDist) Variance() torch.Tensor {
+func (d truncatedNormalDist) Variance() torch.Tensor {
 	_, variance := d.moments()
 	return d.spread(variance.Mul(d.scale.Square()))
 }
 
 // moments are the standardised mean and variance. In a tail, and of narrow intervals, the closed forms cancel, and they are
 // those of high − s, where s has the density exp(high s − s²/2), by Gauss and Legendre's rule.
-func (d TruncatedNormalDist) moments() (mean, variance torch.Tensor) {
+func (d truncatedNormalDist) moments() (mean, variance torch.Tensor) {
 	a, b := d.end(d.low), d.end(d.high)
 	i := turn(a, b)
 	mass := i.mass()
@@ -292,7 +292,7 @@ var gaussLegendre = sync.OnceValue(func() (rule struct{ nodes, weights []float64
 })
 
 // CDF is (Φ(z) − Φ(a))/(Φ(b) − Φ(a)).
-func (d TruncatedNormalDist) CDF(value torch.Tensor) torch.Tensor {
+func (d truncatedNormalDist) CDF(value torch.Tensor) torch.Tensor {
 	a, b := d.end(d.low), d.end(d.high)
 	under, over := below(value, d.low), above(value, d.high)
 	middle := d.low.Max(-farOut).Add(d.high.Min(farOut)).Mul(0.5)
@@ -303,18 +303,18 @@ func (d TruncatedNormalDist) CDF(value torch.Tensor) torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d TruncatedNormalDist) Expand(batch ...int64) Distribution {
+func (d truncatedNormalDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks loc, scale, low and high.
-func (d TruncatedNormalDist) Validate() error {
+func (d truncatedNormalDist) Validate() error {
 	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive), d.validate("low", d.low, notNaN),
 		d.validate("high", d.high, notNaN), d.validateAbove("high", d.low, d.high))
 }
 
 // Params are the parameters by name.
-func (d TruncatedNormalDist) Params() map[string]any {
+func (d truncatedNormalDist) Params() map[string]any {
 	return map[string]any{"loc": d.loc, "scale": d.scale, "low": d.low, "high": d.high}
 }

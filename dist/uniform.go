@@ -5,8 +5,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// UniformDist is the uniform distribution on an interval; see [Uniform].
-type UniformDist struct {
+// uniformDist is the uniform distribution on an interval; see [Uniform].
+type uniformDist struct {
 	base
 	low, high torch.Tensor
 }
@@ -14,9 +14,9 @@ type UniformDist struct {
 // Uniform is the uniform distribution on low ≤ x ≤ high:
 //
 //	log p(x) = −log(high − low)
-func Uniform(low, high any) UniformDist {
+func Uniform(low, high any) Distribution {
 	lo, hi := param("Uniform", "low", low), param("Uniform", "high", high)
-	d := UniformDist{base: newBase("Uniform", lo, hi), low: lo, high: hi}
+	d := uniformDist{base: newBase("Uniform", lo, hi), low: lo, high: hi}
 	d.checkNumber("low", lo, finite)
 	d.checkNumber("high", hi, finite)
 	d.checkAbove("high", lo, hi)
@@ -24,10 +24,10 @@ func Uniform(low, high any) UniformDist {
 }
 
 // Support is low ≤ x ≤ high.
-func (d UniformDist) Support() support.Support { return support.Interval(d.low, d.high) }
+func (d uniformDist) Support() support.Support { return support.Interval(d.low, d.high) }
 
 // LogProb is the log density.
-func (d UniformDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d uniformDist) LogProb(value torch.Tensor) torch.Tensor {
 	outside := torch.Of(below(value, d.low).T().MustLogicalOr(above(value, d.high).T(), false))
 	return d.inside(value, outside, torch.Of(0), func(x torch.Tensor) torch.Tensor {
 		// 0·x gives the result the value's shape, and NaN where it is.
@@ -36,41 +36,41 @@ func (d UniformDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws low + (high − low)·u, reparameterised.
-func (d UniformDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d uniformDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.low, d.high))
 }
 
 // Mean is the middle.
-func (d UniformDist) Mean() torch.Tensor { return d.spread(d.low.Add(d.high).Mul(0.5)) }
+func (d uniformDist) Mean() torch.Tensor { return d.spread(d.low.Add(d.high).Mul(0.5)) }
 
 // Variance is (high − low)²/12.
-func (d UniformDist) Variance() torch.Tensor {
+func (d uniformDist) Variance() torch.Tensor {
 	return d.spread(d.high.Sub(d.low).Square().Mul(1. / 12))
 }
 
 // CDF is (x − low)/(high − low), from 0 to 1.
-func (d UniformDist) CDF(value torch.Tensor) torch.Tensor {
+func (d uniformDist) CDF(value torch.Tensor) torch.Tensor {
 	p := floated(value).Sub(d.low).Div(d.high.Sub(d.low))
 	return d.full(p.Clamp(0, 1))
 }
 
 // ICDF is low + (high − low) p.
-func (d UniformDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d uniformDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Mul(d.high.Sub(d.low)).Add(d.low))
 }
 
 // Expand broadcasts the batch shape.
-func (d UniformDist) Expand(batch ...int64) Distribution {
+func (d uniformDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks low and high.
-func (d UniformDist) Validate() error {
+func (d uniformDist) Validate() error {
 	return first(d.validate("low", d.low, finite), d.validate("high", d.high, finite), d.validateAbove("high", d.low, d.high))
 }
 
 // Params are the parameters by name.
-func (d UniformDist) Params() map[string]any {
+func (d uniformDist) Params() map[string]any {
 	return map[string]any{"low": d.low, "high": d.high}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// WeibullDist is the Weibull distribution; see [Weibull].
-type WeibullDist struct {
+// weibullDist is the Weibull distribution; see [Weibull].
+type weibullDist struct {
 	base
 	scale, concentration torch.Tensor
 }
@@ -16,19 +16,19 @@ type WeibullDist struct {
 // Weibull is the Weibull distribution with scale > 0 and shape k = concentration > 0; for x > 0, with z = x/scale,
 //
 //	log p(x) = log k − log scale + (k − 1) log z − z^k
-func Weibull(scale, concentration any) WeibullDist {
+func Weibull(scale, concentration any) Distribution {
 	s, a := param("Weibull", "scale", scale), param("Weibull", "concentration", concentration)
-	d := WeibullDist{base: newBase("Weibull", s, a), scale: s, concentration: a}
+	d := weibullDist{base: newBase("Weibull", s, a), scale: s, concentration: a}
 	d.checkNumber("scale", s, positive)
 	d.checkNumber("concentration", a, positive)
 	return d
 }
 
 // Support is x > 0.
-func (d WeibullDist) Support() support.Support { return support.Positive }
+func (d weibullDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
-func (d WeibullDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d weibullDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
 		z := x.Div(d.scale)
 		power := z.Log().Mul(d.concentration).Exp()
@@ -37,18 +37,18 @@ func (d WeibullDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws scale·(−log u)^(1/k), reparameterised.
-func (d WeibullDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d weibullDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	e := d.uniform(src, sample, d.scale, d.concentration).Log().Neg()
 	return e.Log().Div(d.concentration).Exp().Mul(d.scale)
 }
 
 // Mean is scale·Γ(1 + 1/k).
-func (d WeibullDist) Mean() torch.Tensor {
+func (d weibullDist) Mean() torch.Tensor {
 	return d.spread(d.concentration.Reciprocal().Add(1).Lgamma().Exp().Mul(d.scale))
 }
 
 // Variance is scale² [Γ(1 + 2/k) − Γ(1 + 1/k)²].
-func (d WeibullDist) Variance() torch.Tensor {
+func (d weibullDist) Variance() torch.Tensor {
 	e := d.concentration.Reciprocal()
 	one := e.Add(1).Lgamma().Mul(2)
 	return d.spread(lgammaGap(e).Expm1().Mul(one.Exp()).Mul(d.scale.Square()))
@@ -84,29 +84,29 @@ var zeta = []float64{1.64493406684822643647, 1.20205690315959428540, 1.082323233
 	1.00834927738192282684, 1.00407735619794433938, 1.00200839282608221442, 1.00099457512781808534, 1.00049418860411946456}
 
 // CDF is 1 − exp(−z^k).
-func (d WeibullDist) CDF(value torch.Tensor) torch.Tensor {
+func (d weibullDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor {
 		return x.Div(d.scale).Log().Mul(d.concentration).Exp().Neg().Expm1().Neg()
 	})
 }
 
 // ICDF is scale·(−log(1 − p))^(1/k).
-func (d WeibullDist) ICDF(p torch.Tensor) torch.Tensor {
+func (d weibullDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Neg().Log1p().Neg().Log().Div(d.concentration).Exp().Mul(d.scale))
 }
 
 // Expand broadcasts the batch shape.
-func (d WeibullDist) Expand(batch ...int64) Distribution {
+func (d weibullDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks scale and concentration.
-func (d WeibullDist) Validate() error {
+func (d weibullDist) Validate() error {
 	return first(d.validate("scale", d.scale, positive), d.validate("concentration", d.concentration, positive))
 }
 
 // Params are the parameters by name.
-func (d WeibullDist) Params() map[string]any {
+func (d weibullDist) Params() map[string]any {
 	return map[string]any{"scale": d.scale, "concentration": d.concentration}
 }

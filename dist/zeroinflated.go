@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// ZeroInflatedDist is a distribution of counts with more zeros; see [ZeroInflated].
-type ZeroInflatedDist struct {
+// zeroInflatedDist is a distribution of counts with more zeros; see [ZeroInflated].
+type zeroInflatedDist struct {
 	base
 	gate   torch.Tensor
 	counts Distribution
@@ -17,20 +17,20 @@ type ZeroInflatedDist struct {
 // ZeroInflated is 0 with probability gate, from 0 to 1, and else a draw from a distribution of single counts:
 //
 //	log p(0) = log(gate + (1 − gate) p_base(0)),  log p(x) = log(1 − gate) + log p_base(x) for x > 0
-func ZeroInflated(gate any, counts Distribution) ZeroInflatedDist {
+func ZeroInflated(gate any, counts Distribution) Distribution {
 	const family = "ZeroInflated"
 	g := param(family, "gate", gate)
 	requireCounts(family, "base", counts)
-	d := ZeroInflatedDist{base: base{family: family, batch: broadcast(family, g.Shape(), counts.BatchShape())}, gate: g, counts: counts}
+	d := zeroInflatedDist{base: base{family: family, batch: broadcast(family, g.Shape(), counts.BatchShape())}, gate: g, counts: counts}
 	d.checkNumber("gate", g, probability)
 	return d
 }
 
 // Support is that of the distribution inside.
-func (d ZeroInflatedDist) Support() support.Support { return d.counts.Support() }
+func (d zeroInflatedDist) Support() support.Support { return d.counts.Support() }
 
 // LogProb is the log mass.
-func (d ZeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
+func (d zeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
 	lp := d.counts.LogProb(value)
 	x := floating(value, lp)
 	zero := x.Eq(0)
@@ -56,7 +56,7 @@ func (d ZeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws counts and sets some to 0.
-func (d ZeroInflatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d zeroInflatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.gate)
 	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
 	x := d.counts.Expand(d.batch...).Sample(src, sample...)
@@ -65,28 +65,28 @@ func (d ZeroInflatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // Mean is (1 − gate) times the mean inside.
-func (d ZeroInflatedDist) Mean() torch.Tensor {
+func (d zeroInflatedDist) Mean() torch.Tensor {
 	return d.spread(torch.Of(1).Sub(d.gate).Mul(d.counts.Mean()))
 }
 
 // Variance is (1 − gate)(v + gate m²), for mean m and variance v inside.
-func (d ZeroInflatedDist) Variance() torch.Tensor {
+func (d zeroInflatedDist) Variance() torch.Tensor {
 	m := d.counts.Mean()
 	return d.spread(m.Square().Mul(d.gate).Add(d.counts.Variance()).Mul(torch.Of(1).Sub(d.gate)))
 }
 
 // Expand broadcasts the batch shape.
-func (d ZeroInflatedDist) Expand(batch ...int64) Distribution {
+func (d zeroInflatedDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
 }
 
 // Validate checks gate and the distribution inside.
-func (d ZeroInflatedDist) Validate() error {
+func (d zeroInflatedDist) Validate() error {
 	return first(d.validate("gate", d.gate, probability), d.counts.Validate())
 }
 
 // Params are the parameters by name.
-func (d ZeroInflatedDist) Params() map[string]any {
+func (d zeroInflatedDist) Params() map[string]any {
 	return map[string]any{"gate": d.gate, "base": d.counts}
 }

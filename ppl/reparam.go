@@ -64,7 +64,10 @@ func (r *reparam) nonCentred(s *Site) {
 		"Gumbel":   func(map[string]any) dist.Distribution { return dist.Gumbel(0, 1) },
 	}
 	family, dims := s.Dist, 0
-	if i, ok := family.(dist.IndependentDist); ok {
+	if i, ok := family.(interface {
+		Base() dist.Distribution
+		N() int
+	}); ok {
 		family, dims = i.Base(), i.N()
 	}
 	with, ok := family.(dist.Parameterised)
