@@ -8,9 +8,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -248,6 +250,29 @@ func TestDensityMistakes(t *testing.T) {
 	})
 	require.ErrorContains(t, err, `site "ode"`)
 	require.True(t, strings.Contains(err.Error(), "only values and first derivatives are known"), err)
+}
+
+// NUTS samples the law of a model whose likelihood is a Go function: k ~ Gamma(2, 1) with density k³ exp(−2k) beside it
+// is Gamma(5, 3), and x ~ N(0, 1) with exp(−2 (x − 2)²) is N(8/5, 1/5).
+func TestDensityUnderNUTS(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		c.Density("likelihood", func(x, grad [][]float64) float64 {
+			k, y := x[0][0], x[1][0]
+			grad[0][0], grad[1][0] = 3/k-2, -4*(y-2)
+			return 3*math.Log(k) - 2*k - 2*(y-2)*(y-2)
+		}, c.Sample("k", dist.Gamma(2, 1)), c.Sample("x", dist.Normal(0, 1)))
+	}
+	p, err := ppl.Compile(model, nil)
+	require.NoError(t, err)
+	d, err := infer.Sample(context.Background(), p, hmc.NUTS{}, infer.Options{Chains: 4, Warmup: 300, Draws: 1000, Seed: 1})
+	require.NoError(t, err)
+	table, err := diag.Summary(d, diag.SummaryOptions{})
+	require.NoError(t, err)
+	for _, row := range table.Rows {
+		want := map[string][2]float64{"k": {5. / 3, math.Sqrt(5.) / 3}, "x": {8. / 5, math.Sqrt(1. / 5)}}[row.Name]
+		require.InDelta(t, want[0], row.Mean, 4*row.MCSEMean, row.Name)
+		require.InDelta(t, want[1], row.SD, 4*row.MCSESD, row.Name)
+	}
 }
 
 // Methods of gradients take such a model, and others refuse it by name: variational and Laplace fits of a Gaussian.

@@ -1,12 +1,16 @@
 package ppl_test
 
 import (
+	"context"
+	"math"
 	"strings"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/require"
 )
@@ -134,4 +138,17 @@ func vectorDraws(t *testing.T, name string, rows ...[]float64) *draws.Draws {
 		require.NoError(t, d.Append(row, nil))
 	}
 	return d
+}
+
+// The posterior of five data has the standard deviation of five data.
+func TestPlateSizeUnderNUTS(t *testing.T) {
+	five := infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)}
+	p, err := ppl.Compile(mean(0), five)
+	require.NoError(t, err)
+	options := infer.Options{Warmup: 300, Draws: 1000, Seed: 1, Observer: infer.Silent}
+	d, err := infer.Sample(context.Background(), p, hmc.NUTS{}, options)
+	require.NoError(t, err)
+	table, err := diag.Summary(d, diag.SummaryOptions{})
+	require.NoError(t, err)
+	require.InDelta(t, 1/math.Sqrt(5.01), table.Rows[0].SD, 4*table.Rows[0].MCSESD)
 }
