@@ -12,13 +12,18 @@ import (
 
 // gradients evaluate a target.
 type gradients struct {
-	n        float64        // what turns a mean into a sum
+	n        float64        // what turns a mean into the sum that is sampled
+	scale    float64        // N, or 1 where the target tells its parts, which are evaluated as sums
 	whole    infer.Gradient // posterior and Jacobian together
 	jacobian infer.Gradient // alone; nil for none
 }
 
 func newGradients(target infer.Target) (*gradients, error) {
-	g := &gradients{n: target.N()}
+	g := &gradients{n: target.N(), scale: target.N()}
+	if target.Parts != nil {
+		target = infer.WithParts(target.Parts, 0, target.LogJacobian != nil)
+		g.scale = 1
+	}
 	var err error
 	if g.whole, err = infer.NewGradient(target); err != nil {
 		return nil, err
@@ -76,7 +81,7 @@ func (d tempered) ValueAndGradAt(x, t, logp, grad []float64) error {
 			same = same && e == t[0]
 		}
 		if same {
-			return d.add(d.whole, p, t[0]/d.n, logp, grad)
+			return d.add(d.whole, p, t[0]/d.scale, logp, grad)
 		}
 		if err := d.add(d.whole, p, 0, logp, grad); err != nil {
 			return err
@@ -117,14 +122,14 @@ func (d density) do(x []float64, rows int, f func(infer.Params) error) error {
 
 // add sets value and gradient to N times those of a mean.
 func (d density) add(g infer.Gradient, p infer.Params, jacobian float64, logp, grad []float64) error {
-	if err := read(g, p, d.batch, jacobian, logp, grad); err != nil || d.n == 1 {
+	if err := read(g, p, d.batch, jacobian, logp, grad); err != nil || d.scale == 1 {
 		return err
 	}
 	for k := range logp {
-		logp[k] *= d.n
+		logp[k] *= d.scale
 	}
 	for i := range grad {
-		grad[i] *= d.n
+		grad[i] *= d.scale
 	}
 	return nil
 }
