@@ -8,8 +8,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Average is the time average of each chain over the updates after burn-in. With step sizes ε_t that change, points do not
-// count alike: a chain stays at θ_t for the time ε_t of the update that leaves it, so that
+// Average is the time average of each chain over the updates after burn-in. With step sizes ε_t that change, points do
+// not count alike: a chain stays at θ_t for the time ε_t of the update that leaves it, so that
 //
 //	E[θ] ≈ Σ ε_t θ_t / Σ ε_t
 //
@@ -65,7 +65,8 @@ func (a *averager) add(theta *ts.Tensor, weight float64) error {
 		if err != nil {
 			return err
 		}
-		square, err := torch.Combine(torch.Term{Coeff: 1, Tensor: a.square}, torch.Term{Coeff: weight * a.weight / total, Tensor: product})
+		square, err := torch.Combine(torch.Term{Coeff: 1, Tensor: a.square},
+			torch.Term{Coeff: weight * a.weight / total, Tensor: product})
 		if err != nil {
 			return err
 		}
@@ -103,12 +104,14 @@ func (a *averager) restore(weight float64, tensors Tensors) {
 	delete(tensors, averageSquare)
 }
 
-// Bootstrap draws n ensembles of the given size from K chains, for the spread of what an ensemble of that size shows. An
-// ensemble has no chain twice; different ensembles may share chains. The choice depends on the seed alone (PCG, Fisher-Yates).
+// Bootstrap draws n ensembles of the given size from K chains, for the spread of what an ensemble of that size shows.
+// An ensemble has no chain twice; different ensembles may share chains. The choice depends on the seed alone (PCG,
+// Fisher-Yates).
 func Bootstrap(chains, size, n int, seed uint64) ([][]int, error) {
 	switch {
 	case size < 1 || size > chains:
-		return nil, &FieldError{Type: "infer.Bootstrap", Field: "size", Value: size, Allowed: fmt.Sprintf("it must be from 1 to the %d chains", chains)}
+		return nil, &FieldError{Type: "infer.Bootstrap", Field: "size", Value: size,
+			Allowed: fmt.Sprintf("it must be from 1 to the %d chains", chains)}
 	case n < 1:
 		return nil, &FieldError{Type: "infer.Bootstrap", Field: "n", Value: n, Allowed: "it must be at least 1"}
 	}

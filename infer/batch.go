@@ -12,12 +12,13 @@ import (
 // Batch is the data of one update: named tensors whose first dimension counts the data.
 type Batch map[string]*ts.Tensor
 
-// Get is a tensor of the batch. It is meant for use inside a model: an unknown name panics with an error that the caller
-// of the model returns.
+// Get is a tensor of the batch. It is meant for use inside a model: an unknown name panics with an error that the
+// caller of the model returns.
 func (b Batch) Get(name string) torch.Tensor {
 	t, ok := b[name]
 	if !ok || t == nil {
-		panic(&ModelError{Name: name, What: "batch tensor", Have: slices.DeleteFunc(b.names(), func(n string) bool { return b[n] == nil })})
+		panic(&ModelError{Name: name, What: "batch tensor",
+			Have: slices.DeleteFunc(b.names(), func(n string) bool { return b[n] == nil })})
 	}
 	return torch.Of(t)
 }

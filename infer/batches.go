@@ -58,15 +58,16 @@ type MinibatchOptions struct {
 	DropLast bool
 }
 
-// Minibatches gives batches of the data without replacement, in an order that is shuffled anew for each epoch. The order
-// depends on the seed and the epoch alone (PCG, Fisher-Yates).
+// Minibatches gives batches of the data without replacement, in an order that is shuffled anew for each epoch. The
+// order depends on the seed and the epoch alone (PCG, Fisher-Yates).
 func Minibatches(data Batch, o MinibatchOptions) (Batches, error) {
 	n, err := data.Size()
 	if err != nil {
 		return nil, fmt.Errorf("infer.Minibatches: %w", err)
 	}
 	if o.Size < 1 || o.Size > n {
-		return nil, &FieldError{Type: "infer.MinibatchOptions", Field: "Size", Value: o.Size, Allowed: fmt.Sprintf("it must be from 1 to the %d data", n)}
+		return nil, &FieldError{Type: "infer.MinibatchOptions", Field: "Size", Value: o.Size,
+			Allowed: fmt.Sprintf("it must be from 1 to the %d data", n)}
 	}
 	m := &minibatches{data: data, n: n, o: o, per: n / o.Size}
 	if !o.DropLast && n%o.Size != 0 {
@@ -152,7 +153,8 @@ func (m *minibatches) Seek(p Position) error {
 
 func (m *minibatches) Fingerprint() (string, error) {
 	sum, err := checksum(m.data)
-	return fmt.Sprintf("minibatches of %d, seed %d, keep order %v, drop last %v, %s", m.o.Size, m.o.Seed, m.o.KeepOrder, m.o.DropLast, sum), err
+	return fmt.Sprintf("minibatches of %d, seed %d, keep order %v, drop last %v, %s", m.o.Size, m.o.Seed, m.o.KeepOrder,
+		m.o.DropLast, sum), err
 }
 
 // checksum identifies named tensors by their shapes, types and values.

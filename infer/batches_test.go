@@ -38,10 +38,12 @@ func nextIDs(t testing.TB, b infer.Batches) []int64 {
 		n := int64(len(ids))
 		require.Equal(t, []int64{n, 1, 1}, shapeOf(batch["half"]))
 		require.Equal(t, []int64{n, 2}, shapeOf(batch["row"]))
-		require.Equal(t, []gotch.DType{gotch.Int64, gotch.Float, gotch.Double}, []gotch.DType{batch["id"].DType(), batch["half"].DType(), batch["row"].DType()})
+		require.Equal(t, []gotch.DType{gotch.Int64, gotch.Float, gotch.Double},
+			[]gotch.DType{batch["id"].DType(), batch["half"].DType(), batch["row"].DType()})
 		halves, rows := floats(batch["half"]), floats(batch["row"])
 		for i, id := range ids {
-			require.Equal(t, []float64{float64(id) / 2, float64(id), -float64(id)}, []float64{halves[i], rows[2*i], rows[2*i+1]}, "the tensors are of the same data")
+			require.Equal(t, []float64{float64(id) / 2, float64(id), -float64(id)}, []float64{halves[i], rows[2*i], rows[2*i+1]},
+				"the tensors are of the same data")
 		}
 		return nil
 	}))
@@ -185,7 +187,8 @@ func TestKeepOrder(t *testing.T) {
 // From a position that was remembered, another iterator gives what the first one gave from there on: at every place of
 // three epochs, forwards and back.
 func TestMinibatchSeek(t *testing.T) {
-	for _, o := range []infer.MinibatchOptions{{Size: 4, Seed: 2}, {Size: 4, Seed: 2, DropLast: true}, {Size: 4, KeepOrder: true}} {
+	for _, o := range []infer.MinibatchOptions{{Size: 4, Seed: 2}, {Size: 4, Seed: 2, DropLast: true},
+		{Size: 4, KeepOrder: true}} {
 		first := minibatches(t, numbered(10), o)
 		var at []infer.Position
 		var given [][]int64
@@ -226,8 +229,9 @@ func TestMinibatchErrors(t *testing.T) {
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	}
 	for want, data := range map[string]infer.Batch{
-		"infer.Minibatches: the batch is empty":                      nil,
-		`infer.Minibatches: batch tensor "y" has 2 data, others 3`:   {"x": vec(make([]float64, 3)), "y": vec(make([]float64, 2))},
+		"infer.Minibatches: the batch is empty": nil,
+		`infer.Minibatches: batch tensor "y" has 2 data, others 3`: {"x": vec(make([]float64, 3)),
+			"y": vec(make([]float64, 2))},
 		`infer.Minibatches: batch tensor "x": libtorch: Describe(ni`: {"x": nil},
 	} {
 		_, err := infer.Minibatches(data, infer.MinibatchOptions{Size: 1})
@@ -267,20 +271,26 @@ func TestFingerprint(t *testing.T) {
 	}
 	prints := map[string]string{}
 	for name, b := range map[string]infer.Batches{
-		"as it is":        minibatches(t, make1(same), o),
-		"full":            infer.Full(make1(same)),
-		"another size":    minibatches(t, make1(same), infer.MinibatchOptions{Size: 2, Seed: 1}),
-		"another seed":    minibatches(t, make1(same), infer.MinibatchOptions{Size: 3, Seed: 2}),
-		"ordered":         minibatches(t, make1(same), infer.MinibatchOptions{Size: 3, Seed: 1, KeepOrder: true}),
-		"dropping":        minibatches(t, make1(same), infer.MinibatchOptions{Size: 3, Seed: 1, DropLast: true}),
-		"a first value":   minibatches(t, make1(edit("row", 0, 1e-300)), o),
-		"a last value":    minibatches(t, make1(edit("row", 11, 0.5)), o),
-		"a value of int":  minibatches(t, make1(edit("id", 3, 9)), o),
-		"a value of f32":  minibatches(t, make1(edit("half", 5, 9)), o),
-		"fewer data":      minibatches(t, numbered(5), o),
-		"another name":    minibatches(t, make1(func(b infer.Batch) { b["rows"] = b["row"]; delete(b, "row") }), o),
-		"another shape":   minibatches(t, make1(func(b infer.Batch) { b["half"] = b["half"].MustReshape([]int64{6, 1}, false) }), o),
-		"another type":    minibatches(t, make1(func(b infer.Batch) { b["half"] = b["half"].MustTotype(gotch.Double, false) }), o),
+		"as it is":       minibatches(t, make1(same), o),
+		"full":           infer.Full(make1(same)),
+		"another size":   minibatches(t, make1(same), infer.MinibatchOptions{Size: 2, Seed: 1}),
+		"another seed":   minibatches(t, make1(same), infer.MinibatchOptions{Size: 3, Seed: 2}),
+		"ordered":        minibatches(t, make1(same), infer.MinibatchOptions{Size: 3, Seed: 1, KeepOrder: true}),
+		"dropping":       minibatches(t, make1(same), infer.MinibatchOptions{Size: 3, Seed: 1, DropLast: true}),
+		"a first value":  minibatches(t, make1(edit("row", 0, 1e-300)), o),
+		"a last value":   minibatches(t, make1(edit("row", 11, 0.5)), o),
+		"a value of int": minibatches(t, make1(edit("id", 3, 9)), o),
+		"a value of f32": minibatches(t, make1(edit("half", 5, 9)), o),
+		"fewer data":     minibatches(t, numbered(5), o),
+		"another name":   minibatches(t, make1(func(b infer.Batch) { b["rows"] = b["row"]; delete(b, "row") }), o),
+		"another shape": minibatches(t, make1(func(b infer.Batch) {
+			b["half"] = b["half"].MustReshape([]int64{6, 1},
+				false)
+		}), o),
+		"another type": minibatches(t, make1(func(b infer.Batch) {
+			b["half"] = b["half"].MustTotype(gotch.Double,
+				false)
+		}), o),
 		"another tensor":  minibatches(t, make1(func(b infer.Batch) { b["more"] = b["id"] }), o),
 		"swapped tensors": minibatches(t, make1(func(b infer.Batch) { b["aa"], b["row"] = b["row"], b["id"] }), o),
 	} {
@@ -297,7 +307,8 @@ func TestFingerprint(t *testing.T) {
 	print, err := b.Fingerprint()
 	require.NoError(t, err)
 	assert.Equal(t, "as it is", prints[print])
-	if diff := cmp.Diff("minibatches of 3, seed 1, keep order false, drop last false, half[6 1 1] Float id[6] Int64 row[6 2] Double ", print[:len(print)-16]); diff != "" {
+	if diff := cmp.Diff("minibatches of 3, seed 1, keep order false, drop last false, half[6 1 1] Float id[6] Int64 "+
+		"row[6 2] Double ", print[:len(print)-16]); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -22,11 +22,12 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from its
-// last checkpoint and ends with the draws that it would have had, bit for bit. Its folder is locked while it runs.
+// Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from
+// its last checkpoint and ends with the draws that it would have had, bit for bit. Its folder is locked while it runs.
 type Checkpoint struct {
-	Dir   string // folder of this run alone; made when it does not exist
-	Every int64  // updates between checkpoints, default 1000; of a method that drives itself transitions of each chain, default 100
+	Dir string // folder of this run alone; made when it does not exist
+	// updates between checkpoints, default 1000; of a method that drives itself transitions of each chain, default 100
+	Every int64
 	// Resume goes on from the checkpoint in Dir, if there is one. Without it a checkpoint there is an error, so that no
 	// run is overwritten by accident.
 	Resume bool
@@ -82,7 +83,8 @@ func (i savedTensorInfo) dtype() gotch.DType { return gotch.CKind2DType(int32(i.
 func (i savedTensorInfo) String() string { return fmt.Sprintf("%v %v", i.Shape, i.dtype()) }
 
 // exact are the types whose values float64 holds without loss.
-var exact = []gotch.DType{gotch.Double, gotch.Half, gotch.BFloat16, gotch.Int, gotch.Int16, gotch.Int8, gotch.Uint8, gotch.Bool}
+var exact = []gotch.DType{gotch.Double, gotch.Half, gotch.BFloat16, gotch.Int, gotch.Int16, gotch.Int8, gotch.Uint8,
+	gotch.Bool}
 
 const (
 	checkpointName = "checkpoint.kelvin"
@@ -116,10 +118,12 @@ func openCheckpoint(g *group) (*checkpointer, error) {
 	}
 	_, driver := g.transform.(Driver)
 	if _, ok := g.transform.(Restorer); !ok && !driver {
-		return nil, fmt.Errorf("the method %s cannot be restored from a checkpoint (it has no Restore): %w", g.name, ErrCheckpoint)
+		return nil, fmt.Errorf("the method %s cannot be restored from a checkpoint (it has no Restore): %w", g.name,
+			ErrCheckpoint)
 	}
 	f := &checkpointer{g: g, dir: c.Dir, counts: make([]int64, g.size), fresh: make([]int64, g.size)}
-	f.want = checkpointHeader{Model: c.Model, Method: g.name, Sites: g.layout.Sites, Chains: g.size, Seed: g.o.Seed, First: g.first(),
+	f.want = checkpointHeader{Model: c.Model, Method: g.name, Sites: g.layout.Sites, Chains: g.size, Seed: g.o.Seed,
+		First:  g.first(),
 		Warmup: g.o.Warmup, Thin: g.o.Thin, NoDraws: g.o.Draws == 0 || g.o.Discard, Average: g.o.Average}
 	if g.o.Cycles != nil {
 		f.want.Cycles = *g.o.Cycles
@@ -157,7 +161,8 @@ func (f *checkpointer) read() error {
 	case err != nil:
 		return err
 	case !c.Resume:
-		return fmt.Errorf("there is a checkpoint after %d updates; set Resume to go on from it, or remove the folder: %w", old.Steps, ErrCheckpoint)
+		return fmt.Errorf("there is a checkpoint after %d updates; set Resume to go on from it, or remove the folder: %w",
+			old.Steps, ErrCheckpoint)
 	default:
 		if err := f.same(old); err != nil {
 			return err
@@ -183,8 +188,10 @@ func (f *checkpointer) same(h *checkpointHeader) error {
 	}{
 		{"model", h.Model, want.Model}, {"method", h.Method, want.Method},
 		{"sites", (&Layout{Sites: h.Sites}).String(), f.g.layout.String()}, {"chains", h.Chains, want.Chains},
-		{"seed", h.Seed, want.Seed}, {"warm-up", h.Warmup, want.Warmup}, {"thinning", h.Thin, want.Thin}, {"Discard", h.NoDraws, want.NoDraws},
-		{"first chain", h.First, want.First}, {"cycles", h.Cycles, want.Cycles}, {"Average", h.Average, want.Average}, {"data", h.Data, want.Data},
+		{"seed", h.Seed, want.Seed}, {"warm-up", h.Warmup, want.Warmup}, {"thinning", h.Thin, want.Thin},
+		{"Discard", h.NoDraws, want.NoDraws},
+		{"first chain", h.First, want.First}, {"cycles", h.Cycles, want.Cycles}, {"Average", h.Average, want.Average},
+		{"data", h.Data, want.Data},
 	} {
 		if d.have != d.own {
 			return fmt.Errorf("it is of another run: its %s is %v, this run's %v: %w", d.what, d.have, d.own, ErrCheckpoint)
@@ -380,7 +387,8 @@ func (f *checkpointer) restoreDraws() error {
 	}
 	path := filepath.Join(f.dir, drawsName)
 	if total > info.Size()/int64(8*w) {
-		return fmt.Errorf("%s is cut off: the checkpoint covers %d draws of %d bytes, the file has %d bytes: %w", path, total, 8*w, info.Size(), ErrCheckpoint)
+		return fmt.Errorf("%s is cut off: the checkpoint covers %d draws of %d bytes, the file has %d bytes: %w", path, total,
+			8*w, info.Size(), ErrCheckpoint)
 	}
 	raw := make([]byte, total*int64(8*w))
 	if _, err := f.draws.ReadAt(raw, 0); err != nil && err != io.EOF {
@@ -414,7 +422,8 @@ func (f *checkpointer) restoreDraws() error {
 		f.counts[chain]++
 	}
 	if !slices.Equal(f.counts, h.Counts) {
-		return fmt.Errorf("%s has %d draws of the chains, the checkpoint says %d: %w", path, f.counts, h.Counts, ErrCheckpoint)
+		return fmt.Errorf("%s has %d draws of the chains, the checkpoint says %d: %w", path, f.counts, h.Counts,
+			ErrCheckpoint)
 	}
 	g.rows.restored(g.from, g.size)
 	return nil

@@ -46,7 +46,8 @@ func readCheckpoint(path string) (*checkpointHeader, [][]byte, error) {
 		return nil, nil, err
 	}
 	bad := func(what string) (*checkpointHeader, [][]byte, error) {
-		return nil, nil, fmt.Errorf("%s is truncated or damaged (%s; %d bytes); remove the folder to start again: %w", path, what, len(raw), ErrCheckpoint)
+		return nil, nil, fmt.Errorf("%s is truncated or damaged (%s; %d bytes); remove the folder to start again: %w", path,
+			what, len(raw), ErrCheckpoint)
 	}
 	if len(raw) < len(checkpointMagic)+8+sha256.Size || string(raw[:len(checkpointMagic)]) != checkpointMagic {
 		return bad("it does not begin as a checkpoint does")

@@ -20,11 +20,15 @@ import (
 // example is a header with every field, and the bytes of its tensors.
 func example() (checkpointHeader, [][]byte) {
 	return checkpointHeader{
-			Model: "pima \"quoted\" π", Method: "*sgmcmc.sghmc", Sites: []Site{{Name: "b", Size: 1}, {Name: "w", Shape: []int64{2, 1}, Offset: 1, Size: 2}},
-			Chains: 2, Seed: 1<<64 - 1, Warmup: 3, Thin: 2, NoDraws: true, Data: "full", Position: Position{Epoch: 4, Index: 1}, Steps: 9, Held: 1,
-			Stats: []string{"lp", "grad_norm", "held"}, Counts: []int64{3, 2}, DrawsCRC: 1<<63 + 1, State: 9, Extra: []byte("more"),
+			Model: "pima \"quoted\" π", Method: "*sgmcmc.sghmc",
+			Sites:  []Site{{Name: "b", Size: 1}, {Name: "w", Shape: []int64{2, 1}, Offset: 1, Size: 2}},
+			Chains: 2, Seed: 1<<64 - 1, Warmup: 3, Thin: 2, NoDraws: true, Data: "full", Position: Position{Epoch: 4, Index: 1},
+			Steps: 9, Held: 1,
+			Stats: []string{"lp", "grad_norm", "held"}, Counts: []int64{3, 2}, DrawsCRC: 1<<63 + 1, State: 9,
+			Extra:   []byte("more"),
 			Streams: torch.Streams{Seed: 1<<64 - 1, Chains: []uint64{0, 1<<64 - 2}, Offset: 1<<64 - 3},
-			Tensors: []savedTensorInfo{{Name: "momenta", Shape: []int64{2, 3}, DType: 6}, {Name: "params", Shape: []int64{2}, DType: 7}, {Name: "scalar", DType: 7}},
+			Tensors: []savedTensorInfo{{Name: "momenta", Shape: []int64{2, 3}, DType: 6},
+				{Name: "params", Shape: []int64{2}, DType: 7}, {Name: "scalar", DType: 7}},
 		}, [][]byte{
 			float32Bytes([]float32{1, 2, 3, 4, 5, 6}), float64Bytes([]float64{7, 8}), float64Bytes([]float64{9}),
 		}
@@ -66,14 +70,18 @@ func TestCheckpointRoundTrip(t *testing.T) {
 func TestCheckpointWithABadHeader(t *testing.T) {
 	path := filepath.Join(t.TempDir(), checkpointName)
 	for want, c := range map[string]struct{ header, rest string }{
-		"invalid character":                {"nonsense", ""},
-		"unexpected end of JSON input":     {"", ""},
-		"cannot unmarshal string":          {`{"steps": "many"}`, ""},
-		"tensor params is incomplete":      {`{"tensors": [{"name": "params", "shape": [2], "dtype": 7}]}`, "fifteen bytes.."},
-		"tensor a is incomplete":           {`{"tensors": [{"name": "a", "shape": [-1], "dtype": 7}]}`, "sixteen bytes..."},
-		"tensor negative is incomplete":    {`{"tensors": [{"name": "negative", "shape": [-1, -2], "dtype": 7}]}`, "sixteen bytes..."},
-		"tensor large is incomplete":       {`{"tensors": [{"name": "large", "shape": [9223372036854775807], "dtype": 7}]}`, "sixteen bytes..."},
-		"tensor overflow is incomplete":    {`{"tensors": [{"name": "overflow", "shape": [4294967296, 536870912], "dtype": 7}]}`, "sixteen bytes..."}, // 8·2³²·2²⁹ is 0 in 64 bits
+		"invalid character":            {"nonsense", ""},
+		"unexpected end of JSON input": {"", ""},
+		"cannot unmarshal string":      {`{"steps": "many"}`, ""},
+		"tensor params is incomplete": {`{"tensors": [{"name": "params", "shape": [2], "dtype": 7}]}`,
+			"fifteen bytes.."},
+		"tensor a is incomplete": {`{"tensors": [{"name": "a", "shape": [-1], "dtype": 7}]}`, "sixteen bytes..."},
+		"tensor negative is incomplete": {`{"tensors": [{"name": "negative", "shape": [-1, -2], "dtype": 7}]}`,
+			"sixteen bytes..."},
+		"tensor large is incomplete": {`{"tensors": [{"name": "large", "shape": [9223372036854775807], "dtype": 7}]}`,
+			"sixteen bytes..."},
+		// 8·2³²·2²⁹ is 0 in 64 bits
+		"tensor overflow is incomplete":    {`{"tensors": [{"name": "overflow", "shape": [4294967296, 536870912], "dtype": 7}]}`, "sixteen bytes..."},
 		"there is more after the tensors;": {`{"tensors": [{"name": "params", "shape": [2], "dtype": 6}]}`, "ten bytes."},
 	} {
 		require.NoError(t, os.WriteFile(path, sealed([]byte(c.header), []byte(c.rest)), 0o644))

@@ -18,16 +18,16 @@ import (
 // childDir names the folder of the run for the process that is to be killed.
 const childDir = "KELVIN_INFER_TEST_CHILD_DIR"
 
-// killed is the run that is killed: long enough to be killed several times, with draws and minibatches, and a checkpoint
-// every 25 updates.
+// killed is the run that is killed: long enough to be killed several times, with draws and minibatches, and a
+// checkpoint every 25 updates.
 func killed() job {
 	return job{method: methods["SGHMC"], chains: 3, steps: 2500}
 }
 
 const killedEvery = 25
 
-// TestChild is no test of its own: it is the run in a process of its own, which TestResumeAfterKill starts and kills. It
-// stops short of the end and waits, so that it is alive whenever the signal comes.
+// TestChild is no test of its own: it is the run in a process of its own, which TestResumeAfterKill starts and kills.
+// It stops short of the end and waits, so that it is alive whenever the signal comes.
 func TestChild(t *testing.T) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
@@ -42,8 +42,9 @@ func TestChild(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Killed with SIGKILL in mid-run, at a moment that nothing chose, and started again, several times in a row; then resumed
-// in this process, the run ends with the draws, statistics and state of the run that was never killed, bit for bit.
+// Killed with SIGKILL in mid-run, at a moment that nothing chose, and started again, several times in a row; then
+// resumed in this process, the run ends with the draws, statistics and state of the run that was never killed, bit for
+// bit.
 func TestResumeAfterKill(t *testing.T) {
 	j := killed()
 	want := j.whole(t)
@@ -62,14 +63,14 @@ func TestResumeAfterKill(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first-1, resumed)
 	assert.Zero(t, resumed%killedEvery)
-	// 80,000 bytes are 416 draws of 3 chains with a number, 4 values and 3 statistics, three updates each, after 20 of burn-in; the
-	// checkpoint of the last ones may have been under way.
+	// 80,000 bytes are 416 draws of 3 chains with a number, 4 values and 3 statistics, three updates each, after 20 of
+	// burn-in; the checkpoint of the last ones may have been under way.
 	assert.GreaterOrEqual(t, resumed, int64(20+3*416-2*killedEvery))
 	sameResult(t, want, got)
 }
 
-// killAfter starts the run in a process of its own, waits until it has a checkpoint and the draws file has a size, and a
-// little longer, so that it is not always killed while it saves. It kills it and returns the size of the file then.
+// killAfter starts the run in a process of its own, waits until it has a checkpoint and the draws file has a size, and
+// a little longer, so that it is not always killed while it saves. It kills it and returns the size of the file then.
 func killAfter(t *testing.T, dir string, size int64, longer time.Duration) int64 {
 	t.Helper()
 	exe, err := os.Executable()

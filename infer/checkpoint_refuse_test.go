@@ -42,7 +42,8 @@ func TestTruncatedCheckpoint(t *testing.T) {
 	path := filepath.Join(dir, checkpointFile)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	lengths := []int{0, 1, 19, 20, 21, 27, 28, 29, 59, 60, 61, len(whole) - 33, len(whole) - 32, len(whole) - 31, len(whole) - 1}
+	lengths := []int{0, 1, 19, 20, 21, 27, 28, 29, 59, 60, 61, len(whole) - 33, len(whole) - 32, len(whole) - 31,
+		len(whole) - 1}
 	for n := 30; n < len(whole); n += 37 {
 		lengths = append(lengths, n)
 	}
@@ -53,7 +54,8 @@ func TestTruncatedCheckpoint(t *testing.T) {
 		assert.ErrorContains(t, err, fmt.Sprintf("; %d bytes); remove the folder to start again: checkpoint cannot be used", n))
 	}
 	// So is one that something was added to, and a file that is not one.
-	for _, content := range [][]byte{append(append([]byte{}, whole...), 0), make([]byte, len(whole)), []byte("kelvin checkpoint 2\n" + string(whole[20:]))} {
+	for _, content := range [][]byte{append(append([]byte{}, whole...), 0), make([]byte, len(whole)),
+		[]byte("kelvin checkpoint 2\n" + string(whole[20:]))} {
 		require.NoError(t, os.WriteFile(path, content, 0o644))
 		assert.ErrorContains(t, refused(t, j, dir), "is truncated or damaged (")
 	}
@@ -89,7 +91,8 @@ func TestDamagedDraws(t *testing.T) {
 	require.Len(t, whole, 8*3*(1+4+3)*8)
 	for _, n := range []int{0, 1, 7, 8, 168, len(whole) / 2, len(whole) - 8, len(whole) - 1} {
 		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
-		assert.ErrorContains(t, refused(t, j, dir), fmt.Sprintf("%s is cut off: the checkpoint covers 24 draws of 64 bytes, the file has %d bytes", path, n))
+		assert.ErrorContains(t, refused(t, j, dir), fmt.Sprintf(
+			"%s is cut off: the checkpoint covers 24 draws of 64 bytes, the file has %d bytes", path, n))
 	}
 	for _, at := range []int{0, 500, len(whole) - 1} {
 		whole[at] ^= 1
@@ -118,8 +121,10 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 		full   bool
 	}
 	usual := func(dir string) args {
-		return args{method: sgmcmc.SGLD{LR: infer.Constant(0.1)}, f: m.logPosterior, p: pointOf(t, m.layout(t), 0, 0, 0), data: m.batch(),
-			o: infer.MinibatchOptions{Size: 4}, c: oldrun.Config{Steps: 9, BurnIn: 2, Thin: 2, Chains: 3, Seed: 1, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Model: "pima"}}}
+		return args{method: sgmcmc.SGLD{LR: infer.Constant(0.1)}, f: m.logPosterior, p: pointOf(t, m.layout(t), 0, 0, 0),
+			data: m.batch(),
+			o:    infer.MinibatchOptions{Size: 4}, c: oldrun.Config{Steps: 9, BurnIn: 2, Thin: 2, Chains: 3, Seed: 1,
+				Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Model: "pima"}}}
 	}
 	run := func(a args) error {
 		var b infer.Batches = infer.Full(a.data)
@@ -142,23 +147,28 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 		change func(a *args)
 		want   string
 	}{
-		"model":          {func(a *args) { a.c.Checkpoint.Model = "german" }, "its model is pima, this run's german"},
-		"no model":       {func(a *args) { a.c.Checkpoint.Model = "" }, "its model is pima, this run's "},
-		"method":         {func(a *args) { a.method = sgmcmc.SGHMC{LR: infer.Constant(0.1)} }, "its method is sgmcmc.SGLD, this run's sgmcmc.SGHMC"},
-		"another family": {func(a *args) { a.method = optim.SGD{LR: infer.Constant(0.1)} }, "its method is sgmcmc.SGLD, this run's optim.SGD"},
-		"site names":     {func(a *args) { a.p.Layout = &infer.Layout{Sites: two} }, "its sites is b[] w[2], this run's c[] w[2]"},
-		"shapes":         {func(a *args) { a.p = pointOf(t, layoutOf(t, infer.Shapes{"b": {1}, "w": {2}}), 0, 0, 0) }, "its sites is b[] w[2], this run's b[1] w[2]"},
-		"chains":         {func(a *args) { a.c.Chains = 4 }, "its chains is 3, this run's 4"},
-		"seed":           {func(a *args) { a.c.Seed = 7 }, "its seed is 1, this run's 7"},
-		"burn-in":        {func(a *args) { a.c.BurnIn = 3 }, "its warm-up is 2, this run's 3"},
-		"thinning":       {func(a *args) { a.c.Thin = 0 }, "its thinning is 2, this run's 1"},
-		"no draws":       {func(a *args) { a.c.NoDraws, a.c.Steps = true, 8 }, "its Discard is false, this run's true"},
-		"data":           {func(a *args) { a.data = changed }, "its data is minibatches of 4, seed 0, keep order false, drop last false, x[10 2] Double y[10] Double "},
-		"fewer data":     {func(a *args) { a.data = newLogistic(9, 2).batch() }, "x[9 2] Double y[9] Double "},
-		"batch size":     {func(a *args) { a.o.Size = 5 }, "this run's minibatches of 5, seed 0"},
-		"shuffles":       {func(a *args) { a.o.Seed = 5 }, "this run's minibatches of 4, seed 5"},
-		"full batches":   {func(a *args) { a.full = true }, "this run's full x[10 2] Double y[10] Double "},
-		"type":           {func(a *args) { a.p = in32(t, a.p) }, "its point is [3 3] Double, this run's [3 3] Float"},
+		"model":    {func(a *args) { a.c.Checkpoint.Model = "german" }, "its model is pima, this run's german"},
+		"no model": {func(a *args) { a.c.Checkpoint.Model = "" }, "its model is pima, this run's "},
+		"method": {func(a *args) { a.method = sgmcmc.SGHMC{LR: infer.Constant(0.1)} },
+			"its method is sgmcmc.SGLD, this run's sgmcmc.SGHMC"},
+		"another family": {func(a *args) { a.method = optim.SGD{LR: infer.Constant(0.1)} },
+			"its method is sgmcmc.SGLD, this run's optim.SGD"},
+		"site names": {func(a *args) { a.p.Layout = &infer.Layout{Sites: two} },
+			"its sites is b[] w[2], this run's c[] w[2]"},
+		"shapes": {func(a *args) { a.p = pointOf(t, layoutOf(t, infer.Shapes{"b": {1}, "w": {2}}), 0, 0, 0) },
+			"its sites is b[] w[2], this run's b[1] w[2]"},
+		"chains":   {func(a *args) { a.c.Chains = 4 }, "its chains is 3, this run's 4"},
+		"seed":     {func(a *args) { a.c.Seed = 7 }, "its seed is 1, this run's 7"},
+		"burn-in":  {func(a *args) { a.c.BurnIn = 3 }, "its warm-up is 2, this run's 3"},
+		"thinning": {func(a *args) { a.c.Thin = 0 }, "its thinning is 2, this run's 1"},
+		"no draws": {func(a *args) { a.c.NoDraws, a.c.Steps = true, 8 }, "its Discard is false, this run's true"},
+		"data": {func(a *args) { a.data = changed },
+			"its data is minibatches of 4, seed 0, keep order false, drop last false, x[10 2] Double y[10] Double "},
+		"fewer data":   {func(a *args) { a.data = newLogistic(9, 2).batch() }, "x[9 2] Double y[9] Double "},
+		"batch size":   {func(a *args) { a.o.Size = 5 }, "this run's minibatches of 5, seed 0"},
+		"shuffles":     {func(a *args) { a.o.Seed = 5 }, "this run's minibatches of 4, seed 5"},
+		"full batches": {func(a *args) { a.full = true }, "this run's full x[10 2] Double y[10] Double "},
+		"type":         {func(a *args) { a.p = in32(t, a.p) }, "its point is [3 3] Double, this run's [3 3] Float"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := usual(dir)
@@ -182,7 +192,8 @@ func TestCheckpointOfAPointWithoutChains(t *testing.T) {
 	l, dir := layoutOf(t, infer.Shapes{"w": {2}}), t.TempDir()
 	c := oldrun.Config{Steps: 2, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
 	ran(t, restorable{}, pointOf(t, l, 1, 2), infer.Full(nil), c)
-	_, err := oldrun.Run(context.Background(), restorable{}, infer.Params{Layout: l, Flat: vec([]float64{1, 2}, 1, 2)}, infer.Full(nil), c)
+	_, err := oldrun.Run(context.Background(), restorable{}, infer.Params{Layout: l, Flat: vec([]float64{1, 2}, 1, 2)},
+		infer.Full(nil), c)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.ErrorContains(t, err, "it is of another run: its point is [2] Double, this run's [1 2] Double")
 }
@@ -214,14 +225,17 @@ func TestCheckpointWithoutResume(t *testing.T) {
 	before := files()
 	_, err := oldrun.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
-	assert.EqualError(t, err, "infer.Run: checkpoint in "+dir+": there is a checkpoint after 5 updates; set Resume to go on from it, or remove the folder: checkpoint cannot be used")
+	assert.EqualError(t, err, "infer.Run: checkpoint in "+dir+
+		": there is a checkpoint after 5 updates; set Resume to go on from it, or remove the folder: checkpoint cannot be "+
+		"used")
 	assert.Equal(t, before, files())
 }
 
 func TestCheckpointFolderErrors(t *testing.T) {
 	p, tmp := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 1), t.TempDir()
 	run := func(transform infer.Transform, c *infer.Checkpoint, o infer.Observer) (*infer.Result, error) {
-		return oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 9, Checkpoint: c, Observer: o})
+		return oldrun.Run(context.Background(), transform, p, infer.Full(nil),
+			oldrun.Config{Steps: 9, Checkpoint: c, Observer: o})
 	}
 	t.Run("no folder named", func(t *testing.T) {
 		_, err := run(restorable{}, &infer.Checkpoint{}, nil)
@@ -267,11 +281,12 @@ func TestCheckpointFolderErrors(t *testing.T) {
 	t.Run("gone when cancelled", func(t *testing.T) {
 		dir := filepath.Join(tmp, "gone too")
 		ctx, cancel := context.WithCancel(context.Background())
-		r, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 9, Checkpoint: &infer.Checkpoint{Dir: dir},
-			Observer: infer.ObserverFunc(func(p infer.Progress) {
-				require.NoError(t, os.RemoveAll(dir))
-				cancel()
-			})})
+		r, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil),
+			oldrun.Config{Steps: 9, Checkpoint: &infer.Checkpoint{Dir: dir},
+				Observer: infer.ObserverFunc(func(p infer.Progress) {
+					require.NoError(t, os.RemoveAll(dir))
+					cancel()
+				})})
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorIs(t, err, os.ErrNotExist)
 		assert.ErrorContains(t, err, "infer.Run: after 1 of 9 updates: context canceled; the checkpoint was not saved: open ")
@@ -280,7 +295,8 @@ func TestCheckpointFolderErrors(t *testing.T) {
 	t.Run("a method without Restore", func(t *testing.T) {
 		_, err := run(counter{}, &infer.Checkpoint{Dir: filepath.Join(tmp, "none")}, nil)
 		assert.ErrorIs(t, err, infer.ErrCheckpoint)
-		assert.ErrorContains(t, err, "the method infer_test.counter cannot be restored from a checkpoint (it has no Restore): checkpoint cannot be used")
+		assert.ErrorContains(t, err, "the method infer_test.counter cannot be restored from a checkpoint (it has no "+
+			"Restore): checkpoint cannot be used")
 		assert.NoDirExists(t, filepath.Join(tmp, "none"))
 	})
 }
@@ -291,7 +307,8 @@ func TestCheckpointOfAnOddTensor(t *testing.T) {
 	p := infer.Params{Layout: l, Flat: ts.MustOnes([]int64{1}, gotch.Int64, gotch.CPU)}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 1, Checkpoint: &infer.Checkpoint{Dir: t.TempDir()}})
+	_, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil),
+		oldrun.Config{Steps: 1, Checkpoint: &infer.Checkpoint{Dir: t.TempDir()}})
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.ErrorContains(t, err, "saving params: a tensor of type Int64 cannot be saved")
 }

@@ -33,7 +33,8 @@ type job struct {
 }
 
 // run starts it, or goes on from the checkpoint in dir; with no dir there are none. The observer may be nil.
-func (j job) run(ctx context.Context, t testing.TB, dir string, every int64, observer func(infer.Progress)) (*infer.Result, error) {
+func (j job) run(ctx context.Context, t testing.TB, dir string, every int64,
+	observer func(infer.Progress)) (*infer.Result, error) {
 	t.Helper()
 	m := newLogistic(30, 3)
 	p, data := pointOf(t, m.layout(t), numbers(4*max(j.chains, 1), 0)...), m.batch()
@@ -47,7 +48,8 @@ func (j job) run(ctx context.Context, t testing.TB, dir string, every int64, obs
 	if dir != "" {
 		c.Checkpoint = &infer.Checkpoint{Dir: dir, Every: every, Resume: true, Model: "logistic"}
 	}
-	return oldrun.Run(ctx, build(t, j.method, m.logPosterior), p, minibatches(t, data, infer.MinibatchOptions{Size: 8, Seed: 2}), c)
+	return oldrun.Run(ctx, build(t, j.method, m.logPosterior), p,
+		minibatches(t, data, infer.MinibatchOptions{Size: 8, Seed: 2}), c)
 }
 
 func (j job) whole(t testing.TB) *infer.Result {
@@ -85,7 +87,8 @@ func jobs() map[string]job {
 	for name, m := range methods {
 		for _, k := range []int{0, 3} {
 			for _, single := range []bool{false, true} {
-				out[fmt.Sprintf("%s, %d chains, float32 %v", name, k, single)] = job{method: m, chains: k, single: single, steps: 59}
+				out[fmt.Sprintf("%s, %d chains, float32 %v", name, k, single)] = job{method: m, chains: k, single: single,
+					steps: 59}
 			}
 		}
 	}
@@ -138,8 +141,8 @@ func TestResumeFromTheStart(t *testing.T) {
 	sameResult(t, j.whole(t), j.resume(t, dir))
 }
 
-// A crash, here a panic of the observer, leaves the last checkpoint and the draws that were written for it. The run goes
-// on from there and repeats what came after.
+// A crash, here a panic of the observer, leaves the last checkpoint and the draws that were written for it. The run
+// goes on from there and repeats what came after.
 func TestResumeAfterACrash(t *testing.T) {
 	j, dir := jobs()["SGHMC, 3 chains, float32 false"], t.TempDir()
 	want := j.whole(t)
@@ -203,7 +206,8 @@ func TestCheckpointEvery(t *testing.T) {
 	var sizes []int64 // of the draws file after each update
 	ran(t, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 7, Checkpoint: &infer.Checkpoint{Dir: dir, Every: 3},
 		Observer: infer.ObserverFunc(func(infer.Progress) { sizes = append(sizes, sizeOf(t, dir, drawsFile)) })})
-	// A draw is a number, one value and five statistics of 8 bytes; the observer comes before the checkpoint of its update.
+	// A draw is a number, one value and five statistics of 8 bytes; the observer comes before the checkpoint of its
+	// update.
 	const draw = 7 * 8
 	assert.Equal(t, []int64{0, 0, 0, 3 * draw, 3 * draw, 3 * draw, 6 * draw}, sizes)
 	assert.EqualValues(t, 7*draw, sizeOf(t, dir, drawsFile))
@@ -214,7 +218,8 @@ func TestCheckpointEvery(t *testing.T) {
 	// The default is every 1000.
 	dir = t.TempDir()
 	var first int64
-	ran(t, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 1500, NoDraws: true, Checkpoint: &infer.Checkpoint{Dir: dir},
+	ran(t, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 1500, NoDraws: true,
+		Checkpoint: &infer.Checkpoint{Dir: dir},
 		Observer: infer.ObserverFunc(func(p infer.Progress) {
 			if _, err := os.Stat(filepath.Join(dir, checkpointFile)); err == nil && first == 0 {
 				first = p.Step
@@ -280,7 +285,8 @@ func TestResumeCountsHeldUpdates(t *testing.T) {
 	assert.EqualValues(t, 3+3, want.Held) // updates 3, 6, 9 of chain 0; 2, 5, 8 of chain 1
 	dir := t.TempDir()
 	for _, steps := range []int64{4, 9} {
-		r := ran(t, restorable{counter{diverges: diverges}}, p, infer.Full(nil), oldrun.Config{Steps: steps, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
+		r := ran(t, restorable{counter{diverges: diverges}}, p, infer.Full(nil),
+			oldrun.Config{Steps: steps, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
 		if steps == 9 {
 			sameResult(t, want, r)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// drawnAt are the numbers of the updates that draws were taken after: the counter's position is the number of its updates.
+// drawnAt are the numbers of the updates that draws were taken after: the counter's position is the number of its
+// updates.
 func drawnAt(t *testing.T, c oldrun.Config) []float64 {
 	t.Helper()
 	r := ran(t, restorable{}, pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0), infer.Full(nil), c)
@@ -32,11 +33,13 @@ func TestDrawsAtTheEndsOfCycles(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
 	_, err := oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 14, Cycles: cycles})
 	require.EqualError(t, err, "there are no draws")
-	_, err = oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 14, Cycles: &infer.Cycles{Length: 1, Explore: 2}})
+	_, err = oldrun.Run(context.Background(), transform, p, infer.Full(nil),
+		oldrun.Config{Steps: 14, Cycles: &infer.Cycles{Length: 1, Explore: 2}})
 	require.EqualError(t, err, "infer.Run: infer.Cycles: Explore is 2: it must be at least 0 and less than 1")
 }
 
-// Update t, counted from 0, leaves position t with step size 1/(t + 1): the weighted sums over t = 10, ..., 499 are closed.
+// Update t, counted from 0, leaves position t with step size 1/(t + 1): the weighted sums over t = 10, ..., 499 are
+// closed.
 func TestAverageIsWeightedByTheStep(t *testing.T) {
 	c := oldrun.Config{Steps: 500, BurnIn: 10, Average: true, NoDraws: true}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
@@ -62,7 +65,8 @@ func TestAverageIsWeightedByTheStep(t *testing.T) {
 	assert.Nil(t, none.Average)
 }
 
-// The average is kept in float64: at 2²² a float32 has steps of a half, which the mean of 20,000 positions must not round to.
+// The average is kept in float64: at 2²² a float32 has steps of a half, which the mean of 20,000 positions must not
+// round to.
 func TestAverageOfFloat32(t *testing.T) {
 	p := in32(t, pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 1<<22))
 	var average *infer.Average
@@ -71,14 +75,16 @@ func TestAverageOfFloat32(t *testing.T) {
 		return nil
 	}))
 	assert.InDelta(t, 1<<22+9999.5, floats(average.Mean.Flat)[0], 1e-6)
-	assert.InEpsilon(t, (20_000.0*20_000-1)/12, floats(average.Variance.Flat)[0], 1e-9) // of n equally spaced numbers, also after the caller's scope
+	// of n equally spaced numbers, also after the caller's scope
+	assert.InEpsilon(t, (20_000.0*20_000-1)/12, floats(average.Variance.Flat)[0], 1e-9)
 }
 
 func TestUntilEndsARun(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
 	dir := t.TempDir()
 	seen := 0
-	c := oldrun.Config{Steps: 100, Until: func(p infer.Progress) bool { seen++; return p.Step == 17 }, Checkpoint: &infer.Checkpoint{Dir: dir}}
+	c := oldrun.Config{Steps: 100, Until: func(p infer.Progress) bool { seen++; return p.Step == 17 },
+		Checkpoint: &infer.Checkpoint{Dir: dir}}
 	r := ran(t, restorable{}, p, infer.Full(nil), c)
 	assert.EqualValues(t, 17, r.Updates)
 	assert.Equal(t, 17, seen)
@@ -103,7 +109,8 @@ func TestPrepareSeesTheBatchesToCome(t *testing.T) {
 	var updates, prepared []float64
 	transform := &preparing{seen: &updates, prepared: &prepared}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
-	ran(t, transform, p, minibatches(t, data, infer.MinibatchOptions{Size: 2, Seed: 4}), oldrun.Config{Steps: 8, NoDraws: true})
+	ran(t, transform, p, minibatches(t, data, infer.MinibatchOptions{Size: 2, Seed: 4}),
+		oldrun.Config{Steps: 8, NoDraws: true})
 	assert.Len(t, updates, 16)
 	assert.Equal(t, slices.Concat(updates[:6], updates[8:14]), prepared, "the first three batches of each epoch")
 	assert.Equal(t, 2, transform.count, "before the first update of each of two epochs")

@@ -11,8 +11,8 @@ import (
 )
 
 // counter is a transform whose numbers are known beforehand: each update adds one to every element. After update n the
-// position is the start plus n, and the update tells lp = −n − k/8 for chain k, grad_norm = n and own = 2n. It cannot be
-// restored.
+// position is the start plus n, and the update tells lp = −n − k/8 for chain k, grad_norm = n and own = 2n. It cannot
+// be restored.
 type counter struct {
 	failAt   int64                              // the update that fails; 0 for none
 	diverges func(update int64, chain int) bool // nil for never
@@ -85,8 +85,8 @@ func (restorable) Restore(l *infer.Layout, saved infer.Saved) (infer.State, erro
 	return counterState{params: infer.Params{Layout: l, Flat: flat}, constant: constant, n: saved.Steps}, err
 }
 
-// preparing is a counter that looks at three batches before each epoch, and remembers the data that it sees and that its
-// updates see.
+// preparing is a counter that looks at three batches before each epoch, and remembers the data that it sees and that
+// its updates see.
 type preparing struct {
 	counter
 	seen, prepared *[]float64

@@ -17,7 +17,8 @@ func (g *group) drive(driver Driver) (err error) {
 	defer cancel()
 	o := g.o
 	r := &driven{group: g, cancel: cancel, total: int64(g.size) * (int64(o.Warmup) + int64(o.Draws))}
-	job := Job{Layout: g.layout, Batch: g.program.Batch(), Start: g.start, Seed: o.Seed, FirstChain: g.first(), Chains: g.size,
+	job := Job{Layout: g.layout, Batch: g.program.Batch(), Start: g.start, Seed: o.Seed, FirstChain: g.first(),
+		Chains: g.size,
 		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100))}
 	if g.checkpoint != nil {
 		if g.file, err = openCheckpoint(g); err != nil {

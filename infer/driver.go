@@ -41,8 +41,8 @@ type Transition struct {
 	StepSize  float64
 }
 
-// ModeFinder is a transform whose states belong at a mode: a run first climbs the target with the method, for the updates
-// of the warm-up, and makes the state where that ends.
+// ModeFinder is a transform whose states belong at a mode: a run first climbs the target with the method, for the
+// updates of the warm-up, and makes the state where that ends.
 type ModeFinder interface {
 	FindMode() (Method, Target)
 }

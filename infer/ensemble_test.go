@@ -36,8 +36,8 @@ func ensembleOf(t testing.TB, group int, c oldrun.Config) *infer.Result {
 	return r
 }
 
-// Chains read the streams of their numbers whatever their group, so the grouping changes rounding at most; here, where no
-// operation sums over chains, nothing.
+// Chains read the streams of their numbers whatever their group, so the grouping changes rounding at most; here, where
+// no operation sums over chains, nothing.
 func TestGroupsOfAnEnsembleAgree(t *testing.T) {
 	c := oldrun.Config{LastOnly: true, Steps: 50, Seed: 3}
 	want := ensembleOf(t, 0, c)
@@ -71,14 +71,15 @@ func TestEnsembleCollects(t *testing.T) {
 	}
 }
 
-// At temperature 0 the members of an ensemble stop at modes, as deep ensembles do; each is where gradient ascent from its start
-// leads. Momentum is that of SGD.
+// At temperature 0 the members of an ensemble stop at modes, as deep ensembles do; each is where gradient ascent from
+// its start leads. Momentum is that of SGD.
 func TestDeepEnsembleIsTemperatureZero(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"x": {2}})
 	p := pointOf(t, l, 1, 1, -1, 1, 0.1, -3, -2, -0.2)
 	batches := infer.Full(nil)
 	c := oldrun.Config{Group: 3, LastOnly: true, Steps: 500}
-	cold := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.05), Momentum: infer.Constant(0.5), Temperature: infer.Constant(0)}, wells)
+	cold := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.05), Momentum: infer.Constant(0.5),
+		Temperature: infer.Constant(0)}, wells)
 	sgd := build(t, optim.SGD{LR: infer.Constant(0.05), Momentum: 0.5}, wells)
 	a, err := oldrun.Run(context.Background(), cold, p, batches, c)
 	require.NoError(t, err)
@@ -140,12 +141,13 @@ func TestOptionsErrors(t *testing.T) {
 	program := infer.Handwritten(infer.Mean(wells, 0), p, nil)
 	method := sgmcmc.SGHMC{LR: infer.Constant(0.05)}
 	for want, o := range map[string]infer.Options{
-		"infer.Options: Group is -1: it must be at least 1, or 0 for the default":                   {Group: -1},
-		"infer.Options: Chains is -2: it must be at least 1, or 0 for the default":                  {Chains: -2},
-		"infer.Options: Chains is 1099511627776: it must be at most 1048576":                        {Chains: 1 << 40},
-		"infer.Options: Warmup is -3: it must be at least 1, 0 for the default, or infer.None":      {Warmup: -3},
-		"infer.Options: Draws is -3: it must be at least 1, 0 for the default, or infer.None":       {Draws: -3},
-		"infer.Options: Draws is None: with Warmup None there is nothing to do":                     {Warmup: infer.None, Draws: infer.None},
+		"infer.Options: Group is -1: it must be at least 1, or 0 for the default":              {Group: -1},
+		"infer.Options: Chains is -2: it must be at least 1, or 0 for the default":             {Chains: -2},
+		"infer.Options: Chains is 1099511627776: it must be at most 1048576":                   {Chains: 1 << 40},
+		"infer.Options: Warmup is -3: it must be at least 1, 0 for the default, or infer.None": {Warmup: -3},
+		"infer.Options: Draws is -3: it must be at least 1, 0 for the default, or infer.None":  {Draws: -3},
+		"infer.Options: Draws is None: with Warmup None there is nothing to do": {Warmup: infer.None,
+			Draws: infer.None},
 		"infer.Options: Thin is -1: it must be at least 1, or 0 for the default":                    {Thin: -1},
 		"infer.Options: SaveEvery is -1: it must be at least 1, or 0 for the default":               {SaveEvery: -1},
 		"infer.Checkpoint: Every is -1: it must be at least 0":                                      {Checkpoint: &infer.Checkpoint{Every: -1}},
@@ -207,8 +209,8 @@ func TestBootstrap(t *testing.T) {
 	require.EqualError(t, err, "infer.Bootstrap: n is 0: it must be at least 1")
 }
 
-// Where products over data sum in another order for another number of chains, groups of 8 and all 64 agree after one update
-// to rounding: the streams are the same.
+// Where products over data sum in another order for another number of chains, groups of 8 and all 64 agree after one
+// update to rounding: the streams are the same.
 func TestGroupsAgreeToRounding(t *testing.T) {
 	m := newLogistic(200, 5)
 	start := numbers(64*6, 0.3)
@@ -216,7 +218,8 @@ func TestGroupsAgreeToRounding(t *testing.T) {
 	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: infer.Constant(1.0 / 200)}, m.logPosterior)
 	last := func(group int) []float64 {
 		batches := minibatches(t, m.batch(), infer.MinibatchOptions{Size: 32, Seed: 1})
-		r, err := oldrun.Run(context.Background(), transform, p, batches, oldrun.Config{Group: group, LastOnly: true, Steps: 2, Seed: 8})
+		r, err := oldrun.Run(context.Background(), transform, p, batches,
+			oldrun.Config{Group: group, LastOnly: true, Steps: 2, Seed: 8})
 		require.NoError(t, err)
 		return floats(r.Last.Flat)
 	}
@@ -224,7 +227,8 @@ func TestGroupsAgreeToRounding(t *testing.T) {
 	assert.InDeltaSlice(t, last(64), last(8), 1e-14)
 }
 
-// A group that Until ended has ended when the ensemble is resumed; observers are told the number of a group's first chain.
+// A group that Until ended has ended when the ensemble is resumed; observers are told the number of a group's first
+// chain.
 func TestEnsembleWithUntilResumes(t *testing.T) {
 	updates := 0
 	var firsts []uint64

@@ -13,8 +13,8 @@ var (
 	ErrCheckpoint = errors.New("checkpoint cannot be used")
 )
 
-// ModelError is a mistake inside a log posterior: an unknown site or batch key. A model panics with it, and the function
-// that called the model returns it.
+// ModelError is a mistake inside a log posterior: an unknown site or batch key. A model panics with it, and the
+// function that called the model returns it.
 type ModelError struct {
 	Name string   // what was asked for
 	What string   // "site" or "batch tensor"

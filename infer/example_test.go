@@ -73,7 +73,8 @@ func ExampleRun() {
 	}
 	mean, _ := result.Draws.Mean("mu")
 	sd, _ := result.Draws.SD("mu")
-	fmt.Printf("%d chains, %d draws each: mean %.1f, variance %.1f\n", result.Draws.Chains(), result.Draws.MinLen(), mean[0], sd[0]*sd[0])
+	fmt.Printf("%d chains, %d draws each: mean %.1f, variance %.1f\n", result.Draws.Chains(), result.Draws.MinLen(),
+		mean[0], sd[0]*sd[0])
 	// Output: 16 chains, 500 draws each: mean 2.0, variance 0.2
 }
 
@@ -104,7 +105,8 @@ func ExampleSubspace() {
 	layout, _ := infer.NewLayout(infer.Shapes{"features": {3}, "last": {2}})
 	full, _ := infer.NewParams(layout, []float64{1, 2, 3, 40, 50})
 	model := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Get("features").T().MustSum(gotch.Double, false).MustMul(p.Get("last").T().MustSum(gotch.Double, false), false)), nil
+		return torch.Of(p.Get("features").T().MustSum(gotch.Double,
+			false).MustMul(p.Get("last").T().MustSum(gotch.Double, false), false)), nil
 	}
 	restricted, start, embed, err := infer.Subspace(model, full, layout.Except("features")...)
 	if err != nil {

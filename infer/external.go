@@ -22,8 +22,10 @@ type External struct {
 
 // Error says what can be done with such a log posterior.
 func (e *External) Error() string {
-	return fmt.Sprintf("model, site %q: its density is a Go function, of which only values and first derivatives are known, and this "+
-		"evaluation needs more: use a method that takes gradients alone (HMC, NUTS, SGMCMC, an optimiser, a variational fit), "+
+	return fmt.Sprintf("model, site %q: its density is a Go function, of which only values and first derivatives are "+
+		"known, and this "+
+		"evaluation needs more: use a method that takes gradients alone (HMC, NUTS, SGMCMC, an optimiser, a variational "+
+		"fit), "+
 		"or write the density with tensors", e.Site)
 }
 
@@ -46,7 +48,8 @@ type columns struct {
 	sizes []int64
 }
 
-// beside evaluates the external parts of a point, and returns the point with them beside it: [d + Σ m], or [K, d + Σ m].
+// beside evaluates the external parts of a point, and returns the point with them beside it: [d + Σ m], or [K, d + Σ
+// m].
 func (a *autograd) beside(p Params, b Batch, rows int64) (*ts.Tensor, columns, error) {
 	c := columns{sizes: []int64{int64(p.Layout.Dim())}}
 	parts, err := a.external.Load().Evaluate(p, b)
@@ -72,7 +75,8 @@ func (a *autograd) beside(p Params, b Batch, rows int64) (*ts.Tensor, columns, e
 			return nil, c, err
 		}
 		if n := len(shape); n == 0 || n != min(int(rows), 1)+1 || n == 2 && shape[0] != rows {
-			return nil, c, fmt.Errorf("the external part %q has shape %v, expected [m], or [%d, m] for %d chains: %w", name, shape, rows, rows, ErrLayout)
+			return nil, c, fmt.Errorf("the external part %q has shape %v, expected [m], or [%d, m] for %d chains: %w", name,
+				shape, rows, rows, ErrLayout)
 		}
 		c.sizes = append(c.sizes, shape[len(shape)-1])
 		t, err := torch.To(parts[name], device, dtype)

@@ -92,7 +92,8 @@ func TestGradientFloat32(t *testing.T) {
 	p := pointOf(t, m.layout(t), numbers(8, 2)...)
 	e := evaluate(t, m.logPosterior, p, m.batch())
 	e32 := evaluate(t, m.logPosterior, in32(t, p), m.batch32(t))
-	assert.Equal(t, []gotch.DType{gotch.Float, gotch.Float, gotch.Float}, []gotch.DType{e32.Value.DType(), e32.Grad.DType(), e32.Aux["eta"].DType()})
+	assert.Equal(t, []gotch.DType{gotch.Float, gotch.Float, gotch.Float},
+		[]gotch.DType{e32.Value.DType(), e32.Grad.DType(), e32.Aux["eta"].DType()})
 	assert.InDeltaSlice(t, e.Values, e32.Values, 1e-6)
 	assert.InDeltaSlice(t, floats(e.Grad), floats(e32.Grad), 1e-6)
 }
@@ -127,7 +128,10 @@ func TestGradientAux(t *testing.T) {
 		assert.Equal(t, want.values, floats(e.Aux[name]), name)
 		assert.False(t, e.Aux[name].MustRequiresGrad(), name)
 	}
-	none := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(sum(p.Flat)), nil }, pointOf(t, l, 1, 2), nil)
+	none := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(sum(p.Flat)),
+			nil
+	}, pointOf(t, l, 1, 2), nil)
 	assert.Nil(t, none.Aux)
 }
 

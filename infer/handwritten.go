@@ -8,9 +8,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Handwritten is a target of your own as a [Program]. start is where the chains start, of shape [d] or [K, d], and gives
-// the layout; data are handed to the target. Draws keep the names and values of the layout: a target on constrained
-// parameters has to map them itself, with [Target].LogJacobian.
+// Handwritten is a target of your own as a [Program]. start is where the chains start, of shape [d] or [K, d], and
+// gives the layout; data are handed to the target. Draws keep the names and values of the layout: a target on
+// constrained parameters has to map them itself, with [Target].LogJacobian.
 func Handwritten(target Target, start Params, data Batch) Program {
 	return handwritten{target, start, data}
 }
@@ -34,7 +34,8 @@ func (h handwritten) Batch() Batch    { return h.data }
 func (h handwritten) Start(batch Batch, chains int, seed uint64) (Params, error) {
 	if h.start.Flat != nil {
 		if k := h.start.Chains(); h.start.Batched() && k != chains {
-			return Params{}, fmt.Errorf("the start has %d chains and the run %d: set infer.Options{Chains: %d}, or start at one point: %w",
+			return Params{}, fmt.Errorf("the start has %d chains and the run %d: set infer.Options{Chains: %d}, or start at "+
+				"one point: %w",
 				k, chains, k, ErrLayout)
 		}
 		return h.start, nil
@@ -84,7 +85,8 @@ func (h handwritten) finite(gradient Gradient, batch Batch, chain int, source *r
 			return row, nil
 		}
 	}
-	return nil, fmt.Errorf("chain %d: the log density or its gradient is not finite at %d points drawn uniformly from (-2, 2): give a start: %w",
+	return nil, fmt.Errorf("chain %d: the log density or its gradient is not finite at %d points drawn uniformly from "+
+		"(-2, 2): give a start: %w",
 		chain, startTries, ErrNonFinite)
 }
 

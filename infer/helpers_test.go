@@ -207,7 +207,8 @@ type savedState struct {
 
 func saved(s infer.State) savedState {
 	parts := s.Save()
-	out := savedState{Type: fmt.Sprintf("%T", s), Steps: parts.Steps, Streams: parts.Streams, Tensors: map[string]savedTensor{}}
+	out := savedState{Type: fmt.Sprintf("%T", s), Steps: parts.Steps, Streams: parts.Streams,
+		Tensors: map[string]savedTensor{}}
 	for name, x := range parts.Tensors {
 		out.Tensors[name] = savedTensor{Shape: shapeOf(x), DType: x.DType(), Bits: bitsOf(floats(x))}
 	}
@@ -243,8 +244,8 @@ func resident(t testing.TB) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// unscoped is the size of the tensors outside scopes that something refers to: the garbage of earlier tests is collected
-// first, until two collections in a row find none.
+// unscoped is the size of the tensors outside scopes that something refers to: the garbage of earlier tests is
+// collected first, until two collections in a row find none.
 func unscoped() int64 {
 	last, same := int64(-1), 0
 	for same < 2 {

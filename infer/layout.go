@@ -13,8 +13,8 @@ import (
 // Site is one named parameter: its shape and its place in the flat vector.
 type Site = draws.Site
 
-// Layout gives each named parameter its place in one flat vector of length [Layout.Dim]. Sites are sorted by name and lie
-// one after the other, each in row-major order.
+// Layout gives each named parameter its place in one flat vector of length [Layout.Dim]. Sites are sorted by name and
+// lie one after the other, each in row-major order.
 type Layout struct {
 	Sites []Site
 }
@@ -38,10 +38,12 @@ func NewLayout(shapes Shapes) (*Layout, error) {
 		size := 1
 		for _, s := range shapes[name] {
 			if s < 1 {
-				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: sizes must be positive: %w", name, shapes[name], ErrLayout)
+				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: sizes must be positive: %w", name, shapes[name],
+					ErrLayout)
 			}
 			if s > int64(math.MaxInt/size) {
-				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: that is too many elements: %w", name, shapes[name], ErrLayout)
+				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: that is too many elements: %w", name, shapes[name],
+					ErrLayout)
 			}
 			size *= int(s)
 		}
@@ -103,7 +105,10 @@ func (l *Layout) Equal(other *Layout) bool {
 	if l == nil || other == nil || l == other {
 		return l == other
 	}
-	return slices.EqualFunc(l.Sites, other.Sites, func(a, b Site) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) })
+	return slices.EqualFunc(l.Sites, other.Sites, func(a, b Site) bool {
+		return a.Name == b.Name &&
+			slices.Equal(a.Shape, b.Shape)
+	})
 }
 
 // String lists the sites with their shapes.

@@ -38,8 +38,8 @@ func TestRunInFlatMemory(t *testing.T) {
 	runtime.KeepAlive(b)
 }
 
-// A run inside a scope of the caller does not leave a trace of each state in it: Go's heap stays as it is. An update that
-// was remembered would take a tensor's Go value and a pointer to it, 32 bytes or more.
+// A run inside a scope of the caller does not leave a trace of each state in it: Go's heap stays as it is. An update
+// that was remembered would take a tensor's Go value and a pointer to it, 32 bytes or more.
 func TestRunInAScopeRemembersNothing(t *testing.T) {
 	heap := func() int64 {
 		var s runtime.MemStats
@@ -52,11 +52,12 @@ func TestRunInAScopeRemembersNothing(t *testing.T) {
 	before := unscoped()
 	require.NoError(t, torch.Do(func(s *torch.Scope) error {
 		var start int64
-		r := ran(t, counter{}, p, infer.Full(nil), oldrun.Config{Steps: 20_000, NoDraws: true, Observer: infer.ObserverFunc(func(p infer.Progress) {
-			if p.Step == 1_000 {
-				start = heap()
-			}
-		})})
+		r := ran(t, counter{}, p, infer.Full(nil), oldrun.Config{Steps: 20_000, NoDraws: true,
+			Observer: infer.ObserverFunc(func(p infer.Progress) {
+				if p.Step == 1_000 {
+					start = heap()
+				}
+			})})
 		assert.Less(t, heap()-start, int64(19_000*16))
 		state = r.State
 		return nil

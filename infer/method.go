@@ -48,18 +48,19 @@ type Seeded interface {
 	InitStreams(p Params, streams torch.Streams) (State, error)
 }
 
-// Preparer is a transform that now and then looks at several batches at one point before it goes on, for example once an
-// epoch to estimate a preconditioner. [Run] asks it before every update.
+// Preparer is a transform that now and then looks at several batches at one point before it goes on, for example once
+// an epoch to estimate a preconditioner. [Run] asks it before every update.
 type Preparer interface {
-	// Due says whether Prepare comes before the next update of s. epoch is whether the next batch begins a pass over the data.
+	// Due says whether Prepare comes before the next update of s. epoch is whether the next batch begins a pass over the
+	// data.
 	Due(s State, epoch bool) bool
-	// Prepare returns the state to go on with; s is not changed. epoch is as for Due. The batches of next are those to come, which
-	// the updates see again afterwards.
+	// Prepare returns the state to go on with; s is not changed. epoch is as for Due. The batches of next are those to
+	// come, which the updates see again afterwards.
 	Prepare(s State, epoch bool, next func() (Batch, error)) (State, error)
 }
 
-// Restorer is a transform that can go on from a saved state, whose Tensors then hold the shared ones too. [Run] needs it for
-// checkpoints.
+// Restorer is a transform that can go on from a saved state, whose Tensors then hold the shared ones too. [Run] needs
+// it for checkpoints.
 type Restorer interface {
 	Restore(layout *Layout, saved Saved) (State, error)
 }
@@ -70,8 +71,8 @@ type Sampler interface {
 	Sample(s State, n int, streams *torch.Streams) (Params, error)
 }
 
-// Init makes the state of a transform with a seed: chain k gets the stream (seed, k). A transform without random numbers
-// ignores the seed.
+// Init makes the state of a transform with a seed: chain k gets the stream (seed, k). A transform without random
+// numbers ignores the seed.
 func Init(t Transform, p Params, seed uint64) (State, error) { return begin(t, p, seed, 0) }
 
 // Free gives the memory of a state back now, instead of when the garbage collector finds it.

@@ -62,7 +62,9 @@ func mistake(t *testing.T, f infer.LogPosterior, check func(t *testing.T, err er
 			}
 
 			// The next gradient is right: no map, scope or grad mode is left open.
-			e := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(sum(p.Flat)), nil }, p, nil)
+			e := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+				return torch.Of(sum(p.Flat)), nil
+			}, p, nil)
 			assert.Equal(t, shapeOf(p.Flat), shapeOf(e.Grad))
 			for _, v := range floats(e.Grad) {
 				assert.Equal(t, 1.0, v)
@@ -97,7 +99,8 @@ func TestModelWithoutItsBatchTensor(t *testing.T) {
 				var e *infer.ModelError
 				require.ErrorAs(t, err, &e)
 				assert.Equal(t, &infer.ModelError{Name: name, What: "batch tensor", Have: []string{"x"}}, e)
-				assert.ErrorContains(t, err, `log posterior: the model asked for batch tensor "`+name+`", which does not exist; there are: ["x"]`)
+				assert.ErrorContains(t, err, `log posterior: the model asked for batch tensor "`+name+
+					`", which does not exist; there are: ["x"]`)
 			})
 		})
 	}
@@ -110,7 +113,8 @@ func TestModelWithANilTensor(t *testing.T) {
 			mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 				return torch.Of(sum(p.Flat).MustMul(b[name], false)), nil
 			}, func(t *testing.T, err error) {
-				assert.ErrorContains(t, err, "libtorch: Mul([] Double, nil): an operand is nil: it was never made, or a batch has no tensor of that name (at infer/model_errors_test.go:")
+				assert.ErrorContains(t, err, "libtorch: Mul([] Double, nil): an operand is nil: it was never made, or a batch "+
+					"has no tensor of that name (at infer/model_errors_test.go:")
 			})
 		})
 	}
@@ -130,7 +134,8 @@ func TestModelOfAVector(t *testing.T) {
 		return torch.Of(p.Get("w").T()), nil
 	}, func(t *testing.T, err error) {
 		assert.ErrorIs(t, err, torch.ErrNotScalar)
-		assert.ErrorContains(t, err, "log posterior: the function to differentiate returned shape [3], expected []: not a scalar")
+		assert.ErrorContains(t, err, "log posterior: the function to differentiate returned shape [3], expected []: not a "+
+			"scalar")
 	})
 }
 
@@ -162,9 +167,10 @@ func TestModelWithoutParameters(t *testing.T) {
 }
 
 func TestModelThatReturnsNil(t *testing.T) {
-	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(nil), nil }, func(t *testing.T, err error) {
-		assert.ErrorContains(t, err, "is no operand: a number, a torch.Tensor or a *ts.Tensor is required")
-	})
+	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(nil), nil },
+		func(t *testing.T, err error) {
+			assert.ErrorContains(t, err, "is no operand: a number, a torch.Tensor or a *ts.Tensor is required")
+		})
 	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(sum(p.Flat)), infer.Aux{"eta": p.Flat, "mu": nil}
 	}, func(t *testing.T, err error) {
@@ -179,13 +185,14 @@ func TestModelWithAFreedTensor(t *testing.T) {
 	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(x.MustDot(p.Get("w").T(), false)), nil
 	}, func(t *testing.T, err error) {
-		assert.ErrorContains(t, err, "libtorch: Dot(freed, [3] Double): a tensor was used after it was freed: its scope is closed or it was dropped")
+		assert.ErrorContains(t, err, "libtorch: Dot(freed, [3] Double): a tensor was used after it was freed: its scope is "+
+			"closed or it was dropped")
 		assert.ErrorContains(t, err, "(at infer/model_errors_test.go:")
 	})
 }
 
-// The values of all chains are behind one tensor, so none can be read; with a single point they can. Each way of reading
-// says so, and what to do instead.
+// The values of all chains are behind one tensor, so none can be read; with a single point they can. Each way of
+// reading says so, and what to do instead.
 func TestModelThatReadsValues(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {}})
 	for name, read := range map[string]func(x *ts.Tensor) float64{
@@ -229,9 +236,12 @@ func TestForeignPanic(t *testing.T) {
 	require.NoError(t, err)
 	for _, p := range []infer.Params{pointOf(t, l, 1, 2), pointOf(t, l, 1, 2, 3, 4)} {
 		before := unscoped()
-		assert.PanicsWithError(t, "runtime error: index out of range [1] with length 0", func() { _, _ = g.ValueAndGrad(p, nil, 0) })
+		assert.PanicsWithError(t, "runtime error: index out of range [1] with length 0",
+			func() { _, _ = g.ValueAndGrad(p, nil, 0) })
 		assert.Equal(t, before, torch.UnscopedBytes())
-		e := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(sum(p.Flat)), nil }, p, nil)
+		e := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+			return torch.Of(sum(p.Flat)), nil
+		}, p, nil)
 		assert.Equal(t, shapeOf(p.Flat), shapeOf(e.Grad))
 
 		transform := build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, broken)
@@ -257,7 +267,8 @@ func TestGradientOfABadPoint(t *testing.T) {
 	require.NoError(t, err)
 	l := layoutOf(t, infer.Shapes{"w": {2}})
 	_, err = g.ValueAndGrad(infer.Params{Layout: l, Flat: vec([]float64{1, 2, 3})}, nil, 0)
-	assert.EqualError(t, err, "params of shape [3] for the layout w[2]: expected [2], or [K, 2] for K chains: layout does not fit")
+	assert.EqualError(t, err, "params of shape [3] for the layout w[2]: expected [2], or [K, 2] for K chains: layout "+
+		"does not fit")
 	_, err = g.ValueAndGrad(infer.Params{Flat: vec([]float64{1, 2, 3})}, nil, 0)
 	assert.ErrorIs(t, err, infer.ErrLayout)
 }
