@@ -82,7 +82,7 @@ func (r *rows) save() error {
 	if block.Total() == 0 {
 		return nil
 	}
-	block.SetAttr("method", r.session.name)
+	block.SetAttr(draws.AttrMethod, r.session.name)
 	named, err := r.session.program.Draws(block, r.session.program.Batch())
 	if err != nil {
 		return err

@@ -161,6 +161,12 @@ func (s *session) prepare(method Method, o Options) error {
 	s.data = target.N()
 	if s.batches = o.Batches; s.batches == nil {
 		s.batches = Full(s.program.Batch())
+		// A program can tell whether its batch is all of the data: with a part of them the posterior would be another.
+		if p, ok := s.program.(interface{ CheckFull(Batch) error }); ok {
+			if err := p.CheckFull(s.program.Batch()); err != nil {
+				return fmt.Errorf("%s sees the same batch in every update: give all of the data, or Batches: %w", s.name, err)
+			}
+		}
 	}
 	s.from = s.batches.Position()
 	if _, whole := s.batches.(*full); !whole {
@@ -337,7 +343,7 @@ func (s *session) finish(r *Result) error {
 // describe says in the draws how they came about, and what the method has to say about its run.
 func (s *session) describe(r *Result) {
 	d := r.Unconstrained
-	d.SetAttr("method", s.name)
+	d.SetAttr(draws.AttrMethod, s.name)
 	d.SetAttr("seed", strconv.FormatUint(s.o.Seed, 10))
 	d.SetAttr("warmup", strconv.Itoa(s.o.Warmup))
 	d.SetAttr("thin", strconv.Itoa(s.o.Thin))

@@ -1,0 +1,155 @@
+// Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
+// characters, and `lint names` prints how many names each public package exports and fails above the limit.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxColumns = 120
+	maxNames   = 720
+)
+
+func main() {
+	var err error
+	switch arg := strings.Join(os.Args[1:], " "); arg {
+	case "columns":
+		err = columns(".")
+	case "names":
+		err = names(".")
+	default:
+		err = fmt.Errorf("usage: lint columns|names, not %q", arg)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lint:", err)
+		os.Exit(1)
+	}
+}
+
+// walk visits the files of the repository, without generated, built and hidden ones.
+func walk(root string, visit func(path string) error) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "out" || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.Type().IsRegular() {
+			return visit(path)
+		}
+		return nil
+	})
+}
+
+// columns lists the lines that are too long in Go files and documents.
+func columns(root string) error {
+	long := 0
+	err := walk(root, func(path string) error {
+		if !slices.Contains([]string{".go", ".md", ".cpp", ".h"}, filepath.Ext(path)) {
+			return nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 1<<24)
+		for n := 1; lines.Scan(); n++ {
+			if width := utf8.RuneCount(lines.Bytes()); width > maxColumns {
+				fmt.Printf("%s:%d: %d characters\n", path, n, width)
+				long++
+			}
+		}
+		return lines.Err()
+	})
+	if err == nil && long > 0 {
+		err = fmt.Errorf("%d lines are longer than %d characters", long, maxColumns)
+	}
+	return err
+}
+
+// names counts the exported types, functions, variables and constants of the public packages.
+func names(root string) error {
+	counts := map[string]int{}
+	total := 0
+	err := walk(root, func(path string) error {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || private(dir) {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil || f.Name.Name == "main" {
+			return err
+		}
+		for _, d := range f.Decls {
+			counts[dir] += exported(d)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	dirs := []string{}
+	for dir, n := range counts {
+		dirs = append(dirs, dir)
+		total += n
+	}
+	slices.Sort(dirs)
+	for _, dir := range dirs {
+		fmt.Printf("%4d %s\n", counts[dir], dir)
+	}
+	fmt.Printf("%4d exported names, of at most %d\n", total, maxNames)
+	if total > maxNames {
+		return fmt.Errorf("%d exported names: unexport what nobody outside its package needs", total)
+	}
+	return nil
+}
+
+// private says whether a folder is no public package.
+func private(dir string) bool {
+	for _, part := range strings.Split(dir, "/") {
+		if slices.Contains([]string{"internal", "examples", "bench", "cmd"}, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// exported counts the exported names of a declaration at the top level.
+func exported(d ast.Decl) (n int) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil && d.Name.IsExported() {
+			n++
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() {
+					n++
+				}
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					if name.IsExported() {
+						n++
+					}
+				}
+			}
+		}
+	}
+	return n
+}
