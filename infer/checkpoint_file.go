@@ -33,7 +33,7 @@ func writeCheckpoint(path string, h checkpointHeader, blobs [][]byte) error {
 	sum := sha256.Sum256(b.Bytes())
 	b.Write(sum[:])
 
-	return atomicfile.Replace(path, func(w io.Writer) error {
+	return atomicfile.ReplacePrivate(path, func(w io.Writer) error {
 		_, err := w.Write(b.Bytes())
 		return err
 	})

@@ -159,14 +159,7 @@ func ExampleMinibatches() {
 
 // A step size that warms up, falls along cosines, and stays small in the end; a temperature that comes later.
 func ExampleSchedule() {
-	lr, err := infer.Piecewise(
-		infer.Piece{From: 0, Schedule: infer.Warmup(2, infer.Cosine(0.8, 4))},
-		infer.Piece{From: 8, Schedule: infer.Constant(0.1)},
-	)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	lr := infer.Cosine(0.8, 4).Warmup(2).Then(8, infer.Constant(0.1))
 	temperature := infer.Linear(0, 1, 4, 8)
 	for step := range int64(10) {
 		fmt.Printf("%d: lr %.2f, temperature %.2f\n", step, lr(step), temperature(step))

@@ -15,11 +15,6 @@ func Handwritten(target Target, start Params, data Batch) Program {
 	return handwritten{target, start, data}
 }
 
-// Unplaced is Handwritten without a start: chains start uniformly in (−2, 2), as in Stan.
-func Unplaced(target Target, layout *Layout, data Batch) Program {
-	return handwritten{target, Params{Layout: layout}, data}
-}
-
 type handwritten struct {
 	target Target
 	start  Params

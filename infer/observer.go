@@ -80,8 +80,8 @@ func (p Progress) String() string {
 	return b.String()
 }
 
-// kineticTemperature is the kinetic temperature of all momenta of all chains over the temperature set: 1 on average where
-// a sampler simulates its target. It is false for methods without momenta, and at temperature 0.
+// kineticTemperature is the kinetic temperature of all momenta of all chains over the temperature set: 1 on average
+// where a sampler simulates its target. It is false for methods without momenta, and at temperature 0.
 func kineticTemperature(p Progress) (float64, bool) {
 	thermal, ok := p.Transform.(Thermal)
 	if !ok || p.State == nil || !(p.Info.Temperature > 0) {

@@ -20,8 +20,8 @@ type Options struct {
 	// FirstChain is the number of the first chain, where this run is a part of a larger one; default 0.
 	FirstChain uint64
 
-	// Start is where the chains start, on unconstrained space, of shape [d] or [Chains, d]; the zero value leaves it to the
-	// program (a compiled model: uniform in (-2, 2)).
+	// Start is where the chains start, on unconstrained space, of shape [d] or [Chains, d]; the zero value leaves it to
+	// the program (a compiled model: uniform in (-2, 2)).
 	Start Params
 	// Batches are the data; nil is all of the program's in every update.
 	Batches Batches
@@ -29,25 +29,25 @@ type Options struct {
 	// speed until the processor has enough to do. Every group starts where Batches stand, so its size changes results by
 	// rounding only.
 	Group int
-	// Cycles takes the draws at the ends of cycles: the last point of every Thin-th cycle that ends after Warmup; nil for a
-	// draw every Thin updates.
+	// Cycles takes the draws at the ends of cycles: the last point of every Thin-th cycle that ends after Warmup; nil for
+	// a draw every Thin updates.
 	Cycles *Cycles
 	// Average also averages over all updates after Warmup, weighted by their step sizes: Result.Average.
 	Average bool
 	// Discard makes the updates of the draws and keeps no draws: for large networks, whose states observers see.
 	Discard bool
-	// Until ends a run after the update for which it returns true; nil for the whole run. A checkpoint remembers that it did:
-	// with an Until a run that is resumed has ended, without one it goes on.
+	// Until ends a run after the update for which it returns true; nil for the whole run. A checkpoint remembers that it
+	// did: with an Until a run that is resumed has ended, without one it goes on.
 	Until func(Progress) bool
 
-	// Observer sees the run as it goes. nil draws a line of progress on the standard error stream where that is a terminal,
-	// and nothing elsewhere; [Silent] never draws.
+	// Observer sees the run as it goes. nil draws a line of progress on the standard error stream where that is a
+	// terminal, and nothing elsewhere; [Silent] never draws.
 	Observer Observer
 	// Checkpoint makes the run one that can be killed and go on; nil for none.
 	Checkpoint *Checkpoint
-	// Save gets the named draws as they are made, in blocks of SaveEvery updates (default 100): draw 0 of chain c in a block
-	// is draw from[c] of the run. run identifies a run with a Checkpoint by its model, data and options, and is empty
-	// without one. Package store has sinks made for it. With a Checkpoint, blocks are its intervals.
+	// Save gets the named draws as they are made, in blocks of SaveEvery updates (default 100): draw 0 of chain c in a
+	// block is draw from[c] of the run. run identifies a run with a Checkpoint by its model, data and options, and is
+	// empty without one. Package store has sinks made for it. With a Checkpoint, blocks are its intervals.
 	Save      func(run string, from []int, block *draws.Draws) error
 	SaveEvery int
 }
@@ -88,14 +88,17 @@ func (o Options) resolved(m Method, t Transform) (Options, error) {
 		case *f.v == None && f.none:
 			*f.v = 0
 		case *f.v < 0 && f.none:
-			return o, &FieldError{Type: optionsName, Field: f.name, Value: *f.v, Allowed: "it must be at least 1, 0 for the default, or infer.None"}
+			return o, &FieldError{Type: optionsName, Field: f.name, Value: *f.v,
+				Allowed: "it must be at least 1, 0 for the default, or infer.None"}
 		case *f.v < 1:
-			return o, &FieldError{Type: optionsName, Field: f.name, Value: *f.v, Allowed: "it must be at least 1, or 0 for the default"}
+			return o, &FieldError{Type: optionsName, Field: f.name, Value: *f.v,
+				Allowed: "it must be at least 1, or 0 for the default"}
 		}
 	}
 	o.Group = min(o.Group, o.Chains)
 	if o.Chains > maxChains {
-		return o, &FieldError{Type: optionsName, Field: "Chains", Value: o.Chains, Allowed: fmt.Sprintf("it must be at most %d", maxChains)}
+		return o, &FieldError{Type: optionsName, Field: "Chains", Value: o.Chains,
+			Allowed: fmt.Sprintf("it must be at most %d", maxChains)}
 	}
 	if float64(o.Warmup)+float64(o.Draws)*float64(o.Thin) > maxUpdates {
 		return o, &FieldError{Type: optionsName, Field: "Draws", Value: o.Draws,
@@ -104,16 +107,18 @@ func (o Options) resolved(m Method, t Transform) (Options, error) {
 	_, passes := t.(Passer)
 	_, sampler := t.(Sampler)
 	if o.Warmup == 0 && o.Draws == 0 && !passes && !sampler {
-		return o, &FieldError{Type: optionsName, Field: "Draws", Value: "None", Allowed: "with Warmup None there is nothing to do"}
+		return o, &FieldError{Type: optionsName, Field: "Draws", Value: "None",
+			Allowed: "with Warmup None there is nothing to do"}
 	}
 	if o.Cycles != nil {
-		if err := o.Cycles.check(); err != nil {
+		if err := o.Cycles.Check(); err != nil {
 			return o, err
 		}
 	}
 	if o.Average && o.Until != nil && o.Group < o.Chains {
-		return o, &FieldError{Type: optionsName, Field: "Until", Value: "given", Allowed: "it must be nil when Average is set and Group " +
-			"is less than Chains: groups that end at different times have averages of different weights"}
+		return o, &FieldError{Type: optionsName, Field: "Until", Value: "given",
+			Allowed: "it must be nil when Average is set and Group " +
+				"is less than Chains: groups that end at different times have averages of different weights"}
 	}
 	if c := o.Checkpoint; c != nil && c.Every < 0 {
 		return o, &FieldError{Type: "infer.Checkpoint", Field: "Every", Value: c.Every, Allowed: "it must be at least 0"}

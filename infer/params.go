@@ -33,7 +33,8 @@ type cut struct {
 func NewParams(l *Layout, flat []float64) (Params, error) {
 	d := l.Dim()
 	if d == 0 || len(flat) == 0 || len(flat)%d != 0 {
-		return Params{}, fmt.Errorf("infer.NewParams: %d values for the layout %v, which has %d: %w", len(flat), l, d, ErrLayout)
+		return Params{}, fmt.Errorf("infer.NewParams: %d values for the layout %v, which has %d: %w", len(flat), l, d,
+			ErrLayout)
 	}
 	shape := []int64{int64(d)}
 	if k := len(flat) / d; k > 1 {
@@ -83,9 +84,9 @@ func FromTensors(values map[string]*ts.Tensor) (Params, error) {
 	return p, err
 }
 
-// Get is the value of a site, in its shape; with K chains there is a leading dimension of K. It is a view: gradients flow
-// through it. It is meant for use inside a model: an unknown name, or a layout that does not fit, panics with an error
-// that the caller of the model returns.
+// Get is the value of a site, in its shape; with K chains there is a leading dimension of K. It is a view: gradients
+// flow through it. It is meant for use inside a model: an unknown name, or a layout that does not fit, panics with an
+// error that the caller of the model returns.
 func (p Params) Get(name string) torch.Tensor {
 	batched := torch.Must(p.rows())
 	site, ok := p.Layout.Site(name)
@@ -111,9 +112,9 @@ func (p Params) Get(name string) torch.Tensor {
 	return torch.Of(torch.Must(view.Reshape(shape, false)))
 }
 
-// Split is the same point, of shape [d], with its sites cut apart at once. The gradient of a model then takes one pass over the flat
-// vector for all of [Params.Get]; without it each site takes one. Methods split the points that they hand to a log posterior; models
-// need not.
+// Split is the same point, of shape [d], with its sites cut apart at once. The gradient of a model then takes one pass
+// over the flat vector for all of [Params.Get]; without it each site takes one. Methods split the points that they hand
+// to a log posterior; models need not.
 func (p Params) Split() (Params, error) {
 	if p.Layout == nil || len(p.Layout.Sites) < 2 {
 		return p, nil
@@ -140,7 +141,8 @@ func (p Params) part(site Site) *ts.Tensor {
 	if p.cut == nil || p.cut.of != p.Flat {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(p.Layout.Sites, site.Name, func(s Site, n string) int { return strings.Compare(s.Name, n) })
+	i, ok := slices.BinarySearchFunc(p.Layout.Sites, site.Name,
+		func(s Site, n string) int { return strings.Compare(s.Name, n) })
 	if !ok || len(p.cut.parts) != len(p.Layout.Sites) || torch.Freed(p.cut.parts[i]) {
 		return nil
 	}
@@ -163,7 +165,8 @@ func (p Params) rows() (int64, error) {
 	case len(shape) == 2 && shape[1] == d && shape[0] > 0:
 		return shape[0], nil
 	}
-	return 0, fmt.Errorf("params of shape %v for the layout %v: expected [%d], or [K, %d] for K chains: %w", shape, p.Layout, d, d, ErrLayout)
+	return 0, fmt.Errorf("params of shape %v for the layout %v: expected [%d], or [K, %d] for K chains: %w", shape,
+		p.Layout, d, d, ErrLayout)
 }
 
 // Check returns an error unless the flat tensor is of shape [d] or [K, d] and every element is finite.

@@ -21,8 +21,9 @@ func TestParamsGet(t *testing.T) {
 		m, s, v []float64
 		lead    []int64
 	}{
-		"[d]":    {flat: []float64{1, 2, 3, 4, 5, 6, 7}, m: []float64{1, 2, 3, 4}, s: []float64{5}, v: []float64{6, 7}},
-		"[K, d]": {flat: []float64{1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 16, 17}, lead: []int64{2}, m: []float64{1, 2, 3, 4, 11, 12, 13, 14}, s: []float64{5, 15}, v: []float64{6, 7, 16, 17}},
+		"[d]": {flat: []float64{1, 2, 3, 4, 5, 6, 7}, m: []float64{1, 2, 3, 4}, s: []float64{5}, v: []float64{6, 7}},
+		"[K, d]": {flat: []float64{1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 16, 17}, lead: []int64{2},
+			m: []float64{1, 2, 3, 4, 11, 12, 13, 14}, s: []float64{5, 15}, v: []float64{6, 7, 16, 17}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pointOf(t, l, c.flat...)
@@ -46,7 +47,8 @@ func TestParamsGet(t *testing.T) {
 // A view: what is written into it is written into the point. The three ways that Get goes: a part, all of a vector, and
 // a part with another shape.
 func TestParamsGetIsAView(t *testing.T) {
-	for name, shapes := range map[string]infer.Shapes{"a part": {"a": {}, "w": {3}}, "all": {"w": {3}}, "a matrix": {"w": {3, 1}}} {
+	for name, shapes := range map[string]infer.Shapes{"a part": {"a": {}, "w": {3}}, "all": {"w": {3}},
+		"a matrix": {"w": {3, 1}}} {
 		t.Run(name, func(t *testing.T) {
 			l := layoutOf(t, shapes)
 			p, err := infer.Zeros(l)
@@ -83,7 +85,8 @@ func TestGradientsFlowThroughGet(t *testing.T) {
 					for _, s := range l.Sites {
 						x := p.Get(s.Name).T()
 						require.Equal(t, append([]int64{}, s.Shape...), append([]int64{}, shapeOf(x)...))
-						total = total.MustAdd(sum(x.MustMul(vec(c[s.Offset:s.Offset+s.Size], append([]int64{}, s.Shape...)...).MustTotype(dtype, false), false)), false)
+						total = total.MustAdd(sum(x.MustMul(vec(c[s.Offset:s.Offset+s.Size],
+							append([]int64{}, s.Shape...)...).MustTotype(dtype, false), false)), false)
 					}
 					return torch.Of(total), nil
 				}, 1))
@@ -115,7 +118,8 @@ func TestGradientsFlowThroughGetOfChains(t *testing.T) {
 
 func TestParamsFromTensors(t *testing.T) {
 	for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
-		m := vec([]float64{1, 2, 3, 4, 5, 6}, 2, 3).MustTotype(dtype, false).MustTranspose(0, 1, false) // not contiguous: 1 4 2 5 3 6
+		// not contiguous: 1 4 2 5 3 6
+		m := vec([]float64{1, 2, 3, 4, 5, 6}, 2, 3).MustTotype(dtype, false).MustTranspose(0, 1, false)
 		s := vec([]float64{7}).MustReshape([]int64{}, false).MustTotype(dtype, false)
 		p, err := infer.FromTensors(map[string]*ts.Tensor{"s": s, "m": m})
 		require.NoError(t, err)
@@ -158,7 +162,8 @@ func TestParamsRepeat(t *testing.T) {
 	assert.EqualError(t, err, "the params have no layout: layout does not fit")
 }
 
-// 0.1 is not a float32: it comes back as the nearest one, which differs from it by less than half a unit of the 24th bit.
+// 0.1 is not a float32: it comes back as the nearest one, which differs from it by less than half a unit of the 24th
+// bit.
 func TestParamsFloat32(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"a": {}, "b": {2}}), 0.1, 2, 3)
 	q := in32(t, p)
@@ -186,28 +191,63 @@ func TestParamsErrors(t *testing.T) {
 		want string
 		kind error
 	}{
-		"too few values":       {func() error { _, err := infer.NewParams(l, []float64{1, 2, 3}); return err }, "infer.NewParams: 3 values for the layout b[] w[3], which has 4: layout does not fit", infer.ErrLayout},
-		"no whole chains":      {func() error { _, err := infer.NewParams(l, make([]float64, 9)); return err }, "infer.NewParams: 9 values for the layout b[] w[3], which has 4: layout does not fit", infer.ErrLayout},
-		"no values":            {func() error { _, err := infer.NewParams(l, nil); return err }, "infer.NewParams: 0 values for the layout b[] w[3], which has 4: layout does not fit", infer.ErrLayout},
-		"nil layout":           {func() error { _, err := infer.NewParams(nil, []float64{1}); return err }, "infer.NewParams: 1 values for the layout <nil>, which has 0: layout does not fit", infer.ErrLayout},
-		"zeros of nothing":     {func() error { _, err := infer.Zeros(nil); return err }, "infer.NewParams: 0 values for the layout <nil>, which has 0: layout does not fit", infer.ErrLayout},
-		"no layout":            {func() error { return infer.Params{Flat: vec([]float64{1})}.Check() }, "the params have no layout: layout does not fit", infer.ErrLayout},
-		"site without layout":  {func() error { _, err := infer.Params{Flat: vec([]float64{1})}.Site("w"); return err }, "the params have no layout: layout does not fit", infer.ErrLayout},
-		"layout of another d":  {func() error { return infer.Params{Layout: l, Flat: vec(make([]float64, 5))}.Check() }, "params of shape [5] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit", infer.ErrLayout},
-		"chains of another d":  {func() error { return infer.Params{Layout: l, Flat: vec(make([]float64, 10), 2, 5)}.Check() }, "params of shape [2 5] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit", infer.ErrLayout},
-		"a third dimension":    {func() error { return infer.Params{Layout: l, Flat: vec(make([]float64, 4), 1, 1, 4)}.Check() }, "params of shape [1 1 4] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit", infer.ErrLayout},
-		"a scalar":             {func() error { return infer.Params{Layout: l, Flat: torch.Must(torch.Scalar(1))}.Check() }, "params of shape [] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit", infer.ErrLayout},
-		"no chains":            {func() error { return infer.Params{Layout: l, Flat: vec(nil, 0, 4)}.Check() }, "params of shape [0 4] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit", infer.ErrLayout},
-		"site of another d":    {func() error { _, err := infer.Params{Layout: l, Flat: vec(make([]float64, 5))}.Site("w"); return err }, "params of shape [5] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit", infer.ErrLayout},
-		"NaN at the start":     {func() error { return pointOf(t, l, 0, 1, 2, 3, 0, 1, math.NaN(), 3).Check() }, "w[1] of chain 1 is NaN at the start: not finite", infer.ErrNonFinite},
-		"infinity, a scalar":   {func() error { return pointOf(t, l, math.Inf(-1), 1, 2, 3).Check() }, "b of chain 0 is -Inf at the start: not finite", infer.ErrNonFinite},
-		"nothing to lay out":   {func() error { _, err := infer.FromTensors(nil); return err }, "infer.NewLayout: there are no sites: layout does not fit", infer.ErrLayout},
-		"a tensor without any": {func() error { _, err := infer.FromTensors(map[string]*ts.Tensor{"e": vec(nil, 0)}); return err }, `infer.NewLayout: site "e" has shape [0]: sizes must be positive: layout does not fit`, infer.ErrLayout},
+		"too few values": {func() error { _, err := infer.NewParams(l, []float64{1, 2, 3}); return err },
+			"infer.NewParams: 3 values for the layout b[] w[3], which has 4: layout does not fit", infer.ErrLayout},
+		"no whole chains": {func() error { _, err := infer.NewParams(l, make([]float64, 9)); return err },
+			"infer.NewParams: 9 values for the layout b[] w[3], which has 4: layout does not fit", infer.ErrLayout},
+		"no values": {func() error { _, err := infer.NewParams(l, nil); return err },
+			"infer.NewParams: 0 values for the layout b[] w[3], which has 4: layout does not fit", infer.ErrLayout},
+		"nil layout": {func() error { _, err := infer.NewParams(nil, []float64{1}); return err },
+			"infer.NewParams: 1 values for the layout <nil>, which has 0: layout does not fit", infer.ErrLayout},
+		"zeros of nothing": {func() error { _, err := infer.Zeros(nil); return err },
+			"infer.NewParams: 0 values for the layout <nil>, which has 0: layout does not fit", infer.ErrLayout},
+		"no layout": {func() error { return infer.Params{Flat: vec([]float64{1})}.Check() },
+			"the params have no layout: layout does not fit", infer.ErrLayout},
+		"site without layout": {func() error { _, err := infer.Params{Flat: vec([]float64{1})}.Site("w"); return err },
+			"the params have no layout: layout does not fit", infer.ErrLayout},
+		"layout of another d": {func() error { return infer.Params{Layout: l, Flat: vec(make([]float64, 5))}.Check() },
+			"params of shape [5] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit",
+			infer.ErrLayout},
+		"chains of another d": {func() error {
+			return infer.Params{Layout: l,
+				Flat: vec(make([]float64, 10), 2, 5)}.Check()
+		}, "params of shape [2 5] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit",
+			infer.ErrLayout},
+		"a third dimension": {func() error {
+			return infer.Params{Layout: l,
+				Flat: vec(make([]float64, 4), 1, 1, 4)}.Check()
+		}, "params of shape [1 1 4] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit",
+			infer.ErrLayout},
+		"a scalar": {func() error { return infer.Params{Layout: l, Flat: torch.Must(torch.Scalar(1))}.Check() },
+			"params of shape [] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit",
+			infer.ErrLayout},
+		"no chains": {func() error { return infer.Params{Layout: l, Flat: vec(nil, 0, 4)}.Check() },
+			"params of shape [0 4] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit",
+			infer.ErrLayout},
+		"site of another d": {func() error {
+			_, err := infer.Params{Layout: l,
+				Flat: vec(make([]float64, 5))}.Site("w")
+			return err
+		}, "params of shape [5] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit",
+			infer.ErrLayout},
+		"NaN at the start": {func() error { return pointOf(t, l, 0, 1, 2, 3, 0, 1, math.NaN(), 3).Check() },
+			"w[1] of chain 1 is NaN at the start: not finite", infer.ErrNonFinite},
+		"infinity, a scalar": {func() error { return pointOf(t, l, math.Inf(-1), 1, 2, 3).Check() },
+			"b of chain 0 is -Inf at the start: not finite", infer.ErrNonFinite},
+		"nothing to lay out": {func() error { _, err := infer.FromTensors(nil); return err },
+			"infer.NewLayout: there are no sites: layout does not fit", infer.ErrLayout},
+		"a tensor without any": {func() error {
+			_, err := infer.FromTensors(map[string]*ts.Tensor{"e": vec(nil,
+				0)})
+			return err
+		}, `infer.NewLayout: site "e" has shape [0]: sizes must be positive: layout does not fit`, infer.ErrLayout},
 		// libtorch would make all of them float64.
 		"mixed types": {func() error {
-			_, err := infer.FromTensors(map[string]*ts.Tensor{"a": vec([]float64{1}), "b": torch.Must(torch.FromSlice([]float32{1}))})
+			_, err := infer.FromTensors(map[string]*ts.Tensor{"a": vec([]float64{1}),
+				"b": torch.Must(torch.FromSlice([]float32{1}))})
 			return err
-		}, `infer.FromTensors: site "b" is Float and site "a" is Double: they must be of one type: layout does not fit`, infer.ErrLayout},
+		}, `infer.FromTensors: site "b" is Float and site "a" is Double: they must be of one type: layout does not fit`,
+			infer.ErrLayout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.f()
@@ -234,11 +274,16 @@ func TestParamsUnknownSite(t *testing.T) {
 func TestParamsGetOfABadPoint(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {3}})
 	for want, p := range map[string]infer.Params{
-		"the params have no layout: layout does not fit":                                                         {Flat: vec([]float64{1})},
-		"params of shape [5] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit":     {Layout: l, Flat: vec(make([]float64, 5))},
-		"params of shape [3 1] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit":   {Layout: l, Flat: vec(make([]float64, 3), 3, 1)},
-		"params of shape [0 3] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit":   {Layout: l, Flat: vec(nil, 0, 3)},
-		"params of shape [1 1 3] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit": {Layout: l, Flat: vec(make([]float64, 3), 1, 1, 3)},
+		"the params have no layout: layout does not fit": {Flat: vec(
+			[]float64{1})},
+		"params of shape [5] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit": {Layout: l,
+			Flat: vec(make([]float64, 5))},
+		"params of shape [3 1] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit": {Layout: l,
+			Flat: vec(make([]float64, 3), 3, 1)},
+		"params of shape [0 3] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit": {Layout: l,
+			Flat: vec(nil, 0, 3)},
+		"params of shape [1 1 3] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit": {Layout: l,
+			Flat: vec(make([]float64, 3), 1, 1, 3)},
 	} {
 		err := torch.Do(func(*torch.Scope) error { p.Get("w").T(); return nil })
 		assert.EqualError(t, err, want)
@@ -272,8 +317,8 @@ func TestParamsFreed(t *testing.T) {
 	}
 }
 
-// A split point has the same sites, and the same gradients through them; one whose tensor was replaced, or whose parts were freed,
-// is read from its tensor.
+// A split point has the same sites, and the same gradients through them; one whose tensor was replaced, or whose parts
+// were freed, is read from its tensor.
 func TestSplitChangesNothing(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"a": {}, "b": {2, 3}, "c": {4}})
 	p := pointOf(t, l, numbers(11, 0)...)

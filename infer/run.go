@@ -270,8 +270,8 @@ func (r *updater) complete(info Info) error {
 	return nil
 }
 
-// settle gives the pending draw its log density where no update follows at once: it makes the next update and forgets it,
-// so that a run that goes on has the same numbers.
+// settle gives the pending draw its log density where no update follows at once: it makes the next update and forgets
+// it, so that a run that goes on has the same numbers.
 func (r *updater) settle() error {
 	if r.pending == nil {
 		return nil

@@ -27,17 +27,31 @@ func TestRunConfigErrors(t *testing.T) {
 		want string
 		kind error
 	}{
-		"other chains":     {counter{}, two, full, oldrun.Config{Steps: 4, Chains: 3}, "infer.Run: infer.Options: Start is of 2 chains: it must be one point, or one for each of 3 chains", infer.ErrConfig},
-		"fewer chains":     {counter{}, two, full, oldrun.Config{Steps: 4, Chains: 1}, "infer.Run: infer.Options: Start is of 2 chains: it must be one point, or one for each of 1 chains", infer.ErrConfig},
-		"no params":        {counter{}, infer.Params{}, full, oldrun.Config{Steps: 4}, "infer.Run: the program has no layout: invalid configuration", infer.ErrConfig},
-		"another layout":   {counter{}, infer.Params{Layout: layoutOf(t, infer.Shapes{"w": {2}}), Flat: p.Flat}, full, oldrun.Config{Steps: 4}, "infer.Run: params of shape [3] for the layout w[2]: expected [2], or [K, 2] for K chains: layout does not fit", infer.ErrLayout},
-		"NaN at the start": {counter{}, pointOf(t, l, 1, 2, 3, 4, math.NaN(), 6), full, oldrun.Config{Steps: 4}, "infer.Run: w[0] of chain 1 is NaN at the start: not finite", infer.ErrNonFinite},
-		"Inf at the start": {build(t, sgmcmc.SGLD{LR: infer.Constant(1)}, newLogistic(2, 2).logPosterior), pointOf(t, l, math.Inf(1), 2, 3), full, oldrun.Config{Steps: 4}, "infer.Run: b of chain 0 is +Inf at the start: not finite", infer.ErrNonFinite},
+		"other chains": {counter{}, two, full, oldrun.Config{Steps: 4, Chains: 3},
+			"infer.Run: infer.Options: Start is of 2 chains: it must be one point, or one for each of 3 chains",
+			infer.ErrConfig},
+		"fewer chains": {counter{}, two, full, oldrun.Config{Steps: 4, Chains: 1},
+			"infer.Run: infer.Options: Start is of 2 chains: it must be one point, or one for each of 1 chains",
+			infer.ErrConfig},
+		"no params": {counter{}, infer.Params{}, full, oldrun.Config{Steps: 4},
+			"infer.Run: the program has no layout: invalid configuration", infer.ErrConfig},
+		"another layout": {counter{}, infer.Params{Layout: layoutOf(t, infer.Shapes{"w": {2}}), Flat: p.Flat}, full,
+			oldrun.Config{Steps: 4}, "infer.Run: params of shape [3] for the layout w[2]: expected [2], or [K, 2] for K " +
+				"chains: layout does not fit", infer.ErrLayout},
+		"NaN at the start": {counter{}, pointOf(t, l, 1, 2, 3, 4, math.NaN(), 6), full, oldrun.Config{Steps: 4},
+			"infer.Run: w[0] of chain 1 is NaN at the start: not finite", infer.ErrNonFinite},
+		"Inf at the start": {build(t, sgmcmc.SGLD{LR: infer.Constant(1)}, newLogistic(2, 2).logPosterior),
+			pointOf(t, l, math.Inf(1), 2, 3), full, oldrun.Config{Steps: 4},
+			"infer.Run: b of chain 0 is +Inf at the start: not finite", infer.ErrNonFinite},
 		// A layout put together by hand, which sites cannot be found in, or draws not be recorded with.
-		"unsorted sites": {counter{}, infer.Params{Layout: &infer.Layout{Sites: []infer.Site{{Name: "w", Shape: []int64{2}, Size: 2}, {Name: "b", Offset: 2, Size: 1}}}, Flat: p.Flat}, full, oldrun.Config{Steps: 4},
-			`infer.Run: the sites ["w" "b"] are not sorted by name; make the layout with NewLayout: layout does not fit`, infer.ErrLayout},
-		"a gap between sites": {counter{}, infer.Params{Layout: &infer.Layout{Sites: []infer.Site{{Name: "a", Size: 1}, {Name: "b", Offset: 2, Size: 1}}}, Flat: p.Flat}, full, oldrun.Config{Steps: 4},
-			`infer.Run: draws: site 1 ("b"): offset is 2, want 1, the end of the sites before it: layout does not fit`, infer.ErrLayout},
+		"unsorted sites": {counter{}, infer.Params{Layout: &infer.Layout{Sites: []infer.Site{{Name: "w", Shape: []int64{2},
+			Size: 2}, {Name: "b", Offset: 2, Size: 1}}}, Flat: p.Flat}, full, oldrun.Config{Steps: 4},
+			`infer.Run: the sites ["w" "b"] are not sorted by name; make the layout with NewLayout: layout does not fit`,
+			infer.ErrLayout},
+		"a gap between sites": {counter{}, infer.Params{Layout: &infer.Layout{Sites: []infer.Site{{Name: "a", Size: 1},
+			{Name: "b", Offset: 2, Size: 1}}}, Flat: p.Flat}, full, oldrun.Config{Steps: 4},
+			`infer.Run: draws: site 1 ("b"): offset is 2, want 1, the end of the sites before it: layout does not fit`,
+			infer.ErrLayout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := oldrun.Run(context.Background(), c.t, c.p, c.b, c.c)

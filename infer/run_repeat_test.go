@@ -17,10 +17,11 @@ import (
 
 // methods are the methods of the other rooms, with everything switched on that has a state.
 var methods = map[string]infer.Method{
-	"SGLD":  sgmcmc.SGLD{LR: infer.Polynomial(0.3, 1, 0.3), Temperature: infer.Constant(0.02), Beta: 0.1},
-	"SGHMC": sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: infer.Constant(0.6), Temperature: infer.Linear(0, 0.02, 5, 15), Sigma: 1.5},
+	"SGLD": sgmcmc.SGLD{LR: infer.Polynomial(0.3, 1, 0.3), Temperature: infer.Constant(0.02), Beta: 0.1},
+	"SGHMC": sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: infer.Constant(0.6), Temperature: infer.Linear(0, 0.02, 5, 15),
+		Sigma: 1.5},
 	"SGD":   optim.SGD{LR: infer.Cosine(0.3, 7), Momentum: 0.9, Nesterov: true, WeightDecay: 0.01},
-	"Adam":  optim.Adam{LR: infer.Warmup(10, infer.Constant(0.05))},
+	"Adam":  optim.Adam{LR: infer.Constant(0.05).Warmup(10)},
 	"AdamW": optim.AdamW{LR: infer.Constant(0.05)},
 }
 
@@ -31,14 +32,16 @@ func TestRunIsRepeatable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := func(seed uint64, data infer.Batch, k int) *infer.Result {
 				return ran(t, build(t, method, m.logPosterior), pointOf(t, m.layout(t), numbers(4*k, 0)...),
-					minibatches(t, data, infer.MinibatchOptions{Size: 8, Seed: 5}), oldrun.Config{Steps: 25, BurnIn: 5, Thin: 2, Seed: seed})
+					minibatches(t, data, infer.MinibatchOptions{Size: 8, Seed: 5}),
+					oldrun.Config{Steps: 25, BurnIn: 5, Thin: 2, Seed: seed})
 			}
 			for _, k := range []int{1, 3} {
 				first := run(1, m.batch(), k)
 				sameResult(t, first, run(1, m.batch(), k))
 				other := run(2, m.batch(), k)
 				random := len(first.State.Save().Streams.Chains) > 0
-				assert.Equal(t, random, fmt.Sprint(floats(first.State.Position().Flat)) != fmt.Sprint(floats(other.State.Position().Flat)))
+				assert.Equal(t, random, fmt.Sprint(floats(first.State.Position().Flat)) != fmt.Sprint(
+					floats(other.State.Position().Flat)))
 			}
 		})
 	}
@@ -146,7 +149,8 @@ func TestUpdateWithAStateOfAnotherMethod(t *testing.T) {
 	s, err := infer.Init(sgld, p, 0)
 	require.NoError(t, err)
 	_, _, err = adam.Update(s, m.batch())
-	assert.EqualError(t, err, "optim.Adam: the state is a sgmcmc.SGLDState, expected optim.AdamState: it was made by another method")
+	assert.EqualError(t, err, "optim.Adam: the state is a sgmcmc.SGLDState, expected optim.AdamState: it was made by "+
+		"another method")
 	_, _, err = sgld.Update(nil, m.batch())
 	assert.EqualError(t, err, "sgmcmc.SGLD: the state is a <nil>, expected sgmcmc.SGLDState: it was made by another method")
 }

@@ -33,7 +33,8 @@ func TestRunCancelled(t *testing.T) {
 	assert.Equal(t, []float64{7}, floats(r.State.Position().Flat), "the state can go on")
 
 	// Cancelled before it begins: nothing is done.
-	r, err = oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil), oldrun.Config{Steps: 20})
+	r, err = oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil),
+		oldrun.Config{Steps: 20})
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Zero(t, r.Updates)
 	assert.Zero(t, r.Unconstrained.Total())
@@ -41,7 +42,8 @@ func TestRunCancelled(t *testing.T) {
 
 	ctx, cancel = context.WithTimeout(context.Background(), 0)
 	defer cancel()
-	_, err = oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil), oldrun.Config{Steps: 20})
+	_, err = oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil),
+		oldrun.Config{Steps: 20})
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -54,7 +56,8 @@ func valuesOf(t testing.TB, r *infer.Result, site string) [][][]float64 {
 
 // An update that fails ends the run with its error, and what there is until then.
 func TestRunUpdateError(t *testing.T) {
-	r, err := oldrun.Run(context.Background(), counter{failAt: 5}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), oldrun.Config{Steps: 9})
+	r, err := oldrun.Run(context.Background(), counter{failAt: 5}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0),
+		infer.Full(nil), oldrun.Config{Steps: 9})
 	assert.ErrorIs(t, err, errCounter)
 	assert.EqualError(t, err, "infer.Run: after 4 of 9 updates: the counter is stuck")
 	require.NotNil(t, r)
@@ -62,7 +65,8 @@ func TestRunUpdateError(t *testing.T) {
 	assert.Equal(t, [][][]float64{{{1}, {2}, {3}, {4}}}, valuesOf(t, r, "w"))
 	assert.Equal(t, []float64{4}, floats(r.State.Position().Flat))
 
-	r, err = oldrun.Run(context.Background(), counter{failAt: 1}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), oldrun.Config{Steps: 9})
+	r, err = oldrun.Run(context.Background(), counter{failAt: 1}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0),
+		infer.Full(nil), oldrun.Config{Steps: 9})
 	assert.EqualError(t, err, "infer.Run: after 0 of 9 updates: the counter is stuck")
 	assert.Zero(t, r.Unconstrained.Total())
 	assert.Equal(t, []float64{0}, floats(r.State.Position().Flat))
@@ -72,7 +76,8 @@ func TestRunUpdateError(t *testing.T) {
 func TestRunErrorsOfMethods(t *testing.T) {
 	m := newLogistic(10, 2)
 	p := pointOf(t, m.layout(t), 0.1, 0.2, 0.3)
-	r, err := oldrun.Run(context.Background(), build(t, sgmcmc.SGLD{LR: infer.Linear(0.3, -0.3, 0, 6)}, m.logPosterior), p, infer.Full(m.batch()), oldrun.Config{Steps: 9})
+	r, err := oldrun.Run(context.Background(), build(t, sgmcmc.SGLD{LR: infer.Linear(0.3, -0.3, 0, 6)}, m.logPosterior), p,
+		infer.Full(m.batch()), oldrun.Config{Steps: 9})
 	// At update 3 the line crosses 0, which is allowed; at 4 it is 0.3 − 0.1·4 = −0.1.
 	assert.ErrorContains(t, err, "infer.Run: after 4 of 9 updates: sgmcmc.SGLD: LR at update 4 is -0.")
 	assert.ErrorIs(t, err, infer.ErrConfig)
@@ -80,7 +85,8 @@ func TestRunErrorsOfMethods(t *testing.T) {
 	assert.EqualValues(t, 4, r.State.Steps())
 
 	fussy := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(sum(p.Flat).MustMul(b.Get("y").T().MustView([]int64{4}, false).MustMean(b["y"].DType(), false), false)), nil
+		return torch.Of(sum(p.Flat).MustMul(b.Get("y").T().MustView([]int64{4}, false).MustMean(b["y"].DType(), false),
+			false)), nil
 	}
 	r, err = oldrun.Run(context.Background(), build(t, optim.SGD{LR: infer.Constant(1)}, fussy), p,
 		minibatches(t, m.batch(), infer.MinibatchOptions{Size: 4}), oldrun.Config{Steps: 9})
@@ -88,8 +94,8 @@ func TestRunErrorsOfMethods(t *testing.T) {
 	assert.Equal(t, 2, r.Draws.MinLen())
 }
 
-// The density log θ is not a number below 0, and −∞ at 0: at the start that is an error, which names the first chain that
-// has it, and its value.
+// The density log θ is not a number below 0, and −∞ at 0: at the start that is an error, which names the first chain
+// that has it, and its value.
 func TestRunNotFiniteAtTheStart(t *testing.T) {
 	logarithm := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(p.Get("w").T().MustLog(false)), nil
@@ -103,9 +109,12 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 		p    []float64
 		want string
 	}{
-		"NaN in one chain":         {logarithm, []float64{1, 2, -1, 3}, "the log posterior of chain 2 is NaN and the norm of its gradient 1 at the start: not finite"},
-		"the only chain":           {logarithm, []float64{0}, "the log posterior of chain 0 is -Inf and the norm of its gradient +Inf at the start: not finite"},
-		"a gradient is not finite": {root, []float64{4, 0}, "the log posterior of chain 1 is 0 and the norm of its gradient +Inf at the start: not finite"},
+		"NaN in one chain": {logarithm, []float64{1, 2, -1, 3},
+			"the log posterior of chain 2 is NaN and the norm of its gradient 1 at the start: not finite"},
+		"the only chain": {logarithm, []float64{0},
+			"the log posterior of chain 0 is -Inf and the norm of its gradient +Inf at the start: not finite"},
+		"a gradient is not finite": {root, []float64{4, 0},
+			"the log posterior of chain 1 is 0 and the norm of its gradient +Inf at the start: not finite"},
 	} {
 		for method, m := range map[string]infer.Method{
 			"sgmcmc.SGLD":  sgmcmc.SGLD{LR: infer.Constant(0.1)},
@@ -113,7 +122,8 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 			"optim.Adam":   optim.Adam{LR: infer.Constant(0.1)},
 		} {
 			t.Run(name+", "+method, func(t *testing.T) {
-				r, err := oldrun.Run(context.Background(), build(t, m, c.f), pointOf(t, l, c.p...), infer.Full(nil), oldrun.Config{Steps: 9})
+				r, err := oldrun.Run(context.Background(), build(t, m, c.f), pointOf(t, l, c.p...), infer.Full(nil),
+					oldrun.Config{Steps: 9})
 				assert.ErrorIs(t, err, infer.ErrNonFinite)
 				assert.ErrorContains(t, err, "after 1 of 9 updates: "+c.want)
 				require.NotNil(t, r)
@@ -122,8 +132,10 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 		}
 	}
 	// A transform that says that a chain diverged, and nothing more.
-	_, err := oldrun.Run(context.Background(), counter{plain: true, diverges: func(int64, int) bool { return true }}, pointOf(t, l, 1), infer.Full(nil), oldrun.Config{Steps: 9})
-	assert.ErrorContains(t, err, "the log posterior of chain 0 is NaN and the norm of its gradient NaN at the start: not finite")
+	_, err := oldrun.Run(context.Background(), counter{plain: true, diverges: func(int64, int) bool { return true }},
+		pointOf(t, l, 1), infer.Full(nil), oldrun.Config{Steps: 9})
+	assert.ErrorContains(t, err, "the log posterior of chain 0 is NaN and the norm of its gradient NaN at the start: "+
+		"not finite")
 }
 
 // cliff has gradient 1 and density θ below the edge, and at and beyond it no number: 0·log(edge − θ).
@@ -138,10 +150,12 @@ func cliff(edge float64) infer.LogPosterior {
 // Gradient ascent with step 1 counts: chain 0 goes −100, −99, ...; chain 1 goes 0, 1, 2, 3 and is at the edge after
 // update 3. From update 4 on its gradient is not a number: it is held, each update is counted, and chain 0 goes on.
 func TestRunNotFiniteLater(t *testing.T) {
-	r := ran(t, build(t, optim.SGD{LR: infer.Constant(1)}, cliff(3)), pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), -100, 0), infer.Full(nil),
+	r := ran(t, build(t, optim.SGD{LR: infer.Constant(1)}, cliff(3)),
+		pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), -100, 0), infer.Full(nil),
 		oldrun.Config{Steps: 6})
 	assert.EqualValues(t, 3, r.Held)
-	assert.Equal(t, [][][]float64{{{-99}, {-98}, {-97}, {-96}, {-95}, {-94}}, {{1}, {2}, {3}, {3}, {3}, {3}}}, valuesOf(t, r, "w"))
+	assert.Equal(t, [][][]float64{{{-99}, {-98}, {-97}, {-96}, {-95}, {-94}}, {{1}, {2}, {3}, {3}, {3}, {3}}},
+		valuesOf(t, r, "w"))
 	assert.Equal(t, []float64{0, 0, 0, 1, 1, 1}, stat(t, r, "held", 1))
 	assert.Equal(t, []float64{0, 0, 0, 0, 0, 0}, stat(t, r, "held", 0))
 	assert.Equal(t, []float64{1, 2}, stat(t, r, "lp", 1)[:2], "at the draw, not before it")

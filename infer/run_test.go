@@ -23,8 +23,8 @@ func stat(t testing.TB, r *infer.Result, name string, chain int) []float64 {
 	return v
 }
 
-// The counter makes known numbers: a draw after update n is the start plus n, with lp = −n − k/8, grad_norm = n, own = 2n
-// and also = k. So the draws say which updates they were taken after, and that chains and columns are not mixed up.
+// The counter makes known numbers: a draw after update n is the start plus n, with lp = −n − k/8, grad_norm = n, own =
+// 2n and also = k. So the draws say which updates they were taken after, and that chains and columns are not mixed up.
 func TestRunDraws(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"a": {}, "w": {2}})
 	for _, c := range []struct {
@@ -65,15 +65,18 @@ func TestRunDraws(t *testing.T) {
 				}
 			}
 			last := float64(c.steps)
-			assert.Equal(t, []float64{100 + last, 200 + last, 300 + last, 1000 + last, 2000 + last, 3000 + last}, floats(r.State.Position().Flat))
-			assert.Equal(t, []float64{100, 200, 300, 1000, 2000, 3000}, floats(p.Flat), "the start is not changed, though the counter keeps it as it is")
+			assert.Equal(t, []float64{100 + last, 200 + last, 300 + last, 1000 + last, 2000 + last, 3000 + last},
+				floats(r.State.Position().Flat))
+			assert.Equal(t, []float64{100, 200, 300, 1000, 2000, 3000}, floats(p.Flat),
+				"the start is not changed, though the counter keeps it as it is")
 		})
 	}
 }
 
 // With NoDraws there is no container, and a burn-in as long as the run is no mistake.
 func TestRunNoDraws(t *testing.T) {
-	r := ran(t, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil), oldrun.Config{Steps: 4, BurnIn: 4, NoDraws: true})
+	r := ran(t, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil),
+		oldrun.Config{Steps: 4, BurnIn: 4, NoDraws: true})
 	assert.Nil(t, r.Draws)
 	assert.Equal(t, []float64{4}, floats(r.State.Position().Flat))
 }
@@ -115,7 +118,8 @@ func TestRunChains(t *testing.T) {
 // Chains that start at one point have streams of their own: SGLD moves each somewhere else.
 func TestRunRepeatedChainsDiffer(t *testing.T) {
 	m := newLogistic(20, 2)
-	r := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0), infer.Full(m.batch()),
+	r := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0),
+		infer.Full(m.batch()),
 		oldrun.Config{Steps: 1, Chains: 4})
 	seen := map[string]bool{}
 	for k := range 4 {
@@ -148,7 +152,8 @@ func TestRunStatistics(t *testing.T) {
 	m := newLogistic(20, 2)
 	const k = 2
 	start := numbers(k*3, 1)
-	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), start...), infer.Full(m.batch()),
+	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), start...),
+		infer.Full(m.batch()),
 		oldrun.Config{Steps: 6})
 	for c := range k {
 		for i := range 6 {
@@ -162,7 +167,8 @@ func TestRunStatistics(t *testing.T) {
 
 // A method that tells nothing about its updates has NaN where a number is missing, and no columns of its own.
 func TestRunWithoutStatistics(t *testing.T) {
-	r := ran(t, counter{plain: true}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil), oldrun.Config{Steps: 2})
+	r := ran(t, counter{plain: true}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil),
+		oldrun.Config{Steps: 2})
 	assert.Equal(t, []string{"lp", "grad_norm", "held"}, r.Draws.Stats())
 	for _, v := range append(stat(t, r, "lp", 1), stat(t, r, "grad_norm", 0)...) {
 		assert.NotEqual(t, v, v, "NaN")
@@ -174,7 +180,8 @@ func TestRunWithoutStatistics(t *testing.T) {
 func TestRunObserver(t *testing.T) {
 	var seen []infer.Progress
 	var positions [][]float64
-	r := ran(t, counter{diverges: func(update int64, chain int) bool { return chain == 1 && update > 4 }}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil),
+	r := ran(t, counter{diverges: func(update int64, chain int) bool { return chain == 1 && update > 4 }},
+		pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil),
 		oldrun.Config{Steps: 6, BurnIn: 2, Thin: 2, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			positions = append(positions, floats(p.State.Position().Flat))
 			assert.Equal(t, p.Step, p.State.Steps())
@@ -206,7 +213,8 @@ func TestRunObserver(t *testing.T) {
 func TestRunObserverSeesAux(t *testing.T) {
 	m := newLogistic(6, 2)
 	var last infer.Aux
-	ran(t, build(t, optim.SGD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0, 1, 1, 1), infer.Full(m.batch()),
+	ran(t, build(t, optim.SGD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0, 1, 1, 1),
+		infer.Full(m.batch()),
 		oldrun.Config{Steps: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			last = p.Info.Aux
 			assert.Equal(t, []int64{2, 6}, shapeOf(last["eta"]))

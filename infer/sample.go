@@ -35,7 +35,8 @@ type Program interface {
 // Laplace, Kalman) fits it in the warm-up and then draws from it. An optimiser gives the point where each chain ends.
 //
 // The same program, method and options give the same draws, bit for bit, with one libtorch and one number of threads.
-// When the run is cancelled or fails, the draws that there are come back with the error; they are nil only if there are none.
+// When the run is cancelled or fails, the draws that there are come back with the error; they are nil only if there are
+// none.
 func Sample(ctx context.Context, program Program, method Method, o Options) (*draws.Draws, error) {
 	r, err := run("infer.Sample", ctx, program, method, o)
 	if r == nil {
@@ -54,13 +55,14 @@ type Result struct {
 	Draws         *draws.Draws // named values; nil while there are none
 	Unconstrained *draws.Draws // the same draws on unconstrained space
 	Transform     Transform    // what the method built
-	State         State        // the last state, the caller's; nil for methods that drive themselves, and with several groups
-	Last          Params       // the last point of each chain, of shape [Chains, d]
-	Average       *Average     // with Options.Average, if there were updates after the warm-up
-	Updates       int64        // of each chain, or transitions of all chains of a method that drives itself
-	Held          int64        // updates of single chains that were held, because something was not finite
-	Gradients     int64        // evaluated by this process, one for each chain
-	Detail        any          // what a method that drives itself tells besides, such as *hmc.Detail
+	// the last state, the caller's; nil for methods that drive themselves, and with several groups
+	State     State
+	Last      Params   // the last point of each chain, of shape [Chains, d]
+	Average   *Average // with Options.Average, if there were updates after the warm-up
+	Updates   int64    // of each chain, or transitions of all chains of a method that drives itself
+	Held      int64    // updates of single chains that were held, because something was not finite
+	Gradients int64    // evaluated by this process, one for each chain
+	Detail    any      // what a method that drives itself tells besides, such as *hmc.Detail
 }
 
 // PanicError is a panic of a function of the user's, a model or an observer, made an error, so that a run does not lose
@@ -138,7 +140,8 @@ func run(name string, ctx context.Context, program Program, method Method, o Opt
 
 // prepare builds the transform, fills in the options, and finds where the chains start.
 func (s *session) prepare(method Method, o Options) error {
-	for what, missing := range map[string]bool{"context": s.ctx == nil, "program": s.program == nil, "method": method == nil} {
+	for what, missing := range map[string]bool{"context": s.ctx == nil, "program": s.program == nil,
+		"method": method == nil} {
 		if missing {
 			return fmt.Errorf("the %s is nil: %w", what, ErrConfig)
 		}
@@ -171,7 +174,8 @@ func (s *session) prepare(method Method, o Options) error {
 	s.from = s.batches.Position()
 	if _, whole := s.batches.(*full); !whole {
 		if _, ok := s.transform.(Driver); ok {
-			return &FieldError{Type: optionsName, Field: "Batches", Value: "given", Allowed: s.name + " needs all of the data in every update: leave it nil"}
+			return &FieldError{Type: optionsName, Field: "Batches", Value: "given",
+				Allowed: s.name + " needs all of the data in every update: leave it nil"}
 		}
 	}
 	s.rows = &rows{session: s}
@@ -189,7 +193,8 @@ func (s *session) start() (Params, error) {
 			return p, err
 		}
 	} else if !p.Layout.Equal(s.layout) {
-		return p, &FieldError{Type: optionsName, Field: "Start", Value: p.Layout, Allowed: fmt.Sprintf("its layout must be the program's, %v", s.layout)}
+		return p, &FieldError{Type: optionsName, Field: "Start", Value: p.Layout,
+			Allowed: fmt.Sprintf("its layout must be the program's, %v", s.layout)}
 	}
 	if err := p.Check(); err != nil {
 		return p, err
@@ -250,7 +255,8 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 	if s.o.Warmup == 0 {
 		return start, nil
 	}
-	o := Options{Chains: s.o.Chains, Warmup: s.o.Warmup, Draws: None, Seed: s.o.Seed, FirstChain: s.o.FirstChain, Start: start, Batches: s.o.Batches, Group: s.o.Group,
+	o := Options{Chains: s.o.Chains, Warmup: s.o.Warmup, Draws: None, Seed: s.o.Seed, FirstChain: s.o.FirstChain,
+		Start: start, Batches: s.o.Batches, Group: s.o.Group,
 		Until: s.o.Until, Observer: s.observer}
 	if c := s.o.Checkpoint; c != nil {
 		own := *c
@@ -288,7 +294,8 @@ func part(p Params, from, size int) (Params, error) {
 // tooManyHeld is the error of a run that mostly stood still.
 func (s *session) tooManyHeld() error {
 	if all := s.updates * int64(s.o.Chains); s.held*2 > all {
-		return fmt.Errorf("%.3g %% of the updates were held because the log posterior or its gradient was not finite: lower the step size "+
+		return fmt.Errorf("%.3g %% of the updates were held because the log posterior or its gradient was not finite: "+
+			"lower the step size "+
 			"of %s, or start elsewhere: %w", 100*float64(s.held)/float64(all), s.name, ErrNonFinite)
 	}
 	return nil
@@ -349,7 +356,8 @@ func (s *session) describe(r *Result) {
 	d.SetAttr("thin", strconv.Itoa(s.o.Thin))
 	d.SetAttr("data", strconv.FormatFloat(s.data, 'g', -1, 64))
 	if noter, ok := s.transform.(Noter); ok {
-		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.program.Batch(), Draws: d}
+		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.program.Batch(),
+			Draws: d}
 		for _, n := range noter.Notes(s.state, summary) {
 			d.AddNote(n)
 		}
@@ -410,7 +418,8 @@ type group struct {
 
 // progress is what all observers are told.
 func (g *group) progress() Progress {
-	return Progress{Method: g.name, Chains: g.size, FirstChain: g.first(), Transform: g.transform, Elapsed: time.Since(g.began),
+	return Progress{Method: g.name, Chains: g.size, FirstChain: g.first(), Transform: g.transform,
+		Elapsed: time.Since(g.began),
 		Resumed: g.resumed, Draws: g.rows.least(g.from, g.size), Gradients: g.gradients}
 }
 

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Schedule is a number that depends on the update: it gets the number of updates made before, 0 at the first. Step sizes
-// and temperatures are schedules everywhere.
+// Schedule is a number that depends on the update: it gets the number of updates made before, 0 at the first. Step
+// sizes and temperatures are schedules everywhere.
 type Schedule func(step int64) float64
 
 // Constant is the same number at every step.
@@ -18,8 +18,8 @@ func Polynomial(a, b, gamma float64) Schedule {
 	return func(t int64) float64 { return a * math.Pow(b+float64(t), -gamma) }
 }
 
-// Cosine is the cyclical schedule peak·½(1 + cos(π·(t mod L)/L)): it starts every cycle of L updates at the peak and falls
-// towards zero. (Zhang et al. 2020, equation 1; Wenzel et al. 2020, algorithm 1.)
+// Cosine is the cyclical schedule peak·½(1 + cos(π·(t mod L)/L)): it starts every cycle of L updates at the peak and
+// falls towards zero. (Zhang et al. 2020, equation 1; Wenzel et al. 2020, algorithm 1.)
 func Cosine(peak float64, cycle int64) Schedule {
 	return func(t int64) float64 {
 		return peak * 0.5 * (1 + math.Cos(math.Pi*float64(t%max(cycle, 1))/float64(max(cycle, 1))))
@@ -40,47 +40,82 @@ func Linear(from, to float64, start, end int64) Schedule {
 	}
 }
 
-// Warmup multiplies a schedule by (t+1)/n over its first n updates.
-func Warmup(n int64, s Schedule) Schedule {
+// Ramp is the temperature of a run that optimises first: 0 at the updates before start − length, then in a straight
+// line to the target at update start, and the target from there on. With cycles from update start that is the
+// temperature of Wenzel et al. (2020), who take one cycle for the way up:
+//
+//	T(t) = target·min(1, max(0, (t − start + length)/length))
+//
+// A length of 0 goes up in one step, at start.
+func Ramp(target float64, start, length int64) Schedule {
 	return func(t int64) float64 {
+		switch {
+		case t >= start:
+			return target
+		case t <= start-length:
+			return 0
+		}
+		return target * float64(t-start+length) / float64(length)
+	}
+}
+
+// Warmup is the schedule multiplied by (t+1)/n over its first n updates.
+func (s Schedule) Warmup(n int64) Schedule {
+	return s.with(func(t int64) float64 {
 		if t+1 >= n {
 			return s(t)
 		}
 		return s(t) * float64(t+1) / float64(n)
+	})
+}
+
+// Then is the schedule for n updates and another after them, which gets the updates since: s(t) for t < n, next(t − n)
+// from n on. Without a schedule in one of the places there is none, which the method that is given it says.
+func (s Schedule) Then(n int64, next Schedule) Schedule {
+	if next == nil {
+		return nil
 	}
-}
-
-// Piece is one part of a [Piecewise] schedule.
-type Piece struct {
-	From     int64    // the first update of the part
-	Schedule Schedule // gets the updates since From
-}
-
-// Piecewise uses each part from its first update on. The parts must be in order, the first from 0.
-func Piecewise(parts ...Piece) (Schedule, error) {
-	for i, p := range parts {
-		if p.Schedule == nil || (i == 0 && p.From != 0) || (i > 0 && p.From <= parts[i-1].From) {
-			return nil, fmt.Errorf("infer.Piecewise: part %d starts at update %d: the first part must start at 0, the others after "+
-				"the one before, and each needs a schedule: %w", i, p.From, ErrConfig)
+	return s.with(func(t int64) float64 {
+		if t < n {
+			return s(t)
 		}
-	}
-	if len(parts) == 0 {
-		return nil, fmt.Errorf("infer.Piecewise: there are no parts: %w", ErrConfig)
-	}
-	return func(t int64) float64 {
-		i := len(parts) - 1
-		for i > 0 && parts[i].From > t {
-			i--
-		}
-		return parts[i].Schedule(t - parts[i].From)
-	}, nil
+		return next(t - max(n, 0))
+	})
 }
 
-// Times is the product of two schedules.
-func Times(a, b Schedule) Schedule { return func(t int64) float64 { return a(t) * b(t) } }
+// Repeat starts the schedule anew after every n updates, n at least 1: s(t mod n).
+func (s Schedule) Repeat(n int64) Schedule {
+	return s.with(func(t int64) float64 { return s(t % max(n, 1)) })
+}
 
-// Check is the check of the value at a step, for the error of a field of a method: it must be finite and not below least;
-// strict excludes least itself.
+// Times is the product with another schedule.
+func (s Schedule) Times(other Schedule) Schedule {
+	if other == nil {
+		return nil
+	}
+	return s.with(func(t int64) float64 { return s(t) * other(t) })
+}
+
+// Scaled is c·s(t).
+func (s Schedule) Scaled(c float64) Schedule {
+	return s.with(func(t int64) float64 { return c * s(t) })
+}
+
+// AtLeast is max(least, s(t)): a floor under a schedule that falls to 0.
+func (s Schedule) AtLeast(least float64) Schedule {
+	return s.with(func(t int64) float64 { return math.Max(least, s(t)) })
+}
+
+// with is f, or nil where there is no schedule that it could ask.
+func (s Schedule) with(f Schedule) Schedule {
+	if s == nil {
+		return nil
+	}
+	return f
+}
+
+// Check is the check of the value at a step, for the error of a field of a method: it must be finite and not below
+// least; strict excludes least itself.
 func (s Schedule) Check(method, field string, step int64, least float64, strict bool) error {
 	v := s(step)
 	if math.IsNaN(v) || math.IsInf(v, 0) || v < least || (strict && v == least) {

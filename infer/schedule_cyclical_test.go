@@ -31,7 +31,8 @@ func near(t testing.TB, want, got []float64) {
 
 func TestCyclicalCosine(t *testing.T) {
 	s2 := math.Sqrt2 / 2
-	c, err := infer.NewCycles(infer.Cycles{Length: 4})
+	c := infer.Cycles{Length: 4}
+	err := c.Check()
 	require.NoError(t, err)
 	near(t, []float64{2, 1 + s2, 1, 1 - s2, 2, 1 + s2, 1, 1 - s2, 2}, series(c.Cosine(2), 9)) // cos 0, π/4, π/2, 3π/4
 	assert.Equal(t, series(infer.Cosine(2, 4), 50), series(c.Cosine(2), 50), "without a start it is Cosine")
@@ -133,7 +134,7 @@ func TestCyclesErrors(t *testing.T) {
 		"infer.Cycles: Explore is -0.1: it must be at least 0 and less than 1": {Length: 1, Explore: -0.1},
 		"infer.Cycles: Explore is NaN: it must be at least 0 and less than 1":  {Length: 1, Explore: math.NaN()},
 	} {
-		_, err := infer.NewCycles(c)
+		err := c.Check()
 		assert.EqualError(t, err, want)
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	}
@@ -144,12 +145,13 @@ func TestCyclesErrors(t *testing.T) {
 
 // Cycles of 4 updates after 2 updates of warm-up, the first quarter of each without noise.
 func ExampleCycles() {
-	c, err := infer.NewCycles(infer.Cycles{Length: 4, From: 2, Explore: 0.25})
+	c := infer.Cycles{Length: 4, From: 2, Explore: 0.25}
+	err := c.Check()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	lr, temperature := infer.Warmup(2, c.Cosine(0.1)), c.Temperature(infer.Constant(1))
+	lr, temperature := c.Cosine(0.1).Warmup(2), c.Temperature(infer.Constant(1))
 	for t := range int64(7) {
 		fmt.Printf("%.3f at T = %g", lr(t), temperature(t))
 		if c.Ends(t + 1) { // after this update

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
 
 // Values that are exact in binary, or within one rounding of the formula in the comment.
@@ -43,16 +43,16 @@ func TestSchedules(t *testing.T) {
 		"linear, falling":  {infer.Linear(3, -1, 0, 4), 1, 2},
 		"linear, a step":   {infer.Linear(3, 5, 7, 7), 7, 3}, // start and end together: the first number still holds there
 		"linear, stepped":  {infer.Linear(3, 5, 7, 7), 8, 5},
-		"warm-up, 0":       {infer.Warmup(4, infer.Constant(8)), 0, 2}, // 8·1/4
-		"warm-up, 2":       {infer.Warmup(4, infer.Constant(8)), 2, 6},
-		"warm-up, 3":       {infer.Warmup(4, infer.Constant(8)), 3, 8},
-		"warm-up, after":   {infer.Warmup(4, infer.Constant(8)), 4, 8},
-		"warm-up of 0":     {infer.Warmup(0, infer.Constant(8)), 0, 8},
-		"warm-up of 1":     {infer.Warmup(1, infer.Constant(8)), 0, 8},
-		"warm-up, inside":  {infer.Warmup(4, identity), 2, 1.5}, // the schedule inside sees the same update
-		"product":          {infer.Times(identity, infer.Constant(0.5)), 6, 3},
-		"product, of both": {infer.Times(identity, identity), 3, 9},
-		"composition":      {infer.Warmup(2, infer.Times(ramp, infer.Cosine(4, 20))), 15, 0.5 * 2 * (1 - math.Sqrt2/2)}, // cos 3π/4
+		"warm-up, 0":       {infer.Constant(8).Warmup(4), 0, 2}, // 8·1/4
+		"warm-up, 2":       {infer.Constant(8).Warmup(4), 2, 6},
+		"warm-up, 3":       {infer.Constant(8).Warmup(4), 3, 8},
+		"warm-up, after":   {infer.Constant(8).Warmup(4), 4, 8},
+		"warm-up of 0":     {infer.Constant(8).Warmup(0), 0, 8},
+		"warm-up of 1":     {infer.Constant(8).Warmup(1), 0, 8},
+		"warm-up, inside":  {identity.Warmup(4), 2, 1.5}, // the schedule inside sees the same update
+		"product":          {identity.Times(infer.Constant(0.5)), 6, 3},
+		"product, of both": {identity.Times(identity), 3, 9},
+		"composition":      {ramp.Times(infer.Cosine(4, 20)).Warmup(2), 15, 0.5 * 2 * (1 - math.Sqrt2/2)}, // cos 3π/4
 	} {
 		assert.InDelta(t, c.want, c.schedule(c.at), 1e-15*math.Max(1, math.Abs(c.want)), name)
 	}
@@ -67,42 +67,28 @@ func TestPolynomialDecay(t *testing.T) {
 	}
 }
 
-func TestPiecewise(t *testing.T) {
+func TestPieces(t *testing.T) {
 	identity := infer.Schedule(func(t int64) float64 { return float64(t) })
-	s, err := infer.Piecewise(
-		infer.Piece{From: 0, Schedule: infer.Constant(-1)},
-		infer.Piece{From: 3, Schedule: identity}, // gets the updates since 3
-		infer.Piece{From: 5, Schedule: infer.Warmup(2, infer.Constant(4))},
-	)
-	require.NoError(t, err)
+	s := infer.Constant(-1).Then(3, identity).Then(5, infer.Constant(4).Warmup(2))
 	var got []float64
 	for i := range int64(8) {
 		got = append(got, s(i))
 	}
 	assert.Equal(t, []float64{-1, -1, -1, 0, 1, 2, 4, 4}, got)
-
-	one, err := infer.Piecewise(infer.Piece{Schedule: identity})
-	require.NoError(t, err)
-	assert.Equal(t, 9.0, one(9))
+	assert.Equal(t, 9.0, infer.Constant(1).Then(0, identity)(9))
 }
 
-func TestPiecewiseErrors(t *testing.T) {
+// A schedule that lacks a part is none, which a method says by its field.
+func TestSchedulesThatLackAPart(t *testing.T) {
 	c := infer.Constant(1)
-	const rule = ": the first part must start at 0, the others after the one before, and each needs a schedule: invalid configuration"
-	for name, x := range map[string]struct {
-		parts []infer.Piece
-		want  string
-	}{
-		"none":          {nil, "infer.Piecewise: there are no parts: invalid configuration"},
-		"late":          {[]infer.Piece{{From: 1, Schedule: c}}, "infer.Piecewise: part 0 starts at update 1" + rule},
-		"early":         {[]infer.Piece{{From: -1, Schedule: c}}, "infer.Piecewise: part 0 starts at update -1" + rule},
-		"equal":         {[]infer.Piece{{Schedule: c}, {From: 4, Schedule: c}, {From: 4, Schedule: c}}, "infer.Piecewise: part 2 starts at update 4" + rule},
-		"back":          {[]infer.Piece{{Schedule: c}, {From: 4, Schedule: c}, {From: 3, Schedule: c}}, "infer.Piecewise: part 2 starts at update 3" + rule},
-		"no schedule":   {[]infer.Piece{{Schedule: c}, {From: 4}}, "infer.Piecewise: part 1 starts at update 4" + rule},
-		"none at first": {[]infer.Piece{{}}, "infer.Piecewise: part 0 starts at update 0" + rule},
+	var none infer.Schedule
+	for name, s := range map[string]infer.Schedule{
+		"then": c.Then(2, nil), "first": none.Then(2, c), "repeat": none.Repeat(4), "times": c.Times(nil),
+		"scaled":  none.Scaled(2),
+		"warm-up": none.Warmup(2), "floor": none.AtLeast(1),
 	} {
-		_, err := infer.Piecewise(x.parts...)
-		assert.EqualError(t, err, x.want, name)
-		assert.ErrorIs(t, err, infer.ErrConfig, name)
+		assert.Nil(t, s, name)
+		_, err := sgmcmc.SGLD{LR: s}.Build(infer.Mean(wells, 0))
+		assert.ErrorContains(t, err, "sgmcmc.SGLD: LR is missing", name)
 	}
 }

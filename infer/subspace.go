@@ -9,9 +9,10 @@ import (
 )
 
 // Subspace restricts a log posterior to some of the sites and holds the others at their values in full, a single point.
-// It returns the log posterior of those sites, the point to start from, and a function that puts a point of the subspace
-// ([m], or [K, m] for K chains) back into the whole space. Last-layer and low-rank inference are subspaces.
-func Subspace(logPosterior LogPosterior, full Params, sites ...string) (LogPosterior, Params, func(Params) (Params, error), error) {
+// It returns the log posterior of those sites, the point to start from, and a function that puts a point of the
+// subspace ([m], or [K, m] for K chains) back into the whole space. Last-layer and low-rank inference are subspaces.
+func Subspace(logPosterior LogPosterior, full Params, sites ...string) (LogPosterior, Params,
+	func(Params) (Params, error), error) {
 	fail := func(err error) (LogPosterior, Params, func(Params) (Params, error), error) {
 		return nil, Params{}, nil, fmt.Errorf("infer.Subspace: %w", err)
 	}

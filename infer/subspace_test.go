@@ -140,7 +140,8 @@ func TestRunInASubspace(t *testing.T) {
 	full, b := networkAt(t)
 	restricted, start, embed, err := infer.Subspace(network, full, "out")
 	require.NoError(t, err)
-	r := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, restricted), start, infer.Full(b), oldrun.Config{Steps: 5, Chains: 3})
+	r := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, restricted), start, infer.Full(b),
+		oldrun.Config{Steps: 5, Chains: 3})
 	back, err := embed(r.State.Position())
 	require.NoError(t, err)
 	values, flat, last := floats(back.Flat), floats(full.Flat), floats(r.State.Position().Flat)
@@ -161,12 +162,16 @@ func TestSubspaceErrors(t *testing.T) {
 		sites []string
 		want  string
 	}{
-		"nil model":    {nil, full, []string{"out"}, "infer.Subspace: the log posterior is nil: invalid configuration"},
-		"unknown site": {network, full, []string{"out", "b"}, `infer.Subspace: the model asked for site "b", which does not exist; there are: ["a" "in" "out"]`},
-		"no sites":     {network, full, nil, "infer.Subspace: infer.NewLayout: there are no sites: layout does not fit"},
-		"chains":       {network, many, []string{"out"}, "infer.Subspace: the full params have 2 chains, expected a single point: layout does not fit"},
-		"no layout":    {network, infer.Params{Flat: full.Flat}, []string{"out"}, "infer.Subspace: the params have no layout: layout does not fit"},
-		"wrong layout": {network, infer.Params{Layout: layoutOf(t, infer.Shapes{"w": {3}}), Flat: full.Flat}, []string{"w"}, "infer.Subspace: params of shape [9] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit"},
+		"nil model": {nil, full, []string{"out"}, "infer.Subspace: the log posterior is nil: invalid configuration"},
+		"unknown site": {network, full, []string{"out", "b"},
+			`infer.Subspace: the model asked for site "b", which does not exist; there are: ["a" "in" "out"]`},
+		"no sites": {network, full, nil, "infer.Subspace: infer.NewLayout: there are no sites: layout does not fit"},
+		"chains": {network, many, []string{"out"}, "infer.Subspace: the full params have 2 chains, expected a single " +
+			"point: layout does not fit"},
+		"no layout": {network, infer.Params{Flat: full.Flat}, []string{"out"},
+			"infer.Subspace: the params have no layout: layout does not fit"},
+		"wrong layout": {network, infer.Params{Layout: layoutOf(t, infer.Shapes{"w": {3}}), Flat: full.Flat}, []string{"w"},
+			"infer.Subspace: params of shape [9] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, _, err := infer.Subspace(c.f, c.full, c.sites...)

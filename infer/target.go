@@ -30,6 +30,8 @@ type Target struct {
 	Data         int64        // N; 0 or 1 where LogPosterior is the whole log density
 	LogJacobian  LogPosterior // log |Jacobian| of the map from unconstrained space; nil for none
 	Parts        Parts        // prior and likelihood apart; nil where the model cannot tell them
+
+	joint bool // Parts evaluate the Jacobian too
 }
 
 // Weights are what the three parts of a log density count in an evaluation. A part of weight 0 is left out.
@@ -70,9 +72,10 @@ func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor),
 	}, n, false)
 }
 
-// WithParts is the target of parts that are evaluated together, over n data. jacobian says whether they have a Jacobian.
+// WithParts is the target of parts that are evaluated together, over n data. jacobian says whether they have a
+// Jacobian.
 func WithParts(parts Parts, n int64, jacobian bool) Target {
-	t := Target{Data: n, Parts: parts}
+	t := Target{Data: n, Parts: parts, joint: jacobian}
 	mean := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N()}
 	t.LogPosterior = func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, mean) }
 	if jacobian {
@@ -84,12 +87,13 @@ func WithParts(parts Parts, n int64, jacobian bool) Target {
 // N is the number of data, at least 1: what turns a mean into a sum.
 func (t Target) N() float64 { return float64(max(t.Data, 1)) }
 
-// Density is LogPosterior + jacobian · LogJacobian. With jacobian = T/N its N/T-fold is the log density at temperature T.
+// Density is LogPosterior + jacobian · LogJacobian. With jacobian = T/N its N/T-fold is the log density at temperature
+// T.
 func (t Target) Density(jacobian float64) LogPosterior {
 	if jacobian == 0 || t.LogJacobian == nil {
 		return t.LogPosterior
 	}
-	if t.Parts != nil {
+	if t.joint {
 		w := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N(), Jacobian: jacobian}
 		return func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) }
 	}
@@ -99,6 +103,24 @@ func (t Target) Density(jacobian float64) LogPosterior {
 		return torch.Of(torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value.T()},
 			torch.Term{Coeff: jacobian, Tensor: logJ.T()}))), aux
 	}
+}
+
+// Weighted is the target whose parts count with other weights; its Parts must not be nil.
+func (t Target) Weighted(by Weights) Target {
+	parts := t.Parts
+	out := WithParts(func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
+		w.Prior *= by.Prior
+		w.Likelihood *= by.Likelihood
+		w.Jacobian *= by.Jacobian
+		return parts(p, b, w)
+	}, t.Data, t.joint)
+	if f := t.LogJacobian; f != nil && !t.joint {
+		out.LogJacobian = func(p Params, b Batch) (torch.Tensor, Aux) {
+			value, aux := f(p, b)
+			return scale(value, by.Jacobian), aux
+		}
+	}
+	return out
 }
 
 // check makes sure that there is a density.
@@ -118,4 +140,5 @@ func scale(x torch.Tensor, c float64) torch.Tensor {
 }
 
 // errNoParts says that a function needs parts.
-var errNoParts = errors.New("the target cannot tell its prior and likelihood apart: make it with infer.FromParts, or compile a model")
+var errNoParts = errors.New("the target cannot tell its prior and likelihood apart: make it with infer.FromParts, or " +
+	"compile a model")

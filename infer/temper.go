@@ -19,18 +19,18 @@ import (
 // Only the last is the posterior of a model at every T (Wenzel et al. 2020, sections 2 and M). Each is a function of a
 // target to a target; the Jacobian stays as it is.
 
-// Normalizer is Σ log ∫ p(y|x_i,θ)^(1/T) dy over the data, a tensor of shape [], on the scale of the sum over data: of a
-// batch of n it counts N/n times. [CategoricalNormalizer] and [NormalNormalizer] give the terms of the sum.
+// Normalizer is Σ log ∫ p(y|x_i,θ)^(1/T) dy over the data, a tensor of shape [], on the scale of the sum over data: of
+// a batch of n it counts N/n times. [CategoricalNormalizer] and [NormalNormalizer] give the terms of the sum.
 type Normalizer func(p Params, b Batch, temperature float64) *ts.Tensor
 
-// TemperFull is the posterior to the power 1/T, the target that a method with Temperature T has. The mode is that of the
-// posterior, and a Gaussian has T times its covariance.
+// TemperFull is the posterior to the power 1/T, the target that a method with Temperature T has. The mode is that of
+// the posterior, and a Gaussian has T times its covariance.
 func TemperFull(t Target, temperature float64) (Target, error) {
 	if err := Constant(temperature).Check("infer.TemperFull", "temperature", 0, 0, true); err != nil {
 		return t, err
 	}
 	if t.Parts != nil {
-		return reweighted(t, 1/temperature, 1/temperature), nil
+		return t.Weighted(Weights{Prior: 1 / temperature, Likelihood: 1 / temperature, Jacobian: 1}), nil
 	}
 	if err := t.check(); err != nil {
 		return t, fmt.Errorf("infer.TemperFull: %w", err)
@@ -43,15 +43,15 @@ func TemperFull(t Target, temperature float64) (Target, error) {
 	return t, nil
 }
 
-// AtTemperature is a target whose mode and curvature are those of t on unconstrained space at temperature T: T/N times the
-// log Jacobian is part of its LogPosterior. An optimiser, which ignores Jacobians, then finds the mode that a Gaussian
-// approximation at temperature T belongs to. At T = 0 it is t without its Jacobian. It has no parts.
+// AtTemperature is a target whose mode and curvature are those of t on unconstrained space at temperature T: T/N times
+// the log Jacobian is part of its LogPosterior. An optimiser, which ignores Jacobians, then finds the mode that a
+// Gaussian approximation at temperature T belongs to. At T = 0 it is t without its Jacobian. It has no parts.
 func AtTemperature(t Target, temperature float64) Target {
 	return Target{LogPosterior: t.Density(temperature / t.N()), Data: t.Data}
 }
 
-// TemperLikelihood leaves the prior as it is: log p(θ) + log p(y|θ)/T, as if the data had been seen 1/T times. It is the
-// target of a variational objective whose KL divergence to the prior is multiplied by T.
+// TemperLikelihood leaves the prior as it is: log p(θ) + log p(y|θ)/T, as if the data had been seen 1/T times. It is
+// the target of a variational objective whose KL divergence to the prior is multiplied by T.
 func TemperLikelihood(t Target, temperature float64) (Target, error) {
 	return temper("infer.TemperLikelihood", t, temperature, 1, 1/temperature)
 }
@@ -61,9 +61,9 @@ func TemperPrior(t Target, temperature float64) (Target, error) {
 	return temper("infer.TemperPrior", t, temperature, 1/temperature, 1)
 }
 
-// TemperObservation tempers the density of each datum and normalizes it anew, which gives the posterior of another model:
-// log p(θ) + log p(y|θ)/T − Σ log ∫ p(y|x_i,θ)^(1/T) dy. For a classifier that is the model with logits divided by T; for
-// normal observations the one whose standard deviation is multiplied by √T.
+// TemperObservation tempers the density of each datum and normalizes it anew, which gives the posterior of another
+// model: log p(θ) + log p(y|θ)/T − Σ log ∫ p(y|x_i,θ)^(1/T) dy. For a classifier that is the model with logits divided
+// by T; for normal observations the one whose standard deviation is multiplied by √T.
 func TemperObservation(t Target, normalizer Normalizer, temperature float64) (Target, error) {
 	const name = "infer.TemperObservation"
 	tempered, err := temper(name, t, temperature, 1, 1/temperature)
@@ -71,10 +71,11 @@ func TemperObservation(t Target, normalizer Normalizer, temperature float64) (Ta
 		return t, err
 	}
 	if normalizer == nil {
-		return t, &FieldError{Type: name, Field: "normalizer", Value: "nil", Allowed: "it is needed, or use infer.TemperLikelihood"}
+		return t, &FieldError{Type: name, Field: "normalizer", Value: "nil",
+			Allowed: "it is needed, or use infer.TemperLikelihood"}
 	}
 	parts := tempered.Parts
-	return WithParts(func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
+	out := WithParts(func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
 		value, aux := parts(p, b, w)
 		if w.Likelihood == 0 {
 			return value, aux
@@ -85,7 +86,11 @@ func TemperObservation(t Target, normalizer Normalizer, temperature float64) (Ta
 		}
 		return torch.Of(torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value.T()},
 			torch.Term{Coeff: -w.Likelihood, Tensor: z}))), aux
-	}, t.Data, t.LogJacobian != nil), nil
+	}, t.Data, t.joint)
+	if !t.joint {
+		out.LogJacobian = t.LogJacobian
+	}
+	return out, nil
 }
 
 func temper(name string, t Target, temperature, prior, likelihood float64) (Target, error) {
@@ -95,21 +100,11 @@ func temper(name string, t Target, temperature, prior, likelihood float64) (Targ
 	if t.Parts == nil {
 		return t, fmt.Errorf("%s: %w: %w", name, errNoParts, ErrConfig)
 	}
-	return reweighted(t, prior, likelihood), nil
+	return t.Weighted(Weights{Prior: prior, Likelihood: likelihood, Jacobian: 1}), nil
 }
 
-// reweighted multiplies the parts of a target by powers.
-func reweighted(t Target, prior, likelihood float64) Target {
-	parts := t.Parts
-	return WithParts(func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
-		w.Prior *= prior
-		w.Likelihood *= likelihood
-		return parts(p, b, w)
-	}, t.Data, t.LogJacobian != nil)
-}
-
-// CategoricalNormalizer is log Σ_k p_k^(1/T) over the last dimension of the logits z of p = softmax(z), for use inside a
-// [Normalizer]:
+// CategoricalNormalizer is log Σ_k p_k^(1/T) over the last dimension of the logits z of p = softmax(z), for use inside
+// a [Normalizer]:
 //
 //	logsumexp(z/T) − logsumexp(z)/T
 func CategoricalNormalizer(logits *ts.Tensor, temperature float64) *ts.Tensor {

@@ -48,8 +48,8 @@ func newConjugate() conjugate {
 	return conjugate{a: 1.5, s: 0.8, y: []float64{0.3, 1.9, -0.4, 2.2, 1.1}}
 }
 
-// lawOf is the precision and the mean of the Gaussian exp(f): f is a parabola, so that differences of its exact gradient are
-// exact.
+// lawOf is the precision and the mean of the Gaussian exp(f): f is a parabola, so that differences of its exact
+// gradient are exact.
 func lawOf(t *testing.T, f infer.Target, err error, b infer.Batch) (precision, mean float64) {
 	t.Helper()
 	require.NoError(t, err)
@@ -175,14 +175,15 @@ func TestTemperingIdentities(t *testing.T) {
 		same, err = joined(classifier{1 / temperature}.parts), error(nil)
 		assert.InDeltaSlice(t, evaluated(t, same, err, p, b), atObserved, 1e-12)
 		if temperature != 1 {
-			assert.Greater(t, math.Abs(atObserved[1]-atPartial[1]), 1e-3, "tempering the observation model is not tempering the likelihood")
+			assert.Greater(t, math.Abs(atObserved[1]-atPartial[1]), 1e-3,
+				"tempering the observation model is not tempering the likelihood")
 			assert.Greater(t, math.Abs(atFull[1]-atPartial[1]), 1e-3, "tempering the likelihood is not full tempering")
 		}
 	}
 }
 
-// Normal observations at T are normal with √T times the standard deviation, here with the deviation as a parameter, where
-// the normalizer matters.
+// Normal observations at T are normal with √T times the standard deviation, here with the deviation as a parameter,
+// where the normalizer matters.
 func TestTemperedNormalObservations(t *testing.T) {
 	y := numbers(7, 2)
 	type parts = func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor)
@@ -237,7 +238,8 @@ func TestNormalizers(t *testing.T) {
 			assert.InDelta(t, math.Log(total), got[i], 1e-12)
 		}
 	}
-	assert.InDeltaSlice(t, []float64{0, 0}, floats(infer.CategoricalNormalizer(vec(z, 2, 3), 1)), 1e-15, "densities are normalized at T = 1")
+	assert.InDeltaSlice(t, []float64{0, 0}, floats(infer.CategoricalNormalizer(vec(z, 2, 3), 1)), 1e-15,
+		"densities are normalized at T = 1")
 }
 
 // A method at temperature T goes the way of the fully tempered target at temperature 1 and T times the step size.
@@ -250,7 +252,8 @@ func TestTheTemperatureOfAMethodIsFullTempering(t *testing.T) {
 	full, err := infer.TemperFull(joined(m.parts), temperature)
 	require.NoError(t, err)
 	c := oldrun.Config{Steps: 20, Seed: 3}
-	want := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature)}, joint.LogPosterior), p, infer.Full(b), c)
+	want := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature)},
+		joint.LogPosterior), p, infer.Full(b), c)
 	got := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps * temperature)}, full.LogPosterior), p, infer.Full(b), c)
 	for k := range want.Draws.Chains() {
 		for i := range want.Draws.Len(k) {
@@ -304,7 +307,8 @@ func TestTemperingErrors(t *testing.T) {
 		"infer.TemperObservation: temperature is +Inf: it must be finite and greater than 0": func() (infer.Target, error) {
 			return infer.TemperObservation(c.target(), nil, math.Inf(1))
 		},
-		"infer.TemperObservation: normalizer is nil: it is needed, or use infer.TemperLikelihood": func() (infer.Target, error) {
+		"infer.TemperObservation: normalizer is nil: it is needed, or use infer.TemperLikelihood": func() (infer.Target,
+			error) {
 			return infer.TemperObservation(c.target(), nil, 2)
 		},
 	} {
@@ -323,7 +327,8 @@ func TestTemperingErrors(t *testing.T) {
 			return err
 		})
 	}
-	assert.EqualError(t, failed(infer.TemperObservation(joined(c.parts), func(infer.Params, infer.Batch, float64) *ts.Tensor { return nil }, 2)),
+	assert.EqualError(t, failed(infer.TemperObservation(joined(c.parts),
+		func(infer.Params, infer.Batch, float64) *ts.Tensor { return nil }, 2)),
 		"log posterior: infer.TemperObservation: the normalizer returned nil, expected a tensor of shape []")
 }
 

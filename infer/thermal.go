@@ -7,11 +7,12 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Thermal is a transform whose states have momenta, and momenta a temperature: a check of whether a sampler simulates its
-// target, which holds site by site. (Wenzel et al. 2020, appendix I; Leimkuhler and Matthews 2015, section 6.1.5.)
+// Thermal is a transform whose states have momenta, and momenta a temperature: a check of whether a sampler simulates
+// its target, which holds site by site. (Wenzel et al. 2020, appendix I; Leimkuhler and Matthews 2015, section 6.1.5.)
 type Thermal interface {
-	// KineticTemperatures is m·M⁻¹m/d of each site of each chain, [K][sites], with the mass M that the method moves with and d
-	// the size of the site. In equilibrium d/T times it has a χ² law with d degrees of freedom, so that it is T on average.
+	// KineticTemperatures is m·M⁻¹m/d of each site of each chain, [K][sites], with the mass M that the method moves with
+	// and d the size of the site. In equilibrium d/T times it has a χ² law with d degrees of freedom, so that it is T on
+	// average.
 	KineticTemperatures(s State) ([][]float64, error)
 }
 
@@ -31,13 +32,14 @@ func (l *Layout) SiteMeans(values []float64) [][]float64 {
 	return out
 }
 
-// ConfigurationalTemperatures is −θ·∇logPosterior(θ)/d of each site of each chain, [K][sites], with the gradient averaged over n
-// batches. In equilibrium at temperature T it is T on average, for a density on the whole of R^d that vanishes at infinity (integrate
-// by parts); its variance depends on the target. Large readings tell of a chain that has not settled or of a step that is too large.
-// (Wenzel et al. 2020, equation 43.)
+// ConfigurationalTemperatures is −θ·∇logPosterior(θ)/d of each site of each chain, [K][sites], with the gradient
+// averaged over n batches. In equilibrium at temperature T it is T on average, for a density on the whole of R^d that
+// vanishes at infinity (integrate by parts); its variance depends on the target. Large readings tell of a chain that
+// has not settled or of a step that is too large. (Wenzel et al. 2020, equation 43.)
 func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error), n int64) ([][]float64, error) {
 	if n < 1 {
-		return nil, &FieldError{Type: "infer.ConfigurationalTemperatures", Field: "n", Value: n, Allowed: "it must be at least 1"}
+		return nil, &FieldError{Type: "infer.ConfigurationalTemperatures", Field: "n", Value: n,
+			Allowed: "it must be at least 1"}
 	}
 	var products []float64
 	err := torch.Do(func(*torch.Scope) error {
@@ -96,8 +98,8 @@ type Reading struct {
 type Thermometer struct {
 	// When says after how many updates to read, for example Cycles.Ends; nil is after every update.
 	When func(updates int64) bool
-	// Gradient and Next, both or none, are for configurational temperatures: of the log posterior that the method has, and the
-	// batches to evaluate it on, Batches of them each time (0 means 1). They should not be the batches of the run.
+	// Gradient and Next, both or none, are for configurational temperatures: of the log posterior that the method has, and
+	// the batches to evaluate it on, Batches of them each time (0 means 1). They should not be the batches of the run.
 	Gradient Gradient
 	Next     func() (Batch, error)
 	Batches  int64

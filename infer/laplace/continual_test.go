@@ -36,7 +36,9 @@ func checkLogPrior(t testing.TB, s infer.State, p *mat.SymDense, mean []float64)
 			assert.InDelta(t, want[k], values(prior(at))[0], 1e-10)
 		}
 		gradient := must(infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor,
-			infer.Aux) { return torch.Of(prior(p)), nil }, 1)))
+			infer.Aux) {
+			return torch.Of(prior(p)), nil
+		}, 1)))
 		e := must(gradient.ValueAndGrad(params(s.Position().Layout, points, 3), nil, 0))
 		within(t, want, e.Values, 1e-10, "under vmap")
 	}
@@ -113,7 +115,7 @@ func TestPriorsFromStates(t *testing.T) {
 	within(t, entries(d), precision(next), 1e-12, "diagonal into dense")
 	matrix := must(laplace.PrecisionOf(pass(t, dense, at, r.batch, 10)))
 	_, err := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: matrix}, nil).Init(at)
-	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use " +
+	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use "+
 		"PerElement")
 
 	pair := params(r.layout, append(append([]float64{}, r.mean...), 1, 2, 3), 2)

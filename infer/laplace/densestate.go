@@ -33,7 +33,7 @@ func (s DenseState) factor() (*ts.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return curvature.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, use a " +
+	return curvature.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, use a "+
 		"Gauss-Newton method "+
 		"in place of the Hessian, or find a better optimum")
 }

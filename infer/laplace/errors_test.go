@@ -26,12 +26,12 @@ func TestBuildErrors(t *testing.T) {
 		want string
 	}{
 		{laplace.DiagFisher{}, log, "laplace.DiagFisher: LogLikelihood is nil: it is needed for a target that cannot " +
-			"tell its likelihood apart: the log "+
-			"likelihood of each datum, of shape [n], which curvature.PerSample makes of a log likelihood of one datum; "+
+			"tell its likelihood apart: the log " +
+			"likelihood of each datum, of shape [n], which curvature.PerSample makes of a log likelihood of one datum; " +
 			"laplace.DenseHessian takes any target"},
 		{laplace.DenseFisher{}, log, "laplace.DenseFisher: LogLikelihood is nil: it is needed for a target that " +
-			"cannot tell its likelihood apart: the log "+
-			"likelihood of each datum, of shape [n], which curvature.PerSample makes of a log likelihood of one datum; "+
+			"cannot tell its likelihood apart: the log " +
+			"likelihood of each datum, of shape [n], which curvature.PerSample makes of a log likelihood of one datum; " +
 			"laplace.DenseHessian takes any target"},
 		{laplace.DiagFisher{LogLikelihood: each, Scale: -1}, nil, "laplace.DiagFisher: Scale is -1: it must be " +
 			"finite and greater than 0"},
@@ -107,7 +107,7 @@ func TestPriorPrecisionErrors(t *testing.T) {
 	_, err := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1),
 		PriorPrecision: laplace.PerElement(vector(make([]float64, 12), 3, 4))}, nil).
 		Init(params(l, make([]float64, 8), 2))
-	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is of shape [3 4]: it must be of shape [4], or [2 4] " +
+	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is of shape [3 4]: it must be of shape [4], or [2 4] "+
 		"for the chains")
 }
 
@@ -151,14 +151,14 @@ func TestIndefinite(t *testing.T) {
 	}
 	transform := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1)}, nil)
 	s := pass(t, transform, at, batch, 2)
-	use(transform, s, "laplace.DiagState: the precision of w[1] is 0: the data say nothing about it, and there is no " +
+	use(transform, s, "laplace.DiagState: the precision of w[1] is 0: the data say nothing about it, and there is no "+
 		"prior: "+
 		"give a PriorPrecision above 0, or Damping: not positive definite")
 	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 		return z.MustSquare(false).MustMulScalar(ts.FloatScalar(2), false)
 	}
 	transform = build(t, laplace.DiagGGN{Forward: forward, Outer: convex}, nil)
-	use(transform, pass(t, transform, at, batch, 2), "laplace.DiagState: the precision of a is -8: the log " +
+	use(transform, pass(t, transform, at, batch, 2), "laplace.DiagState: the precision of a is -8: the log "+
 		"likelihood is not concave in the outputs, "+
 		"use a Fisher method: give a PriorPrecision above 0, or Damping: not positive definite")
 
@@ -167,7 +167,7 @@ func TestIndefinite(t *testing.T) {
 			false).MustSum(p.Flat.DType(), false)), nil
 	}
 	transform = buildOn(t, laplace.DenseHessian{}, infer.Mean(saddle, 2))
-	use(transform, pass(t, transform, at, batch, 2), "laplace.DenseState: the precision is not positive definite, " +
+	use(transform, pass(t, transform, at, batch, 2), "laplace.DenseState: the precision is not positive definite, "+
 		"its smallest eigenvalue is -3: give a larger "+
 		"PriorPrecision or Damping, use a Gauss-Newton method in place of the Hessian, or find a better optimum")
 	// What the message proposes helps.
@@ -211,7 +211,7 @@ func TestKFACErrors(t *testing.T) {
 		PriorPrecision: laplace.PerSite(map[string]float64{"w1": 1, "b1": 2, "w2": 3})}, nil).Init(at)
 	assert.EqualError(t, err,
 		`laplace.KFAC: PriorPrecision is 1 for "w1" and 2 for "b1": the weights and the bias of a layer share their Kronecker `+
-		`factors, and must share their precision`)
+			`factors, and must share their precision`)
 
 	one := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(p.Flat.MustSum(p.Flat.DType(), false)), nil
@@ -245,7 +245,7 @@ func TestKFACErrors(t *testing.T) {
 		"shape": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return network(p, b, linear).MustTranspose(0, 1, false)
 		}, softmaxOuter, "the network returned shape [2 4] for 4 data, expected [4, ...]"},
-		"outer nil":   {network, func(*ts.Tensor, infer.Batch) *ts.Tensor { return nil },
+		"outer nil": {network, func(*ts.Tensor, infer.Batch) *ts.Tensor { return nil },
 			"the outer density returned nil, expected a tensor"},
 		"outer shape": {network, func(z *ts.Tensor, _ infer.Batch) *ts.Tensor { return z },
 			"the outer density returned shape [4 2] for a batch of 4 data, expected [4]"},
@@ -278,10 +278,10 @@ func TestUpdateErrors(t *testing.T) {
 		_, err = sampler.Sample(s, 0, &streams)
 		assert.ErrorContains(t, err, "Sample of 0 draws: there must be at least 1: invalid configuration")
 		_, err = sampler.Sample(s, 1, &streams)
-		assert.ErrorContains(t, err, "laplace."+name+": Sample of a state that has seen no batch: make one pass of " +
+		assert.ErrorContains(t, err, "laplace."+name+": Sample of a state that has seen no batch: make one pass of "+
 			"updates over the data first: invalid configuration")
 		_, err = sampler.Sample(s, 1, nil)
-		assert.ErrorContains(t, err, "Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid " +
+		assert.ErrorContains(t, err, "Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid "+
 			"configuration")
 		_, err = transform.Init(params(l, append(normals(5, 14), math.NaN()), 0))
 		assert.EqualError(t, err, "laplace."+name+": w2[1,2] of chain 0 is NaN at the start: not finite")
@@ -298,7 +298,7 @@ func TestStateErrors(t *testing.T) {
 	_, err := laplace.Chain(s, 2)
 	assert.EqualError(t, err, "laplace.Chain: chain 2 of a state with 2: they count from 0: invalid configuration")
 	_, err = laplace.LogPrior(s, 1)
-	assert.EqualError(t, err, "laplace.LogPrior: the state has 2 chains, each a Gaussian of its own: pick one with " +
+	assert.EqualError(t, err, "laplace.LogPrior: the state has 2 chains, each a Gaussian of its own: pick one with "+
 		"laplace.Chain")
 	one := must(laplace.Chain(s, 1))
 	_, err = laplace.LogPrior(one, 0)

@@ -65,7 +65,7 @@ func TestOptimizePriorPrecisionMaximises(t *testing.T) {
 		batch  infer.Batch
 		groups [][]string // sites that share a precision
 	}{
-		"DiagGGN":  {laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(0.7), Damping: 0.2}, at, theta, r.batch,
+		"DiagGGN": {laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(0.7), Damping: 0.2}, at, theta, r.batch,
 			[][]string{{"a"}, {"w"}}},
 		"DenseGGN": {laplace.DenseGGN{Forward: forward, Outer: gaussianOuter(0.7), Damping: 0.2}, at, theta, r.batch,
 			[][]string{{"a"}, {"w"}}},
@@ -204,10 +204,10 @@ func TestOptimizePriorPrecisionErrors(t *testing.T) {
 	assert.EqualError(t, find(s, laplace.PriorOptions{Mean: &infer.Params{Layout: r.layout,
 		Flat: vector([]float64{1, 2, 3})}}),
 		`laplace.OptimizePriorPrecision: Mean has layout w[3], expected a[] w[3]: layout does not fit`)
-	assert.ErrorContains(t, find(nil, laplace.PriorOptions{}), "laplace.OptimizePriorPrecision: the state is a " +
+	assert.ErrorContains(t, find(nil, laplace.PriorOptions{}), "laplace.OptimizePriorPrecision: the state is a "+
 		"<nil>, expected one of this package")
 	pair := pass(t, transform, params(l, make([]float64, 8), 2), r.batch, 15)
-	assert.ErrorContains(t, find(pair, laplace.PriorOptions{}), "the state has 2 chains, each a Gaussian of its own: " +
+	assert.ErrorContains(t, find(pair, laplace.PriorOptions{}), "the state has 2 chains, each a Gaussian of its own: "+
 		"pick one with laplace.Chain")
 
 	// A Hessian at a point that is no maximum.

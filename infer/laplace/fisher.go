@@ -30,7 +30,7 @@ type DenseFisher struct {
 func (c DenseFisher) Build(target infer.Target) (infer.Transform, error) {
 	return options{name: "laplace.DenseFisher", prior: c.PriorPrecision, scale: c.Scale, temperature: c.Temperature,
 		damping: c.Damping, memory: c.Memory, optimizer: c.Optimizer}.fisher(target, c.LogLikelihood, true,
-			curvature.Fisher)
+		curvature.Fisher)
 }
 
 // Defaults are 2000 updates that find the mode, one pass over the data, and then 1000 draws.
@@ -72,13 +72,13 @@ func (DiagFisher) Defaults() infer.Options { return defaults() }
 // fisher builds a Fisher method; matrix is the function of package curvature.
 func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, dense bool,
 	matrix func(curvature.PerDatum, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor, error)) (infer.Transform,
-		error) {
+	error) {
 	if logLikelihood == nil && target.Parts == nil {
 		return nil, &infer.FieldError{Type: o.name, Field: "LogLikelihood", Value: "nil",
 			Allowed: "it is needed for a target " +
-			"that cannot tell its likelihood apart: the log likelihood of each datum, of shape [n], which " +
+				"that cannot tell its likelihood apart: the log likelihood of each datum, of shape [n], which " +
 				"curvature.PerSample " +
-			"makes of a log likelihood of one datum; laplace.DenseHessian takes any target"}
+				"makes of a log likelihood of one datum; laplace.DenseHessian takes any target"}
 	}
 	o, err := o.checked(target, logLikelihood)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // semi-definite wherever log p(y|z) is concave in z, also away from an optimum, and equals the Hessian where f is
 // linear in θ.
 type DenseGGN struct {
-	Forward        curvature.Forward // z = f(θ, x), of shape [n, ...]; required
-	Outer          curvature.Outer   // log p(y_i|z_i), of shape [n]; required
+	Forward curvature.Forward // z = f(θ, x), of shape [n, ...]; required
+	Outer   curvature.Outer   // log p(y_i|z_i), of shape [n]; required
 	// added once; the zero value means the curvature of the target's prior, or a flat one
 	PriorPrecision Precision
 	// Scale multiplies each batch's sum: N over the data seen where a pass leaves some out; 0 means 1.
@@ -31,7 +31,7 @@ type DenseGGN struct {
 func (c DenseGGN) Build(target infer.Target) (infer.Transform, error) {
 	return options{name: "laplace.DenseGGN", prior: c.PriorPrecision, scale: c.Scale, temperature: c.Temperature,
 		damping: c.Damping, memory: c.Memory, optimizer: c.Optimizer}.ggn(target, c.Forward, c.Outer, true,
-			curvature.GGN)
+		curvature.GGN)
 }
 
 // Defaults are 2000 updates that find the mode, one pass over the data, and then 1000 draws.
@@ -45,8 +45,8 @@ func (DenseGGN) Defaults() infer.Options { return defaults() }
 // parameters, softmax, logits, Gaussian observations, it is the Fisher matrix, with the expectation over the labels
 // that the model expects.
 type DiagGGN struct {
-	Forward        curvature.Forward // z = f(θ, x), of shape [n, ...]; required
-	Outer          curvature.Outer   // log p(y_i|z_i), of shape [n]; required
+	Forward curvature.Forward // z = f(θ, x), of shape [n, ...]; required
+	Outer   curvature.Outer   // log p(y_i|z_i), of shape [n]; required
 	// added once; the zero value means the curvature of the target's prior, or a flat one
 	PriorPrecision Precision
 	// Scale multiplies each batch's sum: N over the data seen where a pass leaves some out; 0 means 1.

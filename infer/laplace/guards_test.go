@@ -116,7 +116,7 @@ func TestDenseHessianWithoutRows(t *testing.T) {
 	sum := sumPosterior(curvature.Likelihood(linear, gaussianOuter(r.s)), normalPrior(0.8), float64(r.n))
 	inside := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return sum(p, r.batch) }
 	for name, batch := range map[string]infer.Batch{"no batch": nil, "empty": {},
-		"a scalar": {"s": must(torch.Scalar(1))},
+		"a scalar":            {"s": must(torch.Scalar(1))},
 		"a scalar among rows": {"s": must(torch.Scalar(1)), "x": r.batch["x"]}} {
 		for _, data := range []int64{1, 23} {
 			transform := buildOn(t, laplace.DenseHessian{}, infer.Sum(inside, data))
@@ -175,7 +175,7 @@ func TestMemoryErrorsNameTheField(t *testing.T) {
 		PriorPrecision: laplace.Isotropic(1)}, nil),
 		must(infer.Zeros(l)))
 	_, err = s.(laplace.Posterior).Precision()
-	assert.ErrorContains(t, err, "a matrix of shape [40000, 40000] takes 12.8 GB, more than 1.07 GB: " +
+	assert.ErrorContains(t, err, "a matrix of shape [40000, 40000] takes 12.8 GB, more than 1.07 GB: "+
 		"LinearizedNetwork and Sample do without")
 	assert.NotContains(t, err.Error(), "raise")
 }
@@ -185,7 +185,7 @@ func TestPrecisionThatIsNotANumber(t *testing.T) {
 	l := layout(infer.Shapes{"w": {2}})
 	s := laplace.DiagState{Gaussian: laplace.Gaussian{Params: params(l, []float64{1, 2}, 0),
 		Curvature: vector([]float64{1, math.NaN()}),
-		Prior: vector([]float64{1, 1}), Temperature: 1}}
+		Prior:     vector([]float64{1, 1}), Temperature: 1}}
 	_, err := laplace.LogEvidence(s, 0)
 	assert.EqualError(t, err, "laplace.DiagState: the precision of w[1] is not finite")
 	assert.ErrorIs(t, err, infer.ErrNonFinite)
@@ -227,11 +227,17 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 func TestOutputsThatAreNoGaussian(t *testing.T) {
 	streams := torch.NewStreams(1, 1)
 	for name, use := range map[string]func(mean, cov *ts.Tensor) error{
-		"SampleOutputs": func(mean, cov *ts.Tensor) error { _,
-			err := laplace.SampleOutputs(mean, cov, 2, &streams); return err },
-		"Softmax":       func(mean, cov *ts.Tensor) error { _,
-			err := laplace.Softmax(mean, cov, 2, &streams); return err },
-		"Probit":        func(mean, cov *ts.Tensor) error { _, err := laplace.Probit(mean, cov); return err },
+		"SampleOutputs": func(mean, cov *ts.Tensor) error {
+			_,
+				err := laplace.SampleOutputs(mean, cov, 2, &streams)
+			return err
+		},
+		"Softmax": func(mean, cov *ts.Tensor) error {
+			_,
+				err := laplace.Softmax(mean, cov, 2, &streams)
+			return err
+		},
+		"Probit": func(mean, cov *ts.Tensor) error { _, err := laplace.Probit(mean, cov); return err },
 	} {
 		err := use(vector([]float64{1, 2}, 2, 1), vector([]float64{1, -5}, 2, 1, 1))
 		assert.ErrorIs(t, err, curvature.ErrIndefinite, name)

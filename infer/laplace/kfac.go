@@ -95,7 +95,7 @@ func (t *kfac) Init(p infer.Params) (infer.State, error) {
 	}
 	if err := checkMemory(t.name, fmt.Sprintf("Kronecker factors with %d numbers for each of %d chains", a+g,
 		p.Chains()), p,
-		float64(a+g)*float64(p.Chains()), t.memory, t.name+".Memory", "use laplace.DiagGGN, or the last layer alone " +
+		float64(a+g)*float64(p.Chains()), t.memory, t.name+".Memory", "use laplace.DiagGGN, or the last layer alone "+
 			"by infer.Subspace"); err != nil {
 		return nil, err
 	}

@@ -84,9 +84,9 @@ func TestKFACIsExact(t *testing.T) {
 		batch     infer.Batch
 		empirical bool
 	}{
-		"one layer, one datum, softmax":                     {one, oneLayer, oneLayout, softmaxOuter, single, false},
-		"one layer, constant output Hessian":                {one, oneLayer, oneLayout, gauss, many, false},
-		"two layers, one datum, softmax":                    {nonlinear, layers, twoLayout, softmaxOuter, single,
+		"one layer, one datum, softmax":      {one, oneLayer, oneLayout, softmaxOuter, single, false},
+		"one layer, constant output Hessian": {one, oneLayer, oneLayout, gauss, many, false},
+		"two layers, one datum, softmax": {nonlinear, layers, twoLayout, softmaxOuter, single,
 			false},
 		"deep linear network with Gaussian noise":           {deep, layers, twoLayout, gauss, many, false},
 		"two layers, one datum, empirical Fisher matrix":    {nonlinear, layers, twoLayout, softmaxOuter, single, true},

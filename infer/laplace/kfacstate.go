@@ -12,13 +12,13 @@ import (
 
 // KFACState is the state of [KFAC]. The tensors have a leading K for K chains.
 type KFACState struct {
-	Params      infer.Params // θ̂, of shape [d] or [K, d]; no update moves it
+	Params infer.Params // θ̂, of shape [d] or [K, d]; no update moves it
 	// Σ a aᵀ of the layers, each [in + 1, in + 1] (or [in, in] without bias), flat, one after the other
 	Inputs      *ts.Tensor
-	Outputs     *ts.Tensor   // Σ Sᵀ H S of the layers, each [out, out], flat, one after the other
-	Data        *ts.Tensor   // N, the number of data so far, of shape []
-	Prior       *ts.Tensor   // prior precision of each layer, of shape [layers]
-	Gradient    *ts.Tensor   // of the log posterior at θ̂, on the scale of the sum over data: 0 at a mode
+	Outputs     *ts.Tensor // Σ Sᵀ H S of the layers, each [out, out], flat, one after the other
+	Data        *ts.Tensor // N, the number of data so far, of shape []
+	Prior       *ts.Tensor // prior precision of each layer, of shape [layers]
+	Gradient    *ts.Tensor // of the log posterior at θ̂, on the scale of the sum over data: 0 at a mode
 	Layers      []Layer
 	Damping     float64 // δ, added to the diagonal of the precision
 	Temperature float64 // T
@@ -78,7 +78,7 @@ func (s KFACState) priorOfLayers(name string, diagonal *ts.Tensor) (*ts.Tensor, 
 		apart := item(part.MustSub(columns[i].MustUnsqueeze(-1, false), false).MustAbs(false).MustMax(false))
 		if apart > 1e-6*item(part.MustAbs(false).MustMax(false)) {
 			return nil, &infer.FieldError{Type: name, Field: "PriorPrecision", Value: "missing",
-				Allowed: fmt.Sprintf("the target's prior has more than one precision in the layer %q, and Kronecker " +
+				Allowed: fmt.Sprintf("the target's prior has more than one precision in the layer %q, and Kronecker "+
 					"factors "+
 					"allow one: set PriorPrecision, or use laplace.DiagGGN", s.Layers[i].Weight)}
 		}
@@ -170,7 +170,7 @@ func (s KFACState) spectra(check bool) ([]spectrum, error) {
 		lambda := prior.MustSelect(1, int64(i), false).MustReshape([]int64{k, 1, 1}, false)
 		sp.values = sp.data.MustAdd(lambda, false).MustAddScalar(ts.FloatScalar(s.Damping), false)
 		if least := item(sp.values.MustMin(false)); check && !(least > 0) {
-			return nil, fmt.Errorf("%s: the precision of layer %q is %w, its smallest eigenvalue is %g: give a " +
+			return nil, fmt.Errorf("%s: the precision of layer %q is %w, its smallest eigenvalue is %g: give a "+
 				"PriorPrecision above 0, or Damping",
 				s.method(), s.Layers[i].Weight, curvature.ErrIndefinite, least)
 		}

@@ -75,7 +75,7 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 		}
 		if count > 0 {
 			notes = append(notes, draws.Note{Kind: "not_at_a_mode", Serious: true,
-				Text: fmt.Sprintf("The point of %d of %d chains is no mode: by its gradient that of chain %d is %.3g " +
+				Text: fmt.Sprintf("The point of %d of %d chains is no mode: by its gradient that of chain %d is %.3g "+
 					"standard "+
 					"deviations away.", count, k, worst, math.Sqrt(away[worst]/unit)),
 				Advice: fmt.Sprintf("Increase infer.Options.Warmup, the updates that look for the mode, or set "+
@@ -114,7 +114,7 @@ func (o *options) modes(scope *torch.Scope, s Posterior, run infer.RunSummary, u
 	if most < 1 {
 		return nil
 	}
-	text := fmt.Sprintf("The chains found different modes: that of chain %d is %.3g standard deviations from that of " +
+	text := fmt.Sprintf("The chains found different modes: that of chain %d is %.3g standard deviations from that of "+
 		"chain 0",
 		farthest, most)
 	if lp := run.Info.LogPosterior; len(lp) == p.Chains() {

@@ -110,7 +110,7 @@ func record(f Network, layers []Layer, p infer.Params, b infer.Batch) (*recorded
 		layer := layerOf(layers, weight)
 		i := slices.Index(layers, layer)
 		if r.outputs[i] != nil {
-			torch.Must(0, fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without " +
+			torch.Must(0, fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without "+
 				"shared weights", weight))
 		}
 		if shape := torch.Must(torch.Shape(x)); len(shape) != 2 || shape[0] != n {
@@ -199,7 +199,7 @@ func checkLayers(method string, layers []Layer, l *infer.Layout) error {
 	}
 	for _, name := range l.Names() {
 		if !seen[name] {
-			return bad(fmt.Sprintf("without the site %q", name), "each site belongs to a linear layer; hold others " +
+			return bad(fmt.Sprintf("without the site %q", name), "each site belongs to a linear layer; hold others "+
 				"fixed by infer.Subspace")
 		}
 	}

@@ -79,7 +79,7 @@ func (p Precision) perSite(method string, l *infer.Layout) ([]float64, error) {
 	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
 		if _, ok := l.Site(name); !ok {
 			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision",
-				Value: fmt.Sprintf("given for site %q", name),
+				Value:   fmt.Sprintf("given for site %q", name),
 				Allowed: fmt.Sprintf("there are the sites %q", l.Names())}
 		}
 	}
@@ -88,7 +88,7 @@ func (p Precision) perSite(method string, l *infer.Layout) ([]float64, error) {
 		v, ok := p.Site(site.Name)
 		if !ok {
 			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision",
-				Value: fmt.Sprintf("missing for site %q", site.Name),
+				Value:   fmt.Sprintf("missing for site %q", site.Name),
 				Allowed: "PerSite needs a number for each site, 0 for a flat prior"}
 		}
 		out[i] = v

@@ -52,7 +52,7 @@ func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.Line
 	const name = "laplace.LinearizedNetwork"
 	k, ok := s.(KFACState)
 	if !ok {
-		return nil, nil, fmt.Errorf("%s: a state of type %T: expected a laplace.KFACState; laplace.Linearized takes " +
+		return nil, nil, fmt.Errorf("%s: a state of type %T: expected a laplace.KFACState; laplace.Linearized takes "+
 			"any: %w", name, s, infer.ErrConfig)
 	}
 	if f == nil {
@@ -113,7 +113,7 @@ func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch
 	if err := method.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c,
 		c),
 		(result+row)*float64(s.Params.Flat.DType().Size()), memory, "curvature.LinearizedOptions.Memory",
-			"take fewer data at a time"); err != nil {
+		"take fewer data at a time"); err != nil {
 		return nil, nil, err
 	}
 	device := torch.Must(torch.DeviceOf(first.z))

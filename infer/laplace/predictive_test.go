@@ -30,10 +30,10 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 	}{
 		"DenseGGN": {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda),
-			Temperature: infer.Constant(temperature)}, inverse(r.precision)},
+			Temperature:    infer.Constant(temperature)}, inverse(r.precision)},
 		"DiagGGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda),
-			Temperature: infer.Constant(temperature)}, diag},
+			Temperature:    infer.Constant(temperature)}, diag},
 	} {
 		s := pass(t, build(t, c.m, nil), params(r.layout, r.mean, 0), r.batch, 7)
 		mean, cov, err := laplace.Linearized(s, linear, test, curvature.LinearizedOptions{NoiseSD: r.s})
@@ -138,11 +138,11 @@ func TestPredictiveErrors(t *testing.T) {
 	_, _, err = laplace.Linearized(s, nil, r.batch, curvature.LinearizedOptions{})
 	assert.ErrorContains(t, err, "laplace.Linearized: curvature.LinearizedFactor: the forward function is nil")
 	_, _, err = laplace.LinearizedNetwork(s, nil, r.batch, curvature.LinearizedOptions{})
-	assert.ErrorContains(t, err, "laplace.LinearizedNetwork: a state of type laplace.DenseState: expected a " +
+	assert.ErrorContains(t, err, "laplace.LinearizedNetwork: a state of type laplace.DenseState: expected a "+
 		"laplace.KFACState")
 	streams := torch.NewStreams(1, 1)
 	_, err = laplace.SampleOutputs(vector([]float64{1}), vector([]float64{1}), 1, &streams)
-	assert.EqualError(t, err, "laplace.SampleOutputs: a mean of shape [1] and a covariance of shape [1]: expected " +
+	assert.EqualError(t, err, "laplace.SampleOutputs: a mean of shape [1] and a covariance of shape [1]: expected "+
 		"[n, C] and [n, C, C]")
 	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 0, &streams)
 	assert.ErrorContains(t, err, "a number of samples of at least 1, which is 0")
@@ -169,7 +169,7 @@ func TestLastLayer(t *testing.T) {
 	for name, m := range map[string]infer.Method{
 		"DenseGGN": laplace.DenseGGN{Forward: laplace.Restrict(forward, embed), Outer: softmaxOuter,
 			PriorPrecision: laplace.Isotropic(0.5)},
-		"Hessian":  laplace.DenseHessian{}, // of a network that is linear in its last layer: the same
+		"Hessian": laplace.DenseHessian{}, // of a network that is linear in its last layer: the same
 	} {
 		transform := buildOn(t, m, infer.Mean(restricted, 9))
 		s := pass(t, transform, at, batch, 4)

@@ -19,11 +19,11 @@ func structures(temperature infer.Schedule) (map[string]infer.Method, *infer.Lay
 	_, _, batch := perceptronData(9)
 	forward, prior := network.Forward(layers...), laplace.Isotropic(0.7)
 	return map[string]infer.Method{
-		"DiagGGN":  laplace.DiagGGN{Forward: forward, Outer: softmaxOuter, PriorPrecision: prior,
+		"DiagGGN": laplace.DiagGGN{Forward: forward, Outer: softmaxOuter, PriorPrecision: prior,
 			Temperature: temperature},
 		"DenseGGN": laplace.DenseGGN{Forward: forward, Outer: softmaxOuter, PriorPrecision: prior,
 			Temperature: temperature},
-		"KFAC":     laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, PriorPrecision: prior,
+		"KFAC": laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, PriorPrecision: prior,
 			Temperature: temperature},
 	}, l, batch
 }

@@ -50,7 +50,7 @@ type Posterior interface {
 func posteriorOf(function string, s infer.State) (Posterior, error) {
 	p, ok := s.(Posterior)
 	if !ok {
-		return nil, fmt.Errorf("laplace.%s: the state is a %T, expected one of this package: laplace.DiagState, " +
+		return nil, fmt.Errorf("laplace.%s: the state is a %T, expected one of this package: laplace.DiagState, "+
 			"DenseState or KFACState", function, s)
 	}
 	return p, nil
@@ -63,7 +63,7 @@ func single(function string, s infer.State) (Posterior, error) {
 		return nil, err
 	}
 	if p.Position().Batched() {
-		return nil, fmt.Errorf("laplace.%s: the state has %d chains, each a Gaussian of its own: pick one with " +
+		return nil, fmt.Errorf("laplace.%s: the state has %d chains, each a Gaussian of its own: pick one with "+
 			"laplace.Chain", function, p.Position().Chains())
 	}
 	return p, nil

@@ -119,7 +119,7 @@ func symplecticForms() []symplecticForm {
 			infer.Constant(0.1), infer.Constant(0.06), unit, infer.Constant(0.1)},
 		{"h alone", sgmcmc.SymplecticSGHMC{LR: varied(0.2).f}, varied(0.2).f, varied(0.2).f, unit, varied(0.2).f},
 		{"schedules of h and gamma", sgmcmc.SymplecticSGHMC{LR: varied(0.2).f, Gamma: varied(0.9).f},
-			varied(0.2).f, infer.Times(varied(0.2).f, varied(0.9).f), unit, varied(0.2).f},
+			varied(0.2).f, varied(0.2).f.Times(varied(0.9).f), unit, varied(0.2).f},
 		{"a cycle", sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.2), Cycle: infer.Cosine(1, 4)},
 			infer.Cosine(0.2, 4), infer.Cosine(0.2, 4), unit, infer.Cosine(0.2, 4)},
 		{"l, mu", sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.04), Momentum: infer.Constant(0.9)},

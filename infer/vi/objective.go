@@ -153,10 +153,5 @@ func sum(a float64, x *ts.Tensor, b float64, y *ts.Tensor) *ts.Tensor {
 
 // weighted is a target with a weighted prior, its Jacobian with it: λ log p(θ) + log p(y|θ).
 func weighted(t infer.Target, lambda float64) infer.Target {
-	parts := t.Parts
-	return infer.WithParts(func(p infer.Params, b infer.Batch, w infer.Weights) (torch.Tensor, infer.Aux) {
-		w.Prior *= lambda
-		w.Jacobian *= lambda
-		return parts(p, b, w)
-	}, t.Data, t.LogJacobian != nil)
+	return t.Weighted(infer.Weights{Prior: lambda, Likelihood: 1, Jacobian: lambda})
 }
