@@ -127,5 +127,5 @@ func gaussian() (infer.Program, error) {
 		x := p.Get("x").T()
 		return torch.Of(x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
-	return infer.Unplaced(infer.Sum(density, 1), layout, nil), nil
+	return infer.Handwritten(infer.Sum(density, 1), infer.Params{Layout: layout}, nil), nil
 }
