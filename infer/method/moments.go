@@ -59,3 +59,58 @@ func either(a, b []bool) []bool {
 	}
 	return out
 }
+
+// Estimate says when a method looks at the gradients of several minibatches at one point. [infer.Run] does so by itself;
+// if you make updates yourself, call Prepare of [infer.Preparer] when Due says so.
+type Estimate struct {
+	Batches int64 // K, minibatches that are looked at; 0 means 32
+	// Every is the number of updates from one estimate to the next; 0 means at the beginning of each pass over the data.
+	// With all the data in one batch every update begins a pass: give Every then.
+	Every int64
+}
+
+// Check checks the fields of an estimate and fills in the defaults; nil stays nil.
+func (e *Estimate) Check(c *Checks, field string, least int64) *Estimate {
+	if e == nil {
+		return nil
+	}
+	checked := *e
+	if checked.Batches == 0 {
+		checked.Batches = 32
+	}
+	c.Require(checked.Batches >= least, field+".Batches", checked.Batches, fmt.Sprintf("it must be at least %d", least))
+	c.Require(checked.Every >= 0, field+".Every", checked.Every, "it must be at least 0")
+	return &checked
+}
+
+// Due says whether an estimate comes before an update, for nil never; the first one, where there is none, always.
+func (e *Estimate) Due(step int64, epoch, none bool) bool {
+	switch {
+	case e == nil:
+		return false
+	case e.Every > 0:
+		return none || step%e.Every == 0
+	}
+	return none || epoch
+}
+
+// Variance is the variance of the gradient of one minibatch, for each element: that of the gradients of several
+// minibatches at p. It is unbiased for independent minibatches; for B of N data without replacement it is N/(N − B) times
+// as large on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no scope. For
+// nil it is the old one.
+func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) *ts.Tensor {
+	if e == nil {
+		return old
+	}
+	_, square, diverged, err := GradientMoments(g, p, next, e.Batches)
+	if err != nil {
+		torch.Must(0, fmt.Errorf("estimating β: %w", err))
+	}
+	variance := Combine(Term(1/float64(e.Batches-1), square))
+	if old == nil {
+		old = variance.MustZerosLike(false)
+	}
+	variance = torch.Must(Hold(old, variance, diverged))
+	torch.Detach(variance)
+	return variance
+}

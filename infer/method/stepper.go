@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -24,15 +23,14 @@ type Algorithm[S infer.State] struct {
 	// Step makes the update. next begins as a copy of s, one update further. Chains that diverged are held afterwards.
 	Step func(s, next *S, m *Move)
 
-	// Restored is called for a state that was read from a checkpoint; nil for nothing to do.
-	Restored func(s *S, saved infer.Saved)
 	// Due and Prepare are those of [infer.Preparer], with a state that Prepare changes; nil for none.
 	Due     func(s *S, epoch bool) bool
 	Prepare func(s *S, g infer.Gradient, epoch bool, next func() (infer.Batch, error))
 	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on average. Nil for none.
 	Kinetic func(s *S) (m, inverse *ts.Tensor, scale float64)
-	// Notes is [infer.Noter]'s, with the gradient and the number of data of the target; nil for none.
-	Notes func(s *S, run infer.RunSummary, g infer.Gradient, n float64) []draws.Note
+	// Inflation is the factor by which the step of an update inflates the variance of a Gaussian target of precision λ, +Inf
+	// where it is unstable; nil where that is not known.
+	Inflation func(s *S, update infer.Info, lambda float64) float64
 }
 
 // Move is one update, or the start, of an [Algorithm].
@@ -245,9 +243,6 @@ func (t *stepper[S, P]) Restore(layout *infer.Layout, saved infer.Saved) (infer.
 				return err
 			}
 		}
-		if t.Restored != nil {
-			t.Restored(&s, saved)
-		}
 		base.remember(t.parts(&s))
 		return nil
 	})
@@ -277,15 +272,6 @@ func (t *stepper[S, P]) Prepare(state infer.State, epoch bool, next func() (infe
 		return nil, named(t.Algorithm.Name, err)
 	}
 	return s, nil
-}
-
-// Notes are what the method has to say about a run.
-func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.Note {
-	s, ok := state.(S)
-	if !ok || t.Algorithm.Notes == nil {
-		return nil
-	}
-	return t.Algorithm.Notes(&s, run, t.gradient, t.n)
 }
 
 // seeded is a method with random numbers.

@@ -39,26 +39,34 @@ type AdamState struct {
 
 // Build checks the configuration and binds it to a target.
 func (c Adam) Build(target infer.Target) (infer.Transform, error) {
-	return build("optim.Adam", target, c.BuildGradient)
+	check, algorithm := c.algorithm("optim.Adam", false)
+	return method.Build(check, target, algorithm)
 }
 
 // BuildGradient checks the configuration and binds it to a gradient.
 func (c Adam) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
-	return c.build("optim.Adam", false, gradient)
+	check, algorithm := c.algorithm("optim.Adam", false)
+	return method.BuildGradient(check, gradient, algorithm)
 }
 
 // Build checks the configuration and binds it to a target.
 func (c AdamW) Build(target infer.Target) (infer.Transform, error) {
-	return build("optim.AdamW", target, c.BuildGradient)
+	check, algorithm := c.adam().algorithm("optim.AdamW", true)
+	return method.Build(check, target, algorithm)
 }
 
 // BuildGradient checks the configuration and binds it to a gradient.
 func (c AdamW) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
+	check, algorithm := c.adam().algorithm("optim.AdamW", true)
+	return method.BuildGradient(check, gradient, algorithm)
+}
+
+func (c AdamW) adam() Adam {
 	decay := 0.01
 	if c.WeightDecay != nil {
 		decay = *c.WeightDecay
 	}
-	return Adam{c.LR, c.Beta1, c.Beta2, c.Eps, decay}.build("optim.AdamW", true, gradient)
+	return Adam{c.LR, c.Beta1, c.Beta2, c.Eps, decay}
 }
 
 // Defaults are those of the options of a run: one draw, the end of 2000 updates.
@@ -67,14 +75,14 @@ func (c Adam) Defaults() infer.Options { return infer.Options{Warmup: 2000, Draw
 // Defaults are those of the options of a run: one draw, the end of 2000 updates.
 func (c AdamW) Defaults() infer.Options { return infer.Options{Warmup: 2000, Draws: 1} }
 
-func (c Adam) build(name string, decoupled bool, gradient infer.Gradient) (infer.Transform, error) {
+func (c Adam) algorithm(name string, decoupled bool) (*method.Checks, method.Algorithm[AdamState]) {
 	check := &method.Checks{Name: name}
 	check.Schedule("LR", &c.LR, 0.01, true)
 	check.Fraction("Beta1", &c.Beta1, 0.9)
 	check.Fraction("Beta2", &c.Beta2, 0.999)
 	check.Value("Eps", &c.Eps, 1e-8, true)
 	check.Value("WeightDecay", &c.WeightDecay, 0, false)
-	return method.BuildGradient(check, gradient, method.Algorithm[AdamState]{
+	return check, method.Algorithm[AdamState]{
 		LR: c.LR,
 		Step: func(s, next *AdamState, m *method.Move) {
 			if decoupled {
@@ -89,7 +97,7 @@ func (c Adam) build(name string, decoupled bool, gradient infer.Gradient) (infer
 		Start: func(s *AdamState, _ *method.Move) {
 			s.First, s.Second = combine(term(0, s.Params.Flat)), combine(term(0, s.Params.Flat))
 		},
-	})
+	}
 }
 
 // move is the update with the gradient u and the factor keep of θ.

@@ -1,8 +1,6 @@
 package optim
 
 import (
-	"fmt"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/sugarme/gotch/ts"
@@ -31,22 +29,28 @@ type SGDState struct {
 
 // Build checks the configuration and binds it to a target.
 func (c SGD) Build(target infer.Target) (infer.Transform, error) {
-	return build("optim.SGD", target, c.BuildGradient)
+	check, algorithm := c.algorithm()
+	return method.Build(check, target, algorithm)
 }
 
 // BuildGradient checks the configuration and binds it to a gradient.
 func (c SGD) BuildGradient(gradient infer.Gradient) (infer.Transform, error) {
+	check, algorithm := c.algorithm()
+	return method.BuildGradient(check, gradient, algorithm)
+}
+
+func (c SGD) algorithm() (*method.Checks, method.Algorithm[SGDState]) {
 	check := &method.Checks{Name: "optim.SGD"}
 	check.LR(c.LR, "below 2/λ, with λ the largest curvature of the mean log posterior")
 	check.Fraction("Momentum", &c.Momentum, 0)
 	check.Value("WeightDecay", &c.WeightDecay, 0, false)
 	check.Require(c.Dampening >= 0 && c.Dampening <= 1, "Dampening", c.Dampening, "it must be from 0 to 1")
 	check.Require(!c.Nesterov || c.Momentum != 0 && c.Dampening == 0, "Nesterov", true, "it needs Momentum above 0 and Dampening 0")
-	return method.BuildGradient(check, gradient, method.Algorithm[SGDState]{
+	return check, method.Algorithm[SGDState]{
 		LR: c.LR, Step: c.step,
 		Parts: func(s *SGDState) []method.Part { return []method.Part{{Name: "buffer", Tensor: &s.Buffer}} },
 		Start: func(s *SGDState, _ *method.Move) { s.Buffer = combine(term(0, s.Params.Flat)) },
-	})
+	}
 }
 
 // Defaults are those of the options of a run: one draw, the end of 2000 updates.
@@ -71,15 +75,6 @@ var (
 	combine = method.Combine
 	term    = method.Term
 )
-
-// build is Build of an optimiser: BuildGradient with the gradient of a target.
-func build(name string, target infer.Target, withGradient func(infer.Gradient) (infer.Transform, error)) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(target)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return withGradient(gradient)
-}
 
 // decayed is g − λθ.
 func decayed(g, theta *ts.Tensor, lambda float64) *ts.Tensor {

@@ -67,6 +67,9 @@ type ATMCState struct {
 	Xi      *ts.Tensor // ξ, of the shape of θ
 }
 
+// Defaults are those of the options of a run.
+func (c ATMC) Defaults() infer.Options { return defaults }
+
 // Build checks the configuration and binds it to a target.
 func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 	check := &method.Checks{Name: "sgmcmc.ATMC"}

@@ -37,6 +37,9 @@ type BAOAState struct {
 	Momenta *ts.Tensor // m, of the shape of θ
 }
 
+// Defaults are those of the options of a run.
+func (c BAOA) Defaults() infer.Options { return defaults }
+
 // Build checks the configuration and binds it to a target.
 func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 	check := &method.Checks{Name: "sgmcmc.BAOA"}
@@ -59,7 +62,7 @@ func (c BAOA) step(s, next *BAOAState, m *method.Move) {
 	gamma := alpha * rho
 	half := combine(term(1, s.Momenta), term(eps, m.Grad))
 	scale := math.Sqrt(-m.Tau*math.Expm1(-2*gamma*eps)) * c.Sigma
-	next.Momenta = combine(noisy(m, scale, s.Momenta, term(math.Exp(-gamma*eps), half))...)
+	next.Momenta = combine(m.Noise(scale, s.Momenta, term(math.Exp(-gamma*eps), half))...)
 	drift := eps * rho / 2
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(drift, half), term(drift, next.Momenta))
 }

@@ -91,7 +91,7 @@ func TestGradientVarianceOfAnEpoch(t *testing.T) {
 		check(sgmcmc.SGLD{LR: lr, EstimateBeta: estimate}, func(s infer.State) *ts.Tensor { return s.(sgmcmc.SGLDState).Variance })
 		check(sgmcmc.SGHMC{LR: lr, EstimateBeta: estimate}, func(s infer.State) *ts.Tensor { return s.(sgmcmc.SGHMCState).Variance })
 		check(sgmcmc.SymplecticSGHMC{LR: lr, EstimateBeta: estimate, EstimateMass: estimate, Temperature: cold}, func(s infer.State) *ts.Tensor {
-			within(t, mass, values(s.(sgmcmc.SymplecticSGHMCState).Mass()), 1e-12, "mass")
+			within(t, mass, values(s.(sgmcmc.SymplecticSGHMCState).Mass), 1e-12, "mass")
 			return s.(sgmcmc.SymplecticSGHMCState).Variance
 		})
 	}
@@ -156,7 +156,7 @@ func TestMomentaAreTransported(t *testing.T) {
 		state, err := transform.(infer.Preparer).Prepare(s, true, b.Next)
 		require.NoError(t, err)
 		first := state.(sgmcmc.SymplecticSGHMCState)
-		assert.Nil(t, s.Mass(), "the old state stays")
+		assert.Nil(t, s.Mass, "the old state stays")
 		after, err := thermal.KineticTemperatures(first)
 		require.NoError(t, err)
 		for k := range before {
@@ -167,7 +167,7 @@ func TestMomentaAreTransported(t *testing.T) {
 		state, err = transform.(infer.Preparer).Prepare(first, true, b.Next)
 		require.NoError(t, err)
 		second := state.(sgmcmc.SymplecticSGHMCState)
-		mass, m0, m2 := values(second.Mass()), values(s.Momenta), values(second.Momenta)
+		mass, m0, m2 := values(second.Mass), values(s.Momenta), values(second.Momenta)
 		for i := range m0 {
 			m0[i] *= math.Sqrt(mass[i])
 		}
@@ -263,9 +263,9 @@ func TestEstimatesOfABrokenChain(t *testing.T) {
 	state, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SymplecticSGHMCState](t, transform, p, 1), true, b.Next)
 	require.NoError(t, err)
 	s := state.(sgmcmc.SymplecticSGHMCState)
-	assert.Equal(t, []float64{1, 1, 1}, values(s.Mass())[:3])
+	assert.Equal(t, []float64{1, 1, 1}, values(s.Mass)[:3])
 	assert.Equal(t, []float64{0, 0, 0}, values(s.Variance)[:3])
-	for i, v := range values(s.Mass())[3:] {
+	for i, v := range values(s.Mass)[3:] {
 		assert.GreaterOrEqual(t, v, 1.0)
 		assert.Positive(t, values(s.Variance)[3+i])
 	}

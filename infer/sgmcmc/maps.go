@@ -34,18 +34,6 @@ func FromSGD(lr, momentum float64, n int) (Equivalent, error) {
 	return equivalent("sgmcmc.FromSGD", lr, momentum, 1, n)
 }
 
-// FromDampenedSGD starts from SGD with dampening τ in [0, 1), which moves by u' = μu + (1 − τ)g and θ' = θ + lr·u': the form
-// of Duffield et al. (2025, equation 10), ε = 1 − τ, σ² = (1 − τ)/lr, α = (1 − μ)/lr. Its ℓ is (1 − τ)·lr.
-func FromDampenedSGD(lr, momentum, dampening float64, n int) (Equivalent, error) {
-	c := &method.Checks{Name: "sgmcmc.FromDampenedSGD"}
-	c.Require(dampening >= 0 && dampening < 1, "dampening", dampening, "it must be at least 0 and less than 1")
-	c.Value("lr", &lr, 0, true)
-	if err := c.Err(); err != nil {
-		return Equivalent{}, err
-	}
-	return equivalent(c.Name, lr*(1-dampening), momentum, math.Sqrt((1-dampening)/lr), n)
-}
-
 // FromLangevin starts from the time step h and the friction γ of underdamped Langevin dynamics with unit mass on the energy
 // of all n data: ℓ = nh², μ = 1 − hγ.
 func FromLangevin(step, friction float64, n int) (Equivalent, error) {
@@ -121,30 +109,4 @@ func (e Equivalent) SGHMC(temperature infer.Schedule) SGHMC {
 // posterior.
 func (e Equivalent) Symplectic(temperature infer.Schedule) SymplecticSGHMC {
 	return SymplecticSGHMC{LR: infer.Constant(e.LR), Momentum: infer.Constant(e.Momentum), Temperature: temperature}
-}
-
-// NoiseVariance is the variance of the noise that an update adds to each element of the velocity at temperature T:
-// 2(1 − μ)ℓT/N.
-func (e Equivalent) NoiseVariance(temperature float64) float64 {
-	return 2 * (1 - e.Momentum) * e.LR * temperature / float64(e.N)
-}
-
-// Faster is the method with its time step times c, as a cyclical schedule has it at C(t) = c: h' = ch and ε' = cε at the
-// same friction, so that ℓ' = c²ℓ and μ' = 1 − c(1 − μ).
-func (e Equivalent) Faster(c float64) (Equivalent, error) {
-	const name = "sgmcmc.Equivalent.Faster"
-	if err := method.CheckValue(name, "c", c, 0, true); err != nil {
-		return Equivalent{}, err
-	}
-	return equivalent(name, c*c*e.LR, momentumOf(c*(1-e.Momentum)), e.Sigma, e.N)
-}
-
-// WeightDecay is the coefficient λ of ½λ|θ|² on the mean loss of n data that a prior N(0, sd²) is: 1/(n·sd²).
-func WeightDecay(sd float64, n int) (float64, error) {
-	return 1 / (float64(n) * sd * sd), checkPositive("sgmcmc.WeightDecay", n, "sd", sd)
-}
-
-// PriorSD is the standard deviation of the normal prior that a weight decay λ on the mean loss of n data is: 1/√(nλ).
-func PriorSD(decay float64, n int) (float64, error) {
-	return 1 / math.Sqrt(float64(n)*decay), checkPositive("sgmcmc.PriorSD", n, "decay", decay)
 }

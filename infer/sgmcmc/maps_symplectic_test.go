@@ -40,7 +40,7 @@ func TestSymplecticIsSGDAtZeroTemperature(t *testing.T) {
 	x, _ := update(t, warm, s, batch)
 	y, _ := update(t, cold, begin[sgmcmc.SymplecticSGHMCState](t, cold, start, 5), batch)
 	for i, v := range values(x.Params.Flat) {
-		require.InDelta(t, math.Sqrt(e.NoiseVariance(0.7))*z[i], v-values(y.Params.Flat)[i], golden)
+		require.InDelta(t, math.Sqrt(2*(1-momentum)*lr*0.7/n)*z[i], v-values(y.Params.Flat)[i], golden)
 	}
 }
 

@@ -38,6 +38,9 @@ type PSGLDState struct {
 	Square *ts.Tensor // v, of the shape of θ
 }
 
+// Defaults are those of the options of a run.
+func (c PSGLD) Defaults() infer.Options { return defaults }
+
 // Build checks the configuration and binds it to a target.
 func (c PSGLD) Build(target infer.Target) (infer.Transform, error) {
 	check := &method.Checks{Name: "sgmcmc.PSGLD"}

@@ -53,14 +53,28 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 		},
 		Check: func(m *method.Move) { noiseScale(m, c.Alpha(0), c.Beta) },
 		Start: func(s *SGHMCState, m *method.Move) { s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil) },
-		Due:   func(s *SGHMCState, epoch bool) bool { return c.EstimateBeta.due(s.Step, epoch, s.Variance == nil) },
+		Due:   func(s *SGHMCState, epoch bool) bool { return c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil) },
 		Prepare: func(s *SGHMCState, g infer.Gradient, _ bool, next func() (infer.Batch, error)) {
-			s.Variance = c.EstimateBeta.variance(g, s.Params, s.Variance, next)
+			s.Variance = c.EstimateBeta.Variance(g, s.Params, s.Variance, next)
+		},
+		Inflation: func(s *SGHMCState, u infer.Info, lambda float64) float64 {
+			alpha, rho := c.Alpha(max(s.Step-1, 0)), 1/(c.Sigma*c.Sigma)
+			return lambda * method.StationaryVariance(1, u.LR*rho, -u.LR*lambda, 1-u.LR*rho*alpha, 0, 0, 2*u.LR*alpha)
 		},
 		Kinetic: func(s *SGHMCState) (m, inverse *ts.Tensor, scale float64) {
 			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
 		},
 	})
+}
+
+// Defaults are those of the options of a run.
+func (c SGHMC) Defaults() infer.Options { return defaults }
+
+func (c SGHMC) sigma() float64 {
+	if c.Sigma == 0 {
+		return 1
+	}
+	return c.Sigma
 }
 
 func (c SGHMC) step(s, next *SGHMCState, m *method.Move) {

@@ -28,6 +28,9 @@ type SGLDState struct {
 	Variance *ts.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
 }
 
+// Defaults are those of the options of a run.
+func (c SGLD) Defaults() infer.Options { return defaults }
+
 // Build checks the configuration and binds it to a target.
 func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
 	check := &method.Checks{Name: "sgmcmc.SGLD"}
@@ -43,10 +46,13 @@ func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
 		Parts: func(s *SGLDState) []method.Part {
 			return []method.Part{{Name: varianceName, Tensor: &s.Variance, Shared: true}}
 		},
+		Inflation: func(_ *SGLDState, u infer.Info, lambda float64) float64 {
+			return lambda * method.StationaryVariance(1-u.LR*lambda, 0, 0, 0, 2*u.LR, 0, 0)
+		},
 		Check: func(m *method.Move) { noiseScale(m, 1, c.Beta) },
-		Due:   func(s *SGLDState, epoch bool) bool { return c.EstimateBeta.due(s.Step, epoch, s.Variance == nil) },
+		Due:   func(s *SGLDState, epoch bool) bool { return c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil) },
 		Prepare: func(s *SGLDState, g infer.Gradient, _ bool, next func() (infer.Batch, error)) {
-			s.Variance = c.EstimateBeta.variance(g, s.Params, s.Variance, next)
+			s.Variance = c.EstimateBeta.Variance(g, s.Params, s.Variance, next)
 		},
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/stat"
 )
 
 // SGNHT is the stochastic gradient Nosé-Hoover thermostat (Ding et al. 2014): SGHMC whose friction ξ is a variable. It
@@ -49,6 +50,9 @@ type SGNHTState struct {
 	Xi      *ts.Tensor // ξ, of shape [1] or [K, 1]; with PerParameter of the shape of θ
 }
 
+// Defaults are those of the options of a run.
+func (c SGNHT) Defaults() infer.Options { return defaults }
+
 // Build checks the configuration and binds it to a target.
 func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 	check := &method.Checks{Name: "sgmcmc.SGNHT"}
@@ -77,6 +81,10 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 			}
 			s.Xi = must(like.FullLike(ts.FloatScalar(xi), false))
 		},
+		Inflation: func(s *SGNHTState, u infer.Info, lambda float64) float64 {
+			alpha, friction, rho := c.Alpha(max(s.Step-1, 0)), stat.Mean(meanOf(s.Xi), nil), 1/(c.Sigma*c.Sigma)
+			return lambda * method.StationaryVariance(1, u.LR*rho, -u.LR*lambda, 1-u.LR*rho*friction, 0, 0, 2*u.LR*alpha)
+		},
 		Kinetic: func(s *SGNHTState) (m, inverse *ts.Tensor, scale float64) {
 			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
 		},
@@ -93,7 +101,7 @@ func (c SGNHT) step(s, next *SGNHTState, m *method.Move) {
 	m.Info.Stats = map[string][]float64{"xi": meanOf(s.Xi)}
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(eps*rho, s.Momenta))
 	friction := s.Momenta.MustMul(s.Xi, false)
-	next.Momenta = combine(noisy(m, noiseScale(m, alpha, c.Beta), s.Momenta,
+	next.Momenta = combine(m.Noise(noiseScale(m, alpha, c.Beta), s.Momenta,
 		term(1, s.Momenta), term(eps, m.Grad), term(-eps*rho, friction))...)
 	square := s.Momenta.MustSquare(false)
 	if !c.PerParameter {

@@ -58,17 +58,11 @@ type SymplecticSGHMCState struct {
 	method.State
 	Momenta  *ts.Tensor // m, of the shape of θ
 	Variance *ts.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
-
-	mass *masses // nil when all are 1
+	Mass     *ts.Tensor // M of each element, of the shape of θ or, for all chains alike, [d]; nil when all are 1
 }
 
-// Mass is M of each element, of the shape of θ or, for all chains alike, [d]; nil when all are 1.
-func (s SymplecticSGHMCState) Mass() *ts.Tensor {
-	if s.mass == nil {
-		return nil
-	}
-	return s.mass.mass
-}
+// Defaults are those of the options of a run.
+func (c SymplecticSGHMC) Defaults() infer.Options { return defaults }
 
 // Build checks the configuration and binds it to a target.
 func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
@@ -78,81 +72,80 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	check.Schedule("Cycle", &c.Cycle, 1, false)
 	unit := 1.0 // momenta have law N(0, τM/unit): ℓ₀ with Momentum
 	if c.Momentum != nil {
-		check.Require(c.Gamma == nil, "Gamma", valueOf(c.Gamma), "it must be nil when Momentum is given, which says the friction")
-		unit = valueOf(c.LR)
+		check.Require(c.Gamma == nil, "Gamma", valueOr(c.Gamma, 0), "it must be nil when Momentum is given, which says the friction")
+		unit = valueOr(c.LR, 0)
 	}
 	check.Schedule("Gamma", &c.Gamma, 1, false)
 	checkBeta(check, c.Beta, &c.EstimateBeta)
 	check.Require(c.EstimateMass == nil || len(c.Mass) == 0, "Mass", c.Mass, "it must be nil when EstimateMass is given, which finds it")
-	c.EstimateMass = c.EstimateMass.check(check, "EstimateMass", 1)
-	lightest := checkMasses(check, &c.Mass)
+	c.EstimateMass = c.EstimateMass.Check(check, "EstimateMass", 1)
+	lightest := method.CheckMasses(check, &c.Mass)
 	return method.Build(check, target, method.Algorithm[SymplecticSGHMCState]{
 		LR: c.LR, Temperature: c.Temperature,
 		Step: func(s, next *SymplecticSGHMCState, m *method.Move) { c.step(s, next, m, unit) },
 		Parts: func(s *SymplecticSGHMCState) []method.Part {
-			parts := []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: varianceName, Tensor: &s.Variance, Shared: true}}
-			if s.mass != nil {
-				parts = append(parts, method.Part{Name: massName, Tensor: &s.mass.mass, Shared: true})
-			}
-			return parts
+			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: varianceName, Tensor: &s.Variance, Shared: true},
+				{Name: "mass", Tensor: &s.Mass, Shared: true}}
 		},
 		Check: func(m *method.Move) { c.pace(m, unit, lightest) },
 		Start: func(s *SymplecticSGHMCState, m *method.Move) {
-			s.mass = massesOf(m, c.Mass, s.Params)
-			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(m.Tau/unit), s.mass.sd())
-		},
-		Restored: func(s *SymplecticSGHMCState, saved infer.Saved) {
-			if mass := saved.Tensors[massName]; mass != nil && c.EstimateMass != nil {
-				s.mass = newMasses(s.Params, must(torch.ToSlice[float64](mass)))
-			} else {
-				s.mass = massesOf(&method.Move{Name: check.Name}, c.Mass, s.Params)
-			}
+			s.Mass = m.Masses(c.Mass)
+			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(m.Tau/unit), rootOf(s.Mass))
 		},
 		Due: func(s *SymplecticSGHMCState, epoch bool) bool {
-			return c.EstimateMass.due(s.Step, epoch, s.mass == nil) || c.EstimateBeta.due(s.Step, epoch, s.Variance == nil)
+			return c.EstimateMass.Due(s.Step, epoch, s.Mass == nil) || c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil)
 		},
 		Prepare: func(s *SymplecticSGHMCState, g infer.Gradient, epoch bool, next func() (infer.Batch, error)) {
-			if c.EstimateMass.due(s.Step, epoch, s.mass == nil) {
-				mass := estimateMasses(g, s.Params, s.mass, next, c.EstimateMass.Batches)
-				s.Momenta, s.mass = transported(s.Momenta, s.mass, mass), mass
+			if c.EstimateMass.Due(s.Step, epoch, s.Mass == nil) {
+				mass := method.EstimateMasses(g, s.Params, s.Mass, next, c.EstimateMass.Batches)
+				s.Momenta = s.Momenta.MustMul(rootOf(mass), false) // transported, so that √M⁻¹ m stays
+				if s.Mass != nil {
+					s.Momenta = s.Momenta.MustDiv(rootOf(s.Mass), false)
+				}
+				s.Mass = mass
 			}
-			if c.EstimateBeta.due(s.Step, epoch, s.Variance == nil) {
-				s.Variance = c.EstimateBeta.variance(g, s.Params, s.Variance, next)
+			if c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil) {
+				s.Variance = c.EstimateBeta.Variance(g, s.Params, s.Variance, next)
 			}
 		},
+		Inflation: func(s *SymplecticSGHMCState, u infer.Info, lambda float64) float64 {
+			if s.Mass != nil {
+				return 1 // not known
+			}
+			p := c.pace(&method.Move{Name: check.Name, Index: max(s.Step-1, 0), LR: c.LR(max(s.Step-1, 0))}, unit, 1)
+			h := p.h * unit // θ moves by h m'; the noise of m' has variance 2hγ/unit
+			n := 2 * p.damp / unit
+			return lambda * method.StationaryVariance(1-h*p.h*lambda, h*p.keep, -p.h*lambda, p.keep, h*h*n, h*n, n)
+		},
 		Kinetic: func(s *SymplecticSGHMCState) (m, inverse *ts.Tensor, scale float64) {
-			if s.mass != nil {
-				inverse = s.mass.inverse
+			if s.Mass != nil {
+				inverse = s.Mass.MustReciprocal(false)
 			}
 			return s.Momenta, inverse, unit
 		},
 	})
 }
 
-// valueOf is the first value of a schedule; 0 for nil.
-func valueOf(s infer.Schedule) float64 {
-	if s == nil {
-		return 0
-	}
-	return s(0)
-}
-
 func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, unit float64) {
-	p := c.pace(m, unit, s.mass.least())
+	lightest := 1.0
+	if s.Mass != nil {
+		lightest = must(torch.Item(s.Mass.MustMin(false)))
+	}
+	p := c.pace(m, unit, lightest)
 	m.Info.LR, m.Info.TimeStep = p.lr, p.h*math.Sqrt(unit)
 	terms := []torch.Term{term(p.keep, s.Momenta), term(p.h, m.Grad)}
 	switch wanted := 2 * m.Tau * p.damp / unit; {
 	case c.EstimateBeta != nil:
-		terms = estimatedNoise(m, wanted, s.Mass(), p.h*p.h, s.Variance, s.Momenta, terms...)
-	case s.mass == nil:
-		terms = noisy(m, p.scale, s.Momenta, terms...)
+		terms = m.CorrectedNoise(wanted, s.Mass, p.h*p.h, s.Variance, s.Momenta, terms...)
+	case s.Mass == nil:
+		terms = m.Noise(p.scale, s.Momenta, terms...)
 	default:
-		terms = s.mass.noisy(m, wanted, m.Tau*m.Tau*p.h*p.h*c.Beta, s.Momenta, terms...)
+		terms = noisyMasses(m, s.Mass, wanted, m.Tau*m.Tau*p.h*p.h*c.Beta, s.Momenta, terms...)
 	}
 	next.Momenta = combine(terms...)
 	velocity := next.Momenta
-	if s.mass != nil {
-		velocity = velocity.MustMul(s.mass.inverse, false)
+	if s.Mass != nil {
+		velocity = velocity.MustMul(s.Mass.MustReciprocal(false), false)
 	}
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(p.h*unit, velocity))
 }
@@ -195,4 +188,27 @@ func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (p pace) {
 	}
 	p.scale = math.Sqrt(variance)
 	return p
+}
+
+// rootOf is √M; nil when all masses are 1.
+func rootOf(mass *ts.Tensor) *ts.Tensor {
+	if mass == nil {
+		return nil
+	}
+	return mass.MustSqrt(false)
+}
+
+// noisyMasses appends noise of variance wanted·M − lost. Nothing is drawn where no element gets any.
+func noisyMasses(m *method.Move, mass *ts.Tensor, wanted, lost float64, like *ts.Tensor, terms ...torch.Term) []torch.Term {
+	if wanted == 0 {
+		return terms
+	}
+	z, scale, sd := m.Normal(like), math.Sqrt(wanted), rootOf(mass)
+	if lost > 0 {
+		variance := combine(term(scale*scale, mass)).MustAddScalar(ts.FloatScalar(-lost), false)
+		// The least variance may be zero and come out a rounding below.
+		sd, scale = variance.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false), 1
+	}
+	z.MustMul_(sd)
+	return append(terms, term(scale, z))
 }

@@ -1,0 +1,91 @@
+package method
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// CheckMasses copies the masses of sites and checks them, and tells the lightest of those that are named.
+func CheckMasses(c *Checks, mass *map[string]float64) float64 {
+	*mass = maps.Clone(*mass)
+	lightest := math.Inf(1)
+	for _, site := range slices.Sorted(maps.Keys(*mass)) {
+		v := (*mass)[site]
+		c.Value(fmt.Sprintf("Mass of site %q", site), &v, 0, true)
+		lightest = min(lightest, v)
+	}
+	if len(*mass) == 0 {
+		return 1
+	}
+	return lightest
+}
+
+// Masses are the masses of the elements of the point, of shape [d], from those of its sites; nil when all are 1.
+func (m *Move) Masses(mass map[string]float64) *ts.Tensor {
+	p := m.state.Params
+	if len(mass) == 0 {
+		return nil
+	}
+	names := p.Layout.Names()
+	for _, name := range slices.Sorted(maps.Keys(mass)) {
+		m.Require(slices.Contains(names, name), "Mass", fmt.Sprintf("given for site %q", name), fmt.Sprintf("the sites are %q", names))
+	}
+	var values []float64
+	for _, site := range p.Layout.Sites {
+		v, ok := mass[site.Name]
+		if !ok {
+			v = 1
+		}
+		values = append(values, slices.Repeat([]float64{v}, site.Size)...)
+	}
+	return newMasses(p, values, int64(len(values)))
+}
+
+// newMasses are masses in the type of θ. They outlive every scope, because later states share them.
+func newMasses(p infer.Params, values []float64, shape ...int64) *ts.Tensor {
+	mass := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), values, shape...))
+	torch.Detach(mass)
+	return mass
+}
+
+// EstimateMasses gives each site of each chain the mass of algorithm 4 of Wenzel et al. (2020), from the gradients g of K
+// minibatches at p:
+//
+//	σ_s = √(ε + Σ_k |g_s|²/(K d_s)),  M_s = σ_s/min σ
+//
+// with d_s the size of the site and ε = 1e-7: sites with larger gradients move more slowly, and the site with the smallest
+// has mass 1. A chain that meets something not finite keeps its old masses, or 1.
+func EstimateMasses(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error),
+	n int64) *ts.Tensor {
+	const epsilon = 1e-7
+	mean, square, diverged, err := GradientMoments(g, p, next, n)
+	if err != nil {
+		torch.Must(0, fmt.Errorf("estimating masses: %w", err))
+	}
+	raw := torch.Must(torch.ToSlice[float64](Combine(Term(1, mean.MustSquare(false)), Term(1/float64(n), square))))
+	d, values := p.Layout.Dim(), slices.Repeat([]float64{1}, len(raw))
+	if old != nil {
+		copy(values, torch.Must(torch.ToSlice[float64](old)))
+	}
+	for k, row := range p.Layout.SiteMeans(raw) {
+		if k < len(diverged) && diverged[k] {
+			continue
+		}
+		for s := range row {
+			row[s] = math.Sqrt(epsilon + row[s])
+		}
+		least := slices.Min(row)
+		for s, site := range p.Layout.Sites {
+			for i := range site.Size {
+				values[k*d+site.Offset+i] = row[s] / least
+			}
+		}
+	}
+	return newMasses(p, values, torch.Must(torch.Shape(p.Flat))...)
+}

@@ -1,0 +1,180 @@
+package method
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Limits of the notes about a run.
+const (
+	heldShare    = 0.01 // of the updates
+	inflated     = 1.05 // factor on a standard deviation: worth a note
+	spoiled      = 1.2  // and that makes figures wrong
+	unsettled    = 0.1  // distance to the mode, in standard deviations of the posterior: worth a note
+	notConverged = 1.0
+	iterations   = 20 // of the power method
+)
+
+// Notes are what the method has to say about a run: held updates, what the step size does to the law, momenta that are
+// too hot or too cold, and for an optimiser how far the mode is.
+func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.Note {
+	s, ok := state.(S)
+	if !ok || run.Updates == 0 {
+		return nil
+	}
+	p := P(&s).base().Params
+	var notes []draws.Note
+	add := func(kind string, serious bool, advice, format string, a ...any) {
+		notes = append(notes, draws.Note{Kind: kind, Serious: serious, Text: fmt.Sprintf(format, a...),
+			Advice: fmt.Sprintf("%s: %s", t.Algorithm.Name, advice)})
+	}
+	total := run.Updates * int64(p.Chains())
+	if run.Held > 0 {
+		share := float64(run.Held) / float64(total)
+		add("held", share > heldShare, "make LR smaller, or start where the density is finite.",
+			"%d of %d updates were held because the density or its gradient was not finite.", run.Held, total)
+	}
+	if float64(run.Held) > 0.5*float64(total) {
+		return notes // the rest would tell of chains that stood still
+	}
+	if t.Temperature == nil {
+		t.unsettled(p, run, add)
+		return notes
+	}
+	if run.Info.Temperature == 0 {
+		return notes
+	}
+	if t.Inflation != nil {
+		lambda, factor := t.curvature(p, run, nil), 1.0
+		_ = torch.Do(func(*torch.Scope) error {
+			factor = math.Sqrt(t.Inflation(&s, run.Info, lambda))
+			return nil
+		})
+		switch {
+		case !(lambda > 0):
+		case math.IsInf(factor, 0) || math.IsNaN(factor):
+			add("step_size", true, "make LR smaller; Stable(λ) tells what is stable.",
+				"The step size %g is unstable at curvature %.3g of the mean log posterior, the largest at the last draw.",
+				run.Info.LR, lambda)
+		case factor > inflated:
+			add("step_size", factor > spoiled, "make LR smaller.",
+				"The step size %g inflates standard deviations by %.0f %% where the curvature is largest, %.3g.",
+				run.Info.LR, 100*(factor-1), lambda)
+		}
+	}
+	if t.Kinetic == nil || t.Temperature(max(run.Updates-2, 0)) != t.Temperature(max(run.Updates-1, 0)) {
+		return notes
+	}
+	rows, err := (&thermal[S, P]{&seeded[S, P]{t}}).KineticTemperatures(state)
+	if err != nil {
+		return notes
+	}
+	sum, d := 0.0, float64(p.Layout.Dim())
+	for _, row := range rows {
+		for i, site := range p.Layout.Sites {
+			sum += row[i] * float64(site.Size)
+		}
+	}
+	n := d * float64(len(rows))
+	ratio := sum / n / run.Info.Temperature
+	// n·ratio has a χ² law with n degrees of freedom.
+	if off := math.Abs(ratio - 1); off > 0.05 && off > 5*math.Sqrt(2/n) {
+		add("kinetic_temperature", off > 0.2, "make LR smaller; if gradients are noisy, take larger batches or correct for the noise.",
+			"The kinetic temperature of the momenta is %.3g times the temperature.", ratio)
+	}
+	return notes
+}
+
+// unsettled adds a note where an optimiser is not at a mode: g/√(λ/N) is the distance to it in standard deviations of the
+// posterior, with λ the curvature along the gradient g. On minibatches the gradient does not tell.
+func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func(string, bool, string, string, ...any)) {
+	if size, err := run.Batch.Size(); t.n > 1 && (err != nil || float64(size) < t.n) || len(run.Info.GradNorm) == 0 {
+		return
+	}
+	norm := slices.Max(run.Info.GradNorm)
+	var gradient *ts.Tensor
+	lambda := math.NaN()
+	_ = torch.Do(func(*torch.Scope) error {
+		e, err := t.gradient.ValueAndGrad(p, run.Batch, 0)
+		if err == nil {
+			gradient, norm = e.Grad, slices.Max(e.Norms)
+			lambda = t.curvature(p, run, gradient)
+		}
+		return err
+	})
+	switch distance := norm * math.Sqrt(t.n/lambda); {
+	case norm == 0:
+	case !(lambda > 0):
+		add("not_converged", true, "make more updates (Warmup of infer.Options).",
+			"The run ended where the gradient of the mean log posterior is %.3g and the curvature along it %.3g: at no mode.",
+			norm, lambda)
+	case distance > unsettled:
+		add("not_converged", distance > notConverged, "make more updates (Warmup of infer.Options), or let LR fall to 0 at the end.",
+			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior is %.3g, "+
+				"the curvature along it %.3g.", distance, norm, lambda)
+	}
+	return
+}
+
+// curvature is the median over chains of the largest curvature of the mean log density at p, by the power method on
+// differences of gradients; with a direction, the curvature along that. NaN where it cannot be told.
+func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary, direction *ts.Tensor) float64 {
+	tau, d := run.Info.Temperature/t.n, p.Layout.Dim()
+	var lambdas []float64
+	err := torch.Do(func(*torch.Scope) error {
+		h := 1e-5
+		if p.Flat.DType() != gotch.Double {
+			h = 1e-2
+		}
+		v := direction
+		rounds := 1
+		if v == nil {
+			values := make([]float64, p.Chains()*d)
+			for i := range values { // in no direction that a model prefers
+				values[i] = 1 + math.Mod(float64(i%d+1)*math.Phi, 1)
+			}
+			shape := torch.Must(torch.Shape(p.Flat))
+			v = torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), values, shape...))
+			rounds = iterations
+		}
+		for range rounds {
+			norms := v.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, v.DType(), false).MustSqrt(false)
+			v = v.MustDiv(norms, false)
+			ahead, behind := p, p
+			ahead.Flat, behind.Flat = Combine(Term(1, p.Flat), Term(h, v)), Combine(Term(1, p.Flat), Term(-h, v))
+			up := torch.Must(t.gradient.ValueAndGrad(ahead, run.Batch, tau)).Grad
+			down := torch.Must(t.gradient.ValueAndGrad(behind, run.Batch, tau)).Grad
+			product := Combine(Term(-0.5/h, up), Term(0.5/h, down)) // minus the Hessian times v
+			lambdas = torch.Must(torch.ToSlice[float64](product.MustMul(v, false).MustSumDimIntlist([]int64{-1}, false, v.DType(), false)))
+			v = product
+		}
+		return nil
+	})
+	if err != nil || len(lambdas) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(lambdas)
+	return lambdas[len(lambdas)/2]
+}
+
+// StationaryVariance is the variance of x of the recursion (x, y)' = A(x, y) + noise, with A = (a b; c d) and noise of variances
+// (n₁, n₁₂, n₂): P₁₁ of P = APAᵀ + N. It is +Inf where the recursion is unstable.
+func StationaryVariance(a, b, c, d, n1, n12, n2 float64) float64 {
+	if det := a*d - b*c; !(math.Abs(det) < 1 && math.Abs(a+d) < 1+det) {
+		return math.Inf(1)
+	}
+	system := mat.NewDense(3, 3, []float64{1 - a*a, -2 * a * b, -b * b, -a * c, 1 - a*d - b*c, -b * d, -c * c, -2 * c * d, 1 - d*d})
+	var p mat.VecDense
+	if p.SolveVec(system, mat.NewVecDense(3, []float64{n1, n12, n2})) != nil {
+		return math.Inf(1)
+	}
+	return p.AtVec(0)
+}
