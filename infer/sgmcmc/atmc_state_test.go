@@ -178,6 +178,6 @@ func TestAdaptiveMethodsRefuse(t *testing.T) {
 		s, err := transform.Init(start)
 		require.NoError(t, err)
 		_, _, err = transform.Update(s, nil)
-		require.EqualError(t, err, prefix+`: log posterior: the model asked for batch tensor "c", which does not exist; there are: []`)
+		require.ErrorContains(t, err, prefix+`: log posterior: the model asked for batch tensor "c", which does not exist; there are: []`)
 	}
 }

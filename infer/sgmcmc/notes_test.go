@@ -63,7 +63,7 @@ func TestNotesTellWhatTheStepDoesToTheLaw(t *testing.T) {
 		{"SGHMC", sgmcmc.SGHMC{LR: c(0.1)}, 1.11403, false},
 		{"SGHMC", sgmcmc.SGHMC{LR: c(0.01)}, 0, false},
 		{"SGHMC at T = 3", sgmcmc.SGHMC{LR: c(0.5), Temperature: c(3)}, 2.15385, true},
-		{"SGNHT", sgmcmc.SGNHT{LR: c(1e-9), Xi: &xi}, 0, false},
+		{"SGNHT", sgmcmc.SGNHT{LR: c(0.01), Xi: &xi}, 0, false},
 		{"symplectic", sgmcmc.SymplecticSGHMC{LR: c(0.1)}, 0, false},
 		{"symplectic", sgmcmc.SymplecticSGHMC{LR: c(0.9), Gamma: c(0.3)}, symplecticVariance(0.9, 0.3), false},
 		{"symplectic, SGD", sgmcmc.SymplecticSGHMC{LR: c(0.81), Momentum: c(1 - 0.27)}, symplecticVariance(0.9, 0.3), false},
