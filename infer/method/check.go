@@ -36,7 +36,8 @@ func CheckMemory(what string, bytes float64, allowed int64, field, instead strin
 	if bytes <= float64(allowed) {
 		return nil
 	}
-	return &infer.MemoryError{What: what, Bytes: int64(min(bytes, 9e18)), Allowed: allowed, Field: field, Instead: instead}
+	return &infer.MemoryError{What: what, Bytes: int64(min(bytes, 9e18)), Allowed: allowed, Field: field,
+		Instead: instead}
 }
 
 // checkStreams makes sure that the point is sound and that there is a stream for each chain.

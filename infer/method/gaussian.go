@@ -14,15 +14,17 @@ func CheckDraws(method string, n int, streams *torch.Streams) error {
 		return fmt.Errorf("%s: Sample of %d draws: there must be at least 1: %w", method, n, infer.ErrConfig)
 	}
 	if streams == nil || len(streams.Chains) == 0 {
-		return fmt.Errorf("%s: Sample without random streams: torch.NewStreams(seed, 1) makes them: %w", method, infer.ErrConfig)
+		return fmt.Errorf("%s: Sample without random streams: torch.NewStreams(seed, 1) makes them: %w", method,
+			infer.ErrConfig)
 	}
 	return nil
 }
 
-// DrawGaussians draws n points, of shape [n, d], from K Gaussians with the given means, [d] or [K, d]; point i is from that of chain
-// i mod K. A draw takes width standard normal numbers: deviations maps those of m draws of each, [K, m, width], to deviations from the
-// means, [K, m, d].
-func DrawGaussians(means infer.Params, n int, width int64, streams *torch.Streams, deviations func(eps *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
+// DrawGaussians draws n points, of shape [n, d], from K Gaussians with the given means, [d] or [K, d]; point i is from
+// that of chain i mod K. A draw takes width standard normal numbers: deviations maps those of m draws of each, [K, m,
+// width], to deviations from the means, [K, m, d].
+func DrawGaussians(means infer.Params, n int, width int64, streams *torch.Streams,
+	deviations func(eps *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
 	out := infer.Params{Layout: means.Layout}
 	err := torch.Do(func(scope *torch.Scope) error {
 		k, d, c := int64(means.Chains()), int64(means.Layout.Dim()), int64(len(streams.Chains))
@@ -35,7 +37,8 @@ func DrawGaussians(means infer.Params, n int, width int64, streams *torch.Stream
 		if err != nil {
 			return err
 		}
-		eps = eps.MustReshape([]int64{-1, width}, false).MustNarrow(0, 0, each*k, false).MustReshape([]int64{each, k, width}, false)
+		eps = eps.MustReshape([]int64{-1, width}, false).MustNarrow(0, 0, each*k, false).MustReshape([]int64{each, k,
+			width}, false)
 		delta, err := deviations(eps.MustTranspose(0, 1, false))
 		if err != nil {
 			return err

@@ -34,7 +34,8 @@ func (m *Move) Masses(mass map[string]float64) *ts.Tensor {
 	}
 	names := p.Layout.Names()
 	for _, name := range slices.Sorted(maps.Keys(mass)) {
-		m.Require(slices.Contains(names, name), "Mass", fmt.Sprintf("given for site %q", name), fmt.Sprintf("the sites are %q", names))
+		m.Require(slices.Contains(names, name), "Mass", fmt.Sprintf("given for site %q", name),
+			fmt.Sprintf("the sites are %q", names))
 	}
 	var values []float64
 	for _, site := range p.Layout.Sites {
@@ -54,13 +55,13 @@ func newMasses(p infer.Params, values []float64, shape ...int64) *ts.Tensor {
 	return mass
 }
 
-// EstimateMasses gives each site of each chain the mass of algorithm 4 of Wenzel et al. (2020), from the gradients g of K
-// minibatches at p:
+// EstimateMasses gives each site of each chain the mass of algorithm 4 of Wenzel et al. (2020), from the gradients g of
+// K minibatches at p:
 //
 //	σ_s = √(ε + Σ_k |g_s|²/(K d_s)),  M_s = σ_s/min σ
 //
-// with d_s the size of the site and ε = 1e-7: sites with larger gradients move more slowly, and the site with the smallest
-// has mass 1. A chain that meets something not finite keeps its old masses, or 1.
+// with d_s the size of the site and ε = 1e-7: sites with larger gradients move more slowly, and the site with the
+// smallest has mass 1. A chain that meets something not finite keeps its old masses, or 1.
 func EstimateMasses(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error),
 	n int64) *ts.Tensor {
 	const epsilon = 1e-7
@@ -88,4 +89,52 @@ func EstimateMasses(g infer.Gradient, p infer.Params, old *ts.Tensor, next func(
 		}
 	}
 	return newMasses(p, values, torch.Must(torch.Shape(p.Flat))...)
+}
+
+// RootMasses are √M; nil when all masses are 1.
+func RootMasses(mass *ts.Tensor) *ts.Tensor {
+	if mass == nil {
+		return nil
+	}
+	return mass.MustSqrt(false)
+}
+
+// MassiveNoise appends noise of variance wanted·M − lost. Nothing is drawn where no element gets any.
+func (m *Move) MassiveNoise(mass *ts.Tensor, wanted, lost float64, like *ts.Tensor, terms ...torch.Term) []torch.Term {
+	if wanted == 0 {
+		return terms
+	}
+	z, scale, sd := m.Normal(like), math.Sqrt(wanted), RootMasses(mass)
+	if lost > 0 {
+		variance := Combine(Term(scale*scale, mass)).MustAddScalar(ts.FloatScalar(-lost), false)
+		// The least variance may be zero and come out a rounding below.
+		sd, scale = variance.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false), 1
+	}
+	z.MustMul_(sd)
+	return append(terms, Term(scale, z))
+}
+
+// Inverse are 1/M; nil when all masses are 1.
+func Inverse(mass *ts.Tensor) *ts.Tensor {
+	if mass == nil {
+		return nil
+	}
+	return mass.MustReciprocal(false)
+}
+
+// Lightest is the least of the masses; 1 for nil.
+func Lightest(mass *ts.Tensor) float64 {
+	if mass == nil {
+		return 1
+	}
+	return torch.Must(torch.Item(mass.MustMin(false)))
+}
+
+// Transported are momenta after a change of masses: m' = √(M'/M) m, so that √M⁻¹ m stays.
+func Transported(m, from, to *ts.Tensor) *ts.Tensor {
+	m = m.MustMul(RootMasses(to), false)
+	if from != nil {
+		m = m.MustDiv(RootMasses(from), false)
+	}
+	return m
 }

@@ -42,9 +42,11 @@ func TestCheckSchedule(t *testing.T) {
 		"m.M: T is 0: it must be finite and greater than 0":                           {infer.Constant(0), 0, true},
 		"m.M: T is -1: it must be finite and greater than 0":                          {infer.Constant(-1), 0, true},
 		"m.M: T is -1: it must be finite and at least 0":                              {infer.Constant(-1), 0, false},
-		"m.M: T is NaN: it must be finite and at least 0":                             {infer.Constant(math.NaN()), 0, false},
-		"m.M: T is +Inf: it must be finite and at least 0":                            {infer.Constant(math.Inf(1)), 0, false},
-		"m.M: T is 2: it must be finite and at least 2.5":                             {infer.Constant(2), 2.5, false},
+		"m.M: T is NaN: it must be finite and at least 0": {infer.Constant(math.NaN()), 0,
+			false},
+		"m.M: T is +Inf: it must be finite and at least 0": {infer.Constant(math.Inf(1)), 0,
+			false},
+		"m.M: T is 2: it must be finite and at least 2.5": {infer.Constant(2), 2.5, false},
 	} {
 		_, err := method.CheckSchedule("m.M", "T", e.s, nil, e.least, e.strict)
 		require.EqualError(t, err, want)
@@ -72,7 +74,8 @@ func TestHold(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []float64{1, 2}, values(held))
 	// A quantity of more dimensions, and one number for each chain.
-	held, err = method.Hold(vector([]float64{1, 2, 3, 4}, 2, 1, 2), vector([]float64{5, 6, 7, 8}, 2, 1, 2), []bool{true, false})
+	held, err = method.Hold(vector([]float64{1, 2, 3, 4}, 2, 1, 2), vector([]float64{5, 6, 7, 8}, 2, 1, 2), []bool{true,
+		false})
 	require.NoError(t, err)
 	assert.Equal(t, []float64{1, 2, 7, 8}, values(held))
 	assert.Equal(t, []int64{2, 1, 2}, must(torch.Shape(held)))

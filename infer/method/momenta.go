@@ -31,7 +31,8 @@ func (m *Move) given(theta, given *ts.Tensor) *ts.Tensor {
 	if len(want) > 1 {
 		allowed += fmt.Sprintf(", or of shape %v for all chains alike", row)
 	}
-	m.Require(slices.Equal(shape, want) || slices.Equal(shape, row), "Momenta", fmt.Sprintf("of shape %v", shape), allowed)
+	m.Require(slices.Equal(shape, want) || slices.Equal(shape, row), "Momenta", fmt.Sprintf("of shape %v", shape),
+		allowed)
 	if err := (infer.Params{Layout: m.state.Params.Layout, Flat: given}).Check(); err != nil {
 		torch.Must(0, fmt.Errorf("Momenta: %w", err))
 	}

@@ -11,7 +11,8 @@ import (
 // GradientMoments are, for each element, the mean of n minibatch gradients at p and the sum of their squared deviations
 // from it (Welford 1962), of the shape of p. diverged names the chains that met something not finite; nil for none. The
 // gradients are those of the log posterior, without Jacobian.
-func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch, error), n int64) (mean, square *ts.Tensor,
+func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch, error), n int64) (mean,
+	square *ts.Tensor,
 	diverged []bool, err error) {
 	err = torch.Do(func(outer *torch.Scope) error {
 		for k := int64(1); k <= n; k++ {
@@ -60,12 +61,12 @@ func either(a, b []bool) []bool {
 	return out
 }
 
-// Estimate says when a method looks at the gradients of several minibatches at one point. [infer.Run] does so by itself;
-// if you make updates yourself, call Prepare of [infer.Preparer] when Due says so.
+// Estimate says when a method looks at the gradients of several minibatches at one point. [infer.Run] does so by
+// itself; if you make updates yourself, call Prepare of [infer.Preparer] when Due says so.
 type Estimate struct {
 	Batches int64 // K, minibatches that are looked at; 0 means 32
-	// Every is the number of updates from one estimate to the next; 0 means at the beginning of each pass over the data.
-	// With all the data in one batch every update begins a pass: give Every then.
+	// Every is the number of updates from one estimate to the next; 0 means at the beginning of each pass over the
+	// data. With all the data in one batch every update begins a pass: give Every then.
 	Every int64
 }
 
@@ -95,10 +96,11 @@ func (e *Estimate) Due(step int64, epoch, none bool) bool {
 }
 
 // Variance is the variance of the gradient of one minibatch, for each element: that of the gradients of several
-// minibatches at p. It is unbiased for independent minibatches; for B of N data without replacement it is N/(N − B) times
-// as large on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no scope. For
-// nil it is the old one.
-func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) *ts.Tensor {
+// minibatches at p. It is unbiased for independent minibatches; for B of N data without replacement it is N/(N − B)
+// times as large on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no
+// scope. For nil it is the old one.
+func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch,
+	error)) *ts.Tensor {
 	if e == nil {
 		return old
 	}

@@ -62,7 +62,8 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 		case !(lambda > 0):
 		case math.IsInf(factor, 0) || math.IsNaN(factor):
 			add("step_size", true, "make LR smaller; Stable(λ) tells what is stable.",
-				"The step size %g is unstable at curvature %.3g of the mean log posterior, the largest at the last draw.",
+				"The step size %g is unstable at curvature %.3g of the mean log posterior, the largest at the "+
+					"last draw.",
 				run.Info.LR, lambda)
 		case factor > inflated:
 			add("step_size", factor > spoiled, "make LR smaller.",
@@ -87,15 +88,17 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 	ratio := sum / n / run.Info.Temperature
 	// n·ratio has a χ² law with n degrees of freedom.
 	if off := math.Abs(ratio - 1); off > 0.05 && off > 5*math.Sqrt(2/n) {
-		add("kinetic_temperature", off > 0.2, "make LR smaller; if gradients are noisy, take larger batches or correct for the noise.",
+		add("kinetic_temperature", off > 0.2,
+			"make LR smaller; if gradients are noisy, take larger batches or correct for the noise.",
 			"The kinetic temperature of the momenta is %.3g times the temperature.", ratio)
 	}
 	return notes
 }
 
-// unsettled adds a note where an optimiser is not at a mode: g/√(λ/N) is the distance to it in standard deviations of the
-// posterior, with λ the curvature along the gradient g. On minibatches the gradient does not tell.
-func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func(string, bool, string, string, ...any)) {
+// unsettled adds a note where an optimiser is not at a mode: g/√(λ/N) is the distance to it in standard deviations of
+// the posterior, with λ the curvature along the gradient g. On minibatches the gradient does not tell.
+func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func(string, bool, string, string,
+	...any)) {
 	if size, err := run.Batch.Size(); t.n > 1 && (err != nil || float64(size) < t.n) || len(run.Info.GradNorm) == 0 {
 		return
 	}
@@ -114,11 +117,14 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 	case norm == 0:
 	case !(lambda > 0):
 		add("not_converged", true, "make more updates (Warmup of infer.Options).",
-			"The run ended where the gradient of the mean log posterior is %.3g and the curvature along it %.3g: at no mode.",
+			"The run ended where the gradient of the mean log posterior is %.3g and the curvature along it %.3g: "+
+				"at no mode.",
 			norm, lambda)
 	case distance > unsettled:
-		add("not_converged", distance > notConverged, "make more updates (Warmup of infer.Options), or let LR fall to 0 at the end.",
-			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior is %.3g, "+
+		add("not_converged", distance > notConverged,
+			"make more updates (Warmup of infer.Options), or let LR fall to 0 at the end.",
+			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log "+
+				"posterior is %.3g, "+
 				"the curvature along it %.3g.", distance, norm, lambda)
 	}
 	return
@@ -153,7 +159,8 @@ func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary, directio
 			up := torch.Must(t.gradient.ValueAndGrad(ahead, run.Batch, tau)).Grad
 			down := torch.Must(t.gradient.ValueAndGrad(behind, run.Batch, tau)).Grad
 			product := Combine(Term(-0.5/h, up), Term(0.5/h, down)) // minus the Hessian times v
-			lambdas = torch.Must(torch.ToSlice[float64](product.MustMul(v, false).MustSumDimIntlist([]int64{-1}, false, v.DType(), false)))
+			lambdas = torch.Must(torch.ToSlice[float64](product.MustMul(v, false).MustSumDimIntlist([]int64{-1}, false,
+				v.DType(), false)))
 			v = product
 		}
 		return nil
@@ -165,13 +172,14 @@ func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary, directio
 	return lambdas[len(lambdas)/2]
 }
 
-// StationaryVariance is the variance of x of the recursion (x, y)' = A(x, y) + noise, with A = (a b; c d) and noise of variances
-// (n₁, n₁₂, n₂): P₁₁ of P = APAᵀ + N. It is +Inf where the recursion is unstable.
+// StationaryVariance is the variance of x of the recursion (x, y)' = A(x, y) + noise, with A = (a b; c d) and noise of
+// variances (n₁, n₁₂, n₂): P₁₁ of P = APAᵀ + N. It is +Inf where the recursion is unstable.
 func StationaryVariance(a, b, c, d, n1, n12, n2 float64) float64 {
 	if det := a*d - b*c; !(math.Abs(det) < 1 && math.Abs(a+d) < 1+det) {
 		return math.Inf(1)
 	}
-	system := mat.NewDense(3, 3, []float64{1 - a*a, -2 * a * b, -b * b, -a * c, 1 - a*d - b*c, -b * d, -c * c, -2 * c * d, 1 - d*d})
+	system := mat.NewDense(3, 3, []float64{1 - a*a, -2 * a * b, -b * b, -a * c, 1 - a*d - b*c, -b * d, -c * c,
+		-2 * c * d, 1 - d*d})
 	var p mat.VecDense
 	if p.SolveVec(system, mat.NewVecDense(3, []float64{n1, n12, n2})) != nil {
 		return math.Inf(1)

@@ -81,8 +81,9 @@ func StateAs[S infer.State](s infer.State, method string) (S, error) {
 
 // NewInfo is the Info of an evaluation.
 func NewInfo(e infer.Evaluation, lr, temperature float64) infer.Info {
-	return infer.Info{LogPosterior: e.Values, GradNorm: e.Norms, Diverged: e.Diverged(), LR: lr, Temperature: temperature,
-		Aux: e.Aux}
+	return infer.Info{LogPosterior: e.Values, GradNorm: e.Norms, Diverged: e.Diverged(), LR: lr,
+		Temperature: temperature,
+		Aux:         e.Aux}
 }
 
 // Keep makes a state outlive a scope.
@@ -102,8 +103,8 @@ func KeepAux(scope *torch.Scope, aux infer.Aux) {
 	}
 }
 
-// Hold returns next with the rows of the diverged chains taken from old: a chain whose density or gradient is not finite
-// stays where it is. With diverged nil it returns next.
+// Hold returns next with the rows of the diverged chains taken from old: a chain whose density or gradient is not
+// finite stays where it is. With diverged nil it returns next.
 func Hold(old, next *ts.Tensor, diverged []bool) (*ts.Tensor, error) {
 	if diverged == nil {
 		return next, nil

@@ -26,10 +26,11 @@ type Algorithm[S infer.State] struct {
 	// Due and Prepare are those of [infer.Preparer], with a state that Prepare changes; nil for none.
 	Due     func(s *S, epoch bool) bool
 	Prepare func(s *S, g infer.Gradient, epoch bool, next func() (infer.Batch, error))
-	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on average. Nil for none.
+	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on average. Nil for
+	// none.
 	Kinetic func(s *S) (m, inverse *ts.Tensor, scale float64)
-	// Inflation is the factor by which the step of an update inflates the variance of a Gaussian target of precision λ, +Inf
-	// where it is unstable; nil where that is not known.
+	// Inflation is the factor by which the step of an update inflates the variance of a Gaussian target of precision λ,
+	// +Inf where it is unstable; nil where that is not known.
 	Inflation func(s *S, update infer.Info, lambda float64) float64
 }
 
@@ -96,7 +97,8 @@ func BuildGradient[S infer.State, P pointer[S]](c *Checks, g infer.Gradient, a A
 	return build[S, P](c, g, 1, a)
 }
 
-func build[S infer.State, P pointer[S]](c *Checks, g infer.Gradient, n float64, a Algorithm[S]) (infer.Transform, error) {
+func build[S infer.State, P pointer[S]](c *Checks, g infer.Gradient, n float64, a Algorithm[S]) (infer.Transform,
+	error) {
 	if c.err != nil {
 		return nil, c.err
 	}

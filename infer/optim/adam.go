@@ -21,8 +21,8 @@ type Adam struct {
 	WeightDecay  float64        // λ; default 0
 }
 
-// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter 2019): u = g(θ), and θ is multiplied by 1 − ℓλ before
-// it moves.
+// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter 2019): u = g(θ), and θ is multiplied by 1 − ℓλ
+// before it moves.
 type AdamW struct {
 	LR           infer.Schedule // learning rate ℓ, about the move of an element in an update; nil means 0.01
 	Beta1, Beta2 float64        // decay of the moments, in (0, 1); 0 means 0.9 and 0.999

@@ -33,13 +33,17 @@ func TestConfigurationErrors(t *testing.T) {
 			"below 2/λ, with λ the largest curvature of the mean log posterior"},
 		{optim.SGD{LR: infer.Constant(0)}, "LR", "optim.SGD: LR is 0: it must be finite and greater than 0"},
 		{optim.SGD{LR: infer.Constant(nan)}, "LR", "optim.SGD: LR is NaN: it must be finite and greater than 0"},
-		{optim.SGD{LR: lr, Momentum: -0.1}, "Momentum", "optim.SGD: Momentum is -0.1: it must be at least 0 and less than 1"},
+		{optim.SGD{LR: lr, Momentum: -0.1}, "Momentum",
+			"optim.SGD: Momentum is -0.1: it must be at least 0 and less than 1"},
 		{optim.SGD{LR: lr, Momentum: 1}, "Momentum", "optim.SGD: Momentum is 1: it must be at least 0 and less than 1"},
-		{optim.SGD{LR: lr, Momentum: nan}, "Momentum", "optim.SGD: Momentum is NaN: it must be at least 0 and less than 1"},
+		{optim.SGD{LR: lr, Momentum: nan}, "Momentum",
+			"optim.SGD: Momentum is NaN: it must be at least 0 and less than 1"},
 		{optim.SGD{LR: lr, Dampening: -1}, "Dampening", "optim.SGD: Dampening is -1: it must be from 0 to 1"},
 		{optim.SGD{LR: lr, Dampening: 1.5}, "Dampening", "optim.SGD: Dampening is 1.5: it must be from 0 to 1"},
-		{optim.SGD{LR: lr, WeightDecay: -1}, "WeightDecay", "optim.SGD: WeightDecay is -1: it must be finite and at least 0"},
-		{optim.SGD{LR: lr, Nesterov: true}, "Nesterov", "optim.SGD: Nesterov is true: it needs Momentum above 0 and Dampening 0"},
+		{optim.SGD{LR: lr, WeightDecay: -1}, "WeightDecay",
+			"optim.SGD: WeightDecay is -1: it must be finite and at least 0"},
+		{optim.SGD{LR: lr, Nesterov: true}, "Nesterov",
+			"optim.SGD: Nesterov is true: it needs Momentum above 0 and Dampening 0"},
 		{optim.SGD{LR: lr, Nesterov: true, Momentum: 0.9, Dampening: 0.1}, "Nesterov",
 			"optim.SGD: Nesterov is true: it needs Momentum above 0 and Dampening 0"},
 
@@ -50,9 +54,11 @@ func TestConfigurationErrors(t *testing.T) {
 		{optim.Adam{LR: lr, Beta2: nan}, "Beta2", "optim.Adam: Beta2 is NaN: it must be at least 0 and less than 1"},
 		{optim.Adam{LR: lr, Eps: -1}, "Eps", "optim.Adam: Eps is -1: it must be finite and greater than 0"},
 		{optim.Adam{LR: lr, Eps: nan}, "Eps", "optim.Adam: Eps is NaN: it must be finite and greater than 0"},
-		{optim.Adam{LR: lr, WeightDecay: -1}, "WeightDecay", "optim.Adam: WeightDecay is -1: it must be finite and at least 0"},
+		{optim.Adam{LR: lr, WeightDecay: -1}, "WeightDecay",
+			"optim.Adam: WeightDecay is -1: it must be finite and at least 0"},
 
-		{optim.AdamW{LR: lr, WeightDecay: &minus}, "WeightDecay", "optim.AdamW: WeightDecay is -0.5: it must be finite and at least 0"},
+		{optim.AdamW{LR: lr, WeightDecay: &minus}, "WeightDecay",
+			"optim.AdamW: WeightDecay is -0.5: it must be finite and at least 0"},
 		{optim.AdamW{LR: lr, Beta1: 2}, "Beta1", "optim.AdamW: Beta1 is 2: it must be at least 0 and less than 1"},
 	} {
 		t.Run(e.text, func(t *testing.T) {
@@ -75,7 +81,8 @@ func TestLearningRatesThatGoWrongLater(t *testing.T) {
 			}
 			return wrong.value
 		}
-		for what, method := range map[string]infer.Method{"optim.SGD": optim.SGD{LR: lr}, "optim.Adam": optim.Adam{LR: lr}, "optim.AdamW": optim.AdamW{LR: lr}} {
+		for what, method := range map[string]infer.Method{"optim.SGD": optim.SGD{LR: lr},
+			"optim.Adam": optim.Adam{LR: lr}, "optim.AdamW": optim.AdamW{LR: lr}} {
 			transform := build(t, method, w.logPosterior)
 			s := begin(t, transform, params(w.layout, spread(w.layout.Dim()), 0))
 			for range 2 {
@@ -96,7 +103,8 @@ func TestStartsThatDoNotFit(t *testing.T) {
 	for what, method := range methods() {
 		transform := build(t, method, w.logPosterior)
 		_, err := transform.Init(infer.Params{Layout: w.layout, Flat: vector(spread(4))})
-		require.EqualError(t, err, what+": params of shape [4] for the layout u[3] v[2 1]: expected [5], or [K, 5] for K chains: layout does not fit")
+		require.EqualError(t, err, what+": params of shape [4] for the layout u[3] v[2 1]: expected [5], or [K, "+
+			"5] for K chains: layout does not fit")
 		require.ErrorIs(t, err, infer.ErrLayout)
 		_, err = transform.Init(params(w.layout, bad, 2))
 		require.EqualError(t, err, what+": v[1,0] of chain 1 is +Inf at the start: not finite")
@@ -113,9 +121,12 @@ func TestStatesOfAnotherMethod(t *testing.T) {
 		states[what] = begin(t, build(t, method, w.logPosterior), params(w.layout, spread(w.layout.Dim()), 0))
 	}
 	for _, e := range []struct{ method, state, text, missing string }{
-		{"optim.SGD", "optim.Adam", "optim.SGD: the state is a optim.AdamState, expected optim.SGDState: it was made by another method", "buffer"},
-		{"optim.Adam", "optim.SGD", "optim.Adam: the state is a optim.SGDState, expected optim.AdamState: it was made by another method", ""},
-		{"optim.AdamW", "optim.SGD", "optim.AdamW: the state is a optim.SGDState, expected optim.AdamState: it was made by another method", ""},
+		{"optim.SGD", "optim.Adam", "optim.SGD: the state is a optim.AdamState, expected optim.SGDState: it was " +
+			"made by another method", "buffer"},
+		{"optim.Adam", "optim.SGD", "optim.Adam: the state is a optim.SGDState, expected optim.AdamState: it was " +
+			"made by another method", ""},
+		{"optim.AdamW", "optim.SGD", "optim.AdamW: the state is a optim.SGDState, expected optim.AdamState: it " +
+			"was made by another method", ""},
 	} {
 		transform := build(t, methods()[e.method], w.logPosterior)
 		_, _, err := transform.Update(states[e.state], w.batch())
@@ -135,7 +146,8 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 		for _, rows := range []int{0, 3} {
 			try := func(f infer.LogPosterior, b infer.Batch) error {
 				transform := build(t, method, f)
-				_, _, err := transform.Update(begin(t, transform, params(w.layout, spread(max(rows, 1)*w.layout.Dim()), rows)), b)
+				_, _, err := transform.Update(begin(t, transform, params(w.layout, spread(max(rows, 1)*w.layout.Dim()),
+					rows)), b)
 				return err
 			}
 			require.ErrorContains(t, try(w.logPosterior, infer.Batch{"v": vector(w.c)}),

@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 )
 
-// The golden tests follow each optimiser with its equations in Go's float64. Both sides round a handful of operations on
-// numbers of size one in each of 60 updates, which contract towards a mode: they agree to much less than 1e-12.
+// The golden tests follow each optimiser with its equations in Go's float64. Both sides round a handful of operations
+// on numbers of size one in each of 60 updates, which contract towards a mode: they agree to much less than 1e-12.
 const (
 	golden      = 1e-12
 	consecutive = 60
@@ -38,7 +38,8 @@ func rates(v float64) []rate {
 }
 
 // follow compares an optimiser with a recursion, which moves θ by update t (from 0) with the gradient g there.
-func follow(t *testing.T, method infer.Method, lr infer.Schedule, rows int, recursion func(t int, lr float64, theta, g []float64)) infer.State {
+func follow(t *testing.T, method infer.Method, lr infer.Schedule, rows int, recursion func(t int, lr float64, theta,
+	g []float64)) infer.State {
 	w := newWells()
 	transform := build(t, method, w.logPosterior)
 	theta, batch, d := spread(max(rows, 1)*w.layout.Dim()), w.batch(), w.layout.Dim()
@@ -54,7 +55,8 @@ func follow(t *testing.T, method infer.Method, lr infer.Schedule, rows int, recu
 			for _, v := range g[k*d : (k+1)*d] {
 				square += v * v
 			}
-			assert.InDelta(t, w.value(theta[k*d:(k+1)*d]), info.LogPosterior[k], golden, "the density is of the point before the move")
+			assert.InDelta(t, w.value(theta[k*d:(k+1)*d]), info.LogPosterior[k], golden,
+				"the density is of the point before the move")
 			assert.InDelta(t, math.Sqrt(square), info.GradNorm[k], golden, "the norm is of the point before the move")
 		}
 		assert.Len(t, values(info.Aux["u"]), max(rows, 1))
@@ -83,7 +85,8 @@ func TestSGDFollowsItsEquations(t *testing.T) {
 	} {
 		for _, lr := range rates(0.05) {
 			for _, chains := range shapesOfChains {
-				t.Run(name("momentum %g, dampening %g, Nesterov %v, decay %g, lr %s, %s", c.Momentum, c.Dampening, c.Nesterov, c.WeightDecay, lr.name, chains.name), func(t *testing.T) {
+				t.Run(name("momentum %g, dampening %g, Nesterov %v, decay %g, lr %s, %s", c.Momentum, c.Dampening,
+					c.Nesterov, c.WeightDecay, lr.name, chains.name), func(t *testing.T) {
 					c.LR = lr.f
 					var b []float64
 					s := follow(t, c, lr.f, chains.rows, func(step int, lr float64, theta, g []float64) {

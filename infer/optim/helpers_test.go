@@ -40,15 +40,16 @@ func update(t testing.TB, transform infer.Transform, s infer.State, b infer.Batc
 	return infertest.Update(t, transform, s, b)
 }
 
-// wells is a log posterior of two sites whose gradient is known and not linear: −Σ(¼cx⁴ − cx), with the batch tensor c; its
-// gradient is c(1 − x³). The mode is at 1.
+// wells is a log posterior of two sites whose gradient is known and not linear: −Σ(¼cx⁴ − cx), with the batch tensor c;
+// its gradient is c(1 − x³). The mode is at 1.
 type wells struct {
 	layout *infer.Layout
 	c      []float64
 }
 
 func newWells() wells {
-	return wells{layout: must(infer.NewLayout(infer.Shapes{"u": {3}, "v": {2, 1}})), c: []float64{0.5, 0.75, 1, 1.25, 1.5}}
+	return wells{layout: must(infer.NewLayout(infer.Shapes{"u": {3}, "v": {2, 1}})), c: []float64{0.5, 0.75, 1, 1.25,
+		1.5}}
 }
 
 func (w wells) batch() infer.Batch {

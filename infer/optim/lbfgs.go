@@ -11,15 +11,15 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// LBFGS is the limited-memory BFGS method (Liu and Nocedal 1989) with a line search for the strong Wolfe conditions (Nocedal
-// and Wright 2006, algorithms 3.5 and 7.4), for each chain:
+// LBFGS is the limited-memory BFGS method (Liu and Nocedal 1989) with a line search for the strong Wolfe conditions
+// (Nocedal and Wright 2006, algorithms 3.5 and 7.4), for each chain:
 //
 //	θ' = θ + tHg(θ)
 //
 // with g the gradient, H the inverse curvature that the last moves and changes of the gradient show, and t a step that
-// raises the log density by at least 1e-4 of what g promises and leaves at most Curvature of the slope. An update takes a
-// gradient for each trial of t, most often one. It needs exact gradients: all data in one batch. A chain whose gradient has
-// a norm of at most Tolerance stays where it is.
+// raises the log density by at least 1e-4 of what g promises and leaves at most Curvature of the slope. An update takes
+// a gradient for each trial of t, most often one. It needs exact gradients: all data in one batch. A chain whose
+// gradient has a norm of at most Tolerance stays where it is.
 type LBFGS struct {
 	History   int     // moves that are remembered; 0 means 10
 	Tolerance float64 // of the norm of the gradient of the mean log posterior; 0 means 1e-8

@@ -20,7 +20,8 @@ func rosenbrock(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 }
 
 // climb is where LBFGS is after a number of updates, with the number of gradients at other points than the states'.
-func climb(t *testing.T, c optim.LBFGS, target infer.Target, start infer.Params, b infer.Batch, updates int) (infer.State, infer.Info) {
+func climb(t *testing.T, c optim.LBFGS, target infer.Target, start infer.Params, b infer.Batch,
+	updates int) (infer.State, infer.Info) {
 	t.Helper()
 	transform, err := c.Build(target)
 	require.NoError(t, err)
@@ -48,8 +49,8 @@ func TestLBFGSFollowsTheValley(t *testing.T) {
 	identical(t, values(s.Position().Flat), values(next.Position().Flat), "a chain that converged")
 }
 
-// On a quadratic of d elements the method is conjugate gradients: with History ≥ d and nearly exact line searches it ends
-// after d + 1 updates. With the default line search it takes a few more.
+// On a quadratic of d elements the method is conjugate gradients: with History ≥ d and nearly exact line searches it
+// ends after d + 1 updates. With the default line search it takes a few more.
 func TestLBFGSOnAQuadratic(t *testing.T) {
 	const d = 5
 	scale := []float64{1, 3, 10, 30, 100}
@@ -115,8 +116,8 @@ func TestLBFGSInSinglePrecision(t *testing.T) {
 	}
 }
 
-// A Gamma(a, b) site on its unconstrained space, x = eᵘ: the optimiser finds the mode (a − 1)/b of the density that the user
-// wrote. The target at temperature T has (a − 1 + T)/b, where p^(1/T)·|Jacobian| is largest.
+// A Gamma(a, b) site on its unconstrained space, x = eᵘ: the optimiser finds the mode (a − 1)/b of the density that the
+// user wrote. The target at temperature T has (a − 1 + T)/b, where p^(1/T)·|Jacobian| is largest.
 func TestModesWithAndWithoutTheJacobian(t *testing.T) {
 	const a, rate, n = 4.5, 1.5, 20
 	target := infer.Target{Data: n, LogPosterior: func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {

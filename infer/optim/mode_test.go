@@ -18,17 +18,19 @@ import (
 )
 
 // found is where a method ends, as one slice of all chains.
-func found(t *testing.T, method infer.Method, f infer.LogPosterior, start infer.Params, b infer.Batch, steps int64) []float64 {
+func found(t *testing.T, method infer.Method, f infer.LogPosterior, start infer.Params, b infer.Batch,
+	steps int64) []float64 {
 	t.Helper()
-	result, err := oldrun.Run(context.Background(), build(t, method, f), start, infer.Full(b), oldrun.Config{Steps: steps, NoDraws: true})
+	result, err := oldrun.Run(context.Background(), build(t, method, f), start, infer.Full(b),
+		oldrun.Config{Steps: steps, NoDraws: true})
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	assert.Zero(t, result.Held)
 	return values(result.State.Position().Flat)
 }
 
-// climbers are configurations that reach a mode to rounding: those of Adam, whose steps do not shrink with the gradient,
-// need a step size that goes to 0.
+// climbers are configurations that reach a mode to rounding: those of Adam, whose steps do not shrink with the
+// gradient, need a step size that goes to 0.
 func climbers(steps int64) map[string]infer.Method {
 	none := 0.0
 	constant, falling := infer.Constant(0.4), infer.Linear(0.05, 0, 0, steps)
@@ -46,10 +48,13 @@ func climbers(steps int64) map[string]infer.Method {
 func TestOptimisersFindTheModeOfAGaussian(t *testing.T) {
 	const steps, chains = 1000, 4
 	mean := []float64{1, -2, 0.5}
-	b := infer.Batch{"mean": vector(mean), "precision": vector([]float64{1.5, 0.6, -0.3, 0.6, 1.2, 0.4, -0.3, 0.4, 1.3}, 3, 3)}
+	b := infer.Batch{"mean": vector(mean), "precision": vector([]float64{1.5, 0.6, -0.3, 0.6, 1.2, 0.4, -0.3, 0.4, 1.3},
+		3, 3)}
 	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		r := ts.MustCat([]*ts.Tensor{p.Get("a").T(), p.Get("b").T().MustUnsqueeze(0, false)}, 0).MustSub(b.Get("mean").T(), false)
-		return torch.Of(b.Get("precision").T().MustMv(r, false).MustDot(r, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
+		r := ts.MustCat([]*ts.Tensor{p.Get("a").T(), p.Get("b").T().MustUnsqueeze(0, false)},
+			0).MustSub(b.Get("mean").T(), false)
+		return torch.Of(b.Get("precision").T().MustMv(r, false).MustDot(r, false).MustMulScalar(ts.FloatScalar(-0.5),
+			false)), nil
 	}
 	l := must(infer.NewLayout(infer.Shapes{"a": {2}, "b": {}}))
 	var want []float64
@@ -77,8 +82,8 @@ func ridge() (x *mat.Dense, y *mat.VecDense, b infer.Batch) {
 	return x, y, infer.Batch{"x": vector(x.RawMatrix().Data, n, d), "y": vector(y.RawVector().Data)}
 }
 
-// The mode of (1/n)(log N(y; Xw, I) + log N(w; 0, I/λ)) is (XᵀX + λI)⁻¹Xᵀy. It is also the mode of the likelihood alone with
-// a weight decay of λ/n in the gradient.
+// The mode of (1/n)(log N(y; Xw, I) + log N(w; 0, I/λ)) is (XᵀX + λI)⁻¹Xᵀy. It is also the mode of the likelihood alone
+// with a weight decay of λ/n in the gradient.
 func TestOptimisersFindTheModeOfRidgeRegression(t *testing.T) {
 	const steps, lambda, n = 1200, 5.0, 40
 	x, y, b := ridge()
@@ -118,17 +123,19 @@ func TestOptimisersFindTheModeOfRidgeRegression(t *testing.T) {
 	}
 }
 
-// Decoupled decay does not move the mode by a prior: where AdamW rests, its step of m̂/(√v̂ + ε) = g/(|g| + ε) balances λθ.
-// For the log density −½(θ − μ)² with |μ| above 1/λ that is at θ = ±1/λ, up to ε: λθ(|μ − θ| + ε) = μ − θ.
+// Decoupled decay does not move the mode by a prior: where AdamW rests, its step of m̂/(√v̂ + ε) = g/(|g| + ε) balances
+// λθ. For the log density −½(θ − μ)² with |μ| above 1/λ that is at θ = ±1/λ, up to ε: λθ(|μ − θ| + ε) = μ − θ.
 func TestAdamWRestsWhereItsStepBalancesTheDecay(t *testing.T) {
 	lambda, eps := 0.5, 1e-3
 	mu := []float64{5, -3}
 	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Get("x").T().MustSub(b.Get("mu").T(), false).MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
+		return torch.Of(p.Get("x").T().MustSub(b.Get("mu").T(), false).MustSquare(false).MustSum(gotch.Double,
+			false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	start := params(must(infer.NewLayout(infer.Shapes{"x": {2}})), []float64{0, 0}, 0)
 	// Adam's second moment forgets the way there by the factor 0.9 in each update.
-	got := found(t, optim.AdamW{LR: infer.Constant(0.05), WeightDecay: &lambda, Eps: eps, Beta2: 0.9}, f, start, infer.Batch{"mu": vector(mu)}, 2000)
+	got := found(t, optim.AdamW{LR: infer.Constant(0.05), WeightDecay: &lambda, Eps: eps, Beta2: 0.9}, f, start,
+		infer.Batch{"mu": vector(mu)}, 2000)
 	for i, theta := range got {
 		g := mu[i] - theta
 		assert.InDelta(t, 0, g/(math.Abs(g)+eps)-lambda*theta, 1e-12, "element %d rests at %g", i, theta)

@@ -45,7 +45,8 @@ func (c SGD) algorithm() (*method.Checks, method.Algorithm[SGDState]) {
 	check.Fraction("Momentum", &c.Momentum, 0)
 	check.Value("WeightDecay", &c.WeightDecay, 0, false)
 	check.Require(c.Dampening >= 0 && c.Dampening <= 1, "Dampening", c.Dampening, "it must be from 0 to 1")
-	check.Require(!c.Nesterov || c.Momentum != 0 && c.Dampening == 0, "Nesterov", true, "it needs Momentum above 0 and Dampening 0")
+	check.Require(!c.Nesterov || c.Momentum != 0 && c.Dampening == 0, "Nesterov", true,
+		"it needs Momentum above 0 and Dampening 0")
 	return check, method.Algorithm[SGDState]{
 		LR: c.LR, Step: c.step,
 		Parts: func(s *SGDState) []method.Part { return []method.Part{{Name: "buffer", Tensor: &s.Buffer}} },

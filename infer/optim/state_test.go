@@ -91,14 +91,15 @@ func TestRestoredStatesGoOn(t *testing.T) {
 	}
 }
 
-// A chain whose density or gradient is not finite stays where it is, with all that is remembered of it, and is flagged. The
-// others move as if it were not there.
+// A chain whose density or gradient is not finite stays where it is, with all that is remembered of it, and is flagged.
+// The others move as if it were not there.
 func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 	l := must(infer.NewLayout(infer.Shapes{"x": {2}}))
 	logarithm := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(p.Flat.MustSub(b.Get("edge").T(), false).MustLog(false).MustSum(gotch.Double, false)), nil
 	}
-	open, narrow := infer.Batch{"edge": vector([]float64{0})}, infer.Batch{"edge": vector([]float64{1})} // the second needs x > 1
+	// the second needs x > 1
+	open, narrow := infer.Batch{"edge": vector([]float64{0})}, infer.Batch{"edge": vector([]float64{1})}
 	for what, method := range methods() {
 		if what == "optim.LBFGS" { // it steps over the edge, and has a test of its own
 			continue
@@ -124,7 +125,8 @@ func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 			}
 			next, info := update(t, transform, held, open)
 			assert.Nil(t, info.Diverged)
-			assert.NotEqual(t, values(held.Position().Flat)[2:4], values(next.Position().Flat)[2:4], "it goes on when it can")
+			assert.NotEqual(t, values(held.Position().Flat)[2:4], values(next.Position().Flat)[2:4],
+				"it goes on when it can")
 		})
 	}
 }
@@ -148,8 +150,8 @@ func TestStatesKeepTheTypeOfThePoint(t *testing.T) {
 	}
 }
 
-// A point that gradients are recorded for must not make the states parts of a graph: it would grow with every update and
-// hold all states in memory.
+// A point that gradients are recorded for must not make the states parts of a graph: it would grow with every update
+// and hold all states in memory.
 func TestStatesAreNotPartOfAGraph(t *testing.T) {
 	w := newWells()
 	start := params(w.layout, spread(w.layout.Dim()), 0)
@@ -185,7 +187,8 @@ func TestChainsAreIndependentStarts(t *testing.T) {
 			together, _ = update(t, transform, together, w.batch())
 			for k := range alone {
 				alone[k], _ = update(t, transform, alone[k], w.batch())
-				within(t, values(alone[k].Position().Flat), values(together.Position().Flat)[k*d:(k+1)*d], golden, name("%s, chain %d", what, k))
+				within(t, values(alone[k].Position().Flat), values(together.Position().Flat)[k*d:(k+1)*d], golden,
+					name("%s, chain %d", what, k))
 			}
 		}
 	}
@@ -204,10 +207,12 @@ func TestCheckpointsTellAdamFromAdamW(t *testing.T) {
 		require.NoError(t, err)
 		p, err := infer.NewParams(layout, []float64{1, 2})
 		require.NoError(t, err)
-		_, err = oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 3, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: resume}})
+		_, err = oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 3,
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: resume}})
 		return err
 	}
 	require.NoError(t, run(optim.Adam{LR: infer.Constant(0.1)}, false))
 	require.NoError(t, run(optim.Adam{LR: infer.Constant(0.1)}, true))
-	require.ErrorContains(t, run(optim.AdamW{LR: infer.Constant(0.1)}, true), "its method is optim.Adam, this run's optim.AdamW")
+	require.ErrorContains(t, run(optim.AdamW{LR: infer.Constant(0.1)}, true),
+		"its method is optim.Adam, this run's optim.AdamW")
 }

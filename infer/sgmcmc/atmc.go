@@ -9,9 +9,9 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// ATMC is the adaptive thermostat of Heek and Kalchbrenner (2019), with Gaussian or relativistic momenta. Each element has a
-// thermostat ξ that learns how much noise its gradients carry. It first takes the place of injected noise, and only when
-// there is more gradient noise than the friction D makes up for does friction grow:
+// ATMC is the adaptive thermostat of Heek and Kalchbrenner (2019), with Gaussian or relativistic momenta. Each element
+// has a thermostat ξ that learns how much noise its gradients carry. It first takes the place of injected noise, and
+// only when there is more gradient noise than the friction D makes up for does friction grow:
 //
 //	α  = max(D − ξ, 0)                       injected noise
 //	β  = max(D, ξ)                           friction, never below D
@@ -20,44 +20,47 @@ import (
 //	ξ' = ξ + h(p'²m/M(p')² − τ(m/M(p'))³)
 //	M(p) = m√(1 + p²/(m²c²)),  b = βm/M(p)
 //
-// for each element; without a limit c on the speed M(p) = m and b = β, so that ξ' = ξ + h(p'²/m − τ). The update of p is the
-// exact solution with θ and ξ (and M) at rest, that of θ and ξ the exact one with p at rest, in the corrected form: as
-// printed, the paper's has a growing factor.
+// for each element; without a limit c on the speed M(p) = m and b = β, so that ξ' = ξ + h(p'²/m − τ). The update of p
+// is the exact solution with θ and ξ (and M) at rest, that of θ and ξ the exact one with p at rest, in the corrected
+// form: as printed, the paper's has a growing factor.
 //
-// The joint target is exp((logPosterior − Σ mc²(√(1 + p²/(m²c²)) − 1) − ½Σ(ξ − ξ*)²)/τ), with |p|²/(2m) for the kinetic energy
-// without c. Gradient noise of variance V is absorbed by ξ* = hV/(2mτ): no estimate of V is needed. The bias in h is of second
-// order with Gaussian momenta, and in general of first with relativistic ones, whose M is at rest while p moves.
+// The joint target is exp((logPosterior − Σ mc²(√(1 + p²/(m²c²)) − 1) − ½Σ(ξ − ξ*)²)/τ), with |p|²/(2m) for the kinetic
+// energy without c. Gradient noise of variance V is absorbed by ξ* = hV/(2mτ): no estimate of V is needed. The bias in
+// h is of second order with Gaussian momenta, and in general of first with relativistic ones, whose M is at rest while
+// p moves.
 //
-// At T = 0 it is gradient ascent with momentum whose friction starts at D. Nothing lowers ξ there, so that friction only
-// grows, with exact gradients by no more in sum than about the energy lost on the way over D: the chain comes to rest at a mode.
+// At T = 0 it is gradient ascent with momentum whose friction starts at D. Nothing lowers ξ there, so that friction
+// only grows, with exact gradients by no more in sum than about the energy lost on the way over D: the chain comes to
+// rest at a mode.
 type ATMC struct {
-	LR          infer.Schedule // time step h; required
-	Friction    infer.Schedule // D, greater than 0; nil means 1
-	Mass        float64        // m; 0 means 1
-	Speed       float64        // c, the largest change of an element of θ in unit time; 0 means no limit: Gaussian momenta
+	LR       infer.Schedule // time step h; required
+	Friction infer.Schedule // D, greater than 0; nil means 1
+	Mass     float64        // m; 0 means 1
+	// c, the largest change of an element of θ in unit time; 0 means no limit: Gaussian momenta
+	Speed       float64
 	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
 	Xi          float64        // ξ at the start; default 0
-	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil draws
-	// them from N(0, τm), the stationary law of Gaussian momenta; at T = 0 that is 0.
+	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
+	// draws them from N(0, τm), the stationary law of Gaussian momenta; at T = 0 that is 0.
 	Momenta *ts.Tensor
 }
 
 // ATMCAt is the configuration of the paper for a time step and a target of n data: momenta lose at least a tenth in an
 // update, and an element of θ moves by about 3e-4 on average and at most by 1e-3. For the sum over data (n = 1) that is
-// D = −log(0.9)/h, m = (h/3e-4)² and c = 1e-3/h. With n > 1 it is the same sampler in the units of the mean log posterior:
-// the time step becomes h√n, D and c become smaller by √n. Its LR is constant; a cyclical one is [infer.Cycles] with the
-// same peak.
+// D = −log(0.9)/h, m = (h/3e-4)² and c = 1e-3/h. With n > 1 it is the same sampler in the units of the mean log
+// posterior: the time step becomes h√n, D and c become smaller by √n. Its LR is constant; a cyclical one is
+// [infer.Cycles] with the same peak.
 func ATMCAt(step float64, n int) (ATMC, error) {
-	if err := checkPositive("sgmcmc.ATMCAt", n, "step", step); err != nil {
-		return ATMC{}, err
-	}
+	check := &method.Checks{Name: "sgmcmc.ATMCAt"}
+	check.Value("step", &step, 0, true)
+	check.Require(n >= 1, "n", n, "it must be at least 1: the number of data")
 	root := math.Sqrt(float64(n))
 	return ATMC{
 		LR:       infer.Constant(step * root),
 		Friction: infer.Constant(-math.Log(0.9) / step / root),
 		Mass:     math.Pow(step/3e-4, 2),
 		Speed:    1e-3 / step / root,
-	}, nil
+	}, check.Err()
 }
 
 // ATMCState is the state of [ATMC].
@@ -88,8 +91,8 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(c.Mass*m.Tau), nil)
 			s.Xi = must(s.Params.Flat.FullLike(ts.FloatScalar(c.Xi), false))
 		},
-		// p·∇K(p)/d is |p|²/(dm), or the mean of p²/M(p) for relativistic momenta, which is τ on average by equipartition but
-		// has no χ² law.
+		// p·∇K(p)/d is |p|²/(dm), or the mean of p²/M(p) for relativistic momenta, which is τ on average by
+		// equipartition but has no χ² law.
 		Kinetic: func(s *ATMCState) (m, inverse *ts.Tensor, scale float64) {
 			if c.Speed > 0 {
 				inverse, _ = c.relative(s.Momenta)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// ATMC at more settings and seeds: little and much friction, more gradient noise than D makes up for (ξ is above D nearly
-// always), cold and hot, and relativistic momenta at which the limit on the speed binds.
+// ATMC at more settings and seeds: little and much friction, more gradient noise than D makes up for (ξ is above D
+// nearly always), cold and hot, and relativistic momenta at which the limit on the speed binds.
 func TestATMCAtManySettings(t *testing.T) {
 	seed := seeds()
 	for _, e := range []thermostatted{
@@ -26,7 +26,8 @@ func TestATMCAtManySettings(t *testing.T) {
 		for range 2 {
 			e.copies, e.seed = 1024, seed()
 			t.Run(e.String(), func(t *testing.T) {
-				// By integration by parts E[(p∇K)] = T, and E[mT K''] = E[m(∇K)²]: the noise is absorbed at ξ* = hV/(2mT).
+				// By integration by parts E[(p∇K)] = T, and E[mT K''] = E[m(∇K)²]: the noise is absorbed at ξ* =
+				// hV/(2mT).
 				mean := e.h * e.noise / (2 * e.mass * e.temperature)
 				inverse := func(p float64) float64 {
 					if e.speed == 0 {
@@ -46,11 +47,12 @@ func TestATMCAtManySettings(t *testing.T) {
 	}
 }
 
-// The bias in the step size with Gaussian momenta is of second order: E ξ² is T(1 + Ch²), and the excess at 2h is four times
-// that at h. Orders 1 and 3 would be slopes of 1 and 3.
+// The bias in the step size with Gaussian momenta is of second order: E ξ² is T(1 + Ch²), and the excess at 2h is four
+// times that at h. Orders 1 and 3 would be slopes of 1 and 3.
 func TestATMCIsOfSecondOrder(t *testing.T) {
 	excess := func(h float64) (mean, se float64) {
-		e := thermostatted{h: h, friction: 1, mass: 1, temperature: 1, copies: 4096, settle: 40, every: 2, draws: 1200, seed: 5}
+		e := thermostatted{h: h, friction: 1, mass: 1, temperature: 1, copies: 4096, settle: 40, every: 2, draws: 1200,
+			seed: 5}
 		mean, se = e.run(t, func(_, _, xi float64) float64 { return xi * xi }).estimate(0)
 		return mean - 1, se
 	}

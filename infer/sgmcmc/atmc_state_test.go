@@ -40,7 +40,8 @@ func TestAdaptiveMethodsCanBeReplayed(t *testing.T) {
 		other := begin[infer.State](t, transform, params(q.layout, spread(3*q.layout.Dim()), 3), 6)
 		other, _ = update(t, transform, other, batch)
 		other, _ = update(t, transform, other, batch)
-		assert.NotEqual(t, values(states[2].Position().Flat), values(other.Position().Flat), "another seed is other noise")
+		assert.NotEqual(t, values(states[2].Position().Flat), values(other.Position().Flat),
+			"another seed is other noise")
 	}
 }
 
@@ -86,8 +87,10 @@ func TestAdaptiveChainsDoNotDependOnTheOthers(t *testing.T) {
 	for what, method := range adaptive() {
 		transform := build(t, method, q.logPosterior)
 		all := spread(64 * d)
-		many, few := begin[infer.State](t, transform, params(q.layout, all, 64), 9), begin[infer.State](t, transform, params(q.layout, all[:4*d], 4), 9)
-		alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, all[3*d:4*d], 0), torch.Streams{Seed: 9, Chains: []uint64{3}})
+		many, few := begin[infer.State](t, transform, params(q.layout, all, 64), 9), begin[infer.State](t, transform,
+			params(q.layout, all[:4*d], 4), 9)
+		alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, all[3*d:4*d], 0), torch.Streams{Seed: 9,
+			Chains: []uint64{3}})
 		require.NoError(t, err)
 		for range 20 {
 			many, _ = update(t, transform, many, q.batch())
@@ -112,13 +115,16 @@ func TestAdaptiveMethodsHoldChains(t *testing.T) {
 			bad []float64
 		}{{logarithms, []float64{-1, 2}}, {logarithms, []float64{0, 2}}, {roots, []float64{0, 2}}} {
 			transform := build(t, method, c.f)
-			healthy := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), good...), good...), 3), 2)
-			sick := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), c.bad...), good...), 3), 2)
+			healthy := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), good...),
+				good...), 3), 2)
+			sick := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), c.bad...),
+				good...), 3), 2)
 			want, _ := update(t, transform, healthy, nil)
 			got, info := update(t, transform, sick, nil)
 			assert.Equal(t, []bool{false, true, false}, info.Diverged)
 			for name, x := range got.Save().Tensors {
-				identical(t, values(sick.Save().Tensors[name])[2:4], values(x)[2:4], what+": "+name+" of the chain that is held")
+				identical(t, values(sick.Save().Tensors[name])[2:4], values(x)[2:4],
+					what+": "+name+" of the chain that is held")
 				healthy := values(want.Save().Tensors[name])
 				within(t, healthy[:2], values(x)[:2], golden, what+": "+name+" of chain 0")
 				within(t, healthy[4:], values(x)[4:], golden, what+": "+name+" of chain 2")
@@ -132,7 +138,8 @@ func TestAdaptiveMethodsHoldChains(t *testing.T) {
 func TestAdaptiveStatesKeepTypeAndNoGraph(t *testing.T) {
 	q := newQuartic()
 	all := adaptive()
-	all["ATMC with given momenta"] = sgmcmc.ATMC{LR: infer.Constant(0.1), Momenta: must(torch.Leaf(vector(spread(q.layout.Dim()))))}
+	all["ATMC with given momenta"] = sgmcmc.ATMC{LR: infer.Constant(0.1),
+		Momenta: must(torch.Leaf(vector(spread(q.layout.Dim()))))}
 	batch := infer.Batch{"c": must(torch.To(q.batch()["c"], gotch.CPU, gotch.Float))}
 	for what, method := range all {
 		transform := build(t, method, q.logPosterior)
@@ -168,16 +175,19 @@ func TestAdaptiveMethodsRefuse(t *testing.T) {
 		}
 		transform := build(t, method, q.logPosterior)
 		_, _, err := transform.Update(foreign, q.batch())
-		require.EqualError(t, err, prefix+": the state is a sgmcmc.SGLDState, expected "+prefix+"State: it was made by another method")
+		require.EqualError(t, err, prefix+": the state is a sgmcmc.SGLDState, expected "+prefix+"State: it was "+
+			"made by another method")
 		_, err = transform.Init(params(q.layout, bad, 2))
 		require.EqualError(t, err, prefix+": b of chain 1 is NaN at the start: not finite")
 		_, err = transform.(infer.Seeded).InitStreams(params(q.layout, spread(2*d), 2), torch.NewStreams(0, 3))
-		require.EqualError(t, err, prefix+": 3 random streams for 2 chains: there must be one for each: invalid configuration")
+		require.EqualError(t, err, prefix+": 3 random streams for 2 chains: there must be one for each: invalid "+
+			"configuration")
 		_, err = method.Build(infer.Target{})
 		require.EqualError(t, err, prefix+": the log posterior is nil: invalid configuration")
 		s, err := transform.Init(start)
 		require.NoError(t, err)
 		_, _, err = transform.Update(s, nil)
-		require.ErrorContains(t, err, prefix+`: log posterior: the model asked for batch tensor "c", which does not exist; there are: []`)
+		require.ErrorContains(t, err, prefix+
+			`: log posterior: the model asked for batch tensor "c", which does not exist; there are: []`)
 	}
 }

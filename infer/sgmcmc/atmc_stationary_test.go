@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
 
-// thermostatted is a run of ATMC on copies of a Gaussian target of one dimension and precision 1, each with gradient noise of
-// its own. The copies are independent: they are the units of the standard errors.
+// thermostatted is a run of ATMC on copies of a Gaussian target of one dimension and precision 1, each with gradient
+// noise of its own. The copies are independent: they are the units of the standard errors.
 type thermostatted struct {
 	h, friction, mass, speed, temperature, noise float64
 	copies                                       int
@@ -36,19 +36,20 @@ func (e thermostatted) run(t testing.TB, functions ...func(x, p, xi float64) flo
 		a.sums[i] = make([]float64, e.copies)
 	}
 	start := params(g.layout, make([]float64, e.copies), 0)
-	run(t, build(t, method, g.logPosterior), start, g.batches(e.noise, e.seed), settle+every*int64(e.draws), e.seed, func(s infer.State) {
-		if s.Steps() <= settle || (s.Steps()-settle)%every != 0 {
-			return
-		}
-		state := s.(sgmcmc.ATMCState)
-		theta, p, xi := values(state.Params.Flat), values(state.Momenta), values(state.Xi)
-		a.count++
-		for i, f := range functions {
-			for r := range theta {
-				a.sums[i][r] += f(theta[r]-g.mean[0], p[r], xi[r])
+	run(t, build(t, method, g.logPosterior), start, g.batches(e.noise, e.seed), settle+every*int64(e.draws), e.seed,
+		func(s infer.State) {
+			if s.Steps() <= settle || (s.Steps()-settle)%every != 0 {
+				return
 			}
-		}
-	})
+			state := s.(sgmcmc.ATMCState)
+			theta, p, xi := values(state.Params.Flat), values(state.Momenta), values(state.Xi)
+			a.count++
+			for i, f := range functions {
+				for r := range theta {
+					a.sums[i][r] += f(theta[r]-g.mean[0], p[r], xi[r])
+				}
+			}
+		})
 	return a
 }
 
@@ -75,11 +76,12 @@ func (a *averages) check(t testing.TB, i int, want float64, what string) {
 	t.Helper()
 	mean, se := a.estimate(i)
 	t.Logf("%s: %.5f, expected %.5f, off by %.2f standard errors of %.5f", what, mean, want, (mean-want)/se, se)
-	assert.LessOrEqualf(t, math.Abs(mean-want)/se, float64(allowed), "%s is %.5f, expected %.5f: standard error %.5f", what, mean, want, se)
+	assert.LessOrEqualf(t, math.Abs(mean-want)/se, float64(allowed), "%s is %.5f, expected %.5f: standard error %.5f",
+		what, mean, want, se)
 }
 
-// With gradient noise of variance V the thermostats take the mean hV/(2mT), up to second order in h, and everything else has
-// the law of the target: θ of variance T, p of variance mT, ξ of variance T.
+// With gradient noise of variance V the thermostats take the mean hV/(2mT), up to second order in h, and everything
+// else has the law of the target: θ of variance T, p of variance mT, ξ of variance T.
 func TestATMCAbsorbsGradientNoise(t *testing.T) {
 	for i, e := range []thermostatted{
 		{h: 0.05, mass: 1, temperature: 1, noise: 20, settle: 30, every: 2, draws: 60},    // E ξ = 0.50
@@ -103,8 +105,8 @@ func TestATMCAbsorbsGradientNoise(t *testing.T) {
 	}
 }
 
-// kinetic is the mean of a function under the law exp(−K/T) of relativistic momenta, by the trapezoid rule: the integrand
-// and all its derivatives vanish at the ends, so that it converges faster than any power.
+// kinetic is the mean of a function under the law exp(−K/T) of relativistic momenta, by the trapezoid rule: the
+// integrand and all its derivatives vanish at the ends, so that it converges faster than any power.
 func kinetic(mass, speed, temperature float64, f func(p float64) float64) float64 {
 	mc := mass * speed
 	scale := math.Sqrt(mass*temperature) + temperature/speed // a normal's and an exponential's
@@ -126,7 +128,8 @@ func TestRelativisticMoments(t *testing.T) {
 		}
 		assert.InDelta(t, c.temperature, kinetic(c.mass, c.speed, c.temperature, virial), 1e-9)
 	}
-	assert.InDelta(t, 2, kinetic(1, 1e6, 2, func(p float64) float64 { return p * p }), 1e-9, "Gaussian without a limit on the speed")
+	assert.InDelta(t, 2, kinetic(1, 1e6, 2, func(p float64) float64 { return p * p }), 1e-9,
+		"Gaussian without a limit on the speed")
 }
 
 // Relativistic momenta have their law, with and without gradient noise, and θ the target's.

@@ -44,8 +44,10 @@ func TestATMCFollowsItsEquations(t *testing.T) {
 	}
 	for _, c := range configs {
 		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, D %s, m %g, c %g, %s", c.lr.name, c.temperature.name, c.friction.name, c.mass, c.speed, chains.name), func(t *testing.T) {
-				transform := build(t, sgmcmc.ATMC{LR: c.lr.f, Temperature: c.temperature.f, Friction: c.friction.f, Mass: c.mass, Speed: c.speed,
+			t.Run(name("lr %s, T %s, D %s, m %g, c %g, %s", c.lr.name, c.temperature.name, c.friction.name, c.mass,
+				c.speed, chains.name), func(t *testing.T) {
+				transform := build(t, sgmcmc.ATMC{LR: c.lr.f, Temperature: c.temperature.f, Friction: c.friction.f,
+					Mass: c.mass, Speed: c.speed,
 					Xi: 0.4, Momenta: vector(scaled(1.5, spread(q.layout.Dim())))}, q.logPosterior)
 				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
 				s, batch := begin[sgmcmc.ATMCState](t, transform, start, 7), q.batch()
@@ -61,11 +63,14 @@ func TestATMCFollowsItsEquations(t *testing.T) {
 				}
 				for step := range int64(consecutive) {
 					h, temp, d := c.lr.value(step), c.temperature.value(step), c.friction.value(step)
-					theta, p, xi, z := values(s.Params.Flat), values(s.Momenta), values(s.Xi), noise(t, s.Streams, s.Momenta)
+					theta, p, xi, z := values(s.Params.Flat), values(s.Momenta), values(s.Xi), noise(t, s.Streams,
+						s.Momenta)
 					_, g := q.rows(theta)
-					wantTheta, wantP, wantXi := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
+					wantTheta, wantP, wantXi := make([]float64, len(theta)), make([]float64, len(theta)),
+						make([]float64, len(theta))
 					for i := range theta {
-						wantTheta[i], wantP[i], wantXi[i] = atmcStep(theta[i], p[i], xi[i], g[i], z[i], h, d, m, c.speed, temp)
+						wantTheta[i], wantP[i], wantXi[i] = atmcStep(theta[i], p[i], xi[i], g[i], z[i], h, d, m,
+							c.speed, temp)
 					}
 					next, info := update(t, transform, s, batch)
 					checkInfo(t, q, theta, info, h, temp)
@@ -145,7 +150,8 @@ func TestATMCAtZeroTemperatureFindsTheMode(t *testing.T) {
 			total += v
 		}
 		assert.Less(t, total, 1.1*energy, "Σξ is at most the energy, up to the step size")
-		assert.Zero(t, s.Streams.Offset-begin[sgmcmc.ATMCState](t, transform, start, 1).Streams.Offset, "updates draw nothing")
+		assert.Zero(t, s.Streams.Offset-begin[sgmcmc.ATMCState](t, transform, start, 1).Streams.Offset,
+			"updates draw nothing")
 	}
 }
 
@@ -164,8 +170,8 @@ func TestATMCInitialMomenta(t *testing.T) {
 	assert.InDelta(t, 1.5, square, allowed*1.5*math.Sqrt(2./40000))
 }
 
-// The paper's numbers for CIFAR-10: a step of 1e-3 has m = 11.11, c = 1 and loses a tenth of the momentum in a step. The mean
-// over n data is the same sampler in other units.
+// The paper's numbers for CIFAR-10: a step of 1e-3 has m = 11.11, c = 1 and loses a tenth of the momentum in a step.
+// The mean over n data is the same sampler in other units.
 func TestATMCAt(t *testing.T) {
 	c := must(sgmcmc.ATMCAt(1e-3, 1))
 	assert.InDelta(t, 11.11, c.Mass, 2e-3)
@@ -216,12 +222,15 @@ func TestATMCErrors(t *testing.T) {
 			"below 2√(m/λ), with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.ATMC{LR: c(0)}, "LR", "sgmcmc.ATMC: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.ATMC{LR: c(nan)}, "LR", "sgmcmc.ATMC: LR is NaN: it must be finite and greater than 0"},
-		{sgmcmc.ATMC{LR: c(1), Friction: c(0)}, "Friction", "sgmcmc.ATMC: Friction is 0: it must be finite and greater than 0"},
-		{sgmcmc.ATMC{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.ATMC: Temperature is -1: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(1), Friction: c(0)}, "Friction",
+			"sgmcmc.ATMC: Friction is 0: it must be finite and greater than 0"},
+		{sgmcmc.ATMC{LR: c(1), Temperature: c(-1)}, "Temperature",
+			"sgmcmc.ATMC: Temperature is -1: it must be finite and at least 0"},
 		{sgmcmc.ATMC{LR: c(1), Mass: -1}, "Mass", "sgmcmc.ATMC: Mass is -1: it must be finite and greater than 0"},
 		{sgmcmc.ATMC{LR: c(1), Mass: nan}, "Mass", "sgmcmc.ATMC: Mass is NaN: it must be finite and greater than 0"},
 		{sgmcmc.ATMC{LR: c(1), Speed: -1}, "Speed", "sgmcmc.ATMC: Speed is -1: it must be finite and at least 0"},
-		{sgmcmc.ATMC{LR: c(1), Speed: math.Inf(1)}, "Speed", "sgmcmc.ATMC: Speed is +Inf: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(1), Speed: math.Inf(1)}, "Speed",
+			"sgmcmc.ATMC: Speed is +Inf: it must be finite and at least 0"},
 		{sgmcmc.ATMC{LR: c(1), Xi: nan}, "Xi", "sgmcmc.ATMC: Xi is NaN: it must be finite"},
 		{sgmcmc.ATMC{LR: c(1), Xi: math.Inf(-1)}, "Xi", "sgmcmc.ATMC: Xi is -Inf: it must be finite"},
 	} {
@@ -229,7 +238,8 @@ func TestATMCErrors(t *testing.T) {
 		require.Error(t, err, e.text)
 		field(t, err, e.field, e.text)
 	}
-	goesWrong(t, sgmcmc.ATMC{LR: from(2, 0.1, -0.1)}, "LR at update 2", "sgmcmc.ATMC: LR at update 2 is -0.1: it must be finite and at least 0")
+	goesWrong(t, sgmcmc.ATMC{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+		"sgmcmc.ATMC: LR at update 2 is -0.1: it must be finite and at least 0")
 	goesWrong(t, sgmcmc.ATMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 		"sgmcmc.ATMC: Temperature at update 2 is NaN: it must be finite and at least 0")
 	goesWrong(t, sgmcmc.ATMC{LR: c(0.1), Friction: from(2, 1, 0)}, "Friction at update 2",
@@ -238,9 +248,11 @@ func TestATMCErrors(t *testing.T) {
 	// Momenta that do not fit.
 	two := params(q.layout, spread(2*q.layout.Dim()), 2)
 	_, err := build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(spread(8))}, q.logPosterior).Init(two)
-	field(t, err, "Momenta", "sgmcmc.ATMC: Momenta is of shape [8]: it must be of the params' shape, [2 9], or of shape [9] for all chains alike")
+	field(t, err, "Momenta", "sgmcmc.ATMC: Momenta is of shape [8]: it must be of the params' shape, [2 9], or of "+
+		"shape [9] for all chains alike")
 	bad := spread(9)
 	bad[2] = math.Inf(1)
-	_, err = build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(bad)}, q.logPosterior).Init(params(q.layout, spread(9), 0))
+	_, err = build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(bad)}, q.logPosterior).Init(params(q.layout, spread(9),
+		0))
 	require.EqualError(t, err, "sgmcmc.ATMC: Momenta: b of chain 0 is +Inf at the start: not finite")
 }

@@ -39,7 +39,8 @@ func (s setting) baoa() law {
 
 func (s setting) baoaTrial() trial {
 	return trial{setting: s, what: "BAOA", law: s.baoa(), chains: 128, copies: 8, draws: 80, method: sgmcmc.BAOA{
-		LR: infer.Constant(s.eps), Alpha: infer.Constant(s.alpha), Sigma: s.sigma, Temperature: infer.Constant(s.temperature)}}
+		LR: infer.Constant(s.eps), Alpha: infer.Constant(s.alpha), Sigma: s.sigma,
+		Temperature: infer.Constant(s.temperature)}}
 }
 
 func TestBAOAFollowsItsEquations(t *testing.T) {
@@ -60,8 +61,10 @@ func TestBAOAFollowsItsEquations(t *testing.T) {
 	configs = append(configs, config{fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0})
 	for _, c := range configs {
 		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, alpha %s, sigma %g, %s", c.lr.name, c.temperature.name, c.alpha.name, c.sigma, chains.name), func(t *testing.T) {
-				transform := build(t, sgmcmc.BAOA{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f, Sigma: c.sigma,
+			t.Run(name("lr %s, T %s, alpha %s, sigma %g, %s", c.lr.name, c.temperature.name, c.alpha.name, c.sigma,
+				chains.name), func(t *testing.T) {
+				transform := build(t, sgmcmc.BAOA{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f,
+					Sigma:   c.sigma,
 					Momenta: vector(scaled(0.5, spread(q.layout.Dim())))}, q.logPosterior)
 				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
 				s, batch := begin[sgmcmc.BAOAState](t, transform, start, 7), q.batch()
@@ -107,7 +110,8 @@ func TestBAOAIsExactForGaussians(t *testing.T) {
 			for _, sigma := range []float64{1, 1.4} {
 				for _, alpha := range []float64{0.3, 1, 5} {
 					for _, eps := range []float64{0.01, 0.1, 0.5, 1.25} {
-						s := setting{precision: precision, eps: eps, temperature: temperature, alpha: alpha, sigma: sigma}
+						s := setting{precision: precision, eps: eps, temperature: temperature, alpha: alpha,
+							sigma: sigma}
 						want, d := s.ideal(true), s.dim()
 						for i := range d {
 							want.Set(i, d+i, eps*temperature/2)
@@ -128,8 +132,8 @@ func TestBAOAIsExactForGaussians(t *testing.T) {
 	}
 }
 
-// Of second order: half a kick later the scheme is the symmetric BAOAB, whose momenta have Tσ² − ¼ε²Tλ exactly. θ has no
-// bias to measure here.
+// Of second order: half a kick later the scheme is the symmetric BAOAB, whose momenta have Tσ² − ¼ε²Tλ exactly. θ has
+// no bias to measure here.
 func TestOrderOfBAOA(t *testing.T) {
 	bias := func(eps float64) float64 {
 		s := setting{precision: scalar(1.7), eps: eps, temperature: 0.8, alpha: 1.3, sigma: 1.2}
@@ -162,7 +166,8 @@ func TestStationaryLawOfBAOA(t *testing.T) {
 	for _, precision := range targets() {
 		for _, temperature := range []float64{0.25, 1, 4} {
 			for _, c := range []struct{ eps, alpha, sigma float64 }{{0.5, 1, 1}, {1.25, 1.5, 1.4}} {
-				e := setting{precision: precision, eps: c.eps, temperature: temperature, alpha: c.alpha, sigma: c.sigma}.baoaTrial()
+				e := setting{precision: precision, eps: c.eps, temperature: temperature, alpha: c.alpha,
+					sigma: c.sigma}.baoaTrial()
 				e.seed = seed()
 				t.Run(e.String(), func(t *testing.T) { e.run(t).check(t, e.law.covariance()) })
 			}
@@ -170,8 +175,8 @@ func TestStationaryLawOfBAOA(t *testing.T) {
 	}
 }
 
-// Gradient noise of variance V is not made up for: with α = σ = 1 and a small step it adds about εV/(2α) to the temperature.
-// The run has the law that the recursion says, and not the target's.
+// Gradient noise of variance V is not made up for: with α = σ = 1 and a small step it adds about εV/(2α) to the
+// temperature. The run has the law that the recursion says, and not the target's.
 func TestBAOAWithGradientNoise(t *testing.T) {
 	for i, precision := range targets() {
 		e := setting{precision: precision, eps: 0.4, temperature: 0.5, alpha: 1.5, sigma: 1.3, noise: 1.5}.baoaTrial()
@@ -203,14 +208,15 @@ func TestBAOAAtZeroTemperature(t *testing.T) {
 	assert.Equal(t, streams, s.Streams, "nothing is drawn at T = 0")
 }
 
-// With γε = c fixed and e^(−c) = μ it is, at T = 0, a momentum method in θ alone: θ₂ = θ₁ + μ(θ₁ − θ₀) + ½ε²ρ((1 + μ)g₁), by
-// taking the difference of two updates and m½ = (θ' − θ)/(½ερ(1 + μ)).
+// With γε = c fixed and e^(−c) = μ it is, at T = 0, a momentum method in θ alone: θ₂ = θ₁ + μ(θ₁ − θ₀) + ½ε²ρ((1 +
+// μ)g₁), by taking the difference of two updates and m½ = (θ' − θ)/(½ερ(1 + μ)).
 func TestBAOAAtZeroTemperatureIsAMomentumMethod(t *testing.T) {
 	q := newQuartic()
 	const eps, alpha, sigma = 0.2, 1.3, 1.2
 	rho := 1 / (sigma * sigma)
 	mu := math.Exp(-alpha * rho * eps)
-	transform := build(t, sgmcmc.BAOA{LR: infer.Constant(eps), Alpha: infer.Constant(alpha), Sigma: sigma, Temperature: zero}, q.logPosterior)
+	transform := build(t, sgmcmc.BAOA{LR: infer.Constant(eps), Alpha: infer.Constant(alpha), Sigma: sigma,
+		Temperature: zero}, q.logPosterior)
 	s, batch := begin[sgmcmc.BAOAState](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 3), q.batch()
 	before := values(s.Params.Flat)
 	s, _ = update(t, transform, s, batch)
@@ -231,7 +237,8 @@ func TestBAOAAtZeroTemperatureIsAMomentumMethod(t *testing.T) {
 
 func TestInitialMomentaOfBAOA(t *testing.T) {
 	l := layout(infer.Shapes{"a": {2}, "b": {}})
-	m := startedBy(t, sgmcmc.BAOA{LR: infer.Constant(0.1), Sigma: 1.7, Temperature: infer.Linear(0.25, 100, 0, 10)}, l, 4096, 1)
+	m := startedBy(t, sgmcmc.BAOA{LR: infer.Constant(0.1), Sigma: 1.7, Temperature: infer.Linear(0.25, 100, 0, 10)}, l,
+		4096, 1)
 	hasVariance(t, 0.25*1.7*1.7, m, "N(0, Tσ²)")
 }
 
@@ -248,7 +255,8 @@ func TestConfigurationErrorsOfBAOA(t *testing.T) {
 		{sgmcmc.BAOA{LR: c(0)}, "LR", "sgmcmc.BAOA: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.BAOA{LR: c(nan)}, "LR", "sgmcmc.BAOA: LR is NaN: it must be finite and greater than 0"},
 		{sgmcmc.BAOA{LR: c(1), Alpha: c(-1)}, "Alpha", "sgmcmc.BAOA: Alpha is -1: it must be finite and at least 0"},
-		{sgmcmc.BAOA{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.BAOA: Temperature is -1: it must be finite and at least 0"},
+		{sgmcmc.BAOA{LR: c(1), Temperature: c(-1)}, "Temperature",
+			"sgmcmc.BAOA: Temperature is -1: it must be finite and at least 0"},
 		{sgmcmc.BAOA{LR: c(1), Sigma: -1}, "Sigma", "sgmcmc.BAOA: Sigma is -1: it must be finite and greater than 0"},
 	} {
 		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
@@ -259,9 +267,12 @@ func TestConfigurationErrorsOfBAOA(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.BAOA{LR: from(2, 0.1, -0.1)}, "LR at update 2", "sgmcmc.BAOA: LR at update 2 is -0.1: it must be finite and at least 0"},
-		{sgmcmc.BAOA{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2", "sgmcmc.BAOA: Temperature at update 2 is NaN: it must be finite and at least 0"},
-		{sgmcmc.BAOA{LR: c(0.1), Alpha: from(2, 1, -1)}, "Alpha at update 2", "sgmcmc.BAOA: Alpha at update 2 is -1: it must be finite and at least 0"},
+		{sgmcmc.BAOA{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+			"sgmcmc.BAOA: LR at update 2 is -0.1: it must be finite and at least 0"},
+		{sgmcmc.BAOA{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
+			"sgmcmc.BAOA: Temperature at update 2 is NaN: it must be finite and at least 0"},
+		{sgmcmc.BAOA{LR: c(0.1), Alpha: from(2, 1, -1)}, "Alpha at update 2",
+			"sgmcmc.BAOA: Alpha at update 2 is -1: it must be finite and at least 0"},
 	} {
 		transform := build(t, e.method, q.logPosterior)
 		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)

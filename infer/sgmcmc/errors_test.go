@@ -29,19 +29,24 @@ func TestConfigurationErrors(t *testing.T) {
 		{sgmcmc.SGLD{LR: c(-0.1)}, "LR", "sgmcmc.SGLD: LR is -0.1: it must be finite and greater than 0"},
 		{sgmcmc.SGLD{LR: c(nan)}, "LR", "sgmcmc.SGLD: LR is NaN: it must be finite and greater than 0"},
 		{sgmcmc.SGLD{LR: c(math.Inf(1))}, "LR", "sgmcmc.SGLD: LR is +Inf: it must be finite and greater than 0"},
-		{sgmcmc.SGLD{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.SGLD: Temperature is -1: it must be finite and at least 0"},
-		{sgmcmc.SGLD{LR: c(1), Temperature: c(nan)}, "Temperature", "sgmcmc.SGLD: Temperature is NaN: it must be finite and at least 0"},
+		{sgmcmc.SGLD{LR: c(1), Temperature: c(-1)}, "Temperature",
+			"sgmcmc.SGLD: Temperature is -1: it must be finite and at least 0"},
+		{sgmcmc.SGLD{LR: c(1), Temperature: c(nan)}, "Temperature",
+			"sgmcmc.SGLD: Temperature is NaN: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGLD: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: c(1), Beta: nan}, "Beta", "sgmcmc.SGLD: Beta is NaN: it must be finite and at least 0"},
 
-		{sgmcmc.SGHMC{}, "LR", "sgmcmc.SGHMC: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+		{sgmcmc.SGHMC{}, "LR", "sgmcmc.SGHMC: LR is missing: a schedule is required, for example " +
+			"infer.Constant(0.01): " +
 			"below α/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGHMC{LR: c(0)}, "LR", "sgmcmc.SGHMC: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.SGHMC{LR: c(nan)}, "LR", "sgmcmc.SGHMC: LR is NaN: it must be finite and greater than 0"},
 		{sgmcmc.SGHMC{LR: c(1), Alpha: c(-1)}, "Alpha", "sgmcmc.SGHMC: Alpha is -1: it must be finite and at least 0"},
-		{sgmcmc.SGHMC{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.SGHMC: Temperature is -1: it must be finite and at least 0"},
+		{sgmcmc.SGHMC{LR: c(1), Temperature: c(-1)}, "Temperature",
+			"sgmcmc.SGHMC: Temperature is -1: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(1), Sigma: -1}, "Sigma", "sgmcmc.SGHMC: Sigma is -1: it must be finite and greater than 0"},
-		{sgmcmc.SGHMC{LR: c(1), Sigma: nan}, "Sigma", "sgmcmc.SGHMC: Sigma is NaN: it must be finite and greater than 0"},
+		{sgmcmc.SGHMC{LR: c(1), Sigma: nan}, "Sigma",
+			"sgmcmc.SGHMC: Sigma is NaN: it must be finite and greater than 0"},
 		{sgmcmc.SGHMC{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGHMC: Beta is -2: it must be finite and at least 0"},
 	} {
 		t.Run(e.text, func(t *testing.T) {
@@ -60,13 +65,16 @@ func TestTooLargeBeta(t *testing.T) {
 		text   string
 	}{
 		{sgmcmc.SGLD{LR: c(0.5), Beta: 9, Temperature: c(0.5)},
-			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, ε (LR) = 0.5, a = 1, β (Beta) = 9: " +
+			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, ε (LR) = " +
+				"0.5, a = 1, β (Beta) = 9: " +
 				"Beta must be at most 2a/(τε) = 8, or LR smaller: invalid configuration"},
 		{sgmcmc.SGHMC{LR: c(0.5), Beta: 17, Alpha: c(2), Temperature: c(0.5)},
-			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, ε (LR) = 0.5, a = 2, β (Beta) = 17: " +
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, ε (LR) = " +
+				"0.5, a = 2, β (Beta) = 17: " +
 				"Beta must be at most 2a/(τε) = 16, or LR smaller: invalid configuration"},
 		{sgmcmc.SGHMC{LR: c(0.5), Beta: 0.25, Alpha: c(0)},
-			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 1, ε (LR) = 0.5, a = 0, β (Beta) = 0.25: " +
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 1, ε (LR) = " +
+				"0.5, a = 0, β (Beta) = 0.25: " +
 				"Beta must be at most 2a/(τε) = 0, or LR smaller: invalid configuration"},
 	} {
 		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
@@ -102,19 +110,23 @@ func TestSchedulesThatGoWrongLater(t *testing.T) {
 		field  string // empty for what is not the matter of one field
 		text   string
 	}{
-		{sgmcmc.SGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2", "sgmcmc.SGLD: LR at update 2 is -0.1: it must be finite and at least 0"},
+		{sgmcmc.SGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+			"sgmcmc.SGLD: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 			"sgmcmc.SGLD: Temperature at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: from(2, 0.25, 0.5), Beta: 6}, "",
-			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.5 at update 2, with τ = T/N = 1, ε (LR) = 0.5, a = 1, β (Beta) = 6: " +
+			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.5 at update 2, with τ = T/N = 1, ε (LR) = 0.5, a " +
+				"= 1, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
-		{sgmcmc.SGHMC{LR: from(2, 0.1, math.Inf(1))}, "LR at update 2", "sgmcmc.SGHMC: LR at update 2 is +Inf: it must be finite and at least 0"},
+		{sgmcmc.SGHMC{LR: from(2, 0.1, math.Inf(1))}, "LR at update 2",
+			"sgmcmc.SGHMC: LR at update 2 is +Inf: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(0.1), Temperature: from(2, 1, -1)}, "Temperature at update 2",
 			"sgmcmc.SGHMC: Temperature at update 2 is -1: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(0.1), Alpha: from(2, 1, nan)}, "Alpha at update 2",
 			"sgmcmc.SGHMC: Alpha at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(0.25), Alpha: from(2, 1, 0.5), Beta: 6}, "",
-			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, ε (LR) = 0.25, a = 0.5, β (Beta) = 6: " +
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, ε (LR) = " +
+				"0.25, a = 0.5, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
 	} {
 		t.Run(e.text, func(t *testing.T) {
@@ -142,7 +154,8 @@ func TestStartsThatDoNotFit(t *testing.T) {
 	bad := spread(2 * d)
 	bad[d+2], bad[d+3] = nan, math.Inf(1)
 	two := params(q.layout, spread(2*d), 2)
-	for prefix, method := range map[string]infer.Method{"sgmcmc.SGLD": sgmcmc.SGLD{LR: lr}, "sgmcmc.SGHMC": sgmcmc.SGHMC{LR: lr}} {
+	for prefix, method := range map[string]infer.Method{"sgmcmc.SGLD": sgmcmc.SGLD{LR: lr},
+		"sgmcmc.SGHMC": sgmcmc.SGHMC{LR: lr}} {
 		transform := build(t, method, q.logPosterior)
 		for _, e := range []struct {
 			p       infer.Params
@@ -151,13 +164,19 @@ func TestStartsThatDoNotFit(t *testing.T) {
 			kind    error
 		}{
 			{infer.Params{Layout: q.layout, Flat: vector(spread(8))}, torch.NewStreams(0, 1),
-				": params of shape [8] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: layout does not fit", infer.ErrLayout},
+				": params of shape [8] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: " +
+					"layout does not fit", infer.ErrLayout},
 			{infer.Params{Layout: q.layout, Flat: vector(spread(2*d), 1, 2, int64(d))}, torch.NewStreams(0, 1),
-				": params of shape [1 2 9] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: layout does not fit", infer.ErrLayout},
-			{infer.Params{Flat: vector(spread(d))}, torch.NewStreams(0, 1), ": the params have no layout: layout does not fit", infer.ErrLayout},
-			{params(q.layout, bad, 2), torch.NewStreams(0, 2), ": b of chain 1 is NaN at the start: not finite", infer.ErrNonFinite},
-			{two, torch.NewStreams(0, 3), ": 3 random streams for 2 chains: there must be one for each: invalid configuration", infer.ErrConfig},
-			{two, torch.Streams{}, ": 0 random streams for 2 chains: there must be one for each: invalid configuration", infer.ErrConfig},
+				": params of shape [1 2 9] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: " +
+					"layout does not fit", infer.ErrLayout},
+			{infer.Params{Flat: vector(spread(d))}, torch.NewStreams(0, 1),
+				": the params have no layout: layout does not fit", infer.ErrLayout},
+			{params(q.layout, bad, 2), torch.NewStreams(0, 2), ": b of chain 1 is NaN at the start: not finite",
+				infer.ErrNonFinite},
+			{two, torch.NewStreams(0, 3),
+				": 3 random streams for 2 chains: there must be one for each: invalid configuration", infer.ErrConfig},
+			{two, torch.Streams{}, ": 0 random streams for 2 chains: there must be one for each: invalid configuration",
+				infer.ErrConfig},
 		} {
 			_, err := transform.(infer.Seeded).InitStreams(e.p, e.streams)
 			require.EqualError(t, err, prefix+e.text)
@@ -189,9 +208,12 @@ func TestMomentaThatDoNotFit(t *testing.T) {
 		{given(8), 0, "sgmcmc.SGHMC: Momenta is of shape [8]: it must be of the params' shape, [9]"},
 		{given(1), 0, "sgmcmc.SGHMC: Momenta is of shape [1]: it must be of the params' shape, [9]"},
 		{given(2, d), 0, "sgmcmc.SGHMC: Momenta is of shape [2 9]: it must be of the params' shape, [9]"},
-		{given(2, d), 3, "sgmcmc.SGHMC: Momenta is of shape [2 9]: it must be of the params' shape, [3 9], or of shape [9] for all chains alike"},
-		{given(3, 1), 3, "sgmcmc.SGHMC: Momenta is of shape [3 1]: it must be of the params' shape, [3 9], or of shape [9] for all chains alike"},
-		{given(1, 3, d), 3, "sgmcmc.SGHMC: Momenta is of shape [1 3 9]: it must be of the params' shape, [3 9], or of shape [9] for all chains alike"},
+		{given(2, d), 3, "sgmcmc.SGHMC: Momenta is of shape [2 9]: it must be of the params' shape, [3 9], or of " +
+			"shape [9] for all chains alike"},
+		{given(3, 1), 3, "sgmcmc.SGHMC: Momenta is of shape [3 1]: it must be of the params' shape, [3 9], or of " +
+			"shape [9] for all chains alike"},
+		{given(1, 3, d), 3, "sgmcmc.SGHMC: Momenta is of shape [1 3 9]: it must be of the params' shape, [3 9], " +
+			"or of shape [9] for all chains alike"},
 	} {
 		transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: e.momenta}, q.logPosterior)
 		_, err := transform.Init(start(e.rows))
@@ -214,11 +236,14 @@ func TestStatesOfAnotherMethod(t *testing.T) {
 	a, b := begin[infer.State](t, sgld, start, 1), begin[infer.State](t, sghmc, start, 1)
 
 	_, _, err := sgld.Update(b, q.batch())
-	require.EqualError(t, err, "sgmcmc.SGLD: the state is a sgmcmc.SGHMCState, expected sgmcmc.SGLDState: it was made by another method")
+	require.EqualError(t, err, "sgmcmc.SGLD: the state is a sgmcmc.SGHMCState, expected sgmcmc.SGLDState: it was "+
+		"made by another method")
 	_, _, err = sghmc.Update(a, q.batch())
-	require.EqualError(t, err, "sgmcmc.SGHMC: the state is a sgmcmc.SGLDState, expected sgmcmc.SGHMCState: it was made by another method")
+	require.EqualError(t, err, "sgmcmc.SGHMC: the state is a sgmcmc.SGLDState, expected sgmcmc.SGHMCState: it was "+
+		"made by another method")
 	_, _, err = sghmc.Update(nil, q.batch())
-	require.EqualError(t, err, "sgmcmc.SGHMC: the state is a <nil>, expected sgmcmc.SGHMCState: it was made by another method")
+	require.EqualError(t, err, "sgmcmc.SGHMC: the state is a <nil>, expected sgmcmc.SGHMCState: it was made by "+
+		"another method")
 
 	_, err = sghmc.(infer.Restorer).Restore(q.layout, a.Save())
 	require.ErrorIs(t, err, infer.ErrCheckpoint)
@@ -228,7 +253,8 @@ func TestStatesOfAnotherMethod(t *testing.T) {
 func TestLogPosteriorsThatFail(t *testing.T) {
 	q := newQuartic()
 	lr := infer.Constant(0.1)
-	for prefix, method := range map[string]infer.Method{"sgmcmc.SGLD": sgmcmc.SGLD{LR: lr}, "sgmcmc.SGHMC": sgmcmc.SGHMC{LR: lr}} {
+	for prefix, method := range map[string]infer.Method{"sgmcmc.SGLD": sgmcmc.SGLD{LR: lr},
+		"sgmcmc.SGHMC": sgmcmc.SGHMC{LR: lr}} {
 		_, err := method.Build(infer.Target{})
 		require.EqualError(t, err, prefix+": the log posterior is nil: invalid configuration")
 		require.ErrorIs(t, err, infer.ErrConfig)
@@ -244,14 +270,22 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 			require.ErrorContains(t, try(q.logPosterior, nil), prefix+
 				`: log posterior: the model asked for batch tensor "c", which does not exist; there are: []`)
 
-			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(p.Get("v").T()), nil }, nil)
-			require.ErrorContains(t, err, prefix+`: log posterior: the model asked for site "v", which does not exist; there are: ["a" "b" "w"]`)
+			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+				return torch.Of(p.Get("v").T()),
+					nil
+			}, nil)
+			require.ErrorContains(t, err,
+				prefix+`: log posterior: the model asked for site "v", which does not exist; there are: ["a" "b" "w"]`)
 			var model *infer.ModelError
 			require.ErrorAs(t, err, &model)
 
-			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(p.Get("a").T()), nil }, nil)
+			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+				return torch.Of(p.Get("a").T()),
+					nil
+			}, nil)
 			require.ErrorIs(t, err, torch.ErrNotScalar)
-			require.ErrorContains(t, err, prefix+": log posterior: the function to differentiate returned shape [2], expected []")
+			require.ErrorContains(t, err,
+				prefix+": log posterior: the function to differentiate returned shape [2], expected []")
 
 			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 				return torch.Of(p.Get("a").T().MustDot(p.Get("w").T(), false)), nil

@@ -17,8 +17,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// An estimated β does on average what the true one does: the injected variance is linear in it, and the estimate is unbiased and
-// independent of the noise that follows. So the law is that of exact gradients.
+// An estimated β does on average what the true one does: the injected variance is linear in it, and the estimate is
+// unbiased and independent of the noise that follows. So the law is that of exact gradients.
 func TestEstimatedBetaMakesUpForGradientNoise(t *testing.T) {
 	seed := seeds()
 	for _, temperature := range []float64{0.25, 4} {
@@ -40,8 +40,8 @@ func TestEstimatedBetaMakesUpForGradientNoise(t *testing.T) {
 	}
 }
 
-// linear is the log posterior Σ c·mean over the batch of x: its gradient in site a is mean x, in site b 3 mean x in each of two
-// elements, whatever the point.
+// linear is the log posterior Σ c·mean over the batch of x: its gradient in site a is mean x, in site b 3 mean x in
+// each of two elements, whatever the point.
 func linear(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	mean := b.Get("x").T().MustMean(p.Flat.DType(), false)
 	a := p.Get("a").T().MustSum(p.Flat.DType(), false)
@@ -88,25 +88,30 @@ func TestGradientVarianceOfAnEpoch(t *testing.T) {
 			require.NoError(t, err)
 			within(t, want, values(variance(r.State)), 1e-13, "variance")
 		}
-		check(sgmcmc.SGLD{LR: lr, EstimateBeta: estimate}, func(s infer.State) *ts.Tensor { return s.(sgmcmc.SGLDState).Variance })
-		check(sgmcmc.SGHMC{LR: lr, EstimateBeta: estimate}, func(s infer.State) *ts.Tensor { return s.(sgmcmc.SGHMCState).Variance })
-		check(sgmcmc.SymplecticSGHMC{LR: lr, EstimateBeta: estimate, EstimateMass: estimate, Temperature: cold}, func(s infer.State) *ts.Tensor {
-			within(t, mass, values(s.(sgmcmc.SymplecticSGHMCState).Mass), 1e-12, "mass")
-			return s.(sgmcmc.SymplecticSGHMCState).Variance
-		})
+		check(sgmcmc.SGLD{LR: lr, EstimateBeta: estimate},
+			func(s infer.State) *ts.Tensor { return s.(sgmcmc.SGLDState).Variance })
+		check(sgmcmc.SGHMC{LR: lr, EstimateBeta: estimate},
+			func(s infer.State) *ts.Tensor { return s.(sgmcmc.SGHMCState).Variance })
+		check(sgmcmc.SymplecticSGHMC{LR: lr, EstimateBeta: estimate, EstimateMass: estimate, Temperature: cold},
+			func(s infer.State) *ts.Tensor {
+				within(t, mass, values(s.(sgmcmc.SymplecticSGHMCState).Mass), 1e-12, "mass")
+				return s.(sgmcmc.SymplecticSGHMCState).Variance
+			})
 	}
 }
 
-// Injected noise is √max(ε(2aT − εV), 0) z, by hand from the stream that a method without β reads; where the gradient alone has more
-// noise than is wanted there is none.
+// Injected noise is √max(ε(2aT − εV), 0) z, by hand from the stream that a method without β reads; where the gradient
+// alone has more noise than is wanted there is none.
 func TestEstimatedNoiseGolden(t *testing.T) {
 	p, b := linearRun(t, 0)
 	const eps, temperature = 0.2, 0.9
 	estimate := &sgmcmc.Estimate{Batches: 8}
-	with := build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature), EstimateBeta: estimate}, linear)
+	with := build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature),
+		EstimateBeta: estimate}, linear)
 	s := begin[sgmcmc.SGLDState](t, with, p, 7)
 	_, _, err := with.Update(s, must(b.Next()))
-	require.EqualError(t, err, "sgmcmc.SGLD: EstimateBeta is given and nothing was estimated yet: call Prepare before Update, as infer.Run does: invalid configuration")
+	require.EqualError(t, err, "sgmcmc.SGLD: EstimateBeta is given and nothing was estimated yet: call Prepare "+
+		"before Update, as infer.Run does: invalid configuration")
 	prepared, err := with.(infer.Preparer).Prepare(s, true, b.Next)
 	require.NoError(t, err)
 	s = prepared.(sgmcmc.SGLDState)
@@ -138,7 +143,8 @@ func TestEstimatedNoiseGolden(t *testing.T) {
 	again, _ := update(t, with, s, batch)
 	identical(t, values(next.Params.Flat), values(again.Params.Flat), "θ")
 	// At temperature 0 there is no noise to make up for, but the statistic.
-	cold := build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(0), EstimateBeta: estimate}, linear)
+	cold := build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(0), EstimateBeta: estimate},
+		linear)
 	_, info = update(t, cold, s, batch)
 	assert.Equal(t, []float64{0}, info.Stats["clipped"])
 }
@@ -147,7 +153,8 @@ func TestEstimatedNoiseGolden(t *testing.T) {
 func TestMomentaAreTransported(t *testing.T) {
 	for _, momentum := range []infer.Schedule{nil, infer.Constant(0.8)} {
 		p, b := linearRun(t, 2)
-		m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: momentum, EstimateMass: &sgmcmc.Estimate{Batches: 3}}
+		m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: momentum,
+			EstimateMass: &sgmcmc.Estimate{Batches: 3}}
 		transform := build(t, m, linear)
 		s := begin[sgmcmc.SymplecticSGHMCState](t, transform, p, 3)
 		thermal := transform.(infer.Thermal)
@@ -178,19 +185,22 @@ func TestMomentaAreTransported(t *testing.T) {
 // A run with estimates that is killed goes on with them, bit for bit.
 func TestEstimatesAreInCheckpoints(t *testing.T) {
 	dir := t.TempDir()
-	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5}, EstimateBeta: &sgmcmc.Estimate{Batches: 5, Every: 7}}
+	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5},
+		EstimateBeta: &sgmcmc.Estimate{Batches: 5, Every: 7}}
 	dtype := gotch.Double
 	whole := func(c *infer.Checkpoint, steps int64) *infer.Result {
 		p, b := linearRun(t, 2)
 		p, err := p.To(torch.CPU, dtype)
 		require.NoError(t, err)
-		r, err := oldrun.Run(context.Background(), build(t, m, linear), p, b, oldrun.Config{Steps: steps, Seed: 5, Checkpoint: c})
+		r, err := oldrun.Run(context.Background(), build(t, m, linear), p, b, oldrun.Config{Steps: steps, Seed: 5,
+			Checkpoint: c})
 		require.NoError(t, err)
 		return r
 	}
 	for _, dtype = range []gotch.DType{gotch.Double, gotch.Float} {
 		want := whole(nil, 30)
-		for _, stop := range []int64{3, 8, 14, 17} { // within an epoch of 8 and at its end, between estimates of β and at one
+		// within an epoch of 8 and at its end, between estimates of β and at one
+		for _, stop := range []int64{3, 8, 14, 17} {
 			dir := dir + name("/%v %d", dtype, stop)
 			whole(&infer.Checkpoint{Dir: dir}, stop)
 			got := whole(&infer.Checkpoint{Dir: dir, Resume: true}, 30)
@@ -204,8 +214,8 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 	}
 }
 
-// Each estimate keeps its own time: in 24 updates, three passes over 8 batches, masses are estimated 3 times and β before updates 0,
-// 3, 6, ..., 21, and neither fires the other.
+// Each estimate keeps its own time: in 24 updates, three passes over 8 batches, masses are estimated 3 times and β
+// before updates 0, 3, 6, ..., 21, and neither fires the other.
 func TestEstimatesKeepTheirTimes(t *testing.T) {
 	p, b := linearRun(t, 0)
 	evaluations := 0
@@ -213,7 +223,8 @@ func TestEstimatesKeepTheirTimes(t *testing.T) {
 		evaluations++
 		return linear(p, b)
 	}
-	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5}, EstimateBeta: &sgmcmc.Estimate{Batches: 2, Every: 3}}
+	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5},
+		EstimateBeta: &sgmcmc.Estimate{Batches: 2, Every: 3}}
 	_, err := oldrun.Run(context.Background(), build(t, m, counted), p, b, oldrun.Config{Steps: 24, NoDraws: true})
 	require.NoError(t, err)
 	assert.Equal(t, 24+3*5+8*2, evaluations)
@@ -258,9 +269,11 @@ func TestEstimatesOfABrokenChain(t *testing.T) {
 	}
 	_, b := linearRun(t, 0)
 	p := params(layout(infer.Shapes{"a": {1}, "b": {2}}), []float64{-1, 0, 0, 1, 0, 0}, 2)
-	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{}, EstimateBeta: &sgmcmc.Estimate{}}
+	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{},
+		EstimateBeta: &sgmcmc.Estimate{}}
 	transform := build(t, m, broken)
-	state, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SymplecticSGHMCState](t, transform, p, 1), true, b.Next)
+	state, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SymplecticSGHMCState](t, transform, p, 1), true,
+		b.Next)
 	require.NoError(t, err)
 	s := state.(sgmcmc.SymplecticSGHMCState)
 	assert.Equal(t, []float64{1, 1, 1}, values(s.Mass)[:3])
@@ -278,9 +291,12 @@ func TestEstimateErrors(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.SGLD{LR: lr, Beta: 1, EstimateBeta: &sgmcmc.Estimate{}}, "Beta", "sgmcmc.SGLD: Beta is 1: it must be 0 when EstimateBeta is given, which finds it"},
-		{sgmcmc.SGHMC{LR: lr, EstimateBeta: &sgmcmc.Estimate{Batches: 1}}, "EstimateBeta.Batches", "sgmcmc.SGHMC: EstimateBeta.Batches is 1: it must be at least 2"},
-		{sgmcmc.SGHMC{LR: lr, EstimateBeta: &sgmcmc.Estimate{Every: -1}}, "EstimateBeta.Every", "sgmcmc.SGHMC: EstimateBeta.Every is -1: it must be at least 0"},
+		{sgmcmc.SGLD{LR: lr, Beta: 1, EstimateBeta: &sgmcmc.Estimate{}}, "Beta",
+			"sgmcmc.SGLD: Beta is 1: it must be 0 when EstimateBeta is given, which finds it"},
+		{sgmcmc.SGHMC{LR: lr, EstimateBeta: &sgmcmc.Estimate{Batches: 1}}, "EstimateBeta.Batches",
+			"sgmcmc.SGHMC: EstimateBeta.Batches is 1: it must be at least 2"},
+		{sgmcmc.SGHMC{LR: lr, EstimateBeta: &sgmcmc.Estimate{Every: -1}}, "EstimateBeta.Every",
+			"sgmcmc.SGHMC: EstimateBeta.Every is -1: it must be at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: lr, EstimateMass: &sgmcmc.Estimate{Batches: -1}}, "EstimateMass.Batches",
 			"sgmcmc.SymplecticSGHMC: EstimateMass.Batches is -1: it must be at least 1"},
 		{sgmcmc.SymplecticSGHMC{LR: lr, Mass: map[string]float64{"a": 2}, EstimateMass: &sgmcmc.Estimate{}}, "Mass",
@@ -292,7 +308,10 @@ func TestEstimateErrors(t *testing.T) {
 	p, _ := linearRun(t, 0)
 	transform := build(t, sgmcmc.SGLD{LR: lr, EstimateBeta: &sgmcmc.Estimate{}}, linear)
 	stuck := errors.New("no more data")
-	_, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SGLDState](t, transform, p, 1), true, func() (infer.Batch, error) { return nil, stuck })
+	_, err := transform.(infer.Preparer).Prepare(begin[sgmcmc.SGLDState](t, transform, p, 1), true, func() (infer.Batch,
+		error) {
+		return nil, stuck
+	})
 	require.EqualError(t, err, "sgmcmc.SGLD: estimating β: minibatch 1 of 32: no more data")
 	require.ErrorIs(t, err, stuck)
 }

@@ -80,7 +80,8 @@ func ExampleSGLD() {
 		return
 	}
 	// The mode solves 7 − 10·σ(odds) − odds = 0.
-	fmt.Printf("mode %.4f after %d updates, gradient below 1e-12: %v\n", odds[0], state.Steps(), info.GradNorm[0] < 1e-12)
+	fmt.Printf("mode %.4f after %d updates, gradient below 1e-12: %v\n", odds[0], state.Steps(),
+		info.GradNorm[0] < 1e-12)
 	// Output:
 	// mode 0.5828 after 100 updates, gradient below 1e-12: true
 }

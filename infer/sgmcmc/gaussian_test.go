@@ -17,11 +17,11 @@ import (
 )
 
 // gaussian is a Gaussian target of one or three dimensions, several times over: a posterior of independent copies, each
-// with the same precision and mean. With three dimensions the first two are the rows of site "a", the third is site "b";
-// with one dimension there is only "b".
+// with the same precision and mean. With three dimensions the first two are the rows of site "a", the third is site
+// "b"; with one dimension there is only "b".
 //
-// The gradient noise of a batch is one vector for each copy, the same for all chains, because chains share batches: chains
-// of a copy are then not independent of each other, but copies are.
+// The gradient noise of a batch is one vector for each copy, the same for all chains, because chains share batches:
+// chains of a copy are then not independent of each other, but copies are.
 type gaussian struct {
 	precision *mat.SymDense
 	mean      []float64
@@ -70,7 +70,8 @@ func (g gaussian) batches(v float64, seed uint64) infer.Batches {
 	if v == 0 {
 		return infer.Full(fixed)
 	}
-	return &noisy{g: g, fixed: fixed, sd: math.Sqrt(v), random: rand.New(rand.NewPCG(seed, 1)), buffer: make([]float64, g.copies*d)}
+	return &noisy{g: g, fixed: fixed, sd: math.Sqrt(v), random: rand.New(rand.NewPCG(seed, 1)), buffer: make([]float64,
+		g.copies*d)}
 }
 
 // noisy are batches with fresh noise. They cannot be resumed, which these tests do not do.
@@ -168,10 +169,11 @@ func (m *moments) expected(sigma mat.Matrix) []float64 {
 	return out
 }
 
-// allowed is the number of standard errors that an estimate may be off. The estimates are means of hundreds of independent
-// units, close to normal: each is off by more with probability 7e-5. One run of all tests of this package compares fewer
-// than 1600 of them, so that a correct method fails for about one seed in ten. The seeds are fixed, the streams are the
-// same on every machine and the recursions contract rounding differences, so that a seed that passes passes everywhere.
+// allowed is the number of standard errors that an estimate may be off. The estimates are means of hundreds of
+// independent units, close to normal: each is off by more with probability 7e-5. One run of all tests of this package
+// compares fewer than 1600 of them, so that a correct method fails for about one seed in ten. The seeds are fixed, the
+// streams are the same on every machine and the recursions contract rounding differences, so that a seed that passes
+// passes everywhere.
 const allowed = 4
 
 // check compares all means and covariances with a law.
@@ -182,7 +184,8 @@ func (m *moments) check(t testing.TB, sigma mat.Matrix) {
 		got, se := m.estimate(i)
 		z := math.Abs(got-want) / se
 		worst = max(worst, z)
-		assert.LessOrEqualf(t, z, float64(allowed), "%s is %.5f, the exact law of this step size has %.5f: standard error %.5f",
+		assert.LessOrEqualf(t, z, float64(allowed),
+			"%s is %.5f, the exact law of this step size has %.5f: standard error %.5f",
 			m.names[i], got, want, se)
 	}
 	t.Logf("%d comparisons, the worst off by %.2f standard errors", len(m.names), worst)
@@ -196,7 +199,8 @@ func (m *moments) tells(t testing.TB, right, wrong mat.Matrix, what string) {
 	at := m.n
 	for i := range m.n {
 		_, se := m.estimate(at)
-		assert.Greaterf(t, math.Abs(a[at]-b[at])/se, 2.0*allowed, "%s: the exact %.5f cannot be told from %s, %.5f: standard error %.5f",
+		assert.Greaterf(t, math.Abs(a[at]-b[at])/se, 2.0*allowed,
+			"%s: the exact %.5f cannot be told from %s, %.5f: standard error %.5f",
 			m.names[at], a[at], what, b[at], se)
 		at += m.n - i
 	}
@@ -221,7 +225,8 @@ func (e experiment) String() string {
 		method = "SGHMC"
 		rest = name(", alpha %g, sigma %g", e.alpha, e.sigma)
 	}
-	return name("%s, %d-d, T %g, step %g, beta %g, gradient noise %g%s", method, e.dim(), e.temperature, e.eps, e.beta, e.noise, rest)
+	return name("%s, %d-d, T %g, step %g, beta %g, gradient noise %g%s", method, e.dim(), e.temperature, e.eps, e.beta,
+		e.noise, rest)
 }
 
 func (e experiment) law() law {
@@ -234,13 +239,14 @@ func (e experiment) law() law {
 func (e experiment) method() infer.Method {
 	lr, temperature := infer.Constant(e.eps), infer.Constant(e.temperature)
 	if e.momenta {
-		return sgmcmc.SGHMC{LR: lr, Alpha: infer.Constant(e.alpha), Beta: e.beta, Sigma: e.sigma, Temperature: temperature, EstimateBeta: e.estimate}
+		return sgmcmc.SGHMC{LR: lr, Alpha: infer.Constant(e.alpha), Beta: e.beta, Sigma: e.sigma,
+			Temperature: temperature, EstimateBeta: e.estimate}
 	}
 	return sgmcmc.SGLD{LR: lr, Temperature: temperature, Beta: e.beta, EstimateBeta: e.estimate}
 }
 
-// run starts all chains at 0, two standard deviations or so from the mean, lets them forget it, and takes the moments of
-// x = θ − μ, or (θ − μ, m), at every second part of a relaxation time.
+// run starts all chains at 0, two standard deviations or so from the mean, lets them forget it, and takes the moments
+// of x = θ − μ, or (θ − μ, m), at every second part of a relaxation time.
 func (e experiment) run(t testing.TB) *moments {
 	t.Helper()
 	l := e.law()
@@ -258,27 +264,28 @@ func (e experiment) run(t testing.TB) *moments {
 	m, x := newMoments(n, units), make([]float64, n)
 	start := params(g.layout, make([]float64, e.chains*g.layout.Dim()), e.chains)
 	size := g.layout.Dim()
-	run(t, build(t, e.method(), g.logPosterior), start, g.batches(e.noise, e.seed), settle+thin*int64(e.draws), e.seed, func(s infer.State) {
-		if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
-			return
-		}
-		theta, momenta := values(s.Position().Flat), []float64(nil)
-		if e.momenta {
-			momenta = values(s.(sgmcmc.SGHMCState).Momenta)
-		}
-		m.count++
-		for k := range e.chains {
-			for r := range e.copies {
-				g.at(theta[k*size:(k+1)*size], r, x)
-				for i := range d {
-					x[i] -= g.mean[i]
-				}
-				if e.momenta {
-					g.at(momenta[k*size:(k+1)*size], r, x[d:])
-				}
-				m.add((k*e.copies+r)%units, x, float64(units)/float64(e.chains*e.copies))
+	run(t, build(t, e.method(), g.logPosterior), start, g.batches(e.noise, e.seed), settle+thin*int64(e.draws), e.seed,
+		func(s infer.State) {
+			if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
+				return
 			}
-		}
-	})
+			theta, momenta := values(s.Position().Flat), []float64(nil)
+			if e.momenta {
+				momenta = values(s.(sgmcmc.SGHMCState).Momenta)
+			}
+			m.count++
+			for k := range e.chains {
+				for r := range e.copies {
+					g.at(theta[k*size:(k+1)*size], r, x)
+					for i := range d {
+						x[i] -= g.mean[i]
+					}
+					if e.momenta {
+						g.at(momenta[k*size:(k+1)*size], r, x[d:])
+					}
+					m.add((k*e.copies+r)%units, x, float64(units)/float64(e.chains*e.copies))
+				}
+			}
+		})
 	return m
 }

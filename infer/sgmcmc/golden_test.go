@@ -13,9 +13,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// The golden tests take the noise z that an update is going to use from a copy of the state's streams, which draw the same
-// numbers at the same position, and compute the update from the equations of the doc comments in Go's float64. Both sides
-// round a handful of operations on numbers of size one, so they agree to much less than 1e-12.
+// The golden tests take the noise z that an update is going to use from a copy of the state's streams, which draw the
+// same numbers at the same position, and compute the update from the equations of the doc comments in Go's float64.
+// Both sides round a handful of operations on numbers of size one, so they agree to much less than 1e-12.
 const golden = 1e-12
 
 // consecutive updates of every golden test.
@@ -106,30 +106,32 @@ func TestSGLDFollowsItsEquation(t *testing.T) {
 
 	for _, c := range configs {
 		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, beta %g, %s", c.lr.name, c.temperature.name, c.beta, chains.name), func(t *testing.T) {
-				transform := build(t, sgmcmc.SGLD{LR: c.lr.f, Temperature: c.temperature.f, Beta: c.beta}, q.logPosterior)
-				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
-				s, batch := begin[sgmcmc.SGLDState](t, transform, start, 7), q.batch()
-				for step := range int64(consecutive) {
-					eps, temp := c.lr.value(step), c.temperature.value(step)
-					scale := math.Sqrt(temp * eps * (2 - temp*eps*c.beta))
-					theta, z := values(s.Params.Flat), noise(t, s.Streams, s.Params.Flat)
-					_, g := q.rows(theta)
-					want := make([]float64, len(theta))
-					for i := range theta {
-						want[i] = theta[i] + eps*g[i] + scale*z[i]
+			t.Run(name("lr %s, T %s, beta %g, %s", c.lr.name, c.temperature.name, c.beta, chains.name),
+				func(t *testing.T) {
+					transform := build(t, sgmcmc.SGLD{LR: c.lr.f, Temperature: c.temperature.f, Beta: c.beta},
+						q.logPosterior)
+					start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
+					s, batch := begin[sgmcmc.SGLDState](t, transform, start, 7), q.batch()
+					for step := range int64(consecutive) {
+						eps, temp := c.lr.value(step), c.temperature.value(step)
+						scale := math.Sqrt(temp * eps * (2 - temp*eps*c.beta))
+						theta, z := values(s.Params.Flat), noise(t, s.Streams, s.Params.Flat)
+						_, g := q.rows(theta)
+						want := make([]float64, len(theta))
+						for i := range theta {
+							want[i] = theta[i] + eps*g[i] + scale*z[i]
+						}
+						next, info := update(t, transform, s, batch)
+						checkInfo(t, q, theta, info, eps, temp)
+						identical(t, theta, values(s.Params.Flat), "the old state")
+						if !within(t, want, values(next.Params.Flat), golden, name("theta after update %d", step)) {
+							return
+						}
+						assert.Equal(t, step+1, next.Steps())
+						moved(t, s.Streams, next.Streams, scale)
+						s = next
 					}
-					next, info := update(t, transform, s, batch)
-					checkInfo(t, q, theta, info, eps, temp)
-					identical(t, theta, values(s.Params.Flat), "the old state")
-					if !within(t, want, values(next.Params.Flat), golden, name("theta after update %d", step)) {
-						return
-					}
-					assert.Equal(t, step+1, next.Steps())
-					moved(t, s.Streams, next.Streams, scale)
-					s = next
-				}
-			})
+				})
 		}
 	}
 }
@@ -160,8 +162,10 @@ func TestSGHMCFollowsItsEquations(t *testing.T) {
 
 	for _, c := range configs {
 		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, alpha %s, beta %g, sigma %g, %s", c.lr.name, c.temperature.name, c.alpha.name, c.beta, c.sigma, chains.name), func(t *testing.T) {
-				transform := build(t, sgmcmc.SGHMC{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f, Beta: c.beta,
+			t.Run(name("lr %s, T %s, alpha %s, beta %g, sigma %g, %s", c.lr.name, c.temperature.name, c.alpha.name,
+				c.beta, c.sigma, chains.name), func(t *testing.T) {
+				transform := build(t, sgmcmc.SGHMC{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f,
+					Beta:  c.beta,
 					Sigma: c.sigma, Momenta: vector(scaled(0.5, spread(q.layout.Dim())))}, q.logPosterior)
 				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
 				s, batch := begin[sgmcmc.SGHMCState](t, transform, start, 7), q.batch()

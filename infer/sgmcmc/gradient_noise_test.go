@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gradient noise of a known variance V comes with every batch, drawn in Go. With β = V/T² the injected noise is smaller by
-// just its part, and the law is that of exact gradients at the same step size; with β = 0 it is too wide, by as much as the
-// recursion says: in one dimension SGLD has (T + εV/2)/(λ(1 − ελ/2)).
+// Gradient noise of a known variance V comes with every batch, drawn in Go. With β = V/T² the injected noise is smaller
+// by just its part, and the law is that of exact gradients at the same step size; with β = 0 it is too wide, by as much
+// as the recursion says: in one dimension SGLD has (T + εV/2)/(λ(1 − ελ/2)).
 func TestBetaMakesUpForGradientNoise(t *testing.T) {
 	seed := seeds()
 	for _, precision := range targets() {
@@ -51,7 +51,8 @@ func TestClosedFormOfGradientNoise(t *testing.T) {
 	for _, lambda := range []float64{0.5, 2} {
 		for _, temperature := range []float64{0.25, 4} {
 			s := setting{precision: scalar(lambda), eps: 0.3, temperature: temperature, noise: 0.7}
-			assert.InEpsilon(t, (temperature+0.3*0.7/2)/(lambda*(1-0.3*lambda/2)), s.sgld().covariance().At(0, 0), 1e-12)
+			assert.InEpsilon(t, (temperature+0.3*0.7/2)/(lambda*(1-0.3*lambda/2)), s.sgld().covariance().At(0, 0),
+				1e-12)
 		}
 	}
 }

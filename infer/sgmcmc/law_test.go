@@ -43,7 +43,8 @@ func (s setting) sgld() law {
 	return l
 }
 
-// sghmc is θ' − μ = (θ − μ) + ερm and m' = m − εΛ(θ − μ) − ερα m + ε·(gradient noise) + √(Tε(2α − Tεβ)) z, with ρ = σ⁻².
+// sghmc is θ' − μ = (θ − μ) + ερm and m' = m − εΛ(θ − μ) − ερα m + ε·(gradient noise) + √(Tε(2α − Tεβ)) z, with ρ =
+// σ⁻².
 func (s setting) sghmc() law {
 	d, rho := s.dim(), 1/(s.sigma*s.sigma)
 	l := law{mat.NewDense(2*d, 2*d, nil), mat.NewDense(2*d, 2*d, nil)}
@@ -59,8 +60,8 @@ func (s setting) sghmc() law {
 	return l
 }
 
-// ideal is the covariance of the target itself, which the methods have only at vanishing step size: TΛ⁻¹ for θ, and Tσ²I
-// for the momenta when there are any.
+// ideal is the covariance of the target itself, which the methods have only at vanishing step size: TΛ⁻¹ for θ, and
+// Tσ²I for the momenta when there are any.
 func (s setting) ideal(momenta bool) *mat.Dense {
 	d := s.dim()
 	n := d
@@ -89,8 +90,8 @@ func one(yes bool) float64 {
 	return 0
 }
 
-// covariance solves Σ = AΣAᵀ + Q by doubling: the sum Σ AᵏQ(Aᵏ)ᵀ over the first 2ⁿ terms gives that over 2ⁿ⁺¹. The spectral
-// radius must be below 1.
+// covariance solves Σ = AΣAᵀ + Q by doubling: the sum Σ AᵏQ(Aᵏ)ᵀ over the first 2ⁿ terms gives that over 2ⁿ⁺¹. The
+// spectral radius must be below 1.
 func (l law) covariance() *mat.Dense {
 	sigma, power := mat.DenseCopyOf(l.q), mat.DenseCopyOf(l.a)
 	for range 64 {
@@ -191,7 +192,8 @@ func TestClosedFormOfSGHMC(t *testing.T) {
 			for _, sigma := range []float64{0.8, 1, 2} {
 				for _, temperature := range []float64{0.25, 1, 4} {
 					for _, eps := range []float64{0.01, 0.1, 0.2} {
-						s := setting{precision: scalar(lambda), eps: eps, temperature: temperature, alpha: alpha, sigma: sigma}
+						s := setting{precision: scalar(lambda), eps: eps, temperature: temperature, alpha: alpha,
+							sigma: sigma}
 						rho := 1 / (sigma * sigma)
 						c := 2 * temperature * alpha / (rho * (2*alpha - eps*rho*alpha*alpha -
 							eps*lambda*(2-eps*rho*alpha-eps*rho*(alpha-eps*lambda)/2)))
@@ -200,11 +202,13 @@ func TestClosedFormOfSGHMC(t *testing.T) {
 						got := s.sghmc().covariance()
 						for i, want := range []float64{a, b, b, c} {
 							// The solver's conditioning is 1/(1 − radius²), at most about 1e3 here: 1e-11 is rounding.
-							assert.InDelta(t, want, got.At(i/2, i%2), 1e-11*c/rho*max(1, 1/lambda), "%+v, element %d", s, i)
+							assert.InDelta(t, want, got.At(i/2, i%2), 1e-11*c/rho*max(1, 1/lambda), "%+v, element %d",
+								s, i)
 						}
 						// The statement of the doc comment, to first order: (T/λ)(1 + ελ/α).
 						if eps == 0.01 {
-							assert.InDelta(t, 1+eps*lambda/alpha, a*lambda/temperature, 3*math.Pow(eps*max(lambda, rho)/min(alpha, 1), 2))
+							assert.InDelta(t, 1+eps*lambda/alpha, a*lambda/temperature, 3*math.Pow(eps*max(lambda,
+								rho)/min(alpha, 1), 2))
 						}
 					}
 				}

@@ -42,12 +42,14 @@ func TestSGLDAtZeroTemperatureIsSGDBitForBit(t *testing.T) {
 	}
 }
 
-// At T = 0 and from zero momenta, which is where nil momenta start there, SGHMC is θ' = θ + ερm, m' = (1 − ερα)m + εg(θ).
+// At T = 0 and from zero momenta, which is where nil momenta start there, SGHMC is θ' = θ + ερm, m' = (1 − ερα)m +
+// εg(θ).
 func TestSGHMCAtZeroTemperatureIsTheMomentumRecursion(t *testing.T) {
 	q := newQuartic()
 	const eps, alpha, sigma, rows = 0.2, 1.3, 1.2, 4
 	rho := 1 / (sigma * sigma)
-	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(eps), Alpha: infer.Constant(alpha), Sigma: sigma, Temperature: zero}, q.logPosterior)
+	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(eps), Alpha: infer.Constant(alpha), Sigma: sigma,
+		Temperature: zero}, q.logPosterior)
 	theta := spread(rows * q.layout.Dim())
 	m := make([]float64, len(theta))
 	s, batch := begin[sgmcmc.SGHMCState](t, transform, params(q.layout, theta, rows), 3), q.batch()
@@ -65,20 +67,22 @@ func TestSGHMCAtZeroTemperatureIsTheMomentumRecursion(t *testing.T) {
 	}
 }
 
-// SGHMC at T = 0 is SGD with learning rate ℓ = ε²ρ and momentum μ = 1 − ερα, one step behind. SGD moves a point φ with the
-// buffer that has the newest gradient in it,
+// SGHMC at T = 0 is SGD with learning rate ℓ = ε²ρ and momentum μ = 1 − ερα, one step behind. SGD moves a point φ with
+// the buffer that has the newest gradient in it,
 //
 //	b' = μb + g,  φ' = φ + ℓb'
 //
-// and SGHMC moves θ with the old momenta m = εb. So φₜ = θₜ₊₁ is moved by SGD's recursion when the gradient that SGD gets at
-// update t is taken at θₜ = φₜ₋₁, the point before φₜ. With gradients of its own points SGD goes elsewhere.
+// and SGHMC moves θ with the old momenta m = εb. So φₜ = θₜ₊₁ is moved by SGD's recursion when the gradient that SGD
+// gets at update t is taken at θₜ = φₜ₋₁, the point before φₜ. With gradients of its own points SGD goes elsewhere.
 func TestSGHMCAtZeroTemperatureIsSGDWithMomentumOneStepBehind(t *testing.T) {
 	q := newQuartic()
 	const eps, alpha, sigma = 0.2, 1.3, 1.2
 	const rho = 1 / (sigma * sigma)
-	sghmc := build(t, sgmcmc.SGHMC{LR: infer.Constant(eps), Alpha: infer.Constant(alpha), Sigma: sigma, Temperature: zero}, q.logPosterior)
+	sghmc := build(t, sgmcmc.SGHMC{LR: infer.Constant(eps), Alpha: infer.Constant(alpha), Sigma: sigma,
+		Temperature: zero}, q.logPosterior)
 	sgd := optim.SGD{LR: infer.Constant(eps * eps * rho), Momentum: 1 - eps*rho*alpha}
-	given := build(t, sgd, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { // its gradient is the batch's
+	// its gradient is the batch's
+	given := build(t, sgd, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(p.Flat.MustMul(b.Get("g").T(), false).MustSum(gotch.Double, false)), nil
 	})
 	own := build(t, sgd, q.logPosterior)
@@ -150,7 +154,8 @@ func TestTemperatureScheduleThatReachesZero(t *testing.T) {
 	}
 	assert.Equal(t, streams, s.Streams, "nothing is drawn at T = 0")
 	assert.Zero(t, info.Temperature)
-	// The smallest curvature at a mode is that of w[0,0], 0.25: 1500 updates leave (1 − 0.1·0.25)¹⁵⁰⁰ = 3e-17 of the way.
+	// The smallest curvature at a mode is that of w[0,0], 0.25: 1500 updates leave (1 − 0.1·0.25)¹⁵⁰⁰ = 3e-17 of the
+	// way.
 	for k, norm := range info.GradNorm {
 		assert.Less(t, norm, 1e-12, "chain %d is not at a mode", k)
 	}
@@ -160,7 +165,8 @@ func TestTemperatureScheduleThatReachesZero(t *testing.T) {
 func TestSGHMCScheduleThatReachesZero(t *testing.T) {
 	q := newQuartic()
 	const eps, cooled = 0.1, 20
-	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(eps), Temperature: infer.Linear(1, 0, 0, cooled)}, q.logPosterior)
+	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(eps), Temperature: infer.Linear(1, 0, 0, cooled)},
+		q.logPosterior)
 	s, batch := begin[sgmcmc.SGHMCState](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1), q.batch()
 	for range cooled {
 		s, _ = update(t, transform, s, batch)

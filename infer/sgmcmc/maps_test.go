@@ -15,8 +15,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
 
-// The settings of two papers, by hand: learning rate 0.01 with momentum 0.9 is ε = 0.1, α = 1, σ = 1, and with dampening
-// 0.9 on a learning rate of 0.01 it is ε = 0.1, σ² = 10, α = 10; 0.1 and 0.98 with 50 000 data are h = √(2e-6), γ = 0.02·√(5e5).
+// The settings of two papers, by hand: learning rate 0.01 with momentum 0.9 is ε = 0.1, α = 1, σ = 1, and with
+// dampening 0.9 on a learning rate of 0.01 it is ε = 0.1, σ² = 10, α = 10; 0.1 and 0.98 with 50 000 data are h =
+// √(2e-6), γ = 0.02·√(5e5).
 func TestMapsOfThePapers(t *testing.T) {
 	e := must(sgmcmc.FromSGD(0.01, 0.9, 25000))
 	within(t, []float64{0.1, 1, 1}, []float64{e.Epsilon, e.Alpha, e.Sigma}, 1e-14, "SGHMC")
@@ -85,7 +86,8 @@ func TestMapsMoveAlikeAtZeroTemperature(t *testing.T) {
 
 		// SGD with the buffer b = v/ℓ.
 		sgd := build(t, optim.SGD{LR: infer.Constant(c.lr), Momentum: c.momentum}, q.logPosterior)
-		s, _ := update(t, sgd, optim.SGDState{State: method.State{Params: start, Step: 1}, Buffer: vector(scaled(1/c.lr, v))}, batch)
+		s, _ := update(t, sgd, optim.SGDState{State: method.State{Params: start, Step: 1}, Buffer: vector(scaled(1/c.lr,
+			v))}, batch)
 		within(t, want, values(s.Params.Flat), golden, "SGD")
 
 		// Wenzel et al. with m = v/h: m' = (1 − hγ)m + hng, θ' = θ + hm'.
@@ -168,16 +170,23 @@ func TestMapErrors(t *testing.T) {
 	}{
 		{first(sgmcmc.FromSGD(0, 0.9, 1)), "lr", "sgmcmc.FromSGD: lr is 0: it must be finite and greater than 0"},
 		{first(sgmcmc.FromSGD(nan, 0.9, 1)), "lr", "sgmcmc.FromSGD: lr is NaN: it must be finite and greater than 0"},
-		{first(sgmcmc.FromSGD(0.1, 1, 1)), "momentum", "sgmcmc.FromSGD: momentum is 1: it must be at least 0 and less than 1"},
-		{first(sgmcmc.FromSGD(0.1, nan, 1)), "momentum", "sgmcmc.FromSGD: momentum is NaN: it must be at least 0 and less than 1"},
+		{first(sgmcmc.FromSGD(0.1, 1, 1)), "momentum",
+			"sgmcmc.FromSGD: momentum is 1: it must be at least 0 and less than 1"},
+		{first(sgmcmc.FromSGD(0.1, nan, 1)), "momentum",
+			"sgmcmc.FromSGD: momentum is NaN: it must be at least 0 and less than 1"},
 		{first(sgmcmc.FromSGD(0.1, 0.9, 0)), "n", "sgmcmc.FromSGD: n is 0: it must be at least 1: the number of data"},
-		{first(sgmcmc.FromLangevin(0, 1, 1)), "step", "sgmcmc.FromLangevin: step is 0: it must be finite and greater than 0"},
+		{first(sgmcmc.FromLangevin(0, 1, 1)), "step",
+			"sgmcmc.FromLangevin: step is 0: it must be finite and greater than 0"},
 		{first(sgmcmc.FromLangevin(0.5, 3, 1)), "friction",
-			"sgmcmc.FromLangevin: friction is 3: it must be greater than 0 and at most 1/step = 2, or the momentum 1 − step·friction is not in [0, 1)"},
-		{first(sgmcmc.FromSGHMC(0, 1, 1, 1)), "epsilon", "sgmcmc.FromSGHMC: epsilon is 0: it must be finite and greater than 0"},
-		{first(sgmcmc.FromSGHMC(1, 1, -1, 1)), "sigma", "sgmcmc.FromSGHMC: sigma is -1: it must be finite and greater than 0"},
+			"sgmcmc.FromLangevin: friction is 3: it must be greater than 0 and at most 1/step = 2, or the " +
+				"momentum 1 − step·friction is not in [0, 1)"},
+		{first(sgmcmc.FromSGHMC(0, 1, 1, 1)), "epsilon",
+			"sgmcmc.FromSGHMC: epsilon is 0: it must be finite and greater than 0"},
+		{first(sgmcmc.FromSGHMC(1, 1, -1, 1)), "sigma",
+			"sgmcmc.FromSGHMC: sigma is -1: it must be finite and greater than 0"},
 		{first(sgmcmc.FromSGHMC(0.5, 0, 2, 1)), "alpha",
-			"sgmcmc.FromSGHMC: alpha is 0: it must be greater than 0 and at most σ²/ε = 8, or the momentum 1 − εα/σ² is not in [0, 1)"},
+			"sgmcmc.FromSGHMC: alpha is 0: it must be greater than 0 and at most σ²/ε = 8, or the momentum 1 − " +
+				"εα/σ² is not in [0, 1)"},
 	} {
 		require.Error(t, c.err, c.text)
 		field(t, c.err, c.field, c.text)

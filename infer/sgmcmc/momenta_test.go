@@ -13,9 +13,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// The initial momenta are independent N(0, Tσ²). For n independent normal numbers of variance v the average has standard
-// error √(v/n), the average square v√(2/n), the average fourth power v²√(96/n) around 3v², and the average product of two
-// of them v/√n. These are 5 comparisons in each of 4 cases: a right method fails for about one seed in 800.
+// The initial momenta are independent N(0, Tσ²). For n independent normal numbers of variance v the average has
+// standard error √(v/n), the average square v√(2/n), the average fourth power v²√(96/n) around 3v², and the average
+// product of two of them v/√n. These are 5 comparisons in each of 4 cases: a right method fails for about one seed in
+// 800.
 func TestInitialMomentaHaveTheirStationaryLaw(t *testing.T) {
 	const chains = 4096
 	l := layout(infer.Shapes{"a": {2}, "b": {}})
@@ -23,8 +24,10 @@ func TestInitialMomentaHaveTheirStationaryLaw(t *testing.T) {
 		t.Run(name("T %g, sigma %g", c.temperature, c.sigma), func(t *testing.T) {
 			// What counts is the temperature at the first update.
 			temperature := infer.Linear(c.temperature, 100, 0, 10)
-			transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Sigma: c.sigma, Temperature: temperature}, newQuartic().logPosterior)
-			m := values(begin[sgmcmc.SGHMCState](t, transform, params(l, make([]float64, 3*chains), chains), uint64(i)).Momenta)
+			transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Sigma: c.sigma, Temperature: temperature},
+				newQuartic().logPosterior)
+			m := values(begin[sgmcmc.SGHMCState](t, transform, params(l, make([]float64, 3*chains), chains),
+				uint64(i)).Momenta)
 			require.Len(t, m, 3*chains)
 			v := c.temperature
 			if c.sigma != 0 {

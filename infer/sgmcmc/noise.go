@@ -38,15 +38,16 @@ func checkBeta(c *method.Checks, beta float64, e **Estimate) {
 func noiseScale(m *method.Move, a, beta float64) float64 {
 	variance := m.Tau * m.LR * (2*a - m.Tau*m.LR*beta)
 	if !(variance >= 0) {
-		must(0, fmt.Errorf("the noise variance τε(2a − τεβ) is %g at update %d, with τ = T/N = %g, ε (LR) = %g, a = %g, "+
-			"β (Beta) = %g: Beta must be at most 2a/(τε) = %g, or LR smaller: %w", variance, m.Index, m.Tau, m.LR, a, beta,
-			2*a/(m.Tau*m.LR), infer.ErrConfig))
+		must(0, fmt.Errorf("the noise variance τε(2a − τεβ) is %g at update %d, with τ = T/N = %g, ε (LR) = %g, "+
+			"a = %g, β (Beta) = %g: Beta must be at most 2a/(τε) = %g, or LR smaller: %w", variance, m.Index, m.Tau,
+			m.LR, a, beta, 2*a/(m.Tau*m.LR), infer.ErrConfig))
 	}
 	return math.Sqrt(variance)
 }
 
 // injected appends the noise of an update with friction a: for β, or for the estimate V where there is to be one.
-func injected(m *method.Move, beta float64, e *Estimate, a float64, v, like *ts.Tensor, terms ...torch.Term) []torch.Term {
+func injected(m *method.Move, beta float64, e *Estimate, a float64, v, like *ts.Tensor,
+	terms ...torch.Term) []torch.Term {
 	if e == nil {
 		return m.Noise(noiseScale(m, a, beta), like, terms...)
 	}

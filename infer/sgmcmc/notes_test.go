@@ -14,7 +14,8 @@ import (
 )
 
 // noted are the notes of a method about a run of a number of updates, with a share of held ones.
-func noted(t *testing.T, m infer.Method, target infer.Target, start infer.Params, b infer.Batch, updates int, held float64) []draws.Note {
+func noted(t *testing.T, m infer.Method, target infer.Target, start infer.Params, b infer.Batch, updates int,
+	held float64) []draws.Note {
 	t.Helper()
 	transform := must(m.Build(target))
 	s := begin[infer.State](t, transform, start, 3)
@@ -37,8 +38,8 @@ func noteOf(notes []draws.Note, kind string) *draws.Note {
 	return nil
 }
 
-// Where the law of a step is known, the note about it says by how much it inflates standard deviations: seriously from 20 %
-// on, not at all below 5 %. The target has precisions 1 and 0.1 of N = 40 data, so that R-hat would see nothing.
+// Where the law of a step is known, the note about it says by how much it inflates standard deviations: seriously from
+// 20 % on, not at all below 5 %. The target has precisions 1 and 0.1 of N = 40 data, so that R-hat would see nothing.
 func TestNotesTellWhatTheStepDoesToTheLaw(t *testing.T) {
 	const n, chains = 40, 16
 	target := infer.Mean(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
@@ -66,7 +67,8 @@ func TestNotesTellWhatTheStepDoesToTheLaw(t *testing.T) {
 		{"SGNHT", sgmcmc.SGNHT{LR: c(0.01), Xi: &xi}, 0, false},
 		{"symplectic", sgmcmc.SymplecticSGHMC{LR: c(0.1)}, 0, false},
 		{"symplectic", sgmcmc.SymplecticSGHMC{LR: c(0.9), Gamma: c(0.3)}, symplecticVariance(0.9, 0.3), false},
-		{"symplectic, SGD", sgmcmc.SymplecticSGHMC{LR: c(0.81), Momentum: c(1 - 0.27)}, symplecticVariance(0.9, 0.3), false},
+		{"symplectic, SGD", sgmcmc.SymplecticSGHMC{LR: c(0.81), Momentum: c(1 - 0.27)}, symplecticVariance(0.9, 0.3),
+			false},
 		{"BAOA", sgmcmc.BAOA{LR: c(1)}, 0, false},
 	} {
 		note := noteOf(noted(t, e.method, target, start, nil, 3, 0), "step_size")
@@ -75,7 +77,8 @@ func TestNotesTellWhatTheStepDoesToTheLaw(t *testing.T) {
 			continue
 		}
 		if assert.NotNil(t, note, e.what) {
-			assert.Contains(t, note.Text, name("inflates standard deviations by %.0f %%", 100*(math.Sqrt(e.factor)-1)), e.what)
+			assert.Contains(t, note.Text, name("inflates standard deviations by %.0f %%", 100*(math.Sqrt(e.factor)-1)),
+				e.what)
 			assert.Equal(t, e.serious, note.Serious, e.what)
 			assert.Contains(t, note.Advice, "LR smaller")
 		}
@@ -122,5 +125,6 @@ func TestNotesTellOfHeldUpdatesAndHotMomenta(t *testing.T) {
 	assert.Contains(t, note.Advice, "LR smaller")
 	// While the temperature changes momenta lag behind it, and there is no note.
 	ramp := infer.Ramp(1, 201, 200)
-	assert.Nil(t, noteOf(noted(t, sgmcmc.SGHMC{LR: c(0.5), Temperature: ramp}, target, start, nil, 200, 0), "kinetic_temperature"))
+	assert.Nil(t, noteOf(noted(t, sgmcmc.SGHMC{LR: c(0.5), Temperature: ramp}, target, start, nil, 200, 0),
+		"kinetic_temperature"))
 }

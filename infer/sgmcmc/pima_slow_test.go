@@ -21,10 +21,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
 
-// The posterior of Bayesian logistic regression on the Pima Indians diabetes data: prior N(0, I), no intercept, features
-// standardised. These are the moments of 60,000 draws of Hamiltonian Monte Carlo, an independent implementation without
-// discretisation bias. The standard error of a mean is about 0.0006, which makes it 0.0006/√2 for a standard deviation, as
-// both come from equally many effective draws of a nearly normal law.
+// The posterior of Bayesian logistic regression on the Pima Indians diabetes data: prior N(0, I), no intercept,
+// features standardised. These are the moments of 60,000 draws of Hamiltonian Monte Carlo, an independent
+// implementation without discretisation bias. The standard error of a mean is about 0.0006, which makes it 0.0006/√2
+// for a standard deviation, as both come from equally many effective draws of a nearly normal law.
 var (
 	pimaMean = []float64{0.3883, 1.0864, -0.2453, 0.0206, -0.1562, 0.5947, 0.3247, 0.1268}
 	pimaSD   = []float64{0.1052, 0.1177, 0.0994, 0.1054, 0.1067, 0.1089, 0.0963, 0.1065}
@@ -64,8 +64,8 @@ func pima(t *testing.T) (x *mat.Dense, y []float64) {
 	return x, y
 }
 
-// curvature is what the mean log posterior of the logistic regression is like at its mode, found by Newton's method: the
-// precision H = −∇² and the third derivatives.
+// curvature is what the mean log posterior of the logistic regression is like at its mode, found by Newton's method:
+// the precision H = −∇² and the third derivatives.
 func curvature(t *testing.T, x *mat.Dense, y []float64) (h *mat.SymDense, third [features][features][features]float64) {
 	var w [features]float64
 	for range 30 {
@@ -108,11 +108,11 @@ func curvature(t *testing.T, x *mat.Dense, y []float64) (h *mat.SymDense, third 
 	return nil, third
 }
 
-// The samplers have the moments of the reference at the step size zero. At a finite one they are off, to first order in the
-// step, by what the recursion says for the Gaussian of the posterior's curvature at its mode: the covariance by
-// δΣ = Σ(ε) − TH⁻¹, and with it the mean by ½H⁻¹ times the third derivatives in δΣ, because the mean gradient is zero in
-// the stationary law of both methods whatever the step. The law is within a few per cent of that Gaussian (768 data for 8
-// parameters), and δΣ is a few per cent of Σ: what is left out is at most a few thousandths of a variance, which is a
+// The samplers have the moments of the reference at the step size zero. At a finite one they are off, to first order in
+// the step, by what the recursion says for the Gaussian of the posterior's curvature at its mode: the covariance by δΣ
+// = Σ(ε) − TH⁻¹, and with it the mean by ½H⁻¹ times the third derivatives in δΣ, because the mean gradient is zero in
+// the stationary law of both methods whatever the step. The law is within a few per cent of that Gaussian (768 data for
+// 8 parameters), and δΣ is a few per cent of Σ: what is left out is at most a few thousandths of a variance, which is a
 // fraction of one standard error here.
 //
 // 16 comparisons for each of two methods at four standard errors: they fail for about one seed in 500.
@@ -127,7 +127,8 @@ func TestPimaPosterior(t *testing.T) {
 	mean := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		w := p.Get("w").T()
 		prior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5/patients), false)
-		likelihood := b.Get("x").T().MustMv(w, false).MustMul(b.Get("y").T(), false).MustLogSigmoid(false).MustMean(gotch.Double, false)
+		likelihood := b.Get("x").T().MustMv(w, false).MustMul(b.Get("y").T(),
+			false).MustLogSigmoid(false).MustMean(gotch.Double, false)
 		return torch.Of(prior.MustAdd(likelihood, false)), nil
 	}
 	for _, e := range []experiment{
@@ -156,7 +157,8 @@ func TestPimaPosterior(t *testing.T) {
 			const chains, updates, thin = 64, 40_000, 10
 			method := infer.Method(sgmcmc.SGLD{LR: infer.Constant(e.eps), Temperature: infer.Constant(e.temperature)})
 			if e.momenta {
-				method = sgmcmc.SGHMC{LR: infer.Constant(e.eps), Alpha: infer.Constant(e.alpha), Temperature: infer.Constant(e.temperature)}
+				method = sgmcmc.SGHMC{LR: infer.Constant(e.eps), Alpha: infer.Constant(e.alpha),
+					Temperature: infer.Constant(e.temperature)}
 			}
 			m, point, settle := newMoments(features, chains), make([]float64, features), e.law().settle()
 			start := params(layout(infer.Shapes{"w": {features}}), make([]float64, chains*features), chains)
@@ -178,7 +180,8 @@ func TestPimaPosterior(t *testing.T) {
 			for i := range features {
 				off, se := m.estimate(i)
 				z := math.Abs(off) / math.Hypot(se, pimaMeanErr)
-				assert.LessOrEqualf(t, z, float64(allowed), "mean %d is %.5f, want %.5f", i, wantMean[i]+off, wantMean[i])
+				assert.LessOrEqualf(t, z, float64(allowed), "mean %d is %.5f, want %.5f", i, wantMean[i]+off,
+					wantMean[i])
 				square, squareErr := m.estimate(at)
 				at += features - i
 				sd := math.Sqrt(square)

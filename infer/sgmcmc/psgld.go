@@ -9,22 +9,22 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// PSGLD is stochastic gradient Langevin dynamics with the diagonal preconditioner of RMSprop (Li et al. 2016): each element
-// has a step size of its own, larger where gradients are small.
+// PSGLD is stochastic gradient Langevin dynamics with the diagonal preconditioner of RMSprop (Li et al. 2016): each
+// element has a step size of its own, larger where gradients are small.
 //
 //	v' = av + (1 − a)g(θ)²
 //	G  = 1/(λ + √v')
 //	θ' = θ + εGg(θ) + √(2τεG) z,  τ = T/N
 //
-// all for each element, with v = 0 at the start. The gradient in v is that of the mean log posterior, as in the paper; the
-// paper's step size is 2ε/N.
+// all for each element, with v = 0 at the start. The gradient in v is that of the mean log posterior, as in the paper;
+// the paper's step size is 2ε/N.
 //
-// A preconditioner that depends on θ needs the drift term τεΓ, Γ_i = ∂G_i/∂θ_i, to leave the target alone. It is omitted
-// here, as it is in practice: it needs second derivatives. With constant G the law approaches exp(logPosterior/τ) as ε goes
-// to 0, and is that of SGLD with the step size εG of each element. With changing G there is a bias that no small step
-// removes; it is small when λ is large, and when v averages over many more updates, 1/(1 − a), than θ needs to move: on a
-// normal target of variance 1 with λ = 0.3 and ε = 0.02 the variance is 1.69 with a = 0.5, 1.19 with 0.99 and 1.03 with
-// 0.999. At T = 0 it is gradient ascent with RMSprop.
+// A preconditioner that depends on θ needs the drift term τεΓ, Γ_i = ∂G_i/∂θ_i, to leave the target alone. It is
+// omitted here, as it is in practice: it needs second derivatives. With constant G the law approaches
+// exp(logPosterior/τ) as ε goes to 0, and is that of SGLD with the step size εG of each element. With changing G there
+// is a bias that no small step removes; it is small when λ is large, and when v averages over many more updates, 1/(1 −
+// a), than θ needs to move: on a normal target of variance 1 with λ = 0.3 and ε = 0.02 the variance is 1.69 with a =
+// 0.5, 1.19 with 0.99 and 1.03 with 0.999. At T = 0 it is gradient ascent with RMSprop.
 type PSGLD struct {
 	LR          infer.Schedule // step size ε; required
 	Temperature infer.Schedule // T; nil means 1, the Bayes posterior

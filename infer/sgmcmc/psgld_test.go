@@ -21,42 +21,45 @@ func TestPSGLDFollowsItsEquations(t *testing.T) {
 	}
 	configs := []config{{fixed(0.1), rate{"default", nil}, 0, 0}}
 	for _, temperature := range []float64{0, 0.5, 2} {
-		configs = append(configs, config{fixed(0.1), fixed(temperature), 0.9, 0.3}, config{varied(0.2), varied(temperature), 0.6, 1e-3})
+		configs = append(configs, config{fixed(0.1), fixed(temperature), 0.9, 0.3}, config{varied(0.2),
+			varied(temperature), 0.6, 1e-3})
 	}
 	for _, c := range configs {
 		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, a %g, eps %g, %s", c.lr.name, c.temperature.name, c.decay, c.eps, chains.name), func(t *testing.T) {
-				transform := build(t, sgmcmc.PSGLD{LR: c.lr.f, Temperature: c.temperature.f, Decay: c.decay, Eps: c.eps}, q.logPosterior)
-				a, lambda := c.decay, c.eps
-				if a == 0 {
-					a, lambda = 0.99, 1e-5
-				}
-				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
-				s, batch := begin[sgmcmc.PSGLDState](t, transform, start, 7), q.batch()
-				within(t, make([]float64, len(values(s.Square))), values(s.Square), 0, "v at the start")
-				for step := range int64(consecutive) {
-					eps, temp := c.lr.value(step), c.temperature.value(step)
-					theta, v, z := values(s.Params.Flat), values(s.Square), noise(t, s.Streams, s.Params.Flat)
-					_, g := q.rows(theta)
-					wantTheta, wantV := make([]float64, len(theta)), make([]float64, len(theta))
-					for i := range theta {
-						wantV[i] = a*v[i] + (1-a)*g[i]*g[i]
-						p := 1 / (lambda + math.Sqrt(wantV[i]))
-						wantTheta[i] = theta[i] + eps*p*g[i] + math.Sqrt(2*temp*eps*p)*z[i]
+			t.Run(name("lr %s, T %s, a %g, eps %g, %s", c.lr.name, c.temperature.name, c.decay, c.eps, chains.name),
+				func(t *testing.T) {
+					transform := build(t, sgmcmc.PSGLD{LR: c.lr.f, Temperature: c.temperature.f, Decay: c.decay,
+						Eps: c.eps}, q.logPosterior)
+					a, lambda := c.decay, c.eps
+					if a == 0 {
+						a, lambda = 0.99, 1e-5
 					}
-					next, info := update(t, transform, s, batch)
-					checkInfo(t, q, theta, info, eps, temp)
-					identical(t, theta, values(s.Params.Flat), "theta of the old state")
-					identical(t, v, values(s.Square), "v of the old state")
-					if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
-						!within(t, wantV, values(next.Square), golden, name("v after update %d", step)) {
-						return
+					start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
+					s, batch := begin[sgmcmc.PSGLDState](t, transform, start, 7), q.batch()
+					within(t, make([]float64, len(values(s.Square))), values(s.Square), 0, "v at the start")
+					for step := range int64(consecutive) {
+						eps, temp := c.lr.value(step), c.temperature.value(step)
+						theta, v, z := values(s.Params.Flat), values(s.Square), noise(t, s.Streams, s.Params.Flat)
+						_, g := q.rows(theta)
+						wantTheta, wantV := make([]float64, len(theta)), make([]float64, len(theta))
+						for i := range theta {
+							wantV[i] = a*v[i] + (1-a)*g[i]*g[i]
+							p := 1 / (lambda + math.Sqrt(wantV[i]))
+							wantTheta[i] = theta[i] + eps*p*g[i] + math.Sqrt(2*temp*eps*p)*z[i]
+						}
+						next, info := update(t, transform, s, batch)
+						checkInfo(t, q, theta, info, eps, temp)
+						identical(t, theta, values(s.Params.Flat), "theta of the old state")
+						identical(t, v, values(s.Square), "v of the old state")
+						if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
+							!within(t, wantV, values(next.Square), golden, name("v after update %d", step)) {
+							return
+						}
+						assert.Equal(t, step+1, next.Steps())
+						moved(t, s.Streams, next.Streams, temp)
+						s = next
 					}
-					assert.Equal(t, step+1, next.Steps())
-					moved(t, s.Streams, next.Streams, temp)
-					s = next
-				}
-			})
+				})
 		}
 	}
 }
@@ -64,7 +67,8 @@ func TestPSGLDFollowsItsEquations(t *testing.T) {
 // At T = 0 it is RMSprop, written out here, for 100 updates; nothing is drawn.
 func TestPSGLDAtZeroTemperatureIsRMSprop(t *testing.T) {
 	q := newQuartic()
-	transform := build(t, sgmcmc.PSGLD{LR: infer.Constant(0.01), Temperature: zero, Decay: 0.9, Eps: 1e-8}, q.logPosterior)
+	transform := build(t, sgmcmc.PSGLD{LR: infer.Constant(0.01), Temperature: zero, Decay: 0.9, Eps: 1e-8},
+		q.logPosterior)
 	theta := spread(q.layout.Dim())
 	v := make([]float64, len(theta))
 	s, batch := begin[sgmcmc.PSGLDState](t, transform, params(q.layout, theta, 0), 3), q.batch()
@@ -136,24 +140,26 @@ func TestStationaryLawOfPSGLD(t *testing.T) {
 			for range copies {
 				square = append(square, v[2])
 			}
-			method := sgmcmc.PSGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature), Decay: 1 - 1e-13, Eps: lambda}
+			method := sgmcmc.PSGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature), Decay: 1 - 1e-13,
+				Eps: lambda}
 			transform := preconditioned{build(t, method, g.logPosterior), square}
 			settle, thin := l.settle(), int64(math.Ceil(-0.5/math.Log(l.radius())))
 			m, x := newMoments(3, copies), make([]float64, 3)
-			run(t, transform, params(g.layout, make([]float64, 3*copies), 0), g.batches(0, 0), settle+thin*300, uint64(i), func(s infer.State) {
-				if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
-					return
-				}
-				theta := values(s.Position().Flat)
-				m.count++
-				for r := range copies {
-					g.at(theta, r, x)
-					for i := range x {
-						x[i] -= g.mean[i]
+			run(t, transform, params(g.layout, make([]float64, 3*copies), 0), g.batches(0, 0), settle+thin*300,
+				uint64(i), func(s infer.State) {
+					if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
+						return
 					}
-					m.add(r, x, 1)
-				}
-			})
+					theta := values(s.Position().Flat)
+					m.count++
+					for r := range copies {
+						g.at(theta, r, x)
+						for i := range x {
+							x[i] -= g.mean[i]
+						}
+						m.add(r, x, 1)
+					}
+				})
 			sigma := l.covariance()
 			m.tells(t, sigma, setting{precision: precision, temperature: temperature}.ideal(false), "the target's")
 			m.check(t, sigma)
@@ -161,9 +167,9 @@ func TestStationaryLawOfPSGLD(t *testing.T) {
 	}
 }
 
-// The term that is left out shows where the preconditioner changes as fast as θ does: on a Gaussian of variance 1 the chain
-// is too wide by as much as the doc comment says, at a step size at which SGLD would be within 1% (1 − ελ/2), and less so the
-// longer the average.
+// The term that is left out shows where the preconditioner changes as fast as θ does: on a Gaussian of variance 1 the
+// chain is too wide by as much as the doc comment says, at a step size at which SGLD would be within 1% (1 − ελ/2), and
+// less so the longer the average.
 func TestPSGLDLeavesOutGamma(t *testing.T) {
 	const copies = 512
 	for _, c := range []struct{ decay, variance float64 }{{0.5, 1.69}, {0.99, 1.19}, {0.999, 1.03}} {
@@ -193,11 +199,13 @@ func TestPSGLDErrors(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.PSGLD{}, "LR", "sgmcmc.PSGLD: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+		{sgmcmc.PSGLD{}, "LR", "sgmcmc.PSGLD: LR is missing: a schedule is required, for example " +
+			"infer.Constant(0.01): " +
 			"the move of an element with a constant gradient"},
 		{sgmcmc.PSGLD{LR: c(0)}, "LR", "sgmcmc.PSGLD: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.PSGLD{LR: c(nan)}, "LR", "sgmcmc.PSGLD: LR is NaN: it must be finite and greater than 0"},
-		{sgmcmc.PSGLD{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.PSGLD: Temperature is -1: it must be finite and at least 0"},
+		{sgmcmc.PSGLD{LR: c(1), Temperature: c(-1)}, "Temperature",
+			"sgmcmc.PSGLD: Temperature is -1: it must be finite and at least 0"},
 		{sgmcmc.PSGLD{LR: c(1), Decay: 1}, "Decay", "sgmcmc.PSGLD: Decay is 1: it must be between 0 and 1"},
 		{sgmcmc.PSGLD{LR: c(1), Decay: -0.5}, "Decay", "sgmcmc.PSGLD: Decay is -0.5: it must be between 0 and 1"},
 		{sgmcmc.PSGLD{LR: c(1), Decay: nan}, "Decay", "sgmcmc.PSGLD: Decay is NaN: it must be between 0 and 1"},
@@ -208,7 +216,8 @@ func TestPSGLDErrors(t *testing.T) {
 		require.Error(t, err, e.text)
 		field(t, err, e.field, e.text)
 	}
-	goesWrong(t, sgmcmc.PSGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2", "sgmcmc.PSGLD: LR at update 2 is -0.1: it must be finite and at least 0")
+	goesWrong(t, sgmcmc.PSGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+		"sgmcmc.PSGLD: LR at update 2 is -0.1: it must be finite and at least 0")
 	goesWrong(t, sgmcmc.PSGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 		"sgmcmc.PSGLD: Temperature at update 2 is NaN: it must be finite and at least 0")
 }

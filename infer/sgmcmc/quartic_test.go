@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// quartic is a log posterior of three sites whose gradient is known, not linear, and couples two of them: with the batch
-// tensor c,
+// quartic is a log posterior of three sites whose gradient is known, not linear, and couples two of them: with the
+// batch tensor c,
 //
 //	log p = −¼Σa⁴ + ½bΣa − (b − 1)² − ½Σc(w − ½)²
 //	∂/∂a = −a³ + ½b    ∂/∂b = ½Σa − 2(b − 1)    ∂/∂w = −c(w − ½)
@@ -21,7 +21,8 @@ type quartic struct {
 }
 
 func newQuartic() quartic {
-	return quartic{layout: layout(infer.Shapes{"w": {2, 3}, "b": {}, "a": {2}}), c: []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5}}
+	return quartic{layout: layout(infer.Shapes{"w": {2, 3}, "b": {}, "a": {2}}), c: []float64{0.25, 0.5, 0.75, 1, 1.25,
+		1.5}}
 }
 
 func (q quartic) batch() infer.Batch { return infer.Batch{"c": vector(q.c, 2, 3)} }

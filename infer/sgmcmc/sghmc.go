@@ -8,8 +8,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// SGHMC is stochastic gradient Hamiltonian Monte Carlo (Chen, Fox and Guestrin 2014), in the explicit Euler-Maruyama form
-// of Duffield et al. (2025, section 4): parameters and momenta both move from the old point.
+// SGHMC is stochastic gradient Hamiltonian Monte Carlo (Chen, Fox and Guestrin 2014), in the explicit Euler-Maruyama
+// form of Duffield et al. (2025, section 4): parameters and momenta both move from the old point.
 //
 //	θ' = θ + ε σ⁻² m
 //	m' = m + ε g(θ) − ε σ⁻² α m + √(τε(2α − τεβ)) z,  τ = T/N
@@ -21,13 +21,13 @@ type SGHMC struct {
 	LR    infer.Schedule // step size ε; required
 	Alpha infer.Schedule // friction α; nil means 1. (The 0.01 of some libraries is unstable at most step sizes.)
 	Beta  float64        // β, estimated variance of the gradient noise; default 0
-	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise already
-	// exceeds the target noise, nothing is injected; the statistic "clipped" is the share of such elements.
+	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise
+	// already exceeds the target noise, nothing is injected; the statistic "clipped" is the share of such elements.
 	EstimateBeta *Estimate
 	Sigma        float64        // σ, standard deviation of the momenta at τ = 1; 0 means 1
 	Temperature  infer.Schedule // T; nil means 1, the Bayes posterior
-	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil draws
-	// them from N(0, τσ²), their stationary law; at T = 0 that is 0.
+	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
+	// draws them from N(0, τσ²), their stationary law; at T = 0 that is 0.
 	Momenta *ts.Tensor
 }
 
@@ -49,7 +49,8 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 	return method.Build(check, target, method.Algorithm[SGHMCState]{
 		LR: c.LR, Temperature: c.Temperature, Step: c.step,
 		Parts: func(s *SGHMCState) []method.Part {
-			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: varianceName, Tensor: &s.Variance, Shared: true}}
+			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: varianceName, Tensor: &s.Variance,
+				Shared: true}}
 		},
 		Check: func(m *method.Move) { noiseScale(m, c.Alpha(0), c.Beta) },
 		Start: func(s *SGHMCState, m *method.Move) { s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil) },

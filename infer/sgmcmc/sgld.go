@@ -11,14 +11,14 @@ import (
 //	θ' = θ + ε g(θ) + √(τε(2 − τεβ)) z,  τ = T/N
 //
 // With β = 0 its stationary law approaches exp(logPosterior/τ) as ε goes to 0: for a Gaussian target of precision λ the
-// variance is τ/(λ(1 − ελ/2)). β = V/τ² corrects exactly for gradient noise of variance V. At T = 0 it is gradient ascent,
-// bit for bit optim.SGD.
+// variance is τ/(λ(1 − ελ/2)). β = V/τ² corrects exactly for gradient noise of variance V. At T = 0 it is gradient
+// ascent, bit for bit optim.SGD.
 type SGLD struct {
 	LR          infer.Schedule // step size ε; required
 	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
 	Beta        float64        // β, estimated variance of the gradient noise; default 0
-	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise already
-	// exceeds the target noise, nothing is injected; the statistic "clipped" is the share of such elements.
+	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise
+	// already exceeds the target noise, nothing is injected; the statistic "clipped" is the share of such elements.
 	EstimateBeta *Estimate
 }
 

@@ -35,7 +35,8 @@ func TestSGLRWFollowsItsEquation(t *testing.T) {
 				}
 				next, info := update(t, transform, s, q.batch())
 				checkInfo(t, q, theta, info, eps, temp)
-				within(t, want, values(next.Params.Flat), golden, name("T %s, %s, update %d", temperature.name, chains.name, step))
+				within(t, want, values(next.Params.Flat), golden, name("T %s, %s, update %d", temperature.name,
+					chains.name, step))
 				s = next
 			}
 		}
@@ -46,9 +47,10 @@ func TestSGLRWFollowsItsEquation(t *testing.T) {
 	identical(t, values(s.Params.Flat), values(next.Params.Flat), "at T = 0")
 }
 
-// On a Gaussian of precision λ the walk from 0 is a birth-death chain on the lattice δℤ: with p(x) the probability to go up,
-// its stationary law has π(x + δ) = π(x) p(x)/(1 − p(x + δ)), of which a parity is occupied at a time. Both parities are
-// seen where the chains are looked at after even and odd numbers of updates. K chains start independent of each other.
+// On a Gaussian of precision λ the walk from 0 is a birth-death chain on the lattice δℤ: with p(x) the probability to
+// go up, its stationary law has π(x + δ) = π(x) p(x)/(1 − p(x + δ)), of which a parity is occupied at a time. Both
+// parities are seen where the chains are looked at after even and odd numbers of updates. K chains start independent of
+// each other.
 func TestSGLRWHasItsStationaryLaw(t *testing.T) {
 	const lambda, n, chains, looks = 1.5, 20, 4000, 6
 	target := infer.Mean(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
@@ -69,7 +71,8 @@ func TestSGLRWHasItsStationaryLaw(t *testing.T) {
 			assert.InEpsilon(t, tau/lambda, second, 1e-3)
 		}
 
-		transform := must(sgmcmc.SGLRW{LR: infer.Constant(e.eps), Temperature: infer.Constant(e.temperature)}.Build(target))
+		transform := must(sgmcmc.SGLRW{LR: infer.Constant(e.eps),
+			Temperature: infer.Constant(e.temperature)}.Build(target))
 		s := begin[infer.State](t, transform, must(must(infer.Zeros(layout(infer.Shapes{"x": {}}))).Repeat(chains)), 2)
 		means := make([]float64, chains) // of x² over a pair of neighbouring updates, for each chain
 		for step := range 60 + 2*looks*20 {
@@ -94,7 +97,8 @@ func TestSGLRWResumesAndHolds(t *testing.T) {
 	transform := build(t, sgmcmc.SGLRW{LR: infer.Constant(0.1)}, q.logPosterior)
 	d := q.layout.Dim()
 	s := begin[infer.State](t, transform, params(q.layout, spread(3*d), 3), 5)
-	alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, spread(3 * d)[d:2*d], 0), torch.Streams{Seed: 5, Chains: []uint64{1}})
+	alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, spread(3 * d)[d:2*d], 0), torch.Streams{Seed: 5,
+		Chains: []uint64{1}})
 	require.NoError(t, err)
 	for range 5 {
 		s, _ = update(t, transform, s, q.batch())

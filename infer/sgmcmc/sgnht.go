@@ -12,21 +12,22 @@ import (
 )
 
 // SGNHT is the stochastic gradient Nosé-Hoover thermostat (Ding et al. 2014): SGHMC whose friction ξ is a variable. It
-// grows while the momenta are hotter than τ = T/N and falls while they are colder, and so finds the friction that balances the
-// noise of the gradient, which needs no estimate. In explicit Euler-Maruyama form (Duffield et al. 2025, section 4), with
-// everything on the right of the old point:
+// grows while the momenta are hotter than τ = T/N and falls while they are colder, and so finds the friction that
+// balances the noise of the gradient, which needs no estimate. In explicit Euler-Maruyama form (Duffield et al. 2025,
+// section 4), with everything on the right of the old point:
 //
 //	θ' = θ + ε σ⁻² m
 //	m' = m + ε g(θ) − ε σ⁻² ξ m + √(τε(2α − τεβ)) z,  τ = T/N
 //	ξ' = ξ + ε (σ⁻² |m|²/d − τ)
 //
-// The joint target is exp((logPosterior − |m|²/(2σ²) − d(ξ − α)²/(2σ²))/τ), so that ξ is N(α, τσ²/d). (The σ² under ξ is
-// missing in print; without it the target is not stationary unless σ = 1.) With PerParameter each parameter has a thermostat
-// of its own, ξᵢ' = ξᵢ + ε(σ⁻² mᵢ² − τ), of law N(α, τσ²): for gradients that are noisier in some directions than in others.
-// Gradient noise of variance V that β does not correct for raises the mean of ξ by about εV/(2τ).
+// The joint target is exp((logPosterior − |m|²/(2σ²) − d(ξ − α)²/(2σ²))/τ), so that ξ is N(α, τσ²/d). (The σ² under ξ
+// is missing in print; without it the target is not stationary unless σ = 1.) With PerParameter each parameter has a
+// thermostat of its own, ξᵢ' = ξᵢ + ε(σ⁻² mᵢ² − τ), of law N(α, τσ²): for gradients that are noisier in some directions
+// than in others. Gradient noise of variance V that β does not correct for raises the mean of ξ by about εV/(2τ).
 //
-// Whatever the step size, a chain in equilibrium has kinetic temperature |m|²/(dσ²) equal to τ on average, or else ξ would
-// drift; the error of the step is in θ. The form with σ⁻¹ in place of σ⁻² that is found in print targets another law.
+// Whatever the step size, a chain in equilibrium has kinetic temperature |m|²/(dσ²) equal to τ on average, or else ξ
+// would drift; the error of the step is in θ. The form with σ⁻¹ in place of σ⁻² that is found in print targets another
+// law.
 //
 // There is no T = 0: ξ could only grow then, and would stop the chain anywhere.
 type SGNHT struct {
@@ -38,8 +39,8 @@ type SGNHT struct {
 	Xi           *float64
 	PerParameter bool           // a thermostat for each parameter instead of one for each chain
 	Temperature  infer.Schedule // T, always above 0; nil means 1, the Bayes posterior
-	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil draws
-	// them from N(0, τσ²), their stationary law.
+	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
+	// draws them from N(0, τσ²), their stationary law.
 	Momenta *ts.Tensor
 }
 
@@ -83,7 +84,8 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 		},
 		Inflation: func(s *SGNHTState, u infer.Info, lambda float64) float64 {
 			alpha, friction, rho := c.Alpha(max(s.Step-1, 0)), stat.Mean(meanOf(s.Xi), nil), 1/(c.Sigma*c.Sigma)
-			return lambda * method.StationaryVariance(1, u.LR*rho, -u.LR*lambda, 1-u.LR*rho*friction, 0, 0, 2*u.LR*alpha)
+			return lambda * method.StationaryVariance(1, u.LR*rho, -u.LR*lambda, 1-u.LR*rho*friction, 0, 0,
+				2*u.LR*alpha)
 		},
 		Kinetic: func(s *SGNHTState) (m, inverse *ts.Tensor, scale float64) {
 			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
@@ -92,8 +94,8 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 }
 
 // coldAdvice says why T = 0 is refused.
-const coldAdvice = "it must be greater than 0: at T = 0 the thermostat ξ' = ξ + ε|m|²/(dσ²) can only grow, and stops the " +
-	"chain away from a mode; SGLD, SGHMC and package optim have a T = 0"
+const coldAdvice = "it must be greater than 0: at T = 0 the thermostat ξ' = ξ + ε|m|²/(dσ²) can only grow, and " +
+	"stops the chain away from a mode; SGLD, SGHMC and package optim have a T = 0"
 
 func (c SGNHT) step(s, next *SGNHTState, m *method.Move) {
 	m.Require(m.Temperature != 0, fmt.Sprintf("Temperature at update %d", m.Index), 0, coldAdvice)

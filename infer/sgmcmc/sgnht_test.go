@@ -37,9 +37,12 @@ func TestSGNHTFollowsItsEquations(t *testing.T) {
 	for _, c := range configs {
 		for _, each := range []bool{false, true} {
 			for _, chains := range shapesOfChains {
-				t.Run(name("lr %s, T %s, alpha %s, beta %g, sigma %g, each %v, %s", c.lr.name, c.temperature.name, c.alpha.name, c.beta, c.sigma, each, chains.name), func(t *testing.T) {
-					transform := build(t, sgmcmc.SGNHT{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f, Beta: c.beta,
-						Sigma: c.sigma, Xi: c.xi, PerParameter: each, Momenta: vector(scaled(0.5, spread(d)))}, q.logPosterior)
+				t.Run(name("lr %s, T %s, alpha %s, beta %g, sigma %g, each %v, %s", c.lr.name, c.temperature.name,
+					c.alpha.name, c.beta, c.sigma, each, chains.name), func(t *testing.T) {
+					transform := build(t, sgmcmc.SGNHT{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f,
+						Beta:  c.beta,
+						Sigma: c.sigma, Xi: c.xi, PerParameter: each, Momenta: vector(scaled(0.5, spread(d)))},
+						q.logPosterior)
 					start := params(q.layout, spread(max(chains.rows, 1)*d), chains.rows)
 					s, batch := begin[sgmcmc.SGNHTState](t, transform, start, 7), q.batch()
 					rho := 1.0
@@ -56,9 +59,11 @@ func TestSGNHTFollowsItsEquations(t *testing.T) {
 					for step := range int64(consecutive) {
 						eps, temp, alpha := c.lr.value(step), c.temperature.value(step), c.alpha.value(step)
 						scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*c.beta))
-						theta, m, xi, z := values(s.Params.Flat), values(s.Momenta), values(s.Xi), noise(t, s.Streams, s.Momenta)
+						theta, m, xi, z := values(s.Params.Flat), values(s.Momenta), values(s.Xi), noise(t, s.Streams,
+							s.Momenta)
 						_, g := q.rows(theta)
-						wantTheta, wantM, wantXi := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(xi))
+						wantTheta, wantM, wantXi := make([]float64, len(theta)), make([]float64, len(theta)),
+							make([]float64, len(xi))
 						trace := make([]float64, len(theta)/d)
 						for i := range theta {
 							k := i / d
@@ -84,7 +89,8 @@ func TestSGNHTFollowsItsEquations(t *testing.T) {
 						identical(t, theta, values(s.Params.Flat), "theta of the old state")
 						identical(t, m, values(s.Momenta), "momenta of the old state")
 						identical(t, xi, values(s.Xi), "thermostat of the old state")
-						if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
+						if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d",
+							step)) ||
 							!within(t, wantM, values(next.Momenta), golden, name("momenta after update %d", step)) ||
 							!within(t, wantXi, values(next.Xi), golden, name("thermostat after update %d", step)) {
 							return
@@ -99,7 +105,8 @@ func TestSGNHTFollowsItsEquations(t *testing.T) {
 	}
 }
 
-// frozen is the recursion of SGNHT with the thermostat held at ξ: explicit Euler-Maruyama with friction ξ and the noise of α.
+// frozen is the recursion of SGNHT with the thermostat held at ξ: explicit Euler-Maruyama with friction ξ and the noise
+// of α.
 func (s setting) frozen(xi float64) law {
 	d, rho := s.dim(), 1/(s.sigma*s.sigma)
 	l := s.sghmc()
@@ -118,12 +125,14 @@ func (s setting) kinetic(sigma *mat.Dense) float64 {
 	return sum / float64(d) / (s.sigma * s.sigma)
 }
 
-// balance is the friction at which the frozen recursion has kinetic temperature T, by bisection, with its law. It is what
-// SGNHT is like when one thermostat serves many parameters, because its variance is T/d: E[ξ'] = E[ξ] says that the kinetic
-// temperature is T on average, and a thermostat that hardly moves must then stand where the frozen recursion has that.
+// balance is the friction at which the frozen recursion has kinetic temperature T, by bisection, with its law. It is
+// what SGNHT is like when one thermostat serves many parameters, because its variance is T/d: E[ξ'] = E[ξ] says that
+// the kinetic temperature is T on average, and a thermostat that hardly moves must then stand where the frozen
+// recursion has that.
 func (s setting) balance(t testing.TB) (float64, *mat.Dense) {
 	t.Helper()
-	// A friction that is too small is unstable or too hot; one of σ²/ε forgets the momenta at once, and is as cold as can be.
+	// A friction that is too small is unstable or too hot; one of σ²/ε forgets the momenta at once, and is as cold as
+	// can be.
 	lo, hi := 0.0, s.sigma*s.sigma/s.eps
 	for range 80 {
 		mid := (lo + hi) / 2
@@ -154,12 +163,14 @@ type thermo struct {
 }
 
 func (e thermo) String() string {
-	return name("each %v, %d-d, %d copies, T %g, step %g, gradient noise %g, beta %g, alpha %g, sigma %g", e.each, e.dim(), e.copies,
+	return name("each %v, %d-d, %d copies, T %g, step %g, gradient noise %g, beta %g, alpha %g, sigma %g", e.each,
+		e.dim(), e.copies,
 		e.temperature, e.eps, e.noise, e.beta, e.alpha, e.sigma)
 }
 
-// run starts from the target's law, and takes the moments of (θ − μ, m, ξ − balanced). Independent units are chains; with one
-// thermostat for each parameter and gradient noise, which chains share, the copies; with one chain, blocks of time.
+// run starts from the target's law, and takes the moments of (θ − μ, m, ξ − balanced). Independent units are chains;
+// with one thermostat for each parameter and gradient noise, which chains share, the copies; with one chain, blocks of
+// time.
 func (e thermo) run(t testing.TB) *moments {
 	t.Helper()
 	g, d := newGaussian(e.precision, e.copies), e.dim()
@@ -206,41 +217,42 @@ func (e thermo) run(t testing.TB) *moments {
 	draw := 0
 	method := sgmcmc.SGNHT{LR: infer.Constant(e.eps), Alpha: infer.Constant(e.alpha), Beta: e.beta, Sigma: e.sigma,
 		Temperature: infer.Constant(e.temperature), PerParameter: e.each}
-	run(t, build(t, method, g.logPosterior), params(g.layout, start, e.chains), g.batches(e.noise, e.seed), e.settle+e.thin*int64(e.draws), e.seed, func(state infer.State) {
-		s := state.(sgmcmc.SGNHTState)
-		if s.Step <= e.settle || (s.Step-e.settle)%e.thin != 0 {
-			return
-		}
-		theta, momenta, xi := values(s.Params.Flat), values(s.Momenta), values(s.Xi)
-		for k := range e.chains {
-			for r := range e.copies {
-				g.at(theta[k*size:(k+1)*size], r, x)
-				for i := range d {
-					x[i] -= g.mean[i]
-				}
-				g.at(momenta[k*size:(k+1)*size], r, x[d:])
-				if e.each {
-					g.at(xi[k*size:(k+1)*size], r, x[2*d:])
-				} else {
-					x[2*d] = xi[k]
-				}
-				for i := range thermostats {
-					x[2*d+i] -= e.balanced
-				}
-				unit := k
-				switch {
-				case e.blocks > 0:
-					unit = draw * e.blocks / e.draws
-				case e.noise > 0:
-					unit = r
-				case e.each && d == 1:
-					unit = k*e.copies + r
-				}
-				m.add(unit, x, 1)
+	run(t, build(t, method, g.logPosterior), params(g.layout, start, e.chains), g.batches(e.noise, e.seed),
+		e.settle+e.thin*int64(e.draws), e.seed, func(state infer.State) {
+			s := state.(sgmcmc.SGNHTState)
+			if s.Step <= e.settle || (s.Step-e.settle)%e.thin != 0 {
+				return
 			}
-		}
-		draw++
-	})
+			theta, momenta, xi := values(s.Params.Flat), values(s.Momenta), values(s.Xi)
+			for k := range e.chains {
+				for r := range e.copies {
+					g.at(theta[k*size:(k+1)*size], r, x)
+					for i := range d {
+						x[i] -= g.mean[i]
+					}
+					g.at(momenta[k*size:(k+1)*size], r, x[d:])
+					if e.each {
+						g.at(xi[k*size:(k+1)*size], r, x[2*d:])
+					} else {
+						x[2*d] = xi[k]
+					}
+					for i := range thermostats {
+						x[2*d+i] -= e.balanced
+					}
+					unit := k
+					switch {
+					case e.blocks > 0:
+						unit = draw * e.blocks / e.draws
+					case e.noise > 0:
+						unit = r
+					case e.each && d == 1:
+						unit = k*e.copies + r
+					}
+					m.add(unit, x, 1)
+				}
+			}
+			draw++
+		})
 	return m
 }
 
@@ -269,7 +281,8 @@ func (e thermo) compare(t testing.TB, m *moments, law *mat.Dense, choose func(i,
 		z := math.Abs(got-want[at]) / se
 		worst = max(worst, z)
 		count++
-		assert.LessOrEqualf(t, z, float64(allowed), "%s is %.5f, expected %.5f: standard error %.5f", m.names[at], got, want[at], se)
+		assert.LessOrEqualf(t, z, float64(allowed), "%s is %.5f, expected %.5f: standard error %.5f", m.names[at], got,
+			want[at], se)
 	}
 	at := m.n
 	for i := range m.n {
@@ -284,19 +297,21 @@ func (e thermo) compare(t testing.TB, m *moments, law *mat.Dense, choose func(i,
 	t.Logf("%d comparisons, the worst off by %.2f standard errors", count, worst)
 }
 
-// At a small step the chain has the law of the target: Var θ = T/λ, Var m = Tσ², Cov(θ, m) = −½εT, E ξ = α and
-// Var ξ = Tσ²/d, with one thermostat for each parameter or one for eight. The constants at σ = 2 are 1 and 4; a σ⁻¹ in place of
-// σ⁻² would give Var θ = 2, and a ξ of variance T/d would be off by a factor 4. These are 45 comparisons; the bias of the step
-// is at most one standard error.
+// At a small step the chain has the law of the target: Var θ = T/λ, Var m = Tσ², Cov(θ, m) = −½εT, E ξ = α and Var ξ =
+// Tσ²/d, with one thermostat for each parameter or one for eight. The constants at σ = 2 are 1 and 4; a σ⁻¹ in place of
+// σ⁻² would give Var θ = 2, and a ξ of variance T/d would be off by a factor 4. These are 45 comparisons; the bias of
+// the step is at most one standard error.
 func TestSGNHTHasTheTargetsLawAtSmallSteps(t *testing.T) {
 	for i, e := range []thermo{
 		{setting: setting{temperature: 1, alpha: 2, sigma: 2}, each: true},
 		{setting: setting{temperature: 1, alpha: 2, sigma: 2}},
 		{setting: setting{temperature: 0.25, alpha: 1, sigma: 1}, each: true},
 		{setting: setting{temperature: 4, alpha: 2, sigma: 1.4}},
-		{setting: setting{temperature: 4, alpha: 1, sigma: 1, beta: 0.5}}, // β takes noise away, and the mean of ξ falls by ½εTβ
+		// β takes noise away, and the mean of ξ falls by ½εTβ
+		{setting: setting{temperature: 4, alpha: 1, sigma: 1, beta: 0.5}},
 	} {
-		e.precision, e.eps, e.chains, e.copies, e.settle, e.draws, e.thin, e.seed = scalar(1), 0.01, 128, 8, 800, 20, 60, uint64(i+1)
+		e.precision, e.eps, e.chains, e.copies, e.settle, e.draws, e.thin, e.seed = scalar(1), 0.01, 128, 8, 800, 20,
+			60, uint64(i+1)
 		t.Run(e.String(), func(t *testing.T) {
 			d := float64(e.copies)
 			if e.each {
@@ -311,14 +326,15 @@ func TestSGNHTHasTheTargetsLawAtSmallSteps(t *testing.T) {
 	}
 }
 
-// With many parameters to a thermostat the law at any step is that of the balanced friction, to corrections of T/d: it is
-// compared at steps where it is far from the target's.
+// With many parameters to a thermostat the law at any step is that of the balanced friction, to corrections of T/d: it
+// is compared at steps where it is far from the target's.
 func TestSGNHTHasTheLawOfItsBalancedFriction(t *testing.T) {
 	for i, e := range []thermo{
 		{setting: setting{precision: scalar(1), eps: 0.25, temperature: 1, alpha: 1.5, sigma: 1}, copies: 256},
 		{setting: setting{precision: scalar(1), eps: 0.15, temperature: 4, alpha: 1.5, sigma: 0.8}, copies: 256},
 		{setting: setting{precision: correlated(), eps: 0.2, temperature: 0.25, alpha: 1.5, sigma: 1.4}, copies: 128},
-		{setting: setting{precision: correlated(), eps: 0.2, temperature: 1, alpha: 1.5, sigma: 1.4, beta: 3}, copies: 128},
+		{setting: setting{precision: correlated(), eps: 0.2, temperature: 1, alpha: 1.5, sigma: 1.4, beta: 3},
+			copies: 128},
 		{setting: setting{precision: correlated(), eps: 0.2, temperature: 4, alpha: 1.5, sigma: 1}, copies: 128},
 	} {
 		e.chains, e.settle, e.draws, e.thin, e.seed = 48, 300, 20, 10, uint64(i+1)
@@ -333,7 +349,8 @@ func TestSGNHTHasTheLawOfItsBalancedFriction(t *testing.T) {
 					at += m.n - k
 				}
 				_, se := m.estimate(at)
-				assert.Greater(t, math.Abs(sigma.At(i, i)-e.ideal(true).At(i, i))/se, 2.0*allowed, "the target's law can be told from it")
+				assert.Greater(t, math.Abs(sigma.At(i, i)-e.ideal(true).At(i, i))/se, 2.0*allowed,
+					"the target's law can be told from it")
 			}
 		})
 	}
@@ -348,11 +365,12 @@ func TestOrderOfSGNHT(t *testing.T) {
 	}), 0.05)
 }
 
-// With a thermostat for each parameter every single one has kinetic temperature T and Cov(θ, m) = −½εT exactly, at any step
-// at which it is stable, and with correlations: the first because E[ξ'] = E[ξ], the second because E[θ'²] = E[θ²].
+// With a thermostat for each parameter every single one has kinetic temperature T and Cov(θ, m) = −½εT exactly, at any
+// step at which it is stable, and with correlations: the first because E[ξ'] = E[ξ], the second because E[θ'²] = E[θ²].
 func TestThermostatsHoldTheTemperatureOfEachParameter(t *testing.T) {
 	for i, temperature := range []float64{0.25, 1} {
-		e := thermo{setting: setting{precision: correlated(), eps: 0.05, temperature: temperature, alpha: 2, sigma: 1.2}, each: true,
+		e := thermo{setting: setting{precision: correlated(), eps: 0.05, temperature: temperature, alpha: 2,
+			sigma: 1.2}, each: true,
 			chains: 256, copies: 2, settle: 500, draws: 40, thin: 15, seed: uint64(i + 1)}
 		m := e.run(t)
 		at, compared := m.n, 0
@@ -376,14 +394,18 @@ func TestThermostatsHoldTheTemperatureOfEachParameter(t *testing.T) {
 	}
 }
 
-// Gradient noise of an unknown variance V: the thermostat rises to make up for it, by εV/(2T) at small steps, and θ keeps its
-// law where SGHMC with the same friction is far off. With β = V/T² there is nothing left to make up for.
+// Gradient noise of an unknown variance V: the thermostat rises to make up for it, by εV/(2T) at small steps, and θ
+// keeps its law where SGHMC with the same friction is far off. With β = V/T² there is nothing left to make up for.
 func TestSGNHTFindsTheNoiseOfTheGradient(t *testing.T) {
 	for i, e := range []thermo{
-		{setting: setting{precision: scalar(1), eps: 0.01, temperature: 0.5, alpha: 1, sigma: 1.3, noise: 80}, each: true, settle: 1500, draws: 100, thin: 25, copies: 256},
-		{setting: setting{precision: scalar(1), eps: 0.05, temperature: 0.5, alpha: 1, sigma: 1.3, noise: 16}, blocks: 32, settle: 800, draws: 480, thin: 5, copies: 256},
-		{setting: setting{precision: correlated(), eps: 0.05, temperature: 1, alpha: 0.5, sigma: 1, noise: 20}, blocks: 32, settle: 800, draws: 480, thin: 5, copies: 128},
-		{setting: setting{precision: scalar(1), eps: 0.05, temperature: 0.5, alpha: 1, sigma: 1.3, noise: 8, beta: 32}, blocks: 32, settle: 800, draws: 480, thin: 5, copies: 256},
+		{setting: setting{precision: scalar(1), eps: 0.01, temperature: 0.5, alpha: 1, sigma: 1.3, noise: 80},
+			each: true, settle: 1500, draws: 100, thin: 25, copies: 256},
+		{setting: setting{precision: scalar(1), eps: 0.05, temperature: 0.5, alpha: 1, sigma: 1.3, noise: 16},
+			blocks: 32, settle: 800, draws: 480, thin: 5, copies: 256},
+		{setting: setting{precision: correlated(), eps: 0.05, temperature: 1, alpha: 0.5, sigma: 1, noise: 20},
+			blocks: 32, settle: 800, draws: 480, thin: 5, copies: 128},
+		{setting: setting{precision: scalar(1), eps: 0.05, temperature: 0.5, alpha: 1, sigma: 1.3, noise: 8, beta: 32},
+			blocks: 32, settle: 800, draws: 480, thin: 5, copies: 256},
 	} {
 		e.chains, e.seed = 1, uint64(i+1)
 		t.Run(e.String(), func(t *testing.T) {
@@ -398,13 +420,15 @@ func TestSGNHTFindsTheNoiseOfTheGradient(t *testing.T) {
 			}
 			m := e.run(t)
 			e.compare(t, m, e.law(sigma, 0), func(i, j int) bool {
-				// One thermostat each is not held still, so that at this step only what is exact or of small bias is compared.
+				// One thermostat each is not held still, so that at this step only what is exact or of small bias is
+				// compared.
 				return j < 2*d && (!e.each || i == j)
 			})
 			if left > 0 {
 				biased := e.setting.sghmc().covariance()
 				_, se := m.estimate(m.n)
-				assert.Greater(t, math.Abs(biased.At(0, 0)-sigma.At(0, 0))/se, 2.0*allowed, "SGHMC has %g", biased.At(0, 0))
+				assert.Greater(t, math.Abs(biased.At(0, 0)-sigma.At(0, 0))/se, 2.0*allowed, "SGHMC has %g", biased.At(0,
+					0))
 			}
 		})
 	}
@@ -412,7 +436,8 @@ func TestSGNHTFindsTheNoiseOfTheGradient(t *testing.T) {
 
 func TestSGNHTIsRefusedAtZeroTemperature(t *testing.T) {
 	q := newQuartic()
-	const reason = "it must be greater than 0: at T = 0 the thermostat ξ' = ξ + ε|m|²/(dσ²) can only grow, and stops the chain away from a mode; " +
+	const reason = "it must be greater than 0: at T = 0 the thermostat ξ' = ξ + ε|m|²/(dσ²) can only grow, and " +
+		"stops the chain away from a mode; " +
 		"SGLD, SGHMC and package optim have a T = 0"
 	_, err := sgmcmc.SGNHT{LR: infer.Constant(0.1), Temperature: zero}.Build(infer.Sum(q.logPosterior, 1))
 	field(t, err, "Temperature", "sgmcmc.SGNHT: Temperature is 0: "+reason)
@@ -428,7 +453,8 @@ func TestSGNHTIsRefusedAtZeroTemperature(t *testing.T) {
 
 func TestStartOfSGNHT(t *testing.T) {
 	l := layout(infer.Shapes{"a": {2}, "b": {}})
-	m := startedBy(t, sgmcmc.SGNHT{LR: infer.Constant(0.1), Sigma: 1.7, Temperature: infer.Linear(0.25, 100, 0, 10)}, l, 4096, 1)
+	m := startedBy(t, sgmcmc.SGNHT{LR: infer.Constant(0.1), Sigma: 1.7, Temperature: infer.Linear(0.25, 100, 0, 10)}, l,
+		4096, 1)
 	hasVariance(t, 0.25*1.7*1.7, m, "N(0, Tσ²)")
 
 	q := newQuartic()
@@ -467,11 +493,13 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.SGNHT{}, "LR", "sgmcmc.SGNHT: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+		{sgmcmc.SGNHT{}, "LR", "sgmcmc.SGNHT: LR is missing: a schedule is required, for example " +
+			"infer.Constant(0.01): " +
 			"below α/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGNHT{LR: c(0)}, "LR", "sgmcmc.SGNHT: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.SGNHT{LR: c(1), Alpha: c(-1)}, "Alpha", "sgmcmc.SGNHT: Alpha is -1: it must be finite and at least 0"},
-		{sgmcmc.SGNHT{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.SGNHT: Temperature is -1: it must be finite and at least 0"},
+		{sgmcmc.SGNHT{LR: c(1), Temperature: c(-1)}, "Temperature",
+			"sgmcmc.SGNHT: Temperature is -1: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(1), Sigma: -1}, "Sigma", "sgmcmc.SGNHT: Sigma is -1: it must be finite and greater than 0"},
 		{sgmcmc.SGNHT{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGNHT: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(1), Xi: &nan}, "Xi", "sgmcmc.SGNHT: Xi is NaN: it must be finite"},
@@ -485,11 +513,15 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		field  string // empty for what is not the matter of one field
 		text   string
 	}{
-		{sgmcmc.SGNHT{LR: from(2, 0.1, -0.1)}, "LR at update 2", "sgmcmc.SGNHT: LR at update 2 is -0.1: it must be finite and at least 0"},
-		{sgmcmc.SGNHT{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2", "sgmcmc.SGNHT: Temperature at update 2 is NaN: it must be finite and at least 0"},
-		{sgmcmc.SGNHT{LR: c(0.1), Alpha: from(2, 1, -1)}, "Alpha at update 2", "sgmcmc.SGNHT: Alpha at update 2 is -1: it must be finite and at least 0"},
+		{sgmcmc.SGNHT{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+			"sgmcmc.SGNHT: LR at update 2 is -0.1: it must be finite and at least 0"},
+		{sgmcmc.SGNHT{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
+			"sgmcmc.SGNHT: Temperature at update 2 is NaN: it must be finite and at least 0"},
+		{sgmcmc.SGNHT{LR: c(0.1), Alpha: from(2, 1, -1)}, "Alpha at update 2",
+			"sgmcmc.SGNHT: Alpha at update 2 is -1: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(0.25), Alpha: from(2, 1, 0.5), Beta: 6}, "",
-			"sgmcmc.SGNHT: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, ε (LR) = 0.25, a = 0.5, β (Beta) = 6: " +
+			"sgmcmc.SGNHT: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, ε (LR) = " +
+				"0.25, a = 0.5, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
 	} {
 		transform := build(t, e.method, q.logPosterior)

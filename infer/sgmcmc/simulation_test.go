@@ -32,8 +32,8 @@ func diagonal(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	return torch.Of(out), nil
 }
 
-// measured runs 32 chains at temperature T and reads temperatures every 12 updates, when friction has left less than e⁻¹² of
-// the momenta at one reading to those at the next.
+// measured runs 32 chains at temperature T and reads temperatures every 12 updates, when friction has left less than
+// e⁻¹² of the momenta at one reading to those at the next.
 func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (diagthermo.Simulation, []infer.Reading) {
 	t.Helper()
 	const chains, settle, every, readings = 32, 120, 12, 60
@@ -45,7 +45,8 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 		Gradient: gradient,
 		Next:     func() (infer.Batch, error) { return nil, nil },
 	}
-	_, err = oldrun.Run(context.Background(), build(t, m, diagonal), params(l, make([]float64, chains*l.Dim()), chains), infer.Full(nil),
+	_, err = oldrun.Run(context.Background(), build(t, m, diagonal), params(l, make([]float64, chains*l.Dim()), chains),
+		infer.Full(nil),
 		oldrun.Config{Steps: settle + every*readings, Seed: seed, NoDraws: true, Observer: thermometer})
 	require.NoError(t, err)
 	require.NoError(t, thermometer.Err)
@@ -53,7 +54,8 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 
 	s := diagthermo.Simulation{Kinetic: &diagthermo.Kinetic{}}
 	for i, site := range l.Sites {
-		configurational := diagthermo.SiteReadings{Site: site.Name, Target: temperature, Readings: make([][]float64, chains)}
+		configurational := diagthermo.SiteReadings{Site: site.Name, Target: temperature, Readings: make([][]float64,
+			chains)}
 		for _, r := range thermometer.Readings {
 			assert.Equal(t, temperature, r.Temperature)
 			for k := range chains {
@@ -67,12 +69,14 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 	return s, thermometer.Readings
 }
 
-// BAOA has momenta of exactly N(0, Tσ²) and parameters of exactly N(0, T/λ) on a normal target at any stable step: kinetic
-// temperatures are χ², inside their intervals with probability 0.99, and configurational temperatures T on average.
+// BAOA has momenta of exactly N(0, Tσ²) and parameters of exactly N(0, T/λ) on a normal target at any stable step:
+// kinetic temperatures are χ², inside their intervals with probability 0.99, and configurational temperatures T on
+// average.
 func TestTemperaturesOfAnExactSampler(t *testing.T) {
 	for i, temperature := range []float64{0.25, 1, 4} {
 		t.Run(name("T %g", temperature), func(t *testing.T) {
-			m := sgmcmc.BAOA{LR: infer.Constant(0.8), Alpha: infer.Constant(2 * 1.3 * 1.3), Sigma: 1.3, Temperature: infer.Constant(temperature)}
+			m := sgmcmc.BAOA{LR: infer.Constant(0.8), Alpha: infer.Constant(2 * 1.3 * 1.3), Sigma: 1.3,
+				Temperature: infer.Constant(temperature)}
 			s, _ := measured(t, m, temperature, uint64(11+i))
 			r, err := s.Kinetic.Result()
 			require.NoError(t, err)
@@ -102,7 +106,8 @@ func TestBrokenSamplersAreFlagged(t *testing.T) {
 		// λ = 2: ελ = 0.7 of the friction 1, where explicit Euler has about 1/(1 − 0.7) times the variance.
 		{"step too large", sgmcmc.SGHMC{LR: infer.Constant(0.35), Temperature: T}, true},
 		// β = α/(Tε) makes the injected variance Tε(2α − α), for gradients that have no noise.
-		{"noise halved", sgmcmc.SGHMC{LR: infer.Constant(0.05), Alpha: infer.Constant(4), Beta: 4 / (temperature * 0.05), Temperature: T}, false},
+		{"noise halved", sgmcmc.SGHMC{LR: infer.Constant(0.05), Alpha: infer.Constant(4),
+			Beta: 4 / (temperature * 0.05), Temperature: T}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _ := measured(t, c.method, temperature, 5)
@@ -130,15 +135,22 @@ func TestKineticTemperatures(t *testing.T) {
 		{"SGHMC", sgmcmc.SGHMC{LR: lr, Sigma: 2}, func(_ int, m float64) float64 { return m * m / 4 }},
 		{"BAOA", sgmcmc.BAOA{LR: lr, Sigma: 2}, func(_ int, m float64) float64 { return m * m / 4 }},
 		{"SGNHT", sgmcmc.SGNHT{LR: lr, Sigma: 2, Xi: &xi}, func(_ int, m float64) float64 { return m * m / 4 }},
-		{"symplectic", sgmcmc.SymplecticSGHMC{LR: lr, Mass: map[string]float64{"b": 3}}, func(site int, m float64) float64 {
+		{"symplectic", sgmcmc.SymplecticSGHMC{LR: lr, Mass: map[string]float64{"b": 3}}, func(site int,
+			m float64) float64 {
 			if site == 1 {
 				return m * m / 3
 			}
 			return m * m
 		}},
-		{"momentum", sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), Momentum: infer.Constant(0.9)}, func(_ int, m float64) float64 { return 0.01 * m * m }},
+		{"momentum", sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), Momentum: infer.Constant(0.9)}, func(_ int,
+			m float64) float64 {
+			return 0.01 * m * m
+		}},
 		{"ATMC", sgmcmc.ATMC{LR: lr, Mass: 2}, func(_ int, m float64) float64 { return m * m / 2 }},
-		{"relativistic", sgmcmc.ATMC{LR: lr, Mass: 2, Speed: 0.7}, func(_ int, m float64) float64 { return m * m / (2 * math.Sqrt(1+m*m/(4*0.49))) }},
+		{"relativistic", sgmcmc.ATMC{LR: lr, Mass: 2, Speed: 0.7}, func(_ int,
+			m float64) float64 {
+			return m * m / (2 * math.Sqrt(1+m*m/(4*0.49)))
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			transform := build(t, c.method, diagonal)
@@ -165,11 +177,13 @@ func TestKineticTemperatures(t *testing.T) {
 func TestThermometer(t *testing.T) {
 	p := params(layout(infer.Shapes{"a": {1}, "b": {2, 5}, "c": {40}}), scaled(0.3, spread(51)), 0)
 	runs := func(m infer.Method, th *infer.Thermometer) {
-		_, err := oldrun.Run(context.Background(), build(t, m, diagonal), p, infer.Full(nil), oldrun.Config{Steps: 6, NoDraws: true, Observer: th})
+		_, err := oldrun.Run(context.Background(), build(t, m, diagonal), p, infer.Full(nil), oldrun.Config{Steps: 6,
+			NoDraws: true, Observer: th})
 		require.NoError(t, err)
 	}
 	seen := 0
-	th := &infer.Thermometer{When: infer.Cycles{Length: 3}.Ends, Then: infer.ObserverFunc(func(infer.Progress) { seen++ })}
+	th := &infer.Thermometer{When: infer.Cycles{Length: 3}.Ends,
+		Then: infer.ObserverFunc(func(infer.Progress) { seen++ })}
 	runs(sgmcmc.SGHMC{LR: infer.Constant(0.1)}, th)
 	require.Len(t, th.Readings, 2)
 	assert.Equal(t, 6, seen)

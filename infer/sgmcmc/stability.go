@@ -10,10 +10,10 @@ import (
 
 // ErrUnstable is wrapped by the errors of the Stable methods: at that step size a chain leaves any bound.
 //
-// If the largest curvature λ of −logPosterior is known (the largest eigenvalue of its Hessian, at the mode or anywhere the
-// chain goes), Stable says before a run whether the recursion is stable at the first update: nil, or an error that says what
-// to change. It is exact for Gaussian targets of precisions from near 0 to λ with exact gradients, and necessary near any
-// mode.
+// If the largest curvature λ of −logPosterior is known (the largest eigenvalue of its Hessian, at the mode or anywhere
+// the chain goes), Stable says before a run whether the recursion is stable at the first update: nil, or an error that
+// says what to change. It is exact for Gaussian targets of precisions from near 0 to λ with exact gradients, and
+// necessary near any mode.
 var ErrUnstable = errors.New("unstable")
 
 // Stable says whether ελ < 2.
@@ -28,8 +28,8 @@ func (c SGHMC) Stable(lambda float64) error {
 	alpha, rho := valueOr(c.Alpha, 1), 1/(c.sigma()*c.sigma())
 	return stable("sgmcmc.SGHMC", "ε", c.LR, lambda, func(eps float64) string {
 		if eps*lambda >= alpha {
-			return fmt.Sprintf("ελ = %g must be below the friction α = %g: LR below %g, or Alpha above %g", eps*lambda, alpha,
-				alpha/lambda, eps*lambda)
+			return fmt.Sprintf("ελ = %g must be below the friction α = %g: LR below %g, or Alpha above %g",
+				eps*lambda, alpha, alpha/lambda, eps*lambda)
 		}
 		return unless(eps*rho*alpha <= 2, "εα/σ² = %g must be at most 2: LR or Alpha smaller", eps*rho*alpha)
 	})
@@ -39,7 +39,8 @@ func (c SGHMC) Stable(lambda float64) error {
 func (c BAOA) Stable(lambda float64) error {
 	limit := 4 * SGHMC{Sigma: c.Sigma}.sigma() * SGHMC{Sigma: c.Sigma}.sigma()
 	return stable("sgmcmc.BAOA", "ε", c.LR, lambda, func(eps float64) string {
-		return unless(eps*eps*lambda < limit, "ε²λ = %g must be below 4σ² = %g: LR smaller or Sigma larger", eps*eps*lambda, limit)
+		return unless(eps*eps*lambda < limit, "ε²λ = %g must be below 4σ² = %g: LR smaller or Sigma larger",
+			eps*eps*lambda, limit)
 	})
 }
 
@@ -55,7 +56,8 @@ func (c SymplecticSGHMC) Stable(lambda float64) error {
 		if damp >= 2 {
 			return fmt.Sprintf("hγ = %g must be below 2: LR or Gamma smaller", damp)
 		}
-		return unless(square*lambda < 4-2*damp, "h²λ = %g must be below 4 − 2hγ = %g: LR smaller", square*lambda, 4-2*damp)
+		return unless(square*lambda < 4-2*damp, "h²λ = %g must be below 4 − 2hγ = %g: LR smaller", square*lambda,
+			4-2*damp)
 	})
 }
 
@@ -67,8 +69,8 @@ func stable(name, symbol string, lr infer.Schedule, lambda float64, problem func
 		return check.Err()
 	}
 	if what := problem(lr(0)); what != "" {
-		return fmt.Errorf("%s: with step size %s = %g and curvature λ = %g the recursion is unstable: %s: %w", name, symbol, lr(0),
-			lambda, what, ErrUnstable)
+		return fmt.Errorf("%s: with step size %s = %g and curvature λ = %g the recursion is unstable: %s: %w", name,
+			symbol, lr(0), lambda, what, ErrUnstable)
 	}
 	return nil
 }

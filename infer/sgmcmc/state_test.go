@@ -79,7 +79,8 @@ func TestStatesDoNotShareMemory(t *testing.T) {
 			if what == "SGLD" {
 				assert.NotEqual(t, values(x.Position().Flat), values(y.Position().Flat), "another seed is other noise")
 			} else {
-				assert.NotEqual(t, values(a.Save().Tensors["momenta"]), values(other.Save().Tensors["momenta"]), "another seed is other momenta")
+				assert.NotEqual(t, values(a.Save().Tensors["momenta"]), values(other.Save().Tensors["momenta"]),
+					"another seed is other momenta")
 			}
 		})
 	}
@@ -110,8 +111,8 @@ func TestRestoredStatesGoOn(t *testing.T) {
 	}
 }
 
-// A chain's noise depends on (seed, chain) alone, so that chain 3 of 64 and chain 3 of 4 are the same chain. Only the sums
-// of a batched gradient may be rounded otherwise.
+// A chain's noise depends on (seed, chain) alone, so that chain 3 of 64 and chain 3 of 4 are the same chain. Only the
+// sums of a batched gradient may be rounded otherwise.
 func TestAChainDoesNotDependOnTheOthers(t *testing.T) {
 	q := newQuartic()
 	d := q.layout.Dim()
@@ -119,8 +120,10 @@ func TestAChainDoesNotDependOnTheOthers(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			transform := build(t, method, q.logPosterior)
 			all := spread(64 * d)
-			many, few := begin[infer.State](t, transform, params(q.layout, all, 64), 9), begin[infer.State](t, transform, params(q.layout, all[:4*d], 4), 9)
-			alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, all[3*d:4*d], 0), torch.Streams{Seed: 9, Chains: []uint64{3}})
+			many, few := begin[infer.State](t, transform, params(q.layout, all, 64), 9), begin[infer.State](t,
+				transform, params(q.layout, all[:4*d], 4), 9)
+			alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, all[3*d:4*d], 0), torch.Streams{Seed: 9,
+				Chains: []uint64{3}})
 			require.NoError(t, err)
 			for step := range 20 {
 				for name, x := range few.Save().Tensors {
@@ -148,7 +151,8 @@ func roots(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	return torch.Of(p.Flat.MustSquare(false).MustSqrt(false).MustNeg(false).MustSum(gotch.Double, false)), nil
 }
 
-// A chain whose density or gradient is not finite stays where it is and is flagged. The others move as if it were not there.
+// A chain whose density or gradient is not finite stays where it is and is flagged. The others move as if it were not
+// there.
 func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 	l := layout(infer.Shapes{"x": {2}})
 	good := []float64{0.5, 2}
@@ -166,17 +170,22 @@ func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 		for what, method := range methods() {
 			t.Run(what+", "+c.what, func(t *testing.T) {
 				transform := build(t, method, c.f)
-				healthy := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), good...), good...), 3), 2)
-				sick := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), c.bad...), good...), 3), 2)
+				healthy := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...),
+					good...), good...), 3), 2)
+				sick := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...),
+					c.bad...), good...), 3), 2)
 				want, info := update(t, transform, healthy, nil)
 				require.Nil(t, info.Diverged)
 				got, info := update(t, transform, sick, nil)
 				assert.Equal(t, []bool{false, true, false}, info.Diverged)
-				for what, v := range map[string][2]float64{"density": {c.density, info.LogPosterior[1]}, "norm": {c.norm, info.GradNorm[1]}} {
-					assert.Truef(t, v[0] == v[1] || math.IsNaN(v[0]) && math.IsNaN(v[1]) || math.Abs(v[0]-v[1]) < golden, "%s: want %v, got %v", what, v[0], v[1])
+				for what, v := range map[string][2]float64{"density": {c.density, info.LogPosterior[1]},
+					"norm": {c.norm, info.GradNorm[1]}} {
+					assert.Truef(t, v[0] == v[1] || math.IsNaN(v[0]) && math.IsNaN(v[1]) ||
+						math.Abs(v[0]-v[1]) < golden, "%s: want %v, got %v", what, v[0], v[1])
 				}
 				for name, x := range got.Save().Tensors {
-					identical(t, values(sick.Save().Tensors[name])[2:4], values(x)[2:4], name+" of the chain that is held")
+					identical(t, values(sick.Save().Tensors[name])[2:4], values(x)[2:4],
+						name+" of the chain that is held")
 					healthy := values(want.Save().Tensors[name])
 					within(t, healthy[:2], values(x)[:2], golden, name+" of chain 0")
 					within(t, healthy[4:], values(x)[4:], golden, name+" of chain 2")
@@ -233,8 +242,8 @@ func TestStatesKeepTheTypeOfThePoint(t *testing.T) {
 	}
 }
 
-// A point, or momenta, that gradients are recorded for must not make the states parts of a graph: it would grow with every
-// update and hold all states in memory.
+// A point, or momenta, that gradients are recorded for must not make the states parts of a graph: it would grow with
+// every update and hold all states in memory.
 func TestStatesAreNotPartOfAGraph(t *testing.T) {
 	q := newQuartic()
 	start := params(q.layout, spread(q.layout.Dim()), 0)

@@ -4,8 +4,8 @@ package sgmcmc_test
 
 import "testing"
 
-// The stationary laws at small steps, where they are only some per cent away from the target's, with several seeds. These
-// are 400 comparisons: a right method fails for about one choice of seeds in forty.
+// The stationary laws at small steps, where they are only some per cent away from the target's, with several seeds.
+// These are 400 comparisons: a right method fails for about one choice of seeds in forty.
 
 func TestStationaryLawOfSGLDAtSmallSteps(t *testing.T) {
 	seed := seeds()
@@ -27,7 +27,8 @@ func TestStationaryLawOfSGHMCAtSmallSteps(t *testing.T) {
 		for _, temperature := range []float64{0.25, 1, 4} {
 			for _, sigma := range []float64{1, 1.6} {
 				stationary(t, experiment{
-					setting: setting{precision: precision, eps: 0.08, temperature: temperature, alpha: 1.5, sigma: sigma},
+					setting: setting{precision: precision, eps: 0.08, temperature: temperature, alpha: 1.5,
+						sigma: sigma},
 					momenta: true, chains: 256, copies: 4, draws: 800, seed: seed(),
 				})
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
 
-// stationary runs an experiment and checks its moments against the exact law of the recursion, after making sure that the
-// run can tell that law from the target's own, which no explicit method has at a finite step size, and from the law that a
-// method which ignored beta would have.
+// stationary runs an experiment and checks its moments against the exact law of the recursion, after making sure that
+// the run can tell that law from the target's own, which no explicit method has at a finite step size, and from the law
+// that a method which ignored beta would have.
 func stationary(t *testing.T, e experiment) {
 	t.Run(e.String(), func(t *testing.T) {
 		sigma := e.law().covariance()
@@ -62,7 +62,8 @@ func TestStationaryLawOfSGHMC(t *testing.T) {
 				{0.25, 1.2, 1, 0}, {0.3, 1.5, 1.4, 4.5 / temperature}, {0.2, 1.2, 0.8, 0},
 			} {
 				stationary(t, experiment{
-					setting: setting{precision: precision, eps: c.eps, temperature: temperature, alpha: c.alpha, sigma: c.sigma, beta: c.beta},
+					setting: setting{precision: precision, eps: c.eps, temperature: temperature, alpha: c.alpha,
+						sigma: c.sigma, beta: c.beta},
 					momenta: true, chains: 256, copies: 2, draws: 150, seed: seed(),
 				})
 			}
@@ -80,13 +81,15 @@ func TestSGHMCHasTheReferenceVariances(t *testing.T) {
 	}
 }
 
-// At T = 0 nothing is random: after n updates θ − μ, and the momenta, are exactly Aⁿ times what they were, which goes to 0.
+// At T = 0 nothing is random: after n updates θ − μ, and the momenta, are exactly Aⁿ times what they were, which goes
+// to 0.
 func TestZeroTemperatureFollowsTheRecursionToTheMode(t *testing.T) {
 	for _, precision := range targets() {
 		for _, e := range []experiment{
 			{setting: setting{precision: precision, eps: 0.35}},
 			{setting: setting{precision: precision, eps: 0.25, alpha: 1.2, sigma: 0.8}, momenta: true},
-			{setting: setting{precision: precision, eps: 0.3, alpha: 1.5, sigma: 1.4, beta: 5}, momenta: true}, // T = 0 takes any beta
+			// T = 0 takes any beta
+			{setting: setting{precision: precision, eps: 0.3, alpha: 1.5, sigma: 1.4, beta: 5}, momenta: true},
 		} {
 			e.chains, e.copies = 3, 2
 			t.Run(e.String(), func(t *testing.T) {
@@ -107,32 +110,36 @@ func TestZeroTemperatureFollowsTheRecursionToTheMode(t *testing.T) {
 					}
 				}
 				var last float64
-				run(t, build(t, e.method(), g.logPosterior), params(g.layout, first, e.chains), g.batches(0, 0), updates, 1, func(s infer.State) {
-					theta := values(s.Position().Flat)
-					last = 0
-					for i, x := range want {
-						var next mat.VecDense
-						next.MulVec(l.a, x)
-						want[i] = &next
-						g.at(theta[i/e.copies*size:], i%e.copies, point)
-						for j := range d {
-							expect := next.AtVec(j) + g.mean[j]
-							if !(math.Abs(point[j]-expect) <= golden) {
-								t.Errorf("update %d, copy %d, element %d: want %.17g, got %.17g", s.Steps(), i, j, expect, point[j])
-							}
-							last = max(last, math.Abs(point[j]-g.mean[j]))
-						}
-						if h, ok := s.(sgmcmc.SGHMCState); ok {
-							g.at(values(h.Momenta)[i/e.copies*size:], i%e.copies, point)
+				run(t, build(t, e.method(), g.logPosterior), params(g.layout, first, e.chains), g.batches(0, 0),
+					updates, 1, func(s infer.State) {
+						theta := values(s.Position().Flat)
+						last = 0
+						for i, x := range want {
+							var next mat.VecDense
+							next.MulVec(l.a, x)
+							want[i] = &next
+							g.at(theta[i/e.copies*size:], i%e.copies, point)
 							for j := range d {
-								if !(math.Abs(point[j]-next.AtVec(d+j)) <= golden) {
-									t.Errorf("update %d, copy %d, momentum %d: want %.17g, got %.17g", s.Steps(), i, j, next.AtVec(d+j), point[j])
+								expect := next.AtVec(j) + g.mean[j]
+								if !(math.Abs(point[j]-expect) <= golden) {
+									t.Errorf("update %d, copy %d, element %d: want %.17g, got %.17g", s.Steps(), i, j,
+										expect, point[j])
+								}
+								last = max(last, math.Abs(point[j]-g.mean[j]))
+							}
+							if h, ok := s.(sgmcmc.SGHMCState); ok {
+								g.at(values(h.Momenta)[i/e.copies*size:], i%e.copies, point)
+								for j := range d {
+									if !(math.Abs(point[j]-next.AtVec(d+j)) <= golden) {
+										t.Errorf("update %d, copy %d, momentum %d: want %.17g, got %.17g", s.Steps(), i, j,
+											next.AtVec(d+j), point[j])
+									}
 								}
 							}
 						}
-					}
-				})
-				// The slowest of these recursions has a spectral radius of 0.92, so that 300 updates leave 1e-11 of the start.
+					})
+				// The slowest of these recursions has a spectral radius of 0.92, so that 300 updates leave 1e-11 of the
+				// start.
 				if last > 1e-9 {
 					t.Errorf("the chains end %g from the mode", last)
 				}

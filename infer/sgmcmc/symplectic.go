@@ -10,25 +10,25 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// SymplecticSGHMC is stochastic gradient Hamiltonian Monte Carlo by symplectic Euler steps (Wenzel et al. 2020, algorithm
-// 1): the parameters move with the new momenta, where [SGHMC] moves them with the old ones.
+// SymplecticSGHMC is stochastic gradient Hamiltonian Monte Carlo by symplectic Euler steps (Wenzel et al. 2020,
+// algorithm 1): the parameters move with the new momenta, where [SGHMC] moves them with the old ones.
 //
 //	m' = (1 − hγ) m + h g(θ) + √(τh(2γM − τhβ)) z,  τ = T/N
 //	θ' = θ + h M⁻¹ m'
 //
 // h = C·LR is the time step, γ the friction, M the diagonal mass. The joint target is exp((logPosterior − m·M⁻¹m/2)/τ).
-// For a Gaussian target of precision λ the bias of θ is of second order in h, that of m of first; the recursion is stable
-// for hγ < 2 and h²λ/M < 4 − 2hγ.
+// For a Gaussian target of precision λ the bias of θ is of second order in h, that of m of first; the recursion is
+// stable for hγ < 2 and h²λ/M < 4 − 2hγ.
 //
-// The same in the terms of stochastic gradient descent, when Momentum is given: LR is then its learning rate ℓ, Momentum its
-// μ, and the step and friction are h = C√ℓ and γ = (1 − μ)/√ℓ for M = 1. Momenta are in units of √ℓ₀, with ℓ₀ the first
-// learning rate, so that m is the buffer of SGD:
+// The same in the terms of stochastic gradient descent, when Momentum is given: LR is then its learning rate ℓ,
+// Momentum its μ, and the step and friction are h = C√ℓ and γ = (1 − μ)/√ℓ for M = 1. Momenta are in units of √ℓ₀, with
+// ℓ₀ the first learning rate, so that m is the buffer of SGD:
 //
 //	m' = (1 − c(1 − μ)) m + c g(θ) + √(τ(2c(1 − μ)M/ℓ₀ − τc²β)) z,  c = C√(ℓ/ℓ₀)
 //	θ' = θ + c ℓ₀ M⁻¹ m'
 //
-// At T = 0 and with C = M = 1 and a constant learning rate it is, bit for bit, optim.SGD with LR and Momentum, which also
-// starts from m = 0. A factor C is thus a learning rate of C²ℓ with momentum 1 − C(1 − μ).
+// At T = 0 and with C = M = 1 and a constant learning rate it is, bit for bit, optim.SGD with LR and Momentum, which
+// also starts from m = 0. A factor C is thus a learning rate of C²ℓ with momentum 1 − C(1 − μ).
 //
 // T is Wenzel's temperature. His h and γ are on the scale of the sum over n data: √(ℓ/n) and (1 − μ)√(n/ℓ).
 type SymplecticSGHMC struct {
@@ -37,19 +37,19 @@ type SymplecticSGHMC struct {
 	Momentum infer.Schedule // μ of SGD, in [0, 1); nil leaves LR and Gamma to be h and γ
 	Cycle    infer.Schedule // C, a factor of the time step, for example infer.Cosine(1, L); nil means 1
 	Beta     float64        // β, estimated variance of the gradient noise; default 0
-	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise already
-	// exceeds the target noise, nothing is injected; the statistic "clipped" is the share of such elements.
+	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise
+	// already exceeds the target noise, nothing is injected; the statistic "clipped" is the share of such elements.
 	EstimateBeta *Estimate
 	Temperature  infer.Schedule // T; nil means 1, the Bayes posterior
-	// Mass is M of each site, a number above 0 for all its elements; 1 for sites that are not named. A site with a larger
-	// mass moves more slowly.
+	// Mass is M of each site, a number above 0 for all its elements; 1 for sites that are not named. A site with a
+	// larger mass moves more slowly.
 	Mass map[string]float64
 	// EstimateMass finds the masses from the gradients of minibatches (Wenzel's algorithm 4; K = 32): sites with larger
-	// gradients move more slowly, and the lightest site of each chain has mass 1. Momenta are transported, m' = √(M'/M) m,
-	// and start with mass 1. Nil for Mass.
+	// gradients move more slowly, and the lightest site of each chain has mass 1. Momenta are transported, m' = √(M'/M)
+	// m, and start with mass 1. Nil for Mass.
 	EstimateMass *Estimate
-	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil draws
-	// them from their stationary law, N(0, τM), or N(0, τM/ℓ₀) with Momentum; at T = 0 that is 0.
+	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
+	// draws them from their stationary law, N(0, τM), or N(0, τM/ℓ₀) with Momentum; at T = 0 that is 0.
 	Momenta *ts.Tensor
 }
 
@@ -72,37 +72,38 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	check.Schedule("Cycle", &c.Cycle, 1, false)
 	unit := 1.0 // momenta have law N(0, τM/unit): ℓ₀ with Momentum
 	if c.Momentum != nil {
-		check.Require(c.Gamma == nil, "Gamma", valueOr(c.Gamma, 0), "it must be nil when Momentum is given, which says the friction")
+		check.Require(c.Gamma == nil, "Gamma", valueOr(c.Gamma, 0),
+			"it must be nil when Momentum is given, which says the friction")
 		unit = valueOr(c.LR, 0)
+		mu := c.Momentum(0)
+		check.Fraction("Momentum", &mu, 0)
 	}
 	check.Schedule("Gamma", &c.Gamma, 1, false)
 	checkBeta(check, c.Beta, &c.EstimateBeta)
-	check.Require(c.EstimateMass == nil || len(c.Mass) == 0, "Mass", c.Mass, "it must be nil when EstimateMass is given, which finds it")
+	check.Require(c.EstimateMass == nil || len(c.Mass) == 0, "Mass", c.Mass,
+		"it must be nil when EstimateMass is given, which finds it")
 	c.EstimateMass = c.EstimateMass.Check(check, "EstimateMass", 1)
 	lightest := method.CheckMasses(check, &c.Mass)
 	return method.Build(check, target, method.Algorithm[SymplecticSGHMCState]{
 		LR: c.LR, Temperature: c.Temperature,
 		Step: func(s, next *SymplecticSGHMCState, m *method.Move) { c.step(s, next, m, unit) },
 		Parts: func(s *SymplecticSGHMCState) []method.Part {
-			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: varianceName, Tensor: &s.Variance, Shared: true},
-				{Name: "mass", Tensor: &s.Mass, Shared: true}}
+			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "mass", Tensor: &s.Mass, Shared: true},
+				{Name: varianceName, Tensor: &s.Variance, Shared: true}}
 		},
 		Check: func(m *method.Move) { c.pace(m, unit, lightest) },
 		Start: func(s *SymplecticSGHMCState, m *method.Move) {
 			s.Mass = m.Masses(c.Mass)
-			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(m.Tau/unit), rootOf(s.Mass))
+			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(m.Tau/unit), method.RootMasses(s.Mass))
 		},
 		Due: func(s *SymplecticSGHMCState, epoch bool) bool {
-			return c.EstimateMass.Due(s.Step, epoch, s.Mass == nil) || c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil)
+			return c.EstimateMass.Due(s.Step, epoch, s.Mass == nil) ||
+				c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil)
 		},
 		Prepare: func(s *SymplecticSGHMCState, g infer.Gradient, epoch bool, next func() (infer.Batch, error)) {
 			if c.EstimateMass.Due(s.Step, epoch, s.Mass == nil) {
 				mass := method.EstimateMasses(g, s.Params, s.Mass, next, c.EstimateMass.Batches)
-				s.Momenta = s.Momenta.MustMul(rootOf(mass), false) // transported, so that √M⁻¹ m stays
-				if s.Mass != nil {
-					s.Momenta = s.Momenta.MustDiv(rootOf(s.Mass), false)
-				}
-				s.Mass = mass
+				s.Momenta, s.Mass = method.Transported(s.Momenta, s.Mass, mass), mass
 			}
 			if c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil) {
 				s.Variance = c.EstimateBeta.Variance(g, s.Params, s.Variance, next)
@@ -112,103 +113,61 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 			if s.Mass != nil {
 				return 1 // not known
 			}
-			p := c.pace(&method.Move{Name: check.Name, Index: max(s.Step-1, 0), LR: c.LR(max(s.Step-1, 0))}, unit, 1)
-			h := p.h * unit // θ moves by h m'; the noise of m' has variance 2hγ/unit
-			n := 2 * p.damp / unit
-			return lambda * method.StationaryVariance(1-h*p.h*lambda, h*p.keep, -p.h*lambda, p.keep, h*h*n, h*n, n)
+			i := max(s.Step-1, 0)
+			h, damp, keep, _ := c.pace(&method.Move{Name: check.Name, Index: i, LR: c.LR(i)}, unit, 1)
+			b, n := h*unit, 2*damp/unit // θ moves by b m'; the noise of m' has variance n
+			return lambda * method.StationaryVariance(1-b*h*lambda, b*keep, -h*lambda, keep, b*b*n, b*n, n)
 		},
 		Kinetic: func(s *SymplecticSGHMCState) (m, inverse *ts.Tensor, scale float64) {
-			if s.Mass != nil {
-				inverse = s.Mass.MustReciprocal(false)
-			}
-			return s.Momenta, inverse, unit
+			return s.Momenta, method.Inverse(s.Mass), unit
 		},
 	})
 }
 
 func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, unit float64) {
-	lightest := 1.0
-	if s.Mass != nil {
-		lightest = must(torch.Item(s.Mass.MustMin(false)))
+	h, damp, keep, scale := c.pace(m, unit, method.Lightest(s.Mass))
+	m.Info.LR, m.Info.TimeStep = h, h*math.Sqrt(unit)
+	if c.Momentum != nil {
+		m.Info.LR = c.Cycle(m.Index) * c.Cycle(m.Index) * m.LR
 	}
-	p := c.pace(m, unit, lightest)
-	m.Info.LR, m.Info.TimeStep = p.lr, p.h*math.Sqrt(unit)
-	terms := []torch.Term{term(p.keep, s.Momenta), term(p.h, m.Grad)}
-	switch wanted := 2 * m.Tau * p.damp / unit; {
+	terms := []torch.Term{term(keep, s.Momenta), term(h, m.Grad)}
+	switch wanted := 2 * m.Tau * damp / unit; {
 	case c.EstimateBeta != nil:
-		terms = m.CorrectedNoise(wanted, s.Mass, p.h*p.h, s.Variance, s.Momenta, terms...)
+		terms = m.CorrectedNoise(wanted, s.Mass, h*h, s.Variance, s.Momenta, terms...)
 	case s.Mass == nil:
-		terms = m.Noise(p.scale, s.Momenta, terms...)
+		terms = m.Noise(scale, s.Momenta, terms...)
 	default:
-		terms = noisyMasses(m, s.Mass, wanted, m.Tau*m.Tau*p.h*p.h*c.Beta, s.Momenta, terms...)
+		terms = m.MassiveNoise(s.Mass, wanted, m.Tau*m.Tau*h*h*c.Beta, s.Momenta, terms...)
 	}
 	next.Momenta = combine(terms...)
 	velocity := next.Momenta
 	if s.Mass != nil {
 		velocity = velocity.MustMul(s.Mass.MustReciprocal(false), false)
 	}
-	next.Params.Flat = combine(term(1, s.Params.Flat), term(p.h*unit, velocity))
+	next.Params.Flat = combine(term(1, s.Params.Flat), term(h*unit, velocity))
 }
 
-// pace are the numbers of one update, in the units of the momenta.
-type pace struct {
-	h          float64 // time step
-	damp, keep float64 // hγ and 1 − hγ
-	scale      float64 // standard deviation of the noise of the lightest element
-	lr         float64 // C·LR, or C²·LR with Momentum
-}
-
-// pace checks and evaluates the schedules.
-func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (p pace) {
-	cycle := m.Rate("Cycle", c.Cycle, false)
-	if c.Momentum != nil {
+// pace checks and evaluates the schedules: the time step h, hγ, 1 − hγ, and the standard deviation of the noise of the
+// lightest element, in the units of the momenta.
+func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (h, damp, keep, scale float64) {
+	if cycle := m.Rate("Cycle", c.Cycle, false); c.Momentum != nil {
 		mu := c.Momentum(m.Index)
-		field := "Momentum"
-		if m.Index > 0 {
-			field = fmt.Sprintf("Momentum at update %d", m.Index)
-		}
-		m.Require(mu >= 0 && mu < 1, field, mu, "it must be at least 0 and less than 1")
+		m.Require(mu >= 0 && mu < 1, fmt.Sprintf("Momentum at update %d", m.Index), mu,
+			"it must be at least 0 and less than 1")
 		// These are exactly 1, 1 − μ and μ while the step is that of SGD.
-		p.h = cycle * math.Sqrt(m.LR/unit)
-		p.damp = p.h * (1 - mu)
-		p.keep = mu + (1-p.h)*(1-mu)
-		p.lr = cycle * cycle * m.LR
+		h = cycle * math.Sqrt(m.LR/unit)
+		damp, keep = h*(1-mu), mu+(1-h)*(1-mu)
 	} else {
-		p.h = cycle * m.LR
-		p.damp = p.h * m.Rate("Gamma", c.Gamma, false)
-		p.keep = 1 - p.damp
-		p.lr = p.h
+		h = cycle * m.LR
+		damp = h * m.Rate("Gamma", c.Gamma, false)
+		keep = 1 - damp
 	}
 	mass := lightest / unit
-	variance := m.Tau * (2*p.damp*mass - m.Tau*p.h*p.h*c.Beta)
+	variance := m.Tau * (2*damp*mass - m.Tau*h*h*c.Beta)
 	if !(variance >= 0) {
-		must(0, fmt.Errorf("the noise variance τ(2hγM − τh²β) is %g at update %d, with τ = T/N = %g, h = %g, hγ = %g, M = %g, "+
-			"β (Beta) = %g: Beta must be at most 2hγM/(τh²) = %g, or LR smaller: %w", variance, m.Index, m.Tau, p.h, p.damp,
-			mass, c.Beta, 2*p.damp*mass/(m.Tau*p.h*p.h), infer.ErrConfig))
+		must(0, fmt.Errorf("the noise variance τ(2hγM − τh²β) is %g at update %d, with τ = T/N = %g, h = %g, "+
+			"hγ = %g, M = %g, β (Beta) = %g: Beta must be at most 2hγM/(τh²) = %g, or LR smaller: %w", variance, m.Index,
+			m.Tau, h, damp, mass, c.Beta, 2*damp*mass/(m.Tau*h*h), infer.ErrConfig))
 	}
-	p.scale = math.Sqrt(variance)
-	return p
-}
-
-// rootOf is √M; nil when all masses are 1.
-func rootOf(mass *ts.Tensor) *ts.Tensor {
-	if mass == nil {
-		return nil
-	}
-	return mass.MustSqrt(false)
-}
-
-// noisyMasses appends noise of variance wanted·M − lost. Nothing is drawn where no element gets any.
-func noisyMasses(m *method.Move, mass *ts.Tensor, wanted, lost float64, like *ts.Tensor, terms ...torch.Term) []torch.Term {
-	if wanted == 0 {
-		return terms
-	}
-	z, scale, sd := m.Normal(like), math.Sqrt(wanted), rootOf(mass)
-	if lost > 0 {
-		variance := combine(term(scale*scale, mass)).MustAddScalar(ts.FloatScalar(-lost), false)
-		// The least variance may be zero and come out a rounding below.
-		sd, scale = variance.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false), 1
-	}
-	z.MustMul_(sd)
-	return append(terms, term(scale, z))
+	return h, damp, keep, math.Sqrt(variance)
 }

@@ -10,12 +10,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
-// Training with SGD and momentum becomes sampling when the temperature is raised: at T = 0 the two are the same updates.
+// Training with SGD and momentum becomes sampling when the temperature is raised: at T = 0 the two are the same
+// updates.
 func ExampleSymplecticSGHMC() {
 	lr, momentum := 0.05, 0.8
 	for _, method := range []infer.Method{
 		optim.SGD{LR: infer.Constant(lr), Momentum: momentum},
-		sgmcmc.SymplecticSGHMC{LR: infer.Constant(lr), Momentum: infer.Constant(momentum), Temperature: infer.Constant(0)},
+		sgmcmc.SymplecticSGHMC{LR: infer.Constant(lr), Momentum: infer.Constant(momentum),
+			Temperature: infer.Constant(0)},
 		sgmcmc.SymplecticSGHMC{LR: infer.Constant(lr), Momentum: infer.Constant(momentum)},
 	} {
 		transform, err := method.Build(infer.Sum(coins, 1))

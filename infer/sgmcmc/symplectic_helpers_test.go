@@ -17,11 +17,15 @@ func newcomers() map[string]infer.Method {
 	lr, temperature := infer.Polynomial(0.2, 1, 0.33), infer.Linear(1, 0.5, 0, 10)
 	alpha := infer.Constant(1.5)
 	return map[string]infer.Method{
-		"SGNHT":                         sgmcmc.SGNHT{LR: lr, Temperature: temperature, Alpha: alpha, Beta: 0.3, Sigma: 1.3},
-		"SGNHT, per parameter":          sgmcmc.SGNHT{LR: lr, Temperature: temperature, Alpha: alpha, Beta: 0.3, Sigma: 1.3, PerParameter: true},
-		"BAOA":                          sgmcmc.BAOA{LR: lr, Temperature: temperature, Alpha: alpha, Sigma: 1.3},
-		"SymplecticSGHMC":               sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature, Gamma: alpha, Beta: 0.3, Cycle: infer.Cosine(1, 7)},
-		"SymplecticSGHMC with Momentum": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature, Momentum: infer.Constant(0.8), Cycle: infer.Cosine(1, 7)},
+		"SGNHT": sgmcmc.SGNHT{LR: lr, Temperature: temperature, Alpha: alpha, Beta: 0.3,
+			Sigma: 1.3},
+		"SGNHT, per parameter": sgmcmc.SGNHT{LR: lr, Temperature: temperature, Alpha: alpha, Beta: 0.3,
+			Sigma: 1.3, PerParameter: true},
+		"BAOA": sgmcmc.BAOA{LR: lr, Temperature: temperature, Alpha: alpha, Sigma: 1.3},
+		"SymplecticSGHMC": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature, Gamma: alpha,
+			Beta: 0.3, Cycle: infer.Cosine(1, 7)},
+		"SymplecticSGHMC with Momentum": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature,
+			Momentum: infer.Constant(0.8), Cycle: infer.Cosine(1, 7)},
 		"SymplecticSGHMC with masses": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature, Gamma: alpha, Beta: 0.2,
 			Mass: map[string]float64{"a": 0.5, "w": 3, "x": 2}},
 	}
@@ -55,12 +59,13 @@ type trial struct {
 }
 
 func (e trial) String() string {
-	return name("%s, %d-d, T %g, step %g, beta %g, gradient noise %g, alpha %g, sigma %g", e.what, e.dim(), e.temperature, e.eps,
+	return name("%s, %d-d, T %g, step %g, beta %g, gradient noise %g, alpha %g, sigma %g", e.what, e.dim(),
+		e.temperature, e.eps,
 		e.beta, e.noise, e.alpha, e.sigma)
 }
 
-// run starts all chains at 0, lets them forget it, and takes the moments of (θ − μ, m) at every second part of a relaxation
-// time. Chains share the noise of their batches, so that with noise only the copies are independent.
+// run starts all chains at 0, lets them forget it, and takes the moments of (θ − μ, m) at every second part of a
+// relaxation time. Chains share the noise of their batches, so that with noise only the copies are independent.
 func (e trial) run(t testing.TB) *moments {
 	t.Helper()
 	require.Less(t, e.law.radius(), 1.0)
@@ -73,23 +78,24 @@ func (e trial) run(t testing.TB) *moments {
 	}
 	m, x := newMoments(2*d, units), make([]float64, 2*d)
 	start := params(g.layout, make([]float64, e.chains*size), e.chains)
-	run(t, build(t, fitted(e.method, g.layout), g.logPosterior), start, g.batches(e.noise, e.seed), settle+thin*int64(e.draws), e.seed, func(s infer.State) {
-		if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
-			return
-		}
-		theta, momenta := values(s.Position().Flat), values(s.Save().Tensors["momenta"])
-		m.count++
-		for k := range e.chains {
-			for r := range e.copies {
-				g.at(theta[k*size:(k+1)*size], r, x)
-				for i := range d {
-					x[i] -= g.mean[i]
-				}
-				g.at(momenta[k*size:(k+1)*size], r, x[d:])
-				m.add((k*e.copies+r)%units, x, float64(units)/float64(e.chains*e.copies))
+	run(t, build(t, fitted(e.method, g.layout), g.logPosterior), start, g.batches(e.noise, e.seed),
+		settle+thin*int64(e.draws), e.seed, func(s infer.State) {
+			if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
+				return
 			}
-		}
-	})
+			theta, momenta := values(s.Position().Flat), values(s.Save().Tensors["momenta"])
+			m.count++
+			for k := range e.chains {
+				for r := range e.copies {
+					g.at(theta[k*size:(k+1)*size], r, x)
+					for i := range d {
+						x[i] -= g.mean[i]
+					}
+					g.at(momenta[k*size:(k+1)*size], r, x[d:])
+					m.add((k*e.copies+r)%units, x, float64(units)/float64(e.chains*e.copies))
+				}
+			}
+		})
 	return m
 }
 
@@ -110,24 +116,25 @@ func fallToMode(t *testing.T, e trial, updates int64) {
 		}
 	}
 	worst, last := 0.0, 0.0
-	run(t, build(t, fitted(e.method, g.layout), g.logPosterior), params(g.layout, first, chains), g.batches(0, 0), updates, 1, func(s infer.State) {
-		theta, m := values(s.Position().Flat), values(s.Save().Tensors["momenta"])
-		last = 0
-		for i, x := range want {
-			var next mat.VecDense
-			next.MulVec(e.law.a, x)
-			want[i] = &next
-			g.at(theta[i/g.copies*size:], i%g.copies, point)
-			for j := range d {
-				worst = max(worst, math.Abs(point[j]-g.mean[j]-next.AtVec(j)))
-				last = max(last, math.Abs(point[j]-g.mean[j]))
+	run(t, build(t, fitted(e.method, g.layout), g.logPosterior), params(g.layout, first, chains), g.batches(0, 0),
+		updates, 1, func(s infer.State) {
+			theta, m := values(s.Position().Flat), values(s.Save().Tensors["momenta"])
+			last = 0
+			for i, x := range want {
+				var next mat.VecDense
+				next.MulVec(e.law.a, x)
+				want[i] = &next
+				g.at(theta[i/g.copies*size:], i%g.copies, point)
+				for j := range d {
+					worst = max(worst, math.Abs(point[j]-g.mean[j]-next.AtVec(j)))
+					last = max(last, math.Abs(point[j]-g.mean[j]))
+				}
+				g.at(m[i/g.copies*size:], i%g.copies, point)
+				for j := range d {
+					worst = max(worst, math.Abs(point[j]-next.AtVec(d+j)))
+				}
 			}
-			g.at(m[i/g.copies*size:], i%g.copies, point)
-			for j := range d {
-				worst = max(worst, math.Abs(point[j]-next.AtVec(d+j)))
-			}
-		}
-	})
+		})
 	assert.LessOrEqual(t, worst, golden, "the recursion")
 	assert.Less(t, last, 1e-9, "the distance to the mode at the end")
 }

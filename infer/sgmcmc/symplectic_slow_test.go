@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The stationary laws with many more draws, at several steps: 768 comparisons, so that a right method fails for about one
-// choice of seeds in nineteen.
+// The stationary laws with many more draws, at several steps: 768 comparisons, so that a right method fails for about
+// one choice of seeds in nineteen.
 func TestStationaryLawsOfSplitSchemesWithManyDraws(t *testing.T) {
 	seed := seeds()
 	for _, precision := range targets() {
@@ -34,7 +34,8 @@ func TestSGNHTHasTheLawOfItsBalancedFrictionWithManyDraws(t *testing.T) {
 	for _, precision := range targets() {
 		for _, temperature := range []float64{0.25, 1, 4} {
 			for _, sigma := range []float64{1, 1.5} {
-				e := thermo{setting: setting{precision: precision, eps: 0.1, temperature: temperature, alpha: 1.5, sigma: sigma},
+				e := thermo{setting: setting{precision: precision, eps: 0.1, temperature: temperature, alpha: 1.5,
+					sigma: sigma},
 					chains: 64, copies: 192, settle: 600, draws: 60, thin: 15, seed: seed()}
 				t.Run(e.String(), func(t *testing.T) {
 					var sigma *mat.Dense

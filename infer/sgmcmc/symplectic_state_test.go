@@ -49,7 +49,8 @@ func TestNewcomersDoNotShareMemory(t *testing.T) {
 			require.NoError(t, torch.CopyFrom(start.Flat, make([]float64, d)))
 			identical(t, spread(d), values(a.Position().Flat), "the state after the point was overwritten")
 			other := begin[infer.State](t, transform, params(q.layout, spread(d), 0), 6)
-			assert.NotEqual(t, values(a.Save().Tensors["momenta"]), values(other.Save().Tensors["momenta"]), "another seed is other momenta")
+			assert.NotEqual(t, values(a.Save().Tensors["momenta"]), values(other.Save().Tensors["momenta"]),
+				"another seed is other momenta")
 
 			// A state outlives the one that it came from, and the scope that it was made in.
 			var next infer.State
@@ -99,7 +100,8 @@ func TestNewcomersResumeBitForBit(t *testing.T) {
 					assert.Equal(t, want.Draws.Stats(), got.Draws.Stats())
 					for k := range got.Draws.Chains() {
 						for i := range 13 {
-							identical(t, want.Draws.Row(k, i), got.Draws.Row(k, i), name("draw %d of chain %d, cancelled at %d", i, k, at))
+							identical(t, want.Draws.Row(k, i), got.Draws.Row(k, i),
+								name("draw %d of chain %d, cancelled at %d", i, k, at))
 						}
 					}
 				}
@@ -143,7 +145,8 @@ func TestNewcomersChainsDoNotDependOnTheOthers(t *testing.T) {
 			transform := build(t, fitted(method, q.layout), q.logPosterior)
 			all := spread(16 * d)
 			many := begin[infer.State](t, transform, params(q.layout, all, 16), 9)
-			alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, all[3*d:4*d], 0), torch.Streams{Seed: 9, Chains: []uint64{3}})
+			alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, all[3*d:4*d], 0), torch.Streams{Seed: 9,
+				Chains: []uint64{3}})
 			require.NoError(t, err)
 			for range 20 {
 				for name, x := range alone.Save().Tensors {
@@ -165,8 +168,10 @@ func TestNewcomersHoldChainsThatAreNotFinite(t *testing.T) {
 	for what, method := range newcomers() {
 		t.Run(what, func(t *testing.T) {
 			transform := build(t, fitted(method, l), logarithms)
-			healthy := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), good...), good...), 3), 2)
-			sick := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), bad...), good...), 3), 2)
+			healthy := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), good...),
+				good...), 3), 2)
+			sick := begin[infer.State](t, transform, params(l, append(append(append([]float64{}, good...), bad...),
+				good...), 3), 2)
 			want, info := update(t, transform, healthy, nil)
 			require.Nil(t, info.Diverged)
 			got, info := update(t, transform, sick, nil)
@@ -174,7 +179,8 @@ func TestNewcomersHoldChainsThatAreNotFinite(t *testing.T) {
 			assert.True(t, math.IsNaN(info.LogPosterior[1]))
 			for name, x := range got.Save().Tensors {
 				n := len(values(x)) / 3
-				identical(t, values(sick.Save().Tensors[name])[n:2*n], values(x)[n:2*n], name+" of the chain that is held")
+				identical(t, values(sick.Save().Tensors[name])[n:2*n], values(x)[n:2*n],
+					name+" of the chain that is held")
 				within(t, values(want.Save().Tensors[name])[:n], values(x)[:n], golden, name+" of chain 0")
 				within(t, values(want.Save().Tensors[name])[2*n:], values(x)[2*n:], golden, name+" of chain 2")
 			}
@@ -237,7 +243,8 @@ func TestNewcomersTakeGivenMomenta(t *testing.T) {
 		assert.Zero(t, s.Save().Streams.Offset, "nothing is drawn for given momenta")
 
 		_, err := build(t, with(all[:2*d], 2, int64(d)), q.logPosterior).Init(start)
-		field(t, err, "Momenta", prefix+": Momenta is of shape [2 9]: it must be of the params' shape, [4 9], or of shape [9] for all chains alike")
+		field(t, err, "Momenta", prefix+": Momenta is of shape [2 9]: it must be of the params' shape, [4 9], or "+
+			"of shape [9] for all chains alike")
 		_, err = build(t, with(spread(8), 8), q.logPosterior).Init(params(q.layout, spread(d), 0))
 		field(t, err, "Momenta", prefix+": Momenta is of shape [8]: it must be of the params' shape, [9]")
 		wrong := spread(d)

@@ -52,8 +52,10 @@ func (s setting) symplecticTrial() trial {
 	if s.sigma == 1 {
 		mass = nil
 	}
-	return trial{setting: s, what: "symplectic Euler", law: s.symplectic(), chains: 128, copies: 8, draws: 80, method: sgmcmc.SymplecticSGHMC{
-		LR: infer.Constant(s.eps), Gamma: infer.Constant(s.alpha), Mass: mass, Beta: s.beta, Temperature: infer.Constant(s.temperature)}}
+	return trial{setting: s, what: "symplectic Euler", law: s.symplectic(), chains: 128, copies: 8, draws: 80,
+		method: sgmcmc.SymplecticSGHMC{
+			LR: infer.Constant(s.eps), Gamma: infer.Constant(s.alpha), Mass: mass, Beta: s.beta,
+			Temperature: infer.Constant(s.temperature)}}
 }
 
 func TestReferenceConstantsOfSymplecticEuler(t *testing.T) {
@@ -63,7 +65,8 @@ func TestReferenceConstantsOfSymplecticEuler(t *testing.T) {
 		{0.01, 1.00003, 1.00505},
 	} {
 		for _, temperature := range []float64{0.25, 1, 4} {
-			sigma := setting{precision: scalar(1), eps: c.h, temperature: temperature, alpha: 1, sigma: 1}.symplectic().covariance()
+			sigma := setting{precision: scalar(1), eps: c.h, temperature: temperature, alpha: 1,
+				sigma: 1}.symplectic().covariance()
 			assert.Equal(t, c.theta, digits(sigma.At(0, 0)/temperature), "variance of theta at step %g", c.h)
 			assert.Equal(t, c.m, digits(sigma.At(1, 1)/temperature), "variance of the momenta at step %g", c.h)
 		}
@@ -102,8 +105,8 @@ func TestSymplecticEulerIsStableBelowItsEdge(t *testing.T) {
 	}
 }
 
-// symplecticForms are configurations in both parameterisations, with what they mean in plain numbers: step h, damping hγ,
-// and the unit of the momenta.
+// symplecticForms are configurations in both parameterisations, with what they mean in plain numbers: step h, damping
+// hγ, and the unit of the momenta.
 type symplecticForm struct {
 	name     string
 	c        sgmcmc.SymplecticSGHMC
@@ -124,12 +127,16 @@ func symplecticForms() []symplecticForm {
 			infer.Cosine(0.2, 4), infer.Cosine(0.2, 4), unit, infer.Cosine(0.2, 4)},
 		{"l, mu", sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.04), Momentum: infer.Constant(0.9)},
 			infer.Constant(1), infer.Constant(0.1), infer.Constant(0.04), infer.Constant(0.04)},
-		{"schedules of l and mu, with a cycle", sgmcmc.SymplecticSGHMC{LR: varied(0.09).f, Momentum: momentum, Cycle: infer.Cosine(1, 4)},
+		{"schedules of l and mu, with a cycle", sgmcmc.SymplecticSGHMC{LR: varied(0.09).f, Momentum: momentum,
+			Cycle: infer.Cosine(1, 4)},
 			func(t int64) float64 { return infer.Cosine(1, 4)(t) / math.Sqrt(float64(1+t)) },
 			func(t int64) float64 {
 				return infer.Cosine(1, 4)(t) / math.Sqrt(float64(1+t)) * (1 - momentum(t))
 			},
-			infer.Constant(0.09), func(t int64) float64 { return math.Pow(infer.Cosine(1, 4)(t), 2) * 0.09 / float64(1+t) }},
+			infer.Constant(0.09), func(t int64) float64 {
+				return math.Pow(infer.Cosine(1, 4)(t),
+					2) * 0.09 / float64(1+t)
+			}},
 	}
 }
 
@@ -141,47 +148,51 @@ func TestSymplecticSGHMCFollowsItsEquations(t *testing.T) {
 			for _, beta := range []float64{0, 0.3} {
 				for _, mass := range []map[string]float64{nil, {"a": 2, "w": 0.7}} {
 					for _, chains := range shapesOfChains {
-						t.Run(name("%s, T %s, beta %g, mass %v, %s", f.name, temperature.name, beta, mass, chains.name), func(t *testing.T) {
-							c := f.c
-							c.Temperature, c.Beta, c.Mass, c.Momenta = temperature.f, beta, mass, vector(scaled(0.5, spread(d)))
-							transform := build(t, c, q.logPosterior)
-							start := params(q.layout, spread(max(chains.rows, 1)*d), chains.rows)
-							s, batch := begin[sgmcmc.SymplecticSGHMCState](t, transform, start, 7), q.batch()
-							elements := make([]float64, d)
-							for i := range elements { // a[0] a[1] b w[0,0] ... w[1,2]
-								elements[i] = 1
-								if mass != nil && i < 2 {
-									elements[i] = mass["a"]
-								} else if mass != nil && i > 2 {
-									elements[i] = mass["w"]
+						t.Run(name("%s, T %s, beta %g, mass %v, %s", f.name, temperature.name, beta, mass, chains.name),
+							func(t *testing.T) {
+								c := f.c
+								c.Temperature, c.Beta, c.Mass, c.Momenta = temperature.f, beta, mass, vector(scaled(0.5,
+									spread(d)))
+								transform := build(t, c, q.logPosterior)
+								start := params(q.layout, spread(max(chains.rows, 1)*d), chains.rows)
+								s, batch := begin[sgmcmc.SymplecticSGHMCState](t, transform, start, 7), q.batch()
+								elements := make([]float64, d)
+								for i := range elements { // a[0] a[1] b w[0,0] ... w[1,2]
+									elements[i] = 1
+									if mass != nil && i < 2 {
+										elements[i] = mass["a"]
+									} else if mass != nil && i > 2 {
+										elements[i] = mass["w"]
+									}
 								}
-							}
-							for step := range int64(consecutive) {
-								h, damp, unit, temp := f.h(step), f.damp(step), f.unit(0), temperature.value(step)
-								theta, m, z := values(s.Params.Flat), values(s.Momenta), noise(t, s.Streams, s.Momenta)
-								_, g := q.rows(theta)
-								wantTheta, wantM := make([]float64, len(theta)), make([]float64, len(theta))
-								for i := range theta {
-									M := elements[i%d] / unit
-									wantM[i] = (1-damp)*m[i] + h*g[i] + math.Sqrt(temp*(2*damp*M-temp*h*h*beta))*z[i]
-									wantTheta[i] = theta[i] + h*wantM[i]/M
+								for step := range int64(consecutive) {
+									h, damp, unit, temp := f.h(step), f.damp(step), f.unit(0), temperature.value(step)
+									theta, m, z := values(s.Params.Flat), values(s.Momenta), noise(t, s.Streams, s.Momenta)
+									_, g := q.rows(theta)
+									wantTheta, wantM := make([]float64, len(theta)), make([]float64, len(theta))
+									for i := range theta {
+										M := elements[i%d] / unit
+										wantM[i] = (1-damp)*m[i] + h*g[i] + math.Sqrt(temp*(2*damp*M-temp*h*h*beta))*z[i]
+										wantTheta[i] = theta[i] + h*wantM[i]/M
+									}
+									next, info := update(t, transform, s, batch)
+									logp, _ := q.rows(theta)
+									within(t, logp, info.LogPosterior, golden, "LogPosterior")
+									assert.InDelta(t, f.lr(step), info.LR, 1e-15)
+									assert.Equal(t, temp, info.Temperature)
+									identical(t, theta, values(s.Params.Flat), "theta of the old state")
+									identical(t, m, values(s.Momenta), "momenta of the old state")
+									if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d",
+										step)) ||
+										!within(t, wantM, values(next.Momenta), golden, name("momenta after update %d",
+											step)) {
+										return
+									}
+									assert.Equal(t, step+1, next.Steps())
+									moved(t, s.Streams, next.Streams, temp*h)
+									s = next
 								}
-								next, info := update(t, transform, s, batch)
-								logp, _ := q.rows(theta)
-								within(t, logp, info.LogPosterior, golden, "LogPosterior")
-								assert.InDelta(t, f.lr(step), info.LR, 1e-15)
-								assert.Equal(t, temp, info.Temperature)
-								identical(t, theta, values(s.Params.Flat), "theta of the old state")
-								identical(t, m, values(s.Momenta), "momenta of the old state")
-								if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
-									!within(t, wantM, values(next.Momenta), golden, name("momenta after update %d", step)) {
-									return
-								}
-								assert.Equal(t, step+1, next.Steps())
-								moved(t, s.Streams, next.Streams, temp*h)
-								s = next
-							}
-						})
+							})
 					}
 				}
 			}
@@ -189,15 +200,17 @@ func TestSymplecticSGHMCFollowsItsEquations(t *testing.T) {
 	}
 }
 
-// The two parameterisations are one sampler: with h = √ℓ and γ = (1 − μ)/√ℓ the points are the same, and the momenta are √ℓ
-// times those in SGD's units.
+// The two parameterisations are one sampler: with h = √ℓ and γ = (1 − μ)/√ℓ the points are the same, and the momenta
+// are √ℓ times those in SGD's units.
 func TestParameterisationsOfSymplecticSGHMCAgree(t *testing.T) {
 	q := newQuartic()
 	const l, mu = 0.03, 0.85
 	temperature, cycle := infer.Constant(0.7), infer.Cosine(1, 9)
 	h := math.Sqrt(l)
-	a := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(l), Momentum: infer.Constant(mu), Temperature: temperature, Cycle: cycle, Beta: 0.2}, q.logPosterior)
-	b := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(h), Gamma: infer.Constant((1 - mu) / h), Temperature: temperature, Cycle: cycle, Beta: 0.2}, q.logPosterior)
+	a := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(l), Momentum: infer.Constant(mu), Temperature: temperature,
+		Cycle: cycle, Beta: 0.2}, q.logPosterior)
+	b := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(h), Gamma: infer.Constant((1 - mu) / h),
+		Temperature: temperature, Cycle: cycle, Beta: 0.2}, q.logPosterior)
 	start := params(q.layout, spread(3*q.layout.Dim()), 3)
 	x, y := begin[sgmcmc.SymplecticSGHMCState](t, a, start, 4), begin[sgmcmc.SymplecticSGHMCState](t, b, start, 4)
 	for step := range 50 {
@@ -215,7 +228,8 @@ func TestSymplecticSGHMCAtZeroTemperatureIsSGDBitForBit(t *testing.T) {
 	q := newQuartic()
 	for _, c := range []struct{ l, mu float64 }{{0.03, 0.9}, {0.1, 0.7}, {0.07, 0}} {
 		for _, chains := range shapesOfChains {
-			cold := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(c.l), Momentum: infer.Constant(c.mu), Temperature: zero, Beta: 0.3}, q.logPosterior)
+			cold := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(c.l), Momentum: infer.Constant(c.mu),
+				Temperature: zero, Beta: 0.3}, q.logPosterior)
 			sgd := build(t, optim.SGD{LR: infer.Constant(c.l), Momentum: c.mu}, q.logPosterior)
 			start, batch := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows), q.batch()
 			a, b := begin[sgmcmc.SymplecticSGHMCState](t, cold, start, 1), begin[optim.SGDState](t, sgd, start, 1)
@@ -235,7 +249,8 @@ func TestSymplecticSGHMCAtZeroTemperatureIsSGDBitForBit(t *testing.T) {
 	}
 }
 
-// The same without the optimiser: its documented update in Go's float64, to rounding, in the other parameterisation too.
+// The same without the optimiser: its documented update in Go's float64, to rounding, in the other parameterisation
+// too.
 func TestSymplecticSGHMCAtZeroTemperatureIsTheMomentumRecursion(t *testing.T) {
 	q := newQuartic()
 	const l, mu = 0.05, 0.8
@@ -266,8 +281,10 @@ func TestStationaryLawOfSymplecticSGHMC(t *testing.T) {
 	seed := seeds()
 	for _, precision := range targets() {
 		for _, temperature := range []float64{0.25, 1, 4} {
-			for _, c := range []struct{ eps, alpha, sigma, beta float64 }{{0.5, 1, 1, 0}, {0.6, 1.1, 1.4, 2.4 / temperature}} {
-				e := setting{precision: precision, eps: c.eps, temperature: temperature, alpha: c.alpha, sigma: c.sigma, beta: c.beta}.symplecticTrial()
+			for _, c := range []struct{ eps, alpha, sigma, beta float64 }{{0.5, 1, 1, 0}, {0.6, 1.1, 1.4,
+				2.4 / temperature}} {
+				e := setting{precision: precision, eps: c.eps, temperature: temperature, alpha: c.alpha, sigma: c.sigma,
+					beta: c.beta}.symplecticTrial()
 				e.seed = seed()
 				t.Run(e.String(), func(t *testing.T) {
 					m := e.run(t)
@@ -283,21 +300,25 @@ func TestStationaryLawOfSymplecticSGHMC(t *testing.T) {
 	}
 }
 
-// A mass for each site: the preconditioned chain has the exact law of its recursion, and the momenta of a site its mass.
+// A mass for each site: the preconditioned chain has the exact law of its recursion, and the momenta of a site its
+// mass.
 func TestStationaryLawOfSymplecticSGHMCWithMasses(t *testing.T) {
 	e := setting{precision: correlated(), eps: 0.5, temperature: 1, alpha: 1, sigma: 1, beta: 0.4}.symplecticTrial()
 	e.law, e.what, e.seed = e.symplecticWith([]float64{0.6, 0.6, 2.5}), "symplectic Euler with masses", 3
 	e.method = sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.5), Beta: 0.4, Mass: map[string]float64{"a": 0.6, "b": 2.5}}
 	m := e.run(t)
-	m.check(t, e.law.covariance()) // the momenta have variances of about 0.6 and 2.5, so that masses mixed up would show
+	// the momenta have variances of about 0.6 and 2.5, so that masses mixed up would show
+	m.check(t, e.law.covariance())
 }
 
 // In SGD's terms, at ℓ = h², μ = 1 − hγ: θ has the law of h and γ, and the momenta that of m/h.
 func TestStationaryLawOfSymplecticSGHMCInSGDsTerms(t *testing.T) {
 	e := setting{precision: scalar(1), eps: 0.5, temperature: 1, alpha: 1, sigma: 1}.symplecticTrial()
-	e.method, e.what, e.seed = sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.25), Momentum: infer.Constant(0.5)}, "symplectic Euler as SGD", 5
+	e.method, e.what, e.seed = sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.25), Momentum: infer.Constant(0.5)},
+		"symplectic Euler as SGD", 5
 	sigma := e.law.covariance()
-	want := mat.NewDense(2, 2, []float64{sigma.At(0, 0), sigma.At(0, 1) / 0.5, sigma.At(1, 0) / 0.5, sigma.At(1, 1) / 0.25})
+	want := mat.NewDense(2, 2, []float64{sigma.At(0, 0), sigma.At(0, 1) / 0.5, sigma.At(1, 0) / 0.5, sigma.At(1,
+		1) / 0.25})
 	m := e.run(t)
 	m.tells(t, want, mat.NewDense(2, 2, []float64{1, 0, 0, 4}), "the target's")
 	m.check(t, want)
@@ -324,7 +345,8 @@ func TestSymplecticSGHMCMakesUpForGradientNoise(t *testing.T) {
 						m.check(t, biased)
 						return
 					}
-					assert.True(t, mat.EqualApprox(exact, e.law.covariance(), 1e-12), "the equations of the two are the same up to rounding")
+					assert.True(t, mat.EqualApprox(exact, e.law.covariance(), 1e-12),
+						"the equations of the two are the same up to rounding")
 					m.tells(t, exact, biased, "the one without beta")
 					m.check(t, exact)
 				})
@@ -336,7 +358,8 @@ func TestSymplecticSGHMCMakesUpForGradientNoise(t *testing.T) {
 func TestSymplecticSGHMCAtZeroTemperature(t *testing.T) {
 	for _, precision := range targets() {
 		for _, sigma := range []float64{1, 0.9} {
-			fallToMode(t, setting{precision: precision, eps: 0.4, alpha: 1.2, sigma: sigma, beta: 5}.symplecticTrial(), 300)
+			fallToMode(t, setting{precision: precision, eps: 0.4, alpha: 1.2, sigma: sigma, beta: 5}.symplecticTrial(),
+				300)
 		}
 	}
 }
@@ -346,10 +369,13 @@ func TestInitialMomentaOfSymplecticSGHMC(t *testing.T) {
 	const chains = 4096
 	l := layout(infer.Shapes{"a": {2}, "b": {}})
 	temperature := infer.Linear(0.25, 100, 0, 10)
-	hasVariance(t, 0.25, startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Temperature: temperature}, l, chains, 1), "N(0, T)")
-	hasVariance(t, 0.25/0.1, startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: infer.Constant(0.9), Temperature: temperature},
+	hasVariance(t, 0.25, startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Temperature: temperature}, l,
+		chains, 1), "N(0, T)")
+	hasVariance(t, 0.25/0.1, startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: infer.Constant(0.9),
+		Temperature: temperature},
 		l, chains, 2), "N(0, T/ℓ)")
-	m := startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Mass: map[string]float64{"b": 3}, Temperature: temperature}, l, chains, 3)
+	m := startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Mass: map[string]float64{"b": 3},
+		Temperature: temperature}, l, chains, 3)
 	var a, b []float64
 	for i := 0; i < len(m); i += 3 {
 		a, b = append(a, m[i], m[i+1]), append(b, m[i+2])
@@ -366,17 +392,25 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.SymplecticSGHMC{}, "LR", "sgmcmc.SymplecticSGHMC: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
+		{sgmcmc.SymplecticSGHMC{}, "LR", "sgmcmc.SymplecticSGHMC: LR is missing: a schedule is required, for " +
+			"example infer.Constant(0.01): " +
 			"below 2/√λ, with λ the largest curvature of the mean log posterior"},
-		{sgmcmc.SymplecticSGHMC{LR: c(0)}, "LR", "sgmcmc.SymplecticSGHMC: LR is 0: it must be finite and greater than 0"},
-		{sgmcmc.SymplecticSGHMC{LR: c(1), Gamma: c(-1)}, "Gamma", "sgmcmc.SymplecticSGHMC: Gamma is -1: it must be finite and at least 0"},
+		{sgmcmc.SymplecticSGHMC{LR: c(0)}, "LR",
+			"sgmcmc.SymplecticSGHMC: LR is 0: it must be finite and greater than 0"},
+		{sgmcmc.SymplecticSGHMC{LR: c(1), Gamma: c(-1)}, "Gamma",
+			"sgmcmc.SymplecticSGHMC: Gamma is -1: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: c(1), Gamma: c(2), Momentum: c(0.9)}, "Gamma",
 			"sgmcmc.SymplecticSGHMC: Gamma is 2: it must be nil when Momentum is given, which says the friction"},
-		{sgmcmc.SymplecticSGHMC{LR: c(1), Momentum: c(1)}, "Momentum", "sgmcmc.SymplecticSGHMC: Momentum is 1: it must be at least 0 and less than 1"},
-		{sgmcmc.SymplecticSGHMC{LR: c(1), Momentum: c(nan)}, "Momentum", "sgmcmc.SymplecticSGHMC: Momentum is NaN: it must be at least 0 and less than 1"},
-		{sgmcmc.SymplecticSGHMC{LR: c(1), Cycle: c(-1)}, "Cycle", "sgmcmc.SymplecticSGHMC: Cycle is -1: it must be finite and at least 0"},
-		{sgmcmc.SymplecticSGHMC{LR: c(1), Temperature: c(-1)}, "Temperature", "sgmcmc.SymplecticSGHMC: Temperature is -1: it must be finite and at least 0"},
-		{sgmcmc.SymplecticSGHMC{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SymplecticSGHMC: Beta is -2: it must be finite and at least 0"},
+		{sgmcmc.SymplecticSGHMC{LR: c(1), Momentum: c(1)}, "Momentum",
+			"sgmcmc.SymplecticSGHMC: Momentum is 1: it must be at least 0 and less than 1"},
+		{sgmcmc.SymplecticSGHMC{LR: c(1), Momentum: c(nan)}, "Momentum",
+			"sgmcmc.SymplecticSGHMC: Momentum is NaN: it must be at least 0 and less than 1"},
+		{sgmcmc.SymplecticSGHMC{LR: c(1), Cycle: c(-1)}, "Cycle",
+			"sgmcmc.SymplecticSGHMC: Cycle is -1: it must be finite and at least 0"},
+		{sgmcmc.SymplecticSGHMC{LR: c(1), Temperature: c(-1)}, "Temperature",
+			"sgmcmc.SymplecticSGHMC: Temperature is -1: it must be finite and at least 0"},
+		{sgmcmc.SymplecticSGHMC{LR: c(1), Beta: -2}, "Beta",
+			"sgmcmc.SymplecticSGHMC: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: c(1), Mass: map[string]float64{"a": 1, "w": 0}}, `Mass of site "w"`,
 			`sgmcmc.SymplecticSGHMC: Mass of site "w" is 0: it must be finite and greater than 0`},
 	} {
@@ -388,7 +422,8 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 		field  string // empty for what is not the matter of one field
 		text   string
 	}{
-		{sgmcmc.SymplecticSGHMC{LR: from(2, 0.1, -0.1)}, "LR at update 2", "sgmcmc.SymplecticSGHMC: LR at update 2 is -0.1: it must be finite and at least 0"},
+		{sgmcmc.SymplecticSGHMC{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+			"sgmcmc.SymplecticSGHMC: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 			"sgmcmc.SymplecticSGHMC: Temperature at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: c(0.1), Gamma: from(2, 1, -1)}, "Gamma at update 2",
@@ -398,7 +433,8 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 		{sgmcmc.SymplecticSGHMC{LR: c(0.1), Cycle: from(2, 1, nan)}, "Cycle at update 2",
 			"sgmcmc.SymplecticSGHMC: Cycle at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: from(2, 0.25, 0.5), Beta: 6}, "",
-			"sgmcmc.SymplecticSGHMC: the noise variance τ(2hγM − τh²β) is -0.5 at update 2, with τ = T/N = 1, h = 0.5, hγ = 0.5, M = 1, β (Beta) = 6: " +
+			"sgmcmc.SymplecticSGHMC: the noise variance τ(2hγM − τh²β) is -0.5 at update 2, with τ = T/N = 1, h = " +
+				"0.5, hγ = 0.5, M = 1, β (Beta) = 6: " +
 				"Beta must be at most 2hγM/(τh²) = 4, or LR smaller: invalid configuration"},
 	} {
 		transform := build(t, e.method, q.logPosterior)
@@ -417,7 +453,8 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 	_, err := sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 4}.Build(infer.Sum(q.logPosterior, 1))
 	require.NoError(t, err)
 	_, err = sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 5}.Build(infer.Sum(q.logPosterior, 1))
-	require.EqualError(t, err, "sgmcmc.SymplecticSGHMC: the noise variance τ(2hγM − τh²β) is -0.25 at update 0, with τ = T/N = 1, h = 0.5, hγ = 0.5, M = 1, "+
+	require.EqualError(t, err, "sgmcmc.SymplecticSGHMC: the noise variance τ(2hγM − τh²β) is -0.25 at update 0, "+
+		"with τ = T/N = 1, h = 0.5, hγ = 0.5, M = 1, "+
 		"β (Beta) = 5: Beta must be at most 2hγM/(τh²) = 4, or LR smaller: invalid configuration")
 	// The least mass decides, also when it is the 1 of a site that is not named.
 	heavy := build(t, sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 5, Mass: map[string]float64{"w": 2}}, q.logPosterior)

@@ -69,7 +69,8 @@ func temperedStatistics(t *testing.T, program *ppl.Program, p infer.Params, sums
 
 // sampled are the means of the statistics of a run of SGHMC, over draws of many chains, and the standard deviation of
 // each chain's mean.
-func sampled(t *testing.T, program *ppl.Program, target infer.Target, lr, temperature float64, burnIn, thin, draws, chains int) [][]float64 {
+func sampled(t *testing.T, program *ppl.Program, target infer.Target, lr, temperature float64, burnIn, thin, draws,
+	chains int) [][]float64 {
 	transform, err := sgmcmc.SGHMC{LR: infer.Constant(lr), Alpha: infer.Constant(2),
 		Temperature: infer.Constant(temperature)}.Build(target)
 	require.NoError(t, err)
@@ -105,7 +106,8 @@ func TestConstrainedSitesAtATemperature(t *testing.T) {
 	for temperature, lr := range map[float64]float64{0.25: 0.08, 1: 0.04, 4: 0.015} {
 		t.Run(name("T = %g", temperature), func(t *testing.T) {
 			target := program.Target()
-			// The slowest curvature is 0.5 at T = 0.25 and about 2T at the others: some 25 updates at step ε to forget half.
+			// The slowest curvature is 0.5 at T = 0.25 and about 2T at the others: some 25 updates at step ε to forget
+			// half.
 			coarse := sampled(t, program, target, lr, temperature, 200, 40, draws, chains)
 			fine := sampled(t, program, target, lr/2, temperature, 400, 80, draws, chains)
 			for i, want := range tempered(temperature) {
@@ -113,14 +115,15 @@ func TestConstrainedSitesAtATemperature(t *testing.T) {
 				m2, v2 := stat.MeanVariance(fine[i], nil)
 				se := math.Sqrt((v1 + 4*v2) / chains)
 				sd := math.Sqrt(v2 * draws) // of one draw, when draws are nearly independent
-				assert.InDelta(t, want, 2*m2-m1, 4.5*se+0.02*sd, "E[%s]: %g and %g at the two steps", temperedNames[i], m1, m2)
+				assert.InDelta(t, want, 2*m2-m1, 4.5*se+0.02*sd, "E[%s]: %g and %g at the two steps", temperedNames[i],
+					m1, m2)
 			}
 		})
 	}
 }
 
-// The number of data changes the scale of the log posterior and of the step, not the law: the same run with N = 50 data,
-// of which LogPosterior is the mean, at ε' = √N ε, α' = α/√N.
+// The number of data changes the scale of the log posterior and of the step, not the law: the same run with N = 50
+// data, of which LogPosterior is the mean, at ε' = √N ε, α' = α/√N.
 func TestTheNumberOfDataDoesNotChangeTheLaw(t *testing.T) {
 	const n = 50
 	program := must(ppl.Compile(constrained, nil))
@@ -132,7 +135,8 @@ func TestTheNumberOfDataDoesNotChangeTheLaw(t *testing.T) {
 		}}
 	root := math.Sqrt(n)
 	for _, temperature := range []float64{0.25, 1, 4} {
-		a := must(sgmcmc.SGHMC{LR: infer.Constant(0.05), Alpha: infer.Constant(2), Temperature: infer.Constant(temperature)}.Build(whole))
+		a := must(sgmcmc.SGHMC{LR: infer.Constant(0.05), Alpha: infer.Constant(2),
+			Temperature: infer.Constant(temperature)}.Build(whole))
 		b := must(sgmcmc.SGHMC{LR: infer.Constant(0.05 * root), Alpha: infer.Constant(2 / root),
 			Temperature: infer.Constant(temperature)}.Build(mean))
 		start := must(must(infer.Zeros(program.Layout())).Repeat(3))
@@ -153,8 +157,8 @@ func TestTheNumberOfDataDoesNotChangeTheLaw(t *testing.T) {
 	}
 }
 
-// At T = 0 there is no Jacobian: samplers and optimisers find the mode of the densities that the user wrote, (a − 1)/b and
-// (α − 1)/Σ(α − 1).
+// At T = 0 there is no Jacobian: samplers and optimisers find the mode of the densities that the user wrote, (a − 1)/b
+// and (α − 1)/Σ(α − 1).
 func TestZeroTemperatureFindsTheModeWithoutJacobian(t *testing.T) {
 	program := must(ppl.Compile(func(c *ppl.Ctx) {
 		c.Sample("x", dist.Gamma(gammaShape, gammaRate))
@@ -162,7 +166,8 @@ func TestZeroTemperatureFindsTheModeWithoutJacobian(t *testing.T) {
 	}, nil))
 	lr := infer.Constant(0.1)
 	for what, m := range map[string]infer.Method{
-		"SGLD": sgmcmc.SGLD{LR: lr, Temperature: zero}, "SGHMC": sgmcmc.SGHMC{LR: lr, Alpha: infer.Constant(3), Temperature: zero},
+		"SGLD": sgmcmc.SGLD{LR: lr, Temperature: zero}, "SGHMC": sgmcmc.SGHMC{LR: lr, Alpha: infer.Constant(3),
+			Temperature: zero},
 		"BAOA": sgmcmc.BAOA{LR: lr, Temperature: zero}, "symplectic": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: zero},
 		"ATMC": sgmcmc.ATMC{LR: lr, Temperature: zero}, "SGD": optim.SGD{LR: lr}, "LBFGS": optim.LBFGS{},
 	} {
