@@ -1,6 +1,7 @@
 package ppl
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -42,10 +43,13 @@ type latent struct {
 	dims     []string          // of shape: the plate of each dimension, empty where it is in none
 }
 
-// Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds its latent sites,
-// their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed values and shapes are checked here, once,
-// and not at every evaluation. Tensors of a batch may be changed in place by operations of libtorch; memory that was lent to one with
-// torch.Borrow or torch.View must not be, since what is kept of the data would not notice.
+// Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds its
+// latent sites, their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed values
+// and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be positive
+// is not at points of either sign, or if it reads the value of a tensor that depends on a latent variable.
+//
+// Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow or
+// torch.View must not be: what is kept of the data would not notice.
 func Compile(m Model, batch infer.Batch) (*Program, error) {
 	var p *Program
 	var first error
@@ -65,8 +69,11 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 			first = err
 		}
 	}
+	if first == nil {
+		first = p.checkSigns(m, batch)
+	}
 	if first != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", first)
+		return nil, fmt.Errorf("ppl.Compile: %w", withTypes(first, batch))
 	}
 	shapes := infer.Shapes{}
 	for name, l := range p.latents {
@@ -81,11 +88,14 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 	if p.layout, err = infer.NewLayout(shapes); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
+	if err := p.checkReads(); err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
 	return p, nil
 }
 
-// compileAttempts is at how many points a model is tried. A parameter may be out of its domain by accident at one of them (a scale of |x|
-// at x = 0), but not a mistake.
+// compileAttempts is at how many points a model is tried. A parameter may be out of its domain by accident at one of them
+// (a scale of |x| at x = 0), but not a mistake.
 const compileAttempts = 3
 
 // empty says whether a variable has nothing to infer: the simplex of one number, for example.
@@ -97,6 +107,7 @@ type compiler struct {
 	program *Program
 	recorder
 	attempt int
+	sign    float64 // of all values in checkSigns; 0 otherwise
 }
 
 // at is where the latent variables are: 0 of unconstrained space, and then other points. They start graphs of their own, so that what
@@ -105,6 +116,9 @@ func (c *compiler) at(shape []int64) *ts.Tensor {
 	x := make([]float64, count(shape))
 	for i := range x {
 		x[i] = 0.7 * float64(c.attempt) * math.Cos(2.4*float64(i+c.attempt))
+		if c.sign != 0 {
+			x[i] = c.sign * (1 + 0.3*math.Cos(2.4*float64(i)))
+		}
 	}
 	return torch.Must(torch.Leaf(torch.Must(torch.FromSlice(x, append([]int64{}, shape...)...))))
 }
@@ -215,20 +229,21 @@ func (c *compiler) Finish(s *Site) {
 
 // tryDensity evaluates the density once, so that an error in it names the site.
 func (s *Site) tryDensity() {
-	defer func() {
-		switch e := recover().(type) {
-		case nil:
-		case *SiteError:
-			panic(e)
-		case *dist.Error:
-			s.fail("%v", e)
-		case *torch.Error:
-			s.fail("%v", e)
-		default:
-			panic(e)
-		}
-	}()
-	s.elementwise()
+	err := torch.Do(func(*torch.Scope) error {
+		s.elementwise()
+		return nil
+	})
+	var site *SiteError
+	var external *infer.External
+	switch {
+	case err == nil:
+	case errors.As(err, &site):
+		panic(site)
+	case errors.As(err, &external):
+		panic(external)
+	default:
+		s.fail("%v", err)
+	}
 }
 
 // agrees says whether the distribution's short sum is there and is what LogProb sums to, to rounding: at values that the short way

@@ -11,6 +11,7 @@ type SiteError struct {
 	Plates       []string
 	Distribution string
 	Message      string
+	Cause        error // the error behind it; nil where there is none
 }
 
 // Error names the site, its plates and distribution, and what is wrong.
@@ -29,6 +30,9 @@ func (e *SiteError) Error() string {
 	b.WriteString(": " + e.Message)
 	return b.String()
 }
+
+// Unwrap is the cause.
+func (e *SiteError) Unwrap() error { return e.Cause }
 
 // RecoverAsError makes the panic of a model an error of the function that called it.
 func (e *SiteError) RecoverAsError() {}

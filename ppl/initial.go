@@ -202,15 +202,17 @@ func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chai
 			}
 			v, err := torch.Item(s.LogProb())
 			if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-				s.fail("its log density is %v at the last point tried for chain %d (start: %s): %s", v, chain, how.name,
-					what)
+				s.fail("its log density is %v at the last point tried for chain %d (start: %s): %s; start elsewhere "+
+					"(ppl.FromPrior, or ppl.FromValues with values that the data allow), give a scale a support away "+
+					"from 0, or bring the data to a scale of about 1", v, chain, how.name, what)
 			}
 		}}
 		execute(p.model, batch, nil, e)
 		return nil
 	})
 	if err == nil {
-		err = fmt.Errorf("%s for chain %d (start: %s): the density is finite there and its gradient is not", what,
+		err = fmt.Errorf("%s for chain %d (start: %s): the density is finite there and its gradient is not; "+
+			"look for a Sqrt, Abs, Pow or division at 0, or start elsewhere (ppl.FromPrior, ppl.FromValues)", what,
 			chain, how.name)
 	}
 	return fmt.Errorf("%w: %w", err, infer.ErrNonFinite)

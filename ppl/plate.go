@@ -95,6 +95,7 @@ func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOpt
 func (s *Site) open() {
 	c := s.ctx
 	batch, value := s.shapes()
+	s.checkColumn(batch, value)
 	want := slices.Clone(batch)
 	for i, p := range c.plates {
 		for len(want) < -p.Dim {
@@ -163,6 +164,19 @@ func (s *Site) open() {
 	}
 	if s.Value != nil {
 		s.checkBroadcast()
+	}
+}
+
+// checkColumn refuses data in one plate that come as a column, of shape [n, 1].
+func (s *Site) checkColumn(batch, value []int64) {
+	if c := s.ctx; s.Kind != KindSample || !s.Observed || len(c.plates) != 1 || c.plates[0].Dim != -1 {
+		return
+	}
+	for what, shape := range map[string][]int64{"value": value, "distribution": batch} {
+		if len(shape) == 2 && shape[1] == 1 && shape[0] > 1 {
+			s.fail("its %s has shape %v, a column, and plate %q is the last dimension: take the column out with Squeeze(-1)",
+				what, shape, s.ctx.plates[0].Name)
+		}
 	}
 }
 

@@ -83,5 +83,10 @@ func (s *Site) fail(format string, args ...any) {
 	if s.Dist != nil {
 		e.Distribution = s.Dist.Name()
 	}
+	for _, a := range args {
+		if cause, ok := a.(error); ok {
+			e.Cause = cause
+		}
+	}
 	panic(e)
 }

@@ -1,0 +1,86 @@
+package ppl
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// What Compile finds out by running a model again: mistakes that one run does not show.
+
+// checkSigns runs the model where all unconstrained values are positive and where all are negative, and refuses a parameter
+// that has to be positive and is not at one of them: a scale of Normal(0, 1), say. Such a model runs at half of the points.
+func (p *Program) checkSigns(m Model, batch infer.Batch) error {
+	for _, sign := range []float64{1, -1} {
+		try := &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{}, values: map[string]int64{}}
+		err := torch.Do(func(*torch.Scope) error {
+			run(m, &execution{batch: batch}, []Handler{&compiler{program: try, recorder: newRecorder(), sign: sign}})
+			return nil
+		})
+		var site *SiteError
+		var wrong *dist.Error
+		if errors.As(err, &site) && errors.As(site.Cause, &wrong) && strings.Contains(wrong.Allowed, "than 0") ||
+			errors.As(err, &wrong) && strings.Contains(wrong.Allowed, "than 0") {
+			return fmt.Errorf("%w (where all latent variables are %s on unconstrained space); it is computed from latent variables "+
+				"whose sign is free: give them a positive support (dist.HalfNormal, dist.Exponential, dist.LogNormal), or take Exp of them",
+				err, map[float64]string{1: "positive", -1: "negative"}[sign])
+		}
+	}
+	return nil
+}
+
+// checkReads runs the model once as the samplers do, for several chains at once, and refuses one that reads the value of a
+// tensor, to branch on it or to go on in Go: it stands for all chains.
+func (p *Program) checkReads() error {
+	flat, err := torch.FromSlice(make([]float64, 2*p.layout.Dim()), 2, int64(p.layout.Dim()))
+	if err != nil {
+		return err
+	}
+	defer torch.Free(flat)
+	_, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+		logp, _ := p.LogPosterior()(infer.Params{Layout: p.layout, Flat: in[0]}, p.batch)
+		return []*ts.Tensor{logp.T()}, nil
+	}, []*ts.Tensor{flat}, nil)
+	var e *torch.Error
+	if errors.As(err, &e) && strings.Contains(e.Message, "cannot be read inside a vmapped function") {
+		return fmt.Errorf("the model reads the value of a tensor that depends on a latent variable (Item, Values, torch.ToSlice), "+
+			"as a branch on it would: use torch.Where and other tensor operations, or ppl's Density for Go code: %w", err)
+	}
+	return nil // what else fails there is found by the method that needs it
+}
+
+// withTypes adds to an error of libtorch about types which data are not float64, and what to do.
+func withTypes(err error, batch infer.Batch) error {
+	var e *torch.Error
+	if !errors.As(err, &e) {
+		var site *SiteError
+		if !errors.As(err, &site) || !errors.As(site.Cause, &e) {
+			return err
+		}
+	}
+	if !strings.Contains(e.Message, "dtype") && !strings.Contains(e.Message, "scalar type") {
+		return err
+	}
+	var odd []string
+	for name, t := range batch {
+		if t == nil {
+			continue
+		}
+		if d, err := torch.DTypeOfTensor(t); err == nil && d != gotch.Double && d != gotch.Bool {
+			odd = append(odd, fmt.Sprintf("%q is %v", name, d))
+		}
+	}
+	if len(odd) == 0 {
+		return err
+	}
+	sort.Strings(odd)
+	return fmt.Errorf("%w; of the batch, %s: convert what is multiplied with parameters to float64 once, "+
+		"torch.To(x, torch.CPU, gotch.Double)", err, strings.Join(odd, " and "))
+}

@@ -1,0 +1,120 @@
+package ppl_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// What Compile refuses, with the site or tensor, the user's line, and what to do.
+func TestCompileRefuses(t *testing.T) {
+	line := func() string {
+		_, _, n, _ := runtime.Caller(1)
+		return fmt.Sprintf("(at ppl/refuse_test.go:%d)", n+1)
+	}
+	var at string
+	x := vec(1, 2, 3, 4, 5, 6).MustReshape([]int64{3, 2}, false)
+	batch := infer.Batch{
+		"x": x, "y": vec(1, 0, 1), "column": vec(1, 0, 1).MustUnsqueeze(-1, false),
+		"count": x.MustTotype(gotch.Int64, false), "single": x.MustTotype(gotch.Float, false),
+	}
+	for name, c := range map[string]struct {
+		model func(c *ppl.Ctx)
+		want  []string
+	}{
+		"a scale that may be negative": {func(c *ppl.Ctx) {
+			s := c.Sample("s", dist.Normal(1, 1))
+			at = line()
+			c.Observe("y", dist.Normal(0, s), c.Data("y"))
+		}, []string{`site "y"`, "scale is -", "greater than 0", "sign is free", "dist.HalfNormal", "Exp"}},
+		"a branch": {func(c *ppl.Ctx) {
+			a := c.Sample("a", dist.Normal(0, 1))
+			at = line()
+			if a.Item() > 0 {
+				a = a.Mul(2)
+			}
+			c.Observe("y", dist.Normal(a, 1), c.Data("y"))
+		}, []string{"reads the value of a tensor", "torch.Where", "Float64Value"}},
+		"values in Go": {func(c *ppl.Ctx) {
+			a := c.Sample("a", dist.Normal(0, 1))
+			at = line()
+			v := a.Values()
+			c.Observe("y", dist.Normal(v[0], 1), c.Data("y"))
+		}, []string{"reads the value of a tensor", "Read("}},
+		"a column": {func(c *ppl.Ctx) {
+			a := c.Sample("a", dist.Normal(0, 1))
+			c.Plate("data", 0, func(c *ppl.Ctx) {
+				at = line()
+				c.Observe("y", dist.Normal(a, 1), c.Data("column"))
+			})
+		}, []string{`site "y" in plate data`, "shape [3 1], a column", "Squeeze(-1)"}},
+		"whole numbers": {func(c *ppl.Ctx) {
+			w := c.Sample("w", dist.Normal(0, 1).Expand(2))
+			at = line()
+			c.Observe("y", dist.Normal(c.Data("count").MatMul(w), 1), c.Data("y"))
+		}, []string{`"count" is Int64`, `"single" is Float`, "torch.To(x, torch.CPU, gotch.Double)"}},
+		"float32": {func(c *ppl.Ctx) {
+			w := c.Sample("w", dist.Normal(0, 1).Expand(2))
+			at = line()
+			c.Observe("y", dist.NormalGLM(c.Data("single"), w, 0, 1), c.Data("y"))
+		}, []string{`"single" is Float`, "torch.To(x, torch.CPU, gotch.Double)"}},
+		"a GLM": {func(c *ppl.Ctx) {
+			w := c.Sample("w", dist.Normal(0, 1).Expand(3))
+			at = line()
+			c.Observe("y", dist.NormalGLM(c.Data("x"), w, 0, 1), c.Data("y"))
+		}, []string{"dist.NormalGLM: w is of shape [3]", "must be [2]"}},
+		"a GLM that does not fit its data": {func(c *ppl.Ctx) {
+			w := c.Sample("w", dist.Normal(0, 1).Expand(2))
+			at = line()
+			c.Observe("y", dist.BernoulliLogitGLM(c.Data("x"), w, 0), vec(1, 0))
+		}, []string{`site "y"`, "BernoulliLogitGLM"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ppl.Compile(c.model, batch)
+			require.Error(t, err)
+			for _, w := range append(c.want, at) {
+				require.ErrorContains(t, err, w)
+			}
+		})
+	}
+}
+
+// Scales that are positive by their support, or by what is done to them, are none of these mistakes; whole numbers that a
+// density converts are right to the last digit.
+func TestCompileAccepts(t *testing.T) {
+	count := torch.Must(torch.FromSlice([]int64{16777217, 3}, 2, 1))
+	for name, model := range map[string]ppl.Model{
+		"support": func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("s", dist.HalfNormal(1))), 0.5) },
+		"exp":     func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("s", dist.Normal(0, 1)).Exp()), 0.5) },
+		"abs":     func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("s", dist.Normal(0, 1)).Abs()), 0.5) },
+		"data":    func(c *ppl.Ctx) { c.Sample("s", dist.Normal(0, 1)); _ = c.Data("x").Item },
+		"whole numbers": func(c *ppl.Ctx) {
+			w := c.Sample("w", dist.Normal(0, 1).Expand(1))
+			c.Observe("y", dist.NormalGLM(c.Data("x"), w, 0, 1), c.Data("x").Squeeze(-1))
+		},
+	} {
+		_, err := ppl.Compile(model, infer.Batch{"x": count})
+		require.NoError(t, err, name)
+	}
+}
+
+// A start at which nothing is finite names the site, and says where to start instead.
+func TestStartSaysWhatToDo(t *testing.T) {
+	p, err := ppl.Compile(func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 1))
+		c.Factor("barrier", a.Sub(1e6).Log())
+	}, nil)
+	require.NoError(t, err)
+	_, err = p.Init(nil, ppl.FromUniform, 1, 1)
+	for _, want := range []string{`site "barrier"`, "ppl.FromPrior", "ppl.FromValues", "scale"} {
+		require.ErrorContains(t, err, want)
+	}
+}
