@@ -64,7 +64,7 @@ func layoutOf(t *testing.T, sites infer.Shapes) *infer.Layout {
 // handwritten is a density written by hand, which leaves the start to the run.
 func handwritten(t *testing.T, density infer.LogPosterior, sites infer.Shapes) infer.Program {
 	t.Helper()
-	return infer.Unplaced(infer.Sum(density, 1), layoutOf(t, sites), nil)
+	return infer.Handwritten(infer.Sum(density, 1), infer.Params{Layout: layoutOf(t, sites)}, nil)
 }
 
 // gaussianDensity is N(0, Σ) in two dimensions with standard deviations 1 and 3 and correlation 0.8.
