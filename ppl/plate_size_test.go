@@ -140,7 +140,8 @@ func vectorDraws(t *testing.T, name string, rows ...[]float64) *draws.Draws {
 	return d
 }
 
-// The posterior of five data has the standard deviation of five data.
+// The posterior of five data has the standard deviation of five data, and a run that sees one batch in every update
+// refuses one that is a part of the data.
 func TestPlateSizeUnderNUTS(t *testing.T) {
 	five := infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)}
 	p, err := ppl.Compile(mean(0), five)
@@ -151,4 +152,9 @@ func TestPlateSizeUnderNUTS(t *testing.T) {
 	table, err := diag.Summary(d, diag.SummaryOptions{})
 	require.NoError(t, err)
 	require.InDelta(t, 1/math.Sqrt(5.01), table.Rows[0].SD, 4*table.Rows[0].MCSESD)
+
+	p, err = ppl.Compile(mean(50, ppl.Minibatch), five)
+	require.NoError(t, err)
+	_, err = infer.Sample(context.Background(), p, hmc.NUTS{}, options)
+	require.ErrorContains(t, err, `the batch has 5 of the 50 of plate "data"`)
 }
