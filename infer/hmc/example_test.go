@@ -81,6 +81,48 @@ func ExampleNUTS() {
 	// Output: 4000 true
 }
 
+// Two modes, at -4 and 4, which a single chain of NUTS does not leave.
+func ExampleExchange() {
+	ctx := context.Background()
+	err := func() error {
+		program, err := ppl.Compile(func(c *ppl.Ctx) {
+			x := c.Sample("x", dist.Flat())
+			c.Factor("modes", torch.Of(0).Sub(x.Abs().Sub(4).Square().Div(2)))
+		}, nil)
+		if err != nil {
+			return err
+		}
+		draws, err := infer.Sample(ctx, program, hmc.Exchange{Ladder: hmc.GeometricLadder(1, 20, 6)}, infer.Options{})
+		if err != nil {
+			return err
+		}
+		values, err := draws.Values("x")
+		if err != nil {
+			return err
+		}
+		for _, chain := range values {
+			low, high := 0, 0
+			for _, x := range chain {
+				if x[0] < 0 {
+					low++
+				} else {
+					high++
+				}
+			}
+			fmt.Println("both modes found:", min(low, high) > 100)
+		}
+		return nil
+	}()
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// both modes found: true
+	// both modes found: true
+	// both modes found: true
+	// both modes found: true
+}
+
 // NUTS in a loop of one's own: build, init, and one update for each transition. It stops when a mean is known well
 // enough.
 func ExampleNUTS_Build() {

@@ -38,7 +38,7 @@ func TestSimulationBasedCalibration(t *testing.T) {
 			a := c.Sample("a", dist.Normal(1, 0.5))
 			b := c.Sample("b", dist.Normal(0, 0.5))
 			c.Plate("data", 12, func(c *ppl.Ctx) {
-				c.Observe("y", dist.PoissonLog(c.Data("x").MustMul(b, false).MustAdd(a, false)), c.Data("y"))
+				c.Observe("y", dist.PoissonLog(c.Data("x").Mul(b).Add(a)), c.Data("y"))
 			})
 		}, infer.Batch{"x": torch.Must(torch.FromSlice(x))}, []string{"a", "b"}, 96},
 		"hierarchical": {ppl.Reparam(func(c *ppl.Ctx) {
