@@ -101,16 +101,25 @@ func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.Pe
 			return target.Parts(p, b, infer.Weights{Likelihood: weight})
 		}
 	}
-	whole, double := b, 1.0
-	if n == 1 { // one datum is both the mean and the sum: look at it twice
-		whole, double = infer.Batch{}, 2
-		for name, x := range b {
-			whole[name] = ts.MustCat([]*ts.Tensor{x, x}, 0)
+	var sum, all float64
+	double := 1.0
+	err = torch.Do(func(*torch.Scope) error {
+		whole := b
+		if n == 1 { // one datum is both the mean and the sum: look at it twice
+			whole, double = infer.Batch{}, 2
+			for name, x := range b {
+				whole[name] = ts.MustCat([]*ts.Tensor{x, x}, 0)
+			}
 		}
+		value, _ := likelihood(1)(p, whole)
+		parts := curvature.PerSample(likelihood(1))(p, b)
+		sum, all = item(parts.MustSum(parts.DType(), false))*double, item(value.T())
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("the model cannot be evaluated at one datum at a time, which laplace.DenseHessian does "+
+			"without: %w", err)
 	}
-	value, _ := likelihood(1)(p, whole)
-	parts := curvature.PerSample(likelihood(1))(p, b)
-	sum, all := item(parts.MustSum(parts.DType(), false))*double, item(value.T())
 	mean := sum / (float64(n) * double)
 	within := func(x float64) bool { return math.Abs(all-x) <= 1e-4*(math.Abs(all)+math.Abs(x)) }
 	weight := 1.0
