@@ -224,7 +224,7 @@ func TestRun(t *testing.T) {
 		transform := build(t, m, posterior)
 		at := params(l, normals(5, l.Dim()), 0)
 		batches := must(infer.Minibatches(batch, infer.MinibatchOptions{Size: 3, Seed: 1}))
-		result, err := oldrun.Run(context.Background(), transform, at, batches, oldrun.Config{Steps: 3, NoDraws: true})
+		result, err := oldrun.Run(context.Background(), transform, at, batches, oldrun.Config{NoDraws: true})
 		require.NoError(t, err, name)
 		within(t, precision(pass(t, transform, at, batch, 9)), precision(result.State), 1e-12, name)
 	}
@@ -236,9 +236,15 @@ func TestResume(t *testing.T) {
 	at := params(l, normals(5, l.Dim()), 0)
 	run := func(m infer.Method, dir string, steps int64) (*infer.Result, error) {
 		batches := must(infer.Minibatches(batch, infer.MinibatchOptions{Size: 3, Seed: 1}))
-		return oldrun.Run(context.Background(), build(t, m, posterior), at, batches,
-			oldrun.Config{Steps: steps, Chains: 1, NoDraws: true,
-				Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		return oldrun.Run(ctx, build(t, m, posterior), at, batches, oldrun.Config{Chains: 1, NoDraws: true,
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true},
+			Observer: infer.ObserverFunc(func(p infer.Progress) {
+				if p.Step == steps && steps < 3 {
+					stop()
+				}
+			})})
 	}
 	others := map[string]string{"DiagGGN": "DiagFisher", "DiagFisher": "DiagGGN", "DenseGGN": "DenseFisher",
 		"DenseFisher":  "DenseHessian",
@@ -246,7 +252,7 @@ func TestResume(t *testing.T) {
 	for name, m := range methods {
 		dir := t.TempDir()
 		_, err := run(m, dir, 2)
-		require.NoError(t, err, name)
+		require.ErrorIs(t, err, context.Canceled, name)
 		_, err = run(methods[others[name]], dir, 3)
 		assert.ErrorIs(t, err, infer.ErrCheckpoint, name)
 		resumed, err := run(m, dir, 3)

@@ -20,7 +20,7 @@ import (
 // The variational parameters are "mean", μ, and "log_sd", s, of d numbers each.
 type Diag struct {
 	// Optimizer climbs: an infer.GradientMethod without weight decay. nil means optim.Adam, with a learning rate that
-	// falls from 0.1 to 0.001 over the first 2000 updates.
+	// falls from 0.05 to 0.001 over the first 4000 updates.
 	Optimizer   infer.Method
 	Samples     int            // S, samples in an update; 0 means 8
 	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
@@ -42,7 +42,7 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 	return common.build(target)
 }
 
-// Defaults are 2000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
+// Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
 func (Diag) Defaults() infer.Options { return defaults() }
 
 func (c Diag) common() (config, error) {

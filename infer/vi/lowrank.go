@@ -24,7 +24,7 @@ import (
 // The variational parameters are "mean", μ, and "log_sd", s, of d numbers each, and "factor", W.
 type LowRank struct {
 	// Optimizer climbs: an infer.GradientMethod without weight decay. nil means optim.Adam, with a learning rate that
-	// falls from 0.1 to 0.001 over the first 2000 updates.
+	// falls from 0.05 to 0.001 over the first 4000 updates.
 	Optimizer   infer.Method
 	Rank        int            // r, from 1 to d; 0 means the square root of d, rounded
 	Samples     int            // S, samples in an update; 0 means 8
@@ -50,7 +50,7 @@ func (c LowRank) Build(target infer.Target) (infer.Transform, error) {
 	return common.build(target)
 }
 
-// Defaults are 2000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
+// Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
 func (LowRank) Defaults() infer.Options { return defaults() }
 
 func (c LowRank) common() (config, error) {

@@ -49,7 +49,7 @@ func TestNotesOfAFitThatHasNotSettled(t *testing.T) {
 	require.Len(t, found, 1)
 	assert.Contains(t, found[0].Text, "5 updates, too few to tell")
 
-	for _, steps := range []int64{2000, 1111} {
+	for _, steps := range []int64{4000, 3333} {
 		assert.Empty(t, notes(t, build(t, vi.Dense{}, n.logPosterior()), start, steps))
 	}
 }
@@ -66,7 +66,7 @@ func TestNotesOfDifferentOptima(t *testing.T) {
 		return torch.Of(left.MustLogaddexp(square(5), false)), nil
 	}
 	start := params(layout(infer.Shapes{"x": {}}), []float64{-4, 4}, 2)
-	found := notes(t, build(t, vi.Diag{}, hills), start, 2000)
+	found := notes(t, build(t, vi.Diag{}, hills), start, 4000)
 	require.Len(t, found, 1)
 	assert.Equal(t, "different_optima", found[0].Kind)
 	assert.Contains(t, found[0].Text, "the ELBO of chain 0 is 3 nats below that of chain 1")

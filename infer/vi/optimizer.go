@@ -10,11 +10,11 @@ import (
 )
 
 // The default optimiser's learning rate falls as a geometric sequence from first to last over decay updates, and stays
-// there. With it the mean can go about 40 units far. The second moments forget within some hundred updates, because the
+// there. With it the mean can go about 50 units far. The second moments forget within some hundred updates, because the
 // first gradients, of a start that may be far away, would otherwise keep later steps too small.
 const (
-	firstLR, lastLR = 0.1, 0.001
-	decay           = 2000
+	firstLR, lastLR = 0.05, 0.001
+	decay           = 4000
 )
 
 func defaultOptimizer() infer.Method {

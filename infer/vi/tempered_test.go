@@ -83,7 +83,7 @@ func TestTemperedConstrainedSites(t *testing.T) {
 			method := vi.Diag{Samples: 16, Temperature: infer.Constant(temperature)}
 			transform, err := method.Build(program.Target())
 			require.NoError(t, err)
-			s := fitted(t, transform, must(infer.Zeros(program.Layout())), k.batch, 2000, 1)
+			s := fitted(t, transform, must(infer.Zeros(program.Layout())), k.batch, 4000, 1)
 			mean, sd := must(s.Mean.Values()), values(must(s.SD()).Flat)
 			for i, log := range k.log {
 				m, sigma := normalFit(func(u float64) float64 { return log(u, temperature) })
