@@ -1,3 +1,17 @@
-// Package method is for whoever writes an inference method: the checks of a configuration's fields, the motions that
-// all methods share (hold a chain that diverged, keep tensors, say what an update did), and draws from Gaussians.
+// Package method is for those who write an inference method. A method of one gradient for each update is an [Algorithm]: a
+// struct for its states, which embeds [State], and a Step in the style of [torch.Must]. [Build] adds the rest: checked
+// schedules, gradients at temperature T, random streams, chains that are held, checkpoints, kinetic temperatures and
+// notes about the run.
+//
+//	func (c SGLRW) Build(target infer.Target) (infer.Transform, error) {
+//		check := &method.Checks{Name: "sgmcmc.SGLRW"}
+//		check.LR(c.LR, "…")
+//		check.Schedule("Temperature", &c.Temperature, 1, false)
+//		return method.Build(check, target, method.Algorithm[SGLRWState]{
+//			LR: c.LR, Temperature: c.Temperature,
+//			Step: func(s, next *SGLRWState, m *method.Move) { … },
+//		})
+//	}
+//
+// Other methods use the parts: [CheckValue], [StateAs], [Hold], [Keep], [NewInfo], [DrawGaussians] and the like.
 package method
