@@ -77,6 +77,9 @@ func Init(t Transform, p Params, seed uint64) (State, error) { return begin(t, p
 
 // Free gives the memory of a state back now, instead of when the garbage collector finds it.
 func Free(s State) {
+	if s == nil {
+		return
+	}
 	owned, _ := s.Tensors()
 	for _, t := range owned {
 		torch.Free(t)
