@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow lint bench memory doctor clean
+.PHONY: setup demo test test-slow lint names bench memory doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
 setup:
@@ -20,9 +20,14 @@ test-slow: setup
 
 lint: setup
 	@files="$$(gofmt -l .)"; if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+	$(GO) run ./internal/lint names
 	$(GO) vet ./...
 	$(GO) vet -tags slow ./...
 	$(GO) run $(STATICCHECK) -tags slow ./...
+
+# How many names each public package exports; fails above the limit.
+names:
+	$(GO) run ./internal/lint names
 
 # Kelvin against the same operations in C++, and compiled models against log posteriors by hand, samplers against the
 # gradient and the noise alone, each in one run; the kernels in plain Go.
