@@ -6,13 +6,15 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// ErrIndefinite is wrapped by the errors of a matrix that is not positive definite: of [CG], [Cholesky] and [GGNFactor].
-var ErrIndefinite = errors.New("not positive definite")
+// ErrIndefinite is wrapped by the errors of a matrix that is not positive definite: of [CG], [Cholesky] and
+// [GGNFactor].
+var ErrIndefinite = linalg.ErrIndefinite
 
 // CGOptions are the options of [CG]; the zero value is fine.
 type CGOptions struct {
@@ -33,14 +35,14 @@ type CGResult struct {
 	Converged  bool       // whether the residual is small enough
 }
 
-// CG solves (A + λI)x = b for a symmetric positive definite A that is known by its products with vectors of shape [d], by
-// preconditioned conjugate gradients (Hestenes and Stiefel 1952; Golub and Van Loan 2013, algorithm 11.5.1):
+// CG solves (A + λI)x = b for a symmetric positive definite A that is known by its products with vectors of shape [d],
+// by preconditioned conjugate gradients (Hestenes and Stiefel 1952; Golub and Van Loan 2013, algorithm 11.5.1):
 //
 //	r = b − Ax    s = M r    p = s
 //	α = rᵀs / pᵀAp    x' = x + αp    r' = r − αAp    s' = M r'    p' = s' + (r'ᵀs' / rᵀs) p
 //
-// A direction with pᵀAp ≤ 0, or rᵀMr ≤ 0, is an error that wraps [ErrIndefinite]. Running out of iterations is not an error:
-// see Converged.
+// A direction with pᵀAp ≤ 0, or rᵀMr ≤ 0, is an error that wraps [ErrIndefinite]. Running out of iterations is not an
+// error: see Converged.
 func CG(apply func(v *ts.Tensor) (*ts.Tensor, error), b *ts.Tensor, o CGOptions) (CGResult, error) {
 	var result CGResult
 	err := torch.Do(func(scope *torch.Scope) error {
@@ -119,8 +121,8 @@ func newCG(apply func(v *ts.Tensor) (*ts.Tensor, error), b *ts.Tensor, o CGOptio
 	return s, nil
 }
 
-// run iterates until the residual is small enough. The r of the recursion drifts away from b − Ax by rounding, so that it is
-// computed anew where it says that the goal is reached, and the search goes on from there if it is not.
+// run iterates until the residual is small enough. The r of the recursion drifts away from b − Ax by rounding, so that
+// it is computed anew where it says that the goal is reached, and the search goes on from there if it is not.
 func (s *cg) run() error {
 	restarted := math.Inf(1)
 	for {
@@ -240,7 +242,8 @@ func (s *cg) positive(what string, v, av *ts.Tensor) (float64, error) {
 		return 0, fmt.Errorf("a product with %s is %w at iteration %d", what, infer.ErrNonFinite, s.Iterations)
 	}
 	if c <= 0 && s.Residual > 0 {
-		return 0, fmt.Errorf("%s is %w: a direction v with vᵀAv = %.3g was met at iteration %d; a larger Damping makes a matrix positive definite",
+		return 0, fmt.Errorf("%s is %w: a direction v with vᵀAv = %.3g was met at iteration %d; a larger Damping makes a "+
+			"matrix positive definite",
 			what, ErrIndefinite, c, s.Iterations)
 	}
 	return c, nil

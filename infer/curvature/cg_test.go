@@ -71,8 +71,8 @@ func residual(a, x, b []float64) float64 {
 
 func length(x []float64) float64 { return residual(make([]float64, len(x)*len(x)), x, x) }
 
-// In exact arithmetic conjugate gradients end after d steps. A preconditioner that undoes the scaling leaves the condition of B, so
-// that rounding does not delay it.
+// In exact arithmetic conjugate gradients end after d steps. A preconditioner that undoes the scaling leaves the
+// condition of B, so that rounding does not delay it.
 func TestCGWithAPreconditioner(t *testing.T) {
 	for _, d := range []int{2, 6, 20} {
 		a, b := spd(d, 1e5), numbers(d, 5)
@@ -88,7 +88,8 @@ func TestCGWithAPreconditioner(t *testing.T) {
 	}
 }
 
-// Without a preconditioner it takes longer, and converges all the same: error of x at most condition times the tolerance.
+// Without a preconditioner it takes longer, and converges all the same: error of x at most condition times the
+// tolerance.
 func TestCGOnABadlyScaledMatrix(t *testing.T) {
 	a, b := spd(6, 1e5), numbers(6, 5)
 	plain, err := curvature.CG(product(a), vec(b), curvature.CGOptions{Tol: 1e-12})

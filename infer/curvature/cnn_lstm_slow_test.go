@@ -20,8 +20,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A classifier of texts with 2.7 million parameters: embedding (20,000 x 128), convolution (64 x 5), pooling (4), LSTM (64)
-// and a linear layer, on 32 texts of 100 words, in float32.
+// A classifier of texts with 2.7 million parameters: embedding (20,000 x 128), convolution (64 x 5), pooling (4), LSTM
+// (64) and a linear layer, on 32 texts of 100 words, in float32.
 const (
 	words, wide, channels, hidden, length100, texts, classes = 20_000, 128, 64, 64, 100, 32, 2
 )
@@ -31,7 +31,7 @@ func textNetwork(t testing.TB) (infer.Params, infer.Batch) {
 	l := layoutOf(t, infer.Shapes{
 		"embedding": {words, wide}, "conv.w": {channels, wide, 5}, "conv.b": {channels},
 		"lstm.x": {channels, 4 * hidden}, "lstm.h": {hidden, 4 * hidden}, "lstm.b": {4 * hidden}, "out.w": {hidden, classes},
-			"out.b": {classes},
+		"out.b": {classes},
 	})
 	flat := numbers(l.Dim(), 0)
 	for i := range flat {
@@ -95,7 +95,9 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	d := int64(p.Layout.Dim())
 	t.Logf("%d parameters, %.1f MB", d, float64(d)*4e-6)
 	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor,
-		infer.Aux) { return torch.Of(total(f(p, b))), nil }, 1))
+		infer.Aux) {
+		return torch.Of(total(f(p, b))), nil
+	}, 1))
 	require.NoError(t, err)
 	backward := func(b infer.Batch) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error {

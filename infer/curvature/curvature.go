@@ -9,8 +9,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Forward is a model's output for the data of a batch: [n] or [n, ...], the first dimension the data. The C numbers of a
-// datum are taken in row-major order. The Must methods of gotch may be used: their failures come back as errors.
+// Forward is a model's output for the data of a batch: [n] or [n, ...], the first dimension the data. The C numbers of
+// a datum are taken in row-major order. The Must methods of gotch may be used: their failures come back as errors.
 type Forward func(p infer.Params, b infer.Batch) *ts.Tensor
 
 // Outer is log p(y_i | z_i) for each datum: [n], from outputs of shape [n, ...]. Entry i depends on z_i alone.
@@ -24,13 +24,14 @@ type Options struct {
 	// Memory is the number of bytes that rows of gradients and the result may take together; 0 means 1 GiB. Less memory
 	// means smaller blocks of rows, down to one row. The model's own intermediates come on top.
 	Memory int64
-	// MemoryField is what a MemoryError calls the field that sets Memory, where it is one of another configuration; "" means
-	// "curvature.Options.Memory".
+	// MemoryField is what a MemoryError calls the field that sets Memory, where it is one of another configuration; ""
+	// means "curvature.Options.Memory".
 	MemoryField string
-	// Tables names sites that are tables, of shape [rows, ...], of which a datum sees only the rows whose numbers are in a batch tensor,
-	// int64 of shape [n, ...]: an embedding and its tokens. FisherDiag and GGNDiag then make gradients of these rows alone, which for a
-	// large vocabulary is most of the work and of the memory. The model is given a site with as many rows as numbers, and numbers that
-	// fit it: it may use the batch tensor for nothing else. The other functions refuse it.
+	// Tables names sites that are tables, of shape [rows, ...], of which a datum sees only the rows whose numbers are in a
+	// batch tensor, int64 of shape [n, ...]: an embedding and its tokens. FisherDiag and GGNDiag then make gradients of
+	// these rows alone, which for a large vocabulary is most of the work and of the memory. The model is given a site with
+	// as many rows as numbers, and numbers that fit it: it may use the batch tensor for nothing else. The other functions
+	// refuse it.
 	Tables map[string]string
 	// Normalize divides sums over the n data by n. Gradients and Hessian have no such sum and ignore it.
 	Normalize bool
@@ -46,8 +47,8 @@ func Likelihood(f Forward, o Outer) PerDatum {
 	}
 }
 
-// PerSample evaluates a log posterior at each datum as a batch of one. For a mean over data, (1/N) log prior + (1/n) Σ log
-// likelihood, that is (1/N) log prior + log likelihood of the datum: the prior is then part of every gradient g_i.
+// PerSample evaluates a log posterior at each datum as a batch of one. For a mean over data, (1/N) log prior + (1/n) Σ
+// log likelihood, that is (1/N) log prior + log likelihood of the datum: the prior is then part of every gradient g_i.
 func PerSample(f infer.LogPosterior) PerDatum {
 	return func(p infer.Params, b infer.Batch) *ts.Tensor {
 		if f == nil {
@@ -68,8 +69,8 @@ func PerSample(f infer.LogPosterior) PerDatum {
 	}
 }
 
-// eachDatum maps f over the data, each as a batch of one, and returns the results with a leading dimension of n. One datum
-// needs no map.
+// eachDatum maps f over the data, each as a batch of one, and returns the results with a leading dimension of n. One
+// datum needs no map.
 func eachDatum(b infer.Batch, n int64, f func(one infer.Batch) *ts.Tensor) *ts.Tensor {
 	if n == 1 {
 		return f(b).MustUnsqueeze(0, false)

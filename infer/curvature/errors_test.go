@@ -41,24 +41,34 @@ var calls = []call{
 		return err
 	}},
 	{"Fisher", false, true, false, func(a arguments) error { return second(curvature.Fisher(a.density, a.p, a.b, a.o)) }},
-	{"FisherDiag", false, true, false, func(a arguments) error { return second(curvature.FisherDiag(a.density, a.p, a.b,
-		a.o)) }},
+	{"FisherDiag", false, true, false, func(a arguments) error {
+		return second(curvature.FisherDiag(a.density, a.p, a.b,
+			a.o))
+	}},
 	{"FVP", false, true, true, func(a arguments) error { return second(curvature.FVP(a.density, a.p, a.b, a.v, a.o)) }},
-	{"GGN", true, false, false, func(a arguments) error { return second(curvature.GGN(a.forward, a.outer, a.p, a.b,
-		a.o)) }},
-	{"GGNDiag", true, false, false, func(a arguments) error { return second(curvature.GGNDiag(a.forward, a.outer, a.p,
-		a.b, a.o)) }},
-	{"GGNVP", true, false, true, func(a arguments) error { return second(curvature.GGNVP(a.forward, a.outer, a.p, a.b,
-		a.v, a.o)) }},
+	{"GGN", true, false, false, func(a arguments) error {
+		return second(curvature.GGN(a.forward, a.outer, a.p, a.b,
+			a.o))
+	}},
+	{"GGNDiag", true, false, false, func(a arguments) error {
+		return second(curvature.GGNDiag(a.forward, a.outer, a.p,
+			a.b, a.o))
+	}},
+	{"GGNVP", true, false, true, func(a arguments) error {
+		return second(curvature.GGNVP(a.forward, a.outer, a.p, a.b,
+			a.v, a.o))
+	}},
 	{"Hessian", false, false, false, func(a arguments) error { return second(curvature.Hessian(a.post, a.p, a.b, a.o)) }},
-	{"HessianDiag", false, false, false, func(a arguments) error { return second(curvature.HessianDiag(a.post, a.p, a.b,
-		a.o)) }},
+	{"HessianDiag", false, false, false, func(a arguments) error {
+		return second(curvature.HessianDiag(a.post, a.p, a.b,
+			a.o))
+	}},
 	{"HVP", false, false, true, func(a arguments) error {
 		_, _, err := curvature.HVP(a.post, a.p, a.b, a.v)
 		return err
 	}},
-	{"LinearizedDiag", true, false, false, func(a arguments) error {
-		_, _, err := curvature.LinearizedDiag(a.forward, a.p, a.b, a.variance,
+	{"Linearized", true, false, false, func(a arguments) error {
+		_, _, err := curvature.Linearized(a.forward, a.p, a.b, a.variance,
 			curvature.LinearizedOptions{Memory: a.o.Memory})
 		return err
 	}},
@@ -146,13 +156,13 @@ func TestCallsLeaveTheirResultsAlone(t *testing.T) {
 	require.NoError(t, torch.Do(func(s *torch.Scope) error {
 		for _, c := range calls {
 			results := 1
-			if c.name == "Gradients" || c.name == "HVP" || c.name == "LinearizedDiag" {
+			if c.name == "Gradients" || c.name == "HVP" || c.name == "Linearized" {
 				results = 2
 			}
 			before := s.Owned()
 			require.NoError(t, c.f(good), c.name)
 			assert.Equal(t, before+results, s.Owned(), c.name)
-			if c.name != "LinearizedDiag" { // it needs no y
+			if c.name != "Linearized" { // it needs no y
 				require.Error(t, c.f(bad), c.name)
 				assert.Equal(t, before+results, s.Owned(), "%s that fails", c.name)
 			}
@@ -188,7 +198,7 @@ func TestFunctionsAreChecked(t *testing.T) {
 			case c.forward:
 				a.forward = func(p infer.Params, b infer.Batch) *ts.Tensor { return bad.change(m.forward(p, b)) }
 				refused(t, c.f(a), c.name, bad.forward)
-				if c.name == "LinearizedDiag" {
+				if c.name == "Linearized" {
 					continue
 				}
 				a = given(t, m)
@@ -210,7 +220,7 @@ func TestFunctionsAreChecked(t *testing.T) {
 		}
 		a := given(t, m)
 		a.outer = func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z }
-		if c.forward && c.name != "LinearizedDiag" {
+		if c.forward && c.name != "Linearized" {
 			refused(t, c.f(a), c.name, "the outer density returned shape [7 3] for a batch of 7 data, expected [7]")
 		}
 		a = given(t, m)
@@ -237,11 +247,13 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 			continue
 		}
 		for text, change := range map[string]func(x *ts.Tensor) *ts.Tensor{
-			"the log posterior returned shape [1], expected []": func(x *ts.Tensor) *ts.Tensor { return x.MustUnsqueeze(0,
-				false) },
-			"a *ts.Tensor that is nil is no operand":            func(*ts.Tensor) *ts.Tensor { return nil },
-			"what the log posterior returned does not depend":   func(x *ts.Tensor) *ts.Tensor { return x.MustDetach(false) },
-			"what the log posterior returned is Float":          func(x *ts.Tensor) *ts.Tensor { return x.MustTotype(gotch.Float, false) },
+			"the log posterior returned shape [1], expected []": func(x *ts.Tensor) *ts.Tensor {
+				return x.MustUnsqueeze(0,
+					false)
+			},
+			"a *ts.Tensor that is nil is no operand":          func(*ts.Tensor) *ts.Tensor { return nil },
+			"what the log posterior returned does not depend": func(x *ts.Tensor) *ts.Tensor { return x.MustDetach(false) },
+			"what the log posterior returned is Float":        func(x *ts.Tensor) *ts.Tensor { return x.MustTotype(gotch.Float, false) },
 		} {
 			a := given(t, m)
 			a.post = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
@@ -254,7 +266,9 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 	// A log posterior of single data, too.
 	a := given(t, m)
 	a.density = curvature.PerSample(func(p infer.Params, b infer.Batch) (torch.Tensor,
-		infer.Aux) { return torch.Of(m.density()(p, b)), nil })
+		infer.Aux) {
+		return torch.Of(m.density()(p, b)), nil
+	})
 	refused(t, calls[0].f(a), "Gradients", "the log posterior returned shape [1] for a datum, expected []")
 	a.density = curvature.PerSample(nil)
 	refused(t, calls[0].f(a), "Gradients", "PerSample: the log posterior is nil")
@@ -268,7 +282,7 @@ func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 	p := pointOf(t, l, make([]float64, 1_000_000)...)
 	never := func(infer.Params, infer.Batch) *ts.Tensor { panic("the model was run") }
 	a := arguments{forward: never, outer: bernoulli.outer, density: never, p: p,
-		b: infer.Batch{"x": vec(make([]float64, 3))},
+		b:    infer.Batch{"x": vec(make([]float64, 3))},
 		post: func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { panic("the model was run") }}
 	for _, c := range calls {
 		if c.name != "Fisher" && c.name != "GGN" && c.name != "Hessian" {
@@ -277,8 +291,8 @@ func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 		err := c.f(a)
 		refused(t, err, c.name,
 			"a matrix of shape [1000000, 1000000] takes 8 TB, and curvature.Options.Memory allows 1.07 GB: use "+c.name+
-			"Diag for the diagonal, or the last layer alone by infer.Subspace, or raise it")
-		var e *curvature.MemoryError
+				"Diag for the diagonal, or the last layer alone by infer.Subspace, or raise it")
+		var e *infer.MemoryError
 		require.True(t, errors.As(err, &e))
 		assert.Equal(t, int64(8e12), e.Bytes)
 		assert.Equal(t, int64(1<<30), e.Allowed)
@@ -301,10 +315,10 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	d := len(m.flat)
 	need := 8 * (7*6*(1+6) + 4*d + 6*2*d)
-	_, _, err = curvature.LinearizedDiag(a.forward, a.p, a.b, ones(a.p),
+	_, _, err = curvature.Linearized(a.forward, a.p, a.b, ones(a.p),
 		curvature.LinearizedOptions{Memory: int64(need - 1)})
-	refused(t, err, "LinearizedDiag", "covariances of shape [7, 6, 6] with the Jacobian of a datum, [6, 33], takes")
-	_, _, err = curvature.LinearizedDiag(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{Memory: int64(need)})
+	refused(t, err, "Linearized", "covariances of shape [7, 6, 6] with the Jacobian of a datum, [6, 33], takes")
+	_, _, err = curvature.Linearized(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{Memory: int64(need)})
 	require.NoError(t, err)
 }
 
@@ -313,7 +327,7 @@ func TestNumbersThatAreNotFinite(t *testing.T) {
 	m.x[3] = math.NaN()
 	a := given(t, m)
 	for _, c := range calls {
-		if c.name == "Gradients" || c.name == "HVP" || c.name == "LinearizedDiag" {
+		if c.name == "Gradients" || c.name == "HVP" || c.name == "Linearized" {
 			require.NoError(t, c.f(a), c.name)
 			continue
 		}
@@ -339,23 +353,23 @@ func TestLinearizedArgumentsAreChecked(t *testing.T) {
 	negative := ones(a.p)
 	negative.MustNarrow(0, 2, 1, false).MustFill_(ts.FloatScalar(-1))
 	for text, variance := range map[string]*ts.Tensor{
-		"the variance is nil":                              nil,
-		"the variance has shape [3], expected [21]":        vec(m.flat[:3]),
-		"the smallest variance is -1: it must be finite":   negative,
-		"the variance is Float and the params are Double:": torch.Must(torch.To(ones(a.p), torch.CPU, gotch.Float)),
+		"the covariance is nil, expected shape [21] or [21, 21]": nil,
+		"the variance has shape [3], expected [21]":              vec(m.flat[:3]),
+		"the smallest variance is -1: it must be finite":         negative,
+		"the variance is Float and the params are Double:":       torch.Must(torch.To(ones(a.p), torch.CPU, gotch.Float)),
 	} {
-		_, _, err := curvature.LinearizedDiag(a.forward, a.p, a.b, variance, curvature.LinearizedOptions{})
-		refused(t, err, "LinearizedDiag", text)
+		_, _, err := curvature.Linearized(a.forward, a.p, a.b, variance, curvature.LinearizedOptions{})
+		refused(t, err, "Linearized", text)
 	}
-	_, _, err := curvature.LinearizedDiag(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{NoiseSD: -1})
-	refused(t, err, "LinearizedDiag", "curvature.LinearizedOptions: NoiseSD is -1")
-	_, _, err = curvature.LinearizedDense(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{})
-	refused(t, err, "LinearizedDense", "the covariance has shape [21], expected [21 21]")
+	_, _, err := curvature.Linearized(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{NoiseSD: -1})
+	refused(t, err, "Linearized", "curvature.LinearizedOptions: NoiseSD is -1")
+	_, _, err = curvature.Linearized(a.forward, a.p, a.b, vec(m.flat, 3, 7), curvature.LinearizedOptions{})
+	refused(t, err, "Linearized", "the covariance has shape [3 7], expected [21 21]")
 	for text, factor := range map[string]*ts.Tensor{
 		"the factor of the covariance is nil":                            nil,
 		"the factor of the covariance has shape [21], expected [21, m]":  ones(a.p),
 		"the factor of the covariance has shape [3 7], expected [21, m]": vec(m.flat, 3, 7),
-		"the factor of the covariance is Float":                          torch.Must(torch.To(vec(m.flat, d, 1), torch.CPU,
+		"the factor of the covariance is Float": torch.Must(torch.To(vec(m.flat, d, 1), torch.CPU,
 			gotch.Float)),
 	} {
 		_, _, err := curvature.LinearizedFactor(a.forward, a.p, a.b, factor, curvature.LinearizedOptions{})

@@ -11,7 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A line through four points with noise of standard deviation 1/2: the Gauss-Newton matrix is XᵀX/s², the same whatever y is.
+// A line through four points with noise of standard deviation 1/2: the Gauss-Newton matrix is XᵀX/s², the same whatever
+// y is.
 func Example() {
 	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
 		return p.Get("slope").T().MustMul(b.Get("x").T(), false).MustAdd(p.Get("intercept").T(), false)

@@ -5,15 +5,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// GGNFactor returns a factor A of the Gauss-Newton matrix, AᵀA = Σ_i J_iᵀ H_i J_i, of shape [m, d] with m at most 2d. Its rows are
-// √λ_ik J_iᵀ u_ik, with the eigenvalues and eigenvectors of H_i, or where there are more than 2d of them those of their QR decompositions.
-// The matrix itself has the square of the condition number of A, which rounding may not leave positive. A density that is not
-// log-concave in z has no such factor: an error that wraps [ErrIndefinite].
+// GGNFactor returns a factor A of the Gauss-Newton matrix, AᵀA = Σ_i J_iᵀ H_i J_i, of shape [m, d] with m at most 2d.
+// Its rows are √λ_ik J_iᵀ u_ik, with the eigenvalues and eigenvectors of H_i, or where there are more than 2d of them
+// those of their QR decompositions. The matrix itself has the square of the condition number of A, which rounding may
+// not leave positive. A density that is not log-concave in z has no such factor: an error that wraps [ErrIndefinite].
 func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("GGNFactor", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
@@ -47,58 +45,4 @@ func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options)
 		}
 		return own(a.MustNarrow(0, 0, count, false)), finite("the factor of the Gauss-Newton matrix", a)
 	})
-}
-
-// Cholesky returns the lower factor L of a symmetric matrix L Lᵀ, [d, d], or of several, [K, d, d]. The error of one that is not positive
-// definite wraps [ErrIndefinite]; it begins with what the matrix is, and ends with what to do about it.
-func Cholesky(what string, m *ts.Tensor, remedy string) (l *ts.Tensor, err error) {
-	err = torch.Do(func(scope *torch.Scope) error {
-		var status *ts.Tensor
-		l, status = m.MustLinalgCholeskyEx(false, false, false)
-		failed, err := torch.Item(status.MustAbs(false).MustMax(false))
-		if err != nil {
-			return err
-		}
-		finite, err := torch.Item(m.MustIsfinite(false).MustAll(false))
-		if err != nil {
-			return err
-		}
-		if finite == 0 {
-			return fmt.Errorf("%s has elements that are not finite: %w", what, infer.ErrNonFinite)
-		}
-		if failed != 0 {
-			least, err := torch.Item(m.MustLinalgEigvalsh("L", false).MustMin(false))
-			if err != nil {
-				return err
-			}
-			return fmt.Errorf("%s is %w, its smallest eigenvalue is %g: %s", what, ErrIndefinite, least, remedy)
-		}
-		scope.Keep(l)
-		return nil
-	})
-	return l, err
-}
-
-// CheckSymmetric checks a matrix, or several, that were given in a field of a configuration: up to rounding they must be symmetric.
-func CheckSymmetric(method, field string, m *ts.Tensor) error {
-	return torch.Do(func(*torch.Scope) error {
-		asymmetry, err := torch.Item(m.MustSub(m.MustTranspose(-2, -1, false), false).MustAbs(false).MustMax(false))
-		if err != nil {
-			return err
-		}
-		largest, err := torch.Item(m.MustAbs(false).MustMax(false))
-		if err != nil || !(asymmetry > 1e-6*largest) {
-			return err
-		}
-		return &infer.FieldError{Type: method, Field: field, Value: fmt.Sprintf("not symmetric: elements differ from their mirror images by up to %g", asymmetry),
-			Allowed: "it must be symmetric"}
-	})
-}
-
-// Epsilon is the distance from 1 to the next number of a tensor's type, float64 or float32.
-func Epsilon(x *ts.Tensor) float64 {
-	if x.DType() == gotch.Float {
-		return 0x1p-23
-	}
-	return 0x1p-52
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A factor times itself is the Gauss-Newton matrix, which its own tests compare with plain Go: for all kinds of outputs, for more and
-// fewer rows than parameters, and in blocks of a row, where it is reduced on the way.
+// A factor times itself is the Gauss-Newton matrix, which its own tests compare with plain Go: for all kinds of
+// outputs, for more and fewer rows than parameters, and in blocks of a row, where it is reduced on the way.
 func TestGGNFactor(t *testing.T) {
 	for _, k := range kinds {
 		m := newNetwork(t, k)
@@ -91,7 +92,8 @@ func TestGradientSums(t *testing.T) {
 	}
 }
 
-// Outputs [n, 1] against data of shape [n] give densities of shape [n] that are sums over all data. A batch of one has nothing to be wrong.
+// Outputs [n, 1] against data of shape [n] give densities of shape [n] that are sums over all data. A batch of one has
+// nothing to be wrong.
 func TestOutputsThatDoNotMatchTheData(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {2}})
 	p := pointOf(t, l, 0.3, -0.7)
@@ -167,20 +169,20 @@ func TestOuterRoot(t *testing.T) {
 }
 
 func TestCholesky(t *testing.T) {
-	l, err := curvature.Cholesky("the matrix", vec([]float64{4, 2, 2, 5}, 2, 2), "")
+	l, err := linalg.Cholesky("the matrix", vec([]float64{4, 2, 2, 5}, 2, 2), "")
 	near(t, []float64{2, 0, 1, 2}, must(t, l, err), 1e-15, "factor")
-	_, err = curvature.Cholesky("the matrix", vec([]float64{1, 0, 0, 1, 1, 2, 2, 1}, 2, 2, 2), "take another")
+	_, err = linalg.Cholesky("the matrix", vec([]float64{1, 0, 0, 1, 1, 2, 2, 1}, 2, 2, 2), "take another")
 	assert.EqualError(t, err, "the matrix is not positive definite, its smallest eigenvalue is -1: take another")
 	assert.ErrorIs(t, err, curvature.ErrIndefinite)
-	_, err = curvature.Cholesky("the matrix", vec([]float64{math.NaN(), 2, 2, 5}, 2, 2), "")
+	_, err = linalg.Cholesky("the matrix", vec([]float64{math.NaN(), 2, 2, 5}, 2, 2), "")
 	assert.EqualError(t, err, "the matrix has elements that are not finite: not finite")
 	assert.ErrorIs(t, err, infer.ErrNonFinite)
 
-	assert.NoError(t, curvature.CheckSymmetric("laplace.KFAC", "Prior", vec([]float64{1e7, 2, 3, 1}, 2, 2)), "rounding")
-	assert.EqualError(t, curvature.CheckSymmetric("laplace.KFAC", "Prior", vec([]float64{1, 2, 3, 1}, 2, 2)),
+	assert.NoError(t, linalg.CheckSymmetric("laplace.KFAC", "Prior", vec([]float64{1e7, 2, 3, 1}, 2, 2)), "rounding")
+	assert.EqualError(t, linalg.CheckSymmetric("laplace.KFAC", "Prior", vec([]float64{1, 2, 3, 1}, 2, 2)),
 		"laplace.KFAC: Prior is not symmetric: elements differ from their mirror images by up to 1: it must be symmetric")
-	assert.Equal(t, math.Nextafter(1, 2)-1, curvature.Epsilon(vec([]float64{1})))
-	assert.Equal(t, float64(math.Nextafter32(1, 2)-1), curvature.Epsilon(torch.Must(torch.To(vec([]float64{1}), torch.CPU,
+	assert.Equal(t, math.Nextafter(1, 2)-1, linalg.Epsilon(vec([]float64{1})))
+	assert.Equal(t, float64(math.Nextafter32(1, 2)-1), linalg.Epsilon(torch.Must(torch.To(vec([]float64{1}), torch.CPU,
 		gotch.Float))))
 }
 
@@ -196,7 +198,7 @@ func TestDataWithoutRows(t *testing.T) {
 	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("w").T() },
 		pointOf(t, l, 1, 2), batch, curvature.Options{})
 	refused(t, err, "Fisher", `batch tensor "s" has shape []: its first dimension must count the data`)
-	assert.True(t, curvature.Unsized(nil))
-	assert.True(t, curvature.Unsized(batch))
-	assert.False(t, curvature.Unsized(infer.Batch{"x": vec([]float64{1})}))
+	assert.True(t, linalg.Unsized(nil))
+	assert.True(t, linalg.Unsized(batch))
+	assert.False(t, linalg.Unsized(infer.Batch{"x": vec([]float64{1})}))
 }

@@ -25,7 +25,8 @@ func Fisher(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, e
 	})
 }
 
-// FisherDiag returns the diagonal of the empirical Fisher matrix, Σ_i g_i², [d]. It never holds more than one block of rows.
+// FisherDiag returns the diagonal of the empirical Fisher matrix, Σ_i g_i², [d]. It never holds more than one block of
+// rows.
 func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("FisherDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if err := q.overData("density of each datum", f != nil); err != nil {
@@ -53,8 +54,8 @@ func addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
 	}
 }
 
-// FVP returns the product of the empirical Fisher matrix with a vector, Σ_i g_i (g_iᵀ v), for v of shape [d]. The batch is
-// evaluated as a whole, by three backward passes and without a matrix: Options.Memory plays no part.
+// FVP returns the product of the empirical Fisher matrix with a vector, Σ_i g_i (g_iᵀ v), for v of shape [d]. The batch
+// is evaluated as a whole, by three backward passes and without a matrix: Options.Memory plays no part.
 func FVP(f PerDatum, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*ts.Tensor, error) {
 	return solveOne("FVP", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if err := q.overData("density of each datum", f != nil); err != nil {
@@ -75,8 +76,8 @@ func FVP(f PerDatum, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*t
 	})
 }
 
-// jvp is J v for J = ∂y/∂x, in the shape of y: the gradient in u of (Jᵀu)·v, which is linear in u (the double-backward trick,
-// Townsend 2017).
+// jvp is J v for J = ∂y/∂x, in the shape of y: the gradient in u of (Jᵀu)·v, which is linear in u (the double-backward
+// trick, Townsend 2017).
 func jvp(y, x, v *ts.Tensor) *ts.Tensor {
 	u := torch.Must(torch.Leaf(y.MustZerosLike(false)))
 	g := torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{u}, CreateGraph: true}))

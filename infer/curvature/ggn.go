@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// GGN returns the generalised Gauss-Newton matrix Σ_i J_iᵀ H_i J_i, [d, d], with J_i = ∂z_i/∂θ and H_i = −∂² log p(y_i|z_i)/∂z_i².
-// (Schraudolph 2002; Martens 2020, section 8.)
+// GGN returns the generalised Gauss-Newton matrix Σ_i J_iᵀ H_i J_i, [d, d], with J_i = ∂z_i/∂θ and H_i = −∂² log
+// p(y_i|z_i)/∂z_i². (Schraudolph 2002; Martens 2020, section 8.)
 func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("GGN", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if err := q.matrix("GGNDiag"); err != nil {
@@ -29,8 +30,9 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.
 	})
 }
 
-// GGNDiag returns the diagonal of the Gauss-Newton matrix, [d]. With H_i = Σ_k λ_ik u_ik u_ikᵀ it is Σ_ik λ_ik (J_iᵀ u_ik)²:
-// one row of d numbers for each eigenvector, made in blocks of data, and never the n·C·d numbers of the Jacobian.
+// GGNDiag returns the diagonal of the Gauss-Newton matrix, [d]. With H_i = Σ_k λ_ik u_ik u_ikᵀ it is Σ_ik λ_ik (J_iᵀ
+// u_ik)²: one row of d numbers for each eigenvector, made in blocks of data, and never the n·C·d numbers of the
+// Jacobian.
 func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("GGNDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		sum := q.zeros(q.d)
@@ -41,8 +43,8 @@ func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (
 	})
 }
 
-// GGNVP returns the product of the Gauss-Newton matrix with a vector, Σ_i J_iᵀ H_i J_i v, for v of shape [d]. The batch is
-// evaluated as a whole, by a few backward passes and without a matrix: Options.Memory plays no part.
+// GGNVP returns the product of the Gauss-Newton matrix with a vector, Σ_i J_iᵀ H_i J_i v, for v of shape [d]. The batch
+// is evaluated as a whole, by a few backward passes and without a matrix: Options.Memory plays no part.
 func GGNVP(f Forward, outer Outer, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*ts.Tensor, error) {
 	return solveOne("GGNVP", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
@@ -88,8 +90,8 @@ func (s score) minusHessian(u *ts.Tensor) *ts.Tensor {
 	return h[0].MustNeg(false)
 }
 
-// outerHessians are the blocks H_i, [rows, C, C], of a block of outputs z: column c of all of them is one product, because
-// datum i's density depends on z_i alone.
+// outerHessians are the blocks H_i, [rows, C, C], of a block of outputs z: column c of all of them is one product,
+// because datum i's density depends on z_i alone.
 func (q *problem) outerHessians(outer Outer, z *ts.Tensor, b infer.Batch, rows, c int64) *ts.Tensor {
 	s := q.score(outer, z.MustDetach(false), b, rows)
 	columns := make([]*ts.Tensor, c)
@@ -106,8 +108,9 @@ func (q *problem) unit(rows, c, column int64) *ts.Tensor {
 	return u
 }
 
-// factors calls use with the rows g_ik = √|λ_ik| J_iᵀ u_ik, [rows, d], and the signs of λ_ik, [rows], nil where none is negative, for
-// block after block of data and each eigenvector: the Gauss-Newton matrix is the sum of all sign(λ_ik) g_ik g_ikᵀ.
+// factors calls use with the rows g_ik = √|λ_ik| J_iᵀ u_ik, [rows, d], and the signs of λ_ik, [rows], nil where none is
+// negative, for block after block of data and each eigenvector: the Gauss-Newton matrix is the sum of all sign(λ_ik)
+// g_ik g_ikᵀ.
 func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows int64, signs, g *ts.Tensor)) error {
 	if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
 		return err
@@ -183,10 +186,10 @@ func (q *problem) outputs(f Forward) (int64, error) {
 	return c, err
 }
 
-// cleaned are eigenvalues, [rows, C], with zeros for those that are rounding errors of their matrix: they are within C·ε of the
-// largest one. A softmax has one such eigenvalue.
+// cleaned are eigenvalues, [rows, C], with zeros for those that are rounding errors of their matrix: they are within
+// C·ε of the largest one. A softmax has one such eigenvalue.
 func cleaned(values *ts.Tensor, c int64) *ts.Tensor {
 	size := values.MustAbs(false)
-	limit := size.MustAmax([]int64{1}, true, false).MustMulScalar(ts.FloatScalar(float64(c)*Epsilon(values)), false)
+	limit := size.MustAmax([]int64{1}, true, false).MustMulScalar(ts.FloatScalar(float64(c)*linalg.Epsilon(values)), false)
 	return values.MustMul(size.MustGtTensor(limit, false).MustTotype(values.DType(), false), false)
 }

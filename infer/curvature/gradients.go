@@ -8,8 +8,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Gradients returns the log density of each datum, [n], and its gradients g_i, [n, d], made in blocks of rows. It is refused
-// where the n·d numbers do not fit. Values that are not finite are returned as they are.
+// Gradients returns the log density of each datum, [n], and its gradients g_i, [n, d], made in blocks of rows. It is
+// refused where the n·d numbers do not fit. Values that are not finite are returned as they are.
 func Gradients(f PerDatum, p infer.Params, b infer.Batch, o Options) (values, grads *ts.Tensor, err error) {
 	out, err := solve("Gradients", p, b, o, func(q *problem) ([]*ts.Tensor, error) {
 		if err := q.overData("density of each datum", f != nil); err != nil {
@@ -33,8 +33,9 @@ func Gradients(f PerDatum, p infer.Params, b infer.Batch, o Options) (values, gr
 	return out[0], out[1], nil
 }
 
-// GradientSums returns sums over the data of the log densities, Σ_i l_i of shape [], their gradients, Σ_i g_i of shape [d], and the
-// squares of these, Σ_i g_i², [d], and never holds more than one block of rows. Sums that are not finite are returned as they are.
+// GradientSums returns sums over the data of the log densities, Σ_i l_i of shape [], their gradients, Σ_i g_i of shape
+// [d], and the squares of these, Σ_i g_i², [d], and never holds more than one block of rows. Sums that are not finite
+// are returned as they are.
 func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, grad, squares *ts.Tensor, err error) {
 	out, err := solve("GradientSums", p, b, o, func(q *problem) ([]*ts.Tensor, error) {
 		if err := q.overData("density of each datum", f != nil); err != nil {
@@ -72,6 +73,6 @@ func (q *problem) gradients(f PerDatum, result float64, use func(from, rows int6
 	})
 }
 
-// rowNumbers is how many numbers a row of gradients takes for each parameter: the gradient, what is being added to it, and
-// the copies of the weights that mapped matrix products make.
+// rowNumbers is how many numbers a row of gradients takes for each parameter: the gradient, what is being added to it,
+// and the copies of the weights that mapped matrix products make.
 const rowNumbers = 4

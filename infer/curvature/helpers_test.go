@@ -158,8 +158,8 @@ var bernoulli = kind{name: "bernoulli [n]", label: true,
 		return [][]float64{{p * (1 - p)}}
 	}}
 
-// coupled is a density that is not concave and couples the outputs: −log(1 + s²) for s = Σ_c a_c (y_c − z_c), a_c = 1 + c/2,
-// minus Σ (y − z)⁴/4. Its curvature is indefinite for |s| > 1.
+// coupled is a density that is not concave and couples the outputs: −log(1 + s²) for s = Σ_c a_c (y_c − z_c), a_c = 1 +
+// c/2, minus Σ (y − z)⁴/4. Its curvature is indefinite for |s| > 1.
 func coupled(name string, shape ...int64) kind {
 	return kind{name: name, shape: shape, y: shape,
 		outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
@@ -234,7 +234,7 @@ func newNetwork(t testing.TB, k kind) network {
 	}
 	m.layout = layoutOf(t, infer.Shapes{
 		"A": {int64(m.in), int64(m.hidden)}, "B": {int64(m.hidden), int64(m.c())}, "a": {int64(m.hidden)},
-			"b": {int64(m.c())},
+		"b": {int64(m.c())},
 	})
 	m.flat = numbers(m.layout.Dim(), 50)
 	return m
@@ -425,7 +425,8 @@ func in32(b infer.Batch) infer.Batch {
 	return out
 }
 
-// options are several sizes of blocks for rows of 4·d numbers: one row, two and five at a time beside the result, and all.
+// options are several sizes of blocks for rows of 4·d numbers: one row, two and five at a time beside the result, and
+// all.
 func options(d int, result int) []curvature.Options {
 	var out []curvature.Options
 	for _, r := range []int{1, 2, 5} {

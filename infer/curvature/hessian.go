@@ -26,8 +26,8 @@ func HVP(f infer.LogPosterior, p infer.Params, b infer.Batch, v *ts.Tensor) (gra
 	return out[0], out[1], nil
 }
 
-// Hessian returns the NEGATIVE Hessian of a log posterior, −∇²f, [d, d]: the precision of the Laplace approximation, positive
-// definite at a mode. It takes d second backward passes, several at once.
+// Hessian returns the NEGATIVE Hessian of a log posterior, −∇²f, [d, d]: the precision of the Laplace approximation,
+// positive definite at a mode. It takes d second backward passes, several at once.
 func Hessian(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("Hessian", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if f == nil {
@@ -46,8 +46,8 @@ func Hessian(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options) (*t
 	})
 }
 
-// HessianDiag returns the diagonal of the NEGATIVE Hessian of a log posterior, [d]. It takes as many second backward passes
-// as the whole matrix, but no more memory than a block of rows.
+// HessianDiag returns the diagonal of the NEGATIVE Hessian of a log posterior, [d]. It takes as many second backward
+// passes as the whole matrix, but no more memory than a block of rows.
 func HessianDiag(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("HessianDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if f == nil {
@@ -101,8 +101,8 @@ func secondBackward(grad, leaf, v *ts.Tensor) *ts.Tensor {
 }
 
 // hessianRows calls use with block after block of rows of −∇²f. All blocks share one graph, of copies of θ: the blocks
-// differ in the unit vectors alone. A copy evaluates the whole batch; its intermediates are taken to be as many numbers for
-// each datum as there are parameters.
+// differ in the unit vectors alone. A copy evaluates the whole batch; its intermediates are taken to be as many numbers
+// for each datum as there are parameters.
 func (q *problem) hessianRows(f infer.LogPosterior, result float64, use func(from, rows int64, h *ts.Tensor)) error {
 	rows := q.rows(q.d, result, rowNumbers*float64(q.d)*float64(1+q.n))
 	leaf, grad := q.posteriorGradient(f, rows)

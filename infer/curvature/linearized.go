@@ -17,23 +17,34 @@ type LinearizedOptions struct {
 	NoiseSD float64
 }
 
-// LinearizedDiag returns the outputs of a model that is linearised at p, under a Gaussian around p with independent
-// parameters: z_i ~ N(f(p)_i, J_i diag(variance) J_iᵀ + NoiseSD² I). The mean has shape [n, C], the covariance [n, C, C],
-// and the variance [d]. Outputs of shape [n] have C = 1, those of higher rank are flattened in row-major order.
-// (Immer et al. 2021, equation 9.)
-func LinearizedDiag(f Forward, p infer.Params, b infer.Batch, variance *ts.Tensor, o LinearizedOptions) (mean, cov *ts.Tensor, err error) {
-	return linearized("LinearizedDiag", f, p, b, o, func(q *problem) (int64, func(j *ts.Tensor) (left, right *ts.Tensor), error) {
-		if err := q.like("the variance", variance, q.d); err != nil {
+// Linearized returns the outputs of a model that is linearised at p, under a Gaussian around p of covariance Σ:
+// z_i ~ N(f(p)_i, J_i Σ J_iᵀ + NoiseSD² I). Σ is a matrix, [d, d], or its diagonal, [d], for independent parameters.
+// The mean has shape [n, C], the covariance [n, C, C]. Outputs of shape [n] have C = 1, those of higher rank are
+// flattened in row-major order. (Immer et al. 2021, equation 9.)
+func Linearized(f Forward, p infer.Params, b infer.Batch, covariance *ts.Tensor, o LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
+	return linearized("Linearized", f, p, b, o, func(q *problem) (int64, func(j *ts.Tensor) (left, right *ts.Tensor), error) {
+		if covariance == nil {
+			return 0, nil, fmt.Errorf("the covariance is nil, expected shape [%d] or [%d, %d]", q.d, q.d, q.d)
+		}
+		if shape, err := torch.Shape(covariance); err != nil || len(shape) != 1 {
+			if err := q.like("the covariance", covariance, q.d, q.d); err != nil {
+				return 0, nil, err
+			}
+			sigma := covariance.MustDetach(false)
+			return q.d, func(j *ts.Tensor) (left, right *ts.Tensor) { return j.MustMatmul(sigma, false), j }, nil
+		}
+		if err := q.like("the variance", covariance, q.d); err != nil {
 			return 0, nil, err
 		}
-		least, err := torch.Item(variance.MustMin(false))
+		least, err := torch.Item(covariance.MustMin(false))
 		if err != nil {
 			return 0, nil, err
 		}
-		if err := method.CheckValue("curvature.LinearizedDiag", "the smallest variance", least, 0, false); err != nil {
+		if err := method.CheckValue("curvature.Linearized", "the smallest variance", least, 0, false); err != nil {
 			return 0, nil, err
 		}
-		sd := variance.MustDetach(false).MustSqrt(false)
+		sd := covariance.MustDetach(false).MustSqrt(false)
 		return q.d, func(j *ts.Tensor) (left, right *ts.Tensor) {
 			j.MustMul_(sd)
 			return j, j
@@ -41,18 +52,7 @@ func LinearizedDiag(f Forward, p infer.Params, b infer.Batch, variance *ts.Tenso
 	})
 }
 
-// LinearizedDense is [LinearizedDiag] for a Gaussian with a covariance matrix Σ, [d, d].
-func LinearizedDense(f Forward, p infer.Params, b infer.Batch, covariance *ts.Tensor, o LinearizedOptions) (mean, cov *ts.Tensor, err error) {
-	return linearized("LinearizedDense", f, p, b, o, func(q *problem) (int64, func(j *ts.Tensor) (left, right *ts.Tensor), error) {
-		if err := q.like("the covariance", covariance, q.d, q.d); err != nil {
-			return 0, nil, err
-		}
-		sigma := covariance.MustDetach(false)
-		return q.d, func(j *ts.Tensor) (left, right *ts.Tensor) { return j.MustMatmul(sigma, false), j }, nil
-	})
-}
-
-// LinearizedFactor is [LinearizedDiag] for a Gaussian whose covariance is S Sᵀ for a factor S of shape [d, m]: a Cholesky
+// LinearizedFactor is [Linearized] for a Gaussian whose covariance is S Sᵀ for a factor S of shape [d, m]: a Cholesky
 // factor, or a low rank m.
 func LinearizedFactor(f Forward, p infer.Params, b infer.Batch, factor *ts.Tensor, o LinearizedOptions) (mean, cov *ts.Tensor, err error) {
 	return linearized("LinearizedFactor", f, p, b, o, func(q *problem) (int64, func(j *ts.Tensor) (left, right *ts.Tensor), error) {
@@ -77,8 +77,8 @@ func LinearizedFactor(f Forward, p infer.Params, b infer.Batch, factor *ts.Tenso
 	})
 }
 
-// linearized maps blocks of data. What prepare returns turns Jacobians [rows, C, d] into the two factors [rows, C, m] of the
-// covariances left·rightᵀ; it also returns m.
+// linearized maps blocks of data. What prepare returns turns Jacobians [rows, C, d] into the two factors [rows, C, m]
+// of the covariances left·rightᵀ; it also returns m.
 func linearized(name string, f Forward, p infer.Params, b infer.Batch, o LinearizedOptions,
 	prepare func(q *problem) (int64, func(j *ts.Tensor) (left, right *ts.Tensor), error)) (mean, cov *ts.Tensor, err error) {
 	out, err := solve(name, p, b, Options{Memory: o.Memory, MemoryField: "curvature.LinearizedOptions.Memory"}, func(q *problem) ([]*ts.Tensor, error) {

@@ -67,13 +67,13 @@ func TestLinearizedIsJSigmaJ(t *testing.T) {
 					}
 					return out
 				}
-				z, cov, err := curvature.LinearizedDiag(m.forward, p, b, vec(variance), o)
+				z, cov, err := curvature.Linearized(m.forward, p, b, vec(variance), o)
 				require.NoError(t, err)
 				require.Equal(t, []int64{int64(m.n), int64(c)}, shapeOf(z))
 				require.Equal(t, []int64{int64(m.n), int64(c), int64(c)}, shapeOf(cov))
 				near(t, mean, floats(z), 1e-14, "mean, %+v", o)
 				near(t, noisy(wantDiag), floats(cov), 10*differences, "diagonal, %+v", o)
-				z, cov, err = curvature.LinearizedDense(m.forward, p, b, vec(fullSigma, int64(d), int64(d)), o)
+				z, cov, err = curvature.Linearized(m.forward, p, b, vec(fullSigma, int64(d), int64(d)), o)
 				near(t, mean, must(t, z, err), 1e-14, "mean, %+v", o)
 				near(t, noisy(wantFull), floats(cov), 10*differences, "dense, %+v", o)
 				z, cov, err = curvature.LinearizedFactor(m.forward, p, b, vec(full, int64(d), int64(d)), o)
@@ -120,7 +120,7 @@ func TestLinearizedIsExactForALinearModel(t *testing.T) {
 			}
 		}
 	}
-	z, cov, err := curvature.LinearizedDense(m.forward, m.point(t), m.batch(), vec(sigma, int64(d), int64(d)),
+	z, cov, err := curvature.Linearized(m.forward, m.point(t), m.batch(), vec(sigma, int64(d), int64(d)),
 		curvature.LinearizedOptions{})
 	near(t, mean, must(t, z, err), 1e-15, "mean")
 	near(t, want, must(t, cov, err), 1e-14, "covariance")

@@ -115,8 +115,8 @@ func TestCoupledDensityIsNotConcave(t *testing.T) {
 	require.Len(t, signs, 2, "some data must have an indefinite second derivative and others not")
 }
 
-// Where y is drawn from the model, the expectation of the empirical Fisher matrix is the Gauss-Newton matrix: enumerated over
-// all y of each datum, with probability p(y | z).
+// Where y is drawn from the model, the expectation of the empirical Fisher matrix is the Gauss-Newton matrix:
+// enumerated over all y of each datum, with probability p(y | z).
 func TestGGNIsTheConditionalFisher(t *testing.T) {
 	for _, k := range []kind{bernoulli, softmaxes("softmax [n, 3]", 3), softmaxes("softmaxes [n, 2, 3]", 2, 3)} {
 		m := newNetwork(t, k)
@@ -309,7 +309,8 @@ func TestNoCurvature(t *testing.T) {
 	near(t, make([]float64, d*d), must(t, x, err), 0, "Hessian")
 }
 
-// An eigenvalue that is zero for some data counts for the others: −½ Σ_c w_ic z_ic² has Gauss-Newton blocks Σ_i w_ic x_i x_iᵀ.
+// An eigenvalue that is zero for some data counts for the others: −½ Σ_c w_ic z_ic² has Gauss-Newton blocks Σ_i w_ic
+// x_i x_iᵀ.
 func TestGGNWithWeightsThatAreZero(t *testing.T) {
 	m := newLinear(t, 3, 2, 2)
 	w := []float64{2, 0, 3, 1, 0, 0.5}
@@ -347,8 +348,8 @@ func TestGGNWithSmallCurvature(t *testing.T) {
 	near(t, want, []float64{got[1] * 1e10, got[3] * 1e10}, 1e-5, "second output")
 }
 
-// The model is called once for each block of rows, of 4·d numbers each beside the result, and once by the Gauss-Newton matrix
-// to see its outputs.
+// The model is called once for each block of rows, of 4·d numbers each beside the result, and once by the Gauss-Newton
+// matrix to see its outputs.
 func TestRowsFitIntoMemory(t *testing.T) {
 	m := newNetwork(t, kinds[1])
 	d, p, b, calls := int64(len(m.flat)), m.point(t), m.batch(), 0
@@ -399,8 +400,8 @@ func TestHessianWithoutABatch(t *testing.T) {
 	near(t, []float64{6, 36}, must(t, x, err), 1e-15, "HVP")
 }
 
-// Gradients that are views, of one number for all parameters or of the vector that was given, are handled, and what comes back
-// is the caller's own.
+// Gradients that are views, of one number for all parameters or of the vector that was given, are handled, and what
+// comes back is the caller's own.
 func TestGradientsThatAreViews(t *testing.T) {
 	p, b := pointOf(t, layoutOf(t, infer.Shapes{"w": {3}}), 1, 2, 3), infer.Batch{"x": vec([]float64{1, 2, 4})}
 	sum := func(p infer.Params, b infer.Batch) *ts.Tensor {
@@ -544,8 +545,8 @@ func TestFloat32(t *testing.T) {
 			"Hessian": func(p infer.Params, b infer.Batch, _ *ts.Tensor) (*ts.Tensor, error) {
 				return curvature.Hessian(m.logPosterior, p, b, curvature.Options{})
 			},
-			"LinearizedDiag": func(p infer.Params, b infer.Batch, v *ts.Tensor) (*ts.Tensor, error) {
-				_, cov, err := curvature.LinearizedDiag(m.forward, p, b, v.MustSquare(false), curvature.LinearizedOptions{})
+			"Linearized": func(p infer.Params, b infer.Batch, v *ts.Tensor) (*ts.Tensor, error) {
+				_, cov, err := curvature.Linearized(m.forward, p, b, v.MustSquare(false), curvature.LinearizedOptions{})
 				return cov, err
 			},
 		} {

@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// Densities returns log p(y_i|z_i) for outputs z of shape [n, ...], [n], with a graph where z has one, after a check that each belongs
-// to a datum: that of datum 0 must be the same without the other data.
+// Densities returns log p(y_i|z_i) for outputs z of shape [n, ...], [n], with a graph where z has one, after a check
+// that each belongs to a datum: that of datum 0 must be the same without the other data.
 func (o Outer) Densities(z *ts.Tensor, b infer.Batch) (l *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		q, err := outerProblem(o, z, b)
@@ -27,9 +28,9 @@ func (o Outer) Densities(z *ts.Tensor, b infer.Batch) (l *ts.Tensor, err error) 
 	return l, err
 }
 
-// Root returns roots of H_i = −∂² log p(y_i|z_i)/∂z_i² for outputs z of shape [n, ...]: the rows of root, [n, C, C], are √|λ_k| u_kᵀ with
-// the eigenvalues and eigenvectors of H_i, those within rounding of 0 at 0, and signs, [n, C], are those of λ_k, nil where none is
-// negative, so that H_i = rootᵀ diag(signs) root. It makes the check of Densities.
+// Root returns roots of H_i = −∂² log p(y_i|z_i)/∂z_i² for outputs z of shape [n, ...]: the rows of root, [n, C, C],
+// are √|λ_k| u_kᵀ with the eigenvalues and eigenvectors of H_i, those within rounding of 0 at 0, and signs, [n, C], are
+// those of λ_k, nil where none is negative, so that H_i = rootᵀ diag(signs) root. It makes the check of Densities.
 func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, signs *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
@@ -79,7 +80,8 @@ func outerProblem(o Outer, z *ts.Tensor, b infer.Batch) (*problem, error) {
 	return q, nil
 }
 
-// densities are the densities of n data at z. The first time that there are several, that of datum 0 is compared with what it is alone.
+// densities are the densities of n data at z. The first time that there are several, that of datum 0 is compared with
+// what it is alone.
 func (q *problem) densities(outer Outer, z *ts.Tensor, b infer.Batch, n int64) *ts.Tensor {
 	l := outer(z, b)
 	q.returned("the outer density", l, n, true)
@@ -90,8 +92,8 @@ func (q *problem) densities(outer Outer, z *ts.Tensor, b infer.Batch, n int64) *
 	return l
 }
 
-// checkSeparate finds outputs of shape [n, 1] against data of shape [n], among others: libtorch pairs each of the n outputs with
-// all the n data, and the sums look like densities.
+// checkSeparate finds outputs of shape [n, 1] against data of shape [n], among others: libtorch pairs each of the n
+// outputs with all the n data, and the sums look like densities.
 func (q *problem) checkSeparate(outer Outer, z, l *ts.Tensor, b infer.Batch) {
 	first := infer.Batch{}
 	for name, t := range b {
@@ -101,7 +103,7 @@ func (q *problem) checkSeparate(outer Outer, z, l *ts.Tensor, b infer.Batch) {
 	q.returned("the outer density", one, 1, true)
 	among, alone := torch.Must(torch.Item(l.MustSelect(0, 0, false))), torch.Must(torch.Item(one))
 	// The same numbers in another order are rounded differently.
-	tol := math.Sqrt(Epsilon(z)) * max(1, math.Abs(among), math.Abs(alone))
+	tol := math.Sqrt(linalg.Epsilon(z)) * max(1, math.Abs(among), math.Abs(alone))
 	if among == alone || math.Abs(among-alone) <= tol || math.IsNaN(among) || math.IsNaN(alone) {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -79,14 +80,15 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 	}
 	d := int64(p.Layout.Dim())
 	if len(shape) == 2 && shape[1] == d {
-		return nil, fmt.Errorf("the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w",
+		return nil, fmt.Errorf("the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so "+
+			"take one chain: %w",
 			shape, d, infer.ErrLayout)
 	}
 	if len(shape) != 1 || shape[0] != d {
 		return nil, fmt.Errorf("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d, infer.ErrLayout)
 	}
 	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize}
-	if Unsized(b) {
+	if linalg.Unsized(b) {
 		_, q.unsized = b.Size()
 	} else if q.n, err = b.Size(); err != nil {
 		return nil, err
@@ -123,17 +125,6 @@ func (q *problem) overData(what string, given bool) error {
 		return errNil(what)
 	}
 	return q.unsized
-}
-
-// Unsized says that a batch does not count data: there is none, for a log posterior that holds its data itself, or a tensor is of shape
-// []. A log posterior can take such a batch, a sum over its data cannot.
-func Unsized(b infer.Batch) bool {
-	for _, t := range b {
-		if shape, err := torch.Shape(t); err == nil && len(shape) == 0 {
-			return true
-		}
-	}
-	return len(b) == 0
 }
 
 func errNil(what string) error { return fmt.Errorf("the %s is nil: %w", what, infer.ErrConfig) }
@@ -177,8 +168,8 @@ func alike(what string, t *ts.Tensor, whose string, dtype gotch.DType, device go
 	return nil
 }
 
-// returned checks what a function of the user's returned for n data: shape [n, ...], or [n] where flat. It is called inside
-// a scope, mapped or not, and panics.
+// returned checks what a function of the user's returned for n data: shape [n, ...], or [n] where flat. It is called
+// inside a scope, mapped or not, and panics.
 func (q *problem) returned(what string, t *ts.Tensor, n int64, flat bool) []int64 {
 	shape := shapeOf(what, t)
 	expected := fmt.Sprintf("[%d, ...]", n)
@@ -239,8 +230,9 @@ func (q *problem) addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
 	addSquares(sum, g, rows, c)
 }
 
-// eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The copies are the
-// rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is evaluated without a map.
+// eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The copies are
+// the rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is evaluated without a
+// map.
 func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 	f func(infer.Params, infer.Batch) *ts.Tensor) (leaf, out *ts.Tensor) {
 	points := q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)
@@ -278,7 +270,8 @@ func (q *problem) blocks(rows int64, f func(from, rows int64, b infer.Batch) err
 // zeros is a tensor of zeros in the type and on the device of the params.
 func (q *problem) zeros(shape ...int64) *ts.Tensor { return ts.MustZeros(shape, q.dtype, q.device) }
 
-// summed finishes a sum over the data, in place: the mean where that was asked for, and an error where it is not finite.
+// summed finishes a sum over the data, in place: the mean where that was asked for, and an error where it is not
+// finite.
 func (q *problem) summed(what string, t *ts.Tensor) (*ts.Tensor, error) {
 	if q.normalize {
 		t.MustDivScalar_(ts.FloatScalar(float64(q.n)))
@@ -286,8 +279,8 @@ func (q *problem) summed(what string, t *ts.Tensor) (*ts.Tensor, error) {
 	return t, finite(what, t)
 }
 
-// own is a tensor that shares no memory with others: a gradient may be a view of what it was made from, such as the user's v,
-// or of one number for many.
+// own is a tensor that shares no memory with others: a gradient may be a view of what it was made from, such as the
+// user's v, or of one number for many.
 func own(t *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: t})) }
 
 // finite refuses NaN and infinity: the sum of all numbers is finite only where they are, and takes no memory.

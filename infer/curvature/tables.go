@@ -11,8 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// tables are sites of which a datum sees a few rows: see [Options].Tables. A model is given, for each datum, a small point that
-// has only these rows, and numbers of rows that fit it.
+// tables are sites of which a datum sees a few rows: see [Options].Tables. A model is given, for each datum, a small
+// point that has only these rows, and numbers of rows that fit it.
 type tables struct {
 	layout *infer.Layout // of the small point
 	parts  []part        // in its order, which is that of θ
@@ -43,7 +43,8 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) (*tables,
 		}
 		field := fmt.Sprintf("Tables[%q]", site)
 		if len(s.Shape) == 0 {
-			return nil, &infer.FieldError{Type: "curvature.Options", Field: field, Value: "a scalar", Allowed: "the site must have rows: shape [rows, ...]"}
+			return nil, &infer.FieldError{Type: "curvature.Options", Field: field, Value: "a scalar", Allowed: "the site must " +
+				"have rows: shape [rows, ...]"}
 		}
 		numbers, ok := b[names[site]]
 		if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A classifier of texts of four words out of nine, with two tables: what a word means, and how much it weighs; words come twice in a
-// text.
+// A classifier of texts of four words out of nine, with two tables: what a word means, and how much it weighs; words
+// come twice in a text.
 func wordsProblem(t testing.TB) (infer.Params, infer.Batch, curvature.Forward) {
 	l := layoutOf(t, infer.Shapes{"a": {3, 2}, "meaning": {9, 3}, "weight": {9}, "z": {2}})
 	p := pointOf(t, l, numbers(l.Dim(), 0.4)...)
@@ -27,8 +27,8 @@ func wordsProblem(t testing.TB) (infer.Params, infer.Batch, curvature.Forward) {
 	return p, b, forward
 }
 
-// With tables the diagonals are what they are without, whatever the blocks: rows that a datum does not see have gradient 0, and those
-// that it sees twice count once, squared.
+// With tables the diagonals are what they are without, whatever the blocks: rows that a datum does not see have
+// gradient 0, and those that it sees twice count once, squared.
 func TestTablesChangeNothing(t *testing.T) {
 	p, b, forward := wordsProblem(t)
 	outer := softmaxes("", 2).outer

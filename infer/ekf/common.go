@@ -14,7 +14,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// copyOf copies the point, outside any autograd graph: a state that were part of one would carry all its predecessors along.
+// copyOf copies the point, outside any autograd graph: a state that were part of one would carry all its predecessors
+// along.
 func copyOf(method string, p infer.Params) (infer.Params, error) {
 	if err := p.Check(); err != nil {
 		return infer.Params{}, fmt.Errorf("%s: %w", method, err)
@@ -54,7 +55,8 @@ type scores struct {
 	squares       []*ts.Tensor // mean of their squares, [d], for Diag
 }
 
-// scoresOf makes the scores of a method: with the gradients of all data, or else with their squares, of a block of data at a time.
+// scoresOf makes the scores of a method: with the gradients of all data, or else with their squares, of a block of data
+// at a time.
 func scoresOf(method string, f curvature.PerDatum, p infer.Params, b infer.Batch, memory int64, each bool) (s scores,
 	err error) {
 	o := curvature.Options{Memory: memory, MemoryField: method + ".Memory", Normalize: true}
@@ -142,7 +144,7 @@ func (s *source) each(p infer.Params, b infer.Batch) (curvature.PerDatum, error)
 func (s *source) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tensor, err error) {
 	first := infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, 0)}
 	mean, precision, err = parts.Gaussian(parts.Prior(s.target, 1), first, b, s.memory, s.name)
-	if errors.Is(err, parts.ErrNoGaussian) {
+	if errors.Is(err, parts.ErrNoGaussian) || errors.Is(err, infer.ErrNonFinite) {
 		return nil, nil, fmt.Errorf("the prior: %w: set InitSD, and start at the prior's mean", err)
 	}
 	if err != nil {
@@ -151,8 +153,8 @@ func (s *source) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tenso
 	return same(mean.MustExpandAs(p.Flat, false)), precision, nil
 }
 
-// positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the type and on the
-// device of the point. The shape is [d], or that of the point where chains is set.
+// positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the
+// type and on the device of the point. The shape is [d], or that of the point where chains is set.
 func positive(name, field string, given *ts.Tensor, p infer.Params, chains, zero bool) (*ts.Tensor, error) {
 	shape, err := torch.Shape(given)
 	if err != nil {
@@ -207,8 +209,8 @@ func eye(n int64, other *ts.Tensor) *ts.Tensor {
 // transposed swaps the last two dimensions.
 func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false) }
 
-// draw draws n points: means plus noise, where noise maps standard normal numbers [K, d, m], K chains and m draws of each, to
-// deviations of that shape. Draw i is of chain i mod K.
+// draw draws n points: means plus noise, where noise maps standard normal numbers [K, d, m], K chains and m draws of
+// each, to deviations of that shape. Draw i is of chain i mod K.
 func draw(name string, p infer.Params, n int, streams *torch.Streams,
 	noise func(z *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
 	if err := method.CheckDraws(name, n, streams); err != nil {

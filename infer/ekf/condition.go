@@ -6,25 +6,26 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// whitened is the update of a Gaussian N(μ, L Lᵀ) in the coordinates v of θ = μ + L v, where its covariance is I: that after data is
-// W Wᵀ = (I + M)⁻¹, with M their curvature in these coordinates.
+// whitened is the update of a Gaussian N(μ, L Lᵀ) in the coordinates v of θ = μ + L v, where its covariance is I: that
+// after data is W Wᵀ = (I + M)⁻¹, with M their curvature in these coordinates.
 type whitened interface {
 	root(l *ts.Tensor) *ts.Tensor           // L W, a root of the covariance after the data
 	solve(b *ts.Tensor) (*ts.Tensor, error) // W Wᵀ b, for b of shape [d]
 	logDet() (float64, error)               // log |I + M|
 }
 
-// condition makes the update for the factor A, [m, d], of a curvature M = AᵀA. Neither M nor I + M is formed: where M has elements beyond
-// 1/ε the I would be lost. With the QR decomposition Aᵀ = Q [U; 0],
+// condition makes the update for the factor A, [m, d], of a curvature M = AᵀA. Neither M nor I + M is formed: where M
+// has elements beyond 1/ε the I would be lost. With the QR decomposition Aᵀ = Q [U; 0],
 //
 //	I + AᵀA = Q diag(I + U Uᵀ, I) Qᵀ,   I + U Uᵀ = RᵀR,   W = Q diag(R⁻¹, I)
 //
-// where R is that of the QR decomposition of [Uᵀ; I]: positive definite by construction. (Square-root filters: Bierman 1977.) It takes
-// O(d² m) operations for m < d.
+// where R is that of the QR decomposition of [Uᵀ; I]: positive definite by construction. (Square-root filters: Bierman
+// 1977.) It takes O(d² m) operations for m < d.
 func condition(a *ts.Tensor) whitened {
 	m, d := size(a, 0), size(a, 1)
 	if m > d {
@@ -57,8 +58,8 @@ func (w *byRows) solve(b *ts.Tensor) (*ts.Tensor, error) {
 	b = b.MustUnsqueeze(1, false)
 	turned := w.reflectors.MustOrmqr(w.tau, b, true, true, false)
 	head, tail := turned.MustNarrow(0, 0, w.m, false), turned.MustNarrow(0, w.m, w.d-w.m, false)
-	// A gradient lies in the span of the rows, where it is divided by 1 + their squares. Outside of it there is only rounding, which
-	// nothing would divide.
+	// A gradient lies in the span of the rows, where it is divided by 1 + their squares. Outside of it there is only
+	// rounding, which nothing would divide.
 	rest, err := torch.Item(tail.MustNorm(false))
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (w *byRows) solve(b *ts.Tensor) (*ts.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rest <= 16*math.Sqrt(float64(w.d))*curvature.Epsilon(b)*all {
+	if rest <= 16*math.Sqrt(float64(w.d))*linalg.Epsilon(b)*all {
 		tail = tail.MustZerosLike(false)
 	}
 	head = transposed(w.r).MustLinalgSolveTriangular(head, false, true, false, false)
@@ -91,10 +92,10 @@ func (nothing) root(l *ts.Tensor) *ts.Tensor           { return same(l) }
 func (nothing) solve(b *ts.Tensor) (*ts.Tensor, error) { return b, nil }
 func (nothing) logDet() (float64, error)               { return 0, nil }
 
-// conditionOn makes the update for a curvature M, [d, d], that has no factor, because it has negative eigenvalues: with the Cholesky
-// factor C of I + M, W = C⁻ᵀ.
+// conditionOn makes the update for a curvature M, [d, d], that has no factor, because it has negative eigenvalues: with
+// the Cholesky factor C of I + M, W = C⁻ᵀ.
 func conditionOn(m *ts.Tensor) (whitened, error) {
-	c, err := curvature.Cholesky("the updated precision, in units of the predicted one,",
+	c, err := linalg.Cholesky("the updated precision, in units of the predicted one,",
 		m.MustAdd(eye(size(m, 0), m), false),
 		"Outer must be log-concave in the outputs, and LR not too large")
 	if err != nil {

@@ -7,24 +7,25 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// Dense is the extended Kalman filter with a full covariance matrix, updated with the mean gradient of the batch and its empirical
-// Fisher matrix (Ollivier 2018, with the Fisher matrix taken at the observed data):
+// Dense is the extended Kalman filter with a full covariance matrix, updated with the mean gradient of the batch and
+// its empirical Fisher matrix (Ollivier 2018, with the Fisher matrix taken at the observed data):
 //
 //	P_pred = P + q² I
 //	P'⁻¹   = P_pred⁻¹ + ε F,         F = (1/n) Σ g_i g_iᵀ
 //	μ'     = μ + ε P' (1/n) Σ g_i
 //
-// where g_i is the gradient of log p(y_i|θ) at μ. The data never widen the covariance. Both sums are means: at ε = 1 a batch
-// counts as one datum, and ε = n, the default, counts each of its n data in full: the Bayes posterior.
+// where g_i is the gradient of log p(y_i|θ) at μ. The data never widen the covariance. Both sums are means: at ε = 1 a
+// batch counts as one datum, and ε = n, the default, counts each of its n data in full: the Bayes posterior.
 //
-// The likelihood is that of the target's parts, and the prior is the Gaussian to start with. A target without parts is taken
-// for a log likelihood. Info.LogPosterior is the mean log likelihood of the batch at μ, and Info.GradNorm the norm of its
-// gradient.
+// The likelihood is that of the target's parts, and the prior is the Gaussian to start with. A target without parts is
+// taken for a log likelihood. Info.LogPosterior is the mean log likelihood of the batch at μ, and Info.GradNorm the
+// norm of its gradient.
 type Dense struct {
 	LR           infer.Schedule // ε; nil means n, the number of data in the batch: the Bayes posterior
 	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
@@ -34,7 +35,8 @@ type Dense struct {
 	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
 	// without parts.
 	InitSD float64
-	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for none.
+	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for
+	// none.
 	InitSDs *ts.Tensor
 	InitCov *ts.Tensor // covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; nil for none
 	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n]. nil means the likelihood of the
@@ -47,8 +49,8 @@ type Dense struct {
 type DenseState struct {
 	Params     infer.Params // μ, of shape [d] or [K, d]
 	Covariance *ts.Tensor   // P, of shape [d, d] or [K, d, d]
-	// Root is a root S of P = S Sᵀ, of the same shape, which updates start from: it keeps variances that are too far apart for P to hold
-	// in its numbers. Where it is nil, the Cholesky factor of P takes its place.
+	// Root is a root S of P = S Sᵀ, of the same shape, which updates start from: it keeps variances that are too far apart
+	// for P to hold in its numbers. Where it is nil, the Cholesky factor of P takes its place.
 	Root *ts.Tensor
 	Step int64 // updates so far
 }
@@ -132,7 +134,8 @@ func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	return next, info, nil
 }
 
-// set puts the chains' means and roots into the state, and the covariances that these make. A chain without a root keeps what it had.
+// set puts the chains' means and roots into the state, and the covariances that these make. A chain without a root
+// keeps what it had.
 func (s *DenseState) set(scope *torch.Scope, old DenseState, means, roots []*ts.Tensor) (err error) {
 	p := old.Params
 	covs := make([]*ts.Tensor, len(roots))
@@ -166,7 +169,7 @@ func (s DenseState) rootOf(k int) (*ts.Tensor, error) {
 	if s.Root != nil {
 		return chain(s.Params, s.Root, k), nil
 	}
-	return curvature.Cholesky("the covariance", chain(s.Params, s.Covariance, k), lost)
+	return linalg.Cholesky("the covariance", chain(s.Params, s.Covariance, k), lost)
 }
 
 // Position is μ.
@@ -184,7 +187,8 @@ func (s DenseState) Save() infer.Saved {
 	return saved
 }
 
-// gaussian is what [Dense] and [GaussNewton] share: the Gaussian to start with, the random walk, the update of a covariance, draws.
+// gaussian is what [Dense] and [GaussNewton] share: the Gaussian to start with, the random walk, the update of a
+// covariance, draws.
 type gaussian struct {
 	source
 	walk walk
@@ -206,7 +210,7 @@ func (g *gaussian) started(s DenseState, b infer.Batch) (DenseState, error) {
 	if len(precision.MustSize()) == 1 {
 		root = precision.MustRsqrt(false).MustDiagEmbed(0, -2, -1, false)
 	} else {
-		l, err := curvature.Cholesky("the precision of the prior", precision, "set InitSD")
+		l, err := linalg.Cholesky("the precision of the prior", precision, "set InitSD")
 		if err != nil {
 			return s, err
 		}
@@ -284,10 +288,10 @@ func (g *gaussian) given(p infer.Params) (cov, root *ts.Tensor, err error) {
 		if err != nil {
 			return err
 		}
-		if err := curvature.CheckSymmetric(g.name, "InitCov", m); err != nil {
+		if err := linalg.CheckSymmetric(g.name, "InitCov", m); err != nil {
 			return err
 		}
-		l, err := curvature.Cholesky(g.name+": InitCov", m,
+		l, err := linalg.Cholesky(g.name+": InitCov", m,
 			"a covariance must be, and a parameter that is known belongs outside the params")
 		if err != nil {
 			return err
@@ -336,7 +340,7 @@ func (g *gaussian) Sample(state infer.State, n int, streams *torch.Streams) (inf
 		l := s.Root
 		if l == nil {
 			var err error
-			if l, err = curvature.Cholesky("the covariance", s.Covariance, lost); err != nil {
+			if l, err = linalg.Cholesky("the covariance", s.Covariance, lost); err != nil {
 				return nil, err
 			}
 		}

@@ -10,19 +10,20 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Diag is the diagonal extended Kalman filter: independent normals N(μ_j, v_j), updated with the mean gradient of the batch and the
-// diagonal of its empirical Fisher matrix (Ollivier 2018, with the Fisher matrix taken at the observed data):
+// Diag is the diagonal extended Kalman filter: independent normals N(μ_j, v_j), updated with the mean gradient of the
+// batch and the diagonal of its empirical Fisher matrix (Ollivier 2018, with the Fisher matrix taken at the observed
+// data):
 //
 //	v_pred = v + q²
 //	1/v'   = 1/v_pred + ε (1/n) Σ g_i²
 //	μ'     = μ + ε v' (1/n) Σ g_i
 //
-// where g_i is the gradient of log p(y_i|θ) at μ. Both sums are means: at ε = 1 a batch counts as one datum, and ε = n, the
-// default, counts each of its n data in full: the Bayes posterior.
+// where g_i is the gradient of log p(y_i|θ) at μ. Both sums are means: at ε = 1 a batch counts as one datum, and ε = n,
+// the default, counts each of its n data in full: the Bayes posterior.
 //
-// The likelihood is that of the target's parts, and the prior is the Gaussian to start with. A target without parts is taken
-// for a log likelihood. Info.LogPosterior is the mean log likelihood of the batch at μ, and Info.GradNorm the norm of its
-// gradient.
+// The likelihood is that of the target's parts, and the prior is the Gaussian to start with. A target without parts is
+// taken for a log likelihood. Info.LogPosterior is the mean log likelihood of the batch at μ, and Info.GradNorm the
+// norm of its gradient.
 type Diag struct {
 	LR           infer.Schedule // ε; nil means n, the number of data in the batch: the Bayes posterior
 	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
@@ -32,7 +33,8 @@ type Diag struct {
 	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
 	// without parts.
 	InitSD float64
-	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for none.
+	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for
+	// none.
 	InitSDs *ts.Tensor
 	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n]. nil means the likelihood of the
 	// target, of one datum at a time.

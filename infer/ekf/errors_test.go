@@ -9,7 +9,6 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -81,7 +80,8 @@ func TestInitErrors(t *testing.T) {
 		{ekf.Dense{LR: one, InitCov: vector([]float64{1, 2, 0, 0, 1, 0, 0, 0, 1}, 3, 3)}, start,
 			"ekf.Dense: InitCov is not symmetric: elements differ from their mirror images by up to 2: it must be symmetric"},
 		{ekf.Dense{LR: one, InitCov: vector([]float64{1, 2, 0, 2, 1, 0, 0, 0, 1}, 3, 3)}, start,
-			"ekf.Dense: InitCov is not positive definite, its smallest eigenvalue is -1: a covariance must be, and a parameter that is known belongs outside the params"},
+			"ekf.Dense: InitCov is not positive definite, its smallest eigenvalue is -1: a covariance must be, and a " +
+				"parameter that is known belongs outside the params"},
 		{ekf.Dense{LR: one, InitCov: vector([]float64{1, 0, 0, 0, math.NaN(), 0, 0, 0, 1}, 3, 3)}, start,
 			"ekf.Dense: InitCov has elements that are not finite: not finite"},
 		{ekf.Diag{LR: one}, params(l, []float64{0, math.NaN(), 0}, 0),
@@ -101,7 +101,7 @@ func TestDenseIsRefusedForManyParameters(t *testing.T) {
 		_, err := build(t, m, logistic).Init(must(infer.Zeros(l)))
 		assert.ErrorContains(t, err, "a covariance of shape [1000000, 1000000] for each of 1 chains takes 8 TB")
 		assert.ErrorContains(t, err, "use ekf.Diag, or the last layer alone by infer.Subspace")
-		var memory *curvature.MemoryError
+		var memory *infer.MemoryError
 		require.ErrorAs(t, err, &memory)
 		assert.Equal(t, int64(8e12), memory.Bytes)
 	}
@@ -147,7 +147,8 @@ func TestUpdateErrors(t *testing.T) {
 	transform := build(t, ekf.GaussNewton{Forward: linear, Outer: convex}, nil)
 	_, _, err := transform.Update(begin(t, transform, start), batch)
 	assert.ErrorContains(t, err,
-		"ekf.GaussNewton: the updated precision, in units of the predicted one, is not positive definite, its smallest eigenvalue is -")
+		"ekf.GaussNewton: the updated precision, in units of the predicted one, is not positive definite, its smallest " +
+			"eigenvalue is -")
 	assert.ErrorContains(t, err, "Outer must be log-concave in the outputs, and LR not too large")
 	none := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return nil }
 	transform = build(t, ekf.GaussNewton{Forward: linear, Outer: none}, nil)

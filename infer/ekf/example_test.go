@@ -11,8 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A level that wanders is followed one measurement at a time. Prior N(0, 1), noise of variance 1, and at first no random walk: after
-// n measurements the level has mean Σy/(n+1) and variance 1/(n+1).
+// A level that wanders is followed one measurement at a time. Prior N(0, 1), noise of variance 1, and at first no
+// random walk: after n measurements the level has mean Σy/(n+1) and variance 1/(n+1).
 func Example() {
 	level := func(p infer.Params, b infer.Batch) *ts.Tensor { // a prediction for each measurement
 		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)

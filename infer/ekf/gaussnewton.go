@@ -11,26 +11,28 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// GaussNewton is the extended Kalman filter proper: it linearises the forward function z = f(θ, x) at the mean, and takes the
-// curvature H of −log p(y|z) in the outputs, a Gaussian likelihood's inverse noise covariance or that of another exponential family:
+// GaussNewton is the extended Kalman filter proper: it linearises the forward function z = f(θ, x) at the mean, and
+// takes the curvature H of −log p(y|z) in the outputs, a Gaussian likelihood's inverse noise covariance or that of
+// another exponential family:
 //
 //	P_pred = P + q² I
 //	P'⁻¹   = P_pred⁻¹ + ε Σ J_iᵀ H_i J_i
 //	μ'     = μ + ε P' Σ g_i
 //
-// with J_i = ∂z_i/∂θ and g_i the gradient of log p(y_i|z_i) in θ, summed over the batch. Where f is linear in θ and the noise is
-// Gaussian this is the Kalman filter: without a random walk it gives the posterior of Bayesian linear regression, in whatever order
-// and batches the data come, and Info.Stats "log_predictive" adds up to the log marginal likelihood.
+// with J_i = ∂z_i/∂θ and g_i the gradient of log p(y_i|z_i) in θ, summed over the batch. Where f is linear in θ and the
+// noise is Gaussian this is the Kalman filter: without a random walk it gives the posterior of Bayesian linear
+// regression, in whatever order and batches the data come, and Info.Stats "log_predictive" adds up to the log marginal
+// likelihood.
 //
-// With Iterations above 1 the linearisation is repeated at the new mean, which is Gauss-Newton's method for the mode of the updated
-// density (Bell and Cathey 1993): μ_{j+1} = μ_j + P_{j+1} (ε Σ g_i(μ_j) − P_pred⁻¹ (μ_j − μ)).
+// With Iterations above 1 the linearisation is repeated at the new mean, which is Gauss-Newton's method for the mode of
+// the updated density (Bell and Cathey 1993): μ_{j+1} = μ_j + P_{j+1} (ε Σ g_i(μ_j) − P_pred⁻¹ (μ_j − μ)).
 //
-// Info.LogPosterior is the log likelihood of the batch at μ, summed over its data, and Info.Stats "log_predictive" an approximation
-// of the log of their density given all data before, exact for linear-Gaussian models at ε = 1:
-// ε Σ log p(y_i|z_i) + ½ ε² gᵀP'g − ½ log |I + ε P_pred Σ JᵀHJ|, with g = Σ g_i.
+// Info.LogPosterior is the log likelihood of the batch at μ, summed over its data, and Info.Stats "log_predictive" an
+// approximation of the log of their density given all data before, exact for linear-Gaussian models at ε = 1: ε Σ log
+// p(y_i|z_i) + ½ ε² gᵀP'g − ½ log |I + ε P_pred Σ JᵀHJ|, with g = Σ g_i.
 //
-// Forward and Outer are the likelihood, and the prior is the Gaussian to start with. At ε = 1 and without a random walk it is
-// the Bayes posterior.
+// Forward and Outer are the likelihood, and the prior is the Gaussian to start with. At ε = 1 and without a random walk
+// it is the Bayes posterior.
 type GaussNewton struct {
 	Forward curvature.Forward // z = f(θ, x), of shape [n, ...]; required
 	Outer   curvature.Outer   // log p(y_i|z_i), of shape [n]; required; log-concave in z
@@ -43,15 +45,16 @@ type GaussNewton struct {
 	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
 	// without parts.
 	InitSD float64
-	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for none.
+	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for
+	// none.
 	InitSDs    *ts.Tensor
 	InitCov    *ts.Tensor // covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; nil for none
 	Iterations int        // linearisations of each update; 0 means 1
 	Memory     int64      // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
 }
 
-// Build checks the configuration. Forward and Outer are the likelihood. The prior is that of the target, if it has parts, or
-// InitSD, InitSDs or InitCov, which go first; the target may be empty.
+// Build checks the configuration. Forward and Outer are the likelihood. The prior is that of the target, if it has
+// parts, or InitSD, InitSDs or InitCov, which go first; the target may be empty.
 func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 	const name = "ekf.GaussNewton"
 	if c.Forward == nil {

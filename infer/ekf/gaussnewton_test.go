@@ -37,8 +37,9 @@ func rows(x, y []float64, order []int) infer.Batch {
 	return infer.Batch{"x": vector(xs, int64(len(order)), int64(d)), "y": vector(ys)}
 }
 
-// The posterior of linear regression with a Gaussian prior is known, and the filter reaches it exactly, in any order of the data and
-// any batches: Λ = P₀⁻¹ + XᵀX/s², mean Λ⁻¹(P₀⁻¹μ₀ + Xᵀy/s²). The log marginal likelihood is that of y ~ N(Xμ₀, XP₀Xᵀ + s²I).
+// The posterior of linear regression with a Gaussian prior is known, and the filter reaches it exactly, in any order of
+// the data and any batches: Λ = P₀⁻¹ + XᵀX/s², mean Λ⁻¹(P₀⁻¹μ₀ + Xᵀy/s²). The log marginal likelihood is that of y ~
+// N(Xμ₀, XP₀Xᵀ + s²I).
 func TestGaussNewtonIsBayesianRegression(t *testing.T) {
 	const d, n, s = 4, 23, 0.7
 	x, y := normals(1, n*d), normals(2, n)
@@ -152,8 +153,9 @@ func TestGaussNewtonIsTheKalmanFilter(t *testing.T) {
 	}
 }
 
-// Counts with log rate θ and prior N(m, v): the iterated filter ends at the mode of θ y − n e^θ − (θ − m)²/(2v), with the curvature
-// n e^θ + 1/v there. The mode is found by Newton's method in plain Go. A single linearisation is the first Newton step from m.
+// Counts with log rate θ and prior N(m, v): the iterated filter ends at the mode of θ y − n e^θ − (θ − m)²/(2v), with
+// the curvature n e^θ + 1/v there. The mode is found by Newton's method in plain Go. A single linearisation is the
+// first Newton step from m.
 func TestGaussNewtonIterates(t *testing.T) {
 	const m, v = 0.5, 2.0
 	counts := []float64{3, 5, 2, 4}

@@ -14,8 +14,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Outputs [n, 1] against labels [n] have densities of shape [n], each a sum over all labels: an error, not a result that depends on the
-// size of the batch. The Fisher filters take each datum by itself, where the shapes make no difference.
+// Outputs [n, 1] against labels [n] have densities of shape [n], each a sum over all labels: an error, not a result
+// that depends on the size of the batch. The Fisher filters take each datum by itself, where the shapes make no
+// difference.
 func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	const n, d = 6, 2
 	x, y := normals(1, n*d), normals(2, n)
@@ -42,8 +43,8 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	}
 }
 
-// Diag makes gradients in blocks, whatever the size of the batch: here four of a million parameters, in the memory of one. The log
-// likelihood of datum i is −(w_i − 2)²/2.
+// Diag makes gradients in blocks, whatever the size of the batch: here four of a million parameters, in the memory of
+// one. The log likelihood of datum i is −(w_i − 2)²/2.
 func TestDiagOfManyParameters(t *testing.T) {
 	const d, n = 1_000_000, 4
 	p := infer.Params{Layout: layout(infer.Shapes{"w": {d}}), Flat: must(ts.Zeros([]int64{d}, gotch.Float, torch.CPU))}
@@ -54,7 +55,8 @@ func TestDiagOfManyParameters(t *testing.T) {
 	}
 	transform := build(t, ekf.Diag{LR: infer.Constant(n), PerDatum: each, Memory: 4 * d}, nil)
 	s, _ := update(t, transform, begin(t, transform, p), infer.Batch{"i": index})
-	// Gradient 2, Fisher information 4: v' = 1/5, μ' = 2/5 for the n parameters that have data, and 1 and 0 for the others.
+	// Gradient 2, Fisher information 4: v' = 1/5, μ' = 2/5 for the n parameters that have data, and 1 and 0 for the
+	// others.
 	within(t, []float64{0.4, 0.4, 0.4, 0.4, 0}, values(s.Position().Flat.MustNarrow(0, 0, 5, false)), 1e-6, "mean")
 	within(t, []float64{0.2, 0.2, 0.2, 0.2, 1}, values(s.(ekf.DiagState).Variance.MustNarrow(0, 0, 5, false)), 1e-6,
 		"variance")

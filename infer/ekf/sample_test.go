@@ -12,8 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Draws have the mean and the covariance of the state, within four standard errors: of a mean √(P_ii/n), of a covariance
-// √((P_ii P_jj + P_ij²)/n).
+// Draws have the mean and the covariance of the state, within four standard errors: of a mean √(P_ii/n), of a
+// covariance √((P_ii P_jj + P_ij²)/n).
 func TestSampleHasTheStatesLaw(t *testing.T) {
 	const d, n = 7, 20000
 	l := layout(infer.Shapes{"a": {}, "m": {2, 3}})
@@ -79,7 +79,8 @@ func TestSampleShapes(t *testing.T) {
 	}
 }
 
-// With K chains draw i is of chain i mod K: with means far apart and small variances the draws tell which one they are of.
+// With K chains draw i is of chain i mod K: with means far apart and small variances the draws tell which one they are
+// of.
 func TestSampleTakesChainsInTurn(t *testing.T) {
 	l := layout(infer.Shapes{"w": {1}})
 	for name, m := range map[string]infer.Method{

@@ -38,9 +38,9 @@ func onePass(t *testing.T, m infer.Method, target infer.Target, start infer.Para
 	return s
 }
 
-// The prior of a compiled model is the Gaussian to start with, whatever the start: of a linear regression GaussNewton is the
-// exact posterior, in batches of any size. The Fisher filters are compared with their formula, which has the prior once and
-// each datum in full.
+// The prior of a compiled model is the Gaussian to start with, whatever the start: of a linear regression GaussNewton
+// is the exact posterior, in batches of any size. The Fisher filters are compared with their formula, which has the
+// prior once and each datum in full.
 func TestPriorOfTheTarget(t *testing.T) {
 	const n, noise = 12, 0.7
 	x, z := make([]float64, n), make([]float64, n)
@@ -91,8 +91,9 @@ func TestPriorOfTheTarget(t *testing.T) {
 	within(t, []float64{1 / (sxx - 1/4.0)}, values(own.Covariance)[:1], 1e-8, "a flat prior")
 }
 
-// A prior that is not Gaussian is its mode and curvature on unconstrained space: Gamma(a, b) has the mode log(a/b) there and
-// the variance 1/a; correlated normals keep their covariance. A prior without a mode is an error that names InitSD.
+// A prior that is not Gaussian is its mode and curvature on unconstrained space: Gamma(a, b) has the mode log(a/b)
+// there and the variance 1/a; correlated normals keep their covariance. A prior without a mode is an error that names
+// InitSD.
 func TestPriorThatIsNotGaussian(t *testing.T) {
 	nothing := func(p infer.Params, b infer.Batch) *ts.Tensor { // a likelihood that says nothing
 		return b.Get("y").Mul(0).Mul(p.Get("x").Sum()).T()

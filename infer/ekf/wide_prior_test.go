@@ -17,8 +17,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// wide is a regression whose prior is wide and whose noise is small: the curvature of a datum, in units of the prior, is beyond the
-// digits of the type.
+// wide is a regression whose prior is wide and whose noise is small: the curvature of a datum, in units of the prior,
+// is beyond the digits of the type.
 type wide struct {
 	dtype     gotch.DType
 	d         int
@@ -77,12 +77,12 @@ func (c wide) run(t testing.TB, m infer.Method, x, y []float64, size, n int) ekf
 	return s.(ekf.DenseState)
 }
 
-// kappa bounds the rows of a root's update, sd·|x|/noise. Rounding leaves ε·kappa of a row in what is orthogonal to it, relative to the
-// root; a filter of the covariance itself loses ε·kappa².
+// kappa bounds the rows of a root's update, sd·|x|/noise. Rounding leaves ε·kappa of a row in what is orthogonal to it,
+// relative to the root; a filter of the covariance itself loses ε·kappa².
 func (c wide) kappa() float64 { return c.sd * math.Sqrt(float64(c.d)) / c.noise }
 
-// meanTol is for a mean whose standard deviations are up to sd: ε·kappa of these in each of d columns of the root, and a sum of 200
-// rounded terms.
+// meanTol is for a mean whose standard deviations are up to sd: ε·kappa of these in each of d columns of the root, and
+// a sum of 200 rounded terms.
 func (c wide) meanTol(kappa, sd float64, mean []float64) float64 {
 	return c.eps() * (kappa*math.Sqrt(float64(c.d))*sd + wideData*largest(mean))
 }
@@ -117,8 +117,8 @@ func TestGaussNewtonWithAWidePrior(t *testing.T) {
 	}
 }
 
-// With fewer data than parameters the mean moves in the span of the inputs alone: XᵀA⁻¹y with A = XXᵀ + (noise/sd)² I. Rounding elsewhere
-// would not be held back by data.
+// With fewer data than parameters the mean moves in the span of the inputs alone: XᵀA⁻¹y with A = XXᵀ + (noise/sd)² I.
+// Rounding elsewhere would not be held back by data.
 func TestGaussNewtonWithAWidePriorAndFewData(t *testing.T) {
 	const n = 5
 	for _, c := range wideCases {
@@ -141,8 +141,8 @@ func largest(v []float64) float64 {
 	return m
 }
 
-// The Fisher filter's equations in numbers of 400 bits, by the formula of Sherman and Morrison: with one datum to a batch
-// P' = P − P g gᵀP/(1 + gᵀPg) and μ' = μ + P'g.
+// The Fisher filter's equations in numbers of 400 bits, by the formula of Sherman and Morrison: with one datum to a
+// batch P' = P − P g gᵀP/(1 + gᵀPg) and μ' = μ + P'g.
 func TestDenseWithAWidePrior(t *testing.T) {
 	bit := func(v float64) *big.Float { return new(big.Float).SetPrec(400).SetFloat64(v) }
 	zero := func() *big.Float { return bit(0) }
@@ -200,8 +200,8 @@ func TestDenseWithAWidePrior(t *testing.T) {
 	}
 }
 
-// A likelihood that is not log-concave has no factor. While the prior outweighs it the update is P'⁻¹ = P⁻¹ + F, and then the error
-// can be asked for.
+// A likelihood that is not log-concave has no factor. While the prior outweighs it the update is P'⁻¹ = P⁻¹ + F, and
+// then the error can be asked for.
 func TestGaussNewtonWithNegativeCurvature(t *testing.T) {
 	x, y := normals(1, 6), normals(2, 3)
 	batch := rows(x, y, []int{0, 1, 2})

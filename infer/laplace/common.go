@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -50,7 +51,7 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 		return o, err
 	}
 	if o.optimizer == nil {
-		o.optimizer = defaultOptimizer()
+		o.optimizer = optim.LBFGS{}
 	}
 	o.inferred = target.Parts != nil && o.prior.flat()
 	if o.target = target; target.LogPosterior == nil && likelihood != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -110,7 +111,7 @@ func (s DiagState) linearized(f curvature.Forward, b infer.Batch, o curvature.Li
 	if err != nil {
 		return nil, nil, err
 	}
-	return curvature.LinearizedDiag(f, s.Params, b, p.MustReciprocal(false), o)
+	return curvature.Linearized(f, s.Params, b, p.MustReciprocal(false), o)
 }
 
 func (s DiagState) search(delta []float64, perSite bool) (priorSearch, error) {
@@ -121,7 +122,7 @@ func (s DiagState) search(delta []float64, perSite bool) (priorSearch, error) {
 	}
 	blocks := make([]block, len(s.Params.Layout.Sites))
 	for i, site := range s.Params.Layout.Sites {
-		blocks[i].sites, blocks[i].eps = []string{site.Name}, curvature.Epsilon(s.Params.Flat)
+		blocks[i].sites, blocks[i].eps = []string{site.Name}, linalg.Epsilon(s.Params.Flat)
 		for j := site.Offset; j < site.Offset+site.Size; j++ {
 			blocks[i].add(curve[j]+s.Damping, delta[j])
 		}

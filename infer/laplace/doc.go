@@ -3,9 +3,9 @@
 //
 //	N(θ̂, T P⁻¹),   P = curvature of the data + of the prior + T · that of the log Jacobian + damping
 //
-// [DiagFisher], [DenseFisher], [DiagGGN], [DenseGGN], [DenseHessian] and [KFAC] differ in the curvature of the data. A run
-// first looks for the mode. Then an update adds the curvature of a batch and leaves the point as it is, so one pass over the
-// data, in whatever batches, makes the approximation. By hand:
+// [DiagFisher], [DenseFisher], [DiagGGN], [DenseGGN], [DenseHessian] and [KFAC] differ in the curvature of the data. A
+// run first looks for the mode. Then an update adds the curvature of a batch and leaves the point as it is, so one pass
+// over the data, in whatever batches, makes the approximation. By hand:
 //
 //	transform, err := laplace.DenseGGN{Forward: f, Outer: o, PriorPrecision: laplace.Isotropic(1)}.Build(target)
 //	state, err := transform.Init(mode)
@@ -14,13 +14,14 @@
 //
 // # Temperature
 //
-// T = 1 is the Bayes posterior for every target. At T the Gaussian is that of p^(1/T)·|J|, with the Jacobian of the map to
-// unconstrained space as it is.
+// T = 1 is the Bayes posterior for every target. At T the Gaussian is that of p^(1/T)·|J|, with the Jacobian of the map
+// to unconstrained space as it is.
 //
 // # Prior
 //
-// [DenseHessian] differentiates the whole target. The other methods add up the curvature of the likelihood, and add that of
-// the prior and the Jacobian once, at the first batch: those of a target that can tell its parts, or PriorPrecision.
+// [DenseHessian] differentiates the whole target. The other methods add up the curvature of the likelihood, and add
+// that of the prior and the Jacobian once, at the first batch: those of a target that can tell its parts, or
+// PriorPrecision.
 //
 // # Chains
 //

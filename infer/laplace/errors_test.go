@@ -123,7 +123,7 @@ func TestDenseIsRefusedForManyParameters(t *testing.T) {
 		_, err := build(t, m, meanPosterior(each, normalPrior(1), 1)).Init(must(infer.Zeros(l)))
 		assert.ErrorContains(t, err, "a precision of shape [1000000, 1000000] for each of 1 chains takes 8 TB")
 		assert.ErrorContains(t, err, "use a diagonal method or KFAC, or the last layer alone by infer.Subspace")
-		var memory *curvature.MemoryError
+		var memory *infer.MemoryError
 		require.ErrorAs(t, err, &memory)
 		assert.Equal(t, int64(8e12), memory.Bytes)
 	}

@@ -22,7 +22,7 @@ type DenseFisher struct {
 	Temperature infer.Schedule // T of the covariance T P⁻¹, at the number of updates made; nil means 1, the posterior
 	Damping     float64        // added once to the diagonal of P; default 0
 	Memory      int64          // bytes for the matrix and rows of gradients; 0 is the default of curvature.Options
-	Optimizer   infer.Method   // finds the mode in a run; nil means optim.Adam with a falling learning rate
+	Optimizer   infer.Method   // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where the target has none the log
@@ -33,7 +33,7 @@ func (c DenseFisher) Build(target infer.Target) (infer.Transform, error) {
 		curvature.Fisher)
 }
 
-// Defaults are 2000 updates that find the mode, one pass over the data, and then 1000 draws.
+// Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (DenseFisher) Defaults() infer.Options { return defaults() }
 
 // DiagFisher is the Laplace approximation with the diagonal of the empirical Fisher matrix:
@@ -55,7 +55,7 @@ type DiagFisher struct {
 	Memory      int64          // bytes for rows of gradients; 0 is the default of curvature.Options
 	// Tables are sites of which a datum sees a few rows, such as embeddings: see curvature.Options.
 	Tables    map[string]string
-	Optimizer infer.Method // finds the mode in a run; nil means optim.Adam with a falling learning rate
+	Optimizer infer.Method // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where the target has none the log
@@ -66,7 +66,7 @@ func (c DiagFisher) Build(target infer.Target) (infer.Transform, error) {
 		false, curvature.FisherDiag)
 }
 
-// Defaults are 2000 updates that find the mode, one pass over the data, and then 1000 draws.
+// Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (DiagFisher) Defaults() infer.Options { return defaults() }
 
 // fisher builds a Fisher method; matrix is the function of package curvature.

@@ -23,7 +23,7 @@ type DenseGGN struct {
 	Temperature infer.Schedule // T of the covariance T P⁻¹, at the number of updates made; nil means 1, the posterior
 	Damping     float64        // added once to the diagonal of P; default 0
 	Memory      int64          // bytes for the matrix and rows of the Jacobian; 0 is the default of curvature.Options
-	Optimizer   infer.Method   // finds the mode in a run; nil means optim.Adam with a falling learning rate
+	Optimizer   infer.Method   // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where the target has none the log
@@ -34,7 +34,7 @@ func (c DenseGGN) Build(target infer.Target) (infer.Transform, error) {
 		curvature.GGN)
 }
 
-// Defaults are 2000 updates that find the mode, one pass over the data, and then 1000 draws.
+// Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (DenseGGN) Defaults() infer.Options { return defaults() }
 
 // DiagGGN is the Laplace approximation with the diagonal of the generalised Gauss-Newton matrix:
@@ -56,7 +56,7 @@ type DiagGGN struct {
 	Memory      int64          // bytes for rows of the Jacobian; 0 is the default of curvature.Options
 	// Tables are sites of which a datum sees a few rows, such as embeddings: see curvature.Options.
 	Tables    map[string]string
-	Optimizer infer.Method // finds the mode in a run; nil means optim.Adam with a falling learning rate
+	Optimizer infer.Method // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where the target has none the log
@@ -67,7 +67,7 @@ func (c DiagGGN) Build(target infer.Target) (infer.Transform, error) {
 		false, curvature.GGNDiag)
 }
 
-// Defaults are 2000 updates that find the mode, one pass over the data, and then 1000 draws.
+// Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (DiagGGN) Defaults() infer.Options { return defaults() }
 
 // ggn builds a Gauss-Newton method; matrix is the function of package curvature.

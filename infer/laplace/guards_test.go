@@ -27,8 +27,8 @@ func float32s(b infer.Batch) infer.Batch {
 	return out
 }
 
-// Outputs [n, 1] against labels [n] have densities of shape [n], each a sum over all labels: an error that names both shapes, of
-// every method that takes a forward function and of KFAC.
+// Outputs [n, 1] against labels [n] have densities of shape [n], each a sum over all labels: an error that names both
+// shapes, of every method that takes a forward function and of KFAC.
 func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	const n, d = 6, 2
 	x, y := normals(1, n*d), normals(2, n)

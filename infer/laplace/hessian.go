@@ -18,10 +18,10 @@ type DenseHessian struct {
 	// target has a prior: it would count twice.
 	PriorPrecision Precision
 	// T of the covariance T P⁻¹, at the number of updates made; nil means 1, the posterior
-	Temperature    infer.Schedule
-	Damping        float64        // added once to the diagonal of P; default 0
-	Memory         int64          // bytes for the matrix; 0 is the default of curvature.Options
-	Optimizer      infer.Method   // finds the mode in a run; nil means optim.Adam with a falling learning rate
+	Temperature infer.Schedule
+	Damping     float64      // added once to the diagonal of P; default 0
+	Memory      int64        // bytes for the matrix; 0 is the default of curvature.Options
+	Optimizer   infer.Method // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 
 // Build checks the configuration and binds it to a target.
@@ -41,7 +41,7 @@ func (c DenseHessian) Build(target infer.Target) (infer.Transform, error) {
 		}}, nil
 }
 
-// Defaults are 2000 updates that find the mode, one pass over the data, and then 1000 draws.
+// Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (DenseHessian) Defaults() infer.Options { return defaults() }
 
 // symmetric is c·h with the rounding between its two triangles taken out.

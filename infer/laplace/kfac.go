@@ -35,7 +35,7 @@ type KFAC struct {
 	Temperature infer.Schedule // T of the covariance T P⁻¹, at the number of updates made; nil means 1, the posterior
 	Damping     float64        // added once to the diagonal of P; default 0
 	Memory      int64          // bytes for the factors; 0 is the default of curvature.Options
-	Optimizer   infer.Method   // finds the mode in a run; nil means optim.Adam with a falling learning rate
+	Optimizer   infer.Method   // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 
 // Build checks the configuration. Info reports the log posterior and its gradient, or where the target has none the log
@@ -69,7 +69,7 @@ func (c KFAC) Build(target infer.Target) (infer.Transform, error) {
 	return &kfac{options: o, c: c}, nil
 }
 
-// Defaults are 2000 updates that find the mode, one pass over the data, and then 1000 draws.
+// Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (KFAC) Defaults() infer.Options { return defaults() }
 
 type kfac struct {

@@ -205,7 +205,7 @@ func TestKFACPredictive(t *testing.T) {
 		assert.InDelta(t, bare[16*i]+lambda, p[16*i], 1e-13)
 	}
 	cov := inverse(mat.NewSymDense(15, p))
-	want, wantCov, err := curvature.LinearizedDense(network.Forward(layers...), s.Position(), batch,
+	want, wantCov, err := curvature.Linearized(network.Forward(layers...), s.Position(), batch,
 		vector(entries(cov), 15, 15), curvature.LinearizedOptions{})
 	require.NoError(t, err)
 	wantCov = wantCov.MustMulScalar(ts.FloatScalar(0.4), false)

@@ -6,20 +6,11 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// climb is how many updates a run makes to find the mode.
-const climb = 2000
-
-// defaultOptimizer finds a mode in so many updates: Adam with a learning rate that falls as a geometric sequence from
-// 0.1 to 0.0001.
-func defaultOptimizer() infer.Method {
-	return optim.Adam{Beta2: 0.99, LR: func(step int64) float64 {
-		return 0.1 * math.Pow(1e-3, min(float64(step)/climb, 1))
-	}}
-}
+// climb is how many updates a run makes to find the mode. A chain that is there stays there.
+const climb = 1000
 
 // defaults are the options of a run of all methods.
 func defaults() infer.Options { return infer.Options{Warmup: climb, Draws: 1000} }
@@ -79,7 +70,8 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 					"standard "+
 					"deviations away.", count, k, worst, math.Sqrt(away[worst]/unit)),
 				Advice: fmt.Sprintf("Increase infer.Options.Warmup, the updates that look for the mode, or set "+
-					"%s{Optimizer: ...}; %d updates of optim.Adam are the default.", o.name, climb)})
+					"%s{Optimizer: optim.Adam{LR: ...}}, which minibatches need; %d updates of optim.LBFGS are the default.",
+					o.name, climb)})
 			return nil
 		}
 		notes = append(notes, o.modes(scope, s, run, unit)...)

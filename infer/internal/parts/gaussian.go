@@ -7,6 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -17,9 +18,9 @@ var ErrNoGaussian = errors.New("it has no Gaussian approximation on unconstraine
 // mostSteps is how many steps Newton's method may take. On a concave density it takes about ten.
 const mostSteps = 200
 
-// Gaussian is the Laplace approximation of a log density f, exact where that is quadratic: its mode, of shape [d], and its
-// precision there, of shape [d, d], or [d] where it is diagonal. The search starts at p, a single point, and takes steps of
-// Newton's method, damped until each goes up.
+// Gaussian is the Laplace approximation of a log density f, exact where that is quadratic: its mode, of shape [d], and
+// its precision there, of shape [d, d], or [d] where it is diagonal. The search starts at p, a single point, and takes
+// steps of Newton's method, damped until each goes up.
 func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64, name string) (mode,
 	precision *ts.Tensor,
 	err error) {
@@ -98,7 +99,7 @@ func solve(h *ts.Tensor, lambda float64, g *ts.Tensor) (step *ts.Tensor, ok bool
 		return g.MustDiv(d, false), true, nil
 	}
 	m := h.MustAdd(damping(h.MustDiagonal(0, 0, 1, false), lambda).MustDiagEmbed(0, -2, -1, false), false)
-	l, err := curvature.Cholesky("the precision", m, "")
+	l, err := linalg.Cholesky("the precision", m, "")
 	if errors.Is(err, curvature.ErrIndefinite) {
 		return nil, false, nil
 	}

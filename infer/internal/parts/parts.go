@@ -9,6 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -51,8 +52,8 @@ func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, 
 	return stack(p, parts), nil
 }
 
-// diagonalOf is the diagonal of −∇²f where it has no other elements. With H diagonal H1 is its diagonal and (Hv)_i that times
-// v_i; for numbers v that all differ a matrix with other elements has another Hv.
+// diagonalOf is the diagonal of −∇²f where it has no other elements. With H diagonal H1 is its diagonal and (Hv)_i that
+// times v_i; for numbers v that all differ a matrix with other elements has another Hv.
 func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal *ts.Tensor, ok bool, err error) {
 	numbers := make([]float64, p.Layout.Dim())
 	for i := range numbers {
@@ -82,7 +83,7 @@ func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal *
 	if math.IsNaN(apart + largest) {
 		return nil, false, infer.ErrNonFinite
 	}
-	return one.MustNeg(false), apart <= 64*curvature.Epsilon(one)*largest, nil
+	return one.MustNeg(false), apart <= 64*linalg.Epsilon(one)*largest, nil
 }
 
 // Data is the log likelihood of each datum of a batch, as the target tells it: that of a batch of one, of whose
@@ -90,7 +91,7 @@ func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal *
 // times N for data in a plate, or their sum for data in none. data is how many they count for in a pass.
 func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.PerDatum, data float64, err error) {
 	n, err := b.Size()
-	if curvature.Unsized(b) || err != nil {
+	if linalg.Unsized(b) || err != nil {
 		if err == nil {
 			err = errors.New("it has a tensor of shape []")
 		}
