@@ -139,7 +139,7 @@ func TestStoredErrors(t *testing.T) {
 		{"diagnose", exitUsage, "diagnose: no file is given"},
 		{"report", exitUsage, "report: no file is given"},
 		{"help summary", exitOK, "-hdi P"},
-		{"diagnose -h", exitOK, "exits with 0 when there is nothing serious"},
+		{"diagnose -h", exitOK, "exits with 0 if there is nothing serious"},
 		{"help report", exitOK, "usage: kelvin report"},
 	} {
 		code, out, stderr := runStored(strings.Fields(c.args)...)
