@@ -9,7 +9,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// BenchmarkMixture is value and gradient of a mixture of two normals on 1000 data, for four chains, beside the same written out.
+// BenchmarkMixture is value and gradient of a mixture of two normals on 1000 data, for four chains, beside the same
+// written out.
 func BenchmarkMixture(b *testing.B) {
 	data := make([]float64, 1000)
 	for i := range data {
@@ -19,12 +20,14 @@ func BenchmarkMixture(b *testing.B) {
 	at := torch.Must(torch.FromSlice([]float64{-2, 2, 0.4, 0.6, -1, 3, 0.2, 0.8, -3, 1, 0.5, 0.5, -2, 4, 0.9, 0.1}, 4, 4))
 	for name, f := range map[string]func(x *ts.Tensor) *ts.Tensor{
 		"MixtureSameFamily": func(x *ts.Tensor) *ts.Tensor {
-			d := dist.MixtureSameFamily(dist.Categorical(x.MustNarrow(0, 2, 2, false)), dist.Normal(x.MustNarrow(0, 0, 2, false), 1))
+			d := dist.MixtureSameFamily(dist.Categorical(x.MustNarrow(0, 2, 2, false)),
+				dist.Normal(x.MustNarrow(0, 0, 2, false), 1))
 			return d.LogProb(torch.Of(y)).T().MustSum(gotch.Double, false)
 		},
 		"written out": func(x *ts.Tensor) *ts.Tensor {
 			l := dist.Normal(x.MustNarrow(0, 0, 2, false), 1).LogProb(torch.Of(y.MustUnsqueeze(-1, false))).T()
-			return l.MustAdd(x.MustNarrow(0, 2, 2, false).MustLog(false), false).MustLogsumexp([]int64{-1}, false, false).MustSum(gotch.Double, false)
+			return l.MustAdd(x.MustNarrow(0, 2, 2, false).MustLog(false), false).MustLogsumexp([]int64{-1}, false,
+				false).MustSum(gotch.Double, false)
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

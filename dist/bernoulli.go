@@ -67,7 +67,8 @@ func (d bernoulliDist) prob() torch.Tensor {
 // Sample draws 0 or 1, in the parameter's type.
 func (d bernoulliDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.probs, d.logits)
-	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))) // float32 would not resolve small probabilities
+	// float32 would not resolve small probabilities
+	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
 	p := d.prob()
 	if isNum(p) {
 		return torch.Of(u.Lt(numberOf(p)).T().MustTotype(dtype, false))

@@ -34,7 +34,12 @@ func (d betaDist) Support() support.Support { return support.UnitInterval }
 // LogProb is the log density.
 func (d betaDist) LogProb(value torch.Tensor) torch.Tensor {
 	outside := torch.Of(dense(value).Lt(0).T().MustLogicalOr(dense(value).Gt(1).T(), false))
-	return d.inside(value, outside, torch.Of(0.5), func(x torch.Tensor) torch.Tensor { return betaKernel(d.concentration1, d.concentration0, x) })
+	return d.inside(
+		value,
+		outside,
+		torch.Of(0.5),
+		func(x torch.Tensor) torch.Tensor { return betaKernel(d.concentration1, d.concentration0, x) },
+	)
 }
 
 // betaKernel is the log density at 0 ≤ x ≤ 1.
@@ -95,7 +100,10 @@ func (d betaDist) Expand(batch ...int64) Distribution {
 
 // Validate checks concentration1 and concentration0.
 func (d betaDist) Validate() error {
-	return first(d.validate("concentration1", d.concentration1, positive), d.validate("concentration0", d.concentration0, positive))
+	return first(
+		d.validate("concentration1", d.concentration1, positive),
+		d.validate("concentration0", d.concentration0, positive),
+	)
 }
 
 // Params are the parameters by name.

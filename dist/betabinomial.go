@@ -19,7 +19,19 @@ type betaBinomialDist struct {
 // for concentrations a and b, with the beta function B(u, v) = Γ(u)Γ(v)/Γ(u + v).
 func BetaBinomial(total, concentration1, concentration0 any) Distribution {
 	const family = "BetaBinomial"
-	n, a, b := param(family, "total", total), param(family, "concentration1", concentration1), param(family, "concentration0", concentration0)
+	n, a, b := param(
+		family,
+		"total",
+		total,
+	), param(
+		family,
+		"concentration1",
+		concentration1,
+	), param(
+		family,
+		"concentration0",
+		concentration0,
+	)
 	d := betaBinomialDist{base: newBase(family, n, a, b), total: n, a: a, b: b}
 	d.checkNumber("total", n, wholeCount)
 	d.checkNumber("concentration1", a, positive)
@@ -36,9 +48,9 @@ func (d betaBinomialDist) Support() support.Support {
 //
 //	BetaBinomial(x) = NB(x; a, p) NB(n − x; b, p) / NB(n; a + b, p)
 //
-// With p = n/(n + a + b) the last is at its mean, and no deviances cancel. Each is a product of Poisson probabilities as
-// in [negativeBinomialDist.LogProb]. What remains is the rounding of logarithms, 1e-14 in absolute terms; an
-// outcome that is certain but for a large concentration has a formula without it.
+// With p = n/(n + a + b) the last is at its mean, and no deviances cancel. Each is a product of Poisson probabilities
+// as in [negativeBinomialDist.LogProb]. What remains is the rounding of logarithms, 1e-14 in absolute terms; an outcome
+// that is certain but for a large concentration has a formula without it.
 func (d betaBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	x, n := floating(value, d.a, d.b), d.total
 	if !isNum(n) {
@@ -64,8 +76,8 @@ const certainFrom = 1000
 //
 //	−[(a − ½) log(1 − w) + n log(1 + b/(a + n)) + b log(1 + n/(a + b)) + Δ],  w = nb/((a + n)(a + b))
 //
-// and log p(0) where b is large by the same with a and b exchanged. Δ = δ(a + b + n) − δ(a + n) − δ(a + b) + δ(a) is of Stirling's
-// remainders; what 1/(12 s) adds to it is written out.
+// and log p(0) where b is large by the same with a and b exchanged. Δ = δ(a + b + n) − δ(a + n) − δ(a + b) + δ(a) is of
+// Stirling's remainders; what 1/(12 s) adds to it is written out.
 func (d betaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Tensor) torch.Tensor {
 	wide := func(v torch.Tensor) torch.Tensor { return filled(v, shape, x) }
 	is := func(v, left torch.Tensor) torch.Tensor {
@@ -95,7 +107,9 @@ func (d betaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	b := torch.Of(torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b).T())))
 	prob := torch.Of(a.Sub(b).Sigmoid().T().MustDetach(false))
 	n := alike(d.total, prob)
-	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(), prob.T())))
+	return torch.Of(
+		torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(), prob.T())),
+	)
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.

@@ -13,8 +13,8 @@ type chi2Dist struct {
 	df torch.Tensor
 }
 
-// Chi2 is the chi-squared distribution with df > 0 degrees of freedom, a gamma distribution with concentration df/2 and rate
-// 1/2; for x > 0
+// Chi2 is the chi-squared distribution with df > 0 degrees of freedom, a gamma distribution with concentration df/2 and
+// rate 1/2; for x > 0
 //
 //	log p(x) = (df/2 − 1) log x − x/2 − (df/2) log 2 − log Γ(df/2)
 func Chi2(df any) Distribution {
@@ -47,7 +47,11 @@ func (d chi2Dist) Variance() torch.Tensor { return d.spread(d.df.Mul(2)) }
 
 // CDF is the regularised incomplete gamma function P(df/2, x/2). It has no gradient in df.
 func (d chi2Dist) CDF(value torch.Tensor) torch.Tensor {
-	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.df.Mul(0.5), x.Mul(0.5)) })
+	return d.positivePart(
+		value,
+		0,
+		func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.df.Mul(0.5), x.Mul(0.5)) },
+	)
 }
 
 // Expand broadcasts the batch shape.

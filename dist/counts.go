@@ -20,18 +20,24 @@ import (
 
 // Enumerable is a distribution over finitely many values.
 type Enumerable interface {
-	// EnumerateSupport lists the values, in a shape [K, 1, …, 1] that broadcasts against the batch: LogProb of it has shape
-	// [K] + batch.
+	// EnumerateSupport lists the values, in a shape [K, 1, …, 1] that broadcasts against the batch: LogProb of it has
+	// shape [K] + batch.
 	EnumerateSupport() torch.Tensor
 }
 
-var wholeCount = check{"it must be a whole number, at least 0", func(v float64) bool { return v >= 0 && v == math.Floor(v) && !math.IsInf(v, 1) }}
+var wholeCount = check{
+	"it must be a whole number, at least 0",
+	func(v float64) bool { return v >= 0 && v == math.Floor(v) && !math.IsInf(v, 1) },
+}
 
 // logitDomain also lets log-odds and logarithms of probabilities 0 and 1 through.
 var logitDomain = check{"it must not be NaN", func(v float64) bool { return !math.IsNaN(v) }}
 
 // belowInfinity is for logarithms of what may be 0.
-var belowInfinity = check{"it must be a number less than infinity", func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 1) }}
+var belowInfinity = check{
+	"it must be a number less than infinity",
+	func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 1) },
+}
 
 // floating is a value as floating-point numbers: arithmetic of integer tensors with numbers would round to float32.
 func floating(value torch.Tensor, params ...torch.Tensor) torch.Tensor {
@@ -43,8 +49,8 @@ func floating(value torch.Tensor, params ...torch.Tensor) torch.Tensor {
 	return torch.Of(value.T().MustTotype(dtype, false))
 }
 
-// whole is a value of the whole numbers from 0 to top, which may be infinite; outside is where it is none, and 0 there. A
-// count has no derivative.
+// whole is a value of the whole numbers from 0 to top, which may be infinite; outside is where it is none, and 0 there.
+// A count has no derivative.
 func whole(value torch.Tensor, top torch.Tensor) (x, outside torch.Tensor) {
 	in := torch.Of(value.T().MustFloor(false)).Max(0)
 	if !is(top, math.Inf(1)) {
@@ -133,8 +139,8 @@ func count(x torch.Tensor) counted {
 // summed by itself: the peaks often cancel exactly, and a deviance much smaller than they would be lost.
 type poissonParts struct{ peak, deviance torch.Tensor }
 
-// logPoisson is log Poisson(x; mean), x any real number ≥ 0 (the formula is needed beyond whole numbers). A mean of 0 has
-// all its mass at 0.
+// logPoisson is log Poisson(x; mean), x any real number ≥ 0 (the formula is needed beyond whole numbers). A mean of 0
+// has all its mass at 0.
 func logPoisson(x torch.Tensor, mean torch.Tensor) poissonParts {
 	c := count(x)
 	return c.parts(mean, mean.Add(c.one).Div(c.safe).Log())
@@ -156,7 +162,8 @@ func (c counted) parts(mean, delta torch.Tensor) poissonParts {
 // logProb is the whole of it.
 func (p poissonParts) logProb() torch.Tensor { return p.peak.Sub(p.deviance) }
 
-// quotient is the product of the first n of stacked probabilities over that of the others, which are taken at their means.
+// quotient is the product of the first n of stacked probabilities over that of the others, which are taken at their
+// means.
 func (p poissonParts) quotient(n int64) torch.Tensor {
 	all := p.peak.Shape()[0]
 	return sumParts(p.peak, 0, n).Sub(sumParts(p.peak, n, all)).Sub(sumParts(p.deviance, 0, n))
@@ -206,12 +213,13 @@ func requireCounts(family, name string, d Distribution) {
 		panic(&Error{family, name, "nil", "a distribution of single counts is required"})
 	}
 	if s := d.Support(); len(d.EventShape()) != 0 || !s.Discrete() || !is(s.Low, 0) {
-		panic(&Error{family, name, fmt.Sprintf("%s over %v", d.Name(), s), "a distribution of single counts, from 0, is required"})
+		panic(&Error{family, name, fmt.Sprintf("%s over %v", d.Name(), s), "a distribution of single counts, from 0, is " +
+			"required"})
 	}
 }
 
-// filled is a parameter as a tensor of a whole shape, in the type of the parameters; samplers of libtorch draw one number
-// for each element.
+// filled is a parameter as a tensor of a whole shape, in the type of the parameters; samplers of libtorch draw one
+// number for each element.
 func filled(v torch.Tensor, shape []int64, params ...torch.Tensor) torch.Tensor {
 	dtype, device := like(params...)
 	return expandTo(tensorOf(v, dtype, device), shape)

@@ -159,7 +159,11 @@ func TestBigArithmetic(t *testing.T) {
 		require.Less(t, math.Abs(bigFloat(bigSub(bigLog(bigExp(bigNew(min(x, 100)))), bigNew(min(x, 100))))), 1e-75)
 		// The series of log Γ holds to all digits when it obeys Γ(x + 1) = x Γ(x) across the shift.
 		y := bigNew(x + 69.5)
-		require.Less(t, math.Abs(bigFloat(bigSub(bigLgamma(bigAdd(y, bigInt(1))), bigAdd(bigLgamma(y), bigLog(y))))), 1e-60*math.Max(1, x))
+		require.Less(
+			t,
+			math.Abs(bigFloat(bigSub(bigLgamma(bigAdd(y, bigInt(1))), bigAdd(bigLgamma(y), bigLog(y))))),
+			1e-60*math.Max(1, x),
+		)
 	}
 	require.Equal(t, math.Pi, bigFloat(bigPi()))
 	require.Equal(t, math.Ln2, bigFloat(bigLn2()))

@@ -115,8 +115,8 @@ func TestCountMomentsAndDraws(t *testing.T) {
 	})
 }
 
-// chiSquare asserts that counts follow a law: the statistic is within what a normal number exceeds at 4 standard errors,
-// and so is the mean.
+// chiSquare asserts that counts follow a law: the statistic is within what a normal number exceeds at 4 standard
+// errors, and so is the mean.
 func chiSquare(t *testing.T, mass, x []float64, message string, args ...any) {
 	t.Helper()
 	n := float64(len(x))
@@ -198,12 +198,23 @@ func TestMultinomial(t *testing.T) {
 		// Large counts near the mode: the normal density of the whitened counts, corrected by their Stirling errors, is
 		// checked through the multinomial of two categories, a binomial.
 		n := 1e9
-		m := dist.Multinomial(n, countTensor([]float64{0.3, 0.7})).LogProb(torch.Of(countTensor([]float64{3e8 + 12345, 7e8 - 12345}))).T()
+		m := dist.Multinomial(n, countTensor([]float64{0.3, 0.7})).
+			LogProb(torch.Of(countTensor([]float64{3e8 + 12345, 7e8 - 12345}))).
+			T()
 		countClose(t, countFamily("Binomial").want([]float64{n, 0.3}, 3e8+12345), countFloats(m)[0], 1e-10, 0, "large counts")
-		assert.Equal(t, []float64{math.Inf(-1)}, countFloats(dist.Multinomial(2, countTensor([]float64{0, 1})).LogProb(torch.Of(countTensor([]float64{1, 1}))).T()))
+		assert.Equal(
+			t,
+			[]float64{math.Inf(-1)},
+			countFloats(dist.Multinomial(2, countTensor([]float64{0, 1})).LogProb(torch.Of(countTensor([]float64{1, 1}))).T()),
+		)
 		// A certain outcome has probability 1, and one nearly certain keeps its digits.
-		assert.Zero(t, countFloats(dist.Multinomial(20, countTensor([]float64{0, 1})).LogProb(torch.Of(countTensor([]float64{0, 20}))).T())[0])
-		got := countFloats(dist.Multinomial(20, countTensor([]float64{1e-18, 1})).LogProb(torch.Of(countTensor([]float64{0, 20}))).T())[0]
+		assert.Zero(
+			t,
+			countFloats(dist.Multinomial(20, countTensor([]float64{0, 1})).LogProb(torch.Of(countTensor([]float64{0,
+				20}))).T())[0],
+		)
+		got := countFloats(dist.Multinomial(20, countTensor([]float64{1e-18, 1})).LogProb(torch.Of(countTensor([]float64{0,
+			20}))).T())[0]
 		countClose(t, -20e-18, got, 1e-10, 0, "a nearly certain outcome")
 
 		// Draws: the marginal laws are binomial.
@@ -223,8 +234,16 @@ func TestMultinomial(t *testing.T) {
 				countClose(t, variance, countFloats(d.Variance().T())[4+i], 1e-12, 0, "variance of category %d", i)
 			}
 		}
-		countVmap(t, "Multinomial", func(p ...any) dist.Distribution { return dist.Multinomial(p[0], p[1]) },
-			[]*ts.Tensor{countTensor([]float64{5, 9}), countTensor([]float64{1, 2, 3, 3, 1, 4}, 2, 3)}, countTensor([]float64{1, 1, 3, 4, 0, 5}, 2, 3))
+		countVmap(
+			t,
+			"Multinomial",
+			func(p ...any) dist.Distribution { return dist.Multinomial(p[0], p[1]) },
+			[]*ts.Tensor{
+				countTensor([]float64{5, 9}),
+				countTensor([]float64{1, 2, 3, 3, 1, 4}, 2, 3),
+			},
+			countTensor([]float64{1, 1, 3, 4, 0, 5}, 2, 3),
+		)
 	})
 }
 
@@ -239,8 +258,8 @@ func TestCountVmap(t *testing.T) {
 	})
 }
 
-// countVmap compares values, gradients and draws under vmap over the first dimension of the parameters, and of the value,
-// with the loop.
+// countVmap compares values, gradients and draws under vmap over the first dimension of the parameters, and of the
+// value, with the loop.
 func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution, params []*ts.Tensor, x *ts.Tensor) {
 	t.Helper()
 	k := countShape(x)[0]
@@ -268,13 +287,24 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 	at := leaves()
 	mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
 		d := make(in[:len(in)-1])
-		return []*ts.Tensor{d.LogProb(torch.Of(in[len(in)-1])).T(), d.LogProb(torch.Of(shared)).T(), d.Mean().T(), d.Variance().T()}, nil
+		return []*ts.Tensor{
+			d.LogProb(torch.Of(in[len(in)-1])).T(),
+			d.LogProb(torch.Of(shared)).T(),
+			d.Mean().T(),
+			d.Variance().T(),
+		}, nil
 	}, append(append([]*ts.Tensor{}, at...), x), nil))
 	loopAt := leaves()
 	var own, all, mean, variance []*ts.Tensor
 	for i := range k {
 		d := make(slice(loopAt, i))
-		own, all = append(own, d.LogProb(torch.Of(x.MustSelect(0, i, false))).T()), append(all, d.LogProb(torch.Of(shared)).T())
+		own, all = append(
+			own,
+			d.LogProb(torch.Of(x.MustSelect(0, i, false))).T(),
+		), append(
+			all,
+			d.LogProb(torch.Of(shared)).T(),
+		)
 		mean, variance = append(mean, d.Mean().T()), append(variance, d.Variance().T())
 	}
 	for i, list := range [][]*ts.Tensor{own, all, mean, variance} {
@@ -361,7 +391,8 @@ func TestCountShapes(t *testing.T) {
 		} else if ok {
 			values := d.(dist.Enumerable).EnumerateSupport().T()
 			require.Equal(t, []int64{int64(p[0]) + 1}, countShape(values))
-			assert.InDelta(t, 1, countFloats(d.LogProb(torch.Of(values)).T().MustExp(false).MustSum(gotch.Double, false))[0], 1e-11)
+			assert.InDelta(t, 1, countFloats(d.LogProb(torch.Of(values)).T().MustExp(false).MustSum(gotch.Double, false))[0],
+				1e-11)
 			assert.PanicsWithError(t, "dist."+c.name+": total is a tensor: the support can be enumerated where it is a number",
 				func() { f.EnumerateSupport().T() })
 		}

@@ -235,7 +235,9 @@ func countLeaves(columns [][]float64) (params []any, leaves []*ts.Tensor) {
 }
 
 func countGrad(y *ts.Tensor, leaves []*ts.Tensor) [][]float64 {
-	grads := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, leaves, &torch.GradOptions{AllowUnused: true, KeepGraph: true}))
+	grads := torch.Must(
+		torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, leaves, &torch.GradOptions{AllowUnused: true, KeepGraph: true}),
+	)
 	out := make([][]float64, len(grads))
 	for i, g := range grads {
 		out[i] = countFloats(g)
@@ -318,31 +320,198 @@ var countExtremes = map[string][]struct {
 	p []float64
 	x float64
 }{
-	"Bernoulli":       {{[]float64{0}, 0}, {[]float64{0}, 1}, {[]float64{1}, 1}, {[]float64{1}, 0}, {[]float64{1e-300}, 1}, {[]float64{1e-300}, 0}, {[]float64{1 - 1e-16}, 0}},
-	"BernoulliLogits": {{[]float64{1000}, 1}, {[]float64{1000}, 0}, {[]float64{-1000}, 1}, {[]float64{-1000}, 0}, {[]float64{50}, 1}, {[]float64{-50}, 0}, {[]float64{21}, 1}, {[]float64{0}, 0}, {[]float64{700}, 1}},
-	"Binomial": {{[]float64{1e9, 0.5}, 5e8}, {[]float64{1e9, 0.5}, 500031622}, {[]float64{1e9, 0.3}, 3e8 + 12345}, {[]float64{1e9, 1e-9}, 1}, {[]float64{1e9, 1e-9}, 0},
-		{[]float64{1e9, 0.999999}, 1e9}, {[]float64{1e9, 0.5}, 0}, {[]float64{10, 0}, 0}, {[]float64{10, 0}, 1}, {[]float64{10, 1}, 10}, {[]float64{10, 1}, 9},
-		{[]float64{10, 1e-300}, 10}, {[]float64{0, 0.5}, 0}, {[]float64{0, 0}, 0}, {[]float64{0, 1}, 0}, {[]float64{1, 1e-20}, 0}},
-	"BinomialLogits": {{[]float64{1e9, 0}, 5e8}, {[]float64{1e9, 0.001}, 500250000}, {[]float64{1e9, -20}, 3}, {[]float64{10, 1000}, 10}, {[]float64{10, 1000}, 7}, {[]float64{10, -1000}, 0},
-		{[]float64{10, -1000}, 2}, {[]float64{0, 3}, 0}, {[]float64{20, 50}, 20}},
-	"Categorical":       {{[]float64{0, 1, 2, 0}, 1}, {[]float64{0, 1, 2, 0}, 0}, {[]float64{1e-300, 1, 1, 1}, 0}, {[]float64{0, 0, 0, 5}, 3}},
-	"CategoricalLogits": {{[]float64{1000, 0, -1000, 0}, 0}, {[]float64{1000, 0, -1000, 0}, 2}, {[]float64{-1000, -1001, -1002, -1003}, 3}},
-	"Poisson": {{[]float64{1e9}, 1e9}, {[]float64{1e9}, 1e9 + 31623}, {[]float64{1e9}, 1e9 - 158114}, {[]float64{1e9 + 0.37}, 1e9 + 5}, {[]float64{1e12}, 1e12 + 1e6}, {[]float64{1e9}, 0}, {[]float64{1e9}, 1},
-		{[]float64{1e-300}, 5}, {[]float64{1e-300}, 0}, {[]float64{0}, 0}, {[]float64{0}, 3}, {[]float64{1}, 1e9}, {[]float64{64}, 64}, {[]float64{63}, 63}, {[]float64{1e15}, 1e15}},
-	"PoissonLog": {{[]float64{math.Log(1e9)}, 1e9}, {[]float64{math.Log(1e9)}, 1e9 + 31623}, {[]float64{math.Log(1e9)}, 1e9 - 158114}, {[]float64{-1000}, 0}, {[]float64{-1000}, 4}, {[]float64{-50}, 0},
-		{[]float64{50}, 0}, {[]float64{50}, 5e21}, {[]float64{0}, 0}},
-	"NegativeBinomial": {{[]float64{5, 1e10}, 7}, {[]float64{5, 1e15}, 0}, {[]float64{1e9, 1e9}, 1e9 + 1000}, {[]float64{1e9, 2}, 1e9}, {[]float64{1e-10, 3}, 0}, {[]float64{1e-10, 3}, 2}, {[]float64{5, 1e-10}, 0},
-		{[]float64{5, 1e-10}, 4}, {[]float64{3, 64}, 2}, {[]float64{0, 2}, 0}, {[]float64{0, 2}, 1}, {[]float64{1e5, 1e-100}, 3}},
-	"NegativeBinomialProbs":  {{[]float64{3, 0}, 0}, {[]float64{3, 0}, 2}, {[]float64{1e9, 0.5}, 1e9}, {[]float64{2, 1 - 1e-9}, 1e9}, {[]float64{1e10, 1e-10}, 2}},
-	"NegativeBinomialLogits": {{[]float64{3, -1000}, 0}, {[]float64{3, -1000}, 2}, {[]float64{3, 50}, 2}, {[]float64{3, 1000}, 2}, {[]float64{3, 1000}, 0}, {[]float64{1e9, 0}, 1e9 + 7}, {[]float64{1e10, math.Log(5e-10)}, 6}},
-	"Geometric":              {{[]float64{1}, 0}, {[]float64{1}, 3}, {[]float64{1e-300}, 0}, {[]float64{1e-20}, 1e18}, {[]float64{1e-9}, 1e9}},
-	"BetaBinomial": {{[]float64{10, 1e10, 1e10}, 4}, {[]float64{1e9, 2, 3}, 4e8}, {[]float64{1e9, 1e9, 1e9}, 5e8 + 1000}, {[]float64{10, 1e-10, 1e-10}, 0}, {[]float64{10, 1e-10, 1e-10}, 4}, {[]float64{0, 2, 3}, 0},
-		{[]float64{5, 1e-100, 2}, 3}, {[]float64{5, 1e10, 1}, 5}, {[]float64{5, 1, 1e10}, 0}, {[]float64{5, 1e10, 1}, 4}, {[]float64{5, 1, 1e10}, 1}, {[]float64{1e6, 1e15, 2}, 1e6},
-		{[]float64{5, 1e10, 1e-3}, 5}, {[]float64{7, 1000, 3}, 7}, {[]float64{7, 2e3, 3e3}, 0}, {[]float64{0, 1e10, 1}, 0}, {[]float64{1e9, 1e4, 2}, 1e9}, {[]float64{3, 1e12, 1e12}, 3}},
-	"OrderedLogistic": {{[]float64{0, -20, 20, 40}, 1}, {[]float64{50, -1, 0, 1}, 0}, {[]float64{50, -1, 0, 1}, 3}, {[]float64{-50, -1, 0, 1}, 2}, {[]float64{1000, -1, 0, 1}, 1}, {[]float64{0, 0, 1e-10, 1}, 1},
-		{[]float64{0, -15, 15, 30}, 1}, {[]float64{-1000, -1, 0, 1}, 0}, {[]float64{0, -600, 600, 1200}, 1}},
-	"ZeroInflated": {{[]float64{0, 3}, 0}, {[]float64{0, 3}, 2}, {[]float64{1, 3}, 0}, {[]float64{1, 3}, 2}, {[]float64{0, 1000}, 0}, {[]float64{1e-10, 1000}, 0}, {[]float64{0.5, 1000}, 0}, {[]float64{0, 1e-10}, 0},
-		{[]float64{1 - 1e-10, 2}, 0}, {[]float64{0.3, 1e9}, 1e9}, {[]float64{1e-300, 50}, 0}, {[]float64{0.3, 0}, 0}, {[]float64{0, 0}, 0}},
+	"Bernoulli": {
+		{[]float64{0}, 0},
+		{[]float64{0}, 1},
+		{[]float64{1}, 1},
+		{[]float64{1}, 0},
+		{[]float64{1e-300}, 1},
+		{[]float64{1e-300}, 0},
+		{[]float64{1 - 1e-16}, 0},
+	},
+	"BernoulliLogits": {
+		{[]float64{1000}, 1},
+		{[]float64{1000}, 0},
+		{[]float64{-1000}, 1},
+		{[]float64{-1000}, 0},
+		{[]float64{50}, 1},
+		{[]float64{-50}, 0},
+		{[]float64{21}, 1},
+		{[]float64{0}, 0},
+		{[]float64{700}, 1},
+	},
+	"Binomial": {
+		{[]float64{1e9, 0.5}, 5e8},
+		{[]float64{1e9, 0.5}, 500031622},
+		{[]float64{1e9, 0.3}, 3e8 + 12345},
+		{[]float64{1e9, 1e-9}, 1},
+		{[]float64{1e9, 1e-9}, 0},
+		{
+			[]float64{1e9, 0.999999},
+			1e9,
+		},
+		{[]float64{1e9, 0.5}, 0},
+		{[]float64{10, 0}, 0},
+		{[]float64{10, 0}, 1},
+		{[]float64{10, 1}, 10},
+		{[]float64{10, 1}, 9},
+		{
+			[]float64{10, 1e-300},
+			10,
+		},
+		{[]float64{0, 0.5}, 0},
+		{[]float64{0, 0}, 0},
+		{[]float64{0, 1}, 0},
+		{[]float64{1, 1e-20}, 0},
+	},
+	"BinomialLogits": {
+		{[]float64{1e9, 0}, 5e8},
+		{[]float64{1e9, 0.001}, 500250000},
+		{[]float64{1e9, -20}, 3},
+		{[]float64{10, 1000}, 10},
+		{[]float64{10, 1000}, 7},
+		{[]float64{10, -1000}, 0},
+		{[]float64{10, -1000}, 2},
+		{[]float64{0, 3}, 0},
+		{[]float64{20, 50}, 20},
+	},
+	"Categorical": {
+		{[]float64{0, 1, 2, 0}, 1},
+		{[]float64{0, 1, 2, 0}, 0},
+		{[]float64{1e-300, 1, 1, 1}, 0},
+		{[]float64{0, 0, 0, 5}, 3},
+	},
+	"CategoricalLogits": {
+		{[]float64{1000, 0, -1000, 0}, 0},
+		{[]float64{1000, 0, -1000, 0}, 2},
+		{[]float64{-1000, -1001, -1002, -1003}, 3},
+	},
+	"Poisson": {
+		{[]float64{1e9}, 1e9},
+		{[]float64{1e9}, 1e9 + 31623},
+		{[]float64{1e9}, 1e9 - 158114},
+		{[]float64{1e9 + 0.37}, 1e9 + 5},
+		{[]float64{1e12}, 1e12 + 1e6},
+		{[]float64{1e9}, 0},
+		{[]float64{1e9}, 1},
+		{
+			[]float64{1e-300},
+			5,
+		},
+		{[]float64{1e-300}, 0},
+		{[]float64{0}, 0},
+		{[]float64{0}, 3},
+		{[]float64{1}, 1e9},
+		{[]float64{64}, 64},
+		{[]float64{63}, 63},
+		{[]float64{1e15}, 1e15},
+	},
+	"PoissonLog": {
+		{[]float64{math.Log(1e9)}, 1e9},
+		{[]float64{math.Log(1e9)}, 1e9 + 31623},
+		{[]float64{math.Log(1e9)}, 1e9 - 158114},
+		{[]float64{-1000}, 0},
+		{[]float64{-1000}, 4},
+		{[]float64{-50}, 0},
+		{[]float64{50}, 0},
+		{[]float64{50}, 5e21},
+		{[]float64{0}, 0},
+	},
+	"NegativeBinomial": {
+		{[]float64{5, 1e10}, 7},
+		{[]float64{5, 1e15}, 0},
+		{[]float64{1e9, 1e9}, 1e9 + 1000},
+		{[]float64{1e9, 2}, 1e9},
+		{[]float64{1e-10, 3}, 0},
+		{[]float64{1e-10, 3}, 2},
+		{[]float64{5, 1e-10}, 0},
+		{
+			[]float64{5, 1e-10},
+			4,
+		},
+		{[]float64{3, 64}, 2},
+		{[]float64{0, 2}, 0},
+		{[]float64{0, 2}, 1},
+		{[]float64{1e5, 1e-100}, 3},
+	},
+	"NegativeBinomialProbs": {
+		{[]float64{3, 0}, 0},
+		{[]float64{3, 0}, 2},
+		{[]float64{1e9, 0.5}, 1e9},
+		{[]float64{2, 1 - 1e-9}, 1e9},
+		{[]float64{1e10, 1e-10}, 2},
+	},
+	"NegativeBinomialLogits": {
+		{[]float64{3, -1000}, 0},
+		{[]float64{3, -1000}, 2},
+		{[]float64{3, 50}, 2},
+		{[]float64{3, 1000}, 2},
+		{[]float64{3, 1000}, 0},
+		{[]float64{1e9, 0}, 1e9 + 7},
+		{[]float64{1e10, math.Log(5e-10)}, 6},
+	},
+	"Geometric": {
+		{[]float64{1}, 0},
+		{[]float64{1}, 3},
+		{[]float64{1e-300}, 0},
+		{[]float64{1e-20}, 1e18},
+		{[]float64{1e-9}, 1e9},
+	},
+	"BetaBinomial": {
+		{[]float64{10, 1e10, 1e10}, 4},
+		{[]float64{1e9, 2, 3}, 4e8},
+		{[]float64{1e9, 1e9, 1e9}, 5e8 + 1000},
+		{[]float64{10, 1e-10, 1e-10}, 0},
+		{[]float64{10, 1e-10, 1e-10}, 4},
+		{[]float64{0, 2, 3}, 0},
+		{
+			[]float64{5, 1e-100, 2},
+			3,
+		},
+		{[]float64{5, 1e10, 1}, 5},
+		{[]float64{5, 1, 1e10}, 0},
+		{[]float64{5, 1e10, 1}, 4},
+		{[]float64{5, 1, 1e10}, 1},
+		{[]float64{1e6, 1e15, 2}, 1e6},
+		{
+			[]float64{5, 1e10, 1e-3},
+			5,
+		},
+		{[]float64{7, 1000, 3}, 7},
+		{[]float64{7, 2e3, 3e3}, 0},
+		{[]float64{0, 1e10, 1}, 0},
+		{[]float64{1e9, 1e4, 2}, 1e9},
+		{[]float64{3, 1e12, 1e12}, 3},
+	},
+	"OrderedLogistic": {
+		{[]float64{0, -20, 20, 40}, 1},
+		{[]float64{50, -1, 0, 1}, 0},
+		{[]float64{50, -1, 0, 1}, 3},
+		{[]float64{-50, -1, 0, 1}, 2},
+		{[]float64{1000, -1, 0, 1}, 1},
+		{[]float64{0, 0, 1e-10, 1}, 1},
+		{[]float64{0, -15, 15, 30}, 1},
+		{[]float64{-1000, -1, 0, 1}, 0},
+		{[]float64{0, -600, 600, 1200}, 1},
+	},
+	"ZeroInflated": {
+		{[]float64{0, 3}, 0},
+		{[]float64{0, 3}, 2},
+		{[]float64{1, 3}, 0},
+		{[]float64{1, 3}, 2},
+		{[]float64{0, 1000}, 0},
+		{[]float64{1e-10, 1000}, 0},
+		{[]float64{0.5, 1000}, 0},
+		{[]float64{0, 1e-10}, 0},
+		{
+			[]float64{1 - 1e-10, 2},
+			0,
+		},
+		{[]float64{0.3, 1e9}, 1e9},
+		{[]float64{1e-300, 50}, 0},
+		{[]float64{0.3, 0}, 0},
+		{[]float64{0, 0}, 0},
+	},
 }
 
 func TestCountExtremes(t *testing.T) {
@@ -372,7 +541,17 @@ func TestCountExtremes(t *testing.T) {
 					continue
 				}
 				// The derivative is a difference of numbers like x/p, in which rounding remains.
-				countClose(t, c.wantGrad(e.p, e.x, i), g[0], 1e-8, 1e-15*(1+e.x)/math.Min(1, math.Abs(e.p[i])+1e-300), "d log p(%v; %v)/d parameter %d", e.x, e.p, i)
+				countClose(
+					t,
+					c.wantGrad(e.p, e.x, i),
+					g[0],
+					1e-8,
+					1e-15*(1+e.x)/math.Min(1, math.Abs(e.p[i])+1e-300),
+					"d log p(%v; %v)/d parameter %d",
+					e.x,
+					e.p,
+					i,
+				)
 			}
 		}
 	})
@@ -411,7 +590,8 @@ func TestCountGradientsAtEnds(t *testing.T) {
 				columns[i] = []float64{v}
 			}
 			params, leaves := countLeaves(columns)
-			for i, g := range countGrad(countFamily(c.family).make(params...).LogProb(torch.Of(countTensor([]float64{c.x}))).T(), leaves) {
+			for i, g := range countGrad(countFamily(c.family).make(params...).LogProb(torch.Of(countTensor([]float64{c.x}))).T(),
+				leaves) {
 				if !math.IsNaN(c.want[i]) {
 					countClose(t, c.want[i], g[0], 1e-10, 1e-15, "%s%v at %v: parameter %d", c.family, c.p, c.x, i)
 				}

@@ -14,19 +14,26 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Parameters that are tensors of whole numbers are those numbers: neither densities nor draws become integers or float32.
+// Parameters that are tensors of whole numbers are those numbers: neither densities nor draws become integers or
+// float32.
 func TestIntegerParameters(t *testing.T) {
 	scoped(t, func() {
 		ints := func(x ...int64) *ts.Tensor { return torch.Must(torch.FromSlice(x)) }
 		floats := func(x ...int64) *ts.Tensor { return ints(x...).MustTotype(gotch.Double, false) }
 		narrow := func(x ...float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x)) }
 		for name, f := range map[string]func(of func(x ...int64) *ts.Tensor) dist.Distribution{
-			"Binomial":       func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.Binomial(of(5, 9), 0.3) },
-			"BinomialLogits": func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.BinomialLogits(of(5, 9), of(1, 0)) },
+			"Binomial": func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.Binomial(of(5, 9), 0.3) },
+			"BinomialLogits": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
+				return dist.BinomialLogits(of(5, 9),
+					of(1, 0))
+			},
 			"BetaBinomial": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
 				return dist.BetaBinomial(of(5, 9), of(2, 3), 1.5)
 			},
-			"NegativeBinomial": func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.NegativeBinomial(2.5, of(5, 9)) },
+			"NegativeBinomial": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
+				return dist.NegativeBinomial(2.5,
+					of(5, 9))
+			},
 			"NegativeBinomialProbs": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
 				return dist.NegativeBinomialProbs(of(5, 9), 0.5)
 			},
@@ -61,7 +68,11 @@ func TestIntegerParameters(t *testing.T) {
 		require.Equal(t, gotch.Float, single.LogProb(torch.Of(narrow(1, 2))).T().DType())
 		require.Equal(t, gotch.Float, single.Sample(torch.NewSource(1, 0)).T().DType())
 		many := dist.Multinomial(ints(5), scalarVec(1, 2))
-		require.Equal(t, scalarRead(dist.Multinomial(5, scalarVec(1, 2)).LogProb(torch.Of(scalarVec(2, 3))).T()), scalarRead(many.LogProb(torch.Of(ints(2, 3))).T()))
+		require.Equal(
+			t,
+			scalarRead(dist.Multinomial(5, scalarVec(1, 2)).LogProb(torch.Of(scalarVec(2, 3))).T()),
+			scalarRead(many.LogProb(torch.Of(ints(2, 3))).T()),
+		)
 		require.Equal(t, gotch.Double, many.Sample(torch.NewSource(1, 0)).T().DType())
 		// A point keeps its type, its log density does not take it.
 		point := dist.Delta(ints(3, 4))
@@ -71,8 +82,8 @@ func TestIntegerParameters(t *testing.T) {
 	})
 }
 
-// Outside the support the mass is 0: at negative numbers, above the end, between whole numbers and at infinities. There are no
-// gradients there, and a value inside beside them keeps its own.
+// Outside the support the mass is 0: at negative numbers, above the end, between whole numbers and at infinities. There
+// are no gradients there, and a value inside beside them keeps its own.
 func TestCountsOutsideTheSupport(t *testing.T) {
 	for _, c := range countFamilies {
 		countScope(t, func() {
@@ -90,7 +101,14 @@ func TestCountsOutsideTheSupport(t *testing.T) {
 			params, leaves := countLeaves(columns)
 			for _, d := range []dist.Distribution{c.make(anys(p)...), c.make(params...)} {
 				for _, v := range outside {
-					require.Equal(t, []float64{math.Inf(-1)}, countFloats(d.LogProb(torch.Of(scalarVec(v))).T()), "%s at %v", c.name, v)
+					require.Equal(
+						t,
+						[]float64{math.Inf(-1)},
+						countFloats(d.LogProb(torch.Of(scalarVec(v))).T()),
+						"%s at %v",
+						c.name,
+						v,
+					)
 				}
 			}
 			inside := countGrad(c.make(params...).LogProb(torch.Of(scalarVec(0))).T(), leaves)
@@ -103,7 +121,13 @@ func TestCountsOutsideTheSupport(t *testing.T) {
 		logits := dist.MultinomialLogits(scalarVec(5, 5), scalarVec(1, 2, 3))
 		for _, x := range [][]float64{{1, 2, 3}, {1, 2, 1}, {-1, 3, 3}, {0.5, 1.5, 3}, {0, 0, 0}, {6, 0, -1}} {
 			require.Equal(t, math.Inf(-1), countFloats(d.LogProb(torch.Of(scalarVec(x...))).T())[0], "%v", x)
-			require.Equal(t, []float64{math.Inf(-1), math.Inf(-1)}, countFloats(logits.LogProb(torch.Of(scalarVec(x...))).T()), "%v", x)
+			require.Equal(
+				t,
+				[]float64{math.Inf(-1), math.Inf(-1)},
+				countFloats(logits.LogProb(torch.Of(scalarVec(x...))).T()),
+				"%v",
+				x,
+			)
 		}
 		require.False(t, math.IsInf(countFloats(d.LogProb(torch.Of(scalarVec(1, 2, 2))).T())[0], 0))
 	})
@@ -125,8 +149,9 @@ func TestDirichletGradientAtTheEdge(t *testing.T) {
 		require.InDelta(t, 0-2/0.75, grads[0][0]-grads[0][2], 1e-12)
 		// The same in the beta and gamma families, whose parameters may be numbers.
 		for name, d := range map[string]dist.Distribution{
-			"Beta": dist.Beta(scalarVec(1), 3), "numbers": dist.Beta(1, 3), "Gamma": dist.Gamma(scalarVec(1), 2), "Gamma of numbers": dist.Gamma(1, 2),
-			"Beta above 1": dist.Beta(2, 3), "Gamma above 1": dist.Gamma(2, 2), "tensors": dist.Gamma(scalarVec(2), 2)} {
+			"Beta": dist.Beta(scalarVec(1), 3), "numbers": dist.Beta(1, 3), "Gamma": dist.Gamma(scalarVec(1), 2),
+			"Gamma of numbers": dist.Gamma(1, 2),
+			"Beta above 1":     dist.Beta(2, 3), "Gamma above 1": dist.Gamma(2, 2), "tensors": dist.Gamma(scalarVec(2), 2)} {
 			x := torch.Must(torch.Leaf(scalarVec(0)))
 			require.False(t, math.IsNaN(scalarGrad(d.LogProb(torch.Of(x)).T(), []*ts.Tensor{x})[0][0]), name)
 			w := dist.Mixture([]float64{1, 1}, d, dist.HalfNormal(1)).LogProb(torch.Of(x)).T()
@@ -139,7 +164,8 @@ func TestDirichletGradientAtTheEdge(t *testing.T) {
 func TestDirichletNearTheEdge(t *testing.T) {
 	scoped(t, func() {
 		for _, c := range []struct{ alpha, x []float64 }{
-			{[]float64{2, 3, 4}, []float64{1e-300, 0.25, 0.75}}, {[]float64{0.5, 1, 2}, []float64{1e-300, 1e-10, 1}}, {[]float64{1, 1, 1}, []float64{0, 0, 1}},
+			{[]float64{2, 3, 4}, []float64{1e-300, 0.25, 0.75}}, {[]float64{0.5, 1, 2}, []float64{1e-300, 1e-10, 1}},
+			{[]float64{1, 1, 1}, []float64{0, 0, 1}},
 			{[]float64{1e-3, 50, 1}, []float64{1e-200, 1, 1e-17}}, {[]float64{30, 20, 10}, []float64{1e-15, 0.5, 0.5}},
 		} {
 			want, total := bigNew(0), bigNew(0)
@@ -148,7 +174,16 @@ func TestDirichletNearTheEdge(t *testing.T) {
 				total.Add(total, bigNew(a))
 			}
 			want.Add(want, bigLgamma(total))
-			countClose(t, bigFloat(want), scalarRead(dist.Dirichlet(scalarVec(c.alpha...)).LogProb(torch.Of(scalarVec(c.x...))).T())[0], 1e-10, 1e-14, "%v at %v", c.alpha, c.x)
+			countClose(
+				t,
+				bigFloat(want),
+				scalarRead(dist.Dirichlet(scalarVec(c.alpha...)).LogProb(torch.Of(scalarVec(c.x...))).T())[0],
+				1e-10,
+				1e-14,
+				"%v at %v",
+				c.alpha,
+				c.x,
+			)
 		}
 	})
 }
@@ -178,7 +213,11 @@ func TestParetoBijector(t *testing.T) {
 			}
 			line := torch.Must(torch.FromSlice(grid, n, 1))
 			at := b.Forward(torch.Of(line)).T()
-			p := d.LogProb(torch.Of(at)).T().MustAdd(b.LogAbsDetJacobian(torch.Of(line), torch.Of(at)).T(), false).MustExp(false).MustSumDimIntlist([]int64{0}, false, gotch.Double, false)
+			p := d.LogProb(torch.Of(at)).
+				T().
+				MustAdd(b.LogAbsDetJacobian(torch.Of(line), torch.Of(at)).T(), false).
+				MustExp(false).
+				MustSumDimIntlist([]int64{0}, false, gotch.Double, false)
 			for _, total := range scalarRead(p) {
 				require.InDelta(t, 1, total*h, 1e-6)
 			}
@@ -197,7 +236,10 @@ func TestDeltaSupport(t *testing.T) {
 		require.ErrorContains(t, s.Check(scalarVec(1, 1)), "element [1] of shape [2] is 1: it must be 2")
 		require.Equal(t, "its single value", s.String())
 		require.NoError(t, dist.Delta(math.Inf(1)).Support().Check(scalarVec(math.Inf(1))))
-		require.NoError(t, dist.Delta(0.1).Support().Check(torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, []float64{0.1}))))
+		require.NoError(
+			t,
+			dist.Delta(0.1).Support().Check(torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, []float64{0.1}))),
+		)
 		require.NoError(t, dist.Independent(dist.Delta(scalarVec(1, 2)), 1).Support().Check(scalarVec(1, 2)))
 	})
 }
@@ -222,7 +264,8 @@ func TestPoissonLogGLMLargeCounts(t *testing.T) {
 		for _, y := range []float64{0, 3, 70, 1e6, 1e7 + 3, 1e9} {
 			for _, eta := range []float64{math.Log(y + 1), math.Log(y+1) + 1e-4} {
 				one := torch.Must(torch.FromSlice([]float64{1}, 1, 1))
-				got := scalarRead(dist.PoissonLogGLM(torch.Of(one), torch.Of(scalarVec(eta)), 0).LogProb(torch.Of(scalarVec(y))).T())[0]
+				got := scalarRead(dist.PoissonLogGLM(torch.Of(one), torch.Of(scalarVec(eta)),
+					0).LogProb(torch.Of(scalarVec(y))).T())[0]
 				countClose(t, countFamily("PoissonLog").want([]float64{eta}, y), got, 1e-10, 0, "%v at predictor %v", y, eta)
 			}
 		}

@@ -15,8 +15,8 @@ type deltaDist struct {
 	value, logDensity torch.Tensor
 }
 
-// Delta is the distribution with all mass at value, a number or a tensor of independent ones. Its log density there is 0, or
-// logDensity where it is given, and minus infinity elsewhere.
+// Delta is the distribution with all mass at value, a number or a tensor of independent ones. Its log density there is
+// 0, or logDensity where it is given, and minus infinity elsewhere.
 func Delta(value any, logDensity ...any) Distribution {
 	v, l := param("Delta", "value", value), torch.Of(0)
 	if !isNum(v) {
@@ -44,7 +44,14 @@ func (d deltaDist) LogProb(value torch.Tensor) torch.Tensor {
 	}
 	// The difference is 0 where it is not filled; it keeps the graph and the type of the value.
 	zero := fill(floating(value, d.logDensity), isInfinite(value), 0).Mul(0)
-	return d.full(torch.Of(zero.Add(d.logDensity).Expand(broadcast(d.family, elsewhere.Shape(), d.logDensity.Shape())...).T().MustMaskedFill(elsewhere.T(), ts.FloatScalar(math.Inf(-1)), false)))
+	return d.full(
+		torch.Of(
+			zero.Add(d.logDensity).
+				Expand(broadcast(d.family, elsewhere.Shape(), d.logDensity.Shape())...).
+				T().
+				MustMaskedFill(elsewhere.T(), ts.FloatScalar(math.Inf(-1)), false),
+		),
+	)
 }
 
 func isInfinite(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustIsinf(false)) }

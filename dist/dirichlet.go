@@ -11,8 +11,8 @@ type dirichletDist struct {
 	concentration torch.Tensor
 }
 
-// Dirichlet is the distribution of probability vectors of length k with concentration α, positive numbers in a tensor of
-// shape [..., k]:
+// Dirichlet is the distribution of probability vectors of length k with concentration α, positive numbers in a tensor
+// of shape [..., k]:
 //
 //	log p(x) = Σᵢ (αᵢ − 1) log xᵢ + log Γ(Σ α) − Σᵢ log Γ(αᵢ)
 //

@@ -19,8 +19,8 @@ type Distribution interface {
 	// LogProb is the log density (or log mass) of a value that broadcasts against batch + event, summed over the event.
 	// Outside the support it is minus infinity or unspecified; Support says which values are inside.
 	LogProb(value torch.Tensor) torch.Tensor
-	// Sample draws a tensor of shape sample + batch + event. Where the distribution can be reparameterised, gradients flow to
-	// its parameters.
+	// Sample draws a tensor of shape sample + batch + event. Where the distribution can be reparameterised, gradients flow
+	// to its parameters.
 	Sample(src *Source, sample ...int64) torch.Tensor
 	// Mean and Variance have shape batch + event. Where one does not exist it is NaN or infinite, as the mathematics says.
 	Mean() torch.Tensor
@@ -55,8 +55,8 @@ func (e *Error) Error() string {
 // RecoverAsError makes the panic of a model an error of the function that called it.
 func (e *Error) RecoverAsError() {}
 
-// CDFer is a distribution of real numbers whose distribution function P(X ≤ x) has a closed form. The argument broadcasts
-// like that of LogProb.
+// CDFer is a distribution of real numbers whose distribution function P(X ≤ x) has a closed form. The argument
+// broadcasts like that of LogProb.
 type CDFer interface {
 	CDF(value torch.Tensor) torch.Tensor
 }

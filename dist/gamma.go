@@ -47,7 +47,11 @@ func (d gammaDist) Variance() torch.Tensor { return d.spread(d.concentration.Div
 
 // CDF is the regularised incomplete gamma function P(concentration, rate·x). It has no gradient in the concentration.
 func (d gammaDist) CDF(value torch.Tensor) torch.Tensor {
-	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.concentration, x.Mul(d.rate)) })
+	return d.positivePart(
+		value,
+		0,
+		func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.concentration, x.Mul(d.rate)) },
+	)
 }
 
 // Expand broadcasts the batch shape.

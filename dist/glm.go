@@ -7,11 +7,11 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// The likelihoods of linear models, over a matrix x of n rows of d features and weights w. They are the distributions of
-// their predictors, with batch shape [n]; the predictor is one operation of libtorch.
+// The likelihoods of linear models, over a matrix x of n rows of d features and weights w. They are the distributions
+// of their predictors, with batch shape [n]; the predictor is one operation of libtorch.
 
-// BernoulliLogitGLM is [BernoulliLogits] with log-odds x w + b: x has shape [n, d], w [d], and b is a number or a tensor
-// of shape [] or [n].
+// BernoulliLogitGLM is [BernoulliLogits] with log-odds x w + b: x has shape [n, d], w [d], and b is a number or a
+// tensor of shape [] or [n].
 func BernoulliLogitGLM(x, w, b any) Distribution {
 	const family = "BernoulliLogitGLM"
 	return bernoulliLogits(family, linear(family, x, w, b, 1))

@@ -66,7 +66,10 @@ func TestGLM(t *testing.T) {
 		}, y01,
 			func(l, y float64) float64 { return countFamily("BernoulliLogits").want([]float64{l}, y) },
 			func(l, y float64) float64 { return y*sigmoid(-l) - (1-y)*sigmoid(l) }},
-		"PoissonLogGLM": {func(x, w *ts.Tensor, b any) dist.Distribution { return dist.PoissonLogGLM(torch.Of(x), torch.Of(w), b) }, counts,
+		"PoissonLogGLM": {func(x, w *ts.Tensor, b any) dist.Distribution {
+			return dist.PoissonLogGLM(torch.Of(x), torch.Of(w),
+				b)
+		}, counts,
 			func(l, y float64) float64 { return countFamily("PoissonLog").want([]float64{l}, y) },
 			func(l, y float64) float64 { return y - math.Exp(l) }},
 		"NormalGLM": {func(x, w *ts.Tensor, b any) dist.Distribution {
@@ -108,7 +111,16 @@ func TestGLM(t *testing.T) {
 						}
 						// The predictor itself is a sum of rounded products, so its error is the size of its terms.
 						slope[i] = c.slope(e, c.y[i])
-						countClose(t, c.logp(e, c.y[i]), values[i], 1e-10, 1e-55+1e-13*math.Abs(slope[i])*(1+math.Abs(e))*10, "row %d at predictor %v", i, e)
+						countClose(
+							t,
+							c.logp(e, c.y[i]),
+							values[i],
+							1e-10,
+							1e-55+1e-13*math.Abs(slope[i])*(1+math.Abs(e))*10,
+							"row %d at predictor %v",
+							i,
+							e,
+						)
 					}
 					size := 1.0
 					for _, s := range slope {
@@ -216,10 +228,15 @@ func TestCategoricalLogitGLM(t *testing.T) {
 		}
 		all := countTensor(draw(2*d*classes, 1), 2, d, classes)
 		mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(in[0]), 0.5).LogProb(torch.Of(countTensor(y))).T()}, nil
+			return []*ts.Tensor{dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(in[0]),
+				0.5).LogProb(torch.Of(countTensor(y))).T()}, nil
 		}, []*ts.Tensor{all}, nil))[0]
 		for k := range int64(2) {
-			want := countFloats(dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, k, false)), 0.5).LogProb(torch.Of(countTensor(y))).T())
+			want := countFloats(
+				dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, k, false)), 0.5).
+					LogProb(torch.Of(countTensor(y))).
+					T(),
+			)
 			got := countFloats(mapped.MustSelect(0, k, false))
 			for i := range want {
 				countClose(t, want[i], got[i], 1e-10, 1e-12, "under vmap")

@@ -13,8 +13,8 @@ type inverseGammaDist struct {
 	concentration, scale torch.Tensor
 }
 
-// InverseGamma is the distribution of 1/g, where g is gamma with the given concentration > 0 and with rate scale > 0; for
-// x > 0, with a the concentration,
+// InverseGamma is the distribution of 1/g, where g is gamma with the given concentration > 0 and with rate scale > 0;
+// for x > 0, with a the concentration,
 //
 //	log p(x) = a log scale − (a + 1) log x − scale/x − log Γ(a)
 func InverseGamma(concentration, scale any) Distribution {
@@ -56,7 +56,11 @@ func (d inverseGammaDist) Variance() torch.Tensor {
 
 // CDF is the regularised incomplete gamma function Q(concentration, scale/x). It has no gradient in the concentration.
 func (d inverseGammaDist) CDF(value torch.Tensor) torch.Tensor {
-	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor { return incompleteGammaC(d.concentration, d.scale.Div(x)) })
+	return d.positivePart(
+		value,
+		0,
+		func(x torch.Tensor) torch.Tensor { return incompleteGammaC(d.concentration, d.scale.Div(x)) },
+	)
 }
 
 // Expand broadcasts the batch shape.

@@ -18,13 +18,14 @@ type lkjCholeskyDist struct {
 }
 
 // LKJCholesky is the distribution of the Cholesky factor L of a dim x dim correlation matrix R = L·Lᵀ whose density is
-// proportional to det(R)^(eta−1), eta > 0 (Lewandowski, Kurowicka, Joe 2009): uniform for eta = 1, nearer to the identity the
-// larger eta. As a density of the elements of L below the diagonal, with K = dim,
+// proportional to det(R)^(eta−1), eta > 0 (Lewandowski, Kurowicka, Joe 2009): uniform for eta = 1, nearer to the
+// identity the larger eta. As a density of the elements of L below the diagonal, with K = dim,
 //
 //	log p(L) = Σᵢ₌₂ᴷ [(K − i + 2 eta − 2) log Lᵢᵢ − aᵢ log π − log Γ(bᵢ) + log Γ(aᵢ + bᵢ)]
 //	aᵢ = (i − 1)/2,  bᵢ = eta + (K − i)/2
 //
-// since row i without its diagonal is a vector in the unit ball with density ∝ (1 − |l|²)^(bᵢ−1), independent of the others.
+// since row i without its diagonal is a vector in the unit ball with density ∝ (1 − |l|²)^(bᵢ−1), independent of the
+// others.
 func LKJCholesky(dim int, eta any) Distribution {
 	e := param("LKJCholesky", "eta", eta)
 	if dim < 1 {

@@ -19,9 +19,10 @@ type lowRankMultivariateNormalDist struct {
 	inner  torch.Tensor // the Cholesky factor of C = I + Wᵀ D⁻¹ W
 }
 
-// LowRankMultivariateNormal is the normal distribution of vectors of length n with mean loc and covariance Σ = W·Wᵀ + D, where
-// cov_factor W has shape [..., n, m] and cov_diag D is the diagonal, positive, a number or of shape [..., n]. The density
-// is that of [MultivariateNormal]; for d = x − loc, with the small matrix C = I + Wᵀ D⁻¹ W and u = C⁻¹ Wᵀ D⁻¹ d,
+// LowRankMultivariateNormal is the normal distribution of vectors of length n with mean loc and covariance Σ = W·Wᵀ +
+// D, where cov_factor W has shape [..., n, m] and cov_diag D is the diagonal, positive, a number or of shape [..., n].
+// The density is that of [MultivariateNormal]; for d = x − loc, with the small matrix C = I + Wᵀ D⁻¹ W and u = C⁻¹ Wᵀ
+// D⁻¹ d,
 //
 //	dᵀ Σ⁻¹ d = (d − W u)ᵀ D⁻¹ (d − W u) + uᵀ u   (Woodbury's identity, without its difference of large numbers)
 //	log det Σ = log det C + Σ log D              (the matrix determinant lemma)
@@ -32,7 +33,12 @@ func LowRankMultivariateNormal(loc, covFactor, covDiag any) Distribution {
 	l, v := param(family, "loc", loc), param(family, "cov_diag", covDiag)
 	w, batch, n, m := matrixOf(family, "cov_factor", covFactor, false)
 	shape := broadcast(family, vectorBatch(family, "loc", l, n), batch, vectorBatch(family, "cov_diag", v, n))
-	d := lowRankMultivariateNormalDist{base: base{family: family, batch: shape, event: []int64{n}}, loc: l, factor: w, diag: v}
+	d := lowRankMultivariateNormalDist{
+		base:   base{family: family, batch: shape, event: []int64{n}},
+		loc:    l,
+		factor: w,
+		diag:   v,
+	}
 	d.checkNumber("loc", l, finite)
 	d.checkNumber("cov_diag", v, positive)
 	dtype, device := like(w)
@@ -91,7 +97,11 @@ func (d lowRankMultivariateNormalDist) Expand(batch ...int64) Distribution {
 
 // Validate checks loc, cov_factor and cov_diag.
 func (d lowRankMultivariateNormalDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("cov_factor", d.factor, finite), d.validate("cov_diag", d.diag, positive))
+	return first(
+		d.validate("loc", d.loc, finite),
+		d.validate("cov_factor", d.factor, finite),
+		d.validate("cov_diag", d.diag, positive),
+	)
 }
 
 // Params are the parameters by name.

@@ -25,8 +25,8 @@ type mixtureDist struct {
 //	log p(x) = log Σᵢ exp(log wᵢ + log pᵢ(x))
 //
 // The weights w are a tensor of shape batch + [K] or a []float64, of numbers ≥ 0, which are divided by their sum, as
-// [Categorical] takes them; or a distribution of [Categorical] or [CategoricalLogits]. The K components have one event shape, and batch
-// shapes that broadcast. A component of weight 0 changes nothing, whatever its density is.
+// [Categorical] takes them; or a distribution of [Categorical] or [CategoricalLogits]. The K components have one event
+// shape, and batch shapes that broadcast. A component of weight 0 changes nothing, whatever its density is.
 //
 // The components are all continuous or all discrete. Where their supports differ, that of the mixture is the smallest
 // interval around them all, and the density is 0 in its gaps; supports that are not intervals must be the same. For
@@ -38,7 +38,8 @@ func Mixture(probs any, components ...Distribution) Distribution {
 	}
 	d := mixtureDist{mixing: mixing(family, probs)}
 	if int(d.mixing.categories) != len(components) {
-		panic(&Error{family, "probs", fmt.Sprintf("of %d weights", d.mixing.categories), fmt.Sprintf("there are %d components", len(components))})
+		panic(&Error{family, "probs", fmt.Sprintf("of %d weights", d.mixing.categories), fmt.Sprintf("there are %d "+
+			"components", len(components))})
 	}
 	shapes := [][]int64{d.mixing.batch}
 	supports := make([]support.Support, len(components))
@@ -48,7 +49,8 @@ func Mixture(probs any, components ...Distribution) Distribution {
 			panic(&Error{family, name, "nil", "a distribution is required"})
 		}
 		if got, want := c.EventShape(), components[0].EventShape(); !slices.Equal(got, want) {
-			panic(&Error{family, name, fmt.Sprintf("%s, with event shape %v", c.Name(), got), fmt.Sprintf("that of component 0, %s, is %v", components[0].Name(), want)})
+			panic(&Error{family, name, fmt.Sprintf("%s, with event shape %v", c.Name(), got), fmt.Sprintf("that of component "+
+				"0, %s, is %v", components[0].Name(), want)})
 		}
 		shapes, supports[i] = append(shapes, c.BatchShape()), c.Support()
 	}
@@ -106,7 +108,12 @@ func hull(family string, components []Distribution, all []support.Support) suppo
 func span(s support.Support) (support.Support, bool) {
 	switch s.Kind {
 	case support.KindReal:
-		return support.Support{Kind: support.KindInterval, Low: torch.Of(math.Inf(-1)), High: torch.Of(math.Inf(1)), Extra: s.Extra}, true
+		return support.Support{
+			Kind:  support.KindInterval,
+			Low:   torch.Of(math.Inf(-1)),
+			High:  torch.Of(math.Inf(1)),
+			Extra: s.Extra,
+		}, true
 	case support.KindBoolean:
 		return support.Support{Kind: support.KindInteger, High: torch.Of(1), Extra: s.Extra}, true
 	case support.KindInterval, support.KindInteger:
@@ -132,9 +139,9 @@ func (d mixtureDist) each(f func(c Distribution) torch.Tensor, dim int64) torch.
 	return torch.Stack(int(dim), all)
 }
 
-// mix is log Σ w exp(l) over the last dimension. From weights it is m + log Σ w exp(l − m), where m is the largest log w + l: the derivative
-// in a weight, also in one of 0, is then exp(l)/Σ w exp(l) without further ado. Only of components of weight 0 the exponent can be large: it is cut
-// off where it would overflow.
+// mix is log Σ w exp(l) over the last dimension. From weights it is m + log Σ w exp(l − m), where m is the largest log
+// w + l: the derivative in a weight, also in one of 0, is then exp(l)/Σ w exp(l) without further ado. Only of
+// components of weight 0 the exponent can be large: it is cut off where it would overflow.
 func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 	if d.fromLogits {
 		return logSumExp(logSoftmax(d.logits).Add(l))
@@ -145,7 +152,14 @@ func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 		limit = 80
 	}
 	zero := w.Eq(0) // its component may be infinite
-	m := torch.Of(fill(torch.Of(l.T().MustDetach(false)).Add(torch.Of(w.T().MustDetach(false)).Log()), zero, math.Inf(-1)).T().MustAmax([]int64{-1}, true, false))
+	m := torch.Of(
+		fill(
+			torch.Of(l.T().MustDetach(false)).Add(torch.Of(w.T().MustDetach(false)).Log()),
+			zero,
+			math.Inf(-1),
+		).T().
+			MustAmax([]int64{-1}, true, false),
+	)
 	m = fill(m, isInfinite(m), 0)
 	e := l.Sub(m).Min(limit).Exp()
 	var sum torch.Tensor
@@ -205,8 +219,8 @@ func (d mixtureDist) moments(second bool) (mean, variance torch.Tensor) {
 	return d.mixing.moments(means, &variances, len(d.event))
 }
 
-// moments are those of the mixture, from those of the components in the dimension before the event's. Where a weight is 0
-// the moments may be infinite.
+// moments are those of the mixture, from those of the components in the dimension before the event's. Where a weight is
+// 0 the moments may be infinite.
 func (d categoricalDist) moments(means torch.Tensor, variances *torch.Tensor, event int) (mean, variance torch.Tensor) {
 	w := d.prob()
 	for range event {

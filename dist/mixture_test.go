@@ -37,7 +37,11 @@ func TestMixtureLogProb(t *testing.T) {
 		w := []float64{0.2, 0.5, 1.3}
 		logs := []float64{math.Log(0.2) + 3, math.Log(0.5) + 3, math.Log(1.3) + 3}
 		loc, scale := []float64{-1, 0.5, 30}, []float64{0.3, 2, 1}
-		same := []dist.Distribution{dist.Normal(loc[0], scale[0]), dist.Normal(loc[1], scale[1]), dist.Normal(loc[2], scale[2])}
+		same := []dist.Distribution{
+			dist.Normal(loc[0], scale[0]),
+			dist.Normal(loc[1], scale[1]),
+			dist.Normal(loc[2], scale[2]),
+		}
 		batched := dist.Normal(scalarVec(loc...), scalarVec(scale...))
 		any3 := []dist.Distribution{dist.Normal(-1, 0.3), dist.Exponential(0.5), dist.Gamma(2, 3)}
 		x := []float64{-40, -1, 0.3, 2, 29, 500}
@@ -46,7 +50,11 @@ func TestMixtureLogProb(t *testing.T) {
 			for i := range loc {
 				lsame[i] = distuv.Normal{Mu: loc[i], Sigma: scale[i]}.LogProb(v)
 			}
-			lany := []float64{distuv.Normal{Mu: -1, Sigma: 0.3}.LogProb(v), distuv.Exponential{Rate: 0.5}.LogProb(v), math.Inf(-1)}
+			lany := []float64{
+				distuv.Normal{Mu: -1, Sigma: 0.3}.LogProb(v),
+				distuv.Exponential{Rate: 0.5}.LogProb(v),
+				math.Inf(-1),
+			}
 			if v > 0 {
 				lany[2] = distuv.Gamma{Alpha: 2, Beta: 3}.LogProb(v)
 			}
@@ -58,8 +66,9 @@ func TestMixtureLogProb(t *testing.T) {
 				"a tensor":           {dist.Mixture(scalarVec(w...), same...), bigMixture(w, lsame)},
 				"logits":             {dist.Mixture(dist.CategoricalLogits(scalarVec(logs...)), same...), bigMixture(w, lsame)},
 				"one family":         {dist.MixtureSameFamily(dist.Categorical(scalarVec(w...)), batched), bigMixture(w, lsame)},
-				"logits, one family": {dist.MixtureSameFamily(dist.CategoricalLogits(scalarVec(logs...)), batched), bigMixture(w, lsame)},
-				"several families":   {dist.Mixture(w, any3...), bigMixture(w, lany)},
+				"logits, one family": {dist.MixtureSameFamily(dist.CategoricalLogits(scalarVec(logs...)), batched),
+					bigMixture(w, lsame)},
+				"several families": {dist.Mixture(w, any3...), bigMixture(w, lany)},
 			} {
 				countClose(t, c.want, scalarRead(c.d.LogProb(torch.Of(scalarVec(x...))).T())[k], 1e-10, 1e-13, "%s at %v", name, v)
 			}
@@ -87,8 +96,10 @@ func TestMixtureOfNothing(t *testing.T) {
 			p []float64 // two weights, loc, rate
 			x float64
 		}{
-			{[]float64{0, 1, 0.3, 2}, 1.5}, {[]float64{1, 0, 0.3, 2}, 1.5}, {[]float64{1, 0, 0.3, 2}, -1.5}, {[]float64{0.4, 0.6, 0.3, 2}, -1.5},
-			{[]float64{0, 1, 40, 2}, 0.5}, {[]float64{1, 0, 30, 2}, 0.5}, {[]float64{0.5, 0.5, 40, 2}, 0.5}, {[]float64{1e-300, 1, 0, 1}, 3},
+			{[]float64{0, 1, 0.3, 2}, 1.5}, {[]float64{1, 0, 0.3, 2}, 1.5}, {[]float64{1, 0, 0.3, 2}, -1.5},
+			{[]float64{0.4, 0.6, 0.3, 2}, -1.5},
+			{[]float64{0, 1, 40, 2}, 0.5}, {[]float64{1, 0, 30, 2}, 0.5}, {[]float64{0.5, 0.5, 40, 2}, 0.5},
+			{[]float64{1e-300, 1, 0, 1}, 3},
 			{[]float64{0, 1, 0.3, 2}, -1.5}, // no component has any density here
 		} {
 			leaves := make([]*ts.Tensor, 5)
@@ -97,8 +108,9 @@ func TestMixtureOfNothing(t *testing.T) {
 			}
 			weights := ts.MustStack(leaves[:2], 0)
 			for name, d := range map[string]dist.Distribution{
-				"tensor":  dist.Mixture(weights, dist.Normal(leaves[2], 1), dist.Exponential(leaves[3])),
-				"logits":  dist.Mixture(dist.CategoricalLogits(weights.MustLog(false).MustDetach(false)), dist.Normal(leaves[2], 1), dist.Exponential(leaves[3])),
+				"tensor": dist.Mixture(weights, dist.Normal(leaves[2], 1), dist.Exponential(leaves[3])),
+				"logits": dist.Mixture(dist.CategoricalLogits(weights.MustLog(false).MustDetach(false)), dist.Normal(leaves[2], 1),
+					dist.Exponential(leaves[3])),
 				"numbers": dist.Mixture(c.p[:2], dist.Normal(leaves[2], 1), dist.Exponential(leaves[3])),
 			} {
 				logp := d.LogProb(torch.Of(leaves[4])).T()
@@ -125,11 +137,32 @@ func TestMixtureOfNothing(t *testing.T) {
 						continue
 					}
 					if i < 4 {
-						countClose(t, bigFloat(bigQuo(bigSub(at(1), at(-1)), bigMul(bigInt(2), h))), grads[i][0], 1e-9, 1e-30, "%s: gradient %d at %v of %v", name, i, c.x, c.p)
+						countClose(
+							t,
+							bigFloat(bigQuo(bigSub(at(1), at(-1)), bigMul(bigInt(2), h))),
+							grads[i][0],
+							1e-9,
+							1e-30,
+							"%s: gradient %d at %v of %v",
+							name,
+							i,
+							c.x,
+							c.p,
+						)
 						continue
 					}
 					f := func(x float64) float64 { return bigFloat(reference(bigs(c.p), x)) }
-					countClose(t, (f(c.x+1e-5)-f(c.x-1e-5))/2e-5, grads[4][0], 1e-6, 1e-8, "%s: gradient in x at %v of %v", name, c.x, c.p)
+					countClose(
+						t,
+						(f(c.x+1e-5)-f(c.x-1e-5))/2e-5,
+						grads[4][0],
+						1e-6,
+						1e-8,
+						"%s: gradient in x at %v of %v",
+						name,
+						c.x,
+						c.p,
+					)
 				}
 			}
 		}
@@ -173,10 +206,19 @@ func mixtureCases() []struct {
 		weights []float64
 		laws    []mixtureLaw
 	}{
-		{"same family", dist.MixtureSameFamily(dist.Categorical(scalarVec(w...)), dist.Normal(scalarVec(loc...), scalarVec(scale...))), w, laws},
+		{
+			"same family",
+			dist.MixtureSameFamily(dist.Categorical(scalarVec(w...)), dist.Normal(scalarVec(loc...), scalarVec(scale...))),
+			w,
+			laws,
+		},
 		{"normals", dist.Mixture(w, dist.Normal(-2, 0.5), dist.Normal(50, 2), dist.Normal(3, 1.5)), w, laws},
-		{"families", dist.Mixture(dist.CategoricalLogits(scalarVec(1, 0)), dist.Normal(-1, 2), dist.Weibull(3, 2)), []float64{math.E, 1},
-			[]mixtureLaw{distuv.Normal{Mu: -1, Sigma: 2}, distuv.Weibull{Lambda: 3, K: 2}}},
+		{
+			"families",
+			dist.Mixture(dist.CategoricalLogits(scalarVec(1, 0)), dist.Normal(-1, 2), dist.Weibull(3, 2)),
+			[]float64{math.E, 1},
+			[]mixtureLaw{distuv.Normal{Mu: -1, Sigma: 2}, distuv.Weibull{Lambda: 3, K: 2}},
+		},
 	}
 }
 
@@ -220,7 +262,9 @@ func TestMixtureMomentsCDFAndDraws(t *testing.T) {
 		}
 		// Gradients of draws go to the component that was drawn.
 		loc := torch.Must(torch.Leaf(scalarVec(-100, 100)))
-		x := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 3)), dist.Normal(loc, 1)).Sample(torch.NewSource(1, 0), 1000).T()
+		x := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 3)), dist.Normal(loc, 1)).
+			Sample(torch.NewSource(1, 0), 1000).
+			T()
 		left := 0.0
 		for _, v := range scalarRead(x) {
 			if v < 0 {
@@ -242,7 +286,15 @@ func TestMixtureOfCounts(t *testing.T) {
 			if x <= 30 {
 				mass[x] += 0.75 * distuv.Binomial{N: 30, P: 0.5}.Prob(float64(x))
 			}
-			countClose(t, math.Log(mass[x]), countFloats(d.LogProb(torch.Of(scalarVec(float64(x)))).T())[0], 1e-10, 1e-13, "at %d", x)
+			countClose(
+				t,
+				math.Log(mass[x]),
+				countFloats(d.LogProb(torch.Of(scalarVec(float64(x)))).T())[0],
+				1e-10,
+				1e-13,
+				"at %d",
+				x,
+			)
 		}
 		draws := d.Sample(torch.NewSource(5, 0), 10000).T()
 		require.NoError(t, d.Support().Check(draws))
@@ -253,12 +305,20 @@ func TestMixtureOfCounts(t *testing.T) {
 		require.Equal(t, math.Inf(-1), countFloats(d.LogProb(torch.Of(scalarVec(-1))).T())[0])
 
 		// Indices, which are drawn as integers.
-		index := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 1)), dist.Categorical(torch.Must(torch.FromSlice([]float64{1, 0, 0, 0, 1, 1}, 2, 3))))
+		index := dist.MixtureSameFamily(
+			dist.Categorical(scalarVec(1, 1)),
+			dist.Categorical(torch.Must(torch.FromSlice([]float64{1, 0, 0, 0, 1, 1}, 2, 3))),
+		)
 		require.Equal(t, support.IntegerInterval(0, 2), index.Support())
 		x := index.Sample(torch.NewSource(5, 1), 4000).T()
 		require.Equal(t, gotch.Int64, x.DType())
 		chiSquare(t, []float64{0.5, 0.25, 0.25}, countFloats(x), "a mixture of indices")
-		require.InDelta(t, math.Log(0.25), countFloats(index.LogProb(torch.Of(torch.Must(torch.FromSlice([]int64{2})))).T())[0], 1e-15)
+		require.InDelta(
+			t,
+			math.Log(0.25),
+			countFloats(index.LogProb(torch.Of(torch.Must(torch.FromSlice([]int64{2})))).T())[0],
+			1e-15,
+		)
 	})
 }
 
@@ -269,14 +329,18 @@ func TestMixtureShapes(t *testing.T) {
 		normal := dist.MultivariateNormal(loc, torch.Must(torch.FromSlice([]float64{1, 0.5, 0.5, 1}, 2, 2)))
 		vectors := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 2, 3)), normal)
 		row := func(i int64) dist.Distribution {
-			return dist.MultivariateNormal(loc.MustSelect(0, i, false), torch.Must(torch.FromSlice([]float64{1, 0.5, 0.5, 1}, 2, 2)))
+			return dist.MultivariateNormal(
+				loc.MustSelect(0, i, false),
+				torch.Must(torch.FromSlice([]float64{1, 0.5, 0.5, 1}, 2, 2)),
+			)
 		}
 		listed := dist.Mixture(torch.Must(torch.FromSlice([]float64{1, 2, 3, 1, 1, 1}, 2, 3)), row(0), row(1), row(2))
 		for i, c := range []struct {
 			d            dist.Distribution
 			batch, event []int64
 		}{
-			{vectors, nil, []int64{2}}, {vectors.Expand(4, 5), []int64{4, 5}, []int64{2}}, {listed, []int64{2}, []int64{2}}, {listed.Expand(4, 2), []int64{4, 2}, []int64{2}},
+			{vectors, nil, []int64{2}}, {vectors.Expand(4, 5), []int64{4, 5}, []int64{2}}, {listed, []int64{2}, []int64{2}},
+			{listed.Expand(4, 2), []int64{4, 2}, []int64{2}},
 			{dist.Mixture(scalarVec(1, 2), dist.Normal(scalarVec(1, 2), 1), dist.Exponential(1)), []int64{2}, nil},
 			{dist.Mixture([]float64{1}, dist.Exponential(1)), nil, nil},
 		} {
@@ -301,7 +365,8 @@ func TestMixtureShapes(t *testing.T) {
 		vectorNear(t, []float64{11. / 3, 14. / 3}, scalarRead(vectors.Mean().T()), 1e-14) // (1 + 2·3 + 3·5)/6, and 1 more
 		vectorNear(t, []float64{1 + 20./9, 1 + 20./9}, scalarRead(vectors.Variance().T()), 1e-13)
 
-		ends := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 1)), dist.Uniform(scalarVec(0, 2), scalarVec(1, 3))).Support()
+		ends := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 1)), dist.Uniform(scalarVec(0, 2), scalarVec(1, 3))).
+			Support()
 		require.Equal(t, []float64{0, 3}, []float64{ends.Low.Item(), ends.High.Item()})
 		for _, c := range []struct {
 			a, b dist.Distribution
@@ -314,7 +379,8 @@ func TestMixtureShapes(t *testing.T) {
 			{dist.Bernoulli(0.5), dist.Poisson(1), support.NonnegativeInteger},
 			{dist.Bernoulli(0.5), dist.Bernoulli(0.1), support.Boolean},
 			{dist.Dirichlet(scalarVec(1, 1)), dist.Dirichlet(scalarVec(2, 1)), support.Simplex},
-			{dist.Independent(dist.HalfNormal(scalarVec(1, 2)), 1), dist.Independent(dist.Normal(scalarVec(1, 2), 1), 1), support.Real.Independent(1)},
+			{dist.Independent(dist.HalfNormal(scalarVec(1, 2)), 1), dist.Independent(dist.Normal(scalarVec(1, 2), 1), 1),
+				support.Real.Independent(1)},
 		} {
 			require.Equal(t, c.want, dist.Mixture([]float64{1, 1}, c.a, c.b).Support())
 		}
@@ -325,15 +391,32 @@ func TestMixtureErrors(t *testing.T) {
 	scoped(t, func() {
 		n := dist.Normal(0, 1)
 		for want, f := range map[string]func(){
-			"dist.Mixture: components is empty: at least one distribution is required":                                                  func() { dist.Mixture([]float64{1}) },
-			"dist.Mixture: probs is of 3 weights: there are 2 components":                                                               func() { dist.Mixture(scalarVec(1, 2, 3), n, n) },
-			"dist.Mixture: probs is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                     func() { dist.Mixture("1", n) },
-			"dist.Mixture: probs is empty: a weight for each component is required":                                                     func() { dist.Mixture([]float64{}, n) },
-			"dist.Mixture: probs is -1 at element 1 of shape [2]: it must be at least 0":                                                func() { dist.Mixture([]float64{1, -1}, n, n) },
-			"dist.Mixture: probs is [0 0]: one of the categories must have a probability greater than 0":                                func() { dist.Mixture([]float64{0, 0}, n, n) },
-			"dist.Mixture: component 1 is nil: a distribution is required":                                                              func() { dist.Mixture([]float64{1, 1}, n, nil) },
-			"dist.Mixture: component 1 is Dirichlet, with event shape [2]: that of component 0, Normal, is []":                          func() { dist.Mixture([]float64{1, 1}, n, dist.Dirichlet(scalarVec(1, 1))) },
-			"dist.Mixture: component 1 is Poisson over a whole number of at least 0: it cannot be mixed with Normal over a real number": func() { dist.Mixture([]float64{1, 1}, n, dist.Poisson(1)) },
+			"dist.Mixture: components is empty: at least one distribution is required": func() {
+				dist.Mixture([]float64{1})
+			},
+			"dist.Mixture: probs is of 3 weights: there are 2 components": func() {
+				dist.Mixture(scalarVec(1, 2, 3), n, n)
+			},
+			"dist.Mixture: probs is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
+				dist.Mixture("1", n)
+			},
+			"dist.Mixture: probs is empty: a weight for each component is required": func() {
+				dist.Mixture([]float64{}, n)
+			},
+			"dist.Mixture: probs is -1 at element 1 of shape [2]: it must be at least 0": func() {
+				dist.Mixture([]float64{1, -1}, n, n)
+			},
+			"dist.Mixture: probs is [0 0]: one of the categories must have a probability greater than 0": func() {
+				dist.Mixture([]float64{0, 0}, n, n)
+			},
+			"dist.Mixture: component 1 is nil: a distribution is required": func() {
+				dist.Mixture([]float64{1, 1}, n, nil)
+			},
+			"dist.Mixture: component 1 is Dirichlet, with event shape [2]: that of component 0, Normal, is []": func() {
+				dist.Mixture([]float64{1, 1}, n, dist.Dirichlet(scalarVec(1, 1)))
+			},
+			"dist.Mixture: component 1 is Poisson over a whole number of at least 0: it cannot be mixed with Normal over a " +
+				"real number": func() { dist.Mixture([]float64{1, 1}, n, dist.Poisson(1)) },
 			"dist.Mixture: the shapes [[] [2] [3]]: they do not broadcast to one shape": func() {
 				dist.Mixture([]float64{1, 1}, dist.Normal(scalarVec(1, 2), 1), dist.Normal(scalarVec(1, 2, 3), 1))
 			},
@@ -343,15 +426,20 @@ func TestMixtureErrors(t *testing.T) {
 			"dist.MixtureSameFamily: components is VonMises: it has no CDF in closed form": func() {
 				dist.MixtureSameFamily(dist.Categorical(scalarVec(1)), dist.VonMises(scalarVec(1), 1)).(dist.CDFer).CDF(torch.Of(1))
 			},
-			"dist.MixtureSameFamily: components is nil: a distribution is required": func() { dist.MixtureSameFamily(dist.Categorical(scalarVec(1)), nil) },
-			"dist.MixtureSameFamily: components is Normal, with batch shape [2]: the last dimension of the batch must have size 3, that of the mixing distribution": func() {
+			"dist.MixtureSameFamily: components is nil: a distribution is required": func() {
+				dist.MixtureSameFamily(dist.Categorical(scalarVec(1)), nil)
+			},
+			"dist.MixtureSameFamily: components is Normal, with batch shape [2]: the last dimension of the batch must have " +
+				"size 3, that of the mixing distribution": func() {
 				dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 1, 1)), dist.Normal(scalarVec(1, 2), 1))
 			},
 		} {
 			require.ErrorContains(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want+" (at dist/")
 		}
-		require.EqualError(t, dist.Mixture(scalarVec(1, -1), n, n).Validate(), "dist.Mixture: probs is -1 at element 1 of shape [2]: it must be at least 0")
-		require.EqualError(t, dist.Mixture(scalarVec(1, 1), n, dist.Normal(0, scalarVec(-1))).Validate(), "dist.Normal: scale is -1: it must be greater than 0")
+		require.EqualError(t, dist.Mixture(scalarVec(1, -1), n, n).Validate(), "dist.Mixture: probs is -1 at element 1 of "+
+			"shape [2]: it must be at least 0")
+		require.EqualError(t, dist.Mixture(scalarVec(1, 1), n, dist.Normal(0, scalarVec(-1))).Validate(), "dist.Normal: "+
+			"scale is -1: it must be greater than 0")
 	})
 }
 
@@ -386,7 +474,15 @@ func TestMixtureFloat32(t *testing.T) {
 			require.Equal(t, gotch.Float, logp.DType())
 			require.Equal(t, gotch.Float, d.Sample(torch.NewSource(1, 0), 3).T().DType())
 			require.InDelta(t, -450-0.5*math.Log(2*math.Pi)+math.Log(0.4+0.3*math.Exp(0)), scalarRead(logp)[0], 0.2)
-			require.InDelta(t, bigMixture([]float64{0.4, 0.6}, []float64{distuv.UnitNormal.LogProb(-30), distuv.Normal{Mu: 30, Sigma: 2}.LogProb(-30)}), scalarRead(logp)[0], 1e-4)
+			require.InDelta(
+				t,
+				bigMixture(
+					[]float64{0.4, 0.6},
+					[]float64{distuv.UnitNormal.LogProb(-30), distuv.Normal{Mu: 30, Sigma: 2}.LogProb(-30)},
+				),
+				scalarRead(logp)[0],
+				1e-4,
+			)
 			require.False(t, math.IsNaN(scalarGrad(logp, []*ts.Tensor{leaf})[0][0]))
 		}
 	})

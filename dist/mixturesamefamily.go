@@ -17,7 +17,8 @@ type mixtureSameFamilyDist struct {
 
 // MixtureSameFamily is a finite mixture whose K components are the last dimension of one distribution's batch, of shape
 // batch + [K] (Pyro's and PyTorch's). The weights are a [Categorical] distribution of K categories or what [Mixture]
-// takes, and their batch shape broadcasts against batch. See [Mixture] for the density and the support; ends of the support that are tensors widen to the outermost.
+// takes, and their batch shape broadcasts against batch. See [Mixture] for the density and the support; ends of the
+// support that are tensors widen to the outermost.
 func MixtureSameFamily(probs any, components Distribution) Distribution {
 	const family = "MixtureSameFamily"
 	mixing := mixing(family, probs)
@@ -28,7 +29,10 @@ func MixtureSameFamily(probs any, components Distribution) Distribution {
 	k := len(batch) - 1
 	if k < 0 || batch[k] != mixing.categories {
 		panic(&Error{family, "components", fmt.Sprintf("%s, with batch shape %v", components.Name(), batch),
-			fmt.Sprintf("the last dimension of the batch must have size %d, that of the mixing distribution", mixing.categories)})
+			fmt.Sprintf(
+				"the last dimension of the batch must have size %d, that of the mixing distribution",
+				mixing.categories,
+			)})
 	}
 	d := mixtureSameFamilyDist{mixing: mixing, support: outermost(family, components)}
 	d.base = base{family: family, batch: broadcast(family, mixing.batch, batch[:k]), event: components.EventShape()}
@@ -45,12 +49,19 @@ func outermost(family string, components Distribution) support.Support {
 			return t
 		}
 		if s.Kind != support.KindInterval && s.Kind != support.KindInteger {
-			panic(&Error{family, "components", fmt.Sprintf("%s over %v", components.Name(), s), "they must all have one support"})
+			panic(&Error{family, "components", fmt.Sprintf("%s over %v", components.Name(), s), "they must all have one " +
+				"support"})
 		}
 		return f(t)
 	}
-	s.Low = reduce(s.Low, func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmin([]int64{dim}, false, false)) })
-	s.High = reduce(s.High, func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmax([]int64{dim}, false, false)) })
+	s.Low = reduce(
+		s.Low,
+		func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmin([]int64{dim}, false, false)) },
+	)
+	s.High = reduce(
+		s.High,
+		func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmax([]int64{dim}, false, false)) },
+	)
 	return s
 }
 

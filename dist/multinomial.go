@@ -16,9 +16,9 @@ type multinomialDist struct {
 	fromLogits    bool
 }
 
-// Multinomial counts how often each of the categories comes up in total trials. probs is a tensor of shape batch + [C] of
-// numbers ≥ 0, which are divided by their sum; total is a whole number ≥ 0, or a tensor of them that broadcasts against
-// the batch. Values are vectors of C counts with sum total:
+// Multinomial counts how often each of the categories comes up in total trials. probs is a tensor of shape batch + [C]
+// of numbers ≥ 0, which are divided by their sum; total is a whole number ≥ 0, or a tensor of them that broadcasts
+// against the batch. Values are vectors of C counts with sum total:
 //
 //	log p(x) = log total! + Σᵢ (xᵢ log pᵢ − log xᵢ!),  with 0 log 0 = 0
 func Multinomial(total, probs any) Distribution {
@@ -33,7 +33,10 @@ func MultinomialLogits(total, logits any) Distribution {
 func newMultinomial(family string, total any, name string, weights any) multinomialDist {
 	n, w := param(family, "total", total), param(family, name, weights)
 	batch, c := lastDim(family, name, w)
-	d := multinomialDist{base: base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}}, total: n}
+	d := multinomialDist{
+		base:  base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}},
+		total: n,
+	}
 	if name == "logits" {
 		d.logits, d.fromLogits = w, true
 	} else {
@@ -160,7 +163,8 @@ func validateLogits(b base, logits torch.Tensor) error {
 				return nil
 			}
 		}
-		return &Error{b.family, "logits", fmt.Sprint(v), "one of the categories must have a logit greater than minus infinity"}
+		return &Error{b.family, "logits", fmt.Sprint(v), "one of the categories must have a logit greater than minus " +
+			"infinity"}
 	})
 }
 

@@ -37,8 +37,8 @@ func MultivariateNormalPrecision(loc, precision any) Distribution {
 	return d
 }
 
-// MultivariateNormalCholesky is [MultivariateNormal] with scale_tril L, the lower-triangular matrix with positive diagonal
-// and L·Lᵀ = Σ. What is above its diagonal is not read.
+// MultivariateNormalCholesky is [MultivariateNormal] with scale_tril L, the lower-triangular matrix with positive
+// diagonal and L·Lᵀ = Σ. What is above its diagonal is not read.
 func MultivariateNormalCholesky(loc, scaleTril any) Distribution {
 	d := newMultivariateNormal("MultivariateNormalCholesky", "scale_tril", loc, scaleTril)
 	d.factor = torch.Of(d.given.T().MustTril(0, false))
@@ -100,7 +100,9 @@ func (d multivariateNormalDist) Variance() torch.Tensor {
 // inverseFactor is L⁻ᵀ.
 func (d multivariateNormalDist) inverseFactor() torch.Tensor {
 	dtype, device := like(d.given)
-	return torch.Of(d.factor.T().MustLinalgSolveTriangular(ts.MustEye(d.event[0], dtype, device), false, true, false, false)).Transpose()
+	return torch.Of(d.factor.T().MustLinalgSolveTriangular(ts.MustEye(d.event[0], dtype, device), false, true, false,
+		false)).
+		Transpose()
 }
 
 // Covariance is the covariance matrix, of shape batch + [n, n].

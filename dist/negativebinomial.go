@@ -11,9 +11,10 @@ import (
 // [NegativeBinomialLogits].
 type negativeBinomialDist struct {
 	base
-	size     torch.Tensor // the dispersion, or total count: the shape of the gamma distribution that mixes Poisson distributions
-	sizeName string       // as the constructor calls it
-	kind     string       // which of the others the second parameter is: "mean", "probs", "logits"
+	// the dispersion, or total count: the shape of the gamma distribution that mixes Poisson distributions
+	size     torch.Tensor
+	sizeName string // as the constructor calls it
+	kind     string // which of the others the second parameter is: "mean", "probs", "logits"
 	second   torch.Tensor
 }
 
@@ -31,8 +32,8 @@ func NegativeBinomial(mean, dispersion any) Distribution {
 	return newNegativeBinomial("NegativeBinomial", "dispersion", dispersion, "mean", mean, nonNegative)
 }
 
-// NegativeBinomialProbs counts successes of probability 0 ≤ probs < 1 until there are total failures, total > 0 being any
-// real number:
+// NegativeBinomialProbs counts successes of probability 0 ≤ probs < 1 until there are total failures, total > 0 being
+// any real number:
 //
 //	log p(x) = log Γ(x + total) − log Γ(total) − log x! + total log(1 − probs) + x log probs
 func NegativeBinomialProbs(total, probs any) Distribution {
@@ -44,7 +45,13 @@ func NegativeBinomialLogits(total, logits any) Distribution {
 	return newNegativeBinomial("NegativeBinomialLogits", "total", total, "logits", logits, belowInfinity)
 }
 
-func newNegativeBinomial(family, sizeName string, size any, kind string, second any, allowed check) negativeBinomialDist {
+func newNegativeBinomial(
+	family, sizeName string,
+	size any,
+	kind string,
+	second any,
+	allowed check,
+) negativeBinomialDist {
 	r, s := param(family, sizeName, size), param(family, kind, second)
 	d := negativeBinomialDist{base: newBase(family, r, s), size: r, sizeName: sizeName, kind: kind, second: s}
 	d.checkNumber(sizeName, r, positive)

@@ -23,13 +23,18 @@ type orderedLogisticDist struct {
 //
 //	p(x) = σ(c[x] − eta) − σ(c[x − 1] − eta),  c[−1] = −∞, c[K − 1] = ∞, σ the logistic function
 //
-// It is computed as the product σ(u) σ(−l) (1 − exp(l − u)), in which nothing cancels, u and l being the two arguments of
-// σ. A value is an index, as an integer or a floating-point number.
+// It is computed as the product σ(u) σ(−l) (1 − exp(l − u)), in which nothing cancels, u and l being the two arguments
+// of σ. A value is an index, as an integer or a floating-point number.
 func OrderedLogistic(eta, cutpoints any) Distribution {
 	const family = "OrderedLogistic"
 	e, c := param(family, "eta", eta), param(family, "cutpoints", cutpoints)
 	batch, k := lastDim(family, "cutpoints", c)
-	d := orderedLogisticDist{base: base{family: family, batch: broadcast(family, e.Shape(), batch)}, categories: k + 1, eta: e, cutpoints: c}
+	d := orderedLogisticDist{
+		base:       base{family: family, batch: broadcast(family, e.Shape(), batch)},
+		categories: k + 1,
+		eta:        e,
+		cutpoints:  c,
+	}
 	d.checkNumber("eta", e, finite)
 	return d
 }
@@ -48,7 +53,11 @@ func (d orderedLogisticDist) LogProb(value torch.Tensor) torch.Tensor {
 	c := torch.Cat(-1, []torch.Tensor{
 		torch.Of(ts.MustFull(edge, ts.FloatScalar(math.Inf(-1)), dtype, device)), d.cutpoints,
 		torch.Of(ts.MustFull(edge, ts.FloatScalar(math.Inf(1)), dtype, device))})
-	low, high := torch.Of(c.T().MustNarrow(-1, 0, d.categories, false)), torch.Of(c.T().MustNarrow(-1, 1, d.categories, false))
+	low, high := torch.Of(
+		c.T().MustNarrow(-1, 0, d.categories, false),
+	), torch.Of(
+		c.T().MustNarrow(-1, 1, d.categories, false),
+	)
 	l := pick(d.family, low, value).Sub(d.eta)
 	u := pick(d.family, high, value).Sub(d.eta)
 	gap := pick(d.family, log1mexp(high.Sub(low)), value)

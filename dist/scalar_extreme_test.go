@@ -132,7 +132,17 @@ func TestScalarDensitiesAtExtremes(t *testing.T) {
 		}
 		for kind, params := range map[string][]any{"numbers": scalarNumbers(c.params), "tensors": tensors} {
 			got := scalarRead(f.make(params...).LogProb(torch.Of(scalarVec(c.x))).T())[0]
-			require.InDelta(t, c.want, got, 1e-10*math.Max(math.Abs(c.want), 1e-3), "%s%v at %v, %s", c.family, c.params, c.x, kind)
+			require.InDelta(
+				t,
+				c.want,
+				got,
+				1e-10*math.Max(math.Abs(c.want), 1e-3),
+				"%s%v at %v, %s",
+				c.family,
+				c.params,
+				c.x,
+				kind,
+			)
 		}
 	}
 }
@@ -183,7 +193,14 @@ func TestScalarDensitiesOutsideTheSupport(t *testing.T) {
 				params = append(params, leaves[len(leaves)-1])
 			}
 			f := scalarFamily(c.family)
-			require.Equal(t, math.Inf(-1), scalarRead(f.make(scalarNumbers(c.params)...).LogProb(torch.Of(scalarVec(x))).T())[0], "%s at %v", c.family, x)
+			require.Equal(
+				t,
+				math.Inf(-1),
+				scalarRead(f.make(scalarNumbers(c.params)...).LogProb(torch.Of(scalarVec(x))).T())[0],
+				"%s at %v",
+				c.family,
+				x,
+			)
 			y := f.make(params...).LogProb(torch.Of(leaves[0])).T()
 			require.Equal(t, math.Inf(-1), scalarRead(y)[0], "%s at %v", c.family, x)
 			for i, g := range scalarGrad(y, leaves) {
@@ -239,8 +256,8 @@ func TestScalarDensitiesAtTheEnds(t *testing.T) {
 	}
 }
 
-// The gradients of a truncated normal density, far out and of narrow intervals, by differences of densities that are right to
-// 1e-10. Each step is a part of what the density changes over.
+// The gradients of a truncated normal density, far out and of narrow intervals, by differences of densities that are
+// right to 1e-10. Each step is a part of what the density changes over.
 func TestTruncatedNormalGradientsAtExtremes(t *testing.T) {
 	scoped(t, func() {
 		inf := math.Inf(1)
@@ -248,19 +265,27 @@ func TestTruncatedNormalGradientsAtExtremes(t *testing.T) {
 			p    []float64 // loc, scale, low, high, x
 			step float64
 		}{
-			{[]float64{0, 1, 30, inf, 30.01}, 1e-3}, {[]float64{0, 1, 8, 8.0001, 8.00005}, 1e-6}, {[]float64{0, 1, -inf, -35, -35.02}, 1e-3},
-			{[]float64{0, 1, 0.1, 0.1001, 0.10005}, 1e-6}, {[]float64{0, 1, -0.2, 0.04, 0.03}, 1e-4}, {[]float64{0, 1, 3, 3.08, 3.01}, 1e-4},
-			{[]float64{0, 1, 3, 3.09, 3.01}, 1e-4}, {[]float64{3, 0.5, 3, 3.001, 3.0004}, 1e-5}, {[]float64{0, 1, -1.5, -0.9, -1}, 1e-3}, {[]float64{0, 1, 1, 37, 2}, 1e-3},
+			{[]float64{0, 1, 30, inf, 30.01}, 1e-3}, {[]float64{0, 1, 8, 8.0001, 8.00005}, 1e-6},
+			{[]float64{0, 1, -inf, -35, -35.02}, 1e-3},
+			{[]float64{0, 1, 0.1, 0.1001, 0.10005}, 1e-6}, {[]float64{0, 1, -0.2, 0.04, 0.03}, 1e-4},
+			{[]float64{0, 1, 3, 3.08, 3.01}, 1e-4},
+			{[]float64{0, 1, 3, 3.09, 3.01}, 1e-4}, {[]float64{3, 0.5, 3, 3.001, 3.0004}, 1e-5},
+			{[]float64{0, 1, -1.5, -0.9, -1}, 1e-3}, {[]float64{0, 1, 1, 37, 2}, 1e-3},
 			{[]float64{0, 1, 5, 7, 5.5}, 1e-3}, {[]float64{0, 1, -9, -5, -5.5}, 1e-3}, {[]float64{0, 1, -38, 38, 1}, 1e-3},
 		} {
 			density := func(p []float64) *ts.Tensor {
-				return dist.TruncatedNormal(scalarVec(p[0]), scalarVec(p[1]), scalarVec(p[2]), scalarVec(p[3])).LogProb(torch.Of(scalarVec(p[4]))).T()
+				return dist.TruncatedNormal(scalarVec(p[0]), scalarVec(p[1]), scalarVec(p[2]), scalarVec(p[3])).
+					LogProb(torch.Of(scalarVec(p[4]))).
+					T()
 			}
 			leaves := make([]*ts.Tensor, 5)
 			for i, v := range c.p {
 				leaves[i] = torch.Must(torch.Leaf(scalarVec(v)))
 			}
-			got := scalarGrad(dist.TruncatedNormal(leaves[0], leaves[1], leaves[2], leaves[3]).LogProb(torch.Of(leaves[4])).T(), leaves)
+			got := scalarGrad(
+				dist.TruncatedNormal(leaves[0], leaves[1], leaves[2], leaves[3]).LogProb(torch.Of(leaves[4])).T(),
+				leaves,
+			)
 			for i := range c.p {
 				if math.IsInf(c.p[i], 0) {
 					require.Zero(t, got[i][0], "%v", c.p)
@@ -277,8 +302,8 @@ func TestTruncatedNormalGradientsAtExtremes(t *testing.T) {
 	})
 }
 
-// Moments in a tail, where the mean beyond a is a plus a continued fraction, and of narrow intervals, where the density is
-// nearly linear: E = m − m w²/12, V = w²/12 to order w⁴, with the middle m and the width w.
+// Moments in a tail, where the mean beyond a is a plus a continued fraction, and of narrow intervals, where the density
+// is nearly linear: E = m − m w²/12, V = w²/12 to order w⁴, with the middle m and the width w.
 func TestTruncatedNormalMomentsAtExtremes(t *testing.T) {
 	scoped(t, func() {
 		for _, a := range []float64{30, 1e3, 1e6} {
@@ -286,10 +311,12 @@ func TestTruncatedNormalMomentsAtExtremes(t *testing.T) {
 			for k := 200.; k >= 1; k-- {
 				fraction = k / (a + fraction)
 			}
-			// With the hazard λ = a + f the variance is 1 − λ(λ − a) = 1 − f(a + f), where f(a + f) = 1 − 2/a² + …: by its own series.
+			// With the hazard λ = a + f the variance is 1 − λ(λ − a) = 1 − f(a + f), where f(a + f) = 1 − 2/a² + …: by its own
+			// series.
 			aa := a * a
 			variance := (1 - 6/aa + 50/(aa*aa) - 518/(aa*aa*aa)) / aa
-			for _, d := range []dist.Distribution{dist.TruncatedNormal(3, 2, 3+2*a, math.Inf(1)), dist.TruncatedNormal(scalarVec(3), 2, scalarVec(3+2*a), math.Inf(1))} {
+			for _, d := range []dist.Distribution{dist.TruncatedNormal(3, 2, 3+2*a, math.Inf(1)),
+				dist.TruncatedNormal(scalarVec(3), 2, scalarVec(3+2*a), math.Inf(1))} {
 				countClose(t, 3+2*(a+fraction), scalarRead(d.Mean().T())[0], 1e-15, 0, "mean beyond %v", a)
 				countClose(t, 4*variance, scalarRead(d.Variance().T())[0], 1e-8, 0, "variance beyond %v", a)
 			}

@@ -25,9 +25,10 @@ type scalarLaw struct {
 
 // scalarCase is one family of continuous numbers.
 type scalarCase struct {
-	name    string
-	make    func(p ...any) dist.Distribution
-	domains string // of the parameters: r real, p positive, l and h the ends of an interval (l after a location and a scale)
+	name string
+	make func(p ...any) dist.Distribution
+	// of the parameters: r real, p positive, l and h the ends of an interval (l after a location and a scale)
+	domains string
 	law     func(p []float64) scalarLaw
 	// draws are smooth functions of the parameters and fixed random numbers.
 	smooth bool
@@ -145,7 +146,14 @@ var scalarFamilies = []scalarCase{
 	{"Gumbel", func(p ...any) dist.Distribution { return dist.Gumbel(p[0], p[1]) }, "rp",
 		func(p []float64) scalarLaw { return gonumLaw(distuv.GumbelRight{Mu: p[0], Beta: p[1]}) }, true, false},
 	{"VonMises", func(p ...any) dist.Distribution { return dist.VonMises(p[0], p[1]) }, "rp", vonMisesLaw, false, false},
-	{"TruncatedNormal", func(p ...any) dist.Distribution { return dist.TruncatedNormal(p[0], p[1], p[2], p[3]) }, "rplh", truncatedLaw, true, false},
+	{
+		"TruncatedNormal",
+		func(p ...any) dist.Distribution { return dist.TruncatedNormal(p[0], p[1], p[2], p[3]) },
+		"rplh",
+		truncatedLaw,
+		true,
+		false,
+	},
 	{"Delta", func(p ...any) dist.Distribution { return dist.Delta(p[0], p[1]) }, "rr", nil, false, false},
 }
 
@@ -168,7 +176,13 @@ func vonMisesLaw(p []float64) scalarLaw {
 		}
 		return sum * h / 3 / total
 	}
-	return scalarLaw{func(x float64) float64 { return p[1]*(math.Cos(x-p[0])-1) - math.Log(total) }, cdf, nil, p[0], 1 - cos/total}
+	return scalarLaw{
+		func(x float64) float64 { return p[1]*(math.Cos(x-p[0])-1) - math.Log(total) },
+		cdf,
+		nil,
+		p[0],
+		1 - cos/total,
+	}
 }
 
 func truncatedLaw(p []float64) scalarLaw {
@@ -209,7 +223,13 @@ func scalarNumbers(p []float64) []any {
 
 // scalarGrad is the gradient of the sum.
 func scalarGrad(y *ts.Tensor, leaves []*ts.Tensor) [][]float64 {
-	grads := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(gotch.Double, false)}, leaves, &torch.GradOptions{AllowUnused: true, KeepGraph: true}))
+	grads := torch.Must(
+		torch.Grad(
+			[]*ts.Tensor{y.MustSum(gotch.Double, false)},
+			leaves,
+			&torch.GradOptions{AllowUnused: true, KeepGraph: true},
+		),
+	)
 	out := make([][]float64, len(grads))
 	for i, g := range grads {
 		out[i] = scalarRead(g)
@@ -371,7 +391,16 @@ func TestScalarGradients(t *testing.T) {
 				return scalarRead(f.make(params...).LogProb(torch.Of(scalarVec(at[len(columns)]...))).T())
 			}, h)
 			for k := range want {
-				require.InDelta(t, want[k], got[i][k], 1e-7*math.Max(1, math.Abs(want[k])), "argument %d of %v at %v", i, row(columns, k), x[k])
+				require.InDelta(
+					t,
+					want[k],
+					got[i][k],
+					1e-7*math.Max(1, math.Abs(want[k])),
+					"argument %d of %v at %v",
+					i,
+					row(columns, k),
+					x[k],
+				)
 			}
 		}
 	})
@@ -389,7 +418,8 @@ func TestScalarMoments(t *testing.T) {
 		for k := range mean {
 			law := f.law(row(columns, k))
 			n := f.make(scalarNumbers(row(columns, k))...)
-			for _, got := range [][2]float64{{mean[k], variance[k]}, {scalarRead(n.Mean().T())[0], scalarRead(n.Variance().T())[0]}} {
+			for _, got := range [][2]float64{{mean[k], variance[k]},
+				{scalarRead(n.Mean().T())[0], scalarRead(n.Variance().T())[0]}} {
 				same(t, law.mean, got[0], 1e-10, "mean of %v", row(columns, k))
 				same(t, law.variance, got[1], 1e-9, "variance of %v", row(columns, k))
 			}
@@ -464,11 +494,14 @@ func TestScalarCDFOutsideTheSupport(t *testing.T) {
 			x, p float64
 		}{
 			{dist.LogNormal(0, 1), -1, 0}, {dist.HalfNormal(1), -1, 0}, {dist.HalfCauchy(1), -1, 0}, {dist.Uniform(1, 2), 0, 0},
-			{dist.Uniform(1, 2), 3, 1}, {dist.Exponential(1), -1, 0}, {dist.Gamma(2, 1), -1, 0}, {dist.InverseGamma(2, 1), -1, 0},
-			{dist.Chi2(2), -1, 0}, {dist.Weibull(1, 2), -1, 0}, {dist.Pareto(1, 2), 0.5, 0}, {dist.TruncatedNormal(0, 1, 3, 4), 2, 0},
+			{dist.Uniform(1, 2), 3, 1}, {dist.Exponential(1), -1, 0}, {dist.Gamma(2, 1), -1, 0},
+			{dist.InverseGamma(2, 1), -1, 0},
+			{dist.Chi2(2), -1, 0}, {dist.Weibull(1, 2), -1, 0}, {dist.Pareto(1, 2), 0.5, 0},
+			{dist.TruncatedNormal(0, 1, 3, 4), 2, 0},
 			{dist.TruncatedNormal(0, 1, 3, 4), 5, 1}, {dist.TruncatedNormal(0, 1, math.Inf(-1), math.Inf(1)), 0, 0.5},
 			// Lower tails are exact.
-			{dist.Normal(0, 1), -37, 0.5 * math.Erfc(37/math.Sqrt2)}, {dist.Cauchy(0, 1), -1e200, 1 / math.Pi * 1e-200}, {dist.Laplace(0, 1), -700, 0.5 * math.Exp(-700)},
+			{dist.Normal(0, 1), -37, 0.5 * math.Erfc(37/math.Sqrt2)}, {dist.Cauchy(0, 1), -1e200, 1 / math.Pi * 1e-200},
+			{dist.Laplace(0, 1), -700, 0.5 * math.Exp(-700)},
 		} {
 			got := scalarRead(c.d.(dist.CDFer).CDF(torch.Of(scalarVec(c.x))).T())[0]
 			require.InDelta(t, c.p, got, 1e-12*c.p, "%T at %v", c.d, c.x)
@@ -478,8 +511,8 @@ func TestScalarCDFOutsideTheSupport(t *testing.T) {
 
 const scalarDraws = 20000
 
-// ks is the largest distance between the empirical and the true distribution function, times √n. Beyond 2.28 its probability
-// is that of four standard errors of a normal number.
+// ks is the largest distance between the empirical and the true distribution function, times √n. Beyond 2.28 its
+// probability is that of four standard errors of a normal number.
 func ks(x []float64, cdf func(float64) float64) float64 {
 	x = slices.Clone(x)
 	slices.Sort(x)
@@ -566,7 +599,15 @@ func TestScalarReparameterisedDraws(t *testing.T) {
 				return scalarRead(f.make(params...).Sample(torch.NewSource(2, 0)).T())
 			}, h)
 			for k := range want {
-				require.InDelta(t, want[k], got[i][k], 1e-6*math.Max(1, math.Abs(want[k])), "parameter %d of %v", i, row(columns, k))
+				require.InDelta(
+					t,
+					want[k],
+					got[i][k],
+					1e-6*math.Max(1, math.Abs(want[k])),
+					"parameter %d of %v",
+					i,
+					row(columns, k),
+				)
 			}
 		}
 	})
@@ -694,12 +735,17 @@ func TestScalarShapes(t *testing.T) {
 		require.Equal(t, []int64{5, 3}, wide.BatchShape())
 		require.Equal(t, []int64{3}, d.BatchShape())
 		x := wide.Sample(torch.NewSource(1, 0), 2).T()
-		for _, s := range []*ts.Tensor{wide.Mean().T(), wide.Variance().T(), wide.LogProb(torch.Of(scalarVec(1))).T(), wide.LogProb(torch.Of(scalarVec(1, 2, 3))).T()} {
+		for _, s := range []*ts.Tensor{wide.Mean().T(), wide.Variance().T(), wide.LogProb(torch.Of(scalarVec(1))).T(),
+			wide.LogProb(torch.Of(scalarVec(1, 2, 3))).T()} {
 			require.Equal(t, []int64{5, 3}, torch.Must(torch.Shape(s)))
 		}
 		require.Equal(t, []int64{2, 5, 3}, torch.Must(torch.Shape(x)))
 		require.Equal(t, []int64{2, 5, 3}, torch.Must(torch.Shape(wide.LogProb(torch.Of(x)).T())))
-		require.Equal(t, []int64{7, 5, 3}, torch.Must(torch.Shape(wide.LogProb(torch.Of(torch.Must(torch.FromSlice(make([]float64, 7), 7, 1, 1)))).T())))
+		require.Equal(
+			t,
+			[]int64{7, 5, 3},
+			torch.Must(torch.Shape(wide.LogProb(torch.Of(torch.Must(torch.FromSlice(make([]float64, 7), 7, 1, 1)))).T())),
+		)
 		if f.name != "Delta" {
 			draws := scalarRead(x)
 			slices.Sort(draws)
@@ -745,34 +791,87 @@ func TestScalarFloat32(t *testing.T) {
 func TestScalarErrors(t *testing.T) {
 	scoped(t, func() {
 		for want, f := range map[string]func(){
-			"dist.Normal: scale is -1: it must be greater than 0":                                      func() { dist.Normal(0, -1) },
-			"dist.Normal: loc is +Inf: it must be finite":                                              func() { dist.Normal(math.Inf(1), 1) },
-			"dist.LogNormal: scale is 0: it must be greater than 0":                                    func() { dist.LogNormal(0, 0) },
-			"dist.HalfNormal: scale is -2: it must be greater than 0":                                  func() { dist.HalfNormal(-2) },
-			"dist.Cauchy: scale is NaN: it must be greater than 0":                                     func() { dist.Cauchy(0, math.NaN()) },
-			"dist.HalfCauchy: scale is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() { dist.HalfCauchy("x") },
-			"dist.StudentT: df is 0: it must be greater than 0":                                        func() { dist.StudentT(0, 0, 1) },
-			"dist.Laplace: scale is -1: it must be greater than 0":                                     func() { dist.Laplace(0, -1) },
-			"dist.Logistic: scale is -1: it must be greater than 0":                                    func() { dist.Logistic(0, -1) },
-			"dist.Uniform: high is 1: it must be greater than low, which is 1":                         func() { dist.Uniform(1, 1) },
-			"dist.Uniform: low is -Inf: it must be finite":                                             func() { dist.Uniform(math.Inf(-1), 1) },
-			"dist.Exponential: rate is 0: it must be greater than 0":                                   func() { dist.Exponential(0) },
-			"dist.Gamma: rate is -1: it must be greater than 0":                                        func() { dist.Gamma(1, -1) },
-			"dist.InverseGamma: concentration is -1: it must be greater than 0":                        func() { dist.InverseGamma(-1, 1) },
-			"dist.Chi2: df is -1: it must be greater than 0":                                           func() { dist.Chi2(-1) },
-			"dist.Beta: concentration0 is 0: it must be greater than 0":                                func() { dist.Beta(1, 0) },
-			"dist.Weibull: concentration is 0: it must be greater than 0":                              func() { dist.Weibull(1, 0) },
-			"dist.Pareto: alpha is 0: it must be greater than 0":                                       func() { dist.Pareto(1, 0) },
-			"dist.Gumbel: scale is 0: it must be greater than 0":                                       func() { dist.Gumbel(0, 0) },
-			"dist.VonMises: concentration is -1: it must be at least 0":                                func() { dist.VonMises(0, -1) },
-			"dist.TruncatedNormal: high is 0: it must be greater than low, which is 2":                 func() { dist.TruncatedNormal(0, 1, 2, 0) },
-			"dist.TruncatedNormal: low is NaN: it must not be NaN":                                     func() { dist.TruncatedNormal(0, 1, math.NaN(), 0) },
-			"dist.Delta: value is NaN: it must not be NaN":                                             func() { dist.Delta(math.NaN()) },
-			"dist.Gamma: concentration is nil: a number or a tensor is required":                       func() { dist.Gamma((*ts.Tensor)(nil), 1) },
-			"dist.Normal: the shapes [[2] [3]]: they do not broadcast to one shape":                    func() { dist.Normal(scalarVec(1, 2), scalarVec(1, 2, 3)) },
-			"dist.Normal: batch shape [2]: it does not broadcast to [3 1]":                             func() { dist.Normal(scalarVec(1, 2), 1).Expand(3, 1) },
-			"dist.ImproperUniform: it cannot be drawn from: its density has no integral":               func() { dist.ImproperUniform(support.Real, nil, nil).Sample(nil).T() },
-			"dist.ImproperUniform: event is [3]: the support, a symmetric positive-definite matrix, needs at least 2 dimensions": func() {
+			"dist.Normal: scale is -1: it must be greater than 0": func() {
+				dist.Normal(0, -1)
+			},
+			"dist.Normal: loc is +Inf: it must be finite": func() {
+				dist.Normal(math.Inf(1), 1)
+			},
+			"dist.LogNormal: scale is 0: it must be greater than 0": func() {
+				dist.LogNormal(0, 0)
+			},
+			"dist.HalfNormal: scale is -2: it must be greater than 0": func() {
+				dist.HalfNormal(-2)
+			},
+			"dist.Cauchy: scale is NaN: it must be greater than 0": func() {
+				dist.Cauchy(0, math.NaN())
+			},
+			"dist.HalfCauchy: scale is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
+				dist.HalfCauchy("x")
+			},
+			"dist.StudentT: df is 0: it must be greater than 0": func() {
+				dist.StudentT(0, 0, 1)
+			},
+			"dist.Laplace: scale is -1: it must be greater than 0": func() {
+				dist.Laplace(0, -1)
+			},
+			"dist.Logistic: scale is -1: it must be greater than 0": func() {
+				dist.Logistic(0, -1)
+			},
+			"dist.Uniform: high is 1: it must be greater than low, which is 1": func() {
+				dist.Uniform(1, 1)
+			},
+			"dist.Uniform: low is -Inf: it must be finite": func() {
+				dist.Uniform(math.Inf(-1), 1)
+			},
+			"dist.Exponential: rate is 0: it must be greater than 0": func() {
+				dist.Exponential(0)
+			},
+			"dist.Gamma: rate is -1: it must be greater than 0": func() {
+				dist.Gamma(1, -1)
+			},
+			"dist.InverseGamma: concentration is -1: it must be greater than 0": func() {
+				dist.InverseGamma(-1, 1)
+			},
+			"dist.Chi2: df is -1: it must be greater than 0": func() { dist.Chi2(-1) },
+			"dist.Beta: concentration0 is 0: it must be greater than 0": func() {
+				dist.Beta(1, 0)
+			},
+			"dist.Weibull: concentration is 0: it must be greater than 0": func() {
+				dist.Weibull(1, 0)
+			},
+			"dist.Pareto: alpha is 0: it must be greater than 0": func() {
+				dist.Pareto(1, 0)
+			},
+			"dist.Gumbel: scale is 0: it must be greater than 0": func() {
+				dist.Gumbel(0, 0)
+			},
+			"dist.VonMises: concentration is -1: it must be at least 0": func() {
+				dist.VonMises(0, -1)
+			},
+			"dist.TruncatedNormal: high is 0: it must be greater than low, which is 2": func() {
+				dist.TruncatedNormal(0, 1, 2, 0)
+			},
+			"dist.TruncatedNormal: low is NaN: it must not be NaN": func() {
+				dist.TruncatedNormal(0, 1, math.NaN(), 0)
+			},
+			"dist.Delta: value is NaN: it must not be NaN": func() {
+				dist.Delta(math.NaN())
+			},
+			"dist.Gamma: concentration is nil: a number or a tensor is required": func() {
+				dist.Gamma((*ts.Tensor)(nil), 1)
+			},
+			"dist.Normal: the shapes [[2] [3]]: they do not broadcast to one shape": func() {
+				dist.Normal(scalarVec(1, 2), scalarVec(1, 2, 3))
+			},
+			"dist.Normal: batch shape [2]: it does not broadcast to [3 1]": func() {
+				dist.Normal(scalarVec(1, 2), 1).Expand(3, 1)
+			},
+			"dist.ImproperUniform: it cannot be drawn from: its density has no integral": func() {
+				dist.ImproperUniform(support.Real, nil, nil).Sample(nil).T()
+			},
+			"dist.ImproperUniform: event is [3]: the support, a symmetric positive-definite matrix, needs at least 2 " +
+				"dimensions": func() {
 				dist.ImproperUniform(support.PositiveDefinite, nil, []int64{3})
 			},
 		} {
@@ -797,8 +896,10 @@ func TestScalarValidate(t *testing.T) {
 		}
 	})
 	scoped(t, func() {
-		require.ErrorContains(t, dist.Gamma(scalarVec(1, -2), 1).Validate(), "dist.Gamma: concentration is -2 at element 1 of shape [2]: it must be greater than 0")
-		require.ErrorContains(t, dist.Uniform(scalarVec(0, 5), 3).Validate(), "dist.Uniform: high is 3: it must be greater than low, which is 5")
+		require.ErrorContains(t, dist.Gamma(scalarVec(1, -2), 1).Validate(), "dist.Gamma: concentration is -2 at element 1 "+
+			"of shape [2]: it must be greater than 0")
+		require.ErrorContains(t, dist.Uniform(scalarVec(0, 5), 3).Validate(), "dist.Uniform: high is 3: it must be greater "+
+			"than low, which is 5")
 	})
 }
 
@@ -827,7 +928,11 @@ func TestDeltaDraws(t *testing.T) {
 		require.Equal(t, []float64{1, 2}, scalarRead(dist.Delta(v).Mean().T()))
 		require.Equal(t, []float64{0, 0}, scalarRead(dist.Delta(v).Variance().T()))
 		require.Equal(t, []float64{0, math.Inf(-1)}, scalarRead(dist.Delta(v).LogProb(torch.Of(scalarVec(1, 1))).T()))
-		require.Equal(t, []float64{0.5, 0.5}, scalarRead(dist.Delta(math.Inf(1), 0.5).LogProb(torch.Of(scalarVec(math.Inf(1), math.Inf(1)))).T()))
+		require.Equal(
+			t,
+			[]float64{0.5, 0.5},
+			scalarRead(dist.Delta(math.Inf(1), 0.5).LogProb(torch.Of(scalarVec(math.Inf(1), math.Inf(1)))).T()),
+		)
 	})
 }
 

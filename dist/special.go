@@ -96,8 +96,8 @@ func log1pSquare(w torch.Tensor) torch.Tensor {
 	return m.Log().Mul(2).Add(r.Square().Log1p())
 }
 
-// xlogy is c log x, and 0 where c is, even at x = 0; xlog1py is c log(1 + x). Where x is the end of the domain there are
-// no gradients: those of libtorch's functions are 0/0 and 0 times infinity there.
+// xlogy is c log x, and 0 where c is, even at x = 0; xlog1py is c log(1 + x). Where x is the end of the domain there
+// are no gradients: those of libtorch's functions are 0/0 and 0 times infinity there.
 func xlogy(c, x torch.Tensor) torch.Tensor { return timesLog(c, x, 0, torch.Tensor.Log) }
 
 func xlog1py(c, x torch.Tensor) torch.Tensor { return timesLog(c, x, -1, torch.Tensor.Log1p) }
@@ -131,8 +131,8 @@ func below(x, v torch.Tensor) torch.Tensor { return dense(x).Lt(v) }
 
 func above(x, v torch.Tensor) torch.Tensor { return dense(x).Gt(v) }
 
-// inside computes a log density from a value that is safe to compute with: outside the support it is replaced by a number
-// or tensor inside, and the result by minus infinity. NaN goes through.
+// inside computes a log density from a value that is safe to compute with: outside the support it is replaced by a
+// number or tensor inside, and the result by minus infinity. NaN goes through.
 func (b base) inside(value, outside torch.Tensor, safe torch.Tensor, f func(x torch.Tensor) torch.Tensor) torch.Tensor {
 	x := torch.Where(outside, safe, floated(value))
 	return b.full(fill(f(x), outside, math.Inf(-1)))
@@ -200,7 +200,14 @@ func (b base) validateAbove(name string, low, high torch.Tensor) error {
 // checkAbove panics where both are numbers and high is not above low.
 func (b base) checkAbove(name string, low, high torch.Tensor) {
 	if isNum(low) && isNum(high) && !(numberOf(low) < numberOf(high)) {
-		panic(&Error{b.family, name, fmt.Sprint(numberOf(high)), fmt.Sprintf("it must be greater than low, which is %v", numberOf(low))})
+		panic(
+			&Error{
+				b.family,
+				name,
+				fmt.Sprint(numberOf(high)),
+				fmt.Sprintf("it must be greater than low, which is %v", numberOf(low)),
+			},
+		)
 	}
 }
 
@@ -210,8 +217,8 @@ var notNaN = check{"it must not be NaN", func(v float64) bool { return !math.IsN
 // ndtr is Φ, from the complementary error function: libtorch's own is 0 below −8.
 func ndtr(v torch.Tensor) torch.Tensor { return v.Mul(-math.Sqrt2 / 2).Erfc().Mul(0.5) }
 
-// logNdtr is log Φ: below −1 log(erfcx(t)/2) − t² with t = −x/√2 and the scaled error function erfcx(t) = exp(t²) erfc(t).
-// (libtorch's own has no rule for vmap.)
+// logNdtr is log Φ: below −1 log(erfcx(t)/2) − t² with t = −x/√2 and the scaled error function erfcx(t) = exp(t²)
+// erfc(t). (libtorch's own has no rule for vmap.)
 func logNdtr(x torch.Tensor) torch.Tensor {
 	tail := x.Lt(-1)
 	t := fill(x, not(tail), -1).Mul(-math.Sqrt2 / 2)

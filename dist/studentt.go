@@ -62,7 +62,11 @@ func (d studentTDist) Expand(batch ...int64) Distribution {
 
 // Validate checks df, loc and scale.
 func (d studentTDist) Validate() error {
-	return first(d.validate("df", d.df, positive), d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
+	return first(
+		d.validate("df", d.df, positive),
+		d.validate("loc", d.loc, finite),
+		d.validate("scale", d.scale, positive),
+	)
 }
 
 // Params are the parameters by name.
@@ -91,8 +95,8 @@ func (d studentTDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 //
 //	I_w(a, ½) = wᵃ/(a B(a, ½)) ∫₀¹ (1 − w v^(1/a))^(−½) dv
 //
-// by the double-exponential rule, whose nodes bear the singularity that the integrand has at v = 1 for z = 0. In z it has
-// the derivatives of the density, in df those of the sum.
+// by the double-exponential rule, whose nodes bear the singularity that the integrand has at v = 1 for z = 0. In z it
+// has the derivatives of the density, in df those of the sum.
 func (d studentTDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
 	left := z.Lt(0)

@@ -10,11 +10,11 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Summer is a distribution that has a shorter way to the sum of its log density than to sum what LogProb gives: one that
-// keeps constants out of the tensors, and factors out of the sum. A log posterior is made of such sums.
+// Summer is a distribution that has a shorter way to the sum of its log density than to sum what LogProb gives: one
+// that keeps constants out of the tensors, and factors out of the sum. A log posterior is made of such sums.
 type Summer interface {
-	// SumLogProb is the sum of LogProb(value) over all of its elements: terms of shape [] to be added up, and a number to be added to
-	// them. Ok is false where these parameters have no shorter way.
+	// SumLogProb is the sum of LogProb(value) over all of its elements: terms of shape [] to be added up, and a number to
+	// be added to them. Ok is false where these parameters have no shorter way.
 	SumLogProb(value torch.Tensor, known Known) (terms []torch.Term, constant float64, ok bool)
 }
 
@@ -22,8 +22,8 @@ type Summer interface {
 type Known struct {
 	// Inside says that the value is in the support.
 	Inside bool
-	// Keep returns what f computes from t, now or earlier from the same unchanged t. Nil computes it now. The name tells apart what
-	// different f compute from one t.
+	// Keep returns what f computes from t, now or earlier from the same unchanged t. Nil computes it now. The name tells
+	// apart what different f compute from one t.
 	Keep func(t torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor
 }
 
@@ -100,7 +100,12 @@ func count64(shape []int64) float64 {
 }
 
 // sumSquares is −½ Σ ((x − loc)/scale)² − Σ log scale + Σ perElement.
-func (b base) sumSquares(value torch.Tensor, loc, scale torch.Tensor, k Known, perElement float64) ([]torch.Term, float64, bool) {
+func (b base) sumSquares(
+	value torch.Tensor,
+	loc, scale torch.Tensor,
+	k Known,
+	perElement float64,
+) ([]torch.Term, float64, bool) {
 	all := b.elements(value.Shape())
 	p := partial{constant: perElement * all}
 	z, factor := floated(value).Sub(loc), -0.5
@@ -128,7 +133,13 @@ func (d halfNormalDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Ter
 }
 
 // sumCauchy is −power Σ log(1 + ((x − loc)/scale)²) − Σ log scale + Σ perElement.
-func (b base) sumCauchy(value torch.Tensor, loc, scale torch.Tensor, power float64, k Known, perElement float64) ([]torch.Term, float64, bool) {
+func (b base) sumCauchy(
+	value torch.Tensor,
+	loc, scale torch.Tensor,
+	power float64,
+	k Known,
+	perElement float64,
+) ([]torch.Term, float64, bool) {
 	all := b.elements(value.Shape())
 	p := partial{constant: perElement * all}
 	w := floated(value).Sub(loc).Div(scale)
@@ -158,7 +169,14 @@ func (d studentTDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term,
 		return nil, 0, false
 	}
 	n := numberOf(d.df)
-	return d.sumCauchy(value, d.loc, d.scale.Mul(math.Sqrt(n)), (n+1)/2, known, -numberOf(logBeta(torch.Of(n/2), torch.Of(0.5))))
+	return d.sumCauchy(
+		value,
+		d.loc,
+		d.scale.Mul(math.Sqrt(n)),
+		(n+1)/2,
+		known,
+		-numberOf(logBeta(torch.Of(n/2), torch.Of(0.5))),
+	)
 }
 
 // SumLogProb is the sum of LogProb.
@@ -234,9 +252,9 @@ func (d bernoulliDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term
 // plainCounts is up to where the sum x log m − m − log Γ(x + 1) of large numbers is right to 1e-12.
 const plainCounts = 1000
 
-// SumLogProb is the sum of LogProb, from log rates. For small counts it is Σ x logRate − Σ exp(logRate) − Σ log Γ(x + 1). Else
-// it is, with t = logRate − log x, Σ peak(x) − Σ [x(eᵗ − 1) − x t], where peak is a function of the data; for x = 0 the bracket is
-// made right by log x = −350, and x = e⁻³⁵⁰ in its first term.
+// SumLogProb is the sum of LogProb, from log rates. For small counts it is Σ x logRate − Σ exp(logRate) − Σ log Γ(x +
+// 1). Else it is, with t = logRate − log x, Σ peak(x) − Σ [x(eᵗ − 1) − x t], where peak is a function of the data; for
+// x = 0 the bracket is made right by log x = −350, and x = e⁻³⁵⁰ in its first term.
 func (d poissonDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
 	if !d.fromLog || isNum(d.logRate) || d.logRate.T().DType() != gotch.Double { // float32 has no exp(−350)
 		return nil, 0, false

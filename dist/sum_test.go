@@ -30,25 +30,65 @@ func sumCases() []sumCase {
 	return []sumCase{
 		{"Normal, loc", self(func(p any) dist.Distribution { return dist.Normal(p, 2) }), real, real},
 		{"Normal, scale", self(func(p any) dist.Distribution { return dist.Normal(1, p) }), scale, real},
-		{"Normal, huge scale", self(func(p any) dist.Distribution { return dist.Normal(p, 1e150) }), real, []float64{1e150, -3e150, 0, 5e149}},
+		{
+			"Normal, huge scale",
+			self(func(p any) dist.Distribution { return dist.Normal(p, 1e150) }),
+			real,
+			[]float64{1e150, -3e150, 0, 5e149},
+		},
 		{"HalfNormal", self(func(p any) dist.Distribution { return dist.HalfNormal(p) }), scale, positive},
 		{"Cauchy", self(func(p any) dist.Distribution { return dist.Cauchy(p, 3) }), real, []float64{-3.5, 1e200, 1e-12, 4}},
-		{"HalfCauchy", self(func(p any) dist.Distribution { return dist.HalfCauchy(p) }), scale, []float64{0, 1e-200, 2, 1e200}},
+		{
+			"HalfCauchy",
+			self(func(p any) dist.Distribution { return dist.HalfCauchy(p) }),
+			scale,
+			[]float64{0, 1e-200, 2, 1e200},
+		},
 		{"StudentT", self(func(p any) dist.Distribution { return dist.StudentT(4, 1, p) }), scale, real},
 		{"StudentT, loc", self(func(p any) dist.Distribution { return dist.StudentT(0.5, p, 2) }), real, real},
 		{"Exponential", self(func(p any) dist.Distribution { return dist.Exponential(p) }), scale, positive},
-		{"Bernoulli", self(func(p any) dist.Distribution { return dist.BernoulliLogits(p) }), []float64{-1000, -1, 2, 1000}, []float64{0, 1, 1, 0}},
-		{"Poisson, small", self(func(p any) dist.Distribution { return dist.PoissonLog(p) }), []float64{-30, 0, 1, 5}, []float64{0, 0, 3, 1000}},
-		{"Poisson, large", self(func(p any) dist.Distribution { return dist.PoissonLog(p) }), []float64{math.Log(1e9), 0, 1, -300}, []float64{1e9 + 1e4, 0, 3, 0}},
-		{"Independent", func(p *ts.Tensor) dist.Distribution { return dist.Independent(dist.Normal(p, 2).Expand(4), 1) }, real, real},
+		{
+			"Bernoulli",
+			self(func(p any) dist.Distribution { return dist.BernoulliLogits(p) }),
+			[]float64{-1000, -1, 2, 1000},
+			[]float64{0, 1, 1, 0},
+		},
+		{
+			"Poisson, small",
+			self(func(p any) dist.Distribution { return dist.PoissonLog(p) }),
+			[]float64{-30, 0, 1, 5},
+			[]float64{0, 0, 3, 1000},
+		},
+		{
+			"Poisson, large",
+			self(func(p any) dist.Distribution { return dist.PoissonLog(p) }),
+			[]float64{math.Log(1e9), 0, 1, -300},
+			[]float64{1e9 + 1e4, 0, 3, 0},
+		},
+		{
+			"Independent",
+			func(p *ts.Tensor) dist.Distribution { return dist.Independent(dist.Normal(p, 2).Expand(4), 1) },
+			real,
+			real,
+		},
 		{"numbers", func(*ts.Tensor) dist.Distribution { return dist.Normal(1, 2).Expand(4) }, scale, real},
 		{"Gamma", func(*ts.Tensor) dist.Distribution { return dist.Gamma(2.5, 3).Expand(4) }, scale, positive},
 		{"Gamma, concentration 1", func(*ts.Tensor) dist.Distribution { return dist.Gamma(1, 3) }, scale, positive},
 		{"Beta", func(*ts.Tensor) dist.Distribution { return dist.Beta(2.5, 0.5).Expand(4) }, scale, unit},
 		{"Beta, flat on one side", func(*ts.Tensor) dist.Distribution { return dist.Beta(1, 3) }, scale, unit},
-		{"Exponential, a number", func(*ts.Tensor) dist.Distribution { return dist.Exponential(2).Expand(4) }, scale, positive},
+		{
+			"Exponential, a number",
+			func(*ts.Tensor) dist.Distribution { return dist.Exponential(2).Expand(4) },
+			scale,
+			positive,
+		},
 		{"HalfCauchy, a number", func(*ts.Tensor) dist.Distribution { return dist.HalfCauchy(2).Expand(4) }, scale, positive},
-		{"ImproperUniform", func(*ts.Tensor) dist.Distribution { return dist.ImproperUniform(support.Real, []int64{4}, nil) }, scale, real},
+		{
+			"ImproperUniform",
+			func(*ts.Tensor) dist.Distribution { return dist.ImproperUniform(support.Real, []int64{4}, nil) },
+			scale,
+			real,
+		},
 	}
 }
 
@@ -75,7 +115,10 @@ func (c sumCase) sums(t *testing.T) (short, long func(both *ts.Tensor) *ts.Tenso
 	}
 	long = func(both *ts.Tensor) *ts.Tensor {
 		d, x := split(both)
-		return d.LogProb(torch.Of(x)).T().MustSum(gotch.Double, false).MustAdd(both.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false)
+		return d.LogProb(torch.Of(x)).
+			T().
+			MustSum(gotch.Double, false).
+			MustAdd(both.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false)
 	}
 	return short, long
 }
@@ -95,7 +138,16 @@ func TestSumLogProbIsTheSum(t *testing.T) {
 			requireClose(t, wantGrad, haveGrad, 1e-9)
 
 			// Three rows at once are the rows one by one.
-			rows, err := torch.FromSlice(append(append(append(append([]float64{}, c.params...), c.values...), append(append([]float64{}, c.params...), c.values...)...), append(append([]float64{}, c.params...), c.values...)...), 3, 2, 4)
+			rows, err := torch.FromSlice(
+				append(
+					append(
+						append(append([]float64{}, c.params...), c.values...),
+						append(append([]float64{}, c.params...), c.values...)...),
+					append(append([]float64{}, c.params...), c.values...)...),
+				3,
+				2,
+				4,
+			)
 			require.NoError(t, err)
 			many, _, err := torch.VmapValueAndGrad(short, rows)
 			require.NoError(t, err)
@@ -121,36 +173,43 @@ func requireClose(t *testing.T, want, have *ts.Tensor, tolerance float64) {
 
 // A value, a parameter or a batch that is smaller than the others counts as often as it is broadcast.
 func TestSumLogProbBroadcasts(t *testing.T) {
-	scalar, vector, column := torch.Must(torch.Scalar(0.7)), torch.Must(torch.FromSlice([]float64{1, 2, 3})), torch.Must(torch.FromSlice([]float64{0.5, 2}, 2, 1))
+	scalar, vector, column := torch.Must(
+		torch.Scalar(0.7),
+	), torch.Must(
+		torch.FromSlice([]float64{1, 2, 3}),
+	), torch.Must(
+		torch.FromSlice([]float64{0.5, 2}, 2, 1),
+	)
 	counts := torch.Must(torch.FromSlice([]float64{1, 0, 3}))
 	large := torch.Must(torch.FromSlice([]float64{1, 0, 1e6}))
 	for name, c := range map[string]struct {
 		d dist.Distribution
 		x *ts.Tensor
 	}{
-		"scalar value, vector loc":          {dist.Normal(vector, 2), scalar},
-		"vector value, scalar loc":          {dist.Normal(scalar, 2), vector},
-		"column scale":                      {dist.Normal(0, column), vector},
-		"column loc":                        {dist.Normal(column, vector), scalar},
-		"numbers and a batch":               {dist.Normal(0, 2).Expand(5), scalar},
-		"numbers and a larger value":        {dist.Normal(0, 2).Expand(3), column},
-		"exponential":                       {dist.Exponential(column), vector},
-		"half-Cauchy":                       {dist.HalfCauchy(column), vector},
-		"gamma":                             {dist.Gamma(2, 3).Expand(2, 3), vector},
-		"beta":                              {dist.Beta(2, 3).Expand(2, 3), scalar},
-		"logits of a column":                {dist.BernoulliLogits(column), counts.MustGt(ts.FloatScalar(0), false)},
-		"one logit":                         {dist.BernoulliLogits(scalar), counts.MustGt(ts.FloatScalar(0), false)},
-		"small counts, a column of rates":   {dist.PoissonLog(column), counts},
-		"one count, rates":                  {dist.PoissonLog(vector), torch.Must(torch.Scalar(2))},
-		"one large count, rates":            {dist.PoissonLog(vector), torch.Must(torch.Scalar(1e5))},
-		"large counts, one rate":            {dist.PoissonLog(scalar), large},
-		"large counts, a column of rates":   {dist.PoissonLog(column), large},
-		"counts as integers":                {dist.PoissonLog(scalar), counts.MustTotype(gotch.Int64, false)},
-		"negative counts are impossible":    {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1, -1}))},
-		"fractions are impossible":          {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1, 2.5}))},
-		"large fractions are impossible":    {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1e5, 2.5}))},
-		"a coin has two sides":              {dist.BernoulliLogits(scalar), torch.Must(torch.FromSlice([]float64{1, 2}))},
-		"a rate of zero with counts of one": {dist.PoissonLog(torch.Must(torch.FromSlice([]float64{math.Inf(-1), 0}))), torch.Must(torch.FromSlice([]float64{1, 1}))},
+		"scalar value, vector loc":        {dist.Normal(vector, 2), scalar},
+		"vector value, scalar loc":        {dist.Normal(scalar, 2), vector},
+		"column scale":                    {dist.Normal(0, column), vector},
+		"column loc":                      {dist.Normal(column, vector), scalar},
+		"numbers and a batch":             {dist.Normal(0, 2).Expand(5), scalar},
+		"numbers and a larger value":      {dist.Normal(0, 2).Expand(3), column},
+		"exponential":                     {dist.Exponential(column), vector},
+		"half-Cauchy":                     {dist.HalfCauchy(column), vector},
+		"gamma":                           {dist.Gamma(2, 3).Expand(2, 3), vector},
+		"beta":                            {dist.Beta(2, 3).Expand(2, 3), scalar},
+		"logits of a column":              {dist.BernoulliLogits(column), counts.MustGt(ts.FloatScalar(0), false)},
+		"one logit":                       {dist.BernoulliLogits(scalar), counts.MustGt(ts.FloatScalar(0), false)},
+		"small counts, a column of rates": {dist.PoissonLog(column), counts},
+		"one count, rates":                {dist.PoissonLog(vector), torch.Must(torch.Scalar(2))},
+		"one large count, rates":          {dist.PoissonLog(vector), torch.Must(torch.Scalar(1e5))},
+		"large counts, one rate":          {dist.PoissonLog(scalar), large},
+		"large counts, a column of rates": {dist.PoissonLog(column), large},
+		"counts as integers":              {dist.PoissonLog(scalar), counts.MustTotype(gotch.Int64, false)},
+		"negative counts are impossible":  {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1, -1}))},
+		"fractions are impossible":        {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1, 2.5}))},
+		"large fractions are impossible":  {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1e5, 2.5}))},
+		"a coin has two sides":            {dist.BernoulliLogits(scalar), torch.Must(torch.FromSlice([]float64{1, 2}))},
+		"a rate of zero with counts of one": {dist.PoissonLog(torch.Must(torch.FromSlice([]float64{math.Inf(-1), 0}))),
+			torch.Must(torch.FromSlice([]float64{1, 1}))},
 	} {
 		terms, sum, ok := c.d.(dist.Summer).SumLogProb(torch.Of(c.x), dist.Known{Inside: true})
 		require.True(t, ok, name)
@@ -171,7 +230,8 @@ func TestSumLogProbBroadcasts(t *testing.T) {
 
 // Values that need not be inside are left to LogProb, which is minus infinity outside.
 func TestSumLogProbLeavesTheOutsideToLogProb(t *testing.T) {
-	for _, d := range []dist.Distribution{dist.HalfNormal(1), dist.HalfCauchy(1), dist.Exponential(1), dist.Gamma(1, 1), dist.Beta(1, 1)} {
+	for _, d := range []dist.Distribution{dist.HalfNormal(1), dist.HalfCauchy(1), dist.Exponential(1), dist.Gamma(1, 1),
+		dist.Beta(1, 1)} {
 		_, _, ok := d.(dist.Summer).SumLogProb(torch.Of(torch.Must(torch.Scalar(-1))), dist.Known{})
 		require.False(t, ok, d.Name())
 	}
@@ -180,7 +240,9 @@ func TestSumLogProbLeavesTheOutsideToLogProb(t *testing.T) {
 // What is kept of data is asked for under their own names.
 func TestSumLogProbKeeps(t *testing.T) {
 	kept := map[string]int{}
-	known := dist.Known{Keep: func(_ torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor { kept[name]++; return f() }}
+	known := dist.Known{
+		Keep: func(_ torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor { kept[name]++; return f() },
+	}
 	x := torch.Must(torch.FromSlice([]float64{1, 0}))
 	for _, d := range []dist.Distribution{dist.Normal(0, x), dist.PoissonLog(x), dist.BernoulliLogits(x)} {
 		_, _, ok := d.(dist.Summer).SumLogProb(torch.Of(x), known)

@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Both tails of the families that have a CDF, as logarithms: what is left of a distribution far out is then exact where the
-// CDF itself is 1, or 0, to rounding.
+// Both tails of the families that have a CDF, as logarithms: what is left of a distribution far out is then exact where
+// the CDF itself is 1, or 0, to rounding.
 
 // tailed tells log P(X ≤ x) and log P(X > x) at x inside the support.
 type tailed interface {
@@ -23,8 +23,8 @@ type tailInverse interface {
 	fromTails(lower, upper torch.Tensor) torch.Tensor
 }
 
-// tailsOf are the tails of any distribution with a CDF. Without ones of its own its upper tail is 1 − CDF, which is lost
-// where the CDF rounds to 1.
+// tailsOf are the tails of any distribution with a CDF. Without ones of its own its upper tail is 1 − CDF, which is
+// lost where the CDF rounds to 1.
 func tailsOf(d Distribution, x torch.Tensor) (lower, upper torch.Tensor) {
 	if t, ok := d.(tailed); ok {
 		return t.logTails(x)

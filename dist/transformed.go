@@ -15,7 +15,8 @@ type transformedDist struct {
 	f  bijector.Bijector
 }
 
-// Transformed is the distribution of y = f(x) where x has the distribution d and f applies the bijectors one after the other:
+// Transformed is the distribution of y = f(x) where x has the distribution d and f applies the bijectors one after the
+// other:
 //
 //	log p(y) = log p(x) − log |det dy/dx|,  x = f⁻¹(y)
 //
@@ -29,13 +30,15 @@ func Transformed(d Distribution, bijectors ...bijector.Bijector) Distribution {
 	event := d.EventShape()
 	shape := join(d.BatchShape(), event)
 	if len(shape) < f.DomainEventDims() {
-		panic(&Error{"Transformed", "bijectors", f.Name(), fmt.Sprintf("it works on %d dimensions, and a draw of %s has shape %v", f.DomainEventDims(), d.Name(), shape)})
+		panic(&Error{"Transformed", "bijectors", f.Name(), fmt.Sprintf("it works on %d dimensions, and a draw of %s has "+
+			"shape %v", f.DomainEventDims(), d.Name(), shape)})
 	}
 	wide := f.InverseShape(f.ForwardShape(shape))
 	if !slices.Equal(wide, shape) {
 		at := len(wide) - len(event)
 		if !slices.Equal(wide[at:], event) {
-			panic(&Error{"Transformed", "bijectors", f.Name(), fmt.Sprintf("its parameters make a draw of %s, of shape %v, one of shape %v; they must broadcast to its event shape %v", d.Name(), shape, wide, event)})
+			panic(&Error{"Transformed", "bijectors", f.Name(), fmt.Sprintf("its parameters make a draw of %s, of shape %v, "+
+				"one of shape %v; they must broadcast to its event shape %v", d.Name(), shape, wide, event)})
 		}
 		d = d.Expand(wide[:at]...)
 	}

@@ -30,11 +30,22 @@ func TestTransformedFamilies(t *testing.T) {
 				distuv.LogNormal{Mu: 0.3, Sigma: 0.7}.LogProb},
 			{dist.Transformed(dist.Normal(0, 1), bijector.Affine(-1, 3)), support.Real,
 				distuv.Normal{Mu: -1, Sigma: 3}.LogProb},
-			{dist.Transformed(dist.Exponential(1), bijector.Affine(0, 0.5)), support.Support{Kind: support.KindInterval, High: torch.Of(math.Inf(1)), Closed: true},
-				distuv.Exponential{Rate: 2}.LogProb},
+			{
+				dist.Transformed(dist.Exponential(1), bijector.Affine(0, 0.5)),
+				support.Support{Kind: support.KindInterval, High: torch.Of(math.Inf(1)), Closed: true},
+				distuv.Exponential{Rate: 2}.LogProb,
+			},
 			// A power of an exponential number: Weibull.
-			{dist.Transformed(dist.Exponential(1), bijector.Inverse(bijector.Exp()), bijector.Affine(math.Log(2), 1/1.5), bijector.Exp()), support.Positive,
-				distuv.Weibull{K: 1.5, Lambda: 2}.LogProb},
+			{
+				dist.Transformed(
+					dist.Exponential(1),
+					bijector.Inverse(bijector.Exp()),
+					bijector.Affine(math.Log(2), 1/1.5),
+					bijector.Exp(),
+				),
+				support.Positive,
+				distuv.Weibull{K: 1.5, Lambda: 2}.LogProb,
+			},
 		}
 		for _, c := range cases {
 			want := make([]float64, len(x))
@@ -59,15 +70,18 @@ func TestTransformedFamilies(t *testing.T) {
 		require.Equal(t, "Affine", d.Bijector().Name())
 		require.Equal(t, "Normal", d.Base().Name())
 		require.Equal(t, map[string]any{"loc": torch.Of(2), "scale": torch.Of(3)}, d.Params())
-		p := dist.Transformed(dist.Normal(vectorTensor([]float64{1, 2}, 2), vectorTensor([]float64{3, 4}, 2)), bijector.Permute(1, 0))
+		p := dist.Transformed(
+			dist.Normal(vectorTensor([]float64{1, 2}, 2), vectorTensor([]float64{3, 4}, 2)),
+			bijector.Permute(1, 0),
+		)
 		require.Equal(t, []float64{2, 1}, vectorFloats(p.Mean().T()))
 		require.Equal(t, []float64{16, 9}, vectorFloats(p.Variance().T()))
 		return nil
 	}))
 }
 
-// Dimensions: those of the batch that the bijector works on become the event's, parameters that are tensors widen the batch,
-// and what a bijector does to single numbers is summed over the event.
+// Dimensions: those of the batch that the bijector works on become the event's, parameters that are tensors widen the
+// batch, and what a bijector does to single numbers is summed over the event.
 func TestTransformedShapes(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		loc := vectorTensor([]float64{1, 2, 3}, 3)
@@ -79,13 +93,52 @@ func TestTransformedShapes(t *testing.T) {
 		}{
 			{dist.Transformed(dist.Normal(0, 1), bijector.Affine(loc, 2)), []int64{3}, []int64{}, support.Real},
 			{dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.Ordered()), []int64{5}, []int64{3}, support.Ordered},
-			{dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.StickBreaking()), []int64{5}, []int64{4}, support.Simplex},
-			{dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.CorrCholesky()), []int64{5}, []int64{3, 3}, support.CorrCholesky},
-			{dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.LowerCholesky(), bijector.Inverse(bijector.LowerCholesky())), []int64{5}, []int64{3}, support.Real.Independent(1)},
-			{dist.Transformed(dist.MultivariateNormalCholesky(loc, tril), bijector.Exp()), []int64{}, []int64{3}, support.Positive.Independent(1)},
-			{dist.Transformed(dist.MultivariateNormalCholesky(loc, tril).Expand(2), bijector.StickBreaking()), []int64{2}, []int64{4}, support.Simplex},
-			{dist.Transformed(dist.Independent(dist.Normal(0, 1).Expand(2, 5, 3), 2), bijector.PositiveOrdered()), []int64{2}, []int64{5, 3}, support.PositiveOrdered.Independent(1)},
-			{dist.Independent(dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.Exp()), 1), []int64{5}, []int64{3}, support.Positive.Independent(1)},
+			{
+				dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.StickBreaking()),
+				[]int64{5},
+				[]int64{4},
+				support.Simplex,
+			},
+			{
+				dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.CorrCholesky()),
+				[]int64{5},
+				[]int64{3, 3},
+				support.CorrCholesky,
+			},
+			{
+				dist.Transformed(
+					dist.Normal(loc, 1).Expand(5, 3),
+					bijector.LowerCholesky(),
+					bijector.Inverse(bijector.LowerCholesky()),
+				),
+				[]int64{5},
+				[]int64{3},
+				support.Real.Independent(1),
+			},
+			{
+				dist.Transformed(dist.MultivariateNormalCholesky(loc, tril), bijector.Exp()),
+				[]int64{},
+				[]int64{3},
+				support.Positive.Independent(1),
+			},
+			{
+				dist.Transformed(dist.MultivariateNormalCholesky(loc, tril).Expand(2), bijector.StickBreaking()),
+				[]int64{2},
+				[]int64{4},
+				support.Simplex,
+			},
+			{
+				dist.Transformed(dist.Independent(dist.Normal(0, 1).Expand(2, 5, 3), 2), bijector.PositiveOrdered()),
+				[]int64{2},
+				[]int64{5, 3},
+				support.PositiveOrdered.Independent(1),
+			},
+			{
+				dist.Independent(dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.Exp()), 1),
+				[]int64{5},
+				[]int64{3},
+				support.Positive.Independent(1),
+			},
 		}
 		for i, c := range cases {
 			for _, d := range []dist.Distribution{c.d, c.d.Expand(append([]int64{7}, c.batch...)...)} {
@@ -110,18 +163,20 @@ func TestTransformedShapes(t *testing.T) {
 			logs[i] = math.Log(v)
 			total += logs[i]
 		}
-		want := vectorFloats(dist.MultivariateNormalCholesky(loc, tril).LogProb(torch.Of(vectorTensor(logs, 3))).T())[0] - total
+		want := vectorFloats(dist.MultivariateNormalCholesky(loc,
+			tril).LogProb(torch.Of(vectorTensor(logs, 3))).T())[0] - total
 		require.InDelta(t, want, vectorFloats(d.LogProb(torch.Of(vectorTensor(y, 3))).T())[0], 1e-12)
 		return nil
 	}))
 }
 
-// The logistic-normal density on the simplex against draws: the share of draws in the corner x₁ > ½ is the integral of the
-// density there, and the whole integrates to 1.
+// The logistic-normal density on the simplex against draws: the share of draws in the corner x₁ > ½ is the integral of
+// the density there, and the whole integrates to 1.
 func TestTransformedIntegratesOverTheSimplex(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		d := dist.Transformed(dist.Normal(vectorTensor([]float64{0.4, -0.3}, 2), 0.9), bijector.StickBreaking())
-		const n = 400 // midpoints of the triangle's square, those outside left out; the density is 0 at the edge with all its slopes
+		// midpoints of the triangle's square, those outside left out; the density is 0 at the edge with all its slopes
+		const n = 400
 		var points []float64
 		for i := range n {
 			for j := range n {
@@ -177,20 +232,36 @@ func TestTransformedVmapAndGradients(t *testing.T) {
 			return []*ts.Tensor{draw(in[0], src)}, nil
 		}, []*ts.Tensor{leaf}, &streams, nil)
 		require.NoError(t, err)
-		all := torch.Must(torch.Grad([]*ts.Tensor{mapped[0].MustSum(gotch.Double, false)}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true}))
+		all := torch.Must(
+			torch.Grad(
+				[]*ts.Tensor{mapped[0].MustSum(gotch.Double, false)},
+				[]*ts.Tensor{leaf},
+				&torch.GradOptions{KeepGraph: true},
+			),
+		)
 		for i := 0; i < k; i++ {
 			row := rows[i*n : (i+1)*n]
 			v, g, err := torch.ValueAndGrad(logp, vectorTensor(row, n))
 			require.NoError(t, err)
 			vectorNear(t, vectorFloats(v), vectorFloats(values)[i:i+1], 1e-13)
 			vectorNear(t, vectorFloats(g), vectorFloats(grads)[i*n:(i+1)*n], 1e-11)
-			vectorNear(t, vectorSlope(func(x []float64) float64 { return vectorFloats(logp(vectorTensor(x, n)))[0] }, row), vectorFloats(g), 1e-8)
+			vectorNear(
+				t,
+				vectorSlope(func(x []float64) float64 { return vectorFloats(logp(vectorTensor(x, n)))[0] }, row),
+				vectorFloats(g),
+				1e-8,
+			)
 			f := func(x *ts.Tensor) *ts.Tensor { return draw(x, torch.NewSource(7, uint64(i))) }
 			v, g, err = torch.ValueAndGrad(f, vectorTensor(row, n))
 			require.NoError(t, err)
 			vectorNear(t, vectorFloats(v), vectorFloats(mapped[0])[i:i+1], 1e-13)
 			vectorNear(t, vectorFloats(g), vectorFloats(all[0])[i*n:(i+1)*n], 1e-12)
-			vectorNear(t, vectorSlope(func(x []float64) float64 { return vectorFloats(f(vectorTensor(x, n)))[0] }, row), vectorFloats(g), 1e-9)
+			vectorNear(
+				t,
+				vectorSlope(func(x []float64) float64 { return vectorFloats(f(vectorTensor(x, n)))[0] }, row),
+				vectorFloats(g),
+				1e-9,
+			)
 		}
 		return nil
 	}))
@@ -212,7 +283,11 @@ func TestIndependent(t *testing.T) {
 		}
 		vectorNear(t, []float64{want, want, want, want}, vectorFloats(d.LogProb(torch.Of(vectorTensor(x, 3))).T()), 1e-14)
 		require.Equal(t, []int64{5, 4, 3}, vectorShape(d.Sample(torch.NewSource(1, 0), 5).T()))
-		require.Equal(t, vectorFloats(base.Sample(torch.NewSource(1, 0)).T()), vectorFloats(d.Sample(torch.NewSource(1, 0)).T()))
+		require.Equal(
+			t,
+			vectorFloats(base.Sample(torch.NewSource(1, 0)).T()),
+			vectorFloats(d.Sample(torch.NewSource(1, 0)).T()),
+		)
 		require.Equal(t, vectorFloats(base.Mean().T()), vectorFloats(d.Mean().T()))
 		require.Equal(t, vectorFloats(base.Variance().T()), vectorFloats(d.Variance().T()))
 
@@ -243,17 +318,31 @@ func TestTransformedErrors(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		loc := vectorTensor([]float64{1, 2, 3}, 3)
 		for want, f := range map[string]func(){
-			"dist.Independent: n is 2: Normal has batch shape [3], so it must be from 0 to 1":                                                                                     func() { dist.Independent(dist.Normal(loc, 1), 2) },
-			"dist.Transformed: bijectors is Chain(Exp, UnitVector): it must be one to one, and UnitVector is not":                                                                 func() { dist.Transformed(dist.Normal(loc, 1), bijector.Exp(), bijector.UnitVector()) },
-			"dist.Transformed: bijectors is Ordered: it works on 1 dimensions, and a draw of Normal has shape []":                                                                 func() { dist.Transformed(dist.Normal(0, 1), bijector.Ordered()) },
-			"dist.Transformed: bijectors is Affine: its parameters make a draw of GaussianRandomWalk, of shape [1], one of shape [3]; they must broadcast to its event shape [1]": func() { dist.Transformed(dist.GaussianRandomWalk(1, 1), bijector.Affine(loc, 1)) },
-			"dist.Transformed(Normal, Exp): Mean: it has no closed form; average over draws":                                                                                      func() { dist.Transformed(dist.Normal(0, 1), bijector.Exp()).Mean().T() },
-			"bijector.CorrCholesky: a vector of length 2: the length must be k(k−1)/2 for some k ≥ 1":                                                                             func() { dist.Transformed(dist.Normal(0, 1).Expand(2), bijector.CorrCholesky()) },
+			"dist.Independent: n is 2: Normal has batch shape [3], so it must be from 0 to 1": func() {
+				dist.Independent(dist.Normal(loc, 1), 2)
+			},
+			"dist.Transformed: bijectors is Chain(Exp, UnitVector): it must be one to one, and UnitVector is not": func() {
+				dist.Transformed(dist.Normal(loc, 1), bijector.Exp(), bijector.UnitVector())
+			},
+			"dist.Transformed: bijectors is Ordered: it works on 1 dimensions, and a draw of Normal has shape []": func() {
+				dist.Transformed(dist.Normal(0, 1), bijector.Ordered())
+			},
+			"dist.Transformed: bijectors is Affine: its parameters make a draw of GaussianRandomWalk, of shape [1], one of " +
+				"shape [3]; they must broadcast to its event shape [1]": func() {
+				dist.Transformed(dist.GaussianRandomWalk(1, 1), bijector.Affine(loc, 1))
+			},
+			"dist.Transformed(Normal, Exp): Mean: it has no closed form; average over draws": func() {
+				dist.Transformed(dist.Normal(0, 1), bijector.Exp()).Mean().T()
+			},
+			"bijector.CorrCholesky: a vector of length 2: the length must be k(k−1)/2 for some k ≥ 1": func() {
+				dist.Transformed(dist.Normal(0, 1).Expand(2), bijector.CorrCholesky())
+			},
 		} {
 			require.ErrorContains(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want+" (at dist/")
 		}
 		bad := dist.Transformed(dist.Normal(0, 1), bijector.Affine(0, vectorTensor([]float64{1, 0}, 2)))
-		require.EqualError(t, bad.Validate(), "bijector.Affine: scale is 0 at element 1 of shape [2]: it must be finite and not 0")
+		require.EqualError(t, bad.Validate(), "bijector.Affine: scale is 0 at element 1 of shape [2]: it must be finite "+
+			"and not 0")
 		bad = dist.Transformed(dist.Normal(0, vectorTensor([]float64{-1}, 1)), bijector.Exp())
 		require.EqualError(t, bad.Validate(), "dist.Normal: scale is -1: it must be greater than 0")
 		return nil

@@ -19,19 +19,19 @@ type truncatedDist struct {
 	low, high torch.Tensor
 }
 
-// Truncated is the distribution of single real numbers d, which must have a CDF F, on condition that low ≤ x ≤ high. The
-// ends are numbers or tensors, and may be infinite:
+// Truncated is the distribution of single real numbers d, which must have a CDF F, on condition that low ≤ x ≤ high.
+// The ends are numbers or tensors, and may be infinite:
 //
 //	log p(x) = log p_d(x) − log(F(high) − F(low))
 //
 // The last term is computed from logarithms of the nearer tail, so that the interval may be far out in it. Those of
 // [Gamma], [Chi2] and [InverseGamma] underflow below 1e-308, and a CDF that this package does not know is lost where it
-// rounds to 1: there the log density is minus infinity, and Validate returns an error. Its relative error is about 1e-16
-// over the share of the tail that is in the interval.
+// rounds to 1: there the log density is minus infinity, and Validate returns an error. Its relative error is about
+// 1e-16 over the share of the tail that is in the interval.
 //
-// [Normal], [HalfNormal] and [TruncatedNormal] become a [TruncatedNormal], [Uniform] becomes a [Uniform], and an interval
-// around the support changes nothing. A gradient in the concentration of a gamma family is an error of libtorch. Discrete
-// distributions have no CDF.
+// [Normal], [HalfNormal] and [TruncatedNormal] become a [TruncatedNormal], [Uniform] becomes a [Uniform], and an
+// interval around the support changes nothing. A gradient in the concentration of a gamma family is an error of
+// libtorch. Discrete distributions have no CDF.
 func Truncated(d Distribution, low, high any) Distribution {
 	const family = "Truncated"
 	lo, hi := param(family, "low", low), param(family, "high", high)
@@ -39,10 +39,12 @@ func Truncated(d Distribution, low, high any) Distribution {
 		panic(&Error{family, "base", "nil", "a distribution with a CDF is required"})
 	}
 	if len(d.EventShape()) != 0 || d.Support().Discrete() {
-		panic(&Error{family, "base", fmt.Sprintf("%s over %v", d.Name(), d.Support()), "a distribution of single real numbers is required"})
+		panic(&Error{family, "base", fmt.Sprintf("%s over %v", d.Name(), d.Support()), "a distribution of single real " +
+			"numbers is required"})
 	}
 	if missing := noCDF(d); missing != "" {
-		panic(&Error{family, "base", d.Name(), missing + " has no CDF here, and a truncated density is divided by a difference of CDFs: " +
+		panic(&Error{family, "base", d.Name(), missing + " has no CDF here, and a truncated density is divided by a " +
+			"difference of CDFs: " +
 			"truncate a family with a CDF, or give the density by a Factor on a site with the interval as its support"})
 	}
 	b := base{family: family, batch: broadcast(family, d.BatchShape(), lo.Shape(), hi.Shape())}
@@ -51,7 +53,14 @@ func Truncated(d Distribution, low, high any) Distribution {
 	b.checkAbove("high", lo, hi)
 	from, to := bounds(d)
 	if a, c := lo.Max(from), hi.Min(to); isNum(a) && isNum(c) && !(numberOf(a) < numberOf(c)) {
-		panic(&Error{family, "the interval", fmt.Sprintf("[%v, %v]", numberOf(lo), numberOf(hi)), fmt.Sprintf("it must have a part in the support of %s, %v", d.Name(), d.Support())})
+		panic(
+			&Error{
+				family,
+				"the interval",
+				fmt.Sprintf("[%v, %v]", numberOf(lo), numberOf(hi)),
+				fmt.Sprintf("it must have a part in the support of %s, %v", d.Name(), d.Support()),
+			},
+		)
 	} else if isNum(from) && isNum(to) && a == from && c == to {
 		return d
 	}
@@ -173,7 +182,14 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 		tail := d.nearTail(x, down)
 		slope = d.of.LogProb(x).Sub(tail).Exp()
 		slope = torch.Where(down, slope, slope.Neg())
-		stuck = torch.Of(isInfinite(tail).T().MustLogicalOr(isInfinite(near).T(), false).MustLogicalOr(not(slope.Abs().Gt(0)).T(), false).MustLogicalOr(isInfinite(slope).T(), false))
+		stuck = torch.Of(
+			isInfinite(
+				tail,
+			).T().
+				MustLogicalOr(isInfinite(near).T(), false).
+				MustLogicalOr(not(slope.Abs().Gt(0)).T(), false).
+				MustLogicalOr(isInfinite(slope).T(), false),
+		)
 		return nil
 	}))
 	tail := d.nearTail(torch.Where(stuck, innerOf(d.of), x), down)
@@ -209,7 +225,11 @@ func bisect(d Distribution, lower, upper torch.Tensor) torch.Tensor {
 	} else if !is(to, math.Inf(1)) {
 		a = to
 	}
-	low, high := torch.Of(lower.T().MustFullLike(ts.FloatScalar(-most), false)), torch.Of(lower.T().MustFullLike(ts.FloatScalar(most), false))
+	low, high := torch.Of(
+		lower.T().MustFullLike(ts.FloatScalar(-most), false),
+	), torch.Of(
+		lower.T().MustFullLike(ts.FloatScalar(most), false),
+	)
 	down := lower.Lt(upper)
 	target := torch.Where(down, lower, upper.Neg())
 	var x torch.Tensor
@@ -229,13 +249,17 @@ func (d truncatedDist) CDF(value torch.Tensor) torch.Tensor {
 	under, over := atMost(value, from), atLeast(value, to)
 	low := d.at(d.low)
 	all, _ := d.between(low, d.at(d.high))
-	part, none := d.between(low, d.at(torch.Where(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d.of), floated(value))))
+	part, none := d.between(
+		low,
+		d.at(torch.Where(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d.of), floated(value))),
+	)
 	p := d.full(fill(part.Sub(all).Exp(), none, 0))
 	return fill(fill(p, under, 0), over, 1)
 }
 
-// Mean is the integral of the quantile function, by the double-exponential rule; it is good to about ten digits, less for
-// mixtures with modes far apart. Where the interval is not bounded and the mean of d is not finite, nor is this one.
+// Mean is the integral of the quantile function, by the double-exponential rule; it is good to about ten digits, less
+// for mixtures with modes far apart. Where the interval is not bounded and the mean of d is not finite, nor is this
+// one.
 func (d truncatedDist) Mean() torch.Tensor {
 	mean, _ := d.moments()
 	return mean
@@ -258,8 +282,8 @@ func (d truncatedDist) open() (either, low, high torch.Tensor) {
 	return torch.Of(low.T().MustLogicalOr(high.T(), false)), low, high
 }
 
-// moments are the mean, and the quantiles at the nodes of the integral on either side of a number in the middle of d, where
-// its density may have a kink.
+// moments are the mean, and the quantiles at the nodes of the integral on either side of a number in the middle of d,
+// where its density may have a kink.
 func (d truncatedDist) moments() (mean, x torch.Tensor) {
 	nodes := quantileNodes()
 	p, not1p := d.column(nodes.p), d.column(nodes.not1p)
@@ -271,7 +295,11 @@ func (d truncatedDist) moments() (mean, x torch.Tensor) {
 	of := expandTo(d.of.Mean(), d.batch)
 	unbounded, low, high := d.open()
 	infinite := torch.Of(not(torch.Of(of.T().MustIsfinite(false))).T().MustLogicalAnd(unbounded.T(), false))
-	mean = fill(fill(mean, torch.Of(infinite.T().MustLogicalAnd(high.T(), false)), math.Inf(1)), torch.Of(infinite.T().MustLogicalAnd(low.T(), false)), math.Inf(-1))
+	mean = fill(
+		fill(mean, torch.Of(infinite.T().MustLogicalAnd(high.T(), false)), math.Inf(1)),
+		torch.Of(infinite.T().MustLogicalAnd(low.T(), false)),
+		math.Inf(-1),
+	)
 	return fill(mean, torch.Of(infinite.T().MustLogicalAnd(low.T(), false).MustLogicalAnd(high.T(), false)), math.NaN()), x
 }
 
@@ -289,7 +317,9 @@ func (d truncatedDist) integrate(x torch.Tensor) torch.Tensor {
 	l, l1 := d.split()
 	w := d.column(quantileNodes().weight)
 	sum := func(i int64) torch.Tensor {
-		return torch.Of(torch.Of(x.T().MustSelect(0, i, false)).Mul(w).T().MustSumDimIntlist([]int64{0}, false, x.T().DType(), false))
+		return torch.Of(
+			torch.Of(x.T().MustSelect(0, i, false)).Mul(w).T().MustSumDimIntlist([]int64{0}, false, x.T().DType(), false),
+		)
 	}
 	return sum(0).Mul(l.Exp()).Add(sum(1).Mul(l1.Exp()))
 }
@@ -330,7 +360,12 @@ func (d truncatedDist) Expand(batch ...int64) Distribution {
 
 // Validate checks d, low and high, and that the interval has a probability that does not underflow.
 func (d truncatedDist) Validate() error {
-	err := first(d.of.Validate(), d.validate("low", d.low, notNaN), d.validate("high", d.high, notNaN), d.validateAbove("high", d.low, d.high))
+	err := first(
+		d.of.Validate(),
+		d.validate("low", d.low, notNaN),
+		d.validate("high", d.high, notNaN),
+		d.validateAbove("high", d.low, d.high),
+	)
 	if err != nil {
 		return err
 	}
@@ -341,7 +376,8 @@ func (d truncatedDist) Validate() error {
 	}
 	for i, v := range dead {
 		if v != 0 {
-			return &Error{d.family, "the interval", fmt.Sprintf("element %d of shape %v", i, lost.Shape()), "its probability is 0 to the accuracy of " + d.of.Name()}
+			return &Error{d.family, "the interval", fmt.Sprintf("element %d of shape %v", i, lost.Shape()), "its probability " +
+				"is 0 to the accuracy of " + d.of.Name()}
 		}
 	}
 	return nil

@@ -39,7 +39,14 @@ var truncatedCases = []truncatedCase{
 	{"Weibull", func(p ...any) dist.Distribution { return dist.Weibull(p[0], p[1]) }, []float64{1.5, 2.2}, 0.3, 2, 1},
 	{"Pareto", func(p ...any) dist.Distribution { return dist.Pareto(p[0], p[1]) }, []float64{1, 1.5}, 1.5, 8, 2},
 	{"Gumbel", func(p ...any) dist.Distribution { return dist.Gumbel(p[0], p[1]) }, []float64{0.2, 1.5}, -1, 6, 1},
-	{"TruncatedNormal", func(p ...any) dist.Distribution { return dist.TruncatedNormal(p[0], p[1], -2, 9) }, []float64{0.5, 2}, -1, 3, 0},
+	{
+		"TruncatedNormal",
+		func(p ...any) dist.Distribution { return dist.TruncatedNormal(p[0], p[1], -2, 9) },
+		[]float64{0.5, 2},
+		-1,
+		3,
+		0,
+	},
 	{"Mixture", func(p ...any) dist.Distribution {
 		return dist.Mixture([]float64{1, 2}, dist.Normal(p[0], 1), dist.Gamma(3, p[1]))
 	}, []float64{-0.5, 2}, -2, 3, 0},
@@ -96,9 +103,27 @@ func TestTruncatedLaw(t *testing.T) {
 		} {
 			require.NoError(t, d.Validate())
 			middle := (c.low + 2*c.high) / 3
-			require.InDelta(t, math.Log(density(middle)/mass), scalarRead(d.LogProb(torch.Of(scalarVec(middle))).T())[0], 1e-8, kind)
-			require.InDelta(t, parts(one, c.low, middle)/mass, scalarRead(d.(dist.CDFer).CDF(torch.Of(scalarVec(middle))).T())[0], 1e-8, kind)
-			require.InDelta(t, middle, scalarRead(d.(dist.ICDFer).ICDF(torch.Of(scalarVec(parts(one, c.low, middle) / mass))).T())[0], 1e-7, kind)
+			require.InDelta(
+				t,
+				math.Log(density(middle)/mass),
+				scalarRead(d.LogProb(torch.Of(scalarVec(middle))).T())[0],
+				1e-8,
+				kind,
+			)
+			require.InDelta(
+				t,
+				parts(one, c.low, middle)/mass,
+				scalarRead(d.(dist.CDFer).CDF(torch.Of(scalarVec(middle))).T())[0],
+				1e-8,
+				kind,
+			)
+			require.InDelta(
+				t,
+				middle,
+				scalarRead(d.(dist.ICDFer).ICDF(torch.Of(scalarVec(parts(one, c.low, middle) / mass))).T())[0],
+				1e-7,
+				kind,
+			)
 			require.InDelta(t, mean, scalarRead(d.Mean().T())[0], 1e-8, kind)
 			require.InDelta(t, variance, scalarRead(d.Variance().T())[0], 1e-8, kind)
 			for _, x := range []float64{c.low - 0.01, c.high + 0.01, -inf, inf} {
@@ -108,7 +133,13 @@ func TestTruncatedLaw(t *testing.T) {
 			require.Equal(t, 1.0, scalarRead(d.(dist.CDFer).CDF(torch.Of(scalarVec(c.high + 0.01))).T())[0])
 			if kind == "tensors" && c.name != "Uniform" && c.name != "TruncatedNormal" {
 				v := scalarVec(middle)
-				require.InDelta(t, scalarRead(base.LogProb(torch.Of(v)).T())[0], scalarRead(d.LogProb(torch.Of(v)).T())[1], 1e-12, "no ends")
+				require.InDelta(
+					t,
+					scalarRead(base.LogProb(torch.Of(v)).T())[0],
+					scalarRead(d.LogProb(torch.Of(v)).T())[1],
+					1e-12,
+					"no ends",
+				)
 				same(t, scalarRead(base.Mean().T())[0], scalarRead(d.Mean().T())[1], 1e-8, "mean without ends")
 				same(t, scalarRead(base.Variance().T())[0], scalarRead(d.Variance().T())[1], 1e-7, "variance without ends")
 				continue
@@ -149,7 +180,12 @@ func TestTruncatedGradients(t *testing.T) {
 			}
 			k := len(p)
 			d := dist.Truncated(c.make(p...), v[k], v[k+1])
-			return []*ts.Tensor{d.LogProb(torch.Of(v[k+2])).T(), d.(dist.CDFer).CDF(torch.Of(v[k+2])).T(), d.Sample(torch.NewSource(7, 0)).T(), d.(dist.ICDFer).ICDF(torch.Of(scalarVec(0.9).MustReshape([]int64{}, false))).T()}
+			return []*ts.Tensor{
+				d.LogProb(torch.Of(v[k+2])).T(),
+				d.(dist.CDFer).CDF(torch.Of(v[k+2])).T(),
+				d.Sample(torch.NewSource(7, 0)).T(),
+				d.(dist.ICDFer).ICDF(torch.Of(scalarVec(0.9).MustReshape([]int64{}, false))).T(),
+			}
 		}
 		constants := func(v []float64) (out []*ts.Tensor) {
 			for _, x := range v {
@@ -182,8 +218,8 @@ func TestTruncatedGradients(t *testing.T) {
 	})
 }
 
-// Far out in the tails log p is known in closed form: the exponential, logistic, Laplace and Gumbel tails are exponential
-// there, Pareto's and Cauchy's are powers.
+// Far out in the tails log p is known in closed form: the exponential, logistic, Laplace and Gumbel tails are
+// exponential there, Pareto's and Cauchy's are powers.
 func TestTruncatedTails(t *testing.T) {
 	scoped(t, func() {
 		inf := math.Inf(1)
@@ -194,7 +230,8 @@ func TestTruncatedTails(t *testing.T) {
 			median    float64
 		}{
 			{dist.Exponential(2), 1000, inf, 1000.5, math.Log(2) - 1, 1000 + math.Ln2/2},
-			{dist.Exponential(2), 1000, 1001, 1000.5, math.Log(2) - 1 - math.Log1p(-math.Exp(-2)), 1000 - math.Log((1+math.Exp(-2))/2)/2},
+			{dist.Exponential(2), 1000, 1001, 1000.5, math.Log(2) - 1 - math.Log1p(-math.Exp(-2)),
+				1000 - math.Log((1+math.Exp(-2))/2)/2},
 			{dist.Logistic(0, 1), 900, inf, 901, -1, 900 + math.Ln2},
 			{dist.Logistic(0, 1), -inf, -900, -901, -1, -900 - math.Ln2},
 			{dist.Laplace(0, 2), 2000, inf, 2002, -1 - math.Ln2, 2000 + 2*math.Ln2},
@@ -206,14 +243,24 @@ func TestTruncatedTails(t *testing.T) {
 			{dist.HalfCauchy(1), 1e20, inf, 2e20, -2*math.Ln2 - 20*math.Ln10, 2e20},
 			{dist.Weibull(1, 2), 100, inf, 100.01, math.Log(2*100.01) - (100.01*100.01 - 1e4), math.Sqrt(1e4 + math.Ln2)},
 			// The logarithm of a lognormal number is normal: λ(40), the hazard of the normal law, from 60-digit arithmetic.
-			{dist.LogNormal(0, 1), math.Exp(40), inf, math.Exp(40), math.Log(40.024968847207264) - 40, math.Exp(40.01731412676465)},
+			{dist.LogNormal(0, 1), math.Exp(40), inf, math.Exp(40), math.Log(40.024968847207264) - 40,
+				math.Exp(40.01731412676465)},
 			// The tail integral of x^½ e⁻ˣ is e⁻ˣ √x (1 + 1/2x − 1/4x² + …).
 			{dist.Gamma(1.5, 1), 600, inf, 600, -math.Log1p(1./1200 - 1./(4*360000) + 3./(8*600*360000)), 600.6937},
 		} {
 			d := dist.Truncated(c.d, c.low, c.high)
 			require.NoError(t, d.Validate())
 			countClose(t, c.want, scalarRead(d.LogProb(torch.Of(scalarVec(c.x))).T())[0], 1e-10, 1e-10, "%d: %s", i, d.Name())
-			countClose(t, c.median, scalarRead(d.(dist.ICDFer).ICDF(torch.Of(scalarVec(0.5))).T())[0], 1e-6, 0, "%d: the median of %s", i, d.Name())
+			countClose(
+				t,
+				c.median,
+				scalarRead(d.(dist.ICDFer).ICDF(torch.Of(scalarVec(0.5))).T())[0],
+				1e-6,
+				0,
+				"%d: the median of %s",
+				i,
+				d.Name(),
+			)
 			x := scalarRead(d.Sample(torch.NewSource(1, 0), 1000).T())
 			above := 0.0
 			for _, v := range x {
@@ -246,7 +293,8 @@ func TestTruncatedTails(t *testing.T) {
 		// A probability that underflows: the density is 0, and Validate says why.
 		lost := dist.Truncated(dist.Gamma(2, 1), 2000, inf)
 		require.Equal(t, math.Inf(-1), scalarRead(lost.LogProb(torch.Of(scalarVec(2001))).T())[0])
-		require.EqualError(t, lost.Validate(), "dist.Truncated: the interval is element 0 of shape []: its probability is 0 to the accuracy of Gamma")
+		require.EqualError(t, lost.Validate(), "dist.Truncated: the interval is element 0 of shape []: its probability is "+
+			"0 to the accuracy of Gamma")
 	})
 }
 
@@ -273,7 +321,8 @@ func TestTruncatedBecomesAnother(t *testing.T) {
 		d := dist.Truncated(dist.Gamma(scalarVec(2, 3), 1), 1, 4)
 		wide := d.Expand(3, 2)
 		require.Equal(t, []int64{3, 2}, wide.BatchShape())
-		for _, x := range []*ts.Tensor{wide.Mean().T(), wide.Variance().T(), wide.LogProb(torch.Of(scalarVec(2))).T(), wide.Sample(torch.NewSource(1, 0)).T()} {
+		for _, x := range []*ts.Tensor{wide.Mean().T(), wide.Variance().T(), wide.LogProb(torch.Of(scalarVec(2))).T(),
+			wide.Sample(torch.NewSource(1, 0)).T()} {
 			require.Equal(t, []int64{3, 2}, countShape(x))
 		}
 		require.Equal(t, []int64{4, 3, 2}, countShape(wide.Sample(torch.NewSource(1, 0), 4).T()))
@@ -289,27 +338,44 @@ func TestTruncatedErrors(t *testing.T) {
 	scoped(t, func() {
 		for want, f := range map[string]func(){
 			"dist.Truncated: base is nil: a distribution with a CDF is required": func() { dist.Truncated(nil, 0, 1) },
-			"dist.Truncated: base is VonMises: VonMises has no CDF here, and a truncated density is divided by a difference of CDFs: " +
+			"dist.Truncated: base is VonMises: VonMises has no CDF here, and a truncated density is divided by a difference " +
+				"of CDFs: " +
 				"truncate a family with a CDF, or give the density by a Factor on a site with the interval as its support": func() {
 				dist.Truncated(dist.VonMises(0, 1), 0, 1)
 			},
 			"dist.Truncated: base is Mixture: VonMises has no CDF here": func() {
 				dist.Truncated(dist.Mixture([]float64{1, 1}, dist.VonMises(0, 1), dist.VonMises(1, 1)), 0, 1)
 			},
-			"dist.Truncated: base is Poisson over a whole number of at least 0: a distribution of single real numbers is required": func() { dist.Truncated(dist.Poisson(1), 0, 1) },
-			"dist.Truncated: base is Normal over a real number: a distribution of single real numbers is required":                 func() { dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1) },
-			"dist.Truncated: low is NaN: it must not be NaN":                                                                       func() { dist.Truncated(dist.Gamma(1, 1), math.NaN(), 1) },
-			"dist.Truncated: low is a string: a number, a torch.Tensor or a *ts.Tensor is required":                                func() { dist.Truncated(dist.Gamma(1, 1), "0", 1) },
-			"dist.Truncated: high is 1: it must be greater than low, which is 2":                                                   func() { dist.Truncated(dist.Gamma(1, 1), 2, 1) },
-			"dist.Truncated: the interval is [-3, -1]: it must have a part in the support of Gamma, a number greater than 0":       func() { dist.Truncated(dist.Gamma(1, 1), -3, -1) },
-			"dist.Truncated: the shapes [[] [2] [3]]: they do not broadcast to one shape":                                          func() { dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 2), scalarVec(3, 4, 5)) },
+			"dist.Truncated: base is Poisson over a whole number of at least 0: a distribution of single real numbers is " +
+				"required": func() { dist.Truncated(dist.Poisson(1), 0, 1) },
+			"dist.Truncated: base is Normal over a real number: a distribution of single real numbers is required": func() {
+				dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1)
+			},
+			"dist.Truncated: low is NaN: it must not be NaN": func() {
+				dist.Truncated(dist.Gamma(1, 1), math.NaN(), 1)
+			},
+			"dist.Truncated: low is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
+				dist.Truncated(dist.Gamma(1, 1), "0", 1)
+			},
+			"dist.Truncated: high is 1: it must be greater than low, which is 2": func() {
+				dist.Truncated(dist.Gamma(1, 1), 2, 1)
+			},
+			"dist.Truncated: the interval is [-3, -1]: it must have a part in the support of Gamma, " +
+				"a number greater than 0": func() {
+				dist.Truncated(dist.Gamma(1, 1), -3, -1)
+			},
+			"dist.Truncated: the shapes [[] [2] [3]]: they do not broadcast to one shape": func() {
+				dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 2), scalarVec(3, 4, 5))
+			},
 		} {
 			err := torch.Do(func(*torch.Scope) error { f(); return nil })
 			require.ErrorContains(t, err, want)
 			require.ErrorContains(t, err, "(at dist/truncated_test.go:")
 		}
-		require.EqualError(t, dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 3), 2).Validate(), "dist.Truncated: high is 2: it must be greater than low, which is 3")
-		require.EqualError(t, dist.Truncated(dist.Gamma(1, scalarVec(-1)), 1, 2).Validate(), "dist.Gamma: rate is -1: it must be greater than 0")
+		require.EqualError(t, dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 3), 2).Validate(), "dist.Truncated: high is 2: "+
+			"it must be greater than low, which is 3")
+		require.EqualError(t, dist.Truncated(dist.Gamma(1, scalarVec(-1)), 1, 2).Validate(), "dist.Gamma: rate is -1: it "+
+			"must be greater than 0")
 	})
 }
 
@@ -330,7 +396,13 @@ func TestTruncatedVmap(t *testing.T) {
 				p[i] = in[i]
 			}
 			d := dist.Truncated(c.make(p...), in[len(p)], in[len(p)+1])
-			return []*ts.Tensor{d.LogProb(torch.Of(in[len(p)+2])).T(), d.Sample(s, 2).T(), d.(dist.CDFer).CDF(torch.Of(in[len(p)+2])).T(), d.Mean().T(), d.Variance().T()}, nil
+			return []*ts.Tensor{
+				d.LogProb(torch.Of(in[len(p)+2])).T(),
+				d.Sample(s, 2).T(),
+				d.(dist.CDFer).CDF(torch.Of(in[len(p)+2])).T(),
+				d.Mean().T(),
+				d.Variance().T(),
+			}, nil
 		}
 		streams := torch.NewStreams(8, rows)
 		got := torch.Must(torch.VmapSources(run, leaves, &streams, nil))

@@ -14,8 +14,8 @@ type truncatedNormalDist struct {
 	loc, scale, low, high torch.Tensor
 }
 
-// TruncatedNormal is the normal distribution with the given loc and scale > 0 on condition that low ≤ x ≤ high; either end
-// may be infinite. With z = (x − loc)/scale, and a and b the same of the ends,
+// TruncatedNormal is the normal distribution with the given loc and scale > 0 on condition that low ≤ x ≤ high; either
+// end may be infinite. With z = (x − loc)/scale, and a and b the same of the ends,
 //
 //	log p(x) = −z²/2 − log √(2π) − log scale − log(Φ(b) − Φ(a))
 //
@@ -40,7 +40,8 @@ func (d truncatedNormalDist) Support() support.Support {
 // farOut is beyond any end that matters: Φ is 0 or 1 there, and its square is finite even as a float32.
 const farOut = 1e15
 
-// end is (x − loc)/scale of an end, made finite. The bounds before the division keep the gradient of an infinite end finite.
+// end is (x − loc)/scale of an end, made finite. The bounds before the division keep the gradient of an infinite end
+// finite.
 func (d truncatedNormalDist) end(x torch.Tensor) torch.Tensor {
 	x = x.Max(-farOut).Min(farOut)
 	return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
@@ -64,8 +65,8 @@ func turn(a, b torch.Tensor) interval {
 	return interval{torch.Where(mask, b.Neg(), a), torch.Where(mask, a.Neg(), b), mask}
 }
 
-// logMass is log(Φ(high) − Φ(low)) as −c²/2 − log √(2π) + rest: with a c at which φ is about as small as the mass, nothing is
-// lost of the rest however far out the interval is.
+// logMass is log(Φ(high) − Φ(low)) as −c²/2 − log √(2π) + rest: with a c at which φ is about as small as the mass,
+// nothing is lost of the rest however far out the interval is.
 type logMass struct{ c, rest torch.Tensor }
 
 // over is log(φ(z)/mass).
@@ -101,7 +102,10 @@ func massOfNumbers(low, high float64) logMass {
 		return logMass{torch.Of(middle), torch.Of(math.Log(sum) + math.Log(width))}
 	case high < -1:
 		share := math.Log(ratio(low)/ratio(high)) + 0.5*(high-low)*(high+low)
-		return logMass{torch.Of(high), torch.Of(math.Log(ratio(high)) + 0.5*math.Log(math.Pi/2) + math.Log(-math.Expm1(share)))}
+		return logMass{
+			torch.Of(high),
+			torch.Of(math.Log(ratio(high)) + 0.5*math.Log(math.Pi/2) + math.Log(-math.Expm1(share))),
+		}
 	}
 	return logMass{torch.Of(0), torch.Of(math.Log(0.5*(math.Erf(high/math.Sqrt2)-math.Erf(low/math.Sqrt2))) + halfLog2Pi)}
 }
@@ -115,13 +119,15 @@ func erfcx(t float64) float64 {
 	return (1 - u*(1-3*u*(1-5*u*(1-7*u*(1-9*u*(1-11*u)))))) / (t * math.Sqrt(math.Pi))
 }
 
-// mass is in three parts. In the tail, c being the nearer end, it is φ(c) [M(c) − M(low) exp((c² − low²)/2)] with the ratio
-// M = Φ/φ. With an end beyond −1 it is the difference of error functions, and c = 0. Of narrow intervals, where either
-// cancels, c is the middle, and the mass is φ(c) ∫ exp(−c s − s²/2) ds over −width/2 < s < width/2, by Gauss and Legendre's
-// rule of 8 points.
+// mass is in three parts. In the tail, c being the nearer end, it is φ(c) [M(c) − M(low) exp((c² − low²)/2)] with the
+// ratio M = Φ/φ. With an end beyond −1 it is the difference of error functions, and c = 0. Of narrow intervals, where
+// either cancels, c is the middle, and the mass is φ(c) ∫ exp(−c s − s²/2) ds over −width/2 < s < width/2, by Gauss and
+// Legendre's rule of 8 points.
 func (i interval) mass() logMass {
 	width, middle := i.high.Sub(i.low), i.high.Add(i.low).Mul(0.5)
-	thin := torch.Of(below(width, torch.Of(narrow)).T().MustLogicalAnd(below(width.Mul(middle).Abs(), torch.Of(narrow)).T(), false))
+	thin := torch.Of(
+		below(width, torch.Of(narrow)).T().MustLogicalAnd(below(width.Mul(middle).Abs(), torch.Of(narrow)).T(), false),
+	)
 	tail := torch.Of(below(i.high, torch.Of(-1)).T().MustLogicalAnd(not(thin).T(), false))
 	root := torch.Of(math.Sqrt2 / 2)
 
@@ -144,7 +150,10 @@ func (i interval) mass() logMass {
 	e := s.Add(c.Unsqueeze(-1).Mul(2)).Mul(s).Mul(-0.5).Exp()
 	flat := sumLast(e.Mul(nodes(legendreWeights)), 1).Log().Add(w.Log())
 
-	return logMass{torch.Where(thin, middle, fill(i.high, not(tail), 0)), torch.Where(thin, flat, torch.Where(tail, far, near))}
+	return logMass{
+		torch.Where(thin, middle, fill(i.high, not(tail), 0)),
+		torch.Where(thin, flat, torch.Where(tail, far, near)),
+	}
 }
 
 // legendreNodes and legendreWeights are for integrals over (−½, ½) (Abramowitz and Stegun, table 25.4).
@@ -169,8 +178,8 @@ func (d truncatedNormalDist) someInside() torch.Tensor {
 	return d.low.Max(-farOut).Min(d.high)
 }
 
-// Sample inverts the distribution function, in logarithms, and is reparameterised: gradients are those of the quantile at
-// fixed probability.
+// Sample inverts the distribution function, in logarithms, and is reparameterised: gradients are those of the quantile
+// at fixed probability.
 func (d truncatedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	x, _ := d.quantile(d.uniform(src, sample, d.loc, d.scale, d.low, d.high))
 	return x
@@ -213,8 +222,8 @@ func constant(v torch.Tensor) torch.Tensor {
 	return torch.Of(v.T().MustDetach(false))
 }
 
-// normalQuantileLog is the z with log Φ(z) = l. From a start that is good to a few percent, Newton's method on the logarithm
-// converges in four steps.
+// normalQuantileLog is the z with log Φ(z) = l. From a start that is good to a few percent, Newton's method on the
+// logarithm converges in four steps.
 func normalQuantileLog(l torch.Tensor) torch.Tensor {
 	deep := l.Lt(-5)
 	near := torch.Of(fill(l, deep, -1).Exp().T().MustSpecialNdtri(false))
@@ -241,8 +250,8 @@ func (d truncatedNormalDist) Variance() torch.Tensor {
 	return d.spread(variance.Mul(d.scale.Square()))
 }
 
-// moments are the standardised mean and variance. In a tail, and of narrow intervals, the closed forms cancel, and they are
-// those of high − s, where s has the density exp(high s − s²/2), by Gauss and Legendre's rule.
+// moments are the standardised mean and variance. In a tail, and of narrow intervals, the closed forms cancel, and they
+// are those of high − s, where s has the density exp(high s − s²/2), by Gauss and Legendre's rule.
 func (d truncatedNormalDist) moments() (mean, variance torch.Tensor) {
 	a, b := d.end(d.low), d.end(d.high)
 	i := turn(a, b)
@@ -310,8 +319,13 @@ func (d truncatedNormalDist) Expand(batch ...int64) Distribution {
 
 // Validate checks loc, scale, low and high.
 func (d truncatedNormalDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive), d.validate("low", d.low, notNaN),
-		d.validate("high", d.high, notNaN), d.validateAbove("high", d.low, d.high))
+	return first(
+		d.validate("loc", d.loc, finite),
+		d.validate("scale", d.scale, positive),
+		d.validate("low", d.low, notNaN),
+		d.validate("high", d.high, notNaN),
+		d.validateAbove("high", d.low, d.high),
+	)
 }
 
 // Params are the parameters by name.

@@ -67,7 +67,11 @@ func (d uniformDist) Expand(batch ...int64) Distribution {
 
 // Validate checks low and high.
 func (d uniformDist) Validate() error {
-	return first(d.validate("low", d.low, finite), d.validate("high", d.high, finite), d.validateAbove("high", d.low, d.high))
+	return first(
+		d.validate("low", d.low, finite),
+		d.validate("high", d.high, finite),
+		d.validateAbove("high", d.low, d.high),
+	)
 }
 
 // Params are the parameters by name.

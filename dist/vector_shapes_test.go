@@ -23,8 +23,8 @@ func (c vectorCase) batched(rng *rand.Rand, batch ...int64) (dist.Distribution, 
 	return c.make(p), p
 }
 
-// Shapes are sample + batch + event; Expand makes independent draws; a smaller value broadcasts; each element of a batch is
-// the distribution of its own parameters.
+// Shapes are sample + batch + event; Expand makes independent draws; a smaller value broadcasts; each element of a
+// batch is the distribution of its own parameters.
 func TestVectorShapes(t *testing.T) {
 	eachVector(t, func(t *testing.T, c vectorCase, rng *rand.Rand) {
 		d, p := c.batched(rng, 2)
@@ -79,7 +79,8 @@ func TestVectorFloat32(t *testing.T) {
 			params[i] = v.MustTotype(gotch.Float, false)
 		}
 		d := c.make(params)
-		for _, out := range []*ts.Tensor{d.Sample(torch.NewSource(1, 0), 3).T(), d.Mean().T(), d.Variance().T(), d.LogProb(torch.Of(vectorTensor(x, c.event...).MustTotype(gotch.Float, false))).T()} {
+		for _, out := range []*ts.Tensor{d.Sample(torch.NewSource(1, 0), 3).T(), d.Mean().T(), d.Variance().T(),
+			d.LogProb(torch.Of(vectorTensor(x, c.event...).MustTotype(gotch.Float, false))).T()} {
 			require.Equal(t, gotch.Float, out.DType())
 		}
 		got := vectorFloats(d.LogProb(torch.Of(vectorTensor(x, c.event...).MustTotype(gotch.Float, false))).T())
@@ -99,19 +100,36 @@ func TestVectorNumbers(t *testing.T) {
 			vectorNear(t, vectorFloats(a.LogProb(torch.Of(x)).T()), vectorFloats(b.LogProb(torch.Of(x)).T()), 1e-14)
 			vectorNear(t, vectorFloats(a.Mean().T()), vectorFloats(b.Mean().T()), 0)
 			vectorNear(t, vectorFloats(a.Variance().T()), vectorFloats(b.Variance().T()), 1e-14)
-			vectorNear(t, vectorFloats(a.Sample(torch.NewSource(1, 0), 4).T()), vectorFloats(b.Sample(torch.NewSource(1, 0), 4).T()), 1e-14)
+			vectorNear(
+				t,
+				vectorFloats(a.Sample(torch.NewSource(1, 0), 4).T()),
+				vectorFloats(b.Sample(torch.NewSource(1, 0), 4).T()),
+				1e-14,
+			)
 		}
 		same(dist.MultivariateNormal(locs, cov), dist.MultivariateNormal(0.5, cov))
 		same(dist.MultivariateNormal(locs, cov), dist.MultivariateNormal(vectorTensor([]float64{0.5}, 1), cov))
-		same(dist.LowRankMultivariateNormal(locs, cov, vectorTensor([]float64{2, 2}, 2)), dist.LowRankMultivariateNormal(0.5, cov, 2))
+		same(
+			dist.LowRankMultivariateNormal(locs, cov, vectorTensor([]float64{2, 2}, 2)),
+			dist.LowRankMultivariateNormal(0.5, cov, 2),
+		)
 		same(dist.GaussianRandomWalk(2, vectorTensor([]float64{3})), dist.GaussianRandomWalk(2, 3))
 		// What is above the diagonal of a Cholesky factor is not read.
-		same(dist.MultivariateNormalCholesky(0, vectorTensor([]float64{1, 0, 2, 3}, 2, 2)), dist.MultivariateNormalCholesky(0, vectorTensor([]float64{1, 9, 2, 3}, 2, 2)))
+		same(
+			dist.MultivariateNormalCholesky(0, vectorTensor([]float64{1, 0, 2, 3}, 2, 2)),
+			dist.MultivariateNormalCholesky(0, vectorTensor([]float64{1, 9, 2, 3}, 2, 2)),
+		)
 		// The three ways to say the same distribution.
 		l := vectorTensor([]float64{2, 0, 1, 3}, 2, 2)
 		full := l.MustMatmul(l.MustTranspose(0, 1, false), false)
-		for _, d := range []dist.Distribution{dist.MultivariateNormalCholesky(locs, l), dist.MultivariateNormalPrecision(locs, full.MustInverse(false))} {
-			vectorNear(t, vectorFloats(dist.MultivariateNormal(locs, full).LogProb(torch.Of(x)).T()), vectorFloats(d.LogProb(torch.Of(x)).T()), 1e-13)
+		for _, d := range []dist.Distribution{dist.MultivariateNormalCholesky(locs, l),
+			dist.MultivariateNormalPrecision(locs, full.MustInverse(false))} {
+			vectorNear(
+				t,
+				vectorFloats(dist.MultivariateNormal(locs, full).LogProb(torch.Of(x)).T()),
+				vectorFloats(d.LogProb(torch.Of(x)).T()),
+				1e-13,
+			)
 		}
 		// Several matrices for one set of vectors: each with each.
 		two := vectorTensor([]float64{2, 1, 1, 1, 1, 0, 0, 1}, 2, 1, 2, 2)
@@ -147,21 +165,46 @@ func TestVectorErrors(t *testing.T) {
 		v := vectorTensor([]float64{1, 2, 3}, 3)
 		eye := ts.MustEye(2, gotch.Double, gotch.CPU)
 		for want, f := range map[string]func(){
-			"dist.MultivariateNormal: covariance_matrix is a tensor of shape [3]: a tensor of square matrices is required":        func() { dist.MultivariateNormal(0, v) },
-			"dist.MultivariateNormalPrecision: precision_matrix is a number: a tensor of square matrices is required":             func() { dist.MultivariateNormalPrecision(0, 1) },
-			"dist.MultivariateNormalCholesky: loc is a tensor of shape [3]: its last dimension must be 2, the size of the matrix": func() { dist.MultivariateNormalCholesky(v, eye) },
-			"dist.MultivariateNormal: loc is +Inf: it must be finite":                                                             func() { dist.MultivariateNormal(math.Inf(1), eye) },
-			"dist.MultivariateNormal: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required":                      func() { dist.MultivariateNormal("0", eye) },
-			"dist.LowRankMultivariateNormal: cov_factor is a tensor of shape [3]: a tensor of matrices is required":               func() { dist.LowRankMultivariateNormal(0, v, 1) },
-			"dist.LowRankMultivariateNormal: cov_diag is -1: it must be greater than 0":                                           func() { dist.LowRankMultivariateNormal(0, eye, -1) },
-			"dist.LowRankMultivariateNormal: cov_diag is a tensor of shape [3]: its last dimension must be 2, the size of the matrix": func() {
+			"dist.MultivariateNormal: covariance_matrix is a tensor of shape [3]: " +
+				"a tensor of square matrices is required": func() {
+				dist.MultivariateNormal(0, v)
+			},
+			"dist.MultivariateNormalPrecision: precision_matrix is a number: a tensor of square matrices is required": func() {
+				dist.MultivariateNormalPrecision(0, 1)
+			},
+			"dist.MultivariateNormalCholesky: loc is a tensor of shape [3]: its last dimension must be 2, the size of the " +
+				"matrix": func() { dist.MultivariateNormalCholesky(v, eye) },
+			"dist.MultivariateNormal: loc is +Inf: it must be finite": func() {
+				dist.MultivariateNormal(math.Inf(1), eye)
+			},
+			"dist.MultivariateNormal: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
+				dist.MultivariateNormal("0", eye)
+			},
+			"dist.LowRankMultivariateNormal: cov_factor is a tensor of shape [3]: a tensor of matrices is required": func() {
+				dist.LowRankMultivariateNormal(0, v, 1)
+			},
+			"dist.LowRankMultivariateNormal: cov_diag is -1: it must be greater than 0": func() {
+				dist.LowRankMultivariateNormal(0, eye, -1)
+			},
+			"dist.LowRankMultivariateNormal: cov_diag is a tensor of shape [3]: its last dimension must be 2, the size of the " +
+				"matrix": func() {
 				dist.LowRankMultivariateNormal(0, eye, v)
 			},
-			"dist.Dirichlet: concentration is a number: a tensor with a last dimension of at least 1 is required": func() { dist.Dirichlet(1) },
-			"dist.LKJCholesky: dim is 0: it must be at least 1":                                                   func() { dist.LKJCholesky(0, 1) },
-			"dist.LKJCholesky: eta is 0: it must be greater than 0":                                               func() { dist.LKJCholesky(2, 0) },
-			"dist.GaussianRandomWalk: steps is 0: it must be at least 1":                                          func() { dist.GaussianRandomWalk(0, 1) },
-			"dist.GaussianRandomWalk: scale is -1: it must be greater than 0":                                     func() { dist.GaussianRandomWalk(3, -1) },
+			"dist.Dirichlet: concentration is a number: a tensor with a last dimension of at least 1 is required": func() {
+				dist.Dirichlet(1)
+			},
+			"dist.LKJCholesky: dim is 0: it must be at least 1": func() {
+				dist.LKJCholesky(0, 1)
+			},
+			"dist.LKJCholesky: eta is 0: it must be greater than 0": func() {
+				dist.LKJCholesky(2, 0)
+			},
+			"dist.GaussianRandomWalk: steps is 0: it must be at least 1": func() {
+				dist.GaussianRandomWalk(0, 1)
+			},
+			"dist.GaussianRandomWalk: scale is -1: it must be greater than 0": func() {
+				dist.GaussianRandomWalk(3, -1)
+			},
 		} {
 			err := torch.Do(func(*torch.Scope) error { f(); return nil })
 			var e *dist.Error
@@ -171,14 +214,23 @@ func TestVectorErrors(t *testing.T) {
 		nan := vectorTensor([]float64{0, math.NaN()}, 2)
 		bad := vectorTensor([]float64{1, 0, 0, 1, 1, 2, 2, 1}, 2, 2, 2)
 		for want, d := range map[string]dist.Distribution{
-			"dist.MultivariateNormal: loc is NaN at element 1 of shape [2]: it must be finite":                                                                                         dist.MultivariateNormal(nan, eye),
-			"dist.MultivariateNormal: covariance_matrix is [1 2 2 1] at [1] of [2]: it must be a symmetric positive-definite matrix: its leading 2 x 2 block is not positive definite": dist.MultivariateNormal(0, bad),
-			"dist.MultivariateNormalPrecision: precision_matrix is [1 2 3 4]: it must be a symmetric positive-definite matrix: element [1 0] is 3 and element [0 1] is 2":              dist.MultivariateNormalPrecision(0, vectorTensor([]float64{1, 2, 3, 4}, 2, 2)),
-			"dist.MultivariateNormalCholesky: scale_tril is [1 0 3 -1]: it must be a lower-triangular matrix with positive diagonal: element [1 1] is -1":                              dist.MultivariateNormalCholesky(0, vectorTensor([]float64{1, 2, 3, -1}, 2, 2)),
-			"dist.LowRankMultivariateNormal: cov_diag is -1 at element 0 of shape [2]: it must be greater than 0":                                                                      dist.LowRankMultivariateNormal(0, eye, vectorTensor([]float64{-1, 1}, 2)),
-			"dist.Dirichlet: concentration is 0 at element 1 of shape [2]: it must be greater than 0":                                                                                  dist.Dirichlet(vectorTensor([]float64{1, 0}, 2)),
-			"dist.LKJCholesky: eta is -1 at element 1 of shape [2]: it must be greater than 0":                                                                                         dist.LKJCholesky(2, vectorTensor([]float64{1, -1}, 2)),
-			"dist.GaussianRandomWalk: scale is 0 at element 0 of shape [2]: it must be greater than 0":                                                                                 dist.GaussianRandomWalk(2, vectorTensor([]float64{0, 1}, 2)),
+			"dist.MultivariateNormal: loc is NaN at element 1 of shape [2]: it must be finite": dist.MultivariateNormal(nan,
+				eye),
+			"dist.MultivariateNormal: covariance_matrix is [1 2 2 1] at [1] of [2]: it must be a symmetric positive-definite " +
+				"matrix: its leading 2 x 2 block is not positive definite": dist.MultivariateNormal(0, bad),
+			"dist.MultivariateNormalPrecision: precision_matrix is [1 2 3 4]: it must be a symmetric positive-definite " +
+				"matrix: element [1 0] is 3 and element [0 1] is 2": dist.MultivariateNormalPrecision(0,
+				vectorTensor([]float64{1, 2, 3, 4}, 2, 2)),
+			"dist.MultivariateNormalCholesky: scale_tril is [1 0 3 -1]: it must be a lower-triangular matrix with positive " +
+				"diagonal: element [1 1] is -1": dist.MultivariateNormalCholesky(0, vectorTensor([]float64{1, 2, 3, -1}, 2, 2)),
+			"dist.LowRankMultivariateNormal: cov_diag is -1 at element 0 of shape " +
+				"[2]: it must be greater than 0": dist.LowRankMultivariateNormal(0, eye, vectorTensor([]float64{-1, 1}, 2)),
+			"dist.Dirichlet: concentration is 0 at element 1 of shape " +
+				"[2]: it must be greater than 0": dist.Dirichlet(vectorTensor([]float64{1, 0}, 2)),
+			"dist.LKJCholesky: eta is -1 at element 1 of shape " +
+				"[2]: it must be greater than 0": dist.LKJCholesky(2, vectorTensor([]float64{1, -1}, 2)),
+			"dist.GaussianRandomWalk: scale is 0 at element 0 of shape " +
+				"[2]: it must be greater than 0": dist.GaussianRandomWalk(2, vectorTensor([]float64{0, 1}, 2)),
 		} {
 			require.EqualError(t, d.Validate(), want)
 		}

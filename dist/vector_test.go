@@ -45,7 +45,8 @@ func vectorSPD(a *ts.Tensor) *ts.Tensor {
 
 // vectorLower is the lower triangle of a raw matrix, with the diagonal e to its power.
 func vectorLower(a *ts.Tensor) *ts.Tensor {
-	return a.MustTril(-1, false).MustAdd(a.MustDiagonal(0, -2, -1, false).MustExp(false).MustDiagEmbed(0, -2, -1, false), false)
+	return a.MustTril(-1, false).
+		MustAdd(a.MustDiagonal(0, -2, -1, false).MustExp(false).MustDiagEmbed(0, -2, -1, false), false)
 }
 
 func denseSPD(a []float64) *mat.SymDense {
@@ -151,15 +152,30 @@ var vectorCases = []vectorCase{
 	vectorNormalCase("MultivariateNormal", "covariance", [][]int64{{3}, {3, 3}}, func(p []*ts.Tensor) dist.Distribution {
 		return dist.MultivariateNormal(p[0], vectorSPD(p[1]))
 	}),
-	vectorNormalCase("MultivariateNormalPrecision", "precision", [][]int64{{3}, {3, 3}}, func(p []*ts.Tensor) dist.Distribution {
-		return dist.MultivariateNormalPrecision(p[0], vectorSPD(p[1]))
-	}),
-	vectorNormalCase("MultivariateNormalCholesky", "cholesky", [][]int64{{3}, {3, 3}}, func(p []*ts.Tensor) dist.Distribution {
-		return dist.MultivariateNormalCholesky(p[0], vectorLower(p[1]))
-	}),
-	vectorNormalCase("LowRankMultivariateNormal", "low rank", [][]int64{{3}, {3, 2}, {3}}, func(p []*ts.Tensor) dist.Distribution {
-		return dist.LowRankMultivariateNormal(p[0], p[1], vectorExp(p[2]))
-	}),
+	vectorNormalCase(
+		"MultivariateNormalPrecision",
+		"precision",
+		[][]int64{{3}, {3, 3}},
+		func(p []*ts.Tensor) dist.Distribution {
+			return dist.MultivariateNormalPrecision(p[0], vectorSPD(p[1]))
+		},
+	),
+	vectorNormalCase(
+		"MultivariateNormalCholesky",
+		"cholesky",
+		[][]int64{{3}, {3, 3}},
+		func(p []*ts.Tensor) dist.Distribution {
+			return dist.MultivariateNormalCholesky(p[0], vectorLower(p[1]))
+		},
+	),
+	vectorNormalCase(
+		"LowRankMultivariateNormal",
+		"low rank",
+		[][]int64{{3}, {3, 2}, {3}},
+		func(p []*ts.Tensor) dist.Distribution {
+			return dist.LowRankMultivariateNormal(p[0], p[1], vectorExp(p[2]))
+		},
+	),
 	vectorNormalCase("GaussianRandomWalk", "walk", [][]int64{{}}, func(p []*ts.Tensor) dist.Distribution {
 		return dist.GaussianRandomWalk(3, vectorExp(p[0]))
 	}),
@@ -205,8 +221,8 @@ var vectorCases = []vectorCase{
 	{
 		name: "LKJCholesky", raw: [][]int64{{}}, event: []int64{4, 4},
 		make: func(p []*ts.Tensor) dist.Distribution { return dist.LKJCholesky(4, vectorExp(p[0])) },
-		// Lewandowski, Kurowicka, Joe (2009), section 3.3: the density of R is c⁻¹·det(R)^(eta−1), with c by their equation 16
-		// as a product of beta functions, and L's has the Jacobian ∏ Lᵢᵢ^(K−i) (from R = L·Lᵀ).
+		// Lewandowski, Kurowicka, Joe (2009), section 3.3: the density of R is c⁻¹·det(R)^(eta−1), with c by their equation
+		// 16 as a product of beta functions, and L's has the Jacobian ∏ Lᵢᵢ^(K−i) (from R = L·Lᵀ).
 		law: func(p [][]float64, x []float64) float64 {
 			const k = 4
 			eta := math.Exp(p[0][0])
@@ -394,7 +410,9 @@ func TestVectorVmap(t *testing.T) {
 		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int64{2}, c.event...)...)
 		slope := func(y *ts.Tensor, leaf *ts.Tensor) []float64 {
 			total := y.MustMul(weights, false).MustSum(gotch.Double, false)
-			return vectorFloats(torch.Must(torch.Grad([]*ts.Tensor{total}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true}))[0])
+			return vectorFloats(
+				torch.Must(torch.Grad([]*ts.Tensor{total}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true}))[0],
+			)
 		}
 		leaf := torch.Must(torch.Leaf(vectorTensor(rows, k, n)))
 		streams := torch.NewStreams(7, k)
@@ -513,7 +531,8 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 	}))
 }
 
-// Each correlation has the beta distribution of Lewandowski, Kurowicka, Joe (2009): (r + 1)/2 ~ Beta(eta + K/2 − 1, same).
+// Each correlation has the beta distribution of Lewandowski, Kurowicka, Joe (2009): (r + 1)/2 ~ Beta(eta + K/2 − 1,
+// same).
 func TestLKJCorrelations(t *testing.T) {
 	const n, k = 4000, 3
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
@@ -553,8 +572,8 @@ func vectorGrid(dim int, half, h float64) []float64 {
 	return points
 }
 
-// Densities of constrained values integrate to one over the unconstrained space of their bijectors. For functions analytic
-// around the real line the sum over a grid converges faster than any power of its step.
+// Densities of constrained values integrate to one over the unconstrained space of their bijectors. For functions
+// analytic around the real line the sum over a grid converges faster than any power of its step.
 func TestVectorDensitiesIntegrateToOne(t *testing.T) {
 	cases := []struct {
 		d       dist.Distribution
@@ -619,7 +638,12 @@ func TestVectorExtremes(t *testing.T) {
 		logDet := bigAdd(bigMul(bigInt(2), bigLog(bigNew(delta))), bigLog(bigAdd(bigNew(delta), ww)))
 		logTwoPi := bigMul(bigInt(3), bigLog(bigMul(bigInt(2), bigPi())))
 		exact := bigFloat(bigQuo(bigNeg(bigAdd(quad, logDet, logTwoPi)), bigInt(2)))
-		require.InEpsilon(t, exact, item(dist.LowRankMultivariateNormal(0, vectorTensor(w, 3, 1), delta).LogProb(torch.Of(tensor(v...))).T()), 1e-10)
+		require.InEpsilon(
+			t,
+			exact,
+			item(dist.LowRankMultivariateNormal(0, vectorTensor(w, 3, 1), delta).LogProb(torch.Of(tensor(v...))).T()),
+			1e-10,
+		)
 
 		// Dirichlet concentrations from 1e-300 to 1e12; x is exact in binary, with sum 1.
 		for _, c := range []struct{ alpha, x []float64 }{
@@ -635,7 +659,13 @@ func TestVectorExtremes(t *testing.T) {
 				sum = bigAdd(sum, bigMul(bigSub(bigNew(a), bigInt(1)), bigLog(bigNew(c.x[i]))), bigNeg(bigLgamma(bigNew(a))))
 			}
 			want := bigFloat(bigAdd(sum, bigLgamma(total)))
-			require.InEpsilon(t, want, item(dist.Dirichlet(tensor(c.alpha...)).LogProb(torch.Of(tensor(c.x...))).T()), 1e-10, c.alpha)
+			require.InEpsilon(
+				t,
+				want,
+				item(dist.Dirichlet(tensor(c.alpha...)).LogProb(torch.Of(tensor(c.x...))).T()),
+				1e-10,
+				c.alpha,
+			)
 		}
 		// At the edge: minus infinity, plus infinity, or a number where the concentration is 1.
 		for alpha, want := range map[float64]float64{2: math.Inf(-1), 0.5: math.Inf(1), 1: math.Log(2)} {

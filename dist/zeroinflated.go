@@ -21,7 +21,11 @@ func ZeroInflated(gate any, counts Distribution) Distribution {
 	const family = "ZeroInflated"
 	g := param(family, "gate", gate)
 	requireCounts(family, "base", counts)
-	d := zeroInflatedDist{base: base{family: family, batch: broadcast(family, g.Shape(), counts.BatchShape())}, gate: g, counts: counts}
+	d := zeroInflatedDist{
+		base:   base{family: family, batch: broadcast(family, g.Shape(), counts.BatchShape())},
+		gate:   g,
+		counts: counts,
+	}
 	d.checkNumber("gate", g, probability)
 	return d
 }

@@ -1,7 +1,7 @@
 // Package models holds ready-made models, written in the language of package ppl.
 //
-// A model is a configuration with the data and the scales of the priors. Build checks it and returns a [Model]: the function
-// that ppl.Compile takes, and the batch that goes with it.
+// A model is a configuration with the data and the scales of the priors. Build checks it and returns a [Model]: the
+// function that ppl.Compile takes, and the batch that goes with it.
 //
 //	m, err := models.LinearRegression{X: x, Y: y}.Build()
 //	program, err := m.Compile()
@@ -9,9 +9,9 @@
 //
 // ppl.Predictive with the function and a batch of other features predicts new data.
 //
-// Each configuration says what its latent variables are called, their priors, the source, and what is known of the posterior.
-// [All] has each model with small data of its own, for comparisons of methods over many posteriors.
+// Each configuration says what its latent variables are called, their priors, the source, and what is known of the
+// posterior. [All] has each model with small data of its own, for comparisons of methods over many posteriors.
 //
-// A new model is one file: a configuration, its Build, and a function without arguments that fills it with data, which the
-// list of All names.
+// A new model is one file: a configuration, its Build, and a function without arguments that fills it with data, which
+// the list of All names.
 package models

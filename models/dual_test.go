@@ -2,8 +2,8 @@ package models_test
 
 import "math"
 
-// dual is a number with its gradient: forward-mode differentiation, exact to rounding. The log posteriors that the models
-// are compared with are written with it, from the mathematics, and share nothing with libtorch.
+// dual is a number with its gradient: forward-mode differentiation, exact to rounding. The log posteriors that the
+// models are compared with are written with it, from the mathematics, and share nothing with libtorch.
 type dual struct {
 	v float64
 	d []float64 // nil is 0
@@ -139,8 +139,8 @@ func increasing(u []dual) (y []dual, jacobian dual) {
 	return y, jacobian
 }
 
-// simplex breaks a stick: of what is left, the share σ(u_i − log(k − i)). The derivative of element i in u_i, when those before
-// are held, is left·z(1 − z); the matrix is triangular.
+// simplex breaks a stick: of what is left, the share σ(u_i − log(k − i)). The derivative of element i in u_i, when
+// those before are held, is left·z(1 − z); the matrix is triangular.
 func simplex(u []dual) (y []dual, jacobian dual) {
 	left, jacobian := con(1), con(0)
 	k := len(u) + 1

@@ -33,7 +33,13 @@ func ExampleLinearRegression() {
 		if err != nil {
 			return err
 		}
-		result, err := oldrun.Run(context.Background(), transform, start, infer.Full(m.Batch), oldrun.Config{Steps: 800, NoDraws: true})
+		result, err := oldrun.Run(
+			context.Background(),
+			transform,
+			start,
+			infer.Full(m.Batch),
+			oldrun.Config{Steps: 800, NoDraws: true},
+		)
 		if err != nil {
 			return err
 		}
@@ -62,7 +68,10 @@ func ExampleLinearRegression() {
 // The function behind noisy data, between and beyond them.
 func ExampleGaussianProcess_Predict() {
 	c := models.GaussianProcess{X: [][]float64{{0}, {1}, {2}}, Y: []float64{0, 1, 0}}
-	mean, variance, err := c.Predict([][]float64{{0.5}, {1}, {4}}, models.GPHyper{Lengthscale: 1, Amplitude: 1, Noise: 0.1})
+	mean, variance, err := c.Predict(
+		[][]float64{{0.5}, {1}, {4}},
+		models.GPHyper{Lengthscale: 1, Amplitude: 1, Noise: 0.1},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -19,9 +19,9 @@ import (
 //
 // The latent variables are "lengthscale", "amplitude" and "noise", of shape []; f is integrated out. The batch has "x",
 // [n, d], and "y", [n]; the numbers depend on each other, so that they are one datum, there are no minibatches, and the
-// temperature of the Bayes posterior is 1. (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, equation 2.30;
-// the priors follow Stan User's Guide, "Gaussian processes": lengthscales below the distance of the inputs or beyond their
-// range tell nothing from the data, so that the prior avoids 0.)
+// temperature of the Bayes posterior is 1. (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning,
+// equation 2.30; the priors follow Stan User's Guide, "Gaussian processes": lengthscales below the distance of the
+// inputs or beyond their range tell nothing from the data, so that the prior avoids 0.)
 //
 // There may be two modes, one that explains the data by f and one by noise.
 type GaussianProcess struct {
@@ -64,8 +64,9 @@ func squaredExponential(x, lengthscale, amplitude torch.Tensor) torch.Tensor {
 	return squares.Div(lengthscale.Square()).Exp().Mul(amplitude.Square())
 }
 
-// Predict is the mean and the variance of f at new inputs, m rows of d coordinates, given the data and the latent variables
-// (Rasmussen and Williams 2006, equations 2.23 and 2.24, algorithm 2.1): with k* the kernel between the data and the new input,
+// Predict is the mean and the variance of f at new inputs, m rows of d coordinates, given the data and the latent
+// variables (Rasmussen and Williams 2006, equations 2.23 and 2.24, algorithm 2.1): with k* the kernel between the data
+// and the new input,
 //
 //	mean = k*ᵀ (K + (noise² + Jitter) I)⁻¹ y,  variance = amplitude² − k*ᵀ (K + (noise² + Jitter) I)⁻¹ k*
 //
@@ -109,7 +110,8 @@ func (c GaussianProcess) Predict(x [][]float64, h GPHyper) (mean, variance []flo
 	}
 	var factor mat.Cholesky
 	if !factor.Factorize(cov) {
-		return nil, nil, fmt.Errorf("models.GaussianProcess.Predict: the covariance is not positive definite to rounding at %+v: "+
+		return nil, nil, fmt.Errorf("models.GaussianProcess.Predict: the covariance is not positive definite to rounding "+
+			"at %+v: "+
 			"a larger Jitter helps", h)
 	}
 	across := mat.NewDense(n, len(x), nil)
@@ -131,8 +133,8 @@ func (c GaussianProcess) Predict(x [][]float64, h GPHyper) (mean, variance []flo
 	return mean, variance, nil
 }
 
-// WaveGP is [GaussianProcess] of 20 numbers y_i = sin(x_i) + 0.1·cos(i²) at x_i = i/3, i from 0: a wave with something like
-// noise, of standard deviation 0.07.
+// WaveGP is [GaussianProcess] of 20 numbers y_i = sin(x_i) + 0.1·cos(i²) at x_i = i/3, i from 0: a wave with something
+// like noise, of standard deviation 0.07.
 func WaveGP() (Model, error) {
 	m, err := wave().Build()
 	return named("wave_gp", m, err)

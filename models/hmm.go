@@ -13,18 +13,19 @@ import (
 // HiddenMarkov is a series of numbers whose mean and spread depend on a hidden state, a Markov chain over S states that
 // starts in each with probability 1/S:
 //
-//	transition_s ~ Dirichlet(Concentration, …), loc ~ N(LocMean, LocScale²) in increasing order, scale_s ~ LogNormal(0, SpreadScale²)
+//	transition_s ~ Dirichlet(Concentration, …), loc ~ N(LocMean, LocScale²) in increasing order,
+//	scale_s ~ LogNormal(0, SpreadScale²)
 //	state_1 ~ Uniform(1, …, S), state_t ~ Categorical(transition_{state_{t−1}}), y_t ~ N(loc_{state_t}, scale_{state_t}²)
 //
-// The latent variables are "transition", of shape [S, S], a row for each state to come from, "loc", [S], and "scale", [S];
-// the order keeps the labels of the states from switching. The states are summed out by the forward algorithm (Rabiner 1989,
-// Proceedings of the IEEE 77, 257–286, section III), with logarithms:
+// The latent variables are "transition", of shape [S, S], a row for each state to come from, "loc", [S], and "scale",
+// [S]; the order keeps the labels of the states from switching. The states are summed out by the forward algorithm
+// (Rabiner 1989, Proceedings of the IEEE 77, 257–286, section III), with logarithms:
 //
 //	a_1(s) = log N(y_1; loc_s, scale_s²) − log S
 //	a_t(s) = log N(y_t; loc_s, scale_s²) + log Σ_r exp(a_{t−1}(r)) transition_{rs},  log p(y) = log Σ_s exp(a_T(s))
 //
-// in four tensor operations for each t. The batch has "y", [T], in its order; the series is one datum, so that there are no
-// minibatches, and the temperature of the Bayes posterior is 1.
+// in four tensor operations for each t. The batch has "y", [T], in its order; the series is one datum, so that there
+// are no minibatches, and the temperature of the Bayes posterior is 1.
 //
 // There may be several modes: one for each way to share the numbers among the states.
 type HiddenMarkov struct {
@@ -61,8 +62,8 @@ func (c HiddenMarkov) Build() (Model, error) {
 	}, infer.Batch{"y": y})
 }
 
-// forward is log p(y) of a hidden Markov chain that starts in each state equally likely, from the logarithms of its transition
-// matrix, of shape [S, S], and of the densities of the numbers in each state, [T, S].
+// forward is log p(y) of a hidden Markov chain that starts in each state equally likely, from the logarithms of its
+// transition matrix, of shape [S, S], and of the densities of the numbers in each state, [T, S].
 func forward(transition, emission torch.Tensor, times int) torch.Tensor {
 	states := transition.Shape()[0]
 	a := emission.At(0)
@@ -72,8 +73,9 @@ func forward(transition, emission torch.Tensor, times int) torch.Tensor {
 	return a.LogSumExp(0).Sub(math.Log(float64(states)))
 }
 
-// SimulateHMM draws data for [HiddenMarkov] with two states from the random stream (seed, 0): the same numbers each time. The
-// means are −1 and 2, both standard deviations 0.7, and the chain stays in its state with probability 0.9 and 0.8.
+// SimulateHMM draws data for [HiddenMarkov] with two states from the random stream (seed, 0): the same numbers each
+// time. The means are −1 and 2, both standard deviations 0.7, and the chain stays in its state with probability 0.9 and
+// 0.8.
 func SimulateHMM(times int, seed uint64) (HiddenMarkov, error) {
 	f := &fields{config: "models.SimulateHMM"}
 	f.atLeast("times", times, 1)

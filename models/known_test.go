@@ -23,7 +23,13 @@ func mode(t *testing.T, m models.Model, steps int64) map[string][]float64 {
 	require.NoError(t, err)
 	transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}.Build(infer.Sum(p.MeanLogPosterior(), 1))
 	require.NoError(t, err)
-	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(m.Batch), oldrun.Config{Steps: steps, NoDraws: true})
+	result, err := oldrun.Run(
+		context.Background(),
+		transform,
+		start,
+		infer.Full(m.Batch),
+		oldrun.Config{Steps: steps, NoDraws: true},
+	)
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	values, err := p.Constrain(result.State.Position(), m.Batch)
@@ -35,8 +41,8 @@ func mode(t *testing.T, m models.Model, steps int64) map[string][]float64 {
 	return out
 }
 
-// ridge is (XᵀX/noise² + D⁻¹)⁻¹ Xᵀy/noise², where X has a first column of ones: the posterior mean of a linear regression with
-// known noise, prior standard deviations given.
+// ridge is (XᵀX/noise² + D⁻¹)⁻¹ Xᵀy/noise², where X has a first column of ones: the posterior mean of a linear
+// regression with known noise, prior standard deviations given.
 func ridge(x [][]float64, y []float64, noise, intercept, weights float64) []float64 {
 	n, d := len(x), len(x[0])+1
 	design := mat.NewDense(n, d, nil)
@@ -82,15 +88,15 @@ func TestLinearRegressionWithKnownNoise(t *testing.T) {
 	require.Equal(t, "w[2]", compile(t, m).Layout().String())
 }
 
-// The modes of the public data are near the published estimates: the priors and, for scales, the Jacobian move them by a part of
-// the standard error.
+// The modes of the public data are near the published estimates: the priors and, for scales, the Jacobian move them by
+// a part of the standard error.
 func TestPublishedEstimates(t *testing.T) {
 	build := func(m models.Model, err error) map[string][]float64 {
 		require.NoError(t, err)
 		return mode(t, m, 1000)
 	}
-	// Dobson: −60.717 + 34.270·dose, hence 0.969 at dose 1.8 and 3.427 for each 0.1. The prior of 10 moves the mode by about
-	// (0.29/10)² of it.
+	// Dobson: −60.717 + 34.270·dose, hence 0.969 at dose 1.8 and 3.427 for each 0.1. The prior of 10 moves the mode by
+	// about (0.29/10)² of it.
 	beetles := build(models.Beetles())
 	assert.InDelta(t, 3.427, beetles["w"][0], 0.005)
 	assert.InDelta(t, 0.969, beetles["intercept"][0], 0.002)
@@ -106,7 +112,8 @@ func TestPublishedEstimates(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, at, anscombe["sigma"][0], 2e-3)
-	// Moran: 1.05 + 1.41 y − 0.77 y', by other estimators than least squares: within one standard error, √((1 − 0.75²)/112).
+	// Moran: 1.05 + 1.41 y − 0.77 y', by other estimators than least squares: within one standard error, √((1 −
+	// 0.75²)/112).
 	m, err := models.Lynx()
 	lynx := build(m, err)
 	se := math.Sqrt((1 - 0.75*0.75) / 112)
@@ -130,7 +137,8 @@ func TestPublishedEstimates(t *testing.T) {
 		rss += r * r
 	}
 	assert.InDelta(t, 0, -112+rss/(sigma*sigma)+1-2*sigma*sigma/(6.25+sigma*sigma), 1e-6)
-	// Breslow: w = (0.311 ± 0.099, −0.974 ± 0.437), and an intercept of 3.338 where the features are centred, ± about 0.08.
+	// Breslow: w = (0.311 ± 0.099, −0.974 ± 0.437), and an intercept of 3.338 where the features are centred, ± about
+	// 0.08.
 	salmonella := build(models.Salmonella())
 	assert.InDelta(t, 0.311, salmonella["w"][0], 0.099/2)
 	assert.InDelta(t, -0.974, salmonella["w"][1], 0.437/2)
@@ -153,8 +161,8 @@ func TestLynxIsTheSeries(t *testing.T) {
 	assert.InDelta(t, 1538.018, total/114, 1e-3)
 }
 
-// schoolMoments are the posterior means and standard deviations of mu and tau: the effects are integrated out, y_j ~ N(mu, tau² +
-// sigma_j²), and mu is normal given tau, so that one integral, over tau, is left.
+// schoolMoments are the posterior means and standard deviations of mu and tau: the effects are integrated out, y_j ~
+// N(mu, tau² + sigma_j²), and mu is normal given tau, so that one integral, over tau, is left.
 func schoolMoments(y, sigma []float64) (mu, sdMu, tau, sdTau float64) {
 	var z, m1, m2, t1, t2 float64
 	const n = 400000
@@ -210,7 +218,8 @@ func TestReparamOfTheCentredSchoolsIsTheOtherForm(t *testing.T) {
 	assert.InDeltaSlice(t, floats(x["theta"]), floats(y["theta"]), 1e-12)
 }
 
-// The centred radon model against the sum by hand: with z = (level − mean)/tau, its density is that of z over tau for each county.
+// The centred radon model against the sum by hand: with z = (level − mean)/tau, its density is that of z over tau for
+// each county.
 func TestCentredRadon(t *testing.T) {
 	c, err := models.SimulateRadon(5, 30, 2)
 	require.NoError(t, err)

@@ -11,12 +11,12 @@ import (
 //	w_j ~ N(0, PriorScale²), intercept ~ N(0, InterceptScale²), sigma ~ HalfCauchy(NoiseScale)
 //	y_i ~ N(x_iᵀw + intercept, sigma²)
 //
-// The latent variables are "w", of shape [d], "intercept", [], and "sigma", []. The batch has "x", [n, d], and "y", [n]; it
-// can be split into minibatches. (Gelman et al. 2013, Bayesian Data Analysis, chapter 14; the prior of sigma: Gelman 2006,
-// Bayesian Analysis 1, 515–534.)
+// The latent variables are "w", of shape [d], "intercept", [], and "sigma", []. The batch has "x", [n, d], and "y",
+// [n]; it can be split into minibatches. (Gelman et al. 2013, Bayesian Data Analysis, chapter 14; the prior of sigma:
+// Gelman 2006, Bayesian Analysis 1, 515–534.)
 //
-// With a known Noise the posterior of β = (intercept, w) is normal, with X with a column of ones and D the diagonal matrix of the
-// prior variances:
+// With a known Noise the posterior of β = (intercept, w) is normal, with X with a column of ones and D the diagonal
+// matrix of the prior variances:
 //
 //	Σ = (XᵀX/Noise² + D⁻¹)⁻¹,  μ = Σ Xᵀy/Noise²
 //
@@ -57,10 +57,11 @@ func (c LinearRegression) Build() (Model, error) {
 	}, infer.Batch{"x": x, "y": y})
 }
 
-// Anscombe is [LinearRegression] of the first of the four data sets of Anscombe (1973, Graphs in statistical analysis, The
-// American Statistician 27, 17–21), with the default priors.
+// Anscombe is [LinearRegression] of the first of the four data sets of Anscombe (1973, Graphs in statistical analysis,
+// The American Statistician 27, 17–21), with the default priors.
 //
-// Least squares gives y = 3.00 + 0.500 x with a residual standard deviation of 1.24 (Anscombe); the posterior is centred near there.
+// Least squares gives y = 3.00 + 0.500 x with a residual standard deviation of 1.24 (Anscombe); the posterior is
+// centred near there.
 func Anscombe() (Model, error) {
 	c := LinearRegression{Y: []float64{8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68}}
 	for _, x := range []float64{10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5} {

@@ -11,11 +11,11 @@ import (
 //	w_j ~ N(0, PriorScale²), intercept ~ N(0, InterceptScale²)
 //	y_i ~ Bernoulli(σ(x_iᵀw + intercept)),  σ(η) = 1/(1 + exp(−η))
 //
-// The latent variables are "w", of shape [d], and "intercept", of shape []. The batch has "x", [n, d], and "y", [n]; it can
-// be split into minibatches. (Gelman et al. 2013, Bayesian Data Analysis, section 16.1.)
+// The latent variables are "w", of shape [d], and "intercept", of shape []. The batch has "x", [n, d], and "y", [n]; it
+// can be split into minibatches. (Gelman et al. 2013, Bayesian Data Analysis, section 16.1.)
 //
-// The log posterior is strictly concave, so that there is one mode, also where the labels can be separated. PriorScale belongs to
-// the units of the features: 1 suits features that are standardised.
+// The log posterior is strictly concave, so that there is one mode, also where the labels can be separated. PriorScale
+// belongs to the units of the features: 1 suits features that are standardised.
 type LogisticRegression struct {
 	X              [][]float64 // n rows of d features
 	Y              []float64   // n labels, 0 or 1
@@ -43,10 +43,10 @@ func (c LogisticRegression) Build() (Model, error) {
 	}, infer.Batch{"x": x, "y": y})
 }
 
-// Beetles is [LogisticRegression] of 481 beetles, each killed or not by one of eight doses of carbon disulphide (Bliss 1935,
-// The calculation of the dosage-mortality curve, Annals of Applied Biology 22, table IV; the data are in Dobson 1990, An
-// Introduction to Generalized Linear Models). The feature is 10·(dose − 1.8), the dose the decimal logarithm of the
-// concentration in mg/l; both prior standard deviations are 10.
+// Beetles is [LogisticRegression] of 481 beetles, each killed or not by one of eight doses of carbon disulphide (Bliss
+// 1935, The calculation of the dosage-mortality curve, Annals of Applied Biology 22, table IV; the data are in Dobson
+// 1990, An Introduction to Generalized Linear Models). The feature is 10·(dose − 1.8), the dose the decimal logarithm
+// of the concentration in mg/l; both prior standard deviations are 10.
 //
 // The maximum of the likelihood is at a log-odds of −60.717 + 34.270·dose (Dobson), hence at w = 3.427 and an intercept
 // of 0.969, with standard errors 0.291 and 0.143; the priors draw the mode only a little to 0.

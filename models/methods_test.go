@@ -27,15 +27,22 @@ const mapSteps = 1000
 
 func methods() []method {
 	return []method{
-		{"MAP", func(float64) infer.Method { return optim.Adam{LR: infer.Linear(0.1, 0, 0, mapSteps), Beta2: 0.99} }, mapSteps, 1, true},
+		{
+			"MAP",
+			func(float64) infer.Method { return optim.Adam{LR: infer.Linear(0.1, 0, 0, mapSteps), Beta2: 0.99} },
+			mapSteps,
+			1,
+			true,
+		},
 		{"SGHMC", func(n float64) infer.Method {
 			return sgmcmc.SGHMC{LR: infer.Constant(2e-3), Alpha: infer.Constant(2), Temperature: infer.Constant(1 / n)}
 		}, 200, 3, false},
 	}
 }
 
-// Every method runs on every model, with the same lines: the draws are finite, and an optimiser ends higher than it began. Where
-// the density has a mode, the gradient there is that of a stationary point: at most 1e-4, from a start where it is 0.2 to 300.
+// Every method runs on every model, with the same lines: the draws are finite, and an optimiser ends higher than it
+// began. Where the density has a mode, the gradient there is that of a stationary point: at most 1e-4, from a start
+// where it is 0.2 to 300.
 func TestEveryMethodOnEveryModel(t *testing.T) {
 	for _, how := range methods() {
 		for _, m := range all(t) {
@@ -46,7 +53,13 @@ func TestEveryMethodOnEveryModel(t *testing.T) {
 				before, slopes := evaluate(t, p.MeanLogPosterior(), start, m.Batch)
 				transform, err := how.make(float64(p.Data())).Build(infer.Sum(p.MeanLogPosterior(), 1))
 				require.NoError(t, err)
-				result, err := oldrun.Run(context.Background(), transform, start, infer.Full(m.Batch), oldrun.Config{Steps: how.steps, Seed: 4})
+				result, err := oldrun.Run(
+					context.Background(),
+					transform,
+					start,
+					infer.Full(m.Batch),
+					oldrun.Config{Steps: how.steps, Seed: 4},
+				)
 				require.NoError(t, err)
 				defer infer.Free(result.State)
 				require.Zero(t, result.Held)
@@ -60,7 +73,13 @@ func TestEveryMethodOnEveryModel(t *testing.T) {
 					}
 				}
 				after, grads := evaluate(t, p.MeanLogPosterior(), result.State.Position(), m.Batch)
-				t.Logf("log posterior over N from %.3f to %.3f, gradient from %.1e to %.1e", before, after, norm(slopes), norm(grads))
+				t.Logf(
+					"log posterior over N from %.3f to %.3f, gradient from %.1e to %.1e",
+					before,
+					after,
+					norm(slopes),
+					norm(grads),
+				)
 				if how.climbs {
 					assert.Greater(t, after[0], before[0])
 				}

@@ -16,8 +16,8 @@ type Model struct {
 	Model ppl.Model   // the statements
 	Batch infer.Batch // the data, float64 in main memory, which live until nothing refers to them
 
-	// Modeless says that the density on unconstrained space has no maximum: it grows without bound towards an edge. Draws exist,
-	// a mode does not.
+	// Modeless says that the density on unconstrained space has no maximum: it grows without bound towards an edge. Draws
+	// exist, a mode does not.
 	Modeless bool
 }
 
@@ -34,7 +34,8 @@ func (m Model) Compile() (*ppl.Program, error) {
 func All() ([]Model, error) {
 	var all []Model
 	for _, build := range []func() (Model, error){
-		Beetles, Anscombe, EightSchools, EightSchoolsCentred, Salmonella, RadonSimulated, MixtureSimulated, Lynx, HMMSimulated, WaveGP,
+		Beetles, Anscombe, EightSchools, EightSchoolsCentred, Salmonella, RadonSimulated, MixtureSimulated, Lynx,
+		HMMSimulated, WaveGP,
 	} {
 		m, err := build()
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// orderedNormal is k independent numbers from N(loc, scale²) in increasing order: the prior of locations that take an order
-// instead of labels. On increasing vectors
+// orderedNormal is k independent numbers from N(loc, scale²) in increasing order: the prior of locations that take an
+// order instead of labels. On increasing vectors
 //
 //	log p(x) = log k! + Σ log N(x_j; loc, scale²)
 type orderedNormal struct {
@@ -60,7 +60,18 @@ func (d orderedNormal) moments(f func(m1, m2 float64) float64) torch.Tensor {
 		moment := func(power float64) float64 {
 			return quad.Fixed(func(z float64) float64 {
 				below := distuv.UnitNormal.CDF(z)
-				return math.Pow(z, power) * count * math.Pow(below, float64(j)) * math.Pow(1-below, float64(d.k-1-j)) * distuv.UnitNormal.Prob(z)
+				return math.Pow(
+					z,
+					power,
+				) * count * math.Pow(
+					below,
+					float64(j),
+				) * math.Pow(
+					1-below,
+					float64(d.k-1-j),
+				) * distuv.UnitNormal.Prob(
+					z,
+				)
 			}, -12, 12, 200, nil, 0)
 		}
 		out[j] = f(moment(1), moment(2))

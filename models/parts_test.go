@@ -19,7 +19,14 @@ import (
 func TestForwardIsTheSumOverAllPaths(t *testing.T) {
 	const states, times = 3, 6
 	y := []float64{-1.2, 0.4, 3.1, 2.2, -0.3, 0.9}
-	m, err := models.HiddenMarkov{Y: y, States: states, LocScale: 2, Concentration: 1.5, SpreadScale: 0.5, LocMean: 1}.Build()
+	m, err := models.HiddenMarkov{
+		Y:             y,
+		States:        states,
+		LocScale:      2,
+		Concentration: 1.5,
+		SpreadScale:   0.5,
+		LocMean:       1,
+	}.Build()
 	require.NoError(t, err)
 	p := compile(t, m)
 	require.Equal(t, "loc[3] scale[3] transition[3,2]", layout(p))
@@ -77,9 +84,9 @@ func layout(p *ppl.Program) string {
 	return out
 }
 
-// The prediction of a Gaussian process is the conditional of the joint normal law of y and f: mean Σ₂₁ Σ₁₁⁻¹ y and variance
-// Σ₂₂ − Σ₂₁ Σ₁₁⁻¹ Σ₁₂, here read off the inverse of the joint covariance, whose block for f is the inverse of the conditional
-// variance.
+// The prediction of a Gaussian process is the conditional of the joint normal law of y and f: mean Σ₂₁ Σ₁₁⁻¹ y and
+// variance Σ₂₂ − Σ₂₁ Σ₁₁⁻¹ Σ₁₂, here read off the inverse of the joint covariance, whose block for f is the inverse of
+// the conditional variance.
 func TestGaussianProcessPrediction(t *testing.T) {
 	c := models.GaussianProcess{
 		X: [][]float64{{0, 1}, {0.5, -0.2}, {1.7, 0.3}, {-0.4, 0.9}, {2.2, 1.4}},
@@ -137,8 +144,8 @@ func TestGaussianProcessPrediction(t *testing.T) {
 	}
 }
 
-// The mean of the log posterior over the minibatches of an epoch is that of all data, for the models whose data are independent
-// given the latent variables; the counties go along as integers.
+// The mean of the log posterior over the minibatches of an epoch is that of all data, for the models whose data are
+// independent given the latent variables; the counties go along as integers.
 func TestMinibatches(t *testing.T) {
 	radon, err := models.RadonSimulated()
 	require.NoError(t, err)
@@ -184,8 +191,8 @@ func TestMinibatches(t *testing.T) {
 	}
 }
 
-// The prior of ordered locations: draws from the prior predictive increase, and have the means of normal order statistics,
-// ∓3/(2√π), 0 for three numbers.
+// The prior of ordered locations: draws from the prior predictive increase, and have the means of normal order
+// statistics, ∓3/(2√π), 0 for three numbers.
 func TestOrderedLocations(t *testing.T) {
 	const n, scale = 4000, 2.0
 	m, err := models.NormalMixture{Y: []float64{0}, Components: 3, LocMean: 1, LocScale: scale}.Build()
@@ -215,7 +222,12 @@ func TestOrderedLocations(t *testing.T) {
 		assert.InDeltaSlice(t, []float64{1 - far, 1, 1 + far}, floats(d.Mean().T()), 1e-10)
 		// Var of the middle of three is 1 − √3/π; of the others 1 + √3/(2π) − 9/(4π).
 		outer := 1 + math.Sqrt(3)/(2*math.Pi) - 9/(4*math.Pi)
-		assert.InDeltaSlice(t, []float64{4 * outer, 4 * (1 - math.Sqrt(3)/math.Pi), 4 * outer}, floats(d.Variance().T()), 1e-10)
+		assert.InDeltaSlice(
+			t,
+			[]float64{4 * outer, 4 * (1 - math.Sqrt(3)/math.Pi), 4 * outer},
+			floats(d.Variance().T()),
+			1e-10,
+		)
 		return nil
 	}))
 }
@@ -234,8 +246,8 @@ func TestPriorPredictive(t *testing.T) {
 	}
 }
 
-// Every model goes from draws on unconstrained space to its variables, to predictions, and to a graph: the tools of the language
-// work on all of them.
+// Every model goes from draws on unconstrained space to its variables, to predictions, and to a graph: the tools of the
+// language work on all of them.
 func TestDrawsPredictionsAndGraphs(t *testing.T) {
 	for _, m := range all(t) {
 		t.Run(m.Name, func(t *testing.T) {

@@ -9,16 +9,16 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
-// PoissonRegression is the regression of counts that vary more than a Poisson distribution: each has a rate with a log-normal
-// effect of its own.
+// PoissonRegression is the regression of counts that vary more than a Poisson distribution: each has a rate with a
+// log-normal effect of its own.
 //
 //	w_j ~ N(0, PriorScale²), intercept ~ N(0, InterceptScale²), sigma ~ HalfNormal(SpreadScale)
 //	effect_i ~ N(0, sigma²),  y_i ~ Poisson(exp(x_iᵀw + intercept + effect_i))
 //
 // The latent variables are "w", of shape [d], "intercept" and "sigma", [], and "effect_decentred", [n], standard normal
-// numbers z with effect = sigma·z, which is there as a deterministic site. The batch has "x", [n, d], and "y", [n]. Each
-// count has a latent variable, so that the batch is all of them: there are no minibatches. (Breslow 1984, Extra-Poisson
-// variation in log-linear models, Applied Statistics 33, 38–44.)
+// numbers z with effect = sigma·z, which is there as a deterministic site. The batch has "x", [n, d], and "y", [n].
+// Each count has a latent variable, so that the batch is all of them: there are no minibatches. (Breslow 1984,
+// Extra-Poisson variation in log-linear models, Applied Statistics 33, 38–44.)
 //
 // Given sigma, the log posterior of the rest is strictly concave.
 type PoissonRegression struct {
@@ -33,7 +33,13 @@ type PoissonRegression struct {
 func (c PoissonRegression) Build() (Model, error) {
 	f := &fields{config: "models.PoissonRegression"}
 	x, n, d := f.matrix("X", c.X)
-	y := f.vector("Y", c.Y, n, func(v float64) bool { return v >= 0 && v == math.Trunc(v) && finite(v) }, "a whole number of at least 0")
+	y := f.vector(
+		"Y",
+		c.Y,
+		n,
+		func(v float64) bool { return v >= 0 && v == math.Trunc(v) && finite(v) },
+		"a whole number of at least 0",
+	)
 	weights := f.scale("PriorScale", c.PriorScale, 10)
 	intercepts := f.scale("InterceptScale", c.InterceptScale, 10)
 	spreads := f.scale("SpreadScale", c.SpreadScale, 1)
@@ -49,12 +55,13 @@ func (c PoissonRegression) Build() (Model, error) {
 	}, infer.Batch{"x": x, "y": y})
 }
 
-// Salmonella is [PoissonRegression] of an Ames test: the colonies of revertant salmonella TA98 on 18 plates, three for each of
-// six doses of quinoline in µg (Margolin et al. 1981, PNAS 78, 3779–3783; Breslow 1984, table 1). The features are
-// log(dose + 10), as mutagens act, and dose/1000, as they kill, each less its mean; the priors are the default ones.
+// Salmonella is [PoissonRegression] of an Ames test: the colonies of revertant salmonella TA98 on 18 plates, three for
+// each of six doses of quinoline in µg (Margolin et al. 1981, PNAS 78, 3779–3783; Breslow 1984, table 1). The features
+// are log(dose + 10), as mutagens act, and dose/1000, as they kill, each less its mean; the priors are the default
+// ones.
 //
-// Breslow's quasi-likelihood estimates are w = (0.311 ± 0.099, −0.974 ± 0.437), sigma = 0.268 and an intercept of 2.203 where
-// the features are not centred, hence of 3.338 here; the posterior means are near those.
+// Breslow's quasi-likelihood estimates are w = (0.311 ± 0.099, −0.974 ± 0.437), sigma = 0.268 and an intercept of 2.203
+// where the features are not centred, hence of 3.338 here; the posterior means are near those.
 func Salmonella() (Model, error) {
 	c := PoissonRegression{Y: []float64{15, 21, 29, 16, 18, 21, 16, 26, 33, 27, 41, 60, 33, 38, 41, 20, 27, 42}}
 	means := []float64{0, 0}

@@ -19,7 +19,8 @@ func (p point) one(name string) dual { return p[name][0] }
 // data is the batch's numbers.
 type data map[string][]float64
 
-// byHand are the log posteriors on unconstrained space, written out. The scales are those that the models' doc comments name.
+// byHand are the log posteriors on unconstrained space, written out. The scales are those that the models' doc comments
+// name.
 var byHand = map[string]func(p point, b data) dual{
 	"beetles": func(p point, b data) dual {
 		out := normal(p.one("w"), con(0), con(10)).add(normal(p.one("intercept"), con(0), con(10)))
@@ -32,7 +33,12 @@ var byHand = map[string]func(p point, b data) dual{
 	},
 	"anscombe": func(p point, b data) dual {
 		sigma, jacobian := positive(p.one("sigma"))
-		out := sum(normal(p.one("w"), con(0), con(10)), normal(p.one("intercept"), con(0), con(10)), halfCauchy(sigma, 2.5), jacobian)
+		out := sum(
+			normal(p.one("w"), con(0), con(10)),
+			normal(p.one("intercept"), con(0), con(10)),
+			halfCauchy(sigma, 2.5),
+			jacobian,
+		)
 		for i, y := range b["y"] {
 			out = out.add(normal(con(y), p.one("w").times(b["x"][i]).add(p.one("intercept")), sigma))
 		}
@@ -94,7 +100,13 @@ var byHand = map[string]func(p point, b data) dual{
 	"lynx": func(p point, b data) dual {
 		sigma, jacobian := positive(p.one("sigma"))
 		alpha, beta := p.one("alpha"), p["beta"]
-		out := sum(normal(alpha, con(0), con(10)), normal(beta[0], con(0), con(10)), normal(beta[1], con(0), con(10)), halfCauchy(sigma, 2.5), jacobian)
+		out := sum(
+			normal(alpha, con(0), con(10)),
+			normal(beta[0], con(0), con(10)),
+			normal(beta[1], con(0), con(10)),
+			halfCauchy(sigma, 2.5),
+			jacobian,
+		)
 		// The series itself, in the order of time: the first two numbers are the lags of the third.
 		series := append([]float64{b["lags"][1], b["lags"][0]}, b["y"]...)
 		for t := 2; t < len(series); t++ {
@@ -213,8 +225,8 @@ func handAt(f func(point, data) dual, l *infer.Layout, flat []float64, batch inf
 	return out.v, out.d
 }
 
-// Every model's log posterior and gradient is the one written by hand from the mathematics, with the Jacobians, differentiated in
-// forward mode; and at K points at once it is that of the points one by one.
+// Every model's log posterior and gradient is the one written by hand from the mathematics, with the Jacobians,
+// differentiated in forward mode; and at K points at once it is that of the points one by one.
 func TestLogPosteriorsAreThoseByHand(t *testing.T) {
 	const points = 6
 	for _, m := range all(t) {
@@ -246,7 +258,13 @@ func TestLogPosteriorsAreThoseByHand(t *testing.T) {
 			assert.LessOrEqual(t, worstValue, 1e-10, "value")
 			assert.LessOrEqual(t, worstGrad, 1e-8, "gradient")
 			assert.LessOrEqual(t, worstMap, 1e-12, "%d points at once", points)
-			t.Logf("greatest differences: value %.1e, gradient %.1e, %d points at once %.1e", worstValue, worstGrad, points, worstMap)
+			t.Logf(
+				"greatest differences: value %.1e, gradient %.1e, %d points at once %.1e",
+				worstValue,
+				worstGrad,
+				points,
+				worstMap,
+			)
 		})
 	}
 }

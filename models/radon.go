@@ -11,18 +11,18 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Radon is a regression of N homes in J counties whose intercepts vary, with one feature of the home and one of the county:
+// Radon is a regression of N homes in J counties whose intercepts vary, with one feature of the home and one of the
+// county:
 //
 //	intercept, uranium_slope, floor_slope ~ N(0, PriorScale²), tau, sigma ~ HalfNormal(SpreadScale)
 //	level_j ~ N(intercept + uranium_slope·Uranium_j, tau²)
 //	y_i ~ N(level_{County_i} + floor_slope·Floor_i, sigma²)
 //
-// The latent variables are "intercept", "uranium_slope", "floor_slope", "tau" and "sigma", of shape [], and "level", [J], of the
-// counties: with Centred itself, else as "level_decentred", standard normal numbers z with level = intercept +
-// uranium_slope·Uranium + tau·z, which ppl.Reparam makes of it. The batch has "y" and "floor", [N], and "county", [N] of int64;
-// it can be split into minibatches.
-// (Gelman and Hill 2007, Data Analysis Using Regression and Multilevel/Hierarchical Models, chapter 12; Gelman 2006,
-// Technometrics 48, 432–435.)
+// The latent variables are "intercept", "uranium_slope", "floor_slope", "tau" and "sigma", of shape [], and "level",
+// [J], of the counties: with Centred itself, else as "level_decentred", standard normal numbers z with level =
+// intercept + uranium_slope·Uranium + tau·z, which ppl.Reparam makes of it. The batch has "y" and "floor", [N], and
+// "county", [N] of int64; it can be split into minibatches. (Gelman and Hill 2007, Data Analysis Using Regression and
+// Multilevel/Hierarchical Models, chapter 12; Gelman 2006, Technometrics 48, 432–435.)
 //
 // Centred, the density grows without bound as tau goes to 0; there is no mode.
 type Radon struct {
@@ -102,10 +102,10 @@ const (
 	radonFirst     = 0.17 // share of homes measured on the first floor
 )
 
-// SimulateRadon draws data for [Radon] with the default priors from the random stream (seed, 0): the same numbers each time.
-// The coefficients are 1.46 (intercept), 0.72 (uranium) and −0.69 (floor), tau is 0.16 and sigma 0.76; 17 % of the
-// homes are measured on the first floor. The first homes fill the counties one by one, and each of the others is in county
-// ⌊J·u²⌋ with u uniform: the last counties have few. Fewer homes than counties are an error.
+// SimulateRadon draws data for [Radon] with the default priors from the random stream (seed, 0): the same numbers each
+// time. The coefficients are 1.46 (intercept), 0.72 (uranium) and −0.69 (floor), tau is 0.16 and sigma 0.76; 17 % of
+// the homes are measured on the first floor. The first homes fill the counties one by one, and each of the others is in
+// county ⌊J·u²⌋ with u uniform: the last counties have few. Fewer homes than counties are an error.
 func SimulateRadon(counties, homes int, seed uint64) (Radon, error) {
 	f := &fields{config: "models.SimulateRadon"}
 	f.atLeast("counties", counties, 1)

@@ -15,8 +15,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Program is a compiled model: its latent variables laid out on unconstrained space, and the functions between that space
-// and the model. It is immutable; any number of goroutines may use it.
+// Program is a compiled model: its latent variables laid out on unconstrained space, and the functions between that
+// space and the model. It is immutable; any number of goroutines may use it.
 type Program struct {
 	densities map[string][]bool // of each Density, which inputs depend on latent variables
 	observed  []string          // the variables of Observe
@@ -43,18 +43,24 @@ type latent struct {
 	dims     []string          // of shape: the plate of each dimension, empty where it is in none
 }
 
-// Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds its
-// latent sites, their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed values
-// and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be positive
-// is not at points of either sign, or if it reads the value of a tensor that depends on a latent variable.
+// Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds
+// its latent sites, their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed
+// values and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be
+// positive is not at points of either sign, or if it reads the value of a tensor that depends on a latent variable.
 //
-// Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow or
-// torch.View must not be: what is kept of the data would not notice.
+// Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow
+// or torch.View must not be: what is kept of the data would not notice.
 func Compile(m Model, batch infer.Batch) (*Program, error) {
 	var p *Program
 	var first error
 	for attempt := range compileAttempts {
-		p = &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{}, values: map[string]int64{}}
+		p = &Program{
+			model:   m,
+			batch:   batch,
+			latents: map[string]*latent{},
+			memos:   map[string]*memo{},
+			values:  map[string]int64{},
+		}
 		e := &execution{batch: batch}
 		err := torch.Do(func(*torch.Scope) error {
 			run(m, e, []Handler{&compiler{program: p, recorder: newRecorder(), attempt: attempt}})
@@ -94,15 +100,15 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 	return p, nil
 }
 
-// compileAttempts is at how many points a model is tried. A parameter may be out of its domain by accident at one of them
-// (a scale of |x| at x = 0), but not a mistake.
+// compileAttempts is at how many points a model is tried. A parameter may be out of its domain by accident at one of
+// them (a scale of |x| at x = 0), but not a mistake.
 const compileAttempts = 3
 
 // empty says whether a variable has nothing to infer: the simplex of one number, for example.
 func (l *latent) empty() bool { return slices.Contains(l.free, 0) }
 
-// compiler is the handler that finds the latent sites. It gives each the value at a point of unconstrained space, which every
-// support has, so that no site has to be sampled.
+// compiler is the handler that finds the latent sites. It gives each the value at a point of unconstrained space, which
+// every support has, so that no site has to be sampled.
 type compiler struct {
 	program *Program
 	recorder
@@ -110,8 +116,8 @@ type compiler struct {
 	sign    float64 // of all values in checkSigns; 0 otherwise
 }
 
-// at is where the latent variables are: 0 of unconstrained space, and then other points. They start graphs of their own, so that what
-// depends on them can be told from what is constant.
+// at is where the latent variables are: 0 of unconstrained space, and then other points. They start graphs of their
+// own, so that what depends on them can be told from what is constant.
 func (c *compiler) at(shape []int64) *ts.Tensor {
 	x := make([]float64, count(shape))
 	for i := range x {
@@ -157,20 +163,28 @@ func (c *compiler) Process(s *Site) {
 	}
 	for _, p := range s.Plates {
 		if s.Kind == KindSample && p.Used != p.Size {
-			s.fail("plate %q has size %d, and this latent variable has size %d there: it needs a value for each of the %d, since in another "+
+			s.fail("plate %q has size %d, and this latent variable has size %d there: it needs a value for each of the %d, "+
+				"since in another "+
 				"batch it would be other variables", p.Name, p.Size, p.Used, p.Size)
 		}
 	}
 	sup := s.Dist.Support()
 	if sup.Discrete() {
-		s.fail("a latent variable that is discrete (%v) has no gradient: sum it out (dist.Mixture for a finite choice, or a log-sum-exp "+
+		s.fail("a latent variable that is discrete (%v) has no gradient: sum it out (dist.Mixture for a finite choice, or "+
+			"a log-sum-exp "+
 			"in a Factor), or observe it", sup)
 	}
 	b, err := bijector.For(sup)
 	if err != nil {
 		s.fail("%v", err)
 	}
-	l := &latent{name: s.Name, kind: s.Kind, support: sup, shape: append(s.Dist.BatchShape(), s.Dist.EventShape()...), dims: dims(s)}
+	l := &latent{
+		name:    s.Name,
+		kind:    s.Kind,
+		support: sup,
+		shape:   append(s.Dist.BatchShape(), s.Dist.EventShape()...),
+		dims:    dims(s),
+	}
 	l.free = b.InverseShape(l.shape)
 	if _, _, known := sup.Bounds(); known {
 		l.bijector = b
@@ -246,8 +260,8 @@ func (s *Site) tryDensity() {
 	}
 }
 
-// agrees says whether the distribution's short sum is there and is what LogProb sums to, to rounding: at values that the short way
-// cannot bear the long one is taken.
+// agrees says whether the distribution's short sum is there and is what LogProb sums to, to rounding: at values that
+// the short way cannot bear the long one is taken.
 func (s *Site) agrees(m *memo) bool {
 	d, ok := s.Dist.(dist.Summer)
 	if !ok {
@@ -282,7 +296,8 @@ func dims(s *Site) []string {
 	return out
 }
 
-// population is the number of data behind an observed site: the sizes of its plates, or of its batch where it is in none.
+// population is the number of data behind an observed site: the sizes of its plates, or of its batch where it is in
+// none.
 func population(s *Site) int64 {
 	n := int64(1)
 	for _, p := range s.Plates {
@@ -307,7 +322,8 @@ func (p *Program) Batch() infer.Batch { return p.batch }
 // Latents are the names of the latent variables and params, in the order in which the model declares them.
 func (p *Program) Latents() []string { return append([]string{}, p.order...) }
 
-// Dims names the dimensions of a latent variable's value: the plate that each belongs to, or an empty string. An unknown name gives nil.
+// Dims names the dimensions of a latent variable's value: the plate that each belongs to, or an empty string. An
+// unknown name gives nil.
 func (p *Program) Dims(name string) []string {
 	if l, ok := p.latents[name]; ok {
 		return append([]string{}, l.dims...)
@@ -315,6 +331,6 @@ func (p *Program) Dims(name string) []string {
 	return nil
 }
 
-// Data is N, the number of data: the largest product of the plate sizes around an observed site or a factor, or the number of
-// elements of an observed site that is in no plate.
+// Data is N, the number of data: the largest product of the plate sizes around an observed site or a factor, or the
+// number of elements of an observed site that is in no plate.
 func (p *Program) Data() int64 { return max(p.data, 1) }

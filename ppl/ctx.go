@@ -14,8 +14,8 @@ import (
 // Model is a probabilistic model: a function that declares random variables, plates and data through its context.
 type Model func(c *Ctx)
 
-// Ctx is what a model runs in: the batch, the plates that are open, and the handlers that see its sites. A Ctx belongs to
-// one run of a model and to one goroutine.
+// Ctx is what a model runs in: the batch, the plates that are open, and the handlers that see its sites. A Ctx belongs
+// to one run of a model and to one goroutine.
 type Ctx struct {
 	run      *execution
 	plates   []*plate
@@ -65,8 +65,8 @@ func (c *Ctx) Observe(name string, d dist.Distribution, value any) {
 	c.visit(s)
 }
 
-// Factor adds a term to the log density. Inside a plate it is a term for each repetition: it broadcasts to the plate, and is scaled
-// like a log density where the plate is subsampled.
+// Factor adds a term to the log density. Inside a plate it is a term for each repetition: it broadcasts to the plate,
+// and is scaled like a log density where the plate is subsampled.
 func (c *Ctx) Factor(name string, logp any) {
 	s := &Site{Kind: KindFactor, Name: name, Observed: true, Scale: 1}
 	s.Value = s.argument(logp)
@@ -136,7 +136,8 @@ func (c *Ctx) visit(s *Site) *Site {
 		s.fail("a site needs a name")
 	}
 	if *c.inside != "" {
-		s.fail("it is declared on the context outside plate %q while the plate is open: use the context that the plate's function is given", *c.inside)
+		s.fail("it is declared on the context outside plate %q while the plate is open: use the context that the plate's "+
+			"function is given", *c.inside)
 	}
 	switch {
 	case s.Kind == KindSample && s.Dist == nil:
@@ -182,7 +183,8 @@ func (c *Ctx) draw(s *Site) {
 		return
 	}
 	if c.run.source == nil {
-		s.fail("it has no value, and there is no source of random numbers: give it one with Substitute or Condition, or run the model with a seed")
+		s.fail("it has no value, and there is no source of random numbers: give it one with Substitute or Condition, or " +
+			"run the model with a seed")
 	}
 	s.Value = s.Dist.Sample(c.run.source).T()
 }
@@ -226,7 +228,8 @@ func (e *execution) explain() {
 		for name := range e.batch {
 			have = append(have, name)
 		}
-		panic(&SiteError{Message: fmt.Sprintf("the batch has no %q (it has %q), which may be missing only where Observe takes it directly: %v",
+		panic(&SiteError{Message: fmt.Sprintf("the batch has no %q (it has %q), which may be missing only where Observe "+
+			"takes it directly: %v",
 			sorted(names), sorted(have), failure)})
 	}
 	panic(r)

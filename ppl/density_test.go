@@ -264,7 +264,12 @@ func TestDensityUnderNUTS(t *testing.T) {
 	}
 	p, err := ppl.Compile(model, nil)
 	require.NoError(t, err)
-	d, err := infer.Sample(context.Background(), p, hmc.NUTS{}, infer.Options{Chains: 4, Warmup: 300, Draws: 1000, Seed: 1})
+	d, err := infer.Sample(
+		context.Background(),
+		p,
+		hmc.NUTS{},
+		infer.Options{Chains: 4, Warmup: 300, Draws: 1000, Seed: 1},
+	)
 	require.NoError(t, err)
 	table, err := diag.Summary(d, diag.SummaryOptions{})
 	require.NoError(t, err)

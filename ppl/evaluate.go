@@ -12,9 +12,9 @@ import (
 // log likelihoods (scaled up where a plate is subsampled) and the log Jacobians. It goes with temperature 1.
 func (p *Program) LogPosterior() infer.LogPosterior { return p.density(false) }
 
-// LogJoint is the log posterior density without the Jacobians, up to a constant: the density of the constrained values, at a point
-// of unconstrained space. Its maximum is the mode of the posterior on the constrained scale, what optimisation in Stan finds by
-// default. It is not a density to sample from.
+// LogJoint is the log posterior density without the Jacobians, up to a constant: the density of the constrained values,
+// at a point of unconstrained space. Its maximum is the mode of the posterior on the constrained scale, what
+// optimisation in Stan finds by default. It is not a density to sample from.
 func (p *Program) LogJoint() infer.LogPosterior { return p.density(true) }
 
 func (p *Program) density(constrained bool) infer.LogPosterior {
@@ -44,8 +44,8 @@ func (p *Program) parts(point infer.Params, b infer.Batch, w infer.Weights) (tor
 	return torch.Of(e.result()), nil
 }
 
-// MeanLogPosterior is the log posterior divided by the number of data. It goes with temperature 1/N, and with step sizes that
-// do not depend on N.
+// MeanLogPosterior is the log posterior divided by the number of data. It goes with temperature 1/N, and with step
+// sizes that do not depend on N.
 func (p *Program) MeanLogPosterior() infer.LogPosterior {
 	sum, scale := p.LogPosterior(), 1/float64(p.Data())
 	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
@@ -79,7 +79,8 @@ func (e *evaluator) Process(s *Site) {
 func (e *evaluator) place(s *Site) {
 	l, ok := e.program.latents[s.Name]
 	if !ok {
-		s.fail("it was not there when the model was compiled: a site that appears only sometimes has no place in the layout; " +
+		s.fail("it was not there when the model was compiled: a site that appears only sometimes has no place in the " +
+			"layout; " +
 			"declare the same sites in every run")
 	}
 	b := l.bijector
@@ -132,8 +133,8 @@ func (e *evaluator) Finish(s *Site) {
 	}
 }
 
-// add adds the log density of a site without the Jacobian: by the distribution's own short way where Compile has found that it has
-// one.
+// add adds the log density of a site without the Jacobian: by the distribution's own short way where Compile has found
+// that it has one.
 func (e *evaluator) add(s *Site) {
 	scale := s.Scale * e.weights.Prior
 	if s.Observed {
@@ -193,7 +194,8 @@ func (e *evaluator) complete() {
 	}
 	for _, name := range e.program.order {
 		if !e.names[name] {
-			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: a site that appears only " +
+			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: a site " +
+				"that appears only " +
 				"sometimes; declare the same sites in every run"})
 		}
 	}

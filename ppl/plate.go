@@ -175,7 +175,8 @@ func (s *Site) checkColumn(batch, value []int64) {
 	for what, shape := range map[string][]int64{"value": value, "distribution": batch} {
 		if len(shape) == 2 && shape[1] == 1 && shape[0] > 1 {
 			s.fail("its %s has shape %v, a column, with size %d at dimension -2; plate %q is the last dimension: "+
-				"take the column out with Squeeze(-1), or make the dimension part of the event with dist.Independent", what, shape, shape[0], s.ctx.plates[0].Name)
+				"take the column out with Squeeze(-1), or make the dimension part of the event with dist.Independent", what, shape,
+				shape[0], s.ctx.plates[0].Name)
 		}
 	}
 }

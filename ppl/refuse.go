@@ -15,11 +15,18 @@ import (
 
 // What Compile finds out by running a model again: mistakes that one run does not show.
 
-// checkSigns runs the model where all unconstrained values are positive and where all are negative, and refuses a parameter
-// that has to be positive and is not at one of them: a scale of Normal(0, 1), say. Such a model runs at half of the points.
+// checkSigns runs the model where all unconstrained values are positive and where all are negative, and refuses a
+// parameter that has to be positive and is not at one of them: a scale of Normal(0, 1), say. Such a model runs at half
+// of the points.
 func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 	for _, sign := range []float64{1, -1} {
-		try := &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{}, values: map[string]int64{}}
+		try := &Program{
+			model:   m,
+			batch:   batch,
+			latents: map[string]*latent{},
+			memos:   map[string]*memo{},
+			values:  map[string]int64{},
+		}
 		err := torch.Do(func(*torch.Scope) error {
 			run(m, &execution{batch: batch}, []Handler{&compiler{program: try, recorder: newRecorder(), sign: sign}})
 			return nil
@@ -28,16 +35,18 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 		var wrong *dist.Error
 		if errors.As(err, &site) && errors.As(site.Cause, &wrong) && strings.Contains(wrong.Allowed, "than 0") ||
 			errors.As(err, &wrong) && strings.Contains(wrong.Allowed, "than 0") {
-			return fmt.Errorf("%w (where all latent variables are %s on unconstrained space); it is computed from latent variables "+
-				"whose sign is free: give them a positive support (dist.HalfNormal, dist.Exponential, dist.LogNormal), or take Exp of them",
+			return fmt.Errorf("%w (where all latent variables are %s on unconstrained space); it is computed from latent "+
+				"variables "+
+				"whose sign is free: give them a positive support (dist.HalfNormal, dist.Exponential, dist.LogNormal), or take "+
+				"Exp of them",
 				err, map[float64]string{1: "positive", -1: "negative"}[sign])
 		}
 	}
 	return nil
 }
 
-// checkReads runs the model once as the samplers do, for several chains at once, and refuses one that reads the value of a
-// tensor, to branch on it or to go on in Go: it stands for all chains.
+// checkReads runs the model once as the samplers do, for several chains at once, and refuses one that reads the value
+// of a tensor, to branch on it or to go on in Go: it stands for all chains.
 func (p *Program) checkReads() error {
 	flat, err := torch.FromSlice(make([]float64, 2*p.layout.Dim()), 2, int64(p.layout.Dim()))
 	if err != nil {
@@ -50,7 +59,8 @@ func (p *Program) checkReads() error {
 	}, []*ts.Tensor{flat}, nil)
 	var e *torch.Error
 	if errors.As(err, &e) && strings.Contains(e.Message, "cannot be read inside a vmapped function") {
-		return fmt.Errorf("the model reads the value of a tensor that depends on a latent variable (Item, Values, torch.ToSlice), "+
+		return fmt.Errorf("the model reads the value of a tensor that depends on a latent variable (Item, Values, "+
+			"torch.ToSlice), "+
 			"as a branch on it would: use torch.Where and other tensor operations, or ppl's Density for Go code: %w", err)
 	}
 	return nil // what else fails there is found by the method that needs it

@@ -87,8 +87,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// Scales that are positive by their support, or by what is done to them, are none of these mistakes; whole numbers that a
-// density converts are right to the last digit.
+// Scales that are positive by their support, or by what is done to them, are none of these mistakes; whole numbers that
+// a density converts are right to the last digit.
 func TestCompileAccepts(t *testing.T) {
 	count := torch.Must(torch.FromSlice([]int64{16777217, 3}, 2, 1))
 	for name, model := range map[string]ppl.Model{

@@ -35,8 +35,8 @@ func ValuesAndNorms(values, x *ts.Tensor, k int) (v, norms []float64, err error)
 	return out[:k:k], out[k:], nil
 }
 
-// Copy is a tensor with the same values and memory of its own, outside any autograd graph: a state that were part of one would carry
-// all its predecessors along.
+// Copy is a tensor with the same values and memory of its own, outside any autograd graph: a state that were part of
+// one would carry all its predecessors along.
 func Copy(t *ts.Tensor) (c *ts.Tensor, err error) {
 	err = NoGrad(func() error {
 		c, err = Combine(Term{Coeff: 1, Tensor: t})

@@ -45,7 +45,13 @@ func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, sha
 	if err != nil {
 		return nil, err
 	}
-	t, err := ts.KelvinFromData(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), shape, int(dtype.CInt()), deviceNumber(device))
+	t, err := ts.KelvinFromData(
+		unsafe.Pointer(unsafe.SliceData(data)),
+		int(DTypeOf[T]().CInt()),
+		shape,
+		int(dtype.CInt()),
+		deviceNumber(device),
+	)
 	runtime.KeepAlive(data)
 	return t, err
 }

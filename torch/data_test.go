@@ -81,7 +81,12 @@ func roundTrip[T torch.Number](t *testing.T, dtype gotch.DType, data []T, other 
 // All types go there and back unchanged, at their extremes too.
 func TestRoundTrips(t *testing.T) {
 	roundTrip(t, gotch.Double, []float64{1, -2.5, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(-1), 0.1}, 7)
-	roundTrip(t, gotch.Float, []float32{1, -2.5, math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Inf(1)), 0.1}, 7)
+	roundTrip(
+		t,
+		gotch.Float,
+		[]float32{1, -2.5, math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Inf(1)), 0.1},
+		7,
+	)
 	roundTrip(t, gotch.Int64, []int64{1, -2, math.MaxInt64, math.MinInt64, 1<<53 + 1, 0}, 7)
 	roundTrip(t, gotch.Int, []int32{1, -2, math.MaxInt32, math.MinInt32, 1<<24 + 1, 0}, 7)
 	roundTrip(t, gotch.Uint8, []uint8{1, 2, 255, 128, 0, 9}, 7)

@@ -1,12 +1,12 @@
-// Package torch is what Kelvin adds to gotch's tensors: scopes that free them, gradients, vmap, random streams, devices,
-// and the way between Go slices and tensors.
+// Package torch is what Kelvin adds to gotch's tensors: scopes that free them, gradients, vmap, random streams,
+// devices, and the way between Go slices and tensors.
 //
-// Model code uses gotch's tensors (package ts) and never frees memory. [Do] opens a [Scope]; every tensor made while it is
-// open is freed when it closes, except those handed to [Scope.Keep]. A tensor used after that gives an error.
+// Model code uses gotch's tensors (package ts) and never frees memory. [Do] opens a [Scope]; every tensor made while it
+// is open is freed when it closes, except those handed to [Scope.Keep]. A tensor used after that gives an error.
 //
 // Errors of libtorch arrive as [*Error], with libtorch's message, the operation, the shapes and the line that asked for
 // it. Inside Do the Must methods of gotch can be used freely: their panics are returned as errors.
 //
-// All functions may be called from any goroutine. State that libtorch keeps per thread (gradient recording, vmap levels,
-// the scope) is set on a locked thread and restored before the thread is let go.
+// All functions may be called from any goroutine. State that libtorch keeps per thread (gradient recording, vmap
+// levels, the scope) is set on a locked thread and restored before the thread is let go.
 package torch

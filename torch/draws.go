@@ -2,9 +2,9 @@ package torch
 
 import "github.com/sugarme/gotch/ts"
 
-// Gamma draws gamma numbers of shape alpha > 0 and rate 1, one for each element of alpha, in its type and on its device.
-// Gradients flow to alpha (implicit reparameterisation, Figurnov et al. 2018, with libtorch's derivative). Numbers too
-// small for the type are 0: see [Source.LogGamma].
+// Gamma draws gamma numbers of shape alpha > 0 and rate 1, one for each element of alpha, in its type and on its
+// device. Gradients flow to alpha (implicit reparameterisation, Figurnov et al. 2018, with libtorch's derivative).
+// Numbers too small for the type are 0: see [Source.LogGamma].
 func (s *Source) Gamma(alpha *ts.Tensor) (*ts.Tensor, error) {
 	logs, err := s.LogGamma(alpha)
 	if err != nil {

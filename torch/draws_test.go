@@ -161,8 +161,9 @@ func TestDrawsOutsideTheirDomainAreNaN(t *testing.T) {
 	bad := []float64{-1, math.NaN(), math.Inf(1)}
 	for name, x := range map[string]*ts.Tensor{
 		"gamma": torch.Must(s.Gamma(vec(bad))), "poisson": torch.Must(s.Poisson(vec(bad))),
-		"binomial": torch.Must(s.Binomial(vec(bad), constant(0.5, 1))), "probability": torch.Must(s.Binomial(constant(5, 1), vec(bad))),
-		"von Mises": torch.Must(s.VonMises(vec(bad))),
+		"binomial":    torch.Must(s.Binomial(vec(bad), constant(0.5, 1))),
+		"probability": torch.Must(s.Binomial(constant(5, 1), vec(bad))),
+		"von Mises":   torch.Must(s.VonMises(vec(bad))),
 	} {
 		for _, v := range torch.Must(torch.ToSlice[float64](x)) {
 			require.True(t, math.IsNaN(v), name)
@@ -173,11 +174,14 @@ func TestDrawsOutsideTheirDomainAreNaN(t *testing.T) {
 // d/dalpha E[g] is known: E[G] = alpha, and E[log G] = digamma(alpha), whose derivative is trigamma.
 func TestGradientsOfGammaDraws(t *testing.T) {
 	s := torch.NewSource(7, 7)
-	for _, c := range []struct{ alpha, trigamma float64 }{{0.5, math.Pi * math.Pi / 2}, {1, math.Pi * math.Pi / 6}, {3, math.Pi*math.Pi/6 - 1.25}} {
+	for _, c := range []struct{ alpha, trigamma float64 }{{0.5, math.Pi * math.Pi / 2}, {1, math.Pi * math.Pi / 6},
+		{3, math.Pi*math.Pi/6 - 1.25}} {
 		alpha := torch.Must(torch.Leaf(constant(c.alpha, manyDraws)))
 		logs := torch.Must(s.LogGamma(alpha))
 		for i, y := range []*ts.Tensor{logs.MustExp(false), logs} {
-			grads := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha}, &torch.GradOptions{KeepGraph: true}))
+			grads := torch.Must(
+				torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha}, &torch.GradOptions{KeepGraph: true}),
+			)
 			g := torch.Must(torch.ToSlice[float64](grads[0]))
 			want := []float64{1, c.trigamma}[i]
 			var mean, square float64
@@ -190,8 +194,8 @@ func TestGradientsOfGammaDraws(t *testing.T) {
 	}
 }
 
-// Evaluation k of a mapped function draws what a source over chain k draws, and has its gradients, whether the parameter
-// is mapped or not, and however vmaps nest.
+// Evaluation k of a mapped function draws what a source over chain k draws, and has its gradients, whether the
+// parameter is mapped or not, and however vmaps nest.
 func TestMappedDrawsAreThoseOfEachChain(t *testing.T) {
 	alpha := torch.Must(torch.Leaf(vec([]float64{0.3, 2, 50, 0.01, 1, 7}, 3, 2)))
 	shared := vec([]float64{0.4, 0.7})
@@ -205,7 +209,9 @@ func TestMappedDrawsAreThoseOfEachChain(t *testing.T) {
 		return draw(in[0], s), nil
 	}, []*ts.Tensor{alpha}, &streams, nil))
 	gradient := func(y *ts.Tensor) []float64 {
-		g := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha}, &torch.GradOptions{KeepGraph: true}))
+		g := torch.Must(
+			torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha}, &torch.GradOptions{KeepGraph: true}),
+		)
 		return torch.Must(torch.ToSlice[float64](g[0]))
 	}
 	whole := gradient(got[0])
@@ -213,7 +219,13 @@ func TestMappedDrawsAreThoseOfEachChain(t *testing.T) {
 		row := alpha.MustSelect(0, int64(k), false)
 		want := draw(row, torch.NewSource(3, chain))
 		for i := range want {
-			require.Equal(t, torch.Must(torch.ToSlice[float64](want[i])), torch.Must(torch.ToSlice[float64](got[i].MustSelect(0, int64(k), false))), "output %d", i)
+			require.Equal(
+				t,
+				torch.Must(torch.ToSlice[float64](want[i])),
+				torch.Must(torch.ToSlice[float64](got[i].MustSelect(0, int64(k), false))),
+				"output %d",
+				i,
+			)
 		}
 		require.Equal(t, gradient(want[0])[2*k:2*k+2], whole[2*k:2*k+2])
 	}

@@ -23,8 +23,8 @@ func here(below int) string {
 	return fmt.Sprintf("%s:%d", strings.Join(parts[len(parts)-2:], "/"), line+below)
 }
 
-// Shapes that do not fit: libtorch's message, the op, both operands with shape and type, and the line that asked for it,
-// for the forms of gotch that return an error, that panic, and for a panic deep inside Kelvin's functions.
+// Shapes that do not fit: libtorch's message, the op, both operands with shape and type, and the line that asked for
+// it, for the forms of gotch that return an error, that panic, and for a panic deep inside Kelvin's functions.
 func TestErrorOfAWrongShape(t *testing.T) {
 	var at string
 	for name, multiply := range map[string]func(a, b *ts.Tensor) error{
@@ -70,7 +70,11 @@ func TestErrorOfAWrongShape(t *testing.T) {
 				assert.Contains(t, err.Error(), "libtorch: Matmul([3 2] Double, [4 5] Float): ")
 				assert.Contains(t, err.Error(), "(at torch/errors_test.go:")
 				// What libtorch says, without its stack of C++ frames.
-				assert.Regexp(t, `mat1 and mat2 shapes cannot be multiplied \(3x2 and 4x5\)|expected .* same dtype|scalar type`, e.Message)
+				assert.Regexp(
+					t,
+					`mat1 and mat2 shapes cannot be multiplied \(3x2 and 4x5\)|expected .* same dtype|scalar type`,
+					e.Message,
+				)
 				assert.NotContains(t, e.Message, "frame #")
 				assert.NotContains(t, e.Message, "Exception raised from")
 			})
@@ -78,8 +82,8 @@ func TestErrorOfAWrongShape(t *testing.T) {
 	}
 }
 
-// The same for operations on lists, for one that works in place, for one without operands, for gotch's hand-written ones
-// and for its queries. The numbers are the ones that libtorch is asked for.
+// The same for operations on lists, for one that works in place, for one without operands, for gotch's hand-written
+// ones and for its queries. The numbers are the ones that libtorch is asked for.
 func TestErrorOfEveryForm(t *testing.T) {
 	x := ts.MustOnes([]int64{2, 3}, gotch.Double, gotch.CPU)
 	y := ts.MustOnes([]int64{4}, gotch.Int64, gotch.CPU)
@@ -91,20 +95,27 @@ func TestErrorOfEveryForm(t *testing.T) {
 		message  string
 	}{
 		{"Cat", func() error { return drop2(ts.Cat([]*ts.Tensor{x, y}, 5)) }, []string{"[2 3] Double", "[4] Int64"}, "5"},
-		{"Add_", func() error { return x.Add_(y) }, []string{"[2 3] Double", "[4] Int64"}, "size of tensor a (3) must match the size of tensor b (4)"},
-		{"MaxDim", func() error { _, _, err := x.MaxDim(7, false, false); return err }, []string{"[2 3] Double"}, "out of range"},
-		{"Zeros", func() error { return drop2(ts.Zeros([]int64{-2}, gotch.Double, gotch.CPU)) }, nil, "negative dimension -2"},
+		{"Add_", func() error { return x.Add_(y) }, []string{"[2 3] Double", "[4] Int64"}, "size of tensor a (3) must " +
+			"match the size of tensor b (4)"},
+		{"MaxDim", func() error { _, _, err := x.MaxDim(7, false, false); return err }, []string{"[2 3] Double"},
+			"out of range"},
+		{"Zeros", func() error { return drop2(ts.Zeros([]int64{-2}, gotch.Double, gotch.CPU)) }, nil, "negative dimension " +
+			"-2"},
 		{"Get", func() error { return drop2(x.Get(9)) }, []string{"[2 3] Double"}, "index 9"},
 		{"Split", func() error { return drop2(x.Split(1, 3)) }, []string{"[2 3] Double"}, "out of range"},
-		{"TopK", func() error { _, _, err := x.TopK(8, 1, true, true); return err }, []string{"[2 3] Double"}, "out of range"},
-		{"Copy_", func() error { return torch.Do(func(*torch.Scope) error { x.Copy_(y); return nil }) }, []string{"[2 3] Double", "[4] Int64"}, "must match"},
+		{"TopK", func() error { _, _, err := x.TopK(8, 1, true, true); return err }, []string{"[2 3] Double"},
+			"out of range"},
+		{"Copy_", func() error { return torch.Do(func(*torch.Scope) error { x.Copy_(y); return nil }) },
+			[]string{"[2 3] Double", "[4] Int64"}, "must match"},
 		{"IsNonzero", func() error { return drop2(x.IsNonzero(false)) }, []string{"[2 3] Double"}, "more than one value"},
 		{"Float64Value", func() error { return drop2(torch.Item(x)) }, []string{"[2 3] Double"}, "6 elements"},
 		{"LinalgCholesky", func() error { return drop2(x.LinalgCholesky(false, false)) }, []string{"[2 3] Double"}, "square"},
 		{"Leaf", func() error { return drop2(torch.Leaf(y)) }, []string{"[4] Int64"}, "floating point"},
-		{"FromData", func() error { return drop2(torch.FromSliceOn(gotch.CPU, gotch.Invalid, []float64{1})) }, nil, "element type number -1"},
+		{"FromData", func() error { return drop2(torch.FromSliceOn(gotch.CPU, gotch.Invalid, []float64{1})) }, nil,
+			"element type number -1"},
 		{"Ones", func() error { return drop2(ts.Ones([]int64{2}, gotch.Invalid, gotch.CPU)) }, nil, "element type number -1"},
-		{"Totype", func() error { return drop2(torch.To(x, torch.CPU, gotch.Invalid)) }, []string{"[2 3] Double"}, "element type number -1"},
+		{"Totype", func() error { return drop2(torch.To(x, torch.CPU, gotch.Invalid)) }, []string{"[2 3] Double"},
+			"element type number -1"},
 		{"Random", func() error {
 			s := torch.NewStreams(0, 1)
 			return drop2(s.Normal([]int64{-4}, gotch.Double, gotch.CPU))
@@ -138,8 +149,8 @@ func methodFor(op string, x *ts.Tensor) (reflect.Value, bool) {
 	return m, m.IsValid()
 }
 
-// The operations that this libtorch lacks say so, by the name under which Missing lists them. Those that are methods are
-// called, with whatever operands: it must not matter.
+// The operations that this libtorch lacks say so, by the name under which Missing lists them. Those that are methods
+// are called, with whatever operands: it must not matter.
 func TestErrorOfAMissingOperation(t *testing.T) {
 	missing := torch.Missing()
 	if len(missing) == 0 {
@@ -174,8 +185,8 @@ func TestErrorOfAMissingOperation(t *testing.T) {
 	assert.NotEqual(t, "changed", torch.Missing()[0], "the list is a copy")
 }
 
-// Lists of dimensions and shapes may be empty, whether nil or not. In libtorch a reduction over no named dimension is one
-// over all, and a shape without sizes is that of a scalar.
+// Lists of dimensions and shapes may be empty, whether nil or not. In libtorch a reduction over no named dimension is
+// one over all, and a shape without sizes is that of a scalar.
 func TestEmptyDimensions(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1, 2, 3, 4}, 2, 2)
@@ -212,7 +223,8 @@ func TestUndefinedTensors(t *testing.T) {
 			// x Wᵀ without a bias, by hand.
 			assert.Equal(t, []float64{1, 2, 3, 3, 4, 7}, floats(ts.MustLinear(x, w, none)))
 			// The mean over the rows of log softmax at the target, both classes as likely: log 2.
-			loss := ts.MustZeros([]int64{2, 2}, gotch.Double, gotch.CPU).MustCrossEntropyLoss(ints([]int64{0, 1}), none, 1, -100, 0, false)
+			loss := ts.MustZeros([]int64{2, 2}, gotch.Double, gotch.CPU).
+				MustCrossEntropyLoss(ints([]int64{0, 1}), none, 1, -100, 0, false)
 			near(t, []float64{0.69314718055994531}, floats(loss), 1e-15)
 
 			e := asError(t, drop2(x.Add(none, false)))
@@ -227,7 +239,12 @@ func TestUndefinedTensors(t *testing.T) {
 			asError(t, torch.View(none, func([]float64) error { return nil }))
 			asError(t, drop2(torch.Grad([]*ts.Tensor{none}, []*ts.Tensor{none}, nil)))
 			asError(t, drop2(torch.Vmap(same, []*ts.Tensor{none}, nil)))
-			asError(t, drop2(torch.Vmap(func([]*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{none}, nil }, []*ts.Tensor{x}, nil)))
+			asError(
+				t,
+				drop2(
+					torch.Vmap(func([]*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{none}, nil }, []*ts.Tensor{x}, nil),
+				),
+			)
 			defined, err := none.Defined()
 			require.NoError(t, err)
 			assert.False(t, defined)

@@ -12,8 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// These operations have another form in older versions of libtorch, and set-up writes their bodies. Whichever form is in
-// use, the numbers are those of the formulas.
+// These operations have another form in older versions of libtorch, and set-up writes their bodies. Whichever form is
+// in use, the numbers are those of the formulas.
 
 // spread is the variance of x with a correction: Σ(x - mean)² / (n - correction); and the mean.
 func spread(x []float64, correction float64) (variance, mean float64) {
@@ -187,7 +187,15 @@ func TestAttention(t *testing.T) {
 			spread := func(data []float64, shape ...int64) *ts.Tensor {
 				return vec(data, shape...).MustExpand(append([]int64{2, 3}, shape...), false, false)
 			}
-			out := ts.MustScaledDotProductAttention(spread(q, n, d), spread(k, m, d), spread(v, m, e), c.mask, 0, c.causal, c.scale)
+			out := ts.MustScaledDotProductAttention(
+				spread(q, n, d),
+				spread(k, m, d),
+				spread(v, m, e),
+				c.mask,
+				0,
+				c.causal,
+				c.scale,
+			)
 			require.Equal(t, []int64{2, 3, n, e}, shapeOf(out), name)
 			for b := range int64(6) {
 				near(t, c.want, floats(out.MustSelect(0, b/3, false).MustSelect(0, b%3, false)), 1e-14, name)
@@ -196,8 +204,8 @@ func TestAttention(t *testing.T) {
 	})
 }
 
-// A sparse tensor, made dense: the gradient of an embedding in its table, which has a row for each index that was used. Row
-// 1 is used twice, with weights 2 and 8 (times the column's), row 3 once.
+// A sparse tensor, made dense: the gradient of an embedding in its table, which has a row for each index that was used.
+// Row 1 is used twice, with weights 2 and 8 (times the column's), row 3 once.
 func TestToDense(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		table := torch.Must(torch.Leaf(vec(numbers(10, 0), 5, 2)))

@@ -16,8 +16,8 @@ import (
 // drop2 drops a value and keeps the error.
 func drop2[T any](_ T, err error) error { return err }
 
-// returning are the operations that return their error. Each is one form of gotch's: generated with one or more outputs,
-// with lists, without an output buffer, and written by hand; then Kelvin's own.
+// returning are the operations that return their error. Each is one form of gotch's: generated with one or more
+// outputs, with lists, without an output buffer, and written by hand; then Kelvin's own.
 func returning(t *testing.T) map[string]func(x, ok *ts.Tensor) error {
 	return map[string]func(x, ok *ts.Tensor) error{
 		"Exp":                  func(x, ok *ts.Tensor) error { return drop2(x.Exp(false)) },
@@ -33,17 +33,19 @@ func returning(t *testing.T) map[string]func(x, ok *ts.Tensor) error {
 		"Detach_":              func(x, ok *ts.Tensor) error { return x.Detach_() },
 		"Cat":                  func(x, ok *ts.Tensor) error { return drop2(ts.Cat([]*ts.Tensor{ok, x}, 0)) },
 		"Stack":                func(x, ok *ts.Tensor) error { return drop2(ts.Stack([]*ts.Tensor{x, ok}, 0)) },
-		"Einsum":               func(x, ok *ts.Tensor) error { return drop2(ts.Einsum("ij,jk->ik", []*ts.Tensor{ok, x}, nil)) },
-		"Meshgrid":             func(x, ok *ts.Tensor) error { return drop2(ts.Meshgrid([]*ts.Tensor{ok, x})) },
-		"BroadcastTensors":     func(x, ok *ts.Tensor) error { return drop2(ts.BroadcastTensors([]*ts.Tensor{ok, x})) },
-		"Split":                func(x, ok *ts.Tensor) error { return drop2(x.Split(1, 0)) },
-		"SplitWithSizes":       func(x, ok *ts.Tensor) error { return drop2(x.SplitWithSizes([]int64{1, 1}, 0)) },
-		"Chunk":                func(x, ok *ts.Tensor) error { return drop2(x.Chunk(2, 0)) },
-		"Unbind":               func(x, ok *ts.Tensor) error { return drop2(x.Unbind(0)) },
-		"NonzeroNumpy":         func(x, ok *ts.Tensor) error { return drop2(x.NonzeroNumpy()) },
-		"TopK":                 func(x, ok *ts.Tensor) error { _, _, err := x.TopK(1, 0, true, true); return err },
-		"NLLLoss":              func(x, ok *ts.Tensor) error { return drop2(x.NLLLoss(ok, false)) },
-		"NLLLoss, target":      func(x, ok *ts.Tensor) error { return drop2(ok.NLLLoss(x, false)) },
+		"Einsum": func(x, ok *ts.Tensor) error {
+			return drop2(ts.Einsum("ij,jk->ik", []*ts.Tensor{ok, x}, nil))
+		},
+		"Meshgrid":         func(x, ok *ts.Tensor) error { return drop2(ts.Meshgrid([]*ts.Tensor{ok, x})) },
+		"BroadcastTensors": func(x, ok *ts.Tensor) error { return drop2(ts.BroadcastTensors([]*ts.Tensor{ok, x})) },
+		"Split":            func(x, ok *ts.Tensor) error { return drop2(x.Split(1, 0)) },
+		"SplitWithSizes":   func(x, ok *ts.Tensor) error { return drop2(x.SplitWithSizes([]int64{1, 1}, 0)) },
+		"Chunk":            func(x, ok *ts.Tensor) error { return drop2(x.Chunk(2, 0)) },
+		"Unbind":           func(x, ok *ts.Tensor) error { return drop2(x.Unbind(0)) },
+		"NonzeroNumpy":     func(x, ok *ts.Tensor) error { return drop2(x.NonzeroNumpy()) },
+		"TopK":             func(x, ok *ts.Tensor) error { _, _, err := x.TopK(1, 0, true, true); return err },
+		"NLLLoss":          func(x, ok *ts.Tensor) error { return drop2(x.NLLLoss(ok, false)) },
+		"NLLLoss, target":  func(x, ok *ts.Tensor) error { return drop2(ok.NLLLoss(x, false)) },
 		"ConstantPadNdWithVal": func(x, ok *ts.Tensor) error {
 			return drop2(x.ConstantPadNdWithVal([]int64{1, 1}, ts.FloatScalar(0), false))
 		},
@@ -71,7 +73,10 @@ func returning(t *testing.T) map[string]func(x, ok *ts.Tensor) error {
 		"CopyDataUint8": func(x, ok *ts.Tensor) error { return x.CopyDataUint8(make([]uint8, 4), 4) },
 		"Save":          func(x, ok *ts.Tensor) error { return x.Save(filepath.Join(t.TempDir(), "x")) },
 		"SaveMulti": func(x, ok *ts.Tensor) error {
-			return ts.SaveMulti([]ts.NamedTensor{{Name: "ok", Tensor: ok}, {Name: "x", Tensor: x}}, filepath.Join(t.TempDir(), "x"))
+			return ts.SaveMulti(
+				[]ts.NamedTensor{{Name: "ok", Tensor: ok}, {Name: "x", Tensor: x}},
+				filepath.Join(t.TempDir(), "x"),
+			)
 		},
 		"RunBackward": func(x, ok *ts.Tensor) error {
 			return drop2(ts.RunBackward([]*ts.Tensor{ok}, []*ts.Tensor{x}, false, false))
@@ -88,8 +93,12 @@ func returning(t *testing.T) map[string]func(x, ok *ts.Tensor) error {
 		"torch.CopyFrom":      func(x, ok *ts.Tensor) error { return torch.CopyFrom(x, make([]float64, 4)) },
 		"torch.View":          func(x, ok *ts.Tensor) error { return torch.View(x, func([]float64) error { return nil }) },
 		"torch.Leaf":          func(x, ok *ts.Tensor) error { return drop2(torch.Leaf(x)) },
-		"torch.Grad, output":  func(x, ok *ts.Tensor) error { return drop2(torch.Grad([]*ts.Tensor{x}, []*ts.Tensor{ok}, nil)) },
-		"torch.Grad, input":   func(x, ok *ts.Tensor) error { return drop2(torch.Grad([]*ts.Tensor{ok}, []*ts.Tensor{ok, x}, nil)) },
+		"torch.Grad, output": func(x, ok *ts.Tensor) error {
+			return drop2(torch.Grad([]*ts.Tensor{x}, []*ts.Tensor{ok}, nil))
+		},
+		"torch.Grad, input": func(x, ok *ts.Tensor) error {
+			return drop2(torch.Grad([]*ts.Tensor{ok}, []*ts.Tensor{ok, x}, nil))
+		},
 		"torch.Grad, weight": func(x, ok *ts.Tensor) error {
 			return drop2(torch.Grad([]*ts.Tensor{ok}, []*ts.Tensor{ok}, &torch.GradOptions{Weights: []*ts.Tensor{x}}))
 		},
@@ -111,7 +120,9 @@ func returning(t *testing.T) map[string]func(x, ok *ts.Tensor) error {
 			}, []*ts.Tensor{ok, x}, &torch.VmapOptions{InDims: []int64{0, torch.NotMapped}}))
 		},
 		"torch.Vmap, output": func(x, ok *ts.Tensor) error {
-			return drop2(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{x}, nil }, []*ts.Tensor{ok}, nil))
+			return drop2(
+				torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{x}, nil }, []*ts.Tensor{ok}, nil),
+			)
 		},
 		"Streams.NormalLike": func(x, ok *ts.Tensor) error { s := torch.NewStreams(1, 1); return drop2(s.NormalLike(x)) },
 	}
@@ -216,8 +227,8 @@ func TestDropTwice(t *testing.T) {
 	})
 }
 
-// The garbage collector does not free a tensor while an operation on it runs, although nothing refers to it any more once
-// its handle was read.
+// The garbage collector does not free a tensor while an operation on it runs, although nothing refers to it any more
+// once its handle was read.
 func TestCollectorDuringOperations(t *testing.T) {
 	done := make(chan struct{})
 	stopped := make(chan struct{})
@@ -238,7 +249,10 @@ func TestCollectorDuringOperations(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, text, "3")
 		y := ts.MustFull([]int64{50000}, ts.FloatScalar(3), gotch.Double, gotch.CPU)
-		require.True(t, y.MustAllclose(ts.MustFull([]int64{50000}, ts.FloatScalar(3), gotch.Double, gotch.CPU), 0, 0, false, false))
+		require.True(
+			t,
+			y.MustAllclose(ts.MustFull([]int64{50000}, ts.FloatScalar(3), gotch.Double, gotch.CPU), 0, 0, false, false),
+		)
 	}
 	close(done)
 	<-stopped

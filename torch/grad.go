@@ -19,14 +19,18 @@ type GradOptions struct {
 	AllowUnused bool
 }
 
-// Grad returns the gradients of the sum of the outputs in each of the inputs, in their shapes. The inputs must have been
-// made by [Leaf], or computed from such.
+// Grad returns the gradients of the sum of the outputs in each of the inputs, in their shapes. The inputs must have
+// been made by [Leaf], or computed from such.
 func Grad(outputs, inputs []*ts.Tensor, o *GradOptions) (grads []*ts.Tensor, err error) {
 	if o == nil {
 		o = &GradOptions{}
 	}
 	if len(o.Weights) != 0 && len(o.Weights) != len(outputs) {
-		return nil, fmt.Errorf("torch.Grad: %d weights for %d outputs: there must be one for each, or none", len(o.Weights), len(outputs))
+		return nil, fmt.Errorf(
+			"torch.Grad: %d weights for %d outputs: there must be one for each, or none",
+			len(o.Weights),
+			len(outputs),
+		)
 	}
 	err = Do(func(s *Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
@@ -46,8 +50,12 @@ func ValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (value, grad *t
 	return value, grad, err
 }
 
-// ValueAndGradAux is [ValueAndGrad] of a function that returns other tensors besides its value. They come back detached.
-func ValueAndGradAux(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+// ValueAndGradAux is [ValueAndGrad] of a function that returns other tensors besides its value. They come back
+// detached.
+func ValueAndGradAux(
+	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
+	x *ts.Tensor,
+) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
 	return inScope(f, x, false)
 }
 
@@ -60,7 +68,10 @@ func VmapValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (values, gr
 
 // VmapValueAndGradAux is [VmapValueAndGrad] of a function that returns other tensors besides its value. They come back
 // detached and with a leading dimension of K.
-func VmapValueAndGradAux(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor) (values, grads *ts.Tensor, aux []*ts.Tensor, err error) {
+func VmapValueAndGradAux(
+	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
+	x *ts.Tensor,
+) (values, grads *ts.Tensor, aux []*ts.Tensor, err error) {
 	return inScope(f, x, true)
 }
 
@@ -68,7 +79,11 @@ func withoutAux(f func(x *ts.Tensor) *ts.Tensor) func(x *ts.Tensor) (*ts.Tensor,
 	return func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) { return f(x), nil }
 }
 
-func inScope(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor, mapped bool) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+func inScope(
+	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
+	x *ts.Tensor,
+	mapped bool,
+) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
 	err = Do(func(s *Scope) error {
 		value, grad, aux, err = valueAndGrad(f, x, mapped)
 		s.Keep(value, grad)
@@ -79,7 +94,11 @@ func inScope(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor, mapp
 }
 
 // valueAndGrad does the work inside the caller's scope. The first output is the value.
-func valueAndGrad(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor, mapped bool) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+func valueAndGrad(
+	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
+	x *ts.Tensor,
+	mapped bool,
+) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
 	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 	leaf, err := ts.KelvinLeaf(x)
 	if err != nil {
@@ -106,10 +125,15 @@ func valueAndGrad(f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor), x *ts.Tensor,
 		return nil, nil, nil, err
 	}
 	if len(d.Shape) != want {
-		return nil, nil, nil, fmt.Errorf("the function to differentiate returned shape %v, expected []: %w", d.Shape[want:], ErrNotScalar)
+		return nil, nil, nil, fmt.Errorf(
+			"the function to differentiate returned shape %v, expected []: %w",
+			d.Shape[want:],
+			ErrNotScalar,
+		)
 	}
 	if !d.RequiresGrad {
-		return nil, nil, nil, fmt.Errorf("the function to differentiate %w: it was computed without them, or with gradients switched off", ErrNoGradient)
+		return nil, nil, nil, fmt.Errorf("the function to differentiate %w: it was computed without them, or with "+
+			"gradients switched off", ErrNoGradient)
 	}
 	total := y
 	if mapped {

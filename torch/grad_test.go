@@ -29,11 +29,15 @@ var smooth = []struct {
 	{"tanh", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustTanh(false)) },
 		total(math.Tanh), each(func(x float64) float64 { return 1 - math.Tanh(x)*math.Tanh(x) })},
 	{"softplus", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustSoftplus(false)) },
-		total(func(x float64) float64 { return math.Log1p(math.Exp(x)) }), each(func(x float64) float64 { return 1 / (1 + math.Exp(-x)) })},
+		total(
+			func(x float64) float64 { return math.Log1p(math.Exp(x)) },
+		), each(func(x float64) float64 { return 1 / (1 + math.Exp(-x)) })},
 	{"erf", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustErf(false)) },
 		total(math.Erf), each(func(x float64) float64 { return 2 / math.Sqrt(math.Pi) * math.Exp(-x*x) })},
 	{"sin times x", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustSin(false).MustMul(x, false)) },
-		total(func(x float64) float64 { return x * math.Sin(x) }), each(func(x float64) float64 { return math.Sin(x) + x*math.Cos(x) })},
+		total(
+			func(x float64) float64 { return x * math.Sin(x) },
+		), each(func(x float64) float64 { return math.Sin(x) + x*math.Cos(x) })},
 	{"Euclidean norm", func(x *ts.Tensor) *ts.Tensor { return x.MustNorm(false) },
 		norm, func(x []float64) []float64 { return []float64{x[0] / norm(x), x[1] / norm(x), x[2] / norm(x)} }},
 	{"logsumexp", func(x *ts.Tensor) *ts.Tensor { return x.MustLogsumexp([]int64{0}, false, false) },
@@ -44,7 +48,17 @@ var smooth = []struct {
 		}},
 	// log det of [[x0, x2], [x2, x1 + 9]]: with D = x0 (x1 + 9) - x2², the gradient is (x1 + 9, x0, -2 x2) / D.
 	{"log determinant", func(x *ts.Tensor) *ts.Tensor {
-		a, b, c := x.MustSelect(0, 0, false), x.MustSelect(0, 1, false).MustAddScalar(ts.FloatScalar(9), false), x.MustSelect(0, 2, false)
+		a, b, c := x.MustSelect(
+			0,
+			0,
+			false,
+		), x.MustSelect(0, 1, false).
+			MustAddScalar(ts.FloatScalar(9), false),
+			x.MustSelect(
+				0,
+				2,
+				false,
+			)
 		return ts.MustStack([]*ts.Tensor{a, c, c, b}, 0).MustView([]int64{2, 2}, false).MustLogdet(false)
 	}, func(x []float64) float64 { return math.Log(x[0]*(x[1]+9) - x[2]*x[2]) },
 		func(x []float64) []float64 {
@@ -115,7 +129,8 @@ func TestValueAndGrad(t *testing.T) {
 	}
 }
 
-// The rows of VmapValueAndGrad are the values and gradients of ValueAndGrad, also when there is one row, in float32 too.
+// The rows of VmapValueAndGrad are the values and gradients of ValueAndGrad, also when there is one row, in float32
+// too.
 func TestVmapValueAndGrad(t *testing.T) {
 	at := []float64{0.7, 1.9, 0.4, 1.2, 3.1, 0.2, 0.3, 0.6, 0.5, 2.2, 2.5, 1.7}
 	for _, c := range smooth {
@@ -139,7 +154,10 @@ func TestVmapValueAndGrad(t *testing.T) {
 	}
 	inScope(t, func(*torch.Scope) {
 		x := torch.Must(torch.FromSlice([]float32{1, 2, 3, 4}, 2, 2))
-		values, grads, err := torch.VmapValueAndGrad(func(x *ts.Tensor) *ts.Tensor { return x.MustSquare(false).MustSum(x.DType(), false) }, x)
+		values, grads, err := torch.VmapValueAndGrad(
+			func(x *ts.Tensor) *ts.Tensor { return x.MustSquare(false).MustSum(x.DType(), false) },
+			x,
+		)
 		require.NoError(t, err)
 		assert.Equal(t, gotch.Float, grads.DType())
 		assert.Equal(t, []float64{5, 25}, floats(values))
@@ -155,9 +173,9 @@ func quadratic(x, y *ts.Tensor) *ts.Tensor {
 	return half.MustAdd(cubes.MustMul(y, false), false)
 }
 
-// With CreateGraph gradients are differentiated again: all rows of the Hessian, over both inputs. By hand, at x = (2, -1)
-// and y = 0.5: the gradient is (Ax + 3 y x², Σx³) and the Hessian [[A + 6 y diag x, 3x²], [3x²ᵀ, 0]]; the third derivative
-// in x0 of what is at (0, 0) is 6 y.
+// With CreateGraph gradients are differentiated again: all rows of the Hessian, over both inputs. By hand, at x = (2,
+// -1) and y = 0.5: the gradient is (Ax + 3 y x², Σx³) and the Hessian [[A + 6 y diag x, 3x²], [3x²ᵀ, 0]]; the third
+// derivative in x0 of what is at (0, 0) is 6 y.
 func TestGradientsOfGradients(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x, y := torch.Must(torch.Leaf(vec([]float64{2, -1}))), torch.Must(torch.Leaf(scalar(0.5)))
@@ -168,12 +186,15 @@ func TestGradientsOfGradients(t *testing.T) {
 		near(t, []float64{7}, floats(first[1]), 1e-15)
 
 		hessian := [][]float64{{3 + 6, 1, 12}, {1, 5 - 3, 3}, {12, 3, 0}}
-		for row, component := range []*ts.Tensor{first[0].MustSelect(0, 0, false), first[0].MustSelect(0, 1, false), first[1]} {
+		for row, component := range []*ts.Tensor{first[0].MustSelect(0, 0, false), first[0].MustSelect(0, 1, false),
+			first[1]} {
 			second, err := torch.Grad([]*ts.Tensor{component}, in, &torch.GradOptions{CreateGraph: true, AllowUnused: true})
 			require.NoError(t, err)
 			near(t, hessian[row], append(floats(second[0]), floats(second[1])...), 1e-15, "row ", row)
 			if row == 0 {
-				third := torch.Must(torch.Grad([]*ts.Tensor{second[0].MustSelect(0, 0, false)}, in, &torch.GradOptions{KeepGraph: true}))
+				third := torch.Must(
+					torch.Grad([]*ts.Tensor{second[0].MustSelect(0, 0, false)}, in, &torch.GradOptions{KeepGraph: true}),
+				)
 				near(t, []float64{6 * 0.5, 0}, floats(third[0]), 1e-15)
 				near(t, []float64{6 * 2}, floats(third[1]), 1e-15)
 				assert.False(t, third[0].MustRequiresGrad(), "without CreateGraph the gradients end there")
@@ -197,14 +218,22 @@ func TestGradWeights(t *testing.T) {
 		product := []float64{2*0.25 - 2*1.5, 2*1.5 + 3*math.Cos(0.25)}
 		near(t, product, floats(grads[0]), 1e-15)
 
-		grads, err = torch.Grad([]*ts.Tensor{f(), sum(x)}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{vec(v), scalar(10)}})
+		grads, err = torch.Grad(
+			[]*ts.Tensor{f(), sum(x)},
+			[]*ts.Tensor{x},
+			&torch.GradOptions{Weights: []*ts.Tensor{vec(v), scalar(10)}},
+		)
 		require.NoError(t, err)
 		near(t, []float64{product[0] + 10, product[1] + 10}, floats(grads[0]), 1e-15)
 
 		// The product is linear in the weights, and differentiable in them: its gradient is J times the outer weights.
 		w := torch.Must(torch.Leaf(vec(v)))
-		grads = torch.Must(torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{w}, CreateGraph: true}))
-		forward := torch.Must(torch.Grad(grads, []*ts.Tensor{w}, &torch.GradOptions{Weights: []*ts.Tensor{vec([]float64{1, 2})}}))
+		grads = torch.Must(
+			torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{w}, CreateGraph: true}),
+		)
+		forward := torch.Must(
+			torch.Grad(grads, []*ts.Tensor{w}, &torch.GradOptions{Weights: []*ts.Tensor{vec([]float64{1, 2})}}),
+		)
 		near(t, []float64{0.25 + 2*1.5, 2 * 1.5, 2 * math.Cos(0.25)}, floats(forward[0]), 1e-15)
 
 		_, err = torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{vec(v), vec(v)}})
@@ -221,7 +250,12 @@ func TestGradKeepGraph(t *testing.T) {
 		y := sum(x.MustMul(x, false).MustExp(false))
 		want := []float64{6 * math.Exp(9)}
 		for range 3 {
-			near(t, want, floats(torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, &torch.GradOptions{KeepGraph: true}))[0]), 1e-15)
+			near(
+				t,
+				want,
+				floats(torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, &torch.GradOptions{KeepGraph: true}))[0]),
+				1e-15,
+			)
 		}
 		near(t, want, floats(torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, nil))[0]), 1e-15)
 		_, err := torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, nil)
@@ -236,7 +270,11 @@ func TestGradAllowUnused(t *testing.T) {
 		_, err := torch.Grad([]*ts.Tensor{sum(x.MustSquare(false))}, []*ts.Tensor{x, z}, nil)
 		assert.Contains(t, asError(t, err).Message, "not have been used in the graph")
 		before := s.Owned()
-		grads, err := torch.Grad([]*ts.Tensor{sum(x.MustSquare(false))}, []*ts.Tensor{z, x}, &torch.GradOptions{AllowUnused: true})
+		grads, err := torch.Grad(
+			[]*ts.Tensor{sum(x.MustSquare(false))},
+			[]*ts.Tensor{z, x},
+			&torch.GradOptions{AllowUnused: true},
+		)
 		require.NoError(t, err)
 		assert.Equal(t, before+2+2, s.Owned(), "the square, its sum, and one gradient for each input")
 		assert.Equal(t, []int64{3, 1}, shapeOf(grads[0]))
@@ -299,8 +337,8 @@ func records(t testing.TB, x *ts.Tensor) bool {
 	return y.MustRequiresGrad()
 }
 
-// NoGrad ends what it began and nothing else: inner ends leave the outer in force. Gradients are taken inside it all the
-// same, and leave it in force.
+// NoGrad ends what it began and nothing else: inner ends leave the outer in force. Gradients are taken inside it all
+// the same, and leave it in force.
 func TestNoGradNests(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{3})

@@ -55,8 +55,8 @@ func TestInPlaceGradient(t *testing.T) {
 	})
 }
 
-// 100,000 in-place ops leave the number of tensors as it is and memory flat: 100,000 leaked handles of 8 bytes, which the
-// allocator rounds up to 32, would be 3.2 MB. So would be the scalars, were they not freed with their scope.
+// 100,000 in-place ops leave the number of tensors as it is and memory flat: 100,000 leaked handles of 8 bytes, which
+// the allocator rounds up to 32, would be 3.2 MB. So would be the scalars, were they not freed with their scope.
 func TestInPlaceDoesNotLeak(t *testing.T) {
 	inScope(t, func(s *torch.Scope) {
 		x := ts.MustZeros([]int64{4}, gotch.Double, gotch.CPU)

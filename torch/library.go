@@ -21,8 +21,8 @@ func Version() string { return library().Version }
 // Missing names the operations of gotch that this libtorch lacks; calling one is an error that says so.
 func Missing() []string { return append([]string(nil), ts.KelvinMissing...) }
 
-// SetThreads sets how many threads one operation may use, in every scope that is opened afterwards: [Do], [Vmap] and the
-// gradients open one. The default is libtorch's own choice.
+// SetThreads sets how many threads one operation may use, in every scope that is opened afterwards: [Do], [Vmap] and
+// the gradients open one. The default is libtorch's own choice.
 func SetThreads(n int) error {
 	if n < 1 {
 		return fmt.Errorf("torch.SetThreads: %d threads asked for; there must be at least 1", n)

@@ -22,8 +22,8 @@ func logistic(x, y *ts.Tensor) func(w *ts.Tensor) *ts.Tensor {
 }
 
 // 20,000 gradient evaluations, of each kind, keep resident memory flat. One evaluation makes some 30 tensors and graph
-// nodes of 100 to 1000 bytes: were one of them lost each time, it would be 2 MB or more. (The first evaluations fill the
-// allocators' pools.)
+// nodes of 100 to 1000 bytes: were one of them lost each time, it would be 2 MB or more. (The first evaluations fill
+// the allocators' pools.)
 func TestGradientsInFlatMemory(t *testing.T) {
 	x, y, w := vec(numbers(40*8, 0), 40, 8), ts.MustOnes([]int64{40}, gotch.Double, gotch.CPU), vec(numbers(4*8, 77), 4, 8)
 	defer torch.Free(x, y, w)
@@ -107,7 +107,15 @@ func TestUnscopedTensorsAreCollected(t *testing.T) {
 		}
 		assert.EqualValues(t, base+10*mega, torch.UnscopedBytes())
 		inScope(t, func(s *torch.Scope) {
-			kept, detached := ts.MustZeros([]int64{mega}, gotch.Uint8, gotch.CPU), ts.MustZeros([]int64{mega}, gotch.Uint8, gotch.CPU)
+			kept, detached := ts.MustZeros(
+				[]int64{mega},
+				gotch.Uint8,
+				gotch.CPU,
+			), ts.MustZeros(
+				[]int64{mega},
+				gotch.Uint8,
+				gotch.CPU,
+			)
 			ts.MustZeros([]int64{mega}, gotch.Uint8, gotch.CPU)
 			assert.EqualValues(t, base+10*mega, torch.UnscopedBytes(), "tensors of a scope do not count")
 			s.Keep(kept)

@@ -47,7 +47,8 @@ func (s *Streams) NormalLike(t *ts.Tensor) (*ts.Tensor, error) {
 		return nil, err
 	}
 	if len(s.Chains) != 1 && (len(d.Shape) == 0 || d.Shape[0] != int64(len(s.Chains))) {
-		return nil, fmt.Errorf("torch.Streams: %d chains cannot fill shape %v: its first dimension must be the number of chains", len(s.Chains), d.Shape)
+		return nil, fmt.Errorf("torch.Streams: %d chains cannot fill shape %v: its first dimension must be the number of "+
+			"chains", len(s.Chains), d.Shape)
 	}
 	return s.drawAt(0, d.Shape, d.DType, d.Device)
 }
@@ -71,7 +72,11 @@ func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (*ts.Tensor
 		return nil, fmt.Errorf("torch.Streams: there are no chains; use NewStreams")
 	}
 	if !drawable[kind][gotch.CKind2DType(int32(dtype))] {
-		return nil, fmt.Errorf("torch.Streams: %s numbers of type %v cannot be drawn", kinds[kind], gotch.CKind2DType(int32(dtype)))
+		return nil, fmt.Errorf(
+			"torch.Streams: %s numbers of type %v cannot be drawn",
+			kinds[kind],
+			gotch.CKind2DType(int32(dtype)),
+		)
 	}
 	n := int64(1)
 	for _, d := range shape {

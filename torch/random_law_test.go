@@ -38,12 +38,12 @@ func power(k int) func(float64) float64 {
 	return func(v float64) float64 { return math.Pow(v, float64(k)) }
 }
 
-// A million numbers of each kind have the moments of their law, to four standard errors, and its distribution function, by
-// the test of Kolmogorov and Smirnov at level alpha = 1e-4: the limit law exceeds c with probability 2 exp(-2c²), which is
-// alpha for c = 2.2253. The seeds are fixed, so a right generator that passed passes for ever.
+// A million numbers of each kind have the moments of their law, to four standard errors, and its distribution function,
+// by the test of Kolmogorov and Smirnov at level alpha = 1e-4: the limit law exceeds c with probability 2 exp(-2c²),
+// which is alpha for c = 2.2253. The seeds are fixed, so a right generator that passed passes for ever.
 //
-// The variance of the mean of v^k is (E v^2k - (E v^k)²)/n. Moments of the standard normal are 1, 3, 15, 105 for the even
-// powers 2, 4, 6, 8; of the centred uniform 1/12, 1/80, 1/448, 1/2304.
+// The variance of the mean of v^k is (E v^2k - (E v^k)²)/n. Moments of the standard normal are 1, 3, 15, 105 for the
+// even powers 2, 4, 6, 8; of the centred uniform 1/12, 1/80, 1/448, 1/2304.
 func TestLaws(t *testing.T) {
 	const n = 1000000
 	const alpha = 1e-4
@@ -96,8 +96,8 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// Chains and seeds next to each other, and the same ones at other positions, are uncorrelated: with 50,000 numbers each,
-// the correlation of independent ones has standard error 1/√50000. So are the squares.
+// Chains and seeds next to each other, and the same ones at other positions, are uncorrelated: with 50,000 numbers
+// each, the correlation of independent ones has standard error 1/√50000. So are the squares.
 func TestChainsAreIndependent(t *testing.T) {
 	const n = 50000
 	inScope(t, func(*torch.Scope) {

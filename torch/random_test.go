@@ -26,8 +26,8 @@ func unit(hi, lo uint32) float64 {
 	return (float64(uint64(hi)<<20|uint64(lo)>>12) + 0.5) / (1 << 52)
 }
 
-// The three vectors that Random123 publishes for philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011): counter, key and the four
-// words. The counter is the position and the chain, the key is the seed, each with its low word first.
+// The three vectors that Random123 publishes for philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011): counter, key and the
+// four words. The counter is the position and the chain, the key is the seed, each with its low word first.
 func TestPhiloxKnownAnswers(t *testing.T) {
 	for _, c := range []struct {
 		seed, chain, position uint64
@@ -35,7 +35,8 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 	}{
 		{0, 0, 0, [4]uint32{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
 		{math.MaxUint64, math.MaxUint64, math.MaxUint64, [4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-		{0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, [4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+		{0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88,
+			[4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 	} {
 		inScope(t, func(*torch.Scope) {
 			w := c.words
@@ -118,8 +119,8 @@ func TestStreamsWithAnyNumberOfThreads(t *testing.T) {
 	}
 }
 
-// Successive draws go on where the last ended: for even lengths they are the pieces of one long draw; an odd one leaves the
-// second number of its last pair unused. Shapes only arrange the numbers.
+// Successive draws go on where the last ended: for even lengths they are the pieces of one long draw; an odd one leaves
+// the second number of its last pair unused. Shapes only arrange the numbers.
 func TestSuccessiveDraws(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		for _, draw := range []func(*torch.Streams, int64) []float64{normals, uniforms} {
@@ -156,7 +157,8 @@ func TestSuccessiveDraws(t *testing.T) {
 		assert.Equal(t, []int64{3, 2, 2, 4}, shapeOf(x))
 		assert.Equal(t, normals(&flat, 16), floats(x))
 		one := torch.NewStreams(5, 3)
-		assert.Equal(t, []int64{3}, shapeOf(torch.Must(one.Uniform(nil, gotch.Double, gotch.CPU))), "one number for each chain")
+		assert.Equal(t, []int64{3}, shapeOf(torch.Must(one.Uniform(nil, gotch.Double, gotch.CPU))), "one number for each "+
+			"chain")
 		assert.EqualValues(t, 1, one.Offset)
 	})
 }
@@ -186,7 +188,8 @@ func TestNormalLike(t *testing.T) {
 		for _, c := range []struct {
 			draw  func([]int64, gotch.DType, gotch.Device) (*ts.Tensor, error)
 			dtype gotch.DType
-		}{{s.Normal, gotch.Int64}, {s.Normal, gotch.Bool}, {s.Normal, gotch.Invalid}, {s.Uniform, gotch.Half}, {s.Uniform, gotch.Uint8}} {
+		}{{s.Normal, gotch.Int64}, {s.Normal, gotch.Bool}, {s.Normal, gotch.Invalid}, {s.Uniform, gotch.Half},
+			{s.Uniform, gotch.Uint8}} {
 			before := s
 			_, err := c.draw([]int64{2}, c.dtype, gotch.CPU)
 			assert.ErrorContains(t, err, "cannot be drawn")
@@ -219,8 +222,8 @@ func TestSinglePrecision(t *testing.T) {
 	})
 }
 
-// Uniform numbers are strictly inside (0, 1) because they are odd multiples of 2^-53 (in single precision of 2^-24), which
-// neither 0 nor 1 is; and the sum that makes them is exact.
+// Uniform numbers are strictly inside (0, 1) because they are odd multiples of 2^-53 (in single precision of 2^-24),
+// which neither 0 nor 1 is; and the sum that makes them is exact.
 func TestUniformsAreInsideTheInterval(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {

@@ -32,7 +32,8 @@ func TestScopeKeepsOnlyWhatIsKept(t *testing.T) {
 	torch.Free(kept, nil) // again does nothing
 }
 
-// Every op makes exactly one tensor of the scope: three ones, minus the one that is handed on, minus the one freed early.
+// Every op makes exactly one tensor of the scope: three ones, minus the one that is handed on, minus the one freed
+// early.
 func TestScopeOwned(t *testing.T) {
 	inScope(t, func(outer *torch.Scope) {
 		require.Equal(t, 0, outer.Owned())
@@ -140,7 +141,10 @@ func TestDoReturnsTypedPanics(t *testing.T) {
 	assert.ErrorContains(t, err, "(at "+at+")")
 	assert.ErrorIs(t, torch.Do(func(*torch.Scope) error { return torch.Must(error(nil), error(ours{"w"})) }), ours{"w"})
 
-	first := asError(t, torch.Do(func(*torch.Scope) error { vec([]float64{1}).MustView([]int64{2, 2}, false); return nil }))
+	first := asError(
+		t,
+		torch.Do(func(*torch.Scope) error { vec([]float64{1}).MustView([]int64{2, 2}, false); return nil }),
+	)
 	assert.Equal(t, "View", first.Op)
 	again := torch.Do(func(*torch.Scope) error { panic(first) })
 	assert.Same(t, first, again.(*torch.Error))
@@ -188,7 +192,8 @@ func TestDoLetsOtherPanicsThrough(t *testing.T) {
 		}
 	}
 	var nilMap map[string]int
-	assert.Panics(t, func() { _ = torch.Do(func(*torch.Scope) error { nilMap["a"] = 1; return nil }) }, "a bug of the user's")
+	assert.Panics(t, func() { _ = torch.Do(func(*torch.Scope) error { nilMap["a"] = 1; return nil }) }, "a bug of the "+
+		"user's")
 }
 
 // A goroutine that ends inside a scope (as t.FailNow does) closes it.

@@ -7,8 +7,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Source gives random numbers to samplers. It reads one stream; inside a function mapped by [VmapSources] it reads one for
-// each of the evaluations, and its numbers are theirs. It is not safe for several goroutines at once.
+// Source gives random numbers to samplers. It reads one stream; inside a function mapped by [VmapSources] it reads one
+// for each of the evaluations, and its numbers are theirs. It is not safe for several goroutines at once.
 type Source struct {
 	streams *Streams
 	level   int64 // of the vmap that the source belongs to; 0 outside
@@ -65,9 +65,14 @@ func (s *Source) seeds() []uint64 {
 	return out
 }
 
-// VmapSources is [Vmap] of a function that draws random numbers: evaluation k reads the stream of chain k. There must be as
-// many chains as evaluations.
-func VmapSources(f func(in []*ts.Tensor, source *Source) ([]*ts.Tensor, error), inputs []*ts.Tensor, streams *Streams, o *VmapOptions) (outputs []*ts.Tensor, err error) {
+// VmapSources is [Vmap] of a function that draws random numbers: evaluation k reads the stream of chain k. There must
+// be as many chains as evaluations.
+func VmapSources(
+	f func(in []*ts.Tensor, source *Source) ([]*ts.Tensor, error),
+	inputs []*ts.Tensor,
+	streams *Streams,
+	o *VmapOptions,
+) (outputs []*ts.Tensor, err error) {
 	if o == nil {
 		o = &VmapOptions{}
 	}

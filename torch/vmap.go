@@ -32,11 +32,15 @@ type VmapOptions struct {
 	Randomness Randomness
 }
 
-// Vmap maps f over one dimension of its inputs: f is called once, with tensors that stand for all their slices, and sees
-// the shapes of one. The outputs get the mapped dimension back. Gradients flow through. Calls nest.
+// Vmap maps f over one dimension of its inputs: f is called once, with tensors that stand for all their slices, and
+// sees the shapes of one. The outputs get the mapped dimension back. Gradients flow through. Calls nest.
 //
 // Inside f the values of a tensor cannot be read, so Go code cannot branch on them.
-func Vmap(f func(in []*ts.Tensor) ([]*ts.Tensor, error), inputs []*ts.Tensor, o *VmapOptions) (outputs []*ts.Tensor, err error) {
+func Vmap(
+	f func(in []*ts.Tensor) ([]*ts.Tensor, error),
+	inputs []*ts.Tensor,
+	o *VmapOptions,
+) (outputs []*ts.Tensor, err error) {
 	err = Do(func(s *Scope) error {
 		outputs, err = vmap(f, inputs, o)
 		s.Keep(outputs...)
@@ -46,12 +50,20 @@ func Vmap(f func(in []*ts.Tensor) ([]*ts.Tensor, error), inputs []*ts.Tensor, o 
 }
 
 // vmap does the work inside the caller's scope, on the caller's locked thread.
-func vmap(f func(in []*ts.Tensor) ([]*ts.Tensor, error), inputs []*ts.Tensor, o *VmapOptions) (outputs []*ts.Tensor, err error) {
+func vmap(
+	f func(in []*ts.Tensor) ([]*ts.Tensor, error),
+	inputs []*ts.Tensor,
+	o *VmapOptions,
+) (outputs []*ts.Tensor, err error) {
 	return vmapAt(func(in []*ts.Tensor, _ int64) ([]*ts.Tensor, error) { return f(in) }, inputs, o)
 }
 
 // vmapAt is vmap of a function that is told the level that it runs at.
-func vmapAt(f func(in []*ts.Tensor, level int64) ([]*ts.Tensor, error), inputs []*ts.Tensor, o *VmapOptions) (outputs []*ts.Tensor, err error) {
+func vmapAt(
+	f func(in []*ts.Tensor, level int64) ([]*ts.Tensor, error),
+	inputs []*ts.Tensor,
+	o *VmapOptions,
+) (outputs []*ts.Tensor, err error) {
 	if o == nil {
 		o = &VmapOptions{}
 	}
@@ -132,7 +144,12 @@ func mappedSize(inputs []*ts.Tensor, o *VmapOptions) (int64, error) {
 			return 0, fmt.Errorf("torch.Vmap: input %d has shape %v, without dimension %d to map over", i, d.Shape, dim)
 		}
 		if size >= 0 && d.Shape[at] != size {
-			return 0, fmt.Errorf("torch.Vmap: input %d has size %d in the mapped dimension, earlier inputs %d", i, d.Shape[at], size)
+			return 0, fmt.Errorf(
+				"torch.Vmap: input %d has size %d in the mapped dimension, earlier inputs %d",
+				i,
+				d.Shape[at],
+				size,
+			)
 		}
 		size = d.Shape[at]
 	}

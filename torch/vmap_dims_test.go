@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Indexing with a dimension counted from the end, a tensor that is mapped and an index that is not: the rows one by one. Left to
-// libtorch 1.13 some of these compute something else, and one crashes.
+// Indexing with a dimension counted from the end, a tensor that is mapped and an index that is not: the rows one by
+// one. Left to libtorch 1.13 some of these compute something else, and one crashes.
 func TestVmapOfNegativeDimensions(t *testing.T) {
 	at := torch.Must(torch.FromSlice([]int64{2, 0}))
 	src := torch.Must(torch.FromSlice([]float64{1, 2, 3, 4, 5, 6}, 3, 2))
@@ -52,7 +52,11 @@ func TestVmapOfNegativeDimensions(t *testing.T) {
 			}
 			x := torch.Must(torch.FromSlice(data, k, 3, 3))
 			err := torch.Do(func(*torch.Scope) error {
-				out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{f(in[0])}, nil }, []*ts.Tensor{x}, nil)
+				out, err := torch.Vmap(
+					func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{f(in[0])}, nil },
+					[]*ts.Tensor{x},
+					nil,
+				)
 				if err != nil {
 					return err
 				}

@@ -104,7 +104,11 @@ func groups() []mapped {
 		{"triangular solve", []*input{spd(3), real(3, 2)}, two(func(x, y *ts.Tensor) *ts.Tensor {
 			return x.MustTril(0, false).MustLinalgSolveTriangular(y, false, true, false, false)
 		})},
-		{"solve", []*input{spd(3), real(3, 2)}, two(func(x, y *ts.Tensor) *ts.Tensor { return ts.MustLinalgSolve(x, y, true) })},
+		{
+			"solve",
+			[]*input{spd(3), real(3, 2)},
+			two(func(x, y *ts.Tensor) *ts.Tensor { return ts.MustLinalgSolve(x, y, true) }),
+		},
 		{"cholesky solve", []*input{real(3, 2), spd(3)}, two(func(x, y *ts.Tensor) *ts.Tensor {
 			return x.MustCholeskySolve(y.MustLinalgCholesky(false, false), false, false)
 		})},
@@ -127,7 +131,11 @@ func groups() []mapped {
 		{"lgamma, digamma", []*input{positive(4)}, one(func(x *ts.Tensor) *ts.Tensor {
 			return x.MustLgamma(false).MustAdd(x.MustDigamma(false), false)
 		})},
-		{"erf, erfc", []*input{real(4)}, one(func(x *ts.Tensor) *ts.Tensor { return x.MustErf(false).MustMul(x.MustErfc(false), false) })},
+		{
+			"erf, erfc",
+			[]*input{real(4)},
+			one(func(x *ts.Tensor) *ts.Tensor { return x.MustErf(false).MustMul(x.MustErfc(false), false) }),
+		},
 		{"log1p, expm1", []*input{positive(4)}, one(func(x *ts.Tensor) *ts.Tensor {
 			return x.MustLog1p(false).MustMul(x.MustExpm1(false), false)
 		})},
@@ -143,22 +151,40 @@ func groups() []mapped {
 		{"softplus, logsigmoid", []*input{real(4)}, one(func(x *ts.Tensor) *ts.Tensor {
 			return x.MustSoftplus(false).MustMul(x.MustLogSigmoid(false), false)
 		})},
-		{"logsumexp", []*input{real(3, 4)}, one(func(x *ts.Tensor) *ts.Tensor { return x.MustLogsumexp([]int64{1}, false, false) })},
+		{
+			"logsumexp",
+			[]*input{real(3, 4)},
+			one(func(x *ts.Tensor) *ts.Tensor { return x.MustLogsumexp([]int64{1}, false, false) }),
+		},
 		{"softmax, log softmax", []*input{real(3, 4)}, one(func(x *ts.Tensor) *ts.Tensor {
 			return x.MustSoftmax(0, f64, false).MustMul(x.MustLogSoftmax(-1, f64, false), false)
 		})},
 		{"clamp, abs, maximum", []*input{real(4), real(4)}, two(func(x, y *ts.Tensor) *ts.Tensor {
-			return x.MustClamp(ts.FloatScalar(-0.5), ts.FloatScalar(0.5), false).MustMul(x.MustAbs(false), false).MustMaximum(y, false)
+			return x.MustClamp(ts.FloatScalar(-0.5), ts.FloatScalar(0.5), false).
+				MustMul(x.MustAbs(false), false).
+				MustMaximum(y, false)
 		})},
 
 		// Indexing.
-		{"index select", []*input{real(5, 2), index(5, 3)}, two(func(x, i *ts.Tensor) *ts.Tensor { return x.MustIndexSelect(0, i, false) })},
-		{"gather", []*input{real(3, 4), index(4, 3, 2)}, two(func(x, i *ts.Tensor) *ts.Tensor { return x.MustGather(1, i, false, false) })},
+		{
+			"index select",
+			[]*input{real(5, 2), index(5, 3)},
+			two(func(x, i *ts.Tensor) *ts.Tensor { return x.MustIndexSelect(0, i, false) }),
+		},
+		{
+			"gather",
+			[]*input{real(3, 4), index(4, 3, 2)},
+			two(func(x, i *ts.Tensor) *ts.Tensor { return x.MustGather(1, i, false, false) }),
+		},
 		{"scatter add", []*input{real(4), index(4, 6), real(6)}, func(in []*ts.Tensor) []*ts.Tensor {
 			return []*ts.Tensor{in[0].MustScatterAdd(0, in[1], in[2], false)}
 		}},
 		{"narrow, select, slice", []*input{real(4, 5)}, func(in []*ts.Tensor) []*ts.Tensor {
-			return []*ts.Tensor{in[0].MustNarrow(1, 1, 3, false), in[0].MustSelect(0, -1, false), in[0].MustSlice(0, []int64{0}, []int64{4}, 2, false)}
+			return []*ts.Tensor{
+				in[0].MustNarrow(1, 1, 3, false),
+				in[0].MustSelect(0, -1, false),
+				in[0].MustSlice(0, []int64{0}, []int64{4}, 2, false),
+			}
 		}},
 		{"cumsum, cumprod", []*input{real(3, 4)}, one(func(x *ts.Tensor) *ts.Tensor {
 			return x.MustCumsum(1, f64, false).MustMul(x.MustCumprod(0, f64, false), false)
@@ -166,11 +192,19 @@ func groups() []mapped {
 		{"diag", []*input{real(4), real(3, 3)}, func(in []*ts.Tensor) []*ts.Tensor {
 			return pair(in[0].MustDiag(0, false), in[1].MustDiag(-1, false))
 		}},
-		{"tril, triu", []*input{real(3, 3)}, one(func(x *ts.Tensor) *ts.Tensor { return x.MustTril(0, false).MustMul(x.MustTriu(-1, false), false) })},
+		{
+			"tril, triu",
+			[]*input{real(3, 3)},
+			one(func(x *ts.Tensor) *ts.Tensor { return x.MustTril(0, false).MustMul(x.MustTriu(-1, false), false) }),
+		},
 		{"where", []*input{mask(4), real(4), real(4)}, func(in []*ts.Tensor) []*ts.Tensor {
 			return []*ts.Tensor{in[1].MustWhereSelf(in[0], in[2], false)}
 		}},
-		{"masked fill", []*input{real(4), mask(4)}, two(func(x, m *ts.Tensor) *ts.Tensor { return x.MustMaskedFill(m, ts.FloatScalar(-3), false) })},
+		{
+			"masked fill",
+			[]*input{real(4), mask(4)},
+			two(func(x, m *ts.Tensor) *ts.Tensor { return x.MustMaskedFill(m, ts.FloatScalar(-3), false) }),
+		},
 		{"comparison", []*input{real(4), real(4)}, two(func(x, y *ts.Tensor) *ts.Tensor {
 			return x.MustMul(x.MustGtTensor(y, false).MustTotype(f64, false), false).MustAdd(y, false)
 		})},
@@ -178,14 +212,29 @@ func groups() []mapped {
 		// Reductions.
 		{"sum, mean", []*input{real(3, 4)}, func(in []*ts.Tensor) []*ts.Tensor {
 			x := in[0]
-			return []*ts.Tensor{sum(x), x.MustSumDimIntlist([]int64{-1}, true, f64, false), x.MustMean(f64, false), x.MustMeanDim([]int64{0}, false, f64, false)}
+			return []*ts.Tensor{
+				sum(x),
+				x.MustSumDimIntlist([]int64{-1}, true, f64, false),
+				x.MustMean(f64, false),
+				x.MustMeanDim([]int64{0}, false, f64, false),
+			}
 		}},
 		{"max, amax", []*input{real(3, 4)}, func(in []*ts.Tensor) []*ts.Tensor {
 			values, at := in[0].MustMaxDim(1, false, false)
-			return []*ts.Tensor{in[0].MustMax(false), values, at, in[0].MustAmax([]int64{0}, false, false), in[0].MustArgmax([]int64{1}, false, false)}
+			return []*ts.Tensor{
+				in[0].MustMax(false),
+				values,
+				at,
+				in[0].MustAmax([]int64{0}, false, false),
+				in[0].MustArgmax([]int64{1}, false, false),
+			}
 		}},
 		{"var, std", []*input{real(3, 4)}, func(in []*ts.Tensor) []*ts.Tensor {
-			return []*ts.Tensor{in[0].MustVar(true, false), in[0].MustVarDim([]int64{1}, false, true, false), in[0].MustStd(false, false)}
+			return []*ts.Tensor{
+				in[0].MustVar(true, false),
+				in[0].MustVarDim([]int64{1}, false, true, false),
+				in[0].MustStd(false, false),
+			}
 		}},
 		{"norm", []*input{real(3, 4)}, func(in []*ts.Tensor) []*ts.Tensor {
 			return pair(in[0].MustNorm(false), in[0].MustNormScalaroptDim(ts.FloatScalar(3), []int64{1}, false, false))
@@ -220,15 +269,25 @@ func groups() []mapped {
 		{"average pooling", []*input{real(2, 3, 6, 6)}, one(func(x *ts.Tensor) *ts.Tensor {
 			return x.MustAvgPool2d([]int64{2, 2}, []int64{2, 2}, []int64{0, 0}, false, true, []int64{4}, false)
 		})},
-		{"embedding", []*input{real(5, 3), index(5, 2, 4)}, two(func(w, i *ts.Tensor) *ts.Tensor { return ts.MustEmbedding(w, i, -1, false, false) })},
+		{
+			"embedding",
+			[]*input{real(5, 3), index(5, 2, 4)},
+			two(func(w, i *ts.Tensor) *ts.Tensor { return ts.MustEmbedding(w, i, -1, false, false) }),
+		},
 		{"layer norm", []*input{real(3, 4), real(4), real(4)}, func(in []*ts.Tensor) []*ts.Tensor {
 			return []*ts.Tensor{ts.MustLayerNorm(in[0], []int64{4}, in[1], in[2], 1e-5, false)}
 		}},
 
 		// Shapes.
-		{"cat, stack", []*input{real(3, 2), real(3, 2)}, func(in []*ts.Tensor) []*ts.Tensor { return pair(ts.MustCat(in, -1), ts.MustStack(in, 1)) }},
+		{
+			"cat, stack",
+			[]*input{real(3, 2), real(3, 2)},
+			func(in []*ts.Tensor) []*ts.Tensor { return pair(ts.MustCat(in, -1), ts.MustStack(in, 1)) },
+		},
 		{"expand, reshape, view", []*input{real(3, 1, 2)}, one(func(x *ts.Tensor) *ts.Tensor {
-			return x.MustExpand([]int64{3, 4, 2}, false, false).MustReshape([]int64{-1, 2}, false).MustMul(x.MustView([]int64{1, 6}, false).MustNarrow(1, 0, 2, false), false)
+			return x.MustExpand([]int64{3, 4, 2}, false, false).
+				MustReshape([]int64{-1, 2}, false).
+				MustMul(x.MustView([]int64{1, 6}, false).MustNarrow(1, 0, 2, false), false)
 		})},
 		{"transpose, permute", []*input{real(3, 4, 2)}, func(in []*ts.Tensor) []*ts.Tensor {
 			return pair(in[0].MustTranspose(0, -1, false), in[0].MustPermute([]int64{2, 0, 1}, false))
@@ -270,8 +329,8 @@ func gradients(t *testing.T, outputs, inputs []*ts.Tensor, weights []*ts.Tensor)
 	return grads
 }
 
-// Mapping a function gives the values and the gradients of a loop over the rows, up to the rounding of products that sum in
-// another order: 1e-12 is some thousand units of rounding.
+// Mapping a function gives the values and the gradients of a loop over the rows, up to the rounding of products that
+// sum in another order: 1e-12 is some thousand units of rounding.
 func TestVmapEqualsLoop(t *testing.T) {
 	const rows, tol = 3, 1e-12
 	for _, c := range groups() {

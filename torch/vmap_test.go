@@ -94,8 +94,8 @@ func TestVmapNotMapped(t *testing.T) {
 	})
 }
 
-// A closure's tensor is the same for all rows, and so is a result that does not depend on the input: it is repeated, at the
-// place that was asked for.
+// A closure's tensor is the same for all rows, and so is a result that does not depend on the input: it is repeated, at
+// the place that was asked for.
 func TestVmapOutputsThatDoNotDepend(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x, c := vec(numbers(6, 0), 3, 2), vec([]float64{1, 2, 3, 4}, 2, 2)
@@ -121,8 +121,9 @@ func net(w, x *ts.Tensor) *ts.Tensor {
 	return h.MustDot(w.MustNarrow(0, 4, 2, false), false)
 }
 
-// Maps nest: per-sample gradients of each of several chains, from one call, equal the double loop over chains and samples
-// of ordinary gradients. The gradients are those of the sum over everything in weights that were repeated for each sample.
+// Maps nest: per-sample gradients of each of several chains, from one call, equal the double loop over chains and
+// samples of ordinary gradients. The gradients are those of the sum over everything in weights that were repeated for
+// each sample.
 func TestVmapNested(t *testing.T) {
 	const chains, samples, dim = 3, 5, 6
 	inScope(t, func(*torch.Scope) {
@@ -142,7 +143,10 @@ func TestVmapNested(t *testing.T) {
 		for c := range int64(chains) {
 			for n := range int64(samples) {
 				row := x.MustSelect(0, n, false)
-				value, grad, err := torch.ValueAndGrad(func(w *ts.Tensor) *ts.Tensor { return net(w, row) }, w.MustSelect(0, c, false))
+				value, grad, err := torch.ValueAndGrad(
+					func(w *ts.Tensor) *ts.Tensor { return net(w, row) },
+					w.MustSelect(0, c, false),
+				)
 				require.NoError(t, err)
 				near(t, floats(value), floats(out[0].MustSelect(0, c, false).MustSelect(0, n, false)), 1e-14)
 				near(t, floats(grad), floats(grads.MustSelect(0, c, false).MustSelect(0, n, false)), 1e-14)
@@ -204,10 +208,13 @@ func TestVmapErrors(t *testing.T) {
 			{"no input is mapped", nil, nil},
 			{"no input is mapped", []*ts.Tensor{x}, &torch.VmapOptions{InDims: []int64{torch.NotMapped}}},
 			{"input 1 has size 2 in the mapped dimension, earlier inputs 3", []*ts.Tensor{x, y}, nil},
-			{"input 2 has size 2 in the mapped dimension, earlier inputs 3", []*ts.Tensor{x, x, x}, &torch.VmapOptions{InDims: []int64{0, torch.NotMapped, 1}}},
+			{"input 2 has size 2 in the mapped dimension, earlier inputs 3", []*ts.Tensor{x, x, x},
+				&torch.VmapOptions{InDims: []int64{0, torch.NotMapped, 1}}},
 			{"the mapped dimension has size 0", []*ts.Tensor{none}, nil},
-			{"input 0 has shape [3 2], without dimension 2 to map over", []*ts.Tensor{x}, &torch.VmapOptions{InDims: []int64{2}}},
-			{"input 0 has shape [3 2], without dimension -3 to map over", []*ts.Tensor{x}, &torch.VmapOptions{InDims: []int64{-3}}},
+			{"input 0 has shape [3 2], without dimension 2 to map over", []*ts.Tensor{x},
+				&torch.VmapOptions{InDims: []int64{2}}},
+			{"input 0 has shape [3 2], without dimension -3 to map over", []*ts.Tensor{x},
+				&torch.VmapOptions{InDims: []int64{-3}}},
 			{"input 1 has shape [], without dimension 0 to map over", []*ts.Tensor{x, scalar(1)}, nil},
 			{"2 input dimensions for 1 inputs", []*ts.Tensor{x}, &torch.VmapOptions{InDims: []int64{0, 0}}},
 			{"2 output dimensions for 1 outputs", []*ts.Tensor{x}, &torch.VmapOptions{OutDims: []int64{0, 0}}},
@@ -225,7 +232,11 @@ func TestVmapErrors(t *testing.T) {
 		ours := errors.New("ours")
 		_, err := torch.Vmap(func([]*ts.Tensor) ([]*ts.Tensor, error) { return nil, ours }, []*ts.Tensor{x}, nil)
 		assert.Same(t, ours, err)
-		_, err = torch.Vmap(maps(func(in []*ts.Tensor) []*ts.Tensor { return []*ts.Tensor{in[0].MustView([]int64{7}, false)} }), []*ts.Tensor{x}, nil)
+		_, err = torch.Vmap(
+			maps(func(in []*ts.Tensor) []*ts.Tensor { return []*ts.Tensor{in[0].MustView([]int64{7}, false)} }),
+			[]*ts.Tensor{x},
+			nil,
+		)
 		e := asError(t, err)
 		assert.Equal(t, "View", e.Op)
 		assert.Equal(t, []string{"[2] Double"}, e.Operands, "the shape of a row")
@@ -240,8 +251,8 @@ func TestVmapErrors(t *testing.T) {
 	})
 }
 
-// Values cannot be read inside, whichever way is tried, and the error says so: a number that stood for all rows would be
-// wrong for all but one. What does not depend on the mapped input can be read.
+// Values cannot be read inside, whichever way is tried, and the error says so: a number that stood for all rows would
+// be wrong for all but one. What does not depend on the mapped input can be read.
 func TestVmapReadingValuesInside(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1, 2, 3}, 3)
@@ -292,7 +303,11 @@ func TestVmapCleansUp(t *testing.T) {
 			assert.Panics(t, func() { fail(depth, func() { panic("other") }) })
 			fail(depth, func() { panic(&torch.Error{Message: "ours"}) })
 			fail(depth, func() { x.MustView([]int64{7}, false) })
-			out, err := torch.Vmap(maps(func(in []*ts.Tensor) []*ts.Tensor { return []*ts.Tensor{sum(in[0])} }), []*ts.Tensor{x}, nil)
+			out, err := torch.Vmap(
+				maps(func(in []*ts.Tensor) []*ts.Tensor { return []*ts.Tensor{sum(in[0])} }),
+				[]*ts.Tensor{x},
+				nil,
+			)
 			require.NoError(t, err)
 			assert.Equal(t, floats(x.MustSumDimIntlist([]int64{1}, false, gotch.Double, false)), floats(out[0]))
 			assert.Equal(t, []int64{3, 2}, shapeOf(x), "no level is open: all of x is seen")

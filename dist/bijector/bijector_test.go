@@ -49,11 +49,26 @@ func all() []one {
 		{"Exp", some(bijector.Exp()), 3, nil},
 		{"Softplus", some(bijector.Softplus()), 3, nil},
 		{"Affine", some(bijector.Affine(1.5, -2)), 3, nil},
-		{"Affine of tensors", func() bijector.Bijector { return bijector.Affine(tensor(1, 2, 3), tensor(0.5, -2, 4)) }, 3, nil},
+		{
+			"Affine of tensors",
+			func() bijector.Bijector { return bijector.Affine(tensor(1, 2, 3), tensor(0.5, -2, 4)) },
+			3,
+			nil,
+		},
 		{"Sigmoid", some(bijector.Sigmoid()), 3, nil},
 		{"Interval", some(bijector.Interval(-3, 5)), 3, nil},
-		{"Interval of tensors", func() bijector.Bijector { return bijector.Interval(tensor(-1, 0, 1), tensor(0, 2, 9)) }, 3, nil},
-		{"Interval of a number and a tensor", func() bijector.Bijector { return bijector.Interval(-2, tensor(0, 2, 9)) }, 3, nil},
+		{
+			"Interval of tensors",
+			func() bijector.Bijector { return bijector.Interval(tensor(-1, 0, 1), tensor(0, 2, 9)) },
+			3,
+			nil,
+		},
+		{
+			"Interval of a number and a tensor",
+			func() bijector.Bijector { return bijector.Interval(-2, tensor(0, 2, 9)) },
+			3,
+			nil,
+		},
 		{"GreaterThan", some(bijector.GreaterThan(-2)), 3, nil},
 		{"GreaterThan of a tensor", func() bijector.Bijector { return bijector.GreaterThan(tensor(-1, 0, 1)) }, 3, nil},
 		{"LessThan", some(bijector.LessThan(2)), 3, nil},
@@ -106,7 +121,14 @@ func TestRoundTripAndJacobian(t *testing.T) {
 			b := o.make()
 			for seed := uint64(0); seed < 4; seed++ {
 				x := normals(seed, o.n)
-				near(t, x, number(func(x *ts.Tensor) *ts.Tensor { return b.Inverse(b.Forward(torch.Of(x))).T() })(x), 1e-13, o.name, " round trip")
+				near(
+					t,
+					x,
+					number(func(x *ts.Tensor) *ts.Tensor { return b.Inverse(b.Forward(torch.Of(x))).T() })(x),
+					1e-13,
+					o.name,
+					" round trip",
+				)
 
 				rows := jacobian(func(x []float64) []float64 {
 					return o.freeOf(number(func(x *ts.Tensor) *ts.Tensor { return b.Forward(torch.Of(x)).T() })(x))
@@ -154,7 +176,11 @@ func TestVmapIsTheLoop(t *testing.T) {
 			b := o.make()
 			f := func(x *ts.Tensor) *ts.Tensor {
 				y := b.Forward(torch.Of(x)).T()
-				return logDet(b, x).MustAdd(sum(y.MustSin(false)), false).MustAdd(sum(b.Inverse(torch.Of(y)).T().MustCos(false)), false)
+				return logDet(
+					b,
+					x,
+				).MustAdd(sum(y.MustSin(false)), false).
+					MustAdd(sum(b.Inverse(torch.Of(y)).T().MustCos(false)), false)
 			}
 			x := normals(11, k*o.n)
 			values, grads, err := torch.VmapValueAndGrad(f, vec(x, k, int64(o.n)))
@@ -172,7 +198,8 @@ func TestVmapIsTheLoop(t *testing.T) {
 			require.NoError(t, err, o.name)
 			batch := vec(x, k, int64(o.n))
 			y := b.Forward(torch.Of(batch)).T()
-			for i, want := range []*ts.Tensor{y, b.Inverse(torch.Of(y)).T(), b.LogAbsDetJacobian(torch.Of(batch), torch.Of(y)).T()} {
+			for i, want := range []*ts.Tensor{y, b.Inverse(torch.Of(y)).T(),
+				b.LogAbsDetJacobian(torch.Of(batch), torch.Of(y)).T()} {
 				require.Equal(t, shapeOf(want), shapeOf(mapped[i]), o.name)
 				near(t, floats(want), floats(mapped[i]), 1e-13, o.name, i)
 			}
@@ -195,7 +222,13 @@ func TestShapesAndTypes(t *testing.T) {
 				require.Equal(t, shape[:3-b.DomainEventDims()], shapeOf(l), o.name)
 				require.Equal(t, shapeOf(y)[:len(shapeOf(y))-b.CodomainEventDims()], shapeOf(l), o.name)
 				require.Equal(t, shape, shapeOf(b.Inverse(torch.Of(y)).T()), o.name)
-				near(t, floats(x), floats(b.Inverse(torch.Of(y)).T()), map[gotch.DType]float64{gotch.Double: 1e-12, gotch.Float: 1e-3}[dtype], o.name)
+				near(
+					t,
+					floats(x),
+					floats(b.Inverse(torch.Of(y)).T()),
+					map[gotch.DType]float64{gotch.Double: 1e-12, gotch.Float: 1e-3}[dtype],
+					o.name,
+				)
 				if strings.Contains(o.name, "tensor") {
 					continue // float64 parameters make the result float64
 				}
@@ -218,7 +251,14 @@ func TestEdges(t *testing.T) {
 			softplus := max(x, 0) + l1p
 			check := func(b bijector.Bijector, y, l float64) {
 				relative(t, []float64{y}, floats(b.Forward(torch.Of(at)).T()), 1e-15*max(1, math.Abs(x)), b.Name(), x)
-				relative(t, []float64{l}, floats(b.LogAbsDetJacobian(torch.Of(at), b.Forward(torch.Of(at))).T()), 1e-15, b.Name(), x)
+				relative(
+					t,
+					[]float64{l},
+					floats(b.LogAbsDetJacobian(torch.Of(at), b.Forward(torch.Of(at))).T()),
+					1e-15,
+					b.Name(),
+					x,
+				)
 			}
 			check(bijector.Exp(), math.Exp(x), x)
 			check(bijector.Softplus(), softplus, min(x, 0)-l1p)
@@ -231,8 +271,20 @@ func TestEdges(t *testing.T) {
 				relative(t, []float64{x}, floats(b.Inverse(b.Forward(torch.Of(at))).T()), 1e-13, b.Name(), x)
 			}
 			// The gradients stay finite and right: that of log |dy/dx| is −tanh(x/2) for the sigmoid, σ(−x) for softplus.
-			near(t, []float64{-math.Tanh(x / 2)}, gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(bijector.Sigmoid(), x) }, []float64{x}), 1e-15, x)
-			near(t, []float64{1 / (1 + math.Exp(x))}, gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(bijector.Softplus(), x) }, []float64{x}), 1e-15, x)
+			near(
+				t,
+				[]float64{-math.Tanh(x / 2)},
+				gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(bijector.Sigmoid(), x) }, []float64{x}),
+				1e-15,
+				x,
+			)
+			near(
+				t,
+				[]float64{1 / (1 + math.Exp(x))},
+				gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(bijector.Softplus(), x) }, []float64{x}),
+				1e-15,
+				x,
+			)
 
 			// Two of a simplex: z = σ(x), so y = (σ(x), σ(−x)) and log |det| = log z + log(1 − z).
 			small, large := e/(1+e), 1/(1+e)
@@ -252,13 +304,19 @@ func TestEdges(t *testing.T) {
 			relative(t, []float64{1, 0, math.Tanh(x), math.Exp(-logCosh)}, floats(y), 1e-13, x)
 			relative(t, []float64{-2 * logCosh}, floats(b.LogAbsDetJacobian(torch.Of(at), torch.Of(y)).T()), 1e-15, x)
 			relative(t, []float64{x}, floats(b.Inverse(torch.Of(y)).T()), 1e-13, x)
-			near(t, []float64{-2 * math.Tanh(x)}, gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(b, x) }, []float64{x}), 1e-15, x)
+			near(
+				t,
+				[]float64{-2 * math.Tanh(x)},
+				gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(b, x) }, []float64{x}),
+				1e-15,
+				x,
+			)
 		}
 	})
 }
 
-// Several elements near the edge at once: the round trip through the simplex and the correlation factor is exact, and so is
-// the log-Jacobian, which is −∞-free. The simplex's is Σ log y; a correlation factor's is a sum over log sech².
+// Several elements near the edge at once: the round trip through the simplex and the correlation factor is exact, and
+// so is the log-Jacobian, which is −∞-free. The simplex's is Σ log y; a correlation factor's is a sum over log sech².
 func TestVectorEdges(t *testing.T) {
 	inScope(t, func() {
 		b := bijector.StickBreaking()
@@ -289,14 +347,20 @@ func TestVectorEdges(t *testing.T) {
 		relative(t, x[:3], floats(b.Inverse(torch.Of(y)).T())[:3], 1e-12)
 		near(t, x, floats(b.Inverse(torch.Of(y)).T()), 1e-11)
 		// Rows have length 1.
-		near(t, []float64{1, 1, 1, 1}, floats(y.MustSquare(false).MustSumDimIntlist([]int64{-1}, false, double, false)), 1e-14)
+		near(
+			t,
+			[]float64{1, 1, 1, 1},
+			floats(y.MustSquare(false).MustSumDimIntlist([]int64{-1}, false, double, false)),
+			1e-14,
+		)
 		// Weights 1; 1.5, 1; 2, 1.5, 1.
 		sech := func(x float64) float64 {
 			return -2 * (math.Abs(x) + math.Log1p(math.Exp(-2*math.Abs(x))) - math.Ln2)
 		}
 		det := sech(30) + 1.5*sech(20) + sech(300) + 2*sech(0) + 1.5*sech(250) + sech(60)
 		relative(t, []float64{det}, floats(b.LogAbsDetJacobian(torch.Of(vec(x)), torch.Of(y)).T()), 1e-14)
-		for _, g := range gradientOf(func(x *ts.Tensor) *ts.Tensor { return sum(b.Inverse(b.Forward(torch.Of(x))).T()) }, normals(5, 6)) {
+		for _, g := range gradientOf(func(x *ts.Tensor) *ts.Tensor { return sum(b.Inverse(b.Forward(torch.Of(x))).T()) },
+			normals(5, 6)) {
 			require.InDelta(t, 1, g, 1e-10)
 		}
 	})
@@ -305,9 +369,22 @@ func TestVectorEdges(t *testing.T) {
 // 0 is the middle: the uniform simplex and the identity correlation.
 func TestZero(t *testing.T) {
 	inScope(t, func() {
-		near(t, []float64{.2, .2, .2, .2, .2}, floats(bijector.StickBreaking().Forward(torch.Of(vec(make([]float64, 4)))).T()), 1e-15)
-		require.Equal(t, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, floats(bijector.CorrCholesky().Forward(torch.Of(vec(make([]float64, 3)))).T()))
-		require.Equal(t, []float64{1, 0, 0, 1}, floats(bijector.LowerCholesky().Forward(torch.Of(vec(make([]float64, 3)))).T()))
+		near(
+			t,
+			[]float64{.2, .2, .2, .2, .2},
+			floats(bijector.StickBreaking().Forward(torch.Of(vec(make([]float64, 4)))).T()),
+			1e-15,
+		)
+		require.Equal(
+			t,
+			[]float64{1, 0, 0, 0, 1, 0, 0, 0, 1},
+			floats(bijector.CorrCholesky().Forward(torch.Of(vec(make([]float64, 3)))).T()),
+		)
+		require.Equal(
+			t,
+			[]float64{1, 0, 0, 1},
+			floats(bijector.LowerCholesky().Forward(torch.Of(vec(make([]float64, 3)))).T()),
+		)
 	})
 }
 
@@ -352,7 +429,8 @@ func TestParameterGradients(t *testing.T) {
 // The second derivatives of the log-Jacobians are right at 0 too, where |x| in a formula would lose them.
 func TestCurvatureAtZero(t *testing.T) {
 	inScope(t, func() {
-		for want, b := range map[float64]bijector.Bijector{-0.5: bijector.Sigmoid(), -0.25: bijector.Softplus(), -2: bijector.CorrCholesky()} {
+		for want, b := range map[float64]bijector.Bijector{-0.5: bijector.Sigmoid(), -0.25: bijector.Softplus(),
+			-2: bijector.CorrCholesky()} {
 			x := torch.Must(torch.Leaf(vec([]float64{0})))
 			g := torch.Must(torch.Grad([]*ts.Tensor{logDet(b, x)}, []*ts.Tensor{x}, &torch.GradOptions{CreateGraph: true}))
 			h := torch.Must(torch.Grad([]*ts.Tensor{sum(g[0])}, []*ts.Tensor{x}, nil))

@@ -59,7 +59,11 @@ func (b chain) Inverse(y torch.Tensor) torch.Tensor {
 }
 
 // sum adds what f gives for each part, where it gives something, over the event of the chain.
-func (b chain) sum(x torch.Tensor, y *torch.Tensor, f func(p Bijector, x, y torch.Tensor) torch.Tensor) (total torch.Tensor) {
+func (b chain) sum(
+	x torch.Tensor,
+	y *torch.Tensor,
+	f func(p Bijector, x, y torch.Tensor) torch.Tensor,
+) (total torch.Tensor) {
 	event := b.domain
 	for i, p := range b.parts {
 		var out torch.Tensor

@@ -8,8 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// triangle is what the maps from vectors to triangular matrices share. The vector has the elements of the lower triangle row
-// by row, with or without the diagonal.
+// triangle is what the maps from vectors to triangular matrices share. The vector has the elements of the lower
+// triangle row by row, with or without the diagonal.
 type triangle struct {
 	name     string
 	diagonal bool
@@ -44,7 +44,8 @@ func (b triangle) size(shape []int64) int64 {
 	if b.diagonal {
 		form = "k(k+1)/2"
 	}
-	panic(&Error{b.name, "", fmt.Sprintf("a vector of length %d", n), fmt.Sprintf("the length must be %s for some k ≥ 1", form)})
+	panic(&Error{b.name, "", fmt.Sprintf("a vector of length %d", n), fmt.Sprintf("the length must be %s for some k ≥ "+
+		"1", form)})
 }
 
 func (b triangle) ForwardShape(shape []int64) []int64 {
@@ -108,9 +109,9 @@ func weighted(x torch.Tensor, weights []float64) torch.Tensor {
 // lowerCholesky makes Cholesky factors.
 type lowerCholesky struct{ triangle }
 
-// LowerCholesky takes a vector of k(k+1)/2 numbers, the lower triangle row by row, to a k x k lower-triangular matrix with
-// positive diagonal: the elements themselves below the diagonal, their exponentials on it. The Jacobian is that of the lower
-// triangle: log |det| = Σᵢ xᵢᵢ.
+// LowerCholesky takes a vector of k(k+1)/2 numbers, the lower triangle row by row, to a k x k lower-triangular matrix
+// with positive diagonal: the elements themselves below the diagonal, their exponentials on it. The Jacobian is that of
+// the lower triangle: log |det| = Σᵢ xᵢᵢ.
 func LowerCholesky() Bijector {
 	return lowerCholesky{triangle{name: "LowerCholesky", diagonal: true, codomain: support.LowerCholesky}}
 }
@@ -139,10 +140,13 @@ func (b lowerCholesky) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 // positiveDefinite makes covariance matrices.
 type positiveDefinite struct{ lowerCholesky }
 
-// PositiveDefinite takes a vector of k(k+1)/2 numbers to the symmetric positive-definite matrix L·Lᵀ whose Cholesky factor
-// is [LowerCholesky] of it. The Jacobian is that of the lower triangle: log |det| = k log 2 + Σᵢ (k − i + 2)·xᵢᵢ for i from 1.
+// PositiveDefinite takes a vector of k(k+1)/2 numbers to the symmetric positive-definite matrix L·Lᵀ whose Cholesky
+// factor is [LowerCholesky] of it. The Jacobian is that of the lower triangle: log |det| = k log 2 + Σᵢ (k − i + 2)·xᵢᵢ
+// for i from 1.
 func PositiveDefinite() Bijector {
-	return positiveDefinite{lowerCholesky{triangle{name: "PositiveDefinite", diagonal: true, codomain: support.PositiveDefinite}}}
+	return positiveDefinite{
+		lowerCholesky{triangle{name: "PositiveDefinite", diagonal: true, codomain: support.PositiveDefinite}},
+	}
 }
 
 func (b positiveDefinite) Forward(x torch.Tensor) torch.Tensor {

@@ -1,12 +1,13 @@
 // Package bijector holds differentiable one-to-one maps between sets of tensors, with the logarithms of their Jacobian
 // determinants: what takes a constrained parameter to the whole of R^n and back, and one distribution to another.
 //
-// A map works on the last dimensions of a tensor, its event, and treats all dimensions before as a batch: an elementwise
-// one has DomainEventDims 0, one of vectors 1, one of matrices 2. Numbers or tensors are parameters; tensors broadcast
-// against the value.
+// A map works on the last dimensions of a tensor, its event, and treats all dimensions before as a batch: an
+// elementwise one has DomainEventDims 0, one of vectors 1, one of matrices 2. Numbers or tensors are parameters;
+// tensors broadcast against the value.
 //
-// Bijectors are immutable values that any number of goroutines may share. A mistake panics with an [*Error], which the public
-// functions of torch return as an error. Nothing reads the values of a tensor, so all of it works under vmap; gradients flow.
+// Bijectors are immutable values that any number of goroutines may share. A mistake panics with an [*Error], which the
+// public functions of torch return as an error. Nothing reads the values of a tensor, so all of it works under vmap;
+// gradients flow.
 package bijector
 
 import (
@@ -40,9 +41,9 @@ type Imager interface {
 	Image(s support.Support) support.Support
 }
 
-// Completed is a map that is not one to one, whose x has more freedom than y. The density of y says nothing of what y leaves
-// open; LogDensityTerm is the log density of x given y that makes it whole, of the shape of x without its event. A composed
-// map without such a part returns the number 0; [Completes] tells.
+// Completed is a map that is not one to one, whose x has more freedom than y. The density of y says nothing of what y
+// leaves open; LogDensityTerm is the log density of x given y that makes it whole, of the shape of x without its event.
+// A composed map without such a part returns the number 0; [Completes] tells.
 type Completed interface {
 	LogDensityTerm(x torch.Tensor) torch.Tensor
 }
@@ -53,8 +54,8 @@ type Validator interface {
 	Validate() error
 }
 
-// LogDensityChange is what the log density of x has more than that of y = f(x): the log-Jacobian, and the LogDensityTerm
-// of maps that have one. It has the shape of x without its event.
+// LogDensityChange is what the log density of x has more than that of y = f(x): the log-Jacobian, and the
+// LogDensityTerm of maps that have one. It has the shape of x without its event.
 func LogDensityChange(b Bijector, x, y torch.Tensor) torch.Tensor {
 	change := b.LogAbsDetJacobian(x, y)
 	if c, ok := b.(Completed); ok {

@@ -15,7 +15,8 @@ type elementwise struct {
 	params   []named
 	up, down func(v torch.Tensor) torch.Tensor
 	slope    func(x torch.Tensor) torch.Tensor // log |dy/dx|
-	// left and right are y at −∞ and ∞, said here because the arithmetic of infinity with a tensor would hide what they are.
+	// left and right are y at −∞ and ∞, said here because the arithmetic of infinity with a tensor would hide what they
+	// are.
 	left, right torch.Tensor
 	falling     bool
 	unsure      bool // whether it rises or falls cannot be known without reading a tensor
@@ -122,16 +123,30 @@ var minusInf, plusInf = torch.Of(math.Inf(-1)), torch.Of(math.Inf(1))
 // Identity is y = x.
 func Identity() Bijector {
 	same := func(v torch.Tensor) torch.Tensor { return v }
-	return elementwise{name: "Identity", up: same, down: same, slope: func(torch.Tensor) torch.Tensor { return torch.Of(0) }, left: minusInf, right: plusInf}
+	return elementwise{
+		name:  "Identity",
+		up:    same,
+		down:  same,
+		slope: func(torch.Tensor) torch.Tensor { return torch.Of(0) },
+		left:  minusInf,
+		right: plusInf,
+	}
 }
 
 // Exp is y = eˣ, from the real line to the positive numbers; log |dy/dx| = x.
 func Exp() Bijector {
-	return elementwise{name: "Exp", up: torch.Tensor.Exp, down: torch.Tensor.Log, slope: func(x torch.Tensor) torch.Tensor { return x }, left: torch.Of(0), right: plusInf}
+	return elementwise{
+		name:  "Exp",
+		up:    torch.Tensor.Exp,
+		down:  torch.Tensor.Log,
+		slope: func(x torch.Tensor) torch.Tensor { return x },
+		left:  torch.Of(0),
+		right: plusInf,
+	}
 }
 
-// Softplus is y = log(1 + eˣ), from the real line to the positive numbers; log |dy/dx| = −log(1 + e⁻ˣ). Other than Exp it is
-// linear for large x.
+// Softplus is y = log(1 + eˣ), from the real line to the positive numbers; log |dy/dx| = −log(1 + e⁻ˣ). Other than Exp
+// it is linear for large x.
 func Softplus() Bijector {
 	return elementwise{
 		name: "Softplus",

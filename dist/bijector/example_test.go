@@ -71,13 +71,18 @@ func ExampleCorrCholesky() {
 	// [-0.7616 -0.2385  1.0000]
 }
 
-// The vector of a unit vector's raw numbers has one degree of freedom more than the direction; the density term closes it.
+// The vector of a unit vector's raw numbers has one degree of freedom more than the direction; the density term closes
+// it.
 func ExampleLogDensityChange() {
 	err := torch.Do(func(*torch.Scope) error {
 		b := bijector.UnitVector()
 		x := torch.Must(torch.FromSlice([]float64{3, 4}))
 		y := b.Forward(torch.Of(x)).T()
-		fmt.Printf("%.1f %.4f\n", floats(y), torch.Must(torch.Item(bijector.LogDensityChange(b, torch.Of(x), torch.Of(y)).T())))
+		fmt.Printf(
+			"%.1f %.4f\n",
+			floats(y),
+			torch.Must(torch.Item(bijector.LogDensityChange(b, torch.Of(x), torch.Of(y)).T())),
+		)
 		return nil
 	})
 	if err != nil {

@@ -15,10 +15,14 @@ func TestFloat32(t *testing.T) {
 	inScope(t, func() {
 		low, high := vec([]float64{-1, 0, 1}), vec([]float64{0, 5, 1.5})
 		for _, b := range []bijector.Bijector{
-			bijector.Identity(), bijector.Exp(), bijector.Softplus(), bijector.Sigmoid(), bijector.Affine(low, vec([]float64{1, 2, 3})), bijector.Affine(1, 2),
-			bijector.Interval(low, high), bijector.Interval(low, 9), bijector.Interval(-9, high), bijector.GreaterThan(low), bijector.LessThan(high),
-			bijector.Inverse(bijector.Interval(-9, vec([]float64{1, 2, 3}))), bijector.Chain(bijector.Softplus(), bijector.Affine(low, 2)), bijector.Ordered(),
-			bijector.PositiveOrdered(), bijector.StickBreaking(), bijector.UnitVector(), bijector.LowerCholesky(), bijector.CorrCholesky(), bijector.PositiveDefinite(),
+			bijector.Identity(), bijector.Exp(), bijector.Softplus(), bijector.Sigmoid(),
+			bijector.Affine(low, vec([]float64{1, 2, 3})), bijector.Affine(1, 2),
+			bijector.Interval(low, high), bijector.Interval(low, 9), bijector.Interval(-9, high), bijector.GreaterThan(low),
+			bijector.LessThan(high),
+			bijector.Inverse(bijector.Interval(-9, vec([]float64{1, 2, 3}))),
+			bijector.Chain(bijector.Softplus(), bijector.Affine(low, 2)), bijector.Ordered(),
+			bijector.PositiveOrdered(), bijector.StickBreaking(), bijector.UnitVector(), bijector.LowerCholesky(),
+			bijector.CorrCholesky(), bijector.PositiveDefinite(),
 		} {
 			x := torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, []float64{0.3, -0.4, 0.8}))
 			wide := x.MustTotype(double, false)

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// For is the map from all of R^n to a support, the n numbers in the shape that InverseShape gives for one value. Supports
-// of whole numbers have none, nor has a point.
+// For is the map from all of R^n to a support, the n numbers in the shape that InverseShape gives for one value.
+// Supports of whole numbers have none, nor has a point.
 func For(s support.Support) (Bijector, error) {
 	b, err := single(s)
 	if err != nil {
@@ -45,7 +45,8 @@ func single(s support.Support) (b Bijector, err error) {
 	case support.KindPositiveDefinite:
 		return PositiveDefinite(), nil
 	}
-	return nil, &Error{"For", "the support", s.String(), "it must be of numbers that can be varied a little; sum or enumerate over the values of a discrete one"}
+	return nil, &Error{"For", "the support", s.String(), "it must be of numbers that can be varied a little; sum or " +
+		"enumerate over the values of a discrete one"}
 }
 
 // interval is the map to an interval, by which of its ends are there.

@@ -58,7 +58,12 @@ func TestForReachesTheSupport(t *testing.T) {
 				x := vec(normals(uint64(i), n), shape...)
 				y := b.Forward(torch.Of(x)).T()
 				require.NoError(t, s.Check(y), c.name)
-				require.Equal(t, shape[:len(shape)-b.DomainEventDims()], shapeOf(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()), c.name)
+				require.Equal(
+					t,
+					shape[:len(shape)-b.DomainEventDims()],
+					shapeOf(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()),
+					c.name,
+				)
 				image := bijector.Image(b, support.Real.Independent(b.DomainEventDims()))
 				image.Closed = s.Closed // whether the ends belong to it
 				require.Equal(t, s, image, c.name)
@@ -75,7 +80,8 @@ func TestForReachesTheSupport(t *testing.T) {
 
 // Supports that cannot be varied continuously have no bijector, and the message says what it was.
 func TestForErrors(t *testing.T) {
-	for _, s := range []support.Support{support.Boolean, support.NonnegativeInteger, support.IntegerInterval(0, 3), support.Counts(3), support.Point} {
+	for _, s := range []support.Support{support.Boolean, support.NonnegativeInteger, support.IntegerInterval(0, 3),
+		support.Counts(3), support.Point} {
 		_, err := bijector.For(s)
 		var e *bijector.Error
 		require.ErrorAs(t, err, &e)
@@ -83,15 +89,17 @@ func TestForErrors(t *testing.T) {
 		require.ErrorContains(t, err, "bijector.For: the support is "+s.String()+": it must be of numbers")
 	}
 	_, err := bijector.For(support.Support{Kind: support.KindInterval, Low: torch.Of(2), High: torch.Of(1)})
-	require.EqualError(t, err, "bijector.For: the support is a number between 2 and 1: bijector.Interval: high − low is -1: it must be finite and greater than 0")
+	require.EqualError(t, err, "bijector.For: the support is a number between 2 and 1: bijector.Interval: high − low is "+
+		"-1: it must be finite and greater than 0")
 }
 
-// With a standard normal x, the density of y on the circle and the log density term make a density of x that integrates to 1,
-// for a density of y that is not uniform: exp(cos(angle − 1))/(2π I₀(1)).
+// With a standard normal x, the density of y on the circle and the log density term make a density of x that integrates
+// to 1, for a density of y that is not uniform: exp(cos(angle − 1))/(2π I₀(1)).
 func TestUnitVectorIntegratesToOne(t *testing.T) {
 	inScope(t, func() {
 		const bessel = 1.2660658777520084 // I₀(1)
-		const h, n = 0.05, 320            // the trapezoid rule is exact to rounding for so smooth a function, but for the kink at 0
+		// the trapezoid rule is exact to rounding for so smooth a function, but for the kink at 0
+		const h, n = 0.05, 320
 		points := make([]float64, 0, 2*n*n)
 		for i := 0; i < n; i++ {
 			for j := 0; j < n; j++ {
@@ -118,16 +126,30 @@ func TestUnitVectorIntegratesToOne(t *testing.T) {
 			want += v
 		}
 		many := bijector.Independent(b, 1)
-		near(t, []float64{want}, floats(bijector.LogDensityChange(many, torch.Of(five), many.Forward(torch.Of(five))).T()), 1e-14)
+		near(
+			t,
+			[]float64{want},
+			floats(bijector.LogDensityChange(many, torch.Of(five), many.Forward(torch.Of(five))).T()),
+			1e-14,
+		)
 		c := bijector.Chain(bijector.Affine(0, 2), b)
 		half := five.MustMulScalar(ts.FloatScalar(0.5), false)
 		for i := range each {
 			each[i] += 2 * math.Ln2
 		}
 		near(t, each, floats(bijector.LogDensityChange(c, torch.Of(half), c.Forward(torch.Of(half))).T()), 1e-14)
-		require.True(t, bijector.Completes(c) && bijector.Completes(many) && !bijector.Completes(bijector.Chain(bijector.Exp(), bijector.Exp())))
+		require.True(
+			t,
+			bijector.Completes(c) && bijector.Completes(many) &&
+				!bijector.Completes(bijector.Chain(bijector.Exp(), bijector.Exp())),
+		)
 		e := bijector.Chain(bijector.Exp(), bijector.Affine(0, 3))
-		near(t, floats(e.LogAbsDetJacobian(torch.Of(five), e.Forward(torch.Of(five))).T()), floats(bijector.LogDensityChange(e, torch.Of(five), e.Forward(torch.Of(five))).T()), 0)
+		near(
+			t,
+			floats(e.LogAbsDetJacobian(torch.Of(five), e.Forward(torch.Of(five))).T()),
+			floats(bijector.LogDensityChange(e, torch.Of(five), e.Forward(torch.Of(five))).T()),
+			0,
+		)
 	})
 }
 
@@ -136,7 +158,9 @@ func TestUnitVectorTerm(t *testing.T) {
 	inScope(t, func() {
 		b := bijector.UnitVector()
 		f := func(x *ts.Tensor) *ts.Tensor {
-			return bijector.LogDensityChange(b, torch.Of(x), b.Forward(torch.Of(x))).T().MustAdd(b.Forward(torch.Of(x)).T().MustSelect(-1, 0, false), false)
+			return bijector.LogDensityChange(b, torch.Of(x), b.Forward(torch.Of(x))).
+				T().
+				MustAdd(b.Forward(torch.Of(x)).T().MustSelect(-1, 0, false), false)
 		}
 		x := normals(1, 12)
 		values, grads, err := torch.VmapValueAndGrad(f, vec(x, 4, 3))
@@ -199,18 +223,42 @@ func TestErrors(t *testing.T) {
 		m := vec(make([]float64, 6), 2, 3)
 		point := torch.Must(torch.Scalar(1))
 		cases := map[string]func(){
-			"bijector.Affine: scale is 0: it must be finite and not 0":                                                 func() { bijector.Affine(1, 0) },
-			"bijector.Affine: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required":                   func() { bijector.Affine("1", 1) },
-			"bijector.Affine: loc is nil: a number or a tensor is required":                                            func() { bijector.Affine((*ts.Tensor)(nil), 1) },
-			"bijector.Interval: high − low is 0: it must be finite and greater than 0":                                 func() { bijector.Interval(1, 1) },
-			"bijector.Permute: order is [0 0]: it must have each of 0 to 1 once":                                       func() { bijector.Permute(0, 0) },
-			"bijector.Permute: a vector of length 3: the order has 2":                                                  func() { bijector.Permute(1, 0).Forward(torch.Of(m)).T() },
-			"bijector.CorrCholesky: a vector of length 2: the length must be k(k−1)/2 for some k ≥ 1":                  func() { bijector.CorrCholesky().ForwardShape([]int64{3, 2}) },
-			"bijector.LowerCholesky: a vector of length 5: the length must be k(k+1)/2 for some k ≥ 1":                 func() { bijector.LowerCholesky().Forward(torch.Of(vec(make([]float64, 5)))).T() },
-			"bijector.LowerCholesky: a value of shape [2 3]: its last two dimensions must be those of a square matrix": func() { bijector.LowerCholesky().Inverse(torch.Of(m)).T() },
-			"bijector.Ordered: a value of shape []: it needs a last dimension, of a vector":                            func() { bijector.Ordered().Forward(torch.Of(point)).T() },
-			"bijector.StickBreaking: a vector of length 0: a probability vector has at least one element":              func() { bijector.StickBreaking().Inverse(torch.Of(vec(nil, 0))).T() },
-			"bijector.Affine: the shapes [[4] [3]]: they do not broadcast to one shape":                                func() { bijector.Affine(vec([]float64{1, 2, 3}), 1).ForwardShape([]int64{4}) },
+			"bijector.Affine: scale is 0: it must be finite and not 0": func() {
+				bijector.Affine(1, 0)
+			},
+			"bijector.Affine: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
+				bijector.Affine("1", 1)
+			},
+			"bijector.Affine: loc is nil: a number or a tensor is required": func() {
+				bijector.Affine((*ts.Tensor)(nil), 1)
+			},
+			"bijector.Interval: high − low is 0: it must be finite and greater than 0": func() {
+				bijector.Interval(1, 1)
+			},
+			"bijector.Permute: order is [0 0]: it must have each of 0 to 1 once": func() {
+				bijector.Permute(0, 0)
+			},
+			"bijector.Permute: a vector of length 3: the order has 2": func() {
+				bijector.Permute(1, 0).Forward(torch.Of(m)).T()
+			},
+			"bijector.CorrCholesky: a vector of length 2: the length must be k(k−1)/2 for some k ≥ 1": func() {
+				bijector.CorrCholesky().ForwardShape([]int64{3, 2})
+			},
+			"bijector.LowerCholesky: a vector of length 5: the length must be k(k+1)/2 for some k ≥ 1": func() {
+				bijector.LowerCholesky().Forward(torch.Of(vec(make([]float64, 5)))).T()
+			},
+			"bijector.LowerCholesky: a value of shape [2 3]: its last two dimensions must be those of a square matrix": func() {
+				bijector.LowerCholesky().Inverse(torch.Of(m)).T()
+			},
+			"bijector.Ordered: a value of shape []: it needs a last dimension, of a vector": func() {
+				bijector.Ordered().Forward(torch.Of(point)).T()
+			},
+			"bijector.StickBreaking: a vector of length 0: a probability vector has at least one element": func() {
+				bijector.StickBreaking().Inverse(torch.Of(vec(nil, 0))).T()
+			},
+			"bijector.Affine: the shapes [[4] [3]]: they do not broadcast to one shape": func() {
+				bijector.Affine(vec([]float64{1, 2, 3}), 1).ForwardShape([]int64{4})
+			},
 		}
 		for want, f := range cases {
 			var e *bijector.Error
@@ -219,9 +267,11 @@ func TestErrors(t *testing.T) {
 			require.ErrorContains(t, err, want+" (at bijector/for_test.go:")
 		}
 		bad := bijector.Chain(bijector.Exp(), bijector.Independent(bijector.Affine(0, vec([]float64{1, 0})), 1))
-		require.EqualError(t, bijector.Validate(bad), "bijector.Affine: scale is 0 at element 1 of shape [2]: it must be finite and not 0")
+		require.EqualError(t, bijector.Validate(bad), "bijector.Affine: scale is 0 at element 1 of shape [2]: it must be "+
+			"finite and not 0")
 		bad = bijector.Inverse(bijector.Interval(0, vec([]float64{1, -2})))
-		require.EqualError(t, bijector.Validate(bad), "bijector.Interval: high − low is -2 at element 1 of shape [2]: it must be finite and greater than 0")
+		require.EqualError(t, bijector.Validate(bad), "bijector.Interval: high − low is -2 at element 1 of shape [2]: it "+
+			"must be finite and greater than 0")
 		require.NoError(t, bijector.Validate(bijector.Chain(bijector.Exp(), bijector.Affine(0, vec([]float64{1, 3})))))
 	})
 }

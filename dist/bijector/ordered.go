@@ -13,7 +13,8 @@ type ordered struct{ positive bool }
 // Ordered takes a vector to an increasing one: y₁ = x₁, yₖ = yₖ₋₁ + exp(xₖ). log |det| = x₂ + … + xₙ.
 func Ordered() Bijector { return ordered{} }
 
-// PositiveOrdered takes a vector to an increasing one of positive numbers: yₖ = exp(x₁) + … + exp(xₖ). log |det| = x₁ + … + xₙ.
+// PositiveOrdered takes a vector to an increasing one of positive numbers: yₖ = exp(x₁) + … + exp(xₖ). log |det| = x₁ +
+// … + xₙ.
 func PositiveOrdered() Bijector { return ordered{positive: true} }
 
 func (b ordered) Name() string {

@@ -10,13 +10,13 @@ import (
 // stickBreaking makes probability vectors.
 type stickBreaking struct{}
 
-// StickBreaking takes a vector of k−1 numbers to one of k positive numbers with sum 1: a stick of length 1 is broken k−1
-// times, each time by the share zᵢ of what is left,
+// StickBreaking takes a vector of k−1 numbers to one of k positive numbers with sum 1: a stick of length 1 is broken
+// k−1 times, each time by the share zᵢ of what is left,
 //
 //	zᵢ = 1/(1 + exp(−xᵢ + log(k−i))),  yᵢ = zᵢ·∏ⱼ<ᵢ(1 − zⱼ),  y_k = ∏ⱼ(1 − zⱼ)
 //
-// so that 0 becomes 1/k each (Stan Reference Manual, "Unit simplex"). The Jacobian is that of y₁ … yₖ₋₁: log |det| = Σᵢ log yᵢ
-// over all k. Everything is computed from logarithms, so it is exact however near to the edge.
+// so that 0 becomes 1/k each (Stan Reference Manual, "Unit simplex"). The Jacobian is that of y₁ … yₖ₋₁: log |det| = Σᵢ
+// log yᵢ over all k. Everything is computed from logarithms, so it is exact however near to the edge.
 func StickBreaking() Bijector { return stickBreaking{} }
 
 func (stickBreaking) Name() string           { return "StickBreaking" }

@@ -12,15 +12,15 @@ import (
 // unitVector normalises vectors.
 type unitVector struct{}
 
-// UnitVector is y = x/|x|, from vectors of n numbers to those of length 1. It is not one to one, as |x| is lost, and no map from
-// R^(n−1) covers a sphere without a seam. As in Stan (Reference Manual, "Unit vector") x is given the standard normal density,
-// under which y is uniform and |x| independent of it: LogDensityTerm is what has to be added to the log density of y on the
-// sphere,
+// UnitVector is y = x/|x|, from vectors of n numbers to those of length 1. It is not one to one, as |x| is lost, and no
+// map from R^(n−1) covers a sphere without a seam. As in Stan (Reference Manual, "Unit vector") x is given the standard
+// normal density, under which y is uniform and |x| independent of it: LogDensityTerm is what has to be added to the log
+// density of y on the sphere,
 //
 //	−|x|²/2 − (n/2) log 2π + log A,  A = 2 π^(n/2)/Γ(n/2) the area of the sphere,
 //
-// so that a normalised density stays so. LogAbsDetJacobian is 0, Inverse gives y itself, and [UnitVector] cannot be part
-// of a transformed distribution. At x = 0 there is no y.
+// so that a normalised density stays so. LogAbsDetJacobian is 0, Inverse gives y itself, and [UnitVector] cannot be
+// part of a transformed distribution. At x = 0 there is no y.
 func UnitVector() Bijector { return unitVector{} }
 
 func (unitVector) Name() string           { return "UnitVector" }

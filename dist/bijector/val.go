@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// What the maps share. Parameters are numbers or tensors. Arithmetic on numbers stays in Go, which lets the same formula
-// say where the ends of an interval go.
+// What the maps share. Parameters are numbers or tensors. Arithmetic on numbers stays in Go, which lets the same
+// formula say where the ends of an interval go.
 
 // param turns an argument of a constructor into a Tensor.
 func param(bijector, name string, x any) torch.Tensor {
@@ -50,7 +50,8 @@ func constant(like torch.Tensor, data []float64, shape ...int64) torch.Tensor {
 // pick takes elements along the last dimension.
 func pick(t torch.Tensor, index []int64) torch.Tensor {
 	at := torch.Of(torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int64](), index, int64(len(index)))))
-	return torch.Of(t.T().MustIndexSelect(int64(len(t.Shape())-1), at.T(), false)) // from the front: vmap of libtorch 1.13 takes −1 wrongly
+	// from the front: vmap of libtorch 1.13 takes −1 wrongly
+	return torch.Of(t.T().MustIndexSelect(int64(len(t.Shape())-1), at.T(), false))
 }
 
 // part is a stretch of the last dimension.
@@ -98,7 +99,8 @@ func resize(shape []int64, last ...int64) []int64 {
 func square(bijector string, shape []int64) int64 {
 	n := len(shape)
 	if n < 2 || shape[n-1] != shape[n-2] {
-		panic(&Error{bijector, "", fmt.Sprintf("a value of shape %v", shape), "its last two dimensions must be those of a square matrix"})
+		panic(&Error{bijector, "", fmt.Sprintf("a value of shape %v", shape), "its last two dimensions must be those of a " +
+			"square matrix"})
 	}
 	return shape[n-1]
 }

@@ -43,7 +43,8 @@ func (s Support) checkValues(values []float64, shape []int64, dtype gotch.DType)
 		c.tol = tolerance32
 	}
 	if need := s.EventDims(); len(shape) < need {
-		return &Error{"the shape of the value", fmt.Sprint(shape), fmt.Sprintf("a value of this kind, %s, has at least %d dimensions", s, need)}
+		return &Error{"the shape of the value", fmt.Sprint(shape), fmt.Sprintf("a value of this kind, %s, has at least %d "+
+			"dimensions", s, need)}
 	}
 	switch s.EventDims() - s.Extra {
 	case 1:
@@ -227,7 +228,8 @@ func spread(t torch.Tensor, shape []int64) (func(i int) float64, error) {
 	})
 	if err != nil {
 		have, _ := torch.Shape(t.T())
-		return nil, &Error{"the shape of the value", fmt.Sprint(shape), fmt.Sprintf("an end of the support has shape %v, which does not broadcast to it", have)}
+		return nil, &Error{"the shape of the value", fmt.Sprint(shape), fmt.Sprintf("an end of the support has shape %v, "+
+			"which does not broadcast to it", have)}
 	}
 	return func(i int) float64 { return values[i] }, nil
 }

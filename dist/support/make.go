@@ -12,20 +12,21 @@ var infinity = torch.Of(math.Inf(1))
 
 // The supports without parameters.
 var (
-	Real               = Support{Kind: KindReal}                                      // all finite numbers
-	Positive           = Support{Kind: KindInterval, High: infinity}                  // x > 0
-	Nonnegative        = Support{Kind: KindInterval, High: infinity, Closed: true}    // x ≥ 0
-	UnitInterval       = Support{Kind: KindInterval, High: torch.Of(1), Closed: true} // 0 ≤ x ≤ 1
-	Simplex            = Support{Kind: KindSimplex}                                   // vectors, xᵢ ≥ 0, Σ xᵢ = 1
-	Ordered            = Support{Kind: KindOrdered}                                   // vectors, x₁ < x₂ < …
-	PositiveOrdered    = Support{Kind: KindPositiveOrdered}                           // vectors, 0 < x₁ < x₂ < …
-	UnitVector         = Support{Kind: KindUnitVector}                                // vectors, Σ xᵢ² = 1
-	LowerCholesky      = Support{Kind: KindLowerCholesky}                             // lower triangular, positive diagonal
-	CorrCholesky       = Support{Kind: KindCorrCholesky}                              // the same, rows of length 1
-	PositiveDefinite   = Support{Kind: KindPositiveDefinite}                          // symmetric, all eigenvalues > 0
-	Boolean            = Support{Kind: KindBoolean}                                   // 0 or 1
-	NonnegativeInteger = Support{Kind: KindInteger, High: infinity}                   // 0, 1, 2, …
-	Point              = Support{Kind: KindPoint}                                     // any single value
+	Real            = Support{Kind: KindReal}                                      // all finite numbers
+	Positive        = Support{Kind: KindInterval, High: infinity}                  // x > 0
+	Nonnegative     = Support{Kind: KindInterval, High: infinity, Closed: true}    // x ≥ 0
+	UnitInterval    = Support{Kind: KindInterval, High: torch.Of(1), Closed: true} // 0 ≤ x ≤ 1
+	Simplex         = Support{Kind: KindSimplex}                                   // vectors, xᵢ ≥ 0, Σ xᵢ = 1
+	Ordered         = Support{Kind: KindOrdered}                                   // vectors, x₁ < x₂ < …
+	PositiveOrdered = Support{Kind: KindPositiveOrdered}                           // vectors, 0 < x₁ < x₂ < …
+	UnitVector      = Support{Kind: KindUnitVector}                                // vectors, Σ xᵢ² = 1
+	// lower triangular, positive diagonal
+	LowerCholesky      = Support{Kind: KindLowerCholesky}
+	CorrCholesky       = Support{Kind: KindCorrCholesky}            // the same, rows of length 1
+	PositiveDefinite   = Support{Kind: KindPositiveDefinite}        // symmetric, all eigenvalues > 0
+	Boolean            = Support{Kind: KindBoolean}                 // 0 or 1
+	NonnegativeInteger = Support{Kind: KindInteger, High: infinity} // 0, 1, 2, …
+	Point              = Support{Kind: KindPoint}                   // any single value
 )
 
 // At is the single value, a number or a tensor of the batch shape.
@@ -90,7 +91,8 @@ func end(constructor, name string, x any) torch.Tensor {
 		}
 		panic(&Error{"support." + constructor + ": " + name, "nil", "a number or a tensor is required"})
 	}
-	panic(&Error{"support." + constructor + ": " + name, fmt.Sprintf("a %T", x), "a number, a torch.Tensor or a *ts.Tensor is required"})
+	panic(&Error{"support." + constructor + ": " + name, fmt.Sprintf("a %T", x), "a number, a torch.Tensor or a " +
+		"*ts.Tensor is required"})
 }
 
 // nonEmpty refuses numbers as ends with nothing between them; tensors cannot be read here.
@@ -98,6 +100,12 @@ func (s Support) nonEmpty(constructor string, ok func(low, high float64) bool, a
 	low, isLow := s.Low.Number()
 	high, isHigh := s.High.Number()
 	if isLow && isHigh && !ok(low, high) {
-		panic(&Error{"support." + constructor + ": low", fmt.Sprint(low), fmt.Sprintf("it must be %s high, which is %v", allowed, high)})
+		panic(
+			&Error{
+				"support." + constructor + ": low",
+				fmt.Sprint(low),
+				fmt.Sprintf("it must be %s high, which is %v", allowed, high),
+			},
+		)
 	}
 }

@@ -24,7 +24,8 @@ func (ReLU) Plan(in []int64) (Plan, error) {
 }
 
 // SELU is the scaled exponential linear unit of each element (Klambauer et al. 2017): with λ = 1.0507009873554805 and
-// α = 1.6732632423543772 it is λx for x > 0 and λα(exp(x) − 1) otherwise. These λ and α keep mean 0 and variance 1 of Gaussian x.
+// α = 1.6732632423543772 it is λx for x > 0 and λα(exp(x) − 1) otherwise. These λ and α keep mean 0 and variance 1 of
+// Gaussian x.
 type SELU struct{}
 
 // Plan takes any shape.

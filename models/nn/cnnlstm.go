@@ -1,11 +1,12 @@
 package nn
 
-// CNNLSTM classifies texts: an embedding, filters over neighbouring words with ReLU and max-pooling, an LSTM over what they found, and
-// a linear layer from its last hidden state to logits, the network for the IMDB reviews in Wenzel et al. 2020 (How good is the
-// Bayes posterior in deep neural networks really?), after an example of Keras. Inputs are int64 tokens, [n, Length].
+// CNNLSTM classifies texts: an embedding, filters over neighbouring words with ReLU and max-pooling, an LSTM over what
+// they found, and a linear layer from its last hidden state to logits, the network for the IMDB reviews in Wenzel et
+// al. 2020 (How good is the Bayes posterior in deep neural networks really?), after an example of Keras. Inputs are
+// int64 tokens, [n, Length].
 //
-// With all defaults it has 2 700 098 parameters, with Hidden 70, as in Wenzel et al., 2 638 966: the LSTM has one bias, as in
-// Keras. With TwoBiases, as in PyTorch, it has 4 Hidden more.
+// With all defaults it has 2 700 098 parameters, with Hidden 70, as in Wenzel et al., 2 638 966: the LSTM has one bias,
+// as in Keras. With TwoBiases, as in PyTorch, it has 4 Hidden more.
 type CNNLSTM struct {
 	Vocab     int64 // number of different tokens; 0 means 20000
 	Length    int64 // tokens of a text; 0 means 100

@@ -37,9 +37,9 @@ func (l Conv1d) Plan(in []int64) (Plan, error) {
 	return c, nil
 }
 
-// Conv2d correlates images with learned square filters: inputs [channels, height, width] become [Out, height', width'], with
-// sizes as those of [Conv1d]. Its sites are "weight", [Out, channels/Groups, Kernel, Kernel], and "bias", [Out]. The fan-in is
-// Kernel² · channels/Groups.
+// Conv2d correlates images with learned square filters: inputs [channels, height, width] become [Out, height', width'],
+// with sizes as those of [Conv1d]. Its sites are "weight", [Out, channels/Groups, Kernel, Kernel], and "bias", [Out].
+// The fan-in is Kernel² · channels/Groups.
 type Conv2d struct {
 	Out     int64
 	Kernel  int64
@@ -75,7 +75,12 @@ func biasOf(c Call) *ts.Tensor {
 }
 
 // convolution is the plan, without Forward, of a convolution of inputs [channels, size, ...].
-func convolution(kind string, in []int64, out, channels, kernel, stride, padding, groups int64, bias bool) (Plan, error) {
+func convolution(
+	kind string,
+	in []int64,
+	out, channels, kernel, stride, padding, groups int64,
+	bias bool,
+) (Plan, error) {
 	groups = or(groups, 1)
 	if err := first(least(kind, "Out", out, 1), least(kind, "Groups", groups, 1), matches(kind, "In", channels, in[0], in),
 		divides(kind, "channels of the inputs", in[0], groups), divides(kind, "filters", out, groups)); err != nil {

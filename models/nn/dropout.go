@@ -9,13 +9,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Dropout keeps each element of its inputs with probability Keep, times 1/Keep, and makes the others zero (Srivastava et al. 2014):
+// Dropout keeps each element of its inputs with probability Keep, times 1/Keep, and makes the others zero (Srivastava
+// et al. 2014):
 //
 //	y = x · b / Keep,  b ~ Bernoulli(Keep)
 //
-// so that the mean is x. It acts where the evaluation has random numbers or a mask: see [Run]. Otherwise y = x. Elements are
-// masked one by one, and each datum has a mask of its own; where a network is mapped over data by torch.Vmap they share one, unless the map is
-// torch.VmapSources with a stream for each.
+// so that the mean is x. It acts where the evaluation has random numbers or a mask: see [Run]. Otherwise y = x.
+// Elements are masked one by one, and each datum has a mask of its own; where a network is mapped over data by
+// torch.Vmap they share one, unless the map is torch.VmapSources with a stream for each.
 //
 // With random numbers at prediction it is Monte-Carlo dropout (Gal & Ghahramani 2016): see [Network.Predict].
 type Dropout struct {
@@ -42,7 +43,8 @@ func (l Dropout) forward(c Call, x *ts.Tensor) *ts.Tensor {
 		device := torch.Must(torch.DeviceOf(x))
 		mask = torch.Must(c.Source.Uniform(d.Shape, dtype, device)).MustLt(ts.FloatScalar(l.Keep), false)
 	} else if shape, want := torch.Must(torch.Shape(mask)), torch.Must(torch.Shape(x)); !broadcasts(shape, want) {
-		torch.Must(x, fmt.Errorf("the mask has shape %v: expected %v, or one that broadcasts to it: %w", shape, want, infer.ErrConfig))
+		torch.Must(x, fmt.Errorf("the mask has shape %v: expected %v, or one that broadcasts to it: %w", shape, want,
+			infer.ErrConfig))
 	}
 	return x.MustMul(mask, false).MustMulScalar(ts.FloatScalar(1/l.Keep), false)
 }

@@ -16,8 +16,16 @@ import (
 
 // doubled is 2x with dropout, so that there is a parameter.
 func doubled(t *testing.T, keep float64, width int64) (*nn.Network, infer.Params) {
-	n := build(t, nn.Sequential{nn.Dropout{Keep: keep}, nn.Func{F: func(x *ts.Tensor) *ts.Tensor { return x.MustReshape([]int64{-1, width, 1}, false) },
-		Out: func(in []int64) ([]int64, error) { return append(in, 1), nil }}, nn.Linear{Out: 1, NoBias: true}}, width)
+	n := build(
+		t,
+		nn.Sequential{
+			nn.Dropout{Keep: keep},
+			nn.Func{F: func(x *ts.Tensor) *ts.Tensor { return x.MustReshape([]int64{-1, width, 1}, false) },
+				Out: func(in []int64) ([]int64, error) { return append(in, 1), nil }},
+			nn.Linear{Out: 1, NoBias: true},
+		},
+		width,
+	)
 	return n, must(infer.NewParams(n.Layout(), []float64{2}))
 }
 
@@ -38,7 +46,8 @@ func TestDropoutKeepsTheMean(t *testing.T) {
 					sum += v
 				}
 				assert.InDelta(t, 2, sum/size, 4*2*math.Sqrt((1-keep)/keep/size))
-				assert.Equal(t, values(x.MustMulScalar(ts.FloatScalar(2), false)), values(n.Forward(p, x)), "without random numbers")
+				assert.Equal(t, values(x.MustMulScalar(ts.FloatScalar(2), false)), values(n.Forward(p, x)), "without random "+
+					"numbers")
 			})
 		}
 	}
@@ -100,7 +109,10 @@ func TestDropoutUnderVmap(t *testing.T) {
 		}, []*ts.Tensor{leaf}, &streams, nil))[0]
 		g := must(torch.Grad([]*ts.Tensor{v.MustSum(gotch.Double, false)}, []*ts.Tensor{leaf}, nil))[0]
 		for i := range k {
-			value, grad, err := torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor { return f(flat, torch.NewSource(9, uint64(i))) }, row(p, i).Flat)
+			value, grad, err := torch.ValueAndGrad(
+				func(flat *ts.Tensor) *ts.Tensor { return f(flat, torch.NewSource(9, uint64(i))) },
+				row(p, i).Flat,
+			)
 			require.NoError(t, err)
 			closeTo(t, values(value), values(v.MustSelect(0, int64(i), false)), 1e-12, "value")
 			closeTo(t, values(grad), values(g.MustSelect(0, int64(i), false)), 1e-12, "gradient")
@@ -108,7 +120,8 @@ func TestDropoutUnderVmap(t *testing.T) {
 	})
 }
 
-// Monte-Carlo dropout: Predict's outputs are those of a loop over streams; their mean and variance at a linear network are known.
+// Monte-Carlo dropout: Predict's outputs are those of a loop over streams; their mean and variance at a linear network
+// are known.
 func TestMonteCarloDropout(t *testing.T) {
 	n, err := nn.MLP{Sizes: []int64{3, 6, 2}, Keep: 0.7}.Build()
 	require.NoError(t, err)

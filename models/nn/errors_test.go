@@ -31,45 +31,63 @@ func TestBuildErrors(t *testing.T) {
 		{`the network has no parameters: expected a layer such as nn.Linear`, nn.Sequential{nn.Tanh{}}, []int64{2}},
 		{`layer "1" is nil`, nn.Sequential{nn.Tanh{}, nil}, []int64{2}},
 		{`layer "a" is nil`, nn.Sequential{nn.Named("a", nil)}, []int64{2}},
-		{`layer 0 (Tanh) has the name "": expected one that is not empty`, nn.Sequential{nn.Named("", nn.Tanh{})}, []int64{2}},
+		{`layer 0 (Tanh) has the name "": expected one that is not empty`, nn.Sequential{nn.Named("", nn.Tanh{})},
+			[]int64{2}},
 		{`the input shape is [2 0]: its sizes must be at least 1`, nn.Sequential{nn.Tanh{}}, []int64{2, 0}},
 		{`two layers are called "a"; use nn.Named`, nn.Sequential{nn.Named("a", nn.Tanh{}), nn.Named("a", nn.Tanh{})}, nil},
-		{`two of the parameters ["0.w" "0.w"] have the same name`, nn.Sequential{&bare{nn.Plan{Params: twice, Forward: identity}}}, nil},
+		{`two of the parameters ["0.w" "0.w"] have the same name`,
+			nn.Sequential{&bare{nn.Plan{Params: twice, Forward: identity}}}, nil},
 		{`layer "0" (bare): its Plan has no Forward`, nn.Sequential{&bare{}}, nil},
-		{`its outputs have shape [0]: sizes must be at least 1`, nn.Sequential{&bare{nn.Plan{Out: []int64{0}, Forward: identity}}}, nil},
+		{`its outputs have shape [0]: sizes must be at least 1`, nn.Sequential{&bare{nn.Plan{Out: []int64{0},
+			Forward: identity}}}, nil},
 		{`layer "0" (Linear): nn.Linear: Out is 0: it must be at least 1`, nn.Sequential{nn.Linear{}}, []int64{2}},
 		{`layer "0" (Linear): inputs have shape []: expected [..., features]`, nn.Sequential{nn.Linear{Out: 1}}, nil},
 		{`layer "b" (Linear): nn.Linear: In is 4: inputs have shape [3], so it must be 3, or 0`,
 			nn.Sequential{nn.Linear{Out: 3}, nn.Named("b", nn.Linear{Out: 1, In: 4})}, []int64{2}},
 		{`nn.Embedding: Num is -1: it must be at least 1`, nn.Sequential{nn.Embedding{Num: -1, Dim: 1}}, []int64{2}},
 		{`nn.Embedding: Dim is 0: it must be at least 1`, nn.Sequential{nn.Embedding{Num: 1}}, []int64{2}},
-		{`(Conv1d): inputs have shape [2]: expected [channels, steps]; nn.Transpose turns`, nn.Sequential{nn.Conv1d{Out: 1, Kernel: 1}}, []int64{2}},
+		{`(Conv1d): inputs have shape [2]: expected [channels, steps]; nn.Transpose turns`,
+			nn.Sequential{nn.Conv1d{Out: 1, Kernel: 1}}, []int64{2}},
 		{`nn.Conv1d: Kernel is 6: inputs have shape [2 3], so it must be at most 5`,
 			nn.Sequential{nn.Conv1d{Out: 1, Kernel: 6, Padding: 1}}, []int64{2, 3}},
 		{`nn.Conv1d: Kernel is 0: it must be at least 1`, nn.Sequential{nn.Conv1d{Out: 1}}, []int64{2, 3}},
-		{`nn.Conv1d: Stride is -1: it must be at least 0`, nn.Sequential{nn.Conv1d{Out: 1, Kernel: 1, Stride: -1}}, []int64{2, 3}},
-		{`nn.Conv1d: Padding is -1: it must be at least 0`, nn.Sequential{nn.Conv1d{Out: 1, Kernel: 1, Padding: -1}}, []int64{2, 3}},
-		{`nn.Conv1d: In is 3: inputs have shape [2 3], so it must be 2`, nn.Sequential{nn.Conv1d{Out: 1, Kernel: 1, In: 3}}, []int64{2, 3}},
-		{`(Conv2d): inputs have shape [2 3]: expected [channels, height, width]`, nn.Sequential{nn.Conv2d{Out: 1, Kernel: 1}}, []int64{2, 3}},
-		{`nn.Conv2d: Groups is 2: it must divide the 3 channels of the inputs`, nn.Sequential{nn.Conv2d{Out: 2, Kernel: 1, Groups: 2}}, []int64{3, 4, 4}},
-		{`nn.Conv2d: Groups is 3: it must divide the 2 filters`, nn.Sequential{nn.Conv2d{Out: 2, Kernel: 1, Groups: 3}}, []int64{3, 4, 4}},
-		{`nn.Conv2d: Groups is -1: it must be at least 1`, nn.Sequential{nn.Conv2d{Out: 2, Kernel: 1, Groups: -1}}, []int64{3, 4, 4}},
+		{`nn.Conv1d: Stride is -1: it must be at least 0`, nn.Sequential{nn.Conv1d{Out: 1, Kernel: 1, Stride: -1}},
+			[]int64{2, 3}},
+		{`nn.Conv1d: Padding is -1: it must be at least 0`, nn.Sequential{nn.Conv1d{Out: 1, Kernel: 1, Padding: -1}},
+			[]int64{2, 3}},
+		{`nn.Conv1d: In is 3: inputs have shape [2 3], so it must be 2`, nn.Sequential{nn.Conv1d{Out: 1, Kernel: 1, In: 3}},
+			[]int64{2, 3}},
+		{`(Conv2d): inputs have shape [2 3]: expected [channels, height, width]`, nn.Sequential{nn.Conv2d{Out: 1, Kernel: 1}},
+			[]int64{2, 3}},
+		{`nn.Conv2d: Groups is 2: it must divide the 3 channels of the inputs`,
+			nn.Sequential{nn.Conv2d{Out: 2, Kernel: 1, Groups: 2}}, []int64{3, 4, 4}},
+		{`nn.Conv2d: Groups is 3: it must divide the 2 filters`, nn.Sequential{nn.Conv2d{Out: 2, Kernel: 1, Groups: 3}},
+			[]int64{3, 4, 4}},
+		{`nn.Conv2d: Groups is -1: it must be at least 1`, nn.Sequential{nn.Conv2d{Out: 2, Kernel: 1, Groups: -1}},
+			[]int64{3, 4, 4}},
 		{`nn.Conv2d: Out is 0: it must be at least 1`, nn.Sequential{nn.Conv2d{Kernel: 1}}, []int64{3, 4, 4}},
-		{`(MaxPool1d): inputs have shape [3]: expected [channels, steps]`, nn.Sequential{nn.MaxPool1d{Kernel: 2}}, []int64{3}},
-		{`nn.MaxPool1d: Padding is 2: it must be at most half of the kernel, 1`, nn.Sequential{nn.MaxPool1d{Kernel: 2, Padding: 2}}, []int64{3, 4}},
-		{`nn.MaxPool2d: Kernel is 5: inputs have shape [3 9 4], so it must be at most 4`, nn.Sequential{nn.MaxPool2d{Kernel: 5}}, []int64{3, 9, 4}},
-		{`(MaxPool2d): inputs have shape [3 4]: expected [channels, height, width]`, nn.Sequential{nn.MaxPool2d{Kernel: 5}}, []int64{3, 4}},
+		{`(MaxPool1d): inputs have shape [3]: expected [channels, steps]`, nn.Sequential{nn.MaxPool1d{Kernel: 2}},
+			[]int64{3}},
+		{`nn.MaxPool1d: Padding is 2: it must be at most half of the kernel, 1`,
+			nn.Sequential{nn.MaxPool1d{Kernel: 2, Padding: 2}}, []int64{3, 4}},
+		{`nn.MaxPool2d: Kernel is 5: inputs have shape [3 9 4], so it must be at most 4`,
+			nn.Sequential{nn.MaxPool2d{Kernel: 5}}, []int64{3, 9, 4}},
+		{`(MaxPool2d): inputs have shape [3 4]: expected [channels, height, width]`, nn.Sequential{nn.MaxPool2d{Kernel: 5}},
+			[]int64{3, 4}},
 		{`nn.MaxPool2d: Kernel is 0: it must be at least 1`, nn.Sequential{nn.MaxPool2d{}}, []int64{3, 4, 4}},
 		{`(LSTM): inputs have shape [3]: expected [steps, features]`, nn.Sequential{nn.LSTM{Hidden: 2}}, []int64{3}},
 		{`nn.LSTM: Hidden is 0: it must be at least 1`, nn.Sequential{nn.LSTM{}}, []int64{3, 4}},
-		{`nn.LSTM: In is 3: inputs have shape [3 4], so it must be 4`, nn.Sequential{nn.LSTM{Hidden: 2, In: 3}}, []int64{3, 4}},
+		{`nn.LSTM: In is 3: inputs have shape [3 4], so it must be 4`, nn.Sequential{nn.LSTM{Hidden: 2, In: 3}},
+			[]int64{3, 4}},
 		{`nn.Dropout: Keep is 0: it must be greater than 0 and at most 1`, nn.Sequential{nn.Dropout{}}, []int64{3}},
-		{`nn.Dropout: Keep is 1.5: it must be greater than 0 and at most 1`, nn.Sequential{nn.Dropout{Keep: 1.5}}, []int64{3}},
+		{`nn.Dropout: Keep is 1.5: it must be greater than 0 and at most 1`, nn.Sequential{nn.Dropout{Keep: 1.5}},
+			[]int64{3}},
 		{`(Transpose): inputs have shape [3]: expected two axes`, nn.Sequential{nn.Transpose{}}, []int64{3}},
 		{`(Softmax): inputs have shape []: expected [..., classes]`, nn.Sequential{nn.Softmax{}}, nil},
 		{`(LogSoftmax): inputs have shape []: expected [..., classes]`, nn.Sequential{nn.LogSoftmax{}}, nil},
 		{`nn.Func: F is nil: it must be a function`, nn.Sequential{nn.Func{}}, []int64{3}},
-		{`layer "0" (Half): inputs have shape [3]: no half`, nn.Sequential{nn.Func{Kind: "Half", F: func(x *ts.Tensor) *ts.Tensor { return x },
+		{`layer "0" (Half): inputs have shape [3]: no half`, nn.Sequential{nn.Func{Kind: "Half",
+			F:   func(x *ts.Tensor) *ts.Tensor { return x },
 			Out: func([]int64) ([]int64, error) { return nil, fmt.Errorf("no half: %w", infer.ErrConfig) }}}, []int64{3}},
 	} {
 		_, err := c.layers.Build(c.in...)
@@ -88,7 +106,11 @@ func TestReadyMadeErrors(t *testing.T) {
 	_, err = nn.CNNLSTM{Hidden: -1}.Build()
 	require.ErrorContains(t, err, "nn.CNNLSTM: Hidden is -1: it must be at least 0")
 	_, err = nn.CNNLSTM{Length: 4}.Build()
-	require.ErrorContains(t, err, `layer "2_conv" (Conv1d): nn.Conv1d: Kernel is 5: inputs have shape [128 4], so it must be at most 4`)
+	require.ErrorContains(
+		t,
+		err,
+		`layer "2_conv" (Conv1d): nn.Conv1d: Kernel is 5: inputs have shape [128 4], so it must be at most 4`,
+	)
 }
 
 func TestForwardErrors(t *testing.T) {
@@ -103,12 +125,22 @@ func TestForwardErrors(t *testing.T) {
 		{"the input has shape [2 3]: expected [n 2] for n data, or [2] for one", func() *ts.Tensor {
 			return n.Forward(p, tensor(make([]float64, 6), 2, 3))
 		}},
-		{"the input has shape [1 1 2]: expected [n 2]", func() *ts.Tensor { return n.Forward(p, tensor(make([]float64, 2), 1, 1, 2)) }},
-		{"params of shape [2 3]: expected one point, [3]; Network.Predict", func() *ts.Tensor { return n.Forward(must(p.Repeat(2)), x) }},
+		{"the input has shape [1 1 2]: expected [n 2]", func() *ts.Tensor {
+			return n.Forward(p, tensor(make([]float64, 2), 1,
+				1, 2))
+		}},
+		{"params of shape [2 3]: expected one point, [3]; Network.Predict",
+			func() *ts.Tensor { return n.Forward(must(p.Repeat(2)), x) }},
 		{"a point with a layout and an input are needed", func() *ts.Tensor { return n.Forward(infer.Params{}, x) }},
 		{"and an input are needed", func() *ts.Tensor { return n.Forward(p, nil) }},
-		{"the input is Float and the params are Double", func() *ts.Tensor { return n.Forward(p, must(torch.To(x, gotch.CPU, gotch.Float))) }},
-		{"the input is Int64 and the params are Double", func() *ts.Tensor { return n.Forward(p, must(torch.To(x, gotch.CPU, gotch.Int64))) }},
+		{"the input is Float and the params are Double", func() *ts.Tensor {
+			return n.Forward(p, must(torch.To(x, gotch.CPU,
+				gotch.Float)))
+		}},
+		{"the input is Int64 and the params are Double", func() *ts.Tensor {
+			return n.Forward(p, must(torch.To(x, gotch.CPU,
+				gotch.Int64)))
+		}},
 		{"the tokens are Double: expected int64", func() *ts.Tensor { return words.Forward(w, x) }},
 		{"index out of range", func() *ts.Tensor {
 			return words.Forward(w, must(torch.FromSlice([]int64{0, 5}, 1, 2)))

@@ -16,8 +16,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A network with a prior, three starts of it, and the modes that they reach: which of two rings a point is on cannot be said by
-// a line.
+// A network with a prior, three starts of it, and the modes that they reach: which of two rings a point is on cannot be
+// said by a line.
 func Example() {
 	err := func() error {
 		var x, y []float64
@@ -35,7 +35,13 @@ func Example() {
 			return err
 		}
 
-		net, err := nn.Sequential{nn.Named("hidden", nn.Linear{Out: 16}), nn.Tanh{}, nn.Named("output", nn.Linear{Out: 2})}.Build(2)
+		net, err := nn.Sequential{
+			nn.Named("hidden", nn.Linear{Out: 16}),
+			nn.Tanh{},
+			nn.Named("output", nn.Linear{Out: 2}),
+		}.Build(
+			2,
+		)
 		if err != nil {
 			return err
 		}
@@ -60,7 +66,13 @@ func Example() {
 			return err
 		}
 		data := infer.Batch{"x": inputs, "y": labels}
-		result, err := oldrun.Run(context.Background(), transform, start, infer.Full(data), oldrun.Config{Steps: 300, NoDraws: true})
+		result, err := oldrun.Run(
+			context.Background(),
+			transform,
+			start,
+			infer.Full(data),
+			oldrun.Config{Steps: 300, NoDraws: true},
+		)
 		if err != nil {
 			return err
 		}
@@ -103,7 +115,13 @@ func Example() {
 func ExampleSequential_Build() {
 	_, err := nn.Sequential{nn.Embedding{Num: 1000, Dim: 16}, nn.Conv1d{Out: 8, Kernel: 5, In: 16}}.Build(50)
 	fmt.Println(err)
-	net, err := nn.Sequential{nn.Embedding{Num: 1000, Dim: 16}, nn.Transpose{}, nn.Conv1d{Out: 8, Kernel: 5, In: 16}}.Build(50)
+	net, err := nn.Sequential{
+		nn.Embedding{Num: 1000, Dim: 16},
+		nn.Transpose{},
+		nn.Conv1d{Out: 8, Kernel: 5, In: 16},
+	}.Build(
+		50,
+	)
 	fmt.Println(net.Out(), err)
 	// Output:
 	// nn: layer "1" (Conv1d): nn.Conv1d: In is 16: inputs have shape [50 16], so it must be 50, or 0 to take what comes
@@ -160,7 +178,14 @@ func ExampleNetwork_ForwardLinear() {
 			r := b.Get("y").T().MustSub(z.MustSqueezeDim(1, false), false)
 			return r.MustSquare(false).MustMulScalar(ts.FloatScalar(-50), false)
 		}
-		transform, err := laplace.KFAC{Network: network, Layers: layers, Outer: noise, PriorPrecision: laplace.Isotropic(1)}.Build(infer.Target{})
+		transform, err := laplace.KFAC{
+			Network:        network,
+			Layers:         layers,
+			Outer:          noise,
+			PriorPrecision: laplace.Isotropic(1),
+		}.Build(
+			infer.Target{},
+		)
 		if err != nil {
 			return err
 		}

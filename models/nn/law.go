@@ -106,7 +106,9 @@ func (l Law) draw(streams *torch.Streams, size int64) *ts.Tensor {
 		return ts.MustFull([]int64{int64(len(streams.Chains)), size}, scale, gotch.Double, gotch.CPU)
 	}
 	// Uniform on (−1, 1).
-	u := torch.Must(streams.Uniform(shape, gotch.Double, gotch.CPU)).MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false)
+	u := torch.Must(streams.Uniform(shape, gotch.Double, gotch.CPU)).
+		MustMulScalar(ts.FloatScalar(2), false).
+		MustSubScalar(ts.FloatScalar(1), false)
 	if l.family == laplace {
 		// The inverse of the distribution function: |x| = −scale log(1 − |u|).
 		u = u.MustSign(false).MustMul(u.MustAbs(false).MustNeg(false).MustLog1p(false).MustNeg(false), false)

@@ -32,8 +32,8 @@ type Param struct {
 	// the weight that it goes with.
 	FanIn, FanOut int64
 	Bias          bool
-	// Table marks a parameter whose rows inputs pick by number: a point may have another number of them, as curvature.Options.Tables
-	// makes one.
+	// Table marks a parameter whose rows inputs pick by number: a point may have another number of them, as
+	// curvature.Options.Tables makes one.
 	Table   bool
 	Default Law // how PyTorch starts it
 }
@@ -45,7 +45,8 @@ type Call struct {
 	Mask   *ts.Tensor    // the mask for this layer of [Run], or nil
 }
 
-// Named calls a layer by a name instead of its place: Named("hidden", Linear{Out: 3}) has the sites "hidden.weight" and "hidden.bias".
+// Named calls a layer by a name instead of its place: Named("hidden", Linear{Out: 3}) has the sites "hidden.weight" and
+// "hidden.bias".
 func Named(name string, layer Layer) Layer { return named{layer, name} }
 
 type named struct {
@@ -74,7 +75,8 @@ func kind(l Layer) string {
 // least is the error of a field below its least value, or nil.
 func least(kind, field string, value, min int64) error {
 	if value < min {
-		return &infer.FieldError{Type: "nn." + kind, Field: field, Value: value, Allowed: fmt.Sprintf("it must be at least %d", min)}
+		return &infer.FieldError{Type: "nn." + kind, Field: field, Value: value, Allowed: fmt.Sprintf("it must be at least "+
+			"%d", min)}
 	}
 	return nil
 }

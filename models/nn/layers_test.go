@@ -155,7 +155,15 @@ func lstm(p map[string]array, name string, x array) array {
 			gates[g] = sum
 		}
 		for j := range hidden {
-			i, f, g, o := logistic(gates[j]), logistic(gates[hidden+j]), math.Tanh(gates[2*hidden+j]), logistic(gates[3*hidden+j])
+			i, f, g, o := logistic(
+				gates[j],
+			), logistic(
+				gates[hidden+j],
+			), math.Tanh(
+				gates[2*hidden+j],
+			), logistic(
+				gates[3*hidden+j],
+			)
 			c[j] = f*c[j] + i*g
 			h[j] = o * math.Tanh(c[j])
 			*all.at(t, j) = h[j]
@@ -195,8 +203,13 @@ func embedding(w, x array) array {
 
 func layerCases() []layerCase {
 	activation := func(name string, l nn.Layer, kinked bool, f func(float64) float64) layerCase {
-		return layerCase{name: name, layers: nn.Sequential{nn.Linear{Out: 4}, l, nn.Linear{Out: 2}}, in: []int64{3}, kinked: kinked,
-			want: func(p map[string]array, x array) array { return linear(p, "2", linear(p, "0", x).each(f)) }}
+		return layerCase{
+			name:   name,
+			layers: nn.Sequential{nn.Linear{Out: 4}, l, nn.Linear{Out: 2}},
+			in:     []int64{3},
+			kinked: kinked,
+			want:   func(p map[string]array, x array) array { return linear(p, "2", linear(p, "0", x).each(f)) },
+		}
 	}
 	return []layerCase{
 		activation("tanh", nn.Tanh{}, false, math.Tanh),
@@ -204,57 +217,118 @@ func layerCases() []layerCase {
 		activation("relu", nn.ReLU{}, true, relu),
 		activation("selu", nn.SELU{}, false, selu),
 		activation("func", nn.Func{F: func(x *ts.Tensor) *ts.Tensor { return x.MustSin(false) }}, false, math.Sin),
-		{name: "linear without bias, on two axes", layers: nn.Sequential{nn.Linear{Out: 4, In: 3, NoBias: true}, nn.Tanh{}, nn.Linear{Out: 2}},
-			in: []int64{5, 3}, want: func(p map[string]array, x array) array {
+		{
+			name:   "linear without bias, on two axes",
+			layers: nn.Sequential{nn.Linear{Out: 4, In: 3, NoBias: true}, nn.Tanh{}, nn.Linear{Out: 2}},
+			in:     []int64{5, 3},
+			want: func(p map[string]array, x array) array {
 				return linear(p, "2", linear(p, "0", x).each(math.Tanh))
-			}},
+			},
+		},
 		{name: "softmax", layers: nn.Sequential{nn.Linear{Out: 4}, nn.Softmax{}}, in: []int64{2, 3},
 			want: func(p map[string]array, x array) array { return softmax(linear(p, "0", x)) }},
 		{name: "log softmax", layers: nn.Sequential{nn.Linear{Out: 4}, nn.LogSoftmax{}}, in: []int64{3},
 			want: func(p map[string]array, x array) array { return softmax(linear(p, "0", x)).each(math.Log) }},
-		{name: "embedding", layers: nn.Sequential{nn.Embedding{Num: 6, Dim: 3}, nn.Tanh{}, nn.Flatten{}, nn.Linear{Out: 2}}, in: []int64{4}, tokens: 6,
+		{
+			name:   "embedding",
+			layers: nn.Sequential{nn.Embedding{Num: 6, Dim: 3}, nn.Tanh{}, nn.Flatten{}, nn.Linear{Out: 2}},
+			in:     []int64{4},
+			tokens: 6,
 			want: func(p map[string]array, x array) array {
 				e := embedding(p["0.weight"], x).each(math.Tanh)
 				return linear(p, "3", array{[]int64{12}, e.data})
-			}},
-		{name: "conv1d", layers: nn.Sequential{nn.Conv1d{Out: 4, Kernel: 3, Stride: 2, Padding: 1, In: 3}, nn.Tanh{}}, in: []int64{3, 8},
+			},
+		},
+		{
+			name:   "conv1d",
+			layers: nn.Sequential{nn.Conv1d{Out: 4, Kernel: 3, Stride: 2, Padding: 1, In: 3}, nn.Tanh{}},
+			in:     []int64{3, 8},
 			want: func(p map[string]array, x array) array {
 				return conv1d(p["0.weight"], p["0.bias"].data, x, 2, 1, 1).each(math.Tanh)
-			}},
-		{name: "conv1d in groups", layers: nn.Sequential{nn.Conv1d{Out: 6, Kernel: 2, Groups: 2, NoBias: true}, nn.Tanh{}}, in: []int64{4, 5},
+			},
+		},
+		{
+			name:   "conv1d in groups",
+			layers: nn.Sequential{nn.Conv1d{Out: 6, Kernel: 2, Groups: 2, NoBias: true}, nn.Tanh{}},
+			in:     []int64{4, 5},
 			want: func(p map[string]array, x array) array {
 				return conv1d(p["0.weight"], nil, x, 1, 0, 2).each(math.Tanh)
-			}},
-		{name: "conv2d", layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 3, Padding: 1, Stride: 2}, nn.Sigmoid{}}, in: []int64{2, 5, 6},
+			},
+		},
+		{
+			name:   "conv2d",
+			layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 3, Padding: 1, Stride: 2}, nn.Sigmoid{}},
+			in:     []int64{2, 5, 6},
 			want: func(p map[string]array, x array) array {
 				return conv2d(p["0.weight"], p["0.bias"].data, x, 2, 1, 1, false).each(logistic)
-			}},
-		{name: "conv2d in groups", layers: nn.Sequential{nn.Conv2d{Out: 4, Kernel: 2, Groups: 2, NoBias: true}, nn.Tanh{}}, in: []int64{4, 3, 4},
+			},
+		},
+		{
+			name:   "conv2d in groups",
+			layers: nn.Sequential{nn.Conv2d{Out: 4, Kernel: 2, Groups: 2, NoBias: true}, nn.Tanh{}},
+			in:     []int64{4, 3, 4},
 			want: func(p map[string]array, x array) array {
 				return conv2d(p["0.weight"], nil, x, 1, 0, 2, false).each(math.Tanh)
-			}},
-		{name: "max pool 1d", layers: nn.Sequential{nn.Transpose{}, nn.Linear{Out: 7}, nn.MaxPool1d{Kernel: 3}, nn.Tanh{}}, in: []int64{5, 3},
+			},
+		},
+		{
+			name:   "max pool 1d",
+			layers: nn.Sequential{nn.Transpose{}, nn.Linear{Out: 7}, nn.MaxPool1d{Kernel: 3}, nn.Tanh{}},
+			in:     []int64{5, 3},
 			want: func(p map[string]array, x array) array {
 				return maxPool1d(linear(p, "1", transposed(x)), 3, 3, 0).each(math.Tanh)
-			}},
-		{name: "max pool 1d with overlap", layers: nn.Sequential{nn.Linear{Out: 7}, nn.MaxPool1d{Kernel: 3, Stride: 2, Padding: 1}}, in: []int64{2, 3},
-			want: func(p map[string]array, x array) array { return maxPool1d(linear(p, "0", x), 3, 2, 1) }, kinked: true},
-		{name: "max pool 2d", layers: nn.Sequential{nn.Conv2d{Out: 2, Kernel: 2}, nn.MaxPool2d{Kernel: 2}, nn.Tanh{}, nn.Flatten{}, nn.Linear{Out: 2}},
-			in: []int64{1, 6, 5}, want: func(p map[string]array, x array) array {
+			},
+		},
+		{
+			name:   "max pool 1d with overlap",
+			layers: nn.Sequential{nn.Linear{Out: 7}, nn.MaxPool1d{Kernel: 3, Stride: 2, Padding: 1}},
+			in:     []int64{2, 3},
+			want:   func(p map[string]array, x array) array { return maxPool1d(linear(p, "0", x), 3, 2, 1) },
+			kinked: true,
+		},
+		{
+			name: "max pool 2d",
+			layers: nn.Sequential{
+				nn.Conv2d{Out: 2, Kernel: 2},
+				nn.MaxPool2d{Kernel: 2},
+				nn.Tanh{},
+				nn.Flatten{},
+				nn.Linear{Out: 2},
+			},
+			in: []int64{1, 6, 5},
+			want: func(p map[string]array, x array) array {
 				y := maxPool(conv2d(p["0.weight"], p["0.bias"].data, x, 1, 0, 1, false), 2, 2, 2, 2, 0, 0).each(math.Tanh)
 				return linear(p, "4", array{[]int64{8}, y.data})
-			}},
-		{name: "max pool 2d with overlap", layers: nn.Sequential{nn.Linear{Out: 5}, nn.MaxPool2d{Kernel: 3, Stride: 1, Padding: 1}}, in: []int64{2, 4, 3},
-			want: func(p map[string]array, x array) array { return maxPool(linear(p, "0", x), 3, 3, 1, 1, 1, 1) }, kinked: true},
+			},
+		},
+		{
+			name:   "max pool 2d with overlap",
+			layers: nn.Sequential{nn.Linear{Out: 5}, nn.MaxPool2d{Kernel: 3, Stride: 1, Padding: 1}},
+			in:     []int64{2, 4, 3},
+			want:   func(p map[string]array, x array) array { return maxPool(linear(p, "0", x), 3, 3, 1, 1, 1, 1) },
+			kinked: true,
+		},
 		{name: "lstm", layers: nn.Sequential{nn.LSTM{Hidden: 3}}, in: []int64{4, 2},
 			want: func(p map[string]array, x array) array { return last(lstm(p, "0", x)) }},
-		{name: "lstm with one bias, all steps", layers: nn.Sequential{nn.LSTM{Hidden: 3, In: 2, OneBias: true, All: true}}, in: []int64{4, 2},
-			want: func(p map[string]array, x array) array { return lstm(p, "0", x) }},
+		{
+			name:   "lstm with one bias, all steps",
+			layers: nn.Sequential{nn.LSTM{Hidden: 3, In: 2, OneBias: true, All: true}},
+			in:     []int64{4, 2},
+			want:   func(p map[string]array, x array) array { return lstm(p, "0", x) },
+		},
 		{name: "lstm of one step", layers: nn.Sequential{nn.LSTM{Hidden: 2}}, in: []int64{1, 3},
 			want: func(p map[string]array, x array) array { return last(lstm(p, "0", x)) }},
 		{name: "cnn-lstm", tokens: 9, in: []int64{11}, kinked: true,
-			layers: nn.Sequential{nn.Embedding{Num: 9, Dim: 3}, nn.Transpose{}, nn.Conv1d{Out: 4, Kernel: 3}, nn.ReLU{}, nn.MaxPool1d{Kernel: 2},
-				nn.Transpose{}, nn.LSTM{Hidden: 3}, nn.Linear{Out: 2}},
+			layers: nn.Sequential{
+				nn.Embedding{Num: 9, Dim: 3},
+				nn.Transpose{},
+				nn.Conv1d{Out: 4, Kernel: 3},
+				nn.ReLU{},
+				nn.MaxPool1d{Kernel: 2},
+				nn.Transpose{},
+				nn.LSTM{Hidden: 3},
+				nn.Linear{Out: 2},
+			},
 			want: func(p map[string]array, x array) array {
 				c := conv1d(p["2.weight"], p["2.bias"].data, transposed(embedding(p["0.weight"], x)), 1, 0, 1).each(relu)
 				return linear(p, "7", last(lstm(p, "6", transposed(maxPool1d(c, 2, 2, 0)))))
@@ -388,12 +462,21 @@ func TestSecondDerivativesAreFiniteDifferences(t *testing.T) {
 					return values(must(torch.Grad([]*ts.Tensor{along}, []*ts.Tensor{leaf}, &torch.GradOptions{AllowUnused: true}))[0])
 				}
 				leaf := must(torch.Leaf(p.Flat))
-				mapped := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{f(in[0])}, nil }, []*ts.Tensor{leaf}, nil))
+				mapped := must(
+					torch.Vmap(
+						func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{f(in[0])}, nil },
+						[]*ts.Tensor{leaf},
+						nil,
+					),
+				)
 				all := product(mapped[0].MustSum(gotch.Double, false), leaf, v)
 				for i := range k {
 					at, dir := row(p, i).Flat, v.MustSelect(0, int64(i), false)
 					shifted := func(by float64) []float64 {
-						_, g, err := torch.ValueAndGrad(f, must(torch.Combine(torch.Term{Coeff: 1, Tensor: at}, torch.Term{Coeff: by, Tensor: dir})))
+						_, g, err := torch.ValueAndGrad(
+							f,
+							must(torch.Combine(torch.Term{Coeff: 1, Tensor: at}, torch.Term{Coeff: by, Tensor: dir})),
+						)
 						require.NoError(t, err)
 						return values(g)
 					}
@@ -410,7 +493,8 @@ func TestSecondDerivativesAreFiniteDifferences(t *testing.T) {
 	}
 }
 
-// Mapped over points, values and gradients are those of a loop. Mapped over data too, they are a gradient for each datum.
+// Mapped over points, values and gradients are those of a loop. Mapped over data too, they are a gradient for each
+// datum.
 func TestMappedIsALoop(t *testing.T) {
 	for _, c := range layerCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -447,7 +531,8 @@ func TestMappedIsALoop(t *testing.T) {
 					value, grad, err = torch.ValueAndGrad(on(x.MustSelect(0, int64(i), false)), row(p, 0).Flat)
 					require.NoError(t, err)
 					closeTo(t, values(value), values(each.MustSelect(0, int64(i), false)), 1e-12, "value of a datum")
-					closeTo(t, values(value), values(shared.MustSelect(0, int64(i), false)), 1e-12, "value of a datum at a shared point")
+					closeTo(t, values(value), values(shared.MustSelect(0, int64(i), false)), 1e-12, "value of a datum at a shared "+
+						"point")
 					closeTo(t, values(grad), values(perDatum.MustSelect(0, int64(i), false)), 1e-12, "gradient of a datum")
 				}
 			})
@@ -462,8 +547,21 @@ func TestLSTMIsLibtorchs(t *testing.T) {
 		p := point(n, 1, 0.5, 0)
 		x := tensor(normals(2, 3*7*4), 3, 7, 4)
 		zero := func() *ts.Tensor { return ts.MustZeros([]int64{1, 3, 5}, gotch.Double, gotch.CPU) }
-		y, _, _ := x.MustLstm([]*ts.Tensor{zero(), zero()},
-			[]*ts.Tensor{p.Get("0.weight_ih").T(), p.Get("0.weight_hh").T(), p.Get("0.bias_ih").T(), p.Get("0.bias_hh").T()}, true, 1, 0, false, false, true)
+		y, _, _ := x.MustLstm(
+			[]*ts.Tensor{zero(), zero()},
+			[]*ts.Tensor{
+				p.Get("0.weight_ih").T(),
+				p.Get("0.weight_hh").T(),
+				p.Get("0.bias_ih").T(),
+				p.Get("0.bias_hh").T(),
+			},
+			true,
+			1,
+			0,
+			false,
+			false,
+			true,
+		)
 		closeTo(t, values(y), values(n.Forward(p, x)), 1e-12, "outputs")
 	})
 }

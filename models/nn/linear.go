@@ -32,8 +32,11 @@ func (l Linear) Plan(in []int64) (Plan, error) {
 	out := slices.Clone(in)
 	out[len(out)-1] = l.Out
 	return Plan{
-		Out:    out,
-		Params: withBias(!l.NoBias, Param{Name: "weight", Shape: []int64{l.Out, features}, FanIn: features, FanOut: l.Out, Default: start}),
+		Out: out,
+		Params: withBias(
+			!l.NoBias,
+			Param{Name: "weight", Shape: []int64{l.Out, features}, FanIn: features, FanOut: l.Out, Default: start},
+		),
 		Forward: func(c Call, x *ts.Tensor) *ts.Tensor {
 			if l.NoBias {
 				return x.MustMatmul(c.Params[0].MustTranspose(0, 1, false), false)
@@ -53,11 +56,11 @@ func withBias(bias bool, weight Param) []Param {
 	return []Param{weight, b}
 }
 
-// Embedding looks up a row of its weight for each token: inputs [...] of whole numbers from 0 to Num − 1 become [..., Dim]. Inputs are
-// int64 (or int32) tensors. Its site is "weight", [Num, Dim].
+// Embedding looks up a row of its weight for each token: inputs [...] of whole numbers from 0 to Num − 1 become [...,
+// Dim]. Inputs are int64 (or int32) tensors. Its site is "weight", [Num, Dim].
 //
-// A token is a vector with one 1 among zeros, so that the fan-in is 1. A token outside the range is an error of libtorch; on a
-// GPU it ends the use of the device, so check data from outside first.
+// A token is a vector with one 1 among zeros, so that the fan-in is 1. A token outside the range is an error of
+// libtorch; on a GPU it ends the use of the device, so check data from outside first.
 type Embedding struct {
 	Num int64 // of different tokens
 	Dim int64
@@ -69,8 +72,10 @@ func (l Embedding) Plan(in []int64) (Plan, error) {
 		return Plan{}, err
 	}
 	return Plan{
-		Out:     append(slices.Clone(in), l.Dim),
-		Params:  []Param{{Name: "weight", Shape: []int64{l.Num, l.Dim}, FanIn: 1, FanOut: l.Dim, Table: true, Default: Normal(1)}},
+		Out: append(slices.Clone(in), l.Dim),
+		Params: []Param{
+			{Name: "weight", Shape: []int64{l.Num, l.Dim}, FanIn: 1, FanOut: l.Dim, Table: true, Default: Normal(1)},
+		},
 		AnyType: true,
 		Forward: func(c Call, x *ts.Tensor) *ts.Tensor {
 			if dtype := x.DType(); dtype != gotch.Int64 && dtype != gotch.Int {

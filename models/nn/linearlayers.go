@@ -9,12 +9,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// LinearLayer names the sites of a [Linear] layer: its weights, of shape [out, in], and its bias, of shape [out], or "" for none.
+// LinearLayer names the sites of a [Linear] layer: its weights, of shape [out, in], and its bias, of shape [out], or ""
+// for none.
 type LinearLayer struct {
 	Weight, Bias string
 }
 
-// LinearLayers are the [Linear] layers in their order. Other layers, also those that embed a Linear, are not among them.
+// LinearLayers are the [Linear] layers in their order. Other layers, also those that embed a Linear, are not among
+// them.
 func (n *Network) LinearLayers() []LinearLayer {
 	var out []LinearLayer
 	for _, l := range n.layers {
@@ -30,12 +32,20 @@ func (n *Network) LinearLayers() []LinearLayer {
 	return out
 }
 
-// ForwardLinear is [Network.Forward] with the [Linear] layers computed by a function: Kronecker-factored curvature needs what goes into them and
-// comes out. linear gets the name of a layer's weights and its inputs x, [n, ..., in], and returns x Wᵀ + b, [n, ..., out], with which the
-// network goes on. It is called once for each of [Network.LinearLayers], in their order; the network does not compute them itself.
-func (n *Network) ForwardLinear(p infer.Params, x *ts.Tensor, linear func(weight string, x *ts.Tensor) *ts.Tensor) *ts.Tensor {
+// ForwardLinear is [Network.Forward] with the [Linear] layers computed by a function: Kronecker-factored curvature
+// needs what goes into them and comes out. linear gets the name of a layer's weights and its inputs x, [n, ..., in],
+// and returns x Wᵀ + b, [n, ..., out], with which the network goes on. It is called once for each of
+// [Network.LinearLayers], in their order; the network does not compute them itself.
+func (n *Network) ForwardLinear(
+	p infer.Params,
+	x *ts.Tensor,
+	linear func(weight string, x *ts.Tensor) *ts.Tensor,
+) *ts.Tensor {
 	if linear == nil {
-		torch.Must(x, fmt.Errorf("nn: the function for the linear layers is nil: Network.Forward needs none: %w", infer.ErrConfig))
+		torch.Must(
+			x,
+			fmt.Errorf("nn: the function for the linear layers is nil: Network.Forward needs none: %w", infer.ErrConfig),
+		)
 	}
 	return n.forward(p, x, Run{}, linear)
 }
@@ -47,10 +57,27 @@ func (l layer) product(x *ts.Tensor, linear func(weight string, x *ts.Tensor) *t
 	want := slices.Clone(torch.Must(torch.Shape(x)))
 	want[len(want)-1] = weight.Shape[0]
 	if y == nil {
-		torch.Must(x, fmt.Errorf("nn: layer %q: the function for the linear layers returned nil: expected shape %v: %w", l.name, want, infer.ErrConfig))
+		torch.Must(
+			x,
+			fmt.Errorf(
+				"nn: layer %q: the function for the linear layers returned nil: expected shape %v: %w",
+				l.name,
+				want,
+				infer.ErrConfig,
+			),
+		)
 	}
 	if have := torch.Must(torch.Shape(y)); !slices.Equal(have, want) {
-		torch.Must(x, fmt.Errorf("nn: layer %q: the function for the linear layers returned shape %v: expected %v: %w", l.name, have, want, infer.ErrConfig))
+		torch.Must(
+			x,
+			fmt.Errorf(
+				"nn: layer %q: the function for the linear layers returned shape %v: expected %v: %w",
+				l.name,
+				have,
+				want,
+				infer.ErrConfig,
+			),
+		)
 	}
 	return y
 }

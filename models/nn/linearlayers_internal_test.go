@@ -13,7 +13,14 @@ import (
 
 // The linear layers are left to the function: the network computes none itself, and calls each of the others once.
 func TestLinearLayersAreComputedOnce(t *testing.T) {
-	net, err := Sequential{Linear{Out: 3}, Tanh{}, &Linear{Out: 2, NoBias: true}, Named("last", Named("inner", Linear{Out: 1}))}.Build(2)
+	net, err := Sequential{
+		Linear{Out: 3},
+		Tanh{},
+		&Linear{Out: 2, NoBias: true},
+		Named("last", Named("inner", Linear{Out: 1})),
+	}.Build(
+		2,
+	)
 	require.NoError(t, err)
 	own := map[string]int{}
 	for i, l := range net.layers {

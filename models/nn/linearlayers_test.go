@@ -44,8 +44,14 @@ func (e embeds) Plan(in []int64) (nn.Plan, error) {
 var other = nn.Func{Kind: "Linear", F: func(x *ts.Tensor) *ts.Tensor { return x }}
 
 func TestLinearLayers(t *testing.T) {
-	n := build(t, nn.Sequential{nn.Conv2d{Out: 2, Kernel: 2}, nn.Flatten{}, nn.Named("z", nn.Linear{Out: 4}), nn.ReLU{}, other,
-		nn.Named("b", &nn.Linear{Out: 3, NoBias: true}), embeds{nn.Linear{Out: 2}}}, 1, 3, 3)
+	n := build(
+		t,
+		nn.Sequential{nn.Conv2d{Out: 2, Kernel: 2}, nn.Flatten{}, nn.Named("z", nn.Linear{Out: 4}), nn.ReLU{}, other,
+			nn.Named("b", &nn.Linear{Out: 3, NoBias: true}), embeds{nn.Linear{Out: 2}}},
+		1,
+		3,
+		3,
+	)
 	assert.Equal(t, []nn.LinearLayer{{Weight: "z.weight", Bias: "z.bias"}, {Weight: "b.weight"}}, n.LinearLayers())
 	assert.Empty(t, build(t, nn.Sequential{nn.Embedding{Num: 3, Dim: 2}}, 4).LinearLayers())
 	words, err := nn.CNNLSTM{}.Build()
@@ -53,17 +59,19 @@ func TestLinearLayers(t *testing.T) {
 	assert.Equal(t, []nn.LinearLayer{{Weight: "4_output.weight", Bias: "4_output.bias"}}, words.LinearLayers())
 }
 
-// With the products written out the network is the same function: of single data, of sequences, in float32, in a larger layout, and mapped
-// over points.
+// With the products written out the network is the same function: of single data, of sequences, in float32, in a larger
+// layout, and mapped over points.
 func TestForwardLinearIsForward(t *testing.T) {
 	for name, c := range map[string]struct {
 		layers nn.Sequential
 		in     []int64
 	}{
-		"perceptron": {nn.Sequential{nn.Linear{Out: 5}, nn.Tanh{}, nn.Dropout{Keep: 0.5}, nn.Linear{Out: 3, NoBias: true}, nn.Softmax{}}, []int64{4}},
-		"sequences":  {nn.Sequential{nn.LSTM{Hidden: 3}, nn.Linear{Out: 4}, nn.SELU{}}, []int64{5, 2}},
-		"each step":  {nn.Sequential{nn.Linear{Out: 3}, nn.Tanh{}, nn.Linear{Out: 2}}, []int64{5, 4}},
-		"images":     {nn.Sequential{nn.Conv2d{Out: 2, Kernel: 2}, nn.Flatten{}, embeds{nn.Linear{Out: 2}}, nn.Linear{Out: 2}}, []int64{1, 3, 3}},
+		"perceptron": {nn.Sequential{nn.Linear{Out: 5}, nn.Tanh{}, nn.Dropout{Keep: 0.5}, nn.Linear{Out: 3, NoBias: true},
+			nn.Softmax{}}, []int64{4}},
+		"sequences": {nn.Sequential{nn.LSTM{Hidden: 3}, nn.Linear{Out: 4}, nn.SELU{}}, []int64{5, 2}},
+		"each step": {nn.Sequential{nn.Linear{Out: 3}, nn.Tanh{}, nn.Linear{Out: 2}}, []int64{5, 4}},
+		"images": {nn.Sequential{nn.Conv2d{Out: 2, Kernel: 2}, nn.Flatten{}, embeds{nn.Linear{Out: 2}},
+			nn.Linear{Out: 2}}, []int64{1, 3, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := build(t, c.layers, c.in...)
@@ -127,9 +135,15 @@ func TestForwardLinearErrors(t *testing.T) {
 	n := build(t, nn.Sequential{nn.Named("a", nn.Linear{Out: 2})}, 3)
 	p, x := point(n, 1, 1, 0), tensor(make([]float64, 12), 4, 3)
 	for want, f := range map[string]func(string, *ts.Tensor) *ts.Tensor{
-		"nn: the function for the linear layers is nil":                                          nil,
-		`nn: layer "a": the function for the linear layers returned nil: expected shape [4 2]`:   func(string, *ts.Tensor) *ts.Tensor { return nil },
-		`nn: layer "a": the function for the linear layers returned shape [4 3]: expected [4 2]`: func(_ string, x *ts.Tensor) *ts.Tensor { return x },
+		"nn: the function for the linear layers is nil": nil,
+		`nn: layer "a": the function for the linear layers returned nil: expected shape [4 2]`: func(string,
+			*ts.Tensor) *ts.Tensor {
+			return nil
+		},
+		`nn: layer "a": the function for the linear layers returned shape [4 3]: expected [4 2]`: func(_ string,
+			x *ts.Tensor) *ts.Tensor {
+			return x
+		},
 	} {
 		err := failing(t, func() { n.ForwardLinear(p, x, f) })
 		assert.ErrorContains(t, err, want)
@@ -139,13 +153,18 @@ func TestForwardLinearErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "the input has shape [8]: expected [n 3]")
 }
 
-// Kronecker factors of a network, with what theory says of them in plain loops: for the outputs z = W₂ tanh(W₁x + b) and noise of variance s²
+// Kronecker factors of a network, with what theory says of them in plain loops: for the outputs z = W₂ tanh(W₁x + b)
+// and noise of variance s²
 //
 //	P_a = (1/N) (Σ S_iᵀ S_i/s²) ⊗ (Σ [x_i; 1][x_i; 1]ᵀ) + λI,  S_i = W₂ diag(1 − h_i²)
 //	P_b = (1/N) (N I/s²) ⊗ (Σ h_i h_iᵀ) + λI
 func TestKroneckerFactorsOfANetwork(t *testing.T) {
 	const n, variance, lambda = 5, 0.49, 0.3
-	net := build(t, nn.Sequential{nn.Named("a", nn.Linear{Out: 3}), nn.Tanh{}, nn.Named("b", nn.Linear{Out: 2, NoBias: true})}, 2)
+	net := build(
+		t,
+		nn.Sequential{nn.Named("a", nn.Linear{Out: 3}), nn.Tanh{}, nn.Named("b", nn.Linear{Out: 2, NoBias: true})},
+		2,
+	)
 	p := point(net, 4, 0.8, 0)
 	x, y := normals(5, 2*n), normals(6, 2*n)
 	batch := infer.Batch{"x": tensor(x, n, 2), "y": tensor(y, n, 2)}
@@ -179,7 +198,9 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 		a := []float64{x[2*i], x[2*i+1], 1}
 		h := make([]float64, 3)
 		for j := range h {
-			h[j] = math.Tanh(*at["a.weight"].at(int64(j), 0)*a[0] + *at["a.weight"].at(int64(j), 1)*a[1] + *at["a.bias"].at(int64(j)))
+			h[j] = math.Tanh(
+				*at["a.weight"].at(int64(j), 0)*a[0] + *at["a.weight"].at(int64(j), 1)*a[1] + *at["a.bias"].at(int64(j)),
+			)
 		}
 		for c := range int64(2) {
 			z := 0.0

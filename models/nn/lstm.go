@@ -6,16 +6,17 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// LSTM is one layer of long short-term memory (Hochreiter & Schmidhuber 1997; with forget gates, Gers et al. 2000): from
-// inputs [steps, In] it makes its last hidden state, [Hidden], or all of them, [steps, Hidden]. It begins at h = c = 0:
+// LSTM is one layer of long short-term memory (Hochreiter & Schmidhuber 1997; with forget gates, Gers et al. 2000):
+// from inputs [steps, In] it makes its last hidden state, [Hidden], or all of them, [steps, Hidden]. It begins at h = c
+// = 0:
 //
 //	i, f, g, o = W_ih x_t + b_ih + W_hh h + b_hh
 //	c ← σ(f) c + σ(i) tanh(g)
 //	h ← σ(o) tanh(c)
 //
-// Its sites are "weight_ih", [4 Hidden, In], "weight_hh", [4 Hidden, Hidden], and "bias_ih" and "bias_hh", [4 Hidden], in the
-// order i, f, g, o: PyTorch's. Only the sum of the two biases matters; with OneBias there is "bias_ih" alone, as in Keras,
-// which is 4 Hidden parameters fewer.
+// Its sites are "weight_ih", [4 Hidden, In], "weight_hh", [4 Hidden, Hidden], and "bias_ih" and "bias_hh", [4 Hidden],
+// in the order i, f, g, o: PyTorch's. Only the sum of the two biases matters; with OneBias there is "bias_ih" alone, as
+// in Keras, which is 4 Hidden parameters fewer.
 type LSTM struct {
 	Hidden  int64
 	In      int64 // 0 takes what comes

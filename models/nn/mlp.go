@@ -6,9 +6,11 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// MLP is a perceptron: linear layers with an activation after each but the last. With Sizes 2, 32, 32, 32, 1 it has 2241 parameters.
+// MLP is a perceptron: linear layers with an activation after each but the last. With Sizes 2, 32, 32, 32, 1 it has
+// 2241 parameters.
 //
-// The layers count as in [Sequential], so that the sites are "0.weight", "2.weight", and so on, with dropout "0.weight", "3.weight".
+// The layers count as in [Sequential], so that the sites are "0.weight", "2.weight", and so on, with dropout
+// "0.weight", "3.weight".
 type MLP struct {
 	Sizes      []int64 // of the input, the hidden layers and the output
 	Activation Layer   // nil means ReLU
@@ -19,7 +21,8 @@ type MLP struct {
 // Build checks the sizes.
 func (c MLP) Build() (*Network, error) {
 	if len(c.Sizes) < 2 {
-		return nil, &infer.FieldError{Type: "nn.MLP", Field: "Sizes", Value: c.Sizes, Allowed: "it must have the sizes of input and output at least"}
+		return nil, &infer.FieldError{Type: "nn.MLP", Field: "Sizes", Value: c.Sizes, Allowed: "it must have the sizes of " +
+			"input and output at least"}
 	}
 	for i, size := range c.Sizes {
 		if err := least("MLP", fmt.Sprintf("Sizes[%d]", i), size, 1); err != nil {

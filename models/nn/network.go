@@ -16,7 +16,8 @@ import (
 // Sequential is a network whose layers follow one another. It is a slice: append joins two.
 type Sequential []Layer
 
-// Network is a function of a point and an input. It holds no tensors and never changes; any number of goroutines may use it.
+// Network is a function of a point and an input. It holds no tensors and never changes; any number of goroutines may
+// use it.
 type Network struct {
 	in, out []int64
 	layers  []layer
@@ -42,8 +43,8 @@ type Site struct {
 	Default       Law
 }
 
-// Build checks that the layers fit one another, from the shape of one input, without the axis of the data: Build(28, 28) for
-// images, Build(5) for five features, Build(100) for a hundred tokens. An error names the layer.
+// Build checks that the layers fit one another, from the shape of one input, without the axis of the data: Build(28,
+// 28) for images, Build(5) for five features, Build(100) for a hundred tokens. An error names the layer.
 func (s Sequential) Build(in ...int64) (*Network, error) {
 	n := &Network{in: slices.Clone(in), out: in}
 	if slices.ContainsFunc(in, func(size int64) bool { return size < 1 }) {
@@ -60,10 +61,20 @@ func (s Sequential) Build(in ...int64) (*Network, error) {
 			return nil, fmt.Errorf("nn: layer %q is nil: %w", at.name, infer.ErrConfig)
 		}
 		if at.name == "" {
-			return nil, fmt.Errorf("nn: layer %d (%s) has the name %q: expected one that is not empty: %w", i, at.kind, at.name, infer.ErrConfig)
+			return nil, fmt.Errorf(
+				"nn: layer %d (%s) has the name %q: expected one that is not empty: %w",
+				i,
+				at.kind,
+				at.name,
+				infer.ErrConfig,
+			)
 		}
 		if slices.ContainsFunc(n.layers, func(other layer) bool { return other.name == at.name }) {
-			return nil, fmt.Errorf("nn: two layers are called %q; use nn.Named to give each a name of its own: %w", at.name, infer.ErrConfig)
+			return nil, fmt.Errorf(
+				"nn: two layers are called %q; use nn.Named to give each a name of its own: %w",
+				at.name,
+				infer.ErrConfig,
+			)
 		}
 		var err error
 		if at.Plan, err = l.Plan(n.out); err == nil {
@@ -75,7 +86,15 @@ func (s Sequential) Build(in ...int64) (*Network, error) {
 		for _, p := range at.Params {
 			name := at.name + "." + p.Name
 			shapes[name] = p.Shape
-			sites[name] = Site{Layer: at.name, Kind: at.kind, FanIn: p.FanIn, FanOut: p.FanOut, Bias: p.Bias, Table: p.Table, Default: p.Default}
+			sites[name] = Site{
+				Layer:   at.name,
+				Kind:    at.kind,
+				FanIn:   p.FanIn,
+				FanOut:  p.FanOut,
+				Bias:    p.Bias,
+				Table:   p.Table,
+				Default: p.Default,
+			}
 			order = append(order, name)
 		}
 		n.layers, n.out = append(n.layers, at), at.Out
@@ -155,20 +174,21 @@ func (n *Network) String() string {
 	return regexp.MustCompile(` +\n`).ReplaceAllString(text.String(), "\n")
 }
 
-// Run is what an evaluation of a network may have besides a point and an input. The zero value is the network as it is, without dropout.
+// Run is what an evaluation of a network may have besides a point and an input. The zero value is the network as it is,
+// without dropout.
 type Run struct {
 	// Source gives dropout its random numbers.
 	Source *torch.Source
-	// Masks are for layers with dropout, by the layer's name: tensors of 0 and 1 (or bool) that broadcast to the layer's input
-	// [n, ...]. They go before Source.
+	// Masks are for layers with dropout, by the layer's name: tensors of 0 and 1 (or bool) that broadcast to the layer's
+	// input [n, ...]. They go before Source.
 	Masks map[string]*ts.Tensor
-	// Hook is called after each layer with its name, input and output. The network goes on with what it returns; nil is the output
-	// itself. [Network.ForwardLinear] is for linear layers, and does not compute them before.
+	// Hook is called after each layer with its name, input and output. The network goes on with what it returns; nil is
+	// the output itself. [Network.ForwardLinear] is for linear layers, and does not compute them before.
 	Hook func(name string, input, output *ts.Tensor) *ts.Tensor
 }
 
-// Forward evaluates the network, without dropout, at one point (p.Flat of shape [d]) on inputs [n, in...]: the outputs are
-// [n, out...]. A single input, [in...], gives a single output, [out...].
+// Forward evaluates the network, without dropout, at one point (p.Flat of shape [d]) on inputs [n, in...]: the outputs
+// are [n, out...]. A single input, [in...], gives a single output, [out...].
 //
 // It is meant for use inside a model: what does not fit panics with an error that the caller of the model returns.
 func (n *Network) Forward(p infer.Params, x *ts.Tensor) *ts.Tensor { return n.ForwardWith(p, x, Run{}) }
@@ -179,7 +199,12 @@ func (n *Network) ForwardWith(p infer.Params, x *ts.Tensor, run Run) *ts.Tensor 
 }
 
 // forward is ForwardWith; linear computes the linear layers where it is not nil.
-func (n *Network) forward(p infer.Params, x *ts.Tensor, run Run, linear func(weight string, x *ts.Tensor) *ts.Tensor) *ts.Tensor {
+func (n *Network) forward(
+	p infer.Params,
+	x *ts.Tensor,
+	run Run,
+	linear func(weight string, x *ts.Tensor) *ts.Tensor,
+) *ts.Tensor {
 	single := torch.Must(n.check(p, x))
 	if len(run.Masks) > 0 {
 		torch.Must(x, n.checkMasks(run.Masks))
@@ -223,9 +248,9 @@ func (n *Network) forward(p infer.Params, x *ts.Tensor, run Run, linear func(wei
 
 // Predict evaluates the network without gradients: outputs [n, out...] at one point, and [K, n, out...] at K.
 //
-// With streams it is Monte-Carlo dropout (Gal & Ghahramani 2016): chain k's stream makes the masks of point k, so that there must be
-// K of them; at one point, S streams make S outputs, [S, n, out...]. The streams move on. Without streams, nil, there is no
-// dropout. All outputs are made at once; for many, call it for some at a time.
+// With streams it is Monte-Carlo dropout (Gal & Ghahramani 2016): chain k's stream makes the masks of point k, so that
+// there must be K of them; at one point, S streams make S outputs, [S, n, out...]. The streams move on. Without
+// streams, nil, there is no dropout. All outputs are made at once; for many, call it for some at a time.
 func (n *Network) Predict(p infer.Params, x *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error) {
 	var y *ts.Tensor
 	err := torch.Do(func(s *torch.Scope) error {
@@ -244,7 +269,12 @@ func (n *Network) Predict(p infer.Params, x *ts.Tensor, streams *torch.Streams) 
 				out, err = torch.VmapSources(f, []*ts.Tensor{p.Flat}, streams, nil)
 			default:
 				each := torch.Must(torch.FromSlice(make([]float64, len(streams.Chains))))
-				out, err = torch.VmapSources(f, []*ts.Tensor{p.Flat, each}, streams, &torch.VmapOptions{InDims: []int64{torch.NotMapped, 0}})
+				out, err = torch.VmapSources(
+					f,
+					[]*ts.Tensor{p.Flat, each},
+					streams,
+					&torch.VmapOptions{InDims: []int64{torch.NotMapped, 0}},
+				)
 			}
 			if err != nil {
 				return err
@@ -280,7 +310,13 @@ func (n *Network) check(p infer.Params, x *ts.Tensor) (single bool, err error) {
 	single = slices.Equal(in.Shape, n.in)
 	if !single && !(len(in.Shape) == len(n.in)+1 && slices.Equal(in.Shape[1:], n.in)) {
 		one := strings.Trim(fmt.Sprint(n.in), "[]")
-		return false, fmt.Errorf("nn: the input has shape %v: expected [n %s] for n data, or [%s] for one: %w", in.Shape, one, one, infer.ErrConfig)
+		return false, fmt.Errorf(
+			"nn: the input has shape %v: expected [n %s] for n data, or [%s] for one: %w",
+			in.Shape,
+			one,
+			one,
+			infer.ErrConfig,
+		)
 	}
 	if in.DType != flat.DType && !n.layers[0].AnyType {
 		return false, fmt.Errorf("nn: the input is %v and the params are %v: they must be of one type; use torch.To: %w",
@@ -304,8 +340,8 @@ func (n *Network) checkMasks(masks map[string]*ts.Tensor) error {
 	return nil
 }
 
-// parts are the network's sites, as vectors, in the order of its layout. One split is much cheaper to differentiate than a view
-// for each site.
+// parts are the network's sites, as vectors, in the order of its layout. One split is much cheaper to differentiate
+// than a view for each site.
 func (n *Network) parts(p infer.Params) []*ts.Tensor {
 	if p.Layout.Equal(n.layout) {
 		return p.Flat.MustSplitWithSizes(n.sizes, 0, false)

@@ -17,7 +17,8 @@ import (
 
 // The numbers of parameters of published networks.
 func TestNumbersOfParameters(t *testing.T) {
-	for want, sizes := range map[int][]int64{2241: {2, 32, 32, 32, 1}, 203: {5, 10, 10, 3}, 13970: {256, 40, 40, 40, 10}, 10690: {256, 40, 10}} {
+	for want, sizes := range map[int][]int64{2241: {2, 32, 32, 32, 1}, 203: {5, 10, 10, 3}, 13970: {256, 40, 40, 40, 10},
+		10690: {256, 40, 10}} {
 		n, err := nn.MLP{Sizes: sizes}.Build()
 		require.NoError(t, err)
 		assert.Equal(t, want, n.NumParams(), sizes)
@@ -32,7 +33,16 @@ func TestNumbersOfParameters(t *testing.T) {
 }
 
 func TestCNNLSTMRuns(t *testing.T) {
-	n, err := nn.CNNLSTM{Vocab: 11, Length: 30, Embedding: 6, Filters: 5, Kernel: 4, Pool: 3, Hidden: 7, Classes: 3}.Build()
+	n, err := nn.CNNLSTM{
+		Vocab:     11,
+		Length:    30,
+		Embedding: 6,
+		Filters:   5,
+		Kernel:    4,
+		Pool:      3,
+		Hidden:    7,
+		Classes:   3,
+	}.Build()
 	require.NoError(t, err)
 	do(t, func() {
 		tokens := make([]int64, 60)
@@ -43,8 +53,20 @@ func TestCNNLSTMRuns(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []int64{4, 2, 3}, shape(y))
 	})
-	assert.Equal(t, []string{"1_embedding.weight", "2_conv.bias", "2_conv.weight", "3_lstm.bias_ih", "3_lstm.weight_hh", "3_lstm.weight_ih",
-		"4_output.bias", "4_output.weight"}, n.Layout().Names())
+	assert.Equal(
+		t,
+		[]string{
+			"1_embedding.weight",
+			"2_conv.bias",
+			"2_conv.weight",
+			"3_lstm.bias_ih",
+			"3_lstm.weight_hh",
+			"3_lstm.weight_ih",
+			"4_output.bias",
+			"4_output.weight",
+		},
+		n.Layout().Names(),
+	)
 }
 
 func TestMLPHasItsParts(t *testing.T) {
@@ -70,11 +92,38 @@ func TestNames(t *testing.T) {
 		s = append(s, nn.Linear{Out: 2, NoBias: true})
 	}
 	n := build(t, append(s, nn.Func{Kind: "Double", F: func(x *ts.Tensor) *ts.Tensor { return x }}), 3)
-	assert.Equal(t, []string{"01.weight", "02.weight", "03.weight", "04.weight", "05.weight", "06.weight", "07.weight", "08.weight", "09.weight",
-		"10.weight", "in.bias", "in.weight"}, n.Layout().Names())
+	assert.Equal(
+		t,
+		[]string{
+			"01.weight",
+			"02.weight",
+			"03.weight",
+			"04.weight",
+			"05.weight",
+			"06.weight",
+			"07.weight",
+			"08.weight",
+			"09.weight",
+			"10.weight",
+			"in.bias",
+			"in.weight",
+		},
+		n.Layout().Names(),
+	)
 	assert.Contains(t, n.String(), "Double")
 	last := n.Sites()[11]
-	assert.Equal(t, nn.Site{Site: n.Layout().Sites[11], Layer: "in", Kind: "Linear", FanIn: 3, FanOut: 2, Default: nn.Uniform(1 / math.Sqrt(3))}, last)
+	assert.Equal(
+		t,
+		nn.Site{
+			Site:    n.Layout().Sites[11],
+			Layer:   "in",
+			Kind:    "Linear",
+			FanIn:   3,
+			FanOut:  2,
+			Default: nn.Uniform(1 / math.Sqrt(3)),
+		},
+		last,
+	)
 	assert.True(t, n.Sites()[10].Bias)
 }
 
@@ -140,7 +189,13 @@ func TestHook(t *testing.T) {
 			switch name {
 			case "hidden":
 				closeTo(t, values(x), values(input), 0, "input of the first layer")
-				closeTo(t, values(ts.MustLinear(x, p.Get("hidden.weight").T(), p.Get("hidden.bias").T())), values(output), 1e-15, "pre-activation")
+				closeTo(
+					t,
+					values(ts.MustLinear(x, p.Get("hidden.weight").T(), p.Get("hidden.bias").T())),
+					values(output),
+					1e-15,
+					"pre-activation",
+				)
 				return nil
 			case "2":
 				return output.MustMulScalar(ts.FloatScalar(2), false)
@@ -152,8 +207,8 @@ func TestHook(t *testing.T) {
 	})
 }
 
-// Adding a zero that gradients can be taken in to a pre-activation gives the gradient in it for each datum: its product with
-// the input is the gradient of the weight.
+// Adding a zero that gradients can be taken in to a pre-activation gives the gradient in it for each datum: its product
+// with the input is the gradient of the weight.
 func TestHookGivesGradientsOfPreActivations(t *testing.T) {
 	n := build(t, nn.Sequential{nn.Linear{Out: 3}, nn.Tanh{}, nn.Linear{Out: 2}}, 2)
 	do(t, func() {
@@ -171,13 +226,25 @@ func TestHookGivesGradientsOfPreActivations(t *testing.T) {
 		}, p.Flat)
 		require.NoError(t, err)
 		at := infer.Params{Layout: n.Layout(), Flat: grad}
-		closeTo(t, must(at.Site("0.weight")), values(g.MustTranspose(0, 1, false).MustMatmul(x, false)), 1e-13, "gradient of the weight")
-		closeTo(t, must(at.Site("0.bias")), values(g.MustSumDimIntlist([]int64{0}, false, gotch.Double, false)), 1e-13, "gradient of the bias")
+		closeTo(
+			t,
+			must(at.Site("0.weight")),
+			values(g.MustTranspose(0, 1, false).MustMatmul(x, false)),
+			1e-13,
+			"gradient of the weight",
+		)
+		closeTo(
+			t,
+			must(at.Site("0.bias")),
+			values(g.MustSumDimIntlist([]int64{0}, false, gotch.Double, false)),
+			1e-13,
+			"gradient of the bias",
+		)
 	})
 }
 
-// Swapping hidden units with their weights in and out is another point with the same function; so is, for ReLU, c times the weights
-// in and 1/c times those out.
+// Swapping hidden units with their weights in and out is another point with the same function; so is, for ReLU, c times
+// the weights in and 1/c times those out.
 func TestSymmetries(t *testing.T) {
 	n, err := nn.MLP{Sizes: []int64{3, 4, 2}}.Build()
 	require.NoError(t, err)

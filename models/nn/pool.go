@@ -7,8 +7,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// MaxPool1d takes the largest of every Kernel steps: inputs [channels, steps] become [channels, steps'], with steps' as for [Conv1d].
-// The padding is never the largest.
+// MaxPool1d takes the largest of every Kernel steps: inputs [channels, steps] become [channels, steps'], with steps' as
+// for [Conv1d]. The padding is never the largest.
 type MaxPool1d struct {
 	Kernel  int64
 	Stride  int64 // 0 means Kernel
@@ -29,7 +29,9 @@ func (l MaxPool1d) Plan(in []int64) (Plan, error) {
 		Out: append([]int64{in[0]}, sizes...),
 		// libtorch 1.13 maps the pooling of images, but that of sequences only in a slow loop.
 		Forward: func(_ Call, x *ts.Tensor) *ts.Tensor {
-			return x.MustUnsqueeze(-2, false).MustMaxPool2d(kernel, stride, padding, []int64{1, 1}, false, false).MustSqueezeDim(-2, false)
+			return x.MustUnsqueeze(-2, false).
+				MustMaxPool2d(kernel, stride, padding, []int64{1, 1}, false, false).
+				MustSqueezeDim(-2, false)
 		},
 	}, nil
 }
@@ -55,7 +57,14 @@ func (l MaxPool2d) Plan(in []int64) (Plan, error) {
 	return Plan{
 		Out: append([]int64{in[0]}, sizes...),
 		Forward: func(_ Call, x *ts.Tensor) *ts.Tensor {
-			return x.MustMaxPool2d([]int64{l.Kernel, l.Kernel}, []int64{stride, stride}, []int64{l.Padding, l.Padding}, []int64{1, 1}, false, false)
+			return x.MustMaxPool2d(
+				[]int64{l.Kernel, l.Kernel},
+				[]int64{stride, stride},
+				[]int64{l.Padding, l.Padding},
+				[]int64{1, 1},
+				false,
+				false,
+			)
 		},
 	}, nil
 }
@@ -70,7 +79,8 @@ func pool(kind string, in []int64, kernel, stride, padding int64) ([]int64, erro
 
 // slide is how often a window fits along each axis of inputs [channels, size, ...]. A stride of 0 is the default.
 func slide(kind string, in []int64, kernel, stride, byDefault, padding int64) ([]int64, error) {
-	if err := first(least(kind, "Kernel", kernel, 1), least(kind, "Stride", stride, 0), least(kind, "Padding", padding, 0)); err != nil {
+	if err := first(least(kind, "Kernel", kernel, 1), least(kind, "Stride", stride, 0),
+		least(kind, "Padding", padding, 0)); err != nil {
 		return nil, err
 	}
 	var out []int64
@@ -88,7 +98,8 @@ func slide(kind string, in []int64, kernel, stride, byDefault, padding int64) ([
 // divides is an error unless the groups split a number evenly.
 func divides(kind, what string, n, groups int64) error {
 	if n%groups != 0 {
-		return &infer.FieldError{Type: "nn." + kind, Field: "Groups", Value: groups, Allowed: fmt.Sprintf("it must divide the %d %s", n, what)}
+		return &infer.FieldError{Type: "nn." + kind, Field: "Groups", Value: groups, Allowed: fmt.Sprintf("it must divide "+
+			"the %d %s", n, what)}
 	}
 	return nil
 }

@@ -67,8 +67,8 @@ func NewPrior(n *Network, scheme Scheme) (*Prior, error) {
 	return p, nil
 }
 
-// To is the prior with what it keeps on a device and in a type: those of the points. It is not needed, but saves copying the scales
-// in every evaluation where points are not float64 in main memory and sites have different laws.
+// To is the prior with what it keeps on a device and in a type: those of the points. It is not needed, but saves
+// copying the scales in every evaluation where points are not float64 in main memory and sites have different laws.
 func (p *Prior) To(device gotch.Device, dtype gotch.DType) (*Prior, error) {
 	to := *p
 	to.terms = nil
@@ -94,8 +94,9 @@ func (p *Prior) Laws() map[string]Law {
 	return laws
 }
 
-// LogDensity is the log density, with its constants, at one point (Flat of shape [d]): a tensor of shape []. Sites that are not the
-// network's are left out. Outside a uniform law it is −∞. It is meant for use inside a model, as [Network.Forward] is.
+// LogDensity is the log density, with its constants, at one point (Flat of shape [d]): a tensor of shape []. Sites that
+// are not the network's are left out. Outside a uniform law it is −∞. It is meant for use inside a model, as
+// [Network.Forward] is.
 func (p *Prior) LogDensity(params infer.Params) *ts.Tensor {
 	flat := p.network.flat(params)
 	var sum *ts.Tensor

@@ -32,11 +32,24 @@ func priors() map[string]struct {
 		return distuv.Normal{Sigma: 0.4}.LogProb(x)
 	}
 	return map[string]c{
-		"normal":  {nn.Same(nn.Normal(0.7)), func(_ string, x float64) float64 { return distuv.Normal{Sigma: 0.7}.LogProb(x) }},
-		"He":      {nn.HePrior(0.4), he},
-		"Laplace": {nn.Same(nn.Laplace(1.3)), func(_ string, x float64) float64 { return distuv.Laplace{Scale: 1.3}.LogProb(x) }},
-		"uniform": {nn.Same(nn.Uniform(9)), func(_ string, x float64) float64 { return distuv.Uniform{Min: -9, Max: 9}.LogProb(x) }},
-		"of all families": {nn.PerSite(map[string]nn.Law{"0.weight": nn.Laplace(0.2), "0.bias": nn.Uniform(8), "2.bias": nn.Laplace(3)}, nn.HePrior(0.4)),
+		"normal": {
+			nn.Same(nn.Normal(0.7)),
+			func(_ string, x float64) float64 { return distuv.Normal{Sigma: 0.7}.LogProb(x) },
+		},
+		"He": {nn.HePrior(0.4), he},
+		"Laplace": {
+			nn.Same(nn.Laplace(1.3)),
+			func(_ string, x float64) float64 { return distuv.Laplace{Scale: 1.3}.LogProb(x) },
+		},
+		"uniform": {
+			nn.Same(nn.Uniform(9)),
+			func(_ string, x float64) float64 { return distuv.Uniform{Min: -9, Max: 9}.LogProb(x) },
+		},
+		"of all families": {
+			nn.PerSite(
+				map[string]nn.Law{"0.weight": nn.Laplace(0.2), "0.bias": nn.Uniform(8), "2.bias": nn.Laplace(3)},
+				nn.HePrior(0.4),
+			),
 			func(site string, x float64) float64 {
 				switch site {
 				case "0.weight":
@@ -47,7 +60,8 @@ func priors() map[string]struct {
 					return distuv.Laplace{Scale: 3}.LogProb(x)
 				}
 				return he(site, x)
-			}},
+			},
+		},
 	}
 }
 
@@ -64,7 +78,8 @@ func TestPriorIsTheSumOfLogDensities(t *testing.T) {
 			p := point(n, 1, 1, k)
 			f := func(flat *ts.Tensor) *ts.Tensor {
 				v := prior.LogDensity(infer.Params{Layout: n.Layout(), Flat: flat})
-				return v.MustAdd(flat.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false) // a flat prior has no gradient
+				// a flat prior has no gradient
+				return v.MustAdd(flat.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false)
 			}
 			v, g, err := torch.VmapValueAndGrad(f, p.Flat)
 			require.NoError(t, err)
@@ -117,13 +132,16 @@ func TestUniformPriorEnds(t *testing.T) {
 	}
 }
 
-// The uniform prior of Baldock & Marzari (2019, Bayesian neural networks at finite temperature): |w| < 50/√k, with k the fan-in and
-// the bias. Its log density within is −Σ log(100/√k), which they give for two networks.
+// The uniform prior of Baldock & Marzari (2019, Bayesian neural networks at finite temperature): |w| < 50/√k, with k
+// the fan-in and the bias. Its log density within is −Σ log(100/√k), which they give for two networks.
 func TestPriorOfBaldockAndMarzari(t *testing.T) {
 	for want, sizes := range map[float64][]int64{28960.4: {256, 40, 40, 40, 10}, 19945.7: {256, 40, 10}} {
 		n, err := nn.MLP{Sizes: sizes, Activation: nn.Sigmoid{}}.Build()
 		require.NoError(t, err)
-		prior, err := nn.NewPrior(n, nn.EachSite(func(s nn.Site) nn.Law { return nn.Uniform(50 / math.Sqrt(float64(s.FanIn+1))) }))
+		prior, err := nn.NewPrior(
+			n,
+			nn.EachSite(func(s nn.Site) nn.Law { return nn.Uniform(50 / math.Sqrt(float64(s.FanIn+1))) }),
+		)
 		require.NoError(t, err)
 		do(t, func() {
 			assert.InDelta(t, -want, values(prior.LogDensity(must(infer.Zeros(n.Layout()))))[0], 0.06)
@@ -134,7 +152,10 @@ func TestPriorOfBaldockAndMarzari(t *testing.T) {
 // Drawn points have the laws' moments.
 func TestPriorDraws(t *testing.T) {
 	n := wide(t)
-	prior, err := nn.NewPrior(n, nn.PerSite(map[string]nn.Law{"0.weight": nn.Laplace(0.2), "0.bias": nn.Uniform(2)}, nn.HePrior(0.3)))
+	prior, err := nn.NewPrior(
+		n,
+		nn.PerSite(map[string]nn.Law{"0.weight": nn.Laplace(0.2), "0.bias": nn.Uniform(2)}, nn.HePrior(0.3)),
+	)
 	require.NoError(t, err)
 	streams := torch.NewStreams(8, 20)
 	p, err := prior.Draw(&streams)

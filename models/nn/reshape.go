@@ -16,8 +16,8 @@ func (Flatten) Plan(in []int64) (Plan, error) {
 	}}, nil
 }
 
-// Transpose swaps the two axes of its inputs: [a, b] becomes [b, a]. It goes between layers of sequences, [steps, features],
-// and convolutions, [channels, steps].
+// Transpose swaps the two axes of its inputs: [a, b] becomes [b, a]. It goes between layers of sequences, [steps,
+// features], and convolutions, [channels, steps].
 type Transpose struct{}
 
 // Plan checks that there are two axes.

@@ -11,12 +11,12 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Scheme gives each site of a network its law: as an initialiser, with [Init], or as a prior, with [NewPrior]. The laws are in
-// the order of the sites.
+// Scheme gives each site of a network its law: as an initialiser, with [Init], or as a prior, with [NewPrior]. The laws
+// are in the order of the sites.
 type Scheme func(sites []Site) ([]Law, error)
 
-// Gains for [KaimingNormal] and its like: what the weights are widened by, to make up for what an activation takes from the
-// variance. They are PyTorch's; the gain of SELU that keeps variance 1 (Klambauer et al. 2017) is GainLinear.
+// Gains for [KaimingNormal] and its like: what the weights are widened by, to make up for what an activation takes from
+// the variance. They are PyTorch's; the gain of SELU that keeps variance 1 (Klambauer et al. 2017) is GainLinear.
 const (
 	GainLinear = 1.0
 	GainReLU   = math.Sqrt2
@@ -89,7 +89,8 @@ func XavierNormal(gain float64) Scheme {
 	return weights(func(s Site) Law { return Normal(gain * math.Sqrt(2/float64(s.FanIn+s.FanOut))) })
 }
 
-// XavierUniform starts weights uniform with the standard deviation gain·√(2/(fan-in + fan-out)), and biases at 0 (Glorot & Bengio 2010).
+// XavierUniform starts weights uniform with the standard deviation gain·√(2/(fan-in + fan-out)), and biases at 0
+// (Glorot & Bengio 2010).
 func XavierUniform(gain float64) Scheme {
 	return weights(func(s Site) Law { return Uniform(gain * math.Sqrt(6/float64(s.FanIn+s.FanOut))) })
 }
@@ -104,13 +105,13 @@ func weights(f func(s Site) Law) Scheme {
 	})
 }
 
-// PyTorch starts each site as PyTorch does: linear layers and convolutions, biases too, uniform on ±1/√fan-in, LSTMs uniform
-// on ±1/√Hidden, embeddings at N(0, 1).
+// PyTorch starts each site as PyTorch does: linear layers and convolutions, biases too, uniform on ±1/√fan-in, LSTMs
+// uniform on ±1/√Hidden, embeddings at N(0, 1).
 func PyTorch() Scheme { return EachSite(func(s Site) Law { return s.Default }) }
 
-// Init draws a point of each chain's stream: [d] for one chain, [K, d] for K, float64 and in main memory; [infer.Params.To] moves
-// it. Chain k's point does not depend on the other chains. The streams move on. Give them another seed than the method that starts at the
-// point, whose noise would otherwise begin with the same numbers.
+// Init draws a point of each chain's stream: [d] for one chain, [K, d] for K, float64 and in main memory;
+// [infer.Params.To] moves it. Chain k's point does not depend on the other chains. The streams move on. Give them
+// another seed than the method that starts at the point, whose noise would otherwise begin with the same numbers.
 func Init(n *Network, scheme Scheme, streams *torch.Streams) (infer.Params, error) {
 	laws, err := n.laws(scheme)
 	if err != nil {

@@ -28,14 +28,22 @@ func TestSchemesHaveTheirMoments(t *testing.T) {
 		kurtosis float64
 		biased   bool
 	}{
-		"Kaiming normal":  {nn.KaimingNormal(nn.GainReLU), func(in, _ float64) float64 { return math.Sqrt(2 / in) }, 3, false},
-		"Kaiming uniform": {nn.KaimingUniform(nn.GainTanh), func(in, _ float64) float64 { return 5.0 / 3 / math.Sqrt(in) }, 1.8, false},
-		"Xavier normal":   {nn.XavierNormal(nn.GainSELU), func(in, out float64) float64 { return 0.75 * math.Sqrt(2/(in+out)) }, 3, false},
-		"Xavier uniform":  {nn.XavierUniform(nn.GainLinear), func(in, out float64) float64 { return math.Sqrt(2 / (in + out)) }, 1.8, false},
-		"PyTorch":         {nn.PyTorch(), func(in, _ float64) float64 { return 1 / math.Sqrt(3*in) }, 1.8, true},
-		"He prior":        {nn.HePrior(0.05), func(in, _ float64) float64 { return math.Sqrt(2 / in) }, 3, true},
-		"Laplace":         {nn.Same(nn.Laplace(0.3)), func(_, _ float64) float64 { return 0.3 * math.Sqrt2 }, 6, true},
-		"normal":          {nn.Same(nn.Normal(0.2)), func(_, _ float64) float64 { return 0.2 }, 3, true},
+		"Kaiming normal": {nn.KaimingNormal(nn.GainReLU), func(in, _ float64) float64 { return math.Sqrt(2 / in) }, 3,
+			false},
+		"Kaiming uniform": {nn.KaimingUniform(nn.GainTanh), func(in, _ float64) float64 { return 5.0 / 3 / math.Sqrt(in) },
+			1.8, false},
+		"Xavier normal": {nn.XavierNormal(nn.GainSELU), func(in,
+			out float64) float64 {
+			return 0.75 * math.Sqrt(2/(in+out))
+		}, 3, false},
+		"Xavier uniform": {nn.XavierUniform(nn.GainLinear), func(in,
+			out float64) float64 {
+			return math.Sqrt(2 / (in + out))
+		}, 1.8, false},
+		"PyTorch":  {nn.PyTorch(), func(in, _ float64) float64 { return 1 / math.Sqrt(3*in) }, 1.8, true},
+		"He prior": {nn.HePrior(0.05), func(in, _ float64) float64 { return math.Sqrt(2 / in) }, 3, true},
+		"Laplace":  {nn.Same(nn.Laplace(0.3)), func(_, _ float64) float64 { return 0.3 * math.Sqrt2 }, 6, true},
+		"normal":   {nn.Same(nn.Normal(0.2)), func(_, _ float64) float64 { return 0.2 }, 3, true},
 	} {
 		streams := torch.NewStreams(11, 2)
 		p, err := nn.Init(n, c.scheme, &streams)
