@@ -1,7 +1,7 @@
-// Package method is for those who write an inference method. A method of one gradient for each update is an [Algorithm]: a
-// struct for its states, which embeds [State], and a Step in the style of [torch.Must]. [Build] adds the rest: checked
-// schedules, gradients at temperature T, random streams, chains that are held, checkpoints, kinetic temperatures and
-// notes about the run.
+// Package method is for those who write an inference method. A method of one gradient for each update is an
+// [Algorithm]: a struct for its states, which embeds [State], and a Step in the style of [torch.Must]. [Build] adds the
+// rest: checked schedules, gradients at temperature T, random streams, chains that are held, checkpoints, kinetic
+// temperatures and notes about the run.
 //
 //	func (c SGLRW) Build(target infer.Target) (infer.Transform, error) {
 //		check := &method.Checks{Name: "sgmcmc.SGLRW"}
