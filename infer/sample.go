@@ -268,6 +268,9 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 		return start, err
 	}
 	s.gradients += r.Gradients
+	if !start.Batched() { // the mode of a single point is one
+		return r.Last.with(r.Last.Flat.Reshape([]int64{-1}, false))
+	}
 	return r.Last, nil
 }
 

@@ -80,7 +80,7 @@ func (s sampler) run(ctx context.Context, steps int64, chains int, seed uint64) 
 	}
 	o := infer.Options{Chains: chains, Warmup: int(steps) - 1, Draws: 1, Seed: seed}
 	if s.serial {
-		o.Chains, o.Warmup, o.Draws = 1, infer.None, int(steps)
+		o.Chains, o.Warmup, o.Draws, o.Thin = 1, infer.None, int(steps), 1
 	}
 	if o.Warmup == 0 {
 		o.Warmup = infer.None
