@@ -1,5 +1,5 @@
-// Package bench holds the densities that Kelvin's benchmarks evaluate: a logistic regression that spends its time in one
-// matrix product, and eight schools, a small model that spends its time between operations.
+// Package bench holds the densities that Kelvin's benchmarks evaluate: a logistic regression that spends its time in
+// one matrix product, and eight schools, a small model that spends its time between operations.
 //
 //	go test -bench . ./bench     Kelvin alone
 //	go run ./bench/compare       Kelvin against the same operations in C++
@@ -88,9 +88,9 @@ func NewSchools(device gotch.Device) (*Schools, error) {
 	return &Schools{y: y, sigma: sigma}, err
 }
 
-// LogDensity is the log posterior at x = (mu, log tau, z), of shape [10], with the Jacobian of the logarithm and without
-// the normalising constants:
-// -sum_j ((y_j - mu - tau z_j) / sigma_j)^2 / 2 - |z|^2 / 2 - (mu / 5)^2 / 2 - log(1 + (tau / 5)^2) + log tau.
+// LogDensity is the log posterior at x = (mu, log tau, z), of shape [10], with the Jacobian of the logarithm and
+// without the normalising constants: -sum_j ((y_j - mu - tau z_j) / sigma_j)^2 / 2 - |z|^2 / 2 - (mu / 5)^2 / 2 - log(1
+// + (tau / 5)^2) + log tau.
 func (m *Schools) LogDensity(x *ts.Tensor) *ts.Tensor {
 	mu, logTau, z := x.MustSelect(0, 0, false), x.MustSelect(0, 1, false), x.MustNarrow(0, 2, 8, false)
 	tau := logTau.MustExp(false)

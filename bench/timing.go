@@ -39,8 +39,8 @@ func Calls(f func() error) Side {
 // PerTurn is how many calls of ns nanoseconds fill a turn: at least one.
 func PerTurn(ns float64) int { return max(1, int(float64(Turn.Nanoseconds())/ns)) }
 
-// Round lets two sides take turns, each of calls[i] calls and each first by turns, and returns the nanoseconds of a call in
-// the fastest turn of each.
+// Round lets two sides take turns, each of calls[i] calls and each first by turns, and returns the nanoseconds of a
+// call in the fastest turn of each.
 func Round(turns int, sides [2]Side, calls [2]int) (fastest [2]float64, err error) {
 	fastest = [2]float64{math.Inf(1), math.Inf(1)}
 	for t := range 2 * turns {

@@ -332,6 +332,11 @@ func (s *session) finish(r *Result) error {
 	if r.Unconstrained == nil || r.Unconstrained.Total() == 0 {
 		return s.rows.save()
 	}
+	if r.Last.Flat == nil { // a method that drives itself ends at its last draws
+		if r.Last, err = lastRows(r.Unconstrained, s.layout); err != nil {
+			return err
+		}
+	}
 	s.describe(r)
 	if err := s.rows.save(); err != nil {
 		return err
@@ -348,6 +353,19 @@ func (s *session) finish(r *Result) error {
 		}
 	}
 	return nil
+}
+
+// lastRows are the last draws of all chains; the zero value while one has none.
+func lastRows(d *draws.Draws, l *Layout) (Params, error) {
+	var flat []float64
+	for c := range d.Chains() {
+		if d.Len(c) == 0 {
+			return Params{}, nil
+		}
+		flat = append(flat, d.Row(c, d.Len(c)-1)...)
+	}
+	t, err := torch.FromSlice(flat, int64(d.Chains()), int64(l.Dim()))
+	return Params{Layout: l, Flat: t}, err
 }
 
 // describe says in the draws how they came about, and what the method has to say about its run.

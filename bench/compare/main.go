@@ -1,12 +1,13 @@
 // Command compare measures Kelvin against the same operations in a small C++ program, built with the same libtorch, in
-// one run: an addition, the value and gradient of a logistic regression, and those of eight schools for 1 to 1024 chains.
+// one run: an addition, the value and gradient of a logistic regression, and those of eight schools for 1 to 1024
+// chains.
 //
 //	go run ./bench/compare [-json] [-rounds N] [-device auto|cpu|cuda]
 //
-// Both sides stay in memory and take turns of a few milliseconds. A round is several turns, of which each side's fastest
-// counts, so that what else the machine does is left out; the table has medians over the rounds, and the median and the
-// quartiles of the rounds' ratios. Before anything is timed, values and gradients of both sides are compared; the program
-// fails when they differ by more than 1e-10.
+// Both sides stay in memory and take turns of a few milliseconds. A round is several turns, of which each side's
+// fastest counts, so that what else the machine does is left out; the table has medians over the rounds, and the median
+// and the quartiles of the rounds' ratios. Before anything is timed, values and gradients of both sides are compared;
+// the program fails when they differ by more than 1e-10.
 //
 // Where libtorch can use a GPU, further columns have the same cases with all tensors on it, each call waiting until the
 // GPU is done. -device cpu leaves them out, -device cuda fails without a GPU.

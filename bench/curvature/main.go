@@ -1,11 +1,12 @@
-// Command curvature compares the diagonals of the empirical Fisher matrix and of the Gauss-Newton matrix with a loop over single data,
-// in time, and with the gradient of the batch, in memory. The loop takes one gradient of each datum for the Fisher matrix, and one
-// of each of its outputs for the Gauss-Newton matrix.
+// Command curvature compares the diagonals of the empirical Fisher matrix and of the Gauss-Newton matrix with a loop
+// over single data, in time, and with the gradient of the batch, in memory. The loop takes one gradient of each datum
+// for the Fisher matrix, and one of each of its outputs for the Gauss-Newton matrix.
 //
 //	go run ./bench/curvature [-quick]
 //
-// Sides take turns in one process; of each the fastest turn counts. Memory is the most that a call has in RAM beyond what there was
-// before, where the system tells; start with MALLOC_MMAP_THRESHOLD_=131072 for exact figures, since the C library keeps what is freed.
+// Sides take turns in one process; of each the fastest turn counts. Memory is the most that a call has in RAM beyond
+// what there was before, where the system tells; start with MALLOC_MMAP_THRESHOLD_=131072 for exact figures, since the
+// C library keeps what is freed.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command memory shows that gradients do not use up memory: it evaluates the value and gradient of eight schools a million
-// times and prints the process's resident memory at the start, after a warm-up, and every 100,000 evaluations.
+// Command memory shows that gradients do not use up memory: it evaluates the value and gradient of eight schools a
+// million times and prints the process's resident memory at the start, after a warm-up, and every 100,000 evaluations.
 //
 //	go run ./bench/memory [-n 1000000] [-chains K] [-unscoped]
 //

@@ -1,16 +1,17 @@
-// Command sgmcmc measures what an update of the stochastic-gradient samplers costs beyond what it cannot do without: the
-// gradient and the noise.
+// Command sgmcmc measures what an update of the stochastic-gradient samplers costs beyond what it cannot do without:
+// the gradient and the noise.
 //
 //	go run ./bench/sgmcmc [-json] [-quick] [-large] [-seconds S] [-only NAME]
 //
-// The bound evaluates the same gradient at the same points and draws as many normal numbers, and does nothing else. Sampler
-// and bound take turns of a few milliseconds, or of one call where that takes longer, in one process. A round is several
-// turns, of which each side's fastest counts, so that what else the machine does is left out; the table has medians over the
-// rounds, and the quartiles of the rounds' ratios. The goal is a ratio of at most 1.2 from 10,000 parameters on.
+// The bound evaluates the same gradient at the same points and draws as many normal numbers, and does nothing else.
+// Sampler and bound take turns of a few milliseconds, or of one call where that takes longer, in one process. A round
+// is several turns, of which each side's fastest counts, so that what else the machine does is left out; the table has
+// medians over the rounds, and the quartiles of the rounds' ratios. The goal is a ratio of at most 1.2 from 10,000
+// parameters on.
 //
-// The target is a Gaussian of diagonal precision, in float32: its gradient takes a few passes over memory. That is the hardest
-// case: the gradient of a network costs more for each parameter, and all the rest the same. A million parameters have 8 chains,
-// and 64 with -large.
+// The target is a Gaussian of diagonal precision, in float32: its gradient takes a few passes over memory. That is the
+// hardest case: the gradient of a network costs more for each parameter, and all the rest the same. A million
+// parameters have 8 chains, and 64 with -large.
 package main
 
 import (
@@ -162,7 +163,8 @@ func (r row) verdict() string {
 // write prints the table.
 func (r *report) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d.\n", r.Processor, r.Cores, r.System, r.Libtorch, r.Threads)
-	fmt.Fprintf(w, "Updates of one chain in a second, float32; the bound is one gradient and one draw of noise. Goal: %.1f from d = %d on.\n\n", r.Goal, goalFrom)
+	fmt.Fprintf(w, "Updates of one chain in a second, float32; the bound is one gradient and one draw of noise. Goal: "+
+		"%.1f from d = %d on.\n\n", r.Goal, goalFrom)
 	width := 0
 	for _, row := range r.Rows {
 		width = max(width, len(row.Sampler))

@@ -37,8 +37,8 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// An update of each sampler evaluates the density once and moves its streams by what one draw of d numbers moves them, (d+1)/2
-// positions. So does the bound, which leaves the sampler where it is.
+// An update of each sampler evaluates the density once and moves its streams by what one draw of d numbers moves them,
+// (d+1)/2 positions. So does the bound, which leaves the sampler where it is.
 func TestBoundDoesAsMuch(t *testing.T) {
 	for _, z := range []size{{7, 1}, {7, 3}} {
 		target, err := newTarget(z)
@@ -113,7 +113,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// Every sampler stays where it can be measured: after 300 updates no chain is held and no parameter is beyond 20, at variances of about 1/λ.
+// Every sampler stays where it can be measured: after 300 updates no chain is held and no parameter is beyond 20, at
+// variances of about 1/λ.
 func TestStays(t *testing.T) {
 	target, err := newTarget(size{7, 3})
 	if err != nil {

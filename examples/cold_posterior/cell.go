@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // result is what is stored of a cell.
@@ -23,21 +22,19 @@ type result struct {
 
 // The ways to predict from the draws of a cell.
 const (
-	oneChain   = "one chain"   // all draws of a chain; repeated with every chain
-	allChains  = "all chains"  // all draws of all chains
-	lastStates = "last states" // of the chains of a run: parallel SGHMC, and at temperature 0 a deep ensemble; repeated with every run
+	oneChain  = "one chain"  // all draws of a chain; repeated with every chain
+	allChains = "all chains" // all draws of all chains
+	// of the chains of a run: parallel SGHMC, and at temperature 0 a deep ensemble; repeated with every run
+	lastStates = "last states"
 	oneNetwork = "one network" // the last state of a chain; repeated with every chain
 )
 
 // runCell runs a cell, or goes on with it, in a folder of its own.
 func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity string, every int64, observer infer.Observer) (*result, error) {
-	transform, err := s.method(c).Build(infer.Sum(t.logPosterior, 1))
-	if err != nil {
-		return nil, err
-	}
 	cycles := s.cycles(c)
 	r := &result{Sampler: c.sampler.name, Temperature: c.temperature, Lines: map[string]estimate{}}
-	var chains, runs, single [][][][]float64 // log probabilities: of all draws of each chain, of the last draws of each run, and of each chain
+	// log probabilities: of all draws of each chain, of the last draws of each run, and of each chain
+	var chains, runs, single [][][][]float64
 	var readings [][]infer.Reading
 	for i := range c.runs {
 		own := filepath.Join(dir, fmt.Sprintf("run-%d", i))
@@ -58,8 +55,9 @@ func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity st
 		if err != nil {
 			return nil, err
 		}
-		e, err := oldrun.Run(ctx, transform, starts, batches, oldrun.Config{Steps: s.updates(c), BurnIn: s.burnIn(c),
-			Cycles: &cycles, Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
+		e, err := infer.Run(ctx, infer.Handwritten(infer.Mean(t.logPosterior, t.n), starts, t.train), s.method(c), infer.Options{
+			Chains: c.chains, Warmup: int(s.burnIn(c)), Draws: int(c.draws), Thin: 1, Cycles: &cycles, Batches: batches,
+			Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
 			Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: every, Model: identity}})
 		if err == nil {
 			err = thermometer.Err
@@ -95,12 +93,14 @@ func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity st
 		if !line.when {
 			continue
 		}
+		var err error
 		if r.Lines[line.name], err = line.score(line.groups, t.labels); err != nil {
 			return nil, fmt.Errorf("%s: %w", line.name, err)
 		}
 	}
 	if c.temperature > 0 {
-		if r.Simulation, err = judge(t.net.Layout(), c.temperature/float64(t.n), readings); err != nil {
+		var err error
+		if r.Simulation, err = judge(t.net.Layout(), c.temperature, readings); err != nil {
 			return nil, err
 		}
 	}

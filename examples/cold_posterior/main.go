@@ -1,16 +1,17 @@
-// Command cold_posterior asks at which temperature a Bayesian neural network predicts best (Wenzel et al. 2020, "How Good is the Bayes
-// Posterior in Deep Neural Networks Really?"): a perceptron that reads handwritten digits, its posterior to the power 1/T sampled with
-// cyclical SGHMC, with SGHMC at constant steps, and with parallel chains of which the last state is kept, for T from 0.001 to 3.2. T = 1 is the Bayes
-// posterior, and T = 0 optimisation: SGD, and deep ensembles. Test loss, accuracy and calibration are printed beside temperatures measured in the
-// runs, which say whether the posterior was simulated at all.
+// Command cold_posterior asks at which temperature a Bayesian neural network predicts best (Wenzel et al. 2020, "How
+// Good is the Bayes Posterior in Deep Neural Networks Really?"): a perceptron that reads handwritten digits, its
+// posterior to the power 1/T sampled with cyclical SGHMC, with SGHMC at constant steps, and with parallel chains of
+// which the last state is kept, for T from 0.001 to 3.2. T = 1 is the Bayes posterior, and T = 0 optimisation: SGD, and
+// deep ensembles. Test loss, accuracy and calibration are printed beside temperatures measured in the runs, which say
+// whether the posterior was simulated at all.
 //
 //	go run ./examples/cold_posterior          a table, and the pictures in out/cold_posterior
 //	go run ./examples/cold_posterior -json    one JSON object
 //	go run ./examples/cold_posterior -quick   a small sweep, to see it work
 //
-// It takes about five minutes on two cores. A sweep that was interrupted, or killed, goes on where it stopped when it is started again, and
-// ends with the same table. With a libtorch that uses OpenBLAS, the environment variable OPENBLAS_NUM_THREADS=1 saves time: the matrices are
-// too small for more threads.
+// It takes about five minutes on two cores. A sweep that was interrupted, or killed, goes on where it stopped when it
+// is started again, and ends with the same table. With a libtorch that uses OpenBLAS, the environment variable
+// OPENBLAS_NUM_THREADS=1 saves time: the matrices are too small for more threads.
 package main
 
 import (
@@ -26,26 +27,40 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
-	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"golang.org/x/term"
 )
 
 func main() {
 	var o options
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
 	flag.BoolVar(&o.quick, "quick", false, "a small sweep of a few seconds, in the folder quick of -dir")
-	flag.StringVar(&o.dir, "dir", filepath.Join("out", "cold_posterior"), "folder for the pictures, and for what has been computed")
+	flag.StringVar(&o.dir, "dir", filepath.Join("out", "cold_posterior"), "folder for the pictures, and for what has "+
+		"been computed")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "cells computed at once; the results do not depend on it")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the starts, the random streams and the shuffles")
 	command.Main("cold_posterior", func(ctx context.Context) error {
-		o.observer = progress.New(os.Stderr, "cold posterior")
+		if term.IsTerminal(int(os.Stderr.Fd())) {
+			o.observer = line()
+		}
 		began := time.Now()
 		err := run(ctx, os.Stdout, o)
 		if err == nil {
 			fmt.Fprintf(os.Stderr, "%.0f s\n", time.Since(began).Seconds())
 		}
 		return err
+	})
+}
+
+// line shows the progress of the sweep on one line of a terminal.
+func line() infer.Observer {
+	var last time.Time
+	return infer.ObserverFunc(func(p infer.Progress) {
+		if now := time.Now(); now.Sub(last) > time.Second || p.Step == p.Steps {
+			last = now
+			fmt.Fprintf(os.Stderr, "\r\x1b[K%d of %d updates", p.Step, p.Steps)
+		}
 	})
 }
 

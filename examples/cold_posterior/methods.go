@@ -30,8 +30,9 @@ type settings struct {
 
 // whole are the settings of the sweep, a few minutes of two cores; quick is a look at whether it works.
 //
-// In the terms of Wenzel et al. (2020) the step is h = √(0.03/500) and the momentum 0.98, so that momenta forget in 50 updates and the
-// slowest directions, those of the prior alone, in about 350. At a learning rate of 0.1 parameters are clearly too hot.
+// In the terms of Wenzel et al. (2020) the step is h = √(0.03/500) and the momentum 0.98, so that momenta forget in 50
+// updates and the slowest directions, those of the prior alone, in about 350. At a learning rate of 0.1 parameters are
+// clearly too hot.
 func whole(seed uint64) settings {
 	return settings{Version: 1, Hidden: []int64{32, 32}, Train: 500, Batch: 100, LR: 0.03, Momentum: 0.98, Cycle: 300, Ensembles: 4, Members: 8,
 		Seed: seed, CyclicalWarmup: 5, CyclicalSettle: 10, CyclicalDraws: 20, ConstantWarmup: 4, ConstantDraws: 8,
@@ -84,22 +85,23 @@ func (s settings) cells() (all []cell) {
 func (s settings) updates(c cell) int64 { return s.burnIn(c) + c.draws*s.Cycle }
 func (s settings) burnIn(c cell) int64  { return (c.warmup + c.settle) * s.Cycle }
 
-// cycles are those at the temperature of the cell; when it has settled a draw is taken, and temperatures are read, at the end of each. Without
-// cyclical steps they are just intervals.
+// cycles are those at the temperature of the cell; when it has settled a draw is taken, and temperatures are read, at
+// the end of each. Without cyclical steps they are just intervals.
 func (s settings) cycles(c cell) infer.Cycles {
 	return infer.Cycles{Length: s.Cycle, From: c.warmup * s.Cycle}
 }
 
-// method is symplectic Euler SGHMC (Wenzel et al. 2020, algorithm 1), which at temperature 0 is SGD with momentum. It warms up at
-// temperature 0, but for the last of these cycles, in which the temperature rises to its value. From then on the steps of the cyclical
-// method fall to nearly 0 in each cycle, and it finds masses at the start of each. (The explicit form, sgmcmc.SGHMC, is stable at this step and friction
-// only for curvatures below 0.7, and would need much smaller steps.)
+// method is symplectic Euler SGHMC (Wenzel et al. 2020, algorithm 1), which at temperature 0 is SGD with momentum. It
+// warms up at temperature 0, but for the last of these cycles, in which the temperature rises to its value. From then
+// on the steps of the cyclical method fall to nearly 0 in each cycle, and it finds masses at the start of each. (The
+// explicit form, sgmcmc.SGHMC, is stable at this step and friction only for curvatures below 0.7, and would need much
+// smaller steps.)
 func (s settings) method(c cell) infer.Method {
 	cycles := s.cycles(c)
 	m := sgmcmc.SymplecticSGHMC{
 		LR:          infer.Constant(s.LR),
 		Momentum:    infer.Constant(s.Momentum),
-		Temperature: infer.Ramp(c.temperature/float64(s.Train), cycles.From, s.Cycle),
+		Temperature: infer.Ramp(c.temperature, cycles.From, s.Cycle),
 	}
 	if c.cyclical {
 		m.Cycle = cycles.Cosine(1)

@@ -51,9 +51,8 @@ func newTask(hidden []int64, classes int64, train, test digits.Data) (*task, err
 	}
 	t.logPosterior = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		logits := t.net.Forward(p, b.Get("x").T())
-		logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y")).T().MustMean(dtype, false)
-		logPrior := t.prior.LogDensity(p)
-		return torch.Of(logPrior.MustMulScalar(ts.FloatScalar(1/float64(t.n)), false).MustAdd(logLik, false)), nil
+		logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y")).Mean()
+		return logLik.Add(torch.Of(t.prior.LogDensity(p)).Div(float64(t.n))), nil
 	}
 	return t, nil
 }

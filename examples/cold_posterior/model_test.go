@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// perceptron is a network with one hidden layer in plain Go, with the parameters in the order of the layout: biases before weights.
+// perceptron is a network with one hidden layer in plain Go, with the parameters in the order of the layout: biases
+// before weights.
 func perceptron(theta, x []float64, hidden, classes int) []float64 {
 	layer := func(x []float64, out int) []float64 {
 		y := append([]float64(nil), theta[:out]...)
@@ -31,7 +32,8 @@ func perceptron(theta, x []float64, hidden, classes int) []float64 {
 	return layer(h, classes)
 }
 
-// The log posterior and the logits of the test data against sums in plain Go, at two points at once. float32 has 7 digits.
+// The log posterior and the logits of the test data against sums in plain Go, at two points at once. float32 has 7
+// digits.
 func TestModel(t *testing.T) {
 	train, test, err := digits.Split(60)
 	require.NoError(t, err)

@@ -15,7 +15,8 @@ type curve struct {
 func curves(s settings) []curve {
 	return []curve{
 		{"cyclical", oneChain, "cyclical SGHMC, one chain", "snapshots of one cyclical SGD"},
-		{"cyclical", allChains, fmt.Sprintf("cyclical SGHMC, %d chains", s.Members), fmt.Sprintf("snapshots of %d cyclical SGD", s.Members)},
+		{"cyclical", allChains, fmt.Sprintf("cyclical SGHMC, %d chains", s.Members), fmt.Sprintf("snapshots of %d cyclical "+
+			"SGD", s.Members)},
 		{"constant", oneChain, "constant steps, one chain", "iterates of one SGD"},
 		{"constant", lastStates, fmt.Sprintf("parallel SGHMC, last of %d", s.Members), fmt.Sprintf("deep ensemble of %d", s.Members)},
 	}
@@ -60,7 +61,8 @@ func (m metric) of(e estimate) (mean, se float64) {
 func printTable(w io.Writer, s settings, t *task, results []*result) error {
 	p := &printer{w: w}
 	p.f("%d images of digits to train with, %d to test with; a network of %d parameters.\n", t.n, len(t.labels), t.net.NumParams())
-	p.f("Means ± standard errors over chains, or over ensembles (of all chains: by the jackknife). The test images are the same for all.\n")
+	p.f("Means ± standard errors over chains, or over ensembles (of all chains: by the jackknife). The test images are " +
+		"the same for all.\n")
 	p.f("T = 1 is the Bayes posterior, 0 optimisation.\n")
 	row := func(first string, e estimate) {
 		p.f("%-40s %5d", first, e.Networks)
@@ -88,7 +90,8 @@ func printTable(w io.Writer, s settings, t *task, results []*result) error {
 	p.f("\nFor comparison\n")
 	row("one network by SGD (MAP)", find(results, "constant", 0).Lines[oneNetwork])
 
-	p.f("\nDid it simulate its target? Measured temperatures over the temperature set; 99 %% of kinetic readings should be inside.\n")
+	p.f("\nDid it simulate its target? Measured temperatures over the temperature set; 99 %% of kinetic readings should " +
+		"be inside.\n")
 	p.f("%-16s %6s  %8s %7s %9s  %-17s  %s\n", "", "T", "readings", "inside", "kinetic", "configurational", "findings")
 	for _, sampler := range s.samplers() {
 		for _, temperature := range s.Temperatures {

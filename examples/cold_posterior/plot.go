@@ -74,8 +74,9 @@ func plotAll(dir string, s settings, results []*result) error {
 	return plotSeries(filepath.Join(dir, "temperatures.png"), "measured temperature / T", s.Temperatures, all, false)
 }
 
-// plotSeries draws curves over the temperature, with bars of a standard error up and down. What is hotter than the Bayes posterior may leave the
-// picture, so that the rest can be seen. The axis is logarithmic, if asked for, where the numbers cover more than a power of ten.
+// plotSeries draws curves over the temperature, with bars of a standard error up and down. What is hotter than the
+// Bayes posterior may leave the picture, so that the rest can be seen. The axis is logarithmic, if asked for, where the
+// numbers cover more than a power of ten.
 func plotSeries(path, axis string, temperatures []float64, all []series, log bool) error {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "temperature T (1: Bayes posterior)", axis
@@ -113,7 +114,8 @@ func plotSeries(path, axis string, temperatures []float64, all []series, log boo
 		points, errors := make(plotter.XYs, len(temperatures)), make(plotter.YErrors, len(temperatures))
 		for i, x := range temperatures {
 			mean, se := one.mean[i], one.se[i]
-			points[i].X, points[i].Y = math.Log10(x)+0.025*(float64(k)-1.5), scale(mean) // side by side, so that none hides another
+			// side by side, so that none hides another
+			points[i].X, points[i].Y = math.Log10(x)+0.025*(float64(k)-1.5), scale(mean)
 			errors[i].Low, errors[i].High = scale(mean)-scale(mean-se), scale(mean+se)-scale(mean)
 		}
 		line, err := plotter.NewLine(points)
@@ -147,8 +149,8 @@ func plotSeries(path, axis string, temperatures []float64, all []series, log boo
 	})
 }
 
-// limits are the least and the greatest number with its standard error. Those of temperatures above 1 count as far as they make the range half as
-// large again.
+// limits are the least and the greatest number with its standard error. Those of temperatures above 1 count as far as
+// they make the range half as large again.
 func limits(temperatures []float64, all []series) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	lowest, highest := low, high

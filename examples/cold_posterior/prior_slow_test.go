@@ -51,9 +51,10 @@ func drawn(t *testing.T, hidden, inputs, classes, train, test int, seed uint64) 
 	return k
 }
 
-// Where the data come from the prior and the network, no temperature predicts better than 1: the Bayes predictive has the least expected log
-// loss (Aitchison 1975). On average over data sets the NLL at T = 1 is not above that of another temperature, by two standard errors of
-// the differences. The test can tell on the hot side, where it is below by as much; eight data sets are too few for the cold side, where the loss is flat.
+// Where the data come from the prior and the network, no temperature predicts better than 1: the Bayes predictive has
+// the least expected log loss (Aitchison 1975). On average over data sets the NLL at T = 1 is not above that of another
+// temperature, by two standard errors of the differences. The test can tell on the hot side, where it is below by as
+// much; eight data sets are too few for the cold side, where the loss is flat.
 func TestNoColdEffectWithDataFromThePrior(t *testing.T) {
 	require.NoError(t, torch.SetThreads(1))
 	const repetitions = 8

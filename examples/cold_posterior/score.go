@@ -63,7 +63,8 @@ type estimate struct {
 	SE          metrics `json:"se"`
 }
 
-// repeated scores several averages over networks that are independent of each other, [repetition][network][case][class].
+// repeated scores several averages over networks that are independent of each other,
+// [repetition][network][case][class].
 func repeated(groups [][][][]float64, labels []int) (estimate, error) {
 	all := make([]metrics, len(groups))
 	for i, logp := range groups {
@@ -86,7 +87,8 @@ func repeated(groups [][][][]float64, labels []int) (estimate, error) {
 	return e, nil
 }
 
-// pooled scores the average over all networks of all chains. Its standard error is the jackknife's over chains (Efron and Stein 1981).
+// pooled scores the average over all networks of all chains. Its standard error is the jackknife's over chains (Efron
+// and Stein 1981).
 func pooled(chains [][][][]float64, labels []int) (estimate, error) {
 	without := func(left int) (all [][][]float64) {
 		for k, chain := range chains {

@@ -15,15 +15,16 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// sweep runs all cells, a few at once, and stores each in dir when it is done. Cells that are there already are read, and those that
-// were under way go on from their last checkpoint. Every is the number of updates between checkpoints.
+// sweep runs all cells, a few at once, and stores each in dir when it is done. Cells that are there already are read,
+// and those that were under way go on from their last checkpoint. Every is the number of updates between checkpoints.
 type sweep struct {
 	settings settings
 	task     *task
 	dir      string
 	workers  int
 	every    int64
-	observer infer.Observer // of all updates of all cells, one at a time: Step and Steps are those of the sweep; nil for none
+	// of all updates of all cells, one at a time: Step and Steps are those of the sweep; nil for none
+	observer infer.Observer
 }
 
 // run returns the results in the order of the cells.
@@ -149,7 +150,8 @@ func (w *sweep) claim() error {
 			}
 		}
 		if !bytes.Equal(there.Bytes(), wanted[name]) {
-			return fmt.Errorf("%s holds a sweep with other settings: %s is %s there and %s here: remove the folder, or choose another with -dir",
+			return fmt.Errorf("%s holds a sweep with other settings: %s is %s there and %s here: remove the folder, or choose "+
+				"another with -dir",
 				w.dir, name, orNothing(there.String()), wanted[name])
 		}
 	}

@@ -13,10 +13,12 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// thermometer is an [infer.Thermometer] that writes its readings to a file, because a checkpoint does not hold them. The file is written
-// before the checkpoint of the same update, so that a run that goes on finds all readings up to there.
+// thermometer is an [infer.Thermometer] that writes its readings to a file, because a checkpoint does not hold them.
+// The file is written before the checkpoint of the same update, so that a run that goes on finds all readings up to
+// there.
 type thermometer struct {
 	infer.Thermometer
 	path string
@@ -25,7 +27,11 @@ type thermometer struct {
 
 // newThermometer reads configurational temperatures on all training data.
 func newThermometer(t *task, when func(updates int64) bool, path string) (*thermometer, error) {
-	gradient, err := infer.NewGradient(infer.Sum(t.logPosterior, 1))
+	sum := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		mean, aux := t.logPosterior(p, b)
+		return mean.Mul(float64(t.n)), aux
+	}
+	gradient, err := infer.NewGradient(infer.Sum(sum, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +87,7 @@ type simulation struct {
 	Findings []string `json:"findings"`
 }
 
-// judge looks at the readings of the runs of a cell, at temperature T/N.
+// judge looks at the readings of the runs of a cell, at temperature T.
 func judge(layout *infer.Layout, temperature float64, runs [][]infer.Reading) (*simulation, error) {
 	kinetic := &thermo.Kinetic{}
 	sites := make([]thermo.SiteReadings, len(layout.Sites))

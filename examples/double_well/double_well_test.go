@@ -81,8 +81,8 @@ func TestSwitches(t *testing.T) {
 
 const testChains = 2000
 
-// testRun runs a sampler for less time than the figure does: 1000 updates are 50 units of time, in which a chain forgets where in its mode
-// it was many times over (at the rate α/2).
+// testRun runs a sampler for less time than the figure does: 1000 updates are 50 units of time, in which a chain
+// forgets where in its mode it was many times over (at the rate α/2).
 func testRun(t *testing.T, name string, steps int64) (outcome, facts) {
 	for _, s := range samplers() {
 		if s.name == name {
@@ -95,16 +95,16 @@ func testRun(t *testing.T, name string, steps int64) (outcome, facts) {
 	return outcome{}, facts{}
 }
 
-// evenQuadrants: chains start in law alike in the four quadrants, and the target is alike in them, so that the chains are independent
-// draws of one of four with probability 1/4.
+// evenQuadrants: chains start in law alike in the four quadrants, and the target is alike in them, so that the chains
+// are independent draws of one of four with probability 1/4.
 func evenQuadrants(t *testing.T, f facts) {
 	for i, share := range f.Quadrants {
 		assert.InDelta(t, 0.25, share, 4*math.Sqrt(0.25*0.75/testChains), "quadrant %d", i)
 	}
 }
 
-// At temperature 0 every chain ends on a mode, that of the quadrant where it started: no spread. (A chain that starts beyond √10 may come
-// with the speed to pass the barrier; these are left out.)
+// At temperature 0 every chain ends on a mode, that of the quadrant where it started: no spread. (A chain that starts
+// beyond √10 may come with the speed to pass the barrier; these are left out.)
 func TestDeepEnsemble(t *testing.T) {
 	o, f := testRun(t, "deep_ensemble", 1000)
 	assert.Less(t, f.FarthestModes, 1e-3)
@@ -125,18 +125,20 @@ func TestDeepEnsemble(t *testing.T) {
 	assert.Greater(t, stayed, testChains*9/10)
 }
 
-// The last states of parallel chains are independent draws from the stationary law of the integrator. That of BAOA is the target up to
-// terms of second order in the step, which are far below the standard errors here: 0.04 for E[x²], which at four times the step was off by
-// less than 0.01 in 1.5 million draws. That of SGHMC is not: it has the configurational temperature 1 + εc/α, and the next term is
-// about (εc/α)².
+// The last states of parallel chains are independent draws from the stationary law of the integrator. That of BAOA is
+// the target up to terms of second order in the step, which are far below the standard errors here: 0.04 for E[x²],
+// which at four times the step was off by less than 0.01 in 1.5 million draws. That of SGHMC is not: it has the
+// configurational temperature 1 + εc/α, and the next term is about (εc/α)².
 func TestParallel(t *testing.T) {
 	e := exact()
 	_, f := testRun(t, "parallel_baoa", 1000)
 	evenQuadrants(t, f)
 	assert.InDelta(t, e.Square, f.Square, 4*f.SquareSE)
-	assert.InEpsilon(t, e.SquareSD/math.Sqrt(dim*testChains), f.SquareSE, 0.1, "the standard error is that of independent draws")
+	assert.InEpsilon(t, e.SquareSD/math.Sqrt(dim*testChains), f.SquareSE, 0.1, "the standard error is that of "+
+		"independent draws")
 	assert.InDelta(t, 1, f.Heat, 4*f.HeatSE)
-	// The relative standard error of a standard deviation of 2·2000 draws is √((kurtosis − 1)/4/4000), 0.011 for a normal law.
+	// The relative standard error of a standard deviation of 2·2000 draws is √((kurtosis − 1)/4/4000), 0.011 for a normal
+	// law.
 	assert.InEpsilon(t, e.Within, f.Within, 4*0.0125)
 
 	_, f = testRun(t, "parallel_sghmc", 1000)
@@ -145,9 +147,10 @@ func TestParallel(t *testing.T) {
 	assert.Greater(t, f.Within, 0.9*e.Within, "the chains have the spread that the deep ensemble has not")
 }
 
-// One chain stays in a mode for long: about 20 changes in 10,000 updates. Kramers' rate for the escape from a well of curvature 4 over
-// a barrier of height 2.5 and curvature 2, with friction 1, is e^(−2.5)·(√(¼ + 2) − ½)/√2·2/(2π) = 0.0185, which makes 18.5 in 500 units of
-// time with two coordinates; it holds up to a factor of about 2, and the number is about Poisson.
+// One chain stays in a mode for long: about 20 changes in 10,000 updates. Kramers' rate for the escape from a well of
+// curvature 4 over a barrier of height 2.5 and curvature 2, with friction 1, is e^(−2.5)·(√(¼ + 2) − ½)/√2·2/(2π) =
+// 0.0185, which makes 18.5 in 500 units of time with two coordinates; it holds up to a factor of about 2, and the
+// number is about Poisson.
 func TestSerial(t *testing.T) {
 	o, f := testRun(t, "serial_sghmc", updates)
 	require.Len(t, o.chains, 1)

@@ -1,7 +1,7 @@
-// Command double_well draws from a density with four modes in three ways (Duffield et al. 2025, "Scalable Bayesian Learning with
-// posteriors", figure 2): a deep ensemble finds the modes and no spread, one long SGHMC chain finds the spread and changes
-// modes rarely, and many short ones, of which only the last state is kept, find both. What the draws should be like is known by
-// quadrature.
+// Command double_well draws from a density with four modes in three ways (Duffield et al. 2025, "Scalable Bayesian
+// Learning with posteriors", figure 2): a deep ensemble finds the modes and no spread, one long SGHMC chain finds the
+// spread and changes modes rarely, and many short ones, of which only the last state is kept, find both. What the draws
+// should be like is known by quadrature.
 //
 //	go run ./examples/double_well          a table, and the picture out/double_well.png
 //	go run ./examples/double_well -json    one JSON object
@@ -70,7 +70,8 @@ func run(ctx context.Context, w io.Writer, o options) error {
 
 func printTable(w io.Writer, outcomes []outcome, s summary) {
 	e := s.Exact
-	fmt.Fprintf(w, "Target: log p = Σ x² − x⁴/10, modes at ±%.4f. By quadrature: E[x²] %.4f, within a mode mean %.4f and sd %.4f.\n\n",
+	fmt.Fprintf(w, "Target: log p = Σ x² − x⁴/10, modes at ±%.4f. By quadrature: E[x²] %.4f, within a mode mean %.4f "+
+		"and sd %.4f.\n\n",
 		mode, e.Square, e.Abs, e.Within)
 	fmt.Fprintf(w, "%-22s %6s %6s  %-27s %8s %16s  %9s %15s %8s %7s\n", "", "chains", "draws", "share of the quadrants", "switches", "E[x²]", "sd within",
 		"E[−x (log p)′]", "expected", "seconds")

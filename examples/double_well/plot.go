@@ -20,8 +20,8 @@ var (
 	faint  = color.NRGBA{0, 90, 150, 120} // for points and paths that lie over each other
 )
 
-// plotSamplers draws the draws of each sampler over contours of the density, side by side: the last states of parallel chains, and
-// the path of a serial one.
+// plotSamplers draws the draws of each sampler over contours of the density, side by side: the last states of parallel
+// chains, and the path of a serial one.
 func plotSamplers(path string, outcomes []outcome) error {
 	panels := make([]*plot.Plot, len(outcomes))
 	for i, o := range outcomes {

@@ -26,14 +26,16 @@ type sampler struct {
 	name   string // in the JSON output
 	title  string
 	method infer.Method
-	serial bool    // one chain that keeps every state, in the place of many that keep the last
-	heat   float64 // the configurational temperature to be expected: 1, 0 for optimisation, or with the bias of the step size
+	serial bool // one chain that keeps every state, in the place of many that keep the last
+	// the configurational temperature to be expected: 1, 0 for optimisation, or with the bias of the step size
+	heat float64
 }
 
 // samplers are the three of the figure, and the last of them with an integrator whose bias is of second order.
 //
-// The recursion of SGHMC is too wide by an amount of first order in the step. In its stationary law E[x'²] = E[x²], E[x'm'] = E[xm],
-// E[m'²] = E[m²] and E[log p(x')] = E[log p(x)], from which, with c = E[−(log p)″] in the target and σ = T = 1,
+// The recursion of SGHMC is too wide by an amount of first order in the step. In its stationary law E[x'²] = E[x²],
+// E[x'm'] = E[xm], E[m'²] = E[m²] and E[log p(x')] = E[log p(x)], from which, with c = E[−(log p)″] in the target and σ
+// = T = 1,
 //
 //	E[−x (log p)′] = 1 + εc/α + O(ε²),
 //
@@ -51,7 +53,8 @@ func samplers() []sampler {
 	}
 }
 
-// start is where chains start: at the mode (√5, √5) if there is one, else at points of N(0, I), which leaves the four modes alike.
+// start is where chains start: at the mode (√5, √5) if there is one, else at points of N(0, I), which leaves the four
+// modes alike.
 func (s sampler) start(chains int, seed uint64) (infer.Params, error) {
 	layout, err := infer.NewLayout(infer.Shapes{"x": {dim}})
 	if err != nil {
@@ -78,7 +81,7 @@ func (s sampler) run(ctx context.Context, steps int64, chains int, seed uint64) 
 	if err != nil {
 		return outcome{}, err
 	}
-	o := infer.Options{Chains: chains, Warmup: int(steps) - 1, Draws: 1, Seed: seed}
+	o := infer.Options{Chains: chains, Warmup: int(steps) - 1, Draws: 1, Thin: 1, Seed: seed}
 	if s.serial {
 		o.Chains, o.Warmup, o.Draws, o.Thin = 1, infer.None, int(steps), 1
 	}
@@ -95,8 +98,8 @@ func (s sampler) run(ctx context.Context, steps int64, chains int, seed uint64) 
 	return out, err
 }
 
-// facts are what a sampler's draws are like. Errors are Monte-Carlo standard errors: of independent draws for parallel chains, of
-// the autocorrelated draws for the serial one.
+// facts are what a sampler's draws are like. Errors are Monte-Carlo standard errors: of independent draws for parallel
+// chains, of the autocorrelated draws for the serial one.
 type facts struct {
 	Name      string     `json:"name"`
 	Chains    int        `json:"chains"`
@@ -167,8 +170,8 @@ func quadrant(x []float64) int {
 	return 3
 }
 
-// switches counts how often a chain moves from mode to mode. A coordinate has left its mode when it is beyond 1 on the other side:
-// a chain that turns round at the barrier has not.
+// switches counts how often a chain moves from mode to mode. A coordinate has left its mode when it is beyond 1 on the
+// other side: a chain that turns round at the barrier has not.
 func switches(chain [][]float64) int {
 	n := 0
 	var side [dim]float64

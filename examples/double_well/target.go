@@ -13,8 +13,8 @@ const dim = 2
 // mode is where each coordinate has its modes, at ± this: d/dx (x² − x⁴/10) = 0.
 var mode = math.Sqrt(5)
 
-// logPosterior is log p = Σ x² − x⁴/10, not normalised: a product of two double wells, so that there are four modes. The
-// wells are 2.5 deep, and have a variance of about 1/4. There are no data.
+// logPosterior is log p = Σ x² − x⁴/10, not normalised: a product of two double wells, so that there are four modes.
+// The wells are 2.5 deep, and have a variance of about 1/4. There are no data.
 func logPosterior(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	square := p.Get("x").Square()
 	return square.Sub(square.Square().Mul(0.1)).Sum(), nil
@@ -23,8 +23,8 @@ func logPosterior(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 // logDensity is the same for one coordinate.
 func logDensity(x float64) float64 { return x*x - 0.1*x*x*x*x }
 
-// moments are those of one coordinate x under the target. The coordinates are independent, and x is symmetric, so that |x| has
-// the law of x within a mode.
+// moments are those of one coordinate x under the target. The coordinates are independent, and x is symmetric, so that
+// |x| has the law of x within a mode.
 type moments struct {
 	Normalizer float64 `json:"normalizer"` // ∫ exp(x² − x⁴/10) dx
 	Abs        float64 `json:"mean_abs_x"` // E|x|: the mean within a mode

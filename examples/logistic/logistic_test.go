@@ -51,8 +51,8 @@ func TestLogPosterior(t *testing.T) {
 	}
 }
 
-// The model in the language is the hand-written one, up to the constant of the prior: in value and gradient, on all data
-// and on minibatches, each of which stands for all.
+// The model in the language is the hand-written one, up to the constant of the prior: in value and gradient, on all
+// data and on minibatches, each of which stands for all.
 func TestLanguageIsTheHandwrittenModel(t *testing.T) {
 	data, _, err := readPima()
 	require.NoError(t, err)

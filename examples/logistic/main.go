@@ -1,6 +1,6 @@
-// Command logistic fits a Bayesian logistic regression to the Pima Indians diabetes data with ten methods. The model and
-// the call of infer.Run are the same for all; only the method changes. The model is there twice, in Kelvin's language and
-// hand-written.
+// Command logistic fits a Bayesian logistic regression to the Pima Indians diabetes data with ten methods. The model
+// and the call of infer.Run are the same for all; only the method changes. The model is there twice, in Kelvin's
+// language and hand-written.
 //
 //	go run ./examples/logistic                       tables, and files in out/logistic
 //	go run ./examples/logistic -json                 one JSON object

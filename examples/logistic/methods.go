@@ -22,9 +22,9 @@ type fit struct {
 // fits are the methods that are compared; scale shortens or lengthens the runs.
 //
 // The curvature of the mean log posterior at its mode runs from 0.06 to 0.33. A friction of 0.5 is critical for the
-// smallest, so that SGHMC forgets in about 100 updates, and a step of 0.08 inflates the standard deviations by about 1 %
-// (half of (ε/α)/(N·variance), N = 768). Batches of 32 add gradient noise in proportion to the step, hence the smaller
-// one.
+// smallest, so that SGHMC forgets in about 100 updates, and a step of 0.08 inflates the standard deviations by about 1
+// % (half of (ε/α)/(N·variance), N = 768). Batches of 32 add gradient noise in proportion to the step, hence the
+// smaller one.
 func fits(scale float64) []fit {
 	long := func(updates int) int { return max(10, int(float64(updates)*scale)) }
 	// The learning rate falls to zero, so that the noise of the gradients does not stay in the fit.

@@ -16,8 +16,8 @@ func logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	return x.MatMul(w).Mul(y).LogSigmoid().Mean().Add(logPrior), nil
 }
 
-// logOdds and logLikelihoods are the likelihood in the two parts of a Gauss-Newton matrix: xᵀw, and log σ(y xᵀw) of each
-// patient.
+// logOdds and logLikelihoods are the likelihood in the two parts of a Gauss-Newton matrix: xᵀw, and log σ(y xᵀw) of
+// each patient.
 func logOdds(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").MatMul(p.Get("w")).T() }
 
 func logLikelihoods(z *ts.Tensor, b infer.Batch) *ts.Tensor {

@@ -73,11 +73,12 @@ func printOutcome(w io.Writer, o outcome, names []string) error {
 // reference is the method that others are compared with.
 const reference = "nuts"
 
-// printDeviations compares the means and standard deviations of each method with those of the reference, in its standard
-// deviations.
+// printDeviations compares the means and standard deviations of each method with those of the reference, in its
+// standard deviations.
 func printDeviations(w io.Writer, s summaryJSON, outcomes []outcome) {
 	ref := s.Methods[reference]
-	fmt.Fprintln(w, "Against NUTS: largest difference of a mean, in standard deviations, and ratios of standard deviations")
+	fmt.Fprintln(w, "Against NUTS: largest difference of a mean, in standard deviations, and ratios of standard "+
+		"deviations")
 	for _, o := range outcomes {
 		m := s.Methods[o.fit.name]
 		if o.fit.name == reference {

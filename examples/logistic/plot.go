@@ -18,7 +18,8 @@ import (
 var colours = []color.RGBA{{0, 0, 0, 255}, {230, 159, 0, 255}, {0, 114, 178, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {213, 94, 0, 255},
 	{86, 180, 233, 255}, {120, 120, 120, 255}, {150, 80, 20, 255}, {90, 60, 150, 255}}
 
-// plotMarginals draws the marginal posterior density of every weight, all methods over each other, and a point estimate as a line.
+// plotMarginals draws the marginal posterior density of every weight, all methods over each other, and a point estimate
+// as a line.
 func plotMarginals(path string, outcomes []outcome, names []string) error {
 	const rows, cols = 2, features / 2
 	plots := make([][]*plot.Plot, rows)
@@ -105,8 +106,8 @@ func legend(c draw.Canvas, outcomes []outcome) {
 	}
 }
 
-// density is a Gaussian kernel density estimate with Silverman's bandwidth 0.9 min(sd, IQR/1.34) n^(-1/5) (1986, equation
-// 3.31), on 200 points. Values are binned first, so that the cost does not grow with their number.
+// density is a Gaussian kernel density estimate with Silverman's bandwidth 0.9 min(sd, IQR/1.34) n^(-1/5) (1986,
+// equation 3.31), on 200 points. Values are binned first, so that the cost does not grow with their number.
 func density(values []float64) plotter.XYs {
 	sorted := append([]float64(nil), values...)
 	sort.Float64s(sorted)

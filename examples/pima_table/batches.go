@@ -8,9 +8,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// resampled gives batches whose data are chosen with replacement, each by itself; [infer.Minibatches] shuffles, and has every datum once
-// an epoch. Batch t depends on the seed and t alone (PCG). With copies K above 0 each batch has the shape [size, K, ...]: data of its own
-// for each of K copies.
+// resampled gives batches whose data are chosen with replacement, each by itself; [infer.Minibatches] shuffles, and has
+// every datum once an epoch. Batch t depends on the seed and t alone (PCG). With copies K above 0 each batch has the
+// shape [size, K, ...]: data of its own for each of K copies.
 type resampled struct {
 	data         infer.Batch
 	total        int // data to choose from

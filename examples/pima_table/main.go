@@ -1,15 +1,16 @@
-// Command pima_table computes table 3 of Duffield et al. (2025), "Scalable Bayesian Learning with posteriors": how well NUTS,
-// variational inference and SGHMC find the posterior of a logistic regression on the Pima Indians diabetes data.
+// Command pima_table computes table 3 of Duffield et al. (2025), "Scalable Bayesian Learning with posteriors": how well
+// NUTS, variational inference and SGHMC find the posterior of a logistic regression on the Pima Indians diabetes data.
 //
 //	go run ./examples/pima_table           the table
 //	go run ./examples/pima_table -json     one JSON object
 //	go run ./examples/pima_table -quick    two short runs in the place of ten long ones: other numbers
 //
-// The published number is called a kernel Stein discrepancy. As it was computed (see ksdTable3) it falls as draws spread, so that
-// less is not better: the method whose draws are too wide, variational inference with the noise of small batches, has the least. The
-// discrepancy proper, with the same kernel, stands beside it, and less is better there. It shows what the published number hides:
-// with these settings a chain forgets its start in about 1600 updates, so that a serial run is worth some ten independent draws, and
-// the 2000 updates of the parallel chains do not bring them to the posterior.
+// The published number is called a kernel Stein discrepancy. As it was computed (see ksdTable3) it falls as draws
+// spread, so that less is not better: the method whose draws are too wide, variational inference with the noise of
+// small batches, has the least. The discrepancy proper, with the same kernel, stands beside it, and less is better
+// there. It shows what the published number hides: with these settings a chain forgets its start in about 1600 updates,
+// so that a serial run is worth some ten independent draws, and the 2000 updates of the parallel chains do not bring
+// them to the posterior.
 package main
 
 import (
@@ -21,8 +22,6 @@ import (
 	"os"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
-	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
-	"github.com/kelvin-ppl/kelvin/infer"
 )
 
 func main() {
@@ -70,11 +69,11 @@ func run(ctx context.Context, w io.Writer, l lengths, asJSON bool) error {
 }
 
 // row computes a row of the table.
-func (t *task) row(ctx context.Context, r tableRow, title string, run func(context.Context, tableRow, infer.Observer) (runs, error)) (rowJSON, error) {
+func (t *task) row(ctx context.Context, r tableRow, title string, run func(context.Context, tableRow) (runs, error)) (rowJSON, error) {
 	if r.kind == notRun {
 		return compare(r, runs{}, nil), nil
 	}
-	own, err := run(ctx, r, progress.New(os.Stderr, title))
+	own, err := run(ctx, r)
 	if err != nil {
 		return rowJSON{}, fmt.Errorf("%s: %w", title, err)
 	}

@@ -29,8 +29,8 @@ type rowJSON struct {
 	KSDSD         *float64 `json:"ksd_sd"`
 	KSDStandard   *float64 `json:"ksd_standard"`
 	KSDStandardSD *float64 `json:"ksd_standard_sd"`
-	// Z is the difference of ksd and ksd_paper in combined standard errors, Within4 says that it is below 4, and WithinSpread that the
-	// difference is within the published spread.
+	// Z is the difference of ksd and ksd_paper in combined standard errors, Within4 says that it is below 4, and
+	// WithinSpread that the difference is within the published spread.
 	Z            *float64 `json:"z"`
 	Within4      *bool    `json:"within_4_se"`
 	WithinSpread *bool    `json:"within_spread"`
@@ -82,8 +82,8 @@ func (r tableRow) title() string {
 // rounding is the standard deviation of the error of a number that was rounded to thousandths.
 var rounding = 0.001 / math.Sqrt(12)
 
-// compare compares the runs of a row with the published ones. The parallel row's runs are ensembles from the same chains: what they spread is
-// the error of one, not of their mean.
+// compare compares the runs of a row with the published ones. The parallel row's runs are ensembles from the same
+// chains: what they spread is the error of one, not of their mean.
 func compare(r tableRow, own runs, scores []score) rowJSON {
 	out := rowJSON{Method: r.method, KSDPaper: r.ksd, KSDPaperSD: r.sd, SecondsPaper: r.seconds, SpreadPaper: r.spread}
 	if r.batch > 0 {
@@ -140,7 +140,8 @@ func printRow(w io.Writer, t tableRow, r rowJSON) {
 func printFoot(w io.Writer, out outputJSON) error {
 	s := out.Shared
 	fmt.Fprintf(w, line, "  the same batches for all", "", plusMinus(&s.KSD, &s.KSDSD, 4), "", "", "", plusMinus(&s.KSDStandard, &s.KSDStandardSD, 3), "", "")
-	fmt.Fprintln(w, "\nMeans ± standard deviations of the runs. z: the difference from the published mean in combined standard errors; spread: is it within the published one?")
+	fmt.Fprintln(w, "\nMeans ± standard deviations of the runs. z: the difference from the published mean in combined "+
+		"standard errors; spread: is it within the published one?")
 	fmt.Fprint(w, "Seconds are of one run, in the parallel row of one chain alone")
 	for _, r := range out.Rows {
 		if r.SecondsWhole != nil {

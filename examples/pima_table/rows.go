@@ -1,18 +1,14 @@
 package main
 
-import (
-	"github.com/kelvin-ppl/kelvin/examples/internal/pima"
-)
-
 // lengths are how long the runs are.
 type lengths struct {
 	seeds                 int
-	draws                 int   // kept of each run, and in each ensemble of the parallel chains
-	nutsWarmup            int   // transitions
-	warmup, thin          int64 // of serial SGHMC, in updates
-	chains                int   // parallel
-	chainUpdates          int64
-	viUpdates             int64
+	draws                 int // kept of each run, and in each ensemble of the parallel chains
+	nutsWarmup            int // transitions
+	warmup, thin          int // of serial SGHMC, in updates
+	chains                int // parallel
+	chainUpdates          int
+	viUpdates             int
 	ensembles             int // that the spread of the parallel row is of
 	sharedRuns, sharedOne int // runs of parallel chains with shared batches, and chains of each; see [task.shared]
 }
@@ -25,14 +21,13 @@ var (
 		ensembles: 2, sharedRuns: 2, sharedOne: 200}
 )
 
-// The settings of the table: SGHMC with σ = 1, from w = 0 at rest; Adam from mean 0 and standard deviations 1, with one sample and the
-// landing stuck.
+// The settings of the table: SGHMC with σ = 1, from w = 0 at rest; Adam from mean 0 and standard deviations 1, with one
+// sample and the landing stuck.
 const (
 	sghmcStep     = 1e-2
 	sghmcFriction = 1.0
 	adamRate      = 1e-3
 	batchSize     = 32
-	temperature   = 1.0 / pima.Patients
 )
 
 // kind is how a row is computed.

@@ -106,7 +106,8 @@ func (t *task) mixing(all map[string]outcome) ([]claim, error) {
 		out = append(out, claim{
 			fmt.Sprintf("The autocorrelation of %s, falls faster than that of %s (%d updates)",
 				all[c.sghmc].row.Title, all[c.sgld].row.Title, c.chain.steps()),
-			fmt.Sprintf("logits of test data, correlation over %d updates: SGLD %.2f, SGHMC %.2f; effective draws of %d: %.1f and %.1f",
+			fmt.Sprintf("logits of test data, correlation over %d updates: SGLD %.2f, SGHMC %.2f; effective draws of %d: %.1f "+
+				"and %.1f",
 				lag*c.chain.thin, rhoL, rhoH, c.chain.draws, essL, essH),
 			rhoH < rhoL})
 	}
@@ -136,7 +137,8 @@ func (t *task) reach(all map[string]outcome) ([]claim, error) {
 			}
 		}
 	}
-	return []claim{{fmt.Sprintf("A sampler that fits the data gets as wide as the prior N(0, %g²) (weights of at least half its sd)", tau),
+	return []claim{{fmt.Sprintf("A sampler that fits the data gets as wide as the prior N(0, %g²) (weights of at least "+
+		"half its sd)", tau),
 		"root mean square of the weights at the end: " + strings.Join(words, ", "), widest >= tau/2}}, nil
 }
 
@@ -148,7 +150,8 @@ func rms(x []float64) float64 {
 	return math.Sqrt(square / float64(len(x)))
 }
 
-// order: deep ensemble and SGHMC before Laplace before dropout, in each score; and what differs from the ensemble by more than chance.
+// order: deep ensemble and SGHMC before Laplace before dropout, in each score; and what differs from the ensemble by
+// more than chance.
 func (t *task) order(all map[string]outcome) ([]claim, error) {
 	var out []claim
 	names := []string{nameEnsemble, nameSGLD, nameSGLDSmall, nameSGHMC, nameSGHMCSmall, nameParallel, nameLaplace, nameEvidence, nameDropout}
@@ -184,7 +187,8 @@ func (t *task) order(all map[string]outcome) ([]claim, error) {
 		"NLL above the ensemble's: " + strings.Join(words, "; "), worse}), nil
 }
 
-// pairedNLL is the difference of the negative log likelihoods of two predictions of the test data, with its standard error.
+// pairedNLL is the difference of the negative log likelihoods of two predictions of the test data, with its standard
+// error.
 func (t *task) pairedNLL(a, b prediction) (difference, se float64) {
 	d := make([]float64, len(a.z))
 	for i, label := range t.test.label {

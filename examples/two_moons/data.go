@@ -18,8 +18,9 @@ type points struct {
 	at    *ts.Tensor // the points as a tensor of shape [n, 2]
 }
 
-// moons are n points on two half circles of radius 1 that reach into each other, with noise: those of label 0 on (cos t, sin t), those
-// of label 1 on (1 − cos t, ½ − sin t), with t evenly spaced from 0 to π. The numbers come from a stream of their own.
+// moons are n points on two half circles of radius 1 that reach into each other, with noise: those of label 0 on (cos
+// t, sin t), those of label 1 on (1 − cos t, ½ − sin t), with t evenly spaced from 0 to π. The numbers come from a
+// stream of their own.
 func moons(n int, seed uint64) (points, error) {
 	p := points{x: make([][2]float64, n), label: make([]int, n)}
 	var eps []float64

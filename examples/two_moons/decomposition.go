@@ -27,8 +27,8 @@ func (t *task) decomposition(all map[string]outcome) ([]claim, error) {
 		fmt.Sprintf("greatest gap over %d predictions: entropy %.1e, variance %.1e", count, entropy, variance), entropy < 1e-12 && variance < 1e-12}}, nil
 }
 
-// gaps are total − aleatoric − epistemic of the draws of a logit: the epistemic part of the entropy is the mean of the divergences
-// KL(p_s‖p̄), and that of the variance the mean of (p_s − p̄)².
+// gaps are total − aleatoric − epistemic of the draws of a logit: the epistemic part of the entropy is the mean of the
+// divergences KL(p_s‖p̄), and that of the variance the mean of (p_s − p̄)².
 func gaps(logits []float64) (entropy, variance float64) {
 	n := float64(len(logits))
 	var m [2]float64 // of each label by itself: 1 − p̄ has no digits where p̄ is near 1

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// descent are outputs at new inputs after gradient descent on the squared error of a few data: of a network, of its linearisation at
-// the start, and what the tangent kernel Θ of the start says, without descent,
+// descent are outputs at new inputs after gradient descent on the squared error of a few data: of a network, of its
+// linearisation at the start, and what the tangent kernel Θ of the start says, without descent,
 //
 //	f(x) = f₀(x) + Θ(x, X) Θ⁻¹ (1 − (1 − ηΘ)ⁿ) (y − f₀(X)),   Θ = Θ(X, X)
 //
@@ -21,8 +21,8 @@ type descent struct {
 	network, linear, kernel []float64
 }
 
-// descend draws a network of one width from the prior and moves it by steps of 1/λ_max(Θ) in the units of the kernel, parameter by
-// parameter s_j² times the gradient.
+// descend draws a network of one width from the prior and moves it by steps of 1/λ_max(Θ) in the units of the kernel,
+// parameter by parameter s_j² times the gradient.
 func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, seed uint64) (d descent, err error) {
 	shape := []int64{2}
 	for range p.hidden {
@@ -93,7 +93,8 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 	var along, weights mat.VecDense
 	along.MulVec(vectors.T(), residual)
 	for i, v := range values {
-		along.SetVec(i, -along.AtVec(i)*math.Expm1(float64(steps)*math.Log1p(max(-eta*v, -1)))/v) // (1 − (1 − ηλ)ⁿ)/λ, with ηλ = 1 for the largest
+		// (1 − (1 − ηλ)ⁿ)/λ, with ηλ = 1 for the largest
+		along.SetVec(i, -along.AtVec(i)*math.Expm1(float64(steps)*math.Log1p(max(-eta*v, -1)))/v)
 	}
 	weights.MulVec(&vectors, &along)
 	var said mat.VecDense

@@ -5,7 +5,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -17,8 +16,8 @@ const keep = 0.8 // of the units, by dropout
 // dropoutLayers are the places of dropout in the network that has it.
 var dropoutLayers = []string{"2", "5", "8"}
 
-// masked adds masks of zeros and ones for the dropout layers to each batch. They are a function of the seed and the batch's place, as
-// the batches are, so that a run can be repeated.
+// masked adds masks of zeros and ones for the dropout layers to each batch. They are a function of the seed and the
+// batch's place, as the batches are, so that a run can be repeated.
 type masked struct {
 	infer.Batches
 	seed uint64
@@ -48,8 +47,9 @@ func (m masked) Next() (infer.Batch, error) {
 	return out, nil
 }
 
-// dropout trains the network with dropout, from the start of the MAP, and keeps dropout on at prediction: each draw is a set of masks.
-func (t *task) dropout(ctx context.Context, o infer.Observer) (predictor, error) {
+// dropout trains the network with dropout, from the start of the MAP, and keeps dropout on at prediction: each draw is
+// a set of masks.
+func (t *task) dropout(ctx context.Context) (predictor, error) {
 	net, err := nn.MLP{Sizes: sizes, Keep: keep}.Build()
 	if err != nil {
 		return nil, err
@@ -62,10 +62,6 @@ func (t *task) dropout(ctx context.Context, o infer.Observer) (predictor, error)
 		logits := net.ForwardWith(p, b.Get("x").T(), nn.Run{Masks: masks}).MustSqueezeDim(-1, false)
 		return torch.Of(t.model.mean(p, outer(logits, b))), nil
 	}
-	transform, err := optim.Adam{LR: infer.Constant(adamRate)}.Build(infer.Sum(logPosterior, 1))
-	if err != nil {
-		return nil, err
-	}
 	streams := torch.NewStreams(t.seed, 1)
 	start, err := nn.Init(net, nn.KaimingNormal(nn.GainReLU), &streams)
 	if err != nil {
@@ -75,7 +71,8 @@ func (t *task) dropout(ctx context.Context, o infer.Observer) (predictor, error)
 	if err != nil {
 		return nil, err
 	}
-	result, err := oldrun.Run(ctx, transform, start, masked{batches, t.seed + 1}, oldrun.Config{Steps: t.adamUpdates(), NoDraws: true, Observer: o})
+	result, err := infer.Run(ctx, t.program(logPosterior, start), optim.Adam{LR: infer.Constant(adamRate)},
+		infer.Options{Chains: 1, Warmup: int(t.adamUpdates()), Draws: infer.None, Batches: masked{batches, t.seed + 1}})
 	if err != nil {
 		return nil, err
 	}

@@ -7,25 +7,21 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// The Laplace approximations are Gaussians at the MAP. But for the last they predict by the linearised network, whose logits are
-// normal, with the probit approximation of the probability.
+// The Laplace approximations are Gaussians at the MAP. But for the last they predict by the linearised network, whose
+// logits are normal, with the probit approximation of the probability.
 
-// fitLaplace takes the curvature of all data at a point.
-func (t *task) fitLaplace(m infer.Method, at infer.Params) (infer.Transform, infer.State, error) {
-	transform, err := m.Build(infer.Target{})
+// fitLaplace takes the curvature of all data at a point. There is no target: the methods have the likelihood and the
+// prior.
+func (t *task) fitLaplace(m infer.Method, at infer.Params) (infer.State, error) {
+	r, err := infer.Run(context.Background(), infer.Handwritten(infer.Target{}, at, t.data), m,
+		infer.Options{Chains: 1, Warmup: infer.None, Draws: infer.None})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	r, err := oldrun.Run(context.Background(), transform, at, infer.Full(t.data), oldrun.Config{Steps: 1, NoDraws: true})
-	if err != nil {
-		return nil, nil, err
-	}
-	return transform, r.State, nil
+	return r.State, nil
 }
 
 // linearised is the predictor of a Gaussian and the function that is linearised.
@@ -44,41 +40,41 @@ func (t *task) probit(law func(b infer.Batch) (mean, cov *ts.Tensor, err error))
 	})
 }
 
-func (t *task) lastLayer(context.Context, infer.Observer) (predictor, error) {
+func (t *task) lastLayer(context.Context) (predictor, error) {
 	last := layers[len(layers)-1]
 	_, start, embed, err := infer.Subspace(t.model.logPosterior, t.mode, last.Weight, last.Bias)
 	if err != nil {
 		return nil, err
 	}
 	f := laplace.Restrict(curvature.Forward(t.model.forward), embed)
-	_, s, err := t.fitLaplace(laplace.DenseGGN{Forward: f, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, start)
+	s, err := t.fitLaplace(laplace.DenseGGN{Forward: f, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, start)
 	return t.linearised(s, f), err
 }
 
-func (t *task) diagonal(context.Context, infer.Observer) (predictor, error) {
-	_, s, err := t.fitLaplace(laplace.DiagGGN{Forward: t.model.forward, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
+func (t *task) diagonal(context.Context) (predictor, error) {
+	s, err := t.fitLaplace(laplace.DiagGGN{Forward: t.model.forward, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
 	return t.linearised(s, t.model.forward), err
 }
 
-func (t *task) kronecker(context.Context, infer.Observer) (predictor, error) {
-	_, s, err := t.fitLaplace(laplace.KFAC{Network: network, Layers: layers, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
+func (t *task) kronecker(context.Context) (predictor, error) {
+	s, err := t.fitLaplace(laplace.KFAC{Network: network, Layers: layers, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
 	return t.probit(func(b infer.Batch) (mean, cov *ts.Tensor, err error) {
 		return laplace.LinearizedNetwork(s, network, b, curvature.LinearizedOptions{})
 	}), err
 }
 
-func (t *task) denseGGN() (infer.Transform, infer.State, error) {
+func (t *task) denseGGN() (infer.State, error) {
 	return t.fitLaplace(laplace.DenseGGN{Forward: t.model.forward, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
 }
 
-func (t *task) dense(context.Context, infer.Observer) (predictor, error) {
-	_, s, err := t.denseGGN()
+func (t *task) dense(context.Context) (predictor, error) {
+	s, err := t.denseGGN()
 	return t.linearised(s, t.model.forward), err
 }
 
 // denseEvidence has the prior precision that maximises the evidence, with the MAP as it is.
-func (t *task) denseEvidence(context.Context, infer.Observer) (predictor, error) {
-	_, s, err := t.denseGGN()
+func (t *task) denseEvidence(context.Context) (predictor, error) {
+	s, err := t.denseGGN()
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +88,13 @@ func (t *task) denseEvidence(context.Context, infer.Observer) (predictor, error)
 }
 
 // denseDraws puts draws of the parameters into the network itself.
-func (t *task) denseDraws(context.Context, infer.Observer) (predictor, error) {
-	transform, s, err := t.denseGGN()
+func (t *task) denseDraws(ctx context.Context) (predictor, error) {
+	method := laplace.DenseGGN{Forward: t.model.forward, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}
+	d, err := infer.Sample(ctx, infer.Handwritten(infer.Target{}, t.mode, t.data), method,
+		infer.Options{Chains: 1, Warmup: infer.None, Draws: t.samples, Seed: t.seed + 7})
 	if err != nil {
 		return nil, err
 	}
-	streams := torch.NewStreams(t.seed+7, 1)
-	p, err := transform.(infer.Sampler).Sample(s, t.samples, &streams)
+	p, err := t.params(d)
 	return t.network(p), err
 }

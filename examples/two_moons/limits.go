@@ -7,14 +7,17 @@ import (
 	"strings"
 )
 
-const claimWide = "The variance of the output of networks drawn from the prior tends to the Gaussian process's as width grows (within 4 s.e.)"
+const claimWide = "The variance of the output of networks drawn from the prior tends to the Gaussian process's as " +
+	"width grows (within 4 s.e.)"
 
-// wideLimit: networks drawn from the prior become a Gaussian process as they grow wide, and their tangent kernels become one.
+// wideLimit: networks drawn from the prior become a Gaussian process as they grow wide, and their tangent kernels
+// become one.
 func (t *task) wideLimit(map[string]outcome) ([]claim, error) {
 	a, b := [2]float64{1, 0.5}, [2]float64{-0.5, 1}
 	limit := wide.kernel(a, b)
 	var variances, covariances, shapes, tangents []string
-	var ofVariance, ofCovariance, kurtosis, ofTangent []float64 // distances from the limit in standard errors, at each width
+	// distances from the limit in standard errors, at each width
+	var ofVariance, ofCovariance, kurtosis, ofTangent []float64
 	for _, width := range []int{50, 100, 200, 500, 1000, 2000} {
 		fa, fb, err := wide.outputs(a, b, width, t.priorDraws, t.seed)
 		if err != nil {
@@ -59,9 +62,9 @@ func (t *task) wideLimit(map[string]outcome) ([]claim, error) {
 	}, nil
 }
 
-// descents compare 20 steps of descent on 8 of the training points with what the tangent kernel of the start says at 20 test points, for
-// networks of growing width: the largest distance of the linearised ones, and the mean distances of the networks, at the least and
-// the greatest width by how many standard errors they differ.
+// descents compare 20 steps of descent on 8 of the training points with what the tangent kernel of the start says at 20
+// test points, for networks of growing width: the largest distance of the linearised ones, and the mean distances of
+// the networks, at the least and the greatest width by how many standard errors they differ.
 func (t *task) descents() (linear, standardErrors float64, text string, err error) {
 	const train, test, steps = 8, 20, 20
 	var x [][2]float64

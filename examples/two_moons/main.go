@@ -1,11 +1,13 @@
-// Command two_moons compares ways to know what a neural network does not know. A perceptron of 2241 parameters, with a broad prior
-// N(0, 100²), learns to tell two half moons apart from 300 points; the MAP, Laplace approximations, Monte-Carlo dropout, a deep
-// ensemble, SGLD, SGHMC, variational inference and NUTS are scored on 500 other points, and their predictions and uncertainties are
-// mapped over the plane. Under the table the claims that are made of these methods are checked, each with its figure.
+// Command two_moons compares ways to know what a neural network does not know. A perceptron of 2241 parameters, with a
+// broad prior N(0, 100²), learns to tell two half moons apart from 300 points; the MAP, Laplace approximations,
+// Monte-Carlo dropout, a deep ensemble, SGLD, SGHMC, variational inference and NUTS are scored on 500 other points, and
+// their predictions and uncertainties are mapped over the plane. Under the table the claims that are made of these
+// methods are checked, each with its figure.
 //
-// Adam: learning rate 0.01, batches of 32, 200 epochs from Kaiming normal starts. Dropout: 20 % of the units of each hidden layer. Steps of
-// the samplers: see methods.go. Variational inference: 20 000 updates of one sample from the MAP, standard deviations e⁻³ at the start,
-// Adam at 0.01 falling to 0 along a cosine. NUTS: 4 chains from 4 members of the ensemble, 150 + 100 transitions, at most 2⁸ steps each.
+// Adam: learning rate 0.01, batches of 32, 200 epochs from Kaiming normal starts. Dropout: 20 % of the units of each
+// hidden layer. Steps of the samplers: see methods.go. Variational inference: 20 000 updates of one sample from the
+// MAP, standard deviations e⁻³ at the start, Adam at 0.01 falling to 0 along a cosine. NUTS: 4 chains from 4 members of
+// the ensemble, 150 + 100 transitions, at most 2⁸ steps each.
 //
 //	go run ./examples/two_moons           tables, and pictures in out/two_moons
 //	go run ./examples/two_moons -json     one JSON object
@@ -24,7 +26,6 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
-	"github.com/kelvin-ppl/kelvin/examples/internal/progress"
 )
 
 func main() {
@@ -59,7 +60,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	}
 	var outcomes []outcome
 	for _, m := range methods {
-		result, err := t.run(ctx, m, progress.New(os.Stderr, m.title))
+		result, err := t.run(ctx, m)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.title, err)
 		}
@@ -85,6 +86,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if err := printTable(w, out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\nWritten to %s: decision.png, uncertainty.png, entropy.png, reliability.png. %.0f s in all.\n", o.out, out.Seconds)
+	_, err = fmt.Fprintf(w, "\nWritten to %s: decision.png, uncertainty.png, entropy.png, reliability.png. %.0f s in "+
+		"all.\n", o.out, out.Seconds)
 	return err
 }

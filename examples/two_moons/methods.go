@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -20,8 +19,11 @@ import (
 type method struct {
 	name, title string
 	fromMode    bool // it starts at the MAP
-	fit         func(t *task, ctx context.Context, o infer.Observer) (predictor, error)
+	fit         fitter
 }
+
+// fitter fits a method and predicts with it.
+type fitter func(t *task, ctx context.Context) (predictor, error)
 
 // The names that the claims ask for.
 const (
@@ -40,7 +42,8 @@ const (
 	nameParallel   = "sghmc_parallel"
 )
 
-// methods are the rows of the table, in order: the MAP comes first, since others start there, and the ensemble before NUTS.
+// methods are the rows of the table, in order: the MAP comes first, since others start there, and the ensemble before
+// NUTS.
 var methods = []method{
 	{name: nameMAP, title: "MAP (Adam)", fit: (*task).fitMode},
 	{name: "laplace_last", title: "Laplace, last layer", fromMode: true, fit: (*task).lastLayer},
@@ -63,9 +66,10 @@ var methods = []method{
 	{name: nameNUTS, title: "NUTS, 4 chains", fit: (*task).nuts},
 }
 
-// Steps and frictions of the samplers on the scale of the sum over data, with G the gradient of the log posterior of all data: SGLD
-// is θ' = θ + (η/2)G + √η z, SGHMC v' = (1 − ηc)v + ηG + √(2ηc) z and θ' = θ + ηv'. The first are those of the short runs; in a long
-// one the weights grow until these steps are too large for the curvature, hence the small ones.
+// Steps and frictions of the samplers on the scale of the sum over data, with G the gradient of the log posterior of
+// all data: SGLD is θ' = θ + (η/2)G + √η z, SGHMC v' = (1 − ηc)v + ηG + √(2ηc) z and θ' = θ + ηv'. The first are those
+// of the short runs; in a long one the weights grow until these steps are too large for the curvature, hence the small
+// ones.
 const (
 	eta, friction                  = 1e-3, 0.1
 	smallLangevin                  = 1e-4
@@ -73,15 +77,15 @@ const (
 )
 
 // fitMode is the mode that Adam finds.
-func (t *task) fitMode(ctx context.Context, o infer.Observer) (predictor, error) {
-	mode, err := t.optimise(ctx, 1, o)
+func (t *task) fitMode(ctx context.Context) (predictor, error) {
+	mode, err := t.optimise(ctx, 1)
 	t.mode = mode
 	return t.network(mode), err
 }
 
 // ensemble is K modes from K starts, of which the first is the MAP's.
-func (t *task) ensemble(ctx context.Context, o infer.Observer) (predictor, error) {
-	members, err := t.optimise(ctx, t.settings.members, o)
+func (t *task) ensemble(ctx context.Context) (predictor, error) {
+	members, err := t.optimise(ctx, t.settings.members)
 	t.members = members
 	return t.network(members), err
 }
@@ -90,27 +94,27 @@ func (t *task) shortChain() chain { return t.short }
 func (t *task) longChain() chain  { return t.long }
 
 // langevin is SGLD from the MAP.
-func langevin(name string, eta float64, length func(*task) chain) func(*task, context.Context, infer.Observer) (predictor, error) {
-	return func(t *task, ctx context.Context, o infer.Observer) (predictor, error) {
+func langevin(name string, eta float64, length func(*task) chain) fitter {
+	return func(t *task, ctx context.Context) (predictor, error) {
 		// Welling and Teh's step θ' = θ + (η/2)G + √η z of the sum over data.
 		method := sgmcmc.SGLD{LR: infer.Constant(eta / 2 * float64(t.settings.train))}
-		return t.sample(ctx, name, method, t.mode, length(t), o)
+		return t.sample(ctx, name, method, t.mode, length(t))
 	}
 }
 
 // hamiltonian is SGHMC from the MAP.
-func hamiltonian(name string, eta, friction float64, length func(*task) chain) func(*task, context.Context, infer.Observer) (predictor, error) {
-	return func(t *task, ctx context.Context, o infer.Observer) (predictor, error) {
+func hamiltonian(name string, eta, friction float64, length func(*task) chain) fitter {
+	return func(t *task, ctx context.Context) (predictor, error) {
 		same, err := sgmcmc.FromLangevin(eta, friction, t.settings.train)
 		if err != nil {
 			return nil, err
 		}
-		return t.sample(ctx, name, same.Symplectic(nil), t.mode, length(t), o)
+		return t.sample(ctx, name, same.Symplectic(nil), t.mode, length(t))
 	}
 }
 
 // parallelChains are chains of SGHMC with small steps from the starts of the ensemble, several draws of each.
-func (t *task) parallelChains(ctx context.Context, o infer.Observer) (predictor, error) {
+func (t *task) parallelChains(ctx context.Context) (predictor, error) {
 	same, err := sgmcmc.FromLangevin(smallHamiltonian, highFriction, t.settings.train)
 	if err != nil {
 		return nil, err
@@ -119,20 +123,17 @@ func (t *task) parallelChains(ctx context.Context, o infer.Observer) (predictor,
 	if err != nil {
 		return nil, err
 	}
-	return t.sample(ctx, nameParallel, same.Symplectic(nil), start, t.parallel, o)
+	return t.sample(ctx, nameParallel, same.Symplectic(nil), start, t.parallel)
 }
 
 // sample runs a sampler on minibatches.
-func (t *task) sample(ctx context.Context, name string, m infer.Method, start infer.Params, c chain, o infer.Observer) (predictor, error) {
-	transform, err := m.Build(infer.Mean(t.model.logPosterior, int64(t.model.n)))
-	if err != nil {
-		return nil, err
-	}
+func (t *task) sample(ctx context.Context, name string, m infer.Method, start infer.Params, c chain) (predictor, error) {
 	batches, err := t.batches()
 	if err != nil {
 		return nil, err
 	}
-	r, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{Steps: c.steps(), BurnIn: c.burnIn, Thin: c.thin, Seed: t.seed + 3, Observer: o})
+	r, err := infer.Run(ctx, t.program(t.model.logPosterior, start), m, infer.Options{Chains: start.Chains(),
+		Warmup: c.warmup, Draws: c.draws, Thin: c.thin, Batches: batches, Seed: t.seed + 3})
 	if err != nil {
 		return nil, err
 	}
@@ -146,27 +147,23 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 }
 
 // variationalFit is a normal distribution with independent elements, from the MAP.
-func (t *task) variationalFit(ctx context.Context, o infer.Observer) (predictor, error) {
-	adam := optim.Adam{LR: infer.Cosine(adamRate, t.variational)}
-	transform, err := vi.Diag{Optimizer: adam, Samples: 1, Temperature: infer.Constant(1 / t.model.n), InitScale: 0.05}.Build(infer.Sum(t.model.logPosterior, 1))
-	if err != nil {
-		return nil, err
-	}
+func (t *task) variationalFit(ctx context.Context) (predictor, error) {
+	method := vi.Diag{Optimizer: optim.Adam{LR: infer.Cosine(adamRate, int64(t.variational))}, Samples: 1, InitScale: 0.05}
 	batches, err := t.batches()
 	if err != nil {
 		return nil, err
 	}
-	r, err := oldrun.Run(ctx, transform, t.mode, batches, oldrun.Config{Steps: t.variational, NoDraws: true, Seed: t.seed + 4, Observer: o})
+	d, err := infer.Sample(ctx, t.program(t.model.logPosterior, t.mode), method,
+		infer.Options{Chains: 1, Warmup: t.variational, Draws: t.samples, Batches: batches, Seed: t.seed + 4})
 	if err != nil {
 		return nil, err
 	}
-	streams := torch.NewStreams(t.seed+5, 1)
-	p, err := transform.(infer.Sampler).Sample(r.State, t.samples, &streams)
+	p, err := t.params(d)
 	return t.network(p), err
 }
 
 // nuts is NUTS on all data, four chains from four members of the ensemble. What R-hat says of its predictions is noted.
-func (t *task) nuts(ctx context.Context, _ infer.Observer) (predictor, error) {
+func (t *task) nuts(ctx context.Context) (predictor, error) {
 	const chains = 4
 	start, err := t.members.Flat.IndexSelect(0, torch.Must(torch.FromSlice(firstOf(chains, t.settings.members))), false)
 	if err != nil {
@@ -205,7 +202,8 @@ func (t *task) nuts(ctx context.Context, _ infer.Observer) (predictor, error) {
 	}
 	if len(rhat) > 0 {
 		slices.Sort(rhat)
-		t.notes = append(t.notes, fmt.Sprintf("NUTS: R-hat of the probabilities of test data has the median %.2f and the maximum %.2f "+
+		t.notes = append(t.notes, fmt.Sprintf("NUTS: R-hat of the probabilities of test data has the median %.2f and the "+
+			"maximum %.2f "+
 			"(1.01 is the limit); %.0f %% of the trajectories were cut off at 2^%d leapfrog steps; step size %.1e; %d gradients",
 			rhat[len(rhat)/2], rhat[len(rhat)-1], 100*cut, t.nutsDepth, r.Detail.(*hmc.Detail).StepSizes[0], r.Gradients))
 	}

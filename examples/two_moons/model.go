@@ -5,12 +5,11 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// model is a binary classifier: p(y = 1|x, w) = σ(f(x, w)) with f a perceptron of three hidden layers of 32 ReLU units, 2241 parameters,
-// and the prior w ~ N(0, τ² I).
+// model is a binary classifier: p(y = 1|x, w) = σ(f(x, w)) with f a perceptron of three hidden layers of 32 ReLU units,
+// 2241 parameters, and the prior w ~ N(0, τ² I).
 type model struct {
 	net       *nn.Network
 	precision float64 // of the prior, 1/τ²
@@ -24,15 +23,15 @@ func newModel(tau float64, n int) (model, error) {
 	return model{net: net, precision: 1 / (tau * tau), n: float64(n)}, err
 }
 
-// logPosterior is the mean over the data, without the constant of the prior; with the temperature 1/n its target is the Bayes posterior.
+// logPosterior is the mean over the data, without the constant of the prior.
 func (m model) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	return torch.Of(m.mean(p, outer(m.forward(p, b), b))), nil
 }
 
 // mean is (1/n) log prior + the mean of the log likelihoods.
 func (m model) mean(p infer.Params, logLikelihoods *ts.Tensor) *ts.Tensor {
-	logPrior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5*m.precision/m.n), false)
-	return logLikelihoods.MustMean(gotch.Double, false).MustAdd(logPrior, false)
+	logPrior := torch.Of(p.Flat).Square().Sum().Mul(-0.5 * m.precision / m.n)
+	return torch.Of(logLikelihoods).Mean().Add(logPrior).T()
 }
 
 // forward is the logits, of shape [n].
@@ -42,10 +41,12 @@ func (m model) forward(p infer.Params, b infer.Batch) *ts.Tensor {
 
 // outer is log p(y|z) of each datum for its logit z: y z − log(1 + exp z).
 func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	return z.MustMul(b.Get("y").T(), false).MustSub(z.MustSoftplus(false), false)
+	logit := torch.Of(z)
+	return logit.Mul(b.Get("y")).Sub(logit.Softplus()).T()
 }
 
-// layers are the linear layers of the network, and network the same function as forward in terms of them, as KFAC needs it.
+// layers are the linear layers of the network, and network the same function as forward in terms of them, as KFAC needs
+// it.
 var layers = []laplace.Layer{{Weight: "0.weight", Bias: "0.bias"}, {Weight: "2.weight", Bias: "2.bias"},
 	{Weight: "4.weight", Bias: "4.bias"}, {Weight: "6.weight", Bias: "6.bias"}}
 

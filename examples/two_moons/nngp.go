@@ -8,8 +8,9 @@ import (
 	"github.com/sugarme/gotch"
 )
 
-// prior is the prior of networks of ReLU units whose weights have variances σ_w²/fan-in and whose biases have σ_b², with a number of hidden
-// layers and a linear output: as the layers grow wide, the outputs become a Gaussian process (Neal 1996; Lee et al. 2018).
+// prior is the prior of networks of ReLU units whose weights have variances σ_w²/fan-in and whose biases have σ_b²,
+// with a number of hidden layers and a linear output: as the layers grow wide, the outputs become a Gaussian process
+// (Neal 1996; Lee et al. 2018).
 type prior struct {
 	weightVariance, biasVariance float64 // σ_w² and σ_b²
 	hidden                       int
@@ -33,7 +34,8 @@ func (p prior) next(m pair) pair {
 	return pair{p.biasVariance + p.weightVariance*m.aa, p.biasVariance + p.weightVariance*m.bb, p.biasVariance + p.weightVariance*m.ab}
 }
 
-// kernel is the covariance of the outputs at two inputs in the limit of wide layers, by the products of ReLUs of normal numbers,
+// kernel is the covariance of the outputs at two inputs in the limit of wide layers, by the products of ReLUs of normal
+// numbers,
 //
 //	E[φ(u) φ(v)] = √(k_uu k_vv) (sin ϑ + (π − ϑ) cos ϑ)/2π,   cos ϑ = k_uv/√(k_uu k_vv)
 //
@@ -48,12 +50,13 @@ func (p prior) kernel(a, b [2]float64) pair {
 	return k
 }
 
-// excessKurtosis is that of the output at an input for networks of one width. Given the layer before, the units of a layer are independent
-// normals whose variance q is itself random, with
+// excessKurtosis is that of the output at an input for networks of one width. Given the layer before, the units of a
+// layer are independent normals whose variance q is itself random, with
 //
 //	E[q'|q] = σ_b² + σ_w² q/2,   Var[q'|q] = σ_w⁴ (5/4) q²/width
 //
-// The first is linear in q: the variance of the output is that of the limit at every width, and what width changes is the shape.
+// The first is linear in q: the variance of the output is that of the limit at every width, and what width changes is
+// the shape.
 func (p prior) excessKurtosis(a [2]float64, width int) float64 {
 	q := p.first(a, a).aa
 	square := q * q
@@ -64,8 +67,9 @@ func (p prior) excessKurtosis(a [2]float64, width int) float64 {
 	return 3*square/(q*q) - 3
 }
 
-// outputs draws networks of one width and evaluates them at two inputs. Given the layer before, the units of a layer at the two inputs are
-// independent pairs of normal numbers, so that no weights need be drawn: the law of the outputs is exactly that of the networks.
+// outputs draws networks of one width and evaluates them at two inputs. Given the layer before, the units of a layer at
+// the two inputs are independent pairs of normal numbers, so that no weights need be drawn: the law of the outputs is
+// exactly that of the networks.
 func (p prior) outputs(a, b [2]float64, width, draws int, seed uint64) (fa, fb []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		source := torch.NewSource(seed, uint64(width))

@@ -8,8 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// tangentKernel is the neural tangent kernel of two inputs in the limit of wide layers, which says how gradient descent moves a network
-// (Jacot et al. 2018): with the kernel k of the layers and the angle ϑ between their outputs,
+// tangentKernel is the neural tangent kernel of two inputs in the limit of wide layers, which says how gradient descent
+// moves a network (Jacot et al. 2018): with the kernel k of the layers and the angle ϑ between their outputs,
 //
 //	Θ⁽⁰⁾ = k⁽⁰⁾,   Θ⁽ˡ⁾ = k⁽ˡ⁾ + σ_w² (π − ϑ)/2π · Θ⁽ˡ⁻¹⁾
 //
@@ -24,8 +24,8 @@ func (p prior) tangentKernel(a, b [2]float64) float64 {
 	return theta
 }
 
-// tangentKernels are those of networks of one width drawn from the prior: Σ_j s_j² ∂f(a)/∂θ_j ∂f(b)/∂θ_j, with s_j the standard deviation
-// of parameter j.
+// tangentKernels are those of networks of one width drawn from the prior: Σ_j s_j² ∂f(a)/∂θ_j ∂f(b)/∂θ_j, with s_j the
+// standard deviation of parameter j.
 func (p prior) tangentKernels(a, b [2]float64, width int64, draws int, seed uint64) (out []float64, err error) {
 	shape := []int64{2}
 	for range p.hidden {

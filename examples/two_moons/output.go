@@ -49,8 +49,10 @@ func printTable(w io.Writer, out outputJSON) error {
 		fmt.Fprintf(b, "%-24s %8.3f %7.4f %7.4f %7.4f %7.4f %7s %7.3f %7.3f %6d %7.1f\n",
 			r.Title, r.Accuracy, r.NLL, r.Brier, r.ECE, r.MCE, auroc, r.SD, r.SDFar, r.Draws, r.Seconds)
 	}
-	fmt.Fprintln(b, "\nAUROC: how well epistemic entropy tells points far from the data from test data. sd: mean standard deviation of the probability")
-	fmt.Fprintln(b, "over the draws, at test data and far from all data. Seconds include the MAP's where a method starts there.")
+	fmt.Fprintln(b, "\nAUROC: how well epistemic entropy tells points far from the data from test data. sd: mean "+
+		"standard deviation of the probability")
+	fmt.Fprintln(b, "over the draws, at test data and far from all data. Seconds include the MAP's where a method "+
+		"starts there.")
 	for _, n := range out.Notes {
 		fmt.Fprintln(b, n+".")
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// prediction is what a method says of points: logits of label 1 under each draw, [draw][point], the probability p of label 1, and its
-// logit z, which has digits where p is 1 to the last one.
+// prediction is what a method says of points: logits of label 1 under each draw, [draw][point], the probability p of
+// label 1, and its logit z, which has digits where p is 1 to the last one.
 type prediction struct {
 	logits [][]float64
 	p, z   []float64
@@ -110,7 +110,8 @@ func (p prediction) probabilities(point int) []float64 {
 	return out
 }
 
-// spread is the standard deviation of the probability over the draws, and the epistemic part of the entropy, at each point.
+// spread is the standard deviation of the probability over the draws, and the epistemic part of the entropy, at each
+// point.
 func (p prediction) spread() (sd, epistemic []float64, err error) {
 	for i := range p.p {
 		v, err := score.BernoulliVarianceOf(p.probabilities(i))
@@ -144,8 +145,8 @@ func networkAt(net *nn.Network, draws infer.Params) predictor {
 	}
 }
 
-// gaussianLogits is the predictor of a method that has a normal law of each logit: the draws are that law's quantiles at the middle
-// of equal parts, and the probability is the given one.
+// gaussianLogits is the predictor of a method that has a normal law of each logit: the draws are that law's quantiles
+// at the middle of equal parts, and the probability is the given one.
 func gaussianLogits(draws int, law func(part *ts.Tensor) (mean, variance, p *ts.Tensor, err error)) predictor {
 	return func(x *ts.Tensor) (prediction, error) {
 		out := prediction{logits: make([][]float64, draws)}

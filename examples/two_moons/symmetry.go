@@ -11,8 +11,9 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// twin is another point with the same function: the hidden units of each layer are put in another order, and the weights that go into a
-// unit are multiplied by a number c > 0, those that come out divided by it, which ReLU(c s) = c ReLU(s) undoes.
+// twin is another point with the same function: the hidden units of each layer are put in another order, and the
+// weights that go into a unit are multiplied by a number c > 0, those that come out divided by it, which ReLU(c s) = c
+// ReLU(s) undoes.
 func twin(layout *infer.Layout, flat []float64, seed uint64) []float64 {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	out := append([]float64(nil), flat...)
@@ -109,14 +110,15 @@ func (t *task) landscape(map[string]outcome) ([]claim, error) {
 			fmt.Sprintf("for %d of %d pairs; the barrier is %.3f to %.3f nats, in the middle %.3f",
 				higher, len(heights), heights[0], heights[len(heights)-1], heights[len(heights)/2]),
 			higher == len(heights)},
-		{claimTwins, fmt.Sprintf("20 twins of the MAP, at least %.1f away from it: logits differ by at most %.1e of the largest",
+		{claimTwins, fmt.Sprintf("20 twins of the MAP, at least %.1f away from it: logits differ by at most %.1e of the "+
+			"largest",
 			moved, difference),
 			difference < 1e-10},
 	}, nil
 }
 
-// twinDifference compares the MAP with twins: the greatest difference of the logits of the grid, over the largest logit, and the
-// least distance of a twin.
+// twinDifference compares the MAP with twins: the greatest difference of the logits of the grid, over the largest
+// logit, and the least distance of a twin.
 func (t *task) twinDifference(twins int) (difference, distance float64, err error) {
 	flat, err := t.mode.Values()
 	if err != nil {

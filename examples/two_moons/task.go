@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -23,7 +22,7 @@ type settings struct {
 	samples                 int   // draws of the approximations that are drawn from
 	short, long             chain // of SGLD and SGHMC
 	parallel                chain // of each chain of parallel SGHMC
-	variational             int64 // updates
+	variational             int   // updates
 	nutsWarmup, nutsDraws   int   // transitions of each of 4 chains
 	nutsDepth               int
 	side                    int // points of the grid in a row
@@ -33,9 +32,9 @@ type settings struct {
 }
 
 // chain is the length of a run of stochastic-gradient MCMC, in updates.
-type chain struct{ burnIn, thin, draws int64 }
+type chain struct{ warmup, thin, draws int }
 
-func (c chain) steps() int64 { return c.burnIn + c.thin*c.draws }
+func (c chain) steps() int { return c.warmup + c.thin*c.draws }
 
 var (
 	full = settings{train: 300, test: 500, validation: 500, epochs: 200, members: 10, samples: 100,
@@ -100,11 +99,7 @@ func (t *task) adamUpdates() int64 {
 }
 
 // optimise runs Adam from k Kaiming normal starts.
-func (t *task) optimise(ctx context.Context, k int, o infer.Observer) (infer.Params, error) {
-	transform, err := optim.Adam{LR: infer.Constant(adamRate)}.Build(infer.Sum(t.model.logPosterior, 1))
-	if err != nil {
-		return infer.Params{}, err
-	}
+func (t *task) optimise(ctx context.Context, k int) (infer.Params, error) {
 	start, err := t.starts(k)
 	if err != nil {
 		return infer.Params{}, err
@@ -113,17 +108,25 @@ func (t *task) optimise(ctx context.Context, k int, o infer.Observer) (infer.Par
 	if err != nil {
 		return infer.Params{}, err
 	}
-	r, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{LastOnly: true, Steps: t.adamUpdates(), Observer: o})
+	r, err := infer.Run(ctx, t.program(t.model.logPosterior, start), optim.Adam{LR: infer.Constant(adamRate)},
+		infer.Options{Chains: k, Warmup: int(t.adamUpdates()) - 1, Draws: 1, Thin: 1, Batches: batches})
 	if err != nil {
 		return infer.Params{}, err
 	}
+	infer.Free(r.State)
 	if k == 1 {
 		r.Last.Flat, err = r.Last.Flat.SqueezeDim(0, false)
 	}
 	return r.Last, err
 }
 
-// starts are k draws of the initialiser, of shape [d] for k = 1 and [k, d] otherwise; the first are the same for each k.
+// program is a mean log posterior, a start and the data.
+func (t *task) program(mean infer.LogPosterior, start infer.Params) infer.Program {
+	return infer.Handwritten(infer.Mean(mean, int64(t.model.n)), start, t.data)
+}
+
+// starts are k draws of the initialiser, of shape [d] for k = 1 and [k, d] otherwise; the first are the same for each
+// k.
 func (t *task) starts(k int) (infer.Params, error) {
 	streams := torch.NewStreams(t.seed, k)
 	return nn.Init(t.model.net, nn.KaimingNormal(nn.GainReLU), &streams)
@@ -151,10 +154,10 @@ type outcome struct {
 }
 
 // run fits a method, and predicts.
-func (t *task) run(ctx context.Context, m method, o infer.Observer) (outcome, error) {
+func (t *task) run(ctx context.Context, m method) (outcome, error) {
 	out := outcome{method: m}
 	began := time.Now()
-	predict, err := m.fit(t, ctx, o)
+	predict, err := m.fit(t, ctx)
 	if err != nil {
 		return out, err
 	}

@@ -22,7 +22,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Points are on their half circles with normal noise of sd 0.2: residuals against the curves by another form of their equations.
+// Points are on their half circles with normal noise of sd 0.2: residuals against the curves by another form of their
+// equations.
 func TestMoons(t *testing.T) {
 	const n = 4001 // the odd one has label 0
 	p, err := moons(n, 5)
@@ -129,7 +130,8 @@ func TestLogPosterior(t *testing.T) {
 	}))
 }
 
-// The last-layer Laplace approximation against its equations with gonum: P = Σ p(1 − p) a aᵀ + λI, and logits of variance aᵀP⁻¹a.
+// The last-layer Laplace approximation against its equations with gonum: P = Σ p(1 − p) a aᵀ + λI, and logits of
+// variance aᵀP⁻¹a.
 func TestLastLayer(t *testing.T) {
 	task := smallTask(t, 2)
 	flat, err := task.mode.Values()
@@ -148,7 +150,7 @@ func TestLastLayer(t *testing.T) {
 	}
 	var cholesky mat.Cholesky
 	require.True(t, cholesky.Factorize(precision))
-	predict, err := task.lastLayer(context.Background(), nil)
+	predict, err := task.lastLayer(context.Background())
 	require.NoError(t, err)
 	got, err := predict(task.test.at)
 	require.NoError(t, err)
@@ -240,7 +242,8 @@ func TestBarrier(t *testing.T) {
 	require.InDelta(t, highest-max(loss[0], loss[20]), got, 1e-9)
 }
 
-// The parts of an uncertainty add up, also where probabilities are 0 and 1 to the last digit, and the entropy's are those of diag.
+// The parts of an uncertainty add up, also where probabilities are 0 and 1 to the last digit, and the entropy's are
+// those of diag.
 func TestDecomposition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, width := range []float64{0.1, 1, 10, 1000} {
@@ -380,8 +383,8 @@ func TestScalingKeepsDecisions(t *testing.T) {
 
 var inputA, inputB = [2]float64{1, 0.5}, [2]float64{-0.5, 1}
 
-// Networks drawn weight by weight have the moments of those drawn unit by unit, the kernel's variance at every width, and the
-// fourth moment of the recursion.
+// Networks drawn weight by weight have the moments of those drawn unit by unit, the kernel's variance at every width,
+// and the fourth moment of the recursion.
 func TestPriorNetworks(t *testing.T) {
 	const width, draws = 20, 4000
 	limit := wide.kernel(inputA, inputB)
@@ -424,7 +427,8 @@ func TestPriorNetworks(t *testing.T) {
 	assert.InDelta(t, m2, m, 4*math.Hypot(se, se2))
 }
 
-// The covariance of wide networks is the kernel's; at one point the kernel is the linear recursion k' = σ_b² + σ_w² k/2.
+// The covariance of wide networks is the kernel's; at one point the kernel is the linear recursion k' = σ_b² + σ_w²
+// k/2.
 func TestKernel(t *testing.T) {
 	k := 0.1 + 1.6*1.25/2
 	for range 3 {
@@ -441,8 +445,9 @@ func TestKernel(t *testing.T) {
 	require.InDelta(t, 0, free.kernel([2]float64{1, 2}, [2]float64{-1, -2}).ab, 1e-12)
 }
 
-// With one hidden layer the mean of the tangent kernel is the limit at every width: its two parts are means over independent units. With
-// three it is the limit of wide layers. At one point it is the linear recursion Θ' = k' + σ_w² Θ/2.
+// With one hidden layer the mean of the tangent kernel is the limit at every width: its two parts are means over
+// independent units. With three it is the limit of wide layers. At one point it is the linear recursion Θ' = k' + σ_w²
+// Θ/2.
 func TestTangentKernel(t *testing.T) {
 	k := 0.1 + 1.6*1.25/2
 	theta := k
@@ -463,8 +468,8 @@ func TestTangentKernel(t *testing.T) {
 	}
 }
 
-// The tangent kernel's formula is what descent of the linearised network comes to, to rounding; the networks themselves come nearer to it
-// as they grow wide (Lee et al. 2019): at 16 times the width by more than four standard errors.
+// The tangent kernel's formula is what descent of the linearised network comes to, to rounding; the networks themselves
+// come nearer to it as they grow wide (Lee et al. 2019): at 16 times the width by more than four standard errors.
 func TestDescentIsThatOfTheTangentKernel(t *testing.T) {
 	x := [][2]float64{{1, 0}, {0, 1}, {-1, 0.2}, {1, -0.5}, {2, 0.3}}
 	y := []float64{-1, -1, -1, 1, 1}

@@ -9,8 +9,8 @@ import (
 	"os/signal"
 )
 
-// Main parses the flags, runs an example with a context that an interrupt ends, and ends the process: with status 2 for arguments that
-// are no flags, and with 1 and a message for an error.
+// Main parses the flags, runs an example with a context that an interrupt ends, and ends the process: with status 2 for
+// arguments that are no flags, and with 1 and a message for an error.
 func Main(name string, run func(ctx context.Context) error) {
 	flag.Parse()
 	if flag.NArg() > 0 {

@@ -11,9 +11,10 @@ import (
 	"strconv"
 )
 
-// compressed is the test part of the Optical Recognition of Handwritten Digits data of the UCI Machine Learning Repository (Alpaydin
-// and Kaynak 1998, https://doi.org/10.24432/C50P49), used under the licence CC BY 4.0: scanned digits of 13 writers, each reduced to
-// 8 by 8 numbers of dark pixels from 0 to 16. A row is the 64 numbers of an image, from its top left corner, and its digit.
+// compressed is the test part of the Optical Recognition of Handwritten Digits data of the UCI Machine Learning
+// Repository (Alpaydin and Kaynak 1998, https://doi.org/10.24432/C50P49), used under the licence CC BY 4.0: scanned
+// digits of 13 writers, each reduced to 8 by 8 numbers of dark pixels from 0 to 16. A row is the 64 numbers of an
+// image, from its top left corner, and its digit.
 //
 //go:embed digits.csv.gz
 var compressed []byte
@@ -64,8 +65,8 @@ func Read() (Data, error) {
 	return d, nil
 }
 
-// Split reads the images in an order that is always the same random one, so that all writers are on both sides, and returns the first
-// train of them and the others.
+// Split reads the images in an order that is always the same random one, so that all writers are on both sides, and
+// returns the first train of them and the others.
 func Split(train int) (first, rest Data, err error) {
 	if train < 1 || train >= Images {
 		return first, rest, fmt.Errorf("digits: %d images to train with, want 1 to %d", train, Images-1)

@@ -14,8 +14,8 @@ import (
 )
 
 // csvText is the data set (Smith et al. 1988, National Institute of Diabetes and Digestive and Kidney Diseases): 768
-// women, 8 measurements, and whether diabetes was diagnosed within five years. The values are those of PimaIndiansDiabetes
-// in the R package mlbench.
+// women, 8 measurements, and whether diabetes was diagnosed within five years. The values are those of
+// PimaIndiansDiabetes in the R package mlbench.
 //
 //go:embed pima.csv
 var csvText string
@@ -26,8 +26,9 @@ const (
 	Features = 8
 )
 
-// Read returns the batch of all data, and the names of the features: "x" are the features, of shape [768, 8], standardised
-// with the population standard deviation, "diabetes" the diagnoses as 0 and 1, and "y" the diagnoses as signs.
+// Read returns the batch of all data, and the names of the features: "x" are the features, of shape [768, 8],
+// standardised with the population standard deviation, "diabetes" the diagnoses as 0 and 1, and "y" the diagnoses as
+// signs.
 func Read() (infer.Batch, []string, error) {
 	rows, err := csv.NewReader(strings.NewReader(csvText)).ReadAll()
 	if err != nil {
