@@ -5,7 +5,7 @@
 //
 //	m, err := models.LinearRegression{X: x, Y: y}.Build()
 //	program, err := m.Compile()
-//	transform, err := optim.Adam{LR: infer.Constant(0.01)}.Build(program.MeanLogPosterior())
+//	draws, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{})
 //
 // ppl.Predictive with the function and a batch of other features predicts new data.
 //

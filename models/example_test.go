@@ -6,12 +6,10 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A regression line on data of one's own: the mode of the posterior.
+// A regression line on data of one's own: the mode of the density of w, intercept and sigma.
 func ExampleLinearRegression() {
 	err := func() error {
 		m, err := models.LinearRegression{
@@ -25,30 +23,12 @@ func ExampleLinearRegression() {
 		if err != nil {
 			return err
 		}
-		start, err := infer.Zeros(program.Layout())
-		if err != nil {
-			return err
-		}
-		transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, 800)}.Build(infer.Sum(program.MeanLogPosterior(), 1))
-		if err != nil {
-			return err
-		}
-		result, err := oldrun.Run(
-			context.Background(),
-			transform,
-			start,
-			infer.Full(m.Batch),
-			oldrun.Config{Steps: 800, NoDraws: true},
-		)
-		if err != nil {
-			return err
-		}
-		values, err := program.Constrain(result.State.Position(), m.Batch)
+		posterior, err := infer.Sample(context.Background(), program, optim.LBFGS{}, infer.Options{Chains: 1})
 		if err != nil {
 			return err
 		}
 		for _, name := range program.Latents() {
-			v, err := torch.ToSlice[float64](values[name])
+			v, err := posterior.Mean(name)
 			if err != nil {
 				return err
 			}
@@ -62,7 +42,7 @@ func ExampleLinearRegression() {
 	// Output:
 	// w [2.01]
 	// intercept [1.00]
-	// sigma [0.14]
+	// sigma [0.13]
 }
 
 // The function behind noisy data, between and beyond them.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/assert"
@@ -21,15 +20,10 @@ func mode(t *testing.T, m models.Model, steps int64) map[string][]float64 {
 	p := compile(t, m)
 	start, err := infer.Zeros(p.Layout())
 	require.NoError(t, err)
-	transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}.Build(infer.Sum(p.MeanLogPosterior(), 1))
-	require.NoError(t, err)
-	result, err := oldrun.Run(
-		context.Background(),
-		transform,
-		start,
-		infer.Full(m.Batch),
-		oldrun.Config{Steps: steps, NoDraws: true},
-	)
+	// The mode on unconstrained space, with the Jacobian: what the closed forms are of.
+	target := infer.AtTemperature(p.Target(), 1)
+	result, err := infer.Run(context.Background(), infer.Handwritten(target, start, m.Batch),
+		optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}, infer.Options{Chains: 1, Warmup: int(steps), Draws: infer.None})
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	values, err := p.Constrain(result.State.Position(), m.Batch)

@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -61,22 +60,14 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		transform, err := optim.Adam{LR: infer.Constant(0.03)}.Build(infer.Sum(logPosterior, 1))
-		if err != nil {
-			return err
-		}
 		data := infer.Batch{"x": inputs, "y": labels}
-		result, err := oldrun.Run(
-			context.Background(),
-			transform,
-			start,
-			infer.Full(data),
-			oldrun.Config{Steps: 300, NoDraws: true},
-		)
+		program := infer.Handwritten(infer.Mean(logPosterior, 40), start, data)
+		result, err := infer.Run(context.Background(), program, optim.Adam{LR: infer.Constant(0.03)},
+			infer.Options{Chains: 3, Warmup: 300, Draws: infer.None})
 		if err != nil {
 			return err
 		}
-		logits, err := net.Predict(result.State.Position(), inputs, nil) // [3, 40, 2]
+		logits, err := net.Predict(result.Last, inputs, nil) // [3, 40, 2]
 		if err != nil {
 			return err
 		}
