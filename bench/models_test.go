@@ -89,7 +89,9 @@ func TestDensitiesEqualPlainGo(t *testing.T) {
 		{"schools", es.LogDensity, schools, SchoolsStart(1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			value, grad := evaluate(t, func(x *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) { return torch.ValueAndGrad(c.f, x) }, c.x)
+			value, grad := evaluate(t, func(x *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) {
+				return torch.ValueAndGrad(c.f, x)
+			}, c.x)
 			near(t, "log density", value[0], c.plain(c.x), 1e-12)
 			for i, want := range central(c.plain, c.x) {
 				near(t, fmt.Sprintf("gradient %d", i), grad[i], want, 1e-8)
@@ -106,7 +108,10 @@ func TestChainsEqualRows(t *testing.T) {
 	}
 	const k = 4
 	x := SchoolsStart(k)
-	values, grads := evaluate(t, func(x *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) { return torch.VmapValueAndGrad(es.LogDensity, x) },
+	values, grads := evaluate(t, func(x *ts.Tensor) (*ts.Tensor, *ts.Tensor,
+		error) {
+		return torch.VmapValueAndGrad(es.LogDensity, x)
+	},
 		x, k, SchoolsDim)
 	for c := range k {
 		row := x[c*SchoolsDim : (c+1)*SchoolsDim]
@@ -117,7 +122,8 @@ func TestChainsEqualRows(t *testing.T) {
 	}
 }
 
-func evaluate(t *testing.T, f func(*ts.Tensor) (*ts.Tensor, *ts.Tensor, error), x []float64, shape ...int64) (values, grads []float64) {
+func evaluate(t *testing.T, f func(*ts.Tensor) (*ts.Tensor, *ts.Tensor, error), x []float64, shape ...int64) (values,
+	grads []float64) {
 	t.Helper()
 	err := torch.Do(func(*torch.Scope) error {
 		v, g, err := f(torch.Must(torch.FromSlice(x, shape...)))

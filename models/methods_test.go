@@ -141,7 +141,8 @@ func rows() []row {
 	c := infer.Constant
 	return []row{
 		{name: "HMC", make: of(hmc.HMC{Steps: 8, Jitter: 0.5, Pooled: true}), kind: exact},
-		{name: "SGLD", make: at(func(s float64) infer.Method { return sgmcmc.SGLD{LR: c(0.1 / s)} }), kind: stepped, bound: stepBias},
+		{name: "SGLD", make: at(func(s float64) infer.Method { return sgmcmc.SGLD{LR: c(0.1 / s)} }), kind: stepped,
+			bound: stepBias},
 		{name: "SGHMC", make: at(func(s float64) infer.Method {
 			return sgmcmc.SGHMC{LR: c(0.05 / math.Sqrt(s)), Alpha: c(math.Sqrt(s))}
 		}), kind: stepped, bound: stepBias},
@@ -157,7 +158,8 @@ func rows() []row {
 		{name: "ATMC", make: at(func(s float64) infer.Method {
 			return sgmcmc.ATMC{LR: c(0.1 / math.Sqrt(s)), Friction: c(math.Sqrt(s))}
 		}), kind: stepped, bound: stepBias},
-		{name: "SGLRW", make: at(func(s float64) infer.Method { return sgmcmc.SGLRW{LR: c(0.05 / s)} }), kind: stepped, bound: stepBias},
+		{name: "SGLRW", make: at(func(s float64) infer.Method { return sgmcmc.SGLRW{LR: c(0.05 / s)} }), kind: stepped,
+			bound: stepBias},
 		// A step is that of SGLD where the squared gradient is its mean, λ/N.
 		{name: "PSGLD", make: func(r *reference) infer.Method {
 			return sgmcmc.PSGLD{LR: c(0.1 / math.Sqrt(r.n*r.stiff))}
@@ -170,7 +172,8 @@ func rows() []row {
 		{name: "laplace.DiagFisher", make: of(laplace.DiagFisher{}), kind: fitted, bound: unbounded, single: true},
 		{name: "ekf.Dense", make: of(ekf.Dense{}), kind: fitted, bound: unbounded, single: true},
 		{name: "ekf.Diag", make: of(ekf.Diag{}), kind: fitted, bound: unbounded, single: true},
-		{name: "optim.SGD", make: at(func(s float64) infer.Method { return optim.SGD{LR: c(0.2 / s), Momentum: 0.9} }), kind: climbed},
+		{name: "optim.SGD", make: at(func(s float64) infer.Method { return optim.SGD{LR: c(0.2 / s), Momentum: 0.9} }),
+			kind: climbed},
 		{name: "optim.Adam", make: of(optim.Adam{}), kind: climbed},
 		{name: "optim.AdamW", make: of(optim.AdamW{}), kind: climbed},
 		{name: "optim.LBFGS", make: of(optim.LBFGS{}), kind: climbed},
@@ -241,7 +244,8 @@ func (w row) compare(t *testing.T, r *reference, result *infer.Result) {
 			worst, at = off, j
 		}
 	}
-	t.Logf("off by %.3f standard deviations beyond the errors (element %d: %.3f, NUTS %.3f)", worst, at, mean[at], r.mean[at])
+	t.Logf("off by %.3f standard deviations beyond the errors (element %d: %.3f, NUTS %.3f)", worst, at, mean[at],
+		r.mean[at])
 	assert.LessOrEqual(t, worst, w.bound)
 }
 

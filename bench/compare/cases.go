@@ -85,7 +85,8 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 	}
 	sum := func() ([]*ts.Tensor, error) { return []*ts.Tensor{ten.MustAdd(ten, false)}, nil }
 	cases := []comparison{
-		{name: fmt.Sprintf("add of 10 numbers, %d to a scope", perScope), key: "add", at: "ten", calls: perScope, kelvin: add(perScope), result: sum},
+		{name: fmt.Sprintf("add of 10 numbers, %d to a scope", perScope), key: "add", at: "ten", calls: perScope,
+			kelvin: add(perScope), result: sum},
 		{name: "add of 10 numbers, in its own scope", key: "add", at: "ten", calls: 1, kelvin: add(1), result: sum},
 	}
 	gradient := func(name, key, at string, chains int, f func(*ts.Tensor) *ts.Tensor) {

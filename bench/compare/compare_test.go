@@ -43,7 +43,8 @@ func TestDifference(t *testing.T) {
 
 // The quartiles of 1..5 are 2, 3, 4; between numbers they are interpolated.
 func TestNewRow(t *testing.T) {
-	r := newRow(comparison{chains: 4}, "cpu", []float64{1000, 1000, 1000, 1000, 1000}, []float64{5000, 1000, 3000, 2000, 4000})
+	r := newRow(comparison{chains: 4}, "cpu", []float64{1000, 1000, 1000, 1000, 1000},
+		[]float64{5000, 1000, 3000, 2000, 4000})
 	if r.Ratio != 3 || r.Quartiles != [2]float64{2, 4} || r.Kelvin != 3 || r.Cpp != 1 {
 		t.Errorf("ratio %g, quartiles %v, times %g and %g; want 3, [2 4], 3 and 1", r.Ratio, r.Quartiles, r.Kelvin, r.Cpp)
 	}

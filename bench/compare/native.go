@@ -93,7 +93,8 @@ func build(ctx context.Context, note func(string)) (string, error) {
 
 	h := sha256.New()
 	h.Write(source)
-	fmt.Fprintf(h, "\x00%q\x00%q\x00%s\x00%s", append([]string{words[0]}, args...), f.link, torch.Version(), torch.Library().Config)
+	fmt.Fprintf(h, "\x00%q\x00%q\x00%s\x00%s", append([]string{words[0]}, args...), f.link, torch.Version(),
+		torch.Library().Config)
 	dir, err := folder(hex.EncodeToString(h.Sum(nil)[:8]))
 	if err != nil {
 		return "", err
@@ -115,7 +116,8 @@ func build(ctx context.Context, note func(string)) (string, error) {
 	cmd := exec.CommandContext(ctx, words[0], append(args, f.link...)...)
 	cmd.Stdin = bytes.NewReader(source)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the C++ program with %s ($CXX names another compiler): %w\n%s", words[0], err, tail(out, 4000))
+		return "", fmt.Errorf("building the C++ program with %s ($CXX names another compiler): %w\n%s", words[0], err,
+			tail(out, 4000))
 	}
 	if err := os.Chmod(unfinished.Name(), 0o755); err != nil {
 		return "", err

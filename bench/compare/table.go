@@ -48,7 +48,8 @@ func newRow(c comparison, device string, cpp, kelvin []float64) row {
 
 // write prints the table, with columns of the GPU where it was measured.
 func (r *report) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d; medians of %d rounds.\n", r.Processor, r.Cores, r.System,
+	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d; medians of %d rounds.\n", r.Processor,
+		r.Cores, r.System,
 		r.Libtorch, r.Threads, r.Rounds)
 	fmt.Fprintf(w, "Values and gradients of both sides differ by at most %.0e.\n\n", r.Difference)
 	gpu := map[string]row{}
@@ -72,7 +73,8 @@ func (r *report) write(w io.Writer) error {
 		if c.Device != "cpu" {
 			continue
 		}
-		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t", width, c.Case, c.times(), c.ratios(), dash(c.PerChain, 3), dash(c.GradientsPerSecond, 0))
+		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t", width, c.Case, c.times(), c.ratios(), dash(c.PerChain, 3),
+			dash(c.GradientsPerSecond, 0))
 		if g, ok := gpu[c.Case]; ok {
 			fmt.Fprintf(t, "%s\t%s\t%s\t", g.times(), g.ratios(), dash(g.GradientsPerSecond, 0))
 		}

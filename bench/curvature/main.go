@@ -162,7 +162,8 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		}
 		z := forward(infer.Params{Layout: p.Layout, Flat: leaf}, one)
 		for c := range classes {
-			_, err := torch.Grad([]*ts.Tensor{z.MustSelect(1, c, false).MustSum(z.DType(), false)}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true})
+			_, err := torch.Grad([]*ts.Tensor{z.MustSelect(1, c, false).MustSum(z.DType(), false)}, []*ts.Tensor{leaf},
+				&torch.GradOptions{KeepGraph: true})
 			if err != nil {
 				return err
 			}
@@ -183,15 +184,22 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		name    string
 		loop, f func() error
 	}{
-		{"Fisher diagonal", gradients, diagonal(func() (*ts.Tensor, error) { return curvature.FisherDiag(likelihood, p, batch, o) })},
-		{"GGN diagonal", outputs, diagonal(func() (*ts.Tensor, error) { return curvature.GGNDiag(forward, outer, p, batch, o) })},
+		{"Fisher diagonal", gradients, diagonal(func() (*ts.Tensor,
+			error) {
+			return curvature.FisherDiag(likelihood, p, batch, o)
+		})},
+		{"GGN diagonal", outputs, diagonal(func() (*ts.Tensor,
+			error) {
+			return curvature.GGNDiag(forward, outer, p, batch, o)
+		})},
 	} {
 		memory := peak(side.f)
 		fastest, err := bench.Round(turns, [2]bench.Side{bench.Calls(side.loop), bench.Calls(side.f)}, [2]int{1, 1})
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-34s %12s %10.1f %10.1f %8.2f %12s\n", "  "+side.name, "", fastest[0]*1e-6, fastest[1]*1e-6, fastest[0]/fastest[1], memory)
+		fmt.Printf("%-34s %12s %10.1f %10.1f %8.2f %12s\n", "  "+side.name, "", fastest[0]*1e-6, fastest[1]*1e-6,
+			fastest[0]/fastest[1], memory)
 	}
 	return nil
 }

@@ -113,7 +113,8 @@ func (p pair) time(chains, rounds int) (row, error) {
 	}
 	for i := range grads[0] {
 		if d := math.Abs(grads[0][i] - grads[1][i]); !(d <= tolerance*max(1, math.Abs(grads[0][i]))) {
-			return row{}, fmt.Errorf("element %d of the gradient is %v by hand and %v in the language", i, grads[0][i], grads[1][i])
+			return row{}, fmt.Errorf("element %d of the gradient is %v by hand and %v in the language", i, grads[0][i],
+				grads[1][i])
 		}
 	}
 	var calls [2]int

@@ -65,7 +65,8 @@ func logistic(n, d int) (string, ppl.Model, infer.Batch, infer.LogPosterior, err
 	}
 	byHand := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		w := p.Get("w").T()
-		logLik := b.Get("x").T().MustMv(w, false).MustMul(b.Get("sign").T(), false).MustLogSigmoid(false).MustSum(gotch.Double, false)
+		logLik := b.Get("x").T().MustMv(w, false).MustMul(b.Get("sign").T(),
+			false).MustLogSigmoid(false).MustSum(gotch.Double, false)
 		return torch.Of(half(w.MustSquare(false).MustSum(gotch.Double, false)).MustAdd(logLik, false)), nil
 	}
 	return "logistic regression, " + size(n, d), model, batch, byHand, nil
@@ -87,11 +88,13 @@ func schools() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
 		mu, logTau, z := p.Get("mu").T(), p.Get("tau").T(), p.Get("z").T()
 		tau := logTau.MustExp(false)
 		theta := z.MustMul(tau, false).MustAdd(mu, false)
-		logLik := half(b.Get("y").T().MustSub(theta, false).MustDiv(b.Get("sigma").T(), false).MustSquare(false).MustSum(gotch.Double, false))
+		logLik := half(b.Get("y").T().MustSub(theta, false).MustDiv(b.Get("sigma").T(),
+			false).MustSquare(false).MustSum(gotch.Double, false))
 		priorZ := half(z.MustSquare(false).MustSum(gotch.Double, false))
 		priorMu := half(mu.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false))
 		priorTau := tau.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false).MustLog1p(false)
-		return torch.Of(logLik.MustAdd(priorZ, false).MustAdd(priorMu, false).MustSub(priorTau, false).MustAdd(logTau, false)), nil
+		return torch.Of(logLik.MustAdd(priorZ, false).MustAdd(priorMu, false).MustSub(priorTau, false).MustAdd(logTau,
+			false)), nil
 	}
 	return "eight schools, non-centred", model, batch, byHand, err
 }

@@ -145,7 +145,8 @@ func (t *target) time(s sampler, budget time.Duration) (row, error) {
 	}
 	k := float64(t.chains)
 	return row{Sampler: s.name, Dim: t.dim, Chains: t.chains,
-		Updates: k * 1e9 / bench.Quantile(times[1], 0.5), Bound: k * 1e9 / bench.Quantile(times[0], 0.5), Ratio: bench.Quantile(ratios, 0.5),
+		Updates: k * 1e9 / bench.Quantile(times[1], 0.5), Bound: k * 1e9 / bench.Quantile(times[0], 0.5),
+		Ratio:     bench.Quantile(ratios, 0.5),
 		Quartiles: [2]float64{bench.Quantile(ratios, 0.25), bench.Quantile(ratios, 0.75)}, Rounds: len(ratios)}, nil
 }
 
@@ -162,7 +163,8 @@ func (r row) verdict() string {
 
 // write prints the table.
 func (r *report) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d.\n", r.Processor, r.Cores, r.System, r.Libtorch, r.Threads)
+	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d.\n", r.Processor, r.Cores, r.System,
+		r.Libtorch, r.Threads)
 	fmt.Fprintf(w, "Updates of one chain in a second, float32; the bound is one gradient and one draw of noise. Goal: "+
 		"%.1f from d = %d on.\n\n", r.Goal, goalFrom)
 	width := 0
@@ -173,7 +175,8 @@ func (r *report) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%-*s\td\tK\tupdates/s\tbound/s\tratio\tquartiles\tgoal\t\n", width, "sampler")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%-*s\t%d\t%d\t%.4g\t%.4g\t%.2f\t%.2f-%.2f\t%s\t\n", width, row.Sampler, row.Dim, row.Chains, row.Updates, row.Bound,
+		fmt.Fprintf(t, "%-*s\t%d\t%d\t%.4g\t%.4g\t%.2f\t%.2f-%.2f\t%s\t\n", width, row.Sampler, row.Dim, row.Chains,
+			row.Updates, row.Bound,
 			row.Ratio, row.Quartiles[0], row.Quartiles[1], row.verdict())
 	}
 	return t.Flush()

@@ -31,7 +31,8 @@ func TestQuick(t *testing.T) {
 		if want := samplers[i%len(samplers)].name; row.Sampler != want || !strings.Contains(lines[4+i], want) {
 			t.Errorf("row %d is %q in the object and %q in the table, want %q", i, row.Sampler, lines[4+i], want)
 		}
-		if !(row.Updates > 0 && row.Bound > 0 && row.Ratio > 0 && row.Quartiles[0] <= row.Ratio && row.Ratio <= row.Quartiles[1]) || row.Rounds < 3 {
+		if !(row.Updates > 0 && row.Bound > 0 && row.Ratio > 0 && row.Quartiles[0] <= row.Ratio &&
+			row.Ratio <= row.Quartiles[1]) || row.Rounds < 3 {
 			t.Errorf("row %d: %+v", i, row)
 		}
 	}
@@ -157,7 +158,8 @@ func TestErrors(t *testing.T) {
 		only    string
 		want    string
 	}{{0, "", "-seconds 0: it must be greater than 0"}, {math.NaN(), "", "-seconds NaN"}, {1, "none", `-only "none"`}} {
-		if err := measure(&bytes.Buffer{}, false, true, false, c.seconds, c.only); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := measure(&bytes.Buffer{}, false, true, false, c.seconds, c.only); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
 	}

@@ -30,7 +30,8 @@ const (
 )
 
 // runCell runs a cell, or goes on with it, in a folder of its own.
-func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity string, every int64, observer infer.Observer) (*result, error) {
+func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity string, every int64,
+	observer infer.Observer) (*result, error) {
 	cycles := s.cycles(c)
 	r := &result{Sampler: c.sampler.name, Temperature: c.temperature, Lines: map[string]estimate{}}
 	// log probabilities: of all draws of each chain, of the last draws of each run, and of each chain
@@ -41,7 +42,10 @@ func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity st
 		if err := os.MkdirAll(own, 0o755); err != nil {
 			return nil, err
 		}
-		thermometer, err := newThermometer(t, func(updates int64) bool { return updates > s.burnIn(c) && cycles.Ends(updates) }, filepath.Join(own, "temperatures.json"))
+		thermometer, err := newThermometer(t, func(updates int64) bool {
+			return updates > s.burnIn(c) &&
+				cycles.Ends(updates)
+		}, filepath.Join(own, "temperatures.json"))
 		if err != nil {
 			return nil, err
 		}
@@ -55,10 +59,11 @@ func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity st
 		if err != nil {
 			return nil, err
 		}
-		e, err := infer.Run(ctx, infer.Handwritten(infer.Mean(t.logPosterior, t.n), starts, t.train), s.method(c), infer.Options{
-			Chains: c.chains, Warmup: int(s.burnIn(c)), Draws: int(c.draws), Thin: 1, Cycles: &cycles, Batches: batches,
-			Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
-			Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: every, Model: identity}})
+		e, err := infer.Run(ctx, infer.Handwritten(infer.Mean(t.logPosterior, t.n), starts, t.train), s.method(c),
+			infer.Options{
+				Chains: c.chains, Warmup: int(s.burnIn(c)), Draws: int(c.draws), Thin: 1, Cycles: &cycles, Batches: batches,
+				Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
+				Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: every, Model: identity}})
 		if err == nil {
 			err = thermometer.Err
 		}

@@ -120,6 +120,7 @@ func compute(ctx context.Context, o options) (*summary, error) {
 	if s.task, err = newTask(s.Settings.Hidden, digits.Classes, train, test); err != nil {
 		return nil, err
 	}
-	s.Cells, err = (&sweep{settings: s.Settings, task: s.task, dir: s.dir, workers: o.workers, every: o.every, observer: o.observer}).run(ctx)
+	s.Cells, err = (&sweep{settings: s.Settings, task: s.task, dir: s.dir, workers: o.workers, every: o.every,
+		observer: o.observer}).run(ctx)
 	return s, err
 }

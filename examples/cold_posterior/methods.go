@@ -34,7 +34,8 @@ type settings struct {
 // updates and the slowest directions, those of the prior alone, in about 350. At a learning rate of 0.1 parameters are
 // clearly too hot.
 func whole(seed uint64) settings {
-	return settings{Version: 1, Hidden: []int64{32, 32}, Train: 500, Batch: 100, LR: 0.03, Momentum: 0.98, Cycle: 300, Ensembles: 4, Members: 8,
+	return settings{Version: 1, Hidden: []int64{32, 32}, Train: 500, Batch: 100, LR: 0.03, Momentum: 0.98, Cycle: 300,
+		Ensembles: 4, Members: 8,
 		Seed: seed, CyclicalWarmup: 5, CyclicalSettle: 10, CyclicalDraws: 20, ConstantWarmup: 4, ConstantDraws: 8,
 		Temperatures: []float64{0.001, 0.0032, 0.01, 0.032, 0.1, 0.32, 1, 3.2}}
 }
@@ -59,7 +60,8 @@ type sampler struct {
 func (s settings) samplers() []sampler {
 	return []sampler{
 		{name: "constant", warmup: s.ConstantWarmup, draws: s.ConstantDraws, runs: s.Ensembles, chains: s.Members},
-		{name: "cyclical", cyclical: true, warmup: s.CyclicalWarmup, settle: s.CyclicalSettle, draws: s.CyclicalDraws, runs: 1, chains: s.Members},
+		{name: "cyclical", cyclical: true, warmup: s.CyclicalWarmup, settle: s.CyclicalSettle, draws: s.CyclicalDraws,
+			runs: 1, chains: s.Members},
 	}
 }
 

@@ -18,7 +18,8 @@ func curves(s settings) []curve {
 		{"cyclical", allChains, fmt.Sprintf("cyclical SGHMC, %d chains", s.Members), fmt.Sprintf("snapshots of %d cyclical "+
 			"SGD", s.Members)},
 		{"constant", oneChain, "constant steps, one chain", "iterates of one SGD"},
-		{"constant", lastStates, fmt.Sprintf("parallel SGHMC, last of %d", s.Members), fmt.Sprintf("deep ensemble of %d", s.Members)},
+		{"constant", lastStates, fmt.Sprintf("parallel SGHMC, last of %d", s.Members),
+			fmt.Sprintf("deep ensemble of %d", s.Members)},
 	}
 }
 
@@ -60,7 +61,8 @@ func (m metric) of(e estimate) (mean, se float64) {
 
 func printTable(w io.Writer, s settings, t *task, results []*result) error {
 	p := &printer{w: w}
-	p.f("%d images of digits to train with, %d to test with; a network of %d parameters.\n", t.n, len(t.labels), t.net.NumParams())
+	p.f("%d images of digits to train with, %d to test with; a network of %d parameters.\n", t.n, len(t.labels),
+		t.net.NumParams())
 	p.f("Means ± standard errors over chains, or over ensembles (of all chains: by the jackknife). The test images are " +
 		"the same for all.\n")
 	p.f("T = 1 is the Bayes posterior, 0 optimisation.\n")
@@ -96,7 +98,8 @@ func printTable(w io.Writer, s settings, t *task, results []*result) error {
 	for _, sampler := range s.samplers() {
 		for _, temperature := range s.Temperatures {
 			m := find(results, sampler.name, temperature).Simulation
-			p.f("%-16s %6g  %8d %6.1f%% %9.4f  %.4f ± %.4f", sampler.name, temperature, m.Readings, 100*m.Inside, m.Kinetic, m.Configurational, m.SE)
+			p.f("%-16s %6g  %8d %6.1f%% %9.4f  %.4f ± %.4f", sampler.name, temperature, m.Readings, 100*m.Inside, m.Kinetic,
+				m.Configurational, m.SE)
 			for i, finding := range m.Findings {
 				if i == 2 && len(m.Findings) > 3 {
 					p.f("\n%70sand %d more", "", len(m.Findings)-i)
@@ -137,7 +140,8 @@ func coldEffect(c curve, s settings, results []*result) string {
 		return fmt.Sprintf("%s: lowest NLL at T = 1, %.4f ± %.4f", c.title, lowest, lowestSE)
 	}
 	bayes, se := nll.of(find(results, c.sampler, 1).Lines[c.line])
-	return fmt.Sprintf("%s: lowest NLL at T = %g, %.4f ± %.4f; at T = 1 it is higher by %.4f ± %.4f", c.title, best, lowest, lowestSE, bayes-lowest,
+	return fmt.Sprintf("%s: lowest NLL at T = %g, %.4f ± %.4f; at T = 1 it is higher by %.4f ± %.4f", c.title, best,
+		lowest, lowestSE, bayes-lowest,
 		math.Hypot(se, lowestSE))
 }
 

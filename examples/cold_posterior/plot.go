@@ -48,7 +48,8 @@ func plotAll(dir string, s settings, results []*result) error {
 		}
 		level := func(title, line string, dashes []vg.Length) {
 			mean, _ := m.of(find(results, "constant", 0).Lines[line])
-			all = append(all, series{title: title, mean: []float64{mean}, level: true, style: draw.LineStyle{Color: black, Width: vg.Points(1.4), Dashes: dashes}})
+			all = append(all, series{title: title, mean: []float64{mean}, level: true,
+				style: draw.LineStyle{Color: black, Width: vg.Points(1.4), Dashes: dashes}})
 		}
 		level(fmt.Sprintf("deep ensemble of %d, T = 0", s.Members), lastStates, dashes)
 		if m.name != "epistemic" && m.name != "gibbs_nll" { // no such thing; the same as the ensemble's
@@ -60,17 +61,20 @@ func plotAll(dir string, s settings, results []*result) error {
 	}
 	var all []series
 	for i, sampler := range s.samplers() {
-		kinetic := series{title: sampler.name + ": kinetic", style: draw.LineStyle{Color: colours[3*(1-i)], Width: vg.Points(1.8), Dashes: dashes}, shape: shapes[3*(1-i)]}
+		kinetic := series{title: sampler.name + ": kinetic",
+			style: draw.LineStyle{Color: colours[3*(1-i)], Width: vg.Points(1.8), Dashes: dashes}, shape: shapes[3*(1-i)]}
 		configurational := kinetic
 		configurational.title, configurational.style.Dashes = sampler.name+": configurational", nil
 		for _, temperature := range s.Temperatures {
 			m := find(results, sampler.name, temperature).Simulation
 			kinetic.mean, kinetic.se = append(kinetic.mean, m.Kinetic), append(kinetic.se, 0)
-			configurational.mean, configurational.se = append(configurational.mean, m.Configurational), append(configurational.se, m.SE)
+			configurational.mean, configurational.se = append(configurational.mean, m.Configurational),
+				append(configurational.se, m.SE)
 		}
 		all = append(all, kinetic, configurational)
 	}
-	all = append(all, series{title: "exact", mean: []float64{1}, level: true, style: draw.LineStyle{Color: black, Width: vg.Points(1.4)}})
+	all = append(all, series{title: "exact", mean: []float64{1}, level: true,
+		style: draw.LineStyle{Color: black, Width: vg.Points(1.4)}})
 	return plotSeries(filepath.Join(dir, "temperatures.png"), "measured temperature / T", s.Temperatures, all, false)
 }
 
@@ -179,7 +183,8 @@ func legend(c draw.Canvas, all []series) {
 		y := c.Min.Y + vg.Points(46) - vg.Points(18)*vg.Length(i/2)
 		c.StrokeLine2(one.style, x, y+vg.Points(4), x+vg.Points(34), y+vg.Points(4))
 		if !one.level {
-			c.DrawGlyph(draw.GlyphStyle{Color: one.style.Color, Radius: vg.Points(3.5), Shape: one.shape}, vg.Point{X: x + vg.Points(17), Y: y + vg.Points(4)})
+			c.DrawGlyph(draw.GlyphStyle{Color: one.style.Color, Radius: vg.Points(3.5), Shape: one.shape},
+				vg.Point{X: x + vg.Points(17), Y: y + vg.Points(4)})
 		}
 		c.FillText(style, vg.Point{X: x + vg.Points(42), Y: y}, one.title)
 	}

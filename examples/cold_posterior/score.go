@@ -47,7 +47,8 @@ func scored(logp [][][]float64, labels []int) (metrics, error) {
 	if err != nil {
 		return metrics{}, err
 	}
-	m := metrics{NLL: scores.LogLoss, Accuracy: scores.Accuracy, Brier: scores.Brier, ECE: calibration.ECE, Gibbs: gibbs.Mean.LogLoss}
+	m := metrics{NLL: scores.LogLoss, Accuracy: scores.Accuracy, Brier: scores.Brier, ECE: calibration.ECE,
+		Gibbs: gibbs.Mean.LogLoss}
 	for _, u := range predictive.Uncertainty() {
 		m.Epistemic += u.Epistemic / float64(len(labels))
 		m.Aleatoric += u.Aleatoric / float64(len(labels))

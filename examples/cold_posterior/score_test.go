@@ -63,7 +63,8 @@ func TestStandardErrors(t *testing.T) {
 
 // readings of K chains at temperature T: kinetic ones of the law of momenta N(0, heat·T), configurational ones of mean
 // cold·T.
-func readings(rng *rand.Rand, layout *infer.Layout, n, chains int, temperature, heat, cold float64) (all []infer.Reading) {
+func readings(rng *rand.Rand, layout *infer.Layout, n, chains int, temperature, heat,
+	cold float64) (all []infer.Reading) {
 	for range n {
 		r := infer.Reading{Temperature: temperature}
 		for range chains {
@@ -91,7 +92,8 @@ func TestJudge(t *testing.T) {
 	const T = 0.002
 	of := func(heat, cold float64) *simulation {
 		rng := rand.New(rand.NewPCG(1, 2))
-		s, err := judge(layout, T, [][]infer.Reading{readings(rng, layout, 20, 4, T, heat, cold), readings(rng, layout, 20, 4, T, heat, cold)})
+		s, err := judge(layout, T, [][]infer.Reading{readings(rng, layout, 20, 4, T, heat, cold),
+			readings(rng, layout, 20, 4, T, heat, cold)})
 		require.NoError(t, err)
 		return s
 	}

@@ -164,7 +164,8 @@ func TestReadingsAfterTheCheckpointAreDropped(t *testing.T) {
 	require.NoError(t, err)
 	k, err := newTask([]int64{4}, digits.Classes, train, test)
 	require.NoError(t, err)
-	for resumed, want := range map[int64][]infer.Reading{0: {}, 40: {{Updates: 20}, {Updates: 40, Temperature: 0.1}}, 59: {{Updates: 20}, {Updates: 40, Temperature: 0.1}}} {
+	for resumed, want := range map[int64][]infer.Reading{0: {}, 40: {{Updates: 20}, {Updates: 40, Temperature: 0.1}},
+		59: {{Updates: 20}, {Updates: 40, Temperature: 0.1}}} {
 		m, err := newThermometer(k, func(int64) bool { return false }, path)
 		require.NoError(t, err)
 		for step := resumed + 1; step < 100; step++ {
@@ -236,10 +237,12 @@ func TestErrors(t *testing.T) {
 func TestColdEffect(t *testing.T) {
 	s := settings{Temperatures: []float64{0.1, 1}}
 	at := func(temperature, nll, se float64) *result {
-		return &result{Sampler: "a", Temperature: temperature, Lines: map[string]estimate{"b": {Mean: metrics{NLL: nll}, SE: metrics{NLL: se}}}}
+		return &result{Sampler: "a", Temperature: temperature,
+			Lines: map[string]estimate{"b": {Mean: metrics{NLL: nll}, SE: metrics{NLL: se}}}}
 	}
 	c := curve{sampler: "a", line: "b", title: "it"}
 	assert.Equal(t, "it: lowest NLL at T = 0.1, 0.2000 ± 0.0300; at T = 1 it is higher by 0.1000 ± 0.0500",
 		coldEffect(c, s, []*result{at(0.1, 0.2, 0.03), at(1, 0.3, 0.04)}))
-	assert.Equal(t, "it: lowest NLL at T = 1, 0.1000 ± 0.0400", coldEffect(c, s, []*result{at(0.1, 0.2, 0.03), at(1, 0.1, 0.04)}))
+	assert.Equal(t, "it: lowest NLL at T = 1, 0.1000 ± 0.0400",
+		coldEffect(c, s, []*result{at(0.1, 0.2, 0.03), at(1, 0.1, 0.04)}))
 }

@@ -35,7 +35,8 @@ func newThermometer(t *task, when func(updates int64) bool, path string) (*therm
 	if err != nil {
 		return nil, err
 	}
-	m := &thermometer{path: path, Thermometer: infer.Thermometer{When: when, Gradient: gradient, Next: infer.Full(t.train).Next}}
+	m := &thermometer{path: path, Thermometer: infer.Thermometer{When: when, Gradient: gradient,
+		Next: infer.Full(t.train).Next}}
 	switch text, err := os.ReadFile(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -118,7 +119,8 @@ func judge(layout *infer.Layout, temperature float64, runs [][]infer.Reading) (*
 	if err != nil {
 		return nil, err
 	}
-	s := &simulation{Readings: report.Kinetic.Readings, Inside: report.Kinetic.Fraction, Kinetic: report.Kinetic.Ratio, Worst: "none", Findings: []string{}}
+	s := &simulation{Readings: report.Kinetic.Readings, Inside: report.Kinetic.Fraction, Kinetic: report.Kinetic.Ratio,
+		Worst: "none", Findings: []string{}}
 	mean, sd := stat.MeanStdDev(chains, nil)
 	s.Configurational, s.SE = mean, stat.StdErr(sd, float64(len(chains)))
 	for i, f := range report.Findings {

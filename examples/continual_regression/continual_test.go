@@ -22,7 +22,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// The features of the linear model are bumps exp(−(x − c)²/2) at c = 0.5, 1.8, 3.1, 4.4: each episode is about some of them.
+// The features of the linear model are bumps exp(−(x − c)²/2) at c = 0.5, 1.8, 3.1, 4.4: each episode is about some of
+// them.
 func features(x float64) []float64 {
 	phi := make([]float64, weights)
 	for i := range phi {
@@ -38,7 +39,8 @@ const weights = 4
 func linearModel() model {
 	design := func(b infer.Batch) *ts.Tensor {
 		centres := torch.Must(torch.FromSlice([]float64{0.5, 1.8, 3.1, 4.4}))
-		return b.Get("x").T().MustSub(centres, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustExp(false)
+		return b.Get("x").T().MustSub(centres, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5),
+			false).MustExp(false)
 	}
 	layout, err := infer.NewLayout(infer.Shapes{"w": {1, weights}})
 	if err != nil {
@@ -91,9 +93,9 @@ func learnAll(t *testing.T, l learner, data []series) {
 	}
 }
 
-// On a linear model five episodes of Laplace approximations are the posterior of all data at once, with a full matrix and with
-// Kronecker factors, which are exact for one linear layer. The mean log posterior of an episode has curvatures up to about 100, so that
-// momentum gradient ascent with a step of 0.01 gets to the mode.
+// On a linear model five episodes of Laplace approximations are the posterior of all data at once, with a full matrix
+// and with Kronecker factors, which are exact for one linear layer. The mean log posterior of an episode has curvatures
+// up to about 100, so that momentum gradient ascent with a step of 0.01 gets to the mode.
 func TestLaplaceIsBatchPosterior(t *testing.T) {
 	m := linearModel()
 	data, err := observe(3)
@@ -128,15 +130,16 @@ func TestLaplaceIsBatchPosterior(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, math.Abs(found[0]-mean[0]), 0.05)
 	// Offline learning is the batch posterior's mode.
-	o := &offline{model: m, training: training{optimizer: climb.optimizer, epochs: 1200, batch: points * episodes}, start: zeros(t, m)}
+	o := &offline{model: m, training: training{optimizer: climb.optimizer, epochs: 1200, batch: points * episodes},
+		start: zeros(t, m)}
 	learnAll(t, o, data)
 	found, err = o.at.Values()
 	require.NoError(t, err)
 	assert.InDeltaSlice(t, mean, found, 1e-8)
 }
 
-// The same with variational inference and a full covariance: means within 2 % of a standard deviation, standard deviations within 2 %.
-// The predictions are those of the batch posterior, within four standard errors of the draws.
+// The same with variational inference and a full covariance: means within 2 % of a standard deviation, standard
+// deviations within 2 %. The predictions are those of the batch posterior, within four standard errors of the draws.
 func TestVariationalIsBatchPosterior(t *testing.T) {
 	m := linearModel()
 	data, err := observe(3)
@@ -144,7 +147,8 @@ func TestVariationalIsBatchPosterior(t *testing.T) {
 	mean, _, covariance := batchPosterior(t, data)
 	const epochs = 1500
 	v := &variational{model: m, at: zeros(t, m), draws: 4000,
-		training: training{optimizer: optim.Adam{LR: infer.Linear(0.1, 0, 0, epochs)}, epochs: epochs, batch: points, seed: 1},
+		training: training{optimizer: optim.Adam{LR: infer.Linear(0.1, 0, 0, epochs)}, epochs: epochs, batch: points,
+			seed: 1},
 		method: func(o infer.Method, temperature infer.Schedule) infer.Method {
 			return vi.Dense{Optimizer: o, Temperature: temperature, Samples: 4, Antithetic: true, InitScale: 0.3}
 		}}
@@ -242,7 +246,8 @@ func TestPerceptron(t *testing.T) {
 
 // Scores and the measure of forgetting by hand.
 func TestScores(t *testing.T) {
-	loss, nlpd := scores(prediction{mean: []float64{1, 2}, sd: []float64{0, 1}}, series{x: []float64{0, 0}, y: []float64{1, 4}})
+	loss, nlpd := scores(prediction{mean: []float64{1, 2}, sd: []float64{0, 1}},
+		series{x: []float64{0, 0}, y: []float64{1, 4}})
 	assert.InDelta(t, 2, loss, 1e-15)
 	first := 0.5*math.Log(2*math.Pi*0.04) + 0.5
 	second := 0.5*math.Log(2*math.Pi*1.04) + 4.04/2.08
@@ -311,5 +316,6 @@ func TestOptions(t *testing.T) {
 	err := run(context.Background(), io.Discard, options{settings: "other", seeds: 1, out: t.TempDir()})
 	require.ErrorContains(t, err, `"other"`)
 	require.ErrorContains(t, err, published)
-	require.ErrorContains(t, run(context.Background(), io.Discard, options{settings: tuned, out: t.TempDir()}), "seeds is 0")
+	require.ErrorContains(t, run(context.Background(), io.Discard, options{settings: tuned, out: t.TempDir()}),
+		"seeds is 0")
 }

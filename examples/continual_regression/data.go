@@ -16,8 +16,8 @@ const (
 	gridStep = 0.05 // of the inputs in the pictures
 )
 
-// A seed's numbers come from stream (seed, 0) of everything but the data: samples of variational inference from the start of the stream,
-// and the first point of an optimiser and the draws of predictions from far along it.
+// A seed's numbers come from stream (seed, 0) of everything but the data: samples of variational inference from the
+// start of the stream, and the first point of an optimiser and the draws of predictions from far along it.
 const (
 	starts      = 1 << 40
 	predictions = 1 << 41
@@ -41,7 +41,8 @@ func (s series) batch() (infer.Batch, error) {
 	return infer.Batch{"x": x, "y": y}, err
 }
 
-// observe draws the episodes: inputs uniform on an episode's interval, outputs with noise. The numbers come from a stream of their own.
+// observe draws the episodes: inputs uniform on an episode's interval, outputs with noise. The numbers come from a
+// stream of their own.
 func observe(seed uint64) ([]series, error) {
 	out := make([]series, episodes)
 	err := torch.Do(func(*torch.Scope) error {

@@ -8,8 +8,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 )
 
-// carried is continual learning with Laplace approximations: the posterior N(θ*, (λP)⁻¹) of the episodes so far is the prior of the
-// next, one penalty centred at the last optimum, and the curvature of an episode at its optimum is added to what there is,
+// carried is continual learning with Laplace approximations: the posterior N(θ*, (λP)⁻¹) of the episodes so far is the
+// prior of the next, one penalty centred at the last optimum, and the curvature of an episode at its optimum is added
+// to what there is,
 //
 //	θ*_n = argmax log p(y_n|θ) − (λ/2) (θ − θ*_{n−1})ᵀ P_{n−1} (θ − θ*_{n−1}),    P_n = P_{n−1} + F_n
 //

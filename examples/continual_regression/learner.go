@@ -30,7 +30,8 @@ type training struct {
 }
 
 // run trains on an episode, from a point.
-func (t training) run(ctx context.Context, transform infer.Transform, start infer.Params, data series) (infer.State, error) {
+func (t training) run(ctx context.Context, transform infer.Transform, start infer.Params, data series) (infer.State,
+	error) {
 	batch, err := data.batch()
 	if err != nil {
 		return nil, err
@@ -50,7 +51,8 @@ func (t training) run(ctx context.Context, transform infer.Transform, start infe
 }
 
 // mode is the maximum of the posterior under a prior.
-func (t training) mode(ctx context.Context, m model, prior logDensity, start infer.Params, data series) (infer.Params, error) {
+func (t training) mode(ctx context.Context, m model, prior logDensity, start infer.Params, data series) (infer.Params,
+	error) {
 	transform, err := t.optimizer.Build(m.target(len(data.x), prior))
 	if err != nil {
 		return infer.Params{}, err
@@ -62,7 +64,8 @@ func (t training) mode(ctx context.Context, m model, prior logDensity, start inf
 	return s.Position(), nil
 }
 
-// sequential goes from the mode of one episode to that of the next, always with the first prior: it has nothing to remember with.
+// sequential goes from the mode of one episode to that of the next, always with the first prior: it has nothing to
+// remember with.
 type sequential struct {
 	model model
 	training

@@ -1,6 +1,7 @@
-// Command continual_regression learns a function from five episodes, each on its own part of the inputs and seen once, with a network
-// of 40,801 parameters. Sequential maximum a posteriori forgets what it saw; Laplace approximations and variational inference, whose
-// posterior of one episode is the prior of the next, remember. Training on all data seen so far, offline, is the bound.
+// Command continual_regression learns a function from five episodes, each on its own part of the inputs and seen once,
+// with a network of 40,801 parameters. Sequential maximum a posteriori forgets what it saw; Laplace approximations and
+// variational inference, whose posterior of one episode is the prior of the next, remember. Training on all data seen
+// so far, offline, is the bound.
 //
 //	go run ./examples/continual_regression                        tables, and pictures in out/continual_regression
 //	go run ./examples/continual_regression -json                  one JSON object

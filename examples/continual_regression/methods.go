@@ -47,15 +47,17 @@ func (s schedule) steps(n int) int64 {
 
 // methods are those that are compared.
 //
-// Diagonal approximations see each of 40,801 parameters for itself, and do not see that many small changes in one direction change the
-// function a lot: with the plain settings, where each datum counts once, they forget a good part. The remedy of Duffield et al. (2025)
-// is to multiply the precision by λ = 100 under a first prior that is all but flat. Here the first prior has standard deviation 0.3 for all
-// methods, and the diagonal ones count each datum 100 times against it, Laplace by Scale and variational inference by KLWeight, whose bands
-// are too narrow for it. Kronecker factors see such directions within a layer, and need no such factor.
+// Diagonal approximations see each of 40,801 parameters for itself, and do not see that many small changes in one
+// direction change the function a lot: with the plain settings, where each datum counts once, they forget a good part.
+// The remedy of Duffield et al. (2025) is to multiply the precision by λ = 100 under a first prior that is all but
+// flat. Here the first prior has standard deviation 0.3 for all methods, and the diagonal ones count each datum 100
+// times against it, Laplace by Scale and variational inference by KLWeight, whose bands are too narrow for it.
+// Kronecker factors see such directions within a layer, and need no such factor.
 //
-// In the published settings of variational inference standard deviations begin at exp(−6), and 1,400 updates of at most about 0.002 in their
-// logarithms bring them to 0.04 at most. The random walk of 0.1 between episodes then leaves a prior with standard deviations from 0.1 to
-// 0.11: nearly the same for all parameters, so that it remembers where they were, but not which of them mattered.
+// In the published settings of variational inference standard deviations begin at exp(−6), and 1,400 updates of at most
+// about 0.002 in their logarithms bring them to 0.04 at most. The random walk of 0.1 between episodes then leaves a
+// prior with standard deviations from 0.1 to 0.11: nearly the same for all parameters, so that it remembers where they
+// were, but not which of them mattered.
 func methods(settings string, quick bool) ([]method, error) {
 	hidden := int64(200)
 	if quick {
@@ -83,9 +85,11 @@ func methods(settings string, quick bool) ([]method, error) {
 	}
 	variation := schedule{lr: 5e-3, epochs: 600, batch: points, decay: true}
 	q := func(t training, start infer.Params) learner {
-		return &variational{model: m, training: t, at: start, draws: 100, method: func(o infer.Method, temperature infer.Schedule) infer.Method {
-			return vi.Diag{Optimizer: o, Samples: 1, Temperature: temperature, InitScale: 0.007, KLWeight: infer.Constant(1 / count)}
-		}}
+		return &variational{model: m, training: t, at: start, draws: 100,
+			method: func(o infer.Method, temperature infer.Schedule) infer.Method {
+				return vi.Diag{Optimizer: o, Samples: 1, Temperature: temperature, InitScale: 0.007,
+					KLWeight: infer.Constant(1 / count)}
+			}}
 	}
 	switch settings {
 	case tuned, plain:
@@ -100,10 +104,11 @@ func methods(settings string, quick bool) ([]method, error) {
 		}
 		variation = schedule{lr: 2e-3, epochs: 200, batch: 3}
 		q = func(t training, start infer.Params) learner {
-			return &variational{model: m, training: t, at: start, walk: 0.1, draws: 100, method: func(o infer.Method, temperature infer.Schedule) infer.Method {
-				stick := false
-				return vi.Diag{Optimizer: o, Samples: 1, Temperature: temperature, InitScale: 0.0025, StickTheLanding: &stick}
-			}}
+			return &variational{model: m, training: t, at: start, walk: 0.1, draws: 100,
+				method: func(o infer.Method, temperature infer.Schedule) infer.Method {
+					stick := false
+					return vi.Diag{Optimizer: o, Samples: 1, Temperature: temperature, InitScale: 0.0025, StickTheLanding: &stick}
+				}}
 		}
 	default:
 		return nil, fmt.Errorf("there are no settings %q; there are: %s, %s, %s", settings, tuned, plain, published)

@@ -19,12 +19,13 @@ type summaryJSON struct {
 }
 
 type methodJSON struct {
-	Name    string                       `json:"name"`
-	Title   string                       `json:"title"`
-	Loss    [episodes][episodes]estimate `json:"loss"`    // [after][of]
-	Excess  [episodes]estimate           `json:"excess"`  // over the models of single episodes, mean over the episodes seen
-	NLPD    [episodes]estimate           `json:"nlpd"`    // negative log predictive density, mean over the episodes seen
-	Seconds estimate                     `json:"seconds"` // of training, a seed
+	Name  string                       `json:"name"`
+	Title string                       `json:"title"`
+	Loss  [episodes][episodes]estimate `json:"loss"` // [after][of]
+	// over the models of single episodes, mean over the episodes seen
+	Excess  [episodes]estimate `json:"excess"`
+	NLPD    [episodes]estimate `json:"nlpd"`    // negative log predictive density, mean over the episodes seen
+	Seconds estimate           `json:"seconds"` // of training, a seed
 }
 
 func summarise(o options, all []method, outcomes []outcome) summaryJSON {
@@ -40,7 +41,8 @@ func summarise(o options, all []method, outcomes []outcome) summaryJSON {
 		s.Single[j] = each(func(r outcome) float64 { return r.single[j] })
 	}
 	for i, m := range all {
-		line := methodJSON{Name: m.name, Title: m.title, Seconds: each(func(r outcome) float64 { return r.histories[i].seconds })}
+		line := methodJSON{Name: m.name, Title: m.title, Seconds: each(
+			func(r outcome) float64 { return r.histories[i].seconds })}
 		for n := range episodes {
 			for j := range episodes {
 				line.Loss[n][j] = each(func(r outcome) float64 { return r.histories[i].loss[n][j] })
@@ -77,7 +79,8 @@ func printSummary(w io.Writer, s summaryJSON) {
 		}
 		return c
 	}
-	fmt.Fprintf(w, "Mean squared error on each episode, mean (standard error) over %d seeds; %s settings.\n", s.Seeds, s.Settings)
+	fmt.Fprintf(w, "Mean squared error on each episode, mean (standard error) over %d seeds; %s settings.\n", s.Seeds,
+		s.Settings)
 	for _, m := range s.Methods {
 		fmt.Fprintln(w)
 		header(m.Title, "on episode")
@@ -92,7 +95,8 @@ func printSummary(w io.Writer, s summaryJSON) {
 	for _, m := range s.Methods {
 		row(m.Title, cells(m.Excess[:])...)
 	}
-	fmt.Fprintf(w, "\nNegative log predictive density of a new observation, mean over the episodes seen; with the true function it is %.3f\n",
+	fmt.Fprintf(w, "\nNegative log predictive density of a new observation, mean over the episodes seen; with the true "+
+		"function it is %.3f\n",
 		0.5*math.Log(2*math.Pi*noise*noise)+0.5)
 	header("", "after")
 	for _, m := range s.Methods {

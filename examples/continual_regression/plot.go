@@ -34,8 +34,8 @@ var (
 
 const low, high = -2.2, 2.2 // of the function in the pictures
 
-// plotFits draws what each method knows after each episode: the mean with a band of two standard deviations, the true function
-// dashed, and the data, those of the last episode in colour and its interval shaded.
+// plotFits draws what each method knows after each episode: the mean with a band of two standard deviations, the true
+// function dashed, and the data, those of the last episode in colour and its interval shaded.
 func plotFits(path string, all []method, r outcome) error {
 	panels := make([][]*plot.Plot, len(all))
 	for i, m := range all {
@@ -60,7 +60,8 @@ func panel(data []series, last int, fit prediction) (*plot.Plot, error) {
 	p := plot.New()
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.2, episodes+0.2, low, high
 	p.X.Tick.Marker = wholeTicks(0, episodes)
-	p.Y.Tick.Marker = plot.ConstantTicks([]plot.Tick{{Value: -2, Label: "-2"}, {Value: 0, Label: "0"}, {Value: 2, Label: "2"}})
+	p.Y.Tick.Marker = plot.ConstantTicks([]plot.Tick{{Value: -2, Label: "-2"}, {Value: 0, Label: "0"},
+		{Value: 2, Label: "2"}})
 	clip := func(y float64) float64 { return math.Min(math.Max(y, low), high) }
 	from, to := float64(last), float64(last+1)
 	shade, err := area(plotter.XYs{{X: from, Y: low}, {X: to, Y: low}, {X: to, Y: high}, {X: from, Y: high}}, light)
@@ -140,8 +141,8 @@ func area(edge plotter.XYs, c color.Color) (*plotter.Polygon, error) {
 	return polygon, nil
 }
 
-// plotExcess draws what each method has forgotten against the number of episodes, with bars of one standard error: all methods, and
-// all but the first, which needs another scale.
+// plotExcess draws what each method has forgotten against the number of episodes, with bars of one standard error: all
+// methods, and all but the first, which needs another scale.
 func plotExcess(path string, s summaryJSON) error {
 	all, err := excessPanel(s.Methods, 0)
 	if err != nil {
@@ -214,7 +215,8 @@ func (b bars) YError(i int) (float64, float64) { return b.se[i], b.se[i] }
 
 // save writes panels in rows and columns to a file; sizes are in inches.
 func save(path string, panels [][]*plot.Plot, width, height float64) error {
-	canvas := vgimg.NewWith(vgimg.UseWH(vg.Length(width)*vg.Inch, vg.Length(height)*vg.Inch), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
+	canvas := vgimg.NewWith(vgimg.UseWH(vg.Length(width)*vg.Inch, vg.Length(height)*vg.Inch), vgimg.UseDPI(96),
+		vgimg.UseBackgroundColor(color.White))
 	tiles := draw.Tiles{Rows: len(panels), Cols: len(panels[0]), PadX: vg.Points(8), PadY: vg.Points(8),
 		PadTop: vg.Points(6), PadBottom: vg.Points(6), PadLeft: vg.Points(6), PadRight: vg.Points(10)}
 	for r, line := range plot.Align(panels, tiles, draw.New(canvas)) {

@@ -20,8 +20,8 @@ type history struct {
 	seconds float64
 }
 
-// scores are the mean squared error, and the negative log predictive density expected of a new observation y ~ N(f, noise²) under
-// N(mean, sd² + noise²).
+// scores are the mean squared error, and the negative log predictive density expected of a new observation y ~ N(f,
+// noise²) under N(mean, sd² + noise²).
 func scores(p prediction, s series) (loss, nlpd float64) {
 	for i, f := range s.y {
 		square, v := (p.mean[i]-f)*(p.mean[i]-f), p.sd[i]*p.sd[i]+noise*noise
@@ -94,8 +94,8 @@ func single(ctx context.Context, m method, seed uint64, data []series) (loss [ep
 	return loss, nil
 }
 
-// excess is the mean over the episodes seen so far of the loss minus that of a model trained on the episode alone, after each episode:
-// what was forgotten, less what one episode taught about another. (Duffield et al. 2025, figure 6.)
+// excess is the mean over the episodes seen so far of the loss minus that of a model trained on the episode alone,
+// after each episode: what was forgotten, less what one episode taught about another. (Duffield et al. 2025, figure 6.)
 func excess(loss [episodes][episodes]float64, single [episodes]float64) (e [episodes]float64) {
 	for n := range e {
 		for j := range n + 1 {

@@ -9,14 +9,15 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// variational is variational continual learning (Nguyen et al. 2018): the distribution q of the episodes so far, made wider by a random
-// walk of the parameters, is the prior of the next.
+// variational is variational continual learning (Nguyen et al. 2018): the distribution q of the episodes so far, made
+// wider by a random walk of the parameters, is the prior of the next.
 type variational struct {
 	model model
 	training
 	method func(optimizer infer.Method, temperature infer.Schedule) infer.Method // vi.Diag or vi.Dense
-	walk   float64                                                               // standard deviation of the random walk between episodes
-	draws  int                                                                   // of the parameters, for predictions
+	// standard deviation of the random walk between episodes
+	walk  float64
+	draws int // of the parameters, for predictions
 
 	at        infer.Params
 	state     infer.State

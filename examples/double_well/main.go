@@ -73,12 +73,15 @@ func printTable(w io.Writer, outcomes []outcome, s summary) {
 	fmt.Fprintf(w, "Target: log p = Σ x² − x⁴/10, modes at ±%.4f. By quadrature: E[x²] %.4f, within a mode mean %.4f "+
 		"and sd %.4f.\n\n",
 		mode, e.Square, e.Abs, e.Within)
-	fmt.Fprintf(w, "%-22s %6s %6s  %-27s %8s %16s  %9s %15s %8s %7s\n", "", "chains", "draws", "share of the quadrants", "switches", "E[x²]", "sd within",
+	fmt.Fprintf(w, "%-22s %6s %6s  %-27s %8s %16s  %9s %15s %8s %7s\n", "", "chains", "draws", "share of the quadrants",
+		"switches", "E[x²]", "sd within",
 		"E[−x (log p)′]", "expected", "seconds")
-	fmt.Fprintf(w, "%-22s %6s %6s  %.3f %.3f %.3f %.3f     %8s %8.4f %8s %9.4f %7.4f %7s\n", "exact", "", "", 0.25, 0.25, 0.25, 0.25, "", e.Square, "", e.Within, 1.0, "")
+	fmt.Fprintf(w, "%-22s %6s %6s  %.3f %.3f %.3f %.3f     %8s %8.4f %8s %9.4f %7.4f %7s\n", "exact", "", "", 0.25, 0.25,
+		0.25, 0.25, "", e.Square, "", e.Within, 1.0, "")
 	for i, f := range s.Samplers {
 		q := f.Quadrants
-		fmt.Fprintf(w, "%-22s %6d %6d  %.3f %.3f %.3f %.3f     %8d %8.4f ±%.4f  %9.4f %7.4f ±%.4f %8.4f %7.1f\n", outcomes[i].sampler.title, f.Chains, f.Draws,
+		fmt.Fprintf(w, "%-22s %6d %6d  %.3f %.3f %.3f %.3f     %8d %8.4f ±%.4f  %9.4f %7.4f ±%.4f %8.4f %7.1f\n",
+			outcomes[i].sampler.title, f.Chains, f.Draws,
 			q[0], q[1], q[2], q[3], f.Switches, f.Square, f.SquareSE, f.Within, f.Heat, f.HeatSE, f.HeatExpected, f.Seconds)
 	}
 	ensemble := s.Samplers[0]

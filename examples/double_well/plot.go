@@ -32,7 +32,8 @@ func plotSamplers(path string, outcomes []outcome) error {
 		panels[i] = p
 	}
 	canvas := vgimg.NewWith(vgimg.UseWH(15*vg.Inch, 5.4*vg.Inch), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
-	tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: vg.Points(14), PadTop: vg.Points(6), PadBottom: vg.Points(4), PadRight: vg.Points(8), PadLeft: vg.Points(4)}
+	tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: vg.Points(14), PadTop: vg.Points(6), PadBottom: vg.Points(4),
+		PadRight: vg.Points(8), PadLeft: vg.Points(4)}
 	for _, line := range plot.Align([][]*plot.Plot{panels}, tiles, draw.New(canvas)) {
 		for c := range line {
 			panels[c].Draw(line[c])

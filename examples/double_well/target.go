@@ -37,7 +37,9 @@ type moments struct {
 // exact integrates with 200 points of Gauss and Legendre over (0, 8). Beyond lies less than exp(−340).
 func exact() moments {
 	integral := func(f func(x float64) float64) float64 {
-		return 2 * quad.Fixed(func(x float64) float64 { return f(x) * math.Exp(logDensity(x)) }, 0, 8, 200, quad.Legendre{}, 0)
+		return 2 * quad.Fixed(func(x float64) float64 {
+			return f(x) * math.Exp(logDensity(x))
+		}, 0, 8, 200, quad.Legendre{}, 0)
 	}
 	m := moments{Normalizer: integral(func(float64) float64 { return 1 })}
 	mean := func(f func(x float64) float64) float64 { return integral(f) / m.Normalizer }

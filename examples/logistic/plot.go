@@ -15,7 +15,8 @@ import (
 )
 
 // colours of the methods, told apart by readers with colour-blindness too (Okabe and Ito 2008).
-var colours = []color.RGBA{{0, 0, 0, 255}, {230, 159, 0, 255}, {0, 114, 178, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {213, 94, 0, 255},
+var colours = []color.RGBA{{0, 0, 0, 255}, {230, 159, 0, 255}, {0, 114, 178, 255}, {0, 158, 115, 255},
+	{204, 121, 167, 255}, {213, 94, 0, 255},
 	{86, 180, 233, 255}, {120, 120, 120, 255}, {150, 80, 20, 255}, {90, 60, 150, 255}}
 
 // plotMarginals draws the marginal posterior density of every weight, all methods over each other, and a point estimate
@@ -35,7 +36,8 @@ func plotMarginals(path string, outcomes []outcome, names []string) error {
 	}
 	plots[0][cols-1].Legend.Top = true
 	canvas := vgimg.NewWith(vgimg.UseWH(16*vg.Inch, 8*vg.Inch), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
-	tiles := draw.Tiles{Rows: rows + 1, Cols: cols, PadX: vg.Points(12), PadY: vg.Points(12), PadTop: vg.Points(6), PadRight: vg.Points(6)}
+	tiles := draw.Tiles{Rows: rows + 1, Cols: cols, PadX: vg.Points(12), PadY: vg.Points(12), PadTop: vg.Points(6),
+		PadRight: vg.Points(6)}
 	whole := draw.New(canvas)
 	tiles.Rows = rows
 	body := draw.Crop(whole, 0, 0, vg.Points(46), 0)
@@ -84,7 +86,8 @@ func panel(outcomes []outcome, element int, name string) (*plot.Plot, error) {
 			if err != nil {
 				return nil, err
 			}
-			line.Color, line.Width, line.Dashes = colours[i%len(colours)], vg.Points(1.5), []vg.Length{vg.Points(4), vg.Points(3)}
+			line.Color, line.Width, line.Dashes = colours[i%len(colours)], vg.Points(1.5),
+				[]vg.Length{vg.Points(4), vg.Points(3)}
 			p.Add(line)
 		}
 	}

@@ -74,8 +74,8 @@ func of(state infer.State) (n normal, err error) {
 // sd is the standard deviation of a team's rating after a step of the random walk of variance q2.
 func (n normal) sd(team int, q2 float64) float64 { return math.Sqrt(n.cov[team][team] + q2) }
 
-// relative is the mean and standard deviation of a team's rating less that of the league's mean: only differences have anything to do
-// with results.
+// relative is the mean and standard deviation of a team's rating less that of the league's mean: only differences have
+// anything to do with results.
 func (n normal) relative(team int) (mean, sd float64) {
 	v := n.cov[team][team]
 	for i := range teams {
@@ -88,8 +88,8 @@ func (n normal) relative(team int) (mean, sd float64) {
 	return mean + n.mean[team], math.Sqrt(v)
 }
 
-// foresee is the probabilities of the results of a game: those at the difference d of the ratings, averaged over its normal distribution
-// after a step of the random walk of variance q2 of each team.
+// foresee is the probabilities of the results of a game: those at the difference d of the ratings, averaged over its
+// normal distribution after a step of the random walk of variance q2 of each team.
 func (n normal) foresee(g game, q2 float64) (p [results]float64) {
 	mean := n.mean[g.home] - n.mean[g.away]
 	sd := math.Sqrt(n.cov[g.home][g.home] + n.cov[g.away][g.away] - 2*n.cov[g.home][g.away] + 2*q2)
@@ -123,10 +123,11 @@ type path struct {
 
 const band95 = 1.959963984540054 // standard deviations
 
-// follow updates a filter with one game after another, and predicts each before it is played. This is the whole of the contract: build,
-// init, update.
+// follow updates a filter with one game after another, and predicts each before it is played. This is the whole of the
+// contract: build, init, update.
 func follow(f filter, l league) (p path, err error) {
-	transform, err := f.method(func(step int64) float64 { return walkSD * math.Sqrt(l.gap(int(step))) }).Build(infer.Target{})
+	transform, err := f.method(func(step int64) float64 { return walkSD * math.Sqrt(l.gap(int(step))) }).Build(
+		infer.Target{})
 	if err != nil {
 		return p, err
 	}
@@ -213,8 +214,8 @@ func (p *path) check(n normal, truth []float64, rounds int) {
 	}
 }
 
-// bounds are the mean log probabilities of the results under the true probabilities, and under the frequencies of the three results
-// in these very games, which no constant model beats.
+// bounds are the mean log probabilities of the results under the true probabilities, and under the frequencies of the
+// three results in these very games, which no constant model beats.
 func (l league) bounds() (truth, constant float64) {
 	var counts [results]float64
 	for _, g := range l.games {

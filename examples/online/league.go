@@ -49,8 +49,8 @@ func chances(d float64) [results]float64 {
 	return [results]float64{h, 1 - h - a, a}
 }
 
-// simulate draws ratings from N(0, 1) that walk at random, N(0, walkSD²) a day, and a result for each game of a fixture list. With quick
-// there is one short season.
+// simulate draws ratings from N(0, 1) that walk at random, N(0, walkSD²) a day, and a result for each game of a fixture
+// list. With quick there is one short season.
 func simulate(seed uint64, quick bool) (l league, err error) {
 	n := seasons * rounds
 	if quick {
@@ -100,8 +100,8 @@ func simulate(seed uint64, quick bool) (l league, err error) {
 	return l, nil
 }
 
-// fixtures is who plays whom, home first, in a round of a season: the last team stays and the others move round a circle. In the second
-// half of a season home and away change places.
+// fixtures is who plays whom, home first, in a round of a season: the last team stays and the others move round a
+// circle. In the second half of a season home and away change places.
 func fixtures(round int) [][2]int {
 	const circle = teams - 1
 	k := round % circle

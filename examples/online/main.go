@@ -1,6 +1,7 @@
-// Command online follows the strength of football teams through two seasons of simulated games with extended Kalman filters, one game
-// after another: predict the result, see it, update, forget the game. Ratings walk at random between games, so that the bands of
-// what is known widen when nobody plays. As the true ratings are known here, the bands can be checked.
+// Command online follows the strength of football teams through two seasons of simulated games with extended Kalman
+// filters, one game after another: predict the result, see it, update, forget the game. Ratings walk at random between
+// games, so that the bands of what is known widen when nobody plays. As the true ratings are known here, the bands can
+// be checked.
 //
 //	go run ./examples/online             tables, and a picture in out/online.png
 //	go run ./examples/online -json       one JSON object
@@ -157,7 +158,8 @@ func summarise(all []filter, seen []outcome) summaryJSON {
 		}
 	}
 	truth, constant := bound(0), bound(1)
-	s := summaryJSON{Leagues: len(seen), Games: len(seen[0].league.games), Truth: over(seen, truth), Constant: over(seen, constant)}
+	s := summaryJSON{Leagues: len(seen), Games: len(seen[0].league.games), Truth: over(seen, truth),
+		Constant: over(seen, constant)}
 	for i, f := range all {
 		updates, seconds := 0, 0.0
 		for _, r := range seen {
@@ -180,7 +182,8 @@ func summarise(all []filter, seen []outcome) summaryJSON {
 // print prints the tables.
 func (s summaryJSON) print(w io.Writer) {
 	fmt.Fprintf(w, "%d leagues of %d games; means (standard errors) over leagues.\n\n", s.Leagues, s.Games)
-	fmt.Fprintf(w, "%-20s %-18s %-18s %-18s %-18s %-18s %s\n", "", "log score", "over constant", "below truth", "in 95 % bands", "less league mean", "updates/s")
+	fmt.Fprintf(w, "%-20s %-18s %-18s %-18s %-18s %-18s %s\n", "", "log score", "over constant", "below truth",
+		"in 95 % bands", "less league mean", "updates/s")
 	cell := func(e estimate) string { return fmt.Sprintf("%.4f (%.4f)", e.Mean, e.SE) }
 	for _, f := range s.Filters {
 		fmt.Fprintf(w, "%-20s %-18s %-18s %-18s %-18s %-18s %.0f\n",

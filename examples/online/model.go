@@ -8,13 +8,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// forward is the difference of the ratings for each game of a batch, [n]. "sides" is of shape [n, teams]: 1 for the team at home,
-// −1 for the one away, 0 for those that do not play.
+// forward is the difference of the ratings for each game of a batch, [n]. "sides" is of shape [n, teams]: 1 for the
+// team at home, −1 for the one away, 0 for those that do not play.
 func forward(p infer.Params, b infer.Batch) *ts.Tensor {
 	return b.Get("sides").T().MustMv(p.Get("rating").T(), false)
 }
 
-// outer is the log probability of each result, [n], at differences d. "result" is of shape [n, 3], with a 1 for what happened. The draw is
+// outer is the log probability of each result, [n], at differences d. "result" is of shape [n, 3], with a 1 for what
+// happened. The draw is
 //
 //	σ(d + 1) − σ(d − 1) = σ(d + 1) σ(1 − d) (1 − e^−2)
 func outer(d *ts.Tensor, b infer.Batch) *ts.Tensor {

@@ -35,8 +35,8 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// The simulation has the law that it says: steps of the ratings with the standard deviation of a walk over their days, and results as
-// often as their probabilities, within four standard errors.
+// The simulation has the law that it says: steps of the ratings with the standard deviation of a walk over their days,
+// and results as often as their probabilities, within four standard errors.
 func TestSimulation(t *testing.T) {
 	var z2, n, games float64
 	var excess, variance [results]float64
@@ -149,8 +149,8 @@ func TestFirstUpdate(t *testing.T) {
 	require.IsType(t, ekf.DenseState{}, state)
 	n, err := of(state)
 	require.NoError(t, err)
-	// At d = 0: log P = log σ(d − 1), slope s = 1 − σ(−1), curvature h = σ(−1)(1 − σ(−1)). With the prior I and x = e_4 − e_9 the
-	// covariance is I − xxᵀ h/(1 + 2h), and the mean that times s x.
+	// At d = 0: log P = log σ(d − 1), slope s = 1 − σ(−1), curvature h = σ(−1)(1 − σ(−1)). With the prior I and x = e_4 −
+	// e_9 the covariance is I − xxᵀ h/(1 + 2h), and the mean that times s x.
 	win := sigmoid(-1)
 	s, h := 1-win, win*(1-win)
 	assert.InDelta(t, s/(1+2*h), n.mean[4], 1e-12)
@@ -161,8 +161,8 @@ func TestFirstUpdate(t *testing.T) {
 	assert.InDelta(t, 1, n.cov[0][0], 1e-12)
 }
 
-// The filters on short leagues: they predict better than the best constant model and not better than the truth, and the bands of
-// Gauss-Newton hold at least 90 % of the true ratings, within four standard errors. The files are there.
+// The filters on short leagues: they predict better than the best constant model and not better than the truth, and the
+// bands of Gauss-Newton hold at least 90 % of the true ratings, within four standard errors. The files are there.
 func TestShortRun(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "deep", "online.png")
 	var out bytes.Buffer

@@ -20,8 +20,8 @@ var (
 
 const shown = 4 // teams in the picture
 
-// plotRatings draws the ratings of some teams over time, one row for each filter: the mean with a band of two standard deviations, and
-// the true rating. The bands have a corner before and after each round of games.
+// plotRatings draws the ratings of some teams over time, one row for each filter: the mean with a band of two standard
+// deviations, and the true rating. The bands have a corner before and after each round of games.
 func plotRatings(path string, all []filter, r outcome) error {
 	panels := make([][]*plot.Plot, len(all))
 	low, high := 0.0, 0.0
@@ -93,7 +93,8 @@ func panel(r outcome, filter, team int) (*plot.Plot, error) {
 
 // save writes panels in rows and columns to a file; sizes are in inches.
 func save(path string, panels [][]*plot.Plot, width, height float64) error {
-	canvas := vgimg.NewWith(vgimg.UseWH(vg.Length(width)*vg.Inch, vg.Length(height)*vg.Inch), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
+	canvas := vgimg.NewWith(vgimg.UseWH(vg.Length(width)*vg.Inch, vg.Length(height)*vg.Inch), vgimg.UseDPI(96),
+		vgimg.UseBackgroundColor(color.White))
 	tiles := draw.Tiles{Rows: len(panels), Cols: len(panels[0]), PadX: vg.Points(8), PadY: vg.Points(8),
 		PadTop: vg.Points(6), PadBottom: vg.Points(6), PadLeft: vg.Points(6), PadRight: vg.Points(12)}
 	for i, line := range plot.Align(panels, tiles, draw.New(canvas)) {

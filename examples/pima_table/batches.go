@@ -70,5 +70,6 @@ func (r *resampled) Seek(p infer.Position) error {
 // Fingerprint names the choice and the data.
 func (r *resampled) Fingerprint() (string, error) {
 	data, err := infer.Full(r.data).Fingerprint()
-	return fmt.Sprintf("%d of %d with replacement, %d copies, seed %d, stream %d, %s", r.size, r.total, r.copies, r.seed, r.stream, data), err
+	return fmt.Sprintf("%d of %d with replacement, %d copies, seed %d, stream %d, %s", r.size, r.total, r.copies, r.seed,
+		r.stream, data), err
 }

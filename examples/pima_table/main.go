@@ -59,7 +59,8 @@ func run(ctx context.Context, w io.Writer, l lengths, asJSON bool) error {
 			if err != nil {
 				return err
 			}
-			out.Shared = sharedJSON{KSD: *shared.KSD, KSDSD: *shared.KSDSD, KSDStandard: *shared.KSDStandard, KSDStandardSD: *shared.KSDStandardSD}
+			out.Shared = sharedJSON{KSD: *shared.KSD, KSDSD: *shared.KSDSD, KSDStandard: *shared.KSDStandard,
+				KSDStandardSD: *shared.KSDStandardSD}
 		}
 	}
 	if asJSON {
@@ -69,7 +70,8 @@ func run(ctx context.Context, w io.Writer, l lengths, asJSON bool) error {
 }
 
 // row computes a row of the table.
-func (t *task) row(ctx context.Context, r tableRow, title string, run func(context.Context, tableRow) (runs, error)) (rowJSON, error) {
+func (t *task) row(ctx context.Context, r tableRow, title string,
+	run func(context.Context, tableRow) (runs, error)) (rowJSON, error) {
 	if r.kind == notRun {
 		return compare(r, runs{}, nil), nil
 	}

@@ -132,14 +132,16 @@ func printRow(w io.Writer, t tableRow, r rowJSON) {
 		fmt.Fprintf(w, line, t.title(), paper, "–", "–", "–", "–", "–", paperSeconds, "–")
 		return
 	}
-	fmt.Fprintf(w, line, t.title(), paper, plusMinus(r.KSD, r.KSDSD, 4), fmt.Sprintf("%.1f", *r.Z), yesNo(*r.WithinSpread), yesNo(*r.Within4),
+	fmt.Fprintf(w, line, t.title(), paper, plusMinus(r.KSD, r.KSDSD, 4), fmt.Sprintf("%.1f", *r.Z), yesNo(*r.WithinSpread),
+		yesNo(*r.Within4),
 		plusMinus(r.KSDStandard, r.KSDStandardSD, 3), paperSeconds, plusMinus(r.Seconds, r.SecondsSD, 2))
 }
 
 // printFoot prints what follows the rows.
 func printFoot(w io.Writer, out outputJSON) error {
 	s := out.Shared
-	fmt.Fprintf(w, line, "  the same batches for all", "", plusMinus(&s.KSD, &s.KSDSD, 4), "", "", "", plusMinus(&s.KSDStandard, &s.KSDStandardSD, 3), "", "")
+	fmt.Fprintf(w, line, "  the same batches for all", "", plusMinus(&s.KSD, &s.KSDSD, 4), "", "", "",
+		plusMinus(&s.KSDStandard, &s.KSDStandardSD, 3), "", "")
 	fmt.Fprintln(w, "\nMeans ± standard deviations of the runs. z: the difference from the published mean in combined "+
 		"standard errors; spread: is it within the published one?")
 	fmt.Fprint(w, "Seconds are of one run, in the parallel row of one chain alone")

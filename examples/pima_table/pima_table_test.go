@@ -19,7 +19,8 @@ import (
 
 // The settings of the published table.
 func TestSettings(t *testing.T) {
-	assert.Equal(t, lengths{seeds: 10, draws: 5000, nutsWarmup: 2000, warmup: 2000, thin: 5, chains: 10_000, chainUpdates: 2000, viUpdates: 8000,
+	assert.Equal(t, lengths{seeds: 10, draws: 5000, nutsWarmup: 2000, warmup: 2000, thin: 5, chains: 10_000,
+		chainUpdates: 2000, viUpdates: 8000,
 		ensembles: 10, sharedRuns: 10, sharedOne: 5000}, published)
 	assert.Equal(t, []float64{0.01, 1, 0.001, 32, 100}, []float64{sghmcStep, sghmcFriction, adamRate, batchSize, subset})
 	require.Len(t, table, 7)
@@ -42,7 +43,8 @@ func TestQuickRun(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text.Bytes(), &out))
 	require.Len(t, out.Rows, len(table))
 	for i, r := range out.Rows {
-		for _, key := range []string{"method", "batch", "ksd_paper", "ksd_paper_sd", "ksd", "seconds", "ksd_sd", "ksd_standard", "ksd_standard_sd",
+		for _, key := range []string{"method", "batch", "ksd_paper", "ksd_paper_sd", "ksd", "seconds", "ksd_sd",
+			"ksd_standard", "ksd_standard_sd",
 			"seconds_paper", "within_4_se", "within_spread", "z"} {
 			require.Contains(t, r, key)
 		}

@@ -15,9 +15,11 @@ type lengths struct {
 
 // published are the lengths of the table; quick ones are for tests.
 var (
-	published = lengths{seeds: 10, draws: 5000, nutsWarmup: 2000, warmup: 2000, thin: 5, chains: 10_000, chainUpdates: 2000, viUpdates: 8000,
+	published = lengths{seeds: 10, draws: 5000, nutsWarmup: 2000, warmup: 2000, thin: 5, chains: 10_000,
+		chainUpdates: 2000, viUpdates: 8000,
 		ensembles: 10, sharedRuns: 10, sharedOne: 5000}
-	quick = lengths{seeds: 2, draws: 200, nutsWarmup: 200, warmup: 100, thin: 2, chains: 300, chainUpdates: 100, viUpdates: 300,
+	quick = lengths{seeds: 2, draws: 200, nutsWarmup: 200, warmup: 100, thin: 2, chains: 300, chainUpdates: 100,
+		viUpdates: 300,
 		ensembles: 2, sharedRuns: 2, sharedOne: 200}
 )
 

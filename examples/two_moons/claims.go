@@ -45,7 +45,8 @@ func (t *task) growsFar(all map[string]outcome) ([]claim, error) {
 			not = append(not, r.Title)
 		}
 	}
-	figure := fmt.Sprintf("sd far from the data over sd at test data: %.2f to %.2f; larger for %d of %d methods", least, most, count-len(not), count)
+	figure := fmt.Sprintf("sd far from the data over sd at test data: %.2f to %.2f; larger for %d of %d methods", least,
+		most, count-len(not), count)
 	if len(not) > 0 {
 		figure += ", not for " + strings.Join(not, ", ")
 	}
@@ -73,7 +74,8 @@ func (t *task) laplaceMean(all map[string]outcome) ([]claim, error) {
 			}
 		}
 		out = append(out, claim{fmt.Sprintf("The mean prediction of %s, is about that of the MAP (within %g)", o.row.Title, near),
-			fmt.Sprintf("mean |difference| of the probabilities of test data %.3f; %d of %d decisions differ", difference, decisions, len(o.test.p)),
+			fmt.Sprintf("mean |difference| of the probabilities of test data %.3f; %d of %d decisions differ", difference,
+				decisions, len(o.test.p)),
 			difference <= near})
 	}
 	return out, nil
@@ -113,7 +115,8 @@ func (t *task) mixing(all map[string]outcome) ([]claim, error) {
 	}
 	langevin, hamiltonian := all[nameSGLDLong].row, all[nameSGHMCLong].row
 	return append(out, claim{fmt.Sprintf("The steps of the short runs also serve longer ones (accuracy above %g)", fits),
-		fmt.Sprintf("accuracy after %d updates: SGLD %.3f, SGHMC %.3f", t.long.steps(), langevin.Accuracy, hamiltonian.Accuracy),
+		fmt.Sprintf("accuracy after %d updates: SGLD %.3f, SGHMC %.3f", t.long.steps(), langevin.Accuracy,
+			hamiltonian.Accuracy),
 		langevin.Accuracy > fits && hamiltonian.Accuracy > fits}), nil
 }
 
@@ -154,7 +157,8 @@ func rms(x []float64) float64 {
 // more than chance.
 func (t *task) order(all map[string]outcome) ([]claim, error) {
 	var out []claim
-	names := []string{nameEnsemble, nameSGLD, nameSGLDSmall, nameSGHMC, nameSGHMCSmall, nameParallel, nameLaplace, nameEvidence, nameDropout}
+	names := []string{nameEnsemble, nameSGLD, nameSGLDSmall, nameSGHMC, nameSGHMCSmall, nameParallel, nameLaplace,
+		nameEvidence, nameDropout}
 	for _, score := range []struct {
 		name string
 		of   func(rowJSON) float64
@@ -170,7 +174,8 @@ func (t *task) order(all map[string]outcome) ([]claim, error) {
 			words = append(words, fmt.Sprintf("%s %.4f", all[n].row.Title, score.of(all[n].row)))
 		}
 		at := func(name string) float64 { return score.of(all[name].row) }
-		out = append(out, claim{score.name + ": deep ensemble and SGHMC (short) before Laplace (full) before MC dropout", strings.Join(words, " < "),
+		out = append(out, claim{score.name + ": deep ensemble and SGHMC (short) before Laplace (full) before MC dropout",
+			strings.Join(words, " < "),
 			max(at(nameEnsemble), at(nameSGHMC)) < at(nameLaplace) && at(nameLaplace) < at(nameDropout)})
 	}
 	var words []string

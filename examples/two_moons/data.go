@@ -57,7 +57,8 @@ func grid(side int) (points, error) {
 	var p points
 	for r := range side {
 		for c := range side {
-			p.x = append(p.x, [2]float64{left + (right-left)*(float64(c)+0.5)/float64(side), top - (top-bottom)*(float64(r)+0.5)/float64(side)})
+			p.x = append(p.x, [2]float64{left + (right-left)*(float64(c)+0.5)/float64(side),
+				top - (top-bottom)*(float64(r)+0.5)/float64(side)})
 		}
 	}
 	return p, p.tensor()

@@ -152,7 +152,8 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 }
 
 // evaluate is a value and its gradient at a point.
-func evaluate(g infer.Gradient, net *nn.Network, theta []float64, b infer.Batch) (value float64, gradient []float64, err error) {
+func evaluate(g infer.Gradient, net *nn.Network, theta []float64, b infer.Batch) (value float64, gradient []float64,
+	err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		p, err := infer.NewParams(net.Layout(), theta)
 		if err != nil {

@@ -47,24 +47,28 @@ func (t *task) lastLayer(context.Context) (predictor, error) {
 		return nil, err
 	}
 	f := laplace.Restrict(curvature.Forward(t.model.forward), embed)
-	s, err := t.fitLaplace(laplace.DenseGGN{Forward: f, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, start)
+	s, err := t.fitLaplace(laplace.DenseGGN{Forward: f, Outer: outer,
+		PriorPrecision: laplace.Isotropic(t.model.precision)}, start)
 	return t.linearised(s, f), err
 }
 
 func (t *task) diagonal(context.Context) (predictor, error) {
-	s, err := t.fitLaplace(laplace.DiagGGN{Forward: t.model.forward, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
+	s, err := t.fitLaplace(laplace.DiagGGN{Forward: t.model.forward, Outer: outer,
+		PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
 	return t.linearised(s, t.model.forward), err
 }
 
 func (t *task) kronecker(context.Context) (predictor, error) {
-	s, err := t.fitLaplace(laplace.KFAC{Network: network, Layers: layers, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
+	s, err := t.fitLaplace(laplace.KFAC{Network: network, Layers: layers, Outer: outer,
+		PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
 	return t.probit(func(b infer.Batch) (mean, cov *ts.Tensor, err error) {
 		return laplace.LinearizedNetwork(s, network, b, curvature.LinearizedOptions{})
 	}), err
 }
 
 func (t *task) denseGGN() (infer.State, error) {
-	return t.fitLaplace(laplace.DenseGGN{Forward: t.model.forward, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
+	return t.fitLaplace(laplace.DenseGGN{Forward: t.model.forward, Outer: outer,
+		PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
 }
 
 func (t *task) dense(context.Context) (predictor, error) {
@@ -83,13 +87,15 @@ func (t *task) denseEvidence(context.Context) (predictor, error) {
 		return nil, err
 	}
 	lambda, _ := found.Site(layers[0].Weight)
-	t.notes = append(t.notes, fmt.Sprintf("Laplace, evidence: the prior precision is %.3g in place of %.3g", lambda, t.model.precision))
+	t.notes = append(t.notes, fmt.Sprintf("Laplace, evidence: the prior precision is %.3g in place of %.3g", lambda,
+		t.model.precision))
 	return t.linearised(s, t.model.forward), nil
 }
 
 // denseDraws puts draws of the parameters into the network itself.
 func (t *task) denseDraws(ctx context.Context) (predictor, error) {
-	method := laplace.DenseGGN{Forward: t.model.forward, Outer: outer, PriorPrecision: laplace.Isotropic(t.model.precision)}
+	method := laplace.DenseGGN{Forward: t.model.forward, Outer: outer,
+		PriorPrecision: laplace.Isotropic(t.model.precision)}
 	d, err := infer.Sample(ctx, infer.Handwritten(infer.Target{}, t.mode, t.data), method,
 		infer.Options{Chains: 1, Warmup: infer.None, Draws: t.samples, Seed: t.seed + 7})
 	if err != nil {

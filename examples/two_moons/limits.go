@@ -30,7 +30,8 @@ func (t *task) wideLimit(map[string]outcome) ([]claim, error) {
 		covariances = append(covariances, fmt.Sprintf("%d: %.4f ± %.4f", width, m, se))
 		ofCovariance = append(ofCovariance, math.Abs(m-limit.ab)/se)
 		kurtosis = append(kurtosis, sampleExcessKurtosis(fa))
-		shapes = append(shapes, fmt.Sprintf("%d: %.3f (%.3f)", width, sampleExcessKurtosis(fa), wide.excessKurtosis(a, width)))
+		shapes = append(shapes, fmt.Sprintf("%d: %.3f (%.3f)", width, sampleExcessKurtosis(fa),
+			wide.excessKurtosis(a, width)))
 	}
 	tangent := wide.tangentKernel(a, b)
 	for _, width := range []int64{50, 100, 200, 400} {
@@ -58,7 +59,8 @@ func (t *task) wideLimit(map[string]outcome) ([]claim, error) {
 			fmt.Sprintf("limit %.3f; %s", tangent, strings.Join(tangents, ", ")), last(ofTangent) <= 4},
 		{"The tangent kernel of the start says where gradient descent takes the linearised network (to 1e-8)",
 			fmt.Sprintf("largest distance at new points %.1e", far), far <= 1e-8},
-		{"And the network itself, nearer at width 400 than at 25 (by 4 s.e.)", "mean distance at new points " + descents, nearer > 4},
+		{"And the network itself, nearer at width 400 than at 25 (by 4 s.e.)", "mean distance at new points " + descents,
+			nearer > 4},
 	}, nil
 }
 

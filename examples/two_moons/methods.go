@@ -56,9 +56,12 @@ var methods = []method{
 	{name: nameEnsemble, title: "Deep ensemble", fit: (*task).ensemble},
 	{name: nameSGLD, title: "SGLD, short", fromMode: true, fit: langevin(nameSGLD, eta, (*task).shortChain)},
 	{name: nameSGLDLong, title: "SGLD, long", fromMode: true, fit: langevin(nameSGLDLong, eta, (*task).longChain)},
-	{name: nameSGLDSmall, title: "SGLD, small steps", fromMode: true, fit: langevin(nameSGLDSmall, smallLangevin, (*task).longChain)},
-	{name: nameSGHMC, title: "SGHMC, short", fromMode: true, fit: hamiltonian(nameSGHMC, eta, friction, (*task).shortChain)},
-	{name: nameSGHMCLong, title: "SGHMC, long", fromMode: true, fit: hamiltonian(nameSGHMCLong, eta, friction, (*task).longChain)},
+	{name: nameSGLDSmall, title: "SGLD, small steps", fromMode: true,
+		fit: langevin(nameSGLDSmall, smallLangevin, (*task).longChain)},
+	{name: nameSGHMC, title: "SGHMC, short", fromMode: true,
+		fit: hamiltonian(nameSGHMC, eta, friction, (*task).shortChain)},
+	{name: nameSGHMCLong, title: "SGHMC, long", fromMode: true,
+		fit: hamiltonian(nameSGHMCLong, eta, friction, (*task).longChain)},
 	{name: nameSGHMCSmall, title: "SGHMC, small steps", fromMode: true,
 		fit: hamiltonian(nameSGHMCSmall, smallHamiltonian, highFriction, (*task).longChain)},
 	{name: nameParallel, title: "SGHMC, parallel", fit: (*task).parallelChains},
@@ -127,7 +130,8 @@ func (t *task) parallelChains(ctx context.Context) (predictor, error) {
 }
 
 // sample runs a sampler on minibatches.
-func (t *task) sample(ctx context.Context, name string, m infer.Method, start infer.Params, c chain) (predictor, error) {
+func (t *task) sample(ctx context.Context, name string, m infer.Method, start infer.Params, c chain) (predictor,
+	error) {
 	batches, err := t.batches()
 	if err != nil {
 		return nil, err
@@ -139,7 +143,8 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 	}
 	infer.Free(r.State)
 	if r.Held > 0 {
-		t.notes = append(t.notes, fmt.Sprintf("%s: %d of %d updates were not finite and left out", name, r.Held, r.Updates*int64(r.Draws.Chains())))
+		t.notes = append(t.notes, fmt.Sprintf("%s: %d of %d updates were not finite and left out", name, r.Held,
+			r.Updates*int64(r.Draws.Chains())))
 	}
 	t.traces[name] = r.Draws
 	p, err := t.params(r.Draws)

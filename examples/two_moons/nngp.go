@@ -31,7 +31,8 @@ func (p prior) first(a, b [2]float64) pair {
 
 // next is the law of a unit of the next layer, given the mean products of the ReLUs of this one.
 func (p prior) next(m pair) pair {
-	return pair{p.biasVariance + p.weightVariance*m.aa, p.biasVariance + p.weightVariance*m.bb, p.biasVariance + p.weightVariance*m.ab}
+	return pair{p.biasVariance + p.weightVariance*m.aa, p.biasVariance + p.weightVariance*m.bb,
+		p.biasVariance + p.weightVariance*m.ab}
 }
 
 // kernel is the covariance of the outputs at two inputs in the limit of wide layers, by the products of ReLUs of normal

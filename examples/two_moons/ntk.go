@@ -17,7 +17,8 @@ import (
 func (p prior) tangentKernel(a, b [2]float64) float64 {
 	theta := p.first(a, b).ab
 	for l := range p.hidden {
-		below, k := prior{p.weightVariance, p.biasVariance, l}.kernel(a, b), prior{p.weightVariance, p.biasVariance, l + 1}.kernel(a, b)
+		below, k := prior{p.weightVariance, p.biasVariance, l}.kernel(a, b),
+			prior{p.weightVariance, p.biasVariance, l + 1}.kernel(a, b)
 		angle := math.Acos(max(-1, min(1, below.ab/math.Sqrt(below.aa*below.bb))))
 		theta = k.ab + p.weightVariance*(math.Pi-angle)/(2*math.Pi)*theta
 	}

@@ -21,8 +21,10 @@ import (
 
 // Colours of the maps, at equal distances: from label 0 over doubt to label 1, and from small to large.
 var (
-	decisions = []color.RGBA{{0, 90, 160, 255}, {110, 175, 220, 255}, {250, 250, 250, 255}, {245, 175, 90, 255}, {200, 85, 0, 255}}
-	amounts   = []color.RGBA{{68, 1, 84, 255}, {59, 82, 139, 255}, {33, 145, 140, 255}, {94, 201, 98, 255}, {253, 231, 37, 255}}
+	decisions = []color.RGBA{{0, 90, 160, 255}, {110, 175, 220, 255}, {250, 250, 250, 255}, {245, 175, 90, 255},
+		{200, 85, 0, 255}}
+	amounts = []color.RGBA{{68, 1, 84, 255}, {59, 82, 139, 255}, {33, 145, 140, 255}, {94, 201, 98, 255},
+		{253, 231, 37, 255}}
 )
 
 const columns = 4 // of panels
@@ -38,9 +40,12 @@ func (t *task) pictures(dir string, outcomes []outcome) error {
 		high        float64
 		colours     []color.RGBA
 	}{
-		{"decision.png", "probability of label 1 (orange points); the black line is 1/2", func(o outcome) []float64 { return o.grid.p }, 1, decisions},
-		{"uncertainty.png", "standard deviation of the probability over the draws", func(o outcome) []float64 { return o.sd }, 0.5, amounts},
-		{"entropy.png", "epistemic part of the entropy (nats, at most log 2)", func(o outcome) []float64 { return o.epistemic }, math.Ln2, amounts},
+		{"decision.png", "probability of label 1 (orange points); the black line is 1/2",
+			func(o outcome) []float64 { return o.grid.p }, 1, decisions},
+		{"uncertainty.png", "standard deviation of the probability over the draws", func(o outcome) []float64 { return o.sd },
+			0.5, amounts},
+		{"entropy.png", "epistemic part of the entropy (nats, at most log 2)",
+			func(o outcome) []float64 { return o.epistemic }, math.Ln2, amounts},
 	} {
 		if err := t.maps(filepath.Join(dir, m.file), m.title, outcomes, m.of, m.high, m.colours); err != nil {
 			return fmt.Errorf("%s: %w", m.file, err)
@@ -51,9 +56,11 @@ func (t *task) pictures(dir string, outcomes []outcome) error {
 
 // maps draws a number at the points of the grid for each method, over the same part of the plane and with the same
 // colours.
-func (t *task) maps(path, title string, outcomes []outcome, of func(outcome) []float64, high float64, colours []color.RGBA) error {
+func (t *task) maps(path, title string, outcomes []outcome, of func(outcome) []float64, high float64,
+	colours []color.RGBA) error {
 	rows := (len(outcomes) + columns - 1) / columns
-	canvas := vgimg.NewWith(vgimg.UseWH(14*vg.Inch, vg.Length(rows)*3.3*vg.Inch+0.9*vg.Inch), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
+	canvas := vgimg.NewWith(vgimg.UseWH(14*vg.Inch, vg.Length(rows)*3.3*vg.Inch+0.9*vg.Inch), vgimg.UseDPI(96),
+		vgimg.UseBackgroundColor(color.White))
 	whole := draw.New(canvas)
 	tiles := draw.Tiles{Rows: rows, Cols: columns, PadX: vg.Points(10), PadY: vg.Points(10),
 		PadTop: vg.Points(4), PadLeft: vg.Points(8), PadRight: vg.Points(8), PadBottom: vg.Points(6)}
@@ -90,7 +97,8 @@ func (t *task) panel(o outcome, values []float64, high float64, colours []color.
 				xys = append(xys, plotter.XY{X: x[0], Y: x[1]})
 			}
 		}
-		for _, glyph := range []draw.GlyphStyle{{Color: color.White, Radius: vg.Points(1.9)}, {Color: fill, Radius: vg.Points(1.4)}} {
+		for _, glyph := range []draw.GlyphStyle{{Color: color.White, Radius: vg.Points(1.9)},
+			{Color: fill, Radius: vg.Points(1.4)}} {
 			glyph.Shape = draw.CircleGlyph{}
 			scatter, err := plotter.NewScatter(xys)
 			if err != nil {

@@ -31,7 +31,10 @@ func parts(x *ts.Tensor, f func(part *ts.Tensor) error) error {
 		return err
 	}
 	for from := int64(0); from < shape[0]; from += atOnce {
-		if err := torch.Do(func(*torch.Scope) error { return f(x.MustNarrow(0, from, min(atOnce, shape[0]-from), false)) }); err != nil {
+		if err := torch.Do(func(*torch.Scope) error {
+			return f(x.MustNarrow(0, from, min(atOnce, shape[0]-from),
+				false))
+		}); err != nil {
 			return err
 		}
 	}
@@ -155,7 +158,8 @@ func gaussianLogits(draws int, law func(part *ts.Tensor) (mean, variance, p *ts.
 			if err != nil {
 				return err
 			}
-			m, v, probability := torch.Must(torch.ToSlice[float64](mean)), torch.Must(torch.ToSlice[float64](variance)), torch.Must(torch.ToSlice[float64](p))
+			m, v, probability := torch.Must(torch.ToSlice[float64](mean)), torch.Must(torch.ToSlice[float64](variance)),
+				torch.Must(torch.ToSlice[float64](p))
 			for _, p := range probability {
 				out.p, out.z = append(out.p, p), append(out.z, math.Log(p/(1-p)))
 			}

@@ -25,7 +25,8 @@ func (t *task) scaling(all map[string]outcome) ([]claim, error) {
 			return nil, err
 		}
 		out = append(out,
-			claim{fmt.Sprintf("Temperature scaling lowers NLL and ECE of %s on the validation data, and no decision changes", o.row.Title),
+			claim{fmt.Sprintf("Temperature scaling lowers NLL and ECE of %s on the validation data, and no decision changes",
+				o.row.Title),
 				fmt.Sprintf("T = %.2f: %s", fit.T, v), v.better()},
 			claim{"and on the test data", s.String(), s.better()})
 	}
@@ -43,7 +44,8 @@ func (c change) better() bool {
 }
 
 func (c change) String() string {
-	return fmt.Sprintf("NLL %.4f → %.4f, ECE %.4f → %.4f, %d decisions changed", c.nll[0], c.nll[1], c.ece[0], c.ece[1], c.changed)
+	return fmt.Sprintf("NLL %.4f → %.4f, ECE %.4f → %.4f, %d decisions changed", c.nll[0], c.nll[1], c.ece[0], c.ece[1],
+		c.changed)
 }
 
 func scaled(logits []float64, label []int, temperature float64) (change, error) {

@@ -39,7 +39,8 @@ func (c chain) steps() int { return c.warmup + c.thin*c.draws }
 var (
 	full = settings{train: 300, test: 500, validation: 500, epochs: 200, members: 10, samples: 100,
 		short: chain{200, 10, 100}, long: chain{10_000, 100, 100}, parallel: chain{8000, 200, 10},
-		variational: 20_000, nutsWarmup: 150, nutsDraws: 100, nutsDepth: 8, side: 100, priorDraws: 5000, tangents: 40, descended: 30}
+		variational: 20_000, nutsWarmup: 150, nutsDraws: 100, nutsDepth: 8, side: 100, priorDraws: 5000, tangents: 40,
+		descended: 30}
 	quick = settings{train: 60, test: 60, validation: 60, epochs: 10, members: 3, samples: 10,
 		short: chain{10, 2, 10}, long: chain{20, 2, 10}, parallel: chain{10, 5, 4},
 		variational: 50, nutsWarmup: 5, nutsDraws: 5, nutsDepth: 3, side: 12, priorDraws: 1000, tangents: 5, descended: 2}
@@ -206,8 +207,9 @@ func (t *task) score(o *outcome) error {
 			far, farSD = append(far, o.epistemic[i]), append(farSD, o.sd[i])
 		}
 	}
-	o.row = rowJSON{Name: o.method.name, Title: o.method.title, Accuracy: scores.Accuracy, NLL: finite(scores.LogLoss), Brier: brier.Score,
-		ECE: o.reliability.ECE, MCE: o.reliability.MCE,
+	o.row = rowJSON{Name: o.method.name, Title: o.method.title, Accuracy: scores.Accuracy, NLL: finite(scores.LogLoss),
+		Brier: brier.Score,
+		ECE:   o.reliability.ECE, MCE: o.reliability.MCE,
 		Seconds: o.seconds, Draws: len(o.test.logits), SD: mean(sd), SDFar: mean(farSD)}
 	if len(o.test.logits) > 1 {
 		auroc, err := score.AUROC(far, epistemic)

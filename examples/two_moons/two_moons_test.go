@@ -66,7 +66,8 @@ func TestGrid(t *testing.T) {
 	require.InDelta(t, right-0.35, g.x[99][0], 1e-12)
 	require.InDelta(t, bottom+0.325, g.x[99][1], 1e-12)
 	data := points{x: [][2]float64{{0, 0}, {1, 0}}}
-	require.Equal(t, []bool{false, true, false, true}, points{x: [][2]float64{{-0.9, 0}, {-1.1, 0}, {1.5, 0.5}, {1.8, 0.8}}}.farFrom(data, 1))
+	require.Equal(t, []bool{false, true, false, true},
+		points{x: [][2]float64{{-0.9, 0}, {-1.1, 0}, {1.5, 0.5}, {1.8, 0.8}}}.farFrom(data, 1))
 }
 
 // features are the last hidden layer and the logit of the network, in plain loops.

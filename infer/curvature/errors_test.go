@@ -253,7 +253,10 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 			},
 			"a *ts.Tensor that is nil is no operand":          func(*ts.Tensor) *ts.Tensor { return nil },
 			"what the log posterior returned does not depend": func(x *ts.Tensor) *ts.Tensor { return x.MustDetach(false) },
-			"what the log posterior returned is Float":        func(x *ts.Tensor) *ts.Tensor { return x.MustTotype(gotch.Float, false) },
+			"what the log posterior returned is Float": func(x *ts.Tensor) *ts.Tensor {
+				return x.MustTotype(gotch.Float,
+					false)
+			},
 		} {
 			a := given(t, m)
 			a.post = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {

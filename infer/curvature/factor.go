@@ -22,7 +22,8 @@ func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options)
 			return nil, err
 		}
 		most := int64(min(float64(q.n)*float64(c), 2*float64(q.d)))
-		if err := q.need(fmt.Sprintf("a factor of shape [%d, %d]", most, q.d), float64(most)*float64(q.d), dense("GGNDiag")); err != nil {
+		if err := q.need(fmt.Sprintf("a factor of shape [%d, %d]", most, q.d), float64(most)*float64(q.d),
+			dense("GGNDiag")); err != nil {
 			return nil, err
 		}
 		a, count := q.zeros(most, q.d), int64(0)

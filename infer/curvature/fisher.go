@@ -33,7 +33,10 @@ func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tenso
 			return nil, err
 		}
 		sum := q.zeros(q.d)
-		if err := q.gradients(f, float64(q.d), func(_, rows int64, _, g *ts.Tensor) { q.addSquares(sum, g, rows, nil) }); err != nil {
+		if err := q.gradients(f, float64(q.d), func(_, rows int64, _,
+			g *ts.Tensor) {
+			q.addSquares(sum, g, rows, nil)
+		}); err != nil {
 			return nil, err
 		}
 		return q.summed("the diagonal of the Fisher matrix", sum)
@@ -80,8 +83,10 @@ func FVP(f PerDatum, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*t
 // trick, Townsend 2017).
 func jvp(y, x, v *ts.Tensor) *ts.Tensor {
 	u := torch.Must(torch.Leaf(y.MustZerosLike(false)))
-	g := torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{u}, CreateGraph: true}))
-	return torch.Must(torch.Grad(g, []*ts.Tensor{u}, &torch.GradOptions{Weights: []*ts.Tensor{v}, KeepGraph: true, AllowUnused: true}))[0]
+	g := torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x},
+		&torch.GradOptions{Weights: []*ts.Tensor{u}, CreateGraph: true}))
+	return torch.Must(torch.Grad(g, []*ts.Tensor{u}, &torch.GradOptions{Weights: []*ts.Tensor{v}, KeepGraph: true,
+		AllowUnused: true}))[0]
 }
 
 // vjp is Jᵀ u for J = ∂y/∂x, in the shape of x. The graph of y is kept.

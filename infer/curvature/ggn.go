@@ -36,7 +36,10 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.
 func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("GGNDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		sum := q.zeros(q.d)
-		if err := q.factors(f, outer, float64(q.d), func(rows int64, c, g *ts.Tensor) { q.addSquares(sum, g, rows, c) }); err != nil {
+		if err := q.factors(f, outer, float64(q.d), func(rows int64, c,
+			g *ts.Tensor) {
+			q.addSquares(sum, g, rows, c)
+		}); err != nil {
 			return nil, err
 		}
 		return q.summed("the diagonal of the Gauss-Newton matrix", sum)
@@ -76,7 +79,8 @@ func (q *problem) score(outer Outer, z *ts.Tensor, b infer.Batch, n int64) score
 	leaf := torch.Must(torch.Leaf(z))
 	l := q.densities(outer, leaf, b, n)
 	tracked("the outer density", "the outputs", l)
-	g := torch.Must(torch.Grad([]*ts.Tensor{l.MustSum(q.dtype, false)}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))
+	g := torch.Must(torch.Grad([]*ts.Tensor{l.MustSum(q.dtype, false)}, []*ts.Tensor{leaf},
+		&torch.GradOptions{CreateGraph: true}))
 	return score{z: leaf, grad: g[0]}
 }
 
@@ -119,7 +123,8 @@ func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows 
 	if err != nil {
 		return err
 	}
-	if err := q.need(fmt.Sprintf("the second derivative in the %d outputs of a datum, [%d, %d],", c, c, c), float64(c)*float64(c),
+	if err := q.need(fmt.Sprintf("the second derivative in the %d outputs of a datum, [%d, %d],", c, c, c),
+		float64(c)*float64(c),
 		"use FisherDiag or GGNVP, which do not need it"); err != nil {
 		return err
 	}

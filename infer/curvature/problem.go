@@ -30,7 +30,8 @@ type problem struct {
 }
 
 // solve checks a request and runs f in a scope that records gradients. What f returns is kept.
-func solve(name string, p infer.Params, b infer.Batch, o Options, f func(q *problem) ([]*ts.Tensor, error)) ([]*ts.Tensor, error) {
+func solve(name string, p infer.Params, b infer.Batch, o Options,
+	f func(q *problem) ([]*ts.Tensor, error)) ([]*ts.Tensor, error) {
 	var out []*ts.Tensor
 	err := torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
@@ -40,7 +41,8 @@ func solve(name string, p infer.Params, b infer.Batch, o Options, f func(q *prob
 		}
 		if len(o.Tables) > 0 {
 			if name != "FisherDiag" && name != "GGNDiag" {
-				return &infer.FieldError{Type: "curvature.Options", Field: "Tables", Value: o.Tables, Allowed: "it is for FisherDiag and GGNDiag"}
+				return &infer.FieldError{Type: "curvature.Options", Field: "Tables", Value: o.Tables,
+					Allowed: "it is for FisherDiag and GGNDiag"}
 			}
 			if q.tables, err = newTables(p, b, o.Tables); err != nil {
 				return err
@@ -59,7 +61,8 @@ func solve(name string, p infer.Params, b infer.Batch, o Options, f func(q *prob
 }
 
 // solveOne is solve with one result.
-func solveOne(name string, p infer.Params, b infer.Batch, o Options, f func(q *problem) (*ts.Tensor, error)) (*ts.Tensor, error) {
+func solveOne(name string, p infer.Params, b infer.Batch, o Options,
+	f func(q *problem) (*ts.Tensor, error)) (*ts.Tensor, error) {
 	out, err := solve(name, p, b, o, func(q *problem) ([]*ts.Tensor, error) {
 		t, err := f(q)
 		return []*ts.Tensor{t}, err
@@ -85,7 +88,8 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 			shape, d, infer.ErrLayout)
 	}
 	if len(shape) != 1 || shape[0] != d {
-		return nil, fmt.Errorf("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d, infer.ErrLayout)
+		return nil, fmt.Errorf("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d,
+			infer.ErrLayout)
 	}
 	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize}
 	if linalg.Unsized(b) {
@@ -108,7 +112,8 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 		return nil, err
 	}
 	if q.memory < 0 {
-		return nil, &infer.FieldError{Type: "curvature.Options", Field: "Memory", Value: o.Memory, Allowed: "at least 0 bytes, where 0 means 1 GiB"}
+		return nil, &infer.FieldError{Type: "curvature.Options", Field: "Memory", Value: o.Memory,
+			Allowed: "at least 0 bytes, where 0 means 1 GiB"}
 	}
 	if q.memory == 0 {
 		q.memory = method.DefaultMemory
@@ -188,7 +193,8 @@ func (q *problem) returned(what string, t *ts.Tensor, n int64, flat bool) []int6
 // tracked refuses what a function of the user's returned where it does not depend on its inputs.
 func tracked(what, inputs string, t *ts.Tensor) {
 	if !torch.Must(t.KelvinDescribe()).RequiresGrad {
-		fail("what %s returned %w (%s): it was computed without them, or with gradients switched off", what, torch.ErrNoGradient, inputs)
+		fail("what %s returned %w (%s): it was computed without them, or with gradients switched off", what,
+			torch.ErrNoGradient, inputs)
 	}
 }
 

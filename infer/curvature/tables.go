@@ -55,7 +55,8 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) (*tables,
 			return nil, fmt.Errorf("batch tensor %q: %w", names[site], err)
 		}
 		if dtype, err := torch.DTypeOfTensor(numbers); err != nil || dtype != gotch.Int64 || len(shape) == 0 {
-			return nil, &infer.FieldError{Type: "curvature.Options", Field: field, Value: fmt.Sprintf("%q, %v of shape %v", names[site], dtype, shape),
+			return nil, &infer.FieldError{Type: "curvature.Options", Field: field,
+				Value:   fmt.Sprintf("%q, %v of shape %v", names[site], dtype, shape),
 				Allowed: "it must name a batch tensor of int64 row numbers, of shape [n, ...]"}
 		}
 		picks[site] = 1

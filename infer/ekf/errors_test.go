@@ -147,7 +147,7 @@ func TestUpdateErrors(t *testing.T) {
 	transform := build(t, ekf.GaussNewton{Forward: linear, Outer: convex}, nil)
 	_, _, err := transform.Update(begin(t, transform, start), batch)
 	assert.ErrorContains(t, err,
-		"ekf.GaussNewton: the updated precision, in units of the predicted one, is not positive definite, its smallest " +
+		"ekf.GaussNewton: the updated precision, in units of the predicted one, is not positive definite, its smallest "+
 			"eigenvalue is -")
 	assert.ErrorContains(t, err, "Outer must be log-concave in the outputs, and LR not too large")
 	none := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return nil }

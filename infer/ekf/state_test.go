@@ -20,8 +20,8 @@ import (
 // methods are one configuration of each method, for two parameters at "w".
 func methods() map[string]infer.Method {
 	return map[string]infer.Method{
-		"Diag":        ekf.Diag{LR: lrOf, TransitionSD: sdOf, InitSDs: vector([]float64{0.5, 2})},
-		"Dense":       ekf.Dense{LR: lrOf, TransitionSD: sdOf, InitCov: vector([]float64{1, 0.3, 0.3, 2}, 2, 2)},
+		"Diag":  ekf.Diag{LR: lrOf, TransitionSD: sdOf, InitSDs: vector([]float64{0.5, 2})},
+		"Dense": ekf.Dense{LR: lrOf, TransitionSD: sdOf, InitCov: vector([]float64{1, 0.3, 0.3, 2}, 2, 2)},
 		"GaussNewton": ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(0.5), TransitionSD: sdOf,
 			InitSDs: vector([]float64{0.5, 2}), Iterations: 2},
 	}

@@ -119,8 +119,11 @@ func TestPriorThatIsNotGaussian(t *testing.T) {
 	within(t, []float64{1, -1}, values(s.Params.Flat), 1e-8, "correlated: mean")
 	within(t, covariance, values(s.Covariance), 1e-8, "correlated: covariance")
 
-	program, err := ppl.Compile(func(c *ppl.Ctx) { c.Sample("x",
-		dist.ImproperUniform(support.Real, nil, nil)); observe(c) }, batch)
+	program, err := ppl.Compile(func(c *ppl.Ctx) {
+		c.Sample("x",
+			dist.ImproperUniform(support.Real, nil, nil))
+		observe(c)
+	}, batch)
 	require.NoError(t, err)
 	transform, err := ekf.Diag{PerDatum: nothing}.Build(program.Target())
 	require.NoError(t, err)

@@ -39,7 +39,8 @@ func TestDefaultsOnModels(t *testing.T) {
 		program, err := m.Compile()
 		require.NoError(t, err)
 		run := func(method infer.Method, draws int) [][]float64 {
-			r, err := infer.Run(context.Background(), program, method, infer.Options{Draws: draws, Seed: 1, Observer: infer.Silent})
+			r, err := infer.Run(context.Background(), program, method,
+				infer.Options{Draws: draws, Seed: 1, Observer: infer.Silent})
 			require.NoError(t, err)
 			assert.Empty(t, r.Unconstrained.Notes(), "%T on %s", method, m.Name)
 			return columns(r)

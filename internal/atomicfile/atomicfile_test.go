@@ -109,7 +109,8 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	long := time.Now().Add(-2 * stale)
 	for name, old := range map[string]bool{
-		".file.0123456789abcdef.new": true, ".file.0123456789abcde0.new": false, ".file.x123456789abcdef.new": true, "a.new": true,
+		".file.0123456789abcdef.new": true, ".file.0123456789abcde0.new": false, ".file.x123456789abcdef.new": true,
+		"a.new": true,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 		if old {

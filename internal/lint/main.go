@@ -43,7 +43,8 @@ func walk(root string, visit func(path string) error) error {
 		if err != nil {
 			return err
 		}
-		if name := d.Name(); d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "out" || name == "testdata") {
+		if name := d.Name(); d.IsDir() && path != root &&
+			(strings.HasPrefix(name, ".") || name == "out" || name == "testdata") {
 			return filepath.SkipDir
 		}
 		if d.Type().IsRegular() {

@@ -1,5 +1,5 @@
-// Package oldrun runs a transform that is built already through the one door, in the terms of updates: for tests that look
-// at single updates.
+// Package oldrun runs a transform that is built already through the one door, in the terms of updates: for tests that
+// look at single updates.
 package oldrun
 
 import (
@@ -34,8 +34,10 @@ func (m method) Build(infer.Target) (infer.Transform, error) {
 }
 
 // Run updates a transform from p.
-func Run(ctx context.Context, t infer.Transform, p infer.Params, batches infer.Batches, c Config) (*infer.Result, error) {
-	o := infer.Options{Chains: c.Chains, Seed: c.Seed, FirstChain: c.FirstChain, Start: p, Batches: batches, Group: c.Group, Cycles: c.Cycles, Average: c.Average,
+func Run(ctx context.Context, t infer.Transform, p infer.Params, batches infer.Batches, c Config) (*infer.Result,
+	error) {
+	o := infer.Options{Chains: c.Chains, Seed: c.Seed, FirstChain: c.FirstChain, Start: p, Batches: batches,
+		Group: c.Group, Cycles: c.Cycles, Average: c.Average,
 		Until: c.Until, Observer: c.Observer, Checkpoint: c.Checkpoint}
 	if o.Observer == nil {
 		o.Observer = infer.Silent

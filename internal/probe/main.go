@@ -34,7 +34,8 @@ func main() {
 		os.Exit(1)
 	}
 	lib := torch.Library()
-	err = json.NewEncoder(os.Stdout).Encode(report{Version: lib.Version, CudaDevices: lib.CudaDevices, BLAS: blas(lib.Config),
+	err = json.NewEncoder(os.Stdout).Encode(report{Version: lib.Version, CudaDevices: lib.CudaDevices,
+		BLAS:    blas(lib.Config),
 		Threads: lib.Threads, ParallelInfo: lib.ParallelInfo, GradientUS: gradient, MissingOps: torch.Missing()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
@@ -42,7 +43,8 @@ func main() {
 	}
 }
 
-// timeGradient returns the microseconds of one value and gradient: the best of several rounds, since other work only adds to it.
+// timeGradient returns the microseconds of one value and gradient: the best of several rounds, since other work only
+// adds to it.
 func timeGradient() (float64, error) {
 	const n, d, rounds, calls = 1000, 25, 9, 50
 	streams := torch.NewStreams(1, 1)

@@ -155,7 +155,8 @@ const p = document.getElementById("pairtools").children[4]; p.value = "normal"; 
 		t.Errorf("the pair plot has %d cells after a fifth element was added, want 15", n)
 	}
 	var names []string
-	for _, m := range regexp.MustCompile(`<tr( hidden="")?><th scope="row">(?:<a [^>]*>)?([^<]*)`).FindAllStringSubmatch(dom, -1) {
+	for _, m := range regexp.MustCompile(`<tr( hidden="")?><th scope="row">(?:<a [^>]*>)?([^<]*)`).FindAllStringSubmatch(
+		dom, -1) {
 		names = append(names, m[2])
 		if hidden := m[1] != ""; hidden == strings.Contains(m[2], "u") {
 			t.Errorf("row %s is hidden: %v", m[2], hidden)

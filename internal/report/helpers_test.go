@@ -101,25 +101,28 @@ func plain(t *testing.T, chains, n, dim int) *draws.Draws {
 
 // odd is all that can be unusual about draws at once, in elements of their own.
 func odd(t *testing.T, lengths ...int) *draws.Draws {
-	names := []string{"normal", "constant", "nan", "inf", "allnan", "huge", "tiny", "cauchy", "coin", "stuck", "offset", "<script>alert(1)</script>", `"quoted' & more`, "naïve site 名前 \u2028x"}
+	names := []string{"normal", "constant", "nan", "inf", "allnan", "huge", "tiny", "cauchy", "coin", "stuck", "offset",
+		"<script>alert(1)</script>", `"quoted' & more`, "naïve site 名前 \u2028x"}
 	var sites []draws.Site
 	for k, n := range names {
 		sites = append(sites, scalar(n, k))
 	}
-	return container(t, sites, []string{"energy", "<b>stat"}, lengths, func(c, i int, r *rand.Rand) ([]float64, []float64) {
-		z := r.NormFloat64
-		x := []float64{z(), 2.5, z(), z(), math.NaN(), 1e308 * math.Tanh(z()), 1e-300 * z(), z() / z(), float64(r.IntN(2)), z(), 1e9 + z(), z(), z(), z()}
-		if i%50 == 7 {
-			x[2] = math.NaN()
-		}
-		if i%60 == 9 {
-			x[3] = math.Inf(1)
-		}
-		if c == 1 {
-			x[9] = 0.25
-		}
-		return x, []float64{z(), math.NaN()}
-	})
+	return container(t, sites, []string{"energy", "<b>stat"}, lengths,
+		func(c, i int, r *rand.Rand) ([]float64, []float64) {
+			z := r.NormFloat64
+			x := []float64{z(), 2.5, z(), z(), math.NaN(), 1e308 * math.Tanh(z()), 1e-300 * z(), z() / z(), float64(r.IntN(2)),
+				z(), 1e9 + z(), z(), z(), z()}
+			if i%50 == 7 {
+				x[2] = math.NaN()
+			}
+			if i%60 == 9 {
+				x[3] = math.Inf(1)
+			}
+			if c == 1 {
+				x[9] = 0.25
+			}
+			return x, []float64{z(), math.NaN()}
+		})
 }
 
 // many is a large run: elements 0 to dim-1, of which every 97th has chains that disagree.
@@ -129,20 +132,21 @@ func many(t *testing.T, chains, n, dim int) *draws.Draws {
 	for c := range lengths {
 		lengths[c] = n
 	}
-	return container(t, sites, []string{"divergent", "energy"}, lengths, func(c, i int, r *rand.Rand) ([]float64, []float64) {
-		x := make([]float64, dim)
-		e := 0.0
-		for k := range x {
-			x[k] = r.NormFloat64()
-			e += x[k] * x[k] / 2
-			if k%97 == 5 && c == 0 {
-				x[k] += 0.4
+	return container(t, sites, []string{"divergent", "energy"}, lengths,
+		func(c, i int, r *rand.Rand) ([]float64, []float64) {
+			x := make([]float64, dim)
+			e := 0.0
+			for k := range x {
+				x[k] = r.NormFloat64()
+				e += x[k] * x[k] / 2
+				if k%97 == 5 && c == 0 {
+					x[k] += 0.4
+				}
 			}
-		}
-		diverged := 0.0
-		if r.IntN(500) == 0 {
-			diverged = 1
-		}
-		return x, []float64{diverged, e + r.ExpFloat64()}
-	})
+			diverged := 0.0
+			if r.IntN(500) == 0 {
+				diverged = 1
+			}
+			return x, []float64{diverged, e + r.ExpFloat64()}
+		})
 }

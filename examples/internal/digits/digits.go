@@ -46,7 +46,8 @@ func Read() (Data, error) {
 		return Data{}, fmt.Errorf("digits.csv.gz: %w", err)
 	}
 	if len(rows) != Images || len(rows[0]) != Pixels+1 {
-		return Data{}, fmt.Errorf("digits.csv.gz has %d rows of %d numbers, expected %d of %d", len(rows), len(rows[0]), Images, Pixels+1)
+		return Data{}, fmt.Errorf("digits.csv.gz has %d rows of %d numbers, expected %d of %d", len(rows), len(rows[0]),
+			Images, Pixels+1)
 	}
 	d := Data{Pixels: make([]float64, 0, Images*Pixels), Labels: make([]int, 0, Images)}
 	for i, row := range rows {

@@ -57,7 +57,7 @@ func CheckSymmetric(method, field string, m *ts.Tensor) error {
 		if err != nil || !(asymmetry > 1e-6*largest) {
 			return err
 		}
-		return &infer.FieldError{Type: method, Field: field, Value: fmt.Sprintf("not symmetric: elements differ from their " +
+		return &infer.FieldError{Type: method, Field: field, Value: fmt.Sprintf("not symmetric: elements differ from their "+
 			"mirror images by up to %g", asymmetry),
 			Allowed: "it must be symmetric"}
 	})
