@@ -166,7 +166,8 @@ func TestOptionsErrors(t *testing.T) {
 	}
 	for want, f := range map[string]func() (*infer.Result, error){
 		"the context is nil": func() (*infer.Result, error) {
-			return infer.Run(nil, program, method, infer.Options{}) //nolint:staticcheck // it is what is tested
+			var none context.Context
+			return infer.Run(none, program, method, infer.Options{})
 		},
 		"the program is nil": func() (*infer.Result, error) {
 			return infer.Run(context.Background(), nil, method, infer.Options{})

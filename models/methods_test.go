@@ -29,9 +29,6 @@ type lengths struct {
 	compare       bool
 }
 
-// glance is a table that shows that everything runs, and compares nothing.
-var glance = lengths{chains: 8, warmup: 40, draws: 10, updates: 10, thin: 2, fit: 20}
-
 // reference is what NUTS finds on unconstrained space.
 type reference struct {
 	program      *ppl.Program

@@ -139,7 +139,7 @@ func TestKilledSweepGoesOn(t *testing.T) {
 		child.Env = append(os.Environ(), childVariable+"="+dir)
 		require.NoError(t, child.Start())
 		deadline := time.Now().Add(time.Minute)
-		for stored("c*.json") < least || stored("running/*/run-0/*/checkpoint.kelvin") == 0 {
+		for stored("c*.json") < least || stored("running/*/run-0/checkpoint.kelvin") == 0 {
 			require.True(t, time.Now().Before(deadline))
 			time.Sleep(time.Millisecond)
 		}

@@ -127,7 +127,6 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 				"posterior is %.3g, "+
 				"the curvature along it %.3g.", distance, norm, lambda)
 	}
-	return
 }
 
 // curvature is the median over chains of the largest curvature of the mean log density at p, by the power method on

@@ -33,7 +33,7 @@ func normalFit(f func(x float64) float64) (m, s float64) {
 	return m, s
 }
 
-func logistic(u float64) float64 { return 1 / (1 + math.Exp(-u)) }
+func sigmoid(u float64) float64 { return 1 / (1 + math.Exp(-u)) }
 
 // At T in {1/4, 1, 4} q is the best normal distribution for the density to the power 1/T of the constrained value, with
 // its Jacobian as it is. A tempered Jacobian would move the mean by 0.1 to 1.5 standard deviations. The Gamma is the
@@ -69,11 +69,11 @@ func TestTemperedConstrainedSites(t *testing.T) {
 		{"simplex", func(c *ppl.Ctx) { c.Sample("x", dist.Dirichlet(vector([]float64{2, 3, 4}))) }, nil,
 			[]func(u, temperature float64) float64{
 				func(u, temperature float64) float64 {
-					z := logistic(u - math.Log(2))
+					z := sigmoid(u - math.Log(2))
 					return (1/temperature+1)*math.Log(z) + (5/temperature+2)*math.Log(1-z)
 				},
 				func(u, temperature float64) float64 {
-					return (2/temperature+1)*math.Log(logistic(u)) + (3/temperature+1)*math.Log(1-logistic(u))
+					return (2/temperature+1)*math.Log(sigmoid(u)) + (3/temperature+1)*math.Log(1-sigmoid(u))
 				},
 			}},
 	} {
