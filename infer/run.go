@@ -24,7 +24,6 @@ type updater struct {
 	ended   bool      // by Until, or by the end of the last pass
 	passes  bool      // the run is a number of passes, total is 0
 	pending *pending  // a draw whose log density is not known yet
-	handed  bool      // the draws from a fitted distribution are there
 }
 
 // pending is a draw of each chain that waits for the next evaluation, which is at its point.
@@ -309,7 +308,7 @@ const fittedBlock = 4096
 // fitted draws from the distribution that the updates have fitted. Point i of a block is of chain i mod K.
 func (r *updater) fitted() error {
 	sampler, ok := r.transform.(Sampler)
-	if !ok || r.o.Draws == 0 || r.handed {
+	if !ok || r.o.Draws == 0 {
 		return nil
 	}
 	if err := r.rows.begin(nil); err != nil {
@@ -342,7 +341,6 @@ func (r *updater) fitted() error {
 		}
 		done += n
 	}
-	r.handed = true
 	return nil
 }
 
