@@ -1,0 +1,31 @@
+// How Go calls a plan, whoever runs it: compiled C, or the virtual machine.
+#ifndef KELVIN_ABI_H
+#define KELVIN_ABI_H
+#include <stdint.h>
+
+// The version of this interface. A compiled object that was made for another is not used.
+#define KELVIN_ABI 1
+
+// C = A·B with any strides: element (i, j) of a is at a[i*ar + j*ac]. Sizes are m x k, k x n.
+typedef void (*kelvin_gemm_fn)(long m, long n, long k, const double *a, long ar, long ac, const double *b, long br, long bc,
+                               double *c, long cr, long cc);
+
+// One evaluation. The blocks are laid out by ir.Place and aligned to 64 bytes. Two calls at once must not share work,
+// value, grad or aux; they may share all else.
+typedef struct kelvin_call {
+  const void *self;          // what the function needs besides: the virtual machine's program; null for compiled code
+  const double *x;           // Dim numbers
+  double weight;             // of the log Jacobian
+  double *value;             // one number
+  double *grad;              // Dim numbers
+  const void *const *inputs; // one pointer for each tensor of the batch
+  const char *consts;
+  char *prepared;
+  char *work;
+  double *const *aux; // one pointer for each output
+  kelvin_gemm_fn gemm;
+} kelvin_call;
+
+// The prologue, or the main part. It returns 0, or 1 + the number of the prologue's step that met an index out of range.
+typedef int (*kelvin_fn)(const kelvin_call *);
+#endif

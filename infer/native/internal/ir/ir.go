@@ -1,0 +1,214 @@
+// Package ir is what a recorded evaluation of a log density becomes: a plan of fused loops over buffers of numbers.
+// Two back ends run plans, the virtual machine and compiled C; the interpreter here says what a plan means.
+//
+// Every number is a float64. A truth value is 0 or 1, a whole number is a float64 without a fraction. A loop has an
+// iteration space and a body in static single assignment; every operand of an instruction is an earlier instruction of
+// the same body. What is not pointwise is a step of its own: matrix products, factorisations, scans.
+package ir
+
+// Kind says where a buffer lives, who writes it and who reads it.
+type Kind uint8
+
+const (
+	X        Kind = iota // the point, Dim numbers: read by the main part
+	Weight               // one number, the weight of the log Jacobian: read by the main part
+	Grad                 // the gradient, Dim numbers: written by the main part
+	Value                // the log density, one number: written by the main part
+	Const                // numbers known when the plan is made: read by both parts
+	Input                // a tensor of the batch, by pointer: read by both parts
+	Prepared             // written by the prologue from the batch alone, read by both parts
+	Work                 // scratch, written before it is read in each call
+	Aux                  // a further output, written by the main part
+)
+
+// Elem is the type of a buffer's elements in memory. A load converts to float64.
+type Elem uint8
+
+const (
+	F64 Elem = iota
+	F32
+	I64
+	U8  // also truth values
+	I32 // Prepared and Const alone: checked indices, for Address.Index
+)
+
+// Buffer is an array of numbers.
+type Buffer struct {
+	Kind Kind
+	Elem Elem
+	Len  int       // elements
+	Data []float64 // of a Const
+	Slot int       // the number of an Input or Aux among its kind
+}
+
+// Address says which element of a buffer an iteration touches: Off + Σ_d Strides[d]·i_d, plus Scale times an index that
+// is read from an I32 buffer where Index is not nil.
+type Address struct {
+	Buf     int
+	Off     int
+	Strides []int // one for each dimension of the loop
+	Index   *Address
+	Scale   int
+}
+
+// Op is what an instruction does. Comparisons with NaN are false; Min and Max give NaN where an operand is NaN.
+type Op uint8
+
+const (
+	Num   Op = iota // the number Instr.Num
+	Load            // the element at Instr.At
+	Coord           // the coordinate i_d of loop dimension Instr.Dim
+
+	Neg
+	Abs
+	Sqrt
+	Exp
+	Expm1
+	Log
+	Log1p
+	Sin
+	Cos
+	Tan
+	Asin
+	Acos
+	Atan
+	Sinh
+	Cosh
+	Tanh
+	Lgamma
+	Digamma
+	Trigamma
+	Erf
+	Erfc
+	Erfcx // exp(x²)·erfc(x)
+	Erfinv
+	I0e // exp(-|x|)·I0(x)
+	I1e // exp(-|x|)·I1(x)
+	Floor
+	Ceil
+	Trunc
+	Round // half to even
+	Sign
+	IsNaN
+	IsInf
+	Not // 1 where the operand is 0, else 0
+
+	Add
+	Sub
+	Mul
+	Div
+	Pow
+	Hypot // scaled: finite where the result is
+	Atan2
+	Rem // a - b·floor(a/b)
+	Min
+	Max
+	Lt
+	Le
+	Eq
+	Ne
+	And
+	Or
+
+	Select // B where A is not 0, else C
+
+	Store      // element At = A
+	Sum        // element At = Σ A over the loop dimensions of stride 0; other dimensions are kept
+	Prod       // the product, likewise
+	MaxOf      // the maximum, likewise
+	ScatterAdd // element At += A, in the order of the loop; At has an Index, and earlier steps have set the buffer
+	StoreIndex // I32 element At = A, which must be whole and in [0, Limit): else the prologue fails. Prologue alone
+)
+
+// Instr is one instruction of a loop's body. A, B and C are the numbers of earlier instructions.
+type Instr struct {
+	Op      Op
+	A, B, C int
+	Num     float64
+	Dim     int
+	At      Address
+	Limit   int
+}
+
+// StepKind says what a step is.
+type StepKind uint8
+
+const (
+	Loop StepKind = iota
+	MatMul
+	Cholesky
+	Solve
+	Scan
+)
+
+// Step is a fused loop, or an operation on matrices, which is repeated over the space Sizes.
+type Step struct {
+	Kind  StepKind
+	Sizes []int   // the iteration space, outermost dimension first; empty for one iteration
+	Body  []Instr // of a Loop
+
+	// MatMul:   Out[M,N] = A[M,K] · B[K,N]
+	// Cholesky: Out[N,N] is the lower factor of A, of which the lower triangle is read; above it is 0. Where A has no factor,
+	//           Out is NaN on and below the diagonal.
+	// Solve:    A·Out = B, or Out·A = B with Right, for a triangular A; Out and B are [M,N]. Of A the other triangle is not read.
+	// Scan:     Out[k] = Σ_{l<=k} A[l] for k < N, or the product where Product is set; the Col strides are used.
+	M, N, K            int
+	Out, A, B          Matrix
+	Upper, Unit, Right bool
+	Product            bool
+}
+
+// Matrix is an operand of a step: element (i, j) of repetition s is at Off + Σ_d Strides[d]·s_d + Row·i + Col·j.
+type Matrix struct {
+	Buf, Off int
+	Row, Col int
+	Strides  []int // one for each dimension of Step.Sizes
+}
+
+// Plan is a log density with its gradient. The prologue reads the batch and the constants; it runs once for each batch.
+// The steps run at each evaluation.
+type Plan struct {
+	Dim      int
+	Buffers  []Buffer
+	Prologue []Step
+	Steps    []Step
+	Inputs   []Slot // what the batch must be
+	Outputs  []Slot // what Aux buffers are
+}
+
+// Slot describes a tensor that goes in or out by pointer. It is contiguous.
+type Slot struct {
+	Name  string
+	Elem  Elem
+	Shape []int64
+}
+
+// arity is how many operands an operation has.
+func (o Op) arity() int {
+	switch {
+	case o <= Coord:
+		return 0
+	case o <= Not:
+		return 1
+	case o <= Or:
+		return 2
+	case o == Select:
+		return 3
+	}
+	return 1
+}
+
+// Writes says whether an instruction changes memory; other instructions have a value.
+func (o Op) Writes() bool { return o >= Store }
+
+// Operands are the numbers of the instructions whose values this one takes.
+func (i Instr) Operands() []int { return []int{i.A, i.B, i.C}[:i.Op.arity()] }
+
+// Iterations is the number of points of a space.
+func Iterations(sizes []int) int {
+	n := 1
+	for _, s := range sizes {
+		n *= s
+	}
+	return n
+}
