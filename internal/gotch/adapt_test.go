@@ -81,7 +81,8 @@ func calls(file *ast.File, name string) int {
 	return n
 }
 
-// Adapting the published source gives a copy without the defects that the edits are for, and leaves the source as it was.
+// Adapting the published source gives a copy without the defects that the edits are for, and leaves the
+// source as it was.
 func TestAdaptThePublishedSource(t *testing.T) {
 	src, dst := source(t), filepath.Join(t.TempDir(), "made", "by", "adapt")
 	before := digest(t, src)
@@ -165,13 +166,15 @@ func TestAdaptThePublishedSource(t *testing.T) {
 	// A C++ function with n results fills n+1 places: the last names the scope. Every Go method gives it as many.
 	t.Run("buffers are long enough", func(t *testing.T) {
 		fills := map[string]int{}
-		for _, m := range regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__[^\n]*\n\s*KELVIN_OP\((\d+),`).FindAllStringSubmatch(read(t, dst, "libtch", generatedC), -1) {
+		cOp := regexp.MustCompile(`(?m)^void (atg_\w+)\(tensor \*out__[^\n]*\n\s*KELVIN_OP\((\d+),`)
+		for _, m := range cOp.FindAllStringSubmatch(read(t, dst, "libtch", generatedC), -1) {
 			fills[m[1]], _ = strconv.Atoi(m[2])
 		}
 		require.Len(t, fills, wrappersC)
+		goOp := regexp.MustCompile(`(?ms)^func (\w+)\([^\n]*\n(?:[^}].*?\n)??[^\n]*C\.(atg_\w+)\(`)
 		named := map[string]string{} // the C++ function behind a Go name
 		for _, name := range []string{"c-generated.go", "patch.go", "tensor.go"} {
-			for _, m := range regexp.MustCompile(`(?ms)^func (\w+)\([^\n]*\n(?:[^}].*?\n)??[^\n]*C\.(atg_\w+)\(`).FindAllStringSubmatch(read(t, dst, "libtch", name), -1) {
+			for _, m := range goOp.FindAllStringSubmatch(read(t, dst, "libtch", name), -1) {
 				named[m[1]] = m[2]
 			}
 		}
@@ -265,15 +268,14 @@ func TestEveryEditChecksItsAnchor(t *testing.T) {
 				*anchor)
 			for _, part := range []string{e.file, fmt.Sprintf("%q", e.what),
 				fmt.Sprintf("found the anchor %q %d times, expected %d", e.anchor, found, want), "go clean -modcache",
-				Module,
-				Version} {
+				Module, Version} {
 				assert.ErrorContains(t, err, part)
 			}
 			assert.Equal(t, changed, read(t, dir, filepath.FromSlash(e.file)), "a file that does not fit is left alone")
 		}
 		require.NoError(t, e.apply(adapted))
-		assert.NotEqual(t, whole, read(t, adapted, filepath.FromSlash(e.file)), "%s: %s changes something", e.file,
-			e.what)
+		assert.NotEqual(t, whole, read(t, adapted, filepath.FromSlash(e.file)), "%s: %s changes something",
+			e.file, e.what)
 	}
 	assert.NotEqual(t, digest(t, pristine), digest(t, adapted))
 }

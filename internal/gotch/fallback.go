@@ -12,7 +12,8 @@ const (
 	whole     = `, c10::optional<int64_t>(kelvin_whole(correction))`
 	oldStdArg = `(*self, ` + dims + whole + `, (bool)keepdim);`
 	one       = ` out__[0] = new torch::Tensor(outputs__);`
-	two       = ` out__[0] = new torch::Tensor(std::get<0>(outputs__)); out__[1] = new torch::Tensor(std::get<1>(outputs__));`
+	two       = ` out__[0] = new torch::Tensor(std::get<0>(outputs__));` +
+		` out__[1] = new torch::Tensor(std::get<1>(outputs__));`
 	// Sizes of one go, from the last dimension to the first so that the others keep their numbers.
 	squeezed = `at::Tensor outputs__ = *self; std::vector<int64_t> ds(dim_data, dim_data + dim_len);
     for (auto &d : ds) if (d < 0) d += self->dim();
@@ -20,8 +21,8 @@ const (
     for (auto d : ds) outputs__ = outputs__.squeeze(d);`
 )
 
-// fallbacks: the correction of std and var was an integer before libtorch 2.0; squeeze took one dimension; to_dense had no
-// masked gradient; attention was not an operation of its own.
+// fallbacks: the correction of std and var was an integer before libtorch 2.0; squeeze took one dimension; to_dense had
+// no masked gradient; attention was not an operation of its own.
 var fallbacks = []fallback{
 	{"atg_std_correction", `auto outputs__ = torch::std` + oldStdArg + one},
 	{"atg_var_correction", `auto outputs__ = torch::var` + oldStdArg + one},
@@ -36,7 +37,8 @@ var fallbacks = []fallback{
     for (auto d : ds) self->squeeze_(d);
     auto outputs__ = *self;` + one},
 	{"atg_squeeze_copy_dims", squeezed + ` outputs__ = outputs__.clone();` + one},
-	{"atg_to_dense", `auto outputs__ = self->to_dense(dtype < 0 ? c10::nullopt : c10::optional<at::ScalarType>(kelvin_type(dtype)));` + one},
+	{"atg_to_dense", `auto outputs__ = self->to_dense(dtype < 0 ? c10::nullopt : ` +
+		`c10::optional<at::ScalarType>(kelvin_type(dtype)));` + one},
 	{"atg_scaled_dot_product_attention", `
     double s = scale_null ? 1.0 / std::sqrt(static_cast<double>(query->size(-1))) : scale_v;
     auto scores = torch::matmul(*query, key->transpose(-2, -1)) * s;

@@ -34,10 +34,11 @@ var (
 	goPtrN     = regexp.MustCompile(`(?m)^\s*ctensorPtr(\d) := .*Sizeof.*$`)
 )
 
-// adaptGeneratedC makes every C++ wrapper report its error and its scope in the output buffer: after n outputs comes the
-// scope of the calling thread; on failure the first slot is null and the second holds the message. The number of an
-// element type is checked: libtorch indexes a table with it. The dimension of indexing operations is counted from the front: where a tensor is
-// mapped and the index is not, vmap of libtorch 1.13 takes a negative one to be the mapped tensor's, and computes something else or crashes.
+// adaptGeneratedC makes every C++ wrapper report its error and its scope in the output buffer: after n outputs comes
+// the scope of the calling thread; on failure the first slot is null and the second holds the message. The number of an
+// element type is checked: libtorch indexes a table with it. The dimension of indexing operations is counted from the
+// front: where a tensor is mapped and the index is not, vmap of libtorch 1.13 takes a negative one to be the mapped
+// tensor's, and computes something else or crashes.
 func adaptGeneratedC(dst string) error {
 	return rewrite(dst, "libtch/torch_api_generated.cpp.h", func(s string) (string, error) {
 		met := 0
@@ -165,8 +166,8 @@ func adaptMethod(f string) (string, bool) {
 	return f, true
 }
 
-// adaptQuery rewrites a generated method that returns a number or a flag: it has no output buffer, and its error is left on
-// the thread.
+// adaptQuery rewrites a generated method that returns a number or a flag: it has no output buffer, and its error is
+// left on the thread.
 func adaptQuery(f string) string {
 	call := goQuery.FindStringIndex(f)
 	name := goName.FindStringSubmatch(f)
@@ -200,8 +201,7 @@ func unique(matches [][]string) []string {
 var fatalFiles = map[string]int{
 	"ts/must-tensor-generated.go": fatalsInMust,
 	"ts/data.go":                  3, "ts/index.go": 2, "ts/iter.go": 3, "ts/jit.go": 19, "ts/optimizer.go": 1,
-	"ts/patch.go": 14,
-	"ts/print.go": 2, "ts/scalar.go": 1, "ts/tensor.go": 34,
+	"ts/patch.go": 14, "ts/print.go": 2, "ts/scalar.go": 1, "ts/tensor.go": 34,
 	"nn/batch-norm.go": 4, "nn/conv-transpose.go": 3, "nn/init.go": 5, "nn/jit.go": 1, "nn/optimizer.go": 11,
 	"nn/scheduler.go": 23, "nn/varstore.go": 26,
 }
@@ -212,7 +212,8 @@ var (
 	logUse    = regexp.MustCompile(`\blog\.`)
 )
 
-// adaptFatal turns the calls that end the process into panics with a typed error, which Kelvin's public functions return.
+// adaptFatal turns the calls that end the process into panics with a typed error, which
+// Kelvin's public functions return.
 func adaptFatal(dst string) error {
 	for file, want := range fatalFiles {
 		err := rewrite(dst, file, func(s string) (string, error) {

@@ -1,9 +1,9 @@
 // Package gotch makes a copy of the gotch module fit for sampling.
 //
 // The published module binds libtorch to Go, and Kelvin uses its tensors and its 2,500 operations as they are. What a
-// sampler cannot live with is changed in a copy, never in Go's module cache: see docs/design.md, section 2, for the table
-// of defects and what is done about each. The changes are edits that name their anchor and fail loudly when it is not
-// there, and a few hundred lines of Kelvin's own C++ and Go, which are added as extra files (the native folder).
+// sampler cannot live with is changed in a copy, never in Go's module cache: see docs/design.md, section 2, for the
+// table of defects and what is done about each. The changes are edits that name their anchor and fail loudly when it is
+// not there, and a few hundred lines of Kelvin's own C++ and Go, which are added as extra files (the native folder).
 package gotch
 
 import (
@@ -143,8 +143,8 @@ func quoteAll(flags []string) string {
 	return strings.Join(out, " ")
 }
 
-// nativeFiles says where each embedded file goes in the copy. The Go files carry another extension here, so that Kelvin's
-// own build does not take them for its own.
+// nativeFiles says where each embedded file goes in the copy. The Go files carry another extension here, so that
+// Kelvin's own build does not take them for its own.
 var nativeFiles = map[string]string{
 	"kelvin.h":             "libtch/kelvin.h",
 	"kelvin.cpp":           "libtch/kelvin.cpp",

@@ -23,8 +23,8 @@ var errorLine = regexp.MustCompile(`(?m)^(?:In file included from )?(.*?):(\d+):
 var generatedLine = regexp.MustCompile(regexp.QuoteMeta(generatedC) + `:(\d+)`)
 
 // Missing finds the operations of the adapted copy at dst that the libtorch in use lacks, by asking the compiler cxx to
-// check the C++ file. An operation that only changed its signature gets the form that this libtorch has; any other gets a
-// body that reports "not in this libtorch". The names of the latter are returned and written into the copy. Anything
+// check the C++ file. An operation that only changed its signature gets the form that this libtorch has; any other gets
+// a body that reports "not in this libtorch". The names of the latter are returned and written into the copy. Anything
 // else that does not compile is an error with the compiler's text.
 func Missing(ctx context.Context, dst, cxx string, flags Flags) ([]string, error) {
 	path := filepath.Join(dst, "libtch", generatedC)
@@ -58,8 +58,8 @@ func Missing(ctx context.Context, dst, cxx string, flags Flags) ([]string, error
 				tried[op] = true
 				var done bool
 				if s, done = replaceBody(s, op, body); !done {
-					return "", fmt.Errorf("adapting %s: %s has no function %s of the expected form", Module, generatedC,
-						op)
+					return "", fmt.Errorf("adapting %s: %s has no function %s of the expected form",
+						Module, generatedC, op)
 				}
 			}
 			return s, nil
@@ -68,8 +68,8 @@ func Missing(ctx context.Context, dst, cxx string, flags Flags) ([]string, error
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("adapting %s: still finding operations that do not compile after %d passes", Module,
-		maxPasses)
+	return nil, fmt.Errorf("adapting %s: still finding operations that do not compile after %d passes",
+		Module, maxPasses)
 }
 
 // check runs the compiler's syntax check and returns its output when it found errors.
@@ -87,8 +87,8 @@ func check(ctx context.Context, dst, cxx string, flags Flags) (string, error) {
 	} // whichever compiler c++ is, the passes do the rest
 	// A compiler may come with arguments: "ccache g++".
 	words := strings.Fields(cxx)
-	cmd := exec.CommandContext(ctx, words[0], append(append(words[1:], args...), filepath.Join(dir,
-		"torch_api.cpp"))...)
+	args = append(append(words[1:], args...), filepath.Join(dir, "torch_api.cpp"))
+	cmd := exec.CommandContext(ctx, words[0], args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -176,8 +176,8 @@ func replaceBody(s, op, body string) (string, bool) {
 // writeMissing records the names in the copy, for doctor.
 func writeMissing(dst string, names []string) error {
 	var b strings.Builder
-	b.WriteString("package ts\n\n// KelvinMissing names the operations that the libtorch in use lacks.\nvar " +
-		"KelvinMissing = []string{\n")
+	b.WriteString("package ts\n\n// KelvinMissing names the operations that the libtorch in use lacks.\n" +
+		"var KelvinMissing = []string{\n")
 	for _, n := range names {
 		fmt.Fprintf(&b, "\t%q,\n", strings.TrimPrefix(n, "atg_"))
 	}

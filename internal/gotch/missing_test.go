@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wrappers is a small generated file. Lines are counted from 1: atg_abs is on lines 3 to 8, atg_add on 10 to 15, atg_add_
-// on 17 to 22, atg_dim on 24 to 29, atg_squeeze_dims on 31 to 36.
+// wrappers is a small generated file. Lines are counted from 1: atg_abs is on lines 3 to 8, atg_add on 10 to 15,
+// atg_add_ on 17 to 22, atg_dim on 24 to 29, atg_squeeze_dims on 31 to 36.
 const wrappers = `#include "kelvin.h"
 
 void atg_abs(tensor *out__, tensor self) {
@@ -123,7 +123,8 @@ torch_api_generated.cpp.h:20:31: error: second
 		"clang, in a header": {`/usr/include/c10/util/Optional.h:446:9: error: no viable conversion from 'int' to 'Scalar'
         f(x);
         ^
-./torch_api_generated.cpp.h:33:22: note: in instantiation of function template specialization 'torch::squeeze<int>' requested here
+./torch_api_generated.cpp.h:33:22: note: in instantiation of function template specialization ` +
+			`'torch::squeeze<int>' requested here
     auto outputs__ = torch::squeeze(*self);
                      ^
 `, []string{"atg_squeeze_dims"}},
@@ -137,8 +138,8 @@ torch_api_generated.cpp.h:26:18: error: no
 	}
 
 	for name, c := range map[string]struct{ out, says string }{
-		"a missing header": {"torch_api.h:7:10: fatal error: torch/torch.h: No such file or " +
-			"directory\ncompilation terminated.\n", "torch/torch.h: No such file or directory"},
+		"a missing header": {"torch_api.h:7:10: fatal error: torch/torch.h: No such file or directory\n" +
+			"compilation terminated.\n", "torch/torch.h: No such file or directory"},
 		"outside of the ops": {"kelvin.h:12:3: error: 'Philox' was not declared in this scope\n",
 			"'Philox' was not declared"},
 		"between the ops":    {"torch_api_generated.cpp.h:1:10: error: stray text\n", "stray text"},
@@ -155,29 +156,30 @@ torch_api_generated.cpp.h:26:18: error: no
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// compiler writes a program that stands for a C++ compiler: it complains about the lines of the generated file in which a
-// word occurs.
+// compiler writes a program that stands for a C++ compiler: it complains about the lines of the generated file in which
+// a word occurs.
 func compiler(t *testing.T, name, body string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in for a compiler is a shell script")
 	}
 	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nfor last; do :; done\ndir=$(dirname \"$last\")\n"+body),
-		0o755))
+	script := "#!/bin/sh\nfor last; do :; done\ndir=$(dirname \"$last\")\n" + body
+	require.NoError(t, os.WriteFile(path, []byte(script), 0o755))
 	return path
 }
 
 // grumble is the body of a compiler that knows neither of the words.
 func grumble(words string) string {
-	return `grep -nE '` + words + `' "$dir/` + generatedC + `" | sed -E 's/^([0-9]+):.*/` + generatedC + `:\1:5: error: unknown/' > "$dir/found"
+	return `grep -nE '` + words + `' "$dir/` + generatedC + `" |
+	sed -E 's/^([0-9]+):.*/` + generatedC + `:\1:5: error: unknown/' > "$dir/found"
 cat "$dir/found" >&2
 test ! -s "$dir/found"
 `
 }
 
-// Missing replaces what does not compile and leaves the rest: a fallback where there is one, else a body that says so. What
-// only shows in a later pass is replaced as well.
+// Missing replaces what does not compile and leaves the rest: a fallback where there is one, else a body that says so.
+// What only shows in a later pass is replaced as well.
 func TestMissing(t *testing.T) {
 	copyOf := func(text string) string {
 		dir := t.TempDir()
@@ -229,8 +231,7 @@ func TestMissing(t *testing.T) {
 			require.NoError(t, err)
 			args := strings.Split(read(t, dir, "libtch", "args"), "\n")
 			for _, want := range []string{"-I/with a space", "-I" + filepath.Join(dir, "libtch"), "-fsyntax-only",
-				"-DNDEBUG",
-				flag, "C", filepath.Join(dir, "libtch", "torch_api.cpp")} {
+				"-DNDEBUG", flag, "C", filepath.Join(dir, "libtch", "torch_api.cpp")} {
 				assert.Contains(t, args, want, name)
 			}
 		}
@@ -238,13 +239,11 @@ func TestMissing(t *testing.T) {
 
 	t.Run("failures", func(t *testing.T) {
 		dir := copyOf(wrappers)
-		_, err := Missing(context.Background(), dir, compiler(t, "g++", "echo 'kelvin.h:3:1: error: not C++' "+
-			">&2\nexit 1\n"),
-			Flags{})
+		wrong := compiler(t, "g++", "echo 'kelvin.h:3:1: error: not C++' >&2\nexit 1\n")
+		_, err := Missing(context.Background(), dir, wrong, Flags{})
 		assert.ErrorContains(t, err, "kelvin.h:3:1: error: not C++")
-		_, err = Missing(context.Background(), dir, compiler(t, "g++", "echo 'internal compiler trouble' >&2\nexit "+
-			"4\n"),
-			Flags{})
+		broken := compiler(t, "g++", "echo 'internal compiler trouble' >&2\nexit 4\n")
+		_, err = Missing(context.Background(), dir, broken, Flags{})
 		assert.ErrorContains(t, err, "internal compiler trouble")
 		assert.ErrorContains(t, err, "exit status 4")
 		_, err = Missing(context.Background(), dir, filepath.Join(dir, "no-such-compiler"), Flags{})
@@ -281,8 +280,7 @@ func TestFallbacksFitThePublishedFile(t *testing.T) {
 		}
 		signature, _, _ := strings.Cut(text[start:], "{")
 		for _, name := range []string{"dim_data", "dim_len", "correction", "keepdim", "(dtype)", "attn_mask",
-			"dropout_p",
-			"is_causal", "scale_v", "scale_null", "*out,"} {
+			"dropout_p", "is_causal", "scale_v", "scale_null", "*out,"} {
 			if strings.Contains(f.body, name) {
 				assert.Contains(t, signature, strings.Trim(name, "*,()"), f.op)
 			}

@@ -14,7 +14,8 @@ func TestAdaptMethod(t *testing.T) {
 		name, before, after string
 		buffer              bool
 	}{
-		{"one output, a tensor and a scalar", `func(ts *Tensor) AddScalar(other *Scalar, del bool)(retVal *Tensor, err error) { 
+		{"one output, a tensor and a scalar",
+			`func(ts *Tensor) AddScalar(other *Scalar, del bool)(retVal *Tensor, err error) { 
   if del { defer ts.MustDrop() }
   ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))
   
@@ -76,7 +77,8 @@ func TestAdaptMethod(t *testing.T) {
   return err
 } 
 `, true},
-		{"two outputs", `func(ts *Tensor) MaxDim(dim int64, keepdim bool, del bool)(retVal0 *Tensor, retVal1 *Tensor, err error) { 
+		{"two outputs",
+			`func(ts *Tensor) MaxDim(dim int64, keepdim bool, del bool)(retVal0 *Tensor, retVal1 *Tensor, err error) { 
   if del { defer ts.MustDrop() }
   ctensorPtr0 := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))
   ctensorPtr1 := (*lib.Ctensor)(unsafe.Pointer(uintptr(unsafe.Pointer(ctensorPtr0)) + unsafe.Sizeof(ctensorPtr0)))

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// handleUses is how many statements of each hand-written file use the handle of a tensor or scalar, and threadErrors how
-// many functions read an error that libtorch left on the thread.
+// handleUses is how many statements of each hand-written file use the handle of a tensor or scalar, and threadErrors
+// how many functions read an error that libtorch left on the thread.
 var (
-	handleUses = map[string]int{"ts/tensor.go": 26, "ts/patch.go": 16, "ts/jit.go": 3, "ts/image.go": 2, "ts/optimizer.go": 3, "ts/scalar.go": 3}
-	handles    = map[string]bool{"ctensor": true, "cscalar": true}
+	handleUses = map[string]int{"ts/tensor.go": 26, "ts/patch.go": 16, "ts/jit.go": 3, "ts/image.go": 2,
+		"ts/optimizer.go": 3, "ts/scalar.go": 3}
+	handles = map[string]bool{"ctensor": true, "cscalar": true}
 )
 
 // adaptUses makes the hand-written functions refuse a tensor or scalar that was freed, keep it alive during the call,
@@ -94,13 +95,17 @@ func guardUses(src string) (string, int, error) {
 			if !ok {
 				return true
 			}
+			instead := insertion{at: at(call.Pos()), cut: len(text(call))}
 			switch text(call.Fun) {
 			case "TorchErr":
 				locked = true
-				ins = append(ins, insertion{at: at(call.Pos()), cut: len(text(call)), text: "threadError" + named + shown + ")"})
+				instead.text = "threadError" + named + shown + ")"
 			case "slotError":
-				ins = append(ins, insertion{at: at(call.Pos()), cut: len(text(call)), text: "slotError" + named + ", slot[:]" + shown + ")"})
+				instead.text = "slotError" + named + ", slot[:]" + shown + ")"
+			default:
+				return true
 			}
+			ins = append(ins, instead)
 			return true
 		})
 		if locked {

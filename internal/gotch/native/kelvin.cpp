@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/version.h>
 
-// ---- errors and scopes ------------------------------------------------------------------------------------------------
+// ---- errors and scopes ----------------------------------------------------------------------------------------------
 
 thread_local kelvin_scope *kelvin_current = nullptr;
 
@@ -68,12 +68,13 @@ void kelvin_scalar_int(void **out, int64_t v) {
 
 void kelvin_free_tensor(tensor t) { delete t; }
 
-// ---- tensors and data -------------------------------------------------------------------------------------------------
+// ---- tensors and data -----------------------------------------------------------------------------------------------
 
 static int device_number(const at::Device &d) { return d.is_cuda() ? (d.has_index() ? d.index() : 0) : -1; }
 
 at::ScalarType kelvin_type(int type) {
-  if (type < 0 || type >= static_cast<int>(at::ScalarType::NumOptions) || type == static_cast<int>(at::ScalarType::Undefined))
+  if (type < 0 || type >= static_cast<int>(at::ScalarType::NumOptions) ||
+      type == static_cast<int>(at::ScalarType::Undefined))
     throw std::invalid_argument("element type number " + std::to_string(type) + " is not one of this libtorch's");
   return static_cast<at::ScalarType>(type);
 }
@@ -133,8 +134,8 @@ void kelvin_borrow(tensor *out__, void *data, int data_type, int64_t *dims, int 
 
 void kelvin_readable(tensor t) {
   if (t->defined() && at::functorch::isBatchedTensor(*t))
-    throw std::invalid_argument("the values of a tensor cannot be read inside a vmapped function: it stands for all the "
-                                "chains or samples at once (use tensor operations such as where)");
+    throw std::invalid_argument("the values of a tensor cannot be read inside a vmapped function: it stands for all "
+                                "the chains or samples at once (use tensor operations such as where)");
 }
 
 // host returns the elements as a contiguous tensor in main memory, and fails when there are not numel of them.
@@ -168,7 +169,7 @@ void *kelvin_data(tensor t, int dtype, char **error) {
   return nullptr;
 }
 
-// ---- autograd ---------------------------------------------------------------------------------------------------------
+// ---- autograd -------------------------------------------------------------------------------------------------------
 
 int kelvin_grad_mode(int enabled) {
   int before = at::GradMode::is_enabled() ? 1 : 0;
@@ -179,8 +180,8 @@ int kelvin_grad_mode(int enabled) {
 
 void kelvin_leaf(tensor *out__, tensor t) {
   KELVIN_OP(1, if (t->defined() && at::functorch::isBatchedTensor(*t)) throw std::invalid_argument(
-                   "gradients cannot be taken inside a vmapped function: make the leaf outside, map over it, and take the "
-                   "gradient of the sum of the results");
+                   "gradients cannot be taken inside a vmapped function: make the leaf outside, map over it, and take "
+                   "the gradient of the sum of the results");
             out__[0] = new torch::Tensor(t->detach().set_requires_grad(true));)
 }
 
@@ -196,7 +197,7 @@ void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, 
           grads[i].defined() ? grads[i] : at::zeros_like(xs[i]));)
 }
 
-// ---- arithmetic -------------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 void kelvin_combine(tensor *out__, double *coeffs, tensor *tensors, int n) {
   KELVIN_OP(1, at::Tensor sum; for (int i = 0; i < n; ++i) {
@@ -211,12 +212,13 @@ void kelvin_combine(tensor *out__, double *coeffs, tensor *tensors, int n) {
 
 void kelvin_readout(tensor values, tensor x, double *out, int64_t rows, char **error) {
   KELVIN_TRY(
-      at::NoGradGuard off; auto norms = at::linalg_vector_norm(x->detach().reshape({rows, -1}), 2, at::IntArrayRef({1}));
+      at::NoGradGuard off; auto flat = x->detach().reshape({rows, -1});
+      auto norms = at::linalg_vector_norm(flat, 2, at::IntArrayRef({1}));
       auto both = at::stack({values->detach().reshape({rows}), norms}).to(at::kCPU, at::kDouble).contiguous();
       memcpy(out, both.data_ptr(), both.nbytes());)
 }
 
-// ---- vmap -------------------------------------------------------------------------------------------------------------
+// ---- vmap -----------------------------------------------------------------------------------------------------------
 
 namespace ft = at::functorch;
 
@@ -259,7 +261,8 @@ void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_
   KELVIN_OP(1, auto *impl = ft::maybeGetBatchedImpl(*t); bool mapped = impl != nullptr && impl->level() == level;
             const int64_t rank = mapped ? impl->value().dim() : t->dim() + 1; // of the result
             if (dim < -rank || dim >= rank) throw std::invalid_argument(
-                "the output dimension " + std::to_string(dim) + " is out of range: the result has " + std::to_string(rank));
+                "the output dimension " + std::to_string(dim) + " is out of range: the result has " +
+                std::to_string(rank));
             at::Tensor value; if (mapped) { value = impl->value().movedim(impl->bdim(), dim); } else {
               // The result does not depend on the mapped inputs: it is the same for each.
               auto sizes = t->sizes().vec();
@@ -269,7 +272,7 @@ void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_
             } out__[0] = new torch::Tensor(value);)
 }
 
-// ---- random numbers ---------------------------------------------------------------------------------------------------
+// ---- random numbers -------------------------------------------------------------------------------------------------
 
 // Two words make one number of the open unit interval: 52 bits and a half, so that the sum is exact and never 1.
 static inline double unit(uint32_t hi, uint32_t lo) {
@@ -279,7 +282,8 @@ static inline double unit(uint32_t hi, uint32_t lo) {
 
 // Numbers come in pairs, one pair per counter value, so that any part of a row can be filled by any thread.
 template <typename T>
-static void fill_pairs(int kind, T *row, int64_t n, uint64_t seed, uint64_t chain, uint64_t offset, int64_t from, int64_t to) {
+static void fill_pairs(int kind, T *row, int64_t n, uint64_t seed, uint64_t chain, uint64_t offset, int64_t from,
+                       int64_t to) {
   at::Philox4_32 engine(seed, chain, offset + static_cast<uint64_t>(from));
   for (int64_t p = from; p < to; ++p) {
     uint32_t w0 = engine();
@@ -333,7 +337,7 @@ void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int
       out__[0] = new torch::Tensor(t.to(device_of(device), type));)
 }
 
-// ---- the library ------------------------------------------------------------------------------------------------------
+// ---- the library ----------------------------------------------------------------------------------------------------
 
 char *kelvin_version(void) { return strdup(TORCH_VERSION); }
 char *kelvin_parallel_info(void) { return strdup(at::get_parallel_info().c_str()); }

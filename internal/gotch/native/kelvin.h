@@ -1,4 +1,5 @@
-// Kelvin's additions to gotch's C interface: errors in the output buffer, scopes, gradients, vmap, random numbers, data.
+// Kelvin's additions to gotch's C interface: errors in the output buffer, scopes, gradients,
+// vmap, random numbers, data.
 #ifndef KELVIN_H
 #define KELVIN_H
 #include <stdbool.h>
@@ -12,24 +13,24 @@ typedef struct kelvin_scope {
 #ifdef __cplusplus
 extern thread_local kelvin_scope *kelvin_current;
 char *kelvin_message(const std::exception &e);
-// These throw: kelvin_type where a number names no element type, kelvin_readable where a tensor has no values of its own,
-// kelvin_whole where a scalar is not a whole number.
+// These throw: kelvin_type where a number names no element type, kelvin_readable where a tensor has no values of its
+// own, kelvin_whole where a scalar is not a whole number.
 at::ScalarType kelvin_type(int type);
 void kelvin_readable(tensor t);
 int64_t kelvin_whole(torch::Scalar *s);
 
 // The body of a function with an output buffer of n results. Slot n says which scope owns them; on failure slot 0 is
 // null and slot 1 holds the message.
-#define KELVIN_OP(n, ...)                                                      \
-  try {                                                                        \
-    __VA_ARGS__;                                                               \
-    out__[n] = (torch::Tensor *)(void *)kelvin_current;                                 \
-  } catch (const std::exception &e) {                                          \
-    out__[1] = (torch::Tensor *)(void *)kelvin_message(e);                              \
-    out__[0] = nullptr;                                                        \
-  } catch (...) {                                                              \
-    out__[1] = (torch::Tensor *)(void *)strdup("unknown C++ exception");                \
-    out__[0] = nullptr;                                                        \
+#define KELVIN_OP(n, ...)                                                              \
+  try {                                                                                \
+    __VA_ARGS__;                                                                       \
+    out__[n] = (torch::Tensor *)(void *)kelvin_current;                                \
+  } catch (const std::exception &e) {                                                  \
+    out__[1] = (torch::Tensor *)(void *)kelvin_message(e);                             \
+    out__[0] = nullptr;                                                                \
+  } catch (...) {                                                                      \
+    out__[1] = (torch::Tensor *)(void *)strdup("unknown C++ exception");               \
+    out__[0] = nullptr;                                                                \
   }
 #endif
 
@@ -75,9 +76,9 @@ void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_
 void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
                    int64_t *dims, int rank, int dtype, int device);
 
-// Draws, whose parameters may be mapped. op 0: the logarithm of a gamma number of shape a, 1: Poisson of rate a,
-// 2: binomial of count a and probability b, 3: multinomial of count a and weights b over its last dimension, 4: von Mises of
-// concentration a. There is one seed for each evaluation of the level, or one alone where level is 0.
+// Draws, whose parameters may be mapped. op 0: the logarithm of a gamma number of shape a, 1: Poisson of rate a, 2:
+// binomial of count a and probability b, 3: multinomial of count a and weights b over its last dimension, 4: von Mises
+// of concentration a. There is one seed for each evaluation of the level, or one alone where level is 0.
 void kelvin_sample(tensor *out__, int op, tensor a, tensor b, int64_t level, uint64_t *seeds, int64_t n_seeds);
 
 // The library.

@@ -8,8 +8,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 // Gamma, Poisson, binomial and multinomial numbers. Each element of a draw has a Philox generator of its own, named by
-// (seed of its chain, index of the element), because rejection takes any number of words: so a draw depends on neither the
-// other chains nor the number of threads.
+// (seed of its chain, index of the element), because rejection takes any number of words: so a draw depends on neither
+// the other chains nor the number of threads.
 
 namespace ft = at::functorch;
 
@@ -66,7 +66,8 @@ double poisson_log(double k, double rate) {
   return -stirling(k) - deviance(k, rate) - 0.5 * std::log(6.283185307179586476925286766559 * k);
 }
 
-// poisson_number inverts the distribution function for small rates; above, it is transformed rejection (Hoermann 1993, PTRS).
+// poisson_number inverts the distribution function for small rates; above, it is transformed
+// rejection (Hoermann 1993, PTRS).
 double poisson_number(engine &e, double rate) {
   if (!(rate >= 0) || std::isinf(rate))
     return nan_value;
@@ -146,8 +147,8 @@ double binomial_number(engine &e, double n, double p) {
   }
 }
 
-// von_mises_number is a draw around 0: rejection from a wrapped Cauchy (Best and Fisher 1979). Where the concentration is
-// large, 1 - cos of the angle would be lost in rounding: w is that difference.
+// von_mises_number is a draw around 0: rejection from a wrapped Cauchy (Best and Fisher 1979). Where the concentration
+// is large, 1 - cos of the angle would be lost in rounding: w is that difference.
 double von_mises_number(engine &e, double k) {
   if (!(k >= 0) || std::isinf(k))
     return nan_value;
@@ -180,11 +181,13 @@ struct Once : torch::autograd::Function<Once> {
 
 // Pathwise is a draw with its derivative in the parameter.
 struct Pathwise : torch::autograd::Function<Pathwise> {
-  static at::Tensor forward(torch::autograd::AutogradContext *ctx, at::Tensor parameter, at::Tensor draw, at::Tensor slope) {
+  static at::Tensor forward(torch::autograd::AutogradContext *ctx, at::Tensor parameter, at::Tensor draw,
+                            at::Tensor slope) {
     ctx->save_for_backward({parameter, slope});
     return draw.clone();
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext *ctx, torch::autograd::variable_list grad) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext *ctx,
+                                                 torch::autograd::variable_list grad) {
     auto saved = ctx->get_saved_variables();
     return {grad[0] * Once::apply(saved[1], saved[0]), at::Tensor(), at::Tensor()};
   }
@@ -311,42 +314,71 @@ at::Tensor log_gamma(const frame &fr, const at::Tensor &alpha, int64_t level, co
   return alpha.requires_grad() && at::GradMode::is_enabled() ? Pathwise::apply(alpha, log_x, log_u) : log_x;
 }
 
+// category_numbers is a multinomial draw: category after category, a binomial number of those that are left.
+void category_numbers(engine &e, double count, const double *weights, int64_t k, double *to) {
+  double rest = 0;
+  for (int64_t j = k - 1; j >= 0; --j)
+    to[j] = rest += weights[j]; // the weight of j and all later
+  double left = count;
+  for (int64_t j = 0; j < k; ++j) {
+    double here = left;
+    if (j < k - 1)
+      here = left == 0 ? 0 : binomial_number(e, left, std::min(1.0, weights[j] / to[j]));
+    to[j] = here;
+    left -= here;
+  }
+}
+
+// sample is kelvin_sample, with errors thrown.
+at::Tensor sample(int op, tensor a, tensor b, int64_t level, const uint64_t *seeds, int64_t n_seeds) {
+  unmapped plain;
+  const int64_t last = op == 3 ? 1 : 0;
+  const operand x = unwrap(*a);
+  operand y;
+  frame fr;
+  fr.include(x, 0);
+  auto type = a->scalar_type();
+  if (b != nullptr) {
+    y = unwrap(*b);
+    fr.include(y, last);
+    type = at::promote_types(type, b->scalar_type());
+  }
+  if (!at::isFloatingType(type))
+    type = at::kDouble;
+  if (level > 0) {
+    auto found = fr.levels.find(level);
+    if (found != fr.levels.end() && found->second != n_seeds)
+      throw std::logic_error("the number of streams is wrong");
+    fr.levels[level] = n_seeds;
+  }
+  const at::Tensor first = fr.fit(x, 0);
+  if (op == 0) {
+    const at::Tensor shape = at::isFloatingType(first.scalar_type()) ? first : first.to(type);
+    return fr.wrap(log_gamma(fr, shape, level, seeds, n_seeds));
+  }
+  at::NoGradGuard off;
+  const at::Tensor p = numbers(first);
+  const at::Tensor q = b != nullptr ? numbers(fr.fit(y, last)) : p;
+  const at::Tensor t = at::empty_like(q);
+  const double *pp = p.data_ptr<double>();
+  const double *qp = q.data_ptr<double>();
+  double *to = t.data_ptr<double>();
+  const int64_t k = last ? q.size(-1) : 1;
+  fr.map(level, seeds, n_seeds, [=](int64_t i, engine &e) {
+    if (op == 1)
+      to[i] = poisson_number(e, pp[i]);
+    else if (op == 2)
+      to[i] = binomial_number(e, pp[i], qp[i]);
+    else if (op == 4)
+      to[i] = von_mises_number(e, pp[i]);
+    else
+      category_numbers(e, pp[i], qp + i * k, k, to + i * k);
+  });
+  return fr.wrap(t.to(a->device(), type));
+}
+
 } // namespace
 
 void kelvin_sample(tensor *out__, int op, tensor a, tensor b, int64_t level, uint64_t *seeds, int64_t n_seeds) {
-  KELVIN_OP(
-      1, unmapped plain; const int64_t last = op == 3 ? 1 : 0; auto x = unwrap(*a); operand y; frame fr; fr.include(x, 0);
-      auto type = a->scalar_type();
-      if (b != nullptr) { y = unwrap(*b); fr.include(y, last); type = at::promote_types(type, b->scalar_type()); }
-      if (!at::isFloatingType(type)) type = at::kDouble;
-      if (level > 0) {
-        auto found = fr.levels.find(level);
-        if (found != fr.levels.end() && found->second != n_seeds) throw std::logic_error("the number of streams is wrong");
-        fr.levels[level] = n_seeds;
-      } auto first = fr.fit(x, 0);
-      if (op == 0) { out__[0] = new torch::Tensor(fr.wrap(log_gamma(fr, at::isFloatingType(first.scalar_type()) ? first : first.to(type), level, seeds, n_seeds))); } else {
-        at::NoGradGuard off;
-        auto p = numbers(first); auto q = b != nullptr ? numbers(fr.fit(y, last)) : p;
-        auto t = at::empty_like(q); const double *pp = p.data_ptr<double>(); const double *qp = q.data_ptr<double>();
-        double *to = t.data_ptr<double>(); const int64_t k = last ? q.size(-1) : 1;
-        fr.map(level, seeds, n_seeds, [=](int64_t i, engine &e) {
-          if (op == 1) to[i] = poisson_number(e, pp[i]);
-          else if (op == 2) to[i] = binomial_number(e, pp[i], qp[i]);
-          else if (op == 4) to[i] = von_mises_number(e, pp[i]);
-          else {
-            // Category after category, a binomial number of those that are left.
-            const double *w = qp + i * k;
-            double *c = to + i * k;
-            double rest = 0;
-            for (int64_t j = k - 1; j >= 0; --j) c[j] = rest += w[j]; // the weight of j and all later
-            double left = pp[i];
-            for (int64_t j = 0; j < k; ++j) {
-              const double here = j == k - 1 ? left : left == 0 ? 0 : binomial_number(e, left, std::min(1.0, w[j] / c[j]));
-              c[j] = here;
-              left -= here;
-            }
-          }
-        });
-        out__[0] = new torch::Tensor(fr.wrap(t.to(a->device(), type)));
-      })
+  KELVIN_OP(1, out__[0] = new torch::Tensor(sample(op, a, b, level, seeds, n_seeds));)
 }
