@@ -124,22 +124,6 @@ func (b *batcher) gradient(k int, temperature *float64) gradient {
 	}
 }
 
-// direct is a gradient that evaluates by itself, in the calling goroutine, and still ends when the batcher does. It is
-// for one chain alone, which then pays nothing for batching, and for densities that can be called concurrently.
-func (b *batcher) direct(temperature *float64) gradient {
-	logp, t := make([]float64, 1), make([]float64, 1)
-	return func(x, grad []float64) (float64, error) {
-		if b.stopped.Load() {
-			return math.NaN(), b.Err()
-		}
-		t[0] = *temperature
-		if err := evaluateRows(b.density, x, t, logp, grad); err != nil {
-			return math.NaN(), err
-		}
-		return logp[0], nil
-	}
-}
-
 // Meet makes chain k wait until every live chain meets; the last to come calls its f, while all others stand still,
 // and then all go on. f must be the same for all. Gradients that others need on their way to the meeting are
 // evaluated.

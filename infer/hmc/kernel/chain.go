@@ -153,6 +153,7 @@ type chain struct {
 	transition transition
 	metric     massMatrix
 	gradient   gradient
+	scaled     []float64 // scratch: the gradient over T
 }
 
 func (r *runner) newChain(k int, temperature float64) (*chain, error) {
@@ -164,7 +165,7 @@ func (r *runner) newChain(k int, temperature float64) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &chain{transition: t}
+	c := &chain{transition: t, scaled: make([]float64, r.d)}
 	step, t0, err := r.scheduled(0)
 	if err != nil {
 		return nil, err
@@ -274,10 +275,10 @@ func (r *runner) adapt(c *chain, i int, accept float64) {
 	if !r.KeepMetric && r.Metric != Unit && r.windows.In(i) {
 		grad := c.Point.Grad
 		if c.Temperature != 1 {
-			grad = append([]float64(nil), grad...)
-			for j := range grad {
-				grad[j] /= c.Temperature
+			for j, g := range grad {
+				c.scaled[j] = g / c.Temperature
 			}
+			grad = c.scaled
 		}
 		c.Mass.Add(c.Point.X, grad)
 		if r.windows.End(i) && !r.Pooled {

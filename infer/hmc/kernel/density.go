@@ -10,8 +10,13 @@ import (
 // and varies from call to call; x and grad are K rows of Dim numbers. x must not be changed; logp and grad must be
 // filled.
 //
-// Calls come one at a time, from one goroutine (unless a run asks for [Options.Parallel]). It is not locked to a
-// thread: a density that needs that locks for the call, as package torch does.
+// Calls come one at a time, from one goroutine, unless a run asks for [Options.Parallel] or the density says of itself
+// that it may be called from several at once, by a second method that returns true:
+//
+//	Concurrent() bool
+//
+// Then each chain calls it from its own goroutine, with K = 1. A goroutine is not locked to a thread: a density that
+// needs that locks for the call, as package torch does.
 //
 // A density that itself depends on the temperature T of a chain, for example N·logp + T·log|Jacobian| where the
 // Jacobian is not tempered, has a second method, which is called instead, with the temperature of each row:
@@ -38,12 +43,19 @@ func isTempered(d Density) bool {
 	return ok
 }
 
+// isConcurrent reports whether a density says that it may be called from several goroutines at once.
+func isConcurrent(d Density) bool {
+	c, ok := d.(interface{ Concurrent() bool })
+	return ok && c.Concurrent()
+}
+
 // gradient evaluates one point: it fills grad with ∇logp(x) and returns logp(x). The kernels are written against it, so
 // that a chain does not know whether others run beside it. Its error ends the transition, unless it is recoverable.
 type gradient func(x, grad []float64) (logp float64, err error)
 
 // Func makes a Density of a function of one point, which fills grad and returns the log density. Batches gain nothing
-// for it: with several chains set [Options.Parallel] if the function is safe for concurrent use.
+// for it: with several chains set [Options.Parallel] if the function is safe for concurrent use. Each chain then calls
+// the function itself.
 func Func(dim int, f func(x, grad []float64) float64) Density { return funcDensity{dim, f} }
 
 type funcDensity struct {

@@ -275,3 +275,14 @@ func geometric(low, high float64, n int) []float64 {
 
 // cold is the temperature 1.
 var cold = 1.0
+
+// logAddExp is log(e^a + e^b).
+func logAddExp(a, b float64) float64 {
+	if a < b {
+		a, b = b, a
+	}
+	if math.IsInf(a, -1) {
+		return a
+	}
+	return a + math.Log1p(math.Exp(b-a))
+}

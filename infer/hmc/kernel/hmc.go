@@ -112,7 +112,7 @@ func (t *hmc) Step(s *position, stepSize, temperature float64, m massMatrix, g g
 	if err := checkStep("kernel.HMC", stepSize, temperature); err != nil {
 		return Info{}, err
 	}
-	start := *rng
+	start := rng.Position
 	z := &t.z
 	m.Sample(z.P, rng)
 	if a := t.Persistence; a > 0 && len(s.Momentum) == t.d {
@@ -132,7 +132,7 @@ func (t *hmc) Step(s *position, stepSize, temperature float64, m massMatrix, g g
 	for range t.length(stepSize, rng) {
 		info.Leapfrogs++
 		if err := leapfrog(z, stepSize, temperature, m, g); err != nil {
-			*rng = start
+			rng.Position = start
 			return Info{}, err
 		}
 		if math.IsNaN(z.LogP) {

@@ -70,6 +70,7 @@ type phase struct {
 	X, P, Grad []float64 // position x, momentum p, gradient of logp at x
 	V          []float64 // velocity M⁻¹p
 	LogP       float64   // at x, not divided by T; NaN after a point that is not finite
+	kinetic    float64   // p·v after a leapfrog step
 }
 
 // newPhase has room for d dimensions.
@@ -84,12 +85,18 @@ func (z *phase) Copy(w *phase) {
 	copy(z.P, w.P)
 	copy(z.Grad, w.Grad)
 	copy(z.V, w.V)
-	z.LogP = w.LogP
+	z.LogP, z.kinetic = w.LogP, w.kinetic
 }
 
 // Energy is H = -logp/T + p·V/2; +Inf where logp is not finite.
 func (z *phase) Energy(temperature float64) float64 {
-	h := 0.5*dot(z.P, z.V) - z.LogP/temperature
+	z.kinetic = dot(z.P, z.V)
+	return z.moved(temperature)
+}
+
+// moved is the energy after a leapfrog step, which leaves p·v.
+func (z *phase) moved(temperature float64) float64 {
+	h := 0.5*z.kinetic - z.LogP/temperature
 	if math.IsNaN(h) {
 		return math.Inf(1)
 	}
@@ -104,9 +111,12 @@ func (z *phase) Energy(temperature float64) float64 {
 //
 // It is reversible and symplectic, and its energy error over a fixed time is O(ε²). A negative ε goes backwards. It
 // calls the gradient once and expects Grad and LogP of the point it starts from. At a point that is not finite LogP is
-// NaN and the momentum is not finished; an error is the gradient's.
+// NaN, and the momentum means nothing; an error is the gradient's.
 func leapfrog(z *phase, stepSize, temperature float64, m massMatrix, g gradient) error {
 	h := 0.5 * stepSize / temperature
+	if diagonal, ok := m.(*diagonalMass); ok {
+		return diagonal.leapfrog(z, stepSize, h, g)
+	}
 	x, p, v, grad := z.X, z.P[:len(z.X)], z.V[:len(z.X)], z.Grad[:len(z.X)]
 	for i, e := range grad {
 		p[i] += h * e
@@ -123,5 +133,41 @@ func leapfrog(z *phase, stepSize, temperature float64, m massMatrix, g gradient)
 		p[i] += h * e
 	}
 	m.Velocity(v, p)
+	z.kinetic = dot(p, v)
+	return nil
+}
+
+// leapfrog is the step with M⁻¹ = diag(variance), in two loops. h is ε/2T.
+func (m *diagonalMass) leapfrog(z *phase, stepSize, h float64, g gradient) error {
+	variance := m.variance
+	d := len(variance)
+	x, p, v, grad := z.X[:d], z.P[:d], z.V[:d], z.Grad[:d]
+	for i, e := range variance {
+		q := p[i] + h*grad[i]
+		p[i] = q
+		x[i] += stepSize * (e * q)
+	}
+	var err error
+	if z.LogP, err = g(x, grad); err != nil {
+		z.LogP = math.NaN()
+		if recoverable(err) {
+			return nil
+		}
+		return err
+	}
+	zero, kinetic := 0*z.LogP, 0.0 // see allFinite
+	for i, e := range variance {
+		f := grad[i]
+		zero += 0 * f
+		q := p[i] + h*f
+		p[i] = q
+		q2 := e * q
+		v[i] = q2
+		kinetic += q * q2
+	}
+	if zero != 0 {
+		z.LogP = math.NaN()
+	}
+	z.kinetic = kinetic
 	return nil
 }

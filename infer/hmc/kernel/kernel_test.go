@@ -22,7 +22,8 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, [2]uint32{0xa4093822, 0x299f31d0},
 			[4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 	} {
-		assert.Equal(t, c.want, philox(c.counter, c.key))
+		w0, w1, w2, w3 := philox(c.counter[0], c.counter[1], c.counter[2], c.counter[3], c.key[0], c.key[1])
+		assert.Equal(t, c.want, [4]uint32{w0, w1, w2, w3})
 	}
 }
 
@@ -42,6 +43,17 @@ func TestStream(t *testing.T) {
 		require.NotEqual(t, first[i], b.Float64())
 		b.Seed, b.Chain, b.Position = 8, 3, uint64(i)
 		require.NotEqual(t, first[i], b.Float64())
+	}
+	for _, n := range []int{0, 1, 5, 16, 40} {
+		one, many := stream{Seed: 7, Chain: 3, Position: 13}, stream{Seed: 7, Chain: 3, Position: 13}
+		want, have := make([]float64, n), make([]float64, n)
+		for i := range want {
+			want[i] = one.Norm()
+		}
+		many.Norms(have)
+		require.Equal(t, want, have)
+		require.Equal(t, one.Position, many.Position)
+		require.Equal(t, one.Float64(), many.Float64())
 	}
 	require.Equal(t, 0.5/(1<<52), unit(0, 0))
 	require.Less(t, unit(math.MaxUint32, math.MaxUint32), 1.0)

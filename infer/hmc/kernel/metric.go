@@ -81,7 +81,7 @@ func (m Metric) build() (massMatrix, error) {
 	d := m.Dim
 	switch m.Kind {
 	case Unit:
-		return unitMass(d), nil
+		return newUnit(d), nil
 	case Diagonal, LowRank:
 		if err := want("Diag", m.Diag, d); err != nil {
 			return nil, err
@@ -131,23 +131,22 @@ func dot(a, b []float64) float64 {
 	return s
 }
 
-type unitMass int
-
-func (m unitMass) Dim() int      { return int(m) }
-func (m unitMass) State() Metric { return unitMetric(int(m)) }
-
-func (m unitMass) Sample(p []float64, s *stream) {
-	for i := range p {
-		p[i] = s.Norm()
-	}
+// diagonalMass is the identity too, with ones.
+type diagonalMass struct {
+	variance, invSD []float64
+	unit            bool
 }
 
-func (m unitMass) Velocity(v, p []float64) { copy(v, p) }
-
-type diagonalMass struct{ variance, invSD []float64 }
+func newUnit(d int) *diagonalMass {
+	ones := make([]float64, d)
+	for i := range ones {
+		ones[i] = 1
+	}
+	return &diagonalMass{variance: ones, invSD: ones, unit: true}
+}
 
 func newDiagonal(variance []float64) *diagonalMass {
-	m := &diagonalMass{append([]float64(nil), variance...), make([]float64, len(variance))}
+	m := &diagonalMass{variance: append([]float64(nil), variance...), invSD: make([]float64, len(variance))}
 	for i, v := range variance {
 		m.invSD[i] = 1 / math.Sqrt(v)
 	}
@@ -157,12 +156,17 @@ func newDiagonal(variance []float64) *diagonalMass {
 func (m *diagonalMass) Dim() int { return len(m.variance) }
 
 func (m *diagonalMass) State() Metric {
+	if m.unit {
+		return unitMetric(len(m.variance))
+	}
 	return diagonalMetric(append([]float64(nil), m.variance...))
 }
 
 func (m *diagonalMass) Sample(p []float64, s *stream) {
+	p = p[:len(m.invSD)]
+	s.Norms(p)
 	for i, e := range m.invSD {
-		p[i] = e * s.Norm()
+		p[i] *= e
 	}
 }
 
@@ -217,9 +221,7 @@ func (m *denseMass) State() Metric {
 }
 
 func (m *denseMass) Sample(p []float64, s *stream) {
-	for i := range p {
-		p[i] = s.Norm()
-	}
+	s.Norms(p)
 	for i := m.d - 1; i >= 0; i-- {
 		row := m.factor[i*m.d : (i+1)*m.d]
 		p[i] = (p[i] - dot(row[i+1:], p[i+1:])) / row[i]
@@ -270,9 +272,7 @@ func (m *lowRankMass) stretch(y, f []float64) {
 }
 
 func (m *lowRankMass) Sample(p []float64, s *stream) {
-	for i := range p {
-		p[i] = s.Norm()
-	}
+	s.Norms(p)
 	m.stretch(p, m.invRoot)
 	for i, e := range m.invSD {
 		p[i] *= e

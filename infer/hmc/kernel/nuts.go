@@ -1,6 +1,9 @@
 package kernel
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // NUTS is the no-U-turn sampler (Hoffman and Gelman 2014) with multinomial weights (Betancourt 2017), as in Stan since
 // version 2.21. One transition draws p ~ N(0, M) and doubles a trajectory forwards or backwards, at random, until it
@@ -21,97 +24,12 @@ type NUTS struct {
 	MaxDeltaH float64 // energy error H - H₀ above which the trajectory diverges; default 1000
 }
 
-// node is a subtree of 2^height consecutive points. Its first point is the one nearest to where it grew from.
-type node struct {
-	height     int
-	logW       float64   // log of the sum of the weights
-	rho        []float64 // sum of the momenta
-	p1, p2     []float64 // momenta of the first and last point
-	v1, v2     []float64 // their velocities
-	x, grad    []float64 // the point drawn
-	logp       float64   // its log density
-	energy     float64   // its H
-	isProposal bool      // it is not the point that the transition began with
-}
-
-func newNode(d int) node {
-	b := make([]float64, 7*d)
-	at := func(i int) []float64 { return b[i*d : (i+1)*d : (i+1)*d] }
-	return node{rho: at(0), p1: at(1), p2: at(2), v1: at(3), v2: at(4), x: at(5), grad: at(6)}
-}
-
-// leaf sets the node to one point of weight exp(logW).
-func (n *node) leaf(z *phase, logW, energy float64) {
-	copy(n.rho, z.P)
-	copy(n.p1, z.P)
-	copy(n.p2, z.P)
-	copy(n.v1, z.V)
-	copy(n.v2, z.V)
-	copy(n.x, z.X)
-	copy(n.grad, z.Grad)
-	n.height, n.logW, n.logp, n.energy, n.isProposal = 0, logW, z.LogP, energy, true
-}
-
-// turn changes first and last.
-func (n *node) turn() {
-	n.p1, n.p2 = n.p2, n.p1
-	n.v1, n.v2 = n.v2, n.v1
-}
-
-// merge joins b, which follows a, to a. Its point replaces a's with probability W_b/(W_a + W_b), or min(1, W_b/W_a)
-// when biased. It reports whether the joined trajectory goes on, by the three checks. b is used up.
-func merge(a, b *node, biased bool, rng *stream) bool {
-	total := logAddExp(a.logW, b.logW)
-	accept := math.Exp(b.logW - total)
-	if biased {
-		accept = math.Exp(b.logW - a.logW)
-	}
-	if rng.Float64() < accept {
-		a.x, b.x = b.x, a.x
-		a.grad, b.grad = b.grad, a.grad
-		a.logp, a.energy, a.isProposal = b.logp, b.energy, b.isProposal
-	}
-	var whole1, whole2, left1, left2, right1, right2 float64
-	d := len(a.rho)
-	rho, rhoB, p2, q1 := a.rho, b.rho[:d], a.p2[:d], b.p1[:d]
-	v1, v2, w1, w2 := a.v1[:d], a.v2[:d], b.v1[:d], b.v2[:d]
-	for i, ra := range rho {
-		rb := rhoB[i]
-		r := ra + rb
-		whole1 += v1[i] * r
-		whole2 += w2[i] * r
-		l := ra + q1[i]
-		left1 += v1[i] * l
-		left2 += w1[i] * l
-		k := rb + p2[i]
-		right1 += v2[i] * k
-		right2 += w2[i] * k
-		rho[i] = r
-	}
-	a.p2, b.p2 = b.p2, a.p2
-	a.v2, b.v2 = b.v2, a.v2
-	a.logW = total
-	a.height++
-	return whole1 > 0 && whole2 > 0 && left1 > 0 && left2 > 0 && right1 > 0 && right2 > 0
-}
-
-// logAddExp is log(e^a + e^b).
-func logAddExp(a, b float64) float64 {
-	if a < b {
-		a, b = b, a
-	}
-	if math.IsInf(a, -1) {
-		return a
-	}
-	return a + math.Log1p(math.Exp(b-a))
-}
-
 type nuts struct {
 	NUTS
-	d        int
-	fwd, bck phase  // the two ends of the trajectory
-	tree     node   // the trajectory
-	stack    []node // of the half that grows
+	fwd, bck  phase   // the two ends of the trajectory
+	tree      node    // the trajectory
+	stack     []node  // of the half that grows
+	reference float64 // the H of weight 1
 }
 
 // build checks the configuration and makes the memory, (7 MaxDepth + 22) d numbers.
@@ -129,7 +47,7 @@ func (c NUTS) build(d int) (transition, error) {
 	if err := positive(typ, "MaxDeltaH", &c.MaxDeltaH, 1000); err != nil {
 		return nil, err
 	}
-	t := &nuts{NUTS: c, d: d, fwd: newPhase(d), bck: newPhase(d), tree: newNode(d), stack: make([]node, c.MaxDepth+1)}
+	t := &nuts{NUTS: c, fwd: newPhase(d), bck: newPhase(d), tree: newNode(d), stack: make([]node, c.MaxDepth+1)}
 	for i := range t.stack {
 		t.stack[i] = newNode(d)
 	}
@@ -151,7 +69,7 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 	if err := checkStep("kernel.NUTS", stepSize, temperature); err != nil {
 		return Info{}, err
 	}
-	start := *rng
+	start := rng.Position
 	z := &t.fwd
 	copy(z.X, s.X)
 	copy(z.Grad, s.Grad)
@@ -160,8 +78,9 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 	m.Velocity(z.V, z.P)
 	h0 := z.Energy(temperature)
 	t.bck.Copy(z)
-	t.tree.leaf(z, 0, h0)
-	t.tree.isProposal = false
+	t.reference = h0
+	t.tree.leaf(z, 1, h0)
+	t.tree.drawn.moved = false
 
 	info := Info{StepSize: stepSize}
 	sum := 0.0 // of the Metropolis probabilities of the points
@@ -173,7 +92,7 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 		}
 		how, err := t.grow(end, info.Depth, eps, h0, temperature, m, g, rng, &info.Leapfrogs, &sum)
 		if err != nil {
-			*rng = start
+			rng.Position = start
 			return Info{}, err
 		}
 		if how != whole {
@@ -191,11 +110,11 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 	}
 	info.MaxDepth = !info.Turning && !info.Divergent
 	info.Accept = sum / float64(info.Leapfrogs)
-	info.Accepted = t.tree.isProposal
-	info.LogP, info.Energy = t.tree.logp, t.tree.energy
-	copy(s.X, t.tree.x)
-	copy(s.Grad, t.tree.grad)
-	s.LogP = t.tree.logp
+	drawn := t.tree.drawn
+	info.Accepted, info.LogP, info.Energy = drawn.moved, drawn.logp, drawn.energy
+	copy(s.X, drawn.x)
+	copy(s.Grad, drawn.grad)
+	s.LogP = drawn.logp
 	s.Momentum = nil
 	return info, nil
 }
@@ -205,24 +124,51 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 func (t *nuts) grow(z *phase, depth int, eps, h0, temperature float64, m massMatrix, g gradient, rng *stream, n *int,
 	sum *float64) (grown, error) {
 	top := 0 // nodes on the stack
-	for range 1 << depth {
+	for i := 1; i <= 1<<depth; i++ {
 		if err := leapfrog(z, eps, temperature, m, g); err != nil {
 			return diverged, err
 		}
-		h := z.Energy(temperature)
+		h := z.moved(temperature)
 		*n++
-		*sum += math.Min(1, math.Exp(h0-h))
+		accept := math.Exp(h0 - h)
+		weight := accept
+		*sum += min(1, accept)
 		if h-h0 > t.MaxDeltaH {
 			return diverged, nil
 		}
-		t.stack[top].leaf(z, h0-h, h)
+		if t.reference != h0 || h0-h > maxLogWeight {
+			weight = t.weigh(h, top)
+		}
+		last := &t.stack[top]
+		last.leaf(z, weight, h)
 		top++
-		for top > 1 && t.stack[top-1].height == t.stack[top-2].height {
+		for range bits.TrailingZeros(uint(i)) { // as many nodes of equal height end here
 			top--
-			if !merge(&t.stack[top-1], &t.stack[top], false, rng) {
+			before := &t.stack[top-1]
+			if !merge(before, last, false, rng) {
 				return turned, nil
 			}
+			last = before
 		}
 	}
 	return whole, nil
+}
+
+// maxLogWeight is the largest log weight of a point. 2^30 points of that weight add up to a number still.
+const maxLogWeight = 600
+
+// weigh is the weight exp(reference - h) of a point. A point so probable that its weight might be no number becomes the
+// reference, and the weights before it, of the trajectory and of the first top nodes, shrink accordingly. A weight that
+// underflows is one of a point that is never drawn: less than e^-700 of the whole.
+func (t *nuts) weigh(h float64, top int) float64 {
+	if t.reference-h <= maxLogWeight {
+		return math.Exp(t.reference - h)
+	}
+	shrink := math.Exp(h - t.reference)
+	t.tree.weight *= shrink
+	for i := range t.stack[:top] {
+		t.stack[i].weight *= shrink
+	}
+	t.reference = h
+	return 1
 }

@@ -59,7 +59,8 @@ type Options struct {
 	SwapEvery int
 
 	// Parallel lets each chain call the density by itself, from its own goroutine, instead of in batches. It is for
-	// densities in plain Go that are safe for concurrent use.
+	// densities that are safe for concurrent use and gain nothing from batches. One that says of itself that it is
+	// Concurrent (see [Density]) needs no such word.
 	Parallel bool
 	// Record, if any, sees each warm-up transition (info.Warmup; draw counts from 0) and each draw (draw counts from 0
 	// again). Its calls come one at a time, those of one chain in order, those of several in any order. x is on loan.

@@ -116,7 +116,7 @@ func (r *runner) transitions() int { return r.Warmup + r.Draws*r.Thin }
 func (r *runner) run(ctx context.Context) error {
 	b := r.batcher
 	alone := len(r.chains) == 1
-	batched := !alone && !r.Parallel
+	batched := !alone && !r.Parallel && !isConcurrent(r.density)
 	b.start(ctx, batched)
 	var all sync.WaitGroup
 	for k, c := range r.chains {
@@ -125,7 +125,7 @@ func (r *runner) run(ctx context.Context) error {
 			if batched {
 				c.gradient = c.counted(b.gradient(k, t))
 			} else {
-				c.gradient = c.counted(b.direct(t))
+				c.gradient = b.direct(t, &c.chainState.Gradients)
 			}
 		}
 		all.Go(func() {

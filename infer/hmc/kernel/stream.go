@@ -17,47 +17,81 @@ type stream struct {
 	Chain    uint64
 	Position uint64 // numbers drawn so far
 
-	at    [3]uint64 // what pair was made for: seed, chain, counter
-	pair  [2]float64
-	valid bool
+	// ahead are the numbers at the positions from first, of this seed and chain, once valid. They are made together,
+	// since ten rounds in a row wait for each other, and those of several counters do not.
+	atSeed, atChain, first uint64
+	ahead                  [blockLen]float64
+	valid                  bool
 }
+
+// blockLen is how many numbers are made together, a power of two.
+const blockLen = 16
 
 // newStream is the stream of a chain at its start.
 func newStream(seed, chain uint64) stream { return stream{Seed: seed, Chain: chain} }
 
 // Float64 draws a number uniform on the open interval (0, 1): 52 bits and a half.
 func (s *stream) Float64() float64 {
-	key := [3]uint64{s.Seed, s.Chain, s.Position >> 1}
-	if !s.valid || s.at != key {
-		w := philox([4]uint32{uint32(key[2]), uint32(key[2] >> 32), uint32(s.Chain), uint32(s.Chain >> 32)},
-			[2]uint32{uint32(s.Seed), uint32(s.Seed >> 32)})
-		s.pair = [2]float64{unit(w[0], w[1]), unit(w[2], w[3])}
-		s.at, s.valid = key, true
+	if s.spent() {
+		s.fill()
 	}
-	u := s.pair[s.Position&1]
+	u := s.ahead[s.Position%blockLen]
 	s.Position++
 	return u
 }
 
+// spent reports whether ahead has not the number at the position.
+func (s *stream) spent() bool {
+	return s.Position-s.first >= blockLen || s.atSeed != s.Seed || s.atChain != s.Chain || !s.valid
+}
+
+// fill makes the numbers around the position.
+func (s *stream) fill() {
+	s.atSeed, s.atChain, s.first, s.valid = s.Seed, s.Chain, s.Position&^(blockLen-1), true
+	for i := 0; i < blockLen; i += 2 {
+		counter := s.first>>1 + uint64(i)>>1
+		w0, w1, w2, w3 := philox(uint32(counter), uint32(counter>>32), uint32(s.Chain), uint32(s.Chain>>32),
+			uint32(s.Seed), uint32(s.Seed>>32))
+		s.ahead[i], s.ahead[i+1] = unit(w0, w1), unit(w2, w3)
+	}
+}
+
 // Norm draws a standard normal number: √2 erf⁻¹(2u - 1), where 2u - 1 is exact.
 func (s *stream) Norm() float64 { return math.Sqrt2 * math.Erfinv(2*s.Float64()-1) }
+
+// Norms draws len(z) numbers, those that as many calls of Norm draw.
+func (s *stream) Norms(z []float64) {
+	for len(z) > 0 {
+		if s.spent() {
+			s.fill()
+		}
+		u := s.ahead[s.Position%blockLen:]
+		u = u[:min(len(u), len(z))]
+		for i, e := range u {
+			z[i] = math.Sqrt2 * math.Erfinv(2*e-1)
+		}
+		s.Position += uint64(len(u))
+		z = z[len(u):]
+	}
+}
 
 // Exp draws an exponential number of mean 1: -log u.
 func (s *stream) Exp() float64 { return -math.Log(s.Float64()) }
 
 // unit makes a number of (0, 1) of two words: 52 bits and a half, so that it is exact and never 0 or 1.
 func unit(hi, lo uint32) float64 {
-	return (float64(uint64(hi)<<20|uint64(lo)>>12) + 0.5) * (1.0 / (1 << 52))
+	return (float64(int64(hi)<<20|int64(lo)>>12) + 0.5) * (1.0 / (1 << 52))
 }
 
-// philox is Philox 4x32 with ten rounds.
-func philox(c [4]uint32, k [2]uint32) [4]uint32 {
+// philox is Philox 4x32 with ten rounds, of the counter c and the key k. Its words are apart, so that they stay in
+// registers.
+func philox(c0, c1, c2, c3, k0, k1 uint32) (w0, w1, w2, w3 uint32) {
 	for range 10 {
-		h0, l0 := bits.Mul32(0xD2511F53, c[0])
-		h1, l1 := bits.Mul32(0xCD9E8D57, c[2])
-		c = [4]uint32{h1 ^ c[1] ^ k[0], l1, h0 ^ c[3] ^ k[1], l0}
-		k[0] += 0x9E3779B9
-		k[1] += 0xBB67AE85
+		h0, l0 := bits.Mul32(0xD2511F53, c0)
+		h1, l1 := bits.Mul32(0xCD9E8D57, c2)
+		c0, c1, c2, c3 = h1^c1^k0, l1, h0^c3^k1, l0
+		k0 += 0x9E3779B9
+		k1 += 0xBB67AE85
 	}
-	return c
+	return c0, c1, c2, c3
 }
