@@ -51,7 +51,8 @@ func NewLogistic(n, d int, device gotch.Device) (*Logistic, error) {
 // sum_i log sigmoid(s_i x_i . w) - |w|^2 / 2.
 func (m *Logistic) LogDensity(w *ts.Tensor) *ts.Tensor {
 	logLik := m.x.MustMv(w, false).MustMul(m.sg, false).MustLogSigmoid(false).MustSum(gotch.Double, false)
-	return w.MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false).MustAdd(logLik, false)
+	logPrior := w.MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
+	return logPrior.MustAdd(logLik, false)
 }
 
 // Start is a point to evaluate at.

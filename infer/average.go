@@ -87,7 +87,11 @@ func (a *averager) result(l *Layout) (*Average, error) {
 		return nil, err
 	}
 	torch.Detach(variance)
-	return &Average{Mean: Params{Layout: l, Flat: a.mean}, Variance: Params{Layout: l, Flat: variance}, Weight: a.weight}, nil
+	return &Average{
+		Mean:     Params{Layout: l, Flat: a.mean},
+		Variance: Params{Layout: l, Flat: variance},
+		Weight:   a.weight,
+	}, nil
 }
 
 func (a *averager) save() Tensors {

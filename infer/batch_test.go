@@ -31,7 +31,8 @@ func TestBatchSize(t *testing.T) {
 		"one empty": {infer.Batch{"a": vec(nil, 0, 1), "b": vec(make([]float64, 4))},
 			`batch tensor "b" has 4 data, others 0`},
 		"a nil tensor": {infer.Batch{"x": nil}, `batch tensor "x": libtorch: Describe(nil): an operand is nil`},
-		"freed":        {infer.Batch{"x": freed}, `batch tensor "x": libtorch: Describe(freed): a tensor was used after it was freed`},
+		"freed": {infer.Batch{"x": freed},
+			`batch tensor "x": libtorch: Describe(freed): a tensor was used after it was freed`},
 	} {
 		_, err := c.batch.Size()
 		assert.ErrorContains(t, err, c.want, name)

@@ -145,7 +145,8 @@ func (m *minibatches) Position() Position { return m.at }
 
 func (m *minibatches) Seek(p Position) error {
 	if p.Epoch < 0 || p.Index < 0 || p.Index >= m.per {
-		return fmt.Errorf("infer.Minibatches: there is no batch %d of epoch %d: an epoch has %d batches", p.Index, p.Epoch, m.per)
+		return fmt.Errorf("infer.Minibatches: there is no batch %d of epoch %d: an epoch has %d batches",
+			p.Index, p.Epoch, m.per)
 	}
 	m.at = p
 	return nil

@@ -81,7 +81,8 @@ func TestCheckpointWithABadHeader(t *testing.T) {
 		"tensor large is incomplete": {`{"tensors": [{"name": "large", "shape": [9223372036854775807], "dtype": 7}]}`,
 			"sixteen bytes..."},
 		// 8·2³²·2²⁹ is 0 in 64 bits
-		"tensor overflow is incomplete":    {`{"tensors": [{"name": "overflow", "shape": [4294967296, 536870912], "dtype": 7}]}`, "sixteen bytes..."},
+		"tensor overflow is incomplete": {
+			`{"tensors": [{"name": "overflow", "shape": [4294967296, 536870912], "dtype": 7}]}`, "sixteen bytes..."},
 		"there is more after the tensors;": {`{"tensors": [{"name": "params", "shape": [2], "dtype": 6}]}`, "ten bytes."},
 	} {
 		require.NoError(t, os.WriteFile(path, sealed([]byte(c.header), []byte(c.rest)), 0o644))
@@ -110,7 +111,8 @@ func FuzzReadCheckpoint(f *testing.F) {
 	f.Add(text, rest)
 	f.Add(text, rest[:len(rest)-1])
 	f.Add([]byte(checkpointMagic), make([]byte, 40))
-	f.Add([]byte(`{"tensors": [{"shape": [-1, -8]}, {"shape": [4611686018427387904, 4]}, {"shape": [0, 9223372036854775807]}]}`), []byte("12345678"))
+	shapes := `{"shape": [-1, -8]}, {"shape": [4611686018427387904, 4]}, {"shape": [0, 9223372036854775807]}`
+	f.Add([]byte(`{"tensors": [`+shapes+`]}`), []byte("12345678"))
 	path := filepath.Join(f.TempDir(), checkpointName)
 	f.Fuzz(func(t *testing.T, header, rest []byte) {
 		for _, raw := range [][]byte{append(bytes.Clone(header), rest...), sealed(header, rest)} {

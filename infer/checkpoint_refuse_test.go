@@ -51,7 +51,8 @@ func TestTruncatedCheckpoint(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
 		err := refused(t, j, dir)
 		assert.ErrorContains(t, err, "infer.Run: checkpoint in "+dir+": "+path+" is truncated or damaged (")
-		assert.ErrorContains(t, err, fmt.Sprintf("; %d bytes); remove the folder to start again: checkpoint cannot be used", n))
+		assert.ErrorContains(t, err,
+			fmt.Sprintf("; %d bytes); remove the folder to start again: checkpoint cannot be used", n))
 	}
 	// So is one that something was added to, and a file that is not one.
 	for _, content := range [][]byte{append(append([]byte{}, whole...), 0), make([]byte, len(whole)),

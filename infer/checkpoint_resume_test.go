@@ -270,7 +270,8 @@ func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
 	// A draws file without a checkpoint, and a long piece of a new one: a run killed before its first one was complete.
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, drawsFile), []byte("some draws"), 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpointFile+".new"), bytes.Repeat([]byte("kelvin che"), 10_000), 0o644))
+	piece := bytes.Repeat([]byte("kelvin che"), 10_000)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpointFile+".new"), piece, 0o644))
 	sameResult(t, want, j.resume(t, dir))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)

@@ -146,11 +146,12 @@ func TestOptionsErrors(t *testing.T) {
 		"infer.Options: Chains is 1099511627776: it must be at most 1048576":                   {Chains: 1 << 40},
 		"infer.Options: Warmup is -3: it must be at least 1, 0 for the default, or infer.None": {Warmup: -3},
 		"infer.Options: Draws is -3: it must be at least 1, 0 for the default, or infer.None":  {Draws: -3},
-		"infer.Options: Draws is None: with Warmup None there is nothing to do": {Warmup: infer.None,
-			Draws: infer.None},
-		"infer.Options: Thin is -1: it must be at least 1, or 0 for the default":                    {Thin: -1},
-		"infer.Options: SaveEvery is -1: it must be at least 1, or 0 for the default":               {SaveEvery: -1},
-		"infer.Checkpoint: Every is -1: it must be at least 0":                                      {Checkpoint: &infer.Checkpoint{Every: -1}},
+		"infer.Options: Draws is None: with Warmup None there is nothing to do": {
+			Warmup: infer.None, Draws: infer.None},
+		"infer.Options: Thin is -1: it must be at least 1, or 0 for the default":      {Thin: -1},
+		"infer.Options: SaveEvery is -1: it must be at least 1, or 0 for the default": {SaveEvery: -1},
+		"infer.Checkpoint: Every is -1: it must be at least 0": {
+			Checkpoint: &infer.Checkpoint{Every: -1}},
 		"infer.Cycles: Length is 0: it must be at least 1":                                          {Cycles: &infer.Cycles{}},
 		"the start has 2 chains and the run 3: set infer.Options{Chains: 2}, or start at one point": {Chains: 3},
 		"infer.Options: Start is of 2 chains: it must be one point, or one for each of 3 chains":    {Chains: 3, Start: p},

@@ -106,16 +106,19 @@ func TestLayoutErrors(t *testing.T) {
 		"no sites": {nil, "infer.NewLayout: there are no sites: layout does not fit"},
 		"size 0": {infer.Shapes{"a": {2}, "w": {3, 0}},
 			`infer.NewLayout: site "w" has shape [3 0]: sizes must be positive: layout does not fit`},
-		"negative size": {infer.Shapes{"w": {-1}}, `infer.NewLayout: site "w" has shape [-1]: sizes must be positive: layout does not fit`},
+		"negative size": {infer.Shapes{"w": {-1}},
+			`infer.NewLayout: site "w" has shape [-1]: sizes must be positive: layout does not fit`},
 		// 2⁴⁰·2⁴⁰ does not fit an int of 64 bits; silently it would be 0.
 		"too many elements": {infer.Shapes{"w": {1 << 40, 1 << 40}},
 			`infer.NewLayout: site "w" has shape [1099511627776 1099511627776]: that is too many elements: layout does not fit`},
 		// Each fits, and their sum does not.
 		"too many together": {infer.Shapes{"v": {1 << 62}, "w": {1 << 62}},
-			`infer.NewLayout: draws: site 1 ("w"): 4611686018427387904 elements after 4611686018427387904 are too many for an int: layout does not fit`},
+			`infer.NewLayout: draws: site 1 ("w"): 4611686018427387904 elements after 4611686018427387904 are too many ` +
+				`for an int: layout does not fit`},
 		"empty name": {infer.Shapes{"": {1}}, "infer.NewLayout: draws: site 0 has no name: layout does not fit"},
 		// Draws refuse such a name, and a run would notice only after burn-in.
-		"control character": {infer.Shapes{"w\n": {1}}, `infer.NewLayout: draws: site 0: name "w\n" has a control character: layout does not fit`},
+		"control character": {infer.Shapes{"w\n": {1}},
+			`infer.NewLayout: draws: site 0: name "w\n" has a control character: layout does not fit`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := infer.NewLayout(c.shapes)

@@ -124,7 +124,8 @@ func TestModelWithoutItsSite(t *testing.T) {
 	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(sum(p.Get("beta").T())), nil
 	}, func(t *testing.T, err error) {
-		assert.ErrorContains(t, err, `log posterior: the model asked for site "beta", which does not exist; there are: ["b" "w"]`)
+		assert.ErrorContains(t, err,
+			`log posterior: the model asked for site "beta", which does not exist; there are: ["b" "w"]`)
 	})
 }
 
@@ -218,7 +219,8 @@ func TestModelThatReadsValues(t *testing.T) {
 			_, err = g.ValueAndGrad(pointOf(t, l, 1, -1), nil, 0)
 			require.Error(t, err)
 			// Kelvin's words, or libtorch's for the operations that it refuses by itself.
-			assert.Regexp(t, `the values of a tensor cannot be read inside a vmapped function: it stands for all the chains|vmap: It looks like you're`, err.Error())
+			assert.Regexp(t, `the values of a tensor cannot be read inside a vmapped function: `+
+				`it stands for all the chains|vmap: It looks like you're`, err.Error())
 			assert.ErrorContains(t, err, "(at infer/model_errors_test.go:")
 		})
 	}
@@ -263,7 +265,8 @@ func TestNilModel(t *testing.T) {
 
 // A point that does not fit its layout never reaches the model.
 func TestGradientOfABadPoint(t *testing.T) {
-	g, err := infer.NewGradient(infer.Sum(func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { panic("called") }, 1))
+	called := func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { panic("called") }
+	g, err := infer.NewGradient(infer.Sum(called, 1))
 	require.NoError(t, err)
 	l := layoutOf(t, infer.Shapes{"w": {2}})
 	_, err = g.ValueAndGrad(infer.Params{Layout: l, Flat: vec([]float64{1, 2, 3})}, nil, 0)

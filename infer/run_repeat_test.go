@@ -149,10 +149,11 @@ func TestUpdateWithAStateOfAnotherMethod(t *testing.T) {
 	s, err := infer.Init(sgld, p, 0)
 	require.NoError(t, err)
 	_, _, err = adam.Update(s, m.batch())
-	assert.EqualError(t, err, "optim.Adam: the state is a sgmcmc.SGLDState, expected optim.AdamState: it was made by "+
-		"another method")
+	assert.EqualError(t, err,
+		"optim.Adam: the state is a sgmcmc.SGLDState, expected optim.AdamState: it was made by another method")
 	_, _, err = sgld.Update(nil, m.batch())
-	assert.EqualError(t, err, "sgmcmc.SGLD: the state is a <nil>, expected sgmcmc.SGLDState: it was made by another method")
+	assert.EqualError(t, err,
+		"sgmcmc.SGLD: the state is a <nil>, expected sgmcmc.SGLDState: it was made by another method")
 }
 
 // The seed of infer.Init reaches the streams, one for each chain; the transform's own Init has seed 0.

@@ -166,12 +166,13 @@ func TestSubspaceErrors(t *testing.T) {
 		"unknown site": {network, full, []string{"out", "b"},
 			`infer.Subspace: the model asked for site "b", which does not exist; there are: ["a" "in" "out"]`},
 		"no sites": {network, full, nil, "infer.Subspace: infer.NewLayout: there are no sites: layout does not fit"},
-		"chains": {network, many, []string{"out"}, "infer.Subspace: the full params have 2 chains, expected a single " +
-			"point: layout does not fit"},
+		"chains": {network, many, []string{"out"},
+			"infer.Subspace: the full params have 2 chains, expected a single point: layout does not fit"},
 		"no layout": {network, infer.Params{Flat: full.Flat}, []string{"out"},
 			"infer.Subspace: the params have no layout: layout does not fit"},
 		"wrong layout": {network, infer.Params{Layout: layoutOf(t, infer.Shapes{"w": {3}}), Flat: full.Flat}, []string{"w"},
-			"infer.Subspace: params of shape [9] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit"},
+			"infer.Subspace: params of shape [9] for the layout w[3]: expected [3], or [K, 3] for K chains: " +
+				"layout does not fit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, _, err := infer.Subspace(c.f, c.full, c.sites...)

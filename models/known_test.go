@@ -22,8 +22,9 @@ func mode(t *testing.T, m models.Model, steps int64) map[string][]float64 {
 	require.NoError(t, err)
 	// The mode on unconstrained space, with the Jacobian: what the closed forms are of.
 	target := infer.AtTemperature(p.Target(), 1)
-	result, err := infer.Run(context.Background(), infer.Handwritten(target, start, m.Batch),
-		optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}, infer.Options{Chains: 1, Warmup: int(steps), Draws: infer.None})
+	adam := optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}
+	result, err := infer.Run(context.Background(), infer.Handwritten(target, start, m.Batch), adam,
+		infer.Options{Chains: 1, Warmup: int(steps), Draws: infer.None})
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	values, err := p.Constrain(result.State.Position(), m.Batch)

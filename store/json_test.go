@@ -112,7 +112,8 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 // What has no place is left out with a note.
 func TestReadJSONNotes(t *testing.T) {
-	inf, err := Read(strings.NewReader(`{"posterior": {"mu": [[1, null]], "label": [["a", "b"]]}, "sample_stats": {"big": [[[1],[2]]], "lp": [[true, 2]]},
+	inf, err := Read(strings.NewReader(`{"posterior": {"mu": [[1, null]], "label": [["a", "b"]]},
+		"sample_stats": {"big": [[[1],[2]]], "lp": [[true, 2]]},
 		"predictions": {"y": [[[1]]]}, "observed_data": {"t": ["a"]}, "sample_stats_prior": {"lp": [[1]]}}`))
 	require.NoError(t, err)
 	storetest.SameNumbers(t, []float64{1, math.NaN()}, inf.Posterior.Pooled(0))

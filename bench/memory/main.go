@@ -43,7 +43,8 @@ func main() {
 // watch evaluates n times and returns an error when memory grows beyond the limit.
 func watch(ctx context.Context, n, chains int, unscoped bool) error {
 	if n < 1 || chains < 0 {
-		return fmt.Errorf("-n %d -chains %d: there must be at least one evaluation, and not a negative number of chains", n, chains)
+		return fmt.Errorf("-n %d -chains %d: there must be at least one evaluation, and not a negative number of chains",
+			n, chains)
 	}
 	if _, err := resident(); err != nil {
 		return err

@@ -3,11 +3,14 @@
 // variational inference, whose posterior of one episode is the prior of the next, remember. Training on all data seen
 // so far, offline, is the bound.
 //
-//	go run ./examples/continual_regression                        tables, and pictures in out/continual_regression
-//	go run ./examples/continual_regression -json                  one JSON object
-//	go run ./examples/continual_regression -settings plain        no datum counts more than once: the diagonal methods remember less
-//	go run ./examples/continual_regression -settings published    settings of the literature, with which variational inference may forget
-//	go run ./examples/continual_regression -quick                 a small network and short runs: a look at the output, not at the methods
+//	go run ./examples/continual_regression
+//
+// prints tables and writes pictures to out/continual_regression. Its flags are
+//
+//	-json                  one JSON object
+//	-settings plain        no datum counts more than once: the diagonal methods remember less
+//	-settings published    settings of the literature, with which variational inference may forget
+//	-quick                 a small network and short runs: a look at the output, not at the methods
 package main
 
 import (

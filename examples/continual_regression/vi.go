@@ -66,8 +66,9 @@ func (v *variational) prior() (logDensity, error) {
 		if err != nil {
 			return err
 		}
-		eye := ts.MustEye(int64(mean.MustSize()[0]), mean.DType(), torch.CPU).MustMulScalar(ts.FloatScalar(v.walk*v.walk), false)
-		inverse := cov.MustAdd(eye, false).MustInverse(false).MustLinalgCholesky(true, false) // upper: UᵀU = Σ⁻¹
+		eye := ts.MustEye(mean.MustSize()[0], mean.DType(), torch.CPU)
+		walk := eye.MustMulScalar(ts.FloatScalar(v.walk*v.walk), false)
+		inverse := cov.MustAdd(walk, false).MustInverse(false).MustLinalgCholesky(true, false) // upper: UᵀU = Σ⁻¹
 		scope.Keep(inverse)
 		spread = func(delta *ts.Tensor) *ts.Tensor { return inverse.MustMv(delta, false) }
 		return nil

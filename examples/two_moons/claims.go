@@ -73,10 +73,12 @@ func (t *task) laplaceMean(all map[string]outcome) ([]claim, error) {
 				decisions++
 			}
 		}
-		out = append(out, claim{fmt.Sprintf("The mean prediction of %s, is about that of the MAP (within %g)", o.row.Title, near),
-			fmt.Sprintf("mean |difference| of the probabilities of test data %.3f; %d of %d decisions differ", difference,
-				decisions, len(o.test.p)),
-			difference <= near})
+		out = append(out, claim{
+			fmt.Sprintf("The mean prediction of %s, is about that of the MAP (within %g)", o.row.Title, near),
+			fmt.Sprintf("mean |difference| of the probabilities of test data %.3f; %d of %d decisions differ",
+				difference, decisions, len(o.test.p)),
+			difference <= near,
+		})
 	}
 	return out, nil
 }

@@ -62,8 +62,8 @@ func (p prior) excessKurtosis(a [2]float64, width int) float64 {
 	q := p.first(a, a).aa
 	square := q * q
 	for range p.hidden {
-		w := p.weightVariance
-		q, square = p.biasVariance+w*q/2, p.biasVariance*p.biasVariance+p.biasVariance*w*q+w*w*square/4+w*w*1.25*square/float64(width)
+		w, b := p.weightVariance, p.biasVariance
+		q, square = b+w*q/2, b*b+b*w*q+w*w*square/4+w*w*1.25*square/float64(width)
 	}
 	return 3*square/(q*q) - 3
 }

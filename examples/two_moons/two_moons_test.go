@@ -534,6 +534,7 @@ func TestQuickRun(t *testing.T) {
 
 func TestBadTau(t *testing.T) {
 	for _, tau := range []float64{0, -1, math.NaN()} {
-		require.ErrorContains(t, run(context.Background(), &bytes.Buffer{}, options{quick: true, out: t.TempDir(), tau: tau}), "tau")
+		o := options{quick: true, out: t.TempDir(), tau: tau}
+		require.ErrorContains(t, run(context.Background(), &bytes.Buffer{}, o), "tau")
 	}
 }

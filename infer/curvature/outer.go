@@ -49,7 +49,8 @@ func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, signs *ts.Tensor, err er
 		}
 		values, vectors := eigen(h, q.n, c)
 		values = cleaned(values, c)
-		root = vectors.MustTranspose(1, 2, false).MustMul(values.MustAbs(false).MustSqrt(false).MustUnsqueeze(2, false), false)
+		scales := values.MustAbs(false).MustSqrt(false).MustUnsqueeze(2, false)
+		root = vectors.MustTranspose(1, 2, false).MustMul(scales, false)
 		least, err := torch.Item(values.MustMin(false))
 		if err != nil {
 			return err

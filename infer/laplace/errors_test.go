@@ -210,8 +210,8 @@ func TestKFACErrors(t *testing.T) {
 	_, err := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter,
 		PriorPrecision: laplace.PerSite(map[string]float64{"w1": 1, "b1": 2, "w2": 3})}, nil).Init(at)
 	assert.EqualError(t, err,
-		`laplace.KFAC: PriorPrecision is 1 for "w1" and 2 for "b1": the weights and the bias of a layer share their Kronecker `+
-			`factors, and must share their precision`)
+		`laplace.KFAC: PriorPrecision is 1 for "w1" and 2 for "b1": the weights and the bias of a layer share their `+
+			`Kronecker factors, and must share their precision`)
 
 	one := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(p.Flat.MustSum(p.Flat.DType(), false)), nil

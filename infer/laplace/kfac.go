@@ -15,7 +15,8 @@ import (
 // Layers are independent, and the Gauss-Newton matrix of a layer s = W a, with the bias as one more column of W and a 1
 // at the end of a, is taken to be
 //
-//	P_layer = (Scale/N) (Σ_i S_iᵀ H_i S_i) ⊗ (Σ_i a_i a_iᵀ) + (prior precision + Damping) I,   S_i = ∂z_i/∂s_i,   H_i = −∂² log p(y_i|z_i)/∂z²
+//	P_layer = (Scale/N) (Σ_i S_iᵀ H_i S_i) ⊗ (Σ_i a_i a_iᵀ) + (prior precision + Damping) I,
+//	S_i = ∂z_i/∂s_i,   H_i = −∂² log p(y_i|z_i)/∂z²
 //
 // for W in row-major order and N data. Each layer's block is exact for one datum, and where S_iᵀ H_i S_i is the same
 // for all data, as in a linear network with Gaussian noise; what couples the layers is dropped. A layer costs out² +

@@ -106,8 +106,8 @@ func probabilities(z *ts.Tensor) *ts.Tensor {
 
 // Probit is the probit approximation of the predictive of a classifier with Gaussian logits of mean m and variance v:
 //
-//	binary, C = 1      σ(m/√(1 + πv/8)), shape [n]                            (Spiegelhalter and Lauritzen 1990; MacKay 1992)
-//	C classes          softmax of m_c/√(1 + πv_cc/8), shape [n, C]            (Gibbs 1997)
+//	binary, C = 1    σ(m/√(1 + πv/8)), shape [n]                   (Spiegelhalter and Lauritzen 1990; MacKay 1992)
+//	C classes        softmax of m_c/√(1 + πv_cc/8), shape [n, C]   (Gibbs 1997)
 //
 // The second ignores covariances between logits.
 func Probit(mean, cov *ts.Tensor) (p *ts.Tensor, err error) {

@@ -118,7 +118,11 @@ func TestBrowserChooses(t *testing.T) {
 	e := embedded(t, page).Elements
 	last, other := e[99].Name, e[70].Name
 	steps := `<script>
-const copy = () => { const c = document.getElementById("selected").cloneNode(true); c.id = "copy"; document.body.append(c); };
+const copy = () => {
+  const c = document.getElementById("selected").cloneNode(true);
+  c.id = "copy";
+  document.body.append(c);
+};
 copy();
 addEventListener("hashchange", copy);
 setTimeout(() => { location.hash = "p=" + encodeURIComponent("` + other + `"); }, 50);
@@ -149,7 +153,8 @@ func TestBrowserSortsAndFilters(t *testing.T) {
 	page := render(t, "odd", odd(t, 400, 400, 333), Options{})
 	click := `<script>document.querySelectorAll("#table thead th")[9].click();
 const f = document.getElementById("filter"); f.value = "u"; f.dispatchEvent(new Event("input"));
-const p = document.getElementById("pairtools").children[4]; p.value = "normal"; p.dispatchEvent(new Event("change"));</script></body>`
+const p = document.getElementById("pairtools").children[4]; p.value = "normal"; p.dispatchEvent(new Event("change"));
+</script></body>`
 	dom := browser(t, strings.Replace(page, "</body>", click, 1), "")
 	if n := strings.Count(dom, "data-cell="); n != 15 {
 		t.Errorf("the pair plot has %d cells after a fifth element was added, want 15", n)

@@ -104,7 +104,11 @@ func TestReadELF(t *testing.T) {
 #include <sstream>
 namespace c10 {
 struct Error { Error(std::string message, std::string where); std::string text; };
-Error::Error(std::string message, std::string where) : text(message + where) { std::ostringstream s; s << text; text = s.str(); }
+Error::Error(std::string message, std::string where) : text(message + where) {
+  std::ostringstream s;
+  s << text;
+  text = s.str();
+}
 }
 `)
 	for abi, want := range map[string]bool{"0": false, "1": true} {

@@ -129,14 +129,14 @@ func TestUnzipStops(t *testing.T) {
 }
 
 func TestArchiveFor(t *testing.T) {
-	for _, c := range []struct{ os, arch, build, url string }{
-		{"linux", "amd64", "cpu", "https://download.pytorch.org/libtorch/cpu/libtorch-shared-with-deps-2.6.0%2Bcpu.zip"},
-		{"linux", "amd64", "cu124", "https://download.pytorch.org/libtorch/cu124/libtorch-shared-with-deps-2.6.0%2Bcu124.zip"},
-		{"darwin", "arm64", "cpu", "https://download.pytorch.org/libtorch/cpu/libtorch-macos-arm64-2.6.0.zip"},
+	for _, c := range []struct{ os, arch, build, file string }{
+		{"linux", "amd64", "cpu", "libtorch-shared-with-deps-2.6.0%2Bcpu.zip"},
+		{"linux", "amd64", "cu124", "libtorch-shared-with-deps-2.6.0%2Bcu124.zip"},
+		{"darwin", "arm64", "cpu", "libtorch-macos-arm64-2.6.0.zip"},
 	} {
 		a, err := archiveFor(c.os, c.arch, c.build)
 		require.NoError(t, err)
-		assert.Equal(t, c.url, a.url)
+		assert.Equal(t, "https://download.pytorch.org/libtorch/"+c.build+"/"+c.file, a.url)
 		_, err = url.Parse(a.url)
 		assert.NoError(t, err)
 	}

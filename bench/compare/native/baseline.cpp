@@ -44,7 +44,7 @@ const Tensor &named(const std::string &name) {
   return it->second;
 }
 
-// ---- the densities, operation by operation as in bench/models.go ------------------------------------------------------
+// ---- the densities, operation by operation as in bench/models.go ----------------------------------------------------
 
 Tensor logistic(const Tensor &w) {
   static const Tensor &x = named("x"), &sign = named("sign");
@@ -64,7 +64,7 @@ Tensor schools(const Tensor &x) {
   return log_lik + prior_z + prior_mu - prior_tau + log_tau;
 }
 
-// ---- gradients --------------------------------------------------------------------------------------------------------
+// ---- gradients ------------------------------------------------------------------------------------------------------
 
 using Density = Tensor (*)(const Tensor &);
 using ValueAndGrad = std::pair<Tensor, Tensor>;
@@ -91,7 +91,7 @@ ValueAndGrad vmap_value_and_grad(Density f, const Tensor &x) {
   return {values.detach(), grads[0]};
 }
 
-// ---- the cases --------------------------------------------------------------------------------------------------------
+// ---- the cases ------------------------------------------------------------------------------------------------------
 
 // A case gives its value, and its gradient if it has one.
 std::vector<Tensor> run(const std::string &name, const Tensor &x) {
@@ -138,7 +138,7 @@ double time_case(const std::string &name, const Tensor &x, int64_t repetitions) 
   throw std::invalid_argument("there is no case " + name);
 }
 
-// ---- the protocol -----------------------------------------------------------------------------------------------------
+// ---- the protocol ---------------------------------------------------------------------------------------------------
 
 std::string text(double v) {
   char buffer[40];
