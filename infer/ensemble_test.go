@@ -152,7 +152,8 @@ func TestOptionsErrors(t *testing.T) {
 		"infer.Options: SaveEvery is -1: it must be at least 1, or 0 for the default": {SaveEvery: -1},
 		"infer.Checkpoint: Every is -1: it must be at least 0": {
 			Checkpoint: &infer.Checkpoint{Every: -1}},
-		"infer.Cycles: Length is 0: it must be at least 1":                                          {Cycles: &infer.Cycles{}},
+		"infer.Cycles: Length is 0: it must be at least 1": {
+			Cycles: &infer.Cycles{}},
 		"the start has 2 chains and the run 3: set infer.Options{Chains: 2}, or start at one point": {Chains: 3},
 		"infer.Options: Start is of 2 chains: it must be one point, or one for each of 3 chains":    {Chains: 3, Start: p},
 		"infer.Options: Start is y[2]: its layout must be the program's, x[2]": {
