@@ -77,12 +77,11 @@ func (a adviser) of(code Code, times float64) string {
 	case CodeDivergence:
 		raise := "Set " + a.field("", "TargetAccept: 0.95")
 		if a.family != hamiltonian {
-			raise = "Raise the target acceptance (hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's " +
-				"target_accept)"
+			raise = "Raise the target acceptance (hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's target_accept)"
 		}
 		return "The step size is too large for the curvature that the sampler met, and what lies there is missing " +
-			"from the draws. " +
-			raise + ", then 0.99. If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
+			"from the draws. " + raise +
+			", then 0.99. If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
 	case CodeTreeDepth:
 		return fmt.Sprintf("Draws are valid but expensive: trajectories ended before they turned. Set %s. Parameters "+
 			"on like scales, or a dense metric, make shorter trajectories do.",
@@ -106,8 +105,8 @@ func (a adviser) of(code Code, times float64) string {
 	case CodeRHat:
 		switch a.family {
 		case fitted:
-			return "The fits disagree: do not use the draws. Look for several optima, and for fits that ended before " +
-				"they converged."
+			return "The fits disagree: do not use the draws. Look for several optima, and for fits that ended " +
+				"before they converged."
 		case gradient:
 			return "The chains disagree: do not use the draws. Run longer, also before the first draw is kept; look " +
 				"for several modes, for parameters that the data do not identify, and for a LR too small to move."
@@ -119,8 +118,8 @@ func (a adviser) of(code Code, times float64) string {
 	case CodeESSTail:
 		return "Variances and tail quantiles are imprecise. " + a.more(times) + a.decorrelate()
 	case CodeNotFinite:
-		return "Means and diagnostics are not defined. Look for a step size that is too large, and for a density " +
-			"that overflows."
+		return "Means and diagnostics are not defined. Look for a step size that is too large, " +
+			"and for a density that overflows."
 	case CodeConstant:
 		return "A fixed quantity may be so; a parameter that never moved has not been sampled."
 	case codeFewDraws:

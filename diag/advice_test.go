@@ -96,8 +96,8 @@ func TestHamiltonianAdvice(t *testing.T) {
 
 	// Draws from elsewhere: the names of all.
 	r = made(t, "", bad)
-	require.Contains(t, r.Of(CodeDivergence)[0].Advice, "(hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's "+
-		"target_accept)")
+	require.Contains(t, r.Of(CodeDivergence)[0].Advice,
+		"(hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's target_accept)")
 	require.NotContains(t, r.String(), "infer.Options")
 	require.Len(t, made(t, "", nil).Of(CodeSkipped), 3)
 	require.Len(t, made(t, "hmc.NUTS", nil).Of(CodeSkipped), 3)
@@ -158,8 +158,7 @@ func TestOneChainOfAFit(t *testing.T) {
 func TestNotesBecomeFindings(t *testing.T) {
 	r := made(t, "laplace.DenseGGN", nil,
 		draws.Note{Kind: "slow", Text: "the fit was slow", Advice: "Wait."},
-		draws.Note{Kind: "not_at_mode", Serious: true, Text: "the gradient at the mode is 63 times what the " +
-			"curvature allows",
+		draws.Note{Kind: "not_at_mode", Serious: true, Text: "the gradient at the mode is 63 times what the curvature allows",
 			Advice: "Run the optimiser longer: infer.Options{Warmup: 10000}."})
 	require.False(t, r.OK())
 	require.Equal(t, []Finding{

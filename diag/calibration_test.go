@@ -35,8 +35,8 @@ func TestShortChainsAreNotApart(t *testing.T) {
 		require.Len(t, found, 1)
 		require.Equal(t, Info, found[0].Severity)
 		require.Regexp(t, `^x: R-hat is 1\.01[12], above 1\.01; chance explains up to 1\.0[2-9]\d$`, found[0].Message)
-		require.Equal(t, "The chains are too short to tell whether they agree. Draw more, with infer.Options{Draws: "+
-			"400}.", found[0].Advice)
+		require.Equal(t, "The chains are too short to tell whether they agree. Draw more, with infer.Options{Draws: 400}.",
+			found[0].Advice)
 		require.NotContains(t, r.String(), "do not use")
 		return
 	}

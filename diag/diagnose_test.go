@@ -40,8 +40,9 @@ func TestDiagnoseClean(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, r.OK())
 	require.Empty(t, r.Findings)
-	require.Equal(t, "4 chains of 500 draws; checked divergence, tree_depth, ebfmi, rhat, ess_bulk, ess_tail.\nNo "+
-		"problems found.\n", r.String())
+	require.Equal(t,
+		"4 chains of 500 draws; checked divergence, tree_depth, ebfmi, rhat, ess_bulk, ess_tail.\nNo problems found.\n",
+		r.String())
 }
 
 // Each check finds what was put there, with its figure and threshold.

@@ -125,9 +125,8 @@ func figures(t *testing.T, x [][]float64) []float64 {
 		require.NoError(t, err)
 		return v
 	}
-	return []float64{RHat(x), rhatBulk(x), rhatFolds(x), rhatSplit(x), rhatClassic(x), ESSBulk(x), ESSTail(x),
-		ESSMean(x), essSD(x),
-		ESSBasic(x), quantile(ESSQuantile, 0.1), quantile(ESSQuantile, 0.5), MCSEMean(x), MCSESD(x),
+	return []float64{RHat(x), rhatBulk(x), rhatFolds(x), rhatSplit(x), rhatClassic(x), ESSBulk(x), ESSTail(x), ESSMean(x),
+		essSD(x), ESSBasic(x), quantile(ESSQuantile, 0.1), quantile(ESSQuantile, 0.5), MCSEMean(x), MCSESD(x),
 		quantile(MCSEQuantile, 0.1), quantile(MCSEQuantile, 0.9)}
 }
 

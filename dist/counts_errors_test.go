@@ -86,8 +86,8 @@ func TestCountErrors(t *testing.T) {
 			{"dist.Categorical: probs is -1 at element 1 of shape [2]: it must be at least 0", dist.Categorical(v(1, -1))},
 			{"dist.Categorical: probs is [0 0]: one of the categories must have a probability greater than 0",
 				dist.Categorical(v(0, 0))},
-			{"dist.CategoricalLogits: logits is [-Inf -Inf]: one of the categories must have a logit greater than minus " +
-				"infinity", dist.CategoricalLogits(v(math.Inf(-1), math.Inf(-1)))},
+			{"dist.CategoricalLogits: logits is [-Inf -Inf]: one of the categories must have a logit " +
+				"greater than minus infinity", dist.CategoricalLogits(v(math.Inf(-1), math.Inf(-1)))},
 			{"dist.MultinomialLogits: logits is +Inf at element 0 of shape [2]: it must be a number less than infinity",
 				dist.MultinomialLogits(1, v(math.Inf(1), 0))},
 			{"dist.Multinomial: probs is [0 0]: one of the categories must have a probability greater than 0",

@@ -22,8 +22,8 @@ func ImproperUniform(on support.Support, batch, event []int64) Distribution {
 	d := improperUniformDist{base{family: "ImproperUniform", batch: slices.Clone(batch), event: slices.Clone(event)}, on}
 	need := on.EventDims()
 	if len(event) < need {
-		panic(&Error{d.family, "event", fmt.Sprintf("%v", event), fmt.Sprintf("the support, %v, needs at least %d "+
-			"dimensions", on, need)})
+		panic(&Error{d.family, "event", fmt.Sprintf("%v", event),
+			fmt.Sprintf("the support, %v, needs at least %d dimensions", on, need)})
 	}
 	d.on = on.Independent(len(event) - need)
 	return d
@@ -48,8 +48,8 @@ func (d improperUniformDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // Sample panics: there is nothing to draw from.
 func (d improperUniformDist) Sample(*Source, ...int64) torch.Tensor {
-	panic(&Error{d.family, "", "it cannot be drawn from", "its density has no integral; give the site a value or a " +
-		"proper prior"})
+	panic(&Error{d.family, "", "it cannot be drawn from",
+		"its density has no integral; give the site a value or a proper prior"})
 }
 
 // Mean is NaN.

@@ -61,8 +61,8 @@ func vectorBatch(family, name string, v torch.Tensor, n int64) []int64 {
 		return nil
 	}
 	if k := shape[len(shape)-1]; k != n && k != 1 {
-		panic(&Error{family, name, fmt.Sprintf("a tensor of shape %v", shape), fmt.Sprintf("its last dimension must be %d, "+
-			"the size of the matrix", n)})
+		panic(&Error{family, name, fmt.Sprintf("a tensor of shape %v", shape),
+			fmt.Sprintf("its last dimension must be %d, the size of the matrix", n)})
 	}
 	return shape[:len(shape)-1]
 }

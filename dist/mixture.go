@@ -38,8 +38,8 @@ func Mixture(probs any, components ...Distribution) Distribution {
 	}
 	d := mixtureDist{mixing: mixing(family, probs)}
 	if int(d.mixing.categories) != len(components) {
-		panic(&Error{family, "probs", fmt.Sprintf("of %d weights", d.mixing.categories), fmt.Sprintf("there are %d "+
-			"components", len(components))})
+		panic(&Error{family, "probs", fmt.Sprintf("of %d weights", d.mixing.categories),
+			fmt.Sprintf("there are %d components", len(components))})
 	}
 	shapes := [][]int64{d.mixing.batch}
 	supports := make([]support.Support, len(components))
@@ -49,8 +49,8 @@ func Mixture(probs any, components ...Distribution) Distribution {
 			panic(&Error{family, name, "nil", "a distribution is required"})
 		}
 		if got, want := c.EventShape(), components[0].EventShape(); !slices.Equal(got, want) {
-			panic(&Error{family, name, fmt.Sprintf("%s, with event shape %v", c.Name(), got), fmt.Sprintf("that of component "+
-				"0, %s, is %v", components[0].Name(), want)})
+			panic(&Error{family, name, fmt.Sprintf("%s, with event shape %v", c.Name(), got),
+				fmt.Sprintf("that of component 0, %s, is %v", components[0].Name(), want)})
 		}
 		shapes, supports[i] = append(shapes, c.BatchShape()), c.Support()
 	}

@@ -163,8 +163,8 @@ func validateLogits(b base, logits torch.Tensor) error {
 				return nil
 			}
 		}
-		return &Error{b.family, "logits", fmt.Sprint(v), "one of the categories must have a logit greater than minus " +
-			"infinity"}
+		return &Error{b.family, "logits", fmt.Sprint(v),
+			"one of the categories must have a logit greater than minus infinity"}
 	})
 }
 

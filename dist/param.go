@@ -27,8 +27,8 @@ func param(family, name string, x any) torch.Tensor {
 		// Of whole numbers too: arithmetic of integer tensors would round to integers or float32.
 		return floating(p)
 	}
-	panic(&Error{Distribution: family, Parameter: name, Value: fmt.Sprintf("a %T", x), Allowed: "a number, a " +
-		"torch.Tensor or a *ts.Tensor is required"})
+	panic(&Error{Distribution: family, Parameter: name, Value: fmt.Sprintf("a %T", x),
+		Allowed: "a number, a torch.Tensor or a *ts.Tensor is required"})
 }
 
 // isNum says whether a parameter is a Go number, and is whether it is that one.

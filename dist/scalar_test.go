@@ -898,8 +898,8 @@ func TestScalarValidate(t *testing.T) {
 	scoped(t, func() {
 		require.ErrorContains(t, dist.Gamma(scalarVec(1, -2), 1).Validate(), "dist.Gamma: concentration is -2 at element 1 "+
 			"of shape [2]: it must be greater than 0")
-		require.ErrorContains(t, dist.Uniform(scalarVec(0, 5), 3).Validate(), "dist.Uniform: high is 3: it must be greater "+
-			"than low, which is 5")
+		require.ErrorContains(t, dist.Uniform(scalarVec(0, 5), 3).Validate(),
+			"dist.Uniform: high is 3: it must be greater than low, which is 5")
 	})
 }
 

@@ -30,8 +30,8 @@ func Transformed(d Distribution, bijectors ...bijector.Bijector) Distribution {
 	event := d.EventShape()
 	shape := join(d.BatchShape(), event)
 	if len(shape) < f.DomainEventDims() {
-		panic(&Error{"Transformed", "bijectors", f.Name(), fmt.Sprintf("it works on %d dimensions, and a draw of %s has "+
-			"shape %v", f.DomainEventDims(), d.Name(), shape)})
+		panic(&Error{"Transformed", "bijectors", f.Name(),
+			fmt.Sprintf("it works on %d dimensions, and a draw of %s has shape %v", f.DomainEventDims(), d.Name(), shape)})
 	}
 	wide := f.InverseShape(f.ForwardShape(shape))
 	if !slices.Equal(wide, shape) {

@@ -341,8 +341,8 @@ func TestTransformedErrors(t *testing.T) {
 			require.ErrorContains(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want+" (at dist/")
 		}
 		bad := dist.Transformed(dist.Normal(0, 1), bijector.Affine(0, vectorTensor([]float64{1, 0}, 2)))
-		require.EqualError(t, bad.Validate(), "bijector.Affine: scale is 0 at element 1 of shape [2]: it must be finite "+
-			"and not 0")
+		require.EqualError(t, bad.Validate(),
+			"bijector.Affine: scale is 0 at element 1 of shape [2]: it must be finite and not 0")
 		bad = dist.Transformed(dist.Normal(0, vectorTensor([]float64{-1}, 1)), bijector.Exp())
 		require.EqualError(t, bad.Validate(), "dist.Normal: scale is -1: it must be greater than 0")
 		return nil

@@ -39,12 +39,12 @@ func Truncated(d Distribution, low, high any) Distribution {
 		panic(&Error{family, "base", "nil", "a distribution with a CDF is required"})
 	}
 	if len(d.EventShape()) != 0 || d.Support().Discrete() {
-		panic(&Error{family, "base", fmt.Sprintf("%s over %v", d.Name(), d.Support()), "a distribution of single real " +
-			"numbers is required"})
+		panic(&Error{family, "base", fmt.Sprintf("%s over %v", d.Name(), d.Support()),
+			"a distribution of single real numbers is required"})
 	}
 	if missing := noCDF(d); missing != "" {
-		panic(&Error{family, "base", d.Name(), missing + " has no CDF here, and a truncated density is divided by a " +
-			"difference of CDFs: " +
+		panic(&Error{family, "base", d.Name(), missing +
+			" has no CDF here, and a truncated density is divided by a difference of CDFs: " +
 			"truncate a family with a CDF, or give the density by a Factor on a site with the interval as its support"})
 	}
 	b := base{family: family, batch: broadcast(family, d.BatchShape(), lo.Shape(), hi.Shape())}
@@ -376,8 +376,8 @@ func (d truncatedDist) Validate() error {
 	}
 	for i, v := range dead {
 		if v != 0 {
-			return &Error{d.family, "the interval", fmt.Sprintf("element %d of shape %v", i, lost.Shape()), "its probability " +
-				"is 0 to the accuracy of " + d.of.Name()}
+			return &Error{d.family, "the interval", fmt.Sprintf("element %d of shape %v", i, lost.Shape()),
+				"its probability is 0 to the accuracy of " + d.of.Name()}
 		}
 	}
 	return nil

@@ -374,8 +374,8 @@ func TestTruncatedErrors(t *testing.T) {
 		}
 		require.EqualError(t, dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 3), 2).Validate(), "dist.Truncated: high is 2: "+
 			"it must be greater than low, which is 3")
-		require.EqualError(t, dist.Truncated(dist.Gamma(1, scalarVec(-1)), 1, 2).Validate(), "dist.Gamma: rate is -1: it "+
-			"must be greater than 0")
+		require.EqualError(t, dist.Truncated(dist.Gamma(1, scalarVec(-1)), 1, 2).Validate(),
+			"dist.Gamma: rate is -1: it must be greater than 0")
 	})
 }
 

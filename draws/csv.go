@@ -110,8 +110,8 @@ func fromHeader(header []string, sites []Site) (*Draws, error) {
 	}
 	last := len(header) - dim // where the elements begin
 	if last < 2 {
-		return nil, failf(ErrLayout, "read CSV: the header has %d columns, want chain, draw and the %d elements of "+
-			"the sites", len(header), dim)
+		return nil, failf(ErrLayout, "read CSV: the header has %d columns, want chain, draw and the %d elements of the sites",
+			len(header), dim)
 	}
 	for i, want := range []string{"chain", "draw"} {
 		if header[i] != want {

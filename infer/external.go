@@ -23,10 +23,8 @@ type External struct {
 // Error says what can be done with such a log posterior.
 func (e *External) Error() string {
 	return fmt.Sprintf("model, site %q: its density is a Go function, of which only values and first derivatives are "+
-		"known, and this "+
-		"evaluation needs more: use a method that takes gradients alone (HMC, NUTS, SGMCMC, an optimiser, a variational "+
-		"fit), "+
-		"or write the density with tensors", e.Site)
+		"known, and this evaluation needs more: use a method that takes gradients alone (HMC, NUTS, SGMCMC, an optimiser, "+
+		"a variational fit), or write the density with tensors", e.Site)
 }
 
 // RecoverAsError makes the panic of a log posterior an error of the function that called it.

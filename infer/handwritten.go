@@ -29,9 +29,9 @@ func (h handwritten) Batch() Batch    { return h.data }
 func (h handwritten) Start(batch Batch, chains int, seed uint64) (Params, error) {
 	if h.start.Flat != nil {
 		if k := h.start.Chains(); h.start.Batched() && k != chains {
-			return Params{}, fmt.Errorf("the start has %d chains and the run %d: set infer.Options{Chains: %d}, or start at "+
-				"one point: %w",
-				k, chains, k, ErrLayout)
+			return Params{}, fmt.Errorf(
+				"the start has %d chains and the run %d: set infer.Options{Chains: %d}, or start at one point: %w", k, chains, k,
+				ErrLayout)
 		}
 		return h.start, nil
 	}

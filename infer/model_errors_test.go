@@ -135,8 +135,8 @@ func TestModelOfAVector(t *testing.T) {
 		return torch.Of(p.Get("w").T()), nil
 	}, func(t *testing.T, err error) {
 		assert.ErrorIs(t, err, torch.ErrNotScalar)
-		assert.ErrorContains(t, err, "log posterior: the function to differentiate returned shape [3], expected []: not a "+
-			"scalar")
+		assert.ErrorContains(t, err,
+			"log posterior: the function to differentiate returned shape [3], expected []: not a scalar")
 	})
 }
 
@@ -186,8 +186,8 @@ func TestModelWithAFreedTensor(t *testing.T) {
 	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return torch.Of(x.MustDot(p.Get("w").T(), false)), nil
 	}, func(t *testing.T, err error) {
-		assert.ErrorContains(t, err, "libtorch: Dot(freed, [3] Double): a tensor was used after it was freed: its scope is "+
-			"closed or it was dropped")
+		assert.ErrorContains(t, err,
+			"libtorch: Dot(freed, [3] Double): a tensor was used after it was freed: its scope is closed or it was dropped")
 		assert.ErrorContains(t, err, "(at infer/model_errors_test.go:")
 	})
 }
@@ -270,8 +270,8 @@ func TestGradientOfABadPoint(t *testing.T) {
 	require.NoError(t, err)
 	l := layoutOf(t, infer.Shapes{"w": {2}})
 	_, err = g.ValueAndGrad(infer.Params{Layout: l, Flat: vec([]float64{1, 2, 3})}, nil, 0)
-	assert.EqualError(t, err, "params of shape [3] for the layout w[2]: expected [2], or [K, 2] for K chains: layout "+
-		"does not fit")
+	assert.EqualError(t, err,
+		"params of shape [3] for the layout w[2]: expected [2], or [K, 2] for K chains: layout does not fit")
 	_, err = g.ValueAndGrad(infer.Params{Flat: vec([]float64{1, 2, 3})}, nil, 0)
 	assert.ErrorIs(t, err, infer.ErrLayout)
 }

@@ -134,8 +134,8 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 	// A transform that says that a chain diverged, and nothing more.
 	_, err := oldrun.Run(context.Background(), counter{plain: true, diverges: func(int64, int) bool { return true }},
 		pointOf(t, l, 1), infer.Full(nil), oldrun.Config{Steps: 9})
-	assert.ErrorContains(t, err, "the log posterior of chain 0 is NaN and the norm of its gradient NaN at the start: "+
-		"not finite")
+	assert.ErrorContains(t, err,
+		"the log posterior of chain 0 is NaN and the norm of its gradient NaN at the start: not finite")
 }
 
 // cliff has gradient 1 and density θ below the edge, and at and beyond it no number: 0·log(edge − θ).

@@ -119,8 +119,7 @@ func TestRunChains(t *testing.T) {
 func TestRunRepeatedChainsDiffer(t *testing.T) {
 	m := newLogistic(20, 2)
 	r := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0),
-		infer.Full(m.batch()),
-		oldrun.Config{Steps: 1, Chains: 4})
+		infer.Full(m.batch()), oldrun.Config{Steps: 1, Chains: 4})
 	seen := map[string]bool{}
 	for k := range 4 {
 		seen[fmt.Sprint(r.Draws.Row(k, 0))] = true
@@ -153,8 +152,7 @@ func TestRunStatistics(t *testing.T) {
 	const k = 2
 	start := numbers(k*3, 1)
 	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), start...),
-		infer.Full(m.batch()),
-		oldrun.Config{Steps: 6})
+		infer.Full(m.batch()), oldrun.Config{Steps: 6})
 	for c := range k {
 		for i := range 6 {
 			at := r.Draws.Row(c, i)

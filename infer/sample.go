@@ -298,8 +298,7 @@ func part(p Params, from, size int) (Params, error) {
 func (s *session) tooManyHeld() error {
 	if all := s.updates * int64(s.o.Chains); s.held*2 > all {
 		return fmt.Errorf("%.3g %% of the updates were held because the log posterior or its gradient was not finite: "+
-			"lower the step size "+
-			"of %s, or start elsewhere: %w", 100*float64(s.held)/float64(all), s.name, ErrNonFinite)
+			"lower the step size of %s, or start elsewhere: %w", 100*float64(s.held)/float64(all), s.name, ErrNonFinite)
 	}
 	return nil
 }

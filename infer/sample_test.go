@@ -117,8 +117,8 @@ func TestDriver(t *testing.T) {
 	assert.Equal(t, r.Draws.Row(2, 4), grouped.Draws.Row(2, 4), "chain 2 is the first of its group and has its own number")
 	_, err = walk(t, built{walker{}}, infer.Options{Batches: minibatches(t, infer.Batch{"x": vec([]float64{1, 2})},
 		infer.MinibatchOptions{Size: 1})})
-	assert.ErrorContains(t, err, "infer.Options: Batches is given: walker needs all of the data in every update: leave "+
-		"it nil")
+	assert.ErrorContains(t, err,
+		"infer.Options: Batches is given: walker needs all of the data in every update: leave it nil")
 }
 
 // A driver that fails leaves its draws; with a checkpoint it goes on where it was, and a sink has every draw once.
@@ -208,8 +208,7 @@ func TestMostUpdatesHeld(t *testing.T) {
 	r, err := walk(t, built{held}, infer.Options{Chains: 2, Warmup: infer.None, Draws: 10})
 	assert.ErrorIs(t, err, infer.ErrNonFinite)
 	assert.ErrorContains(t, err, "70 % of the updates were held because the log posterior or its gradient was not "+
-		"finite: lower the "+
-		"step size of infer_test.counter")
+		"finite: lower the step size of infer_test.counter")
 	assert.Equal(t, 10, r.Draws.MinLen())
 	assert.EqualValues(t, 14, r.Held)
 }
@@ -259,8 +258,7 @@ func TestHandwrittenStart(t *testing.T) {
 		sgmcmc.SGLD{LR: infer.Constant(0.1)}, infer.Options{})
 	assert.ErrorIs(t, err, infer.ErrNonFinite)
 	assert.ErrorContains(t, err, "infer.Sample: chain 0: the log density or its gradient is not finite at 100 points "+
-		"drawn uniformly "+
-		"from (-2, 2): give a start")
+		"drawn uniformly from (-2, 2): give a start")
 }
 
 // A target at temperature T is exp(N·LogPosterior/T)·|J|: what the weights of an evaluation add up to.

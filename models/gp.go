@@ -110,9 +110,9 @@ func (c GaussianProcess) Predict(x [][]float64, h GPHyper) (mean, variance []flo
 	}
 	var factor mat.Cholesky
 	if !factor.Factorize(cov) {
-		return nil, nil, fmt.Errorf("models.GaussianProcess.Predict: the covariance is not positive definite to rounding "+
-			"at %+v: "+
-			"a larger Jitter helps", h)
+		return nil, nil, fmt.Errorf(
+			"models.GaussianProcess.Predict: the covariance is not positive definite to rounding at %+v: a larger Jitter helps",
+			h)
 	}
 	across := mat.NewDense(n, len(x), nil)
 	for j, new := range x {

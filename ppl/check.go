@@ -27,9 +27,8 @@ func (p *Program) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 		return nil, fmt.Errorf("ppl.LogLikelihood: %w", err)
 	}
 	if out.Dim() == 0 {
-		return nil, fmt.Errorf("ppl.LogLikelihood: the model observes nothing: a likelihood that is a Factor or a " +
-			"Density is not one of " +
-			"single observations; use Observe")
+		return nil, fmt.Errorf("ppl.LogLikelihood: the model observes nothing: a likelihood that is a Factor or a Density " +
+			"is not one of single observations; use Observe")
 	}
 	return out, nil
 }

@@ -164,15 +164,13 @@ func (c *compiler) Process(s *Site) {
 	for _, p := range s.Plates {
 		if s.Kind == KindSample && p.Used != p.Size {
 			s.fail("plate %q has size %d, and this latent variable has size %d there: it needs a value for each of the %d, "+
-				"since in another "+
-				"batch it would be other variables", p.Name, p.Size, p.Used, p.Size)
+				"since in another batch it would be other variables", p.Name, p.Size, p.Used, p.Size)
 		}
 	}
 	sup := s.Dist.Support()
 	if sup.Discrete() {
-		s.fail("a latent variable that is discrete (%v) has no gradient: sum it out (dist.Mixture for a finite choice, or "+
-			"a log-sum-exp "+
-			"in a Factor), or observe it", sup)
+		s.fail("a latent variable that is discrete (%v) has no gradient: sum it out (dist.Mixture for a finite choice, "+
+			"or a log-sum-exp in a Factor), or observe it", sup)
 	}
 	b, err := bijector.For(sup)
 	if err != nil {

@@ -136,8 +136,8 @@ func (c *Ctx) visit(s *Site) *Site {
 		s.fail("a site needs a name")
 	}
 	if *c.inside != "" {
-		s.fail("it is declared on the context outside plate %q while the plate is open: use the context that the plate's "+
-			"function is given", *c.inside)
+		s.fail("it is declared on the context outside plate %q while the plate is open: "+
+			"use the context that the plate's function is given", *c.inside)
 	}
 	switch {
 	case s.Kind == KindSample && s.Dist == nil:

@@ -206,8 +206,7 @@ func (c *densityCalls) take() (out []*ts.Tensor) {
 		}
 		var err error
 		if c.values[i], err = torch.ToSlice[float64](x); err != nil {
-			c.site.fail("input %d depended on no latent variable when the model was compiled, and does in this "+
-				"run: %v", i, err)
+			c.site.fail("input %d depended on no latent variable when the model was compiled, and does in this run: %v", i, err)
 		}
 	}
 	return out

@@ -80,8 +80,7 @@ func (e *evaluator) place(s *Site) {
 	l, ok := e.program.latents[s.Name]
 	if !ok {
 		s.fail("it was not there when the model was compiled: a site that appears only sometimes has no place in the " +
-			"layout; " +
-			"declare the same sites in every run")
+			"layout; declare the same sites in every run")
 	}
 	b := l.bijector
 	if b == nil {

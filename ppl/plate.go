@@ -137,8 +137,7 @@ func (s *Site) open() {
 				"%v: size %d at dimension %d%s",
 				p.Name, p.Used, p.Size, batch, value, n, p.Dim, p.whole())
 		case n > p.Size:
-			s.fail("plate %q has size %d, and the site has batch shape %v and a value of shape %v: size %d at "+
-				"dimension %d",
+			s.fail("plate %q has size %d, and the site has batch shape %v and a value of shape %v: size %d at dimension %d",
 				p.Name, p.Size, batch, value, n, p.Dim)
 		}
 		if n != 1 || p.Size == 1 || told {

@@ -66,13 +66,11 @@ func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 	switch {
 	case n > 0:
 	case err != nil:
-		s.fail("the size of plate %q is to be inferred from the data, and the model does not run before it is "+
-			"known (give the plate "+
-			"its size): %v", p.Name, err)
+		s.fail("the size of plate %q is to be inferred from the data, and the model does not run before it is known (give "+
+			"the plate its size): %v", p.Name, err)
 	default:
-		s.fail("the size of plate %q cannot be inferred: no data, and no parameters of an observed variable, have "+
-			"a dimension of "+
-			"their own for it; give the plate its size", p.Name)
+		s.fail("the size of plate %q cannot be inferred: no data, and no parameters of an observed variable, "+
+			"have a dimension of their own for it; give the plate its size", p.Name)
 	}
 	return n
 }
@@ -123,11 +121,10 @@ func (s *Site) checkWhole() {
 		if p.Used == 0 || p.Used == p.Size || s.ctx.plates[i].minibatch {
 			continue
 		}
-		s.fail("plate %q has size %d, and the batch has %d of it, so that each would count %.4g times. If these "+
-			"are all of the data, "+
-			"give the plate size %d, or 0, which takes the size of the data. If they are a minibatch, compile on "+
-			"all of the data, "+
-			"or declare the plate with ppl.Minibatch", p.Name, p.Size, p.Used, float64(p.Size)/float64(p.Used), p.Used)
+		s.fail("plate %q has size %d, and the batch has %d of it, so that each would count %.4g times. If these are all "+
+			"of the data, give the plate size %d, or 0, which takes the size of the data. If they are a minibatch, "+
+			"compile on all of the data, or declare the plate with ppl.Minibatch", p.Name, p.Size, p.Used,
+			float64(p.Size)/float64(p.Used), p.Used)
 	}
 }
 
@@ -142,8 +139,7 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 			}
 			for _, q := range s.Plates {
 				if q.Used != 0 && q.Used != q.Size {
-					s.fail("the batch has %d of the %d of plate %q, and all are needed here: a method without "+
-						"minibatches gets the "+
+					s.fail("the batch has %d of the %d of plate %q, and all are needed here: a method without minibatches gets the "+
 						"whole data as one batch", q.Used, q.Size, q.Name)
 				}
 			}

@@ -101,10 +101,9 @@ func TestPlateSizeMustFitTheData(t *testing.T) {
 	five, fifty := infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)}, infer.Batch{"y": vec(make([]float64, 50)...)}
 	_, err := ppl.Compile(mean(50), five)
 	require.ErrorContains(t, err, `ppl.Compile: model, site "y" in plate data (Normal): plate "data" has size 50, `+
-		`and the batch has 5 of it, `+
-		`so that each would count 10 times. If these are all of the data, give the plate size 5, or 0, which takes `+
-		`the size of the data. `+
-		`If they are a minibatch, compile on all of the data, or declare the plate with ppl.Minibatch`)
+		`and the batch has 5 of it, so that each would count 10 times. If these are all of the data, `+
+		`give the plate size 5, or 0, which takes the size of the data. If they are a minibatch, `+
+		`compile on all of the data, or declare the plate with ppl.Minibatch`)
 	declared, f := compiled(t, mean(50, ppl.Minibatch), five)
 	require.EqualValues(t, 50, declared.Data())
 	require.InDelta(t, normal(0.7, 0, 10)+10*sumNormal(floats(t, five["y"]), 0.7, 1), f(five, 0.7), 1e-11)
@@ -122,8 +121,8 @@ func TestPlateSizeMustFitTheData(t *testing.T) {
 		c.Observe("y", dist.Normal(c.Sample("mu", dist.Normal(0, 1)), 1), c.Data("y"))
 	}, fifty)
 	require.NoError(t, loose.CheckFull(fifty))
-	require.ErrorContains(t, loose.CheckFull(five), `site "y" (Normal): the batch has 5 values, and the batch of `+
-		`Compile had 50`)
+	require.ErrorContains(t, loose.CheckFull(five),
+		`site "y" (Normal): the batch has 5 values, and the batch of Compile had 50`)
 	err = loose.CheckFull(infer.Batch{})
 	require.True(t, strings.HasPrefix(err.Error(), "ppl.CheckFull: "), err)
 }

@@ -105,8 +105,8 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 			v, ok := given[s.Name]
 			switch {
 			case !ok && s.instead != "":
-				s.fail("the draws do not have it, and it stands for %q: predict with the model that was fitted; "+
-					"the draws have %q", s.instead, names)
+				s.fail("the draws do not have it, and it stands for %q: predict with the model that was fitted; the draws have %q",
+					s.instead, names)
 			case !ok && len(s.Plates) == 0 && !s.redrawn:
 				s.fail("the draws do not have it; they have %q", names)
 			case !ok:
@@ -117,8 +117,8 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 				s.fail("the draws have shape %v, and the model has shape %v", have, want)
 			}
 			if err := s.Dist.Support().Check(v); err != nil {
-				s.fail("the first draw is outside the support (draws on unconstrained space have to go through "+
-					"Program.Draws): %v", err)
+				s.fail("the first draw is outside the support (draws on unconstrained space have to go through Program.Draws): %v",
+					err)
 			}
 			s.Value = v
 		})

@@ -36,10 +36,8 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 		if errors.As(err, &site) && errors.As(site.Cause, &wrong) && strings.Contains(wrong.Allowed, "than 0") ||
 			errors.As(err, &wrong) && strings.Contains(wrong.Allowed, "than 0") {
 			return fmt.Errorf("%w (where all latent variables are %s on unconstrained space); it is computed from latent "+
-				"variables "+
-				"whose sign is free: give them a positive support (dist.HalfNormal, dist.Exponential, dist.LogNormal), or take "+
-				"Exp of them",
-				err, map[float64]string{1: "positive", -1: "negative"}[sign])
+				"variables whose sign is free: give them a positive support (dist.HalfNormal, dist.Exponential, "+
+				"dist.LogNormal), or take Exp of them", err, map[float64]string{1: "positive", -1: "negative"}[sign])
 		}
 	}
 	return nil
@@ -60,8 +58,8 @@ func (p *Program) checkReads() error {
 	var e *torch.Error
 	if errors.As(err, &e) && strings.Contains(e.Message, "cannot be read inside a vmapped function") {
 		return fmt.Errorf("the model reads the value of a tensor that depends on a latent variable (Item, Values, "+
-			"torch.ToSlice), "+
-			"as a branch on it would: use torch.Where and other tensor operations, or ppl's Density for Go code: %w", err)
+			"torch.ToSlice), as a branch on it would: use torch.Where and other tensor operations, "+
+			"or ppl's Density for Go code: %w", err)
 	}
 	return nil // what else fails there is found by the method that needs it
 }

@@ -132,8 +132,8 @@ func valueAndGrad(
 		)
 	}
 	if !d.RequiresGrad {
-		return nil, nil, nil, fmt.Errorf("the function to differentiate %w: it was computed without them, or with "+
-			"gradients switched off", ErrNoGradient)
+		return nil, nil, nil, fmt.Errorf(
+			"the function to differentiate %w: it was computed without them, or with gradients switched off", ErrNoGradient)
 	}
 	total := y
 	if mapped {

@@ -47,8 +47,9 @@ func (s *Streams) NormalLike(t *ts.Tensor) (*ts.Tensor, error) {
 		return nil, err
 	}
 	if len(s.Chains) != 1 && (len(d.Shape) == 0 || d.Shape[0] != int64(len(s.Chains))) {
-		return nil, fmt.Errorf("torch.Streams: %d chains cannot fill shape %v: its first dimension must be the number of "+
-			"chains", len(s.Chains), d.Shape)
+		return nil, fmt.Errorf(
+			"torch.Streams: %d chains cannot fill shape %v: its first dimension must be the number of chains", len(s.Chains),
+			d.Shape)
 	}
 	return s.drawAt(0, d.Shape, d.DType, d.Device)
 }

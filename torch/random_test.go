@@ -157,8 +157,8 @@ func TestSuccessiveDraws(t *testing.T) {
 		assert.Equal(t, []int64{3, 2, 2, 4}, shapeOf(x))
 		assert.Equal(t, normals(&flat, 16), floats(x))
 		one := torch.NewStreams(5, 3)
-		assert.Equal(t, []int64{3}, shapeOf(torch.Must(one.Uniform(nil, gotch.Double, gotch.CPU))), "one number for each "+
-			"chain")
+		assert.Equal(t, []int64{3}, shapeOf(torch.Must(one.Uniform(nil, gotch.Double, gotch.CPU))),
+			"one number for each chain")
 		assert.EqualValues(t, 1, one.Offset)
 	})
 }

@@ -49,8 +49,7 @@ func newRow(c comparison, device string, cpp, kelvin []float64) row {
 // write prints the table, with columns of the GPU where it was measured.
 func (r *report) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d; medians of %d rounds.\n", r.Processor,
-		r.Cores, r.System,
-		r.Libtorch, r.Threads, r.Rounds)
+		r.Cores, r.System, r.Libtorch, r.Threads, r.Rounds)
 	fmt.Fprintf(w, "Values and gradients of both sides differ by at most %.0e.\n\n", r.Difference)
 	gpu := map[string]row{}
 	for _, c := range r.Cases {

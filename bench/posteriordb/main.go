@@ -164,8 +164,7 @@ func report(w io.Writer, rows []row, asJSON bool) error {
 			marks = "missed"
 		}
 		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%.4f\t%.0f\t%d\t%d\t%.1f\t%s\n", r.Name, r.parameters, r.MaxZMean, r.MaxZSD,
-			r.MaxRHat,
-			r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds, marks)
+			r.MaxRHat, r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds, marks)
 	}
 	return t.Flush()
 }

@@ -19,6 +19,6 @@ func nes(d *data) posterior {
 		})
 	}
 	return flatRegression(d, d.vector("partyid7", n), flat(support.Positive, 0), ones(n), d.vector("real_ideo", n),
-		d.vector("race_adj", n),
-		group(2), group(3), group(4), d.vector("educ1", n), d.vector("gender", n), d.vector("income", n))
+		d.vector("race_adj", n), group(2), group(3), group(4), d.vector("educ1", n), d.vector("gender", n),
+		d.vector("income", n))
 }

@@ -119,8 +119,8 @@ func TestProgramAgreesWithExactDraws(t *testing.T) {
 	require.Equal(t, []string{"posteriors"}, slices.Collect(maps.Keys(got)))
 	require.Len(t, got["posteriors"], 1)
 	r := got["posteriors"][0]
-	require.ElementsMatch(t, []string{"name", "max_z_mean", "max_z_sd", "max_rhat", "min_ess_bulk", "divergences",
-		"gradients", "seconds"},
+	require.ElementsMatch(t,
+		[]string{"name", "max_z_mean", "max_z_sd", "max_rhat", "min_ess_bulk", "divergences", "gradients", "seconds"},
 		slices.Collect(maps.Keys(r)))
 	assert.Equal(t, earnings, r["name"])
 	for _, z := range []string{"max_z_mean", "max_z_sd"} {

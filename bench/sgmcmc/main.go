@@ -176,8 +176,7 @@ func (r *report) write(w io.Writer) error {
 	fmt.Fprintf(t, "%-*s\td\tK\tupdates/s\tbound/s\tratio\tquartiles\tgoal\t\n", width, "sampler")
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%-*s\t%d\t%d\t%.4g\t%.4g\t%.2f\t%.2f-%.2f\t%s\t\n", width, row.Sampler, row.Dim, row.Chains,
-			row.Updates, row.Bound,
-			row.Ratio, row.Quartiles[0], row.Quartiles[1], row.verdict())
+			row.Updates, row.Bound, row.Ratio, row.Quartiles[0], row.Quartiles[1], row.verdict())
 	}
 	return t.Flush()
 }

@@ -34,8 +34,9 @@ func report(args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.Title, "title", "", "head the page with `TEXT` (default: the model, or the first file)")
 	flags.IntVar(&o.Details, "details", 0, "draw the worst `N` elements when the page opens (default 40)")
 	flags.Func("vars", "show only the sites of this comma-separated `LIST`", into(&o.Sites))
-	flags.Func("pair", "show the elements of this comma-separated `LIST` in the pair plot, such as mu,theta[0] "+
-		"(default: chosen)", into(&o.Pair))
+	flags.Func("pair",
+		"show the elements of this comma-separated `LIST` in the pair plot, such as mu,theta[0] (default: chosen)",
+		into(&o.Pair))
 	files, err := mixed(flags, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -41,8 +41,8 @@ func PSIS(logRatios []float64, relativeEfficiency float64) (Weights, error) {
 		return Weights{}, failf(draws.ErrSize, "psis: no log ratios")
 	}
 	if !(relativeEfficiency > 0) || math.IsInf(relativeEfficiency, 1) {
-		return Weights{}, failf(draws.ErrRange, "psis: relative efficiency is %v, want a positive number, 1 for "+
-			"independent draws", relativeEfficiency)
+		return Weights{}, failf(draws.ErrRange,
+			"psis: relative efficiency is %v, want a positive number, 1 for independent draws", relativeEfficiency)
 	}
 	for i, v := range logRatios {
 		if math.IsNaN(v) || math.IsInf(v, 1) {

@@ -28,8 +28,8 @@ func (b BrierScore) Refinement() float64 { return b.Resolution - b.Within + b.Co
 // BrierOf is the Brier score of the probabilities p of y = 1. [draws.ErrSize] and [draws.ErrRange] are the errors.
 func BrierOf(p []float64, y []bool, binning Binning) (BrierScore, error) {
 	if len(p) == 0 || len(p) != len(y) {
-		return BrierScore{}, failf(draws.ErrSize, "brier: %d probabilities and %d outcomes, want equally many and at "+
-			"least one", len(p), len(y))
+		return BrierScore{}, failf(draws.ErrSize,
+			"brier: %d probabilities and %d outcomes, want equally many and at least one", len(p), len(y))
 	}
 	high, err := binning.ends("brier", p)
 	if err != nil {

@@ -35,8 +35,7 @@ type Reliability struct {
 // [draws.ErrRange] are the errors.
 func Calibration(confidence []float64, right []bool, binning Binning) (*Reliability, error) {
 	if len(confidence) == 0 || len(right) != len(confidence) {
-		return nil, failf(draws.ErrSize, "calibration: %d confidences and %d outcomes, want equally many and at "+
-			"least one",
+		return nil, failf(draws.ErrSize, "calibration: %d confidences and %d outcomes, want equally many and at least one",
 			len(confidence), len(right))
 	}
 	high, err := binning.ends("calibration", confidence)

@@ -151,8 +151,8 @@ func TestPredictiveErrors(t *testing.T) {
 	p, err := NewPredictive(1, 2)
 	require.NoError(t, err)
 	require.EqualError(t, p.Add(nil), "diag/score: predictive: log probabilities of 0 cases, want 1")
-	require.EqualError(t, p.Add([][]float64{{0}}), "diag/score: predictive: case 0 has log probabilities of 1 "+
-		"classes, want 2")
+	require.EqualError(t, p.Add([][]float64{{0}}),
+		"diag/score: predictive: case 0 has log probabilities of 1 classes, want 2")
 	require.EqualError(t, p.Add([][]float64{{-1, -1}}), "diag/score: predictive: the probabilities of case 0 sum to "+
 		"0.7357588823428847, want 1")
 	require.ErrorIs(t, p.Add([][]float64{{0, nan}}), draws.ErrRange)

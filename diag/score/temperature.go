@@ -115,8 +115,8 @@ func temperatureRoot(margins [][]float64) (float64, error) {
 		}
 		b = next
 	}
-	return 0, failf(draws.ErrRange, "temperature scaling: 1/T is between %v and %v of the largest margin after 200 "+
-		"steps", low, high)
+	return 0, failf(draws.ErrRange, "temperature scaling: 1/T is between %v and %v of the largest margin after 200 steps",
+		low, high)
 }
 
 // temperedNLL is the mean of log Σ exp(b d(k)) with its first two derivatives in b, of margins d.
@@ -150,8 +150,8 @@ func temperedNLL(margins [][]float64, b float64) (value, slope, curvature float6
 // FitBinaryTemperature is [FitTemperature] of logits of y = 1, one per case.
 func FitBinaryTemperature(logits []float64, y []bool) (TemperatureScaling, error) {
 	if len(logits) != len(y) {
-		return TemperatureScaling{}, failf(draws.ErrSize, "temperature scaling: %d logits and %d outcomes, want "+
-			"equally many", len(logits), len(y))
+		return TemperatureScaling{}, failf(draws.ErrSize, "temperature scaling: %d logits and %d outcomes, want equally many",
+			len(logits), len(y))
 	}
 	rows, label := make([][]float64, len(logits)), make([]int, len(y))
 	for i, z := range logits {

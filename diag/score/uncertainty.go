@@ -81,8 +81,8 @@ func VarianceOf(means, variances []float64) (VarianceParts, error) {
 	}
 	for i, v := range variances {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return VarianceParts{}, failf(draws.ErrRange, "variance: the variance of draw %d is %v, want a number "+
-				"not below 0", i, v)
+			return VarianceParts{}, failf(draws.ErrRange, "variance: the variance of draw %d is %v, want a number not below 0",
+				i, v)
 		}
 	}
 	var p VarianceParts

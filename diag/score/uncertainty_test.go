@@ -53,8 +53,8 @@ func TestVarianceErrors(t *testing.T) {
 	_, err := VarianceOf(nil, []float64{1})
 	require.ErrorIs(t, err, draws.ErrSize)
 	_, err = VarianceOf([]float64{1, 2, 3}, []float64{1, 2})
-	require.EqualError(t, err, "diag/score: variance: 3 means and 2 variances, want at least one mean, and one "+
-		"variance or as many")
+	require.EqualError(t, err,
+		"diag/score: variance: 3 means and 2 variances, want at least one mean, and one variance or as many")
 	_, err = VarianceOf([]float64{1}, nil)
 	require.ErrorIs(t, err, draws.ErrSize)
 	_, err = VarianceOf([]float64{nan}, []float64{1})

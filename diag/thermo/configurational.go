@@ -25,9 +25,9 @@ import (
 // [draws.ErrSize] and [diag.ErrNotFinite] are the errors.
 func ConfigurationalTemperature(theta, gradient []float64) (float64, error) {
 	if len(theta) == 0 || len(theta) != len(gradient) {
-		return 0, failf(draws.ErrSize, "configurational temperature: %d parameters and %d gradients, want equally "+
-			"many and at least one",
-			len(theta), len(gradient))
+		return 0, failf(draws.ErrSize,
+			"configurational temperature: %d parameters and %d gradients, want equally many and at least one", len(theta),
+			len(gradient))
 	}
 	sum := 0.0
 	for i, v := range theta {

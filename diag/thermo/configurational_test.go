@@ -64,8 +64,8 @@ func TestConfigurationalErrors(t *testing.T) {
 	require.Equal(t, 5.5, got)
 	_, err = ConfigurationalTemperature([]float64{1}, nil)
 	require.ErrorIs(t, err, draws.ErrSize)
-	require.EqualError(t, err, "diag/thermo: configurational temperature: 1 parameters and 0 gradients, want equally "+
-		"many and at least one")
+	require.EqualError(t, err,
+		"diag/thermo: configurational temperature: 1 parameters and 0 gradients, want equally many and at least one")
 	_, err = ConfigurationalTemperature([]float64{1, 1}, []float64{1, nan})
 	require.ErrorIs(t, err, diag.ErrNotFinite)
 	_, err = meanTemperature(nil, 1)

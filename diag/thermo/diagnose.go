@@ -67,8 +67,8 @@ type Report struct {
 // options and targets, [draws.ErrSize] and [diag.ErrNotFinite] are the errors.
 func Diagnose(s Simulation, opt Options) (*Report, error) {
 	if !(opt.P >= 0 && opt.P < 1) {
-		return nil, failf(draws.ErrRange, "diagnose simulation: P is %v, want a probability above 0 and below 1, or "+
-			"0 for 1e-4", opt.P)
+		return nil, failf(draws.ErrRange,
+			"diagnose simulation: P is %v, want a probability above 0 and below 1, or 0 for 1e-4", opt.P)
 	}
 	if !(opt.Tolerance >= 0) || math.IsInf(opt.Tolerance, 1) {
 		return nil, failf(draws.ErrRange, "diagnose simulation: Tolerance is %v, want a number above 0, or 0 for 0.01",
@@ -199,9 +199,8 @@ func (r *Report) kinetic(k *Kinetic, opt Options) error {
 	few := all.PInside < opt.P && all.Fraction < all.Level
 	if few || all.PScore < opt.P || all.PSpread < opt.P && wide > 0 {
 		r.add(codeCoverage, opt.severity(excess), "", all.Fraction, all.Level,
-			"%d of %d kinetic temperatures (%.1f%%) are inside intervals that hold %g%% of exact ones; they are off "+
-				"by %.2g%% beyond chance",
-			all.Inside, all.Readings, 100*all.Fraction, 100*all.Level, 100*excess)
+			"%d of %d kinetic temperatures (%.1f%%) are inside intervals that hold %g%% of exact ones; "+
+				"they are off by %.2g%% beyond chance", all.Inside, all.Readings, 100*all.Fraction, 100*all.Level, 100*excess)
 	}
 	if all.PSpread < opt.P && wide < 0 {
 		r.add(codeSpread, diag.Warning, "", 1+wide/float64(all.Readings), 1,

@@ -64,8 +64,8 @@ func kineticInterval(d int, temperature, level float64) (low, high float64, err 
 		return 0, 0, err
 	}
 	if !(level > 0 && level < 1) {
-		return 0, 0, failf(draws.ErrRange, "kinetic interval: level is %v, want a probability above 0 and below 1, "+
-			"or 0 for %v", level, kineticLevel)
+		return 0, 0, failf(draws.ErrRange,
+			"kinetic interval: level is %v, want a probability above 0 and below 1, or 0 for %v", level, kineticLevel)
 	}
 	law := distuv.ChiSquared{K: float64(d)}
 	scale := temperature / float64(d)
@@ -208,8 +208,8 @@ func kineticResult(readings []KineticReading, level float64) (KineticResult, err
 		level = kineticLevel
 	}
 	if !(level > 0 && level < 1) {
-		return KineticResult{}, failf(draws.ErrRange, "kinetic temperature: level is %v, want a probability above 0 "+
-			"and below 1", level)
+		return KineticResult{}, failf(draws.ErrRange,
+			"kinetic temperature: level is %v, want a probability above 0 and below 1", level)
 	}
 	r := KineticResult{Level: level, Readings: len(readings)}
 	total, dims, scores, squares := 0.0, 0.0, 0.0, 0.0

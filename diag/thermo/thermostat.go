@@ -129,7 +129,7 @@ func summariseXi(doing string, xi [][]float64, mean, variance, known, slope floa
 
 // String is one line.
 func (t Thermostat) String() string {
-	return fmt.Sprintf("xi %.4g ± %.2g, with exact gradients %.4g; variance %.2f ± %.2f of the exact one; gradient "+
-		"noise %.3g ± %.2g",
+	return fmt.Sprintf(
+		"xi %.4g ± %.2g, with exact gradients %.4g; variance %.2f ± %.2f of the exact one; gradient noise %.3g ± %.2g",
 		t.Mean, t.MCSE, t.ExactMean, t.VarianceRatio, t.VarianceSE, t.Noise, t.NoiseSE)
 }

@@ -44,8 +44,8 @@ func (b triangle) size(shape []int64) int64 {
 	if b.diagonal {
 		form = "k(k+1)/2"
 	}
-	panic(&Error{b.name, "", fmt.Sprintf("a vector of length %d", n), fmt.Sprintf("the length must be %s for some k ≥ "+
-		"1", form)})
+	panic(&Error{b.name, "", fmt.Sprintf("a vector of length %d", n),
+		fmt.Sprintf("the length must be %s for some k ≥ 1", form)})
 }
 
 func (b triangle) ForwardShape(shape []int64) []int64 {

@@ -267,8 +267,8 @@ func TestErrors(t *testing.T) {
 			require.ErrorContains(t, err, want+" (at bijector/for_test.go:")
 		}
 		bad := bijector.Chain(bijector.Exp(), bijector.Independent(bijector.Affine(0, vec([]float64{1, 0})), 1))
-		require.EqualError(t, bijector.Validate(bad), "bijector.Affine: scale is 0 at element 1 of shape [2]: it must be "+
-			"finite and not 0")
+		require.EqualError(t, bijector.Validate(bad),
+			"bijector.Affine: scale is 0 at element 1 of shape [2]: it must be finite and not 0")
 		bad = bijector.Inverse(bijector.Interval(0, vec([]float64{1, -2})))
 		require.EqualError(t, bijector.Validate(bad), "bijector.Interval: high − low is -2 at element 1 of shape [2]: it "+
 			"must be finite and greater than 0")

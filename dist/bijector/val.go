@@ -99,8 +99,8 @@ func resize(shape []int64, last ...int64) []int64 {
 func square(bijector string, shape []int64) int64 {
 	n := len(shape)
 	if n < 2 || shape[n-1] != shape[n-2] {
-		panic(&Error{bijector, "", fmt.Sprintf("a value of shape %v", shape), "its last two dimensions must be those of a " +
-			"square matrix"})
+		panic(&Error{bijector, "", fmt.Sprintf("a value of shape %v", shape),
+			"its last two dimensions must be those of a square matrix"})
 	}
 	return shape[n-1]
 }

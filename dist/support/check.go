@@ -43,8 +43,8 @@ func (s Support) checkValues(values []float64, shape []int64, dtype gotch.DType)
 		c.tol = tolerance32
 	}
 	if need := s.EventDims(); len(shape) < need {
-		return &Error{"the shape of the value", fmt.Sprint(shape), fmt.Sprintf("a value of this kind, %s, has at least %d "+
-			"dimensions", s, need)}
+		return &Error{"the shape of the value", fmt.Sprint(shape),
+			fmt.Sprintf("a value of this kind, %s, has at least %d dimensions", s, need)}
 	}
 	switch s.EventDims() - s.Extra {
 	case 1:

@@ -91,8 +91,8 @@ func end(constructor, name string, x any) torch.Tensor {
 		}
 		panic(&Error{"support." + constructor + ": " + name, "nil", "a number or a tensor is required"})
 	}
-	panic(&Error{"support." + constructor + ": " + name, fmt.Sprintf("a %T", x), "a number, a torch.Tensor or a " +
-		"*ts.Tensor is required"})
+	panic(&Error{"support." + constructor + ": " + name, fmt.Sprintf("a %T", x),
+		"a number, a torch.Tensor or a *ts.Tensor is required"})
 }
 
 // nonEmpty refuses numbers as ends with nothing between them; tensors cannot be read here.

@@ -29,8 +29,8 @@ func TestCheck(t *testing.T) {
 	}{
 		{support.Real, []float64{-1e300, 0, 1e300}, nil, ""},
 		{support.Real, []float64{1, nan}, nil, "element [1] of shape [2] is NaN: it must be a real number"},
-		{support.Real, []float64{1, 2, 3, inf}, []int64{2, 2}, "element [1 1] of shape [2 2] is +Inf: it must be a real " +
-			"number"},
+		{support.Real, []float64{1, 2, 3, inf}, []int64{2, 2},
+			"element [1 1] of shape [2 2] is +Inf: it must be a real number"},
 		{support.Positive, []float64{1e-300, 1}, nil, ""},
 		{support.Positive, []float64{0}, scalar, "the value is 0: it must be a number greater than 0"},
 		{support.Nonnegative, []float64{0, 3}, nil, ""},
@@ -39,12 +39,12 @@ func TestCheck(t *testing.T) {
 		{support.UnitInterval, []float64{0, 1.5, 2}, nil, "element [1] of shape [3] is 1.5: it must be a number from 0 to 1"},
 		{support.Interval(-1, 2), []float64{-1, 2}, nil, ""},
 		{support.Interval(-1, 2), []float64{-1, -2}, nil, "element [1] of shape [2] is -2: it must be a number from -1 to 2"},
-		{support.Interval(ends, 12), []float64{0, 11, 1, 9}, []int64{2, 2}, "element [1 1] of shape [2 2] is 9: it must be " +
-			"a number from 10 to 12"},
+		{support.Interval(ends, 12), []float64{0, 11, 1, 9}, []int64{2, 2},
+			"element [1 1] of shape [2 2] is 9: it must be a number from 10 to 12"},
 		{support.Interval(ends, 12), []float64{1, 2, 3}, nil, "the shape of the value is [3]: an end of the support has " +
 			"shape [2], which does not broadcast to it"},
-		{support.GreaterThan(1.5), []float64{2, 1.5}, nil, "element [1] of shape [2] is 1.5: it must be a number greater " +
-			"than 1.5"},
+		{support.GreaterThan(1.5), []float64{2, 1.5}, nil,
+			"element [1] of shape [2] is 1.5: it must be a number greater than 1.5"},
 		{support.LessThan(ends), []float64{-1, 9}, nil, ""},
 		{support.LessThan(ends), []float64{-1, 10}, nil, "element [1] of shape [2] is 10: it must be a number less than 10"},
 		{support.Simplex, []float64{0.2, 0.3, 0.5, 1, 0, 0}, []int64{2, 3}, ""},
@@ -57,8 +57,8 @@ func TestCheck(t *testing.T) {
 		{support.Simplex.Independent(1), []float64{1, 0}, nil, "the shape of the value is [2]: a value of this kind, a " +
 			"vector of positive numbers with sum 1, has at least 2 dimensions"},
 		{support.Ordered, []float64{-1, 0, 2}, nil, ""},
-		{support.Ordered, []float64{-1, 0, 0}, nil, "the vector is [-1 0 0]: it must be an increasing vector: element 2 is " +
-			"0, and 0 comes before it"},
+		{support.Ordered, []float64{-1, 0, 0}, nil,
+			"the vector is [-1 0 0]: it must be an increasing vector: element 2 is 0, and 0 comes before it"},
 		{support.PositiveOrdered, []float64{1, 2}, nil, ""},
 		{support.PositiveOrdered, []float64{-1, 2}, nil, "the vector is [-1 2]: it must be an increasing vector of " +
 			"positive numbers: element 0 is -1"},
@@ -69,8 +69,8 @@ func TestCheck(t *testing.T) {
 			"lower-triangular matrix with positive diagonal: element [0 1] is 0.5"},
 		{support.LowerCholesky, []float64{1, 0, -3, 0}, []int64{2, 2}, "the matrix is [1 0 -3 0]: it must be a " +
 			"lower-triangular matrix with positive diagonal: element [1 1] is 0"},
-		{support.LowerCholesky, []float64{1, 0, 2, 3, 4, 5}, []int64{2, 3}, "the shape of the value is [2 3]: its matrices " +
-			"must be square"},
+		{support.LowerCholesky, []float64{1, 0, 2, 3, 4, 5}, []int64{2, 3},
+			"the shape of the value is [2 3]: its matrices must be square"},
 		{support.CorrCholesky, []float64{1, 0, 0.6, 0.8}, []int64{2, 2}, ""},
 		{support.CorrCholesky, []float64{1, 0, 3, 4}, []int64{2, 2}, "the matrix is [1 0 3 4]: it must be the Cholesky " +
 			"factor of a correlation matrix: row 1 has length 5"},
@@ -84,18 +84,18 @@ func TestCheck(t *testing.T) {
 		{support.Boolean, []float64{0, 1}, nil, ""},
 		{support.Boolean, []float64{0, 1, 2}, nil, "element [2] of shape [3] is 2: it must be 0 or 1"},
 		{support.NonnegativeInteger, []float64{0, 1e9}, nil, ""},
-		{support.NonnegativeInteger, []float64{1, -1}, nil, "element [1] of shape [2] is -1: it must be a whole number of " +
-			"at least 0"},
-		{support.NonnegativeInteger, []float64{1, 1.5}, nil, "element [1] of shape [2] is 1.5: it must be a whole number " +
-			"of at least 0"},
+		{support.NonnegativeInteger, []float64{1, -1}, nil,
+			"element [1] of shape [2] is -1: it must be a whole number of at least 0"},
+		{support.NonnegativeInteger, []float64{1, 1.5}, nil,
+			"element [1] of shape [2] is 1.5: it must be a whole number of at least 0"},
 		{support.IntegerInterval(0, 3), []float64{0, 3}, nil, ""},
 		{support.IntegerInterval(0, 3), []float64{4}, scalar, "the value is 4: it must be a whole number from 0 to 3"},
 		{support.IntegerInterval(0, ends), []float64{0, 3}, nil, ""},
-		{support.IntegerInterval(0, ends), []float64{1, 3}, nil, "element [0] of shape [2] is 1: it must be a whole number " +
-			"from 0 to 0"},
+		{support.IntegerInterval(0, ends), []float64{1, 3}, nil,
+			"element [0] of shape [2] is 1: it must be a whole number from 0 to 0"},
 		{support.Counts(3), []float64{1, 2, 0}, nil, ""},
-		{support.Counts(3), []float64{1, 3, 0}, nil, "the vector is [1 3 0]: it must be a vector of whole numbers from 0 " +
-			"with sum 3: its sum is 4"},
+		{support.Counts(3), []float64{1, 3, 0}, nil,
+			"the vector is [1 3 0]: it must be a vector of whole numbers from 0 with sum 3: its sum is 4"},
 		{support.Counts(3), []float64{0.5, 2.5}, nil, "the vector is [0.5 2.5]: it must be a vector of whole numbers from " +
 			"0 with sum 3: element 0 is 0.5"},
 		{support.Counts(ends), []float64{0, 0, 9, 1}, []int64{2, 2}, ""},

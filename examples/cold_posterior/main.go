@@ -36,8 +36,8 @@ func main() {
 	var o options
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
 	flag.BoolVar(&o.quick, "quick", false, "a small sweep of a few seconds, in the folder quick of -dir")
-	flag.StringVar(&o.dir, "dir", filepath.Join("out", "cold_posterior"), "folder for the pictures, and for what has "+
-		"been computed")
+	flag.StringVar(&o.dir, "dir", filepath.Join("out", "cold_posterior"),
+		"folder for the pictures, and for what has been computed")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "cells computed at once; the results do not depend on it")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the starts, the random streams and the shuffles")
 	command.Main("cold_posterior", func(ctx context.Context) error {

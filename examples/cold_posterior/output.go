@@ -15,8 +15,8 @@ type curve struct {
 func curves(s settings) []curve {
 	return []curve{
 		{"cyclical", oneChain, "cyclical SGHMC, one chain", "snapshots of one cyclical SGD"},
-		{"cyclical", allChains, fmt.Sprintf("cyclical SGHMC, %d chains", s.Members), fmt.Sprintf("snapshots of %d cyclical "+
-			"SGD", s.Members)},
+		{"cyclical", allChains, fmt.Sprintf("cyclical SGHMC, %d chains", s.Members),
+			fmt.Sprintf("snapshots of %d cyclical SGD", s.Members)},
 		{"constant", oneChain, "constant steps, one chain", "iterates of one SGD"},
 		{"constant", lastStates, fmt.Sprintf("parallel SGHMC, last of %d", s.Members),
 			fmt.Sprintf("deep ensemble of %d", s.Members)},
@@ -92,8 +92,8 @@ func printTable(w io.Writer, s settings, t *task, results []*result) error {
 	p.f("\nFor comparison\n")
 	row("one network by SGD (MAP)", find(results, "constant", 0).Lines[oneNetwork])
 
-	p.f("\nDid it simulate its target? Measured temperatures over the temperature set; 99 %% of kinetic readings should " +
-		"be inside.\n")
+	p.f("\nDid it simulate its target? Measured temperatures over the temperature set; " +
+		"99 %% of kinetic readings should be inside.\n")
 	p.f("%-16s %6s  %8s %7s %9s  %-17s  %s\n", "", "T", "readings", "inside", "kinetic", "configurational", "findings")
 	for _, sampler := range s.samplers() {
 		for _, temperature := range s.Temperatures {

@@ -150,8 +150,8 @@ func (w *sweep) claim() error {
 			}
 		}
 		if !bytes.Equal(there.Bytes(), wanted[name]) {
-			return fmt.Errorf("%s holds a sweep with other settings: %s is %s there and %s here: remove the folder, or choose "+
-				"another with -dir",
+			return fmt.Errorf(
+				"%s holds a sweep with other settings: %s is %s there and %s here: remove the folder, or choose another with -dir",
 				w.dir, name, orNothing(there.String()), wanted[name])
 		}
 	}

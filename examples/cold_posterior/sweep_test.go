@@ -214,8 +214,8 @@ func TestErrors(t *testing.T) {
 
 	o.seed = 4
 	err := run(context.Background(), io.Discard, o)
-	require.ErrorContains(t, err, "other settings: seed is 3 there and 4 here: remove the folder, or choose another "+
-		"with -dir")
+	require.ErrorContains(t, err,
+		"other settings: seed is 3 there and 4 here: remove the folder, or choose another with -dir")
 	require.ErrorContains(t, err, s.dir)
 
 	s.settings.Temperatures = []float64{0.1}

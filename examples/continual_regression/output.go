@@ -95,9 +95,8 @@ func printSummary(w io.Writer, s summaryJSON) {
 	for _, m := range s.Methods {
 		row(m.Title, cells(m.Excess[:])...)
 	}
-	fmt.Fprintf(w, "\nNegative log predictive density of a new observation, mean over the episodes seen; with the true "+
-		"function it is %.3f\n",
-		0.5*math.Log(2*math.Pi*noise*noise)+0.5)
+	fmt.Fprintf(w, "\nNegative log predictive density of a new observation, mean over the episodes seen; "+
+		"with the true function it is %.3f\n", 0.5*math.Log(2*math.Pi*noise*noise)+0.5)
 	header("", "after")
 	for _, m := range s.Methods {
 		row(m.Title, append(cells(m.NLPD[:]), fmt.Sprintf("%.0f s a seed", m.Seconds.Mean))...)

@@ -134,8 +134,8 @@ func TestParallel(t *testing.T) {
 	_, f := testRun(t, "parallel_baoa", 1000)
 	evenQuadrants(t, f)
 	assert.InDelta(t, e.Square, f.Square, 4*f.SquareSE)
-	assert.InEpsilon(t, e.SquareSD/math.Sqrt(dim*testChains), f.SquareSE, 0.1, "the standard error is that of "+
-		"independent draws")
+	assert.InEpsilon(t, e.SquareSD/math.Sqrt(dim*testChains), f.SquareSE, 0.1,
+		"the standard error is that of independent draws")
 	assert.InDelta(t, 1, f.Heat, 4*f.HeatSE)
 	// The relative standard error of a standard deviation of 2·2000 draws is √((kurtosis − 1)/4/4000), 0.011 for a normal
 	// law.

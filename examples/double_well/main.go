@@ -70,8 +70,8 @@ func run(ctx context.Context, w io.Writer, o options) error {
 
 func printTable(w io.Writer, outcomes []outcome, s summary) {
 	e := s.Exact
-	fmt.Fprintf(w, "Target: log p = Σ x² − x⁴/10, modes at ±%.4f. By quadrature: E[x²] %.4f, within a mode mean %.4f "+
-		"and sd %.4f.\n\n",
+	fmt.Fprintf(w,
+		"Target: log p = Σ x² − x⁴/10, modes at ±%.4f. By quadrature: E[x²] %.4f, within a mode mean %.4f and sd %.4f.\n\n",
 		mode, e.Square, e.Abs, e.Within)
 	fmt.Fprintf(w, "%-22s %6s %6s  %-27s %8s %16s  %9s %15s %8s %7s\n", "", "chains", "draws", "share of the quadrants",
 		"switches", "E[x²]", "sd within",

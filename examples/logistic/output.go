@@ -77,8 +77,8 @@ const reference = "nuts"
 // standard deviations.
 func printDeviations(w io.Writer, s summaryJSON, outcomes []outcome) {
 	ref := s.Methods[reference]
-	fmt.Fprintln(w, "Against NUTS: largest difference of a mean, in standard deviations, and ratios of standard "+
-		"deviations")
+	fmt.Fprintln(w,
+		"Against NUTS: largest difference of a mean, in standard deviations, and ratios of standard deviations")
 	for _, o := range outcomes {
 		m := s.Methods[o.fit.name]
 		if o.fit.name == reference {

@@ -133,8 +133,7 @@ func printRow(w io.Writer, t tableRow, r rowJSON) {
 		return
 	}
 	fmt.Fprintf(w, line, t.title(), paper, plusMinus(r.KSD, r.KSDSD, 4), fmt.Sprintf("%.1f", *r.Z), yesNo(*r.WithinSpread),
-		yesNo(*r.Within4),
-		plusMinus(r.KSDStandard, r.KSDStandardSD, 3), paperSeconds, plusMinus(r.Seconds, r.SecondsSD, 2))
+		yesNo(*r.Within4), plusMinus(r.KSDStandard, r.KSDStandardSD, 3), paperSeconds, plusMinus(r.Seconds, r.SecondsSD, 2))
 }
 
 // printFoot prints what follows the rows.

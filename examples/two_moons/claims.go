@@ -110,8 +110,8 @@ func (t *task) mixing(all map[string]outcome) ([]claim, error) {
 		out = append(out, claim{
 			fmt.Sprintf("The autocorrelation of %s, falls faster than that of %s (%d updates)",
 				all[c.sghmc].row.Title, all[c.sgld].row.Title, c.chain.steps()),
-			fmt.Sprintf("logits of test data, correlation over %d updates: SGLD %.2f, SGHMC %.2f; effective draws of %d: %.1f "+
-				"and %.1f",
+			fmt.Sprintf(
+				"logits of test data, correlation over %d updates: SGLD %.2f, SGHMC %.2f; effective draws of %d: %.1f and %.1f",
 				lag*c.chain.thin, rhoL, rhoH, c.chain.draws, essL, essH),
 			rhoH < rhoL})
 	}

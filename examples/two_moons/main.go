@@ -86,7 +86,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if err := printTable(w, out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\nWritten to %s: decision.png, uncertainty.png, entropy.png, reliability.png. %.0f s in "+
-		"all.\n", o.out, out.Seconds)
+	_, err = fmt.Fprintf(w,
+		"\nWritten to %s: decision.png, uncertainty.png, entropy.png, reliability.png. %.0f s in all.\n", o.out, out.Seconds)
 	return err
 }

@@ -208,9 +208,9 @@ func (t *task) nuts(ctx context.Context) (predictor, error) {
 	if len(rhat) > 0 {
 		slices.Sort(rhat)
 		t.notes = append(t.notes, fmt.Sprintf("NUTS: R-hat of the probabilities of test data has the median %.2f and the "+
-			"maximum %.2f "+
-			"(1.01 is the limit); %.0f %% of the trajectories were cut off at 2^%d leapfrog steps; step size %.1e; %d gradients",
-			rhat[len(rhat)/2], rhat[len(rhat)-1], 100*cut, t.nutsDepth, r.Detail.(*hmc.Detail).StepSizes[0], r.Gradients))
+			"maximum %.2f (1.01 is the limit); %.0f %% of the trajectories were cut off at 2^%d leapfrog steps; "+
+			"step size %.1e; %d gradients", rhat[len(rhat)/2], rhat[len(rhat)-1], 100*cut, t.nutsDepth,
+			r.Detail.(*hmc.Detail).StepSizes[0], r.Gradients))
 	}
 	return predict, nil
 }

@@ -51,8 +51,8 @@ func printTable(w io.Writer, out outputJSON) error {
 	}
 	fmt.Fprintln(b, "\nAUROC: how well epistemic entropy tells points far from the data from test data. sd: mean "+
 		"standard deviation of the probability")
-	fmt.Fprintln(b, "over the draws, at test data and far from all data. Seconds include the MAP's where a method "+
-		"starts there.")
+	fmt.Fprintln(b,
+		"over the draws, at test data and far from all data. Seconds include the MAP's where a method starts there.")
 	for _, n := range out.Notes {
 		fmt.Fprintln(b, n+".")
 	}

@@ -110,9 +110,8 @@ func (t *task) landscape(map[string]outcome) ([]claim, error) {
 			fmt.Sprintf("for %d of %d pairs; the barrier is %.3f to %.3f nats, in the middle %.3f",
 				higher, len(heights), heights[0], heights[len(heights)-1], heights[len(heights)/2]),
 			higher == len(heights)},
-		{claimTwins, fmt.Sprintf("20 twins of the MAP, at least %.1f away from it: logits differ by at most %.1e of the "+
-			"largest",
-			moved, difference),
+		{claimTwins, fmt.Sprintf(
+			"20 twins of the MAP, at least %.1f away from it: logits differ by at most %.1e of the largest", moved, difference),
 			difference < 1e-10},
 	}, nil
 }

@@ -242,9 +242,8 @@ func (s *cg) positive(what string, v, av *ts.Tensor) (float64, error) {
 		return 0, fmt.Errorf("a product with %s is %w at iteration %d", what, infer.ErrNonFinite, s.Iterations)
 	}
 	if c <= 0 && s.Residual > 0 {
-		return 0, fmt.Errorf("%s is %w: a direction v with vᵀAv = %.3g was met at iteration %d; a larger Damping makes a "+
-			"matrix positive definite",
-			what, ErrIndefinite, c, s.Iterations)
+		return 0, fmt.Errorf("%s is %w: a direction v with vᵀAv = %.3g was met at iteration %d; "+
+			"a larger Damping makes a matrix positive definite", what, ErrIndefinite, c, s.Iterations)
 	}
 	return c, nil
 }

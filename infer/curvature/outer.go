@@ -114,6 +114,5 @@ func (q *problem) checkSeparate(outer Outer, z, l *ts.Tensor, b infer.Batch) {
 	}
 	fail("the density of datum 0 changes with the other data, from %g alone to %g: z has shape %v, the batch has %s: "+
 		"the outer density must take z_i and datum i alone, and shapes must match: %w", alone, among,
-		torch.Must(torch.Shape(z)),
-		strings.Join(data, ", "), infer.ErrConfig)
+		torch.Must(torch.Shape(z)), strings.Join(data, ", "), infer.ErrConfig)
 }

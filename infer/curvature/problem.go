@@ -83,9 +83,9 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 	}
 	d := int64(p.Layout.Dim())
 	if len(shape) == 2 && shape[1] == d {
-		return nil, fmt.Errorf("the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so "+
-			"take one chain: %w",
-			shape, d, infer.ErrLayout)
+		return nil, fmt.Errorf(
+			"the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w", shape,
+			d, infer.ErrLayout)
 	}
 	if len(shape) != 1 || shape[0] != d {
 		return nil, fmt.Errorf("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d,

@@ -78,8 +78,7 @@ func TestTablesErrors(t *testing.T) {
 			`curvature.FisherDiag: the model asked for site "meanings", which does not exist; ` +
 				`there are: ["a" "meaning" "weight" "z"]`},
 		{map[string]string{"meaning": "word"},
-			`curvature.FisherDiag: the model asked for batch tensor "word", which does not exist; ` +
-				`there are: ["words" "y"]`},
+			`curvature.FisherDiag: the model asked for batch tensor "word", which does not exist; there are: ["words" "y"]`},
 		{map[string]string{"meaning": "x"},
 			`curvature.FisherDiag: curvature.Options: Tables["meaning"] is "x", Double of shape [5 4]: ` +
 				"it must name a batch tensor of int64 row numbers, of shape [n, ...]"},

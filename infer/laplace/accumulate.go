@@ -283,10 +283,9 @@ func (t *accumulator) complete(s Gaussian) error {
 	}
 	for k, n := range data {
 		if n *= t.scale; math.Abs(n-t.all) > 1e-3*t.all {
-			return fmt.Errorf("%s: chain %d has seen %g data of %g: make one pass over all of them, or set Scale to "+
-				"make up "+
-				"for what is left out; where a datum is a group, give LogLikelihood, or use laplace.DenseHessian: %w",
-				t.name, k, n/t.scale, t.all, infer.ErrConfig)
+			return fmt.Errorf("%s: chain %d has seen %g data of %g: make one pass over all of them, "+
+				"or set Scale to make up for what is left out; where a datum is a group, give LogLikelihood, "+
+				"or use laplace.DenseHessian: %w", t.name, k, n/t.scale, t.all, infer.ErrConfig)
 		}
 	}
 	return nil

@@ -115,8 +115,8 @@ func TestPriorsFromStates(t *testing.T) {
 	within(t, entries(d), precision(next), 1e-12, "diagonal into dense")
 	matrix := must(laplace.PrecisionOf(pass(t, dense, at, r.batch, 10)))
 	_, err := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: matrix}, nil).Init(at)
-	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use "+
-		"PerElement")
+	assert.EqualError(t, err,
+		"laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use PerElement")
 
 	pair := params(r.layout, append(append([]float64{}, r.mean...), 1, 2, 3), 2)
 	for _, transform := range []infer.Transform{diag, dense} {

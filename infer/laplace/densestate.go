@@ -34,9 +34,8 @@ func (s DenseState) factor() (*ts.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return linalg.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, use a "+
-		"Gauss-Newton method "+
-		"in place of the Hessian, or find a better optimum")
+	return linalg.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, "+
+		"use a Gauss-Newton method in place of the Hessian, or find a better optimum")
 }
 
 func (s DenseState) deviations(z *ts.Tensor) (*ts.Tensor, error) {

@@ -35,16 +35,16 @@ func TestBuildErrors(t *testing.T) {
 			"laplace.DenseHessian takes any target"},
 		{laplace.DiagFisher{LogLikelihood: each, Scale: -1}, nil, "laplace.DiagFisher: Scale is -1: it must be " +
 			"finite and greater than 0"},
-		{laplace.DenseFisher{LogLikelihood: each, Damping: -1}, nil, "laplace.DenseFisher: Damping is -1: it must be " +
-			"finite and at least 0"},
+		{laplace.DenseFisher{LogLikelihood: each, Damping: -1}, nil,
+			"laplace.DenseFisher: Damping is -1: it must be finite and at least 0"},
 		{laplace.DiagGGN{Outer: outer}, nil, "laplace.DiagGGN: Forward is nil: it is needed: the outputs z = f(θ, " +
 			"x), of shape [n, ...]; laplace.DenseHessian takes any target without it"},
 		{laplace.DenseGGN{Forward: linear}, nil, "laplace.DenseGGN: Outer is nil: it is needed: the log likelihoods " +
 			"log p(y_i|z_i), of shape [n]; laplace.DenseHessian takes any target without it"},
 		{laplace.DenseGGN{Forward: linear, Outer: outer, Temperature: infer.Constant(-1)}, nil,
 			"laplace.DenseGGN: Temperature is -1: it must be finite and at least 0"},
-		{laplace.DenseGGN{Forward: linear, Outer: outer, Memory: -1}, nil, "laplace.DenseGGN: Memory is -1: it must " +
-			"be finite and at least 0"},
+		{laplace.DenseGGN{Forward: linear, Outer: outer, Memory: -1}, nil,
+			"laplace.DenseGGN: Memory is -1: it must be finite and at least 0"},
 		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.Isotropic(math.NaN())}, nil,
 			"laplace.DiagGGN: PriorPrecision is NaN: it must be finite and at least 0"},
 		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.PerSite(map[string]float64{"w": -2})},
@@ -57,12 +57,11 @@ func TestBuildErrors(t *testing.T) {
 			"function, with its linear layers; laplace.DenseHessian takes any target without it"},
 		{laplace.KFAC{Network: network, Layers: layers}, nil, "laplace.KFAC: Outer is nil: it is needed: the log " +
 			"likelihoods log p(y_i|z_i), of shape [n]; laplace.DenseHessian takes any target without it"},
-		{laplace.KFAC{Network: network, Outer: outer}, nil, "laplace.KFAC: Layers is empty: at least one layer is " +
-			"needed"},
+		{laplace.KFAC{Network: network, Outer: outer}, nil, "laplace.KFAC: Layers is empty: at least one layer is needed"},
 		{laplace.KFAC{Network: network, Layers: layers, Outer: outer,
 			PriorPrecision: laplace.Matrix(vector([]float64{1}, 1, 1))}, nil,
-			"laplace.KFAC: PriorPrecision is a tensor: Isotropic and PerSite keep the Kronecker form; the dense " +
-				"methods take any"},
+			"laplace.KFAC: PriorPrecision is a tensor: Isotropic and PerSite keep the Kronecker form; " +
+				"the dense methods take any"},
 	} {
 		_, err := c.m.Build(infer.Sum(c.f, 1))
 		assert.EqualError(t, err, c.want)
@@ -86,10 +85,10 @@ func TestPriorPrecisionErrors(t *testing.T) {
 		{laplace.PerSite(map[string]float64{"a": 1, "v": 1, "w": 1}), true,
 			`PriorPrecision is given for site "v": there are the sites ["a" "w"]`},
 		{laplace.PerElement(vector([]float64{1, 2})), false, "PriorPrecision is of shape [2]: it must be of shape [4]"},
-		{laplace.PerElement(vector([]float64{1, -2, 0, 0})), true, "PriorPrecision is -2 for w[0]: it must be finite " +
-			"and at least 0"},
-		{laplace.Matrix(vector([]float64{1, 2, 3, 4}, 2, 2)), true, "PriorPrecision is of shape [2 2]: it must be of " +
-			"shape [4 4]"},
+		{laplace.PerElement(vector([]float64{1, -2, 0, 0})), true,
+			"PriorPrecision is -2 for w[0]: it must be finite and at least 0"},
+		{laplace.Matrix(vector([]float64{1, 2, 3, 4}, 2, 2)), true,
+			"PriorPrecision is of shape [2 2]: it must be of shape [4 4]"},
 		{laplace.Matrix(vector(entries(nan), 4, 4)), true,
 			"PriorPrecision is NaN for w[0] and w[1]: it must be finite"},
 		{laplace.Matrix(vector([]float64{1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, 4, 4)), true,
@@ -107,8 +106,8 @@ func TestPriorPrecisionErrors(t *testing.T) {
 	_, err := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1),
 		PriorPrecision: laplace.PerElement(vector(make([]float64, 12), 3, 4))}, nil).
 		Init(params(l, make([]float64, 8), 2))
-	assert.EqualError(t, err, "laplace.DiagGGN: PriorPrecision is of shape [3 4]: it must be of shape [4], or [2 4] "+
-		"for the chains")
+	assert.EqualError(t, err,
+		"laplace.DiagGGN: PriorPrecision is of shape [3 4]: it must be of shape [4], or [2 4] for the chains")
 }
 
 // A matrix that does not fit is refused before it is made.
@@ -151,9 +150,8 @@ func TestIndefinite(t *testing.T) {
 	}
 	transform := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1)}, nil)
 	s := pass(t, transform, at, batch, 2)
-	use(transform, s, "laplace.DiagState: the precision of w[1] is 0: the data say nothing about it, and there is no "+
-		"prior: "+
-		"give a PriorPrecision above 0, or Damping: not positive definite")
+	use(transform, s, "laplace.DiagState: the precision of w[1] is 0: the data say nothing about it, "+
+		"and there is no prior: give a PriorPrecision above 0, or Damping: not positive definite")
 	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 		return z.MustSquare(false).MustMulScalar(ts.FloatScalar(2), false)
 	}
@@ -281,8 +279,8 @@ func TestUpdateErrors(t *testing.T) {
 		assert.ErrorContains(t, err, "laplace."+name+": Sample of a state that has seen no batch: make one pass of "+
 			"updates over the data first: invalid configuration")
 		_, err = sampler.Sample(s, 1, nil)
-		assert.ErrorContains(t, err, "Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid "+
-			"configuration")
+		assert.ErrorContains(t, err,
+			"Sample without random streams: torch.NewStreams(seed, 1) makes them: invalid configuration")
 		_, err = transform.Init(params(l, append(normals(5, 14), math.NaN()), 0))
 		assert.EqualError(t, err, "laplace."+name+": w2[1,2] of chain 0 is NaN at the start: not finite")
 	}
@@ -298,8 +296,8 @@ func TestStateErrors(t *testing.T) {
 	_, err := laplace.Chain(s, 2)
 	assert.EqualError(t, err, "laplace.Chain: chain 2 of a state with 2: they count from 0: invalid configuration")
 	_, err = laplace.LogPrior(s, 1)
-	assert.EqualError(t, err, "laplace.LogPrior: the state has 2 chains, each a Gaussian of its own: pick one with "+
-		"laplace.Chain")
+	assert.EqualError(t, err,
+		"laplace.LogPrior: the state has 2 chains, each a Gaussian of its own: pick one with laplace.Chain")
 	one := must(laplace.Chain(s, 1))
 	_, err = laplace.LogPrior(one, 0)
 	assert.EqualError(t, err, "laplace.LogPrior: weight is 0: it must be finite and greater than 0")

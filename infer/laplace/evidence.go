@@ -123,10 +123,8 @@ func (b *block) clean() (largest float64, err error) {
 	largest = slices.Max(b.eigen)
 	for i, e := range b.eigen {
 		if math.IsNaN(e) || e < -float64(len(b.eigen))*b.eps*math.Abs(largest) || largest < 0 {
-			return 0, fmt.Errorf("the curvature of %q has the eigenvalue %g: there is no best precision for one that "+
-				"is not positive: "+
-				"use a Gauss-Newton or Fisher method, or find a better optimum: %w", b.sites, e,
-				curvature.ErrIndefinite)
+			return 0, fmt.Errorf("the curvature of %q has the eigenvalue %g: there is no best precision for one that is not "+
+				"positive: use a Gauss-Newton or Fisher method, or find a better optimum: %w", b.sites, e, curvature.ErrIndefinite)
 		}
 		b.eigen[i] = max(e, 0)
 	}
@@ -281,8 +279,9 @@ func (c *coupled) schur(own, rest, restPrior []float64) ([]float64, error) {
 		inner.MustDiagonal(0, 0, 1, false).MustAdd_(torch.Must(torch.FromSliceOn(device, inner.DType(), restPrior)))
 		l, status := inner.MustLinalgCholeskyEx(false, false, false)
 		if item(status) != 0 {
-			return nil, fmt.Errorf("the precision of the other sites is %w: give a larger PriorPrecision or Damping "+
-				"to start with", curvature.ErrIndefinite)
+			return nil, fmt.Errorf(
+				"the precision of the other sites is %w: give a larger PriorPrecision or Damping to start with",
+				curvature.ErrIndefinite)
 		}
 		half := l.MustLinalgSolveTriangular(part(rest, own), false, true, false, false)
 		m = m.MustSub(transposed(half).MustMatmul(half, false), false)

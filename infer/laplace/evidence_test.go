@@ -198,8 +198,8 @@ func TestOptimizePriorPrecisionErrors(t *testing.T) {
 	at := params(l, []float64{0, 1, 2, 3}, 0)
 	s := pass(t, transform, at, r.batch, 15)
 	assert.EqualError(t, find(s, laplace.PriorOptions{PerSite: true}),
-		`laplace.OptimizePriorPrecision: all of ["a"] is at the mean of the prior: the evidence grows with the precision `+
-			`without end`)
+		`laplace.OptimizePriorPrecision: all of ["a"] is at the mean of the prior: the evidence grows with `+
+			`the precision without end`)
 	assert.EqualError(t, find(begin(t, transform, at), laplace.PriorOptions{}),
 		`laplace.OptimizePriorPrecision: the data say nothing about ["a" "w"], their curvature is 0: `+
 			`there is no best precision`)

@@ -129,9 +129,8 @@ func (s KFACState) layerPrior(method string, prior Precision) (*ts.Tensor, error
 		}
 		if b, _ := prior.Site(l.Bias); b != v[i] {
 			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision",
-				Value: fmt.Sprintf("%g for %q and %g for %q", v[i], l.Weight, b, l.Bias),
-				Allowed: "the weights and the bias of a layer share their Kronecker factors, and must share their " +
-					"precision"}
+				Value:   fmt.Sprintf("%g for %q and %g for %q", v[i], l.Weight, b, l.Bias),
+				Allowed: "the weights and the bias of a layer share their Kronecker factors, and must share their precision"}
 		}
 	}
 	t, err := torch.FromSliceOn(torch.Must(torch.DeviceOf(s.Params.Flat)), s.Params.Flat.DType(), v)

@@ -49,8 +49,7 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 		if err != nil {
 			return err
 		}
-		away, err := torch.ToSlice[float64](slope.MustMul(step, false).MustSumDimIntlist([]int64{1, 2}, false,
-			slope.DType(),
+		away, err := torch.ToSlice[float64](slope.MustMul(step, false).MustSumDimIntlist([]int64{1, 2}, false, slope.DType(),
 			false))
 		if err != nil {
 			return err
@@ -106,9 +105,8 @@ func (o *options) modes(scope *torch.Scope, s Posterior, run infer.RunSummary, u
 	if most < 1 {
 		return nil
 	}
-	text := fmt.Sprintf("The chains found different modes: that of chain %d is %.3g standard deviations from that of "+
-		"chain 0",
-		farthest, most)
+	text := fmt.Sprintf(
+		"The chains found different modes: that of chain %d is %.3g standard deviations from that of chain 0", farthest, most)
 	if lp := run.Info.LogPosterior; len(lp) == p.Chains() {
 		text += fmt.Sprintf(", and its log density %.3g above", (lp[farthest]-lp[0])*o.target.N()/unit)
 	}

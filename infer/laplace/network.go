@@ -110,8 +110,8 @@ func record(f Network, layers []Layer, p infer.Params, b infer.Batch) (*recorded
 		layer := layerOf(layers, weight)
 		i := slices.Index(layers, layer)
 		if r.outputs[i] != nil {
-			torch.Must(0, fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without "+
-				"shared weights", weight))
+			torch.Must(0,
+				fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without shared weights", weight))
 		}
 		if shape := torch.Must(torch.Shape(x)); len(shape) != 2 || shape[0] != n {
 			torch.Must(0, fmt.Errorf("layer %q has inputs of shape %v for %d data: expected [%d, in]", weight, shape, n,
@@ -199,8 +199,8 @@ func checkLayers(method string, layers []Layer, l *infer.Layout) error {
 	}
 	for _, name := range l.Names() {
 		if !seen[name] {
-			return bad(fmt.Sprintf("without the site %q", name), "each site belongs to a linear layer; hold others "+
-				"fixed by infer.Subspace")
+			return bad(fmt.Sprintf("without the site %q", name),
+				"each site belongs to a linear layer; hold others fixed by infer.Subspace")
 		}
 	}
 	return nil

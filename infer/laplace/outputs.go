@@ -30,8 +30,7 @@ func SampleOutputs(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (z
 // outputRoot checks what draws of outputs are made from, and returns a root of the covariances, [n, C, C].
 func outputRoot(function string, mean, cov *ts.Tensor, samples int, streams *torch.Streams) (*ts.Tensor, error) {
 	if samples < 1 || streams == nil || len(streams.Chains) != 1 {
-		return nil, fmt.Errorf("laplace.%s: it needs a number of samples of at least 1, which is %d, and a random "+
-			"stream, "+
+		return nil, fmt.Errorf("laplace.%s: it needs a number of samples of at least 1, which is %d, and a random stream, "+
 			"for example of torch.NewStreams(seed, 1): %w", function, samples, infer.ErrConfig)
 	}
 	if err := checkOutputs(function, mean, cov); err != nil {

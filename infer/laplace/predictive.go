@@ -52,8 +52,8 @@ func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.Line
 	const name = "laplace.LinearizedNetwork"
 	k, ok := s.(KFACState)
 	if !ok {
-		return nil, nil, fmt.Errorf("%s: a state of type %T: expected a laplace.KFACState; laplace.Linearized takes "+
-			"any: %w", name, s, infer.ErrConfig)
+		return nil, nil, fmt.Errorf("%s: a state of type %T: expected a laplace.KFACState; laplace.Linearized takes any: %w",
+			name, s, infer.ErrConfig)
 	}
 	if f == nil {
 		return nil, nil, fmt.Errorf("%s: the network is nil: %w", name, infer.ErrConfig)

@@ -138,12 +138,12 @@ func TestPredictiveErrors(t *testing.T) {
 	_, _, err = laplace.Linearized(s, nil, r.batch, curvature.LinearizedOptions{})
 	assert.ErrorContains(t, err, "laplace.Linearized: curvature.LinearizedFactor: the forward function is nil")
 	_, _, err = laplace.LinearizedNetwork(s, nil, r.batch, curvature.LinearizedOptions{})
-	assert.ErrorContains(t, err, "laplace.LinearizedNetwork: a state of type laplace.DenseState: expected a "+
-		"laplace.KFACState")
+	assert.ErrorContains(t, err,
+		"laplace.LinearizedNetwork: a state of type laplace.DenseState: expected a laplace.KFACState")
 	streams := torch.NewStreams(1, 1)
 	_, err = laplace.SampleOutputs(vector([]float64{1}), vector([]float64{1}), 1, &streams)
-	assert.EqualError(t, err, "laplace.SampleOutputs: a mean of shape [1] and a covariance of shape [1]: expected "+
-		"[n, C] and [n, C, C]")
+	assert.EqualError(t, err,
+		"laplace.SampleOutputs: a mean of shape [1] and a covariance of shape [1]: expected [n, C] and [n, C, C]")
 	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 0, &streams)
 	assert.ErrorContains(t, err, "a number of samples of at least 1, which is 0")
 	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 1, nil)

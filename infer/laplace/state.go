@@ -50,8 +50,9 @@ type Posterior interface {
 func posteriorOf(function string, s infer.State) (Posterior, error) {
 	p, ok := s.(Posterior)
 	if !ok {
-		return nil, fmt.Errorf("laplace.%s: the state is a %T, expected one of this package: laplace.DiagState, "+
-			"DenseState or KFACState", function, s)
+		return nil, fmt.Errorf(
+			"laplace.%s: the state is a %T, expected one of this package: laplace.DiagState, DenseState or KFACState", function,
+			s)
 	}
 	return p, nil
 }
@@ -63,8 +64,8 @@ func single(function string, s infer.State) (Posterior, error) {
 		return nil, err
 	}
 	if p.Position().Batched() {
-		return nil, fmt.Errorf("laplace.%s: the state has %d chains, each a Gaussian of its own: pick one with "+
-			"laplace.Chain", function, p.Position().Chains())
+		return nil, fmt.Errorf("laplace.%s: the state has %d chains, each a Gaussian of its own: pick one with laplace.Chain",
+			function, p.Position().Chains())
 	}
 	return p, nil
 }

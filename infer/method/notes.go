@@ -62,8 +62,7 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 		case !(lambda > 0):
 		case math.IsInf(factor, 0) || math.IsNaN(factor):
 			add("step_size", true, "make LR smaller; Stable(λ) tells what is stable.",
-				"The step size %g is unstable at curvature %.3g of the mean log posterior, the largest at the "+
-					"last draw.",
+				"The step size %g is unstable at curvature %.3g of the mean log posterior, the largest at the last draw.",
 				run.Info.LR, lambda)
 		case factor > inflated:
 			add("step_size", factor > spoiled, "make LR smaller.",
@@ -117,15 +116,13 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 	case norm == 0:
 	case !(lambda > 0):
 		add("not_converged", true, "make more updates (Warmup of infer.Options).",
-			"The run ended where the gradient of the mean log posterior is %.3g and the curvature along it %.3g: "+
-				"at no mode.",
+			"The run ended where the gradient of the mean log posterior is %.3g and the curvature along it %.3g: at no mode.",
 			norm, lambda)
 	case distance > unsettled:
 		add("not_converged", distance > notConverged,
 			"make more updates (Warmup of infer.Options), or let LR fall to 0 at the end.",
-			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log "+
-				"posterior is %.3g, "+
-				"the curvature along it %.3g.", distance, norm, lambda)
+			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior is "+
+				"%.3g, the curvature along it %.3g.", distance, norm, lambda)
 	}
 }
 

@@ -121,10 +121,10 @@ func TestStatesOfAnotherMethod(t *testing.T) {
 		states[what] = begin(t, build(t, method, w.logPosterior), params(w.layout, spread(w.layout.Dim()), 0))
 	}
 	for _, e := range []struct{ method, state, text, missing string }{
-		{"optim.SGD", "optim.Adam", "optim.SGD: the state is a optim.AdamState, expected optim.SGDState: it was " +
-			"made by another method", "buffer"},
-		{"optim.Adam", "optim.SGD", "optim.Adam: the state is a optim.SGDState, expected optim.AdamState: it was " +
-			"made by another method", ""},
+		{"optim.SGD", "optim.Adam",
+			"optim.SGD: the state is a optim.AdamState, expected optim.SGDState: it was made by another method", "buffer"},
+		{"optim.Adam", "optim.SGD",
+			"optim.Adam: the state is a optim.SGDState, expected optim.AdamState: it was made by another method", ""},
 		{"optim.AdamW", "optim.SGD", "optim.AdamW: the state is a optim.SGDState, expected optim.AdamState: it " +
 			"was made by another method", ""},
 	} {

@@ -175,13 +175,13 @@ func TestAdaptiveMethodsRefuse(t *testing.T) {
 		}
 		transform := build(t, method, q.logPosterior)
 		_, _, err := transform.Update(foreign, q.batch())
-		require.EqualError(t, err, prefix+": the state is a sgmcmc.SGLDState, expected "+prefix+"State: it was "+
-			"made by another method")
+		require.EqualError(t, err,
+			prefix+": the state is a sgmcmc.SGLDState, expected "+prefix+"State: it was made by another method")
 		_, err = transform.Init(params(q.layout, bad, 2))
 		require.EqualError(t, err, prefix+": b of chain 1 is NaN at the start: not finite")
 		_, err = transform.(infer.Seeded).InitStreams(params(q.layout, spread(2*d), 2), torch.NewStreams(0, 3))
-		require.EqualError(t, err, prefix+": 3 random streams for 2 chains: there must be one for each: invalid "+
-			"configuration")
+		require.EqualError(t, err,
+			prefix+": 3 random streams for 2 chains: there must be one for each: invalid configuration")
 		_, err = method.Build(infer.Target{})
 		require.EqualError(t, err, prefix+": the log posterior is nil: invalid configuration")
 		s, err := transform.Init(start)

@@ -36,8 +36,7 @@ func TestConfigurationErrors(t *testing.T) {
 		{sgmcmc.SGLD{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGLD: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: c(1), Beta: nan}, "Beta", "sgmcmc.SGLD: Beta is NaN: it must be finite and at least 0"},
 
-		{sgmcmc.SGHMC{}, "LR", "sgmcmc.SGHMC: LR is missing: a schedule is required, for example " +
-			"infer.Constant(0.01): " +
+		{sgmcmc.SGHMC{}, "LR", "sgmcmc.SGHMC: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below α/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGHMC{LR: c(0)}, "LR", "sgmcmc.SGHMC: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.SGHMC{LR: c(nan)}, "LR", "sgmcmc.SGHMC: LR is NaN: it must be finite and greater than 0"},
@@ -114,10 +113,9 @@ func TestSchedulesThatGoWrongLater(t *testing.T) {
 			"sgmcmc.SGLD: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 			"sgmcmc.SGLD: Temperature at update 2 is NaN: it must be finite and at least 0"},
-		{sgmcmc.SGLD{LR: from(2, 0.25, 0.5), Beta: 6}, "",
-			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.5 at update 2, with τ = T/N = 1, ε (LR) = 0.5, a " +
-				"= 1, β (Beta) = 6: " +
-				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
+		{sgmcmc.SGLD{LR: from(2, 0.25, 0.5), Beta: 6}, "", "sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.5 at " +
+			"update 2, with τ = T/N = 1, ε (LR) = 0.5, a = 1, β (Beta) = 6: Beta must be at most 2a/(τε) = 4, or LR smaller: " +
+			"invalid configuration"},
 		{sgmcmc.SGHMC{LR: from(2, 0.1, math.Inf(1))}, "LR at update 2",
 			"sgmcmc.SGHMC: LR at update 2 is +Inf: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(0.1), Temperature: from(2, 1, -1)}, "Temperature at update 2",
@@ -164,8 +162,8 @@ func TestStartsThatDoNotFit(t *testing.T) {
 			kind    error
 		}{
 			{infer.Params{Layout: q.layout, Flat: vector(spread(8))}, torch.NewStreams(0, 1),
-				": params of shape [8] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: " +
-					"layout does not fit", infer.ErrLayout},
+				": params of shape [8] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: layout does not fit",
+				infer.ErrLayout},
 			{infer.Params{Layout: q.layout, Flat: vector(spread(2*d), 1, 2, int64(d))}, torch.NewStreams(0, 1),
 				": params of shape [1 2 9] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: " +
 					"layout does not fit", infer.ErrLayout},
@@ -173,8 +171,8 @@ func TestStartsThatDoNotFit(t *testing.T) {
 				": the params have no layout: layout does not fit", infer.ErrLayout},
 			{params(q.layout, bad, 2), torch.NewStreams(0, 2), ": b of chain 1 is NaN at the start: not finite",
 				infer.ErrNonFinite},
-			{two, torch.NewStreams(0, 3),
-				": 3 random streams for 2 chains: there must be one for each: invalid configuration", infer.ErrConfig},
+			{two, torch.NewStreams(0, 3), ": 3 random streams for 2 chains: there must be one for each: invalid configuration",
+				infer.ErrConfig},
 			{two, torch.Streams{}, ": 0 random streams for 2 chains: there must be one for each: invalid configuration",
 				infer.ErrConfig},
 		} {
@@ -236,14 +234,14 @@ func TestStatesOfAnotherMethod(t *testing.T) {
 	a, b := begin[infer.State](t, sgld, start, 1), begin[infer.State](t, sghmc, start, 1)
 
 	_, _, err := sgld.Update(b, q.batch())
-	require.EqualError(t, err, "sgmcmc.SGLD: the state is a sgmcmc.SGHMCState, expected sgmcmc.SGLDState: it was "+
-		"made by another method")
+	require.EqualError(t, err,
+		"sgmcmc.SGLD: the state is a sgmcmc.SGHMCState, expected sgmcmc.SGLDState: it was made by another method")
 	_, _, err = sghmc.Update(a, q.batch())
-	require.EqualError(t, err, "sgmcmc.SGHMC: the state is a sgmcmc.SGLDState, expected sgmcmc.SGHMCState: it was "+
-		"made by another method")
+	require.EqualError(t, err,
+		"sgmcmc.SGHMC: the state is a sgmcmc.SGLDState, expected sgmcmc.SGHMCState: it was made by another method")
 	_, _, err = sghmc.Update(nil, q.batch())
-	require.EqualError(t, err, "sgmcmc.SGHMC: the state is a <nil>, expected sgmcmc.SGHMCState: it was made by "+
-		"another method")
+	require.EqualError(t, err,
+		"sgmcmc.SGHMC: the state is a <nil>, expected sgmcmc.SGHMCState: it was made by another method")
 
 	_, err = sghmc.(infer.Restorer).Restore(q.layout, a.Save())
 	require.ErrorIs(t, err, infer.ErrCheckpoint)

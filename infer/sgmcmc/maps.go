@@ -41,8 +41,8 @@ func FromLangevin(step, friction float64, n int) (Equivalent, error) {
 	momentum := momentumOf(step * friction)
 	c.Value("step", &step, 0, true)
 	c.Require(friction > 0 && momentum >= 0, "friction", friction,
-		fmt.Sprintf("it must be greater than 0 and at most 1/step = %g, or the momentum 1 − step·friction is not "+
-			"in [0, 1)", 1/step))
+		fmt.Sprintf("it must be greater than 0 and at most 1/step = %g, or the momentum 1 − step·friction is not in [0, 1)",
+			1/step))
 	if err := c.Err(); err != nil {
 		return Equivalent{}, err
 	}

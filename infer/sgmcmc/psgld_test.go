@@ -199,8 +199,7 @@ func TestPSGLDErrors(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.PSGLD{}, "LR", "sgmcmc.PSGLD: LR is missing: a schedule is required, for example " +
-			"infer.Constant(0.01): " +
+		{sgmcmc.PSGLD{}, "LR", "sgmcmc.PSGLD: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"the move of an element with a constant gradient"},
 		{sgmcmc.PSGLD{LR: c(0)}, "LR", "sgmcmc.PSGLD: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.PSGLD{LR: c(nan)}, "LR", "sgmcmc.PSGLD: LR is NaN: it must be finite and greater than 0"},

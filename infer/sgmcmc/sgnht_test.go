@@ -163,9 +163,8 @@ type thermo struct {
 }
 
 func (e thermo) String() string {
-	return name("each %v, %d-d, %d copies, T %g, step %g, gradient noise %g, beta %g, alpha %g, sigma %g", e.each,
-		e.dim(), e.copies,
-		e.temperature, e.eps, e.noise, e.beta, e.alpha, e.sigma)
+	return name("each %v, %d-d, %d copies, T %g, step %g, gradient noise %g, beta %g, alpha %g, sigma %g", e.each, e.dim(),
+		e.copies, e.temperature, e.eps, e.noise, e.beta, e.alpha, e.sigma)
 }
 
 // run starts from the target's law, and takes the moments of (θ − μ, m, ξ − balanced). Independent units are chains;
@@ -493,8 +492,7 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		field  string
 		text   string
 	}{
-		{sgmcmc.SGNHT{}, "LR", "sgmcmc.SGNHT: LR is missing: a schedule is required, for example " +
-			"infer.Constant(0.01): " +
+		{sgmcmc.SGNHT{}, "LR", "sgmcmc.SGNHT: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below α/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGNHT{LR: c(0)}, "LR", "sgmcmc.SGNHT: LR is 0: it must be finite and greater than 0"},
 		{sgmcmc.SGNHT{LR: c(1), Alpha: c(-1)}, "Alpha", "sgmcmc.SGNHT: Alpha is -1: it must be finite and at least 0"},

@@ -59,9 +59,8 @@ type trial struct {
 }
 
 func (e trial) String() string {
-	return name("%s, %d-d, T %g, step %g, beta %g, gradient noise %g, alpha %g, sigma %g", e.what, e.dim(),
-		e.temperature, e.eps,
-		e.beta, e.noise, e.alpha, e.sigma)
+	return name("%s, %d-d, T %g, step %g, beta %g, gradient noise %g, alpha %g, sigma %g", e.what, e.dim(), e.temperature,
+		e.eps, e.beta, e.noise, e.alpha, e.sigma)
 }
 
 // run starts all chains at 0, lets them forget it, and takes the moments of (θ − μ, m) at every second part of a

@@ -371,9 +371,9 @@ func TestInitialMomentaOfSymplecticSGHMC(t *testing.T) {
 	temperature := infer.Linear(0.25, 100, 0, 10)
 	hasVariance(t, 0.25, startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Temperature: temperature}, l,
 		chains, 1), "N(0, T)")
-	hasVariance(t, 0.25/0.1, startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: infer.Constant(0.9),
-		Temperature: temperature},
-		l, chains, 2), "N(0, T/ℓ)")
+	hasVariance(t, 0.25/0.1, startedBy(t,
+		sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: infer.Constant(0.9), Temperature: temperature}, l, chains,
+		2), "N(0, T/ℓ)")
 	m := startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Mass: map[string]float64{"b": 3},
 		Temperature: temperature}, l, chains, 3)
 	var a, b []float64

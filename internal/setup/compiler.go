@@ -40,8 +40,8 @@ func (j *job) compiler(ctx context.Context) (Compiler, error) {
 		return Compiler{}, fail(err, "look at what it says", "Go's settings cannot be read")
 	}
 	if strings.TrimSpace(out) != "1" {
-		return Compiler{}, fail(nil, "unset CGO_ENABLED, or set it to 1 (`go env -u CGO_ENABLED` when `go env -w` has set "+
-			"it)",
+		return Compiler{}, fail(nil,
+			"unset CGO_ENABLED, or set it to 1 (`go env -u CGO_ENABLED` when `go env -w` has set it)",
 			"cgo is switched off (CGO_ENABLED=%s), and libtorch is reached through it", strings.TrimSpace(out))
 	}
 	return c, nil
@@ -49,8 +49,8 @@ func (j *job) compiler(ctx context.Context) (Compiler, error) {
 
 // installCompiler installs a compiler through the package manager. The error names the command to run by hand.
 func (j *job) installCompiler(ctx context.Context, missing error) error {
-	byHand := "install one: `apt-get install g++` on Debian and Ubuntu, `dnf install gcc-c++` on Fedora, `pacman -S " +
-		"gcc` on Arch"
+	byHand := "install one: `apt-get install g++` on Debian and Ubuntu, `dnf install gcc-c++` on Fedora, " +
+		"`pacman -S gcc` on Arch"
 	if j.sys.GOOS == "darwin" {
 		return fail(missing, "install Apple's: `xcode-select --install`", "Kelvin needs a C++ compiler")
 	}
@@ -101,8 +101,8 @@ func findCompiler(ctx context.Context, sys *System, project *Project) (Compiler,
 				return Compiler{}, ctx.Err()
 			}
 			if broken == error(errNoCompiler) {
-				broken = fail(err, "repair it (on Debian and Ubuntu: `apt-get install --reinstall g++ libc6-dev`), or name "+
-					"another with $CXX",
+				broken = fail(err,
+					"repair it (on Debian and Ubuntu: `apt-get install --reinstall g++ libc6-dev`), or name another with $CXX",
 					"the C++ compiler %s cannot build a C++17 program", p.cxx)
 			}
 			continue

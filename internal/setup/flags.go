@@ -111,8 +111,8 @@ func withPlainPaths(l *LibTorch, c *Cache) (*LibTorch, error) {
 	sum := sha256.Sum256([]byte(base))
 	link := filepath.Join(c.Dir, "links", hex.EncodeToString(sum[:6]))
 	if !plainPath(link) {
-		return nil, fail(nil, "name another cache folder with --cache DIR or $KELVIN_CACHE, without spaces or special "+
-			"characters",
+		return nil, fail(nil,
+			"name another cache folder with --cache DIR or $KELVIN_CACHE, without spaces or special characters",
 			"cgo does not take the folder %q of libtorch, and the cache folder %q has such characters too", l.Dir, c.Dir)
 	}
 	if got, err := os.Readlink(link); err != nil || got != base {

@@ -51,8 +51,8 @@ func (j *job) request() Request {
 
 // howToGet tells a user who wants nothing installed how to get libtorch.
 func (j *job) howToGet() string {
-	how := "name a libtorch with --libtorch DIR or $LIBTORCH, install PyTorch (pip install torch), or run set-up " +
-		"without --no-install"
+	how := "name a libtorch with --libtorch DIR or $LIBTORCH, install PyTorch (pip install torch), " +
+		"or run set-up without --no-install"
 	if m, err := j.pkgs.manager(); err == nil && !j.opts.CUDA {
 		how = fmt.Sprintf("`%s`, or %s", j.pkgs.command(m, m.libtorch[0]), how)
 	}
@@ -81,8 +81,8 @@ func (j *job) get(ctx context.Context, none *NotFound) (*LibTorch, error) {
 	}
 	l, err := j.download(ctx)
 	if err != nil && installErr != nil && errors.Is(err, errNoArchive) {
-		return nil, fail(err, "install PyTorch (pip install torch) or a libtorch of your own (--libtorch DIR), then run "+
-			"set-up again",
+		return nil, fail(err,
+			"install PyTorch (pip install torch) or a libtorch of your own (--libtorch DIR), then run set-up again",
 			"libtorch cannot be installed here: %v", installErr)
 	}
 	return l, err

@@ -46,8 +46,8 @@ func TestDropoutKeepsTheMean(t *testing.T) {
 					sum += v
 				}
 				assert.InDelta(t, 2, sum/size, 4*2*math.Sqrt((1-keep)/keep/size))
-				assert.Equal(t, values(x.MustMulScalar(ts.FloatScalar(2), false)), values(n.Forward(p, x)), "without random "+
-					"numbers")
+				assert.Equal(t, values(x.MustMulScalar(ts.FloatScalar(2), false)), values(n.Forward(p, x)),
+					"without random numbers")
 			})
 		}
 	}

@@ -75,8 +75,8 @@ func kind(l Layer) string {
 // least is the error of a field below its least value, or nil.
 func least(kind, field string, value, min int64) error {
 	if value < min {
-		return &infer.FieldError{Type: "nn." + kind, Field: field, Value: value, Allowed: fmt.Sprintf("it must be at least "+
-			"%d", min)}
+		return &infer.FieldError{Type: "nn." + kind, Field: field, Value: value,
+			Allowed: fmt.Sprintf("it must be at least %d", min)}
 	}
 	return nil
 }

@@ -531,8 +531,8 @@ func TestMappedIsALoop(t *testing.T) {
 					value, grad, err = torch.ValueAndGrad(on(x.MustSelect(0, int64(i), false)), row(p, 0).Flat)
 					require.NoError(t, err)
 					closeTo(t, values(value), values(each.MustSelect(0, int64(i), false)), 1e-12, "value of a datum")
-					closeTo(t, values(value), values(shared.MustSelect(0, int64(i), false)), 1e-12, "value of a datum at a shared "+
-						"point")
+					closeTo(t, values(value), values(shared.MustSelect(0, int64(i), false)), 1e-12,
+						"value of a datum at a shared point")
 					closeTo(t, values(grad), values(perDatum.MustSelect(0, int64(i), false)), 1e-12, "gradient of a datum")
 				}
 			})

@@ -72,17 +72,10 @@ func TestCNNLSTMRuns(t *testing.T) {
 func TestMLPHasItsParts(t *testing.T) {
 	n, err := nn.MLP{Sizes: []int64{2, 3, 4, 1}, Activation: nn.Tanh{}, Keep: 0.5, Output: nn.Sigmoid{}}.Build()
 	require.NoError(t, err)
-	assert.Equal(t, "layer  kind     output  parameters\n"+
-		"       input    [2]\n"+
-		"0      Linear   [3]     9\n"+
-		"1      Tanh     [3]     0\n"+
-		"2      Dropout  [3]     0\n"+
-		"3      Linear   [4]     16\n"+
-		"4      Tanh     [4]     0\n"+
-		"5      Dropout  [4]     0\n"+
-		"6      Linear   [1]     5\n"+
-		"7      Sigmoid  [1]     0\n"+
-		"                total   30\n", n.String())
+	assert.Equal(t, "layer  kind     output  parameters\n       input    [2]\n0      Linear   [3]     9\n"+
+		"1      Tanh     [3]     0\n2      Dropout  [3]     0\n3      Linear   [4]     16\n4      Tanh     [4]     0\n"+
+		"5      Dropout  [4]     0\n6      Linear   [1]     5\n7      Sigmoid  [1]     0\n                total   30\n",
+		n.String())
 	assert.Equal(t, []int64{2}, n.In())
 }
 

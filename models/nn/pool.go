@@ -98,8 +98,8 @@ func slide(kind string, in []int64, kernel, stride, byDefault, padding int64) ([
 // divides is an error unless the groups split a number evenly.
 func divides(kind, what string, n, groups int64) error {
 	if n%groups != 0 {
-		return &infer.FieldError{Type: "nn." + kind, Field: "Groups", Value: groups, Allowed: fmt.Sprintf("it must divide "+
-			"the %d %s", n, what)}
+		return &infer.FieldError{Type: "nn." + kind, Field: "Groups", Value: groups,
+			Allowed: fmt.Sprintf("it must divide the %d %s", n, what)}
 	}
 	return nil
 }

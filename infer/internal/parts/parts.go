@@ -118,8 +118,8 @@ func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.Pe
 		return nil
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("the model cannot be evaluated at one datum at a time, which laplace.DenseHessian does "+
-			"without: %w", err)
+		return nil, 0, fmt.Errorf(
+			"the model cannot be evaluated at one datum at a time, which laplace.DenseHessian does without: %w", err)
 	}
 	mean := sum / (float64(n) * double)
 	within := func(x float64) bool { return math.Abs(all-x) <= 1e-4*(math.Abs(all)+math.Abs(x)) }
@@ -130,9 +130,8 @@ func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.Pe
 	case within(sum):
 		data = target.N()
 	default:
-		return nil, 0, fmt.Errorf("the log likelihood of the batch, %g, is not made of those of its data, whose sum "+
-			"is %g: "+
-			"the data depend on each other, and laplace.DenseHessian takes them together", all, sum)
+		return nil, 0, fmt.Errorf("the log likelihood of the batch, %g, is not made of those of its data, "+
+			"whose sum is %g: the data depend on each other, and laplace.DenseHessian takes them together", all, sum)
 	}
 	return curvature.PerSample(likelihood(weight)), data, nil
 }

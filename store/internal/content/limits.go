@@ -41,8 +41,9 @@ func (b *Budget) Found(bytes int64) { b.present += bytes }
 func (b *Budget) Take(bytes int64) error {
 	room := free + b.present*b.Inflation - b.used
 	if bytes < 0 || bytes > room {
-		return Because(ErrLimit, "it takes %d bytes of memory, but only %d are stored; the limit Inflation allows %d times"+
-			" as much and %d MiB", max(bytes, 0), b.present, b.Inflation, free>>20)
+		return Because(ErrLimit,
+			"it takes %d bytes of memory, but only %d are stored; the limit Inflation allows %d times as much and %d MiB",
+			max(bytes, 0), b.present, b.Inflation, free>>20)
 	}
 	b.used += bytes
 	return nil

@@ -299,8 +299,9 @@ func (s *Scanner) Digest() error {
 		return err
 	}
 	if want := Digest(sum); v != want {
-		return s.Fail("the file is damaged or was changed: its digest is %v, its content has %s; if the change was meant,"+
-			" remove %s", v, want, content.DigestKey)
+		return s.Fail(
+			"the file is damaged or was changed: its digest is %v, its content has %s; if the change was meant, remove %s", v,
+			want, content.DigestKey)
 	}
 	return nil
 }

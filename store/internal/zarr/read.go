@@ -155,8 +155,9 @@ func (z *store) readArray(key string, lengths []int) (v *content.Variable, missi
 				index := make([]int64, len(a.shape))
 				index[0], index[1] = int64(c), k
 				if name := chunkKey("", a.separator, index)[1:]; !z.chunks[key][name] {
-					return nil, 0, wrong(content.Because(content.ErrFormat, "the chunk %s is missing; it held draws %d to %d of"+
-						" chain %d", name, k*a.chunks[1], min(int64(length), (k+1)*a.chunks[1])-1, c))
+					return nil, 0, wrong(content.Because(content.ErrFormat,
+						"the chunk %s is missing; it held draws %d to %d of chain %d", name, k*a.chunks[1],
+						min(int64(length), (k+1)*a.chunks[1])-1, c))
 				}
 			}
 		}
