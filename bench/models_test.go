@@ -108,11 +108,8 @@ func TestChainsEqualRows(t *testing.T) {
 	}
 	const k = 4
 	x := SchoolsStart(k)
-	values, grads := evaluate(t, func(x *ts.Tensor) (*ts.Tensor, *ts.Tensor,
-		error) {
-		return torch.VmapValueAndGrad(es.LogDensity, x)
-	},
-		x, k, SchoolsDim)
+	vmapped := func(x *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) { return torch.VmapValueAndGrad(es.LogDensity, x) }
+	values, grads := evaluate(t, vmapped, x, k, SchoolsDim)
 	for c := range k {
 		row := x[c*SchoolsDim : (c+1)*SchoolsDim]
 		near(t, fmt.Sprintf("log density of chain %d", c), values[c], schools(row), 1e-12)

@@ -415,8 +415,8 @@ func TestMixtureErrors(t *testing.T) {
 			"dist.Mixture: component 1 is Dirichlet, with event shape [2]: that of component 0, Normal, is []": func() {
 				dist.Mixture([]float64{1, 1}, n, dist.Dirichlet(scalarVec(1, 1)))
 			},
-			"dist.Mixture: component 1 is Poisson over a whole number of at least 0: it cannot be mixed with Normal over a " +
-				"real number": func() { dist.Mixture([]float64{1, 1}, n, dist.Poisson(1)) },
+			"dist.Mixture: component 1 is Poisson over a whole number of at least 0: " +
+				"it cannot be mixed with Normal over a real number": func() { dist.Mixture([]float64{1, 1}, n, dist.Poisson(1)) },
 			"dist.Mixture: the shapes [[] [2] [3]]: they do not broadcast to one shape": func() {
 				dist.Mixture([]float64{1, 1}, dist.Normal(scalarVec(1, 2), 1), dist.Normal(scalarVec(1, 2, 3), 1))
 			},

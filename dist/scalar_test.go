@@ -870,8 +870,8 @@ func TestScalarErrors(t *testing.T) {
 			"dist.ImproperUniform: it cannot be drawn from: its density has no integral": func() {
 				dist.ImproperUniform(support.Real, nil, nil).Sample(nil).T()
 			},
-			"dist.ImproperUniform: event is [3]: the support, a symmetric positive-definite matrix, needs at least 2 " +
-				"dimensions": func() {
+			"dist.ImproperUniform: event is [3]: the support, a symmetric positive-definite matrix, " +
+				"needs at least 2 dimensions": func() {
 				dist.ImproperUniform(support.PositiveDefinite, nil, []int64{3})
 			},
 		} {

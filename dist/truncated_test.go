@@ -338,16 +338,16 @@ func TestTruncatedErrors(t *testing.T) {
 	scoped(t, func() {
 		for want, f := range map[string]func(){
 			"dist.Truncated: base is nil: a distribution with a CDF is required": func() { dist.Truncated(nil, 0, 1) },
-			"dist.Truncated: base is VonMises: VonMises has no CDF here, and a truncated density is divided by a difference " +
-				"of CDFs: " +
+			"dist.Truncated: base is VonMises: VonMises has no CDF here, and a truncated density is divided " +
+				"by a difference of CDFs: " +
 				"truncate a family with a CDF, or give the density by a Factor on a site with the interval as its support": func() {
 				dist.Truncated(dist.VonMises(0, 1), 0, 1)
 			},
 			"dist.Truncated: base is Mixture: VonMises has no CDF here": func() {
 				dist.Truncated(dist.Mixture([]float64{1, 1}, dist.VonMises(0, 1), dist.VonMises(1, 1)), 0, 1)
 			},
-			"dist.Truncated: base is Poisson over a whole number of at least 0: a distribution of single real numbers is " +
-				"required": func() { dist.Truncated(dist.Poisson(1), 0, 1) },
+			"dist.Truncated: base is Poisson over a whole number of at least 0: " +
+				"a distribution of single real numbers is required": func() { dist.Truncated(dist.Poisson(1), 0, 1) },
 			"dist.Truncated: base is Normal over a real number: a distribution of single real numbers is required": func() {
 				dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1)
 			},

@@ -172,8 +172,8 @@ func TestVectorErrors(t *testing.T) {
 			"dist.MultivariateNormalPrecision: precision_matrix is a number: a tensor of square matrices is required": func() {
 				dist.MultivariateNormalPrecision(0, 1)
 			},
-			"dist.MultivariateNormalCholesky: loc is a tensor of shape [3]: its last dimension must be 2, the size of the " +
-				"matrix": func() { dist.MultivariateNormalCholesky(v, eye) },
+			"dist.MultivariateNormalCholesky: loc is a tensor of shape [3]: its last dimension must be 2, " +
+				"the size of the matrix": func() { dist.MultivariateNormalCholesky(v, eye) },
 			"dist.MultivariateNormal: loc is +Inf: it must be finite": func() {
 				dist.MultivariateNormal(math.Inf(1), eye)
 			},
@@ -186,8 +186,8 @@ func TestVectorErrors(t *testing.T) {
 			"dist.LowRankMultivariateNormal: cov_diag is -1: it must be greater than 0": func() {
 				dist.LowRankMultivariateNormal(0, eye, -1)
 			},
-			"dist.LowRankMultivariateNormal: cov_diag is a tensor of shape [3]: its last dimension must be 2, the size of the " +
-				"matrix": func() {
+			"dist.LowRankMultivariateNormal: cov_diag is a tensor of shape [3]: its last dimension must be 2, " +
+				"the size of the matrix": func() {
 				dist.LowRankMultivariateNormal(0, eye, v)
 			},
 			"dist.Dirichlet: concentration is a number: a tensor with a last dimension of at least 1 is required": func() {

@@ -22,9 +22,9 @@ type External struct {
 
 // Error says what can be done with such a log posterior.
 func (e *External) Error() string {
-	return fmt.Sprintf("model, site %q: its density is a Go function, of which only values and first derivatives are "+
-		"known, and this evaluation needs more: use a method that takes gradients alone (HMC, NUTS, SGMCMC, an optimiser, "+
-		"a variational fit), or write the density with tensors", e.Site)
+	return fmt.Sprintf("model, site %q: its density is a Go function, of which only values and first derivatives "+
+		"are known, and this evaluation needs more: use a method that takes gradients alone (HMC, NUTS, SGMCMC, "+
+		"an optimiser, a variational fit), or write the density with tensors", e.Site)
 }
 
 // RecoverAsError makes the panic of a log posterior an error of the function that called it.
@@ -46,8 +46,8 @@ type columns struct {
 	sizes []int64
 }
 
-// beside evaluates the external parts of a point, and returns the point with them beside it: [d + Σ m], or [K, d + Σ
-// m].
+// beside evaluates the external parts of a point, and returns the point with them beside it, of shape [d + Σ m] or
+// [K, d + Σ m].
 func (a *autograd) beside(p Params, b Batch, rows int64) (*ts.Tensor, columns, error) {
 	c := columns{sizes: []int64{int64(p.Layout.Dim())}}
 	parts, err := a.external.Load().Evaluate(p, b)

@@ -140,5 +140,5 @@ func scale(x torch.Tensor, c float64) torch.Tensor {
 }
 
 // errNoParts says that a function needs parts.
-var errNoParts = errors.New("the target cannot tell its prior and likelihood apart: make it with infer.FromParts, or " +
-	"compile a model")
+var errNoParts = errors.New("the target cannot tell its prior and likelihood apart: " +
+	"make it with infer.FromParts, or compile a model")

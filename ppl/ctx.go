@@ -228,8 +228,8 @@ func (e *execution) explain() {
 		for name := range e.batch {
 			have = append(have, name)
 		}
-		panic(&SiteError{Message: fmt.Sprintf("the batch has no %q (it has %q), which may be missing only where Observe "+
-			"takes it directly: %v",
+		panic(&SiteError{Message: fmt.Sprintf(
+			"the batch has no %q (it has %q), which may be missing only where Observe takes it directly: %v",
 			sorted(names), sorted(have), failure)})
 	}
 	panic(r)

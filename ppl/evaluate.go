@@ -193,9 +193,8 @@ func (e *evaluator) complete() {
 	}
 	for _, name := range e.program.order {
 		if !e.names[name] {
-			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: a site " +
-				"that appears only " +
-				"sometimes; declare the same sites in every run"})
+			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: " +
+				"a site that appears only sometimes; declare the same sites in every run"})
 		}
 	}
 }

@@ -40,9 +40,8 @@ var formats = map[string]func(dir string, inf *Inference) (string, error){
 func TestRoundTrip(t *testing.T) {
 	storetest.NoSync(t)
 	odd := storetest.Sites(t, "mu", []int64{}, "theta.1[0]", []int64{3}, "δ/µ x", []int64{2, 3}, "empty", []int64{0},
-		"none", []int64{2, 0, 3},
-		"chain", []int64{}, "tail__", []int64{2}, ".hidden", []int64{1}, "a:b", []int64{}, "a.b", []int64{}, "a_b", []int64{},
-		"mu_dim_0", []int64{},
+		"none", []int64{2, 0, 3}, "chain", []int64{}, "tail__", []int64{2}, ".hidden", []int64{1}, "a:b", []int64{},
+		"a.b", []int64{}, "a_b", []int64{}, "mu_dim_0", []int64{},
 		`"quoted", # <&>\`, []int64{1, 1}, "lp__", []int64{})
 	oddStats := append([]string{"my stat", "lp__", "other__", "a = b", "draw"}, storetest.NUTS...)
 	simple := storetest.Sites(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3})

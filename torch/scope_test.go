@@ -192,8 +192,8 @@ func TestDoLetsOtherPanicsThrough(t *testing.T) {
 		}
 	}
 	var nilMap map[string]int
-	assert.Panics(t, func() { _ = torch.Do(func(*torch.Scope) error { nilMap["a"] = 1; return nil }) }, "a bug of the "+
-		"user's")
+	assert.Panics(t, func() { _ = torch.Do(func(*torch.Scope) error { nilMap["a"] = 1; return nil }) },
+		"a bug of the user's")
 }
 
 // A goroutine that ends inside a scope (as t.FailNow does) closes it.

@@ -302,12 +302,10 @@ func TestTensorShapes(t *testing.T) {
 		// 1 0 / 4 5 y = 1, 2 has y = 1, −2/5, and 1 2 / 0 5 y = 1, 2 has y = 1/5, 2/5.
 		{"SolveTriangular lower", func(x torch.Tensor) torch.Tensor {
 			return x.Slice(1, 0, 2).SolveTriangular(vec([]float64{1, 2}), false)
-		},
-			[]int64{2}, []float64{1, -0.4}},
+		}, []int64{2}, []float64{1, -0.4}},
 		{"SolveTriangular upper", func(x torch.Tensor) torch.Tensor {
 			return x.Slice(1, 0, 2).SolveTriangular(vec([]float64{1, 2}, 2, 1), true)
-		},
-			[]int64{2, 1}, []float64{0.2, 0.4}},
+		}, []int64{2, 1}, []float64{0.2, 0.4}},
 		{
 			"Zeros",
 			func(x torch.Tensor) torch.Tensor { return torch.Zeros(2).Add(x.At(0, 0)) },

@@ -70,8 +70,7 @@ func FitEnsembleLimit(sizes []int, scores []float64) (EnsembleLimit, error) {
 		return EnsembleLimit{}, failf(draws.ErrRange, "ensemble limit: the sizes are too close to each other to extrapolate")
 	}
 	if err := inverse.Solve(r.Slice(0, 3, 0, 3).T(), mat.NewVecDense(3, []float64{1, 0, 0})); err != nil {
-		return EnsembleLimit{}, failf(draws.ErrRange, "ensemble limit: the sizes are too close to each other to "+
-			"extrapolate")
+		return EnsembleLimit{}, failf(draws.ErrRange, "ensemble limit: the sizes are too close to each other to extrapolate")
 	}
 	var residual mat.VecDense
 	residual.MulVec(x, &b)

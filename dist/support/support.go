@@ -104,7 +104,7 @@ func (s Support) String() string {
 var names = map[Kind]string{
 	KindSimplex: "a vector of positive numbers with sum 1", KindOrdered: "an increasing vector",
 	KindPositiveOrdered: "an increasing vector of positive numbers", KindUnitVector: "a vector of length 1",
-	KindLowerCholesky: "a lower-triangular matrix with positive diagonal", KindCorrCholesky: "the Cholesky factor of a " +
-		"correlation matrix",
+	KindLowerCholesky:    "a lower-triangular matrix with positive diagonal",
+	KindCorrCholesky:     "the Cholesky factor of a correlation matrix",
 	KindPositiveDefinite: "a symmetric positive-definite matrix", KindBoolean: "0 or 1",
 }

@@ -142,9 +142,12 @@ func (t *task) reach(all map[string]outcome) ([]claim, error) {
 			}
 		}
 	}
-	return []claim{{fmt.Sprintf("A sampler that fits the data gets as wide as the prior N(0, %g²) (weights of at least "+
-		"half its sd)", tau),
-		"root mean square of the weights at the end: " + strings.Join(words, ", "), widest >= tau/2}}, nil
+	return []claim{{
+		fmt.Sprintf("A sampler that fits the data gets as wide as the prior N(0, %g²) (weights of at least half its sd)",
+			tau),
+		"root mean square of the weights at the end: " + strings.Join(words, ", "),
+		widest >= tau/2,
+	}}, nil
 }
 
 func rms(x []float64) float64 {

@@ -221,25 +221,21 @@ func TestKFACErrors(t *testing.T) {
 	}{
 		"unknown layer": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return linear("w3", b.Get("x").T())
-		}, softmaxOuter,
-			`the network uses a layer "w3", and Layers has ["w1" "w2"]`},
+		}, softmaxOuter, `the network uses a layer "w3", and Layers has ["w1" "w2"]`},
 		"twice": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			linear("w1", b.Get("x").T())
 			return linear("w1", b.Get("x").T())
-		}, softmaxOuter,
-			`the network uses the layer "w1" twice: Kronecker factors are of layers without shared weights`},
+		}, softmaxOuter, `the network uses the layer "w1" twice: Kronecker factors are of layers without shared weights`},
 		"unused": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return linear("w1", b.Get("x").T())
-		}, softmaxOuter,
-			`the network does not use the layer "w2"`},
+		}, softmaxOuter, `the network does not use the layer "w2"`},
 		"three dimensions": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return linear("w1", b.Get("x").T().MustUnsqueeze(0, false))
 		}, softmaxOuter, `layer "w1" has inputs of shape [1 4 2] for 4 data: expected [4, in]`},
 		"nil": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			network(p, b, linear)
 			return nil
-		}, softmaxOuter,
-			"the network returned nil, expected outputs of shape [n, ...]"},
+		}, softmaxOuter, "the network returned nil, expected outputs of shape [n, ...]"},
 		"shape": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return network(p, b, linear).MustTranspose(0, 1, false)
 		}, softmaxOuter, "the network returned shape [2 4] for 4 data, expected [4, ...]"},

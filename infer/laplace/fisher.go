@@ -75,10 +75,9 @@ func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, d
 	error) {
 	if logLikelihood == nil && target.Parts == nil {
 		return nil, &infer.FieldError{Type: o.name, Field: "LogLikelihood", Value: "nil",
-			Allowed: "it is needed for a target " +
-				"that cannot tell its likelihood apart: the log likelihood of each datum, of shape [n], which " +
-				"curvature.PerSample " +
-				"makes of a log likelihood of one datum; laplace.DenseHessian takes any target"}
+			Allowed: "it is needed for a target that cannot tell its likelihood apart: the log likelihood of each datum, " +
+				"of shape [n], which curvature.PerSample makes of a log likelihood of one datum; " +
+				"laplace.DenseHessian takes any target"}
 	}
 	o, err := o.checked(target, logLikelihood)
 	if err != nil {

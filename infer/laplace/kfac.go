@@ -246,8 +246,8 @@ func (t *kfac) factors(p infer.Params, b infer.Batch) (inputs, outputs, data *ts
 		g = append(g, left[i].MustTranspose(0, 1, false).MustMatmul(right[i], false).MustReshape([]int64{-1}, false))
 	}
 	inputs, outputs = ts.MustCat(a, 0).MustDetach(false), ts.MustCat(g, 0).MustDetach(false)
-	for what, x := range map[string]*ts.Tensor{"inputs of the layers": inputs, "derivatives in the outputs of the " +
-		"layers": outputs} {
+	for what, x := range map[string]*ts.Tensor{
+		"inputs of the layers": inputs, "derivatives in the outputs of the layers": outputs} {
 		if item(x.MustIsfinite(false).MustAll(false)) == 0 {
 			return nil, nil, nil, fmt.Errorf("the %s are %w", what, infer.ErrNonFinite)
 		}

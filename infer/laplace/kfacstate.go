@@ -79,9 +79,8 @@ func (s KFACState) priorOfLayers(name string, diagonal *ts.Tensor) (*ts.Tensor, 
 		apart := item(part.MustSub(columns[i].MustUnsqueeze(-1, false), false).MustAbs(false).MustMax(false))
 		if apart > 1e-6*item(part.MustAbs(false).MustMax(false)) {
 			return nil, &infer.FieldError{Type: name, Field: "PriorPrecision", Value: "missing",
-				Allowed: fmt.Sprintf("the target's prior has more than one precision in the layer %q, and Kronecker "+
-					"factors "+
-					"allow one: set PriorPrecision, or use laplace.DiagGGN", s.Layers[i].Weight)}
+				Allowed: fmt.Sprintf("the target's prior has more than one precision in the layer %q, "+
+					"and Kronecker factors allow one: set PriorPrecision, or use laplace.DiagGGN", s.Layers[i].Weight)}
 		}
 	}
 	return ts.MustStack(columns, -1), nil

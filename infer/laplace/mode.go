@@ -65,9 +65,9 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 		}
 		if count > 0 {
 			notes = append(notes, draws.Note{Kind: "not_at_a_mode", Serious: true,
-				Text: fmt.Sprintf("The point of %d of %d chains is no mode: by its gradient that of chain %d is %.3g "+
-					"standard "+
-					"deviations away.", count, k, worst, math.Sqrt(away[worst]/unit)),
+				Text: fmt.Sprintf(
+					"The point of %d of %d chains is no mode: by its gradient that of chain %d is %.3g standard deviations away.",
+					count, k, worst, math.Sqrt(away[worst]/unit)),
 				Advice: fmt.Sprintf("Increase infer.Options.Warmup, the updates that look for the mode, or set "+
 					"%s{Optimizer: optim.Adam{LR: ...}}, which minibatches need; %d updates of optim.LBFGS are the default.",
 					o.name, climb)})
@@ -111,7 +111,6 @@ func (o *options) modes(scope *torch.Scope, s Posterior, run infer.RunSummary, u
 		text += fmt.Sprintf(", and its log density %.3g above", (lp[farthest]-lp[0])*o.target.N()/unit)
 	}
 	return []draws.Note{{Kind: "different_modes", Serious: true, Text: text + ".",
-		Advice: "The draws are a mixture in equal parts: look at the chains one by one, choose the chain of the " +
-			"highest " +
-			"density, or use hmc.NUTS."}}
+		Advice: "The draws are a mixture in equal parts: look at the chains one by one, " +
+			"choose the chain of the highest density, or use hmc.NUTS."}}
 }

@@ -133,10 +133,8 @@ func symplecticForms() []symplecticForm {
 			func(t int64) float64 {
 				return infer.Cosine(1, 4)(t) / math.Sqrt(float64(1+t)) * (1 - momentum(t))
 			},
-			infer.Constant(0.09), func(t int64) float64 {
-				return math.Pow(infer.Cosine(1, 4)(t),
-					2) * 0.09 / float64(1+t)
-			}},
+			infer.Constant(0.09),
+			func(t int64) float64 { return math.Pow(infer.Cosine(1, 4)(t), 2) * 0.09 / float64(1+t) }},
 	}
 }
 

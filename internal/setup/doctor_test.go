@@ -94,8 +94,7 @@ func TestDoctorJSON(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(data, &got))
 	for _, name := range strings.Fields("state problems kelvin_version gotch_version go_version compiler os arch " +
-		"module module_dir go_work " +
-		"cache_dir gotch_copy set_up_at libtorch runtime missing_ops_count missing_ops") {
+		"module module_dir go_work cache_dir gotch_copy set_up_at libtorch runtime missing_ops_count missing_ops") {
 		assert.Contains(t, got, name)
 	}
 	for _, name := range strings.Fields("dir include lib link_dirs version source cuda cxx11_abi") {

@@ -77,9 +77,10 @@ func TestLocateNamedButWrong(t *testing.T) {
 		empty:                          "neither libtorch's headers",
 		old:                            "it is libtorch 1.12.1, and Kelvin needs 1.13 or later",
 		above:                          "did you mean " + filepath.Join(above, "libtorch") + "?",
-		headers:                        "it has libtorch's headers, but no libtorch_cpu.so in lib, lib64 or lib/x86_64-linux-gnu",
-		libs:                           "a development package is missing",
-		noVmap:                         "the header ATen/functorch/BatchedTensorImpl.h is missing",
+		headers: "it has libtorch's headers, but no libtorch_cpu.so in " +
+			"lib, lib64 or lib/x86_64-linux-gnu",
+		libs:   "a development package is missing",
+		noVmap: "the header ATen/functorch/BatchedTensorImpl.h is missing",
 	}
 	for dir, message := range cases {
 		_, err := locate(t, m, Request{Dir: dir})

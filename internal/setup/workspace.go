@@ -19,8 +19,8 @@ import (
 const MinGo = "1.25.0"
 
 // workHeader begins a go.work that set-up makes.
-const workHeader = "// Made by `kelvin setup`. It makes builds use the gotch that is adapted to this machine's " +
-	"libtorch.\n" +
+const workHeader = "" +
+	"// Made by `kelvin setup`. It makes builds use the gotch that is adapted to this machine's libtorch.\n" +
 	"// The path of the replace is this machine's own: keep this file out of version control.\n"
 
 // writeWorkspace makes the project's go.work lead to the copy of gotch: a new file when there is none, otherwise the
