@@ -43,9 +43,9 @@ func TestShortChainsAreNotApart(t *testing.T) {
 	t.Fatal("no chains with such an R-hat")
 }
 
-// Of 400 runs of chains of one law, few are called apart: chance does that with probability 1e-4, if autocorrelations
-// were known. What is left is their estimate; 1% bounds it where chains are at least 20 autocorrelation times long,
-// halved.
+// Of 400 runs of chains of one law, few are called apart: chance does that with probability 1e-4, if
+// autocorrelations were known. What is left is their estimate; 1% bounds it where chains are at least 20
+// autocorrelation times long, halved.
 func TestChanceIsNotDisagreement(t *testing.T) {
 	for _, c := range []struct {
 		chains, draws int
@@ -66,8 +66,8 @@ func TestChanceIsNotDisagreement(t *testing.T) {
 	}
 }
 
-// Chains that disagree are found, in location, in spread and where they do not move, however many elements are looked
-// at.
+// Chains that disagree are found, in location, in spread and where they do not move, however many
+// elements are looked at.
 func TestDisagreementIsFound(t *testing.T) {
 	rng := source(90)
 	for name, f := range map[string]func(c int, v float64) float64{

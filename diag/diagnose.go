@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// DiagnoseOptions are the thresholds of [Diagnose]. The zero value is the recommended one; negative thresholds are an
-// [draws.ErrRange].
+// DiagnoseOptions are the thresholds of [Diagnose]. The zero value is the recommended one; negative
+// thresholds are an [draws.ErrRange].
 type DiagnoseOptions struct {
 	// Sites are the sites to look at; empty is all.
 	Sites []string

@@ -6,9 +6,9 @@
 //	report, err := diag.Diagnose(d, diag.DiagnoseOptions{}) // divergences, held updates, R-hat, ESS, what the run noted
 //	fmt.Print(report)
 //
-// Packages below it: diag/loo has leave-one-out cross-validation and the comparison of models, diag/score the averages,
-// scores and calibration of predictions, diag/thermo the temperatures of stochastic-gradient samplers, and diag/plot
-// pictures.
+// Packages below it: diag/loo has leave-one-out cross-validation and the comparison of models, diag/score the
+// averages, scores and calibration of predictions, diag/thermo the temperatures of stochastic-gradient
+// samplers, and diag/plot pictures.
 //
 // # Chains
 //
@@ -36,9 +36,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// ErrNotFinite is wrapped by the error of an input with a NaN, or with an infinity where none has a meaning. Other
-// errors of this package and of those below it wrap [draws.ErrRange], [draws.ErrSize], [draws.ErrNoDraws] or
-// [draws.ErrUnknownName].
+// ErrNotFinite is wrapped by the error of an input with a NaN, or with an infinity where none has a
+// meaning. Other errors of this package and of those below it wrap [draws.ErrRange],
+// [draws.ErrSize], [draws.ErrNoDraws] or [draws.ErrUnknownName].
 var ErrNotFinite = errors.New("not finite")
 
 func failf(kind error, format string, args ...any) error {

@@ -59,8 +59,8 @@ type Finding struct {
 	Site string
 	// Chain is the chain concerned, -1 for all; Observation is the data point concerned, -1 for none.
 	Chain, Observation int
-	// Figure is what was measured, Threshold the limit that it passed. For divergences and tree depth Figure counts
-	// transitions.
+	// Figure is what was measured, Threshold the limit that it passed. For divergences and tree
+	// depth Figure counts transitions.
 	Figure, Threshold float64
 	// Message says what was found, Advice what to do about it.
 	Message, Advice string
@@ -146,8 +146,8 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Groups are the findings of one kind and severity together, in order. The advice of the first finding holds for its
-// group.
+// Groups are the findings of one kind and severity together, in order. The advice of the first finding
+// holds for its group.
 func (r *Report) Groups() [][]Finding {
 	var groups [][]Finding
 	for _, f := range r.Findings {

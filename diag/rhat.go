@@ -44,9 +44,9 @@ func rhatFolded(u [][]float64) float64 {
 	return rhat(normalScores(halves))
 }
 
-// rhat is R of m chains of n draws, split or not, with the variance of the chain means times n as B and the mean of the
-// variances as W (Gelman, Carlin, Stern, Dunson, Vehtari and Rubin 2013, Bayesian Data Analysis, third edition, section
-// 11.4):
+// rhat is R of m chains of n draws, split or not, with the variance of the chain means times n as B and the
+// mean of the variances as W (Gelman, Carlin, Stern, Dunson, Vehtari and Rubin 2013, Bayesian Data Analysis,
+// third edition, section 11.4):
 //
 //	R = sqrt((B/W + n - 1) / n)
 func rhat(x [][]float64) float64 {
@@ -89,8 +89,8 @@ func disagree(u [][]float64, alpha float64) (limit float64, beyond bool) {
 //
 //	R² = (n-1)/n + v χ²/((m-1) W)
 //
-// v is taken from the autocovariances in the chains alone, since differences between chains must not explain
-// themselves:
+// v is taken from the autocovariances in the chains alone, since differences between chains
+// must not explain themselves:
 //
 //	v = (c(0) + 2 Σ (1 - t/n) c(t)) / n / (1 - u),  u = (1 + 2 Σ (1 - t/n)) / n
 //

@@ -92,8 +92,8 @@ func (g *diagnosis) treeDepth(applies bool) {
 	}
 }
 
-// checks says whether d has a statistic, and notes that it was checked, or, if it applies to the method, that it was
-// not.
+// checks says whether d has a statistic, and notes that it was checked, or, if it applies to the method,
+// that it was not.
 func (g *diagnosis) checks(stat string, code Code, applies bool) bool {
 	if _, ok := g.d.StatName(stat); ok {
 		g.Checked = append(g.Checked, code)

@@ -15,11 +15,9 @@ type SummaryOptions struct {
 	// HDIProb is the probability of the highest-density interval, above 0 and at most 1. 0 is the default: 0.94, or no
 	// interval if there are Quantiles.
 	HDIProb float64
-	// Quantiles are probabilities of quantiles to show, each in [0, 1], such as 0.05, 0.5 and 0.95. The default is
-	// none.
+	// Quantiles are probabilities of quantiles to show, each in [0, 1], such as 0.05, 0.5 and 0.95. The default is none.
 	Quantiles []float64
-	// Decimals is the number of digits after the point, at most, of means, deviations and quantiles; 0 is the default
-	// 3.
+	// Decimals is the number of digits after the point, at most, of means, deviations and quantiles; 0 is the default 3.
 	Decimals int
 }
 

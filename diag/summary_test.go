@@ -165,8 +165,8 @@ func TestTrimZeros(t *testing.T) {
 	require.Equal(t, "0.000", fixed(-0.0001, 3))
 }
 
-// Huge and tiny figures are in scientific notation, with the digits that the sd gives a meaning; the others are as they
-// were.
+// Huge and tiny figures are in scientific notation, with the digits that the sd gives a meaning; the others
+// are as they were.
 func TestScientific(t *testing.T) {
 	rng := source(97)
 	z := normals(rng, 4, 500)

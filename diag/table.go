@@ -10,10 +10,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// Format writes the table as ArviZ prints it: mean, sd, interval ends and standard errors with three decimals (or as
-// many as asked for), effective sample sizes with none, R-hat with two, and of each column the zeros dropped that end
-// all of its numbers. Intervals are headed by their outer quantiles (94% is hdi_3% to hdi_97%), quantiles by theirs
-// (q5%).
+// Format writes the table as ArviZ prints it: mean, sd, interval ends and standard errors with three decimals (or
+// as many as asked for), effective sample sizes with none, R-hat with two, and of each column the zeros dropped
+// that end all of its numbers. Intervals are headed by their outer quantiles (94% is hdi_3% to hdi_97%),
+// quantiles by theirs (q5%).
 //
 // Scientific notation takes over where decimals fail: for numbers of 1e8 and more, unless it is longer; for all figures
 // of an element whose sd has no digit to show; and for standard errors that have none. The error is that of w.

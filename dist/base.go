@@ -63,8 +63,8 @@ func (b base) full(logp torch.Tensor) torch.Tensor {
 // spread is a parameter or moment as a tensor of shape batch + event.
 func (b base) spread(v torch.Tensor) torch.Tensor { return expandTo(v, join(b.batch, b.event)) }
 
-// like is the type and device that draws have: those of the first tensor among the parameters, else float64 in main
-// memory.
+// like is the type and device that draws have: those of the first tensor among the parameters, else
+// float64 in main memory.
 func like(params ...torch.Tensor) (gotch.DType, gotch.Device) {
 	for _, p := range params {
 		if !isNum(p) {

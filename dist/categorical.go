@@ -57,8 +57,8 @@ func (d categoricalDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.fromLogits {
 		return d.masked(pick(d.family, logSoftmax(d.logits), value), outside)
 	}
-	// The look-up comes before the logarithm: probabilities of 0 elsewhere have no gradient, nor has one that is looked
-	// up.
+	// The look-up comes before the logarithm: probabilities of 0 elsewhere have no gradient, nor has one
+	// that is looked up.
 	p := pick(d.family, normalised(d.probs), value)
 	zero := p.Eq(0)
 	return d.masked(fill(fill(p, zero, 1).Log(), zero, math.Inf(-1)), outside)

@@ -162,8 +162,8 @@ func (c counted) parts(mean, delta torch.Tensor) poissonParts {
 // logProb is the whole of it.
 func (p poissonParts) logProb() torch.Tensor { return p.peak.Sub(p.deviance) }
 
-// quotient is the product of the first n of stacked probabilities over that of the others, which are taken at their
-// means.
+// quotient is the product of the first n of stacked probabilities over that of the others, which are
+// taken at their means.
 func (p poissonParts) quotient(n int64) torch.Tensor {
 	all := p.peak.Shape()[0]
 	return sumParts(p.peak, 0, n).Sub(sumParts(p.peak, n, all)).Sub(sumParts(p.deviance, 0, n))

@@ -14,8 +14,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Parameters that are tensors of whole numbers are those numbers: neither densities nor draws become integers or
-// float32.
+// Parameters that are tensors of whole numbers are those numbers: neither densities nor draws
+// become integers or float32.
 func TestIntegerParameters(t *testing.T) {
 	scoped(t, func() {
 		ints := func(x ...int64) *ts.Tensor { return torch.Must(torch.FromSlice(x)) }

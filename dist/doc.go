@@ -5,8 +5,8 @@
 // only, so its result has the broadcast shape of the batch and of the value without its event. (The meaning of the
 // shapes is Pyro's and TensorFlow Probability's.)
 //
-// Distributions are immutable values that any number of goroutines may share. They are meant for use inside models: a
-// mistake panics with an [*Error] that the public functions of torch, infer and ppl return as an error. Numbers are
-// checked when a distribution is made, tensors by [Distribution.Validate], since their values cannot be read under
-// vmap.
+// Distributions are immutable values that any number of goroutines may share. They are meant for use inside
+// models: a mistake panics with an [*Error] that the public functions of torch, infer and ppl return as an error.
+// Numbers are checked when a distribution is made, tensors by [Distribution.Validate], since their values cannot
+// be read under vmap.
 package dist

@@ -15,9 +15,9 @@ type improperUniformDist struct {
 	on support.Support
 }
 
-// ImproperUniform is the flat density on a support: log p(x) = 0. It need not have an integral, so that it can only be
-// a prior, and cannot be drawn from. batch and event are its shapes; the event has at least the dimensions of the
-// support.
+// ImproperUniform is the flat density on a support: log p(x) = 0. It need not have an integral, so that it can
+// only be a prior, and cannot be drawn from. batch and event are its shapes; the event has at least the
+// dimensions of the support.
 func ImproperUniform(on support.Support, batch, event []int64) Distribution {
 	d := improperUniformDist{base{family: "ImproperUniform", batch: slices.Clone(batch), event: slices.Clone(event)}, on}
 	need := on.EventDims()

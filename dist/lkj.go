@@ -24,8 +24,8 @@ type lkjCholeskyDist struct {
 //	log p(L) = Σᵢ₌₂ᴷ [(K − i + 2 eta − 2) log Lᵢᵢ − aᵢ log π − log Γ(bᵢ) + log Γ(aᵢ + bᵢ)]
 //	aᵢ = (i − 1)/2,  bᵢ = eta + (K − i)/2
 //
-// since row i without its diagonal is a vector in the unit ball with density ∝ (1 − |l|²)^(bᵢ−1), independent of the
-// others.
+// since row i without its diagonal is a vector in the unit ball with density ∝ (1 − |l|²)^(bᵢ−1),
+// independent of the others.
 func LKJCholesky(dim int, eta any) Distribution {
 	e := param("LKJCholesky", "eta", eta)
 	if dim < 1 {

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// lowRankMultivariateNormalDist is the normal distribution with a covariance of low rank plus a diagonal; see
-// [LowRankMultivariateNormal].
+// lowRankMultivariateNormalDist is the normal distribution with a covariance of low rank plus
+// a diagonal; see [LowRankMultivariateNormal].
 type lowRankMultivariateNormalDist struct {
 	base
 	loc    torch.Tensor

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// negativeBinomialDist is the negative binomial distribution; see [NegativeBinomial], [NegativeBinomialProbs] and
-// [NegativeBinomialLogits].
+// negativeBinomialDist is the negative binomial distribution; see
+// [NegativeBinomial], [NegativeBinomialProbs] and [NegativeBinomialLogits].
 type negativeBinomialDist struct {
 	base
 	// the dispersion, or total count: the shape of the gamma distribution that mixes Poisson distributions

@@ -311,8 +311,8 @@ func TestTruncatedNormalMomentsAtExtremes(t *testing.T) {
 			for k := 200.; k >= 1; k-- {
 				fraction = k / (a + fraction)
 			}
-			// With the hazard λ = a + f the variance is 1 − λ(λ − a) = 1 − f(a + f), where f(a + f) = 1 − 2/a² + …: by its own
-			// series.
+			// With the hazard λ = a + f the variance is 1 − λ(λ − a) = 1 − f(a + f), where f(a + f) = 1 − 2/a² + …:
+			// by its own series.
 			aa := a * a
 			variance := (1 - 6/aa + 50/(aa*aa) - 518/(aa*aa*aa)) / aa
 			for _, d := range []dist.Distribution{dist.TruncatedNormal(3, 2, 3+2*a, math.Inf(1)),

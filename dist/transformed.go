@@ -15,8 +15,8 @@ type transformedDist struct {
 	f  bijector.Bijector
 }
 
-// Transformed is the distribution of y = f(x) where x has the distribution d and f applies the bijectors one after the
-// other:
+// Transformed is the distribution of y = f(x) where x has the distribution d and f applies the bijectors
+// one after the other:
 //
 //	log p(y) = log p(x) − log |det dy/dx|,  x = f⁻¹(y)
 //

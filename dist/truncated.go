@@ -257,9 +257,9 @@ func (d truncatedDist) CDF(value torch.Tensor) torch.Tensor {
 	return fill(fill(p, under, 0), over, 1)
 }
 
-// Mean is the integral of the quantile function, by the double-exponential rule; it is good to about ten digits, less
-// for mixtures with modes far apart. Where the interval is not bounded and the mean of d is not finite, nor is this
-// one.
+// Mean is the integral of the quantile function, by the double-exponential rule; it is good to about ten
+// digits, less for mixtures with modes far apart. Where the interval is not bounded and the mean of d is not
+// finite, nor is this one.
 func (d truncatedDist) Mean() torch.Tensor {
 	mean, _ := d.moments()
 	return mean

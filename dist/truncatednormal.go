@@ -40,8 +40,8 @@ func (d truncatedNormalDist) Support() support.Support {
 // farOut is beyond any end that matters: Φ is 0 or 1 there, and its square is finite even as a float32.
 const farOut = 1e15
 
-// end is (x − loc)/scale of an end, made finite. The bounds before the division keep the gradient of an infinite end
-// finite.
+// end is (x − loc)/scale of an end, made finite. The bounds before the division keep the gradient of
+// an infinite end finite.
 func (d truncatedNormalDist) end(x torch.Tensor) torch.Tensor {
 	x = x.Max(-farOut).Min(farOut)
 	return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)

@@ -531,8 +531,8 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 	}))
 }
 
-// Each correlation has the beta distribution of Lewandowski, Kurowicka, Joe (2009): (r + 1)/2 ~ Beta(eta + K/2 − 1,
-// same).
+// Each correlation has the beta distribution of Lewandowski, Kurowicka, Joe (2009): (r + 1)/2 ~ Beta(eta +
+// K/2 − 1, same).
 func TestLKJCorrelations(t *testing.T) {
 	const n, k = 4000, 3
 	require.NoError(t, torch.Do(func(*torch.Scope) error {

@@ -16,10 +16,10 @@ const mostChains = 1 << 20
 //	chain,draw,<statistics...>,<elements...>
 //	0,0,-7.25,0.5,1.5
 //
-// Elements are named as in [Draws.Names]; a name with a comma, such as w[0,1], is quoted. Chains and draws count from
-// 0, chain by chain. Numbers have up to 17 digits, so that [ReadCSV] gives back the same float64, and NaN, +Inf and
-// -Inf are written so. Chains without draws at the end of the container leave no trace in the file. Errors are those of
-// w.
+// Elements are named as in [Draws.Names]; a name with a comma, such as w[0,1], is quoted. Chains and draws count
+// from 0, chain by chain. Numbers have up to 17 digits, so that [ReadCSV] gives back the same float64, and NaN,
+// +Inf and -Inf are written so. Chains without draws at the end of the container leave no trace in the file. Errors
+// are those of w.
 func (d *Draws) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	record := slices.Concat([]string{"chain", "draw"}, d.stats, d.Names())

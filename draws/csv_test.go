@@ -61,8 +61,8 @@ func TestCSVText(t *testing.T) {
 	}
 }
 
-// Chains may be mixed, as when a sampler writes as it goes; a chain may be without draws; line ends may be those of
-// Windows.
+// Chains may be mixed, as when a sampler writes as it goes; a chain may be without draws; line ends may
+// be those of Windows.
 func TestReadCSVMixedChains(t *testing.T) {
 	text := "chain,draw,lp,x\r\n2,0,-1,5\r\n0,0,-2,6\r\n2,1,-3,7\r\n"
 	d := must(ReadCSV(strings.NewReader(text), []Site{{Name: "x", Size: 1}}))(t)

@@ -64,8 +64,8 @@ func New(sites []Site, stats []string, chains int) (*Draws, error) {
 	return d, nil
 }
 
-// like makes an empty container with the layout, the attributes and the notes of d. Layouts never change, so they are
-// shared.
+// like makes an empty container with the layout, the attributes and the notes of d. Layouts never change,
+// so they are shared.
 func (d *Draws) like(chains int) *Draws {
 	out := &Draws{sites: d.sites, index: d.index, stats: d.stats, dim: d.dim, chains: make([]chain, chains)}
 	return out.describe(d)

@@ -28,8 +28,8 @@ const (
 	AttrTemperature = "temperature" // T, a number as strconv.ParseFloat reads it; 1 is the Bayes posterior
 )
 
-// Note is what a run found out about itself, such as a fit that did not converge. Package diag reports notes as
-// findings.
+// Note is what a run found out about itself, such as a fit that did not converge. Package diag
+// reports notes as findings.
 type Note struct {
 	// Kind names the sort of note in one word of lower-case letters and underscores, such as "not_converged".
 	Kind string

@@ -29,8 +29,8 @@ func (s Site) equal(t Site) bool {
 	return s.Name == t.Name && s.Offset == t.Offset && s.Size == t.Size && slices.Equal(s.Shape, t.Shape)
 }
 
-// elementNames appends the names of the elements of s: w[0], w[1], or w[0,0], w[0,1], w[1,0], ...; the bare name for a
-// scalar.
+// elementNames appends the names of the elements of s: w[0], w[1], or w[0,0], w[0,1], w[1,0], ...; the bare
+// name for a scalar.
 func (s Site) elementNames(names []string) []string {
 	if len(s.Shape) == 0 {
 		return append(names, s.Name)

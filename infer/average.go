@@ -108,9 +108,9 @@ func (a *averager) restore(weight float64, tensors Tensors) {
 	delete(tensors, averageSquare)
 }
 
-// Bootstrap draws n ensembles of the given size from K chains, for the spread of what an ensemble of that size shows.
-// An ensemble has no chain twice; different ensembles may share chains. The choice depends on the seed alone (PCG,
-// Fisher-Yates).
+// Bootstrap draws n ensembles of the given size from K chains, for the spread of what an ensemble of that
+// size shows. An ensemble has no chain twice; different ensembles may share chains. The choice depends on the
+// seed alone (PCG, Fisher-Yates).
 func Bootstrap(chains, size, n int, seed uint64) ([][]int, error) {
 	switch {
 	case size < 1 || size > chains:

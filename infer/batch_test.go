@@ -39,8 +39,8 @@ func TestBatchSize(t *testing.T) {
 	}
 }
 
-// Get gives the tensor itself. What is not there panics with a typed error that names what is; a nil tensor is not
-// there.
+// Get gives the tensor itself. What is not there panics with a typed error that names what is; a nil
+// tensor is not there.
 func TestBatchGet(t *testing.T) {
 	b := infer.Batch{"x": vec([]float64{1}), "y": vec([]float64{2}), "none": nil}
 	assert.Same(t, b["y"], b.Get("y").T())

@@ -42,9 +42,9 @@ func TestChild(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Killed with SIGKILL in mid-run, at a moment that nothing chose, and started again, several times in a row; then
-// resumed in this process, the run ends with the draws, statistics and state of the run that was never killed, bit for
-// bit.
+// Killed with SIGKILL in mid-run, at a moment that nothing chose, and started again, several times in a row;
+// then resumed in this process, the run ends with the draws, statistics and state of the run that was never
+// killed, bit for bit.
 func TestResumeAfterKill(t *testing.T) {
 	j := killed()
 	want := j.whole(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// drawnAt are the numbers of the updates that draws were taken after: the counter's position is the number of its
-// updates.
+// drawnAt are the numbers of the updates that draws were taken after: the counter's position is the
+// number of its updates.
 func drawnAt(t *testing.T, c oldrun.Config) []float64 {
 	t.Helper()
 	r := ran(t, restorable{}, pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0), infer.Full(nil), c)
@@ -38,8 +38,8 @@ func TestDrawsAtTheEndsOfCycles(t *testing.T) {
 	require.EqualError(t, err, "infer.Run: infer.Cycles: Explore is 2: it must be at least 0 and less than 1")
 }
 
-// Update t, counted from 0, leaves position t with step size 1/(t + 1): the weighted sums over t = 10, ..., 499 are
-// closed.
+// Update t, counted from 0, leaves position t with step size 1/(t + 1): the weighted sums over t = 10,
+// ..., 499 are closed.
 func TestAverageIsWeightedByTheStep(t *testing.T) {
 	c := oldrun.Config{Steps: 500, BurnIn: 10, Average: true, NoDraws: true}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)

@@ -230,8 +230,8 @@ func TestGroupsAgreeToRounding(t *testing.T) {
 	assert.InDeltaSlice(t, last(64), last(8), 1e-14)
 }
 
-// A group that Until ended has ended when the ensemble is resumed; observers are told the number of a group's first
-// chain.
+// A group that Until ended has ended when the ensemble is resumed; observers are told the number of
+// a group's first chain.
 func TestEnsembleWithUntilResumes(t *testing.T) {
 	updates := 0
 	var firsts []uint64

@@ -51,8 +51,8 @@ type Seeded interface {
 // Preparer is a transform that now and then looks at several batches at one point before it goes on, for example once
 // an epoch to estimate a preconditioner. [Run] asks it before every update.
 type Preparer interface {
-	// Due says whether Prepare comes before the next update of s. epoch is whether the next batch begins a pass over the
-	// data.
+	// Due says whether Prepare comes before the next update of s. epoch is whether the next batch begins a
+	// pass over the data.
 	Due(s State, epoch bool) bool
 	// Prepare returns the state to go on with; s is not changed. epoch is as for Due. The batches of next are those to
 	// come, which the updates see again afterwards.

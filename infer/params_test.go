@@ -162,8 +162,8 @@ func TestParamsRepeat(t *testing.T) {
 	assert.EqualError(t, err, "the params have no layout: layout does not fit")
 }
 
-// 0.1 is not a float32: it comes back as the nearest one, which differs from it by less than half a unit of the 24th
-// bit.
+// 0.1 is not a float32: it comes back as the nearest one, which differs from it by less than half a unit
+// of the 24th bit.
 func TestParamsFloat32(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"a": {}, "b": {2}}), 0.1, 2, 3)
 	q := in32(t, p)

@@ -34,9 +34,9 @@ type Program interface {
 // A sampler makes Warmup updates and then a draw every Thin updates. A method that fits a distribution (variational,
 // Laplace, Kalman) fits it in the warm-up and then draws from it. An optimiser gives the point where each chain ends.
 //
-// The same program, method and options give the same draws, bit for bit, with one libtorch and one number of threads.
-// When the run is cancelled or fails, the draws that there are come back with the error; they are nil only if there are
-// none.
+// The same program, method and options give the same draws, bit for bit, with one libtorch and one number of
+// threads. When the run is cancelled or fails, the draws that there are come back with the error; they are nil only
+// if there are none.
 func Sample(ctx context.Context, program Program, method Method, o Options) (*draws.Draws, error) {
 	r, err := run("infer.Sample", ctx, program, method, o)
 	if r == nil {

@@ -57,9 +57,9 @@ func Sum(f LogPosterior, n int64) Target {
 	return Target{LogPosterior: mean, Data: n}
 }
 
-// FromParts is the target of a log prior and a log likelihood of n data that are functions apart, both on the scale of
-// the sum over data: of a batch the log likelihood counts N/n times. Its aux are the parts, "log_prior" and
-// "log_likelihood".
+// FromParts is the target of a log prior and a log likelihood of n data that are functions apart, both
+// on the scale of the sum over data: of a batch the log likelihood counts N/n times. Its aux are the
+// parts, "log_prior" and "log_likelihood".
 func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor), n int64) Target {
 	if f == nil {
 		return Target{Data: n}
@@ -72,8 +72,8 @@ func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor),
 	}, n, false)
 }
 
-// WithParts is the target of parts that are evaluated together, over n data. jacobian says whether they have a
-// Jacobian.
+// WithParts is the target of parts that are evaluated together, over n data. jacobian says whether
+// they have a Jacobian.
 func WithParts(parts Parts, n int64, jacobian bool) Target {
 	t := Target{Data: n, Parts: parts, joint: jacobian}
 	mean := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N()}
@@ -87,8 +87,8 @@ func WithParts(parts Parts, n int64, jacobian bool) Target {
 // N is the number of data, at least 1: what turns a mean into a sum.
 func (t Target) N() float64 { return float64(max(t.Data, 1)) }
 
-// Density is LogPosterior + jacobian · LogJacobian. With jacobian = T/N its N/T-fold is the log density at temperature
-// T.
+// Density is LogPosterior + jacobian · LogJacobian. With jacobian = T/N its N/T-fold is the log
+// density at temperature T.
 func (t Target) Density(jacobian float64) LogPosterior {
 	if jacobian == 0 || t.LogJacobian == nil {
 		return t.LogPosterior

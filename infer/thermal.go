@@ -10,9 +10,9 @@ import (
 // Thermal is a transform whose states have momenta, and momenta a temperature: a check of whether a sampler simulates
 // its target, which holds site by site. (Wenzel et al. 2020, appendix I; Leimkuhler and Matthews 2015, section 6.1.5.)
 type Thermal interface {
-	// KineticTemperatures is m·M⁻¹m/d of each site of each chain, [K][sites], with the mass M that the method moves with
-	// and d the size of the site. In equilibrium d/T times it has a χ² law with d degrees of freedom, so that it is T on
-	// average.
+	// KineticTemperatures is m·M⁻¹m/d of each site of each chain, [K][sites], with the mass M that the method moves
+	// with and d the size of the site. In equilibrium d/T times it has a χ² law with d degrees of freedom, so that it
+	// is T on average.
 	KineticTemperatures(s State) ([][]float64, error)
 }
 

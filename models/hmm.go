@@ -73,9 +73,9 @@ func forward(transition, emission torch.Tensor, times int) torch.Tensor {
 	return a.LogSumExp(0).Sub(math.Log(float64(states)))
 }
 
-// SimulateHMM draws data for [HiddenMarkov] with two states from the random stream (seed, 0): the same numbers each
-// time. The means are −1 and 2, both standard deviations 0.7, and the chain stays in its state with probability 0.9 and
-// 0.8.
+// SimulateHMM draws data for [HiddenMarkov] with two states from the random stream (seed, 0): the same numbers
+// each time. The means are −1 and 2, both standard deviations 0.7, and the chain stays in its state with
+// probability 0.9 and 0.8.
 func SimulateHMM(times int, seed uint64) (HiddenMarkov, error) {
 	f := &fields{config: "models.SimulateHMM"}
 	f.atLeast("times", times, 1)

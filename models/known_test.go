@@ -107,8 +107,8 @@ func TestPublishedEstimates(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, at, anscombe["sigma"][0], 2e-3)
-	// Moran: 1.05 + 1.41 y − 0.77 y', by other estimators than least squares: within one standard error, √((1 −
-	// 0.75²)/112).
+	// Moran: 1.05 + 1.41 y − 0.77 y', by other estimators than least squares: within one standard
+	// error, √((1 − 0.75²)/112).
 	m, err := models.Lynx()
 	lynx := build(m, err)
 	se := math.Sqrt((1 - 0.75*0.75) / 112)
@@ -132,8 +132,8 @@ func TestPublishedEstimates(t *testing.T) {
 		rss += r * r
 	}
 	assert.InDelta(t, 0, -112+rss/(sigma*sigma)+1-2*sigma*sigma/(6.25+sigma*sigma), 1e-6)
-	// Breslow: w = (0.311 ± 0.099, −0.974 ± 0.437), and an intercept of 3.338 where the features are centred, ± about
-	// 0.08.
+	// Breslow: w = (0.311 ± 0.099, −0.974 ± 0.437), and an intercept of 3.338 where the features are
+	// centred, ± about 0.08.
 	salmonella := build(models.Salmonella())
 	assert.InDelta(t, 0.311, salmonella["w"][0], 0.099/2)
 	assert.InDelta(t, -0.974, salmonella["w"][1], 0.437/2)

@@ -14,10 +14,10 @@ import (
 //	scale_k ~ LogNormal(0, SpreadScale²)
 //	y_i ~ Σ_k weights_k N(loc_k, scale_k²)
 //
-// The latent variables are "weights", "loc" and "scale", of shape [K]. Which component a number came from is summed
-// out, and the order of loc keeps the labels of the components from switching. The batch has "y", [n]; it can be split
-// into minibatches. (Gelman et al. 2013, Bayesian Data Analysis, section 22.1; the order: Stan User's Guide, "Finite
-// mixtures".)
+// The latent variables are "weights", "loc" and "scale", of shape [K]. Which component a number came from is
+// summed out, and the order of loc keeps the labels of the components from switching. The batch has "y", [n]; it
+// can be split into minibatches. (Gelman et al. 2013, Bayesian Data Analysis, section 22.1; the order: Stan
+// User's Guide, "Finite mixtures".)
 //
 // There may be several modes: one for each way to share the numbers among the components. The prior of scale goes to 0
 // faster than the likelihood of a component on a single number grows.

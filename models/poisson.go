@@ -55,10 +55,10 @@ func (c PoissonRegression) Build() (Model, error) {
 	}, infer.Batch{"x": x, "y": y})
 }
 
-// Salmonella is [PoissonRegression] of an Ames test: the colonies of revertant salmonella TA98 on 18 plates, three for
-// each of six doses of quinoline in µg (Margolin et al. 1981, PNAS 78, 3779–3783; Breslow 1984, table 1). The features
-// are log(dose + 10), as mutagens act, and dose/1000, as they kill, each less its mean; the priors are the default
-// ones.
+// Salmonella is [PoissonRegression] of an Ames test: the colonies of revertant salmonella TA98 on 18 plates,
+// three for each of six doses of quinoline in µg (Margolin et al. 1981, PNAS 78, 3779–3783; Breslow 1984, table
+// 1). The features are log(dose + 10), as mutagens act, and dose/1000, as they kill, each less its mean; the
+// priors are the default ones.
 //
 // Breslow's quasi-likelihood estimates are w = (0.311 ± 0.099, −0.974 ± 0.437), sigma = 0.268 and an intercept of 2.203
 // where the features are not centred, hence of 3.338 here; the posterior means are near those.

@@ -19,8 +19,8 @@ func (p point) one(name string) dual { return p[name][0] }
 // data is the batch's numbers.
 type data map[string][]float64
 
-// byHand are the log posteriors on unconstrained space, written out. The scales are those that the models' doc comments
-// name.
+// byHand are the log posteriors on unconstrained space, written out. The scales are those that the
+// models' doc comments name.
 var byHand = map[string]func(p point, b data) dual{
 	"beetles": func(p point, b data) dual {
 		out := normal(p.one("w"), con(0), con(10)).add(normal(p.one("intercept"), con(0), con(10)))

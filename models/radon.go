@@ -11,8 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Radon is a regression of N homes in J counties whose intercepts vary, with one feature of the home and one of the
-// county:
+// Radon is a regression of N homes in J counties whose intercepts vary, with one feature of the home and
+// one of the county:
 //
 //	intercept, uranium_slope, floor_slope ~ N(0, PriorScale²), tau, sigma ~ HalfNormal(SpreadScale)
 //	level_j ~ N(intercept + uranium_slope·Uranium_j, tau²)

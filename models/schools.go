@@ -14,10 +14,10 @@ import (
 //	theta_j ~ N(mu, tau²),  y_j ~ N(theta_j, sigma_j²)
 //
 // The latent variables are "mu" and "tau", of shape [], and the effects, [J]: centred "theta" itself, else
-// "theta_decentred", standard normal numbers z with theta = mu + tau·z, which is there as a deterministic site. The
-// batch has "y" and "sigma", [J]. (Rubin 1981, Journal of Educational Statistics 6, 377–401; Gelman et al. 2013,
-// Bayesian Data Analysis, section 5.5; the two forms: Papaspiliopoulos, Roberts and Sköld 2007, Statistical Science 22,
-// 59–73.)
+// "theta_decentred", standard normal numbers z with theta = mu + tau·z, which is there as a deterministic site.
+// The batch has "y" and "sigma", [J]. (Rubin 1981, Journal of Educational Statistics 6, 377–401; Gelman et al.
+// 2013, Bayesian Data Analysis, section 5.5; the two forms: Papaspiliopoulos, Roberts and Sköld 2007,
+// Statistical Science 22, 59–73.)
 //
 // The two forms are the same posterior. Centred, it is a funnel: as tau goes to 0, theta is squeezed to mu, the density
 // grows without bound, and there is no mode. The other form has one.
@@ -60,8 +60,8 @@ func (c Schools) Build() (Model, error) {
 	return m, err
 }
 
-// rubin is the data of Rubin (1981): estimated effects of coaching on a verbal test in eight schools, with standard
-// errors.
+// rubin is the data of Rubin (1981): estimated effects of coaching on a verbal test in eight
+// schools, with standard errors.
 func rubin() Schools {
 	return Schools{Effects: []float64{28, 8, -3, 7, -1, 1, 18, 12}, Errors: []float64{15, 10, 16, 11, 9, 11, 10, 18}}
 }

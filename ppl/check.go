@@ -192,12 +192,12 @@ var checkStatistics = []struct {
 	{"largest", slices.Max[[]float64]},
 }
 
-// Check is a posterior predictive check (Gelman, Meng and Stern 1996): the mean, the standard deviation, the smallest
-// and the largest value of each observed variable, in the data and in data that [Program.Predict] draws from the
-// posterior. A statistic of the data whose two-sided p-value, with half of the ties on either side, is below 0.01 is a
-// Warning: the model does not make such data. The kind of a finding is "posterior_predictive", its Figure the p-value.
-// The report of a model that fits has one Info for each variable, with its figures; Join adds it to that of
-// [diag.Diagnose].
+// Check is a posterior predictive check (Gelman, Meng and Stern 1996): the mean, the standard deviation, the
+// smallest and the largest value of each observed variable, in the data and in data that [Program.Predict] draws
+// from the posterior. A statistic of the data whose two-sided p-value, with half of the ties on either side, is
+// below 0.01 is a Warning: the model does not make such data. The kind of a finding is "posterior_predictive", its
+// Figure the p-value. The report of a model that fits has one Info for each variable, with its figures; Join adds it
+// to that of [diag.Diagnose].
 func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, error) {
 	const limit = 0.01
 	predicted, err := p.Predict(posterior, seed)

@@ -294,8 +294,8 @@ func dims(s *Site) []string {
 	return out
 }
 
-// population is the number of data behind an observed site: the sizes of its plates, or of its batch where it is in
-// none.
+// population is the number of data behind an observed site: the sizes of its plates, or of its batch where
+// it is in none.
 func population(s *Site) int64 {
 	n := int64(1)
 	for _, p := range s.Plates {

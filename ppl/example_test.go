@@ -64,8 +64,8 @@ func ExampleSiteError() {
 	// and the site has batch shape [] and a value of shape [10]: size 10 at dimension -1 (at ppl/example_test.go:58)
 }
 
-// Handlers turn a model into a model: here the coin's bias is observed, and then set by an intervention, which does not
-// count.
+// Handlers turn a model into a model: here the coin's bias is observed, and then set by an intervention,
+// which does not count.
 func ExampleCondition() {
 	half := ppl.Values{"p": must(torch.Scalar(0.5))}
 	for _, m := range []ppl.Model{ppl.Condition(coin, half), ppl.Do(coin, half)} {

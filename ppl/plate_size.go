@@ -128,9 +128,9 @@ func (s *Site) checkWhole() {
 	}
 }
 
-// CheckFull returns an error unless a batch has all of the data that the program's plates declare. Observed variables
-// outside plates must have as many values as in the batch of [Compile]. Runs that see one batch in every update need
-// that.
+// CheckFull returns an error unless a batch has all of the data that the program's plates declare. Observed
+// variables outside plates must have as many values as in the batch of [Compile]. Runs that see one batch in
+// every update need that.
 func (p *Program) CheckFull(batch infer.Batch) error {
 	err := torch.Do(func(*torch.Scope) error {
 		seen := func(s *Site) {

@@ -69,8 +69,7 @@ func TestPlateSizeOfLatents(t *testing.T) {
 	}
 	require.InDelta(t, want, f(nil, 0.3, -1, 2), 1e-12)
 
-	// Without a compiled model: a trace, a graph, and predictions, which know the size from the draws where y is
-	// missing.
+	// Without a compiled model: a trace, a graph, and predictions, which know the size from the draws where y is missing.
 	tr, err := ppl.TraceModel(model, batch, 1)
 	require.NoError(t, err)
 	theta, err := tr.Value("theta")

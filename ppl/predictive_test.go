@@ -22,8 +22,8 @@ func line(c *ppl.Ctx) {
 	})
 }
 
-// withinErrors compares the mean and the variance of n independent normal draws with theirs, within four standard
-// errors.
+// withinErrors compares the mean and the variance of n independent normal draws with theirs,
+// within four standard errors.
 func withinErrors(t *testing.T, draws []float64, mean, sd float64) {
 	t.Helper()
 	n := float64(len(draws))

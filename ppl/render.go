@@ -11,9 +11,9 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Render draws a model as a graph in Graphviz's DOT language: random variables as ellipses (observed ones shaded),
-// params as plain boxes, plates as clusters, and an arrow for every direct dependence of a distribution on another
-// site.
+// Render draws a model as a graph in Graphviz's DOT language: random variables as ellipses (observed ones
+// shaded), params as plain boxes, plates as clusters, and an arrow for every direct dependence of a
+// distribution on another site.
 func Render(m Model, batch infer.Batch) (string, error) {
 	var out string
 	err := torch.Do(func(*torch.Scope) error {

@@ -52,8 +52,8 @@ func TraceModel(m Model, batch infer.Batch, seed uint64) (t *Trace, err error) {
 	return t, err
 }
 
-// LogProb is the log density of one site, with plates, scale, mask and Jacobian. It is 0 for a site that does not
-// count.
+// LogProb is the log density of one site, with plates, scale, mask and Jacobian. It is 0 for a site
+// that does not count.
 func (s *Site) LogProb() *ts.Tensor {
 	if s.logp != nil {
 		return s.logp

@@ -291,8 +291,8 @@ func (d *decoder) afford(l *content.Layout, sites []draws.Site) error {
 	return d.Budget.Take(8*(dim+total+total*dim) + chain*int64(len(l.Lengths)))
 }
 
-// ownLayout is Kelvin's layout if the group has one that its variables fit: another program may have changed them
-// since.
+// ownLayout is Kelvin's layout if the group has one that its variables fit: another program may
+// have changed them since.
 func (d *decoder) ownLayout(g *content.Group, vars, stats []*content.Variable) (
 	l *content.Layout, sorted, sortedStats []*content.Variable) {
 	text, _ := g.Attrs[content.LayoutKey].(string)

@@ -166,8 +166,8 @@ type ZarrSink struct {
 	writer  *zarr.Writer
 }
 
-// Save appends a block of draws, like [CSVSink.Save]. All chains must be at the same draw, as they are at a run's
-// checkpoints.
+// Save appends a block of draws, like [CSVSink.Save]. All chains must be at the same draw, as they are
+// at a run's checkpoints.
 func (s *ZarrSink) Save(run string, from []int, block *draws.Draws) error {
 	if s.writer == nil {
 		if err := s.open(run, from, block); err != nil {

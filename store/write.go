@@ -45,9 +45,9 @@ func (o CSVOptions) cmdstan() cmdstan.Options {
 }
 
 // WriteCSV writes the posterior, and the warm-up if there is one, as base_1.csv, base_2.csv, ... in the form of
-// CmdStan, and returns the paths. Files of these names are replaced, each in one move. Whether and how many draws of
-// the warm-up there are is set from inf; files of hmc have an adaptation block with the last step size and the unit
-// metric.
+// CmdStan, and returns the paths. Files of these names are replaced, each in one move. Whether and how many
+// draws of the warm-up there are is set from inf; files of hmc have an adaptation block with the last step size
+// and the unit metric.
 //
 // CSV has no place for other groups: log likelihood, predictions, data, labels. They go into base.groups.json beside
 // the files, InferenceData that ArviZ's from_json reads; [Open] of the CSV files reads it too. Without other groups

@@ -50,8 +50,8 @@ func ValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (value, grad *t
 	return value, grad, err
 }
 
-// ValueAndGradAux is [ValueAndGrad] of a function that returns other tensors besides its value. They come back
-// detached.
+// ValueAndGradAux is [ValueAndGrad] of a function that returns other tensors besides its value.
+// They come back detached.
 func ValueAndGradAux(
 	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
 	x *ts.Tensor,

@@ -129,8 +129,8 @@ func TestValueAndGrad(t *testing.T) {
 	}
 }
 
-// The rows of VmapValueAndGrad are the values and gradients of ValueAndGrad, also when there is one row, in float32
-// too.
+// The rows of VmapValueAndGrad are the values and gradients of ValueAndGrad, also when there is one
+// row, in float32 too.
 func TestVmapValueAndGrad(t *testing.T) {
 	at := []float64{0.7, 1.9, 0.4, 1.2, 3.1, 0.2, 0.3, 0.6, 0.5, 2.2, 2.5, 1.7}
 	for _, c := range smooth {

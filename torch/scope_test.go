@@ -32,8 +32,8 @@ func TestScopeKeepsOnlyWhatIsKept(t *testing.T) {
 	torch.Free(kept, nil) // again does nothing
 }
 
-// Every op makes exactly one tensor of the scope: three ones, minus the one that is handed on, minus the one freed
-// early.
+// Every op makes exactly one tensor of the scope: three ones, minus the one that is handed on, minus
+// the one freed early.
 func TestScopeOwned(t *testing.T) {
 	inScope(t, func(outer *torch.Scope) {
 		require.Equal(t, 0, outer.Owned())

@@ -11,8 +11,8 @@ import (
 // NotMapped as a dimension of an input means that all evaluations see the whole of it.
 const NotMapped = math.MinInt64
 
-// Randomness says what libtorch's own random operations do inside a mapped function. Kelvin's [Streams] are drawn from
-// outside.
+// Randomness says what libtorch's own random operations do inside a mapped function. Kelvin's [Streams]
+// are drawn from outside.
 type Randomness int
 
 // The three kinds of randomness.

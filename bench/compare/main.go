@@ -1,6 +1,6 @@
-// Command compare measures Kelvin against the same operations in a small C++ program, built with the same libtorch, in
-// one run: an addition, the value and gradient of a logistic regression, and those of eight schools for 1 to 1024
-// chains.
+// Command compare measures Kelvin against the same operations in a small C++ program, built with the same
+// libtorch, in one run: an addition, the value and gradient of a logistic regression, and those of eight schools
+// for 1 to 1024 chains.
 //
 //	go run ./bench/compare [-json] [-rounds N] [-device auto|cpu|cuda]
 //
@@ -12,8 +12,8 @@
 // Where libtorch can use a GPU, further columns have the same cases with all tensors on it, each call waiting until the
 // GPU is done. -device cpu leaves them out, -device cuda fails without a GPU.
 //
-// Both sides use as many threads as libtorch chooses. To compare with one, set OMP_NUM_THREADS=1 and
-// OPENBLAS_NUM_THREADS=1.
+// Both sides use as many threads as libtorch chooses. To compare with one,
+// set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1.
 //
 // The C++ program is native/baseline.cpp. It is compiled by g++, or by $CXX, into Kelvin's cache folder, with the flags
 // that set-up found for libtorch.

@@ -38,8 +38,7 @@ func hmmExample(d *data) posterior {
 }
 
 // forward is the forward algorithm (Rabiner 1989, Proceedings of the IEEE 77, 257–286), log Σ p(y, states), from the
-// logarithms of the transition matrix, [S, S], and of the densities in each state, [T, S]. A step of time is the
-// matrix
+// logarithms of the transition matrix, [S, S], and of the densities in each state, [T, S]. A step of time is the matrix
 //
 //	M_t(r, s) = log transition(r, s) + log p(y_t | s)
 //

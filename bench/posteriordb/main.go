@@ -3,9 +3,8 @@
 //	go run ./bench/posteriordb -path DIR [-models a,b] [-chains 4] [-warmup 1000] [-draws 1000] [-seed 1] [-json] [-list]
 //
 // DIR is a checkout of github.com/stan-dev/posteriordb, or a part of one; without -path it is the environment variable
-// POSTERIORDB. Means and standard deviations differ from the reference's by z combined Monte-Carlo standard errors.
-// The program exits with 1 when a posterior misses its mark (see compare.go) or could not be run, and says which and
-// why.
+// POSTERIORDB. Means and standard deviations differ from the reference's by z combined Monte-Carlo standard errors. The
+// program exits with 1 when a posterior misses its mark (see compare.go) or could not be run, and says which and why.
 package main
 
 import (

@@ -13,9 +13,9 @@ import (
 
 // flatRegression is y ~ N(X beta, sigma) with beta flat and the given prior of sigma. The columns are those of X.
 //
-// They are neither centred nor scaled, so that the coefficients are correlated by up to 0.999 and more. The chains
-// therefore move in theta = R beta/√n, with X = Q R, in which they are not correlated (Stan User's Guide, "The QR
-// reparameterization"):
+// They are neither centred nor scaled, so that the coefficients are correlated by up to 0.999 and more. The
+// chains therefore move in theta = R beta/√n, with X = Q R, in which they are not correlated (Stan User's
+// Guide, "The QR reparameterization"):
 //
 //	X beta = √n Q theta, theta flat, beta = √n R⁻¹ theta
 //

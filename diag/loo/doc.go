@@ -6,8 +6,8 @@
 //	fmt.Print(result.Diagnose())                               // observations for which it fails
 //	ranked, err := loo.Compare([]loo.Model{result.Model("linear"), other.Model("spline")}, loo.Options{})
 //
-// The package is plain Go and knows nothing of tensors. Its errors wrap [draws.ErrSize], [draws.ErrRange] and
-// [diag.ErrNotFinite].
+// The package is plain Go and knows nothing of tensors. Its errors wrap
+// [draws.ErrSize], [draws.ErrRange] and [diag.ErrNotFinite].
 package loo
 
 import "github.com/kelvin-ppl/kelvin/internal/sample"

@@ -35,8 +35,7 @@ type Result struct {
 	Pointwise []Point
 	// Draws is the number of draws.
 	Draws int
-	// Unreliable counts the observations whose ELPD cannot be trusted: K above [KThreshold] for LOO, P above 0.4 for
-	// WAIC.
+	// Unreliable counts the observations whose ELPD cannot be trusted: K above [KThreshold] for LOO, P above 0.4 for WAIC.
 	Unreliable int
 }
 
@@ -51,9 +50,9 @@ type Result struct {
 // in Var, which makes SE smaller by sqrt((n-1)/n). MCSE is that of the log of a log-normal average,
 // sqrt(log(1 + v/p²)/r), with p = exp(elpd(i)), v = Σ w² (p(y(i)|θ(s)) - p)² and r the relative efficiency.
 //
-// relativeEfficiency has one number per observation, see [RelativeEfficiency], or a single one for all; nil is 1, for
-// independent draws. [draws.ErrSize], [diag.ErrNotFinite] and [draws.ErrRange] are the errors. SE is NaN for a single
-// observation.
+// relativeEfficiency has one number per observation, see [RelativeEfficiency], or a single one for all; nil is
+// 1, for independent draws. [draws.ErrSize], [diag.ErrNotFinite] and [draws.ErrRange] are the errors. SE is NaN
+// for a single observation.
 func LOO(loglik [][]float64, relativeEfficiency []float64) (*Result, error) {
 	n, err := checkLogLik("loo", loglik)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-// Bins of equal mass hold n/bins cases each, equal probabilities stay together, and every case is in the bin of its
-// ends.
+// Bins of equal mass hold n/bins cases each, equal probabilities stay together, and every case is in the
+// bin of its ends.
 func TestEqualMass(t *testing.T) {
 	rng := source(80)
 	p, y := make([]float64, 1200), make([]bool, 1200)
@@ -73,8 +73,8 @@ func TestEqualMass(t *testing.T) {
 	require.ErrorIs(t, err, draws.ErrRange)
 }
 
-// The parts add up to the score with any bins, and where predictions in a bin are equal the last two are 0 (Murphy
-// 1973).
+// The parts add up to the score with any bins, and where predictions in a bin are equal the last two
+// are 0 (Murphy 1973).
 func TestBrierOf(t *testing.T) {
 	rng := source(81)
 	p, y := make([]float64, 500), make([]bool, 500)

@@ -24,8 +24,7 @@ type Bin struct {
 // Reliability compares confidence with accuracy.
 type Reliability struct {
 	Bins []Bin
-	// ECE is the expected calibration error, Σ (cases/n) |accuracy - confidence|; MCE is the largest of the
-	// differences.
+	// ECE is the expected calibration error, Σ (cases/n) |accuracy - confidence|; MCE is the largest of the differences.
 	ECE, MCE float64
 }
 
@@ -84,10 +83,10 @@ func ClassCalibration(p [][]float64, label []int, binning Binning) (*Reliability
 //
 //	mean |x - y| - (1/2) mean |x - x'|
 //
-// the second mean over all pairs of different draws, so that the score of few draws is unbiased ("fair"; Ferro 2014,
-// Quarterly Journal of the Royal Meteorological Society 140, 1917-1923). It is in the units of y, 0 at best, |x - y|
-// for a single draw. Gneiting and Raftery (2007). The time is n log n. [draws.ErrSize] and [diag.ErrNotFinite] are the
-// errors.
+// the second mean over all pairs of different draws, so that the score of few draws is unbiased ("fair"; Ferro
+// 2014, Quarterly Journal of the Royal Meteorological Society 140, 1917-1923). It is in the units of y, 0 at best,
+// |x - y| for a single draw. Gneiting and Raftery (2007). The time is n log n. [draws.ErrSize] and
+// [diag.ErrNotFinite] are the errors.
 func CRPS(x []float64, y float64) (float64, error) {
 	if len(x) == 0 {
 		return 0, failf(draws.ErrSize, "crps: no draws")

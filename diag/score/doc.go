@@ -15,8 +15,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// ErrSeparable is wrapped by the error of a temperature scaling whose best temperature is 0: every case is predicted
-// right.
+// ErrSeparable is wrapped by the error of a temperature scaling whose best temperature is 0: every
+// case is predicted right.
 var ErrSeparable = errors.New("separable")
 
 func failf(kind error, format string, args ...any) error {

@@ -11,8 +11,7 @@ import (
 
 // EnsembleLimit is the extrapolation of a score to an ensemble of infinitely many members.
 type EnsembleLimit struct {
-	// Limit is C(∞) and SE its standard error, of independent errors of equal variance; NaN where there are 3 sizes
-	// only.
+	// Limit is C(∞) and SE its standard error, of independent errors of equal variance; NaN where there are 3 sizes only.
 	Limit, SE float64
 	// A1 and A2 are the coefficients of 1/S and 1/S².
 	A1, A2 float64
@@ -25,10 +24,10 @@ type EnsembleLimit struct {
 //
 //	C(S) = C(∞) + a1/S + a2/S²
 //
-// which their expectations follow up to 1/S³ (Wenzel et al. 2020, appendix; from the expansion of a function of a
-// mean). Leave out small ensembles (S < 20), where more terms matter. The scores should be of different members for
-// each S, or be averages over many choices of members: those of nested ensembles are correlated, and SE is then too
-// small.
+// which their expectations follow up to 1/S³ (Wenzel et al. 2020, appendix; from the expansion of a function of
+// a mean). Leave out small ensembles (S < 20), where more terms matter. The scores should be of different
+// members for each S, or be averages over many choices of members: those of nested ensembles are correlated, and
+// SE is then too small.
 //
 // At least 3 different sizes are needed. [draws.ErrSize], [draws.ErrRange] for sizes below 1 and [diag.ErrNotFinite]
 // are the errors.

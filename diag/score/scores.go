@@ -69,8 +69,7 @@ func top(p []float64) (class int, confidence float64) {
 
 // Scores are the mean scores of predicted class probabilities; all but Accuracy are proper and better when smaller.
 type Scores struct {
-	// LogLoss is -mean log p(label), the negative log likelihood or cross-entropy; infinite if a label had probability
-	// 0.
+	// LogLoss is -mean log p(label), the negative log likelihood or cross-entropy; infinite if a label had probability 0.
 	LogLoss float64
 	// Brier is mean Σ over classes of (p - 1{label})², from 0 to 2. With two classes it is twice the mean of
 	// (p(1) - label)².

@@ -10,9 +10,8 @@ import (
 
 // Uncertainty is the uncertainty of one class prediction in nats, split in two.
 type Uncertainty struct {
-	// Total is the entropy of the averaged probabilities; Aleatoric is the average of the entropies, what stays when
-	// the parameters are known; Epistemic is the difference, the mutual information of label and parameters, at least
-	// 0.
+	// Total is the entropy of the averaged probabilities; Aleatoric is the average of the entropies, what stays when the
+	// parameters are known; Epistemic is the difference, the mutual information of label and parameters, at least 0.
 	Total, Aleatoric, Epistemic float64
 }
 
@@ -96,8 +95,8 @@ func VarianceOf(means, variances []float64) (VarianceParts, error) {
 	return p, nil
 }
 
-// BernoulliVarianceOf splits the variance p̄(1 - p̄) of a binary prediction, from the probabilities of 1 under each
-// draw:
+// BernoulliVarianceOf splits the variance p̄(1 - p̄) of a binary prediction, from the probabilities of
+// 1 under each draw:
 //
 //	Aleatoric = (1/S) Σ p(s) (1 - p(s)),  Epistemic = (1/S) Σ (p(s) - p̄)²
 //

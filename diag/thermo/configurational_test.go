@@ -48,8 +48,7 @@ func TestConfigurationalTemperature(t *testing.T) {
 			want += extra
 		}
 		_, variance := sample.MeanVar(slices.Concat(x...))
-		// The relative standard error of a variance is sqrt((kurtosis - 1)/n), the kurtosis at most that of χ² of 5,
-		// 5.4.
+		// The relative standard error of a variance is sqrt((kurtosis - 1)/n), the kurtosis at most that of χ² of 5, 5.4.
 		require.InEpsilon(t, want, variance, 4*math.Sqrt(4.4/(chains*n)), name)
 		require.InEpsilon(t, math.Sqrt(want/(chains*n)), m.MCSE, 0.15, name)
 	}

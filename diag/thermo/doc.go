@@ -5,8 +5,8 @@
 //	report, err := thermo.Diagnose(thermo.Simulation{Kinetic: &kinetic}, thermo.Options{})
 //	fmt.Print(report)
 //
-// The package is plain Go and knows nothing of tensors. Its errors wrap [draws.ErrSize], [draws.ErrRange] and
-// [diag.ErrNotFinite].
+// The package is plain Go and knows nothing of tensors. Its errors wrap
+// [draws.ErrSize], [draws.ErrRange] and [diag.ErrNotFinite].
 package thermo
 
 import "github.com/kelvin-ppl/kelvin/internal/sample"

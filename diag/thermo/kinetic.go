@@ -96,10 +96,10 @@ type KineticReading struct {
 	Score float64
 }
 
-// Kinetic collects kinetic temperatures of sites at several times, usually the ends of the cycles of a schedule, and
-// several chains. The tests of [Kinetic.Result] take readings as independent: momenta forget in 1/(h γ) updates, h the
-// step size and γ the friction, so leave some of those between two readings. The zero value is ready, with the level
-// 0.99.
+// Kinetic collects kinetic temperatures of sites at several times, usually the ends of the cycles of a schedule,
+// and several chains. The tests of [Kinetic.Result] take readings as independent: momenta forget in 1/(h γ)
+// updates, h the step size and γ the friction, so leave some of those between two readings. The zero value is
+// ready, with the level 0.99.
 type Kinetic struct {
 	// Level is the probability of the interval of a reading; 0 is 0.99. Set it before the first reading.
 	Level    float64

@@ -173,8 +173,8 @@ func TestKineticProbabilities(t *testing.T) {
 		require.InDelta(t, 0.05, float64(below[name])/runs, 4*math.Sqrt(0.05*0.95/runs), name)
 	}
 	require.LessOrEqual(t, float64(below["inside"])/runs, 0.05+4*math.Sqrt(0.05*0.95/runs))
-	// Taking out the mean of 20 readings biases the correlation by about -1/20, that is by -0.4 standard errors of 57
-	// pairs.
+	// Taking out the mean of 20 readings biases the correlation by about -1/20, that is by -0.4 standard
+	// errors of 57 pairs.
 	mean, se := meanSE(lags)
 	require.InDelta(t, -math.Sqrt(57)/20, mean, 4*se+0.05)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// langevin samples exp(-U/T), U = Σ λ θ²/2, by a kick, half a drift, friction and noise, and half a drift (Leimkuhler
-// and Matthews 2013), which is exact for this target at every stable step. noise is the share of the injected variance,
-// and gradient the variance of the noise of gradients. With euler it is symplectic Euler, whose step biases the
-// momenta.
+// langevin samples exp(-U/T), U = Σ λ θ²/2, by a kick, half a drift, friction and noise, and half a drift
+// (Leimkuhler and Matthews 2013), which is exact for this target at every stable step. noise is the share of the
+// injected variance, and gradient the variance of the noise of gradients. With euler it is symplectic Euler, whose
+// step biases the momenta.
 func langevin(t *testing.T, h, temperature, noise, gradient float64, euler bool) Simulation {
 	const chains, readings, gap, d, friction = 4, 60, 25, 24, 1.0
 	rng := source(200)

@@ -14,8 +14,8 @@ import (
 //
 //	ξ' = ξ + ε (|m|²/(σ² d) - T)
 //
-// With exact gradients ξ is N(α, T σ²/d). Gradient noise of variance V for each element adds ε(V - T²β)/(2T) to its
-// mean.
+// With exact gradients ξ is N(α, T σ²/d). Gradient noise of variance V for each element adds ε(V -
+// T²β)/(2T) to its mean.
 type SGNHT struct {
 	// Step is the step size ε, Alpha the friction α that sets the noise; Temperature is T.
 	Step, Alpha, Temperature float64
@@ -43,8 +43,7 @@ type Thermostat struct {
 	Mean, Variance, MCSE float64
 	// ExactMean and ExactVariance are those of the target with exact gradients.
 	ExactMean, ExactVariance float64
-	// Z is (Mean - ExactMean)/MCSE. With minibatches it is large and positive, and below about -4 something else is
-	// wrong.
+	// Z is (Mean - ExactMean)/MCSE. With minibatches it is large and positive, and below about -4 something else is wrong.
 	Z float64
 	// VarianceRatio is Variance/ExactVariance, about 1 also with gradient noise, and VarianceSE its standard error.
 	VarianceRatio, VarianceSE float64

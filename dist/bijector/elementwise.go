@@ -15,8 +15,8 @@ type elementwise struct {
 	params   []named
 	up, down func(v torch.Tensor) torch.Tensor
 	slope    func(x torch.Tensor) torch.Tensor // log |dy/dx|
-	// left and right are y at −∞ and ∞, said here because the arithmetic of infinity with a tensor would hide what they
-	// are.
+	// left and right are y at −∞ and ∞, said here because the arithmetic of infinity with a tensor would
+	// hide what they are.
 	left, right torch.Tensor
 	falling     bool
 	unsure      bool // whether it rises or falls cannot be known without reading a tensor

@@ -71,8 +71,8 @@ func ExampleCorrCholesky() {
 	// [-0.7616 -0.2385  1.0000]
 }
 
-// The vector of a unit vector's raw numbers has one degree of freedom more than the direction; the density term closes
-// it.
+// The vector of a unit vector's raw numbers has one degree of freedom more than the direction; the
+// density term closes it.
 func ExampleLogDensityChange() {
 	err := torch.Do(func(*torch.Scope) error {
 		b := bijector.UnitVector()

@@ -32,8 +32,8 @@ func perceptron(theta, x []float64, hidden, classes int) []float64 {
 	return layer(h, classes)
 }
 
-// The log posterior and the logits of the test data against sums in plain Go, at two points at once. float32 has 7
-// digits.
+// The log posterior and the logits of the test data against sums in plain Go, at two points at once.
+// float32 has 7 digits.
 func TestModel(t *testing.T) {
 	train, test, err := digits.Split(60)
 	require.NoError(t, err)

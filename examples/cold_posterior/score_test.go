@@ -61,8 +61,8 @@ func TestStandardErrors(t *testing.T) {
 	assert.Equal(t, [2]int{4, 1}, [2]int{p.Networks, p.Repetitions})
 }
 
-// readings of K chains at temperature T: kinetic ones of the law of momenta N(0, heat·T), configurational ones of mean
-// cold·T.
+// readings of K chains at temperature T: kinetic ones of the law of momenta N(0, heat·T), configurational
+// ones of mean cold·T.
 func readings(rng *rand.Rand, layout *infer.Layout, n, chains int, temperature, heat,
 	cold float64) (all []infer.Reading) {
 	for range n {

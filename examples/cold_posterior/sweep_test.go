@@ -63,8 +63,8 @@ func outputs(o options) (out [2]string, err error) {
 	return [2]string{table.String(), string(text)}, err
 }
 
-// The output has every sampler at every temperature, with numbers that can be what they are called; the pictures are
-// pictures.
+// The output has every sampler at every temperature, with numbers that can be what they are called;
+// the pictures are pictures.
 func TestQuickSweep(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions(dir)
@@ -124,8 +124,8 @@ func TestQuickSweep(t *testing.T) {
 	require.Contains(t, out[0], "parallel SGHMC, last of 2: lowest NLL at T = ")
 }
 
-// A sweep that is killed twice in the middle of cells and then started again ends with the same output to the last
-// digit.
+// A sweep that is killed twice in the middle of cells and then started again ends with the same output
+// to the last digit.
 func TestKilledSweepGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	cells := len(quick(3).cells())

@@ -16,9 +16,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// thermometer is an [infer.Thermometer] that writes its readings to a file, because a checkpoint does not hold them.
-// The file is written before the checkpoint of the same update, so that a run that goes on finds all readings up to
-// there.
+// thermometer is an [infer.Thermometer] that writes its readings to a file, because a checkpoint does not hold
+// them. The file is written before the checkpoint of the same update, so that a run that goes on finds all
+// readings up to there.
 type thermometer struct {
 	infer.Thermometer
 	path string

@@ -22,8 +22,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// The features of the linear model are bumps exp(−(x − c)²/2) at c = 0.5, 1.8, 3.1, 4.4: each episode is about some of
-// them.
+// The features of the linear model are bumps exp(−(x − c)²/2) at c = 0.5, 1.8, 3.1, 4.4: each episode is
+// about some of them.
 func features(x float64) []float64 {
 	phi := make([]float64, weights)
 	for i := range phi {

@@ -137,8 +137,8 @@ func TestParallel(t *testing.T) {
 	assert.InEpsilon(t, e.SquareSD/math.Sqrt(dim*testChains), f.SquareSE, 0.1,
 		"the standard error is that of independent draws")
 	assert.InDelta(t, 1, f.Heat, 4*f.HeatSE)
-	// The relative standard error of a standard deviation of 2·2000 draws is √((kurtosis − 1)/4/4000), 0.011 for a normal
-	// law.
+	// The relative standard error of a standard deviation of 2·2000 draws is √((kurtosis − 1)/4/4000), 0.011
+	// for a normal law.
 	assert.InEpsilon(t, e.Within, f.Within, 4*0.0125)
 
 	_, f = testRun(t, "parallel_sghmc", 1000)

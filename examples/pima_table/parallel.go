@@ -8,8 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// block is how many chains of the parallel row are one point: enough that the processor is busy, and few enough for its
-// cache.
+// block is how many chains of the parallel row are one point: enough that the processor is busy, and few
+// enough for its cache.
 const block = 250
 
 // parallel runs many chains and keeps the last state of each. The spread of the row is that of ensembles chosen from

@@ -220,8 +220,8 @@ func TestBlockIsSGHMC(t *testing.T) {
 	assert.InDeltaSlice(t, theta[:], w, 1e-9)
 }
 
-// The scores are made with the gradient of the sum over the data for the discrepancy, and of the mean for the table's
-// number.
+// The scores are made with the gradient of the sum over the data for the discrepancy, and of the mean
+// for the table's number.
 func TestScored(t *testing.T) {
 	task, err := newTask(quick)
 	require.NoError(t, err)

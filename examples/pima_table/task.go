@@ -63,8 +63,8 @@ func (t *task) run(ctx context.Context, r tableRow) (runs, error) {
 	return out, nil
 }
 
-// sample is one chain: NUTS with Stan's adaptation, SGHMC, or draws from a normal distribution with independent
-// elements.
+// sample is one chain: NUTS with Stan's adaptation, SGHMC, or draws from a normal
+// distribution with independent elements.
 func (t *task) sample(ctx context.Context, r tableRow, seed uint64) (*draws.Draws, error) {
 	var method infer.Method
 	o := infer.Options{Chains: 1, Draws: t.draws, Seed: seed}

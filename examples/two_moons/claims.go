@@ -197,8 +197,8 @@ func (t *task) order(all map[string]outcome) ([]claim, error) {
 		"NLL above the ensemble's: " + strings.Join(words, "; "), worse}), nil
 }
 
-// pairedNLL is the difference of the negative log likelihoods of two predictions of the test data, with its standard
-// error.
+// pairedNLL is the difference of the negative log likelihoods of two predictions of the test data,
+// with its standard error.
 func (t *task) pairedNLL(a, b prediction) (difference, se float64) {
 	d := make([]float64, len(a.z))
 	for i, label := range t.test.label {

@@ -13,8 +13,8 @@ import (
 // The Laplace approximations are Gaussians at the MAP. But for the last they predict by the linearised network, whose
 // logits are normal, with the probit approximation of the probability.
 
-// fitLaplace takes the curvature of all data at a point. There is no target: the methods have the likelihood and the
-// prior.
+// fitLaplace takes the curvature of all data at a point. There is no target: the methods have the
+// likelihood and the prior.
 func (t *task) fitLaplace(m infer.Method, at infer.Params) (infer.State, error) {
 	r, err := infer.Run(context.Background(), infer.Handwritten(infer.Target{}, at, t.data), m,
 		infer.Options{Chains: 1, Warmup: infer.None, Draws: infer.None})

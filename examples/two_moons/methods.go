@@ -42,8 +42,8 @@ const (
 	nameParallel   = "sghmc_parallel"
 )
 
-// methods are the rows of the table, in order: the MAP comes first, since others start there, and the ensemble before
-// NUTS.
+// methods are the rows of the table, in order: the MAP comes first, since others start there, and
+// the ensemble before NUTS.
 var methods = []method{
 	{name: nameMAP, title: "MAP (Adam)", fit: (*task).fitMode},
 	{name: "laplace_last", title: "Laplace, last layer", fromMode: true, fit: (*task).lastLayer},
@@ -69,10 +69,10 @@ var methods = []method{
 	{name: nameNUTS, title: "NUTS, 4 chains", fit: (*task).nuts},
 }
 
-// Steps and frictions of the samplers on the scale of the sum over data, with G the gradient of the log posterior of
-// all data: SGLD is θ' = θ + (η/2)G + √η z, SGHMC v' = (1 − ηc)v + ηG + √(2ηc) z and θ' = θ + ηv'. The first are those
-// of the short runs; in a long one the weights grow until these steps are too large for the curvature, hence the small
-// ones.
+// Steps and frictions of the samplers on the scale of the sum over data, with G the gradient of the log posterior
+// of all data: SGLD is θ' = θ + (η/2)G + √η z, SGHMC v' = (1 − ηc)v + ηG + √(2ηc) z and θ' = θ + ηv'. The first
+// are those of the short runs; in a long one the weights grow until these steps are too large for the curvature,
+// hence the small ones.
 const (
 	eta, friction                  = 1e-3, 0.1
 	smallLangevin                  = 1e-4

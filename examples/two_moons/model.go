@@ -45,8 +45,8 @@ func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 	return logit.Mul(b.Get("y")).Sub(logit.Softplus()).T()
 }
 
-// layers are the linear layers of the network, and network the same function as forward in terms of them, as KFAC needs
-// it.
+// layers are the linear layers of the network, and network the same function as forward in terms of them,
+// as KFAC needs it.
 var layers = []laplace.Layer{{Weight: "0.weight", Bias: "0.bias"}, {Weight: "2.weight", Bias: "2.bias"},
 	{Weight: "4.weight", Bias: "4.bias"}, {Weight: "6.weight", Bias: "6.bias"}}
 

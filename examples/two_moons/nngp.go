@@ -35,8 +35,8 @@ func (p prior) next(m pair) pair {
 		p.biasVariance + p.weightVariance*m.ab}
 }
 
-// kernel is the covariance of the outputs at two inputs in the limit of wide layers, by the products of ReLUs of normal
-// numbers,
+// kernel is the covariance of the outputs at two inputs in the limit of wide layers, by the products of
+// ReLUs of normal numbers,
 //
 //	E[φ(u) φ(v)] = √(k_uu k_vv) (sin ϑ + (π − ϑ) cos ϑ)/2π,   cos ϑ = k_uv/√(k_uu k_vv)
 //

@@ -54,8 +54,8 @@ func (t *task) pictures(dir string, outcomes []outcome) error {
 	return reliabilities(filepath.Join(dir, "reliability.png"), outcomes)
 }
 
-// maps draws a number at the points of the grid for each method, over the same part of the plane and with the same
-// colours.
+// maps draws a number at the points of the grid for each method, over the same part of the plane and
+// with the same colours.
 func (t *task) maps(path, title string, outcomes []outcome, of func(outcome) []float64, high float64,
 	colours []color.RGBA) error {
 	rows := (len(outcomes) + columns - 1) / columns

@@ -113,8 +113,8 @@ func (p prediction) probabilities(point int) []float64 {
 	return out
 }
 
-// spread is the standard deviation of the probability over the draws, and the epistemic part of the entropy, at each
-// point.
+// spread is the standard deviation of the probability over the draws, and the epistemic part of the
+// entropy, at each point.
 func (p prediction) spread() (sd, epistemic []float64, err error) {
 	for i := range p.p {
 		v, err := score.BernoulliVarianceOf(p.probabilities(i))

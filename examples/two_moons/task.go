@@ -126,8 +126,8 @@ func (t *task) program(mean infer.LogPosterior, start infer.Params) infer.Progra
 	return infer.Handwritten(infer.Mean(mean, int64(t.model.n)), start, t.data)
 }
 
-// starts are k draws of the initialiser, of shape [d] for k = 1 and [k, d] otherwise; the first are the same for each
-// k.
+// starts are k draws of the initialiser, of shape [d] for k = 1 and [k, d] otherwise; the first are the
+// same for each k.
 func (t *task) starts(k int) (infer.Params, error) {
 	streams := torch.NewStreams(t.seed, k)
 	return nn.Init(t.model.net, nn.KaimingNormal(nn.GainReLU), &streams)

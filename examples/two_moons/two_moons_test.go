@@ -22,8 +22,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Points are on their half circles with normal noise of sd 0.2: residuals against the curves by another form of their
-// equations.
+// Points are on their half circles with normal noise of sd 0.2: residuals against the curves by another
+// form of their equations.
 func TestMoons(t *testing.T) {
 	const n = 4001 // the odd one has label 0
 	p, err := moons(n, 5)
@@ -428,8 +428,8 @@ func TestPriorNetworks(t *testing.T) {
 	assert.InDelta(t, m2, m, 4*math.Hypot(se, se2))
 }
 
-// The covariance of wide networks is the kernel's; at one point the kernel is the linear recursion k' = σ_b² + σ_w²
-// k/2.
+// The covariance of wide networks is the kernel's; at one point the kernel is the linear recursion k' =
+// σ_b² + σ_w² k/2.
 func TestKernel(t *testing.T) {
 	k := 0.1 + 1.6*1.25/2
 	for range 3 {
@@ -446,9 +446,9 @@ func TestKernel(t *testing.T) {
 	require.InDelta(t, 0, free.kernel([2]float64{1, 2}, [2]float64{-1, -2}).ab, 1e-12)
 }
 
-// With one hidden layer the mean of the tangent kernel is the limit at every width: its two parts are means over
-// independent units. With three it is the limit of wide layers. At one point it is the linear recursion Θ' = k' + σ_w²
-// Θ/2.
+// With one hidden layer the mean of the tangent kernel is the limit at every width: its two parts are means
+// over independent units. With three it is the limit of wide layers. At one point it is the linear recursion Θ'
+// = k' + σ_w² Θ/2.
 func TestTangentKernel(t *testing.T) {
 	k := 0.1 + 1.6*1.25/2
 	theta := k

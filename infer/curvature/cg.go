@@ -12,8 +12,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// ErrIndefinite is wrapped by the errors of a matrix that is not positive definite: of [CG], [Cholesky] and
-// [GGNFactor].
+// ErrIndefinite is wrapped by the errors of a matrix that is not positive definite: of
+// [CG], [Cholesky] and [GGNFactor].
 var ErrIndefinite = linalg.ErrIndefinite
 
 // CGOptions are the options of [CG]; the zero value is fine.

@@ -88,8 +88,8 @@ func TestCGWithAPreconditioner(t *testing.T) {
 	}
 }
 
-// Without a preconditioner it takes longer, and converges all the same: error of x at most condition times the
-// tolerance.
+// Without a preconditioner it takes longer, and converges all the same: error of x at most
+// condition times the tolerance.
 func TestCGOnABadlyScaledMatrix(t *testing.T) {
 	a, b := spd(6, 1e5), numbers(6, 5)
 	plain, err := curvature.CG(product(a), vec(b), curvature.CGOptions{Tol: 1e-12})

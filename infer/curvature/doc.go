@@ -9,11 +9,11 @@
 //	Gauss-Newton (GGN)   Σ_i J_iᵀ H_i J_i        GGN, GGNFactor, GGNDiag, GGNVP
 //	Hessian              −∇² log posterior       Hessian, HessianDiag (and HVP, of the function as it is)
 //
-// All three are on the scale of a precision: a Gaussian approximation adds them to the precision of its prior. They are
-// sums over the data of the batch, so those of two batches add up to that of both. Where p(y|z) is an exponential
-// family with natural parameter z, as for softmax, Bernoulli logits and normal observations, the GGN is the Fisher
-// matrix proper, the expectation of the empirical one over y ~ p(y|z). (Martens 2020, sections 8 and 9; Kunstner et al.
-// 2019.)
+// All three are on the scale of a precision: a Gaussian approximation adds them to the precision of its prior. They
+// are sums over the data of the batch, so those of two batches add up to that of both. Where p(y|z) is an
+// exponential family with natural parameter z, as for softmax, Bernoulli logits and normal observations, the GGN is
+// the Fisher matrix proper, the expectation of the empirical one over y ~ p(y|z). (Martens 2020, sections 8 and 9;
+// Kunstner et al. 2019.)
 //
 // # What is asked of the functions
 //

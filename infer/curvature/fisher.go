@@ -25,8 +25,8 @@ func Fisher(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, e
 	})
 }
 
-// FisherDiag returns the diagonal of the empirical Fisher matrix, Σ_i g_i², [d]. It never holds more than one block of
-// rows.
+// FisherDiag returns the diagonal of the empirical Fisher matrix, Σ_i g_i², [d]. It never holds more than
+// one block of rows.
 func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("FisherDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if err := q.overData("density of each datum", f != nil); err != nil {

@@ -30,9 +30,9 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.
 	})
 }
 
-// GGNDiag returns the diagonal of the Gauss-Newton matrix, [d]. With H_i = Σ_k λ_ik u_ik u_ikᵀ it is Σ_ik λ_ik (J_iᵀ
-// u_ik)²: one row of d numbers for each eigenvector, made in blocks of data, and never the n·C·d numbers of the
-// Jacobian.
+// GGNDiag returns the diagonal of the Gauss-Newton matrix, [d]. With H_i = Σ_k λ_ik u_ik u_ikᵀ it is Σ_ik
+// λ_ik (J_iᵀ u_ik)²: one row of d numbers for each eigenvector, made in blocks of data, and never the n·C·d
+// numbers of the Jacobian.
 func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("GGNDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		sum := q.zeros(q.d)

@@ -425,8 +425,8 @@ func in32(b infer.Batch) infer.Batch {
 	return out
 }
 
-// options are several sizes of blocks for rows of 4·d numbers: one row, two and five at a time beside the result, and
-// all.
+// options are several sizes of blocks for rows of 4·d numbers: one row, two and five at a time beside
+// the result, and all.
 func options(d int, result int) []curvature.Options {
 	var out []curvature.Options
 	for _, r := range []int{1, 2, 5} {

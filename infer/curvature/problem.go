@@ -236,9 +236,9 @@ func (q *problem) addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
 	addSquares(sum, g, rows, c)
 }
 
-// eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The copies are
-// the rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is evaluated without a
-// map.
+// eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The
+// copies are the rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is
+// evaluated without a map.
 func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 	f func(infer.Params, infer.Batch) *ts.Tensor) (leaf, out *ts.Tensor) {
 	points := q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)
@@ -276,8 +276,8 @@ func (q *problem) blocks(rows int64, f func(from, rows int64, b infer.Batch) err
 // zeros is a tensor of zeros in the type and on the device of the params.
 func (q *problem) zeros(shape ...int64) *ts.Tensor { return ts.MustZeros(shape, q.dtype, q.device) }
 
-// summed finishes a sum over the data, in place: the mean where that was asked for, and an error where it is not
-// finite.
+// summed finishes a sum over the data, in place: the mean where that was asked for, and an error where
+// it is not finite.
 func (q *problem) summed(what string, t *ts.Tensor) (*ts.Tensor, error) {
 	if q.normalize {
 		t.MustDivScalar_(ts.FloatScalar(float64(q.n)))

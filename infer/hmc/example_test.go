@@ -123,8 +123,8 @@ func ExampleExchange() {
 	// both modes found: true
 }
 
-// NUTS in a loop of one's own: build, init, and one update for each transition. It stops when a mean is known well
-// enough.
+// NUTS in a loop of one's own: build, init, and one update for each transition. It stops when a mean
+// is known well enough.
 func ExampleNUTS_Build() {
 	err := func() error {
 		heads, err := torch.Scalar(7)

@@ -203,8 +203,8 @@ func (c config) build(target infer.Target) (infer.Transform, error) {
 	return &transform{config: c, gradients: gradients}, nil
 }
 
-// error is an error of the kernel in the words of the method: what the kernel calls wrong is an error of package infer
-// too.
+// error is an error of the kernel in the words of the method: what the kernel calls wrong is an error
+// of package infer too.
 func (c config) error(err error) error {
 	if err == nil {
 		return nil

@@ -22,8 +22,8 @@ import (
 
 var ctx = context.Background()
 
-// Eight schools with the defaults. The means and standard deviations are from quadrature over mu and tau (package
-// models).
+// Eight schools with the defaults. The means and standard deviations are from quadrature over mu
+// and tau (package models).
 func TestEightSchools(t *testing.T) {
 	r, err := infer.Run(ctx, schools(t), hmc.NUTS{}, infer.Options{Seed: 1})
 	require.NoError(t, err)

@@ -30,8 +30,8 @@ func (s Gaussian) Position() infer.Params { return s.Params }
 // Steps is the number of updates so far.
 func (s Gaussian) Steps() int64 { return s.Step }
 
-// Tensors are what the state owns, and what it shares with others: all states of a pass share the prior and the
-// Jacobian.
+// Tensors are what the state owns, and what it shares with others: all states of a pass share the
+// prior and the Jacobian.
 func (s Gaussian) Tensors() (owned, shared infer.Tensors) {
 	owned = infer.Tensors{"params": s.Params.Flat, "curvature": s.Curvature, "data": s.Data, "gradient": s.Gradient}
 	shared = infer.Tensors{"prior": s.Prior}

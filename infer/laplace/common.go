@@ -137,8 +137,8 @@ func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
 // total is the sum of all elements.
 func total(x *ts.Tensor) float64 { return item(x.MustSum(x.DType(), false)) }
 
-// checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one that sets the
-// limit.
+// checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one
+// that sets the limit.
 func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) error {
 	bytes := numbers * float64(p.Flat.DType().Size())
 	if err := method.CheckMemory(what, bytes, memory, field, instead); err != nil {

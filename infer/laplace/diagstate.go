@@ -11,8 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// DiagState is the state of [DiagFisher] and [DiagGGN]: independent normals. Curvature and Prior have the shape of the
-// point.
+// DiagState is the state of [DiagFisher] and [DiagGGN]: independent normals. Curvature and Prior have the
+// shape of the point.
 type DiagState struct{ Gaussian }
 
 // Precision is the diagonal of P, of shape [d] or [K, d].

@@ -19,9 +19,9 @@
 //
 // # Prior
 //
-// [DenseHessian] differentiates the whole target. The other methods add up the curvature of the likelihood, and add
-// that of the prior and the Jacobian once, at the first batch: those of a target that can tell its parts, or
-// PriorPrecision.
+// [DenseHessian] differentiates the whole target. The other methods add up the curvature of the
+// likelihood, and add that of the prior and the Jacobian once, at the first batch: those of a target that
+// can tell its parts, or PriorPrecision.
 //
 // # Chains
 //

@@ -44,9 +44,9 @@ type PriorOptions struct {
 	Mean    *infer.Params // the mean m of the prior; nil means 0
 }
 
-// OptimizePriorPrecision finds the prior precision λ that maximises Laplace's approximation of the evidence with the
-// point and the curvature of the state held fixed (MacKay 1992; Immer et al. 2021, "Scalable marginal likelihood
-// estimation"):
+// OptimizePriorPrecision finds the prior precision λ that maximises Laplace's approximation of the
+// evidence with the point and the curvature of the state held fixed (MacKay 1992; Immer et al. 2021,
+// "Scalable marginal likelihood estimation"):
 //
 //	½ Σ_g (d_g log λ_g − λ_g |θ̂_g − m_g|²) − ½ log |curvature + damping + Λ|
 //
@@ -104,8 +104,8 @@ type priorSearch interface {
 	maximize() (map[string]float64, error)
 }
 
-// block is a group of parameters with one precision λ, whose part of the evidence is ½ (d log λ − λ square − Σ log(e +
-// λ)).
+// block is a group of parameters with one precision λ, whose part of the evidence is ½ (d log λ − λ square −
+// Σ log(e + λ)).
 type block struct {
 	sites  []string
 	eigen  []float64 // eigenvalues e of the curvature, one for each parameter

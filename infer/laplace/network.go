@@ -20,16 +20,16 @@ type Layer struct {
 // [n, out].
 type Linear func(weight string, x *ts.Tensor) *ts.Tensor
 
-// Network is a forward function that computes its linear layers by linear, so that their inputs and outputs can be
-// seen:
+// Network is a forward function that computes its linear layers by linear, so that their inputs and
+// outputs can be seen:
 //
 //	func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 //		h := linear("w1", b.Get("x")).MustTanh(false)
 //		return linear("w2", h)
 //	}
 //
-// It is called with a whole batch. Each layer is used once, and datum i of the result depends on datum i of the batch
-// alone.
+// It is called with a whole batch. Each layer is used once, and datum i of the result depends on datum i
+// of the batch alone.
 type Network func(p infer.Params, b infer.Batch, linear Linear) *ts.Tensor
 
 // Forward is the network as an ordinary forward function.

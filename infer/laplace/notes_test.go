@@ -79,8 +79,8 @@ func TestNoteOfAnUnfinishedMode(t *testing.T) {
 	}
 }
 
-// Chains at two modes are a note with their distance and densities: two normals of sd 1 at ±5, the second e² times as
-// high.
+// Chains at two modes are a note with their distance and densities: two normals of sd 1 at ±5, the second
+// e² times as high.
 func TestNoteOfDifferentModes(t *testing.T) {
 	hills := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := torch.Of(p.Flat)

@@ -36,8 +36,8 @@ func outputRoot(function string, mean, cov *ts.Tensor, samples int, streams *tor
 	if err := checkOutputs(function, mean, cov); err != nil {
 		return nil, err
 	}
-	// The symmetric eigendecomposition serves singular covariances too: those of a softmax with shared weights, for
-	// example.
+	// The symmetric eigendecomposition serves singular covariances too: those of a softmax with
+	// shared weights, for example.
 	values, vectors := cov.MustLinalgEigh("L", false)
 	if err := checkNegative(function, "eigenvalue", values); err != nil {
 		return nil, err

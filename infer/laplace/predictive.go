@@ -88,8 +88,8 @@ func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.Line
 	return mean, cov, nil
 }
 
-// linearizedBlocks is the law of the outputs at T = 1, of as many data at a time as fit into the memory beside the
-// result.
+// linearizedBlocks is the law of the outputs at T = 1, of as many data at a time as fit into the
+// memory beside the result.
 func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch, memory int64) (mean, cov *ts.Tensor,
 	err error) {
 	n, err := b.Size()

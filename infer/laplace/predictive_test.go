@@ -47,8 +47,8 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 	}
 }
 
-// logisticIntegral is ∫ σ(x) N(x; m, v) dx by the trapezium rule, whose error is far below 1e-10 for a function this
-// smooth.
+// logisticIntegral is ∫ σ(x) N(x; m, v) dx by the trapezium rule, whose error is far below 1e-10 for
+// a function this smooth.
 func logisticIntegral(m, v float64) float64 {
 	const n = 4000
 	sum, sd := 0.0, math.Sqrt(v)

@@ -70,8 +70,8 @@ func single(function string, s infer.State) (Posterior, error) {
 	return p, nil
 }
 
-// Chain is chain k of a state with K chains, from 0, as a state without a chain axis. The tensors are views of the
-// state's.
+// Chain is chain k of a state with K chains, from 0, as a state without a chain axis. The tensors are
+// views of the state's.
 func Chain(s infer.State, k int) (chosen infer.State, err error) {
 	p, err := posteriorOf("Chain", s)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Noise appends scale·z to the terms of an update, with z standard normal in the form of like. At scale 0 nothing is
-// drawn.
+// Noise appends scale·z to the terms of an update, with z standard normal in the form of like. At scale
+// 0 nothing is drawn.
 func (m *Move) Noise(scale float64, like *ts.Tensor, terms ...torch.Term) []torch.Term {
 	if scale == 0 {
 		return terms
@@ -18,10 +18,10 @@ func (m *Move) Noise(scale float64, like *ts.Tensor, terms ...torch.Term) []torc
 	return append(terms, Term(scale, m.Normal(like)))
 }
 
-// CorrectedNoise appends noise that makes up for what the gradient lacks of the noise that is wanted: injected noise
-// has variance wanted, times the masses unless they are nil, less the gradient's own, lost·V. If the gradient noise
-// already exceeds the wanted noise, nothing is injected; the statistic "clipped" is the share of such elements in each
-// chain.
+// CorrectedNoise appends noise that makes up for what the gradient lacks of the noise that is wanted: injected
+// noise has variance wanted, times the masses unless they are nil, less the gradient's own, lost·V. If the gradient
+// noise already exceeds the wanted noise, nothing is injected; the statistic "clipped" is the share of such
+// elements in each chain.
 func (m *Move) CorrectedNoise(wanted float64, masses *ts.Tensor, lost float64, v, like *ts.Tensor,
 	terms ...torch.Term) []torch.Term {
 	if v == nil {

@@ -26,8 +26,8 @@ type Algorithm[S infer.State] struct {
 	// Due and Prepare are those of [infer.Preparer], with a state that Prepare changes; nil for none.
 	Due     func(s *S, epoch bool) bool
 	Prepare func(s *S, g infer.Gradient, epoch bool, next func() (infer.Batch, error))
-	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on average. Nil for
-	// none.
+	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on
+	// average. Nil for none.
 	Kinetic func(s *S) (m, inverse *ts.Tensor, scale float64)
 	// Inflation is the factor by which the step of an update inflates the variance of a Gaussian target of precision λ,
 	// +Inf where it is unstable; nil where that is not known.

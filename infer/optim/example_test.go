@@ -61,8 +61,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	// Without the prior the line is y = 1 + 2x. The prior adds 1 to Σ(x − x̄)² = 5: b = 2·5/6, and a = ȳ − bx̄ = 2 −
-	// b/2.
+	// Without the prior the line is y = 1 + 2x. The prior adds 1 to Σ(x − x̄)² = 5: b = 2·5/6, and a = ȳ − bx̄ = 2 − b/2.
 	fmt.Printf("a = %.4f, b = %.4f\n", mode[0], mode[1])
 	// Output:
 	// a = 1.1667, b = 1.6667

@@ -26,8 +26,7 @@ func TestATMCAtManySettings(t *testing.T) {
 		for range 2 {
 			e.copies, e.seed = 1024, seed()
 			t.Run(e.String(), func(t *testing.T) {
-				// By integration by parts E[(p∇K)] = T, and E[mT K''] = E[m(∇K)²]: the noise is absorbed at ξ* =
-				// hV/(2mT).
+				// By integration by parts E[(p∇K)] = T, and E[mT K''] = E[m(∇K)²]: the noise is absorbed at ξ* = hV/(2mT).
 				mean := e.h * e.noise / (2 * e.mass * e.temperature)
 				inverse := func(p float64) float64 {
 					if e.speed == 0 {

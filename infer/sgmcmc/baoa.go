@@ -8,19 +8,19 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// BAOA is stochastic gradient Hamiltonian Monte Carlo by splitting (Leimkuhler and Matthews 2013): a kick (B), half a
-// drift (A), the friction and noise solved exactly (O), and the other half of the drift (A), with one gradient for each
-// update.
+// BAOA is stochastic gradient Hamiltonian Monte Carlo by splitting (Leimkuhler and Matthews 2013): a kick (B),
+// half a drift (A), the friction and noise solved exactly (O), and the other half of the drift (A), with one
+// gradient for each update.
 //
 //	m½ = m + ε g(θ)
 //	θ½ = θ + ½ε σ⁻² m½
 //	m' = e^(−γε) m½ + √(τ(1 − e^(−2γε))) σ z,  γ = ασ⁻²,  τ = T/N
 //	θ' = θ½ + ½ε σ⁻² m'
 //
-// The joint target is exp((logPosterior − |m|²/(2σ²))/τ). Half a kick apart it is the symmetric BAOAB, so that the bias
-// of θ is of second order in ε. For a Gaussian target there is none at all: with exact gradients θ has variance τ/λ and
-// m has τσ² at every stable step, ε²λ < 4σ². Friction never makes it unstable. At T = 0 it is gradient ascent with
-// momentum.
+// The joint target is exp((logPosterior − |m|²/(2σ²))/τ). Half a kick apart it is the symmetric BAOAB, so that the
+// bias of θ is of second order in ε. For a Gaussian target there is none at all: with exact gradients θ has
+// variance τ/λ and m has τσ² at every stable step, ε²λ < 4σ². Friction never makes it unstable. At T = 0 it is
+// gradient ascent with momentum.
 //
 // Gradient noise of variance V is not corrected for: it heats the momenta by about εV/(2α).
 type BAOA struct {

@@ -43,8 +43,8 @@ func (s setting) sgld() law {
 	return l
 }
 
-// sghmc is θ' − μ = (θ − μ) + ερm and m' = m − εΛ(θ − μ) − ερα m + ε·(gradient noise) + √(Tε(2α − Tεβ)) z, with ρ =
-// σ⁻².
+// sghmc is θ' − μ = (θ − μ) + ερm and m' = m − εΛ(θ − μ) − ερα m + ε·(gradient noise) + √(Tε(2α − Tεβ)) z,
+// with ρ = σ⁻².
 func (s setting) sghmc() law {
 	d, rho := s.dim(), 1/(s.sigma*s.sigma)
 	l := law{mat.NewDense(2*d, 2*d, nil), mat.NewDense(2*d, 2*d, nil)}

@@ -42,8 +42,8 @@ func TestSGLDAtZeroTemperatureIsSGDBitForBit(t *testing.T) {
 	}
 }
 
-// At T = 0 and from zero momenta, which is where nil momenta start there, SGHMC is θ' = θ + ερm, m' = (1 − ερα)m +
-// εg(θ).
+// At T = 0 and from zero momenta, which is where nil momenta start there, SGHMC is θ' = θ + ερm, m' = (1
+// − ερα)m + εg(θ).
 func TestSGHMCAtZeroTemperatureIsTheMomentumRecursion(t *testing.T) {
 	q := newQuartic()
 	const eps, alpha, sigma, rows = 0.2, 1.3, 1.2, 4
@@ -154,8 +154,7 @@ func TestTemperatureScheduleThatReachesZero(t *testing.T) {
 	}
 	assert.Equal(t, streams, s.Streams, "nothing is drawn at T = 0")
 	assert.Zero(t, info.Temperature)
-	// The smallest curvature at a mode is that of w[0,0], 0.25: 1500 updates leave (1 − 0.1·0.25)¹⁵⁰⁰ = 3e-17 of the
-	// way.
+	// The smallest curvature at a mode is that of w[0,0], 0.25: 1500 updates leave (1 − 0.1·0.25)¹⁵⁰⁰ = 3e-17 of the way.
 	for k, norm := range info.GradNorm {
 		assert.Less(t, norm, 1e-12, "chain %d is not at a mode", k)
 	}

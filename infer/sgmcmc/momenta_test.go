@@ -14,9 +14,9 @@ import (
 )
 
 // The initial momenta are independent N(0, Tσ²). For n independent normal numbers of variance v the average has
-// standard error √(v/n), the average square v√(2/n), the average fourth power v²√(96/n) around 3v², and the average
-// product of two of them v/√n. These are 5 comparisons in each of 4 cases: a right method fails for about one seed in
-// 800.
+// standard error √(v/n), the average square v√(2/n), the average fourth power v²√(96/n) around 3v², and the
+// average product of two of them v/√n. These are 5 comparisons in each of 4 cases: a right method fails for about
+// one seed in 800.
 func TestInitialMomentaHaveTheirStationaryLaw(t *testing.T) {
 	const chains = 4096
 	l := layout(infer.Shapes{"a": {2}, "b": {}})

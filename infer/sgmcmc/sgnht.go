@@ -25,9 +25,9 @@ import (
 // thermostat of its own, ξᵢ' = ξᵢ + ε(σ⁻² mᵢ² − τ), of law N(α, τσ²): for gradients that are noisier in some directions
 // than in others. Gradient noise of variance V that β does not correct for raises the mean of ξ by about εV/(2τ).
 //
-// Whatever the step size, a chain in equilibrium has kinetic temperature |m|²/(dσ²) equal to τ on average, or else ξ
-// would drift; the error of the step is in θ. The form with σ⁻¹ in place of σ⁻² that is found in print targets another
-// law.
+// Whatever the step size, a chain in equilibrium has kinetic temperature |m|²/(dσ²) equal to τ on average,
+// or else ξ would drift; the error of the step is in θ. The form with σ⁻¹ in place of σ⁻² that is found in
+// print targets another law.
 //
 // There is no T = 0: ξ could only grow then, and would stop the chain anywhere.
 type SGNHT struct {

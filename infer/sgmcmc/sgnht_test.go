@@ -167,9 +167,9 @@ func (e thermo) String() string {
 		e.copies, e.temperature, e.eps, e.noise, e.beta, e.alpha, e.sigma)
 }
 
-// run starts from the target's law, and takes the moments of (θ − μ, m, ξ − balanced). Independent units are chains;
-// with one thermostat for each parameter and gradient noise, which chains share, the copies; with one chain, blocks of
-// time.
+// run starts from the target's law, and takes the moments of (θ − μ, m, ξ − balanced). Independent units are
+// chains; with one thermostat for each parameter and gradient noise, which chains share, the copies; with one
+// chain, blocks of time.
 func (e thermo) run(t testing.TB) *moments {
 	t.Helper()
 	g, d := newGaussian(e.precision, e.copies), e.dim()
@@ -419,8 +419,7 @@ func TestSGNHTFindsTheNoiseOfTheGradient(t *testing.T) {
 			}
 			m := e.run(t)
 			e.compare(t, m, e.law(sigma, 0), func(i, j int) bool {
-				// One thermostat each is not held still, so that at this step only what is exact or of small bias is
-				// compared.
+				// One thermostat each is not held still, so that at this step only what is exact or of small bias is compared.
 				return j < 2*d && (!e.each || i == j)
 			})
 			if left > 0 {

@@ -69,9 +69,9 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 	return s, thermometer.Readings
 }
 
-// BAOA has momenta of exactly N(0, Tσ²) and parameters of exactly N(0, T/λ) on a normal target at any stable step:
-// kinetic temperatures are χ², inside their intervals with probability 0.99, and configurational temperatures T on
-// average.
+// BAOA has momenta of exactly N(0, Tσ²) and parameters of exactly N(0, T/λ) on a normal target at any stable
+// step: kinetic temperatures are χ², inside their intervals with probability 0.99, and configurational
+// temperatures T on average.
 func TestTemperaturesOfAnExactSampler(t *testing.T) {
 	for i, temperature := range []float64{0.25, 1, 4} {
 		t.Run(name("T %g", temperature), func(t *testing.T) {

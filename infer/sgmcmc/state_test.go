@@ -151,8 +151,8 @@ func roots(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	return torch.Of(p.Flat.MustSquare(false).MustSqrt(false).MustNeg(false).MustSum(gotch.Double, false)), nil
 }
 
-// A chain whose density or gradient is not finite stays where it is and is flagged. The others move as if it were not
-// there.
+// A chain whose density or gradient is not finite stays where it is and is flagged. The others move as if
+// it were not there.
 func TestChainsThatAreNotFiniteAreHeld(t *testing.T) {
 	l := layout(infer.Shapes{"x": {2}})
 	good := []float64{0.5, 2}

@@ -138,8 +138,7 @@ func TestZeroTemperatureFollowsTheRecursionToTheMode(t *testing.T) {
 							}
 						}
 					})
-				// The slowest of these recursions has a spectral radius of 0.92, so that 300 updates leave 1e-11 of the
-				// start.
+				// The slowest of these recursions has a spectral radius of 0.92, so that 300 updates leave 1e-11 of the start.
 				if last > 1e-9 {
 					t.Errorf("the chains end %g from the mode", last)
 				}

@@ -10,8 +10,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
-// Training with SGD and momentum becomes sampling when the temperature is raised: at T = 0 the two are the same
-// updates.
+// Training with SGD and momentum becomes sampling when the temperature is raised: at T = 0 the two
+// are the same updates.
 func ExampleSymplecticSGHMC() {
 	lr, momentum := 0.05, 0.8
 	for _, method := range []infer.Method{

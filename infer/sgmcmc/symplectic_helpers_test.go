@@ -154,8 +154,8 @@ func startedBy(t testing.TB, method infer.Method, l *infer.Layout, chains int, s
 	return values(begin[infer.State](t, build(t, method, newQuartic().logPosterior), p, seed).Save().Tensors["momenta"])
 }
 
-// hasVariance compares the average square of n independent normal numbers with their variance: its standard error is
-// v√(2/n).
+// hasVariance compares the average square of n independent normal numbers with their variance: its
+// standard error is v√(2/n).
 func hasVariance(t testing.TB, v float64, x []float64, what string) {
 	t.Helper()
 	sum := 0.0

@@ -247,8 +247,8 @@ func TestSymplecticSGHMCAtZeroTemperatureIsSGDBitForBit(t *testing.T) {
 	}
 }
 
-// The same without the optimiser: its documented update in Go's float64, to rounding, in the other parameterisation
-// too.
+// The same without the optimiser: its documented update in Go's float64, to rounding, in
+// the other parameterisation too.
 func TestSymplecticSGHMCAtZeroTemperatureIsTheMomentumRecursion(t *testing.T) {
 	q := newQuartic()
 	const l, mu = 0.05, 0.8
@@ -298,8 +298,8 @@ func TestStationaryLawOfSymplecticSGHMC(t *testing.T) {
 	}
 }
 
-// A mass for each site: the preconditioned chain has the exact law of its recursion, and the momenta of a site its
-// mass.
+// A mass for each site: the preconditioned chain has the exact law of its recursion, and the momenta of
+// a site its mass.
 func TestStationaryLawOfSymplecticSGHMCWithMasses(t *testing.T) {
 	e := setting{precision: correlated(), eps: 0.5, temperature: 1, alpha: 1, sigma: 1, beta: 0.4}.symplecticTrial()
 	e.law, e.what, e.seed = e.symplecticWith([]float64{0.6, 0.6, 2.5}), "symplectic Euler with masses", 3

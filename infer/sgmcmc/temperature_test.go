@@ -106,8 +106,7 @@ func TestConstrainedSitesAtATemperature(t *testing.T) {
 	for temperature, lr := range map[float64]float64{0.25: 0.08, 1: 0.04, 4: 0.015} {
 		t.Run(name("T = %g", temperature), func(t *testing.T) {
 			target := program.Target()
-			// The slowest curvature is 0.5 at T = 0.25 and about 2T at the others: some 25 updates at step ε to forget
-			// half.
+			// The slowest curvature is 0.5 at T = 0.25 and about 2T at the others: some 25 updates at step ε to forget half.
 			coarse := sampled(t, program, target, lr, temperature, 200, 40, draws, chains)
 			fine := sampled(t, program, target, lr/2, temperature, 400, 80, draws, chains)
 			for i, want := range tempered(temperature) {

@@ -146,8 +146,8 @@ setTimeout(() => { location.hash = "p=%3Cscript%3Ealert(1)%3C%2Fscript%3E"; }, 2
 	}
 }
 
-// A click sorts by numbers, the highest first, and NaN last; the filter hides rows; the pair plot takes another
-// element.
+// A click sorts by numbers, the highest first, and NaN last; the filter hides rows; the pair
+// plot takes another element.
 func TestBrowserSortsAndFilters(t *testing.T) {
 	t.Parallel()
 	page := render(t, "odd", odd(t, 400, 400, 333), Options{})

@@ -58,8 +58,8 @@ func (r resolution) bytesOf(chains int) int {
 	return chains*(2*r.points+2*r.cells+2*r.lags+20*4+20) + 2*pairDraws + 400
 }
 
-// makeData collects the numbers of the plots of the elements in order, as many as fit into the budget; plotted are
-// those.
+// makeData collects the numbers of the plots of the elements in order, as many as fit into the
+// budget; plotted are those.
 func makeData(d *draws.Draws, names []string, summary *diag.Table, order []int, o Options) (out *data,
 	plotted map[int]bool, err error) {
 	out = &data{Divergent: divergentTicks(d), Energy: energyOf(d), Details: o.Details, Pair: []int{},

@@ -92,8 +92,8 @@ func (j *job) download(ctx context.Context) (*LibTorch, error) {
 	return j.installArchive(ctx, a)
 }
 
-// installArchive downloads an archive, unpacks it in a temporary folder, checks what came out, and moves it to its
-// place.
+// installArchive downloads an archive, unpacks it in a temporary folder, checks what came out, and moves
+// it to its place.
 func (j *job) installArchive(ctx context.Context, a archive) (*LibTorch, error) {
 	file := filepath.Join(j.cache.Dir, "downloads", a.name+".zip")
 	j.report.Start("downloading libtorch " + a.name)

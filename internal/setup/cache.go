@@ -21,8 +21,8 @@ const temporary = ".tmp-"
 // Cache is Kelvin's folder for what belongs to the user and not to one module: the adapted gotch, downloads, a lock.
 type Cache struct{ Dir string }
 
-// CacheDir returns the cache folder: flag if it is not empty, else $KELVIN_CACHE, else kelvin in the user's cache
-// folder.
+// CacheDir returns the cache folder: flag if it is not empty, else $KELVIN_CACHE, else kelvin in
+// the user's cache folder.
 func CacheDir(sys *System, flag string) (string, error) {
 	dir := flag
 	if dir == "" {

@@ -45,8 +45,8 @@ type Call struct {
 	Mask   *ts.Tensor    // the mask for this layer of [Run], or nil
 }
 
-// Named calls a layer by a name instead of its place: Named("hidden", Linear{Out: 3}) has the sites "hidden.weight" and
-// "hidden.bias".
+// Named calls a layer by a name instead of its place: Named("hidden", Linear{Out: 3}) has the
+// sites "hidden.weight" and "hidden.bias".
 func Named(name string, layer Layer) Layer { return named{layer, name} }
 
 type named struct {

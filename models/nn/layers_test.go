@@ -493,8 +493,8 @@ func TestSecondDerivativesAreFiniteDifferences(t *testing.T) {
 	}
 }
 
-// Mapped over points, values and gradients are those of a loop. Mapped over data too, they are a gradient for each
-// datum.
+// Mapped over points, values and gradients are those of a loop. Mapped over data too, they are a
+// gradient for each datum.
 func TestMappedIsALoop(t *testing.T) {
 	for _, c := range layerCases() {
 		t.Run(c.name, func(t *testing.T) {

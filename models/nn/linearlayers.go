@@ -15,8 +15,8 @@ type LinearLayer struct {
 	Weight, Bias string
 }
 
-// LinearLayers are the [Linear] layers in their order. Other layers, also those that embed a Linear, are not among
-// them.
+// LinearLayers are the [Linear] layers in their order. Other layers, also those that embed a Linear,
+// are not among them.
 func (n *Network) LinearLayers() []LinearLayer {
 	var out []LinearLayer
 	for _, l := range n.layers {

@@ -26,9 +26,9 @@ const (
 	Features = 8
 )
 
-// Read returns the batch of all data, and the names of the features: "x" are the features, of shape [768, 8],
-// standardised with the population standard deviation, "diabetes" the diagnoses as 0 and 1, and "y" the diagnoses as
-// signs.
+// Read returns the batch of all data, and the names of the features: "x" are the features, of shape [768,
+// 8], standardised with the population standard deviation, "diabetes" the diagnoses as 0 and 1, and "y"
+// the diagnoses as signs.
 func Read() (infer.Batch, []string, error) {
 	rows, err := csv.NewReader(strings.NewReader(csvText)).ReadAll()
 	if err != nil {

@@ -140,8 +140,8 @@ func (w *Writer) resume(f *os.File, head string, keep int, marks []Mark) error {
 type Adaptation struct {
 	// StepSize is that of the leapfrog from here on.
 	StepSize float64
-	// Diagonal is the diagonal of the inverse mass matrix (metric diag_e), Dense its rows (dense_e); both are nil for
-	// unit_e.
+	// Diagonal is the diagonal of the inverse mass matrix (metric diag_e), Dense its rows (dense_e); both
+	// are nil for unit_e.
 	Diagonal []float64
 	Dense    [][]float64
 }

@@ -138,8 +138,8 @@ type array struct {
 	leaves int // depth of the numbers, -1 before the first
 }
 
-// readArray reads a number, or lists of numbers or strings nested to any depth; lists of one depth must be of one
-// length.
+// readArray reads a number, or lists of numbers or strings nested to any depth; lists of one depth must
+// be of one length.
 func readArray(s *jsontext.Scanner) (*content.Variable, error) {
 	a := &array{scan: s, v: &content.Variable{}, leaves: -1}
 	err := a.read(0)

@@ -15,9 +15,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
 )
 
-// Writer writes the draws of all chains while the run goes. Each flush replaces the last chunk of each chain and then
-// the metadata, every file in one move; a killed run leaves the store as it was at the last flush. A writer is for one
-// goroutine.
+// Writer writes the draws of all chains while the run goes. Each flush replaces the last chunk of each chain and
+// then the metadata, every file in one move; a killed run leaves the store as it was at the last flush. A writer
+// is for one goroutine.
 type Writer struct {
 	z       *store
 	opt     Options
@@ -143,10 +143,10 @@ func (w *Writer) Lengths() []int { return slices.Clone(w.lengths) }
 // Describe sets the attributes and notes, which the next flush writes.
 func (w *Writer) Describe(f content.Facts) { w.facts = f }
 
-// Append adds a draw to a chain: the flat vector and the statistics, which are copied. An [content.ErrLayout] says
-// which length is wrong. An [content.ErrRange] says that there is no such chain, that a divergence is neither 0 nor 1,
-// or that a tree depth or a number of leapfrog steps is not whole. An error of the disk stays: all further calls return
-// it.
+// Append adds a draw to a chain: the flat vector and the statistics, which are copied. An [content.ErrLayout]
+// says which length is wrong. An [content.ErrRange] says that there is no such chain, that a divergence is
+// neither 0 nor 1, or that a tree depth or a number of leapfrog steps is not whole. An error of the disk stays:
+// all further calls return it.
 func (w *Writer) Append(chain int, x, stats []float64) error {
 	dir := w.z.dir
 	switch {

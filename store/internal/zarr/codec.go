@@ -86,9 +86,9 @@ func unpack(compressor string, packed []byte, want int) (raw []byte, err error) 
 	return raw, nil
 }
 
-// unblosc unpacks a buffer of Blosc 1, the compressor that zarr-python has by default for Zarr version 2, with the
-// inner compressors LZ4, zlib and Zstandard and the byte shuffle. Others are an [content.ErrUnsupported] that names
-// them.
+// unblosc unpacks a buffer of Blosc 1, the compressor that zarr-python has by default for Zarr version 2,
+// with the inner compressors LZ4, zlib and Zstandard and the byte shuffle. Others are an
+// [content.ErrUnsupported] that names them.
 //
 // A buffer is a header of 16 bytes (version, inner version, flags, type size, bytes, block size, packed bytes), the
 // offset of each block, and the blocks. A block is one stream, or one for each byte of the type if that is allowed and

@@ -50,8 +50,8 @@ func (o *Options) array(dtype string, shape []int64, sampled bool) *array {
 	return a
 }
 
-// Write writes a store, which appears in one move when it is complete. If path is there already, the error is
-// [content.ErrExists].
+// Write writes a store, which appears in one move when it is complete. If path is there already,
+// the error is [content.ErrExists].
 func Write(path string, groups []*content.Group, attrs map[string]any, opt Options) error {
 	if err := opt.Fill(); err != nil {
 		return err
