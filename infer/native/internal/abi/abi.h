@@ -7,8 +7,8 @@
 #define KELVIN_ABI 1
 
 // C = A·B with any strides: element (i, j) of a is at a[i*ar + j*ac]. Sizes are m x k, k x n.
-typedef void (*kelvin_gemm_fn)(long m, long n, long k, const double *a, long ar, long ac, const double *b, long br, long bc,
-                               double *c, long cr, long cc);
+typedef void (*kelvin_gemm_fn)(long m, long n, long k, const double *a, long ar, long ac,
+                               const double *b, long br, long bc, double *c, long cr, long cc);
 
 // One evaluation. The blocks are laid out by ir.Place and aligned to 64 bytes. Two calls at once must not share work,
 // value, grad or aux; they may share all else.
@@ -26,6 +26,7 @@ typedef struct kelvin_call {
   kelvin_gemm_fn gemm;
 } kelvin_call;
 
-// The prologue, or the main part. It returns 0, or 1 + the number of the prologue's step that met an index out of range.
+// The prologue, or the main part. It returns 0, or 1 + the number of the prologue's step that met an index out of
+// range.
 typedef int (*kelvin_fn)(const kelvin_call *);
 #endif

@@ -146,7 +146,8 @@ func binary(op Op, a, b float64) float64 {
 }
 
 // digamma is ψ(x): by the recurrence ψ(x) = ψ(x+1) - 1/x up to 15, then by its asymptotic expansion (DLMF 5.11.2); for
-// negative x by reflection, ψ(1-x) - ψ(x) = π/tan(πx). It is minus infinity at +0, plus infinity at -0 and NaN at negative whole numbers, as in libtorch.
+// negative x by reflection, ψ(1-x) - ψ(x) = π/tan(πx). It is minus infinity at +0, plus infinity at -0 and NaN at
+// negative whole numbers, as in libtorch.
 func digamma(x float64) float64 {
 	switch {
 	case x == 0:
@@ -185,8 +186,8 @@ func trigamma(x float64) float64 {
 	return sum + 1/x + y/2 + y/x*series
 }
 
-// erfcx is exp(x²)·erfc(x); from 25 on by its asymptotic expansion Σ (-1)^k (2k-1)!!/(2x²)^k / (x√π) (DLMF 7.12.1), whose
-// terms fall below the last bit there.
+// erfcx is exp(x²)·erfc(x); from 25 on by its asymptotic expansion Σ (-1)^k (2k-1)!!/(2x²)^k / (x√π) (DLMF 7.12.1),
+// whose terms fall below the last bit there.
 func erfcx(x float64) float64 {
 	if x < 25 {
 		return math.Exp(x*x) * math.Erfc(x)

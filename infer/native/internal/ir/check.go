@@ -17,7 +17,8 @@ func (p *Plan) Check() error {
 			return fmt.Errorf("ir: buffer %d has %d elements and %d numbers", i, b.Len, len(b.Data))
 		case (b.Kind == X || b.Kind == Grad) && b.Len != p.Dim, (b.Kind == Value || b.Kind == Weight) && b.Len != 1:
 			return fmt.Errorf("ir: buffer %d has %d elements", i, b.Len)
-		case b.Kind == Input && (b.Slot < 0 || b.Slot >= len(p.Inputs)), b.Kind == Aux && (b.Slot < 0 || b.Slot >= len(p.Outputs)):
+		case b.Kind == Input && (b.Slot < 0 || b.Slot >= len(p.Inputs)),
+			b.Kind == Aux && (b.Slot < 0 || b.Slot >= len(p.Outputs)):
 			return fmt.Errorf("ir: buffer %d has slot %d", i, b.Slot)
 		case b.Elem == I32 && b.Kind != Const && b.Kind != Prepared, b.Elem != F64 && b.Elem != I32 && b.Kind != Input:
 			return fmt.Errorf("ir: buffer %d of kind %d has elements of type %d", i, b.Kind, b.Elem)

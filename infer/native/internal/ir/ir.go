@@ -148,9 +148,10 @@ type Step struct {
 	Body  []Instr // of a Loop
 
 	// MatMul:   Out[M,N] = A[M,K] · B[K,N]
-	// Cholesky: Out[N,N] is the lower factor of A, of which the lower triangle is read; above it is 0. Where A has no factor,
-	//           Out is NaN on and below the diagonal.
-	// Solve:    A·Out = B, or Out·A = B with Right, for a triangular A; Out and B are [M,N]. Of A the other triangle is not read.
+	// Cholesky: Out[N,N] is the lower factor of A, of which the lower triangle is read; above it is 0. Where A has no
+	//           factor, Out is NaN on and below the diagonal.
+	// Solve:    A·Out = B, or Out·A = B with Right, for a triangular A; Out and B are [M,N]. Of A the other triangle
+	//           is not read.
 	// Scan:     Out[k] = Σ_{l<=k} A[l] for k < N, or the product where Product is set; the Col strides are used.
 	M, N, K            int
 	Out, A, B          Matrix

@@ -130,7 +130,8 @@ func TestInterpretMatrices(t *testing.T) {
 		in.Buf, out.Buf = 1, 2
 		p := &Plan{Dim: 1, Buffers: []Buffer{{Kind: Const, Len: n * n, Data: a.RawMatrix().Data},
 			{Kind: Const, Len: n * m, Data: b.RawMatrix().Data}, {Kind: Work, Len: n * m}},
-			Steps: []Step{{Kind: Solve, M: rows, N: cols, A: square(0), B: in, Out: out, Upper: upper, Unit: unit, Right: right}}}
+			Steps: []Step{{Kind: Solve, M: rows, N: cols, A: square(0), B: in, Out: out,
+				Upper: upper, Unit: unit, Right: right}}}
 		require.NoError(t, p.Check())
 		machine := NewMachine(p)
 		_, err := machine.Eval([]float64{0}, 0, nil, nil)
