@@ -1,0 +1,89 @@
+#define KELVIN_INF __builtin_inf()
+#define KELVIN_NAN __builtin_nan("")
+#define M_PI_ 3.14159265358979323846
+#define KELVIN_ALIGNED __attribute__((aligned(64)))
+#define KELVIN_AT(type, block, offset) ((type *)__builtin_assume_aligned((block) + (offset), 64))
+#define KELVIN_BODY __attribute__((noinline))
+#define KELVIN_EXPORT __attribute__((visibility("default")))
+#define KELVIN_INLINE static inline __attribute__((always_inline, unused))
+
+// KELVIN_LIBMVEC is the version of glibc whose vector library is at hand: 222 or 235.
+#if KELVIN_LIBMVEC >= 222
+#define KELVIN_VECTOR __attribute__((simd("notinbranch"), const))
+#else
+#define KELVIN_VECTOR
+#endif
+#if KELVIN_LIBMVEC >= 235
+#define KELVIN_VECTOR_NEW __attribute__((simd("notinbranch"), const))
+#else
+#define KELVIN_VECTOR_NEW
+#endif
+double exp(double) KELVIN_VECTOR;
+double log(double) KELVIN_VECTOR;
+double sin(double) KELVIN_VECTOR;
+double cos(double) KELVIN_VECTOR;
+double pow(double, double) KELVIN_VECTOR;
+double expm1(double) KELVIN_VECTOR_NEW;
+double log1p(double) KELVIN_VECTOR_NEW;
+double tan(double) KELVIN_VECTOR_NEW;
+double asin(double) KELVIN_VECTOR_NEW;
+double acos(double) KELVIN_VECTOR_NEW;
+double atan(double) KELVIN_VECTOR_NEW;
+double sinh(double) KELVIN_VECTOR_NEW;
+double cosh(double) KELVIN_VECTOR_NEW;
+double tanh(double) KELVIN_VECTOR_NEW;
+double erf(double) KELVIN_VECTOR_NEW;
+double erfc(double) KELVIN_VECTOR_NEW;
+double atan2(double, double) KELVIN_VECTOR_NEW;
+double fmod(double, double);
+
+// NaN wins over numbers.
+KELVIN_INLINE double kelvin_max(double a, double b) { return (a > b) | (a != a) ? a : b; }
+KELVIN_INLINE double kelvin_min(double a, double b) { return (a < b) | (a != a) ? a : b; }
+#pragma omp declare reduction(kelvin_max : double : omp_out = kelvin_max(omp_out, omp_in)) \
+    initializer(omp_priv = -KELVIN_INF)
+
+KELVIN_INLINE double kelvin_sign(double a) { return (a > 0 ? 1.0 : 0.0) - (a < 0 ? 1.0 : 0.0); }
+
+// The remainder has the sign of b.
+KELVIN_INLINE double kelvin_rem(double a, double b) {
+  double r = fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+// A power of two that takes a number away from where its reciprocal overflows or loses bits.
+KELVIN_INLINE double kelvin_scale(double y) {
+  double m = __builtin_fabs(y);
+  return m < 0x1p-1000 ? 0x1p60 : m > 0x1p1000 ? 0x1p-60 : 1.0;
+}
+
+// Scaled by a power of two, so that no square overflows or vanishes.
+KELVIN_INLINE double kelvin_hypot(double a, double b) {
+  double p = __builtin_fabs(a), q = __builtin_fabs(b);
+  double m = p > q ? p : q;
+  double s = m > 0x1p500 ? 0x1p-600 : m < 0x1p-450 ? 0x1p600 : 1.0;
+  double t = m > 0x1p500 ? 0x1p600 : m < 0x1p-450 ? 0x1p-600 : 1.0;
+  p *= s;
+  q *= s;
+  return __builtin_sqrt(p * p + q * q) * t;
+}
+
+double lgamma_r(double, int *);
+KELVIN_INLINE double kelvin_lgamma(double x) {
+  int sign;
+  return lgamma_r(x, &sign);
+}
+
+static double kelvin_digamma(double x) __attribute__((unused));
+static double kelvin_digamma(double x) {
+  if (x == 0)
+    return -1 / x;
+  if (x < 0)
+    return x == __builtin_trunc(x) ? KELVIN_NAN : kelvin_digamma(1 - x) - M_PI_ / tan(M_PI_ * x);
+  double sum = 0;
+  for (; x < 12; x++)
+    sum -= 1 / x;
+  double y = 1 / (x * x);
+  return sum + log(x) - 0.5 / x -
+         y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760))))));
+}

@@ -1,0 +1,430 @@
+package cc
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+)
+
+// nest is a loop step while it is written: its space without dimensions of one iteration, and lines for each level.
+// Level l lies inside l loops.
+type nest struct {
+	f       *function
+	step    int
+	sizes   []int
+	vars    []string
+	body    []ir.Instr   // addresses and dimensions are those of sizes
+	levels  []int        // of each instruction
+	before  [][]string   // the lines of a level that stand before its inner loop, or all of the innermost level
+	after   [][]string   // those that stand after it
+	values  []string     // of each instruction, as a double
+	truths  []string     // of each instruction, as a condition
+	simd    []string     // reductions of the innermost loop
+	vector  bool         // whether iterations of the innermost loop may run together
+	ordered map[int]bool // buffers whose accesses must keep their order
+}
+
+func (f *function) loop(i int, s *ir.Step) error {
+	n := &nest{f: f, step: i, ordered: map[int]bool{}}
+	n.sizes, n.body = collapse(s)
+	r := len(n.sizes)
+	for d := range r {
+		n.vars = append(n.vars, "i"+strconv.Itoa(d))
+	}
+	n.before, n.after = make([][]string, r+1), make([][]string, r+1)
+	n.vector = r > 0 && n.sizes[r-1] >= 4
+	if err := n.hazards(); err != nil {
+		return err
+	}
+	n.values, n.truths = make([]string, len(n.body)), make([]string, len(n.body))
+	n.levels = make([]int, len(n.body))
+	for k := range n.body {
+		n.levels[k] = n.level(k)
+		w := &n.body[k]
+		switch {
+		case !w.Op.Writes() || r == 0:
+		case w.Op == ir.ScatterAdd, w.At.Index != nil:
+			n.vector = false
+		case w.Op == ir.Store && w.At.Strides[r-1] == 0 && n.levels[k] == r:
+			n.vector = false // the element holds what the last iteration stored
+		}
+	}
+	for k := range n.body {
+		if err := n.instruction(k); err != nil {
+			return err
+		}
+	}
+	for l := range r {
+		f.lines = append(f.lines, n.before[l]...)
+		if l == r-1 && n.vector {
+			f.line("#pragma omp simd%s", strings.Join(n.simd, ""))
+		}
+		v := n.vars[l]
+		f.line("for (long %s = 0; %s < %d; %s++) {", v, v, n.sizes[l], v)
+	}
+	f.lines = append(f.lines, n.before[r]...)
+	for l := r - 1; l >= 0; l-- {
+		f.line("}")
+		f.lines = append(f.lines, n.after[l]...)
+	}
+	return nil
+}
+
+// collapse drops the dimensions of one iteration and joins neighbours that every access runs through as one.
+func collapse(s *ir.Step) ([]int, []ir.Instr) {
+	body := slices.Clone(s.Body)
+	var dims []int
+	for d, n := range s.Sizes {
+		if n > 1 {
+			dims = append(dims, d)
+		}
+	}
+	sizes := make([]int, len(dims))
+	for q, d := range dims {
+		sizes[q] = s.Sizes[d]
+	}
+	pick := func(a *ir.Address) {
+		strides := make([]int, len(dims))
+		for q, d := range dims {
+			strides[q] = a.Strides[d]
+		}
+		a.Strides = strides
+	}
+	var all []*ir.Address
+	fixed := make([]bool, len(dims)) // dimensions whose coordinate is a value
+	for k := range body {
+		in := &body[k]
+		switch {
+		case in.Op == ir.Coord:
+			if q := slices.Index(dims, in.Dim); q >= 0 {
+				in.Dim, fixed[q] = q, true
+			} else {
+				in.Op, in.Num = ir.Num, 0
+			}
+		case in.Op == ir.Load || in.Op.Writes():
+			pick(&in.At)
+			all = append(all, &in.At)
+			if in.At.Index != nil {
+				x := *in.At.Index
+				pick(&x)
+				in.At.Index = &x
+				all = append(all, &x)
+			}
+		}
+	}
+	for q := len(sizes) - 2; q >= 0; q-- {
+		joined := !fixed[q] && !fixed[q+1]
+		for _, a := range all {
+			joined = joined && a.Strides[q] == a.Strides[q+1]*sizes[q+1]
+		}
+		if !joined {
+			continue
+		}
+		sizes[q+1] *= sizes[q]
+		sizes = slices.Delete(sizes, q, q+1)
+		fixed = slices.Delete(fixed, q, q+1)
+		for _, a := range all {
+			a.Strides = slices.Delete(a.Strides, q, q+1)
+		}
+		for k := range body {
+			if body[k].Op == ir.Coord && body[k].Dim > q {
+				body[k].Dim--
+			}
+		}
+	}
+	return sizes, body
+}
+
+// hazards finds accesses whose order matters.
+func (n *nest) hazards() error {
+	for k := range n.body {
+		w := &n.body[k]
+		if !w.Op.Writes() {
+			continue
+		}
+		reduces := w.Op >= ir.Sum && w.Op <= ir.MaxOf
+		if reduces && w.At.Index != nil {
+			return &UnsupportedError{n.step, fmt.Sprintf("instruction %d reduces into elements chosen by an index", k)}
+		}
+		for j := range n.body {
+			o := &n.body[j]
+			var reads []*ir.Address
+			switch {
+			case o.Op == ir.Load:
+				reads = append(reads, &o.At)
+			case !o.Op.Writes():
+				continue
+			}
+			if o.At.Index != nil {
+				reads = append(reads, o.At.Index)
+			}
+			for _, a := range reads {
+				if a.Buf != w.At.Buf || n.apart(a, &w.At) {
+					continue
+				}
+				if reduces {
+					return &UnsupportedError{n.step, fmt.Sprintf("instruction %d reads what instruction %d reduces into", j, k)}
+				}
+				n.ordered[a.Buf] = true
+				if w.Op == ir.ScatterAdd || !n.same(a, &w.At) {
+					n.vector = false
+				}
+			}
+			if j < k && o.Op.Writes() && o.At.Buf == w.At.Buf && !n.apart(&o.At, &w.At) {
+				if reduces || o.Op >= ir.Sum && o.Op <= ir.MaxOf {
+					return &UnsupportedError{n.step, fmt.Sprintf("instructions %d and %d write the same elements", j, k)}
+				}
+				n.ordered[w.At.Buf] = true
+				if !n.same(&o.At, &w.At) {
+					n.vector = false
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// span is the range of elements that an address can reach, the index apart, and a number that divides every step.
+func (n *nest) span(a *ir.Address) (lo, hi, step int) {
+	lo, hi = a.Off, a.Off
+	for d, s := range a.Strides {
+		lo += min(0, s*(n.sizes[d]-1))
+		hi += max(0, s*(n.sizes[d]-1))
+		step = gcd(step, s)
+	}
+	if a.Index != nil {
+		lo, hi = 0, n.f.plan.Buffers[a.Buf].Len-1
+		step = gcd(step, a.Scale)
+	}
+	return lo, hi, step
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
+}
+
+// apart says whether two addresses of one buffer surely never meet.
+func (n *nest) apart(a, b *ir.Address) bool {
+	alo, ahi, as := n.span(a)
+	blo, bhi, bs := n.span(b)
+	if ahi < blo || bhi < alo {
+		return true
+	}
+	g := gcd(as, bs)
+	return g > 1 && (a.Off-b.Off)%g != 0
+}
+
+// same says whether two addresses meet within one iteration of the innermost loop alone.
+func (n *nest) same(a, b *ir.Address) bool {
+	r := len(n.sizes)
+	return a.Index == nil && b.Index == nil && a.Off == b.Off && slices.Equal(a.Strides, b.Strides) &&
+		(r == 0 || a.Strides[r-1] != 0)
+}
+
+// level is how many loops an instruction lies in: those whose coordinate it needs. It is called in order.
+func (n *nest) level(k int) int {
+	in := &n.body[k]
+	r, l := len(n.sizes), 0
+	address := func(a *ir.Address) {
+		for d, s := range a.Strides {
+			if s != 0 {
+				l = max(l, d+1)
+			}
+		}
+		if n.ordered[a.Buf] {
+			l = r
+		}
+	}
+	switch {
+	case in.Op == ir.Coord:
+		return in.Dim + 1
+	case in.Op == ir.Load || in.Op == ir.Store || in.Op == ir.StoreIndex:
+		address(&in.At)
+		if in.At.Index != nil {
+			address(in.At.Index)
+		}
+	case in.Op.Writes():
+		return r
+	}
+	for _, a := range in.Operands() {
+		l = max(l, n.levels[a])
+	}
+	return l
+}
+
+// add writes a line at a level.
+func (n *nest) add(l int, format string, args ...any) {
+	n.before[l] = append(n.before[l], fmt.Sprintf(format, args...))
+}
+
+// element is the element at an address, as C.
+func (n *nest) element(a *ir.Address) string {
+	i := index(a.Off, a.Strides, n.vars)
+	if a.Index != nil {
+		x := "(long)" + n.f.at(a.Index.Buf, index(a.Index.Off, a.Index.Strides, n.vars))
+		if a.Scale != 1 {
+			x += "*" + strconv.Itoa(a.Scale)
+		}
+		if i == "0" {
+			i = x
+		} else {
+			i = x + "+" + i
+		}
+		i = strings.ReplaceAll(i, "+-", "-")
+	}
+	return n.f.at(a.Buf, i)
+}
+
+// instruction writes one instruction of the body.
+func (n *nest) instruction(k int) error {
+	in := &n.body[k]
+	l := n.levels[k]
+	v := "v" + strconv.Itoa(k)
+	var a, b, c string
+	if in.Op > ir.Coord {
+		ops := in.Operands()
+		a = n.values[ops[0]]
+		if len(ops) > 1 {
+			b = n.values[ops[1]]
+		}
+		if len(ops) > 2 {
+			c = n.values[ops[2]]
+		}
+	}
+	switch in.Op {
+	case ir.Num:
+		n.values[k] = number(in.Num)
+		return nil
+	case ir.Coord:
+		n.values[k] = "(double)" + n.vars[in.Dim]
+		return nil
+	case ir.Load:
+		n.values[k] = n.element(&in.At)
+		if n.f.places[in.At.Buf] == literal {
+			return nil
+		}
+		n.add(l, "const double %s = %s;", v, n.values[k])
+		n.values[k] = v
+		return nil
+	case ir.Store:
+		n.add(l, "%s = %s;", n.element(&in.At), a)
+		return nil
+	case ir.ScatterAdd:
+		n.add(l, "%s += %s;", n.element(&in.At), a)
+		return nil
+	case ir.StoreIndex:
+		n.vector = false
+		n.add(l, "if (!(%s >= 0 && %s < %d && __builtin_trunc(%s) == %s)) return %d;", a, a, in.Limit, a, a, n.step+1)
+		n.add(l, "%s = (int32_t)%s;", n.element(&in.At), a)
+		return nil
+	case ir.Sum, ir.Prod, ir.MaxOf:
+		n.reduce(k, a)
+		return nil
+	}
+	if t := truth(in.Op, n.condition, in, a, b); t != "" {
+		q := "q" + strconv.Itoa(k)
+		n.add(l, "const _Bool %s = %s;", q, t)
+		n.truths[k] = q
+		n.values[k] = "(" + q + " ? 1.0 : 0.0)"
+		return nil
+	}
+	n.values[k] = v
+	if in.Op == ir.Select {
+		n.add(l, "const double %s = %s ? %s : %s;", v, n.condition(in.A), b, c)
+		return nil
+	}
+	if in.Op == ir.Div && n.divide(k, l, a, b) {
+		return nil
+	}
+	n.add(l, "const double %s = %s;", v, expression(in.Op, a, b))
+	return nil
+}
+
+// condition is whether the value of an instruction is not 0.
+func (n *nest) condition(k int) string {
+	if n.truths[k] != "" {
+		return n.truths[k]
+	}
+	return "(" + n.values[k] + " != 0)"
+}
+
+// divide writes a division by what is the same throughout the innermost loop as a product, and says whether it did.
+// A division takes as long as ten products. The divisor is scaled so that its reciprocal has all its bits.
+func (n *nest) divide(k, l int, a, b string) bool {
+	r := len(n.sizes)
+	lb := n.levels[n.body[k].B]
+	if r == 0 || l != r || lb == r || n.sizes[r-1] < 8 {
+		return false
+	}
+	n.add(lb, "const double s%d = kelvin_scale(%s), r%d = 1.0/(%s*s%d);", k, b, k, b, k)
+	n.add(l, "const double v%d = %s*s%d*r%d;", k, a, k, k)
+	return true
+}
+
+// reduce writes a reduction. Dimensions of stride 0 are reduced. Where they come last, a local variable takes up the
+// terms; where kept dimensions lie inside of reduced ones, memory does.
+func (n *nest) reduce(k int, a string) {
+	in := &n.body[k]
+	r := len(n.sizes)
+	tail, head := r, 0
+	for tail > 0 && in.At.Strides[tail-1] == 0 {
+		tail--
+	}
+	for head < tail && in.At.Strides[head] != 0 {
+		head++
+	}
+	to := n.element(&in.At)
+	if tail == 0 || head == tail { // nothing is reduced but the last dimensions
+		if tail == r {
+			n.add(r, "%s = %s;", to, a)
+			return
+		}
+		n.accumulate(k, tail, a)
+		n.after[tail] = append(n.after[tail], fmt.Sprintf("%s = a%d;", to, k))
+		return
+	}
+	var open, end string
+	for d := head; d < tail; d++ {
+		if in.At.Strides[d] != 0 {
+			open += fmt.Sprintf("for (long %s = 0; %s < %d; %s++) ", n.vars[d], n.vars[d], n.sizes[d], n.vars[d])
+		}
+	}
+	n.add(head, "%s%s = %s;%s", open, to, starts[in.Op], end)
+	if tail < r {
+		n.accumulate(k, tail, a)
+		n.after[tail] = append(n.after[tail], combine(in.Op, to, "a"+strconv.Itoa(k)))
+		return
+	}
+	n.add(r, "%s", combine(in.Op, to, a))
+}
+
+// accumulate has a local variable take up the terms of a reduction inside the loops from level l on.
+func (n *nest) accumulate(k, l int, a string) {
+	op := n.body[k].Op
+	acc := "a" + strconv.Itoa(k)
+	n.add(l, "double %s = %s;", acc, starts[op])
+	n.add(len(n.sizes), "%s", combine(op, acc, a))
+	n.simd = append(n.simd, fmt.Sprintf(" reduction(%s:%s)", clauses[op], acc))
+}
+
+var (
+	starts  = map[ir.Op]string{ir.Sum: "0.0", ir.Prod: "1.0", ir.MaxOf: "-KELVIN_INF"}
+	clauses = map[ir.Op]string{ir.Sum: "+", ir.Prod: "*", ir.MaxOf: "kelvin_max"}
+)
+
+// combine is a statement that takes a term into a reduction.
+func combine(op ir.Op, to, term string) string {
+	switch op {
+	case ir.Sum:
+		return to + " += " + term + ";"
+	case ir.Prod:
+		return to + " *= " + term + ";"
+	}
+	return fmt.Sprintf("%s = kelvin_max(%s, %s);", to, to, term)
+}
