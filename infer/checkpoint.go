@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -62,6 +63,7 @@ type checkpointHeader struct {
 	Streams  torch.Streams     `json:"streams"`
 	Tensors  []savedTensorInfo `json:"tensors"`
 	Extra    []byte            `json:"extra"` // of the method, in its own format
+	Gradient native.Tier       `json:"gradient"`
 }
 
 type savedTensorInfo struct {
@@ -168,6 +170,9 @@ func (f *checkpointer) read() error {
 			return err
 		}
 		f.old, f.blobs = old, blobs
+		if err := g.compilation.pin(old.Gradient); err != nil {
+			return err
+		}
 	}
 	if g.rows.id == "" {
 		g.rows.id = f.identity()
@@ -250,6 +255,7 @@ func (f *checkpointer) header() checkpointHeader {
 	h := f.want
 	h.Stats, h.Counts, h.DrawsCRC = f.g.rows.stats, slices.Clone(f.counts), f.crc
 	h.Position = f.g.batches.Position()
+	h.Gradient = f.g.compilation.tier()
 	return h
 }
 

@@ -19,7 +19,8 @@ func (g *group) drive(driver Driver) (err error) {
 	r := &driven{group: g, cancel: cancel, total: int64(g.size) * (int64(o.Warmup) + int64(o.Draws))}
 	job := Job{Layout: g.layout, Batch: g.program.Batch(), Start: g.start, Seed: o.Seed, FirstChain: g.first(),
 		Chains: g.size,
-		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100))}
+		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100)),
+		compilation: g.compilation}
 	if g.checkpoint != nil {
 		if g.file, err = openCheckpoint(g); err != nil {
 			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)

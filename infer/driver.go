@@ -28,6 +28,8 @@ type Job struct {
 	Snapshot                    func(state []byte) error // called while all chains rest
 	// Record is called after every transition of the warm-up and every draw kept, one call at a time.
 	Record func(Transition) error
+
+	compilation *compilation
 }
 
 // Transition is what a [Driver] tells of one transition of one chain.

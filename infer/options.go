@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer/native"
 )
 
 // None is the value of a count whose zero value stands for its default, where none at all is wanted.
@@ -39,6 +40,11 @@ type Options struct {
 	// Until ends a run after the update for which it returns true; nil for the whole run. A checkpoint remembers that it
 	// did: with an Until a run that is resumed has ended, without one it goes on.
 	Until func(Progress) bool
+
+	// Native says who evaluates the gradients: compiled C where the machine has a compiler, else a virtual machine; eager
+	// evaluation for models that cannot be compiled. The run's draws say in the attribute "gradient" what it was, and why.
+	// The tiers differ in the last bits, so a checkpoint is resumed in the tier that made it. See package native.
+	Native native.Tier
 
 	// Observer sees the run as it goes. nil draws a line of progress on the standard error stream where that is a
 	// terminal, and nothing elsewhere; [Silent] never draws.
@@ -94,6 +100,10 @@ func (o Options) resolved(m Method, t Transform) (Options, error) {
 			return o, &FieldError{Type: optionsName, Field: f.name, Value: *f.v,
 				Allowed: "it must be at least 1, or 0 for the default"}
 		}
+	}
+	if err := o.Native.Check(); err != nil {
+		return o, &FieldError{Type: optionsName, Field: "Native", Value: fmt.Sprintf("%q", o.Native),
+			Allowed: `it must be native.Auto, Require, C, VM or Eager`}
 	}
 	o.Group = min(o.Group, o.Chains)
 	if o.Chains > maxChains {

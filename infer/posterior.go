@@ -40,20 +40,35 @@ type Gradient interface {
 	ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error)
 }
 
-// NewGradient differentiates a target with libtorch's autograd, mapped over the chains.
+// NewGradient differentiates a target with libtorch's autograd, mapped over the chains. In a run it compiles the target,
+// as the run's Options.Native asks; see package native.
 func NewGradient(t Target) (Gradient, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	return &autograd{target: t}, nil
+	a := &autograd{target: t}
+	if t.compilation != nil {
+		a.native = &compiled{compilation: t.compilation}
+	}
+	return a, nil
 }
 
 type autograd struct {
 	target   Target
 	external atomic.Pointer[External] // once the log posterior has asked for it
+	native   *compiled                // nil for eager evaluation
 }
 
 func (a *autograd) ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error) {
+	if a.native != nil && a.external.Load() == nil {
+		f, err := a.native.find(a.target, p, b, jacobian != 0)
+		switch {
+		case err != nil && !a.asked(err):
+			return Evaluation{}, err
+		case f != nil:
+			return evaluateNative(f, p, jacobian)
+		}
+	}
 	e, err := a.evaluate(p, b, jacobian)
 	if err != nil && a.asked(err) {
 		e, err = a.evaluate(p, b, jacobian)

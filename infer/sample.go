@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -114,6 +115,8 @@ type session struct {
 	held      int64
 	gradients int64
 	details   []any
+
+	compilation *compilation
 }
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {
@@ -147,6 +150,8 @@ func (s *session) prepare(method Method, o Options) error {
 		}
 	}
 	target := s.program.Target()
+	s.compilation = &compilation{options: native.Options{Tier: o.Native}}
+	target.compilation = s.compilation
 	var err error
 	if s.transform, err = method.Build(target); err != nil {
 		return err
@@ -256,7 +261,7 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 		return start, nil
 	}
 	o := Options{Chains: s.o.Chains, Warmup: s.o.Warmup, Draws: None, Seed: s.o.Seed, FirstChain: s.o.FirstChain,
-		Start: start, Batches: s.o.Batches, Group: s.o.Group,
+		Start: start, Batches: s.o.Batches, Group: s.o.Group, Native: s.o.Native,
 		Until: s.o.Until, Observer: s.observer}
 	if c := s.o.Checkpoint; c != nil {
 		own := *c
@@ -371,6 +376,7 @@ func lastRows(d *draws.Draws, l *Layout) (Params, error) {
 func (s *session) describe(r *Result) {
 	d := r.Unconstrained
 	d.SetAttr(draws.AttrMethod, s.name)
+	d.SetAttr("gradient", s.compilation.String())
 	d.SetAttr("seed", strconv.FormatUint(s.o.Seed, 10))
 	d.SetAttr("warmup", strconv.Itoa(s.o.Warmup))
 	d.SetAttr("thin", strconv.Itoa(s.o.Thin))

@@ -31,7 +31,8 @@ type Target struct {
 	LogJacobian  LogPosterior // log |Jacobian| of the map from unconstrained space; nil for none
 	Parts        Parts        // prior and likelihood apart; nil where the model cannot tell them
 
-	joint bool // Parts evaluate the Jacobian too
+	joint       bool         // Parts evaluate the Jacobian too
+	compilation *compilation // of the run that the target is built for; nil for eager gradients
 }
 
 // Weights are what the three parts of a log density count in an evaluation. A part of weight 0 is left out.

@@ -15,6 +15,7 @@ type gradients struct {
 	n        float64        // what turns a mean into the sum that is sampled
 	scale    float64        // N, or 1 where the target tells its parts, which are evaluated as sums
 	whole    infer.Gradient // posterior and Jacobian together
+	target   infer.Target   // of whole
 	jacobian infer.Gradient // alone; nil for none
 }
 
@@ -24,6 +25,7 @@ func newGradients(target infer.Target) (*gradients, error) {
 		target = infer.WithParts(target.Parts, 0, target.LogJacobian != nil)
 		g.scale = 1
 	}
+	g.target = target
 	var err error
 	if g.whole, err = infer.NewGradient(target); err != nil {
 		return nil, err

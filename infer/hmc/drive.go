@@ -47,7 +47,7 @@ func (t *transform) Stats() []string { return statNames }
 // Drive makes a whole run: the chains run freely, and what gradients they want is evaluated as one batch. The detail
 // is a *[Detail].
 func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
-	density, err := t.gradients.on(job.Start, job.Batch)
+	density, err := t.density(job)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
@@ -102,6 +102,20 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 		return nil, t.error(err)
 	}
 	return result, t.error(err)
+}
+
+// density is the target on the job's batch, as native code where the run has it.
+func (t *transform) density(job infer.Job) (kernel.Density, error) {
+	f, err := job.Compile(t.gradients.target)
+	switch {
+	case err != nil:
+		return nil, err
+	case f == nil:
+		return t.gradients.on(job.Start, job.Batch)
+	case t.gradients.jacobian != nil:
+		return compiledTempered{compiled{f, t.gradients.scale}}, nil
+	}
+	return compiled{f, t.gradients.scale}, nil
 }
 
 // value is a schedule's, 0 without one.

@@ -1,0 +1,279 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Source is a log density of one point.
+type Source struct {
+	Dim   int
+	Batch map[string]*ts.Tensor // contiguous or not; the density gets copies of them
+	// Evaluate evaluates the density at x, a float64 tensor of shape [Dim], on tensors like those of Batch: the log
+	// density, and the log Jacobian where there is one, each with its gradient; and other tensors by name.
+	Evaluate func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor, aux map[string]*ts.Tensor, err error)
+	// Unfit says why the density cannot be compiled, where that is known; "" for trying.
+	Unfit string
+}
+
+// ErrNative is what errors of a density that cannot be compiled wrap, where compiling was required.
+var ErrNative = errors.New("no native code")
+
+// Compile makes a function of a density. It is recorded at the first two points, which must give the same program, and
+// compared with eager evaluation at all of them. A nil Func means that evaluation is to be eager; the report says why.
+// The error is of the density itself, or says what stands against the tier that was required.
+func Compile(s Source, points [][]float64, o Options) (*Func, Report, error) {
+	began := time.Now()
+	tier, err := o.Tier.resolve()
+	if err != nil {
+		return nil, Report{}, err
+	}
+	var f *Func
+	report := Report{Tier: Eager}
+	if tier == Eager {
+		report.Reason = "it was asked for"
+		return nil, report, nil
+	}
+	// The runtime must not move the goroutine: what is recorded is what its thread does.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err = torch.Do(func(*torch.Scope) error {
+		if s.Unfit != "" {
+			return &refusal{s.Unfit}
+		}
+		own := s
+		if own.Batch, err = copies(s.Batch); err != nil {
+			return err
+		}
+		plan, err := lower(own, points[0], points[1], o)
+		if err != nil {
+			return err
+		}
+		report.Loops = len(plan.Steps)
+		for _, step := range plan.Steps {
+			report.Ops += max(len(step.Body), 1)
+		}
+		f, err = choose(plan, own, points, tier, o, &report)
+		return err
+	})
+	if err == nil {
+		err = f.Set(s.Batch)
+	}
+	report.Seconds = time.Since(began).Seconds()
+	var refused *refusal
+	switch {
+	case err == nil:
+		return f, report, nil
+	case !errors.As(err, &refused):
+		return nil, report, err
+	}
+	report.Tier, report.Reason = Eager, refused.reason
+	if tier != Auto {
+		return nil, report, fmt.Errorf("native: %s: %w", refused.reason, ErrNative)
+	}
+	return nil, report, nil
+}
+
+// refusal says why a density is not compiled; it is no error of the density.
+type refusal struct{ reason string }
+
+func (r *refusal) Error() string { return "native: " + r.reason }
+
+// choose makes the best function of a plan that gives the right numbers.
+func choose(plan *ir.Plan, s Source, points [][]float64, tier Tier, o Options, report *Report) (*Func, error) {
+	eager, err := evaluations(s, points)
+	if err != nil {
+		return nil, err
+	}
+	var reasons string
+	for _, try := range []struct {
+		tier Tier
+		make func(*ir.Plan, Options, *Report) (code, error)
+	}{{C, compiled}, {VM, interpreted}} {
+		if try.tier != tier && (tier == C || tier == VM) {
+			continue
+		}
+		c, err := try.make(plan, o, report)
+		if err == nil {
+			var f *Func
+			if f, err = newFunc(plan, c); err == nil {
+				err = f.verify(s, points, eager, o, report)
+			}
+			if err == nil {
+				report.Tier, report.Reason = try.tier, reasons
+				return f, nil
+			}
+		}
+		if reasons != "" {
+			reasons += "; "
+		}
+		reasons += fmt.Sprintf("%s: %v", try.tier, err)
+	}
+	return nil, &refusal{reasons}
+}
+
+// copies are tensors of the scope that is open, each with memory of its own.
+func copies(batch map[string]*ts.Tensor) (map[string]*ts.Tensor, error) {
+	out := make(map[string]*ts.Tensor, len(batch))
+	for name, t := range batch {
+		var err error
+		if out[name], err = torch.Copy(t); err != nil {
+			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// numbers are an evaluation in Go: with weight 1 of the Jacobian.
+type numbers struct {
+	value float64
+	grad  []float64
+	slack []float64 // how far value and gradient move where the point moves by rounding
+}
+
+// weight is that of the log Jacobian where a function is compared with eager evaluation.
+const weight = 0.75
+
+func (s Source) numbers(x []float64) (n numbers, err error) {
+	err = torch.Do(func(*torch.Scope) error {
+		t, err := torch.FromSlice(x)
+		if err != nil {
+			return err
+		}
+		values, grads, _, err := s.Evaluate(t, s.Batch)
+		if err != nil {
+			return err
+		}
+		if n.value, err = torch.Item(values[0]); err != nil {
+			return err
+		}
+		if n.grad, err = torch.ToSlice[float64](grads[0]); err != nil || len(values) < 2 {
+			return err
+		}
+		j, err := torch.Item(values[1])
+		if err != nil {
+			return err
+		}
+		grad, err := torch.ToSlice[float64](grads[1])
+		n.value += weight * j
+		for i, g := range grad {
+			n.grad[i] += weight * g
+		}
+		return err
+	})
+	return n, err
+}
+
+// evaluations are eager: at each point, and a few roundings beside it, which tells what accuracy can be asked for where
+// the density is ill-conditioned.
+func evaluations(s Source, points [][]float64) ([]numbers, error) {
+	out := make([]numbers, len(points))
+	for k, x := range points {
+		n, err := s.numbers(x)
+		if err != nil {
+			if k > 0 {
+				n.value = math.NaN() // a point where the density has no value; the function must say so too
+				out[k] = n
+				continue
+			}
+			return nil, err
+		}
+		beside := make([]float64, len(x))
+		for i, v := range x {
+			beside[i] = v * (1 + 8*0x1p-52*float64(1-2*(i%2)))
+		}
+		m, err := s.numbers(beside)
+		n.slack = make([]float64, len(x)+1)
+		if err == nil {
+			n.slack[0] = math.Abs(m.value - n.value)
+			for i := range n.grad {
+				n.slack[i+1] = math.Abs(m.grad[i] - n.grad[i])
+			}
+		}
+		out[k] = n
+	}
+	return out, nil
+}
+
+// tolerance is how far a compiled value may be from an eager one, in units of the largest number of its kind.
+const tolerance = 1e-10
+
+// verify compares a function with eager evaluation.
+func (f *Func) verify(s Source, points [][]float64, eager []numbers, o Options, report *Report) error {
+	if err := f.Set(s.Batch); err != nil {
+		return err
+	}
+	grad := make([]float64, s.Dim)
+	worst := 0.0
+	for k, want := range eager {
+		value, err := f.at(points[k], grad)
+		if err != nil {
+			return err
+		}
+		finite := !math.IsNaN(want.value) && !math.IsInf(want.value, 0)
+		if !o.ValueFree {
+			if !finite {
+				if value-value == 0 {
+					return fmt.Errorf("its value is %v where eager evaluation gives %v", value, want.value)
+				}
+				continue
+			}
+			d := distance(value, want.value, math.Max(1, math.Abs(want.value)), want.slack[0])
+			if worst = math.Max(worst, d); !(d <= tolerance) {
+				return fmt.Errorf("its value is %v where eager evaluation gives %v", value, want.value)
+			}
+		} else if !finite {
+			continue
+		}
+		largest := 1e-3
+		for _, g := range want.grad {
+			if g-g == 0 {
+				largest = math.Max(largest, math.Abs(g))
+			}
+		}
+		for i, g := range want.grad {
+			if g-g != 0 || grad[i]-grad[i] != 0 {
+				if (g-g == 0) != (grad[i]-grad[i] == 0) {
+					return fmt.Errorf("element %d of its gradient is %v where eager evaluation gives %v", i, grad[i], g)
+				}
+				continue
+			}
+			d := distance(grad[i], g, largest, want.slack[i+1])
+			if worst = math.Max(worst, d); !(d <= tolerance) {
+				return fmt.Errorf("element %d of its gradient is %v where eager evaluation gives %v", i, grad[i], g)
+			}
+		}
+	}
+	report.Error = worst
+	return nil
+}
+
+// distance is a difference beyond the slack of eager evaluation itself, relative to a scale.
+func distance(a, b, scale, slack float64) float64 {
+	return math.Max(0, math.Abs(a-b)-16*slack) / scale
+}
+
+// at evaluates one point of a function that may have outputs.
+func (f *Func) at(x, grad []float64) (float64, error) {
+	if len(f.plan.Outputs) == 0 {
+		return f.Eval(x, weight, grad), nil
+	}
+	aux := make([][]float64, len(f.plan.Outputs))
+	for i, o := range f.plan.Outputs {
+		n := 1
+		for _, s := range o.Shape {
+			n *= int(s)
+		}
+		aux[i] = make([]float64, n)
+	}
+	var value [1]float64
+	err := f.Rows(x, weight, value[:], grad, aux)
+	return value[0], err
+}

@@ -1,0 +1,201 @@
+package native
+
+// #cgo CFLAGS: -O2 -I${SRCDIR}/internal/abi
+// #cgo noescape kelvin_native_eval
+// #cgo nocallback kelvin_native_eval
+// #cgo noescape kelvin_native_rows
+// #cgo nocallback kelvin_native_rows
+// #include <stdlib.h>
+// #include "run.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+)
+
+// code is a plan that can be called.
+type code struct {
+	prologue, main, self unsafe.Pointer
+	work                 int // bytes of scratch that a call needs
+	close                func()
+}
+
+// block is memory of C, aligned for vectors, which lives as long as its owner.
+type block struct{ at unsafe.Pointer }
+
+func newBlock(bytes int) (*block, error) {
+	p := C.kelvin_native_block(C.long(bytes))
+	if p == nil {
+		return nil, fmt.Errorf("native: no memory for %d bytes", bytes)
+	}
+	b := &block{p}
+	runtime.AddCleanup(b, func(p unsafe.Pointer) { C.free(p) }, p)
+	return b, nil
+}
+
+// Func is a compiled log density on a batch. It is safe for concurrent use, but for Set.
+type Func struct {
+	plan     *ir.Plan
+	layout   ir.Layout
+	code     code
+	consts   *block
+	prepared *block
+	inputs   *block
+	held     *held // what holds the memory of the inputs
+	calls    sync.Pool
+}
+
+// newFunc makes a function of code that runs a plan. It has no batch yet.
+func newFunc(p *ir.Plan, c code) (f *Func, err error) {
+	f = &Func{plan: p, layout: p.Place(), code: c, held: &held{}}
+	if c.close != nil {
+		runtime.AddCleanup(f, func(done func()) { done() }, c.close)
+	}
+	runtime.AddCleanup(f, func(h *held) { h.free() }, f.held)
+	if f.consts, err = newBlock(f.layout.Const); err != nil {
+		return nil, err
+	}
+	if f.prepared, err = newBlock(f.layout.Prepared); err != nil {
+		return nil, err
+	}
+	if f.inputs, err = newBlock(8 * len(p.Inputs)); err != nil {
+		return nil, err
+	}
+	block := unsafe.Slice((*byte)(f.consts.at), max(f.layout.Const, 1))
+	for i, b := range p.Buffers {
+		if b.Kind != ir.Const {
+			continue
+		}
+		at := block[f.layout.Offset[i]:]
+		for k, v := range b.Data {
+			if b.Elem == ir.I32 {
+				binary.NativeEndian.PutUint32(at[4*k:], uint32(int32(v)))
+			} else {
+				binary.NativeEndian.PutUint64(at[8*k:], math.Float64bits(v))
+			}
+		}
+	}
+	return f, nil
+}
+
+// Dim is the number of parameters.
+func (f *Func) Dim() int { return f.plan.Dim }
+
+// Outputs are what Rows computes besides values and gradients, in its order.
+func (f *Func) Outputs() []ir.Slot { return f.plan.Outputs }
+
+// prepare runs the prologue on the batch whose addresses are in place.
+func (f *Func) prepare() error {
+	if len(f.plan.Prologue) == 0 {
+		return nil
+	}
+	w, err := f.workspace()
+	if err != nil {
+		return err
+	}
+	defer f.calls.Put(w)
+	if C.kelvin_native_prepare(f.code.prologue, w.call) != 0 {
+		return errIndex
+	}
+	return nil
+}
+
+var errIndex = errors.New("native: the batch has an index that is negative, not whole, or not below the size of what it " +
+	"selects from")
+
+// workspace is what one call at a time needs.
+type workspace struct {
+	call *C.kelvin_call
+	work *block
+	aux  *block
+	host *block
+}
+
+// workspace takes one that is free, or makes one.
+func (f *Func) workspace() (*workspace, error) {
+	if w, ok := f.calls.Get().(*workspace); ok {
+		return w, nil
+	}
+	w := &workspace{}
+	var err error
+	if w.work, err = newBlock(max(f.code.work, f.layout.Scratch)); err != nil {
+		return nil, err
+	}
+	if w.aux, err = newBlock(24 * len(f.plan.Outputs)); err != nil {
+		return nil, err
+	}
+	if w.host, err = newBlock(int(unsafe.Sizeof(C.kelvin_call{}))); err != nil {
+		return nil, err
+	}
+	w.call = (*C.kelvin_call)(w.host.at)
+	w.call.self = f.code.self
+	w.call.inputs = (*unsafe.Pointer)(f.inputs.at)
+	w.call.consts = (*C.char)(f.consts.at)
+	w.call.prepared = (*C.char)(f.prepared.at)
+	w.call.work = (*C.char)(w.work.at)
+	return w, nil
+}
+
+// Eval is the value at x, Dim numbers, with the gradient in grad: log density + weight · log |Jacobian|. It is NaN where
+// the density has none.
+func (f *Func) Eval(x []float64, weight float64, grad []float64) float64 {
+	if d := f.plan.Dim; len(x) != d || len(grad) != d || len(f.plan.Outputs) > 0 {
+		panic(fmt.Sprintf("native: Eval of %d and %d numbers, expected %d", len(x), len(grad), d))
+	}
+	w, err := f.workspace()
+	if err != nil {
+		return math.NaN()
+	}
+	var value float64
+	C.kelvin_native_eval(f.code.main, w.call, (*C.double)(&x[0]), C.double(weight), (*C.double)(&value),
+		(*C.double)(&grad[0]))
+	f.calls.Put(w)
+	runtime.KeepAlive(f)
+	return value
+}
+
+// Rows evaluates K points, one after the other: x and grad have K rows of Dim numbers, values K, and each of aux K times
+// the numbers of its output.
+func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][]float64) error {
+	k, d := len(values), f.plan.Dim
+	if len(x) != k*d || len(grad) != k*d || len(aux) != len(f.plan.Outputs) {
+		return fmt.Errorf("native: %d points of %d and %d numbers, with %d outputs", k, len(x), len(grad), len(aux))
+	}
+	if k == 0 {
+		return nil
+	}
+	w, err := f.workspace()
+	if err != nil {
+		return err
+	}
+	defer f.calls.Put(w)
+	n := len(aux)
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	first := unsafe.Slice((*unsafe.Pointer)(w.aux.at), 3*n)
+	for i, a := range aux {
+		size := 1
+		for _, s := range f.plan.Outputs[i].Shape {
+			size *= int(s)
+		}
+		if len(a) != k*size || size == 0 {
+			return fmt.Errorf("native: output %d has %d numbers, expected %d", i, len(a), k*size)
+		}
+		pin.Pin(&a[0])
+		first[i] = unsafe.Pointer(&a[0])
+		*(*C.long)(unsafe.Pointer(&first[n+i])) = C.long(size)
+	}
+	at := func(i int) unsafe.Pointer { return unsafe.Add(w.aux.at, 8*i) }
+	C.kelvin_native_rows(f.code.main, w.call, C.long(k), C.long(d), (*C.double)(&x[0]), C.double(weight),
+		(*C.double)(&values[0]), (*C.double)(&grad[0]), C.int(n), (**C.double)(at(0)), (*C.long)(at(n)), (**C.double)(at(2*n)))
+	runtime.KeepAlive(f)
+	return nil
+}

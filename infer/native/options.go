@@ -1,0 +1,76 @@
+package native
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Tier says who evaluates a log density.
+type Tier string
+
+const (
+	Auto    Tier = ""        // C where there is a compiler, else VM; Eager for what cannot be compiled
+	Require Tier = "require" // Auto, but an error for what cannot be compiled
+	C       Tier = "native"  // compiled C
+	VM      Tier = "vm"      // the virtual machine
+	Eager   Tier = "eager"   // the log density itself: nothing is compiled
+)
+
+// tiers are the values of a Tier, in the words of an error.
+var tiers = []Tier{Auto, Require, C, VM, Eager}
+
+// Check makes sure that a tier is one of those above.
+func (t Tier) Check() error {
+	if slices.Contains(tiers, t) {
+		return nil
+	}
+	return fmt.Errorf(`native: the tier is %q: it must be "" (native.Auto), "require", "native", "vm" or "eager"`, string(t))
+}
+
+// variable names the environment variable that replaces Auto.
+const variable = "KELVIN_NATIVE"
+
+// resolve is the tier, with what the environment says in the place of Auto.
+func (t Tier) resolve() (Tier, error) {
+	if t == Auto {
+		t = Tier(strings.ToLower(os.Getenv(variable)))
+		if err := t.Check(); err != nil {
+			return t, fmt.Errorf("the environment variable %s: %w", variable, err)
+		}
+		return t, nil
+	}
+	return t, t.Check()
+}
+
+// Options say how a log density is compiled. The zero value is the default.
+type Options struct {
+	Tier     Tier   // default Auto; where that is left, the environment variable KELVIN_NATIVE
+	CacheDir string // of compiled C; default is kelvin/native in the user's cache folder
+	// ValueFree leaves the value out, and what it alone needs: the gradient is all that is computed.
+	ValueFree bool
+}
+
+// Report says what became of a log density.
+type Report struct {
+	Tier     Tier    // C, VM or Eager
+	Reason   string  // why it is not a faster tier; "" for C
+	Ops      int     // instructions in the loops of the plan
+	Loops    int     // steps of the plan
+	Compiler string  // of C: its version
+	Cached   bool    // C was in the cache
+	Seconds  float64 // that recording and compiling took
+	Error    float64 // the largest difference to eager evaluation that was seen, scaled
+}
+
+// String is one line.
+func (r Report) String() string {
+	switch r.Tier {
+	case Eager, Auto:
+		return fmt.Sprintf("eager: %s", r.Reason)
+	case VM:
+		return fmt.Sprintf("vm (%d operations in %d loops): %s", r.Ops, r.Loops, r.Reason)
+	}
+	return fmt.Sprintf("%s (%d operations in %d loops, %s)", r.Tier, r.Ops, r.Loops, r.Compiler)
+}
