@@ -178,6 +178,25 @@ func TestAppendIsAmortised(t *testing.T) {
 }
 
 // Statistics are found by Kelvin's names, CmdStan's and ArviZ's; the held updates of early runs are no divergences.
+// With room made before, appending allocates nothing and changes nothing of what there is.
+func TestGrow(t *testing.T) {
+	d := must(New(testSites()[:2], []string{"lp"}, 2))(t)
+	row := func() {
+		if err := d.Append([]float64{1, 2, 3, 4, 5, 6}, []float64{7, 8}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	row()
+	for _, n := range []int{-1, 0, math.MaxInt, 500} {
+		d.Grow(n)
+	}
+	if n := testing.AllocsPerRun(200, row); n != 0 {
+		t.Errorf("a draw allocates %v times", n)
+	}
+	equalFloats(t, "Row(0,0)", d.Row(0, 0), []float64{1, 2, 3})
+	equalFloats(t, "Row(1,200)", d.Row(1, 200), []float64{4, 5, 6})
+}
+
 func TestStatName(t *testing.T) {
 	for _, c := range []struct{ has, stat, want string }{
 		{"lp__", StatLP, "lp__"}, {"n_steps", StatLeapfrog, "n_steps"}, {"accept", StatAccept, "accept"},

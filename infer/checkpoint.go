@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +27,8 @@ import (
 // its last checkpoint and ends with the draws that it would have had, bit for bit. Its folder is locked while it runs.
 type Checkpoint struct {
 	Dir string // folder of this run alone; made when it does not exist
-	// updates between checkpoints, default 1000; of a method that drives itself transitions of each chain, default 100
+	// updates between checkpoints, default 1000; of a method that drives itself transitions of each chain, where the
+	// default is 100 and at least a second
 	Every int64
 	// Resume goes on from the checkpoint in Dir, if there is one. Without it a checkpoint there is an error, so that no
 	// run is overwritten by accident.
@@ -102,7 +103,7 @@ type checkpointer struct {
 	old    *checkpointHeader
 	blobs  [][]byte
 	lock   *filelock.Lock
-	buffer bytes.Buffer
+	buffer []byte // draws that the next checkpoint will cover
 	draws  *os.File
 	bytes  int64
 	counts []int64
@@ -223,30 +224,33 @@ func (f *checkpointer) identity() string {
 
 // pending takes a draw that the next checkpoint will cover.
 func (f *checkpointer) pending(chain int, values, stats []float64) {
-	f.buffer.Write(binary.LittleEndian.AppendUint64(nil, uint64(chain)))
-	f.buffer.Write(float64Bytes(values))
-	f.buffer.Write(float64Bytes(stats))
+	f.buffer = binary.LittleEndian.AppendUint64(f.buffer, uint64(chain))
+	for _, v := range [][]float64{values, stats} {
+		for _, x := range v {
+			f.buffer = binary.LittleEndian.AppendUint64(f.buffer, math.Float64bits(x))
+		}
+	}
 	f.fresh[chain]++
 }
 
 // append writes the new draws.
 func (f *checkpointer) append() error {
-	if f.buffer.Len() == 0 {
+	if len(f.buffer) == 0 {
 		return nil
 	}
-	if _, err := f.draws.WriteAt(f.buffer.Bytes(), f.bytes); err != nil {
+	if _, err := f.draws.WriteAt(f.buffer, f.bytes); err != nil {
 		return fmt.Errorf("writing draws: %w", err)
 	}
 	if err := f.draws.Sync(); err != nil {
 		return fmt.Errorf("writing draws: %w", err)
 	}
-	f.crc = crc64.Update(f.crc, crcTable, f.buffer.Bytes())
-	f.bytes += int64(f.buffer.Len())
+	f.crc = crc64.Update(f.crc, crcTable, f.buffer)
+	f.bytes += int64(len(f.buffer))
 	for c, n := range f.fresh {
 		f.counts[c] += n
 		f.fresh[c] = 0
 	}
-	f.buffer.Reset()
+	f.buffer = f.buffer[:0]
 	return nil
 }
 
@@ -312,10 +316,7 @@ func (f *checkpointer) resumeDriven(r *driven) ([]byte, error) {
 	r.done, r.divergent, r.ended, r.group.resumed = h.Steps, h.Held, h.Ended, h.Steps
 	for c, n := range h.Counts {
 		if n > 0 {
-			if r.sampling == nil {
-				r.sampling = map[int]bool{}
-			}
-			r.sampling[c] = true
+			r.draws(c)
 		}
 	}
 	return h.Extra, nil

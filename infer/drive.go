@@ -3,6 +3,7 @@ package infer
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -16,7 +17,8 @@ func (g *group) drive(driver Driver) (err error) {
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
 	o := g.o
-	r := &driven{group: g, cancel: cancel, total: int64(g.size) * (int64(o.Warmup) + int64(o.Draws))}
+	r := &driven{group: g, cancel: cancel, total: int64(g.size) * (int64(o.Warmup) + int64(o.Draws)),
+		sampling: make([]bool, g.size)}
 	job := Job{Layout: g.layout, Batch: g.program.Batch(), Start: g.start, Seed: o.Seed, FirstChain: g.first(),
 		Chains: g.size,
 		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100)),
@@ -31,7 +33,7 @@ func (g *group) drive(driver Driver) (err error) {
 		}
 	}
 	if job.Every > 0 {
-		job.Snapshot = r.snapshot
+		job.Snapshot, job.Due = r.snapshot, r.due
 	}
 	if r.ended && o.Until != nil {
 		return nil
@@ -54,10 +56,21 @@ type driven struct {
 	total     int64
 	divergent int64
 	ended     bool
-	sampling  map[int]bool
+	sampling  []bool // of each chain: it has drawn
+	drawing   int    // how many have
+	saved     time.Time
 }
 
-// record keeps a draw, and shows the run to the observer.
+// draws says that a chain is past its warm-up.
+func (r *driven) draws(chain int) {
+	if !r.sampling[chain] {
+		r.sampling[chain] = true
+		r.drawing++
+	}
+}
+
+// record keeps a draw, and shows the run to the observer. It is called after every transition, which may take a
+// microsecond.
 func (r *driven) record(t Transition) error {
 	r.done++
 	r.session.gradients += t.Gradients
@@ -71,26 +84,40 @@ func (r *driven) record(t Transition) error {
 		if t.Divergent {
 			r.divergent++
 		}
-		if r.sampling == nil {
-			r.sampling = map[int]bool{}
-		}
-		r.sampling[t.Chain] = true
+		r.draws(t.Chain)
+	}
+	watched, until := watches(r.observer), r.o.Until != nil && !r.ended
+	if !watched && !until {
+		return nil
 	}
 	p := r.progress()
 	p.Step, p.Steps, p.Divergent, p.StepSize = r.done, r.total, r.divergent, t.StepSize
-	p.Warming = len(r.sampling) < r.size
-	if err := guard("observer", func() error { r.observer.Observe(p); return nil }); err != nil {
-		return err
+	p.Warming = r.drawing < r.size
+	if watched {
+		if err := guard("observer", func() error { r.observer.Observe(p); return nil }); err != nil {
+			return err
+		}
 	}
-	if r.o.Until != nil && !r.ended && r.o.Until(p) {
+	if until && r.o.Until(p) {
 		r.ended = true
 		r.cancel()
 	}
 	return nil
 }
 
+// restEvery is the least time between two snapshots where nobody has said after how many transitions they are due.
+// Writing one takes milliseconds, in which a small model makes thousands of transitions.
+const restEvery = time.Second
+
+// due says whether a snapshot is worth its time.
+func (r *driven) due() bool {
+	said := r.checkpoint == nil || r.checkpoint.Every > 0
+	return said || time.Since(r.saved) >= restEvery
+}
+
 // snapshot hands out the new draws, and then writes the checkpoint that covers them.
 func (r *driven) snapshot(state []byte) error {
+	defer func() { r.saved = time.Now() }()
 	if err := r.rows.save(); err != nil {
 		return err
 	}

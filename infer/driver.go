@@ -26,6 +26,9 @@ type Job struct {
 	Resume                      []byte                   // a snapshot to go on from; nil at the start
 	Every                       int                      // transitions of each chain between snapshots; 0 for none
 	Snapshot                    func(state []byte) error // called while all chains rest
+	// Due says, before a snapshot is made, whether there is to be one; nil is always. It is for short transitions: a
+	// snapshot takes longer than many of them.
+	Due func() bool
 	// Record is called after every transition of the warm-up and every draw kept, one call at a time.
 	Record func(Transition) error
 
@@ -37,7 +40,7 @@ type Transition struct {
 	Chain     int
 	Warmup    bool
 	X         []float64 // the point, of length d; used during the call only
-	Stats     []float64 // in the order of Driver.Stats
+	Stats     []float64 // in the order of Driver.Stats; used during the call only
 	Gradients int64     // evaluated for it
 	Divergent bool
 	StepSize  float64

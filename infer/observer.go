@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -22,7 +23,22 @@ type ObserverFunc func(Progress)
 func (f ObserverFunc) Observe(p Progress) { f(p) }
 
 // Silent is the observer that shows nothing.
-var Silent Observer = ObserverFunc(func(Progress) {})
+var Silent Observer = silent{}
+
+type silent struct{}
+
+func (silent) Observe(Progress) {}
+
+// watches says whether an observer wants to be told now. The line of progress looks up rarely.
+func watches(o Observer) bool {
+	switch o := o.(type) {
+	case silent:
+		return false
+	case *progressLine:
+		return o.due.Load()
+	}
+	return true
+}
 
 // Progress is where a run stands.
 type Progress struct {
@@ -101,9 +117,10 @@ func kineticTemperature(p Progress) (float64, bool) {
 	return sum / float64(len(rows)*layout.Dim()) / p.Info.Temperature, true
 }
 
-// progressLine draws a run on one line of a terminal.
+// progressLine draws a run on one line of a terminal, whenever it is due.
 type progressLine struct {
-	last  time.Time
+	due   atomic.Bool
+	timer *time.Timer
 	drawn bool
 }
 
@@ -112,22 +129,26 @@ func newProgressLine() Observer {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return Silent
 	}
-	return &progressLine{last: time.Now()}
+	l := &progressLine{}
+	l.timer = time.AfterFunc(progressEvery, func() { l.due.Store(true) })
+	return l
 }
 
 // The first line comes late, so that short runs leave no trace.
 const progressEvery = 200 * time.Millisecond
 
 func (l *progressLine) Observe(p Progress) {
-	if time.Since(l.last) < progressEvery {
+	if !l.due.Swap(false) {
 		return
 	}
-	l.last, l.drawn = time.Now(), true
+	l.drawn = true
 	_, _ = fmt.Fprintf(os.Stderr, "\r\x1b[K%s", p)
+	l.timer.Reset(progressEvery)
 }
 
 // end clears the line.
 func (l *progressLine) end() {
+	l.timer.Stop()
 	if l.drawn {
 		_, _ = fmt.Fprint(os.Stderr, "\r\x1b[K")
 	}

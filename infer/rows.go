@@ -22,9 +22,20 @@ func (r *rows) begin(stats []string) (err error) {
 		return nil
 	}
 	r.stats, r.saved = stats, make([]int, r.session.o.Chains)
-	r.draws, err = draws.New(r.session.layout.Sites, stats, r.session.o.Chains)
-	return err
+	o := r.session.o
+	if r.draws, err = draws.New(r.session.layout.Sites, stats, o.Chains); err != nil {
+		return err
+	}
+	// A run that is to end early may ask for more draws than there is memory.
+	width := r.session.layout.Dim() + len(stats)
+	if o.Until == nil && !o.Discard && o.Draws <= maxReserved/8/max(1, width)/o.Chains {
+		r.draws.Grow(o.Draws)
+	}
+	return nil
 }
+
+// maxReserved is up to how many bytes of draws are reserved at the start of a run.
+const maxReserved = 1 << 30
 
 // container is the draws, empty where there are none; nil where none were asked for.
 func (r *rows) container() (*draws.Draws, error) {

@@ -121,6 +121,31 @@ func TestDriver(t *testing.T) {
 		"infer.Options: Batches is given: walker needs all of the data in every update: leave it nil")
 }
 
+// Snapshots of a method that drives itself are due whenever the user's number of transitions is over; where nobody gave
+// one, not so soon after another that short runs are all snapshots.
+func TestSnapshotsAreDue(t *testing.T) {
+	for _, every := range []int64{0, 5} {
+		due := []bool{}
+		_, err := walk(t, built{asker{due: &due}}, infer.Options{Chains: 1, Warmup: 4, Draws: 20,
+			Checkpoint: &infer.Checkpoint{Dir: t.TempDir(), Every: every}})
+		require.NoError(t, err)
+		assert.Equal(t, []bool{true, every > 0}, due)
+	}
+}
+
+// asker asks whether a snapshot is due before and after it makes one.
+type asker struct {
+	walker
+	due *[]bool
+}
+
+func (a asker) Drive(_ context.Context, job infer.Job) (any, error) {
+	*a.due = append(*a.due, job.Due())
+	err := job.Snapshot([]byte("1"))
+	*a.due = append(*a.due, job.Due())
+	return nil, err
+}
+
 // A driver that fails leaves its draws; with a checkpoint it goes on where it was, and a sink has every draw once.
 func TestDriverResumes(t *testing.T) {
 	want, err := walk(t, built{walker{}}, infer.Options{Chains: 2, Warmup: 4, Draws: 20})

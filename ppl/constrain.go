@@ -141,7 +141,7 @@ func (p *Program) checkSites(have []draws.Site) error {
 }
 
 func (p *Program) mapDraws(in *draws.Draws, batch infer.Batch, chain, from, to int, out **draws.Draws) error {
-	var flat []float64
+	flat := make([]float64, 0, (to-from)*in.Dim())
 	for i := from; i < to; i++ {
 		flat = append(flat, in.Row(chain, i)[:in.Dim()]...)
 	}
@@ -179,9 +179,9 @@ func appendDraws(out, in *draws.Draws, values Values, chain, from, to int) error
 			return err
 		}
 	}
-	x, row := make([]float64, out.Dim()), make([]float64, len(names))
+	x, row, sites := make([]float64, out.Dim()), make([]float64, len(names)), out.Sites()
 	for i := from; i < to; i++ {
-		for _, s := range out.Sites() {
+		for _, s := range sites {
 			copy(x[s.Offset:s.Offset+s.Size], columns[s.Name][(i-from)*s.Size:])
 		}
 		for j := range stats {

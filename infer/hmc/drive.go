@@ -35,8 +35,8 @@ func flag(b bool) float64 {
 }
 
 // statistics of a draw, in the order of statNames.
-func statistics(i kernel.Info) []float64 {
-	return []float64{
+func statistics(i kernel.Info) [8]float64 {
+	return [...]float64{
 		i.LogP, i.Accept, i.StepSize, float64(i.Depth), float64(i.Leapfrogs), flag(i.Divergent), i.Energy, flag(i.MaxDepth),
 	}
 }
@@ -51,6 +51,12 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
+	return t.drive(ctx, job, density)
+}
+
+// drive makes the run on a density.
+func (t *transform) drive(ctx context.Context, job infer.Job, density kernel.Density) (any, error) {
+	var err error
 	o := t.options
 	o.Chains, o.Warmup, o.Draws, o.Thin = job.Chains, job.Warmup, job.Draws, job.Thin
 	o.Seed, o.FirstChain = job.Seed, job.FirstChain
@@ -75,6 +81,9 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 	if job.Snapshot != nil && job.Every > 0 {
 		o.CheckpointEvery = job.Every
 		o.Checkpoint = func(s *kernel.Snapshot) error {
+			if job.Due != nil && !job.Due() {
+				return nil
+			}
 			b, err := encode(s)
 			if err != nil {
 				return err
@@ -84,14 +93,16 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 	}
 	replicas := max(1, len(o.Ladder))
 	hot := make([]int64, job.Chains) // gradients of the replicas at higher temperatures
+	var stats [8]float64             // of one call; they come one at a time
 	o.Record = func(chain, _ int, x []float64, info kernel.Info) error {
 		own := chain / replicas
 		if chain%replicas != 0 {
 			hot[own] += info.Gradients
 			return nil
 		}
+		stats = statistics(info)
 		made := infer.Transition{
-			Chain: own, Warmup: info.Warmup, X: x, Stats: statistics(info), Gradients: info.Gradients + hot[own],
+			Chain: own, Warmup: info.Warmup, X: x, Stats: stats[:], Gradients: info.Gradients + hot[own],
 			Divergent: info.Divergent, StepSize: info.StepSize,
 		}
 		hot[own] = 0
