@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
@@ -38,11 +39,11 @@ func (f figure) String() string {
 }
 
 // compare takes every parameter of the reference, in the order of names.
-func compare(d *draws.Draws, r reference) ([]parameter, error) {
+func compare(d *draws.Draws, r posteriors.Reference) ([]parameter, error) {
 	elements := map[string]int{}
 	for _, s := range d.Sites() {
 		for i := range s.Size {
-			elements[stanName(s, i)] = s.Offset + i
+			elements[posteriors.StanName(s, i)] = s.Offset + i
 		}
 	}
 	var out []parameter
@@ -65,19 +66,6 @@ func compare(d *draws.Draws, r reference) ([]parameter, error) {
 	}
 	slices.SortFunc(out, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
 	return out, nil
-}
-
-// stanName is the name of an element as Stan writes it: indices count from 1.
-func stanName(s draws.Site, element int) string {
-	if len(s.Shape) == 0 {
-		return s.Name
-	}
-	index := make([]string, len(s.Shape))
-	for i := len(s.Shape) - 1; i >= 0; i-- {
-		n := int(s.Shape[i])
-		index[i], element = fmt.Sprint(element%n+1), element/n
-	}
-	return s.Name + "[" + strings.Join(index, ",") + "]"
 }
 
 type summary struct{ mean, meanError, sd, sdError float64 }

@@ -20,6 +20,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -55,19 +56,19 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 			return fmt.Errorf("%q is not a flag", f.Arg(0))
 		}
 		if *list {
-			for _, e := range registry {
-				fmt.Fprintln(out, e.name)
+			for _, e := range posteriors.Registry {
+				fmt.Fprintln(out, e.Name)
 			}
 			return nil
 		}
 		if *chains < 1 || *warmup < 1 || *draws < 4 {
 			return fmt.Errorf("-chains %d -warmup %d -draws %d: there must be at least 1, 1 and 4", *chains, *warmup, *draws)
 		}
-		chosen, err := choose(*models)
+		chosen, err := posteriors.Choose(*models)
 		if err != nil {
 			return err
 		}
-		db, err := open(*dir)
+		db, err := posteriors.Open(*dir)
 		if err != nil {
 			return err
 		}
@@ -83,12 +84,12 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 
 // bench runs the posteriors one after the other. What one misses does not keep the others from being run; all of it is
 // the error.
-func bench(ctx context.Context, db database, chosen []entry, options infer.Options, asJSON bool, out io.Writer) error {
+func bench(ctx context.Context, db posteriors.Database, chosen []posteriors.Entry, options infer.Options, asJSON bool, out io.Writer) error {
 	rows, errs := []row{}, []error{}
 	for _, e := range chosen {
 		r, err := measure(ctx, db, e, options)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", e.name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", e.Name, err))
 			if ctx.Err() != nil {
 				break
 			}
@@ -104,25 +105,25 @@ func bench(ctx context.Context, db database, chosen []entry, options infer.Optio
 }
 
 // measure runs one posterior and compares its draws with the reference.
-func measure(ctx context.Context, db database, e entry, options infer.Options) (row, error) {
-	d, reference, err := db.read(e.name)
+func measure(ctx context.Context, db posteriors.Database, e posteriors.Entry, options infer.Options) (row, error) {
+	d, reference, err := db.Read(e.Name)
 	if err != nil {
 		return row{}, err
 	}
-	p, err := e.load(d)
+	p, err := e.Load(d)
 	if err != nil {
 		return row{}, err
 	}
-	program, err := ppl.Compile(p.model, p.batch)
+	program, err := ppl.Compile(p.Model, p.Batch)
 	if err != nil {
 		return row{}, err
 	}
 	start := time.Now()
-	result, err := infer.Run(ctx, program, p.method, options)
+	result, err := infer.Run(ctx, program, p.Method, options)
 	if err != nil {
 		return row{}, err
 	}
-	r := row{Name: e.name, Gradients: result.Gradients, Seconds: time.Since(start).Seconds()}
+	r := row{Name: e.Name, Gradients: result.Gradients, Seconds: time.Since(start).Seconds()}
 	for c := range result.Draws.Chains() {
 		diverged, err := result.Draws.Stat(draws.StatDivergent, c)
 		if err != nil {

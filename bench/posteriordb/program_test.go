@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -80,9 +81,12 @@ func tiny(t *testing.T, change func(draw map[string]float64)) string {
 				chi2 += z * z
 			}
 			sigma := math.Sqrt(mat.Dot(&residual, &residual) / chi2)
+			noise := mat.NewVecDense(k, nil)
+			for i := range k {
+				noise.SetVec(i, sigma*rng.NormFloat64())
+			}
 			var step mat.VecDense
-			require.NoError(t, step.SolveVec(&root, mat.NewVecDense(k,
-				each(k, func(int) float64 { return sigma * rng.NormFloat64() }))))
+			require.NoError(t, step.SolveVec(&root, noise))
 			draw := map[string]float64{"sigma": sigma}
 			for j := range k {
 				draw[fmt.Sprintf("beta[%d]", j+1)] = b.AtVec(j) + step.AtVec(j)
@@ -194,7 +198,7 @@ func TestProgramErrors(t *testing.T) {
 func TestList(t *testing.T) {
 	status, out, _ := program("-list")
 	require.Zero(t, status)
-	require.Len(t, strings.Fields(out), len(registry))
+	require.Len(t, strings.Fields(out), len(posteriors.Registry))
 	require.Contains(t, out, "arK-arK\n")
 }
 
@@ -203,10 +207,10 @@ func TestNames(t *testing.T) {
 	s := draws.Site{Name: "a", Shape: []int64{2, 3}, Size: 6}
 	var got []string
 	for i := range 6 {
-		got = append(got, stanName(s, i))
+		got = append(got, posteriors.StanName(s, i))
 	}
 	require.Equal(t, []string{"a[1,1]", "a[1,2]", "a[1,3]", "a[2,1]", "a[2,2]", "a[2,3]"}, got)
-	require.Equal(t, "b", stanName(draws.Site{Name: "b", Size: 1}, 0))
+	require.Equal(t, "b", posteriors.StanName(draws.Site{Name: "b", Size: 1}, 0))
 }
 
 // z is the difference over the root of the sum of the squared errors; a figure that is not a number misses its mark; a
@@ -215,7 +219,7 @@ func TestCompare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{2}, Size: 2}}, nil, 2)
 	require.NoError(t, err)
-	r := reference{"x[2]": {nil, nil}}
+	r := posteriors.Reference{"x[2]": {nil, nil}}
 	for range 2000 {
 		require.NoError(t, d.Append([]float64{5, 1 + 2*rng.NormFloat64(), 5, 1 + 2*rng.NormFloat64()}, nil))
 		r["x[2]"][0], r["x[2]"][1] = append(r["x[2]"][0], 1.5+2*rng.NormFloat64()),
@@ -247,6 +251,6 @@ func TestCompare(t *testing.T) {
 	out.judge([]parameter{p}, 2)
 	require.Len(t, out.misses, 2)
 
-	_, err = compare(d, reference{"x[3]": r["x[2]"]})
+	_, err = compare(d, posteriors.Reference{"x[3]": r["x[2]"]})
 	require.ErrorContains(t, err, "x[3]")
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/stretchr/testify/require"
 )
@@ -18,10 +19,10 @@ func TestPosteriordb(t *testing.T) {
 	if dir == "" {
 		t.Skip("POSTERIORDB is not set: it is the path of a checkout of github.com/stan-dev/posteriordb")
 	}
-	db, err := open(dir)
+	db, err := posteriors.Open(dir)
 	require.NoError(t, err)
-	for _, e := range registry {
-		t.Run(e.name, func(t *testing.T) {
+	for _, e := range posteriors.Registry {
+		t.Run(e.Name, func(t *testing.T) {
 			r, err := measure(context.Background(), db, e, infer.Options{Seed: 1})
 			require.NoError(t, err)
 			t.Logf("|z| of means %.2f, of sds %.2f, R-hat %.4f, bulk ESS %.0f, %d divergences, %d gradients, %.1f s",

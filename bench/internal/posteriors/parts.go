@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist"

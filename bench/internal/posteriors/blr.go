@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -9,16 +9,16 @@ import (
 // blr is a linear regression (posteriordb, blr):
 //
 //	beta ~ N(0, 10), sigma ~ HalfN(10), y ~ N(X beta, sigma)
-func blr(d *data) posterior {
+func blr(d *Data) Posterior {
 	n, k := d.count("N", 1), d.count("D", 1)
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			beta := c.Sample("beta", dist.Normal(0, 10).Expand(int64(k)))
 			sigma := c.Sample("sigma", dist.HalfNormal(10))
 			c.Plate("data", int64(n), func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("x"), beta, 0, sigma), c.Data("y"))
 			})
 		},
-		batch: infer.Batch{"x": d.tensor(d.matrix("X", n, k), int64(n), int64(k)), "y": d.vectorTensor("y", n)},
+		Batch: infer.Batch{"x": d.tensor(d.matrix("X", n, k), int64(n), int64(k)), "y": d.vectorTensor("y", n)},
 	}
 }

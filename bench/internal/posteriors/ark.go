@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -10,7 +10,7 @@ import (
 //
 //	alpha ~ N(0, 10), beta_k ~ N(0, 10), sigma ~ HalfCauchy(2.5)
 //	y_t ~ N(alpha + Σ_k beta_k y_{t−k}, sigma), t > K
-func arK(d *data) posterior {
+func arK(d *Data) Posterior {
 	k := d.count("K", 1)
 	t := d.count("T", k+1)
 	y := d.vector("y", t)
@@ -21,8 +21,8 @@ func arK(d *data) posterior {
 			lags = append(lags, y[i-j])
 		}
 	}
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			alpha := c.Sample("alpha", dist.Normal(0, 10))
 			beta := c.Sample("beta", dist.Normal(0, 10).Expand(int64(k)))
 			sigma := c.Sample("sigma", dist.HalfCauchy(2.5))
@@ -30,6 +30,6 @@ func arK(d *data) posterior {
 				c.Observe("y", dist.NormalGLM(c.Data("lags"), beta, alpha, sigma), c.Data("y"))
 			})
 		},
-		batch: infer.Batch{"y": d.tensor(y[k:], int64(n)), "lags": d.tensor(lags, int64(n), int64(k))},
+		Batch: infer.Batch{"y": d.tensor(y[k:], int64(n)), "lags": d.tensor(lags, int64(n), int64(k))},
 	}
 }

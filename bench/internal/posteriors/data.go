@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"encoding/json"
@@ -9,9 +9,9 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// data are the values of a data set by name, still as JSON. What is missing or wrong panics with a dataError, so that
+// Data are the values of a data set by name, still as JSON. What is missing or wrong panics with a dataError, so that
 // models read like the mathematics.
-type data struct {
+type Data struct {
 	name   string
 	values map[string]json.RawMessage
 }
@@ -21,11 +21,11 @@ type dataError struct{ data, message string }
 
 func (e dataError) Error() string { return fmt.Sprintf("data %s: %s", e.data, e.message) }
 
-func (d *data) fail(format string, args ...any) {
+func (d *Data) fail(format string, args ...any) {
 	panic(dataError{d.name, fmt.Sprintf(format, args...)})
 }
 
-func (d *data) decode(name, kind string, into any) {
+func (d *Data) decode(name, kind string, into any) {
 	raw, ok := d.values[name]
 	if !ok {
 		d.fail("there is no %q", name)
@@ -36,7 +36,7 @@ func (d *data) decode(name, kind string, into any) {
 }
 
 // number is a single number.
-func (d *data) number(name string) float64 {
+func (d *Data) number(name string) float64 {
 	var v *float64
 	d.decode(name, "a number", &v)
 	if v == nil {
@@ -46,7 +46,7 @@ func (d *data) number(name string) float64 {
 }
 
 // count is a whole number of at least least.
-func (d *data) count(name string, least int) int {
+func (d *Data) count(name string, least int) int {
 	v := d.number(name)
 	if v != math.Trunc(v) || v < float64(least) || v > 1e9 {
 		d.fail("%q is %v: it must be a whole number of at least %d", name, v, least)
@@ -55,14 +55,14 @@ func (d *data) count(name string, least int) int {
 }
 
 // vector is n numbers.
-func (d *data) vector(name string, n int) []float64 {
+func (d *Data) vector(name string, n int) []float64 {
 	var v []*float64
 	d.decode(name, "a list of numbers", &v)
 	return d.row(name, v, n)
 }
 
 // positive is n numbers greater than 0.
-func (d *data) positive(name string, n int) []float64 {
+func (d *Data) positive(name string, n int) []float64 {
 	v := d.vector(name, n)
 	for i, x := range v {
 		if !(x > 0) {
@@ -73,7 +73,7 @@ func (d *data) positive(name string, n int) []float64 {
 }
 
 // matrix is n rows of k numbers, one row after the other.
-func (d *data) matrix(name string, n, k int) []float64 {
+func (d *Data) matrix(name string, n, k int) []float64 {
 	var rows [][]*float64
 	d.decode(name, "a list of rows of numbers", &rows)
 	if len(rows) != n {
@@ -86,7 +86,7 @@ func (d *data) matrix(name string, n, k int) []float64 {
 	return out
 }
 
-func (d *data) row(name string, v []*float64, n int) []float64 {
+func (d *Data) row(name string, v []*float64, n int) []float64 {
 	if len(v) != n {
 		d.fail("%q has %d numbers: there must be %d", name, len(v), n)
 	}
@@ -101,12 +101,12 @@ func (d *data) row(name string, v []*float64, n int) []float64 {
 }
 
 // tensor is numbers as a tensor that lives until nothing refers to it.
-func (d *data) tensor(v []float64, shape ...int64) *ts.Tensor { return keep(d, v, shape...) }
+func (d *Data) tensor(v []float64, shape ...int64) *ts.Tensor { return keep(d, v, shape...) }
 
 // indices is numbers of elements as a tensor.
-func (d *data) indices(v []int64) *ts.Tensor { return keep(d, v, int64(len(v))) }
+func (d *Data) indices(v []int64) *ts.Tensor { return keep(d, v, int64(len(v))) }
 
-func keep[T torch.Number](d *data, v []T, shape ...int64) *ts.Tensor {
+func keep[T torch.Number](d *Data, v []T, shape ...int64) *ts.Tensor {
 	t, err := torch.FromSlice(v, shape...)
 	if err != nil {
 		d.fail("%v", err)
@@ -116,6 +116,6 @@ func keep[T torch.Number](d *data, v []T, shape ...int64) *ts.Tensor {
 }
 
 // vectorTensor is n numbers as a tensor of shape [n].
-func (d *data) vectorTensor(name string, n int) *ts.Tensor {
+func (d *Data) vectorTensor(name string, n int) *ts.Tensor {
 	return d.tensor(d.vector(name, n), int64(n))
 }

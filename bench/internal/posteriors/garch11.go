@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -17,7 +17,7 @@ import (
 //	y_t ~ N(mu, √v_t)
 //
 // The variances are the recurrence v_t = a_t + beta1 v_{t−1} with a_1 = sigma1².
-func garch11(d *data) posterior {
+func garch11(d *Data) Posterior {
 	n := d.count("T", 2)
 	y, sigma1 := d.vector("y", n), d.number("sigma1")
 	r := newRecurrence(d, n)
@@ -27,8 +27,8 @@ func garch11(d *data) posterior {
 		before[t], after[t] = y[t-1], 1
 	}
 	previous, counts, first := d.tensor(before, r.size), d.tensor(after, r.size), d.tensor(start, r.size)
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			mu := c.Sample("mu", flat(support.Real, 0))
 			alpha0 := c.Sample("alpha0", flat(support.Positive, 0))
 			alpha1 := c.Sample("alpha1", flat(support.UnitInterval, 0))
@@ -40,7 +40,7 @@ func garch11(d *data) posterior {
 				c.Observe("y", dist.Normal(mu, sigma), c.Data("y"))
 			})
 		},
-		batch: infer.Batch{"y": d.tensor(y, int64(n))},
+		Batch: infer.Batch{"y": d.tensor(y, int64(n))},
 	}
 }
 
@@ -58,7 +58,7 @@ type recurrence struct {
 	mask      *ts.Tensor // 1 where the power counts, 0 above the diagonal
 }
 
-func newRecurrence(d *data, n int) recurrence {
+func newRecurrence(d *Data, n int) recurrence {
 	m := 1
 	for m*m < n {
 		m++

@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import "github.com/kelvin-ppl/kelvin/dist/support"
 
@@ -7,7 +7,7 @@ import "github.com/kelvin-ppl/kelvin/dist/support"
 //	beta, sigma flat
 //	partyid7 ~ N(beta · x, sigma)
 //	x = [1, real_ideo, race_adj, age = 2, age = 3, age = 4, educ1, gender, income], age = age_discrete
-func nes(d *data) posterior {
+func nes(d *Data) Posterior {
 	n := d.count("N", 1)
 	age := d.vector("age_discrete", n)
 	group := func(g float64) []float64 {

@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"math"
@@ -23,7 +23,7 @@ import (
 // which is the same law of f, centred for some of its elements (Papaspiliopoulos, Roberts and Sköld 2007). Points are
 // taken from far to near, so that L_ii, the spread of f_i when those before are known, falls; centred are those where
 // it is greater than the standard error of log k_i, 1/√k_i, at alpha = 2 and at rho's prior mean.
-func gpPoisRegr(d *data) posterior {
+func gpPoisRegr(d *Data) Posterior {
 	n := d.count("N", 1)
 	x, k := d.vector("x", n), d.vector("k", n)
 	order := farFirst(x)
@@ -44,8 +44,8 @@ func gpPoisRegr(d *data) posterior {
 	m := int64(n)
 	apart, diagonal := d.tensor(squares, m, m), d.tensor(jitter, m, m)
 	uncentred, inOrder := keep(d, free, m), d.indices(back)
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			rho := c.Sample("rho", dist.Gamma(25, 4))
 			alpha := c.Sample("alpha", dist.HalfNormal(2))
 			covariance := torch.Of(apart).Div(rho.Square()).Exp()
@@ -58,9 +58,9 @@ func gpPoisRegr(d *data) posterior {
 				c.Observe("k", dist.PoissonLog(f), c.Data("k"))
 			})
 		},
-		batch: infer.Batch{"k": d.tensor(counts, m)},
+		Batch: infer.Batch{"k": d.tensor(counts, m)},
 		// Between Stan's 0.8 and the 0.99 of the reference's own run.
-		method: hmc.NUTS{TargetAccept: 0.9},
+		Method: hmc.NUTS{TargetAccept: 0.9},
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -16,15 +16,15 @@ import (
 // Since all x are near 4000, alpha and beta are correlated by −0.99999. The chains therefore move in the height of the
 // line at the mean of x, centre = alpha + beta x̄, in the place of alpha. Given beta that is a shift, which leaves the
 // density as it is.
-func kilpisjarvi(d *data) posterior {
+func kilpisjarvi(d *Data) Posterior {
 	n := d.count("N", 1)
 	meanAlpha, sdAlpha := d.number("pmualpha"), d.number("psalpha")
 	meanBeta, sdBeta := d.number("pmubeta"), d.number("psbeta")
 	x := d.vector("x", n)
 	mean := stat.Mean(x, nil)
 	centred := each(n, func(i int) float64 { return x[i] - mean })
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			centre := c.Sample("centre", flat(support.Real, 0))
 			beta := c.Sample("beta", dist.Normal(meanBeta, sdBeta))
 			sigma := c.Sample("sigma", flat(support.Positive, 0))
@@ -34,6 +34,6 @@ func kilpisjarvi(d *data) posterior {
 				c.Observe("y", dist.Normal(c.Data("x").Mul(beta).Add(centre), sigma), c.Data("y"))
 			})
 		},
-		batch: infer.Batch{"x": d.tensor(centred, int64(n)), "y": d.vectorTensor("y", n)},
+		Batch: infer.Batch{"x": d.tensor(centred, int64(n)), "y": d.vectorTensor("y", n)},
 	}
 }

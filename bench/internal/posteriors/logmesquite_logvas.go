@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 //	beta, sigma flat
 //	log weight ~ N(beta · x, sigma)
 //	x = [1, log(d1 d2 canopy_height), log(d1 d2), log(d1/d2), log total_height, log density, group]
-func logmesquiteLogvas(d *data) posterior {
+func logmesquiteLogvas(d *Data) Posterior {
 	n := d.count("N", 1)
 	logs := func(name string) []float64 {
 		v := d.positive(name, n)

@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"math/bits"
@@ -17,15 +17,15 @@ import (
 //	0 < mu_1 < mu_2, mu_1 ~ N(3, 1), mu_2 ~ N(10, 1), y_t ~ N(mu_{state_t}, 1)
 //
 // As in the Stan program the first state has no weight: what is summed over all states starts with the density of y_1.
-func hmmExample(d *data) posterior {
+func hmmExample(d *Data) Posterior {
 	n := d.count("N", 2)
 	if k := d.count("K", 1); k != 2 {
 		d.fail("K is %d: the model has 2 states", k)
 	}
 	rest := padding(d, n-1)
 	centres := d.tensor([]float64{3, 10}, 2)
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			theta1 := c.Sample("theta1", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
 			theta2 := c.Sample("theta2", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
 			mu := c.Sample("mu", dist.ImproperUniform(support.PositiveOrdered, nil, []int64{2}))
@@ -33,7 +33,7 @@ func hmmExample(d *data) posterior {
 			transition := torch.Stack(0, theta1, theta2).Log()
 			c.Factor("y", forward(transition, dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1)), rest, n))
 		},
-		batch: infer.Batch{"y": d.vectorTensor("y", n)},
+		Batch: infer.Batch{"y": d.vectorTensor("y", n)},
 	}
 }
 
@@ -61,7 +61,7 @@ func forward(transition, emission torch.Tensor, padding *ts.Tensor, times int) t
 
 // padding is the identity matrices, as logarithms, that make of n matrices a power of two; nil where there are none to
 // add. In the place of −∞, which has no gradient, is a number whose exponential is 0.
-func padding(d *data, n int) *ts.Tensor {
+func padding(d *Data, n int) *ts.Tensor {
 	var flat []float64
 	k := int64(0)
 	for n+int(k) < 1<<bits.Len(uint(n-1)) {

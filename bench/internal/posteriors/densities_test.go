@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"encoding/json"
@@ -291,16 +291,16 @@ func processDensity(d map[string]any, p point) float64 {
 	return lp + logDet
 }
 
-// made is a posterior of the registry on made-up data.
-func made(t *testing.T, name string, values map[string]any) (posterior, error) {
+// made is a posterior of the Registry on made-up data.
+func made(t *testing.T, name string, values map[string]any) (Posterior, error) {
 	t.Helper()
 	raw, err := json.Marshal(values)
 	require.NoError(t, err)
-	d := &data{name: "made-up"}
+	d := &Data{name: "made-up"}
 	require.NoError(t, json.Unmarshal(raw, &d.values))
-	chosen, err := choose(name)
+	chosen, err := Choose(name)
 	require.NoError(t, err)
-	return chosen[0].load(d)
+	return chosen[0].Load(d)
 }
 
 // The log densities are those of the formulas to 1e-10, and the gradients those of the formulas' differences.
@@ -311,7 +311,7 @@ func TestDensitiesAreTheFormulas(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%v%v", f.name, f.data["N"], f.data["T"]), func(t *testing.T) {
 			p, err := made(t, f.name, f.data)
 			require.NoError(t, err)
-			program, err := ppl.Compile(p.model, p.batch)
+			program, err := ppl.Compile(p.Model, p.Batch)
 			require.NoError(t, err)
 			gradient, err := infer.NewGradient(infer.Sum(program.LogPosterior(), 1))
 			require.NoError(t, err)
@@ -324,7 +324,7 @@ func TestDensitiesAreTheFormulas(t *testing.T) {
 				var value float64
 				var slopes []float64
 				require.NoError(t, torch.Do(func(*torch.Scope) error {
-					e, err := gradient.ValueAndGrad(at, p.batch, 0)
+					e, err := gradient.ValueAndGrad(at, p.Batch, 0)
 					if err != nil {
 						return err
 					}
@@ -348,8 +348,8 @@ func TestDensitiesAreTheFormulas(t *testing.T) {
 			}
 		})
 	}
-	for _, e := range registry {
-		require.True(t, seen[e.name], "%s has no formula", e.name)
+	for _, e := range Registry {
+		require.True(t, seen[e.Name], "%s has no formula", e.Name)
 	}
 }
 

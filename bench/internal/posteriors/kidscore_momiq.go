@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import "github.com/kelvin-ppl/kelvin/dist"
 
@@ -7,7 +7,7 @@ import "github.com/kelvin-ppl/kelvin/dist"
 //
 //	beta flat, sigma ~ HalfCauchy(2.5)
 //	kid_score ~ N(beta_1 + beta_2 mom_iq, sigma)
-func kidscoreMomIQ(d *data) posterior {
+func kidscoreMomIQ(d *Data) Posterior {
 	n := d.count("N", 1)
 	return flatRegression(d, d.vector("kid_score", n), dist.HalfCauchy(2.5), ones(n), d.vector("mom_iq", n))
 }

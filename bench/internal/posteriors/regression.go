@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"math"
@@ -20,7 +20,7 @@ import (
 //	X beta = √n Q theta, theta flat, beta = √n R⁻¹ theta
 //
 // The map is linear, so that the posterior of beta is the same.
-func flatRegression(d *data, y []float64, sigma dist.Distribution, columns ...[]float64) posterior {
+func flatRegression(d *Data, y []float64, sigma dist.Distribution, columns ...[]float64) Posterior {
 	n, k := len(y), len(columns)
 	if n < k {
 		d.fail("%d data are too few for %d coefficients", n, k)
@@ -41,8 +41,8 @@ func flatRegression(d *data, y []float64, sigma dist.Distribution, columns ...[]
 	thin.Scale(root, &thin)
 	back.Scale(root, &back)
 	inverse := d.tensor(back.RawMatrix().Data, int64(k), int64(k))
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			theta := c.Sample("theta", flat(support.Real, k))
 			c.Deterministic("beta", torch.Of(inverse).MatMul(theta))
 			sigma := c.Sample("sigma", sigma)
@@ -50,6 +50,6 @@ func flatRegression(d *data, y []float64, sigma dist.Distribution, columns ...[]
 				c.Observe("y", dist.NormalGLM(c.Data("q"), theta, 0, sigma), c.Data("y"))
 			})
 		},
-		batch: infer.Batch{"q": d.tensor(thin.RawMatrix().Data, int64(n), int64(k)), "y": d.tensor(y, int64(n))},
+		Batch: infer.Batch{"q": d.tensor(thin.RawMatrix().Data, int64(n), int64(k)), "y": d.tensor(y, int64(n))},
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 //
 //	beta, sigma flat
 //	log earn ~ N(beta_1 + beta_2 height + beta_3 male + beta_4 height·male, sigma)
-func logearnInteraction(d *data) posterior {
+func logearnInteraction(d *Data) Posterior {
 	n := d.count("N", 1)
 	earn, height, male := d.positive("earn", n), d.vector("height", n), d.vector("male", n)
 	logs := each(n, func(i int) float64 { return math.Log(earn[i]) })

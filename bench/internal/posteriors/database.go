@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"archive/zip"
@@ -13,35 +13,35 @@ import (
 	"strings"
 )
 
-// database is a checkout of posteriordb (Magnusson et al. 2025, posteriordb: Testing, Benchmarking and Developing
+// Database is a checkout of posteriordb (Magnusson et al. 2025, posteriordb: Testing, Benchmarking and Developing
 // Bayesian Inference Algorithms, AISTATS; github.com/stan-dev/posteriordb), or a part of one:
 //
 //	posteriors/NAME.json                              names the data and the reference draws
 //	data/data/DATA.json.zip                           an object of numbers and lists
 //	reference_posteriors/draws/draws/NAME.json.zip    a list of chains, each an object of parameters and their draws
-type database struct{ root string }
+type Database struct{ root string }
 
-// open finds the database in a checkout, or in its folder posterior_database.
-func open(dir string) (database, error) {
+// Open finds the database in a checkout, or in its folder posterior_database.
+func Open(dir string) (Database, error) {
 	if dir == "" {
-		return database{}, errors.New("where is posteriordb? Give -path DIR, or set POSTERIORDB, to a checkout of " +
+		return Database{}, errors.New("where is posteriordb? Give -path DIR, or set POSTERIORDB, to a checkout of " +
 			"github.com/stan-dev/posteriordb")
 	}
 	for _, root := range []string{filepath.Join(dir, "posterior_database"), dir} {
 		if info, err := os.Stat(filepath.Join(root, "posteriors")); err == nil && info.IsDir() {
-			return database{root}, nil
+			return Database{root}, nil
 		}
 	}
-	return database{}, fmt.Errorf("%s is not a checkout of posteriordb: it has no folder posterior_database/posteriors",
+	return Database{}, fmt.Errorf("%s is not a checkout of posteriordb: it has no folder posterior_database/posteriors",
 		dir)
 }
 
-// reference is the reference draws of each parameter, by name, chain by chain.
-type reference map[string][][]float64
+// Reference is the reference draws of each parameter, by name, chain by chain.
+type Reference map[string][][]float64
 
-// read reads the data and the reference draws of a posterior.
-func (db database) read(name string) (*data, reference, error) {
-	fail := func(err error) (*data, reference, error) {
+// Read reads the data and the reference draws of a posterior.
+func (db Database) Read(name string) (*Data, Reference, error) {
+	fail := func(err error) (*Data, Reference, error) {
 		return nil, nil, fmt.Errorf("posteriordb, %s: %w", name, err)
 	}
 	var about struct {
@@ -54,7 +54,7 @@ func (db database) read(name string) (*data, reference, error) {
 	if about.Data == "" || about.Reference == nil || *about.Reference == "" {
 		return fail(errors.New("its file names no data or no reference draws"))
 	}
-	d := &data{name: about.Data}
+	d := &Data{name: about.Data}
 	if err := db.decode(&d.values, "data", "data", about.Data+".json"); err != nil {
 		return fail(err)
 	}
@@ -70,11 +70,11 @@ func (db database) read(name string) (*data, reference, error) {
 }
 
 // newReference turns the chains around: each must have the same parameters, all with equally many draws.
-func newReference(chains []map[string][]float64) (reference, error) {
+func newReference(chains []map[string][]float64) (Reference, error) {
 	if len(chains) == 0 || len(chains[0]) == 0 {
 		return nil, errors.New("there are none")
 	}
-	r, n := reference{}, -1
+	r, n := Reference{}, -1
 	for i, c := range chains {
 		if len(c) != len(chains[0]) {
 			return nil, fmt.Errorf("chain %d has %d parameters and chain 1 has %d", i+1, len(c), len(chains[0]))
@@ -93,7 +93,7 @@ func newReference(chains []map[string][]float64) (reference, error) {
 }
 
 // decode reads a JSON file: the file itself, or the one in a zip beside it.
-func (db database) decode(into any, parts ...string) error {
+func (db Database) decode(into any, parts ...string) error {
 	file := filepath.Join(append([]string{db.root}, parts...)...)
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -12,10 +12,10 @@ import (
 //
 //	mu_1 < mu_2, mu ~ N(0, 2), sigma ~ HalfN(2), theta ~ Beta(5, 5)
 //	y ~ theta N(mu_1, sigma_1) + (1 − theta) N(mu_2, sigma_2)
-func lowDimGaussMix(d *data) posterior {
+func lowDimGaussMix(d *Data) Posterior {
 	n := d.count("N", 1)
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int64{2}))
 			c.Factor("mu_prior", sum(dist.Normal(0, 2).LogProb(mu)))
 			sigma := c.Sample("sigma", dist.HalfNormal(2).Expand(2))
@@ -28,6 +28,6 @@ func lowDimGaussMix(d *data) posterior {
 				c.Factor("y", parts.Add(weights.Unsqueeze(-1)).LogSumExp(0))
 			})
 		},
-		batch: infer.Batch{"y": d.vectorTensor("y", n)},
+		Batch: infer.Batch{"y": d.vectorTensor("y", n)},
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package posteriors
 
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -11,11 +11,11 @@ import (
 //
 //	mu ~ N(0, 5), tau ~ HalfCauchy(5), theta_trans_j ~ N(0, 1)
 //	theta = mu + tau theta_trans, y_j ~ N(theta_j, sigma_j)
-func eightSchoolsNoncentered(d *data) posterior {
+func eightSchoolsNoncentered(d *Data) Posterior {
 	n := d.count("J", 1)
 	d.positive("sigma", n)
-	return posterior{
-		model: func(c *ppl.Ctx) {
+	return Posterior{
+		Model: func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 5))
 			tau := c.Sample("tau", dist.HalfCauchy(5))
 			c.Plate("schools", int64(n), func(c *ppl.Ctx) {
@@ -24,9 +24,9 @@ func eightSchoolsNoncentered(d *data) posterior {
 				c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
 			})
 		},
-		batch: infer.Batch{"y": d.vectorTensor("y", n), "sigma": d.vectorTensor("sigma", n)},
+		Batch: infer.Batch{"y": d.vectorTensor("y", n), "sigma": d.vectorTensor("sigma", n)},
 		// The reference's own run had 0.95 and a warm-up ten times as long. After 1000 transitions one run of four
 		// seeds had a single divergence with 0.95.
-		method: hmc.NUTS{TargetAccept: 0.99},
+		Method: hmc.NUTS{TargetAccept: 0.99},
 	}
 }

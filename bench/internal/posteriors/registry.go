@@ -1,0 +1,74 @@
+// Package posteriors holds posteriors of posteriordb as models of Kelvin, and reads its data and reference draws.
+package posteriors
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/ppl"
+)
+
+// Posterior is a model on its data. Its latent variables and deterministic values are named as in the reference draws.
+type Posterior struct {
+	Model  ppl.Model
+	Batch  infer.Batch
+	Method hmc.NUTS // what differs from the defaults, for a reason that stands beside it
+}
+
+// Entry is a posterior of the database, by its name there. The function makes the posterior from the data; it panics
+// with a dataError, which Load returns.
+type Entry struct {
+	Name string
+	make func(d *Data) Posterior
+}
+
+// Registry is every posterior that is run. A new one is a function in a file of its own and its name here.
+var Registry = []Entry{
+	{"arK-arK", arK},
+	{"earnings-logearn_interaction", logearnInteraction},
+	{"eight_schools-eight_schools_noncentered", eightSchoolsNoncentered},
+	{"garch-garch11", garch11},
+	{"gp_pois_regr-gp_pois_regr", gpPoisRegr},
+	{"hmm_example-hmm_example", hmmExample},
+	{"kidiq-kidscore_interaction", kidscoreInteraction},
+	{"kidiq-kidscore_momiq", kidscoreMomIQ},
+	{"kilpisjarvi_mod-kilpisjarvi", kilpisjarvi},
+	{"low_dim_gauss_mix-low_dim_gauss_mix", lowDimGaussMix},
+	{"mesquite-logmesquite_logvas", logmesquiteLogvas},
+	{"nes2000-nes", nes},
+	{"sblrc-blr", blr},
+}
+
+// Load makes the posterior; what is wrong with the data is an error.
+func (e Entry) Load(d *Data) (p Posterior, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case dataError:
+			err = r
+		default:
+			panic(r)
+		}
+	}()
+	return e.make(d), nil
+}
+
+// Choose is the part of the Registry with the names in a list separated by commas; all of it for an empty list.
+func Choose(list string) ([]Entry, error) {
+	if list == "" {
+		return Registry, nil
+	}
+	var out []Entry
+	for _, name := range strings.Split(list, ",") {
+		name = strings.TrimSpace(name)
+		i := slices.IndexFunc(Registry, func(e Entry) bool { return e.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-models: there is no model for %q; -list names those there are", name)
+		}
+		out = append(out, Registry[i])
+	}
+	return out, nil
+}
