@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -19,8 +18,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from
@@ -66,34 +63,6 @@ type checkpointHeader struct {
 	Extra    []byte            `json:"extra"` // of the method, in its own format
 	Gradient native.Tier       `json:"gradient"`
 }
-
-type savedTensorInfo struct {
-	Name  string  `json:"name"`
-	Shape []int64 `json:"shape"`
-	DType int     `json:"dtype"` // libtorch's number: 6 float32, 7 float64
-}
-
-// elementBytes is how many bytes an element takes in the file: float32 is kept as it is, all others become float64.
-func (i savedTensorInfo) elementBytes() int {
-	if i.dtype() == gotch.Float {
-		return 4
-	}
-	return 8
-}
-
-func (i savedTensorInfo) dtype() gotch.DType { return gotch.CKind2DType(int32(i.DType)) }
-
-func (i savedTensorInfo) String() string { return fmt.Sprintf("%v %v", i.Shape, i.dtype()) }
-
-// exact are the types whose values float64 holds without loss.
-var exact = []gotch.DType{gotch.Double, gotch.Half, gotch.BFloat16, gotch.Int, gotch.Int16, gotch.Int8, gotch.Uint8,
-	gotch.Bool}
-
-const (
-	checkpointName = "checkpoint.kelvin"
-	drawsName      = "draws.kelvin"
-	lockName       = "lock"
-)
 
 // checkpointer writes the checkpoints of one group of chains.
 type checkpointer struct {
@@ -305,176 +274,6 @@ func (f *checkpointer) close() {
 		_ = f.draws.Close()
 	}
 	_ = f.lock.Release()
-}
-
-// resumeDriven puts the run where the checkpoint says, and returns the snapshot to go on from.
-func (f *checkpointer) resumeDriven(r *driven) ([]byte, error) {
-	if f.old == nil {
-		return nil, nil
-	}
-	h := f.old
-	r.done, r.divergent, r.ended, r.group.resumed = h.Steps, h.Held, h.Ended, h.Steps
-	for c, n := range h.Counts {
-		if n > 0 {
-			r.draws(c)
-		}
-	}
-	return h.Extra, nil
-}
-
-// resumeUpdates puts the run where the checkpoint says.
-func (f *checkpointer) resumeUpdates(r *updater) error {
-	h := f.old
-	if h == nil {
-		return nil
-	}
-	point, err := describe("params", r.state.Position().Flat)
-	if err != nil {
-		return err
-	}
-	// What does not name its position "params" is not compared.
-	i := slices.IndexFunc(h.Tensors, func(i savedTensorInfo) bool { return i.Name == "params" })
-	if i >= 0 && h.Tensors[i].String() != point.String() {
-		return fmt.Errorf("it is of another run: its point is %v, this run's %v: %w", h.Tensors[i], point, ErrCheckpoint)
-	}
-	tensors := map[string]*ts.Tensor{}
-	before := r.state.Save().Tensors
-	for i, info := range h.Tensors {
-		like := before[info.Name]
-		if like == nil {
-			like = r.state.Position().Flat
-		}
-		t, err := restoreTensor(info, f.blobs[i], like)
-		if err != nil {
-			return fmt.Errorf("restoring %s: %w", info.Name, err)
-		}
-		tensors[info.Name] = t
-	}
-	if r.average != nil {
-		r.average.restore(h.Weight, tensors)
-	}
-	saved := Saved{Steps: h.State, Streams: h.Streams, Tensors: tensors, Extra: h.Extra}
-	state, err := r.transform.(Restorer).Restore(r.layout, saved)
-	if err != nil {
-		return err
-	}
-	Free(r.state)
-	r.state = state
-	if err := r.batches.Seek(h.Position); err != nil {
-		return err
-	}
-	r.steps, r.held, r.ended, r.group.resumed = h.Steps, h.Held, h.Ended, h.Steps
-	r.session.updates = max(r.session.updates, r.steps)
-	if len(h.Stats) >= len(updateStats) {
-		r.extra = h.Stats[len(updateStats):]
-	}
-	return nil
-}
-
-// restoreDraws reads the draws that the checkpoint covers, and cuts off what was written after it.
-func (f *checkpointer) restoreDraws() error {
-	if f.old == nil {
-		return f.draws.Truncate(0)
-	}
-	h, g := f.old, f.g
-	if len(h.Counts) != g.size {
-		return fmt.Errorf("it has draws of %d chains, expected %d: %w", len(h.Counts), g.size, ErrCheckpoint)
-	}
-	d, w := g.layout.Dim(), 1+g.layout.Dim()+len(h.Stats)
-	info, err := f.draws.Stat()
-	if err != nil {
-		return err
-	}
-	total := int64(0)
-	for c, n := range h.Counts {
-		if n < 0 || n > maxUpdates {
-			return fmt.Errorf("it has %d draws of chain %d: %w", n, c, ErrCheckpoint)
-		}
-		total += n
-	}
-	path := filepath.Join(f.dir, drawsName)
-	if total > info.Size()/int64(8*w) {
-		return fmt.Errorf("%s is cut off: the checkpoint covers %d draws of %d bytes, the file has %d bytes: %w", path, total,
-			8*w, info.Size(), ErrCheckpoint)
-	}
-	raw := make([]byte, total*int64(8*w))
-	if _, err := f.draws.ReadAt(raw, 0); err != nil && err != io.EOF {
-		return fmt.Errorf("reading draws: %w", err)
-	}
-	if crc64.Checksum(raw, crcTable) != h.DrawsCRC {
-		return fmt.Errorf("%s is damaged: its checksum is not that of the checkpoint: %w", path, ErrCheckpoint)
-	}
-	if err := f.draws.Truncate(int64(len(raw))); err != nil {
-		return err
-	}
-	f.bytes, f.crc = int64(len(raw)), h.DrawsCRC
-	if len(h.Stats) == 0 && total == 0 {
-		return nil
-	}
-	if err := g.rows.begin(h.Stats); err != nil {
-		return err
-	}
-	if !slices.Equal(g.rows.stats, h.Stats) {
-		return fmt.Errorf("its statistics are %q, this run's %q: %w", h.Stats, g.rows.stats, ErrCheckpoint)
-	}
-	for ; len(raw) > 0; raw = raw[8*w:] {
-		chain := binary.LittleEndian.Uint64(raw)
-		if chain >= uint64(g.size) {
-			return fmt.Errorf("%s has a draw of chain %d of %d: %w", path, chain, g.size, ErrCheckpoint)
-		}
-		row := float64Values(raw[8 : 8*w])
-		if err := g.rows.add(g.from+int(chain), row[:d], row[d:]); err != nil {
-			return err
-		}
-		f.counts[chain]++
-	}
-	if !slices.Equal(f.counts, h.Counts) {
-		return fmt.Errorf("%s has %d draws of the chains, the checkpoint says %d: %w", path, f.counts, h.Counts,
-			ErrCheckpoint)
-	}
-	g.rows.restored(g.from, g.size)
-	return nil
-}
-
-func describe(name string, t *ts.Tensor) (savedTensorInfo, error) {
-	shape, err := torch.Shape(t)
-	if err != nil {
-		return savedTensorInfo{}, err
-	}
-	dtype, err := torch.DTypeOfTensor(t)
-	return savedTensorInfo{Name: name, Shape: shape, DType: int(dtype.CInt())}, err
-}
-
-// saveTensor copies the values of a tensor, without loss.
-func saveTensor(name string, t *ts.Tensor) (savedTensorInfo, []byte, error) {
-	info, err := describe(name, t)
-	if err != nil {
-		return info, nil, err
-	}
-	if info.dtype() == gotch.Float {
-		values, err := torch.ToSlice[float32](t)
-		return info, float32Bytes(values), err
-	}
-	if !slices.Contains(exact, info.dtype()) {
-		return info, nil, fmt.Errorf("a tensor of type %v cannot be saved: %w", info.dtype(), ErrCheckpoint)
-	}
-	values, err := torch.ToSlice[float64](t)
-	return info, float64Bytes(values), err
-}
-
-// restoreTensor makes the tensor again, on the device of the one that it replaces.
-func restoreTensor(info savedTensorInfo, blob []byte, like *ts.Tensor) (*ts.Tensor, error) {
-	device := torch.CPU
-	if like != nil {
-		var err error
-		if device, err = torch.DeviceOf(like); err != nil {
-			return nil, err
-		}
-	}
-	if info.dtype() == gotch.Float {
-		return torch.FromSliceOn(device, gotch.Float, float32Values(blob), info.Shape...)
-	}
-	return torch.FromSliceOn(device, info.dtype(), float64Values(blob), info.Shape...)
 }
 
 // marshal is the header as JSON, for the file and for messages.

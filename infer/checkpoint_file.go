@@ -9,8 +9,12 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // A checkpoint file is the magic line, the length of a JSON header and the header, the tensors' bytes in the header's
@@ -118,4 +122,73 @@ func float32Values(b []byte) []float32 {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 	return v
+}
+
+type savedTensorInfo struct {
+	Name  string  `json:"name"`
+	Shape []int64 `json:"shape"`
+	DType int     `json:"dtype"` // libtorch's number: 6 float32, 7 float64
+}
+
+// elementBytes is how many bytes an element takes in the file: float32 is kept as it is, all others become float64.
+func (i savedTensorInfo) elementBytes() int {
+	if i.dtype() == gotch.Float {
+		return 4
+	}
+	return 8
+}
+
+func (i savedTensorInfo) dtype() gotch.DType { return gotch.CKind2DType(int32(i.DType)) }
+
+func (i savedTensorInfo) String() string { return fmt.Sprintf("%v %v", i.Shape, i.dtype()) }
+
+// exact are the types whose values float64 holds without loss.
+var exact = []gotch.DType{gotch.Double, gotch.Half, gotch.BFloat16, gotch.Int, gotch.Int16, gotch.Int8, gotch.Uint8,
+	gotch.Bool}
+
+const (
+	checkpointName = "checkpoint.kelvin"
+	drawsName      = "draws.kelvin"
+	lockName       = "lock"
+)
+
+func describe(name string, t *ts.Tensor) (savedTensorInfo, error) {
+	shape, err := torch.Shape(t)
+	if err != nil {
+		return savedTensorInfo{}, err
+	}
+	dtype, err := torch.DTypeOfTensor(t)
+	return savedTensorInfo{Name: name, Shape: shape, DType: int(dtype.CInt())}, err
+}
+
+// saveTensor copies the values of a tensor, without loss.
+func saveTensor(name string, t *ts.Tensor) (savedTensorInfo, []byte, error) {
+	info, err := describe(name, t)
+	if err != nil {
+		return info, nil, err
+	}
+	if info.dtype() == gotch.Float {
+		values, err := torch.ToSlice[float32](t)
+		return info, float32Bytes(values), err
+	}
+	if !slices.Contains(exact, info.dtype()) {
+		return info, nil, fmt.Errorf("a tensor of type %v cannot be saved: %w", info.dtype(), ErrCheckpoint)
+	}
+	values, err := torch.ToSlice[float64](t)
+	return info, float64Bytes(values), err
+}
+
+// restoreTensor makes the tensor again, on the device of the one that it replaces.
+func restoreTensor(info savedTensorInfo, blob []byte, like *ts.Tensor) (*ts.Tensor, error) {
+	device := torch.CPU
+	if like != nil {
+		var err error
+		if device, err = torch.DeviceOf(like); err != nil {
+			return nil, err
+		}
+	}
+	if info.dtype() == gotch.Float {
+		return torch.FromSliceOn(device, gotch.Float, float32Values(blob), info.Shape...)
+	}
+	return torch.FromSliceOn(device, info.dtype(), float64Values(blob), info.Shape...)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Compile makes native code of a target on the batch b, for points like start, of shape [d] or [K, d]. The function's
-// value is LogPosterior + weight · LogJacobian; its outputs are what the log posterior gives besides. A nil function means
-// eager evaluation; the report says why.
+// value is LogPosterior + weight · LogJacobian; its outputs are what the log posterior gives besides. A nil function
+// means eager evaluation; the report says why.
 func Compile(t Target, start Params, b Batch, o native.Options) (*native.Func, native.Report, error) {
 	if err := t.check(); err != nil {
 		return nil, native.Report{}, err
@@ -86,8 +86,8 @@ func recordingPoints(start Params) ([][]float64, error) {
 	return slices.Insert(points, 1, moved), nil
 }
 
-// differentiate evaluates a density with its gradient and aux at a single point. The tensors belong to the scope that is
-// open.
+// differentiate evaluates a density with its gradient and aux at a single point. The tensors belong to the scope that
+// is open.
 func differentiate(f LogPosterior, p Params, b Batch) (value, grad *ts.Tensor, aux map[string]*ts.Tensor, err error) {
 	var names []string
 	value, grad, more, err := torch.ValueAndGradAux(func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {

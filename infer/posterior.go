@@ -40,8 +40,8 @@ type Gradient interface {
 	ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error)
 }
 
-// NewGradient differentiates a target with libtorch's autograd, mapped over the chains. In a run it compiles the target,
-// as the run's Options.Native asks; see package native.
+// NewGradient differentiates a target with libtorch's autograd, mapped over the chains. In a run it compiles the
+// target, as the run's Options.Native asks; see package native.
 func NewGradient(t Target) (Gradient, error) {
 	if err := t.check(); err != nil {
 		return nil, err

@@ -1,18 +1,15 @@
 package infer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -49,21 +46,6 @@ func Sample(ctx context.Context, program Program, method Method, o Options) (*dr
 // Run is [Sample] with all that a run leaves. The result is nil only if nothing was run.
 func Run(ctx context.Context, program Program, method Method, o Options) (*Result, error) {
 	return run("infer.Run", ctx, program, method, o)
-}
-
-// Result is what a run leaves when it ends, or when it was stopped.
-type Result struct {
-	Draws         *draws.Draws // named values; nil while there are none
-	Unconstrained *draws.Draws // the same draws on unconstrained space
-	Transform     Transform    // what the method built
-	// the last state, the caller's; nil for methods that drive themselves, and with several groups
-	State     State
-	Last      Params   // the last point of each chain, of shape [Chains, d]
-	Average   *Average // with Options.Average, if there were updates after the warm-up
-	Updates   int64    // of each chain, or transitions of all chains of a method that drives itself
-	Held      int64    // updates of single chains that were held, because something was not finite
-	Gradients int64    // evaluated by this process, one for each chain
-	Detail    any      // what a method that drives itself tells besides, such as *hmc.Detail
 }
 
 // PanicError is a panic of a function of the user's, a model or an observer, made an error, so that a run does not lose
@@ -214,46 +196,6 @@ func (s *session) start() (Params, error) {
 		Allowed: fmt.Sprintf("it must be one point, or one for each of %d chains", s.o.Chains)}
 }
 
-// run runs the groups one after the other, after the search for a mode where the method needs one.
-func (s *session) run(method Method) error {
-	start, err := s.start()
-	if err != nil {
-		return err
-	}
-	if finder, ok := s.transform.(ModeFinder); ok {
-		if start, err = s.climb(finder, start); err != nil {
-			return fmt.Errorf("looking for the mode: %w", err)
-		}
-	}
-	for from := 0; from < s.o.Chains; from += s.o.Group {
-		g := group{session: s, from: from, size: min(s.o.Group, s.o.Chains-from)}
-		if g.start, err = part(start, from, g.size); err != nil {
-			return err
-		}
-		if s.o.Checkpoint != nil {
-			own := *s.o.Checkpoint
-			if g.checkpoint = &own; s.o.Group < s.o.Chains {
-				own.Dir = filepath.Join(own.Dir, fmt.Sprintf("chains-%06d", from))
-			}
-		}
-		if err := s.batches.Seek(s.from); err != nil {
-			return err
-		}
-		if driver, ok := s.transform.(Driver); ok {
-			err = g.drive(driver)
-		} else {
-			err = g.update()
-		}
-		if err != nil {
-			if s.o.Group < s.o.Chains {
-				err = fmt.Errorf("chains %d to %d: %w", from, from+g.size-1, err)
-			}
-			return err
-		}
-	}
-	return s.tooManyHeld()
-}
-
 // climb runs the method that finds the mode.
 func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 	method, target := finder.FindMode()
@@ -286,179 +228,3 @@ type climbing struct {
 }
 
 func (c climbing) Target() Target { return c.target }
-
-// part is some of the chains of a point.
-func part(p Params, from, size int) (Params, error) {
-	if !p.Batched() || size == p.Chains() {
-		return p.copy()
-	}
-	view, err := p.with(p.Flat.Narrow(0, int64(from), int64(size), false))
-	if err != nil {
-		return p, err
-	}
-	return view.copy()
-}
-
-// tooManyHeld is the error of a run that mostly stood still.
-func (s *session) tooManyHeld() error {
-	if all := s.updates * int64(s.o.Chains); s.held*2 > all {
-		return fmt.Errorf("%.3g %% of the updates were held because the log posterior or its gradient was not finite: "+
-			"lower the step size of %s, or start elsewhere: %w", 100*float64(s.held)/float64(all), s.name, ErrNonFinite)
-	}
-	return nil
-}
-
-// finish makes the result.
-func (s *session) finish(r *Result) error {
-	r.Transform, r.Updates, r.Held, r.Gradients = s.transform, s.updates, s.held, s.gradients
-	r.State = s.state
-	if len(s.details) == 1 {
-		r.Detail = s.details[0]
-	} else if len(s.details) > 1 {
-		r.Detail = s.details
-	}
-	d := s.layout.Dim()
-	var err error
-	if len(s.last) > 0 {
-		r.Last.Layout = s.layout
-		if r.Last.Flat, err = stacked(s.last, d); err != nil {
-			return err
-		}
-	}
-	if len(s.averages) > 0 {
-		if r.Average, err = averaged(s.averages, s.layout); err != nil {
-			return err
-		}
-	}
-	if r.Unconstrained, err = s.rows.container(); err != nil {
-		return err
-	}
-	if r.Unconstrained == nil || r.Unconstrained.Total() == 0 {
-		return s.rows.save()
-	}
-	if r.Last.Flat == nil { // a method that drives itself ends at its last draws
-		if r.Last, err = lastRows(r.Unconstrained, s.layout); err != nil {
-			return err
-		}
-	}
-	s.describe(r)
-	if err := s.rows.save(); err != nil {
-		return err
-	}
-	if r.Draws, err = s.program.Draws(r.Unconstrained, s.program.Batch()); err != nil {
-		return err
-	}
-	if r.Draws != r.Unconstrained {
-		for key, value := range r.Unconstrained.Attrs() {
-			r.Draws.SetAttr(key, value)
-		}
-		for _, n := range r.Unconstrained.Notes() {
-			r.Draws.AddNote(n)
-		}
-	}
-	return nil
-}
-
-// lastRows are the last draws of all chains; the zero value while one has none.
-func lastRows(d *draws.Draws, l *Layout) (Params, error) {
-	var flat []float64
-	for c := range d.Chains() {
-		if d.Len(c) == 0 {
-			return Params{}, nil
-		}
-		flat = append(flat, d.Row(c, d.Len(c)-1)...)
-	}
-	t, err := torch.FromSlice(flat, int64(d.Chains()), int64(l.Dim()))
-	return Params{Layout: l, Flat: t}, err
-}
-
-// describe says in the draws how they came about, and what the method has to say about its run.
-func (s *session) describe(r *Result) {
-	d := r.Unconstrained
-	d.SetAttr(draws.AttrMethod, s.name)
-	d.SetAttr("gradient", s.compilation.String())
-	d.SetAttr("seed", strconv.FormatUint(s.o.Seed, 10))
-	d.SetAttr("warmup", strconv.Itoa(s.o.Warmup))
-	d.SetAttr("thin", strconv.Itoa(s.o.Thin))
-	d.SetAttr("data", strconv.FormatFloat(s.data, 'g', -1, 64))
-	if noter, ok := s.transform.(Noter); ok {
-		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.program.Batch(),
-			Draws: d}
-		for _, n := range noter.Notes(s.state, summary) {
-			d.AddNote(n)
-		}
-	}
-}
-
-// averaged puts the averages of groups below each other.
-func averaged(groups []*Average, l *Layout) (*Average, error) {
-	if len(groups) == 1 {
-		return groups[0], nil
-	}
-	a := &Average{Mean: Params{Layout: l}, Variance: Params{Layout: l}, Weight: groups[0].Weight}
-	var means, variances []*ts.Tensor
-	for _, g := range groups {
-		means, variances = append(means, g.Mean.Flat), append(variances, g.Variance.Flat)
-	}
-	var err error
-	if a.Mean.Flat, err = stacked(means, l.Dim()); err != nil {
-		return nil, err
-	}
-	a.Variance.Flat, err = stacked(variances, l.Dim())
-	return a, err
-}
-
-// stacked puts points of shape [d] or [K, d] below each other.
-func stacked(points []*ts.Tensor, d int) (out *ts.Tensor, err error) {
-	err = torch.Do(func(s *torch.Scope) error {
-		rows := make([]*ts.Tensor, len(points))
-		for i, p := range points {
-			if rows[i], err = p.Reshape([]int64{-1, int64(d)}, false); err != nil {
-				return err
-			}
-		}
-		out, err = ts.Cat(rows, 0)
-		s.Keep(out)
-		return err
-	})
-	return out, err
-}
-
-// nameOf is the stable name of a transform.
-func nameOf(t Transform) string {
-	if named, ok := t.(Named); ok {
-		return named.Name()
-	}
-	return fmt.Sprintf("%T", t)
-}
-
-// group are the chains that run at once.
-type group struct {
-	*session
-	from, size int // chains from, from+1, ...
-	start      Params
-	checkpoint *Checkpoint
-	file       *checkpointer
-	resumed    int64
-}
-
-// progress is what all observers are told.
-func (g *group) progress() Progress {
-	return Progress{Method: g.name, Chains: g.size, FirstChain: g.first(), Transform: g.transform,
-		Elapsed: time.Since(g.began),
-		Resumed: g.resumed, Draws: g.rows.least(g.from, g.size), Gradients: g.gradients}
-}
-
-// first is the number of the group's first chain among all streams.
-func (g *group) first() uint64 { return g.o.FirstChain + uint64(g.from) }
-
-// every is after how many updates, or transitions of each chain, a checkpoint or a block of draws is due.
-func (g *group) every(def int64) int64 {
-	switch {
-	case g.checkpoint != nil:
-		return cmp.Or(g.checkpoint.Every, def)
-	case g.o.Save != nil:
-		return int64(g.o.SaveEvery)
-	}
-	return 0
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kelvin-ppl/kelvin/internal/needsetup"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -30,3 +31,6 @@ func SetThreads(n int) error {
 	ts.KelvinSetThreads(n)
 	return nil
 }
+
+// Where the compiler stops in needsetup, set-up has not run: see its documentation.
+const _ = needsetup.Done

@@ -1,0 +1,118 @@
+package cmdstan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/store/internal/content"
+)
+
+// Options have the fields of store.CSVOptions, and what its sink sets.
+type Options struct {
+	Model             string
+	Seed              uint64
+	Warmup, Draws     int
+	Thin              int
+	SaveWarmup        bool
+	Algorithm, Metric string
+	TargetAccept      float64
+	MaxTreeDepth      int
+	Start             time.Time
+	FlushEvery        int
+	Chain             int    // from 1; 0 is 1
+	Run               string // the run's identity; empty is not compared
+}
+
+// fill sets the defaults and checks.
+func (o *Options) fill(stats []string) error {
+	for _, f := range []struct {
+		name  string
+		value *int
+		or    int
+	}{
+		{"Chain", &o.Chain, 1}, {"Warmup", &o.Warmup, 1000}, {"Draws", &o.Draws, 1000}, {"Thin", &o.Thin, 1},
+		{"MaxTreeDepth", &o.MaxTreeDepth, 10}, {"FlushEvery", &o.FlushEvery, 100},
+	} {
+		if *f.value < 0 {
+			return content.Failf(content.ErrRange, "CSV: %s is %d, want a positive number, or 0 for %d", f.name, *f.value, f.or)
+		}
+		if *f.value == 0 {
+			*f.value = f.or
+		}
+	}
+	if !(o.TargetAccept >= 0 && o.TargetAccept < 1) {
+		return content.Failf(content.ErrRange, "CSV: TargetAccept is %v, want a number between 0 and 1, or 0 for 0.8",
+			o.TargetAccept)
+	}
+	if o.TargetAccept == 0 {
+		o.TargetAccept = 0.8
+	}
+	if o.Model == "" {
+		o.Model = "model"
+	}
+	if o.Algorithm == "" {
+		o.Algorithm = "fixed_param"
+		if d, err := draws.New(nil, stats, 1); err == nil {
+			if _, ok := d.StatName(draws.StatStepSize); ok {
+				o.Algorithm = "hmc"
+			}
+		}
+	}
+	if o.Metric == "" {
+		o.Metric = "diag_e"
+	}
+	if allowed := []string{"hmc", "fixed_param"}; !slices.Contains(allowed, o.Algorithm) {
+		return content.Failf(content.ErrRange, "CSV: Algorithm is %q, want one of %q", o.Algorithm, allowed)
+	}
+	if allowed := []string{"unit_e", "diag_e", "dense_e"}; !slices.Contains(allowed, o.Metric) {
+		return content.Failf(content.ErrRange, "CSV: Metric is %q, want one of %q", o.Metric, allowed)
+	}
+	return nil
+}
+
+// head is the head of a file: CmdStan's comments, Kelvin's layout, the names of the columns.
+func head(o Options, l content.Layout, columns []string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "# "+format+"\n", args...) }
+	line("model = %s", oneLine(o.Model))
+	if !o.Start.IsZero() {
+		line("start_datetime = %s", o.Start.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	line("method = sample (Default)")
+	line("  sample")
+	line("    num_samples = %d", o.Draws)
+	line("    num_warmup = %d", o.Warmup)
+	line("    save_warmup = %t", o.SaveWarmup)
+	line("    thin = %d", o.Thin)
+	if o.Algorithm == "hmc" {
+		line("    adapt")
+		line("      engaged = true (Default)")
+		line("      delta = %s", number(o.TargetAccept))
+		line("    algorithm = hmc (Default)")
+		line("      hmc")
+		line("        engine = nuts (Default)")
+		line("          nuts")
+		line("            max_depth = %d", o.MaxTreeDepth)
+		line("        metric = %s", o.Metric)
+	} else {
+		line("    algorithm = fixed_param")
+	}
+	line("id = %d", o.Chain)
+	line("random")
+	line("  seed = %d", o.Seed)
+	line("%s %s", content.LibraryKey, content.LibraryVersion())
+	if o.Run != "" {
+		line("%s %s", content.RunKey, oneLine(o.Run))
+	}
+	line("%s %s", content.LayoutKey, l)
+	b.WriteString(strings.Join(columns, ",") + "\n")
+	return b.String()
+}
+
+// oneLine makes a text fit for a comment.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '=' }), " ")
+}
