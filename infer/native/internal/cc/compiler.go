@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,6 +18,8 @@ type Compiler struct {
 	Path    string
 	Args    []string // that come before all others
 	Version string   // the first line of what --version prints
+
+	barrier bool // it knows __builtin_assoc_barrier, as gcc has from version 12 on
 }
 
 // ErrNoCompiler is the error of a machine without a C compiler.
@@ -59,6 +62,13 @@ func probe(words []string) (Compiler, error) {
 		return Compiler{}, err
 	}
 	c.Version, _, _ = strings.Cut(string(out), "\n")
+	// The copyright tells gcc, under whatever name, from what else prints versions.
+	if strings.Contains(string(out), "Free Software Foundation") {
+		words := strings.Fields(c.Version)
+		major, _, _ := strings.Cut(words[len(words)-1], ".")
+		n, _ := strconv.Atoi(major)
+		c.barrier = n >= 12
+	}
 	return c, nil
 }
 
@@ -92,22 +102,26 @@ func (c Compiler) run(limit time.Duration, dir string, input []byte, args ...str
 
 // flags are all that the compiler gets besides the files.
 //
-// Reductions may be reordered, since the text asks for it where they occur, and products may be fused with sums. No
-// other rule of the arithmetic is given up, so that infinities and NaN stay what they are.
-func flags() []string {
-	f := []string{"-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-ffp-contract=fast", "-w", "-std=gnu11", "-fPIC", "-shared"}
-	return append(f, native()...)
+// Reductions may be reordered where the text has them, and products may be fused with sums. No other rule of the
+// arithmetic is given up, so that infinities and NaN stay what they are.
+func (c Compiler) flags() []string {
+	f := []string{"-std=gnu11", "-w", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd"}
+	if c.barrier {
+		// Without it, gcc adds up the lanes of a reduction one by one.
+		f = append(f, "-fassociative-math", "-fno-signed-zeros", "-DKELVIN_BARRIER")
+	}
+	return append(append(f, native()...), "-fPIC", "-shared")
 }
 
-// object compiles a text into a shared object.
-func (c Compiler) object(text string, limit time.Duration) ([]byte, error) {
+// object compiles a text into a shared object, with more flags than those of every plan where there are any.
+func (c Compiler) object(text string, limit time.Duration, more ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "kelvin-cc-") // of this user alone
 	if err != nil {
 		return nil, fmt.Errorf("cc: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	out := filepath.Join(dir, "object.so")
-	args := append(flags(), "-x", "c", "-", "-o", out, "-lm")
+	args := append(append(c.flags(), more...), "-x", "c", "-", "-o", out, "-lm")
 	if _, err := c.run(limit, dir, []byte(text), args...); err != nil {
 		return nil, fmt.Errorf("cc: %w", err)
 	}

@@ -41,6 +41,9 @@ func (e *UnsupportedError) Error() string { return fmt.Sprintf("cc: step %d: %s"
 //go:embed helpers.h
 var helpers string
 
+//go:embed special.h
+var special string
+
 // Emit writes a plan, which must have passed its checks, as one C file. It defines kelvin_prologue and kelvin_main, both
 // of type kelvin_fn, and kelvin_abi, the version of the interface. The text depends on no machine and on no data
 // except constants of one number, so that equal models have equal texts.
@@ -53,7 +56,7 @@ func Emit(p *ir.Plan) (string, error) {
 }
 
 func preamble() string {
-	return "// Made by Kelvin. Do not edit.\n" + abi.Header + "\n" + helpers + "\nconst int kelvin_abi = KELVIN_ABI;\n"
+	return "// Made by Kelvin. Do not edit.\n" + abi.Header + "\n" + helpers + "\n" + special + "\nconst int kelvin_abi = KELVIN_ABI;\n"
 }
 
 // emitPlan writes the two functions of a plan; the suffix ends their names.

@@ -1,11 +1,18 @@
 #define KELVIN_INF __builtin_inf()
 #define KELVIN_NAN __builtin_nan("")
-#define M_PI_ 3.14159265358979323846
+#define KELVIN_PI 3.14159265358979323846
 #define KELVIN_ALIGNED __attribute__((aligned(64)))
 #define KELVIN_AT(type, block, offset) ((type *)__builtin_assume_aligned((block) + (offset), 64))
 #define KELVIN_BODY __attribute__((noinline))
 #define KELVIN_EXPORT __attribute__((visibility("default")))
 #define KELVIN_INLINE static inline __attribute__((always_inline, unused))
+
+// With KELVIN_BARRIER the compiler may reorder sums and products, as reductions need; it may not look into what is kept.
+#ifdef KELVIN_BARRIER
+#define KELVIN_KEEP(x) __builtin_assoc_barrier(x)
+#else
+#define KELVIN_KEEP(x) (x)
+#endif
 
 // KELVIN_LIBMVEC is the version of glibc whose vector library is at hand: 222 or 235.
 #if KELVIN_LIBMVEC >= 222
@@ -68,22 +75,8 @@ KELVIN_INLINE double kelvin_hypot(double a, double b) {
   return __builtin_sqrt(p * p + q * q) * t;
 }
 
-double lgamma_r(double, int *);
-KELVIN_INLINE double kelvin_lgamma(double x) {
-  int sign;
-  return lgamma_r(x, &sign);
-}
-
-static double kelvin_digamma(double x) __attribute__((unused));
-static double kelvin_digamma(double x) {
-  if (x == 0)
-    return -1 / x;
-  if (x < 0)
-    return x == __builtin_trunc(x) ? KELVIN_NAN : kelvin_digamma(1 - x) - M_PI_ / tan(M_PI_ * x);
-  double sum = 0;
-  for (; x < 12; x++)
-    sum -= 1 / x;
-  double y = 1 / (x * x);
-  return sum + log(x) - 0.5 / x -
-         y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760))))));
+// The same where a branch costs nothing.
+KELVIN_INLINE double kelvin_hypot_one(double a, double b) {
+  double s = a * a + b * b;
+  return (s > 0x1p-900) & (s < 0x1p1000) ? __builtin_sqrt(s) : kelvin_hypot(a, b);
 }

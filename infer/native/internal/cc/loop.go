@@ -2,6 +2,7 @@ package cc
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -342,8 +343,25 @@ func (n *nest) instruction(k int) error {
 	if in.Op == ir.Div && n.divide(k, l, a, b) {
 		return nil
 	}
+	if in.Op == ir.Hypot && (l < len(n.sizes) || !n.vector) {
+		n.add(l, "const double %s = kelvin_hypot_one(%s, %s);", v, a, b)
+		return nil
+	}
+	if in.Op >= ir.Add && in.Op <= ir.Mul {
+		a, b = n.kept(in.Op, in.A), n.kept(in.Op, in.B)
+	}
 	n.add(l, "const double %s = %s;", v, expression(in.Op, a, b))
 	return nil
+}
+
+// kept is an operand of a sum or product, kept from being reordered with that: (a + b) - a is not b where a is infinite.
+// A product in a sum stays open, for the two make one instruction.
+func (n *nest) kept(outer ir.Op, k int) string {
+	inner := n.body[k].Op
+	if inner == outer || outer != ir.Mul && (inner == ir.Add || inner == ir.Sub) {
+		return "KELVIN_KEEP(" + n.values[k] + ")"
+	}
+	return n.values[k]
 }
 
 // condition is whether the value of an instruction is not 0.
@@ -354,16 +372,28 @@ func (n *nest) condition(k int) string {
 	return "(" + n.values[k] + " != 0)"
 }
 
-// divide writes a division by what is the same throughout the innermost loop as a product, and says whether it did.
-// A division takes as long as ten products. The divisor is scaled so that its reciprocal has all its bits.
+// divide writes a division by a number, or by what is the same throughout the innermost loop, as a product, and says
+// whether it did. A division takes as long as ten products. The divisor is scaled so that its reciprocal has all its bits.
 func (n *nest) divide(k, l int, a, b string) bool {
+	in := &n.body[k]
+	if d := &n.body[in.B]; d.Op == ir.Num || d.Op == ir.Load && n.f.places[d.At.Buf] == literal {
+		v := d.Num
+		if d.Op == ir.Load {
+			v = n.f.plan.Buffers[d.At.Buf].Data[0]
+		}
+		if m := math.Abs(v); m < 0x1p-1000 || m > 0x1p1000 || m != m {
+			return false
+		}
+		n.add(l, "const double v%d = %s*%s;", k, a, number(1/v))
+		return true
+	}
 	r := len(n.sizes)
-	lb := n.levels[n.body[k].B]
+	lb := n.levels[in.B]
 	if r == 0 || l != r || lb == r || n.sizes[r-1] < 8 {
 		return false
 	}
 	n.add(lb, "const double s%d = kelvin_scale(%s), r%d = 1.0/(%s*s%d);", k, b, k, b, k)
-	n.add(l, "const double v%d = %s*s%d*r%d;", k, a, k, k)
+	n.add(l, "const double v%d = KELVIN_KEEP(%s*s%d)*r%d;", k, a, k, k)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -208,19 +209,27 @@ func TestSteps(t *testing.T) {
 		inputs[1][0][i], inputs[1][2][i] = float64(rng.IntN(7)), float64(rng.IntN(2))
 		inputs[1][1][i] = float64(float32(rng.NormFloat64()))
 	}
-	for i, f := range compileAll(t, plans) {
-		x := []float64{0.3, -1.2, 2}
-		want := outputs(t, plans[i], ir.NewMachine(plans[i]), inputs[i], x, 0.5)
-		agree(t, want, outputs(t, plans[i], f, inputs[i], x, 0.5), 1e-12, fmt.Sprint("plan ", i))
-		x[1] = math.NaN() // which reaches every sum of the first plan
-		want = outputs(t, plans[i], ir.NewMachine(plans[i]), inputs[i], x, 0.5)
-		agree(t, want, outputs(t, plans[i], f, inputs[i], x, 0.5), 1e-12, fmt.Sprint("plan ", i, " at NaN"))
-		if i == 1 {
-			for _, bad := range []float64{-1, 7, 1 << 40} {
-				inputs[1][0][17] = bad
-				require.ErrorContains(t, f.Prepare(inputs[1]), "step 0", "the index %v", bad)
-			}
-		}
+	x := []float64{0.3, -1.2, 2}
+	var cases []irtest.Case
+	for i, p := range plans {
+		c := irtest.Case{Name: fmt.Sprint("plan ", i), Plan: p, X: x, Weight: 0.5, Inputs: inputs[i]}
+		cases = append(cases, c)
+		c.X = []float64{0.3, math.NaN(), 2} // which reaches every sum of the first plan
+		cases = append(cases, c)
+	}
+	differential(t, cases)
+}
+
+// An index out of range is found by the prologue, which says where.
+func TestIndexOutOfRange(t *testing.T) {
+	p := gathers()
+	e := compileAll(t, []*ir.Plan{p})[0]
+	for _, bad := range []float64{-1, 7, 1 << 40} {
+		inputs := [][]float64{make([]float64, 40), make([]float64, 40), make([]float64, 40)}
+		inputs[0][17] = bad
+		m := irtest.NewMemory(e, irtest.Case{Plan: p, X: make([]float64, 3), Inputs: inputs})
+		require.ErrorContains(t, m.Prepare(), "step 0", "the index %v", bad)
+		m.Close()
 	}
 }
 

@@ -36,7 +36,7 @@ func unary(op Op, a float64) float64 {
 	case Expm1:
 		return math.Expm1(a)
 	case Log:
-		return math.Log(a)
+		return log(a)
 	case Log1p:
 		return math.Log1p(a)
 	case Sin:
@@ -58,6 +58,9 @@ func unary(op Op, a float64) float64 {
 	case Tanh:
 		return math.Tanh(a)
 	case Lgamma:
+		if a != 0 && math.Abs(a) < 0x1p-1022 {
+			return -log(math.Abs(a))
+		}
 		v, _ := math.Lgamma(a)
 		return v
 	case Digamma:
@@ -107,14 +110,14 @@ func binary(op Op, a, b float64) float64 {
 	case Div:
 		return a / b
 	case Pow:
-		return math.Pow(a, b)
+		return pow(a, b)
 	case Hypot:
 		if a != a || b != b {
 			return a + b // NaN before infinity, as libtorch has it
 		}
 		return math.Hypot(a, b)
 	case Atan2:
-		return math.Atan2(a, b)
+		return atan2(a, b)
 	case Rem:
 		r := math.Mod(a, b)
 		if r != 0 && (r < 0) != (b < 0) {
@@ -143,6 +146,29 @@ func binary(op Op, a, b float64) float64 {
 		return truth(a != 0 || b != 0)
 	}
 	return math.NaN()
+}
+
+// log and pow are right for subnormal numbers too, which Go's own logarithm is not on amd64.
+func log(a float64) float64 {
+	if 0 < a && a < 0x1p-1022 {
+		return math.Log(a*0x1p54) - 54*math.Ln2
+	}
+	return math.Log(a)
+}
+
+func pow(a, b float64) float64 {
+	if 0 < a && a < 0x1p-1022 {
+		return math.Pow(a*0x1p54, b) * math.Exp2(-54*b)
+	}
+	return math.Pow(a, b)
+}
+
+// atan2 has the sign of a where a/b is too small for a number, which Go's own has not.
+func atan2(a, b float64) float64 {
+	if b < 0 && a != 0 && a/b == 0 {
+		return math.Copysign(math.Pi, a)
+	}
+	return math.Atan2(a, b)
 }
 
 // digamma is ψ(x): by the recurrence ψ(x) = ψ(x+1) - 1/x up to 15, then by its asymptotic expansion (DLMF 5.11.2); for

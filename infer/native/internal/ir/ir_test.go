@@ -158,4 +158,7 @@ func TestSpecialFunctions(t *testing.T) {
 	assert.True(t, math.IsNaN(Apply(Max, nan, 1, 0)))
 	assert.True(t, math.IsNaN(Apply(Min, 1, nan, 0)))
 	assert.Equal(t, 1.0, Apply(Rem, -5, 3, 0))
+	assert.InEpsilon(t, -1074*math.Ln2, Apply(Log, 5e-324, 0, 0), 1e-15)
+	assert.InEpsilon(t, math.Exp2(-107.4), Apply(Pow, 5e-324, 0.1, 0), 1e-14)
+	assert.Equal(t, -math.Pi, Apply(Atan2, -1e-300, -1e300, 0))
 }
