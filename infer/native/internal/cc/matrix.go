@@ -2,7 +2,9 @@ package cc
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
@@ -61,16 +63,20 @@ type operands struct {
 	vars []string
 }
 
-// index is that of element (i, j) of the matrix of this repetition.
+// index is that of element (i, j) of the matrix of this repetition; i and j are variables or numbers.
 func (o operands) index(m ir.Matrix, i, j string) string {
-	strides := append(append([]int{}, m.Strides...), m.Row, m.Col)
-	vars := append(append([]string{}, o.vars...), i, j)
-	for d, v := range vars {
-		if v == "0" {
-			strides[d] = 0
+	off, strides, vars := m.Off, slices.Clone(m.Strides), slices.Clone(o.vars)
+	for _, x := range []struct {
+		at     string
+		stride int
+	}{{i, m.Row}, {j, m.Col}} {
+		if n, err := strconv.Atoi(x.at); err == nil {
+			off += n * x.stride
+			continue
 		}
+		strides, vars = append(strides, x.stride), append(vars, x.at)
 	}
-	return index(m.Off, strides, vars)
+	return index(off, strides, vars)
 }
 
 func (o operands) at(m ir.Matrix, i, j string) string { return o.f.at(m.Buf, o.index(m, i, j)) }
@@ -116,9 +122,22 @@ func (o operands) product() {
 	first := func(loop string) string {
 		return fmt.Sprintf("%s %s = %s*%s;", loop, out, o.at(s.A, "i", "0"), o.at(s.B, "0", "j"))
 	}
+	const few = 16
 	switch {
 	case s.K == 1:
 		f.line("%s %s", i, first(count("j", s.N, "")))
+	case s.M*s.N <= few && s.K >= 8:
+		o.sums()
+	case s.K <= few && max(s.M, s.N) >= 8:
+		terms := make([]string, s.K)
+		for k := range terms {
+			terms[k] = o.at(s.A, "i", strconv.Itoa(k)) + "*" + o.at(s.B, strconv.Itoa(k), "j")
+		}
+		outer, inner := i, count("j", s.N, "")
+		if tall > wide {
+			outer, inner = j, count("i", s.M, "")
+		}
+		f.line("%s %s %s = %s;", outer, inner, out, strings.Join(terms, " + "))
 	case dot >= wide && dot >= tall:
 		f.line("%s %s {", i, j)
 		f.line("double sum = 0.0;")
@@ -133,6 +152,23 @@ func (o operands) product() {
 		f.line("%s", first(count("i", s.M, "")))
 		f.line("%s { const double e = %s; %s %s += e*%s; }\n}", k, b, count("i", s.M, ""), out, a)
 	}
+}
+
+// sums writes a product with few elements and many terms of each: all sums in one loop.
+func (o operands) sums() {
+	s, f := o.s, o.f
+	var clause, body, after []string
+	for i := range s.M {
+		for j := range s.N {
+			v, row, col := fmt.Sprintf("t%d_%d", i, j), strconv.Itoa(i), strconv.Itoa(j)
+			f.line("double %s = 0.0;", v)
+			clause = append(clause, v)
+			body = append(body, fmt.Sprintf("%s += %s*%s;", v, o.at(s.A, row, "k"), o.at(s.B, "k", col)))
+			after = append(after, fmt.Sprintf("%s = %s;", o.at(s.Out, row, col), v))
+		}
+	}
+	f.line("%s {\n%s\n}", count("k", s.K, " reduction(+:"+strings.Join(clause, ",")+")"), strings.Join(body, "\n"))
+	f.line("%s", strings.Join(after, "\n"))
 }
 
 // cholesky goes by columns. What has no factor becomes NaN, which later columns take over.
