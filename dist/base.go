@@ -7,6 +7,7 @@ import (
 
 	"github.com/sugarme/gotch"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -67,7 +68,7 @@ func (b base) spread(v torch.Tensor) torch.Tensor { return expandTo(v, join(b.ba
 // float64 in main memory.
 func like(params ...torch.Tensor) (gotch.DType, gotch.Device) {
 	for _, p := range params {
-		if !isNum(p) {
+		if !operand.IsNumber(p) {
 			return torch.Must(torch.DTypeOfTensor(p.T())), torch.Must(torch.DeviceOf(p.T()))
 		}
 	}
@@ -89,16 +90,16 @@ var (
 
 // checkNumber panics when a parameter is a number out of its domain; tensors are left to Validate.
 func (b base) checkNumber(name string, v torch.Tensor, c check) {
-	if isNum(v) && !c.ok(numberOf(v)) {
-		panic(&Error{b.family, name, fmt.Sprint(numberOf(v)), c.allowed})
+	if operand.IsNumber(v) && !c.ok(operand.Number(v)) {
+		panic(&Error{b.family, name, fmt.Sprint(operand.Number(v)), c.allowed})
 	}
 }
 
 // validate reads a parameter and returns an error that names its first element out of the domain.
 func (b base) validate(name string, v torch.Tensor, c check) error {
-	if isNum(v) {
-		if !c.ok(numberOf(v)) {
-			return &Error{b.family, name, fmt.Sprint(numberOf(v)), c.allowed}
+	if operand.IsNumber(v) {
+		if !c.ok(operand.Number(v)) {
+			return &Error{b.family, name, fmt.Sprint(operand.Number(v)), c.allowed}
 		}
 		return nil
 	}

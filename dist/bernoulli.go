@@ -4,6 +4,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -70,8 +71,8 @@ func (d bernoulliDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	// float32 would not resolve small probabilities
 	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
 	p := d.prob()
-	if isNum(p) {
-		return torch.Of(u.Lt(numberOf(p)).T().MustTotype(dtype, false))
+	if operand.IsNumber(p) {
+		return torch.Of(u.Lt(operand.Number(p)).T().MustTotype(dtype, false))
 	}
 	return torch.Of(u.Lt(p).T().MustTotype(dtype, false))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -45,8 +46,8 @@ func (d betaDist) LogProb(value torch.Tensor) torch.Tensor {
 // betaKernel is the log density at 0 ≤ x ≤ 1.
 func betaKernel(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
 	smaller := a.Min(b)
-	if isNum(smaller) {
-		if numberOf(smaller) < stirlingFrom {
+	if operand.IsNumber(smaller) {
+		if operand.Number(smaller) < stirlingFrom {
 			return betaNear(a, b, x)
 		}
 		return betaFar(a, b, x)

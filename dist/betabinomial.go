@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -53,7 +54,7 @@ func (d betaBinomialDist) Support() support.Support {
 // that is certain but for a large concentration has a formula without it.
 func (d betaBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	x, n := floating(value, d.a, d.b), d.total
-	if !isNum(n) {
+	if !operand.IsNumber(n) {
 		n = torch.Of(n.T().MustTotype(x.T().DType(), false))
 	}
 	in, outside := whole(x, n)
@@ -114,11 +115,11 @@ func (d betaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 
 // EnumerateSupport lists 0, …, total, which must be a number.
 func (d betaBinomialDist) EnumerateSupport() torch.Tensor {
-	if !isNum(d.total) {
+	if !operand.IsNumber(d.total) {
 		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
 	}
 	dtype, device := like(d.a, d.b)
-	return enumerate(int(numberOf(d.total))+1, len(d.batch), dtype, device)
+	return enumerate(int(operand.Number(d.total))+1, len(d.batch), dtype, device)
 }
 
 // Mean is n a/(a + b).

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -41,7 +42,7 @@ func (d binomialDist) Support() support.Support { return support.IntegerInterval
 // LogProb is the log mass: Binomial(x) = Poisson(x; np) Poisson(n − x; n(1−p)) / Poisson(n; n).
 func (d binomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	x, n := floating(value, d.probs, d.logits), d.total
-	if !isNum(n) {
+	if !operand.IsNumber(n) {
 		n = torch.Of(n.T().MustTotype(x.T().DType(), false))
 	}
 	in, outside := whole(x, n)
@@ -78,11 +79,11 @@ func (d binomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 
 // EnumerateSupport lists 0, …, total, which must be a number.
 func (d binomialDist) EnumerateSupport() torch.Tensor {
-	if !isNum(d.total) {
+	if !operand.IsNumber(d.total) {
 		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
 	}
 	dtype, device := like(d.probs, d.logits)
-	return enumerate(int(numberOf(d.total))+1, len(d.batch), dtype, device)
+	return enumerate(int(operand.Number(d.total))+1, len(d.batch), dtype, device)
 }
 
 // Mean is np.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sugarme/gotch"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -106,9 +107,9 @@ func indexMoments(probs torch.Tensor) (mean, variance torch.Tensor) {
 	shape := probs.Shape()
 	dtype, device := like(probs)
 	index := enumerate(int(shape[len(shape)-1]), 0, dtype, device)
-	m := sumLast(probs.Mul(index), 1)
+	m := operand.SumLast(probs.Mul(index), 1)
 	off := index.Sub(m.Unsqueeze(-1))
-	return m, sumLast(off.Square().Mul(probs), 1)
+	return m, operand.SumLast(off.Square().Mul(probs), 1)
 }
 
 // Expand broadcasts the batch shape.

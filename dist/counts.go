@@ -7,6 +7,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -71,10 +72,10 @@ func floated(value torch.Tensor) torch.Tensor { return floating(value) }
 
 // tensorOf is a parameter as a tensor of the given type and device.
 func tensorOf(v torch.Tensor, dtype gotch.DType, device gotch.Device) torch.Tensor {
-	if !isNum(v) {
+	if !operand.IsNumber(v) {
 		return v
 	}
-	return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, []float64{numberOf(v)}, []int64{}...)))
+	return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, []float64{operand.Number(v)}, []int64{}...)))
 }
 
 // alike is a parameter as a tensor of the type and on the device of others.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -19,7 +20,7 @@ type deltaDist struct {
 // 0, or logDensity where it is given, and minus infinity elsewhere.
 func Delta(value any, logDensity ...any) Distribution {
 	v, l := param("Delta", "value", value), torch.Of(0)
-	if !isNum(v) {
+	if !operand.IsNumber(v) {
 		v = torch.Of(value) // draws keep its type, which may be of whole numbers
 	}
 	if len(logDensity) > 0 {
@@ -37,8 +38,8 @@ func (d deltaDist) Support() support.Support { return support.At(d.value) }
 // LogProb is logDensity at the value.
 func (d deltaDist) LogProb(value torch.Tensor) torch.Tensor {
 	var elsewhere torch.Tensor
-	if isNum(d.value) {
-		elsewhere = torch.Of(value.T().MustNe(ts.FloatScalar(numberOf(d.value)), false))
+	if operand.IsNumber(d.value) {
+		elsewhere = torch.Of(value.T().MustNe(ts.FloatScalar(operand.Number(d.value)), false))
 	} else {
 		elsewhere = torch.Of(value.T().MustNeTensor(d.value.T(), false))
 	}

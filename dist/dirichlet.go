@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -38,7 +39,7 @@ func (d dirichletDist) total() torch.Tensor {
 func (d dirichletDist) LogProb(value torch.Tensor) torch.Tensor {
 	a := d.concentration
 	total := d.total()
-	terms := sumLast(gammaKernel(a, value.Mul(total)), 1)
+	terms := operand.SumLast(gammaKernel(a, value.Mul(total)), 1)
 	k := float64(d.event[0])
 	total = total.Squeeze(-1)
 	return d.full(terms.Add(stirling(total)).Add(total.Log().Mul(k - 0.5)).Add(halfLog2Pi))

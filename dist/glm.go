@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -60,9 +61,9 @@ func linear(family string, features, weights, b any, rank int) torch.Tensor {
 		panic(&Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)})
 	}
 	switch {
-	case isNum(bias) && rank == 1:
+	case operand.IsNumber(bias) && rank == 1:
 		return torch.Of(x.T().MustMv(w.T(), false)).Add(bias)
-	case isNum(bias):
+	case operand.IsNumber(bias):
 		return torch.Of(x.T().MustMm(w.T(), false)).Add(bias)
 	case rank == 1:
 		return torch.Of(bias.T().MustAddmv(x.T(), w.T(), false))

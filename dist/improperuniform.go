@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -43,7 +44,7 @@ func (d improperUniformDist) LogProb(value torch.Tensor) torch.Tensor {
 	shape := value.Shape()
 	whole := broadcast(d.family, shape, join(d.batch, d.event))
 	zero := fill(value, isInfinite(value), 0).Mul(0)
-	return expandTo(sumLast(expandTo(zero, whole), len(d.event)), whole[:len(whole)-len(d.event)])
+	return expandTo(operand.SumLast(expandTo(zero, whole), len(d.event)), whole[:len(whole)-len(d.event)])
 }
 
 // Sample panics: there is nothing to draw from.

@@ -3,6 +3,7 @@ package dist
 import (
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -60,7 +61,7 @@ func (d independentDist) Support() support.Support { return d.of.Support().Indep
 
 // LogProb is the sum of the log densities.
 func (d independentDist) LogProb(value torch.Tensor) torch.Tensor {
-	return sumLast(d.of.LogProb(value), d.n)
+	return operand.SumLast(d.of.LogProb(value), d.n)
 }
 
 // Sample draws as before.

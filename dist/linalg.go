@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -32,7 +33,7 @@ func rowsOver(x, a torch.Tensor, upper bool) torch.Tensor {
 
 // logDiagonal is the sum of the logarithms of the diagonal: log |det| of a triangular matrix.
 func logDiagonal(l torch.Tensor) torch.Tensor {
-	return sumLast(torch.Of(l.T().MustDiagonal(0, -2, -1, false)).Log(), 1)
+	return operand.SumLast(torch.Of(l.T().MustDiagonal(0, -2, -1, false)).Log(), 1)
 }
 
 // matrixOf is a parameter that has to be a tensor of matrices, n x n where square.
@@ -46,7 +47,7 @@ func matrixOf(family, name string, x any, square bool) (m torch.Tensor, batch []
 			kind = "of square matrices"
 		}
 		text := fmt.Sprintf("a tensor of shape %v", shape)
-		if isNum(v) {
+		if operand.IsNumber(v) {
 			text = "a number"
 		}
 		panic(&Error{family, name, text, "a tensor " + kind + " is required"})

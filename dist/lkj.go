@@ -6,6 +6,7 @@ import (
 
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -48,7 +49,7 @@ func (d lkjCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
 	}
 	dtype, device := like(append(params, d.eta)...)
 	eta := d.eta
-	if !isNum(eta) {
+	if !operand.IsNumber(eta) {
 		eta = eta.Unsqueeze(-1)
 	}
 	a = torch.Of(torch.Must(torch.FromSliceOn(device, dtype, halves, d.dim-1)))
@@ -59,13 +60,13 @@ func (d lkjCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
 // LogProb is the log density.
 func (d lkjCholeskyDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.dim == 1 {
-		return d.full(torch.Of(sumLast(value, 2).T().MustZerosLike(false)))
+		return d.full(torch.Of(operand.SumLast(value, 2).T().MustZerosLike(false)))
 	}
 	a, b := d.shapes(value)
 	diagonal := torch.Of(value.T().MustDiagonal(0, -2, -1, false).MustNarrow(-1, 1, d.dim-1, false))
 	kernel := xlogy(b.Sub(1).Mul(2), diagonal)
 	norm := logBeta(a, b).Sub(a.Lgamma()).Add(a.Mul(math.Log(math.Pi)))
-	return d.full(sumLast(kernel.Sub(norm), 1))
+	return d.full(operand.SumLast(kernel.Sub(norm), 1))
 }
 
 // Sample draws by the onion method: row i is a uniform direction times the root of a beta number with parameters aᵢ and
@@ -109,7 +110,7 @@ func (d lkjCholeskyDist) laidOut(corner float64, diagonal, below torch.Tensor) t
 	full[len(full)-1] = 1
 	head := torch.Of(ts.MustFull(full, ts.FloatScalar(corner), dtype, device))
 	m := torch.Of(torch.Cat(-1, []torch.Tensor{head, diagonal}).T().MustDiagEmbed(0, -2, -1, false))
-	if !isNum(below) {
+	if !operand.IsNumber(below) {
 		rows := torch.Cat(-1, []torch.Tensor{torch.Of(head.T().MustZerosLike(false)), below}).Unsqueeze(-1)
 		lower := torch.Of(rows.Mul(torch.Of(ts.MustOnes([]int64{1, d.dim}, dtype, device))).T().MustTril(-1, false))
 		m = m.Add(lower)

@@ -3,6 +3,7 @@ package dist
 import (
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -58,8 +59,8 @@ func (d lowRankMultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor 
 	x = x.Sub(d.loc)
 	u := rowsOver(rowsOver(rowsTimes(x, d.over), d.inner.Transpose(), true), d.inner, false)
 	rest := x.Sub(rowsTimes(u, d.factor.Transpose()))
-	squares := sumLast(rest.Square().Div(d.diagT), 1).Add(sumLast(u.Square(), 1))
-	halfLogDet := logDiagonal(d.inner).Add(sumLast(d.diagT.Log(), 1).Mul(0.5))
+	squares := operand.SumLast(rest.Square().Div(d.diagT), 1).Add(operand.SumLast(u.Square(), 1))
+	halfLogDet := logDiagonal(d.inner).Add(operand.SumLast(d.diagT.Log(), 1).Mul(0.5))
 	return d.full(squares.Mul(-0.5).Sub(halfLogDet).Sub(float64(d.event[0]) * halfLog2Pi))
 }
 
@@ -80,7 +81,7 @@ func (d lowRankMultivariateNormalDist) Mean() torch.Tensor {
 
 // Variance is the diagonal of the covariance.
 func (d lowRankMultivariateNormalDist) Variance() torch.Tensor {
-	return d.spread(sumLast(d.factor.Square(), 1).Add(d.diagT))
+	return d.spread(operand.SumLast(d.factor.Square(), 1).Add(d.diagT))
 }
 
 // Covariance is the covariance matrix, of shape batch + [n, n].

@@ -8,6 +8,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -166,7 +167,7 @@ func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 	if len(w.Shape()) == 1 && w.T().DType() == l.T().DType() {
 		sum = e.MatMul(w)
 	} else {
-		sum = sumLast(e.Mul(w), 1)
+		sum = operand.SumLast(e.Mul(w), 1)
 	}
 	none := sum.Eq(0)
 	return fill(fill(sum, none, 1).Log().Add(m.Squeeze(-1)), none, math.Inf(-1))
@@ -177,7 +178,7 @@ func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 func logSumExp(a torch.Tensor) torch.Tensor {
 	m := torch.Of(a.T().MustDetach(false).MustAmax([]int64{-1}, true, false))
 	m = fill(m, isInfinite(m), 0)
-	sum := sumLast(a.Sub(m).Exp(), 1)
+	sum := operand.SumLast(a.Sub(m).Exp(), 1)
 	none := sum.Eq(0)
 	return fill(fill(sum, none, 1).Log().Add(m.Squeeze(-1)), none, math.Inf(-1))
 }
@@ -247,7 +248,7 @@ func (d mixtureDist) CDF(value torch.Tensor) torch.Tensor {
 		}
 	}
 	all := d.each(func(c Distribution) torch.Tensor { return c.(CDFer).CDF(value) }, -1)
-	return d.full(sumLast(all.Mul(d.mixing.prob()), 1))
+	return d.full(operand.SumLast(all.Mul(d.mixing.prob()), 1))
 }
 
 // hasCDF says whether a distribution has a CDF; a mixture has that of its components.

@@ -3,6 +3,7 @@ package dist
 import (
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -110,7 +111,7 @@ func (d mixtureSameFamilyDist) CDF(value torch.Tensor) torch.Tensor {
 		panic(&Error{d.family, "components", d.components.Name(), "it has no CDF in closed form"})
 	}
 	all := d.components.(CDFer).CDF(d.spreadValue(value))
-	return d.full(sumLast(all.Mul(d.mixing.prob()), 1))
+	return d.full(operand.SumLast(all.Mul(d.mixing.prob()), 1))
 }
 
 // Expand broadcasts the batch shape.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -51,7 +52,7 @@ func (d multinomialDist) Support() support.Support { return support.Counts(d.tot
 
 // trials is the total, with a dimension for the categories, in the type of x.
 func (d multinomialDist) trials(x torch.Tensor) torch.Tensor {
-	if isNum(d.total) {
+	if operand.IsNumber(d.total) {
 		return d.total
 	}
 	return torch.Of(d.total.T().MustTotype(x.T().DType(), false)).Unsqueeze(-1)
@@ -62,8 +63,8 @@ func (d multinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	value = floating(value, d.probs, d.logits)
 	n := d.trials(value)
 	x, not := whole(value, torch.Of(math.Inf(1)))
-	some := sumLast(torch.Of(not.T().MustTotype(x.T().DType(), false)), 1).Gt(0)
-	wrong := torch.Of(sumLast(value, 1).T().MustNeTensor(alike(d.total, x).T(), false))
+	some := operand.SumLast(torch.Of(not.T().MustTotype(x.T().DType(), false)), 1).Gt(0)
+	wrong := torch.Of(operand.SumLast(value, 1).T().MustNeTensor(alike(d.total, x).T(), false))
 	outside := torch.Of(some.T().MustLogicalOr(wrong.T(), false))
 	var terms poissonParts
 	if d.fromLogits {
@@ -73,7 +74,8 @@ func (d multinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	}
 	// As a tensor also where it is a number: the same function then rounds in the same way as that of a count equal to it.
 	all := torch.Of(alike(d.total, x).T().MustTotype(x.T().DType(), false))
-	return d.masked(d.full(sumLast(terms.peak, 1).Sub(peakTensor(all)).Sub(sumLast(terms.deviance, 1))), outside)
+	peaks, deviances := operand.SumLast(terms.peak, 1), operand.SumLast(terms.deviance, 1)
+	return d.masked(d.full(peaks.Sub(peakTensor(all)).Sub(deviances)), outside)
 }
 
 // prob is the probabilities.

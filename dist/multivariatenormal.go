@@ -3,6 +3,7 @@ package dist
 import (
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -67,7 +68,7 @@ func (d multivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	} else {
 		x = rowsOver(x, d.factor.Transpose(), true)
 	}
-	squares := sumLast(x.Square(), 1)
+	squares := operand.SumLast(x.Square(), 1)
 	return d.full(squares.Mul(-0.5).Sub(logDet).Sub(float64(d.event[0]) * halfLog2Pi))
 }
 
@@ -94,7 +95,7 @@ func (d multivariateNormalDist) Variance() torch.Tensor {
 	if d.precision {
 		rows = d.inverseFactor()
 	}
-	return d.spread(sumLast(rows.Square(), 1))
+	return d.spread(operand.SumLast(rows.Square(), 1))
 }
 
 // inverseFactor is L⁻ᵀ.

@@ -3,6 +3,7 @@ package dist
 import (
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -34,7 +35,7 @@ func (d gaussianRandomWalkDist) Support() support.Support { return support.Real.
 
 // column is scale with a dimension for the steps.
 func (d gaussianRandomWalkDist) column() torch.Tensor {
-	if isNum(d.scale) {
+	if operand.IsNumber(d.scale) {
 		return d.scale
 	}
 	return d.scale.Unsqueeze(-1)
@@ -45,7 +46,7 @@ func (d gaussianRandomWalkDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := expandTo(value, broadcast(d.family, value.Shape(), d.event))
 	before := torch.Of(x.T().MustConstantPadNd([]int64{1, -1}, false))
 	z := x.Sub(before).Div(d.column())
-	squares := sumLast(z.Square(), 1)
+	squares := operand.SumLast(z.Square(), 1)
 	norm := d.scale.Log().Add(halfLog2Pi).Mul(float64(d.steps))
 	return d.full(squares.Mul(-0.5).Sub(norm))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -20,8 +21,8 @@ var stirlingSeries = []float64{1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1
 
 // stirling is log Γ(z) − [(z − ½) log z − z + log √2π], for z > 0.
 func stirling(z torch.Tensor) torch.Tensor {
-	if isNum(z) {
-		if numberOf(z) < stirlingFrom {
+	if operand.IsNumber(z) {
+		if operand.Number(z) < stirlingFrom {
 			return stirlingNear(z)
 		}
 		return stirlingFar(z)
@@ -58,8 +59,8 @@ func logBeta(a, b torch.Tensor) torch.Tensor {
 
 // gammaKernel is log[t^(a−1) e^(−t) / Γ(a)], the log density of the gamma distribution with rate 1 at t ≥ 0.
 func gammaKernel(a torch.Tensor, t torch.Tensor) torch.Tensor {
-	if isNum(a) {
-		if numberOf(a) < stirlingFrom {
+	if operand.IsNumber(a) {
+		if operand.Number(a) < stirlingFrom {
 			return gammaNear(a, t)
 		}
 		return gammaFar(a, t)
@@ -106,13 +107,13 @@ func timesLog(c, x torch.Tensor, end float64, log func(torch.Tensor) torch.Tenso
 	switch {
 	case is(c, 0):
 		return x.Mul(0)
-	case isNum(x):
+	case operand.IsNumber(x):
 		return c.Mul(log(x))
 	}
 	at := x.Eq(end)
 	y := log(fill(x, at, end+1)).Mul(c)
-	if isNum(c) {
-		return fill(y, at, math.Copysign(math.Inf(1), -numberOf(c)))
+	if operand.IsNumber(c) {
+		return fill(y, at, math.Copysign(math.Inf(1), -operand.Number(c)))
 	}
 	// −∞, 0 or ∞ by the sign of c.
 	limit := constant(c).Div(0).Neg()
@@ -164,8 +165,8 @@ func (b base) logGamma(src *Source, sample []int64, shape torch.Tensor, params .
 
 // moment is a moment as a tensor of the batch shape; where the parameter is at most the bound it is c instead.
 func (b base) moment(m, parameter torch.Tensor, bound, c float64) torch.Tensor {
-	if isNum(parameter) {
-		if numberOf(parameter) <= bound {
+	if operand.IsNumber(parameter) {
+		if operand.Number(parameter) <= bound {
 			return torch.Of(c)
 		}
 		return m
@@ -199,13 +200,13 @@ func (b base) validateAbove(name string, low, high torch.Tensor) error {
 
 // checkAbove panics where both are numbers and high is not above low.
 func (b base) checkAbove(name string, low, high torch.Tensor) {
-	if isNum(low) && isNum(high) && !(numberOf(low) < numberOf(high)) {
+	if operand.IsNumber(low) && operand.IsNumber(high) && !(operand.Number(low) < operand.Number(high)) {
 		panic(
 			&Error{
 				b.family,
 				name,
-				fmt.Sprint(numberOf(high)),
-				fmt.Sprintf("it must be greater than low, which is %v", numberOf(low)),
+				fmt.Sprint(operand.Number(high)),
+				fmt.Sprintf("it must be greater than low, which is %v", operand.Number(low)),
 			},
 		)
 	}

@@ -3,6 +3,7 @@ package dist
 import (
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -122,12 +123,12 @@ func (d studentTDist) logTail(z torch.Tensor) torch.Tensor {
 	n := int64(len(nodes.p))
 	column := func(x []float64) torch.Tensor { return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, n))) }
 	wide := func(v torch.Tensor) torch.Tensor {
-		if isNum(v) {
+		if operand.IsNumber(v) {
 			return v
 		}
 		return v.Unsqueeze(-1)
 	}
 	drop := column(nodes.p).Div(wide(a)).Expm1().Neg() // 1 − v^(1/a)
-	sum := sumLast(wide(rest).Add(wide(w).Mul(drop)).Sqrt().Reciprocal().Mul(column(nodes.weight)), 1)
+	sum := operand.SumLast(wide(rest).Add(wide(w).Mul(drop)).Sqrt().Reciprocal().Mul(column(nodes.weight)), 1)
 	return sum.Log().Sub(log.Mul(a)).Sub(a.Log()).Sub(logBeta(a, torch.Of(0.5))).Sub(math.Ln2)
 }

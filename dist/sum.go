@@ -7,6 +7,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -42,8 +43,8 @@ type partial struct {
 
 // plus adds c Σ v, where v has some of all the elements: each counts as often as it is broadcast.
 func (p *partial) plus(c float64, v torch.Tensor, all float64) {
-	if isNum(v) {
-		p.constant += c * numberOf(v) * all
+	if operand.IsNumber(v) {
+		p.constant += c * operand.Number(v) * all
 		return
 	}
 	if shape := v.Shape(); len(shape) > 0 {
@@ -66,8 +67,8 @@ func (p *partial) plusProduct(c float64, v, w torch.Tensor, all float64) {
 
 // minusLog subtracts Σ log s.
 func (p *partial) minusLog(s torch.Tensor, all float64, k Known) {
-	if isNum(s) {
-		p.constant -= all * math.Log(numberOf(s))
+	if operand.IsNumber(s) {
+		p.constant -= all * math.Log(operand.Number(s))
 		return
 	}
 	shape := s.Shape()
@@ -109,7 +110,7 @@ func (b base) sumSquares(
 	all := b.elements(value.Shape())
 	p := partial{constant: perElement * all}
 	z, factor := floated(value).Sub(loc), -0.5
-	if s := numberOf(scale); isNum(scale) && s > 1e-100 && s < 1e100 {
+	if s := operand.Number(scale); operand.IsNumber(scale) && s > 1e-100 && s < 1e100 {
 		factor /= s * s // without overflow: one operation less
 	} else {
 		z = z.Div(scale)
@@ -165,17 +166,17 @@ func (d halfCauchyDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Ter
 
 // SumLogProb is the sum of LogProb, for df a number.
 func (d studentTDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !isNum(d.df) || numberOf(d.df) > 1e4 { // beyond, the logarithm of the hypotenuse would lose digits
+	if !operand.IsNumber(d.df) || operand.Number(d.df) > 1e4 { // beyond, the logarithm of the hypotenuse would lose digits
 		return nil, 0, false
 	}
-	n := numberOf(d.df)
+	n := operand.Number(d.df)
 	return d.sumCauchy(
 		value,
 		d.loc,
 		d.scale.Mul(math.Sqrt(n)),
 		(n+1)/2,
 		known,
-		-numberOf(logBeta(torch.Of(n/2), torch.Of(0.5))),
+		-operand.Number(logBeta(torch.Of(n/2), torch.Of(0.5))),
 	)
 }
 
@@ -187,9 +188,9 @@ func (d exponentialDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Te
 	x := floated(value)
 	all := d.elements(x.Shape())
 	var p partial
-	if isNum(d.rate) {
-		p.plus(-numberOf(d.rate), x, all)
-		p.constant += all * math.Log(numberOf(d.rate))
+	if operand.IsNumber(d.rate) {
+		p.plus(-operand.Number(d.rate), x, all)
+		p.constant += all * math.Log(operand.Number(d.rate))
 		return p.result()
 	}
 	p.plusProduct(-1, d.rate, x, all)
@@ -199,12 +200,13 @@ func (d exponentialDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Te
 
 // SumLogProb is the sum of LogProb, for parameters that are numbers.
 func (d gammaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !known.Inside || !isNum(d.concentration) || !isNum(d.rate) || numberOf(d.concentration) > stirlingFrom {
+	a, rate := operand.Number(d.concentration), operand.Number(d.rate)
+	if !known.Inside || !operand.IsNumber(d.concentration) || !operand.IsNumber(d.rate) || a > stirlingFrom {
 		return nil, 0, false
 	}
-	a, rate, x := numberOf(d.concentration), numberOf(d.rate), floated(value)
+	x := floated(value)
 	all := d.elements(x.Shape())
-	p := partial{constant: all * (a*math.Log(rate) - numberOf(torch.Of(a).Lgamma()))}
+	p := partial{constant: all * (a*math.Log(rate) - operand.Number(torch.Of(a).Lgamma()))}
 	p.plus(-rate, x, all)
 	if a != 1 {
 		p.plus(a-1, x.Log(), all)
@@ -214,12 +216,12 @@ func (d gammaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, fl
 
 // SumLogProb is the sum of LogProb, for parameters that are numbers.
 func (d betaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !known.Inside || !isNum(d.concentration1) || !isNum(d.concentration0) {
+	if !known.Inside || !operand.IsNumber(d.concentration1) || !operand.IsNumber(d.concentration0) {
 		return nil, 0, false
 	}
-	a, b, x := numberOf(d.concentration1), numberOf(d.concentration0), floated(value)
+	a, b, x := operand.Number(d.concentration1), operand.Number(d.concentration0), floated(value)
 	all := d.elements(x.Shape())
-	p := partial{constant: -all * numberOf(logBeta(torch.Of(a), torch.Of(b)))}
+	p := partial{constant: -all * operand.Number(logBeta(torch.Of(a), torch.Of(b)))}
 	if a != 1 {
 		p.plus(a-1, x.Log(), all)
 	}
@@ -236,7 +238,7 @@ func (d improperUniformDist) SumLogProb(torch.Tensor, Known) ([]torch.Term, floa
 
 // SumLogProb is the sum of LogProb, from log-odds. With a value other than 0 and 1 it is NaN.
 func (d bernoulliDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !d.fromLogits || isNum(d.logits) {
+	if !d.fromLogits || operand.IsNumber(d.logits) {
 		return nil, 0, false
 	}
 	sign := known.keep(value, "sign", func() []torch.Tensor {
@@ -256,7 +258,7 @@ const plainCounts = 1000
 // 1). Else it is, with t = logRate − log x, Σ peak(x) − Σ [x(eᵗ − 1) − x t], where peak is a function of the data; for
 // x = 0 the bracket is made right by log x = −350, and x = e⁻³⁵⁰ in its first term.
 func (d poissonDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !d.fromLog || isNum(d.logRate) || d.logRate.T().DType() != gotch.Double { // float32 has no exp(−350)
+	if !d.fromLog || operand.IsNumber(d.logRate) || d.logRate.T().DType() != gotch.Double { // float32 has no exp(−350)
 		return nil, 0, false
 	}
 	shape := value.Shape()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sugarme/gotch"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -223,7 +224,7 @@ func typeOf(d Distribution) (gotch.DType, gotch.Device) {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		switch p := params[name].(type) {
 		case torch.Tensor:
-			if !isNum(p) {
+			if !operand.IsNumber(p) {
 				return like(p)
 			}
 		case Distribution:

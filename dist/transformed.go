@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -78,7 +79,7 @@ func (d transformedDist) Support() support.Support {
 // LogProb is the log density.
 func (d transformedDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := d.f.Inverse(value)
-	return d.of.LogProb(x).Sub(sumLast(d.f.LogAbsDetJacobian(x, value), d.extra()))
+	return d.of.LogProb(x).Sub(operand.SumLast(d.f.LogAbsDetJacobian(x, value), d.extra()))
 }
 
 // Sample draws f(x), reparameterised where x is.

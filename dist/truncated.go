@@ -8,6 +8,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -52,16 +53,12 @@ func Truncated(d Distribution, low, high any) Distribution {
 	b.checkNumber("high", hi, notNaN)
 	b.checkAbove("high", lo, hi)
 	from, to := bounds(d)
-	if a, c := lo.Max(from), hi.Min(to); isNum(a) && isNum(c) && !(numberOf(a) < numberOf(c)) {
-		panic(
-			&Error{
-				family,
-				"the interval",
-				fmt.Sprintf("[%v, %v]", numberOf(lo), numberOf(hi)),
-				fmt.Sprintf("it must have a part in the support of %s, %v", d.Name(), d.Support()),
-			},
-		)
-	} else if isNum(from) && isNum(to) && a == from && c == to {
+	a, c := lo.Max(from), hi.Min(to)
+	if operand.IsNumber(a) && operand.IsNumber(c) && !(operand.Number(a) < operand.Number(c)) {
+		panic(&Error{family, "the interval", fmt.Sprintf("[%v, %v]", operand.Number(lo), operand.Number(hi)),
+			fmt.Sprintf("it must have a part in the support of %s, %v", d.Name(), d.Support())})
+	}
+	if operand.IsNumber(from) && operand.IsNumber(to) && a == from && c == to {
 		return d
 	}
 	switch t := d.(type) {
@@ -114,9 +111,9 @@ func (d truncatedDist) at(x torch.Tensor) tailPair {
 	number := func(c float64) torch.Tensor { return tensorOf(torch.Of(c), dtype, device) }
 	from, to := bounds(d.of)
 	switch {
-	case isNum(x) && isNum(from) && numberOf(x) <= numberOf(from):
+	case operand.IsNumber(x) && operand.IsNumber(from) && operand.Number(x) <= operand.Number(from):
 		return tailPair{number(math.Inf(-1)), number(0)}
-	case isNum(x) && isNum(to) && numberOf(x) >= numberOf(to):
+	case operand.IsNumber(x) && operand.IsNumber(to) && operand.Number(x) >= operand.Number(to):
 		return tailPair{number(0), number(math.Inf(-1))}
 	}
 	lower, upper := tailsAnywhere(d.of, tensorOf(x, dtype, device))
@@ -344,7 +341,7 @@ var quantileNodes = sync.OnceValue(func() (n nodesOf) {
 	const step, last = 1. / 16, 5.5
 	for t := -last; t <= last; t += step {
 		y := math.Pi * math.Sinh(t)
-		p, q := numberOf(torch.Of(y).LogSigmoid()), numberOf(torch.Of(-y).LogSigmoid())
+		p, q := operand.Number(torch.Of(y).LogSigmoid()), operand.Number(torch.Of(-y).LogSigmoid())
 		n.p, n.not1p = append(n.p, p), append(n.not1p, q)
 		n.weight = append(n.weight, step*math.Pi*math.Cosh(t)*math.Exp(p+q))
 	}

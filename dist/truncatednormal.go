@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -54,11 +55,11 @@ type interval struct {
 }
 
 func turn(a, b torch.Tensor) interval {
-	if isNum(a) && isNum(b) {
+	if operand.IsNumber(a) && operand.IsNumber(b) {
 		a, b = dense(a), dense(b)
 	}
 	flipped := a
-	if isNum(flipped) {
+	if operand.IsNumber(flipped) {
 		flipped = b.Mul(0).Add(a)
 	}
 	mask := flipped.Gt(0)
@@ -80,8 +81,8 @@ const narrow = 0.25
 // mass is the probability of the interval, before the scale.
 func (d truncatedNormalDist) mass() logMass {
 	a, b := d.end(d.low), d.end(d.high)
-	if isNum(a) && isNum(b) {
-		return massOfNumbers(numberOf(a), numberOf(b))
+	if operand.IsNumber(a) && operand.IsNumber(b) {
+		return massOfNumbers(operand.Number(a), operand.Number(b))
 	}
 	return turn(a, b).mass()
 }
@@ -148,7 +149,7 @@ func (i interval) mass() logMass {
 	}
 	s := w.Unsqueeze(-1).Mul(nodes(legendreNodes))
 	e := s.Add(c.Unsqueeze(-1).Mul(2)).Mul(s).Mul(-0.5).Exp()
-	flat := sumLast(e.Mul(nodes(legendreWeights)), 1).Log().Add(w.Log())
+	flat := operand.SumLast(e.Mul(nodes(legendreWeights)), 1).Log().Add(w.Log())
 
 	return logMass{
 		torch.Where(thin, middle, fill(i.high, not(tail), 0)),
@@ -216,7 +217,7 @@ func (d truncatedNormalDist) quantile(p torch.Tensor) (x, standard torch.Tensor)
 
 // constant is a val without its graph.
 func constant(v torch.Tensor) torch.Tensor {
-	if isNum(v) {
+	if operand.IsNumber(v) {
 		return v
 	}
 	return torch.Of(v.T().MustDetach(false))

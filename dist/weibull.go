@@ -3,6 +3,7 @@ package dist
 import (
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -69,8 +70,8 @@ func lgammaGap(e torch.Tensor) torch.Tensor {
 		}
 		return sum.Mul(e.Square())
 	}
-	if isNum(e) {
-		if numberOf(e) < from {
+	if operand.IsNumber(e) {
+		if operand.Number(e) < from {
 			return series(e)
 		}
 		return direct(e)

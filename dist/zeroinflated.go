@@ -3,6 +3,7 @@ package dist
 import (
 	"github.com/sugarme/gotch"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -46,7 +47,7 @@ func (d zeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
 	if lp.T().DType() == gotch.Float {
 		floor = torch.Of(-80)
 	}
-	e := lp.Max(numberOf(floor))
+	e := lp.Max(operand.Number(floor))
 	short := e.Expm1().Mul(torch.Of(1).Sub(g)) // p(0) − 1
 	sum := e.Exp().Mul(torch.Of(1).Sub(g)).Add(g)
 	below := torch.Where(g.Eq(0), lp.Sub(e), 0)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -72,8 +73,8 @@ func (b chain) sum(
 		} else {
 			out = p.Forward(x)
 		}
-		if term := f(p, x, out); !isNum(term) {
-			total = total.Add(sumLast(term, event-p.DomainEventDims()))
+		if term := f(p, x, out); !operand.IsNumber(term) {
+			total = total.Add(operand.SumLast(term, event-p.DomainEventDims()))
 		}
 		event += p.CodomainEventDims() - p.DomainEventDims()
 		x = out
@@ -175,7 +176,7 @@ func (b inverse) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
 
 // Image is known for functions of one number.
 func (b inverse) Image(s support.Support) support.Support {
-	if e, ok := b.Bijector.(elementwise); ok && isNum(s.Low) && isNum(s.High) {
+	if e, ok := b.Bijector.(elementwise); ok && operand.IsNumber(s.Low) && operand.IsNumber(s.High) {
 		e.up, e.down, e.left, e.right = e.down, e.up, minusInf, plusInf
 		if e.falling {
 			e.left, e.right = plusInf, minusInf
@@ -203,14 +204,14 @@ func (b independent) DomainEventDims() int   { return b.Bijector.DomainEventDims
 func (b independent) CodomainEventDims() int { return b.Bijector.CodomainEventDims() + b.n }
 func (b independent) Validate() error        { return Validate(b.Bijector) }
 func (b independent) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
-	return sumLast(b.Bijector.LogAbsDetJacobian(x, y), b.n)
+	return operand.SumLast(b.Bijector.LogAbsDetJacobian(x, y), b.n)
 }
 
 // LogDensityTerm is that of the map over all of the event; 0 where it has none.
 func (b independent) LogDensityTerm(x torch.Tensor) torch.Tensor {
 	if c, ok := b.Bijector.(Completed); ok {
-		if term := c.LogDensityTerm(x); !isNum(term) {
-			return sumLast(term, b.n)
+		if term := c.LogDensityTerm(x); !operand.IsNumber(term) {
+			return operand.SumLast(term, b.n)
 		}
 	}
 	return torch.Tensor{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -103,7 +104,7 @@ func (b triangle) diagonalOf(x torch.Tensor, k int64) torch.Tensor {
 
 // weighted sums the last dimension with weights.
 func weighted(x torch.Tensor, weights []float64) torch.Tensor {
-	return sumLast(x.Mul(constant(x, weights, int64(len(weights)))), 1)
+	return operand.SumLast(x.Mul(constant(x, weights, int64(len(weights)))), 1)
 }
 
 // lowerCholesky makes Cholesky factors.
@@ -134,7 +135,7 @@ func (b lowerCholesky) Inverse(y torch.Tensor) torch.Tensor {
 }
 
 func (b lowerCholesky) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
-	return sumLast(b.diagonalOf(x, b.size(x.Shape())), 1)
+	return operand.SumLast(b.diagonalOf(x, b.size(x.Shape())), 1)
 }
 
 // positiveDefinite makes covariance matrices.

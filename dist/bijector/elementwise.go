@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -37,7 +38,7 @@ func (b elementwise) CodomainEventDims() int              { return 0 }
 
 func (b elementwise) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
 	l := b.slope(x)
-	if isNum(l) {
+	if operand.IsNumber(l) {
 		return torch.Of(y.T().MustZerosLike(false)).Add(l)
 	}
 	shape := y.Shape()
@@ -51,7 +52,7 @@ func (b elementwise) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
 // typed gives a result the type of the value where parameters that are tensors have another: float32 stays float32.
 func (b elementwise) typed(t, like torch.Tensor) torch.Tensor {
 	for _, p := range b.params {
-		if !isNum(p.Tensor) {
+		if !operand.IsNumber(p.Tensor) {
 			return torch.Of(t.T().MustTotype(like.T().DType(), false))
 		}
 	}
@@ -61,7 +62,7 @@ func (b elementwise) typed(t, like torch.Tensor) torch.Tensor {
 func (b elementwise) ForwardShape(shape []int64) []int64 {
 	shapes := [][]int64{shape}
 	for _, p := range b.params {
-		if !isNum(p.Tensor) {
+		if !operand.IsNumber(p.Tensor) {
 			shapes = append(shapes, p.Shape())
 		}
 	}
@@ -163,11 +164,11 @@ func Affine(loc, scale any) Bijector {
 	l, s := param("Affine", "loc", loc), param("Affine", "scale", scale)
 	const allowed = "it must be finite and not 0"
 	wrong := func(v float64) bool { return v == 0 || math.IsNaN(v) || math.IsInf(v, 0) }
-	if isNum(s) && wrong(numberOf(s)) {
-		panic(&Error{"Affine", "scale", fmt.Sprint(numberOf(s)), allowed})
+	if operand.IsNumber(s) && wrong(operand.Number(s)) {
+		panic(&Error{"Affine", "scale", fmt.Sprint(operand.Number(s)), allowed})
 	}
 	left, right := minusInf, plusInf
-	if isNum(s) && numberOf(s) < 0 {
+	if operand.IsNumber(s) && operand.Number(s) < 0 {
 		left, right = right, left
 	}
 	return elementwise{
@@ -178,8 +179,8 @@ func Affine(loc, scale any) Bijector {
 		up:       func(x torch.Tensor) torch.Tensor { return x.Mul(s).Add(l) },
 		down:     func(y torch.Tensor) torch.Tensor { return y.Sub(l).Div(s) },
 		slope:    func(torch.Tensor) torch.Tensor { return s.Abs().Log() },
-		falling:  isNum(s) && numberOf(s) < 0,
-		unsure:   !isNum(s),
+		falling:  operand.IsNumber(s) && operand.Number(s) < 0,
+		unsure:   !operand.IsNumber(s),
 		validate: func() error { return find("Affine", "scale", s, wrong, allowed) },
 	}
 }
@@ -201,8 +202,8 @@ func Interval(low, high any) Bijector {
 	const allowed = "it must be finite and greater than 0"
 	width := h.Sub(l)
 	wrong := func(v float64) bool { return !(v > 0) || math.IsInf(v, 1) }
-	if isNum(width) && wrong(numberOf(width)) {
-		panic(&Error{"Interval", "high − low", fmt.Sprint(numberOf(width)), allowed})
+	if operand.IsNumber(width) && wrong(operand.Number(width)) {
+		panic(&Error{"Interval", "high − low", fmt.Sprint(operand.Number(width)), allowed})
 	}
 	return elementwise{
 		name:     "Interval",
@@ -247,8 +248,8 @@ func LessThan(high any) Bijector {
 
 // find is an error that names the first element of a parameter that is wrong.
 func find(bijector, name string, v torch.Tensor, wrong func(float64) bool, allowed string) error {
-	values := []float64{numberOf(v)}
-	if !isNum(v) {
+	values := []float64{operand.Number(v)}
+	if !operand.IsNumber(v) {
 		var err error
 		if values, err = torch.ToSlice[float64](v.T()); err != nil {
 			return err

@@ -3,6 +3,7 @@ package bijector
 import (
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -55,9 +56,9 @@ func (b ordered) Inverse(y torch.Tensor) torch.Tensor {
 func (b ordered) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 	n := last(b.Name(), x.Shape())
 	if b.positive || n == 0 {
-		return sumLast(x, 1)
+		return operand.SumLast(x, 1)
 	}
-	return sumLast(part(x, 1, n-1), 1)
+	return operand.SumLast(part(x, 1, n-1), 1)
 }
 
 func (b ordered) ForwardShape(shape []int64) []int64 {

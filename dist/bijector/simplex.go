@@ -3,6 +3,7 @@ package bijector
 import (
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -36,7 +37,7 @@ func (b stickBreaking) offsets(like torch.Tensor, k int64) torch.Tensor {
 func (b stickBreaking) logs(x torch.Tensor) torch.Tensor {
 	k := last(b.Name(), x.Shape()) + 1
 	if k == 1 {
-		return sumLast(x, 1).Unsqueeze(-1) // 0, with the batch shape
+		return operand.SumLast(x, 1).Unsqueeze(-1) // 0, with the batch shape
 	}
 	z := x.Sub(b.offsets(x, k))
 	left := z.Neg().LogSigmoid() // log(1 − z)
@@ -59,7 +60,7 @@ func (b stickBreaking) Inverse(y torch.Tensor) torch.Tensor {
 }
 
 func (b stickBreaking) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
-	return sumLast(b.logs(x), 1)
+	return operand.SumLast(b.logs(x), 1)
 }
 
 func (b stickBreaking) ForwardShape(shape []int64) []int64 {

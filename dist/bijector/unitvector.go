@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -44,7 +45,7 @@ func (b unitVector) LogDensityTerm(x torch.Tensor) torch.Tensor {
 	n := float64(last(b.Name(), x.Shape()))
 	gamma, _ := math.Lgamma(n / 2)
 	logArea := math.Ln2 + n/2*math.Log(math.Pi) - gamma
-	squares := sumLast(x.Square(), 1)
+	squares := operand.SumLast(x.Square(), 1)
 	return squares.Mul(-0.5).Add(logArea - n/2*math.Log(2*math.Pi))
 }
 
@@ -89,7 +90,7 @@ func (b permute) fits(x torch.Tensor) torch.Tensor {
 }
 
 func (b permute) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
-	return sumLast(torch.Of(b.fits(x).T().MustZerosLike(false)), 1)
+	return operand.SumLast(torch.Of(b.fits(x).T().MustZerosLike(false)), 1)
 }
 
 func (b permute) ForwardShape(shape []int64) []int64 {
@@ -107,7 +108,7 @@ func (b permute) Image(s support.Support) support.Support {
 		return support.Real.Independent(s.EventDims())
 	case s.Kind == support.KindPositiveOrdered:
 		return support.Positive.Independent(s.EventDims())
-	case !isNum(s.Low) || !isNum(s.High) || s.EventDims()-s.Extra == 2:
+	case !operand.IsNumber(s.Low) || !operand.IsNumber(s.High) || s.EventDims()-s.Extra == 2:
 		return support.Real.Independent(max(1, s.EventDims()))
 	case s.EventDims() == 0:
 		return s.Independent(1)

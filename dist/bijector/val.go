@@ -7,6 +7,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -15,28 +16,11 @@ import (
 
 // param turns an argument of a constructor into a Tensor.
 func param(bijector, name string, x any) torch.Tensor {
-	switch p := x.(type) {
-	case float64, float32, int, int64, torch.Tensor:
-		return torch.Of(p)
-	case *ts.Tensor:
-		if p == nil {
-			panic(&Error{bijector, name, "nil", "a number or a tensor is required"})
-		}
-		return torch.Of(p)
+	v, found, allowed := operand.Of(x)
+	if allowed != "" {
+		panic(&Error{bijector, name, found, allowed})
 	}
-	panic(&Error{bijector, name, fmt.Sprintf("a %T", x), "a number, a torch.Tensor or a *ts.Tensor is required"})
-}
-
-// isNum says whether a parameter is a Go number.
-func isNum(v torch.Tensor) bool {
-	_, ok := v.Number()
-	return ok
-}
-
-// numberOf is the number that a parameter is, and 0 for a tensor.
-func numberOf(v torch.Tensor) float64 {
-	n, _ := v.Number()
-	return n
+	return v
 }
 
 // constant is a tensor of the type and on the device of another. Without a shape it is a single number.
@@ -70,18 +54,6 @@ func tails(t torch.Tensor) torch.Tensor {
 	return torch.Of(cumsum(torch.Of(t.T().MustFlip([]int64{-1}, false))).T().MustFlip([]int64{-1}, false))
 }
 
-// sumLast sums a tensor over its last n dimensions.
-func sumLast(t torch.Tensor, n int) torch.Tensor {
-	if n <= 0 {
-		return t
-	}
-	dims := make([]int64, n)
-	for i := range dims {
-		dims[i] = int64(-1 - i)
-	}
-	return torch.Of(t.T().MustSumDimIntlist(dims, false, t.T().DType(), false))
-}
-
 // last is the last size of a shape, or a panic.
 func last(bijector string, shape []int64) int64 {
 	if len(shape) == 0 {
@@ -107,21 +79,9 @@ func square(bijector string, shape []int64) int64 {
 
 // broadcast is the common shape of several, or a panic.
 func broadcast(bijector string, shapes ...[]int64) []int64 {
-	out := []int64{}
-	for _, s := range shapes {
-		for len(out) < len(s) {
-			out = append([]int64{1}, out...)
-		}
-		for i, n := range s {
-			at := len(out) - len(s) + i
-			switch {
-			case n == out[at] || n == 1:
-			case out[at] == 1:
-				out[at] = n
-			default:
-				panic(&Error{bijector, "", fmt.Sprintf("the shapes %v", shapes), "they do not broadcast to one shape"})
-			}
-		}
+	out, ok := operand.Broadcast(shapes...)
+	if !ok {
+		panic(&Error{bijector, "", fmt.Sprintf("the shapes %v", shapes), "they do not broadcast to one shape"})
 	}
 	return out
 }

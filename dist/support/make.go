@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 var infinity = torch.Of(math.Inf(1))
@@ -78,21 +78,14 @@ func Counts(total any) Support {
 
 // end reads an end of an interval.
 func end(constructor, name string, x any) torch.Tensor {
-	switch v := x.(type) {
-	case float64, float32, int, int64, torch.Tensor:
-		t := torch.Of(v)
-		if c, ok := t.Number(); ok && math.IsNaN(c) {
-			panic(&Error{"support." + constructor + ": " + name, "NaN", "a number is required"})
-		}
-		return t
-	case *ts.Tensor:
-		if v != nil {
-			return torch.Of(v)
-		}
-		panic(&Error{"support." + constructor + ": " + name, "nil", "a number or a tensor is required"})
+	t, found, allowed := operand.Of(x)
+	if c, ok := t.Number(); allowed == "" && ok && math.IsNaN(c) {
+		found, allowed = "NaN", "a number is required"
 	}
-	panic(&Error{"support." + constructor + ": " + name, fmt.Sprintf("a %T", x),
-		"a number, a torch.Tensor or a *ts.Tensor is required"})
+	if allowed != "" {
+		panic(&Error{"support." + constructor + ": " + name, found, allowed})
+	}
+	return t
 }
 
 // nonEmpty refuses numbers as ends with nothing between them; tensors cannot be read here.
@@ -100,12 +93,7 @@ func (s Support) nonEmpty(constructor string, ok func(low, high float64) bool, a
 	low, isLow := s.Low.Number()
 	high, isHigh := s.High.Number()
 	if isLow && isHigh && !ok(low, high) {
-		panic(
-			&Error{
-				"support." + constructor + ": low",
-				fmt.Sprint(low),
-				fmt.Sprintf("it must be %s high, which is %v", allowed, high),
-			},
-		)
+		panic(&Error{"support." + constructor + ": low", fmt.Sprint(low),
+			fmt.Sprintf("it must be %s high, which is %v", allowed, high)})
 	}
 }
