@@ -108,9 +108,8 @@ func (d betaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	b := torch.Of(torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b).T())))
 	prob := torch.Of(a.Sub(b).Sigmoid().T().MustDetach(false))
 	n := alike(d.total, prob)
-	return torch.Of(
-		torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(), prob.T())),
-	)
+	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(),
+		prob.T())))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.

@@ -72,9 +72,8 @@ func (d binomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	p, _ := d.prob()
 	prob := filled(p, shape, d.probs, d.logits)
 	n := alike(d.total, prob)
-	return torch.Of(
-		torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(), prob.T())),
-	)
+	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(),
+		prob.T())))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.

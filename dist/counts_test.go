@@ -235,9 +235,8 @@ func countLeaves(columns [][]float64) (params []any, leaves []*ts.Tensor) {
 }
 
 func countGrad(y *ts.Tensor, leaves []*ts.Tensor) [][]float64 {
-	grads := torch.Must(
-		torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, leaves, &torch.GradOptions{AllowUnused: true, KeepGraph: true}),
-	)
+	grads := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, leaves,
+		&torch.GradOptions{AllowUnused: true, KeepGraph: true}))
 	out := make([][]float64, len(grads))
 	for i, g := range grads {
 		out[i] = countFloats(g)

@@ -20,14 +20,8 @@ func Independent(d Distribution, n int) Distribution {
 		return d
 	}
 	if have := len(d.BatchShape()); n < 0 || n > have {
-		panic(
-			&Error{
-				"Independent",
-				"n",
-				fmt.Sprint(n),
-				fmt.Sprintf("%s has batch shape %v, so it must be from 0 to %d", d.Name(), d.BatchShape(), have),
-			},
-		)
+		panic(&Error{"Independent", "n", fmt.Sprint(n),
+			fmt.Sprintf("%s has batch shape %v, so it must be from 0 to %d", d.Name(), d.BatchShape(), have)})
 	}
 	if i, ok := d.(independentDist); ok {
 		return independentDist{i.of, i.n + n}

@@ -223,13 +223,8 @@ func scalarNumbers(p []float64) []any {
 
 // scalarGrad is the gradient of the sum.
 func scalarGrad(y *ts.Tensor, leaves []*ts.Tensor) [][]float64 {
-	grads := torch.Must(
-		torch.Grad(
-			[]*ts.Tensor{y.MustSum(gotch.Double, false)},
-			leaves,
-			&torch.GradOptions{AllowUnused: true, KeepGraph: true},
-		),
-	)
+	grads := torch.Must(torch.Grad(
+		[]*ts.Tensor{y.MustSum(gotch.Double, false)}, leaves, &torch.GradOptions{AllowUnused: true, KeepGraph: true}))
 	out := make([][]float64, len(grads))
 	for i, g := range grads {
 		out[i] = scalarRead(g)

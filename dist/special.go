@@ -201,14 +201,8 @@ func (b base) validateAbove(name string, low, high torch.Tensor) error {
 // checkAbove panics where both are numbers and high is not above low.
 func (b base) checkAbove(name string, low, high torch.Tensor) {
 	if operand.IsNumber(low) && operand.IsNumber(high) && !(operand.Number(low) < operand.Number(high)) {
-		panic(
-			&Error{
-				b.family,
-				name,
-				fmt.Sprint(operand.Number(high)),
-				fmt.Sprintf("it must be greater than low, which is %v", operand.Number(low)),
-			},
-		)
+		panic(&Error{b.family, name, fmt.Sprint(operand.Number(high)),
+			fmt.Sprintf("it must be greater than low, which is %v", operand.Number(low))})
 	}
 }
 

@@ -232,13 +232,8 @@ func TestTransformedVmapAndGradients(t *testing.T) {
 			return []*ts.Tensor{draw(in[0], src)}, nil
 		}, []*ts.Tensor{leaf}, &streams, nil)
 		require.NoError(t, err)
-		all := torch.Must(
-			torch.Grad(
-				[]*ts.Tensor{mapped[0].MustSum(gotch.Double, false)},
-				[]*ts.Tensor{leaf},
-				&torch.GradOptions{KeepGraph: true},
-			),
-		)
+		all := torch.Must(torch.Grad(
+			[]*ts.Tensor{mapped[0].MustSum(gotch.Double, false)}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true}))
 		for i := 0; i < k; i++ {
 			row := rows[i*n : (i+1)*n]
 			v, g, err := torch.ValueAndGrad(logp, vectorTensor(row, n))

@@ -126,9 +126,8 @@ func erfcx(t float64) float64 {
 // Legendre's rule of 8 points.
 func (i interval) mass() logMass {
 	width, middle := i.high.Sub(i.low), i.high.Add(i.low).Mul(0.5)
-	thin := torch.Of(
-		below(width, torch.Of(narrow)).T().MustLogicalAnd(below(width.Mul(middle).Abs(), torch.Of(narrow)).T(), false),
-	)
+	thin := torch.Of(below(width, torch.Of(narrow)).T().MustLogicalAnd(
+		below(width.Mul(middle).Abs(), torch.Of(narrow)).T(), false))
 	tail := torch.Of(below(i.high, torch.Of(-1)).T().MustLogicalAnd(not(thin).T(), false))
 	root := torch.Of(math.Sqrt2 / 2)
 

@@ -156,8 +156,9 @@ func (c *compilation) same() error {
 	if c.pinned == "" || !c.done || c.report.Tier == c.pinned {
 		return nil
 	}
-	return fmt.Errorf("the checkpoint was made with gradients of the tier %q, and this run has %q (%s): their last bits "+
-		"differ: %w", c.pinned, c.report.Tier, c.report.Reason, ErrCheckpoint)
+	return fmt.Errorf(
+		"the checkpoint was made with gradients of the tier %q, and this run has %q (%s): their last bits differ: %w",
+		c.pinned, c.report.Tier, c.report.Reason, ErrCheckpoint)
 }
 
 // tier is who evaluates the gradients, Eager before the first.

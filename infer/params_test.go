@@ -274,8 +274,7 @@ func TestParamsUnknownSite(t *testing.T) {
 func TestParamsGetOfABadPoint(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {3}})
 	for want, p := range map[string]infer.Params{
-		"the params have no layout: layout does not fit": {Flat: vec(
-			[]float64{1})},
+		"the params have no layout: layout does not fit": {Flat: vec([]float64{1})},
 		"params of shape [5] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit": {Layout: l,
 			Flat: vec(make([]float64, 5))},
 		"params of shape [3 1] for the layout w[3]: expected [3], or [K, 3] for K chains: layout does not fit": {Layout: l,

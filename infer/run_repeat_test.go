@@ -40,8 +40,8 @@ func TestRunIsRepeatable(t *testing.T) {
 				sameResult(t, first, run(1, m.batch(), k))
 				other := run(2, m.batch(), k)
 				random := len(first.State.Save().Streams.Chains) > 0
-				assert.Equal(t, random, fmt.Sprint(floats(first.State.Position().Flat)) != fmt.Sprint(
-					floats(other.State.Position().Flat)))
+				assert.Equal(t, random,
+					fmt.Sprint(floats(first.State.Position().Flat)) != fmt.Sprint(floats(other.State.Position().Flat)))
 			}
 		})
 	}

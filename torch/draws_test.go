@@ -179,9 +179,8 @@ func TestGradientsOfGammaDraws(t *testing.T) {
 		alpha := torch.Must(torch.Leaf(constant(c.alpha, manyDraws)))
 		logs := torch.Must(s.LogGamma(alpha))
 		for i, y := range []*ts.Tensor{logs.MustExp(false), logs} {
-			grads := torch.Must(
-				torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha}, &torch.GradOptions{KeepGraph: true}),
-			)
+			grads := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha},
+				&torch.GradOptions{KeepGraph: true}))
 			g := torch.Must(torch.ToSlice[float64](grads[0]))
 			want := []float64{1, c.trigamma}[i]
 			var mean, square float64
@@ -209,9 +208,8 @@ func TestMappedDrawsAreThoseOfEachChain(t *testing.T) {
 		return draw(in[0], s), nil
 	}, []*ts.Tensor{alpha}, &streams, nil))
 	gradient := func(y *ts.Tensor) []float64 {
-		g := torch.Must(
-			torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha}, &torch.GradOptions{KeepGraph: true}),
-		)
+		g := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha},
+			&torch.GradOptions{KeepGraph: true}))
 		return torch.Must(torch.ToSlice[float64](g[0]))
 	}
 	whole := gradient(got[0])

@@ -61,9 +61,8 @@ func (b corrCholesky) Inverse(y torch.Tensor) torch.Tensor {
 		after[j] = length
 		here := make([]bool, k)
 		here[j] = true
-		length = torch.Of(
-			diagonal.T().MustWhereSelf(mask(y, here).T(), length.T().MustHypot(y.T().MustSelect(-1, j, false), false), false),
-		)
+		length = torch.Of(diagonal.T().MustWhereSelf(mask(y, here).T(),
+			length.T().MustHypot(y.T().MustSelect(-1, j, false), false), false))
 	}
 	if k == 1 {
 		return b.vector(y, k)
