@@ -214,8 +214,8 @@ func requireCounts(family, name string, d Distribution) {
 		panic(&Error{family, name, "nil", "a distribution of single counts is required"})
 	}
 	if s := d.Support(); len(d.EventShape()) != 0 || !s.Discrete() || !is(s.Low, 0) {
-		panic(
-			&Error{family, name, fmt.Sprintf("%s over %v", d.Name(), s), "a distribution of single counts, from 0, is required"})
+		panic(&Error{family, name, fmt.Sprintf("%s over %v", d.Name(), s),
+			"a distribution of single counts, from 0, is required"})
 	}
 }
 

@@ -45,14 +45,9 @@ func (d deltaDist) LogProb(value torch.Tensor) torch.Tensor {
 	}
 	// The difference is 0 where it is not filled; it keeps the graph and the type of the value.
 	zero := fill(floating(value, d.logDensity), isInfinite(value), 0).Mul(0)
-	return d.full(
-		torch.Of(
-			zero.Add(d.logDensity).
-				Expand(broadcast(d.family, elsewhere.Shape(), d.logDensity.Shape())...).
-				T().
-				MustMaskedFill(elsewhere.T(), ts.FloatScalar(math.Inf(-1)), false),
-		),
-	)
+	shape := broadcast(d.family, elsewhere.Shape(), d.logDensity.Shape())
+	there := zero.Add(d.logDensity).Expand(shape...).T()
+	return d.full(torch.Of(there.MustMaskedFill(elsewhere.T(), ts.FloatScalar(math.Inf(-1)), false)))
 }
 
 func isInfinite(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustIsinf(false)) }

@@ -232,11 +232,8 @@ func TestCategoricalLogitGLM(t *testing.T) {
 				0.5).LogProb(torch.Of(countTensor(y))).T()}, nil
 		}, []*ts.Tensor{all}, nil))[0]
 		for k := range int64(2) {
-			want := countFloats(
-				dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, k, false)), 0.5).
-					LogProb(torch.Of(countTensor(y))).
-					T(),
-			)
+			glm := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, k, false)), 0.5)
+			want := countFloats(glm.LogProb(torch.Of(countTensor(y))).T())
 			got := countFloats(mapped.MustSelect(0, k, false))
 			for i := range want {
 				countClose(t, want[i], got[i], 1e-10, 1e-12, "under vmap")

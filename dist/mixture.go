@@ -153,14 +153,8 @@ func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 		limit = 80
 	}
 	zero := w.Eq(0) // its component may be infinite
-	m := torch.Of(
-		fill(
-			torch.Of(l.T().MustDetach(false)).Add(torch.Of(w.T().MustDetach(false)).Log()),
-			zero,
-			math.Inf(-1),
-		).T().
-			MustAmax([]int64{-1}, true, false),
-	)
+	terms := torch.Of(l.T().MustDetach(false)).Add(torch.Of(w.T().MustDetach(false)).Log())
+	m := torch.Of(fill(terms, zero, math.Inf(-1)).T().MustAmax([]int64{-1}, true, false))
 	m = fill(m, isInfinite(m), 0)
 	e := l.Sub(m).Min(limit).Exp()
 	var sum torch.Tensor

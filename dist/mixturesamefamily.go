@@ -50,8 +50,8 @@ func outermost(family string, components Distribution) support.Support {
 			return t
 		}
 		if s.Kind != support.KindInterval && s.Kind != support.KindInteger {
-			panic(
-				&Error{family, "components", fmt.Sprintf("%s over %v", components.Name(), s), "they must all have one support"})
+			panic(&Error{family, "components", fmt.Sprintf("%s over %v", components.Name(), s),
+				"they must all have one support"})
 		}
 		return f(t)
 	}

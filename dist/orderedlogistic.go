@@ -53,11 +53,8 @@ func (d orderedLogisticDist) LogProb(value torch.Tensor) torch.Tensor {
 	c := torch.Cat(-1, []torch.Tensor{
 		torch.Of(ts.MustFull(edge, ts.FloatScalar(math.Inf(-1)), dtype, device)), d.cutpoints,
 		torch.Of(ts.MustFull(edge, ts.FloatScalar(math.Inf(1)), dtype, device))})
-	low, high := torch.Of(
-		c.T().MustNarrow(-1, 0, d.categories, false),
-	), torch.Of(
-		c.T().MustNarrow(-1, 1, d.categories, false),
-	)
+	low := torch.Of(c.T().MustNarrow(-1, 0, d.categories, false))
+	high := torch.Of(c.T().MustNarrow(-1, 1, d.categories, false))
 	l := pick(d.family, low, value).Sub(d.eta)
 	u := pick(d.family, high, value).Sub(d.eta)
 	gap := pick(d.family, log1mexp(high.Sub(low)), value)

@@ -173,13 +173,9 @@ func requireClose(t *testing.T, want, have *ts.Tensor, tolerance float64) {
 
 // A value, a parameter or a batch that is smaller than the others counts as often as it is broadcast.
 func TestSumLogProbBroadcasts(t *testing.T) {
-	scalar, vector, column := torch.Must(
-		torch.Scalar(0.7),
-	), torch.Must(
-		torch.FromSlice([]float64{1, 2, 3}),
-	), torch.Must(
-		torch.FromSlice([]float64{0.5, 2}, 2, 1),
-	)
+	scalar := torch.Must(torch.Scalar(0.7))
+	vector := torch.Must(torch.FromSlice([]float64{1, 2, 3}))
+	column := torch.Must(torch.FromSlice([]float64{0.5, 2}, 2, 1))
 	counts := torch.Must(torch.FromSlice([]float64{1, 0, 3}))
 	large := torch.Must(torch.FromSlice([]float64{1, 0, 1e6}))
 	for name, c := range map[string]struct {

@@ -179,14 +179,10 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 		tail := d.nearTail(x, down)
 		slope = d.of.LogProb(x).Sub(tail).Exp()
 		slope = torch.Where(down, slope, slope.Neg())
-		stuck = torch.Of(
-			isInfinite(
-				tail,
-			).T().
-				MustLogicalOr(isInfinite(near).T(), false).
-				MustLogicalOr(not(slope.Abs().Gt(0)).T(), false).
-				MustLogicalOr(isInfinite(slope).T(), false),
-		)
+		stuck = torch.Of(isInfinite(tail).T().
+			MustLogicalOr(isInfinite(near).T(), false).
+			MustLogicalOr(not(slope.Abs().Gt(0)).T(), false).
+			MustLogicalOr(isInfinite(slope).T(), false))
 		return nil
 	}))
 	tail := d.nearTail(torch.Where(stuck, innerOf(d.of), x), down)
@@ -222,11 +218,8 @@ func bisect(d Distribution, lower, upper torch.Tensor) torch.Tensor {
 	} else if !is(to, math.Inf(1)) {
 		a = to
 	}
-	low, high := torch.Of(
-		lower.T().MustFullLike(ts.FloatScalar(-most), false),
-	), torch.Of(
-		lower.T().MustFullLike(ts.FloatScalar(most), false),
-	)
+	low := torch.Of(lower.T().MustFullLike(ts.FloatScalar(-most), false))
+	high := torch.Of(lower.T().MustFullLike(ts.FloatScalar(most), false))
 	down := lower.Lt(upper)
 	target := torch.Where(down, lower, upper.Neg())
 	var x torch.Tensor

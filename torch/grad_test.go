@@ -192,9 +192,8 @@ func TestGradientsOfGradients(t *testing.T) {
 			require.NoError(t, err)
 			near(t, hessian[row], append(floats(second[0]), floats(second[1])...), 1e-15, "row ", row)
 			if row == 0 {
-				third := torch.Must(
-					torch.Grad([]*ts.Tensor{second[0].MustSelect(0, 0, false)}, in, &torch.GradOptions{KeepGraph: true}),
-				)
+				third := torch.Must(torch.Grad([]*ts.Tensor{second[0].MustSelect(0, 0, false)}, in,
+					&torch.GradOptions{KeepGraph: true}))
 				near(t, []float64{6 * 0.5, 0}, floats(third[0]), 1e-15)
 				near(t, []float64{6 * 2}, floats(third[1]), 1e-15)
 				assert.False(t, third[0].MustRequiresGrad(), "without CreateGraph the gradients end there")
@@ -228,12 +227,10 @@ func TestGradWeights(t *testing.T) {
 
 		// The product is linear in the weights, and differentiable in them: its gradient is J times the outer weights.
 		w := torch.Must(torch.Leaf(vec(v)))
-		grads = torch.Must(
-			torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{w}, CreateGraph: true}),
-		)
-		forward := torch.Must(
-			torch.Grad(grads, []*ts.Tensor{w}, &torch.GradOptions{Weights: []*ts.Tensor{vec([]float64{1, 2})}}),
-		)
+		grads = torch.Must(torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x},
+			&torch.GradOptions{Weights: []*ts.Tensor{w}, CreateGraph: true}))
+		forward := torch.Must(torch.Grad(grads, []*ts.Tensor{w},
+			&torch.GradOptions{Weights: []*ts.Tensor{vec([]float64{1, 2})}}))
 		near(t, []float64{0.25 + 2*1.5, 2 * 1.5, 2 * math.Cos(0.25)}, floats(forward[0]), 1e-15)
 
 		_, err = torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{vec(v), vec(v)}})
