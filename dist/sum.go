@@ -267,8 +267,10 @@ func (d poissonDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, 
 		x := floating(value, d.logRate)
 		outside := torch.Of(x.Lt(0).T().MustLogicalOr(x.T().MustFrac(false).MustNe(ts.FloatScalar(0), false), false))
 		peak := fill(peakTensor(x), outside, math.Inf(-1))
-		if greatest, err := torch.Item(x.T().MustMax(false)); err == nil && greatest <= plainCounts {
-			return []torch.Tensor{x, fill(x.Add(1).Lgamma(), outside, math.Inf(1)).Sum()}
+		if !ts.KelvinRecorded() {
+			if greatest, err := torch.Item(x.T().MustMax(false)); err == nil && greatest <= plainCounts {
+				return []torch.Tensor{x, fill(x.Add(1).Lgamma(), outside, math.Inf(1)).Sum()}
+			}
 		}
 		c := count(x)
 		return []torch.Tensor{x, peak.Sum(), fill(x, c.zero, math.Exp(-350)), fill(c.safe.Log(), c.zero, -350)}

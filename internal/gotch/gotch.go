@@ -88,14 +88,19 @@ func Adapt(src, dst string, flags Flags) error {
 	if err := writeMissing(dst, nil); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dst, "libtch", "lib.go"), []byte(cgoLines(flags)), 0o644)
+	for _, pkg := range []string{"libtch", "record"} {
+		if err := os.WriteFile(filepath.Join(dst, pkg, "lib.go"), []byte(cgoLines(pkg, flags)), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// cgoLines is the file that carries the copy's cgo flags.
-func cgoLines(flags Flags) string {
+// cgoLines is the file that carries a package's cgo flags.
+func cgoLines(pkg string, flags Flags) string {
 	cxx := compilerFlags(flags)
 	var b strings.Builder
-	b.WriteString("package libtch\n\n")
+	fmt.Fprintf(&b, "package %s\n\n", pkg)
 	fmt.Fprintf(&b, "// #cgo CFLAGS: -I${SRCDIR} -O1 -g0 -w\n")
 	fmt.Fprintf(&b, "// #cgo CXXFLAGS: -I${SRCDIR} %s\n", quoteAll(cxx))
 	fmt.Fprintf(&b, "// #cgo LDFLAGS: %s\n", quoteAll(flags.LDFLAGS))
@@ -157,6 +162,10 @@ var nativeFiles = map[string]string{
 	"ts_data.go.txt":       "ts/kelvin_data.go",
 	"gotch_kelvin.go.txt":  "kelvin.go",
 	"half_kelvin.go.txt":   "half/kelvin.go",
+	// A package of its own, so that a change of it compiles it alone.
+	"record.h":      "record/record.h",
+	"record.cpp":    "record/record.cpp",
+	"record.go.txt": "record/record.go",
 }
 
 func writeNative(dst string) error {
@@ -165,7 +174,11 @@ func writeNative(dst string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dst, filepath.FromSlash(to)), text, 0o644); err != nil {
+		path := filepath.Join(dst, filepath.FromSlash(to))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@
 #include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
+#include <ATen/record_function.h>
 #include <cmath>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/version.h>
@@ -29,6 +30,10 @@ char *kelvin_message(const std::exception &e) {
   } catch (...) {                                                              \
     *error = strdup("unknown C++ exception");                                  \
   }
+
+static thread_local int recorded = 0;
+void kelvin_set_recorded(int on) { recorded = on; }
+int kelvin_recorded(void) { return recorded; }
 
 kelvin_scope *kelvin_new_scope(int64_t index) { return new kelvin_scope{index, true}; }
 
@@ -141,6 +146,7 @@ void kelvin_readable(tensor t) {
 // host returns the elements as a contiguous tensor in main memory, and fails when there are not numel of them.
 static at::Tensor host(tensor t, int data_type, int64_t numel) {
   kelvin_readable(t);
+  RECORD_FUNCTION("kelvin::read", std::vector<c10::IValue>{*t}); // recorders of operations must know of it
   if (t->numel() != numel)
     throw std::invalid_argument("the tensor has " + std::to_string(t->numel()) + " elements and the slice " +
                                 std::to_string(numel));
@@ -153,6 +159,7 @@ void kelvin_read(tensor t, void *data, int data_type, int64_t numel, char **erro
 
 void kelvin_write(tensor t, void *data, int data_type, int64_t numel, char **error) {
   KELVIN_TRY(
+      RECORD_FUNCTION("kelvin::write", std::vector<c10::IValue>{*t});
       if (t->numel() != numel) throw std::invalid_argument("the tensor has " + std::to_string(t->numel()) +
                                                            " elements and the slice " + std::to_string(numel));
       at::NoGradGuard off; auto src = torch::from_blob(
@@ -162,7 +169,8 @@ void kelvin_write(tensor t, void *data, int data_type, int64_t numel, char **err
 
 void *kelvin_data(tensor t, int dtype, char **error) {
   KELVIN_TRY(
-      kelvin_readable(t); if (!t->device().is_cpu()) throw std::invalid_argument("the tensor is not in main memory");
+      kelvin_readable(t); RECORD_FUNCTION("kelvin::read", std::vector<c10::IValue>{*t});
+      if (!t->device().is_cpu()) throw std::invalid_argument("the tensor is not in main memory");
       if (!t->is_contiguous()) throw std::invalid_argument("the tensor is not contiguous");
       if (static_cast<int>(t->scalar_type()) != dtype) throw std::invalid_argument("the tensor has another type");
       return t->data_ptr();)
@@ -329,7 +337,8 @@ static void fill(int kind, T *data, uint64_t seed, const uint64_t *chains, int64
 void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
                    int64_t *dims, int rank, int dtype, int device) {
   KELVIN_OP(
-      1, auto type = kelvin_type(dtype); auto on_host = type == at::kFloat ? at::kFloat : at::kDouble;
+      1, RECORD_FUNCTION("kelvin::random", std::vector<c10::IValue>{});
+      auto type = kelvin_type(dtype); auto on_host = type == at::kFloat ? at::kFloat : at::kDouble;
       at::Tensor t = at::empty(at::IntArrayRef(dims, rank), at::TensorOptions().dtype(on_host));
       const int64_t n = rows > 0 ? t.numel() / rows : 0;
       if (on_host == at::kFloat) fill(kind, t.data_ptr<float>(), seed, chains, rows, n, offset);

@@ -34,6 +34,10 @@ int64_t kelvin_whole(torch::Scalar *s);
   }
 #endif
 
+// Whether the operations of this thread are being recorded.
+void kelvin_set_recorded(int on);
+int kelvin_recorded(void);
+
 // Scopes.
 kelvin_scope *kelvin_new_scope(int64_t index);
 kelvin_scope *kelvin_enter(kelvin_scope *s, int threads);

@@ -380,5 +380,6 @@ at::Tensor sample(int op, tensor a, tensor b, int64_t level, const uint64_t *see
 } // namespace
 
 void kelvin_sample(tensor *out__, int op, tensor a, tensor b, int64_t level, uint64_t *seeds, int64_t n_seeds) {
-  KELVIN_OP(1, out__[0] = new torch::Tensor(sample(op, a, b, level, seeds, n_seeds));)
+  KELVIN_OP(1, RECORD_FUNCTION("kelvin::sample", std::vector<c10::IValue>{});
+            out__[0] = new torch::Tensor(sample(op, a, b, level, seeds, n_seeds));)
 }

@@ -1,0 +1,297 @@
+package lower
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+)
+
+// emitter writes groups as steps.
+type emitter struct {
+	plan   *ir.Plan
+	bufs   map[*value]int
+	target map[*value]output
+	used   map[*value]bool // read by the main part
+}
+
+// emit schedules all that the outputs need, and writes the plan.
+func emit(plan *ir.Plan, g *graph, outs []output) error {
+	e := &emitter{plan: plan, bufs: map[*value]int{}, target: map[*value]output{}, used: map[*value]bool{}}
+	var roots []*value
+	for _, o := range outs {
+		v := &value{id: -1, kind: assemble, stage: perPoint, n: o.a.n(), sizes: o.a.sizes, cells: o.a.cells}
+		e.target[v] = o
+		roots = append(roots, v)
+	}
+	live := alive(roots)
+	for _, v := range live {
+		if v.stage == perPoint {
+			for _, r := range reads2(v) {
+				e.used[r] = true
+			}
+		}
+	}
+	prologue, main := schedule(live, perRun), schedule(live, perPoint)
+	for part, groups := range [][]group{prologue, main} {
+		memory := inMemory(groups, e.used)
+		for _, gr := range groups {
+			s, err := e.step(gr, memory)
+			if err != nil {
+				return err
+			}
+			if part == 0 {
+				plan.Prologue = append(plan.Prologue, s)
+			} else {
+				plan.Steps = append(plan.Steps, s)
+			}
+		}
+	}
+	return nil
+}
+
+// reads2 are the values that a value is made from.
+func reads2(v *value) []*value {
+	var out []*value
+	add := func(r ref) {
+		out = append(out, r.v)
+		if r.ix != nil {
+			out = append(out, r.ix.v)
+		}
+	}
+	for _, r := range v.args {
+		add(r)
+	}
+	for _, c := range v.cells {
+		add(c.ref)
+	}
+	return out
+}
+
+// alive are the values that some need, each behind those that it is made from.
+func alive(roots []*value) []*value {
+	var out []*value
+	seen := map[*value]bool{}
+	var visit func(v *value)
+	visit = func(v *value) {
+		if seen[v] {
+			return
+		}
+		seen[v] = true
+		for _, r := range reads2(v) {
+			visit(r)
+		}
+		out = append(out, v)
+	}
+	for _, v := range roots {
+		visit(v)
+	}
+	return out
+}
+
+// inMemory are the pointwise values that another loop reads, or this one in another order.
+func inMemory(groups []group, used map[*value]bool) map[*value]bool {
+	memory := map[*value]bool{}
+	for _, g := range groups {
+		made := map[*value]bool{}
+		for _, it := range g.items {
+			if it.what == compute {
+				made[it.v] = true
+				if it.v.stage == perRun && used[it.v] {
+					memory[it.v] = true
+				}
+			}
+			for _, r := range it.args {
+				if !made[r.v] {
+					memory[r.v] = true
+				}
+				if r.ix != nil {
+					memory[r.ix.v] = true
+				}
+			}
+		}
+	}
+	return memory
+}
+
+// buffer is the number of a value's buffer.
+func (e *emitter) buffer(v *value) int {
+	if k, ok := e.bufs[v]; ok {
+		return k
+	}
+	b := ir.Buffer{Len: v.n}
+	switch v.kind {
+	case constant:
+		b.Kind, b.Data = ir.Const, v.data
+	case point:
+		b.Kind = ir.X
+	case weight:
+		b.Kind = ir.Weight
+	case input:
+		b.Kind, b.Slot, b.Elem = ir.Input, v.slot, v.elem
+	default:
+		b.Kind = ir.Work
+		if v.stage == perRun && e.used[v] {
+			b.Kind = ir.Prepared
+		}
+		if v.kind == index {
+			b.Kind, b.Elem = ir.Prepared, ir.I32
+			if v.data != nil {
+				b.Kind, b.Data = ir.Const, v.data
+			}
+		}
+		if o, ok := e.target[v]; ok {
+			b.Kind, b.Slot = o.kind, o.slot
+		}
+	}
+	e.bufs[v] = len(e.plan.Buffers)
+	e.plan.Buffers = append(e.plan.Buffers, b)
+	return e.bufs[v]
+}
+
+// address is a reference in the space of a loop.
+func (e *emitter) address(r ref) ir.Address {
+	a := ir.Address{Buf: e.buffer(r.v), Off: r.off, Strides: slices.Clone(r.strides)}
+	if r.ix != nil {
+		ix := e.address(*r.ix)
+		a.Index, a.Scale = &ix, r.scale
+	}
+	return a
+}
+
+func (e *emitter) step(g group, memory map[*value]bool) (ir.Step, error) {
+	if g.items[0].what == operator {
+		return e.operator(g.items[0])
+	}
+	b := &body{e: e, env: map[*value]int{}, loads: map[string]int{}, numbers: map[string]int{}}
+	own := contiguous(g.space)
+	for _, it := range g.items {
+		args := make([]int, 3)
+		for i, r := range it.args {
+			args[i] = b.operand(r.refine(it.space, g.space))
+		}
+		in := ir.Instr{A: args[0], B: args[1], C: args[2]}
+		switch it.what {
+		case compute:
+			k := args[0]
+			if it.v.op != copyOf {
+				in.Op = it.v.op
+				k = b.add(in)
+			}
+			b.env[it.v] = k
+			if memory[it.v] {
+				b.add(ir.Instr{Op: ir.Store, A: k, At: ir.Address{Buf: e.buffer(it.v), Strides: slices.Clone(own)}})
+			}
+			continue
+		case store:
+			in.Op = ir.Store
+		case combine:
+			in.Op = it.v.op
+		case addTo:
+			in.Op = ir.ScatterAdd
+		case checked:
+			in.Op, in.Limit = ir.StoreIndex, it.v.limit
+		default:
+			return ir.Step{}, fmt.Errorf("lower: item %d has no instruction", it.what)
+		}
+		in.At = e.address(it.dst.refine(it.space, g.space))
+		b.add(in)
+	}
+	s := ir.Step{Kind: ir.Loop, Sizes: slices.Clone(g.space), Body: b.instrs}
+	merge(&s)
+	return s, nil
+}
+
+// body is the body of a loop as it grows.
+type body struct {
+	e              *emitter
+	instrs         []ir.Instr
+	env            map[*value]int // where the values of this loop are
+	loads, numbers map[string]int
+}
+
+func (b *body) add(in ir.Instr) int {
+	b.instrs = append(b.instrs, in)
+	return len(b.instrs) - 1
+}
+
+// operand is the instruction that has the value of a reference.
+func (b *body) operand(r ref) int {
+	if k, ok := b.env[r.v]; ok && r.ix == nil {
+		return k
+	}
+	if x, ok := r.number(); ok {
+		key := fmt.Sprintf("%x", x)
+		if x != x {
+			key = "nan"
+		}
+		if k, ok := b.numbers[key]; ok {
+			return k
+		}
+		b.numbers[key] = b.add(ir.Instr{Op: ir.Num, Num: x})
+		return b.numbers[key]
+	}
+	key := fmt.Sprint(r.v.id, r.off, r.strides)
+	if r.ix != nil {
+		key += fmt.Sprint(r.scale, r.ix.v.id, r.ix.off, r.ix.strides)
+	}
+	if k, ok := b.loads[key]; ok {
+		return k
+	}
+	b.loads[key] = b.add(ir.Instr{Op: ir.Load, At: b.e.address(r)})
+	return b.loads[key]
+}
+
+// merge makes neighbouring dimensions of a loop one where every address allows it.
+func merge(s *ir.Step) {
+	var all []*ir.Address
+	for i := range s.Body {
+		if in := &s.Body[i]; in.Op == ir.Load || in.Op.Writes() {
+			all = append(all, &in.At)
+			if in.At.Index != nil {
+				all = append(all, in.At.Index)
+			}
+		}
+	}
+	for d := len(s.Sizes) - 2; d >= 0; d-- {
+		if slices.ContainsFunc(all, func(a *ir.Address) bool { return a.Strides[d] != a.Strides[d+1]*s.Sizes[d+1] }) {
+			continue
+		}
+		for _, a := range all {
+			a.Strides = slices.Delete(a.Strides, d, d+1)
+		}
+		s.Sizes[d] *= s.Sizes[d+1]
+		s.Sizes = slices.Delete(s.Sizes, d+1, d+2)
+	}
+}
+
+// operator is a step on matrices.
+func (e *emitter) operator(it *item) (ir.Step, error) {
+	s := it.v.step
+	s.Sizes = slices.Clone(it.space)
+	outer := len(it.space)
+	matrix := func(r ref, scan bool) ir.Matrix {
+		m := ir.Matrix{Buf: e.buffer(r.v), Off: r.off, Strides: slices.Clone(r.strides[:outer])}
+		if scan {
+			m.Col = r.strides[outer]
+		} else {
+			m.Row, m.Col = r.strides[outer], r.strides[outer+1]
+		}
+		return m
+	}
+	var out []int
+	switch s.Kind {
+	case ir.Scan:
+		out = append(slices.Clone(it.space), s.N)
+	case ir.Cholesky:
+		out = append(slices.Clone(it.space), s.N, s.N)
+	default:
+		out = append(slices.Clone(it.space), s.M, s.N)
+	}
+	s.Out = matrix(whole(it.v, out), s.Kind == ir.Scan)
+	s.A = matrix(it.args[0], s.Kind == ir.Scan)
+	if len(it.args) > 1 {
+		s.B = matrix(it.args[1], false)
+	}
+	return s, nil
+}

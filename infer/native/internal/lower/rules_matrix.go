@@ -1,0 +1,171 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+)
+
+// matrixRules are products and factorisations.
+var matrixRules = map[string]rule{
+	"mm":  func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1))) },
+	"bmm": func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1))) },
+	"mv":  func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1).insert(1)).drop(1)) },
+	"dot": func(l *lowering, c *Call) { l.out(c, 0, l.dot(l.in(c, 0), l.in(c, 1))) },
+	"vdot": func(l *lowering, c *Call) {
+		l.out(c, 0, l.dot(l.in(c, 0), l.in(c, 1)))
+	},
+	"addmv": func(l *lowering, c *Call) {
+		l.scaled(c, l.product(l.in(c, 1), l.in(c, 2).insert(1)).drop(1))
+	},
+	"addmm":   func(l *lowering, c *Call) { l.scaled(c, l.product(l.in(c, 1), l.in(c, 2))) },
+	"baddbmm": func(l *lowering, c *Call) { l.scaled(c, l.product(l.in(c, 1), l.in(c, 2))) },
+	"addr": func(l *lowering, c *Call) {
+		l.scaled(c, l.g.apply(ir.Mul, l.in(c, 1).insert(1), l.in(c, 2).insert(0)))
+	},
+	"linalg_cholesky_ex": func(l *lowering, c *Call) {
+		f := l.cholesky(l.in(c, 0), c.flag(1))
+		l.out(c, 0, f)
+		if last := f.sizes[len(f.sizes)-1] - 1; last >= 0 {
+			// No factor exists where the last element of its diagonal is NaN. Which minor fails is not computed.
+			l.out(c, 1, l.g.apply(ir.IsNaN, f.at(len(f.sizes)-1, last).at(len(f.sizes)-2, last)))
+		}
+	},
+	"cholesky": func(l *lowering, c *Call) { l.out(c, 0, l.cholesky(l.in(c, 0), c.flag(1))) },
+	"linalg_solve_triangular": func(l *lowering, c *Call) {
+		l.out(c, 0, l.solve(l.in(c, 0), l.in(c, 1), c.flag(2), c.flag(4), !c.flag(3)))
+	},
+	"triangular_solve": func(l *lowering, c *Call) {
+		b, a := l.in(c, 0), l.in(c, 1)
+		upper := c.flag(2)
+		if c.flag(3) {
+			a, upper = a.transposed(), !upper
+		}
+		l.out(c, 0, l.solve(a, b, upper, c.flag(4), false))
+		if t := c.result(1); t != nil && len(t.Sizes) > 0 {
+			l.out(c, 1, l.in(c, 1))
+		}
+	},
+	"cholesky_solve": func(l *lowering, c *Call) {
+		b, f := l.in(c, 0), l.in(c, 1)
+		if c.flag(2) {
+			f = f.transposed()
+		}
+		half := l.solve(f, b, false, false, false)
+		l.out(c, 0, l.solve(f.transposed(), half, true, false, false))
+	},
+	"cholesky_inverse": func(l *lowering, c *Call) {
+		f := l.in(c, 0)
+		if c.flag(1) {
+			f = f.transposed()
+		}
+		half := l.solve(f, l.identity(f.sizes), false, false, false)
+		l.out(c, 0, l.solve(f.transposed(), half, true, false, false))
+	},
+}
+
+// scaled is beta·self + alpha·product.
+func (l *lowering) scaled(c *Call, product array) {
+	k := calc{l.g}
+	if beta := c.number(3, 1); beta != 0 {
+		l.out(c, 0, k.add(k.scale(l.in(c, 0), beta), k.scale(product, c.number(4, 1))))
+		return
+	}
+	l.out(c, 0, k.scale(product, c.number(4, 1)))
+}
+
+func (l *lowering) dot(a, b array) array {
+	return l.g.reduce(ir.Sum, l.g.apply(ir.Mul, a, b), nil, false)
+}
+
+const (
+	smallOut  = 64   // products of so few elements are reductions, which join the loops that make their operands
+	smallStep = 4096 // products of fewer terms are sums inside a loop
+)
+
+// product is the product of matrices [..., m, k] and [..., k, n].
+func (l *lowering) product(a, b array) array {
+	r := len(a.sizes)
+	m, k, n := a.sizes[r-2], a.sizes[r-1], b.sizes[r-1]
+	sizes := slices.Clone(a.sizes)
+	sizes[r-1] = n
+	outer := ir.Iterations(sizes)
+	if outer == 0 {
+		return array{sizes: sizes}
+	}
+	if k == 0 {
+		return l.g.fill(sizes, 0)
+	}
+	switch {
+	case k <= unrolled && (n == 1 || m == 1 || outer*k <= smallStep) && outer > 1 || k == 1:
+		var sum array
+		for i := range k {
+			term := l.g.apply(ir.Mul, a.narrow(r-1, i, 1), b.narrow(r-2, i, 1))
+			if i > 0 {
+				term = l.g.apply(ir.Add, sum, term)
+			}
+			sum = term
+		}
+		return sum
+	case outer <= smallOut:
+		out := array{sizes: sizes}
+		walk(sizes, func(at []int) {
+			x, y := a, b
+			lo := slices.Clone(at)
+			for d := range r - 2 {
+				x, y = x.narrow(d, at[d], 1), y.narrow(d, at[d], 1)
+			}
+			x, y = x.narrow(r-2, at[r-2], 1), y.narrow(r-1, at[r-1], 1)
+			term := l.g.apply(ir.Mul, x, y.transposed())
+			out = l.g.overlay(out, lo, l.g.reduce(ir.Sum, term, []int{r - 1}, true))
+		})
+		return out
+	}
+	x, y := l.g.memory(l.g.ref(a), a.sizes), l.g.memory(l.g.ref(b), b.sizes)
+	return l.step(ir.Step{Kind: ir.MatMul, M: m, N: n, K: k}, sizes, x, y)
+}
+
+// step makes the value of a step on matrices whose result has the given sizes.
+func (l *lowering) step(s ir.Step, sizes []int, args ...ref) array {
+	v := l.g.add(value{kind: matrices, n: ir.Iterations(sizes), sizes: sizes[:len(sizes)-2], args: args, step: s})
+	return single(sizes, whole(v, sizes))
+}
+
+// cholesky is the lower factor of a symmetric matrix, or its transpose.
+func (l *lowering) cholesky(a array, upper bool) array {
+	if a.n() == 0 {
+		return a
+	}
+	n := a.sizes[len(a.sizes)-1]
+	if upper {
+		a = a.transposed()
+	}
+	out := l.step(ir.Step{Kind: ir.Cholesky, N: n}, a.sizes, l.g.memory(l.g.ref(a), a.sizes))
+	if upper {
+		return out.transposed()
+	}
+	return out
+}
+
+// solve solves a·x = b for a triangular a, or x·a = b.
+func (l *lowering) solve(a, b array, upper, unit, right bool) array {
+	sizes := broadcastSizes(array{sizes: a.sizes[:len(a.sizes)-2]}, array{sizes: b.sizes[:len(b.sizes)-2]})
+	n, m := len(a.sizes), len(b.sizes)
+	a = a.broadcast(append(slices.Clone(sizes), a.sizes[n-2:]...))
+	b = b.broadcast(append(slices.Clone(sizes), b.sizes[m-2:]...))
+	if b.n() == 0 {
+		return b
+	}
+	r := len(b.sizes)
+	s := ir.Step{Kind: ir.Solve, M: b.sizes[r-2], N: b.sizes[r-1], Upper: upper, Unit: unit, Right: right}
+	return l.step(s, b.sizes, l.g.memory(l.g.ref(a), a.sizes), l.g.memory(l.g.ref(b), b.sizes))
+}
+
+func (l *lowering) identity(sizes []int) array {
+	n := sizes[len(sizes)-1]
+	data := make([]float64, n*n)
+	for i := range n {
+		data[i*n+i] = 1
+	}
+	return single([]int{n, n}, whole(l.g.constant(data), []int{n, n})).broadcast(sizes)
+}

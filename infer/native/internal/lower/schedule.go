@@ -1,0 +1,287 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+)
+
+// item is a unit of work: an operation at each point of a space, or a step on matrices.
+type item struct {
+	v     *value
+	what  what
+	space []int
+	args  []ref
+	dst   ref // where a store, a reduction or a scatter writes
+	after int // how many other items of the value come first
+	rank  int // its place in the order of making
+	done  bool
+}
+
+type what uint8
+
+const (
+	compute  what = iota // a pointwise value
+	store                // a cell of an assembled value
+	combine              // a reduction
+	addTo                // a scatter
+	checked              // an index
+	operator             // a step on matrices
+)
+
+// group is a fused loop, or one operator.
+type group struct {
+	space []int
+	items []*item
+}
+
+// scheduler orders the items of one part of a plan: greedily, as many as can be in each loop.
+type scheduler struct {
+	items  []*item
+	left   map[*value]int // items of a value that are not done; values without are there from the start
+	groups []group
+}
+
+// itemsOf is the work that makes a value.
+func itemsOf(v *value) []*item {
+	switch v.kind {
+	case pointwise:
+		return []*item{{v: v, what: compute, space: v.sizes, args: v.args}}
+	case reduce:
+		return []*item{{v: v, what: combine, space: v.sizes, args: v.args,
+			dst: ref{v: v, strides: keptStrides(v.sizes, v.keep)}}}
+	case index:
+		return []*item{{v: v, what: checked, space: v.sizes, args: v.args, dst: whole(v, v.sizes)}}
+	case matrices:
+		return []*item{{v: v, what: operator, space: v.sizes, args: v.args}}
+	case assemble, scatter:
+		sizes := v.sizes
+		if v.kind == scatter {
+			sizes = v.step.Sizes
+		}
+		var out []*item
+		for _, c := range v.cells {
+			out = append(out, storeOf(v, sizes, c))
+		}
+		if v.kind == scatter {
+			at := v.args[1]
+			dst := whole(v, sizes)
+			dst.scale, dst.ix = dst.strides[v.slot], &at
+			dst.strides[v.slot] = 0
+			out = append(out, &item{v: v, what: addTo, space: v.sizes, args: v.args[:1], dst: dst, after: len(out)})
+		}
+		return out
+	}
+	return nil
+}
+
+// storeOf copies a cell to its place.
+func storeOf(v *value, sizes []int, c cell) *item {
+	dst := whole(v, sizes).at(c.lo)
+	var dims, space []int
+	for d, n := range c.sizes {
+		if n > 1 {
+			dims = append(dims, d)
+		}
+	}
+	slices.SortStableFunc(dims, func(a, b int) int { return abs(c.ref.strides[b]) - abs(c.ref.strides[a]) })
+	for _, d := range dims {
+		space = append(space, c.sizes[d])
+	}
+	space, refs := collapse(space, []ref{c.ref.pick(dims), dst.pick(dims)})
+	return &item{v: v, what: store, space: space, args: refs[:1], dst: refs[1]}
+}
+
+// schedule orders the work for some values of a stage.
+func schedule(values []*value, part stage) []group {
+	s := &scheduler{left: map[*value]int{}}
+	for _, v := range values {
+		if v.stage != part || v.kind == index && v.data != nil {
+			continue
+		}
+		for _, it := range itemsOf(v) {
+			it.rank = len(s.items)
+			s.items = append(s.items, it)
+			s.left[v]++
+		}
+	}
+	remaining := s.items
+	for len(remaining) > 0 {
+		g := s.next(remaining)
+		s.finish(g)
+		remaining = slices.DeleteFunc(slices.Clone(remaining), func(it *item) bool { return it.done })
+	}
+	return s.groups
+}
+
+func (s *scheduler) finish(g group) {
+	for _, it := range g.items {
+		it.done = true
+		s.left[it.v]--
+	}
+	s.groups = append(s.groups, g)
+}
+
+// ready says whether all that an item reads is in memory.
+func (s *scheduler) ready(it *item) bool {
+	for _, r := range it.args {
+		if s.left[r.v] > 0 || r.ix != nil && s.left[r.ix.v] > 0 {
+			return false
+		}
+	}
+	return s.started(it)
+}
+
+// started says whether a scatter's array is filled and its index known.
+func (s *scheduler) started(it *item) bool {
+	return it.what != addTo || s.left[it.v] == 1 && s.left[it.dst.ix.v] == 0
+}
+
+// next is the group to do: an operator or numbers where some are ready, else the loop that holds the most.
+func (s *scheduler) next(remaining []*item) group {
+	var spaces [][]int
+	numbers := false
+	for _, it := range remaining {
+		if !s.ready(it) {
+			continue
+		}
+		if it.what == operator {
+			return group{items: []*item{it}}
+		}
+		if len(it.space) == 0 {
+			numbers = true
+		}
+		if !slices.ContainsFunc(spaces, func(x []int) bool { return slices.Equal(x, it.space) }) {
+			spaces = append(spaces, it.space)
+		}
+	}
+	if numbers {
+		return group{space: []int{}, items: s.closure(remaining, []int{})}
+	}
+	// A space may be a finer form of that of a ready item.
+	for _, it := range remaining {
+		if it.what != operator && slices.ContainsFunc(spaces, func(x []int) bool {
+			return len(x) > 0 && len(it.space) > len(x) && fits(x, it.space)
+		}) && !slices.ContainsFunc(spaces, func(x []int) bool { return slices.Equal(x, it.space) }) {
+			spaces = append(spaces, it.space)
+		}
+	}
+	var best group
+	for _, space := range spaces {
+		if items := s.closure(remaining, space); len(items) > len(best.items) {
+			best = group{space, items}
+		}
+	}
+	best.items = s.deferred(best)
+	return best
+}
+
+// fits says whether a space is another with some dimensions split.
+func fits(coarse, fine []int) bool {
+	_, ok := split(coarse, fine)
+	return ok
+}
+
+// split is how many dimensions of the fine space each of the coarse one has.
+func split(coarse, fine []int) ([]int, bool) {
+	var counts []int
+	k := 0
+	for _, n := range coarse {
+		product, count := 1, 0
+		for k < len(fine) && product < n {
+			product *= fine[k]
+			k++
+			count++
+		}
+		if product != n {
+			return nil, false
+		}
+		counts = append(counts, count)
+	}
+	return counts, k == len(fine)
+}
+
+// refine is a reference in a finer space.
+func (r ref) refine(coarse, fine []int) ref {
+	if slices.Equal(coarse, fine) {
+		return r
+	}
+	counts, _ := split(coarse, fine)
+	var strides []int
+	k := 0
+	for d, count := range counts {
+		for i, s := range contiguous(fine[k : k+count]) {
+			_ = i
+			strides = append(strides, s*r.strides[d])
+		}
+		k += count
+	}
+	r.strides = strides
+	if r.ix != nil {
+		ix := r.ix.refine(coarse, fine)
+		r.ix = &ix
+	}
+	return r
+}
+
+// closure are the items that can be done together in one loop over a space.
+func (s *scheduler) closure(remaining []*item, space []int) []*item {
+	var out []*item
+	inside := map[*value]bool{}
+	own := contiguous(space)
+	for _, it := range remaining {
+		if it.what == operator || !fits(it.space, space) {
+			continue
+		}
+		ok := s.started(it)
+		for _, r := range it.args {
+			if r.ix != nil && s.left[r.ix.v] > 0 {
+				ok = false
+			}
+			if s.left[r.v] == 0 || !ok {
+				continue
+			}
+			f := r.refine(it.space, space)
+			ok = inside[r.v] && r.ix == nil && f.off == 0 && slices.Equal(f.strides, own)
+		}
+		if ok {
+			out = append(out, it)
+			if it.what == compute {
+				inside[it.v] = true
+			}
+		}
+	}
+	return out
+}
+
+// deferred leaves out what nothing in the loop needs and a later loop can compute as well: it would go through memory.
+func (s *scheduler) deferred(g group) []*item {
+	uses := map[*value]int{}
+	made := map[*value]bool{}
+	for _, it := range g.items {
+		if it.what == compute {
+			made[it.v] = true
+		}
+		for _, r := range it.args {
+			uses[r.v]++
+		}
+	}
+	items := slices.Clone(g.items)
+	for k := len(items) - 1; k >= 0; k-- {
+		it := items[k]
+		if it.what != compute || uses[it.v] > 0 || ir.Iterations(g.space) == 1 {
+			continue
+		}
+		if slices.ContainsFunc(it.args, func(r ref) bool { return made[r.v] }) {
+			continue
+		}
+		for _, r := range it.args {
+			uses[r.v]--
+		}
+		items = slices.Delete(items, k, k+1)
+	}
+	if len(items) == 0 {
+		return g.items
+	}
+	return items
+}

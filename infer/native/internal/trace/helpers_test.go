@@ -1,0 +1,194 @@
+package trace_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/trace"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+)
+
+// targetSource is a target as the recorder evaluates it.
+func targetSource(target infer.Target, layout *infer.Layout, batch infer.Batch) trace.Source {
+	s := trace.Source{Dim: int(layout.Dim())}
+	var names []string
+	for name := range batch {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		s.Batch = append(s.Batch, trace.Named{Name: name, Tensor: batch[name]})
+	}
+	s.Evaluate = func(x *ts.Tensor, data []*ts.Tensor) (values, grads []*ts.Tensor, aux []trace.Named, err error) {
+		batch := infer.Batch{}
+		for i, name := range names {
+			batch[name] = data[i]
+		}
+		for i, f := range []infer.LogPosterior{target.LogPosterior, target.LogJacobian} {
+			if f == nil {
+				continue
+			}
+			var names []string
+			v, g, more, err := torch.ValueAndGradAux(func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+				p, err := infer.Params{Layout: layout, Flat: x}.Split()
+				torch.Must(x, err)
+				y, out := f(p, batch)
+				var more []*ts.Tensor
+				for name := range out {
+					names = append(names, name)
+				}
+				slices.Sort(names)
+				for _, name := range names {
+					more = append(more, out[name])
+				}
+				return y.T(), more
+			}, x)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			values, grads = append(values, v), append(grads, g)
+			if i == 0 {
+				for k, name := range names {
+					aux = append(aux, trace.Named{Name: name, Tensor: more[k]})
+				}
+			}
+		}
+		return values, grads, aux, nil
+	}
+	return s
+}
+
+// eager is what a source computes at a point: value, gradient and aux, with a weight of its Jacobian.
+func eager(t testing.TB, s trace.Source, x []float64, weight float64) (value float64, grad []float64, aux [][]float64) {
+	t.Helper()
+	require.NoError(t, torch.Do(func(*torch.Scope) error {
+		flat, err := torch.FromSlice(slices.Clone(x), int64(len(x)))
+		if err != nil {
+			return err
+		}
+		var data []*ts.Tensor
+		for _, b := range s.Batch {
+			data = append(data, b.Tensor)
+		}
+		values, grads, more, err := s.Evaluate(flat, data)
+		if err != nil {
+			return err
+		}
+		value, grad = floats(values[0])[0], floats(grads[0])
+		if len(values) > 1 && weight != 0 {
+			value += weight * floats(values[1])[0]
+			for i, g := range floats(grads[1]) {
+				grad[i] += weight * g
+			}
+		}
+		for _, a := range more {
+			aux = append(aux, floats(a.Tensor))
+		}
+		return nil
+	}))
+	return value, grad, aux
+}
+
+func floats(x *ts.Tensor) []float64 {
+	v, err := torch.ToSlice[float64](x)
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// batchOf are the numbers of a batch.
+func batchOf(t testing.TB, s trace.Source) [][]float64 {
+	t.Helper()
+	var out [][]float64
+	for _, b := range s.Batch {
+		out = append(out, floats(b.Tensor))
+	}
+	return out
+}
+
+// points are k points of d normal numbers of a scale.
+func points(k, d int, scale float64, seed uint64) [][]float64 {
+	rng := rand.New(rand.NewPCG(seed, 23))
+	out := make([][]float64, k)
+	for i := range out {
+		out[i] = make([]float64, d)
+		for j := range out[i] {
+			out[i][j] = scale * rng.NormFloat64()
+		}
+	}
+	return out
+}
+
+// compile records a source and makes a plan of it.
+func compile(t testing.TB, s trace.Source) *ir.Plan {
+	t.Helper()
+	p := points(2, s.Dim, 0.5, 1)
+	plan, err := trace.Compile(s, p[0], p[1], trace.Options{})
+	require.NoError(t, err)
+	return plan
+}
+
+// near says whether two numbers agree to tol, scaled by the size of what they belong to. Where one is not finite the
+// other must be the same.
+func near(a, b, scale, tol float64) bool {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.IsNaN(a) && math.IsNaN(b)
+	}
+	if math.IsInf(a, 0) || math.IsInf(b, 0) {
+		return a == b
+	}
+	return math.Abs(a-b) <= tol*max(1, scale)
+}
+
+// agrees compares the plan with eager evaluation at points: to 1e-10, scaled by the largest number of each output.
+func agrees(t testing.TB, s trace.Source, plan *ir.Plan, at [][]float64) {
+	t.Helper()
+	m := ir.NewMachine(plan)
+	require.NoError(t, m.Prepare(batchOf(t, s)))
+	grad := make([]float64, s.Dim)
+	aux := make([][]float64, len(plan.Outputs))
+	for i, o := range plan.Outputs {
+		n := 1
+		for _, k := range o.Shape {
+			n *= int(k)
+		}
+		aux[i] = make([]float64, n)
+	}
+	for k, x := range at {
+		weight := []float64{1, 0, 0.3}[k%3]
+		value, err := m.Eval(x, weight, grad, aux)
+		require.NoError(t, err)
+		wantValue, wantGrad, wantAux := eager(t, s, x, weight)
+		where := fmt.Sprintf("point %d, weight %v", k, weight)
+		assert.True(t, near(value, wantValue, math.Abs(wantValue), 1e-10), "%s: value %v, eager %v", where, value, wantValue)
+		compare(t, where+": gradient", grad, wantGrad)
+		for i := range aux {
+			compare(t, where+": "+plan.Outputs[i].Name, aux[i], wantAux[i])
+		}
+	}
+}
+
+func compare(t testing.TB, where string, got, want []float64) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	scale := 0.0
+	for _, v := range want {
+		if !math.IsInf(v, 0) && v == v {
+			scale = max(scale, math.Abs(v))
+		}
+	}
+	for i := range want {
+		if !near(got[i], want[i], scale, 1e-10) {
+			assert.Failf(t, "not equal", "%s: element %d is %v, eager %v", where, i, got[i], want[i])
+		}
+	}
+}
