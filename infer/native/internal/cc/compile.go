@@ -9,7 +9,7 @@ import (
 
 // Options say how a plan is compiled. The zero value is the default.
 type Options struct {
-	CacheDir string        // default is kelvin/native in the user's cache folder; "off" for none
+	CacheDir string        // default is kelvin/native in the user's cache folder; NoCache for none
 	Timeout  time.Duration // of the compiler; default 20 s
 }
 
