@@ -28,8 +28,8 @@ const (
 	maxEntries = 1000
 )
 
-// cache is a folder of objects. An object is code that will run, so that only what this user alone could have written is
-// used: neither the folder nor a file is a link, belongs to another, or may be written by others.
+// cache is a folder of objects. An object is code that will run, so that only what this user alone could have written
+// is used: neither the folder nor a file is a link, belongs to another, or may be written by others.
 type cache struct{ dir string }
 
 // openCache makes the folder if it is not there, and checks it.

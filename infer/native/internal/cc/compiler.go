@@ -105,7 +105,8 @@ func (c Compiler) run(limit time.Duration, dir string, input []byte, args ...str
 // Reductions may be reordered where the text has them, and products may be fused with sums. No other rule of the
 // arithmetic is given up, so that infinities and NaN stay what they are.
 func (c Compiler) flags() []string {
-	f := []string{"-std=gnu11", "-w", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd"}
+	f := []string{"-std=gnu11", "-w", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
+		"-fopenmp-simd"}
 	if c.barrier {
 		// Without it, gcc adds up the lanes of a reduction one by one.
 		f = append(f, "-fassociative-math", "-fno-signed-zeros", "-DKELVIN_BARRIER")

@@ -36,7 +36,8 @@ var infix = map[ir.Op]string{ir.Add: "+", ir.Sub: "-", ir.Mul: "*", ir.Div: "/"}
 
 // functions are those of the C library, which may have vector forms, and ours.
 var functions = map[ir.Op]string{
-	ir.Abs: "__builtin_fabs", ir.Sqrt: "__builtin_sqrt", ir.Exp: "exp", ir.Expm1: "expm1", ir.Log: "log", ir.Log1p: "log1p",
+	ir.Abs: "__builtin_fabs", ir.Sqrt: "__builtin_sqrt",
+	ir.Exp: "exp", ir.Expm1: "expm1", ir.Log: "log", ir.Log1p: "log1p",
 	ir.Sin: "sin", ir.Cos: "cos", ir.Tan: "tan", ir.Asin: "asin", ir.Acos: "acos", ir.Atan: "atan",
 	ir.Sinh: "sinh", ir.Cosh: "cosh", ir.Tanh: "tanh", ir.Erf: "erf", ir.Erfc: "erfc", ir.Pow: "pow", ir.Atan2: "atan2",
 	ir.Floor: "__builtin_floor", ir.Ceil: "__builtin_ceil", ir.Trunc: "__builtin_trunc", ir.Round: "__builtin_rint",

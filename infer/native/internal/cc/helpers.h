@@ -7,7 +7,8 @@
 #define KELVIN_EXPORT __attribute__((visibility("default")))
 #define KELVIN_INLINE static inline __attribute__((always_inline, unused))
 
-// With KELVIN_BARRIER the compiler may reorder sums and products, as reductions need; it may not look into what is kept.
+// With KELVIN_BARRIER the compiler may reorder sums and products, as reductions need; it may not look into what is
+// kept.
 #ifdef KELVIN_BARRIER
 #define KELVIN_KEEP(x) __builtin_assoc_barrier(x)
 #else

@@ -139,95 +139,6 @@ func collapse(s *ir.Step) ([]int, []ir.Instr) {
 	return sizes, body
 }
 
-// hazards finds accesses whose order matters.
-func (n *nest) hazards() error {
-	for k := range n.body {
-		w := &n.body[k]
-		if !w.Op.Writes() {
-			continue
-		}
-		reduces := w.Op >= ir.Sum && w.Op <= ir.MaxOf
-		if reduces && w.At.Index != nil {
-			return &UnsupportedError{n.step, fmt.Sprintf("instruction %d reduces into elements chosen by an index", k)}
-		}
-		for j := range n.body {
-			o := &n.body[j]
-			var reads []*ir.Address
-			switch {
-			case o.Op == ir.Load:
-				reads = append(reads, &o.At)
-			case !o.Op.Writes():
-				continue
-			}
-			if o.At.Index != nil {
-				reads = append(reads, o.At.Index)
-			}
-			for _, a := range reads {
-				if a.Buf != w.At.Buf || n.apart(a, &w.At) {
-					continue
-				}
-				if reduces {
-					return &UnsupportedError{n.step, fmt.Sprintf("instruction %d reads what instruction %d reduces into", j, k)}
-				}
-				n.ordered[a.Buf] = true
-				if w.Op == ir.ScatterAdd || !n.same(a, &w.At) {
-					n.vector = false
-				}
-			}
-			if j < k && o.Op.Writes() && o.At.Buf == w.At.Buf && !n.apart(&o.At, &w.At) {
-				if reduces || o.Op >= ir.Sum && o.Op <= ir.MaxOf {
-					return &UnsupportedError{n.step, fmt.Sprintf("instructions %d and %d write the same elements", j, k)}
-				}
-				n.ordered[w.At.Buf] = true
-				if !n.same(&o.At, &w.At) {
-					n.vector = false
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// span is the range of elements that an address can reach, the index apart, and a number that divides every step.
-func (n *nest) span(a *ir.Address) (lo, hi, step int) {
-	lo, hi = a.Off, a.Off
-	for d, s := range a.Strides {
-		lo += min(0, s*(n.sizes[d]-1))
-		hi += max(0, s*(n.sizes[d]-1))
-		step = gcd(step, s)
-	}
-	if a.Index != nil {
-		lo, hi = 0, n.f.plan.Buffers[a.Buf].Len-1
-		step = gcd(step, a.Scale)
-	}
-	return lo, hi, step
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return max(a, -a)
-}
-
-// apart says whether two addresses of one buffer surely never meet.
-func (n *nest) apart(a, b *ir.Address) bool {
-	alo, ahi, as := n.span(a)
-	blo, bhi, bs := n.span(b)
-	if ahi < blo || bhi < alo {
-		return true
-	}
-	g := gcd(as, bs)
-	return g > 1 && (a.Off-b.Off)%g != 0
-}
-
-// same says whether two addresses meet within one iteration of the innermost loop alone.
-func (n *nest) same(a, b *ir.Address) bool {
-	r := len(n.sizes)
-	return a.Index == nil && b.Index == nil && a.Off == b.Off && slices.Equal(a.Strides, b.Strides) &&
-		(r == 0 || a.Strides[r-1] != 0)
-}
-
 // level is how many loops an instruction lies in: those whose coordinate it needs. It is called in order.
 func (n *nest) level(k int) int {
 	in := &n.body[k]
@@ -354,7 +265,8 @@ func (n *nest) instruction(k int) error {
 	return nil
 }
 
-// kept is an operand of a sum or product, kept from being reordered with that: (a + b) - a is not b where a is infinite.
+// kept is an operand of a sum or product, kept from being reordered with that: (a + b) - a is not b where a is
+// infinite.
 // A product in a sum stays open, for the two make one instruction.
 func (n *nest) kept(outer ir.Op, k int) string {
 	inner := n.body[k].Op
@@ -373,7 +285,8 @@ func (n *nest) condition(k int) string {
 }
 
 // divide writes a division by a number, or by what is the same throughout the innermost loop, as a product, and says
-// whether it did. A division takes as long as ten products. The divisor is scaled so that its reciprocal has all its bits.
+// whether it did. A division takes as long as ten products. The divisor is scaled so that its reciprocal has all its
+// bits.
 func (n *nest) divide(k, l int, a, b string) bool {
 	in := &n.body[k]
 	if d := &n.body[in.B]; d.Op == ir.Num || d.Op == ir.Load && n.f.places[d.At.Buf] == literal {
@@ -395,66 +308,4 @@ func (n *nest) divide(k, l int, a, b string) bool {
 	n.add(lb, "const double s%d = kelvin_scale(%s), r%d = 1.0/(%s*s%d);", k, b, k, b, k)
 	n.add(l, "const double v%d = KELVIN_KEEP(%s*s%d)*r%d;", k, a, k, k)
 	return true
-}
-
-// reduce writes a reduction. Dimensions of stride 0 are reduced. Where they come last, a local variable takes up the
-// terms; where kept dimensions lie inside of reduced ones, memory does.
-func (n *nest) reduce(k int, a string) {
-	in := &n.body[k]
-	r := len(n.sizes)
-	tail, head := r, 0
-	for tail > 0 && in.At.Strides[tail-1] == 0 {
-		tail--
-	}
-	for head < tail && in.At.Strides[head] != 0 {
-		head++
-	}
-	to := n.element(&in.At)
-	if tail == 0 || head == tail { // nothing is reduced but the last dimensions
-		if tail == r {
-			n.add(r, "%s = %s;", to, a)
-			return
-		}
-		n.accumulate(k, tail, a)
-		n.after[tail] = append(n.after[tail], fmt.Sprintf("%s = a%d;", to, k))
-		return
-	}
-	var open, end string
-	for d := head; d < tail; d++ {
-		if in.At.Strides[d] != 0 {
-			open += fmt.Sprintf("for (long %s = 0; %s < %d; %s++) ", n.vars[d], n.vars[d], n.sizes[d], n.vars[d])
-		}
-	}
-	n.add(head, "%s%s = %s;%s", open, to, starts[in.Op], end)
-	if tail < r {
-		n.accumulate(k, tail, a)
-		n.after[tail] = append(n.after[tail], combine(in.Op, to, "a"+strconv.Itoa(k)))
-		return
-	}
-	n.add(r, "%s", combine(in.Op, to, a))
-}
-
-// accumulate has a local variable take up the terms of a reduction inside the loops from level l on.
-func (n *nest) accumulate(k, l int, a string) {
-	op := n.body[k].Op
-	acc := "a" + strconv.Itoa(k)
-	n.add(l, "double %s = %s;", acc, starts[op])
-	n.add(len(n.sizes), "%s", combine(op, acc, a))
-	n.simd = append(n.simd, fmt.Sprintf(" reduction(%s:%s)", clauses[op], acc))
-}
-
-var (
-	starts  = map[ir.Op]string{ir.Sum: "0.0", ir.Prod: "1.0", ir.MaxOf: "-KELVIN_INF"}
-	clauses = map[ir.Op]string{ir.Sum: "+", ir.Prod: "*", ir.MaxOf: "kelvin_max"}
-)
-
-// combine is a statement that takes a term into a reduction.
-func combine(op ir.Op, to, term string) string {
-	switch op {
-	case ir.Sum:
-		return to + " += " + term + ";"
-	case ir.Prod:
-		return to + " *= " + term + ";"
-	}
-	return fmt.Sprintf("%s = kelvin_max(%s, %s);", to, to, term)
 }

@@ -191,11 +191,13 @@ func (o operands) cholesky() {
 func (o operands) solve() {
 	s, f := o.s, o.f
 	n, lines := s.M, s.N
-	x, b := func(i, line string) string { return o.at(s.Out, i, line) }, func(i, line string) string { return o.at(s.B, i, line) }
+	x := func(i, line string) string { return o.at(s.Out, i, line) }
+	b := func(i, line string) string { return o.at(s.B, i, line) }
 	a := func(i, k string) string { return o.at(s.A, i, k) }
 	if s.Right {
 		n, lines = lines, n
-		x, b = func(i, line string) string { return o.at(s.Out, line, i) }, func(i, line string) string { return o.at(s.B, line, i) }
+		x = func(i, line string) string { return o.at(s.Out, line, i) }
+		b = func(i, line string) string { return o.at(s.B, line, i) }
 		a = func(i, k string) string { return o.at(s.A, k, i) }
 	}
 	next, earlier := "for (long i = 0; i < %d; i++) {", "for (long k = 0; k < i; k++)"
@@ -215,7 +217,8 @@ func (o operands) solve() {
 	}
 	f.line(next, n)
 	f.line("%s %s = %s;", count("l", lines, ""), x("i", "l"), b("i", "l"))
-	f.line("%s { const double e = %s; %s %s -= e*%s; }", earlier, a("i", "k"), count("l", lines, ""), x("i", "l"), x("k", "l"))
+	f.line("%s { const double e = %s;", earlier, a("i", "k"))
+	f.line("%s %s -= e*%s; }", count("l", lines, ""), x("i", "l"), x("k", "l"))
 	if !s.Unit {
 		f.line("{ const double e = %s; %s %s /= e; }", a("i", "i"), count("l", lines, ""), x("i", "l"))
 	}

@@ -1,5 +1,5 @@
-// Special functions without branches, so that loops over them run in vectors. The coefficients were made with 45 digits:
-// interpolation at Chebyshev nodes.
+// Special functions without branches, so that loops over them run in vectors. The coefficients were made with 45
+// digits: interpolation at Chebyshev nodes.
 
 // One step of the sum of a Chebyshev series at t, from the last term to the second.
 #define T(k) d = 2 * t * b - KELVIN_KEEP(c - k); c = b; b = d;
@@ -35,8 +35,8 @@ KELVIN_INLINE double kelvin_sinpi(double x) {
   return sin(KELVIN_PI * r);
 }
 
-// log |Γ(x)|: from 8.5 on Stirling's series, below that from Γ near 2 by the recurrence, which keeps the zeros at 1 and 2
-// accurate; up to -1/2 by reflection.
+// log |Γ(x)|: from 8.5 on Stirling's series, below that from Γ near 2 by the recurrence, which keeps the zeros at 1 and
+// 2 accurate; up to -1/2 by reflection.
 KELVIN_INLINE double kelvin_lgamma(double x) {
   double y = x > -0.5 ? x : -x;
   double n = __builtin_rint(y - 2), t = y - KELVIN_KEEP(n + 2);
@@ -60,8 +60,8 @@ KELVIN_INLINE double kelvin_lgamma(double x) {
   return x != x ? x : v;
 }
 
-// ψ(x) by the recurrence up to 10 and its asymptotic series (DLMF 5.11.2), up to 0 by reflection. The sum of 1/(x+j) is
-// p'/p of p = Π(x+j).
+// ψ(x) by the recurrence up to 10 and its asymptotic series (DLMF 5.11.2), up to 0 by reflection. The sum of 1/(x+j)
+// is p'/p of p = Π(x+j).
 KELVIN_INLINE double kelvin_digamma(double x) {
   double y = KELVIN_KEEP(x > 0 ? x : 1 - x);
   double p = y, d = 1;
@@ -85,8 +85,8 @@ KELVIN_INLINE double kelvin_trigamma(double x) {
   F(9) F(8) F(7) F(6) F(5) F(4) F(3) F(2) F(1) F(0)
 #undef F
   double z = y < 10 ? y + 10 : y, r = 1 / z, s = r * r;
-  double v = r + 0.5 * s + r * s * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * (691.0 / 2730 -
-             s * (7.0 / 6)))))));
+  double t = 1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * (691.0 / 2730 - s * (7.0 / 6))));
+  double v = r + 0.5 * s + r * s * (1.0 / 6 - s * (1.0 / 30 - s * t));
   v += y < 10 ? sum : 0;
   double e = kelvin_sinpi(x), reflected = KELVIN_PI * KELVIN_PI / (e * e) - v;
   return x > 0 ? v : reflected;

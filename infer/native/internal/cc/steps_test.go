@@ -129,14 +129,15 @@ func orders() *ir.Plan {
 	a := d.normals(20)
 	w := d.work(40)
 	d.step([]int{40}, ir.Instr{Op: ir.Coord}, write(ir.Store, 0, w, 0, 1))
-	d.step([]int{19}, read(w, 0, 1), read(a, 0, 1), op(ir.Add, 0, 1), write(ir.Store, 2, w, 1, 1))                // a running sum
-	d.step([]int{10}, read(w, 20, 1), read(w, 30, 1), write(ir.Store, 1, w, 20, 1), write(ir.Store, 0, w, 30, 1)) // an exchange
-	d.step([]int{9}, read(a, 0, 1), read(a, 1, 1), write(ir.Store, 0, w, 20, 1), write(ir.Store, 1, w, 21, 1))    // overlapping stores
+	// a running sum, an exchange, and overlapping stores
+	d.step([]int{19}, read(w, 0, 1), read(a, 0, 1), op(ir.Add, 0, 1), write(ir.Store, 2, w, 1, 1))
+	d.step([]int{10}, read(w, 20, 1), read(w, 30, 1), write(ir.Store, 1, w, 20, 1), write(ir.Store, 0, w, 30, 1))
+	d.step([]int{9}, read(a, 0, 1), read(a, 1, 1), write(ir.Store, 0, w, 20, 1), write(ir.Store, 1, w, 21, 1))
 	last, kept := d.out(1), d.out(6)
 	d.step([]int{6, 20}, read(a, 0, 0, 1), write(ir.Store, 0, last, 0, 0, 0), ir.Instr{Op: ir.Coord, Dim: 0},
 		op(ir.Mul, 0, 2), write(ir.Store, 3, kept, 0, 1, 0)) // the last iteration counts
-	d.step([]int{20}, read(w, 0, 1), op(ir.Exp, 0), op(ir.Neg, 1), write(ir.Store, 2, w, 0, 1), read(w, 0, 1), op(ir.Cos, 4),
-		write(ir.Store, 5, w, 0, 1)) // in place, twice
+	d.step([]int{20}, read(w, 0, 1), op(ir.Exp, 0), op(ir.Neg, 1), write(ir.Store, 2, w, 0, 1),
+		read(w, 0, 1), op(ir.Cos, 4), write(ir.Store, 5, w, 0, 1)) // in place, twice
 	d.copy(w)
 	return &d.Plan
 }
@@ -144,7 +145,8 @@ func orders() *ir.Plan {
 // products multiplies matrices of several layouts and sizes, also more than the library's limit.
 func products() *ir.Plan {
 	d := newDraft(4)
-	for _, s := range [][4]int{{1, 1, 1, 1}, {2, 3, 4, 1}, {1, 7, 9, 3}, {8, 1, 30, 2}, {30, 9, 1, 1}, {25, 20, 18, 1}, {5, 6, 7, 2}} {
+	for _, s := range [][4]int{{1, 1, 1, 1}, {2, 3, 4, 1}, {1, 7, 9, 3}, {8, 1, 30, 2}, {30, 9, 1, 1}, {25, 20, 18, 1},
+		{5, 6, 7, 2}, {3, 2, 40, 1}, {40, 3, 5, 1}, {3, 40, 5, 2}, {20, 20, 19, 1}} {
 		m, n, k, r := s[0], s[1], s[2], s[3]
 		a, b := d.normals(r*m*k), d.normals(r*k*n)
 		for form := range 8 {
@@ -168,7 +170,8 @@ func triangles(n int) *ir.Plan {
 	d := newDraft(5)
 	g, a := d.normals(2*n*n), d.work(2*n*n)
 	d.Steps = append(d.Steps, ir.Step{Kind: ir.MatMul, Sizes: []int{2}, M: n, N: n, K: n,
-		A: ir.Matrix{Buf: g, Row: n, Col: 1, Strides: []int{n * n}}, B: ir.Matrix{Buf: g, Row: 1, Col: n, Strides: []int{n * n}},
+		A:   ir.Matrix{Buf: g, Row: n, Col: 1, Strides: []int{n * n}},
+		B:   ir.Matrix{Buf: g, Row: 1, Col: n, Strides: []int{n * n}},
 		Out: ir.Matrix{Buf: a, Row: n, Col: 1, Strides: []int{n * n}}})
 	d.step(nil, ir.Instr{Op: ir.Num, Num: -1}, write(ir.Store, 0, a, n*n+(n-1)*(n+1)))
 	factor := d.out(2 * n * n)

@@ -1,0 +1,236 @@
+package cc
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+)
+
+// stackBytes is how much scratch lies on the stack, where the compiler can keep it in registers.
+const stackBytes = 16 << 10
+
+// place says where a function keeps a buffer.
+type place uint8
+
+const (
+	unused  place = iota
+	literal       // the number stands in the text
+	scalar        // a local variable
+	array         // a local array
+	pointer       // memory of the caller
+)
+
+// function is one of the two functions while it is written.
+type function struct {
+	plan   *ir.Plan
+	layout ir.Layout
+	places []place
+	gemm   bool // a product may go to the library
+	lines  []string
+}
+
+func (f *function) line(format string, args ...any) {
+	f.lines = append(f.lines, fmt.Sprintf(format, args...))
+}
+
+// plans decides where each buffer lives.
+func (f *function) plans(steps []ir.Step) {
+	n := len(f.plan.Buffers)
+	f.places = make([]place, n)
+	used, addressed := make([]bool, n), make([]bool, n)
+	for i := range steps {
+		s := &steps[i]
+		for k := range s.Body {
+			in := &s.Body[k]
+			if in.Op == ir.Load || in.Op.Writes() {
+				used[in.At.Buf] = true
+				if x := in.At.Index; x != nil {
+					used[x.Buf], addressed[in.At.Buf] = true, true
+				}
+			}
+		}
+		if s.Kind != ir.Loop {
+			f.gemm = f.gemm || viaLibrary(s)
+			for _, m := range matrices(s) {
+				used[m.Buf] = true
+				addressed[m.Buf] = addressed[m.Buf] || viaLibrary(s)
+			}
+		}
+	}
+	var work []int
+	for i, b := range f.plan.Buffers {
+		switch {
+		case !used[i]:
+		case b.Kind == ir.Const && b.Len == 1 && b.Elem == ir.F64 && !addressed[i]:
+			f.places[i] = literal
+		case b.Kind == ir.Work:
+			f.places[i] = pointer
+			work = append(work, i)
+		default:
+			f.places[i] = pointer
+		}
+	}
+	slices.SortStableFunc(work, func(a, b int) int { return f.plan.Buffers[a].Len - f.plan.Buffers[b].Len })
+	left := stackBytes
+	for _, i := range work {
+		size := f.plan.Buffers[i].Len * 8
+		switch {
+		case size > left:
+		case size == 8 && !addressed[i]:
+			f.places[i] = scalar
+		default:
+			f.places[i] = array
+		}
+		left -= size
+	}
+}
+
+// parameters are those of a function's body, with what they are called with, and the declarations that follow from
+// them.
+type parameters struct {
+	list, args, decls []string
+	blocks            map[string]bool
+}
+
+func (p *parameters) add(param, arg string) {
+	p.list = append(p.list, param)
+	p.args = append(p.args, arg)
+}
+
+// block declares a buffer that lies in a block of the caller.
+func (p *parameters) block(b ir.Buffer, name, block, constant string, offset int) {
+	if !p.blocks[block] {
+		p.blocks[block] = true
+		p.add(constant+"char *restrict "+block, "c->"+block)
+	}
+	kind := constant + ctype[b.Elem]
+	p.decls = append(p.decls, fmt.Sprintf("%s *const %s = KELVIN_AT(%s, %s, %d);", kind, name, kind, block, offset))
+}
+
+// buffer declares a buffer.
+func (p *parameters) buffer(f *function, i int, main bool) {
+	b, v := f.plan.Buffers[i], "b"+strconv.Itoa(i)
+	switch f.places[i] {
+	case unused, literal:
+		return
+	case scalar:
+		p.decls = append(p.decls, "double "+v+";")
+		return
+	case array:
+		p.decls = append(p.decls, fmt.Sprintf("double %s[%d] KELVIN_ALIGNED;", v, b.Len))
+		return
+	}
+	prepared := ""
+	if main {
+		prepared = "const "
+	}
+	switch b.Kind {
+	case ir.X:
+		p.add("const double *restrict "+v, "c->x")
+	case ir.Weight:
+		p.add("const double weight", "c->weight")
+		p.decls = append(p.decls, "const double *const "+v+" = &weight;")
+	case ir.Grad:
+		p.add("double *restrict "+v, "c->grad")
+	case ir.Value:
+		p.add("double *restrict "+v, "c->value")
+	case ir.Input:
+		t := ctype[b.Elem]
+		p.add("const "+t+" *restrict "+v, fmt.Sprintf("(const %s *)c->inputs[%d]", t, b.Slot))
+	case ir.Aux:
+		p.add("double *restrict "+v, fmt.Sprintf("c->aux[%d]", b.Slot))
+	case ir.Const:
+		p.block(b, v, "consts", "const ", f.layout.Offset[i])
+	case ir.Prepared:
+		p.block(b, v, "prepared", prepared, f.layout.Offset[i])
+	case ir.Work:
+		p.block(b, v, "work", "", f.layout.Offset[i])
+	}
+}
+
+// write puts the function together. Its body is a function of its own, since compilers heed restrict of parameters
+// alone.
+func (f *function) write(text *strings.Builder, name, suffix string) {
+	p := parameters{blocks: map[string]bool{}}
+	if f.gemm {
+		p.add("const kelvin_gemm_fn gemm", "c->gemm")
+	}
+	for i := range f.plan.Buffers {
+		p.buffer(f, i, name == "main")
+	}
+	if len(p.list) == 0 {
+		p.list = []string{"void"}
+	}
+	fmt.Fprintf(text, "\nstatic KELVIN_BODY int %s_body%s(%s) {\n", name, suffix, strings.Join(p.list, ", "))
+	for _, l := range append(p.decls, f.lines...) {
+		text.WriteString(l)
+		text.WriteByte('\n')
+	}
+	text.WriteString("return 0;\n}\n\n")
+	fmt.Fprintf(text, "KELVIN_EXPORT int kelvin_%s%s(const kelvin_call *c) {\n(void)c;\n", name, suffix)
+	fmt.Fprintf(text, "return %s_body%s(%s);\n}\n", name, suffix, strings.Join(p.args, ", "))
+}
+
+var ctype = [...]string{ir.F64: "double", ir.F32: "float", ir.I64: "int64_t", ir.U8: "uint8_t", ir.I32: "int32_t"}
+
+// at is the element of a buffer with the given index, as C.
+func (f *function) at(buf int, index string) string {
+	switch f.places[buf] {
+	case literal:
+		return number(f.plan.Buffers[buf].Data[0])
+	case scalar:
+		return "b" + strconv.Itoa(buf)
+	}
+	return "b" + strconv.Itoa(buf) + "[" + index + "]"
+}
+
+// number is a C literal with exactly this value.
+func number(v float64) string {
+	switch {
+	case v != v:
+		return "KELVIN_NAN"
+	case v-v != 0:
+		if v < 0 {
+			return "(-KELVIN_INF)"
+		}
+		return "KELVIN_INF"
+	}
+	s := strconv.FormatFloat(v, 'g', -1, 64) // shortest that reads back exactly
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	if s[0] == '-' {
+		s = "(" + s + ")"
+	}
+	return s
+}
+
+// index is Off + Σ Strides·variables as C.
+func index(off int, strides []int, vars []string) string {
+	var b strings.Builder
+	for d, s := range strides {
+		switch {
+		case s == 0:
+			continue
+		case s < 0:
+			b.WriteByte('-')
+			s = -s
+		case b.Len() > 0:
+			b.WriteByte('+')
+		}
+		b.WriteString(vars[d])
+		if s != 1 {
+			b.WriteString("*" + strconv.Itoa(s))
+		}
+	}
+	if off != 0 || b.Len() == 0 {
+		if off >= 0 && b.Len() > 0 {
+			b.WriteByte('+')
+		}
+		b.WriteString(strconv.Itoa(off))
+	}
+	return b.String()
+}
