@@ -78,6 +78,12 @@ type RunSummary struct {
 	Draws   *draws.Draws // on unconstrained space
 }
 
+// Batcher is a transform with a default of its own for the Batches of a run, where others see all of the data in every
+// update. An error leaves it at that.
+type Batcher interface {
+	Batches(data Batch, seed uint64) (Batches, error)
+}
+
 // Passer is a transform whose fit is a number of passes over the batches: an accumulated curvature, a filter.
 type Passer interface {
 	Passes() int64

@@ -157,6 +157,11 @@ func (s *session) prepare(method Method, o Options) error {
 				return fmt.Errorf("%s sees the same batch in every update: give all of the data, or Batches: %w", s.name, err)
 			}
 		}
+		if b, ok := s.transform.(Batcher); ok {
+			if own, err := b.Batches(s.program.Batch(), s.o.Seed); err == nil {
+				s.batches = own
+			}
+		}
 	}
 	s.from = s.batches.Position()
 	if _, whole := s.batches.(*full); !whole {

@@ -6,8 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
 	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -95,6 +97,7 @@ type source struct {
 	perDatum curvature.PerDatum // in place of the target's likelihood
 	prior    bool               // the prior is the target's: the state begins at the first batch
 	lr       infer.Schedule     // nil means n
+	bayes    bool               // no LR is configured
 	memory   int64
 }
 
@@ -104,7 +107,8 @@ func newSource(name string, target infer.Target, given curvature.PerDatum, lr in
 	if given == nil && target.LogPosterior == nil {
 		return s, fmt.Errorf("%s: the target is empty, and PerDatum is nil: one of them is needed: %w", name, infer.ErrConfig)
 	}
-	s = source{name: name, target: target, perDatum: given, prior: target.Parts != nil && !start, memory: memory}
+	s = source{name: name, target: target, perDatum: given, prior: target.Parts != nil && !start, bayes: lr == nil,
+		memory: memory}
 	if lr != nil {
 		s.lr, err = method.CheckSchedule(name, "LR", lr, nil, 0, false)
 	}
@@ -116,6 +120,35 @@ func (s *source) Name() string { return s.name }
 
 // Passes is how often a fit goes over the data: once.
 func (s *source) Passes() int64 { return 1 }
+
+// Batches are the data one by one, in an order of the seed: a filter linearises each batch at the mean before it, so that
+// all data in one batch would be taken in a single step from the prior.
+func (s *source) Batches(data infer.Batch, seed uint64) (infer.Batches, error) {
+	return infer.Minibatches(data, infer.MinibatchOptions{Size: 1, Seed: seed})
+}
+
+// notes compare the Gaussians with the posterior, where it is that which the filter is for. deviations maps standard
+// normal numbers [K, d, n] to those of draws from their means, and logDet is the logarithm of its determinants.
+func (s *source) notes(p infer.Params, walk walk, run infer.RunSummary,
+	deviations func(z *ts.Tensor) (*ts.Tensor, error), logDet func() ([]float64, error)) []draws.Note {
+	if q := walk.sd(max(run.Updates-1, 0)); !s.prior || !s.bayes || q != 0 {
+		return nil
+	}
+	return fitcheck.Notes(fitcheck.Fit{Name: s.name, Target: s.target, Temperature: 1, Batch: run.Batch, Mean: p,
+		Width: int64(p.Layout.Dim()),
+		Map: func(eps *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) {
+			x, err := deviations(transposed(eps))
+			if err != nil {
+				return nil, nil, err
+			}
+			det, err := logDet()
+			if err != nil {
+				return nil, nil, err
+			}
+			return transposed(x), fitcheck.Standard(eps, det), nil
+		},
+		Advice: "a filter sees each datum once: use laplace.DenseHessian, vi.Dense or hmc.NUTS where all data are at hand."})
+}
 
 // rate is ε of an update.
 func (s *source) rate(step int64, b infer.Batch) (float64, error) {

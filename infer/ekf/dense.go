@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
@@ -91,14 +92,14 @@ func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	next := DenseState{Params: s.Params, Step: s.Step + 1}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
+		each, err := t.each(s.Params, b) // before the prior, which cannot tell why a model fails at a part of its data
+		if err != nil {
+			return err
+		}
 		if s, err = t.started(s, b); err != nil {
 			return err
 		}
 		predicted, err := t.predict(s, q)
-		if err != nil {
-			return err
-		}
-		each, err := t.each(s.Params, b)
 		if err != nil {
 			return err
 		}
@@ -336,19 +337,44 @@ func (g *gaussian) Sample(state infer.State, n int, streams *torch.Streams) (inf
 	if err != nil {
 		return infer.Params{}, err
 	}
-	return draw(g.name, s.Params, n, streams, func(z *ts.Tensor) (*ts.Tensor, error) {
-		l := s.Root
-		if l == nil {
-			var err error
-			if l, err = linalg.Cholesky("the covariance", s.Covariance, lost); err != nil {
+	return draw(g.name, s.Params, n, streams, s.deviations)
+}
+
+// Notes are what a run says of its Gaussians.
+func (g *gaussian) Notes(state infer.State, run infer.RunSummary) []draws.Note {
+	s, err := method.StateAs[DenseState](state, g.name)
+	if err != nil {
+		return nil
+	}
+	return g.notes(s.Params, g.walk, run, s.deviations, func() ([]float64, error) {
+		out := make([]float64, s.Params.Chains())
+		for k := range out {
+			root, err := s.rootOf(k)
+			if err != nil {
+				return nil, err
+			}
+			_, det := root.MustSlogdet(false)
+			if out[k], err = torch.Item(det); err != nil {
 				return nil, err
 			}
 		}
-		if !s.Params.Batched() {
-			l = l.MustUnsqueeze(0, false)
-		}
-		return l.Matmul(z, false)
+		return out, nil
 	})
+}
+
+// deviations turns standard normal numbers [K, d, n] into draws from N(0, P).
+func (s DenseState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
+	l := s.Root
+	if l == nil {
+		var err error
+		if l, err = linalg.Cholesky("the covariance", s.Covariance, lost); err != nil {
+			return nil, err
+		}
+	}
+	if !s.Params.Batched() {
+		l = l.MustUnsqueeze(0, false)
+	}
+	return l.Matmul(z, false)
 }
 
 func (g *gaussian) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {

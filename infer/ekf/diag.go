@@ -3,6 +3,7 @@ package ekf
 import (
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/method"
@@ -112,6 +113,10 @@ func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 	next := DiagState{Params: s.Params, Step: s.Step + 1}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
+		each, err := t.each(s.Params, b) // before the prior, which cannot tell why a model fails at a part of its data
+		if err != nil {
+			return err
+		}
 		if s.Step == 0 && t.prior {
 			mean, precision, err := t.begin(s.Params, b)
 			if err != nil {
@@ -123,10 +128,6 @@ func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 			s.Params.Flat, s.Variance = mean, same(precision.MustReciprocal(false).MustExpandAs(mean, false))
 		}
 		q2, err := t.walk.variance(q, s.Params)
-		if err != nil {
-			return err
-		}
-		each, err := t.each(s.Params, b)
 		if err != nil {
 			return err
 		}
@@ -175,10 +176,25 @@ func (t *diag) Sample(state infer.State, n int, streams *torch.Streams) (infer.P
 	if err != nil {
 		return infer.Params{}, err
 	}
-	return draw(t.name, s.Params, n, streams, func(z *ts.Tensor) (*ts.Tensor, error) {
-		sd := s.Variance.MustSqrt(false).MustReshape([]int64{int64(s.Params.Chains()), -1, 1}, false)
-		return z.Mul(sd, false)
+	return draw(t.name, s.Params, n, streams, s.deviations)
+}
+
+// Notes are what a run says of its Gaussians.
+func (t *diag) Notes(state infer.State, run infer.RunSummary) []draws.Note {
+	s, err := method.StateAs[DiagState](state, t.name)
+	if err != nil {
+		return nil
+	}
+	return t.notes(s.Params, t.walk, run, s.deviations, func() ([]float64, error) {
+		logs := s.Variance.MustReshape([]int64{int64(s.Params.Chains()), -1}, false).MustLog(false)
+		sum := logs.MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
+		return torch.ToSlice[float64](sum.MustMulScalar(ts.FloatScalar(0.5), false))
 	})
+}
+
+// deviations turns standard normal numbers [K, d, n] into draws from N(0, diag v).
+func (s DiagState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
+	return z.Mul(s.Variance.MustSqrt(false).MustReshape([]int64{int64(s.Params.Chains()), -1, 1}, false), false)
 }
 
 func (t *diag) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {

@@ -70,6 +70,7 @@ func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 			Allowed: "it must be at least 0, where 0 means 1"}
 	}
 	c.Iterations = max(c.Iterations, 1)
+	bayes := c.LR == nil
 	var err error
 	if c.LR, err = method.CheckSchedule(name, "LR", c.LR, infer.Constant(1), 0, false); err != nil {
 		return nil, err
@@ -79,6 +80,7 @@ func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 		return nil, err
 	}
 	g.target, g.perDatum, g.lr = target, curvature.Likelihood(c.Forward, c.Outer), c.LR
+	g.bayes = bayes
 	g.prior = target.Parts != nil && c.InitSD == 0 && c.InitSDs == nil && c.InitCov == nil
 	return &gaussNewton{gaussian: g, c: c}, nil
 }

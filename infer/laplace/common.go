@@ -26,6 +26,7 @@ type options struct {
 	target   infer.Target
 	gradient infer.Gradient // of the target, or without one of the log likelihood
 	inferred bool           // the prior is that of the target
+	given    bool           // there is a target
 }
 
 // checked are the options with their defaults, for a target. likelihood is what Info reports where there is no target.
@@ -53,7 +54,7 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 	if o.optimizer == nil {
 		o.optimizer = optim.LBFGS{}
 	}
-	o.inferred = target.Parts != nil && o.prior.flat()
+	o.inferred, o.given = target.Parts != nil && o.prior.flat(), target.LogPosterior != nil
 	if o.target = target; target.LogPosterior == nil && likelihood != nil {
 		o.target = infer.Sum(sumOf(likelihood), 1)
 	}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // climb is how many updates a run makes to find the mode. A chain that is there stays there.
@@ -73,7 +75,9 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 					o.name, climb)})
 			return nil
 		}
-		notes = append(notes, o.modes(scope, s, run, unit)...)
+		if notes = append(notes, o.modes(scope, s, run, unit)...); len(notes) == 0 {
+			notes = o.closeness(s, run)
+		}
 		return nil
 	})
 	if err != nil {
@@ -82,6 +86,33 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 			Advice: "Increase infer.Options.Warmup to end nearer to a mode, or set Damping."})
 	}
 	return notes
+}
+
+// closeness compares Gaussians at modes with the posterior.
+func (o *options) closeness(s Posterior, run infer.RunSummary) []draws.Note {
+	if !o.given {
+		return nil // there is no density but the likelihood
+	}
+	p := s.Position()
+	return fitcheck.Notes(fitcheck.Fit{Name: o.name, Target: o.target, Temperature: s.tempering(), Batch: run.Batch,
+		Mean: p, Width: int64(p.Layout.Dim()),
+		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {
+			x, err := s.deviations(transposed(eps))
+			if err != nil {
+				return nil, nil, err
+			}
+			logDet := make([]float64, p.Chains()) // of P^(-1/2)
+			for k := range logDet {
+				one, _ := s.chain(k).(Posterior)
+				v, err := one.logDet(false)
+				if err != nil {
+					return nil, nil, err
+				}
+				logDet[k] = -v / 2
+			}
+			return scaled(math.Sqrt(s.tempering()), transposed(x)), fitcheck.Standard(eps, logDet), nil
+		},
+		Advice: "a Gaussian at the mode misses skewness: use vi.Dense, which is centred at the mean, or hmc.NUTS."})
 }
 
 // modes compares the chains' points, in standard deviations of the first chain's Gaussian.

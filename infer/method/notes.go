@@ -53,7 +53,7 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 		return notes
 	}
 	if t.Inflation != nil {
-		lambda, factor := t.curvature(p, run, nil), 1.0
+		lambda, factor := t.curvature(p, run), 1.0
 		_ = torch.Do(func(*torch.Scope) error {
 			factor = math.Sqrt(t.Inflation(&s, run.Info, lambda))
 			return nil
@@ -101,19 +101,29 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 	if size, err := run.Batch.Size(); t.n > 1 && (err != nil || float64(size) < t.n) || len(run.Info.GradNorm) == 0 {
 		return
 	}
-	norm := slices.Max(run.Info.GradNorm)
-	var gradient *ts.Tensor
-	lambda := math.NaN()
+	norms, lambdas := run.Info.GradNorm, []float64(nil)
 	_ = torch.Do(func(*torch.Scope) error {
 		e, err := t.gradient.ValueAndGrad(p, run.Batch, 0)
 		if err == nil {
-			gradient, norm = e.Grad, slices.Max(e.Norms)
-			lambda = t.curvature(p, run, gradient)
+			norms, lambdas = e.Norms, t.curvatures(p, run, e.Grad)
 		}
 		return err
 	})
-	switch distance := norm * math.Sqrt(t.n/lambda); {
-	case norm == 0:
+	norm, lambda, distance := 0.0, 0.0, 0.0 // of the chain that is farthest from a mode
+	for k := range norms {
+		l, away := math.NaN(), math.Inf(1)
+		if lambdas != nil {
+			l = lambdas[k]
+		}
+		if l > 0 {
+			away = norms[k] * math.Sqrt(t.n/l)
+		}
+		if norms[k] > 0 && away > distance {
+			norm, lambda, distance = norms[k], l, away
+		}
+	}
+	switch {
+	case distance == 0:
 	case !(lambda > 0):
 		add("not_converged", true, "make more updates (Warmup of infer.Options).",
 			"The run ended where the gradient of the mean log posterior is %.3g and the curvature along it %.3g: at no mode.",
@@ -126,9 +136,20 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 	}
 }
 
-// curvature is the median over chains of the largest curvature of the mean log density at p, by the power method on
-// differences of gradients; with a direction, the curvature along that. NaN where it cannot be told.
-func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary, direction *ts.Tensor) float64 {
+// curvature is the median over chains of the largest curvature of the mean log density at p. NaN where it cannot be
+// told.
+func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary) float64 {
+	lambdas := t.curvatures(p, run, nil)
+	if len(lambdas) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(lambdas)
+	return lambdas[len(lambdas)/2]
+}
+
+// curvatures are the largest curvatures of the mean log density at the points of p, by the power method on differences
+// of gradients; with a direction for each, the curvatures along those. nil where they cannot be told.
+func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, direction *ts.Tensor) []float64 {
 	tau, d := run.Info.Temperature/t.n, p.Layout.Dim()
 	var lambdas []float64
 	err := torch.Do(func(*torch.Scope) error {
@@ -161,11 +182,10 @@ func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary, directio
 		}
 		return nil
 	})
-	if err != nil || len(lambdas) == 0 {
-		return math.NaN()
+	if err != nil {
+		return nil
 	}
-	slices.Sort(lambdas)
-	return lambdas[len(lambdas)/2]
+	return lambdas
 }
 
 // StationaryVariance is the variance of x of the recursion (x, y)' = A(x, y) + noise, with A = (a b; c d) and noise of

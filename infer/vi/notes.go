@@ -8,7 +8,18 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
+	"github.com/sugarme/gotch/ts"
 )
+
+// far is what to do about a fit that is far from the posterior, for each family.
+var far = map[string]string{
+	"diag": "compare with hmc.NUTS; vi.Dense has correlations, and a hierarchical model is nearer to a normal " +
+		"distribution in its non-centred form.",
+	"dense": "compare with hmc.NUTS; a hierarchical model is nearer to a normal distribution in its non-centred form.",
+	"low_rank": "compare with hmc.NUTS; vi.Dense has all correlations, and a hierarchical model is nearer to a normal " +
+		"distribution in its non-centred form.",
+}
 
 // trend is the NELBO of a fit so far: means over windows of equal length, for each of K chains. Where there are too
 // many windows, two and two become one, so that a trend has the same size however long the fit. It is not changed once
@@ -166,5 +177,24 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 			Advice: fmt.Sprintf("Use the draws of chain %d alone, or increase %s{Samples} and infer.Options.Warmup.",
 				best, t.name)})
 	}
+	if len(notes) == 0 {
+		notes = t.closeness(s, run)
+	}
 	return notes
+}
+
+// closeness compares a fit that has settled with the posterior.
+func (t *fit) closeness(s State, run infer.RunSummary) []draws.Note {
+	if t.klWeight(max(s.Steps()-1, 0)) != 1 {
+		return nil // it is of another distribution
+	}
+	return fitcheck.Notes(fitcheck.Fit{Name: t.name, Target: t.target, Temperature: run.Info.Temperature,
+		Batch: run.Batch, Mean: s.Mean, Advice: far[t.family.name()],
+		Width: t.family.noise(int64(s.Mean.Layout.Dim())),
+		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {
+			q := s.gaussian()
+			deviations = q.apply(eps)
+			logq, _ = q.density(eps, deviations)
+			return deviations, logq, nil
+		}})
 }

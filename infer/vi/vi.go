@@ -28,6 +28,7 @@ type config struct {
 // fit is the transform of the three methods.
 type fit struct {
 	config
+	target infer.Target
 	method infer.GradientMethod                         // the optimiser
 	data   float64                                      // N
 	model  func(weight float64) (infer.Gradient, error) // of the target, with the prior weighted
@@ -43,13 +44,13 @@ func (c config) build(target infer.Target) (infer.Transform, error) {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	if c.klWeight == nil {
-		return c.bind(target.N(), func(float64) (infer.Gradient, error) { return gradient, nil })
+		return c.bind(target, func(float64) (infer.Gradient, error) { return gradient, nil })
 	}
 	if target.Parts == nil {
 		return nil, &infer.FieldError{Type: c.name, Field: "KLWeight", Value: "set",
 			Allowed: "it needs the log prior by itself: make the target with infer.FromParts, or compile a model"}
 	}
-	return c.bind(target.N(), func(weight float64) (infer.Gradient, error) {
+	return c.bind(target, func(weight float64) (infer.Gradient, error) {
 		return infer.NewGradient(weighted(target, weight))
 	})
 }
@@ -57,7 +58,7 @@ func (c config) build(target infer.Target) (infer.Transform, error) {
 // defaultSamples is S where the configuration has none.
 const defaultSamples = 8
 
-func (c config) bind(data float64, model func(float64) (infer.Gradient, error)) (infer.Transform, error) {
+func (c config) bind(target infer.Target, model func(float64) (infer.Gradient, error)) (infer.Transform, error) {
 	var err error
 	if c.samples == 0 {
 		c.samples = defaultSamples
@@ -85,7 +86,7 @@ func (c config) bind(data float64, model func(float64) (infer.Gradient, error)) 
 	if err != nil {
 		return nil, err
 	}
-	return &fit{config: c, method: method, data: data, model: model}, nil
+	return &fit{config: c, target: target, method: method, data: target.N(), model: model}, nil
 }
 
 func (t *fit) Init(p infer.Params) (infer.State, error) {

@@ -1,0 +1,84 @@
+package ekf_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/ekf"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+)
+
+// regression is a linear regression of a slope with a prior of standard deviation 5, and the exact filter for it.
+func regression(t *testing.T) (*ppl.Program, ekf.GaussNewton) {
+	t.Helper()
+	const n, noise = 60, 0.7
+	x, y := make([]float64, n), make([]float64, n)
+	for i, z := range normals(5, n) {
+		x[i] = math.Sin(float64(i))
+		y[i] = 1.5*x[i] + noise*z
+	}
+	program, err := ppl.Compile(func(c *ppl.Ctx) {
+		w := c.Sample("w", dist.Normal(0, 5))
+		c.Plate("data", n, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Data("x").Mul(w), noise), c.Data("y")) })
+	}, infer.Batch{"x": vector(x), "y": vector(y)})
+	require.NoError(t, err)
+	return program, ekf.GaussNewton{
+		Forward: func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").Mul(p.Get("w")).T() },
+		Outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
+			return b.Get("y").Sub(torch.Of(z)).Square().Mul(-0.5 / (noise * noise)).T()
+		},
+	}
+}
+
+func run(t *testing.T, program infer.Program, m infer.Method, batches infer.Batches) (*infer.Result, []draws.Note) {
+	t.Helper()
+	r, err := infer.Run(context.Background(), program, m, infer.Options{Chains: 2, Seed: 7, Batches: batches,
+		Observer: infer.Silent})
+	require.NoError(t, err)
+	return r, r.Draws.Notes()
+}
+
+// Through the door a filter takes one datum at a time, in an order of the seed, unless the options say otherwise.
+func TestRunTakesOneDatumAtATime(t *testing.T) {
+	program, exact := regression(t)
+	for _, m := range []infer.Method{ekf.Dense{}, ekf.Diag{}, exact} {
+		one, _ := run(t, program, m, nil)
+		assert.EqualValues(t, 60, one.Updates)
+		given, _ := run(t, program, m,
+			must(infer.Minibatches(program.Batch(), infer.MinibatchOptions{Size: 1, Seed: 7})))
+		assert.Equal(t, values(given.Last.Flat), values(one.Last.Flat), "%T", m)
+		all, _ := run(t, program, m, infer.Full(program.Batch()))
+		assert.EqualValues(t, 1, all.Updates)
+	}
+}
+
+// A filter that is exact has no note. The Fisher filters take all data of one batch in a step whose curvature is that at
+// the prior's mean, the squares of residuals of 1.5 instead of 0.7: their standard deviation is less than half of the
+// posterior's, and a note says so. There is none where the Gaussian is not meant to be the posterior.
+func TestNotesOfFilters(t *testing.T) {
+	program, exact := regression(t)
+	_, notes := run(t, program, exact, nil)
+	assert.Empty(t, notes)
+	for name, m := range map[string]infer.Method{"ekf.Dense": ekf.Dense{}, "ekf.Diag": ekf.Diag{}} {
+		_, notes := run(t, program, m, infer.Full(program.Batch()))
+		require.Len(t, notes, 1, name)
+		assert.Equal(t, "far_from_posterior", notes[0].Kind)
+		assert.Contains(t, notes[0].Advice, name+": ")
+		assert.Contains(t, notes[0].Advice, "laplace.DenseHessian")
+	}
+	for name, m := range map[string]infer.Method{
+		"LR": ekf.Dense{LR: infer.Constant(1)}, "prior": ekf.Dense{InitSD: 1},
+		"walk": ekf.Diag{TransitionSD: infer.Constant(0.1)},
+	} {
+		_, notes := run(t, program, m, infer.Full(program.Batch()))
+		assert.Empty(t, notes, name)
+	}
+}

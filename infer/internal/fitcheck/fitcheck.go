@@ -1,0 +1,192 @@
+// Package fitcheck asks how well fitted distributions agree with the posterior that they stand for.
+package fitcheck
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/diag/loo"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Kind is the kind of the notes.
+const Kind = "far_from_posterior"
+
+// What a check costs at most.
+const (
+	points     = 1000 // drawn from each distribution
+	mostChains = 4    // distributions that are looked at
+	mostDim    = 200  // with more parameters the ratios say little about each
+	mostTerms  = 4e7  // densities of single data
+	block      = 250  // points evaluated at once
+)
+
+// What is worth a note, and what makes figures wrong.
+const (
+	meanLimit = 0.3 // standard deviations that a mean is off
+	meanWrong = 1
+	sdLimit   = 1.2 // factor on a standard deviation: an interval of 95 % covers 90 %
+	sdWrong   = 2
+)
+
+// Fit is K fitted distributions, and the target that each approximates.
+type Fit struct {
+	Name        string // of the method
+	Target      infer.Target
+	Temperature float64
+	Batch       infer.Batch // all of the data
+	Mean        infer.Params
+	// Width is how many standard normal numbers ε a draw takes, and Map takes those of n draws of each distribution,
+	// [K, n, Width], to deviations from the means, [K, n, d], and the log densities there, [K, n], up to a constant.
+	Width  int64
+	Map    func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error)
+	Advice string
+}
+
+// Notes are what there is to say about a fit by the ratios w = p/q of the densities at its draws (Yao, Vehtari, Simpson
+// and Gelman 2018, Yes, but did it work? Evaluating variational inference, ICML). Where the Pareto k of their tail lets
+// importance sampling be trusted, it tells how far means and standard deviations are off. Where it does not and less
+// than half of the draws are effective, or where less than a tenth are, the fit is far from the posterior. By the
+// Cauchy-Schwarz inequality a mean is off by at most √(1/e − 1) standard deviations, with e the effective part.
+//
+// There are none where the check would be too expensive.
+func Notes(f Fit) []draws.Note {
+	chains := float64(min(f.Mean.Chains(), mostChains))
+	if f.Target.LogPosterior == nil || !(f.Temperature > 0) || f.Mean.Layout.Dim() > mostDim ||
+		f.Target.N()*points*chains > mostTerms {
+		return nil
+	}
+	r, err := check(f)
+	if err != nil {
+		return nil // the model fails at a draw, which what uses the draws will say
+	}
+	note := func(serious bool, format string, a ...any) []draws.Note {
+		return []draws.Note{{Kind: Kind, Serious: serious, Text: fmt.Sprintf(format, a...),
+			Advice: f.Name + ": " + f.Advice}}
+	}
+	switch at := f.Mean.Layout.At; {
+	case r.ess < 0.1, r.k > r.limit && r.ess < 0.5:
+		return note(true, "The fit is far from the posterior: by the ratios of their densities %.2g %% of its draws are "+
+			"effective, and the tail of the ratios has a Pareto k of %.2f.", 100*r.ess, r.k)
+	case r.k > r.limit:
+		return nil
+	case math.Abs(r.shift) > max(meanLimit, 4*r.se):
+		return note(math.Abs(r.shift) > meanWrong, "By importance weights the mean of the posterior is %.2g standard "+
+			"deviations of the fit from the fit's, for %s on unconstrained space.", math.Abs(r.shift), at(r.shifted))
+	case math.Abs(math.Log(r.scale)) > max(math.Log(sdLimit), 4*r.se):
+		return note(math.Abs(math.Log(r.scale)) > math.Log(sdWrong), "By importance weights the standard deviation of "+
+			"the posterior is %.2g times the fit's, for %s on unconstrained space.", r.scale, at(r.scaled))
+	}
+	return nil
+}
+
+// result is what the ratios say.
+type result struct {
+	k, limit float64
+	ess      float64 // effective part of the draws
+	se       float64 // standard error of a mean, in standard deviations
+	shift    float64 // of the mean that is farthest off, in standard deviations
+	shifted  int
+	scale    float64 // factor on the standard deviation that is farthest off
+	scaled   int
+}
+
+func check(f Fit) (r result, err error) {
+	gradient, err := infer.NewGradient(f.Target)
+	if err != nil {
+		return r, err
+	}
+	err = torch.Do(func(*torch.Scope) error {
+		flat := f.Mean.Flat
+		k, d := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim())
+		streams := torch.NewStreams(0, 1)
+		streams.Chains[0] = 1 << 62 // of its own
+		eps, err := streams.Normal([]int64{k * points, f.Width}, flat.DType(), torch.Must(torch.DeviceOf(flat)))
+		if err != nil {
+			return err
+		}
+		x, logq, err := f.Map(eps.MustReshape([]int64{k, points, f.Width}, false))
+		if err != nil {
+			return err
+		}
+		n := min(k, mostChains) * points
+		x = x.MustAdd(flat.MustReshape([]int64{k, 1, d}, false), false)
+		x = x.MustReshape([]int64{k * points, d}, false).MustNarrow(0, 0, n, false)
+		ratios, err := torch.ToSlice[float64](logq.MustReshape([]int64{k * points}, false).MustNarrow(0, 0, n, false))
+		if err != nil {
+			return err
+		}
+		for from := int64(0); from < n; from += block {
+			logp, err := f.density(gradient, x.MustNarrow(0, from, block, false))
+			if err != nil {
+				return err
+			}
+			for i, v := range logp {
+				if ratios[int(from)+i] = v - ratios[int(from)+i]; math.IsNaN(ratios[int(from)+i]) {
+					ratios[int(from)+i] = math.Inf(-1)
+				}
+			}
+		}
+		w, err := loo.PSIS(ratios, 1)
+		if err != nil {
+			return err
+		}
+		values, err := torch.ToSlice[float64](x)
+		if err != nil {
+			return err
+		}
+		r = compare(w, values, int(d))
+		return nil
+	})
+	return r, err
+}
+
+// density is the log density of the target at its temperature, at points [n, d].
+func (f Fit) density(gradient infer.Gradient, x *ts.Tensor) (values []float64, err error) {
+	n := f.Target.N()
+	err = torch.Do(func(*torch.Scope) error {
+		e, err := gradient.ValueAndGrad(infer.Params{Layout: f.Mean.Layout, Flat: x}, f.Batch, f.Temperature/n)
+		for _, v := range e.Values {
+			values = append(values, v*n/f.Temperature)
+		}
+		return err
+	})
+	return values, err
+}
+
+// compare compares weighted means and standard deviations with plain ones.
+func compare(w loo.Weights, x []float64, d int) result {
+	n := len(x) / d
+	r := result{k: w.K, limit: loo.KThreshold(n), ess: w.ESS / float64(n), se: 1 / math.Sqrt(w.ESS), scale: 1}
+	for j := range d {
+		var mean, weighted, square, squares float64
+		for i := range n {
+			mean += x[i*d+j] / float64(n)
+			weighted += math.Exp(w.LogWeights[i]) * x[i*d+j]
+		}
+		for i := range n {
+			square += (x[i*d+j] - mean) * (x[i*d+j] - mean) / float64(n)
+			squares += math.Exp(w.LogWeights[i]) * (x[i*d+j] - weighted) * (x[i*d+j] - weighted)
+		}
+		if shift := (weighted - mean) / math.Sqrt(square); math.Abs(shift) > math.Abs(r.shift) {
+			r.shift, r.shifted = shift, j
+		}
+		if scale := math.Sqrt(squares / square); math.Abs(math.Log(scale)) > math.Abs(math.Log(r.scale)) {
+			r.scale, r.scaled = scale, j
+		}
+	}
+	return r
+}
+
+// Standard is the log density of Fε for a square F, up to a constant: −½|ε|² − log|det F|, of shape [K, n], for ε,
+// [K, n, d], and one log|det F| for each of K distributions.
+func Standard(eps *ts.Tensor, logDet []float64) *ts.Tensor {
+	square := eps.MustSquare(false)
+	square = square.MustSumDimIntlist([]int64{2}, false, square.DType(), false)
+	shift := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(eps)), eps.DType(), logDet, int64(len(logDet)), 1))
+	return torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: square},
+		torch.Term{Coeff: -1, Tensor: shift.MustExpandAs(square, false)}))
+}

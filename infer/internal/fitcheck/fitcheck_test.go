@@ -1,0 +1,103 @@
+package fitcheck
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
+)
+
+// normalFit are fits N(mean_k, sd²), of which the elements are independent, to a posterior N(0, 1).
+func normalFit(t *testing.T, sd float64, means ...float64) Fit {
+	t.Helper()
+	layout, err := infer.NewLayout(infer.Shapes{"x": {2}})
+	require.NoError(t, err)
+	var flat []float64
+	for _, m := range means {
+		flat = append(flat, m, 0)
+	}
+	x, err := torch.FromSlice(flat, int64(len(means)), 2)
+	require.NoError(t, err)
+	normal := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return p.Get("x").Square().Sum().Mul(-0.5 / 3), nil
+	}
+	return Fit{Name: "m.Fit", Target: infer.Mean(normal, 3), Temperature: 1,
+		Mean: infer.Params{Layout: layout, Flat: x}, Width: 2, Advice: "do something.",
+		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {
+			return eps.MustMulScalar(ts.FloatScalar(sd), false), Standard(eps, make([]float64, len(means))), nil
+		}}
+}
+
+func notes(t *testing.T, sd float64, means ...float64) []draws.Note {
+	t.Helper()
+	return Notes(normalFit(t, sd, means...))
+}
+
+// Means and standard deviations that are off by known factors. Weights are exp(½|ε|²(1 − s²)) for a fit of standard
+// deviation s: of two elements, exactly Pareto with k = 1 − s², which importance sampling cannot bear below s = 0.55.
+func TestNotesOfNormalFits(t *testing.T) {
+	assert.Empty(t, notes(t, 1, 0, 0))
+	assert.Empty(t, notes(t, 1, 0.2, 0.2))
+	assert.Empty(t, notes(t, 0.95, 0, 0))
+
+	r, err := check(normalFit(t, 1, -0.5, -0.5))
+	require.NoError(t, err)
+	assert.InDelta(t, 0.5, r.shift, 4*r.se)
+	assert.Equal(t, 0, r.shifted)
+	found := notes(t, 1, -0.5, -0.5)
+	require.Len(t, found, 1)
+	assert.Equal(t, Kind, found[0].Kind)
+	assert.False(t, found[0].Serious)
+	assert.Regexp(t, `^By importance weights the mean of the posterior is 0\.\d+ standard deviations of the fit from the `+
+		`fit's, for x\[0\] on unconstrained space\.$`, found[0].Text)
+	assert.Equal(t, "m.Fit: do something.", found[0].Advice)
+
+	for _, c := range []struct {
+		sd      float64
+		serious bool
+	}{{0.7, false}, {1.5, false}, {2.5, true}} {
+		r, err := check(normalFit(t, c.sd, 0, 0))
+		require.NoError(t, err)
+		// A normal's sample standard deviation has the relative error 1/√(2n), and the largest of two is looked at.
+		assert.InDelta(t, -math.Log(c.sd), math.Log(r.scale), 4*r.se, "sd %g", c.sd)
+		found := notes(t, c.sd, 0, 0)
+		require.Len(t, found, 1, "sd %g", c.sd)
+		assert.Equal(t, c.serious, found[0].Serious, "sd %g", c.sd)
+		assert.Contains(t, found[0].Text, fmt.Sprintf("the standard deviation of the posterior is %.2g times the fit's", r.scale))
+	}
+
+	for _, means := range [][]float64{{0}, {0, 0}, {0, 0, 0, 0}} {
+		found = notes(t, 0.1, means...)
+		require.Len(t, found, 1)
+		assert.True(t, found[0].Serious)
+		assert.Contains(t, found[0].Text, "The fit is far from the posterior: by the ratios of their densities ")
+	}
+
+	// Of two fits one is right: of their draws half are where the posterior is not.
+	found = notes(t, 1, 0, 6)
+	require.Len(t, found, 1)
+	assert.True(t, found[0].Serious)
+}
+
+// A check that would take long is left out: of many parameters, or of many data.
+func TestNotesThatWouldBeExpensive(t *testing.T) {
+	layout, err := infer.NewLayout(infer.Shapes{"x": {}})
+	require.NoError(t, err)
+	f := Fit{Temperature: 1, Mean: infer.Params{Layout: layout}, Map: func(*ts.Tensor) (x, q *ts.Tensor, err error) {
+		t.Error("it was evaluated")
+		return nil, nil, assert.AnError
+	}}
+	density := func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { return torch.Tensor{}, nil }
+	f.Mean.Flat, err = torch.FromSlice([]float64{0}, 1)
+	require.NoError(t, err)
+	f.Target = infer.Mean(density, 1e6)
+	assert.Empty(t, Notes(f))
+	f.Target, f.Temperature = infer.Mean(density, 1), 0
+	assert.Empty(t, Notes(f), "there is no distribution at temperature 0")
+}
