@@ -28,7 +28,7 @@ type carried struct {
 func (c *carried) learn(ctx context.Context, episode series) error {
 	prior := logDensity(c.model.firstPrior)
 	if c.state != nil {
-		log, err := laplace.LogPrior(c.state, c.weight)
+		log, err := c.state.(laplace.Posterior).LogPrior(c.weight)
 		if err != nil {
 			return err
 		}
@@ -63,13 +63,13 @@ func (c *carried) learn(ctx context.Context, episode series) error {
 
 func (c *carried) predict(x infer.Batch) (prediction, error) {
 	if _, ok := c.state.(laplace.KFACState); ok {
-		mean, cov, err := laplace.LinearizedNetwork(c.state, c.model.network, x, curvature.LinearizedOptions{})
+		mean, cov, err := c.state.(laplace.KFACState).LinearizedNetwork(c.model.network, x, curvature.LinearizedOptions{})
 		if err != nil {
 			return prediction{}, err
 		}
 		return gaussian(mean, cov)
 	}
-	mean, cov, err := laplace.Linearized(c.state, c.model.forward, x, curvature.LinearizedOptions{})
+	mean, cov, err := c.state.(laplace.Posterior).Linearized(c.model.forward, x, curvature.LinearizedOptions{})
 	if err != nil {
 		return prediction{}, err
 	}

@@ -27,7 +27,7 @@ func (t *task) fitLaplace(m infer.Method, at infer.Params) (infer.State, error) 
 // linearised is the predictor of a Gaussian and the function that is linearised.
 func (t *task) linearised(s infer.State, f curvature.Forward) predictor {
 	return t.probit(func(b infer.Batch) (mean, cov *ts.Tensor, err error) {
-		return laplace.Linearized(s, f, b, curvature.LinearizedOptions{})
+		return s.(laplace.Posterior).Linearized(f, b, curvature.LinearizedOptions{})
 	})
 }
 
@@ -62,7 +62,7 @@ func (t *task) kronecker(context.Context) (predictor, error) {
 	s, err := t.fitLaplace(laplace.KFAC{Network: network, Layers: layers, Outer: outer,
 		PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
 	return t.probit(func(b infer.Batch) (mean, cov *ts.Tensor, err error) {
-		return laplace.LinearizedNetwork(s, network, b, curvature.LinearizedOptions{})
+		return s.(laplace.KFACState).LinearizedNetwork(network, b, curvature.LinearizedOptions{})
 	}), err
 }
 

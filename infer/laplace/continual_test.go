@@ -20,7 +20,7 @@ func checkLogPrior(t testing.TB, s infer.State, p *mat.SymDense, mean []float64)
 	t.Helper()
 	d := len(mean)
 	for _, weight := range []float64{1, 2.5} {
-		prior, err := laplace.LogPrior(s, weight)
+		prior, err := s.(laplace.Posterior).LogPrior(weight)
 		require.NoError(t, err)
 		var points, want []float64
 		for k := range 3 {
@@ -77,12 +77,12 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 		s = pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: precisionOf},
 			nil), at, batch, 4)
 		value := values(first(joint(at, batch)).T())[0]
-		part, err := laplace.LogEvidence(s, value)
+		part, err := s.(laplace.Posterior).LogEvidence(value)
 		require.NoError(t, err)
 		evidence += part
-		prior, err = laplace.LogPrior(s, 1)
+		prior, err = s.(laplace.Posterior).LogPrior(1)
 		require.NoError(t, err)
-		precisionOf, err = laplace.PrecisionOf(s)
+		precisionOf, err = s.(laplace.Posterior).AsPrior()
 		require.NoError(t, err)
 	}
 	within(t, r.mean, values(s.Position().Flat), 1e-10, "mean")
@@ -101,7 +101,7 @@ func TestPriorsFromStates(t *testing.T) {
 	s := pass(t, dense, at, r.batch, 10)
 	checkLogPrior(t, s, r.precision, r.mean)
 	next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1),
-		PriorPrecision: must(laplace.PrecisionOf(s))}, nil), at)
+		PriorPrecision: must(s.(laplace.Posterior).AsPrior())}, nil), at)
 	within(t, entries(r.precision), precision(next), 1e-12, "dense")
 
 	s = pass(t, diag, at, r.batch, 10)
@@ -111,9 +111,9 @@ func TestPriorsFromStates(t *testing.T) {
 	}
 	checkLogPrior(t, s, d, r.mean)
 	next = begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1),
-		PriorPrecision: must(laplace.PrecisionOf(s))}, nil), at)
+		PriorPrecision: must(s.(laplace.Posterior).AsPrior())}, nil), at)
 	within(t, entries(d), precision(next), 1e-12, "diagonal into dense")
-	matrix := must(laplace.PrecisionOf(pass(t, dense, at, r.batch, 10)))
+	matrix := must(pass(t, dense, at, r.batch, 10).(laplace.Posterior).AsPrior())
 	_, err := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: matrix}, nil).Init(at)
 	assert.EqualError(t, err,
 		"laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use PerElement")
@@ -121,10 +121,10 @@ func TestPriorsFromStates(t *testing.T) {
 	pair := params(r.layout, append(append([]float64{}, r.mean...), 1, 2, 3), 2)
 	for _, transform := range []infer.Transform{diag, dense} {
 		s := pass(t, transform, pair, r.batch, 10)
-		p := must(laplace.PrecisionOf(s))
+		p := must(s.(laplace.Posterior).AsPrior())
 		next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: p}, nil),
 			pair)
 		assert.Len(t, precision(next), 2*9)
-		within(t, precision(must(laplace.Chain(next, 0))), precision(next)[:9], 0, "chain 0")
+		within(t, precision(must(next.(laplace.Posterior).Chain(0))), precision(next)[:9], 0, "chain 0")
 	}
 }

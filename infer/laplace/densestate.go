@@ -26,7 +26,7 @@ func (s DenseState) Precision() (p *ts.Tensor, err error) {
 
 func (s DenseState) method() string { return "laplace.DenseState" }
 
-func (s DenseState) chain(k int) infer.State { return DenseState{s.of(k)} }
+func (s DenseState) chain(k int) Posterior { return DenseState{s.of(k)} }
 
 // factor is the lower Cholesky factor L of P = L Lᵀ.
 func (s DenseState) factor() (*ts.Tensor, error) {
@@ -81,7 +81,8 @@ func (s DenseState) newton(g *ts.Tensor) (*ts.Tensor, error) {
 	return g.CholeskySolve(l, false, false)
 }
 
-func (s DenseState) handed() (Precision, error) {
+// AsPrior is that of [Posterior].
+func (s DenseState) AsPrior() (Precision, error) {
 	s.Gaussian = s.bayes()
 	p, err := s.Precision()
 	return Matrix(p), err
@@ -130,4 +131,21 @@ func (s DenseState) search(delta []float64, perSite bool) (priorSearch, error) {
 		return nil, err
 	}
 	return &coupled{layout: s.Params.Layout, fixed: fixed, prior: s.Prior, delta: delta}, nil
+}
+
+// Chain is that of [Posterior].
+func (s DenseState) Chain(k int) (Posterior, error) { return pick(s, k) }
+
+// LogEvidence is that of [Posterior].
+func (s DenseState) LogEvidence(logJoint float64) (float64, error) { return logEvidence(s, logJoint) }
+
+// LogPrior is that of [Posterior].
+func (s DenseState) LogPrior(weight float64) (func(p infer.Params) *ts.Tensor, error) {
+	return logPrior(s, weight)
+}
+
+// Linearized is that of [Posterior].
+func (s DenseState) Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
+	return linearized(s, f, b, o)
 }

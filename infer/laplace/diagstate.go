@@ -27,7 +27,7 @@ func (s DiagState) Precision() (p *ts.Tensor, err error) {
 
 func (s DiagState) method() string { return "laplace.DiagState" }
 
-func (s DiagState) chain(k int) infer.State { return DiagState{s.of(k)} }
+func (s DiagState) chain(k int) Posterior { return DiagState{s.of(k)} }
 
 // positive is P after a check that each element is positive.
 func (s DiagState) positive() (*ts.Tensor, error) {
@@ -99,7 +99,8 @@ func (s DiagState) newton(g *ts.Tensor) (*ts.Tensor, error) {
 	return g.Div(p.MustReshape([]int64{int64(s.Params.Chains()), -1, 1}, false), false)
 }
 
-func (s DiagState) handed() (Precision, error) {
+// AsPrior is that of [Posterior].
+func (s DiagState) AsPrior() (Precision, error) {
 	s.Gaussian = s.bayes()
 	p, err := s.Precision()
 	return PerElement(p), err
@@ -141,4 +142,21 @@ func (s DiagState) withPrior(lambda Precision) (infer.State, error) {
 		return nil
 	})
 	return s, err
+}
+
+// Chain is that of [Posterior].
+func (s DiagState) Chain(k int) (Posterior, error) { return pick(s, k) }
+
+// LogEvidence is that of [Posterior].
+func (s DiagState) LogEvidence(logJoint float64) (float64, error) { return logEvidence(s, logJoint) }
+
+// LogPrior is that of [Posterior].
+func (s DiagState) LogPrior(weight float64) (func(p infer.Params) *ts.Tensor, error) {
+	return logPrior(s, weight)
+}
+
+// Linearized is that of [Posterior].
+func (s DiagState) Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
+	return linearized(s, f, b, o)
 }

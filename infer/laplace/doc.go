@@ -26,5 +26,5 @@
 // # Chains
 //
 // With K chains each point has a Gaussian of its own, and Sample draws from them in turn: draw i is of chain i mod K, a
-// mixture of Laplace approximations. [Chain] picks one of them.
+// mixture of Laplace approximations. Chain of [Posterior] picks one of them.
 package laplace

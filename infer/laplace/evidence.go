@@ -12,17 +12,9 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// LogEvidence is Laplace's approximation of the log marginal likelihood,
-//
-//	log p(D) ≈ log p(D, θ̂) + (d/2) log 2π − ½ log |P|
-//
-// (MacKay 1992; Tierney and Kadane 1986), exact for linear-Gaussian models. logJoint is log p(D|θ̂) + log p(θ̂), on the
-// scale of the sum over data, with all constants of both densities: without those of the prior, models of different
-// size or prior cannot be compared. The state must hold the curvature of all data and the prior precision; its
-// temperature plays no part.
-func LogEvidence(s infer.State, logJoint float64) (log float64, err error) {
-	p, err := single("LogEvidence", s)
-	if err != nil {
+// logEvidence is LogEvidence.
+func logEvidence(p Posterior, logJoint float64) (log float64, err error) {
+	if err := single("LogEvidence", p); err != nil {
 		return 0, err
 	}
 	if math.IsNaN(logJoint) || math.IsInf(logJoint, 0) {
@@ -30,7 +22,7 @@ func LogEvidence(s infer.State, logJoint float64) (log float64, err error) {
 	}
 	err = torch.Do(func(*torch.Scope) error {
 		logDet, err := p.logDet(false)
-		log = logJoint + 0.5*float64(s.Position().Layout.Dim())*math.Log(2*math.Pi) - 0.5*logDet
+		log = logJoint + 0.5*float64(p.Position().Layout.Dim())*math.Log(2*math.Pi) - 0.5*logDet
 		return err
 	})
 	return log, err
@@ -58,8 +50,11 @@ type PriorOptions struct {
 // A group that has its maximum at 0 or infinity, because the data say nothing about it or θ̂ = m, is an error.
 func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, found Precision, err error) {
 	const name = "OptimizePriorPrecision"
-	p, err := single(name, s)
+	p, err := posteriorOf(name, s)
 	if err != nil {
+		return nil, found, err
+	}
+	if err := single(name, p); err != nil {
 		return nil, found, err
 	}
 	at := s.Position()

@@ -210,7 +210,7 @@ func TestOptimizePriorPrecisionErrors(t *testing.T) {
 		"<nil>, expected one of this package")
 	pair := pass(t, transform, params(l, make([]float64, 8), 2), r.batch, 15)
 	assert.ErrorContains(t, find(pair, laplace.PriorOptions{}), "the state has 2 chains, each a Gaussian of its own: "+
-		"pick one with laplace.Chain")
+		"pick one with Posterior.Chain")
 
 	// A Hessian at a point that is no maximum.
 	saddle := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
@@ -228,8 +228,8 @@ func TestLogEvidenceErrors(t *testing.T) {
 	r := newRegression(1, 15, 3, 0.7, 1)
 	s := pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(0.7)}, nil),
 		params(r.layout, r.mean, 0), r.batch, 15)
-	_, err := laplace.LogEvidence(s, math.Inf(-1))
+	_, err := s.(laplace.Posterior).LogEvidence(math.Inf(-1))
 	assert.EqualError(t, err, "laplace.LogEvidence: the log joint density is -Inf: not finite")
-	_, err = laplace.LogEvidence(nil, 0)
-	assert.ErrorContains(t, err, "laplace.LogEvidence: the state is a <nil>")
+	_, _, err = laplace.OptimizePriorPrecision(nil, laplace.PriorOptions{})
+	assert.ErrorContains(t, err, "laplace.OptimizePriorPrecision: the state is a <nil>, expected one of this package")
 }

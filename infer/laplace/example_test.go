@@ -56,7 +56,7 @@ func Example() {
 			return err
 		}
 		logPrior := -0.5*math.Log(2*math.Pi) - 0.5*1.6*1.6
-		evidence, err := laplace.LogEvidence(state, info.LogPosterior[0]+logPrior)
+		evidence, err := state.(laplace.Posterior).LogEvidence(info.LogPosterior[0] + logPrior)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func Example() {
 // What was learned in one episode is the prior of the next: a level is measured twice, y = 1, 2, and later twice more,
 // y = 3, 2, each with noise of variance 1. The prior is N(0, 1), the first posterior N(1, 1/3), and the second N(8/5,
 // 1/5), as if all came at once.
-func ExampleLogPrior() {
+func ExamplePosterior_LogPrior() {
 	level := func(p infer.Params, b infer.Batch) *ts.Tensor {
 		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
 	}
@@ -109,7 +109,7 @@ func ExampleLogPrior() {
 		if err != nil {
 			return err
 		}
-		logPrior, err := laplace.LogPrior(first, 1) // a part of the log posterior whose mode is 8/5
+		logPrior, err := first.(laplace.Posterior).LogPrior(1) // a part of the log posterior whose mode is 8/5
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func ExampleLogPrior() {
 		if err != nil {
 			return err
 		}
-		prior, err := laplace.PrecisionOf(first)
+		prior, err := first.(laplace.Posterior).AsPrior()
 		if err != nil {
 			return err
 		}

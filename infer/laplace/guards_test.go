@@ -131,7 +131,7 @@ func TestLogPriorOutlivesTheState(t *testing.T) {
 	methods, posterior, l, batch := everyMethod()
 	for name, m := range methods {
 		s := pass(t, build(t, m, posterior), params(l, normals(5, l.Dim()), 0), batch, 9)
-		prior, err := laplace.LogPrior(s, 1)
+		prior, err := s.(laplace.Posterior).LogPrior(1)
 		if err != nil { // not positive definite here
 			continue
 		}
@@ -186,7 +186,7 @@ func TestPrecisionThatIsNotANumber(t *testing.T) {
 	s := laplace.DiagState{Gaussian: laplace.Gaussian{Params: params(l, []float64{1, 2}, 0),
 		Curvature: vector([]float64{1, math.NaN()}),
 		Prior:     vector([]float64{1, 1}), Temperature: 1}}
-	_, err := laplace.LogEvidence(s, 0)
+	_, err := s.LogEvidence(0)
 	assert.EqualError(t, err, "laplace.DiagState: the precision of w[1] is not finite")
 	assert.ErrorIs(t, err, infer.ErrNonFinite)
 }
@@ -204,22 +204,22 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 	kfac := laplace.KFAC{Network: plainNetwork, Layers: layers, Outer: softmaxOuter,
 		PriorPrecision: laplace.Isotropic(1), Temperature: infer.Constant(0.5)}
 	s := pass(t, build(t, kfac, nil), params(l, normals(5, l.Dim()), 0), batch, n)
-	mean, cov, err := laplace.LinearizedNetwork(s, network, batch, curvature.LinearizedOptions{NoiseSD: 0.1})
+	mean, cov, err := s.(laplace.KFACState).LinearizedNetwork(network, batch, curvature.LinearizedOptions{NoiseSD: 0.1})
 	require.NoError(t, err)
 	assert.Equal(t, int64(n), most)
 	// The result takes 6 numbers for each datum, and a datum 2·4 + Σ (6 out + out + 3 in) = 8 + 21 + 9 + 14 + 9.
 	for _, c := range []struct{ numbers, rows int64 }{{6*n + 61, 1}, {6*n + 7*61, 7}} {
 		most = 0
-		m, v, err := laplace.LinearizedNetwork(s, network, batch,
+		m, v, err := s.(laplace.KFACState).LinearizedNetwork(network, batch,
 			curvature.LinearizedOptions{NoiseSD: 0.1, Memory: 8 * c.numbers})
 		require.NoError(t, err)
 		assert.Equal(t, c.rows, most)
 		within(t, values(mean), values(m), 1e-14, "mean")
 		within(t, values(cov), values(v), 1e-14, "covariance")
 	}
-	_, _, err = laplace.LinearizedNetwork(s, network, batch, curvature.LinearizedOptions{Memory: 8 * (6*n + 60)})
+	_, _, err = s.(laplace.KFACState).LinearizedNetwork(network, batch, curvature.LinearizedOptions{Memory: 8 * (6*n + 60)})
 	assert.ErrorContains(t, err, "curvature.LinearizedOptions.Memory allows")
-	_, _, err = laplace.LinearizedNetwork(s, network, batch, curvature.LinearizedOptions{Memory: -1})
+	_, _, err = s.(laplace.KFACState).LinearizedNetwork(network, batch, curvature.LinearizedOptions{Memory: -1})
 	assert.EqualError(t, err, "laplace.LinearizedNetwork: Memory is -1: it must be finite and at least 0")
 }
 
@@ -227,14 +227,8 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 func TestOutputsThatAreNoGaussian(t *testing.T) {
 	streams := torch.NewStreams(1, 1)
 	for name, use := range map[string]func(mean, cov *ts.Tensor) error{
-		"SampleOutputs": func(mean, cov *ts.Tensor) error {
-			_,
-				err := laplace.SampleOutputs(mean, cov, 2, &streams)
-			return err
-		},
 		"Softmax": func(mean, cov *ts.Tensor) error {
-			_,
-				err := laplace.Softmax(mean, cov, 2, &streams)
+			_, err := laplace.Softmax(mean, cov, 2, &streams)
 			return err
 		},
 		"Probit": func(mean, cov *ts.Tensor) error { _, err := laplace.Probit(mean, cov); return err },

@@ -179,7 +179,7 @@ func TestKFACFollowsItsDefinition(t *testing.T) {
 		assert.Equal(t, []float64{n}, values(s.(laplace.KFACState).Data))
 
 		// The factored forms agree with the matrix.
-		evidence, err := laplace.LogEvidence(s, 1.5)
+		evidence, err := s.(laplace.Posterior).LogEvidence(1.5)
 		require.NoError(t, err)
 		assert.InDelta(t, 1.5+7.5*math.Log(2*math.Pi)-0.5*logDet(want), evidence, 1e-11)
 		checkLogPrior(t, s, plus(want, -damping, identity(15, 1)), theta)
@@ -211,11 +211,11 @@ func TestKFACPredictive(t *testing.T) {
 	wantCov = wantCov.MustMulScalar(ts.FloatScalar(0.4), false)
 	wantCov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(0.09))
 	options := curvature.LinearizedOptions{NoiseSD: 0.3}
-	mean, c, err := laplace.LinearizedNetwork(s, network, batch, options)
+	mean, c, err := s.(laplace.KFACState).LinearizedNetwork(network, batch, options)
 	require.NoError(t, err)
 	within(t, values(want), values(mean), 1e-13, "mean from the factors")
 	within(t, values(wantCov), values(c), 1e-12, "covariance from the factors")
-	mean, c, err = laplace.Linearized(s, network.Forward(layers...), batch, options)
+	mean, c, err = s.(laplace.Posterior).Linearized(network.Forward(layers...), batch, options)
 	require.NoError(t, err)
 	within(t, values(want), values(mean), 1e-13, "mean")
 	within(t, values(wantCov), values(c), 1e-12, "covariance")

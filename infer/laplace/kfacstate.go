@@ -86,7 +86,7 @@ func (s KFACState) priorOfLayers(name string, diagonal *ts.Tensor) (*ts.Tensor, 
 	return ts.MustStack(columns, -1), nil
 }
 
-func (s KFACState) chain(k int) infer.State { return s.of(k) }
+func (s KFACState) chain(k int) Posterior { return s.of(k) }
 
 func (s KFACState) of(k int) KFACState {
 	p := s.Params
@@ -295,7 +295,8 @@ func (s KFACState) quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor,
 	}, nil
 }
 
-func (s KFACState) handed() (Precision, error) {
+// AsPrior is that of [Posterior].
+func (s KFACState) AsPrior() (Precision, error) {
 	s.Damping = 0
 	p, err := s.Precision()
 	return Matrix(p), err
@@ -355,4 +356,21 @@ func (s KFACState) withPrior(lambda Precision) (infer.State, error) {
 func (s KFACState) Tensors() (owned, shared infer.Tensors) {
 	saved := s.Save()
 	return saved.Tensors, saved.Shared
+}
+
+// Chain is that of [Posterior].
+func (s KFACState) Chain(k int) (Posterior, error) { return pick(s, k) }
+
+// LogEvidence is that of [Posterior].
+func (s KFACState) LogEvidence(logJoint float64) (float64, error) { return logEvidence(s, logJoint) }
+
+// LogPrior is that of [Posterior].
+func (s KFACState) LogPrior(weight float64) (func(p infer.Params) *ts.Tensor, error) {
+	return logPrior(s, weight)
+}
+
+// Linearized is that of [Posterior].
+func (s KFACState) Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
+	return linearized(s, f, b, o)
 }

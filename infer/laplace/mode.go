@@ -122,7 +122,7 @@ func (o *options) modes(scope *torch.Scope, s Posterior, run infer.RunSummary, u
 		return nil
 	}
 	first := point(p, 0)
-	quadratic, err := s.chain(0).(Posterior).quadratic(scope)
+	quadratic, err := s.chain(0).quadratic(scope)
 	if err != nil {
 		return nil
 	}

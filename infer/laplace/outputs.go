@@ -12,21 +12,6 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// SampleOutputs draws outputs from N(mean, cov) for each datum: a tensor of shape [samples, n, C]. Covariances may be
-// singular, but have no negative eigenvalues beyond rounding.
-func SampleOutputs(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (z *ts.Tensor, err error) {
-	err = torch.Do(func(scope *torch.Scope) error {
-		root, err := outputRoot("SampleOutputs", mean, cov, samples, streams)
-		if err != nil {
-			return err
-		}
-		z, err = drawOutputs(mean, root, int64(samples), streams)
-		scope.Keep(z)
-		return err
-	})
-	return z, err
-}
-
 // outputRoot checks what draws of outputs are made from, and returns a root of the covariances, [n, C, C].
 func outputRoot(function string, mean, cov *ts.Tensor, samples int, streams *torch.Streams) (*ts.Tensor, error) {
 	if samples < 1 || streams == nil || len(streams.Chains) != 1 {
@@ -133,7 +118,7 @@ func Probit(mean, cov *ts.Tensor) (p *ts.Tensor, err error) {
 // checkOutputs checks means [n, C] and covariances [n, C, C]: their shapes, and that they are finite.
 func checkOutputs(function string, mean, cov *ts.Tensor) error {
 	if mean == nil || cov == nil {
-		return fmt.Errorf("laplace.%s: the mean or the covariance is nil: laplace.Linearized gives both", function)
+		return fmt.Errorf("laplace.%s: the mean or the covariance is nil: Posterior.Linearized gives both", function)
 	}
 	m, err := torch.Shape(mean)
 	if err != nil {

@@ -10,18 +10,10 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Linearized is the law of a model's outputs when the model is linearised at θ̂:
-//
-//	z_i ~ N(f(θ̂, x_i), T J_i P⁻¹ J_iᵀ + NoiseSD² I)
-//
-// with the mean of shape [n, C] and the covariance [n, C, C]. (Immer et al. 2021.) For a regression with Gaussian noise
-// and NoiseSD its standard deviation it is the predictive distribution, exact where f is linear in θ; for a classifier
-// see [Softmax] and [Probit]. Gauss-Newton and Fisher precisions belong to this predictive: plugging draws of θ into
-// the network itself, which they do not describe away from θ̂, often underfits.
-func Linearized(s infer.State, f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+// linearized is Linearized.
+func linearized(p Posterior, f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
 	err error) {
-	p, err := single("Linearized", s)
-	if err != nil {
+	if err := single("Linearized", p); err != nil {
 		return nil, nil, err
 	}
 	if err := method.CheckValue("laplace.Linearized", "NoiseSD", o.NoiseSD, 0, false); err != nil {
@@ -44,21 +36,16 @@ func Linearized(s infer.State, f curvature.Forward, b infer.Batch, o curvature.L
 	return mean, cov, nil
 }
 
-// LinearizedNetwork is [Linearized] for [KFAC], from the Kronecker factors: no matrix in all parameters is made. With
-// the layer's inputs a and S = ∂z/∂s the covariance is the sum over layers of T Σ_oi (S U_G)_co (S U_G)_eo (U_Aᵀa)_i² /
-// value_oi for outputs c and e.
-func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+// LinearizedNetwork is Linearized from the Kronecker factors: no matrix in all parameters is made. With the inputs a of
+// a layer and S = ∂z/∂s the covariance is the sum over layers of T Σ_oi (S U_G)_co (S U_G)_eo (U_Aᵀa)_i² / value_oi for
+// outputs c and e.
+func (s KFACState) LinearizedNetwork(f Network, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
 	err error) {
 	const name = "laplace.LinearizedNetwork"
-	k, ok := s.(KFACState)
-	if !ok {
-		return nil, nil, fmt.Errorf("%s: a state of type %T: expected a laplace.KFACState; laplace.Linearized takes any: %w",
-			name, s, infer.ErrConfig)
-	}
 	if f == nil {
 		return nil, nil, fmt.Errorf("%s: the network is nil: %w", name, infer.ErrConfig)
 	}
-	if _, err := single("LinearizedNetwork", s); err != nil {
+	if err := single("LinearizedNetwork", s); err != nil {
 		return nil, nil, err
 	}
 	if err := method.CheckValue(name, "NoiseSD", o.NoiseSD, 0, false); err != nil {
@@ -68,15 +55,15 @@ func LinearizedNetwork(s infer.State, f Network, b infer.Batch, o curvature.Line
 		return nil, nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
-		spectra, err := k.spectra(true)
+		spectra, err := s.spectra(true)
 		if err != nil {
 			return err
 		}
 		return gradients(func() error {
-			if mean, cov, err = k.linearizedBlocks(f, spectra, b, o.Memory); err != nil {
+			if mean, cov, err = s.linearizedBlocks(f, spectra, b, o.Memory); err != nil {
 				return err
 			}
-			cov.MustMulScalar_(ts.FloatScalar(k.Temperature))
+			cov.MustMulScalar_(ts.FloatScalar(s.Temperature))
 			cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(o.NoiseSD * o.NoiseSD))
 			scope.Keep(mean, cov)
 			return nil

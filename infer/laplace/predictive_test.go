@@ -36,7 +36,7 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 			Temperature:    infer.Constant(temperature)}, diag},
 	} {
 		s := pass(t, build(t, c.m, nil), params(r.layout, r.mean, 0), r.batch, 7)
-		mean, cov, err := laplace.Linearized(s, linear, test, curvature.LinearizedOptions{NoiseSD: r.s})
+		mean, cov, err := s.(laplace.Posterior).Linearized(linear, test, curvature.LinearizedOptions{NoiseSD: r.s})
 		require.NoError(t, err)
 		assert.Equal(t, []int64{m, 1, 1}, must(torch.Shape(cov)))
 		for i := range m {
@@ -129,27 +129,24 @@ func TestSampleOutputs(t *testing.T) {
 func TestPredictiveErrors(t *testing.T) {
 	r := newRegression(1, 10, 2, 1, 1)
 	s := begin(t, build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1)}, nil), params(r.layout, r.mean, 0))
-	_, _, err := laplace.Linearized(s, linear, r.batch, curvature.LinearizedOptions{})
+	_, _, err := s.(laplace.Posterior).Linearized(linear, r.batch, curvature.LinearizedOptions{})
 	assert.ErrorIs(t, err, curvature.ErrIndefinite)
 	s = pass(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1)}, nil), params(r.layout, r.mean, 0),
 		r.batch, 10)
-	_, _, err = laplace.Linearized(s, linear, r.batch, curvature.LinearizedOptions{NoiseSD: -1})
+	_, _, err = s.(laplace.Posterior).Linearized(linear, r.batch, curvature.LinearizedOptions{NoiseSD: -1})
 	assert.EqualError(t, err, "laplace.Linearized: NoiseSD is -1: it must be finite and at least 0")
-	_, _, err = laplace.Linearized(s, nil, r.batch, curvature.LinearizedOptions{})
+	_, _, err = s.(laplace.Posterior).Linearized(nil, r.batch, curvature.LinearizedOptions{})
 	assert.ErrorContains(t, err, "laplace.Linearized: curvature.LinearizedFactor: the forward function is nil")
-	_, _, err = laplace.LinearizedNetwork(s, nil, r.batch, curvature.LinearizedOptions{})
-	assert.ErrorContains(t, err,
-		"laplace.LinearizedNetwork: a state of type laplace.DenseState: expected a laplace.KFACState")
 	streams := torch.NewStreams(1, 1)
-	_, err = laplace.SampleOutputs(vector([]float64{1}), vector([]float64{1}), 1, &streams)
+	_, err = laplace.Softmax(vector([]float64{1}), vector([]float64{1}), 1, &streams)
 	assert.EqualError(t, err,
-		"laplace.SampleOutputs: a mean of shape [1] and a covariance of shape [1]: expected [n, C] and [n, C, C]")
+		"laplace.Softmax: a mean of shape [1] and a covariance of shape [1]: expected [n, C] and [n, C, C]")
 	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 0, &streams)
 	assert.ErrorContains(t, err, "a number of samples of at least 1, which is 0")
 	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 1, nil)
 	assert.ErrorContains(t, err, "torch.NewStreams(seed, 1)")
 	_, err = laplace.Probit(nil, nil)
-	assert.EqualError(t, err, "laplace.Probit: the mean or the covariance is nil: laplace.Linearized gives both")
+	assert.EqualError(t, err, "laplace.Probit: the mean or the covariance is nil: Posterior.Linearized gives both")
 }
 
 // The last layer of a network, by a subspace: its precision is the block of the whole network's Gauss-Newton matrix,
@@ -183,7 +180,7 @@ func TestLastLayer(t *testing.T) {
 			assert.Equal(t, values(full.Flat)[:9], flat[15*k:15*k+9], name)
 			assert.Equal(t, values(draws.Flat)[6*k:6*k+6], flat[15*k+9:15*k+15], name)
 		}
-		mean, cov, err := laplace.Linearized(s, laplace.Restrict(forward, embed), batch, curvature.LinearizedOptions{})
+		mean, cov, err := s.(laplace.Posterior).Linearized(laplace.Restrict(forward, embed), batch, curvature.LinearizedOptions{})
 		require.NoError(t, err)
 		within(t, values(forward(full, batch)), values(mean), 1e-13, name)
 		assert.Equal(t, []int64{9, 2, 2}, must(torch.Shape(cov)))

@@ -124,7 +124,7 @@ func TestDiagIsDenseWhereCurvatureIsDiagonal(t *testing.T) {
 	b := build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(0.7), PriorPrecision: prior}, nil)
 	sa, sb := pass(t, a, at, batch, 4), pass(t, b, at, batch, 4)
 	within(t, dense(sa, 3), dense(sb, 3), 1e-12, "precision")
-	assert.InDelta(t, must(laplace.LogEvidence(sa, -3)), must(laplace.LogEvidence(sb, -3)), 1e-12)
+	assert.InDelta(t, must(sa.(laplace.Posterior).LogEvidence(-3)), must(sb.(laplace.Posterior).LogEvidence(-3)), 1e-12)
 	one, two := torch.NewStreams(4, 1), torch.NewStreams(4, 1)
 	within(t, values(must(a.(infer.Sampler).Sample(sa, 5, &one)).Flat),
 		values(must(b.(infer.Sampler).Sample(sb, 5, &two)).Flat), 1e-12, "draws")

@@ -59,7 +59,7 @@ func TestChainsAreSeparate(t *testing.T) {
 					want[part] = append(want[part], v...)
 				}
 				precisions = append(precisions, precision(alone)...)
-				one := must(laplace.Chain(together, i))
+				one := must(together.(laplace.Posterior).Chain(i))
 				within(t, precision(alone), precision(one), 1e-12, name)
 				assert.False(t, one.Position().Batched())
 				assert.Equal(t, together.Steps(), one.Steps())
@@ -175,8 +175,8 @@ func TestFloat32(t *testing.T) {
 		within(t, precision(wide), precision(narrow), 1e-5, name)
 		streams := torch.NewStreams(1, 1)
 		assert.Equal(t, gotch.Float, must(transform.(infer.Sampler).Sample(narrow, 2, &streams)).Flat.DType())
-		assert.InDelta(t, must(laplace.LogEvidence(wide, 0)), must(laplace.LogEvidence(narrow, 0)), 1e-3, name)
-		log, err := laplace.LogPrior(narrow, 1)
+		assert.InDelta(t, must(wide.(laplace.Posterior).LogEvidence(0)), must(narrow.(laplace.Posterior).LogEvidence(0)), 1e-3, name)
+		log, err := narrow.(laplace.Posterior).LogPrior(1)
 		require.NoError(t, err)
 		assert.Equal(t, gotch.Float, log(narrow.Position()).DType(), name)
 	}
@@ -192,7 +192,7 @@ func TestStatesAreFreedApart(t *testing.T) {
 		require.NoError(t, torch.Do(func(scope *torch.Scope) (err error) {
 			s = pass(t, transform, params(l, normals(5, 2*l.Dim()), 2), batch, 5)
 			method.Keep(scope, s)
-			first = must(laplace.Chain(s, 0))
+			first = must(s.(laplace.Posterior).Chain(0))
 			fitted = first
 			if name != "DenseHessian" { // which is not positive without its prior
 				fitted, _, err = laplace.OptimizePriorPrecision(first, laplace.PriorOptions{})

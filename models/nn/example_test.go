@@ -157,10 +157,7 @@ func ExampleNetwork_ForwardLinear() {
 		if err != nil {
 			return err
 		}
-		var layers []laplace.Layer
-		for _, l := range net.LinearLayers() {
-			layers = append(layers, laplace.Layer(l))
-		}
+		layers := net.LinearLayers()
 		fmt.Println(layers)
 		network := func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return net.ForwardLinear(p, b.Get("x").T(), linear)

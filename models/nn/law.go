@@ -22,7 +22,7 @@ const (
 	none family = iota
 	normal
 	uniform
-	laplace
+	doubleExponential
 	constant
 )
 
@@ -33,7 +33,7 @@ func Normal(sd float64) Law { return Law{normal, sd} }
 func Uniform(half float64) Law { return Law{uniform, half} }
 
 // Laplace has the density exp(−|x|/scale) / (2 scale), whose standard deviation is √2 scale.
-func Laplace(scale float64) Law { return Law{laplace, scale} }
+func Laplace(scale float64) Law { return Law{doubleExponential, scale} }
 
 // Constant is the number v. It is for starts; it has no density.
 func Constant(v float64) Law { return Law{constant, v} }
@@ -50,7 +50,7 @@ func (l Law) SD() float64 {
 		return l.scale
 	case uniform:
 		return l.scale / math.Sqrt(3)
-	case laplace:
+	case doubleExponential:
 		return l.scale * math.Sqrt2
 	}
 	return 0
@@ -62,7 +62,7 @@ func (l Law) LogDensity(x float64) float64 {
 	switch l.family {
 	case normal:
 		return -z*z/2 + l.logNormaliser()
-	case laplace:
+	case doubleExponential:
 		return -math.Abs(z) + l.logNormaliser()
 	case uniform:
 		if math.Abs(z) <= 1 {
@@ -109,7 +109,7 @@ func (l Law) draw(streams *torch.Streams, size int64) *ts.Tensor {
 	u := torch.Must(streams.Uniform(shape, gotch.Double, gotch.CPU)).
 		MustMulScalar(ts.FloatScalar(2), false).
 		MustSubScalar(ts.FloatScalar(1), false)
-	if l.family == laplace {
+	if l.family == doubleExponential {
 		// The inverse of the distribution function: |x| = −scale log(1 − |u|).
 		u = u.MustSign(false).MustMul(u.MustAbs(false).MustNeg(false).MustLog1p(false).MustNeg(false), false)
 	}

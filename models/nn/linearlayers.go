@@ -5,25 +5,20 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// LinearLayer names the sites of a [Linear] layer: its weights, of shape [out, in], and its bias, of shape [out], or ""
-// for none.
-type LinearLayer struct {
-	Weight, Bias string
-}
-
 // LinearLayers are the [Linear] layers in their order. Other layers, also those that embed a Linear,
 // are not among them.
-func (n *Network) LinearLayers() []LinearLayer {
-	var out []LinearLayer
+func (n *Network) LinearLayers() []laplace.Layer {
+	var out []laplace.Layer
 	for _, l := range n.layers {
 		if !l.linear {
 			continue
 		}
-		sites := LinearLayer{Weight: l.name + "." + l.Params[0].Name}
+		sites := laplace.Layer{Weight: l.name + "." + l.Params[0].Name}
 		if len(l.Params) > 1 {
 			sites.Bias = l.name + "." + l.Params[1].Name
 		}

@@ -52,11 +52,11 @@ func TestLinearLayers(t *testing.T) {
 		3,
 		3,
 	)
-	assert.Equal(t, []nn.LinearLayer{{Weight: "z.weight", Bias: "z.bias"}, {Weight: "b.weight"}}, n.LinearLayers())
+	assert.Equal(t, []laplace.Layer{{Weight: "z.weight", Bias: "z.bias"}, {Weight: "b.weight"}}, n.LinearLayers())
 	assert.Empty(t, build(t, nn.Sequential{nn.Embedding{Num: 3, Dim: 2}}, 4).LinearLayers())
 	words, err := nn.CNNLSTM{}.Build()
 	require.NoError(t, err)
-	assert.Equal(t, []nn.LinearLayer{{Weight: "4_output.weight", Bias: "4_output.bias"}}, words.LinearLayers())
+	assert.Equal(t, []laplace.Layer{{Weight: "4_output.weight", Bias: "4_output.bias"}}, words.LinearLayers())
 }
 
 // With the products written out the network is the same function: of single data, of sequences, in float32, in a larger
@@ -168,10 +168,7 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 	p := point(net, 4, 0.8, 0)
 	x, y := normals(5, 2*n), normals(6, 2*n)
 	batch := infer.Batch{"x": tensor(x, n, 2), "y": tensor(y, n, 2)}
-	var layers []laplace.Layer
-	for _, l := range net.LinearLayers() {
-		layers = append(layers, laplace.Layer(l))
-	}
+	layers := net.LinearLayers()
 	kfac := laplace.KFAC{
 		Network: func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
 			return net.ForwardLinear(p, b.Get("x").T(), linear)

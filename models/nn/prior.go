@@ -44,7 +44,7 @@ func NewPrior(n *Network, scheme Scheme) (*Prior, error) {
 		p.terms = []term{{family: laws[0].family, scale: laws[0].scale}}
 		return p, nil
 	}
-	for _, f := range []family{normal, laplace, uniform} {
+	for _, f := range []family{normal, doubleExponential, uniform} {
 		inverse, found := make([]float64, 0, n.NumParams()), false
 		for i, law := range laws {
 			v := 0.0
@@ -111,7 +111,7 @@ func (p *Prior) LogDensity(params infer.Params) *ts.Tensor {
 				factor /= t.scale * t.scale
 			}
 			value = z.MustDot(z, false).MustMulScalar(ts.FloatScalar(factor), false)
-		case laplace:
+		case doubleExponential:
 			value = t.size(flat).MustSum(flat.DType(), false).MustNeg(false)
 		case uniform:
 			// log 1 inside, log 0 outside.
