@@ -53,6 +53,16 @@ func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 		LR: c.LR, Temperature: c.Temperature, Step: c.step,
 		Parts: func(s *BAOAState) []method.Part { return []method.Part{{Name: "momenta", Tensor: &s.Momenta}} },
 		Start: func(s *BAOAState, m *method.Move) { s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil) },
+		Inflation: func(s *BAOAState, u infer.Info, lambda float64) float64 {
+			rho := 1 / (c.Sigma * c.Sigma)
+			keep, b := math.Exp(-c.Alpha(max(s.Step-1, 0))*rho*u.LR), u.LR*rho/2
+			if keep == 1 {
+				return 1 // no friction, and no noise
+			}
+			n := -math.Expm1(2*math.Log(keep)) * c.Sigma * c.Sigma
+			return lambda * method.StationaryVariance(1-b*(1+keep)*u.LR*lambda, b*(1+keep), -keep*u.LR*lambda, keep,
+				b*b*n, b*n, n)
+		},
 		Kinetic: func(s *BAOAState) (m, inverse *ts.Tensor, scale float64) {
 			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
 		},

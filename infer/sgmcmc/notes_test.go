@@ -69,7 +69,12 @@ func TestNotesTellWhatTheStepDoesToTheLaw(t *testing.T) {
 		{"symplectic", sgmcmc.SymplecticSGHMC{LR: c(0.9), Gamma: c(0.3)}, symplecticVariance(0.9, 0.3), false},
 		{"symplectic, SGD", sgmcmc.SymplecticSGHMC{LR: c(0.81), Momentum: c(1 - 0.27)}, symplecticVariance(0.9, 0.3),
 			false},
+		// BAOA has no inflation at any stable step, nor has the lattice walk where no move is clipped.
 		{"BAOA", sgmcmc.BAOA{LR: c(1)}, 0, false},
+		{"BAOA", sgmcmc.BAOA{LR: c(1.9)}, 0, false},
+		{"SGLRW", sgmcmc.SGLRW{LR: c(0.2)}, 0, false},
+		{"SGLRW", sgmcmc.SGLRW{LR: c(1.5)}, latticeVariance(1.5), false},
+		{"SGLRW", sgmcmc.SGLRW{LR: c(3)}, latticeVariance(3), true},
 	} {
 		note := noteOf(noted(t, e.method, target, start, nil, 3, 0), "step_size")
 		if e.factor == 0 {
@@ -87,6 +92,40 @@ func TestNotesTellWhatTheStepDoesToTheLaw(t *testing.T) {
 	require.NotNil(t, note)
 	assert.Contains(t, note.Text, "unstable at curvature 1 ")
 	assert.True(t, note.Serious)
+	note = noteOf(noted(t, sgmcmc.BAOA{LR: c(2.1)}, target, start, nil, 3, 0), "step_size")
+	require.NotNil(t, note)
+	assert.Contains(t, note.Text, "unstable at curvature 1 ")
+	assert.True(t, note.Serious)
+}
+
+// latticeVariance is Var θ/τ of SGLRW at λ = 1 and r = ε: the law of the walk is iterated to its fixed point on many
+// lattices, of points δ(k + offset). A walk comes to the even and the odd points in turn, so two updates are averaged.
+func latticeVariance(r float64) float64 {
+	const lattices, half = 400, 8
+	sum := 0.0
+	for i := range lattices {
+		at := func(k int) float64 { return float64(k-half) + float64(i)/lattices }
+		law := make([]float64, 2*half+1)
+		law[half] = 1
+		moved := func() []float64 {
+			next := make([]float64, len(law))
+			for k, p := range law {
+				up := 0.5 * (1 - min(max(r*at(k), -1), 1))
+				if p > 0 {
+					next[k+1] += p * up
+					next[k-1] += p * (1 - up)
+				}
+			}
+			return next
+		}
+		for range 1000 {
+			law = moved()
+		}
+		for k, p := range moved() {
+			sum += r * (p + law[k]) * at(k) * at(k) / lattices // Σ ½(p + p')·2r·x²
+		}
+	}
+	return sum
 }
 
 // symplecticVariance is Var θ/T of the symplectic form at γ, M = λ = 1, from its recursion iterated to its fixed point.

@@ -46,5 +46,29 @@ func (c SGLRW) Build(target infer.Target) (infer.Transform, error) {
 				false)
 			next.Params.Flat = combine(term(1, s.Params.Flat), term(delta, up.MustSign(false)))
 		},
+		Inflation: func(_ *SGLRWState, u infer.Info, lambda float64) float64 { return latticeVariance(u.LR * lambda) },
 	})
+}
+
+// latticeVariance is λ/τ times the variance of an element of precision λ, for r = ελ: a walk at the points x + k of a
+// lattice goes up with probability p(x) = ½(1 − clip(rx, −1, 1)). Its law has detailed balance, w(x) p(x) =
+// w(x + 1) (1 − p(x + 1)). A chain stays on its lattice, so the variance is the mean over the lattices.
+func latticeVariance(r float64) float64 {
+	const lattices = 32
+	if r < 0.01 {
+		return 1 // clipped are only moves from beyond 14 standard deviations
+	}
+	down := func(x float64) float64 { return 0.5 * (1 + min(max(r*x, -1), 1)) }
+	sum := 0.0
+	for i := range lattices {
+		offset := (float64(i) + 0.5) / lattices
+		x := offset + math.Floor(-1/r-1-offset) + 1 // the lowest point to which a walk comes back
+		all, square := 0.0, 0.0
+		for w := 1.0; w > 0; x++ {
+			all, square = all+w, square+w*x*x
+			w *= (1 - down(x)) / down(x+1)
+		}
+		sum += 2 * r * square / all
+	}
+	return sum / lattices
 }
