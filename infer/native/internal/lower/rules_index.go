@@ -211,13 +211,20 @@ func (l *lowering) scatterAdd(a array, d int, ix, src array) array {
 	if src.n() == 0 {
 		return a
 	}
-	at := l.indices(ix, a.sizes[d])
-	strides := contiguous(a.sizes)
-	place := ref{off: 0, strides: slices.Clone(strides), scale: strides[d], ix: &at}
-	place.strides[d] = 0
-	v := l.g.add(value{kind: scatter, n: a.n(), sizes: src.sizes, cells: l.whole(a).cells,
-		args: []ref{l.g.ref(src), {v: at.v, off: at.off, strides: at.strides}}, step: ir.Step{Sizes: a.sizes},
-		slot: d})
+	at, from := l.indices(ix, a.sizes[d]), l.g.ref(src)
+	place := whole(nil, a.sizes)
+	place.scale, place.strides[d] = place.strides[d], 0
+	var dims, space []int
+	for k, n := range src.sizes {
+		if n > 1 {
+			dims, space = append(dims, k), append(space, n)
+		}
+	}
+	from, at = from.pick(dims), at.pick(dims)
+	place = place.pick(dims)
+	place.ix = &at
+	v := l.g.add(value{kind: scatter, n: a.n(), sizes: space, cells: l.whole(a).cells, step: ir.Step{Sizes: a.sizes},
+		args: []ref{from, at}, place: place})
 	return single(a.sizes, whole(v, a.sizes))
 }
 

@@ -102,6 +102,17 @@ var formulas = map[string]formula{
 	"bitwise_and": {2, bits(ir.And)}, "__and__": {2, bits(ir.And)},
 	"bitwise_or": {2, bits(ir.Or)}, "__or__": {2, bits(ir.Or)},
 	"bitwise_xor": {2, bits(ir.Ne)},
+	"asinh": {1, func(k calc, _ *Call, a []array) array {
+		// log1p(|x| + x²/(1+√(1+x²))), which neither cancels at 0 nor overflows.
+		x := k.of(ir.Abs, a[0])
+		t := k.add(x, k.mul(x, k.div(x, k.add(k.of(ir.Hypot, x, k.num(1)), k.num(1)))))
+		y := k.of(ir.Log1p, t)
+		return k.choose(k.less(a[0], k.num(0)), k.neg(y), y)
+	}},
+	"acosh": {1, func(k calc, _ *Call, a []array) array {
+		t := k.sub(a[0], k.num(1))
+		return k.of(ir.Log1p, k.add(t, k.of(ir.Sqrt, k.mul(t, k.add(t, k.num(2))))))
+	}},
 	"atanh": {1, func(k calc, _ *Call, a []array) array {
 		return k.scale(k.sub(k.of(ir.Log1p, a[0]), k.of(ir.Log1p, k.neg(a[0]))), 0.5)
 	}},

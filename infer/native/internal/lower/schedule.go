@@ -64,10 +64,8 @@ func itemsOf(v *value) []*item {
 			out = append(out, storeOf(v, sizes, c))
 		}
 		if v.kind == scatter {
-			at := v.args[1]
-			dst := whole(v, sizes)
-			dst.scale, dst.ix = dst.strides[v.slot], &at
-			dst.strides[v.slot] = 0
+			dst := v.place
+			dst.v = v
 			out = append(out, &item{v: v, what: addTo, space: v.sizes, args: v.args[:1], dst: dst, after: len(out)})
 		}
 		return out
@@ -108,6 +106,9 @@ func schedule(values []*value, part stage) []group {
 	remaining := s.items
 	for len(remaining) > 0 {
 		g := s.next(remaining)
+		if len(g.items) == 0 {
+			refuse("%d items wait for one another", len(remaining))
+		}
 		s.finish(g)
 		remaining = slices.DeleteFunc(slices.Clone(remaining), func(it *item) bool { return it.done })
 	}

@@ -44,6 +44,7 @@ type value struct {
 	args  []ref
 	keep  []bool  // of a reduction: the dimensions that its result has
 	cells []cell  // of an assembled or scattered one
+	place ref     // of a scatter: where each point of its space adds
 	step  ir.Step // of a step on matrices; its args are Out's, A's and B's places
 	data  []float64
 	slot  int     // of an input
@@ -203,6 +204,11 @@ func (v *value) key() string {
 		list(c.lo)
 		list(c.sizes)
 		reference(c.ref)
+	}
+	if v.kind == scatter {
+		list(v.place.strides)
+		num(v.place.off, v.place.scale)
+		list(v.step.Sizes)
 	}
 	if v.kind == matrices {
 		s := v.step
