@@ -205,16 +205,43 @@ type compiled struct {
 	shapes      map[string]*native.Func // nil where eager
 	last        struct {
 		batch    Batch
+		versions []int64 // of its tensors: a change in place makes another
 		jacobian bool
 		f        *native.Func
 	}
 }
 
-// find is the function for a point and a batch, bound to it; nil for eager evaluation.
-func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Func, error) {
+// versions are those of a batch's tensors, by name.
+func versions(b Batch) ([]int64, error) {
+	var out []int64
+	for _, name := range b.names() {
+		if torch.Freed(b[name]) {
+			return nil, fmt.Errorf("batch tensor %q was freed: %w", name, ErrConfig)
+		}
+		out = append(out, b[name].Must_Version(false))
+	}
+	return out, nil
+}
+
+// evaluate evaluates a target by native code; ok is false where that is left to eager evaluation.
+func (c *compiled) evaluate(t Target, p Params, b Batch, jacobian float64) (e Evaluation, ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last.f != nil && c.last.jacobian == jacobian && maps.Equal(c.last.batch, b) {
+	f, err := c.find(t, p, b, jacobian != 0)
+	if err != nil || f == nil {
+		return e, false, err
+	}
+	e, err = evaluateNative(f, p, jacobian)
+	return e, true, err
+}
+
+// find is the function for a point and a batch, bound to it; nil for eager evaluation.
+func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Func, error) {
+	now, err := versions(b)
+	if err != nil {
+		return nil, err
+	}
+	if c.last.f != nil && c.last.jacobian == jacobian && maps.Equal(c.last.batch, b) && slices.Equal(now, c.last.versions) {
 		return c.last.f, nil
 	}
 	if unfit(p) != "" {
@@ -241,7 +268,7 @@ func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Fun
 		c.shapes[key] = f
 	}
 	if f != nil && err == nil {
-		c.last.batch, c.last.jacobian, c.last.f = maps.Clone(b), jacobian, f
+		c.last.batch, c.last.versions, c.last.jacobian, c.last.f = maps.Clone(b), now, jacobian, f
 	}
 	return f, err
 }

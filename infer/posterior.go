@@ -61,12 +61,8 @@ type autograd struct {
 
 func (a *autograd) ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error) {
 	if a.native != nil && a.external.Load() == nil {
-		f, err := a.native.find(a.target, p, b, jacobian != 0)
-		switch {
-		case err != nil && !a.asked(err):
-			return Evaluation{}, err
-		case f != nil:
-			return evaluateNative(f, p, jacobian)
+		if e, ok, err := a.native.evaluate(a.target, p, b, jacobian); ok || err != nil && !a.asked(err) {
+			return e, err
 		}
 	}
 	e, err := a.evaluate(p, b, jacobian)

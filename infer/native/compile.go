@@ -123,8 +123,11 @@ func choose(plan *ir.Plan, s Source, points [][]float64, tier Tier, o Options, r
 func copies(batch map[string]*ts.Tensor) (map[string]*ts.Tensor, error) {
 	out := make(map[string]*ts.Tensor, len(batch))
 	for name, t := range batch {
-		var err error
-		if out[name], err = torch.Copy(t); err != nil {
+		c, err := t.Contiguous(false)
+		if err == nil {
+			out[name], err = torch.Copy(c)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
 		}
 	}

@@ -2,14 +2,39 @@ package native
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/cc"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/trace"
+	"github.com/sugarme/gotch/ts"
 )
 
 // lower records a density at two points and makes a plan of it.
 func lower(s Source, x, y []float64, o Options) (*ir.Plan, error) {
-	return nil, &refusal{"not yet"}
+	names := slices.Sorted(maps.Keys(s.Batch))
+	source := trace.Source{Dim: s.Dim}
+	for _, name := range names {
+		source.Batch = append(source.Batch, trace.Named{Name: name, Tensor: s.Batch[name]})
+	}
+	source.Evaluate = func(x *ts.Tensor, tensors []*ts.Tensor) (values, grads []*ts.Tensor, aux []trace.Named, err error) {
+		batch := make(map[string]*ts.Tensor, len(names))
+		for i, name := range names {
+			batch[name] = tensors[i]
+		}
+		values, grads, more, err := s.Evaluate(x, batch)
+		for _, name := range slices.Sorted(maps.Keys(more)) {
+			aux = append(aux, trace.Named{Name: name, Tensor: more[name]})
+		}
+		return values, grads, aux, err
+	}
+	plan, err := trace.Compile(source, x, y, trace.Options{GradientOnly: o.ValueFree})
+	var r *trace.Refusal
+	if errors.As(err, &r) {
+		return nil, &refusal{r.Error()}
+	}
+	return plan, err
 }
 
 // compiled is a plan as C.
