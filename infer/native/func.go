@@ -24,7 +24,7 @@ import (
 // code is a plan that can be called.
 type code struct {
 	prologue, main, self unsafe.Pointer
-	work                 int // bytes of scratch that a call needs
+	work                 int // bytes of scratch that a call needs beyond the layout's
 	close                func()
 }
 
@@ -126,7 +126,7 @@ func (f *Func) workspace() (*workspace, error) {
 	}
 	w := &workspace{}
 	var err error
-	if w.work, err = newBlock(max(f.code.work, f.layout.Scratch)); err != nil {
+	if w.work, err = newBlock(f.layout.Scratch + f.code.work); err != nil {
 		return nil, err
 	}
 	if w.aux, err = newBlock(24 * len(f.plan.Outputs)); err != nil {

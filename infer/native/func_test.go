@@ -82,7 +82,7 @@ func vector(t *testing.T, y ...float64) *ts.Tensor {
 
 // A function follows its batch, in rows and alone, with its outputs, when the tensors are gone that it was given.
 func TestBatches(t *testing.T) {
-	for _, tier := range []Tier{C} {
+	for _, tier := range []Tier{C, VM} {
 		y := vector(t, 1, 2, 4)
 		f := made(t, tier, normal(3), eagerNormal(t, y))
 		values, grads, aux := make([]float64, 2), make([]float64, 2), make([]float64, 2)
@@ -124,22 +124,24 @@ func TestConcurrentCalls(t *testing.T) {
 	y := vector(t, 1, 2, 4)
 	p := normal(3)
 	p.Outputs, p.Buffers[7] = nil, ir.Buffer{Kind: ir.Work, Len: 1}
-	f := made(t, C, p, eagerNormal(t, y))
-	var wg sync.WaitGroup
-	for k := range 64 {
-		wg.Go(func() {
-			x, grad := []float64{float64(k)}, []float64{0}
-			for range 1000 {
-				value := f.Eval(x, 0, grad)
-				v := float64(k)
-				if want := -0.5 * ((1-v)*(1-v) + (2-v)*(2-v) + (4-v)*(4-v)); value != want || grad[0] != 7-3*v {
-					t.Errorf("at %v: %v and %v", v, value, grad[0])
-					return
+	for _, tier := range []Tier{C, VM} {
+		f := made(t, tier, p, eagerNormal(t, y))
+		var wg sync.WaitGroup
+		for k := range 64 {
+			wg.Go(func() {
+				x, grad := []float64{float64(k)}, []float64{0}
+				for range 1000 {
+					value := f.Eval(x, 0, grad)
+					v := float64(k)
+					if want := -0.5 * ((1-v)*(1-v) + (2-v)*(2-v) + (4-v)*(4-v)); value != want || grad[0] != 7-3*v {
+						t.Errorf("at %v: %v and %v", v, value, grad[0])
+						return
+					}
 				}
-			}
-		})
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 }
 
 func BenchmarkCall(b *testing.B) {
@@ -147,10 +149,14 @@ func BenchmarkCall(b *testing.B) {
 	y := vector(t, 1, 2, 4)
 	p := normal(3)
 	p.Outputs, p.Buffers[7] = nil, ir.Buffer{Kind: ir.Work, Len: 1}
-	f := made(t, C, p, eagerNormal(t, y))
-	x, grad := []float64{1}, []float64{0}
-	b.ReportAllocs()
-	for b.Loop() {
-		f.Eval(x, 0, grad)
+	for _, tier := range []Tier{C, VM} {
+		f := made(t, tier, p, eagerNormal(t, y))
+		x, grad := []float64{1}, []float64{0}
+		b.Run(string(tier), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Eval(x, 0, grad)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/cc"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/trace"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -48,6 +49,12 @@ func compiled(p *ir.Plan, o Options, r *Report) (code, error) {
 }
 
 // interpreted is a plan on the virtual machine.
-func interpreted(p *ir.Plan, o Options, r *Report) (code, error) {
-	return code{}, errors.New("not yet")
+func interpreted(p *ir.Plan, _ Options, r *Report) (code, error) {
+	program, err := vm.Compile(p)
+	if err != nil {
+		return code{}, err
+	}
+	r.Compiler = program.Variant()
+	return code{prologue: program.Prologue(), main: program.Main(), self: program.Self(), work: program.Work(),
+		close: program.Close}, nil
 }
