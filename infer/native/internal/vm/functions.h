@@ -1,28 +1,19 @@
 // The functions of one and two numbers, on vectors.
 #include "special.h"
 
+#include "elementary.h"
+#include "error.h"
+#include "gamma.h"
+
 FN V vneg(V x) { return neg_(x); }
 FN V vabs(V x) { return abs_(x); }
 FN V vsqrt(V x) { return sqrt_(x); }
-FN V vexp(V x) { return LANES(exp, x); }
-FN V vexpm1(V x) { return LANES(expm1, x); }
-FN V vlog(V x) { return LANES(log, x); }
-FN V vlog1p(V x) { return LANES(log1p, x); }
-FN V vsin(V x) { return LANES(sin, x); }
-FN V vcos(V x) { return LANES(cos, x); }
 FN V vtan(V x) { return LANES(tan, x); }
 FN V vasin(V x) { return LANES(asin, x); }
 FN V vacos(V x) { return LANES(acos, x); }
 FN V vatan(V x) { return LANES(atan, x); }
 FN V vsinh(V x) { return LANES(sinh, x); }
 FN V vcosh(V x) { return LANES(cosh, x); }
-FN V vtanh(V x) { return LANES(tanh, x); }
-FN V vlgamma(V x) { return LANES(kvm_lgamma, x); }
-FN V vdigamma(V x) { return LANES(kvm_digamma, x); }
-FN V vtrigamma(V x) { return LANES(kvm_trigamma, x); }
-FN V verf(V x) { return LANES(erf, x); }
-FN V verfc(V x) { return LANES(erfc, x); }
-FN V verfcx(V x) { return LANES(kvm_erfcx, x); }
 FN V verfinv(V x) { return LANES(kvm_erfinv, x); }
 FN V vi0e(V x) { return LANES(kvm_i0e, x); }
 FN V vi1e(V x) { return LANES(kvm_i1e, x); }
@@ -44,10 +35,6 @@ FN V lanes2(double (*f)(double, double), V a, V b) {
   return a;
 }
 FN V vpow(V a, V b) { return lanes2(pow, a, b); }
-FN V vhypot(V a, V b) {
-  V h = lanes2(hypot, a, b);
-  return sel(mor(nan_(a), nan_(b)), a + b, h); // NaN before infinity
-}
 FN V vatan2(V a, V b) { return lanes2(atan2, a, b); }
 FN V vrem(V a, V b) { return lanes2(kvm_rem, a, b); }
 FN V vmin(V a, V b) { return min_(a, b); }

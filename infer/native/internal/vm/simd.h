@@ -1,4 +1,4 @@
-// Vectors of doubles, for the instruction set that the file which includes this was compiled for: KVM_W lanes of type V,
+// Vectors of doubles, for the instruction set that the file which includes this was compiled for: W lanes of type V,
 // masks of type M, whole numbers of type I. Arithmetic uses the operators of the compiler's vector extension.
 // Products and sums are fused only where the source says so: ISO mode of gcc has it so, clang is told.
 #if defined(__clang__)
@@ -43,6 +43,7 @@ FN I bits(V x) { return (I)_mm512_castpd_si512(x); }
 FN V real(I x) { return _mm512_castsi512_pd((__m512i)x); }
 FN V gather(const double *p, const int64_t *at) { return _mm512_i64gather_pd(_mm512_loadu_si512(at), p, 8); }
 FN double hsum(V x) { return _mm512_reduce_add_pd(x); }
+FN V scale_(V x, V k) { return _mm512_scalef_pd(x, k); }
 #elif KVM_ISA == 1
 #include <immintrin.h>
 #define W 4
@@ -80,6 +81,8 @@ FN double hsum(V x) { return (x[0] + x[2]) + (x[1] + x[3]); }
 #define W 2
 #if defined(__aarch64__)
 #include <arm_neon.h>
+#elif defined(__x86_64__)
+#include <emmintrin.h>
 #endif
 typedef double V __attribute__((vector_size(16)));
 typedef long long I __attribute__((vector_size(16)));
@@ -101,16 +104,25 @@ FN void stm(M m, double *p, V x) {
 FN V fma_(V a, V b, V c) { return (V)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b); }
 FN V fnma_(V a, V b, V c) { return (V)vfmsq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b); }
 FN V fms_(V a, V b, V c) { return fma_(a, b, -c); }
+FN V sqrt_(V x) { return (V)vsqrtq_f64((float64x2_t)x); }
+FN V floor_(V x) { return (V)vrndmq_f64((float64x2_t)x); }
+FN V ceil_(V x) { return (V)vrndpq_f64((float64x2_t)x); }
+FN V trunc_(V x) { return (V)vrndq_f64((float64x2_t)x); }
+FN V rint_(V x) { return (V)vrndnq_f64((float64x2_t)x); }
 #else
-FN V fma_(V a, V b, V c) { return a * b + c; }
-FN V fms_(V a, V b, V c) { return a * b - c; }
-FN V fnma_(V a, V b, V c) { return c - a * b; }
-#endif
+#if defined(__x86_64__)
+FN V sqrt_(V x) { return (V)_mm_sqrt_pd((__m128d)x); }
+#else
 FN V sqrt_(V x) { return (V){__builtin_sqrt(x[0]), __builtin_sqrt(x[1])}; }
+#endif
 FN V floor_(V x) { return (V){__builtin_floor(x[0]), __builtin_floor(x[1])}; }
 FN V ceil_(V x) { return (V){__builtin_ceil(x[0]), __builtin_ceil(x[1])}; }
 FN V trunc_(V x) { return (V){__builtin_trunc(x[0]), __builtin_trunc(x[1])}; }
 FN V rint_(V x) { return (V){__builtin_rint(x[0]), __builtin_rint(x[1])}; }
+FN V fma_(V a, V b, V c) { return a * b + c; }
+FN V fms_(V a, V b, V c) { return a * b - c; }
+FN V fnma_(V a, V b, V c) { return c - a * b; }
+#endif
 FN M lt(V a, V b) { return (M)(a < b); }
 FN M le(V a, V b) { return (M)(a <= b); }
 FN M eq(V a, V b) { return (M)(a == b); }
@@ -126,12 +138,25 @@ FN V gather(const double *p, const int64_t *at) { return (V){p[at[0]], p[at[1]]}
 FN double hsum(V x) { return x[0] + x[1]; }
 #endif
 
-FN I whole(long long x) { return (I){} + x; }
+typedef unsigned long long U __attribute__((vector_size(8 * W)));
+
 FN V abs_(V x) { return real(bits(x) & 0x7fffffffffffffffLL); }
 FN V neg_(V x) { return real(bits(x) ^ (-0x7fffffffffffffffLL - 1)); }
 FN V sign_of(V x, V s) { // |x| with the sign of s
   return real((bits(x) & 0x7fffffffffffffffLL) | (bits(s) & (-0x7fffffffffffffffLL - 1)));
 }
+
+// 2^k for a whole k from -1022 to 1023: a sum with 1.5·2^52 has k in its low bits.
+#define MAGIC 0x1.8p52
+FN I low(V k) { return bits(k + splat(MAGIC)); }
+FN V two_to(V k) { return real((low(k) + 1023) << 52); }
+#if KVM_ISA < 2
+FN V scale_(V x, V k) { // x·2^k
+  V half = floor_(k * splat(0.5));
+  return x * two_to(half) * two_to(k - half);
+}
+#endif
+
 FN V truth(M m) { return sel(m, splat(1), splat(0)); }
 FN M nan_(V x) { return ne(x, x); }
 FN V min_(V a, V b) { return sel(mor(nan_(a), nan_(b)), a + b, sel(lt(b, a), b, a)); }
