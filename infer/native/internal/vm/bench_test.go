@@ -58,7 +58,10 @@ func TestBaseline(t *testing.T) {
 func BenchmarkModels(b *testing.B) {
 	for name, m := range models() {
 		if vectors() {
-			b.Run(name+"/C", func(b *testing.B) { m.run(b.N, m.X, make([]float64, len(m.X))) })
+			b.Run(name+"/C", func(b *testing.B) {
+				cpu := irtest.Clock(func() { m.run(b.N, m.X, make([]float64, len(m.X))) })
+				b.ReportMetric(cpu/float64(b.N), "cpu-ns/op")
+			})
 		}
 		for _, v := range Variants() {
 			b.Run(name+"/"+v, func(b *testing.B) {
@@ -69,7 +72,7 @@ func BenchmarkModels(b *testing.B) {
 				_, err := memory.Eval(m.X, 1)
 				require.NoError(b, err)
 				b.ResetTimer()
-				memory.Repeat(b.N)
+				b.ReportMetric(irtest.Clock(func() { memory.Repeat(b.N) })/float64(b.N), "cpu-ns/op")
 			})
 		}
 	}

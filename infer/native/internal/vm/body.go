@@ -199,7 +199,9 @@ func (l *looper) compute(i int, n *node) {
 			array(0)
 		}
 		kernel = C.K_BINARY + 3*int(n.op-ir.Add)
-		if single[1] {
+		if single[1] && n.op == ir.Div {
+			kernel = C.K_QUOTIENT
+		} else if single[1] {
 			kernel++
 		} else if single[0] {
 			kernel += 2

@@ -140,6 +140,7 @@ func (e *encoder) matrices(s *ir.Step) error {
 		}
 	}
 	if n := scratch(s); n > 0 {
+		e.used = (e.used + ir.Align - 1) / ir.Align * ir.Align
 		p := e.claim(8 * n)
 		step.scratch = C.int64_t(p.off)
 	}
@@ -148,5 +149,13 @@ func (e *encoder) matrices(s *ir.Step) error {
 	return nil
 }
 
-// scratch is how many numbers a step needs for itself.
-func scratch(*ir.Step) int { return 0 }
+// scratch is how many numbers a step needs for itself: a packed factor, a triangle.
+func scratch(s *ir.Step) int {
+	switch s.Kind {
+	case ir.MatMul:
+		return s.K * max(s.M, s.N)
+	case ir.Cholesky:
+		return s.N * s.N
+	}
+	return 0
+}

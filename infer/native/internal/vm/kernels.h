@@ -53,6 +53,22 @@ UNARY(UNARY_KERNEL)
   }
 BINARY(BINARY_KERNEL)
 
+// A division of an array by one number is a product with the reciprocal, whose error is at most 1.5 ulp, unless the
+// reciprocal is subnormal or infinite.
+KERNEL(k_quotient) {
+  double b = *AT(2), r = 1 / b;
+  if (!(__builtin_fabs(r) >= 0x1p-1022 && __builtin_fabs(r) < INF)) {
+    k_div_vs(in, bases, n);
+    return;
+  }
+  double *d = AT(0);
+  const double *a = AT(1);
+  V v = splat(r);
+  long i = 0;
+  for (; i + W <= n; i += W) st(d + i, ld(a + i) * v);
+  if (i < n) stm(first(n - i), d + i, ldm(first(n - i), a + i) * v);
+}
+
 // Forms of fused sums of products: the first factor is an array; the second and the summand are arrays or numbers.
 #define TERNARY_KERNEL(name, f, LOAD_B, LOAD_C)                                                                       \
   KERNEL(name) {                                                                                                      \

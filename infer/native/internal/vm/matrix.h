@@ -1,10 +1,4 @@
 // Steps on matrices. Each is repeated over a space.
-typedef struct {
-  double *p;
-  long row, col;
-} view;
-#define EL(v, i, j) ((v).p[(v).row * (i) + (v).col * (j)])
-
 typedef void (*matrix_step)(const kvm_step *s, view out, view a, view b, char *const *bases);
 
 FN void repeat(const kvm_step *s, char *const *bases, matrix_step f) {
@@ -33,29 +27,78 @@ static void matmul1(const kvm_step *s, view out, view a, view b, char *const *ba
     call->gemm(s->m, s->n, s->k, a.p, a.row, a.col, b.p, b.row, b.col, out.p, out.row, out.col);
     return;
   }
-  for (long i = 0; i < s->m; i++)
-    for (long j = 0; j < s->n; j++) {
-      double sum = 0;
-      for (long k = 0; k < s->k; k++) sum += EL(a, i, k) * EL(b, k, j);
-      EL(out, i, j) = sum;
-    }
+  product(s->m, s->n, s->k, out, a, b, (double *)(bases[B_WORK] + s->scratch));
 }
 static void matmul(const kvm_step *s, char *const *bases) { repeat(s, bases, matmul1); }
 
-// Where a pivot is not positive it is NaN, and so is what follows from it.
+// Where a pivot is not positive it is NaN, and so is what follows from it. The rows are computed in out itself where
+// they are contiguous there, else in scratch.
 static void cholesky1(const kvm_step *s, view out, view a, view b, char *const *bases) {
-  (void)b, (void)bases;
+  (void)b;
   long n = s->n;
+  view l = out;
+  if (out.col != 1) l = (view){(double *)(bases[B_WORK] + s->scratch), n, 1};
   for (long i = 0; i < n; i++) {
-    for (long j = 0; j <= i; j++) {
-      double sum = EL(a, i, j);
-      for (long k = 0; k < j; k++) sum -= EL(out, i, k) * EL(out, j, k);
-      EL(out, i, j) = j < i ? sum / EL(out, j, j) : sum > 0 ? __builtin_sqrt(sum) : __builtin_nan("");
-    }
-    for (long j = i + 1; j < n; j++) EL(out, i, j) = 0;
+    double *row = l.p + l.row * i;
+    for (long j = 0; j < i; j++) row[j] = (EL(a, i, j) - inner(row, l.p + l.row * j, j)) / EL(l, j, j);
+    double pivot = EL(a, i, i) - inner(row, row, i);
+    row[i] = pivot > 0 ? __builtin_sqrt(pivot) : __builtin_nan("");
+    for (long j = i + 1; j < n; j++) row[j] = 0;
   }
+  for (long i = 0; l.p != out.p && i < n; i++)
+    for (long j = 0; j < n; j++) EL(out, i, j) = EL(l, i, j);
 }
 static void cholesky(const kvm_step *s, char *const *bases) { repeat(s, bases, cholesky1); }
+
+// Rows of the unknowns, many at a time: the vector runs along the lines.
+static void solve_wide(long n, long lines, int upper, int unit, view out, view a, view b) {
+  for (long j = 0; j < lines; j += W) {
+    M m = first(lines - j < W ? lines - j : W);
+    for (long q = 0; q < n; q++) {
+      long i = upper ? n - 1 - q : q;
+      V sum = splat(0);
+      for (long r = 0; r < q; r++) {
+        long k = upper ? n - 1 - r : r;
+        sum = fma_(splat(EL(a, i, k)), ldm(m, out.p + out.row * k + j), sum);
+      }
+      V right;
+      if (b.col == 1)
+        right = ldm(m, b.p + b.row * i + j);
+      else {
+        double lane[W] = {0};
+        for (long l = 0; l < W && j + l < lines; l++) lane[l] = EL(b, i, j + l);
+        right = ld(lane);
+      }
+      right = right - sum;
+      if (!unit) right = right / splat(EL(a, i, i));
+      stm(m, out.p + out.row * i + j, right);
+    }
+  }
+}
+
+// One line after the other, with contiguous unknowns: by inner products with the rows of a, or where its columns are
+// contiguous by subtracting them from what is left.
+static void solve_line(long n, int upper, int unit, double *x, view a, const double *b, long step) {
+  if (a.col == 1) {
+    for (long q = 0; q < n; q++) {
+      long i = upper ? n - 1 - q : q, from = upper ? i + 1 : 0;
+      double v = b[step * i] - inner(a.p + a.row * i + from, x + from, q);
+      x[i] = unit ? v : v / EL(a, i, i);
+    }
+    return;
+  }
+  for (long i = 0; i < n; i++) x[i] = b[step * i];
+  for (long q = 0; q < n; q++) {
+    long k = upper ? n - 1 - q : q, from = upper ? 0 : k + 1, left = n - 1 - q;
+    if (!unit) x[k] /= EL(a, k, k);
+    const double *column = a.p + a.col * k + from;
+    double *to = x + from;
+    V v = splat(x[k]);
+    long i = 0;
+    for (; i + W <= left; i += W) st(to + i, fnma_(ld(column + i), v, ld(to + i)));
+    if (i < left) stm(first(left - i), to + i, fnma_(ldm(first(left - i), column + i), v, ldm(first(left - i), to + i)));
+  }
+}
 
 // Out·A = B is Aᵀ·Outᵀ = Bᵀ, so one form is enough.
 static void solve1(const kvm_step *s, view out, view a, view b, char *const *bases) {
@@ -67,6 +110,14 @@ static void solve1(const kvm_step *s, view out, view a, view b, char *const *bas
     out = (view){out.p, out.col, out.row};
     a = (view){a.p, a.col, a.row};
     b = (view){b.p, b.col, b.row};
+  }
+  if (out.col == 1 && lines > 1) {
+    solve_wide(n, lines, upper, s->unit, out, a, b);
+    return;
+  }
+  if (out.row == 1 && (a.col == 1 || a.row == 1)) {
+    for (long j = 0; j < lines; j++) solve_line(n, upper, s->unit, out.p + out.col * j, a, b.p + b.col * j, b.row);
+    return;
   }
   for (long q = 0; q < n; q++) {
     long i = upper ? n - 1 - q : q;

@@ -75,7 +75,7 @@ enum kvm_op {
 // Kernels on arrays. From K_UNARY on in the order of ir.Op. Of the others the name ends with the forms of the operands,
 // v for an array and s for one number, where they have functions of their own.
 enum kvm_kernel {
-  K_MOVE, K_LOAD, K_STORE, K_INDEX, K_SCATTER, K_LAST,
+  K_MOVE, K_LOAD, K_STORE, K_INDEX, K_SCATTER, K_LAST, K_QUOTIENT,
   K_SUM, K_PROD, K_MAX, K_DOT,             // all elements to one number
   K_ROWS_SUM, K_ROWS_PROD, K_ROWS_MAX,     // each row to one number
   K_EACH_SUM, K_EACH_PROD, K_EACH_MAX,     // element by element into memory

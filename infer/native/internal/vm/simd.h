@@ -44,6 +44,14 @@ FN V real(I x) { return _mm512_castsi512_pd((__m512i)x); }
 FN V gather(const double *p, const int64_t *at) { return _mm512_i64gather_pd(_mm512_loadu_si512(at), p, 8); }
 FN double hsum(V x) { return _mm512_reduce_add_pd(x); }
 FN V scale_(V x, V k) { return _mm512_scalef_pd(x, k); }
+FN V hsums(const V *v) { // lane r is the sum of v[r]
+  V a[4], b[4];
+  for (int i = 0; i < 4; i++) // lanes of 128 bits hold sums of pairs of v[2i] and v[2i+1]
+    a[i] = _mm512_unpacklo_pd(v[2 * i], v[2 * i + 1]) + _mm512_unpackhi_pd(v[2 * i], v[2 * i + 1]);
+  for (int i = 0; i < 2; i++)
+    b[i] = _mm512_shuffle_f64x2(a[2 * i], a[2 * i + 1], 0x88) + _mm512_shuffle_f64x2(a[2 * i], a[2 * i + 1], 0xdd);
+  return _mm512_shuffle_f64x2(b[0], b[1], 0x88) + _mm512_shuffle_f64x2(b[0], b[1], 0xdd);
+}
 #elif KVM_ISA == 1
 #include <immintrin.h>
 #define W 4
@@ -53,7 +61,7 @@ typedef long long I __attribute__((vector_size(32)));
 FN V splat(double x) { return _mm256_set1_pd(x); }
 FN V ld(const double *p) { return _mm256_loadu_pd(p); }
 FN void st(double *p, V x) { _mm256_storeu_pd(p, x); }
-FN M first(long n) { return (M)(I){n > 0 ? -1 : 0, n > 1 ? -1 : 0, n > 2 ? -1 : 0, 0}; }
+FN M first(long n) { return (M)(I){n > 0 ? -1 : 0, n > 1 ? -1 : 0, n > 2 ? -1 : 0, n > 3 ? -1 : 0}; }
 FN V ldm(M m, const double *p) { return _mm256_maskload_pd(p, (__m256i)m); }
 FN void stm(M m, double *p, V x) { _mm256_maskstore_pd(p, (__m256i)m, x); }
 FN V fma_(V a, V b, V c) { return _mm256_fmadd_pd(a, b, c); }
@@ -77,6 +85,10 @@ FN I bits(V x) { return (I)x; }
 FN V real(I x) { return (V)x; }
 FN V gather(const double *p, const int64_t *at) { return (V){p[at[0]], p[at[1]], p[at[2]], p[at[3]]}; }
 FN double hsum(V x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+FN V hsums(const V *v) {
+  V a = _mm256_hadd_pd(v[0], v[1]), b = _mm256_hadd_pd(v[2], v[3]);
+  return _mm256_permute2f128_pd(a, b, 0x20) + _mm256_permute2f128_pd(a, b, 0x31);
+}
 #else
 #define W 2
 #if defined(__aarch64__)
@@ -94,7 +106,7 @@ FN V ld(const double *p) {
   return v;
 }
 FN void st(double *p, V x) { memcpy(p, &x, sizeof x); }
-FN M first(long n) { return (M){n > 0 ? -1 : 0, 0}; }
+FN M first(long n) { return (M){n > 0 ? -1 : 0, n > 1 ? -1 : 0}; }
 FN V ldm(M m, const double *p) { return (V){m[0] ? p[0] : 0, m[1] ? p[1] : 0}; }
 FN void stm(M m, double *p, V x) {
   if (m[0]) p[0] = x[0];
@@ -136,6 +148,7 @@ FN I bits(V x) { return (I)x; }
 FN V real(I x) { return (V)x; }
 FN V gather(const double *p, const int64_t *at) { return (V){p[at[0]], p[at[1]]}; }
 FN double hsum(V x) { return x[0] + x[1]; }
+FN V hsums(const V *v) { return (V){hsum(v[0]), hsum(v[1])}; }
 #endif
 
 typedef unsigned long long U __attribute__((vector_size(8 * W)));

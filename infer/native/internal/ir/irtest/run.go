@@ -4,7 +4,15 @@ package irtest
 
 /*
 #include <stdlib.h>
+#include <time.h>
 #include "../../abi/abi.h"
+
+// Nanoseconds of processor time of this thread.
+static double irtest_clock(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e9 * t.tv_sec + t.tv_nsec;
+}
 
 static int irtest_call(void *fn, kelvin_call *c) { return ((kelvin_fn)fn)(c); }
 
@@ -38,6 +46,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"unsafe"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -198,6 +207,16 @@ func (m *Memory) Eval(x []float64, weight float64) (Result, error) {
 		r.Aux = append(r.Aux, append([]float64{}, a...))
 	}
 	return r, m.intact()
+}
+
+// Clock runs f and gives the nanoseconds of processor time that its thread took, which other work on the machine
+// disturbs less than the time of the wall.
+func Clock(f func()) float64 {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := C.irtest_clock()
+	f()
+	return float64(C.irtest_clock() - start)
 }
 
 // Repeat runs the main part n times at the last point, for benchmarks.
