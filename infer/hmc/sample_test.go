@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -122,11 +123,11 @@ func TestCancelledRunsLeaveNothing(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
-// With 64 chains and pooled adaptation every batch holds all chains until the first is through: as many batches as
-// that one has leapfrog steps.
+// With 64 chains and pooled adaptation every batch of eager gradients holds all chains until the first is through: as
+// many batches as that one has leapfrog steps.
 func TestBatchesAreFull(t *testing.T) {
 	r, err := infer.Run(ctx, schools(t), hmc.NUTS{Pooled: true},
-		infer.Options{Chains: 64, Warmup: 200, Draws: 100, Seed: 6})
+		infer.Options{Chains: 64, Warmup: 200, Draws: 100, Seed: 6, Native: native.Eager})
 	require.NoError(t, err)
 	d := detail(t, r)
 	all, least := stat(t, r.Draws, draws.StatLeapfrog)
@@ -219,7 +220,8 @@ func TestDrawsSoFar(t *testing.T) {
 			}
 			return density(p, b)
 		}, two)
-		d, err := infer.Sample(ctx, p, hmc.NUTS{}, infer.Options{Warmup: 100, Chains: 2, Draws: 100_000})
+		d, err := infer.Sample(ctx, p, hmc.NUTS{}, infer.Options{Warmup: 100, Chains: 2, Draws: 100_000,
+			Native: native.Eager})
 		require.ErrorIs(t, err, boom, name)
 		require.Greater(t, d.Total(), 100, name)
 	}
