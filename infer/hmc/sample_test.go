@@ -234,7 +234,7 @@ func TestDrawsSoFar(t *testing.T) {
 	d, err := infer.Sample(cancelled, gaussian(t), hmc.NUTS{}, o)
 	require.ErrorIs(t, err, context.Canceled)
 	require.GreaterOrEqual(t, d.Total(), 200)
-	require.Less(t, d.Total(), 1000)
+	require.Less(t, d.Total(), 4*100_000, "chains run freely, so that one may be far ahead of the slowest")
 }
 
 // What is wrong is named as the user wrote it.
