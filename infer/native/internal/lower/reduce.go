@@ -167,6 +167,8 @@ func (g *graph) reduceCell(op ir.Op, c cell, over []bool) array {
 		}
 	case kept > 1 && count <= unrolled || count <= 2 || count*kept <= 4:
 		out = g.chain(combiner(op), c, r, inner, outSizes)
+	case op == ir.Sum:
+		out = g.sum(c.sizes, r, inner, outer, outSizes)
 	default:
 		out = g.reduction(op, c.sizes, r, inner, outer)
 	}
