@@ -1,4 +1,4 @@
-// Package hmc samples posteriors by Hamiltonian Monte Carlo: NUTS and HMC with Stan's adaptation, and replica exchange
+// Package hmc samples posteriors by Hamiltonian Monte Carlo: NUTS and HMC with adaptation, and replica exchange
 // over a ladder of temperatures.
 //
 //	draws, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{})

@@ -18,8 +18,9 @@ const (
 	LowRank  = kernel.LowRank  // low rank plus diagonal, from draws and gradients (Seyboldt, Carlson and Carpenter 2026)
 )
 
-// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014) with multinomial weights (Betancourt 2017) and the
-// adaptation of Stan. An update is one transition of each chain. A trajectory doubles until it turns back.
+// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014) with multinomial weights (Betancourt 2017), Stan's adaptation
+// of the step size, and nutpie's of the metric (Seyboldt, Carlson and Carpenter 2026). An update is one transition of
+// each chain. A trajectory doubles until it turns back.
 // [kernel.NUTS] has the equations. The zero value of a field is its default.
 type NUTS struct {
 	// TargetAccept is the mean acceptance to which the step size adapts. A larger one makes smaller steps and fewer
@@ -33,16 +34,19 @@ type NUTS struct {
 	Temperature infer.Schedule
 
 	Metric        kernel.MetricKind // form of the mass matrix: Unit, Diagonal (the default), Dense or LowRank
-	InitialMetric *kernel.Metric    // what the metric starts from; default the identity
+	InitialMetric *kernel.Metric    // what the metric starts from; default 1/|gradient|, in Windows the identity
 	KeepMetric    bool              // do not adapt the metric
-	Fisher        bool              // estimate a diagonal metric from draws and gradients, not from draws alone
+	Fisher        bool              // in Windows: estimate a diagonal metric from draws and gradients
 	MaxRank       int               // vectors of a LowRank metric at most; default the dimension
 	// Pooled learns one metric and one step size from all chains. Set it with 16 chains and more: trees then cost the
 	// same on average, and batches are full to the end.
 	Pooled bool
-	// The warm-up has a first buffer, windows of doubling length and a last buffer; see [kernel.Options]. infer.None
-	// is none.
-	InitBuffer, TermBuffer, BaseWindow int // defaults 75, 50 and 25
+	// Windows adapts the metric as Stan does: in a first buffer, windows of doubling length and a last buffer, each
+	// window's metric from the variance of its draws. Without it a diagonal or low-rank metric follows the draws and
+	// their gradients; see [kernel.Options]. Lengths of Stan's windows ask for them too. infer.None is none.
+	Windows                            bool
+	InitBuffer, TermBuffer, BaseWindow int     // defaults 75, 50 and 25
+	Gamma, T0, Kappa                   float64 // of dual averaging; defaults 0.05, 10 and 0.75, as in Stan
 	// Warmup is the number of updates that adapt, in loops of one's own; default 1000, and none with a StepSize and no
 	// Metric. infer.None is none. In [infer.Sample] the Warmup of the options counts.
 	Warmup int
@@ -74,8 +78,9 @@ type HMC struct {
 	InitialMetric                      *kernel.Metric
 	KeepMetric, Fisher                 bool
 	MaxRank                            int
-	Pooled                             bool
+	Pooled, Windows                    bool
 	InitBuffer, TermBuffer, BaseWindow int
+	Gamma, T0, Kappa                   float64
 	Warmup                             int
 }
 
@@ -160,7 +165,8 @@ func (c NUTS) config() config {
 	return config{"hmc.NUTS", kernel.Options{
 		Kernel: kernel.NUTS{MaxDepth: c.MaxDepth, MaxDeltaH: c.MaxDeltaH}, TargetAccept: c.TargetAccept, Metric: c.Metric,
 		InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled,
-		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow,
+		Windows: c.Windows, InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma,
+		T0: c.T0, Kappa: c.Kappa,
 	}, c.StepSize, c.Temperature, c.Warmup}
 }
 
@@ -171,8 +177,9 @@ func (c HMC) config() config {
 			Lower: c.Lower, Upper: c.Upper, MaxDeltaH: c.MaxDeltaH,
 		},
 		TargetAccept: c.TargetAccept, Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric,
-		Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled,
-		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow,
+		Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled, Windows: c.Windows,
+		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma, T0: c.T0,
+		Kappa: c.Kappa,
 	}, c.StepSize, c.Temperature, c.Warmup}
 }
 

@@ -60,7 +60,7 @@ func gpPoisRegr(d *Data) Posterior {
 		},
 		Batch: infer.Batch{"k": d.tensor(counts, m)},
 		// Between Stan's 0.8 and the 0.99 of the reference's own run.
-		Method: hmc.NUTS{TargetAccept: 0.9},
+		Method: hmc.NUTS{TargetAccept: 0.95},
 	}
 }
 

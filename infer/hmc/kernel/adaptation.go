@@ -81,12 +81,12 @@ type dualAveragingState struct {
 
 // build fills in the defaults and checks the fields.
 func (c dualAveraging) build() (dualAveraging, error) {
-	const typ = "kernel.dualAveraging"
-	if err := positive(typ, "Target", &c.Target, 0.8); err != nil {
+	const typ = "kernel.Options"
+	if err := positive(typ, "TargetAccept", &c.Target, 0.8); err != nil {
 		return c, err
 	}
 	if c.Target >= 1 {
-		return c, &FieldError{typ, "Target", c.Target, "it must be less than 1"}
+		return c, &FieldError{typ, "TargetAccept", c.Target, "it must be less than 1"}
 	}
 	if err := positive(typ, "Gamma", &c.Gamma, 0.05); err != nil {
 		return c, err

@@ -404,7 +404,8 @@ func TestEstimateRefuses(t *testing.T) {
 // and asks for a new step size.
 func TestAdaptationAtTemperature(t *testing.T) {
 	for _, kind := range []MetricKind{Diagonal, LowRank} {
-		r := run(t, gaussian(4, 9), Options{Metric: kind, Temperature: 0.5, Warmup: 60, Draws: 1, Chains: 1, Fisher: true})
+		r := run(t, gaussian(4, 9), Options{Metric: kind, Temperature: 0.5, Warmup: 60, Draws: 1, Chains: 1, Fisher: true,
+			Windows: true})
 		assert.InEpsilon(t, 2, r.Chains[0].Metric.Diag[0], 1e-9)
 		assert.InEpsilon(t, 4.5, r.Chains[0].Metric.Diag[1], 1e-9)
 		assert.Empty(t, r.Chains[0].Metric.Values)

@@ -21,13 +21,16 @@ type chainState struct {
 	NeedStep    bool               // the step size is to be found anew before the next transition
 	Averaging   dualAveragingState // of log ε
 	Metric      Metric             // in use
-	Mass        mass               // of the window that is open
+	Mass        mass               // of the window that is open; with moving windows, of the two last ones
+	Next        mass               // with moving windows, of the last one
+	Window      int                // its length, after the short ones
+	Estimated   int                // draws of which a moving metric was made last; 0 before
 }
 
 func (s chainState) clone() chainState {
 	s.Point = s.Point.clone()
 	s.Metric = s.Metric.clone()
-	s.Mass = s.Mass.clone()
+	s.Mass, s.Next = s.Mass.clone(), s.Next.clone()
 	return s
 }
 
@@ -78,8 +81,8 @@ func (r *runner) makePlan() plan {
 	p := plan{
 		Dim: r.d, Chains: r.Chains, Replicas: r.replicas(), Warmup: r.Warmup, Thin: r.Thin, Seed: r.Seed,
 		FirstChain: r.FirstChain, Metric: r.Metric, Kernel: fmt.Sprintf("%T", r.Kernel),
-		Adapt: fmt.Sprint(r.TargetAccept, r.Fisher, r.low(), r.KeepMetric, r.KeepStep, r.Pooled, r.InitBuffer, r.TermBuffer,
-			r.BaseWindow),
+		Adapt: fmt.Sprint(r.averages, r.Fisher, r.low(), r.KeepMetric, r.KeepStep, r.Pooled, r.moves, r.InitBuffer,
+			r.TermBuffer, r.BaseWindow),
 	}
 	if fields, err := json.Marshal(r.Kernel); err == nil {
 		p.Kernel += string(fields)
@@ -126,8 +129,7 @@ func (r *runner) restore(s *Snapshot) error {
 			return misfit("chain %d has a point of %d numbers, not %d", k, n, r.d)
 		case old.Done < 0 || old.Done > r.transitions():
 			return misfit("chain %d has made %d transitions, and the options ask for %d", k, old.Done, r.transitions())
-		case old.Mass.Kind != c.Mass.Kind || len(old.Mass.X.M2) != len(c.Mass.X.M2) ||
-			len(old.Mass.X.Mean) != len(c.Mass.X.Mean) || len(old.Mass.Grad.M2) != len(c.Mass.Grad.M2) || old.Metric.Dim != r.d:
+		case !old.Mass.like(c.Mass) || !old.Next.like(c.Next) || old.Metric.Dim != r.d:
 			return misfit("chain %d has the wrong metric", k)
 		}
 		have := c.Metric
@@ -161,7 +163,7 @@ func (r *runner) newChain(k int, temperature float64) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	mass, err := newMass(r.Metric, r.Fisher, r.d)
+	window, err := newMass(r.Metric, r.Fisher || r.moves, r.d)
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +178,12 @@ func (r *runner) newChain(k int, temperature float64) (*chain, error) {
 	if t0 != 0 {
 		temperature = t0
 	}
+	var next mass
+	if r.moves {
+		next = window.clone()
+	}
 	c.chainState = chainState{
-		Number: k, Temperature: temperature, Stream: newStream(r.Seed, r.FirstChain+uint64(k)), Mass: mass,
+		Number: k, Temperature: temperature, Stream: newStream(r.Seed, r.FirstChain+uint64(k)), Mass: window, Next: next,
 		StepSize: step, NeedStep: step == 0 || !r.KeepStep && r.Warmup > 0,
 	}
 	return c, c.setMetric(*r.InitialMetric)
@@ -257,6 +263,9 @@ func (r *runner) findStep(c *chain) error {
 	if guess == 0 {
 		guess = 1
 	}
+	if r.moves && c.Done == 0 && !r.given {
+		r.startMetric(c)
+	}
 	stream := c.Stream
 	eps, err := initialStepSize(&c.Point, guess, c.Temperature, c.metric, c.gradient, &stream)
 	if err != nil {
@@ -267,20 +276,31 @@ func (r *runner) findStep(c *chain) error {
 	return nil
 }
 
-// adapt takes warm-up transition i, as Stan does: the step size at each, the metric at the end of each window.
-func (r *runner) adapt(c *chain, i int, accept float64) {
+// tempered is the gradient at the chain's point over T.
+func (c *chain) tempered() []float64 {
+	if c.Temperature == 1 {
+		return c.Point.Grad
+	}
+	for j, g := range c.Point.Grad {
+		c.scaled[j] = g / c.Temperature
+	}
+	return c.scaled
+}
+
+// adapt takes warm-up transition i: the step size at each, the metric as it follows the draws or, as Stan does, at the
+// end of each window.
+func (r *runner) adapt(c *chain, i int, info Info) {
 	if !r.KeepStep {
+		accept := info.Accept
+		if r.moves && i >= r.moving.Final {
+			accept = info.symmetric
+		}
 		c.Averaging, c.StepSize = r.averages.Update(c.Averaging, accept)
 	}
-	if !r.KeepMetric && r.Metric != Unit && r.windows.In(i) {
-		grad := c.Point.Grad
-		if c.Temperature != 1 {
-			for j, g := range grad {
-				c.scaled[j] = g / c.Temperature
-			}
-			grad = c.scaled
-		}
-		c.Mass.Add(c.Point.X, grad)
+	if r.moves {
+		r.follow(c, i, info)
+	} else if !r.KeepMetric && r.Metric != Unit && r.windows.In(i) {
+		c.Mass.Add(c.Point.X, c.tempered())
 		if r.windows.End(i) && !r.Pooled {
 			m, ok := c.Mass.Estimate(r.low())
 			r.closeWindow(c, m, ok)

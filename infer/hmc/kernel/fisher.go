@@ -8,25 +8,23 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fisherDiagonal is the diagonal of M⁻¹ with the least Fisher divergence between the target and N(mean, M⁻¹), from
-// draws and their gradients (nutpie; Seyboldt, Carlson and Carpenter 2026):
+// fisherDiagonal sets v to the diagonal of M⁻¹ with the least Fisher divergence between the target and N(mean, M⁻¹),
+// from draws and their gradients (nutpie; Seyboldt, Carlson and Carpenter 2026):
 //
 //	M⁻¹ᵢᵢ = √(var(xᵢ)/var(gᵢ))
 //
 // For independent Gaussians g = -(x - μ)/σ², so that it is σ² exactly, from any two draws. Where a ratio is not a
 // number within 1e-20 to 1e20 (a coordinate that does not move, a gradient that is constant) Stan's regularised
 // variance stands in.
-func fisherDiagonal(x, grad moments) []float64 {
-	v, g := x.Variance(), grad.Variance()
-	fallback := regularise(slices.Clone(v), x.N, len(v))
+func fisherDiagonal(v []float64, x, grad moments) {
+	w := float64(x.N) / float64(x.N+5) // see regularise
 	for i := range v {
-		if r := math.Sqrt(v[i] / g[i]); r > 1e-20 && r < 1e20 {
-			v[i] = r
-		} else {
-			v[i] = fallback[i]
+		r := math.Sqrt(x.M2[i] / grad.M2[i])
+		if !(r > 1e-20 && r < 1e20) {
+			r = w*x.M2[i]/float64(x.N-1) + 1e-3*5/float64(x.N+5)
 		}
+		v[i] = r
 	}
-	return v
 }
 
 // lowRankFisher estimates a low-rank-plus-diagonal metric from draws and gradients (Seyboldt, Carlson and Carpenter

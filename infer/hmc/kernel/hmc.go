@@ -150,7 +150,7 @@ func (t *hmc) Step(s *position, stepSize, temperature float64, m massMatrix, g g
 		copy(s.Grad, z.Grad)
 		s.LogP = z.LogP
 	}
-	info.LogP = s.LogP
+	info.LogP, info.symmetric = s.LogP, info.Accept
 	if t.Persistence > 0 {
 		if len(s.Momentum) != t.d {
 			s.Momentum = make([]float64, t.d)

@@ -36,6 +36,8 @@ type Info struct {
 	Gradients int64   // evaluated for the chain since the last transition that was recorded
 	// StartLogP and StartNorm are log density and norm of its gradient where it began; of a Stepper only.
 	StartLogP, StartNorm float64
+
+	symmetric float64 // acceptance that does not know the direction of the energy error
 }
 
 // Kernel is the configuration of a transition: [NUTS] or [HMC].

@@ -124,6 +124,12 @@ func newMass(kind MetricKind, fisher bool, d int) (mass, error) {
 	return m, nil
 }
 
+// like reports whether two estimates are of one kind and dimension.
+func (m *mass) like(o mass) bool {
+	return m.Kind == o.Kind && len(m.X.M2) == len(o.X.M2) && len(m.X.Mean) == len(o.X.Mean) &&
+		len(m.Grad.M2) == len(o.Grad.M2)
+}
+
 // Add takes a draw and its gradient, ∇logp/T.
 func (m *mass) Add(x, grad []float64) {
 	if m.Kind == Unit {
@@ -159,7 +165,7 @@ func (m *mass) Reset() {
 		clear(s.Mean)
 		clear(s.M2)
 	}
-	m.Draws, m.Grads = nil, nil
+	m.Draws, m.Grads = m.Draws[:0], m.Grads[:0]
 }
 
 // Estimate is the metric of the draws so far:
@@ -183,10 +189,13 @@ func (m *mass) Estimate(low lowRankFisher) (Metric, bool) {
 	case !m.Fisher:
 		s.Diag = regularise(m.X.Variance(), m.X.N, d)
 	case m.Kind == Diagonal:
-		s.Diag = fisherDiagonal(m.X, m.Grad)
+		s.Diag = make([]float64, d)
+		fisherDiagonal(s.Diag, m.X, m.Grad)
 	default:
 		var err error
-		if s, err = low.Estimate(fisherDiagonal(m.X, m.Grad), m.Draws, m.Grads); err != nil {
+		diag := make([]float64, d)
+		fisherDiagonal(diag, m.X, m.Grad)
+		if s, err = low.Estimate(diag, m.Draws, m.Grads); err != nil {
 			return Metric{}, false
 		}
 	}

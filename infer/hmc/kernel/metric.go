@@ -146,11 +146,16 @@ func newUnit(d int) *diagonalMass {
 }
 
 func newDiagonal(variance []float64) *diagonalMass {
-	m := &diagonalMass{variance: append([]float64(nil), variance...), invSD: make([]float64, len(variance))}
-	for i, v := range variance {
-		m.invSD[i] = 1 / math.Sqrt(v)
-	}
+	m := &diagonalMass{variance: make([]float64, len(variance)), invSD: make([]float64, len(variance))}
+	m.set(variance)
 	return m
+}
+
+// set replaces the diagonal.
+func (m *diagonalMass) set(variance []float64) {
+	for i, v := range variance {
+		m.variance[i], m.invSD[i] = v, 1/math.Sqrt(v)
+	}
 }
 
 func (m *diagonalMass) Dim() int { return len(m.variance) }

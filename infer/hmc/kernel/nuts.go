@@ -83,14 +83,14 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 	t.tree.drawn.moved = false
 
 	info := Info{StepSize: stepSize}
-	sum := 0.0 // of the Metropolis probabilities of the points
+	sum, both := 0.0, 0.0 // of the Metropolis probabilities of the points, and of the symmetric ones
 	for info.Depth < t.MaxDepth && !info.Turning && !info.Divergent {
 		backwards := rng.Float64() < 0.5
 		end, eps := &t.fwd, stepSize
 		if backwards {
 			end, eps = &t.bck, -stepSize
 		}
-		how, err := t.grow(end, info.Depth, eps, h0, temperature, m, g, rng, &info.Leapfrogs, &sum)
+		how, err := t.grow(end, info.Depth, eps, h0, temperature, m, g, rng, &info.Leapfrogs, &sum, &both)
 		if err != nil {
 			rng.Position = start
 			return Info{}, err
@@ -109,7 +109,7 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 		}
 	}
 	info.MaxDepth = !info.Turning && !info.Divergent
-	info.Accept = sum / float64(info.Leapfrogs)
+	info.Accept, info.symmetric = sum/float64(info.Leapfrogs), both/float64(info.Leapfrogs)
 	drawn := t.tree.drawn
 	info.Accepted, info.LogP, info.Energy = drawn.moved, drawn.logp, drawn.energy
 	copy(s.X, drawn.x)
@@ -122,7 +122,7 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 // grow makes 2^depth points from the end z, leaving their tree in stack[0], or stops at the first subtree that turns or
 // point that diverges.
 func (t *nuts) grow(z *phase, depth int, eps, h0, temperature float64, m massMatrix, g gradient, rng *stream, n *int,
-	sum *float64) (grown, error) {
+	sum, both *float64) (grown, error) {
 	top := 0 // nodes on the stack
 	for i := 1; i <= 1<<depth; i++ {
 		if err := leapfrog(z, eps, temperature, m, g); err != nil {
@@ -133,6 +133,7 @@ func (t *nuts) grow(z *phase, depth int, eps, h0, temperature float64, m massMat
 		accept := math.Exp(h0 - h)
 		weight := accept
 		*sum += min(1, accept)
+		*both += 2 * min(1, accept) / (1 + accept)
 		if h-h0 > t.MaxDeltaH {
 			return diverged, nil
 		}

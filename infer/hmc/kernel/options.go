@@ -26,17 +26,19 @@ type Options struct {
 	// the point.
 	Init [][]float64
 
-	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: the
-	// identity), and stays if nothing is adapted; its kind may be another.
+	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: 1/|gradient|
+	// of the start where it follows the draws, else the identity), and stays if nothing is adapted; its kind may be
+	// another.
 	Metric        MetricKind
 	InitialMetric *Metric
 	StepSize      float64 // to start from; 0 finds one
 	// TargetAccept is the acceptance to which the step size adapts, by dual averaging; default 0.8, and 0.574 for one
 	// leapfrog step.
 	TargetAccept float64
-	// Fisher estimates the metric from draws and gradients, not from draws alone. It is for Diagonal; LowRank always
-	// does.
-	Fisher bool
+	// Gamma, T0 and Kappa are the constants of dual averaging: how strongly the step size is drawn to ten times the one
+	// it started from, how many updates damp the first ones, and how fast old ones are forgotten. The defaults are
+	// Stan's, 0.05, 10 and 0.75 (more than 0.5, at most 1).
+	Gamma, T0, Kappa float64
 	// LowRank: Shrinkage counts as that many more draws of unit variance (0: 1e-5 with more draws than dimensions,
 	// else 1); eigenvalues within 1/Cutoff to Cutoff are left out (default 2); at most MaxRank vectors are kept
 	// (default d).
@@ -48,10 +50,18 @@ type Options struct {
 	// the warm-up (their geometric mean). It is the choice for many chains: with one step size their trees cost the
 	// same on average, so that they end together and batches are full to the end.
 	Pooled bool
-	// The warm-up has a first buffer, windows of doubling length and a last buffer, as in Stan.
+	// Windows adapts the metric as Stan does, at the ends of windows, from the variance of the draws in them: a first
+	// buffer, windows of doubling length and a last buffer. It goes without saying where InitBuffer, TermBuffer or
+	// BaseWindow is set, for the metric Dense, and with Pooled. Without it a diagonal or low-rank metric follows the
+	// draws and their gradients, in the schedule of nutpie: in the first 30 % of the warm-up it is made of the last 10
+	// to 20 draws, then of windows of 80, 120, 180, ..., and in the last 15 % only the step size adapts.
+	Windows    bool
 	InitBuffer int // default 75; None for none
 	TermBuffer int // default 50; None for none
 	BaseWindow int // default 25
+	// Fisher estimates a diagonal metric in Windows from draws and gradients, not from draws alone. Low-rank and moving
+	// metrics always are.
+	Fisher bool
 
 	// Ladder makes a run replica exchange: a chain at each of these temperatures, which rise; neighbours try to swap
 	// their points every SwapEvery (default 10) transitions. Temperature, Schedule and Pooled are not for it.
@@ -106,6 +116,16 @@ func (o Options) replicas() int { return max(1, len(o.Ladder)) }
 // low configures the low-rank metric.
 func (o Options) low() lowRankFisher { return lowRankFisher{o.Shrinkage, o.Cutoff, o.MaxRank} }
 
+// averages configures the dual averaging.
+func (o Options) averages() dualAveraging {
+	return dualAveraging{Target: o.TargetAccept, Gamma: o.Gamma, T0: o.T0, Kappa: o.Kappa}
+}
+
+// moves reports whether the windows of the metric move with the draws.
+func (o Options) moves() bool {
+	return !o.Windows && !o.Pooled && !o.KeepMetric && (o.Metric == Diagonal || o.Metric == LowRank) && o.Warmup >= 20
+}
+
 // Check says what is wrong with the options for d dimensions. With d = 0 it is where nothing is known of the density:
 // then the lengths of InitialMetric, Init and of a box need only fit each other.
 func (o Options) Check(d int) error {
@@ -126,6 +146,7 @@ func (o Options) Check(d int) error {
 // check fills in the defaults.
 func (o Options) check(d int) (Options, error) {
 	const typ = "kernel.Options"
+	o.Windows = o.Windows || o.InitBuffer != 0 || o.TermBuffer != 0 || o.BaseWindow != 0
 	fail := func(field string, value any, allowed string) (Options, error) {
 		return o, &FieldError{Type: typ, Field: field, Value: value, Allowed: allowed}
 	}
@@ -175,6 +196,9 @@ func (o Options) check(d int) (Options, error) {
 	}
 	if _, err := (dualAveraging{Target: o.TargetAccept}).build(); err != nil {
 		return fail("TargetAccept", o.TargetAccept, "it must be between 0 and 1")
+	}
+	if _, err := o.averages().build(); err != nil {
+		return o, err
 	}
 	if o.Metric == "" {
 		o.Metric = Diagonal
@@ -245,6 +269,15 @@ func (o *Options) checkLadder() error {
 const None = -1
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+func allPositive(v []float64) bool {
+	for _, e := range v {
+		if !(e > 0) || !finite(e) {
+			return false
+		}
+	}
+	return true
+}
 
 // allFinite multiplies by zero: the sum is zero unless something is infinite or not a number.
 func allFinite(v []float64) bool {

@@ -66,6 +66,9 @@ type runner struct {
 	tempered bool // the density depends on the temperature
 	averages dualAveraging
 	windows  schedule
+	moving   moving
+	moves    bool // windows move
+	given    bool // an InitialMetric was given
 	plan     plan
 	chains   []*chain
 	swaps    []*Swaps // of each ladder
@@ -84,10 +87,11 @@ func newRunner(density Density, options Options) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{Options: o, density: density, d: d, tempered: isTempered(density)}
-	if r.averages, err = (dualAveraging{Target: o.TargetAccept}).build(); err != nil {
+	r := &runner{Options: o, density: density, d: d, tempered: isTempered(density), given: options.InitialMetric != nil}
+	if r.averages, err = o.averages().build(); err != nil {
 		return nil, err
 	}
+	r.moving, r.moves = newMoving(o.Warmup), o.moves()
 	r.windows = windows(o.Warmup, o.InitBuffer, o.TermBuffer, o.BaseWindow)
 	n := o.replicas()
 	for k := range o.Chains * n {
@@ -240,7 +244,7 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 			}
 			spent = c.chainState.Gradients
 		}
-		if err := r.follow(c); err != nil {
+		if err := r.obey(c); err != nil {
 			return err
 		}
 		if c.NeedStep {
@@ -255,7 +259,7 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 		}
 		i := c.Done
 		if info.Warmup = i < r.Warmup; info.Warmup {
-			r.adapt(c, i, info.Accept)
+			r.adapt(c, i, info)
 		}
 		c.Done++
 		spent = c.chainState.Gradients
@@ -284,8 +288,8 @@ func (r *runner) scheduled(i int) (eps, t float64, err error) {
 	return eps, t, nil
 }
 
-// follow takes step size and temperature of the schedule for the next transition.
-func (r *runner) follow(c *chain) error {
+// obey takes step size and temperature of the schedule for the next transition.
+func (r *runner) obey(c *chain) error {
 	eps, t, err := r.scheduled(c.Done)
 	if err != nil {
 		return err

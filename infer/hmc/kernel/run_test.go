@@ -97,9 +97,12 @@ func (m mixes) ValueAndGrad(x, logp, grad []float64) error {
 var configurations = map[string]Options{
 	"NUTS":            {},
 	"NUTS, pooled":    {Pooled: true},
+	"NUTS, windows":   {Windows: true},
 	"NUTS, low rank":  {Metric: LowRank, Pooled: true},
+	"low rank, moves": {Metric: LowRank},
 	"NUTS, dense":     {Metric: Dense, Thin: 2},
-	"NUTS, Fisher":    {Fisher: true, Temperature: 0.5},
+	"NUTS, Fisher":    {Windows: true, Fisher: true, Temperature: 0.5},
+	"NUTS, tempered":  {Temperature: 0.5},
 	"HMC, persistent": {Kernel: HMC{Length: 1, Jitter: 0.3, Persistence: 0.5}},
 	"MALA":            {Kernel: HMC{Steps: 1}},
 	"one chain":       {Chains: 1},

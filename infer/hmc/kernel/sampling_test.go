@@ -61,7 +61,8 @@ func TestConditioning(t *testing.T) {
 		o       Options
 	}{
 		{"diagonal", diagonal, []float64{0.01, 1, 100}, Options{Metric: Diagonal}},
-		{"diagonal, Fisher", diagonal, []float64{0.01, 1, 100}, Options{Metric: Diagonal, Fisher: true}},
+		{"diagonal, windows", diagonal, []float64{0.01, 1, 100}, Options{Windows: true}},
+		{"diagonal, Fisher", diagonal, []float64{0.01, 1, 100}, Options{Windows: true, Fisher: true}},
 		{"diagonal, unit metric", diagonal, []float64{0.01, 1, 100}, Options{Metric: Unit, Draws: 500}},
 		{"diagonal, HMC", diagonal, []float64{0.01, 1, 100}, Options{Kernel: HMC{Length: 1.5, Jitter: 0.5}, Draws: 2000}},
 		{"diagonal, MALA", diagonal, []float64{0.01, 1, 100}, Options{Kernel: HMC{Steps: 1}, Draws: 6000, Warmup: 2000}},

@@ -1,0 +1,171 @@
+package kernel
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Where every transition moves, the windows of a warm-up of 1000 end as the rule says: every ten transitions up to 300,
+// then after 80 and 120 more. A window of 180 would end at 680, but the 270 after it are more than the 170 that there
+// are before the step size is alone. The metric is of the two last windows: after transition 849 those are the 120
+// forgotten, and all 350 since 500.
+func TestMovingWindows(t *testing.T) {
+	r, err := newRunner(gaussian(1, 2), Options{Chains: 1})
+	require.NoError(t, err)
+	require.True(t, r.moves)
+	c := r.chains[0]
+	var ends, kept []int
+	for i := range 1000 {
+		c.Point = position{X: []float64{math.Sin(float64(i)), math.Cos(float64(i))}}
+		c.Point.Grad = []float64{-c.Point.X[0], -c.Point.X[1] / 2}
+		before := c.Next.X.N
+		r.follow(c, i, Info{Accepted: true})
+		if c.Next.X.N < before {
+			ends, kept = append(ends, i+1), append(kept, c.Mass.X.N)
+		}
+	}
+	for i := range 30 {
+		require.Equal(t, 10*(i+1), ends[i])
+		require.Equal(t, 10, kept[i])
+	}
+	assert.Equal(t, []int{380, 500}, ends[30:])
+	assert.Equal(t, []int{80, 120}, kept[30:])
+	assert.Equal(t, 120+350, c.Mass.X.N)
+	assert.Equal(t, 350, c.Next.X.N)
+}
+
+// A chain that does not move at first leaves no draws of its start, and its first window is longer.
+func TestMovingWaitsForMoves(t *testing.T) {
+	r, err := newRunner(gaussian(1, 2), Options{Chains: 1})
+	require.NoError(t, err)
+	c := r.chains[0]
+	for i := range 40 {
+		c.Point = position{X: []float64{float64(i), 1}, Grad: []float64{1, float64(i)}}
+		r.follow(c, i, Info{Accepted: i >= 25})
+		assert.Equal(t, i >= 27, c.NeedStep && c.Estimated > 0, "after %d moves there is a metric", i-24)
+	}
+	assert.Equal(t, 15-10, c.Next.X.N)
+}
+
+// The metric starts from the gradient: 1/|g| of logp/T, and within 1e-20 and 1e20 where the gradient is 0 or huge.
+func TestMovingStart(t *testing.T) {
+	for _, kind := range []MetricKind{Diagonal, LowRank} {
+		r, err := newRunner(gaussian(1, 1, 1, 1), Options{Chains: 1, Metric: kind, Temperature: 2})
+		require.NoError(t, err)
+		c := r.chains[0]
+		c.Point = position{X: make([]float64, 4), Grad: []float64{4, -0.5, 0, 1e300}}
+		r.startMetric(c)
+		assert.Equal(t, []float64{0.5, 4, 1e20, 1e-20}, c.metric.State().Diag)
+		assert.Equal(t, kind, c.metric.State().Kind)
+	}
+	given := diagonalMetric([]float64{3})
+	for _, o := range []Options{{}, {InitialMetric: &given}, {Windows: true}} {
+		o.Chains, o.Warmup, o.Draws, o.Init = 1, 20, 1, [][]float64{{10}}
+		var first *Snapshot
+		o.CheckpointEvery, o.Checkpoint = 1, func(s *Snapshot) error {
+			if first == nil {
+				first = s
+			}
+			return nil
+		}
+		run(t, gaussian(1), o)
+		switch m := first.Chains[0].Metric; {
+		case o.InitialMetric != nil:
+			assert.Equal(t, given, m)
+		case o.Windows:
+			assert.Equal(t, unitMetric(1), m)
+		default:
+			assert.Equal(t, []float64{0.1}, m.Diag)
+		}
+	}
+}
+
+// The Fisher metric of a Gaussian is its variance from any draws, so that it is exact whenever the warm-up ends, from
+// the fourth transition on; it is Tσ² at a temperature. (See TestFisherDiagonalIsExact.)
+func TestMovingMetricIsExact(t *testing.T) {
+	for _, kind := range []MetricKind{Diagonal, LowRank} {
+		for _, temperature := range []float64{1, 0.5} {
+			r := run(t, gaussian(1e-4, 1, 1e6), Options{Metric: kind, Temperature: temperature, Warmup: 50, Draws: 1, Chains: 2})
+			for _, m := range r.Metrics {
+				assert.Equal(t, kind, m.Kind)
+				for i, v := range []float64{1e-4, 1, 1e6} {
+					assert.InEpsilon(t, temperature*v, m.Diag[i], 1e-8)
+				}
+			}
+		}
+	}
+}
+
+// In the last part of the warm-up the acceptance that the step size is tuned by is symmetric: a trajectory that gains
+// energy counts as one that loses as much. For one leapfrog step of NUTS it is 2 min(1, e^-Δ)/(1 + e^-Δ) = 1 - tanh
+// |Δ/2|.
+func TestSymmetricAcceptance(t *testing.T) {
+	tr, err := NUTS{MaxDepth: 1}.build(2)
+	require.NoError(t, err)
+	g, m, rng := gradientOf(gaussian(1, 4)), metric(t, unitMetric(2)), newStream(3, 0)
+	s, err := newState([]float64{2, 1}, g)
+	require.NoError(t, err)
+	up, down := 0, 0
+	for range 50 {
+		other, z := rng, newPhase(2)
+		copy(z.X, s.X)
+		copy(z.Grad, s.Grad)
+		z.LogP = s.LogP
+		m.Sample(z.P, &other)
+		m.Velocity(z.V, z.P)
+		h := z.Energy(1)
+		eps := 0.9
+		if other.Float64() < 0.5 {
+			eps = -eps
+		}
+		require.NoError(t, leapfrog(&z, eps, 1, m, g))
+		delta := z.Energy(1) - h
+		info, err := tr.Step(&s, 0.9, 1, m, g, &rng)
+		require.NoError(t, err)
+		require.InDelta(t, 1-math.Tanh(math.Abs(delta)/2), info.symmetric, 1e-12)
+		require.InDelta(t, math.Min(1, math.Exp(-delta)), info.Accept, 1e-12)
+		if delta > 0 {
+			up++
+		} else {
+			down++
+		}
+	}
+	assert.Positive(t, up)
+	assert.Positive(t, down)
+}
+
+// The constants of dual averaging are the options': Stan's by default.
+func TestDualAveragingOptions(t *testing.T) {
+	r, err := newRunner(gaussian(1), Options{})
+	require.NoError(t, err)
+	assert.Equal(t, dualAveraging{Target: 0.8, Gamma: 0.05, T0: 10, Kappa: 0.75}, r.averages)
+	r, err = newRunner(gaussian(1), Options{TargetAccept: 0.9, Gamma: 0.1, T0: 5, Kappa: 0.6})
+	require.NoError(t, err)
+	assert.Equal(t, dualAveraging{Target: 0.9, Gamma: 0.1, T0: 5, Kappa: 0.6}, r.averages)
+	for field, o := range map[string]Options{"Gamma": {Gamma: -1}, "T0": {T0: math.Inf(1)}, "Kappa": {Kappa: 0.5}} {
+		_, err := newRunner(gaussian(1), o)
+		var wrong *FieldError
+		require.ErrorAs(t, err, &wrong)
+		assert.Equal(t, FieldError{"kernel.Options", field, wrong.Value, wrong.Allowed}, *wrong)
+	}
+}
+
+// What says Windows: the word itself, their lengths, and all that has no moving metric.
+func TestMovingOrWindows(t *testing.T) {
+	for _, c := range []struct {
+		o     Options
+		moves bool
+	}{
+		{Options{}, true}, {Options{Metric: LowRank}, true}, {Options{Kernel: HMC{}}, true},
+		{Options{Windows: true}, false}, {Options{InitBuffer: 10}, false}, {Options{TermBuffer: None}, false},
+		{Options{BaseWindow: 5}, false}, {Options{Metric: Dense}, false}, {Options{Metric: Unit}, false},
+		{Options{Pooled: true}, false}, {Options{KeepMetric: true}, false}, {Options{Warmup: 19}, false},
+	} {
+		r, err := newRunner(gaussian(1), c.o)
+		require.NoError(t, err)
+		assert.Equal(t, c.moves, r.moves, "%+v", c.o)
+	}
+}
