@@ -20,6 +20,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	data "github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -29,7 +30,7 @@ import (
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object instead of a table")
 	quick := flag.Bool("quick", false, "a tenth of the draws")
-	pima := flag.String("pima", "examples/internal/pima/pima.csv", "the Pima data")
+	pima := flag.String("pima", data.File, "the Pima data")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

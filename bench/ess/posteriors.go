@@ -1,17 +1,14 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
-	"gonum.org/v1/gonum/stat"
 )
 
 // target is a posterior.
@@ -20,14 +17,14 @@ type target struct {
 	program infer.Program
 }
 
-func posteriors(pima string) ([]target, error) {
+func posteriors(path string) ([]target, error) {
 	var out []target
 	for _, t := range []struct {
 		name  string
 		build func() (infer.Program, error)
 	}{
 		{"eight schools, non-centred", func() (infer.Program, error) { return compiled(models.EightSchools()) }},
-		{"Pima, 768 x 8", func() (infer.Program, error) { return readPima(pima) }},
+		{"Pima, 768 x 8", func() (infer.Program, error) { return readPima(path) }},
 		{"AR(5), 200 times", func() (infer.Program, error) {
 			return compiled(models.AutoRegression{Y: series(200), Order: 5}.Build())
 		}},
@@ -49,41 +46,13 @@ func compiled(m models.Model, err error) (infer.Program, error) {
 	return m.Compile()
 }
 
-// readPima is logistic regression on the Pima data: standardised features, the label in the last column.
+// readPima is logistic regression on the Pima data.
 func readPima(path string) (infer.Program, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("run from the repository's root, or name the file with -pima: %w", err)
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.Comment = '#'
-	lines, err := r.ReadAll()
+	x, y, err := pima.Read(path)
 	if err != nil {
 		return nil, err
 	}
-	if len(lines) < 2 {
-		return nil, fmt.Errorf("%s has no data", path)
-	}
-	d := len(lines[0]) - 1
-	columns := make([][]float64, d+1)
-	for _, line := range lines[1:] {
-		for j, text := range line {
-			v, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			columns[j] = append(columns[j], v)
-		}
-	}
-	x := make([][]float64, len(lines)-1)
-	for j := range d {
-		mean, sd := stat.PopMeanStdDev(columns[j], nil)
-		for i, v := range columns[j] {
-			x[i] = append(x[i], (v-mean)/sd)
-		}
-	}
-	return compiled(models.LogisticRegression{X: x, Y: columns[d]}.Build())
+	return compiled(models.LogisticRegression{X: x, Y: y}.Build())
 }
 
 // series is an autoregression of order 5 that is the same each time.

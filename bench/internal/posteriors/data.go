@@ -16,6 +16,9 @@ type Data struct {
 	values map[string]json.RawMessage
 }
 
+// Values are the data by name, as JSON.
+func (d *Data) Values() map[string]json.RawMessage { return d.values }
+
 // dataError says what is wrong with a data set.
 type dataError struct{ data, message string }
 

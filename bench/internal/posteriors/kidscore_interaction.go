@@ -1,7 +1,5 @@
 package posteriors
 
-import "github.com/kelvin-ppl/kelvin/dist"
-
 // kidscoreInteraction is the regression of children's test scores (posteriordb, kidscore_interaction; Gelman and Hill
 // 2007, chapter 3):
 //
@@ -10,5 +8,5 @@ import "github.com/kelvin-ppl/kelvin/dist"
 func kidscoreInteraction(d *Data) Posterior {
 	n := d.count("N", 1)
 	school, iq := d.vector("mom_hs", n), d.vector("mom_iq", n)
-	return flatRegression(d, d.vector("kid_score", n), dist.HalfCauchy(2.5), ones(n), school, iq, product(school, iq))
+	return flatRegression(d, d.vector("kid_score", n), 2.5, ones(n), school, iq, product(school, iq))
 }

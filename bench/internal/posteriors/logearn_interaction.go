@@ -2,8 +2,6 @@ package posteriors
 
 import (
 	"math"
-
-	"github.com/kelvin-ppl/kelvin/dist/support"
 )
 
 // logearnInteraction is the regression of log earnings (posteriordb, logearn_interaction; Gelman and Hill 2007,
@@ -15,5 +13,5 @@ func logearnInteraction(d *Data) Posterior {
 	n := d.count("N", 1)
 	earn, height, male := d.positive("earn", n), d.vector("height", n), d.vector("male", n)
 	logs := each(n, func(i int) float64 { return math.Log(earn[i]) })
-	return flatRegression(d, logs, flat(support.Positive, 0), ones(n), height, male, product(height, male))
+	return flatRegression(d, logs, 0, ones(n), height, male, product(height, male))
 }

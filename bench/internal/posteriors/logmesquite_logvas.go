@@ -2,8 +2,6 @@ package posteriors
 
 import (
 	"math"
-
-	"github.com/kelvin-ppl/kelvin/dist/support"
 )
 
 // logmesquiteLogvas is the regression of the logarithm of the weight of mesquite bushes on volume, area and shape
@@ -22,6 +20,6 @@ func logmesquiteLogvas(d *Data) Posterior {
 	volume := each(n, func(i int) float64 { return d1[i] + d2[i] + canopy[i] })
 	area := each(n, func(i int) float64 { return d1[i] + d2[i] })
 	shape := each(n, func(i int) float64 { return d1[i] - d2[i] })
-	return flatRegression(d, logs("weight"), flat(support.Positive, 0),
+	return flatRegression(d, logs("weight"), 0,
 		ones(n), volume, area, shape, logs("total_height"), logs("density"), d.vector("group", n))
 }

@@ -1,7 +1,5 @@
 package posteriors
 
-import "github.com/kelvin-ppl/kelvin/dist/support"
-
 // nes is the regression of party identification (posteriordb, nes; Gelman and Hill 2007, chapter 4):
 //
 //	beta, sigma flat
@@ -18,7 +16,7 @@ func nes(d *Data) Posterior {
 			return 0
 		})
 	}
-	return flatRegression(d, d.vector("partyid7", n), flat(support.Positive, 0), ones(n), d.vector("real_ideo", n),
+	return flatRegression(d, d.vector("partyid7", n), 0, ones(n), d.vector("real_ideo", n),
 		d.vector("race_adj", n), group(2), group(3), group(4), d.vector("educ1", n), d.vector("gender", n),
 		d.vector("income", n))
 }

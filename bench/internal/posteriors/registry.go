@@ -16,6 +16,15 @@ type Posterior struct {
 	Model  ppl.Model
 	Batch  infer.Batch
 	Method hmc.NUTS // what differs from the defaults, for a reason that stands beside it
+	// Orthogonal is how a linear regression was made; nil for other models.
+	Orthogonal *Orthogonal
+}
+
+// Orthogonal is a linear regression whose coefficients are Back·theta: its chains move in theta, y ~ N(Q theta, sigma).
+type Orthogonal struct {
+	Q, Back [][]float64
+	Y       []float64
+	Scale   float64 // of the half-Cauchy prior of sigma; 0 for a flat prior
 }
 
 // Entry is a posterior of the database, by its name there. The function makes the posterior from the data; it panics

@@ -11,7 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// flatRegression is y ~ N(X beta, sigma) with beta flat and the given prior of sigma. The columns are those of X.
+// flatRegression is y ~ N(X beta, sigma) with beta flat, and sigma half-Cauchy of a scale, or flat for 0. The columns are
+// those of X.
 //
 // They are neither centred nor scaled, so that the coefficients are correlated by up to 0.999 and more. The
 // chains therefore move in theta = R beta/√n, with X = Q R, in which they are not correlated (Stan User's
@@ -20,7 +21,7 @@ import (
 //	X beta = √n Q theta, theta flat, beta = √n R⁻¹ theta
 //
 // The map is linear, so that the posterior of beta is the same.
-func flatRegression(d *Data, y []float64, sigma dist.Distribution, columns ...[]float64) Posterior {
+func flatRegression(d *Data, y []float64, scale float64, columns ...[]float64) Posterior {
 	n, k := len(y), len(columns)
 	if n < k {
 		d.fail("%d data are too few for %d coefficients", n, k)
@@ -40,16 +41,31 @@ func flatRegression(d *Data, y []float64, sigma dist.Distribution, columns ...[]
 	root := math.Sqrt(float64(n))
 	thin.Scale(root, &thin)
 	back.Scale(root, &back)
+	prior := flat(support.Positive, 0)
+	if scale > 0 {
+		prior = dist.HalfCauchy(scale)
+	}
 	inverse := d.tensor(back.RawMatrix().Data, int64(k), int64(k))
 	return Posterior{
+		Orthogonal: &Orthogonal{Q: rows(&thin), Back: rows(&back), Y: y, Scale: scale},
 		Model: func(c *ppl.Ctx) {
 			theta := c.Sample("theta", flat(support.Real, k))
 			c.Deterministic("beta", torch.Of(inverse).MatMul(theta))
-			sigma := c.Sample("sigma", sigma)
+			sigma := c.Sample("sigma", prior)
 			c.Plate("data", int64(n), func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("q"), theta, 0, sigma), c.Data("y"))
 			})
 		},
 		Batch: infer.Batch{"q": d.tensor(thin.RawMatrix().Data, int64(n), int64(k)), "y": d.tensor(y, int64(n))},
 	}
+}
+
+// rows is a matrix row by row.
+func rows(m *mat.Dense) [][]float64 {
+	n, _ := m.Dims()
+	out := make([][]float64, n)
+	for i := range out {
+		out[i] = m.RawRowView(i)
+	}
+	return out
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/pima"
+	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
+	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// collect makes the models, or those of a list separated by commas.
+func collect(path, pimaFile, chosen string) ([]model, error) {
+	all, err := ofPackage()
+	if err != nil {
+		return nil, err
+	}
+	diabetes, err := ofPima(pimaFile)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, diabetes)
+	if path != "" {
+		more, err := ofDatabase(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	if chosen == "" {
+		return all, nil
+	}
+	var out []model
+	for _, name := range strings.Split(chosen, ",") {
+		i := slices.IndexFunc(all, func(m model) bool { return m.name == strings.TrimSpace(name) })
+		if i < 0 {
+			return nil, fmt.Errorf("-models: there is no %q", name)
+		}
+		out = append(out, all[i])
+	}
+	return out, nil
+}
+
+func ofPackage() ([]model, error) {
+	all, err := models.All()
+	if err != nil {
+		return nil, err
+	}
+	var out []model
+	for _, m := range all {
+		one := model{name: m.Name, model: m.Model, batch: m.Batch}
+		if m.Name == "eight_schools" {
+			one.hand, one.data = "schools", [][]float64{bench.SchoolsY, bench.SchoolsSigma}
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+func ofPima(file string) (model, error) {
+	x, y, err := pima.Read(file)
+	if err != nil {
+		return model{}, err
+	}
+	m, err := models.LogisticRegression{X: x, Y: y, NoIntercept: true}.Build()
+	if err != nil {
+		return model{}, err
+	}
+	columns, signs := make([]float64, 0, len(x)*len(x[0])), make([]float64, len(y))
+	for j := range x[0] {
+		for i := range x {
+			columns = append(columns, x[i][j])
+		}
+	}
+	for i, v := range y {
+		signs[i] = 2*v - 1
+	}
+	return model{name: "pima", model: m.Model, batch: m.Batch, hand: "logistic", data: [][]float64{columns, signs}}, nil
+}
+
+func ofDatabase(path string) ([]model, error) {
+	db, err := posteriors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []model
+	for _, e := range posteriors.Registry {
+		d, _, err := db.Read(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		p, err := e.Load(d)
+		if err != nil {
+			return nil, err
+		}
+		m := model{name: e.Name, model: p.Model, batch: p.Batch}
+		var names []string
+		switch e.Name {
+		case "eight_schools-eight_schools_noncentered":
+			m.hand, names = "schools", []string{"y", "sigma"}
+		case "earnings-logearn_interaction":
+			m.hand, names = "regression", []string{"q", "y"}
+		case "low_dim_gauss_mix-low_dim_gauss_mix":
+			m.hand, names = "mixture", []string{"y"}
+		}
+		for _, name := range names {
+			v, err := columnsOf(p.Batch[name])
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", e.Name, name, err)
+			}
+			m.data = append(m.data, v)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// columnsOf is a vector, or a matrix column by column.
+func columnsOf(t *ts.Tensor) (out []float64, err error) {
+	err = torch.Do(func(*torch.Scope) error {
+		if t.Dim() == 2 {
+			t = t.MustTranspose(0, 1, false).MustContiguous(false)
+		}
+		out, err = torch.ToSlice[float64](t)
+		return err
+	})
+	return out, err
+}
