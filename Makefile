@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow lint names bench memory doctor clean
+.PHONY: setup demo test test-slow lint names bench bench-peers bench-peers-quick memory doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
 setup:
@@ -38,6 +38,16 @@ bench: setup
 	$(GO) run ./bench/sgmcmc
 	$(GO) run ./bench/curvature
 	$(GO) test -run '^$$' -bench . ./infer/hmc/kernel
+
+# Kelvin beside Stan, nutpie, NumPyro, BlackJAX, Pyro and posteriors, which the first run installs in the user's cache;
+# POSTERIORDB is a checkout of posteriordb. bench-peers-quick is shorter.
+bench-peers: setup
+	$(GO) run ./bench/compiled
+	$(GO) run ./bench/peers
+
+bench-peers-quick: setup
+	$(GO) run ./bench/compiled -seconds 0.1 -points 20
+	$(GO) run ./bench/peers -quick
 
 # One million gradient evaluations: fails when resident memory grows by more than 50 MB.
 memory: setup

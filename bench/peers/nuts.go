@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/bench"
+)
+
+// row is a side's figures for a posterior. The tags are a format that other programs read.
+type row struct {
+	Model   string  `json:"model"`
+	Side    string  `json:"side"`
+	Compile float64 `json:"compile_s"`
+	Wall    float64 `json:"s_per_1000_draws"` // warm-up included
+	ESS     float64 `json:"min_ess"`          // of as many draws as there were
+	Rate    float64 `json:"ess_per_s"`
+	Whole   float64 `json:"ess_per_s_with_compiling"`
+	US      float64 `json:"us_per_gradient"` // 0 where the side does not tell
+	Draws   int     `json:"draws"`
+	Note    string  `json:"note,omitempty"`
+	Error   string  `json:"error,omitempty"`
+
+	rates, wholes, walls, sizes []float64
+}
+
+// add is one run more.
+func (r *row) add(s sampled) {
+	r.Compile = max(r.Compile, s.compiling)
+	r.Draws = s.draws
+	r.rates = append(r.rates, s.ess/s.seconds)
+	r.wholes = append(r.wholes, s.ess/(s.seconds+r.Compile))
+	r.walls = append(r.walls, 1000*s.seconds/float64(s.draws))
+	r.sizes = append(r.sizes, s.ess)
+}
+
+// finish takes medians over the rounds.
+func (r *row) finish() {
+	if len(r.rates) == 0 {
+		return
+	}
+	r.Rate, r.Whole = bench.Quantile(r.rates, 0.5), bench.Quantile(r.wholes, 0.5)
+	r.Wall, r.ESS = bench.Quantile(r.walls, 0.5), bench.Quantile(r.sizes, 0.5)
+}
+
+// side is one that samples: Kelvin, or a peer.
+type side struct {
+	row
+	sample   func(seed uint64) (sampled, error)
+	gradient func() (float64, error) // nil where another row of the group has it
+}
+
+// peerSide is how a peer is asked for draws.
+type peerSide struct{ name, sampler, group string }
+
+var samplers = []peerSide{
+	{"Stan", "stan", "stan"}, {"PyStan", "pystan", "stan"}, {"nutpie", "nutpie", "stan"},
+	{"NumPyro", "numpyro", "jax"}, {"BlackJAX", "blackjax", "jax"}, {"Pyro", "pyro", "torch"},
+}
+
+// nuts measures one posterior on all sides, which take turns.
+func (b *benchmark) nuts(ctx context.Context, p posterior) ([]row, error) {
+	sides := []*side{b.kelvinSide(ctx, p)}
+	for _, g := range groups {
+		if b.missing[g.name] != nil || g.name != "stan" && p.short == "" {
+			continue
+		}
+		more, done := b.groupSides(ctx, g, p, p.data, p.stan, "")
+		defer done()
+		sides = append(sides, more...)
+		if g.name == "stan" && p.orthogonal != nil {
+			text, err := programs.ReadFile("stan/regression_qr.stan")
+			if err != nil {
+				return nil, err
+			}
+			more, done := b.groupSides(ctx, g, p, p.orthogonal, string(text), ", orthogonal")
+			defer done()
+			sides = append(sides, more...)
+		}
+	}
+	for round := range b.rounds {
+		for i := range sides {
+			s := sides[(i+round)%len(sides)]
+			if s.Error != "" {
+				continue
+			}
+			got, err := s.sample(uint64(round + 1))
+			if err != nil {
+				s.Error = err.Error()
+				continue
+			}
+			s.add(got)
+		}
+	}
+	var rows []row
+	for _, s := range sides {
+		if s.gradient != nil && s.Error == "" {
+			var err error
+			if s.US, err = s.gradient(); err != nil {
+				s.Note = err.Error()
+			}
+		}
+		s.finish()
+		rows = append(rows, s.row)
+	}
+	return rows, ctx.Err()
+}
+
+func (b *benchmark) kelvinSide(ctx context.Context, p posterior) *side {
+	k := &kelvin{posterior: p}
+	s := &side{row: row{Model: p.name, Side: "Kelvin"}}
+	var err error
+	if s.Compile, err = k.compile(); err != nil {
+		s.Error = err.Error()
+		return s
+	}
+	s.Note = k.tier
+	s.sample = func(seed uint64) (sampled, error) { return k.sample(ctx, b.lengths, seed) }
+	s.gradient = func() (float64, error) { return k.gradient(b.seconds) }
+	return s
+}
+
+// groupSides starts a group's program on a posterior. The function ends it.
+func (b *benchmark) groupSides(ctx context.Context, g group, p posterior, data any, stan, suffix string) ([]*side, func()) {
+	var sides []*side
+	for _, s := range samplers {
+		if s.group == g.name && b.wanted(s.name) {
+			sides = append(sides, &side{row: row{Model: p.name, Side: s.name + suffix}})
+		}
+	}
+	if len(sides) == 0 {
+		return nil, func() {}
+	}
+	fail := func(err error) {
+		for _, s := range sides {
+			s.Error = err.Error()
+		}
+	}
+	process, err := b.environments.start(ctx, g)
+	if err != nil {
+		fail(err)
+		return sides, func() {}
+	}
+	compile := request{"data": data, "model": p.short}
+	if g.name == "stan" {
+		compile = request{"data": data, "code": stan}
+	}
+	made, err := process.ask("compile", compile, 15*time.Minute)
+	if err != nil {
+		fail(err)
+	}
+	at := 0
+	for _, s := range samplers {
+		if s.group != g.name || !b.wanted(s.name) {
+			continue
+		}
+		this := sides[at]
+		this.Compile = made.Seconds
+		this.sample = func(seed uint64) (sampled, error) { return b.ask(process, p, s, seed) }
+		if at == 0 {
+			this.gradient = func() (float64, error) {
+				a, err := process.ask("gradient", request{"seconds": b.seconds}, 5*time.Minute)
+				return a.US, err
+			}
+		}
+		at++
+	}
+	return sides, process.close
+}
+
+// ask has a peer sample and reads its draws.
+func (b *benchmark) ask(process *process, p posterior, s peerSide, seed uint64) (sampled, error) {
+	l := b.lengths
+	if s.name == "Pyro" { // which would take minutes
+		l = lengths{1, max(l.warmup/5, 1), max(l.draws/5, 4)}
+	}
+	file := filepath.Join(b.scratch, "draws")
+	a, err := process.ask("sample", request{"sampler": s.sampler, "chains": l.chains, "warmup": l.warmup, "draws": l.draws,
+		"seed": seed, "accept": p.accept(), "file": file}, 10*time.Minute)
+	if err != nil {
+		return sampled{}, err
+	}
+	draws, err := readDraws(file, a)
+	if err != nil {
+		return sampled{}, err
+	}
+	ess, err := leastESS(draws, p.names)
+	return sampled{seconds: a.Seconds, compiling: a.Compiling, ess: ess, draws: a.Chains * a.Draws}, err
+}
+
+// readDraws reads [chains, draws, names] numbers.
+func readDraws(file string, a answer) (map[string][][]float64, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) != 8*a.Chains*a.Draws*len(a.Names) || len(raw) == 0 {
+		return nil, fmt.Errorf("%d bytes of draws for %d chains, %d draws and %d names", len(raw), a.Chains, a.Draws,
+			len(a.Names))
+	}
+	out := map[string][][]float64{}
+	for j, name := range a.Names {
+		x := make([][]float64, a.Chains)
+		for c := range x {
+			x[c] = make([]float64, a.Draws)
+			for i := range x[c] {
+				at := 8 * ((c*a.Draws+i)*len(a.Names) + j)
+				x[c][i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[at:]))
+			}
+		}
+		out[name] = x
+	}
+	if len(out) != len(a.Names) {
+		return nil, errors.New("a name is there twice")
+	}
+	return out, nil
+}

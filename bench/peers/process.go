@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// process is a group's program: it answers one line of JSON to each.
+type process struct {
+	ctx     context.Context
+	command *exec.Cmd
+	in      *json.Encoder
+	out     *bufio.Reader
+	errors  bytes.Buffer
+	close   func()
+	ended   error
+}
+
+// start starts a group's program. Each has one thread for an operation: with more, several wait for one another.
+func (e *environments) start(ctx context.Context, g group) (*process, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := exec.CommandContext(ctx, e.interpreter(g), filepath.Join(e.root, "programs", g.name+"_peer.py"))
+	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "JAX_PLATFORMS=cpu",
+		"CUDA_VISIBLE_DEVICES=", "XDG_CACHE_HOME="+filepath.Join(e.root, "cache"))
+	c.Dir = filepath.Join(e.root, "cache")
+	p := &process{ctx: ctx, command: c}
+	c.Stderr = &p.errors
+	in, err := c.StdinPipe()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	p.in, p.out = json.NewEncoder(in), bufio.NewReader(out)
+	p.close = func() {
+		in.Close()
+		cancel()
+		c.Wait()
+	}
+	if err := c.Start(); err != nil {
+		cancel()
+		return nil, err
+	}
+	return p, nil
+}
+
+// request is one line to a program; the answer is a line too.
+type request map[string]any
+
+// answer is what programs answer.
+type answer struct {
+	Error     string   `json:"error"`
+	Seconds   float64  `json:"seconds"`   // of compiling, or of sampling
+	Compiling float64  `json:"compiling"` // seconds of compiling that sampling or stepping took besides
+	Names     []string `json:"names"`     // of the draws
+	Chains    int      `json:"chains"`
+	Draws     int      `json:"draws"`
+	US        float64  `json:"us"`
+}
+
+// ask sends a request. A program that does not answer in time is ended, and answers nothing more.
+func (p *process) ask(op string, r request, limit time.Duration) (a answer, err error) {
+	if p.ended != nil {
+		return a, p.ended
+	}
+	r["op"] = op
+	late := time.AfterFunc(limit, func() { p.command.Process.Kill() })
+	err = p.in.Encode(r)
+	var line []byte
+	if err == nil {
+		line, err = p.out.ReadBytes('\n')
+	}
+	if inTime := late.Stop(); err != nil {
+		p.ended = fmt.Errorf("the program ended: %s", lastLine(p.errors.Bytes(), err))
+		if !inTime {
+			p.ended = fmt.Errorf("%s took more than %v", op, limit)
+		}
+		return a, p.ended
+	}
+	if err := json.Unmarshal(line, &a); err != nil {
+		return a, fmt.Errorf("its answer %q: %w", line, err)
+	}
+	if a.Error != "" {
+		return a, errors.New(a.Error)
+	}
+	return a, nil
+}
