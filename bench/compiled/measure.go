@@ -155,28 +155,33 @@ func (e *eager) points(n int) ([]evaluation, error) {
 	var out []evaluation
 	for k := range n {
 		v := evaluation{x: slices.Clone(e.start)}
-		beside := slices.Clone(e.start)
 		for i := range v.x {
 			v.x[i] += []float64{1, 3, 10}[k%3] * (2*rng.Float64() - 1)
-			beside[i] = v.x[i] * (1 + 8*0x1p-52*float64(1-2*(i%2)))
 		}
-		both := [2][]float64{}
-		for j, x := range [][]float64{v.x, beside} {
-			numbers := make([]float64, len(x)+1)
-			value, err := e.at(x, numbers[1:])
-			if err != nil { // a point where the density has no value
-				value = math.NaN()
+		v.numbers = e.numbers(v.x)
+		v.slack = make([]float64, len(v.numbers))
+		for range 4 {
+			beside := slices.Clone(v.x)
+			for i := range beside {
+				beside[i] *= 1 + 8*0x1p-52*float64(1-2*rng.IntN(2))
 			}
-			numbers[0] = value
-			both[j] = numbers
-		}
-		v.numbers, v.slack = both[0], make([]float64, len(both[0]))
-		for i := range v.slack {
-			v.slack[i] = 16 * math.Abs(both[0][i]-both[1][i])
+			for i, n := range e.numbers(beside) {
+				v.slack[i] = max(v.slack[i], 16*math.Abs(n-v.numbers[i]))
+			}
 		}
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// numbers are the value and the gradient; NaN where the density has no value.
+func (e *eager) numbers(x []float64) []float64 {
+	out := make([]float64, len(x)+1)
+	var err error
+	if out[0], err = e.at(x, out[1:]); err != nil {
+		out[0] = math.NaN()
+	}
+	return out
 }
 
 // compare is the largest difference. The error counts numbers that are finite on one side only.
@@ -223,7 +228,8 @@ func least(seconds float64, call func() error) (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	n, best := 1, math.Inf(1)
-	for end := time.Now().Add(time.Duration(seconds * float64(time.Second))); time.Now().Before(end) || math.IsInf(best, 1); {
+	end := time.Now().Add(time.Duration(seconds * float64(time.Second)))
+	for time.Now().Before(end) || math.IsInf(best, 1) {
 		runtime.GC()
 		before := debug.SetGCPercent(-1)
 		for range 20 {

@@ -67,7 +67,8 @@ func findPython(ctx context.Context, wanted string) (string, error) {
 			return c, nil
 		}
 	}
-	return "", fmt.Errorf("there is no Python 3.12 or 3.13 among %s: name one with -python", strings.Join(candidates, ", "))
+	return "", fmt.Errorf("there is no Python 3.12 or 3.13 among %s: name one with -python",
+		strings.Join(candidates, ", "))
 }
 
 // prepare writes the peers' programs and finds Python.

@@ -5,7 +5,7 @@
 //
 // DIR is a checkout of posteriordb, or a part of one; without it there are eight schools and Pima. The peers' packages
 // are installed from the Python registry into virtual environments in -venv, by default kelvin/peers in the user's
-// cache folder: 3 GB, and some minutes the first time; Python 3.12 and g++ are needed. Stan's models are compiled there
+// cache folder: 6 GB, and some minutes the first time; Python 3.12 and g++ are needed. Stan's models are compiled there
 // once, half a minute each; -prepare does no more than that. What cannot be installed is listed with the reason.
 //
 // Effective sample sizes are the least bulk ESS of the quantities that the reference draws have, by Kelvin's estimator

@@ -127,8 +127,8 @@ func (b *benchmark) kelvinSide(ctx context.Context, p posterior) *side {
 }
 
 // groupSides starts a group's program on a posterior. The function ends it.
-func (b *benchmark) groupSides(ctx context.Context, g group, p posterior, data any, stan, suffix string) ([]*side, func()) {
-	var sides []*side
+func (b *benchmark) groupSides(ctx context.Context, g group, p posterior, data any, stan, suffix string) (
+	sides []*side, done func()) {
 	for _, s := range samplers {
 		if s.group == g.name && b.wanted(s.name) {
 			sides = append(sides, &side{row: row{Model: p.name, Side: s.name + suffix}})

@@ -101,7 +101,8 @@ func (b *benchmark) steps(ctx context.Context, c stepCase, p posterior) ([]stepR
 }
 
 // kelvinSteps is Kelvin's side: what a longer run takes beyond a shorter one, for each step.
-func kelvinSteps(ctx context.Context, c stepCase, p posterior, seconds float64) (func() (float64, float64, error), error) {
+func kelvinSteps(ctx context.Context, c stepCase, p posterior, seconds float64) (
+	measure func() (us, compile float64, err error), err error) {
 	var program infer.Program
 	var data infer.Batch
 	var start infer.Params

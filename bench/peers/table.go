@@ -39,7 +39,8 @@ func (r *report) write(w io.Writer) error {
 		}
 	}
 	if len(r.Steps) > 0 {
-		fmt.Fprint(w, "\n| step of SGHMC, all chains | side | µs | compiling s | Kelvin's time to its |\n|---|---|---|---|---|\n")
+		fmt.Fprint(w, "\n| step of SGHMC, all chains | side | µs | compiling s | Kelvin's time to its |\n"+
+			"|---|---|---|---|---|\n")
 	}
 	var step stepRow
 	for _, x := range r.Steps {

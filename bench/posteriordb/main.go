@@ -84,7 +84,8 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 
 // bench runs the posteriors one after the other. What one misses does not keep the others from being run; all of it is
 // the error.
-func bench(ctx context.Context, db posteriors.Database, chosen []posteriors.Entry, options infer.Options, asJSON bool, out io.Writer) error {
+func bench(ctx context.Context, db posteriors.Database, chosen []posteriors.Entry, options infer.Options, asJSON bool,
+	out io.Writer) error {
 	rows, errs := []row{}, []error{}
 	for _, e := range chosen {
 		r, err := measure(ctx, db, e, options)

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// flatRegression is y ~ N(X beta, sigma) with beta flat, and sigma half-Cauchy of a scale, or flat for 0. The columns are
-// those of X.
+// flatRegression is y ~ N(X beta, sigma) with beta flat, and sigma half-Cauchy of a scale, or flat for 0. The
+// columns are those of X.
 //
 // They are neither centred nor scaled, so that the coefficients are correlated by up to 0.999 and more. The
 // chains therefore move in theta = R beta/√n, with X = Q R, in which they are not correlated (Stan User's

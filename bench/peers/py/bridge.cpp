@@ -1,5 +1,5 @@
-// A Stan model as a shared library: the C interface of BridgeStan 2, which nutpie loads; Stan's own NUTS; and a loop that
-// times gradients. It is compiled once for all models, and linked with the object that PyStan makes of each.
+// A Stan model as a shared library: the C interface of BridgeStan 2, which nutpie loads; Stan's own NUTS; and a loop
+// that times gradients. It is compiled once for all models, and linked with the object that PyStan makes of each.
 #include <time.h>
 
 #include <cstring>
@@ -58,8 +58,9 @@ int guarded(char **error, F f) {
 
 double gradient_of(const bs_model *m, bool propto, bool jacobian, Eigen::VectorXd &x, Eigen::VectorXd &g) {
   using stan::model::log_prob_grad;
-  if (propto) return jacobian ? log_prob_grad<true, true>(*m->model, x, g) : log_prob_grad<true, false>(*m->model, x, g);
-  return jacobian ? log_prob_grad<false, true>(*m->model, x, g) : log_prob_grad<false, false>(*m->model, x, g);
+  auto &model = *m->model;
+  if (propto) return jacobian ? log_prob_grad<true, true>(model, x, g) : log_prob_grad<true, false>(model, x, g);
+  return jacobian ? log_prob_grad<false, true>(model, x, g) : log_prob_grad<false, false>(model, x, g);
 }
 
 Eigen::VectorXd point(const bs_model *m, const double *theta) {
@@ -184,8 +185,8 @@ bs_rng *bs_rng_construct(unsigned int seed, char **) { return new bs_rng{stan::s
 void bs_rng_destruct(bs_rng *r) { delete r; }
 int bs_set_print_callback(void (*)(const char *, size_t), char **) { return 0; }
 
-// kelvin_sample runs one chain of Stan's NUTS with a diagonal metric at CmdStan's defaults, but for delta, the target of
-// the acceptance probability. draws gets [number, bs_param_num(true, false)] numbers, gradients how many gradients the
+// kelvin_sample runs one chain of Stan's NUTS with a diagonal metric at CmdStan's defaults, but for delta, the target
+// of the acceptance probability. draws gets [number, bs_param_num(true, false)] numbers, gradients how many gradients the
 // draws took.
 int kelvin_sample(const bs_model *m, unsigned int seed, unsigned int chain, int warmup, int number, double delta,
                   double *draws, double *gradients, char **error) {

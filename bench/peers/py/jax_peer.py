@@ -62,7 +62,8 @@ class Jax:
         compiling = 0
         if key not in self.made:
             mcmc = MCMC(NUTS(self.model, target_accept_prob=accept), num_warmup=warmup, num_samples=draws,
-                        num_chains=chains, chain_method="parallel" if chains <= devices else "vectorized", progress_bar=False)
+                        num_chains=chains, chain_method="parallel" if chains <= devices else "vectorized",
+                        progress_bar=False)
             first, _ = run(jax.random.PRNGKey(seed))
             self.made[key] = mcmc
             seconds, out = run(jax.random.PRNGKey(seed))

@@ -92,7 +92,7 @@ class Stan:
         fit = posterior.sample(num_chains=chains, num_warmup=warmup, num_samples=draws, delta=accept)
         seconds = time.perf_counter() - start
         names = fit.constrained_param_names
-        # fit[...] has the chains of one draw side by side in its last dimension
+        # A frame has the chains of one draw one after the other.
         frame = fit.to_frame()
         return write(file, seconds, {
             bracketed(n): frame[n].to_numpy().reshape(draws, chains).T for n in names})
@@ -101,8 +101,8 @@ class Stan:
         import nutpie
         from nutpie.compile_stan import CompiledStanModel
 
-        model = CompiledStanModel(code=self.code, library=nutpie._lib.StanLibrary(str(self.library)), dims={}, _coords={},
-                                  model=None, data=None).with_data(seed=seed, **self.data)
+        model = CompiledStanModel(code=self.code, library=nutpie._lib.StanLibrary(str(self.library)), dims={},
+                                  _coords={}, model=None, data=None).with_data(seed=seed, **self.data)
         start = time.perf_counter()
         trace = nutpie.sample(model, draws=draws, tune=warmup, chains=chains, seed=seed, progress_bar=False,
                               save_warmup=False, target_accept=accept)
