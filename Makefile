@@ -21,6 +21,7 @@ test-slow: setup
 lint: setup
 	@files="$$(gofmt -l .)"; if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	$(GO) run ./internal/lint columns
+	$(GO) run ./internal/lint docs
 	$(GO) run ./internal/lint names
 	$(GO) vet ./...
 	$(GO) vet -tags slow ./...

@@ -5,23 +5,33 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
+	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // The likelihoods of linear models, over a matrix x of n rows of d features and weights w. They are the distributions
-// of their predictors, with batch shape [n]; the predictor is one operation of libtorch.
+// of their predictors, with batch shape [n]; the predictor is one operation of libtorch. Shapes that do not fit are an
+// error of the site that uses the distribution, which is named, or else of what is done with it first.
 
 // BernoulliLogitGLM is [BernoulliLogits] with log-odds x w + b: x has shape [n, d], w [d], and b is a number or a
 // tensor of shape [] or [n].
 func BernoulliLogitGLM(x, w, b any) Distribution {
 	const family = "BernoulliLogitGLM"
-	return bernoulliLogits(family, linear(family, x, w, b, 1))
+	eta, err := linear(family, x, w, b, 1)
+	if err != nil {
+		return misfit{err}
+	}
+	return bernoulliLogits(family, eta)
 }
 
 // PoissonLogGLM is [PoissonLog] with log rates x w + b; see [BernoulliLogitGLM] for the shapes.
 func PoissonLogGLM(x, w, b any) Distribution {
 	const family = "PoissonLogGLM"
-	return poissonLog(family, linear(family, x, w, b, 1))
+	eta, err := linear(family, x, w, b, 1)
+	if err != nil {
+		return misfit{err}
+	}
+	return poissonLog(family, eta)
 }
 
 // NormalGLM is [Normal] with mean x w + b and standard deviation scale; see [BernoulliLogitGLM] for the shapes.
@@ -29,7 +39,11 @@ func NormalGLM(x, w, b, scale any) Distribution {
 	const family = "NormalGLM"
 	s := param(family, "scale", scale)
 	base{family: family}.checkNumber("scale", s, positive)
-	d := Normal(linear(family, x, w, b, 1), s).(normalDist)
+	eta, err := linear(family, x, w, b, 1)
+	if err != nil {
+		return misfit{err}
+	}
+	d := Normal(eta, s).(normalDist)
 	d.family = family
 	return d
 }
@@ -38,35 +52,58 @@ func NormalGLM(x, w, b, scale any) Distribution {
 // tensor of shape [], [C] or [n, C].
 func CategoricalLogitGLM(x, w, b any) Distribution {
 	const family = "CategoricalLogitGLM"
-	return newCategorical(family, "logits", linear(family, x, w, b, 2))
+	eta, err := linear(family, x, w, b, 2)
+	if err != nil {
+		return misfit{err}
+	}
+	return newCategorical(family, "logits", eta)
 }
 
 // linear is x w + b, w of the given rank.
-func linear(family string, features, weights, b any, rank int) torch.Tensor {
+func linear(family string, features, weights, b any, rank int) (eta torch.Tensor, err *Error) {
 	x, w, bias := param(family, "x", features), param(family, "w", weights), param(family, "b", b)
 	xs, ws := x.Shape(), w.Shape()
 	if len(xs) != 2 {
-		panic(&Error{family, "x", fmt.Sprintf("of shape %v", xs), "a matrix, of shape [n, d], is required"})
+		return eta, &Error{family, "x", fmt.Sprintf("of shape %v", xs), "a matrix, of shape [n, d], is required"}
 	}
 	if len(ws) != rank || ws[0] != xs[1] {
 		allowed := fmt.Sprintf("for x of shape %v its shape must be [%d]", xs, xs[1])
 		if rank == 2 {
 			allowed = fmt.Sprintf("for x of shape %v its shape must be [%d, C]", xs, xs[1])
 		}
-		panic(&Error{family, "w", fmt.Sprintf("of shape %v", ws), allowed})
+		return eta, &Error{family, "w", fmt.Sprintf("of shape %v", ws), allowed}
 	}
 	out := append([]int64{xs[0]}, ws[1:]...)
 	bs := bias.Shape()
-	if got := broadcast(family, bs, out); !slices.Equal(got, out) {
-		panic(&Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)})
+	if got, ok := operand.Broadcast(bs, out); !ok || !slices.Equal(got, out) {
+		return eta, &Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)}
 	}
 	switch {
 	case operand.IsNumber(bias) && rank == 1:
-		return torch.Of(x.T().MustMv(w.T(), false)).Add(bias)
+		return torch.Of(x.T().MustMv(w.T(), false)).Add(bias), nil
 	case operand.IsNumber(bias):
-		return torch.Of(x.T().MustMm(w.T(), false)).Add(bias)
+		return torch.Of(x.T().MustMm(w.T(), false)).Add(bias), nil
 	case rank == 1:
-		return torch.Of(bias.T().MustAddmv(x.T(), w.T(), false))
+		return torch.Of(bias.T().MustAddmv(x.T(), w.T(), false)), nil
 	}
-	return torch.Of(bias.T().MustAddmm(x.T(), w.T(), false))
+	return torch.Of(bias.T().MustAddmm(x.T(), w.T(), false)), nil
 }
+
+// misfit stands for a distribution whose parameters do not fit each other. Whatever is done with it but Validate is a
+// panic with the error.
+type misfit struct{ err *Error }
+
+func (m misfit) Name() string { return m.err.Distribution }
+
+// Mistake is the error, for the site that is given such a distribution.
+func (m misfit) Mistake() error { return m.err }
+
+func (m misfit) Validate() error                       { return m.err }
+func (m misfit) BatchShape() []int64                   { panic(m.err) }
+func (m misfit) EventShape() []int64                   { panic(m.err) }
+func (m misfit) Support() support.Support              { panic(m.err) }
+func (m misfit) LogProb(torch.Tensor) torch.Tensor     { panic(m.err) }
+func (m misfit) Sample(*Source, ...int64) torch.Tensor { panic(m.err) }
+func (m misfit) Mean() torch.Tensor                    { panic(m.err) }
+func (m misfit) Variance() torch.Tensor                { panic(m.err) }
+func (m misfit) Expand(...int64) Distribution          { panic(m.err) }

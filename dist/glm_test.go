@@ -241,3 +241,19 @@ func TestCategoricalLogitGLM(t *testing.T) {
 		}
 	})
 }
+
+// A linear model whose shapes do not fit is an error of whatever is done with it, not of its constructor: the site that
+// is given it can then say its name.
+func TestGLMThatDoesNotFit(t *testing.T) {
+	x, w := torch.Of(countTensor([]float64{1, 2}, 1, 2)), torch.Of(countTensor([]float64{1, 2, 3}, 3))
+	const want = "dist.PoissonLogGLM: w is of shape [3]: for x of shape [1 2] its shape must be [2]"
+	d := dist.PoissonLogGLM(x, w, 0)
+	assert.Equal(t, "PoissonLogGLM", d.Name())
+	assert.EqualError(t, d.Validate(), want)
+	for _, use := range []func(){
+		func() { d.BatchShape() }, func() { d.EventShape() }, func() { d.Support() }, func() { d.LogProb(x) },
+		func() { d.Sample(nil) }, func() { d.Mean() }, func() { d.Variance() }, func() { d.Expand(2) },
+	} {
+		assert.PanicsWithError(t, want, use)
+	}
+}

@@ -191,6 +191,9 @@ func (m *minibatches) shuffle() {
 	m.ready = m.at.Epoch + 1
 }
 
+// total is the number of data.
+func (m *minibatches) total() int64 { return m.n }
+
 func (m *minibatches) Position() Position { return m.at }
 
 func (m *minibatches) Seek(p Position) error {

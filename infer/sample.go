@@ -170,11 +170,37 @@ func (s *session) prepare(method Method, o Options) error {
 				Allowed: s.name + " needs all of the data in every update: leave it nil"}
 		}
 	}
+	if err := s.checkTotal(target.Data); err != nil {
+		return err
+	}
 	s.rows = &rows{session: s}
 	if s.observer = o.Observer; s.observer == nil {
 		s.observer = newProgressLine()
 	}
 	return nil
+}
+
+// checkTotal refuses batches of another number of data than the program counts: a model that was compiled on a
+// minibatch takes the size of a plate from it, and would have another posterior.
+func (s *session) checkTotal(data int64) error {
+	b, ok := s.batches.(interface{ total() int64 })
+	_, own := s.program.(handwritten)
+	_, climbs := s.program.(climbing) // for a run that has been checked
+	if !ok || climbs || b.total() == data || own && data <= 1 {
+		return nil
+	}
+	if n := b.total(); !own && n > 1 && data%n == 0 {
+		return nil // with plates in plates a datum is counted several times
+	}
+	if n, err := s.program.Batch().Size(); err == nil && n == b.total() {
+		return nil
+	}
+	remedy := "compile on all of the data, or declare the plate with ppl.Minibatch"
+	if own {
+		remedy = "say so in the target, as in infer.Mean(f, n)"
+	}
+	return &FieldError{Type: optionsName, Field: "Batches", Value: fmt.Sprintf("of %d data", b.total()),
+		Allowed: fmt.Sprintf("the program counts %d: %s", data, remedy)}
 }
 
 // start is where the chains start, of shape [Chains, d], or [d] for a single chain given so.

@@ -217,11 +217,11 @@ func TestDrawsFromAFit(t *testing.T) {
 	assert.Equal(t, [][][]float64{{{7, 107}, {7, 107}, {7, 107}}, {{7, 107}, {7, 107}, {7, 107}}}, valuesOf(t, r, "x"))
 
 	// The mode is looked for in the warm-up: 6 updates of a counter; then the batches are seen once, from there.
-	data := infer.Batch{"x": vec([]float64{1, 2, 3, 4, 5})}
-	o := infer.Options{Chains: 2, Warmup: 6, Draws: 2, Batches: minibatches(t, data, infer.MinibatchOptions{Size: 2})}
+	data := infer.Batch{"x": vec([]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})}
+	o := infer.Options{Chains: 2, Warmup: 6, Draws: 2, Batches: minibatches(t, data, infer.MinibatchOptions{Size: 4})}
 	r, err = walk(t, built{pass{first: built{counter{}}}}, o)
 	require.NoError(t, err)
-	assert.EqualValues(t, 3, r.Updates, "three batches of at most 2 of 5 data")
+	assert.EqualValues(t, 3, r.Updates, "three batches of at most 4 of 10 data")
 	assert.Equal(t, []float64{9, 109}, r.Draws.Row(1, 1))
 	require.Len(t, r.Draws.Notes(), 1)
 	assert.Equal(t, "3 updates, 4 draws", r.Draws.Notes()[0].Text)

@@ -29,6 +29,7 @@ type Program struct {
 	data    int64            // N, the population of the observations
 	values  map[string]int64 // how many values the observed sites outside plates had
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
+	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 }
 
 // latent is what is known of a latent site.
@@ -47,6 +48,9 @@ type latent struct {
 // its latent sites, their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed
 // values and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be
 // positive is not at points of either sign, or if it reads the value of a tensor that depends on a latent variable.
+//
+// Whole numbers of the batch that the model calculates with are converted to float64 here, once, for evaluations on that
+// batch; those that it uses as indices stay what they are.
 //
 // Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow
 // or torch.View must not be: what is kept of the data would not notice.
@@ -95,6 +99,9 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	if err := p.checkReads(); err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
+	if err := p.convertWhole(); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	return p, nil

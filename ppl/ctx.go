@@ -139,6 +139,9 @@ func (c *Ctx) visit(s *Site) *Site {
 		s.fail("it is declared on the context outside plate %q while the plate is open: "+
 			"use the context that the plate's function is given", *c.inside)
 	}
+	if d, ok := s.Dist.(interface{ Mistake() error }); ok {
+		s.fail("%v", d.Mistake())
+	}
 	switch {
 	case s.Kind == KindSample && s.Dist == nil:
 		s.fail("the distribution is nil")

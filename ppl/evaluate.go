@@ -39,6 +39,7 @@ func (p *Program) Target() infer.Target {
 
 // parts runs the model and adds up the parts of its log density with weights.
 func (p *Program) parts(point infer.Params, b infer.Batch, w infer.Weights) (torch.Tensor, infer.Aux) {
+	b = p.converted(point, b)
 	e := &evaluator{program: p, point: point, batch: b, weights: w}
 	execute(p.model, b, nil, e)
 	return torch.Of(e.result()), nil

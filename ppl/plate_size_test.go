@@ -3,6 +3,7 @@ package ppl_test
 import (
 	"context"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,7 +12,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 )
 
@@ -155,4 +158,41 @@ func TestPlateSizeUnderNUTS(t *testing.T) {
 	require.NoError(t, err)
 	_, err = infer.Sample(context.Background(), p, hmc.NUTS{}, options)
 	require.ErrorContains(t, err, `the batch has 5 of the 50 of plate "data"`)
+}
+
+// Batches of another number of data than the program counts are refused before the run: a model compiled on a minibatch
+// takes its plate's size from it, and each datum would count as many times too little as there are batches.
+func TestBatchesOfAnotherTotal(t *testing.T) {
+	all, part := infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)}, infer.Batch{"y": vec(0.1, -2)}
+	method := sgmcmc.SGLD{LR: infer.Constant(0.01)}
+	fit := func(p infer.Program) error {
+		batches, err := infer.Minibatches(all, infer.MinibatchOptions{Size: 2})
+		require.NoError(t, err)
+		_, err = infer.Sample(context.Background(), p, method,
+			infer.Options{Chains: 1, Warmup: infer.None, Draws: 1, Batches: batches})
+		return err
+	}
+	for _, batch := range []infer.Batch{part, {"y": vec(3)}} {
+		p, _ := compiled(t, mean(0), batch)
+		err := fit(p)
+		require.ErrorIs(t, err, infer.ErrConfig)
+		require.ErrorContains(t, err, "infer.Sample: infer.Options: Batches is of 5 data: the program counts "+
+			strconv.FormatInt(p.Data(), 10)+": compile on all of the data, or declare the plate with ppl.Minibatch")
+	}
+	whole, _ := compiled(t, mean(0), all)
+	require.NoError(t, fit(whole))
+	declared, _ := compiled(t, mean(5, ppl.Minibatch), part)
+	require.NoError(t, fit(declared))
+
+	start, err := infer.Zeros(whole.Layout())
+	require.NoError(t, err)
+	own := func(n int64) infer.Program {
+		return infer.Handwritten(infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			return b.Get("y").Sub(p.Get("mu")).Square().Mean().Mul(-0.5), nil
+		}, n), start, nil)
+	}
+	require.NoError(t, fit(own(5)))
+	require.NoError(t, fit(own(0)), "the scale is in the step and the temperature")
+	require.ErrorContains(t, fit(own(50)), "Batches is of 5 data: the program counts 50: say so in the target, as in "+
+		"infer.Mean(f, n)")
 }

@@ -70,7 +70,7 @@ func TestCompileRefuses(t *testing.T) {
 			w := c.Sample("w", dist.Normal(0, 1).Expand(3))
 			at = line()
 			c.Observe("y", dist.NormalGLM(c.Data("x"), w, 0, 1), c.Data("y"))
-		}, []string{"dist.NormalGLM: w is of shape [3]", "must be [2]"}},
+		}, []string{`site "y" (NormalGLM)`, "dist.NormalGLM: w is of shape [3]", "must be [2]"}},
 		"a GLM that does not fit its data": {func(c *ppl.Ctx) {
 			w := c.Sample("w", dist.Normal(0, 1).Expand(2))
 			at = line()

@@ -1,5 +1,6 @@
 // Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
-// characters, and `lint names` prints how many names each public package exports and fails above the limit.
+// characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, and
+// `lint names` prints how many names each public package exports and fails above the limit.
 package main
 
 import (
@@ -29,10 +30,12 @@ func main() {
 	switch arg := strings.Join(os.Args[1:], " "); arg {
 	case "columns":
 		err = columns(".")
+	case "docs":
+		err = docs(".")
 	case "names":
 		err = names(".")
 	default:
-		err = fmt.Errorf("usage: lint columns|names, not %q", arg)
+		err = fmt.Errorf("usage: lint columns|docs|names, not %q", arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)

@@ -1,0 +1,53 @@
+package ppl_test
+
+import (
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Whole numbers are converted once, when the model is compiled: evaluations see float64 where they calculate with them,
+// in a GLM and as counts, and whole numbers where they are indices. Values are those of a batch of float64, also after
+// a change in place and on another batch, where nothing was converted before.
+func TestWholeNumbersAreConvertedOnce(t *testing.T) {
+	seen := map[string]gotch.DType{}
+	model := func(c *ppl.Ctx) {
+		w, a := c.Sample("w", dist.Normal(0, 1).Expand(2)), c.Sample("a", dist.Normal(0, 1).Expand(3))
+		x, group, y := c.Data("x"), c.Data("group"), c.Data("y")
+		for name, d := range map[string]torch.Tensor{"x": x, "group": group, "y": y} {
+			seen[name] = d.T().DType()
+		}
+		c.Plate("data", 0, func(c *ppl.Ctx) {
+			c.Observe("y", dist.PoissonLogGLM(x, w, a.IndexSelect(0, group)), y)
+		})
+	}
+	ints := func(v []int64, shape ...int64) torch.Tensor {
+		return torch.Of(torch.Must(torch.FromSlice(v, shape...)))
+	}
+	batch := infer.Batch{"x": ints([]int64{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2).T(),
+		"group": ints([]int64{0, 2, 2, 1}, 4).T(), "y": ints([]int64{3, 0, 1, 2}, 4).T()}
+	floats := infer.Batch{"x": vec(1, 2, 0, -1, 3, 1, 1, 1).MustReshape([]int64{4, 2}, false), "group": batch["group"],
+		"y": vec(3, 0, 1, 2)}
+	point := []float64{0.1, -0.2, 0.3, 0.4, -0.5}
+
+	p, f := compiled(t, model, batch)
+	_, g := compiled(t, model, floats)
+	require.Equal(t, g(floats, point...), f(batch, point...))
+	require.Equal(t, map[string]gotch.DType{"x": gotch.Double, "y": gotch.Double, "group": gotch.Int64}, seen)
+	require.Equal(t, gotch.Int64, p.Batch()["x"].DType(), "the user's batch is as it was")
+
+	other := infer.Batch{"x": ints([]int64{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2).T(), "group": batch["group"], "y": batch["y"]}
+	require.Equal(t, g(floats, point...), f(other, point...))
+	require.Equal(t, gotch.Int64, seen["x"], "this batch was not there when the model was compiled")
+
+	for _, x := range []infer.Batch{batch, floats} {
+		x["x"].MustNarrow(0, 0, 1, false).MustFill_(ts.FloatScalar(4))
+	}
+	require.Equal(t, g(floats, point...), f(batch, point...))
+}
