@@ -217,7 +217,8 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 		within(t, values(mean), values(m), 1e-14, "mean")
 		within(t, values(cov), values(v), 1e-14, "covariance")
 	}
-	_, _, err = s.(laplace.KFACState).LinearizedNetwork(network, batch, curvature.LinearizedOptions{Memory: 8 * (6*n + 60)})
+	_, _, err = s.(laplace.KFACState).LinearizedNetwork(network, batch,
+		curvature.LinearizedOptions{Memory: 8 * (6*n + 60)})
 	assert.ErrorContains(t, err, "curvature.LinearizedOptions.Memory allows")
 	_, _, err = s.(laplace.KFACState).LinearizedNetwork(network, batch, curvature.LinearizedOptions{Memory: -1})
 	assert.EqualError(t, err, "laplace.LinearizedNetwork: Memory is -1: it must be finite and at least 0")

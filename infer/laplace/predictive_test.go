@@ -180,7 +180,8 @@ func TestLastLayer(t *testing.T) {
 			assert.Equal(t, values(full.Flat)[:9], flat[15*k:15*k+9], name)
 			assert.Equal(t, values(draws.Flat)[6*k:6*k+6], flat[15*k+9:15*k+15], name)
 		}
-		mean, cov, err := s.(laplace.Posterior).Linearized(laplace.Restrict(forward, embed), batch, curvature.LinearizedOptions{})
+		mean, cov, err := s.(laplace.Posterior).Linearized(laplace.Restrict(forward, embed), batch,
+			curvature.LinearizedOptions{})
 		require.NoError(t, err)
 		within(t, values(forward(full, batch)), values(mean), 1e-13, name)
 		assert.Equal(t, []int64{9, 2, 2}, must(torch.Shape(cov)))

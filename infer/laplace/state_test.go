@@ -175,7 +175,8 @@ func TestFloat32(t *testing.T) {
 		within(t, precision(wide), precision(narrow), 1e-5, name)
 		streams := torch.NewStreams(1, 1)
 		assert.Equal(t, gotch.Float, must(transform.(infer.Sampler).Sample(narrow, 2, &streams)).Flat.DType())
-		assert.InDelta(t, must(wide.(laplace.Posterior).LogEvidence(0)), must(narrow.(laplace.Posterior).LogEvidence(0)), 1e-3, name)
+		assert.InDelta(t, must(wide.(laplace.Posterior).LogEvidence(0)),
+			must(narrow.(laplace.Posterior).LogEvidence(0)), 1e-3, name)
 		log, err := narrow.(laplace.Posterior).LogPrior(1)
 		require.NoError(t, err)
 		assert.Equal(t, gotch.Float, log(narrow.Position()).DType(), name)
