@@ -13,7 +13,8 @@ import (
 func Same(a, b *ir.Plan) bool {
 	return a.Dim == b.Dim && len(a.Outputs) == len(b.Outputs) &&
 		slices.EqualFunc(a.Buffers, b.Buffers, func(x, y ir.Buffer) bool {
-			return x.Kind == y.Kind && x.Elem == y.Elem && x.Len == y.Len && x.Slot == y.Slot && slices.EqualFunc(x.Data, y.Data, sameNumber)
+			return x.Kind == y.Kind && x.Elem == y.Elem && x.Len == y.Len && x.Slot == y.Slot &&
+				slices.EqualFunc(x.Data, y.Data, sameNumber)
 		}) && slices.EqualFunc(a.Prologue, b.Prologue, sameStep) && slices.EqualFunc(a.Steps, b.Steps, sameStep)
 }
 
@@ -24,8 +25,8 @@ func sameStep(a, b ir.Step) bool {
 		sameMatrix(a.Out, b.Out) && sameMatrix(a.A, b.A) && sameMatrix(a.B, b.B) &&
 		a.Upper == b.Upper && a.Unit == b.Unit && a.Right == b.Right && a.Product == b.Product &&
 		slices.EqualFunc(a.Body, b.Body, func(x, y ir.Instr) bool {
-			return x.Op == y.Op && x.A == y.A && x.B == y.B && x.C == y.C && sameNumber(x.Num, y.Num) && x.Dim == y.Dim &&
-				x.Limit == y.Limit && sameAddress(&x.At, &y.At)
+			return x.Op == y.Op && x.A == y.A && x.B == y.B && x.C == y.C && sameNumber(x.Num, y.Num) &&
+				x.Dim == y.Dim && x.Limit == y.Limit && sameAddress(&x.At, &y.At)
 		})
 }
 
@@ -45,8 +46,8 @@ func Difference(a, b *Recording) *Refusal {
 	if r := differ(a.Calls, b.Calls); r != nil {
 		return r
 	}
-	return &Refusal{Reason: "a constant that the evaluation captures differs from one point to another: it depends on the " +
-		"parameters by a way that is no tensor operation, or is random"}
+	return &Refusal{Reason: "a constant that the evaluation captures differs from one point to another: it depends " +
+		"on the parameters by a way that is no tensor operation, or is random"}
 }
 
 func differ(a, b []*Call) *Refusal {
@@ -75,8 +76,8 @@ func differ(a, b []*Call) *Refusal {
 }
 
 func controlFlow(op, how string) *Refusal {
-	return &Refusal{Op: op, Reason: "evaluations at two points do different operations (" + how + "): control flow depends " +
-		"on the parameters, or a number does by a way that is no tensor operation"}
+	return &Refusal{Op: op, Reason: "evaluations at two points do different operations (" + how + "): control flow " +
+		"depends on the parameters, or a number does by a way that is no tensor operation"}
 }
 
 // describe prints arguments: the shapes of tensors, and numbers.

@@ -1,8 +1,6 @@
 package lower
 
 import (
-	"encoding/binary"
-	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -55,8 +53,8 @@ func (g *graph) value(a array) *value {
 	return g.assembled(a).v
 }
 
-// view reads an array, which lies contiguous in memory, by an offset and strides; false where the view does not go along
-// its dimensions.
+// view reads an array, which lies contiguous in memory, by an offset and strides; false where the view does not go
+// along its dimensions.
 func (a array) view(off int, sizes, strides []int) (array, bool) {
 	layout := contiguous(a.sizes)
 	decode := func(o int) []int {
@@ -344,72 +342,4 @@ func flat(a array) array {
 	}
 	sizes, refs := collapse(a.sizes, []ref{a.cells[0].ref})
 	return single(sizes, refs[0])
-}
-
-// external is what a storage held before the evaluation: the point, the batch, or a constant that the density captures.
-func (l *lowering) external(t *Tensor) *image {
-	s := l.rec.Storages[t.Storage]
-	size := t.Type.size()
-	if l.origin[t.Storage] == made {
-		refuse("it reads memory that no recorded operation has written")
-	}
-	if size == 0 {
-		refuse("elements of type %v are not understood", t.Type)
-	}
-	img := &image{typ: t.Type, array: array{sizes: []int{s.Bytes / size}}}
-	for k, in := range l.rec.Known {
-		if in.Storage != t.Storage {
-			continue
-		}
-		if in.Type != t.Type {
-			refuse("memory that holds %v is read as %v", in.Type, t.Type)
-		}
-		n := ir.Iterations(in.Sizes)
-		if n == 0 {
-			continue
-		}
-		img.array = l.g.overlay(img.array, []int{in.Offset}, single([]int{n}, ref{v: l.known(k), strides: []int{1}}))
-	}
-	if len(img.array.cells) > 0 {
-		return img
-	}
-	if s.Data == nil {
-		refuse("the contents of a tensor are not known")
-	}
-	img.array = single(img.array.sizes, ref{v: l.g.constant(decode(s.Data, t.Type)), strides: []int{1}})
-	return img
-}
-
-// decode reads elements as numbers.
-func decode(data []byte, t Type) []float64 {
-	size := t.size()
-	out := make([]float64, len(data)/size)
-	for i := range out {
-		b := data[i*size:]
-		switch t {
-		case Boolean:
-			if b[0] != 0 {
-				out[i] = 1
-			}
-		case Uint8:
-			out[i] = float64(b[0])
-		case Int8:
-			out[i] = float64(int8(b[0]))
-		case Int16:
-			out[i] = float64(int16(binary.LittleEndian.Uint16(b)))
-		case Int32:
-			out[i] = float64(int32(binary.LittleEndian.Uint32(b)))
-		case Int64:
-			k := int64(binary.LittleEndian.Uint64(b))
-			if k > 1<<53 || k < -1<<53 {
-				refuse("the whole number %d is no float64", k)
-			}
-			out[i] = float64(k)
-		case Float32:
-			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-		default:
-			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(b))
-		}
-	}
-	return out
 }

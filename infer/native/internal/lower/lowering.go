@@ -43,20 +43,23 @@ type rule func(l *lowering, c *Call)
 var views = set("alias", "as_strided", "detach", "diagonal", "expand", "expand_as", "lift_fresh", "movedim", "moveaxis",
 	"narrow", "permute", "select", "slice", "squeeze", "split", "split_with_sizes", "t", "transpose", "swapaxes",
 	"unbind", "unsqueeze", "unfold", "view", "view_as", "chunk", "flatten", "reshape", "_reshape_alias", "ravel",
-	"reshape_as", "unflatten", "numpy_T", "mT", "mH", "adjoint", "matrix_H", "_unsafe_view", "unsafe_split", "unsafe_chunk",
-	"unsafe_split_with_sizes", "tensor_split", "contiguous", "to", "type_as", "broadcast_to", "_conj", "real",
+	"reshape_as", "unflatten", "numpy_T", "mT", "mH", "adjoint", "matrix_H", "_unsafe_view", "unsafe_split",
+	"unsafe_chunk", "unsafe_split_with_sizes", "tensor_split", "contiguous", "to", "type_as", "broadcast_to",
+	"_conj", "real",
 	"resolve_conj", "resolve_neg", "expand_copy", "squeeze_", "unsqueeze_", "detach_", "requires_grad_", "atleast_1d",
 	"atleast_2d", "positive", "_autocast_to_full_precision", "double", "diagonal_copy")
 
 // reads take numbers out of tensors.
-var reads = set("_local_scalar_dense", "item", "is_nonzero", "nonzero", "nonzero_numpy", "argwhere", "_unique", "_unique2",
-	"unique_dim", "unique_consecutive", "unique_dim_consecutive", "masked_select", "equal", "allclose", "kelvin::read",
+var reads = set("_local_scalar_dense", "item", "is_nonzero", "nonzero", "nonzero_numpy", "argwhere", "_unique",
+	"_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive", "masked_select", "equal",
+	"allclose", "kelvin::read",
 	"count_nonzero")
 
 // draws have random results.
 var draws = set("rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "normal", "normal_",
-	"bernoulli", "bernoulli_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_", "multinomial",
-	"poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "dropout", "dropout_", "native_dropout", "rrelu",
+	"bernoulli", "bernoulli_", "uniform_", "random_", "exponential_", "geometric_", "log_normal_", "cauchy_",
+	"multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "dropout", "dropout_",
+	"native_dropout", "rrelu",
 	"kelvin::random", "kelvin::sample")
 
 func set(names ...string) map[string]bool {

@@ -16,8 +16,8 @@ type Options struct {
 	NoAux        bool
 }
 
-// Plan lowers a recording. Its outputs are the values (one, or two with a Jacobian), as many gradients, and the aux. The
-// error is a [Refusal] where the evaluation is nothing that a plan can have; the plan was checked.
+// Plan lowers a recording. Its outputs are the values (one, or two with a Jacobian), as many gradients, and the aux.
+// The error is a [Refusal] where the evaluation is nothing that a plan can have; the plan was checked.
 func Plan(rec *Recording, o Options) (p *ir.Plan, err error) {
 	l := &lowering{g: newGraph(), rec: rec, images: make([]*image, len(rec.Storages)), inputs: o.Inputs, dim: o.Dim,
 		origin: make([]origin, len(rec.Storages))}

@@ -65,7 +65,9 @@ func (g *graph) reduceCells(op ir.Op, a array, over []bool) array {
 				lo[d], sizes[d] = 0, 1
 			}
 		}
-		k := slices.IndexFunc(groups, func(h group) bool { return slices.Equal(h.lo, lo) && slices.Equal(h.sizes, sizes) })
+		k := slices.IndexFunc(groups, func(h group) bool {
+			return slices.Equal(h.lo, lo) && slices.Equal(h.sizes, sizes)
+		})
 		if k < 0 {
 			for _, h := range groups {
 				if overlap(h.lo, h.sizes, lo, sizes) {

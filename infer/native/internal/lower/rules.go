@@ -6,8 +6,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// rules are the operations that are lowered whole, by name without "aten::". The rule of a name is also that of the name
-// with an underscore behind it, which writes its result into its first argument.
+// rules are the operations that are lowered whole, by name without "aten::". The rule of a name is also that of the
+// name with an underscore behind it, which writes its result into its first argument.
 var rules map[string]rule
 
 func init() {
@@ -15,8 +15,8 @@ func init() {
 	for name, op := range map[string]ir.Op{
 		"neg": ir.Neg, "negative": ir.Neg, "abs": ir.Abs, "absolute": ir.Abs, "sqrt": ir.Sqrt, "exp": ir.Exp,
 		"expm1": ir.Expm1, "special_expm1": ir.Expm1, "log": ir.Log, "log1p": ir.Log1p, "sin": ir.Sin, "cos": ir.Cos,
-		"tan": ir.Tan, "asin": ir.Asin, "acos": ir.Acos, "atan": ir.Atan, "sinh": ir.Sinh, "cosh": ir.Cosh, "tanh": ir.Tanh,
-		"lgamma": ir.Lgamma, "digamma": ir.Digamma, "erf": ir.Erf, "erfc": ir.Erfc,
+		"tan": ir.Tan, "asin": ir.Asin, "acos": ir.Acos, "atan": ir.Atan, "sinh": ir.Sinh, "cosh": ir.Cosh,
+		"tanh": ir.Tanh, "lgamma": ir.Lgamma, "digamma": ir.Digamma, "erf": ir.Erf, "erfc": ir.Erfc,
 		"special_erfcx": ir.Erfcx, "erfinv": ir.Erfinv, "special_i0e": ir.I0e, "special_i1e": ir.I1e, "floor": ir.Floor,
 		"ceil": ir.Ceil, "trunc": ir.Trunc, "fix": ir.Trunc, "round": ir.Round, "sign": ir.Sign, "sgn": ir.Sign,
 		"isnan": ir.IsNaN, "isinf": ir.IsInf, "logical_not": ir.Not,

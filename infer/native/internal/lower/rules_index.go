@@ -71,8 +71,8 @@ var indexRules = map[string]rule{
 	},
 }
 
-// oneIndex is the one tensor that advanced indexing has, with the dimension that it indexes. Negative indices count from
-// the end.
+// oneIndex is the one tensor that advanced indexing has, with the dimension that it indexes. Negative indices count
+// from the end.
 func (l *lowering) oneIndex(c *Call, a array) (int, array) {
 	d := -1
 	var t *Tensor

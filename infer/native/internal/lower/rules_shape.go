@@ -8,11 +8,12 @@ import (
 
 // shapeRules move elements, or make tensors of one number.
 var shapeRules = map[string]rule{
-	"empty": nothing, "empty_like": nothing, "empty_strided": nothing, "new_empty": nothing, "new_empty_strided": nothing,
-	"_empty_affine_quantized": nothing,
+	"empty": nothing, "empty_like": nothing, "empty_strided": nothing, "new_empty": nothing,
+	"new_empty_strided": nothing, "_empty_affine_quantized": nothing,
 
-	"zeros": filled(0), "zeros_like": filled(0), "new_zeros": filled(0), "zero": filled(0), "_efficientzerotensor": filled(0),
-	"ones": filled(1), "ones_like": filled(1), "new_ones": filled(1),
+	"zeros": filled(0), "zeros_like": filled(0), "new_zeros": filled(0), "zero": filled(0),
+	"_efficientzerotensor": filled(0),
+	"ones":                 filled(1), "ones_like": filled(1), "new_ones": filled(1),
 	"full":          func(l *lowering, c *Call) { l.constant(c, c.number(1, 0)) },
 	"full_like":     func(l *lowering, c *Call) { l.constant(c, c.number(1, 0)) },
 	"new_full":      func(l *lowering, c *Call) { l.constant(c, c.number(2, 0)) },

@@ -85,16 +85,12 @@ var sumRules = map[string]rule{
 		}
 		l.out(c, 0, sum)
 	},
-	"logcumsumexp": func(l *lowering, c *Call) {
-		// Scaled by the largest element of each line: what lies 700 below it is lost, as a sum of exponentials loses it.
-		refuse("it is not understood")
-	},
 }
 
 // dimsOf are the dimensions of a reduction; nil for all.
 func dimsOf(c *Call, i int) []int {
-	if c.Overload == "" || i >= len(c.Args) || c.Args[i].Kind != List && c.Overload != "dim" && c.Overload != "dim_int" &&
-		c.Overload != "int_out" {
+	if c.Overload == "" || i >= len(c.Args) ||
+		c.Args[i].Kind != List && c.Overload != "dim" && c.Overload != "dim_int" && c.Overload != "int_out" {
 		return nil
 	}
 	return allWhereEmpty(c.ints(i))
@@ -166,8 +162,8 @@ func (l *lowering) extreme(c *Call, sign float64) {
 	}
 	l.out(c, 0, a)
 	if t := c.result(1); t != nil {
-		l.images[t.Storage] = &image{typ: t.Type, poison: &Refusal{Op: c.Name, Reason: "the place of an extreme is not " +
-			"understood"}}
+		r := &Refusal{Op: c.Name, Reason: "the place of an extreme is not understood"}
+		l.images[t.Storage] = &image{typ: t.Type, poison: r}
 	}
 }
 

@@ -149,8 +149,8 @@ func near(a, b, scale, tol float64) bool {
 	return math.Abs(a-b) <= tol*max(1, scale)
 }
 
-// sensitivity is by how much eager evaluation changes where the point moves by 1e-13 of itself, some hundred roundings, over 1e-10: where a
-// matrix is nearly singular, both ways to compute are as wrong as that.
+// sensitivity is by how much eager evaluation changes where the point moves by 1e-13 of itself, some hundred roundings,
+// over 1e-10: where a matrix is nearly singular, both ways to compute are as wrong as that.
 func sensitivity(t testing.TB, s trace.Source, x []float64, weight, value float64, grad []float64) (v, g float64) {
 	moved := slices.Clone(x)
 	for i := range moved {
@@ -190,7 +190,8 @@ func agrees(t testing.TB, s trace.Source, plan *ir.Plan, at [][]float64) {
 		wantValue, wantGrad, wantAux := eager(t, s, x, weight)
 		slack, slackGrad := sensitivity(t, s, x, weight, wantValue, wantGrad)
 		where := fmt.Sprintf("point %d, weight %v", k, weight)
-		assert.True(t, near(value, wantValue, math.Abs(wantValue)+slack, 1e-10), "%s: value %v, eager %v", where, value, wantValue)
+		assert.True(t, near(value, wantValue, math.Abs(wantValue)+slack, 1e-10),
+			"%s: value %v, eager %v", where, value, wantValue)
 		compare(t, where+": gradient", grad, wantGrad, slackGrad)
 		for i := range aux {
 			compare(t, where+": "+plan.Outputs[i].Name, aux[i], wantAux[i], 0)

@@ -19,7 +19,9 @@ func source(f func(x, y torch.Tensor) torch.Tensor) trace.Source {
 		Dim:   2,
 		Batch: []trace.Named{{Name: "y", Tensor: must(torch.FromSlice([]float64{1, 2, 3}))}},
 		Evaluate: func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []trace.Named, err error) {
-			v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor { return f(torch.Of(x), torch.Of(b[0])).T() }, x)
+			v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
+				return f(torch.Of(x), torch.Of(b[0])).T()
+			}, x)
 			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
 		},
 	}
@@ -81,7 +83,8 @@ func TestRefusals(t *testing.T) {
 			return x.Mul(torch.Of(held)).Sum()
 		}, "copy_", "kept between calls"},
 		"float32": {func(x, y torch.Tensor) torch.Tensor {
-			return torch.Of(x.T().MustTotype(gotch.Float, false).MustSquare(false).MustTotype(gotch.Double, false)).Sum()
+			z := x.T().MustTotype(gotch.Float, false).MustSquare(false)
+			return torch.Of(z.MustTotype(gotch.Double, false)).Sum()
 		}, "", "float32"},
 		"an operation that is not understood": {func(x, y torch.Tensor) torch.Tensor {
 			return torch.Of(x.T().MustSinc(false)).Sum()

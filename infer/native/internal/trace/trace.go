@@ -27,8 +27,8 @@ type Source struct {
 
 	// Evaluate returns the value (shape []) and gradient (shape [Dim]) of the log density at x, of shape [Dim] and type
 	// float64; a second value and gradient are those of the log Jacobian, which the plan adds with its weight. aux are
-	// further outputs, in the order of Plan.Outputs. batch are the tensors of Batch by other handles, so that nothing is
-	// found that an earlier evaluation kept of them: it must read these. It must work by operations alone, without vmap
+	// further outputs, in the order of Plan.Outputs. batch are the tensors of Batch by other handles, so that nothing
+	// is found that an earlier evaluation kept of them: it must read these. It must work by operations alone, without vmap
 	// over points and without reading values.
 	Evaluate func(x *ts.Tensor, batch []*ts.Tensor) (values, grads []*ts.Tensor, aux []Named, err error)
 }
@@ -52,9 +52,9 @@ type trace struct {
 	plan      *ir.Plan
 }
 
-// Compile records the source at two points, which must differ in all coordinates, and makes a plan of each. They must be
-// one, with the same constants: what differs depends on the point in a way that no plan can have. That is a [Refusal], as
-// is everything that a plan cannot be sure about. The plan was checked.
+// Compile records the source at two points, which must differ in all coordinates, and makes a plan of each. They must
+// be one, with the same constants: what differs depends on the point in a way that no plan can have. That is a
+// [Refusal], as is everything that a plan cannot be sure about. The plan was checked.
 func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 	inputs, err := s.inputs()
 	if err != nil {
@@ -177,8 +177,8 @@ func (s Source) inputs() ([]ir.Slot, error) {
 		case gotch.Uint8, gotch.Bool:
 			elem = ir.U8
 		default:
-			return nil, &Refusal{Reason: fmt.Sprintf("the batch tensor %q has elements of %v: float64, float32, int64, uint8 "+
-				"and bool are understood", b.Name, gotch.CKind2DType(int32(d.DType)))}
+			return nil, &Refusal{Reason: fmt.Sprintf("the batch tensor %q has elements of %v: float64, float32, int64, "+
+				"uint8 and bool are understood", b.Name, gotch.CKind2DType(int32(d.DType)))}
 		}
 		out = append(out, ir.Slot{Name: b.Name, Elem: elem, Shape: d.Shape})
 	}
