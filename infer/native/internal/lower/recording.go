@@ -15,7 +15,7 @@ type Recording struct {
 // Call is one operation with those that it made itself.
 type Call struct {
 	Name, Overload string // "aten::add", "Tensor"
-	Composite      bool   // written in terms of other operations alone
+	Composite      bool   // written in terms of other operations alone, for autograd too
 	Args, Results  []Arg
 	Calls          []*Call
 	Ended          bool // a call that failed has no results

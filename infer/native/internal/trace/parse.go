@@ -92,7 +92,8 @@ func parse(words []int64, bytes []byte) (*lower.Recording, error) {
 		switch r.next() {
 		case record.Begin:
 			parent := r.next()
-			c := &lower.Call{Composite: r.next() != 0}
+			// Bit 1 alone says little: every operation with a functional form by way of another has it.
+			c := &lower.Call{Composite: r.next()&1 != 0}
 			c.Name, c.Overload, c.Args = r.text(), r.text(), r.values()
 			if parent < 0 {
 				out.Calls = append(out.Calls, c)

@@ -89,6 +89,11 @@ func TestRefusals(t *testing.T) {
 		"an operation that is not understood": {func(x, y torch.Tensor) torch.Tensor {
 			return torch.Of(x.T().MustSinc(false)).Sum()
 		}, "sinc", "not understood"},
+		// Its parts are a copy, and then work on the memory itself, of which no part tells.
+		"an operation whose parts are not all": {func(x, y torch.Tensor) torch.Tensor {
+			ix := must(torch.FromSlice([]int64{1}))
+			return torch.Of(y.T().MustIndexCopy(0, ix, x.At(0).Reshape(1).T(), false)).Sum()
+		}, "index_copy", "not understood"},
 		"an index that depends on the parameters": {func(x, y torch.Tensor) torch.Tensor {
 			ix := x.Gt(0).T().MustTotype(gotch.Int64, false)
 			return torch.Of(y.T().MustIndexSelect(0, ix, false)).Sum().Mul(x.Sum())
