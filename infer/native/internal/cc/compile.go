@@ -18,6 +18,7 @@ type Info struct {
 	Compiler Compiler
 	Seconds  float64 // in all, without making the plan
 	Cached   bool    // the object was in the cache
+	Linked   bool    // the functions were linked into this binary
 	Lines    int     // of C
 	Cache    string  // why the object is not in the cache, "" where it is
 }
@@ -34,6 +35,10 @@ func Compile(p *ir.Plan, o Options) (*Program, Info, error) {
 		return nil, info, err
 	}
 	info.Lines = strings.Count(text, "\n")
+	if program, ok := findLinked(text); ok {
+		info.Linked = true
+		return program, info, nil
+	}
 	if info.Compiler, err = Find(); err != nil {
 		return nil, info, err
 	}

@@ -106,7 +106,7 @@ func (c Compiler) run(limit time.Duration, dir string, input []byte, args ...str
 // arithmetic is given up, so that infinities and NaN stay what they are.
 func (c Compiler) flags() []string {
 	f := []string{"-std=gnu11", "-w", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
-		"-fopenmp-simd"}
+		"-fopenmp-simd", "-fno-tree-slp-vectorize"} // which takes most of the time and gains nothing here
 	if c.barrier {
 		// Without it, gcc adds up the lanes of a reduction one by one.
 		f = append(f, "-fassociative-math", "-fno-signed-zeros", "-DKELVIN_BARRIER")

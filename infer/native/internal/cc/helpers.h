@@ -1,9 +1,24 @@
+// KELVIN_PORTABLE is for objects that are linked into programs: the flags that cgo does not take stand here, and each
+// function is there for several processors, of which the right one is chosen when the program starts.
+#define KELVIN_CLONES
+#if defined(KELVIN_PORTABLE) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-math-errno", "no-trapping-math")
+#if __GNUC__ >= 12
+#define KELVIN_BARRIER
+#pragma GCC optimize("associative-math", "no-signed-zeros")
+#if defined(__x86_64__) && defined(__linux__)
+#undef KELVIN_CLONES
+#define KELVIN_CLONES , target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")
+#endif
+#endif
+#endif
+
 #define KELVIN_INF __builtin_inf()
 #define KELVIN_NAN __builtin_nan("")
 #define KELVIN_PI 3.14159265358979323846
 #define KELVIN_ALIGNED __attribute__((aligned(64)))
 #define KELVIN_AT(type, block, offset) ((type *)__builtin_assume_aligned((block) + (offset), 64))
-#define KELVIN_BODY __attribute__((noinline))
+#define KELVIN_BODY __attribute__((noinline KELVIN_CLONES))
 #define KELVIN_EXPORT __attribute__((visibility("default")))
 #define KELVIN_INLINE static inline __attribute__((always_inline, unused))
 
@@ -50,6 +65,16 @@ KELVIN_INLINE double kelvin_max(double a, double b) { return (a > b) | (a != a) 
 KELVIN_INLINE double kelvin_min(double a, double b) { return (a < b) | (a != a) ? a : b; }
 #pragma omp declare reduction(kelvin_max : double : omp_out = kelvin_max(omp_out, omp_in)) \
     initializer(omp_priv = -KELVIN_INF)
+
+// a where the mask is -1, b where it is 0. Compilers cannot vectorise a choice that is the same for all iterations.
+KELVIN_INLINE double kelvin_pick(int64_t mask, double a, double b) {
+  union {
+    double d;
+    int64_t i;
+  } x = {a}, y = {b};
+  x.i = (x.i & mask) | (y.i & ~mask);
+  return x.d;
+}
 
 KELVIN_INLINE double kelvin_sign(double a) { return (a > 0 ? 1.0 : 0.0) - (a < 0 ? 1.0 : 0.0); }
 

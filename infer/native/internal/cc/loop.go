@@ -26,10 +26,11 @@ type nest struct {
 	simd    []string     // reductions of the innermost loop
 	vector  bool         // whether iterations of the innermost loop may run together
 	ordered map[int]bool // buffers whose accesses must keep their order
+	masks   map[int]bool // instructions that have one
 }
 
 func (f *function) loop(i int, s *ir.Step) error {
-	n := &nest{f: f, step: i, ordered: map[int]bool{}}
+	n := &nest{f: f, step: i, ordered: map[int]bool{}, masks: map[int]bool{}}
 	n.sizes, n.body = collapse(s)
 	r := len(n.sizes)
 	for d := range r {
@@ -239,6 +240,11 @@ func (n *nest) instruction(k int) error {
 		n.reduce(k, a)
 		return nil
 	}
+	if in.Op == ir.And || in.Op == ir.Or {
+		if n.mixed(k, v) {
+			return nil
+		}
+	}
 	if t := truth(in.Op, n.condition, in, a, b); t != "" {
 		q := "q" + strconv.Itoa(k)
 		n.add(l, "const _Bool %s = %s;", q, t)
@@ -248,6 +254,10 @@ func (n *nest) instruction(k int) error {
 	}
 	n.values[k] = v
 	if in.Op == ir.Select {
+		if n.fixed(in.A) && l == len(n.sizes) {
+			n.add(l, "const double %s = kelvin_pick(%s, %s, %s);", v, n.mask(in.A), b, c)
+			return nil
+		}
 		n.add(l, "const double %s = %s ? %s : %s;", v, n.condition(in.A), b, c)
 		return nil
 	}
@@ -282,6 +292,39 @@ func (n *nest) condition(k int) string {
 		return n.truths[k]
 	}
 	return "(" + n.values[k] + " != 0)"
+}
+
+// fixed says whether a value is the same throughout the innermost loop, which is to run in vectors.
+func (n *nest) fixed(k int) bool { return n.vector && n.levels[k] < len(n.sizes) }
+
+// mask is whether the value of an instruction is not 0, as a number of ones or zeros.
+func (n *nest) mask(k int) string {
+	m := "m" + strconv.Itoa(k)
+	if !n.masks[k] {
+		n.masks[k] = true
+		n.add(n.levels[k], "const int64_t %s = %s ? -1 : 0;", m, n.condition(k))
+	}
+	return m
+}
+
+// mixed writes a conjunction or disjunction of what varies with what does not, and says whether it is one.
+func (n *nest) mixed(k int, v string) bool {
+	in := &n.body[k]
+	a, b := in.A, in.B
+	if n.fixed(b) {
+		a, b = b, a
+	}
+	if !n.fixed(a) || n.fixed(b) {
+		return false
+	}
+	varies := "(" + n.condition(b) + " ? 1.0 : 0.0)"
+	first, second := varies, "0.0"
+	if in.Op == ir.Or {
+		first, second = "1.0", varies
+	}
+	n.add(n.levels[k], "const double %s = kelvin_pick(%s, %s, %s);", v, n.mask(a), first, second)
+	n.values[k] = v
+	return true
 }
 
 // divide writes a division by a number, or by what is the same throughout the innermost loop, as a product, and says
