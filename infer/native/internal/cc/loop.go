@@ -33,6 +33,7 @@ func (f *function) loop(i int, s *ir.Step) error {
 	n := &nest{f: f, step: i, ordered: map[int]bool{}, masks: map[int]bool{}}
 	n.sizes, n.body = collapse(s)
 	r := len(n.sizes)
+	n.rotate()
 	for d := range r {
 		n.vars = append(n.vars, "i"+strconv.Itoa(d))
 	}
@@ -264,9 +265,15 @@ func (n *nest) instruction(k int) error {
 	if in.Op == ir.Div && n.divide(k, l, a, b) {
 		return nil
 	}
-	if in.Op == ir.Hypot && (l < len(n.sizes) || !n.vector) {
-		n.add(l, "const double %s = kelvin_hypot_one(%s, %s);", v, a, b)
-		return nil
+	if l < len(n.sizes) || !n.vector {
+		switch in.Op {
+		case ir.Hypot:
+			n.add(l, "const double %s = kelvin_hypot_one(%s, %s);", v, a, b)
+			return nil
+		case ir.Lgamma, ir.Digamma, ir.Trigamma, ir.Erfcx, ir.Erfinv, ir.I0e, ir.I1e:
+			n.add(l, "const double %s = %s_one(%s);", v, functions[in.Op], a)
+			return nil
+		}
 	}
 	if in.Op >= ir.Add && in.Op <= ir.Mul {
 		a, b = n.kept(in.Op, in.A), n.kept(in.Op, in.B)

@@ -211,3 +211,15 @@ KELVIN_INLINE double kelvin_i1e(double x) {
   return __builtin_copysign(y <= 8 ? small : large, x);
 }
 #undef T
+
+// The same for single numbers, as calls: there is no loop to be part of.
+#define ONE(f) \
+  static __attribute__((noinline, unused)) double f##_one(double x) { return f(x); }
+ONE(kelvin_lgamma)
+ONE(kelvin_digamma)
+ONE(kelvin_trigamma)
+ONE(kelvin_erfcx)
+ONE(kelvin_erfinv)
+ONE(kelvin_i0e)
+ONE(kelvin_i1e)
+#undef ONE
