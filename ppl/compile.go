@@ -49,8 +49,8 @@ type latent struct {
 // values and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be
 // positive is not at points of either sign, or if it reads the value of a tensor that depends on a latent variable.
 //
-// Whole numbers of the batch that the model calculates with are converted to float64 here, once, for evaluations on that
-// batch; those that it uses as indices stay what they are.
+// Whole numbers of the batch that the model calculates with are converted to float64 here, once, for evaluations on
+// that batch; those that it uses as indices stay what they are.
 //
 // Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow
 // or torch.View must not be: what is kept of the data would not notice.
