@@ -132,3 +132,8 @@ func (k *Body) Scatter(value, buf, off int, strides []int, scale int, index ir.A
 	k.add(ir.Instr{Op: ir.ScatterAdd, A: value,
 		At: ir.Address{Buf: buf, Off: off, Strides: strides, Scale: scale, Index: &index}})
 }
+
+// StoreIndex stores a checked index.
+func (k *Body) StoreIndex(value, buf, limit, off int, strides ...int) {
+	k.add(ir.Instr{Op: ir.StoreIndex, A: value, Limit: limit, At: at(buf, off, strides)})
+}

@@ -1,0 +1,151 @@
+package vm
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// 64 goroutines share a program; each has memory of its own, and gets the same bits at its own points.
+func TestConcurrent(t *testing.T) {
+	c := irtest.Logistic(300, 5)
+	_, e := compile(t, Variants()[0], c)
+	point := func(g int) []float64 {
+		x := append([]float64{}, c.X...)
+		x[g%len(x)] += float64(g)
+		return x
+	}
+	var want [64]irtest.Result
+	for g := range want {
+		m := irtest.NewMemory(e, c)
+		require.NoError(t, m.Prepare())
+		var err error
+		want[g], err = m.Eval(point(g), 1)
+		require.NoError(t, err)
+		m.Close()
+	}
+	var all sync.WaitGroup
+	for g := range want {
+		all.Go(func() {
+			m := irtest.NewMemory(e, c)
+			defer m.Close()
+			assert.NoError(t, m.Prepare())
+			for range 20 {
+				r, err := m.Eval(point(g), 1)
+				assert.NoError(t, err)
+				assert.NoError(t, irtest.Differ(r, want[g], 0))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// resident is the memory of the process in pages.
+func resident(t *testing.T) int {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	n, err := strconv.Atoi(strings.Fields(string(b))[1])
+	require.NoError(t, err)
+	return n
+}
+
+// A million evaluations need no more memory than the first thousand. The bound is that of a page for each thousand, 8
+// bytes for each evaluation being 2000 pages.
+func TestNoGrowth(t *testing.T) {
+	c := irtest.EightSchools()
+	_, e := compile(t, Variants()[0], c)
+	m := irtest.NewMemory(e, c)
+	defer m.Close()
+	require.NoError(t, m.Prepare())
+	_, err := m.Eval(c.X, 1)
+	require.NoError(t, err)
+	m.Repeat(1000)
+	runtime.GC()
+	before := resident(t)
+	m.Repeat(1_000_000)
+	assert.Less(t, resident(t)-before, 1000)
+}
+
+// Many programs are made and closed; each has more than 100 KB of tables.
+func TestCloseFrees(t *testing.T) {
+	b := irtest.NewBuilder("coordinates", 1)
+	b.Loop([]int{20000}, func(k *irtest.Body) { k.Write(ir.Store, k.Coord(0), b.Aux(20000), 0, 1) })
+	c := b.Finish()
+	make1 := func() {
+		p, err := Compile(c.Plan)
+		require.NoError(t, err)
+		p.Close()
+	}
+	for range 20 {
+		make1()
+	}
+	runtime.GC()
+	before := resident(t)
+	for range 300 {
+		make1()
+	}
+	assert.Less(t, resident(t)-before, 300*160000/4096/2)
+}
+
+// The prologue refuses an index that is out of range or no whole number, and names its step.
+func TestIndexOutOfRange(t *testing.T) {
+	for _, bad := range []float64{-1, 5, 1e300} {
+		for _, n := range []int{1, 300} {
+			data := make([]float64, n)
+			data[n-1] = bad
+			b := irtest.NewBuilder("index", 1)
+			in, to := b.Input(ir.F64, data...), b.PreparedIndex(n)
+			first := b.Prepared(1)
+			b.Before(nil, func(k *irtest.Body) { k.Write(ir.Store, k.Num(1), first, 0) })
+			b.Before([]int{n}, func(k *irtest.Body) { k.StoreIndex(k.Load(in, 0, 1), to, 5, 0, 1) })
+			table := b.Const(0, 1, 2, 3, 4)
+			b.Loop([]int{n}, func(k *irtest.Body) {
+				k.Write(ir.Sum, k.Gather(table, 0, []int{0}, 1, ir.Address{Buf: to, Strides: []int{1}}), b.Aux(1), 0, 0)
+			})
+			c := b.Finish()
+			for _, v := range Variants() {
+				_, e := compile(t, v, c)
+				_, err := irtest.Run(e, c)
+				assert.ErrorContains(t, err, "step 1", "%v %d", bad, n)
+			}
+		}
+	}
+}
+
+// With a function for matrix products, the machine gives large ones to it, in every layout.
+func TestGemm(t *testing.T) {
+	for _, c := range irtest.Cases() {
+		if !strings.HasPrefix(c.Name, "product") {
+			continue
+		}
+		want, err := irtest.Reference(c)
+		require.NoError(t, err)
+		_, e := compile(t, Variants()[0], c)
+		m := irtest.NewMemory(e, c)
+		m.Gemm()
+		require.NoError(t, m.Prepare())
+		got, err := m.Eval(c.X, 1)
+		require.NoError(t, err)
+		assert.NoError(t, irtest.Differ(got, want, 1e-12), c.Name)
+		m.Close()
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	c := irtest.EightSchools()
+	_, err := CompileFor("vax", c.Plan)
+	assert.ErrorContains(t, err, "vax")
+	c.Plan.Dim = 0
+	_, err = Compile(c.Plan)
+	assert.Error(t, err)
+}
