@@ -148,11 +148,11 @@ func (l *looper) direct(i int, n *node) (place, bool) {
 	return place{}, false
 }
 
-var fused = map[ir.Op]int{fma: C.S_FMA, fms: C.S_FMS, fnma: C.S_FNMA, ir.Select: C.S_SELECT, ifLt: C.S_IF_LT, ifLe: C.S_IF_LE,
-	ifEq: C.S_IF_EQ, ifNe: C.S_IF_NE}
+var fused = map[ir.Op]int{fma: C.S_FMA, fms: C.S_FMS, fnma: C.S_FNMA, ir.Select: C.S_SELECT, ifLt: C.S_IF_LT,
+	ifLe: C.S_IF_LE, ifEq: C.S_IF_EQ, ifNe: C.S_IF_NE}
 
-var forms = map[ir.Op]int{fma: C.K_FMA_VVV, fms: C.K_FMS_VVV, fnma: C.K_FNMA_VVV, ir.Select: C.K_SELECT, ifLt: C.K_IF_LT,
-	ifLe: C.K_IF_LE, ifEq: C.K_IF_EQ, ifNe: C.K_IF_NE}
+var forms = map[ir.Op]int{fma: C.K_FMA_VVV, fms: C.K_FMS_VVV, fnma: C.K_FNMA_VVV, ir.Select: C.K_SELECT,
+	ifLt: C.K_IF_LT, ifLe: C.K_IF_LE, ifEq: C.K_IF_EQ, ifNe: C.K_IF_NE}
 
 // compute encodes what has a value.
 func (l *looper) compute(i int, n *node) {

@@ -96,7 +96,8 @@ static void solve_line(long n, int upper, int unit, double *x, view a, const dou
     V v = splat(x[k]);
     long i = 0;
     for (; i + W <= left; i += W) st(to + i, fnma_(ld(column + i), v, ld(to + i)));
-    if (i < left) stm(first(left - i), to + i, fnma_(ldm(first(left - i), column + i), v, ldm(first(left - i), to + i)));
+    M m = first(left - i);
+    if (i < left) stm(m, to + i, fnma_(ldm(m, column + i), v, ldm(m, to + i)));
   }
 }
 

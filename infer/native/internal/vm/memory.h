@@ -60,8 +60,8 @@ KERNEL(k_scatter) {
   for (long i = 0; i < n; i++) d[place(in, bases, i)] += a[one ? 0 : i];
 }
 
-// A checked index. q is its limit. Where it fails the index is 0, so that what follows stays inside its buffers, and the
-// status becomes off[4], the number of the step, unless an earlier one failed.
+// A checked index. q is its limit. Where it fails the index is 0, so that what follows stays inside its buffers, and
+// the status becomes off[4], the number of the step, unless an earlier one failed.
 KERNEL(k_index) {
   int32_t *d = (int32_t *)AT(0);
   const double *a = AT(1);

@@ -57,13 +57,15 @@ static void rows_times(long m, long k, double *out, long step, const double *a, 
 }
 
 // Likewise for contiguous columns of a.
-static void columns_times(long m, long k, double *out, long step, const double *a, long col, const double *b, long gap) {
+static void columns_times(long m, long k, double *out, long step, const double *a, long col, const double *b,
+                          long gap) {
   for (long i = 0; i < m; i += W) {
     M t = first(m - i < W ? m - i : W);
     V s[4] = {splat(0), splat(0), splat(0), splat(0)};
     const double *p = a + i;
     long l = 0;
     for (; l + 4 <= k; l += 4)
+#pragma GCC unroll 4
       for (int u = 0; u < 4; u++) s[u] = fma_(ldm(t, p + col * (l + u)), splat(b[gap * (l + u)]), s[u]);
     for (; l < k; l++) s[0] = fma_(ldm(t, p + col * l), splat(b[gap * l]), s[0]);
     V sums = (s[0] + s[1]) + (s[2] + s[3]);
@@ -78,16 +80,16 @@ static void columns_times(long m, long k, double *out, long step, const double *
 #define TILE(R)                                                                                                       \
   FN void tile##R(long k, view a, const double *b, long row, M left, M right, V (*to)[2]) {                           \
     V s[R][2];                                                                                                        \
-    for (int r = 0; r < R; r++) s[r][0] = s[r][1] = splat(0);                                                         \
+    _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) s[r][0] = s[r][1] = splat(0);                                 \
     for (long l = 0; l < k; l++) {                                                                                    \
       V x = ldm(left, b + row * l), y = ldm(right, b + row * l + W);                                                  \
-      for (int r = 0; r < R; r++) {                                                                                   \
+      _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) {                                                           \
         V f = splat(EL(a, r, l));                                                                                     \
         s[r][0] = fma_(f, x, s[r][0]);                                                                                \
         s[r][1] = fma_(f, y, s[r][1]);                                                                                \
       }                                                                                                               \
     }                                                                                                                 \
-    for (int r = 0; r < R; r++) to[r][0] = s[r][0], to[r][1] = s[r][1];                                               \
+    _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) to[r][0] = s[r][0], to[r][1] = s[r][1];                       \
   }
 TILE(1)
 TILE(4)

@@ -7,23 +7,29 @@ FN double plus1(double a, double b) { return a + b; }
 FN double times1(double a, double b) { return a * b; }
 
 // The reduction of n elements with four accumulators, whose order depends on n alone.
-#define FOLD(name, f, f1, start)                                                                                      \
+#define FOLD(name, f, f1, start, LAST)                                                                                \
   FN double fold_##name(const double *a, long n) {                                                                    \
     V s[4] = {splat(start), splat(start), splat(start), splat(start)};                                                \
     long i = 0;                                                                                                       \
     for (; i + 4 * W <= n; i += 4 * W)                                                                                \
+      _Pragma("GCC unroll 4")                                                                                         \
       for (int k = 0; k < 4; k++) s[k] = f(s[k], ld(a + i + k * W));                                                  \
     for (; i + W <= n; i += W) s[0] = f(s[0], ld(a + i));                                                             \
     if (i < n) s[1] = f(s[1], sel(FIRST(n - i), ldm(first(n - i), a + i), splat(start)));                             \
     V t = f(f(s[0], s[1]), f(s[2], s[3]));                                                                            \
-    double r = t[0];                                                                                                  \
-    for (int k = 1; k < W; k++) r = f1(r, t[k]);                                                                      \
-    return r;                                                                                                         \
+    return LAST(t, f1);                                                                                               \
   }
 #define FIRST(k) first(k)
-FOLD(sum, vplus, plus1, 0)
-FOLD(prod, vtimes, times1, 1)
-FOLD(max, max_, max1, -__builtin_inf())
+#define LAST_SUM(t, f1) hsum(t)
+#define LAST_EACH(t, f1)                                                                                              \
+  ({                                                                                                                  \
+    double r_ = (t)[0];                                                                                               \
+    _Pragma("GCC unroll 8") for (int k = 1; k < W; k++) r_ = f1(r_, (t)[k]);                                          \
+    r_;                                                                                                               \
+  })
+FOLD(sum, vplus, plus1, 0, LAST_SUM)
+FOLD(prod, vtimes, times1, 1, LAST_EACH)
+FOLD(max, max_, max1, -__builtin_inf(), LAST_EACH)
 
 #define REDUCE_KERNELS(name, f, f1)                                                                                   \
   KERNEL(k_##name) {                                                                                                  \
@@ -48,7 +54,7 @@ FOLD(max, max_, max1, -__builtin_inf())
     double *d = AT(0);                                                                                                \
     const double *a = AT(1);                                                                                          \
     for (long r = 0; r < n; r += in->q) {                                                                             \
-      long len = in->q < n - r ? in->q : n - r, i = 0;                                                                                        \
+      long len = in->q < n - r ? in->q : n - r, i = 0;                                                                \
       for (; i + W <= len; i += W) st(d + i, f(ld(d + i), ld(a + r + i)));                                            \
       if (i < len) {                                                                                                  \
         M m = first(len - i);                                                                                         \
@@ -74,6 +80,7 @@ KERNEL(k_dot) {
   V s[4] = {splat(0), splat(0), splat(0), splat(0)};
   long i = 0;
   for (; i + 4 * W <= n; i += 4 * W)
+#pragma GCC unroll 4
     for (int k = 0; k < 4; k++) s[k] = fma_(ld(a + i + k * W), ld(b + i + k * W), s[k]);
   for (; i + W <= n; i += W) s[0] = fma_(ld(a + i), ld(b + i), s[0]);
   if (i < n) {

@@ -46,8 +46,10 @@ FN double hsum(V x) { return _mm512_reduce_add_pd(x); }
 FN V scale_(V x, V k) { return _mm512_scalef_pd(x, k); }
 FN V hsums(const V *v) { // lane r is the sum of v[r]
   V a[4], b[4];
+#pragma GCC unroll 4
   for (int i = 0; i < 4; i++) // lanes of 128 bits hold sums of pairs of v[2i] and v[2i+1]
     a[i] = _mm512_unpacklo_pd(v[2 * i], v[2 * i + 1]) + _mm512_unpackhi_pd(v[2 * i], v[2 * i + 1]);
+#pragma GCC unroll 2
   for (int i = 0; i < 2; i++)
     b[i] = _mm512_shuffle_f64x2(a[2 * i], a[2 * i + 1], 0x88) + _mm512_shuffle_f64x2(a[2 * i], a[2 * i + 1], 0xdd);
   return _mm512_shuffle_f64x2(b[0], b[1], 0x88) + _mm512_shuffle_f64x2(b[0], b[1], 0xdd);

@@ -1,5 +1,5 @@
-// Package vm runs plans without a compiler: it encodes them as instructions for a machine in C, which works on blocks of
-// numbers with the widest vectors that the processor has.
+// Package vm runs plans without a compiler: it encodes them as instructions for a machine in C, which works on blocks
+// of numbers with the widest vectors that the processor has.
 package vm
 
 /*

@@ -45,7 +45,8 @@ func domain(op ir.Op) []float64 {
 				continue
 			}
 		case ir.Lgamma, ir.Digamma, ir.Trigamma:
-			if whole || x < -20 || math.Abs(x) < 1e-307 || op == ir.Trigamma && math.Abs(x) < 1e-100 || math.IsInf(x, 0) && op == ir.Trigamma {
+			if whole || x < -20 || math.Abs(x) < 1e-307 ||
+				op == ir.Trigamma && (math.Abs(x) < 1e-100 || math.IsInf(x, 0)) {
 				continue
 			}
 		case ir.Erfcx:

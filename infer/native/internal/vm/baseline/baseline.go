@@ -21,8 +21,8 @@ func EightSchools(n int, x, grad []float64) float64 {
 
 // Logistic has rows x len(x) data, row by row, and labels of 0 and 1.
 func Logistic(n int, x, grad, data, label []float64) float64 {
-	return float64(C.baseline_logistic(C.long(n), C.long(len(label)), C.long(len(x)), pointer(x), pointer(grad), pointer(data),
-		pointer(label), pointer(make([]float64, len(label)))))
+	return float64(C.baseline_logistic(C.long(n), C.long(len(label)), C.long(len(x)), pointer(x), pointer(grad),
+		pointer(data), pointer(label), pointer(make([]float64, len(label)))))
 }
 
 // LogLinear has columns u, v, u·v and y.
