@@ -53,7 +53,8 @@ type checkpointHeader struct {
 	Data     string            `json:"data"`
 	Position Position          `json:"position"`
 	Steps    int64             `json:"steps"`
-	Held     int64             `json:"held"` // or divergent transitions
+	Held     int64             `json:"held"`            // or divergent transitions
+	Stuck    []bool            `json:"stuck,omitempty"` // chains that the last update held
 	Stats    []string          `json:"stats"`
 	Counts   []int64           `json:"draws"`      // of each chain in the draws file
 	DrawsCRC uint64            `json:"draws_crc"`  // of those bytes
@@ -240,7 +241,7 @@ func (f *checkpointer) saveUpdates(r *updater) error {
 	h := f.header()
 	saved := r.state.Save()
 	h.State, h.Streams, h.Extra = saved.Steps, saved.Streams, saved.Extra
-	h.Steps, h.Held, h.Ended = r.steps, r.held, r.ended
+	h.Steps, h.Held, h.Ended, h.Stuck = r.steps, r.held, r.ended, r.stuck
 	tensors := maps.Clone(saved.Tensors)
 	maps.Copy(tensors, saved.Shared)
 	if r.average != nil {

@@ -67,6 +67,7 @@ func (f *checkpointer) resumeUpdates(r *updater) error {
 	if err := r.batches.Seek(h.Position); err != nil {
 		return err
 	}
+	r.stuck = h.Stuck
 	r.steps, r.held, r.ended, r.group.resumed = h.Steps, h.Held, h.Ended, h.Steps
 	r.session.updates = max(r.session.updates, r.steps)
 	if len(h.Stats) >= len(updateStats) {

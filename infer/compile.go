@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -141,6 +142,19 @@ func (c *compilation) compile(t Target, start Params, b Batch) (*native.Func, er
 	return f, c.same()
 }
 
+// gradientOnly makes native code without the value, in the tier of the code with it; nil where there is none.
+func (c *compilation) gradientOnly(t Target, start Params, b Batch) (*native.Func, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.options
+	o.Tier, o.ValueFree = c.report.Tier, true
+	f, _, err := Compile(withoutAux(t), start, b, o)
+	if errors.Is(err, native.ErrNative) {
+		return nil, nil
+	}
+	return f, err
+}
+
 // pin makes a run that goes on from a checkpoint use the tier that made it.
 func (c *compilation) pin(tier native.Tier) error {
 	c.mu.Lock()
@@ -159,6 +173,13 @@ func (c *compilation) same() error {
 	return fmt.Errorf(
 		"the checkpoint was made with gradients of the tier %q, and this run has %q (%s): their last bits differ: %w",
 		c.pinned, c.report.Tier, c.report.Reason, ErrCheckpoint)
+}
+
+// eager says whether gradients are known to be eager.
+func (c *compilation) eager() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done && c.report.Tier == native.Eager
 }
 
 // tier is who evaluates the gradients, Eager before the first.
@@ -187,12 +208,17 @@ func (j Job) Compile(t Target) (*native.Func, error) {
 	if j.compilation == nil {
 		return nil, nil
 	}
+	return j.compilation.compile(withoutAux(t), j.Start, j.Batch)
+}
+
+// withoutAux is a target whose log posterior gives nothing besides.
+func withoutAux(t Target) Target {
 	value := t.LogPosterior
 	t.LogPosterior = func(p Params, b Batch) (torch.Tensor, Aux) {
 		logp, _ := value(p, b)
 		return logp, nil
 	}
-	return j.compilation.compile(t, j.Start, j.Batch)
+	return t
 }
 
 // mostShapes is for how many shapes of batches a gradient is compiled; others are eager.
@@ -201,6 +227,7 @@ const mostShapes = 8
 // compiled are the functions of one target, by the shapes of the batches and whether the Jacobian counts.
 type compiled struct {
 	compilation *compilation
+	free        bool // without the value
 	mu          sync.Mutex
 	shapes      map[string]*native.Func // nil where eager
 	last        struct {
@@ -259,7 +286,11 @@ func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Fun
 		if !jacobian {
 			t.LogJacobian = nil
 		}
-		if f, err = c.compilation.compile(t, p, b); err != nil {
+		make := c.compilation.compile
+		if c.free {
+			make = c.compilation.gradientOnly
+		}
+		if f, err = make(t, p, b); err != nil {
 			return nil, err
 		}
 		if c.shapes == nil {

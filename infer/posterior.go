@@ -49,6 +49,7 @@ func NewGradient(t Target) (Gradient, error) {
 	a := &autograd{target: t}
 	if t.compilation != nil {
 		a.native = &compiled{compilation: t.compilation}
+		a.free = &compiled{compilation: t.compilation, free: true}
 	}
 	return a, nil
 }
@@ -57,6 +58,7 @@ type autograd struct {
 	target   Target
 	external atomic.Pointer[External] // once the log posterior has asked for it
 	native   *compiled                // nil for eager evaluation
+	free     *compiled                // the same without the value
 }
 
 func (a *autograd) ValueAndGrad(p Params, b Batch, jacobian float64) (Evaluation, error) {

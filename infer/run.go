@@ -24,6 +24,8 @@ type updater struct {
 	ended   bool      // by Until, or by the end of the last pass
 	passes  bool      // the run is a number of passes, total is 0
 	pending *pending  // a draw whose log density is not known yet
+	stuck   []bool    // chains that the last update held; nil for none
+	fused   *fused    // makes updates without tensors; nil where method or model need them
 }
 
 // pending is a draw of each chain that waits for the next evaluation, which is at its point.
@@ -47,6 +49,7 @@ func (g *group) update() (err error) {
 	if r.state.Position().Flat != g.start.Flat {
 		torch.Free(g.start.Flat)
 	}
+	r.fused = newFused(r)
 	if g.checkpoint != nil {
 		if g.file, err = openCheckpoint(g); err != nil {
 			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
@@ -100,8 +103,16 @@ func (r *updater) loop() error {
 			}
 			return err
 		}
-		if err := r.step(); err != nil {
+		most := r.total - r.steps
+		if every > 0 {
+			most = min(most, every-r.steps%every)
+		}
+		if made, err := r.fused.advance(most); err != nil {
 			return err
+		} else if !made {
+			if err := r.step(); err != nil {
+				return err
+			}
 		}
 		if every > 0 && (r.steps%every == 0 || !r.more()) {
 			if err := r.checkpointed(); err != nil {
@@ -122,6 +133,9 @@ func (r *updater) checkpointed() error {
 	}
 	if r.file == nil {
 		return nil
+	}
+	if err := r.fused.sync(); err != nil {
+		return err
 	}
 	return r.file.saveUpdates(r)
 }
@@ -152,32 +166,46 @@ func (r *updater) step() error {
 		r.steps++
 		r.session.updates = max(r.session.updates, r.steps)
 		r.session.gradients += int64(r.size)
-		r.rows.info = info
+		r.rows.info, r.stuck = info, info.Diverged
 		for k, bad := range info.Diverged {
 			if !bad {
 				continue
 			}
 			r.held++
 			if r.steps == 1 {
-				return fmt.Errorf("the log posterior of chain %d is %v and the norm of its gradient %v at the start: %w",
-					r.from+k, at(info.LogPosterior, k), at(info.GradNorm, k), ErrNonFinite)
+				return r.nowhere(k, at(info.LogPosterior, k), at(info.GradNorm, k))
 			}
 		}
 		if _, ok := r.transform.(Sampler); !ok && r.o.draws(r.steps) {
-			if err := r.draw(info); err != nil {
+			values, err := torch.ToSlice[float64](r.state.Position().Flat)
+			if err != nil {
+				return err
+			}
+			if err := r.draw(values, info); err != nil {
 				return err
 			}
 		}
-		p := r.progress()
-		p.Step, p.Steps, p.Held, p.State, p.Info = r.steps, r.total, r.session.held+r.held, r.state, info
-		p.Warming = r.steps <= int64(r.o.Warmup)
-		r.observer.Observe(p)
-		r.ended = r.o.Until != nil && r.o.Until(p)
+		r.tell(info)
 		if passer, ok := r.transform.(Passer); ok && r.batches.Position().Epoch-r.session.from.Epoch >= passer.Passes() {
 			r.ended = true
 		}
 		return nil
 	})
+}
+
+// nowhere is the error of a chain that starts where the density is not finite.
+func (r *updater) nowhere(k int, value, norm float64) error {
+	return fmt.Errorf("the log posterior of chain %d is %v and the norm of its gradient %v at the start: %w", r.from+k, value,
+		norm, ErrNonFinite)
+}
+
+// tell shows the observer and Until where the run stands.
+func (r *updater) tell(info Info) {
+	p := r.progress()
+	p.Step, p.Steps, p.Held, p.State, p.Info = r.steps, r.total, r.session.held+r.held, r.state, info
+	p.Warming = r.steps <= int64(r.o.Warmup)
+	r.observer.Observe(p)
+	r.ended = r.o.Until != nil && r.o.Until(p)
 }
 
 // prepare lets the transform look at the batches to come, and then goes back to where they begin.
@@ -218,19 +246,8 @@ func (r *updater) replace(next State) {
 var updateStats = []string{draws.StatLP, draws.StatGradNorm, draws.StatHeld}
 
 // draw remembers a draw of each chain. Its log density is that of the evaluation that follows.
-func (r *updater) draw(info Info) error {
-	if r.extra == nil {
-		r.extra = []string{}
-		for name := range info.Stats {
-			r.extra = append(r.extra, name)
-		}
-		sort.Strings(r.extra)
-	}
-	if err := r.rows.begin(append(slices.Clone(updateStats), r.extra...)); err != nil {
-		return err
-	}
-	values, err := torch.ToSlice[float64](r.state.Position().Flat)
-	if err != nil {
+func (r *updater) draw(values []float64, info Info) error {
+	if err := r.declare(info.Stats); err != nil {
 		return err
 	}
 	p := &pending{values: values}
@@ -248,6 +265,18 @@ func (r *updater) draw(info Info) error {
 	return nil
 }
 
+// declare says which statistics draws have.
+func (r *updater) declare(own map[string][]float64) error {
+	if r.extra == nil {
+		r.extra = []string{}
+		for name := range own {
+			r.extra = append(r.extra, name)
+		}
+		sort.Strings(r.extra)
+	}
+	return r.rows.begin(append(slices.Clone(updateStats), r.extra...))
+}
+
 // complete gives the pending draw its log density, on the scale of the sum over data.
 func (r *updater) complete(info Info) error {
 	p := r.pending
@@ -259,14 +288,19 @@ func (r *updater) complete(info Info) error {
 	for k := range r.size {
 		stats := p.stats[k*w : (k+1)*w]
 		stats[0], stats[1] = r.data*at(info.LogPosterior, k), at(info.GradNorm, k)
-		if err := r.rows.add(r.from+k, p.values[k*d:(k+1)*d], stats); err != nil {
+		if err := r.keep(k, p.values[k*d:(k+1)*d], stats); err != nil {
 			return err
-		}
-		if r.file != nil {
-			r.file.pending(k, p.values[k*d:(k+1)*d], stats)
 		}
 	}
 	return nil
+}
+
+// keep adds a draw of a chain of the group.
+func (r *updater) keep(k int, values, stats []float64) error {
+	if r.file != nil {
+		r.file.pending(k, values, stats)
+	}
+	return r.rows.add(r.from+k, values, stats)
 }
 
 // settle gives the pending draw its log density where no update follows at once: it makes the next update and forgets
@@ -274,6 +308,9 @@ func (r *updater) complete(info Info) error {
 func (r *updater) settle() error {
 	if r.pending == nil {
 		return nil
+	}
+	if made, err := r.fused.settle(); err != nil || made {
+		return err
 	}
 	return torch.Do(func(*torch.Scope) error {
 		at := r.batches.Position()
@@ -350,6 +387,8 @@ func (r *updater) end(failed bool) error {
 	if failed && err != nil {
 		err = r.complete(Info{}) // the run has its error; the last draw stays
 	}
+	err = errors.Join(err, r.fused.sync())
+	r.fused.close()
 	s := r.session
 	s.held += r.held
 	if s.o.Group == s.o.Chains {

@@ -1,7 +1,7 @@
 // Command sgmcmc measures what an update of the stochastic-gradient samplers costs beyond what it cannot do without:
 // the gradient and the noise.
 //
-//	go run ./bench/sgmcmc [-json] [-quick] [-large] [-seconds S] [-only NAME]
+//	go run ./bench/sgmcmc [-json] [-quick] [-large] [-seconds S] [-only NAME] [-runs]
 //
 // The bound evaluates the same gradient at the same points and draws as many normal numbers, and does nothing else.
 // Sampler and bound take turns of a few milliseconds, or of one call where that takes longer, in one process. A round
@@ -12,6 +12,9 @@
 // The target is a Gaussian of diagonal precision, in float32: its gradient takes a few passes over memory. That is the
 // hardest case: the gradient of a network costs more for each parameter, and all the rest the same. A million
 // parameters have 8 chains, and 64 with -large.
+//
+// With -runs it measures what an update of all chains costs in whole runs instead, in the processor's nanoseconds:
+// SGHMC and SGLD on a regression of the size of the Pima data, with all data and minibatches, and on a network.
 package main
 
 import (
@@ -38,7 +41,15 @@ func main() {
 	seconds := flag.Float64("seconds", 1, "time for each row of the table; a row has at least 3 rounds")
 	large := flag.Bool("large", false, "also 64 chains of a million parameters: some 5 GB of memory, some minutes")
 	only := flag.String("only", "", "only the samplers whose name contains this")
+	runs := flag.Bool("runs", false, "nanoseconds of an update in whole runs")
 	flag.Parse()
+	if *runs {
+		if err := measureRuns(os.Stdout, *asJSON, *quick, *seconds, *only); err != nil {
+			fmt.Fprintln(os.Stderr, "sgmcmc:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := measure(os.Stdout, *asJSON, *quick, *large, *seconds, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "sgmcmc:", err)
 		os.Exit(1)

@@ -3,9 +3,11 @@ package method
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -23,6 +25,9 @@ type Algorithm[S infer.State] struct {
 	Start func(s *S, m *Move) // makes the tensors of the first state, where θ is there; nil for nothing
 	// Step makes the update. next begins as a copy of s, one update further. Chains that diverged are held afterwards.
 	Step func(s, next *S, m *Move)
+	// Fused writes the update as operations on elements, for states that are small: the same as Step in another form. The
+	// parts of a state, which must be of the shape of θ, are its registers in their order. Nil leaves all states to Step.
+	Fused func(p *fuse.Program, m *Move)
 
 	// Due and Prepare are those of [infer.Preparer], with a state that Prepare changes; nil for none.
 	Due     func(s *S, epoch bool) bool
@@ -54,8 +59,16 @@ func (m *Move) Evaluate(p infer.Params) infer.Evaluation { return torch.Must(m.e
 
 // Rate is the value of a schedule at the update, checked: at least 0, with strict greater than 0.
 func (m *Move) Rate(field string, s infer.Schedule, strict bool) float64 {
-	err := s.Check(m.Name, fmt.Sprintf("%s at update %d", field, m.Index), m.Index, 0, strict)
-	return torch.Must(s(m.Index), err)
+	v := s(m.Index)
+	return torch.Must(v, m.check(field, v, strict))
+}
+
+// check is the check of a number at the update. Its name is made only for an error: most updates have none.
+func (m *Move) check(field string, v float64, strict bool) error {
+	if (v > 0 || v == 0 && !strict) && v <= math.MaxFloat64 {
+		return nil
+	}
+	return CheckValue(m.Name, fmt.Sprintf("%s at update %d", field, m.Index), v, 0, strict)
 }
 
 // Normal is standard normal noise in the form of x, from the streams of the chains.
@@ -138,19 +151,23 @@ type stepper[S infer.State, P pointer[S]] struct {
 // move evaluates and checks the schedules for the update that leads to the state next.
 func (t *stepper[S, P]) move(next *State) (*Move, error) {
 	m := &Move{Name: t.Algorithm.Name, Index: max(next.Step-1, 0), state: next}
-	m.LR = t.LR(m.Index)
-	if err := CheckValue(m.Name, fmt.Sprintf("LR at update %d", m.Index), m.LR, 0, false); err != nil {
-		return nil, err
+	return m, t.schedules(m)
+}
+
+// schedules evaluates and checks the schedules of a move.
+func (t *stepper[S, P]) schedules(m *Move) error {
+	m.LR, m.Temperature = t.LR(m.Index), 0
+	if err := m.check("LR", m.LR, false); err != nil {
+		return err
 	}
 	if t.Temperature != nil {
 		m.Temperature = t.Temperature(m.Index)
-		err := CheckValue(m.Name, fmt.Sprintf("Temperature at update %d", m.Index), m.Temperature, 0, false)
-		if err != nil {
-			return nil, err
+		if err := m.check("Temperature", m.Temperature, false); err != nil {
+			return err
 		}
 	}
 	m.Tau = m.Temperature / t.n
-	return m, nil
+	return nil
 }
 
 // Name is the name of the method in checkpoints and draws.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/sugarme/gotch/ts"
 )
@@ -83,7 +84,8 @@ func (c Adam) algorithm(name string, decoupled bool) (*method.Checks, method.Alg
 	check.Value("Eps", &c.Eps, 1e-8, true)
 	check.Value("WeightDecay", &c.WeightDecay, 0, false)
 	return check, method.Algorithm[AdamState]{
-		LR: c.LR,
+		LR:    c.LR,
+		Fused: func(p *fuse.Program, m *method.Move) { c.fused(p, m, decoupled) },
 		Step: func(s, next *AdamState, m *method.Move) {
 			if decoupled {
 				c.move(s, next, m, 1-m.LR*c.WeightDecay, m.Grad)
@@ -108,4 +110,20 @@ func (c Adam) move(s, next *AdamState, m *method.Move, keep float64, u *ts.Tenso
 	root := combine(term(1/math.Sqrt(1-math.Pow(c.Beta2, t)), next.Second.MustSqrt(false)))
 	step := next.First.MustDiv(root.MustAddScalar(ts.FloatScalar(c.Eps), false), false)
 	next.Params.Flat = combine(term(keep, s.Params.Flat), term(m.LR/(1-math.Pow(c.Beta1, t)), step))
+}
+
+func (c Adam) fused(p *fuse.Program, m *method.Move, decoupled bool) {
+	first, second, keep := fuse.Part(0), fuse.Part(1), 1.0
+	if decoupled {
+		keep = 1 - m.LR*c.WeightDecay
+	} else {
+		fusedDecay(p, c.WeightDecay)
+	}
+	p.Combine(first, of(c.Beta1, first), of(1-c.Beta1, fuse.Grad))
+	p.Multiply(fuse.A, 1, fuse.Grad, fuse.Grad)
+	p.Combine(second, of(c.Beta2, second), of(1-c.Beta2, fuse.A))
+	t := float64(m.Index + 1)
+	p.Root(fuse.A, 1/math.Sqrt(1-math.Pow(c.Beta2, t)), second, c.Eps)
+	p.Divide(fuse.B, 1, first, fuse.A)
+	p.Combine(fuse.Theta, of(keep, fuse.Theta), of(m.LR/(1-math.Pow(c.Beta1, t)), fuse.B))
 }

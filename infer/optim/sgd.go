@@ -2,6 +2,7 @@ package optim
 
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/sugarme/gotch/ts"
 )
@@ -48,7 +49,7 @@ func (c SGD) algorithm() (*method.Checks, method.Algorithm[SGDState]) {
 	check.Require(!c.Nesterov || c.Momentum != 0 && c.Dampening == 0, "Nesterov", true,
 		"it needs Momentum above 0 and Dampening 0")
 	return check, method.Algorithm[SGDState]{
-		LR: c.LR, Step: c.step,
+		LR: c.LR, Step: c.step, Fused: c.fused,
 		Parts: func(s *SGDState) []method.Part { return []method.Part{{Name: "buffer", Tensor: &s.Buffer}} },
 		Start: func(s *SGDState, _ *method.Move) { s.Buffer = combine(term(0, s.Params.Flat)) },
 	}
@@ -72,6 +73,21 @@ func (c SGD) step(s, next *SGDState, m *method.Move) {
 	}
 }
 
+func (c SGD) fused(p *fuse.Program, m *method.Move) {
+	buffer := fuse.Part(0)
+	fusedDecay(p, c.WeightDecay)
+	if m.Index == 0 || c.Momentum == 0 {
+		p.Combine(buffer, of(1, fuse.Grad))
+	} else {
+		p.Combine(buffer, of(c.Momentum, buffer), of(1-c.Dampening, fuse.Grad))
+	}
+	if c.Nesterov {
+		p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.Grad), of(m.LR*c.Momentum, buffer))
+	} else {
+		p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, buffer))
+	}
+}
+
 var (
 	combine = method.Combine
 	term    = method.Term
@@ -84,3 +100,13 @@ func decayed(g, theta *ts.Tensor, lambda float64) *ts.Tensor {
 	}
 	return combine(term(1, g), term(-lambda, theta))
 }
+
+// fusedDecay is decayed in the place of the gradient.
+func fusedDecay(p *fuse.Program, lambda float64) {
+	if lambda != 0 {
+		p.Combine(fuse.Grad, of(1, fuse.Grad), of(-lambda, fuse.Theta))
+	}
+}
+
+// of is c·x, a summand of [fuse.Program.Combine].
+func of(c float64, x fuse.Register) fuse.Term { return fuse.Term{C: c, X: x} }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/sugarme/gotch/ts"
 )
@@ -50,7 +51,7 @@ func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 	check.Schedule("Temperature", &c.Temperature, 1, false)
 	check.Value("Sigma", &c.Sigma, 1, true)
 	return method.Build(check, target, method.Algorithm[BAOAState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step,
+		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused,
 		Parts: func(s *BAOAState) []method.Part { return []method.Part{{Name: "momenta", Tensor: &s.Momenta}} },
 		Start: func(s *BAOAState, m *method.Move) { s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil) },
 		Inflation: func(s *BAOAState, u infer.Info, lambda float64) float64 {
@@ -77,4 +78,14 @@ func (c BAOA) step(s, next *BAOAState, m *method.Move) {
 	next.Momenta = combine(m.Noise(scale, s.Momenta, term(math.Exp(-gamma*eps), half))...)
 	drift := eps * rho / 2
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(drift, half), term(drift, next.Momenta))
+}
+
+func (c BAOA) fused(p *fuse.Program, m *method.Move) {
+	momenta, eps, rho := fuse.Part(0), m.LR, 1/(c.Sigma*c.Sigma)
+	gamma, drift := m.Rate("Alpha", c.Alpha, false)*rho, eps*rho/2
+	scale := math.Sqrt(-m.Tau*math.Expm1(-2*gamma*eps)) * c.Sigma
+	p.Combine(momenta, of(1, momenta), of(eps, fuse.Grad))
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(drift, momenta))
+	p.Combine(momenta, of(math.Exp(-gamma*eps), momenta), of(scale, fuse.Noise))
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(drift, momenta))
 }

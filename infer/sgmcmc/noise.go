@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -15,6 +16,9 @@ var (
 	combine = method.Combine
 	term    = method.Term
 )
+
+// of is c·x, a summand of [fuse.Program.Combine].
+func of(c float64, x fuse.Register) fuse.Term { return fuse.Term{C: c, X: x} }
 
 // defaults are the options of a run of every sampler. Steps are small, so neighbouring states are much alike.
 var defaults = infer.Options{Warmup: 2000, Thin: 5}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -52,7 +53,7 @@ func (c PSGLD) Build(target infer.Target) (infer.Transform, error) {
 	}
 	check.Require(c.Decay > 0 && c.Decay < 1, "Decay", c.Decay, "it must be between 0 and 1")
 	return method.Build(check, target, method.Algorithm[PSGLDState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step,
+		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused,
 		Parts: func(s *PSGLDState) []method.Part { return []method.Part{{Name: "square", Tensor: &s.Square}} },
 		Start: func(s *PSGLDState, m *method.Move) { s.Square = s.Params.Flat.MustZerosLike(false) },
 	})
@@ -71,4 +72,18 @@ func (c PSGLD) step(s, next *PSGLDState, m *method.Move) {
 		terms = append(terms, term(scale, z))
 	}
 	next.Params.Flat = combine(terms...)
+}
+
+func (c PSGLD) fused(p *fuse.Program, m *method.Move) {
+	square := fuse.Part(0)
+	p.Multiply(fuse.A, 1, fuse.Grad, fuse.Grad)
+	p.Combine(square, of(c.Decay, square), of(1-c.Decay, fuse.A))
+	p.Root(fuse.A, 1, square, c.Eps) // 1/G
+	p.Divide(fuse.B, m.LR, fuse.Grad, fuse.A)
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(1, fuse.B))
+	if scale := math.Sqrt(2 * m.Tau * m.LR); scale > 0 {
+		p.Root(fuse.A, 1, fuse.A, 0)
+		p.Divide(fuse.B, scale, fuse.Noise, fuse.A)
+		p.Combine(fuse.Theta, of(1, fuse.Theta), of(1, fuse.B))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/sugarme/gotch/ts"
 )
@@ -47,7 +48,7 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 	check.Value("Sigma", &c.Sigma, 1, true)
 	checkBeta(check, c.Beta, &c.EstimateBeta)
 	return method.Build(check, target, method.Algorithm[SGHMCState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step,
+		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused(),
 		Parts: func(s *SGHMCState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: varianceName, Tensor: &s.Variance,
 				Shared: true}}
@@ -83,4 +84,16 @@ func (c SGHMC) step(s, next *SGHMCState, m *method.Move) {
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(eps*rho, s.Momenta))
 	next.Momenta = combine(injected(m, c.Beta, c.EstimateBeta, alpha, s.Variance, s.Momenta,
 		term(1-eps*rho*alpha, s.Momenta), term(eps, m.Grad))...)
+}
+
+func (c SGHMC) fused() func(*fuse.Program, *method.Move) {
+	if c.EstimateBeta != nil {
+		return nil
+	}
+	momenta, rho := fuse.Part(0), 1/(c.Sigma*c.Sigma)
+	return func(p *fuse.Program, m *method.Move) {
+		alpha := m.Rate("Alpha", c.Alpha, false)
+		p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR*rho, momenta))
+		p.Combine(momenta, of(1-m.LR*rho*alpha, momenta), of(m.LR, fuse.Grad), of(noiseScale(m, alpha, c.Beta), fuse.Noise))
+	}
 }

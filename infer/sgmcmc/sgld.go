@@ -2,6 +2,7 @@ package sgmcmc
 
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/sugarme/gotch/ts"
 )
@@ -38,7 +39,7 @@ func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
 	check.Schedule("Temperature", &c.Temperature, 1, false)
 	checkBeta(check, c.Beta, &c.EstimateBeta)
 	return method.Build(check, target, method.Algorithm[SGLDState]{
-		LR: c.LR, Temperature: c.Temperature,
+		LR: c.LR, Temperature: c.Temperature, Fused: c.fused(),
 		Step: func(s, next *SGLDState, m *method.Move) {
 			next.Params.Flat = combine(injected(m, c.Beta, c.EstimateBeta, 1, s.Variance, s.Params.Flat,
 				term(1, s.Params.Flat), term(m.LR, m.Grad))...)
@@ -55,4 +56,13 @@ func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
 			s.Variance = c.EstimateBeta.Variance(g, s.Params, s.Variance, next)
 		},
 	})
+}
+
+func (c SGLD) fused() func(*fuse.Program, *method.Move) {
+	if c.EstimateBeta != nil {
+		return nil
+	}
+	return func(p *fuse.Program, m *method.Move) {
+		p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.Grad), of(noiseScale(m, 1, c.Beta), fuse.Noise))
+	}
 }

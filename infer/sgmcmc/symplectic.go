@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -86,7 +87,8 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	lightest := method.CheckMasses(check, &c.Mass)
 	return method.Build(check, target, method.Algorithm[SymplecticSGHMCState]{
 		LR: c.LR, Temperature: c.Temperature,
-		Step: func(s, next *SymplecticSGHMCState, m *method.Move) { c.step(s, next, m, unit) },
+		Step:  func(s, next *SymplecticSGHMCState, m *method.Move) { c.step(s, next, m, unit) },
+		Fused: c.fused(unit),
 		Parts: func(s *SymplecticSGHMCState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "mass", Tensor: &s.Mass, Shared: true},
 				{Name: varianceName, Tensor: &s.Variance, Shared: true}}
@@ -126,10 +128,7 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 
 func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, unit float64) {
 	h, damp, keep, scale := c.pace(m, unit, method.Lightest(s.Mass))
-	m.Info.LR, m.Info.TimeStep = h, h*math.Sqrt(unit)
-	if c.Momentum != nil {
-		m.Info.LR = c.Cycle(m.Index) * c.Cycle(m.Index) * m.LR
-	}
+	c.tell(m, h, unit)
 	terms := []torch.Term{term(keep, s.Momenta), term(h, m.Grad)}
 	switch wanted := 2 * m.Tau * damp / unit; {
 	case c.EstimateBeta != nil:
@@ -145,6 +144,27 @@ func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, uni
 		velocity = velocity.MustMul(s.Mass.MustReciprocal(false), false)
 	}
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(h*unit, velocity))
+}
+
+// tell says the step in the terms of the configuration, and its time.
+func (c SymplecticSGHMC) tell(m *method.Move, h, unit float64) {
+	m.Info.LR, m.Info.TimeStep = h, h*math.Sqrt(unit)
+	if c.Momentum != nil {
+		m.Info.LR = c.Cycle(m.Index) * c.Cycle(m.Index) * m.LR
+	}
+}
+
+func (c SymplecticSGHMC) fused(unit float64) func(*fuse.Program, *method.Move) {
+	if c.EstimateBeta != nil || c.EstimateMass != nil || len(c.Mass) > 0 {
+		return nil
+	}
+	momenta := fuse.Part(0)
+	return func(p *fuse.Program, m *method.Move) {
+		h, _, keep, scale := c.pace(m, unit, 1)
+		c.tell(m, h, unit)
+		p.Combine(momenta, of(keep, momenta), of(h, fuse.Grad), of(scale, fuse.Noise))
+		p.Combine(fuse.Theta, of(1, fuse.Theta), of(h*unit, momenta))
+	}
 }
 
 // pace checks and evaluates the schedules: the time step h, hγ, 1 − hγ, and the standard deviation of the noise of the

@@ -1,0 +1,138 @@
+package infer
+
+import (
+	"unsafe"
+
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// feed is where the next n updates have their data from: one batch for all of them, or minibatches that each takes by
+// itself from all of the data.
+type feed struct {
+	n      int64
+	size   int64   // of a minibatch; 0 for one batch
+	window *window // nil for one batch
+	next   func(n int64) (Batch, error)
+}
+
+// feed says from where at most n updates have their data.
+func (f *fused) feed(n int64) (feed, error) {
+	switch b := f.batches.(type) {
+	case *full:
+		return feed{n: n, next: func(n int64) (Batch, error) {
+			b.given += n
+			return b.batch, nil
+		}}, nil
+	case *minibatches:
+		if f.watched {
+			break
+		}
+		n, size := b.alike(n)
+		w, ok := f.windows[size]
+		if !ok {
+			var err error
+			if w, err = newWindow(b.data, b.n, size); err != nil {
+				return feed{}, err
+			}
+			f.windows[size] = w
+		}
+		if w == nil {
+			break
+		}
+		return feed{n: n, size: size, window: w, next: func(n int64) (Batch, error) {
+			f.index = b.take(n, f.index[:0])
+			return w.batch, nil
+		}}, nil
+	}
+	return feed{n: 1, next: func(int64) (Batch, error) { return f.batches.Next() }}, nil
+}
+
+// alike is how many batches from the next one on have its size, at most n.
+func (m *minibatches) alike(n int64) (alike, size int64) {
+	rest := m.n % m.o.Size
+	switch {
+	case rest == 0 || m.o.DropLast:
+		return n, m.o.Size
+	case m.at.Index == m.per-1:
+		return 1, rest
+	}
+	return min(n, m.per-1-m.at.Index), m.o.Size
+}
+
+// take appends the indices of the next n batches.
+func (m *minibatches) take(n int64, index []int64) []int64 {
+	for range n {
+		if m.ready != m.at.Epoch+1 {
+			m.shuffle()
+		}
+		from := m.at.Index * m.o.Size
+		index = append(index, m.order[from:min(from+m.o.Size, m.n)]...)
+		if m.at.Index++; m.at.Index == m.per {
+			m.at = Position{Epoch: m.at.Epoch + 1}
+		}
+	}
+	return index
+}
+
+// window are tensors that native code puts one minibatch after another in.
+type window struct {
+	batch   Batch
+	rows    []fuse.Rows
+	tensors []*ts.Tensor
+}
+
+// widths are the bytes of the elements that native code reads.
+var widths = map[gotch.DType]int{gotch.Double: 8, gotch.Float: 4, gotch.Int64: 8, gotch.Uint8: 1, gotch.Bool: 1}
+
+// newWindow is a window on n data for minibatches of a size; nil where native code cannot read them.
+func newWindow(data Batch, n, size int64) (*window, error) {
+	w := &window{batch: Batch{}}
+	for _, name := range data.names() {
+		from, err := data[name].Contiguous(false)
+		if err != nil {
+			return nil, err
+		}
+		to, err := torch.Copy(torch.Must(from.Narrow(0, 0, size, false)))
+		if err != nil {
+			return nil, err
+		}
+		torch.Detach(from, to)
+		w.tensors = append(w.tensors, from, to)
+		device, err := torch.DeviceOf(from)
+		if err != nil {
+			return nil, err
+		}
+		dtype, err := torch.DTypeOfTensor(from)
+		if err != nil {
+			return nil, err
+		}
+		if widths[dtype] == 0 || device != torch.CPU {
+			w.free()
+			return nil, nil
+		}
+		count, err := torch.Numel(from)
+		if err != nil {
+			return nil, err
+		}
+		r := fuse.Rows{Bytes: count / int(n) * widths[dtype]}
+		for _, a := range []struct {
+			of *ts.Tensor
+			to *unsafe.Pointer
+		}{{from, &r.From}, {to, &r.To}} {
+			if *a.to, err = ts.KelvinData(a.of, int(dtype.CInt())); err != nil {
+				return nil, err
+			}
+		}
+		w.rows, w.batch[name] = append(w.rows, r), to
+	}
+	return w, nil
+}
+
+func (w *window) free() {
+	if w != nil {
+		torch.Free(w.tensors...)
+	}
+}

@@ -1,0 +1,138 @@
+package fuse
+
+// #include "loop.h"
+import "C"
+
+import "fmt"
+
+// Register is a vector of as many numbers as there are parameters, for each chain.
+type Register int32
+
+// The registers. An update reads Grad, the gradient at Theta, and Noise, standard normal numbers; A and B are its own.
+const (
+	Theta Register = C.KELVIN_THETA
+	Grad  Register = C.KELVIN_GRAD
+	Noise Register = C.KELVIN_NOISE
+	A     Register = C.KELVIN_A
+	B     Register = C.KELVIN_B
+)
+
+// MostParts is how many tensors a state may have besides θ.
+const MostParts = C.KELVIN_REGISTERS - C.KELVIN_PARTS
+
+// Part is the i-th tensor of a state besides θ.
+func Part(i int) Register { return C.KELVIN_PARTS + Register(i) }
+
+// Program is a sequence of updates, each of which is a sequence of operations on the elements of registers. All chains
+// make the same.
+type Program struct {
+	moves []C.kelvin_move
+	ops   []C.kelvin_op
+}
+
+// Term is c·x, a summand of [Program.Combine].
+type Term struct {
+	C float64
+	X Register
+}
+
+// Reset empties the program.
+func (p *Program) Reset() { p.moves, p.ops = p.moves[:0], p.ops[:0] }
+
+// Truncate leaves the first n updates.
+func (p *Program) Truncate(n int) {
+	if n < len(p.moves) {
+		p.ops, p.moves = p.ops[:p.moves[n].first], p.moves[:n]
+	}
+}
+
+// Still takes the operations away: the updates evaluate and leave their chains where they are.
+func (p *Program) Still() {
+	for i := range p.moves {
+		p.moves[i].count, p.moves[i].noise = 0, 0
+	}
+}
+
+// Len is the number of updates.
+func (p *Program) Len() int { return len(p.moves) }
+
+// Begin begins an update that evaluates log density + weight · log |Jacobian|. With value that must be finite, and
+// record keeps the points before the update; without value only the gradient is evaluated, and recorded values are
+// NaN.
+func (p *Program) Begin(weight float64, value, record bool) {
+	p.moves = append(p.moves, C.kelvin_move{first: C.int32_t(len(p.ops)), value: truth(value), record: truth(record),
+		weight: C.double(weight)})
+}
+
+// Records is how many of the first n updates record.
+func (p *Program) Records(n int) int {
+	sum := 0
+	for i := range p.moves[:n] {
+		sum += int(p.moves[i].record)
+	}
+	return sum
+}
+
+// Values is how many updates need the value.
+func (p *Program) Values() int {
+	sum := 0
+	for i := range p.moves {
+		sum += int(p.moves[i].value)
+	}
+	return sum
+}
+
+// Combine sets a register to the sum of at most four terms, which may contain it. Noise of coefficient 0 is not drawn.
+func (p *Program) Combine(to Register, terms ...Term) {
+	op := C.kelvin_op{code: C.KELVIN_COMBINE, to: C.int32_t(to)}
+	for _, t := range terms {
+		if t.X == Noise && t.C == 0 {
+			continue
+		}
+		if int(op.terms) == len(op.from) {
+			panic(fmt.Sprintf("fuse: Combine has at most %d terms", len(op.from)))
+		}
+		op.from[op.terms], op.c[op.terms] = C.int32_t(t.X), C.double(t.C)
+		op.terms++
+	}
+	p.add(op)
+}
+
+// Multiply sets a register to c·x·y.
+func (p *Program) Multiply(to Register, c float64, x, y Register) {
+	p.pair(C.KELVIN_MULTIPLY, to, c, x, y)
+}
+
+// Divide sets a register to c·x/y.
+func (p *Program) Divide(to Register, c float64, x, y Register) { p.pair(C.KELVIN_DIVIDE, to, c, x, y) }
+
+// Root sets a register to c·√x + plus.
+func (p *Program) Root(to Register, c float64, x Register, plus float64) {
+	op := C.kelvin_op{code: C.KELVIN_ROOT, to: C.int32_t(to), terms: 1}
+	op.from[0], op.c[0], op.c[1] = C.int32_t(x), C.double(c), C.double(plus)
+	p.add(op)
+}
+
+func (p *Program) pair(code C.int32_t, to Register, c float64, x, y Register) {
+	op := C.kelvin_op{code: code, to: C.int32_t(to), terms: 2}
+	op.from[0], op.from[1], op.c[0] = C.int32_t(x), C.int32_t(y), C.double(c)
+	p.add(op)
+}
+
+func (p *Program) add(op C.kelvin_op) {
+	m := &p.moves[len(p.moves)-1]
+	for _, x := range op.from[:op.terms] {
+		if x == C.KELVIN_NOISE {
+			m.noise = 1
+		}
+	}
+	m.count++
+	p.ops = append(p.ops, op)
+}
+
+func truth(b bool) C.int32_t {
+	if b {
+		return 1
+	}
+	return 0
+}

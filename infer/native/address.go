@@ -1,0 +1,17 @@
+package native
+
+import "unsafe"
+
+// Addresses are what C code needs to call a function itself, see abi.h: the main part, the prologue (nil for none), and
+// the call that both get, in which point, weight, value, gradient and outputs are to be filled in. No other goroutine
+// may use them; they hold until done is called.
+func (f *Func) Addresses() (main, prologue, call unsafe.Pointer, done func(), err error) {
+	w, err := f.workspace()
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	if len(f.plan.Prologue) > 0 {
+		prologue = f.code.prologue
+	}
+	return f.code.main, prologue, unsafe.Pointer(w.call), func() { f.calls.Put(w) }, nil
+}
