@@ -16,7 +16,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // stopped is the folder of a run that was cancelled with 8 draws of 3 chains.
@@ -109,7 +109,7 @@ func TestDamagedDraws(t *testing.T) {
 	sameResult(t, j.whole(t), j.resume(t, dir))
 }
 
-// A checkpoint of another run is refused with what differs, its value and this run's. What may differ is Steps.
+// A checkpoint of another run is refused with what differs, its value and this run's. What may differ is Draws.
 func TestCheckpointOfAnotherRun(t *testing.T) {
 	m := newLogistic(10, 2)
 	type args struct {
@@ -118,13 +118,13 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 		p      infer.Params
 		data   infer.Batch
 		o      infer.MinibatchOptions
-		c      oldrun.Config
+		c      infer.Options
 		full   bool
 	}
 	usual := func(dir string) args {
 		return args{method: sgmcmc.SGLD{LR: infer.Constant(0.1)}, f: m.logPosterior, p: pointOf(t, m.layout(t), 0, 0, 0),
 			data: m.batch(),
-			o:    infer.MinibatchOptions{Size: 4}, c: oldrun.Config{Steps: 9, BurnIn: 2, Thin: 2, Chains: 3, Seed: 1,
+			o:    infer.MinibatchOptions{Size: 4}, c: infer.Options{Warmup: 2, Draws: 3, Thin: 2, Chains: 3, Seed: 1,
 				Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Model: "pima"}}}
 	}
 	run := func(a args) error {
@@ -132,7 +132,7 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 		if !a.full {
 			b = minibatches(t, a.data, a.o)
 		}
-		_, err := oldrun.Run(context.Background(), build(t, a.method, a.f), a.p, b, a.c)
+		_, err := infertest.Run(context.Background(), build(t, a.method, a.f), a.p, b, a.c)
 		return err
 	}
 	dir := filepath.Join(t.TempDir(), "of", "a", "run")
@@ -160,9 +160,9 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 			"its sites is b[] w[2], this run's b[1] w[2]"},
 		"chains":   {func(a *args) { a.c.Chains = 4 }, "its chains is 3, this run's 4"},
 		"seed":     {func(a *args) { a.c.Seed = 7 }, "its seed is 1, this run's 7"},
-		"burn-in":  {func(a *args) { a.c.BurnIn = 3 }, "its warm-up is 2, this run's 3"},
+		"burn-in":  {func(a *args) { a.c.Warmup = 3 }, "its warm-up is 2, this run's 3"},
 		"thinning": {func(a *args) { a.c.Thin = 0 }, "its thinning is 2, this run's 1"},
-		"no draws": {func(a *args) { a.c.NoDraws, a.c.Steps = true, 8 }, "its Discard is false, this run's true"},
+		"no draws": {func(a *args) { a.c.Discard = true }, "its Discard is false, this run's true"},
 		"data": {func(a *args) { a.data = changed },
 			"its data is minibatches of 4, seed 0, keep order false, drop last false, x[10 2] Double y[10] Double "},
 		"fewer data":   {func(a *args) { a.data = newLogistic(9, 2).batch() }, "x[9 2] Double y[9] Double "},
@@ -184,16 +184,16 @@ func TestCheckpointOfAnotherRun(t *testing.T) {
 		})
 	}
 	a := usual(dir)
-	a.c.Steps = 11
+	a.c.Draws = 4
 	assert.NoError(t, run(a))
 }
 
 // One chain with a chain axis is another point than one without.
 func TestCheckpointOfAPointWithoutChains(t *testing.T) {
 	l, dir := layoutOf(t, infer.Shapes{"w": {2}}), t.TempDir()
-	c := oldrun.Config{Steps: 2, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
+	c := infer.Options{Warmup: infer.None, Draws: 2, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
 	ran(t, restorable{}, pointOf(t, l, 1, 2), infer.Full(nil), c)
-	_, err := oldrun.Run(context.Background(), restorable{}, infer.Params{Layout: l, Flat: vec([]float64{1, 2}, 1, 2)},
+	_, err := infertest.Run(context.Background(), restorable{}, infer.Params{Layout: l, Flat: vec([]float64{1, 2}, 1, 2)},
 		infer.Full(nil), c)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.ErrorContains(t, err, "it is of another run: its point is [2] Double, this run's [1 2] Double")
@@ -202,10 +202,10 @@ func TestCheckpointOfAPointWithoutChains(t *testing.T) {
 // The other way round: a run without draws cannot be gone on with as one that has them, whose first would be missing.
 func TestCheckpointWithoutDraws(t *testing.T) {
 	p, dir := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 1), t.TempDir()
-	c := oldrun.Config{Steps: 2, NoDraws: true, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
+	c := infer.Options{Warmup: infer.None, Draws: 2, Discard: true, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
 	ran(t, restorable{}, p, infer.Full(nil), c)
-	c.Steps, c.NoDraws = 4, false
-	_, err := oldrun.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
+	c.Draws, c.Discard = 4, false
+	_, err := infertest.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.ErrorContains(t, err, "it is of another run: its Discard is true, this run's false")
 }
@@ -213,7 +213,7 @@ func TestCheckpointWithoutDraws(t *testing.T) {
 // Without Resume a checkpoint is not overwritten by accident.
 func TestCheckpointWithoutResume(t *testing.T) {
 	p, dir := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 1), t.TempDir()
-	c := oldrun.Config{Steps: 5, Checkpoint: &infer.Checkpoint{Dir: dir}}
+	c := infer.Options{Warmup: infer.None, Draws: 5, Checkpoint: &infer.Checkpoint{Dir: dir}}
 	ran(t, restorable{}, p, infer.Full(nil), c)
 	files := func() (out []string) {
 		for _, name := range []string{checkpointFile, drawsFile} {
@@ -224,7 +224,7 @@ func TestCheckpointWithoutResume(t *testing.T) {
 		return out
 	}
 	before := files()
-	_, err := oldrun.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
+	_, err := infertest.Run(context.Background(), restorable{}, p, infer.Full(nil), c)
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.EqualError(t, err, "infer.Run: checkpoint in "+dir+
 		": there is a checkpoint after 5 updates; set Resume to go on from it, or remove the folder: checkpoint cannot be "+
@@ -235,8 +235,8 @@ func TestCheckpointWithoutResume(t *testing.T) {
 func TestCheckpointFolderErrors(t *testing.T) {
 	p, tmp := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 1), t.TempDir()
 	run := func(transform infer.Transform, c *infer.Checkpoint, o infer.Observer) (*infer.Result, error) {
-		return oldrun.Run(context.Background(), transform, p, infer.Full(nil),
-			oldrun.Config{Steps: 9, Checkpoint: c, Observer: o})
+		return infertest.Run(context.Background(), transform, p, infer.Full(nil),
+			infer.Options{Warmup: infer.None, Draws: 9, Checkpoint: c, Observer: o})
 	}
 	t.Run("no folder named", func(t *testing.T) {
 		_, err := run(restorable{}, &infer.Checkpoint{}, nil)
@@ -282,9 +282,9 @@ func TestCheckpointFolderErrors(t *testing.T) {
 	t.Run("gone when cancelled", func(t *testing.T) {
 		dir := filepath.Join(tmp, "gone too")
 		ctx, cancel := context.WithCancel(context.Background())
-		r, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil),
-			oldrun.Config{Steps: 9, Checkpoint: &infer.Checkpoint{Dir: dir},
-				Observer: infer.ObserverFunc(func(p infer.Progress) {
+		r, err := infertest.Run(ctx, restorable{}, p, infer.Full(nil),
+			infer.Options{Warmup: infer.None, Draws: 9,
+				Checkpoint: &infer.Checkpoint{Dir: dir}, Observer: infer.ObserverFunc(func(p infer.Progress) {
 					require.NoError(t, os.RemoveAll(dir))
 					cancel()
 				})})
@@ -308,8 +308,8 @@ func TestCheckpointOfAnOddTensor(t *testing.T) {
 	p := infer.Params{Layout: l, Flat: ts.MustOnes([]int64{1}, gotch.Int64, gotch.CPU)}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil),
-		oldrun.Config{Steps: 1, Checkpoint: &infer.Checkpoint{Dir: t.TempDir()}})
+	_, err := infertest.Run(ctx, restorable{}, p, infer.Full(nil),
+		infer.Options{Warmup: infer.None, Draws: 1, Checkpoint: &infer.Checkpoint{Dir: t.TempDir()}})
 	assert.ErrorIs(t, err, infer.ErrCheckpoint)
 	assert.ErrorContains(t, err, "saving params: a tensor of type Int64 cannot be saved")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sugarme/gotch"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // The two files in the folder of a run.
@@ -41,14 +41,14 @@ func (j job) run(ctx context.Context, t testing.TB, dir string, every int64,
 	if j.single {
 		p, data = in32(t, p), m.batch32(t)
 	}
-	c := oldrun.Config{Steps: j.steps, BurnIn: 20, Thin: 3, Seed: 6, NoDraws: j.noDraw}
+	c := infer.Options{Warmup: 20, Draws: (int(j.steps) - 20) / 3, Thin: 3, Discard: j.noDraw, Seed: 6}
 	if observer != nil {
 		c.Observer = infer.ObserverFunc(observer)
 	}
 	if dir != "" {
 		c.Checkpoint = &infer.Checkpoint{Dir: dir, Every: every, Resume: true, Model: "logistic"}
 	}
-	return oldrun.Run(ctx, build(t, j.method, m.logPosterior), p,
+	return infertest.Run(ctx, build(t, j.method, m.logPosterior), p,
 		minibatches(t, data, infer.MinibatchOptions{Size: 8, Seed: 2}), c)
 }
 
@@ -173,11 +173,11 @@ func TestResumeAfterACrash(t *testing.T) {
 func TestResumeAfterAnError(t *testing.T) {
 	dir := t.TempDir()
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
-	c := oldrun.Config{Steps: 12, Checkpoint: &infer.Checkpoint{Dir: dir, Every: 4, Resume: true}}
-	r, err := oldrun.Run(context.Background(), restorable{counter{failAt: 7}}, p, infer.Full(nil), c)
+	c := infer.Options{Warmup: infer.None, Draws: 12, Checkpoint: &infer.Checkpoint{Dir: dir, Every: 4, Resume: true}}
+	r, err := infertest.Run(context.Background(), restorable{counter{failAt: 7}}, p, infer.Full(nil), c)
 	assert.ErrorIs(t, err, errCounter)
 	assert.EqualValues(t, 6, r.Updates)
-	want := ran(t, counter{}, p, infer.Full(nil), oldrun.Config{Steps: 12})
+	want := ran(t, counter{}, p, infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 12})
 	sameResult(t, want, ran(t, restorable{}, p, infer.Full(nil), c))
 }
 
@@ -204,8 +204,9 @@ func TestCheckpointEvery(t *testing.T) {
 	dir := t.TempDir()
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
 	var sizes []int64 // of the draws file after each update
-	ran(t, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 7, Checkpoint: &infer.Checkpoint{Dir: dir, Every: 3},
-		Observer: infer.ObserverFunc(func(infer.Progress) { sizes = append(sizes, sizeOf(t, dir, drawsFile)) })})
+	ran(t, restorable{}, p, infer.Full(nil),
+		infer.Options{Warmup: infer.None, Draws: 7,
+			Checkpoint: &infer.Checkpoint{Dir: dir, Every: 3}, Observer: infer.ObserverFunc(func(infer.Progress) { sizes = append(sizes, sizeOf(t, dir, drawsFile)) })})
 	// A draw is a number, one value and five statistics of 8 bytes; the observer comes before the
 	// checkpoint of its update.
 	const draw = 7 * 8
@@ -218,13 +219,13 @@ func TestCheckpointEvery(t *testing.T) {
 	// The default is every 1000.
 	dir = t.TempDir()
 	var first int64
-	ran(t, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 1500, NoDraws: true,
-		Checkpoint: &infer.Checkpoint{Dir: dir},
-		Observer: infer.ObserverFunc(func(p infer.Progress) {
-			if _, err := os.Stat(filepath.Join(dir, checkpointFile)); err == nil && first == 0 {
-				first = p.Step
-			}
-		})})
+	ran(t, restorable{}, p, infer.Full(nil),
+		infer.Options{Warmup: 1500, Draws: infer.None,
+			Checkpoint: &infer.Checkpoint{Dir: dir}, Observer: infer.ObserverFunc(func(p infer.Progress) {
+				if _, err := os.Stat(filepath.Join(dir, checkpointFile)); err == nil && first == 0 {
+					first = p.Step
+				}
+			})})
 	assert.EqualValues(t, 1001, first)
 }
 
@@ -282,12 +283,12 @@ func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
 func TestResumeCountsHeldUpdates(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 0)
 	diverges := func(update int64, chain int) bool { return update > 1 && (update+int64(chain))%3 == 0 }
-	want := ran(t, counter{diverges: diverges}, p, infer.Full(nil), oldrun.Config{Steps: 9})
+	want := ran(t, counter{diverges: diverges}, p, infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 9})
 	assert.EqualValues(t, 3+3, want.Held) // updates 3, 6, 9 of chain 0; 2, 5, 8 of chain 1
 	dir := t.TempDir()
 	for _, steps := range []int64{4, 9} {
 		r := ran(t, restorable{counter{diverges: diverges}}, p, infer.Full(nil),
-			oldrun.Config{Steps: steps, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
+			infer.Options{Warmup: infer.None, Draws: int(steps), Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
 		if steps == 9 {
 			sameResult(t, want, r)
 		}
@@ -311,10 +312,10 @@ func TestCheckpointKeepsTensors(t *testing.T) {
 			dir := t.TempDir()
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			c := oldrun.Config{Steps: 1, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
-			before, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil), c)
+			c := infer.Options{Warmup: infer.None, Draws: 1, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}}
+			before, err := infertest.Run(ctx, restorable{}, p, infer.Full(nil), c)
 			require.ErrorIs(t, err, context.Canceled)
-			after, err := oldrun.Run(ctx, restorable{}, p, infer.Full(nil), c)
+			after, err := infertest.Run(ctx, restorable{}, p, infer.Full(nil), c)
 			require.ErrorIs(t, err, context.Canceled)
 			if diff := cmp.Diff(saved(before.State), saved(after.State)); diff != "" {
 				t.Error(diff)

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // drawnAt are the numbers of the updates that draws were taken after: the counter's position is the
 // number of its updates.
-func drawnAt(t *testing.T, c oldrun.Config) []float64 {
+func drawnAt(t *testing.T, c infer.Options) []float64 {
 	t.Helper()
 	r := ran(t, restorable{}, pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0), infer.Full(nil), c)
 	return r.Draws.Element(0, 0)
@@ -24,24 +24,22 @@ func drawnAt(t *testing.T, c oldrun.Config) []float64 {
 
 func TestDrawsAtTheEndsOfCycles(t *testing.T) {
 	cycles := &infer.Cycles{Length: 10, From: 5}
-	assert.Equal(t, []float64{15, 25, 35}, drawnAt(t, oldrun.Config{Steps: 39, Cycles: cycles}))
-	assert.Equal(t, []float64{25, 35}, drawnAt(t, oldrun.Config{Steps: 39, BurnIn: 15, Cycles: cycles}))
-	assert.Equal(t, []float64{25, 45}, drawnAt(t, oldrun.Config{Steps: 50, Thin: 2, Cycles: cycles}))
-	assert.Equal(t, []float64{35}, drawnAt(t, oldrun.Config{Steps: 54, BurnIn: 16, Thin: 2, Cycles: cycles}))
+	assert.Equal(t, []float64{15, 25, 35}, drawnAt(t, infer.Options{Warmup: infer.None, Draws: 3, Cycles: cycles}))
+	assert.Equal(t, []float64{25, 35}, drawnAt(t, infer.Options{Warmup: 15, Draws: 2, Cycles: cycles}))
+	assert.Equal(t, []float64{25, 45}, drawnAt(t, infer.Options{Warmup: infer.None, Draws: 2, Thin: 2, Cycles: cycles}))
+	assert.Equal(t, []float64{35}, drawnAt(t, infer.Options{Warmup: 16, Draws: 1, Thin: 2, Cycles: cycles}))
 
 	transform := restorable{}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
-	_, err := oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 14, Cycles: cycles})
-	require.EqualError(t, err, "there are no draws")
-	_, err = oldrun.Run(context.Background(), transform, p, infer.Full(nil),
-		oldrun.Config{Steps: 14, Cycles: &infer.Cycles{Length: 1, Explore: 2}})
+	_, err := infertest.Run(context.Background(), transform, p, infer.Full(nil),
+		infer.Options{Warmup: infer.None, Draws: 1, Cycles: &infer.Cycles{Length: 1, Explore: 2}})
 	require.EqualError(t, err, "infer.Run: infer.Cycles: Explore is 2: it must be at least 0 and less than 1")
 }
 
 // Update t, counted from 0, leaves position t with step size 1/(t + 1): the weighted sums over t = 10,
 // ..., 499 are closed.
 func TestAverageIsWeightedByTheStep(t *testing.T) {
-	c := oldrun.Config{Steps: 500, BurnIn: 10, Average: true, NoDraws: true}
+	c := infer.Options{Warmup: 10, Draws: 490, Discard: true, Average: true}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
 	r := ran(t, counter{lr: func(step int64) float64 { return 1 / float64(step+1) }}, p, infer.Full(nil), c)
 	var weight, first, second float64
@@ -56,12 +54,13 @@ func TestAverageIsWeightedByTheStep(t *testing.T) {
 	assert.InEpsilon(t, second/weight-mean*mean, floats(r.Average.Variance.Flat)[0], 1e-12)
 
 	// With equal steps it is the average of the positions 10 to 19.
-	plain := ran(t, restorable{}, p, infer.Full(nil), oldrun.Config{Steps: 20, BurnIn: 10, Average: true})
+	plain := ran(t, restorable{}, p, infer.Full(nil), infer.Options{Warmup: 10, Draws: 10, Average: true})
 	assert.InDelta(t, 14.5, floats(plain.Average.Mean.Flat)[0], 1e-13)
 	assert.InDelta(t, 8.25, floats(plain.Average.Variance.Flat)[0], 1e-12)
 
 	// A chain that never moves, with weight 0, has none.
-	none := ran(t, counter{lr: infer.Constant(0)}, p, infer.Full(nil), oldrun.Config{Steps: 20, Average: true})
+	none := ran(t, counter{lr: infer.Constant(0)}, p, infer.Full(nil),
+		infer.Options{Warmup: infer.None, Draws: 20, Average: true})
 	assert.Nil(t, none.Average)
 }
 
@@ -71,7 +70,8 @@ func TestAverageOfFloat32(t *testing.T) {
 	p := in32(t, pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 1<<22))
 	var average *infer.Average
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
-		average = ran(t, counter{}, p, infer.Full(nil), oldrun.Config{Steps: 20_000, NoDraws: true, Average: true}).Average
+		average = ran(t, counter{}, p, infer.Full(nil),
+			infer.Options{Warmup: infer.None, Draws: 20000, Discard: true, Average: true}).Average
 		return nil
 	}))
 	assert.InDelta(t, 1<<22+9999.5, floats(average.Mean.Flat)[0], 1e-6)
@@ -83,8 +83,8 @@ func TestUntilEndsARun(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
 	dir := t.TempDir()
 	seen := 0
-	c := oldrun.Config{Steps: 100, Until: func(p infer.Progress) bool { seen++; return p.Step == 17 },
-		Checkpoint: &infer.Checkpoint{Dir: dir}}
+	c := infer.Options{Warmup: infer.None, Draws: 100,
+		Until: func(p infer.Progress) bool { seen++; return p.Step == 17 }, Checkpoint: &infer.Checkpoint{Dir: dir}}
 	r := ran(t, restorable{}, p, infer.Full(nil), c)
 	assert.EqualValues(t, 17, r.Updates)
 	assert.Equal(t, 17, seen)
@@ -110,7 +110,7 @@ func TestPrepareSeesTheBatchesToCome(t *testing.T) {
 	transform := &preparing{seen: &updates, prepared: &prepared}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
 	ran(t, transform, p, minibatches(t, data, infer.MinibatchOptions{Size: 2, Seed: 4}),
-		oldrun.Config{Steps: 8, NoDraws: true})
+		infer.Options{Warmup: 8, Draws: infer.None})
 	assert.Len(t, updates, 16)
 	assert.Equal(t, slices.Concat(updates[:6], updates[8:14]), prepared, "the first three batches of each epoch")
 	assert.Equal(t, 2, transform.count, "before the first update of each of two epochs")

@@ -12,7 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // wells is log p = Σ (x² − x⁴/10), with modes at ±√5.
@@ -22,7 +22,7 @@ func wells(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 }
 
 // ensembleOf is an ensemble of 10 chains of SGHMC from different points, in groups.
-func ensembleOf(t testing.TB, group int, c oldrun.Config) *infer.Result {
+func ensembleOf(t testing.TB, group int, c infer.Options) *infer.Result {
 	t.Helper()
 	start := make([]float64, 20)
 	for i := range start {
@@ -31,7 +31,7 @@ func ensembleOf(t testing.TB, group int, c oldrun.Config) *infer.Result {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), start...)
 	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.05)}, wells)
 	c.Group = group
-	r, err := oldrun.Run(context.Background(), transform, p, infer.Full(nil), c)
+	r, err := infertest.Run(context.Background(), transform, p, infer.Full(nil), c)
 	require.NoError(t, err)
 	return r
 }
@@ -39,7 +39,7 @@ func ensembleOf(t testing.TB, group int, c oldrun.Config) *infer.Result {
 // Chains read the streams of their numbers whatever their group, so the grouping changes rounding at most; here, where
 // no operation sums over chains, nothing.
 func TestGroupsOfAnEnsembleAgree(t *testing.T) {
-	c := oldrun.Config{LastOnly: true, Steps: 50, Seed: 3}
+	c := infer.Options{Warmup: 49, Draws: 1, Seed: 3}
 	want := ensembleOf(t, 0, c)
 	assert.Equal(t, 10, want.Last.Chains())
 	assert.Equal(t, 10, want.Draws.Chains())
@@ -53,13 +53,13 @@ func TestGroupsOfAnEnsembleAgree(t *testing.T) {
 			assert.Equal(t, floats(want.Last.Flat)[2*k:2*k+2], got.Draws.Row(k, 0), "the draw is the last state")
 		}
 	}
-	other := ensembleOf(t, 0, oldrun.Config{LastOnly: true, Steps: 50, Seed: 3, FirstChain: 1})
+	other := ensembleOf(t, 0, infer.Options{Warmup: 49, Draws: 1, Seed: 3, FirstChain: 1})
 	assert.NotEqual(t, floats(want.Last.Flat), floats(other.Last.Flat), "chains of other numbers have other streams")
 }
 
 // Draws of cycles and averages of groups are side by side like the chains.
 func TestEnsembleCollects(t *testing.T) {
-	c := oldrun.Config{Steps: 60, BurnIn: 20, Average: true, Cycles: &infer.Cycles{Length: 10}}
+	c := infer.Options{Warmup: 20, Draws: 4, Average: true, Cycles: &infer.Cycles{Length: 10}}
 	want, got := ensembleOf(t, 0, c), ensembleOf(t, 4, c)
 	assert.Equal(t, 4, got.Draws.MinLen(), "cycles that end after 30, 40, 50 and 60 updates")
 	assert.Equal(t, floats(want.Average.Mean.Flat), floats(got.Average.Mean.Flat))
@@ -77,13 +77,13 @@ func TestDeepEnsembleIsTemperatureZero(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"x": {2}})
 	p := pointOf(t, l, 1, 1, -1, 1, 0.1, -3, -2, -0.2)
 	batches := infer.Full(nil)
-	c := oldrun.Config{Group: 3, LastOnly: true, Steps: 500}
+	c := infer.Options{Warmup: 499, Draws: 1, Group: 3}
 	cold := build(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.05), Momentum: infer.Constant(0.5),
 		Temperature: infer.Constant(0)}, wells)
 	sgd := build(t, optim.SGD{LR: infer.Constant(0.05), Momentum: 0.5}, wells)
-	a, err := oldrun.Run(context.Background(), cold, p, batches, c)
+	a, err := infertest.Run(context.Background(), cold, p, batches, c)
 	require.NoError(t, err)
-	b, err := oldrun.Run(context.Background(), sgd, p, batches, c)
+	b, err := infertest.Run(context.Background(), sgd, p, batches, c)
 	require.NoError(t, err)
 	assert.Equal(t, floats(b.Last.Flat), floats(a.Last.Flat), "bit for bit")
 	const mode = 2.2360679774997896 // √5
@@ -93,7 +93,7 @@ func TestDeepEnsembleIsTemperatureZero(t *testing.T) {
 // An ensemble that was stopped between groups, or within one, goes on where it was.
 func TestEnsembleResumes(t *testing.T) {
 	dir := t.TempDir()
-	c := oldrun.Config{Steps: 40, BurnIn: 10, Thin: 5, Seed: 9, Average: true}
+	c := infer.Options{Warmup: 10, Draws: 6, Thin: 5, Seed: 9, Average: true}
 	want := ensembleOf(t, 4, c)
 
 	stop := errors.New("stop")
@@ -114,7 +114,7 @@ func TestEnsembleResumes(t *testing.T) {
 				cancel(stop)
 			}
 		})
-		return oldrun.Run(ctx, transform, p, infer.Full(nil), cfg)
+		return infertest.Run(ctx, transform, p, infer.Full(nil), cfg)
 	}
 	r, err := once(55) // within the second group of three
 	require.ErrorIs(t, err, context.Canceled)
@@ -221,8 +221,8 @@ func TestGroupsAgreeToRounding(t *testing.T) {
 	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: infer.Constant(1.0 / 200)}, m.logPosterior)
 	last := func(group int) []float64 {
 		batches := minibatches(t, m.batch(), infer.MinibatchOptions{Size: 32, Seed: 1})
-		r, err := oldrun.Run(context.Background(), transform, p, batches,
-			oldrun.Config{Group: group, LastOnly: true, Steps: 2, Seed: 8})
+		r, err := infertest.Run(context.Background(), transform, p, batches,
+			infer.Options{Warmup: 1, Draws: 1, Group: group, Seed: 8})
 		require.NoError(t, err)
 		return floats(r.Last.Flat)
 	}
@@ -235,8 +235,8 @@ func TestGroupsAgreeToRounding(t *testing.T) {
 func TestEnsembleWithUntilResumes(t *testing.T) {
 	updates := 0
 	var firsts []uint64
-	c := oldrun.Config{Steps: 50, Seed: 3, Checkpoint: &infer.Checkpoint{Dir: t.TempDir(), Resume: true},
-		Until: func(p infer.Progress) bool {
+	c := infer.Options{Warmup: infer.None, Draws: 50, Seed: 3,
+		Checkpoint: &infer.Checkpoint{Dir: t.TempDir(), Resume: true}, Until: func(p infer.Progress) bool {
 			updates++
 			if p.Step == 1 {
 				firsts = append(firsts, p.FirstChain)

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -58,15 +57,9 @@ func Example() {
 
 func ExampleRun() {
 	start, batch := exampleStart()
-	// The model is a mean over data, so the temperature of the Bayes posterior is one over their number.
-	method := sgmcmc.SGLD{LR: infer.Constant(0.05), Temperature: infer.Constant(1. / exampleData)}
-	transform, err := method.Build(infer.Sum(exampleModel, 1))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(batch),
-		oldrun.Config{Steps: 3000, BurnIn: 500, Thin: 5, Chains: 16, Seed: 1})
+	program := infer.Handwritten(infer.Mean(exampleModel, exampleData), start, batch)
+	result, err := infer.Run(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.05)},
+		infer.Options{Chains: 16, Warmup: 500, Draws: 500, Thin: 5, Seed: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -81,18 +74,15 @@ func ExampleRun() {
 // Cancelling a run, here after ten updates, gives what it has so far.
 func ExampleRun_cancelled() {
 	start, batch := exampleStart()
-	transform, err := optim.Adam{LR: infer.Constant(0.1)}.Build(infer.Sum(exampleModel, 1))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	program := infer.Handwritten(infer.Mean(exampleModel, exampleData), start, batch)
 	ctx, cancel := context.WithCancel(context.Background())
 	watch := infer.ObserverFunc(func(p infer.Progress) {
 		if p.Step == 10 {
 			cancel()
 		}
 	})
-	result, err := oldrun.Run(ctx, transform, start, infer.Full(batch), oldrun.Config{Steps: 1000, Observer: watch})
+	result, err := infer.Run(ctx, program, optim.Adam{LR: infer.Constant(0.1)},
+		infer.Options{Chains: 1, Warmup: infer.None, Draws: 1000, Observer: watch})
 	fmt.Println(err)
 	fmt.Println(result.Draws.MinLen(), "draws")
 	// Output:

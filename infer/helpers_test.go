@@ -17,7 +17,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -68,9 +68,9 @@ func build(t testing.TB, m infer.Method, logPosterior infer.LogPosterior) infer.
 }
 
 // ran is a run that must succeed.
-func ran(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batches, c oldrun.Config) *infer.Result {
+func ran(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batches, c infer.Options) *infer.Result {
 	t.Helper()
-	r, err := oldrun.Run(context.Background(), transform, p, b, c)
+	r, err := infertest.Run(context.Background(), transform, p, b, c)
 	require.NoError(t, err)
 	return r
 }

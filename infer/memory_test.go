@@ -9,7 +9,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -21,7 +20,7 @@ func TestRunInFlatMemory(t *testing.T) {
 	b := minibatches(t, m.batch(), infer.MinibatchOptions{Size: 16})
 	var bytes, rss int64
 	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.05), Temperature: infer.Constant(0.01)}, m.logPosterior), p, b,
-		oldrun.Config{Steps: 20_000, NoDraws: true, Observer: infer.ObserverFunc(func(p infer.Progress) {
+		infer.Options{Warmup: 20_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			if p.Step == 2_000 {
 				bytes, rss = unscoped(), resident(t)
 			}
@@ -52,8 +51,8 @@ func TestRunInAScopeRemembersNothing(t *testing.T) {
 	before := unscoped()
 	require.NoError(t, torch.Do(func(s *torch.Scope) error {
 		var start int64
-		r := ran(t, counter{}, p, infer.Full(nil), oldrun.Config{Steps: 20_000, NoDraws: true,
-			Observer: infer.ObserverFunc(func(p infer.Progress) {
+		r := ran(t, counter{}, p, infer.Full(nil),
+			infer.Options{Warmup: 20_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
 				if p.Step == 1_000 {
 					start = heap()
 				}

@@ -14,7 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -247,7 +247,7 @@ func TestForeignPanic(t *testing.T) {
 		assert.Equal(t, shapeOf(p.Flat), shapeOf(e.Grad))
 
 		transform := build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, broken)
-		_, err := oldrun.Run(t.Context(), transform, p, infer.Full(nil), oldrun.Config{Steps: 3})
+		_, err := infertest.Run(t.Context(), transform, p, infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 3})
 		var panicked *infer.PanicError
 		require.ErrorAs(t, err, &panicked)
 		assert.ErrorContains(t, err, "panic in the model: runtime error: index out of range [1] with length 0")

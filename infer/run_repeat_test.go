@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -33,7 +32,7 @@ func TestRunIsRepeatable(t *testing.T) {
 			run := func(seed uint64, data infer.Batch, k int) *infer.Result {
 				return ran(t, build(t, method, m.logPosterior), pointOf(t, m.layout(t), numbers(4*k, 0)...),
 					minibatches(t, data, infer.MinibatchOptions{Size: 8, Seed: 5}),
-					oldrun.Config{Steps: 25, BurnIn: 5, Thin: 2, Seed: seed})
+					infer.Options{Warmup: 5, Draws: 10, Thin: 2, Seed: seed})
 			}
 			for _, k := range []int{1, 3} {
 				first := run(1, m.batch(), k)

@@ -13,14 +13,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // A run that is cancelled in mid-run ends after the update under way, with the draws so far and an error that says why.
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil),
-		oldrun.Config{Steps: 20, BurnIn: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
+	r, err := infertest.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil),
+		infer.Options{Warmup: 3, Draws: 17, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			if p.Step == 7 {
 				cancel()
 			}
@@ -33,8 +33,8 @@ func TestRunCancelled(t *testing.T) {
 	assert.Equal(t, []float64{7}, floats(r.State.Position().Flat), "the state can go on")
 
 	// Cancelled before it begins: nothing is done.
-	r, err = oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil),
-		oldrun.Config{Steps: 20})
+	r, err = infertest.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil),
+		infer.Options{Warmup: infer.None, Draws: 20})
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Zero(t, r.Updates)
 	assert.Zero(t, r.Unconstrained.Total())
@@ -42,8 +42,8 @@ func TestRunCancelled(t *testing.T) {
 
 	ctx, cancel = context.WithTimeout(context.Background(), 0)
 	defer cancel()
-	_, err = oldrun.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil),
-		oldrun.Config{Steps: 20})
+	_, err = infertest.Run(ctx, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 5), infer.Full(nil),
+		infer.Options{Warmup: infer.None, Draws: 20})
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -56,8 +56,8 @@ func valuesOf(t testing.TB, r *infer.Result, site string) [][][]float64 {
 
 // An update that fails ends the run with its error, and what there is until then.
 func TestRunUpdateError(t *testing.T) {
-	r, err := oldrun.Run(context.Background(), counter{failAt: 5}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0),
-		infer.Full(nil), oldrun.Config{Steps: 9})
+	r, err := infertest.Run(context.Background(), counter{failAt: 5}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0),
+		infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 9})
 	assert.ErrorIs(t, err, errCounter)
 	assert.EqualError(t, err, "infer.Run: after 4 of 9 updates: the counter is stuck")
 	require.NotNil(t, r)
@@ -65,8 +65,8 @@ func TestRunUpdateError(t *testing.T) {
 	assert.Equal(t, [][][]float64{{{1}, {2}, {3}, {4}}}, valuesOf(t, r, "w"))
 	assert.Equal(t, []float64{4}, floats(r.State.Position().Flat))
 
-	r, err = oldrun.Run(context.Background(), counter{failAt: 1}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0),
-		infer.Full(nil), oldrun.Config{Steps: 9})
+	r, err = infertest.Run(context.Background(), counter{failAt: 1}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0),
+		infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 9})
 	assert.EqualError(t, err, "infer.Run: after 0 of 9 updates: the counter is stuck")
 	assert.Zero(t, r.Unconstrained.Total())
 	assert.Equal(t, []float64{0}, floats(r.State.Position().Flat))
@@ -76,8 +76,8 @@ func TestRunUpdateError(t *testing.T) {
 func TestRunErrorsOfMethods(t *testing.T) {
 	m := newLogistic(10, 2)
 	p := pointOf(t, m.layout(t), 0.1, 0.2, 0.3)
-	r, err := oldrun.Run(context.Background(), build(t, sgmcmc.SGLD{LR: infer.Linear(0.3, -0.3, 0, 6)}, m.logPosterior), p,
-		infer.Full(m.batch()), oldrun.Config{Steps: 9})
+	r, err := infertest.Run(context.Background(), build(t, sgmcmc.SGLD{LR: infer.Linear(0.3, -0.3, 0, 6)}, m.logPosterior), p,
+		infer.Full(m.batch()), infer.Options{Warmup: infer.None, Draws: 9})
 	// At update 3 the line crosses 0, which is allowed; at 4 it is 0.3 − 0.1·4 = −0.1.
 	assert.ErrorContains(t, err, "infer.Run: after 4 of 9 updates: sgmcmc.SGLD: LR at update 4 is -0.")
 	assert.ErrorIs(t, err, infer.ErrConfig)
@@ -88,8 +88,8 @@ func TestRunErrorsOfMethods(t *testing.T) {
 		return torch.Of(sum(p.Flat).MustMul(b.Get("y").T().MustView([]int64{4}, false).MustMean(b["y"].DType(), false),
 			false)), nil
 	}
-	r, err = oldrun.Run(context.Background(), build(t, optim.SGD{LR: infer.Constant(1)}, fussy), p,
-		minibatches(t, m.batch(), infer.MinibatchOptions{Size: 4}), oldrun.Config{Steps: 9})
+	r, err = infertest.Run(context.Background(), build(t, optim.SGD{LR: infer.Constant(1)}, fussy), p,
+		minibatches(t, m.batch(), infer.MinibatchOptions{Size: 4}), infer.Options{Warmup: infer.None, Draws: 9})
 	assert.ErrorContains(t, err, "infer.Run: after 2 of 9 updates: optim.SGD: log posterior: libtorch: View([2] Double): ")
 	assert.Equal(t, 2, r.Draws.MinLen())
 }
@@ -122,8 +122,8 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 			"optim.Adam":   optim.Adam{LR: infer.Constant(0.1)},
 		} {
 			t.Run(name+", "+method, func(t *testing.T) {
-				r, err := oldrun.Run(context.Background(), build(t, m, c.f), pointOf(t, l, c.p...), infer.Full(nil),
-					oldrun.Config{Steps: 9})
+				r, err := infertest.Run(context.Background(), build(t, m, c.f), pointOf(t, l, c.p...), infer.Full(nil),
+					infer.Options{Warmup: infer.None, Draws: 9})
 				assert.ErrorIs(t, err, infer.ErrNonFinite)
 				assert.ErrorContains(t, err, "after 1 of 9 updates: "+c.want)
 				require.NotNil(t, r)
@@ -132,8 +132,8 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 		}
 	}
 	// A transform that says that a chain diverged, and nothing more.
-	_, err := oldrun.Run(context.Background(), counter{plain: true, diverges: func(int64, int) bool { return true }},
-		pointOf(t, l, 1), infer.Full(nil), oldrun.Config{Steps: 9})
+	_, err := infertest.Run(context.Background(), counter{plain: true, diverges: func(int64, int) bool { return true }},
+		pointOf(t, l, 1), infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 9})
 	assert.ErrorContains(t, err,
 		"the log posterior of chain 0 is NaN and the norm of its gradient NaN at the start: not finite")
 }
@@ -152,7 +152,7 @@ func cliff(edge float64) infer.LogPosterior {
 func TestRunNotFiniteLater(t *testing.T) {
 	r := ran(t, build(t, optim.SGD{LR: infer.Constant(1)}, cliff(3)),
 		pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), -100, 0), infer.Full(nil),
-		oldrun.Config{Steps: 6})
+		infer.Options{Warmup: infer.None, Draws: 6})
 	assert.EqualValues(t, 3, r.Held)
 	assert.Equal(t, [][][]float64{{{-99}, {-98}, {-97}, {-96}, {-95}, {-94}}, {{1}, {2}, {3}, {3}, {3}, {3}}},
 		valuesOf(t, r, "w"))
@@ -179,7 +179,7 @@ func TestRunHoldsOneChain(t *testing.T) {
 			run := func(second float64, steps int64) (*infer.Result, []bool) {
 				bad := make([]bool, 0, steps)
 				r := ran(t, build(t, m, cliff(3)), pointOf(t, l, -100, second, -200), infer.Full(nil),
-					oldrun.Config{Steps: steps, Seed: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
+					infer.Options{Warmup: infer.None, Draws: int(steps), Seed: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
 						bad = append(bad, p.Info.Diverged != nil && p.Info.Diverged[1])
 					})})
 				return r, bad

@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -28,31 +27,31 @@ func stat(t testing.TB, r *infer.Result, name string, chain int) []float64 {
 func TestRunDraws(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"a": {}, "w": {2}})
 	for _, c := range []struct {
-		steps, burnIn, thin int64
+		warmup, draws, thin int
 		after               []float64 // the updates that lead to a draw
 	}{
-		{steps: 5, after: []float64{1, 2, 3, 4, 5}},
-		{steps: 5, thin: 1, after: []float64{1, 2, 3, 4, 5}},
-		{steps: 5, burnIn: 2, after: []float64{3, 4, 5}},
-		{steps: 5, burnIn: 4, after: []float64{5}},
-		{steps: 9, thin: 3, after: []float64{3, 6, 9}},
-		{steps: 10, burnIn: 1, thin: 3, after: []float64{4, 7, 10}},
-		{steps: 10, burnIn: 2, thin: 4, after: []float64{6, 10}},
-		{steps: 1, after: []float64{1}},
+		{warmup: infer.None, draws: 5, after: []float64{1, 2, 3, 4, 5}},
+		{warmup: infer.None, draws: 5, thin: 1, after: []float64{1, 2, 3, 4, 5}},
+		{warmup: 2, draws: 3, after: []float64{3, 4, 5}},
+		{warmup: 4, draws: 1, after: []float64{5}},
+		{warmup: infer.None, draws: 3, thin: 3, after: []float64{3, 6, 9}},
+		{warmup: 1, draws: 3, thin: 3, after: []float64{4, 7, 10}},
+		{warmup: 2, draws: 2, thin: 4, after: []float64{6, 10}},
+		{warmup: infer.None, draws: 1, after: []float64{1}},
 	} {
-		t.Run(fmt.Sprintf("%d updates, burn-in %d, thin %d", c.steps, c.burnIn, c.thin), func(t *testing.T) {
+		t.Run(fmt.Sprintf("warm-up %d, %d draws, thin %d", c.warmup, c.draws, c.thin), func(t *testing.T) {
 			p := pointOf(t, l, 100, 200, 300, 1000, 2000, 3000)
-			r := ran(t, counter{}, p, infer.Full(nil), oldrun.Config{Steps: c.steps, BurnIn: c.burnIn, Thin: c.thin})
-			assert.Equal(t, c.steps, r.Updates)
-			assert.Equal(t, c.steps, r.State.Steps())
+			r := ran(t, counter{}, p, infer.Full(nil),
+				infer.Options{Warmup: c.warmup, Draws: c.draws, Thin: c.thin})
+			updates := int64(c.after[len(c.after)-1])
+			assert.Equal(t, updates, r.Updates)
+			assert.Equal(t, updates, r.State.Steps())
 			assert.Zero(t, r.Held)
 			if diff := cmp.Diff(l.Sites, r.Draws.Sites()); diff != "" {
 				t.Error(diff)
 			}
 			require.Equal(t, 2, r.Draws.Chains())
-			if len(c.after) > 0 {
-				assert.Equal(t, []string{"lp", "grad_norm", "held", "also", "own"}, r.Draws.Stats(), "the method's own are sorted")
-			}
+			assert.Equal(t, []string{"lp", "grad_norm", "held", "also", "own"}, r.Draws.Stats(), "the method's own are sorted")
 			for k, start := range []float64{100, 1000} {
 				require.Equal(t, len(c.after), r.Draws.Len(k))
 				for i, n := range c.after {
@@ -64,7 +63,7 @@ func TestRunDraws(t *testing.T) {
 					assert.Zero(t, stat(t, r, "held", k)[i])
 				}
 			}
-			last := float64(c.steps)
+			last := float64(updates)
 			assert.Equal(t, []float64{100 + last, 200 + last, 300 + last, 1000 + last, 2000 + last, 3000 + last},
 				floats(r.State.Position().Flat))
 			assert.Equal(t, []float64{100, 200, 300, 1000, 2000, 3000}, floats(p.Flat),
@@ -73,10 +72,10 @@ func TestRunDraws(t *testing.T) {
 	}
 }
 
-// With NoDraws there is no container, and a burn-in as long as the run is no mistake.
-func TestRunNoDraws(t *testing.T) {
+// Without draws there is no container.
+func TestRunWithoutDraws(t *testing.T) {
 	r := ran(t, counter{}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0), infer.Full(nil),
-		oldrun.Config{Steps: 4, BurnIn: 4, NoDraws: true})
+		infer.Options{Warmup: 4, Draws: infer.None})
 	assert.Nil(t, r.Draws)
 	assert.Equal(t, []float64{4}, floats(r.State.Position().Flat))
 }
@@ -104,7 +103,7 @@ func TestRunChains(t *testing.T) {
 		"three, asked":   {three, 3, []float64{11, 21, 31, 41, 51, 61}, []int64{3, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := ran(t, counter{}, c.p, infer.Full(nil), oldrun.Config{Steps: 1, Chains: c.chains})
+			r := ran(t, counter{}, c.p, infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 1, Chains: c.chains})
 			assert.Equal(t, c.shape, shapeOf(r.State.Position().Flat))
 			assert.Equal(t, c.want, floats(r.State.Position().Flat))
 			require.Equal(t, len(c.want)/2, r.Draws.Chains())
@@ -119,7 +118,7 @@ func TestRunChains(t *testing.T) {
 func TestRunRepeatedChainsDiffer(t *testing.T) {
 	m := newLogistic(20, 2)
 	r := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0),
-		infer.Full(m.batch()), oldrun.Config{Steps: 1, Chains: 4})
+		infer.Full(m.batch()), infer.Options{Warmup: infer.None, Draws: 1, Chains: 4})
 	seen := map[string]bool{}
 	for k := range 4 {
 		seen[fmt.Sprint(r.Draws.Row(k, 0))] = true
@@ -131,12 +130,12 @@ func TestRunRepeatedChainsDiffer(t *testing.T) {
 // is recorded, so the picked draws have the same bits.
 func TestRunPicksDraws(t *testing.T) {
 	m := newLogistic(20, 2)
-	run := func(c oldrun.Config) *infer.Result {
-		c.Steps, c.Chains, c.Seed = 20, 2, 4
+	run := func(c infer.Options) *infer.Result {
+		c.Chains, c.Seed = 2, 4
 		return ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0.5, -0.5, 1),
 			minibatches(t, m.batch(), infer.MinibatchOptions{Size: 7}), c)
 	}
-	all, some := run(oldrun.Config{}), run(oldrun.Config{BurnIn: 5, Thin: 4})
+	all, some := run(infer.Options{Warmup: infer.None, Draws: 20}), run(infer.Options{Warmup: 5, Draws: 3, Thin: 4})
 	require.Equal(t, 3, some.Draws.MinLen())
 	for i, update := range []int{9, 13, 17} {
 		for k := range 2 {
@@ -152,7 +151,7 @@ func TestRunStatistics(t *testing.T) {
 	const k = 2
 	start := numbers(k*3, 1)
 	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), start...),
-		infer.Full(m.batch()), oldrun.Config{Steps: 6})
+		infer.Full(m.batch()), infer.Options{Warmup: infer.None, Draws: 6})
 	for c := range k {
 		for i := range 6 {
 			at := r.Draws.Row(c, i)
@@ -166,7 +165,7 @@ func TestRunStatistics(t *testing.T) {
 // A method that tells nothing about its updates has NaN where a number is missing, and no columns of its own.
 func TestRunWithoutStatistics(t *testing.T) {
 	r := ran(t, counter{plain: true}, pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil),
-		oldrun.Config{Steps: 2})
+		infer.Options{Warmup: infer.None, Draws: 2})
 	assert.Equal(t, []string{"lp", "grad_norm", "held"}, r.Draws.Stats())
 	for _, v := range append(stat(t, r, "lp", 1), stat(t, r, "grad_norm", 0)...) {
 		assert.NotEqual(t, v, v, "NaN")
@@ -180,7 +179,7 @@ func TestRunObserver(t *testing.T) {
 	var positions [][]float64
 	r := ran(t, counter{diverges: func(update int64, chain int) bool { return chain == 1 && update > 4 }},
 		pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil),
-		oldrun.Config{Steps: 6, BurnIn: 2, Thin: 2, Observer: infer.ObserverFunc(func(p infer.Progress) {
+		infer.Options{Warmup: 2, Draws: 2, Thin: 2, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			positions = append(positions, floats(p.State.Position().Flat))
 			assert.Equal(t, p.Step, p.State.Steps())
 			assert.Equal(t, 0.5, p.Info.LR)
@@ -213,7 +212,7 @@ func TestRunObserverSeesAux(t *testing.T) {
 	var last infer.Aux
 	ran(t, build(t, optim.SGD{LR: infer.Constant(0.1)}, m.logPosterior), pointOf(t, m.layout(t), 0, 0, 0, 1, 1, 1),
 		infer.Full(m.batch()),
-		oldrun.Config{Steps: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
+		infer.Options{Warmup: infer.None, Draws: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			last = p.Info.Aux
 			assert.Equal(t, []int64{2, 6}, shapeOf(last["eta"]))
 		})})
@@ -224,8 +223,8 @@ func TestRunObserverSeesAux(t *testing.T) {
 func TestRunTakesOneBatchForEachUpdate(t *testing.T) {
 	b := minibatches(t, numbered(10), infer.MinibatchOptions{Size: 4})
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
-	ran(t, counter{}, p, b, oldrun.Config{Steps: 5})
+	ran(t, counter{}, p, b, infer.Options{Warmup: infer.None, Draws: 5})
 	assert.Equal(t, infer.Position{Epoch: 1, Index: 2}, b.Position())
-	ran(t, counter{}, p, b, oldrun.Config{Steps: 2})
+	ran(t, counter{}, p, b, infer.Options{Warmup: infer.None, Draws: 2})
 	assert.Equal(t, infer.Position{Epoch: 2, Index: 1}, b.Position())
 }

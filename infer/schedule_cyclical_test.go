@@ -12,7 +12,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // series are the first n values of a schedule.
@@ -100,7 +100,7 @@ func TestCycleEnds(t *testing.T) {
 	assert.Equal(t, int64(27), infer.Cycles{Length: 50, From: 150}.Done(1500))
 }
 
-// What Ends picks from the states of a run is what BurnIn and Thin keep.
+// What Ends picks from the states of a run is what Warmup and Thin keep.
 func TestCycleEndsAreTheDrawsOfARun(t *testing.T) {
 	c := infer.Cycles{Length: 4, From: 3}
 	l := layoutOf(t, infer.Shapes{"x": {2}})
@@ -109,14 +109,13 @@ func TestCycleEndsAreTheDrawsOfARun(t *testing.T) {
 	}
 	transform := build(t, optim.SGD{LR: c.Cosine(0.3)}, f)
 	var want [][]float64
-	r, err := oldrun.Run(context.Background(), transform, pointOf(t, l, 1, -2), infer.Full(nil), oldrun.Config{
-		Steps: 20, BurnIn: c.From, Thin: c.Length,
-		Observer: infer.ObserverFunc(func(p infer.Progress) {
-			if c.Ends(p.State.Steps()) {
-				want = append(want, floats(p.State.Position().Flat))
-			}
-		}),
-	})
+	r, err := infertest.Run(context.Background(), transform, pointOf(t, l, 1, -2), infer.Full(nil),
+		infer.Options{Warmup: int(c.From), Draws: 4, Thin: int(c.Length),
+			Observer: infer.ObserverFunc(func(p infer.Progress) {
+				if c.Ends(p.State.Steps()) {
+					want = append(want, floats(p.State.Position().Flat))
+				}
+			})})
 	require.NoError(t, err)
 	require.Len(t, want, 4)
 	require.Equal(t, 4, r.Draws.Len(0))

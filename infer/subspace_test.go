@@ -9,7 +9,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -141,7 +140,7 @@ func TestRunInASubspace(t *testing.T) {
 	restricted, start, embed, err := infer.Subspace(network, full, "out")
 	require.NoError(t, err)
 	r := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, restricted), start, infer.Full(b),
-		oldrun.Config{Steps: 5, Chains: 3})
+		infer.Options{Warmup: infer.None, Draws: 5, Chains: 3})
 	back, err := embed(r.State.Position())
 	require.NoError(t, err)
 	values, flat, last := floats(back.Flat), floats(full.Flat), floats(r.State.Position().Flat)

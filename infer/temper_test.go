@@ -12,7 +12,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -251,7 +250,7 @@ func TestTheTemperatureOfAMethodIsFullTempering(t *testing.T) {
 	require.NoError(t, err)
 	full, err := infer.TemperFull(joined(m.parts), temperature)
 	require.NoError(t, err)
-	c := oldrun.Config{Steps: 20, Seed: 3}
+	c := infer.Options{Warmup: infer.None, Draws: 20, Seed: 3}
 	want := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature)},
 		joint.LogPosterior), p, infer.Full(b), c)
 	got := ran(t, build(t, sgmcmc.SGLD{LR: infer.Constant(eps * temperature)}, full.LogPosterior), p, infer.Full(b), c)

@@ -53,6 +53,13 @@ func evaluate(t testing.TB, f infer.LogPosterior, p infer.Params, b infer.Batch)
 	return values, grads
 }
 
+// whole is the log density of a program on unconstrained space, on the scale of the sum over data.
+func whole(p *ppl.Program) infer.LogPosterior {
+	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return p.Target().Parts(point, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
+	}
+}
+
 // spread is k points of d standard normal numbers.
 func spread(k, d int, seed uint64) []float64 {
 	rng := rand.New(rand.NewPCG(seed, 17))

@@ -201,8 +201,8 @@ func TestReparamOfTheCentredSchoolsIsTheOtherForm(t *testing.T) {
 	require.Equal(t, a.Layout().String(), b.Layout().String())
 	at, err := infer.NewParams(a.Layout(), spread(5, a.Layout().Dim(), 2))
 	require.NoError(t, err)
-	values, grads := evaluate(t, a.LogPosterior(), at, free.Batch)
-	others, slopes := evaluate(t, b.LogPosterior(), at, through.Batch)
+	values, grads := evaluate(t, whole(a), at, free.Batch)
+	others, slopes := evaluate(t, whole(b), at, through.Batch)
 	assert.InDeltaSlice(t, values, others, 1e-11)
 	assert.InDeltaSlice(t, grads, slopes, 1e-11)
 	// The effects are there under their name in both.
@@ -237,11 +237,43 @@ func TestCentredRadon(t *testing.T) {
 		row := spread(1, p.Layout().Dim(), k)
 		at, err := infer.NewParams(p.Layout(), row)
 		require.NoError(t, err)
-		value, grad := evaluate(t, p.LogPosterior(), at, m.Batch)
+		value, grad := evaluate(t, whole(p), at, m.Batch)
 		want, slope := handAt(hand, p.Layout(), row, m.Batch)
 		assert.LessOrEqual(t, off(want, value[0]), 1e-10)
 		for i := range grad {
 			assert.LessOrEqual(t, off(slope[i], grad[i]), 1e-8)
 		}
 	}
+}
+
+// The mode of a linear regression, of the density of w, intercept and sigma, without the Jacobian. Given sigma the
+// coefficients are those of ridge regression, which for centred x are apart; and sigma is where the derivative of
+// −n log σ − R/(2σ²) − log(1 + (σ/2.5)²) is 0, with R the sum of squared residuals: n/σ = R/σ³ − 2σ/(2.5² + σ²). With
+// the Jacobian, log σ, there would be n − 1 in the place of n.
+func TestModeOfLinearRegression(t *testing.T) {
+	x, y := []float64{-2, -1, 0, 1, 2}, []float64{-2.9, -1.2, 1.1, 2.9, 5.1}
+	n := float64(len(x))
+	var sxx, sxy, sy float64
+	for i := range x {
+		sxx, sxy, sy = sxx+x[i]*x[i], sxy+x[i]*y[i], sy+y[i]
+	}
+	w, intercept, sigma := 0.0, 0.0, 1.0
+	for range 200 {
+		v := sigma * sigma
+		w, intercept = sxy/(sxx+v/100), sy/(n+v/100)
+		residuals := 0.0
+		for i := range x {
+			residuals += math.Pow(y[i]-intercept-w*x[i], 2)
+		}
+		sigma = math.Sqrt(residuals / (n + 2*v/(2.5*2.5+v)))
+	}
+	m, err := models.LinearRegression{X: [][]float64{{-2}, {-1}, {0}, {1}, {2}}, Y: y}.Build()
+	require.NoError(t, err)
+	mode, err := infer.Sample(context.Background(), compile(t, m), optim.LBFGS{},
+		infer.Options{Chains: 1, Observer: infer.Silent})
+	require.NoError(t, err)
+	for name, want := range map[string]float64{"w": w, "intercept": intercept, "sigma": sigma} {
+		assert.InDelta(t, want, must(mode.Mean(name))[0], 1e-6, name)
+	}
+	assert.InDelta(t, 0.13, sigma, 0.005, "what the example prints")
 }

@@ -34,7 +34,7 @@ func TestForwardIsTheSumOverAllPaths(t *testing.T) {
 		row := spread(1, p.Layout().Dim(), seed)
 		at, err := infer.NewParams(p.Layout(), row)
 		require.NoError(t, err)
-		value, _ := evaluate(t, p.LogPosterior(), at, m.Batch)
+		value, _ := evaluate(t, whole(p), at, m.Batch)
 		want, _ := handAt(func(at point, _ data) dual {
 			loc, prior := increasing(at["loc"])
 			prior = prior.add(orderedNormal(loc, 1, 2))
@@ -165,15 +165,15 @@ func TestMinibatches(t *testing.T) {
 			require.Equal(t, c.n, p.Data())
 			at, err := infer.NewParams(p.Layout(), spread(2, p.Layout().Dim(), 6))
 			require.NoError(t, err)
-			whole, slopes := evaluate(t, p.LogPosterior(), at, c.m.Batch)
+			all, slopes := evaluate(t, whole(p), at, c.m.Batch)
 			batches, err := infer.Minibatches(c.m.Batch, infer.MinibatchOptions{Size: c.size, Seed: 9})
 			require.NoError(t, err)
-			mean, grad := make([]float64, len(whole)), make([]float64, len(slopes))
+			mean, grad := make([]float64, len(all)), make([]float64, len(slopes))
 			parts := int(c.n / c.size)
 			for range parts {
 				b, err := batches.Next()
 				require.NoError(t, err)
-				v, g := evaluate(t, p.LogPosterior(), at, b)
+				v, g := evaluate(t, whole(p), at, b)
 				for k := range v {
 					mean[k] += v[k] / float64(parts)
 				}
@@ -182,7 +182,7 @@ func TestMinibatches(t *testing.T) {
 				}
 			}
 			for k := range mean {
-				assert.LessOrEqual(t, off(whole[k], mean[k]), 1e-12)
+				assert.LessOrEqual(t, off(all[k], mean[k]), 1e-12)
 			}
 			for i := range grad {
 				assert.LessOrEqual(t, off(slopes[i], grad[i]), 1e-11)
@@ -324,7 +324,7 @@ func TestModelsOutliveAScope(t *testing.T) {
 		p := compile(t, m)
 		at, err := infer.Zeros(p.Layout())
 		require.NoError(t, err)
-		values, _ := evaluate(t, p.LogPosterior(), at, m.Batch)
+		values, _ := evaluate(t, whole(p), at, m.Batch)
 		require.False(t, math.IsNaN(values[0]), m.Name)
 	}
 }

@@ -239,14 +239,14 @@ func TestLogPosteriorsAreThoseByHand(t *testing.T) {
 			flat := spread(points, d, 5)
 			together, err := infer.NewParams(l, flat)
 			require.NoError(t, err)
-			values, grads := evaluate(t, p.LogPosterior(), together, m.Batch)
+			values, grads := evaluate(t, whole(p), together, m.Batch)
 			require.Len(t, values, points)
 			var worstValue, worstGrad, worstMap float64
 			for k := range points {
 				row := flat[k*d : (k+1)*d]
 				single, err := infer.NewParams(l, row)
 				require.NoError(t, err)
-				value, grad := evaluate(t, p.LogPosterior(), single, m.Batch)
+				value, grad := evaluate(t, whole(p), single, m.Batch)
 				want, slope := handAt(hand, l, row, m.Batch)
 				worstValue = math.Max(worstValue, off(want, value[0]))
 				worstMap = math.Max(worstMap, off(value[0], values[k]))

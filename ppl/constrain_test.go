@@ -72,7 +72,7 @@ func TestManyChainsAreTheLoop(t *testing.T) {
 	const k = 5
 	d := p.Layout().Dim()
 	x := manyPoints(k, d)
-	all, grads := evaluate(t, p, p.LogPosterior(), nil, x...)
+	all, grads := evaluate(t, p, whole(p), nil, x...)
 	point, err := infer.NewParams(p.Layout(), x)
 	require.NoError(t, err)
 	together, err := p.Constrain(point, nil)
@@ -80,7 +80,7 @@ func TestManyChainsAreTheLoop(t *testing.T) {
 	for i := range k {
 		row := x[i*d : (i+1)*d]
 		require.InEpsilon(t, f(nil, row...), all[i], 1e-13)
-		_, grad := evaluate(t, p, p.LogPosterior(), nil, row...)
+		_, grad := evaluate(t, p, whole(p), nil, row...)
 		require.InDeltaSlice(t, grad, grads[i*d:(i+1)*d], 1e-12)
 		one, err := infer.NewParams(p.Layout(), row)
 		require.NoError(t, err)
@@ -93,10 +93,10 @@ func TestManyChainsAreTheLoop(t *testing.T) {
 	}
 }
 
-// LogJoint is LogPosterior without the Jacobians.
-func TestLogJointLeavesTheJacobianOut(t *testing.T) {
+// The log posterior of a target is without the Jacobian, which is apart.
+func TestTargetLeavesTheJacobianOut(t *testing.T) {
 	p, f := compiled(t, func(c *ppl.Ctx) { c.Sample("s", dist.Exponential(2)) }, nil)
-	v, _ := evaluate(t, p, p.LogJoint(), nil, 0.3)
+	v, _ := evaluate(t, p, p.Target().LogPosterior, nil, 0.3)
 	want := math.Log(2) - 2*math.Exp(0.3)
 	require.InDelta(t, want, v[0], 1e-14)
 	require.InDelta(t, want+0.3, f(nil, 0.3), 1e-14)

@@ -8,21 +8,11 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// LogPosterior is the log posterior density on unconstrained space, up to a constant: the sum of the log priors, the
-// log likelihoods (scaled up where a plate is subsampled) and the log Jacobians. It goes with temperature 1.
-func (p *Program) LogPosterior() infer.LogPosterior { return p.density(false) }
-
-// LogJoint is the log posterior density without the Jacobians, up to a constant: the density of the constrained values,
-// at a point of unconstrained space. Its maximum is the mode of the posterior on the constrained scale, what
-// optimisation in Stan finds by default. It is not a density to sample from.
-func (p *Program) LogJoint() infer.LogPosterior { return p.density(true) }
-
-func (p *Program) density(constrained bool) infer.LogPosterior {
-	w := infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1}
-	if constrained {
-		w.Jacobian = 0
+// whole is the log density on unconstrained space, on the scale of the sum over data.
+func (p *Program) whole() infer.LogPosterior {
+	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return p.parts(point, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
 	}
-	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return p.parts(point, b, w) }
 }
 
 // Target is the posterior for the methods of inference: the mean over the data of log prior and log likelihood, and the
@@ -43,16 +33,6 @@ func (p *Program) parts(point infer.Params, b infer.Batch, w infer.Weights) (tor
 	e := &evaluator{program: p, point: point, batch: b, weights: w}
 	execute(p.model, b, nil, e)
 	return torch.Of(e.result()), nil
-}
-
-// MeanLogPosterior is the log posterior divided by the number of data. It goes with temperature 1/N, and with step
-// sizes that do not depend on N.
-func (p *Program) MeanLogPosterior() infer.LogPosterior {
-	sum, scale := p.LogPosterior(), 1/float64(p.Data())
-	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		logp, aux := sum(point, b)
-		return torch.Of(logp.T().MustMulScalar(ts.FloatScalar(scale), false)), aux
-	}
 }
 
 // evaluator is the handler that gives the latent sites the values of a point and adds up the log density.

@@ -124,7 +124,7 @@ func TestMaskLeavesOut(t *testing.T) {
 	batch := infer.Batch{"y": vec(1, 1e300, 3, -4)}
 	p, f := compiled(t, model, batch)
 	require.InDelta(t, normal(0.5, 1, 2)+2*sumNormal([]float64{1, 3, -4}, 0.5, 4), f(batch, 0.5), 1e-12)
-	_, grad := evaluate(t, p, p.LogPosterior(), batch, 0.5)
+	_, grad := evaluate(t, p, whole(p), batch, 0.5)
 	require.InDelta(t, -(0.5-1)/4.+2*(0.5+2.5-4.5)/16, grad[0], 1e-12)
 	_, err := ppl.Compile(ppl.Mask(model, mask), batch)
 	require.ErrorContains(t, err, "mask has shape [4]")
@@ -267,7 +267,7 @@ func TestMaskedDataMayBeNaN(t *testing.T) {
 		batch := infer.Batch{"y": vec(c.y...)}
 		p, f := compiled(t, full, batch)
 		require.InDelta(t, normal(0.4, 0, 1)+c.want(0.4), f(batch, 0.4), 1e-12, name)
-		_, grad := evaluate(t, p, p.LogPosterior(), batch, 0.4)
+		_, grad := evaluate(t, p, whole(p), batch, 0.4)
 		const h = 1e-6
 		require.InDelta(t, -0.4+(c.want(0.4+h)-c.want(0.4-h))/(2*h), grad[0], 1e-8, name)
 	}

@@ -25,6 +25,13 @@ func floats(t *testing.T, x *ts.Tensor) []float64 {
 	return v
 }
 
+// whole is the log density of a program on unconstrained space, on the scale of the sum over data.
+func whole(p *ppl.Program) infer.LogPosterior {
+	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return p.Target().Parts(point, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
+	}
+}
+
 // compiled is the program of a model, and its log posterior in plain numbers.
 func compiled(t *testing.T, m ppl.Model, batch infer.Batch) (
 	*ppl.Program, func(batch infer.Batch, x ...float64) float64) {
@@ -33,7 +40,7 @@ func compiled(t *testing.T, m ppl.Model, batch infer.Batch) (
 	require.NoError(t, err)
 	return p, func(batch infer.Batch, x ...float64) float64 {
 		t.Helper()
-		v, _ := evaluate(t, p, p.LogPosterior(), batch, x...)
+		v, _ := evaluate(t, p, whole(p), batch, x...)
 		return v[0]
 	}
 }

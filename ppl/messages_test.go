@@ -140,7 +140,7 @@ func TestSitesMustNotChange(t *testing.T) {
 		require.NoError(t, err)
 		point, err := infer.Zeros(p.Layout())
 		require.NoError(t, err)
-		g, err := infer.NewGradient(infer.Sum(p.LogPosterior(), 1))
+		g, err := infer.NewGradient(infer.Sum(whole(p), 1))
 		require.NoError(t, err)
 		_, err = g.ValueAndGrad(point, infer.Batch{"flag": scalar(1 - at)}, 0)
 		require.ErrorContains(t, err, `site "b"`)
@@ -163,7 +163,7 @@ func TestConcurrentRuns(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for range 30 {
-				v, _ := evaluate(t, p, p.LogPosterior(), batch, x...)
+				v, _ := evaluate(t, p, whole(p), batch, x...)
 				if v[0] != want {
 					t.Errorf("the density is %v, and %v without the other goroutine", v[0], want)
 				}

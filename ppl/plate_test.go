@@ -102,7 +102,7 @@ func TestNestedMinibatchScale(t *testing.T) {
 	p, f := compiled(t, model, batch)
 	require.EqualValues(t, 60, p.Data())
 	require.InDelta(t, normal(0.7, 0, 1)+sumNormal(y, 0.7, 1)*10, f(batch, 0.7), 1e-11)
-	mean, _ := evaluate(t, p, p.MeanLogPosterior(), batch, 0.7)
+	mean, _ := evaluate(t, p, p.Target().LogPosterior, batch, 0.7)
 	require.InDelta(t, f(batch, 0.7)/60, mean[0], 1e-13)
 }
 
@@ -207,7 +207,7 @@ func TestMinibatchAndLocalVariables(t *testing.T) {
 		})
 	}
 	p, _ := compiled(t, model, infer.Batch{"y": vec(1, 2, 3, 4)})
-	g, err := infer.NewGradient(infer.Sum(p.LogPosterior(), 1))
+	g, err := infer.NewGradient(infer.Sum(whole(p), 1))
 	require.NoError(t, err)
 	point, err := infer.Zeros(p.Layout())
 	require.NoError(t, err)
@@ -233,10 +233,10 @@ func TestCholeskyFactorsInPlates(t *testing.T) {
 	d := p.Layout().Dim()
 	require.Equal(t, 2*3+2*2, d)
 	x := manyPoints(3, d)
-	all, grads := evaluate(t, p, p.LogPosterior(), nil, x...)
+	all, grads := evaluate(t, p, whole(p), nil, x...)
 	for k := range 3 {
 		require.InEpsilon(t, f(nil, x[k*d:(k+1)*d]...), all[k], 1e-13)
-		_, g := evaluate(t, p, p.LogPosterior(), nil, x[k*d:(k+1)*d]...)
+		_, g := evaluate(t, p, whole(p), nil, x[k*d:(k+1)*d]...)
 		require.InDeltaSlice(t, g, grads[k*d:(k+1)*d], 1e-11)
 	}
 }

@@ -35,7 +35,11 @@ func pairs() ([]pair, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, pair{name, program.Layout(), batch, byHand, program.LogPosterior()})
+		parts := program.Target().Parts
+		out = append(out, pair{name, program.Layout(), batch, byHand,
+			func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+				return parts(p, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
+			}})
 	}
 	return out, nil
 }

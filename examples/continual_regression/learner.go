@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -30,8 +29,8 @@ type training struct {
 }
 
 // run trains on an episode, from a point.
-func (t training) run(ctx context.Context, transform infer.Transform, start infer.Params, data series) (infer.State,
-	error) {
+func (t training) run(ctx context.Context, method infer.Method, target infer.Target, start infer.Params,
+	data series) (*infer.Result, error) {
 	batch, err := data.batch()
 	if err != nil {
 		return nil, err
@@ -42,26 +41,19 @@ func (t training) run(ctx context.Context, transform infer.Transform, start infe
 	if err != nil {
 		return nil, err
 	}
-	steps := int64(t.epochs) * ((n + size - 1) / size)
-	result, err := oldrun.Run(ctx, transform, start, batches, oldrun.Config{Steps: steps, Seed: t.seed, NoDraws: true})
-	if err != nil {
-		return nil, err
-	}
-	return result.State, nil
+	steps := t.epochs * int((n+size-1)/size)
+	return infer.Run(ctx, infer.Handwritten(target, start, batch), method, infer.Options{Chains: 1, Warmup: steps,
+		Draws: infer.None, Seed: t.seed, Batches: batches, Observer: infer.Silent})
 }
 
 // mode is the maximum of the posterior under a prior.
 func (t training) mode(ctx context.Context, m model, prior logDensity, start infer.Params, data series) (infer.Params,
 	error) {
-	transform, err := t.optimizer.Build(m.target(len(data.x), prior))
+	result, err := t.run(ctx, t.optimizer, m.target(len(data.x), prior), start, data)
 	if err != nil {
 		return infer.Params{}, err
 	}
-	s, err := t.run(ctx, transform, start, data)
-	if err != nil {
-		return infer.Params{}, err
-	}
-	return s.Position(), nil
+	return result.State.Position(), nil
 }
 
 // sequential goes from the mode of one episode to that of the next, always with the first prior: it has nothing to

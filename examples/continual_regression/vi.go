@@ -34,15 +34,11 @@ func (v *variational) learn(ctx context.Context, episode series) error {
 	}
 	n := len(episode.x)
 	method := v.method(v.optimizer, infer.Constant(1/float64(n)))
-	var err error
-	if v.transform, err = method.Build(v.model.target(n, prior)); err != nil {
-		return err
-	}
-	v.state, err = v.run(ctx, v.transform, v.at, episode)
+	result, err := v.run(ctx, method, v.model.target(n, prior), v.at, episode)
 	if err != nil {
 		return err
 	}
-	v.at = v.state.Position()
+	v.transform, v.state, v.at = result.Transform, result.State, result.State.Position()
 	return nil
 }
 

@@ -98,7 +98,7 @@ func TestCopies(t *testing.T) {
 			own[name], err = tensor.Select(1, int64(i), false)
 			require.NoError(t, err)
 		}
-		v, g := evaluate(t, task.program.MeanLogPosterior(), one, own)
+		v, g := evaluate(t, task.program.Target().LogPosterior, one, own)
 		sum += v + 0.5*pima.Features*math.Log(2*math.Pi)/pima.Patients
 		assert.InDeltaSlice(t, g, grad[i*pima.Features:(i+1)*pima.Features], 1e-13)
 	}

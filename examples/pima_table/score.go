@@ -24,7 +24,7 @@ func (t *task) scored(w []float64, seed uint64) (score, error) {
 		if err != nil {
 			return err
 		}
-		gradient, err := infer.NewGradient(infer.Sum(t.program.MeanLogPosterior(), 1))
+		gradient, err := infer.NewGradient(t.program.Target())
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -183,8 +183,8 @@ func TestRun(t *testing.T) {
 	_, _, batch := logisticData(1, 12, 2)
 	for name, m := range methods() {
 		transform := build(t, m, logistic)
-		result, err := oldrun.Run(context.Background(), transform, params(l, []float64{0, 0}, 0), infer.Full(batch),
-			oldrun.Config{NoDraws: true, Chains: 2})
+		result, err := infertest.Run(context.Background(), transform, params(l, []float64{0, 0}, 0), infer.Full(batch),
+			infer.Options{Warmup: infer.None, Draws: infer.None, Chains: 2})
 		require.NoError(t, err, name)
 		assert.Equal(t, int64(1), result.State.Steps(), name)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -247,7 +247,8 @@ func TestTablesOfDiagonalMethods(t *testing.T) {
 	precision := func(m infer.Method) []float64 {
 		transform, err := m.Build(infer.Target{})
 		require.NoError(t, err)
-		r, err := oldrun.Run(context.Background(), transform, p, infer.Full(b), oldrun.Config{Steps: 1, NoDraws: true})
+		r, err := infertest.Run(context.Background(), transform, p, infer.Full(b),
+			infer.Options{Warmup: 1, Draws: infer.None})
 		require.NoError(t, err)
 		precision, err := r.State.(laplace.DiagState).Precision()
 		require.NoError(t, err)

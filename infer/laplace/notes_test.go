@@ -13,7 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -29,8 +29,8 @@ func noted(t *testing.T, m infer.Method, target infer.Target, start infer.Params
 		s, info := update(t, transform, begin(t, transform, start), b)
 		return transform.(infer.Noter).Notes(s, infer.RunSummary{Info: info, Batch: b}), s
 	}
-	found, err := oldrun.Run(context.Background(), buildOn(t, climber, density), start, infer.Full(b),
-		oldrun.Config{Steps: steps, NoDraws: true})
+	found, err := infertest.Run(context.Background(), buildOn(t, climber, density), start, infer.Full(b),
+		infer.Options{Warmup: int(steps), Draws: infer.None})
 	require.NoError(t, err)
 	s, info := update(t, transform, begin(t, transform, found.State.Position()), b)
 	return transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: steps, Info: info, Batch: b}), s

@@ -14,7 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -225,7 +225,8 @@ func TestRun(t *testing.T) {
 		transform := build(t, m, posterior)
 		at := params(l, normals(5, l.Dim()), 0)
 		batches := must(infer.Minibatches(batch, infer.MinibatchOptions{Size: 3, Seed: 1}))
-		result, err := oldrun.Run(context.Background(), transform, at, batches, oldrun.Config{NoDraws: true})
+		result, err := infertest.Run(context.Background(), transform, at, batches,
+			infer.Options{Warmup: infer.None, Draws: infer.None})
 		require.NoError(t, err, name)
 		within(t, precision(pass(t, transform, at, batch, 9)), precision(result.State), 1e-12, name)
 	}
@@ -239,13 +240,13 @@ func TestResume(t *testing.T) {
 		batches := must(infer.Minibatches(batch, infer.MinibatchOptions{Size: 3, Seed: 1}))
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
-		return oldrun.Run(ctx, build(t, m, posterior), at, batches, oldrun.Config{Chains: 1, NoDraws: true,
-			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true},
-			Observer: infer.ObserverFunc(func(p infer.Progress) {
-				if p.Step == steps && steps < 3 {
-					stop()
-				}
-			})})
+		return infertest.Run(ctx, build(t, m, posterior), at, batches,
+			infer.Options{Warmup: infer.None, Draws: infer.None, Chains: 1,
+				Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}, Observer: infer.ObserverFunc(func(p infer.Progress) {
+					if p.Step == steps && steps < 3 {
+						stop()
+					}
+				})})
 	}
 	others := map[string]string{"DiagGGN": "DiagFisher", "DiagFisher": "DiagGGN", "DenseGGN": "DenseFisher",
 		"DenseFisher":  "DenseHessian",

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -45,24 +44,25 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	transform, err := optim.Adam{LR: infer.Linear(0.1, 0, 0, 500)}.Build(infer.Sum(line, 1))
+	program := infer.Handwritten(infer.Mean(line, 4), start, infer.Batch{"x": x, "y": y})
+	mode, err := infer.Sample(context.Background(), program, optim.Adam{LR: infer.Linear(0.1, 0, 0, 500)},
+		infer.Options{Chains: 1, Warmup: 500})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(infer.Batch{"x": x, "y": y}),
-		oldrun.Config{Steps: 500, NoDraws: true})
+	intercept, err := mode.Mean("a")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	mode, err := result.State.Position().Values()
+	slope, err := mode.Mean("b")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	// Without the prior the line is y = 1 + 2x. The prior adds 1 to Σ(x − x̄)² = 5: b = 2·5/6, and a = ȳ − bx̄ = 2 − b/2.
-	fmt.Printf("a = %.4f, b = %.4f\n", mode[0], mode[1])
+	fmt.Printf("a = %.4f, b = %.4f\n", intercept[0], slope[0])
 	// Output:
 	// a = 1.1667, b = 1.6667
 }

@@ -14,15 +14,15 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // found is where a method ends, as one slice of all chains.
 func found(t *testing.T, method infer.Method, f infer.LogPosterior, start infer.Params, b infer.Batch,
 	steps int64) []float64 {
 	t.Helper()
-	result, err := oldrun.Run(context.Background(), build(t, method, f), start, infer.Full(b),
-		oldrun.Config{Steps: steps, NoDraws: true})
+	result, err := infertest.Run(context.Background(), build(t, method, f), start, infer.Full(b),
+		infer.Options{Warmup: int(steps), Draws: infer.None})
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	assert.Zero(t, result.Held)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -207,8 +207,8 @@ func TestCheckpointsTellAdamFromAdamW(t *testing.T) {
 		require.NoError(t, err)
 		p, err := infer.NewParams(layout, []float64{1, 2})
 		require.NoError(t, err)
-		_, err = oldrun.Run(context.Background(), transform, p, infer.Full(nil), oldrun.Config{Steps: 3,
-			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: resume}})
+		_, err = infertest.Run(context.Background(), transform, p, infer.Full(nil),
+			infer.Options{Warmup: infer.None, Draws: 3, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: resume}})
 		return err
 	}
 	require.NoError(t, run(optim.Adam{LR: infer.Constant(0.1)}, false))

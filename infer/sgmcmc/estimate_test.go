@@ -13,7 +13,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -79,12 +79,12 @@ func TestGradientVarianceOfAnEpoch(t *testing.T) {
 			want, mass = append(want, want[:3]...), append(mass, mass[:3]...)
 		}
 		estimate := &sgmcmc.Estimate{Batches: int64(len(linearData))}
-		c := oldrun.Config{Steps: 1, NoDraws: true}
+		c := infer.Options{Warmup: 1, Draws: infer.None}
 		lr, cold := infer.Constant(0.1), infer.Constant(0)
 		check := func(m infer.Method, variance func(infer.State) *ts.Tensor) {
 			t.Helper()
 			p, b := linearRun(t, rows)
-			r, err := oldrun.Run(context.Background(), build(t, m, linear), p, b, c)
+			r, err := infertest.Run(context.Background(), build(t, m, linear), p, b, c)
 			require.NoError(t, err)
 			within(t, want, values(variance(r.State)), 1e-13, "variance")
 		}
@@ -192,8 +192,8 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 		p, b := linearRun(t, 2)
 		p, err := p.To(torch.CPU, dtype)
 		require.NoError(t, err)
-		r, err := oldrun.Run(context.Background(), build(t, m, linear), p, b, oldrun.Config{Steps: steps, Seed: 5,
-			Checkpoint: c})
+		r, err := infertest.Run(context.Background(), build(t, m, linear), p, b,
+			infer.Options{Warmup: infer.None, Draws: int(steps), Seed: 5, Checkpoint: c})
 		require.NoError(t, err)
 		return r
 	}
@@ -225,7 +225,7 @@ func TestEstimatesKeepTheirTimes(t *testing.T) {
 	}
 	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5},
 		EstimateBeta: &sgmcmc.Estimate{Batches: 2, Every: 3}}
-	_, err := oldrun.Run(context.Background(), build(t, m, counted), p, b, oldrun.Config{Steps: 24, NoDraws: true})
+	_, err := infertest.Run(context.Background(), build(t, m, counted), p, b, infer.Options{Warmup: 24, Draws: infer.None})
 	require.NoError(t, err)
 	assert.Equal(t, 24+3*5+8*2, evaluations)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // coins is the posterior of the log odds of a coin that showed heads in 7 of 10 throws, with prior N(0, 1).
@@ -33,18 +32,13 @@ func Example() {
 	// Any method fits here: only this value changes.
 	var method infer.Method = sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: infer.Constant(2)}
 
-	transform, err := method.Build(infer.Sum(coins, 1))
+	draws, err := infer.Sample(context.Background(), infer.Handwritten(infer.Sum(coins, 1), origin(), throws()),
+		method, infer.Options{Chains: 64, Warmup: 200, Draws: 100, Thin: 10, Seed: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	result, err := oldrun.Run(context.Background(), transform, origin(), infer.Full(throws()),
-		oldrun.Config{Steps: 1200, BurnIn: 200, Thin: 10, Chains: 64, Seed: 1})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	rows, err := result.Draws.Summary()
+	rows, err := draws.Summary()
 	if err != nil {
 		fmt.Println(err)
 		return

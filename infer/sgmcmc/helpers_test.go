@@ -10,7 +10,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // See package infertest.
@@ -42,10 +41,9 @@ func update[S infer.State](t testing.TB, transform infer.Transform, s S, b infer
 func run(t testing.TB, transform infer.Transform, p infer.Params, batches infer.Batches, steps int64, seed uint64,
 	observe func(infer.State)) {
 	t.Helper()
-	result, err := oldrun.Run(context.Background(), transform, p, batches, oldrun.Config{
-		Steps: steps, Seed: seed, NoDraws: true,
-		Observer: infer.ObserverFunc(func(p infer.Progress) { observe(p.State) }),
-	})
+	result, err := infertest.Run(context.Background(), transform, p, batches,
+		infer.Options{Warmup: int(steps), Draws: infer.None, Seed: seed,
+			Observer: infer.ObserverFunc(func(p infer.Progress) { observe(p.State) })})
 	require.NoError(t, err)
 	require.Zero(t, result.Held, "a chain met a density or a gradient that is not finite")
 	infer.Free(result.State)

@@ -14,7 +14,7 @@ import (
 	diagthermo "github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // diagonal is the normal target with sites of 1, 10 and 40 elements and precisions 0.5, 1 and 2.
@@ -45,9 +45,9 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 		Gradient: gradient,
 		Next:     func() (infer.Batch, error) { return nil, nil },
 	}
-	_, err = oldrun.Run(context.Background(), build(t, m, diagonal), params(l, make([]float64, chains*l.Dim()), chains),
+	_, err = infertest.Run(context.Background(), build(t, m, diagonal), params(l, make([]float64, chains*l.Dim()), chains),
 		infer.Full(nil),
-		oldrun.Config{Steps: settle + every*readings, Seed: seed, NoDraws: true, Observer: thermometer})
+		infer.Options{Warmup: int(settle + every*readings), Draws: infer.None, Seed: seed, Observer: thermometer})
 	require.NoError(t, err)
 	require.NoError(t, thermometer.Err)
 	require.Len(t, thermometer.Readings, readings)
@@ -177,8 +177,8 @@ func TestKineticTemperatures(t *testing.T) {
 func TestThermometer(t *testing.T) {
 	p := params(layout(infer.Shapes{"a": {1}, "b": {2, 5}, "c": {40}}), scaled(0.3, spread(51)), 0)
 	runs := func(m infer.Method, th *infer.Thermometer) {
-		_, err := oldrun.Run(context.Background(), build(t, m, diagonal), p, infer.Full(nil), oldrun.Config{Steps: 6,
-			NoDraws: true, Observer: th})
+		_, err := infertest.Run(context.Background(), build(t, m, diagonal), p, infer.Full(nil),
+			infer.Options{Warmup: 6, Draws: infer.None, Observer: th})
 		require.NoError(t, err)
 	}
 	seen := 0

@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 )
 
 // Training with SGD and momentum becomes sampling when the temperature is raised: at T = 0 the two
@@ -20,18 +19,13 @@ func ExampleSymplecticSGHMC() {
 			Temperature: infer.Constant(0)},
 		sgmcmc.SymplecticSGHMC{LR: infer.Constant(lr), Momentum: infer.Constant(momentum)},
 	} {
-		transform, err := method.Build(infer.Sum(coins, 1))
+		draws, err := infer.Sample(context.Background(), infer.Handwritten(infer.Sum(coins, 1), origin(), throws()),
+			method, infer.Options{Chains: 64, Warmup: 200, Draws: 100, Thin: 10, Seed: 1})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		result, err := oldrun.Run(context.Background(), transform, origin(), infer.Full(throws()),
-			oldrun.Config{Steps: 1200, BurnIn: 200, Thin: 10, Chains: 64, Seed: 1})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		rows, err := result.Draws.Summary()
+		rows, err := draws.Summary()
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -13,7 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -74,11 +74,11 @@ func TestNewcomersResumeBitForBit(t *testing.T) {
 		for _, chains := range []int{0, 3} {
 			t.Run(name("%s, %d chains", what, chains), func(t *testing.T) {
 				start1 := func(ctx context.Context, dir string, observe func(infer.Progress)) (*infer.Result, error) {
-					c := oldrun.Config{Steps: 60, BurnIn: 20, Thin: 3, Seed: 6, Observer: infer.ObserverFunc(observe)}
+					c := infer.Options{Warmup: 20, Draws: 13, Thin: 3, Seed: 6, Observer: infer.ObserverFunc(observe)}
 					if dir != "" {
 						c.Checkpoint = &infer.Checkpoint{Dir: dir, Every: 1000, Resume: true, Model: "quartic"}
 					}
-					return oldrun.Run(ctx, build(t, fitted(method, q.layout), q.logPosterior),
+					return infertest.Run(ctx, build(t, fitted(method, q.layout), q.logPosterior),
 						params(q.layout, spread(max(chains, 1)*q.layout.Dim()), chains), infer.Full(q.batch()), c)
 				}
 				quiet := func(infer.Progress) {}

@@ -2,6 +2,7 @@ package vi_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // stops is the first update at which a rule stops a run with the given NELBOs, one row an update, or 0. The temperature
@@ -77,14 +78,30 @@ func TestConverged(t *testing.T) {
 func TestRunStopsWhenConverged(t *testing.T) {
 	transform := build(t, vi.Dense{Optimizer: adam, Samples: 4}, line)
 	var trace vi.Trace
-	r, err := oldrun.Run(context.Background(), transform, params(lineLayout(), []float64{2, 3, 3, 3, 3}, 0),
+	r, err := infertest.Run(context.Background(), transform, params(lineLayout(), []float64{2, 3, 3, 3, 3}, 0),
 		infer.Full(lineData()),
-		oldrun.Config{Steps: 20000, Seed: 1, Until: must(vi.Converged(50, 0.02)), Observer: &trace})
+		infer.Options{Warmup: 20000, Draws: infer.None, Seed: 1, Until: must(vi.Converged(50, 0.02)), Observer: &trace})
 	require.NoError(t, err)
 	assert.Less(t, r.Updates, int64(5000))
 	assert.Zero(t, r.Updates%50)
 	require.Len(t, trace.NELBO, int(r.Updates))
 	assert.Equal(t, r.Updates, trace.Steps[len(trace.Steps)-1])
+	// The state keeps the same NELBO, as means over windows of the trace.
+	var kept struct {
+		Length int
+		Means  [][]float64
+	}
+	require.NoError(t, json.Unmarshal(r.State.Save().Extra, &kept))
+	require.Len(t, kept.Means, 1)
+	require.Equal(t, (len(trace.NELBO)+kept.Length-1)/kept.Length, len(kept.Means[0]))
+	for i, mean := range kept.Means[0] {
+		window := trace.NELBO[i*kept.Length : min((i+1)*kept.Length, len(trace.NELBO))]
+		want := 0.0
+		for _, v := range window {
+			want += v[0] / float64(len(window))
+		}
+		assert.InEpsilon(t, want, mean, 1e-12, "window %d", i)
+	}
 	// It is the rule that stopped it: applied to the trace it stops there.
 	assert.Equal(t, r.Updates, stopsAt(1, must(vi.Converged(50, 0.02)), trace.NELBO...))
 }
@@ -100,8 +117,8 @@ func TestRunStopsWhereTheNELBOIsZero(t *testing.T) {
 		}
 		o := optim.Adam{LR: infer.Constant(0.05)}
 		transform := build(t, vi.Dense{Optimizer: o, Samples: 8, Temperature: infer.Constant(temperature)}, f)
-		r, err := oldrun.Run(context.Background(), transform, params(n.layout(), make([]float64, 2), 0), infer.Full(nil),
-			oldrun.Config{Steps: 3000, Seed: 1, NoDraws: true, Until: must(vi.Converged(50, 0.01))})
+		r, err := infertest.Run(context.Background(), transform, params(n.layout(), make([]float64, 2), 0), infer.Full(nil),
+			infer.Options{Warmup: 3000, Draws: infer.None, Seed: 1, Until: must(vi.Converged(50, 0.01))})
 		require.NoError(t, err)
 		assert.Less(t, r.Updates, int64(3000), "T = %g", temperature)
 		within(t, n.m, must(r.State.Position().Values()), 0.02, "the mean")

@@ -12,7 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -193,12 +193,13 @@ func TestModelsThatFail(t *testing.T) {
 		transform := build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			return torch.Of(p.Flat.MustLog(false).MustSum(gotch.Double, false)), nil
 		})
-		_, err := oldrun.Run(context.Background(), transform, start, infer.Full(nil), oldrun.Config{Steps: 5})
+		_, err := infertest.Run(context.Background(), transform, start, infer.Full(nil),
+			infer.Options{Warmup: 5, Draws: infer.None})
 		assert.ErrorIs(t, err, infer.ErrNonFinite, what)
-		_, err = oldrun.Run(context.Background(), build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor,
+		_, err = infertest.Run(context.Background(), build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor,
 			infer.Aux) {
 			return torch.Of(p.Flat), nil
-		}), start, infer.Full(nil), oldrun.Config{Steps: 5})
+		}), start, infer.Full(nil), infer.Options{Warmup: 5, Draws: infer.None})
 		assert.ErrorContains(t, err, "log posterior", what)
 	}
 }

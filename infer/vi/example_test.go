@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -21,8 +18,8 @@ func coin(c *ppl.Ctx) {
 	c.Observe("heads", dist.Binomial(100, p), c.Data("heads"))
 }
 
-// A compiled model needs no guide of its own: the normal distribution is on unconstrained space, and Constrain takes
-// samples to the variables. Diag, Dense and LowRank are what Pyro calls AutoNormal, AutoMultivariateNormal and
+// A compiled model needs no guide of its own: the normal distribution is on unconstrained space, and draws
+// come as the variables of the model. Diag, Dense and LowRank are what Pyro calls AutoNormal, AutoMultivariateNormal and
 // AutoLowRankMultivariateNormal.
 func Example() {
 	heads, err := torch.Scalar(70)
@@ -36,45 +33,23 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	start, err := program.Start(data, 1, 1)
+	posterior, err := infer.Sample(context.Background(), program, vi.Dense{}, infer.Options{Draws: 5000, Seed: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-
-	// The optimiser climbs with a step size that falls to zero.
-	guide := vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.05, 0, 0, 500)}, Samples: 8}
-	transform, err := guide.Build(program.Target())
+	mean, err := posterior.Mean("p")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(data),
-		oldrun.Config{Steps: 500, Seed: 1, NoDraws: true})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-
-	streams := torch.NewStreams(2, 1)
-	points, err := transform.(infer.Sampler).Sample(result.State, 10000, &streams)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	values, err := program.Constrain(points, data)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	p, err := torch.ToSlice[float64](values["p"])
+	sd, err := posterior.SD("p")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	// The posterior is Beta(72, 32), of mean 0.692 and standard deviation 0.045; its log odds are nearly normal.
-	mean, sd := stat.MeanStdDev(p, nil)
-	fmt.Printf("p: mean %.2f, sd %.3f\n", mean, sd)
+	fmt.Printf("p: mean %.2f, sd %.3f\n", mean[0], sd[0])
 	// Output:
 	// p: mean 0.69, sd 0.045
 }
@@ -82,12 +57,6 @@ func Example() {
 // A run ends when the NELBO does not change any more. The state is the distribution.
 func ExampleConverged() {
 	n := correlated(2) // a normal log density with mean n.m
-	transform, err := vi.Diag{Optimizer: optim.Adam{LR: infer.Polynomial(0.1, 1, 0.5)}, Samples: 16,
-		Antithetic: true}.Build(infer.Sum(n.logPosterior(), 1))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	until, err := vi.Converged(100, 0.01)
 	if err != nil {
 		fmt.Println(err)
@@ -98,8 +67,9 @@ func ExampleConverged() {
 		fmt.Println(err)
 		return
 	}
-	result, err := oldrun.Run(context.Background(), transform, start, infer.Full(nil),
-		oldrun.Config{Steps: 10000, Seed: 1, NoDraws: true, Until: until})
+	method := vi.Diag{Optimizer: optim.Adam{LR: infer.Polynomial(0.1, 1, 0.5)}, Samples: 16, Antithetic: true}
+	result, err := infer.Run(context.Background(), infer.Handwritten(infer.Sum(n.logPosterior(), 1), start, nil), method,
+		infer.Options{Chains: 1, Warmup: 10000, Seed: 1, Until: until})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -14,7 +14,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -49,8 +48,8 @@ var no = false
 // fitted is the state after a number of updates from p.
 func fitted(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, steps int64, seed uint64) vi.State {
 	t.Helper()
-	r, err := oldrun.Run(context.Background(), transform, p, infer.Full(b),
-		oldrun.Config{Steps: steps, Seed: seed, NoDraws: true})
+	r, err := infertest.Run(context.Background(), transform, p, infer.Full(b),
+		infer.Options{Warmup: int(steps), Draws: infer.None, Seed: seed})
 	require.NoError(t, err)
 	require.Zero(t, r.Held)
 	return r.State.(vi.State)

@@ -12,15 +12,15 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // notes are those of a fit of a number of updates.
 func notes(t *testing.T, transform infer.Transform, start infer.Params, steps int64) []draws.Note {
 	t.Helper()
-	r, err := oldrun.Run(context.Background(), transform, start, infer.Full(nil),
-		oldrun.Config{Steps: steps, Seed: 1, NoDraws: true})
+	r, err := infertest.Run(context.Background(), transform, start, infer.Full(nil),
+		infer.Options{Warmup: int(steps), Draws: infer.None, Seed: 1})
 	require.NoError(t, err)
 	saved := r.State.Save()
 	restored, err := transform.(infer.Restorer).Restore(start.Layout, saved)

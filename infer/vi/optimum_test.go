@@ -12,7 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -247,13 +247,13 @@ func TestStartNearTheMode(t *testing.T) {
 	f := n.logPosterior()
 	l := n.layout()
 	climb := build(t, optim.Adam{LR: infer.Linear(0.05, 0, 0, 500)}, f)
-	run := oldrun.Config{Steps: 500, NoDraws: true}
+	run := infer.Options{Warmup: 500, Draws: infer.None}
 	far := params(l, []float64{3, -2, 1}, 0)
-	mode, err := oldrun.Run(context.Background(), climb, far, infer.Full(nil), run)
+	mode, err := infertest.Run(context.Background(), climb, far, infer.Full(nil), run)
 	require.NoError(t, err)
 	guide := vi.Dense{Optimizer: optim.Adam{LR: infer.Linear(0.05, 0, 0, 500)}, Samples: 8, InitScale: 0.1}
 	transform := build(t, guide, f)
-	fit, err := oldrun.Run(context.Background(), transform, mode.State.Position(), infer.Full(nil), run)
+	fit, err := infertest.Run(context.Background(), transform, mode.State.Position(), infer.Full(nil), run)
 	require.NoError(t, err)
 	sd := values(must(fit.State.(vi.State).SD()).Flat)
 	covariance := n.covariance(1)

@@ -15,7 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/oldrun"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -245,21 +245,25 @@ func TestRunsAreResumed(t *testing.T) {
 			run := func(ctx context.Context, steps int64, c *infer.Checkpoint, o infer.Observer) (*infer.Result,
 				error) {
 				batches := must(infer.Minibatches(lineData(), infer.MinibatchOptions{Size: 7, Seed: 3}))
-				return oldrun.Run(ctx, build(t, method, line), start, batches,
-					oldrun.Config{Steps: steps, Chains: 2, Seed: 4, Checkpoint: c, Observer: o})
+				return infertest.Run(ctx, build(t, method, line), start, batches,
+					infer.Options{Warmup: int(steps), Draws: infer.None, Chains: 2, Seed: 4, Checkpoint: c, Observer: o})
 			}
-			whole, err := run(context.Background(), 40, nil, nil)
+			var all, first, after vi.Trace
+			whole, err := run(context.Background(), 40, nil, &all)
 			require.NoError(t, err)
 			dir := t.TempDir()
 			ctx, stop := context.WithCancel(context.Background())
 			_, err = run(ctx, 40, &infer.Checkpoint{Dir: dir, Every: 10}, infer.ObserverFunc(func(p infer.Progress) {
-				if p.Step == 23 {
+				if first.Observe(p); p.Step == 23 {
 					stop()
 				}
 			}))
 			require.ErrorIs(t, err, context.Canceled)
-			rest, err := run(context.Background(), 40, &infer.Checkpoint{Dir: dir, Every: 10, Resume: true}, nil)
+			rest, err := run(context.Background(), 40, &infer.Checkpoint{Dir: dir, Every: 10, Resume: true}, &after)
 			require.NoError(t, err)
+			require.Len(t, all.NELBO, 40)
+			require.Equal(t, all.Steps, append(first.Steps, after.Steps...))
+			assert.Equal(t, all.NELBO, append(first.NELBO, after.NELBO...), "the NELBO of each update")
 			same(t, whole.State, rest.State, "the state")
 			assert.Equal(t, whole.State.Save().Extra, rest.State.Save().Extra, "the NELBO so far")
 		})

@@ -2,6 +2,7 @@
 package infertest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -118,4 +119,30 @@ func Same(t testing.TB, want, got infer.State, what string) {
 	for name, x := range a.Tensors {
 		Identical(t, Values(x), Values(b.Tensors[name]), what+": "+name)
 	}
+}
+
+// Built is a transform that is built already, as a method.
+func Built(t infer.Transform) infer.Method { return built{t} }
+
+type built struct{ transform infer.Transform }
+
+func (b built) Build(infer.Target) (infer.Transform, error) {
+	if b.transform == nil {
+		return nil, fmt.Errorf("the transform is nil: %w", infer.ErrConfig)
+	}
+	return b.transform, nil
+}
+
+// Run is a run of a transform that is built already, from p, whose chains it has unless the options say otherwise. It is
+// silent without an observer.
+func Run(ctx context.Context, t infer.Transform, p infer.Params, batches infer.Batches, o infer.Options) (*infer.Result,
+	error) {
+	o.Start, o.Batches = p, batches
+	if o.Chains == 0 {
+		o.Chains = p.Chains()
+	}
+	if o.Observer == nil {
+		o.Observer = infer.Silent
+	}
+	return infer.Run(ctx, infer.Handwritten(infer.Target{}, p, nil), Built(t), o)
 }

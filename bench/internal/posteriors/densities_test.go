@@ -313,7 +313,10 @@ func TestDensitiesAreTheFormulas(t *testing.T) {
 			require.NoError(t, err)
 			program, err := ppl.Compile(p.Model, p.Batch)
 			require.NoError(t, err)
-			gradient, err := infer.NewGradient(infer.Sum(program.LogPosterior(), 1))
+			parts := program.Target().Parts
+			gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+				return parts(p, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
+			}, 1))
 			require.NoError(t, err)
 			layout := program.Layout()
 			rng := rand.New(rand.NewPCG(1, 2))
