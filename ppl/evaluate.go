@@ -8,8 +8,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// whole is the log density on unconstrained space, on the scale of the sum over data.
-func (p *Program) whole() infer.LogPosterior {
+// density is the log density on unconstrained space, on the scale of the sum over data.
+func (p *Program) density() infer.LogPosterior {
 	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return p.parts(point, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
 	}

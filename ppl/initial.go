@@ -49,7 +49,7 @@ func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) 
 	if chains < 1 {
 		return fail(fmt.Errorf("%d chains asked for; there must be at least 1: %w", chains, infer.ErrConfig))
 	}
-	gradient, err := infer.NewGradient(infer.Sum(p.whole(), 1))
+	gradient, err := infer.NewGradient(infer.Sum(p.density(), 1))
 	if err != nil {
 		return fail(err)
 	}

@@ -52,7 +52,7 @@ func (p *Program) checkReads() error {
 	}
 	defer torch.Free(flat)
 	_, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-		logp, _ := p.whole()(infer.Params{Layout: p.layout, Flat: in[0]}, p.batch)
+		logp, _ := p.density()(infer.Params{Layout: p.layout, Flat: in[0]}, p.batch)
 		return []*ts.Tensor{logp.T()}, nil
 	}, []*ts.Tensor{flat}, nil)
 	var e *torch.Error

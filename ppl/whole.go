@@ -86,7 +86,7 @@ func (p *Program) valueOf(point infer.Params, batch infer.Batch) (value float64,
 		}
 	}()
 	err := torch.Do(func(*torch.Scope) (err error) {
-		logp, _ := p.LogPosterior()(point, batch)
+		logp, _ := p.density()(point, batch)
 		value, err = torch.Item(logp.T())
 		return err
 	})
