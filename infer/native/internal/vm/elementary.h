@@ -145,7 +145,7 @@ FN V vtanh(V x) {
   V a = abs_(x), z = x * x;
   V near = fma_(x * z, poly(z, c_tanh, 11), x);
   V far = splat(1) - splat(2) / (vexp(a + a) + splat(1));
-  return sel(lt(a, splat(0.55)), near, sign_of(far, x));
+  return sign_of(sel(lt(a, splat(0.55)), near, far), x);
 }
 
 // Scaled by the larger number; NaN before infinity.

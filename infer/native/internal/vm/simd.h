@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+#if KVM_ISA > 0 || defined(__aarch64__)
+#define KVM_FMA 1 // fma_ rounds once
+#endif
 #define FN static inline __attribute__((always_inline))
 
 #if KVM_ISA == 2

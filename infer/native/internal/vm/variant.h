@@ -8,7 +8,7 @@
 #include "product.h"
 #include "matrix.h"
 
-#if KVM_ISA > 0 || defined(__aarch64__)
+#if KVM_FMA
 #define SFMA(a, b, c) __builtin_fma(a, b, c)
 #else
 #define SFMA(a, b, c) ((a) * (b) + (c))
