@@ -76,7 +76,8 @@ func TestRunUpdateError(t *testing.T) {
 func TestRunErrorsOfMethods(t *testing.T) {
 	m := newLogistic(10, 2)
 	p := pointOf(t, m.layout(t), 0.1, 0.2, 0.3)
-	r, err := infertest.Run(context.Background(), build(t, sgmcmc.SGLD{LR: infer.Linear(0.3, -0.3, 0, 6)}, m.logPosterior), p,
+	falling := build(t, sgmcmc.SGLD{LR: infer.Linear(0.3, -0.3, 0, 6)}, m.logPosterior)
+	r, err := infertest.Run(context.Background(), falling, p,
 		infer.Full(m.batch()), infer.Options{Warmup: infer.None, Draws: 9})
 	// At update 3 the line crosses 0, which is allowed; at 4 it is 0.3 − 0.1·4 = −0.1.
 	assert.ErrorContains(t, err, "infer.Run: after 4 of 9 updates: sgmcmc.SGLD: LR at update 4 is -0.")

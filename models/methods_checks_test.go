@@ -24,8 +24,8 @@ const (
 	sdLimit   = 1.2
 )
 
-// weightsSE is the relative standard error of a standard deviation by importance weights: 1/√n for the n = 400 effective
-// of 2000 draws that are left where four of them are that limit.
+// weightsSE is the relative standard error of a standard deviation by importance weights: 1/√n for the n = 400
+// effective of 2000 draws that are left where four of them are that limit.
 const weightsSE = 0.05
 
 // severalModes are models whose posterior has modes that a Gaussian at another cannot see.
@@ -53,8 +53,8 @@ func (w row) samples(t *testing.T, r *reference, result *infer.Result, mean, se 
 //
 // A step inflates variances, like a temperature, by up to 0.054 in the stiffest direction: 1/(1 − ελ/2) for SGLD, about
 // 1 + ελ/α for SGHMC and SGNHT, less for the others (docs/sgmcmc.md). To first order the distance from the mode to the
-// mean is proportional to the temperature. Twice that is allowed for what is not of first order, of the largest distance
-// of any element, because directions are not elements.
+// mean is proportional to the temperature. Twice that is allowed for what is not of first order, of the largest
+// distance of any element, because directions are not elements.
 //
 // PSGLD omits the term of a preconditioner that changes. If it followed the gradient g at once, the law of an element
 // would be p·|g|; it follows in 100 updates.
@@ -204,8 +204,8 @@ func (w row) solves(t *testing.T, r *reference, result *infer.Result) {
 }
 
 // fits compares a fit with NUTS: its mean, which is known, and the standard deviations of its draws. Beyond the limits
-// it must say so. Weights say nothing of tails where the fit has no draws, so that standard deviations are compared with
-// those of the draws of NUTS between the least and the largest of the fit.
+// it must say so. Weights say nothing of tails where the fit has no draws, so that standard deviations are compared
+// with those of the draws of NUTS between the least and the largest of the fit.
 func (w row) fits(t *testing.T, r *reference, result *infer.Result) {
 	t.Helper()
 	d := result.Unconstrained

@@ -121,8 +121,8 @@ func (s *source) Name() string { return s.name }
 // Passes is how often a fit goes over the data: once.
 func (s *source) Passes() int64 { return 1 }
 
-// Batches are the data one by one, in an order of the seed: a filter linearises each batch at the mean before it, so that
-// all data in one batch would be taken in a single step from the prior.
+// Batches are the data one by one, in an order of the seed: a filter linearises each batch at the mean before it, so
+// that all data in one batch would be taken in a single step from the prior.
 func (s *source) Batches(data infer.Batch, seed uint64) (infer.Batches, error) {
 	return infer.Minibatches(data, infer.MinibatchOptions{Size: 1, Seed: seed})
 }

@@ -19,8 +19,8 @@ func coin(c *ppl.Ctx) {
 }
 
 // A compiled model needs no guide of its own: the normal distribution is on unconstrained space, and draws
-// come as the variables of the model. Diag, Dense and LowRank are what Pyro calls AutoNormal, AutoMultivariateNormal and
-// AutoLowRankMultivariateNormal.
+// come as the variables of the model. Diag, Dense and LowRank are what Pyro calls AutoNormal, AutoMultivariateNormal
+// and AutoLowRankMultivariateNormal.
 func Example() {
 	heads, err := torch.Scalar(70)
 	if err != nil {

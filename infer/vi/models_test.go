@@ -31,7 +31,8 @@ func columns(r *infer.Result) [][]float64 {
 // Without any configuration, through the one door, the means are those of NUTS within 0.15 standard deviations, which
 // is what a normal distribution misses, and 4 standard errors of 2000 draws of NUTS, 0.09. The standard deviation of a
 // scale parameter with a long tail (tau of eight schools) may be down to half of NUTS's, and a note says so. The others
-// have none, but for the independent elements of Diag, whose standard deviations are too small where they are correlated.
+// have none, but for the independent elements of Diag, whose standard deviations are too small where they are
+// correlated.
 func TestDefaultsOnModels(t *testing.T) {
 	for _, build := range []func() (models.Model, error){models.Beetles, models.EightSchools} {
 		m, err := build()

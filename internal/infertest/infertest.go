@@ -133,8 +133,8 @@ func (b built) Build(infer.Target) (infer.Transform, error) {
 	return b.transform, nil
 }
 
-// Run is a run of a transform that is built already, from p, whose chains it has unless the options say otherwise. It is
-// silent without an observer.
+// Run is a run of a transform that is built already, from p, whose chains it has unless the options say otherwise. It
+// is silent without an observer.
 func Run(ctx context.Context, t infer.Transform, p infer.Params, batches infer.Batches, o infer.Options) (*infer.Result,
 	error) {
 	o.Start, o.Batches = p, batches

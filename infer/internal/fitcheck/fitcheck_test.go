@@ -69,7 +69,8 @@ func TestNotesOfNormalFits(t *testing.T) {
 		found := notes(t, c.sd, 0, 0)
 		require.Len(t, found, 1, "sd %g", c.sd)
 		assert.Equal(t, c.serious, found[0].Serious, "sd %g", c.sd)
-		assert.Contains(t, found[0].Text, fmt.Sprintf("the standard deviation of the posterior is %.2g times the fit's", r.scale))
+		assert.Contains(t, found[0].Text,
+			fmt.Sprintf("the standard deviation of the posterior is %.2g times the fit's", r.scale))
 	}
 
 	for _, means := range [][]float64{{0}, {0, 0}, {0, 0, 0, 0}} {
