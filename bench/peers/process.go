@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ type process struct {
 	command *exec.Cmd
 	in      *json.Encoder
 	out     *bufio.Reader
+	pipe    io.Closer // of out
 	errors  bytes.Buffer
 	close   func()
 	ended   error
@@ -33,6 +35,7 @@ func (e *environments) start(ctx context.Context, g group) (*process, error) {
 	c.Dir = filepath.Join(e.root, "cache")
 	p := &process{ctx: ctx, command: c}
 	c.Stderr = &p.errors
+	c.WaitDelay = time.Second // its workers may have the streams open still
 	in, err := c.StdinPipe()
 	if err != nil {
 		cancel()
@@ -43,7 +46,7 @@ func (e *environments) start(ctx context.Context, g group) (*process, error) {
 		cancel()
 		return nil, err
 	}
-	p.in, p.out = json.NewEncoder(in), bufio.NewReader(out)
+	p.in, p.out, p.pipe = json.NewEncoder(in), bufio.NewReader(out), out
 	p.close = func() {
 		in.Close()
 		cancel()
@@ -76,7 +79,7 @@ func (p *process) ask(op string, r request, limit time.Duration) (a answer, err 
 		return a, p.ended
 	}
 	r["op"] = op
-	late := time.AfterFunc(limit, func() { p.command.Process.Kill() })
+	late := time.AfterFunc(limit, func() { p.command.Process.Kill(); p.pipe.Close() })
 	err = p.in.Encode(r)
 	var line []byte
 	if err == nil {

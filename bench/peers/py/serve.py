@@ -1,6 +1,7 @@
 """What the peers have in common: requests and answers are lines of JSON; draws are files of float64."""
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -9,6 +10,7 @@ import numpy as np
 
 
 def serve(**operations):
+    os.setpgrp()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print goes to the error stream
     for line in sys.stdin:
@@ -19,6 +21,7 @@ def serve(**operations):
             traceback.print_exc()
             answer = {"error": f"{type(e).__name__}: {e}"}
         print(json.dumps(answer), file=answers, flush=True)
+    os.killpg(os.getpgrp(), signal.SIGKILL)  # with the workers that PyStan leaves
 
 
 def write(file, seconds, draws):
