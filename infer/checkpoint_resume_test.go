@@ -207,7 +207,7 @@ func TestCheckpointEvery(t *testing.T) {
 	ran(t, restorable{}, p, infer.Full(nil),
 		infer.Options{Warmup: infer.None, Draws: 7,
 			Checkpoint: &infer.Checkpoint{Dir: dir, Every: 3},
-			Observer: infer.ObserverFunc(func(infer.Progress) { sizes = append(sizes, sizeOf(t, dir, drawsFile)) })})
+			Observer:   infer.ObserverFunc(func(infer.Progress) { sizes = append(sizes, sizeOf(t, dir, drawsFile)) })})
 	// A draw is a number, one value and five statistics of 8 bytes; the observer comes before the
 	// checkpoint of its update.
 	const draw = 7 * 8
