@@ -47,7 +47,13 @@ func Compile(t Target, start Params, b Batch, o native.Options) (*native.Func, n
 		}
 		return values, grads, aux, nil
 	}
-	return native.Compile(source, points, o)
+	f, report, err := native.Compile(source, points, o)
+	var e *External
+	if errors.As(err, &e) {
+		source.Unfit = fmt.Sprintf("the density of site %q is a Go function", e.Site)
+		return native.Compile(source, points, o)
+	}
+	return f, report, err
 }
 
 // unfit says why points cannot be those of native code; "" where they can.
