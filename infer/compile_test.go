@@ -81,6 +81,22 @@ func TestNotCompiled(t *testing.T) {
 			}
 			return x.Square().Neg(), nil
 		}, "value"},
+		"values are copied": {func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+			x := p.Get("x").Sum()
+			if x.T().MustDetach(false).Float64Values()[0] > 100 {
+				return x.Neg(), nil
+			}
+			return x.Square().Neg(), nil
+		}, "value"},
+		"the address of values is asked for": {func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+			x := p.Get("x").Sum()
+			at, err := x.T().MustDetach(false).DataPtr()
+			torch.Must(x, err)
+			if *(*float64)(at) > 100 {
+				return x.Neg(), nil
+			}
+			return x.Square().Neg(), nil
+		}, "value"},
 		"another formula in each call": {func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			calls++
 			return p.Get("x").Square().Sum().Mul(-float64(calls)), nil

@@ -27,6 +27,8 @@ func edits() []edit {
 		{file: "libtch/torch_api.cpp", what: "a tensor that stands for many has no values", kind: text,
 			anchor:      "  PROTECT(\n      if (elt_size_in_bytes != tensor->element_size())",
 			replacement: "  PROTECT(\n      kelvin_readable(tensor); if (elt_size_in_bytes != tensor->element_size())"},
+		{file: "libtch/torch_api.cpp", what: "the address of the values is a way to read them", kind: text,
+			anchor: "PROTECT(return t->data_ptr();)", replacement: "PROTECT(kelvin_readable(t); return t->data_ptr();)"},
 
 		// Numbers: a C int is four bytes, a Go int eight.
 		{file: "libtch/tensor.go", what: "C ints", kind: pattern,

@@ -141,12 +141,12 @@ void kelvin_readable(tensor t) {
   if (t->defined() && at::functorch::isBatchedTensor(*t))
     throw std::invalid_argument("the values of a tensor cannot be read inside a vmapped function: it stands for all "
                                 "the chains or samples at once (use tensor operations such as where)");
+  RECORD_FUNCTION("kelvin::read", std::vector<c10::IValue>{*t}); // recorders of operations must know of it
 }
 
 // host returns the elements as a contiguous tensor in main memory, and fails when there are not numel of them.
 static at::Tensor host(tensor t, int data_type, int64_t numel) {
   kelvin_readable(t);
-  RECORD_FUNCTION("kelvin::read", std::vector<c10::IValue>{*t}); // recorders of operations must know of it
   if (t->numel() != numel)
     throw std::invalid_argument("the tensor has " + std::to_string(t->numel()) + " elements and the slice " +
                                 std::to_string(numel));
@@ -169,7 +169,7 @@ void kelvin_write(tensor t, void *data, int data_type, int64_t numel, char **err
 
 void *kelvin_data(tensor t, int dtype, char **error) {
   KELVIN_TRY(
-      kelvin_readable(t); RECORD_FUNCTION("kelvin::read", std::vector<c10::IValue>{*t});
+      kelvin_readable(t);
       if (!t->device().is_cpu()) throw std::invalid_argument("the tensor is not in main memory");
       if (!t->is_contiguous()) throw std::invalid_argument("the tensor is not contiguous");
       if (static_cast<int>(t->scalar_type()) != dtype) throw std::invalid_argument("the tensor has another type");
