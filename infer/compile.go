@@ -274,7 +274,8 @@ func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Fun
 	if err != nil {
 		return nil, err
 	}
-	if c.last.f != nil && c.last.jacobian == jacobian && maps.Equal(c.last.batch, b) && slices.Equal(now, c.last.versions) {
+	if c.last.f != nil && c.last.jacobian == jacobian && maps.Equal(c.last.batch, b) &&
+		slices.Equal(now, c.last.versions) {
 		return c.last.f, nil
 	}
 	if unfit(p) != "" {

@@ -164,8 +164,8 @@ func cubicProgram(t *testing.T) infer.Program {
 		infer.Batch{"y": vec([]float64{1, 2, 3, 4, 5})})
 }
 
-// A run says who evaluated its gradients. It repeats itself bit for bit, and the tiers agree as long as rounding has not
-// grown.
+// A run says who evaluated its gradients. It repeats itself bit for bit, and the tiers agree as long as rounding has
+// not grown.
 func TestRunInTiers(t *testing.T) {
 	first := map[native.Tier][]float64{}
 	for _, tier := range []native.Tier{native.C, native.VM, native.Eager} {

@@ -105,10 +105,12 @@ func run(args []string, out, messages io.Writer) error {
 func (r *report) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s.\n\n", r.Processor, r.Cores, r.System, r.Libtorch)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "model\ttier\tops\tloops\tcompile s\tµs C\tcalled from Go\tµs VM\tµs eager\terror\tµs by hand\tC/hand\tVM/C")
+	fmt.Fprintln(t, "model\ttier\tops\tloops\tcompile s\tµs C\tcalled from Go\tµs VM\tµs eager\terror\tµs by "+
+		"hand\tC/hand\tVM/C")
 	reasons := 0
 	for _, m := range r.Models {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%.4g\t%.1e\t%s\t%s\t%s\n", m.Name, m.Tier, m.Ops, m.Loops, m.Seconds,
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%.4g\t%.1e\t%s\t%s\t%s\n", m.Name, m.Tier, m.Ops, m.Loops,
+			m.Seconds,
 			number(m.US), number(m.Call), number(m.VM), m.Eager, m.Error, number(m.Baseline), quotient(m.US, m.Baseline),
 			quotient(m.VM, m.US))
 		if m.Reason != "" {

@@ -12,8 +12,9 @@ import (
 )
 
 // elements are the types of tensors that a plan reads.
-var elements = map[gotch.DType]ir.Elem{gotch.Double: ir.F64, gotch.Float: ir.F32, gotch.Int64: ir.I64, gotch.Uint8: ir.U8,
-	gotch.Bool: ir.U8}
+var elements = map[gotch.DType]ir.Elem{gotch.Double: ir.F64, gotch.Float: ir.F32, gotch.Int64: ir.I64,
+	gotch.Uint8: ir.U8,
+	gotch.Bool:  ir.U8}
 
 // held are tensors of a batch that live as long as a function needs them, whatever becomes of their scopes.
 type held struct{ tensors []*ts.Tensor }
@@ -33,8 +34,8 @@ func (h *held) free() {
 	h.tensors = nil
 }
 
-// Set replaces the batch by one of the same shapes. The batch's tensors must not be written to as long as the function is
-// used, and no call may be under way.
+// Set replaces the batch by one of the same shapes. The batch's tensors must not be written to as long as the function
+// is used, and no call may be under way.
 func (f *Func) Set(batch map[string]*ts.Tensor) error {
 	inputs, h, err := f.collect(batch)
 	if err != nil {

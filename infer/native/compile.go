@@ -19,7 +19,8 @@ type Source struct {
 	Batch map[string]*ts.Tensor // contiguous or not; the density gets copies of them
 	// Evaluate evaluates the density at x, a float64 tensor of shape [Dim], on tensors like those of Batch: the log
 	// density, and the log Jacobian where there is one, each with its gradient; and other tensors by name.
-	Evaluate func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor, aux map[string]*ts.Tensor, err error)
+	Evaluate func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor, aux map[string]*ts.Tensor,
+		err error)
 	// Unfit says why the density cannot be compiled, where that is known; "" for trying.
 	Unfit string
 }
@@ -215,8 +216,9 @@ func same(a, b numbers) bool {
 	return equal(a.value, b.value) && slices.EqualFunc(a.grad, b.grad, equal)
 }
 
-// tolerance is how far a compiled value may be from an eager one, in units of the largest number of its kind. Where eager
-// evaluation is ill-conditioned it may be as far as rounding the point moves that, but never further than loosest.
+// tolerance is how far a compiled value may be from an eager one, in units of the largest number of its kind. Where
+// eager evaluation is ill-conditioned it may be as far as rounding the point moves that, but never further than
+// loosest.
 const (
 	tolerance = 1e-10
 	loosest   = 1e-4

@@ -1,8 +1,8 @@
 // Package native makes one native function of a log density that is written with tensors, with its gradient.
 //
 // A log density of a small model is a hundred operations on a few numbers each. Run one by one they cost a microsecond
-// each, whatever they compute. [Compile] records the operations of one evaluation, forward and backward, fuses them into
-// loops and gives a function that is ten to a thousand times faster. It has tiers:
+// each, whatever they compute. [Compile] records the operations of one evaluation, forward and backward, fuses them
+// into loops and gives a function that is ten to a thousand times faster. It has tiers:
 //
 //   - [C] is compiled by the machine's C compiler, once, and kept in the user's cache.
 //   - [VM] is a virtual machine with vector kernels, in every binary; it needs no compiler.

@@ -108,7 +108,8 @@ func (f *Func) prepare() error {
 	return nil
 }
 
-var errIndex = errors.New("native: the batch has an index that is negative, not whole, or not below the size of what it " +
+var errIndex = errors.New("native: the batch has an index that is negative, not whole, or not below the size of what " +
+	"it " +
 	"selects from")
 
 // workspace is what one call at a time needs.
@@ -144,8 +145,8 @@ func (f *Func) workspace() (*workspace, error) {
 	return w, nil
 }
 
-// Eval is the value at x, Dim numbers, with the gradient in grad: log density + weight · log |Jacobian|. It is NaN where
-// the density has none.
+// Eval is the value at x, Dim numbers, with the gradient in grad: log density + weight · log |Jacobian|. It is NaN
+// where the density has none.
 func (f *Func) Eval(x []float64, weight float64, grad []float64) float64 {
 	if d := f.plan.Dim; len(x) != d || len(grad) != d || len(f.plan.Outputs) > 0 {
 		panic(fmt.Sprintf("native: Eval of %d and %d numbers, expected %d", len(x), len(grad), d))
@@ -162,8 +163,8 @@ func (f *Func) Eval(x []float64, weight float64, grad []float64) float64 {
 	return value
 }
 
-// Rows evaluates K points, one after the other: x and grad have K rows of Dim numbers, values K, and each of aux K times
-// the numbers of its output.
+// Rows evaluates K points, one after the other: x and grad have K rows of Dim numbers, values K, and each of aux K
+// times the numbers of its output.
 func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][]float64) error {
 	k, d := len(values), f.plan.Dim
 	if len(x) != k*d || len(grad) != k*d || len(aux) != len(f.plan.Outputs) {
@@ -195,7 +196,8 @@ func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][
 	}
 	at := func(i int) unsafe.Pointer { return unsafe.Add(w.aux.at, 8*i) }
 	C.kelvin_native_rows(f.code.main, w.call, C.long(k), C.long(d), (*C.double)(&x[0]), C.double(weight),
-		(*C.double)(&values[0]), (*C.double)(&grad[0]), C.int(n), (**C.double)(at(0)), (*C.long)(at(n)), (**C.double)(at(2*n)))
+		(*C.double)(&values[0]), (*C.double)(&grad[0]), C.int(n), (**C.double)(at(0)), (*C.long)(at(n)),
+		(**C.double)(at(2*n)))
 	runtime.KeepAlive(f)
 	return nil
 }

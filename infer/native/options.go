@@ -26,7 +26,8 @@ func (t Tier) Check() error {
 	if slices.Contains(tiers, t) {
 		return nil
 	}
-	return fmt.Errorf(`native: the tier is %q: it must be "" (native.Auto), "require", "native", "vm" or "eager"`, string(t))
+	return fmt.Errorf(`native: the tier is %q: it must be "" (native.Auto), "require", "native", "vm" or "eager"`,
+		string(t))
 }
 
 // variable names the environment variable that replaces Auto.

@@ -186,8 +186,8 @@ void bs_rng_destruct(bs_rng *r) { delete r; }
 int bs_set_print_callback(void (*)(const char *, size_t), char **) { return 0; }
 
 // kelvin_sample runs one chain of Stan's NUTS with a diagonal metric at CmdStan's defaults, but for delta, the target
-// of the acceptance probability. draws gets [number, bs_param_num(true, false)] numbers, gradients how many gradients the
-// draws took.
+// of the acceptance probability. draws gets [number, bs_param_num(true, false)] numbers, gradients how many gradients
+// the draws took.
 int kelvin_sample(const bs_model *m, unsigned int seed, unsigned int chain, int warmup, int number, double delta,
                   double *draws, double *gradients, char **error) {
   return guarded(error, [&] {

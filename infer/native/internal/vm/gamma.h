@@ -4,7 +4,8 @@
 // Of a vector only those lanes are, so that a number's result does not depend on its neighbours.
 FN M negative(V x) { return mnot(lt(splat(0), x)); } // also 0 and NaN
 
-// Up to 8, a polynomial between 2 and 3 and the logarithm of a product, Γ(x+1) = xΓ(x); from there on Stirling's series.
+// Up to 8, a polynomial between 2 and 3 and the logarithm of a product, Γ(x+1) = xΓ(x); from there on Stirling's
+// series.
 FN V lgamma_part(V x) {
   M below = lt(x, splat(2));
   V product = sel(lt(x, splat(1)), fma_(x, x, x), sel(below, x, splat(1)));

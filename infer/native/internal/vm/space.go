@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// blockLen is how many iterations a kernel runs at a time: what most bodies need then fits into the first cache, and the
-// cost of calling a kernel is small.
+// blockLen is how many iterations a kernel runs at a time: what most bodies need then fits into the first cache, and
+// the cost of calling a kernel is small.
 const blockLen = 512
 
 // access is an ir.Address over the dimensions that a loop has after simplification.

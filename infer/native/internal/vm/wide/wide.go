@@ -38,8 +38,8 @@ var Names = []string{"exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf"
 // Enough says whether long double has at least the 64 bits that references need.
 func Enough() bool { return C.wide_digits() >= 64 }
 
-// Error is the distance of got from the value of function f of Names at x, in units of the last place, or of floor where
-// that is larger.
+// Error is the distance of got from the value of function f of Names at x, in units of the last place, or of floor
+// where that is larger.
 func Error(f int, x, got, floor float64) float64 {
 	return float64(C.wide_error(C.int(f), C.double(x), C.double(got), C.double(floor)))
 }
