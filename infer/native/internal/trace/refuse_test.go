@@ -38,19 +38,19 @@ func TestRefusals(t *testing.T) {
 	}{
 		"a value read": {func(x, y torch.Tensor) torch.Tensor {
 			return x.Sum().Mul(torch.Must(torch.Item(x.At(0).T())))
-		}, "item", "reads a value"},
+		}, "kelvin::read", "reads a value"},
 		"values read": {func(x, y torch.Tensor) torch.Tensor {
 			return x.Sum().Mul(torch.Must(torch.ToSlice[float64](x.T()))[0])
 		}, "kelvin::read", "reads a value"},
 		"a value of the batch read": {func(x, y torch.Tensor) torch.Tensor {
 			return x.Sum().Mul(torch.Must(torch.Item(y.At(0).T())))
-		}, "item", "reads a value"},
+		}, "kelvin::read", "reads a value"},
 		"a branch that both points take": {func(x, y torch.Tensor) torch.Tensor {
 			if torch.Must(torch.Item(x.At(0).T())) > -1e9 {
 				return x.Square().Sum()
 			}
 			return x.Sum()
-		}, "item", "reads a value"},
+		}, "kelvin::read", "reads a value"},
 		"nonzero": {func(x, y torch.Tensor) torch.Tensor {
 			return x.Sum().Add(x.T().MustNonzero(false).MustSum(gotch.Double, false))
 		}, "nonzero", "reads a value"},
