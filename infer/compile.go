@@ -161,6 +161,19 @@ func (c *compilation) gradientOnly(t Target, start Params, b Batch) (*native.Fun
 	return f, err
 }
 
+// eager notes why a run's gradients are eager.
+func (c *compilation) eager(reason string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if tier := c.options.Tier; tier != native.Auto && tier != native.Eager {
+		return fmt.Errorf("native: %s: %w", reason, native.ErrNative)
+	}
+	if !c.done {
+		c.report, c.done = native.Report{Tier: native.Eager, Reason: reason}, true
+	}
+	return c.same()
+}
+
 // pin makes a run that goes on from a checkpoint use the tier that made it.
 func (c *compilation) pin(tier native.Tier) error {
 	c.mu.Lock()
@@ -278,8 +291,8 @@ func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Fun
 		slices.Equal(now, c.last.versions) {
 		return c.last.f, nil
 	}
-	if unfit(p) != "" {
-		return nil, nil
+	if reason := unfit(p); reason != "" {
+		return nil, c.compilation.eager(reason)
 	}
 	key, err := shapesOf(b, jacobian)
 	if err != nil {
