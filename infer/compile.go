@@ -161,8 +161,8 @@ func (c *compilation) gradientOnly(t Target, start Params, b Batch) (*native.Fun
 	return f, err
 }
 
-// eager notes why a run's gradients are eager.
-func (c *compilation) eager(reason string) error {
+// leave notes why a run leaves its gradients to eager evaluation.
+func (c *compilation) leave(reason string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if tier := c.options.Tier; tier != native.Auto && tier != native.Eager {
@@ -292,7 +292,7 @@ func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Fun
 		return c.last.f, nil
 	}
 	if reason := unfit(p); reason != "" {
-		return nil, c.compilation.eager(reason)
+		return nil, c.compilation.leave(reason)
 	}
 	key, err := shapesOf(b, jacobian)
 	if err != nil {
