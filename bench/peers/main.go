@@ -209,7 +209,7 @@ func (b *benchmark) program(ctx context.Context, name string) (*process, error) 
 // prepare compiles Stan's models.
 func (b *benchmark) prepare(ctx context.Context, cases []posterior, messages io.Writer) error {
 	if reason := b.missing["stan"]; reason != nil {
-		return fmt.Errorf("Stan: %w", reason)
+		return fmt.Errorf("the peer Stan: %w", reason)
 	}
 	one := *b
 	one.peers = []string{"Stan"}

@@ -103,8 +103,7 @@ func (o *options) closeness(s Posterior, run infer.RunSummary) []draws.Note {
 			}
 			logDet := make([]float64, p.Chains()) // of P^(-1/2)
 			for k := range logDet {
-				one, _ := s.chain(k).(Posterior)
-				v, err := one.logDet(false)
+				v, err := s.chain(k).logDet(false)
 				if err != nil {
 					return nil, nil, err
 				}

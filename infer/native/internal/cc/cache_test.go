@@ -84,7 +84,7 @@ func TestCache(t *testing.T) {
 		},
 		"a part":  func(path string, data []byte) error { return os.WriteFile(path, data[:len(data)/3], 0o600) },
 		"nothing": func(path string, data []byte) error { return os.WriteFile(path, nil, 0o600) },
-		"another plan's object": func(path string, data []byte) error {
+		"another plan's object": func(path string, _ []byte) error {
 			other := all[0]
 			if other == path {
 				other = all[1]

@@ -32,7 +32,6 @@ type node struct {
 	array bool
 	done  bool // emitted, or part of another
 
-	placed   bool
 	place    place
 	register int // the register that it owns, or -1
 	left     int // uses to come
