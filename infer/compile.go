@@ -98,18 +98,9 @@ func recordingPoints(start Params) ([][]float64, error) {
 func differentiate(f LogPosterior, p Params, b Batch) (value, grad *ts.Tensor, aux map[string]*ts.Tensor, err error) {
 	var names []string
 	value, grad, more, err := torch.ValueAndGradAux(func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
-		point, err := Params{Layout: p.Layout, Flat: flat}.Split()
-		torch.Must(flat, err)
-		logp, aux := f(point, b)
-		value := logp.T()
+		value, aux := evaluateAt(f, Params{Layout: p.Layout, Flat: flat}, b)
 		names = Batch(aux).names()
-		more := make([]*ts.Tensor, len(names))
-		for i, name := range names {
-			if more[i] = aux[name]; more[i] == nil {
-				torch.Must(value, fmt.Errorf("it returned nil as aux %q", name))
-			}
-		}
-		return value, more
+		return value, aux.sorted()
 	}, p.Flat)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("log posterior: %w", err)
@@ -357,11 +348,7 @@ func evaluateNative(f *native.Func, p Params, jacobian float64) (e Evaluation, e
 	outputs := f.Outputs()
 	aux := make([][]float64, len(outputs))
 	for i, o := range outputs {
-		n := 1
-		for _, s := range o.Shape {
-			n *= int(s)
-		}
-		aux[i] = make([]float64, k*n)
+		aux[i] = make([]float64, k*o.Len())
 	}
 	err = torch.View(p.Flat, func(x []float64) error { return f.Rows(x, jacobian, e.Values, grad, aux) })
 	if err != nil {

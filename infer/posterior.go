@@ -92,18 +92,9 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 		if len(beside.names) > 0 {
 			flat, external = beside.cut(flat)
 		}
-		point, err := Params{Layout: p.Layout, Flat: flat, External: external}.Split()
-		torch.Must(flat, err)
-		logp, aux := density(point, b)
-		value := logp.T()
+		value, aux := evaluateAt(density, Params{Layout: p.Layout, Flat: flat, External: external}, b)
 		names = Batch(aux).names()
-		more := make([]*ts.Tensor, len(names))
-		for i, name := range names {
-			if more[i] = aux[name]; more[i] == nil {
-				torch.Must(value, fmt.Errorf("it returned nil as aux %q", name))
-			}
-		}
-		return value, more
+		return value, aux.sorted()
 	}
 	var e Evaluation
 	var more []*ts.Tensor
@@ -131,4 +122,25 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 	}
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(int(rows), 1))
 	return e, err
+}
+
+// evaluateAt evaluates a density at a single point, cut into its sites. It panics with an error, as a model does.
+func evaluateAt(density LogPosterior, p Params, b Batch) (*ts.Tensor, Aux) {
+	point, err := p.Split()
+	logp, aux := density(torch.Must(point, err), b)
+	for _, name := range Batch(aux).names() {
+		if aux[name] == nil {
+			torch.Must(logp, fmt.Errorf("it returned nil as aux %q", name))
+		}
+	}
+	return logp.T(), aux
+}
+
+// sorted are the tensors in the order of their names.
+func (a Aux) sorted() []*ts.Tensor {
+	var out []*ts.Tensor
+	for _, name := range Batch(a).names() {
+		out = append(out, a[name])
+	}
+	return out
 }

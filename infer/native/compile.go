@@ -136,7 +136,7 @@ func copies(batch map[string]*ts.Tensor) (map[string]*ts.Tensor, error) {
 	return out, nil
 }
 
-// numbers are an evaluation in Go: with weight 1 of the Jacobian.
+// numbers are an evaluation in Go. The log Jacobian counts with the constant weight.
 type numbers struct {
 	value float64
 	grad  []float64
@@ -284,11 +284,7 @@ func (f *Func) at(x, grad []float64) (float64, error) {
 	}
 	aux := make([][]float64, len(f.plan.Outputs))
 	for i, o := range f.plan.Outputs {
-		n := 1
-		for _, s := range o.Shape {
-			n *= int(s)
-		}
-		aux[i] = make([]float64, n)
+		aux[i] = make([]float64, o.Len())
 	}
 	var value [1]float64
 	err := f.Rows(x, weight, value[:], grad, aux)

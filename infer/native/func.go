@@ -108,9 +108,8 @@ func (f *Func) prepare() error {
 	return nil
 }
 
-var errIndex = errors.New("native: the batch has an index that is negative, not whole, or not below the size of what " +
-	"it " +
-	"selects from")
+var errIndex = errors.New("native: the batch has an index that is negative, not whole, or not below the size of " +
+	"what it selects from")
 
 // workspace is what one call at a time needs.
 type workspace struct {
@@ -183,10 +182,7 @@ func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][
 	defer pin.Unpin()
 	first := unsafe.Slice((*unsafe.Pointer)(w.aux.at), 3*n)
 	for i, a := range aux {
-		size := 1
-		for _, s := range f.plan.Outputs[i].Shape {
-			size *= int(s)
-		}
+		size := f.plan.Outputs[i].Len()
 		if len(a) != k*size || size == 0 {
 			return fmt.Errorf("native: output %d has %d numbers, expected %d", i, len(a), k*size)
 		}

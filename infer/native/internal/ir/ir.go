@@ -184,6 +184,15 @@ type Slot struct {
 	Shape []int64
 }
 
+// Len is the number of elements of a slot's tensor.
+func (s Slot) Len() int {
+	n := 1
+	for _, size := range s.Shape {
+		n *= int(size)
+	}
+	return n
+}
+
 // arity is how many operands an operation has.
 func (o Op) arity() int {
 	switch {
