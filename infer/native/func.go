@@ -145,10 +145,13 @@ func (f *Func) workspace() (*workspace, error) {
 }
 
 // Eval is the value at x, Dim numbers, with the gradient in grad: log density + weight · log |Jacobian|. It is NaN
-// where the density has none.
+// where the density has none. Outputs are not kept. It panics where x or grad is not of Dim numbers, as indexing does.
 func (f *Func) Eval(x []float64, weight float64, grad []float64) float64 {
-	if d := f.plan.Dim; len(x) != d || len(grad) != d || len(f.plan.Outputs) > 0 {
+	if d := f.plan.Dim; len(x) != d || len(grad) != d {
 		panic(fmt.Sprintf("native: Eval of %d and %d numbers, expected %d", len(x), len(grad), d))
+	}
+	if len(f.plan.Outputs) > 0 {
+		return f.evalWithOutputs(x, weight, grad)
 	}
 	w, err := f.workspace()
 	if err != nil {
@@ -160,6 +163,19 @@ func (f *Func) Eval(x []float64, weight float64, grad []float64) float64 {
 	f.calls.Put(w)
 	runtime.KeepAlive(f)
 	return value
+}
+
+// evalWithOutputs is Eval of a function that has outputs, which need room.
+func (f *Func) evalWithOutputs(x []float64, weight float64, grad []float64) float64 {
+	aux := make([][]float64, len(f.plan.Outputs))
+	for i, o := range f.plan.Outputs {
+		aux[i] = make([]float64, o.Len())
+	}
+	var value [1]float64
+	if err := f.Rows(x, weight, value[:], grad, aux); err != nil {
+		return math.NaN()
+	}
+	return value[0]
 }
 
 // Rows evaluates K points, one after the other: x and grad have K rows of Dim numbers, values K, and each of aux K

@@ -90,6 +90,7 @@ func TestBatches(t *testing.T) {
 		assert.Equal(t, []float64{-3 + 6, -10.5}, values)
 		assert.Equal(t, []float64{-2 + 2, 7 + 2}, grads)
 		assert.Equal(t, []float64{6, 21}, aux)
+		assert.Equal(t, 3.0, f.Eval([]float64{3}, 2, grads[:1]), "Eval leaves the outputs out")
 
 		other, err := torch.FromSlice([]float64{1, 1, 1})
 		require.NoError(t, err)
