@@ -33,7 +33,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
 // schedule is a way to adapt, as a change of what a posterior asks for.
@@ -148,15 +147,7 @@ func names() []string {
 // measure runs one posterior with one schedule.
 func measure(ctx context.Context, db posteriors.Database, e posteriors.Entry, s schedule, seeds uint64,
 	o infer.Options) (cost, error) {
-	data, _, err := db.Read(e.Name)
-	if err != nil {
-		return cost{}, err
-	}
-	p, err := e.Load(data)
-	if err != nil {
-		return cost{}, err
-	}
-	program, err := ppl.Compile(p.Model, p.Batch)
+	p, program, _, err := e.Compile(db)
 	if err != nil {
 		return cost{}, err
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
 func main() {
@@ -107,15 +106,7 @@ func bench(ctx context.Context, db posteriors.Database, chosen []posteriors.Entr
 
 // measure runs one posterior and compares its draws with the reference.
 func measure(ctx context.Context, db posteriors.Database, e posteriors.Entry, options infer.Options) (row, error) {
-	d, reference, err := db.Read(e.Name)
-	if err != nil {
-		return row{}, err
-	}
-	p, err := e.Load(d)
-	if err != nil {
-		return row{}, err
-	}
-	program, err := ppl.Compile(p.Model, p.Batch)
+	p, program, reference, err := e.Compile(db)
 	if err != nil {
 		return row{}, err
 	}

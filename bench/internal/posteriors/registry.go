@@ -65,6 +65,19 @@ func (e Entry) Load(d *Data) (p Posterior, err error) {
 	return e.make(d), nil
 }
 
+// Compile makes the posterior on its data in the database, its program, and its reference.
+func (e Entry) Compile(db Database) (p Posterior, program *ppl.Program, r Reference, err error) {
+	d, r, err := db.Read(e.Name)
+	if err != nil {
+		return p, nil, nil, err
+	}
+	if p, err = e.Load(d); err != nil {
+		return p, nil, nil, err
+	}
+	program, err = ppl.Compile(p.Model, p.Batch)
+	return p, program, r, err
+}
+
 // Choose is the part of the Registry with the names in a list separated by commas; all of it for an empty list.
 func Choose(list string) ([]Entry, error) {
 	if list == "" {
