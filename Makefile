@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow lint names bench bench-peers bench-peers-quick memory doctor clean
+.PHONY: setup demo test test-slow chaos lint names bench bench-peers bench-peers-quick memory doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
 setup:
@@ -17,6 +17,11 @@ test: setup
 # The statistical suites that take longer.
 test-slow: setup
 	$(GO) test -tags slow -timeout 60m ./...
+
+# What kills, damage and misuse do, as docs/reliability.md has it, which this writes. ONLY=kills runs the checks of that name.
+ONLY ?=
+chaos: setup
+	$(GO) run ./internal/chaos -only '$(ONLY)'
 
 lint: setup
 	@files="$$(gofmt -l .)"; if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi

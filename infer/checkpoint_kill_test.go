@@ -67,6 +67,7 @@ func TestResumeAfterKill(t *testing.T) {
 	// burn-in; the checkpoint of the last ones may have been under way.
 	assert.GreaterOrEqual(t, resumed, int64(20+3*416-2*killedEvery))
 	sameResult(t, want, got)
+	t.Log("seen: SGHMC, 4 kills, the same bits")
 }
 
 // killAfter starts the run in a process of its own, waits until it has a checkpoint and the draws file has a size, and

@@ -62,6 +62,7 @@ func TestTruncatedCheckpoint(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path, whole, 0o644))
 	sameResult(t, j.whole(t), j.resume(t, dir))
+	t.Logf("seen: checkpoint, %d cuts refused", len(lengths))
 }
 
 // One flipped bit at any place is noticed: the checksum is SHA-256.
@@ -80,6 +81,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path, whole, 0o644))
 	sameResult(t, j.whole(t), j.resume(t, dir))
+	t.Log("seen: checkpoint, 150 flips refused")
 }
 
 // The draws that the checkpoint covers must be there, to the bit.

@@ -30,7 +30,7 @@ func TestRunInFlatMemory(t *testing.T) {
 		})})
 	unscoped()
 	grown := resident(t) - rss
-	t.Logf("resident memory grew by %d bytes over 18000 updates", grown)
+	t.Logf("seen: resident memory grew by %d bytes in 18,000 updates", grown)
 	assert.Less(t, grown, int64(18_000*100))
 	infer.Free(r.State)
 	runtime.KeepAlive(p)

@@ -257,6 +257,7 @@ func TestCheckpointIsLocked(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, checkpointFile))
 	require.NoError(t, err)
 	assert.Zero(t, info.Mode().Perm()&0o077, "a checkpoint is its user's alone")
+	t.Log("seen: the second run is refused with the first's process number")
 }
 
 // Without a start chains begin where density and gradient are finite, each from its own stream.

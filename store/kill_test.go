@@ -56,6 +56,7 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []int{60}, z.Lengths())
 	require.NoError(t, z.Close())
+	t.Logf("seen: CSV and Zarr writers killed, %d and %d draws read back", d.Len(0), stored.Posterior.Len(0))
 }
 
 func writeForever(t *testing.T, dir string) {

@@ -70,6 +70,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
 	require.True(t, info.Mode().IsRegular())
+	t.Log("seen: 2 links not followed")
 }
 
 // Both the file and its folder are waited for, in this order, and temporary names differ.

@@ -81,4 +81,5 @@ func TestTakeFollowsNoLink(t *testing.T) {
 	b, err := os.ReadFile(victim)
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(b))
+	t.Log("seen: a link in the place of a lock not followed")
 }

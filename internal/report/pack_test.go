@@ -106,4 +106,5 @@ func TestPackExtremeRanges(t *testing.T) {
 			}
 		}
 	}
+	t.Log("seen: 5 ranges from the smallest to the largest number")
 }

@@ -96,7 +96,7 @@ func TestKilledResumeLeavesAPrefix(t *testing.T) {
 		storetest.Identical(t, d, inf.Posterior)
 	}
 	require.Greater(t, len(lengths), 5, "different prefixes")
-	t.Logf("%d kill points, %d different prefixes", points, len(lengths))
+	t.Logf("seen: %d kill points, %d different prefixes", points, len(lengths))
 }
 
 func prefix(d *draws.Draws, lengths ...int) (*draws.Draws, error) {

@@ -1,0 +1,42 @@
+package main
+
+// check is a promise and the tests that hold it.
+type check struct {
+	name    string
+	promise string // of at most 50 characters, so that a row of the table stays narrow
+	how     string
+	suites  []suite
+}
+
+// checks are in the order of the page.
+var checks = []check{
+	{"resume", "A killed run goes on with the same bits",
+		"A process that samples gets SIGKILL at a moment that nothing chose, and starts again, several times. Draws, " +
+			"statistics and state are those of a run that was never killed. Once for the stepper, once for NUTS.",
+		[]suite{{"./infer ./infer/hmc", "^TestResumeAfterKill$", ""}}},
+	{"kills", "Stored draws are a prefix, bit for bit",
+		"A process that writes or resumes a store gets SIGKILL. Resuming Zarr is also stopped before each of its " +
+			"changes of the disk, with random numbers of draws to keep. CSV is cut at every byte and resumed.",
+		[]suite{{"./store ./store/internal/...", "Kill|^TestTornAtEveryByte$", ""}}},
+	{"damage", "Damaged files are errors, not numbers",
+		"One random bit of a random file is flipped. The reader refuses, or the numbers are the same. Checkpoints are cut " +
+			"off as well.",
+		[]suite{{"./store ./infer", "^TestFlippedBits$|^TestTruncatedCheckpoint$|^TestDamagedCheckpoint$", ""}}},
+	{"hostile", "Files get memory for the bytes they have",
+		"Files of some hundred bytes ask for GB by shapes without chunks, wide text, and chunks of zeros.",
+		[]suite{{"./store", "^TestFilesThatAskForTooMuch$", ""}}},
+	{"folders", "A folder of checkpoints has one run",
+		"A second run on the folder starts while the first one is at work.",
+		[]suite{{"./infer", "^TestCheckpointIsLocked$", ""}}},
+	{"links", "Links and names lead nowhere else",
+		"Links stand where files and locks are to be written; archives hold paths and links that lead outside; names and " +
+			"titles of a report hold scripts.",
+		[]suite{{"./internal/atomicfile ./internal/filelock ./internal/setup ./internal/report",
+			"FollowsNoLink|^TestNoLinkIsFollowed$|^TestUnzipRefuses$|^TestEverythingIsEscaped$", ""}}},
+	{"numbers", "Reports show any range of numbers",
+		"Ranges of one subnormal number and of the largest numbers are drawn.",
+		[]suite{{"./internal/report", "^TestPackExtremeRanges$", ""}}},
+	{"memory", "Long runs need no more memory",
+		"20,000 updates: the tensors outside scopes are the same bytes to the last one.",
+		[]suite{{"./infer", "^TestRunInFlatMemory$", ""}}},
+}
