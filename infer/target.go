@@ -124,6 +124,31 @@ func (t Target) Weighted(by Weights) Target {
 	return out
 }
 
+// ByPrior is the target whose evaluations weigh the prior: its LogPosterior is the log likelihood, and its LogJacobian
+// the log prior with tempering times the log Jacobian, so that Density(λ/N) is
+//
+//	(1/N) log likelihood + (λ/N) (log prior + tempering · log |Jacobian|)
+//
+// Its Parts must not be nil. In a run one compiled function serves all weights.
+func (t Target) ByPrior(tempering float64) Target {
+	parts, logJacobian := t.Parts, t.LogJacobian
+	out := WithParts(func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
+		by := Weights{Prior: w.Jacobian, Likelihood: w.Likelihood}
+		if t.joint {
+			by.Jacobian = tempering * w.Jacobian
+		}
+		value, aux := parts(p, b, by)
+		if t.joint || logJacobian == nil || w.Jacobian*tempering == 0 {
+			return value, aux
+		}
+		logJ, _ := logJacobian(p, b)
+		return torch.Of(torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value.T()},
+			torch.Term{Coeff: tempering * w.Jacobian, Tensor: logJ.T()}))), aux
+	}, t.Data, true)
+	out.compilation = t.compilation
+	return out
+}
+
 // check makes sure that there is a density.
 func (t Target) check() error {
 	if t.LogPosterior == nil {

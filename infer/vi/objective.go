@@ -51,7 +51,7 @@ type objective struct {
 	model    infer.Gradient
 	layout   *infer.Layout // of the model
 	noise    *ts.Tensor    // ε, [K, S, n]
-	jacobian float64       // τ, what log|J| counts
+	jacobian float64       // what the model's log|J| counts: τ, or the weight of the prior over N
 	entropy  float64       // what log q counts: τ, times the weight of the prior
 	data     float64       // N
 	stick    bool          // leave the score out

@@ -29,10 +29,13 @@ type config struct {
 type fit struct {
 	config
 	target infer.Target
-	method infer.GradientMethod                         // the optimiser
-	data   float64                                      // N
-	model  func(weight float64) (infer.Gradient, error) // of the target, with the prior weighted
+	method infer.GradientMethod // the optimiser
+	data   float64              // N
+	model  model
 }
+
+// model gives the gradient of the target with its prior weighted, and what its log Jacobian counts.
+type model func(weight, temperature float64) (g infer.Gradient, jacobian float64, err error)
 
 // Name is the name of the method in checkpoints.
 func (t *fit) Name() string { return t.name }
@@ -43,22 +46,48 @@ func (c config) build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
+	n := target.N()
 	if c.klWeight == nil {
-		return c.bind(target, func(float64) (infer.Gradient, error) { return gradient, nil })
+		return c.bind(target, func(_, temperature float64) (infer.Gradient, float64, error) {
+			return gradient, temperature / n, nil
+		})
 	}
 	if target.Parts == nil {
 		return nil, &infer.FieldError{Type: c.name, Field: "KLWeight", Value: "set",
 			Allowed: "it needs the log prior by itself: make the target with infer.FromParts, or compile a model"}
 	}
-	return c.bind(target, func(weight float64) (infer.Gradient, error) {
-		return infer.NewGradient(weighted(target, weight))
+	tempering, stays := level(c.temperature)
+	if gradient, err = infer.NewGradient(target.ByPrior(tempering)); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	return c.bind(target, func(weight, temperature float64) (infer.Gradient, float64, error) {
+		if stays && temperature == tempering {
+			return gradient, weight / n, nil
+		}
+		// Code for every temperature of a schedule would take longer to compile than it saves.
+		g, err := infer.NewGradient(weighted(target, weight))
+		return g, temperature / n, err
 	})
+}
+
+// level is the value of a temperature at the first update, and whether others have it, as far as can be seen.
+func level(temperature infer.Schedule) (first float64, stays bool) {
+	if temperature == nil {
+		return 1, true
+	}
+	first = temperature(0)
+	for step := int64(1); step < 1<<20; step *= 2 {
+		if temperature(step) != first {
+			return first, false
+		}
+	}
+	return first, true
 }
 
 // defaultSamples is S where the configuration has none.
 const defaultSamples = 8
 
-func (c config) bind(target infer.Target, model func(float64) (infer.Gradient, error)) (infer.Transform, error) {
+func (c config) bind(target infer.Target, m model) (infer.Transform, error) {
 	var err error
 	if c.samples == 0 {
 		c.samples = defaultSamples
@@ -86,7 +115,7 @@ func (c config) bind(target infer.Target, model func(float64) (infer.Gradient, e
 	if err != nil {
 		return nil, err
 	}
-	return &fit{config: c, target: target, method: method, data: target.N(), model: model}, nil
+	return &fit{config: c, target: target, method: method, data: target.N(), model: m}, nil
 }
 
 func (t *fit) Init(p infer.Params) (infer.State, error) {
@@ -154,10 +183,10 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	tau := temperature / t.data // the temperature of a mean over data
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		o := &objective{family: t.family, layout: s.Mean.Layout, jacobian: tau, entropy: tau * weight, data: t.data,
+		o := &objective{family: t.family, layout: s.Mean.Layout, entropy: tau * weight, data: t.data,
 			stick: t.stickTheLanding == nil || *t.stickTheLanding}
 		var err error
-		if o.model, err = t.model(weight); err != nil {
+		if o.model, o.jacobian, err = t.model(weight, temperature); err != nil {
 			return err
 		}
 		if o.noise, err = t.noise(s.Mean, &next.Streams); err != nil {
