@@ -27,7 +27,7 @@ func (t *stepper[S, P]) FusedParts(state infer.State) ([]*ts.Tensor, torch.Strea
 	var tensors []*ts.Tensor
 	for _, part := range t.parts(&s) {
 		switch own, err := torch.Shape(*part.Tensor); {
-		case part.Shared && *part.Tensor == nil:
+		case part.Shared && *part.Tensor == nil && part.Estimate == nil:
 			continue
 		case part.Shared || err != nil || !slices.Equal(own, shape) || len(tensors) > fuse.MostParts:
 			return nil, torch.Streams{}

@@ -55,21 +55,21 @@ func newMasses(p infer.Params, values []float64, shape ...int64) *ts.Tensor {
 	return mass
 }
 
-// EstimateMasses gives each site of each chain the mass of algorithm 4 of Wenzel et al. (2020), from the gradients g of
-// K minibatches at p:
+// Masses gives each site of each chain the mass of algorithm 4 of Wenzel et al. (2020), from the gradients g of K
+// minibatches at p:
 //
 //	σ_s = √(ε + Σ_k |g_s|²/(K d_s)),  M_s = σ_s/min σ
 //
 // with d_s the size of the site and ε = 1e-7: sites with larger gradients move more slowly, and the site with the
 // smallest has mass 1. A chain that meets something not finite keeps its old masses, or 1.
-func EstimateMasses(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error),
-	n int64) *ts.Tensor {
+func (e *Estimate) Masses(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch,
+	error)) *ts.Tensor {
 	const epsilon = 1e-7
-	mean, square, diverged, err := GradientMoments(g, p, next, n)
+	mean, square, diverged, err := GradientMoments(g, p, next, e.Batches)
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating masses: %w", err))
 	}
-	raw := torch.Must(torch.ToSlice[float64](Combine(Term(1, mean.MustSquare(false)), Term(1/float64(n), square))))
+	raw := torch.Must(torch.ToSlice[float64](Combine(Term(1, mean.MustSquare(false)), Term(1/float64(e.Batches), square))))
 	d, values := p.Layout.Dim(), slices.Repeat([]float64{1}, len(raw))
 	if old != nil {
 		copy(values, torch.Must(torch.ToSlice[float64](old)))
@@ -130,11 +130,22 @@ func Lightest(mass *ts.Tensor) float64 {
 	return torch.Must(torch.Item(mass.MustMin(false)))
 }
 
-// Transported are momenta after a change of masses: m' = √(M'/M) m, so that √M⁻¹ m stays.
-func Transported(m, from, to *ts.Tensor) *ts.Tensor {
+// transported are momenta after a change of masses: m' = √(M'/M) m, so that √M⁻¹ m stays.
+func transported(m, from, to *ts.Tensor) *ts.Tensor {
 	m = m.MustMul(RootMasses(to), false)
 	if from != nil {
 		m = m.MustDiv(RootMasses(from), false)
 	}
 	return m
+}
+
+// MassPart is the part of a state with its masses, nil when all are 1. Where they are estimated anew, the momenta are
+// transported.
+func (e *Estimate) MassPart(mass, momenta **ts.Tensor) Part {
+	return Part{Name: "mass", Tensor: mass, Shared: true, Estimate: e,
+		Make: func(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) *ts.Tensor {
+			made := e.Masses(g, p, old, next)
+			*momenta = transported(*momenta, old, made)
+			return made
+		}}
 }

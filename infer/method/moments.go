@@ -98,12 +98,9 @@ func (e *Estimate) Due(step int64, epoch, none bool) bool {
 // Variance is the variance of the gradient of one minibatch, for each element: that of the gradients of several
 // minibatches at p. It is unbiased for independent minibatches; for B of N data without replacement it is N/(N − B)
 // times as large on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no
-// scope. For nil it is the old one.
+// scope.
 func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch,
 	error)) *ts.Tensor {
-	if e == nil {
-		return old
-	}
 	_, square, diverged, err := GradientMoments(g, p, next, e.Batches)
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating β: %w", err))
@@ -115,4 +112,9 @@ func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old *ts.Tensor, ne
 	variance = torch.Must(Hold(old, variance, diverged))
 	torch.Detach(variance)
 	return variance
+}
+
+// VariancePart is the part of a state with the variance of the gradient, nil without an estimate.
+func (e *Estimate) VariancePart(v **ts.Tensor) Part {
+	return Part{Name: "gradient_variance", Tensor: v, Shared: true, Estimate: e, Make: e.Variance}
 }

@@ -55,7 +55,7 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 	if t.Inflation != nil {
 		lambda, factor := t.curvature(p, run), 1.0
 		_ = torch.Do(func(*torch.Scope) error {
-			factor = math.Sqrt(t.Inflation(&s, run.Info, lambda))
+			factor = math.Sqrt(t.Inflation(&s, torch.Must(t.move(P(&s).base())), lambda))
 			return nil
 		})
 		switch {

@@ -22,6 +22,9 @@ type Part struct {
 	Name   string      // in checkpoints
 	Tensor **ts.Tensor // the field of the state
 	Shared bool
+	// Estimate says when Make makes a shared tensor anew, from the gradients of several minibatches; nil for never.
+	Estimate *Estimate
+	Make     func(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) *ts.Tensor
 }
 
 // part is what a Part points to.

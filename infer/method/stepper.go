@@ -29,15 +29,12 @@ type Algorithm[S infer.State] struct {
 	// parts of a state, which must be of the shape of θ, are its registers in their order. Nil leaves all states to Step.
 	Fused func(p *fuse.Program, m *Move)
 
-	// Due and Prepare are those of [infer.Preparer], with a state that Prepare changes; nil for none.
-	Due     func(s *S, epoch bool) bool
-	Prepare func(s *S, g infer.Gradient, epoch bool, next func() (infer.Batch, error))
 	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on
 	// average. Nil for none.
 	Kinetic func(s *S) (m, inverse *ts.Tensor, scale float64)
 	// Inflation is the factor by which the step of an update inflates the variance of a Gaussian target of precision λ,
-	// +Inf where it is unstable; nil where that is not known.
-	Inflation func(s *S, update infer.Info, lambda float64) float64
+	// +Inf where it is unstable; nil where that is not known. m is the update that led to s, without its gradient.
+	Inflation func(s *S, m *Move, lambda float64) float64
 }
 
 // Move is one update, or the start, of an [Algorithm].
@@ -275,17 +272,25 @@ func (t *stepper[S, P]) Restore(layout *infer.Layout, saved infer.Saved) (infer.
 // Due says whether Prepare comes before the next update.
 func (t *stepper[S, P]) Due(state infer.State, epoch bool) bool {
 	s, ok := state.(S)
-	return ok && t.Algorithm.Due != nil && t.Algorithm.Due(&s, epoch)
+	return ok && slices.ContainsFunc(t.parts(&s), func(p Part) bool { return p.due(P(&s).base().Step, epoch) })
 }
 
-// Prepare looks at several batches.
+// due says whether an estimate of the part comes before an update.
+func (p Part) due(step int64, epoch bool) bool { return p.Estimate.Due(step, epoch, *p.Tensor == nil) }
+
+// Prepare makes the estimates that are due, from several batches each.
 func (t *stepper[S, P]) Prepare(state infer.State, epoch bool, next func() (infer.Batch, error)) (infer.State, error) {
 	s, err := StateAs[S](state, t.Algorithm.Name)
-	if err != nil || t.Algorithm.Prepare == nil {
-		return state, err
+	if err != nil {
+		return nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
-		t.Algorithm.Prepare(&s, t.gradient, epoch, next)
+		base := P(&s).base()
+		for _, part := range t.parts(&s) {
+			if part.due(base.Step, epoch) {
+				*part.Tensor = part.Make(t.gradient, base.Params, *part.Tensor, next)
+			}
+		}
 		return t.finish(scope, &s, &s, nil)
 	})
 	if err != nil {

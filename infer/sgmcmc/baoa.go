@@ -54,14 +54,13 @@ func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused,
 		Parts: func(s *BAOAState) []method.Part { return []method.Part{{Name: "momenta", Tensor: &s.Momenta}} },
 		Start: func(s *BAOAState, m *method.Move) { s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil) },
-		Inflation: func(s *BAOAState, u infer.Info, lambda float64) float64 {
-			rho := 1 / (c.Sigma * c.Sigma)
-			keep, b := math.Exp(-c.Alpha(max(s.Step-1, 0))*rho*u.LR), u.LR*rho/2
-			if keep == 1 {
+		Inflation: func(_ *BAOAState, m *method.Move, lambda float64) float64 {
+			keep, b, sd := c.rates(m)
+			if sd == 0 {
 				return 1 // no friction, and no noise
 			}
-			n := -math.Expm1(2*math.Log(keep)) * c.Sigma * c.Sigma
-			return lambda * method.StationaryVariance(1-b*(1+keep)*u.LR*lambda, b*(1+keep), -keep*u.LR*lambda, keep,
+			n := sd * sd / m.Tau
+			return lambda * method.StationaryVariance(1-b*(1+keep)*m.LR*lambda, b*(1+keep), -keep*m.LR*lambda, keep,
 				b*b*n, b*n, n)
 		},
 		Kinetic: func(s *BAOAState) (m, inverse *ts.Tensor, scale float64) {
@@ -70,22 +69,25 @@ func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 	})
 }
 
+// rates are e^(−γε), ½εσ⁻² and the standard deviation of the noise.
+func (c BAOA) rates(m *method.Move) (keep, drift, scale float64) {
+	rho := 1 / (c.Sigma * c.Sigma)
+	gamma := m.Rate("Alpha", c.Alpha, false) * rho
+	return math.Exp(-gamma * m.LR), m.LR * rho / 2, math.Sqrt(-m.Tau*math.Expm1(-2*gamma*m.LR)) * c.Sigma
+}
+
 func (c BAOA) step(s, next *BAOAState, m *method.Move) {
-	alpha, eps, rho := m.Rate("Alpha", c.Alpha, false), m.LR, 1/(c.Sigma*c.Sigma)
-	gamma := alpha * rho
-	half := combine(term(1, s.Momenta), term(eps, m.Grad))
-	scale := math.Sqrt(-m.Tau*math.Expm1(-2*gamma*eps)) * c.Sigma
-	next.Momenta = combine(m.Noise(scale, s.Momenta, term(math.Exp(-gamma*eps), half))...)
-	drift := eps * rho / 2
+	keep, drift, scale := c.rates(m)
+	half := combine(term(1, s.Momenta), term(m.LR, m.Grad))
+	next.Momenta = combine(m.Noise(scale, s.Momenta, term(keep, half))...)
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(drift, half), term(drift, next.Momenta))
 }
 
 func (c BAOA) fused(p *fuse.Program, m *method.Move) {
-	momenta, eps, rho := fuse.Part(0), m.LR, 1/(c.Sigma*c.Sigma)
-	gamma, drift := m.Rate("Alpha", c.Alpha, false)*rho, eps*rho/2
-	scale := math.Sqrt(-m.Tau*math.Expm1(-2*gamma*eps)) * c.Sigma
-	p.Combine(momenta, of(1, momenta), of(eps, fuse.Grad))
+	keep, drift, scale := c.rates(m)
+	momenta := fuse.Part(0)
+	p.Combine(momenta, of(1, momenta), of(m.LR, fuse.Grad))
 	p.Combine(fuse.Theta, of(1, fuse.Theta), of(drift, momenta))
-	p.Combine(momenta, of(math.Exp(-gamma*eps), momenta), of(scale, fuse.Noise))
+	p.Combine(momenta, of(keep, momenta), of(scale, fuse.Noise))
 	p.Combine(fuse.Theta, of(1, fuse.Theta), of(drift, momenta))
 }

@@ -64,16 +64,16 @@ func TestTooLargeBeta(t *testing.T) {
 		text   string
 	}{
 		{sgmcmc.SGLD{LR: c(0.5), Beta: 9, Temperature: c(0.5)},
-			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, ε (LR) = " +
-				"0.5, a = 1, β (Beta) = 9: " +
+			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, step ε = " +
+				"0.5, friction a = 1, β (Beta) = 9: " +
 				"Beta must be at most 2a/(τε) = 8, or LR smaller: invalid configuration"},
 		{sgmcmc.SGHMC{LR: c(0.5), Beta: 17, Alpha: c(2), Temperature: c(0.5)},
-			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, ε (LR) = " +
-				"0.5, a = 2, β (Beta) = 17: " +
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, step ε = " +
+				"0.5, friction a = 2, β (Beta) = 17: " +
 				"Beta must be at most 2a/(τε) = 16, or LR smaller: invalid configuration"},
 		{sgmcmc.SGHMC{LR: c(0.5), Beta: 0.25, Alpha: c(0)},
-			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 1, ε (LR) = " +
-				"0.5, a = 0, β (Beta) = 0.25: " +
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 1, step ε = " +
+				"0.5, friction a = 0, β (Beta) = 0.25: " +
 				"Beta must be at most 2a/(τε) = 0, or LR smaller: invalid configuration"},
 	} {
 		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
@@ -114,7 +114,8 @@ func TestSchedulesThatGoWrongLater(t *testing.T) {
 		{sgmcmc.SGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 			"sgmcmc.SGLD: Temperature at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: from(2, 0.25, 0.5), Beta: 6}, "", "sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.5 at " +
-			"update 2, with τ = T/N = 1, ε (LR) = 0.5, a = 1, β (Beta) = 6: Beta must be at most 2a/(τε) = 4, or LR smaller: " +
+			"update 2, with τ = T/N = 1, step ε = 0.5, friction a = 1, β (Beta) = 6: Beta must be at most 2a/(τε) = 4, " +
+			"or LR smaller: " +
 			"invalid configuration"},
 		{sgmcmc.SGHMC{LR: from(2, 0.1, math.Inf(1))}, "LR at update 2",
 			"sgmcmc.SGHMC: LR at update 2 is +Inf: it must be finite and at least 0"},
@@ -123,8 +124,8 @@ func TestSchedulesThatGoWrongLater(t *testing.T) {
 		{sgmcmc.SGHMC{LR: c(0.1), Alpha: from(2, 1, nan)}, "Alpha at update 2",
 			"sgmcmc.SGHMC: Alpha at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SGHMC{LR: c(0.25), Alpha: from(2, 1, 0.5), Beta: 6}, "",
-			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, ε (LR) = " +
-				"0.25, a = 0.5, β (Beta) = 6: " +
+			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, step ε = " +
+				"0.25, friction a = 0.5, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
 	} {
 		t.Run(e.text, func(t *testing.T) {

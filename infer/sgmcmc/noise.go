@@ -37,28 +37,31 @@ func checkBeta(c *method.Checks, beta float64, e **Estimate) {
 	*e = (*e).Check(c, "EstimateBeta", 2)
 }
 
-// noiseScale is the standard deviation of the injected noise, √(τε(2a − τεβ)), where a is 1 for SGLD and α for SGHMC. A
-// negative variance means that β says there is more gradient noise than the friction can make up for.
-func noiseScale(m *method.Move, a, beta float64) float64 {
-	variance := m.Tau * m.LR * (2*a - m.Tau*m.LR*beta)
+// noiseScale is the standard deviation of the injected noise, √(τε(2a − τεβ)), for the step ε and the friction a, which
+// is 1 for SGLD, α for SGHMC and γM for SymplecticSGHMC. A negative variance means that β says there is more gradient
+// noise than the friction can make up for.
+func noiseScale(m *method.Move, eps, a, beta float64) float64 {
+	variance := m.Tau * eps * (2*a - m.Tau*eps*beta)
 	if !(variance >= 0) {
-		must(0, fmt.Errorf("the noise variance τε(2a − τεβ) is %g at update %d, with τ = T/N = %g, ε (LR) = %g, "+
-			"a = %g, β (Beta) = %g: Beta must be at most 2a/(τε) = %g, or LR smaller: %w", variance, m.Index, m.Tau,
-			m.LR, a, beta, 2*a/(m.Tau*m.LR), infer.ErrConfig))
+		must(0, fmt.Errorf("the noise variance τε(2a − τεβ) is %g at update %d, with τ = T/N = %g, step ε = %g, "+
+			"friction a = %g, β (Beta) = %g: Beta must be at most 2a/(τε) = %g, or LR smaller: %w", variance, m.Index,
+			m.Tau, eps, a, beta, 2*a/(m.Tau*eps), infer.ErrConfig))
 	}
 	return math.Sqrt(variance)
 }
 
-// injected appends the noise of an update with friction a: for β, or for the estimate V where there is to be one.
-func injected(m *method.Move, beta float64, e *Estimate, a float64, v, like *ts.Tensor,
+// injected appends the noise of an update with step ε, friction a and masses M (nil for 1): for β, or for the estimate
+// V where there is to be one.
+func injected(m *method.Move, eps, a, beta float64, e *Estimate, mass, v, like *ts.Tensor,
 	terms ...torch.Term) []torch.Term {
-	if e == nil {
-		return m.Noise(noiseScale(m, a, beta), like, terms...)
+	switch wanted := 2 * m.Tau * eps * a; {
+	case e != nil:
+		return m.CorrectedNoise(wanted, mass, eps*eps, v, like, terms...)
+	case mass != nil:
+		return m.MassiveNoise(mass, wanted, m.Tau*m.Tau*eps*eps*beta, like, terms...)
 	}
-	return m.CorrectedNoise(2*m.Tau*m.LR*a, nil, m.LR*m.LR, v, like, terms...)
+	return m.Noise(noiseScale(m, eps, a, beta), like, terms...)
 }
-
-const varianceName = "gradient_variance" // of V in a checkpoint
 
 // meanOf is the mean of each row of x, a statistic with one number for each chain, in the type of x.
 func meanOf(x *ts.Tensor) []float64 {

@@ -48,10 +48,7 @@ func (c PSGLD) Build(target infer.Target) (infer.Transform, error) {
 	check.LR(c.LR, "the move of an element with a constant gradient")
 	check.Schedule("Temperature", &c.Temperature, 1, false)
 	check.Value("Eps", &c.Eps, 1e-5, true)
-	if c.Decay == 0 {
-		c.Decay = 0.99
-	}
-	check.Require(c.Decay > 0 && c.Decay < 1, "Decay", c.Decay, "it must be between 0 and 1")
+	check.Fraction("Decay", &c.Decay, 0.99)
 	return method.Build(check, target, method.Algorithm[PSGLDState]{
 		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused,
 		Parts: func(s *PSGLDState) []method.Part { return []method.Part{{Name: "square", Tensor: &s.Square}} },

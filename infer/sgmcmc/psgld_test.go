@@ -205,9 +205,9 @@ func TestPSGLDErrors(t *testing.T) {
 		{sgmcmc.PSGLD{LR: c(nan)}, "LR", "sgmcmc.PSGLD: LR is NaN: it must be finite and greater than 0"},
 		{sgmcmc.PSGLD{LR: c(1), Temperature: c(-1)}, "Temperature",
 			"sgmcmc.PSGLD: Temperature is -1: it must be finite and at least 0"},
-		{sgmcmc.PSGLD{LR: c(1), Decay: 1}, "Decay", "sgmcmc.PSGLD: Decay is 1: it must be between 0 and 1"},
-		{sgmcmc.PSGLD{LR: c(1), Decay: -0.5}, "Decay", "sgmcmc.PSGLD: Decay is -0.5: it must be between 0 and 1"},
-		{sgmcmc.PSGLD{LR: c(1), Decay: nan}, "Decay", "sgmcmc.PSGLD: Decay is NaN: it must be between 0 and 1"},
+		{sgmcmc.PSGLD{LR: c(1), Decay: 1}, "Decay", "sgmcmc.PSGLD: Decay is 1: it must be at least 0 and less than 1"},
+		{sgmcmc.PSGLD{LR: c(1), Decay: -0.5}, "Decay", "sgmcmc.PSGLD: Decay is -0.5: it must be at least 0 and less than 1"},
+		{sgmcmc.PSGLD{LR: c(1), Decay: nan}, "Decay", "sgmcmc.PSGLD: Decay is NaN: it must be at least 0 and less than 1"},
 		{sgmcmc.PSGLD{LR: c(1), Eps: -1}, "Eps", "sgmcmc.PSGLD: Eps is -1: it must be finite and greater than 0"},
 		{sgmcmc.PSGLD{LR: c(1), Eps: nan}, "Eps", "sgmcmc.PSGLD: Eps is NaN: it must be finite and greater than 0"},
 	} {

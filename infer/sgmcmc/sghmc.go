@@ -48,20 +48,15 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 	check.Value("Sigma", &c.Sigma, 1, true)
 	checkBeta(check, c.Beta, &c.EstimateBeta)
 	return method.Build(check, target, method.Algorithm[SGHMCState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused(),
+		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused,
 		Parts: func(s *SGHMCState) []method.Part {
-			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: varianceName, Tensor: &s.Variance,
-				Shared: true}}
+			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, c.EstimateBeta.VariancePart(&s.Variance)}
 		},
-		Check: func(m *method.Move) { noiseScale(m, c.Alpha(0), c.Beta) },
+		Check: func(m *method.Move) { noiseScale(m, m.LR, c.Alpha(0), c.Beta) },
 		Start: func(s *SGHMCState, m *method.Move) { s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil) },
-		Due:   func(s *SGHMCState, epoch bool) bool { return c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil) },
-		Prepare: func(s *SGHMCState, g infer.Gradient, _ bool, next func() (infer.Batch, error)) {
-			s.Variance = c.EstimateBeta.Variance(g, s.Params, s.Variance, next)
-		},
-		Inflation: func(s *SGHMCState, u infer.Info, lambda float64) float64 {
-			alpha, rho := c.Alpha(max(s.Step-1, 0)), 1/(c.Sigma*c.Sigma)
-			return lambda * method.StationaryVariance(1, u.LR*rho, -u.LR*lambda, 1-u.LR*rho*alpha, 0, 0, 2*u.LR*alpha)
+		Inflation: func(_ *SGHMCState, m *method.Move, lambda float64) float64 {
+			alpha, rho := c.Alpha(m.Index), 1/(c.Sigma*c.Sigma)
+			return lambda * method.StationaryVariance(1, m.LR*rho, -m.LR*lambda, 1-m.LR*rho*alpha, 0, 0, 2*m.LR*alpha)
 		},
 		Kinetic: func(s *SGHMCState) (m, inverse *ts.Tensor, scale float64) {
 			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
@@ -72,28 +67,15 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 // Defaults are those of the options of a run.
 func (c SGHMC) Defaults() infer.Options { return defaults }
 
-func (c SGHMC) sigma() float64 {
-	if c.Sigma == 0 {
-		return 1
-	}
-	return c.Sigma
-}
-
 func (c SGHMC) step(s, next *SGHMCState, m *method.Move) {
 	alpha, eps, rho := m.Rate("Alpha", c.Alpha, false), m.LR, 1/(c.Sigma*c.Sigma)
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(eps*rho, s.Momenta))
-	next.Momenta = combine(injected(m, c.Beta, c.EstimateBeta, alpha, s.Variance, s.Momenta,
+	next.Momenta = combine(injected(m, eps, alpha, c.Beta, c.EstimateBeta, nil, s.Variance, s.Momenta,
 		term(1-eps*rho*alpha, s.Momenta), term(eps, m.Grad))...)
 }
 
-func (c SGHMC) fused() func(*fuse.Program, *method.Move) {
-	if c.EstimateBeta != nil {
-		return nil
-	}
-	momenta, rho := fuse.Part(0), 1/(c.Sigma*c.Sigma)
-	return func(p *fuse.Program, m *method.Move) {
-		alpha := m.Rate("Alpha", c.Alpha, false)
-		p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR*rho, momenta))
-		p.Combine(momenta, of(1-m.LR*rho*alpha, momenta), of(m.LR, fuse.Grad), of(noiseScale(m, alpha, c.Beta), fuse.Noise))
-	}
+func (c SGHMC) fused(p *fuse.Program, m *method.Move) {
+	alpha, eps, rho, momenta := m.Rate("Alpha", c.Alpha, false), m.LR, 1/(c.Sigma*c.Sigma), fuse.Part(0)
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(eps*rho, momenta))
+	p.Combine(momenta, of(1-eps*rho*alpha, momenta), of(eps, fuse.Grad), of(noiseScale(m, eps, alpha, c.Beta), fuse.Noise))
 }

@@ -39,30 +39,19 @@ func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
 	check.Schedule("Temperature", &c.Temperature, 1, false)
 	checkBeta(check, c.Beta, &c.EstimateBeta)
 	return method.Build(check, target, method.Algorithm[SGLDState]{
-		LR: c.LR, Temperature: c.Temperature, Fused: c.fused(),
+		LR: c.LR, Temperature: c.Temperature, Fused: c.fused,
 		Step: func(s, next *SGLDState, m *method.Move) {
-			next.Params.Flat = combine(injected(m, c.Beta, c.EstimateBeta, 1, s.Variance, s.Params.Flat,
+			next.Params.Flat = combine(injected(m, m.LR, 1, c.Beta, c.EstimateBeta, nil, s.Variance, s.Params.Flat,
 				term(1, s.Params.Flat), term(m.LR, m.Grad))...)
 		},
-		Parts: func(s *SGLDState) []method.Part {
-			return []method.Part{{Name: varianceName, Tensor: &s.Variance, Shared: true}}
+		Parts: func(s *SGLDState) []method.Part { return []method.Part{c.EstimateBeta.VariancePart(&s.Variance)} },
+		Inflation: func(_ *SGLDState, m *method.Move, lambda float64) float64 {
+			return lambda * method.StationaryVariance(1-m.LR*lambda, 0, 0, 0, 2*m.LR, 0, 0)
 		},
-		Inflation: func(_ *SGLDState, u infer.Info, lambda float64) float64 {
-			return lambda * method.StationaryVariance(1-u.LR*lambda, 0, 0, 0, 2*u.LR, 0, 0)
-		},
-		Check: func(m *method.Move) { noiseScale(m, 1, c.Beta) },
-		Due:   func(s *SGLDState, epoch bool) bool { return c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil) },
-		Prepare: func(s *SGLDState, g infer.Gradient, _ bool, next func() (infer.Batch, error)) {
-			s.Variance = c.EstimateBeta.Variance(g, s.Params, s.Variance, next)
-		},
+		Check: func(m *method.Move) { noiseScale(m, m.LR, 1, c.Beta) },
 	})
 }
 
-func (c SGLD) fused() func(*fuse.Program, *method.Move) {
-	if c.EstimateBeta != nil {
-		return nil
-	}
-	return func(p *fuse.Program, m *method.Move) {
-		p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.Grad), of(noiseScale(m, 1, c.Beta), fuse.Noise))
-	}
+func (c SGLD) fused(p *fuse.Program, m *method.Move) {
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.Grad), of(noiseScale(m, m.LR, 1, c.Beta), fuse.Noise))
 }

@@ -46,7 +46,7 @@ func (c SGLRW) Build(target infer.Target) (infer.Transform, error) {
 				false)
 			next.Params.Flat = combine(term(1, s.Params.Flat), term(delta, up.MustSign(false)))
 		},
-		Inflation: func(_ *SGLRWState, u infer.Info, lambda float64) float64 { return latticeVariance(u.LR * lambda) },
+		Inflation: func(_ *SGLRWState, m *method.Move, lambda float64) float64 { return latticeVariance(m.LR * lambda) },
 	})
 }
 

@@ -73,7 +73,7 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 		Parts: func(s *SGNHTState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "xi", Tensor: &s.Xi}}
 		},
-		Check: func(m *method.Move) { noiseScale(m, c.Alpha(0), c.Beta) },
+		Check: func(m *method.Move) { noiseScale(m, m.LR, c.Alpha(0), c.Beta) },
 		Start: func(s *SGNHTState, m *method.Move) {
 			s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil)
 			like := s.Params.Flat
@@ -82,10 +82,9 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 			}
 			s.Xi = must(like.FullLike(ts.FloatScalar(xi), false))
 		},
-		Inflation: func(s *SGNHTState, u infer.Info, lambda float64) float64 {
-			alpha, friction, rho := c.Alpha(max(s.Step-1, 0)), stat.Mean(meanOf(s.Xi), nil), 1/(c.Sigma*c.Sigma)
-			return lambda * method.StationaryVariance(1, u.LR*rho, -u.LR*lambda, 1-u.LR*rho*friction, 0, 0,
-				2*u.LR*alpha)
+		Inflation: func(s *SGNHTState, m *method.Move, lambda float64) float64 {
+			friction, eps, rho := stat.Mean(meanOf(s.Xi), nil), m.LR, 1/(c.Sigma*c.Sigma)
+			return lambda * method.StationaryVariance(1, eps*rho, -eps*lambda, 1-eps*rho*friction, 0, 0, 2*eps*c.Alpha(m.Index))
 		},
 		Kinetic: func(s *SGNHTState) (m, inverse *ts.Tensor, scale float64) {
 			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
@@ -103,7 +102,7 @@ func (c SGNHT) step(s, next *SGNHTState, m *method.Move) {
 	m.Info.Stats = map[string][]float64{"xi": meanOf(s.Xi)}
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(eps*rho, s.Momenta))
 	friction := s.Momenta.MustMul(s.Xi, false)
-	next.Momenta = combine(m.Noise(noiseScale(m, alpha, c.Beta), s.Momenta,
+	next.Momenta = combine(m.Noise(noiseScale(m, eps, alpha, c.Beta), s.Momenta,
 		term(1, s.Momenta), term(eps, m.Grad), term(-eps*rho, friction))...)
 	square := s.Momenta.MustSquare(false)
 	if !c.PerParameter {

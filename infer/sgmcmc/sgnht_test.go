@@ -517,8 +517,8 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		{sgmcmc.SGNHT{LR: c(0.1), Alpha: from(2, 1, -1)}, "Alpha at update 2",
 			"sgmcmc.SGNHT: Alpha at update 2 is -1: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(0.25), Alpha: from(2, 1, 0.5), Beta: 6}, "",
-			"sgmcmc.SGNHT: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, ε (LR) = " +
-				"0.25, a = 0.5, β (Beta) = 6: " +
+			"sgmcmc.SGNHT: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, step ε = " +
+				"0.25, friction a = 0.5, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
 	} {
 		transform := build(t, e.method, q.logPosterior)

@@ -1,8 +1,10 @@
 package sgmcmc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
@@ -25,7 +27,7 @@ func (c SGLD) Stable(lambda float64) error {
 
 // Stable says whether ελ < α, and εα/σ² ≤ 2, which smaller curvatures need.
 func (c SGHMC) Stable(lambda float64) error {
-	alpha, rho := valueOr(c.Alpha, 1), 1/(c.sigma()*c.sigma())
+	alpha, rho := valueOr(c.Alpha, 1), 1/math.Pow(cmp.Or(c.Sigma, 1), 2)
 	return stable("sgmcmc.SGHMC", "ε", c.LR, lambda, func(eps float64) string {
 		if eps*lambda >= alpha {
 			return fmt.Sprintf("ελ = %g must be below the friction α = %g: LR below %g, or Alpha above %g",
@@ -37,7 +39,7 @@ func (c SGHMC) Stable(lambda float64) error {
 
 // Stable says whether ε²λ < 4σ².
 func (c BAOA) Stable(lambda float64) error {
-	limit := 4 * SGHMC{Sigma: c.Sigma}.sigma() * SGHMC{Sigma: c.Sigma}.sigma()
+	limit := 4 * math.Pow(cmp.Or(c.Sigma, 1), 2)
 	return stable("sgmcmc.BAOA", "ε", c.LR, lambda, func(eps float64) string {
 		return unless(eps*eps*lambda < limit, "ε²λ = %g must be below 4σ² = %g: LR smaller or Sigma larger",
 			eps*eps*lambda, limit)

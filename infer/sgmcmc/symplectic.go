@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -88,36 +87,22 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	return method.Build(check, target, method.Algorithm[SymplecticSGHMCState]{
 		LR: c.LR, Temperature: c.Temperature,
 		Step:  func(s, next *SymplecticSGHMCState, m *method.Move) { c.step(s, next, m, unit) },
-		Fused: c.fused(unit),
+		Fused: func(p *fuse.Program, m *method.Move) { c.fused(p, m, unit) },
 		Parts: func(s *SymplecticSGHMCState) []method.Part {
-			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "mass", Tensor: &s.Mass, Shared: true},
-				{Name: varianceName, Tensor: &s.Variance, Shared: true}}
+			return []method.Part{{Name: "momenta", Tensor: &s.Momenta},
+				c.EstimateMass.MassPart(&s.Mass, &s.Momenta), c.EstimateBeta.VariancePart(&s.Variance)}
 		},
 		Check: func(m *method.Move) { c.pace(m, unit, lightest) },
 		Start: func(s *SymplecticSGHMCState, m *method.Move) {
 			s.Mass = m.Masses(c.Mass)
 			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(m.Tau/unit), method.RootMasses(s.Mass))
 		},
-		Due: func(s *SymplecticSGHMCState, epoch bool) bool {
-			return c.EstimateMass.Due(s.Step, epoch, s.Mass == nil) ||
-				c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil)
-		},
-		Prepare: func(s *SymplecticSGHMCState, g infer.Gradient, epoch bool, next func() (infer.Batch, error)) {
-			if c.EstimateMass.Due(s.Step, epoch, s.Mass == nil) {
-				mass := method.EstimateMasses(g, s.Params, s.Mass, next, c.EstimateMass.Batches)
-				s.Momenta, s.Mass = method.Transported(s.Momenta, s.Mass, mass), mass
-			}
-			if c.EstimateBeta.Due(s.Step, epoch, s.Variance == nil) {
-				s.Variance = c.EstimateBeta.Variance(g, s.Params, s.Variance, next)
-			}
-		},
-		Inflation: func(s *SymplecticSGHMCState, u infer.Info, lambda float64) float64 {
+		Inflation: func(s *SymplecticSGHMCState, m *method.Move, lambda float64) float64 {
 			if s.Mass != nil {
 				return 1 // not known
 			}
-			i := max(s.Step-1, 0)
-			h, damp, keep, _ := c.pace(&method.Move{Name: check.Name, Index: i, LR: c.LR(i)}, unit, 1)
-			b, n := h*unit, 2*damp/unit // θ moves by b m'; the noise of m' has variance n
+			h, gamma, keep, _ := c.pace(m, unit, 1)
+			b, n := h*unit, 2*h*gamma/unit // θ moves by b m'; the noise of m' has variance n
 			return lambda * method.StationaryVariance(1-b*h*lambda, b*keep, -h*lambda, keep, b*b*n, b*n, n)
 		},
 		Kinetic: func(s *SymplecticSGHMCState) (m, inverse *ts.Tensor, scale float64) {
@@ -127,18 +112,9 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 }
 
 func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, unit float64) {
-	h, damp, keep, scale := c.pace(m, unit, method.Lightest(s.Mass))
-	c.tell(m, h, unit)
-	terms := []torch.Term{term(keep, s.Momenta), term(h, m.Grad)}
-	switch wanted := 2 * m.Tau * damp / unit; {
-	case c.EstimateBeta != nil:
-		terms = m.CorrectedNoise(wanted, s.Mass, h*h, s.Variance, s.Momenta, terms...)
-	case s.Mass == nil:
-		terms = m.Noise(scale, s.Momenta, terms...)
-	default:
-		terms = m.MassiveNoise(s.Mass, wanted, m.Tau*m.Tau*h*h*c.Beta, s.Momenta, terms...)
-	}
-	next.Momenta = combine(terms...)
+	h, gamma, keep, _ := c.pace(m, unit, method.Lightest(s.Mass))
+	next.Momenta = combine(injected(m, h, gamma/unit, c.Beta, c.EstimateBeta, s.Mass, s.Variance, s.Momenta,
+		term(keep, s.Momenta), term(h, m.Grad))...)
 	velocity := next.Momenta
 	if s.Mass != nil {
 		velocity = velocity.MustMul(s.Mass.MustReciprocal(false), false)
@@ -146,48 +122,27 @@ func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, uni
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(h*unit, velocity))
 }
 
-// tell says the step in the terms of the configuration, and its time.
-func (c SymplecticSGHMC) tell(m *method.Move, h, unit float64) {
-	m.Info.LR, m.Info.TimeStep = h, h*math.Sqrt(unit)
-	if c.Momentum != nil {
-		m.Info.LR = c.Cycle(m.Index) * c.Cycle(m.Index) * m.LR
-	}
-}
-
-func (c SymplecticSGHMC) fused(unit float64) func(*fuse.Program, *method.Move) {
-	if c.EstimateBeta != nil || c.EstimateMass != nil || len(c.Mass) > 0 {
-		return nil
-	}
+func (c SymplecticSGHMC) fused(p *fuse.Program, m *method.Move, unit float64) {
+	h, _, keep, scale := c.pace(m, unit, 1)
 	momenta := fuse.Part(0)
-	return func(p *fuse.Program, m *method.Move) {
-		h, _, keep, scale := c.pace(m, unit, 1)
-		c.tell(m, h, unit)
-		p.Combine(momenta, of(keep, momenta), of(h, fuse.Grad), of(scale, fuse.Noise))
-		p.Combine(fuse.Theta, of(1, fuse.Theta), of(h*unit, momenta))
-	}
+	p.Combine(momenta, of(keep, momenta), of(h, fuse.Grad), of(scale, fuse.Noise))
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(h*unit, momenta))
 }
 
-// pace checks and evaluates the schedules: the time step h, hγ, 1 − hγ, and the standard deviation of the noise of the
-// lightest element, in the units of the momenta.
-func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (h, damp, keep, scale float64) {
+// pace checks and evaluates the schedules: the time step h, γ, 1 − hγ, and the standard deviation of the noise of the
+// lightest element, in the units of the momenta. It tells the step in the terms of the configuration, and its time.
+func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (h, gamma, keep, scale float64) {
 	if cycle := m.Rate("Cycle", c.Cycle, false); c.Momentum != nil {
 		mu := c.Momentum(m.Index)
 		m.Require(mu >= 0 && mu < 1, fmt.Sprintf("Momentum at update %d", m.Index), mu,
 			"it must be at least 0 and less than 1")
 		// These are exactly 1, 1 − μ and μ while the step is that of SGD.
-		h = cycle * math.Sqrt(m.LR/unit)
-		damp, keep = h*(1-mu), mu+(1-h)*(1-mu)
+		h, gamma = cycle*math.Sqrt(m.LR/unit), 1-mu
+		keep, m.Info.LR = mu+(1-h)*gamma, cycle*cycle*m.LR
 	} else {
-		h = cycle * m.LR
-		damp = h * m.Rate("Gamma", c.Gamma, false)
-		keep = 1 - damp
+		h, gamma = cycle*m.LR, m.Rate("Gamma", c.Gamma, false)
+		keep, m.Info.LR = 1-h*gamma, h
 	}
-	mass := lightest / unit
-	variance := m.Tau * (2*damp*mass - m.Tau*h*h*c.Beta)
-	if !(variance >= 0) {
-		must(0, fmt.Errorf("the noise variance τ(2hγM − τh²β) is %g at update %d, with τ = T/N = %g, h = %g, "+
-			"hγ = %g, M = %g, β (Beta) = %g: Beta must be at most 2hγM/(τh²) = %g, or LR smaller: %w", variance, m.Index,
-			m.Tau, h, damp, mass, c.Beta, 2*damp*mass/(m.Tau*h*h), infer.ErrConfig))
-	}
-	return h, damp, keep, math.Sqrt(variance)
+	m.Info.TimeStep = h * math.Sqrt(unit)
+	return h, gamma, keep, noiseScale(m, h, gamma*lightest/unit, c.Beta)
 }

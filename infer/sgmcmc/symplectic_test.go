@@ -431,9 +431,9 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 		{sgmcmc.SymplecticSGHMC{LR: c(0.1), Cycle: from(2, 1, nan)}, "Cycle at update 2",
 			"sgmcmc.SymplecticSGHMC: Cycle at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: from(2, 0.25, 0.5), Beta: 6}, "",
-			"sgmcmc.SymplecticSGHMC: the noise variance τ(2hγM − τh²β) is -0.5 at update 2, with τ = T/N = 1, h = " +
-				"0.5, hγ = 0.5, M = 1, β (Beta) = 6: " +
-				"Beta must be at most 2hγM/(τh²) = 4, or LR smaller: invalid configuration"},
+			"sgmcmc.SymplecticSGHMC: the noise variance τε(2a − τεβ) is -0.5 at update 2, with τ = T/N = 1, step ε = " +
+				"0.5, friction a = 1, β (Beta) = 6: " +
+				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
 	} {
 		transform := build(t, e.method, q.logPosterior)
 		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)
@@ -451,14 +451,14 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 	_, err := sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 4}.Build(infer.Sum(q.logPosterior, 1))
 	require.NoError(t, err)
 	_, err = sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 5}.Build(infer.Sum(q.logPosterior, 1))
-	require.EqualError(t, err, "sgmcmc.SymplecticSGHMC: the noise variance τ(2hγM − τh²β) is -0.25 at update 0, "+
-		"with τ = T/N = 1, h = 0.5, hγ = 0.5, M = 1, "+
-		"β (Beta) = 5: Beta must be at most 2hγM/(τh²) = 4, or LR smaller: invalid configuration")
+	require.EqualError(t, err, "sgmcmc.SymplecticSGHMC: the noise variance τε(2a − τεβ) is -0.25 at update 0, "+
+		"with τ = T/N = 1, step ε = 0.5, friction a = 1, "+
+		"β (Beta) = 5: Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration")
 	// The least mass decides, also when it is the 1 of a site that is not named.
 	heavy := build(t, sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 5, Mass: map[string]float64{"w": 2}}, q.logPosterior)
 	s := begin[infer.State](t, heavy, params(q.layout, spread(q.layout.Dim()), 0), 1)
 	_, _, err = heavy.Update(s, q.batch())
-	require.ErrorContains(t, err, "the noise variance τ(2hγM − τh²β) is -0.25 at update 0")
+	require.ErrorContains(t, err, "the noise variance τε(2a − τεβ) is -0.25 at update 0")
 
 	strange := build(t, sgmcmc.SymplecticSGHMC{LR: c(0.5), Mass: map[string]float64{"w": 2, "v": 1}}, q.logPosterior)
 	_, err = strange.Init(params(q.layout, spread(q.layout.Dim()), 0))
