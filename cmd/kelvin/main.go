@@ -2,6 +2,7 @@
 //
 //	kelvin setup             find or install libtorch, adapt gotch to it, write go.work, build once
 //	kelvin doctor            show what was found and whether it works
+//	kelvin compile [PACKAGE] write the C of a program's gradients, to be linked into it
 //	kelvin version           show the versions of Kelvin and of the gotch that it uses
 //	kelvin summary FILE...   print means, intervals and diagnostics of stored draws
 //	kelvin diagnose FILE...  say in words whether stored draws can be trusted
@@ -41,6 +42,8 @@ const usage = `Kelvin: probabilistic programming in Go.
 usage:
   kelvin setup [flags]    find or install libtorch, adapt gotch to it, write go.work, build once
   kelvin doctor [flags]   show what was found and whether it works
+  kelvin compile [package [arguments...]]
+                          run a program and write the C of its gradients, to be linked into it
   kelvin version          show the versions of Kelvin and of the gotch that it uses
   kelvin summary FILE...  print means, intervals and diagnostics of stored draws
   kelvin diagnose FILE... say in words whether stored draws can be trusted
@@ -82,6 +85,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return a.setup(ctx, rest)
 	case "doctor":
 		return a.doctor(ctx, rest)
+	case "compile":
+		return a.compile(ctx, rest)
 	case "version", "-version", "--version":
 		fmt.Fprintf(a.out, "kelvin %s, gotch %s, %s %s/%s\n", version(), gotch.Version, runtime.Version(), runtime.GOOS,
 			runtime.GOARCH)
@@ -92,8 +97,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if command, ok := stored[name]; ok {
 		return a.stored(command, rest)
 	}
-	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, version and help, and for "+
-		"stored draws summary, diagnose and report\n", name)
+	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, version and help, and "+
+		"for stored draws summary, diagnose and report\n", name)
 	return exitUsage
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/internal/gotch"
+	"github.com/kelvin-ppl/kelvin/internal/linked"
 	"github.com/kelvin-ppl/kelvin/internal/setup"
 )
 
@@ -68,10 +70,67 @@ func TestUserModule(t *testing.T) {
 	// The exact standard deviation is sqrt(1/(1 - 0.1/2)) = 1.03; 16 chains of 19,900 updates know it to about 0.006.
 	assert.Contains(t, string(out), "sd 1.0 1.0")
 
+	t.Run("linked", func(t *testing.T) { linkedModule(t, dir) })
+
 	again, err := setup.Run(ctx, sys, setup.DefaultParts(sys), opts)
 	require.NoError(t, err)
 	assert.False(t, again.CopyMade || again.GoWorkChanged || again.Built, "the second run finds everything done")
 
 	report := setup.Doctor(ctx, sys, setup.DefaultParts(sys), setup.DoctorOptions{Dir: dir, Cache: opts.Cache})
 	assert.Equal(t, setup.StateReady, report.State, "%v", report.Problems)
+}
+
+// linkedModule compiles the gradients of the program in a folder into it. That program then needs no compiler, and has
+// the C of its models as they are now.
+func linkedModule(t *testing.T, dir string) {
+	ctx := context.Background()
+	t.Chdir(dir)
+	var messages bytes.Buffer
+	a := &app{out: &messages, err: &messages, sys: setup.Host(false)}
+	main, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	stale := filepath.Join(dir, linked.Prefix+"0123456789abcdef.c")
+	for path, text := range map[string]string{stale: linked.Mark + "\nint stale;\n",
+		filepath.Join(dir, linked.GoFile): linked.GoMark + "\npackage main\n\nimport \"C\"\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	require.Equal(t, exitOK, a.run(ctx, []string{"compile"}), messages.String())
+	// With the value and without: the fused updates of SGLD need the value where a draw is.
+	assert.Contains(t, messages.String(), dir+" has the C of 2 functions; the next build links them.\n")
+	assert.NoFileExists(t, stale)
+	after, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	assert.Equal(t, main, after)
+
+	program := filepath.Join(t.TempDir(), "program")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cmd := exec.CommandContext(ctx, program)
+	empty := t.TempDir()
+	cmd.Env = []string{"PATH=" + empty, "HOME=" + empty, "LD_LIBRARY_PATH=" + os.Getenv("LD_LIBRARY_PATH")}
+	out, err = cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Regexp(t, `(?m)^gradient native \(.*, linked\)$`, string(out))
+	assert.Contains(t, string(out), "sd 1.0 1.0")
+	left, err := os.ReadDir(empty)
+	require.NoError(t, err)
+	assert.Empty(t, left, "nothing was compiled or kept there")
+
+	// A program that compiles nothing, or fails, changes nothing.
+	files, err := linked.Files(dir)
+	require.NoError(t, err)
+	assert.Len(t, files, 3)
+	t.Setenv("KELVIN_NATIVE", "eager")
+	messages.Reset()
+	assert.Equal(t, exitFailed, a.run(ctx, []string{"compile", "."}))
+	assert.Contains(t, messages.String(), "the program compiled no gradient, so nothing was changed")
+	t.Setenv("KELVIN_NATIVE", "nothing")
+	messages.Reset()
+	assert.Equal(t, exitFailed, a.run(ctx, []string{"compile", "."}))
+	assert.Contains(t, messages.String(), "the program failed (exit status 1); nothing was changed")
+	kept, err := linked.Files(dir)
+	require.NoError(t, err)
+	assert.Equal(t, files, kept)
+	assert.Equal(t, exitFailed, a.run(ctx, []string{"compile", "-into", "x", setup.Kelvin + "/torch"}))
+	assert.Contains(t, messages.String(), "is the package torch, not a program")
 }

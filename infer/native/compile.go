@@ -62,8 +62,10 @@ func Compile(s Source, points [][]float64, o Options) (*Func, Report, error) {
 		for _, step := range plan.Steps {
 			report.Ops += max(len(step.Body), 1)
 		}
-		f, err = choose(plan, own, points, tier, o, &report)
-		return err
+		if f, err = choose(plan, own, points, tier, o, &report); err != nil {
+			return err
+		}
+		return write(plan, o)
 	})
 	if err == nil {
 		err = f.Set(s.Batch)

@@ -4,13 +4,15 @@
 // each, whatever they compute. [Compile] records the operations of one evaluation, forward and backward, fuses them
 // into loops and gives a function that is ten to a thousand times faster. It has tiers:
 //
-//   - [C] is compiled by the machine's C compiler, once, and kept in the user's cache.
+//   - [C] is linked into the program (see `kelvin compile`), or compiled by the machine's C compiler, once, and kept in
+//     the user's cache.
 //   - [VM] is a virtual machine with vector kernels, in every binary; it needs no compiler.
 //   - [Eager] is the log density itself, operation by operation.
 //
-// [Auto] takes C where there is a compiler, else VM; and Eager for what cannot be compiled, with the reason. The choice
-// depends on the machine and the model, never on timing or on what the cache holds. A function is compared with eager
-// evaluation before it is used. Sums run in another order than libtorch's, so that the last bits of two tiers differ.
+// [Auto] takes C where it is linked or there is a compiler, else VM; and Eager for what cannot be compiled, with the
+// reason. The choice depends on the machine and the model, never on timing or on what the cache holds. A function is
+// compared with eager evaluation before it is used. Sums run in another order than libtorch's, so that the last bits of
+// two tiers differ.
 //
 // Package infer compiles by itself: [infer.Options] has the field Native. This package is what it stands on.
 //

@@ -11,7 +11,7 @@ import (
 type Tier string
 
 const (
-	Auto    Tier = ""        // C where there is a compiler, else VM; Eager for what cannot be compiled
+	Auto    Tier = ""        // C where it is linked or there is a compiler, else VM; Eager for what cannot be compiled
 	Require Tier = "require" // Auto, but an error for what cannot be compiled
 	C       Tier = "native"  // compiled C
 	VM      Tier = "vm"      // the virtual machine
@@ -49,6 +49,9 @@ func (t Tier) resolve() (Tier, error) {
 type Options struct {
 	Tier     Tier   // default Auto; where that is left, the environment variable KELVIN_NATIVE
 	CacheDir string // of compiled C; default is kelvin/native in the user's cache folder
+	// WriteTo is the folder of a Go package to which the C is added as well, with a Go file, so that the next build links
+	// it; default is the environment variable KELVIN_COMPILE, which `kelvin compile` sets, and else none.
+	WriteTo string
 	// ValueFree leaves the value out, and what it alone needs: the gradient is all that is computed.
 	ValueFree bool
 }
@@ -59,7 +62,8 @@ type Report struct {
 	Reason   string  // why it is not a faster tier; "" for C
 	Ops      int     // instructions in the loops of the plan
 	Loops    int     // steps of the plan
-	Compiler string  // of C: its version
+	Compiler string  // of C: its version, "" where it is linked; of VM: the instruction set
+	Linked   bool    // C is linked into this program
 	Cached   bool    // C was in the cache
 	Seconds  float64 // that recording and compiling took
 	Error    float64 // the largest difference to eager evaluation that was seen, scaled
@@ -73,5 +77,9 @@ func (r Report) String() string {
 	case VM:
 		return fmt.Sprintf("vm (%d operations in %d loops): %s", r.Ops, r.Loops, r.Reason)
 	}
-	return fmt.Sprintf("%s (%d operations in %d loops, %s)", r.Tier, r.Ops, r.Loops, r.Compiler)
+	by := r.Compiler
+	if r.Linked {
+		by = "linked"
+	}
+	return fmt.Sprintf("%s (%d operations in %d loops, %s)", r.Tier, r.Ops, r.Loops, by)
 }

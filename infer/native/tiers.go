@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -41,10 +42,13 @@ func lower(s Source, x, y []float64, o Options) (*ir.Plan, error) {
 // compiled is a plan as C.
 func compiled(p *ir.Plan, o Options, r *Report) (code, error) {
 	program, info, err := cc.Compile(p, cc.Options{CacheDir: o.CacheDir})
+	if n := cc.Registered(); errors.Is(err, cc.ErrNoCompiler) && n > 0 {
+		err = fmt.Errorf("%w; none of the %d functions that are linked is of this model and these shapes", err, n)
+	}
 	if err != nil {
 		return code{}, err
 	}
-	r.Compiler, r.Cached = info.Compiler.Version, info.Cached
+	r.Compiler, r.Cached, r.Linked = info.Compiler.Version, info.Cached, info.Linked
 	return code{prologue: program.Prologue, main: program.Main, close: func() { _ = program.Close() }}, nil
 }
 
@@ -54,7 +58,7 @@ func interpreted(p *ir.Plan, _ Options, r *Report) (code, error) {
 	if err != nil {
 		return code{}, err
 	}
-	r.Compiler = program.Variant()
+	r.Compiler, r.Linked = program.Variant(), false
 	return code{prologue: program.Prologue(), main: program.Main(), self: program.Self(), work: program.Work(),
 		close: program.Close}, nil
 }

@@ -51,9 +51,11 @@ func Emit(p *ir.Plan) (string, error) {
 }
 
 func preamble() string {
-	return "// Made by Kelvin. Do not edit.\n" + abi.Header + "\n" + helpers + "\n" + special +
-		"\nconst int kelvin_abi = KELVIN_ABI;\n"
+	return "// Made by Kelvin. Do not edit.\n" + common() + "\nconst int kelvin_abi = KELVIN_ABI;\n"
 }
+
+// common is what plans need, whatever becomes of their C.
+func common() string { return abi.Header + "\n" + helpers + "\n" + special }
 
 // emitPlan writes the two functions of a plan; the suffix ends their names.
 func emitPlan(p *ir.Plan, suffix string) (string, error) {

@@ -1,14 +1,29 @@
 // KELVIN_PORTABLE is for objects that are linked into programs: the flags that cgo does not take stand here, and each
 // function is there for several processors, of which the right one is chosen when the program starts.
 #define KELVIN_CLONES
-#if defined(KELVIN_PORTABLE) && defined(__GNUC__) && !defined(__clang__)
+#ifndef KELVIN_PORTABLE
+#define KELVIN_LINKAGE visibility("default")
+#else
+#define KELVIN_LINKAGE weak // two packages of a program may hold the same function
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0
+#error "Densities need infinities and NaN: take -ffast-math and -ffinite-math-only out of CGO_CFLAGS."
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-math-errno", "no-trapping-math")
 #if __GNUC__ >= 12
 #define KELVIN_BARRIER
 #pragma GCC optimize("associative-math", "no-signed-zeros")
-#if defined(__x86_64__) && defined(__linux__)
+#endif
+#if defined(__x86_64__) && defined(__GLIBC__)
+#if __GNUC__ >= 12
 #undef KELVIN_CLONES
 #define KELVIN_CLONES , target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")
+#endif
+#if !defined(KELVIN_LIBMVEC) && __GLIBC_PREREQ(2, 35)
+#define KELVIN_LIBMVEC 235
+#elif !defined(KELVIN_LIBMVEC) && __GLIBC_PREREQ(2, 22)
+#define KELVIN_LIBMVEC 222
+#endif
 #endif
 #endif
 #endif
@@ -19,7 +34,7 @@
 #define KELVIN_ALIGNED __attribute__((aligned(64)))
 #define KELVIN_AT(type, block, offset) ((type *)__builtin_assume_aligned((block) + (offset), 64))
 #define KELVIN_BODY __attribute__((noinline KELVIN_CLONES))
-#define KELVIN_EXPORT __attribute__((visibility("default")))
+#define KELVIN_EXPORT __attribute__((KELVIN_LINKAGE))
 #define KELVIN_INLINE static inline __attribute__((always_inline, unused))
 
 // With KELVIN_BARRIER the compiler may reorder sums and products, as reductions need; it may not look into what is

@@ -1,16 +1,17 @@
 package cc
 
 import (
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
+	"github.com/kelvin-ppl/kelvin/internal/linked"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -21,30 +22,40 @@ func TestLinked(t *testing.T) {
 	compiler, err := Find()
 	require.NoError(t, err)
 	c := irtest.Logistic(50, 3)
-	files, err := Sources("densities", c.Plan, c.Plan)
+	dir := filepath.Join(t.TempDir(), "den-sities")
+	require.NoError(t, Write(dir, c.Plan))
+	require.NoError(t, Write(dir, c.Plan))
+	names, err := linked.Files(dir)
 	require.NoError(t, err)
-	names := slices.Sorted(maps.Keys(files))
 	require.Len(t, names, 2, "equal plans are written once")
-	text := string(files[names[1]])
-	object, err := compiler.object(strings.Replace(text, "static const int kelvin_abi", "const int kelvin_abi", 1)+
-		"const int kelvin_prologue = 0, kelvin_main = 0;\n", time.Minute, "-DKELVIN_PORTABLE", "-UKELVIN_BARRIER")
+	files := map[string]string{}
+	for i, path := range names {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		names[i] = filepath.Base(path)
+		files[names[i]] = string(data)
+	}
+	require.Equal(t, linked.GoFile, names[0])
+	assert.Contains(t, files[names[0]], "\npackage densities\n")
+	object, err := compiler.object(files[names[1]]+"const int kelvin_abi = KELVIN_ABI, kelvin_prologue, kelvin_main;\n",
+		time.Minute, "-DKELVIN_PORTABLE", "-UKELVIN_BARRIER", "-UKELVIN_LIBMVEC")
 	require.NoError(t, err)
 	p, err := load(object)
 	require.NoError(t, err)
-	id := strings.TrimSuffix(strings.TrimPrefix(names[1], "kelvin"), ".c")
+	id := strings.TrimSuffix(strings.TrimPrefix(names[1], strings.TrimSuffix(linked.Prefix, "_")), ".c")
 	prologue, err := p.symbol("kelvin_prologue" + id)
 	require.NoError(t, err)
 	main, err := p.symbol("kelvin_main" + id)
 	require.NoError(t, err)
 	emitted, err := Emit(c.Plan)
 	require.NoError(t, err)
-	assert.Contains(t, string(files["kelvin.go"]), Digest(emitted))
+	assert.Contains(t, files[linked.GoFile], digest(emitted))
 
 	t.Setenv("KELVIN_CC", "no-such-compiler")
 	_, _, err = Compile(c.Plan, Options{CacheDir: NoCache})
 	require.Error(t, err)
-	Register(Digest(emitted), prologue, main)
-	defer linked.Delete(Digest(emitted))
+	Register(digest(emitted), prologue, main)
+	defer registered.Delete(digest(emitted))
 	program, info, err := Compile(c.Plan, Options{CacheDir: NoCache})
 	require.NoError(t, err)
 	assert.True(t, info.Linked)
@@ -57,11 +68,10 @@ func TestLinked(t *testing.T) {
 	assert.NotNil(t, program.Main, "what is linked cannot be unloaded")
 }
 
-// The package builds with the go command, which takes few flags for C.
+// Packages of a program and the program itself hold the same functions, and build with the go command, which takes few
+// flags for C.
 func TestSourcesBuild(t *testing.T) {
 	needsCompiler(t)
-	files, err := Sources("densities", irtest.EightSchools().Plan, irtest.LogLinear(20).Plan)
-	require.NoError(t, err)
 	dir := t.TempDir()
 	put := func(name, text string) {
 		path := filepath.Join(dir, name)
@@ -83,12 +93,33 @@ func Register(digest string, prologue, main unsafe.Pointer) {
 }
 `)
 	put("main.go", "package main\n\nimport _ \"program/densities\"\n\nfunc main() {}\n")
-	for name, text := range files {
-		put(filepath.Join("densities", name), string(text))
+	for _, folder := range []string{".", "densities"} {
+		for _, p := range []*ir.Plan{irtest.EightSchools().Plan, irtest.LogLinear(20).Plan} {
+			require.NoError(t, Write(filepath.Join(dir, folder), p))
+		}
 	}
 	run := exec.Command("go", "run", ".")
 	run.Dir, run.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=1")
 	out, err := run.CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.Equal(t, "registered 64\nregistered 64\n", string(out))
+	assert.Equal(t, strings.Repeat("registered 64\n", 4), string(out))
+}
+
+// Processes that write at the same time lose nothing of each other's. Files of others are left alone.
+func TestWriteAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("package service\n"), 0o644))
+	other := filepath.Join(dir, linked.Prefix+"mine.c")
+	require.NoError(t, os.WriteFile(other, []byte("int mine;\n"), 0o644))
+	var wg sync.WaitGroup
+	for k := range 12 {
+		wg.Go(func() { assert.NoError(t, Write(dir, tiny(float64(k)).Plan)) })
+	}
+	wg.Wait()
+	data, err := os.ReadFile(filepath.Join(dir, linked.GoFile))
+	require.NoError(t, err)
+	assert.Equal(t, 12, strings.Count(string(data), "native.Register("))
+	assert.Contains(t, string(data), "\npackage service\n")
+	assert.NotContains(t, string(data), "mine")
+	assert.FileExists(t, other)
 }
