@@ -147,7 +147,7 @@ func initialStepSize(s *position, guess, temperature float64, m massMatrix, g gr
 	for first := true; ; first = false {
 		copy(z.X, s.X)
 		copy(z.Grad, s.Grad)
-		z.LogP = s.LogP
+		z.LogP, z.known = s.LogP, false
 		m.Sample(z.P, rng)
 		m.Velocity(z.V, z.P)
 		h0 := z.Energy(temperature)

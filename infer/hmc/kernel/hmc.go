@@ -124,7 +124,7 @@ func (t *hmc) Step(s *position, stepSize, temperature float64, m massMatrix, g g
 	copy(t.momentum, z.P)
 	copy(z.X, s.X)
 	copy(z.Grad, s.Grad)
-	z.LogP = s.LogP
+	z.LogP, z.known = s.LogP, false
 	m.Velocity(z.V, z.P)
 	h0 := z.Energy(temperature)
 

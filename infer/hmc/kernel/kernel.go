@@ -67,25 +67,50 @@ func checkStep(typ string, stepSize, temperature float64) error {
 	return nil
 }
 
-// phase is a point of phase space: a position with its density and gradient, a momentum and its velocity.
+// phase is a point of phase space. Its parts are apart, since a trajectory keeps some of them and gives away others.
 type phase struct {
-	X, P, Grad []float64 // position x, momentum p, gradient of logp at x
-	V          []float64 // velocity M⁻¹p
-	LogP       float64   // at x, not divided by T; NaN after a point that is not finite
-	kinetic    float64   // p·v after a leapfrog step
+	*place
+	*motion
+	*pull
+}
+
+// place is a position with its density and gradient.
+type place struct {
+	X, Grad []float64
+	LogP    float64 // at X, not divided by T; NaN after a point that is not finite
+}
+
+// motion is a momentum and its velocity.
+type motion struct {
+	P, V    []float64 // p and M⁻¹p
+	kinetic float64   // p·v after a leapfrog step
+}
+
+// pull is the gradient as it changes velocities. It is not used with a diagonal M.
+type pull struct {
+	A     []float64 // M⁻¹∇logp
+	known bool
 }
 
 // newPhase has room for d dimensions.
 func newPhase(d int) phase {
-	b := make([]float64, 4*d)
-	return phase{X: b[:d:d], P: b[d : 2*d : 2*d], Grad: b[2*d : 3*d : 3*d], V: b[3*d:]}
+	b := make([]float64, 5*d)
+	at := func(i int) []float64 { return b[i*d : (i+1)*d : (i+1)*d] }
+	return phase{&place{X: at(0), Grad: at(1)}, &motion{P: at(2), V: at(3)}, &pull{A: at(4)}}
 }
 
 // Copy sets z to w, number by number.
 func (z *phase) Copy(w *phase) {
+	z.arrive(*w)
+	copy(z.A, w.A)
+	z.known = w.known
+}
+
+// arrive sets place and motion of z to those of w, number by number.
+func (z *phase) arrive(w phase) {
 	copy(z.X, w.X)
-	copy(z.P, w.P)
 	copy(z.Grad, w.Grad)
+	copy(z.P, w.P)
 	copy(z.V, w.V)
 	z.LogP, z.kinetic = w.LogP, w.kinetic
 }
@@ -103,73 +128,4 @@ func (z *phase) moved(temperature float64) float64 {
 		return math.Inf(1)
 	}
 	return h
-}
-
-// leapfrog makes one step of the Störmer-Verlet integrator (velocity Verlet; Neal 2011, 2.3) on H = -logp/T + p·M⁻¹p/2:
-//
-//	p ← p + (ε/2T) g(x)
-//	x ← x + ε M⁻¹p
-//	p ← p + (ε/2T) g(x)
-//
-// It is reversible and symplectic, and its energy error over a fixed time is O(ε²). A negative ε goes backwards. It
-// calls the gradient once and expects Grad and LogP of the point it starts from. At a point that is not finite LogP is
-// NaN, and the momentum means nothing; an error is the gradient's.
-func leapfrog(z *phase, stepSize, temperature float64, m massMatrix, g gradient) error {
-	h := 0.5 * stepSize / temperature
-	if diagonal, ok := m.(*diagonalMass); ok {
-		return diagonal.leapfrog(z, stepSize, h, g)
-	}
-	x, p, v, grad := z.X, z.P[:len(z.X)], z.V[:len(z.X)], z.Grad[:len(z.X)]
-	for i, e := range grad {
-		p[i] += h * e
-	}
-	m.Velocity(v, p)
-	for i, e := range v {
-		x[i] += stepSize * e
-	}
-	var err error
-	if z.LogP, err = point(g, x, grad); err != nil || math.IsNaN(z.LogP) {
-		return err
-	}
-	for i, e := range grad {
-		p[i] += h * e
-	}
-	m.Velocity(v, p)
-	z.kinetic = dot(p, v)
-	return nil
-}
-
-// leapfrog is the step with M⁻¹ = diag(variance), in two loops. h is ε/2T.
-func (m *diagonalMass) leapfrog(z *phase, stepSize, h float64, g gradient) error {
-	variance := m.variance
-	d := len(variance)
-	x, p, v, grad := z.X[:d], z.P[:d], z.V[:d], z.Grad[:d]
-	for i, e := range variance {
-		q := p[i] + h*grad[i]
-		p[i] = q
-		x[i] += stepSize * (e * q)
-	}
-	var err error
-	if z.LogP, err = g(x, grad); err != nil {
-		z.LogP = math.NaN()
-		if recoverable(err) {
-			return nil
-		}
-		return err
-	}
-	zero, kinetic := 0*z.LogP, 0.0 // see allFinite
-	for i, e := range variance {
-		f := grad[i]
-		zero += 0 * f
-		q := p[i] + h*f
-		p[i] = q
-		q2 := e * q
-		v[i] = q2
-		kinetic += q * q2
-	}
-	if zero != 0 {
-		z.LogP = math.NaN()
-	}
-	z.kinetic = kinetic
-	return nil
 }

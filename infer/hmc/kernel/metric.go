@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/gonum"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -123,12 +125,19 @@ func (m Metric) build() (massMatrix, error) {
 }
 
 func dot(a, b []float64) float64 {
-	s := 0.0
 	b = b[:len(a)]
-	for i, e := range a {
-		s += e * b[i]
+	var s0, s1, s2, s3 float64 // since each sum waits for its last addition
+	i := 0
+	for ; i < len(a)-3; i += 4 {
+		s0 += a[i] * b[i]
+		s1 += a[i+1] * b[i+1]
+		s2 += a[i+2] * b[i+2]
+		s3 += a[i+3] * b[i+3]
 	}
-	return s
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
+	}
+	return (s0 + s1) + (s2 + s3)
 }
 
 // diagonalMass is the identity too, with ones.
@@ -234,9 +243,7 @@ func (m *denseMass) Sample(p []float64, s *stream) {
 }
 
 func (m *denseMass) Velocity(v, p []float64) {
-	for i := range v {
-		v[i] = dot(m.sigma[i*m.d:(i+1)*m.d], p)
-	}
+	gonum.Implementation{}.Dgemv(blas.NoTrans, m.d, m.d, 1, m.sigma, m.d, p, 1, 0, v, 1)
 }
 
 type lowRankMass struct {

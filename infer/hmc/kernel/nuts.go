@@ -26,10 +26,12 @@ type NUTS struct {
 
 type nuts struct {
 	NUTS
-	fwd, bck  phase   // the two ends of the trajectory
-	tree      node    // the trajectory
-	stack     []node  // of the half that grows
-	reference float64 // the H of weight 1
+	start     place
+	fwd, bck  phase    // the two ends of the trajectory, wherever they lie
+	own       [2]phase // memory of theirs
+	tree      node     // the trajectory
+	stack     []node   // of the half that grows
+	reference float64  // the H of weight 1
 }
 
 // build checks the configuration and makes the memory, (7 MaxDepth + 22) d numbers.
@@ -47,7 +49,7 @@ func (c NUTS) build(d int) (transition, error) {
 	if err := positive(typ, "MaxDeltaH", &c.MaxDeltaH, 1000); err != nil {
 		return nil, err
 	}
-	t := &nuts{NUTS: c, fwd: newPhase(d), bck: newPhase(d), tree: newNode(d), stack: make([]node, c.MaxDepth+1)}
+	t := &nuts{NUTS: c, own: [2]phase{newPhase(d), newPhase(d)}, tree: newNode(d), stack: make([]node, c.MaxDepth+1)}
 	for i := range t.stack {
 		t.stack[i] = newNode(d)
 	}
@@ -70,25 +72,29 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 		return Info{}, err
 	}
 	start := rng.Position
-	z := &t.fwd
-	copy(z.X, s.X)
-	copy(z.Grad, s.Grad)
-	z.LogP = s.LogP
+	// The start lies in s, which does not change before the end, and in the tree, where it stays as long as it is an end.
+	t.start = place{X: s.X, Grad: s.Grad, LogP: s.LogP}
+	z := phase{&t.start, t.tree.first, t.own[0].pull}
 	m.Sample(z.P, rng)
 	m.Velocity(z.V, z.P)
 	h0 := z.Energy(temperature)
-	t.bck.Copy(z)
+	t.fwd, t.bck = z, z
+	t.bck.pull = t.own[1].pull
+	t.fwd.known, t.bck.known = false, false
+	copy(t.tree.drawn.X, s.X)
+	copy(t.tree.drawn.Grad, s.Grad)
 	t.reference = h0
-	t.tree.leaf(z, 1, h0)
+	t.tree.leaf(1, h0)
+	t.tree.drawn.LogP = s.LogP
 	t.tree.drawn.moved = false
 
 	info := Info{StepSize: stepSize}
 	sum, both := 0.0, 0.0 // of the Metropolis probabilities of the points, and of the symmetric ones
 	for info.Depth < t.MaxDepth && !info.Turning && !info.Divergent {
 		backwards := rng.Float64() < 0.5
-		end, eps := &t.fwd, stepSize
+		end, own, eps := &t.fwd, &t.own[0], stepSize
 		if backwards {
-			end, eps = &t.bck, -stepSize
+			end, own, eps = &t.bck, &t.own[1], -stepSize
 		}
 		how, err := t.grow(end, info.Depth, eps, h0, temperature, m, g, rng, &info.Leapfrogs, &sum, &both)
 		if err != nil {
@@ -107,30 +113,39 @@ func (t *nuts) Step(s *position, stepSize, temperature float64, m massMatrix, g 
 		if backwards {
 			t.tree.turn()
 		}
+		if !info.Turning { // the memory of the end is that of a node, which is used again
+			own.arrive(*end)
+			*end = *own
+		}
 	}
 	info.MaxDepth = !info.Turning && !info.Divergent
 	info.Accept, info.symmetric = sum/float64(info.Leapfrogs), both/float64(info.Leapfrogs)
 	drawn := t.tree.drawn
-	info.Accepted, info.LogP, info.Energy = drawn.moved, drawn.logp, drawn.energy
-	copy(s.X, drawn.x)
-	copy(s.Grad, drawn.grad)
-	s.LogP = drawn.logp
+	info.Accepted, info.LogP, info.Energy = drawn.moved, drawn.LogP, drawn.energy
+	copy(s.X, drawn.X)
+	copy(s.Grad, drawn.Grad)
+	s.LogP = drawn.LogP
 	s.Momentum = nil
 	return info, nil
 }
 
-// grow makes 2^depth points from the end z, leaving their tree in stack[0], or stops at the first subtree that turns or
-// point that diverges.
+// grow makes 2^depth points from the end z, leaving their tree in stack[0] and the last of them in z, or stops at the
+// first subtree that turns or point that diverges. Each point is made in the memory of its leaf. Merging gives that
+// away, but nothing writes to it before the next point is made.
 func (t *nuts) grow(z *phase, depth int, eps, h0, temperature float64, m massMatrix, g gradient, rng *stream, n *int,
 	sum, both *float64) (grown, error) {
 	top := 0 // nodes on the stack
+	at := *z
 	for i := 1; i <= 1<<depth; i++ {
-		if err := leapfrog(z, eps, temperature, m, g); err != nil {
+		last := &t.stack[top]
+		next := phase{&last.drawn.place, last.first, at.pull}
+		if err := leap(next, at, eps, temperature, m, g); err != nil {
 			return diverged, err
 		}
-		h := z.moved(temperature)
+		at = next
+		h := at.moved(temperature)
 		*n++
-		accept := math.Exp(h0 - h)
+		accept := exp(h0 - h)
 		weight := accept
 		*sum += min(1, accept)
 		*both += 2 * min(1, accept) / (1 + accept)
@@ -140,8 +155,7 @@ func (t *nuts) grow(z *phase, depth int, eps, h0, temperature float64, m massMat
 		if t.reference != h0 || h0-h > maxLogWeight {
 			weight = t.weigh(h, top)
 		}
-		last := &t.stack[top]
-		last.leaf(z, weight, h)
+		last.leaf(weight, h)
 		top++
 		for range bits.TrailingZeros(uint(i)) { // as many nodes of equal height end here
 			top--
@@ -152,6 +166,7 @@ func (t *nuts) grow(z *phase, depth int, eps, h0, temperature float64, m massMat
 			last = before
 		}
 	}
+	*z = at
 	return whole, nil
 }
 

@@ -1,9 +1,6 @@
 package kernel
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // Stream is a counter-based stream of random numbers, named by (seed, chain) and read at a position: each number is a
 // function of those three words and of nothing else. It is a plain value; copy it to remember a position, save its
@@ -56,8 +53,8 @@ func (s *stream) fill() {
 	}
 }
 
-// Norm draws a standard normal number: √2 erf⁻¹(2u - 1), where 2u - 1 is exact.
-func (s *stream) Norm() float64 { return math.Sqrt2 * math.Erfinv(2*s.Float64()-1) }
+// Norm draws a standard normal number, Φ⁻¹(u).
+func (s *stream) Norm() float64 { return quantile(s.Float64()) }
 
 // Norms draws len(z) numbers, those that as many calls of Norm draw.
 func (s *stream) Norms(z []float64) {
@@ -68,7 +65,7 @@ func (s *stream) Norms(z []float64) {
 		u := s.ahead[s.Position%blockLen:]
 		u = u[:min(len(u), len(z))]
 		for i, e := range u {
-			z[i] = math.Sqrt2 * math.Erfinv(2*e-1)
+			z[i] = quantile(e)
 		}
 		s.Position += uint64(len(u))
 		z = z[len(u):]
@@ -84,14 +81,23 @@ func unit(hi, lo uint32) float64 {
 }
 
 // philox is Philox 4x32 with ten rounds, of the counter c and the key k. Its words are apart, so that they stay in
-// registers.
+// registers, and the rounds are written out, so that none is moved.
 func philox(c0, c1, c2, c3, k0, k1 uint32) (w0, w1, w2, w3 uint32) {
-	for range 10 {
-		h0, l0 := bits.Mul32(0xD2511F53, c0)
-		h1, l1 := bits.Mul32(0xCD9E8D57, c2)
-		c0, c1, c2, c3 = h1^c1^k0, l1, h0^c3^k1, l0
-		k0 += 0x9E3779B9
-		k1 += 0xBB67AE85
-	}
+	const d0, d1 = 0x9E3779B9, 0xBB67AE85
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0, k1)
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+d0, k1+d1)
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+(2*d0)%(1<<32), k1+(2*d1)%(1<<32))
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+(3*d0)%(1<<32), k1+(3*d1)%(1<<32))
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+(4*d0)%(1<<32), k1+(4*d1)%(1<<32))
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+(5*d0)%(1<<32), k1+(5*d1)%(1<<32))
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+(6*d0)%(1<<32), k1+(6*d1)%(1<<32))
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+(7*d0)%(1<<32), k1+(7*d1)%(1<<32))
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+(8*d0)%(1<<32), k1+(8*d1)%(1<<32))
+	c0, c1, c2, c3 = philoxRound(c0, c1, c2, c3, k0+(9*d0)%(1<<32), k1+(9*d1)%(1<<32))
 	return c0, c1, c2, c3
+}
+
+func philoxRound(c0, c1, c2, c3, k0, k1 uint32) (w0, w1, w2, w3 uint32) {
+	a, b := 0xD2511F53*uint64(c0), 0xCD9E8D57*uint64(c2)
+	return uint32(b>>32) ^ c1 ^ k0, uint32(b), uint32(a>>32) ^ c3 ^ k1, uint32(a)
 }

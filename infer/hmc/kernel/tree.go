@@ -1,44 +1,39 @@
 package kernel
 
 // node is a subtree of 2^height consecutive points. Its first point is the one nearest to where it grew from. In a leaf
-// the first point is all there is, and rho, p2 and v2 say nothing.
+// the first point is all there is, and rho and last say nothing.
 type node struct {
-	height int
-	weight float64   // the sum of the points' weights
-	rho    []float64 // sum of the momenta
-	p1, p2 []float64 // momenta of the first and last point
-	v1, v2 []float64 // their velocities
-	drawn  *proposal
+	height      int
+	weight      float64   // the sum of the points' weights
+	rho         []float64 // sum of the momenta
+	first, last *motion   // of the first and last point
+	drawn       *proposal
 }
 
 // proposal is the point drawn from a subtree.
 type proposal struct {
-	x, grad      []float64
-	logp, energy float64
-	moved        bool // it is not the point that the transition began with
+	place
+	energy float64
+	moved  bool // it is not the point that the transition began with
 }
 
 func newNode(d int) node {
 	b := make([]float64, 7*d)
 	at := func(i int) []float64 { return b[i*d : (i+1)*d : (i+1)*d] }
-	return node{rho: at(0), p1: at(1), p2: at(2), v1: at(3), v2: at(4), drawn: &proposal{x: at(5), grad: at(6)}}
+	return node{rho: at(0), first: &motion{P: at(1), V: at(2)}, last: &motion{P: at(3), V: at(4)},
+		drawn: &proposal{place: place{X: at(5), Grad: at(6)}}}
 }
 
-// leaf sets the node to one point.
-func (n *node) leaf(z *phase, weight, energy float64) {
+// leaf makes the node one point, whose place and motion are there already.
+func (n *node) leaf(weight, energy float64) {
 	n.height, n.weight = 0, weight
-	copy(n.p1, z.P)
-	copy(n.v1, z.V)
-	copy(n.drawn.x, z.X)
-	copy(n.drawn.grad, z.Grad)
-	n.drawn.logp, n.drawn.energy, n.drawn.moved = z.LogP, energy, true
+	n.drawn.energy, n.drawn.moved = energy, true
 }
 
 // turn changes first and last.
 func (n *node) turn() {
 	if n.height > 0 {
-		n.p1, n.p2 = n.p2, n.p1
-		n.v1, n.v2 = n.v2, n.v1
+		n.first, n.last = n.last, n.first
 	}
 }
 
@@ -69,15 +64,14 @@ func merge(a, b *node, biased bool, rng *stream) bool {
 func joinLeaves(a, b *node) bool {
 	var first, last float64
 	d := len(a.rho)
-	rho, p, q, v, w := a.rho, a.p1[:d], b.p1[:d], a.v1[:d], b.v1[:d]
+	rho, p, q, v, w := a.rho, a.first.P[:d], b.first.P[:d], a.first.V[:d], b.first.V[:d]
 	for i := range rho {
 		r := p[i] + q[i]
 		first += v[i] * r
 		last += w[i] * r
 		rho[i] = r
 	}
-	a.p2, b.p1 = b.p1, a.p2
-	a.v2, b.v1 = b.v1, a.v2
+	a.last, b.first = b.first, a.last
 	return first > 0 && last > 0
 }
 
@@ -85,8 +79,8 @@ func joinLeaves(a, b *node) bool {
 func join(a, b *node) bool {
 	var whole1, whole2, left1, left2, right1, right2 float64
 	d := len(a.rho)
-	rho, rhoB, p2, q1 := a.rho, b.rho[:d], a.p2[:d], b.p1[:d]
-	v1, v2, w1, w2 := a.v1[:d], a.v2[:d], b.v1[:d], b.v2[:d]
+	rho, rhoB, p2, q1 := a.rho, b.rho[:d], a.last.P[:d], b.first.P[:d]
+	v1, v2, w1, w2 := a.first.V[:d], a.last.V[:d], b.first.V[:d], b.last.V[:d]
 	for i, ra := range rho {
 		rb := rhoB[i]
 		r := ra + rb
@@ -100,7 +94,6 @@ func join(a, b *node) bool {
 		right2 += w2[i] * k
 		rho[i] = r
 	}
-	a.p2, b.p2 = b.p2, a.p2
-	a.v2, b.v2 = b.v2, a.v2
+	a.last, b.last = b.last, a.last
 	return whole1 > 0 && whole2 > 0 && left1 > 0 && left2 > 0 && right1 > 0 && right2 > 0
 }

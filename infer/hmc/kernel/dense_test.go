@@ -1,0 +1,53 @@
+package kernel
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A covariance of fewer draws than twice the dimensions would be singular, or nearly, and the trajectories of the next
+// window as deep as is allowed. Its diagonal stands in. On a standard normal law in 60 dimensions, where windows of 25
+// and 50 draws are closed, no tree is then deeper than 6: 64 steps of at least 0.1 are more than the half period π that a
+// trajectory needs at most.
+func TestDenseMetricOfFewDraws(t *testing.T) {
+	const d = 60
+	variances := make([]float64, d)
+	for i := range variances {
+		variances[i] = 1
+	}
+	deepest, least := 0, 1.0
+	_, err := Run(t.Context(), gaussian(variances...), Options{Chains: 1, Metric: Dense, Warmup: 300, Draws: 1,
+		Record: func(_, i int, _ []float64, info Info) error {
+			if info.Warmup && i >= 110 {
+				deepest, least = max(deepest, info.Depth), min(least, info.StepSize)
+			}
+			return nil
+		}})
+	require.NoError(t, err)
+	t.Log("deepest", deepest, "least step", least)
+	assert.LessOrEqual(t, deepest, 6)
+	for _, n := range []int{2, 2*d - 1, 2 * d} {
+		m, err := newMass(Dense, false, d)
+		require.NoError(t, err)
+		s, x := newStream(1, 0), make([]float64, d)
+		for range n {
+			s.Norms(x)
+			m.Add(x, nil)
+		}
+		metric, ok := m.Estimate(lowRankFisher{})
+		require.True(t, ok)
+		off := 0
+		for i, e := range metric.Dense {
+			if i/d != i%d && e != 0 {
+				off++
+			}
+		}
+		if n < 2*d {
+			assert.Zero(t, off, n)
+		} else {
+			assert.Equal(t, d*(d-1), off)
+		}
+	}
+}
