@@ -3,9 +3,17 @@ package draws
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 )
+
+func TestMain(m *testing.M) {
+	fuzzing.Limit()
+	os.Exit(m.Run())
+}
 
 // FuzzLayout makes sites from bytes (rank, then sizes, an error added to size and one to offset) and checks New against
 // the rule itself, then the names against the arithmetic of row-major order, and that draws come back in place.

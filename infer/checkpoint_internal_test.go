@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -96,6 +97,11 @@ func TestCheckpointWithABadHeader(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, append(b, sum[:]...), 0o644))
 	_, _, err := readCheckpoint(path)
 	assert.ErrorContains(t, err, "its header is too long")
+}
+
+func TestMain(m *testing.M) {
+	fuzzing.Limit()
+	os.Exit(m.Run())
 }
 
 // FuzzReadCheckpoint reads any bytes, as they are and as the header and tensors of a file with the right checksum: the

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
@@ -201,7 +202,10 @@ func TestLimits(t *testing.T) {
 				require.ErrorIs(t, err, ErrLimit)
 				require.ErrorContains(t, err, "the limit Names is 1")
 			}
-			_, err = Limits{Elements: 10000, Names: 200, Inflation: 10}.Open(path)
+			_, err = Limits{Time: 1}.Open(path) // a nanosecond
+			require.ErrorIs(t, err, ErrLimit)
+			require.ErrorContains(t, err, "reading takes too long; the limit Time is 1ns here")
+			_, err = Limits{Elements: 10000, Names: 200, Inflation: 10, Time: time.Hour}.Open(path)
 			require.NoError(t, err)
 		})
 	}

@@ -58,7 +58,7 @@ func FuzzReadJSON(f *testing.F) {
 		`{\"name\":\"e\",\"shape\":[1]}],\"lengths\":[0,0]}"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		inf, err := Read(bytes.NewReader(text))
-		if err != nil {
+		if err != nil || !utf8.Valid(text) { // a CSV file may have names that JSON cannot write
 			return
 		}
 		inf.Coords, inf.Dims = nil, nil // those of another program need not fit together

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
@@ -31,6 +32,8 @@ type Limits struct {
 	Inflation int64
 	// Names is the largest count of sites and statistics, or of variables of a group; 0 is 2^20.
 	Names int
+	// Time is how long the reading of a file, or of a Zarr store, may take; 0 is a minute, and a second for each MiB.
+	Time time.Duration
 }
 
 // Open reads stored draws of any format: a CSV file, several of them or a pattern such as out_*.csv, one file per

@@ -15,9 +15,9 @@ var checks = []check{
 			"statistics and state are those of a run that was never killed. Once for the stepper, once for NUTS.",
 		[]suite{{"./infer ./infer/hmc", "^TestResumeAfterKill$", ""}}},
 	{"kills", "Stored draws are a prefix, bit for bit",
-		"A process that writes or resumes a store gets SIGKILL. Resuming Zarr is also stopped before each of its " +
-			"changes of the disk, with random numbers of draws to keep. CSV is cut at every byte and resumed.",
-		[]suite{{"./store ./store/internal/...", "Kill|^TestTornAtEveryByte$", ""}}},
+		"A process that writes or resumes a store gets SIGKILL at a random moment. Resuming Zarr is also stopped before " +
+			"each of its changes of the disk, with random numbers of draws to keep. CSV is cut at every byte and resumed.",
+		[]suite{{"./store ./store/internal/...", "Kill|^TestSIGKILL|^TestTornAtEveryByte$", ""}}},
 	{"damage", "Damaged files are errors, not numbers",
 		"One random bit of a random file is flipped. The reader refuses, or the numbers are the same. Checkpoints are cut " +
 			"off as well.",
@@ -25,6 +25,10 @@ var checks = []check{
 	{"hostile", "Files get memory for the bytes they have",
 		"Files of some hundred bytes ask for GB by shapes without chunks, wide text, and chunks of zeros.",
 		[]suite{{"./store", "^TestFilesThatAskForTooMuch$", ""}}},
+	{"fuzz", "Any bytes are draws or an error, in 512 MB",
+		"Go's fuzzer makes files for the readers of CSV, JSON, Zarr and checkpoints, 20 seconds for each, in processes " +
+			"that may take 512 MB. What a reader takes is written and read again, alike.",
+		[]suite{{"./store/... ./draws ./infer", "^TestFuzz", ""}}},
 	{"folders", "A folder of checkpoints has one run",
 		"A second run on the folder starts while the first one is at work.",
 		[]suite{{"./infer", "^TestCheckpointIsLocked$", ""}}},
@@ -33,6 +37,9 @@ var checks = []check{
 			"titles of a report hold scripts.",
 		[]suite{{"./internal/atomicfile ./internal/filelock ./internal/setup ./internal/report",
 			"FollowsNoLink|^TestNoLinkIsFollowed$|^TestUnzipRefuses$|^TestEverythingIsEscaped$", ""}}},
+	{"downloads", "Set-up takes only the archive that is known",
+		"A local server gives another archive, and leads from https to http.",
+		[]suite{{"./internal/setup", "^TestArchiveChecksums$|^TestDownloadStaysEncrypted$", ""}}},
 	{"numbers", "Reports show any range of numbers",
 		"Ranges of one subnormal number and of the largest numbers are drawn.",
 		[]suite{{"./internal/report", "^TestPackExtremeRanges$", ""}}},

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,12 @@ const archiveVersion = "2.6.0"
 // archiveSite is where PyTorch keeps its archives.
 const archiveSite = "https://download.pytorch.org/libtorch/"
 
+// archiveSums are the SHA-256 checksums of the archives that are known, by the name of the folder that one becomes and
+// the system.
+var archiveSums = map[string]string{
+	"2.6.0-cpu linux": "ad2901049e4d660097f1f54470d60c5afd3de1c293800fd1ae39ac3f9c7d2578",
+}
+
 // errNoArchive says that PyTorch has no archive for a platform.
 var errNoArchive = errors.New("PyTorch has no archive of libtorch")
 
@@ -23,6 +30,13 @@ var errNoArchive = errors.New("PyTorch has no archive of libtorch")
 type archive struct {
 	url  string
 	name string // of the folder that it becomes in the cache, such as 2.6.0-cpu
+	sum  string // SHA-256; empty when it is not known
+}
+
+// withSum adds the checksum, if it is known.
+func (a archive) withSum(goos string) archive {
+	a.sum = archiveSums[a.name+" "+goos]
+	return a
 }
 
 // archiveFor returns the archive for a platform. The build is cpu, or cu and the digits of a CUDA version.
@@ -32,12 +46,12 @@ func archiveFor(goos, goarch, build string) (archive, error) {
 		return archive{
 			url:  fmt.Sprintf("%s%s/libtorch-shared-with-deps-%s%%2B%s.zip", archiveSite, build, archiveVersion, build),
 			name: archiveVersion + "-" + build,
-		}, nil
+		}.withSum(goos), nil
 	case goos == "darwin" && goarch == "arm64" && build == "cpu":
 		return archive{
 			url:  fmt.Sprintf("%scpu/libtorch-macos-arm64-%s.zip", archiveSite, archiveVersion),
 			name: archiveVersion + "-cpu",
-		}, nil
+		}.withSum(goos), nil
 	}
 	return archive{}, fail(errNoArchive,
 		"install PyTorch (`pip install torch`) and run set-up again: it finds the package's libtorch",
@@ -98,11 +112,15 @@ func (j *job) installArchive(ctx context.Context, a archive) (*LibTorch, error) 
 	file := filepath.Join(j.cache.Dir, "downloads", a.name+".zip")
 	j.report.Start("downloading libtorch " + a.name)
 	get := &download{
-		client: j.sys.HTTP, url: a.url, file: file, sha256: j.opts.SHA256, backoff: j.sys.Backoff,
+		client: j.sys.HTTP, url: a.url, file: file, sha256: cmp.Or(j.opts.SHA256, a.sum), backoff: j.sys.Backoff,
 		progress: func(done, total int64) { j.report.Progress("libtorch "+a.name, done, total) },
 	}
 	if err := get.run(ctx); err != nil {
 		return nil, err
+	}
+	if get.sha256 == "" {
+		j.report.Warn(fmt.Sprintf("no checksum of %s is known; it has the SHA-256 checksum %s: require it from now on with "+
+			"--sha256", a.url, get.sum))
 	}
 	dst := filepath.Join(j.cache.Dir, "libtorch", a.name)
 	tmp, err := j.cache.scratch(dst)

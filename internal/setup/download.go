@@ -30,6 +30,7 @@ type download struct {
 	url      string
 	file     string
 	sha256   string // empty when no checksum is known
+	sum      string // the checksum of the file that is there
 	backoff  time.Duration
 	stall    time.Duration // zero means downloadStall
 	progress func(done, total int64)
@@ -126,7 +127,12 @@ func (d *download) try(ctx context.Context) error {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
 		req.Header.Set("If-Range", mark.validator())
 	}
-	resp, err := d.client.Do(req)
+	client := *d.client
+	client.CheckRedirect = stayEncrypted
+	resp, err := client.Do(req)
+	if errors.Is(err, errPlain) {
+		return permanent{err}
+	}
 	if err != nil {
 		return err
 	}
@@ -155,6 +161,20 @@ func (d *download) try(ctx context.Context) error {
 		return permanent{fmt.Errorf("the server answers %s", resp.Status)}
 	}
 	return d.receive(resp, have, total, func() { watch.Reset(stall) })
+}
+
+// errPlain is the error of a server that sends the client from https to http, where anybody on the way can answer.
+var errPlain = errors.New("the server redirects from https to http, which is refused")
+
+// stayEncrypted follows redirects, as many as Go does, but not from https to another scheme.
+func stayEncrypted(req *http.Request, via []*http.Request) error {
+	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return errPlain
+	}
+	if len(via) >= 10 {
+		return errors.New("the server redirects 10 times")
+	}
+	return nil
 }
 
 // receive writes the body behind the first have bytes and checks that the file has its total size, if that is known.
@@ -223,11 +243,8 @@ func (d *download) forget() {
 	_ = os.Remove(d.mark())
 }
 
-// check compares the file with the checksum, if the user gave one.
+// check compares the file with the checksum, if there is one.
 func (d *download) check() error {
-	if d.sha256 == "" {
-		return nil
-	}
 	f, err := os.Open(d.file)
 	if err != nil {
 		return err
@@ -237,10 +254,12 @@ func (d *download) check() error {
 	if _, err := io.Copy(h, f); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, d.sha256) {
+	d.sum = hex.EncodeToString(h.Sum(nil))
+	if d.sha256 != "" && !strings.EqualFold(d.sum, d.sha256) {
 		_ = os.Remove(d.file)
-		return fail(nil, "check the value of --sha256, then run set-up again, which downloads it anew",
-			"the file from %s has the SHA-256 checksum %s, not %s as asked for; it was removed", d.url, got, d.sha256)
+		return fail(nil, "run set-up again, which downloads it anew; if you know that the file is right, give its checksum "+
+			"with --sha256", "the file from %s has the SHA-256 checksum %s, not %s as it should; it was removed", d.url,
+			d.sum, d.sha256)
 	}
 	return nil
 }

@@ -231,11 +231,43 @@ func TestDownloadChecksum(t *testing.T) {
 	sum := sha256.Sum256(content)
 	d.sha256 = strings.ToUpper(hex.EncodeToString(sum[:]))
 	require.NoError(t, d.run(context.Background()))
+	require.Equal(t, hex.EncodeToString(sum[:]), d.sum)
 
 	d.sha256 = strings.Repeat("0", 64)
 	err := d.run(context.Background())
 	require.ErrorContains(t, err, "has the SHA-256 checksum "+hex.EncodeToString(sum[:])+", not 0000")
 	assert.NoFileExists(t, d.file)
+}
+
+// A server that leads from https to http is refused; one that leads on by https is followed.
+func TestDownloadStaysEncrypted(t *testing.T) {
+	plain := serve(t, whole(content, `"a"`))
+	secure := httptest.NewTLSServer(whole(content, `"a"`))
+	t.Cleanup(secure.Close)
+	for _, to := range []string{plain.URL, secure.URL} {
+		from := httptest.NewTLSServer(http.RedirectHandler(to+"/x.zip", http.StatusFound))
+		t.Cleanup(from.Close)
+		d := &download{client: from.Client(), url: from.URL + "/x.zip", file: filepath.Join(t.TempDir(), "downloads/x.zip"),
+			backoff: time.Millisecond}
+		err := d.run(context.Background())
+		if to == secure.URL { // both servers have the certificate of httptest
+			require.NoError(t, err)
+			complete(t, d, content)
+			continue
+		}
+		require.ErrorIs(t, err, errPlain)
+		require.ErrorContains(t, err, "redirects from https to http, which is refused")
+		assert.NoFileExists(t, d.file)
+		assert.Empty(t, plain.requests, "nothing was asked without encryption")
+	}
+	// From http to http, as on a local mirror, is as safe as it was.
+	from := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, plain.URL+"/x.zip", http.StatusFound)
+	})
+	d := get(t, from)
+	require.NoError(t, d.run(context.Background()))
+	complete(t, d, content)
+	t.Log("seen: https to http refused")
 }
 
 func TestDownloadToAFullOrForbiddenPlace(t *testing.T) {

@@ -109,6 +109,7 @@ func TestInstallFallsBackToTheArchive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := machine(t)
 			prepare(t, m)
+			noSums(t)
 			m.HTTP = &http.Client{Transport: redirect{serve(t, whole(packTree(t, tree{}), `"a"`))}}
 			report := &recorder{}
 			res, err := runSetup(t, m, parts(t), Options{Report: report})
@@ -154,6 +155,7 @@ func TestCUDAComesFromTheArchive(t *testing.T) {
 	m.debian(t, "2.6.0")
 	m.programs["nvidia-smi"] = func(Command) (string, error) { return "CUDA Version: 12.4", nil }
 	s := serve(t, whole(packTree(t, tree{cuda: true}), `"a"`))
+	noSums(t)
 	m.HTTP = &http.Client{Transport: redirect{s}}
 	res, err := runSetup(t, m, parts(t), Options{CUDA: true})
 	require.NoError(t, err)

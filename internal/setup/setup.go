@@ -22,7 +22,7 @@ type Options struct {
 	NoInstall bool     // look only, install and download nothing
 	Cache     string   // cache folder (--cache); empty means $KELVIN_CACHE, else kelvin in the user's cache folder
 	CUDA      bool     // insist on a libtorch with CUDA
-	SHA256    string   // checksum that a downloaded archive must have; empty means none is known
+	SHA256    string   // checksum that a downloaded archive must have (--sha256); empty means that of archiveSums
 	Verbose   bool     // let the commands that set-up runs write to Report.Log
 	Report    Reporter // hears about progress; nil means nobody does
 }

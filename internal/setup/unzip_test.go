@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -184,9 +186,52 @@ func (r redirect) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.to.Client().Transport.RoundTrip(req)
 }
 
+// noSums makes all archives such of which no checksum is known.
+func noSums(t *testing.T) {
+	old := archiveSums
+	archiveSums = nil
+	t.Cleanup(func() { archiveSums = old })
+}
+
+// An archive with another checksum than the known one is refused and removed; one of no known checksum is a warning
+// that names it.
+func TestArchiveChecksums(t *testing.T) {
+	for name, sum := range archiveSums {
+		assert.Len(t, sum, 64, name)
+	}
+	a, err := archiveFor("linux", "amd64", "cpu")
+	require.NoError(t, err)
+	assert.Equal(t, archiveSums["2.6.0-cpu linux"], a.sum)
+
+	m := machine(t)
+	data := packTree(t, tree{})
+	s := serve(t, whole(data, `"a"`))
+	m.HTTP = &http.Client{Transport: redirect{s}}
+	_, err = runSetup(t, m, parts(t), Options{})
+	require.ErrorContains(t, err, "has the SHA-256 checksum ")
+	require.ErrorContains(t, err, ", not "+a.sum+" as it should; it was removed")
+	assert.NoFileExists(t, m.path("home/.cache/kelvin/downloads/2.6.0-cpu.zip"))
+	assert.NoDirExists(t, m.path("home/.cache/kelvin/libtorch/2.6.0-cpu"))
+
+	sum := sha256.Sum256(data)
+	_, err = runSetup(t, m, parts(t), Options{SHA256: hex.EncodeToString(sum[:])})
+	require.NoError(t, err, "the user knows better")
+
+	m = machine(t)
+	m.HTTP = &http.Client{Transport: redirect{s}}
+	noSums(t)
+	report := &recorder{}
+	_, err = runSetup(t, m, parts(t), Options{Report: report})
+	require.NoError(t, err)
+	require.Len(t, report.warned, 1)
+	assert.Contains(t, report.warned[0], "it has the SHA-256 checksum "+hex.EncodeToString(sum[:]))
+	t.Log("seen: an archive of another SHA-256 refused")
+}
+
 func TestDownloadAndUnpackLibTorch(t *testing.T) {
 	m := machine(t)
 	data := packTree(t, tree{})
+	noSums(t)
 	s := serve(t, whole(data, `"a"`))
 	m.HTTP = &http.Client{Transport: redirect{s}}
 	res, err := runSetup(t, m, parts(t), Options{})
@@ -204,6 +249,7 @@ func TestDownloadAndUnpackLibTorch(t *testing.T) {
 func TestDamagedArchiveIsDownloadedAnew(t *testing.T) {
 	m := machine(t)
 	good := packTree(t, tree{})
+	noSums(t)
 	bad := bytes.Replace(good, []byte("not a real library"), []byte("not a fake library"), 1)
 	foreign := pack(t, entry{name: "something/else", text: "x"})
 	s := serve(t, whole(bad, `"a"`), whole(foreign, `"b"`), whole(good, `"c"`))

@@ -110,7 +110,7 @@ type chain struct {
 // readChain reads a chain. Errors are [content.ParseError]s, or those of r.
 func readChain(r io.Reader, file string, limits content.Limits) (*chain, error) {
 	c := &chain{file: file, config: map[string]string{}, budget: content.NewBudget(limits)}
-	scan := newScanner(r)
+	scan := newScanner(c.budget.Reader(r))
 	var header []string
 	var source []int
 	var written *content.Layout // before it is known to fit
@@ -118,7 +118,7 @@ func readChain(r io.Reader, file string, limits content.Limits) (*chain, error) 
 	for {
 		ok, err := scan.next()
 		if err != nil {
-			return nil, fmt.Errorf("store: read %s: %w", file, err)
+			return nil, content.During("read "+file, err)
 		}
 		if !ok {
 			break

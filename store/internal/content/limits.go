@@ -1,10 +1,16 @@
 package content
 
+import (
+	"io"
+	"time"
+)
+
 // Limits bound what a reader takes from a file. They have the meaning of store.Limits.
 type Limits struct {
 	Elements  int64
 	Inflation int64
 	Names     int
+	Time      time.Duration
 }
 
 // Fill sets the defaults.
@@ -29,10 +35,40 @@ const free = 64 << 20
 type Budget struct {
 	Limits
 	present, used int64
+	began         time.Time
 }
 
-// NewBudget is a budget without bytes.
-func NewBudget(l Limits) *Budget { return &Budget{Limits: l.Fill()} }
+// NewBudget is a budget without bytes, whose time begins now.
+func NewBudget(l Limits) *Budget { return &Budget{Limits: l.Fill(), began: time.Now()} }
+
+// InTime is an error when the reader has taken too long: by default longer than a minute, and a second for each MiB.
+func (b *Budget) InTime() error {
+	allowed := b.Time
+	if allowed <= 0 {
+		allowed = time.Minute + time.Duration(b.present>>20)*time.Second
+	}
+	if taken := time.Since(b.began); taken > allowed {
+		return Because(ErrLimit, "reading takes too long; the limit Time is %v here", allowed)
+	}
+	return nil
+}
+
+// Reader counts the bytes of r as present and stops reading when the time is over.
+func (b *Budget) Reader(r io.Reader) io.Reader { return &counted{r, b} }
+
+type counted struct {
+	r io.Reader
+	b *Budget
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	if err := c.b.InTime(); err != nil {
+		return 0, err
+	}
+	n, err := c.r.Read(p)
+	c.b.Found(int64(n))
+	return n, err
+}
 
 // Found tells of further bytes that are present.
 func (b *Budget) Found(bytes int64) { b.present += bytes }
@@ -46,7 +82,7 @@ func (b *Budget) Take(bytes int64) error {
 			max(bytes, 0), b.present, b.Inflation, free>>20)
 	}
 	b.used += bytes
-	return nil
+	return b.InTime()
 }
 
 // Give returns memory.

@@ -12,8 +12,8 @@ import (
 
 // Read reads what ArviZ's to_json or [Write] wrote.
 func Read(r io.Reader, file string, limits content.Limits) (*content.Contents, error) {
-	scan := jsontext.NewScanner(r, file)
 	budget := content.NewBudget(limits)
+	scan := jsontext.NewScanner(budget.Reader(r), file)
 	out := &content.Contents{
 		Groups: map[string]*content.Group{}, Attrs: map[string]any{}, Coords: map[string][]any{},
 		Budget: budget,
@@ -53,7 +53,6 @@ func Read(r io.Reader, file string, limits content.Limits) (*content.Contents, e
 	if err != nil {
 		return nil, err
 	}
-	budget.Found(scan.Read)
 	named := map[string]bool{}
 	for name, g := range out.Groups {
 		g.Attrs = attrs[name]

@@ -20,7 +20,6 @@ const MostNested = 64
 // Scanner reads JSON from a stream. Errors are [content.ParseError]s.
 type Scanner struct {
 	What string // the place, for errors
-	Read int64  // bytes so far
 	Err  error  // of the reader, other than its end
 
 	in        *bufio.Reader
@@ -54,7 +53,6 @@ func (s *Scanner) Byte() byte {
 		s.line, s.col = s.line+1, 0
 	}
 	s.last, s.col = c, s.col+1
-	s.Read++
 	s.sum = ^(castagnoli[byte(^s.sum)^c] ^ ^s.sum>>8)
 	return c
 }

@@ -152,6 +152,9 @@ func (z *store) list() error {
 			return err
 		}
 		z.budget.Found(info.Size())
+		if err := z.budget.InTime(); err != nil {
+			return &content.ParseError{File: z.dir, Err: err}
+		}
 		// A chunk may lie in folders of its own: theta/0/3 belongs to theta.
 		for dir, base := path.Dir(name), path.Base(name); ; dir, base = path.Dir(dir), path.Base(dir)+"/"+base {
 			if z.chunks[dir] == nil {
@@ -163,10 +166,7 @@ func (z *store) list() error {
 			}
 		}
 	})
-	if err != nil {
-		return fmt.Errorf("store: read Zarr: %w", err)
-	}
-	return nil
+	return content.During("read Zarr", err)
 }
 
 func (z *store) fail(key string, format string, args ...any) error {

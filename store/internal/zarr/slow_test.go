@@ -2,4 +2,4 @@
 
 package zarr_test
 
-func init() { killPoints = 400 }
+func init() { killPoints, sigkills = 400, 200 }

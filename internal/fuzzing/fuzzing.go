@@ -1,0 +1,47 @@
+// Package fuzzing runs fuzz targets in processes of little memory, for the slow tests.
+package fuzzing
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// memory is the variable that bounds the memory of a process, in bytes. Those that a fuzz target starts have it too.
+const memory = "KELVIN_TEST_MEMORY"
+
+// Limit bounds the memory that this process takes from now on, where its environment says so. A request for more ends
+// it, which the fuzzer reports. Call it in TestMain.
+func Limit() {
+	bytes, err := strconv.ParseUint(os.Getenv(memory), 10, 64)
+	if err != nil {
+		return
+	}
+	if err := limit(bytes); err != nil {
+		panic("fuzzing: no limit of memory here: " + err.Error())
+	}
+}
+
+var executions = regexp.MustCompile(`execs: (\d+)`)
+
+// Run runs a fuzz target of the package in the current folder, of a process that has 512 MB, and tells of what it saw.
+func Run(t *testing.T, target string, long time.Duration) {
+	t.Helper()
+	cmd := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", long.String(), "-parallel", "2",
+		".")
+	cmd.Env = append(os.Environ(), memory+"="+strconv.Itoa(512<<20), "GOMEMLIMIT=384MiB")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	found := executions.FindAllSubmatch(bytes.TrimSpace(out), -1)
+	require.NotEmpty(t, found, "%s", out)
+	n, err := strconv.Atoi(string(found[len(found)-1][1]))
+	require.NoError(t, err)
+	require.Positive(t, n)
+	t.Logf("seen: %s %d executions", target, n)
+}

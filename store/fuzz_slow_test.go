@@ -1,0 +1,17 @@
+//go:build slow
+
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+)
+
+// Any bytes in the place of stored draws are an error or draws, in a process of 512 MB.
+func TestFuzzReaders(t *testing.T) {
+	for _, target := range []string{"FuzzReadCSV", "FuzzReadJSON", "FuzzReadZarr"} {
+		t.Run(target, func(t *testing.T) { fuzzing.Run(t, target, 20*time.Second) })
+	}
+}
