@@ -122,12 +122,11 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		return err
 	}
 	batch := infer.Batch{"x": x, "y": y}
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return network.Forward(p, b.Get("x").T()) }
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return dist.CategoricalLogits(z).LogProb(b.Get("y")).T() }
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor { return network.Forward(p, b.Get("x")) }
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor { return dist.CategoricalLogits(z).LogProb(b.Get("y")) }
 	likelihood := curvature.Likelihood(forward, outer)
 	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		l := likelihood(p, b)
-		return torch.Of(l.MustSum(l.DType(), false)), nil
+		return likelihood(p, b).Sum(), nil
 	}, 1))
 	if err != nil {
 		return err
@@ -160,7 +159,7 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		if err != nil {
 			return err
 		}
-		z := forward(infer.Params{Layout: p.Layout, Flat: leaf}, one)
+		z := forward(infer.Params{Layout: p.Layout, Flat: leaf}, one).T()
 		for c := range classes {
 			_, err := torch.Grad([]*ts.Tensor{z.MustSelect(1, c, false).MustSum(z.DType(), false)}, []*ts.Tensor{leaf},
 				&torch.GradOptions{KeepGraph: true})

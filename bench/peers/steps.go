@@ -265,8 +265,8 @@ func perceptron(batch int) (network, error) {
 		return network{}, err
 	}
 	density := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		fit := dist.CategoricalLogits(net.Forward(p, b.Get("x").T())).LogProb(b.Get("y")).Mean()
-		return fit.Add(torch.Of(prior.LogDensity(p)).Div(total)), nil
+		fit := dist.CategoricalLogits(net.Forward(p, b.Get("x"))).LogProb(b.Get("y")).Mean()
+		return fit.Add(prior.LogDensity(p).Div(total)), nil
 	}
 	out.program = infer.Handwritten(infer.Mean(density, total), out.start, nil)
 	return out, nil

@@ -50,9 +50,9 @@ func newTask(hidden []int64, classes int64, train, test digits.Data) (*task, err
 		return nil, err
 	}
 	t.logPosterior = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		logits := t.net.Forward(p, b.Get("x").T())
+		logits := t.net.Forward(p, b.Get("x"))
 		logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y")).Mean()
-		return logLik.Add(torch.Of(t.prior.LogDensity(p)).Div(float64(t.n))), nil
+		return logLik.Add(t.prior.LogDensity(p).Div(float64(t.n))), nil
 	}
 	return t, nil
 }
@@ -77,14 +77,11 @@ func (t *task) logits(flat []float64) (rows [][]float64, err error) {
 		if p, err = p.To(torch.CPU, dtype); err != nil {
 			return err
 		}
-		out, err := t.net.Predict(p, t.test, nil)
+		out, err := t.net.Predict(p, torch.Of(t.test), nil)
 		if err != nil {
 			return err
 		}
-		values, err := torch.ToSlice[float64](out)
-		if err != nil {
-			return err
-		}
+		values := out.Values()
 		classes := len(values) / len(t.labels)
 		for ; len(values) > 0; values = values[classes:] {
 			rows = append(rows, values[:classes])

@@ -37,10 +37,9 @@ const weights = 4
 
 // linearModel is a regression on the features, whose posterior is normal.
 func linearModel() model {
-	design := func(b infer.Batch) *ts.Tensor {
+	design := func(b infer.Batch) torch.Tensor {
 		centres := torch.Must(torch.FromSlice([]float64{0.5, 1.8, 3.1, 4.4}))
-		return b.Get("x").T().MustSub(centres, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5),
-			false).MustExp(false)
+		return b.Get("x").Sub(centres).Square().Mul(-0.5).Exp()
 	}
 	layout, err := infer.NewLayout(infer.Shapes{"w": {1, weights}})
 	if err != nil {
@@ -48,11 +47,11 @@ func linearModel() model {
 	}
 	return model{
 		layout: layout, priorSD: 1,
-		forward: func(p infer.Params, b infer.Batch) *ts.Tensor {
-			return design(b).MustMv(p.Get("w").T().MustSelect(0, 0, false), false)
+		forward: func(p infer.Params, b infer.Batch) torch.Tensor {
+			return design(b).MatMul(p.Get("w").At(0))
 		},
-		network: func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return linear("w", design(b)).MustSqueezeDim(1, false)
+		network: func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+			return linear("w", design(b)).Squeeze(1)
 		},
 		layers: []laplace.Layer{{Weight: "w"}},
 	}
@@ -215,9 +214,7 @@ func TestWalkWidensThePrior(t *testing.T) {
 			delta := mat.NewVecDense(2, []float64{1.5 - mean[0], 0.4 - mean[1]})
 			var solved mat.VecDense
 			require.NoError(t, chol.SolveVecTo(&solved, delta))
-			got, err := torch.Item(prior(at))
-			require.NoError(t, err)
-			assert.InDelta(t, -0.5*mat.Dot(delta, &solved), got, 1e-12)
+			assert.InDelta(t, -0.5*mat.Dot(delta, &solved), prior(at).Item(), 1e-12)
 		})
 	}
 }
@@ -231,15 +228,11 @@ func TestPerceptron(t *testing.T) {
 	require.NoError(t, err)
 	b, err := exam(1).batch()
 	require.NoError(t, err)
-	one, err := torch.ToSlice[float64](m.forward(p, b))
-	require.NoError(t, err)
-	two, err := torch.ToSlice[float64](m.network.Forward(m.layers...)(p, b))
-	require.NoError(t, err)
+	one, two := m.forward(p, b).Values(), m.network.Forward(m.layers...)(p, b).Values()
 	require.Len(t, one, tests)
 	assert.InDeltaSlice(t, one, two, 1e-12)
 	// log N(y; z, noise²), and a normal prior up to its constant.
-	log, err := torch.ToSlice[float64](outer(m.forward(p, b), b))
-	require.NoError(t, err)
+	log := outer(m.forward(p, b), b).Values()
 	r := (exam(1).y[7] - one[7]) / 0.2
 	assert.InDelta(t, -0.5*r*r-0.5*math.Log(2*math.Pi)-math.Log(0.2), log[7], 1e-10)
 }

@@ -90,7 +90,7 @@ func (o *offline) predict(x infer.Batch) (prediction, error) { return o.model.po
 // point predicts with one point, without any doubt.
 func (m model) point(at infer.Params, x infer.Batch) (p prediction, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		p.mean, err = torch.ToSlice[float64](m.forward(at, x))
+		p.mean, err = torch.ToSlice[float64](m.forward(at, x).T())
 		p.sd = make([]float64, len(p.mean))
 		return err
 	})
@@ -101,7 +101,7 @@ func (m model) point(at infer.Params, x infer.Batch) (p prediction, err error) {
 func (m model) average(draws infer.Params, x infer.Batch) (p prediction, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{m.forward(infer.Params{Layout: draws.Layout, Flat: in[0]}, x)}, nil
+			return []*ts.Tensor{m.forward(infer.Params{Layout: draws.Layout, Flat: in[0]}, x).T()}, nil
 		}, []*ts.Tensor{draws.Flat}, nil)
 		if err != nil {
 			return err

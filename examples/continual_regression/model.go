@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // model is a regression y ~ N(f(θ, x), noise²) with parameters N(0, priorSD²). All methods take any model.
@@ -29,9 +28,7 @@ func perceptron(priorSD float64, hidden ...int64) (model, error) {
 		return model{}, err
 	}
 	m := model{layout: net.Layout(), priorSD: priorSD}
-	m.forward = func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return net.Forward(p, b.Get("x").T()).MustSqueezeDim(1, false)
-	}
+	m.forward = func(p infer.Params, b infer.Batch) torch.Tensor { return net.Forward(p, b.Get("x")).Squeeze(1) }
 	m.start = func(s *torch.Streams) (infer.Params, error) { return nn.Init(net, nn.PyTorch(), s) }
 	linear := map[string]bool{}
 	for _, site := range net.Sites() {
@@ -40,38 +37,36 @@ func perceptron(priorSD float64, hidden ...int64) (model, error) {
 			m.layers = append(m.layers, laplace.Layer{Weight: site.Name, Bias: name + ".bias"})
 		}
 	}
-	m.network = func(p infer.Params, b infer.Batch, layer laplace.Linear) *ts.Tensor {
-		hook := func(name string, in, _ *ts.Tensor) *ts.Tensor {
+	m.network = func(p infer.Params, b infer.Batch, layer laplace.Linear) torch.Tensor {
+		hook := func(name string, in, out torch.Tensor) torch.Tensor {
 			if !linear[name] {
-				return nil
+				return out
 			}
 			return layer(name+".weight", in)
 		}
-		return net.ForwardWith(p, b.Get("x").T(), nn.Run{Hook: hook}).MustSqueezeDim(1, false)
+		return net.ForwardWith(p, b.Get("x"), nn.Run{Hook: hook}).Squeeze(1)
 	}
 	return m, nil
 }
 
 // outer is log N(y; z, noise²) of each datum.
-func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(noise*noise)), false)
-	return r.MustSubScalar(ts.FloatScalar(math.Log(noise*math.Sqrt(2*math.Pi))), false)
+func outer(z torch.Tensor, b infer.Batch) torch.Tensor {
+	return b.Get("y").Sub(z).Square().Mul(-0.5 / (noise * noise)).Sub(math.Log(noise * math.Sqrt(2*math.Pi)))
 }
 
 // logDensity is a log density of the parameters, at one point: a tensor of shape [].
-type logDensity func(p infer.Params) *ts.Tensor
+type logDensity func(p infer.Params) torch.Tensor
 
 // firstPrior is log N(θ; 0, priorSD²) without its constant.
-func (m model) firstPrior(p infer.Params) *ts.Tensor {
-	return p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/(m.priorSD*m.priorSD)), false)
+func (m model) firstPrior(p infer.Params) torch.Tensor {
+	theta := torch.Of(p.Flat)
+	return theta.Dot(theta).Mul(-0.5 / (m.priorSD * m.priorSD))
 }
 
 // target is the log posterior in parts, on the scale of the mean over n data: (1/n) log prior and the mean of a batch.
 func (m model) target(n int, prior logDensity) infer.Target {
 	likelihood := curvature.Likelihood(m.forward, outer)
 	return infer.FromParts(func(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {
-		l := likelihood(p, b)
-		scaled := prior(p).MustMulScalar(ts.FloatScalar(1/float64(n)), false)
-		return torch.Of(scaled), torch.Of(l.MustMean(l.DType(), false))
+		return prior(p).Mul(1 / float64(n)), likelihood(p, b).Mean()
 	}, 0)
 }

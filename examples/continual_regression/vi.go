@@ -46,7 +46,7 @@ func (v *variational) learn(ctx context.Context, episode series) error {
 func (v *variational) prior() (logDensity, error) {
 	q := v.state.(vi.State)
 	mean := q.Mean.Flat
-	var spread func(delta *ts.Tensor) *ts.Tensor // Σ^(-1/2) (θ − μ)
+	var spread func(delta torch.Tensor) torch.Tensor // Σ^(-1/2) (θ − μ)
 	err := torch.Do(func(scope *torch.Scope) error {
 		if _, ok := q.Save().Tensors["diag.params"]; ok {
 			sd, err := q.SD()
@@ -55,7 +55,7 @@ func (v *variational) prior() (logDensity, error) {
 			}
 			root := sd.Flat.MustSquare(false).MustAddScalar(ts.FloatScalar(v.walk*v.walk), false).MustRsqrt(false)
 			scope.Keep(root)
-			spread = func(delta *ts.Tensor) *ts.Tensor { return delta.MustMul(root, false) }
+			spread = func(delta torch.Tensor) torch.Tensor { return delta.Mul(root) }
 			return nil
 		}
 		cov, err := q.Covariance()
@@ -66,12 +66,12 @@ func (v *variational) prior() (logDensity, error) {
 		walk := eye.MustMulScalar(ts.FloatScalar(v.walk*v.walk), false)
 		inverse := cov.MustAdd(walk, false).MustInverse(false).MustLinalgCholesky(true, false) // upper: UᵀU = Σ⁻¹
 		scope.Keep(inverse)
-		spread = func(delta *ts.Tensor) *ts.Tensor { return inverse.MustMv(delta, false) }
+		spread = func(delta torch.Tensor) torch.Tensor { return torch.Of(inverse).MatMul(delta) }
 		return nil
 	})
-	return func(p infer.Params) *ts.Tensor {
-		z := spread(p.Flat.MustSub(mean, false))
-		return z.MustDot(z, false).MustMulScalar(ts.FloatScalar(-0.5), false)
+	return func(p infer.Params) torch.Tensor {
+		z := spread(torch.Of(p.Flat).Sub(mean))
+		return z.Dot(z).Mul(-0.5)
 	}, err
 }
 

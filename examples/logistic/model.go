@@ -5,7 +5,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // logPosterior is Bayesian logistic regression with prior w ~ N(0, I): the mean over data of the log posterior. The
@@ -18,10 +17,10 @@ func logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 
 // logOdds and logLikelihoods are the likelihood in the two parts of a Gauss-Newton matrix: xᵀw, and log σ(y xᵀw) of
 // each patient.
-func logOdds(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").MatMul(p.Get("w")).T() }
+func logOdds(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").MatMul(p.Get("w")) }
 
-func logLikelihoods(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	return torch.Of(z).Mul(b.Get("y")).LogSigmoid().T()
+func logLikelihoods(z torch.Tensor, b infer.Batch) torch.Tensor {
+	return z.Mul(b.Get("y")).LogSigmoid()
 }
 
 // regression is the same model in Kelvin's language: what is random, and how the data depend on it. The plate says that

@@ -5,30 +5,23 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // forward is the difference of the ratings for each game of a batch, [n]. "sides" is of shape [n, teams]: 1 for the
 // team at home, −1 for the one away, 0 for those that do not play.
-func forward(p infer.Params, b infer.Batch) *ts.Tensor {
-	return b.Get("sides").T().MustMv(p.Get("rating").T(), false)
+func forward(p infer.Params, b infer.Batch) torch.Tensor {
+	return b.Get("sides").MatMul(p.Get("rating"))
 }
 
 // outer is the log probability of each result, [n], at differences d. "result" is of shape [n, 3], with a 1 for what
 // happened. The draw is
 //
 //	σ(d + 1) − σ(d − 1) = σ(d + 1) σ(1 − d) (1 − e^−2)
-func outer(d *ts.Tensor, b infer.Batch) *ts.Tensor {
-	minus := d.MustNeg(false)
-	less := func(x *ts.Tensor) *ts.Tensor {
-		return x.MustSubScalar(ts.FloatScalar(threshold), false).MustLogSigmoid(false)
-	}
-	more := func(x *ts.Tensor) *ts.Tensor {
-		return x.MustAddScalar(ts.FloatScalar(threshold), false).MustLogSigmoid(false)
-	}
-	drawn := more(d).MustAdd(more(minus), false).MustAddScalar(ts.FloatScalar(math.Log1p(-math.Exp(-2*threshold))), false)
-	logs := ts.MustStack([]*ts.Tensor{less(d), drawn, less(minus)}, 1)
-	return logs.MustMul(b.Get("result").T(), false).MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
+func outer(d torch.Tensor, b infer.Batch) torch.Tensor {
+	less := func(x torch.Tensor) torch.Tensor { return x.Sub(threshold).LogSigmoid() }
+	more := func(x torch.Tensor) torch.Tensor { return x.Add(threshold).LogSigmoid() }
+	drawn := more(d).Add(more(d.Neg())).Add(math.Log1p(-math.Exp(-2 * threshold)))
+	return torch.Stack(1, less(d), drawn, less(d.Neg())).Mul(b.Get("result")).Sum(1)
 }
 
 // batch is one game as tensors.

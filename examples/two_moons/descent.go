@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -58,7 +57,7 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 	f := make([]float64, len(all))
 	jacobian := mat.NewDense(len(all), len(theta), nil)
 	output, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(net.Forward(p, b.Get("x").T()).MustSqueeze(false)), nil
+		return net.Forward(p, b.Get("x")).At(0, 0), nil
 	}, 1))
 	if err != nil {
 		return d, err
@@ -121,8 +120,8 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 
 	// Descent of the network itself.
 	climb, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		off := net.Forward(p, b.Get("x").T()).MustSqueezeDim(-1, false).MustSub(b.Get("y").T(), false)
-		return torch.Of(off.MustDot(off, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
+		off := net.Forward(p, b.Get("x")).Squeeze(-1).Sub(b.Get("y"))
+		return off.Dot(off).Mul(-0.5), nil
 	}, 1))
 	if err != nil {
 		return d, err

@@ -55,12 +55,12 @@ func (t *task) dropout(ctx context.Context) (predictor, error) {
 		return nil, err
 	}
 	logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		masks := map[string]*ts.Tensor{}
+		masks := map[string]torch.Tensor{}
 		for _, layer := range dropoutLayers {
-			masks[layer] = b.Get("mask." + layer).T()
+			masks[layer] = b.Get("mask." + layer)
 		}
-		logits := net.ForwardWith(p, b.Get("x").T(), nn.Run{Masks: masks}).MustSqueezeDim(-1, false)
-		return torch.Of(t.model.mean(p, outer(logits, b))), nil
+		logits := net.ForwardWith(p, b.Get("x"), nn.Run{Masks: masks}).Squeeze(-1)
+		return t.model.mean(p, outer(logits, b)), nil
 	}
 	streams := torch.NewStreams(t.seed, 1)
 	start, err := nn.Init(net, nn.KaimingNormal(nn.GainReLU), &streams)
@@ -79,6 +79,8 @@ func (t *task) dropout(ctx context.Context) (predictor, error) {
 	mode := result.State.Position()
 	return func(x *ts.Tensor) (prediction, error) {
 		streams := torch.NewStreams(t.seed+2, t.samples)
-		return predictWith(x, func(part *ts.Tensor) (*ts.Tensor, error) { return net.Predict(mode, part, &streams) })
+		return predictWith(x, func(part *ts.Tensor) (torch.Tensor, error) {
+			return net.Predict(mode, torch.Of(part), &streams)
+		})
 	}, nil
 }

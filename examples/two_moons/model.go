@@ -5,7 +5,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // model is a binary classifier: p(y = 1|x, w) = σ(f(x, w)) with f a perceptron of three hidden layers of 32 ReLU units,
@@ -25,24 +24,23 @@ func newModel(tau float64, n int) (model, error) {
 
 // logPosterior is the mean over the data, without the constant of the prior.
 func (m model) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-	return torch.Of(m.mean(p, outer(m.forward(p, b), b))), nil
+	return m.mean(p, outer(m.forward(p, b), b)), nil
 }
 
 // mean is (1/n) log prior + the mean of the log likelihoods.
-func (m model) mean(p infer.Params, logLikelihoods *ts.Tensor) *ts.Tensor {
+func (m model) mean(p infer.Params, logLikelihoods torch.Tensor) torch.Tensor {
 	logPrior := torch.Of(p.Flat).Square().Sum().Mul(-0.5 * m.precision / m.n)
-	return torch.Of(logLikelihoods).Mean().Add(logPrior).T()
+	return logLikelihoods.Mean().Add(logPrior)
 }
 
 // forward is the logits, of shape [n].
-func (m model) forward(p infer.Params, b infer.Batch) *ts.Tensor {
-	return m.net.Forward(p, b.Get("x").T()).MustSqueezeDim(-1, false)
+func (m model) forward(p infer.Params, b infer.Batch) torch.Tensor {
+	return m.net.Forward(p, b.Get("x")).Squeeze(-1)
 }
 
 // outer is log p(y|z) of each datum for its logit z: y z − log(1 + exp z).
-func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	logit := torch.Of(z)
-	return logit.Mul(b.Get("y")).Sub(logit.Softplus()).T()
+func outer(z torch.Tensor, b infer.Batch) torch.Tensor {
+	return z.Mul(b.Get("y")).Sub(z.Softplus())
 }
 
 // layers are the linear layers of the network, and network the same function as forward in terms of them,
@@ -50,10 +48,10 @@ func outer(z *ts.Tensor, b infer.Batch) *ts.Tensor {
 var layers = []laplace.Layer{{Weight: "0.weight", Bias: "0.bias"}, {Weight: "2.weight", Bias: "2.bias"},
 	{Weight: "4.weight", Bias: "4.bias"}, {Weight: "6.weight", Bias: "6.bias"}}
 
-func network(_ infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-	h := b.Get("x").T()
+func network(_ infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+	h := b.Get("x")
 	for _, l := range layers[:len(layers)-1] {
-		h = linear(l.Weight, h).MustRelu(false)
+		h = linear(l.Weight, h).Relu()
 	}
-	return linear(layers[len(layers)-1].Weight, h).MustSqueezeDim(-1, false)
+	return linear(layers[len(layers)-1].Weight, h).Squeeze(-1)
 }

@@ -41,7 +41,7 @@ func (p prior) tangentKernels(a, b [2]float64, width int64, draws int, seed uint
 		return nil, err
 	}
 	output, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(net.Forward(p, b.Get("x").T()).MustSqueeze(false)), nil
+		return net.Forward(p, b.Get("x")).At(0, 0), nil
 	}, 1))
 	if err != nil {
 		return nil, err

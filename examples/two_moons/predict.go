@@ -42,18 +42,14 @@ func parts(x *ts.Tensor, f func(part *ts.Tensor) error) error {
 }
 
 // predictWith collects logits, of shape [S, n, 1], and averages the probabilities.
-func predictWith(x *ts.Tensor, logits func(part *ts.Tensor) (*ts.Tensor, error)) (prediction, error) {
+func predictWith(x *ts.Tensor, logits func(part *ts.Tensor) (torch.Tensor, error)) (prediction, error) {
 	var out prediction
 	err := parts(x, func(part *ts.Tensor) error {
 		z, err := logits(part)
 		if err != nil {
 			return err
 		}
-		draws := z.MustSize()[0]
-		flat, err := torch.ToSlice[float64](z)
-		if err != nil {
-			return err
-		}
+		draws, flat := z.Shape()[0], z.Values()
 		if out.logits == nil {
 			out.logits = make([][]float64, draws)
 		}
@@ -138,12 +134,12 @@ func (t *task) network(draws infer.Params) predictor { return networkAt(t.model.
 
 func networkAt(net *nn.Network, draws infer.Params) predictor {
 	return func(x *ts.Tensor) (prediction, error) {
-		return predictWith(x, func(part *ts.Tensor) (*ts.Tensor, error) {
-			z, err := net.Predict(draws, part, nil)
+		return predictWith(x, func(part *ts.Tensor) (torch.Tensor, error) {
+			z, err := net.Predict(draws, torch.Of(part), nil)
 			if err != nil || draws.Batched() {
 				return z, err
 			}
-			return z.Unsqueeze(0, false)
+			return z.Unsqueeze(0), nil
 		})
 	}
 }

@@ -41,13 +41,12 @@ func twin(layout *infer.Layout, flat []float64, seed uint64) []float64 {
 // losses are the mean negative log likelihoods of the training data at points of shape [S, d].
 func (t *task) losses(p infer.Params) (out []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		z, err := t.model.net.Predict(p, t.train.at, nil)
+		z, err := t.model.net.Predict(p, torch.Of(t.train.at), nil)
 		if err != nil {
 			return err
 		}
-		each := outer(z.MustSqueezeDim(-1, false), t.data)
-		out, err = torch.ToSlice[float64](each.MustMeanDim([]int64{1}, false, each.DType(), false).MustNeg(false))
-		return err
+		out = outer(z.Squeeze(-1), t.data).Mean(1).Neg().Values()
+		return nil
 	})
 	return out, err
 }

@@ -50,7 +50,7 @@ func textNetwork(t testing.TB) (infer.Params, infer.Batch) {
 		"y": torch.Must(torch.FromSlice(y))}
 }
 
-func textForward(p infer.Params, b infer.Batch) *ts.Tensor {
+func textForward(p infer.Params, b infer.Batch) torch.Tensor {
 	x := ts.MustEmbedding(p.Get("embedding").T(), b.Get("words").T(), -1, false, false).MustTranspose(1, 2, false)
 	x = ts.MustConv1d(x, p.Get("conv.w").T(), p.Get("conv.b").T(), []int64{1}, []int64{2}, []int64{1}, 1).MustRelu(false)
 	x = x.MustUnsqueeze(2, false).MustMaxPool2d([]int64{1, 4}, []int64{1, 4}, []int64{0, 0}, []int64{1, 1}, false,
@@ -65,7 +65,7 @@ func textForward(p infer.Params, b infer.Batch) *ts.Tensor {
 			false).MustAdd(gates[0].MustSigmoid(false).MustMul(gates[2].MustTanh(false), false), false)
 		h = gates[3].MustSigmoid(false).MustMul(c.MustTanh(false), false)
 	}
-	return h.MustMatmul(p.Get("out.w").T(), false).MustAdd(p.Get("out.b").T(), false)
+	return torch.Of(h).MatMul(p.Get("out.w")).Add(p.Get("out.b"))
 }
 
 // peak is the most memory that f had in RAM beyond what there was before, in bytes.
@@ -96,7 +96,7 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	t.Logf("%d parameters, %.1f MB", d, float64(d)*4e-6)
 	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor,
 		infer.Aux) {
-		return torch.Of(total(f(p, b))), nil
+		return f(p, b).Sum(), nil
 	}, 1))
 	require.NoError(t, err)
 	backward := func(b infer.Batch) {

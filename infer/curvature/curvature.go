@@ -10,14 +10,14 @@ import (
 )
 
 // Forward is a model's output for the data of a batch: [n] or [n, ...], the first dimension the data. The C numbers of
-// a datum are taken in row-major order. The Must methods of gotch may be used: their failures come back as errors.
-type Forward func(p infer.Params, b infer.Batch) *ts.Tensor
+// a datum are taken in row-major order. Failures of operations come back as errors.
+type Forward func(p infer.Params, b infer.Batch) torch.Tensor
 
 // Outer is log p(y_i | z_i) for each datum: [n], from outputs of shape [n, ...]. Entry i depends on z_i alone.
-type Outer func(z *ts.Tensor, b infer.Batch) *ts.Tensor
+type Outer func(z torch.Tensor, b infer.Batch) torch.Tensor
 
 // PerDatum is a log density for each datum of a batch: [n].
-type PerDatum func(p infer.Params, b infer.Batch) *ts.Tensor
+type PerDatum func(p infer.Params, b infer.Batch) torch.Tensor
 
 // Options are what the functions have in common; the zero value is fine.
 type Options struct {
@@ -39,7 +39,7 @@ type Options struct {
 
 // Likelihood is the log density of each datum under a model: log p(y_i | z_i) with z = f(p, b).
 func Likelihood(f Forward, o Outer) PerDatum {
-	return func(p infer.Params, b infer.Batch) *ts.Tensor {
+	return func(p infer.Params, b infer.Batch) torch.Tensor {
 		if f == nil || o == nil {
 			fail("Likelihood: the forward function or the outer density is nil: %w", infer.ErrConfig)
 		}
@@ -50,7 +50,7 @@ func Likelihood(f Forward, o Outer) PerDatum {
 // PerSample evaluates a log posterior at each datum as a batch of one. For a mean over data, (1/N) log prior + (1/n) Σ
 // log likelihood, that is (1/N) log prior + log likelihood of the datum: the prior is then part of every gradient g_i.
 func PerSample(f infer.LogPosterior) PerDatum {
-	return func(p infer.Params, b infer.Batch) *ts.Tensor {
+	return func(p infer.Params, b infer.Batch) torch.Tensor {
 		if f == nil {
 			fail("PerSample: the log posterior is nil: %w", infer.ErrConfig)
 		}
@@ -58,14 +58,13 @@ func PerSample(f infer.LogPosterior) PerDatum {
 		if err != nil {
 			fail("PerSample: %w", err)
 		}
-		return eachDatum(b, n, func(one infer.Batch) *ts.Tensor {
+		return torch.Of(eachDatum(b, n, func(one infer.Batch) *ts.Tensor {
 			logp, _ := f(p, one)
-			value := logp.T()
-			if shape := shapeOf("the log posterior", value); len(shape) != 0 {
+			if shape := logp.Shape(); len(shape) != 0 {
 				fail("the log posterior returned shape %v for a datum, expected []", shape)
 			}
-			return value
-		})
+			return logp.T()
+		}))
 	}
 }
 
@@ -105,12 +104,4 @@ func named(names []string, parts []*ts.Tensor) infer.Batch {
 // fail panics with an error that torch.Do returns.
 func fail(format string, args ...any) {
 	torch.Must[*ts.Tensor](nil, fmt.Errorf(format, args...))
-}
-
-// shapeOf is the shape of what a function of the user returned.
-func shapeOf(what string, t *ts.Tensor) []int64 {
-	if t == nil {
-		fail("%s returned nil, expected a tensor", what)
-	}
-	return torch.Must(torch.Shape(t))
 }

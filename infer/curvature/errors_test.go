@@ -176,35 +176,35 @@ func TestCallsLeaveTheirResultsAlone(t *testing.T) {
 
 func TestFunctionsAreChecked(t *testing.T) {
 	m := newNetwork(t, kinds[1])
-	mean := func(x *ts.Tensor) *ts.Tensor { return x.MustMean(x.DType(), false) }
-	float := func(x *ts.Tensor) *ts.Tensor { return x.MustTotype(gotch.Float, false) }
-	apart := func(x *ts.Tensor) *ts.Tensor { return x.MustDetach(false) }
+	mean := func(x torch.Tensor) torch.Tensor { return x.Mean() }
+	float := func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustTotype(gotch.Float, false)) }
+	apart := func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustDetach(false)) }
 	for _, c := range calls {
 		for _, bad := range []struct {
-			change         func(x *ts.Tensor) *ts.Tensor
+			change         func(x torch.Tensor) torch.Tensor
 			forward, outer string // what the error says where the forward function or a density is changed
 		}{
 			{mean, "the forward function returned shape [] for a batch of", " returned shape [] for a batch of"},
 			{float, "what the forward function returned is Float and the params are Double: they must be of one type",
 				" returned is Float and the params are Double"},
-			{func(*ts.Tensor) *ts.Tensor { return nil }, "the forward function returned nil, expected a tensor",
-				" returned nil, expected a tensor"},
+			{func(torch.Tensor) torch.Tensor { return torch.Tensor{} }, "the forward function returned shape [] for a batch of",
+				" returned shape [] for a batch of"},
 			{apart, "what the forward function returned does not depend on the inputs (the params)",
 				" does not depend on the inputs (the params)"},
-			{func(x *ts.Tensor) *ts.Tensor { return x.MustMatmul(x, false) }, "libtorch", "libtorch"},
+			{func(x torch.Tensor) torch.Tensor { return x.MatMul(x) }, "libtorch", "libtorch"},
 		} {
 			a := given(t, m)
 			switch {
 			case c.forward:
-				a.forward = func(p infer.Params, b infer.Batch) *ts.Tensor { return bad.change(m.forward(p, b)) }
+				a.forward = func(p infer.Params, b infer.Batch) torch.Tensor { return bad.change(m.forward(p, b)) }
 				refused(t, c.f(a), c.name, bad.forward)
 				if c.name == "Linearized" {
 					continue
 				}
 				a = given(t, m)
-				a.outer = func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return bad.change(m.outer(z, b)) }
+				a.outer = func(z torch.Tensor, b infer.Batch) torch.Tensor { return bad.change(m.outer(z, b)) }
 			case c.density:
-				a.density = func(p infer.Params, b infer.Batch) *ts.Tensor { return bad.change(m.density()(p, b)) }
+				a.density = func(p infer.Params, b infer.Batch) torch.Tensor { return bad.change(m.density()(p, b)) }
 			default:
 				continue
 			}
@@ -219,7 +219,7 @@ func TestFunctionsAreChecked(t *testing.T) {
 			}
 		}
 		a := given(t, m)
-		a.outer = func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z }
+		a.outer = func(z torch.Tensor, b infer.Batch) torch.Tensor { return z }
 		if c.forward && c.name != "Linearized" {
 			refused(t, c.f(a), c.name, "the outer density returned shape [7 3] for a batch of 7 data, expected [7]")
 		}
@@ -230,10 +230,10 @@ func TestFunctionsAreChecked(t *testing.T) {
 
 		// An unknown site is an error of the function that called the model.
 		a = given(t, m)
-		a.forward = func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("nowhere").T() }
+		a.forward = func(p infer.Params, b infer.Batch) torch.Tensor { return p.Get("nowhere") }
 		a.density = curvature.PerDatum(a.forward)
 		a.post = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-			return torch.Of(p.Get("nowhere").T()), nil
+			return p.Get("nowhere"), nil
 		}
 		var unknown *infer.ModelError
 		assert.True(t, errors.As(c.f(a), &unknown), c.name)
@@ -270,7 +270,7 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 	a := given(t, m)
 	a.density = curvature.PerSample(func(p infer.Params, b infer.Batch) (torch.Tensor,
 		infer.Aux) {
-		return torch.Of(m.density()(p, b)), nil
+		return m.density()(p, b), nil
 	})
 	refused(t, calls[0].f(a), "Gradients", "the log posterior returned shape [1] for a datum, expected []")
 	a.density = curvature.PerSample(nil)
@@ -283,7 +283,7 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {1_000_000}})
 	p := pointOf(t, l, make([]float64, 1_000_000)...)
-	never := func(infer.Params, infer.Batch) *ts.Tensor { panic("the model was run") }
+	never := func(infer.Params, infer.Batch) torch.Tensor { panic("the model was run") }
 	a := arguments{forward: never, outer: bernoulli.outer, density: never, p: p,
 		b:    infer.Batch{"x": vec(make([]float64, 3))},
 		post: func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { panic("the model was run") }}

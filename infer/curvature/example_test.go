@@ -14,11 +14,11 @@ import (
 // A line through four points with noise of standard deviation 1/2: the Gauss-Newton matrix is XᵀX/s², the same whatever
 // y is.
 func Example() {
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return p.Get("slope").T().MustMul(b.Get("x").T(), false).MustAdd(p.Get("intercept").T(), false)
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
+		return p.Get("slope").Mul(b.Get("x")).Add(p.Get("intercept"))
 	}
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/0.25), false)
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("y").Sub(z).Square().Mul(-0.5 / 0.25)
 	}
 	batch := infer.Batch{
 		"x": torch.Must(torch.FromSlice([]float64{-1, 0, 1, 2})),

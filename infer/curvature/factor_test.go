@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
@@ -43,10 +42,10 @@ func TestGGNFactor(t *testing.T) {
 	// 300 data and 3 parameters: rows are reduced again and again.
 	l := layoutOf(t, infer.Shapes{"w": {3}})
 	x := vec(numbers(900, 1), 300, 3)
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
+		return b.Get("x").MatMul(p.Get("w"))
 	}
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return scaled(z.MustSquare(false), -0.5) }
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor { return z.Square().Mul(-0.5) }
 	p := pointOf(t, l, 1, 2, 3)
 	for _, memory := range []int64{0, 8 * 20} { // all at once, and a row at a time
 		factor, err := curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x}, curvature.Options{Memory: memory})
@@ -55,7 +54,7 @@ func TestGGNFactor(t *testing.T) {
 		near(t, floats(x.MustTranspose(0, 1, false).MustMatmul(x, false)),
 			floats(factor.MustTranspose(0, 1, false).MustMatmul(factor, false)), 1e-13, "memory %d", memory)
 	}
-	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z.MustSquare(false) }
+	convex := func(z torch.Tensor, b infer.Batch) torch.Tensor { return z.Square() }
 	_, err := curvature.GGNFactor(forward, convex, p, infer.Batch{"x": x}, curvature.Options{})
 	assert.ErrorIs(t, err, curvature.ErrIndefinite)
 	_, err = curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x},
@@ -98,12 +97,11 @@ func TestOutputsThatDoNotMatchTheData(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {2}})
 	p := pointOf(t, l, 0.3, -0.7)
 	batch := infer.Batch{"x": vec(numbers(12, 1), 6, 2), "y": vec(numbers(6, 5))}
-	column := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return b.Get("x").T().MustMatmul(p.Get("w").T(), false).MustUnsqueeze(1, false)
+	column := func(p infer.Params, b infer.Batch) torch.Tensor {
+		return b.Get("x").MatMul(p.Get("w")).Unsqueeze(1)
 	}
-	outer := curvature.Outer(func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return scaled(b.Get("y").T().MustSub(z, false).MustSquare(false), -0.5).MustSumDimIntlist([]int64{-1}, false,
-			z.DType(), false)
+	outer := curvature.Outer(func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("y").Sub(z).Square().Mul(-0.5).Sum(-1)
 	})
 	const text = "the density of datum 0 changes with the other data"
 	single := infer.Batch{"x": batch["x"].MustNarrow(0, 0, 1, false), "y": batch["y"].MustNarrow(0, 0, 1, false)}
@@ -127,7 +125,7 @@ func TestOutputsThatDoNotMatchTheData(t *testing.T) {
 	}
 	_, err := curvature.GGNFactor(column, outer, p, batch, curvature.Options{})
 	refused(t, err, "GGNFactor", text)
-	z := column(p, batch)
+	z := column(p, batch).T()
 	_, err = outer.Densities(z, batch)
 	assert.ErrorContains(t, err, text)
 	_, _, err = outer.Root(z, batch)
@@ -143,7 +141,7 @@ func TestOuterRoot(t *testing.T) {
 	for _, k := range kinds {
 		m := newNetwork(t, k)
 		a := given(t, m)
-		z := m.forward(a.p, a.b)
+		z := m.forward(a.p, a.b).T()
 		c := int64(k.c())
 		root, signs, err := curvature.Outer(m.outer).Root(z, a.b)
 		require.NoError(t, err, k.name)
@@ -162,7 +160,7 @@ func TestOuterRoot(t *testing.T) {
 			near(t, want, got[i*int(c*c):(i+1)*int(c*c)], 1e-12, "%s", k.name)
 		}
 	}
-	negative := curvature.Outer(func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z.MustSquare(false) })
+	negative := curvature.Outer(func(z torch.Tensor, b infer.Batch) torch.Tensor { return z.Square() })
 	root, signs, err := negative.Root(vec([]float64{1, 2}), infer.Batch{"y": vec([]float64{1, 2})})
 	near(t, []float64{math.Sqrt2, math.Sqrt2}, must(t, root, err), 1e-15, "root")
 	assert.Equal(t, []float64{-1, -1}, floats(signs))
@@ -195,7 +193,7 @@ func TestDataWithoutRows(t *testing.T) {
 	}
 	h, err := curvature.Hessian(f, pointOf(t, l, 1, 2), batch, curvature.Options{})
 	near(t, []float64{6, 0, 0, 6}, must(t, h, err), 1e-14, "Hessian")
-	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) *ts.Tensor { return p.Get("w").T() },
+	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) torch.Tensor { return p.Get("w") },
 		pointOf(t, l, 1, 2), batch, curvature.Options{})
 	refused(t, err, "Fisher", `batch tensor "s" has shape []: its first dimension must count the data`)
 	assert.True(t, linalg.Unsized(nil))

@@ -68,7 +68,7 @@ func FVP(f PerDatum, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*t
 			return nil, err
 		}
 		leaf := torch.Must(torch.Leaf(q.p.Flat))
-		l := f(q.at(leaf), q.b)
+		l := f(q.at(leaf), q.b).T()
 		q.returned("the density of each datum", l, q.n, true)
 		tracked("the density of each datum", "the params", l)
 		out, err := vjp(l, leaf, jvp(l, leaf, v))

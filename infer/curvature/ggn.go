@@ -58,7 +58,7 @@ func GGNVP(f Forward, outer Outer, p infer.Params, b infer.Batch, v *ts.Tensor, 
 			return nil, err
 		}
 		leaf := torch.Must(torch.Leaf(q.p.Flat))
-		z := f(q.at(leaf), q.b)
+		z := f(q.at(leaf), q.b).T()
 		q.returned("the forward function", z, q.n, false)
 		tracked("the forward function", "the params", z)
 		score := q.score(outer, z, q.b, q.n)
@@ -180,7 +180,7 @@ func (q *problem) outputs(f Forward) (int64, error) {
 	c := int64(1)
 	err := torch.NoGrad(func() error {
 		return torch.Do(func(*torch.Scope) error {
-			for _, n := range q.returned("the forward function", f(q.p, q.blockOf(0, 1)), 1, false) {
+			for _, n := range q.returned("the forward function", f(q.p, q.blockOf(0, 1)).T(), 1, false) {
 				c *= n
 			}
 			return nil

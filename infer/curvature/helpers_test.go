@@ -19,9 +19,10 @@ func vec(data []float64, shape ...int64) *ts.Tensor {
 	return torch.Must(torch.FromSlice(data, shape...))
 }
 
-func floats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
+// floats are the elements of a tensor, of gotch or not.
+func floats(x any) []float64 { return torch.Of(x).Values() }
 
-func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }
+func shapeOf(x any) []int64 { return torch.Of(x).Shape() }
 
 func total(t *ts.Tensor) *ts.Tensor { return t.MustSum(t.DType(), false) }
 
@@ -119,10 +120,10 @@ func square(n int) [][]float64 {
 func softmaxes(name string, shape ...int64) kind {
 	last := int(shape[len(shape)-1])
 	return kind{name: name, shape: shape, y: shape[:len(shape)-1], label: true,
-		outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-			l := z.MustLogSoftmax(-1, z.DType(), false).MustGather(-1,
+		outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
+			l := z.T().MustLogSoftmax(-1, z.T().DType(), false).MustGather(-1,
 				b.Get("y").T().MustTotype(gotch.Int64, false).MustUnsqueeze(-1, false), false, false)
-			return l.MustReshape([]int64{shapeOf(z)[0], -1}, false).MustSumDimIntlist([]int64{1}, false, z.DType(), false)
+			return torch.Of(l).Reshape(z.Shape()[0], -1).Sum(1)
 		},
 		logp: func(z, y []float64) float64 {
 			l := 0.0
@@ -148,9 +149,9 @@ func softmaxes(name string, shape ...int64) kind {
 
 // bernoulli has outputs of shape [n]: one logit for each datum.
 var bernoulli = kind{name: "bernoulli [n]", label: true,
-	outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
+	outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
 		y := b.Get("y").T()
-		return y.MustMul(z, false).MustAdd(z.MustNeg(false).MustLogSigmoid(false), false)
+		return torch.Of(y).Mul(z).Add(z.Neg().LogSigmoid())
 	},
 	logp: func(z, y []float64) float64 { return y[0]*z[0] - math.Log1p(math.Exp(z[0])) },
 	h: func(z, _ []float64) [][]float64 {
@@ -162,16 +163,16 @@ var bernoulli = kind{name: "bernoulli [n]", label: true,
 // c/2, minus Σ (y − z)⁴/4. Its curvature is indefinite for |s| > 1.
 func coupled(name string, shape ...int64) kind {
 	return kind{name: name, shape: shape, y: shape,
-		outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-			n := shapeOf(z)[0]
-			r := b.Get("y").T().MustSub(z, false).MustReshape([]int64{n, -1}, false)
+		outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
+			n := z.Shape()[0]
+			r := b.Get("y").T().MustSub(z.T(), false).MustReshape([]int64{n, -1}, false)
 			a := make([]float64, numel(shape))
 			for c := range a {
 				a[c] = 1 + float64(c)/2
 			}
-			s := r.MustMatmul(torch.Must(torch.To(vec(a), torch.CPU, z.DType())), false)
-			quartic := r.MustSquare(false).MustSquare(false).MustSumDimIntlist([]int64{1}, false, z.DType(), false)
-			return s.MustSquare(false).MustLog1p(false).MustNeg(false).MustSub(scaled(quartic, 0.25), false)
+			s := r.MustMatmul(torch.Must(torch.To(vec(a), torch.CPU, z.T().DType())), false)
+			quartic := r.MustSquare(false).MustSquare(false).MustSumDimIntlist([]int64{1}, false, z.T().DType(), false)
+			return torch.Of(s).Square().Log1p().Neg().Sub(torch.Of(quartic).Mul(0.25))
 		},
 		logp: func(z, y []float64) float64 {
 			s, l := 0.0, 0.0
@@ -246,10 +247,10 @@ func (m network) batch() infer.Batch {
 	return infer.Batch{"x": vec(m.x, int64(m.n), int64(m.in)), "y": vec(m.y, append([]int64{int64(m.n)}, m.kind.y...)...)}
 }
 
-func (m network) forward(p infer.Params, b infer.Batch) *ts.Tensor {
+func (m network) forward(p infer.Params, b infer.Batch) torch.Tensor {
 	h := b.Get("x").T().MustMatmul(p.Get("A").T(), false).MustAdd(p.Get("a").T(), false).MustTanh(false)
 	z := h.MustMatmul(p.Get("B").T(), false).MustAdd(p.Get("b").T(), false)
-	return z.MustReshape(append([]int64{shapeOf(z)[0]}, m.kind.shape...), false)
+	return torch.Of(z.MustReshape(append([]int64{shapeOf(z)[0]}, m.kind.shape...), false))
 }
 
 func (m network) density() curvature.PerDatum { return curvature.Likelihood(m.forward, m.outer) }
@@ -257,7 +258,7 @@ func (m network) density() curvature.PerDatum { return curvature.Likelihood(m.fo
 // logPosterior is the mean over data with prior N(0, I), summed over the batch.
 func (m network) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	prior := scaled(p.Flat.MustDot(p.Flat, false), -0.5/float64(m.n))
-	return torch.Of(m.density()(p, b).MustMean(p.Flat.DType(), false).MustAdd(prior, false)), nil
+	return m.density()(p, b).Mean().Add(prior), nil
 }
 
 // output is z_i in Go.

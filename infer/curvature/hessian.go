@@ -69,7 +69,7 @@ func (q *problem) posteriorGradient(f infer.LogPosterior, rows int64) (leaf, gra
 	at := func(flat *ts.Tensor) *ts.Tensor {
 		logp, _ := f(q.at(flat), q.b)
 		value := logp.T()
-		if shape := shapeOf("the log posterior", value); len(shape) != 0 {
+		if shape := logp.Shape(); len(shape) != 0 {
 			fail("the log posterior returned shape %v, expected []: %w", shape, torch.ErrNotScalar)
 		}
 		if err := q.alike("what the log posterior returned", value); err != nil {

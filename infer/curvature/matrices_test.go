@@ -177,13 +177,13 @@ func (m linear) batch() infer.Batch {
 	return infer.Batch{"x": vec(m.x, int64(m.n), int64(m.in)), "y": vec(m.y)}
 }
 
-func (m linear) forward(p infer.Params, b infer.Batch) *ts.Tensor {
-	return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
+func (m linear) forward(p infer.Params, b infer.Batch) torch.Tensor {
+	return b.Get("x").MatMul(p.Get("w"))
 }
 
 // single is forward for one output, as [n].
-func (m linear) single(p infer.Params, b infer.Batch) *ts.Tensor {
-	return m.forward(p, b).MustSelect(1, 0, false)
+func (m linear) single(p infer.Params, b infer.Batch) torch.Tensor {
+	return torch.Of(m.forward(p, b).T().MustSelect(1, 0, false))
 }
 
 // logits are those of datum i in Go.
@@ -199,7 +199,7 @@ func (m linear) logits(i int) []float64 {
 
 // posterior is the sum of the densities, without a prior, of shape [].
 func posterior(f curvature.PerDatum) infer.LogPosterior {
-	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(total(f(p, b))), nil }
+	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return f(p, b).Sum(), nil }
 }
 
 // weighted is Σ_i w_i x_i x_iᵀ.
@@ -273,8 +273,8 @@ func TestSoftmaxRegressionInClosedForm(t *testing.T) {
 func TestNormalRegressionInClosedForm(t *testing.T) {
 	m := newLinear(t, 11, 4, 1)
 	const s = 0.7
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return scaled(b.Get("y").T().MustSub(z, false).MustSquare(false), -0.5/(s*s))
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("y").Sub(z).Square().Mul(-0.5 / (s * s))
 	}
 	want := m.weighted(func(int) float64 { return 1 / (s * s) })
 	p, b := m.point(t), m.batch()
@@ -290,8 +290,8 @@ func TestNormalRegressionInClosedForm(t *testing.T) {
 func TestNoCurvature(t *testing.T) {
 	m := newNetwork(t, kinds[4])
 	d := len(m.flat)
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false)
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return z.Mul(b.Get("y")).Sum(1)
 	}
 	p, b, v := m.point(t), m.batch(), vec(numbers(d, 7))
 	x, err := curvature.GGN(m.forward, outer, p, b, curvature.Options{})
@@ -314,9 +314,8 @@ func TestNoCurvature(t *testing.T) {
 func TestGGNWithWeightsThatAreZero(t *testing.T) {
 	m := newLinear(t, 3, 2, 2)
 	w := []float64{2, 0, 3, 1, 0, 0.5}
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return scaled(b.Get("w").T().MustMul(z.MustSquare(false), false).MustSumDimIntlist([]int64{1}, false, gotch.Double,
-			false), -0.5)
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("w").Mul(z.Square()).Sum(1).Mul(-0.5)
 	}
 	d := len(m.flat)
 	want := make([]float64, d*d)
@@ -339,8 +338,8 @@ func TestGGNWithWeightsThatAreZero(t *testing.T) {
 // Small eigenvalues count: only those within rounding of the largest are left out.
 func TestGGNWithSmallCurvature(t *testing.T) {
 	m := newLinear(t, 3, 2, 2)
-	outer := func(z *ts.Tensor, _ infer.Batch) *ts.Tensor {
-		return z.MustSquare(false).MustMatmul(vec([]float64{-0.5, -0.5e-10}), false)
+	outer := func(z torch.Tensor, _ infer.Batch) torch.Tensor {
+		return z.Square().MatMul(vec([]float64{-0.5, -0.5e-10}))
 	}
 	x, err := curvature.GGNDiag(m.forward, outer, m.point(t), m.batch(), curvature.Options{})
 	got, want := must(t, x, err), diagonal(m.weighted(func(int) float64 { return 1 }))
@@ -353,7 +352,7 @@ func TestGGNWithSmallCurvature(t *testing.T) {
 func TestRowsFitIntoMemory(t *testing.T) {
 	m := newNetwork(t, kinds[1])
 	d, p, b, calls := int64(len(m.flat)), m.point(t), m.batch(), 0
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
 		calls++
 		return m.forward(p, b)
 	}
@@ -377,9 +376,9 @@ func TestRowsFitIntoMemory(t *testing.T) {
 	// However much memory there is, the gradients of a block take at most 4 MiB: 5 rows of 100,000 numbers of 8 bytes.
 	large := pointOf(t, layoutOf(t, infer.Shapes{"w": {100_000}}), make([]float64, 100_000)...)
 	calls = 0
-	x, err := curvature.FisherDiag(func(p infer.Params, b infer.Batch) *ts.Tensor {
+	x, err := curvature.FisherDiag(func(p infer.Params, b infer.Batch) torch.Tensor {
 		calls++
-		return b.Get("x").T().MustMul(p.Get("w").T().MustSelect(0, 0, false), false)
+		return b.Get("x").Mul(p.Get("w").At(0))
 	}, large, infer.Batch{"x": vec(numbers(7, 0))}, curvature.Options{})
 	must(t, x, err)
 	require.Equal(t, 2, calls)
@@ -404,10 +403,10 @@ func TestHessianWithoutABatch(t *testing.T) {
 // comes back is the caller's own.
 func TestGradientsThatAreViews(t *testing.T) {
 	p, b := pointOf(t, layoutOf(t, infer.Shapes{"w": {3}}), 1, 2, 3), infer.Batch{"x": vec([]float64{1, 2, 4})}
-	sum := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return b.Get("x").T().MustAdd(total(p.Get("w").T()), false)
+	sum := func(p infer.Params, b infer.Batch) torch.Tensor {
+		return b.Get("x").Add(p.Get("w").Sum())
 	}
-	outer := func(z *ts.Tensor, _ infer.Batch) *ts.Tensor { return scaled(z.MustSquare(false), -1) }
+	outer := func(z torch.Tensor, _ infer.Batch) torch.Tensor { return z.Square().Mul(-1) }
 	for _, o := range []curvature.Options{{}, {Memory: 8}} {
 		x, err := curvature.FisherDiag(sum, p, b, o)
 		near(t, []float64{3, 3, 3}, must(t, x, err), 0, "FisherDiag")
@@ -416,7 +415,7 @@ func TestGradientsThatAreViews(t *testing.T) {
 	}
 	// The densities are the parameters themselves, so that the product with the Fisher matrix I/3 is v/3.
 	v := vec([]float64{3, 6, 9})
-	x, err := curvature.FVP(func(p infer.Params, _ infer.Batch) *ts.Tensor { return p.Get("w").T() }, p, b, v,
+	x, err := curvature.FVP(func(p infer.Params, _ infer.Batch) torch.Tensor { return p.Get("w") }, p, b, v,
 		curvature.Options{Normalize: true})
 	near(t, []float64{1, 2, 3}, must(t, x, err), 1e-15, "FVP")
 	near(t, []float64{3, 6, 9}, floats(v), 0, "v")

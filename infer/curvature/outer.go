@@ -84,7 +84,7 @@ func outerProblem(o Outer, z *ts.Tensor, b infer.Batch) (*problem, error) {
 // densities are the densities of n data at z. The first time that there are several, that of datum 0 is compared with
 // what it is alone.
 func (q *problem) densities(outer Outer, z *ts.Tensor, b infer.Batch, n int64) *ts.Tensor {
-	l := outer(z, b)
+	l := outer(torch.Of(z), b).T()
 	q.returned("the outer density", l, n, true)
 	if n > 1 && !q.separate {
 		q.separate = true
@@ -100,7 +100,7 @@ func (q *problem) checkSeparate(outer Outer, z, l *ts.Tensor, b infer.Batch) {
 	for name, t := range b {
 		first[name] = t.MustNarrow(0, 0, 1, false)
 	}
-	one := outer(z.MustDetach(false).MustNarrow(0, 0, 1, false), first)
+	one := outer(torch.Of(z.MustDetach(false).MustNarrow(0, 0, 1, false)), first).T()
 	q.returned("the outer density", one, 1, true)
 	among, alone := torch.Must(torch.Item(l.MustSelect(0, 0, false))), torch.Must(torch.Item(one))
 	// The same numbers in another order are rounded differently.

@@ -176,7 +176,7 @@ func alike(what string, t *ts.Tensor, whose string, dtype gotch.DType, device go
 // returned checks what a function of the user's returned for n data: shape [n, ...], or [n] where flat. It is called
 // inside a scope, mapped or not, and panics.
 func (q *problem) returned(what string, t *ts.Tensor, n int64, flat bool) []int64 {
-	shape := shapeOf(what, t)
+	shape := torch.Must(torch.Shape(t))
 	expected := fmt.Sprintf("[%d, ...]", n)
 	if flat {
 		expected = fmt.Sprintf("[%d]", n)
@@ -240,19 +240,19 @@ func (q *problem) addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
 // copies are the rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is
 // evaluated without a map.
 func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
-	f func(infer.Params, infer.Batch) *ts.Tensor) (leaf, out *ts.Tensor) {
+	f func(infer.Params, infer.Batch) torch.Tensor) (leaf, out *ts.Tensor) {
 	points := q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)
 	if q.tables != nil {
 		points, block = q.tables.rows(q.p.Flat, block, rows)
 	}
 	leaf = torch.Must(torch.Leaf(points))
 	if rows == 1 {
-		out = f(q.at(leaf.MustReshape([]int64{q.width()}, false)), block)
+		out = f(q.at(leaf.MustReshape([]int64{q.width()}, false)), block).T()
 		q.returned(what, out, 1, flat)
 	} else {
 		names, parts := ones(block)
 		outs := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			z := f(q.at(in[0]), named(names, in[1:]))
+			z := f(q.at(in[0]), named(names, in[1:])).T()
 			q.returned(what, z, 1, flat)
 			return []*ts.Tensor{z.MustSelect(0, 0, false)}, nil
 		}, append([]*ts.Tensor{leaf}, parts...), nil))

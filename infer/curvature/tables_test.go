@@ -18,11 +18,11 @@ func wordsProblem(t testing.TB) (infer.Params, infer.Batch, curvature.Forward) {
 	p := pointOf(t, l, numbers(l.Dim(), 0.4)...)
 	words := torch.Must(torch.FromSlice([]int64{0, 3, 3, 8, 1, 1, 1, 1, 2, 7, 5, 2, 4, 0, 4, 0, 6, 2, 3, 6}, 5, 4))
 	b := infer.Batch{"words": words, "y": torch.Must(torch.FromSlice([]int64{0, 1, 1, 0, 1}))}
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
 		x := ts.MustEmbedding(p.Get("meaning").T(), b.Get("words").T(), -1, false, false)
 		w := ts.MustEmbedding(p.Get("weight").T().MustUnsqueeze(-1, false), b.Get("words").T(), -1, false, false)
 		h := x.MustMul(w.MustTanh(false), false).MustMatmul(p.Get("a").T(), false).MustTanh(false)
-		return h.MustSumDimIntlist([]int64{1}, false, h.DType(), false).MustAdd(p.Get("z").T(), false)
+		return torch.Of(h).Sum(1).Add(p.Get("z"))
 	}
 	return p, b, forward
 }
@@ -40,11 +40,11 @@ func TestTablesChangeNothing(t *testing.T) {
 		if len(some) == 1 {
 			// The other table needs the numbers as they are: a batch tensor of its own.
 			twin := infer.Batch{"words": b["words"], "same": b["words"], "y": b["y"]}
-			other := func(p infer.Params, b infer.Batch) *ts.Tensor {
+			other := func(p infer.Params, b infer.Batch) torch.Tensor {
 				x := ts.MustEmbedding(p.Get("meaning").T(), b.Get("words").T(), -1, false, false)
 				w := ts.MustEmbedding(p.Get("weight").T().MustUnsqueeze(-1, false), b.Get("same").T(), -1, false, false)
 				h := x.MustMul(w.MustTanh(false), false).MustMatmul(p.Get("a").T(), false).MustTanh(false)
-				return h.MustSumDimIntlist([]int64{1}, false, h.DType(), false).MustAdd(p.Get("z").T(), false)
+				return torch.Of(h).Sum(1).Add(p.Get("z"))
 			}
 			got := must1(t)(curvature.FisherDiag(curvature.Likelihood(other, outer), p, twin, curvature.Options{Tables: some}))
 			near(t, wantFisher, got, 1e-14, "FisherDiag, one table")

@@ -265,4 +265,4 @@ func draw(name string, p infer.Params, n int, streams *torch.Streams,
 // held says whether chain k diverged.
 func held(diverged []bool, k int) bool { return diverged != nil && diverged[k] }
 
-var errNoLikelihood = errors.New("the outer density returned nil, expected a tensor of shape [n]")
+var errNoLikelihood = errors.New("the outer density returned one number, expected a tensor of shape [n]")

@@ -13,7 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 // regression is a linear regression of a slope with a prior of standard deviation 5, and the exact filter for it.
@@ -31,9 +30,9 @@ func regression(t *testing.T) (*ppl.Program, ekf.GaussNewton) {
 	}, infer.Batch{"x": vector(x), "y": vector(y)})
 	require.NoError(t, err)
 	return program, ekf.GaussNewton{
-		Forward: func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").Mul(p.Get("w")).T() },
-		Outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-			return b.Get("y").Sub(torch.Of(z)).Square().Mul(-0.5 / (noise * noise)).T()
+		Forward: func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(p.Get("w")) },
+		Outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
+			return b.Get("y").Sub(z).Square().Mul(-0.5 / (noise * noise))
 		},
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
@@ -143,17 +142,17 @@ func TestUpdateErrors(t *testing.T) {
 		assert.EqualError(t, err, name+": TransitionSD at update 1 is -1: it must be finite and at least 0")
 	}
 
-	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return z.MustSquare(false) }
+	convex := func(z torch.Tensor, b infer.Batch) torch.Tensor { return z.Square() }
 	transform := build(t, ekf.GaussNewton{Forward: linear, Outer: convex}, nil)
 	_, _, err := transform.Update(begin(t, transform, start), batch)
 	assert.ErrorContains(t, err,
 		"ekf.GaussNewton: the updated precision, in units of the predicted one, is not positive definite, its smallest "+
 			"eigenvalue is -")
 	assert.ErrorContains(t, err, "Outer must be log-concave in the outputs, and LR not too large")
-	none := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { return nil }
+	none := func(z torch.Tensor, b infer.Batch) torch.Tensor { return torch.Tensor{} }
 	transform = build(t, ekf.GaussNewton{Forward: linear, Outer: none}, nil)
 	_, _, err = transform.Update(begin(t, transform, start), batch)
-	assert.ErrorContains(t, err, "the outer density returned nil, expected a tensor of shape [n]")
+	assert.ErrorContains(t, err, "the outer density returned one number, expected a tensor of shape [n]")
 }
 
 func TestSampleErrors(t *testing.T) {

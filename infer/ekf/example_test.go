@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sugarme/gotch/ts"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -14,12 +12,11 @@ import (
 // A level that wanders is followed one measurement at a time. Prior N(0, 1), noise of variance 1, and at first no
 // random walk: after n measurements the level has mean Σy/(n+1) and variance 1/(n+1).
 func Example() {
-	level := func(p infer.Params, b infer.Batch) *ts.Tensor { // a prediction for each measurement
-		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
+	level := func(p infer.Params, b infer.Batch) torch.Tensor { // a prediction for each measurement
+		return p.Get("level").Expand(b.Get("y").Shape()...)
 	}
-	noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // log N(y; z, 1)
-		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
-		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi)), false)
+	noise := func(z torch.Tensor, b infer.Batch) torch.Tensor { // log N(y; z, 1)
+		return b.Get("y").Sub(z).Square().Mul(-0.5).Sub(0.5 * math.Log(2*math.Pi))
 	}
 	transform, err := ekf.GaussNewton{Forward: level, Outer: noise}.Build(infer.Target{})
 	if err != nil {

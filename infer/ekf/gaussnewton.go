@@ -202,10 +202,10 @@ func (t *gaussNewton) update(at infer.Params, l *ts.Tensor, b infer.Batch, lr fl
 func (t *gaussNewton) gradient(p infer.Params, b infer.Batch) (value, grad *ts.Tensor, err error) {
 	value, grad, err = torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
 		each := t.perDatum(infer.Params{Layout: p.Layout, Flat: flat}, b)
-		if each == nil {
-			torch.Must(each, errNoLikelihood)
+		if len(each.Shape()) == 0 {
+			torch.Must(0, errNoLikelihood)
 		}
-		return each.MustSum(each.DType(), false)
+		return each.Sum().T()
 	}, p.Flat)
 	if err != nil {
 		return nil, nil, fmt.Errorf("log likelihood: %w", err)

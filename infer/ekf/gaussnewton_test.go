@@ -6,24 +6,23 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // linear is z = Xw, of shape [n].
-func linear(p infer.Params, b infer.Batch) *ts.Tensor {
-	return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
+func linear(p infer.Params, b infer.Batch) torch.Tensor {
+	return b.Get("x").MatMul(p.Get("w"))
 }
 
 // gaussianOuter is log N(y; z, s²).
 func gaussianOuter(s float64) curvature.Outer {
-	return func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
-		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi*s*s)), false)
+	return func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("y").Sub(z).Square().Mul(-0.5 / (s * s)).Sub(0.5 * math.Log(2*math.Pi*s*s))
 	}
 }
 
@@ -106,13 +105,13 @@ func TestGaussNewtonIsTheKalmanFilter(t *testing.T) {
 	noise := mat.NewSymDense(c, []float64{0.5, 0.2, 0.2, 0.3})
 	precision := vector(entries(inverse(noise)), c, c)
 	constant := c*math.Log(2*math.Pi) + logDet(noise)
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { // [n, c], from x of shape [n, c, d]
-		return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor { // [n, c], from x of shape [n, c, d]
+		return b.Get("x").MatMul(p.Get("w"))
 	}
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").T().MustSub(z, false)
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		r := b.Get("y").T().MustSub(z.T(), false)
 		squares := r.MustMatmul(precision, false).MustMul(r, false).MustSumDimIntlist([]int64{-1}, false, r.DType(), false)
-		return squares.MustAddScalar(ts.FloatScalar(constant), false).MustMulScalar(ts.FloatScalar(-0.5), false)
+		return torch.Of(squares).Add(constant).Mul(-0.5)
 	}
 	mu, p := normals(1, d), mat.DenseCopyOf(spd(2, d))
 	l := layout(infer.Shapes{"w": {d}})
@@ -170,11 +169,11 @@ func TestGaussNewtonIterates(t *testing.T) {
 		g, h := newton(mode)
 		mode += g / h
 	}
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return p.Get("a").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
+		return p.Get("a").Expand(b.Get("y").Shape()...)
 	}
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustMul(b.Get("y").T(), false).MustSub(z.MustExp(false), false)
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return z.Mul(b.Get("y")).Sub(z.Exp())
 	}
 	for iterations, want := range map[int][]float64{0: {first, firstVariance}, 1: {first, firstVariance},
 		30: {mode, 1 / (n*math.Exp(mode) + 1/v)}} {

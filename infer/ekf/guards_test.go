@@ -21,9 +21,9 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	const n, d = 6, 2
 	x, y := normals(1, n*d), normals(2, n)
 	batch := rows(x, y, []int{0, 1, 2, 3, 4, 5})
-	column := func(p infer.Params, b infer.Batch) *ts.Tensor { return linear(p, b).MustUnsqueeze(1, false) }
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return gaussianOuter(1)(z, b).MustSumDimIntlist([]int64{-1}, false, z.DType(), false)
+	column := func(p infer.Params, b infer.Batch) torch.Tensor { return linear(p, b).Unsqueeze(1) }
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return gaussianOuter(1)(z, b).Sum(-1)
 	}
 	start := params(layout(infer.Shapes{"w": {d}}), normals(3, d), 0)
 	transform := build(t, ekf.GaussNewton{Forward: column, Outer: outer}, nil)
@@ -49,9 +49,9 @@ func TestDiagOfManyParameters(t *testing.T) {
 	const d, n = 1_000_000, 4
 	p := infer.Params{Layout: layout(infer.Shapes{"w": {d}}), Flat: must(ts.Zeros([]int64{d}, gotch.Float, torch.CPU))}
 	index := must(torch.FromSliceOn(torch.CPU, gotch.Int64, []float64{0, 1, 2, 3}))
-	each := func(p infer.Params, b infer.Batch) *ts.Tensor {
+	each := func(p infer.Params, b infer.Batch) torch.Tensor {
 		at := p.Get("w").T().MustIndexSelect(0, b.Get("i").T(), false)
-		return at.MustSubScalar(ts.FloatScalar(2), false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
+		return torch.Of(at).Sub(2).Square().Mul(-0.5)
 	}
 	transform := build(t, ekf.Diag{LR: infer.Constant(n), PerDatum: each, Memory: 4 * d}, nil)
 	s, _ := update(t, transform, begin(t, transform, p), infer.Batch{"i": index})

@@ -54,14 +54,13 @@ func spd(seed int64, d int) *mat.SymDense {
 
 // logistic is the mean log likelihood of a logistic regression on site "w", and logisticEach that of each datum.
 func logistic(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-	each := logisticEach(p, b)
-	return torch.Of(each.MustMean(each.DType(), false)), nil
+	return logisticEach(p, b).Mean(), nil
 }
 
-func logisticEach(p infer.Params, b infer.Batch) *ts.Tensor {
+func logisticEach(p infer.Params, b infer.Batch) torch.Tensor {
 	z := b.Get("x").T().MustMatmul(p.Get("w").T(), false)
 	sign := b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false)
-	return z.MustMul(sign, false).MustLogSigmoid(false)
+	return torch.Of(z).Mul(sign).LogSigmoid()
 }
 
 // logisticData are inputs [n, d] and labels of both kinds.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
@@ -120,13 +119,11 @@ func TestDivergedChainsAreHeld(t *testing.T) {
 	l := layout(infer.Shapes{"w": {2}})
 	_, _, batch := logisticData(1, 4, 2)
 	// The square root makes the log likelihood NaN for w₀ < −5.
-	limited := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		root := p.Get("w").T().MustSelect(0, 0, false).MustAddScalar(ts.FloatScalar(5), false).MustSqrt(false)
-		return linear(p, b).MustMul(root, false)
+	limited := func(p infer.Params, b infer.Batch) torch.Tensor {
+		return linear(p, b).Mul(p.Get("w").At(0).Add(5).Sqrt())
 	}
 	log := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		each := gaussianOuter(1)(limited(p, b), b)
-		return torch.Of(each.MustMean(each.DType(), false)), nil
+		return gaussianOuter(1)(limited(p, b), b).Mean(), nil
 	}
 	for name, m := range map[string]infer.Method{
 		"Diag":        ekf.Diag{LR: infer.Constant(1), TransitionSD: infer.Constant(1)},

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
@@ -60,9 +59,9 @@ func TestPriorOfTheTarget(t *testing.T) {
 	}, batch)
 	require.NoError(t, err)
 	start := params(program.Layout(), []float64{-7, 9}, 2)
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").Mul(p.Get("w")).T() }
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return b.Get("y").Sub(z).Square().Mul(-0.5 / (noise * noise)).T()
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(p.Get("w")) }
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("y").Sub(z).Square().Mul(-0.5 / (noise * noise))
 	}
 	for _, size := range []int64{1, 5, n} {
 		exact := onePass(t, ekf.GaussNewton{Forward: forward, Outer: outer}, program.Target(), start, batch,
@@ -95,8 +94,8 @@ func TestPriorOfTheTarget(t *testing.T) {
 // there and the variance 1/a; correlated normals keep their covariance. A prior without a mode is an error that names
 // InitSD.
 func TestPriorThatIsNotGaussian(t *testing.T) {
-	nothing := func(p infer.Params, b infer.Batch) *ts.Tensor { // a likelihood that says nothing
-		return b.Get("y").Mul(0).Mul(p.Get("x").Sum()).T()
+	nothing := func(p infer.Params, b infer.Batch) torch.Tensor { // a likelihood that says nothing
+		return b.Get("y").Mul(0).Mul(p.Get("x").Sum())
 	}
 	batch := infer.Batch{"y": vector([]float64{1, 2})}
 	begin := func(model ppl.Model, start ...float64) ekf.DenseState {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -205,10 +204,9 @@ func TestDenseWithAWidePrior(t *testing.T) {
 func TestGaussNewtonWithNegativeCurvature(t *testing.T) {
 	x, y := normals(1, 6), normals(2, 3)
 	batch := rows(x, y, []int{0, 1, 2})
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // second derivative 0.2 − 1.2 z² at z = 0, and so on
-		square := z.MustSquare(false)
-		return square.MustMulScalar(ts.FloatScalar(0.1),
-			false).MustSub(square.MustSquare(false).MustMulScalar(ts.FloatScalar(0.1), false), false)
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor { // second derivative 0.2 − 1.2 z² at z = 0, and so on
+		square := z.Square()
+		return square.Mul(0.1).Sub(square.Square().Mul(0.1))
 	}
 	mu := []float64{0.1, -0.2}
 	precision := identity(2, 1)

@@ -68,10 +68,10 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 func sumOf(likelihood curvature.PerDatum) infer.LogPosterior {
 	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		each := likelihood(p, b)
-		if each == nil {
-			torch.Must(each, errors.New("it returned nil, expected a tensor of shape [n]"))
+		if len(each.Shape()) == 0 {
+			torch.Must(0, errors.New("it returned one number, expected a tensor of shape [n]"))
 		}
-		return torch.Of(each.MustSum(each.DType(), false)), nil
+		return each.Sum(), nil
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // logPrior is LogPrior.
-func logPrior(s Posterior, weight float64) (func(p infer.Params) *ts.Tensor, error) {
+func logPrior(s Posterior, weight float64) (func(p infer.Params) torch.Tensor, error) {
 	if err := single("LogPrior", s); err != nil {
 		return nil, err
 	}
@@ -35,13 +35,12 @@ func logPrior(s Posterior, weight float64) (func(p infer.Params) *ts.Tensor, err
 	if err != nil {
 		return nil, fmt.Errorf("laplace.LogPrior: %w", err)
 	}
-	return func(p infer.Params) *ts.Tensor {
+	return func(p infer.Params) torch.Tensor {
 		if !p.Layout.Equal(mean.Layout) {
 			torch.Must(p.Flat, fmt.Errorf("laplace.LogPrior: the point has layout %v, expected %v: %w", p.Layout,
 				mean.Layout, infer.ErrLayout))
 		}
 		x := p.Flat.MustSub(mean.Flat, false)
-		return quadratic(x).MustMulScalar(ts.FloatScalar(-weight/2), false).MustAddScalar(ts.FloatScalar(constant),
-			false)
+		return torch.Of(quadratic(x)).Mul(-weight / 2).Add(constant)
 	}, nil
 }

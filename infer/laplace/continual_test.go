@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -33,11 +32,11 @@ func checkLogPrior(t testing.TB, s infer.State, p *mat.SymDense, mean []float64)
 			want = append(want, 0.5*logDet(p)+0.5*float64(d)*math.Log(weight/(2*math.Pi))-0.5*weight*q)
 			points = append(points, x...)
 			at := params(s.Position().Layout, x, 0)
-			assert.InDelta(t, want[k], values(prior(at))[0], 1e-10)
+			assert.InDelta(t, want[k], prior(at).Item(), 1e-10)
 		}
 		gradient := must(infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor,
 			infer.Aux) {
-			return torch.Of(prior(p)), nil
+			return prior(p), nil
 		}, 1)))
 		e := must(gradient.ValueAndGrad(params(s.Position().Layout, points, 3), nil, 0))
 		within(t, want, e.Values, 1e-10, "under vmap")
@@ -51,10 +50,9 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 	const lambda = 0.8
 	r := newRegression(1, 23, 3, 0.7, lambda)
 	each := curvature.Likelihood(linear, gaussianOuter(r.s))
-	sum := func(log func(p infer.Params) *ts.Tensor) infer.LogPosterior {
+	sum := func(log func(p infer.Params) torch.Tensor) infer.LogPosterior {
 		return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-			l := each(p, b)
-			return torch.Of(l.MustSum(l.DType(), false).MustAdd(log(p), false)), nil
+			return each(p, b).Sum().Add(log(p)), nil
 		}
 	}
 	prior, precisionOf := normalPrior(lambda), laplace.Isotropic(lambda)

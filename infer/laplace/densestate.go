@@ -140,7 +140,7 @@ func (s DenseState) Chain(k int) (Posterior, error) { return pick(s, k) }
 func (s DenseState) LogEvidence(logJoint float64) (float64, error) { return logEvidence(s, logJoint) }
 
 // LogPrior is that of [Posterior].
-func (s DenseState) LogPrior(weight float64) (func(p infer.Params) *ts.Tensor, error) {
+func (s DenseState) LogPrior(weight float64) (func(p infer.Params) torch.Tensor, error) {
 	return logPrior(s, weight)
 }
 

@@ -151,7 +151,7 @@ func (s DiagState) Chain(k int) (Posterior, error) { return pick(s, k) }
 func (s DiagState) LogEvidence(logJoint float64) (float64, error) { return logEvidence(s, logJoint) }
 
 // LogPrior is that of [Posterior].
-func (s DiagState) LogPrior(weight float64) (func(p infer.Params) *ts.Tensor, error) {
+func (s DiagState) LogPrior(weight float64) (func(p infer.Params) torch.Tensor, error) {
 	return logPrior(s, weight)
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
@@ -152,8 +151,8 @@ func TestIndefinite(t *testing.T) {
 	s := pass(t, transform, at, batch, 2)
 	use(transform, s, "laplace.DiagState: the precision of w[1] is 0: the data say nothing about it, "+
 		"and there is no prior: give a PriorPrecision above 0, or Damping: not positive definite")
-	convex := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustSquare(false).MustMulScalar(ts.FloatScalar(2), false)
+	convex := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return z.Square().Mul(2)
 	}
 	transform = build(t, laplace.DiagGGN{Forward: forward, Outer: convex}, nil)
 	use(transform, pass(t, transform, at, batch, 2), "laplace.DiagState: the precision of a is -8: the log "+
@@ -219,29 +218,29 @@ func TestKFACErrors(t *testing.T) {
 		outer   curvature.Outer
 		want    string
 	}{
-		"unknown layer": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return linear("w3", b.Get("x").T())
+		"unknown layer": {func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+			return linear("w3", b.Get("x"))
 		}, softmaxOuter, `the network uses a layer "w3", and Layers has ["w1" "w2"]`},
-		"twice": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			linear("w1", b.Get("x").T())
-			return linear("w1", b.Get("x").T())
+		"twice": {func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+			linear("w1", b.Get("x"))
+			return linear("w1", b.Get("x"))
 		}, softmaxOuter, `the network uses the layer "w1" twice: Kronecker factors are of layers without shared weights`},
-		"unused": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return linear("w1", b.Get("x").T())
+		"unused": {func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+			return linear("w1", b.Get("x"))
 		}, softmaxOuter, `the network does not use the layer "w2"`},
-		"three dimensions": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return linear("w1", b.Get("x").T().MustUnsqueeze(0, false))
+		"three dimensions": {func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+			return linear("w1", b.Get("x").Unsqueeze(0))
 		}, softmaxOuter, `layer "w1" has inputs of shape [1 4 2] for 4 data: expected [4, in]`},
-		"nil": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+		"number": {func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
 			network(p, b, linear)
-			return nil
-		}, softmaxOuter, "the network returned nil, expected outputs of shape [n, ...]"},
-		"shape": {func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return network(p, b, linear).MustTranspose(0, 1, false)
+			return torch.Tensor{}
+		}, softmaxOuter, "the network returned shape [] for 4 data, expected [4, ...]"},
+		"shape": {func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+			return network(p, b, linear).Transpose()
 		}, softmaxOuter, "the network returned shape [2 4] for 4 data, expected [4, ...]"},
-		"outer nil": {network, func(*ts.Tensor, infer.Batch) *ts.Tensor { return nil },
-			"the outer density returned nil, expected a tensor"},
-		"outer shape": {network, func(z *ts.Tensor, _ infer.Batch) *ts.Tensor { return z },
+		"outer number": {network, func(torch.Tensor, infer.Batch) torch.Tensor { return torch.Tensor{} },
+			"the outer density returned shape [] for a batch of 4 data, expected [4]"},
+		"outer shape": {network, func(z torch.Tensor, _ infer.Batch) torch.Tensor { return z },
 			"the outer density returned shape [4 2] for a batch of 4 data, expected [4]"},
 	} {
 		for _, empirical := range []bool{false, true} {

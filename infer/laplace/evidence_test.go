@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -42,9 +41,9 @@ func argmax(low, high float64, f func(float64) float64) float64 {
 }
 
 // twoSites is a linear model with two sites, a scalar and a vector of three.
-func twoSites() (l *infer.Layout, forward func(p infer.Params, b infer.Batch) *ts.Tensor) {
-	return layout(infer.Shapes{"a": {}, "w": {3}}), func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return linear(p, b).MustAdd(p.Get("a").T(), false)
+func twoSites() (l *infer.Layout, forward curvature.Forward) {
+	return layout(infer.Shapes{"a": {}, "w": {3}}), func(p infer.Params, b infer.Batch) torch.Tensor {
+		return linear(p, b).Add(p.Get("a"))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
@@ -41,8 +40,8 @@ func TestLinearGaussianIsExact(t *testing.T) {
 		"Hessian of sum": {laplace.DenseHessian{}, infer.Sum(sumPosterior(each, normalPrior(lambda), n), int64(r.n)),
 			false},
 		"Hessian of likelihood": {laplace.DenseHessian{PriorPrecision: laplace.Isotropic(lambda)},
-			infer.Mean(meanPosterior(each, func(p infer.Params) *ts.Tensor {
-				return p.Flat.MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(0), false)
+			infer.Mean(meanPosterior(each, func(p infer.Params) torch.Tensor {
+				return torch.Of(p.Flat).Sum().Mul(0)
 			}, n), int64(r.n)), false},
 		"diagonal GGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, true},
@@ -66,7 +65,7 @@ func TestLinearGaussianIsExact(t *testing.T) {
 func TestPriorIsAddedOnce(t *testing.T) {
 	r := newRegression(1, 10, 2, 1, 1)
 	l := layout(infer.Shapes{"a": {}, "w": {2}})
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { return linear(p, b).MustAdd(p.Get("a").T(), false) }
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor { return linear(p, b).Add(p.Get("a")) }
 	at := params(l, []float64{0.1, 0.2, 0.3}, 0)
 	full := []float64{3, 1, 0, 1, 4, 0, 0, 0, 5}
 	for name, c := range map[string]struct {
@@ -191,12 +190,11 @@ func TestSoftmax(t *testing.T) {
 		empirical.SymRankOne(empirical, 1, mat.NewVecDense(c*d, score))
 	}
 	batch := infer.Batch{"x": vector(x, n, d), "y": vector(y, n, c)}
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return b.Get("x").T().MustMatmul(p.Get("w").T().MustTranspose(0, 1, false), false)
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
+		return b.Get("x").MatMul(p.Get("w").Transpose())
 	}
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{-1},
-			false, z.DType(), false)
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return z.LogSoftmax(-1).Mul(b.Get("y")).Sum(-1)
 	}
 	at := params(layout(infer.Shapes{"w": {c, d}}), w, 0)
 	each := curvature.Likelihood(forward, outer)
@@ -236,13 +234,12 @@ func TestTablesOfDiagonalMethods(t *testing.T) {
 	y, err := torch.FromSlice([]float64{1, 0, 1})
 	require.NoError(t, err)
 	b := infer.Batch{"words": words, "y": y}
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor {
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
 		x := ts.MustEmbedding(p.Get("e").T(), b.Get("words").T(), -1, false, false).MustTanh(false)
-		return x.MustMatmul(p.Get("w").T(), false).MustSumDimIntlist([]int64{1}, false, gotch.Double, false)
+		return torch.Of(x).MatMul(p.Get("w")).Sum(1)
 	}
-	outer := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return z.MustMul(b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false),
-			false).MustLogSigmoid(false)
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return z.Mul(b.Get("y").Mul(2).Sub(1)).LogSigmoid()
 	}
 	precision := func(m infer.Method) []float64 {
 		transform, err := m.Build(infer.Target{})

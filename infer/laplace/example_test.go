@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sugarme/gotch/ts"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -14,12 +12,11 @@ import (
 // The posterior and the evidence of a mean: prior N(0, 1), and four measurements 1, 2, 3, 2 with noise of variance 1.
 // The posterior is N(8/5, 1/5), and y ~ N(0, I + 11ᵀ) has log density −½(4 log 2π + log 5 + 18 − 64/5).
 func Example() {
-	level := func(p infer.Params, b infer.Batch) *ts.Tensor { // z, a prediction for each measurement
-		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
+	level := func(p infer.Params, b infer.Batch) torch.Tensor { // z, a prediction for each measurement
+		return p.Get("level").Expand(b.Get("y").Shape()...)
 	}
-	noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // log N(y; z, 1)
-		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
-		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi)), false)
+	noise := func(z torch.Tensor, b infer.Batch) torch.Tensor { // log N(y; z, 1)
+		return b.Get("y").Sub(z).Square().Mul(-0.5).Sub(0.5 * math.Log(2*math.Pi))
 	}
 	err := func() error {
 		y, err := torch.FromSlice([]float64{1, 2, 3, 2})
@@ -74,11 +71,11 @@ func Example() {
 // y = 3, 2, each with noise of variance 1. The prior is N(0, 1), the first posterior N(1, 1/3), and the second N(8/5,
 // 1/5), as if all came at once.
 func ExamplePosterior_LogPrior() {
-	level := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		return p.Get("level").T().MustMul(b.Get("y").T().MustOnesLike(false), false)
+	level := func(p infer.Params, b infer.Batch) torch.Tensor {
+		return p.Get("level").Expand(b.Get("y").Shape()...)
 	}
-	noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		return b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false)
+	noise := func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("y").Sub(z).Square().Mul(-0.5)
 	}
 	learn := func(mode float64, prior laplace.Precision, data ...float64) (infer.State, error) {
 		y, err := torch.FromSlice(data)
@@ -113,10 +110,7 @@ func ExamplePosterior_LogPrior() {
 		if err != nil {
 			return err
 		}
-		density, err := torch.Item(logPrior(first.Position()))
-		if err != nil {
-			return err
-		}
+		density := logPrior(first.Position()).Item()
 		prior, err := first.(laplace.Posterior).AsPrior()
 		if err != nil {
 			return err

@@ -35,8 +35,8 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	batch := infer.Batch{"x": vector(x, n, d), "y": vector(y)}
 	l := layout(infer.Shapes{"w": {1, d}})
 	at := params(l, normals(3, d), 0)
-	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-		return linear("w", b.Get("x").T())
+	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+		return linear("w", b.Get("x"))
 	})
 	layers := []laplace.Layer{{Weight: "w"}}
 	forward := network.Forward(layers...)
@@ -63,7 +63,7 @@ func TestOptimizePriorPrecisionInFloat32(t *testing.T) {
 	for _, d := range []int64{20, 60, 200} {
 		const n = 15
 		l := layout(infer.Shapes{"a": {d / 2}, "b": {d - d/2}})
-		whole := func(p infer.Params, b infer.Batch) *ts.Tensor { return b.Get("x").T().MustMatmul(p.Flat, false) }
+		whole := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").MatMul(p.Flat) }
 		batch := infer.Batch{"x": vector(normals(1, n*int(d)), n, d), "y": vector(normals(2, n))}
 		at := params(l, normals(3, int(d)), 0)
 		for _, each := range []bool{false, true} {
@@ -136,7 +136,7 @@ func TestLogPriorOutlivesTheState(t *testing.T) {
 			continue
 		}
 		at := params(l, normals(6, l.Dim()), 0)
-		want := values(prior(at))
+		want := prior(at).Values()
 		saved := s.Save()
 		for _, x := range saved.Tensors {
 			torch.Free(x)
@@ -145,7 +145,7 @@ func TestLogPriorOutlivesTheState(t *testing.T) {
 			torch.Free(x)
 		}
 		assert.NoError(t, torch.Do(func(*torch.Scope) error {
-			assert.Equal(t, want, values(prior(at)), name)
+			assert.Equal(t, want, prior(at).Values(), name)
 			return nil
 		}), name)
 	}
@@ -156,8 +156,8 @@ func TestMemoryErrorsNameTheField(t *testing.T) {
 	r := newRegression(1, 23, 4, 0.7, 0.8)
 	at := params(r.layout, r.mean, 0)
 	hundred := vector(normals(1, 23*6), 23, 6)
-	forward := func(p infer.Params, b infer.Batch) *ts.Tensor { // six outputs
-		return linear(p, b).MustUnsqueeze(1, false).MustMul(b.Get("z").T(), false)
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor { // six outputs
+		return linear(p, b).Unsqueeze(1).Mul(b.Get("z"))
 	}
 	batch := infer.Batch{"x": r.batch["x"], "z": hundred, "y": hundred}
 	transform := build(t, laplace.DiagGGN{Forward: forward, Outer: vectorOuter(1), Memory: 200}, nil)
@@ -168,8 +168,8 @@ func TestMemoryErrorsNameTheField(t *testing.T) {
 	assert.ErrorContains(t, err, "takes 128 bytes, and laplace.DenseGGN.Memory allows 100 bytes")
 
 	l := layout(infer.Shapes{"w": {200, 200}})
-	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-		return linear("w", b.Get("x").T())
+	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+		return linear("w", b.Get("x"))
 	})
 	s := begin(t, build(t, laplace.KFAC{Network: network, Layers: []laplace.Layer{{Weight: "w"}}, Outer: vectorOuter(1),
 		PriorPrecision: laplace.Isotropic(1)}, nil),
@@ -197,7 +197,7 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 	plainNetwork, layers, l := perceptron(tanh)
 	_, _, batch := perceptronData(n)
 	most := int64(0)
-	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
+	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
 		most = max(most, must(b.Size()))
 		return plainNetwork(p, b, linear)
 	})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -53,48 +52,42 @@ func update(t testing.TB, transform infer.Transform, s infer.State, b infer.Batc
 }
 
 // linear is z = Xw, of shape [n].
-func linear(p infer.Params, b infer.Batch) *ts.Tensor {
-	return b.Get("x").T().MustMatmul(p.Get("w").T(), false)
+func linear(p infer.Params, b infer.Batch) torch.Tensor {
+	return b.Get("x").MatMul(p.Get("w"))
 }
 
 // gaussianOuter is log N(y; z, s²).
 func gaussianOuter(s float64) curvature.Outer {
-	return func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
-		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi*s*s)), false)
+	return func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("y").Sub(z).Square().Mul(-0.5 / (s * s)).Sub(0.5 * math.Log(2*math.Pi*s*s))
 	}
 }
 
 // logisticOuter is log p(y | logit z) for labels 0 and 1.
-func logisticOuter(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	sign := b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false)
-	return z.MustMul(sign, false).MustLogSigmoid(false)
+func logisticOuter(z torch.Tensor, b infer.Batch) torch.Tensor {
+	return z.Mul(b.Get("y").Mul(2).Sub(1)).LogSigmoid()
 }
 
 // normalPrior is log N(θ; 0, I/λ) with its constants.
-func normalPrior(lambda float64) func(p infer.Params) *ts.Tensor {
-	return func(p infer.Params) *ts.Tensor {
+func normalPrior(lambda float64) func(p infer.Params) torch.Tensor {
+	return func(p infer.Params) torch.Tensor {
 		d := float64(p.Layout.Dim())
-		square := p.Flat.MustSquare(false).MustSum(p.Flat.DType(), false)
-		return square.MustMulScalar(ts.FloatScalar(-lambda/2),
-			false).MustAddScalar(ts.FloatScalar(d/2*math.Log(lambda/(2*math.Pi))), false)
+		return torch.Of(p.Flat).Square().Sum().Mul(-lambda / 2).Add(d / 2 * math.Log(lambda/(2*math.Pi)))
 	}
 }
 
 // meanPosterior is (1/N) log prior + (1/n) Σ log likelihood, and sumPosterior N times that.
-func meanPosterior(each curvature.PerDatum, prior func(p infer.Params) *ts.Tensor, n float64) infer.LogPosterior {
+func meanPosterior(each curvature.PerDatum, prior func(p infer.Params) torch.Tensor, n float64) infer.LogPosterior {
 	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		l := each(p, b)
-		return torch.Of(l.MustMean(l.DType(), false).MustAdd(prior(p).MustMulScalar(ts.FloatScalar(1/n), false),
-			false)), nil
+		return each(p, b).Mean().Add(prior(p).Mul(1 / n)), nil
 	}
 }
 
-func sumPosterior(each curvature.PerDatum, prior func(p infer.Params) *ts.Tensor, n float64) infer.LogPosterior {
+func sumPosterior(each curvature.PerDatum, prior func(p infer.Params) torch.Tensor, n float64) infer.LogPosterior {
 	mean := meanPosterior(each, prior, n)
 	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		v, aux := mean(p, b)
-		return torch.Of(v.T().MustMulScalar(ts.FloatScalar(n), false)), aux
+		return v.Mul(n), aux
 	}
 }
 

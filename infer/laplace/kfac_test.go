@@ -13,35 +13,33 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // softmaxOuter is log p(y|z) of a softmax, for one-hot labels y of shape [n, C].
-func softmaxOuter(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-	return z.MustLogSoftmax(-1, z.DType(), false).MustMul(b.Get("y").T(), false).MustSumDimIntlist([]int64{-1}, false,
-		z.DType(), false)
+func softmaxOuter(z torch.Tensor, b infer.Batch) torch.Tensor {
+	return z.LogSoftmax(-1).Mul(b.Get("y")).Sum(-1)
 }
 
 // vectorOuter is log N(y; z, s²I) for outputs of shape [n, C].
 func vectorOuter(s float64) curvature.Outer {
-	return func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/(s*s)), false)
-		return r.MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi*s*s)), false).MustSumDimIntlist([]int64{-1}, false,
-			z.DType(), false)
+	return func(z torch.Tensor, b infer.Batch) torch.Tensor {
+		return b.Get("y").Sub(z).Square().Mul(-0.5 / (s * s)).Sub(0.5 * math.Log(2*math.Pi*s*s)).Sum(-1)
 	}
 }
 
 // perceptron is a network of two layers with an activation between them; the first has a bias. Its flat vector is b1
 // [3], w1 [3, 2], w2 [2, 3].
-func perceptron(activation func(*ts.Tensor) *ts.Tensor) (laplace.Network, []laplace.Layer, *infer.Layout) {
-	f := func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-		return linear("w2", activation(linear("w1", b.Get("x").T())))
+func perceptron(activation func(torch.Tensor) torch.Tensor) (laplace.Network, []laplace.Layer, *infer.Layout) {
+	f := func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+		return linear("w2", activation(linear("w1", b.Get("x"))))
 	}
 	return f, []laplace.Layer{{Weight: "w1", Bias: "b1"},
 		{Weight: "w2"}}, layout(infer.Shapes{"w1": {3, 2}, "b1": {3}, "w2": {2, 3}})
 }
 
-func tanh(x *ts.Tensor) *ts.Tensor  { return x.MustTanh(false) }
-func plain(x *ts.Tensor) *ts.Tensor { return x }
+func tanh(x torch.Tensor) torch.Tensor  { return x.Tanh() }
+func plain(x torch.Tensor) torch.Tensor { return x }
 
 // perceptronData are n data for it with one-hot labels.
 func perceptronData(n int) (x, y []float64, b infer.Batch) {
@@ -65,8 +63,8 @@ func blocks(m []float64) []float64 {
 
 // Where theory says that Kronecker factors are exact, they are the blocks of the dense matrices.
 func TestKFACIsExact(t *testing.T) {
-	one := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-		return linear("w", b.Get("x").T())
+	one := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+		return linear("w", b.Get("x"))
 	})
 	oneLayer := []laplace.Layer{{Weight: "w", Bias: "b"}}
 	oneLayout := layout(infer.Shapes{"w": {2, 2}, "b": {2}})

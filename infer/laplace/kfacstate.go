@@ -365,7 +365,7 @@ func (s KFACState) Chain(k int) (Posterior, error) { return pick(s, k) }
 func (s KFACState) LogEvidence(logJoint float64) (float64, error) { return logEvidence(s, logJoint) }
 
 // LogPrior is that of [Posterior].
-func (s KFACState) LogPrior(weight float64) (func(p infer.Params) *ts.Tensor, error) {
+func (s KFACState) LogPrior(weight float64) (func(p infer.Params) torch.Tensor, error) {
 	return logPrior(s, weight)
 }
 

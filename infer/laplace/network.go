@@ -18,39 +18,38 @@ type Layer struct {
 
 // Linear computes the linear layer whose weights are the site weight, for inputs x of shape [n, in]: x Wᵀ + b, of shape
 // [n, out].
-type Linear func(weight string, x *ts.Tensor) *ts.Tensor
+type Linear func(weight string, x torch.Tensor) torch.Tensor
 
 // Network is a forward function that computes its linear layers by linear, so that their inputs and
 // outputs can be seen:
 //
-//	func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-//		h := linear("w1", b.Get("x")).MustTanh(false)
-//		return linear("w2", h)
+//	func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+//		return linear("w2", linear("w1", b.Get("x")).Tanh())
 //	}
 //
 // It is called with a whole batch. Each layer is used once, and datum i of the result depends on datum i
 // of the batch alone.
-type Network func(p infer.Params, b infer.Batch, linear Linear) *ts.Tensor
+type Network func(p infer.Params, b infer.Batch, linear Linear) torch.Tensor
 
 // Forward is the network as an ordinary forward function.
 func (f Network) Forward(layers ...Layer) curvature.Forward {
-	return func(p infer.Params, b infer.Batch) *ts.Tensor {
+	return func(p infer.Params, b infer.Batch) torch.Tensor {
 		if f == nil {
 			torch.Must(p.Flat, fmt.Errorf("laplace.Network: it is nil: %w", infer.ErrConfig))
 		}
-		return f(p, b, func(weight string, x *ts.Tensor) *ts.Tensor { return layerOf(layers, weight).output(p, x) })
+		return f(p, b, func(weight string, x torch.Tensor) torch.Tensor { return layerOf(layers, weight).output(p, x) })
 	}
 }
 
 // Restrict makes a network of a subspace, for KFAC of its last layers: embed is the third result of [infer.Subspace],
 // and held are the layers outside the subspace, which are computed at their values in the whole.
 func (f Network) Restrict(embed func(infer.Params) (infer.Params, error), held ...Layer) Network {
-	return func(p infer.Params, b infer.Batch, linear Linear) *ts.Tensor {
+	return func(p infer.Params, b infer.Batch, linear Linear) torch.Tensor {
 		if f == nil || embed == nil {
 			torch.Must(p.Flat, fmt.Errorf("laplace.Network: the network or the embedding is nil: %w", infer.ErrConfig))
 		}
 		whole := torch.Must(embed(p))
-		return f(whole, b, func(weight string, x *ts.Tensor) *ts.Tensor {
+		return f(whole, b, func(weight string, x torch.Tensor) torch.Tensor {
 			for _, l := range held {
 				if l.Weight == weight {
 					return l.output(whole, x)
@@ -77,12 +76,12 @@ func layerOf(layers []Layer, weight string) Layer {
 }
 
 // output is x Wᵀ + b.
-func (l Layer) output(p infer.Params, x *ts.Tensor) *ts.Tensor {
-	out := x.MustMatmul(p.Get(l.Weight).T().MustTranspose(0, 1, false), false)
+func (l Layer) output(p infer.Params, x torch.Tensor) torch.Tensor {
+	out := x.MatMul(p.Get(l.Weight).Transpose())
 	if l.Bias == "" {
 		return out
 	}
-	return out.MustAdd(p.Get(l.Bias).T(), false)
+	return out.Add(p.Get(l.Bias))
 }
 
 // recorded is a network's output for a batch, with what went in and out of each of its layers.
@@ -106,36 +105,33 @@ func record(f Network, layers []Layer, p infer.Params, b infer.Batch) (*recorded
 		return nil, err
 	}
 	at := infer.Params{Layout: p.Layout, Flat: leaf}
-	z := f(at, b, func(weight string, x *ts.Tensor) *ts.Tensor {
+	z := f(at, b, func(weight string, x torch.Tensor) torch.Tensor {
 		layer := layerOf(layers, weight)
 		i := slices.Index(layers, layer)
 		if r.outputs[i] != nil {
 			torch.Must(0,
 				fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without shared weights", weight))
 		}
-		if shape := torch.Must(torch.Shape(x)); len(shape) != 2 || shape[0] != n {
+		if shape := x.Shape(); len(shape) != 2 || shape[0] != n {
 			torch.Must(0, fmt.Errorf("layer %q has inputs of shape %v for %d data: expected [%d, in]", weight, shape, n,
 				n))
 		}
-		r.inputs[i], r.outputs[i] = x.MustDetach(false), layer.output(at, x)
+		r.inputs[i], r.outputs[i] = x.T().MustDetach(false), layer.output(at, x).T()
 		if layer.Bias != "" {
 			r.inputs[i] = ts.MustCat([]*ts.Tensor{r.inputs[i],
 				r.inputs[i].MustNarrow(1, 0, 1, false).MustOnesLike(false)}, 1)
 		}
-		return r.outputs[i]
+		return torch.Of(r.outputs[i])
 	})
 	for i, out := range r.outputs {
 		if out == nil {
 			return nil, fmt.Errorf("the network does not use the layer %q", layers[i].Weight)
 		}
 	}
-	if z == nil {
-		return nil, fmt.Errorf("the network returned nil, expected outputs of shape [n, ...]")
-	}
-	if r.shape = z.MustSize(); len(r.shape) == 0 || r.shape[0] != n {
+	if r.shape = z.Shape(); len(r.shape) == 0 || r.shape[0] != n {
 		return nil, fmt.Errorf("the network returned shape %v for %d data, expected [%d, ...]", r.shape, n, n)
 	}
-	r.z = z.MustReshape([]int64{n, -1}, false)
+	r.z = z.T().MustReshape([]int64{n, -1}, false)
 	r.c = r.z.MustSize()[1]
 	return r, nil
 }

@@ -150,9 +150,9 @@ func part(b infer.Batch, from, rows int64) infer.Batch {
 
 // Restrict makes a function of the whole params one of a subspace, for the Forward and LogLikelihood of last-layer
 // approximations: embed is the third result of [infer.Subspace].
-func Restrict[F ~func(p infer.Params, b infer.Batch) *ts.Tensor](f F,
+func Restrict[F ~func(p infer.Params, b infer.Batch) torch.Tensor](f F,
 	embed func(infer.Params) (infer.Params, error)) F {
-	return func(p infer.Params, b infer.Batch) *ts.Tensor {
+	return func(p infer.Params, b infer.Batch) torch.Tensor {
 		if f == nil || embed == nil {
 			torch.Must(p.Flat, fmt.Errorf("laplace.Restrict: the function or the embedding is nil: %w",
 				infer.ErrConfig))

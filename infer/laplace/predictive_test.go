@@ -183,7 +183,7 @@ func TestLastLayer(t *testing.T) {
 		mean, cov, err := s.(laplace.Posterior).Linearized(laplace.Restrict(forward, embed), batch,
 			curvature.LinearizedOptions{})
 		require.NoError(t, err)
-		within(t, values(forward(full, batch)), values(mean), 1e-13, name)
+		within(t, forward(full, batch).Values(), values(mean), 1e-13, name)
 		assert.Equal(t, []int64{9, 2, 2}, must(torch.Shape(cov)))
 	}
 	each := laplace.Restrict(curvature.Likelihood(forward, softmaxOuter), embed)

@@ -43,7 +43,7 @@ type Posterior interface {
 	// correction of elastic weight consolidation). weight is λ; 1 is Bayes. The value is on the scale of the sum over
 	// data: a mean log posterior needs 1/N of it. The damping of the state is no part of P here, or it would add up
 	// over the episodes; neither is its temperature.
-	LogPrior(weight float64) (func(p infer.Params) *ts.Tensor, error)
+	LogPrior(weight float64) (func(p infer.Params) torch.Tensor, error)
 	// AsPrior is the precision as the PriorPrecision of the next episode, P_n = P_{n−1} + curvature of episode n,
 	// without its damping. The precision of [KFAC] is a dense matrix here.
 	AsPrior() (Precision, error)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Tanh is tanh(x) of each element.
@@ -12,7 +12,7 @@ type Tanh struct{}
 
 // Plan takes any shape.
 func (Tanh) Plan(in []int64) (Plan, error) {
-	return elementwise(in, func(x *ts.Tensor) *ts.Tensor { return x.MustTanh(false) })
+	return elementwise(in, torch.Tensor.Tanh)
 }
 
 // ReLU is max(x, 0) of each element. Its second derivative is 0 everywhere.
@@ -20,7 +20,7 @@ type ReLU struct{}
 
 // Plan takes any shape.
 func (ReLU) Plan(in []int64) (Plan, error) {
-	return elementwise(in, func(x *ts.Tensor) *ts.Tensor { return x.MustRelu(false) })
+	return elementwise(in, torch.Tensor.Relu)
 }
 
 // SELU is the scaled exponential linear unit of each element (Klambauer et al. 2017): with λ = 1.0507009873554805 and
@@ -30,7 +30,7 @@ type SELU struct{}
 
 // Plan takes any shape.
 func (SELU) Plan(in []int64) (Plan, error) {
-	return elementwise(in, func(x *ts.Tensor) *ts.Tensor { return x.MustSelu(false) })
+	return elementwise(in, func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustSelu(false)) })
 }
 
 // Sigmoid is the logistic function 1/(1 + exp(−x)) of each element.
@@ -38,7 +38,7 @@ type Sigmoid struct{}
 
 // Plan takes any shape.
 func (Sigmoid) Plan(in []int64) (Plan, error) {
-	return elementwise(in, func(x *ts.Tensor) *ts.Tensor { return x.MustSigmoid(false) })
+	return elementwise(in, torch.Tensor.Sigmoid)
 }
 
 // Softmax is exp(x_i) / Σ_j exp(x_j) along the last axis.
@@ -49,7 +49,7 @@ func (Softmax) Plan(in []int64) (Plan, error) {
 	if len(in) == 0 {
 		return Plan{}, misfit(in, "[..., classes]")
 	}
-	return elementwise(in, func(x *ts.Tensor) *ts.Tensor { return x.MustSoftmax(-1, x.DType(), false) })
+	return elementwise(in, func(x torch.Tensor) torch.Tensor { return x.Softmax(-1) })
 }
 
 // LogSoftmax is x_i − log Σ_j exp(x_j) along the last axis. dist.CategoricalLogits does not need it.
@@ -60,16 +60,16 @@ func (LogSoftmax) Plan(in []int64) (Plan, error) {
 	if len(in) == 0 {
 		return Plan{}, misfit(in, "[..., classes]")
 	}
-	return elementwise(in, func(x *ts.Tensor) *ts.Tensor { return x.MustLogSoftmax(-1, x.DType(), false) })
+	return elementwise(in, func(x torch.Tensor) torch.Tensor { return x.LogSoftmax(-1) })
 }
 
-func elementwise(in []int64, f func(x *ts.Tensor) *ts.Tensor) (Plan, error) {
-	return Plan{Out: in, Forward: func(_ Call, x *ts.Tensor) *ts.Tensor { return f(x) }}, nil
+func elementwise(in []int64, f func(x torch.Tensor) torch.Tensor) (Plan, error) {
+	return Plan{Out: in, Forward: func(_ Call, x torch.Tensor) torch.Tensor { return f(x) }}, nil
 }
 
 // Func is any function without parameters, from [n, in...] to [n, out...].
 type Func struct {
-	F    func(x *ts.Tensor) *ts.Tensor
+	F    func(x torch.Tensor) torch.Tensor
 	Out  func(in []int64) ([]int64, error) // shape of one output; nil means that of the input
 	Kind string                            // what [Network.String] calls it; "Func" where it is empty
 }

@@ -30,7 +30,7 @@ func BenchmarkGradient(b *testing.B) {
 		n := must(c.build())
 		prior := must(nn.NewPrior(n, nn.HePrior(0.05)))
 		gradient := must(infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-			return torch.Of(n.Forward(p, b.Get("x").T()).MustSum(p.Flat.DType(), false).MustAdd(prior.LogDensity(p), false)), nil
+			return n.Forward(p, b.Get("x")).Sum().Add(prior.LogDensity(p)), nil
 		}, 1)))
 		for _, k := range c.chains {
 			b.Run(fmt.Sprintf("%s/K=%d", c.name, k), func(b *testing.B) {

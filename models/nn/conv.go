@@ -3,6 +3,7 @@ package nn
 import (
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -31,8 +32,8 @@ func (l Conv1d) Plan(in []int64) (Plan, error) {
 		return Plan{}, err
 	}
 	stride, padding, dilation := []int64{or(l.Stride, 1)}, []int64{l.Padding}, []int64{1}
-	c.Forward = func(call Call, x *ts.Tensor) *ts.Tensor {
-		return ts.MustConv1d(x, call.Params[0], biasOf(call), stride, padding, dilation, or(l.Groups, 1))
+	c.Forward = func(call Call, x torch.Tensor) torch.Tensor {
+		return torch.Of(ts.MustConv1d(x.T(), call.Params[0].T(), biasOf(call), stride, padding, dilation, or(l.Groups, 1)))
 	}
 	return c, nil
 }
@@ -60,8 +61,8 @@ func (l Conv2d) Plan(in []int64) (Plan, error) {
 		return Plan{}, err
 	}
 	stride, padding, dilation := []int64{or(l.Stride, 1), or(l.Stride, 1)}, []int64{l.Padding, l.Padding}, []int64{1, 1}
-	c.Forward = func(call Call, x *ts.Tensor) *ts.Tensor {
-		return ts.MustConv2d(x, call.Params[0], biasOf(call), stride, padding, dilation, or(l.Groups, 1))
+	c.Forward = func(call Call, x torch.Tensor) torch.Tensor {
+		return torch.Of(ts.MustConv2d(x.T(), call.Params[0].T(), biasOf(call), stride, padding, dilation, or(l.Groups, 1)))
 	}
 	return c, nil
 }
@@ -69,7 +70,7 @@ func (l Conv2d) Plan(in []int64) (Plan, error) {
 // biasOf is the second parameter, or none.
 func biasOf(c Call) *ts.Tensor {
 	if len(c.Params) > 1 {
-		return c.Params[1]
+		return c.Params[1].T()
 	}
 	return ts.None
 }

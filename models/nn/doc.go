@@ -8,7 +8,7 @@
 //	prior, err := nn.NewPrior(net, nn.HePrior(0.05))
 //	start, err := nn.Init(net, nn.KaimingNormal(nn.GainTanh), &streams)
 //
-//	logPosterior := func(p infer.Params, b infer.Batch) (*ts.Tensor, infer.Aux) {
+//	logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 //		logits := net.Forward(p, b.Get("x"))
 //		logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y"))
 //		...

@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Dropout keeps each element of its inputs with probability Keep, times 1/Keep, and makes the others zero (Srivastava
@@ -32,21 +31,20 @@ func (l Dropout) Plan(in []int64) (Plan, error) {
 	return Plan{Out: in, Random: true, Forward: l.forward}, nil
 }
 
-func (l Dropout) forward(c Call, x *ts.Tensor) *ts.Tensor {
+func (l Dropout) forward(c Call, x torch.Tensor) torch.Tensor {
 	mask := c.Mask
-	if mask == nil {
+	if _, none := mask.Number(); none {
 		if c.Source == nil || l.Keep == 1 {
 			return x
 		}
-		d := torch.Must(x.KelvinDescribe())
+		d := torch.Must(x.T().KelvinDescribe())
 		dtype := gotch.CKind2DType(int32(d.DType))
-		device := torch.Must(torch.DeviceOf(x))
-		mask = torch.Must(c.Source.Uniform(d.Shape, dtype, device)).MustLt(ts.FloatScalar(l.Keep), false)
-	} else if shape, want := torch.Must(torch.Shape(mask)), torch.Must(torch.Shape(x)); !broadcasts(shape, want) {
+		mask = torch.Of(torch.Must(c.Source.Uniform(d.Shape, dtype, torch.Must(torch.DeviceOf(x.T()))))).Lt(l.Keep)
+	} else if shape, want := mask.Shape(), x.Shape(); !broadcasts(shape, want) {
 		torch.Must(x, fmt.Errorf("the mask has shape %v: expected %v, or one that broadcasts to it: %w", shape, want,
 			infer.ErrConfig))
 	}
-	return x.MustMul(mask, false).MustMulScalar(ts.FloatScalar(1/l.Keep), false)
+	return x.Mul(mask).Mul(1 / l.Keep)
 }
 
 // broadcasts says whether a shape broadcasts to another without changing it.

@@ -20,7 +20,7 @@ func doubled(t *testing.T, keep float64, width int64) (*nn.Network, infer.Params
 		t,
 		nn.Sequential{
 			nn.Dropout{Keep: keep},
-			nn.Func{F: func(x *ts.Tensor) *ts.Tensor { return x.MustReshape([]int64{-1, width, 1}, false) },
+			nn.Func{F: func(x torch.Tensor) torch.Tensor { return x.Reshape(-1, width, 1) },
 				Out: func(in []int64) ([]int64, error) { return append(in, 1), nil }},
 			nn.Linear{Out: 1, NoBias: true},
 		},
@@ -38,15 +38,15 @@ func TestDropoutKeepsTheMean(t *testing.T) {
 			do(t, func() {
 				p = must(p.To(gotch.CPU, dtype))
 				x := ts.MustOnes([]int64{4, size / 4}, dtype, gotch.CPU)
-				y := n.ForwardWith(p, x, nn.Run{Source: torch.NewSource(7, 0)})
-				require.Equal(t, dtype, y.DType())
+				y := n.ForwardWith(p, torch.Of(x), nn.Run{Source: torch.NewSource(7, 0)})
+				require.Equal(t, dtype, y.T().DType())
 				var sum float64
 				for _, v := range values(y) {
 					require.True(t, v == 0 || math.Abs(v-2/keep) < 1e-5, v)
 					sum += v
 				}
 				assert.InDelta(t, 2, sum/size, 4*2*math.Sqrt((1-keep)/keep/size))
-				assert.Equal(t, values(x.MustMulScalar(ts.FloatScalar(2), false)), values(n.Forward(p, x)),
+				assert.Equal(t, values(torch.Of(x).Mul(2)), values(n.Forward(p, torch.Of(x))),
 					"without random numbers")
 			})
 		}
@@ -58,18 +58,20 @@ func TestDropoutReadsItsStream(t *testing.T) {
 	do(t, func() {
 		x := tensor(normals(1, 150), 3, 50)
 		run := func(seed, chain uint64) []float64 {
-			return values(n.ForwardWith(p, x, nn.Run{Source: torch.NewSource(seed, chain)}))
+			return values(n.ForwardWith(p, torch.Of(x), nn.Run{Source: torch.NewSource(seed, chain)}))
 		}
 		assert.Equal(t, run(3, 1), run(3, 1))
 		assert.NotEqual(t, run(3, 1), run(3, 2))
 		assert.NotEqual(t, run(3, 1), run(4, 1))
 		source := torch.NewSource(3, 1)
-		first, second := n.ForwardWith(p, x, nn.Run{Source: source}), n.ForwardWith(p, x, nn.Run{Source: source})
+		first := n.ForwardWith(p, torch.Of(x), nn.Run{Source: source})
+		second := n.ForwardWith(p, torch.Of(x), nn.Run{Source: source})
 		assert.Equal(t, run(3, 1), values(first))
 		assert.NotEqual(t, values(first), values(second), "each evaluation has a mask of its own")
 
 		all, q := doubled(t, 1, 50)
-		assert.Equal(t, values(all.Forward(q, x)), values(all.ForwardWith(q, x, nn.Run{Source: source})), "keep 1")
+		assert.Equal(t, values(all.Forward(q, torch.Of(x))), values(all.ForwardWith(q, torch.Of(x), nn.Run{Source: source})),
+			"keep 1")
 	})
 }
 
@@ -78,7 +80,8 @@ func TestDropoutMasks(t *testing.T) {
 	do(t, func() {
 		x := tensor([]float64{1, 2, 3, 4, 5, 6}, 2, 3)
 		with := func(mask *ts.Tensor) []float64 {
-			return values(n.ForwardWith(p, x, nn.Run{Source: torch.NewSource(1, 1), Masks: map[string]*ts.Tensor{"0": mask}}))
+			run := nn.Run{Source: torch.NewSource(1, 1), Masks: map[string]torch.Tensor{"0": torch.Of(mask)}}
+			return values(n.ForwardWith(p, torch.Of(x), run))
 		}
 		assert.Equal(t, []float64{8, 0, 24, 0, 40, 0}, with(tensor([]float64{1, 0, 1, 0, 1, 0}, 2, 3)))
 		assert.Equal(t, []float64{8, 0, 24, 32, 0, 48}, with(tensor([]float64{1, 0, 1}, 3)), "one for all data")
@@ -87,7 +90,8 @@ func TestDropoutMasks(t *testing.T) {
 		// A mask for each point of a map.
 		masks := tensor([]float64{1, 0, 1, 0, 1, 0}, 2, 3)
 		y := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{n.ForwardWith(p, x, nn.Run{Masks: map[string]*ts.Tensor{"0": in[0]}})}, nil
+			run := nn.Run{Masks: map[string]torch.Tensor{"0": torch.Of(in[0])}}
+			return []*ts.Tensor{n.ForwardWith(p, torch.Of(x), run).T()}, nil
 		}, []*ts.Tensor{masks}, nil))[0]
 		assert.Equal(t, []float64{8, 0, 24, 32, 0, 48, 0, 16, 0, 0, 40, 0}, values(y))
 	})
@@ -101,7 +105,7 @@ func TestDropoutUnderVmap(t *testing.T) {
 		const k = 4
 		p, x := point(n, 1, 1, k), tensor(normals(2, 15), 5, 3)
 		f := func(flat *ts.Tensor, source *torch.Source) *ts.Tensor {
-			return score(n.ForwardWith(infer.Params{Layout: n.Layout(), Flat: flat}, x, nn.Run{Source: source}))
+			return score(n.ForwardWith(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x), nn.Run{Source: source}))
 		}
 		leaf, streams := must(torch.Leaf(p.Flat)), torch.NewStreams(9, k)
 		v := must(torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
@@ -128,28 +132,29 @@ func TestMonteCarloDropout(t *testing.T) {
 	do(t, func() {
 		x := tensor(normals(2, 6), 2, 3)
 		one, streams := point(n, 1, 1, 0), torch.NewStreams(5, 3)
-		y, err := n.Predict(one, x, &streams)
+		y, err := n.Predict(one, torch.Of(x), &streams)
 		require.NoError(t, err)
 		require.Equal(t, []int64{3, 2, 2}, shape(y))
 		many, again := must(one.Repeat(3)), torch.NewStreams(5, 3)
-		z, err := n.Predict(many, x, &again)
+		z, err := n.Predict(many, torch.Of(x), &again)
 		require.NoError(t, err)
 		closeTo(t, values(y), values(z), 1e-12, "three times the same point")
 		for i := range 3 {
-			want := n.ForwardWith(one, x, nn.Run{Source: torch.NewSource(5, uint64(i))})
-			closeTo(t, values(want), values(y.MustSelect(0, int64(i), false)), 1e-12, "output of a stream")
+			want := n.ForwardWith(one, torch.Of(x), nn.Run{Source: torch.NewSource(5, uint64(i))})
+			closeTo(t, values(want), values(y.At(i)), 1e-12, "output of a stream")
 		}
 		require.Positive(t, streams.Offset, "the streams move on")
-		y, err = n.Predict(one, x, nil)
+		y, err = n.Predict(one, torch.Of(x), nil)
 		require.NoError(t, err)
-		closeTo(t, values(n.Forward(one, x)), values(y), 0, "without dropout")
-		require.False(t, must(y.KelvinDescribe()).RequiresGrad)
+		closeTo(t, values(n.Forward(one, torch.Of(x))), values(y), 0, "without dropout")
+		require.False(t, must(y.T().KelvinDescribe()).RequiresGrad)
 	})
 	// f = Σ_j w_j x_j b_j/ρ has mean Σ w_j x_j and variance (1 − ρ)/ρ Σ (w_j x_j)².
 	const passes, keep = 4000, 0.7
 	n = build(t, nn.Sequential{nn.Dropout{Keep: keep}, nn.Linear{Out: 1, NoBias: true}}, 3)
 	streams := torch.NewStreams(6, passes)
-	y, err := n.Predict(must(infer.NewParams(n.Layout(), []float64{1, -2, 3})), tensor([]float64{1, 1, 1}, 3), &streams)
+	w := must(infer.NewParams(n.Layout(), []float64{1, -2, 3}))
+	y, err := n.Predict(w, torch.Of(tensor([]float64{1, 1, 1}, 3)), &streams)
 	require.NoError(t, err)
 	require.Equal(t, []int64{passes, 1}, shape(y))
 	centred := values(y)

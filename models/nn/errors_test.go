@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -20,7 +19,7 @@ type bare struct{ plan nn.Plan }
 func (b *bare) Plan([]int64) (nn.Plan, error) { return b.plan, nil }
 
 func TestBuildErrors(t *testing.T) {
-	identity := func(_ nn.Call, x *ts.Tensor) *ts.Tensor { return x }
+	identity := func(_ nn.Call, x torch.Tensor) torch.Tensor { return x }
 	twice := []nn.Param{{Name: "w", Shape: []int64{1}}, {Name: "w", Shape: []int64{2}}}
 	for _, c := range []struct {
 		want   string
@@ -87,7 +86,7 @@ func TestBuildErrors(t *testing.T) {
 		{`(LogSoftmax): inputs have shape []: expected [..., classes]`, nn.Sequential{nn.LogSoftmax{}}, nil},
 		{`nn.Func: F is nil: it must be a function`, nn.Sequential{nn.Func{}}, []int64{3}},
 		{`layer "0" (Half): inputs have shape [3]: no half`, nn.Sequential{nn.Func{Kind: "Half",
-			F:   func(x *ts.Tensor) *ts.Tensor { return x },
+			F:   func(x torch.Tensor) torch.Tensor { return x },
 			Out: func([]int64) ([]int64, error) { return nil, fmt.Errorf("no half: %w", infer.ErrConfig) }}}, []int64{3}},
 	} {
 		_, err := c.layers.Build(c.in...)
@@ -120,44 +119,46 @@ func TestForwardErrors(t *testing.T) {
 	w := must(infer.Zeros(words.Layout()))
 	for _, c := range []struct {
 		want string
-		f    func() *ts.Tensor
+		f    func() torch.Tensor
 	}{
-		{"the input has shape [2 3]: expected [n 2] for n data, or [2] for one", func() *ts.Tensor {
-			return n.Forward(p, tensor(make([]float64, 6), 2, 3))
+		{"the input has shape [2 3]: expected [n 2] for n data, or [2] for one", func() torch.Tensor {
+			return n.Forward(p, torch.Of(tensor(make([]float64, 6), 2, 3)))
 		}},
-		{"the input has shape [1 1 2]: expected [n 2]", func() *ts.Tensor {
-			return n.Forward(p, tensor(make([]float64, 2), 1,
-				1, 2))
+		{"the input has shape [1 1 2]: expected [n 2]", func() torch.Tensor {
+			return n.Forward(p, torch.Of(tensor(make([]float64, 2), 1,
+				1, 2)))
 		}},
 		{"params of shape [2 3]: expected one point, [3]; Network.Predict",
-			func() *ts.Tensor { return n.Forward(must(p.Repeat(2)), x) }},
-		{"a point with a layout and an input are needed", func() *ts.Tensor { return n.Forward(infer.Params{}, x) }},
-		{"and an input are needed", func() *ts.Tensor { return n.Forward(p, nil) }},
-		{"the input is Float and the params are Double", func() *ts.Tensor {
-			return n.Forward(p, must(torch.To(x, gotch.CPU,
-				gotch.Float)))
+			func() torch.Tensor { return n.Forward(must(p.Repeat(2)), torch.Of(x)) }},
+		{"a point with a layout and an input are needed", func() torch.Tensor {
+			return n.Forward(infer.Params{}, torch.Of(x))
 		}},
-		{"the input is Int64 and the params are Double", func() *ts.Tensor {
-			return n.Forward(p, must(torch.To(x, gotch.CPU,
-				gotch.Int64)))
+		{"and an input are needed", func() torch.Tensor { return n.Forward(p, torch.Tensor{}) }},
+		{"the input is Float and the params are Double", func() torch.Tensor {
+			return n.Forward(p, torch.Of(must(torch.To(x, gotch.CPU,
+				gotch.Float))))
 		}},
-		{"the tokens are Double: expected int64", func() *ts.Tensor { return words.Forward(w, x) }},
-		{"index out of range", func() *ts.Tensor {
-			return words.Forward(w, must(torch.FromSlice([]int64{0, 5}, 1, 2)))
+		{"the input is Int64 and the params are Double", func() torch.Tensor {
+			return n.Forward(p, torch.Of(must(torch.To(x, gotch.CPU,
+				gotch.Int64))))
 		}},
-		{`a mask for layer "0": the layers with dropout are ["1"]`, func() *ts.Tensor {
-			return n.ForwardWith(p, x, nn.Run{Masks: map[string]*ts.Tensor{"0": x}})
+		{"the tokens are Double: expected int64", func() torch.Tensor { return words.Forward(w, torch.Of(x)) }},
+		{"index out of range", func() torch.Tensor {
+			return words.Forward(w, torch.Of(must(torch.FromSlice([]int64{0, 5}, 1, 2))))
 		}},
-		{"the mask has shape [1 2]: expected [1 1], or one that broadcasts to it", func() *ts.Tensor {
-			return n.ForwardWith(p, x, nn.Run{Masks: map[string]*ts.Tensor{"1": x}})
+		{`a mask for layer "0": the layers with dropout are ["1"]`, func() torch.Tensor {
+			return n.ForwardWith(p, torch.Of(x), nn.Run{Masks: map[string]torch.Tensor{"0": torch.Of(x)}})
+		}},
+		{"the mask has shape [1 2]: expected [1 1], or one that broadcasts to it", func() torch.Tensor {
+			return n.ForwardWith(p, torch.Of(x), nn.Run{Masks: map[string]torch.Tensor{"1": torch.Of(x)}})
 		}},
 	} {
 		require.ErrorContains(t, failing(t, func() { c.f() }), c.want)
 	}
-	_, err := n.Predict(must(p.Repeat(3)), tensor(make([]float64, 3), 3), nil)
+	_, err := n.Predict(must(p.Repeat(3)), torch.Of(tensor(make([]float64, 3), 3)), nil)
 	require.ErrorContains(t, err, "nn: ")
 	require.ErrorContains(t, err, "the input has shape [3]")
 	streams := torch.NewStreams(1, 2)
-	_, err = n.Predict(must(p.Repeat(3)), x, &streams)
+	_, err = n.Predict(must(p.Repeat(3)), torch.Of(x), &streams)
 	require.ErrorContains(t, err, "2 random streams for 3 evaluations")
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sugarme/gotch/ts"
-
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
@@ -50,9 +48,8 @@ func Example() {
 			return err
 		}
 		logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-			logits := net.Forward(p, b.Get("x").T())
-			logLik := dist.CategoricalLogits(logits).LogProb(b.Get("y")).T().MustMean(logits.DType(), false)
-			return torch.Of(logLik.MustAdd(prior.LogDensity(p).MustMulScalar(ts.FloatScalar(1.0/40), false), false)), nil
+			logits := net.Forward(p, b.Get("x"))
+			return dist.CategoricalLogits(logits).LogProb(b.Get("y")).Mean().Add(prior.LogDensity(p).Div(40)), nil
 		}
 
 		streams := torch.NewStreams(1, 3)
@@ -67,14 +64,11 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		logits, err := net.Predict(result.Last, inputs, nil) // [3, 40, 2]
+		logits, err := net.Predict(result.Last, torch.Of(inputs), nil) // [3, 40, 2]
 		if err != nil {
 			return err
 		}
-		values, err := torch.ToSlice[float64](logits)
-		if err != nil {
-			return err
-		}
+		values := logits.Values()
 		for k := range 3 {
 			right := 0
 			for i := range 40 {
@@ -135,13 +129,12 @@ func ExampleNetwork_Predict() {
 		if err != nil {
 			return err
 		}
-		outputs, err := net.Predict(p, x, &passes)
+		outputs, err := net.Predict(p, torch.Of(x), &passes)
 		if err != nil {
 			return err
 		}
-		shape, err := torch.Shape(outputs)
-		fmt.Println(shape)
-		return err
+		fmt.Println(outputs.Shape())
+		return nil
 	}()
 	if err != nil {
 		fmt.Println(err)
@@ -159,12 +152,11 @@ func ExampleNetwork_ForwardLinear() {
 		}
 		layers := net.LinearLayers()
 		fmt.Println(layers)
-		network := func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return net.ForwardLinear(p, b.Get("x").T(), linear)
+		network := func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+			return net.ForwardLinear(p, b.Get("x"), linear)
 		}
-		noise := func(z *ts.Tensor, b infer.Batch) *ts.Tensor { // log N(y; z, 0.1²) and a constant
-			r := b.Get("y").T().MustSub(z.MustSqueezeDim(1, false), false)
-			return r.MustSquare(false).MustMulScalar(ts.FloatScalar(-50), false)
+		noise := func(z torch.Tensor, b infer.Batch) torch.Tensor { // log N(y; z, 0.1²) and a constant
+			return b.Get("y").Sub(z.Squeeze(1)).Square().Mul(-50)
 		}
 		transform, err := laplace.KFAC{
 			Network:        network,
@@ -224,9 +216,9 @@ func ExampleRun() {
 	err = torch.Do(func(*torch.Scope) error {
 		p := torch.Must(infer.Zeros(net.Layout()))
 		x := torch.Must(torch.FromSlice(make([]float64, 20), 5, 4))
-		net.ForwardWith(p, x, nn.Run{Hook: func(name string, input, output *ts.Tensor) *ts.Tensor {
-			fmt.Println(name, torch.Must(torch.Shape(input)), torch.Must(torch.Shape(output)))
-			return nil
+		net.ForwardWith(p, torch.Of(x), nn.Run{Hook: func(name string, input, output torch.Tensor) torch.Tensor {
+			fmt.Println(name, input.Shape(), output.Shape())
+			return torch.Tensor{}
 		}})
 		return nil
 	})

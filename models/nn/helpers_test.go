@@ -22,11 +22,11 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// values are the elements of a tensor.
-func values(x *ts.Tensor) []float64 { return must(torch.ToSlice[float64](x)) }
+// values are the elements of a tensor, of gotch or not.
+func values(x any) []float64 { return torch.Of(x).Values() }
 
-// shape is the shape of a tensor.
-func shape(x *ts.Tensor) []int64 { return must(torch.Shape(x)) }
+// shape is the shape of a tensor, of gotch or not.
+func shape(x any) []int64 { return torch.Of(x).Shape() }
 
 // tensor is a float64 tensor.
 func tensor(v []float64, shape ...int64) *ts.Tensor { return must(torch.FromSlice(v, shape...)) }

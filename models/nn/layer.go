@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Layer is one step of a network. The layers of this package are plain structs; another layer needs only a Plan.
@@ -17,11 +16,12 @@ type Layer interface {
 
 // Plan is what a layer does with inputs of one shape.
 type Plan struct {
-	Out     []int64                               // shape of one output, without the axis of the data
-	Params  []Param                               // the parameters; nil for none
-	Forward func(c Call, x *ts.Tensor) *ts.Tensor // from [n, in...] to [n, out...]; it may panic as code in torch.Do may
-	Random  bool                                  // Forward reads Call.Source or Call.Mask
-	AnyType bool                                  // Forward takes inputs of another type than the parameters'
+	Out     []int64 // shape of one output, without the axis of the data
+	Params  []Param // the parameters; nil for none
+	Random  bool    // Forward reads Call.Source or Call.Mask
+	AnyType bool    // Forward takes inputs of another type than the parameters'
+	// Forward goes from [n, in...] to [n, out...]; it may panic as code in torch.Do may.
+	Forward func(c Call, x torch.Tensor) torch.Tensor
 }
 
 // Param is a parameter of a layer.
@@ -40,9 +40,9 @@ type Param struct {
 
 // Call is what a layer gets besides its input.
 type Call struct {
-	Params []*ts.Tensor  // in the order of Plan.Params, in their shapes
-	Source *torch.Source // nil when the network runs without random numbers
-	Mask   *ts.Tensor    // the mask for this layer of [Run], or nil
+	Params []torch.Tensor // in the order of Plan.Params, in their shapes
+	Source *torch.Source  // nil when the network runs without random numbers
+	Mask   torch.Tensor   // the mask for this layer of [Run]; the number 0 for none
 }
 
 // Named calls a layer by a name instead of its place: Named("hidden", Linear{Out: 3}) has the

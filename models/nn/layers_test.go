@@ -216,7 +216,7 @@ func layerCases() []layerCase {
 		activation("sigmoid", nn.Sigmoid{}, false, logistic),
 		activation("relu", nn.ReLU{}, true, relu),
 		activation("selu", nn.SELU{}, false, selu),
-		activation("func", nn.Func{F: func(x *ts.Tensor) *ts.Tensor { return x.MustSin(false) }}, false, math.Sin),
+		activation("func", nn.Func{F: func(x torch.Tensor) torch.Tensor { return x.Sin() }}, false, math.Sin),
 		{
 			name:   "linear without bias, on two axes",
 			layers: nn.Sequential{nn.Linear{Out: 4, In: 3, NoBias: true}, nn.Tanh{}, nn.Linear{Out: 2}},
@@ -362,10 +362,10 @@ func (c layerCase) inputs(n int) (*ts.Tensor, []array) {
 }
 
 // score is a scalar function of the outputs in which each has its own weight.
-func score(y *ts.Tensor) *ts.Tensor {
-	weights := tensor(normals(5, int(must(torch.Numel(y)))), shape(y)...)
-	y = must(torch.To(y, gotch.CPU, gotch.Double))
-	return y.MustMul(weights, false).MustMul(y.MustAddScalar(ts.FloatScalar(2), false), false).MustSum(gotch.Double, false)
+func score(y torch.Tensor) *ts.Tensor {
+	weights := tensor(normals(5, y.Numel()), shape(y)...)
+	y = torch.Of(must(torch.To(y.T(), gotch.CPU, gotch.Double)))
+	return y.Mul(weights).Mul(y.Add(2)).Sum().T()
 }
 
 func TestLayersAreWhatTheySay(t *testing.T) {
@@ -375,13 +375,13 @@ func TestLayersAreWhatTheySay(t *testing.T) {
 				n := build(t, c.layers, c.in...)
 				p := point(n, 3, 0.7, 0)
 				x, plain := c.inputs(3)
-				y := n.Forward(p, x)
+				y := n.Forward(p, torch.Of(x))
 				var want []float64
 				for i, input := range plain {
 					one := c.want(sites(p), input)
 					require.Equal(t, fmt.Sprint(n.Out()), fmt.Sprint(one.shape))
 					want = append(want, one.data...)
-					single := n.Forward(p, x.MustSelect(0, int64(i), false))
+					single := n.Forward(p, torch.Of(x.MustSelect(0, int64(i), false)))
 					require.Equal(t, n.Out(), shape(single))
 					closeTo(t, one.data, values(single), 1e-12, "a single input")
 				}
@@ -391,8 +391,8 @@ func TestLayersAreWhatTheySay(t *testing.T) {
 				if c.tokens == 0 {
 					x = must(torch.To(x, gotch.CPU, gotch.Float))
 				}
-				y = n.Forward(must(p.To(gotch.CPU, gotch.Float)), x)
-				require.Equal(t, gotch.Float, y.DType())
+				y = n.Forward(must(p.To(gotch.CPU, gotch.Float)), torch.Of(x))
+				require.Equal(t, gotch.Float, y.T().DType())
 				closeTo(t, want, values(y), 2e-5, "outputs in float32")
 			})
 		})
@@ -406,7 +406,7 @@ func TestGradientsAreFiniteDifferences(t *testing.T) {
 				n := build(t, c.layers, c.in...)
 				x, plain := c.inputs(2)
 				f := func(flat *ts.Tensor) *ts.Tensor {
-					return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, x))
+					return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
 				}
 				p := point(n, 3, 0.7, 0)
 				_, grad, err := torch.ValueAndGrad(f, p.Flat)
@@ -452,7 +452,7 @@ func TestSecondDerivativesAreFiniteDifferences(t *testing.T) {
 				n := build(t, c.layers, c.in...)
 				x, _ := c.inputs(2)
 				f := func(flat *ts.Tensor) *ts.Tensor {
-					return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, x))
+					return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
 				}
 				p := point(n, 3, 0.7, k)
 				v := point(n, 4, 1, k).Flat
@@ -505,7 +505,7 @@ func TestMappedIsALoop(t *testing.T) {
 				p := point(n, 3, 0.7, k)
 				on := func(x *ts.Tensor) func(*ts.Tensor) *ts.Tensor {
 					return func(flat *ts.Tensor) *ts.Tensor {
-						return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, x))
+						return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
 					}
 				}
 				v, g, err := torch.VmapValueAndGrad(on(x), p.Flat)
@@ -562,7 +562,7 @@ func TestLSTMIsLibtorchs(t *testing.T) {
 			false,
 			true,
 		)
-		closeTo(t, values(y), values(n.Forward(p, x)), 1e-12, "outputs")
+		closeTo(t, values(y), values(n.Forward(p, torch.Of(x))), 1e-12, "outputs")
 	})
 }
 
@@ -572,7 +572,7 @@ func TestSELUConstants(t *testing.T) {
 		n := build(t, nn.Sequential{nn.Linear{Out: 1}, nn.SELU{}}, 1)
 		p := must(infer.NewParams(n.Layout(), []float64{0, 1}))
 		closeTo(t, []float64{1.0507009873554805, -1.0507009873554805 * 1.6732632423543772, 0},
-			values(n.Forward(p, tensor([]float64{1, -1000, 0}, 3, 1))), 1e-15, "SELU")
+			values(n.Forward(p, torch.Of(tensor([]float64{1, -1000, 0}, 3, 1)))), 1e-15, "SELU")
 
 		// They keep mean 0 and variance 1 of Gaussian numbers (Klambauer et al. 2017): by quadrature.
 		var mean, square float64

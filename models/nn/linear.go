@@ -37,11 +37,11 @@ func (l Linear) Plan(in []int64) (Plan, error) {
 			!l.NoBias,
 			Param{Name: "weight", Shape: []int64{l.Out, features}, FanIn: features, FanOut: l.Out, Default: start},
 		),
-		Forward: func(c Call, x *ts.Tensor) *ts.Tensor {
+		Forward: func(c Call, x torch.Tensor) torch.Tensor {
 			if l.NoBias {
-				return x.MustMatmul(c.Params[0].MustTranspose(0, 1, false), false)
+				return x.MatMul(c.Params[0].Transpose())
 			}
-			return ts.MustLinear(x, c.Params[0], c.Params[1])
+			return torch.Of(ts.MustLinear(x.T(), c.Params[0].T(), c.Params[1].T()))
 		},
 	}, nil
 }
@@ -77,11 +77,11 @@ func (l Embedding) Plan(in []int64) (Plan, error) {
 			{Name: "weight", Shape: []int64{l.Num, l.Dim}, FanIn: 1, FanOut: l.Dim, Table: true, Default: Normal(1)},
 		},
 		AnyType: true,
-		Forward: func(c Call, x *ts.Tensor) *ts.Tensor {
-			if dtype := x.DType(); dtype != gotch.Int64 && dtype != gotch.Int {
+		Forward: func(c Call, x torch.Tensor) torch.Tensor {
+			if dtype := x.T().DType(); dtype != gotch.Int64 && dtype != gotch.Int {
 				torch.Must(x, fmt.Errorf("the tokens are %v: expected int64: %w", dtype, infer.ErrConfig))
 			}
-			return ts.MustEmbedding(c.Params[0], x, -1, false, false)
+			return torch.Of(ts.MustEmbedding(c.Params[0].T(), x.T(), -1, false, false))
 		},
 	}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // LinearLayers are the [Linear] layers in their order. Other layers, also those that embed a Linear,
@@ -31,11 +30,7 @@ func (n *Network) LinearLayers() []laplace.Layer {
 // needs what goes into them and comes out. linear gets the name of a layer's weights and its inputs x, [n, ..., in],
 // and returns x Wᵀ + b, [n, ..., out], with which the network goes on. It is called once for each of
 // [Network.LinearLayers], in their order; the network does not compute them itself.
-func (n *Network) ForwardLinear(
-	p infer.Params,
-	x *ts.Tensor,
-	linear func(weight string, x *ts.Tensor) *ts.Tensor,
-) *ts.Tensor {
+func (n *Network) ForwardLinear(p infer.Params, x torch.Tensor, linear laplace.Linear) torch.Tensor {
 	if linear == nil {
 		torch.Must(
 			x,
@@ -46,23 +41,12 @@ func (n *Network) ForwardLinear(
 }
 
 // product is a linear layer's outputs by a function, checked.
-func (l layer) product(x *ts.Tensor, linear func(weight string, x *ts.Tensor) *ts.Tensor) *ts.Tensor {
+func (l layer) product(x torch.Tensor, linear laplace.Linear) torch.Tensor {
 	weight := l.Params[0]
 	y := linear(l.name+"."+weight.Name, x)
-	want := slices.Clone(torch.Must(torch.Shape(x)))
+	want := slices.Clone(x.Shape())
 	want[len(want)-1] = weight.Shape[0]
-	if y == nil {
-		torch.Must(
-			x,
-			fmt.Errorf(
-				"nn: layer %q: the function for the linear layers returned nil: expected shape %v: %w",
-				l.name,
-				want,
-				infer.ErrConfig,
-			),
-		)
-	}
-	if have := torch.Must(torch.Shape(y)); !slices.Equal(have, want) {
+	if have := y.Shape(); !slices.Equal(have, want) {
 		torch.Must(
 			x,
 			fmt.Errorf(

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -24,7 +23,7 @@ func TestLinearLayersAreComputedOnce(t *testing.T) {
 	require.NoError(t, err)
 	own := map[string]int{}
 	for i, l := range net.layers {
-		net.layers[i].Forward = func(c Call, x *ts.Tensor) *ts.Tensor {
+		net.layers[i].Forward = func(c Call, x torch.Tensor) torch.Tensor {
 			own[l.name]++
 			return l.Forward(c, x)
 		}
@@ -33,9 +32,9 @@ func TestLinearLayersAreComputedOnce(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		p := torch.Must(infer.Zeros(net.Layout()))
 		x := torch.Must(torch.FromSlice(make([]float64, 8), 4, 2))
-		net.ForwardLinear(p, x, func(weight string, x *ts.Tensor) *ts.Tensor {
+		net.ForwardLinear(p, torch.Of(x), func(weight string, x torch.Tensor) torch.Tensor {
 			asked = append(asked, weight)
-			return x.MustMatmul(p.Get(weight).T().MustTranspose(0, 1, false), false)
+			return x.MatMul(p.Get(weight).Transpose())
 		})
 		return nil
 	}))

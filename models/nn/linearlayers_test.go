@@ -16,17 +16,17 @@ import (
 )
 
 // product is x Wᵀ + b from the sites of a point.
-func product(n *nn.Network, p infer.Params) func(weight string, x *ts.Tensor) *ts.Tensor {
+func product(n *nn.Network, p infer.Params) laplace.Linear {
 	bias := map[string]string{}
 	for _, l := range n.LinearLayers() {
 		bias[l.Weight] = l.Bias
 	}
-	return func(weight string, x *ts.Tensor) *ts.Tensor {
-		y := x.MustMatmul(p.Get(weight).T().MustTranspose(0, 1, false), false)
+	return func(weight string, x torch.Tensor) torch.Tensor {
+		y := x.MatMul(p.Get(weight).Transpose())
 		if bias[weight] == "" {
 			return y
 		}
-		return y.MustAdd(p.Get(bias[weight]).T(), false)
+		return y.Add(p.Get(bias[weight]))
 	}
 }
 
@@ -36,12 +36,12 @@ type embeds struct{ nn.Linear }
 func (e embeds) Plan(in []int64) (nn.Plan, error) {
 	p, err := e.Linear.Plan(in)
 	f := p.Forward
-	p.Forward = func(c nn.Call, x *ts.Tensor) *ts.Tensor { return f(c, x).MustMulScalar(ts.FloatScalar(2), false) }
+	p.Forward = func(c nn.Call, x torch.Tensor) torch.Tensor { return f(c, x).Mul(2) }
 	return p, err
 }
 
 // other is a function that calls itself Linear.
-var other = nn.Func{Kind: "Linear", F: func(x *ts.Tensor) *ts.Tensor { return x }}
+var other = nn.Func{Kind: "Linear", F: func(x torch.Tensor) torch.Tensor { return x }}
 
 func TestLinearLayers(t *testing.T) {
 	n := build(
@@ -82,17 +82,17 @@ func TestForwardLinearIsForward(t *testing.T) {
 			x := tensor(normals(2, int(3*size)), append([]int64{3}, c.in...)...)
 			p := point(n, 1, 0.7, 0)
 			do(t, func() {
-				want := n.Forward(p, x)
-				closeTo(t, values(want), values(n.ForwardLinear(p, x, product(n, p))), 1e-14, "float64")
-				assert.Equal(t, shape(want), shape(n.ForwardLinear(p, x, product(n, p))))
+				want := n.Forward(p, torch.Of(x))
+				closeTo(t, values(want), values(n.ForwardLinear(p, torch.Of(x), product(n, p))), 1e-14, "float64")
+				assert.Equal(t, shape(want), shape(n.ForwardLinear(p, torch.Of(x), product(n, p))))
 				one := x.MustSelect(0, 1, false)
-				y := n.ForwardLinear(p, one, product(n, p))
-				closeTo(t, values(n.Forward(p, one)), values(y), 1e-14, "one datum")
+				y := n.ForwardLinear(p, torch.Of(one), product(n, p))
+				closeTo(t, values(n.Forward(p, torch.Of(one))), values(y), 1e-14, "one datum")
 				assert.Equal(t, n.Out(), shape(y))
 
 				single := must(p.To(gotch.CPU, gotch.Float))
-				y = n.ForwardLinear(single, must(torch.To(x, gotch.CPU, gotch.Float)), product(n, single))
-				assert.Equal(t, gotch.Float, y.DType())
+				y = n.ForwardLinear(single, torch.Of(must(torch.To(x, gotch.CPU, gotch.Float))), product(n, single))
+				assert.Equal(t, gotch.Float, y.T().DType())
 				closeTo(t, values(want), values(y), 1e-5, "float32")
 
 				shapes := n.Shapes()
@@ -101,14 +101,14 @@ func TestForwardLinearIsForward(t *testing.T) {
 				for _, s := range n.Sites() {
 					larger.Get(s.Name).T().Copy_(p.Get(s.Name).T())
 				}
-				closeTo(t, values(want), values(n.ForwardLinear(larger, x, product(n, larger))), 1e-14, "a larger layout")
+				closeTo(t, values(want), values(n.ForwardLinear(larger, torch.Of(x), product(n, larger))), 1e-14, "a larger layout")
 
 				points := point(n, 3, 0.7, 2)
 				mapped := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
 					at := infer.Params{Layout: n.Layout(), Flat: in[0]}
-					return []*ts.Tensor{n.ForwardLinear(at, x, product(n, at))}, nil
+					return []*ts.Tensor{n.ForwardLinear(at, torch.Of(x), product(n, at)).T()}, nil
 				}, []*ts.Tensor{points.Flat}, nil))
-				closeTo(t, values(must(n.Predict(points, x, nil))), values(mapped[0]), 1e-14, "mapped over points")
+				closeTo(t, values(must(n.Predict(points, torch.Of(x), nil))), values(mapped[0]), 1e-14, "mapped over points")
 			})
 		})
 	}
@@ -119,13 +119,13 @@ func TestForwardLinearTakesWhatIsReturned(t *testing.T) {
 	n := build(t, nn.Sequential{nn.Linear{Out: 2}, nn.ReLU{}, nn.Linear{Out: 1}}, 3)
 	p := point(n, 1, 1, 0)
 	do(t, func() {
-		y := n.ForwardLinear(p, tensor(make([]float64, 6), 2, 3), func(weight string, x *ts.Tensor) *ts.Tensor {
+		y := n.ForwardLinear(p, torch.Of(tensor(make([]float64, 6), 2, 3)), func(weight string, x torch.Tensor) torch.Tensor {
 			if weight == "0.weight" {
-				assert.Equal(t, []int64{2, 3}, shape(x))
-				return tensor([]float64{-1, 2, 3, -4}, 2, 2)
+				assert.Equal(t, []int64{2, 3}, x.Shape())
+				return torch.Of(tensor([]float64{-1, 2, 3, -4}, 2, 2))
 			}
-			assert.Equal(t, []float64{0, 2, 3, 0}, values(x))
-			return tensor([]float64{7, 8}, 2, 1)
+			assert.Equal(t, []float64{0, 2, 3, 0}, x.Values())
+			return torch.Of(tensor([]float64{7, 8}, 2, 1))
 		})
 		assert.Equal(t, []float64{7, 8}, values(y))
 	})
@@ -134,22 +134,22 @@ func TestForwardLinearTakesWhatIsReturned(t *testing.T) {
 func TestForwardLinearErrors(t *testing.T) {
 	n := build(t, nn.Sequential{nn.Named("a", nn.Linear{Out: 2})}, 3)
 	p, x := point(n, 1, 1, 0), tensor(make([]float64, 12), 4, 3)
-	for want, f := range map[string]func(string, *ts.Tensor) *ts.Tensor{
+	for want, f := range map[string]laplace.Linear{
 		"nn: the function for the linear layers is nil": nil,
-		`nn: layer "a": the function for the linear layers returned nil: expected shape [4 2]`: func(string,
-			*ts.Tensor) *ts.Tensor {
-			return nil
+		`nn: layer "a": the function for the linear layers returned shape []: expected [4 2]`: func(string,
+			torch.Tensor) torch.Tensor {
+			return torch.Tensor{}
 		},
 		`nn: layer "a": the function for the linear layers returned shape [4 3]: expected [4 2]`: func(_ string,
-			x *ts.Tensor) *ts.Tensor {
+			x torch.Tensor) torch.Tensor {
 			return x
 		},
 	} {
-		err := failing(t, func() { n.ForwardLinear(p, x, f) })
+		err := failing(t, func() { n.ForwardLinear(p, torch.Of(x), f) })
 		assert.ErrorContains(t, err, want)
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	}
-	err := failing(t, func() { n.ForwardLinear(p, p.Flat, product(n, p)) })
+	err := failing(t, func() { n.ForwardLinear(p, torch.Of(p.Flat), product(n, p)) })
 	assert.ErrorContains(t, err, "the input has shape [8]: expected [n 3]")
 }
 
@@ -170,13 +170,12 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 	batch := infer.Batch{"x": tensor(x, n, 2), "y": tensor(y, n, 2)}
 	layers := net.LinearLayers()
 	kfac := laplace.KFAC{
-		Network: func(p infer.Params, b infer.Batch, linear laplace.Linear) *ts.Tensor {
-			return net.ForwardLinear(p, b.Get("x").T(), linear)
+		Network: func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+			return net.ForwardLinear(p, b.Get("x"), linear)
 		},
 		Layers: layers,
-		Outer: func(z *ts.Tensor, b infer.Batch) *ts.Tensor {
-			r := b.Get("y").T().MustSub(z, false).MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5/variance), false)
-			return r.MustSumDimIntlist([]int64{-1}, false, r.DType(), false)
+		Outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
+			return b.Get("y").Sub(z).Square().Mul(-0.5 / variance).Sum(-1)
 		},
 		PriorPrecision: laplace.Isotropic(lambda),
 	}

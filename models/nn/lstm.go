@@ -3,6 +3,7 @@ package nn
 import (
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -51,14 +52,14 @@ func (l LSTM) Plan(in []int64) (Plan, error) {
 	return Plan{Out: out, Params: params, Forward: l.forward}, nil
 }
 
-func (l LSTM) forward(call Call, x *ts.Tensor) *ts.Tensor {
+func (l LSTM) forward(call Call, x torch.Tensor) torch.Tensor {
 	bias := call.Params[2]
 	if !l.OneBias {
-		bias = bias.MustAdd(call.Params[3], false)
+		bias = bias.Add(call.Params[3])
 	}
 	// What the inputs give to the gates is one product for all steps, [steps, n, 4 Hidden].
-	inputs := ts.MustLinear(x.MustTranspose(0, 1, false), call.Params[0], bias).MustUnbind(0, false)
-	recurrent := call.Params[1].MustTranspose(0, 1, false)
+	inputs := ts.MustLinear(x.T().MustTranspose(0, 1, false), call.Params[0].T(), bias.T()).MustUnbind(0, false)
+	recurrent := call.Params[1].Transpose().T()
 	var h, c *ts.Tensor
 	var all []*ts.Tensor
 	for t, gates := range inputs {
@@ -78,7 +79,7 @@ func (l LSTM) forward(call Call, x *ts.Tensor) *ts.Tensor {
 		}
 	}
 	if l.All {
-		return ts.MustStack(all, 1)
+		return torch.Of(ts.MustStack(all, 1))
 	}
-	return h
+	return torch.Of(h)
 }

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -181,36 +182,34 @@ type Run struct {
 	Source *torch.Source
 	// Masks are for layers with dropout, by the layer's name: tensors of 0 and 1 (or bool) that broadcast to the layer's
 	// input [n, ...]. They go before Source.
-	Masks map[string]*ts.Tensor
-	// Hook is called after each layer with its name, input and output. The network goes on with what it returns; nil is
-	// the output itself. [Network.ForwardLinear] is for linear layers, and does not compute them before.
-	Hook func(name string, input, output *ts.Tensor) *ts.Tensor
+	Masks map[string]torch.Tensor
+	// Hook is called after each layer with its name, input and output. The network goes on with what it returns; a number,
+	// as in torch.Tensor{}, is the output itself. [Network.ForwardLinear] is for linear layers, and does not compute them
+	// before.
+	Hook func(name string, input, output torch.Tensor) torch.Tensor
 }
 
 // Forward evaluates the network, without dropout, at one point (p.Flat of shape [d]) on inputs [n, in...]: the outputs
 // are [n, out...]. A single input, [in...], gives a single output, [out...].
 //
 // It is meant for use inside a model: what does not fit panics with an error that the caller of the model returns.
-func (n *Network) Forward(p infer.Params, x *ts.Tensor) *ts.Tensor { return n.ForwardWith(p, x, Run{}) }
+func (n *Network) Forward(p infer.Params, x torch.Tensor) torch.Tensor {
+	return n.ForwardWith(p, x, Run{})
+}
 
 // ForwardWith is Forward with dropout or a hook. A single input gets an axis of one datum on its way.
-func (n *Network) ForwardWith(p infer.Params, x *ts.Tensor, run Run) *ts.Tensor {
+func (n *Network) ForwardWith(p infer.Params, x torch.Tensor, run Run) torch.Tensor {
 	return n.forward(p, x, run, nil)
 }
 
 // forward is ForwardWith; linear computes the linear layers where it is not nil.
-func (n *Network) forward(
-	p infer.Params,
-	x *ts.Tensor,
-	run Run,
-	linear func(weight string, x *ts.Tensor) *ts.Tensor,
-) *ts.Tensor {
+func (n *Network) forward(p infer.Params, x torch.Tensor, run Run, linear laplace.Linear) torch.Tensor {
 	single := torch.Must(n.check(p, x))
 	if len(run.Masks) > 0 {
 		torch.Must(x, n.checkMasks(run.Masks))
 	}
 	if single {
-		x = x.MustUnsqueeze(0, false)
+		x = x.Unsqueeze(0)
 	}
 	params := n.parts(p)
 	for i, site := range n.sites {
@@ -225,23 +224,24 @@ func (n *Network) forward(
 	for _, l := range n.layers {
 		c := Call{Source: run.Source, Mask: run.Masks[l.name]}
 		for range l.Params {
-			c.Params, places = append(c.Params, params[places[0]]), places[1:]
+			c.Params, places = append(c.Params, torch.Of(params[places[0]])), places[1:]
 		}
-		var y *ts.Tensor
+		var y torch.Tensor
 		if l.linear && linear != nil {
 			y = l.product(x, linear)
 		} else {
 			y = l.Forward(c, x)
 		}
 		if run.Hook != nil {
-			if other := run.Hook(l.name, x, y); other != nil {
+			other := run.Hook(l.name, x, y)
+			if _, none := other.Number(); !none {
 				y = other
 			}
 		}
 		x = y
 	}
 	if single {
-		x = x.MustSqueezeDim(0, false)
+		x = x.Squeeze(0)
 	}
 	return x
 }
@@ -251,18 +251,19 @@ func (n *Network) forward(
 // With streams it is Monte-Carlo dropout (Gal & Ghahramani 2016): chain k's stream makes the masks of point k, so that
 // there must be K of them; at one point, S streams make S outputs, [S, n, out...]. The streams move on. Without
 // streams, nil, there is no dropout. All outputs are made at once; for many, call it for some at a time.
-func (n *Network) Predict(p infer.Params, x *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error) {
-	var y *ts.Tensor
+func (n *Network) Predict(p infer.Params, x torch.Tensor, streams *torch.Streams) (torch.Tensor, error) {
+	var y torch.Tensor
 	err := torch.Do(func(s *torch.Scope) error {
 		return torch.NoGrad(func() error {
 			f := func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
-				return []*ts.Tensor{n.ForwardWith(infer.Params{Layout: p.Layout, Flat: in[0]}, x, Run{Source: source})}, nil
+				at := infer.Params{Layout: p.Layout, Flat: in[0]}
+				return []*ts.Tensor{n.ForwardWith(at, x, Run{Source: source}).T()}, nil
 			}
 			out := make([]*ts.Tensor, 1)
 			var err error
 			switch batched := p.Batched(); {
 			case streams == nil && !batched:
-				out[0] = n.Forward(p, x)
+				out[0] = n.Forward(p, x).T()
 			case streams == nil:
 				out, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return f(in, nil) }, []*ts.Tensor{p.Flat}, nil)
 			case batched:
@@ -279,20 +280,20 @@ func (n *Network) Predict(p infer.Params, x *ts.Tensor, streams *torch.Streams) 
 			if err != nil {
 				return err
 			}
-			y = out[0]
-			s.Keep(y)
+			y = torch.Of(out[0])
+			s.Keep(out[0])
 			return nil
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("nn: %w", err)
+		return torch.Tensor{}, fmt.Errorf("nn: %w", err)
 	}
 	return y, nil
 }
 
 // check says whether x is a single input, and refuses points and inputs that do not fit.
-func (n *Network) check(p infer.Params, x *ts.Tensor) (single bool, err error) {
-	if p.Layout == nil || p.Flat == nil || x == nil {
+func (n *Network) check(p infer.Params, x torch.Tensor) (single bool, err error) {
+	if _, number := x.Number(); p.Layout == nil || p.Flat == nil || number {
 		return false, fmt.Errorf("nn: a point with a layout and an input are needed: %w", infer.ErrConfig)
 	}
 	flat, err := p.Flat.KelvinDescribe()
@@ -303,7 +304,7 @@ func (n *Network) check(p infer.Params, x *ts.Tensor) (single bool, err error) {
 		return false, fmt.Errorf("nn: params of shape %v: expected one point, [%d]; Network.Predict takes K points: %w",
 			flat.Shape, p.Layout.Dim(), infer.ErrLayout)
 	}
-	in, err := x.KelvinDescribe()
+	in, err := x.T().KelvinDescribe()
 	if err != nil {
 		return false, err
 	}
@@ -325,7 +326,7 @@ func (n *Network) check(p infer.Params, x *ts.Tensor) (single bool, err error) {
 	return single, nil
 }
 
-func (n *Network) checkMasks(masks map[string]*ts.Tensor) error {
+func (n *Network) checkMasks(masks map[string]torch.Tensor) error {
 	var random []string
 	for _, l := range n.layers {
 		if l.Random {

@@ -49,7 +49,7 @@ func TestCNNLSTMRuns(t *testing.T) {
 		for i := range tokens {
 			tokens[i] = int64(i*i) % 11
 		}
-		y, err := n.Predict(point(n, 1, 0.3, 4), must(torch.FromSlice(tokens, 2, 30)), nil)
+		y, err := n.Predict(point(n, 1, 0.3, 4), torch.Of(must(torch.FromSlice(tokens, 2, 30))), nil)
 		require.NoError(t, err)
 		assert.Equal(t, []int64{4, 2, 3}, shape(y))
 	})
@@ -84,7 +84,7 @@ func TestNames(t *testing.T) {
 	for range 10 {
 		s = append(s, nn.Linear{Out: 2, NoBias: true})
 	}
-	n := build(t, append(s, nn.Func{Kind: "Double", F: func(x *ts.Tensor) *ts.Tensor { return x }}), 3)
+	n := build(t, append(s, nn.Func{Kind: "Double", F: func(x torch.Tensor) torch.Tensor { return x }}), 3)
 	assert.Equal(
 		t,
 		[]string{
@@ -153,20 +153,20 @@ func TestNetworkInALargerLayout(t *testing.T) {
 		}
 		inner := must(infer.NewParams(n.Layout(), own))
 		x := tensor(normals(2, 8), 4, 2)
-		closeTo(t, values(n.Forward(inner, x)), values(n.Forward(p, x)), 1e-15, "outputs")
+		closeTo(t, values(n.Forward(inner, torch.Of(x))), values(n.Forward(p, torch.Of(x))), 1e-15, "outputs")
 		prior := must(nn.NewPrior(n, nn.HePrior(0.3)))
 		closeTo(t, values(prior.LogDensity(inner)), values(prior.LogDensity(p)), 1e-14, "prior")
 	})
 	other, err := infer.NewLayout(infer.Shapes{"0.weight": {3, 2}})
 	require.NoError(t, err)
-	err = failing(t, func() { n.Forward(must(infer.Zeros(other)), tensor([]float64{1, 2}, 2)) })
+	err = failing(t, func() { n.Forward(must(infer.Zeros(other)), torch.Of(tensor([]float64{1, 2}, 2))) })
 	var missing *infer.ModelError
 	require.True(t, errors.As(err, &missing))
 	assert.Equal(t, "0.bias", missing.Name)
 	shapes["0.weight"] = []int64{2, 3}
 	l, err = infer.NewLayout(shapes)
 	require.NoError(t, err)
-	err = failing(t, func() { n.Forward(must(infer.Zeros(l)), tensor([]float64{1, 2}, 2)) })
+	err = failing(t, func() { n.Forward(must(infer.Zeros(l)), torch.Of(tensor([]float64{1, 2}, 2))) })
 	require.ErrorIs(t, err, infer.ErrLayout)
 	require.ErrorContains(t, err, `site "0.weight" has shape [2 3]: expected [3 2]`)
 }
@@ -177,7 +177,7 @@ func TestHook(t *testing.T) {
 	do(t, func() {
 		p, x := point(n, 1, 1, 0), tensor(normals(2, 8), 4, 2)
 		var names []string
-		y := n.ForwardWith(p, x, nn.Run{Hook: func(name string, input, output *ts.Tensor) *ts.Tensor {
+		y := n.ForwardWith(p, torch.Of(x), nn.Run{Hook: func(name string, input, output torch.Tensor) torch.Tensor {
 			names = append(names, name)
 			switch name {
 			case "hidden":
@@ -189,14 +189,14 @@ func TestHook(t *testing.T) {
 					1e-15,
 					"pre-activation",
 				)
-				return nil
+				return torch.Tensor{}
 			case "2":
-				return output.MustMulScalar(ts.FloatScalar(2), false)
+				return output.Mul(2)
 			}
 			return output
 		}})
 		assert.Equal(t, []string{"hidden", "1", "2"}, names)
-		closeTo(t, values(n.Forward(p, x).MustMulScalar(ts.FloatScalar(2), false)), values(y), 1e-15, "outputs")
+		closeTo(t, values(n.Forward(p, torch.Of(x)).Mul(2)), values(y), 1e-15, "outputs")
 	})
 }
 
@@ -207,15 +207,15 @@ func TestHookGivesGradientsOfPreActivations(t *testing.T) {
 	do(t, func() {
 		p, x := point(n, 1, 1, 0), tensor(normals(2, 8), 4, 2)
 		probe := must(torch.Leaf(ts.MustZeros([]int64{4, 3}, gotch.Double, gotch.CPU)))
-		y := n.ForwardWith(p, x, nn.Run{Hook: func(name string, _, output *ts.Tensor) *ts.Tensor {
+		y := n.ForwardWith(p, torch.Of(x), nn.Run{Hook: func(name string, _, output torch.Tensor) torch.Tensor {
 			if name == "0" {
-				return output.MustAdd(probe, false)
+				return output.Add(probe)
 			}
-			return nil
+			return torch.Tensor{}
 		}})
 		g := must(torch.Grad([]*ts.Tensor{score(y)}, []*ts.Tensor{probe}, nil))[0]
 		_, grad, err := torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
-			return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, x))
+			return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
 		}, p.Flat)
 		require.NoError(t, err)
 		at := infer.Params{Layout: n.Layout(), Flat: grad}
@@ -243,7 +243,7 @@ func TestSymmetries(t *testing.T) {
 	require.NoError(t, err)
 	do(t, func() {
 		p, x := point(n, 1, 1, 0), tensor(normals(2, 30), 10, 3)
-		want := values(n.Forward(p, x))
+		want := values(n.Forward(p, torch.Of(x)))
 		with := func(change func(s map[string]array)) []float64 {
 			s := sites(p)
 			change(s)
@@ -251,7 +251,7 @@ func TestSymmetries(t *testing.T) {
 			for _, site := range n.Layout().Sites {
 				flat = append(flat, s[site.Name].data...)
 			}
-			return values(n.Forward(must(infer.NewParams(n.Layout(), flat)), x))
+			return values(n.Forward(must(infer.NewParams(n.Layout(), flat)), torch.Of(x)))
 		}
 		swapped := with(func(s map[string]array) {
 			order := []int64{2, 0, 3, 1}
@@ -296,17 +296,17 @@ func TestNestedMaps(t *testing.T) {
 				p := point(n, 3, 0.7, 2)
 				y := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
 					return torch.Vmap(func(datum []*ts.Tensor) ([]*ts.Tensor, error) {
-						return []*ts.Tensor{n.Forward(infer.Params{Layout: n.Layout(), Flat: in[0]}, datum[0])}, nil
+						return []*ts.Tensor{n.Forward(infer.Params{Layout: n.Layout(), Flat: in[0]}, torch.Of(datum[0])).T()}, nil
 					}, []*ts.Tensor{x}, nil)
 				}, []*ts.Tensor{p.Flat}, nil))[0]
-				want, err := n.Predict(p, x, nil)
+				want, err := n.Predict(p, torch.Of(x), nil)
 				require.NoError(t, err)
 				require.Equal(t, append([]int64{2, 3}, n.Out()...), shape(y))
 				closeTo(t, values(want), values(y), 1e-12, "outputs")
 				for k := range 2 {
-					one, err := n.Predict(row(p, k), x, nil)
+					one, err := n.Predict(row(p, k), torch.Of(x), nil)
 					require.NoError(t, err)
-					closeTo(t, values(one), values(want.MustSelect(0, int64(k), false)), 1e-12, "outputs of a point")
+					closeTo(t, values(one), values(want.At(k)), 1e-12, "outputs of a point")
 				}
 			})
 		})
@@ -318,7 +318,7 @@ func TestNetworkInALogPosterior(t *testing.T) {
 	n, err := nn.MLP{Sizes: []int64{3, 4, 2}, Activation: nn.SELU{}}.Build()
 	require.NoError(t, err)
 	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(n.Forward(p, b.Get("x").T()).MustSum(p.Flat.DType(), false)), nil
+		return n.Forward(p, b.Get("x")).Sum(), nil
 	}, 1))
 	require.NoError(t, err)
 	do(t, func() {

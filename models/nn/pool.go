@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // MaxPool1d takes the largest of every Kernel steps: inputs [channels, steps] become [channels, steps'], with steps' as
@@ -28,10 +28,9 @@ func (l MaxPool1d) Plan(in []int64) (Plan, error) {
 	return Plan{
 		Out: append([]int64{in[0]}, sizes...),
 		// libtorch 1.13 maps the pooling of images, but that of sequences only in a slow loop.
-		Forward: func(_ Call, x *ts.Tensor) *ts.Tensor {
-			return x.MustUnsqueeze(-2, false).
-				MustMaxPool2d(kernel, stride, padding, []int64{1, 1}, false, false).
-				MustSqueezeDim(-2, false)
+		Forward: func(_ Call, x torch.Tensor) torch.Tensor {
+			rows := x.Unsqueeze(-2).T()
+			return torch.Of(rows.MustMaxPool2d(kernel, stride, padding, []int64{1, 1}, false, false)).Squeeze(-2)
 		},
 	}, nil
 }
@@ -56,15 +55,15 @@ func (l MaxPool2d) Plan(in []int64) (Plan, error) {
 	stride := or(l.Stride, l.Kernel)
 	return Plan{
 		Out: append([]int64{in[0]}, sizes...),
-		Forward: func(_ Call, x *ts.Tensor) *ts.Tensor {
-			return x.MustMaxPool2d(
+		Forward: func(_ Call, x torch.Tensor) torch.Tensor {
+			return torch.Of(x.T().MustMaxPool2d(
 				[]int64{l.Kernel, l.Kernel},
 				[]int64{stride, stride},
 				[]int64{l.Padding, l.Padding},
 				[]int64{1, 1},
 				false,
 				false,
-			)
+			))
 		},
 	}, nil
 }

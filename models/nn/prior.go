@@ -97,34 +97,25 @@ func (p *Prior) Laws() map[string]Law {
 // LogDensity is the log density, with its constants, at one point (Flat of shape [d]): a tensor of shape []. Sites that
 // are not the network's are left out. Outside a uniform law it is −∞. It is meant for use inside a model, as
 // [Network.Forward] is.
-func (p *Prior) LogDensity(params infer.Params) *ts.Tensor {
-	flat := p.network.flat(params)
-	var sum *ts.Tensor
+func (p *Prior) LogDensity(params infer.Params) torch.Tensor {
+	flat, sum := p.network.flat(params), torch.Of(p.constant)
 	for _, t := range p.terms {
-		var value *ts.Tensor
 		switch t.family {
 		case normal:
-			z, factor := flat, -0.5
+			z, factor := torch.Of(flat), -0.5/(t.scale*t.scale)
 			if t.inverse != nil {
-				z = flat.MustMul(t.like(flat), false)
-			} else {
-				factor /= t.scale * t.scale
+				z, factor = torch.Of(flat).Mul(t.like(flat)), -0.5
 			}
-			value = z.MustDot(z, false).MustMulScalar(ts.FloatScalar(factor), false)
+			sum = sum.Add(z.Dot(z).Mul(factor))
 		case doubleExponential:
-			value = t.size(flat).MustSum(flat.DType(), false).MustNeg(false)
+			sum = sum.Sub(t.size(flat).Sum())
 		case uniform:
 			// log 1 inside, log 0 outside.
-			inside := t.size(flat).MustLe(ts.FloatScalar(1), false)
-			value = inside.MustTotype(flat.DType(), false).MustLog(false).MustSum(flat.DType(), false)
-		}
-		if sum == nil {
-			sum = value
-		} else {
-			sum = sum.MustAdd(value, false)
+			inside := t.size(flat).Le(1).T()
+			sum = sum.Add(torch.Of(inside.MustTotype(flat.DType(), false)).Log().Sum())
 		}
 	}
-	return sum.MustAddScalar(ts.FloatScalar(p.constant), false)
+	return sum
 }
 
 // Draw draws points from the prior; see [Init].
@@ -133,11 +124,11 @@ func (p *Prior) Draw(streams *torch.Streams) (infer.Params, error) {
 }
 
 // size is |θ|/scale of each element.
-func (t term) size(flat *ts.Tensor) *ts.Tensor {
+func (t term) size(flat *ts.Tensor) torch.Tensor {
 	if t.inverse == nil {
-		return flat.MustAbs(false).MustDivScalar(ts.FloatScalar(t.scale), false)
+		return torch.Of(flat).Abs().Div(t.scale)
 	}
-	return flat.MustMul(t.like(flat), false).MustAbs(false)
+	return torch.Of(flat).Mul(t.like(flat)).Abs()
 }
 
 // like is the scales in the type and on the device of θ.

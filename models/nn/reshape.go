@@ -1,6 +1,6 @@
 package nn
 
-import "github.com/sugarme/gotch/ts"
+import "github.com/kelvin-ppl/kelvin/torch"
 
 // Flatten makes a vector of each input: [a, b, ...] becomes [a·b·...], in row-major order.
 type Flatten struct{}
@@ -11,8 +11,8 @@ func (Flatten) Plan(in []int64) (Plan, error) {
 	for _, s := range in {
 		size *= s
 	}
-	return Plan{Out: []int64{size}, AnyType: true, Forward: func(_ Call, x *ts.Tensor) *ts.Tensor {
-		return x.MustReshape([]int64{-1, size}, false)
+	return Plan{Out: []int64{size}, AnyType: true, Forward: func(_ Call, x torch.Tensor) torch.Tensor {
+		return x.Reshape(-1, size)
 	}}, nil
 }
 
@@ -25,7 +25,7 @@ func (Transpose) Plan(in []int64) (Plan, error) {
 	if len(in) != 2 {
 		return Plan{}, misfit(in, "two axes")
 	}
-	return Plan{Out: []int64{in[1], in[0]}, AnyType: true, Forward: func(_ Call, x *ts.Tensor) *ts.Tensor {
-		return x.MustTranspose(1, 2, false)
+	return Plan{Out: []int64{in[1], in[0]}, AnyType: true, Forward: func(_ Call, x torch.Tensor) torch.Tensor {
+		return x.Transpose()
 	}}, nil
 }

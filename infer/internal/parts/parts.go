@@ -113,7 +113,7 @@ func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.Pe
 			}
 		}
 		value, _ := likelihood(1)(p, whole)
-		parts := curvature.PerSample(likelihood(1))(p, b)
+		parts := curvature.PerSample(likelihood(1))(p, b).T()
 		sum, all = item(parts.MustSum(parts.DType(), false))*double, item(value.T())
 		return nil
 	})
