@@ -110,6 +110,8 @@ func (c Compiler) flags() []string {
 	if c.barrier {
 		// Without it, gcc adds up the lanes of a reduction one by one.
 		f = append(f, "-fassociative-math", "-fno-signed-zeros", "-DKELVIN_BARRIER")
+		// It makes branches of choices that depend on each other, and loops with branches are not vectorised.
+		f = append(f, "-fno-tree-pre")
 	}
 	return append(append(f, native()...), "-fPIC", "-shared")
 }

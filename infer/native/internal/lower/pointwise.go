@@ -187,6 +187,8 @@ func (g *graph) simplify(op ir.Op, sizes []int, args []ref) (ref, bool) {
 				return same(r)
 			}
 		}
+	case ir.Exp:
+		return g.exponential(sizes, args[0])
 	case ir.Pow:
 		if is[1] {
 			return g.power(sizes, args[0], c[1])
