@@ -25,7 +25,7 @@ func (l *looper) node(i int) {
 		in.q, in.off[4] = C.int64_t(n.limit), C.uint32_t(l.step+1)
 	case n.op == ir.ScatterAdd:
 		l.moved(n, C.S_SCATTER, C.K_SCATTER)
-	case n.reduces() || n.op == dot:
+	case n.reduces() || n.op == dot || n.op == dots:
 		l.reduce(n)
 	default:
 		l.compute(i, n)
@@ -177,6 +177,10 @@ func (l *looper) compute(i int, n *node) {
 		l.emit(op, operands...)
 		return
 	}
+	if n.op == linear {
+		l.linear(i, n)
+		return
+	}
 	kernel, flags := 0, 0
 	single := make([]bool, 4)
 	for k, a := range n.args {
@@ -239,6 +243,10 @@ func (l *looper) compute(i int, n *node) {
 
 // reduce encodes a reduction.
 func (l *looper) reduce(n *node) {
+	if n.op == dots {
+		l.dots(n)
+		return
+	}
 	kind := map[ir.Op]int{ir.Sum: 0, dot: 0, ir.Prod: 1, ir.MaxOf: 2}[n.op]
 	start := l.pool.number([]float64{0, 1, math.Inf(-1)}[kind])
 	to := l.address(n.at)
@@ -247,10 +255,7 @@ func (l *looper) reduce(n *node) {
 		return
 	}
 	a := l.spread(n.args[0])
-	reduced := l.outer > 0 // is there an outer dimension over which it sums?
-	if reduced {
-		reduced = n.at.dims()&(1<<l.outer-1) != 1<<l.outer-1
-	}
+	reduced := l.reduced(n.at)
 	sizes, strides := l.inBlock(n.at.strides)
 	kept := 0 // leading dimensions that are kept
 	for kept < len(sizes) && strides[kept] != 0 {
@@ -276,11 +281,8 @@ func (l *looper) reduce(n *node) {
 		in := l.array(kernel, l.length(), operands...)
 		if l.one {
 			in.flags = 1 << 8
-		} else if reduced || l.serial {
-			l.fill(n.at, start)
 		} else {
-			l.into(outer)
-			l.emit(C.S_MOVE, to, start)
+			l.begin(n.at, start)
 		}
 	case kept > 0 && kept < len(sizes) && tail && rowFlat:
 		in := l.array(C.K_ROWS_SUM+kind, l.length(), to, a)
@@ -301,6 +303,39 @@ func (l *looper) reduce(n *node) {
 		in := l.array(C.K_AT_SUM+kind, l.length(), to, a)
 		l.where(in, n.at, true)
 		l.fill(n.at, start)
+	}
+}
+
+// reduced says whether there is an outer dimension over which a reduction goes.
+func (l *looper) reduced(a *access) bool {
+	all := uint(1<<l.outer - 1)
+	return l.outer > 0 && a.dims()&all != all
+}
+
+// begin sets the one number that a block adds to, before the first of its blocks.
+func (l *looper) begin(a *access, start place) {
+	if l.reduced(a) || l.serial {
+		l.fill(a, start)
+		return
+	}
+	l.into(outer)
+	l.emit(C.S_MOVE, l.address(a), start)
+}
+
+// dots encodes several sums of products.
+func (l *looper) dots(n *node) {
+	var arrays, targets []place
+	for k, a := range n.targets {
+		arrays, targets = append(arrays, l.list[n.args[k+1]].place), append(targets, l.address(a))
+	}
+	in := l.array(C.K_DOTS, l.length(), place{}, l.list[n.args[0]].place)
+	l.terms(in, arrays, targets, 0)
+	if l.one {
+		in.flags = 1 << 8
+		return
+	}
+	for _, a := range n.targets {
+		l.begin(a, l.pool.number(0))
 	}
 }
 

@@ -140,3 +140,4 @@ IF_KERNEL(eq)
 IF_KERNEL(ne)
 #include "memory.h"
 #include "reduce.h"
+#include "linear.h"

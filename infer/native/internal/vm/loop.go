@@ -38,14 +38,18 @@ func (e *encoder) loop(s *ir.Step) error {
 			n.level, n.array = once, false
 		}
 	}
+	combine(list)
 	fuse(list)
+	for i := range list {
+		if n := &list[i]; !n.done && n.writes() {
+			l.settle(n)
+		}
+	}
+	gather(list)
 	for i := range list {
 		n := &list[i]
 		if n.done {
 			continue
-		}
-		if n.writes() {
-			l.settle(n)
 		}
 		for _, a := range n.args {
 			list[a].left++

@@ -15,7 +15,9 @@ const (
 	ifLe
 	ifEq
 	ifNe
-	dot // Sum of A·B
+	dot    // Sum of A·B
+	dots   // several, with one A
+	linear // sum of numbers times arrays
 )
 
 // node is an instruction of a body on its way to the machine.
@@ -25,6 +27,10 @@ type node struct {
 	num   float64
 	at    *access
 	limit int
+
+	minus   uint      // of a linear combination: which of its terms are subtracted
+	free    bool      // of a linear combination: it has products alone
+	targets []*access // of several sums
 
 	uses  int
 	dims  uint // what its value depends on
@@ -75,7 +81,9 @@ func (e *encoder) nodes(s *ir.Step) (sizes []int, list []node) {
 }
 
 func (n *node) reduces() bool { return n.op == ir.Sum || n.op == ir.Prod || n.op == ir.MaxOf }
-func (n *node) writes() bool  { return n.op >= ir.Store && n.op <= ir.StoreIndex || n.op == dot }
+func (n *node) writes() bool {
+	return n.op >= ir.Store && n.op <= ir.StoreIndex || n.op == dot || n.op == dots
+}
 
 func (e *encoder) access(a *ir.Address) *access {
 	if a == nil {
@@ -98,6 +106,9 @@ func fuse(list []node) {
 	}
 	for i := range list {
 		n := &list[i]
+		if n.done {
+			continue
+		}
 		negated := func(a int) bool { return list[a].op == ir.Neg }
 		open := func(k int) { // drops the sign of an operand
 			sign := &list[n.args[k]]

@@ -20,6 +20,13 @@ typedef struct kvm_instr {
 // Bases. Those of the inputs follow, then of the outputs, then the cursors of a loop.
 enum { B_WORK, B_CONST, B_PREPARED, B_POOL, B_X, B_GRAD, B_VALUE, B_WEIGHT, B_CALL, B_STATUS, B_FIRST };
 
+// A term of an instruction that has several of one kind.
+typedef struct kvm_term {
+  uint16_t base[2];
+  uint32_t off[2];
+  uint32_t minus;
+} kvm_term;
+
 // A cursor is a base that moves with the iterations of a loop. Steps are in bytes.
 typedef struct kvm_cursor {
   int64_t base, off, block;
@@ -75,7 +82,7 @@ enum kvm_op {
 // Kernels on arrays. From K_UNARY on in the order of ir.Op. Of the others the name ends with the forms of the operands,
 // v for an array and s for one number, where they have functions of their own.
 enum kvm_kernel {
-  K_MOVE, K_LOAD, K_STORE, K_INDEX, K_SCATTER, K_LAST, K_QUOTIENT,
+  K_MOVE, K_LOAD, K_STORE, K_INDEX, K_SCATTER, K_LAST, K_QUOTIENT, K_LINEAR, K_DOTS,
   K_SUM, K_PROD, K_MAX, K_DOT,             // all elements to one number
   K_ROWS_SUM, K_ROWS_PROD, K_ROWS_MAX,     // each row to one number
   K_EACH_SUM, K_EACH_PROD, K_EACH_MAX,     // element by element into memory
