@@ -64,7 +64,8 @@ type Position struct {
 
 // Batches gives one batch after another, without end.
 type Batches interface {
-	// Next is the next batch. Its tensors belong to the scope that is open.
+	// Next is the next batch. Its tensors belong to the scope that is open. A run may ask for some ahead of its updates,
+	// and copies them then.
 	Next() (Batch, error)
 	// Position says which batch Next gives, Seek goes there.
 	Position() Position

@@ -46,6 +46,7 @@ type fused struct {
 	buffer   []float64    // draws of a call
 	index    []int64
 	windows  map[int64]*window
+	queue    queue
 }
 
 // newFused is nil for a method or a target whose updates need tensors. Whether updates are fused depends on the method,
@@ -68,72 +69,6 @@ func newFused(r *updater) *fused {
 		f.watched = true
 	}
 	return f
-}
-
-// load takes the state over.
-func (f *fused) load() (ok bool, err error) {
-	if f.chains != nil {
-		return true, nil
-	}
-	tensors, streams := f.method.FusedParts(f.state)
-	if len(tensors) == 0 {
-		return false, nil
-	}
-	c := fuse.New(f.layout.Dim(), len(tensors)-1, streams)
-	for i, t := range tensors {
-		err := torch.View(t, func(x []float64) error {
-			c.Set(register(i), x)
-			return nil
-		})
-		if err != nil {
-			return false, err
-		}
-	}
-	for k, held := range f.stuck {
-		c.SetHeld(k, held)
-	}
-	f.chains, f.own = c, f.state.Steps()-f.steps
-	return true, nil
-}
-
-// register is where the i-th tensor of a state is.
-func register(i int) fuse.Register {
-	if i == 0 {
-		return fuse.Theta
-	}
-	return fuse.Part(i - 1)
-}
-
-// sync brings the state up to date.
-func (f *fused) sync() error {
-	if f == nil || !f.ahead {
-		return nil
-	}
-	return torch.Do(func(*torch.Scope) error {
-		tensors, _ := f.method.FusedParts(f.state)
-		shape, err := torch.Shape(f.state.Position().Flat)
-		if err != nil {
-			return err
-		}
-		for i := range tensors {
-			if tensors[i], err = torch.FromSlice(f.chains.Get(register(i)), shape...); err != nil {
-				return err
-			}
-		}
-		f.replace(f.method.FusedState(f.state, f.own+f.steps, f.chains.Offset(), tensors))
-		f.ahead = false
-		return nil
-	})
-}
-
-// leave lets an update with tensors come next.
-func (f *fused) leave() error {
-	err := f.sync()
-	if f.chains != nil {
-		f.chains.Unbind()
-	}
-	f.chains = nil
-	return err
 }
 
 // usable says whether the target has native code, as far as is known.
@@ -185,10 +120,18 @@ func (f *fused) call(most int64) (made bool, err error) {
 		return false, err
 	}
 	at := f.batches.Position()
-	batch, err := data.next(int64(n))
+	began := time.Now()
+	batch, taken, err := data.next(int64(n))
 	if err != nil {
 		return false, err
 	}
+	if taken < int64(n) { // the batch after them has other shapes
+		if weight, err = f.plan(taken); err != nil {
+			return false, err
+		}
+		f.most = taken
+	}
+	took := time.Since(began)
 	if ok, err := f.bind(batch, weight != 0); !ok {
 		return false, errors.Join(err, f.batches.Seek(at))
 	}
@@ -196,9 +139,9 @@ func (f *fused) call(most int64) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	began := time.Now()
+	began = time.Now()
 	done, held, err := f.run(data)
-	if took := time.Since(began); took < callTime && int64(n) == f.most && f.affordable(2*f.most, data.size) {
+	if took += time.Since(began); took < callTime && taken == f.most && f.affordable(2*f.most, data.size) {
 		f.most *= 2
 	} else if took > 4*callTime {
 		f.most = max(1, f.most/2)
@@ -288,7 +231,7 @@ func (f *fused) watch(b Batch, weight float64) (Info, error) {
 }
 
 // run makes the updates that are planned and keeps the draws that they complete.
-func (f *fused) run(data feed) (done int, held int64, err error) {
+func (f *fused) run(data *feed) (done int, held int64, err error) {
 	d, records := f.layout.Dim(), f.program.Records(f.program.Len())
 	width := d + len(updateStats)
 	if records > 0 {
@@ -383,7 +326,7 @@ func (f *fused) settle() (made bool, err error) {
 			return err
 		}
 		if made, err = f.bind(batch, weight != 0); made {
-			_, _, err = f.run(feed{})
+			_, _, err = f.run(&feed{})
 		}
 		return errors.Join(err, f.batches.Seek(at))
 	})
@@ -404,4 +347,5 @@ func (f *fused) close() {
 	for _, w := range f.windows {
 		w.free()
 	}
+	f.queue.free()
 }

@@ -9,22 +9,23 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// feed is where the next n updates have their data from: one batch for all of them, or minibatches that each takes by
-// itself from all of the data.
+// feed is where the next n updates have their data from: one batch for all of them, minibatches that each takes by
+// itself from all of the data, or batches of the user's, which are copied one after another.
 type feed struct {
 	n      int64
-	size   int64   // of a minibatch; 0 for one batch
+	size   int64   // rows that an update takes; 0 for one batch
 	window *window // nil for one batch
-	next   func(n int64) (Batch, error)
+	// next takes the batches of n updates, or of fewer. It may set size and window.
+	next func(n int64) (b Batch, taken int64, err error)
 }
 
 // feed says from where at most n updates have their data.
-func (f *fused) feed(n int64) (feed, error) {
+func (f *fused) feed(n int64) (*feed, error) {
 	switch b := f.batches.(type) {
 	case *full:
-		return feed{n: n, next: func(n int64) (Batch, error) {
+		return &feed{n: n, next: func(n int64) (Batch, int64, error) {
 			b.given += n
-			return b.batch, nil
+			return b.batch, n, nil
 		}}, nil
 	case *minibatches:
 		if f.watched {
@@ -35,19 +36,28 @@ func (f *fused) feed(n int64) (feed, error) {
 		if !ok {
 			var err error
 			if w, err = newWindow(b.data, b.n, size); err != nil {
-				return feed{}, err
+				return nil, err
 			}
 			f.windows[size] = w
 		}
 		if w == nil {
 			break
 		}
-		return feed{n: n, size: size, window: w, next: func(n int64) (Batch, error) {
+		return &feed{n: n, size: size, window: w, next: func(n int64) (Batch, int64, error) {
 			f.index = b.take(n, f.index[:0])
-			return w.batch, nil
+			return w.batch, n, nil
 		}}, nil
+	default:
+		if !f.watched {
+			d := &feed{n: n}
+			d.next = func(n int64) (Batch, int64, error) { return f.queue.take(f, d, n) }
+			return d, nil
+		}
 	}
-	return feed{n: 1, next: func(int64) (Batch, error) { return f.batches.Next() }}, nil
+	return &feed{n: 1, next: func(int64) (Batch, int64, error) {
+		b, err := f.batches.Next()
+		return b, 1, err
+	}}, nil
 }
 
 // alike is how many batches from the next one on have its size, at most n.
