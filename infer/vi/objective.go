@@ -20,6 +20,8 @@ type family interface {
 	start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error)
 	// at is the distribution with variational parameters [K, P].
 	at(phi infer.Params) gaussian
+	// loops is the distribution of one chain with P variational parameters, for d of the model.
+	loops(phi []float64, d int) loops
 }
 
 // gaussian is K normal distributions N(μ, FFᵀ). Its functions may panic with errors that torch.Do returns.
@@ -51,6 +53,7 @@ type objective struct {
 	model    infer.Gradient
 	layout   *infer.Layout // of the model
 	noise    *ts.Tensor    // ε, [K, S, n]
+	samples  int           // S
 	jacobian float64       // what the model's log|J| counts: τ, or the weight of the prior over N
 	entropy  float64       // what log q counts: τ, times the weight of the prior
 	data     float64       // N
@@ -62,6 +65,13 @@ type objective struct {
 }
 
 func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infer.Evaluation, error) {
+	if o.small(p) {
+		return o.inLoops(p, b)
+	}
+	return o.inTensors(p, b)
+}
+
+func (o *objective) inTensors(p infer.Params, b infer.Batch) (infer.Evaluation, error) {
 	shape := o.noise.MustSize()
 	k, s, d := shape[0], shape[1], int64(o.layout.Dim())
 	phi := infer.Params{Layout: p.Layout, Flat: rows(p.Flat)}
@@ -98,21 +108,22 @@ func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infe
 	if !p.Batched() {
 		e.Value, e.Grad = e.Value.MustSelect(0, 0, false), e.Grad.MustSelect(0, 0, false)
 	}
-	if o.nelbo == nil {
-		err = o.report(e, logp)
-	}
+	means, err := torch.ToSlice[float64](average(logp))
+	o.report(e, means)
 	return e, err
 }
 
-// report keeps what Info tells of an evaluation. The NELBO is on the scale of the sum over data, in nats.
-func (o *objective) report(e infer.Evaluation, logp *ts.Tensor) (err error) {
+// report keeps what Info tells of the first evaluation, whose samples have log densities of the mean logp. The NELBO is
+// on the scale of the sum over data, in nats.
+func (o *objective) report(e infer.Evaluation, logp []float64) {
+	if o.nelbo != nil {
+		return
+	}
 	o.nelbo = make([]float64, len(e.Values))
 	for i, v := range e.Values {
 		o.nelbo[i] = -v * o.data
 	}
-	o.evaluation = e
-	o.logPosterior, err = torch.ToSlice[float64](average(logp))
-	return err
+	o.evaluation, o.logPosterior = e, logp
 }
 
 // shaped gives aux of single samples the dimensions of the chains, where there is one, and of the samples.

@@ -183,7 +183,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	tau := temperature / t.data // the temperature of a mean over data
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		o := &objective{family: t.family, layout: s.Mean.Layout, entropy: tau * weight, data: t.data,
+		o := &objective{family: t.family, layout: s.Mean.Layout, samples: t.samples, entropy: tau * weight, data: t.data,
 			stick: t.stickTheLanding == nil || *t.stickTheLanding}
 		var err error
 		if o.model, o.jacobian, err = t.model(weight, temperature); err != nil {
