@@ -35,6 +35,8 @@ func (e *environments) start(ctx context.Context, g group) (*process, error) {
 	c.Dir = filepath.Join(e.root, "cache")
 	p := &process{ctx: ctx, command: c}
 	c.Stderr = &p.errors
+	together(c) // httpstan leaves workers behind, which would run beside what is measured next
+	c.Cancel = func() error { return end(c) }
 	c.WaitDelay = time.Second // its workers may have the streams open still
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -79,7 +81,7 @@ func (p *process) ask(op string, r request, limit time.Duration) (a answer, err 
 		return a, p.ended
 	}
 	r["op"] = op
-	late := time.AfterFunc(limit, func() { p.command.Process.Kill(); p.pipe.Close() })
+	late := time.AfterFunc(limit, func() { end(p.command); p.pipe.Close() })
 	err = p.in.Encode(r)
 	var line []byte
 	if err == nil {
