@@ -37,6 +37,7 @@ type Report struct {
 	SetUpAt      *time.Time `json:"set_up_at"` // nil when set-up has not run
 	LibTorch     *LibTorch  `json:"libtorch"`  // the one in use, else the one that set-up would use
 	Runtime      *Runtime   `json:"runtime"`   // nil when nothing could be run
+	Tiers        *Tiers     `json:"tiers"`
 	MissingCount int        `json:"missing_ops_count"`
 	MissingOps   []string   `json:"missing_ops"`
 }
@@ -57,6 +58,7 @@ type Runtime struct {
 	InteropThreads int     `json:"interop_threads"` // 0 when not known
 	ParallelInfo   string  `json:"parallel_info"`
 	GradientUS     float64 `json:"gradient_us"` // one gradient, in microseconds
+	Tiers          []Tier  `json:"tiers"`       // the compiled ones
 }
 
 // Devices are the names of the CUDA devices that libtorch sees. It also reads a mere number of devices.
@@ -95,6 +97,7 @@ func Doctor(ctx context.Context, sys *System, parts Parts, opts DoctorOptions) *
 	if d.CacheDir, err = CacheDir(sys, opts.Cache); err != nil {
 		d.problem(err)
 	}
+	d.findTiers()
 	project, err := FindProject(ctx, sys, opts.Dir)
 	if err != nil {
 		d.problem(err)
@@ -213,6 +216,7 @@ func (d *doctor) probe(ctx context.Context, project *Project) {
 	}
 	d.nameDevices(ctx, r.CUDADevices)
 	d.Runtime = &r
+	d.tried(r.Tiers)
 	if d.LibTorch.CUDA && len(r.CUDADevices) == 0 {
 		d.problem(fail(nil, "check the driver with nvidia-smi, and CUDA_VISIBLE_DEVICES",
 			"libtorch has CUDA but sees no device"))

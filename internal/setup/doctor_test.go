@@ -11,11 +11,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 )
 
 // answers is what the probe prints on a fake machine.
 const answers = `{"version": "2.6.0", "cuda_devices": [], "blas": "MKL", "threads": 4, "interop_threads": 2,
-"parallel_info": "OpenMP 201511", "gradient_us": 98.4, "missing_ops": ["alpha", "zeta"]}`
+"parallel_info": "OpenMP 201511", "gradient_us": 98.4, "tiers": [{"name": "native", "by": "fakecc", "gradient_us": 4.12},
+{"name": "vm", "by": "avx2", "gradient_us": 9.5}], "missing_ops": ["alpha", "zeta"]}`
 
 // userOfKelvin is a module that requires Kelvin, which is a folder beside it.
 func userOfKelvin(t *testing.T) string {
@@ -71,7 +74,10 @@ func TestDoctorAfterSetUp(t *testing.T) {
 		"CUDA         no (this libtorch is for the CPU)\n",
 		"BLAS         MKL\n",
 		"threads      4 in an operation, 2 between operations\n",
-		"gradient     98 µs for one value-and-gradient\n",
+		"tier native  4.12 µs, C by fakecc 9.1 (/bin/fakecc), kept in /cache/native\n",
+		"tier vm      9.5 µs, in every program, vector instructions: avx2\n",
+		"tier eager   98.4 µs for one value-and-gradient\n",
+		"runs take    native\n",
 		"missing ops  2: alpha, zeta\n",
 		"set-up       ready, on ",
 	} {
@@ -94,14 +100,17 @@ func TestDoctorJSON(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(data, &got))
 	for _, name := range strings.Fields("state problems kelvin_version gotch_version go_version compiler os arch " +
-		"module module_dir go_work cache_dir gotch_copy set_up_at libtorch runtime missing_ops_count missing_ops") {
+		"module module_dir go_work cache_dir gotch_copy set_up_at libtorch runtime tiers missing_ops_count missing_ops") {
 		assert.Contains(t, got, name)
 	}
 	for _, name := range strings.Fields("dir include lib link_dirs version source cuda cxx11_abi") {
 		assert.Contains(t, got["libtorch"], name)
 	}
-	for _, name := range strings.Fields("version cuda_devices blas threads interop_threads parallel_info gradient_us") {
+	for _, name := range strings.Fields("version cuda_devices blas threads interop_threads parallel_info gradient_us tiers") {
 		assert.Contains(t, got["runtime"], name)
+	}
+	for _, name := range strings.Fields("default kelvin_native c_compiler no_c_compiler cache_dir not_kept") {
+		assert.Contains(t, got["tiers"], name)
 	}
 	assert.Equal(t, []any{}, got["problems"])
 }
@@ -260,4 +269,33 @@ func TestErrorText(t *testing.T) {
 	assert.Equal(t, "the problem in here: the cause\n  what to do: this", err.Error())
 	assert.ErrorIs(t, err, cause)
 	assert.Equal(t, "this", remedyOf(t, err))
+}
+
+// What runs take depends on the compiler, on whether it works, and on the environment.
+func TestDoctorTiers(t *testing.T) {
+	m := machine(t).withSystemTorch(t, tree{})
+	p := parts(t)
+	dir := userOfKelvin(t)
+	_, err := runSetup(t, m, p, Options{Dir: dir})
+	require.NoError(t, err)
+	m.withProbe(answers, nil)
+	m.KeepsC = func() (string, error) { return "/cache", errors.New("others may write /cache") }
+	assert.Contains(t, doctorOf(m, p, dir).Text(false), "/fakecc), compiled anew in each process: others may write /cache\n")
+
+	m.withProbe(strings.Replace(answers, `"by": "fakecc"`, `"reason": "fakecc: no stdint.h"`, 1), nil)
+	r := doctorOf(m, p, dir)
+	assert.Contains(t, r.Text(false), "tier native  no: fakecc: no stdint.h")
+	assert.Equal(t, "vm", r.Tiers.Default)
+	assert.Equal(t, StateReady, r.State, "compiled C is no need")
+
+	m.CCompiler = func() (ccompiler.Compiler, error) { return ccompiler.Compiler{}, ccompiler.ErrNoCompiler }
+	r = doctorOf(m, p, newModule(t, plainModule))
+	assert.Contains(t, r.Text(false), "tier native  no: no C compiler: ")
+	assert.Contains(t, r.Text(false), "tier vm      in every program\n")
+	assert.Contains(t, r.Text(false), "runs take    vm\n")
+
+	m.env["KELVIN_NATIVE"] = "Eager"
+	assert.Contains(t, doctorOf(m, p, dir).Text(false), "runs take    eager, by KELVIN_NATIVE=Eager\n")
+	m.env["KELVIN_NATIVE"] = "fast"
+	assert.Equal(t, `the environment variable KELVIN_NATIVE is "fast"`, only(t, doctorOf(m, p, dir)).Problem)
 }

@@ -29,7 +29,9 @@ func (r *Report) Text(verbose bool) string {
 			threads += fmt.Sprintf(", %d between operations", t.InteropThreads)
 		}
 		line("threads", "%s", threads)
-		line("gradient", "%.0f µs for one value-and-gradient", t.GradientUS)
+	}
+	for _, l := range r.tierLines() {
+		line(l[0], "%s", l[1])
 	}
 	if r.SetUpAt != nil {
 		n := 8

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 	"github.com/kelvin-ppl/kelvin/internal/gotch"
 )
 
@@ -113,6 +114,10 @@ func machine(t *testing.T) *fakeMachine {
 		HTTP:         &http.Client{Transport: noNetwork{}},
 		ReadLibrary:  func(string) (Library, error) { return m.library, nil },
 		Backoff:      time.Millisecond,
+		CCompiler: func() (ccompiler.Compiler, error) {
+			return ccompiler.Compiler{Path: "/bin/fakecc", Version: "fakecc 9.1"}, nil
+		},
+		KeepsC: func() (string, error) { return "/cache/native", nil },
 	}
 	m.LookPath = func(name string) (string, error) {
 		if m.programs[name] != nil || name == "go" {

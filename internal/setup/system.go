@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 )
 
 // System is the machine as set-up sees it. Tests replace its fields.
@@ -28,7 +30,9 @@ type System struct {
 	UserCacheDir func() (string, error)
 	HTTP         *http.Client
 	ReadLibrary  func(path string) (Library, error)
-	Backoff      time.Duration // wait before the second try of a download; doubles with every further one
+	Backoff      time.Duration                      // wait before the second try of a download; doubles with every further one
+	CCompiler    func() (ccompiler.Compiler, error) // that of compiled gradients
+	KeepsC       func() (dir string, err error)     // where compiled gradients are kept, and why they cannot be
 }
 
 // Host returns the machine that the program runs on. Terminal says whether sudo may ask the user for a password.
@@ -46,6 +50,8 @@ func Host(terminal bool) *System {
 		HTTP:         http.DefaultClient,
 		ReadLibrary:  ReadELF,
 		Backoff:      time.Second,
+		CCompiler:    ccompiler.Find,
+		KeepsC:       ccompiler.Keeps,
 	}
 }
 

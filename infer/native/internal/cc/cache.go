@@ -17,6 +17,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/abi"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 )
 
 // NoCache is the value of Options.CacheDir that leaves the cache out.
@@ -37,38 +38,17 @@ func openCache(dir string) (*cache, error) {
 	if dir == NoCache {
 		return nil, errors.New("it is switched off")
 	}
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return nil, err
-		}
-		dir = filepath.Join(base, "kelvin", "native")
+	dir, err := ccompiler.Folder(dir)
+	if err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no folder", dir)
-	}
-	if err := own(dir, info); err != nil {
+	if err := ccompiler.CheckFolder(dir); err != nil {
 		return nil, err
 	}
 	return &cache{dir}, nil
-}
-
-// own makes sure that a file or folder belongs to this user and that nobody else may write it.
-func own(path string, info fs.FileInfo) error {
-	if uid, ok := owner(info); ok && uid != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d; it must belong to user %d", path, uid, os.Geteuid())
-	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Errorf("others may write %s: its mode is %o", path, mode)
-	}
-	return nil
 }
 
 // key names an object by all that it depends on.
@@ -105,7 +85,7 @@ func (c *cache) get(key string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", path)
 	}
-	if err := own(path, info); err != nil {
+	if err := ccompiler.CheckOwner(path, info); err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes))

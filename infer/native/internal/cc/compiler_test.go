@@ -89,7 +89,7 @@ func TestOtherFlags(t *testing.T) {
 	needsCompiler(t)
 	c, err := Find()
 	require.NoError(t, err)
-	c.barrier = false
+	c.Barrier = false
 	old := []string{"-UKELVIN_LIBMVEC", "-DKELVIN_LIBMVEC=222"}
 	for _, flags := range [][]string{{"-UKELVIN_LIBMVEC"}, old, {"-march=x86-64", "-O1"}} {
 		for _, k := range []irtest.Case{irtest.EightSchools(), irtest.Logistic(70, 5), irtest.Random(3)} {
