@@ -29,6 +29,11 @@ func ExampleCompile() {
 		return
 	}
 	gradient := make([]float64, 2)
-	fmt.Println(report.Tier, f.Eval([]float64{1, 2}, 0, gradient), gradient)
+	value, err := f.Eval([]float64{1, 2}, 0, gradient)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Tier, value, gradient)
 	// Output: vm -2.5 [-1 -2]
 }

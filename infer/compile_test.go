@@ -50,7 +50,8 @@ func TestCompile(t *testing.T) {
 			f, _, _, _ := compiledCubic(t, tier)
 			check := func(mean float64) {
 				x, grad := []float64{0.3, -1.2}, make([]float64, 2)
-				value := f.Eval(x, 0.7, grad)
+				value, err := f.Eval(x, 0.7, grad)
+				require.NoError(t, err)
 				want := 0.0
 				for i, v := range x {
 					want += mean*v - 0.1*math.Pow(v, 4) - v*v/2 + 0.7*math.Log1p(v*v)

@@ -62,7 +62,7 @@ func (m model) measure(hand *baseline, seconds float64, points int) (row, error)
 		if err != nil {
 			return row{}, err
 		}
-		call, err := least(seconds, func() error { f.Eval(x, 1/e.data, grad); return nil })
+		call, err := least(seconds, func() error { _, err := f.Eval(x, 1/e.data, grad); return err })
 		if err != nil {
 			return row{}, err
 		}
@@ -71,6 +71,15 @@ func (m model) measure(hand *baseline, seconds float64, points int) (row, error)
 			r.US, r.Ops, r.Loops, r.Seconds = &us, report.Ops, report.Loops, report.Seconds
 		} else {
 			r.VM = &us
+		}
+		first, err := m.first(tier)
+		if err != nil {
+			return row{}, err
+		}
+		if tier == native.C {
+			r.FirstC = &first
+		} else {
+			r.FirstVM = &first
 		}
 		if r.Tier == string(native.Eager) {
 			r.Tier = string(tier)
@@ -81,7 +90,9 @@ func (m model) measure(hand *baseline, seconds float64, points int) (row, error)
 		}
 		r.Error = max(r.Error, worst)
 		if tier == native.C && m.hand != "" && hand != nil {
-			f.Eval(x, 1/e.data, grad)
+			if _, err := f.Eval(x, 1/e.data, grad); err != nil {
+				return row{}, err
+			}
 			by, err := hand.time(m, x, grad, e.data, seconds)
 			if err != nil {
 				return row{}, err
@@ -213,7 +224,10 @@ func compare(f *native.Func, at []evaluation, data float64) (float64, error) {
 	worst, apart := 0.0, 0
 	for _, v := range at {
 		got := make([]float64, len(v.numbers))
-		got[0] = f.Eval(v.x, 1/data, got[1:])
+		var err error
+		if got[0], err = f.Eval(v.x, 1/data, got[1:]); err != nil {
+			return worst, err
+		}
 		if !finite(v.numbers[0]) || !finite(got[0]) {
 			if finite(v.numbers[0]) != finite(got[0]) {
 				apart++

@@ -98,7 +98,10 @@ func (k *kelvin) gradient(seconds float64) (float64, error) {
 	program := k.program
 	x := make([]float64, program.Layout().Dim())
 	grad := make([]float64, len(x))
-	call := func() error { k.f.Eval(x, 1/float64(program.Data()), grad); return nil }
+	call := func() error {
+		_, err := k.f.Eval(x, 1/float64(program.Data()), grad)
+		return err
+	}
 	if k.f == nil {
 		return 0, nil
 	}

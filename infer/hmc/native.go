@@ -20,7 +20,9 @@ func (c compiled) ValueAndGrad(x, logp, grad []float64) error {
 	d := c.f.Dim()
 	for k := range logp {
 		lo, hi := k*d, (k+1)*d
-		logp[k] = c.eval(x[lo:hi], 0, grad[lo:hi])
+		if err := c.eval(&logp[k], x[lo:hi], 0, grad[lo:hi]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -30,18 +32,20 @@ func (c compiledTempered) ValueAndGradAt(x, t, logp, grad []float64) error {
 	d := c.f.Dim()
 	for k, temperature := range t {
 		lo, hi := k*d, (k+1)*d
-		logp[k] = c.eval(x[lo:hi], temperature/c.scale, grad[lo:hi])
+		if err := c.eval(&logp[k], x[lo:hi], temperature/c.scale, grad[lo:hi]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (c compiled) eval(x []float64, weight float64, grad []float64) float64 {
-	value := c.f.Eval(x, weight, grad)
-	if c.scale == 1 {
-		return value
+func (c compiled) eval(logp *float64, x []float64, weight float64, grad []float64) (err error) {
+	if *logp, err = c.f.Eval(x, weight, grad); err != nil || c.scale == 1 {
+		return err
 	}
 	for i := range grad {
 		grad[i] *= c.scale
 	}
-	return c.scale * value
+	*logp *= c.scale
+	return nil
 }

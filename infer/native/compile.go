@@ -234,7 +234,10 @@ func (f *Func) verify(s Source, points [][]float64, eager []numbers, o Options, 
 	grad := make([]float64, s.Dim)
 	worst := 0.0
 	for k, want := range eager {
-		value := f.Eval(points[k], weight, grad)
+		value, err := f.Eval(points[k], weight, grad)
+		if err != nil {
+			return err
+		}
 		finite := !math.IsNaN(want.value) && !math.IsInf(want.value, 0)
 		if !o.ValueFree {
 			if !finite {

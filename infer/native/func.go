@@ -145,37 +145,37 @@ func (f *Func) workspace() (*workspace, error) {
 }
 
 // Eval is the value at x, Dim numbers, with the gradient in grad: log density + weight · log |Jacobian|. It is NaN
-// where the density has none. Outputs are not kept. It panics where x or grad is not of Dim numbers, as indexing does.
-func (f *Func) Eval(x []float64, weight float64, grad []float64) float64 {
+// where the density has none. Outputs are not kept. The error is of an x or a grad that has not Dim numbers, or of
+// memory that there is not.
+func (f *Func) Eval(x []float64, weight float64, grad []float64) (float64, error) {
 	if d := f.plan.Dim; len(x) != d || len(grad) != d {
-		panic(fmt.Sprintf("native: Eval of %d and %d numbers, expected %d", len(x), len(grad), d))
+		return math.NaN(), fmt.Errorf("native: Eval at %d numbers with room for %d of the gradient, expected %d of each",
+			len(x), len(grad), d)
 	}
 	if len(f.plan.Outputs) > 0 {
 		return f.evalWithOutputs(x, weight, grad)
 	}
 	w, err := f.workspace()
 	if err != nil {
-		return math.NaN()
+		return math.NaN(), err
 	}
 	var value float64
-	C.kelvin_native_eval(f.code.main, w.call, (*C.double)(&x[0]), C.double(weight), (*C.double)(&value),
-		(*C.double)(&grad[0]))
+	C.kelvin_native_eval(f.code.main, w.call, (*C.double)(unsafe.SliceData(x)), C.double(weight),
+		(*C.double)(&value), (*C.double)(unsafe.SliceData(grad)))
 	f.calls.Put(w)
 	runtime.KeepAlive(f)
-	return value
+	return value, nil
 }
 
 // evalWithOutputs is Eval of a function that has outputs, which need room.
-func (f *Func) evalWithOutputs(x []float64, weight float64, grad []float64) float64 {
+func (f *Func) evalWithOutputs(x []float64, weight float64, grad []float64) (float64, error) {
 	aux := make([][]float64, len(f.plan.Outputs))
 	for i, o := range f.plan.Outputs {
 		aux[i] = make([]float64, o.Len())
 	}
-	var value [1]float64
-	if err := f.Rows(x, weight, value[:], grad, aux); err != nil {
-		return math.NaN()
-	}
-	return value[0]
+	value := [1]float64{math.NaN()}
+	err := f.Rows(x, weight, value[:], grad, aux)
+	return value[0], err
 }
 
 // Rows evaluates K points, one after the other: x and grad have K rows of Dim numbers, values K, and each of aux K

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"testing"
@@ -90,7 +91,14 @@ func TestBatches(t *testing.T) {
 		assert.Equal(t, []float64{-3 + 6, -10.5}, values)
 		assert.Equal(t, []float64{-2 + 2, 7 + 2}, grads)
 		assert.Equal(t, []float64{6, 21}, aux)
-		assert.Equal(t, 3.0, f.Eval([]float64{3}, 2, grads[:1]), "Eval leaves the outputs out")
+		value, err := f.Eval([]float64{3}, 2, grads[:1])
+		require.NoError(t, err)
+		assert.Equal(t, 3.0, value, "Eval leaves the outputs out")
+		for _, wrong := range [][2][]float64{{nil, grads[:1]}, {{1, 2}, grads[:1]}, {{1}, nil}, {{1}, grads}} {
+			value, err = f.Eval(wrong[0], 2, wrong[1])
+			assert.ErrorContains(t, err, "expected 1 of each")
+			assert.True(t, math.IsNaN(value))
+		}
 
 		other, err := torch.FromSlice([]float64{1, 1, 1})
 		require.NoError(t, err)
@@ -132,10 +140,11 @@ func TestConcurrentCalls(t *testing.T) {
 			wg.Go(func() {
 				x, grad := []float64{float64(k)}, []float64{0}
 				for range 1000 {
-					value := f.Eval(x, 0, grad)
+					value, err := f.Eval(x, 0, grad)
 					v := float64(k)
-					if want := -0.5 * ((1-v)*(1-v) + (2-v)*(2-v) + (4-v)*(4-v)); value != want || grad[0] != 7-3*v {
-						t.Errorf("at %v: %v and %v", v, value, grad[0])
+					want := -0.5 * ((1-v)*(1-v) + (2-v)*(2-v) + (4-v)*(4-v))
+					if err != nil || value != want || grad[0] != 7-3*v {
+						t.Errorf("at %v: %v and %v, %v", v, value, grad[0], err)
 						return
 					}
 				}
@@ -156,7 +165,9 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(string(tier), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				f.Eval(x, 0, grad)
+				if _, err := f.Eval(x, 0, grad); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

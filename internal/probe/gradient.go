@@ -62,7 +62,7 @@ func timeGradients() (eager float64, tiers []tier, err error) {
 			}
 			one := tier{Name: string(t), By: r.Compiler, Reason: r.Reason}
 			if f != nil {
-				if one.GradientUS, err = least(func() error { f.Eval(point, 0, grad); return nil }); err != nil {
+				if one.GradientUS, err = least(func() error { _, err := f.Eval(point, 0, grad); return err }); err != nil {
 					return err
 				}
 			}

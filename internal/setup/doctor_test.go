@@ -282,7 +282,7 @@ func TestDoctorTiers(t *testing.T) {
 	m.KeepsC = func() (string, error) { return "/cache", errors.New("others may write /cache") }
 	assert.Contains(t, doctorOf(m, p, dir).Text(false), "/fakecc), compiled anew in each process: others may write /cache\n")
 
-	m.withProbe(strings.Replace(answers, `"by": "fakecc"`, `"reason": "fakecc: no stdint.h"`, 1), nil)
+	m.withProbe(strings.Replace(answers, `"by": "fakecc"`, `"reason": "native: cc: fakecc: no stdint.h"`, 1), nil)
 	r := doctorOf(m, p, dir)
 	assert.Contains(t, r.Text(false), "tier native  no: fakecc: no stdint.h")
 	assert.Equal(t, "vm", r.Tiers.Default)

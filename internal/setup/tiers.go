@@ -76,7 +76,7 @@ func (r *Report) tierLines() [][2]string {
 		for _, tier := range r.Runtime.Tiers {
 			switch us := fmt.Sprintf("%.3g µs", tier.GradientUS); {
 			case tier.Name == "native" && tier.Reason != "":
-				native = "no: " + tier.Reason
+				native = "no: " + strings.TrimPrefix(strings.TrimPrefix(tier.Reason, "native: "), "cc: ")
 			case tier.Name == "native":
 				native = us + ", " + native
 			case tier.Name == "vm" && tier.Reason != "":
