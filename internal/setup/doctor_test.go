@@ -17,7 +17,8 @@ import (
 
 // answers is what the probe prints on a fake machine.
 const answers = `{"version": "2.6.0", "cuda_devices": [], "blas": "MKL", "threads": 4, "interop_threads": 2,
-"parallel_info": "OpenMP 201511", "gradient_us": 98.4, "tiers": [{"name": "native", "by": "fakecc", "gradient_us": 4.12},
+"parallel_info": "OpenMP 201511", "gradient_us": 98.4,
+"tiers": [{"name": "native", "by": "fakecc", "gradient_us": 4.12},
 {"name": "vm", "by": "avx2", "gradient_us": 9.5}], "missing_ops": ["alpha", "zeta"]}`
 
 // userOfKelvin is a module that requires Kelvin, which is a folder beside it.
@@ -106,7 +107,8 @@ func TestDoctorJSON(t *testing.T) {
 	for _, name := range strings.Fields("dir include lib link_dirs version source cuda cxx11_abi") {
 		assert.Contains(t, got["libtorch"], name)
 	}
-	for _, name := range strings.Fields("version cuda_devices blas threads interop_threads parallel_info gradient_us tiers") {
+	for _, name := range strings.Fields("version cuda_devices blas threads interop_threads parallel_info gradient_us " +
+		"tiers") {
 		assert.Contains(t, got["runtime"], name)
 	}
 	for _, name := range strings.Fields("default kelvin_native c_compiler no_c_compiler cache_dir not_kept") {
@@ -280,7 +282,8 @@ func TestDoctorTiers(t *testing.T) {
 	require.NoError(t, err)
 	m.withProbe(answers, nil)
 	m.KeepsC = func() (string, error) { return "/cache", errors.New("others may write /cache") }
-	assert.Contains(t, doctorOf(m, p, dir).Text(false), "/fakecc), compiled anew in each process: others may write /cache\n")
+	assert.Contains(t, doctorOf(m, p, dir).Text(false),
+		"/fakecc), compiled anew in each process: others may write /cache\n")
 
 	m.withProbe(strings.Replace(answers, `"by": "fakecc"`, `"reason": "native: cc: fakecc: no stdint.h"`, 1), nil)
 	r := doctorOf(m, p, dir)

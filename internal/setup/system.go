@@ -30,7 +30,7 @@ type System struct {
 	UserCacheDir func() (string, error)
 	HTTP         *http.Client
 	ReadLibrary  func(path string) (Library, error)
-	Backoff      time.Duration                      // wait before the second try of a download; doubles with every further one
+	Backoff      time.Duration                      // before the second try of a download; doubles with each further one
 	CCompiler    func() (ccompiler.Compiler, error) // that of compiled gradients
 	KeepsC       func() (dir string, err error)     // where compiled gradients are kept, and why they cannot be
 }
