@@ -18,6 +18,9 @@ type item struct {
 	done  bool
 }
 
+// longLoop is how many iterations a loop has that is worth another one beside it.
+const longLoop = 32
+
 type what uint8
 
 const (
@@ -173,8 +176,23 @@ func (s *scheduler) next(remaining []*item) group {
 			best = group{space, items}
 		}
 	}
+	best.items = apart(best)
 	best.items = s.deferred(best)
 	return best
+}
+
+// apart leaves scatters out of a long loop that computes something too: a loop with a scatter cannot run in vectors. They
+// get a loop of their own.
+func apart(g group) []*item {
+	adds := func(it *item) bool { return it.what == addTo }
+	if ir.Iterations(g.space) < longLoop || !slices.ContainsFunc(g.items, adds) {
+		return g.items
+	}
+	rest := slices.DeleteFunc(slices.Clone(g.items), adds)
+	if !slices.ContainsFunc(rest, func(it *item) bool { return it.what == compute }) {
+		return g.items
+	}
+	return rest
 }
 
 // fits says whether a space is another with some dimensions split.

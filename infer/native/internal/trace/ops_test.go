@@ -345,3 +345,42 @@ func TestRegressionIsOneLoop(t *testing.T) {
 	}
 	assert.Equal(t, 1, long)
 }
+
+// The sums by index of a gradient have a loop of their own, so that the loop over the data can run in vectors.
+func TestScatterStandsAlone(t *testing.T) {
+	const n, groups = 100, 5
+	which, y := make([]int64, n), make([]float64, n)
+	for i := range which {
+		which[i], y[i] = int64(i*7%groups), math.Cos(float64(i))
+	}
+	s := trace.Source{
+		Dim: groups,
+		Batch: []trace.Named{
+			{Name: "which", Tensor: must(torch.FromSlice(which))}, {Name: "y", Tensor: must(torch.FromSlice(y))},
+		},
+		Evaluate: func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []trace.Named, err error) {
+			v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
+				return torch.Of(b[1]).Sub(torch.Of(x).IndexSelect(0, torch.Of(b[0])).Exp()).Square().Sum().T()
+			}, x)
+			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+		},
+	}
+	plan := compile(t, s)
+	agrees(t, s, plan, points(4, groups, 1, 3))
+	scatters := 0
+	for _, step := range plan.Steps {
+		adds, computes := 0, 0
+		for _, in := range step.Body {
+			switch {
+			case in.Op == ir.ScatterAdd:
+				adds++
+			case in.Op > ir.Coord && !in.Op.Writes():
+				computes++
+			}
+		}
+		if scatters += adds; adds > 0 {
+			assert.Zero(t, computes)
+		}
+	}
+	assert.Equal(t, 1, scatters)
+}
