@@ -100,7 +100,10 @@ func (w row) climbs(t *testing.T, r *reference, result *infer.Result) {
 	after, grads := evaluate(t, density, result.Last, r.program.Batch())
 	d, points := r.program.Layout().Dim(), must(result.Last.Values())
 	for k := range before {
-		assert.Greater(t, after[k], before[k])
+		// The curvature of the funnel's neck has no bound: a climb with a constant step is thrown out of it, and says so.
+		if !r.model.Modeless || len(result.Draws.Notes()) == 0 {
+			assert.Greater(t, after[k], before[k])
+		}
 		x, g := points[k*d:(k+1)*d], grads[k*d:(k+1)*d]
 		slope := norm(g)
 		switch {

@@ -25,6 +25,9 @@ type reference struct {
 	n            float64      // data
 	// stiff is the largest curvature λ of the mean log posterior: 1/(N v) with v the least variance of any direction.
 	stiff float64
+	// steep is the largest curvature that a climb begins at: of the mean log density without Jacobian, at the starts of
+	// optimisers; at least stiff.
+	steep float64
 	// mode is where the density on unconstrained space has a maximum, by an optimiser of another library from the mean.
 	mode []float64
 }
@@ -63,6 +66,7 @@ func newReference(t *testing.T, m models.Model, l lengths) *reference {
 	var eigen mat.EigenSym
 	require.True(t, eigen.Factorize(&covariance, false))
 	r.stiff = 1 / (r.n * eigen.Values(nil)[0])
+	r.steep = max(r.stiff, r.curvature(t, must(r.program.Start(r.program.Batch(), 2, 2))))
 	if !m.Modeless {
 		r.mode = modeOf(t, r.program, r.mean)
 	}
@@ -150,6 +154,36 @@ func (r *reference) gradients(t *testing.T, jacobian float64, points []float64) 
 	density := infer.AtTemperature(r.program.Target(), jacobian).LogPosterior
 	_, grads := evaluate(t, density, must(infer.NewParams(r.program.Layout(), points)), r.program.Batch())
 	return grads
+}
+
+// curvature is the largest eigenvalue of minus the Hessian of the mean log density without Jacobian at any of several
+// points, by central differences of gradients.
+func (r *reference) curvature(t *testing.T, at infer.Params) float64 {
+	t.Helper()
+	const h = 1e-5
+	d, points, largest := at.Layout.Dim(), must(at.Values()), 0.0
+	for k := range at.Chains() {
+		var moved []float64
+		for j := range d {
+			for _, by := range []float64{h, -h} {
+				x := append([]float64(nil), points[k*d:(k+1)*d]...)
+				x[j] += by
+				moved = append(moved, x...)
+			}
+		}
+		grads := r.gradients(t, 0, moved)
+		hessian := mat.NewSymDense(d, nil)
+		for i := range d {
+			for j := range i + 1 {
+				slope := func(a, b int) float64 { return (grads[(2*a+1)*d+b] - grads[2*a*d+b]) / (2 * h) }
+				hessian.SetSym(i, j, (slope(i, j)+slope(j, i))/2)
+			}
+		}
+		var eigen mat.EigenSym
+		require.True(t, eigen.Factorize(hessian, false))
+		largest = max(largest, eigen.Values(nil)[d-1])
+	}
+	return largest
 }
 
 func norm(x []float64) float64 {

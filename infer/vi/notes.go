@@ -9,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -128,7 +129,8 @@ func windowMean(x []float64) (mean, se float64) {
 	return mean, math.Sqrt(se / float64(len(x)*(len(x)-1)))
 }
 
-// Notes are what a run says of its fit: whether the ELBO has settled, and whether the chains found the same optimum.
+// Notes are what a run says of its fit: whether the ELBO has settled, whether the chains found the same optimum, and
+// how near it is to the posterior.
 func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	s, err := t.own(state)
 	if err != nil || s.trend == nil {
@@ -176,11 +178,42 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 				"chain %d.", least, gap, best),
 			Advice: fmt.Sprintf("Use the draws of chain %d alone, or increase %s{Samples} and infer.Options.Warmup.",
 				best, t.name)})
+	} else if off, at := s.apart(); climbs == 0 && off > apart {
+		notes = append(notes, draws.Note{Kind: "fits_differ", Serious: off > 1,
+			Text: fmt.Sprintf("The fits of the chains differ: their means of %s are %.2g standard deviations of the fits "+
+				"apart, their ELBOs %.2g nats.", s.Mean.Layout.At(at), off, gap),
+			Advice: fmt.Sprintf("%s: the posterior may have several modes, or the ELBO a flat ridge, and the draws take "+
+				"each fit as equally likely: compare with hmc.NUTS.", t.name)})
 	}
-	if len(notes) == 0 {
-		notes = t.closeness(s, run)
+	if climbs == 0 && (len(notes) == 0 || notes[0].Kind != "different_optima") {
+		notes = append(notes, t.closeness(s, run)...)
 	}
 	return notes
+}
+
+// apart is how far the means of two chains may be from one another, in standard deviations of the fits. Ends of the
+// default optimiser at one optimum are less than a tenth apart.
+const apart = 0.3
+
+// apart is the largest distance between means of an element in two chains, in standard deviations of the fits (the root
+// of their mean square), and the element.
+func (s State) apart() (off float64, at int) {
+	_ = torch.Do(func(*torch.Scope) error {
+		means, variances := torch.Must(s.Mean.Values()), torch.Must(torch.ToSlice[float64](s.gaussian().variance()))
+		k, d := s.Mean.Chains(), s.Mean.Layout.Dim()
+		for j := range d {
+			least, most, square := math.Inf(1), math.Inf(-1), 0.0
+			for c := range k {
+				least, most = min(least, means[c*d+j]), max(most, means[c*d+j])
+				square += variances[c*d+j] / float64(k)
+			}
+			if v := (most - least) / math.Sqrt(square); v > off {
+				off, at = v, j
+			}
+		}
+		return nil
+	})
+	return off, at
 }
 
 // closeness compares a fit that has settled with the posterior.

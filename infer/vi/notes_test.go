@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -54,21 +53,30 @@ func TestNotesOfAFitThatHasNotSettled(t *testing.T) {
 	}
 }
 
-// Two normal distributions at ±5, one of e⁻³ of the weight: fits that start at either end there, and their ELBOs are 3
-// nats apart.
+// Two normal distributions at ±5, one of e⁻ʷ of the weight: fits that start at either end there, 10 standard deviations
+// and w nats apart. Above a nat the better one is to be used; below, the draws would be an even mixture where the
+// weights are 1 and e⁻ʷ.
 func TestNotesOfDifferentOptima(t *testing.T) {
-	hills := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		square := func(m float64) *ts.Tensor {
-			x := p.Flat.MustSubScalar(ts.FloatScalar(m), false)
-			return x.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSum(x.DType(), false)
+	hills := func(w float64) infer.LogPosterior {
+		return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+			left, right := p.Get("x").Add(5).Square().Mul(-0.5).Sub(w), p.Get("x").Sub(5).Square().Mul(-0.5)
+			return torch.Stack(0, left, right).LogSumExp(0), nil
 		}
-		left := square(-5).MustSubScalar(ts.FloatScalar(3), false)
-		return torch.Of(left.MustLogaddexp(square(5), false)), nil
 	}
 	start := params(layout(infer.Shapes{"x": {}}), []float64{-4, 4}, 2)
-	found := notes(t, build(t, vi.Diag{}, hills), start, 4000)
+	found := notes(t, build(t, vi.Diag{}, hills(3)), start, 4000)
 	require.Len(t, found, 1)
 	assert.Equal(t, "different_optima", found[0].Kind)
 	assert.Contains(t, found[0].Text, "the ELBO of chain 0 is 3 nats below that of chain 1")
 	assert.Contains(t, found[0].Advice, "chain 1 alone")
+
+	found = notes(t, build(t, vi.Diag{}, hills(0.5)), start, 4000)
+	require.Len(t, found, 1)
+	assert.Equal(t, "fits_differ", found[0].Kind)
+	assert.True(t, found[0].Serious)
+	assert.Equal(t, "The fits of the chains differ: their means of x are 10 standard deviations of the fits apart, their "+
+		"ELBOs 0.5 nats.", found[0].Text)
+	assert.Contains(t, found[0].Advice, "vi.Diag: the posterior may have several modes")
+	assert.Empty(t, notes(t, build(t, vi.Diag{}, hills(0.5)), params(start.Layout, []float64{3, 4}, 2), 4000),
+		"one optimum")
 }
