@@ -154,6 +154,9 @@ var nativeFiles = map[string]string{
 	"kelvin.h":             "libtch/kelvin.h",
 	"kelvin.cpp":           "libtch/kelvin.cpp",
 	"kelvin_sample.cpp":    "libtch/kelvin_sample.cpp",
+	"kelvin_random.cpp":    "libtch/kelvin_random.cpp",
+	"kelvin_combine.cpp":   "libtch/kelvin_combine.cpp",
+	"random_lanes.h":       "libtch/random_lanes.h",
 	"libtch_kelvin.go.txt": "libtch/kelvin.go",
 	"ts_error.go.txt":      "ts/kelvin_error.go",
 	"ts_scope.go.txt":      "ts/kelvin_scope.go",
@@ -163,9 +166,17 @@ var nativeFiles = map[string]string{
 	"gotch_kelvin.go.txt":  "kelvin.go",
 	"half_kelvin.go.txt":   "half/kelvin.go",
 	// A package of its own, so that a change of it compiles it alone.
-	"record.h":      "record/record.h",
-	"record.cpp":    "record/record.cpp",
-	"record.go.txt": "record/record.go",
+	"record.h":             "record/record.h",
+	"record.cpp":           "record/record.cpp",
+	"record.go.txt":        "record/record.go",
+	"replay.h":             "record/replay.h",
+	"replay.cpp":           "record/replay.cpp",
+	"replay_program.h":     "record/replay_program.h",
+	"replay_program.cpp":   "record/replay_program.cpp",
+	"replay_compare.cpp":   "record/replay_compare.cpp",
+	"replay_recording.h":   "record/replay_recording.h",
+	"replay_recording.cpp": "record/replay_recording.cpp",
+	"replay.go.txt":        "record/replay.go",
 }
 
 func writeNative(dst string) error {

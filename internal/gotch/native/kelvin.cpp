@@ -1,6 +1,5 @@
 #include "torch_api.h"
 #include <ATen/Parallel.h>
-#include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/record_function.h>
@@ -90,7 +89,7 @@ int64_t kelvin_whole(torch::Scalar *s) {
   return s->to<int64_t>();
 }
 
-static at::Device device_of(int d) { return d < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, d); }
+at::Device kelvin_device(int d) { return d < 0 ? at::Device(at::kCPU) : at::Device(at::kCUDA, d); }
 
 int kelvin_describe(tensor t, int64_t *dims, int *dtype, int *device, int *flags) {
   try {
@@ -125,7 +124,7 @@ void kelvin_item(tensor t, double *value, char **error) { KELVIN_TRY(kelvin_read
 void kelvin_from_data(tensor *out__, void *data, int data_type, int64_t *dims, int rank, int dtype, int device) {
   KELVIN_OP(1, auto src = torch::from_blob(data, at::IntArrayRef(dims, rank),
                                            at::TensorOptions().dtype(static_cast<at::ScalarType>(data_type)));
-            auto to = at::TensorOptions().dtype(kelvin_type(dtype)).device(device_of(device));
+            auto to = at::TensorOptions().dtype(kelvin_type(dtype)).device(kelvin_device(device));
             out__[0] = new torch::Tensor(at::empty(at::IntArrayRef(dims, rank), to)); out__[0]->copy_(src);)
 }
 
@@ -207,17 +206,6 @@ void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, 
 
 // ---- arithmetic -----------------------------------------------------------------------------------------------------
 
-void kelvin_combine(tensor *out__, double *coeffs, tensor *tensors, int n) {
-  KELVIN_OP(1, at::Tensor sum; for (int i = 0; i < n; ++i) {
-    if (i == 0)
-      sum = coeffs[0] == 1.0 ? *tensors[0] : at::mul(*tensors[0], coeffs[0]);
-    else if (i == 1)
-      sum = at::add(sum, *tensors[1], coeffs[1]);
-    else
-      sum.add_(*tensors[i], coeffs[i]);
-  } out__[0] = new torch::Tensor(n == 1 && coeffs[0] == 1.0 ? sum.clone() : sum);)
-}
-
 void kelvin_readout(tensor values, tensor x, double *out, int64_t rows, char **error) {
   KELVIN_TRY(
       at::NoGradGuard off; auto flat = x->detach().reshape({rows, -1});
@@ -278,72 +266,6 @@ void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_
               sizes.insert(sizes.begin() + d, batch);
               value = t->unsqueeze(d).expand(sizes);
             } out__[0] = new torch::Tensor(value);)
-}
-
-// ---- random numbers -------------------------------------------------------------------------------------------------
-
-// Two words make one number of the open unit interval: 52 bits and a half, so that the sum is exact and never 1.
-static inline double unit(uint32_t hi, uint32_t lo) {
-  const uint64_t bits = (static_cast<uint64_t>(hi) << 20) | (static_cast<uint64_t>(lo) >> 12);
-  return (static_cast<double>(bits) + 0.5) * (1.0 / 4503599627370496.0);
-}
-
-// Numbers come in pairs, one pair per counter value, so that any part of a row can be filled by any thread.
-template <typename T>
-static void fill_pairs(int kind, T *row, int64_t n, uint64_t seed, uint64_t chain, uint64_t offset, int64_t from,
-                       int64_t to) {
-  at::Philox4_32 engine(seed, chain, offset + static_cast<uint64_t>(from));
-  for (int64_t p = from; p < to; ++p) {
-    uint32_t w0 = engine();
-    uint32_t w1 = engine();
-    uint32_t w2 = engine();
-    uint32_t w3 = engine();
-    if (kind == 1 && sizeof(T) == sizeof(float)) {
-      // 23 bits and a half, from one word each: a double rounded to float could be 1.
-      row[2 * p] = static_cast<T>((static_cast<float>(w0 >> 9) + 0.5f) * (1.0f / 8388608.0f));
-      if (2 * p + 1 < n)
-        row[2 * p + 1] = static_cast<T>((static_cast<float>(w2 >> 9) + 0.5f) * (1.0f / 8388608.0f));
-      continue;
-    }
-    double a = unit(w0, w1);
-    double b = unit(w2, w3);
-    if (kind == 0) {
-      double r = std::sqrt(-2.0 * std::log(a));
-      double angle = 6.283185307179586476925286766559 * b;
-      a = r * std::cos(angle);
-      b = r * std::sin(angle);
-    }
-    row[2 * p] = static_cast<T>(a);
-    if (2 * p + 1 < n)
-      row[2 * p + 1] = static_cast<T>(b);
-  }
-}
-
-template <typename T>
-static void fill(int kind, T *data, uint64_t seed, const uint64_t *chains, int64_t rows, int64_t n, uint64_t offset) {
-  const int64_t pairs = (n + 1) / 2;
-  const int64_t grain = 2048; // pairs per task: below this a thread costs more than it saves
-  at::parallel_for(0, rows * pairs, grain, [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t k = begin / pairs;
-      const int64_t from = begin % pairs;
-      const int64_t to = std::min(pairs, from + (end - begin));
-      fill_pairs(kind, data + k * n, n, seed, chains[k], offset, from, to);
-      begin += to - from;
-    }
-  });
-}
-
-void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
-                   int64_t *dims, int rank, int dtype, int device) {
-  KELVIN_OP(
-      1, RECORD_FUNCTION("kelvin::random", std::vector<c10::IValue>{});
-      auto type = kelvin_type(dtype); auto on_host = type == at::kFloat ? at::kFloat : at::kDouble;
-      at::Tensor t = at::empty(at::IntArrayRef(dims, rank), at::TensorOptions().dtype(on_host));
-      const int64_t n = rows > 0 ? t.numel() / rows : 0;
-      if (on_host == at::kFloat) fill(kind, t.data_ptr<float>(), seed, chains, rows, n, offset);
-      else fill(kind, t.data_ptr<double>(), seed, chains, rows, n, offset);
-      out__[0] = new torch::Tensor(t.to(device_of(device), type));)
 }
 
 // ---- the library ----------------------------------------------------------------------------------------------------

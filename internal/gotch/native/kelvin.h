@@ -16,6 +16,7 @@ char *kelvin_message(const std::exception &e);
 // These throw: kelvin_type where a number names no element type, kelvin_readable where a tensor has no values of its
 // own, kelvin_whole where a scalar is not a whole number.
 at::ScalarType kelvin_type(int type);
+at::Device kelvin_device(int d); // negative: main memory
 void kelvin_readable(tensor t);
 int64_t kelvin_whole(torch::Scalar *s);
 
