@@ -3,7 +3,6 @@ package infer
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -11,13 +10,18 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
-	"gonum.org/v1/gonum/floats"
 )
 
 // Compile makes native code of a target on the batch b, for points like start, of shape [d] or [K, d]. The function's
 // value is LogPosterior + weight · LogJacobian; its outputs are what the log posterior gives besides. A nil function
 // means eager evaluation; the report says why.
 func Compile(t Target, start Params, b Batch, o native.Options) (*native.Func, native.Report, error) {
+	return compileFor(t, start, b, o, false)
+}
+
+// compileFor is [Compile]. Where the function is a replay, it evaluates all rows of a point at once if so asked, and
+// single points otherwise; a plan evaluates both.
+func compileFor(t Target, start Params, b Batch, o native.Options, rows bool) (*native.Func, native.Report, error) {
 	if err := t.check(); err != nil {
 		return nil, native.Report{}, err
 	}
@@ -26,7 +30,24 @@ func Compile(t Target, start Params, b Batch, o native.Options) (*native.Func, n
 		return nil, native.Report{}, err
 	}
 	l, names := start.Layout, b.names()
-	source := native.Source{Dim: l.Dim(), Batch: b, Unfit: unfit(start)}
+	source := native.Source{Dim: l.Dim(), Batch: b, Unplanned: unfit(start)}
+	if source.Point, err = form(start, rows); err != nil {
+		return nil, native.Report{}, err
+	}
+	unchanged := func(batch Batch) error {
+		if have := batch.names(); !slices.Equal(names, have) {
+			return fmt.Errorf("the model changed its batch from %q to %q: %w", names, have, ErrConfig)
+		}
+		return nil
+	}
+	source.Whole = func(x *ts.Tensor, batch map[string]*ts.Tensor, weight float64) (values, grads *ts.Tensor,
+		aux map[string]*ts.Tensor, err error) {
+		values, grads, aux, err = differentiate(t.Density(weight), Params{Layout: l, Flat: x}, batch)
+		if err == nil {
+			err = unchanged(batch)
+		}
+		return values, grads, aux, err
+	}
 	source.Evaluate = func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor,
 		aux map[string]*ts.Tensor, err error) {
 		for _, f := range []LogPosterior{t.LogPosterior, t.LogJacobian} {
@@ -42,10 +63,7 @@ func Compile(t Target, start Params, b Batch, o native.Options) (*native.Func, n
 				aux = more
 			}
 		}
-		if have := Batch(batch).names(); !slices.Equal(names, have) {
-			return nil, nil, nil, fmt.Errorf("the model changed its batch from %q to %q: %w", names, have, ErrConfig)
-		}
-		return values, grads, aux, nil
+		return values, grads, aux, unchanged(batch)
 	}
 	f, report, err := native.Compile(source, points, o)
 	var e *External
@@ -56,7 +74,16 @@ func Compile(t Target, start Params, b Batch, o native.Options) (*native.Func, n
 	return f, report, err
 }
 
-// unfit says why points cannot be those of native code; "" where they can.
+// form is a tensor of the form of the points that a function is asked for: all rows, or the first.
+func form(start Params, rows bool) (*ts.Tensor, error) {
+	n, err := start.rows()
+	if err != nil || rows || n == 0 {
+		return start.Flat, err
+	}
+	return start.Flat.Select(0, 0, false)
+}
+
+// unfit says why points cannot be those of a plan; "" where they can.
 func unfit(p Params) string {
 	device, err := torch.DeviceOf(p.Flat)
 	if err != nil {
@@ -93,11 +120,19 @@ func recordingPoints(start Params) ([][]float64, error) {
 	return slices.Insert(points, 1, moved), nil
 }
 
-// differentiate evaluates a density with its gradient and aux at a single point. The tensors belong to the scope that
-// is open.
+// differentiate evaluates a density with its gradient and aux, at a single point or mapped over the rows. The tensors
+// belong to the scope that is open.
 func differentiate(f LogPosterior, p Params, b Batch) (value, grad *ts.Tensor, aux map[string]*ts.Tensor, err error) {
+	rows, err := p.rows()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	evaluate := torch.ValueAndGradAux
+	if rows > 0 {
+		evaluate = torch.VmapValueAndGradAux
+	}
 	var names []string
-	value, grad, more, err := torch.ValueAndGradAux(func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+	value, grad, more, err := evaluate(func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
 		value, aux := evaluateAt(f, Params{Layout: p.Layout, Flat: flat}, b)
 		names = Batch(aux).names()
 		return value, aux.sorted()
@@ -121,15 +156,15 @@ type compilation struct {
 	done    bool
 }
 
-// compile is [Compile] as the run asks for it.
-func (c *compilation) compile(t Target, start Params, b Batch) (*native.Func, error) {
+// compile is compileFor as the run asks for it.
+func (c *compilation) compile(t Target, start Params, b Batch, rows bool) (*native.Func, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.options
 	if c.pinned != "" && o.Tier == native.Auto {
 		o.Tier = c.pinned
 	}
-	f, report, err := Compile(t, start, b, o)
+	f, report, err := compileFor(t, start, b, o, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -185,11 +220,11 @@ func (c *compilation) same() error {
 		c.pinned, c.report.Tier, c.report.Reason, ErrCheckpoint)
 }
 
-// eager says whether gradients are known to be eager.
-func (c *compilation) eager() bool {
+// unplanned says whether gradients are known to be no plan's.
+func (c *compilation) unplanned() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.done && c.report.Tier == native.Eager
+	return c.done && (c.report.Tier == native.Eager || c.report.Tier == native.Replay)
 }
 
 // tier is who evaluates the gradients, Eager before the first.
@@ -218,7 +253,7 @@ func (j Job) Compile(t Target) (*native.Func, error) {
 	if j.compilation == nil {
 		return nil, nil
 	}
-	return j.compilation.compile(withoutAux(t), j.Start, j.Batch)
+	return j.compilation.compile(withoutAux(t), j.Start, j.Batch, false)
 }
 
 // withoutAux is a target whose log posterior gives nothing besides.
@@ -229,147 +264,4 @@ func withoutAux(t Target) Target {
 		return logp, nil
 	}
 	return t
-}
-
-// mostShapes is for how many shapes of batches a gradient is compiled; others are eager.
-const mostShapes = 8
-
-// compiled are the functions of one target, by the shapes of the batches and whether the Jacobian counts.
-type compiled struct {
-	compilation *compilation
-	free        bool // without the value
-	mu          sync.Mutex
-	shapes      map[string]*native.Func // nil where eager
-	last        struct {
-		batch    Batch
-		versions []int64 // of its tensors: a change in place makes another
-		jacobian bool
-		f        *native.Func
-	}
-}
-
-// versions are those of a batch's tensors, by name.
-func versions(b Batch) ([]int64, error) {
-	var out []int64
-	for _, name := range b.names() {
-		if torch.Freed(b[name]) {
-			return nil, fmt.Errorf("batch tensor %q was freed: %w", name, ErrConfig)
-		}
-		out = append(out, b[name].Must_Version(false))
-	}
-	return out, nil
-}
-
-// evaluate evaluates a target by native code; ok is false where that is left to eager evaluation.
-func (c *compiled) evaluate(t Target, p Params, b Batch, jacobian float64) (e Evaluation, ok bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f, err := c.find(t, p, b, jacobian != 0)
-	if err != nil || f == nil {
-		return e, false, err
-	}
-	e, err = evaluateNative(f, p, jacobian)
-	return e, true, err
-}
-
-// find is the function for a point and a batch, bound to it; nil for eager evaluation.
-func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Func, error) {
-	now, err := versions(b)
-	if err != nil {
-		return nil, err
-	}
-	if c.last.f != nil && c.last.jacobian == jacobian && maps.Equal(c.last.batch, b) &&
-		slices.Equal(now, c.last.versions) {
-		return c.last.f, nil
-	}
-	if reason := unfit(p); reason != "" {
-		return nil, c.compilation.leave(reason)
-	}
-	key, err := shapesOf(b, jacobian)
-	if err != nil {
-		return nil, err
-	}
-	f, ok := c.shapes[key]
-	switch {
-	case ok && f != nil:
-		err = f.Set(b)
-	case !ok && len(c.shapes) < mostShapes:
-		if !jacobian {
-			t.LogJacobian = nil
-		}
-		make := c.compilation.compile
-		if c.free {
-			make = c.compilation.gradientOnly
-		}
-		if f, err = make(t, p, b); err != nil {
-			return nil, err
-		}
-		if c.shapes == nil {
-			c.shapes = map[string]*native.Func{}
-		}
-		c.shapes[key] = f
-	}
-	if f != nil && err == nil {
-		c.last.batch, c.last.versions, c.last.jacobian, c.last.f = maps.Clone(b), now, jacobian, f
-	}
-	return f, err
-}
-
-// shapesOf names what a function depends on besides the point.
-func shapesOf(b Batch, jacobian bool) (string, error) {
-	key := fmt.Sprint(jacobian)
-	for _, name := range b.names() {
-		shape, err := torch.Shape(b[name])
-		if err != nil {
-			return "", fmt.Errorf("batch tensor %q: %w", name, err)
-		}
-		dtype, err := torch.DTypeOfTensor(b[name])
-		if err != nil {
-			return "", err
-		}
-		key += fmt.Sprintf(" %q%v%v", name, shape, dtype)
-	}
-	return key, nil
-}
-
-// evaluateNative runs native code at a point, of shape [d] or [K, d].
-func evaluateNative(f *native.Func, p Params, jacobian float64) (e Evaluation, err error) {
-	rows, err := p.rows()
-	if err != nil {
-		return e, err
-	}
-	k, d := int(max(rows, 1)), p.Layout.Dim()
-	lead := []int64{}
-	if rows > 0 {
-		lead = []int64{rows}
-	}
-	grad := make([]float64, k*d)
-	e.Values, e.Norms = make([]float64, k), make([]float64, k)
-	outputs := f.Outputs()
-	aux := make([][]float64, len(outputs))
-	for i, o := range outputs {
-		aux[i] = make([]float64, k*o.Len())
-	}
-	err = torch.View(p.Flat, func(x []float64) error { return f.Rows(x, jacobian, e.Values, grad, aux) })
-	if err != nil {
-		return e, err
-	}
-	for i := range e.Norms {
-		e.Norms[i] = floats.Norm(grad[i*d:(i+1)*d], 2)
-	}
-	if e.Value, err = torch.FromSlice(e.Values, lead...); err != nil {
-		return e, err
-	}
-	if e.Grad, err = torch.FromSlice(grad, append(lead, int64(d))...); err != nil {
-		return e, err
-	}
-	for i, o := range outputs {
-		if e.Aux == nil {
-			e.Aux = Aux{}
-		}
-		if e.Aux[o.Name], err = torch.FromSlice(aux[i], append(slices.Clone(lead), o.Shape...)...); err != nil {
-			return e, err
-		}
-	}
-	return e, nil
 }

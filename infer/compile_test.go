@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -45,7 +44,7 @@ func compiledCubic(t *testing.T, tier native.Tier) (*native.Func, infer.Target, 
 
 // Native code gives the numbers of the formula, with the Jacobian at its weight, also after the batch was replaced.
 func TestCompile(t *testing.T) {
-	for _, tier := range []native.Tier{native.C, native.VM} {
+	for _, tier := range []native.Tier{native.C, native.VM, native.Replay} {
 		t.Run(string(tier), func(t *testing.T) {
 			f, _, _, _ := compiledCubic(t, tier)
 			check := func(mean float64) {
@@ -71,6 +70,7 @@ func TestCompile(t *testing.T) {
 func TestNotCompiled(t *testing.T) {
 	calls := 0
 	var kept *ts.Tensor
+	own := vec([]float64{1, 1})
 	table := map[string]struct {
 		f      infer.LogPosterior
 		reason string
@@ -117,9 +117,9 @@ func TestNotCompiled(t *testing.T) {
 			torch.Detach(kept)
 			return x.Mul(torch.Of(before)).Square().Sum().Neg(), nil
 		}, ""},
-		"single precision in between": {func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-			x := p.Get("x").T().MustTotype(gotch.Float, false)
-			return torch.Of(x.MustTotype(gotch.Double, false)).Square().Sum().Neg(), nil
+		"a tensor of the program is written to": {func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+			own.MustAddScalar_(ts.FloatScalar(1))
+			return p.Get("x").Mul(torch.Of(own)).Square().Sum().Neg(), nil
 		}, ""},
 	}
 	start := pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), 0.5, -0.2)
@@ -132,15 +132,19 @@ func TestNotCompiled(t *testing.T) {
 			assert.Contains(t, report.Reason, c.reason)
 			assert.NotEmpty(t, report.Reason)
 			t.Log(report)
-			_, _, err = infer.Compile(infer.Sum(c.f, 1), start, nil, native.Options{Tier: native.Require})
-			require.ErrorIs(t, err, native.ErrNative)
-			assert.Contains(t, err.Error(), c.reason)
+			for _, tier := range []native.Tier{native.Require, native.Replay} {
+				_, _, err = infer.Compile(infer.Sum(c.f, 1), start, nil, native.Options{Tier: tier})
+				require.ErrorIs(t, err, native.ErrNative)
+				assert.Contains(t, err.Error(), c.reason)
+			}
 		})
 	}
-	_, report, err := infer.Compile(infer.Mean(cubic, 5), in32(t, start), infer.Batch{"y": vec([]float64{1})},
-		native.Options{})
-	require.NoError(t, err)
-	assert.Contains(t, report.Reason, "float64")
+	for _, tier := range []native.Tier{native.C, native.VM} {
+		_, _, err := infer.Compile(infer.Mean(cubic, 5), in32(t, start), infer.Batch{"y": vec([]float64{1})},
+			native.Options{Tier: tier})
+		require.ErrorIs(t, err, native.ErrNative)
+		assert.ErrorContains(t, err, "float64")
+	}
 }
 
 // An error of the model is the model's, in every tier.
@@ -169,7 +173,7 @@ func cubicProgram(t *testing.T) infer.Program {
 // not grown.
 func TestRunInTiers(t *testing.T) {
 	first := map[native.Tier][]float64{}
-	for _, tier := range []native.Tier{native.C, native.VM, native.Eager} {
+	for _, tier := range []native.Tier{native.C, native.VM, native.Replay, native.Eager} {
 		for range 2 {
 			for _, m := range []infer.Method{hmc.NUTS{}, sgmcmc.SGLD{LR: infer.Constant(1e-3)}} {
 				r, err := infer.Run(context.Background(), cubicProgram(t), m, infer.Options{Native: tier, Chains: 2, Warmup: 5,
@@ -192,8 +196,15 @@ func TestRunInTiers(t *testing.T) {
 
 // A run goes on in the tier that it began with, bit for bit, and refuses another.
 func TestResumeInTheSameTier(t *testing.T) {
-	for _, m := range []infer.Method{hmc.NUTS{}, sgmcmc.SGLD{LR: infer.Constant(1e-3)}} {
-		o := infer.Options{Native: native.VM, Chains: 2, Warmup: 10, Draws: 30, Seed: 3, Observer: infer.Silent}
+	for _, c := range []struct {
+		infer.Method
+		tier native.Tier
+	}{
+		{hmc.NUTS{}, native.VM}, {sgmcmc.SGLD{LR: infer.Constant(1e-3)}, native.VM},
+		{hmc.NUTS{}, native.Replay}, {sgmcmc.SGLD{LR: infer.Constant(1e-3)}, native.Replay},
+	} {
+		m := c.Method
+		o := infer.Options{Native: c.tier, Chains: 2, Warmup: 10, Draws: 30, Seed: 3, Observer: infer.Silent}
 		whole, err := infer.Run(context.Background(), cubicProgram(t), m, o)
 		require.NoError(t, err)
 		o.Checkpoint = &infer.Checkpoint{Dir: t.TempDir(), Every: 7, Resume: true}
@@ -210,12 +221,12 @@ func TestResumeInTheSameTier(t *testing.T) {
 		o.Native = native.Eager
 		_, err = infer.Run(context.Background(), cubicProgram(t), m, o)
 		require.ErrorIs(t, err, infer.ErrCheckpoint)
-		assert.ErrorContains(t, err, `"vm"`)
+		assert.ErrorContains(t, err, fmt.Sprintf("%q", c.tier))
 
 		o.Native = native.Auto
 		rest, err := infer.Run(context.Background(), cubicProgram(t), m, o)
 		require.NoError(t, err)
-		assert.Contains(t, rest.Draws.Attrs()["gradient"], "vm")
+		assert.Contains(t, rest.Draws.Attrs()["gradient"], string(c.tier))
 		for k := range 2 {
 			for i := range 30 {
 				require.Equal(t, whole.Draws.Row(k, i), rest.Draws.Row(k, i), "draw %d of chain %d", i, k)

@@ -73,7 +73,7 @@ func newFused(r *updater) *fused {
 
 // usable says whether the target has native code, as far as is known.
 func (f *fused) usable() bool {
-	return f != nil && f.gradient.external.Load() == nil && !f.compilation.eager()
+	return f != nil && f.gradient.external.Load() == nil && !f.compilation.unplanned()
 }
 
 // advance makes at least one update and not more than most. Where the next one needs tensors it makes none.
@@ -200,7 +200,7 @@ func (f *fused) plan(n int64) (weight float64, err error) {
 func (f *fused) bind(b Batch, jacobian bool) (ok bool, err error) {
 	a, p := f.gradient, f.state.Position()
 	value, err := a.native.find(a.target, p, b, jacobian)
-	if err != nil || value == nil {
+	if err != nil || value == nil || !value.Planned() {
 		if err != nil && a.asked(err) {
 			err = nil
 		}

@@ -41,9 +41,10 @@ type Options struct {
 	// did: with an Until a run that is resumed has ended, without one it goes on.
 	Until func(Progress) bool
 
-	// Native says who evaluates the gradients: compiled C where the machine has a compiler, else a virtual machine; eager
-	// evaluation for models that cannot be compiled. The run's draws say in the attribute "gradient" what it was, and why.
-	// The tiers differ in the last bits, so a checkpoint is resumed in the tier that made it. See package native.
+	// Native says who evaluates the gradients: compiled C where the machine has a compiler, else a virtual machine; for
+	// models that cannot be compiled a replay of libtorch's operations, else eager evaluation. The run's draws say in the
+	// attribute "gradient" what it was, and why. The tiers differ in the last bits, so a checkpoint is resumed in the tier
+	// that made it. See package native.
 	Native native.Tier
 
 	// Observer sees the run as it goes. nil draws a line of progress on the standard error stream where that is a

@@ -6,10 +6,10 @@
 // The models are those of package models, the logistic regression on the Pima data, and, with -path, those of
 // posteriordb, of which DIR is a checkout or a part. A time is that of value and gradient: the least CPU time of many
 // short segments, in which the garbage collector does not run. C goes from point to point by itself; calls from Go have
-// a column of their own. The error is the largest difference to eager evaluation at -points points, some of them far
-// out, relative to the largest number of its kind, beyond what eager evaluation itself differs by where the point moves
-// by rounding. A model that is not compiled says why. The last columns are milliseconds from ppl.Compile to the first
-// gradient: the least of some, since other work only adds to it.
+// a column of their own, and replays are called from Go. The error is the largest difference to eager evaluation at
+// -points points, some of them far out, relative to the largest number of its kind, beyond what eager evaluation itself
+// differs by where the point moves by rounding. A model that is not compiled says why. The last columns are milliseconds
+// from ppl.Compile to the first gradient: the least of some, since other work only adds to it.
 package main
 
 import (
@@ -46,6 +46,7 @@ type row struct {
 	US       *float64 `json:"us"`      // of compiled C, from one point to the next in C; nil where there is none
 	Call     *float64 `json:"us_call"` // the same, each called from Go
 	VM       *float64 `json:"us_vm"`
+	Replay   *float64 `json:"us_replay"` // each called from Go; nil where there is none
 	Eager    float64  `json:"us_eager"`
 	Error    float64  `json:"error"`  // the larger of both
 	Reason   string   `json:"reason"` // why there is no faster tier; "" where there is one
@@ -108,14 +109,13 @@ func run(args []string, out, messages io.Writer) error {
 func (r *report) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s.\n\n", r.Processor, r.Cores, r.System, r.Libtorch)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "model\ttier\tops\tloops\tcompile s\tµs C\tcalled from Go\tµs VM\tµs eager\terror\tµs by "+
+	fmt.Fprintln(t, "model\ttier\tops\tloops\tcompile s\tµs C\tcalled from Go\tµs VM\tµs replay\tµs eager\terror\tµs by "+
 		"hand\tC/hand\tVM/C\tms to first VM\tto first C, cached")
 	reasons := 0
 	for _, m := range r.Models {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%.4g\t%.1e\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Tier, m.Ops, m.Loops,
-			m.Seconds,
-			number(m.US), number(m.Call), number(m.VM), m.Eager, m.Error, number(m.Baseline), quotient(m.US, m.Baseline),
-			quotient(m.VM, m.US), number(m.FirstVM), number(m.FirstC))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%.4g\t%.1e\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Tier, m.Ops, m.Loops,
+			m.Seconds, number(m.US), number(m.Call), number(m.VM), number(m.Replay), m.Eager, m.Error, number(m.Baseline),
+			quotient(m.US, m.Baseline), quotient(m.VM, m.US), number(m.FirstVM), number(m.FirstC))
 		if m.Reason != "" {
 			reasons++
 		}

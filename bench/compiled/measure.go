@@ -26,7 +26,7 @@ type model struct {
 	data  [][]float64 // what that reads
 }
 
-// measure compiles a model in both tiers, compares and times them.
+// measure compiles a model in all tiers, compares and times them.
 func (m model) measure(hand *baseline, seconds float64, points int) (row, error) {
 	program, err := ppl.Compile(m.model, m.batch)
 	if err != nil {
@@ -100,7 +100,17 @@ func (m model) measure(hand *baseline, seconds float64, points int) (row, error)
 			r.Baseline = &by
 		}
 	}
-	return r, nil
+	f, _, err := compile(program, e, m.batch, native.Replay)
+	switch {
+	case errors.Is(err, native.ErrNative):
+		return r, nil
+	case err != nil:
+		return row{}, err
+	}
+	grad := make([]float64, len(x))
+	us, err := least(seconds, func() error { _, err := f.Eval(x, 1/e.data, grad); return err })
+	r.Replay = &us
+	return r, err
 }
 
 // loop is the time of a value and gradient where C goes from one point to the next: without the call from Go.

@@ -1,11 +1,17 @@
 package native
 
-import "unsafe"
+import (
+	"errors"
+	"unsafe"
+)
 
 // Addresses are what C code needs to call a function itself, see abi.h: the main part, the prologue (nil for none), and
 // the call that both get, in which point, weight, value, gradient and outputs are to be filled in. No other goroutine
-// may use them; they hold until done is called.
+// may use them; they hold until done is called. A replay has none.
 func (f *Func) Addresses() (main, prologue, call unsafe.Pointer, done func(), err error) {
+	if f.replay != nil {
+		return nil, nil, nil, nil, errors.New("native: a replay is no C function")
+	}
 	w, err := f.workspace()
 	if err != nil {
 		return nil, nil, nil, nil, err

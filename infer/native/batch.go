@@ -37,6 +37,9 @@ func (h *held) free() {
 // Set replaces the batch by one of the same shapes. The batch's tensors must not be written to as long as the function
 // is used, and no call may be under way.
 func (f *Func) Set(batch map[string]*ts.Tensor) error {
+	if f.replay != nil {
+		return f.replay.set(batch)
+	}
 	inputs, h, err := f.collect(batch)
 	if err != nil {
 		return err

@@ -23,6 +23,14 @@ type Source struct {
 		err error)
 	// Unfit says why the density cannot be compiled, where that is known; "" for trying.
 	Unfit string
+
+	// Point is a point of the form, type and device of those to come, [Dim] or [K, Dim], and Whole evaluates the log
+	// density + weight · log Jacobian of its rows at once: what a Replay does again. With Whole nil there is none.
+	Point *ts.Tensor
+	Whole func(x *ts.Tensor, batch map[string]*ts.Tensor, weight float64) (values, grads *ts.Tensor,
+		aux map[string]*ts.Tensor, err error)
+	// Unplanned says why no plan can be made of the density, so that a Replay is all there is; "" for trying.
+	Unplanned string
 }
 
 // ErrNative is what errors of a density that cannot be compiled wrap, where compiling was required.
@@ -54,18 +62,8 @@ func Compile(s Source, points [][]float64, o Options) (*Func, Report, error) {
 		if own.Batch, err = copies(s.Batch); err != nil {
 			return err
 		}
-		plan, err := lower(own, points[0], points[1], o)
-		if err != nil {
-			return err
-		}
-		report.Loops = len(plan.Steps)
-		for _, step := range plan.Steps {
-			report.Ops += max(len(step.Body), 1)
-		}
-		if f, err = choose(plan, own, points, tier, o, &report); err != nil {
-			return err
-		}
-		return write(plan, o)
+		f, err = own.compile(points, tier, o, &report)
+		return err
 	})
 	if err == nil {
 		err = f.Set(s.Batch)
@@ -83,6 +81,49 @@ func Compile(s Source, points [][]float64, o Options) (*Func, Report, error) {
 		return nil, report, fmt.Errorf("native: %s: %w", refused.reason, ErrNative)
 	}
 	return nil, report, nil
+}
+
+// compile makes the best function of a tier.
+func (s Source) compile(points [][]float64, tier Tier, o Options, report *Report) (f *Func, err error) {
+	reason := "it was asked for"
+	if tier != Replay {
+		var refused *refusal
+		f, err = s.planned(points, tier, o, report)
+		if err == nil || s.Whole == nil || tier == C || tier == VM || !errors.As(err, &refused) {
+			return f, err
+		}
+		reason = refused.reason
+	}
+	f, err = s.replayed(o, report)
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused) && tier != Replay:
+		return nil, &refusal{reason + "; replay: " + refused.reason}
+	case err != nil:
+		return nil, err
+	}
+	report.Tier, report.Reason, report.Loops, report.Error = Replay, reason, 0, 0
+	return f, nil
+}
+
+// planned makes a function of a plan.
+func (s Source) planned(points [][]float64, tier Tier, o Options, report *Report) (*Func, error) {
+	if s.Unplanned != "" {
+		return nil, &refusal{s.Unplanned}
+	}
+	plan, err := lower(s, points[0], points[1], o)
+	if err != nil {
+		return nil, err
+	}
+	report.Loops = len(plan.Steps)
+	for _, step := range plan.Steps {
+		report.Ops += max(len(step.Body), 1)
+	}
+	f, err := choose(plan, s, points, tier, o, report)
+	if err != nil {
+		return nil, err
+	}
+	return f, write(plan, o)
 }
 
 // refusal says why a density is not compiled; it is no error of the density.

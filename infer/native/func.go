@@ -51,6 +51,7 @@ type Func struct {
 	inputs   *block
 	held     *held // what holds the memory of the inputs
 	calls    sync.Pool
+	replay   *replay // instead of all of these; nil for a plan
 }
 
 // newFunc makes a function of code that runs a plan. It has no batch yet.
@@ -87,10 +88,20 @@ func newFunc(p *ir.Plan, c code) (f *Func, err error) {
 }
 
 // Dim is the number of parameters.
-func (f *Func) Dim() int { return f.plan.Dim }
+func (f *Func) Dim() int {
+	if f.replay != nil {
+		return f.replay.dim
+	}
+	return f.plan.Dim
+}
 
 // Outputs are what Rows computes besides values and gradients, in its order.
-func (f *Func) Outputs() []ir.Slot { return f.plan.Outputs }
+func (f *Func) Outputs() []ir.Slot {
+	if f.replay != nil {
+		return f.replay.outputs
+	}
+	return f.plan.Outputs
+}
 
 // prepare runs the prologue on the batch whose addresses are in place.
 func (f *Func) prepare() error {
@@ -148,11 +159,11 @@ func (f *Func) workspace() (*workspace, error) {
 // where the density has none. Outputs are not kept. The error is of an x or a grad that has not Dim numbers, or of
 // memory that there is not.
 func (f *Func) Eval(x []float64, weight float64, grad []float64) (float64, error) {
-	if d := f.plan.Dim; len(x) != d || len(grad) != d {
+	if d := f.Dim(); len(x) != d || len(grad) != d {
 		return math.NaN(), fmt.Errorf("native: Eval at %d numbers with room for %d of the gradient, expected %d of each",
 			len(x), len(grad), d)
 	}
-	if len(f.plan.Outputs) > 0 {
+	if len(f.Outputs()) > 0 || f.replay != nil {
 		return f.evalWithOutputs(x, weight, grad)
 	}
 	w, err := f.workspace()
@@ -169,8 +180,8 @@ func (f *Func) Eval(x []float64, weight float64, grad []float64) (float64, error
 
 // evalWithOutputs is Eval of a function that has outputs, which need room.
 func (f *Func) evalWithOutputs(x []float64, weight float64, grad []float64) (float64, error) {
-	aux := make([][]float64, len(f.plan.Outputs))
-	for i, o := range f.plan.Outputs {
+	aux := make([][]float64, len(f.Outputs()))
+	for i, o := range f.Outputs() {
 		aux[i] = make([]float64, o.Len())
 	}
 	value := [1]float64{math.NaN()}
@@ -181,12 +192,15 @@ func (f *Func) evalWithOutputs(x []float64, weight float64, grad []float64) (flo
 // Rows evaluates K points, one after the other: x and grad have K rows of Dim numbers, values K, and each of aux K
 // times the numbers of its output.
 func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][]float64) error {
-	k, d := len(values), f.plan.Dim
-	if len(x) != k*d || len(grad) != k*d || len(aux) != len(f.plan.Outputs) {
+	k, d := len(values), f.Dim()
+	if len(x) != k*d || len(grad) != k*d || len(aux) != len(f.Outputs()) {
 		return fmt.Errorf("native: %d points of %d and %d numbers, with %d outputs", k, len(x), len(grad), len(aux))
 	}
 	if k == 0 {
 		return nil
+	}
+	if f.replay != nil {
+		return f.replay.all(x, weight, values, grad, aux)
 	}
 	w, err := f.workspace()
 	if err != nil {

@@ -11,23 +11,24 @@ import (
 type Tier string
 
 const (
-	Auto    Tier = ""        // C where it is linked or there is a compiler, else VM; Eager for what cannot be compiled
-	Require Tier = "require" // Auto, but an error for what cannot be compiled
+	Auto    Tier = ""        // C where it is linked or there is a compiler, else VM; Replay for what neither can have
+	Require Tier = "require" // Auto, but an error where only Eager is left
 	C       Tier = "native"  // compiled C
 	VM      Tier = "vm"      // the virtual machine
+	Replay  Tier = "replay"  // the operations of libtorch that one evaluation did, done again without autograd and vmap
 	Eager   Tier = "eager"   // the log density itself: nothing is compiled
 )
 
 // tiers are the values of a Tier, in the words of an error.
-var tiers = []Tier{Auto, Require, C, VM, Eager}
+var tiers = []Tier{Auto, Require, C, VM, Replay, Eager}
 
 // Check makes sure that a tier is one of those above.
 func (t Tier) Check() error {
 	if slices.Contains(tiers, t) {
 		return nil
 	}
-	return fmt.Errorf(`native: the tier is %q: it must be "" (native.Auto), "require", "native", "vm" or "eager"`,
-		string(t))
+	return fmt.Errorf(`native: the tier is %q: it must be "" (native.Auto), "require", "native", "vm", "replay" or `+
+		`"eager"`, string(t))
 }
 
 // variable names the environment variable that replaces Auto.
@@ -58,9 +59,9 @@ type Options struct {
 
 // Report says what became of a log density.
 type Report struct {
-	Tier     Tier    // C, VM or Eager
+	Tier     Tier    // C, VM, Replay or Eager
 	Reason   string  // why it is not a faster tier; "" for C
-	Ops      int     // instructions in the loops of the plan
+	Ops      int     // instructions in the loops of the plan; operations of a replay
 	Loops    int     // steps of the plan
 	Compiler string  // of C: its version, "" where it is linked; of VM: the instruction set
 	Linked   bool    // C is linked into this program
@@ -74,6 +75,8 @@ func (r Report) String() string {
 	switch r.Tier {
 	case Eager, Auto:
 		return fmt.Sprintf("eager: %s", r.Reason)
+	case Replay:
+		return fmt.Sprintf("replay (%d operations of libtorch): %s", r.Ops, r.Reason)
 	case VM:
 		return fmt.Sprintf("vm (%d operations in %d loops): %s", r.Ops, r.Loops, r.Reason)
 	}
