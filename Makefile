@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow chaos lint names bench bench-peers bench-peers-quick memory doctor clean
+.PHONY: setup demo test test-slow chaos lint names bench bench-peers bench-peers-quick memory deployed doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
 setup:
@@ -55,9 +55,16 @@ bench-peers-quick: setup
 	$(GO) run ./bench/compiled -seconds 0.1 -points 20
 	$(GO) run ./bench/peers -quick
 
-# One million gradient evaluations: fails when resident memory grows by more than 50 MB.
+# A million gradient evaluations, and ten million compiled ones in each tier: fails when resident memory grows by more
+# than 50 MB.
 memory: setup
 	$(GO) run ./bench/memory
+	$(GO) run ./bench/memory -tier vm -n 10000000
+	$(GO) run ./bench/memory -tier native -n 10000000
+
+# A program in a folder with libtorch's libraries and nothing else: no compiler, no Go, no headers. It needs root.
+deployed: setup
+	$(GO) test -tags slow -run TestDeployed -count=1 -v ./cmd/kelvin
 
 doctor:
 	$(GO) run ./cmd/kelvin doctor

@@ -1,10 +1,11 @@
 // Command memory shows that gradients do not use up memory: it evaluates the value and gradient of eight schools a
-// million times and prints the process's resident memory at the start, after a warm-up, and every 100,000 evaluations.
+// million times and prints the process's resident memory at the start, after a warm-up, and after each tenth.
 //
-//	go run ./bench/memory [-n 1000000] [-chains K] [-unscoped]
+//	go run ./bench/memory [-n 1000000] [-chains K] [-unscoped] [-tier eager|vm|native]
 //
 // It exits with 1 when resident memory has grown by more than 50 MB since the start. With -unscoped the results of an
-// evaluation belong to no scope, and the garbage collector has to find them.
+// evaluation belong to no scope, and the garbage collector has to find them. With -tier the gradient is compiled: each
+// evaluation is a call, and each hundredth one is another batch.
 package main
 
 import (
@@ -18,30 +19,32 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 const (
-	warmUp = 10_000  // evaluations before the first reading
-	every  = 100_000 // evaluations from one reading to the next
-	limit  = 50.0    // MB, of 10^6 bytes
+	warmUp = 10_000 // evaluations before the first reading
+	parts  = 10     // readings
+	limit  = 50.0   // MB, of 10^6 bytes
 )
 
 func main() {
 	n := flag.Int("n", 1_000_000, "evaluations of value and gradient")
 	chains := flag.Int("chains", 0, "evaluate so many chains at once through vmap; 0: one point, without vmap")
 	unscoped := flag.Bool("unscoped", false, "leave the results to the garbage collector")
+	tier := flag.String("tier", string(native.Eager), "who evaluates: eager, vm or native")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := watch(ctx, *n, *chains, *unscoped); err != nil {
+	if err := watch(ctx, *n, *chains, *unscoped, native.Tier(*tier)); err != nil {
 		fmt.Fprintln(os.Stderr, "memory:", err)
 		os.Exit(1)
 	}
 }
 
 // watch evaluates n times and returns an error when memory grows beyond the limit.
-func watch(ctx context.Context, n, chains int, unscoped bool) error {
+func watch(ctx context.Context, n, chains int, unscoped bool, tier native.Tier) error {
 	if n < 1 || chains < 0 {
 		return fmt.Errorf("-n %d -chains %d: there must be at least one evaluation, and not a negative number of chains",
 			n, chains)
@@ -65,7 +68,11 @@ func watch(ctx context.Context, n, chains int, unscoped bool) error {
 		_, _, err := evaluate(m.LogDensity, x)
 		return err
 	}
-	if !unscoped {
+	if tier != native.Eager {
+		if once, err = compiled(tier, max(1, chains)); err != nil {
+			return err
+		}
+	} else if !unscoped {
 		inner := once
 		once = func() error { return torch.Do(func(*torch.Scope) error { return inner() }) }
 	}
@@ -89,7 +96,7 @@ func watch(ctx context.Context, n, chains int, unscoped bool) error {
 	fmt.Printf("%12d %14.1f %10.1f %14s\n", 0, first, 0.0, "-")
 	largest := 0.0
 	for done := 0; done < n; {
-		count := min(every, n-done)
+		count := min(max(1, n/parts), n-done)
 		start := time.Now()
 		if err := times(count); err != nil {
 			return err
