@@ -17,7 +17,7 @@ func TestModels(t *testing.T) {
 			s := targetSource(p.Target(), p.Layout(), p.Batch())
 			plan := compile(t, s)
 			t.Logf("%d buffers, %d steps before, %d steps", len(plan.Buffers), len(plan.Prologue), len(plan.Steps))
-			agrees(t, s, plan, append(points(6, s.Dim, 0.5, 2), points(3, s.Dim, 3, 3)...))
+			agreesEverywhere(t, s, plan, append(points(60, s.Dim, 0.5, 2), points(40, s.Dim, 3, 3)...))
 		})
 	}
 }
