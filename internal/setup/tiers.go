@@ -25,7 +25,7 @@ type Tier struct {
 }
 
 // tierNames are what KELVIN_NATIVE may be, besides nothing.
-var tierNames = []string{"require", "native", "vm", "eager"}
+var tierNames = []string{"require", "native", "vm", "replay", "eager"}
 
 // findTiers looks which tiers there are.
 func (d *doctor) findTiers() {
