@@ -8,8 +8,8 @@
 // short segments, in which the garbage collector does not run. C goes from point to point by itself; calls from Go have
 // a column of their own, and replays are called from Go. The error is the largest difference to eager evaluation at
 // -points points, some of them far out, relative to the largest number of its kind, beyond what eager evaluation itself
-// differs by where the point moves by rounding. A model that is not compiled says why. The last columns are milliseconds
-// from ppl.Compile to the first gradient: the least of some, since other work only adds to it.
+// differs by where the point moves by rounding. A model that is not compiled says why. The last columns are
+// milliseconds from ppl.Compile to the first gradient: the least of some, since other work only adds to it.
 package main
 
 import (
@@ -113,7 +113,8 @@ func (r *report) write(w io.Writer) error {
 		"hand\tC/hand\tVM/C\tms to first VM\tto first C, cached")
 	reasons := 0
 	for _, m := range r.Models {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%.4g\t%.1e\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Tier, m.Ops, m.Loops,
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.2f\t%s\t%s\t%s\t%s\t%.4g\t%.1e\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Tier, m.Ops,
+			m.Loops,
 			m.Seconds, number(m.US), number(m.Call), number(m.VM), number(m.Replay), m.Eager, m.Error, number(m.Baseline),
 			quotient(m.US, m.Baseline), quotient(m.VM, m.US), number(m.FirstVM), number(m.FirstC))
 		if m.Reason != "" {

@@ -12,9 +12,9 @@
 //   - [Eager] is the log density itself, operation by operation.
 //
 // [Auto] takes C where it is linked or there is a compiler, else VM; Replay for what cannot be compiled, and Eager for
-// what cannot be recorded, with the reason. The choice depends on the machine and the model, never on timing or on what the cache holds. A function is
-// compared with eager evaluation before it is used. Sums run in another order than libtorch's, so that the last bits of
-// C, VM and Eager differ.
+// what cannot be recorded, with the reason. The choice depends on the machine and the model, never on timing or on what
+// the cache holds. A function is compared with eager evaluation before it is used. Sums run in another order than
+// libtorch's, so that the last bits of C, VM and Eager differ.
 //
 // Package infer compiles by itself: [infer.Options] has the field Native. This package is what it stands on.
 //

@@ -141,8 +141,8 @@ func compile(t testing.TB, s trace.Source) *ir.Plan {
 // right in any evaluation; all that is asked for then is that it is finite where eager evaluation is.
 const loosest = 1e-4
 
-// near says whether two numbers agree to 1e-10, scaled by the size of what they belong to, or to the slack where that is
-// more. Where one is not finite the other must be the same.
+// near says whether two numbers agree to 1e-10, scaled by the size of what they belong to, or to the slack where that
+// is more. Where one is not finite the other must be the same.
 func near(got, want, scale, slack float64) bool {
 	if math.IsNaN(got) || math.IsNaN(want) {
 		return math.IsNaN(got) && math.IsNaN(want)

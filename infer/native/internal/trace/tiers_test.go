@@ -12,8 +12,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// agreesEverywhere compares the plan with eager evaluation as the reference runs it, as the virtual machine does, and as
-// C where there is a compiler.
+// agreesEverywhere compares the plan with eager evaluation as the reference runs it, as the virtual machine does, and
+// as C where there is a compiler.
 func agreesEverywhere(t *testing.T, s trace.Source, plan *ir.Plan, at [][]float64) {
 	t.Helper()
 	by := map[string]evaluation{"reference": reference(t, s, plan), "vm": compiled(t, s, plan, native.VM)}
