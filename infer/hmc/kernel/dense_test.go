@@ -9,8 +9,8 @@ import (
 
 // A covariance of fewer draws than twice the dimensions would be singular, or nearly, and the trajectories of the next
 // window as deep as is allowed. Its diagonal stands in. On a standard normal law in 60 dimensions, where windows of 25
-// and 50 draws are closed, no tree is then deeper than 6: 64 steps of at least 0.1 are more than the half period π that a
-// trajectory needs at most.
+// and 50 draws are closed, no tree is then deeper than 6: 64 steps of at least 0.1 are more than the half period π that
+// a trajectory needs at most.
 func TestDenseMetricOfFewDraws(t *testing.T) {
 	const d = 60
 	variances := make([]float64, d)

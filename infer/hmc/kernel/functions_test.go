@@ -10,10 +10,15 @@ import (
 
 // The values are of arithmetic with 50 digits, where the function differs most from math.Erfinv. That is another
 // algorithm (Wichura's AS 241) and no better than 4e-16 (1 + |z|) either, so that the two differ by at most twice as
-// much: over all intervals of the table, near their ends, at the centre and in the tails beyond. The function is odd and
-// rises.
+// much: over all intervals of the table, near their ends, at the centre and in the tails beyond. The function is odd
+// and rises.
 func TestQuantile(t *testing.T) {
-	for u, want := range map[float64]float64{0.015085794942065633: -2.16783044010734277, 0.9996904047751437: 3.42306598338919053, 0.010883125604311261: -2.2944223391271569, 0.9429292157053878: 1.57984848687455209} {
+	for u, want := range map[float64]float64{
+		0.015085794942065633: -2.16783044010734277,
+		0.9996904047751437:   3.42306598338919053,
+		0.010883125604311261: -2.2944223391271569,
+		0.9429292157053878:   1.57984848687455209,
+	} {
 		assert.InDelta(t, want, quantile(u), 4e-16*(1+math.Abs(want)))
 	}
 	worst := 0.0

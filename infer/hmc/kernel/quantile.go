@@ -3,8 +3,9 @@ package kernel
 import "math"
 
 // The quantile function of the standard normal law, by Taylor polynomials. The tail probability t = min(u, 1-u) has a
-// polynomial for each of 16 intervals between two powers of 2, down to 2^-17. The singularity at t = 0 is 33 half widths
-// from the centre of each, so that ten terms leave 33^-10/10 = 6e-17. Beyond is math.Erfinv, once in 65,536 numbers.
+// polynomial for each of 16 intervals between two powers of 2, down to 2^-17. The singularity at t = 0 is 33 half
+// widths from the centre of each, so that ten terms leave 33^-10/10 = 6e-17. Beyond is math.Erfinv, once in 65,536
+// numbers.
 const (
 	quantileBits  = 4  // log₂ of the intervals to a power of 2
 	quantileTerms = 10 // of each polynomial

@@ -2,8 +2,8 @@ package lower
 
 import "github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 
-// Gradients of log-sum-exp hold exp(x - lse), where lse = m + l, l = log S and S = Σ exp(x - m): the exponential of each
-// term is there already, and
+// Gradients of log-sum-exp hold exp(x - lse), where lse = m + l, l = log S and S = Σ exp(x - m): the exponential of
+// each term is there already, and
 //
 //	exp(x - lse) = exp(x - m)/S · (1 + (l - (lse - m)))
 //

@@ -181,8 +181,8 @@ func (s *scheduler) next(remaining []*item) group {
 	return best
 }
 
-// apart leaves scatters out of a long loop that computes something too: a loop with a scatter cannot run in vectors. They
-// get a loop of their own.
+// apart leaves scatters out of a long loop that computes something too: a loop with a scatter cannot run in vectors.
+// They get a loop of their own.
 func apart(g group) []*item {
 	adds := func(it *item) bool { return it.what == addTo }
 	if ir.Iterations(g.space) < longLoop || !slices.ContainsFunc(g.items, adds) {

@@ -23,13 +23,13 @@ func sourceOf(dim int, f func(x *ts.Tensor) *ts.Tensor) trace.Source {
 }
 
 // The gradient of log-sum-exp takes its exponentials from the value: a plan has one operation for all terms, and of two
-// terms one is no exponential. Where terms are equal, far apart, so large that their sum is rounded, infinite or NaN, the gradient is what
-// eager evaluation has.
+// terms one is no exponential. Where terms are equal, far apart, so large that their sum is rounded, infinite or NaN,
+// the gradient is what eager evaluation has.
 func TestLogSumExp(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	weighted := func(y *ts.Tensor, n int64) *ts.Tensor { // no two rows count alike
-		return y.MustMul(ts.MustArange(ts.IntScalar(n), gotch.Double, gotch.CPU).MustAddScalar(ts.FloatScalar(1), false),
-			false).MustSum(gotch.Double, false)
+		w := ts.MustArange(ts.IntScalar(n), gotch.Double, gotch.CPU).MustAddScalar(ts.FloatScalar(1), false)
+		return y.MustMul(w, false).MustSum(gotch.Double, false)
 	}
 	for _, c := range []struct {
 		name         string

@@ -78,8 +78,8 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// A predictor is one instruction, its products and sums are none, and sums of products with the residual are joined four
-// by four; the last of an odd number stays alone.
+// A predictor is one instruction, its products and sums are none, and sums of products with the residual are joined
+// four by four; the last of an odd number stays alone.
 func TestLinearIsFused(t *testing.T) {
 	for terms, want := range map[int]map[ir.Op]int{
 		2: {linear: 1, dots: 1}, 4: {linear: 1, dots: 1, dot: 1}, 7: {linear: 1, dots: 2},
