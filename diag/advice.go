@@ -86,6 +86,9 @@ func (a adviser) of(code Code, times float64) string {
 		return fmt.Sprintf("Draws are valid but expensive: trajectories ended before they turned. Set %s. Parameters "+
 			"on like scales, or a dense metric, make shorter trajectories do.",
 			a.field("hmc.NUTS", fmt.Sprintf("MaxDepth: %d", a.depth+2)))
+	case codeJumps:
+		return "Look for branches, rounding, comparisons and torch.Where on a parameter, whose two sides differ where " +
+			"they meet. Use a smooth form, or sum over the discrete choice. Draws are right, but expensive."
 	case CodeEBFMI:
 		return "Fresh momenta change the energy too little to reach the tails. " + a.more(2) +
 			"; reparametrise hierarchies and heavy tails, for instance non-centred."

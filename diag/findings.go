@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/draws"
 )
 
 // Code names a kind of finding.
@@ -22,6 +24,7 @@ const (
 	CodeESSTail    Code = "ess_tail"      // too few effective draws for the tails
 	CodeNotFinite  Code = "not_finite"    // draws that are NaN or infinite
 	CodeConstant   Code = "constant"      // an element that never moved
+	codeJumps      Code = "energy_jumps"  // energy errors as of a density that is not continuous
 	codeFewDraws   Code = "few_draws"     // fewer than 4 draws in a chain
 	codeOneChain   Code = "one_chain"     // nothing to compare with
 	codeUnequal    Code = "unequal_chain" // chains of different lengths
@@ -83,8 +86,12 @@ func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity > Info })
 }
 
-// Join adds the findings and the checks of another report, such as that of a leave-one-out cross-validation.
+// Join adds the findings and the checks of another report, such as that of a leave-one-out cross-validation; nil adds
+// nothing.
 func (r *Report) Join(other *Report) {
+	if other == nil {
+		return
+	}
 	r.Findings = append(r.Findings, other.Findings...)
 	r.Checked = append(r.Checked, other.Checked...)
 	r.sort()
@@ -109,6 +116,9 @@ func (r *Report) Of(code Code) []Finding {
 // Format writes the report for people to read: findings of one kind together, the first three in full and the others
 // counted, and the advice once. The error is that of w.
 func (r *Report) Format(w io.Writer) error {
+	if w == nil {
+		return failf(draws.ErrRange, "write report: the writer is nil")
+	}
 	if _, err := io.WriteString(w, r.String()); err != nil {
 		return fmt.Errorf("diag: write report: %w", err)
 	}

@@ -43,6 +43,7 @@ func (g *diagnosis) sampler() {
 				g.share(n))
 		}
 	}
+	g.jumps()
 	g.treeDepth(hamiltonian)
 	if g.checks(draws.StatEnergy, CodeEBFMI, hamiltonian) {
 		for c, energy := range g.traces(draws.StatEnergy) {
@@ -64,6 +65,44 @@ func (g *diagnosis) sampler() {
 			g.run(CodeHeld, severity, float64(n), 0, "%d of %d updates that led to a draw were held (%s)", n,
 				g.d.Total(), g.share(n))
 		}
+	}
+}
+
+// The limits of the hint at jumps. Without a jump the ratio was 10 to 30 for normal laws, and at most 100 for heavy
+// tails; short trajectories, as in one dimension, often keep the energy by chance.
+const (
+	jumpRatio     = 1000
+	jumpLeapfrogs = 15
+)
+
+// jumps hints at a density that is not continuous. The energy error of a leapfrog step falls with the step size for a
+// smooth density, so that all trajectories of a chain err alike. A jump is an error of its own size, whatever the step:
+// the step size shrinks, and then most trajectories keep their energy and the few that cross the jump do not. Looked at
+// is the largest tenth of the loss of acceptance beside its smallest quarter. Divergences have another cause.
+func (g *diagnosis) jumps() {
+	accept, leapfrogs := g.traces(draws.StatAccept), g.traces(draws.StatLeapfrog)
+	diverged := g.count(draws.StatDivergent, func(v float64) bool { return v != 0 })
+	if g.family != hamiltonian || diverged > 0 || len(leapfrogs) == 0 {
+		return
+	}
+	for c := range accept {
+		if len(accept[c]) < 100 {
+			return
+		}
+		loss, long := slices.Clone(accept[c]), slices.Clone(leapfrogs[c])
+		for i, a := range loss {
+			loss[i] = 1 - min(a, 1)
+		}
+		slices.Sort(loss)
+		slices.Sort(long)
+		n := len(loss)
+		if long[n/2] < jumpLeapfrogs || !(loss[9*n/10] > 0.01) || !(loss[9*n/10] > jumpRatio*loss[n/4]) {
+			continue
+		}
+		g.run(codeJumps, Info, loss[9*n/10], loss[n/4], "chain %d: a quarter of the trajectories lose less than %.1g of "+
+			"their acceptance and a tenth more than %.2g, without divergence: the log density may jump", c,
+			max(loss[n/4], 1e-9), loss[9*n/10])
+		g.Findings[len(g.Findings)-1].Chain = c
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
@@ -18,6 +19,9 @@ import (
 // Scientific notation takes over where decimals fail: for numbers of 1e8 and more, unless it is longer; for all figures
 // of an element whose sd has no digit to show; and for standard errors that have none. The error is that of w.
 func (t *Table) Format(w io.Writer) error {
+	if w == nil {
+		return failf(draws.ErrRange, "write table: the writer is nil")
+	}
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("diag: write table: %w", err)
 	}

@@ -16,6 +16,9 @@ type independentDist struct {
 
 // Independent makes the last n dimensions of d's batch shape part of the event: the log density is summed over them.
 func Independent(d Distribution, n int) Distribution {
+	if d == nil {
+		panic(&Error{"Independent", "d", "nil", "it must be a distribution"})
+	}
 	if n == 0 {
 		return d
 	}

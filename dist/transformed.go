@@ -24,6 +24,9 @@ type transformedDist struct {
 // Where f works on more dimensions than d's events have, the last dimensions of d's batch become part of the event.
 // Parameters of f that are tensors broadcast against the batch.
 func Transformed(d Distribution, bijectors ...bijector.Bijector) Distribution {
+	if d == nil {
+		panic(&Error{"Transformed", "d", "nil", "it must be a distribution"})
+	}
 	f := bijector.Chain(bijectors...)
 	if bijector.Completes(f) {
 		panic(&Error{"Transformed", "bijectors", f.Name(), "it must be one to one, and UnitVector is not"})

@@ -21,6 +21,9 @@ const mostChains = 1 << 20
 // +Inf and -Inf are written so. Chains without draws at the end of the container leave no trace in the file. Errors
 // are those of w.
 func (d *Draws) WriteCSV(w io.Writer) error {
+	if w == nil {
+		return failf(ErrRange, "write CSV: the writer is nil")
+	}
 	out := csv.NewWriter(w)
 	record := slices.Concat([]string{"chain", "draw"}, d.stats, d.Names())
 	if err := out.Write(record); err != nil {
@@ -60,6 +63,9 @@ func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) 
 // strconv. They name the line and the column. The container has as many chains as the highest chain number asks for, at
 // least one and at most 1048576.
 func ReadCSV(r io.Reader, sites []Site) (*Draws, error) {
+	if r == nil {
+		return nil, failf(ErrRange, "read CSV: the reader is nil")
+	}
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
 	header, err := in.Read()

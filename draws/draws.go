@@ -111,10 +111,13 @@ func (d *Draws) AppendChain(chain int, x, stats []float64) error {
 	return nil
 }
 
+// mostGrown is the largest count of numbers, over all chains, that [Draws.Grow] makes room for: 8 GiB.
+const mostGrown = 1 << 30
+
 // Grow makes room for n more draws of every chain, so that appending them copies nothing that is there. It is only a
-// matter of speed; n below 1 does nothing.
+// matter of speed; n below 1 does nothing, and neither does one that asks for more than 8 GiB.
 func (d *Draws) Grow(n int) {
-	if n < 1 || d.width() > 0 && n > math.MaxInt/8/d.width() {
+	if width := d.width() * len(d.chains); n < 1 || width > 0 && n > mostGrown/width {
 		return
 	}
 	for i := range d.chains {

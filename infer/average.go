@@ -118,6 +118,12 @@ func Bootstrap(chains, size, n int, seed uint64) ([][]int, error) {
 			Allowed: fmt.Sprintf("it must be from 1 to the %d chains", chains)}
 	case n < 1:
 		return nil, &FieldError{Type: "infer.Bootstrap", Field: "n", Value: n, Allowed: "it must be at least 1"}
+	case chains > maxChains:
+		return nil, &FieldError{Type: "infer.Bootstrap", Field: "chains", Value: chains,
+			Allowed: fmt.Sprintf("it must be at most %d", maxChains)}
+	case n > 1<<31/chains:
+		return nil, &FieldError{Type: "infer.Bootstrap", Field: "n", Value: n,
+			Allowed: fmt.Sprintf("with %d chains it must be at most %d", chains, 1<<31/chains)}
 	}
 	out := make([][]int, n)
 	for i := range out {

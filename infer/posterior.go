@@ -22,7 +22,7 @@ type Evaluation struct {
 // Diverged says for each chain whether its density or gradient is not finite; nil when all are.
 func (e Evaluation) Diverged() []bool {
 	var bad []bool
-	for k := range e.Values {
+	for k := range min(len(e.Values), len(e.Norms)) {
 		if s := e.Values[k] + e.Norms[k]; math.IsNaN(s) || math.IsInf(s, 0) {
 			if bad == nil {
 				bad = make([]bool, len(e.Values))

@@ -75,6 +75,9 @@ func (g *group) update() (err error) {
 
 // begin makes the state of a transform at p with the streams of the chains first, first+1, ...
 func begin(t Transform, p Params, seed, first uint64) (State, error) {
+	if t == nil {
+		return nil, fmt.Errorf("the transform is nil: %w", ErrConfig)
+	}
 	seeded, ok := t.(Seeded)
 	if !ok {
 		return t.Init(p)

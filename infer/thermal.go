@@ -41,6 +41,9 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 		return nil, &FieldError{Type: "infer.ConfigurationalTemperatures", Field: "n", Value: n,
 			Allowed: "it must be at least 1"}
 	}
+	if g == nil || next == nil {
+		return nil, fmt.Errorf("infer.ConfigurationalTemperatures: the gradient or the batches are nil: %w", ErrConfig)
+	}
 	var products []float64
 	err := torch.Do(func(*torch.Scope) error {
 		var total *ts.Tensor // −Σ g/n

@@ -39,6 +39,9 @@ func FromValues(values Values) Initial { return Initial{name: "values", values: 
 // initialTries is how often a chain's start is drawn until its density is finite, as in Stan.
 const initialTries = 100
 
+// maxChains is the most chains that a run has.
+const maxChains = 1 << 20
+
 // medianDraws is how many prior draws FromMedian takes.
 const medianDraws = 15
 
@@ -46,8 +49,9 @@ const medianDraws = 15
 // there. If there is no such point, the error names a site that is to blame.
 func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) (infer.Params, error) {
 	fail := func(err error) (infer.Params, error) { return infer.Params{}, fmt.Errorf("ppl.Init: %w", err) }
-	if chains < 1 {
-		return fail(fmt.Errorf("%d chains asked for; there must be at least 1: %w", chains, infer.ErrConfig))
+	if chains < 1 || chains > maxChains {
+		return fail(fmt.Errorf("%d chains asked for; there must be at least 1, and at most %d: %w", chains, maxChains,
+			infer.ErrConfig))
 	}
 	gradient, err := infer.NewGradient(infer.Sum(p.density(), 1))
 	if err != nil {

@@ -29,6 +29,9 @@ func (q Predictive) Prior(n int) (Values, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("ppl.Predictive: %d draws asked for; there must be at least 1", n)
 	}
+	if n > 1<<31 {
+		return nil, fmt.Errorf("ppl.Predictive: %d draws asked for; there must be at most 2^31", n)
+	}
 	index, err := torch.FromSlice(make([]float64, n))
 	if err != nil {
 		return nil, err

@@ -106,6 +106,9 @@ func Read(r io.Reader) (*Inference, error) { return Limits{}.Read(r) }
 
 // Read is [Read] with these limits.
 func (l Limits) Read(r io.Reader) (*Inference, error) {
+	if r == nil {
+		return nil, content.Failf(ErrRange, "read: the reader is nil")
+	}
 	in := bufio.NewReaderSize(r, 4096)
 	head, err := in.Peek(4096)
 	if err != nil && err != io.EOF {

@@ -14,6 +14,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 )
 
+// errNoInference is the error of writing nil.
+var errNoInference = content.Failf(ErrRange, "write: there is no Inference, it is nil")
+
 // CSVOptions are what CSV files say about their run, and how they are written. The zero value has CmdStan's defaults.
 type CSVOptions struct {
 	// Model is the name of the model; empty is "model".
@@ -53,6 +56,9 @@ func (o CSVOptions) cmdstan() cmdstan.Options {
 // the files, InferenceData that ArviZ's from_json reads; [Open] of the CSV files reads it too. Without other groups
 // there is no such file, and an old one is removed.
 func WriteCSV(base string, inf *Inference, opt CSVOptions) ([]string, error) {
+	if inf == nil {
+		return nil, errNoInference
+	}
 	paths, digests, err := cmdstan.WriteFiles(base, inf.Posterior, inf.Warmup, opt.cmdstan())
 	if err != nil {
 		return paths, err
@@ -95,6 +101,12 @@ func WriteJSON(path string, inf *Inference) error {
 
 // WriteJSONTo is [WriteJSON] to a writer.
 func WriteJSONTo(to io.Writer, inf *Inference) error {
+	if inf == nil {
+		return errNoInference
+	}
+	if to == nil {
+		return content.Failf(ErrRange, "write JSON: the writer is nil")
+	}
 	groups, err := inf.groups(content.AnyName)
 	if err != nil {
 		return err
@@ -127,6 +139,9 @@ type ZarrOptions struct {
 //
 // The store appears in one move when it is complete. An [ErrExists] says that path is there already.
 func WriteZarr(path string, inf *Inference, opt ZarrOptions) error {
+	if inf == nil {
+		return errNoInference
+	}
 	groups, err := inf.groups(content.FileName)
 	if err != nil {
 		return err

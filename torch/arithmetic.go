@@ -28,6 +28,9 @@ func Combine(terms ...Term) (*ts.Tensor, error) {
 
 // ValuesAndNorms reads K values, of shape [K] or [] for K = 1, and the Euclidean norms of the K rows of x, in one call.
 func ValuesAndNorms(values, x *ts.Tensor, k int) (v, norms []float64, err error) {
+	if k < 0 || k > mostChains {
+		return nil, nil, misuse("%d values cannot be read: there must be from 0 to %d", k, mostChains)
+	}
 	out := make([]float64, 2*k)
 	if err := ts.KelvinReadout(values, x, out); err != nil {
 		return nil, nil, err

@@ -39,8 +39,21 @@ func FromSlice[T Number](data []T, shape ...int64) (*ts.Tensor, error) {
 	return FromSliceOn(CPU, DTypeOf[T](), data, shape...)
 }
 
-// FromSliceOn copies data into a new tensor of another type or on another device.
+// checkType refuses types whose tensors are more than their elements: to make a quantised tensor of plain numbers
+// damages the memory of the process.
+func checkType(dtype gotch.DType) error {
+	if dtype >= gotch.Invalid && dtype <= gotch.Bool || dtype == gotch.BFloat16 {
+		return nil // libtorch has an error of its own for Invalid
+	}
+	return misuse("tensors of the type %d are not made of numbers: use integers, floats, complex numbers or bool",
+		int(dtype))
+}
+
+// FromSliceOn copies data into a new tensor of another type or on another device. Quantised types are an error.
 func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, shape ...int64) (*ts.Tensor, error) {
+	if err := checkType(dtype); err != nil {
+		return nil, err
+	}
 	shape, err := shapeFor(len(data), shape)
 	if err != nil {
 		return nil, err
@@ -101,6 +114,9 @@ func CopyFrom[T Number](t *ts.Tensor, src []T) error {
 // View calls f with the elements of t themselves, without a copy. t must be contiguous, in main memory, and of type T.
 // The slice must not be used after f returns.
 func View[T Number](t *ts.Tensor, f func(data []T) error) error {
+	if f == nil {
+		return errNoFunction
+	}
 	p, err := ts.KelvinData(t, int(DTypeOf[T]().CInt()))
 	if err != nil {
 		return err

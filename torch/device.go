@@ -44,6 +44,9 @@ func DTypeOfTensor(t *ts.Tensor) (gotch.DType, error) {
 // To returns t on a device and with a type: t itself where both are right, else a copy.
 func To(t *ts.Tensor, device gotch.Device, dtype gotch.DType) (*ts.Tensor, error) {
 	d, err := t.KelvinDescribe()
+	if err == nil {
+		err = checkType(dtype)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -99,6 +99,9 @@ type misused struct{ text string }
 
 func misuse(format string, args ...any) *misused { return &misused{fmt.Sprintf(format, args...)} }
 
+// errNoFunction is the error of a function that was asked to call nil.
+var errNoFunction = misuse("the function is nil")
+
 func (*misused) RecoverAsError() {}
 
 func (e *misused) Error() string { return "torch: " + e.text }

@@ -76,6 +76,9 @@ func VmapValueAndGradAux(
 }
 
 func withoutAux(f func(x *ts.Tensor) *ts.Tensor) func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+	if f == nil {
+		return nil
+	}
 	return func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) { return f(x), nil }
 }
 
@@ -99,6 +102,9 @@ func valueAndGrad(
 	x *ts.Tensor,
 	mapped bool,
 ) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+	if f == nil {
+		return nil, nil, nil, errNoFunction
+	}
 	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 	leaf, err := ts.KelvinLeaf(x)
 	if err != nil {

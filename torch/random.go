@@ -19,8 +19,14 @@ type Streams struct {
 	Offset uint64   // the position that the next draw starts at, the same for all chains
 }
 
-// NewStreams returns the streams of chains 0 to k-1 at their start.
+// mostChains bounds the number of streams, so that a mistake is no request for all memory.
+const mostChains = 1 << 31
+
+// NewStreams returns the streams of chains 0 to k-1 at their start. k below 0, or above 2^31, is a [Recoverable] panic.
 func NewStreams(seed uint64, k int) Streams {
+	if k < 0 || k > mostChains {
+		panic(misuse("%d chains have no streams: there must be from 0 to %d", k, mostChains))
+	}
 	s := Streams{Seed: seed, Chains: make([]uint64, k)}
 	for i := range s.Chains {
 		s.Chains[i] = uint64(i)

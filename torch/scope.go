@@ -15,6 +15,9 @@ type Scope struct {
 // [*Error] or a [Recoverable] is returned as an error. Scopes nest: what is kept goes to the scope around this one, or
 // to the garbage collector when there is none.
 func Do(f func(s *Scope) error) (err error) {
+	if f == nil {
+		return errNoFunction
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	s := &Scope{s: ts.KelvinOpenScope()}
@@ -30,7 +33,7 @@ func (s *Scope) close() {
 
 // Keep makes the tensors outlive the scope. A nil tensor, or one of another scope, is left as it is.
 func (s *Scope) Keep(tensors ...*ts.Tensor) {
-	if s.s == nil {
+	if s == nil || s.s == nil {
 		return
 	}
 	for _, t := range tensors {
@@ -72,6 +75,9 @@ func UnscopedBytes() int64 { return ts.KelvinUnscopedBytes() }
 
 // NoGrad runs f without recording gradients, and then records again what was recorded before: it nests.
 func NoGrad(f func() error) (err error) {
+	if f == nil {
+		return errNoFunction
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(false))

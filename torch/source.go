@@ -14,6 +14,9 @@ type Source struct {
 	level   int64 // of the vmap that the source belongs to; 0 outside
 }
 
+// errNoSource is the error of a draw from a source that is nil, or that nothing made.
+var errNoSource = misuse("the source of random numbers is nil: use NewSource, or that of the model")
+
 // NewSource is the source that reads the stream (seed, chain) from its start.
 func NewSource(seed, chain uint64) *Source {
 	return &Source{streams: &Streams{Seed: seed, Chains: []uint64{chain}}}
@@ -38,6 +41,9 @@ func (s *Source) Uniform(shape []int64, dtype gotch.DType, device gotch.Device) 
 }
 
 func (s *Source) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+	if s == nil || s.streams == nil {
+		return nil, errNoSource
+	}
 	if s.level == 0 {
 		return s.streams.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
 	}
@@ -54,6 +60,9 @@ func (s *Source) Seed() uint64 { return s.seeds()[0] }
 
 // seeds are the seeds of all evaluations, each a function of its own stream.
 func (s *Source) seeds() []uint64 {
+	if s == nil || s.streams == nil {
+		panic(errNoSource)
+	}
 	out := make([]uint64, len(s.streams.Chains))
 	for k, chain := range s.streams.Chains {
 		z := s.streams.Seed + 0x9e3779b97f4a7c15*(chain+1) + 0xd1342543de82ef95*(s.streams.Offset+1)
@@ -73,6 +82,12 @@ func VmapSources(
 	streams *Streams,
 	o *VmapOptions,
 ) (outputs []*ts.Tensor, err error) {
+	if f == nil {
+		return nil, errNoFunction
+	}
+	if streams == nil {
+		return nil, errNoSource
+	}
 	if o == nil {
 		o = &VmapOptions{}
 	}
@@ -123,18 +138,27 @@ func (s *Source) Poisson(rate *ts.Tensor) (*ts.Tensor, error) { return s.sample(
 
 // Binomial draws how many of count trials succeed, each with probability prob. The two broadcast.
 func (s *Source) Binomial(count, prob *ts.Tensor) (*ts.Tensor, error) {
+	if prob == nil {
+		return nil, misuse("Binomial: prob is nil")
+	}
 	return s.sample(2, count, prob)
 }
 
 // Multinomial draws how often each category of the last dimension of weights comes up in count trials. The weights need
 // not have sum 1. count broadcasts against weights without its last dimension.
 func (s *Source) Multinomial(count, weights *ts.Tensor) (*ts.Tensor, error) {
+	if weights == nil { // C++ would read the counts as weights, beyond their end
+		return nil, misuse("Multinomial: weights is nil")
+	}
 	return s.sample(3, count, weights)
 }
 
 // sample draws numbers whose parameters are tensors. Each element has a generator of its own, so a draw is the same
 // whatever is drawn beside it.
 func (s *Source) sample(op int, a, b *ts.Tensor) (*ts.Tensor, error) {
+	if s == nil || s.streams == nil {
+		return nil, errNoSource
+	}
 	return ts.KelvinSample(op, a, b, s.level, s.seeds())
 }
 

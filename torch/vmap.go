@@ -55,6 +55,9 @@ func vmap(
 	inputs []*ts.Tensor,
 	o *VmapOptions,
 ) (outputs []*ts.Tensor, err error) {
+	if f == nil {
+		return nil, errNoFunction
+	}
 	return vmapAt(func(in []*ts.Tensor, _ int64) ([]*ts.Tensor, error) { return f(in) }, inputs, o)
 }
 

@@ -16,6 +16,9 @@ import (
 // each reading: a line for the interval of exact simulation, and a point that is blue inside and orange outside it. The
 // dashed line is the target. An error wraps [draws.ErrRange], or is that of w.
 func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
+	if w == nil {
+		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
+	}
 	opt, err := opt.defaults()
 	if err != nil {
 		return err

@@ -65,6 +65,9 @@ var dashes = []vg.Length{vg.Points(4), vg.Points(3)}
 // with its 95% interval, and a point at its mean confidence and accuracy. Calibrated predictions have points on the
 // dashed diagonal; below it they are over-confident. An error wraps [draws.ErrRange], or is that of w.
 func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
+	if w == nil {
+		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
+	}
 	opt, err := opt.defaults()
 	if err != nil {
 		return err

@@ -21,10 +21,16 @@ type Binning struct {
 	EqualMass bool
 }
 
+// mostBins bounds the number of bins: a diagram of more shows nothing.
+const mostBins = 1 << 20
+
 // ends are the upper ends of the bins, the last one 1, after a check of p.
 func (b Binning) ends(doing string, p []float64) ([]float64, error) {
 	if b.Bins < 0 {
 		return nil, failf(draws.ErrRange, "%s: %d bins, want at least 1, or 0 for 15", doing, b.Bins)
+	}
+	if b.Bins > mostBins {
+		return nil, failf(draws.ErrRange, "%s: %d bins, want at most %d", doing, b.Bins, mostBins)
 	}
 	for _, v := range p {
 		if err := checkProbability(doing, v); err != nil {
@@ -62,6 +68,9 @@ func binOf(high []float64, p float64) int {
 // cases, and a bar for the accuracy with a mark | at the confidence. The mark right of the bar's end is
 // over-confidence. The error is that of w.
 func (r *Reliability) Format(w io.Writer) error {
+	if w == nil {
+		return failf(draws.ErrRange, "write reliability diagram: the writer is nil")
+	}
 	if _, err := io.WriteString(w, r.String()); err != nil {
 		return fmt.Errorf("diag/score: write reliability diagram: %w", err)
 	}

@@ -52,10 +52,18 @@ type Predictive struct {
 	entropy        []float64 // [case]: Σ over draws of the entropy
 }
 
-// NewPredictive expects predictions of so many cases and classes. [draws.ErrRange] says that one is below 1.
+// mostProbabilities bounds what a [Predictive] keeps: 2^31 probabilities are 32 GiB.
+const mostProbabilities = 1 << 31
+
+// NewPredictive expects predictions of so many cases and classes. [draws.ErrRange] says that one is below 1, or that
+// there are more than 2^31 in all.
 func NewPredictive(cases, classes int) (*Predictive, error) {
 	if cases < 1 || classes < 1 {
 		return nil, failf(draws.ErrRange, "predictive: %d cases of %d classes, want at least 1", cases, classes)
+	}
+	if cases > mostProbabilities/classes {
+		return nil, failf(draws.ErrRange, "predictive: %d cases of %d classes, want at most %d probabilities", cases, classes,
+			mostProbabilities)
 	}
 	p := &Predictive{cases: cases, classes: classes, sum: make([]float64, cases*classes),
 		entropy: make([]float64, cases)}

@@ -17,6 +17,9 @@ type chain struct {
 
 // Chain applies the first bijector, then the second, and so on. Its event has as many dimensions as the parts need.
 func Chain(parts ...Bijector) Bijector {
+	for _, p := range parts {
+		given("Chain", p)
+	}
 	switch len(parts) {
 	case 0:
 		return Identity()
@@ -194,6 +197,7 @@ type independent struct {
 
 // Independent makes n dimensions of the batch part of the event: the log-Jacobian is summed over them.
 func Independent(b Bijector, n int) Bijector {
+	given("Independent", b)
 	if n == 0 {
 		return b
 	}

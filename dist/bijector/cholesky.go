@@ -55,7 +55,8 @@ func (b triangle) ForwardShape(shape []int64) []int64 {
 }
 
 func (b triangle) InverseShape(shape []int64) []int64 {
-	return resize(shape[:len(shape)-1], b.length(square(b.name, shape)))
+	k := square(b.name, shape)
+	return resize(shape[:len(shape)-1], b.length(k))
 }
 
 // Image is all matrices of the kind.

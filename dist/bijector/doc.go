@@ -57,6 +57,7 @@ type Validator interface {
 // LogDensityChange is what the log density of x has more than that of y = f(x): the log-Jacobian, and the
 // LogDensityTerm of maps that have one. It has the shape of x without its event.
 func LogDensityChange(b Bijector, x, y torch.Tensor) torch.Tensor {
+	given("LogDensityChange", b)
 	change := b.LogAbsDetJacobian(x, y)
 	if c, ok := b.(Completed); ok {
 		change = change.Add(c.LogDensityTerm(x))
@@ -66,6 +67,7 @@ func LogDensityChange(b Bijector, x, y torch.Tensor) torch.Tensor {
 
 // Image is b's image of a set, or all real tensors where b does not know it.
 func Image(b Bijector, s support.Support) support.Support {
+	given("Image", b)
 	if i, ok := b.(Imager); ok {
 		return i.Image(s)
 	}
@@ -78,6 +80,13 @@ func Validate(b Bijector) error {
 		return v.Validate()
 	}
 	return nil
+}
+
+// given panics where b is nil.
+func given(who string, b Bijector) {
+	if b == nil {
+		panic(&Error{Bijector: who, Parameter: "b", Value: "nil", Allowed: "it must be a bijector"})
+	}
 }
 
 // Error is a mistake in a bijector: a parameter or value of a wrong type, shape or value.

@@ -2,6 +2,8 @@
 package support
 
 import (
+	"github.com/sugarme/gotch/ts"
+
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -68,7 +70,10 @@ func (s Support) Bounds() (low, high float64, ok bool) {
 // Check returns an error that names the first element, or the first vector or matrix, of a torch.Tensor or *ts.Tensor
 // outside the support.
 func (s Support) Check(x any) error {
-	value := torch.Of(x).T()
+	return torch.Do(func(*torch.Scope) error { return s.check(torch.Of(x).T()) })
+}
+
+func (s Support) check(value *ts.Tensor) error {
 	shape, err := torch.Shape(value)
 	if err != nil {
 		return err

@@ -97,9 +97,13 @@ type Exchange struct {
 }
 
 // GeometricLadder are n temperatures from low to high with a constant ratio, T_i = low (high/low)^(i/(n-1)), which
-// makes the swap rates of a Gaussian equal: they depend on the ratio and the dimension only.
+// makes the swap rates of a Gaussian equal: they depend on the ratio and the dimension only. n below 1, or above 2^16,
+// gives none, which [Exchange] refuses.
 func GeometricLadder(low, high float64, n int) []float64 {
-	t := make([]float64, max(n, 0))
+	if n < 1 || n > 1<<16 {
+		return nil
+	}
+	t := make([]float64, n)
 	for i := range t {
 		t[i] = low * math.Pow(high/low, float64(i)/float64(n-1))
 	}

@@ -169,6 +169,9 @@ func (s State) Tensors() (owned, shared infer.Tensors) {
 
 // Save names the points, and everything else that the chains need as bytes.
 func (s State) Save() infer.Saved {
+	if s.chains == nil { // the zero value, which no method made
+		return infer.Saved{}
+	}
 	saved := infer.Saved{
 		Steps: s.Step, Streams: torch.NewStreams(s.chains.Plan.Seed, s.Params.Chains()),
 		Tensors: infer.Tensors{"params": s.Params.Flat},

@@ -25,6 +25,9 @@ func CheckDraws(method string, n int, streams *torch.Streams) error {
 // width], to deviations from the means, [K, m, d].
 func DrawGaussians(means infer.Params, n int, width int64, streams *torch.Streams,
 	deviations func(eps *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
+	if deviations == nil || streams == nil {
+		return infer.Params{}, fmt.Errorf("the deviations or the streams are nil: %w", infer.ErrConfig)
+	}
 	out := infer.Params{Layout: means.Layout}
 	err := torch.Do(func(scope *torch.Scope) error {
 		k, d, c := int64(means.Chains()), int64(means.Layout.Dim()), int64(len(streams.Chains))

@@ -14,6 +14,9 @@ import (
 func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch, error), n int64) (mean,
 	square *ts.Tensor,
 	diverged []bool, err error) {
+	if g == nil || next == nil {
+		return nil, nil, nil, fmt.Errorf("the gradient or the batches are nil: %w", infer.ErrConfig)
+	}
 	err = torch.Do(func(outer *torch.Scope) error {
 		for k := int64(1); k <= n; k++ {
 			err := torch.Do(func(scope *torch.Scope) error {

@@ -91,6 +91,9 @@ func NewInfo(e infer.Evaluation, lr, temperature float64) infer.Info {
 
 // Keep makes a state outlive a scope.
 func Keep(scope *torch.Scope, s infer.State) {
+	if s == nil {
+		return
+	}
 	owned, shared := s.Tensors()
 	for _, tensors := range []infer.Tensors{owned, shared} {
 		for _, t := range tensors {

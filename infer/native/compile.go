@@ -41,6 +41,9 @@ var ErrNative = errors.New("no native code")
 // The error is of the density itself, or says what stands against the tier that was required.
 func Compile(s Source, points [][]float64, o Options) (*Func, Report, error) {
 	began := time.Now()
+	if len(points) < 2 {
+		return nil, Report{}, fmt.Errorf("%w: there are %d points; two or more are compared", ErrNative, len(points))
+	}
 	tier, err := o.Tier.resolve()
 	if err != nil {
 		return nil, Report{}, err

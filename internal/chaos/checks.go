@@ -29,6 +29,14 @@ var checks = []check{
 		"Go's fuzzer makes files for the readers of CSV, JSON, Zarr and checkpoints, 20 seconds for each, in processes " +
 			"that may take 512 MB. What a reader takes is written and read again, alike.",
 		[]suite{{"./store/... ./draws ./infer", "^TestFuzz", ""}}},
+	{"misuse", "Wrong arguments are errors",
+		"Every public function and method is called with one argument after the other nil, negative, huge, not a number, " +
+			"empty, or a function that panics, in processes of their own; then so are the methods of what it returns. A new " +
+			"function without a row fails the test.",
+		[]suite{{"./internal/misuse", "^TestMisuse$|^TestEveryEntryPointHasARow$", ""}}},
+	{"jumps", "Densities that jump are hinted at",
+		"NUTS on smooth densities and on such with a jump, without divergences.",
+		[]suite{{"./diag", "^TestDensityThatJumps$", ""}}},
 	{"folders", "A folder of checkpoints has one run",
 		"A second run on the folder starts while the first one is at work.",
 		[]suite{{"./infer", "^TestCheckpointIsLocked$", ""}}},

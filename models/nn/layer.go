@@ -54,6 +54,14 @@ type named struct {
 	name string
 }
 
+// Plan is that of the layer.
+func (n named) Plan(in []int64) (Plan, error) {
+	if n.Layer == nil {
+		return Plan{}, fmt.Errorf("nn: the layer %q is nil: %w", n.name, infer.ErrConfig)
+	}
+	return n.Layer.Plan(in)
+}
+
 // kind is the name of the layer's type, and empty for no layer.
 func kind(l Layer) string {
 	if n, ok := l.(named); ok {

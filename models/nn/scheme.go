@@ -138,6 +138,9 @@ func Init(n *Network, scheme Scheme, streams *torch.Streams) (infer.Params, erro
 
 // laws are the scheme's, checked.
 func (n *Network) laws(scheme Scheme) ([]Law, error) {
+	if n == nil {
+		return nil, fmt.Errorf("nn: the network is nil: %w", infer.ErrConfig)
+	}
 	if scheme == nil {
 		return nil, fmt.Errorf("nn: the scheme is nil: expected one such as nn.Same(nn.Normal(1)): %w", infer.ErrConfig)
 	}

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"runtime/debug"
 )
@@ -66,6 +67,10 @@ type funcDensity struct {
 func (d funcDensity) Dim() int { return d.dim }
 
 func (d funcDensity) ValueAndGrad(x, logp, grad []float64) error {
+	if n := len(logp) * d.dim; d.dim < 0 || len(x) < n || len(grad) < n || d.f == nil {
+		return fmt.Errorf("%d points of dimension %d from %d numbers, with room for %d: %w", len(logp), d.dim, len(x),
+			len(grad), errConfig)
+	}
 	for k := range logp {
 		lo, hi := k*d.dim, (k+1)*d.dim
 		logp[k] = d.f(x[lo:hi:hi], grad[lo:hi:hi])

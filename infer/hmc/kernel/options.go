@@ -110,6 +110,12 @@ func (r *Result) Fill() float64 {
 // numbers.
 const maxTransitions = 1 << 53
 
+// Chains and dimensions are bounded, so that a mistake is an error and not a request for all memory.
+const (
+	maxChains = 1 << 20
+	maxDim    = 1 << 31
+)
+
 // replicas is the number of chains of a ladder, 1 without one.
 func (o Options) replicas() int { return max(1, len(o.Ladder)) }
 
@@ -150,8 +156,8 @@ func (o Options) check(d int) (Options, error) {
 	fail := func(field string, value any, allowed string) (Options, error) {
 		return o, &FieldError{Type: typ, Field: field, Value: value, Allowed: allowed}
 	}
-	if d < 1 {
-		return fail("density.Dim()", d, "it must be at least 1")
+	if d < 1 || d > maxDim {
+		return fail("density.Dim()", d, fmt.Sprintf("it must be from 1 to %d", maxDim))
 	}
 	for _, f := range []struct {
 		name     string
@@ -172,6 +178,9 @@ func (o Options) check(d int) (Options, error) {
 		if err := optional(typ, f.name, f.v, f.def); err != nil {
 			return o, err
 		}
+	}
+	if o.Chains > maxChains {
+		return fail("Chains", o.Chains, fmt.Sprintf("it must be at most %d", maxChains))
 	}
 	if most := maxTransitions / o.Chains; o.Warmup > most || o.Draws > (most-o.Warmup)/o.Thin {
 		return fail("Draws", o.Draws,

@@ -29,6 +29,9 @@ import (
 // the options are wrong. Errors: a [FieldError]; one that names the chain, with ErrNonFinite if every start of it is
 // not finite; an error or panic ([PanicError]) of the density, of Record or of Checkpoint; the context's.
 func Run(ctx context.Context, density Density, options Options) (*Result, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("kernel.Run: the context is nil: %w", errConfig)
+	}
 	r, err := newRunner(density, options)
 	if err != nil {
 		return nil, err
