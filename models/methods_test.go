@@ -54,9 +54,9 @@ const (
 var apart = map[string]bool{"beetles": true, "anscombe": true, "radon": true, "mixture": true, "lynx": true}
 
 // rows are the methods that a compiled model is enough for. λ is the stiffness of the posterior. Steps are a twentieth
-// to a fifth of the fastest time scale, 1/λ or 1/√λ. For SGD, which climbs from afar, λ is that of its starts as well:
-// that of the hidden Markov chain is 14 in the posterior and 660 at a start, where the model's standard deviations are
-// a fraction of the residuals. A step of 0.2/14 is unstable there, and overshoots until the density is not finite.
+// to a fifth of the fastest time scale, 1/λ or 1/√λ. For SGD, which climbs from afar, λ is that of its starts as well,
+// where the standard deviations of a model may be a fraction of the residuals: with a step that is unstable there it
+// overshoots until the density is not finite.
 func rows() []row {
 	at := func(f func(stiff float64) infer.Method) func(*reference) infer.Method {
 		return func(r *reference) infer.Method { return f(r.stiff) }
