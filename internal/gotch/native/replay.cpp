@@ -25,6 +25,11 @@ at::Tensor view_of(const c10::Storage &s, const Place &p) {
   return at::empty({0}, at::TensorOptions().dtype(p.type).device(s.device())).set_(s, p.offset, p.sizes, p.strides);
 }
 
+// put writes the number that a storage holds. Newer versions of libtorch give constant memory here.
+template <typename T> void put(const c10::Storage &s, T number) {
+  memcpy(const_cast<void *>(static_cast<const void *>(s.unsafeGetStorageImpl()->data())), &number, sizeof number);
+}
+
 void flat(const c10::IValue &v, std::vector<at::Tensor> &out) {
   if (v.isTensor()) {
     if (v.toTensor().defined())
@@ -247,9 +252,9 @@ void Workspace::evaluate(const at::Tensor &point, double weight, void **outputs)
       break;
     case Weighted:
       if (is.type == at::kFloat)
-        *static_cast<float *>(storages[s].unsafeGetStorageImpl()->data()) = static_cast<float>(weight);
+        put(storages[s], static_cast<float>(weight));
       else
-        *static_cast<double *>(storages[s].unsafeGetStorageImpl()->data()) = weight;
+        put(storages[s], weight);
       break;
     default:
       break;
