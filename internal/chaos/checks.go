@@ -34,6 +34,13 @@ var checks = []check{
 			"empty, or a function that panics, in processes of their own; then so are the methods of what it returns. A new " +
 			"function without a row fails the test.",
 		[]suite{{"./internal/misuse", "^TestMisuse$|^TestEveryEntryPointHasARow$", ""}}},
+	{"disk", "A full disk is an error, and the run goes on",
+		"A disk in memory is full at 20 random moments for each kind of run. The error says so, what is stored is a prefix, " +
+			"and with room again the run ends with the bits of a run that always had it. It needs the rights of root.",
+		[]suite{{"./internal/chaos", "^TestDiskFull$", ""}}},
+	{"compile", "A killed set-up compiles anew",
+		"Set-up gets SIGKILL at random moments of a C++ compile, alone or with the compiler.",
+		[]suite{{"./internal/setup", "^TestKilledCompile$", ""}}},
 	{"jumps", "Densities that jump are hinted at",
 		"NUTS on smooth densities and on such with a jump, without divergences.",
 		[]suite{{"./diag", "^TestDensityThatJumps$", ""}}},
