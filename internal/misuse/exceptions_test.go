@@ -12,6 +12,3 @@ var counts = map[string]bool{
 	"(*ppl.Program).Start":              true,
 	"method.GradientMoments":            true,
 }
-
-// fatal are the operations of libtorch that can end the process, and how. They are outside the promise.
-var fatal = map[string]string{}
