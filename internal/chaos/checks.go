@@ -35,8 +35,8 @@ var checks = []check{
 			"function without a row fails the test.",
 		[]suite{{"./internal/misuse", "^TestMisuse$|^TestEveryEntryPointHasARow$", ""}}},
 	{"disk", "A full disk is an error, and the run goes on",
-		"A disk in memory is full at 20 random moments for each kind of run. The error says so, what is stored is a prefix, " +
-			"and with room again the run ends with the bits of a run that always had it. It needs the rights of root.",
+		"A disk in memory is full at 20 random moments for each kind of run. The error says so, what is stored is a " +
+			"prefix, and with room again the run ends with the bits of a run that always had it. It needs the rights of root.",
 		[]suite{{"./internal/chaos", "^TestDiskFull$", ""}}},
 	{"compile", "A killed set-up compiles anew",
 		"Set-up gets SIGKILL at random moments of a C++ compile, alone or with the compiler.",
