@@ -84,7 +84,7 @@ func rows() []row {
 		{name: "SGLRW", make: at(func(s float64) infer.Method { return sgmcmc.SGLRW{LR: c(0.05 / s)} }), kind: stepped},
 		// A step is that of SGLD where the squared gradient is its mean, λ/N.
 		{name: preconditioned, make: func(r *reference) infer.Method {
-			return sgmcmc.PSGLD{LR: c(0.1 / math.Sqrt(r.n*r.stiff))}
+			return sgmcmc.PSGLD{LR: c(r.preconditionedStep())}
 		}, kind: stepped},
 		{name: "vi.Diag", make: of(vi.Diag{}), kind: fitted},
 		{name: "vi.Dense", make: of(vi.Dense{}), kind: fitted},
@@ -107,6 +107,8 @@ func rows() []row {
 
 // preconditioned is a method whose bias has another reason than its step.
 const preconditioned = "PSGLD"
+
+func (r *reference) preconditionedStep() float64 { return 0.1 / math.Sqrt(r.n*r.stiff) }
 
 // Every method runs on every model through the one door. Against NUTS, on most models or with longer runs on all:
 //
@@ -185,7 +187,7 @@ func (w row) check(t *testing.T, r *reference, l lengths) {
 	}
 	switch w.kind {
 	case exact, stepped:
-		w.samples(t, r, result, mean, se)
+		w.samples(t, r, result, o, mean, se)
 	case fitted:
 		w.solves(t, r, result)
 		fallthrough
