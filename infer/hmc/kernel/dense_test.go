@@ -51,3 +51,13 @@ func TestDenseMetricOfFewDraws(t *testing.T) {
 		}
 	}
 }
+
+// A matrix that no memory holds is an error before it is asked for.
+func TestDenseMetricOfManyDimensions(t *testing.T) {
+	err := Options{Metric: Dense}.Check(1e6)
+	var field *FieldError
+	require.ErrorAs(t, err, &field)
+	assert.Equal(t, "Metric", field.Field)
+	assert.ErrorContains(t, err, "matrices of 1000000 x 1000000 for 4 chains take 128000 GB, more than 17: use LowRank")
+	assert.NoError(t, Options{Metric: Dense}.Check(1000))
+}

@@ -114,6 +114,7 @@ const maxTransitions = 1 << 53
 const (
 	maxChains = 1 << 20
 	maxDim    = 1 << 31
+	maxDense  = 1 << 34 // bytes of all dense metrics
 )
 
 // replicas is the number of chains of a ladder, 1 without one.
@@ -211,6 +212,11 @@ func (o Options) check(d int) (Options, error) {
 	}
 	if o.Metric == "" {
 		o.Metric = Diagonal
+	}
+	// Each chain has its metric, the factor of it, an estimate and the one before.
+	if bytes := 4 * 8 * float64(o.Chains) * float64(d) * float64(d); o.Metric == Dense && bytes > maxDense {
+		return fail("Metric", fmt.Sprintf("%q", o.Metric), fmt.Sprintf("matrices of %d x %d for %d chains take %.0f GB, "+
+			"more than %d: use LowRank or Diagonal", d, d, o.Chains, bytes/1e9, maxDense/1_000_000_000))
 	}
 	if _, err := newMass(o.Metric, o.Fisher, d); err != nil {
 		return o, err
