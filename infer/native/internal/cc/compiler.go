@@ -27,13 +27,16 @@ func Find() (Compiler, error) {
 // flags are all that the compiler gets besides the files.
 //
 // Reductions may be reordered where the text has them, and products may be fused with sums. No other rule of the
-// arithmetic is given up, so that infinities and NaN stay what they are.
+// arithmetic is given up, so that infinities and NaN stay what they are. Signs of zeros may be lost in vectorised code.
 func (c Compiler) flags() []string {
 	f := []string{"-std=gnu11", "-w", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
 		"-fopenmp-simd", "-fno-tree-slp-vectorize"} // which takes most of the time and gains nothing here
 	if c.Barrier {
 		// Without it, gcc adds up the lanes of a reduction one by one.
 		f = append(f, "-fassociative-math", "-fno-signed-zeros", "-DKELVIN_BARRIER")
+		// Vectorised code has lost its barriers when this pass comes, and it would add up a difference of large numbers
+		// last. It is of no use for reductions, which the vectoriser reorders.
+		f = append(f, "-fno-tree-reassoc")
 		// It makes branches of choices that depend on each other, and loops with branches are not vectorised.
 		f = append(f, "-fno-tree-pre")
 	}

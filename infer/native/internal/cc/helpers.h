@@ -12,7 +12,7 @@
 #pragma GCC optimize("no-math-errno", "no-trapping-math")
 #if __GNUC__ >= 12
 #define KELVIN_BARRIER
-#pragma GCC optimize("associative-math", "no-signed-zeros")
+#pragma GCC optimize("associative-math", "no-signed-zeros", "no-tree-reassoc")
 #endif
 #if defined(__x86_64__) && defined(__GLIBC__)
 #if __GNUC__ >= 12

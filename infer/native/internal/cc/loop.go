@@ -275,19 +275,22 @@ func (n *nest) instruction(k int) error {
 			return nil
 		}
 	}
-	if in.Op >= ir.Add && in.Op <= ir.Mul {
-		a, b = n.kept(in.Op, in.A), n.kept(in.Op, in.B)
+	switch in.Op {
+	case ir.Mul:
+		a, b = n.kept(in.A), n.kept(in.B)
+	case ir.Add, ir.Sub:
+		n.add(l, "const double %s = KELVIN_KEEP(%s);", v, expression(in.Op, a, b))
+		return nil
 	}
 	n.add(l, "const double %s = %s;", v, expression(in.Op, a, b))
 	return nil
 }
 
-// kept is an operand of a sum or product, kept from being reordered with that: (a + b) - a is not b where a is
-// infinite.
-// A product in a sum stays open, for the two make one instruction.
-func (n *nest) kept(outer ir.Op, k int) string {
-	inner := n.body[k].Op
-	if inner == outer || outer != ir.Mul && (inner == ir.Add || inner == ir.Sub) {
+// kept is a factor, kept from being reordered with the product that it is a factor of. Sums are kept where they are
+// made: (a + b) - a is not b where a is infinite, and -(a - b) is not b - a where a is b, since the sign of a zero is
+// that of the infinity which is its reciprocal. A product in a sum stays open, for the two make one instruction.
+func (n *nest) kept(k int) string {
+	if n.body[k].Op == ir.Mul {
 		return "KELVIN_KEEP(" + n.values[k] + ")"
 	}
 	return n.values[k]
