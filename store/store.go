@@ -54,7 +54,7 @@ func public(err error) error {
 // Inference is what a run leaves: the draws and what belongs to them. It has the groups of ArviZ's InferenceData; a
 // group that is not there is nil.
 type Inference struct {
-	// Posterior has the draws after warm-up, with the statistics of the sampler.
+	// Posterior has the draws after warm-up, with the statistics of the sampler; nil where a file has none.
 	Posterior *draws.Draws
 	// Warmup has the draws of the warm-up. Its sites are those of Posterior.
 	Warmup *draws.Draws

@@ -148,7 +148,7 @@ func (s suite) run(ctx context.Context) ([]byte, error) {
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
 	err := cmd.Run()
-	if err == nil && bytes.Contains(text.Bytes(), []byte("no tests to run")) {
+	if err == nil && !bytes.Contains(text.Bytes(), []byte("=== RUN")) {
 		err = fmt.Errorf("%s: there is no such test", s.command())
 	}
 	return text.Bytes(), err
