@@ -187,19 +187,6 @@ func (c *compilation) gradientOnly(t Target, start Params, b Batch) (*native.Fun
 	return f, err
 }
 
-// leave notes why a run leaves its gradients to eager evaluation.
-func (c *compilation) leave(reason string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if tier := c.options.Tier; tier != native.Auto && tier != native.Eager {
-		return fmt.Errorf("native: %s: %w", reason, native.ErrNative)
-	}
-	if !c.done {
-		c.report, c.done = native.Report{Tier: native.Eager, Reason: reason}, true
-	}
-	return c.same()
-}
-
 // pin makes a run that goes on from a checkpoint use the tier that made it.
 func (c *compilation) pin(tier native.Tier) error {
 	c.mu.Lock()
