@@ -22,7 +22,8 @@ type loops interface {
 	score(c float64, u, eps, grad []float64)
 }
 
-// mostLoops is up to how many variational parameters, times samples and chains, loops take less time than tensors.
+// mostLoops bounds the variational parameters, times samples and chains, of an update in loops. For more numbers the
+// cost of starting an operation on tensors does not matter.
 const mostLoops = 1 << 13
 
 // small says whether an update is made in loops: float64 in main memory, and few numbers.
