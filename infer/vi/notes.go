@@ -178,7 +178,7 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 				"chain %d.", least, gap, best),
 			Advice: fmt.Sprintf("Use the draws of chain %d alone, or increase %s{Samples} and infer.Options.Warmup.",
 				best, t.name)})
-	} else if off, at := s.apart(); climbs == 0 && off > apart {
+	} else if off, at := s.apart(); climbs == 0 && off > apartLimit {
 		notes = append(notes, draws.Note{Kind: "fits_differ", Serious: off > 1,
 			Text: fmt.Sprintf("The fits of the chains differ: their means of %s are %.2g standard deviations of the fits "+
 				"apart, their ELBOs %.2g nats.", s.Mean.Layout.At(at), off, gap),
@@ -191,9 +191,9 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	return notes
 }
 
-// apart is how far the means of two chains may be from one another, in standard deviations of the fits. Ends of the
+// apartLimit is how far the means of two chains may be from one another, in standard deviations of the fits. Ends of the
 // default optimiser at one optimum are less than a tenth apart.
-const apart = 0.3
+const apartLimit = 0.3
 
 // apart is the largest distance between means of an element in two chains, in standard deviations of the fits (the root
 // of their mean square), and the element.

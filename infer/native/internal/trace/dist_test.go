@@ -312,7 +312,8 @@ func TestBijectors(t *testing.T) {
 
 // farthest are the scales of points beyond which rounding decides what eager evaluation gives, where that is below 60.
 var farthest = map[string]float64{
-	// A matrix made of larger numbers is singular.
+	// A matrix made of larger numbers is nearly singular. Beyond, compiled code and eager evaluation differ, for a reason
+	// that is not known for each.
 	"MultivariateNormal": 3, "MultivariateNormalPrecision": 3, "MultivariateNormalCholesky": 3,
 	"LowRankMultivariateNormal": 3, "PositiveDefinite": 3,
 	// Terms as large as the size, here exp(177), cancel. The exact derivative is -1e-37; eager evaluation gives 0, and
