@@ -36,7 +36,7 @@ lint: setup
 names:
 	$(GO) run ./internal/lint names
 
-# Kelvin against the same operations in C++, and compiled models against log posteriors by hand, samplers against the
+# Kelvin against the same operations in C++, and compiled models against hand-written log posteriors, samplers against the
 # gradient and the noise alone, each in one run; the kernels in plain Go.
 bench: setup
 	$(GO) run ./bench/compare

@@ -191,8 +191,8 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	return notes
 }
 
-// apartLimit is how far the means of two chains may be from one another, in standard deviations of the fits. Ends of the
-// default optimiser at one optimum are less than a tenth apart.
+// apartLimit is how far the means of two chains may be from one another, in standard deviations of the fits. Ends of
+// the default optimiser at one optimum are less than a tenth apart.
 const apartLimit = 0.3
 
 // apart is the largest distance between means of an element in two chains, in standard deviations of the fits (the root

@@ -22,6 +22,9 @@ const (
 	maxNames   = 720
 )
 
+// later are the rooms that came after the limit was set, each with a limit of its own.
+var later = map[string]int{"infer/path": 12, "infer/evidence": 24, "data": 24}
+
 // texts are the endings of the files whose lines are measured. A tab is one character.
 var texts = []string{".go", ".go.txt", ".md", ".cpp", ".h"}
 
@@ -116,9 +119,17 @@ func names(root string) error {
 	}
 	slices.Sort(dirs)
 	for _, dir := range dirs {
-		fmt.Printf("%4d %s\n", counts[dir], dir)
+		limit, apart := later[dir]
+		if !apart {
+			fmt.Printf("%4d %s\n", counts[dir], dir)
+			continue
+		}
+		fmt.Printf("%4d %s, of at most %d\n", counts[dir], dir, limit)
+		if total -= counts[dir]; counts[dir] > limit {
+			return fmt.Errorf("%s exports %d names, at most %d: unexport what nobody else needs", dir, counts[dir], limit)
+		}
 	}
-	fmt.Printf("%4d exported names, of at most %d\n", total, maxNames)
+	fmt.Printf("%4d exported names elsewhere, of at most %d\n", total, maxNames)
 	if total > maxNames {
 		return fmt.Errorf("%d exported names: unexport what nobody outside its package needs", total)
 	}
