@@ -212,7 +212,7 @@ func radonByHand(p point, b data, uranium []float64, z []dual) dual {
 	return out
 }
 
-// handAt evaluates a log posterior written by hand at a flat point.
+// handAt evaluates a hand-written log posterior at a flat point.
 func handAt(f func(point, data) dual, l *infer.Layout, flat []float64, batch infer.Batch) (float64, []float64) {
 	x, p, b := variables(flat), point{}, data{}
 	for _, s := range l.Sites {
@@ -225,14 +225,14 @@ func handAt(f func(point, data) dual, l *infer.Layout, flat []float64, batch inf
 	return out.v, out.d
 }
 
-// Every model's log posterior and gradient is the one written by hand from the mathematics, with the Jacobians,
+// Every model's log posterior and gradient is the hand-written one, from the mathematics, with the Jacobians,
 // differentiated in forward mode; and at K points at once it is that of the points one by one.
 func TestLogPosteriorsAreThoseByHand(t *testing.T) {
 	const points = 6
 	for _, m := range all(t) {
 		t.Run(m.Name, func(t *testing.T) {
 			hand := byHand[m.Name]
-			require.NotNil(t, hand, "a model of All needs its log posterior written by hand")
+			require.NotNil(t, hand, "a model of All needs a hand-written log posterior")
 			p := compile(t, m)
 			l := p.Layout()
 			d := l.Dim()

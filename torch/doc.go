@@ -1,7 +1,10 @@
-// Package torch is what Kelvin adds to gotch's tensors: scopes that free them, gradients, vmap, random streams,
-// devices, and the way between Go slices and tensors.
+// Package torch is what Kelvin adds to gotch's tensors: the algebra of models, scopes that free tensors, gradients,
+// vmap, random streams, devices, and the way between Go slices and tensors.
 //
-// Model code uses gotch's tensors (package ts) and never frees memory. [Do] opens a [Scope]; every tensor made while it
+// A [Tensor] is a number or a gotch tensor, with methods that read like the formula: y.Sub(x.Mul(b)).Square().Sum(). It
+// is what models get and return; [Of] makes one, T gives the gotch tensor (package ts) below it.
+//
+// Model code never frees memory. [Do] opens a [Scope]; every tensor made while it
 // is open is freed when it closes, except those handed to [Scope.Keep]. A tensor used after that gives an error.
 //
 // Errors of libtorch arrive as [*Error], with libtorch's message, the operation, the shapes and the line that asked for

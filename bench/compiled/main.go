@@ -1,5 +1,5 @@
 // Command compiled measures log posteriors compiled to C and on the virtual machine against eager evaluation, and four
-// of them against C that was written by hand.
+// of them against hand-written C.
 //
 //	go run ./bench/compiled [-path DIR] [-models a,b] [-seconds S] [-points N] [-json]
 //

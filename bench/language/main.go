@@ -1,11 +1,11 @@
 // Command language measures what the language costs: value and gradient of compiled models against those of log
-// posteriors written by hand with the same tensor operations, in one run.
+// posteriors hand-written with the same tensor operations, in one run.
 //
 //	go run ./bench/language [-json] [-rounds N]
 //
 // Both sides take turns of a few milliseconds. A round is several turns, of which each side's fastest counts, so that
 // what else the machine does is left out; the table has medians over the rounds. Before anything is timed the gradients
-// of both sides are compared, and the program fails when they differ by more than 1e-10. The log posteriors by hand
+// of both sides are compared, and the program fails when they differ by more than 1e-10. The hand-written ones
 // leave the normalising constants out, as one does.
 package main
 

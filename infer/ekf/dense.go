@@ -383,7 +383,7 @@ func (g *gaussian) Restore(layout *infer.Layout, saved infer.Saved) (infer.State
 		return nil, err
 	}
 	cov, err := saved.Tensor("covariance")
-	// A state that was made by hand may have no root.
+	// A state that a user made may have no root.
 	return DenseState{Params: infer.Params{Layout: layout, Flat: flat}, Covariance: cov, Root: saved.Tensors["root"],
 		Step: saved.Steps}, err
 }

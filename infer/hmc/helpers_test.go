@@ -61,7 +61,7 @@ func layoutOf(t *testing.T, sites infer.Shapes) *infer.Layout {
 	return layout
 }
 
-// handwritten is a density written by hand, which leaves the start to the run.
+// handwritten is a hand-written density, which leaves the start to the run.
 func handwritten(t *testing.T, density infer.LogPosterior, sites infer.Shapes) infer.Program {
 	t.Helper()
 	return infer.Handwritten(infer.Sum(density, 1), infer.Params{Layout: layoutOf(t, sites)}, nil)

@@ -5,7 +5,7 @@
 //
 // [DiagFisher], [DenseFisher], [DiagGGN], [DenseGGN], [DenseHessian] and [KFAC] differ in the curvature of the data. A
 // run first looks for the mode. Then an update adds the curvature of a batch and leaves the point as it is, so one pass
-// over the data, in whatever batches, makes the approximation. By hand:
+// over the data, in whatever batches, makes the approximation. In a loop of your own:
 //
 //	transform, err := laplace.DenseGGN{Forward: f, Outer: o, PriorPrecision: laplace.Isotropic(1)}.Build(target)
 //	state, err := transform.Init(mode)
