@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -30,6 +31,10 @@ type Target struct {
 	Data         int64        // N; 0 or 1 where LogPosterior is the whole log density
 	LogJacobian  LogPosterior // log |Jacobian| of the map from unconstrained space; nil for none
 	Parts        Parts        // prior and likelihood apart; nil where the model cannot tell them
+	// Prior draws from the prior one point for each stream: params of shape [K, d] on unconstrained space. A target that
+	// has one says that the prior of its Parts, with the Jacobian, is normalized. The error of a prior that is not names
+	// the site. Nil where the prior cannot be drawn from.
+	Prior func(b Batch, s torch.Streams) (Params, error)
 
 	joint       bool         // Parts evaluate the Jacobian too
 	compilation *compilation // of the run that the target is built for; nil for eager gradients
@@ -106,6 +111,33 @@ func (t Target) Density(jacobian float64) LogPosterior {
 	}
 }
 
+// Weigh is the log density whose parts count with weights, on the scale of the sum over data. A target without Parts
+// counts prior and likelihood alike, with the weight of the likelihood.
+func (t Target) Weigh(w Weights) LogPosterior {
+	if t.joint {
+		return func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) }
+	}
+	return func(p Params, b Batch) (torch.Tensor, Aux) {
+		var terms []torch.Term
+		switch {
+		case t.Parts != nil && (w.Prior != 0 || w.Likelihood != 0):
+			v, _ := t.Parts(p, b, Weights{Prior: w.Prior, Likelihood: w.Likelihood})
+			terms = append(terms, torch.Term{Coeff: 1, Tensor: v.T()})
+		case t.Parts == nil && w.Likelihood != 0:
+			v, _ := t.LogPosterior(p, b)
+			terms = append(terms, torch.Term{Coeff: w.Likelihood * t.N(), Tensor: v.T()})
+		}
+		if t.LogJacobian != nil && w.Jacobian != 0 {
+			v, _ := t.LogJacobian(p, b)
+			terms = append(terms, torch.Term{Coeff: w.Jacobian, Tensor: v.T()})
+		}
+		if len(terms) == 0 {
+			return torch.Of(p.Flat).Sum().Mul(0), nil
+		}
+		return torch.Of(torch.Must(torch.Combine(terms...))), nil
+	}
+}
+
 // Weighted is the target whose parts count with other weights; its Parts must not be nil.
 func (t Target) Weighted(by Weights) Target {
 	parts := t.Parts
@@ -147,6 +179,17 @@ func (t Target) ByPrior(tempering float64) Target {
 	}, t.Data, true)
 	out.compilation = t.compilation
 	return out
+}
+
+// Replaced is a target of which f is the whole log density. In a run its gradients are compiled as those of t are.
+func (t Target) Replaced(f LogPosterior) Target {
+	return Target{LogPosterior: f, compilation: t.compilation}
+}
+
+// Compiled is the target whose gradients are compiled outside of a run too, in a tier.
+func (t Target) Compiled(tier native.Tier) Target {
+	t.compilation = &compilation{options: native.Options{Tier: tier}}
+	return t
 }
 
 // check makes sure that there is a density.

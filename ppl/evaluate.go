@@ -24,7 +24,9 @@ func (p *Program) Target() infer.Target {
 		l := p.latents[name]
 		jacobian = jacobian || l.kind == KindSample && (l.bijector == nil || l.bijector.Name() != identityName)
 	}
-	return infer.WithParts(p.parts, p.Data(), jacobian)
+	t := infer.WithParts(p.parts, p.Data(), jacobian)
+	t.Prior = p.drawPrior
+	return t
 }
 
 // parts runs the model and adds up the parts of its log density with weights.

@@ -1,11 +1,10 @@
 package hmc
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/failed"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -116,7 +115,7 @@ func (d density) do(x []float64, rows int, f func(infer.Params) error) error {
 		}
 		return f(infer.Params{Layout: d.layout, Flat: flat})
 	})
-	if err != nil && factorisation(err) {
+	if err != nil && failed.Factorisation(err) {
 		return pointError{err}
 	}
 	return err
@@ -150,25 +149,3 @@ type pointError struct{ error }
 
 func (pointError) Recoverable() bool { return true }
 func (e pointError) Unwrap() error   { return e.error }
-
-// factorisation says whether an error is of linear algebra at a matrix that has no factors: not positive-definite,
-// singular, or without convergence. Libtorch has no type for it; the words are in the messages of all versions from
-// 1.13 on.
-func factorisation(err error) bool {
-	var e *torch.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	text := e.Error()
-	if !strings.Contains(text, "linalg") && !strings.Contains(text, "cholesky") {
-		return false
-	}
-	for _, words := range []string{
-		"not positive-definite", "could not be completed", "singular", "failed to converge", "ill-conditioned",
-	} {
-		if strings.Contains(text, words) {
-			return true
-		}
-	}
-	return false
-}

@@ -21,6 +21,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/models"
@@ -329,8 +330,11 @@ var rows = []row{
 	{"infer.Subspace", infer.Subspace},
 	{"infer.Sum", infer.Sum},
 	{"infer.Target.ByPrior", infer.Target.ByPrior},
+	{"infer.Target.Compiled", infer.Target.Compiled},
 	{"infer.Target.Density", infer.Target.Density},
 	{"infer.Target.N", infer.Target.N},
+	{"infer.Target.Replaced", infer.Target.Replaced},
+	{"infer.Target.Weigh", infer.Target.Weigh},
 	{"infer.Target.Weighted", infer.Target.Weighted},
 	{"infer.TemperFull", infer.TemperFull},
 	{"infer.TemperLikelihood", infer.TemperLikelihood},
@@ -510,6 +514,24 @@ var rows = []row{
 	{"optim.SGD.Build", optim.SGD.Build},
 	{"optim.SGD.BuildGradient", optim.SGD.BuildGradient},
 	{"optim.SGD.Defaults", optim.SGD.Defaults},
+	{"(*path.Evaluator).Compiled", (*path.Evaluator).Compiled},
+	{"(*path.Evaluator).Dim", (*path.Evaluator).Dim},
+	{"(*path.Evaluator).Eval", (*path.Evaluator).Eval},
+	{"(*path.Evaluator).Inside", (*path.Evaluator).Inside},
+	{"(*path.Evaluator).Linear", (*path.Evaluator).Linear},
+	{"(*path.Evaluator).LogZ0", (*path.Evaluator).LogZ0},
+	{"(*path.Evaluator).Start", (*path.Evaluator).Start},
+	{"(*path.Evaluator).Walls", (*path.Evaluator).Walls},
+	{"(*path.Harmonic).LogZ", (*path.Harmonic).LogZ},
+	{"(*path.Points).At", (*path.Points).At},
+	{"path.Box", path.Box},
+	{"path.CheckLadder", path.CheckLadder},
+	{"path.Equalize", path.Equalize},
+	{"path.Fit", path.Fit},
+	{"path.Path.Check", path.Path.Check},
+	{"path.Path.On", path.Path.On},
+	{"path.Path.OnJob", path.Path.OnJob},
+	{"path.Power", path.Power},
 	{"sgmcmc.ATMC.Build", sgmcmc.ATMC.Build},
 	{"sgmcmc.ATMC.Defaults", sgmcmc.ATMC.Defaults},
 	{"sgmcmc.ATMCAt", sgmcmc.ATMCAt},
