@@ -17,6 +17,7 @@ func TestBlocks(t *testing.T) {
 	}{
 		{"tutorial.md", "../examples/tutorial/main.go", "../examples/tutorial/main.go"},
 		{"language.md", first, "../examples/language/main.go"},
+		{"data.md", "../data/example_test.go", ""},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
 		{"../README.md", first, first},
 	} {

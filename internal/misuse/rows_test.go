@@ -3,6 +3,8 @@
 package main
 
 import (
+	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/diag/plot"
@@ -33,6 +35,31 @@ import (
 
 // rows are the public functions and methods.
 var rows = []row{
+	{"(*data.Design).Draws", (*data.Design).Draws},
+	{"(*data.Design).Effects", (*data.Design).Effects},
+	{"(*data.Design).Frame", (*data.Design).Frame},
+	{"(*data.Design).Levels", (*data.Design).Levels},
+	{"(*data.Design).Names", (*data.Design).Names},
+	{"(*data.Design).Original", (*data.Design).Original},
+	{"(*data.Design).Outcome", (*data.Design).Outcome},
+	{"(*data.Error).Error", (*data.Error).Error},
+	{"(*data.Table).Column", (*data.Table).Column},
+	{"(*data.Table).DropMissing", (*data.Table).DropMissing},
+	{"(*data.Table).Len", (*data.Table).Len},
+	{"(*data.Table).Missing", (*data.Table).Missing},
+	{"(*data.Table).Names", (*data.Table).Names},
+	{"(*data.Table).Rows", (*data.Table).Rows},
+	{"(*data.Table).Split", (*data.Table).Split},
+	{"(*data.Table).String", (*data.Table).String},
+	{"(*data.Table).With", (*data.Table).With},
+	{"data.CSV.Open", data.CSV.Open},
+	{"data.CSV.Read", data.CSV.Read},
+	{"data.Contrast.Matrix", data.Contrast.Matrix},
+	{"data.NewTable", data.NewTable},
+	{"data.Scaling.Back", data.Scaling.Back},
+	{"data.Scaling.To", data.Scaling.To},
+	{"data.Spec.Fit", data.Spec.Fit},
+	{"batch.Of", batch.Of},
 	{"(*diag.Report).Format", (*diag.Report).Format},
 	{"(*diag.Report).Groups", (*diag.Report).Groups},
 	{"(*diag.Report).Join", (*diag.Report).Join},

@@ -12,6 +12,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -74,6 +75,13 @@ func filled() *draws.Draws {
 	return d
 }
 
+var ageSpec = data.Spec{Terms: []data.Term{{Column: "age", Scale: 1}, {Column: "x"}}}
+
+func people() *data.Table {
+	return must(data.NewTable(data.Column{Name: "age", Numbers: []float64{1, 2, 4}},
+		data.Column{Name: "x", Labels: []string{"a", "b", "a"}}))
+}
+
 // good makes a value that is right for most functions, by type.
 var good = map[reflect.Type]func() any{
 	of[context.Context](): func() any {
@@ -84,6 +92,9 @@ var good = map[reflect.Type]func() any{
 	of[error]():                       func() any { return errFailing },
 	of[io.Reader]():                   func() any { return bytes.NewReader([]byte("lp__,x\n-1,2\n")) },
 	of[io.Writer]():                   func() any { return &bytes.Buffer{} },
+	of[*data.Table]():                 func() any { return people() },
+	of[*data.Design]():                func() any { return must(ageSpec.Fit(people())) },
+	of[data.Spec]():                   func() any { return ageSpec },
 	of[infer.Program]():               func() any { return must(ppl.Compile(model, nil)) },
 	of[*ppl.Program]():                func() any { return must(ppl.Compile(model, nil)) },
 	of[ppl.Model]():                   func() any { return ppl.Model(model) },
