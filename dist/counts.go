@@ -111,10 +111,11 @@ var halfLog2Pi = 0.5 * math.Log(2*math.Pi)
 // peakTensor is the log probability of a Poisson distribution at its mean: x log x − x − log Γ(x+1), and 0 at 0. It is
 // differentiable for x > 0.
 func peakTensor(x torch.Tensor) torch.Tensor {
-	// Each branch gets arguments that it can bear, so that the gradient of the one not taken is 0 and not NaN.
+	// Each branch gets arguments that it can bear, so that the gradient of the one not taken is 0 and not NaN. No bound is
+	// where its branch is taken: derivatives at a bound are 0 or 1, as libtorch's version has it.
 	s := x.Clamp(1e-37, seriesFrom)
 	small := x.Mul(s.Log()).Sub(x).Sub(s.Add(1).Lgamma())
-	l := x.Max(seriesFrom)
+	l := x.Max(seriesFrom / 2)
 	i := l.Reciprocal()
 	ii := i.Square()
 	series := ii.Mul(-1. / 1260).Add(1. / 360).Mul(ii).Sub(1. / 12).Mul(i)

@@ -51,10 +51,20 @@ func stirlingFar(z torch.Tensor) torch.Tensor {
 //
 // where δ is the remainder of Stirling's formula.
 func logBeta(a, b torch.Tensor) torch.Tensor {
-	p, q := a.Min(b), a.Max(b)
+	p, q := inOrder(a, b)
 	s := p.Add(q)
 	return stirling(p).Add(stirling(q)).Sub(stirling(s)).Add(halfLog2Pi).
 		Add(p.Sub(0.5).Mul(p.Div(s).Log())).Sub(q.Mul(p.Div(q).Log1p())).Sub(q.Log().Mul(0.5))
+}
+
+// inOrder are the smaller and the larger of a and b. Each is one of them, also where they are equal, so that a function of
+// both has its derivatives there: those of a minimum with a number are 0 or 1 at the number, as libtorch's version has it.
+func inOrder(a, b torch.Tensor) (smaller, larger torch.Tensor) {
+	if operand.IsNumber(a) && operand.IsNumber(b) {
+		return a.Min(b), a.Max(b)
+	}
+	first := a.Sub(b).Lt(0)
+	return torch.Where(first, a, b), torch.Where(first, b, a)
 }
 
 // gammaKernel is log[t^(a−1) e^(−t) / Γ(a)], the log density of the gamma distribution with rate 1 at t ≥ 0.

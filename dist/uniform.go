@@ -51,7 +51,7 @@ func (d uniformDist) Variance() torch.Tensor {
 // CDF is (x − low)/(high − low), from 0 to 1.
 func (d uniformDist) CDF(value torch.Tensor) torch.Tensor {
 	p := floated(value).Sub(d.low).Div(d.high.Sub(d.low))
-	return d.full(p.Clamp(0, 1))
+	return d.full(fill(fill(p, p.Lt(0), 0), p.Gt(1), 1)) // at the ends the derivatives are those inside
 }
 
 // ICDF is low + (high − low) p.
