@@ -55,13 +55,15 @@ func timeGradients() (eager float64, tiers []tier, err error) {
 			return err
 		}
 		point, grad := make([]float64, d), make([]float64, d)
-		for _, t := range []native.Tier{native.C, native.VM} {
+		for _, t := range []native.Tier{native.C, native.VM, native.Replay} {
 			f, r, err := infer.Compile(target, start, batch, native.Options{Tier: t})
 			if err != nil && !errors.Is(err, native.ErrNative) {
 				return err
 			}
-			one := tier{Name: string(t), By: r.Compiler, Reason: r.Reason}
-			if f != nil {
+			one := tier{Name: string(t), By: r.Compiler}
+			if f == nil {
+				one.Reason = r.Reason
+			} else {
 				if one.GradientUS, err = least(func() error { _, err := f.Eval(point, 0, grad); return err }); err != nil {
 					return err
 				}

@@ -19,7 +19,8 @@ import (
 const answers = `{"version": "2.6.0", "cuda_devices": [], "blas": "MKL", "threads": 4, "interop_threads": 2,
 "parallel_info": "OpenMP 201511", "gradient_us": 98.4,
 "tiers": [{"name": "native", "by": "fakecc", "gradient_us": 4.12},
-{"name": "vm", "by": "avx2", "gradient_us": 9.5}], "missing_ops": ["alpha", "zeta"]}`
+{"name": "vm", "by": "avx2", "gradient_us": 9.5},
+{"name": "replay", "by": "", "gradient_us": 60.7}], "missing_ops": ["alpha", "zeta"]}`
 
 // userOfKelvin is a module that requires Kelvin, which is a folder beside it.
 func userOfKelvin(t *testing.T) string {
@@ -77,6 +78,7 @@ func TestDoctorAfterSetUp(t *testing.T) {
 		"threads      4 in an operation, 2 between operations\n",
 		"tier native  4.12 µs, C by fakecc 9.1 (/bin/fakecc), kept in /cache/native\n",
 		"tier vm      9.5 µs, in every program, vector instructions: avx2\n",
+		"tier replay  60.7 µs, in every program, for what the others cannot compile: float32, other devices\n",
 		"tier eager   98.4 µs for one value-and-gradient\n",
 		"runs take    native\n",
 		"missing ops  2: alpha, zeta\n",
@@ -294,7 +296,12 @@ func TestDoctorTiers(t *testing.T) {
 	m.CCompiler = func() (ccompiler.Compiler, error) { return ccompiler.Compiler{}, ccompiler.ErrNoCompiler }
 	r = doctorOf(m, p, newModule(t, plainModule))
 	assert.Contains(t, r.Text(false), "tier native  no: no C compiler: ")
+	assert.Contains(t, r.Text(false), "; it needs a C compiler (apt-get install gcc), or gradients of `kelvin compile`\n")
 	assert.Contains(t, r.Text(false), "tier vm      in every program\n")
+	assert.Contains(t, r.Text(false), "tier replay  in every program, for what the others cannot compile")
+
+	m.withProbe(strings.Replace(answers, `"by": "", "gradient_us": 60.7`, `"reason": "no memory"`, 1), nil)
+	assert.Contains(t, doctorOf(m, p, dir).Text(false), "tier replay  no: no memory\n")
 	assert.Contains(t, r.Text(false), "runs take    vm\n")
 
 	m.env["KELVIN_NATIVE"] = "Eager"

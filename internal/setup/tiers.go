@@ -8,7 +8,7 @@ import (
 
 // Tiers says how log densities can be evaluated on this machine, and where compiled C is kept.
 type Tiers struct {
-	Default    string `json:"default"`       // that runs take: native, vm or eager
+	Default    string `json:"default"`       // that runs take: native, vm, replay or eager
 	Variable   string `json:"kelvin_native"` // the environment variable KELVIN_NATIVE, which replaces it
 	Compiler   string `json:"c_compiler"`    // version and path; "" when there is none
 	NoCompiler string `json:"no_c_compiler"` // why there is none
@@ -69,8 +69,9 @@ func (r *Report) tierLines() [][2]string {
 		return nil
 	}
 	native, vm, eager := "C by "+t.Compiler, "in every program", "every log density"
+	replay := "in every program, for what the others cannot compile: float32, other devices"
 	if t.Compiler == "" {
-		native = "no: " + t.NoCompiler
+		native = "no: " + t.NoCompiler + "; it needs a C compiler (apt-get install gcc), or gradients of `kelvin compile`"
 	}
 	if r.Runtime != nil {
 		for _, tier := range r.Runtime.Tiers {
@@ -83,6 +84,10 @@ func (r *Report) tierLines() [][2]string {
 				vm = "no: " + tier.Reason
 			case tier.Name == "vm":
 				vm = fmt.Sprintf("%s, %s, vector instructions: %s", us, vm, tier.By)
+			case tier.Name == "replay" && tier.Reason != "":
+				replay = "no: " + tier.Reason
+			case tier.Name == "replay":
+				replay = us + ", " + replay
 			}
 		}
 		eager = fmt.Sprintf("%.3g µs for one value-and-gradient", r.Runtime.GradientUS)
@@ -98,5 +103,5 @@ func (r *Report) tierLines() [][2]string {
 	if t.Variable != "" {
 		runs += ", by KELVIN_NATIVE=" + t.Variable
 	}
-	return [][2]string{{"tier native", native}, {"tier vm", vm}, {"tier eager", eager}, {"runs take", runs}}
+	return [][2]string{{"tier native", native}, {"tier vm", vm}, {"tier replay", replay}, {"tier eager", eager}, {"runs take", runs}}
 }

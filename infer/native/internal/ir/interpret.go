@@ -7,6 +7,10 @@ import (
 
 // Machine runs a plan by the letter, one instruction and one iteration at a time. It is slow; tests compare with it.
 type Machine struct {
+	// Round replaces each number that is computed; nil leaves it. Where it moves numbers by their rounding, the results
+	// say how many of their digits rounding decides.
+	Round func(float64) float64
+
 	plan *Plan
 	mem  [][]float64
 }
@@ -89,6 +93,14 @@ func each(sizes []int, f func(at []int) error) error {
 	}
 }
 
+// rounded is a computed number.
+func (m *Machine) rounded(x float64) float64 {
+	if m.Round == nil {
+		return x
+	}
+	return m.Round(x)
+}
+
 func (m *Machine) offset(a *Address, at []int) int {
 	o := a.Off
 	for d, s := range a.Strides {
@@ -135,7 +147,8 @@ func (m *Machine) step(s *Step) error {
 				}
 				m.mem[in.At.Buf][m.offset(&in.At, at)] = a
 			case ScatterAdd:
-				m.mem[in.At.Buf][m.offset(&in.At, at)] += a
+				to := &m.mem[in.At.Buf][m.offset(&in.At, at)]
+				*to = m.rounded(*to + a)
 			case Sum, Prod, MaxOf:
 				o := m.offset(&in.At, at)
 				to := &m.mem[in.At.Buf][o]
@@ -144,14 +157,16 @@ func (m *Machine) step(s *Step) error {
 				case !started[first]:
 					*to, started[first] = a, true
 				case in.Op == Sum:
-					*to += a
+					*to = m.rounded(*to + a)
 				case in.Op == Prod:
-					*to *= a
+					*to = m.rounded(*to * a)
 				default:
 					*to = binary(Max, *to, a)
 				}
 			default:
-				v[k] = Apply(in.Op, a, b, c)
+				if v[k] = Apply(in.Op, a, b, c); in.Op.rounds() {
+					v[k] = m.rounded(v[k])
+				}
 			}
 		}
 		return nil
@@ -172,7 +187,7 @@ func (m *Machine) matrices(s *Step, at []int) {
 			for j := range s.N {
 				sum := 0.0
 				for k := range s.K {
-					sum += *element(s.A, i, k) * *element(s.B, k, j)
+					sum = m.rounded(sum + *element(s.A, i, k)**element(s.B, k, j))
 				}
 				*element(s.Out, i, j) = sum
 			}
@@ -185,15 +200,15 @@ func (m *Machine) matrices(s *Step, at []int) {
 			for i := j; i < s.N; i++ {
 				sum := *element(s.A, i, j)
 				for k := range j {
-					sum -= *element(s.Out, i, k) * *element(s.Out, j, k)
+					sum = m.rounded(sum - *element(s.Out, i, k)**element(s.Out, j, k))
 				}
 				if i == j {
 					if !(sum > 0) {
 						sum = math.NaN() // which every later column takes over
 					}
-					*element(s.Out, i, j) = math.Sqrt(sum)
+					*element(s.Out, i, j) = m.rounded(math.Sqrt(sum))
 				} else {
-					*element(s.Out, i, j) = sum / *element(s.Out, j, j)
+					*element(s.Out, i, j) = m.rounded(sum / *element(s.Out, j, j))
 				}
 			}
 		}
@@ -223,13 +238,13 @@ func (m *Machine) matrices(s *Step, at []int) {
 					}
 					from, _ := x(k, line)
 					if s.Right {
-						sum -= *element(s.A, k, i) * *from
+						sum = m.rounded(sum - *element(s.A, k, i)**from)
 					} else {
-						sum -= *element(s.A, i, k) * *from
+						sum = m.rounded(sum - *element(s.A, i, k)**from)
 					}
 				}
 				if !s.Unit {
-					sum /= *element(s.A, i, i)
+					sum = m.rounded(sum / *element(s.A, i, i))
 				}
 				*to = sum
 			}
@@ -241,9 +256,9 @@ func (m *Machine) matrices(s *Step, at []int) {
 		}
 		for k := range s.N {
 			if s.Product {
-				sum *= *element(s.A, 0, k)
+				sum = m.rounded(sum * *element(s.A, 0, k))
 			} else {
-				sum += *element(s.A, 0, k)
+				sum = m.rounded(sum + *element(s.A, 0, k))
 			}
 			*element(s.Out, 0, k) = sum
 		}

@@ -211,6 +211,15 @@ func (o Op) arity() int {
 // Writes says whether an instruction changes memory; other instructions have a value.
 func (o Op) Writes() bool { return o >= Store }
 
+// rounds says whether the result of an operation is a number that is rounded; others are exact.
+func (o Op) rounds() bool {
+	switch o {
+	case Neg, Abs, Floor, Ceil, Trunc, Round, Sign, IsNaN, IsInf, Not, Min, Max, Lt, Le, Eq, Ne, And, Or, Select:
+		return false
+	}
+	return true
+}
+
 // Operands are the numbers of the instructions whose values this one takes.
 func (i Instr) Operands() []int { return []int{i.A, i.B, i.C}[:i.Op.arity()] }
 

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -312,10 +313,6 @@ func TestBijectors(t *testing.T) {
 
 // farthest are the scales of points beyond which rounding decides what eager evaluation gives, where that is below 60.
 var farthest = map[string]float64{
-	// A matrix made of larger numbers is nearly singular. Beyond, compiled code and eager evaluation differ, for a reason
-	// that is not known for each.
-	"MultivariateNormal": 3, "MultivariateNormalPrecision": 3, "MultivariateNormalCholesky": 3,
-	"LowRankMultivariateNormal": 3, "PositiveDefinite": 3,
 	// Terms as large as the size, here exp(177), cancel. The exact derivative is -1e-37; eager evaluation gives 0, and
 	// compiled code 0 or what is left of its roundings.
 	"NegativeBinomial": 8,
@@ -325,6 +322,13 @@ var farthest = map[string]float64{
 	// Next to an end of the interval the inverse keeps no digit of x: where the exact value is 2986.4 eager evaluation
 	// gives 3003.1, and 2987.3 with products fused into sums.
 	"Interval": 8,
+}
+
+// factored are the cases that take a matrix apart which they made of its factors: far out it is singular but for its
+// rounding, which decides the result, or whether there is one: TestFarOutEagerIsWrong has exact values. Up to the scale
+// 3 they are compared as the others.
+var factored = []string{
+	"MultivariateNormal", "MultivariateNormalPrecision", "LowRankMultivariateNormal", "PositiveDefinite",
 }
 
 func caseOf(t *testing.T, table map[string]density, name string) {
@@ -340,6 +344,16 @@ func caseOf(t *testing.T, table map[string]density, name string) {
 	for i, x := range points(30, dim, min(3, far), 5) {
 		near[i] = x
 	}
-	agreesEverywhere(t, s, plan, append(near, points(30, dim, far, 6)...))
+	by := everywhere(t, s, plan)
+	agree(t, s, plan, near, by)
+	leeway := sensitivity
+	if slices.Contains(factored, name) {
+		leeway = func(t testing.TB, s trace.Source, x []float64, weight, value float64, grad []float64) (v, g float64) {
+			v, g = sensitivity(t, s, x, weight, value, grad)
+			w, h := uncertain(t, s, plan, x, weight)
+			return max(v, w), max(g, h)
+		}
+	}
+	agreeWithin(t, s, plan, points(30, dim, far, 6), by, leeway)
 	assert.NotEmpty(t, plan.Steps, fmt.Sprintf("%s computes something", name))
 }

@@ -16,11 +16,17 @@ import (
 // as C where there is a compiler.
 func agreesEverywhere(t *testing.T, s trace.Source, plan *ir.Plan, at [][]float64) {
 	t.Helper()
+	agree(t, s, plan, at, everywhere(t, s, plan))
+}
+
+// everywhere are the evaluations of agreesEverywhere.
+func everywhere(t *testing.T, s trace.Source, plan *ir.Plan) map[string]evaluation {
+	t.Helper()
 	by := map[string]evaluation{"reference": reference(t, s, plan), "vm": compiled(t, s, plan, native.VM)}
 	if _, err := ccompiler.Find(); err == nil {
 		by["C"] = compiled(t, s, plan, native.C)
 	}
-	agree(t, s, plan, at, by)
+	return by
 }
 
 // compiled is a source in a tier. Its outputs are those of the plan.

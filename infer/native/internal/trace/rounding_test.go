@@ -1,0 +1,53 @@
+package trace_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/trace"
+	"github.com/stretchr/testify/require"
+)
+
+// uncertain is what rounding decides at a point where a factorisation meets a matrix that is nearly singular: the plan is
+// evaluated many times, and each number that it computes moves to a neighbour or stays, by chance. Four times the
+// range of the value and of each kind of number is returned; anything where some evaluations are finite and others not.
+//
+// Moving the point alone does not tell: L·Lᵀ moves with it and stays positive definite, whereas its own rounding, of the
+// size of its largest element times 2^-53, can be more than its least eigenvalue.
+func uncertain(t testing.TB, s trace.Source, plan *ir.Plan, x []float64, weight float64) (v, g float64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(11, uint64(len(x))))
+	m := ir.NewMachine(plan)
+	require.NoError(t, m.Prepare(batchOf(t, s)))
+	m.Round = func(x float64) float64 {
+		if x == 0 || x-x != 0 {
+			return x
+		}
+		return [3]float64{math.Nextafter(x, 0), x, math.Nextafter(x, math.Inf(1)*x)}[rng.IntN(3)]
+	}
+	var all [][]float64
+	for range 24 {
+		grad := make([]float64, s.Dim)
+		value, err := m.Eval(x, weight, grad, nil)
+		require.NoError(t, err)
+		all = append(all, append(grad, value))
+	}
+	spread := func(i int) float64 {
+		low, high, finite := math.Inf(1), math.Inf(-1), 0
+		for _, e := range all {
+			if e[i]-e[i] == 0 {
+				low, high, finite = min(low, e[i]), max(high, e[i]), finite+1
+			}
+		}
+		if finite > 0 && finite < len(all) {
+			return anything
+		}
+		return max(0, 4*(high-low))
+	}
+	for i := range s.Dim {
+		g = max(g, spread(i))
+	}
+	return spread(s.Dim), g
+}
