@@ -103,5 +103,6 @@ func (r *Report) tierLines() [][2]string {
 	if t.Variable != "" {
 		runs += ", by KELVIN_NATIVE=" + t.Variable
 	}
-	return [][2]string{{"tier native", native}, {"tier vm", vm}, {"tier replay", replay}, {"tier eager", eager}, {"runs take", runs}}
+	return [][2]string{{"tier native", native}, {"tier vm", vm}, {"tier replay", replay}, {"tier eager", eager},
+		{"runs take", runs}}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Compiled gradients are those of eager evaluation at 100 points, some of them far out: values and gradients to 1e-10 of
-// the largest, or to sixteen times what eager evaluation changes by where the point moves by eight roundings. Beyond
+// Compiled gradients are those of eager evaluation at 100 points, some of them far out: values and gradients to 1e-10
+// of the largest, or to sixteen times what eager evaluation changes by where the point moves by eight roundings. Beyond
 // 1e-4 rounding decides.
 func TestCompiledDensities(t *testing.T) {
 	tiers := []native.Tier{native.VM}
@@ -96,8 +96,8 @@ func agree(got, want, scale, slack float64) bool {
 	return math.Abs(got-want) <= math.Max(1e-10*scale, slack) || slack > 1e-4*scale
 }
 
-func eagerAt(t *testing.T, g infer.Gradient, l *infer.Layout, b infer.Batch, x []float64, weight float64) (value float64,
-	grad []float64) {
+func eagerAt(t *testing.T, g infer.Gradient, l *infer.Layout, b infer.Batch, x []float64,
+	weight float64) (value float64, grad []float64) {
 	t.Helper()
 	at, err := infer.NewParams(l, x)
 	require.NoError(t, err)

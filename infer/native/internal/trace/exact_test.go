@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// exactNormal is the log density of a centred normal vector x with the covariance W·Wᵀ + diag(d), in arithmetic of 2000
-// bits: by the pivots of Σ, whose product is its determinant, and by elimination.
+// exactNormal is the log density of a centred normal vector x with the covariance W·Wᵀ + diag(d), in arithmetic of
+// 2000 bits: by the pivots of Σ, whose product is its determinant, and by elimination.
 func exactNormal(x []float64, w [][]float64, d []float64) float64 {
 	number := func(v float64) *big.Float { return new(big.Float).SetPrec(2000).SetFloat64(v) }
 	n := len(x)

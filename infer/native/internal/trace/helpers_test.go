@@ -214,7 +214,8 @@ func agree(t testing.TB, s trace.Source, plan *ir.Plan, at [][]float64, by map[s
 // leeway is how far apart evaluations of the value and of the gradient may be because of rounding.
 type leeway func(t testing.TB, s trace.Source, x []float64, weight, value float64, grad []float64) (v, g float64)
 
-func agreeWithin(t testing.TB, s trace.Source, plan *ir.Plan, at [][]float64, by map[string]evaluation, slackOf leeway) {
+func agreeWithin(t testing.TB, s trace.Source, plan *ir.Plan, at [][]float64, by map[string]evaluation,
+	slackOf leeway) {
 	t.Helper()
 	grad := make([]float64, s.Dim)
 	aux := make([][]float64, len(plan.Outputs))

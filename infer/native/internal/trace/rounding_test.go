@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// uncertain is what rounding decides at a point where a factorisation meets a matrix that is nearly singular: the plan is
-// evaluated many times, and each number that it computes moves to a neighbour or stays, by chance. Four times the
+// uncertain is what rounding decides at a point where a factorisation meets a matrix that is nearly singular: the plan
+// is evaluated many times, and each number that it computes moves to a neighbour or stays, by chance. Four times the
 // range of the value and of each kind of number is returned; anything where some evaluations are finite and others not.
 //
-// Moving the point alone does not tell: L·Lᵀ moves with it and stays positive definite, whereas its own rounding, of the
-// size of its largest element times 2^-53, can be more than its least eigenvalue.
+// Moving the point alone does not tell: L·Lᵀ moves with it and stays positive definite, whereas its own rounding, of
+// the size of its largest element times 2^-53, can be more than its least eigenvalue.
 func uncertain(t testing.TB, s trace.Source, plan *ir.Plan, x []float64, weight float64) (v, g float64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(11, uint64(len(x))))
