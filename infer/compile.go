@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kelvin-ppl/kelvin/infer/internal/shared"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -30,7 +31,7 @@ func compileFor(t Target, start Params, b Batch, o native.Options, rows bool) (*
 		return nil, native.Report{}, err
 	}
 	l, names := start.Layout, b.names()
-	source := native.Source{Dim: l.Dim(), Batch: b, Unplanned: unfit(start)}
+	source := native.Source{Dim: l.Dim(), Batch: b, Unplanned: unfit(start), Shared: compiledFor.Of(l)}
 	if source.Point, err = form(start, rows); err != nil {
 		return nil, native.Report{}, err
 	}
@@ -73,6 +74,10 @@ func compileFor(t Target, start Params, b Batch, o native.Options, rows bool) (*
 	}
 	return f, report, err
 }
+
+// compiledFor has the code that was compiled for points of a layout, which is as long there as a program has it. Runs of
+// one program share it: what they record says whether the code is theirs.
+var compiledFor shared.Stores[Layout, any]
 
 // form is a tensor of the form of the points that a function is asked for: all rows, or the first.
 func form(start Params, rows bool) (*ts.Tensor, error) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/infer/internal/shared"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/cc"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -31,6 +33,9 @@ type Source struct {
 		aux map[string]*ts.Tensor, err error)
 	// Unplanned says why no plan can be made of the density, so that a Replay is all there is; "" for trying.
 	Unplanned string
+
+	// Shared keeps code of earlier calls, for those whose recordings give the same plan. With nil nothing is shared.
+	Shared *shared.Store[any]
 }
 
 // ErrNative is what errors of a density that cannot be compiled wrap, where compiling was required.
@@ -122,7 +127,7 @@ func (s Source) planned(points [][]float64, tier Tier, o Options, report *Report
 	for _, step := range plan.Steps {
 		report.Ops += max(len(step.Body), 1)
 	}
-	f, err := choose(plan, s, points, tier, o, report)
+	f, err := s.choose(plan, points, tier, o, report)
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +139,42 @@ type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return "native: " + r.reason }
 
-// choose makes the best function of a plan that gives the right numbers.
-func choose(plan *ir.Plan, s Source, points [][]float64, tier Tier, o Options, report *Report) (*Func, error) {
-	eager, err := evaluations(s, points)
+// choose makes the best function of a plan that gives the right numbers, of code of an earlier call where that is the
+// choice.
+func (s Source) choose(plan *ir.Plan, points [][]float64, tier Tier, o Options, report *Report) (*Func, error) {
+	if s.Shared == nil {
+		f, _, err := choose(plan, s, points, tier, o, report)
+		return f, err
+	}
+	r := requested(tier, o)
+	if had, ok := s.Shared.Find(func(m any) bool { return m.(*choice).is(plan, r) }); ok {
+		if f, err := had.(*choice).again(s, points, o, report); f != nil || err != nil {
+			return f, err
+		}
+	}
+	f, first, err := choose(plan, s, points, tier, o, report)
+	if err != nil || !first {
+		return f, err
+	}
+	at, err := s.digest(points)
 	if err != nil {
 		return nil, err
 	}
+	c := &choice{request: r, plan: plan, code: f.code, report: *report, checked: map[uint64]float64{}}
+	c.check(at, report.Error)
+	s.Shared.Add(c)
+	return f, nil
+}
+
+// choose makes the best function of a plan that gives the right numbers. First says that it is of the first tier that
+// this machine has, whatever the numbers.
+func choose(plan *ir.Plan, s Source, points [][]float64, tier Tier, o Options, report *Report) (f *Func, first bool,
+	err error) {
+	eager, err := evaluations(s, points)
+	if err != nil {
+		return nil, false, err
+	}
+	first = true
 	var reasons string
 	for _, try := range []struct {
 		tier Tier
@@ -150,21 +185,21 @@ func choose(plan *ir.Plan, s Source, points [][]float64, tier Tier, o Options, r
 		}
 		c, err := try.make(plan, o, report)
 		if err == nil {
-			var f *Func
-			if f, err = newFunc(plan, c); err == nil {
+			if f, err = newFunc(plan, own(c)); err == nil {
 				err = f.verify(s, points, eager, o, report)
 			}
 			if err == nil {
 				report.Tier, report.Reason = try.tier, reasons
-				return f, nil
+				return f, first, nil
 			}
 		}
+		first = first && errors.Is(err, cc.ErrNoCompiler)
 		if reasons != "" {
 			reasons += "; "
 		}
 		reasons += fmt.Sprintf("%s: %v", try.tier, err)
 	}
-	return nil, &refusal{reasons}
+	return nil, false, &refusal{reasons}
 }
 
 // copies are tensors of the scope that is open, each with memory of its own.
@@ -186,7 +221,7 @@ func copies(batch map[string]*ts.Tensor) (map[string]*ts.Tensor, error) {
 type numbers struct {
 	value float64
 	grad  []float64
-	slack []float64 // how far value and gradient move where the point moves by rounding
+	slack []float64 // how far value and gradient move where the point moves by rounding; nil as long as nobody asks
 }
 
 // weight is that of the log Jacobian where a function is compared with eager evaluation.
@@ -222,38 +257,42 @@ func (s Source) numbers(x []float64) (n numbers, err error) {
 	return n, err
 }
 
-// evaluations are eager: at each point, and a few roundings beside it, which tells what accuracy can be asked for where
-// the density is ill-conditioned.
-func evaluations(s Source, points [][]float64) ([]numbers, error) {
-	out := make([]numbers, len(points))
+// evaluations are eager, at each point, and at the first once more after the others.
+func evaluations(s Source, points [][]float64) ([]*numbers, error) {
+	out := make([]*numbers, len(points))
 	for k, x := range points {
 		n, err := s.numbers(x)
 		if err != nil {
-			if k > 0 {
-				n.value = math.NaN() // a point where the density has no value; the function must say so too
-				out[k] = n
-				continue
+			if k == 0 {
+				return nil, err
 			}
-			return nil, err
+			n.value = math.NaN() // a point where the density has no value; the function must say so too
 		}
+		out[k] = &n
+	}
+	if again, err := s.numbers(points[0]); err != nil || !same(*out[0], again) {
+		return nil, &refusal{"the density gives different numbers when it is evaluated twice at one point"}
+	}
+	return out, nil
+}
+
+// slackOf is how far element i of what is known at a point moves where the point moves by a few roundings, which tells
+// what accuracy can be asked for where the density is ill-conditioned. Element 0 is the value, the others the gradient.
+func (n *numbers) slackOf(i int, s Source, x []float64) float64 {
+	if n.slack == nil {
+		n.slack = make([]float64, len(x)+1)
 		beside := make([]float64, len(x))
 		for i, v := range x {
 			beside[i] = v * (1 + 8*0x1p-52*float64(1-2*(i%2)))
 		}
-		m, err := s.numbers(beside)
-		if again, failed := s.numbers(x); failed != nil || !same(n, again) {
-			return nil, &refusal{"the density gives different numbers when it is evaluated twice at one point"}
-		}
-		n.slack = make([]float64, len(x)+1)
-		if err == nil {
+		if m, err := s.numbers(beside); err == nil {
 			n.slack[0] = math.Abs(m.value - n.value)
 			for i := range n.grad {
 				n.slack[i+1] = math.Abs(m.grad[i] - n.grad[i])
 			}
 		}
-		out[k] = n
 	}
-	return out, nil
+	return n.slack[i]
 }
 
 // same says whether two evaluations are equal, bit for bit.
@@ -271,13 +310,17 @@ const (
 )
 
 // verify compares a function with eager evaluation.
-func (f *Func) verify(s Source, points [][]float64, eager []numbers, o Options, report *Report) error {
+func (f *Func) verify(s Source, points [][]float64, eager []*numbers, o Options, report *Report) error {
 	if err := f.Set(s.Batch); err != nil {
 		return err
 	}
 	grad := make([]float64, s.Dim)
 	worst := 0.0
 	for k, want := range eager {
+		// near says whether element i is as near as can be asked for, at a distance d in units of the scale.
+		near := func(i int, d, scale float64) bool {
+			return d <= tolerance || d <= math.Min(16*want.slackOf(i, s, points[k])/scale, loosest)
+		}
 		value, err := f.Eval(points[k], weight, grad)
 		if err != nil {
 			return err
@@ -291,7 +334,7 @@ func (f *Func) verify(s Source, points [][]float64, eager []numbers, o Options, 
 				continue
 			}
 			d := math.Abs(value-want.value) / math.Max(1, math.Abs(want.value))
-			if worst = math.Max(worst, d); !near(d, want.slack[0]/math.Max(1, math.Abs(want.value))) {
+			if worst = math.Max(worst, d); !near(0, d, math.Max(1, math.Abs(want.value))) {
 				return fmt.Errorf("its value is %v where eager evaluation gives %v", value, want.value)
 			}
 		} else if !finite {
@@ -311,7 +354,7 @@ func (f *Func) verify(s Source, points [][]float64, eager []numbers, o Options, 
 				continue
 			}
 			d := math.Abs(grad[i]-g) / largest
-			if worst = math.Max(worst, d); !near(d, want.slack[i+1]/largest) {
+			if worst = math.Max(worst, d); !near(i+1, d, largest) {
 				return fmt.Errorf("element %d of its gradient is %v where eager evaluation gives %v", i, grad[i], g)
 			}
 		}
@@ -319,6 +362,3 @@ func (f *Func) verify(s Source, points [][]float64, eager []numbers, o Options, 
 	report.Error = worst
 	return nil
 }
-
-// near says whether a relative difference is one of rounding, where rounding the point moves eager evaluation by slack.
-func near(d, slack float64) bool { return d <= math.Max(tolerance, math.Min(16*slack, loosest)) }

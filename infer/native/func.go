@@ -28,6 +28,17 @@ type code struct {
 	close                func()
 }
 
+// owned is code that is closed when no function has it any more.
+type owned struct{ code }
+
+func own(c code) *owned {
+	o := &owned{c}
+	if c.close != nil {
+		runtime.AddCleanup(o, func(done func()) { done() }, c.close)
+	}
+	return o
+}
+
 // block is memory of C, aligned for vectors, which lives as long as its owner.
 type block struct{ at unsafe.Pointer }
 
@@ -45,7 +56,7 @@ func newBlock(bytes int) (*block, error) {
 type Func struct {
 	plan     *ir.Plan
 	layout   ir.Layout
-	code     code
+	code     *owned
 	consts   *block
 	prepared *block
 	inputs   *block
@@ -55,11 +66,8 @@ type Func struct {
 }
 
 // newFunc makes a function of code that runs a plan. It has no batch yet.
-func newFunc(p *ir.Plan, c code) (f *Func, err error) {
+func newFunc(p *ir.Plan, c *owned) (f *Func, err error) {
 	f = &Func{plan: p, layout: p.Place(), code: c, held: &held{}}
-	if c.close != nil {
-		runtime.AddCleanup(f, func(done func()) { done() }, c.close)
-	}
 	runtime.AddCleanup(f, func(h *held) { h.free() }, f.held)
 	if f.consts, err = newBlock(f.layout.Const); err != nil {
 		return nil, err

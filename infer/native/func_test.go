@@ -66,7 +66,7 @@ func made(t *testing.T, tier Tier, p *ir.Plan, s Source) *Func {
 	t.Helper()
 	require.NoError(t, p.Check())
 	var report Report
-	f, err := choose(p, s, [][]float64{{0.5}, {-3}}, tier, Options{}, &report)
+	f, _, err := choose(p, s, [][]float64{{0.5}, {-3}}, tier, Options{}, &report)
 	require.NoError(t, err)
 	require.Equal(t, tier, report.Tier)
 	require.Less(t, report.Error, 1e-15)
@@ -124,7 +124,7 @@ func TestWrongNumbersAreRefused(t *testing.T) {
 	y := vector(t, 1, 2, 4)
 	p := normal(3)
 	p.Buffers[8].Data[0] = -0.5000001
-	_, err := choose(p, eagerNormal(t, y), [][]float64{{0.5}, {-3}}, Auto, Options{}, &Report{})
+	_, _, err := choose(p, eagerNormal(t, y), [][]float64{{0.5}, {-3}}, Auto, Options{}, &Report{})
 	assert.ErrorContains(t, err, "where eager evaluation gives")
 }
 

@@ -1,0 +1,143 @@
+package native
+
+import (
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/cc"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	plans "github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// request is what the choice of a tier depends on besides the plan and the numbers.
+type request struct {
+	tier     Tier
+	cache    string
+	compiler string
+}
+
+// requested is the request of a call. The environment and the machine may change between two.
+func requested(tier Tier, o Options) request {
+	r := request{tier: tier, cache: o.CacheDir}
+	if tier != VM {
+		c, err := cc.Find()
+		r.compiler = fmt.Sprint(c, err)
+	}
+	return r
+}
+
+// choice is code that was chosen for a plan.
+type choice struct {
+	request
+	plan   *ir.Plan
+	code   *owned
+	report Report
+
+	mu      sync.Mutex
+	checked map[uint64]float64 // digests of the points and batches at which it was compared, with the differences seen
+}
+
+// is says whether code is what a request for a plan gives.
+func (m *choice) is(plan *ir.Plan, r request) bool {
+	same := func(a, b ir.Slot) bool {
+		return a.Name == b.Name && a.Elem == b.Elem && slices.Equal(a.Shape, b.Shape)
+	}
+	return m.request == r && slices.EqualFunc(m.plan.Inputs, plan.Inputs, same) &&
+		slices.EqualFunc(m.plan.Outputs, plan.Outputs, same) && plans.Same(m.plan, plan)
+}
+
+// again makes a function of code. Where the code was not compared with eager evaluation at these points on this batch,
+// it is now; a nil function means that it is not right there.
+func (m *choice) again(s Source, points [][]float64, o Options, report *Report) (*Func, error) {
+	f, err := newFunc(m.plan, m.code)
+	if err != nil {
+		return nil, err
+	}
+	at, err := s.digest(points)
+	if err != nil {
+		return nil, err
+	}
+	r := m.report
+	r.Ops, r.Loops, r.Cached = report.Ops, report.Loops, r.Tier == C && !r.Linked
+	m.mu.Lock()
+	seen, ok := m.checked[at]
+	m.mu.Unlock()
+	if r.Error = seen; !ok {
+		eager, err := evaluations(s, points)
+		if err != nil {
+			return nil, err
+		}
+		if f.verify(s, points, eager, o, &r) != nil {
+			return nil, nil
+		}
+		m.check(at, r.Error)
+	}
+	*report = r
+	return f, nil
+}
+
+// mostChecks is how many comparisons are remembered.
+const mostChecks = 64
+
+func (m *choice) check(at uint64, seen float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.checked) >= mostChecks {
+		clear(m.checked)
+	}
+	m.checked[at] = seen
+}
+
+// seed is that of all digests of this process.
+var seed = maphash.MakeSeed()
+
+// digest is of points and the batch, which are what a comparison with eager evaluation depends on besides the plan.
+func (s Source) digest(points [][]float64) (uint64, error) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, p := range points {
+		for _, v := range p {
+			maphash.WriteComparable(&h, math.Float64bits(v))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Batch)) {
+		if err := digestTensor(&h, s.Batch[name]); err != nil {
+			return 0, fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+	}
+	return h.Sum64(), nil
+}
+
+// digestTensor adds the elements of a contiguous tensor.
+func digestTensor(h *maphash.Hash, t *ts.Tensor) error {
+	shape, err := torch.Shape(t)
+	if err != nil {
+		return err
+	}
+	dtype, err := torch.DTypeOfTensor(t)
+	if err != nil {
+		return err
+	}
+	n := 1
+	for _, k := range shape {
+		n *= int(k)
+	}
+	if n == 0 {
+		return nil
+	}
+	p, err := ts.KelvinData(t, int(dtype.CInt()))
+	if err != nil {
+		return err
+	}
+	size := map[gotch.DType]int{gotch.Double: 8, gotch.Float: 4, gotch.Int64: 8, gotch.Uint8: 1, gotch.Bool: 1}[dtype]
+	_, err = h.Write(unsafe.Slice((*byte)(p), n*size))
+	return err
+}
