@@ -16,7 +16,7 @@ func (t *stepper[S, P]) FusedGradient() infer.Gradient { return t.gradient }
 // of the state need tensors.
 func (t *stepper[S, P]) FusedParts(state infer.State) ([]*ts.Tensor, torch.Streams) {
 	s, ok := state.(S)
-	if !ok || t.Fused == nil {
+	if !ok || t.Fused == nil || t.Tells {
 		return nil, torch.Streams{}
 	}
 	base := P(&s).base()
@@ -45,7 +45,7 @@ func (t *stepper[S, P]) FusedParts(state infer.State) ([]*ts.Tensor, torch.Strea
 // after step others to a program. The Info is the same in every call.
 func (t *stepper[S, P]) FusedWriter(p *fuse.Program) (info *infer.Info,
 	write func(step int64, value, record bool) (tau float64, err error)) {
-	m := &Move{Name: t.Algorithm.Name}
+	m, none := &Move{Name: t.Algorithm.Name}, *new(S)
 	return &m.Info, func(step int64, value, record bool) (float64, error) {
 		m.Index = step
 		if err := t.schedules(m); err != nil {
@@ -53,7 +53,7 @@ func (t *stepper[S, P]) FusedWriter(p *fuse.Program) (info *infer.Info,
 		}
 		m.Info.LR, m.Info.TimeStep, m.Info.Temperature = m.LR, 0, m.Temperature
 		p.Begin(m.Tau, value, record)
-		t.Algorithm.Fused(p, m)
+		t.Algorithm.Fused(&none, p, m)
 		return m.Tau, nil
 	}
 }

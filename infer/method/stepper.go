@@ -25,9 +25,11 @@ type Algorithm[S infer.State] struct {
 	Start func(s *S, m *Move) // makes the tensors of the first state, where θ is there; nil for nothing
 	// Step makes the update. next begins as a copy of s, one update further. Chains that diverged are held afterwards.
 	Step func(s, next *S, m *Move)
-	// Fused writes the update as operations on elements, for states that are small: the same as Step in another form. The
-	// parts of a state, which must be of the shape of θ, are its registers in their order. Nil leaves all states to Step.
-	Fused func(p *fuse.Program, m *Move)
+	// Fused writes the update as operations on elements, for states in main memory: the same as Step in another form. The
+	// parts of a state are its registers in their order. Calls of many updates, of small states, have only parts of the
+	// shape of θ, and nil for those that are shared. Nil leaves all states to Step.
+	Fused func(s *S, p *fuse.Program, m *Move)
+	Tells bool // Fused tells statistics, or moves numbers of chains: only passes do so
 
 	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on
 	// average. Nil for none.
@@ -209,8 +211,11 @@ func (t *stepper[S, P]) Update(state infer.State, b infer.Batch) (infer.State, i
 	err = torch.Do(func(scope *torch.Scope) error {
 		e := m.Evaluate(P(&s).base().Params)
 		m.Grad, m.Info = e.Grad, NewInfo(e, m.LR, m.Temperature)
-		t.Step(&s, &next, m)
 		KeepAux(scope, m.Info.Aux)
+		if t.pass(&s, &next, m) {
+			return t.finish(scope, &s, &next, nil)
+		}
+		t.Step(&s, &next, m)
 		return t.finish(scope, &s, &next, m.Info.Diverged)
 	})
 	if err != nil {

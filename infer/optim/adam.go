@@ -85,7 +85,7 @@ func (c Adam) algorithm(name string, decoupled bool) (*method.Checks, method.Alg
 	check.Value("WeightDecay", &c.WeightDecay, 0, false)
 	return check, method.Algorithm[AdamState]{
 		LR:    c.LR,
-		Fused: func(p *fuse.Program, m *method.Move) { c.fused(p, m, decoupled) },
+		Fused: func(_ *AdamState, p *fuse.Program, m *method.Move) { c.fused(p, m, decoupled) },
 		Step: func(s, next *AdamState, m *method.Move) {
 			if decoupled {
 				c.move(s, next, m, 1-m.LR*c.WeightDecay, m.Grad)

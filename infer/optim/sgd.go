@@ -73,7 +73,7 @@ func (c SGD) step(s, next *SGDState, m *method.Move) {
 	}
 }
 
-func (c SGD) fused(p *fuse.Program, m *method.Move) {
+func (c SGD) fused(_ *SGDState, p *fuse.Program, m *method.Move) {
 	buffer := fuse.Part(0)
 	fusedDecay(p, c.WeightDecay)
 	if m.Index == 0 || c.Momentum == 0 {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -83,7 +84,7 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 	check.Value("Speed", &c.Speed, 0, false)
 	check.Require(!math.IsNaN(c.Xi) && !math.IsInf(c.Xi, 0), "Xi", c.Xi, "it must be finite")
 	return method.Build(check, target, method.Algorithm[ATMCState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step,
+		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused, Tells: true,
 		Parts: func(s *ATMCState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "xi", Tensor: &s.Xi}}
 		},
@@ -157,4 +158,52 @@ func (c ATMC) relative(p *ts.Tensor) (inverse, square *ts.Tensor) {
 	square.MustAddScalar_(ts.FloatScalar(1))
 	square.MustReciprocal_()
 	return square.MustSqrt(false), square
+}
+
+func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
+	friction, h, momenta, xi := m.Rate("Friction", c.Friction, true), m.LR, fuse.Part(0), fuse.Part(1)
+	p.Tell("xi", xi)
+	p.Clamp(fuse.A, xi, friction, math.Inf(1))
+	if c.Speed > 0 {
+		c.fusedRelative(p, momenta)
+		p.Multiply(fuse.A, 1, fuse.A, fuse.D)
+	}
+	p.Decay(fuse.B, h, fuse.A)          // u
+	p.Divide(fuse.A, 1, fuse.B, fuse.A) // −k
+	terms := []fuse.Term{of(1, momenta), of(1, fuse.B), of(-1, fuse.A)}
+	if m.Tau > 0 {
+		p.Clamp(fuse.D, xi, math.Inf(-1), friction)
+		p.Shift(fuse.D, fuse.D, -friction) // −α
+		p.Multiply(fuse.D, 1, fuse.D, fuse.A)
+		p.Shift(fuse.E, fuse.B, 2)
+		p.Multiply(fuse.D, 1, fuse.D, fuse.E)
+		p.Root(fuse.D, 1, fuse.D, 0)
+		p.Multiply(fuse.D, 1, fuse.D, fuse.Noise)
+		terms = append(terms, of(math.Sqrt(m.Tau*c.Mass), fuse.D))
+	}
+	p.Multiply(fuse.B, 1, fuse.B, momenta)   // damping
+	p.Multiply(fuse.A, 1, fuse.A, fuse.Grad) // −kg
+	p.Combine(momenta, terms...)
+	if c.Speed == 0 {
+		p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, momenta))
+		p.Multiply(fuse.A, 1, momenta, momenta)
+		p.Combine(xi, of(1, xi), of(h/c.Mass, fuse.A))
+		p.Shift(xi, xi, -h*m.Tau)
+		return
+	}
+	c.fusedRelative(p, momenta)
+	p.Multiply(fuse.E, 1, fuse.E, fuse.D) // the cube
+	p.Multiply(fuse.A, 1, momenta, fuse.D)
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, fuse.A))
+	p.Multiply(fuse.A, 1, fuse.A, fuse.A)
+	p.Combine(xi, of(1, xi), of(h/c.Mass, fuse.A), of(-h*m.Tau, fuse.E))
+}
+
+// fusedRelative is relative in registers D and E.
+func (c ATMC) fusedRelative(p *fuse.Program, momenta fuse.Register) {
+	mc := c.Mass * c.Speed
+	p.Multiply(fuse.E, 1/(mc*mc), momenta, momenta)
+	p.Shift(fuse.E, fuse.E, 1)
+	p.Inverse(fuse.E, 1, fuse.E)
+	p.Root(fuse.D, 1, fuse.E, 0)
 }

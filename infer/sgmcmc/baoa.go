@@ -83,7 +83,7 @@ func (c BAOA) step(s, next *BAOAState, m *method.Move) {
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(drift, half), term(drift, next.Momenta))
 }
 
-func (c BAOA) fused(p *fuse.Program, m *method.Move) {
+func (c BAOA) fused(_ *BAOAState, p *fuse.Program, m *method.Move) {
 	keep, drift, scale := c.rates(m)
 	momenta := fuse.Part(0)
 	p.Combine(momenta, of(1, momenta), of(m.LR, fuse.Grad))

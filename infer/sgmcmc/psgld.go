@@ -72,16 +72,18 @@ func (c PSGLD) step(s, next *PSGLDState, m *method.Move) {
 	next.Params.Flat = combine(terms...)
 }
 
-func (c PSGLD) fused(p *fuse.Program, m *method.Move) {
+func (c PSGLD) fused(_ *PSGLDState, p *fuse.Program, m *method.Move) {
 	square := fuse.Part(0)
 	p.Multiply(fuse.A, 1, fuse.Grad, fuse.Grad)
 	p.Combine(square, of(c.Decay, square), of(1-c.Decay, fuse.A))
-	p.Root(fuse.A, 1, square, c.Eps) // 1/G
-	p.Divide(fuse.B, m.LR, fuse.Grad, fuse.A)
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(1, fuse.B))
+	p.Root(fuse.A, 1, square, c.Eps)
+	p.Inverse(fuse.A, 1, fuse.A) // G
+	p.Multiply(fuse.B, 1, fuse.A, fuse.Grad)
+	terms := []fuse.Term{of(1, fuse.Theta), of(m.LR, fuse.B)}
 	if scale := math.Sqrt(2 * m.Tau * m.LR); scale > 0 {
 		p.Root(fuse.A, 1, fuse.A, 0)
-		p.Divide(fuse.B, scale, fuse.Noise, fuse.A)
-		p.Combine(fuse.Theta, of(1, fuse.Theta), of(1, fuse.B))
+		p.Multiply(fuse.A, 1, fuse.A, fuse.Noise)
+		terms = append(terms, of(scale, fuse.A))
 	}
+	p.Combine(fuse.Theta, terms...)
 }

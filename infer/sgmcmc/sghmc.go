@@ -74,8 +74,9 @@ func (c SGHMC) step(s, next *SGHMCState, m *method.Move) {
 		term(1-eps*rho*alpha, s.Momenta), term(eps, m.Grad))...)
 }
 
-func (c SGHMC) fused(p *fuse.Program, m *method.Move) {
+func (c SGHMC) fused(_ *SGHMCState, p *fuse.Program, m *method.Move) {
 	alpha, eps, rho, momenta := m.Rate("Alpha", c.Alpha, false), m.LR, 1/(c.Sigma*c.Sigma), fuse.Part(0)
 	p.Combine(fuse.Theta, of(1, fuse.Theta), of(eps*rho, momenta))
-	p.Combine(momenta, of(1-eps*rho*alpha, momenta), of(eps, fuse.Grad), of(noiseScale(m, eps, alpha, c.Beta), fuse.Noise))
+	noise := fusedNoise(p, m, eps, alpha, c.Beta, c.EstimateBeta, 0, fuse.Part(1))
+	p.Combine(momenta, of(1-eps*rho*alpha, momenta), of(eps, fuse.Grad), noise)
 }

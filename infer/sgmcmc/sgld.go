@@ -52,6 +52,7 @@ func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
 	})
 }
 
-func (c SGLD) fused(p *fuse.Program, m *method.Move) {
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.Grad), of(noiseScale(m, m.LR, 1, c.Beta), fuse.Noise))
+func (c SGLD) fused(_ *SGLDState, p *fuse.Program, m *method.Move) {
+	noise := fusedNoise(p, m, m.LR, 1, c.Beta, c.EstimateBeta, 0, fuse.Part(0))
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.Grad), noise)
 }

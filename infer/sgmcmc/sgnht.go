@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -69,7 +70,7 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 	}
 	check.Require(!math.IsNaN(xi) && !math.IsInf(xi, 0), "Xi", xi, "it must be finite")
 	return method.Build(check, target, method.Algorithm[SGNHTState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step,
+		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused, Tells: true,
 		Parts: func(s *SGNHTState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "xi", Tensor: &s.Xi}}
 		},
@@ -96,13 +97,18 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 const coldAdvice = "it must be greater than 0: at T = 0 the thermostat ξ' = ξ + ε|m|²/(dσ²) can only grow, and " +
 	"stops the chain away from a mode; SGLD, SGHMC and package optim have a T = 0"
 
-func (c SGNHT) step(s, next *SGNHTState, m *method.Move) {
+// rates are ε, σ⁻² and the standard deviation of the noise.
+func (c SGNHT) rates(m *method.Move) (eps, rho, scale float64) {
 	m.Require(m.Temperature != 0, fmt.Sprintf("Temperature at update %d", m.Index), 0, coldAdvice)
-	alpha, eps, rho := m.Rate("Alpha", c.Alpha, false), m.LR, 1/(c.Sigma*c.Sigma)
+	return m.LR, 1 / (c.Sigma * c.Sigma), noiseScale(m, m.LR, m.Rate("Alpha", c.Alpha, false), c.Beta)
+}
+
+func (c SGNHT) step(s, next *SGNHTState, m *method.Move) {
+	eps, rho, scale := c.rates(m)
 	m.Info.Stats = map[string][]float64{"xi": meanOf(s.Xi)}
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(eps*rho, s.Momenta))
 	friction := s.Momenta.MustMul(s.Xi, false)
-	next.Momenta = combine(m.Noise(noiseScale(m, eps, alpha, c.Beta), s.Momenta,
+	next.Momenta = combine(m.Noise(scale, s.Momenta,
 		term(1, s.Momenta), term(eps, m.Grad), term(-eps*rho, friction))...)
 	square := s.Momenta.MustSquare(false)
 	if !c.PerParameter {
@@ -110,4 +116,20 @@ func (c SGNHT) step(s, next *SGNHTState, m *method.Move) {
 	}
 	next.Xi = combine(term(1, s.Xi), term(eps*rho, square))
 	next.Xi.MustAddScalar_(ts.FloatScalar(-eps * m.Tau))
+}
+
+func (c SGNHT) fused(_ *SGNHTState, p *fuse.Program, m *method.Move) {
+	eps, rho, scale := c.rates(m)
+	momenta, xi := fuse.Part(0), fuse.Part(1)
+	p.Tell("xi", xi)
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(eps*rho, momenta))
+	p.Multiply(fuse.A, 1, momenta, xi) // friction
+	p.Multiply(fuse.B, 1, momenta, momenta)
+	if c.PerParameter {
+		p.Combine(xi, of(1, xi), of(eps*rho, fuse.B))
+		p.Shift(xi, xi, -eps*m.Tau)
+	} else {
+		p.Drift(xi, eps*rho, p.Mean(fuse.B), -eps*m.Tau)
+	}
+	p.Combine(momenta, of(1, momenta), of(eps, fuse.Grad), of(-eps*rho, fuse.A), of(scale, fuse.Noise))
 }

@@ -87,7 +87,7 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	return method.Build(check, target, method.Algorithm[SymplecticSGHMCState]{
 		LR: c.LR, Temperature: c.Temperature,
 		Step:  func(s, next *SymplecticSGHMCState, m *method.Move) { c.step(s, next, m, unit) },
-		Fused: func(p *fuse.Program, m *method.Move) { c.fused(p, m, unit) },
+		Fused: func(s *SymplecticSGHMCState, p *fuse.Program, m *method.Move) { c.fused(s, p, m, unit) },
 		Parts: func(s *SymplecticSGHMCState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta},
 				c.EstimateMass.MassPart(&s.Mass, &s.Momenta), c.EstimateBeta.VariancePart(&s.Variance)}
@@ -101,7 +101,7 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 			if s.Mass != nil {
 				return 1 // not known
 			}
-			h, gamma, keep, _ := c.pace(m, unit, 1)
+			h, gamma, keep := c.pace(m, unit, 1)
 			b, n := h*unit, 2*h*gamma/unit // θ moves by b m'; the noise of m' has variance n
 			return lambda * method.StationaryVariance(1-b*h*lambda, b*keep, -h*lambda, keep, b*b*n, b*n, n)
 		},
@@ -112,7 +112,7 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 }
 
 func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, unit float64) {
-	h, gamma, keep, _ := c.pace(m, unit, method.Lightest(s.Mass))
+	h, gamma, keep := c.pace(m, unit, c.lightest(s))
 	next.Momenta = combine(injected(m, h, gamma/unit, c.Beta, c.EstimateBeta, s.Mass, s.Variance, s.Momenta,
 		term(keep, s.Momenta), term(h, m.Grad))...)
 	velocity := next.Momenta
@@ -122,16 +122,31 @@ func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, uni
 	next.Params.Flat = combine(term(1, s.Params.Flat), term(h*unit, velocity))
 }
 
-func (c SymplecticSGHMC) fused(p *fuse.Program, m *method.Move, unit float64) {
-	h, _, keep, scale := c.pace(m, unit, 1)
-	momenta := fuse.Part(0)
-	p.Combine(momenta, of(keep, momenta), of(h, fuse.Grad), of(scale, fuse.Noise))
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(h*unit, momenta))
+func (c SymplecticSGHMC) fused(s *SymplecticSGHMCState, p *fuse.Program, m *method.Move, unit float64) {
+	h, gamma, keep := c.pace(m, unit, c.lightest(s))
+	momenta, mass, velocity := fuse.Part(0), fuse.Register(0), fuse.Part(0)
+	if s.Mass != nil {
+		mass, velocity = fuse.Part(1), fuse.A
+	}
+	noise := fusedNoise(p, m, h, gamma/unit, c.Beta, c.EstimateBeta, mass, fuse.Part(2))
+	p.Combine(momenta, of(keep, momenta), of(h, fuse.Grad), noise)
+	if s.Mass != nil {
+		p.Divide(velocity, 1, momenta, mass)
+	}
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(h*unit, velocity))
 }
 
-// pace checks and evaluates the schedules: the time step h, γ, 1 − hγ, and the standard deviation of the noise of the
-// lightest element, in the units of the momenta. It tells the step in the terms of the configuration, and its time.
-func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (h, gamma, keep, scale float64) {
+// lightest is the least mass, where a check needs it: with β.
+func (c SymplecticSGHMC) lightest(s *SymplecticSGHMCState) float64 {
+	if c.Beta == 0 {
+		return 1
+	}
+	return method.Lightest(s.Mass)
+}
+
+// pace checks and evaluates the schedules, for noise of the lightest element: the time step h, γ, 1 − hγ. It tells the
+// step in the terms of the configuration, and its time.
+func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (h, gamma, keep float64) {
 	if cycle := m.Rate("Cycle", c.Cycle, false); c.Momentum != nil {
 		mu := c.Momentum(m.Index)
 		m.Require(mu >= 0 && mu < 1, fmt.Sprintf("Momentum at update %d", m.Index), mu,
@@ -144,5 +159,6 @@ func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (h, gamma,
 		keep, m.Info.LR = 1-h*gamma, h
 	}
 	m.Info.TimeStep = h * math.Sqrt(unit)
-	return h, gamma, keep, noiseScale(m, h, gamma*lightest/unit, c.Beta)
+	noiseScale(m, h, gamma*lightest/unit, c.Beta) // or an error
+	return h, gamma, keep
 }

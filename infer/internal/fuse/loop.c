@@ -6,7 +6,7 @@
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=off")
+#pragma GCC optimize("fp-contract=off", "no-trapping-math")
 #endif
 
 // Two words make one number of the open unit interval: 52 bits and a half.
@@ -45,48 +45,12 @@ void kelvin_fuse_normal(uint64_t seed, uint64_t stream, uint64_t offset, long n,
   }
 }
 
-static void apply(const kelvin_op *op, double *const *v, long n) {
-  double *to = v[op->to];
-  const double *a = v[op->from[0]], *b = v[op->from[1]], *c = v[op->from[2]], *d = v[op->from[3]];
-  const double ca = op->c[0], cb = op->c[1], cc = op->c[2], cd = op->c[3];
-  switch (op->code) {
-  case KELVIN_COMBINE:
-    switch (op->terms) {
-    case 0:
-      for (long i = 0; i < n; i++)
-        to[i] = 0;
-      break;
-    case 1:
-      for (long i = 0; i < n; i++)
-        to[i] = ca * a[i];
-      break;
-    case 2:
-      for (long i = 0; i < n; i++)
-        to[i] = ca * a[i] + cb * b[i];
-      break;
-    case 3:
-      for (long i = 0; i < n; i++)
-        to[i] = ca * a[i] + cb * b[i] + cc * c[i];
-      break;
-    default:
-      for (long i = 0; i < n; i++)
-        to[i] = ca * a[i] + cb * b[i] + cc * c[i] + cd * d[i];
-    }
-    break;
-  case KELVIN_MULTIPLY:
-    for (long i = 0; i < n; i++)
-      to[i] = ca * (a[i] * b[i]);
-    break;
-  case KELVIN_DIVIDE:
-    for (long i = 0; i < n; i++)
-      to[i] = ca * (a[i] / b[i]);
-    break;
-  case KELVIN_ROOT:
-    for (long i = 0; i < n; i++)
-      to[i] = ca * sqrt(a[i]) + cb;
-    break;
-  }
-}
+// The operations, in double precision and for every processor.
+#define REAL double
+#define WORD int64_t
+#define NAME(x) x
+#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
+#include "elements.h"
 
 // The Euclidean norm, which does not overflow where the numbers do not.
 static double norm(const double *x, long n) {
@@ -160,7 +124,7 @@ long kelvin_fuse_run(kelvin_chains *f, long n, const kelvin_move *moves, const k
       if (m->noise)
         kelvin_fuse_normal(f->seed, f->streams[k], f->offset, d, v[KELVIN_NOISE]);
       for (int32_t o = 0; o < m->count; o++)
-        apply(&ops[m->first + o], v, d);
+        apply(&ops[m->first + o], v, v[ops[m->first + o].to], d);
     }
     if (m->noise)
       f->offset += (uint64_t)((d + 1) / 2);

@@ -3,9 +3,23 @@
 #define KELVIN_FUSE_H
 #include "abi.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Registers are vectors of dim numbers. Those from KELVIN_PARTS on belong to a chain and stay; the rest of them does
 // not.
-enum { KELVIN_THETA, KELVIN_GRAD, KELVIN_NOISE, KELVIN_A, KELVIN_B, KELVIN_PARTS, KELVIN_REGISTERS = 12 };
+enum {
+  KELVIN_THETA,
+  KELVIN_GRAD,
+  KELVIN_NOISE,
+  KELVIN_A,
+  KELVIN_B,
+  KELVIN_D,
+  KELVIN_E,
+  KELVIN_PARTS,
+  KELVIN_REGISTERS = KELVIN_PARTS + 7
+};
 
 // What an operation does with each element.
 enum {
@@ -13,6 +27,15 @@ enum {
   KELVIN_MULTIPLY, // to = c[0] from[0] from[1]
   KELVIN_DIVIDE,   // to = c[0] from[0] / from[1]
   KELVIN_ROOT,     // to = c[0] sqrt(from[0]) + c[1]
+  KELVIN_INVERSE,  // to = c[0] / from[0]
+  KELVIN_SHIFT,    // to = from[0] + c[0]
+  KELVIN_CLAMP,    // to = min(max(from[0], c[0]), c[1])
+  KELVIN_DECAY,    // to = exp(-from[0] c[0]) - 1, for from[0] c[0] >= 0
+  KELVIN_BELOW,    // to = 1 where from[0] < 0, else 0
+  // The rest is for passes alone: the mean of from[0] over the elements of a chain has the number to; and the number
+  // `to` of a chain grows by c[0] times the mean that has the number from[0], and by c[1].
+  KELVIN_MEAN,
+  KELVIN_DRIFT,
 };
 
 typedef struct {
@@ -61,6 +84,10 @@ typedef struct {
 long kelvin_fuse_run(kelvin_chains *f, long n, const kelvin_move *moves, const kelvin_op *ops, double *rows,
                      long gathers, const kelvin_gather *gather, long size, const int64_t *index);
 
-// n standard normal numbers of a stream.
+// n standard normal numbers of a stream, in double precision and in single.
 void kelvin_fuse_normal(uint64_t seed, uint64_t stream, uint64_t offset, long n, double *out);
+void kelvin_fuse_normal_single(uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out);
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -8,13 +8,16 @@ import "fmt"
 // Register is a vector of as many numbers as there are parameters, for each chain.
 type Register int32
 
-// The registers. An update reads Grad, the gradient at Theta, and Noise, standard normal numbers; A and B are its own.
+// The registers. An update reads Grad, the gradient at Theta, and Noise, standard normal numbers; A, B, D and E are
+// its own.
 const (
 	Theta Register = C.KELVIN_THETA
 	Grad  Register = C.KELVIN_GRAD
 	Noise Register = C.KELVIN_NOISE
 	A     Register = C.KELVIN_A
 	B     Register = C.KELVIN_B
+	D     Register = C.KELVIN_D
+	E     Register = C.KELVIN_E
 )
 
 // MostParts is how many tensors a state may have besides θ.
@@ -28,6 +31,14 @@ func Part(i int) Register { return C.KELVIN_PARTS + Register(i) }
 type Program struct {
 	moves []C.kelvin_move
 	ops   []C.kelvin_op
+	means int
+	stats []stat
+}
+
+// stat is a mean that an update tells.
+type stat struct {
+	name string
+	mean int
 }
 
 // Term is c·x, a summand of [Program.Combine].
@@ -37,7 +48,7 @@ type Term struct {
 }
 
 // Reset empties the program.
-func (p *Program) Reset() { p.moves, p.ops = p.moves[:0], p.ops[:0] }
+func (p *Program) Reset() { p.moves, p.ops, p.means, p.stats = p.moves[:0], p.ops[:0], 0, p.stats[:0] }
 
 // Truncate leaves the first n updates.
 func (p *Program) Truncate(n int) {
@@ -108,8 +119,48 @@ func (p *Program) Divide(to Register, c float64, x, y Register) { p.pair(C.KELVI
 
 // Root sets a register to c·√x + plus.
 func (p *Program) Root(to Register, c float64, x Register, plus float64) {
-	op := C.kelvin_op{code: C.KELVIN_ROOT, to: C.int32_t(to), terms: 1}
-	op.from[0], op.c[0], op.c[1] = C.int32_t(x), C.double(c), C.double(plus)
+	p.single(C.KELVIN_ROOT, to, x, c, plus)
+}
+
+// Inverse sets a register to c/x.
+func (p *Program) Inverse(to Register, c float64, x Register) {
+	p.single(C.KELVIN_INVERSE, to, x, c, 0)
+}
+
+// Shift sets a register to x + c.
+func (p *Program) Shift(to Register, x Register, c float64) { p.single(C.KELVIN_SHIFT, to, x, c, 0) }
+
+// Clamp sets a register to min(max(x, least), most).
+func (p *Program) Clamp(to Register, x Register, least, most float64) {
+	p.single(C.KELVIN_CLAMP, to, x, least, most)
+}
+
+// Decay sets a register to exp(−cx) − 1, for cx ≥ 0.
+func (p *Program) Decay(to Register, c float64, x Register) { p.single(C.KELVIN_DECAY, to, x, c, 0) }
+
+// Below sets a register to 1 where x < 0, else to 0.
+func (p *Program) Below(to, x Register) { p.single(C.KELVIN_BELOW, to, x, 0, 0) }
+
+// Mean is the mean of the elements of a register for each chain, by a number that [Program.Drift] takes. It is for
+// passes alone.
+func (p *Program) Mean(x Register) int {
+	p.single(C.KELVIN_MEAN, Register(p.means), x, 0, 0)
+	p.means++
+	return p.means - 1
+}
+
+// Tell makes the mean of a register a statistic of the update. It is for passes alone.
+func (p *Program) Tell(name string, x Register) { p.stats = append(p.stats, stat{name, p.Mean(x)}) }
+
+// Drift adds c·mean + plus to a part that has one number for each chain. All operations read what it was before. It is
+// for passes alone.
+func (p *Program) Drift(to Register, c float64, mean int, plus float64) {
+	p.single(C.KELVIN_DRIFT, to, Register(mean), c, plus)
+}
+
+func (p *Program) single(code C.int32_t, to, x Register, c0, c1 float64) {
+	op := C.kelvin_op{code: code, to: C.int32_t(to), terms: 1}
+	op.from[0], op.c[0], op.c[1] = C.int32_t(x), C.double(c0), C.double(c1)
 	p.add(op)
 }
 
@@ -122,7 +173,7 @@ func (p *Program) pair(code C.int32_t, to Register, c float64, x, y Register) {
 func (p *Program) add(op C.kelvin_op) {
 	m := &p.moves[len(p.moves)-1]
 	for _, x := range op.from[:op.terms] {
-		if x == C.KELVIN_NOISE {
+		if x == C.KELVIN_NOISE && op.code != C.KELVIN_DRIFT {
 			m.noise = 1
 		}
 	}

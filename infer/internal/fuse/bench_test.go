@@ -1,0 +1,71 @@
+package fuse
+
+import (
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+func atmc(p *Program) {
+	momenta, xi := Part(0), Part(1)
+	p.Begin(0, false, false)
+	p.Mean(xi)
+	p.Clamp(A, xi, 1, 1e30)
+	p.Decay(B, 0.01, A)
+	p.Divide(A, 1, B, A)
+	p.Clamp(D, xi, -1e30, 1)
+	p.Shift(D, D, -1)
+	p.Multiply(D, 1, D, A)
+	p.Shift(E, B, 2)
+	p.Multiply(D, 1, D, E)
+	p.Root(D, 1, D, 0)
+	p.Multiply(D, 1, D, Noise)
+	p.Multiply(B, 1, B, momenta)
+	p.Multiply(A, 1, A, Grad)
+	p.Combine(momenta, Term{1, momenta}, Term{1, B}, Term{-1, A}, Term{1, D})
+	p.Combine(Theta, Term{1, Theta}, Term{0.01, momenta})
+	p.Multiply(A, 1, momenta, momenta)
+	p.Combine(xi, Term{1, xi}, Term{0.01, A})
+	p.Shift(xi, xi, -0.01)
+}
+
+func sghmc(p *Program) {
+	momenta := Part(0)
+	p.Begin(0, false, false)
+	p.Combine(Theta, Term{1, Theta}, Term{0.01, momenta})
+	p.Combine(momenta, Term{0.99, momenta}, Term{0.01, Grad}, Term{0.1, Noise})
+}
+
+func BenchmarkPass(b *testing.B) {
+	for _, d := range []int{10_000, 1_000_000} {
+		for _, threads := range []int{1, 2} {
+			for name, write := range map[string]func(*Program){"sghmc": sghmc, "atmc": atmc} {
+				b.Run(fmt.Sprintf("%s-%d-%d", name, d, threads), func(b *testing.B) {
+					m := &memory{}
+					block := func() unsafe.Pointer { return m.block(4 * d) }
+					p := &Pass{Dim: d, Single: true, Streams: torch.NewStreams(1, 1), Threads: threads}
+					p.Rows(Grad, block(), nil)
+					for _, r := range []Register{Theta, Part(0), Part(1)} {
+						p.Rows(r, block(), block())
+					}
+					var program Program
+					write(&program)
+					b.ResetTimer()
+					for range b.N {
+						p.Run(&program)
+					}
+					b.StopTimer()
+					m.free()
+				})
+			}
+		}
+		out := make([]float32, d)
+		b.Run(fmt.Sprintf("noise-%d", d), func(b *testing.B) {
+			for i := range b.N {
+				floats(1, 2, uint64(d*i), out)
+			}
+		})
+	}
+}

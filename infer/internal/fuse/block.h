@@ -1,0 +1,73 @@
+// A block of a pass, see elements.h for what is to be defined. NORMAL draws normal numbers.
+#include "elements.h"
+
+// The sum in double precision, in an order that no instruction set changes.
+static double NAME(sum)(const REAL *x, long n) {
+  double part[8] = {0};
+  long i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int l = 0; l < 8; l++)
+      part[l] += (double)x[i + l];
+  for (int l = 0; i < n; i++, l++)
+    part[l] += (double)x[i];
+  return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+// Makes block b of a chain. A register is what the update began with until an operation writes to it.
+static void NAME(block)(const void *of, long chain, long b) {
+  const job *j = of;
+  const kelvin_pass *p = j->pass;
+  const long at = b * BLOCK, n = p->dim - at < BLOCK ? p->dim - at : BLOCK;
+  REAL scratch[KELVIN_REGISTERS][BLOCK] __attribute__((aligned(64)));
+  REAL *v[KELVIN_REGISTERS], *to[KELVIN_REGISTERS];
+  for (int r = 0; r < KELVIN_REGISTERS; r++) {
+    const REAL *from = p->from[r];
+    v[r] = to[r] = scratch[r];
+    if (p->kinds[r] == KELVIN_ROWS || p->kinds[r] == KELVIN_ALIKE)
+      v[r] = (REAL *)from + (p->kinds[r] == KELVIN_ROWS ? chain * p->dim : 0) + at;
+    if (p->kinds[r] == KELVIN_ROWS && p->to[r])
+      to[r] = (REAL *)p->to[r] + chain * p->dim + at;
+    if (p->kinds[r] == KELVIN_SINGLE)
+      for (long i = 0; i < n; i++)
+        scratch[r][i] = from[chain];
+  }
+  if (p->noise)
+    NORMAL(p->seed, j->streams[chain], p->offset + (uint64_t)(at / 2), n, v[KELVIN_NOISE]);
+  for (int o = 0; o < p->count; o++) {
+    const kelvin_op *op = &j->ops[o];
+    if (op->code == KELVIN_MEAN) {
+      j->partial[(chain * j->blocks + b) * p->means + op->to] = NAME(sum)(v[op->from[0]], n);
+    } else if (op->code != KELVIN_DRIFT) {
+      NAME(apply)(op, v, to[op->to], n);
+      v[op->to] = to[op->to];
+    }
+  }
+  const int held = j->held && j->held[chain];
+  for (int r = 0; r < KELVIN_REGISTERS; r++)
+    if (p->kinds[r] == KELVIN_ROWS && p->to[r] && (held || v[r] != to[r]))
+      memcpy(to[r], (const REAL *)p->from[r] + chain * p->dim + at, (size_t)n * sizeof(REAL));
+}
+
+// Makes the numbers of a chain that are not elements, from the means; the mean of such a number is the number.
+static inline void NAME(numbers)(const job *j, long chain, double *means) {
+  const kelvin_pass *p = j->pass;
+  for (int r = 0; r < KELVIN_REGISTERS; r++)
+    if (p->kinds[r] == KELVIN_SINGLE && p->to[r])
+      ((REAL *)p->to[r])[chain] = ((const REAL *)p->from[r])[chain];
+  for (int o = 0; o < p->count; o++) {
+    const kelvin_op *op = &j->ops[o];
+    if (op->code == KELVIN_MEAN && p->kinds[op->from[0]] == KELVIN_SINGLE)
+      means[op->to] = (double)((const REAL *)p->from[op->from[0]])[chain];
+    if (op->code == KELVIN_DRIFT && !(j->held && j->held[chain])) {
+      REAL *x = (REAL *)p->to[op->to] + chain;
+      *x = MULTIPLY_ADD((REAL)means[op->from[0]], (REAL)op->c[0], *x) + (REAL)op->c[1];
+    }
+  }
+}
+#undef REAL
+#undef WORD
+#undef NAME
+#undef MULTIPLY_ADD
+#undef NORMAL
+#undef LANES
+#undef ROOTS

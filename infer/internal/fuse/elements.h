@@ -1,0 +1,114 @@
+// The operations of kelvin_op on the elements of registers, for one precision and one instruction set: REAL is the type
+// of the elements, WORD a whole number of its size, NAME gives the name of a function, MULTIPLY_ADD(a, b, c) is ab + c,
+// with one rounding or two.
+
+// A register may be read and written by one operation, at the same element.
+#ifndef KELVIN_EACH
+#if defined(__clang__)
+#define KELVIN_EACH _Pragma("clang loop vectorize(assume_safety)") for (long i = 0; i < n; i++)
+#elif defined(__GNUC__)
+#define KELVIN_EACH _Pragma("GCC ivdep") for (long i = 0; i < n; i++)
+#else
+#define KELVIN_EACH for (long i = 0; i < n; i++)
+#endif
+#endif
+
+// exp(x) - 1 for x <= 0, to about a unit of the last place: with x = k log 2 + r and |r| <= log 2 / 2 it is
+// 2^k p + (2^k - 1), with p the series of exp(r) - 1. Adding a large number rounds x / log 2 to k and leaves its bits.
+static inline REAL NAME(decay)(REAL x) {
+  const int single = sizeof(REAL) == 4;
+  const REAL magic = single ? 12582912.0 : 6755399441055744.0; // 1.5 2^23, 1.5 2^52
+  const REAL high = single ? 0.693145751953125 : 0x1.62e42fee00000p-1;
+  const REAL low = single ? 1.428606765330187e-06 : 0x1.a39ef35793c76p-33;
+  const REAL least = single ? -25 : -45; // where the result rounds to -1
+  x = x < least ? least : x;
+  const REAL shifted = MULTIPLY_ADD(x, (REAL)1.44269504088896340736, magic), k = shifted - magic;
+  REAL r = MULTIPLY_ADD(k, -high, x);
+  r = MULTIPLY_ADD(k, -low, r);
+  REAL p;
+  if (single) {
+    p = 1.0 / 5040;
+  } else {
+    p = 1.0 / 87178291200;
+    p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 6227020800));
+    p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 479001600));
+    p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 39916800));
+    p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 3628800));
+    p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 362880));
+    p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 40320));
+    p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 5040));
+  }
+  p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 720));
+  p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 120));
+  p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 24));
+  p = MULTIPLY_ADD(p, r, (REAL)(1.0 / 6));
+  p = MULTIPLY_ADD(p, r, (REAL)0.5);
+  p = MULTIPLY_ADD(p * r, r, r);
+  WORD bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  bits = (WORD)((single ? (uint64_t)(uint32_t)bits + 127 : (uint64_t)bits + 1023) << (single ? 23 : 52));
+  REAL power;
+  memcpy(&power, &bits, sizeof power);
+  return MULTIPLY_ADD(power, p, power - 1);
+}
+
+// Does an operation on n elements of the registers v. The result goes to `to`.
+static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
+  const REAL *a = v[op->from[0]], *b = v[op->from[1]], *c = v[op->from[2]], *d = v[op->from[3]];
+  const REAL ca = (REAL)op->c[0], cb = (REAL)op->c[1], cc = (REAL)op->c[2], cd = (REAL)op->c[3];
+  switch (op->code) {
+  case KELVIN_COMBINE:
+    switch (op->terms) {
+    case 0:
+      KELVIN_EACH to[i] = 0;
+      break;
+    case 1:
+      KELVIN_EACH to[i] = ca * a[i];
+      break;
+    case 2:
+      KELVIN_EACH to[i] = MULTIPLY_ADD(b[i], cb, ca * a[i]);
+      break;
+    case 3:
+      KELVIN_EACH to[i] = MULTIPLY_ADD(c[i], cc, MULTIPLY_ADD(b[i], cb, ca * a[i]));
+      break;
+    default:
+      KELVIN_EACH to[i] = MULTIPLY_ADD(d[i], cd, MULTIPLY_ADD(c[i], cc, MULTIPLY_ADD(b[i], cb, ca * a[i])));
+    }
+    break;
+  case KELVIN_MULTIPLY:
+    KELVIN_EACH to[i] = ca * (a[i] * b[i]);
+    break;
+  case KELVIN_DIVIDE:
+    KELVIN_EACH to[i] = ca * (a[i] / b[i]);
+    break;
+  case KELVIN_ROOT: {
+    long done = 0;
+#ifdef ROOTS
+    for (; done + LANES <= n; done += LANES)
+      ROOTS(to + done, a + done);
+#endif
+    for (; done < n; done++)
+      to[done] = sizeof(REAL) == 4 ? (REAL)__builtin_sqrtf((float)a[done]) : (REAL)__builtin_sqrt((double)a[done]);
+    KELVIN_EACH to[i] = ca * to[i] + cb;
+    break;
+  }
+  case KELVIN_INVERSE:
+    KELVIN_EACH to[i] = ca / a[i];
+    break;
+  case KELVIN_SHIFT:
+    KELVIN_EACH to[i] = a[i] + ca;
+    break;
+  case KELVIN_CLAMP:
+    KELVIN_EACH {
+      const REAL x = a[i] < ca ? ca : a[i];
+      to[i] = x > cb ? cb : x;
+    }
+    break;
+  case KELVIN_DECAY:
+    KELVIN_EACH to[i] = NAME(decay)(-ca * a[i]);
+    break;
+  case KELVIN_BELOW:
+    KELVIN_EACH to[i] = a[i] < 0 ? 1 : 0;
+    break;
+  }
+}

@@ -1,0 +1,169 @@
+#define _GNU_SOURCE
+#include "pass.h"
+#include <dlfcn.h>
+#include <math.h>
+#include <string.h>
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off", "no-trapping-math")
+#endif
+
+// Elements of a block: all its registers stay in the cache nearest to the processor. Sums are made of those of blocks,
+// so that this number is part of their roundings.
+#define BLOCK 1024
+
+// Elements below which a second thread costs more than it saves, as for torch.Streams.
+#define GRAIN 4096
+
+typedef struct {
+  const kelvin_pass *pass;
+  const kelvin_op *ops;
+  const uint64_t *streams;
+  const unsigned char *held;
+  double *partial;
+  void (*block)(const void *job, long chain, long b);
+  long blocks, next; // of a chain; and the next of all that no thread has taken yet
+} job;
+
+// Each instruction set rounds alike, but the last: without a fused multiply-add a sum of products has more roundings,
+// as in libtorch.
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define KELVIN_WIDE 1
+#include <immintrin.h>
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx2,fma")
+#endif
+#define REAL float
+#define WORD int32_t
+#define NAME(x) x##_single_avx512
+#define LANES 16
+#define ROOTS(to, x) _mm512_storeu_ps(to, _mm512_sqrt_ps(_mm512_loadu_ps(x)))
+#define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
+#define NORMAL kelvin_fuse_normal_single
+#include "block.h"
+#define REAL double
+#define WORD int64_t
+#define NAME(x) x##_double_avx512
+#define LANES 8
+#define ROOTS(to, x) _mm512_storeu_pd(to, _mm512_sqrt_pd(_mm512_loadu_pd(x)))
+#define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
+#define NORMAL kelvin_fuse_normal
+#include "block.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+#define REAL float
+#define WORD int32_t
+#define NAME(x) x##_single_avx2
+#define LANES 8
+#define ROOTS(to, x) _mm256_storeu_ps(to, _mm256_sqrt_ps(_mm256_loadu_ps(x)))
+#define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
+#define NORMAL kelvin_fuse_normal_single
+#include "block.h"
+#define REAL double
+#define WORD int64_t
+#define NAME(x) x##_double_avx2
+#define LANES 4
+#define ROOTS(to, x) _mm256_storeu_pd(to, _mm256_sqrt_pd(_mm256_loadu_pd(x)))
+#define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
+#define NORMAL kelvin_fuse_normal
+#include "block.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+#if defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)
+#define FMA(a, b, c) __builtin_fma(a, b, c)
+#define FMAF(a, b, c) __builtin_fmaf(a, b, c)
+#else
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define FMAF(a, b, c) ((a) * (b) + (c))
+#endif
+#define REAL float
+#define WORD int32_t
+#define NAME(x) x##_single
+#define MULTIPLY_ADD(a, b, c) FMAF(a, b, c)
+#define NORMAL kelvin_fuse_normal_single
+#include "block.h"
+#define REAL double
+#define WORD int64_t
+#define NAME(x) x##_double
+#define MULTIPLY_ADD(a, b, c) FMA(a, b, c)
+#define NORMAL kelvin_fuse_normal
+#include "block.h"
+
+typedef void (*function)(const void *job, long chain, long b);
+
+static function best(int single) {
+#ifdef KELVIN_WIDE
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return single ? block_single_avx512 : block_double_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return single ? block_single_avx2 : block_double_avx2;
+#endif
+  return single ? block_single : block_double;
+}
+
+long kelvin_pass_blocks(long dim) { return (dim + BLOCK - 1) / BLOCK; }
+
+// One thread's share: whoever is free takes the next blocks. No number depends on who makes it.
+static void share(void *of) {
+  job *j = of;
+  const long all = j->blocks * j->pass->chains, some = GRAIN / BLOCK;
+  for (;;) {
+    const long from = __atomic_fetch_add(&j->next, some, __ATOMIC_RELAXED);
+    if (from >= all)
+      return;
+    for (long b = from; b < from + some && b < all; b++)
+      j->block(j, b / j->blocks, b % j->blocks);
+  }
+}
+
+// libtorch's threads, where they are those of OpenMP: threads of another kind would wait for processors on which its
+// own are waiting for work.
+static void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
+static int (*most_threads)(void);
+
+__attribute__((constructor)) static void find_threads(void) {
+  *(void **)&parallel = dlsym(RTLD_DEFAULT, "GOMP_parallel");
+  *(void **)&most_threads = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
+}
+
+void kelvin_pass_run(const kelvin_pass *p, const kelvin_op *ops, const uint64_t *streams, const unsigned char *held,
+                     double *means, double *partial) {
+  job j = {p, ops, streams, held, partial, best(p->single), kelvin_pass_blocks(p->dim), 0};
+  long threads = p->threads;
+  if (threads == 0 && most_threads)
+    threads = most_threads();
+  if (threads > p->chains * p->dim / GRAIN)
+    threads = p->chains * p->dim / GRAIN;
+  if (threads > 1 && parallel)
+    parallel(share, &j, (unsigned)threads, 0);
+  else
+    share(&j);
+  for (long k = 0; k < p->chains; k++) {
+    for (int m = 0; m < p->means; m++) {
+      double sum = 0;
+      for (long b = 0; b < j.blocks; b++)
+        sum += partial[(k * j.blocks + b) * p->means + m];
+      means[k * p->means + m] = sum / (double)p->dim;
+    }
+    if (p->single)
+      numbers_single(&j, k, means + k * p->means);
+    else
+      numbers_double(&j, k, means + k * p->means);
+  }
+}

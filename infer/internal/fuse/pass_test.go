@@ -1,0 +1,142 @@
+package fuse
+
+import (
+	"math"
+	"testing"
+	"unsafe"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+)
+
+// The noise of single precision is that of torch.Streams, bit for bit.
+func TestSingleNormalIsThatOfTheStreams(t *testing.T) {
+	for _, n := range []int64{1, 2, 7, 8, 33, 1024, 20001} {
+		streams := torch.Streams{Seed: 0xfedcba9876543210, Chains: []uint64{0, 5, 1 << 40}, Offset: 1<<32 - 3}
+		want, err := streams.Normal([]int64{n}, gotch.Float, torch.CPU)
+		require.NoError(t, err)
+		numbers, err := torch.ToSlice[float32](want)
+		require.NoError(t, err)
+		torch.Free(want)
+		for k, stream := range streams.Chains {
+			got := make([]float32, n)
+			floats(streams.Seed, stream, 1<<32-3, got)
+			assert.Equal(t, numbers[int64(k)*n:][:n], got, "stream %d, %d numbers", stream, n)
+		}
+	}
+}
+
+// passOf runs a program of one chain on θ, in memory of C, and gives what it makes.
+func passOf[T float32 | float64](theta []T, threads int, write func(*Program)) ([]T, map[string][]float64) {
+	m := &memory{}
+	defer m.free()
+	n := len(theta)
+	from, to := m.block(8*n), m.block(8*n)
+	copy(unsafe.Slice((*T)(from), n), theta)
+	p := &Pass{Dim: n, Single: unsafe.Sizeof(theta[0]) == 4, Streams: torch.NewStreams(1, 1), Threads: threads}
+	p.Rows(Theta, from, to)
+	p.Rows(Part(0), from, nil)
+	program := &Program{}
+	program.Begin(0, false, false)
+	write(program)
+	stats := p.Run(program)
+	return append([]T(nil), unsafe.Slice((*T)(to), n)...), stats
+}
+
+// exp(−cx) − 1 against the C library's in double precision, to four roundings of the type.
+func TestDecay(t *testing.T) {
+	x := []float64{0, 1e-300, 1e-20, 1e-9}
+	for v := 1e-6; v < 800; v *= 1.003 {
+		x = append(x, v)
+	}
+	double, _ := passOf(x, 1, func(p *Program) { p.Decay(Theta, 0.5, Theta) })
+	floats := make([]float32, len(x))
+	for i := range x {
+		floats[i] = float32(x[i])
+	}
+	single, _ := passOf(floats, 1, func(p *Program) { p.Decay(Theta, 0.5, Theta) })
+	for i := range x {
+		want := math.Expm1(-0.5 * x[i])
+		assert.InDelta(t, want, double[i], 4*0x1p-53*math.Abs(want), "x = %g", x[i])
+		want = math.Expm1(-0.5 * float64(floats[i]))
+		assert.InDelta(t, want, float64(single[i]), 4*0x1p-24*math.Abs(want), "x = %g", x[i])
+	}
+	double, _ = passOf([]float64{math.NaN(), math.Inf(1)}, 1, func(p *Program) { p.Decay(Theta, 1, Theta) })
+	assert.True(t, math.IsNaN(double[0]))
+	assert.Equal(t, -1.0, double[1])
+}
+
+// Each operation is what it says, in both precisions and for every remainder of a vector.
+func TestOperations(t *testing.T) {
+	for name, op := range map[string]struct {
+		write func(*Program)
+		want  func(float64) float64
+	}{
+		"none":     {func(p *Program) {}, func(x float64) float64 { return x }},
+		"empty":    {func(p *Program) { p.Combine(Theta) }, func(float64) float64 { return 0 }},
+		"one":      {func(p *Program) { p.Combine(Theta, Term{3, Theta}) }, func(x float64) float64 { return 3 * x }},
+		"multiply": {func(p *Program) { p.Multiply(Theta, 2, Theta, Part(0)) }, func(x float64) float64 { return 2 * x * x }},
+		"divide": {func(p *Program) { p.Shift(A, Theta, 5); p.Divide(Theta, 2, Theta, A) },
+			func(x float64) float64 { return 2 * x / (x + 5) }},
+		"root": {func(p *Program) { p.Multiply(A, 1, Theta, Theta); p.Root(Theta, 2, A, 1) },
+			func(x float64) float64 { return 2*math.Abs(x) + 1 }},
+		"inverse": {func(p *Program) { p.Shift(A, Theta, 5); p.Inverse(Theta, 2, A) },
+			func(x float64) float64 { return 2 / (x + 5) }},
+		"clamp": {func(p *Program) { p.Clamp(Theta, Theta, -0.5, 0.25) },
+			func(x float64) float64 { return min(max(x, -0.5), 0.25) }},
+		"below": {func(p *Program) { p.Below(Theta, Theta) },
+			func(x float64) float64 {
+				if x < 0 {
+					return 1
+				}
+				return 0
+			}},
+	} {
+		for _, n := range []int{1, 7, 16, 1041} {
+			x, single := make([]float64, n), make([]float32, n)
+			for i := range x {
+				single[i] = float32(math.Sin(float64(i + 3)))
+				x[i] = float64(single[i])
+			}
+			have, _ := passOf(x, 1, op.write)
+			also, _ := passOf(single, 1, op.write)
+			for i := range x {
+				want := op.want(x[i])
+				require.InDelta(t, want, have[i], 4e-16*(1+math.Abs(want)), "%s of %g", name, x[i])
+				require.InDelta(t, want, float64(also[i]), 3e-7*(1+math.Abs(want)), "%s of %g", name, x[i])
+			}
+		}
+	}
+}
+
+// No bit depends on the number of threads, those of means included, which are those of Go's to rounding.
+func TestThreadsChangeNoBit(t *testing.T) {
+	x := make([]float32, 50_003)
+	sum := 0.0
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i)))
+		sum += float64(x[i])
+	}
+	write := func(p *Program) {
+		p.Tell("mean", Theta)
+		p.Combine(Theta, Term{0.9, Theta}, Term{0.1, Noise})
+	}
+	want, told := passOf(x, 1, write)
+	assert.InDelta(t, sum/50_003, told["mean"][0], 1e-15)
+	for _, threads := range []int{0, 2, 3, 7} {
+		have, also := passOf(x, threads, write)
+		assert.Equal(t, want, have)
+		assert.Equal(t, told, also)
+	}
+	streams := torch.NewStreams(1, 1)
+	z, err := streams.Normal([]int64{50_003}, gotch.Float, torch.CPU)
+	require.NoError(t, err)
+	noise, err := torch.ToSlice[float32](z)
+	require.NoError(t, err)
+	torch.Free(z)
+	for i := range x {
+		require.InDelta(t, 0.9*float64(x[i])+0.1*float64(noise[i]), float64(want[i]), 3e-7)
+	}
+}
