@@ -63,8 +63,8 @@ func injected(m *method.Move, eps, a, beta float64, e *Estimate, mass, v, like *
 	return m.Noise(noiseScale(m, eps, a, beta), like, terms...)
 }
 
-// fusedNoise is injected in its other form: the term of an update that is its noise, made in the registers A and B. mass
-// is the part with the masses, 0 for 1, and v that with the estimate, where there is to be one.
+// fusedNoise is injected in its other form: the term of an update that is its noise, made in the registers A and B.
+// mass is the part with the masses, 0 for 1, and v that with the estimate, where there is to be one.
 func fusedNoise(p *fuse.Program, m *method.Move, eps, a, beta float64, e *Estimate, mass, v fuse.Register) fuse.Term {
 	wanted, lost := 2*m.Tau*eps*a, m.Tau*m.Tau*eps*eps*beta
 	switch {

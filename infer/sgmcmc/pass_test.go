@@ -17,14 +17,15 @@ import (
 
 // passMethods are those whose updates are made in one pass over memory.
 var passMethods = map[string]infer.Method{
-	"SGLD":                  sgmcmc.SGLD{LR: infer.Constant(0.3), Beta: 0.1},
-	"SGLD, cold":            sgmcmc.SGLD{LR: infer.Constant(0.3), Temperature: infer.Constant(0)},
-	"SGLD, estimated":       sgmcmc.SGLD{LR: infer.Constant(0.3), EstimateBeta: &sgmcmc.Estimate{Batches: 4}},
-	"SGLD, estimated, cold": sgmcmc.SGLD{LR: infer.Constant(0.3), EstimateBeta: &sgmcmc.Estimate{}, Temperature: infer.Constant(0)},
-	"SGHMC":                 sgmcmc.SGHMC{LR: infer.Constant(0.2), Sigma: 1.5},
-	"SGHMC, estimated":      sgmcmc.SGHMC{LR: infer.Constant(0.2), EstimateBeta: &sgmcmc.Estimate{Batches: 4}},
-	"BAOA":                  sgmcmc.BAOA{LR: infer.Constant(0.3), Sigma: 0.7},
-	"symplectic":            sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: infer.Constant(0.9)},
+	"SGLD":            sgmcmc.SGLD{LR: infer.Constant(0.3), Beta: 0.1},
+	"SGLD, cold":      sgmcmc.SGLD{LR: infer.Constant(0.3), Temperature: infer.Constant(0)},
+	"SGLD, estimated": sgmcmc.SGLD{LR: infer.Constant(0.3), EstimateBeta: &sgmcmc.Estimate{Batches: 4}},
+	"SGLD, estimated, cold": sgmcmc.SGLD{LR: infer.Constant(0.3), EstimateBeta: &sgmcmc.Estimate{},
+		Temperature: infer.Constant(0)},
+	"SGHMC":            sgmcmc.SGHMC{LR: infer.Constant(0.2), Sigma: 1.5},
+	"SGHMC, estimated": sgmcmc.SGHMC{LR: infer.Constant(0.2), EstimateBeta: &sgmcmc.Estimate{Batches: 4}},
+	"BAOA":             sgmcmc.BAOA{LR: infer.Constant(0.3), Sigma: 0.7},
+	"symplectic":       sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: infer.Constant(0.9)},
 	"symplectic, masses": sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.2), Beta: 0.2,
 		Mass: map[string]float64{"a": 3}},
 	"symplectic, masses and T = 0": sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.2), Temperature: infer.Constant(0),
