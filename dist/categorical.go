@@ -54,7 +54,7 @@ func (d categoricalDist) Support() support.Support {
 
 // LogProb is the log mass.
 func (d categoricalDist) LogProb(value torch.Tensor) torch.Tensor {
-	value, outside := whole(value, torch.Of(float64(d.categories-1)))
+	value, outside := whole(floating(value, d.logits, d.probs), torch.Of(float64(d.categories-1)))
 	if d.fromLogits {
 		return d.masked(pick(d.family, logSoftmax(d.logits), value), outside)
 	}

@@ -46,7 +46,7 @@ func (d orderedLogisticDist) Support() support.Support {
 
 // LogProb is the log mass.
 func (d orderedLogisticDist) LogProb(value torch.Tensor) torch.Tensor {
-	value, outside := whole(value, torch.Of(float64(d.categories-1)))
+	value, outside := whole(floating(value, d.cutpoints), torch.Of(float64(d.categories-1)))
 	dtype, device := like(d.cutpoints)
 	edge := d.cutpoints.Shape()
 	edge[len(edge)-1] = 1

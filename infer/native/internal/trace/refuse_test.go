@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/trace"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -127,6 +128,12 @@ func TestNoRefusal(t *testing.T) {
 			z := x.T().MustZerosLike(false)
 			z.MustSelect(0, 1, false).Copy_(x.At(0).Exp().T())
 			return torch.Of(z).Mul(x).Sum()
+		},
+		"labels that are integers": func(x, y torch.Tensor) torch.Tensor {
+			label := torch.Of(y.T().MustTotype(gotch.Int64, false).MustSubScalar(ts.IntScalar(1), false))
+			logits := torch.Stack(-1, x.At(0), x.Sum(), x.At(1).Square())
+			return dist.CategoricalLogits(logits).LogProb(label).Sum().Add(
+				dist.OrderedLogistic(x.Sum(), torch.Stack(-1, x.At(0), x.At(0).Add(1))).LogProb(label).Sum())
 		},
 		"columns are written": func(x, y torch.Tensor) torch.Tensor {
 			z := ts.MustZeros([]int64{2, 3}, gotch.Double, gotch.CPU)
