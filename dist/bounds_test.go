@@ -15,8 +15,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Formulas change where a parameter passes a number, or another parameter. Just there libtorch's minimum, maximum and clamp
-// have a derivative of 0, ½ or 1, and which one depends on libtorch's version. No density may show it.
+// Formulas change where a parameter passes a number, or another parameter. Just there libtorch's minimum, maximum and
+// clamp have a derivative of 0, ½ or 1, and which one depends on libtorch's version. No density may show it.
 var changes = []float64{0.5, math.Ln2, 1, 2, 10, 20, 64}
 
 // atChanges are sets of parameters with one of the positive ones, or all, at a number.

@@ -57,8 +57,9 @@ func logBeta(a, b torch.Tensor) torch.Tensor {
 		Add(p.Sub(0.5).Mul(p.Div(s).Log())).Sub(q.Mul(p.Div(q).Log1p())).Sub(q.Log().Mul(0.5))
 }
 
-// inOrder are the smaller and the larger of a and b. Each is one of them, also where they are equal, so that a function of
-// both has its derivatives there: those of a minimum with a number are 0 or 1 at the number, as libtorch's version has it.
+// inOrder are the smaller and the larger of a and b. Each is one of them, also where they are equal, so that a
+// function of both has its derivatives there: those of a minimum with a number are 0 or 1 at the number, as libtorch's
+// version has it.
 func inOrder(a, b torch.Tensor) (smaller, larger torch.Tensor) {
 	if operand.IsNumber(a) && operand.IsNumber(b) {
 		return a.Min(b), a.Max(b)
