@@ -100,7 +100,7 @@ func TestErrorOfEveryForm(t *testing.T) {
 		{"MaxDim", func() error { _, _, err := x.MaxDim(7, false, false); return err }, []string{"[2 3] Double"},
 			"out of range"},
 		{"Zeros", func() error { return drop2(ts.Zeros([]int64{-2}, gotch.Double, gotch.CPU)) }, nil,
-			"negative dimension -2"},
+			"negative"}, // of -2, or of "size must be non-negative" in newer versions of libtorch
 		{"Get", func() error { return drop2(x.Get(9)) }, []string{"[2 3] Double"}, "index 9"},
 		{"Split", func() error { return drop2(x.Split(1, 3)) }, []string{"[2 3] Double"}, "out of range"},
 		{"TopK", func() error { _, _, err := x.TopK(8, 1, true, true); return err }, []string{"[2 3] Double"},

@@ -30,6 +30,11 @@ func edits() []edit {
 		{file: "libtch/torch_api.cpp", what: "the address of the values is a way to read them", kind: text,
 			anchor: "PROTECT(return t->data_ptr();)", replacement: "PROTECT(kelvin_readable(t); return t->data_ptr();)"},
 
+		{file: "libtch/torch_api_generated.cpp.h", what: "attention without a mask", kind: pattern,
+			anchor: `(torch::scaled_dot_product_attention\(\*query, \*key, \*value, )` +
+				`\(attn_mask \? \*attn_mask : torch::Tensor\(\)\)`,
+			replacement: "${1}attn_mask && attn_mask->defined() ? c10::optional<torch::Tensor>(*attn_mask) : c10::nullopt"},
+
 		// Numbers: a C int is four bytes, a Go int eight.
 		{file: "libtch/tensor.go", what: "C ints", kind: pattern,
 			anchor: `return \*\(\*int\)\(unsafe\.Pointer\(&(\w+)\)\)`, replacement: "return int($1)", count: 2},

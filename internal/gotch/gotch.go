@@ -157,6 +157,7 @@ var nativeFiles = map[string]string{
 	"kelvin_random.cpp":    "libtch/kelvin_random.cpp",
 	"kelvin_combine.cpp":   "libtch/kelvin_combine.cpp",
 	"random_lanes.h":       "libtch/random_lanes.h",
+	"nlohmann_json.h":      "libtch/nlohmann/json.hpp",
 	"libtch_kelvin.go.txt": "libtch/kelvin.go",
 	"ts_error.go.txt":      "ts/kelvin_error.go",
 	"ts_scope.go.txt":      "ts/kelvin_scope.go",
@@ -165,6 +166,7 @@ var nativeFiles = map[string]string{
 	"ts_data.go.txt":       "ts/kelvin_data.go",
 	"gotch_kelvin.go.txt":  "kelvin.go",
 	"half_kelvin.go.txt":   "half/kelvin.go",
+	"probe.go.txt":         "probe/main.go",
 	// A package of its own, so that a change of it compiles it alone.
 	"record.h":             "record/record.h",
 	"record.cpp":           "record/record.cpp",

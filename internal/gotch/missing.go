@@ -27,11 +27,14 @@ var generatedLine = regexp.MustCompile(regexp.QuoteMeta(generatedC) + `:(\d+)`)
 // a body that reports "not in this libtorch". The names of the latter are returned and written into the copy. Anything
 // else that does not compile is an error with the compiler's text.
 func Missing(ctx context.Context, dst, cxx string, flags Flags) ([]string, error) {
+	if err := checkOwn(ctx, dst, cxx, flags); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dst, "libtch", generatedC)
 	missing := map[string]bool{}
 	tried := map[string]bool{}
 	for pass := 0; pass < maxPasses; pass++ {
-		out, err := check(ctx, dst, cxx, flags)
+		out, err := check(ctx, dst, cxx, flags, "", filepath.Join(dst, "libtch", "torch_api.cpp"))
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +75,34 @@ func Missing(ctx context.Context, dst, cxx string, flags Flags) ([]string, error
 		Module, maxPasses)
 }
 
-// check runs the compiler's syntax check and returns its output when it found errors.
-func check(ctx context.Context, dst, cxx string, flags Flags) (string, error) {
+// checkOwn checks Kelvin's own C++ before anything else. What it lacks has no replacement, and would come up only after
+// minutes of compiling. The files are checked as one, since most of the time goes to libtorch's headers.
+func checkOwn(ctx context.Context, dst, cxx string, flags Flags) error {
+	var all strings.Builder
+	for _, pattern := range []string{"libtch/kelvin*.cpp", "record/*.cpp"} {
+		files, err := filepath.Glob(filepath.Join(dst, filepath.FromSlash(pattern)))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			fmt.Fprintf(&all, "#include %q\n", file)
+		}
+	}
+	if all.Len() == 0 {
+		return nil
+	}
+	out, err := check(ctx, dst, cxx, flags, all.String(), "-x", "c++", "-I"+filepath.Join(dst, "record"), "-")
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		return fmt.Errorf("Kelvin's own C++ does not compile against this libtorch: %s", errorLine.FindString(out))
+	}
+	return nil
+}
+
+// check runs the compiler's syntax check on what the last arguments name, and returns its output when it found errors.
+func check(ctx context.Context, dst, cxx string, flags Flags, input string, what ...string) (string, error) {
 	if strings.TrimSpace(cxx) == "" {
 		return "", fmt.Errorf("no C++ compiler was named")
 	}
@@ -87,9 +116,10 @@ func check(ctx context.Context, dst, cxx string, flags Flags) (string, error) {
 	} // whichever compiler c++ is, the passes do the rest
 	// A compiler may come with arguments: "ccache g++".
 	words := strings.Fields(cxx)
-	args = append(append(words[1:], args...), filepath.Join(dir, "torch_api.cpp"))
+	args = append(append(words[1:], args...), what...)
 	cmd := exec.CommandContext(ctx, words[0], args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return "", nil

@@ -2,6 +2,7 @@ package gotch
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -235,6 +236,23 @@ func TestMissing(t *testing.T) {
 				assert.Contains(t, args, want, name)
 			}
 		}
+	})
+
+	t.Run("Kelvin's own C++ comes first", func(t *testing.T) {
+		dir := copyOf(wrappers)
+		write(t, dir, map[string]string{"libtch/kelvin.cpp": "", "record/record.cpp": ""})
+		checks := filepath.Join(t.TempDir(), "checks")
+		script := compiler(t, "g++", "if [ \"$last\" = - ]; then cat; echo end; else echo $last; fi >> "+checks+"\n")
+		_, err := Missing(context.Background(), dir, script, Flags{})
+		require.NoError(t, err)
+		own := []string{filepath.Join(dir, "libtch", "kelvin.cpp"), filepath.Join(dir, "record", "record.cpp")}
+		assert.Equal(t, fmt.Sprintf("#include %q\n#include %q\nend\n%s\n", own[0], own[1],
+			filepath.Join(dir, "libtch", "torch_api.cpp")), read(t, checks))
+
+		_, err = Missing(context.Background(), dir, compiler(t, "g++", "test \"$last\" != - && exit 0\n"+
+			"echo 'In file included from <stdin>:2:'\necho 'record.cpp:7:9: error: no such operation'\nexit 1\n"), Flags{})
+		assert.ErrorContains(t, err, "Kelvin's own C++ does not compile against this libtorch")
+		assert.ErrorContains(t, err, "record.cpp:7:9: error: no such operation")
 	})
 
 	t.Run("failures", func(t *testing.T) {

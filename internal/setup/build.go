@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/internal/gotch"
@@ -61,6 +62,11 @@ func buildOnce(ctx context.Context, sys *System, o BuildOrder) (bool, error) {
 	if _, err := sys.Run(ctx, goBuild(o, dir, env, o.what())); err != nil {
 		return false, buildError(ctx, err, o)
 	}
+	o.Report.Start("linking and running a program with this libtorch")
+	probe := Command{Name: "go", Args: []string{"run", probeProgram}, Dir: dir, Env: env}
+	if _, err := sys.Run(ctx, probe); err != nil {
+		return false, probeError(ctx, err, o)
+	}
 	if o.Project.Checkout() {
 		if err := buildCheckout(ctx, sys, o, dir, env); err != nil {
 			if ctx.Err() != nil {
@@ -71,6 +77,27 @@ func buildOnce(ctx context.Context, sys *System, o BuildOrder) (bool, error) {
 	}
 	return true, o.writeRecord()
 }
+
+// probeProgram is the program of the adapted gotch that differentiates a sum.
+const probeProgram = gotch.Module + "/probe"
+
+// probeError explains that what was compiled does not link or run.
+func probeError(ctx context.Context, err error, o BuildOrder) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	remedy := "check that libtorch's libraries are complete and belong to its headers, or name another libtorch with " +
+		"--libtorch DIR"
+	if missing := missingLibrary.FindStringSubmatch(err.Error()); missing != nil {
+		remedy = "install the package that has " + missing[1] + " (a PyTorch wheel for CUDA takes it from a package of " +
+			"NVIDIA's beside it: `pip install torch` brings all), or name another libtorch with --libtorch DIR"
+	}
+	return fail(err, remedy, "a program with this libtorch does not link or does not run")
+}
+
+// missingLibrary finds the first library that the linker or the loader asks for in vain.
+var missingLibrary = regexp.MustCompile(`(lib[\w+-]+\.so[.\d]*)` +
+	`(?:: cannot open shared object|, needed by \S+, not found)`)
 
 // buildCheckout compiles Kelvin's other packages, without the programs, whose linking nobody would profit from,
 // and without the folders that have tests alone, which Go does not build.

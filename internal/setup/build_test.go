@@ -124,6 +124,38 @@ func TestBuildFails(t *testing.T) {
 	assert.Contains(t, report.warned[0], "not all packages of this checkout build")
 }
 
+// What was compiled is linked and run before set-up says that Kelvin is ready.
+func TestBuildRunsAProgram(t *testing.T) {
+	ctx := context.Background()
+	probe := "github.com/sugarme/gotch/probe"
+	for _, kelvin := range []bool{true, false} {
+		g := &fakeGo{}
+		o := order(t, "example.com/user", kelvin, silent{})
+		_, err := buildOnce(ctx, g.system(), o)
+		require.NoError(t, err)
+		last := g.commands[len(g.commands)-1]
+		dir, env := o.dir()
+		assert.Equal(t, Command{Name: "go", Args: []string{"run", probe}, Dir: dir, Env: env}, last)
+	}
+	for output, remedy := range map[string]string{
+		"probe: error while loading shared libraries: libcudart.so.13: cannot open shared object file: No such file": "has " +
+			"libcudart.so.13 (",
+		"/usr/bin/ld: warning: libcupti.so.12, needed by /x/torch/lib/libtorch_cpu.so, not found (try using -rpath)": "has " +
+			"libcupti.so.12 (",
+		"/usr/bin/ld: kelvin.o: undefined reference to `c10::Error::Error(std::__cxx11::basic_string)'": "libtorch's " +
+			"libraries are complete and belong to its headers",
+	} {
+		g := &fakeGo{fail: map[string]error{probe: &CommandError{Command: "go run", Err: errors.New("exit status 1"),
+			Output: output}}}
+		o := order(t, Kelvin, true, silent{})
+		_, err := buildOnce(ctx, g.system(), o)
+		require.ErrorContains(t, err, "a program with this libtorch does not link or does not run")
+		assert.ErrorContains(t, err, output)
+		assert.Contains(t, remedyOf(t, err), remedy)
+		assert.NoFileExists(t, o.record(), "the next set-up tries again")
+	}
+}
+
 func TestRunCommand(t *testing.T) {
 	ctx := context.Background()
 	report := &recorder{}

@@ -14,9 +14,10 @@ type Library struct {
 	Arch     string   // the GOARCH it is built for; empty when not known
 }
 
-// ReadELF reads a shared library of Linux. The C++ ABI is told from the symbols that the library defines: a
-// std::string in a signature is NSt7__cxx1112basic_string with the new ABI and Ss with the old one. Defined symbols
-// alone count, because a library with the old ABI may use libstdc++ functions that exist in the new one only.
+// ReadELF reads a shared library of Linux. The C++ ABI is told from the functions of libtorch that the library
+// defines: a std::string in a signature is NSt7__cxx1112basic_string with the new ABI and Ss with the old one. No
+// other functions count: a library with the old ABI may use functions of libstdc++ that exist in the new one only, and
+// one that was linked with a static libstdc++ defines functions of both.
 func ReadELF(path string) (Library, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -33,7 +34,7 @@ func ReadELF(path string) (Library, error) {
 	}
 	var old bool
 	for _, s := range symbols {
-		if s.Section == elf.SHN_UNDEF || !strings.HasPrefix(s.Name, "_Z") {
+		if s.Section == elf.SHN_UNDEF || !isOfLibTorch(s.Name) {
 			continue
 		}
 		switch {
@@ -46,6 +47,14 @@ func ReadELF(path string) (Library, error) {
 	}
 	lib.ABIKnown = old
 	return lib, nil
+}
+
+// isOfLibTorch says whether a symbol is a function of one of libtorch's namespaces: c10, at or torch.
+func isOfLibTorch(name string) bool {
+	rest, nested := strings.CutPrefix(name, "_ZN")
+	rest = strings.TrimPrefix(rest, "K") // a const method
+	return nested &&
+		(strings.HasPrefix(rest, "3c10") || strings.HasPrefix(rest, "2at") || strings.HasPrefix(rest, "5torch"))
 }
 
 // isErrorWithOldString says whether a symbol is a constructor of c10::Error that takes a std::string of the old ABI.

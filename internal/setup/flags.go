@@ -69,7 +69,9 @@ func (l *LibTorch) Flags(goos string) gotch.Flags {
 		// Nothing refers to the CUDA libraries by a symbol: they register themselves when they are loaded.
 		f.LDFLAGS = append(f.LDFLAGS, "-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda")
 	}
-	f.LDFLAGS = append(f.LDFLAGS, "-ltorch", "-ltorch_cpu", "-lc10")
+	// libtorch itself is left out: it has no functions, and in a CUDA build it needs all of CUDA's libraries, which a
+	// machine that uses the CPU alone may not have.
+	f.LDFLAGS = append(f.LDFLAGS, "-ltorch_cpu", "-lc10")
 	if goos == "darwin" {
 		f.LDFLAGS = append(f.LDFLAGS, "-lc++")
 	} else {

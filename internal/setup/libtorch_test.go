@@ -19,7 +19,7 @@ func TestFlags(t *testing.T) {
 	}
 	f := system.Flags("linux")
 	assert.Equal(t, []string{"-I/usr/include/torch/csrc/api/include", "-D_GLIBCXX_USE_CXX11_ABI=1"}, f.CXXFLAGS)
-	assert.Equal(t, []string{"-L/usr/lib/x86_64-linux-gnu", "-ltorch", "-ltorch_cpu", "-lc10", "-lstdc++"}, f.LDFLAGS)
+	assert.Equal(t, []string{"-L/usr/lib/x86_64-linux-gnu", "-ltorch_cpu", "-lc10", "-lstdc++"}, f.LDFLAGS)
 
 	pip := &LibTorch{
 		Include: []string{"/p/torch/include"}, Lib: "/p/torch/lib", CUDA: true, LinkDirs: []string{"/p/nvidia/cublas/lib"},
@@ -27,12 +27,12 @@ func TestFlags(t *testing.T) {
 	f = pip.Flags("linux")
 	assert.Equal(t, []string{"-I/p/torch/include", "-D_GLIBCXX_USE_CXX11_ABI=0"}, f.CXXFLAGS)
 	assert.Equal(t, "-L/p/torch/lib -Wl,-rpath,/p/torch/lib -Wl,-rpath-link,/p/nvidia/cublas/lib "+
-		"-Wl,--no-as-needed -ltorch_cuda -lc10_cuda -ltorch -ltorch_cpu -lc10 -lstdc++", strings.Join(f.LDFLAGS, " "))
+		"-Wl,--no-as-needed -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 -lstdc++", strings.Join(f.LDFLAGS, " "))
 
 	mac := &LibTorch{Include: []string{"/opt/x/include"}, Lib: "/opt/x/lib"}
 	f = mac.Flags("darwin")
 	assert.Equal(t, []string{"-I/opt/x/include"}, f.CXXFLAGS)
-	assert.Equal(t, []string{"-L/opt/x/lib", "-Wl,-rpath,/opt/x/lib", "-ltorch", "-ltorch_cpu", "-lc10", "-lc++"},
+	assert.Equal(t, []string{"-L/opt/x/lib", "-Wl,-rpath,/opt/x/lib", "-ltorch_cpu", "-lc10", "-lc++"},
 		f.LDFLAGS)
 }
 
@@ -110,6 +110,11 @@ Error::Error(std::string message, std::string where) : text(message + where) {
   text = s.str();
 }
 }
+// What a static libstdc++ leaves in a library: functions with strings of the new ABI, whatever libtorch's own are.
+extern "C" void standard() __asm__("_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE6appendEPKc");
+extern "C" void standard() {}
+extern "C" void locale() __asm__("_ZNKSt8messagesIcE8do_closeENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
+extern "C" void locale() {}
 `)
 	for abi, want := range map[string]bool{"0": false, "1": true} {
 		out := filepath.Join(dir, "libc10-"+abi+".so")

@@ -1,4 +1,5 @@
 #include "torch_api.h"
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
@@ -171,6 +172,14 @@ double von_mises_number(engine &e, double k) {
   }
 }
 
+// NoLevels takes the levels of vmap from this thread. While there are any, libtorch 2 refuses a function that has a
+// backward pass in C++, even one whose tensors belong to no level.
+struct NoLevels {
+  std::unique_ptr<ft::FuncTorchTLSBase> levels;
+  NoLevels() { levels.swap(ft::functorchTLSAccessor()); }
+  ~NoLevels() { levels.swap(ft::functorchTLSAccessor()); }
+};
+
 // Once stands for a derivative that has none itself.
 struct Once : torch::autograd::Function<Once> {
   static at::Tensor forward(torch::autograd::AutogradContext *, at::Tensor slope, at::Tensor) { return slope.clone(); }
@@ -189,7 +198,12 @@ struct Pathwise : torch::autograd::Function<Pathwise> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext *ctx,
                                                  torch::autograd::variable_list grad) {
     auto saved = ctx->get_saved_variables();
-    return {grad[0] * Once::apply(saved[1], saved[0]), at::Tensor(), at::Tensor()};
+    at::Tensor slope;
+    {
+      NoLevels bare;
+      slope = Once::apply(saved[1], saved[0]);
+    }
+    return {grad[0] * slope, at::Tensor(), at::Tensor()};
   }
 };
 
@@ -286,14 +300,14 @@ struct frame {
   }
 };
 
-at::Tensor numbers(const at::Tensor &t) { return t.detach().to(at::kCPU, at::kDouble).contiguous(); }
+at::Tensor doubles_of(const at::Tensor &t) { return t.detach().to(at::kCPU, at::kDouble).contiguous(); }
 
 at::Tensor log_gamma(const frame &fr, const at::Tensor &alpha, int64_t level, const uint64_t *seeds, int64_t n_seeds) {
   // Below 1 a draw is that of alpha + 1 times u^(1/alpha); in logarithms this does not underflow.
   at::Tensor at_least_one, draw, log_u, log_x;
   {
     at::NoGradGuard off;
-    auto a = numbers(alpha);
+    auto a = doubles_of(alpha);
     at_least_one = at::empty_like(a), draw = at::empty_like(a), log_u = at::zeros_like(a);
     const double *ap = a.data_ptr<double>();
     double *one = at_least_one.data_ptr<double>(), *x = draw.data_ptr<double>(), *u = log_u.data_ptr<double>();
@@ -311,7 +325,10 @@ at::Tensor log_gamma(const frame &fr, const at::Tensor &alpha, int64_t level, co
     }
     log_x = log_x.to(alpha.device(), alpha.scalar_type());
   }
-  return alpha.requires_grad() && at::GradMode::is_enabled() ? Pathwise::apply(alpha, log_x, log_u) : log_x;
+  if (!(alpha.requires_grad() && at::GradMode::is_enabled()))
+    return log_x;
+  NoLevels bare;
+  return Pathwise::apply(alpha, log_x, log_u);
 }
 
 // category_numbers is a multinomial draw: category after category, a binomial number of those that are left.
@@ -357,8 +374,8 @@ at::Tensor sample(int op, tensor a, tensor b, int64_t level, const uint64_t *see
     return fr.wrap(log_gamma(fr, shape, level, seeds, n_seeds));
   }
   at::NoGradGuard off;
-  const at::Tensor p = numbers(first);
-  const at::Tensor q = b != nullptr ? numbers(fr.fit(y, last)) : p;
+  const at::Tensor p = doubles_of(first);
+  const at::Tensor q = b != nullptr ? doubles_of(fr.fit(y, last)) : p;
   const at::Tensor t = at::empty_like(q);
   const double *pp = p.data_ptr<double>();
   const double *qp = q.data_ptr<double>();
