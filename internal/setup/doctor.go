@@ -23,6 +23,7 @@ const (
 type Report struct {
 	State        string     `json:"state"`
 	Problems     []Problem  `json:"problems"`
+	Notes        []string   `json:"notes"` // what a user should know, and nothing is wrong
 	Kelvin       string     `json:"kelvin_version"`
 	Gotch        string     `json:"gotch_version"`
 	Go           string     `json:"go_version"`
@@ -89,7 +90,7 @@ type DoctorOptions struct {
 // the report.
 func Doctor(ctx context.Context, sys *System, parts Parts, opts DoctorOptions) *Report {
 	d := &doctor{sys: sys, parts: parts, Report: Report{
-		State: StateAbsent, Problems: []Problem{}, Kelvin: opts.Kelvin, Gotch: gotch.Version,
+		State: StateAbsent, Problems: []Problem{}, Notes: []string{}, Kelvin: opts.Kelvin, Gotch: gotch.Version,
 		OS: sys.GOOS, Arch: sys.GOARCH, MissingOps: []string{},
 	}}
 	report := reporterOrSilent(opts.Report)
@@ -218,8 +219,8 @@ func (d *doctor) probe(ctx context.Context, project *Project) {
 	d.Runtime = &r
 	d.tried(r.Tiers)
 	if d.LibTorch.CUDA && len(r.CUDADevices) == 0 {
-		d.problem(fail(nil, "check the driver with nvidia-smi, and CUDA_VISIBLE_DEVICES",
-			"libtorch has CUDA but sees no device"))
+		d.Notes = append(d.Notes, "libtorch has CUDA but sees no device, and the CPU is used; where there is a GPU, check "+
+			"the driver with nvidia-smi, and CUDA_VISIBLE_DEVICES")
 	}
 	if want, _, _ := strings.Cut(d.LibTorch.Version, "+"); !sameSeries(want, r.Version) {
 		d.problem(fail(nil, "take the other libtorch out of LD_LIBRARY_PATH", "programs load libtorch %s, not the %s of %s",

@@ -196,14 +196,6 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			},
 			"programs load libtorch 2.1.0, not the 2.6.0", "LD_LIBRARY_PATH",
 		},
-		"no device": {
-			func(t *testing.T, m *fakeMachine, p *fakeParts, r *Result) {
-				m.withSystemTorch(t, tree{cuda: true})
-				_, err := runSetup(t, m, p, Options{Dir: r.Project.Dir})
-				require.NoError(t, err)
-			},
-			"libtorch has CUDA but sees no device", "nvidia-smi",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machine(t).withSystemTorch(t, tree{})
@@ -220,6 +212,22 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			assert.Contains(t, problem.Remedy, c.remedy)
 		})
 	}
+}
+
+// A CUDA build on a machine without a GPU computes on the CPU: nothing is wrong.
+func TestDoctorOnAMachineWithoutAGPU(t *testing.T) {
+	m := machine(t).withSystemTorch(t, tree{cuda: true})
+	p := parts(t)
+	dir := userOfKelvin(t)
+	_, err := runSetup(t, m, p, Options{Dir: dir})
+	require.NoError(t, err)
+	m.withProbe(answers, nil)
+	r := doctorOf(m, p, dir)
+	assert.Equal(t, StateReady, r.State)
+	assert.Empty(t, r.Problems)
+	require.Len(t, r.Notes, 1)
+	assert.Contains(t, r.Notes[0], "libtorch has CUDA but sees no device")
+	assert.Contains(t, r.Text(false), "\nnote: "+r.Notes[0])
 }
 
 func TestDoctorInAModuleWithoutKelvin(t *testing.T) {

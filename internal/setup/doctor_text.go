@@ -56,6 +56,9 @@ func (r *Report) Text(verbose bool) string {
 	if t := r.Runtime; t != nil && verbose && t.ParallelInfo != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.TrimRight(t.ParallelInfo, "\n"))
 	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "\nnote: %s\n", note)
+	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "\nproblem: %s\n", p.Problem)
 		if p.Remedy != "" {
