@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow chaos lint names bench bench-peers bench-peers-quick memory deployed doctor clean
+.PHONY: setup demo test test-slow chaos lint names bench bench-peers bench-peers-quick memory deployed test-libtorch doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
 setup:
@@ -17,6 +17,12 @@ test: setup
 # The statistical suites that take longer.
 test-slow: setup
 	$(GO) test -tags slow -timeout 60m ./...
+
+# All tests with the libtorch of another PyTorch wheel, `make test-libtorch VERSION=2.5.1`, which pip downloads. It has
+# caches and a go.work of its own, in kelvin-libtorch of the user's cache folder (2 GB); the checkout stays as it is.
+VERSION ?=
+test-libtorch:
+	$(GO) run ./internal/wheeltest -version '$(VERSION)'
 
 # What kills, damage and misuse do, as docs/reliability.md has it, which this writes. ONLY=kills runs the checks of that name.
 ONLY ?=

@@ -15,11 +15,13 @@ func (a *app) setup(ctx context.Context, args []string) int {
 	var opts setup.Options
 	flags := flag.NewFlagSet("setup", flag.ContinueOnError)
 	flags.StringVar(&opts.LibTorch, "libtorch", "", "use the libtorch in `DIR`, which has its include and lib")
+	flags.StringVar(&opts.Wheel, "wheel", "", "take libtorch `VERSION`, for the CPU, out of PyTorch's Python package, "+
+		"which pip downloads")
 	flags.BoolVar(&opts.NoInstall, "no-install", false, "only look; install and download nothing")
 	flags.StringVar(&opts.Cache, "cache", "",
 		"keep the adapted gotch and downloads in `DIR` (default $KELVIN_CACHE, else kelvin in the user's cache folder)")
 	flags.BoolVar(&opts.CUDA, "cuda", false, "insist on a libtorch with CUDA")
-	flags.StringVar(&opts.SHA256, "sha256", "", "require the SHA-256 checksum `SUM` of a downloaded archive")
+	flags.StringVar(&opts.SHA256, "sha256", "", "require the SHA-256 checksum `SUM` of a downloaded archive or wheel")
 	flags.BoolVar(&opts.Verbose, "v", false, "show what the commands that set-up runs print")
 	if code, ok := a.parse(flags, args); !ok {
 		return code

@@ -44,6 +44,7 @@ func TestUserModule(t *testing.T) {
 	if err != nil {
 		t.Skipf("set-up has not run in this checkout: %v", err)
 	}
+	t.Setenv("GOWORK", "") // the module gets a go.work of its own, also where the checkout's is named by the environment
 
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -129,7 +129,7 @@ func (j *job) installArchive(ctx context.Context, a archive) (*LibTorch, error) 
 	}
 	defer removeAll(tmp)
 	j.report.Start("unpacking libtorch")
-	if err := unzip(ctx, file, tmp); err != nil {
+	if err := unzip(ctx, file, tmp, nil); err != nil {
 		var damaged *damagedArchive
 		if errors.As(err, &damaged) {
 			_ = os.Remove(file)

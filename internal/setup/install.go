@@ -8,6 +8,13 @@ import (
 
 // libtorch finds a libtorch or, unless the user forbids it, gets one.
 func (j *job) libtorch(ctx context.Context) (*LibTorch, error) {
+	if j.opts.Wheel != "" {
+		if j.opts.LibTorch != "" || j.opts.CUDA || j.opts.NoInstall {
+			return nil, fail(nil, "leave it out; for CUDA, `pip install torch` and name its folder with --libtorch DIR",
+				"--wheel takes a libtorch for the CPU, and does not go with --libtorch, --cuda or --no-install")
+		}
+		return j.wheel(ctx, j.opts.Wheel)
+	}
 	if l := j.kept(ctx); l != nil {
 		return j.preferOpenBLAS(ctx, l), nil
 	}
@@ -80,6 +87,12 @@ func (j *job) get(ctx context.Context, none *NotFound) (*LibTorch, error) {
 		j.report.Note(fmt.Sprintf("libtorch does not come from a package (%v); PyTorch's archive comes next", err))
 	}
 	l, err := j.download(ctx)
+	if err != nil && ctx.Err() == nil && !j.opts.CUDA && j.opts.SHA256 == "" {
+		if _, pipErr := j.pip(ctx); pipErr == nil {
+			j.report.Note(fmt.Sprintf("PyTorch's archive does not do (%v); its Python package comes next", err))
+			return j.wheel(ctx, wheelVersion)
+		}
+	}
 	if err != nil && installErr != nil && errors.Is(err, errNoArchive) {
 		return nil, fail(err,
 			"install PyTorch (pip install torch) or a libtorch of your own (--libtorch DIR), then run set-up again",

@@ -148,9 +148,13 @@ func downloadPlaces(c *Cache) []place {
 	})
 	var places []place
 	for _, dir := range dirs {
-		if !strings.Contains(dir, temporary) {
-			places = append(places, place{dir, FromDownload})
+		if strings.Contains(dir, temporary) {
+			continue
 		}
+		if wheel := filepath.Join(dir, "torch"); exists(wheel) {
+			dir = wheel
+		}
+		places = append(places, place{dir, FromDownload})
 	}
 	return places
 }

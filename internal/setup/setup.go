@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Dir       string   // folder of the module to set up; empty means the current one
 	LibTorch  string   // folder of the libtorch to use (--libtorch); empty means look for one
+	Wheel     string   // version of PyTorch's Python package to take libtorch out of (--wheel); empty means none
 	NoInstall bool     // look only, install and download nothing
 	Cache     string   // cache folder (--cache); empty means $KELVIN_CACHE, else kelvin in the user's cache folder
 	CUDA      bool     // insist on a libtorch with CUDA

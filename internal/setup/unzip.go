@@ -32,9 +32,10 @@ func (d *damagedArchive) Unwrap() error { return d.err }
 // errOutside refuses a name that leads out of the folder into which an archive is unpacked.
 var errOutside = errors.New("leads out of the archive's folder")
 
-// unzip unpacks an archive into the existing folder dst. Every file's checksum is verified, and nothing is written
-// outside dst. The error is a *damagedArchive when the archive, not the disk, is at fault.
-func unzip(ctx context.Context, archive, dst string) error {
+// unzip unpacks what keep chooses of an archive, nil everything, into the existing folder dst. Every file's checksum
+// is verified, and nothing is written outside dst. The error is a *damagedArchive when the archive, not the disk, is
+// at fault.
+func unzip(ctx context.Context, archive, dst string, keep func(name string) bool) error {
 	r, err := zip.OpenReader(archive)
 	if err != nil {
 		if errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
@@ -51,6 +52,9 @@ func unzip(ctx context.Context, archive, dst string) error {
 	for _, entry := range r.File {
 		if ctx.Err() != nil {
 			return fmt.Errorf("unpacking was stopped: %w", ctx.Err())
+		}
+		if keep != nil && !keep(entry.Name) {
+			continue
 		}
 		if err := unzipEntry(root, entry); err != nil {
 			if isDamage(err) {

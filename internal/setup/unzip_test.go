@@ -68,7 +68,7 @@ func unpack(t *testing.T, data []byte) (dir string, err error) {
 	file := filepath.Join(t.TempDir(), "x.zip")
 	write(t, file, string(data))
 	dir = t.TempDir()
-	return dir, unzip(context.Background(), file, dir)
+	return dir, unzip(context.Background(), file, dir, nil)
 }
 
 func TestUnzip(t *testing.T) {
@@ -128,7 +128,7 @@ func TestUnzipStops(t *testing.T) {
 	write(t, file, string(pack(t, entry{name: "a", text: "x"})))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	assert.ErrorIs(t, unzip(ctx, file, t.TempDir()), context.Canceled)
+	assert.ErrorIs(t, unzip(ctx, file, t.TempDir(), nil), context.Canceled)
 }
 
 func TestArchiveFor(t *testing.T) {

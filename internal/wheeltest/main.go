@@ -1,0 +1,153 @@
+// Command wheeltest runs Kelvin's tests with the libtorch of a PyTorch wheel: it sets the checkout up with that
+// libtorch in a folder outside of it, with caches and a go.work of its own, so that the checkout's own set-up stays as
+// it is.
+//
+//	go run ./internal/wheeltest -version 2.5.1
+//
+// It prints a table of packages and results, and writes it beside the libtorch, in results.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "wheeltest:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("wheeltest", flag.ContinueOnError)
+	version := flags.String("version", "", "`VERSION` of PyTorch, such as 2.5.1")
+	dir := flags.String("dir", "", "folder for libtorch and the caches (default kelvin-libtorch in the user's cache "+
+		"folder)")
+	clean := flags.Bool("clean", false, "remove that folder at the end, but for the table")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *version == "" {
+		return errors.New("no version was given: make test-libtorch VERSION=2.5.1")
+	}
+	packages := flags.Args()
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	if *dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("the user has no cache folder, name one with -dir: %w", err)
+		}
+		*dir = filepath.Join(user, "kelvin-libtorch")
+	}
+	at := place(filepath.Join(*dir, *version))
+	if err := os.MkdirAll(string(at), 0o755); err != nil {
+		return err
+	}
+	if *clean {
+		defer at.clean()
+	}
+	return at.test(ctx, *version, packages)
+}
+
+// place is the folder of one version.
+type place string
+
+func (p place) in(name string) string { return filepath.Join(string(p), name) }
+
+// environment leads Go and Kelvin to the folder. Tests are small models, which threads of an operation slow down.
+func (p place) environment() []string {
+	env := append(os.Environ(), "KELVIN_CACHE="+p.in("kelvin"), "GOCACHE="+p.in("go"), "GOWORK="+p.in("go.work"))
+	for _, name := range []string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"} {
+		if os.Getenv(name) == "" {
+			env = append(env, name+"=1")
+		}
+	}
+	return env
+}
+
+// test sets up, runs the tests and writes the table. Tests that fail are an error, behind the table.
+func (p place) test(ctx context.Context, version string, packages []string) error {
+	// The go.work does not exist before set-up has made it, so that the program is built without one.
+	build := exec.CommandContext(ctx, "go", "build", "-o", p.in("kelvin-setup"), "./cmd/kelvin")
+	build.Env = append(p.environment(), "GOWORK=off")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building cmd/kelvin: %w", err)
+	}
+	set := exec.CommandContext(ctx, p.in("kelvin-setup"), "setup", "--wheel", version)
+	set.Env = p.environment()
+	set.Stdout, set.Stderr = os.Stderr, os.Stderr
+	if err := set.Run(); err != nil {
+		return fmt.Errorf("setting up with libtorch %s: %w", version, err)
+	}
+	tests := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-timeout", "60m"}, packages...)...)
+	tests.Env = p.environment()
+	tests.Stderr = os.Stderr
+	out, err := tests.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := tests.Start(); err != nil {
+		return err
+	}
+	results, err := read(out, os.Stderr)
+	if err != nil {
+		_ = tests.Process.Kill()
+	}
+	ended := tests.Wait()
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := p.report(version, results); err != nil {
+		return err
+	}
+	var failed *exec.ExitError
+	if errors.As(ended, &failed) {
+		return fmt.Errorf("tests fail with libtorch %s: %w", version, ended)
+	}
+	return ended
+}
+
+// report prints the table and writes it.
+func (p place) report(version string, r *results) error {
+	var b strings.Builder
+	r.table(&b, version)
+	if _, err := io.WriteString(os.Stdout, b.String()); err != nil {
+		return err
+	}
+	path := p.in("results.md")
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "The table is in", path)
+	return nil
+}
+
+// clean leaves the table alone.
+func (p place) clean() {
+	entries, err := os.ReadDir(string(p))
+	for _, e := range entries {
+		if e.Name() != "results.md" {
+			err = errors.Join(err, os.RemoveAll(p.in(e.Name())))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "wheeltest:", err)
+	}
+}

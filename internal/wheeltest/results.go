@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// event is a line of `go test -json`.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of a build
+	Test       string
+	Output     string
+	Elapsed    float64
+}
+
+// result is what became of a package.
+type result struct {
+	outcome string // ok, FAIL, no tests
+	seconds float64
+	passed  int
+	failed  []string // tests, without those of which a part has failed
+}
+
+type results struct {
+	packages map[string]*result
+}
+
+// read reads events to their end, and writes the output of what fails to log.
+func read(in io.Reader, log io.Writer) (*results, error) {
+	r := &results{packages: map[string]*result{}}
+	output := map[[2]string]string{}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 1<<20), 1<<26)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("go test printed %q: %w", lines.Text(), err)
+		}
+		key := [2]string{e.Package, e.Test}
+		switch e.Action {
+		case "build-output":
+			fmt.Fprint(log, e.Output)
+		case "output":
+			output[key] += e.Output
+		case "pass", "skip", "fail":
+			if e.Action == "fail" {
+				fmt.Fprint(log, output[key])
+			}
+			delete(output, key)
+			r.add(e)
+		}
+	}
+	return r, lines.Err()
+}
+
+func (r *results) add(e event) {
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &result{}
+		r.packages[e.Package] = p
+	}
+	switch {
+	case e.Test == "":
+		p.outcome, p.seconds = map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests"}[e.Action], e.Elapsed
+	case e.Action == "pass":
+		p.passed++
+	case e.Action == "fail":
+		// The parts of a test end before it does.
+		if !slices.ContainsFunc(p.failed, func(t string) bool { return strings.HasPrefix(t, e.Test+"/") }) {
+			p.failed = append(p.failed, e.Test)
+		}
+	}
+}
+
+// table writes the packages that have tests, and a sum.
+func (r *results) table(w io.Writer, version string) {
+	fmt.Fprintf(w, "| package | libtorch %s | tests | s |\n|---|---|---:|---:|\n", version)
+	var packages, good int
+	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
+		p := r.packages[name]
+		if p.outcome == "no tests" {
+			continue
+		}
+		packages++
+		outcome := p.outcome
+		if outcome == "ok" {
+			good++
+		} else if len(p.failed) > 0 {
+			outcome += ": " + strings.Join(p.failed, ", ")
+		}
+		_, short, _ := strings.Cut(name, "/kelvin/")
+		fmt.Fprintf(w, "| `%s` | %s | %d | %.0f |\n", short, outcome, p.passed, p.seconds)
+	}
+	fmt.Fprintf(w, "\n%d of %d packages pass with libtorch %s.\n", good, packages, version)
+}
