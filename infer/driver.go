@@ -76,6 +76,7 @@ type RunSummary struct {
 	Layout  *Layout
 	Batch   Batch        // of the last update
 	Draws   *draws.Draws // on unconstrained space
+	Details []any        // what a method that drives itself has told, one of each group
 }
 
 // Batcher is a transform with a default of its own for the Batches of a run, where others see all of the data in every

@@ -99,7 +99,7 @@ func (s *session) describe(r *Result) {
 	d.SetAttr("data", strconv.FormatFloat(s.data, 'g', -1, 64))
 	if noter, ok := s.transform.(Noter); ok {
 		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.program.Batch(),
-			Draws: d}
+			Draws: d, Details: s.details}
 		for _, n := range noter.Notes(s.state, summary) {
 			d.AddNote(n)
 		}

@@ -13,11 +13,15 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/stretchr/testify/require"
 )
 
 // childDir names the folder of the run for the process that is to be killed.
 const childDir = "KELVIN_HMC_TEST_CHILD_DIR"
+
+// childMethod names its method.
+const childMethod = "KELVIN_HMC_TEST_CHILD_METHOD"
 
 // marker is the file that the child makes when it may be killed.
 const marker = "KELVIN_HMC_TEST_CHILD_MARKER"
@@ -33,6 +37,12 @@ func killed(dir string, observe func(infer.Progress)) infer.Options {
 // quiet sees nothing.
 func quiet(infer.Progress) {}
 
+// killable are the methods whose runs are killed.
+var killable = map[string]infer.Method{
+	"NUTS":     hmc.NUTS{},
+	"exchange": hmc.Exchange{Ladder: []float64{0, 0.1, 1}, Path: &path.Path{}, Adapt: true, Every: 3, KeepHot: true},
+}
+
 // TestChild is no test of its own: it is the run in a process of its own, which TestResumeAfterKill starts and kills.
 // It says when it has come to where it is to be killed, goes on from there, and waits short of the end, so that it is
 // alive whenever the signal comes.
@@ -43,7 +53,7 @@ func TestChild(t *testing.T) {
 	}
 	until, err := strconv.ParseInt(os.Getenv("KELVIN_HMC_TEST_CHILD_UNTIL"), 10, 64)
 	require.NoError(t, err)
-	_, err = infer.Sample(ctx, schools(t), hmc.NUTS{}, killed(dir, func(p infer.Progress) {
+	_, err = infer.Sample(ctx, schools(t), killable[os.Getenv(childMethod)], killed(dir, func(p infer.Progress) {
 		if p.Step == until {
 			require.NoError(t, os.WriteFile(os.Getenv(marker), nil, 0o644))
 		}
@@ -57,16 +67,23 @@ func TestChild(t *testing.T) {
 // Killed with SIGKILL in the warm-up and in the sampling, and resumed each time, the run ends with the draws of the
 // run that was never killed, bit for bit.
 func TestResumeAfterKill(t *testing.T) {
-	p := schools(t)
-	want, err := infer.Sample(ctx, p, hmc.NUTS{}, killed(filepath.Join(t.TempDir(), "whole"), quiet))
+	for name := range killable {
+		t.Run(name, func(t *testing.T) { resumeAfterKill(t, name) })
+	}
+}
+
+func resumeAfterKill(t *testing.T, name string) {
+	p, m := schools(t), killable[name]
+	whole, err := infer.Run(ctx, p, m, killed(filepath.Join(t.TempDir(), "whole"), quiet))
 	require.NoError(t, err)
+	want := whole.Draws
 	dir := filepath.Join(t.TempDir(), "run")
 	done := int64(0)
 	for _, until := range []int64{130, 380, 630, 830} { // transitions of all three chains; the warm-up has 450
-		killAfter(t, dir, until)
+		killAfter(t, name, dir, until)
 		first := int64(0)
 		peek, cancel := context.WithCancel(ctx)
-		_, err := infer.Sample(peek, p, hmc.NUTS{}, killed(copied(t, dir), func(p infer.Progress) {
+		_, err := infer.Sample(peek, p, m, killed(copied(t, dir), func(p infer.Progress) {
 			if first == 0 {
 				first = p.Resumed
 				cancel()
@@ -79,10 +96,18 @@ func TestResumeAfterKill(t *testing.T) {
 		require.GreaterOrEqual(t, first, until-3*30, "it is a recent one")
 		done = first
 	}
-	have, err := infer.Sample(ctx, p, hmc.NUTS{}, killed(dir, quiet))
+	have, err := infer.Run(ctx, p, m, killed(dir, quiet))
 	require.NoError(t, err)
-	sameDraws(t, want, have)
-	t.Log("seen: NUTS, 4 kills, the same bits")
+	sameDraws(t, want, have.Draws)
+	hot := detail(t, have).Hot
+	for i, d := range detail(t, whole).Hot {
+		sameDraws(t, d, hot[i])
+	}
+	for i := range detail(t, whole).Swaps {
+		require.Equal(t, detail(t, whole).Swaps[i].Ladder, detail(t, have).Swaps[i].Ladder)
+		require.Equal(t, detail(t, whole).Swaps[i].SlopeMean, detail(t, have).Swaps[i].SlopeMean)
+	}
+	t.Logf("seen: %s, 4 kills, the same bits", name)
 }
 
 func copied(t *testing.T, dir string) string {
@@ -92,13 +117,14 @@ func copied(t *testing.T, dir string) string {
 }
 
 // killAfter starts the run in a process of its own and kills it when it has made so many transitions.
-func killAfter(t *testing.T, dir string, done int64) {
+func killAfter(t *testing.T, name, dir string, done int64) {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	mark := filepath.Join(t.TempDir(), "there")
 	cmd := exec.Command(exe, "-test.run=^TestChild$", "-test.timeout=5m")
-	cmd.Env = append(os.Environ(), childDir+"="+dir, marker+"="+mark, fmt.Sprintf("KELVIN_HMC_TEST_CHILD_UNTIL=%d", done))
+	cmd.Env = append(os.Environ(), childDir+"="+dir, childMethod+"="+name, marker+"="+mark,
+		fmt.Sprintf("KELVIN_HMC_TEST_CHILD_UNTIL=%d", done))
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	require.NoError(t, cmd.Start())
@@ -127,6 +153,8 @@ func TestCheckpoints(t *testing.T) {
 	for name, m := range map[string]infer.Method{
 		"NUTS": hmc.NUTS{}, "HMC": hmc.HMC{Steps: 5, Persistence: 0.5, Temperature: infer.Linear(3, 1, 0, 20)},
 		"exchange": hmc.Exchange{Ladder: []float64{1, 2, 4}, Every: 3},
+		"exchange on a path": hmc.Exchange{Ladder: []float64{0, 0.1, 1}, Path: &path.Path{}, Every: 3, Trials: 3,
+			Minimise: 5, Kernel: hmc.HMC{Steps: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := func(dir string, draws int) infer.Options {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/gob"
 	"fmt"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -15,6 +16,7 @@ import (
 type transform struct {
 	config
 	gradients *gradients
+	base      infer.Target // as the method was given it
 }
 
 // Name is the method's.
@@ -27,6 +29,9 @@ var statNames = []string{
 	draws.StatEnergy, draws.StatMaxDepth,
 }
 
+// exchangeNames are those of replica exchange.
+var exchangeNames = append(slices.Clone(statNames), "replica", "round_trips")
+
 func flag(b bool) float64 {
 	if b {
 		return 1
@@ -34,15 +39,21 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// statistics of a draw, in the order of statNames.
-func statistics(i kernel.Info) [8]float64 {
+// statistics of a draw, in the order of exchangeNames.
+func statistics(i kernel.Info) [10]float64 {
 	return [...]float64{
 		i.LogP, i.Accept, i.StepSize, float64(i.Depth), float64(i.Leapfrogs), flag(i.Divergent), i.Energy, flag(i.MaxDepth),
+		float64(i.Replica), float64(i.RoundTrips),
 	}
 }
 
 // Stats are the names of the statistics of a draw.
-func (t *transform) Stats() []string { return statNames }
+func (t *transform) Stats() []string {
+	if t.options.Ladder != nil {
+		return exchangeNames
+	}
+	return statNames
+}
 
 // Drive makes a whole run: the chains run freely, and what gradients they want is evaluated as one batch. The detail
 // is a *[Detail].
@@ -73,6 +84,11 @@ func (t *transform) drive(ctx context.Context, job infer.Job, density kernel.Den
 	if o.Init, err = starts(job.Start, job.Chains); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
+	if on, ok := density.(along); ok && job.Resume == nil {
+		if o.Init, err = t.spread(on.Evaluator, job.Seed, job.FirstChain, o.Init); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
 	if job.Resume != nil {
 		if o.Resume, err = decode(job.Resume); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
@@ -93,7 +109,8 @@ func (t *transform) drive(ctx context.Context, job infer.Job, density kernel.Den
 	}
 	replicas := max(1, len(o.Ladder))
 	hot := make([]int64, job.Chains) // gradients of the replicas at higher temperatures
-	var stats [8]float64             // of one call; they come one at a time
+	named := len(t.Stats())
+	var stats [10]float64 // of one call; they come one at a time
 	o.Record = func(chain, _ int, x []float64, info kernel.Info) error {
 		own := chain / replicas
 		if chain%replicas != 0 {
@@ -102,7 +119,7 @@ func (t *transform) drive(ctx context.Context, job infer.Job, density kernel.Den
 		}
 		stats = statistics(info)
 		made := infer.Transition{
-			Chain: own, Warmup: info.Warmup, X: x, Stats: stats[:], Gradients: info.Gradients + hot[own],
+			Chain: own, Warmup: info.Warmup, X: x, Stats: stats[:named], Gradients: info.Gradients + hot[own],
 			Divergent: info.Divergent, StepSize: info.StepSize,
 		}
 		hot[own] = 0
@@ -112,11 +129,36 @@ func (t *transform) drive(ctx context.Context, job infer.Job, density kernel.Den
 	if result == nil {
 		return nil, t.error(err)
 	}
+	if failed := name(result.Hot, job.Layout); err == nil {
+		err = failed
+	}
 	return result, t.error(err)
+}
+
+// name gives the draws of hot rungs, which have one site for all, those of the layout.
+func name(hot []*draws.Draws, l *infer.Layout) error {
+	for i, all := range hot {
+		d, err := draws.New(l.Sites, nil, all.Chains())
+		if err != nil {
+			return err
+		}
+		for chain := range all.Chains() {
+			for j := range all.Len(chain) {
+				if err := d.AppendChain(chain, all.Row(chain, j), nil); err != nil {
+					return err
+				}
+			}
+		}
+		hot[i] = d
+	}
+	return nil
 }
 
 // density is the target on the job's batch, as native code where the run has it.
 func (t *transform) density(job infer.Job) (kernel.Density, error) {
+	if t.path != nil {
+		return t.bound(job)
+	}
 	f, err := job.Compile(t.gradients.target)
 	switch {
 	case err != nil:

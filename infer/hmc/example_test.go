@@ -9,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -79,6 +80,48 @@ func ExampleNUTS() {
 		fmt.Println(err)
 	}
 	// Output: 4000 true
+}
+
+// A measurement of x², with a small error, leaves two modes of x. The ladder tempers the likelihood alone, from the
+// prior to the posterior, and its rungs move to where they are needed.
+func ExampleExchange_path() {
+	ctx := context.Background()
+	err := func() error {
+		program, err := ppl.Compile(func(c *ppl.Ctx) {
+			x := c.Sample("x", dist.Normal(0, 10))
+			c.Observe("y", dist.Normal(x.Square(), 1), c.Data("y"))
+		}, infer.Batch{"y": torch.Must(torch.FromSlice([]float64{100}, 1))})
+		if err != nil {
+			return err
+		}
+		method := hmc.Exchange{Path: &path.Path{}, Ladder: path.Power(8, 5), Adapt: true}
+		run, err := infer.Run(ctx, program, method, infer.Options{})
+		if err != nil {
+			return err
+		}
+		values, err := run.Draws.Values("x")
+		if err != nil {
+			return err
+		}
+		for chain, swaps := range run.Detail.(*hmc.Detail).Swaps {
+			right := 0
+			for _, x := range values[chain] {
+				if x[0] > 0 {
+					right++
+				}
+			}
+			fmt.Println("both modes:", right > 100 && right < 900, "round trips:", swaps.SamplingTrips > 10)
+		}
+		return nil
+	}()
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// both modes: true round trips: true
+	// both modes: true round trips: true
+	// both modes: true round trips: true
+	// both modes: true round trips: true
 }
 
 // Two modes, at -4 and 4, which a single chain of NUTS does not leave.

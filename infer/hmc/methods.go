@@ -3,11 +3,11 @@ package hmc
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/infer/path"
 )
 
 // The forms of the inverse mass matrix, which the warm-up fits to the covariance of the posterior.
@@ -84,35 +84,6 @@ type HMC struct {
 	Warmup                             int
 }
 
-// Exchange is replica exchange, also called parallel tempering (Swendsen and Wang 1986; Geyer 1991): for posteriors
-// with several modes. For each chain it runs a replica at each temperature of a ladder, all of them in one batch.
-// Neighbours swap their points now and then, with a probability that leaves the law at each temperature as it is.
-// Draws are those at the first temperature. Detail.Swaps has the rates of the swaps.
-type Exchange struct {
-	// Ladder are the temperatures, rising, the one of interest first. [GeometricLadder] makes one.
-	Ladder []float64
-	Every  int // transitions between swaps; default 10
-	// Kernel moves the replicas: NUTS, the default, or HMC, with their fields except Temperature and Pooled.
-	Kernel infer.Method
-}
-
-// GeometricLadder are n temperatures from low to high with a constant ratio, T_i = low (high/low)^(i/(n-1)), which
-// makes the swap rates of a Gaussian equal: they depend on the ratio and the dimension only. n below 1, or above 2^16,
-// gives none, which [Exchange] refuses.
-func GeometricLadder(low, high float64, n int) []float64 {
-	if n < 1 || n > 1<<16 {
-		return nil
-	}
-	t := make([]float64, n)
-	for i := range t {
-		t[i] = low * math.Pow(high/low, float64(i)/float64(n-1))
-	}
-	if n > 1 {
-		t[n-1] = high
-	}
-	return t
-}
-
 // Detail is what a run tells besides its draws: metrics, step sizes, gradients, batches and swaps. It is the Detail of
 // an [infer.Result].
 type Detail = kernel.Result
@@ -123,37 +94,11 @@ func (c NUTS) Build(target infer.Target) (infer.Transform, error) { return c.con
 // Build checks the configuration and binds it to a target.
 func (c HMC) Build(target infer.Target) (infer.Transform, error) { return c.config().build(target) }
 
-// Build checks the configuration and binds it to a target.
-func (c Exchange) Build(target infer.Target) (infer.Transform, error) {
-	const name = "hmc.Exchange"
-	if c.Kernel == nil {
-		c.Kernel = NUTS{}
-	}
-	k, ok := c.Kernel.(interface{ config() config })
-	if !ok {
-		return nil, &infer.FieldError{Type: name, Field: "Kernel", Value: fmt.Sprintf("a %T", c.Kernel),
-			Allowed: "it must be hmc.NUTS or hmc.HMC"}
-	}
-	cfg := k.config()
-	if cfg.temperature != nil {
-		return nil, &infer.FieldError{Type: name, Field: "Kernel.Temperature", Value: "set",
-			Allowed: "the temperatures are those of the Ladder"}
-	}
-	cfg.name, cfg.options.Ladder, cfg.options.SwapEvery = name, c.Ladder, c.Every
-	if c.Ladder == nil {
-		cfg.options.Ladder = []float64{}
-	}
-	return cfg.build(target)
-}
-
 // Defaults are 4 chains of 1000 draws after 1000 transitions.
 func (NUTS) Defaults() infer.Options { return defaults }
 
 // Defaults are 4 chains of 1000 draws after 1000 transitions.
 func (HMC) Defaults() infer.Options { return defaults }
-
-// Defaults are 4 chains, each with a ladder of its own, of 1000 draws after 1000 transitions.
-func (Exchange) Defaults() infer.Options { return defaults }
 
 var defaults = infer.Options{Chains: 4, Warmup: 1000, Draws: 1000, Thin: 1}
 
@@ -163,6 +108,7 @@ type config struct {
 	options               kernel.Options
 	stepSize, temperature infer.Schedule
 	warmup                int
+	path                  *path.Path // of replica exchange; nil for temperatures
 }
 
 func (c NUTS) config() config {
@@ -171,7 +117,7 @@ func (c NUTS) config() config {
 		InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled,
 		Windows: c.Windows, InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma,
 		T0: c.T0, Kappa: c.Kappa,
-	}, c.StepSize, c.Temperature, c.Warmup}
+	}, c.StepSize, c.Temperature, c.Warmup, nil}
 }
 
 func (c HMC) config() config {
@@ -184,7 +130,7 @@ func (c HMC) config() config {
 		Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled, Windows: c.Windows,
 		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma, T0: c.T0,
 		Kappa: c.Kappa,
-	}, c.StepSize, c.Temperature, c.Warmup}
+	}, c.StepSize, c.Temperature, c.Warmup, nil}
 }
 
 func (c config) build(target infer.Target) (infer.Transform, error) {
@@ -211,7 +157,7 @@ func (c config) build(target infer.Target) (infer.Transform, error) {
 	if err := o.Check(0); err != nil {
 		return nil, c.error(err)
 	}
-	return &transform{config: c, gradients: gradients}, nil
+	return &transform{config: c, gradients: gradients, base: target}, nil
 }
 
 // error is an error of the kernel in the words of the method: what the kernel calls wrong is an error
@@ -233,7 +179,7 @@ func (c config) error(err error) error {
 			own.Type = "infer.Options"
 		case "SwapEvery":
 			own.Field = "Every"
-		case "Pooled", "Metric", "MaxRank", "Fisher":
+		case "Pooled", "Metric", "TargetAccept", "MaxRank", "Fisher":
 			if c.options.Ladder != nil {
 				own.Field = "Kernel." + own.Field
 			}

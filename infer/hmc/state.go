@@ -86,7 +86,12 @@ func (t *transform) Update(state infer.State, b infer.Batch) (infer.State, infer
 			return nil, infer.Info{}, err
 		}
 	}
-	density, err := t.gradients.on(s.Params, b)
+	var density kernel.Density
+	if t.path != nil {
+		density, err = t.walk(s, b)
+	} else {
+		density, err = t.gradients.on(s.Params, b)
+	}
 	if err != nil {
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
 	}
@@ -102,6 +107,9 @@ func (t *transform) Update(state infer.State, b infer.Batch) (infer.State, infer
 	info := infer.Info{LR: stepSize, Temperature: temperature, Stats: map[string][]float64{}}
 	if t.options.Ladder != nil {
 		info.Temperature = t.options.Ladder[0]
+	}
+	if t.path != nil {
+		info.Temperature = 1 / info.Temperature
 	}
 	for k := 0; k < len(transitions); k += replicas {
 		i := transitions[k]
@@ -120,9 +128,10 @@ func (t *transform) Update(state infer.State, b infer.Batch) (infer.State, infer
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
 	}
 	for k := 0; k < len(transitions); k += replicas {
-		for j, v := range statistics(transitions[k]) {
-			if name := statNames[j]; name != draws.StatLP {
-				info.Stats[name] = append(info.Stats[name], v)
+		values := statistics(transitions[k])
+		for j, name := range t.Stats() {
+			if name != draws.StatLP {
+				info.Stats[name] = append(info.Stats[name], values[j])
 			}
 		}
 		info.LR = transitions[k].StepSize

@@ -166,7 +166,7 @@ func initialStepSize(s *position, guess, temperature float64, m massMatrix, g gr
 			eps /= 2
 		}
 		if eps > 1e7 {
-			return 0, fmt.Errorf("%w: energy is conserved with steps as long as %g; is the density improper?", errStepSize, eps)
+			return 0, fmt.Errorf("%w: energy is conserved with steps as long as %g; is the density improper?", errFlat, eps)
 		}
 		if eps < 1e-300 {
 			return 0, fmt.Errorf("%w: none is small enough; is the density continuous at the start?", errStepSize)

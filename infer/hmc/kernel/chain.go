@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,7 +11,8 @@ import (
 // chainState is all that a chain needs to go on: plain numbers, which JSON and gob carry bit for bit.
 type chainState struct {
 	Number      int
-	Temperature float64
+	Temperature float64            // T; 1 on a path
+	Beta        float64            // where it is on a path
 	Done        int                // transitions made, with warm-up
 	Met         int                // the last transition before which the chains waited for each other
 	Gradients   int64              // evaluated
@@ -25,12 +27,15 @@ type chainState struct {
 	Next        mass               // with moving windows, of the last one
 	Window      int                // its length, after the short ones
 	Estimated   int                // draws of which a moving metric was made last; 0 before
+	Tuned       int                // the transition after the last before which Trials were made
+	Kept        []float64          `json:",omitempty"` // [draws, d], with KeepHot
 }
 
 func (s chainState) clone() chainState {
 	s.Point = s.Point.clone()
 	s.Metric = s.Metric.clone()
 	s.Mass, s.Next = s.Mass.clone(), s.Next.clone()
+	s.Kept = append([]float64(nil), s.Kept...)
 	return s
 }
 
@@ -73,8 +78,9 @@ type plan struct {
 	Kernel                              string // type and fields
 	Adapt                               string
 	Metric                              MetricKind
-	Every                               int // transitions between checkpoints, or 0
-	Swap                                int // transitions between swaps, or 0
+	Every                               int    // transitions between checkpoints, or 0
+	Exchange                            string // ladder and swaps
+	Start                               string // descent and trials
 }
 
 func (r *runner) makePlan() plan {
@@ -93,7 +99,10 @@ func (r *runner) makePlan() plan {
 		p.Every = r.CheckpointEvery
 	}
 	if r.Ladder != nil {
-		p.Swap = r.SwapEvery
+		p.Exchange = fmt.Sprint(r.Ladder, r.SwapEvery, r.Path, r.Adapt, r.RandomPairs, r.KeepHot)
+	}
+	if r.Minimise > 0 || r.Trials > 0 {
+		p.Start = fmt.Sprint(r.Minimise, r.Trials, r.TrialEvery)
 	}
 	return p
 }
@@ -123,12 +132,14 @@ func (r *runner) restore(s *Snapshot) error {
 		switch {
 		case old.Number != k:
 			return misfit("chain %d is number %d", k, old.Number)
-		case old.Temperature != c.Temperature && r.Schedule == nil && !r.steps:
+		case old.Temperature != c.Temperature && r.Schedule == nil && !r.steps && !r.Adapt:
 			return misfit("chain %d has the temperature %v, not %v", k, old.Temperature, c.Temperature)
 		case n != 0 && n != r.d || len(old.Point.Grad) != n || n == 0 && old.Done != 0:
 			return misfit("chain %d has a point of %d numbers, not %d", k, n, r.d)
 		case old.Done < 0 || old.Done > r.transitions():
 			return misfit("chain %d has made %d transitions, and the options ask for %d", k, old.Done, r.transitions())
+		case len(old.Kept)%r.d != 0:
+			return misfit("chain %d has kept %d numbers of %d dimensions", k, len(old.Kept), r.d)
 		case !old.Mass.like(c.Mass) || !old.Next.like(c.Next) || old.Metric.Dim != r.d:
 			return misfit("chain %d has the wrong metric", k)
 		}
@@ -141,9 +152,14 @@ func (r *runner) restore(s *Snapshot) error {
 			return misfit("chain %d: %v", k, err)
 		}
 	}
-	for i, swaps := range r.swaps {
-		if err := swaps.restore(s.Swaps[i]); err != nil {
+	for l, swaps := range r.swaps {
+		if err := swaps.restore(s.Swaps[l]); err != nil {
 			return err
+		}
+		for i, rung := range swaps.Ladder {
+			if have := *r.coordinate(r.chains[l*len(r.Ladder)+i]); have != rung {
+				return misfit("rung %d of ladder %d is at %v, and its chain at %v", i, l, rung, have)
+			}
 		}
 	}
 	return nil
@@ -182,9 +198,13 @@ func (r *runner) newChain(k int, temperature float64) (*chain, error) {
 	if r.moves {
 		next = window.clone()
 	}
+	beta := 0.0
+	if r.Path != "" {
+		temperature, beta = 1, temperature
+	}
 	c.chainState = chainState{
-		Number: k, Temperature: temperature, Stream: newStream(r.Seed, r.FirstChain+uint64(k)), Mass: window, Next: next,
-		StepSize: step, NeedStep: step == 0 || !r.KeepStep && r.Warmup > 0,
+		Number: k, Temperature: temperature, Beta: beta, Stream: newStream(r.Seed, r.FirstChain+uint64(k)), Mass: window,
+		Next: next, StepSize: step, NeedStep: step == 0 || !r.KeepStep && r.Warmup > 0,
 	}
 	return c, c.setMetric(*r.InitialMetric)
 }
@@ -219,7 +239,7 @@ func (r *runner) begin(c *chain) error {
 	x := make([]float64, r.d)
 	for range tries {
 		if r.Init != nil {
-			copy(x, r.Init[c.Number/r.replicas()])
+			copy(x, r.start(c))
 		} else {
 			for i := range x {
 				x[i] = 4*stream.Float64() - 2
@@ -237,6 +257,9 @@ func (r *runner) begin(c *chain) error {
 			return err
 		}
 		if !math.IsNaN(s.LogP) && allFinite(x) {
+			if err := r.descend(c, &s); err != nil {
+				return err
+			}
 			c.Point, c.Stream = s, stream
 			return nil
 		}
@@ -246,6 +269,14 @@ func (r *runner) begin(c *chain) error {
 	}
 	return fmt.Errorf("log density or gradient at each of %d starts in (-2, 2)^%d, or outside the kernel's box: %w",
 		tries, r.d, ErrNonFinite)
+}
+
+// start is the given start of a chain.
+func (r *runner) start(c *chain) []float64 {
+	if len(r.Init) == len(r.chains) {
+		return r.Init[c.Number]
+	}
+	return r.Init[c.Number/r.replicas()]
 }
 
 // boxed is an error outside the kernel's box, if it has one.
@@ -268,12 +299,24 @@ func (r *runner) findStep(c *chain) error {
 	}
 	stream := c.Stream
 	eps, err := initialStepSize(&c.Point, guess, c.Temperature, c.metric, c.gradient, &stream)
+	if _, _, boxed := c.box(); boxed && errors.Is(err, errFlat) { // it is the box that keeps it
+		eps, err = 1, nil
+	}
 	if err != nil {
 		return err
 	}
 	c.Stream, c.StepSize, c.NeedStep = stream, eps, false
 	c.Averaging = r.averages.Init(eps)
 	return nil
+}
+
+// box are the bounds of the kernel, where all dimensions have two.
+func (c *chain) box() (lower, upper []float64, ok bool) {
+	h, is := c.transition.(*hmc)
+	if !is || h.Lower == nil || h.Upper == nil {
+		return nil, nil, false
+	}
+	return h.Lower, h.Upper, true
 }
 
 // tempered is the gradient at the chain's point over T.
@@ -290,7 +333,7 @@ func (c *chain) tempered() []float64 {
 // adapt takes warm-up transition i: the step size at each, the metric as it follows the draws or, as Stan does, at the
 // end of each window.
 func (r *runner) adapt(c *chain, i int, info Info) {
-	if !r.KeepStep {
+	if r.averaged() {
 		accept := info.Accept
 		if r.moves && i >= r.moving.Final {
 			accept = info.symmetric
@@ -306,7 +349,7 @@ func (r *runner) adapt(c *chain, i int, info Info) {
 			r.closeWindow(c, m, ok)
 		}
 	}
-	if i == r.Warmup-1 && !r.KeepStep {
+	if i == r.Warmup-1 && r.averaged() {
 		c.StepSize = c.Averaging.Final()
 	}
 }

@@ -11,6 +11,7 @@ var ErrNonFinite = errors.New("not finite")
 var (
 	errConfig   = errors.New("invalid configuration")
 	errStepSize = errors.New("no step size found")
+	errFlat     = fmt.Errorf("%w", errStepSize) // however wide it is
 	errSnapshot = errors.New("snapshot does not fit")
 )
 

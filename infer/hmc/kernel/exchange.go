@@ -3,20 +3,38 @@ package kernel
 import (
 	"math"
 	"slices"
+
+	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-// Swaps counts the swaps between the temperatures of a ladder. Pair i are the temperatures i and i+1.
+// Swaps counts the swaps between the rungs of a ladder. Pair i are the rungs i and i+1.
 type Swaps struct {
+	// Ladder are the rungs in use, temperatures or the β of a path, the one of interest first. An adapting ladder has its
+	// own.
+	Ladder   []float64
 	Stream   stream  // the random numbers of the swaps
 	Rounds   int     // rounds of swaps; even pairs in even rounds, odd pairs in odd ones
 	Tried    []int64 // [pairs]
 	Accepted []int64 // [pairs]
-	Replica  []int   // [temperatures] the replica that is now at each temperature; replica i began at temperature i
-	// [replicas] 0 before it has been at the lowest temperature, then 1; -1 from the highest until it is back
+	Replica  []int   // [rungs] the replica that is now at each rung; replica i began at rung i
+	// [replicas] 0 before it has been at the first rung, then 1; -1 from the last until it is back
 	Heading    []int
-	RoundTrips []int64 // [replicas] how often it came from the lowest to the highest and back
-	// Sampling rounds only, after the warm-up: the same counts.
+	RoundTrips []int64 // [replicas] how often it came from the first rung to the last and back
+	// Of the round of an adapting ladder that is under way: how many swaps of each pair were looked at, tried or not, and
+	// the sum of the probabilities that they are refused.
+	Looked  []int64
+	Refused []float64
+
+	// Sampling rounds only, after the warm-up.
+	SamplingRounds, SamplingTrips   int64
 	SamplingTried, SamplingAccepted []int64
+	SamplingRefused                 []float64 // [pairs] sum of the probabilities that tried swaps are refused
+	// Of each rung: how often the slope was seen, its mean and its sum of squared differences from it. The slope is ∂ log
+	// q/∂β of the law q at the rung, β = 1/T on a ladder of temperatures: the log likelihood on a path of its powers, log
+	// p(θ)p(y|θ) of full tempering. It is what thermodynamic integration integrates. It is taken from the swaps, as the
+	// difference between neighbours, which is exact where log q is linear in β.
+	Slopes                  []int64
+	SlopeMean, SlopeSquares []float64
 }
 
 // Rate is the fraction of accepted swaps of a pair over the sampling phase.
@@ -24,13 +42,65 @@ func (s *Swaps) Rate(pair int) float64 {
 	return float64(s.SamplingAccepted[pair]) / float64(s.SamplingTried[pair])
 }
 
-// newSwaps is a ladder of n temperatures before its first swap.
-func newSwaps(seed, ladder uint64, n int) *Swaps {
+// Rejection is the mean probability that a swap of a pair is refused, over the sampling phase. It has less noise than
+// 1 - Rate.
+func (s *Swaps) Rejection(pair int) float64 {
+	return s.SamplingRefused[pair] / float64(s.SamplingTried[pair])
+}
+
+// Barrier is Λ at each rung, the sum of the rejections of the pairs before it (Syed et al. 2022): what a replica has to
+// get over on its way, whatever the number of rungs. The last is the global barrier.
+func (s *Swaps) Barrier() []float64 {
+	out := make([]float64, len(s.Ladder))
+	for i := range s.Tried {
+		out[i+1] = out[i] + s.Rejection(i)
+	}
+	return out
+}
+
+// Trips is the number of round trips so far, of all replicas.
+func (s *Swaps) Trips() (n int64) {
+	for _, e := range s.RoundTrips {
+		n += e
+	}
+	return n
+}
+
+// RoundTripRate is the number of round trips for each round of swaps, of all replicas together, over the sampling
+// phase.
+func (s *Swaps) RoundTripRate() float64 { return float64(s.SamplingTrips) / float64(s.SamplingRounds) }
+
+// BestRate is the round trip rate that even and odd pairs reach where the replicas forget their energies between swaps,
+//
+//	1/(2 + 2 Σ r_i/(1 - r_i))
+//
+// with the rejections r_i (Syed et al. 2022, theorem 1). A rate far below it says that replicas do not move enough
+// between swaps.
+func (s *Swaps) BestRate() float64 {
+	sum := 0.0
+	for i := range s.Tried {
+		r := s.Rejection(i)
+		sum += r / (1 - r)
+	}
+	return 1 / (2 + 2*sum)
+}
+
+// SlopeVariance is the variance of the slope at a rung over the sampling phase.
+func (s *Swaps) SlopeVariance(rung int) float64 {
+	return s.SlopeSquares[rung] / float64(s.Slopes[rung]-1)
+}
+
+// newSwaps is a ladder before its first swap.
+func newSwaps(seed, ladder uint64, rungs []float64) *Swaps {
+	n := len(rungs)
 	s := &Swaps{
+		Ladder: slices.Clone(rungs),
 		Stream: newStream(seed, math.MaxUint64-ladder), // no chain has this number
-		Tried:  make([]int64, n-1), Accepted: make([]int64, n-1),
-		SamplingTried: make([]int64, n-1), SamplingAccepted: make([]int64, n-1),
+		Tried:  make([]int64, n-1), Accepted: make([]int64, n-1), Looked: make([]int64, n-1),
+		Refused:       make([]float64, n-1),
+		SamplingTried: make([]int64, n-1), SamplingAccepted: make([]int64, n-1), SamplingRefused: make([]float64, n-1),
 		Replica: make([]int, n), Heading: make([]int, n), RoundTrips: make([]int64, n),
+		Slopes: make([]int64, n), SlopeMean: make([]float64, n), SlopeSquares: make([]float64, n),
 	}
 	for i := range n {
 		s.Replica[i] = i
@@ -39,8 +109,24 @@ func newSwaps(seed, ladder uint64, n int) *Swaps {
 	return s
 }
 
+// counts are the slices of one number for each pair, and of one for each rung.
+func (s *Swaps) counts() (pairs, rungs []*[]int64) {
+	return []*[]int64{&s.Tried, &s.Accepted, &s.Looked, &s.SamplingTried, &s.SamplingAccepted},
+		[]*[]int64{&s.RoundTrips, &s.Slopes}
+}
+
+// sums are the same of floating-point numbers.
+func (s *Swaps) sums() (pairs, rungs []*[]float64) {
+	return []*[]float64{&s.Refused, &s.SamplingRefused}, []*[]float64{&s.Ladder, &s.SlopeMean, &s.SlopeSquares}
+}
+
 func (s Swaps) clone() Swaps {
-	for _, v := range []*[]int64{&s.Tried, &s.Accepted, &s.RoundTrips, &s.SamplingTried, &s.SamplingAccepted} {
+	a, b := s.counts()
+	for _, v := range append(a, b...) {
+		*v = slices.Clone(*v)
+	}
+	c, d := s.sums()
+	for _, v := range append(c, d...) {
 		*v = slices.Clone(*v)
 	}
 	s.Replica, s.Heading = slices.Clone(s.Replica), slices.Clone(s.Heading)
@@ -56,109 +142,58 @@ func (s *Swaps) restore(saved Swaps) error {
 			return misfit("its replicas are %v", saved.Replica)
 		}
 	}
-	for _, v := range [][]int64{saved.Tried, saved.Accepted, saved.SamplingTried, saved.SamplingAccepted} {
-		if len(v) != n-1 {
-			return misfit("it counts %d pairs of temperatures, not %d", len(v), n-1)
-		}
+	a, b := saved.counts()
+	c, d := saved.sums()
+	whole := len(seen) == n && len(saved.Heading) == n
+	for _, v := range a {
+		whole = whole && len(*v) == n-1
 	}
-	if len(seen) != n || len(saved.Heading) != n || len(saved.RoundTrips) != n {
-		return misfit("it has %d replicas, not %d", len(seen), n)
+	for _, v := range b {
+		whole = whole && len(*v) == n
+	}
+	for _, v := range c {
+		whole = whole && len(*v) == n-1
+	}
+	for _, v := range d {
+		whole = whole && len(*v) == n
+	}
+	if !whole {
+		return misfit("its swaps are not those of %d rungs", n)
 	}
 	*s = saved.clone()
 	return nil
 }
 
-// swap tries one round on every ladder. All chains stand still.
-func (r *runner) swap() error {
-	n := len(r.Ladder)
-	var pairs [][2]*chain
-	for l, s := range r.swaps {
-		for i := s.Rounds % 2; i+1 < n; i += 2 {
-			pairs = append(pairs, [2]*chain{r.chains[l*n+i], r.chains[l*n+i+1]})
-		}
+// coordinate is where a chain is on its ladder: its temperature, or its β.
+func (r *runner) coordinate(c *chain) *float64 {
+	if r.Path != "" {
+		return &c.chainState.Beta
 	}
-	moved, err := r.exchanged(pairs)
-	if err != nil {
-		return err
-	}
-	for _, s := range r.swaps {
-		for i := s.Rounds % 2; i+1 < n; i += 2 {
-			s.try(i, pairs[0], moved[0], r.Warmup)
-			pairs, moved = pairs[1:], moved[1:]
-		}
-		s.Rounds++
-		low, high := s.Replica[0], s.Replica[n-1]
-		if s.Heading[low] == -1 {
-			s.RoundTrips[low]++
-		}
-		s.Heading[low] = 1
-		if s.Heading[high] == 1 {
-			s.Heading[high] = -1
-		}
-	}
-	return nil
+	return &c.chainState.Temperature
 }
 
-// exchanged are the points of each pair where the swap would take them: each with its density and gradient at the
-// partner's temperature. A density that depends on the temperature evaluates all of them as one batch.
-func (r *runner) exchanged(pairs [][2]*chain) ([][2]position, error) {
-	out := make([][2]position, len(pairs))
-	if !r.tempered {
-		for i, p := range pairs {
-			out[i] = [2]position{p[1].Point, p[0].Point}
-		}
-		return out, nil
+// hot are the draws that were kept of the rungs but the first.
+func (r *runner) hot() ([]*draws.Draws, error) {
+	if !r.KeepHot || r.Ladder == nil || r.steps {
+		return nil, nil
 	}
-	rows, d := 2*len(pairs), r.d
-	x, t := make([]float64, 0, rows*d), make([]float64, 0, rows)
-	for _, p := range pairs {
-		x = append(append(x, p[1].Point.X...), p[0].Point.X...)
-		t = append(t, p[0].Temperature, p[1].Temperature)
-	}
-	logp, grad := make([]float64, rows), make([]float64, rows*d)
-	if rows > 0 {
-		if err := evaluateRows(r.density, x, t, logp, grad); err != nil {
+	n := len(r.Ladder)
+	out := make([]*draws.Draws, n-1)
+	for i := range out {
+		site := draws.Site{Name: "x", Shape: []int64{int64(r.d)}, Size: r.d}
+		d, err := draws.New([]draws.Site{site}, nil, r.Chains)
+		if err != nil {
 			return nil, err
 		}
-	}
-	for i, p := range pairs {
-		for side, c := range p {
-			row := 2*i + side
-			g := grad[row*d : (row+1)*d : (row+1)*d]
-			if !finite(logp[row]) || !allFinite(g) {
-				logp[row] = math.NaN()
+		for l := range r.Chains {
+			kept := r.chains[l*n+i+1].Kept
+			for at := 0; at < len(kept); at += r.d {
+				if err := d.AppendChain(l, kept[at:at+r.d], nil); err != nil {
+					return nil, err
+				}
 			}
-			out[i][side] = position{X: x[row*d : (row+1)*d : (row+1)*d], Grad: g, LogP: logp[row]}
-			c.chainState.Gradients++
 		}
+		out[i] = d
 	}
 	return out, nil
-}
-
-// try swaps the points of pair i or not; moved are the points at each other's temperatures. A point that is not finite
-// there stays.
-func (s *Swaps) try(i int, pair [2]*chain, moved [2]position, warmup int) {
-	a, b := pair[0], pair[1]
-	var delta float64
-	if a.Point.LogP == moved[1].LogP && b.Point.LogP == moved[0].LogP { // it does not depend on the temperature
-		delta = (1/a.Temperature - 1/b.Temperature) * (b.Point.LogP - a.Point.LogP)
-	} else {
-		delta = (moved[0].LogP-a.Point.LogP)/a.Temperature + (moved[1].LogP-b.Point.LogP)/b.Temperature
-	}
-	accepted := math.Log(s.Stream.Float64()) < delta
-	s.Tried[i]++
-	if a.Done > warmup {
-		s.SamplingTried[i]++
-	}
-	if !accepted {
-		return
-	}
-	s.Accepted[i]++
-	if a.Done > warmup {
-		s.SamplingAccepted[i]++
-	}
-	for side, c := range pair { // a kept momentum stays: its law is the temperature's own
-		c.Point.X, c.Point.Grad, c.Point.LogP = moved[side].X, moved[side].Grad, moved[side].LogP
-	}
-	s.Replica[i], s.Replica[i+1] = s.Replica[i+1], s.Replica[i]
 }

@@ -165,6 +165,71 @@ func TestExchangeResume(t *testing.T) {
 	require.ErrorIs(t, err, errSnapshot)
 }
 
+// Ladders that move, paths, random pairs, trials of step sizes, descents and kept draws repeat and are resumed in the
+// same way: from every checkpoint, the first of them before the ladder has moved.
+func TestExchangeResumeAll(t *testing.T) {
+	path := powers{2, 20, twentyApart}
+	for name, c := range map[string]struct {
+		den Density
+		o   Options
+	}{
+		"full, adapted": {modes, Options{Ladder: geometric(1, 8, 4), Adapt: true, SwapEvery: 3, KeepHot: true,
+			Parallel: true}},
+		"path, adapted": {path, Options{Ladder: append(falling(0.01, 3), 0), Path: "powers", Adapt: true, SwapEvery: 2,
+			KeepHot: true}},
+		"random pairs, trials": {path, Options{Ladder: falling(0.01, 4), Path: "powers", RandomPairs: true, SwapEvery: 2,
+			Trials: 4, TrialEvery: 9, Kernel: HMC{Steps: 3, Persistence: 0.4}, Minimise: 20}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var snapshots []*Snapshot
+			o := c.o
+			o.Chains, o.Warmup, o.Draws, o.Seed, o.CheckpointEvery = 2, 60, 40, 4, 10
+			o.Checkpoint = func(s *Snapshot) error { snapshots = append(snapshots, s); return nil }
+			full, err := sample(context.Background(), c.den, o)
+			require.NoError(t, err)
+			require.Len(t, snapshots, 9)
+			o.Checkpoint = func(*Snapshot) error { return nil }
+			if o.Adapt {
+				assert.Equal(t, o.Ladder, snapshots[0].Swaps[0].Ladder)
+				assert.NotEqual(t, o.Ladder, full.Swaps[0].Ladder)
+				assert.NotEqual(t, full.Swaps[1].Ladder, full.Swaps[0].Ladder)
+			}
+			for i, s := range snapshots {
+				rest, err := resume(c.den, o, carry(t, s, []string{"json", "gob"}[i%2]))
+				require.NoError(t, err)
+				joined(t, full, full, rest)
+				require.Equal(t, counts(full.Swaps[1]), counts(rest.Swaps[1]))
+				require.Equal(t, full.Hot, rest.Hot)
+				require.Equal(t, full.StepSizes, rest.StepSizes)
+			}
+			if o.KeepHot {
+				require.Len(t, full.Hot, 3)
+				for i, d := range full.Hot {
+					for l := range 2 {
+						require.Equal(t, 40, d.Len(l))
+						require.Equal(t, full.Chains[l*4+i+1].Draw(7), d.Row(l, 7))
+					}
+				}
+			} else {
+				require.Nil(t, full.Hot)
+			}
+			for _, other := range []func(*Options){
+				func(o *Options) { o.RandomPairs = !o.RandomPairs }, func(o *Options) { o.Minimise++ },
+				func(o *Options) { o.Trials++ }, func(o *Options) { o.KeepHot = !o.KeepHot },
+			} {
+				p := o
+				other(&p)
+				_, err = resume(c.den, p, snapshots[3])
+				require.ErrorIs(t, err, errSnapshot)
+			}
+			bad := carry(t, snapshots[8], "gob")
+			bad.Swaps[0].Ladder[1] *= 1.5
+			_, err = resume(c.den, o, bad)
+			require.ErrorIs(t, err, errSnapshot)
+		})
+	}
+}
+
 // counts leaves out what a stream keeps besides its position.
 func counts(s Swaps) Swaps {
 	s.Stream = stream{Seed: s.Stream.Seed, Chain: s.Stream.Chain, Position: s.Stream.Position}
@@ -175,6 +240,10 @@ func TestExchangeErrors(t *testing.T) {
 	for name, o := range map[string]Options{
 		"Ladder": {Ladder: []float64{1}}, "Ladder[1]": {Ladder: []float64{1, 1}}, "Ladder[0]": {Ladder: []float64{0, 1}},
 		"SwapEvery": {Ladder: []float64{1, 2}, SwapEvery: -1}, "Pooled": {Ladder: []float64{1, 2}, Pooled: true},
+		"Ladder[2]": {Ladder: []float64{1, 0.5, 0.7}, Path: "powers"},
+		"Ladder[3]": {Ladder: []float64{1, 0.5, 0.1, -0.1}, Path: "powers"},
+		"Path":      {Ladder: []float64{1, 0}, Path: "powers"}, "Warmup": {Ladder: []float64{1, 2}, Adapt: true, Warmup: 15},
+		"Minimise": {Minimise: -2}, "Trials": {Trials: -2}, "TrialEvery": {Trials: 1, TrialEvery: -1},
 		"Draws": {Ladder: []float64{1, 2}, Draws: -1}, "Temperature": {Ladder: []float64{1, 2}, Temperature: 2},
 	} {
 		_, err := sample(context.Background(), modes, o)

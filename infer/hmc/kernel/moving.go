@@ -41,6 +41,12 @@ func (r *runner) startMetric(c *chain) {
 	for i, g := range v {
 		inverse[i] = math.Min(math.Max(1/math.Abs(g), 1e-20), 1e20)
 	}
+	if lower, upper, ok := c.box(); ok { // half of whose width is more than any standard deviation in it
+		for i := range inverse {
+			half := 0.5 * (upper[i] - lower[i])
+			inverse[i] = math.Min(inverse[i], math.Max(half*half, 1e-20))
+		}
+	}
 	m := diagonalMetric(inverse)
 	m.Kind = r.Metric
 	_ = c.setMetric(m) // which is one: its numbers are positive

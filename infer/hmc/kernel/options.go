@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/kelvin-ppl/kelvin/draws"
 )
 
 // Options configure [Run] and a [Stepper]. The zero value of a field is its default.
@@ -21,10 +23,13 @@ type Options struct {
 	// chain; a zero leaves the one that there is. A schedule of step sizes needs KeepStep.
 	Temperature float64
 	Schedule    func(i int) (stepSize, temperature float64)
-	// Init are the starts, one for each chain (or ladder). Without them a chain draws from the uniform law on (-2,
-	// 2)^d, as Stan does, up to 100 times until density and gradient are finite and the kernel's box, if any, holds
-	// the point.
+	// Init are the starts, one for each chain; with a Ladder one for each ladder, or one for each replica of each.
+	// Without them a chain draws from the uniform law on (-2, 2)^d, as Stan does, up to 100 times until density and
+	// gradient are finite and the kernel's box, if any, holds the point.
 	Init [][]float64
+	// Minimise is how many steps of descent a chain makes from its start before the first transition; default none. See
+	// [Run].
+	Minimise int
 
 	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: 1/|gradient|
 	// of the start where it follows the draws, else the identity), and stays if nothing is adapted; its kind may be
@@ -63,10 +68,28 @@ type Options struct {
 	// metrics always are.
 	Fisher bool
 
+	// Trials finds step sizes by trajectories of their own, in the place of dual averaging (Baldock and Marzari 2019):
+	// 10 is theirs, 0 is dual averaging. See [Run]. They are made again every TrialEvery transitions of the warm-up;
+	// default 250, and 25 times SwapEvery with a Ladder.
+	Trials, TrialEvery int
+
 	// Ladder makes a run replica exchange: a chain at each of these temperatures, which rise; neighbours try to swap
-	// their points every SwapEvery (default 10) transitions. Temperature, Schedule and Pooled are not for it.
+	// their points every SwapEvery (default 10, and 1 with Adapt) transitions. Temperature, Schedule and Pooled are not
+	// for it.
 	Ladder    []float64
 	SwapEvery int
+	// Path names a path of densities: Ladder are then its inverse temperatures β, which fall from the one of interest,
+	// and are not negative. The density must have ValueAndGradAt, which gets β in the place of the temperature, and the
+	// law of a chain at β is exp(logp) for its logp at β.
+	Path string
+	// Adapt moves the rungs between the ends of the ladder in the first half of the warm-up, until neighbours refuse
+	// swaps equally often. See [Run].
+	Adapt bool
+	// RandomPairs tries n-1 pairs of neighbours, drawn one after the other, in the place of all even or all odd pairs of
+	// the n rungs.
+	RandomPairs bool
+	// KeepHot keeps the draws of all rungs but the first in Result.Hot, and in snapshots, which grow by them.
+	KeepHot bool
 
 	// Parallel lets each chain call the density by itself, from its own goroutine, instead of in batches. It is for
 	// densities that are safe for concurrent use and gain nothing from batches. One that says of itself that it is
@@ -93,7 +116,10 @@ type Result struct {
 	StepSizes []float64 // of each chain
 	Gradients []int64   // evaluated for each chain in all, with warm-up, also before a Resume
 	Swaps     []Swaps   // of each ladder
-	Snapshot  *Snapshot // to go on from
+	// Hot are, with KeepHot, the draws at each rung but the first: Hot[i-1] those of rung i, on unconstrained space, with
+	// a chain for each ladder. Package kernel has no names of sites: one site "x" has all dimensions.
+	Hot      []*draws.Draws
+	Snapshot *Snapshot // to go on from
 
 	// Batches are the calls of the density and Rows the gradients; zero where nothing was batched. The sampling ones
 	// count from when no chain was in its warm-up any more; the full ones are those of them that held every chain.
@@ -166,7 +192,7 @@ func (o Options) check(d int) (Options, error) {
 		def, low int
 	}{{"Chains", &o.Chains, 4, 1}, {"Draws", &o.Draws, 1000, 1}, {"Thin", &o.Thin, 1, 1},
 		{"CheckpointEvery", &o.CheckpointEvery, 100, 1}, {"BaseWindow", &o.BaseWindow, 25, 1},
-		{"SwapEvery", &o.SwapEvery, 10, 1}} {
+		{"SwapEvery", &o.SwapEvery, o.swapEvery(), 1}} {
 		if err := atLeast(typ, f.name, f.v, f.def, f.low); err != nil {
 			return o, err
 		}
@@ -201,8 +227,12 @@ func (o Options) check(d int) (Options, error) {
 	if err != nil {
 		return o, err
 	}
-	if o.TargetAccept == 0 {
+	accept := o.TargetAccept
+	if accept == 0 {
 		o.TargetAccept = t.Target()
+	}
+	if o.Trials > 0 && accept == 0 {
+		o.TargetAccept = 0.65
 	}
 	if _, err := (dualAveraging{Target: o.TargetAccept}).build(); err != nil {
 		return fail("TargetAccept", o.TargetAccept, "it must be between 0 and 1")
@@ -241,7 +271,10 @@ func (o Options) check(d int) (Options, error) {
 	if err := o.checkLadder(); err != nil {
 		return o, err
 	}
-	if o.Init != nil && len(o.Init) != o.Chains {
+	if err := o.checkTrials(); err != nil {
+		return o, err
+	}
+	if o.Init != nil && len(o.Init) != o.Chains && len(o.Init) != o.Chains*o.replicas() {
 		return fail("Init", fmt.Sprintf("of length %d", len(o.Init)),
 			fmt.Sprintf("it must be nil or have one start for each of %d chains", o.Chains))
 	}
@@ -263,10 +296,18 @@ func (o *Options) checkLadder() error {
 		return &FieldError{Type: typ, Field: "Ladder", Value: o.Ladder, Allowed: "it must have at least two temperatures"}
 	}
 	for i, t := range o.Ladder {
-		if !(t > 0) || !finite(t) || i > 0 && t <= o.Ladder[i-1] {
+		switch {
+		case o.Path != "" && (!(t >= 0) || !finite(t) || i > 0 && t >= o.Ladder[i-1]):
+			return &FieldError{Type: typ, Field: fmt.Sprintf("Ladder[%d]", i), Value: t,
+				Allowed: "inverse temperatures must not be negative, and fall"}
+		case o.Path == "" && (!(t > 0) || !finite(t) || i > 0 && t <= o.Ladder[i-1]):
 			return &FieldError{Type: typ, Field: fmt.Sprintf("Ladder[%d]", i), Value: t,
 				Allowed: "temperatures must be positive and rise"}
 		}
+	}
+	if least := 2 * firstRound * o.SwapEvery; o.Adapt && o.Warmup < least {
+		return &FieldError{Type: typ, Field: "Warmup", Value: o.Warmup,
+			Allowed: fmt.Sprintf("with Adapt and swaps every %d transitions it must be at least %d", o.SwapEvery, least)}
 	}
 	if o.Pooled {
 		return &FieldError{Type: typ, Field: "Pooled", Value: true,
@@ -278,6 +319,33 @@ func (o *Options) checkLadder() error {
 	}
 	o.Ladder = slices.Clone(o.Ladder)
 	return nil
+}
+
+// swapEvery is the default.
+func (o *Options) swapEvery() int {
+	if o.Adapt {
+		return 1
+	}
+	return 10
+}
+
+// checkTrials checks how starts and step sizes are found.
+func (o *Options) checkTrials() error {
+	const typ = "kernel.Options"
+	every := 250
+	if o.Ladder != nil {
+		every = 25 * o.SwapEvery
+	}
+	if err := optional(typ, "Minimise", &o.Minimise, 0); err != nil {
+		return err
+	}
+	if err := optional(typ, "Trials", &o.Trials, 0); err != nil {
+		return err
+	}
+	if o.Trials > 0 && o.Pooled {
+		return &FieldError{Type: typ, Field: "Pooled", Value: true, Allowed: "with Trials each chain has its own step size"}
+	}
+	return atLeast(typ, "TrialEvery", &o.TrialEvery, every, 1)
 }
 
 // None is the value of a count whose zero value stands for its default, where none at all is wanted.

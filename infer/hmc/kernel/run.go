@@ -21,9 +21,29 @@ import (
 //	min(1, exp(f_i(x_j)/T_i + f_j(x_i)/T_j - f_i(x_i)/T_i - f_j(x_j)/T_j))
 //
 // where f_i is the log density at temperature T_i, over the pairs (0,1), (2,3), ... in one round and (1,2), (3,4), ...
-// in the next. Where the density does not depend on the temperature the exponent is (1/T_i - 1/T_j)(U_i - U_j), U =
-// -logp. Each temperature keeps its own step size, metric and random numbers, and adapts them in the warm-up. Draws
-// are those of the temperatures, not of the replicas.
+// in the next: a replica that was swapped goes on in its direction, so that it travels faster than with pairs at random
+// (non-reversible parallel tempering; Okabe et al. 2001; Syed, Bouchard-Côté, Deligiannidis and Doucet 2022). Where the
+// density does not depend on the temperature the exponent is (1/T_i - 1/T_j)(U_i - U_j), U = -logp. Each temperature
+// keeps its own step size, metric and random numbers, and adapts them in the warm-up. Draws are those of the
+// temperatures, not of the replicas.
+//
+// With Adapt the ladder moves at the ends of rounds of 8, 16, 32, ... swaps in the first half of the warm-up (Syed et
+// al. 2022, section 5). r_i, the mean probability that the swap of pair i is refused, adds up to the barrier
+//
+//	Λ(t_i) = r_0 + ... + r_(i-1)
+//
+// which a monotone cubic (Fritsch and Carlson 1980) in log T, or in β of a Path, continues between the rungs. The new
+// rungs are where Λ is i/(n-1) of its total, so that all pairs refuse equally often. A rung that moved finds its step
+// size anew. The ladder is fixed from then on.
+//
+// With Minimise a chain descends from its start by so many steps of the rule RMIN (Baldock and Marzari 2019, algorithm
+// 3), on U = -logp with unit masses: a leapfrog step of length ε; if U is lower ε grows by 0.05, else the step is
+// undone, the momentum is 0 and ε is 0.95 times itself. ε is 0.05 at first.
+//
+// With Trials step sizes are found by trials (Baldock and Marzari 2019): so many transitions from the chain's point,
+// which are forgotten; where their mean acceptance is above TargetAccept + 0.05 (default 0.65) ε is divided by 0.9,
+// below TargetAccept - 0.05 it is multiplied by 0.9, until it is between or one trial was above and the next below:
+// then the ε that is nearer. In a box ε is at most the median of its half-widths.
 //
 // When the context ends or something fails, Run returns the error together with what it has; the result is nil only if
 // the options are wrong. Errors: a [FieldError]; one that names the chain, with ErrNonFinite if every start of it is
@@ -58,6 +78,11 @@ func Run(ctx context.Context, density Density, options Options) (*Result, error)
 	for _, s := range r.swaps {
 		result.Swaps = append(result.Swaps, s.clone())
 	}
+	if hot, failed := r.hot(); failed == nil {
+		result.Hot = hot
+	} else if err == nil {
+		err = fmt.Errorf("kernel.Run: %w", failed)
+	}
 	return result, err
 }
 
@@ -75,6 +100,7 @@ type runner struct {
 	plan     plan
 	chains   []*chain
 	swaps    []*Swaps // of each ladder
+	rounds   []int    // numbers of swaps after which an adapting ladder moves
 	batcher  *batcher
 	watch    sync.Mutex // around Record
 	steps    bool       // of a Stepper
@@ -91,6 +117,11 @@ func newRunner(density Density, options Options) (*runner, error) {
 		return nil, err
 	}
 	r := &runner{Options: o, density: density, d: d, tempered: isTempered(density), given: options.InitialMetric != nil}
+	if o.Path != "" && !r.tempered {
+		return nil, &FieldError{Type: "kernel.Options", Field: "Path", Value: o.Path,
+			Allowed: "the density must have ValueAndGradAt"}
+	}
+	r.rounds = ladderRounds(o)
 	if r.averages, err = o.averages().build(); err != nil {
 		return nil, err
 	}
@@ -110,7 +141,7 @@ func newRunner(density Density, options Options) (*runner, error) {
 	}
 	if o.Ladder != nil {
 		for l := range o.Chains {
-			r.swaps = append(r.swaps, newSwaps(o.Seed, o.FirstChain+uint64(l), n))
+			r.swaps = append(r.swaps, newSwaps(o.Seed, o.FirstChain+uint64(l), o.Ladder))
 		}
 	}
 	r.plan = r.makePlan()
@@ -128,7 +159,7 @@ func (r *runner) run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for k, c := range r.chains {
 		if c.gradient == nil {
-			t := &c.chainState.Temperature
+			t := r.coordinate(c)
 			if batched {
 				c.gradient = c.counted(b.gradient(k, t))
 			} else {
@@ -256,6 +287,10 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 			}
 		}
 		spent = c.chainState.Gradients
+		if err := r.tune(c); err != nil {
+			return err
+		}
+		spent = c.chainState.Gradients
 		info, err := c.transition.Step(&c.Point, c.StepSize, c.Temperature, c.metric, c.gradient, &c.Stream)
 		if err != nil {
 			return err
@@ -330,6 +365,14 @@ func (r *runner) record(c *chain, i int, info Info) (err error) {
 	}
 	info.Gradients = c.chainState.Gradients - c.Shown
 	c.Shown = c.chainState.Gradients
+	if r.Ladder != nil {
+		n := len(r.Ladder)
+		s, rung := r.swaps[c.Number/n], c.Number%n // which change only while all chains wait
+		info.Replica, info.RoundTrips = s.Replica[rung], s.Trips()
+		if r.KeepHot && rung > 0 && !info.Warmup && !r.steps {
+			c.Kept = append(c.Kept, c.Point.X...)
+		}
+	}
 	if r.Record == nil {
 		return nil
 	}

@@ -84,7 +84,7 @@ func (p *Stepper) place(density Density, s *Snapshot) error {
 		return &FieldError{"kernel.Options", "Init", "missing", "a Stepper needs a start for each chain"}
 	}
 	for _, c := range p.r.chains {
-		x := append([]float64(nil), p.r.Init[c.Number/p.r.replicas()]...)
+		x := append([]float64(nil), p.r.start(c)...)
 		if err := p.r.boxed(c, x); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (p *Stepper) evaluate(density Density) (bool, error) {
 	d := p.r.d
 	for k, c := range p.r.chains {
 		copy(p.x[k*d:], c.Point.X)
-		p.t[k] = c.Temperature
+		p.t[k] = *p.r.coordinate(c)
 	}
 	if err := evaluateRows(density, p.x, p.t, p.logp, p.grad); err != nil {
 		return false, err
