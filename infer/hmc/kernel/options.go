@@ -3,7 +3,6 @@ package kernel
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 )
@@ -285,67 +284,6 @@ func (o Options) check(d int) (Options, error) {
 		}
 	}
 	return o, nil
-}
-
-func (o *Options) checkLadder() error {
-	const typ = "kernel.Options"
-	if o.Ladder == nil {
-		return nil
-	}
-	if len(o.Ladder) < 2 {
-		return &FieldError{Type: typ, Field: "Ladder", Value: o.Ladder, Allowed: "it must have at least two temperatures"}
-	}
-	for i, t := range o.Ladder {
-		switch {
-		case o.Path != "" && (!(t >= 0) || !finite(t) || i > 0 && t >= o.Ladder[i-1]):
-			return &FieldError{Type: typ, Field: fmt.Sprintf("Ladder[%d]", i), Value: t,
-				Allowed: "inverse temperatures must not be negative, and fall"}
-		case o.Path == "" && (!(t > 0) || !finite(t) || i > 0 && t <= o.Ladder[i-1]):
-			return &FieldError{Type: typ, Field: fmt.Sprintf("Ladder[%d]", i), Value: t,
-				Allowed: "temperatures must be positive and rise"}
-		}
-	}
-	if least := 2 * firstRound * o.SwapEvery; o.Adapt && o.Warmup < least {
-		return &FieldError{Type: typ, Field: "Warmup", Value: o.Warmup,
-			Allowed: fmt.Sprintf("with Adapt and swaps every %d transitions it must be at least %d", o.SwapEvery, least)}
-	}
-	if o.Pooled {
-		return &FieldError{Type: typ, Field: "Pooled", Value: true,
-			Allowed: "the chains have different temperatures, so it must be false"}
-	}
-	if o.Schedule != nil || o.Temperature != 1 {
-		return &FieldError{Type: typ, Field: "Temperature", Value: o.Temperature,
-			Allowed: "the temperatures are those of the Ladder, so it must be left out"}
-	}
-	o.Ladder = slices.Clone(o.Ladder)
-	return nil
-}
-
-// swapEvery is the default.
-func (o *Options) swapEvery() int {
-	if o.Adapt {
-		return 1
-	}
-	return 10
-}
-
-// checkTrials checks how starts and step sizes are found.
-func (o *Options) checkTrials() error {
-	const typ = "kernel.Options"
-	every := 250
-	if o.Ladder != nil {
-		every = 25 * o.SwapEvery
-	}
-	if err := optional(typ, "Minimise", &o.Minimise, 0); err != nil {
-		return err
-	}
-	if err := optional(typ, "Trials", &o.Trials, 0); err != nil {
-		return err
-	}
-	if o.Trials > 0 && o.Pooled {
-		return &FieldError{Type: typ, Field: "Pooled", Value: true, Allowed: "with Trials each chain has its own step size"}
-	}
-	return atLeast(typ, "TrialEvery", &o.TrialEvery, every, 1)
 }
 
 // None is the value of a count whose zero value stands for its default, where none at all is wanted.

@@ -14,6 +14,25 @@ const (
 	smallestStep = 1e-300
 )
 
+// checkTrials checks how starts and step sizes are found.
+func (o *Options) checkTrials() error {
+	const typ = "kernel.Options"
+	every := 250
+	if o.Ladder != nil {
+		every = 25 * o.SwapEvery
+	}
+	if err := optional(typ, "Minimise", &o.Minimise, 0); err != nil {
+		return err
+	}
+	if err := optional(typ, "Trials", &o.Trials, 0); err != nil {
+		return err
+	}
+	if o.Trials > 0 && o.Pooled {
+		return &FieldError{Type: typ, Field: "Pooled", Value: true, Allowed: "with Trials each chain has its own step size"}
+	}
+	return atLeast(typ, "TrialEvery", &o.TrialEvery, every, 1)
+}
+
 // averaged says whether step sizes adapt by dual averaging.
 func (r *runner) averaged() bool { return !r.KeepStep && r.Trials == 0 }
 
