@@ -123,8 +123,9 @@ func (s Source) planned(points [][]float64, tier Tier, o Options, report *Report
 	if err != nil {
 		return nil, err
 	}
-	report.Loops = len(plan.Steps)
-	for _, step := range plan.Steps {
+	leaves := ir.Leaves(plan.Steps)
+	report.Loops = len(leaves)
+	for _, step := range leaves {
 		report.Ops += max(len(step.Body), 1)
 	}
 	f, err := s.choose(plan, points, tier, o, report)

@@ -61,8 +61,8 @@ func common() string { return abi.Header + "\n" + helpers + "\n" + special }
 func emitPlan(p *ir.Plan, suffix string) (string, error) {
 	n := 0
 	for _, steps := range [][]ir.Step{p.Prologue, p.Steps} {
-		for i := range steps {
-			n += 1 + len(steps[i].Body)
+		for _, s := range ir.Leaves(steps) {
+			n += 1 + len(s.Body)
 		}
 	}
 	if n > maxInstructions {
@@ -92,6 +92,16 @@ func emitPlan(p *ir.Plan, suffix string) (string, error) {
 func (f *function) step(i int, s *ir.Step) error {
 	f.line("{ // step %d", i)
 	defer f.line("}")
+	if s.Kind == ir.Repeat {
+		f.line("for (long turn = 0; turn < %d; turn++) {", s.Times)
+		defer f.line("}")
+		for k := range s.Inner {
+			if err := f.step(i, &s.Inner[k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if s.Kind != ir.Loop {
 		return f.matrix(i, s)
 	}

@@ -41,8 +41,7 @@ func (f *function) plans(steps []ir.Step) {
 	n := len(f.plan.Buffers)
 	f.places = make([]place, n)
 	used, addressed := make([]bool, n), make([]bool, n)
-	for i := range steps {
-		s := &steps[i]
+	for _, s := range ir.Leaves(steps) {
 		for k := range s.Body {
 			in := &s.Body[k]
 			if in.Op == ir.Load || in.Op.Writes() {
@@ -208,9 +207,12 @@ func number(v float64) string {
 	return s
 }
 
-// index is Off + Σ Strides·variables as C.
-func index(off int, strides []int, vars []string) string {
+// index is Off + Turn·turn + Σ Strides·variables as C.
+func index(off, turn int, strides []int, vars []string) string {
 	var b strings.Builder
+	if turn != 0 {
+		strides, vars = append([]int{turn}, strides...), append([]string{"turn"}, vars...)
+	}
 	for d, s := range strides {
 		switch {
 		case s == 0:

@@ -78,8 +78,11 @@ func gcd(a, b int) int {
 	return max(a, -a)
 }
 
-// apart says whether two addresses of one buffer surely never meet.
+// apart says whether two addresses of one buffer surely never meet in one turn.
 func (n *nest) apart(a, b *ir.Address) bool {
+	if a.Turn != b.Turn {
+		return false
+	}
 	alo, ahi, as := n.span(a)
 	blo, bhi, bs := n.span(b)
 	if ahi < blo || bhi < alo {
@@ -92,6 +95,7 @@ func (n *nest) apart(a, b *ir.Address) bool {
 // same says whether two addresses meet within one iteration of the innermost loop alone.
 func (n *nest) same(a, b *ir.Address) bool {
 	r := len(n.sizes)
-	return a.Index == nil && b.Index == nil && a.Off == b.Off && slices.Equal(a.Strides, b.Strides) &&
+	return a.Index == nil && b.Index == nil && a.Off == b.Off && a.Turn == b.Turn &&
+		slices.Equal(a.Strides, b.Strides) &&
 		(r == 0 || a.Strides[r-1] != 0)
 }

@@ -179,9 +179,9 @@ func (n *nest) add(l int, format string, args ...any) {
 
 // element is the element at an address, as C.
 func (n *nest) element(a *ir.Address) string {
-	i := index(a.Off, a.Strides, n.vars)
+	i := index(a.Off, a.Turn, a.Strides, n.vars)
 	if a.Index != nil {
-		x := "(long)" + n.f.at(a.Index.Buf, index(a.Index.Off, a.Index.Strides, n.vars))
+		x := "(long)" + n.f.at(a.Index.Buf, index(a.Index.Off, a.Index.Turn, a.Index.Strides, n.vars))
 		if a.Scale != 1 {
 			x += "*" + strconv.Itoa(a.Scale)
 		}

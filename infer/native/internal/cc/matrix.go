@@ -75,7 +75,7 @@ func (o operands) index(m ir.Matrix, i, j string) string {
 		}
 		strides, vars = append(strides, x.stride), append(vars, x.at)
 	}
-	return index(off, strides, vars)
+	return index(off, m.Turn, strides, vars)
 }
 
 func (o operands) at(m ir.Matrix, i, j string) string { return o.f.at(m.Buf, o.index(m, i, j)) }

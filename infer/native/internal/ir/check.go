@@ -25,26 +25,38 @@ func (p *Plan) Check() error {
 		}
 	}
 	for i := range p.Prologue {
-		if err := p.step(&p.Prologue[i], true); err != nil {
+		if err := p.step(&p.Prologue[i], true, 0); err != nil {
 			return fmt.Errorf("ir: prologue step %d: %w", i, err)
 		}
 	}
 	for i := range p.Steps {
-		if err := p.step(&p.Steps[i], false); err != nil {
+		if err := p.step(&p.Steps[i], false, 0); err != nil {
 			return fmt.Errorf("ir: step %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-func (p *Plan) step(s *Step, prologue bool) error {
+// step checks a step inside of a Repeat of so many turns, or outside of one, where turns is 0.
+func (p *Plan) step(s *Step, prologue bool, turns int) error {
+	if s.Kind == Repeat {
+		if s.Times < 1 || turns > 0 {
+			return fmt.Errorf("a repeat of %d turns inside of one of %d", s.Times, turns)
+		}
+		for i := range s.Inner {
+			if err := p.step(&s.Inner[i], prologue, s.Times); err != nil {
+				return fmt.Errorf("repeated step %d: %w", i, err)
+			}
+		}
+		return nil
+	}
 	for _, n := range s.Sizes {
 		if n < 1 {
 			return fmt.Errorf("sizes %v", s.Sizes)
 		}
 	}
 	if s.Kind != Loop {
-		return p.matrices(s, prologue)
+		return p.matrices(s, prologue, turns)
 	}
 	for k, in := range s.Body {
 		for _, a := range in.Operands() {
@@ -56,14 +68,14 @@ func (p *Plan) step(s *Step, prologue bool) error {
 		case in.Op == Coord && (in.Dim < 0 || in.Dim >= len(s.Sizes)):
 			return fmt.Errorf("instruction %d has dimension %d of %d", k, in.Dim, len(s.Sizes))
 		case in.Op == Load || in.Op.Writes():
-			if err := p.access(&in.At, s.Sizes, in.Op.Writes(), in.Op == StoreIndex, prologue); err != nil {
+			if err := p.access(&in.At, s.Sizes, in.Op.Writes(), in.Op == StoreIndex, prologue, turns); err != nil {
 				return fmt.Errorf("instruction %d: %w", k, err)
 			}
 		}
 		if in.Op == ScatterAdd && in.At.Index == nil {
 			return fmt.Errorf("instruction %d scatters without an index", k)
 		}
-		if in.Op == StoreIndex && (!prologue || in.Limit < 1) {
+		if in.Op == StoreIndex && (!prologue || in.Limit < 1 || turns > 0) {
 			return fmt.Errorf("instruction %d stores an index below %d", k, in.Limit)
 		}
 	}
@@ -71,7 +83,7 @@ func (p *Plan) step(s *Step, prologue bool) error {
 }
 
 // access checks the elements that an address reaches.
-func (p *Plan) access(a *Address, sizes []int, write, index, prologue bool) error {
+func (p *Plan) access(a *Address, sizes []int, write, index, prologue bool, turns int) error {
 	if err := p.allowed(a.Buf, write, prologue); err != nil {
 		return err
 	}
@@ -82,13 +94,16 @@ func (p *Plan) access(a *Address, sizes []int, write, index, prologue bool) erro
 	if write && (b.Elem == I32) != index {
 		return fmt.Errorf("buffer %d has elements of type %d", a.Buf, b.Elem)
 	}
-	lo, hi := a.Off, a.Off
+	if turns == 0 && a.Turn != 0 {
+		return fmt.Errorf("buffer %d is read or written by turns, and there are none", a.Buf)
+	}
+	lo, hi := a.Off+min(0, a.Turn*(turns-1)), a.Off+max(0, a.Turn*(turns-1))
 	for d, s := range a.Strides {
 		lo += min(0, s*(sizes[d]-1))
 		hi += max(0, s*(sizes[d]-1))
 	}
 	if a.Index != nil {
-		if err := p.access(a.Index, sizes, false, false, prologue); err != nil {
+		if err := p.access(a.Index, sizes, false, false, prologue, turns); err != nil {
 			return err
 		}
 		i := p.Buffers[a.Index.Buf]
@@ -112,7 +127,7 @@ func (p *Plan) limit(buf int) int {
 		most = max(most, int(v)+1)
 	}
 	for _, s := range p.Prologue {
-		for _, in := range s.Body {
+		for _, in := range s.Body { // a Repeat stores no indices
 			if in.Op == StoreIndex && in.At.Buf == buf {
 				most = max(most, in.Limit)
 			}
@@ -144,7 +159,7 @@ func (p *Plan) allowed(buf int, write, prologue bool) error {
 }
 
 // matrices checks the operands of a step that is no loop.
-func (p *Plan) matrices(s *Step, prologue bool) error {
+func (p *Plan) matrices(s *Step, prologue bool, turns int) error {
 	type operand struct {
 		m          Matrix
 		rows, cols int
@@ -171,8 +186,10 @@ func (p *Plan) matrices(s *Step, prologue bool) error {
 		if o.rows < 1 || o.cols < 1 {
 			return fmt.Errorf("a matrix of %d x %d", o.rows, o.cols)
 		}
-		a := Address{Buf: o.m.Buf, Off: o.m.Off, Strides: append(append([]int{}, o.m.Strides...), o.m.Row, o.m.Col)}
-		if err := p.access(&a, append(append([]int{}, s.Sizes...), o.rows, o.cols), o.write, false, prologue); err != nil {
+		a := Address{Buf: o.m.Buf, Off: o.m.Off, Strides: append(append([]int{}, o.m.Strides...), o.m.Row, o.m.Col),
+			Turn: o.m.Turn}
+		sizes := append(append([]int{}, s.Sizes...), o.rows, o.cols)
+		if err := p.access(&a, sizes, o.write, false, prologue, turns); err != nil {
 			return err
 		}
 		if e := p.Buffers[o.m.Buf].Elem; e != F64 {

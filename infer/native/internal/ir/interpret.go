@@ -13,6 +13,7 @@ type Machine struct {
 
 	plan *Plan
 	mem  [][]float64
+	turn int // of the Repeat that runs
 }
 
 // NewMachine makes the memory of a plan that was checked.
@@ -102,7 +103,7 @@ func (m *Machine) rounded(x float64) float64 {
 }
 
 func (m *Machine) offset(a *Address, at []int) int {
-	o := a.Off
+	o := a.Off + a.Turn*m.turn
 	for d, s := range a.Strides {
 		o += s * at[d]
 	}
@@ -114,6 +115,16 @@ func (m *Machine) offset(a *Address, at []int) int {
 
 func (m *Machine) step(s *Step) error {
 	switch s.Kind {
+	case Repeat:
+		defer func() { m.turn = 0 }()
+		for m.turn = 0; m.turn < s.Times; m.turn++ {
+			for i := range s.Inner {
+				if err := m.step(&s.Inner[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	case MatMul, Cholesky, Solve, Scan:
 		return each(s.Sizes, func(at []int) error { m.matrices(s, at); return nil })
 	}
@@ -175,7 +186,7 @@ func (m *Machine) step(s *Step) error {
 
 func (m *Machine) matrices(s *Step, at []int) {
 	element := func(x Matrix, i, j int) *float64 {
-		o := x.Off + x.Row*i + x.Col*j
+		o := x.Off + x.Turn*m.turn + x.Row*i + x.Col*j
 		for d, k := range x.Strides {
 			o += k * at[d]
 		}

@@ -42,13 +42,14 @@ type Buffer struct {
 }
 
 // Address says which element of a buffer an iteration touches: Off + Σ_d Strides[d]·i_d, plus Scale times an index that
-// is read from an I32 buffer where Index is not nil.
+// is read from an I32 buffer where Index is not nil, plus Turn times the turn of the Repeat that the step is in.
 type Address struct {
 	Buf     int
 	Off     int
 	Strides []int // one for each dimension of the loop
 	Index   *Address
 	Scale   int
+	Turn    int
 }
 
 // Op is what an instruction does. Comparisons with NaN are false; Min and Max give NaN where an operand is NaN.
@@ -139,9 +140,11 @@ const (
 	Cholesky
 	Solve
 	Scan
+	Repeat // Inner, Times times, one turn after the other
 )
 
-// Step is a fused loop, or an operation on matrices, which is repeated over the space Sizes.
+// Step is a fused loop, or an operation on matrices, which is repeated over the space Sizes; or a Repeat of other steps,
+// each of which sees what earlier turns have written.
 type Step struct {
 	Kind  StepKind
 	Sizes []int   // the iteration space, outermost dimension first; empty for one iteration
@@ -157,13 +160,18 @@ type Step struct {
 	Out, A, B          Matrix
 	Upper, Unit, Right bool
 	Product            bool
+
+	Times int    // of a Repeat
+	Inner []Step // of a Repeat; none is a Repeat
 }
 
-// Matrix is an operand of a step: element (i, j) of repetition s is at Off + Σ_d Strides[d]·s_d + Row·i + Col·j.
+// Matrix is an operand of a step: element (i, j) of repetition s is at Off + Σ_d Strides[d]·s_d + Row·i + Col·j, plus
+// Turn times the turn of the Repeat that the step is in.
 type Matrix struct {
 	Buf, Off int
 	Row, Col int
 	Strides  []int // one for each dimension of Step.Sizes
+	Turn     int
 }
 
 // Plan is a log density with its gradient. The prologue reads the batch and the constants; it runs once for each batch.

@@ -24,6 +24,7 @@ func sameStep(a, b ir.Step) bool {
 	return a.Kind == b.Kind && slices.Equal(a.Sizes, b.Sizes) && a.M == b.M && a.N == b.N && a.K == b.K &&
 		sameMatrix(a.Out, b.Out) && sameMatrix(a.A, b.A) && sameMatrix(a.B, b.B) &&
 		a.Upper == b.Upper && a.Unit == b.Unit && a.Right == b.Right && a.Product == b.Product &&
+		a.Times == b.Times && slices.EqualFunc(a.Inner, b.Inner, sameStep) &&
 		slices.EqualFunc(a.Body, b.Body, func(x, y ir.Instr) bool {
 			return x.Op == y.Op && x.A == y.A && x.B == y.B && x.C == y.C && sameNumber(x.Num, y.Num) &&
 				x.Dim == y.Dim && x.Limit == y.Limit && sameAddress(&x.At, &y.At)
@@ -31,14 +32,15 @@ func sameStep(a, b ir.Step) bool {
 }
 
 func sameMatrix(a, b ir.Matrix) bool {
-	return a.Buf == b.Buf && a.Off == b.Off && a.Row == b.Row && a.Col == b.Col && slices.Equal(a.Strides, b.Strides)
+	return a.Buf == b.Buf && a.Off == b.Off && a.Row == b.Row && a.Col == b.Col && a.Turn == b.Turn &&
+		slices.Equal(a.Strides, b.Strides)
 }
 
 func sameAddress(a, b *ir.Address) bool {
 	if (a.Index == nil) != (b.Index == nil) || a.Index != nil && !sameAddress(a.Index, b.Index) {
 		return false
 	}
-	return a.Buf == b.Buf && a.Off == b.Off && a.Scale == b.Scale && slices.Equal(a.Strides, b.Strides)
+	return a.Buf == b.Buf && a.Off == b.Off && a.Scale == b.Scale && a.Turn == b.Turn && slices.Equal(a.Strides, b.Strides)
 }
 
 // Difference says why two recordings of one function at two points are two plans.

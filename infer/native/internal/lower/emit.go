@@ -13,41 +13,60 @@ type emitter struct {
 	bufs   map[*value]int
 	target map[*value]output
 	used   map[*value]bool // read by the main part
+	live   map[*value]bool
+	places map[*value]ref // where the values of a turn are, of those that their series has
 }
 
 // emit schedules all that the outputs need, and writes the plan.
 func emit(plan *ir.Plan, g *graph, outs []output) error {
-	e := &emitter{plan: plan, bufs: map[*value]int{}, target: map[*value]output{}, used: map[*value]bool{}}
+	e := &emitter{plan: plan, bufs: map[*value]int{}, target: map[*value]output{}, used: map[*value]bool{},
+		live: map[*value]bool{}, places: map[*value]ref{}}
 	var roots []*value
 	for _, o := range outs {
 		v := &value{id: -1, kind: assemble, stage: perPoint, n: o.a.n(), sizes: o.a.sizes, cells: o.a.cells}
 		e.target[v] = o
 		roots = append(roots, v)
 	}
+	g.roll(roots)
 	live := alive(roots)
 	for _, v := range live {
+		e.live[v] = true
 		if v.stage == perPoint {
 			for _, r := range reads2(v) {
 				e.used[r] = true
 			}
 		}
 	}
-	prologue, main := schedule(live, perRun), schedule(live, perPoint)
-	for part, groups := range [][]group{prologue, main} {
-		memory := inMemory(groups, e.used)
-		for _, gr := range groups {
-			s, err := e.step(gr, memory)
-			if err != nil {
-				return err
-			}
-			if part == 0 {
-				plan.Prologue = append(plan.Prologue, s)
-			} else {
-				plan.Steps = append(plan.Steps, s)
-			}
+	for part, dst := range []*[]ir.Step{&plan.Prologue, &plan.Steps} {
+		steps, err := e.steps(schedule(live, []stage{perRun, perPoint}[part]))
+		if err != nil {
+			return err
 		}
+		*dst = steps
 	}
 	return nil
+}
+
+// steps writes groups.
+func (e *emitter) steps(groups []group) ([]ir.Step, error) {
+	var out []ir.Step
+	memory := inMemory(groups, e.used)
+	for _, gr := range groups {
+		if it := gr.items[0]; it.what == over {
+			steps, err := e.turns(it.v)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, steps...)
+			continue
+		}
+		s, err := e.step(gr, memory)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }
 
 // reads2 are the values that a value is made from.
@@ -149,9 +168,18 @@ func (e *emitter) buffer(v *value) int {
 	return e.bufs[v]
 }
 
+// place is where a reference finds what it reads: a value of a turn may be in its series.
+func (e *emitter) place(r ref) ref {
+	if at, ok := e.places[r.v]; ok {
+		r.v, r.off, r.turn = at.v, r.off+at.off, r.turn+at.turn
+	}
+	return r
+}
+
 // address is a reference in the space of a loop.
 func (e *emitter) address(r ref) ir.Address {
-	a := ir.Address{Buf: e.buffer(r.v), Off: r.off, Strides: slices.Clone(r.strides)}
+	r = e.place(r)
+	a := ir.Address{Buf: e.buffer(r.v), Off: r.off, Strides: slices.Clone(r.strides), Turn: r.turn}
 	if r.ix != nil {
 		ix := e.address(*r.ix)
 		a.Index, a.Scale = &ix, r.scale
@@ -179,8 +207,8 @@ func (e *emitter) step(g group, memory map[*value]bool) (ir.Step, error) {
 				k = b.add(in)
 			}
 			b.env[it.v] = k
-			if memory[it.v] {
-				b.add(ir.Instr{Op: ir.Store, A: k, At: ir.Address{Buf: e.buffer(it.v), Strides: slices.Clone(own)}})
+			if _, kept := e.places[it.v]; kept || memory[it.v] {
+				b.add(ir.Instr{Op: ir.Store, A: k, At: e.address(ref{v: it.v, strides: own})})
 			}
 			continue
 		case store:
@@ -231,9 +259,9 @@ func (b *body) operand(r ref) int {
 		b.numbers[key] = b.add(ir.Instr{Op: ir.Num, Num: x})
 		return b.numbers[key]
 	}
-	key := fmt.Sprint(r.v.id, r.off, r.strides)
+	key := fmt.Sprint(r.v.id, r.off, r.strides, r.turn)
 	if r.ix != nil {
-		key += fmt.Sprint(r.scale, r.ix.v.id, r.ix.off, r.ix.strides)
+		key += fmt.Sprint(r.scale, r.ix.v.id, r.ix.off, r.ix.strides, r.ix.turn)
 	}
 	if k, ok := b.loads[key]; ok {
 		return k
@@ -271,7 +299,8 @@ func (e *emitter) operator(it *item) (ir.Step, error) {
 	s.Sizes = slices.Clone(it.space)
 	outer := len(it.space)
 	matrix := func(r ref, scan bool) ir.Matrix {
-		m := ir.Matrix{Buf: e.buffer(r.v), Off: r.off, Strides: slices.Clone(r.strides[:outer])}
+		r = e.place(r)
+		m := ir.Matrix{Buf: e.buffer(r.v), Off: r.off, Strides: slices.Clone(r.strides[:outer]), Turn: r.turn}
 		if scan {
 			m.Col = r.strides[outer]
 		} else {

@@ -30,6 +30,7 @@ const (
 	addTo                // a scatter
 	checked              // an index
 	operator             // a step on matrices
+	over                 // a loop over time
 )
 
 // group is a fused loop, or one operator.
@@ -57,6 +58,8 @@ func itemsOf(v *value) []*item {
 		return []*item{{v: v, what: checked, space: v.sizes, args: v.args, dst: whole(v, v.sizes)}}
 	case matrices:
 		return []*item{{v: v, what: operator, space: v.sizes, args: v.args}}
+	case turns:
+		return []*item{{v: v, what: over, args: v.args}}
 	case assemble, scatter:
 		sizes := v.sizes
 		if v.kind == scatter {
@@ -126,10 +129,21 @@ func (s *scheduler) finish(g group) {
 	s.groups = append(s.groups, g)
 }
 
+// waits says whether a value is still to be made.
+func (s *scheduler) waits(v *value) bool {
+	if v.kind == series {
+		v = v.again.loop
+	}
+	return s.left[v] > 0
+}
+
+// alone says whether an item is a step of its own.
+func (it *item) alone() bool { return it.what == operator || it.what == over }
+
 // ready says whether all that an item reads is in memory.
 func (s *scheduler) ready(it *item) bool {
 	for _, r := range it.args {
-		if s.left[r.v] > 0 || r.ix != nil && s.left[r.ix.v] > 0 {
+		if s.waits(r.v) || r.ix != nil && s.waits(r.ix.v) {
 			return false
 		}
 	}
@@ -149,7 +163,7 @@ func (s *scheduler) next(remaining []*item) group {
 		if !s.ready(it) {
 			continue
 		}
-		if it.what == operator {
+		if it.alone() {
 			return group{items: []*item{it}}
 		}
 		if len(it.space) == 0 {
@@ -164,7 +178,7 @@ func (s *scheduler) next(remaining []*item) group {
 	}
 	// A space may be a finer form of that of a ready item.
 	for _, it := range remaining {
-		if it.what != operator && slices.ContainsFunc(spaces, func(x []int) bool {
+		if !it.alone() && slices.ContainsFunc(spaces, func(x []int) bool {
 			return len(x) > 0 && len(it.space) > len(x) && fits(x, it.space)
 		}) && !slices.ContainsFunc(spaces, func(x []int) bool { return slices.Equal(x, it.space) }) {
 			spaces = append(spaces, it.space)
@@ -249,15 +263,15 @@ func (s *scheduler) closure(remaining []*item, space []int) []*item {
 	inside := map[*value]bool{}
 	own := contiguous(space)
 	for _, it := range remaining {
-		if it.what == operator || !fits(it.space, space) {
+		if it.alone() || !fits(it.space, space) {
 			continue
 		}
 		ok := s.started(it)
 		for _, r := range it.args {
-			if r.ix != nil && s.left[r.ix.v] > 0 {
+			if r.ix != nil && s.waits(r.ix.v) {
 				ok = false
 			}
-			if s.left[r.v] == 0 || !ok {
+			if !s.waits(r.v) || !ok {
 				continue
 			}
 			f := r.refine(it.space, space)

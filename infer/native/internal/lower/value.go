@@ -22,6 +22,8 @@ const (
 	scatter        // assembled, then added to at the places of an index
 	index          // whole numbers, checked
 	matrices       // a step that is no loop
+	turns          // a loop over time, which makes series
+	series         // what each turn of a loop over time has made of one value
 )
 
 // stage is when a value can be computed: stages are ordered.
@@ -50,16 +52,18 @@ type value struct {
 	slot  int     // of an input
 	elem  ir.Elem // of an input
 	limit int     // of an index: what its numbers are below
+	again *again  // of turns and their series
 }
 
 // ref says which element of a value each point of an iteration space reads: off + Σ strides[d]·i_d, plus scale times
-// the number that ix refers to.
+// the number that ix refers to, plus turn times the turn of the loop over time that reads it.
 type ref struct {
 	v       *value
 	off     int
 	strides []int
 	ix      *ref
 	scale   int
+	turn    int
 }
 
 // varies says whether a reference changes along a dimension.
@@ -77,7 +81,7 @@ func (r ref) fixed() bool {
 
 // number is the constant that a reference is everywhere.
 func (r ref) number() (float64, bool) {
-	if r.v.kind == constant && r.ix == nil && r.fixed() {
+	if r.v.kind == constant && r.ix == nil && r.turn == 0 && r.fixed() {
 		return r.v.data[r.off], true
 	}
 	return 0, false

@@ -68,7 +68,7 @@ func CompileFor(variant string, plan *ir.Plan) (*Program, error) {
 	e := newEncoder(plan, v)
 	parts := [2]int{}
 	for part, steps := range [][]ir.Step{plan.Prologue, plan.Steps} {
-		code, err := e.part(steps)
+		code, err := e.part(ir.Unrolled(steps))
 		if err != nil {
 			return nil, err
 		}
