@@ -20,6 +20,7 @@ type Ctx struct {
 	run      *execution
 	plates   []*plate
 	handlers []Handler // innermost last
+	steps    string    // of the scans around: "[3]", behind the names of sites; "" for none
 	inside   *string   // the plate whose function is running, with a context of its own; empty for none
 }
 
@@ -134,6 +135,9 @@ func (c *Ctx) Data(name string) torch.Tensor {
 func (c *Ctx) visit(s *Site) *Site {
 	if s.Name == "" {
 		s.fail("a site needs a name")
+	}
+	if s.Kind != KindData {
+		s.Name += c.steps
 	}
 	if *c.inside != "" {
 		s.fail("it is declared on the context outside plate %q while the plate is open: "+

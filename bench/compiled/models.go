@@ -23,7 +23,7 @@ func collect(path, pimaFile, chosen string) ([]model, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, diabetes)
+	all = append(append(all, diabetes), ofLoops()...)
 	if path != "" {
 		more, err := ofDatabase(path)
 		if err != nil {

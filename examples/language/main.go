@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -41,6 +43,35 @@ func twoKinds(c *ppl.Ctx) {
 		theta := c.Sample("theta", dist.Mixture(weights, dist.Normal(0, 1), dist.Normal(0, wide)))
 		c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
 	})
+}
+
+// volatility is a series of returns whose variance depends on the last return and the last variance, GARCH(1,1).
+func volatility(c *ppl.Ctx) {
+	base := c.Sample("base", dist.HalfNormal(1))
+	weights := c.Sample("weights", dist.Dirichlet([]float64{1, 1, 1})) // of last return, last variance, neither
+	y := c.Data("returns")
+	n := int(y.Shape()[0])
+	_, variance := c.Scan(n, []torch.Tensor{base}, func(c *ppl.Ctx, t int, carry []torch.Tensor) (
+		next []torch.Tensor, out torch.Tensor) {
+		v := carry[0]
+		after := base.Mul(weights.At(2)).Add(weights.At(0).Mul(y.At(t).Square())).Add(weights.At(1).Mul(v))
+		return []torch.Tensor{after}, v
+	})
+	c.Plate("time", 0, func(c *ppl.Ctx) {
+		c.Observe("y", dist.Normal(0, variance.Sqrt()), y)
+	})
+}
+
+// returns are a simulated year of the model volatility, with weights 0.2, 0.7 and 0.1.
+func returns() (infer.Batch, error) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	y, v := make([]float64, 250), 1.0
+	for t := range y {
+		y[t] = math.Sqrt(v) * rng.NormFloat64()
+		v = 0.1 + 0.2*y[t]*y[t] + 0.7*v
+	}
+	t, err := torch.FromSlice(y)
+	return infer.Batch{"returns": t}, err
 }
 
 func data() (infer.Batch, error) {
@@ -123,6 +154,23 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("\nThe mixture's unconstrained parameters: %v\n\n", program.Layout())
+
+	year, err := returns()
+	if err != nil {
+		return err
+	}
+	series, err := fit(ctx, volatility, year)
+	if err != nil {
+		return err
+	}
+	if rows, err = series.Summary(); err != nil {
+		return err
+	}
+	fmt.Printf("A series whose variance changes; %s:\n", series.Attrs()["gradient"])
+	if err := draws.FormatTable(os.Stdout, rows, nil); err != nil {
+		return err
+	}
+	fmt.Println()
 
 	graph, err := ppl.Render(schools, batch)
 	if err != nil {

@@ -1,14 +1,11 @@
 package posteriors
 
 import (
-	"math/bits"
-
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // hmmExample is a hidden Markov chain of two states that are seen through normal noise (posteriordb, hmm_example):
@@ -22,7 +19,6 @@ func hmmExample(d *Data) Posterior {
 	if k := d.count("K", 1); k != 2 {
 		d.fail("K is %d: the model has 2 states", k)
 	}
-	rest := padding(d, n-1)
 	centres := d.tensor([]float64{3, 10}, 2)
 	return Posterior{
 		Model: func(c *ppl.Ctx) {
@@ -30,46 +26,28 @@ func hmmExample(d *Data) Posterior {
 			theta2 := c.Sample("theta2", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
 			mu := c.Sample("mu", dist.ImproperUniform(support.PositiveOrdered, nil, []int64{2}))
 			c.Factor("mu_prior", sum(dist.Normal(centres, 1).LogProb(mu)))
-			transition := torch.Stack(0, theta1, theta2).Log()
-			c.Factor("y", forward(transition, dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1)), rest, n))
+			states := dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1))
+			c.Factor("y", forward(c, torch.Stack(0, theta1, theta2), states, n))
 		},
 		Batch: infer.Batch{"y": d.vectorTensor("y", n)},
 	}
 }
 
-// forward is the forward algorithm (Rabiner 1989, Proceedings of the IEEE 77, 257–286), log Σ p(y, states), from the
-// logarithms of the transition matrix, [S, S], and of the densities in each state, [T, S]. A step of time is the matrix
+// forward is the forward algorithm with scaling (Rabiner 1989, Proceedings of the IEEE 77, 257–286), log Σ p(y, states),
+// from the transition matrix, [S, S], and the logarithms of the densities in each state, [T, S]:
 //
-//	M_t(r, s) = log transition(r, s) + log p(y_t | s)
+//	a_t(s) = Σ_r p_{t−1}(r) transition(r, s) exp(l_t(s) − m_t),  c_t = Σ_s a_t(s),  p_t = a_t / c_t
 //
-// and the algorithm their product, in which logsumexp is the sum. The product is associative, so that neighbours are
-// multiplied in pairs, all at once: log₂ T rounds instead of T. The padding is that of padding(T − 1).
-func forward(transition, emission torch.Tensor, padding *ts.Tensor, times int) torch.Tensor {
-	first := emission.At(0)
-	product := transition.Unsqueeze(0).Add(emission.Slice(0, 1, times).Unsqueeze(1))
-	n := int64(times - 1)
-	if padding != nil {
-		product = torch.Cat(0, product, padding)
-		n += padding.MustSize()[0]
-	}
-	for ; n > 1; n /= 2 {
-		pair := product.Reshape(n/2, 2, 2, 2).T().MustUnbind(1, false)
-		product = torch.Of(pair[0]).Unsqueeze(-1).Add(torch.Of(pair[1]).Unsqueeze(1)).LogSumExp(2)
-	}
-	return first.Unsqueeze(-1).Add(product.At(0)).LogSumExp(0, 1)
-}
-
-// padding is the identity matrices, as logarithms, that make of n matrices a power of two; nil where there are none to
-// add. In the place of −∞, which has no gradient, is a number whose exponential is 0.
-func padding(d *Data, n int) *ts.Tensor {
-	var flat []float64
-	k := int64(0)
-	for n+int(k) < 1<<bits.Len(uint(n-1)) {
-		flat = append(flat, 0, -1e300, -1e300, 0)
-		k++
-	}
-	if k == 0 {
-		return nil
-	}
-	return d.tensor(flat, k, 2, 2)
+// and the logarithm is Σ_t (m_t + log c_t), where m_t is the larger of the l_t(s).
+func forward(c *ppl.Ctx, transition, logDensity torch.Tensor, times int) torch.Tensor {
+	most := logDensity.Slice(1, 0, 1).Max(logDensity.Slice(1, 1, 2)).Squeeze(-1)
+	density := logDensity.Sub(most.Unsqueeze(-1)).Exp()
+	first := density.At(0).Sum()
+	_, sums := c.Scan(times-1, []torch.Tensor{density.At(0).Div(first)}, func(c *ppl.Ctx, t int, carry []torch.Tensor) (
+		next []torch.Tensor, total torch.Tensor) {
+		joint := carry[0].MatMul(transition).Mul(density.At(t + 1))
+		total = joint.Sum()
+		return []torch.Tensor{joint.Div(total)}, total
+	})
+	return sums.Log().Sum().Add(first.Log()).Add(most.Sum())
 }

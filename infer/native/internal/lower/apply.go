@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	mostCells = 4096 // an operation is done box by box up to so many boxes,
-	mostNew   = 16   // of which so many may need a value of their own; else the operands are put together first
+	mostCells  = 4096 // an operation is done box by box up to so many boxes,
+	mostNew    = 16   // of which so many may need a value of their own; else the operands are put together first
+	mostSingle = 8    // if most of these have one element, fewer may
+	fewBoxes   = 16   // from so many cells on, boxes are added to them one by one
 )
 
 // apply is a pointwise operation on arrays that broadcast. It is done box by box.
@@ -20,6 +22,13 @@ func (g *graph) apply(op ir.Op, arrays ...array) array {
 	}
 	if slices.Contains(sizes, 0) {
 		return array{sizes: sizes}
+	}
+	if op == ir.Add {
+		for i := range ins {
+			if out, ok := g.addBoxes(ins[1-i], ins[i]); ok {
+				return out
+			}
+		}
 	}
 	grid := g.grid(op, sizes, ins)
 	if grid == nil {
@@ -58,7 +67,7 @@ func (g *graph) grid(op ir.Op, sizes []int, ins []array) [][]ref {
 			fresh++
 		}
 	})
-	if fresh > mostNew && n > 1 {
+	if n > 1 && (fresh > mostNew || fresh >= mostSingle && ir.Iterations(sizes) <= 2*fresh) {
 		return nil
 	}
 	return out
@@ -209,4 +218,29 @@ func walk(sizes []int, f func(at []int)) {
 			return
 		}
 	}
+}
+
+// addBoxes adds an array that is zero but for a few boxes to one of many cells: only those change. Gradients of the
+// elements of a vector come one by one, and each of their sums would go through all cells otherwise.
+func (g *graph) addBoxes(a, b array) (array, bool) {
+	if len(a.cells) < fewBoxes {
+		return array{}, false
+	}
+	var boxes []cell
+	for _, c := range b.cells {
+		if x, ok := c.ref.number(); !ok || x != 0 {
+			boxes = append(boxes, c)
+		}
+	}
+	if len(boxes) > mostNew || 4*len(boxes) > len(a.cells) {
+		return array{}, false
+	}
+	for _, c := range boxes {
+		part := a
+		for d := range c.lo {
+			part = part.narrow(d, c.lo[d], c.sizes[d])
+		}
+		a = g.overlay(a, c.lo, g.apply(ir.Add, part, single(c.sizes, c.ref)))
+	}
+	return a, true
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// ofLoops are models that are loops over time.
+func ofLoops() []model {
+	return []model{
+		{name: "arma11_scan", model: arma(200), batch: infer.Batch{"y": noise(200, 3)}},
+		{name: "hmm4_scan", model: hiddenMarkov(400, 4, true), batch: infer.Batch{"y": noise(400, 4)}},
+		{name: "hmm4_products_scan", model: hiddenMarkov(400, 4, false), batch: infer.Batch{"y": noise(400, 4)}},
+	}
+}
+
+// noise are normal numbers.
+func noise(n int, seed uint64) *ts.Tensor {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	y := make([]float64, n)
+	for i := range y {
+		y[i] = rng.NormFloat64()
+	}
+	return torch.Must(torch.FromSlice(y))
+}
+
+// arma is the model ARMA(1,1) of n numbers, with the errors of its predictions as the carry:
+//
+//	e_t = y_t − (mu + phi y_{t−1} + theta e_{t−1}),  e_t ~ N(0, sigma)
+func arma(n int) ppl.Model {
+	return func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		phi := c.Sample("phi", dist.Normal(0, 2))
+		theta := c.Sample("theta", dist.Normal(0, 2))
+		sigma := c.Sample("sigma", dist.HalfCauchy(2.5))
+		y := c.Data("y")
+		first := y.At(0).Sub(mu.Add(phi.Mul(mu)))
+		_, rest := c.Scan(n-1, []torch.Tensor{first}, func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor,
+			torch.Tensor) {
+			e := y.At(t + 1).Sub(mu.Add(phi.Mul(y.At(t))).Add(theta.Mul(carry[0])))
+			return []torch.Tensor{e}, e
+		})
+		c.Factor("first", dist.Normal(0, sigma).LogProb(first))
+		c.Factor("rest", dist.Normal(0, sigma).LogProb(rest).Sum())
+	}
+}
+
+// hiddenMarkov is a chain of k hidden states, each seen through normal noise: the forward algorithm in logarithms, or
+// in probabilities that each step divides by their sum.
+func hiddenMarkov(n, k int, logarithms bool) ppl.Model {
+	return func(c *ppl.Ctx) {
+		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(int64(k), int64(k)).Add(1)))
+		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int64{int64(k)}))
+		c.Factor("mu_prior", dist.Normal(0, 3).LogProb(mu).Sum())
+		emission := dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1))
+		if logarithms {
+			log := rows.Log()
+			last, _ := c.Scan(n-1, []torch.Tensor{emission.At(0).Sub(math.Log(float64(k)))},
+				func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor, torch.Tensor) {
+					return []torch.Tensor{carry[0].Unsqueeze(-1).Add(log).LogSumExp(0).Add(emission.At(t + 1))}, torch.Of(0)
+				})
+			c.Factor("y", last[0].LogSumExp(0))
+			return
+		}
+		first := emission.At(0).Exp().Div(float64(k))
+		density := emission.Exp()
+		_, sums := c.Scan(n-1, []torch.Tensor{first.Div(first.Sum())},
+			func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor, torch.Tensor) {
+				joint := carry[0].Unsqueeze(-1).Mul(rows).Sum(0).Mul(density.At(t + 1))
+				sum := joint.Sum()
+				return []torch.Tensor{joint.Div(sum)}, sum
+			})
+		c.Factor("y", sums.Log().Sum().Add(first.Sum().Log()))
+	}
+}
