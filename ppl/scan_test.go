@@ -107,15 +107,15 @@ func TestScanCompiled(t *testing.T) {
 		ops[n] = report.Ops
 		y := floats(t, batch["y"])
 		want := func(x []float64) float64 {
-			a, b := logistic(x[1]), logistic(x[2])
-			lp := normal(x[0], 0, 1)
+			a, b, mu := logistic(x[0]), logistic(x[1]), x[2] // in the order of their names
+			lp := normal(mu, 0, 1)
 			for _, p := range []float64{a, b} { // Beta(2, 5) has the density 30 p (1 − p)⁴
 				lp += math.Log(30*p*math.Pow(1-p, 4)) + math.Log(p*(1-p))
 			}
 			v := 1.0
 			for _, s := range y {
-				lp += normal(s, x[0], math.Sqrt(v))
-				v = a*(s-x[0])*(s-x[0]) + b*v + 0.2
+				lp += normal(s, mu, math.Sqrt(v))
+				v = a*(s-mu)*(s-mu) + b*v + 0.2
 			}
 			return lp
 		}
