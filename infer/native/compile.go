@@ -125,6 +125,12 @@ func (s Source) planned(points [][]float64, tier Tier, o Options, report *Report
 	}
 	leaves := ir.Leaves(plan.Steps)
 	report.Loops = len(leaves)
+	report.Notes = plan.Notes
+	for _, step := range plan.Steps {
+		if step.Kind == ir.Repeat {
+			report.OverTime++
+		}
+	}
 	for _, step := range leaves {
 		report.Ops += max(len(step.Body), 1)
 	}

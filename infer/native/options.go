@@ -59,15 +59,17 @@ type Options struct {
 
 // Report says what became of a log density.
 type Report struct {
-	Tier     Tier    // C, VM, Replay or Eager
-	Reason   string  // why it is not a faster tier; "" for C
-	Ops      int     // instructions in the loops of the plan; operations of a replay
-	Loops    int     // steps of the plan
-	Compiler string  // of C: its version, "" where it is linked; of VM: the instruction set
-	Linked   bool    // C is linked into this program
-	Cached   bool    // C was in the cache
-	Seconds  float64 // that recording and compiling took
-	Error    float64 // the largest difference to eager evaluation that was seen, scaled
+	Tier     Tier     // C, VM, Replay or Eager
+	Reason   string   // why it is not a faster tier; "" for C
+	Ops      int      // instructions in the loops of the plan; operations of a replay
+	Loops    int      // steps of the plan
+	OverTime int      // loops over time among them, each of several steps
+	Notes    []string // loops over time that were found and stay unrolled, with the reasons
+	Compiler string   // of C: its version, "" where it is linked; of VM: the instruction set
+	Linked   bool     // C is linked into this program
+	Cached   bool     // C was in the cache
+	Seconds  float64  // that recording and compiling took
+	Error    float64  // the largest difference to eager evaluation that was seen, scaled
 }
 
 // String is one line.
@@ -78,11 +80,23 @@ func (r Report) String() string {
 	case Replay:
 		return fmt.Sprintf("replay (%d operations of libtorch): %s", r.Ops, r.Reason)
 	case VM:
-		return fmt.Sprintf("vm (%d operations in %d loops): %s", r.Ops, r.Loops, r.Reason)
+		return fmt.Sprintf("vm (%s): %s", r.size(), r.Reason)
 	}
 	by := r.Compiler
 	if r.Linked {
 		by = "linked"
 	}
-	return fmt.Sprintf("%s (%d operations in %d loops, %s)", r.Tier, r.Ops, r.Loops, by)
+	return fmt.Sprintf("%s (%s, %s)", r.Tier, r.size(), by)
+}
+
+// size says how much a plan does.
+func (r Report) size() string {
+	s := fmt.Sprintf("%d operations in %d loops", r.Ops, r.Loops)
+	if r.OverTime > 0 {
+		s += fmt.Sprintf(", %d over time", r.OverTime)
+	}
+	for _, n := range r.Notes {
+		s += "; " + n
+	}
+	return s
 }

@@ -181,8 +181,9 @@ type Plan struct {
 	Buffers  []Buffer
 	Prologue []Step
 	Steps    []Step
-	Inputs   []Slot // what the batch must be
-	Outputs  []Slot // what Aux buffers are
+	Inputs   []Slot   // what the batch must be
+	Outputs  []Slot   // what Aux buffers are
+	Notes    []string // what stays as it is, and why; of no meaning for a machine
 }
 
 // Slot describes a tensor that goes in or out by pointer. It is contiguous.

@@ -28,6 +28,7 @@ func emit(plan *ir.Plan, g *graph, outs []output) error {
 		roots = append(roots, v)
 	}
 	g.roll(roots)
+	plan.Notes = g.notes
 	live := alive(roots)
 	for _, v := range live {
 		e.live[v] = true

@@ -35,10 +35,15 @@ func (g *graph) roll(roots []*value) {
 		list := listed(roots, part)
 		signs := signatures(list)
 		for _, tries := range regions(spans(signs)) {
-			for _, s := range tries {
-				if g.rollSpan(list, s, roots) {
-					break
-				}
+			var reason string
+			rolled := slices.ContainsFunc(tries, func(s span) bool {
+				why := g.rollSpan(list, s, roots)
+				reason = why
+				return why == ""
+			})
+			if !rolled {
+				s := tries[len(tries)-1]
+				g.notes = append(g.notes, fmt.Sprintf("%d turns of %d operations stay as they are: %s", s.turns, s.p, reason))
 			}
 		}
 	}

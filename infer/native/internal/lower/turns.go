@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -40,12 +41,12 @@ type outcome struct {
 	again *value // a copy of v, with slots of turns before, for those who read back
 }
 
-// rollSpan makes a repetition a loop, and says whether it is one.
-func (g *graph) rollSpan(list []*value, s span, roots []*value) bool {
+// rollSpan makes a repetition a loop; where it is none it says why.
+func (g *graph) rollSpan(list []*value, s span, roots []*value) string {
 	l := &loop{g: g, list: list, start: s.start, p: s.p, turns: s.turns}
 	l.rotate()
-	if !l.classify() {
-		return false
+	if why := l.classify(); why != "" {
+		return why
 	}
 	l.direct()
 	l.made = make([]outcome, l.p)
@@ -70,7 +71,7 @@ func (g *graph) rollSpan(list []*value, s span, roots []*value) bool {
 			v.substitute(moved)
 		}
 	}
-	return true
+	return ""
 }
 
 // at is value k of a turn.
@@ -112,8 +113,9 @@ func floor(a, b int) int {
 	return q
 }
 
-// classify finds out what references are in all turns, and leaves out turns at both ends that differ.
-func (l *loop) classify() bool {
+// classify finds out what references are in all turns, and leaves out turns at both ends that differ. It says why there
+// is no loop.
+func (l *loop) classify() string {
 	l.member = map[*value]position{}
 	for turn := range l.turns {
 		for k := range l.p {
@@ -128,7 +130,7 @@ func (l *loop) classify() bool {
 			step, ixStep := l.steps(k, i, middle)
 			same := func(turn int) bool { return l.consistent(k, i, turn, step, ixStep) }
 			if !same(middle) {
-				return false
+				return fmt.Sprintf("what operation %d reads does not move on evenly at turn %d", k, middle)
 			}
 			for t := middle; t > first; t-- {
 				if !same(t - 1) {
@@ -149,19 +151,19 @@ func (l *loop) classify() bool {
 	l.start += first * l.p
 	l.turns = last - first + 1
 	if l.turns < fewestTurns {
-		return false
+		return fmt.Sprintf("only %d turns behind one another read evenly", l.turns)
 	}
 	l.reads = make([][]read, l.p)
 	for k := range l.p {
 		for i := range l.at(k, 0).references() {
 			r, ok := l.read(k, i)
 			if !ok {
-				return false
+				return fmt.Sprintf("operation %d reads constants of several forms", k)
 			}
 			l.reads[k] = append(l.reads[k], r)
 		}
 	}
-	return true
+	return ""
 }
 
 // steps is how the offset of reference i of value k, and that of its index, change from one turn to the next.

@@ -143,6 +143,7 @@ func contiguous(sizes []int) []int {
 type graph struct {
 	values []*value
 	byKey  map[string]*value
+	notes  []string // loops over time that stay as they are, with the reasons
 }
 
 func newGraph() *graph { return &graph{byKey: map[string]*value{}} }

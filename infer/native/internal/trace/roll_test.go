@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -87,6 +88,17 @@ var loops = []struct {
 		}
 		return s.Square().Neg()
 	}},
+	{"steps of two kinds", 2, 2, func(x torch.Tensor, y []torch.Tensor) torch.Tensor {
+		s := x.At(0)
+		for t := range 59 {
+			if t%2 == 0 {
+				s = s.Mul(x.At(1)).Tanh().Add(y[0].At(t))
+			} else {
+				s = s.Sub(x.At(1)).Sin().Mul(y[0].At(t))
+			}
+		}
+		return s.Square().Neg()
+	}},
 	{"two steps back", 3, 2, func(x torch.Tensor, y []torch.Tensor) torch.Tensor {
 		a, b := x.At(0), x.At(0)
 		sum := torch.Of(0)
@@ -120,7 +132,7 @@ func TestLoopsOverTime(t *testing.T) {
 			for _, step := range plan.Steps {
 				if step.Kind == ir.Repeat {
 					repeats++
-					assert.GreaterOrEqual(t, step.Times, 50)
+					assert.GreaterOrEqual(t, step.Times, 25)
 				}
 			}
 			for _, step := range ir.Leaves(plan.Steps) {
@@ -133,6 +145,23 @@ func TestLoopsOverTime(t *testing.T) {
 			agreesEverywhere(t, s, plan, at)
 		})
 	}
+}
+
+// A loop whose steps read data at uneven distances stays as it is, with the reason, and is right.
+func TestUnevenLoop(t *testing.T) {
+	s := timeSource(2, []torch.Tensor{series(60)}, func(x torch.Tensor, y []torch.Tensor) torch.Tensor {
+		s := x.At(0)
+		for t := range 60 {
+			s = s.Mul(x.At(1)).Tanh().Add(y[0].At(t * t % 59))
+		}
+		return s.Square().Neg()
+	})
+	plan := compile(t, s)
+	for _, step := range plan.Steps {
+		assert.NotEqual(t, ir.Repeat, step.Kind)
+	}
+	assert.Contains(t, strings.Join(plan.Notes, "; "), "stay as they are: ")
+	agreesEverywhere(t, s, plan, points(5, 2, 0.5, 2))
 }
 
 // timeSource is a log density of data in a batch.
