@@ -198,7 +198,8 @@ func (x Tensor) Pow(y any) Tensor {
 	return wrap(x.t.MustPow(w.t, false))
 }
 
-// Min is the smaller of x and y, element by element.
+// Min is the smaller of x and y, element by element. Where they are equal, each of two tensors has half the derivative;
+// beside a number, x has 1 or 0 of it, as libtorch's version has it: a formula should not take such a place.
 func (x Tensor) Min(y any) Tensor {
 	w := Of(y)
 	switch {
@@ -212,7 +213,7 @@ func (x Tensor) Min(y any) Tensor {
 	return wrap(x.t.MustMinimum(w.t, false))
 }
 
-// Max is the larger of x and y, element by element.
+// Max is the larger of x and y, element by element, with derivatives as those of Min.
 func (x Tensor) Max(y any) Tensor {
 	w := Of(y)
 	switch {
@@ -226,7 +227,7 @@ func (x Tensor) Max(y any) Tensor {
 	return wrap(x.t.MustMaximum(w.t, false))
 }
 
-// Clamp is x kept between low and high; outside, the gradient is 0.
+// Clamp is x kept between low and high; outside, the gradient is 0, and at low and high as that of Min.
 func (x Tensor) Clamp(low, high any) Tensor {
 	l, h := Of(low), Of(high)
 	if !x.isNumber() && l.isNumber() && h.isNumber() {

@@ -111,11 +111,11 @@ func (p place) test(ctx context.Context, version string, packages []string) erro
 	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	if err := p.report(version, results); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("the table has what was tested until the interruption: %w", ctx.Err())
 	}
 	var failed *exec.ExitError
 	if errors.As(ended, &failed) {

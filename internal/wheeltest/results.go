@@ -32,7 +32,7 @@ type results struct {
 	packages map[string]*result
 }
 
-// read reads events to their end, and writes the output of what fails to log.
+// read reads events to their end, and writes the packages that pass and the output of what fails to log.
 func read(in io.Reader, log io.Writer) (*results, error) {
 	r := &results{packages: map[string]*result{}}
 	output := map[[2]string]string{}
@@ -54,6 +54,9 @@ func read(in io.Reader, log io.Writer) (*results, error) {
 				fmt.Fprint(log, output[key])
 			}
 			delete(output, key)
+			if e.Action == "pass" && e.Test == "" {
+				fmt.Fprintf(log, "ok %s %.0f s\n", e.Package, e.Elapsed)
+			}
 			r.add(e)
 		}
 	}

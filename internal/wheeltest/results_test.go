@@ -30,7 +30,7 @@ func TestTable(t *testing.T) {
 	var log, table bytes.Buffer
 	r, err := read(strings.NewReader(events), &log)
 	require.NoError(t, err)
-	assert.Equal(t, "1 is not 2\nd.go:1: no\n", log.String())
+	assert.Equal(t, "ok example.com/kelvin/a 2 s\n1 is not 2\nd.go:1: no\n", log.String())
 	r.table(&table, "9.9.9")
 	assert.Equal(t, "| package | libtorch 9.9.9 | tests | s |\n|---|---|---:|---:|\n"+
 		"| `a` | ok | 1 | 2 |\n| `b/c` | FAIL: TestX/deep, TestXY | 0 | 8 |\n| `d` | FAIL | 0 | 0 |\n"+
