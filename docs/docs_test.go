@@ -3,6 +3,7 @@ package docs_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -12,12 +13,13 @@ func TestBlocks(t *testing.T) {
 	const first = "../examples/eightschools/main.go"
 	for _, c := range []struct {
 		doc   string
-		first string // the program of the first block
+		first string // the program of the first block: a file, or a folder of files
 		rest  string // and that of the others; "" where they are single lines
 	}{
 		{"tutorial.md", "../examples/tutorial/main.go", "../examples/tutorial/main.go"},
 		{"language.md", first, "../examples/language/main.go"},
 		{"data.md", "../data/example_test.go", ""},
+		{"tutorials/1-logistic-regression.md", "../examples/diabetes", "../examples/diabetes"},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
 		{"../README.md", first, first},
 	} {
@@ -37,15 +39,31 @@ func TestBlocks(t *testing.T) {
 			if path == "" {
 				continue
 			}
-			program, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(string(program), b) {
+			if program := source(t, path); !strings.Contains(program, b) {
 				t.Errorf("%s, block %d is not in %s:\n%s", c.doc, i, path, b)
 			}
 		}
 	}
+}
+
+// source is the text of a file, or of all Go files in a folder.
+func source(t *testing.T, path string) (text string) {
+	t.Helper()
+	files := []string{path}
+	if filepath.Ext(path) == "" {
+		var err error
+		if files, err = filepath.Glob(filepath.Join(path, "*.go")); err != nil || len(files) == 0 {
+			t.Fatalf("no Go files in %s: %v", path, err)
+		}
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(b)
+	}
+	return text
 }
 
 // TestFirstProgram counts the lines of the program that README and the language page open with: at most 30, without the
