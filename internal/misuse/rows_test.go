@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/diag/plot"
+	"github.com/kelvin-ppl/kelvin/diag/sbc"
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -96,6 +97,10 @@ var rows = []row{
 	{"loo.WAIC", loo.WAIC},
 	{"plot.Kinetic", plot.Kinetic},
 	{"plot.Reliability", plot.Reliability},
+	{"(*sbc.Result).Curve", (*sbc.Result).Curve},
+	{"(*sbc.Result).Diagnose", (*sbc.Result).Diagnose},
+	{"(*sbc.Result).Replications", (*sbc.Result).Replications},
+	{"sbc.Run", sbc.Run},
 	{"(*score.Predictive).Add", (*score.Predictive).Add},
 	{"(*score.Predictive).AddBinaryLogits", (*score.Predictive).AddBinaryLogits},
 	{"(*score.Predictive).AddLogits", (*score.Predictive).AddLogits},
