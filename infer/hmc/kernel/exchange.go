@@ -43,16 +43,22 @@ func (s *Swaps) Rate(pair int) float64 {
 }
 
 // Rejection is the mean probability that a swap of a pair is refused, over the sampling phase. It has less noise than
-// 1 - Rate.
+// 1 - Rate. It is NaN for a pair that is not there.
 func (s *Swaps) Rejection(pair int) float64 {
+	if s == nil || pair < 0 || pair >= min(len(s.SamplingRefused), len(s.SamplingTried)) {
+		return math.NaN()
+	}
 	return s.SamplingRefused[pair] / float64(s.SamplingTried[pair])
 }
 
 // Barrier is Λ at each rung, the sum of the rejections of the pairs before it (Syed et al. 2022): what a replica has to
 // get over on its way, whatever the number of rungs. The last is the global barrier.
 func (s *Swaps) Barrier() []float64 {
+	if s == nil {
+		return nil
+	}
 	out := make([]float64, len(s.Ladder))
-	for i := range s.Tried {
+	for i := range min(len(s.Tried), len(out)-1) {
 		out[i+1] = out[i] + s.Rejection(i)
 	}
 	return out
@@ -60,6 +66,9 @@ func (s *Swaps) Barrier() []float64 {
 
 // Trips is the number of round trips so far, of all replicas.
 func (s *Swaps) Trips() (n int64) {
+	if s == nil {
+		return 0
+	}
 	for _, e := range s.RoundTrips {
 		n += e
 	}
@@ -68,7 +77,12 @@ func (s *Swaps) Trips() (n int64) {
 
 // RoundTripRate is the number of round trips for each round of swaps, of all replicas together, over the sampling
 // phase.
-func (s *Swaps) RoundTripRate() float64 { return float64(s.SamplingTrips) / float64(s.SamplingRounds) }
+func (s *Swaps) RoundTripRate() float64 {
+	if s == nil {
+		return math.NaN()
+	}
+	return float64(s.SamplingTrips) / float64(s.SamplingRounds)
+}
 
 // BestRate is the round trip rate that even and odd pairs reach where the replicas forget their energies between swaps,
 //
@@ -77,6 +91,9 @@ func (s *Swaps) RoundTripRate() float64 { return float64(s.SamplingTrips) / floa
 // with the rejections r_i (Syed et al. 2022, theorem 1). A rate far below it says that replicas do not move enough
 // between swaps.
 func (s *Swaps) BestRate() float64 {
+	if s == nil {
+		return math.NaN()
+	}
 	sum := 0.0
 	for i := range s.Tried {
 		r := s.Rejection(i)
@@ -85,8 +102,11 @@ func (s *Swaps) BestRate() float64 {
 	return 1 / (2 + 2*sum)
 }
 
-// SlopeVariance is the variance of the slope at a rung over the sampling phase.
+// SlopeVariance is the variance of the slope at a rung over the sampling phase; NaN for a rung that is not there.
 func (s *Swaps) SlopeVariance(rung int) float64 {
+	if s == nil || rung < 0 || rung >= min(len(s.SlopeSquares), len(s.Slopes)) {
+		return math.NaN()
+	}
 	return s.SlopeSquares[rung] / float64(s.Slopes[rung]-1)
 }
 
