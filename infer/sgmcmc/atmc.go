@@ -168,21 +168,20 @@ func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
 		c.fusedRelative(p, momenta)
 		p.Multiply(fuse.A, 1, fuse.A, fuse.D)
 	}
-	p.Decay(fuse.B, h, fuse.A)          // u
-	p.Divide(fuse.A, 1, fuse.B, fuse.A) // −k
-	terms := []fuse.Term{of(1, momenta), of(1, fuse.B), of(-1, fuse.A)}
+	p.Decay(fuse.B, h, fuse.A)               // k
+	p.Multiply(fuse.A, -1, fuse.A, fuse.B)   // u
+	p.Multiply(fuse.E, 1, fuse.A, momenta)   // damping
+	p.Multiply(fuse.D, 1, fuse.B, fuse.Grad) // kg
+	terms := []fuse.Term{of(1, momenta), of(1, fuse.E), of(1, fuse.D)}
 	if m.Tau > 0 {
-		p.Clamp(fuse.D, xi, math.Inf(-1), friction)
-		p.Shift(fuse.D, fuse.D, -friction) // −α
-		p.Multiply(fuse.D, 1, fuse.D, fuse.A)
-		p.Shift(fuse.E, fuse.B, 2)
-		p.Multiply(fuse.D, 1, fuse.D, fuse.E)
-		p.Root(fuse.D, 1, fuse.D, 0)
-		p.Multiply(fuse.D, 1, fuse.D, fuse.Noise)
-		terms = append(terms, of(math.Sqrt(m.Tau*c.Mass), fuse.D))
+		p.Combine(fuse.D, of(1, fuse.D), of(1, fuse.E))
+		terms = []fuse.Term{of(1, momenta), of(1, fuse.D), of(math.Sqrt(m.Tau*c.Mass), fuse.E)}
+		p.Clamp(fuse.E, xi, math.Inf(-1), friction)
+		p.Product(fuse.B, -1, fuse.B, fuse.E, -friction) // αk
+		p.Product(fuse.E, 1, fuse.B, fuse.A, 2)
+		p.Root(fuse.E, 1, fuse.E, 0)
+		p.Multiply(fuse.E, 1, fuse.E, fuse.Noise)
 	}
-	p.Multiply(fuse.B, 1, fuse.B, momenta)   // damping
-	p.Multiply(fuse.A, 1, fuse.A, fuse.Grad) // −kg
 	p.Combine(momenta, terms...)
 	if c.Speed == 0 {
 		p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, momenta))
@@ -192,18 +191,17 @@ func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
 		return
 	}
 	c.fusedRelative(p, momenta)
-	p.Multiply(fuse.E, 1, fuse.E, fuse.D) // the cube
 	p.Multiply(fuse.A, 1, momenta, fuse.D)
 	p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, fuse.A))
+	p.Multiply(fuse.E, 1, fuse.D, fuse.D)
+	p.Multiply(fuse.D, 1, fuse.E, fuse.D) // the cube
 	p.Multiply(fuse.A, 1, fuse.A, fuse.A)
-	p.Combine(xi, of(1, xi), of(h/c.Mass, fuse.A), of(-h*m.Tau, fuse.E))
+	p.Combine(xi, of(1, xi), of(h/c.Mass, fuse.A), of(-h*m.Tau, fuse.D))
 }
 
-// fusedRelative is relative in registers D and E.
+// fusedRelative puts m/M(p) in register D.
 func (c ATMC) fusedRelative(p *fuse.Program, momenta fuse.Register) {
 	mc := c.Mass * c.Speed
-	p.Multiply(fuse.E, 1/(mc*mc), momenta, momenta)
-	p.Shift(fuse.E, fuse.E, 1)
-	p.Inverse(fuse.E, 1, fuse.E)
-	p.Root(fuse.D, 1, fuse.E, 0)
+	p.Multiply(fuse.D, 1/(mc*mc), momenta, momenta)
+	p.InverseRoot(fuse.D, 1, fuse.D, 1)
 }

@@ -77,11 +77,11 @@ func (c PSGLD) fused(_ *PSGLDState, p *fuse.Program, m *method.Move) {
 	p.Multiply(fuse.A, 1, fuse.Grad, fuse.Grad)
 	p.Combine(square, of(c.Decay, square), of(1-c.Decay, fuse.A))
 	p.Root(fuse.A, 1, square, c.Eps)
-	p.Inverse(fuse.A, 1, fuse.A) // G
-	p.Multiply(fuse.B, 1, fuse.A, fuse.Grad)
+	p.InverseRoot(fuse.A, 1, fuse.A, 0)
+	p.Multiply(fuse.B, 1, fuse.A, fuse.A) // G
+	p.Multiply(fuse.B, 1, fuse.B, fuse.Grad)
 	terms := []fuse.Term{of(1, fuse.Theta), of(m.LR, fuse.B)}
 	if scale := math.Sqrt(2 * m.Tau * m.LR); scale > 0 {
-		p.Root(fuse.A, 1, fuse.A, 0)
 		p.Multiply(fuse.A, 1, fuse.A, fuse.Noise)
 		terms = append(terms, of(scale, fuse.A))
 	}

@@ -3,14 +3,17 @@
 
 // The sum in double precision, in an order that no instruction set changes.
 static double NAME(sum)(const REAL *x, long n) {
-  double part[8] = {0};
+  double part[32] = {0};
   long i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int l = 0; l < 8; l++)
+  for (; i + 32 <= n; i += 32)
+    for (int l = 0; l < 32; l++)
       part[l] += (double)x[i + l];
   for (int l = 0; i < n; i++, l++)
     part[l] += (double)x[i];
-  return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+  for (int half = 16; half > 0; half /= 2)
+    for (int l = 0; l < half; l++)
+      part[l] += part[l + half];
+  return part[0];
 }
 
 // Makes block b of a chain. A register is what the update began with until an operation writes to it.
@@ -31,8 +34,18 @@ static void NAME(block)(const void *of, long chain, long b) {
       for (long i = 0; i < n; i++)
         scratch[r][i] = from[chain];
   }
-  if (p->noise)
-    NORMAL(p->seed, j->streams[chain], p->offset + (uint64_t)(at / 2), n, v[KELVIN_NOISE]);
+  // What the block reads and writes comes into the cache while its noise is made.
+  for (long i = 0; p->noise && i < n; i += AHEAD) {
+    const long some = n - i < AHEAD ? n - i : AHEAD;
+    for (int r = 0; r < KELVIN_REGISTERS; r++)
+      if (p->kinds[r] == KELVIN_ROWS)
+        for (long l = i; l < i + some; l += 64 / (long)sizeof(REAL)) {
+          __builtin_prefetch(v[r] + l, 0);
+          if (p->to[r])
+            __builtin_prefetch(to[r] + l, 1);
+        }
+    NORMAL(p->seed, j->streams[chain], p->offset + (uint64_t)((at + i) / 2), some, v[KELVIN_NOISE] + i);
+  }
   for (int o = 0; o < p->count; o++) {
     const kelvin_op *op = &j->ops[o];
     if (op->code == KELVIN_MEAN) {
@@ -69,5 +82,4 @@ static inline void NAME(numbers)(const job *j, long chain, double *means) {
 #undef NAME
 #undef MULTIPLY_ADD
 #undef NORMAL
-#undef LANES
-#undef ROOTS
+#undef FAST_ROOTS

@@ -1,6 +1,7 @@
 // The operations of kelvin_op on the elements of registers, for one precision and one instruction set: REAL is the type
 // of the elements, WORD a whole number of its size, NAME gives the name of a function, MULTIPLY_ADD(a, b, c) is ab + c,
-// with one rounding or two.
+// with one rounding or two. With FAST_ROOTS roots are computed in vectors, to a unit of the last place: a compiler leaves
+// them to the C library, which is to set errno.
 
 // A register may be read and written by one operation, at the same element.
 #ifndef KELVIN_EACH
@@ -15,7 +16,7 @@
 
 // exp(x) - 1 for x <= 0, to about a unit of the last place: with x = k log 2 + r and |r| <= log 2 / 2 it is
 // 2^k p + (2^k - 1), with p the series of exp(r) - 1. Adding a large number rounds x / log 2 to k and leaves its bits.
-static inline REAL NAME(decay)(REAL x) {
+static inline REAL NAME(less)(REAL x) {
   const int single = sizeof(REAL) == 4;
   const REAL magic = single ? 12582912.0 : 6755399441055744.0; // 1.5 2^23, 1.5 2^52
   const REAL high = single ? 0.693145751953125 : 0x1.62e42fee00000p-1;
@@ -52,6 +53,58 @@ static inline REAL NAME(decay)(REAL x) {
   return MULTIPLY_ADD(power, p, power - 1);
 }
 
+// (1 - exp(-x)) / x for x up to 3/8, by its series.
+static inline REAL NAME(short_decay)(REAL x) {
+  REAL p;
+  if (sizeof(REAL) == 4) {
+    p = -1.0 / 40320;
+  } else {
+    p = 1.0 / 6227020800;
+    p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 479001600));
+    p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 39916800));
+    p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 3628800));
+    p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 362880));
+    p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 40320));
+  }
+  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 5040));
+  p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 720));
+  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 120));
+  p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 24));
+  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 6));
+  p = MULTIPLY_ADD(p, x, (REAL)-0.5);
+  return MULTIPLY_ADD(p, x, (REAL)1);
+}
+
+static inline REAL NAME(root)(REAL x) {
+  return sizeof(REAL) == 4 ? (REAL)__builtin_sqrtf((float)x) : (REAL)__builtin_sqrt((double)x);
+}
+
+// 1/sqrt(x) to about 5e-6, for x of usual size, by Newton's method from a value whose bits are about -1/2 of those of x;
+// and zero gives a number.
+#ifdef FAST_ROOTS
+static inline REAL NAME(nearly)(REAL x) {
+  WORD bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits = 0x5f375a86 - (bits >> 1);
+  REAL y;
+  memcpy(&y, &bits, sizeof y);
+  const REAL half = (REAL)-0.5 * x;
+  y *= MULTIPLY_ADD(half * y, y, (REAL)1.5);
+  y *= MULTIPLY_ADD(half * y, y, (REAL)1.5);
+  return y;
+}
+
+// Whether all numbers are such, with zeros if allowed.
+static int NAME(usual)(const REAL *x, long n, REAL plus, int zeros) {
+  int bad = 0;
+  KELVIN_EACH {
+    const REAL y = x[i] + plus;
+    bad |= !(y >= (REAL)1e-30 && y <= (REAL)1e30) & !(zeros && y == 0);
+  }
+  return !bad;
+}
+#endif
+
 // Does an operation on n elements of the registers v. The result goes to `to`.
 static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
   const REAL *a = v[op->from[0]], *b = v[op->from[1]], *c = v[op->from[2]], *d = v[op->from[3]];
@@ -81,19 +134,36 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
   case KELVIN_DIVIDE:
     KELVIN_EACH to[i] = ca * (a[i] / b[i]);
     break;
-  case KELVIN_ROOT: {
-    long done = 0;
-#ifdef ROOTS
-    for (; done + LANES <= n; done += LANES)
-      ROOTS(to + done, a + done);
+  case KELVIN_ROOT:
+#ifdef FAST_ROOTS
+    if (NAME(usual)(a, n, 0, 1)) {
+      KELVIN_EACH {
+        const REAL y = NAME(nearly)(a[i]), s = a[i] * y;
+        to[i] = ca * MULTIPLY_ADD((REAL)0.5 * y, MULTIPLY_ADD(-s, s, a[i]), s) + cb;
+      }
+      break;
+    }
 #endif
-    for (; done < n; done++)
-      to[done] = sizeof(REAL) == 4 ? (REAL)__builtin_sqrtf((float)a[done]) : (REAL)__builtin_sqrt((double)a[done]);
+    for (long i = 0; i < n; i++)
+      to[i] = NAME(root)(a[i]);
     KELVIN_EACH to[i] = ca * to[i] + cb;
     break;
-  }
-  case KELVIN_INVERSE:
-    KELVIN_EACH to[i] = ca / a[i];
+  case KELVIN_INVERSE_ROOT:
+#ifdef FAST_ROOTS
+    if (NAME(usual)(a, n, cb, 0)) {
+      KELVIN_EACH {
+        const REAL x = a[i] + cb, y = NAME(nearly)(x);
+        to[i] = ca * MULTIPLY_ADD((REAL)0.5 * y, MULTIPLY_ADD(-x * y, y, (REAL)1), y);
+      }
+      break;
+    }
+#endif
+    for (long i = 0; i < n; i++)
+      to[i] = NAME(root)(a[i] + cb);
+    KELVIN_EACH to[i] = ca / to[i];
+    break;
+  case KELVIN_PRODUCT:
+    KELVIN_EACH to[i] = ca * (a[i] * (b[i] + cb));
     break;
   case KELVIN_SHIFT:
     KELVIN_EACH to[i] = a[i] + ca;
@@ -104,9 +174,16 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
       to[i] = x > cb ? cb : x;
     }
     break;
-  case KELVIN_DECAY:
-    KELVIN_EACH to[i] = NAME(decay)(-ca * a[i]);
+  case KELVIN_DECAY: {
+    int more = 0;
+    KELVIN_EACH more |= !(ca * a[i] <= (REAL)0.375);
+    if (more) {
+      KELVIN_EACH to[i] = -NAME(less)(-ca * a[i]) / a[i];
+    } else {
+      KELVIN_EACH to[i] = ca * NAME(short_decay)(ca * a[i]);
+    }
     break;
+  }
   case KELVIN_BELOW:
     KELVIN_EACH to[i] = a[i] < 0 ? 1 : 0;
     break;

@@ -27,10 +27,11 @@ enum {
   KELVIN_MULTIPLY, // to = c[0] from[0] from[1]
   KELVIN_DIVIDE,   // to = c[0] from[0] / from[1]
   KELVIN_ROOT,     // to = c[0] sqrt(from[0]) + c[1]
-  KELVIN_INVERSE,  // to = c[0] / from[0]
+  KELVIN_INVERSE_ROOT, // to = c[0] / sqrt(from[0] + c[1])
+  KELVIN_PRODUCT,      // to = c[0] from[0] (from[1] + c[1])
   KELVIN_SHIFT,    // to = from[0] + c[0]
   KELVIN_CLAMP,    // to = min(max(from[0], c[0]), c[1])
-  KELVIN_DECAY,    // to = exp(-from[0] c[0]) - 1, for from[0] c[0] >= 0
+  KELVIN_DECAY,    // to = (1 - exp(-from[0] c[0])) / from[0], for from[0] > 0 and c[0] >= 0
   KELVIN_BELOW,    // to = 1 where from[0] < 0, else 0
   // The rest is for passes alone: the mean of from[0] over the elements of a chain has the number to; and the number
   // `to` of a chain grows by c[0] times the mean that has the number from[0], and by c[1].

@@ -14,6 +14,9 @@
 // so that this number is part of their roundings.
 #define BLOCK 1024
 
+// Numbers of noise that are made at a time.
+#define AHEAD 128
+
 // Elements below which a second thread costs more than it saves, as for torch.Streams.
 #define GRAIN 4096
 
@@ -41,16 +44,13 @@ typedef struct {
 #define REAL float
 #define WORD int32_t
 #define NAME(x) x##_single_avx512
-#define LANES 16
-#define ROOTS(to, x) _mm512_storeu_ps(to, _mm512_sqrt_ps(_mm512_loadu_ps(x)))
+#define FAST_ROOTS
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
 #define NORMAL kelvin_fuse_normal_single
 #include "block.h"
 #define REAL double
 #define WORD int64_t
 #define NAME(x) x##_double_avx512
-#define LANES 8
-#define ROOTS(to, x) _mm512_storeu_pd(to, _mm512_sqrt_pd(_mm512_loadu_pd(x)))
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
 #define NORMAL kelvin_fuse_normal
 #include "block.h"
@@ -65,16 +65,13 @@ typedef struct {
 #define REAL float
 #define WORD int32_t
 #define NAME(x) x##_single_avx2
-#define LANES 8
-#define ROOTS(to, x) _mm256_storeu_ps(to, _mm256_sqrt_ps(_mm256_loadu_ps(x)))
+#define FAST_ROOTS
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
 #define NORMAL kelvin_fuse_normal_single
 #include "block.h"
 #define REAL double
 #define WORD int64_t
 #define NAME(x) x##_double_avx2
-#define LANES 4
-#define ROOTS(to, x) _mm256_storeu_pd(to, _mm256_sqrt_pd(_mm256_loadu_pd(x)))
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
 #define NORMAL kelvin_fuse_normal
 #include "block.h"

@@ -122,9 +122,15 @@ func (p *Program) Root(to Register, c float64, x Register, plus float64) {
 	p.single(C.KELVIN_ROOT, to, x, c, plus)
 }
 
-// Inverse sets a register to c/x.
-func (p *Program) Inverse(to Register, c float64, x Register) {
-	p.single(C.KELVIN_INVERSE, to, x, c, 0)
+// InverseRoot sets a register to c/√(x + plus).
+func (p *Program) InverseRoot(to Register, c float64, x Register, plus float64) {
+	p.single(C.KELVIN_INVERSE_ROOT, to, x, c, plus)
+}
+
+// Product sets a register to c·x·(y + plus).
+func (p *Program) Product(to Register, c float64, x, y Register, plus float64) {
+	p.pair(C.KELVIN_PRODUCT, to, c, x, y)
+	p.ops[len(p.ops)-1].c[1] = C.double(plus)
 }
 
 // Shift sets a register to x + c.
@@ -135,7 +141,7 @@ func (p *Program) Clamp(to Register, x Register, least, most float64) {
 	p.single(C.KELVIN_CLAMP, to, x, least, most)
 }
 
-// Decay sets a register to exp(−cx) − 1, for cx ≥ 0.
+// Decay sets a register to (1 − exp(−cx))/x, for x > 0 and c ≥ 0.
 func (p *Program) Decay(to Register, c float64, x Register) { p.single(C.KELVIN_DECAY, to, x, c, 0) }
 
 // Below sets a register to 1 where x < 0, else to 0.
