@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/internal/needsetup"
+	"github.com/kelvin-ppl/kelvin/torch/internal/blas"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -23,12 +24,14 @@ func Version() string { return library().Version }
 func Missing() []string { return append([]string(nil), ts.KelvinMissing...) }
 
 // SetThreads sets how many threads one operation may use, in every scope that is opened afterwards: [Do], [Vmap] and
-// the gradients open one. The default is libtorch's own choice.
+// the gradients open one. The default is libtorch's own choice. Where libtorch calls OpenBLAS for products of matrices,
+// which has threads of its own, their number is set at once, so that nothing else should calculate during the call.
 func SetThreads(n int) error {
 	if n < 1 {
 		return fmt.Errorf("torch.SetThreads: %d threads asked for; there must be at least 1", n)
 	}
 	ts.KelvinSetThreads(n)
+	blas.SetThreads(n)
 	return nil
 }
 

@@ -10,8 +10,7 @@
 //	go run ./examples/cold_posterior -quick   a small sweep, to see it work
 //
 // It takes about five minutes on two cores. A sweep that was interrupted, or killed, goes on where it stopped when it
-// is started again, and ends with the same table. With a libtorch that uses OpenBLAS, the environment variable
-// OPENBLAS_NUM_THREADS=1 saves time: the matrices are too small for more threads.
+// is started again, and ends with the same table.
 package main
 
 import (
