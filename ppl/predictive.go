@@ -154,11 +154,7 @@ func fill(given Values) process {
 func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error) {
 	wanted := set(q.Sites)
 	var found, all []string
-	streams := torch.NewStreams(q.Seed, n)
-	for k := range streams.Chains {
-		streams.Chains[k] += uint64(q.first)
-	}
-	out, err := torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+	draw := func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
 		given := Values{}
 		for i, name := range names {
 			given[name] = in[i]
@@ -179,7 +175,14 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 		})
 		predict(q.Model, q.Batch, source, keep, fill(given), redraw)
 		return values, nil
-	}, in, &streams, nil)
+	}
+	out, err := inBlocks(in, n, func(in []*ts.Tensor, from, to int) ([]*ts.Tensor, error) {
+		streams := torch.NewStreams(q.Seed, to-from)
+		for k := range streams.Chains {
+			streams.Chains[k] += uint64(q.first + from)
+		}
+		return torch.VmapSources(draw, in, &streams, nil)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ppl.Predictive: %w", err)
 	}
@@ -199,7 +202,7 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 // shape [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them. A likelihood that is
 // a Factor is not among them: it is not one of single observations. Where a mask leaves an observation out it is 0.
 func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
-	names, in, _, err := q.latents(posterior)
+	names, in, n, err := q.latents(posterior)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +212,7 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 		return nil, err
 	}
 	var found []string
-	out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+	evaluate := func(in []*ts.Tensor) ([]*ts.Tensor, error) {
 		given := Values{}
 		for i, name := range names {
 			given[name] = in[i]
@@ -223,7 +226,10 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 		})
 		execute(q.Model, q.Batch, nil, keep, fill(given))
 		return values, nil
-	}, in, nil)
+	}
+	out, err := inBlocks(in, n, func(in []*ts.Tensor, _, _ int) ([]*ts.Tensor, error) {
+		return torch.Vmap(evaluate, in, nil)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ppl.LogLikelihood: %w", err)
 	}
