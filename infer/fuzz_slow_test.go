@@ -4,9 +4,8 @@ package infer
 
 import (
 	"testing"
-	"time"
 
 	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 )
 
-func TestFuzzCheckpoints(t *testing.T) { fuzzing.Run(t, "FuzzReadCheckpoint", 20*time.Second) }
+func TestFuzzCheckpoints(t *testing.T) { fuzzing.Run(t, "FuzzReadCheckpoint", fuzzing.Executions) }

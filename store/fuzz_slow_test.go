@@ -4,7 +4,6 @@ package store
 
 import (
 	"testing"
-	"time"
 
 	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 )
@@ -12,6 +11,6 @@ import (
 // Any bytes in the place of stored draws are an error or draws, in a process of 512 MB.
 func TestFuzzReaders(t *testing.T) {
 	for _, target := range []string{"FuzzReadCSV", "FuzzReadJSON", "FuzzReadZarr"} {
-		t.Run(target, func(t *testing.T) { fuzzing.Run(t, target, 20*time.Second) })
+		t.Run(target, func(t *testing.T) { fuzzing.Run(t, target, fuzzing.Executions) })
 	}
 }

@@ -4,9 +4,8 @@ package zarr
 
 import (
 	"testing"
-	"time"
 
 	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 )
 
-func TestFuzzChunks(t *testing.T) { fuzzing.Run(t, "FuzzDecompress", 20*time.Second) }
+func TestFuzzChunks(t *testing.T) { fuzzing.Run(t, "FuzzDecompress", fuzzing.Executions) }
