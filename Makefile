@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow chaos lint names bench bench-peers bench-peers-quick memory deployed test-libtorch doctor clean
+.PHONY: setup demo test test-slow test-race chaos lint names bench bench-peers bench-peers-quick memory deployed test-libtorch doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
 setup:
@@ -14,9 +14,15 @@ demo: setup
 test: setup
 	$(GO) test ./...
 
-# The statistical suites that take longer.
+# The statistical suites that take longer, and the tests under the race detector.
 test-slow: setup
 	$(GO) test -tags slow -timeout 60m ./...
+	$(MAKE) test-race
+
+# RACE=./torch tests one package.
+RACE ?= ./...
+test-race: setup
+	$(GO) test -race -timeout 60m $(RACE)
 
 # All tests with the libtorch of another PyTorch wheel, `make test-libtorch VERSION=2.5.1`, which pip downloads. It has
 # caches and a go.work of its own, in kelvin-libtorch of the user's cache folder (2 GB); the checkout stays as it is.
