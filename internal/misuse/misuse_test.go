@@ -30,71 +30,98 @@ type row struct {
 // A child process calls the entries of a table from this one on: "rows 12".
 const first = "KELVIN_MISUSE_FIRST"
 
-// silence is after how long without a call that ends a child counts as hanging.
-const silence = time.Minute
+// aMinute without a call that ends is a hang.
+func aMinute(string) time.Duration { return time.Minute }
 
 func TestMain(m *testing.M) {
-	table, from, _ := strings.Cut(os.Getenv(first), " ")
-	n, _ := strconv.Atoi(from)
+	table, limits, _ := strings.Cut(os.Getenv(first), " ")
+	from, to := 0, 0
+	_, _ = fmt.Sscan(limits, &from, &to)
 	switch table {
 	case "":
 		os.Exit(m.Run())
+	case "operations":
+		callOperations(from, to)
 	default:
-		callRows(n)
+		callRows(from, to)
 	}
 	fmt.Println("done")
 }
 
+// child is what a process did that called the entries of a table.
+type child struct {
+	at          int    // the entry that it came to
+	doing       string // the call that it made last
+	calls       int
+	bad         []string
+	done, hangs bool
+	err         error
+	stderr      string
+}
+
+// start runs a process that calls the entries of a table from one number to another. One that says nothing for longer
+// than is right for its last call is killed.
+func start(t *testing.T, dir, table string, from, to int, silence func(call string) time.Duration) child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d", first, table, from, to), "OMP_NUM_THREADS=1",
+		"OPENBLAS_NUM_THREADS=1")
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var hangs atomic.Bool
+	watch := time.AfterFunc(silence(""), func() { hangs.Store(true); _ = cmd.Process.Kill() })
+	c := child{at: from}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		what, rest, _ := strings.Cut(lines.Text(), " ")
+		watch.Reset(silence(rest))
+		switch what {
+		case "row":
+			c.at, _ = strconv.Atoi(rest)
+		case "call":
+			c.doing = rest
+			c.calls++
+		case "bad":
+			c.bad = append(c.bad, rest)
+		case "done":
+			c.done = true
+		}
+	}
+	c.err = cmd.Wait()
+	watch.Stop()
+	c.hangs = hangs.Load()
+	for line := range strings.Lines(stderr.String()) {
+		if !strings.Contains(line, "Resize.cpp:") && !strings.Contains(line, "InitGoogleLogging") && len(c.stderr) < 2000 {
+			c.stderr += line // libtorch's warnings are left out
+		}
+	}
+	return c
+}
+
 // supervise calls the n entries of a table in child processes. A child that ends is an error unless that is known of
-// the entry, and the next one goes on with the entry after. It returns how many calls there were, and which entries
-// ended a process.
-func supervise(t *testing.T, table string, n int, name func(int) string, known map[string]string) (calls int,
-	ended []string) {
+// the entry, and the next one goes on with the entry after. It returns how many calls there were.
+func supervise(t *testing.T, table string, n int, name func(int) string, known map[string]string) (calls int) {
 	dir := t.TempDir()
 	for next := 0; next < n; {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), first+"="+table+" "+strconv.Itoa(next), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1")
-		cmd.Dir = dir
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		var hangs atomic.Bool
-		watch := time.AfterFunc(silence, func() { hangs.Store(true); _ = cmd.Process.Kill() })
-		at, doing, done := next, "", false
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			watch.Reset(silence)
-			what, rest, _ := strings.Cut(lines.Text(), " ")
-			switch what {
-			case "row":
-				at, _ = strconv.Atoi(rest)
-			case "call":
-				doing = rest
-				calls++
-			case "bad":
-				key, _, _ := strings.Cut(rest, ": ")
-				if known[key] == "" {
-					t.Error(rest)
-				}
-			case "done":
-				done = true
+		c := start(t, dir, table, next, n, aMinute)
+		calls += c.calls
+		for _, bad := range c.bad {
+			if key, _, _ := strings.Cut(bad, ": "); known[key] == "" {
+				t.Error(bad)
 			}
 		}
-		err = cmd.Wait()
-		watch.Stop()
-		if done {
+		if c.done {
 			break
 		}
-		ended = append(ended, name(at))
-		if known[name(at)] == "" {
-			text := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-			t.Errorf("%s: the process ended (%v, hangs: %t) in %s: %s", name(at), err, hangs.Load(), doing,
-				strings.Join(text[:min(len(text), 12)], "\n"))
+		if known[name(c.at)] == "" {
+			t.Errorf("%s: the process ended (%v, hangs: %t) in %s: %s", name(c.at), c.err, c.hangs, c.doing, c.stderr)
 		}
-		next = at + 1
+		next = c.at + 1
 	}
-	return calls, ended
+	return calls
 }
 
 // Every public function and method has a row, so that a new one is called as well.
@@ -114,11 +141,11 @@ func TestEveryEntryPointHasARow(t *testing.T) {
 	require.Empty(t, have, "rows of what is gone")
 }
 
-// callRows calls the rows from number n on.
-func callRows(n int) {
+// callRows calls the rows from one number to another.
+func callRows(from, to int) {
 	limitMemory(24 << 30)
 	_ = torch.SetThreads(1)
-	for i := n; i < len(rows); i++ {
+	for i := from; i < to; i++ {
 		fmt.Println("row", i)
 		call(rows[i].key, reflect.ValueOf(rows[i].f), strings.Count(rows[i].key, ".") > 1, true)
 	}
