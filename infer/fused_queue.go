@@ -1,7 +1,7 @@
 package infer
 
 import (
-	"runtime"
+	"fmt"
 	"slices"
 	"unsafe"
 
@@ -32,8 +32,13 @@ func (q *queue) take(f *fused, d *feed, n int64) (b Batch, taken int64, err erro
 	}
 	f.index = f.index[:0]
 	for {
-		s.put(taken)
-		runtime.KeepAlive(b)
+		if err := s.put(b, taken); err != nil {
+			if taken == 0 {
+				return nil, 0, err
+			}
+			q.failed = err
+			break
+		}
 		f.index = append(f.index, taken)
 		if taken++; taken == min(n, s.room) {
 			break
@@ -87,7 +92,6 @@ type slot struct {
 	shape []int64
 	dtype int
 	bytes int
-	from  unsafe.Pointer // of the batch that was looked at last
 	to    unsafe.Pointer
 }
 
@@ -145,7 +149,7 @@ func newShelf(b Batch) (*shelf, error) {
 	return s, nil
 }
 
-// fits says whether a batch is like those of the shelf, and remembers where its numbers are.
+// fits says whether a batch is like those of the shelf.
 func (s *shelf) fits(b Batch) bool {
 	if len(b) != len(s.slots) {
 		return false
@@ -160,18 +164,27 @@ func (s *shelf) fits(b Batch) bool {
 		if err != nil || d.Device >= 0 || !d.Contiguous || d.DType != t.dtype || !slices.Equal(d.Shape, t.shape) {
 			return false
 		}
-		if t.from, err = ts.KelvinData(x, t.dtype); err != nil {
-			return false
-		}
 	}
 	return true
 }
 
-// put copies the batch that fits was asked about.
-func (s *shelf) put(at int64) {
+// put copies a batch that fits, which nobody frees meanwhile.
+func (s *shelf) put(b Batch, at int64) error {
 	for i := range s.slots {
 		t := &s.slots[i]
-		copy(unsafe.Slice((*byte)(t.to), int(s.room)*t.bytes)[int(at)*t.bytes:],
-			unsafe.Slice((*byte)(t.from), t.bytes))
+		x := b[t.name]
+		if err := ts.KelvinHold(x); err != nil {
+			return fmt.Errorf("batch tensor %q: %w", t.name, err)
+		}
+		from, err := ts.KelvinData(x, t.dtype)
+		if err == nil {
+			copy(unsafe.Slice((*byte)(t.to), int(s.room)*t.bytes)[int(at)*t.bytes:],
+				unsafe.Slice((*byte)(from), t.bytes))
+		}
+		ts.KelvinLet(x)
+		if err != nil {
+			return fmt.Errorf("batch tensor %q: %w", t.name, err)
+		}
 	}
+	return nil
 }

@@ -112,11 +112,16 @@ func CopyFrom[T Number](t *ts.Tensor, src []T) error {
 }
 
 // View calls f with the elements of t themselves, without a copy. t must be contiguous, in main memory, and of type T.
-// The slice must not be used after f returns.
+// The slice must not be used after f returns. A tensor that is freed meanwhile, by f or by another goroutine, gives its
+// memory back when f returns.
 func View[T Number](t *ts.Tensor, f func(data []T) error) error {
 	if f == nil {
 		return errNoFunction
 	}
+	if err := ts.KelvinHold(t); err != nil {
+		return err
+	}
+	defer ts.KelvinLet(t)
 	p, err := ts.KelvinData(t, int(DTypeOf[T]().CInt()))
 	if err != nil {
 		return err
@@ -125,7 +130,6 @@ func View[T Number](t *ts.Tensor, f func(data []T) error) error {
 	if err != nil {
 		return err
 	}
-	defer runtime.KeepAlive(t)
 	if n == 0 {
 		return f(nil)
 	}

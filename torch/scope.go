@@ -2,51 +2,56 @@ package torch
 
 import (
 	"runtime"
+	"sync/atomic"
 
 	"github.com/sugarme/gotch/ts"
 )
 
 // Scope owns the tensors made while it is open.
 type Scope struct {
-	s *ts.KelvinScope
+	s atomic.Pointer[ts.KelvinScope] // nil once it is closed
 }
 
 // Do runs f with a scope of its own, on one OS thread, and frees what f made and did not keep. A panic of f with an
 // [*Error] or a [Recoverable] is returned as an error. Scopes nest: what is kept goes to the scope around this one, or
-// to the garbage collector when there is none.
+// to the garbage collector when there is none. Another goroutine may use a tensor while its scope closes: it gets the
+// result, or an error that says that the tensor was freed.
 func Do(f func(s *Scope) error) (err error) {
 	if f == nil {
 		return errNoFunction
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := &Scope{s: ts.KelvinOpenScope()}
+	s := &Scope{}
+	s.s.Store(ts.KelvinOpenScope())
 	defer s.close()
 	defer catch(&err)
 	return f(s)
 }
 
 func (s *Scope) close() {
-	s.s.Close()
-	s.s = nil
+	s.s.Swap(nil).Close()
 }
 
 // Keep makes the tensors outlive the scope. A nil tensor, or one of another scope, is left as it is.
 func (s *Scope) Keep(tensors ...*ts.Tensor) {
-	if s == nil || s.s == nil {
+	if s == nil {
 		return
 	}
-	for _, t := range tensors {
-		s.s.Keep(t)
+	if open := s.s.Load(); open != nil {
+		for _, t := range tensors {
+			open.Keep(t)
+		}
 	}
 }
 
 // Owned is the number of tensors that closing the scope would free.
 func (s *Scope) Owned() int {
-	if s.s == nil {
+	open := s.s.Load()
+	if open == nil {
 		return 0
 	}
-	return s.s.Owned()
+	return open.Owned()
 }
 
 // Detach takes tensors out of every scope: each lives until it is dropped or nothing refers to it any more.

@@ -116,7 +116,7 @@ func TestAdaptThePublishedSource(t *testing.T) {
 		}
 	})
 
-	// Whoever uses a handle has asked before whether it is there.
+	// Whoever uses a handle has begun a use before, and ends it.
 	t.Run("freed tensors are refused", func(t *testing.T) {
 		uses := 0
 		for name, file := range sources(t, filepath.Join(dst, "ts")) {
@@ -128,7 +128,7 @@ func TestAdaptThePublishedSource(t *testing.T) {
 				if !ok || fn.Body == nil {
 					continue
 				}
-				asked := map[string]bool{}
+				begun, ended := map[string]bool{}, map[string]bool{}
 				ast.Inspect(fn.Body, func(n ast.Node) bool {
 					sel, ok := n.(*ast.SelectorExpr)
 					if !ok {
@@ -139,19 +139,23 @@ func TestAdaptThePublishedSource(t *testing.T) {
 						x = id.Name
 					}
 					switch sel.Sel.Name {
-					case "dead":
-						asked[x] = true
+					case "begin":
+						begun[x] = true
+					case "end":
+						ended[x] = true
 					case "ctensor", "cscalar":
 						uses++
-						assert.Truef(t, asked[x], "%s: %s uses the handle of %s unasked", name, fn.Name.Name, x)
+						assert.Truef(t, begun[x], "%s: %s uses the handle of %s and has not begun", name, fn.Name.Name, x)
 					}
 					return true
 				})
+				assert.Equal(t, begun, ended, "%s: %s", name, fn.Name.Name)
 			}
 		}
 		assert.Greater(t, uses, 3000)
 		generated := sources(t, filepath.Join(dst, "ts"))["tensor-generated.go"]
-		assert.Equal(t, 60, calls(generated, "anyDead"), "operations on lists")
+		assert.Equal(t, 60, calls(generated, "beginAll"), "operations on lists")
+		assert.GreaterOrEqual(t, calls(generated, "endAll"), 60)
 		assert.Zero(t, calls(generated, "TorchErr"))
 		assert.Zero(t, calls(generated, "newTensor"))
 	})
@@ -161,6 +165,8 @@ func TestAdaptThePublishedSource(t *testing.T) {
 		assert.Equal(t, wrappersC, strings.Count(c, "KELVIN_OP("))
 		assert.NotContains(t, c, "at::ScalarType(dtype)")
 		assert.Equal(t, typesC, strings.Count(c, "kelvin_type("))
+		assert.Equal(t, divisionsC, strings.Count(c, "    kelvin_divides("))
+		assert.Equal(t, len(cChecks), strings.Count(c, "    kelvin_require("))
 	})
 
 	// A C++ function with n results fills n+1 places: the last names the scope. Every Go method gives it as many.

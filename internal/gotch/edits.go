@@ -109,7 +109,17 @@ func edits() []edit {
 			anchor:      `(?s)\tcurrentPtr := ctensorsPtr\n.*?\n\treturn retVal, nil\n`,
 			replacement: "\treturn adoptList(ctensorsPtr), nil\n"},
 		{file: "ts/patch.go", what: "a tensor passed by value is a copy of the caller's: dropping both frees it twice",
-			kind: text, anchor: "\t\tdefer condition.MustDrop()\n", replacement: "\t\tdefer condition.keep()\n"},
+			kind: text, anchor: "\t\tdefer condition.MustDrop()\n", replacement: "\t\t_ = condition\n"},
+		{file: "ts/patch.go", what: "no tensors to align", kind: text,
+			anchor: "\tctensorsPtr := lib.AtgAlignTensors(",
+			replacement: "\tif len(tensors) == 0 {\n\t\treturn retVal, noTensors(\"AlignTensors\")\n\t}\n" +
+				"\tctensorsPtr := lib.AtgAlignTensors("},
+		{file: "ts/util.go", what: "memory that there is not does not end the process", kind: text,
+			anchor:      "\tdataPtr = C.malloc(C.size_t(nbytes))\n",
+			replacement: "\tdataPtr = kelvinAlloc(nbytes)\n"},
+		{file: "ts/util.go", what: "more than 4 GB of memory", kind: text,
+			anchor:      "(*[1 << 32]byte)(dataPtr)[:nbytes:nbytes]",
+			replacement: "unsafe.Slice((*byte)(dataPtr), nbytes)"},
 		{file: "ts/error.go", what: "errors carry libtorch's message, not a stack dump", kind: function,
 			anchor: "func TorchErr() error {", replacement: "func TorchErr() error { return threadError(\"\") }\n"},
 		{file: "ts/error.go", what: "unused import", kind: text, anchor: "\t\"fmt\"\n\t\"runtime/debug\"\n", replacement: ""},
@@ -143,11 +153,13 @@ func edits() []edit {
 
 const tensorStruct = `type Tensor struct {
 	ctensor lib.Ctensor
-	scope   *KelvinScope // frees the tensor; nil when nothing but Drop or the garbage collector does
-	bytes   int64        // what the tensor counts for in the unscoped total
+	uses    uint32 // in flight, and whether the tensor was freed
+	scope   uint32 // the number of the scope that frees it; 0 when nothing but Drop or the garbage collector does
+	bytes   int64  // what the tensor counts for in the unscoped total
 }`
 
 const scalarStruct = `type Scalar struct {
 	cscalar lib.Cscalar
-	scope   *KelvinScope
+	uses    uint32 // in flight, and whether the scalar was freed
+	scoped  bool   // a scope frees it, not the garbage collector
 }`

@@ -14,6 +14,7 @@ const (
 	wrappersGo   = 2447 // Go methods that call one of them
 	fatalsInMust = 2485 // Must methods
 	dimsC        = 24   // dimensions of indexing operations
+	divisionsC   = 30   // divisions and remainders that integers come out of
 )
 
 var (
@@ -21,6 +22,8 @@ var (
 	cOutput   = regexp.MustCompile(`out__\[(\d)\] =`)
 	cDim      = regexp.MustCompile(`(torch::(?:index_\w+|scatter\w*|gather)\(\*self, ` +
 		`|self->(?:index_\w+_|scatter\w*_)\()dim,`)
+	cDivision = regexp.MustCompile(`(?m)^void atg_(?:floor_divide|fmod|remainder|divi?d?e?_\w*mode)\w*\(` +
+		`tensor \*out__, (?:tensor out, )?\w+ (self\w*), \w+ other\b`)
 	cType      = regexp.MustCompile(`at::ScalarType\((\w+)\)`)
 	goFunction = regexp.MustCompile(`(?m)^func`)
 	goCall     = regexp.MustCompile(`lib\.Atg\w+\((ptr|ctensorPtr0),[^\n]*\)\n`)
@@ -34,14 +37,25 @@ var (
 	goPtrN     = regexp.MustCompile(`(?m)^\s*ctensorPtr(\d) := .*Sizeof.*$`)
 )
 
+// cChecks are conditions without which an operation of libtorch 1.13 ends the process.
+var cChecks = map[string]string{
+	"atg_batch_norm_update_stats":     `input->numel() > 0, "the batch is empty"`,
+	"atg_batch_norm_update_stats_out": `input->numel() > 0, "the batch is empty"`,
+	"atg_native_batch_norm":           `input->numel() > 0, "the batch is empty"`,
+	"atg_native_batch_norm_out":       `input->numel() > 0, "the batch is empty"`,
+	"atg_native_channel_shuffle":      `groups > 0, "there must be at least one group"`,
+	"atg_lu_unpack":                   `LU_pivots->numel() > 0 || LU_data->numel() == 0, "there are no pivots"`,
+	"atg_lu_unpack_out":               `LU_pivots->numel() > 0 || LU_data->numel() == 0, "there are no pivots"`,
+}
+
 // adaptGeneratedC makes every C++ wrapper report its error and its scope in the output buffer: after n outputs comes
 // the scope of the calling thread; on failure the first slot is null and the second holds the message. The number of an
 // element type is checked: libtorch indexes a table with it. The dimension of indexing operations is counted from the
 // front: where a tensor is mapped and the index is not, vmap of libtorch 1.13 takes a negative one to be the mapped
-// tensor's, and computes something else or crashes.
+// tensor's, and computes something else or crashes. Integers whose quotient the processor refuses are an error.
 func adaptGeneratedC(dst string) error {
 	return rewrite(dst, "libtch/torch_api_generated.cpp.h", func(s string) (string, error) {
-		met := 0
+		met, divisions, checks := 0, 0, 0
 		blocks := strings.Split(s, "\n}\n")
 		for i, block := range blocks {
 			if !cFunction.MatchString(block) {
@@ -56,12 +70,25 @@ func adaptGeneratedC(dst string) error {
 			if n == 0 || strings.Count(block, "PROTECT(") != 1 {
 				continue
 			}
-			blocks[i] = strings.Replace(block, "PROTECT(", fmt.Sprintf("KELVIN_OP(%d, ", n), 1)
+			check := ""
+			if m := cDivision.FindStringSubmatch(block); m != nil {
+				check = "\n    kelvin_divides(" + m[1] + ", other);"
+				divisions++
+			}
+			if condition := cChecks[cFunction.FindStringSubmatch(block)[1]]; condition != "" {
+				check = "\n    kelvin_require(" + condition + ");"
+				checks++
+			}
+			blocks[i] = strings.Replace(block, "PROTECT(", fmt.Sprintf("KELVIN_OP(%d, %s", n, check), 1)
 			met++
 		}
 		if met != wrappersC {
 			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "errors in the output buffer",
 				anchor: cFunction.String()}.changed(met, wrappersC)
+		}
+		if divisions != divisionsC || checks != len(cChecks) {
+			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "what ends the process is checked",
+				anchor: cDivision.String()}.changed(divisions+checks, divisionsC+len(cChecks))
 		}
 		s = strings.Join(blocks, "\n}\n")
 		if n := len(cType.FindAllStringIndex(s, -1)); n != typesC {
@@ -78,7 +105,7 @@ func adaptGeneratedC(dst string) error {
 }
 
 // adaptGeneratedGo makes every Go method use an output buffer of its own instead of memory that is never freed, read
-// the error from it, refuse tensors that were freed, and keep its arguments alive during the call.
+// the error from it, refuse tensors that were freed, and hold its arguments during the call.
 func adaptGeneratedGo(dst string) error {
 	return rewrite(dst, "ts/tensor-generated.go", func(s string) (string, error) {
 		starts := goFunction.FindAllStringIndex(s, -1)
@@ -101,7 +128,7 @@ func adaptGeneratedGo(dst string) error {
 				anchor: goCall.String()}.changed(met, wrappersGo)
 		}
 		out := b.String()
-		return strings.Replace(out, "import(\n  \"unsafe\"\n  \"fmt\"\n", "import(\n  \"runtime\"\n", 1), nil
+		return strings.Replace(out, "import(\n  \"unsafe\"\n  \"fmt\"\n", "import(\n", 1), nil
 	})
 }
 
@@ -121,22 +148,24 @@ func adaptMethod(f string) (string, bool) {
 	tensors := unique(goTensor.FindAllStringSubmatch(f[call[0]:call[1]], -1))
 	scalars := unique(goScalar.FindAllStringSubmatch(f[call[0]:call[1]], -1))
 
-	var guard, keep strings.Builder
-	if len(tensors) > 0 {
-		fmt.Fprintf(&guard, "  if %s.dead() { err = deadError(%q, %s); %s }\n",
-			strings.Join(tensors, ".dead() || "), name[1], strings.Join(tensors, ", "), failed)
+	// A use of each operand begins before the call and ends after it; where one was freed, those before it end.
+	var guard, end strings.Builder
+	var begun []string
+	hold := func(begin, ends, err string) {
+		fmt.Fprintf(&guard, "  if !%s { %serr = %s; %s }\n", begin, strings.Join(begun, ""), err, failed)
+		begun = append(begun, ends+"; ")
+		fmt.Fprintf(&end, "  %s\n", ends)
+	}
+	for _, t := range tensors {
+		hold(t+".begin()", t+".end()", fmt.Sprintf("deadError(%q, %s)", name[1], strings.Join(tensors, ", ")))
 	}
 	for _, sc := range scalars {
-		fmt.Fprintf(&guard, "  if %s.dead() { err = deadScalarError(%q); %s }\n", sc, name[1], failed)
+		hold(sc+".begin()", sc+".end()", fmt.Sprintf("deadScalarError(%q)", name[1]))
 	}
 	slices := ""
 	for _, m := range goSlice.FindAllStringSubmatch(f, -1) {
 		slices += ", " + m[1] + "..."
-		fmt.Fprintf(&guard, "  if anyDead(%s) { err = deadError(%q, %s...); %s }\n", m[1], name[1], m[1], failed)
-		fmt.Fprintf(&keep, "  runtime.KeepAlive(%s)\n", m[1])
-	}
-	for _, t := range append(tensors, scalars...) {
-		fmt.Fprintf(&keep, "  runtime.KeepAlive(%s)\n", t)
+		hold("beginAll("+m[1]+")", "endAll("+m[1]+")", fmt.Sprintf("deadError(%q, %s...)", name[1], m[1]))
 	}
 	// The handles of a list are collected before the list is checked, so an element may be nil.
 	f = goSlice.ReplaceAllString(f, "for _, t := range $1 {$2 = append($2, t.handle())}")
@@ -153,7 +182,7 @@ func adaptMethod(f string) (string, bool) {
 	}
 
 	body := f[call[0]:call[1]]
-	f = f[:call[0]] + "\n" + guard.String() + "  " + body + keep.String() + f[call[1]:]
+	f = f[:call[0]] + "\n" + guard.String() + "  " + body + end.String() + f[call[1]:]
 	f = strings.Replace(f, "if err = TorchErr(); err != nil {\n    "+name[0],
 		fmt.Sprintf("if slot[0] == nil {\n    err = opError(%q, slot[1]%s)", name[1], shown), 1)
 	f = strings.Replace(f, "ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))",
@@ -177,7 +206,7 @@ func adaptQuery(f string) string {
 	guard := "  defer lockThread()()\n"
 	tensors := unique(goTensor.FindAllStringSubmatch(f[call[0]:call[1]], -1))
 	for _, t := range tensors {
-		guard += fmt.Sprintf("  if %s.dead() { return retVal, deadError(%q, %s) }\n  defer %s.keep()\n", t, name[1],
+		guard += fmt.Sprintf("  if !%s.begin() { return retVal, deadError(%q, %s) }\n  defer %s.end()\n", t, name[1],
 			strings.Join(tensors, ", "), t)
 	}
 	operands := strings.Join(append([]string{fmt.Sprintf("%q", name[1])}, tensors...), ", ")

@@ -34,11 +34,11 @@ func TestAdaptMethod(t *testing.T) {
   ptr := &slot[0]
   
     
-  if ts.dead() { err = deadError("AddScalar", ts); return retVal, err }
-  if other.dead() { err = deadScalarError("AddScalar"); return retVal, err }
+  if !ts.begin() { err = deadError("AddScalar", ts); return retVal, err }
+  if !other.begin() { ts.end(); err = deadScalarError("AddScalar"); return retVal, err }
   lib.AtgAddScalar(ptr, ts.ctensor, other.cscalar)
-  runtime.KeepAlive(ts)
-  runtime.KeepAlive(other)
+  ts.end()
+  other.end()
   if slot[0] == nil {
     err = opError("AddScalar", slot[1], ts)
     return retVal, err
@@ -65,9 +65,9 @@ func TestAdaptMethod(t *testing.T) {
   ptr := &slot[0]
   
     
-  if ts.dead() { err = deadError("Abs_", ts); return err }
+  if !ts.begin() { err = deadError("Abs_", ts); return err }
   lib.AtgAbs_(ptr, ts.ctensor)
-  runtime.KeepAlive(ts)
+  ts.end()
   if slot[0] == nil {
     err = opError("Abs_", slot[1], ts)
     return err
@@ -100,9 +100,9 @@ func TestAdaptMethod(t *testing.T) {
   ctensorPtr1 := &slot[1]
   
   
-  if ts.dead() { err = deadError("MaxDim", ts); return retVal0, retVal1, err }
+  if !ts.begin() { err = deadError("MaxDim", ts); return retVal0, retVal1, err }
   lib.AtgMaxDim(ctensorPtr0, ts.ctensor, dim, ckeepdim)
-  runtime.KeepAlive(ts)
+  ts.end()
   if slot[0] == nil {
     err = opError("MaxDim", slot[1], ts)
     return retVal0, retVal1, err
@@ -134,9 +134,9 @@ func TestAdaptMethod(t *testing.T) {
   var ctensors []lib.Ctensor
   for _, t := range tensors {ctensors = append(ctensors, t.handle())}
   
-  if anyDead(tensors) { err = deadError("Cat", tensors...); return retVal, err }
+  if !beginAll(tensors) { err = deadError("Cat", tensors...); return retVal, err }
   lib.AtgCat(ptr, ctensors, len(ctensors), dim)
-  runtime.KeepAlive(tensors)
+  endAll(tensors)
   if slot[0] == nil {
     err = opError("Cat", slot[1], tensors...)
     return retVal, err
@@ -159,10 +159,10 @@ func TestAdaptMethod(t *testing.T) {
 `, `func(ts *Tensor) Equal(other *Tensor, del bool)(retVal bool, err error) { 
   if del { defer ts.MustDrop() }
   defer lockThread()()
-  if ts.dead() { return retVal, deadError("Equal", ts, other) }
-  defer ts.keep()
-  if other.dead() { return retVal, deadError("Equal", ts, other) }
-  defer other.keep()
+  if !ts.begin() { return retVal, deadError("Equal", ts, other) }
+  defer ts.end()
+  if !other.begin() { return retVal, deadError("Equal", ts, other) }
+  defer other.end()
   
     retVal = lib.AtgEqual(ts.ctensor, other.ctensor)
   if err = threadError("Equal", ts, other); err != nil {
@@ -225,8 +225,8 @@ func untouched() error { return nil } // ts.ctensor
 
 func (ts *Tensor) Dim() uint64 {
 	defer lockThread()()
-	if ts.dead() { KelvinFatal(ts.deadIn("Dim")) }
-	defer ts.keep()
+	if !ts.begin() { KelvinFatal(ts.deadIn("Dim")) }
+	defer ts.end()
 	dim := lib.AtDim(ts.ctensor)
 	if err := threadError("Dim", ts); err != nil {
 		log.Fatal(err)
@@ -236,8 +236,8 @@ func (ts *Tensor) Dim() uint64 {
 
 func (ts *Tensor) Stride() ([]int64, error) {
 	defer lockThread()()
-	if ts.dead() { var zero0 []int64; return zero0, ts.deadIn("Stride") }
-	defer ts.keep()
+	if !ts.begin() { var zero0 []int64; return zero0, ts.deadIn("Stride") }
+	defer ts.end()
 	dim := lib.AtDim(ts.ctensor)
 	lib.AtStride(ts.ctensor, dim)
 	return nil, threadError("Stride", ts)
@@ -245,14 +245,14 @@ func (ts *Tensor) Stride() ([]int64, error) {
 
 func (ts *Tensor) Gru(hx *Tensor, params []*Tensor) (output, h *Tensor, err error) {
 	for _, t := range params {
-		if t.dead() { return output, h, t.deadIn("Gru") }
-	defer t.keep()
+		if !t.begin() { return output, h, t.deadIn("Gru") }
+	defer t.end()
 	list = append(list, t.ctensor)
 	}
-	if ts.dead() { return output, h, ts.deadIn("Gru") }
-	defer ts.keep()
-	if hx.dead() { return output, h, hx.deadIn("Gru") }
-	defer hx.keep()
+	if !ts.begin() { return output, h, ts.deadIn("Gru") }
+	defer ts.end()
+	if !hx.begin() { return output, h, hx.deadIn("Gru") }
+	defer hx.end()
 	lib.AtgGru(ptr, ts.ctensor, hx.ctensor)
 	if err = slotError("Gru", slot[:], ts, hx); err != nil {
 		return output, h, err
@@ -263,8 +263,8 @@ func (ts *Tensor) Gru(hx *Tensor, params []*Tensor) (output, h *Tensor, err erro
 func (iv *IValue) Make() (*CIValue, error) {
 	switch iv.name {
 	case "Tensor":
-		if iv.value.(*Tensor).dead() { var zero0 *CIValue; return zero0, iv.value.(*Tensor).deadIn("Make") }
-	defer iv.value.(*Tensor).keep()
+		if !iv.value.(*Tensor).begin() { var zero0 *CIValue; return zero0, iv.value.(*Tensor).deadIn("Make") }
+	defer iv.value.(*Tensor).end()
 	return lib.Make(iv.value.(*Tensor).ctensor), nil
 	}
 	return nil, nil

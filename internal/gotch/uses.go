@@ -17,8 +17,8 @@ var (
 	handles = map[string]bool{"ctensor": true, "cscalar": true}
 )
 
-// adaptUses makes the hand-written functions refuse a tensor or scalar that was freed, keep it alive during the call,
-// name themselves and their operands in errors, and stay on one thread from the call to the reading of its error.
+// adaptUses makes the hand-written functions refuse a tensor or scalar that was freed, hold it during the call, name
+// themselves and their operands in errors, and stay on one thread from the call to the reading of its error.
 func adaptUses(dst string) error {
 	for file, want := range handleUses {
 		err := rewrite(dst, file, func(s string) (string, error) {
@@ -71,7 +71,7 @@ func guardUses(src string) (string, int, error) {
 					continue
 				}
 				failed := x + ".deadIn(" + fmt.Sprintf("%q", op) + ")"
-				guard += "if " + x + ".dead() { " + failure(fn, text, failed) + " }\n\tdefer " + x + ".keep()\n\t"
+				guard += "if !" + x + ".begin() { " + failure(fn, text, failed) + " }\n\tdefer " + x + ".end()\n\t"
 				if isTensorParam(fn, text, x) {
 					operands = append(operands, x)
 					guarded[x] = true

@@ -14,11 +14,18 @@ typedef struct kelvin_scope {
 extern thread_local kelvin_scope *kelvin_current;
 char *kelvin_message(const std::exception &e);
 // These throw: kelvin_type where a number names no element type, kelvin_readable where a tensor has no values of its
-// own, kelvin_whole where a scalar is not a whole number.
+// own, kelvin_whole where a scalar is not a whole number, kelvin_require where a condition does not hold,
+// kelvin_divides where the smallest integer is divided by -1, which ends the process.
 at::ScalarType kelvin_type(int type);
 at::Device kelvin_device(int d); // negative: main memory
 void kelvin_readable(tensor t);
 int64_t kelvin_whole(torch::Scalar *s);
+void kelvin_require(bool holds, const char *why);
+extern "C++" {
+void kelvin_divides(tensor self, tensor other);
+void kelvin_divides(tensor self, scalar other);
+void kelvin_divides(scalar self, tensor other);
+}
 
 // The body of a function with an output buffer of n results. Slot n says which scope owns them; on failure slot 0 is
 // null and slot 1 holds the message.

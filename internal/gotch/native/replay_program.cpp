@@ -102,6 +102,20 @@ Handle writing(const c10::OperatorHandle &op, c10::DeviceType device) {
   return Handle();
 }
 
+bool divides(const std::string &op) {
+  for (const char *name : {"aten::div", "aten::divide", "aten::floor_divide", "aten::remainder", "aten::fmod"})
+    if (op == name || op == name + std::string("_"))
+      return true;
+  return false;
+}
+
+bool integers(const Recording &r, const std::vector<Value> &results) {
+  for (int64_t p : flat(results))
+    if (at::isIntegralType(r.places[p].type, false))
+      return true;
+  return false;
+}
+
 [[noreturn]] void refuse(const std::string &op, const std::string &why) { throw Refusal(op + ": " + why); }
 
 const char *const reads_value =
@@ -156,6 +170,8 @@ void Program::add(Call &c) {
     readings.push_back({c.name, o.reads});
     return;
   }
+  if (divides(c.name) && integers(*recording, c.results)) // eager evaluation looks for quotients that end the process
+    readings.push_back({c.name, o.reads});
   bool mutates = false;
   const auto &formal = c.op->schema().arguments();
   for (size_t i = 0; i < formal.size() && i < c.arguments.size(); ++i) {
