@@ -26,14 +26,23 @@ var checks = []check{
 		"Files of some hundred bytes ask for GB by shapes without chunks, wide text, and chunks of zeros.",
 		[]suite{{"./store", "^TestFilesThatAskForTooMuch$", ""}}},
 	{"fuzz", "Any bytes are draws or an error, in 512 MB",
-		"Go's fuzzer makes files for the readers of CSV, JSON, Zarr and checkpoints, 20 seconds for each, in processes " +
-			"that may take 512 MB. What a reader takes is written and read again, alike.",
+		"Go's fuzzer makes 100,000 files for each of the readers of CSV, JSON, Zarr and checkpoints, in processes that may " +
+			"take 512 MB. What a reader takes is written and read again, alike.",
 		[]suite{{"./store/... ./draws ./infer", "^TestFuzz", ""}}},
 	{"misuse", "Wrong arguments are errors",
 		"Every public function and method is called with one argument after the other nil, negative, huge, not a number, " +
 			"empty, or a function that panics, in processes of their own; then so are the methods of what it returns. A new " +
 			"function without a row fails the test.",
 		[]suite{{"./internal/misuse", "^TestMisuse$|^TestEveryEntryPointHasARow$", ""}}},
+	{"operations", "Operations with any arguments are errors",
+		"Every operation of libtorch is called with random arguments, in processes of their own. Those that end the " +
+			"process or hang are known, and are named above. Integers whose quotient ends the process are errors.",
+		[]suite{{"./internal/misuse ./torch", "^TestOperations$|^TestDivisionOverflows$|^TestOperationsThatEndedTheProcess$",
+			""}}},
+	{"goroutines", "A scope may close under other goroutines",
+		"Eight goroutines use the tensors of scopes that close, thousands of times, by operations of every form. Each use " +
+			"gives the right number, or an error that says what happened.",
+		[]suite{{"./torch", "^TestUseWhileScopeCloses$", ""}}},
 	{"disk", "A full disk is an error, and the run goes on",
 		"A disk in memory is full at 20 random moments for each kind of run. The error says so, what is stored is a " +
 			"prefix, and with room again the run ends with the bits of a run that always had it. It needs the rights of root.",
