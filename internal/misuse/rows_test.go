@@ -18,6 +18,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
+	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
@@ -407,6 +408,19 @@ var rows = []row{
 	{"ekf.DiagState.Tensors", ekf.DiagState.Tensors},
 	{"ekf.GaussNewton.Build", ekf.GaussNewton.Build},
 	{"ekf.GaussNewton.Defaults", ekf.GaussNewton.Defaults},
+	{"(*evidence.Result).String", (*evidence.Result).String},
+	{"evidence.AIS.Build", evidence.AIS.Build},
+	{"evidence.AIS.Defaults", evidence.AIS.Defaults},
+	{"evidence.BayesFactor", evidence.BayesFactor},
+	{"evidence.Bridge", evidence.Bridge},
+	{"evidence.Integrate", evidence.Integrate},
+	{"evidence.Laplace", evidence.Laplace},
+	{"evidence.Probabilities", evidence.Probabilities},
+	{"evidence.Run", evidence.Run},
+	{"evidence.SMC.Build", evidence.SMC.Build},
+	{"evidence.SMC.Defaults", evidence.SMC.Defaults},
+	{"evidence.TI.Build", evidence.TI.Build},
+	{"evidence.TI.Defaults", evidence.TI.Defaults},
 	{"hmc.Exchange.Build", hmc.Exchange.Build},
 	{"hmc.Exchange.Defaults", hmc.Exchange.Defaults},
 	{"hmc.GeometricLadder", hmc.GeometricLadder},

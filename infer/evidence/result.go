@@ -1,0 +1,106 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// Result is an estimate of the log evidence, log Z = log ∫ p(y|θ) p(θ) dθ, in nats.
+type Result struct {
+	Estimator string
+	LogZ      float64
+	SE        float64 // standard error of LogZ
+	// Gradients is how many evaluations of the density, mostly with its gradient, it took. Of an estimate that was made
+	// of the draws of another run they are those of the estimate alone.
+	Gradients int64
+	// Beside are other estimates from the same numbers, for comparison.
+	Beside []Estimate
+	// Warnings say in words why the standard error is not to be trusted, and what to do; nil where nothing is known
+	// against it.
+	Warnings []string
+	Trace    Trace // for plot.Curve
+}
+
+// Estimate is a second estimate from the same numbers.
+type Estimate struct {
+	Name     string
+	LogZ, SE float64
+	Error    float64 // estimated error of the rule, besides the standard error; 0 for a rule without one
+}
+
+// Trace is what the estimate was made of, as a curve with error bars: the means of the slope along the path, or the
+// estimates at the iterations of a bridge.
+type Trace struct {
+	X, Y, SD       []float64
+	XLabel, YLabel string
+}
+
+// String is one line for the estimate, and one for each warning.
+func (r *Result) String() string {
+	if r == nil {
+		return "no estimate"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "log Z = %.4f ± %.4f (%s, %d gradients)", r.LogZ, r.SE, r.Estimator, r.Gradients)
+	for _, w := range r.Warnings {
+		fmt.Fprintf(&b, "\n  warning: %s", w)
+	}
+	return b.String()
+}
+
+func (r *Result) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Run estimates the log evidence of a program with a method of this package that walks a path: [TI], [SMC] or [AIS].
+// It is infer.Run, with its options: seeds, checkpoints, observers and tiers work as for all methods. All chains run as
+// one group.
+func Run(ctx context.Context, program infer.Program, method infer.Method, o infer.Options) (*Result, error) {
+	switch method.(type) {
+	case TI, SMC, AIS:
+	default:
+		return nil, fmt.Errorf("evidence.Run: the method is a %T: it must be evidence.TI, SMC or AIS: %w", method,
+			infer.ErrConfig)
+	}
+	r, err := infer.Run(ctx, program, method, o)
+	if err != nil {
+		return nil, fmt.Errorf("evidence.Run: %w", err)
+	}
+	z, ok := r.Detail.(*Result)
+	if !ok {
+		return nil, fmt.Errorf("evidence.Run: Options.Group is less than Chains: leave it 0: %w", infer.ErrConfig)
+	}
+	return z, nil
+}
+
+// normalized returns an error unless the target's prior can be drawn from, which says that it is normalized.
+func normalized(what string, t infer.Target, b infer.Batch) error {
+	if t.Prior == nil {
+		return fmt.Errorf("%s: the target does not say that its prior is normalized, so that log Z is not defined: set "+
+			"infer.Target.Prior to what draws from it, or compile a model: %w", what, infer.ErrConfig)
+	}
+	return torch.Do(func(*torch.Scope) error {
+		if _, err := t.Prior(b, torch.NewStreams(0, 1)); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		return nil
+	})
+}
+
+// start is log Z at β = 0; the error says why there is none.
+func start(what string, e *path.Evaluator) (float64, error) {
+	z, err := e.LogZ0()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	if math.IsNaN(z) || math.IsInf(z, 0) {
+		return 0, fmt.Errorf("%s: log Z at β = 0 is %v: %w", what, z, infer.ErrNonFinite)
+	}
+	return z, nil
+}
