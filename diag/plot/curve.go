@@ -12,8 +12,8 @@ import (
 )
 
 // Curve draws y over x as a line with points, and error bars of two standard deviations where sd is not 0: the trace of
-// an estimate of the evidence, for example. The labels are those of the axes; sd is nil for no bars. The slices have one
-// length, and numbers that are finite. An error wraps [draws.ErrRange], or is that of w.
+// an estimate of the evidence, for example. The labels are those of the axes; sd is nil for no bars. The slices have
+// one length, and numbers that are finite. An error wraps [draws.ErrRange], or is that of w.
 func Curve(w io.Writer, x, y, sd []float64, xLabel, yLabel string, opt Options) error {
 	if w == nil {
 		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)

@@ -108,8 +108,8 @@ func checkUnconstrained(what string, l *infer.Layout, d *draws.Draws) error {
 		same = a.Name == b.Name && a.Offset == b.Offset && a.Size == b.Size
 	}
 	if !same {
-		return fmt.Errorf("%s: the draws are not on the program's unconstrained space, %v: give infer.Result.Unconstrained: %w",
-			what, l, infer.ErrLayout)
+		return fmt.Errorf("%s: the draws are not on the program's unconstrained space, %v: give "+
+			"infer.Result.Unconstrained: %w", what, l, infer.ErrLayout)
 	}
 	if d.MinLen() < 4 {
 		return fmt.Errorf("%s: a chain has %d draws: it needs 4 at least: %w", what, d.MinLen(), draws.ErrNoDraws)

@@ -8,13 +8,15 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// Integrate is thermodynamic integration of slopes that were drawn along a path, by [TI] or by any sampler at each rung:
+// Integrate is thermodynamic integration of slopes that were drawn along a path, by [TI] or by any sampler at each
+// rung:
 //
 //	log Z(1) = log Z(0) + ∫ E_β[∂ log density/∂β] dβ  over β from 0 to 1
 //
 // slopes[c][k][t] is the slope at β = ladder[k] of draw t of chain c; all have the same number of draws, and draw t of
-// the rungs of a chain belongs together, so that the error counts what swaps make of them. With f_k and V_k the mean and
-// variance at rung k and h its distance to the next, LogZ is the corrected trapezoidal rule (Friel, Hurn and Wyse 2014)
+// the rungs of a chain belongs together, so that the error counts what swaps make of them. With f_k and V_k the mean
+// and variance at rung k and h its distance to the next, LogZ is the corrected trapezoidal rule (Friel, Hurn and Wyse
+// 2014)
 //
 //	Σ h (f_k + f_{k+1})/2 − h²/12 (V_{k+1} − V_k)
 //

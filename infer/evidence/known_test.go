@@ -63,7 +63,8 @@ func calibrated(t *testing.T, k known, e estimator, seeds int) {
 	require.GreaterOrEqual(t, inside, seeds-seeds/10, "%s, %s: %.3v", k.name, e.name, off)
 	if seeds >= 20 {
 		ratio := math.Sqrt(square) / se
-		require.True(t, ratio > 1/1.5 && ratio < 1.5, "%s, %s: the spread is %.3g of the standard error", k.name, e.name, ratio)
+		require.True(t, ratio > 1/1.5 && ratio < 1.5, "%s, %s: the spread is %.3g of the standard error", k.name,
+			e.name, ratio)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 )
 
 // SMC is sequential Monte Carlo along a path (Neal 2001; Del Moral, Doucet and Jasra 2006), as an estimator of the
-// evidence and as a sampler. A cloud of N particles starts at β = 0. At each stage β grows to where the effective sample
-// size of the new weights is a fraction of N, the particles are drawn anew by their weights, and moved by Hamiltonian
-// Monte Carlo with the cloud's own variances as inverse masses, until their slopes are no longer correlated with those
-// before. log Z is the sum of the logarithms of the mean weights.
+// evidence and as a sampler. A cloud of N particles starts at β = 0. At each stage β grows to where the effective
+// sample size of the new weights is a fraction of N, the particles are drawn anew by their weights, and moved by
+// Hamiltonian Monte Carlo with the cloud's own variances as inverse masses, until their slopes are no longer correlated
+// with those before. log Z is the sum of the logarithms of the mean weights.
 //
 // Chains of the options are independent clouds, 8 by default, and Draws the particles of each, 1000 by default. The
 // estimate is the mean of the clouds' Z, and its standard error that of the mean. Each particle is a draw; with the
@@ -41,8 +41,8 @@ type SMC struct {
 
 // AIS is annealed importance sampling (Neal 2001): particles that walk from the start to the posterior each by itself,
 // with a weight. Without resampling the weights are independent, so that their spread gives the standard error; they
-// degenerate where the ladder is too coarse. Chains × Draws of the options are the particles, 8 × 1000 by default. Draws
-// have the statistic "log_weight".
+// degenerate where the ladder is too coarse. Chains × Draws of the options are the particles, 8 × 1000 by default.
+// Draws have the statistic "log_weight".
 type AIS struct {
 	Path         path.Path // default: from the prior, by powers of the likelihood
 	Ladder       []float64 // the β of the stages, from 0 to 1; default path.Power(100, 4)

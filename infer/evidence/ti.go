@@ -13,11 +13,12 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/path"
 )
 
-// TI is thermodynamic integration along a path (Gelman and Meng 1998; Baldock and Marzari 2019): Hamiltonian Monte Carlo
-// at each rung of a ladder of β, and the integral of the mean slopes, see [Integrate]. In each round every rung moves,
-// the one at β = 0 to a new draw of the start, and then neighbours swap their points with the probability of replica
-// exchange, so that modes are found at small β and carried to the posterior. In the first three quarters of the warm-up
-// the rungs move to where all neighbours refuse alike many swaps (Syed et al. 2022), and the masses and step sizes adapt.
+// TI is thermodynamic integration along a path (Gelman and Meng 1998; Baldock and Marzari 2019): Hamiltonian Monte
+// Carlo at each rung of a ladder of β, and the integral of the mean slopes, see [Integrate]. In each round every rung
+// moves, the one at β = 0 to a new draw of the start, and then neighbours swap their points with the probability of
+// replica exchange, so that modes are found at small β and carried to the posterior. In the first three quarters of the
+// warm-up the rungs move to where all neighbours refuse alike many swaps (Syed et al. 2022), and the masses and step
+// sizes adapt.
 //
 // Chains of the options are independent ladders, all moved as one batch; Draws are rounds, of which every one counts
 // for the integral and every Thin-th gives a draw at β = 1. The defaults are 4 chains of 1000 draws after a warm-up of
@@ -100,7 +101,8 @@ func (s *integrator) Drive(ctx context.Context, job infer.Job) (any, error) {
 		return nil, err
 	}
 	if job.Draws < 4 {
-		return nil, &infer.FieldError{Type: "infer.Options", Field: "Draws", Value: job.Draws, Allowed: "it must be at least 4"}
+		return nil, &infer.FieldError{Type: "infer.Options", Field: "Draws", Value: job.Draws,
+			Allowed: "it must be at least 4"}
 	}
 	w := &walk{integrator: s, mover: &mover{ctx: ctx, e: e, d: e.Dim()}, job: job, chains: job.Chains, size: len(s.Ladder)}
 	if job.Resume != nil {
@@ -178,7 +180,8 @@ func (w *walk) begin() error {
 		for i := range scale {
 			scale[i] = 1
 		}
-		a.Scale, a.Sum, a.Square = append(a.Scale, scale), append(a.Sum, make([]float64, d)), append(a.Square, make([]float64, d))
+		a.Scale, a.Sum = append(a.Scale, scale), append(a.Sum, make([]float64, d))
+		a.Square = append(a.Square, make([]float64, d))
 		a.Eps = append(a.Eps, math.Pow(float64(d), -0.25)/math.Sqrt(1+10*w.Ladder[k]))
 	}
 	w.at = a

@@ -96,6 +96,7 @@ var rows = []row{
 	{"loo.PSIS", loo.PSIS},
 	{"loo.RelativeEfficiency", loo.RelativeEfficiency},
 	{"loo.WAIC", loo.WAIC},
+	{"plot.Curve", plot.Curve},
 	{"plot.Kinetic", plot.Kinetic},
 	{"plot.Reliability", plot.Reliability},
 	{"(*sbc.Result).Curve", (*sbc.Result).Curve},
