@@ -62,7 +62,7 @@ func start(t *testing.T) infer.Params {
 }
 
 func TestBadConfigurations(t *testing.T) {
-	p := gaussian(3).program(t)
+	p := program(t, gaussian(3))
 	two := path.Path{Full: true, Reference: &path.Harmonic{}}
 	short := &path.Harmonic{Mean: []float64{0}, Precision: []float64{1}}
 	for want, m := range map[string]infer.Method{
@@ -104,14 +104,14 @@ func TestBadConfigurations(t *testing.T) {
 
 // A likelihood that is 0 for half of the prior: Z is ½. The integral has no start, SMC and the stepping stones have.
 func TestExcludedByTheData(t *testing.T) {
-	k := known{name: "half", d: 1, prior: []float64{1}, logZ: -math.Ln2}
-	k.likelihood = func(x torch.Tensor) torch.Tensor { return x.Sum().Gt(0).Log() }
-	p := k.program(t)
+	k := known{Name: "half", Dim: 1, Prior: []float64{1}, LogZ: -math.Ln2}
+	k.Likelihood = func(x torch.Tensor) torch.Tensor { return x.Sum().Gt(0).Log() }
+	p := program(t, k)
 	z, err := evidence.Run(context.Background(), p, evidence.SMC{MostMoves: 4}, infer.Options{Draws: 200})
 	require.NoError(t, err)
-	require.InDelta(t, k.logZ, z.LogZ, 3*z.SE)
+	require.InDelta(t, k.LogZ, z.LogZ, 3*z.SE)
 	z, err = evidence.Run(context.Background(), p, evidence.TI{Rungs: 4}, infer.Options{Warmup: 50, Draws: 200})
 	require.NoError(t, err)
-	require.InDelta(t, k.logZ, z.LogZ, 3*z.SE)
+	require.InDelta(t, k.LogZ, z.LogZ, 3*z.SE)
 	require.Contains(t, z.String(), "stepping stones")
 }

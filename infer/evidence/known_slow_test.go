@@ -18,7 +18,7 @@ func TestTwentySeeds(t *testing.T) {
 	for _, k := range []known{gaussian(10), gaussian(100), mixture(), funnel(3, 9)} {
 		calibrated(t, k, walker("SMC", evidence.SMC{}), seeds)
 		calibrated(t, k, walker("TI", evidence.TI{}), seeds)
-		if k.d < 100 {
+		if k.Dim < 100 {
 			calibrated(t, k, walker("AIS", evidence.AIS{}), seeds)
 		}
 	}

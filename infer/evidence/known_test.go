@@ -41,13 +41,13 @@ func bridged(m infer.Method) estimator {
 // known to 16 %.
 func calibrated(t *testing.T, k known, e estimator, seeds int) {
 	t.Helper()
-	p := k.program(t)
+	p := program(t, k)
 	inside, sum, square, se := 0, 0.0, 0.0, 0.0
 	var off []float64
 	for seed := range seeds {
 		r, err := e.run(p, uint64(seed))
 		require.NoError(t, err)
-		d := r.LogZ - k.logZ
+		d := r.LogZ - k.LogZ
 		if math.Abs(d) <= 3*r.SE {
 			inside++
 		}
@@ -59,11 +59,11 @@ func calibrated(t *testing.T, k known, e estimator, seeds int) {
 		square += (d - sum) * (d - sum) / float64(seeds-1)
 	}
 	t.Logf("seen: %s of %d dimensions, %s: mean error %.4f, spread %.4f, mean standard error %.4f, %d of %d within 3",
-		k.name, k.d, e.name, sum, math.Sqrt(square), se, inside, seeds)
-	require.GreaterOrEqual(t, inside, seeds-seeds/10, "%s, %s: %.3v", k.name, e.name, off)
+		k.Name, k.Dim, e.name, sum, math.Sqrt(square), se, inside, seeds)
+	require.GreaterOrEqual(t, inside, seeds-seeds/10, "%s, %s: %.3v", k.Name, e.name, off)
 	if seeds >= 20 {
 		ratio := math.Sqrt(square) / se
-		require.True(t, ratio > 1/1.5 && ratio < 1.5, "%s, %s: the spread is %.3g of the standard error", k.name,
+		require.True(t, ratio > 1/1.5 && ratio < 1.5, "%s, %s: the spread is %.3g of the standard error", k.Name,
 			e.name, ratio)
 	}
 }

@@ -28,7 +28,7 @@ func killable(t *testing.T, method, dir string) (*infer.Result, error) {
 	if dir != "" {
 		o.Checkpoint = &infer.Checkpoint{Dir: dir, Every: 1, Resume: true}
 	}
-	return infer.Run(context.Background(), gaussian(10).program(t), killed[method], o)
+	return infer.Run(context.Background(), program(t, gaussian(10)), killed[method], o)
 }
 
 // TestChild is no test of its own: it is the run that is killed.
