@@ -75,8 +75,8 @@ func compileFor(t Target, start Params, b Batch, o native.Options, rows bool) (*
 	return f, report, err
 }
 
-// compiledFor has the code that was compiled for points of a layout, which is as long there as a program has it. Runs of
-// one program share it: what they record says whether the code is theirs.
+// compiledFor has the code that was compiled for points of a layout, which is as long there as a program has it. Runs
+// of one program share it: what they record says whether the code is theirs.
 var compiledFor shared.Stores[Layout, any]
 
 // form is a tensor of the form of the points that a function is asked for: all rows, or the first.

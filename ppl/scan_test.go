@@ -92,8 +92,8 @@ func garch(n int) (ppl.Model, infer.Batch) {
 	}, infer.Batch{"y": vec(y...)}
 }
 
-// The compiled gradient of a Scan is that of its recursion by finite differences, in Go, and its code does not grow with
-// the number of steps.
+// The compiled gradient of a Scan is that of its recursion by finite differences, in Go, and its code does not grow
+// with the number of steps.
 func TestScanCompiled(t *testing.T) {
 	ops := map[int]int{}
 	for _, n := range []int{40, 160} {

@@ -33,8 +33,8 @@ func hmmExample(d *Data) Posterior {
 	}
 }
 
-// forward is the forward algorithm with scaling (Rabiner 1989, Proceedings of the IEEE 77, 257–286), log Σ p(y, states),
-// from the transition matrix, [S, S], and the logarithms of the densities in each state, [T, S]:
+// forward is the forward algorithm with scaling (Rabiner 1989, Proceedings of the IEEE 77, 257–286), log Σ p(y,
+// states), from the transition matrix, [S, S], and the logarithms of the densities in each state, [T, S]:
 //
 //	a_t(s) = Σ_r p_{t−1}(r) transition(r, s) exp(l_t(s) − m_t),  c_t = Σ_s a_t(s),  p_t = a_t / c_t
 //

@@ -1,7 +1,7 @@
 // The operations of kelvin_op on the elements of registers, for one precision and one instruction set: REAL is the type
 // of the elements, WORD a whole number of its size, NAME gives the name of a function, MULTIPLY_ADD(a, b, c) is ab + c,
-// with one rounding or two. With FAST_ROOTS roots are computed in vectors, to a unit of the last place: a compiler leaves
-// them to the C library, which is to set errno.
+// with one rounding or two. With FAST_ROOTS roots are computed in vectors, to a unit of the last place: a compiler
+// leaves them to the C library, which is to set errno.
 
 // A register may be read and written by one operation, at the same element.
 #ifndef KELVIN_EACH
@@ -79,8 +79,8 @@ static inline REAL NAME(root)(REAL x) {
   return sizeof(REAL) == 4 ? (REAL)__builtin_sqrtf((float)x) : (REAL)__builtin_sqrt((double)x);
 }
 
-// 1/sqrt(x) to about 5e-6, for x of usual size, by Newton's method from a value whose bits are about -1/2 of those of x;
-// and zero gives a number.
+// 1/sqrt(x) to about 5e-6, for x of usual size, by Newton's method from a value whose bits are about -1/2 of those of
+// x; and zero gives a number.
 #ifdef FAST_ROOTS
 static inline REAL NAME(nearly)(REAL x) {
   WORD bits;

@@ -45,8 +45,8 @@ func passOf[T float32 | float64](theta []T, threads int, write func(*Program)) (
 	return append([]T(nil), unsafe.Slice((*T)(to), n)...), stats
 }
 
-// (1 − exp(−cx))/x against the C library's in double precision, to four roundings of the type, alone and in blocks where
-// all are short.
+// (1 − exp(−cx))/x against the C library's in double precision, to four roundings of the type, alone and in blocks
+// where all are short.
 func TestDecay(t *testing.T) {
 	x := []float64{1e-30, 1e-20, 1e-9}
 	for v := 1e-6; v < 800; v *= 1.003 {

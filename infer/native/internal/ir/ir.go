@@ -143,8 +143,8 @@ const (
 	Repeat // Inner, Times times, one turn after the other
 )
 
-// Step is a fused loop, or an operation on matrices, which is repeated over the space Sizes; or a Repeat of other steps,
-// each of which sees what earlier turns have written.
+// Step is a fused loop, or an operation on matrices, which is repeated over the space Sizes; or a Repeat of other
+// steps, each of which sees what earlier turns have written.
 type Step struct {
 	Kind  StepKind
 	Sizes []int   // the iteration space, outermost dimension first; empty for one iteration
