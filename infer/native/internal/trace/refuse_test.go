@@ -194,3 +194,17 @@ func TestGradientOnly(t *testing.T) {
 	_, want, _ := eager(t, s, p[0], 0)
 	compare(t, "gradient", grad, want, 0)
 }
+
+// A sum of an array of many pieces and one that covers all of it ends: it is done box by box.
+func TestSumOfPiecesAndAll(t *testing.T) {
+	s := source(func(x, y torch.Tensor) torch.Tensor {
+		pieces := make([]any, 20)
+		for i := range pieces {
+			pieces[i] = x.At(i).Mul(float64(i + 1))
+		}
+		z := torch.Stack(-1, pieces...)
+		return z.Add(x.Exp()).Square().Sum().Mul(y.Sum())
+	})
+	s.Dim = 20
+	agrees(t, s, compile(t, s), points(4, 20, 1, 8))
+}
