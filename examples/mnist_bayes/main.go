@@ -1,0 +1,198 @@
+// Command mnist_bayes repeats the experiments of Baldock and Marzari (2019), "Bayesian Neural Networks at Finite
+// Temperature": perceptrons M1, M3 and M3* that read handwritten digits of 16 x 16 pixels, with uniform priors. Replica
+// exchange samples their posteriors exp(−E/T) at many temperatures at once, E the loss of 50 to 5000 images; the curves
+// of the test loss say at which temperature a network predicts best, beside networks at minima of E and ensembles of
+// them. Thermodynamic integration compares M1 and M3 by their evidence.
+//
+//	go run ./examples/mnist_bayes -data DIR    DIR holds the four IDX files of MNIST, plain or compressed
+//	go run ./examples/mnist_bayes              digits of 8 x 8 pixels, which the repository carries
+//	go run ./examples/mnist_bayes -quick       a minute, to see it work
+//	go run ./examples/mnist_bayes -full        the sizes of the paper: days
+//
+// It prints tables and the claims of the paper with what was found, and draws pictures in out/mnist_bayes. It takes
+// about half an hour on two cores. What was interrupted, or killed, goes on where it stopped when it is started again.
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.data, "data", "", "folder of the IDX files of MNIST; none for the digits of the repository")
+	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
+	flag.BoolVar(&o.quick, "quick", false, "a small run of a minute")
+	flag.BoolVar(&o.full, "full", false, "the sizes of the paper")
+	flag.StringVar(&o.dir, "dir", filepath.Join("out", "mnist_bayes"), "folder for pictures and what is stored")
+	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "parts computed at once; the results do not depend on it")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the starts, the random streams and the choice of images")
+	command.Main("mnist_bayes", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
+}
+
+type options struct {
+	data, dir         string
+	json, quick, full bool
+	workers           int
+	seed              uint64
+}
+
+// results are all that is printed.
+type results struct {
+	Source    string       `json:"source"`
+	Settings  settings     `json:"settings"`
+	Constants []constant   `json:"constants"`
+	Descended []*descended `json:"descended"`
+	Curves    []*swept     `json:"curves"`
+	Evidence  []*weighed   `json:"evidence"`
+	Claims    []claim      `json:"claims"`
+}
+
+// constant is what is known of a network without a run.
+type constant struct {
+	Network    string  `json:"network"`
+	Parameters int     `json:"parameters"`
+	LogWidths  float64 `json:"log_widths"` // Σ log σ
+}
+
+func run(ctx context.Context, w io.Writer, o options) error {
+	if o.quick && o.full {
+		return errors.New("-quick and -full exclude each other")
+	}
+	s := defaultSettings(o.seed)
+	switch {
+	case o.quick:
+		s = quickSettings(o.seed)
+	case o.full:
+		s = fullSettings(o.seed)
+	}
+	r, err := compute(ctx, s, o)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		return out.Encode(r)
+	}
+	if err := r.draw(o.dir); err != nil {
+		return err
+	}
+	return r.print(w, o.dir)
+}
+
+// compute fills the results, part by part, of which each is stored when it is there.
+func compute(ctx context.Context, s settings, o options) (*results, error) {
+	// The matrices are small, parts run side by side, and what a part computes does not depend on the others.
+	if err := torch.SetThreads(1); err != nil {
+		return nil, err
+	}
+	train, test, words, err := source(o.data)
+	if err != nil {
+		return nil, err
+	}
+	problems := map[int]*problem{}
+	sizes := []int{s.EvidenceData}
+	for _, c := range s.Curves {
+		sizes = append(sizes, c.Data)
+	}
+	for _, n := range sizes {
+		if problems[n] == nil {
+			if problems[n], err = newProblem(train, test, words, n, s.Scored, s.Seed); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r := &results{Source: words, Settings: s}
+	for _, h := range hidden {
+		n := problems[s.EvidenceData].networks[h.name]
+		r.Constants = append(r.Constants, constant{n.name, n.net.NumParams(), n.logWidths()})
+	}
+	group, ctx := newPool(ctx, o.workers)
+	// What a part was computed with: another seed, another size or other data have another folder.
+	identity, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(o.dir, fmt.Sprintf("parts-%x", sha256.Sum256(append(identity, words...)))[:len("parts-")+12])
+	r.Curves, r.Descended = make([]*swept, len(s.Curves)), make([]*descended, len(s.Curves))
+	for i, c := range s.Curves {
+		p, name := problems[c.Data], fmt.Sprintf("%s-%d", fileName(c.Network), c.Data)
+		part(group, filepath.Join(dir, "descend-"+name), &r.Descended[i], func(dir string) (*descended, error) {
+			return s.descend(ctx, p, c.Network, dir, infer.Silent)
+		})
+		part(group, filepath.Join(dir, "curve-"+name), &r.Curves[i], func(dir string) (*swept, error) {
+			return s.sweep(ctx, p, c, dir, infer.Silent)
+		})
+	}
+	r.Evidence = make([]*weighed, 2*s.Evidences)
+	for i := range r.Evidence {
+		network, seed := []string{"M1", "M3"}[i%2], i/2
+		name := fmt.Sprintf("evidence-%s-%d", network, seed)
+		part(group, filepath.Join(dir, name), &r.Evidence[i], func(dir string) (*weighed, error) {
+			return s.weigh(ctx, problems[s.EvidenceData], network, seed, dir, infer.Silent)
+		})
+	}
+	if err := group.wait(); err != nil {
+		return nil, err
+	}
+	r.Claims = r.claims()
+	return r, nil
+}
+
+// fileName is a network's name without the star.
+func fileName(network string) string {
+	if network == "M3*" {
+		return "M3s"
+	}
+	return network
+}
+
+// part computes a result, or reads it where it has been stored.
+func part[R any](group *pool, dir string, result **R, compute func(dir string) (*R, error)) {
+	group.run(func() error {
+		file := dir + ".json"
+		data, err := os.ReadFile(file)
+		if err == nil {
+			*result = new(R)
+			if err := json.Unmarshal(data, *result); err != nil {
+				return fmt.Errorf("%s is no part of a run: %w: remove it", file, err)
+			}
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if *result, err = compute(dir); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(dir), err)
+		}
+		if data, err = json.Marshal(*result); err != nil {
+			return err
+		}
+		err = atomicfile.Replace(file, func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return os.RemoveAll(dir)
+	})
+}
