@@ -132,19 +132,21 @@ static void share(void *of) {
 // libtorch's threads, where they are those of OpenMP: threads of another kind would wait for processors on which its
 // own are waiting for work.
 static void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
-static int (*most_threads)(void);
+
+// libtorch's number of threads. Asking OpenMP is not enough: a thread of the program that has not asked libtorch yet has
+// OpenMP's own number. It is weak because the package of libtorch's functions is linked later than this one.
+__attribute__((weak)) int kelvin_max_threads(void);
 
 __attribute__((constructor)) static void find_threads(void) {
   *(void **)&parallel = dlsym(RTLD_DEFAULT, "GOMP_parallel");
-  *(void **)&most_threads = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
 }
 
 void kelvin_pass_run(const kelvin_pass *p, const kelvin_op *ops, const uint64_t *streams, const unsigned char *held,
                      double *means, double *partial) {
   job j = {p, ops, streams, held, partial, best(p->single), kelvin_pass_blocks(p->dim), 0};
   long threads = p->threads;
-  if (threads == 0 && most_threads)
-    threads = most_threads();
+  if (threads == 0 && p->chains * p->dim >= 2 * GRAIN && kelvin_max_threads)
+    threads = kelvin_max_threads();
   if (threads > p->chains * p->dim / GRAIN)
     threads = p->chains * p->dim / GRAIN;
   if (threads > 1 && parallel)
