@@ -4,10 +4,9 @@ package data_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 )
 
-// Any bytes in the place of a file are a table or an error, in a process of 512 MB.
-func TestFuzzCSV(t *testing.T) { fuzzing.Run(t, "FuzzCSV", 20*time.Second) }
+// Any bytes in the place of a file are a table or an error, in processes of 512 MB.
+func TestFuzzCSV(t *testing.T) { fuzzing.Run(t, "FuzzCSV", fuzzing.Executions) }

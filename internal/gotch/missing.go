@@ -96,7 +96,7 @@ func checkOwn(ctx context.Context, dst, cxx string, flags Flags) error {
 		return err
 	}
 	if out != "" {
-		return fmt.Errorf("Kelvin's own C++ does not compile against this libtorch: %s", errorLine.FindString(out))
+		return fmt.Errorf("the C++ of Kelvin does not compile against this libtorch: %s", errorLine.FindString(out))
 	}
 	return nil
 }

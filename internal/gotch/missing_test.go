@@ -251,7 +251,7 @@ func TestMissing(t *testing.T) {
 
 		_, err = Missing(context.Background(), dir, compiler(t, "g++", "test \"$last\" != - && exit 0\n"+
 			"echo 'In file included from <stdin>:2:'\necho 'record.cpp:7:9: error: no such operation'\nexit 1\n"), Flags{})
-		assert.ErrorContains(t, err, "Kelvin's own C++ does not compile against this libtorch")
+		assert.ErrorContains(t, err, "the C++ of Kelvin does not compile against this libtorch")
 		assert.ErrorContains(t, err, "record.cpp:7:9: error: no such operation")
 	})
 

@@ -8,14 +8,13 @@ import (
 
 // again is a loop over time: the values of one turn, of which some are kept of all turns.
 type again struct {
-	loop     *value
-	times    int
-	turn     []*value // the values of a turn
-	kept     []*value // what all turns make of each
-	at       []ref    // where a turn puts it there
-	carried  []bool   // whether a later turn reads it there
-	starts   []start
-	reversed bool
+	loop    *value
+	times   int
+	turn    []*value // the values of a turn
+	kept    []*value // what all turns make of each
+	at      []ref    // where a turn puts it there
+	carried []bool   // whether a later turn reads it there
+	starts  []start
 }
 
 // start is what a series has before the first turn.
