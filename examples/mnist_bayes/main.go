@@ -10,8 +10,8 @@
 //	go run ./examples/mnist_bayes -full        the sizes of the paper: days
 //
 // It prints tables and the claims of the paper with what was found, and draws pictures in out/mnist_bayes. It is sized
-// for about half an hour on two idle cores. What was interrupted, or killed, goes on where it stopped when it is started
-// again.
+// for about half an hour on two idle cores. What was interrupted, or killed, goes on where it stopped when it is
+// started again.
 package main
 
 import (
