@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/internal/known"
 )
 
 // Twenty seeds of every estimator on every target that it is for. The bridge is not asked for the funnel, to which no
@@ -15,18 +16,18 @@ import (
 // default ladder: both say so in warnings.
 func TestTwentySeeds(t *testing.T) {
 	const seeds = 20
-	for _, k := range []known{gaussian(10), gaussian(100), mixture(), funnel(3, 9)} {
+	for _, k := range []known.Target{known.Gaussian(10), known.Gaussian(100), known.Mixture(), known.Funnel(3, 9)} {
 		calibrated(t, k, walker("SMC", evidence.SMC{}), seeds)
 		calibrated(t, k, walker("TI", evidence.TI{}), seeds)
 		if k.Dim < 100 {
 			calibrated(t, k, walker("AIS", evidence.AIS{}), seeds)
 		}
 	}
-	calibrated(t, gaussian(10), bridged(hmc.NUTS{}), seeds)
-	calibrated(t, gaussian(100), bridged(hmc.NUTS{}), seeds)
-	calibrated(t, mixture(), bridged(evidence.TI{}), seeds)
-	calibrated(t, gaussian(10), walker("SMC, stratified, conditional", evidence.SMC{Resampling: evidence.Stratified,
+	calibrated(t, known.Gaussian(10), bridged(hmc.NUTS{}), seeds)
+	calibrated(t, known.Gaussian(100), bridged(hmc.NUTS{}), seeds)
+	calibrated(t, known.Mixture(), bridged(evidence.TI{}), seeds)
+	calibrated(t, known.Gaussian(10), walker("SMC, stratified, conditional", evidence.SMC{Resampling: evidence.Stratified,
 		Conditional: true, ESS: 0.95}), seeds)
-	calibrated(t, gaussian(10), walker("SMC, residual, on a ladder", evidence.SMC{Resampling: evidence.Residual,
+	calibrated(t, known.Gaussian(10), walker("SMC, residual, on a ladder", evidence.SMC{Resampling: evidence.Residual,
 		Ladder: path.Power(30, 3)}), seeds)
 }

@@ -10,7 +10,16 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/internal/known"
 )
+
+// program is a target as what is fitted.
+func program(t testing.TB, k known.Target) infer.Program {
+	t.Helper()
+	p, err := k.Program()
+	require.NoError(t, err)
+	return p
+}
 
 // estimator makes an estimate of a known evidence with a seed.
 type estimator struct {
@@ -39,7 +48,7 @@ func bridged(m infer.Method) estimator {
 // calibrated makes estimates with many seeds. All but few must be within three standard errors of the exact value, and
 // with 20 seeds their spread must be within a factor 1.5 of the mean standard error: the spread of 20 normal numbers is
 // known to 16 %.
-func calibrated(t *testing.T, k known, e estimator, seeds int) {
+func calibrated(t *testing.T, k known.Target, e estimator, seeds int) {
 	t.Helper()
 	p := program(t, k)
 	inside, sum, square, se := 0, 0.0, 0.0, 0.0
@@ -73,12 +82,12 @@ func calibrated(t *testing.T, k known, e estimator, seeds int) {
 func TestKnownEvidence(t *testing.T) {
 	const seeds = 3
 	smc, ti := walker("SMC", evidence.SMC{}), walker("TI", evidence.TI{})
-	for _, k := range []known{gaussian(10), mixture(), funnel(3, 9)} {
+	for _, k := range []known.Target{known.Gaussian(10), known.Mixture(), known.Funnel(3, 9)} {
 		calibrated(t, k, smc, seeds)
 		calibrated(t, k, ti, seeds)
 		calibrated(t, k, walker("AIS", evidence.AIS{}), seeds)
 	}
-	calibrated(t, gaussian(10), bridged(hmc.NUTS{}), seeds)
-	calibrated(t, mixture(), bridged(evidence.TI{}), seeds)
-	calibrated(t, gaussian(100), ti, seeds)
+	calibrated(t, known.Gaussian(10), bridged(hmc.NUTS{}), seeds)
+	calibrated(t, known.Mixture(), bridged(evidence.TI{}), seeds)
+	calibrated(t, known.Gaussian(100), ti, seeds)
 }

@@ -3,11 +3,9 @@ package evidence
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -91,16 +89,4 @@ func normalized(what string, t infer.Target, b infer.Batch) error {
 		}
 		return nil
 	})
-}
-
-// start is log Z at β = 0; the error says why there is none.
-func start(what string, e *path.Evaluator) (float64, error) {
-	z, err := e.LogZ0()
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
-	}
-	if math.IsNaN(z) || math.IsInf(z, 0) {
-		return 0, fmt.Errorf("%s: log Z at β = 0 is %v: %w", what, z, infer.ErrNonFinite)
-	}
-	return z, nil
 }

@@ -1,9 +1,7 @@
 package evidence
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"fmt"
 	"math"
 
@@ -90,12 +88,11 @@ func (c SMC) Build(target infer.Target) (infer.Transform, error) {
 	if c.MostMoves < c.Moves {
 		return nil, bad("MostMoves", c.MostMoves, fmt.Sprintf("it must be at least Moves, %d", c.Moves))
 	}
-	s, err := newSampler(typ, target, c.Path, c.Ladder, c.TargetAccept)
+	b, err := bind(typ, target, c.Path, c.Ladder, c.TargetAccept)
 	if err != nil {
 		return nil, err
 	}
-	s.SMC = c
-	return s, nil
+	return &sampler{bound: b, SMC: c}, nil
 }
 
 // Build checks the configuration and binds it to a target.
@@ -110,70 +107,18 @@ func (c AIS) Build(target infer.Target) (infer.Transform, error) {
 	if c.Moves < 1 || c.Moves > 1<<16 {
 		return nil, &infer.FieldError{Type: typ, Field: "Moves", Value: c.Moves, Allowed: "it must be at least 1"}
 	}
-	s, err := newSampler(typ, target, c.Path, c.Ladder, c.TargetAccept)
+	b, err := bind(typ, target, c.Path, c.Ladder, c.TargetAccept)
 	if err != nil {
 		return nil, err
 	}
-	s.SMC = SMC{Path: c.Path, Ladder: c.Ladder, Moves: c.Moves, MostMoves: c.Moves, Weighted: true}
-	s.annealed = true
-	return s, nil
-}
-
-func newSampler(typ string, target infer.Target, p path.Path, ladder []float64, accept float64) (*sampler, error) {
-	if target.LogPosterior == nil {
-		return nil, fmt.Errorf("%s: the log posterior is nil: %w", typ, infer.ErrConfig)
-	}
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	if ladder != nil {
-		if err := fullLadder(typ, ladder); err != nil {
-			return nil, err
-		}
-	}
-	if accept == 0 {
-		accept = 0.75
-	}
-	if !(accept > 0 && accept < 1) {
-		return nil, &infer.FieldError{Type: typ, Field: "TargetAccept", Value: accept,
-			Allowed: "it must be above 0 and below 1"}
-	}
-	return &sampler{passive: passive{typ}, target: target, accept: accept}, nil
-}
-
-// fullLadder refuses a ladder that does not lead from 0 to 1.
-func fullLadder(typ string, ladder []float64) error {
-	if err := path.CheckLadder(typ, ladder); err != nil {
-		return err
-	}
-	if last := ladder[len(ladder)-1]; ladder[0] != 0 || last != 1 {
-		return &infer.FieldError{Type: typ, Field: "Ladder", Value: fmt.Sprintf("from %v to %v", ladder[0], last),
-			Allowed: "it must lead from 0, where log Z is known, to 1"}
-	}
-	return nil
-}
-
-// passive is a transform that only drives itself.
-type passive struct{ name string }
-
-// Name is the method's.
-func (p passive) Name() string { return p.name }
-
-func (p passive) Init(infer.Params) (infer.State, error) {
-	return nil, fmt.Errorf("%s makes whole runs: use evidence.Run, infer.Run or infer.Sample: %w", p.name, infer.ErrConfig)
-}
-
-func (p passive) Update(infer.State, infer.Batch) (infer.State, infer.Info, error) {
-	_, err := p.Init(infer.Params{})
-	return nil, infer.Info{}, err
+	return &sampler{bound: b, annealed: true, SMC: SMC{Path: c.Path, Ladder: c.Ladder, Moves: c.Moves,
+		MostMoves: c.Moves, Weighted: true}}, nil
 }
 
 // sampler is SMC or AIS bound to a target.
 type sampler struct {
-	passive
+	bound
 	SMC
-	target   infer.Target
-	accept   float64
 	annealed bool
 }
 
@@ -190,11 +135,7 @@ type clouds struct {
 
 // Drive makes the run, one cloud after the other. The detail is a *[Result].
 func (s *sampler) Drive(ctx context.Context, job infer.Job) (any, error) {
-	e, err := s.Path.OnJob(s.target, job)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name, err)
-	}
-	logZ0, err := start(s.name, e)
+	e, logZ0, err := s.open(job)
 	if err != nil {
 		return nil, err
 	}
@@ -205,19 +146,9 @@ func (s *sampler) Drive(ctx context.Context, job infer.Job) (any, error) {
 	m := &mover{ctx: ctx, e: e, d: e.Dim()}
 	var all clouds
 	if job.Resume != nil {
-		if err := gob.NewDecoder(bytes.NewReader(job.Resume)).Decode(&all); err != nil {
-			return nil, fmt.Errorf("%s: the clouds cannot be read: %v: %w", s.name, err, infer.ErrCheckpoint)
+		if err := s.resume(job, &all, "clouds"); err != nil {
+			return nil, err
 		}
-	}
-	save := func() error {
-		if job.Snapshot == nil || job.Due != nil && !job.Due() {
-			return nil
-		}
-		var b bytes.Buffer
-		if err := gob.NewEncoder(&b).Encode(all); err != nil {
-			return err
-		}
-		return job.Snapshot(b.Bytes())
 	}
 	for k := range job.Chains {
 		if k == len(all.Done) {
@@ -231,7 +162,7 @@ func (s *sampler) Drive(ctx context.Context, job infer.Job) (any, error) {
 			if err := s.stage(m, c); err != nil {
 				return nil, fmt.Errorf("%s: cloud %d, stage %d at β = %.3g: %w", s.name, k, c.Stage, c.Beta, err)
 			}
-			if err := save(); err != nil {
+			if err := save(job, all); err != nil {
 				return nil, err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/ladder"
 )
 
 // Power is the ladder β_k = (k/(n−1))^c of n rungs from 0 to 1. A power c of 3 to 5 puts most rungs near the prior,
@@ -45,8 +46,8 @@ func CheckLadder(of string, beta []float64) error {
 
 // Equalize is a ladder of n rungs with the ends of beta whose neighbours have equal rates of rejected swaps, where
 // those of beta have the rates given, one less than its rungs (Syed et al. 2022, algorithm 2). The barrier
-// Λ(β) = ∫ of the local rate is the running sum of the rates, interpolated by a monotone line; rung k is where it is
-// k/(n−1) of its total.
+// Λ(β) = ∫ of the local rate is the running sum of the rates, with straight lines between the rungs; rung k is where it
+// is k/(n−1) of its total.
 func Equalize(beta, rejected []float64, n int) ([]float64, error) {
 	if err := CheckLadder("path.Equalize", beta); err != nil {
 		return nil, err
@@ -55,24 +56,12 @@ func Equalize(beta, rejected []float64, n int) ([]float64, error) {
 		return nil, fmt.Errorf("path.Equalize: %d rates for %d rungs, and %d asked for: %w", len(rejected), len(beta), n,
 			infer.ErrConfig)
 	}
-	sum := make([]float64, len(beta))
 	for k, r := range rejected {
 		if !(r >= 0 && r <= 1) {
 			return nil, &infer.FieldError{Type: "path.Equalize", Field: fmt.Sprintf("rejected[%d]", k), Value: r,
 				Allowed: "it must be from 0 to 1"}
 		}
-		sum[k+1] = sum[k] + math.Max(r, 1e-3) // a pair that never refuses still has a place
 	}
-	total := sum[len(sum)-1]
-	out := make([]float64, n)
-	out[0], out[n-1] = beta[0], beta[len(beta)-1]
-	k := 0
-	for i := 1; i < n-1; i++ {
-		want := total * float64(i) / float64(n-1)
-		for sum[k+1] < want {
-			k++
-		}
-		out[i] = beta[k] + (beta[k+1]-beta[k])*(want-sum[k])/(sum[k+1]-sum[k])
-	}
+	out := ladder.Equal(beta, rejected, n, ladder.Line)
 	return out, CheckLadder("path.Equalize", out)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer/internal/ladder"
 )
 
 // firstRound is the number of swaps in the first round of an adapting ladder. Each next round has twice as many.
@@ -136,83 +138,34 @@ func (r *runner) place(s *Swaps, chains []*chain, at []float64, moved []position
 	copy(s.Ladder, at)
 }
 
-// leastRefused keeps a pair that never refuses from having no place on the ladder.
-const leastRefused = 1e-3
-
 // equalised are the rungs at which the barrier of the round is i/(n-1) of its total; the ends stay. It is false where a
 // pair was not looked at, or two rungs would be one number.
 func (s *Swaps) equalised(logarithm bool) ([]float64, bool) {
 	n := len(s.Ladder)
-	x, barrier := slices.Clone(s.Ladder), make([]float64, n)
-	for i := range n - 1 {
+	x, refused := slices.Clone(s.Ladder), make([]float64, n-1)
+	for i := range refused {
 		if s.Looked[i] == 0 {
 			return nil, false
 		}
-		barrier[i+1] = barrier[i] + math.Max(leastRefused, s.Refused[i]/float64(s.Looked[i]))
+		refused[i] = s.Refused[i] / float64(s.Looked[i])
 	}
 	if logarithm {
 		for i := range x {
 			x[i] = math.Log(x[i])
 		}
 	}
-	curve := newMonotone(x, barrier)
-	out := slices.Clone(s.Ladder)
-	rises := out[n-1] > out[0]
-	for i := 1; i < n-1; i++ {
-		at := curve.inverse(barrier[n-1] * float64(i) / float64(n-1))
-		if logarithm {
-			at = math.Exp(at)
+	out := ladder.Equal(x, refused, n, ladder.Cubic)
+	if logarithm {
+		for i := range out {
+			out[i] = math.Exp(out[i])
 		}
-		out[i] = at
 	}
+	out[0], out[n-1] = s.Ladder[0], s.Ladder[n-1]
+	rises := out[n-1] > out[0]
 	for i := range n - 1 {
 		if out[i] == out[i+1] || (out[i+1] > out[i]) != rises {
 			return nil, false
 		}
 	}
 	return out, true
-}
-
-// monotone is a cubic through points that rise in y, between which it rises too (Fritsch and Carlson 1980): piecewise,
-// with a slope at each point that is the harmonic mean of those beside it.
-type monotone struct{ x, y, slope []float64 }
-
-// newMonotone takes x that rise or fall, and y that rise.
-func newMonotone(x, y []float64) monotone {
-	n := len(x)
-	m := monotone{x, y, make([]float64, n)}
-	secant := func(i int) float64 { return (y[i+1] - y[i]) / (x[i+1] - x[i]) }
-	m.slope[0], m.slope[n-1] = secant(0), secant(n-2)
-	for i := 1; i < n-1; i++ {
-		a, b := secant(i-1), secant(i)
-		// The weights are those of Fritsch and Butland (1984): the wider interval counts less.
-		h, k := math.Abs(x[i]-x[i-1]), math.Abs(x[i+1]-x[i])
-		m.slope[i] = 3 * (h + k) / ((2*k+h)/a + (k+2*h)/b)
-	}
-	return m
-}
-
-// at is the value at a fraction u of piece i.
-func (m monotone) at(i int, u float64) float64 {
-	h := m.x[i+1] - m.x[i]
-	v := 1 - u
-	return m.y[i]*v*v*(1+2*u) + m.y[i+1]*u*u*(3-2*u) + h*u*v*(m.slope[i]*v-m.slope[i+1]*u)
-}
-
-// inverse is the x at which the value is y, by bisection.
-func (m monotone) inverse(y float64) float64 {
-	i := 0
-	for i < len(m.y)-2 && m.y[i+1] < y {
-		i++
-	}
-	low, high := 0.0, 1.0
-	for range 60 {
-		mid := 0.5 * (low + high)
-		if m.at(i, mid) < y {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return m.x[i] + 0.5*(low+high)*(m.x[i+1]-m.x[i])
 }

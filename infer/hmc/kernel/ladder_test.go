@@ -252,28 +252,6 @@ func TestOccupancy(t *testing.T) {
 	}
 }
 
-// A monotone cubic goes through its points, rises between them, and is inverted; a straight line stays one.
-func TestMonotone(t *testing.T) {
-	for _, c := range [][2][]float64{
-		{{0, 1, 3, 3.5, 9}, {0, 0.001, 5, 5.5, 7}}, {{1, 0.5, 0.1, 0}, {0, 2, 2.001, 9}}, {{0, 2}, {1, 5}},
-	} {
-		m := newMonotone(c[0], c[1])
-		for i := range len(m.x) - 1 {
-			last := m.y[i]
-			for step := range 101 {
-				u := float64(step) / 100
-				v := m.at(i, u)
-				assert.GreaterOrEqual(t, v, last-1e-12)
-				last = v
-				assert.InDelta(t, m.x[i]+u*(m.x[i+1]-m.x[i]), m.inverse(v), 1e-6)
-			}
-			assert.InDelta(t, m.y[i+1], last, 1e-12)
-		}
-	}
-	line := newMonotone([]float64{0, 1, 5, 6}, []float64{0, 2, 10, 12})
-	assert.InDelta(t, 3.7, line.inverse(7.4), 1e-9)
-}
-
 // Rounds are of 8, 16, 32, ... swaps in the first half of the warm-up, the last stretched to its end.
 func TestLadderRounds(t *testing.T) {
 	rounds := func(warmup, every int) []int {

@@ -1,0 +1,47 @@
+// Package ladder places the rungs of replica exchange where all neighbours refuse alike many swaps. It is pure Go.
+package ladder
+
+import "math"
+
+// Curve continues values y, which rise, between the points x, which rise or fall. It returns the x at which the value
+// is y.
+type Curve func(x, y []float64) (inverse func(y float64) float64)
+
+// leastRefused gives a pair that never refuses a place on the ladder.
+const leastRefused = 1e-3
+
+// Equal is a ladder of n ≥ 2 rungs with the ends of x, whose pairs of neighbours refuse the fractions refused of their
+// swaps. The barrier Λ at a rung is the sum of the fractions below it, which a curve continues between the rungs. Rung
+// k of the new ladder is where Λ is k/(n−1) of its total, so that all pairs refuse equally often (Syed et al. 2022,
+// algorithm 2). Rungs that are very near may come out as one number.
+func Equal(x, refused []float64, n int, between Curve) []float64 {
+	barrier := make([]float64, len(x))
+	for i, r := range refused {
+		barrier[i+1] = barrier[i] + math.Max(leastRefused, r)
+	}
+	last := len(x) - 1
+	at := between(x, barrier)
+	out := make([]float64, n)
+	out[0], out[n-1] = x[0], x[last]
+	for k := 1; k < n-1; k++ {
+		out[k] = at(barrier[last] * float64(k) / float64(n-1))
+	}
+	return out
+}
+
+// piece is the index of the interval whose upper end is the first with a value of at least v.
+func piece(y []float64, v float64) int {
+	i := 0
+	for i < len(y)-2 && y[i+1] < v {
+		i++
+	}
+	return i
+}
+
+// Line is the curve of straight lines.
+func Line(x, y []float64) func(float64) float64 {
+	return func(v float64) float64 {
+		i := piece(y, v)
+		return x[i] + (x[i+1]-x[i])*(v-y[i])/(y[i+1]-y[i])
+	}
+}
