@@ -23,13 +23,13 @@ type descended struct {
 func (s settings) descend(ctx context.Context, p *problem, name, dir string,
 	observer infer.Observer) (*descended, error) {
 	n := p.networks[name]
-	start, err := n.start(s.Networks, s.Seed+1)
+	start, err := n.start(s.Networks, s.Seed+1, 1)
 	if err != nil {
 		return nil, err
 	}
 	program := infer.Handwritten(n.target(p.train.Len()), start, p.batch)
 	r, err := infer.Run(ctx, program, optimiser, infer.Options{Chains: s.Networks, Warmup: s.Updates, Draws: 1,
-		Seed: s.Seed, Observer: observer, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true,
+		Seed: s.Seed, Observer: observer, Checkpoint: &infer.Checkpoint{Dir: dir, Every: 100, Resume: true,
 			Model: fmt.Sprint(p.source, p.name, name)}})
 	if err != nil {
 		return nil, err

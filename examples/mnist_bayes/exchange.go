@@ -36,7 +36,11 @@ func (s settings) sweep(ctx context.Context, p *problem, c curve, dir string, ob
 	if err != nil {
 		return nil, err
 	}
-	start, err := n.start(1, s.Seed)
+	width := 1.0
+	if c.Filled {
+		width = n.width / 2
+	}
+	start, err := n.start(1, s.Seed, width)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +49,14 @@ func (s settings) sweep(ctx context.Context, p *problem, c curve, dir string, ob
 	for i := range ladder {
 		ladder[i] = c.Temperatures[0] / c.Temperatures[top-i]
 	}
-	method := hmc.Exchange{Ladder: ladder, Path: &path.Path{Reference: n.box()}, Every: s.Every, RandomPairs: true,
-		Minimise: s.Minimise, Trials: 10, KeepHot: true, Kernel: hmc.HMC{Steps: s.Steps, Metric: hmc.Unit}}
+	method := hmc.Exchange{Ladder: ladder, Path: &path.Path{Reference: n.box()}, Every: s.Every, Minimise: s.Minimise,
+		KeepHot: true, Kernel: hmc.HMC{Steps: s.Steps, Metric: hmc.Unit, TargetAccept: 0.65, Bounce: !c.Refused}}
+	if c.Refused {
+		method.RandomPairs, method.Trials, method.TrialEvery = true, 10, 25*s.Every
+	}
 	r, err := infer.Run(ctx, infer.Handwritten(target, start, p.batch), method, infer.Options{Chains: 1,
-		Warmup: s.Warmup, Draws: s.Draws, Thin: s.Thin, Seed: s.Seed, Observer: observer,
-		Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Model: fmt.Sprint(p.source, c)}})
+		Warmup: c.Warmup, Draws: c.Draws, Thin: s.Thin, Seed: s.Seed, Observer: observer,
+		Checkpoint: &infer.Checkpoint{Dir: dir, Every: 10, Resume: true, Model: fmt.Sprint(p.source, c)}})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func TestOutputsOfM3Star(t *testing.T) {
 	for _, name := range []string{"M3", "M3*"} {
 		n := p.networks[name]
 		for seed := range uint64(20) {
-			x, err := n.start(1, seed)
+			x, err := n.start(1, seed, 1)
 			require.NoError(t, err)
 			flat, err := torch.ToSlice[float64](x.Flat)
 			require.NoError(t, err)
@@ -67,8 +67,11 @@ func TestOutputsOfM3Star(t *testing.T) {
 // tiny is a run of seconds.
 func tiny() settings {
 	s := quickSettings(1)
-	s.Scored, s.Steps, s.Minimise, s.Warmup, s.Draws, s.Updates = 50, 4, 20, 8, 4, 50
-	s.Evidences, s.Rungs, s.Moves, s.Fitted = 1, 3, 8, 20
+	s.Scored, s.Steps, s.Minimise, s.Updates = 50, 4, 20, 50
+	s.Evidences, s.Rungs, s.Rounds = 1, 3, 8
+	for i := range s.Curves {
+		s.Curves[i].Warmup, s.Curves[i].Draws = 8, 4
+	}
 	return s
 }
 

@@ -83,9 +83,9 @@ func (n *network) box() *path.Harmonic {
 	return &path.Harmonic{Mean: make([]float64, d), Precision: make([]float64, d), Lower: n.lower, Upper: n.upper}
 }
 
-// start is where everything begins: uniform in ±1/√k (the paper's, for a width of 100).
-func (n *network) start(chains int, seed uint64) (infer.Params, error) {
+// start is uniform in ±width/√k. The paper begins at the width 1; half the network's width is a draw of its prior.
+func (n *network) start(chains int, seed uint64, width float64) (infer.Params, error) {
 	streams := torch.NewStreams(seed, chains)
-	return nn.Init(n.net, nn.EachSite(func(s nn.Site) nn.Law { return nn.Uniform(1 / math.Sqrt(float64(s.FanIn)+1)) }),
+	return nn.Init(n.net, nn.EachSite(func(s nn.Site) nn.Law { return nn.Uniform(width / math.Sqrt(float64(s.FanIn)+1)) }),
 		&streams)
 }

@@ -21,8 +21,8 @@ func (r *results) print(w io.Writer, dir string) error {
 	}
 	for i, c := range r.Curves {
 		d := r.Descended[i]
-		fmt.Fprintf(w, "\n%s on D%d: losses in nats for each image, %d gradients, %d round trips\n", c.Network, c.Data,
-			c.Gradients, c.RoundTrips)
+		fmt.Fprintf(w, "\n%s: losses in nats for each image, %d gradients, %d round trips\n", c.name(), c.Gradients,
+			c.RoundTrips)
 		fmt.Fprintln(t, "T\ttrain\ttest, one network\taccuracy\ttest, all networks\taccuracy\tswapped\tstep\t")
 		row := func(name string, train float64, s scores, swapped, step string) {
 			fmt.Fprintf(t, "%s\t%.4f\t%.3f\t%.3f\t%.3f\t%.3f\t%s\t%s\t\n", name, train, s.Gibbs, s.GibbsAccuracy, s.Loss,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"image/color"
 	"io"
 	"math"
@@ -70,7 +69,7 @@ func (r *results) picture(file, axis string, of func(g rung) float64, minima fun
 		}
 		line.Color, marks.Color, line.Width = colours[i%len(colours)], colours[i%len(colours)], vg.Points(1.5)
 		p.Add(line, marks)
-		p.Legend.Add(fmt.Sprintf("%s, D%d", c.Network, c.Data), line)
+		p.Legend.Add(c.name(), line)
 		if minima == nil {
 			continue
 		}

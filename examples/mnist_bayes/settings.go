@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
@@ -15,49 +16,69 @@ type settings struct {
 
 	Steps     int `json:"steps"`     // leapfrog steps of a trajectory; 100 in the paper
 	Every     int `json:"every"`     // trajectories between swaps; 10 in the paper
-	Minimise  int `json:"minimise"`  // steps of algorithm 3 from the start
-	Warmup    int `json:"warmup"`    // trajectories of each replica
-	Draws     int `json:"draws"`     // kept of each replica
 	Thin      int `json:"thin"`      // trajectories for a draw
+	Minimise  int `json:"minimise"`  // steps of algorithm 3 from the start
 	Networks  int `json:"networks"`  // optimised networks of an ensemble
 	Updates   int `json:"updates"`   // of Adam
 	Evidences int `json:"evidences"` // seeds of the evidence; 28 in the paper
 	// EvidenceData is the number of images that the evidence is of; 500 in the paper.
 	EvidenceData int `json:"evidence_data"`
 	Rungs        int `json:"rungs"`  // of the thermodynamic integration; 102 in the paper
-	Moves        int `json:"moves"`  // trajectories on each rung, half of which count; 200 in the paper
-	Fitted       int `json:"fitted"` // trajectories to which the reference is fitted; 1000 in the paper
+	Rounds       int `json:"rounds"` // trajectories on each rung, half of which count; 200 in the paper
 }
 
 // curve is a sweep over temperatures by replica exchange.
 type curve struct {
-	Network      string    `json:"network"`
-	Data         int       `json:"data"`
+	Network string `json:"network"`
+	Data    int    `json:"data"`
+	// Refused is the sampler of the paper: it starts near 0, refuses a trajectory that ends outside of the walls, finds
+	// step sizes by trials, and swaps pairs at random. Otherwise trajectories bounce from the walls.
+	Refused bool `json:"refused"`
+	// Filled starts at a draw of the prior, so that the box is filled from the first.
+	Filled       bool      `json:"filled"`
 	Temperatures []float64 `json:"temperatures"` // rising
+	Warmup       int       `json:"warmup"`       // trajectories of each replica
+	Draws        int       `json:"draws"`        // kept of each replica
+}
+
+// name is what tables and pictures call it.
+func (c curve) name() string {
+	if c.Refused {
+		return fmt.Sprintf("%s, D%d, refused at the walls", c.Network, c.Data)
+	}
+	return fmt.Sprintf("%s, D%d", c.Network, c.Data)
 }
 
 // The three sizes: quick is a minute, to see it work; the default half an hour on two cores; full is the paper's.
 func quickSettings(seed uint64) settings {
 	ladder := hmc.GeometricLadder(0.1, 10, 3)
-	return settings{Seed: seed, Scored: 200, Curves: []curve{{"M3", 50, ladder}, {"M3*", 50, ladder}},
-		Steps: 10, Every: 2, Minimise: 100, Warmup: 20, Draws: 10, Thin: 1, Networks: 3, Updates: 200,
-		Evidences: 2, EvidenceData: 50, Rungs: 6, Moves: 20, Fitted: 20}
+	return settings{Seed: seed, Scored: 200,
+		Curves: []curve{{"M3", 50, false, true, ladder, 40, 10}, {"M3*", 50, true, false, ladder, 20, 10}},
+		Steps:  10, Every: 1, Minimise: 100, Thin: 1, Networks: 3, Updates: 200, Evidences: 2, EvidenceData: 50, Rungs: 6,
+		Rounds: 20}
 }
 
+// The rungs are so near to each other that about half of the swaps are accepted, on 50 images by 10 to 30 degrees of
+// freedom of the energy, on 500 by some 200. The network M3* is not started from its prior, which has no gradient.
 func defaultSettings(seed uint64) settings {
-	wide, narrow := hmc.GeometricLadder(0.01, 100, 13), hmc.GeometricLadder(math.Pow(10, -1.5), math.Pow(10, 1.5), 7)
-	return settings{Seed: seed, Scored: 5000,
-		Curves: []curve{{"M3", 50, wide}, {"M3*", 50, wide}, {"M3", 500, narrow}, {"M3*", 500, narrow}},
-		Steps:  100, Every: 10, Minimise: 1000, Warmup: 150, Draws: 30, Thin: 10, Networks: 20, Updates: 2000,
-		Evidences: 4, EvidenceData: 50, Rungs: 30, Moves: 60, Fitted: 300}
+	return settings{Seed: seed, Scored: 2000,
+		Curves: []curve{
+			{"M3", 50, false, true, hmc.GeometricLadder(0.01, 100, 44), 300, 60},
+			{"M3", 50, true, false, hmc.GeometricLadder(0.01, 100, 20), 100, 20},
+			{"M3*", 50, false, false, hmc.GeometricLadder(0.03, 30, 32), 200, 40},
+			{"M3", 500, false, true, hmc.GeometricLadder(0.3, 30, 40), 120, 20},
+			{"M3*", 500, false, false, hmc.GeometricLadder(0.1, 10, 24), 60, 12}},
+		Steps: 25, Every: 1, Minimise: 500, Thin: 5, Networks: 10, Updates: 1000, Evidences: 4, EvidenceData: 50, Rungs: 30,
+		Rounds: 80}
 }
 
 func fullSettings(seed uint64) settings {
 	wide, narrow := hmc.GeometricLadder(0.01, 100, 112), hmc.GeometricLadder(math.Pow(10, -1.5), math.Pow(10, 1.5), 84)
-	s := settings{Seed: seed, Scored: 70000, Steps: 100, Every: 10, Minimise: 1000, Warmup: 1000, Draws: 100, Thin: 10,
-		Networks: 100, Updates: 10000, Evidences: 28, EvidenceData: 500, Rungs: 102, Moves: 200, Fitted: 1000}
+	s := settings{Seed: seed, Scored: 70000, Steps: 100, Every: 10, Minimise: 1000, Thin: 10, Networks: 100,
+		Updates: 10000, Evidences: 28, EvidenceData: 500, Rungs: 102, Rounds: 200}
 	for _, n := range []int{50, 500, 5000} {
-		s.Curves = append(s.Curves, curve{"M3", n, wide}, curve{"M3*", n, narrow})
+		s.Curves = append(s.Curves, curve{"M3", n, false, true, wide, 1000, 100},
+			curve{"M3", n, true, false, wide, 1000, 100}, curve{"M3*", n, true, false, narrow, 1000, 100})
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/kelvin-ppl/kelvin/infer/internal/walls"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -97,7 +98,7 @@ type trajectory struct {
 //
 //	p ~ N(0, M), L leapfrog steps of size ε on −log density(x) + p·M⁻¹p/2, accept with min(1, exp(−ΔH))
 //
-// A trajectory is broken off where it is not finite, and refused where it ends outside of the walls.
+// A trajectory is broken off where it is not finite, and bounces from the walls of a reference.
 func (m *mover) move(r *rows, t trajectory) ([]float64, error) {
 	k, d := len(r.Beta), m.d
 	next := newRows(k, d)
@@ -120,6 +121,7 @@ func (m *mover) move(r *rows, t trajectory) ([]float64, error) {
 		}
 	}
 	block := newRows(k, d)
+	lower, upper := m.e.Walls()
 	for step := 1; len(active) > 0; step++ {
 		b := &rows{X: block.X[:len(active)*d], Beta: block.Beta[:len(active)], LogP: block.LogP[:len(active)],
 			Slope: block.Slope[:len(active)], Grad: block.Grad[:len(active)*d]}
@@ -130,6 +132,7 @@ func (m *mover) move(r *rows, t trajectory) ([]float64, error) {
 				p[i*d+j] = q
 				b.X[n*d+j] = next.X[i*d+j] + t.eps[i]*t.variance[i][j]*q
 			}
+			bounce(b.X[n*d:(n+1)*d], p[i*d:(i+1)*d], lower, upper)
 		}
 		if err := m.eval(b); err != nil {
 			return nil, err
@@ -173,6 +176,26 @@ func (m *mover) move(r *rows, t trajectory) ([]float64, error) {
 		}
 	}
 	return accept, nil
+}
+
+// bounce keeps a point within the walls, of which there may be none; those that it met turn its momentum.
+func bounce(x, p, lower, upper []float64) {
+	if lower == nil && upper == nil {
+		return
+	}
+	low, high := math.Inf(-1), math.Inf(1)
+	for j, v := range x {
+		if lower != nil {
+			low = lower[j]
+		}
+		if upper != nil {
+			high = upper[j]
+		}
+		var back bool
+		if x[j], back = walls.Bounce(v, low, high); back {
+			p[j] = -p[j]
+		}
+	}
 }
 
 // meanAccept is the mean of the acceptance probabilities that there are; ok is false where there is none.

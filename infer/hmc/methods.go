@@ -67,7 +67,10 @@ type HMC struct {
 	// Lower and Upper bound the target to a box of unconstrained space; nil is no bound, else one number for each
 	// dimension, infinite ones allowed.
 	Lower, Upper []float64
-	MaxDeltaH    float64 // energy error above which a trajectory counts as divergent; default 1000
+	// Bounce lets trajectories bounce from the walls of the box (Neal 2011, section 5.5.1.5), where they are refused when
+	// they end outside otherwise. It is needed where there are many walls; with a Unit or Diagonal metric only.
+	Bounce    bool
+	MaxDeltaH float64 // energy error above which a trajectory counts as divergent; default 1000
 
 	// TargetAccept is the mean acceptance to which the step size adapts; default 0.8, and 0.574 with one step.
 	TargetAccept float64
@@ -124,7 +127,7 @@ func (c HMC) config() config {
 	return config{"hmc.HMC", kernel.Options{
 		Kernel: kernel.HMC{
 			Steps: c.Steps, Length: c.Length, MaxSteps: c.MaxSteps, Jitter: c.Jitter, Persistence: c.Persistence,
-			Lower: c.Lower, Upper: c.Upper, MaxDeltaH: c.MaxDeltaH,
+			Lower: c.Lower, Upper: c.Upper, Bounce: c.Bounce, MaxDeltaH: c.MaxDeltaH,
 		},
 		TargetAccept: c.TargetAccept, Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric,
 		Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled, Windows: c.Windows,

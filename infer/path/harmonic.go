@@ -12,8 +12,9 @@ import (
 //
 //	h(x) = exp(−½ Σ k_i (x_i − m_i)²)  for Lower_i < x_i < Upper_i
 //
-// It is the reference of Baldock and Marzari (2019), equation 21. With walls the whole path is within them: walkers
-// refuse a move that ends outside. A program whose prior is uniform in a box on unconstrained space says nothing of the
+// It is the reference of Baldock and Marzari (2019), equation 21. With walls the whole path is within them: the
+// trajectories of package evidence bounce from them, and those of hmc.Exchange do with hmc.HMC.Bounce or are refused
+// where they end outside. A program whose prior is uniform in a box on unconstrained space says nothing of the
 // walls in its log prior, which is −Σ log of the widths.
 type Harmonic struct {
 	Mean         []float64 // m, of length d

@@ -3,6 +3,8 @@ package kernel
 import (
 	"fmt"
 	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer/internal/walls"
 )
 
 // HMC is Hamiltonian Monte Carlo with trajectories of a given length (Duane et al. 1987; Neal 2011). One transition:
@@ -33,7 +35,11 @@ type HMC struct {
 	// and Marzari (2019) only the end point is tested, and refused outside: on the way the density is evaluated
 	// outside.
 	Lower, Upper []float64
-	MaxDeltaH    float64 // energy error above which a transition counts as divergent; default 1000
+	// Bounce lets trajectories bounce from the walls of the box in the place of that (Neal 2011, section 5.5.1.5). In
+	// many dimensions some wall is always near, and every trajectory that is not short ends outside. It needs a Unit or
+	// a Diagonal metric.
+	Bounce    bool
+	MaxDeltaH float64 // energy error above which a transition counts as divergent; default 1000
 }
 
 type hmc struct {
@@ -84,6 +90,9 @@ func (c HMC) build(d int) (transition, error) {
 				"the box must not be empty"}
 		}
 	}
+	if c.Bounce && c.Lower == nil && c.Upper == nil {
+		return nil, &FieldError{typ, "Bounce", true, "there are no walls: set Lower, Upper or both"}
+	}
 	target := 0.8
 	if c.Steps == 1 && c.Length == 0 {
 		target = 0.574
@@ -128,6 +137,9 @@ func (t *hmc) Step(s *position, stepSize, temperature float64, m massMatrix, g g
 	m.Velocity(z.V, z.P)
 	h0 := z.Energy(temperature)
 
+	if t.Bounce {
+		g = t.bouncing(g)
+	}
 	info := Info{StepSize: stepSize, Energy: h0}
 	for range t.length(stepSize, rng) {
 		info.Leapfrogs++
@@ -164,6 +176,27 @@ func (t *hmc) Step(s *position, stepSize, temperature float64, m massMatrix, g g
 		}
 	}
 	return info, nil
+}
+
+// bouncing is the gradient at the point that the walls make of the one at which a leapfrog step asks for it. The step
+// takes the momentum up again only after that.
+func (t *hmc) bouncing(g gradient) gradient {
+	return func(x, grad []float64) (float64, error) {
+		lower, upper := math.Inf(-1), math.Inf(1)
+		for i, e := range x {
+			if t.Lower != nil {
+				lower = t.Lower[i]
+			}
+			if t.Upper != nil {
+				upper = t.Upper[i]
+			}
+			var back bool
+			if x[i], back = walls.Bounce(e, lower, upper); back {
+				t.z.P[i] = -t.z.P[i]
+			}
+		}
+		return g(x, grad)
+	}
 }
 
 func (t *hmc) inside(x []float64) bool {

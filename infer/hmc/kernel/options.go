@@ -242,6 +242,10 @@ func (o Options) check(d int) (Options, error) {
 	if o.Metric == "" {
 		o.Metric = Diagonal
 	}
+	if h, ok := o.Kernel.(HMC); ok && h.Bounce && o.Metric != Unit && o.Metric != Diagonal {
+		return fail("Metric", fmt.Sprintf("%q", o.Metric), "with HMC.Bounce it must be Unit or Diagonal: a wall turns one "+
+			"momentum")
+	}
 	// Each chain has its metric, the factor of it, an estimate and the one before.
 	if bytes := 4 * 8 * float64(o.Chains) * float64(d) * float64(d); o.Metric == Dense && bytes > maxDense {
 		return fail("Metric", fmt.Sprintf("%q", o.Metric), fmt.Sprintf("matrices of %d x %d for %d chains take %.0f GB, "+

@@ -138,7 +138,7 @@ func TestFunnelNonCentred(t *testing.T) {
 	}
 }
 
-// In a box the end points outside are refused. A half-normal has the mean √(2/π) and E x² = 1; the uniform law on (0,
+// In a box the end points outside are refused, or trajectories bounce from the walls. A half-normal has the mean √(2/π) and E x² = 1; the uniform law on (0,
 // 1), of a flat density, has the mean 1/2 and E x² = 1/3.
 func TestBox(t *testing.T) {
 	box := []float64{0, 0}
@@ -148,7 +148,9 @@ func TestBox(t *testing.T) {
 	})
 	upper := []float64{math.Inf(1), 1}
 	for _, kernel := range []Kernel{HMC{Steps: 3, Jitter: 0.5, Lower: box, Upper: upper},
-		HMC{Steps: 2, Persistence: 0.5, Lower: box, Upper: upper}, HMC{Steps: 1, Lower: box, Upper: upper}} {
+		HMC{Steps: 2, Persistence: 0.5, Lower: box, Upper: upper}, HMC{Steps: 1, Lower: box, Upper: upper},
+		HMC{Steps: 5, Jitter: 0.5, Lower: box, Upper: upper, Bounce: true},
+		HMC{Steps: 5, Persistence: 0.5, Lower: box, Upper: upper, Bounce: true}} {
 		r := run(t, d, Options{Kernel: kernel, Warmup: None, StepSize: 0.3, Draws: 8000, Chains: 2,
 			Init: [][]float64{{1, 0.5}, {0.1, 0.9}}, Parallel: true, Thin: 3})
 		check(t, r, "half-normal", math.Sqrt(2/math.Pi), func(x []float64) float64 { return x[0] })
@@ -169,6 +171,41 @@ func TestBox(t *testing.T) {
 		_, err := sample(context.Background(), d, Options{Kernel: kernel, Chains: 1, Init: [][]float64{{-1, 0.5}}})
 		require.ErrorIs(t, err, errConfig)
 	}
+}
+
+// In a box of 400 dimensions a trajectory of the box's length ends outside of some wall, but one that bounces has the
+// energy that it began with: under a flat density it is always accepted.
+func TestBounceInManyDimensions(t *testing.T) {
+	const d = 400
+	lower, upper, start := make([]float64, d), make([]float64, d), make([]float64, d)
+	for i := range upper {
+		upper[i], start[i] = 1, 0.5
+	}
+	flat := Func(d, func(x, grad []float64) float64 {
+		clear(grad)
+		return 0
+	})
+	for _, bounce := range []bool{true, false} {
+		r := run(t, flat, Options{Kernel: HMC{Steps: 10, Lower: lower, Upper: upper, Bounce: bounce}, Metric: Unit,
+			Warmup: None, StepSize: 0.1, Draws: 400, Chains: 2, Parallel: true, Init: [][]float64{start, start}})
+		for k := range r.Chains {
+			for _, accept := range r.Chains[k].Accept {
+				if bounce {
+					require.InDelta(t, 1, accept, 1e-9) // rounding of the kinetic energy
+				} else {
+					require.Zero(t, accept)
+				}
+			}
+		}
+		if bounce {
+			check(t, r, "uniform", 0.5, func(x []float64) float64 { return x[7] })
+			check(t, r, "uniform, square", 1./3, func(x []float64) float64 { return x[7] * x[7] })
+		}
+	}
+	_, err := sample(context.Background(), flat, Options{Kernel: HMC{Lower: lower, Bounce: true}, Metric: Dense})
+	require.ErrorContains(t, err, "it must be Unit or Diagonal")
+	_, err = sample(context.Background(), flat, Options{Kernel: HMC{Bounce: true}})
+	require.ErrorContains(t, err, "there are no walls")
 }
 
 // With two step sizes and one seed the persistent chain differs from the refreshed one, and the number of leapfrog
