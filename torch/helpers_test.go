@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -85,18 +82,6 @@ func near(t testing.TB, want, got []float64, tol float64, what ...any) {
 			return
 		}
 	}
-}
-
-// resident is the memory of this process that is in RAM, in bytes.
-func resident(t testing.TB) int64 {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Skipf("resident memory is read from /proc, which this system does not have: %v", err)
-	}
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	require.NoError(t, err)
-	return pages * int64(os.Getpagesize())
 }
 
 // numbers is a deterministic sequence without structure: n values in (-1, 1), from the fractional parts of multiples of

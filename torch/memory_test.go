@@ -9,6 +9,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/internal/resident"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -53,14 +54,14 @@ func TestGradientsInFlatMemory(t *testing.T) {
 				require.NoError(t, evaluate())
 			}
 			runtime.GC()
-			unscoped, before := torch.UnscopedBytes(), resident(t)
+			unscoped, before := torch.UnscopedBytes(), resident.Bytes(t)
 			for range 20000 {
 				if err := evaluate(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			runtime.GC()
-			assert.Less(t, resident(t)-before, int64(4<<20))
+			resident.Grown(t, before, 4<<20)
 			assert.Equal(t, unscoped, torch.UnscopedBytes())
 		})
 	}
@@ -79,9 +80,9 @@ func TestErrorsInFlatMemory(t *testing.T) {
 		}
 	}
 	fail(50)
-	before := resident(t)
+	before := resident.Bytes(t)
 	fail(400)
-	assert.Less(t, resident(t)-before, int64(2<<20))
+	resident.Grown(t, before, 2<<20)
 }
 
 // collect runs the collector until what it finds is freed, or in vain.
@@ -171,8 +172,8 @@ func TestScopesInFlatMemory(t *testing.T) {
 	}
 	run(100)
 	runtime.GC()
-	before := resident(t)
+	before := resident.Bytes(t)
 	run(1000)
 	runtime.GC()
-	assert.Less(t, resident(t)-before, int64(8<<20), "88,000 scopes of some 200 bytes are 17 MB")
+	resident.Grown(t, before, 8<<20, "88,000 scopes of some 200 bytes are 17 MB")
 }

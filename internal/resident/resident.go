@@ -1,0 +1,33 @@
+// Package resident is how tests look at the memory of their process.
+package resident
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Bytes is the memory of this process that is in RAM, in bytes. A system that does not tell it skips the test.
+func Bytes(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skipf("resident memory is read from /proc, which this system does not have: %v", err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	require.NoError(t, err)
+	return pages * int64(os.Getpagesize())
+}
+
+// Grown asserts that memory grew by less than a number of bytes since it was before. Under the race detector it asserts
+// nothing: the detector's own memory grows with each place and goroutine that it watches.
+func Grown(t testing.TB, before, less int64, why ...any) {
+	t.Helper()
+	if grown := Bytes(t) - before; !watched {
+		assert.Less(t, grown, less, why...)
+	}
+}
