@@ -217,14 +217,26 @@ var densities = map[string]density{
 	},
 }
 
-// both is a test density that goes through a bijector: forward, and back again.
+// both is a test density that goes through a bijector: forward, and back again. Each element has a weight of its own,
+// so that no two may change places, and a logarithm, which keeps the digits of large ones.
 func both(b bijector.Bijector, shape ...int64) density {
 	return func(u *unknowns, _ data) torch.Tensor {
 		x := u.real(shape...)
 		y := b.Forward(x)
 		back := b.Inverse(y)
-		return y.Sin().Sum().Add(back.Square().Sum()).Add(bijector.LogDensityChange(b, x, y).Sum())
+		change := bijector.LogDensityChange(b, x, y).Sum()
+		return weighed(y.Abs().Log1p().Add(y.Tanh())).Add(weighed(back.Square())).Add(change)
 	}
+}
+
+// weighed is the sum of the elements of x, each with another weight.
+func weighed(x torch.Tensor) torch.Tensor {
+	n := x.Numel()
+	weights := make([]float64, n)
+	for i := range weights {
+		weights[i] = 1 + 0.3*float64(i)
+	}
+	return x.Reshape(-1).Mul(torch.Of(must(torch.FromSlice(weights)))).Sum()
 }
 
 // maps are all bijectors.
@@ -319,17 +331,22 @@ var farthest = map[string]float64{
 	// The probability of [0, 50] is a difference of logarithms that eager evaluation rounds to 0 at the scale exp(84), and
 	// has to three digits at exp(25).
 	"Truncated": 8,
-	// Next to an end of the interval the inverse keeps no digit of x: where the exact value is 2986.4 eager evaluation
-	// gives 3003.1, and 2987.3 with products fused into sums.
-	"Interval": 8,
 }
 
-// factored are the cases that take a matrix apart which they made of its factors: far out it is singular but for its
-// rounding, which decides the result, or whether there is one: TestFarOutEagerIsWrong has exact values. Up to the scale
-// 3 they are compared as the others.
-var factored = []string{
+// decided are the cases of which rounding decides the result far out, or whether there is one. Up to the scale 3 they
+// are compared as the others.
+var decided = []string{
+	// They take a matrix apart which they made of its factors: far out it is singular but for its rounding.
+	// TestFarOutEagerIsWrong has exact values.
 	"MultivariateNormal", "MultivariateNormalPrecision", "LowRankMultivariateNormal", "PositiveDefinite",
+	// See cancelling.
+	"GreaterThan", "LessThan", "Interval", "Chain",
 }
+
+// cancelling are the cases that add a number to exp(x), or to something as small, and take it away again. Of x few
+// digits are left at the scale 8, and none at 60. Where gcc makes vectors of a loop it may cancel the two numbers, and
+// then has all digits: C is compared at the scale 8 alone, within what rounding decides.
+var cancelling = []string{"GreaterThan", "LessThan", "Interval", "Chain"}
 
 func caseOf(t *testing.T, table map[string]density, name string) {
 	f, ok := table[name]
@@ -345,15 +362,30 @@ func caseOf(t *testing.T, table map[string]density, name string) {
 		near[i] = x
 	}
 	by := everywhere(t, s, plan)
-	agree(t, s, plan, near, by)
+	// Near the origin rounding decides nothing. Densities with exp(exp(x)) overflow at some points of the scale 3.
+	n := agreeWithin(t, s, plan, near, by, sensitivity)
+	assert.Equal(t, n.finite, n.compared, "%+v", n)
+	assert.GreaterOrEqual(t, n.compared, n.points*4/5, "%+v", n)
+
 	leeway := sensitivity
-	if slices.Contains(factored, name) {
-		leeway = func(t testing.TB, s trace.Source, x []float64, weight, value float64, grad []float64) (v, g float64) {
-			v, g = sensitivity(t, s, x, weight, value, grad)
-			w, h := uncertain(t, s, plan, x, weight)
-			return max(v, w), max(g, h)
+	if slices.Contains(decided, name) {
+		leeway = func(t testing.TB, s trace.Source, x []float64, weight, value float64, grad []float64) slack {
+			a, b := sensitivity(t, s, x, weight, value, grad), uncertain(t, s, plan, x, weight)
+			b.value, b.grad = max(a.value, b.value), max(a.grad, b.grad)
+			return b
 		}
 	}
-	agreeWithin(t, s, plan, points(30, dim, far, 6), by, leeway)
+	if slices.Contains(cancelling, name) {
+		uncompiled := map[string]evaluation{"reference": by["reference"], "vm": by["vm"]}
+		agreeWithin(t, s, plan, points(30, dim, far, 6), uncompiled, leeway)
+		far = 8
+	}
+	// Far out some densities are infinite or NaN at most points, where compiled code must be so too. That is not enough
+	// to tell that its numbers are right: a fifth of the points and more has finite ones.
+	n = agreeWithin(t, s, plan, append(points(30, dim, far, 6), points(30, dim, far/6, 7)...), by, leeway)
+	if !slices.Contains(decided, name) {
+		assert.Equal(t, n.finite, n.compared, "%+v", n)
+	}
+	assert.GreaterOrEqual(t, n.compared, n.points/5, "%+v", n)
 	assert.NotEmpty(t, plan.Steps, fmt.Sprintf("%s computes something", name))
 }

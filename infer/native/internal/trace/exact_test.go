@@ -60,14 +60,18 @@ func TestFarOutEagerIsWrong(t *testing.T) {
 		}
 		exact := exactNormal(x, w, d)
 		value, grad, _ := eager(t, s, p, 1)
-		slack, _ := sensitivity(t, s, p, 1, value, grad)
-		decided, _ := uncertain(t, s, plan, p, 1)
+		slack := sensitivity(t, s, p, 1, value, grad).value
 		if math.Abs(value-exact) <= max(1e-10*math.Abs(exact), slack) {
 			continue
 		}
 		wrong++
-		assert.True(t, near(value, exact, math.Abs(exact), max(decided, slack)),
-			"eager %v, exact %v: rounding decides %v", value, exact, decided)
+		decided := uncertain(t, s, plan, p, 1)
+		if math.IsNaN(value) {
+			assert.True(t, decided.unsureValue, "eager NaN, exact %v", exact)
+			continue
+		}
+		assert.True(t, near(value, exact, math.Abs(exact), max(decided.value, slack)),
+			"eager %v, exact %v: rounding decides %v", value, exact, decided.value)
 	}
 	assert.NotZero(t, wrong)
 	assert.Less(t, wrong, 15, "elsewhere the comparison is as sharp as for other densities")

@@ -279,7 +279,14 @@ func TestOperations(t *testing.T) {
 				},
 			}
 			plan := compile(t, s)
-			agrees(t, s, plan, append(points(3, opDim, 0.7, 6), points(2, opDim, 4, 7)...))
+			at := append(points(3, opDim, 0.7, 6), points(2, opDim, 4, 7)...)
+			for _, x := range points(2, opDim, 0.7, 8) { // positive numbers, for logarithms and roots
+				for i := range x {
+					x[i] = math.Abs(x[i])
+				}
+				at = append(at, x)
+			}
+			agrees(t, s, plan, at)
 		})
 	}
 }

@@ -192,7 +192,7 @@ func TestGradientOnly(t *testing.T) {
 	_, err = m.Eval(p[0], 0, grad, nil)
 	require.NoError(t, err)
 	_, want, _ := eager(t, s, p[0], 0)
-	compare(t, "gradient", grad, want, 0)
+	compare(t, "gradient", grad, want, 0, false)
 }
 
 // A sum of an array of many pieces and one that covers all of it ends: it is done box by box.

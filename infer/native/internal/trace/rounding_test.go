@@ -11,12 +11,12 @@ import (
 )
 
 // uncertain is what rounding decides at a point where a factorisation meets a matrix that is nearly singular: the plan
-// is evaluated many times, and each number that it computes moves to a neighbour or stays, by chance. Four times the
-// range of the value and of each kind of number is returned; anything where some evaluations are finite and others not.
+// is evaluated many times, and each number that it computes moves to a neighbour or stays, by chance. The slack is four
+// times the range of the finite ones of the value and of the gradient's elements.
 //
 // Moving the point alone does not tell: L·Lᵀ moves with it and stays positive definite, whereas its own rounding, of
 // the size of its largest element times 2^-53, can be more than its least eigenvalue.
-func uncertain(t testing.TB, s trace.Source, plan *ir.Plan, x []float64, weight float64) (v, g float64) {
+func uncertain(t testing.TB, s trace.Source, plan *ir.Plan, x []float64, weight float64) (of slack) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(11, uint64(len(x))))
 	m := ir.NewMachine(plan)
@@ -34,20 +34,19 @@ func uncertain(t testing.TB, s trace.Source, plan *ir.Plan, x []float64, weight 
 		require.NoError(t, err)
 		all = append(all, append(grad, value))
 	}
-	spread := func(i int) float64 {
+	spread := func(i int) (width float64, unsure bool) {
 		low, high, finite := math.Inf(1), math.Inf(-1), 0
 		for _, e := range all {
 			if e[i]-e[i] == 0 {
 				low, high, finite = min(low, e[i]), max(high, e[i]), finite+1
 			}
 		}
-		if finite > 0 && finite < len(all) {
-			return anything
-		}
-		return max(0, 4*(high-low))
+		return max(0, 4*(high-low)), finite > 0 && finite < len(all)
 	}
 	for i := range s.Dim {
-		g = max(g, spread(i))
+		width, unsure := spread(i)
+		of.grad, of.unsureGrad = max(of.grad, width), of.unsureGrad || unsure
 	}
-	return spread(s.Dim), g
+	of.value, of.unsureValue = spread(s.Dim)
+	return of
 }
