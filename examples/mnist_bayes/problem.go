@@ -20,7 +20,7 @@ type problem struct {
 	source      string       // where the images are from, in words
 }
 
-// pixels are the images of the paper: 16 x 16 means over areas.
+// side is that of the images of the paper, in pixels: 16 x 16 means over areas.
 const side = 16
 
 // source reads all images: MNIST from dir, or, where dir is empty, the small set of 8 x 8 digits that the repository

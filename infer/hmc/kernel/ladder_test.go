@@ -166,8 +166,9 @@ func refusal(dim int, rho float64) float64 {
 
 // The adapted ladder makes more round trips for each gradient than a geometric one with the same ends and the same
 // number of rungs: a ladder of powers has to start where the likelihood does not matter, and who does not know where
-// that is starts too low and spends rungs on nothing. A trip is a rare event of each ladder, so that counts of N have
-// the standard error √N at most: 1.5 is to be below the ratio by two of them.
+// that is starts too low and spends rungs on nothing. Here all ladders start at β = 10⁻⁶. This is when adaptation wins:
+// a geometric ladder from where the likelihood begins to matter has little left to gain. A trip is a rare event of each
+// ladder, so that counts of N have the standard error √N at most: 1.5 is to be below the ratio by two of them.
 func TestAdaptedLadderTravels(t *testing.T) {
 	for name, density := range map[string]powers{
 		"double well": {3, 3, doubleWell(0.2)}, "mixture": {5, 20, twentyApart},
