@@ -45,7 +45,8 @@ func forward(c *ppl.Ctx, transition, logDensity torch.Tensor, times int) torch.T
 	first := density.At(0).Sum()
 	_, sums := c.Scan(times-1, []torch.Tensor{density.At(0).Div(first)}, func(c *ppl.Ctx, t int, carry []torch.Tensor) (
 		next []torch.Tensor, total torch.Tensor) {
-		joint := carry[0].MatMul(transition).Mul(density.At(t + 1))
+		// A product with a vector resizes tensors in libtorch, and says so at each step of a replay.
+		joint := carry[0].Unsqueeze(-1).Mul(transition).Sum(0).Mul(density.At(t + 1))
 		total = joint.Sum()
 		return []torch.Tensor{joint.Div(total)}, total
 	})
