@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -230,18 +227,6 @@ func sameResult(t testing.TB, want, got *infer.Result) {
 	sameState(t, want.State, got.State)
 	require.Equal(t, want.Updates, got.Updates, "updates")
 	require.Equal(t, want.Held, got.Held, "held updates")
-}
-
-// resident is the memory of this process that is in RAM, in bytes.
-func resident(t testing.TB) int64 {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Skipf("resident memory is read from /proc, which this system does not have: %v", err)
-	}
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	require.NoError(t, err)
-	return pages * int64(os.Getpagesize())
 }
 
 // unscoped is the size of the tensors outside scopes that something refers to: the garbage of earlier tests is
