@@ -60,11 +60,19 @@ func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := s.plan(a, inputs, o)
+	first, err := s.record(a)
 	if err != nil {
 		return nil, err
 	}
-	second, err := s.plan(b, inputs, o)
+	// The first recording is lowered while the second is made.
+	lowered := beside(func() error { return first.lower(s.Dim, inputs, o) })
+	second, err := s.record(b)
+	if err == nil {
+		err = second.lower(s.Dim, inputs, o)
+	}
+	if refused := lowered(); refused != nil {
+		return nil, refused
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +80,35 @@ func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 		return second.plan, nil
 	}
 	// A first evaluation may make constants that later ones keep.
-	if first, err = s.plan(a, inputs, o); err != nil {
+	if first, err = s.record(a); err == nil {
+		err = first.lower(s.Dim, inputs, o)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if lower.Same(first.plan, second.plan) {
 		return second.plan, nil
 	}
 	return nil, lower.Difference(first.recording, second.recording)
+}
+
+// beside runs f on a goroutine of its own. The function that it returns waits for f, and panics where f did.
+func beside(f func() error) (wait func() error) {
+	var err error
+	var panicked any
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
+		err = f()
+	}()
+	return func() error {
+		<-done
+		if panicked != nil {
+			panic(panicked)
+		}
+		return err
+	}
 }
 
 // Record evaluates the source at x and returns what libtorch was asked for. It is for tests and tools; [Compile] makes
@@ -91,17 +121,13 @@ func Record(s Source, x []float64) (*lower.Recording, error) {
 	return t.recording, nil
 }
 
-// plan records the source at a point and lowers it.
-func (s Source) plan(x []float64, inputs []ir.Slot, o Options) (*trace, error) {
-	t, err := s.record(x)
-	if err != nil {
-		return nil, err
-	}
+// lower makes the plan of a recording for a density of dim coordinates.
+func (t *trace) lower(dim int, inputs []ir.Slot, o Options) (err error) {
 	t.plan, err = lower.Plan(t.recording, lower.Options{
-		Dim: s.Dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian,
+		Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian,
 		GradientOnly: o.GradientOnly, NoAux: o.NoAux,
 	})
-	return t, err
+	return err
 }
 
 // record evaluates the source once.
