@@ -42,11 +42,11 @@ type schedule struct {
 }
 
 var schedules = []schedule{
-	{"windows", func(m *hmc.NUTS) { m.Windows = true }},
-	{"windows-fisher", func(m *hmc.NUTS) { m.Windows, m.Fisher = true, true }},
-	{"moving", func(*hmc.NUTS) {}},
+	{"windows", func(m *hmc.NUTS) { m.Windows, m.Metric = true, hmc.Diagonal }},
+	{"windows-fisher", func(m *hmc.NUTS) { m.Windows, m.Metric, m.Fisher = true, hmc.Diagonal, true }},
+	{"moving", func(m *hmc.NUTS) { m.Windows, m.Metric = false, hmc.Diagonal }},
 	{"windows-lowrank", func(m *hmc.NUTS) { m.Windows, m.Metric = true, hmc.LowRank }},
-	{"moving-lowrank", func(m *hmc.NUTS) { m.Metric = hmc.LowRank }},
+	{"moving-lowrank", func(m *hmc.NUTS) { m.Windows, m.Metric = false, hmc.LowRank }},
 }
 
 // cost is what a schedule costs on a posterior.

@@ -8,9 +8,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 )
 
 // row is a side's figures for a posterior. The tags are a format that other programs read.
@@ -61,7 +63,20 @@ type peerSide struct{ name, sampler, group string }
 
 var samplers = []peerSide{
 	{"Stan", "stan", "stan"}, {"PyStan", "pystan", "stan"}, {"nutpie", "nutpie", "stan"},
+	{"nutpie, low rank", "nutpie_low_rank", "stan"},
 	{"NumPyro", "numpyro", "jax"}, {"BlackJAX", "blackjax", "jax"}, {"Pyro", "pyro", "torch"},
+}
+
+// samplers are those of a group that take part. nutpie has a low-rank metric too where Kelvin has one.
+func (b *benchmark) samplers(g group, p posterior) []peerSide {
+	var out []peerSide
+	for _, s := range samplers {
+		peer, lowRank := strings.CutSuffix(s.name, ", low rank")
+		if s.group == g.name && b.wanted(peer) && (!lowRank || p.method.Metric == hmc.LowRank) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // nuts measures one posterior on all sides, which take turns.
@@ -129,10 +144,9 @@ func (b *benchmark) kelvinSide(ctx context.Context, p posterior) *side {
 // groupSides starts a group's program on a posterior. The function ends it.
 func (b *benchmark) groupSides(ctx context.Context, g group, p posterior, data any, stan, suffix string) (
 	sides []*side, done func()) {
-	for _, s := range samplers {
-		if s.group == g.name && b.wanted(s.name) {
-			sides = append(sides, &side{row: row{Model: p.name, Side: s.name + suffix}})
-		}
+	chosen := b.samplers(g, p)
+	for _, s := range chosen {
+		sides = append(sides, &side{row: row{Model: p.name, Side: s.name + suffix}})
 	}
 	if len(sides) == 0 {
 		return nil, func() {}
@@ -155,21 +169,16 @@ func (b *benchmark) groupSides(ctx context.Context, g group, p posterior, data a
 	if err != nil {
 		fail(err)
 	}
-	at := 0
-	for _, s := range samplers {
-		if s.group != g.name || !b.wanted(s.name) {
-			continue
-		}
-		this := sides[at]
+	for i, s := range chosen {
+		this := sides[i]
 		this.Compile = made.Seconds
 		this.sample = func(seed uint64) (sampled, error) { return b.ask(process, p, s, seed) }
-		if at == 0 {
+		if i == 0 {
 			this.gradient = func() (float64, error) {
 				a, err := process.ask("gradient", request{"seconds": b.seconds}, 5*time.Minute)
 				return a.US, err
 			}
 		}
-		at++
 	}
 	return sides, process.close
 }

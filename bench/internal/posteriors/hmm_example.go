@@ -4,6 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -30,6 +31,8 @@ func hmmExample(d *Data) Posterior {
 			c.Factor("y", forward(c, torch.Stack(0, theta1, theta2), states, n))
 		},
 		Batch: infer.Batch{"y": d.vectorTensor("y", n)},
+		// The parameters are correlated: a diagonal metric takes six times the gradients.
+		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
 }
 

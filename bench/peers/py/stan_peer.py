@@ -97,7 +97,7 @@ class Stan:
         return write(file, seconds, {
             bracketed(n): frame[n].to_numpy().reshape(draws, chains).T for n in names})
 
-    def nutpie(self, chains, warmup, draws, seed, accept, file):
+    def nutpie(self, chains, warmup, draws, seed, accept, file, adaptation="diag"):
         import nutpie
         from nutpie.compile_stan import CompiledStanModel
 
@@ -105,9 +105,12 @@ class Stan:
                                   _coords={}, model=None, data=None).with_data(seed=seed, **self.data)
         start = time.perf_counter()
         trace = nutpie.sample(model, draws=draws, tune=warmup, chains=chains, seed=seed, progress_bar=False,
-                              save_warmup=False, target_accept=accept)
+                              save_warmup=False, target_accept=accept, adaptation=adaptation)
         seconds = time.perf_counter() - start
         return write(file, seconds, {n: v.values for n, v in trace.posterior.data_vars.items()})
+
+    def nutpie_low_rank(self, **options):
+        return self.nutpie(adaptation="low_rank", **options)
 
     def gradient(self, seconds):
         x = 0.1 * np.sin(np.arange(self.c.bs_param_unc_num(self.model)) + 1.0)
