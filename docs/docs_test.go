@@ -22,6 +22,8 @@ func TestBlocks(t *testing.T) {
 		{"tutorials/1-logistic-regression.md", "../examples/diabetes", "../examples/diabetes"},
 		{"evidence.md", "../examples/evidence/main.go", "../examples/evidence/main.go"},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
+		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
+		{"microcanonical.md", "../infer/hmc/microcanonical/example_test.go", ""},
 		{"../README.md", first, first},
 	} {
 		text, err := os.ReadFile(c.doc)

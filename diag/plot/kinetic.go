@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/kelvin-ppl/kelvin/diag/plot/internal/canvas"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
@@ -19,7 +20,7 @@ func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
 	if w == nil {
 		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
 	}
-	opt, err := opt.defaults()
+	opt, err := opt.Defaults()
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
 				return fmt.Errorf("diag/plot: %w: reading %d of %q is not finite", draws.ErrRange, i, r.Site)
 			}
 		}
-		if err := addLine(p, plotter.XYs{{X: at, Y: low}, {X: at, Y: high}}, grey, nil); err != nil {
+		if err := canvas.AddLine(p, plotter.XYs{{X: at, Y: low}, {X: at, Y: high}}, canvas.Grey, nil); err != nil {
 			return err
 		}
 		if r.Inside {
@@ -51,14 +52,14 @@ func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
 	p.X.Label.Text, p.Y.Label.Text = "reading", "kinetic temperature / target"
 	p.X.Min, p.X.Max = -1, float64(len(readings))
 	p.Y.Min = min(p.Y.Min, 0)
-	if err := addLine(p, plotter.XYs{{X: -1, Y: 1}, {X: p.X.Max, Y: 1}}, grey, dashes); err != nil {
+	if err := canvas.AddLine(p, plotter.XYs{{X: -1, Y: 1}, {X: p.X.Max, Y: 1}}, canvas.Grey, canvas.Dashes); err != nil {
 		return err
 	}
-	if err := addPoints(p, inside, blue); err != nil {
+	if err := canvas.AddPoints(p, inside, canvas.Blue); err != nil {
 		return err
 	}
-	if err := addPoints(p, outside, orange); err != nil {
+	if err := canvas.AddPoints(p, outside, canvas.Orange); err != nil {
 		return err
 	}
-	return write(w, p, opt)
+	return canvas.Write(w, p, opt)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/diag/plot/internal/canvas"
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -44,7 +45,7 @@ func TestReliability(t *testing.T) {
 	img, err := png.Decode(&b)
 	require.NoError(t, err)
 	require.Equal(t, image.Pt(384, 288), img.Bounds().Size())
-	bars := count(img, light)
+	bars := count(img, canvas.Light)
 	require.Positive(t, bars)
 
 	r := reliability(t)
@@ -55,8 +56,8 @@ func TestReliability(t *testing.T) {
 	require.NoError(t, Reliability(&half, r, Options{Width: 4, Height: 3}))
 	img, err = png.Decode(&half)
 	require.NoError(t, err)
-	require.InEpsilon(t, bars/2, count(img, light), 0.1) // lines over the bars take a little of each
-	require.Positive(t, count(img, orange))
+	require.InEpsilon(t, bars/2, count(img, canvas.Light), 0.1) // lines over the bars take a little of each
+	require.Positive(t, count(img, canvas.Orange))
 }
 
 func TestKinetic(t *testing.T) {
@@ -70,7 +71,7 @@ func TestKinetic(t *testing.T) {
 	img, err := png.Decode(&b)
 	require.NoError(t, err)
 	require.Equal(t, image.Pt(480, 480), img.Bounds().Size())
-	in, out := count(img, blue), count(img, orange)
+	in, out := count(img, canvas.Blue), count(img, canvas.Orange)
 	require.Positive(t, out)
 	require.InEpsilon(t, 3*out, in, 0.3) // three points inside and one outside
 }

@@ -1,6 +1,10 @@
 package evidence
 
-import "math"
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/infer/internal/resample"
+)
 
 // Resampling is how particles are drawn anew by their weights. All are unbiased: a particle of weight W is drawn N·W
 // times on average.
@@ -34,7 +38,7 @@ func (r Resampling) ancestors(w, u []float64) []int {
 			at = append(at, float64(i)+u[0])
 		}
 	}
-	return look(w, at)
+	return resample.Look(w, at)
 }
 
 // ordered are N uniform order statistics times N, by the spacings of exponential numbers; one more is made of the last.
@@ -46,25 +50,6 @@ func ordered(u []float64) []float64 {
 	for i := n - 1; i >= 0; i-- {
 		top *= math.Pow(u[i], 1/float64(i+1))
 		out[i] = top * float64(n)
-	}
-	return out
-}
-
-// look finds where a rising list of numbers, in units of 1/N of the total, falls into the running sum of the weights.
-func look(w, at []float64) []int {
-	n := float64(len(at))
-	total := 0.0
-	for _, v := range w {
-		total += v
-	}
-	out := make([]int, 0, len(at))
-	k, sum := 0, w[0]
-	for _, a := range at {
-		for sum*n < a*total && k < len(w)-1 {
-			k++
-			sum += w[k]
-		}
-		out = append(out, k)
 	}
 	return out
 }
@@ -83,7 +68,7 @@ func residual(w, u []float64) []int {
 		left -= copies[i]
 	}
 	if left > 0 {
-		for _, k := range look(rest, ordered(u[:left])) {
+		for _, k := range resample.Look(rest, ordered(u[:left])) {
 			copies[k]++
 		}
 	}

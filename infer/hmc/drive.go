@@ -52,6 +52,9 @@ func (t *transform) Stats() []string {
 	if t.options.Ladder != nil {
 		return exchangeNames
 	}
+	if _, ok := t.options.Kernel.(kernel.Microcanonical); ok {
+		return statNames[:6] // it has no kinetic energy that is drawn anew, and no trees
+	}
 	return statNames
 }
 

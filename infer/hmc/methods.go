@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/internal/hook"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/path"
@@ -47,6 +48,9 @@ type NUTS struct {
 	Windows                            bool
 	InitBuffer, TermBuffer, BaseWindow int     // defaults 75, 50 and 25
 	Gamma, T0, Kappa                   float64 // of dual averaging; defaults 0.05, 10 and 0.75, as in Stan
+	// Pathfinder starts each chain at a draw of its own run of Pathfinder, with the covariance as the first metric; see
+	// [kernel.Options]. It finds the typical set in tens of gradients, so that a shorter warm-up is enough.
+	Pathfinder bool
 	// Warmup is the number of updates that adapt, in loops of one's own; default 1000, and none with a StepSize and no
 	// Metric. infer.None is none. In [infer.Sample] the Warmup of the options counts.
 	Warmup int
@@ -119,7 +123,7 @@ func (c NUTS) config() config {
 		Kernel: kernel.NUTS{MaxDepth: c.MaxDepth, MaxDeltaH: c.MaxDeltaH}, TargetAccept: c.TargetAccept, Metric: c.Metric,
 		InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled,
 		Windows: c.Windows, InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma,
-		T0: c.T0, Kappa: c.Kappa,
+		T0: c.T0, Kappa: c.Kappa, Pathfinder: c.Pathfinder,
 	}, c.StepSize, c.Temperature, c.Warmup, nil}
 }
 
@@ -134,6 +138,12 @@ func (c HMC) config() config {
 		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma, T0: c.T0,
 		Kappa: c.Kappa,
 	}, c.StepSize, c.Temperature, c.Warmup, nil}
+}
+
+func init() {
+	hook.Build = func(target infer.Target, m hook.Method) (infer.Transform, error) {
+		return config{m.Name, m.Options, m.StepSize, m.Temperature, m.Warmup, nil}.build(target)
+	}
 }
 
 func (c config) build(target infer.Target) (infer.Transform, error) {

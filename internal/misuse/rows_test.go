@@ -6,8 +6,12 @@ import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/diag/check"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
+	"github.com/kelvin-ppl/kelvin/diag/nested"
 	"github.com/kelvin-ppl/kelvin/diag/plot"
+	"github.com/kelvin-ppl/kelvin/diag/plot/chains"
+	"github.com/kelvin-ppl/kelvin/diag/plot/predictive"
 	"github.com/kelvin-ppl/kelvin/diag/sbc"
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
@@ -21,11 +25,13 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/models"
@@ -87,6 +93,9 @@ var rows = []row{
 	{"diag.RHat", diag.RHat},
 	{"diag.Severity.String", diag.Severity.String},
 	{"diag.Summary", diag.Summary},
+	{"check.LOOPIT", check.LOOPIT},
+	{"check.PowerScaling", check.PowerScaling},
+	{"check.Statistic", check.Statistic},
 	{"(*loo.Result).Diagnose", (*loo.Result).Diagnose},
 	{"(*loo.Result).Model", (*loo.Result).Model},
 	{"loo.Compare", loo.Compare},
@@ -96,9 +105,23 @@ var rows = []row{
 	{"loo.PSIS", loo.PSIS},
 	{"loo.RelativeEfficiency", loo.RelativeEfficiency},
 	{"loo.WAIC", loo.WAIC},
+	{"nested.RHat", nested.RHat},
 	{"plot.Curve", plot.Curve},
 	{"plot.Kinetic", plot.Kinetic},
 	{"plot.Reliability", plot.Reliability},
+	{"chains.Autocorrelation", chains.Autocorrelation},
+	{"chains.Density", chains.Density},
+	{"chains.Energy", chains.Energy},
+	{"chains.Forest", chains.Forest},
+	{"chains.Growth", chains.Growth},
+	{"chains.Pair", chains.Pair},
+	{"chains.Rank", chains.Rank},
+	{"chains.Trace", chains.Trace},
+	{"predictive.Densities", predictive.Densities},
+	{"predictive.Intervals", predictive.Intervals},
+	{"predictive.PIT", predictive.PIT},
+	{"predictive.Rootogram", predictive.Rootogram},
+	{"predictive.Statistic", predictive.Statistic},
 	{"(*sbc.Result).Curve", (*sbc.Result).Curve},
 	{"(*sbc.Result).Diagnose", (*sbc.Result).Diagnose},
 	{"(*sbc.Result).Replications", (*sbc.Result).Replications},
@@ -449,6 +472,10 @@ var rows = []row{
 	{"kernel.Func", kernel.Func},
 	{"kernel.Options.Check", kernel.Options.Check},
 	{"kernel.Run", kernel.Run},
+	{"microcanonical.MAMS.Build", microcanonical.MAMS.Build},
+	{"microcanonical.MAMS.Defaults", microcanonical.MAMS.Defaults},
+	{"microcanonical.MCLMC.Build", microcanonical.MCLMC.Build},
+	{"microcanonical.MCLMC.Defaults", microcanonical.MCLMC.Defaults},
 	{"laplace.DenseFisher.Build", laplace.DenseFisher.Build},
 	{"laplace.DenseFisher.Defaults", laplace.DenseFisher.Defaults},
 	{"laplace.DenseGGN.Build", laplace.DenseGGN.Build},
@@ -585,6 +612,8 @@ var rows = []row{
 	{"path.Path.On", path.Path.On},
 	{"path.Path.OnJob", path.Path.OnJob},
 	{"path.Power", path.Power},
+	{"pathfinder.Pathfinder.Build", pathfinder.Pathfinder.Build},
+	{"pathfinder.Pathfinder.Defaults", pathfinder.Pathfinder.Defaults},
 	{"sgmcmc.ATMC.Build", sgmcmc.ATMC.Build},
 	{"sgmcmc.ATMC.Defaults", sgmcmc.ATMC.Defaults},
 	{"sgmcmc.ATMCAt", sgmcmc.ATMCAt},

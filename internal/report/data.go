@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/curves"
 )
 
 // maxChains is the largest number of chains that a plot shows.
@@ -161,11 +162,11 @@ func makeElement(d *draws.Draws, name string, row *diag.Row, index int, res reso
 	if !ok || !(low < high) {
 		return e
 	}
-	ranks := rankHistograms(x)
+	ranks := curves.Ranks(x)
 	var densities [][]float64
-	e.DensLow, e.DensHigh, _ = view(x...)
+	e.DensLow, e.DensHigh, _ = curves.View(x...)
 	for _, c := range e.Chain {
-		densities = append(densities, kde(x[c], e.DensLow, e.DensHigh, res.cells))
+		densities = append(densities, curves.Density(x[c], e.DensLow, e.DensHigh, res.cells))
 		rho := diag.Autocorrelation(x[c])
 		e.Auto = append(e.Auto, pack(rho[:min(len(rho), res.lags+1)], -1, 1))
 		e.Ranks = append(e.Ranks, ranks[c])
@@ -175,7 +176,7 @@ func makeElement(d *draws.Draws, name string, row *diag.Row, index int, res reso
 		}
 		e.Expected = append(e.Expected, math.Round(100*float64(n)/float64(len(ranks[c])))/100)
 	}
-	top := ceiling(densities)
+	top := curves.Ceiling(densities)
 	for _, f := range densities {
 		e.Dens = append(e.Dens, pack(f, 0, top))
 	}

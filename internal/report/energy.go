@@ -7,6 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/curves"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
@@ -19,43 +20,17 @@ type energyData struct {
 	EBFMI    string  `json:"b"`
 }
 
-// energies are the marginal energies, less their mean over all chains, and the changes from each draw of a chain to the
-// next; Betancourt (2016), arXiv:1604.00695. What is not finite is left out.
-func energies(chains [][]float64) (marginal, change []float64) {
-	mean, n := 0.0, 0.0
-	for _, e := range chains {
-		for _, v := range e {
-			if finite(v) {
-				n++
-				mean += (v - mean) / n
-			}
-		}
-	}
-	for _, e := range chains {
-		for i, v := range e {
-			if !finite(v) {
-				continue
-			}
-			marginal = append(marginal, v-mean)
-			if i > 0 && finite(e[i-1]) {
-				change = append(change, v-e[i-1])
-			}
-		}
-	}
-	return marginal, change
-}
-
 // energyOf is nil if d has no energies that vary.
 func energyOf(d *draws.Draws) *energyData {
 	chains := statistic(d, draws.StatEnergy)
-	marginal, change := energies(chains)
-	low, high, ok := view(marginal, change)
+	marginal, change := curves.Energies(chains)
+	low, high, ok := curves.View(marginal, change)
 	if !ok || !(low < high) || len(change) == 0 {
 		return nil
 	}
 	const cells = 120
-	m, t := kde(marginal, low, high, cells), kde(change, low, high, cells)
-	top := ceiling([][]float64{m, t})
+	m, t := curves.Density(marginal, low, high, cells), curves.Density(change, low, high, cells)
+	top := curves.Ceiling([][]float64{m, t})
 	var b []string
 	for _, e := range chains {
 		v := diag.EBFMI(e)

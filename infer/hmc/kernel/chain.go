@@ -29,6 +29,7 @@ type chainState struct {
 	Estimated   int                // draws of which a moving metric was made last; 0 before
 	Tuned       int                // the transition after the last before which Trials were made
 	Kept        []float64          `json:",omitempty"` // [draws, d], with KeepHot
+	Track       []float64          `json:",omitempty"` // some coordinates of warm-up draws, of which a length is made
 }
 
 func (s chainState) clone() chainState {
@@ -36,6 +37,7 @@ func (s chainState) clone() chainState {
 	s.Metric = s.Metric.clone()
 	s.Mass, s.Next = s.Mass.clone(), s.Next.clone()
 	s.Kept = append([]float64(nil), s.Kept...)
+	s.Track = append([]float64(nil), s.Track...)
 	return s
 }
 
@@ -103,6 +105,9 @@ func (r *runner) makePlan() plan {
 	}
 	if r.Minimise > 0 || r.Trials > 0 {
 		p.Start = fmt.Sprint(r.Minimise, r.Trials, r.TrialEvery)
+	}
+	if r.Pathfinder {
+		p.Start = "pathfinder"
 	}
 	return p
 }
@@ -260,6 +265,9 @@ func (r *runner) begin(c *chain) error {
 			if err := r.descend(c, &s); err != nil {
 				return err
 			}
+			if err := r.approximate(c, &s, &stream); err != nil {
+				return err
+			}
 			c.Point, c.Stream = s, stream
 			return nil
 		}
@@ -294,7 +302,7 @@ func (r *runner) findStep(c *chain) error {
 	if guess == 0 {
 		guess = 1
 	}
-	if r.moves && c.Done == 0 && !r.given {
+	if r.moves && c.Done == 0 && !r.given && c.Metric.Kind == Unit {
 		r.startMetric(c)
 	}
 	stream := c.Stream
@@ -304,6 +312,9 @@ func (r *runner) findStep(c *chain) error {
 	}
 	if err != nil {
 		return err
+	}
+	if _, ok := c.transition.(*microcanonical); ok {
+		eps *= math.Sqrt(float64(r.d)) // the mean velocity that the size was found for
 	}
 	c.Stream, c.StepSize, c.NeedStep = stream, eps, false
 	c.Averaging = r.averages.Init(eps)
@@ -349,6 +360,7 @@ func (r *runner) adapt(c *chain, i int, info Info) {
 			r.closeWindow(c, m, ok)
 		}
 	}
+	r.lengthen(c, i)
 	if i == r.Warmup-1 && r.averaged() {
 		c.StepSize = c.Averaging.Final()
 	}

@@ -9,7 +9,8 @@ type position struct {
 	X        []float64
 	Grad     []float64 // ∇logp(X), not divided by T
 	LogP     float64   // logp(X), not divided by T
-	Momentum []float64 `json:",omitempty"` // only of HMC with partial refreshment; nil is drawn afresh
+	Momentum []float64 `json:",omitempty"` // of kernels that keep it; nil is drawn afresh
+	Length   float64   `json:",omitempty"` // of trajectories, where the warm-up has found one
 }
 
 // clone shares no memory with s.
@@ -44,7 +45,7 @@ type Info struct {
 	symmetric float64 // acceptance that does not know the direction of the energy error
 }
 
-// Kernel is the configuration of a transition: [NUTS] or [HMC].
+// Kernel is the configuration of a transition: [NUTS], [HMC] or [Microcanonical].
 type Kernel interface {
 	// build checks the configuration for d dimensions.
 	build(d int) (transition, error)

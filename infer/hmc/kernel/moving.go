@@ -19,10 +19,23 @@ const (
 	firstWindow  = 80  // after the short ones
 	windowGrowth = 1.5 // of each to the next
 	leastDraws   = 3   // of which a metric is made
+	replacing    = 20  // the same, where the metric that there is was fitted to the target
 )
 
-func newMoving(warmup int) moving {
-	return moving{Early: int(0.3 * float64(warmup)), Final: warmup - int(0.15*float64(warmup))}
+func (r *runner) leastDraws() int {
+	if r.Pathfinder {
+		return replacing
+	}
+	return leastDraws
+}
+
+// newMoving has no short windows where the chains begin near the target.
+func newMoving(warmup int, near bool) moving {
+	s := moving{Early: int(0.3 * float64(warmup)), Final: warmup - int(0.15*float64(warmup))}
+	if near {
+		s.Early = 0
+	}
+	return s
 }
 
 // lengths are those of the window that is under way at transition i, given that it is n after the short ones, and of
@@ -75,7 +88,7 @@ func (r *runner) follow(c *chain, i int, info Info) {
 	}
 	// A low-rank metric is costly: it waits until there are half as many draws again.
 	n := c.Mass.X.N
-	if n < leastDraws || r.Metric == LowRank && !closed && 2*n < 3*c.Estimated {
+	if n < r.leastDraws() || r.Metric == LowRank && !closed && 2*n < 3*c.Estimated {
 		return
 	}
 	if !r.estimate(c) {

@@ -30,6 +30,11 @@ type Options struct {
 	// [Run].
 	Minimise int
 
+	// Pathfinder climbs from the start of each chain, and begins at a draw from the normal distribution along the climb
+	// that is nearest to the target, with its covariance as the first metric (Zhang, Carpenter, Gelman and Vehtari 2022).
+	// Where there is none the chain begins as without. It is not for a Ladder, a box, or Minimise.
+	Pathfinder bool
+
 	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: 1/|gradient|
 	// of the start where it follows the draws, else the identity), and stays if nothing is adapted; its kind may be
 	// another.
@@ -169,6 +174,8 @@ func (o Options) Check(d int) error {
 			d = max(1, m.Dim, len(m.Diag))
 		} else if len(o.Init) > 0 {
 			d = len(o.Init[0])
+		} else if _, ok := o.Kernel.(Microcanonical); ok {
+			d = 2
 		}
 	}
 	_, err := o.check(d)
@@ -273,6 +280,10 @@ func (o Options) check(d int) (Options, error) {
 	}
 	if err := o.checkLadder(); err != nil {
 		return o, err
+	}
+	h, _ := o.Kernel.(HMC)
+	if o.Pathfinder && (o.Ladder != nil || o.Minimise > 0 || h.Lower != nil || h.Upper != nil) {
+		return fail("Pathfinder", true, "it is not for a Ladder, a box or Minimise")
 	}
 	if err := o.checkTrials(); err != nil {
 		return o, err

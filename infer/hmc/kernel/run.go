@@ -125,7 +125,7 @@ func newRunner(density Density, options Options) (*runner, error) {
 	if r.averages, err = o.averages().build(); err != nil {
 		return nil, err
 	}
-	r.moving, r.moves = newMoving(o.Warmup), o.moves()
+	r.moving, r.moves = newMoving(o.Warmup, o.Pathfinder), o.moves()
 	r.windows = windows(o.Warmup, o.InitBuffer, o.TermBuffer, o.BaseWindow)
 	n := o.replicas()
 	for k := range o.Chains * n {
@@ -291,6 +291,7 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 			return err
 		}
 		spent = c.chainState.Gradients
+		r.approach(c)
 		info, err := c.transition.Step(&c.Point, c.StepSize, c.Temperature, c.metric, c.gradient, &c.Stream)
 		if err != nil {
 			return err
@@ -336,7 +337,7 @@ func (r *runner) obey(c *chain) error {
 		old := c.Temperature
 		c.Temperature = t
 		if r.tempered {
-			p := position{X: c.Point.X, Grad: make([]float64, r.d), Momentum: c.Point.Momentum}
+			p := position{X: c.Point.X, Grad: make([]float64, r.d), Momentum: c.Point.Momentum, Length: c.Point.Length}
 			if p.LogP, err = point(c.gradient, p.X, p.Grad); err == nil && math.IsNaN(p.LogP) {
 				err = fmt.Errorf("log density or gradient at temperature %g: %w", t, ErrNonFinite)
 			}

@@ -108,6 +108,10 @@ var configurations = map[string]Options{
 	"one chain":       {Chains: 1},
 	"each for itself": {Parallel: true},
 	"unit":            {Metric: Unit},
+	"pathfinder":      {Pathfinder: true},
+	"low rank, path":  {Pathfinder: true, Metric: LowRank},
+	"MAMS":            {Kernel: Microcanonical{}},
+	"MCLMC":           {Kernel: Microcanonical{Unadjusted: true}},
 }
 
 func configured(o Options) Options {

@@ -1,4 +1,4 @@
-package report
+package curves
 
 import (
 	"cmp"
@@ -21,11 +21,11 @@ func rankBins(s, chains int) int {
 	return most
 }
 
-// rankHistograms counts, for each chain, the ranks of its draws among those of all chains, in bins of equal width over
+// Ranks counts, for each chain, the ranks of its draws among those of all chains, in bins of equal width over
 // [0, S]. Ranks are 1 to S, and bin k holds those with k S/bins <= rank - 1/2 < (k+1) S/bins. Equal draws share their
 // average rank. If the chains have the same distribution, the histograms are uniform (Vehtari et al. 2021, section
 // 4.5). NaNs are left out; infinities are ordinary extremes.
-func rankHistograms(x [][]float64) [][]int {
+func Ranks(x [][]float64) [][]int {
 	type at struct {
 		v     float64
 		chain int

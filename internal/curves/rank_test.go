@@ -1,4 +1,4 @@
-package report
+package curves
 
 import (
 	"math"
@@ -16,7 +16,7 @@ func TestRankHistogramCounts(t *testing.T) {
 			x[c][i] = r.NormFloat64()
 		}
 	}
-	h := rankHistograms(x)
+	h := Ranks(x)
 	bins := make([]int, len(h[0]))
 	for c, counts := range h {
 		n := 0
@@ -44,7 +44,7 @@ func TestRankHistogramEdges(t *testing.T) {
 	for i := range 100 {
 		x[0][i], x[1][i] = float64(99-i), float64(100+i)
 	}
-	h := rankHistograms(x)
+	h := Ranks(x)
 	for b := range 20 {
 		low, high := 10, 0
 		if b >= 10 {
@@ -63,7 +63,7 @@ func TestRankHistogramOddSizes(t *testing.T) {
 	for i := range s {
 		x[0][i] = float64(i)
 	}
-	h := rankHistograms(x)[0]
+	h := Ranks(x)[0]
 	want := make([]int, len(h))
 	for r := 1; r <= s; r++ {
 		want[int((float64(r)-0.5)*float64(len(h))/s)]++
@@ -82,7 +82,7 @@ func TestRankHistogramTies(t *testing.T) {
 		x[0][i], x[1][i] = 1, 1
 	}
 	x[0][0], x[1][0], x[0][1] = math.Inf(-1), math.Inf(1), math.NaN()
-	h := rankHistograms(x)
+	h := Ranks(x)
 	bins := len(h[0]) // 199 ranks: the ties share 100, the middle
 	mid := int(99.5 * float64(bins) / 199)
 	if h[0][0] != 1 || h[0][mid] != 98 || h[1][mid] != 99 || h[1][bins-1] != 1 {

@@ -1,8 +1,9 @@
-package report
+package curves
 
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -33,9 +34,14 @@ func TestKDEIntegratesToOne(t *testing.T) {
 		"tiny":        {1e-310, 2e-310, 5e-310},
 		"gaps":        {1, 2, math.NaN(), 4, math.Inf(-1)},
 	} {
-		low, high, _ := finiteRange(x)
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, v := range x {
+			if Finite(v) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
 		for _, cells := range []int{7, 40, 120} {
-			d := kde(x, low, high, cells)
+			d := Density(x, low, high, cells)
 			if got := sum(d) / float64(cells); math.Abs(got-1) > 1e-12 {
 				t.Errorf("%s: the integral over %d cells is %v, want 1", name, cells, got)
 			}
@@ -46,7 +52,7 @@ func TestKDEIntegratesToOne(t *testing.T) {
 // Draws outside of the view are left out of the integral and stay in its divisor.
 func TestKDEOfPartIntegratesToShare(t *testing.T) {
 	x := []float64{0, 0.2, 0.4, 0.6, 0.8, 1, 5, -7, 30, 1e9}
-	if got := sum(kde(x, 0, 1, 50)) / 50; math.Abs(got-0.6) > 1e-12 {
+	if got := sum(Density(x, 0, 1, 50)) / 50; math.Abs(got-0.6) > 1e-12 {
 		t.Errorf("the integral is %v, want 0.6", got)
 	}
 }
@@ -61,7 +67,7 @@ func TestKDEOfNormalDraws(t *testing.T) {
 		x[i] = r.NormFloat64()
 	}
 	h := 0.9 * math.Pow(n, -0.2)
-	d := kde(x, low, high, cells)
+	d := Density(x, low, high, cells)
 	for i, got := range d {
 		at := low + (high-low)*(float64(i)+0.5)/cells
 		variance := 1 + h*h
@@ -74,7 +80,8 @@ func TestKDEOfNormalDraws(t *testing.T) {
 }
 
 func TestKDEWithoutDraws(t *testing.T) {
-	for _, d := range [][]float64{kde(nil, 0, 1, 10), kde([]float64{math.NaN()}, 0, 1, 10), kde([]float64{1}, 1, 1, 10)} {
+	for _, d := range [][]float64{Density(nil, 0, 1, 10), Density([]float64{math.NaN()}, 0, 1, 10),
+		Density([]float64{1}, 1, 1, 10)} {
 		if d != nil {
 			t.Errorf("a density of nothing is %v, want none", d)
 		}
@@ -95,22 +102,22 @@ func TestViewCutsHeavyTails(t *testing.T) {
 	for i := range x {
 		x[i] = math.Tan(math.Pi * (float64(i) + 0.5 - 4001.0/2) / 4001)
 	}
-	low, high, ok := view(x)
-	full, _, _ := finiteRange(x)
+	low, high, ok := View(x)
+	full := slices.Min(x)
 	if !ok || low < -200 || high > 200 || full > -1000 {
 		t.Errorf("the view is %v to %v of %v", low, high, full)
 	}
-	if low, high, _ := view([]float64{1, 2, 3, 4}); low != 1 || high != 4 {
+	if low, high, _ := View([]float64{1, 2, 3, 4}); low != 1 || high != 4 {
 		t.Errorf("the view of light tails is %v to %v, want the range", low, high)
 	}
 }
 
 // A chain that stood still has a high peak, which must not flatten three others.
 func TestCeiling(t *testing.T) {
-	if got := ceiling([][]float64{{1, 2}, {2, 1}, {2.2}, {50}}); got != 6 {
+	if got := Ceiling([][]float64{{1, 2}, {2, 1}, {2.2}, {50}}); got != 6 {
 		t.Errorf("the ceiling is %v, want 3 times 2", got)
 	}
-	if got := ceiling([][]float64{{1}, nil, {2}}); got != 2 {
+	if got := Ceiling([][]float64{{1}, nil, {2}}); got != 2 {
 		t.Errorf("the ceiling is %v, want 2", got)
 	}
 }

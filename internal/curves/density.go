@@ -1,4 +1,4 @@
-package report
+package curves
 
 import (
 	"math"
@@ -10,9 +10,9 @@ import (
 // fine is the number of cells that a kernel density is computed on for each cell that is shown.
 const fine = 4
 
-// view is the stretch of values that a density plot shows: the range of the finite draws, cut where heavy tails would
+// View is the stretch of values that a density plot shows: the range of the finite draws, cut where heavy tails would
 // leave nothing to see, at the 0.5% and 99.5% quantiles plus and minus their distance.
-func view(x ...[]float64) (low, high float64, ok bool) {
+func View(x ...[]float64) (low, high float64, ok bool) {
 	var all []float64
 	for _, c := range x {
 		for _, v := range c {
@@ -33,14 +33,15 @@ func view(x ...[]float64) (low, high float64, ok bool) {
 	return low, high, true
 }
 
-// kde is a Gaussian kernel density of the finite draws in [low, high]: its mean over each of some cells of equal width,
-// where [low, high] has length 1. Mass that the kernel would carry over an end is reflected, so that the mean of the
-// cells is the share of the draws in [low, high], which is 1 if none are cut off. The bandwidth is Silverman's (1986),
+// Density is a Gaussian kernel density of the finite draws in [low, high]: its mean over each of some cells of
+// equal width, where [low, high] has length 1. Mass that the kernel would carry over an end is reflected, so
+// that the mean of the cells is the share of the draws in [low, high], which is 1 if none are cut off. The
+// bandwidth is Silverman's (1986),
 //
 //	h = 0.9 min(sd, IQR/1.34) n^(-1/5)
 //
 // and at least half a cell. It is nil for no finite draws, or low not below high.
-func kde(x []float64, low, high float64, cells int) []float64 {
+func Density(x []float64, low, high float64, cells int) []float64 {
 	var z []float64 // all finite draws, for the bandwidth
 	n := cells * fine
 	mass := make([]float64, n)
@@ -125,9 +126,9 @@ func bandwidth(z []float64) float64 {
 	return 0.9 * h * math.Pow(float64(len(z)), -0.2)
 }
 
-// ceiling is the highest density that a plot of some densities shows: the highest peak, but at most three times the
+// Ceiling is the highest density that a plot of some densities shows: the highest peak, but at most three times the
 // median one, so that a chain that stood still does not flatten the others.
-func ceiling(densities [][]float64) float64 {
+func Ceiling(densities [][]float64) float64 {
 	var peaks []float64
 	for _, d := range densities {
 		if len(d) > 0 {

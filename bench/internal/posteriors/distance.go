@@ -1,0 +1,66 @@
+package posteriors
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// Distance is the mean, over the parameters of the reference, of the 1-Wasserstein distances of draws to it, each in
+// standard deviations of the reference.
+func (r Reference) Distance(d *draws.Draws) (float64, error) {
+	total, n := 0.0, 0
+	for _, s := range d.Sites() {
+		for i := range s.Size {
+			theirs, ok := r[StanName(s, i)]
+			if !ok {
+				continue
+			}
+			var ours []float64
+			for c := range d.Chains() {
+				ours = append(ours, d.Element(c, s.Offset+i)...)
+			}
+			total += wasserstein(ours, slices.Concat(theirs...))
+			n++
+		}
+	}
+	if n != len(r) {
+		return 0, fmt.Errorf("%d parameters of %d of the reference are in the draws", n, len(r))
+	}
+	return total / float64(n), nil
+}
+
+// wasserstein is ∫ |F − G| of the empirical distribution functions of a and b, which it sorts, in standard deviations
+// of b.
+func wasserstein(a, b []float64) float64 {
+	slices.Sort(a)
+	slices.Sort(b)
+	mean, square := 0.0, 0.0
+	for _, v := range b {
+		mean += v / float64(len(b))
+	}
+	for _, v := range b {
+		square += (v - mean) * (v - mean) / float64(len(b))
+	}
+	total, i, j, at := 0.0, 0, 0, math.Min(a[0], b[0])
+	for i < len(a) || j < len(b) {
+		next := math.Inf(1)
+		if i < len(a) {
+			next = a[i]
+		}
+		if j < len(b) {
+			next = math.Min(next, b[j])
+		}
+		total += (next - at) * math.Abs(float64(i)/float64(len(a))-float64(j)/float64(len(b)))
+		at = next
+		for i < len(a) && a[i] <= at {
+			i++
+		}
+		for j < len(b) && b[j] <= at {
+			j++
+		}
+	}
+	return total / math.Sqrt(square)
+}

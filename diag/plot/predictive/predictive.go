@@ -1,0 +1,330 @@
+// Package predictive draws pictures of predictive checks: data beside replicated data. Replicates are rows of numbers,
+// one for each draw; of prior draws the pictures are of prior predictive checks.
+//
+//	err := predictive.Densities(w, y, replicates, plot.Options{})
+//
+// Calibration of binary predictions is diag/score.Calibration with plot.Reliability. Numbers must be finite. An error
+// wraps [draws.ErrRange], or is that of w.
+package predictive
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/kelvin-ppl/kelvin/diag/check"
+	"github.com/kelvin-ppl/kelvin/diag/plot"
+	"github.com/kelvin-ppl/kelvin/diag/plot/internal/canvas"
+	"github.com/kelvin-ppl/kelvin/diag/sbc"
+	"github.com/kelvin-ppl/kelvin/internal/curves"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+)
+
+// some are at most so many rows, at equal distances.
+func some(rows [][]float64, most int) [][]float64 {
+	if len(rows) <= most {
+		return rows
+	}
+	out := make([][]float64, most)
+	for i := range out {
+		out[i] = rows[i*len(rows)/most]
+	}
+	return out
+}
+
+// match checks data and replicates of them.
+func match(what string, least int, y []float64, replicates [][]float64) error {
+	if len(replicates) == 0 {
+		return canvas.Check(what+" without replicates", 1)
+	}
+	for _, r := range replicates {
+		if len(r) != len(y) {
+			return canvas.Check(fmt.Sprintf("%s of %d data and replicates of %d", what, len(y), len(r)), 1)
+		}
+	}
+	return canvas.Check(what, least, append([][]float64{y}, replicates...)...)
+}
+
+// Densities draws a Gaussian kernel density of the data in orange over those of up to 50 replicates.
+func Densities(w io.Writer, y []float64, replicates [][]float64, opt plot.Options) error {
+	p, err := canvas.Start(w, &opt, "data and replicates")
+	if err != nil {
+		return err
+	}
+	if err := match("densities", 2, y, replicates); err != nil {
+		return err
+	}
+	const most, cells = 50, 120
+	shown := some(replicates, most)
+	low, high, _ := curves.View(append([][]float64{y}, shown...)...)
+	if !(low < high) {
+		return canvas.Check("densities of numbers that are all equal", 1)
+	}
+	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "value", "density", 0
+	add := func(x []float64, orange bool) error {
+		var xy plotter.XYs
+		for i, v := range curves.Density(x, low, high, cells) {
+			xy = append(xy, plotter.XY{X: low + (high-low)*(float64(i)+0.5)/cells, Y: v / (high - low)})
+		}
+		line, err := plotter.NewLine(xy)
+		if err != nil {
+			return fmt.Errorf("diag/plot: line: %w", err)
+		}
+		line.Color, line.Width = canvas.Clear(canvas.Light, 110), vg.Points(0.7)
+		if orange {
+			line.Color, line.Width = canvas.Orange, vg.Points(2)
+		}
+		p.Add(line)
+		return nil
+	}
+	for _, r := range shown {
+		if err := add(r, false); err != nil {
+			return err
+		}
+	}
+	if err := add(y, true); err != nil {
+		return err
+	}
+	return canvas.Write(w, p, opt)
+}
+
+// Statistic draws a histogram of a statistic of replicates, with that of the data as an orange line.
+func Statistic(w io.Writer, o *check.Outcome, opt plot.Options) error {
+	p, err := canvas.Start(w, &opt, "")
+	if err != nil {
+		return err
+	}
+	if o == nil {
+		return canvas.Check("a statistic that is nil", 1)
+	}
+	if err := canvas.Check("a statistic", 1, o.Replicated, []float64{o.Observed}); err != nil {
+		return err
+	}
+	if opt.Title == "" {
+		p.Title.Text = fmt.Sprintf("P(replicated > observed) = %.3f", o.P)
+	}
+	p.X.Label.Text, p.Y.Label.Text = "statistic", "replicates"
+	const bins = 30
+	low, high := slices.Min(o.Replicated), slices.Max(o.Replicated)
+	if low == high {
+		low, high = low-0.5, high+0.5
+	}
+	counts, top := [bins]float64{}, 0.0
+	for _, v := range o.Replicated {
+		counts[min(bins-1, int((v-low)/(high-low)*bins))]++
+	}
+	for b, c := range counts {
+		top = math.Max(top, c)
+		from, to := low+(high-low)*float64(b)/bins, low+(high-low)*float64(b+1)/bins
+		if err := canvas.AddArea(p, plotter.XYs{{X: from}, {X: from, Y: c}, {X: to, Y: c}, {X: to}},
+			canvas.Light); err != nil {
+			return err
+		}
+	}
+	if err := canvas.AddLine(p, plotter.XYs{{X: o.Observed}, {X: o.Observed, Y: top}}, canvas.Orange, nil); err != nil {
+		return err
+	}
+	p.Y.Min = 0
+	return canvas.Write(w, p, opt)
+}
+
+// Intervals draws the predictive interval of each datum over x: a thin line has the middle 95 % of its replicates, a
+// thick one the middle half, and a point is the datum, orange where it is outside the 95 %. A nil x is the order of the
+// data by value. The title has the part of the data inside each.
+func Intervals(w io.Writer, x, y []float64, replicates [][]float64, opt plot.Options) error {
+	p, err := canvas.Start(w, &opt, "")
+	if err != nil {
+		return err
+	}
+	if err := match("intervals", 1, y, replicates); err != nil {
+		return err
+	}
+	p.X.Label.Text, p.Y.Label.Text = "x", "value"
+	if x == nil {
+		p.X.Label.Text = "data, by value"
+		x = make([]float64, len(y))
+		order := make([]int, len(y))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(i, j int) int {
+			if y[i] < y[j] {
+				return -1
+			}
+			return 1
+		})
+		for at, i := range order {
+			x[i] = float64(at + 1)
+		}
+	}
+	if len(x) != len(y) {
+		return canvas.Check(fmt.Sprintf("intervals of %d data at %d places", len(y), len(x)), 1)
+	}
+	if err := canvas.Check("places of intervals", 1, x); err != nil {
+		return err
+	}
+	var inside, outside plotter.XYs
+	middle := 0
+	for i, v := range y {
+		column := make([]float64, len(replicates))
+		for s, r := range replicates {
+			column[s] = r[i]
+		}
+		slices.Sort(column)
+		var ends [4]float64
+		for k, q := range [4]float64{0.025, 0.25, 0.75, 0.975} {
+			ends[k] = sample.Quantile(column, q)
+		}
+		for _, part := range []struct{ low, high, width float64 }{{ends[0], ends[3], 1}, {ends[1], ends[2], 3}} {
+			line, err := plotter.NewLine(plotter.XYs{{X: x[i], Y: part.low}, {X: x[i], Y: part.high}})
+			if err != nil {
+				return fmt.Errorf("diag/plot: line: %w", err)
+			}
+			line.Color, line.Width = canvas.Light, vg.Points(part.width)
+			p.Add(line)
+		}
+		if v >= ends[1] && v <= ends[2] {
+			middle++
+		}
+		if v >= ends[0] && v <= ends[3] {
+			inside = append(inside, plotter.XY{X: x[i], Y: v})
+		} else {
+			outside = append(outside, plotter.XY{X: x[i], Y: v})
+		}
+	}
+	if opt.Title == "" {
+		p.Title.Text = fmt.Sprintf("%.0f %% of the data in the 50 %%, %.0f %% in the 95 %%",
+			100*float64(middle)/float64(len(y)), 100*float64(len(inside))/float64(len(y)))
+	}
+	if err := canvas.AddPoints(p, inside, canvas.Blue); err != nil {
+		return err
+	}
+	if err := canvas.AddPoints(p, outside, canvas.Orange); err != nil {
+		return err
+	}
+	return canvas.Write(w, p, opt)
+}
+
+// mostCounts is how many values of counts a rootogram has room for.
+const mostCounts = 1000
+
+// Rootogram draws counts: the line is the root of the mean number of replicated data of each value, from 0 on, in an
+// area that has the middle 95 % of the replicates. Bars as long as the roots of the numbers in the data hang from the
+// line: where they do not end near the dashed line at 0, the model has too many or too few of that value (Kleiber and
+// Zeileis 2016). Counts are whole numbers from 0 to 1000.
+func Rootogram(w io.Writer, y []float64, replicates [][]float64, opt plot.Options) error {
+	p, err := canvas.Start(w, &opt, "hanging rootogram")
+	if err != nil {
+		return err
+	}
+	if err := match("a rootogram", 1, y, replicates); err != nil {
+		return err
+	}
+	most := 0
+	count := func(x []float64) ([]float64, error) {
+		out := make([]float64, mostCounts+1)
+		for _, v := range x {
+			if v < 0 || v > mostCounts || v != math.Trunc(v) {
+				return nil, canvas.Check(fmt.Sprintf("a rootogram of %v, which is no whole number from 0 to %d", v, mostCounts),
+					1)
+			}
+			out[int(v)]++
+			most = max(most, int(v))
+		}
+		return out, nil
+	}
+	observed, err := count(y)
+	if err != nil {
+		return err
+	}
+	tables := make([][]float64, len(replicates))
+	for s, r := range replicates {
+		if tables[s], err = count(r); err != nil {
+			return err
+		}
+	}
+	var line, upper, lower plotter.XYs
+	column := make([]float64, len(tables))
+	for v := range most + 1 {
+		mean := 0.0
+		for s, t := range tables {
+			column[s] = t[v]
+			mean += t[v] / float64(len(tables))
+		}
+		slices.Sort(column)
+		at := float64(v)
+		line = append(line, plotter.XY{X: at, Y: math.Sqrt(mean)})
+		upper = append(upper, plotter.XY{X: at, Y: math.Sqrt(sample.Quantile(column, 0.975))})
+		lower = append(lower, plotter.XY{X: at, Y: math.Sqrt(sample.Quantile(column, 0.025))})
+	}
+	for v, at := range line {
+		bottom := at.Y - math.Sqrt(observed[v])
+		if err := canvas.AddArea(p, plotter.XYs{{X: at.X - 0.4, Y: bottom}, {X: at.X - 0.4, Y: at.Y},
+			{X: at.X + 0.4, Y: at.Y}, {X: at.X + 0.4, Y: bottom}}, canvas.Light); err != nil {
+			return err
+		}
+	}
+	slices.Reverse(lower)
+	if err := canvas.AddArea(p, append(upper, lower...), canvas.Clear(canvas.Orange, 70)); err != nil {
+		return err
+	}
+	if err := canvas.AddLine(p, line, canvas.Orange, nil); err != nil {
+		return err
+	}
+	if err := canvas.AddLine(p, plotter.XYs{{X: -0.5}, {X: float64(most) + 0.5}}, canvas.Grey, canvas.Dashes); err != nil {
+		return err
+	}
+	p.X.Label.Text, p.Y.Label.Text = "count", "√ of the number of data"
+	return canvas.Write(w, p, opt)
+}
+
+// PIT draws the empirical distribution function of probability integral transforms, less the uniform one, and the band
+// in which that of uniform ones is everywhere with probability 0.95 (Säilynoja, Bürkner and Vehtari 2022): those of
+// check.LOOPIT, of calibrated predictions. A slope that rises in the middle and falls at the ends means predictions
+// that are too wide, the opposite too narrow. The title has the probability that uniform ones are as far out somewhere.
+func PIT(w io.Writer, pit []float64, opt plot.Options) error {
+	p, err := canvas.Start(w, &opt, "")
+	if err != nil {
+		return err
+	}
+	if err := canvas.Check("transforms", 1, pit); err != nil {
+		return err
+	}
+	const cells = 199
+	ranks := make([]int, len(pit))
+	for i, v := range pit {
+		if v < 0 || v > 1 {
+			return canvas.Check(fmt.Sprintf("a transform of %v, which is no probability", v), 1)
+		}
+		ranks[i] = min(cells, int(v*(cells+1)))
+	}
+	r := sbc.Result{Draws: cells, Ranks: map[string][]int{"PIT": ranks}}
+	c, err := r.Curve("PIT", 0.95)
+	if err != nil {
+		return fmt.Errorf("diag/plot: %w", err)
+	}
+	if opt.Title == "" {
+		p.Title.Text = fmt.Sprintf("PIT, p = %.3f", c.P)
+	}
+	p.X.Label.Text, p.Y.Label.Text = "z", "ECDF(z) − z"
+	var own, band, back plotter.XYs
+	for i, z := range c.Z {
+		own = append(own, plotter.XY{X: z, Y: c.Difference[i]})
+		band, back = append(band, plotter.XY{X: z, Y: c.High[i]}), append(back, plotter.XY{X: z, Y: c.Low[i]})
+	}
+	slices.Reverse(back)
+	if err := canvas.AddArea(p, append(band, back...), canvas.Clear(canvas.Grey, 60)); err != nil {
+		return err
+	}
+	if err := canvas.AddLine(p, own, canvas.Blue, nil); err != nil {
+		return err
+	}
+	if err := canvas.AddLine(p, plotter.XYs{{}, {X: 1}}, canvas.Grey, canvas.Dashes); err != nil {
+		return err
+	}
+	return canvas.Write(w, p, opt)
+}

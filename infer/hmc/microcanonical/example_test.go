@@ -1,0 +1,33 @@
+package microcanonical_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
+	"github.com/kelvin-ppl/kelvin/models"
+)
+
+func Example() {
+	schools, err := models.EightSchools()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	program, err := schools.Compile()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	run, err := infer.Run(context.Background(), program, microcanonical.MAMS{}, infer.Options{Seed: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	detail := run.Detail.(*hmc.Detail)
+	fmt.Println(run.Draws.Total(), "draws,", len(detail.StepSizes), "step sizes")
+	// Output:
+	// 4000 draws, 4 step sizes
+}

@@ -1,0 +1,85 @@
+// Package microcanonical has microcanonical Langevin Monte Carlo, MCLMC, and its Metropolis-adjusted form, MAMS. They
+// move with a velocity of constant length, so that their step size can be large in many dimensions:
+//
+//	draws, err := infer.Sample(ctx, program, microcanonical.MAMS{}, infer.Options{})
+//
+// They are made for many short chains of some hundred dimensions and more. [docs/hmc.md] compares them with NUTS.
+//
+// [docs/hmc.md]: https://github.com/kelvin-ppl/kelvin/blob/main/docs/hmc.md
+package microcanonical
+
+import (
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/internal/hook"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
+)
+
+// MAMS is the Metropolis-adjusted microcanonical sampler (Robnik, Cohn-Gordon and Seljak 2025): without bias. An update
+// is one trajectory of each chain, of a random number of steps, each of two gradients. The warm-up adapts the step size
+// to the acceptance, the metric as NUTS does, and the length of the trajectories to the autocorrelation of the draws.
+// [kernel.Microcanonical] has the equations; the Detail of a result is an [hmc.Detail]. The target must have two
+// dimensions or more. The zero value of a field is its default.
+type MAMS struct {
+	Length       float64 // mean length of a trajectory, where the metric is the identity; 0 adapts it, from √d
+	MaxSteps     int     // of a trajectory; default 1000
+	MaxDeltaH    float64 // energy error above which a trajectory counts as divergent; default 1000
+	TargetAccept float64 // mean acceptance to which the step size adapts; default 0.9
+
+	StepSize    infer.Schedule // ε at each update; nil adapts it in the warm-up
+	Temperature infer.Schedule // T at each update; default 1. It must be positive
+
+	Metric        kernel.MetricKind // hmc.Unit, hmc.Diagonal (the default), hmc.Dense or hmc.LowRank
+	InitialMetric *kernel.Metric    // what the metric starts from
+	KeepMetric    bool              // do not adapt the metric
+	Pooled        bool              // one metric and one step size of all chains
+	Pathfinder    bool              // start at draws of Pathfinder, with its covariance as the first metric
+	Warmup        int               // updates that adapt, in loops of one's own; default 1000; infer.None is none
+}
+
+// MCLMC is microcanonical Langevin Monte Carlo (Robnik, De Luca, Silverstein and Seljak 2023): nothing is refused, so
+// that its draws have a bias that falls with Variance. An update is a walk of time Length, with a partial refreshment
+// of the velocity after each step of two gradients. The statistic "accept" is not an acceptance: 1/2 where the energy
+// error has the variance that is aimed at, nearer to 1 where it is smaller. The other fields are those of [MAMS].
+type MCLMC struct {
+	// Variance is that of the energy error of a step for each dimension, to which the step size adapts; default 5e-4.
+	Variance  float64
+	Length    float64 // over which the velocity is forgotten, where the metric is the identity; 0 adapts it, from √d
+	MaxSteps  int     // of an update; default 1000
+	MaxDeltaH float64 // energy error above which an update counts as divergent; default 1000
+
+	StepSize    infer.Schedule
+	Temperature infer.Schedule
+
+	Metric        kernel.MetricKind
+	InitialMetric *kernel.Metric
+	KeepMetric    bool
+	Pooled        bool
+	Pathfinder    bool
+	Warmup        int
+}
+
+// Build checks the configuration and binds it to a target.
+func (c MAMS) Build(target infer.Target) (infer.Transform, error) {
+	return hook.Build(target, hook.Method{Name: "microcanonical.MAMS", Options: kernel.Options{
+		Kernel: kernel.Microcanonical{Length: c.Length, MaxSteps: c.MaxSteps, MaxDeltaH: c.MaxDeltaH},
+		Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Pooled: c.Pooled,
+		Pathfinder: c.Pathfinder, TargetAccept: c.TargetAccept,
+	}, StepSize: c.StepSize, Temperature: c.Temperature, Warmup: c.Warmup})
+}
+
+// Build checks the configuration and binds it to a target.
+func (c MCLMC) Build(target infer.Target) (infer.Transform, error) {
+	return hook.Build(target, hook.Method{Name: "microcanonical.MCLMC", Options: kernel.Options{
+		Kernel: kernel.Microcanonical{Unadjusted: true, Variance: c.Variance, Length: c.Length, MaxSteps: c.MaxSteps,
+			MaxDeltaH: c.MaxDeltaH},
+		Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Pooled: c.Pooled,
+		Pathfinder: c.Pathfinder,
+	}, StepSize: c.StepSize, Temperature: c.Temperature, Warmup: c.Warmup})
+}
+
+// Defaults are those of package hmc: 4 chains of 1000 draws after 1000 updates.
+func (MAMS) Defaults() infer.Options { return hmc.HMC{}.Defaults() }
+
+// Defaults are those of package hmc: 4 chains of 1000 draws after 1000 updates.
+func (MCLMC) Defaults() infer.Options { return hmc.HMC{}.Defaults() }
