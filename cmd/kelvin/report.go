@@ -14,11 +14,12 @@ import (
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
-const reportUsage = `usage: kelvin report FILE... [-o out.html] [-vars a,b] [-pair a,b[0]] [-title text]
+const reportUsage = `usage: kelvin report FILE... [-o out.html] [-vars a,b] [-pair a,b[0]] [-title text] [-compare FILE]
 
-Writes a page with warnings, summary, and plots of draws, and with PSIS-LOO if the file has log likelihoods. FILE is
-what Kelvin, CmdStan or ArviZ have stored: CSV files of one run, a JSON file, or a Zarr folder. The page is one file
-and needs no network.
+Writes a page with warnings, summary, and plots of draws; with PSIS-LOO if the file has log likelihoods, and a
+comparison with the models of other files; with predictive checks if it has predictions and observed data. FILE is
+what Kelvin, CmdStan or ArviZ have stored: CSV files of one run, a JSON file, or a Zarr folder. The page is one file and
+needs no network.
 `
 
 // errReportUsage is wrapped by the error of a call that is wrong.
@@ -27,6 +28,7 @@ var errReportUsage = errors.New("see kelvin report -help")
 // report runs `kelvin report`. Asked for help, it shows it on stderr and returns [flag.ErrHelp].
 func report(args []string, stdout, stderr io.Writer) error {
 	var out string
+	var others []string
 	var o page.Options
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -34,6 +36,8 @@ func report(args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.Title, "title", "", "head the page with `TEXT` (default: the model, or the first file)")
 	flags.IntVar(&o.Details, "details", 0, "draw the worst `N` elements when the page opens (default 40)")
 	flags.Func("vars", "show only the sites of this comma-separated `LIST`", into(&o.Sites))
+	flags.Func("compare", "compare with the model of this `FILE`, by PSIS-LOO; may be given several times",
+		func(file string) error { others = append(others, file); return nil })
 	flags.Func("pair",
 		"show the elements of this comma-separated `LIST` in the pair plot, such as mu,theta[0] (default: chosen)",
 		into(&o.Pair))
@@ -60,6 +64,10 @@ func report(args []string, stdout, stderr io.Writer) error {
 	if o.LOO, err = crossValidation(inf); err != nil {
 		o.Notes = append(o.Notes, fmt.Sprintf("Pareto k was not checked: %v", err))
 	}
+	if o.Comparison, err = comparison(o.Title, o.LOO, others); err != nil {
+		return err
+	}
+	o.Predictive = predictive(inf)
 	if out == "-" {
 		return page.Report(stdout, inf.Posterior, o)
 	}

@@ -126,3 +126,43 @@ func TestReportShowsCrossValidation(t *testing.T) {
 	require.NoError(t, report([]string{storedRun(t), "-o", "-"}, &stdout, &stderr))
 	assert.NotContains(t, stdout.String(), `id="loo"`)
 }
+
+// A run with observed data and predictions has predictive checks, and one with log likelihoods can be compared: the
+// model whose log likelihoods are higher by 3 at each of two observations comes first, by 6.
+func TestReportComparesAndChecks(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, shift float64) string {
+		r := rand.New(rand.NewPCG(1, 1))
+		var sets [3]*draws.Draws
+		for k := range sets {
+			var err error
+			sets[k], err = draws.New([]draws.Site{{Name: "y", Shape: []int64{2}, Size: 2}}, nil, 2)
+			require.NoError(t, err)
+			for range 100 {
+				for c := range 2 {
+					x := []float64{0.1 * r.NormFloat64(), 0.1 * r.NormFloat64()}
+					if k == 1 {
+						x[0], x[1] = x[0]+shift, x[1]+shift
+					}
+					require.NoError(t, sets[k].AppendChain(c, x, nil))
+				}
+			}
+		}
+		path := filepath.Join(dir, name)
+		require.NoError(t, store.WriteJSON(path, &store.Inference{Posterior: sets[0], LogLikelihood: sets[1],
+			PosteriorPredictive: sets[2],
+			ObservedData:        []store.Array{{Name: "y", Shape: []int64{2}, Values: []float64{0, 9}}}}))
+		return path
+	}
+	one, other := write("one.json", -3), write("other.json", 0)
+	var stdout, stderr bytes.Buffer
+	require.NoError(t, report([]string{one, "-compare", other, "-o", "-"}, &stdout, &stderr))
+	text := stdout.String()
+	require.Regexp(t, `(?s)<tr><td>other.json</td>.*<tr><td>one.json</td><td>-6.\d ± [^<]*</td><td>-6.0 ± `, text)
+	require.Contains(t, text, "Predictive checks")
+	require.Regexp(t, `<td>largest</td><td>9</td><td>[^<]*</td><td class="bad">0.000</td>`, text)
+	err := report([]string{storedRun(t), "-compare", other, "-o", "-"}, &stdout, &stderr)
+	require.ErrorContains(t, err, "there are no log likelihoods to compare")
+	err = report([]string{one, "-compare", storedRun(t), "-o", "-"}, &stdout, &stderr)
+	require.ErrorContains(t, err, "there are no log likelihoods")
+}

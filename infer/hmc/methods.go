@@ -49,7 +49,8 @@ type NUTS struct {
 	InitBuffer, TermBuffer, BaseWindow int     // defaults 75, 50 and 25
 	Gamma, T0, Kappa                   float64 // of dual averaging; defaults 0.05, 10 and 0.75, as in Stan
 	// Pathfinder starts each chain at a draw of its own run of Pathfinder, with the covariance as the first metric; see
-	// [kernel.Options]. It finds the typical set in tens of gradients, so that a shorter warm-up is enough.
+	// [kernel.Options]. It takes some hundred gradients, and saves more where the
+	// start is far from the typical set. It is for whole runs, not for loops of one's own.
 	Pathfinder bool
 	// Warmup is the number of updates that adapt, in loops of one's own; default 1000, and none with a StepSize and no
 	// Metric. infer.None is none. In [infer.Sample] the Warmup of the options counts.

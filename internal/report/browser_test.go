@@ -171,3 +171,19 @@ const p = document.getElementById("pairtools").children[4]; p.value = "normal"; 
 		t.Errorf("the rows are %q, want stuck first and an R-hat of NaN last", names)
 	}
 }
+
+// The intervals have a median for each element that varies, or not, and is finite; each checked variable has a plot.
+func TestBrowserDrawsIntervalsAndChecks(t *testing.T) {
+	t.Parallel()
+	y := []float64{1, 2, 4}
+	page := render(t, "checks", plain(t, 2, 100, 7), Options{Predictive: []Predictive{
+		{Name: "y", Observed: y, Replicates: [][]float64{{2, 3, 4}, {1, 2, 5}}},
+		{Name: "z", Observed: y, Replicates: [][]float64{y}}}})
+	dom := browser(t, page, "")
+	if n := strings.Count(dom, "data-median"); n != 7 {
+		t.Errorf("%d medians are drawn, want 7", n)
+	}
+	if n, _ := plots(dom, "check"); n != 2 {
+		t.Errorf("%d checks are drawn, want 2", n)
+	}
+}

@@ -21,6 +21,9 @@ type data struct {
 	Pair      []int       `json:"pair"`      // elements of the pair plot
 	Energy    *energyData `json:"energy"`    // nil where there are no energies
 	Elements  []element   `json:"elements"`  // worst first
+	Forest    *forestData `json:"forest"`    // nil where there is none
+	// Checks are the densities of data and replicates, nil for none.
+	Checks []predictiveData `json:"checks"`
 }
 
 // element is one parameter element.
@@ -63,7 +66,8 @@ func (r resolution) bytesOf(chains int) int {
 // budget; plotted are those.
 func makeData(d *draws.Draws, names []string, summary *diag.Table, order []int, o Options) (out *data,
 	plotted map[int]bool, err error) {
-	out = &data{Divergent: divergentTicks(d), Energy: energyOf(d), Details: o.Details, Pair: []int{},
+	out = &data{Divergent: divergentTicks(d), Energy: energyOf(d), Forest: forestOf(d, names),
+		Details: o.Details, Pair: []int{},
 		Elements: []element{}}
 	for c := range d.Chains() {
 		out.Lengths = append(out.Lengths, d.Len(c))

@@ -160,5 +160,7 @@ if (page.energy) {
   add($("energy"), "p", "note", "E-BFMI by chain: " + page.energy.b + ".");
   energyPlot($("energy"), page.energy);
 }
+if (page.forest) forestPlot($("forest"), page.forest);
+for (const c of page.checks ?? []) checkPlot($("checkplots"), c);
 sorting();
 choose();

@@ -173,3 +173,27 @@ function energyPlot(parent, e) {
     make("text", { x: f.right - 162, y: f.top + 13 + 17 * k }, f.svg, text);
   });
 }
+
+// forestPlot has a row for each element: thin the middle 95 %, thick the middle half, a point at the median.
+function forestPlot(parent, e) {
+  const row = 20, left = Math.min(220, 12 + 6.6 * Math.max(...e.n.map((n) => Math.min(n.length, 32))));
+  const f = frame(parent, { kind: "forest", title: "intervals" + less(offset(e.lo, e.hi)), w: 620, h: 48 + row * e.n.length, left, x: [e.lo, e.hi] });
+  const zero = -e.lo / (e.hi - e.lo);
+  if (zero > 0 && zero < 1) make("path", { d: `M${f.X(zero)} ${f.top}V${f.bottom}`, class: "expected" }, f.svg);
+  e.n.forEach((name, k) => {
+    const y = f.top + row * (k + 0.7), q = e.q[k].map(f.X);
+    make("text", { x: f.left - 6, y: y + 4, "text-anchor": "end" }, f.svg, name.length > 32 ? name.slice(0, 31) + "…" : name);
+    line(f, 0, `M${q[0]} ${y}H${q[4]}`, { "stroke-width": 1.4 });
+    line(f, 0, `M${q[1]} ${y}H${q[3]}`, { "stroke-width": 5 });
+    make("circle", { cx: q[2], cy: y, r: 3.2, fill: colour(1), "data-median": "1" }, f.svg);
+  });
+}
+
+// checkPlot is the density of data over those of replicates.
+function checkPlot(parent, e) {
+  const f = frame(parent, { kind: "check", title: "data and replicates", label: e.n, w: 520, h: 220, left: 12, x: [e.lo, e.hi] });
+  const draw = (text, c, more) => { const ys = unpack(text); line(f, c, path(ys.map((_, i) => (i + 0.5) / ys.length), ys, f.X, f.Y), more); };
+  for (const r of e.r) draw(r, 0, { "stroke-width": 0.8, "stroke-opacity": 0.4 });
+  draw(e.o, 1, { "stroke-width": 2.4 });
+  make("text", { x: f.right, y: 11, "text-anchor": "end" }, f.svg, e.n);
+}

@@ -1,5 +1,6 @@
 // Package report writes draws as one HTML page for people to look at: what ran, what [diag.Diagnose] warns of, the
-// summary table, and for each parameter trace, ranks, density and autocorrelation; a pair plot and an energy plot.
+// summary table, and for each parameter trace, ranks, density and autocorrelation; intervals of all, a pair plot and an
+// energy plot; predictive checks and a comparison of models where they are given.
 //
 // The page is a single file that asks the network for nothing: style, script and numbers are inside, and the plots are
 // drawn by the script as SVG. It follows the reader's light or dark setting and prints in light. Without scripts,
@@ -65,6 +66,10 @@ type Options struct {
 	Pair []string
 	// LOO is leave-one-out cross-validation of the log likelihoods that belong to the draws; nil is none.
 	LOO *loo.Result
+	// Comparison ranks models by LOO; nil is none.
+	Comparison loo.Comparisons
+	// Predictive are observed variables with their replicates, of which the first 8 are shown; nil is none.
+	Predictive []Predictive
 }
 
 //go:embed page.html style.css plot.js page.js
@@ -106,6 +111,9 @@ type page struct {
 	Details  int // of them drawn at once
 	Energy   bool
 	LOO      *looView
+	Models   []comparisonRow
+	Forest   *forestData
+	Checks   []checkView
 	Style    template.CSS
 	Script   []template.JS
 	Data     template.JS
@@ -144,6 +152,10 @@ func build(d *draws.Draws, o Options) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	var checks []checkView
+	if data.Checks, checks, err = predictiveOf(o.Predictive); err != nil {
+		return nil, err
+	}
 	encoded, err := json.Marshal(data)
 	if err != nil {
 		return nil, err
@@ -157,7 +169,7 @@ func build(d *draws.Draws, o Options) (*page, error) {
 		Findings: findings(diagnosis), OK: diagnosis.OK(), Checked: checked(diagnosis),
 		Table: tableOf(summary, names, order, plotted),
 		Plots: len(data.Elements), Details: min(o.Details, len(data.Elements)), Energy: data.Energy != nil,
-		LOO:  looOf(o.LOO),
+		LOO: looOf(o.LOO), Models: comparisonOf(o.Comparison), Forest: data.Forest, Checks: checks,
 		Data: template.JS(encoded),
 	}
 	style, err := files.ReadFile("style.css")
