@@ -3,7 +3,8 @@
 //	go run ./bench/evidence [-json] [-seed 0]
 //
 // The targets are Gaussians in 10 and 100 dimensions, a mixture with modes 20 standard deviations apart, and a funnel.
-// Bridges take the draws of NUTS, and for the mixture those of thermodynamic integration.
+// Bridges take the draws of NUTS, and for the mixture and the funnel those of thermodynamic integration. The slopes of
+// replica exchange are integrated too.
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/internal/known"
 )
 
@@ -67,10 +69,11 @@ func run(ctx context.Context, w io.Writer, asJSON bool, seed uint64) error {
 			add(r.Estimator, r, 0)
 		}
 		var sampler infer.Method = hmc.NUTS{}
-		if t.Name == "mixture" {
-			sampler = evidence.TI{}
+		own := o
+		if t.Name == "mixture" || t.Name == "funnel" {
+			sampler, own.Draws = evidence.TI{}, 4000
 		}
-		draws, err := infer.Run(ctx, program, sampler, o)
+		draws, err := infer.Run(ctx, program, sampler, own)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
@@ -79,6 +82,14 @@ func run(ctx context.Context, w io.Writer, asJSON bool, seed uint64) error {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 		add(r.Estimator, r, draws.Gradients)
+		replicas, err := infer.Run(ctx, program, hmc.Exchange{Path: &path.Path{}, Ladder: path.Power(24, 4), Adapt: true}, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if r, err = evidence.FromExchange(replicas); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		add(r.Estimator, r, 0)
 	}
 	if asJSON {
 		e := json.NewEncoder(w)

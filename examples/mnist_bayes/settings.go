@@ -63,13 +63,13 @@ func quickSettings(seed uint64) settings {
 func defaultSettings(seed uint64) settings {
 	return settings{Seed: seed, Scored: 2000,
 		Curves: []curve{
-			{"M3", 50, false, true, hmc.GeometricLadder(0.01, 100, 44), 300, 60},
-			{"M3", 50, true, false, hmc.GeometricLadder(0.01, 100, 20), 100, 20},
-			{"M3*", 50, false, false, hmc.GeometricLadder(0.03, 30, 32), 200, 40},
-			{"M3", 500, false, true, hmc.GeometricLadder(0.3, 30, 40), 120, 20},
-			{"M3*", 500, false, false, hmc.GeometricLadder(0.1, 10, 24), 60, 12}},
-		Steps: 25, Every: 1, Minimise: 500, Thin: 5, Networks: 10, Updates: 1000, Evidences: 4, EvidenceData: 50, Rungs: 30,
-		Rounds: 80}
+			{"M3", 50, false, true, hmc.GeometricLadder(0.01, 100, 40), 150, 40},
+			{"M3*", 50, false, false, hmc.GeometricLadder(0.03, 30, 24), 100, 20},
+			{"M3", 50, true, false, hmc.GeometricLadder(0.01, 100, 16), 50, 20},
+			{"M3", 500, false, true, hmc.GeometricLadder(0.3, 30, 32), 60, 12},
+			{"M3*", 500, false, false, hmc.GeometricLadder(0.1, 10, 16), 40, 8}},
+		Steps: 25, Every: 1, Minimise: 500, Thin: 5, Networks: 10, Updates: 1000, Evidences: 3, EvidenceData: 50, Rungs: 30,
+		Rounds: 60}
 }
 
 func fullSettings(seed uint64) settings {

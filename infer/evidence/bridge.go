@@ -14,7 +14,7 @@ import (
 
 // BridgeOptions are the options of [Bridge]. The zero value is fine.
 type BridgeOptions struct {
-	Proposals int    // draws from the normal proposal; default as many as posterior draws are used
+	Proposals int    // draws from the proposal; default as many as posterior draws are used
 	Seed      uint64 // of the proposals
 	// Unnormalized estimates the integral of the density of a target as it is, where the target does not say that its
 	// prior is normalized.
@@ -22,8 +22,8 @@ type BridgeOptions struct {
 }
 
 // Bridge estimates the log evidence from draws of the posterior by bridge sampling (Meng and Wong 1996). posterior are
-// draws on unconstrained space, of any sampler: Unconstrained of an [infer.Result]. A normal law g is fitted to the
-// first half of each chain, drawn from N₂ times, and bridged to the second halves, of N₁ draws, by the optimal function
+// draws on unconstrained space, of any sampler: Unconstrained of an [infer.Result]. A normal law g, or where that
+// fits better a mixture of them, is fitted to the first half of each chain, drawn from N₂ times, and bridged to the second halves, of N₁ draws, by the optimal function
 // of Meng and Wong, which is the fixed point of
 //
 //	Z = (1/N₂) Σ_g p/(s₁p + s₂Zg) / ((1/N₁) Σ_p g/(s₁p + s₂Zg)),  s₁ = n₁/(n₁+N₂), s₂ = 1 − s₁
@@ -57,7 +57,7 @@ func Bridge(program infer.Program, posterior *draws.Draws, o BridgeOptions) (*Re
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	fit, rest := halves(posterior)
-	g, err := fitNormal(fit, e.Dim())
+	g, err := fitMixture(fit, e.Dim(), o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -90,7 +90,7 @@ func Bridge(program infer.Program, posterior *draws.Draws, o BridgeOptions) (*Re
 			"draw more", ess)
 	}
 	if r.SE > 0.1 {
-		r.warn("the relative error of Z is %.0f %%: the normal proposal does not overlap with the posterior well, and an "+
+		r.warn("the relative error of Z is %.0f %%: the proposal does not overlap with the posterior well, and an "+
 			"error above 10 %% is itself not to be trusted: draw more, or use SMC or TI", 100*r.SE)
 	}
 	return r, nil
@@ -156,7 +156,7 @@ type bridge struct {
 	gradients int64
 }
 
-func (b *bridge) ratios(g *normal, x []float64) ([]float64, error) {
+func (b *bridge) ratios(g *mixture, x []float64) ([]float64, error) {
 	d := b.e.Dim()
 	out := make([]float64, 0, len(x)/d)
 	var p path.Points
@@ -215,7 +215,7 @@ func (b *bridge) solve(ess float64) (*Result, error) {
 		}
 		next := logSumExp(up) - math.Log(n2) - logSumExp(down) + math.Log(float64(len(pooled)))
 		if !finite(next) {
-			return nil, fmt.Errorf("no draw of the normal proposal has a density that is finite: the posterior does not "+
+			return nil, fmt.Errorf("no draw of the proposal has a density that is finite: the posterior does not "+
 				"overlap with it; use SMC or TI: %w", infer.ErrNonFinite)
 		}
 		step, z = math.Abs(next-z), next

@@ -154,6 +154,13 @@ func (s *sampler) next(c *cloud, increments func(float64) ([]float64, error)) (f
 	if s.Ladder != nil {
 		return s.Ladder[c.Stage+1], nil
 	}
+	weights := c.LogW
+	if s.annealed { // all count alike: a few have nearly all of the weight by and by, and each is of the law at β
+		weights = make([]float64, len(weights))
+		for i := range weights {
+			weights[i] = -math.Log(float64(len(weights)))
+		}
+	}
 	size := func(beta float64) (float64, error) {
 		log, err := increments(beta)
 		if err != nil {
@@ -161,10 +168,10 @@ func (s *sampler) next(c *cloud, increments func(float64) ([]float64, error)) (f
 		}
 		once, twice := make([]float64, len(log)), make([]float64, len(log))
 		for i, l := range log {
-			if once[i] = c.LogW[i] + l; s.Conditional {
-				twice[i] = c.LogW[i] + 2*l
+			if once[i] = weights[i] + l; s.Conditional {
+				twice[i] = weights[i] + 2*l
 			} else {
-				twice[i] = 2 * (c.LogW[i] + l)
+				twice[i] = 2 * (weights[i] + l)
 			}
 		}
 		v := math.Exp(2*logSumExp(once) - logSumExp(twice))

@@ -34,10 +34,10 @@ func walker(name string, m infer.Method) estimator {
 	}}
 }
 
-// bridged is a bridge from the draws of a method.
-func bridged(m infer.Method) estimator {
+// bridged is a bridge from so many draws of each chain of a method, 0 for its default.
+func bridged(m infer.Method, draws int) estimator {
 	return estimator{"bridge", func(p infer.Program, seed uint64) (*evidence.Result, error) {
-		r, err := infer.Run(context.Background(), p, m, infer.Options{Seed: seed})
+		r, err := infer.Run(context.Background(), p, m, infer.Options{Seed: seed, Draws: draws})
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func calibrated(t *testing.T, k known.Target, e estimator, seeds int) {
 }
 
 // The estimators against log Z in closed form, three seeds each; the slow suite has twenty. The bridge takes draws of
-// NUTS where there is one mode, and those of TI for the mixture.
+// NUTS where there is one mode, and those of TI for the mixture and the funnel.
 func TestKnownEvidence(t *testing.T) {
 	const seeds = 3
 	smc, ti := walker("SMC", evidence.SMC{}), walker("TI", evidence.TI{})
@@ -87,7 +87,8 @@ func TestKnownEvidence(t *testing.T) {
 		calibrated(t, k, ti, seeds)
 		calibrated(t, k, walker("AIS", evidence.AIS{}), seeds)
 	}
-	calibrated(t, known.Gaussian(10), bridged(hmc.NUTS{}), seeds)
-	calibrated(t, known.Mixture(), bridged(evidence.TI{}), seeds)
+	calibrated(t, known.Gaussian(10), bridged(hmc.NUTS{}, 0), seeds)
+	calibrated(t, known.Mixture(), bridged(evidence.TI{}, 0), seeds)
+	calibrated(t, known.Funnel(3, 9), bridged(evidence.TI{}, 2000), seeds)
 	calibrated(t, known.Gaussian(100), ti, seeds)
 }

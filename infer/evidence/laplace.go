@@ -75,7 +75,7 @@ func laplaceResult(program infer.Program, at infer.Params, precision func() (*ts
 	if err != nil {
 		return nil, err
 	}
-	x := g.draw(laplaceDraws, 0)
+	x := single(g).draw(laplaceDraws, 0)
 	d := len(mode)
 	var points path.Points
 	if err := e.Eval(append(mode, x...), []float64{1}, &points); err != nil {

@@ -73,36 +73,32 @@ func (g *normal) factored(c *mat.Cholesky) *normal {
 }
 
 func (g *normal) logDensity(x []float64) float64 {
-	d := len(g.mean)
+	lower := g.lower.RawTriangular()
 	square := 0.0
-	z := make([]float64, d)
-	for i := range d {
-		v := x[i] - g.mean[i]
-		for j := range i {
-			v -= g.lower.At(i, j) * z[j]
+	z := make([]float64, len(g.mean))
+	for i, m := range g.mean {
+		row := lower.Data[i*lower.Stride : i*lower.Stride+i+1]
+		v := x[i] - m
+		for j, l := range row[:i] {
+			v -= l * z[j]
 		}
-		z[i] = v / g.lower.At(i, i)
+		z[i] = v / row[i]
 		square += z[i] * z[i]
 	}
 	return -0.5*square - g.log
 }
 
-// draw draws n points.
-func (g *normal) draw(n int, seed uint64) []float64 {
-	rng := rand.New(rand.NewPCG(seed, 0x6272696467656e))
-	d := len(g.mean)
-	x, z := make([]float64, n*d), make([]float64, d)
-	for k := range n {
-		for i := range z {
-			z[i] = rng.NormFloat64()
+// appendDraw appends a draw to x.
+func (g *normal) appendDraw(x []float64, rng *rand.Rand) []float64 {
+	z := make([]float64, len(g.mean))
+	for i := range z {
+		z[i] = rng.NormFloat64()
+	}
+	for i, v := range g.mean {
+		for j := range i + 1 {
+			v += g.lower.At(i, j) * z[j]
 		}
-		for i := range d {
-			v := g.mean[i]
-			for j := range i + 1 {
-				v += g.lower.At(i, j) * z[j]
-			}
-			x[k*d+i] = v
-		}
+		x = append(x, v)
 	}
 	return x
 }

@@ -135,6 +135,10 @@ func (t *transform) drive(ctx context.Context, job infer.Job, density kernel.Den
 	if failed := name(result.Hot, job.Layout); err == nil {
 		err = failed
 	}
+	if on, ok := density.(along); ok && err == nil && on.Linear() && o.Ladder[len(o.Ladder)-1] == 0 {
+		z, failed := on.LogZ0()
+		result.LogZ0, err = &z, failed
+	}
 	return result, t.error(err)
 }
 

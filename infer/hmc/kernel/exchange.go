@@ -35,6 +35,13 @@ type Swaps struct {
 	// difference between neighbours, which is exact where log q is linear in β.
 	Slopes                  []int64
 	SlopeMean, SlopeSquares []float64
+	// SlopeDraws are, on a path from β = 0, slopes of all rungs together, a row after the other: one whenever each rung
+	// has been seen since the last, after two rounds of even and odd pairs. Slope are those of the row under way, and
+	// Seen says which of them there are. Unbounded is how many slopes were not finite.
+	SlopeDraws []float64
+	Slope      []float64 // [rungs]
+	Seen       []bool    // [rungs]
+	Unbounded  int64
 }
 
 // Rate is the fraction of accepted swaps of a pair over the sampling phase.
@@ -121,6 +128,7 @@ func newSwaps(seed, ladder uint64, rungs []float64) *Swaps {
 		SamplingTried: make([]int64, n-1), SamplingAccepted: make([]int64, n-1), SamplingRefused: make([]float64, n-1),
 		Replica: make([]int, n), Heading: make([]int, n), RoundTrips: make([]int64, n),
 		Slopes: make([]int64, n), SlopeMean: make([]float64, n), SlopeSquares: make([]float64, n),
+		Slope: make([]float64, n), Seen: make([]bool, n),
 	}
 	for i := range n {
 		s.Replica[i] = i
@@ -137,7 +145,7 @@ func (s *Swaps) counts() (pairs, rungs []*[]int64) {
 
 // sums are the same of floating-point numbers.
 func (s *Swaps) sums() (pairs, rungs []*[]float64) {
-	return []*[]float64{&s.Refused, &s.SamplingRefused}, []*[]float64{&s.Ladder, &s.SlopeMean, &s.SlopeSquares}
+	return []*[]float64{&s.Refused, &s.SamplingRefused}, []*[]float64{&s.Ladder, &s.SlopeMean, &s.SlopeSquares, &s.Slope}
 }
 
 func (s Swaps) clone() Swaps {
@@ -150,6 +158,7 @@ func (s Swaps) clone() Swaps {
 		*v = slices.Clone(*v)
 	}
 	s.Replica, s.Heading = slices.Clone(s.Replica), slices.Clone(s.Heading)
+	s.Seen, s.SlopeDraws = slices.Clone(s.Seen), slices.Clone(s.SlopeDraws)
 	return s
 }
 
@@ -164,7 +173,7 @@ func (s *Swaps) restore(saved Swaps) error {
 	}
 	a, b := saved.counts()
 	c, d := saved.sums()
-	whole := len(seen) == n && len(saved.Heading) == n
+	whole := len(seen) == n && len(saved.Heading) == n && len(saved.Seen) == n && len(saved.SlopeDraws)%n == 0
 	for _, v := range a {
 		whole = whole && len(*v) == n-1
 	}
@@ -182,6 +191,23 @@ func (s *Swaps) restore(saved Swaps) error {
 	}
 	*s = saved.clone()
 	return nil
+}
+
+// see takes note of the slope at a rung; all says that those of all rungs are kept.
+func (s *Swaps) see(rung int, slope float64, all bool) {
+	if !finite(slope) {
+		s.Unbounded++
+		return
+	}
+	s.Slopes[rung]++
+	delta := slope - s.SlopeMean[rung]
+	s.SlopeMean[rung] += delta / float64(s.Slopes[rung])
+	s.SlopeSquares[rung] += delta * (slope - s.SlopeMean[rung])
+	s.Slope[rung], s.Seen[rung] = slope, true
+	if all && !slices.Contains(s.Seen, false) {
+		s.SlopeDraws = append(s.SlopeDraws, s.Slope...)
+		clear(s.Seen)
+	}
 }
 
 // coordinate is where a chain is on its ladder: its temperature, or its β.

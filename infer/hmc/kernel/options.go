@@ -122,7 +122,10 @@ type Result struct {
 	Swaps     []Swaps   // of each ladder
 	// Hot are, with KeepHot, the draws at each rung but the first: Hot[i-1] those of rung i, on unconstrained space, with
 	// a chain for each ladder. Package kernel has no names of sites: one site "x" has all dimensions.
-	Hot      []*draws.Draws
+	Hot []*draws.Draws
+	// LogZ0 is log Z at β = 0 of the path of hmc.Exchange, where that is known and the log density is linear in β;
+	// evidence.FromExchange goes on from there.
+	LogZ0    *float64
 	Snapshot *Snapshot // to go on from
 
 	// Batches are the calls of the density and Rows the gradients; zero where nothing was batched. The sampling ones

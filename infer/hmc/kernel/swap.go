@@ -158,14 +158,7 @@ func (r *runner) look(t *trade) {
 	for side, c := range t.chains {
 		other := t.chains[1-side]
 		slope := (t.moved[1-side].LogP/other.Temperature - c.Point.LogP/c.Temperature) / (beta[1-side] - beta[side])
-		if !finite(slope) {
-			continue
-		}
-		i := t.pair + side
-		s.Slopes[i]++
-		delta := slope - s.SlopeMean[i]
-		s.SlopeMean[i] += delta / float64(s.Slopes[i])
-		s.SlopeSquares[i] += delta * (slope - s.SlopeMean[i])
+		s.see(t.pair+side, slope, r.Path != "" && s.Ladder[len(s.Ladder)-1] == 0)
 	}
 }
 
