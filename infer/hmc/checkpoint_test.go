@@ -106,6 +106,7 @@ func resumeAfterKill(t *testing.T, name string) {
 	for i := range detail(t, whole).Swaps {
 		require.Equal(t, detail(t, whole).Swaps[i].Ladder, detail(t, have).Swaps[i].Ladder)
 		require.Equal(t, detail(t, whole).Swaps[i].SlopeMean, detail(t, have).Swaps[i].SlopeMean)
+		require.Equal(t, detail(t, whole).Swaps[i].SlopeDraws, detail(t, have).Swaps[i].SlopeDraws)
 	}
 	t.Logf("seen: %s, 4 kills, the same bits", name)
 }
