@@ -17,8 +17,8 @@ var programs = sync.Pool{New: func() any { return &fuse.Program{} }}
 
 // pass makes the update from s to next in one pass over memory, as Fused writes it. It makes none, and says so, where
 // the update is not written so or its tensors are not plain numbers of one type in main memory. Chains that diverged
-// are held.
-func (t *stepper[S, P]) pass(s, next *S, m *Move) bool {
+// are held. before and after are the parts of s and next.
+func (t *stepper[S, P]) pass(s, next *S, before, after []Part, m *Move) bool {
 	if t.Fused == nil || fuse.Off.Load() {
 		return false
 	}
@@ -26,14 +26,13 @@ func (t *stepper[S, P]) pass(s, next *S, m *Move) bool {
 	if err != nil || theta.DType != int(gotch.Float.CInt()) && theta.DType != int(gotch.Double.CInt()) {
 		return false
 	}
-	before, after := t.parts(s), t.parts(next)
 	p := &fuse.Pass{Dim: int(theta.Shape[len(theta.Shape)-1]), Single: theta.DType == int(gotch.Float.CInt()),
 		Streams: P(next).base().Streams, Held: m.Info.Diverged}
 	if t.Temperature == nil {
 		p.Streams.Chains = make([]uint64, P(s).base().Params.Chains())
 	}
-	grad, ok := plain(m.Grad, theta)
-	if !ok || grad.kind != rows || len(before) > fuse.MostParts+1 {
+	grad, ok := plain(m.Grad, theta, theta)
+	if !ok || len(before) > fuse.MostParts+1 {
 		return false
 	}
 	p.Rows(fuse.Grad, grad.at, nil)
@@ -46,7 +45,11 @@ func (t *stepper[S, P]) pass(s, next *S, m *Move) bool {
 		if from == nil {
 			return false
 		}
-		x, ok := plain(from, theta)
+		d, err := from.KelvinDescribe()
+		if err != nil {
+			return false
+		}
+		x, ok := plain(from, d, theta)
 		r := fuse.Theta
 		if i > 0 {
 			r = fuse.Part(i - 1)
@@ -103,9 +106,8 @@ type flat struct {
 }
 
 // plain looks at a tensor that is to be of the type of θ.
-func plain(t *ts.Tensor, theta ts.KelvinDescription) (f flat, ok bool) {
-	d, err := t.KelvinDescribe()
-	if err != nil || d.Device >= 0 || !d.Contiguous || d.Mapped || d.DType != theta.DType {
+func plain(t *ts.Tensor, d, theta ts.KelvinDescription) (f flat, ok bool) {
+	if d.Device >= 0 || !d.Contiguous || d.Mapped || d.DType != theta.DType {
 		return f, false
 	}
 	n := len(theta.Shape)
@@ -120,6 +122,7 @@ func plain(t *ts.Tensor, theta ts.KelvinDescription) (f flat, ok bool) {
 		return f, false
 	}
 	f.shape = d.Shape
+	var err error
 	f.at, err = ts.KelvinData(t, d.DType)
 	return f, err == nil
 }

@@ -187,7 +187,8 @@ func (t *stepper[S, P]) start(p infer.Params, streams torch.Streams) (infer.Stat
 		if t.Start != nil {
 			t.Algorithm.Start(&s, torch.Must(t.move(base)))
 		}
-		return t.finish(scope, &s, &s, nil)
+		own := t.parts(&s)
+		return t.finish(scope, &s, own, own, nil)
 	})
 	if err != nil {
 		return nil, named(t.Algorithm.Name, err)
@@ -212,11 +213,12 @@ func (t *stepper[S, P]) Update(state infer.State, b infer.Batch) (infer.State, i
 		e := m.Evaluate(P(&s).base().Params)
 		m.Grad, m.Info = e.Grad, NewInfo(e, m.LR, m.Temperature)
 		KeepAux(scope, m.Info.Aux)
-		if t.pass(&s, &next, m) {
-			return t.finish(scope, &s, &next, nil)
+		before, after := t.parts(&s), t.parts(&next)
+		if t.pass(&s, &next, before, after, m) {
+			return t.finish(scope, &next, before, after, nil)
 		}
 		t.Step(&s, &next, m)
-		return t.finish(scope, &s, &next, m.Info.Diverged)
+		return t.finish(scope, &next, before, after, m.Info.Diverged)
 	})
 	if err != nil {
 		return nil, infer.Info{}, named(t.Algorithm.Name, err)
@@ -224,10 +226,10 @@ func (t *stepper[S, P]) Update(state infer.State, b infer.Batch) (infer.State, i
 	return next, m.Info, nil
 }
 
-// finish holds the chains of next that diverged, and makes its tensors outlive the scope.
-func (t *stepper[S, P]) finish(scope *torch.Scope, s, next *S, diverged []bool) error {
-	before, parts := t.parts(s), t.parts(next)
-	for i, part := range parts {
+// finish holds the chains of next that diverged, and makes its tensors outlive the scope. before and after are the
+// parts of the state before and of next.
+func (t *stepper[S, P]) finish(scope *torch.Scope, next *S, before, after []Part, diverged []bool) error {
+	for i, part := range after {
 		if part.Shared {
 			continue
 		}
@@ -238,17 +240,18 @@ func (t *stepper[S, P]) finish(scope *torch.Scope, s, next *S, diverged []bool) 
 		*part.Tensor = held
 		scope.Keep(held)
 	}
-	P(next).base().remember(parts)
+	P(next).base().remember(after)
 	return nil
 }
 
 // parts are the tensors of a state, θ first.
 func (t *stepper[S, P]) parts(s *S) []Part {
-	parts := []Part{{Name: "params", Tensor: &P(s).base().Params.Flat}}
-	if t.Parts != nil {
-		parts = append(parts, t.Parts(s)...)
+	theta := Part{Name: "params", Tensor: &P(s).base().Params.Flat}
+	if t.Parts == nil {
+		return []Part{theta}
 	}
-	return parts
+	own := t.Parts(s)
+	return append(append(make([]Part, 0, 1+len(own)), theta), own...)
 }
 
 // Restore is the state of a checkpoint.
@@ -296,7 +299,8 @@ func (t *stepper[S, P]) Prepare(state infer.State, epoch bool, next func() (infe
 				*part.Tensor = part.Make(t.gradient, base.Params, *part.Tensor, next)
 			}
 		}
-		return t.finish(scope, &s, &s, nil)
+		own := t.parts(&s)
+		return t.finish(scope, &s, own, own, nil)
 	})
 	if err != nil {
 		return nil, named(t.Algorithm.Name, err)

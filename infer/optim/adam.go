@@ -120,8 +120,7 @@ func (c Adam) fused(p *fuse.Program, m *method.Move, decoupled bool) {
 		fusedDecay(p, c.WeightDecay)
 	}
 	p.Combine(first, of(c.Beta1, first), of(1-c.Beta1, fuse.Grad))
-	p.Multiply(fuse.A, 1, fuse.Grad, fuse.Grad)
-	p.Combine(second, of(c.Beta2, second), of(1-c.Beta2, fuse.A))
+	p.Combine(second, of(c.Beta2, second), fuse.Product(1-c.Beta2, fuse.Grad, fuse.Grad))
 	t := float64(m.Index + 1)
 	p.Root(fuse.A, 1/math.Sqrt(1-math.Pow(c.Beta2, t)), second, c.Eps)
 	p.Divide(fuse.B, 1, first, fuse.A)

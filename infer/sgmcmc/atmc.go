@@ -168,25 +168,22 @@ func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
 		c.fusedRelative(p, momenta)
 		p.Multiply(fuse.A, 1, fuse.A, fuse.D)
 	}
-	p.Decay(fuse.B, h, fuse.A)               // k
-	p.Multiply(fuse.A, -1, fuse.A, fuse.B)   // u
-	p.Multiply(fuse.E, 1, fuse.A, momenta)   // damping
-	p.Multiply(fuse.D, 1, fuse.B, fuse.Grad) // kg
-	terms := []fuse.Term{of(1, momenta), of(1, fuse.E), of(1, fuse.D)}
+	p.Decay(fuse.B, h, fuse.A)                 // k
+	p.Multiply(fuse.A, -1, fuse.A, fuse.B)     // u
+	p.Multiply(fuse.D, 1, fuse.A, momenta)     // damping
+	last := fuse.Product(1, fuse.B, fuse.Grad) // kg
 	if m.Tau > 0 {
-		p.Combine(fuse.D, of(1, fuse.D), of(1, fuse.E))
-		terms = []fuse.Term{of(1, momenta), of(1, fuse.D), of(math.Sqrt(m.Tau*c.Mass), fuse.E)}
+		p.Combine(fuse.D, of(1, fuse.D), last)
+		last = fuse.Product(math.Sqrt(m.Tau*c.Mass), fuse.E, fuse.Noise)
 		p.Clamp(fuse.E, xi, math.Inf(-1), friction)
 		p.Product(fuse.B, -1, fuse.B, fuse.E, -friction) // αk
 		p.Product(fuse.E, 1, fuse.B, fuse.A, 2)
 		p.Root(fuse.E, 1, fuse.E, 0)
-		p.Multiply(fuse.E, 1, fuse.E, fuse.Noise)
 	}
-	p.Combine(momenta, terms...)
+	p.Combine(momenta, of(1, momenta), of(1, fuse.D), last)
 	if c.Speed == 0 {
 		p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, momenta))
-		p.Multiply(fuse.A, 1, momenta, momenta)
-		p.Combine(xi, of(1, xi), of(h/c.Mass, fuse.A))
+		p.Combine(xi, of(1, xi), fuse.Product(h/c.Mass, momenta, momenta))
 		p.Shift(xi, xi, -h*m.Tau)
 		return
 	}
@@ -194,9 +191,8 @@ func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
 	p.Multiply(fuse.A, 1, momenta, fuse.D)
 	p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, fuse.A))
 	p.Multiply(fuse.E, 1, fuse.D, fuse.D)
-	p.Multiply(fuse.D, 1, fuse.E, fuse.D) // the cube
 	p.Multiply(fuse.A, 1, fuse.A, fuse.A)
-	p.Combine(xi, of(1, xi), of(h/c.Mass, fuse.A), of(-h*m.Tau, fuse.D))
+	p.Combine(xi, of(1, xi), of(h/c.Mass, fuse.A), fuse.Product(-h*m.Tau, fuse.E, fuse.D)) // the cube
 }
 
 // fusedRelative puts m/M(p) in register D.

@@ -82,8 +82,7 @@ func fusedNoise(p *fuse.Program, m *method.Move, eps, a, beta float64, e *Estima
 		return of(0, fuse.Noise)
 	case lost == 0:
 		p.Root(fuse.A, 1, mass, 0)
-		p.Multiply(fuse.A, 1, fuse.A, fuse.Noise)
-		return of(math.Sqrt(wanted), fuse.A)
+		return fuse.Product(math.Sqrt(wanted), fuse.A, fuse.Noise)
 	default:
 		p.Combine(fuse.A, of(wanted, mass))
 		p.Shift(fuse.A, fuse.A, -lost) // the least may be zero and come out a rounding below
@@ -94,8 +93,7 @@ func fusedNoise(p *fuse.Program, m *method.Move, eps, a, beta float64, e *Estima
 	}
 	p.Clamp(fuse.A, fuse.A, 0, math.Inf(1))
 	p.Root(fuse.A, 1, fuse.A, 0)
-	p.Multiply(fuse.A, 1, fuse.A, fuse.Noise)
-	return of(1, fuse.A)
+	return fuse.Product(1, fuse.A, fuse.Noise)
 }
 
 // meanOf is the mean of each row of x, a statistic with one number for each chain, in the type of x.

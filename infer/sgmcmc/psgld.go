@@ -74,16 +74,10 @@ func (c PSGLD) step(s, next *PSGLDState, m *method.Move) {
 
 func (c PSGLD) fused(_ *PSGLDState, p *fuse.Program, m *method.Move) {
 	square := fuse.Part(0)
-	p.Multiply(fuse.A, 1, fuse.Grad, fuse.Grad)
-	p.Combine(square, of(c.Decay, square), of(1-c.Decay, fuse.A))
+	p.Combine(square, of(c.Decay, square), fuse.Product(1-c.Decay, fuse.Grad, fuse.Grad))
 	p.Root(fuse.A, 1, square, c.Eps)
 	p.InverseRoot(fuse.A, 1, fuse.A, 0)
 	p.Multiply(fuse.B, 1, fuse.A, fuse.A) // G
 	p.Multiply(fuse.B, 1, fuse.B, fuse.Grad)
-	terms := []fuse.Term{of(1, fuse.Theta), of(m.LR, fuse.B)}
-	if scale := math.Sqrt(2 * m.Tau * m.LR); scale > 0 {
-		p.Multiply(fuse.A, 1, fuse.A, fuse.Noise)
-		terms = append(terms, of(scale, fuse.A))
-	}
-	p.Combine(fuse.Theta, terms...)
+	p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.B), fuse.Product(math.Sqrt(2*m.Tau*m.LR), fuse.A, fuse.Noise))
 }

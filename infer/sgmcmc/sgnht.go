@@ -124,11 +124,11 @@ func (c SGNHT) fused(_ *SGNHTState, p *fuse.Program, m *method.Move) {
 	p.Tell("xi", xi)
 	p.Combine(fuse.Theta, of(1, fuse.Theta), of(eps*rho, momenta))
 	p.Multiply(fuse.A, 1, momenta, xi) // friction
-	p.Multiply(fuse.B, 1, momenta, momenta)
 	if c.PerParameter {
-		p.Combine(xi, of(1, xi), of(eps*rho, fuse.B))
+		p.Combine(xi, of(1, xi), fuse.Product(eps*rho, momenta, momenta))
 		p.Shift(xi, xi, -eps*m.Tau)
 	} else {
+		p.Multiply(fuse.B, 1, momenta, momenta)
 		p.Drift(xi, eps*rho, p.Mean(fuse.B), -eps*m.Tau)
 	}
 	p.Combine(momenta, of(1, momenta), of(eps, fuse.Grad), of(-eps*rho, fuse.A), of(scale, fuse.Noise))

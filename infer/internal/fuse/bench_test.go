@@ -15,26 +15,23 @@ func atmc(p *Program) {
 	p.Clamp(A, xi, 1, 1e30)
 	p.Decay(B, 0.01, A)
 	p.Multiply(A, -1, A, B)
-	p.Multiply(E, 1, A, momenta)
-	p.Multiply(D, 1, B, Grad)
-	p.Combine(D, Term{1, D}, Term{1, E})
+	p.Multiply(D, 1, A, momenta)
+	p.Combine(D, Term{C: 1, X: D}, Product(1, B, Grad))
 	p.Clamp(E, xi, -1e30, 1)
 	p.Product(B, -1, B, E, -1)
 	p.Product(E, 1, B, A, 2)
 	p.Root(E, 1, E, 0)
-	p.Multiply(E, 1, E, Noise)
-	p.Combine(momenta, Term{1, momenta}, Term{1, D}, Term{1, E})
-	p.Combine(Theta, Term{1, Theta}, Term{0.01, momenta})
-	p.Multiply(A, 1, momenta, momenta)
-	p.Combine(xi, Term{1, xi}, Term{0.01, A})
+	p.Combine(momenta, Term{C: 1, X: momenta}, Term{C: 1, X: D}, Product(1, E, Noise))
+	p.Combine(Theta, Term{C: 1, X: Theta}, Term{C: 0.01, X: momenta})
+	p.Combine(xi, Term{C: 1, X: xi}, Product(0.01, momenta, momenta))
 	p.Shift(xi, xi, -0.01)
 }
 
 func sghmc(p *Program) {
 	momenta := Part(0)
 	p.Begin(0, false, false)
-	p.Combine(Theta, Term{1, Theta}, Term{0.01, momenta})
-	p.Combine(momenta, Term{0.99, momenta}, Term{0.01, Grad}, Term{0.1, Noise})
+	p.Combine(Theta, Term{C: 1, X: Theta}, Term{C: 0.01, X: momenta})
+	p.Combine(momenta, Term{C: 0.99, X: momenta}, Term{C: 0.01, X: Grad}, Term{C: 0.1, X: Noise})
 }
 
 func BenchmarkPass(b *testing.B) {

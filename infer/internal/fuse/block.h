@@ -34,22 +34,29 @@ static void NAME(block)(const void *of, long chain, long b) {
       for (long i = 0; i < n; i++)
         scratch[r][i] = from[chain];
   }
-  // What the block reads and writes comes into the cache while its noise is made.
-  for (long i = 0; p->noise && i < n; i += AHEAD) {
-    const long some = n - i < AHEAD ? n - i : AHEAD;
-    for (int r = 0; r < KELVIN_REGISTERS; r++)
-      if (p->kinds[r] == KELVIN_ROWS)
-        for (long l = i; l < i + some; l += 64 / (long)sizeof(REAL)) {
-          __builtin_prefetch(v[r] + l, 0);
-          if (p->to[r])
-            __builtin_prefetch(to[r] + l, 1);
-        }
+  // What the block reads and writes comes into the cache while its noise is made, unless it is there from the last
+  // update.
+  const REAL *lines[2 * KELVIN_REGISTERS];
+  int rows = 0;
+  for (int r = 0; r < KELVIN_REGISTERS; r++)
+    if (j->far && p->kinds[r] == KELVIN_ROWS) {
+      lines[rows++] = v[r];
+      if (p->to[r])
+        lines[rows++] = to[r];
+    }
+  const long ahead = j->far ? AHEAD : BLOCK;
+  for (long i = 0; p->noise && i < n; i += ahead) {
+    const long some = n - i < ahead ? n - i : ahead;
+    for (int r = 0; r < rows; r++)
+      for (long l = i; l < i + some; l += 64 / (long)sizeof(REAL))
+        __builtin_prefetch(lines[r] + l);
     NORMAL(p->seed, j->streams[chain], p->offset + (uint64_t)((at + i) / 2), some, v[KELVIN_NOISE] + i);
   }
   for (int o = 0; o < p->count; o++) {
     const kelvin_op *op = &j->ops[o];
     if (op->code == KELVIN_MEAN) {
-      j->partial[(chain * j->blocks + b) * p->means + op->to] = NAME(sum)(v[op->from[0]], n);
+      if (p->kinds[op->from[0]] != KELVIN_SINGLE)
+        j->partial[(chain * j->blocks + b) * p->means + op->to] = NAME(sum)(v[op->from[0]], n);
     } else if (op->code != KELVIN_DRIFT) {
       NAME(apply)(op, v, to[op->to], n);
       v[op->to] = to[op->to];

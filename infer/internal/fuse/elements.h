@@ -128,6 +128,13 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
       KELVIN_EACH to[i] = MULTIPLY_ADD(d[i], cd, MULTIPLY_ADD(c[i], cc, MULTIPLY_ADD(b[i], cb, ca * a[i])));
     }
     break;
+  case KELVIN_COMBINE_PRODUCT:
+    if (op->terms == 3) {
+      KELVIN_EACH to[i] = MULTIPLY_ADD(b[i] * c[i], cb, ca * a[i]);
+    } else {
+      KELVIN_EACH to[i] = MULTIPLY_ADD(c[i] * d[i], cc, MULTIPLY_ADD(b[i], cb, ca * a[i]));
+    }
+    break;
   case KELVIN_MULTIPLY:
     KELVIN_EACH to[i] = ca * (a[i] * b[i]);
     break;

@@ -24,6 +24,7 @@ enum {
 // What an operation does with each element.
 enum {
   KELVIN_COMBINE,  // to = sum of c[i] from[i]
+  KELVIN_COMBINE_PRODUCT, // the same, where the last two are one summand, their product; of 3 or 4
   KELVIN_MULTIPLY, // to = c[0] from[0] from[1]
   KELVIN_DIVIDE,   // to = c[0] from[0] / from[1]
   KELVIN_ROOT,     // to = c[0] sqrt(from[0]) + c[1]

@@ -20,6 +20,9 @@
 // Elements below which a second thread costs more than it saves, as for torch.Streams.
 #define GRAIN 4096
 
+// Bytes of an update that a second-level cache has room for, beside those of the gradient.
+#define NEAR (1 << 19)
+
 typedef struct {
   const kelvin_pass *pass;
   const kelvin_op *ops;
@@ -28,6 +31,7 @@ typedef struct {
   double *partial;
   void (*block)(const void *job, long chain, long b);
   long blocks, next; // of a chain; and the next of all that no thread has taken yet
+  int far;           // whether the update is larger than NEAR
 } job;
 
 // Each instruction set rounds alike, but the last: without a fused multiply-add a sum of products has more roundings,
@@ -141,9 +145,18 @@ __attribute__((constructor)) static void find_threads(void) {
   *(void **)&parallel = dlsym(RTLD_DEFAULT, "GOMP_parallel");
 }
 
+// Bytes that an update reads and writes.
+static long memory(const kelvin_pass *p) {
+  long rows = 0;
+  for (int r = 0; r < KELVIN_REGISTERS; r++)
+    if (p->kinds[r] == KELVIN_ROWS)
+      rows += p->to[r] ? 2 : 1;
+  return rows * p->chains * p->dim * (p->single ? 4 : 8);
+}
+
 void kelvin_pass_run(const kelvin_pass *p, const kelvin_op *ops, const uint64_t *streams, const unsigned char *held,
                      double *means, double *partial) {
-  job j = {p, ops, streams, held, partial, best(p->single), kelvin_pass_blocks(p->dim), 0};
+  job j = {p, ops, streams, held, partial, best(p->single), kelvin_pass_blocks(p->dim), 0, memory(p) > NEAR};
   long threads = p->threads;
   if (threads == 0 && p->chains * p->dim >= 2 * GRAIN && kelvin_max_threads)
     threads = kelvin_max_threads();

@@ -75,9 +75,17 @@ func TestOperations(t *testing.T) {
 		write func(*Program)
 		want  func(float64) float64
 	}{
-		"none":     {func(p *Program) {}, func(x float64) float64 { return x }},
-		"empty":    {func(p *Program) { p.Combine(Theta) }, func(float64) float64 { return 0 }},
-		"one":      {func(p *Program) { p.Combine(Theta, Term{3, Theta}) }, func(x float64) float64 { return 3 * x }},
+		"none":  {func(p *Program) {}, func(x float64) float64 { return x }},
+		"empty": {func(p *Program) { p.Combine(Theta) }, func(float64) float64 { return 0 }},
+		"one":   {func(p *Program) { p.Combine(Theta, Term{C: 3, X: Theta}) }, func(x float64) float64 { return 3 * x }},
+		"product alone": {func(p *Program) { p.Combine(Theta, Product(2, Theta, Part(0))) },
+			func(x float64) float64 { return 2 * x * x }},
+		"and a product": {func(p *Program) { p.Combine(Theta, Term{C: 3, X: Theta}, Product(2, Theta, Part(0))) },
+			func(x float64) float64 { return 3*x + 2*x*x }},
+		"two and a product": {func(p *Program) {
+			p.Shift(A, Theta, 5)
+			p.Combine(Theta, Term{C: 3, X: Theta}, Term{C: -1, X: A}, Product(2, Theta, Part(0)))
+		}, func(x float64) float64 { return 3*x - (x + 5) + 2*x*x }},
 		"multiply": {func(p *Program) { p.Multiply(Theta, 2, Theta, Part(0)) }, func(x float64) float64 { return 2 * x * x }},
 		"divide": {func(p *Program) { p.Shift(A, Theta, 5); p.Divide(Theta, 2, Theta, A) },
 			func(x float64) float64 { return 2 * x / (x + 5) }},
@@ -148,7 +156,7 @@ func TestThreadsChangeNoBit(t *testing.T) {
 	}
 	write := func(p *Program) {
 		p.Tell("mean", Theta)
-		p.Combine(Theta, Term{0.9, Theta}, Term{0.1, Noise})
+		p.Combine(Theta, Term{C: 0.9, X: Theta}, Term{C: 0.1, X: Noise})
 	}
 	want, told := passOf(x, 1, write)
 	assert.InDelta(t, sum/50_003, told["mean"][0], 1e-15)

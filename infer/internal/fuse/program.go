@@ -41,11 +41,15 @@ type stat struct {
 	mean int
 }
 
-// Term is c·x, a summand of [Program.Combine].
+// Term is c·x, a summand of [Program.Combine]; or a [Product].
 type Term struct {
 	C float64
 	X Register
+	y Register // of a product, plus 1
 }
+
+// Product is c·x·y, a summand of [Program.Combine].
+func Product(c float64, x, y Register) Term { return Term{C: c, X: x, y: y + 1} }
 
 // Reset empties the program.
 func (p *Program) Reset() { p.moves, p.ops, p.means, p.stats = p.moves[:0], p.ops[:0], 0, p.stats[:0] }
@@ -93,18 +97,27 @@ func (p *Program) Values() int {
 	return sum
 }
 
-// Combine sets a register to the sum of at most four terms, which may contain it. Noise of coefficient 0 is not drawn.
+// Combine sets a register to the sum of terms, which may contain it: of at most four registers. Only the last of several
+// may be a product. Noise of coefficient 0 is not drawn.
 func (p *Program) Combine(to Register, terms ...Term) {
 	op := C.kelvin_op{code: C.KELVIN_COMBINE, to: C.int32_t(to)}
 	for _, t := range terms {
-		if t.X == Noise && t.C == 0 {
+		if (t.X == Noise || t.y == Noise+1) && t.C == 0 {
 			continue
 		}
-		if int(op.terms) == len(op.from) {
-			panic(fmt.Sprintf("fuse: Combine has at most %d terms", len(op.from)))
+		n := int(op.terms)
+		if n+int(truth(t.y != 0)) >= len(op.from) || op.code != C.KELVIN_COMBINE {
+			panic(fmt.Sprintf("fuse: Combine has at most %d registers, and a product is its last term", len(op.from)))
 		}
-		op.from[op.terms], op.c[op.terms] = C.int32_t(t.X), C.double(t.C)
+		op.from[n], op.c[n] = C.int32_t(t.X), C.double(t.C)
 		op.terms++
+		if t.y != 0 {
+			op.from[n+1], op.code = C.int32_t(t.y-1), C.KELVIN_COMBINE_PRODUCT
+			op.terms++
+		}
+	}
+	if op.code == C.KELVIN_COMBINE_PRODUCT && op.terms == 2 {
+		op.code = C.KELVIN_MULTIPLY
 	}
 	p.add(op)
 }
