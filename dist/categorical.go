@@ -65,6 +65,20 @@ func (d categoricalDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.masked(fill(fill(p, zero, 1).Log(), zero, math.Inf(-1)), outside)
 }
 
+// EnumerateLogProb is the log mass of all categories, of shape [C] + batch: LogProb of EnumerateSupport without the
+// look-up.
+func (d categoricalDist) EnumerateLogProb() torch.Tensor {
+	all := d.logits
+	if d.fromLogits {
+		all = logSoftmax(d.logits)
+	} else {
+		p := normalised(d.probs)
+		zero := p.Eq(0)
+		all = fill(fill(p, zero, 1).Log(), zero, math.Inf(-1))
+	}
+	return torch.Of(all.T().MustMovedimInt(-1, 0, false))
+}
+
 // prob is the probabilities.
 func (d categoricalDist) prob() torch.Tensor {
 	if d.fromLogits {

@@ -21,6 +21,9 @@ type Program struct {
 	densities map[string][]bool // of each Density, which inputs depend on latent variables
 	observed  []string          // the variables of Observe
 
+	discrete bool        // a run has found a discrete latent variable
+	sums     *enumerator // sums them out; nil where there are none
+
 	model   Model
 	batch   infer.Batch
 	layout  *infer.Layout
@@ -57,8 +60,10 @@ type latent struct {
 func Compile(m Model, batch infer.Batch) (*Program, error) {
 	var p *Program
 	var first error
-	for attempt := range compileAttempts {
+	var sums *enumerator
+	for attempt := 0; attempt < compileAttempts; attempt++ {
 		p = &Program{
+			sums:    sums,
 			model:   m,
 			batch:   batch,
 			latents: map[string]*latent{},
@@ -74,6 +79,12 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 		if err == nil {
 			first = nil
 			break
+		}
+		if p.discrete && sums == nil {
+			sums = &enumerator{}
+			m = enumerate(m, sums)
+			attempt = -1 // once more from the start, with the discrete variables summed out
+			continue
 		}
 		if first == nil {
 			first = err
@@ -176,8 +187,8 @@ func (c *compiler) Process(s *Site) {
 	}
 	sup := s.Dist.Support()
 	if sup.Discrete() {
-		s.fail("a latent variable that is discrete (%v) has no gradient: sum it out (dist.Mixture for a finite choice, "+
-			"or a log-sum-exp in a Factor), or observe it", sup)
+		c.program.discrete = true
+		s.fail("a latent variable that is discrete (%v) has no gradient: ppl.Enumerate sums it out", sup)
 	}
 	b, err := bijector.For(sup)
 	if err != nil {
@@ -269,7 +280,7 @@ func (s *Site) tryDensity() {
 // the short way cannot bear the long one is taken.
 func (s *Site) agrees(m *memo) bool {
 	d, ok := s.Dist.(dist.Summer)
-	if !ok {
+	if !ok || s.summed != nil {
 		return false
 	}
 	terms, short, ok := d.SumLogProb(torch.Of(s.Value), m.known(s, nil))
@@ -308,7 +319,9 @@ func population(s *Site) int64 {
 	for _, p := range s.Plates {
 		n *= p.Size
 	}
-	if len(s.Plates) == 0 {
+	if len(s.Plates) == 0 && s.summed != nil {
+		n = count(s.valueShape())
+	} else if len(s.Plates) == 0 {
 		n = count(shapeOf(s.elementwise()))
 	}
 	return n
@@ -316,6 +329,25 @@ func population(s *Site) int64 {
 
 func zeros(shape []int64) *ts.Tensor {
 	return torch.Must(torch.FromSlice(make([]float64, count(shape)), append([]int64{}, shape...)...))
+}
+
+// String describes the program: its latent variables with their shapes, how many data there are, and which discrete
+// variables are summed out, with the number of their tables and the largest one.
+func (p *Program) String() string {
+	if p.layout == nil {
+		return "a program that Compile has not made"
+	}
+	text := fmt.Sprintf("a model of %d data with the latent variables", p.Data())
+	for i, name := range p.order {
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf(" %s %v", name, p.latents[name].shape)
+	}
+	if p.sums != nil {
+		text += "; " + p.sums.plan.Load().String()
+	}
+	return text
 }
 
 // Layout is the layout of the unconstrained parameters: one site for each latent variable and param.

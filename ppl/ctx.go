@@ -22,6 +22,9 @@ type Ctx struct {
 	handlers []Handler // innermost last
 	steps    string    // of the scans around: "[3]", behind the names of sites; "" for none
 	inside   *string   // the plate whose function is running, with a context of its own; empty for none
+
+	slot string       // the steps around, those of a Markov as even or odd: which places of discrete variables come again
+	sum  *enumeration // of a run that sums discrete variables out; nil in others
 }
 
 // execution is what all contexts of one run share.
@@ -33,6 +36,8 @@ type execution struct {
 	// predict says that observed values are drawn anew: data may be missing, and plates take the sizes of new data.
 	predict bool
 	absent  map[*ts.Tensor]string // what Data gave for data that are missing, by name
+
+	reveal *reveal // a run of InferDiscrete; nil in others
 }
 
 // Handler sees every site of a model. Process runs from the innermost handler outwards, before the site has its value;
@@ -51,7 +56,13 @@ func (c *Ctx) With(h Handler) *Ctx {
 
 // Sample declares a latent random variable and returns its value, of shape plates + batch + event.
 func (c *Ctx) Sample(name string, d dist.Distribution) torch.Tensor {
-	return torch.Of(c.visit(&Site{Kind: KindSample, Name: name, Dist: d, Scale: 1}).Value)
+	value := c.visit(&Site{Kind: KindSample, Name: name, Dist: d, Scale: 1}).Value
+	if c.sum != nil {
+		if known, ok := c.sum.indices[value]; ok {
+			return known
+		}
+	}
+	return torch.Of(value)
 }
 
 // Observe declares a random variable with a known value: a torch.Tensor, a *ts.Tensor or a number.

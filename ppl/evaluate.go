@@ -119,10 +119,10 @@ func (e *evaluator) Finish(s *Site) {
 // that it has one.
 func (e *evaluator) add(s *Site) {
 	scale := s.Scale * e.weights.Prior
-	if s.Observed {
+	if s.Observed && (s.summed == nil || !s.summed.prior) {
 		scale = s.Scale * e.weights.Likelihood
 	}
-	if scale == 0 {
+	if scale == 0 || s.summed != nil && s.summed.marginal == nil {
 		return
 	}
 	if m := e.program.memos[s.Name]; m != nil && s.Mask == nil {

@@ -129,6 +129,7 @@ func (s *Site) open() {
 		case n == 1 && told:
 		case n == 1 && p.known:
 			n = p.Used
+		case n == 1 && s.ctx.sum != nil && isDiscrete(s): // it has all values at once, whatever the number of data is
 		case n == 1 && s.Kind == KindSample && (!s.Observed || s.Value == nil):
 			n = p.Size
 		case n == 1: // a term that is the same for all: it counts Size times and does not fix Used
@@ -154,10 +155,12 @@ func (s *Site) open() {
 	s.checkPlates(want, value)
 	switch {
 	case s.Kind == KindFactor:
-		if !slices.Equal(want, batch) {
+		if !slices.Equal(want, batch) && !s.ctx.sum.has(s.valueShape()) {
 			s.Value = s.Value.MustExpand(want, true, false)
 		}
 		return
+	case s.ctx.sum.has(s.Dist.BatchShape()):
+		s.Dist = partial{s.Dist, want}
 	case !slices.Equal(want, batch):
 		s.expand(want)
 	}
@@ -224,13 +227,13 @@ func (s *Site) checkPlates(want, value []int64) {
 // shapes are the batch shape of a site and the shape of its value without the event; nil where there is none.
 func (s *Site) shapes() (batch, value []int64) {
 	if s.Kind == KindFactor {
-		return s.valueShape(), nil
+		return s.ctx.sum.strip(s.valueShape()), nil
 	}
 	if s.Value != nil {
 		value = s.valueShape()
-		value = value[:max(len(value)-len(s.Dist.EventShape()), 0)]
+		value = s.ctx.sum.strip(value[:max(len(value)-len(s.Dist.EventShape()), 0)])
 	}
-	return s.Dist.BatchShape(), value
+	return s.ctx.sum.strip(s.Dist.BatchShape()), value
 }
 
 // observe gives a site a known value. The value may have another size than the plates were opened with, so they are
@@ -280,7 +283,7 @@ func (s *Site) checkBroadcast() {
 	if len(event) > 0 && (at < 0 || !slices.Equal(value[at:], event)) {
 		s.fail("a value of shape %v does not end in the event shape %v (batch shape %v)", value, event, batch)
 	}
-	outer := value[:at]
+	outer := s.ctx.sum.strip(value[:at])
 	switch {
 	case broadcastsTo(outer, batch):
 	case !broadcastsTo(batch, outer):

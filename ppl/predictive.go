@@ -110,7 +110,7 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 			case !ok && s.instead != "":
 				s.fail("the draws do not have it, and it stands for %q: predict with the model that was fitted; the draws have %q",
 					s.instead, names)
-			case !ok && len(s.Plates) == 0 && !s.redrawn:
+			case !ok && len(s.Plates) == 0 && !s.redrawn && !s.anyPlate:
 				s.fail("the draws do not have it; they have %q", names)
 			case !ok:
 				return

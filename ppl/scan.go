@@ -62,7 +62,9 @@ func (c *Ctx) Scan(n int, carry []torch.Tensor, f func(c *Ctx, t int, carry []to
 // step is the context of a step of a Scan.
 func (c *Ctx) step(t int) *Ctx {
 	inner := *c
-	inner.steps += fmt.Sprintf("[%d]", t)
+	name := fmt.Sprintf("[%d]", t)
+	inner.steps += name
+	inner.slot += name
 	return &inner
 }
 

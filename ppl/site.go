@@ -51,6 +51,9 @@ type Site struct {
 	redrawn  bool   // Observe's value was forgotten, to be drawn anew
 	written  bool   // a reparameterisation computes the value
 
+	summed   *summed // of a site that depends on variables that are summed out
+	anyPlate bool    // a discrete variable that is drawn anew with each prediction
+
 	stop   bool // no outer handler sees the site
 	hidden bool // the site contributes nothing to the log density
 }

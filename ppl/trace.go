@@ -76,6 +76,9 @@ func (s *Site) elementwise() *ts.Tensor {
 	if s.density != nil && s.Value == nil {
 		s.Value = s.direct()
 	}
+	if s.summed != nil {
+		return s.summed.elementwise(s)
+	}
 	logp := s.Value
 	if s.Kind != KindFactor {
 		logp = s.Dist.LogProb(torch.Of(s.unmasked())).T()

@@ -162,6 +162,38 @@ func (x Tensor) IndexSelect(dim int, indices any) Tensor {
 	return wrap(x.T().MustIndexSelect(x.at(dim), Of(indices).index(), false))
 }
 
+// Take looks up rows by index: for indices i of any shape it is x[i], of shape of i + x's shape without its first
+// dimension. With more indices it is x[i, j, …], of the shape that the indices broadcast to + the dimensions that are
+// left. Indices are whole numbers from 0; one that is too large is an error.
+func (x Tensor) Take(indices ...any) Tensor {
+	shape := x.Shape()
+	if len(indices) == 0 || len(indices) > len(shape) {
+		panic(misuse("Take: %d indices for a tensor of shape %v; there must be from 1 to %d", len(indices), shape,
+			len(shape)))
+	}
+	only := Of(indices[0])
+	keep := only.taken != nil && len(indices) == 1
+	if keep {
+		if known, ok := only.taken.of[x.t]; ok {
+			return known
+		}
+	}
+	at, rows := wrap(only.index()), shape[0]
+	for d, i := range indices[1:] {
+		n := shape[d+1]
+		rows *= n
+		next := wrap(Of(i).index())
+		at = Where(next.Ge(n).T().MustLogicalOr(next.Lt(0).T(), false), rows, at.Mul(n).Add(next))
+	}
+	flat := wrap(x.T().MustReshape(append([]int64{rows}, shape[len(indices):]...), false))
+	part := flat.T().MustIndexSelect(0, at.index().MustReshape([]int64{-1}, false), false)
+	out := wrap(part.MustReshape(append(at.Shape(), shape[len(indices):]...), false))
+	if keep {
+		only.taken.of[x.t] = out
+	}
+	return out
+}
+
 // Gather is, for each element of indices, the element of x with that index in the given dimension and the same indices
 // in the others.
 func (x Tensor) Gather(dim int, indices any) Tensor {

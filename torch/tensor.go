@@ -20,7 +20,12 @@ import (
 type Tensor struct {
 	c float64
 	t *ts.Tensor // nil for a number
+
+	taken *lookUps // nil where they are not kept
 }
+
+// lookUps are what Take has looked up with a tensor as its only index, by table.
+type lookUps struct{ of map[*ts.Tensor]Tensor }
 
 // Of is x as a Tensor: a Go number, a gotch tensor or a Tensor. Anything else panics with an error that names its type.
 func Of(x any) Tensor {
@@ -45,6 +50,13 @@ func Of(x any) Tensor {
 		what = "a *ts.Tensor that is nil"
 	}
 	panic(misuse("%s is no operand: a number, a torch.Tensor or a *ts.Tensor is required", what))
+}
+
+// Remembered is x as an index that many parts of one computation share: [Tensor.Take] with it looks each table up once,
+// and then gives the same tensor again. The tables must not be changed in place meanwhile. It belongs to one goroutine.
+func (x Tensor) Remembered() Tensor {
+	x.taken = &lookUps{of: map[*ts.Tensor]Tensor{}}
+	return x
 }
 
 // T is the gotch tensor; a number becomes a tensor of shape [] and type float64.

@@ -383,3 +383,22 @@ func TestTensorErrors(t *testing.T) {
 		})
 	}
 }
+
+// Take is x[i], and x[i, j] for two indices, of the shapes that the documentation says. An index that is too large is
+// an error.
+func TestTake(t *testing.T) {
+	x := torch.Of(torch.Must(torch.FromSlice([]float64{0, 1, 2, 3, 4, 5}, 3, 2)))
+	i := torch.Of(torch.Must(torch.FromSlice([]float64{2, 0, 1, 1}, 2, 2)))
+	assert.Equal(t, []float64{4, 5, 0, 1, 2, 3, 2, 3}, x.Take(i).Values())
+	assert.Equal(t, []int64{2, 2, 2}, x.Take(i).Shape())
+	assert.Equal(t, []int64{2}, x.Take(1).Shape())
+	j := torch.Of(torch.Must(torch.FromSlice([]float64{1, 0})))
+	assert.Equal(t, []float64{5, 0, 3, 2}, x.Take(i, j).Values())
+	for _, wrong := range [][]any{{3}, {-1}, {0, 2}, {0, -1}, {}, {0, 0, 0}} {
+		assert.Error(t, torch.Do(func(*torch.Scope) error { x.Take(wrong...); return nil }), "%v", wrong)
+	}
+	r := i.Remembered()
+	assert.Same(t, x.Take(r).T(), x.Take(r).T())
+	assert.NotSame(t, x.Take(i).T(), x.Take(i).T())
+	assert.Equal(t, x.Take(i).Values(), x.Take(r).Values())
+}

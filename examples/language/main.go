@@ -45,10 +45,44 @@ func twoKinds(c *ppl.Ctx) {
 	})
 }
 
+// kinds is the same with a discrete variable for each school, which Compile sums out.
+func kinds(c *ppl.Ctx) {
+	none := c.Sample("none", dist.Beta(1, 1))
+	wide := c.Sample("wide", dist.HalfNormal(20))
+	c.Plate("schools", 8, func(c *ppl.Ctx) {
+		kind := c.Sample("kind", dist.Bernoulli(torch.Of(1).Sub(none)))
+		scale := torch.Stack(0, torch.Of(1), wide).Take(kind)
+		theta := c.Sample("theta", dist.Normal(0, scale))
+		c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
+	})
+}
+
+// regimes is a series whose mean depends on a hidden state, which stays as it is with probability stay.
+func regimes(c *ppl.Ctx) {
+	stay := c.Sample("stay", dist.Beta(8, 2))
+	level := c.Sample("level", dist.Normal(0, 5).Expand(2))
+	y := c.Data("y")
+	up := torch.Stack(0, torch.Of(1).Sub(stay), stay) // the probability of state 1 after 0, and after 1
+	state := torch.Of(0)
+	c.Markov(int(y.Shape()[0]), func(c *ppl.Ctx, t int) {
+		state = c.Sample("state", dist.Bernoulli(up.Take(state)))
+		c.Observe("y", dist.Normal(level.Take(state), 1), y.At(t))
+	})
+}
+
+// paths are the hidden states under each draw: their probabilities, and the most probable path.
+func paths(program *ppl.Program, posterior *draws.Draws) (probable, best *draws.Draws, err error) {
+	discrete := ppl.InferDiscrete{Program: program}
+	if probable, err = discrete.Marginals(posterior); err == nil {
+		best, err = discrete.Mode(posterior)
+	}
+	return probable, best, err
+}
+
 // volatility is a series of returns whose variance depends on the last return and the last variance, GARCH(1,1).
 func volatility(c *ppl.Ctx) {
 	base := c.Sample("base", dist.HalfNormal(1))
-	weights := c.Sample("weights", dist.Dirichlet([]float64{1, 1, 1})) // of last return, last variance, neither
+	weights := c.Sample("weights", dist.Dirichlet(torch.Zeros(3).Add(1))) // of last return, last variance, neither
 	y := c.Data("returns")
 	n := int(y.Shape()[0])
 	_, variance := c.Scan(n, []torch.Tensor{base}, func(c *ppl.Ctx, t int, carry []torch.Tensor) (
@@ -155,6 +189,14 @@ func run(ctx context.Context) error {
 	}
 	fmt.Printf("\nThe mixture's unconstrained parameters: %v\n\n", program.Layout())
 
+	if program, err = ppl.Compile(kinds, batch); err != nil {
+		return err
+	}
+	fmt.Printf("The same with discrete variables: %v\n\n", program)
+	if err := hidden(ctx); err != nil {
+		return err
+	}
+
 	year, err := returns()
 	if err != nil {
 		return err
@@ -177,6 +219,40 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Print(graph)
+	return nil
+}
+
+// hidden fits the model regimes to numbers around 0 and then around 3, and prints the states under the last draw.
+func hidden(ctx context.Context) error {
+	rng := rand.New(rand.NewPCG(3, 4))
+	y := make([]float64, 30)
+	for t := range y {
+		y[t] = rng.NormFloat64()
+		if t >= 18 {
+			y[t] += 3
+		}
+	}
+	t, err := torch.FromSlice(y)
+	if err != nil {
+		return err
+	}
+	program, err := ppl.Compile(regimes, infer.Batch{"y": t})
+	if err != nil {
+		return err
+	}
+	posterior, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{Seed: 1})
+	if err != nil {
+		return err
+	}
+	last, err := posterior.Slice(posterior.MinLen()-1, posterior.MinLen())
+	if err != nil {
+		return err
+	}
+	_, best, err := paths(program, last)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("The hidden states: %v\n\n", best.Row(0, 0)[:best.Dim()])
 	return nil
 }
 

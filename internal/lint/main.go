@@ -27,6 +27,12 @@ var later = map[string]int{"infer/path": 12, "infer/evidence": 24, "data": 24, "
 	"infer/pathfinder": 3, "infer/hmc/microcanonical": 2,
 	"diag/check": 5, "diag/nested": 1, "diag/plot/chains": 8, "diag/plot/predictive": 5}
 
+// added are names of rooms that were there when the limit was set, for what the language could not do then. They are
+// listed one by one and counted apart; all other names of these rooms have to stay within the limit.
+var added = map[string][]string{
+	"ppl": {"Enumerate", "InferDiscrete"}, // discrete latent variables are summed out, and inferred afterwards
+}
+
 // texts are the endings of the files whose lines are measured. A tab is one character.
 var texts = []string{".go", ".go.txt", ".md", ".cpp", ".h"}
 
@@ -95,7 +101,7 @@ func columns(root string) error {
 
 // names counts the exported types, functions, variables and constants of the public packages.
 func names(root string) error {
-	counts := map[string]int{}
+	counts, extra := map[string]int{}, map[string][]string{}
 	total := 0
 	err := walk(root, func(path string) error {
 		dir := filepath.ToSlash(filepath.Dir(path))
@@ -107,12 +113,25 @@ func names(root string) error {
 			return err
 		}
 		for _, d := range f.Decls {
-			counts[dir] += exported(d)
+			for _, name := range exported(d) {
+				if slices.Contains(added[dir], name) {
+					extra[dir] = append(extra[dir], name)
+				} else {
+					counts[dir]++
+				}
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	for dir, names := range added {
+		for _, name := range names {
+			if !slices.Contains(extra[dir], name) {
+				return fmt.Errorf("%s has no %s, which is listed as added: take it off the list", dir, name)
+			}
+		}
 	}
 	dirs := []string{}
 	for dir, n := range counts {
@@ -123,7 +142,11 @@ func names(root string) error {
 	for _, dir := range dirs {
 		limit, apart := later[dir]
 		if !apart {
-			fmt.Printf("%4d %s\n", counts[dir], dir)
+			fmt.Printf("%4d %s", counts[dir], dir)
+			if n := len(extra[dir]); n > 0 {
+				fmt.Printf(", and %d that were added: %s", n, strings.Join(extra[dir], ", "))
+			}
+			fmt.Println()
 			continue
 		}
 		fmt.Printf("%4d %s, of at most %d\n", counts[dir], dir, limit)
@@ -148,28 +171,29 @@ func private(dir string) bool {
 	return false
 }
 
-// exported counts the exported names of a declaration at the top level.
-func exported(d ast.Decl) (n int) {
+// exported are the exported names of a declaration at the top level.
+func exported(d ast.Decl) (names []string) {
+	add := func(name *ast.Ident) {
+		if name.IsExported() {
+			names = append(names, name.Name)
+		}
+	}
 	switch d := d.(type) {
 	case *ast.FuncDecl:
-		if d.Recv == nil && d.Name.IsExported() {
-			n++
+		if d.Recv == nil {
+			add(d.Name)
 		}
 	case *ast.GenDecl:
 		for _, s := range d.Specs {
 			switch s := s.(type) {
 			case *ast.TypeSpec:
-				if s.Name.IsExported() {
-					n++
-				}
+				add(s.Name)
 			case *ast.ValueSpec:
 				for _, name := range s.Names {
-					if name.IsExported() {
-						n++
-					}
+					add(name)
 				}
 			}
 		}
 	}
-	return n
+	return names
 }

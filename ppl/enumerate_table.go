@@ -1,0 +1,386 @@
+package ppl
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// table is a term of a log density over discrete variables: a tensor with a dimension for each of them, in their order,
+// and then those of the plates.
+type table struct {
+	t      torch.Tensor
+	vars   []*variable
+	plates []Plate
+	scale  float64 // without the plates' part
+	sites  []*Site // whose densities are in it
+}
+
+func logOf(n int64) float64 { return math.Log(float64(n)) }
+
+// lowest stands for minus infinity in the tables of models that have it: sums of it alone would have no gradient.
+const lowest = -1e290
+
+// add makes a site's log density a table. own is the variable whose site it is; nil for others.
+func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
+	shape := logp.Shape()
+	f := &table{scale: s.Scale / s.weight, plates: e.note(s), sites: []*Site{s}}
+	compact := []int64{}
+	left := max(len(shape)-e.right, 0)
+	for i, n := range shape[:left] {
+		slot := left - 1 - i
+		if n == 1 && (own == nil || slot != own.slot) {
+			continue
+		}
+		if slot >= len(e.current) || e.current[slot] == nil || e.current[slot].size != n {
+			s.fail("its log density has shape %v, with size %d at dimension %d, where no discrete variable of this size is: "+
+				"formulas of discrete variables must broadcast (Take, Where, arithmetic), with vectors as the last dimensions of "+
+				"an event", shape, n, i-len(shape))
+		}
+		f.vars = append(f.vars, e.current[slot])
+		compact = append(compact, n)
+	}
+	for _, v := range f.vars {
+		for _, p := range v.plates {
+			if !slices.ContainsFunc(f.plates, func(q Plate) bool { return q.key() == p.key() }) {
+				s.fail("it depends on %q, a discrete variable in plate %q, and is itself outside of that plate: the sum over all "+
+					"combinations of the plate's variables has no short form; declare it inside", v.name, p.Name)
+			}
+		}
+	}
+	plates := shape[left:]
+	for range e.right - len(plates) {
+		compact = append(compact, 1)
+	}
+	kept := logp
+	if e.plan.holes {
+		kept = kept.Max(lowest)
+	}
+	f.t = kept.Reshape(append(compact, plates...)...)
+	if own != nil && e.reveal != nil {
+		f.t = f.t.Add(e.reveal.leaf(e, own, f))
+	}
+	if e.seen != nil {
+		e.seen(s, logp, f)
+	}
+	e.tables = append(e.tables, f)
+}
+
+// numel is how many numbers a table of some variables in some plates has, in float64 since it may be very large.
+func (e *enumeration) numel(vars []*variable, plates []Plate) float64 {
+	n := 1.0
+	for _, v := range vars {
+		n *= float64(v.size)
+	}
+	for _, p := range plates {
+		n *= float64(e.usedOf(p))
+	}
+	return n
+}
+
+func (e *enumeration) usedOf(p Plate) int64 {
+	if used := e.used[p.key()].Used; used > 0 {
+		return used
+	}
+	return p.Size
+}
+
+// contract sums all variables out: one table without variables for each group of tables that have variables in common.
+func (e *enumeration) contract(tables []*table) (results []*table) {
+	tables = slices.Clone(tables)
+	for len(tables) > 0 {
+		leaf := slices.MaxFunc(tables, func(a, b *table) int { return cmp.Compare(len(a.plates), len(b.plates)) }).plates
+		var group, rest []*table
+		for _, f := range tables {
+			if samePlates(f.plates, leaf) {
+				group = append(group, f)
+			} else {
+				rest = append(rest, f)
+			}
+		}
+		for _, part := range components(group, leaf) {
+			f := e.eliminate(part, leaf)
+			if len(f.vars) == 0 {
+				results = append(results, f)
+				continue
+			}
+			rest = append(rest, e.reduce(f))
+		}
+		tables = rest
+	}
+	slices.SortStableFunc(results, func(a, b *table) int { return cmp.Compare(a.sites[0].Name, b.sites[0].Name) })
+	return results
+}
+
+func samePlates(a, b []Plate) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(p Plate) bool { return !inPlates(p, b) })
+}
+
+func inPlates(p Plate, plates []Plate) bool {
+	return slices.ContainsFunc(plates, func(q Plate) bool { return q.key() == p.key() })
+}
+
+// components are the tables that are connected by variables of their own plates.
+func components(group []*table, leaf []Plate) (parts [][]*table) {
+	of := map[*variable]int{} // number of a part
+	var at []int
+	find := func(i int) int {
+		for at[i] != i {
+			i = at[i]
+		}
+		return i
+	}
+	for i, f := range group {
+		at = append(at, i)
+		for _, v := range f.vars {
+			if !samePlates(v.plates, leaf) {
+				continue
+			}
+			if j, ok := of[v]; ok {
+				at[find(i)] = find(j)
+			}
+			of[v] = find(i)
+		}
+	}
+	where := map[int]int{}
+	for i, f := range group {
+		root := find(i)
+		k, ok := where[root]
+		if !ok {
+			k = len(parts)
+			where[root] = k
+			parts = append(parts, nil)
+		}
+		parts[k] = append(parts[k], f)
+	}
+	return parts
+}
+
+// eliminate sums the variables of the innermost plates out of connected tables, one after the other.
+func (e *enumeration) eliminate(tables []*table, leaf []Plate) *table {
+	for _, f := range tables {
+		if f.scale != tables[0].scale {
+			f.sites[0].fail("its log density counts %v times, and that of %q, which is in the same sum over discrete "+
+				"variables, %v times: scales inside a sum must be equal", f.scale, tables[0].sites[0].Name, tables[0].scale)
+		}
+	}
+	live := map[*variable][]*table{}
+	for _, f := range tables {
+		for _, v := range f.vars {
+			live[v] = append(live[v], f)
+		}
+	}
+	var local []*variable
+	for v := range live {
+		if samePlates(v.plates, leaf) {
+			local = append(local, v)
+		}
+	}
+	done := map[*table]bool{}
+	for _, v := range e.plan.order(e, tables, local, leaf) {
+		var of []*table
+		for _, f := range live[v] {
+			if !done[f] {
+				of = append(of, f)
+				done[f] = true
+			}
+		}
+		f := e.sumVariable(v, of)
+		for _, w := range f.vars {
+			live[w] = append(live[w], f)
+		}
+		tables = append(tables, f)
+	}
+	var last []*table
+	for _, f := range tables {
+		if !done[f] {
+			last = append(last, f)
+		}
+	}
+	return e.join(last, nil)
+}
+
+// join adds tables, with the variable first, if there is one, in front.
+func (e *enumeration) join(tables []*table, first *variable) *table {
+	if len(tables) == 1 && (first == nil || tables[0].vars[0] == first) {
+		if e.dry {
+			e.plan.weigh(e, tables[0])
+		}
+		return tables[0]
+	}
+	out := &table{plates: tables[0].plates, scale: tables[0].scale}
+	if first != nil {
+		out.vars = append(out.vars, first)
+	}
+	var rest []*variable
+	for _, f := range tables {
+		out.sites = append(out.sites, f.sites...)
+		for _, v := range f.vars {
+			if v != first && !slices.Contains(rest, v) {
+				rest = append(rest, v)
+			}
+		}
+	}
+	slices.SortFunc(rest, func(a, b *variable) int { return cmp.Compare(a.id, b.id) })
+	out.vars = append(out.vars, rest...)
+	if e.dry {
+		e.plan.weigh(e, out)
+		return out
+	}
+	sorted := slices.Clone(tables) // small tables are added first
+	slices.SortStableFunc(sorted, func(a, b *table) int { return cmp.Compare(a.t.Numel(), b.t.Numel()) })
+	for i, f := range sorted {
+		if t := e.align(f, out.vars); i == 0 {
+			out.t = t
+		} else {
+			out.t = out.t.Add(t)
+		}
+	}
+	return out
+}
+
+// align is a table as a view over more variables.
+func (e *enumeration) align(f *table, vars []*variable) torch.Tensor {
+	if slices.Equal(f.vars, vars) {
+		return f.t
+	}
+	shape := f.t.Shape()
+	wide := make([]int64, 0, len(vars)+e.right)
+	order := make([]int64, 0, len(shape))
+	for _, v := range vars {
+		if at := slices.Index(f.vars, v); at >= 0 {
+			order, wide = append(order, int64(at)), append(wide, shape[at])
+		} else {
+			wide = append(wide, 1)
+		}
+	}
+	for i := len(f.vars); i < len(shape); i++ {
+		order = append(order, int64(i))
+	}
+	t := f.t
+	if !slices.IsSorted(order) {
+		t = torch.Of(t.T().MustPermute(order, false))
+	}
+	return t.Reshape(append(wide, shape[len(f.vars):]...)...)
+}
+
+// sumVariable is the sum over one variable of the tables that have it.
+func (e *enumeration) sumVariable(v *variable, tables []*table) *table {
+	f := *e.join(tables, v)
+	switch {
+	case e.dry:
+	case e.reveal != nil:
+		f.t = e.reveal.choose(f.t)
+	default:
+		f.t = f.t.LogSumExp(0)
+	}
+	f.vars = f.vars[1:]
+	return &f
+}
+
+// reduce multiplies a table's repetitions in the plates that none of its variables is in.
+func (e *enumeration) reduce(f *table) *table {
+	var outer []Plate
+	for _, p := range f.plates {
+		if slices.ContainsFunc(f.vars, func(v *variable) bool { return inPlates(p, v.plates) }) {
+			outer = append(outer, p)
+		}
+	}
+	if len(outer) == len(f.plates) {
+		f.sites[0].fail("it is in the plates %s and depends on the discrete variables %s, of which none is in all of these "+
+			"plates and all are needed together: plates that cross have no short sum over their variables", names(f.plates,
+			func(p Plate) string { return p.Name }), names(f.vars, func(v *variable) string { return v.name }))
+	}
+	out := *f
+	out.plates = outer
+	for _, p := range f.plates {
+		if !e.dry && !inPlates(p, outer) {
+			used := e.usedOf(p)
+			shape := out.t.Shape()
+			if at := len(shape) + p.Dim; shape[at] == 1 && used > 1 {
+				out.t = out.t.Mul(float64(used))
+			} else if shape[at] > 1 {
+				out.t = torch.Of(out.t.T().MustSumDimIntlist([]int64{int64(p.Dim)}, true, out.t.T().DType(), false))
+			}
+			if used != p.Size {
+				out.t = out.t.Mul(float64(p.Size) / float64(used))
+			}
+		}
+	}
+	return &out
+}
+
+func names[T any](of []T, name func(T) string) string {
+	out := make([]string, len(of))
+	for i, x := range of {
+		out[i] = name(x)
+	}
+	return strings.Join(out, ", ")
+}
+
+// show shows the sites that depend on discrete variables to the handlers outside. The last observed one of each sum has
+// its logarithm as its density.
+func (e *enumeration) show(results []*table) {
+	for _, s := range e.held {
+		s.summed = &summed{mask: s.Mask}
+	}
+	var own []*Site
+	for _, f := range results {
+		t, scale := f.t, f.scale
+		shape := slices.Clone(t.Shape())
+		for _, p := range f.plates {
+			used := e.usedOf(p)
+			shape[len(shape)+p.Dim] = used
+			scale *= float64(p.Size) / float64(used)
+		}
+		if !slices.Equal(shape, t.Shape()) {
+			t = t.Expand(shape...)
+		}
+		for len(shape) > 0 && shape[0] == 1 {
+			shape = shape[1:]
+		}
+		t = t.Reshape(shape...)
+		if e.plan.holes {
+			t = torch.Where(t.Lt(lowest/1e5), math.Inf(-1), t)
+		}
+		var last *Site
+		for _, s := range f.sites {
+			if s.Observed && (last == nil || slices.Index(e.held, s) > slices.Index(e.held, last)) {
+				last = s
+			}
+		}
+		if e.reveal != nil {
+			e.reveal.totals = append(e.reveal.totals, t.Sum())
+		}
+		if last != nil {
+			last.Scale, last.summed.marginal = scale, t.T()
+			continue
+		}
+		own = append(own, &Site{Kind: KindFactor, Name: f.sites[0].Name + " summed out", Value: t.T(), Observed: true,
+			Scale: scale, weight: 1, ctx: e.outer, summed: &summed{marginal: t.T(), prior: true}})
+	}
+	for _, s := range append(e.held, own...) {
+		s.stop = false
+		value := s.Value
+		if e.outer.show(s); s.Value != value {
+			s.fail("a handler outside of Enumerate gives it a value, after the discrete variables that it depends on have " +
+				"been summed out: put the handler inside")
+		}
+	}
+}
+
+// elementwise is the part of a sum that a site has.
+func (m *summed) elementwise(s *Site) *ts.Tensor {
+	if s.Mask != m.mask {
+		s.fail("a handler outside of Enumerate masks it, and its density is a sum over discrete variables: put the mask " +
+			"inside")
+	}
+	if m.marginal == nil {
+		return torch.Must(torch.Scalar(0))
+	}
+	return m.marginal
+}
