@@ -20,6 +20,7 @@ func TestBlocks(t *testing.T) {
 		{"language.md", first, "../examples/language/main.go"},
 		{"data.md", "../data/example_test.go", ""},
 		{"tutorials/1-logistic-regression.md", "../examples/diabetes", "../examples/diabetes"},
+		{"checks.md", "../diag/check/example_test.go", ""},
 		{"evidence.md", "../examples/evidence/main.go", "../examples/evidence/main.go"},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},

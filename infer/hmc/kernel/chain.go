@@ -107,7 +107,7 @@ func (r *runner) makePlan() plan {
 		p.Start = fmt.Sprint(r.Minimise, r.Trials, r.TrialEvery)
 	}
 	if r.Pathfinder {
-		p.Start = "pathfinder"
+		p.Start += " pathfinder"
 	}
 	return p
 }
