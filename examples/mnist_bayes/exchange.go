@@ -56,7 +56,7 @@ func (s settings) sweep(ctx context.Context, p *problem, c curve, dir string, ob
 	}
 	r, err := infer.Run(ctx, infer.Handwritten(target, start, p.batch), method, infer.Options{Chains: 1,
 		Warmup: c.Warmup, Draws: c.Draws, Thin: s.Thin, Seed: s.Seed, Observer: observer,
-		Checkpoint: &infer.Checkpoint{Dir: dir, Every: 10, Resume: true, Model: fmt.Sprint(p.source, c)}})
+		Checkpoint: &infer.Checkpoint{Dir: dir, Every: 25, Resume: true, Model: fmt.Sprint(p.source, c)}})
 	if err != nil {
 		return nil, err
 	}

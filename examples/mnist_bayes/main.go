@@ -14,7 +14,7 @@
 //	go run ./examples/mnist_bayes -full        the sizes of the paper: days
 //
 // It prints tables and the claims of the paper with what was found, and draws pictures in out/mnist_bayes. It is sized
-// for about half an hour on two idle cores. What was interrupted, or killed, goes on where it stopped when it is
+// for less than half an hour on two idle cores. What was interrupted, or killed, goes on where it stopped when it is
 // started again.
 package main
 
@@ -134,6 +134,14 @@ func compute(ctx context.Context, s settings, o options) (*results, error) {
 		return nil, err
 	}
 	dir := filepath.Join(o.dir, fmt.Sprintf("parts-%x", sha256.Sum256(append(identity, words...)))[:len("parts-")+12])
+	r.Evidence = make([]*weighed, 2*s.Evidences)
+	for i := range r.Evidence {
+		network, seed := []string{"M1", "M3"}[i%2], i/2
+		name := fmt.Sprintf("evidence-%s-%d", network, seed)
+		part(group, filepath.Join(dir, name), &r.Evidence[i], func(dir string) (*weighed, error) {
+			return s.weigh(ctx, problems[s.EvidenceData], network, seed, dir, infer.Silent)
+		})
+	}
 	r.Curves, r.Descended = make([]*swept, len(s.Curves)), make([]*descended, len(s.Curves))
 	minima := map[string]**descended{} // of curves of one network and one training set
 	for i, c := range s.Curves {
@@ -149,14 +157,6 @@ func compute(ctx context.Context, s settings, o options) (*results, error) {
 		}
 		part(group, filepath.Join(dir, "curve-"+name), &r.Curves[i], func(dir string) (*swept, error) {
 			return s.sweep(ctx, p, c, dir, infer.Silent)
-		})
-	}
-	r.Evidence = make([]*weighed, 2*s.Evidences)
-	for i := range r.Evidence {
-		network, seed := []string{"M1", "M3"}[i%2], i/2
-		name := fmt.Sprintf("evidence-%s-%d", network, seed)
-		part(group, filepath.Join(dir, name), &r.Evidence[i], func(dir string) (*weighed, error) {
-			return s.weigh(ctx, problems[s.EvidenceData], network, seed, dir, infer.Silent)
 		})
 	}
 	if err := group.wait(); err != nil {
