@@ -10,10 +10,19 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Law is the distribution of the elements of a site, all independent and alike.
+// Law is the distribution of the elements of a site, all independent and alike, or of its rows.
 type Law struct {
 	family family
 	scale  float64
+	// Rows makes a law of whole rows, independent and alike, in the place of elements: the features of a weight
+	// [features, ...]. Its type must be comparable.
+	Rows interface {
+		// LogDensity is the log density of each of n rows [n, d], with its constants: [n]. It is part of a model.
+		LogDensity(rows torch.Tensor) torch.Tensor
+		// Draw is n rows of d elements for each of K chains, float64 in main memory: [K, n, d].
+		Draw(streams *torch.Streams, n, d int64) (*ts.Tensor, error)
+		String() string
+	}
 }
 
 type family int
@@ -27,23 +36,26 @@ const (
 )
 
 // Normal is N(0, sd²).
-func Normal(sd float64) Law { return Law{normal, sd} }
+func Normal(sd float64) Law { return Law{family: normal, scale: sd} }
 
 // Uniform is the uniform law from −half to half.
-func Uniform(half float64) Law { return Law{uniform, half} }
+func Uniform(half float64) Law { return Law{family: uniform, scale: half} }
 
 // Laplace has the density exp(−|x|/scale) / (2 scale), whose standard deviation is √2 scale.
-func Laplace(scale float64) Law { return Law{doubleExponential, scale} }
+func Laplace(scale float64) Law { return Law{family: doubleExponential, scale: scale} }
 
 // Constant is the number v. It is for starts; it has no density.
-func Constant(v float64) Law { return Law{constant, v} }
+func Constant(v float64) Law { return Law{family: constant, scale: v} }
 
 // String is as the law is written: "Normal(0.5)".
 func (l Law) String() string {
+	if l.Rows != nil {
+		return l.Rows.String()
+	}
 	return fmt.Sprintf("%s(%v)", [...]string{"no law", "Normal", "Uniform", "Laplace", "Constant"}[l.family], l.scale)
 }
 
-// SD is the standard deviation.
+// SD is the standard deviation, and 0 for a law of rows.
 func (l Law) SD() float64 {
 	switch l.family {
 	case normal:
@@ -56,7 +68,7 @@ func (l Law) SD() float64 {
 	return 0
 }
 
-// LogDensity is the log density at x, and NaN for a constant.
+// LogDensity is the log density at x, and NaN for a constant and a law of rows.
 func (l Law) LogDensity(x float64) float64 {
 	z := x / l.scale
 	switch l.family {
@@ -83,6 +95,9 @@ func (l Law) logNormaliser() float64 {
 
 // check refuses laws without a scale.
 func (l Law) check(site string) error {
+	if l.Rows != nil && l.family == none {
+		return nil
+	}
 	ok, allowed := l.scale > 0 && !math.IsInf(l.scale, 1), "its scale must be greater than 0 and finite"
 	switch l.family {
 	case none:
@@ -96,8 +111,11 @@ func (l Law) check(site string) error {
 	return nil
 }
 
-// draw is size elements for each of K chains, [K, size].
-func (l Law) draw(streams *torch.Streams, size int64) *ts.Tensor {
+// draw is size elements of a site with so many rows for each of K chains, [K, size].
+func (l Law) draw(streams *torch.Streams, size, rows int64) *ts.Tensor {
+	if l.Rows != nil {
+		return torch.Must(l.Rows.Draw(streams, rows, size/rows)).MustReshape([]int64{-1, size}, false)
+	}
 	shape, scale := []int64{size}, ts.FloatScalar(l.scale)
 	if l.family == normal {
 		return torch.Must(streams.Normal(shape, gotch.Double, gotch.CPU)).MustMulScalar(scale, false)

@@ -18,7 +18,7 @@ type Layer interface {
 type Plan struct {
 	Out     []int64 // shape of one output, without the axis of the data
 	Params  []Param // the parameters; nil for none
-	Random  bool    // Forward reads Call.Source or Call.Mask
+	Random  bool    // Forward reads Call.Mask
 	AnyType bool    // Forward takes inputs of another type than the parameters'
 	// Forward goes from [n, in...] to [n, out...]; it may panic as code in torch.Do may.
 	Forward func(c Call, x torch.Tensor) torch.Tensor
@@ -32,6 +32,12 @@ type Param struct {
 	// the weight that it goes with.
 	FanIn, FanOut int64
 	Bias          bool
+	// Gain marks a factor of normalised values: initialisers leave its Default.
+	Gain bool
+	// Branch is the place of a weight among those of a residual branch, from 1, and their number; 0 elsewhere.
+	Branch struct{ Place, Of int }
+	// Layer and Kind are the inner layer's of a layer that is made of others; empty means the layer itself.
+	Layer, Kind string
 	// Table marks a parameter whose rows inputs pick by number: a point may have another number of them, as
 	// curvature.Options.Tables makes one.
 	Table   bool
@@ -43,6 +49,8 @@ type Call struct {
 	Params []torch.Tensor // in the order of Plan.Params, in their shapes
 	Source *torch.Source  // nil when the network runs without random numbers
 	Mask   torch.Tensor   // the mask for this layer of [Run]; the number 0 for none
+	// Observe takes what the layer computes of the batch, by the name of a parameter; nil where nobody asks.
+	Observe func(param string, value torch.Tensor)
 }
 
 // Named calls a layer by a name instead of its place: Named("hidden", Linear{Out: 3}) has the

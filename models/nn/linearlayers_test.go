@@ -12,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -188,29 +189,29 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 	have := values(must(state.(laplace.KFACState).Precision()))
 
 	at := sites(p)
-	in, out, hidden := zeros(3, 3), zeros(3, 3), zeros(3, 3)
+	in, out, hidden := nntest.Zeros(3, 3), nntest.Zeros(3, 3), nntest.Zeros(3, 3)
 	logLik := 0.0
 	for i := range n {
 		a := []float64{x[2*i], x[2*i+1], 1}
 		h := make([]float64, 3)
 		for j := range h {
 			h[j] = math.Tanh(
-				*at["a.weight"].at(int64(j), 0)*a[0] + *at["a.weight"].at(int64(j), 1)*a[1] + *at["a.bias"].at(int64(j)),
+				*at["a.weight"].At(int64(j), 0)*a[0] + *at["a.weight"].At(int64(j), 1)*a[1] + *at["a.bias"].At(int64(j)),
 			)
 		}
 		for c := range int64(2) {
 			z := 0.0
 			for j := range h {
-				z += *at["b.weight"].at(c, int64(j)) * h[j]
+				z += *at["b.weight"].At(c, int64(j)) * h[j]
 			}
 			logLik -= (y[2*i+int(c)] - z) * (y[2*i+int(c)] - z) / (2 * variance)
 		}
 		for j := range int64(3) {
 			for k := range int64(3) {
-				*in.at(j, k) += a[j] * a[k]
-				*hidden.at(j, k) += h[j] * h[k]
+				*in.At(j, k) += a[j] * a[k]
+				*hidden.At(j, k) += h[j] * h[k]
 				for c := range int64(2) {
-					*out.at(j, k) += *at["b.weight"].at(c, j) * (1 - h[j]*h[j]) * *at["b.weight"].at(c, k) * (1 - h[k]*h[k]) / variance
+					*out.At(j, k) += *at["b.weight"].At(c, j) * (1 - h[j]*h[j]) * *at["b.weight"].At(c, k) * (1 - h[k]*h[k]) / variance
 				}
 			}
 		}
@@ -224,21 +225,21 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 		}
 		return 3 + 2*j + m
 	}
-	want := zeros(15, 15)
+	want := nntest.Zeros(15, 15)
 	for j := range int64(3) {
 		for m := range int64(3) {
 			for k := range int64(3) {
 				for l := range int64(3) {
-					*want.at(first(j, m), first(k, l)) = *out.at(j, k) * *in.at(m, l) / n
+					*want.At(first(j, m), first(k, l)) = *out.At(j, k) * *in.At(m, l) / n
 				}
 				for c := range int64(2) {
-					*want.at(9+3*c+m, 9+3*c+k) = *hidden.at(m, k) / variance
+					*want.At(9+3*c+m, 9+3*c+k) = *hidden.At(m, k) / variance
 				}
 			}
 		}
 	}
 	for i := range int64(15) {
-		*want.at(i, i) += lambda
+		*want.At(i, i) += lambda
 	}
-	closeTo(t, want.data, have, 1e-12, "the precision")
+	closeTo(t, want.Data, have, 1e-12, "the precision")
 }

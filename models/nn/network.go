@@ -14,9 +14,6 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Sequential is a network whose layers follow one another. It is a slice: append joins two.
-type Sequential []Layer
-
 // Network is a function of a point and an input. It holds no tensors and never changes; any number of goroutines may
 // use it.
 type Network struct {
@@ -28,77 +25,45 @@ type Network struct {
 	sizes   []int64
 }
 
-// layer is a layer in its place.
-type layer struct {
-	name, kind string
-	linear     bool // it is a Linear
-	Plan
-}
-
 // Site is a site of a network, with what initialisers and priors need to know of it.
 type Site struct {
 	infer.Site
 	Layer, Kind   string // the name and type of its layer: "hidden", "Linear"
-	FanIn, FanOut int64  // see [Param]
+	FanIn, FanOut int64  // these and the next are those of [Param]
 	Bias, Table   bool
+	Gain          bool
+	Branch        struct{ Place, Of int }
 	Default       Law
+}
+
+// rows is the size of the first axis.
+func (s Site) rows() int64 {
+	if len(s.Shape) == 0 {
+		return 1
+	}
+	return s.Shape[0]
 }
 
 // Build checks that the layers fit one another, from the shape of one input, without the axis of the data: Build(28,
 // 28) for images, Build(5) for five features, Build(100) for a hundred tokens. An error names the layer.
 func (s Sequential) Build(in ...int64) (*Network, error) {
-	n := &Network{in: slices.Clone(in), out: in}
+	n := &Network{in: slices.Clone(in)}
 	if slices.ContainsFunc(in, func(size int64) bool { return size < 1 }) {
 		return nil, fmt.Errorf("nn: the input shape is %v: its sizes must be at least 1: %w", in, infer.ErrConfig)
 	}
+	var err error
+	if n.layers, n.out, err = s.layers(in); err != nil {
+		return nil, err
+	}
 	shapes, sites, order := infer.Shapes{}, map[string]Site{}, []string{}
-	width := len(fmt.Sprint(max(len(s)-1, 0)))
-	for i, l := range s {
-		at := layer{name: fmt.Sprintf("%0*d", width, i), linear: isLinear(l)}
-		if l, ok := l.(named); ok {
-			at.name = l.name
-		}
-		if at.kind = kind(l); at.kind == "" {
-			return nil, fmt.Errorf("nn: layer %q is nil: %w", at.name, infer.ErrConfig)
-		}
-		if at.name == "" {
-			return nil, fmt.Errorf(
-				"nn: layer %d (%s) has the name %q: expected one that is not empty: %w",
-				i,
-				at.kind,
-				at.name,
-				infer.ErrConfig,
-			)
-		}
-		if slices.ContainsFunc(n.layers, func(other layer) bool { return other.name == at.name }) {
-			return nil, fmt.Errorf(
-				"nn: two layers are called %q; use nn.Named to give each a name of its own: %w",
-				at.name,
-				infer.ErrConfig,
-			)
-		}
-		var err error
-		if at.Plan, err = l.Plan(n.out); err == nil {
-			err = at.check()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("nn: layer %q (%s): %w", at.name, at.kind, err)
-		}
+	for _, at := range n.layers {
 		for _, p := range at.Params {
-			name := at.name + "." + p.Name
-			shapes[name] = p.Shape
-			sites[name] = Site{
-				Layer:   at.name,
-				Kind:    at.kind,
-				FanIn:   p.FanIn,
-				FanOut:  p.FanOut,
-				Bias:    p.Bias,
-				Table:   p.Table,
-				Default: p.Default,
-			}
-			order = append(order, name)
+			p = p.in(at.name, at.kind)
+			shapes[p.Name] = p.Shape
+			sites[p.Name] = Site{Layer: p.Layer, Kind: p.Kind, FanIn: p.FanIn, FanOut: p.FanOut, Bias: p.Bias, Table: p.Table,
+				Gain: p.Gain, Branch: p.Branch, Default: p.Default}
+			order = append(order, p.Name)
 		}
-		n.layers, n.out = append(n.layers, at), at.Out
 	}
 	if len(order) == 0 {
 		return nil, fmt.Errorf("nn: the network has no parameters: expected a layer such as nn.Linear: %w", infer.ErrConfig)
@@ -106,7 +71,6 @@ func (s Sequential) Build(in ...int64) (*Network, error) {
 	if len(shapes) < len(order) {
 		return nil, fmt.Errorf("nn: two of the parameters %q have the same name: %w", order, infer.ErrConfig)
 	}
-	var err error
 	if n.layout, err = infer.NewLayout(shapes); err != nil {
 		return nil, fmt.Errorf("nn: %w", err)
 	}
@@ -119,17 +83,6 @@ func (s Sequential) Build(in ...int64) (*Network, error) {
 		n.params = append(n.params, slices.Index(n.layout.Names(), name))
 	}
 	return n, nil
-}
-
-// check is for layers from elsewhere.
-func (l layer) check() error {
-	if l.Forward == nil {
-		return fmt.Errorf("its Plan has no Forward: %w", infer.ErrConfig)
-	}
-	if slices.ContainsFunc(l.Out, func(size int64) bool { return size < 1 }) {
-		return fmt.Errorf("its outputs have shape %v: sizes must be at least 1: %w", l.Out, infer.ErrConfig)
-	}
-	return nil
 }
 
 // Layout names the parameters.
@@ -162,11 +115,13 @@ func (n *Network) String() string {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "layer\tkind\toutput\tparameters\n\tinput\t%v\t\n", n.in)
 	for _, l := range n.layers {
-		count := 0
-		for _, s := range n.sites {
-			if s.Layer == l.name {
-				count += s.Size
+		count := int64(0)
+		for _, p := range l.Params {
+			size := int64(1)
+			for _, n := range p.Shape {
+				size *= n
 			}
+			count += size
 		}
 		fmt.Fprintf(w, "%s\t%s\t%v\t%d\n", l.name, l.kind, l.Out, count)
 	}
@@ -187,6 +142,11 @@ type Run struct {
 	// as in torch.Tensor{}, is the output itself. [Network.ForwardLinear] is for linear layers, and does not compute them
 	// before.
 	Hook func(name string, input, output torch.Tensor) torch.Tensor
+	// Observe is called by layers with what they take from the data at hand, by the name of a site that would hold it: the
+	// moments of batch normalisation.
+	Observe func(site string, value torch.Tensor)
+	// Values take the place of sites of the point, by name and in their shapes: adapted weights.
+	Values map[string]torch.Tensor
 }
 
 // Forward evaluates the network, without dropout, at one point (p.Flat of shape [d]) on inputs [n, in...]: the outputs
@@ -205,6 +165,9 @@ func (n *Network) ForwardWith(p infer.Params, x torch.Tensor, run Run) torch.Ten
 // forward is ForwardWith; linear computes the linear layers where it is not nil.
 func (n *Network) forward(p infer.Params, x torch.Tensor, run Run, linear laplace.Linear) torch.Tensor {
 	single := torch.Must(n.check(p, x))
+	if len(run.Values) > 0 {
+		torch.Must(x, n.checkValues(run.Values))
+	}
 	if len(run.Masks) > 0 {
 		torch.Must(x, n.checkMasks(run.Masks))
 	}
@@ -213,7 +176,10 @@ func (n *Network) forward(p infer.Params, x torch.Tensor, run Run, linear laplac
 	}
 	params := n.parts(p)
 	for i, site := range n.sites {
+		value, other := run.Values[site.Name]
 		switch {
+		case other:
+			params[i] = value.T()
 		case site.Table: // of any number of rows
 			params[i] = params[i].MustView(append([]int64{-1}, site.Shape[1:]...), false)
 		case len(site.Shape) != 1:
@@ -222,10 +188,12 @@ func (n *Network) forward(p infer.Params, x torch.Tensor, run Run, linear laplac
 	}
 	places := n.params
 	for _, l := range n.layers {
-		c := Call{Source: run.Source, Mask: run.Masks[l.name]}
+		var own []torch.Tensor
 		for range l.Params {
-			c.Params, places = append(c.Params, torch.Of(params[places[0]])), places[1:]
+			own, places = append(own, torch.Of(params[places[0]])), places[1:]
 		}
+		c := Call{Source: run.Source, Observe: run.Observe}.in(l.name, own)
+		c.Mask = run.Masks[l.name]
 		var y torch.Tensor
 		if l.linear && linear != nil {
 			y = l.product(x, linear)
@@ -336,6 +304,19 @@ func (n *Network) checkMasks(masks map[string]torch.Tensor) error {
 	for name := range masks {
 		if !slices.Contains(random, name) {
 			return fmt.Errorf("nn: a mask for layer %q: the layers with dropout are %q: %w", name, random, infer.ErrConfig)
+		}
+	}
+	return nil
+}
+
+func (n *Network) checkValues(values map[string]torch.Tensor) error {
+	for name, v := range values {
+		site, ok := n.layout.Site(name)
+		if !ok {
+			return &infer.ModelError{Name: name, What: "site", Have: n.layout.Names()}
+		}
+		if have := v.Shape(); !slices.Equal(have, site.Shape) {
+			return fmt.Errorf("nn: the value of site %q has shape %v: expected %v: %w", name, have, site.Shape, infer.ErrConfig)
 		}
 	}
 	return nil

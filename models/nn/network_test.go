@@ -12,6 +12,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -244,42 +245,42 @@ func TestSymmetries(t *testing.T) {
 	do(t, func() {
 		p, x := point(n, 1, 1, 0), tensor(normals(2, 30), 10, 3)
 		want := values(n.Forward(p, torch.Of(x)))
-		with := func(change func(s map[string]array)) []float64 {
+		with := func(change func(s map[string]nntest.Array)) []float64 {
 			s := sites(p)
 			change(s)
 			var flat []float64
 			for _, site := range n.Layout().Sites {
-				flat = append(flat, s[site.Name].data...)
+				flat = append(flat, s[site.Name].Data...)
 			}
 			return values(n.Forward(must(infer.NewParams(n.Layout(), flat)), torch.Of(x)))
 		}
-		swapped := with(func(s map[string]array) {
+		swapped := with(func(s map[string]nntest.Array) {
 			order := []int64{2, 0, 3, 1}
-			w, b, v := s["0.weight"].each(id), s["0.bias"].each(id), s["2.weight"].each(id)
+			w, b, v := s["0.weight"].Each(id), s["0.bias"].Each(id), s["2.weight"].Each(id)
 			for i, j := range order {
-				*s["0.bias"].at(int64(i)) = *b.at(j)
+				*s["0.bias"].At(int64(i)) = *b.At(j)
 				for k := range int64(3) {
-					*s["0.weight"].at(int64(i), k) = *w.at(j, k)
+					*s["0.weight"].At(int64(i), k) = *w.At(j, k)
 				}
 				for k := range int64(2) {
-					*s["2.weight"].at(k, int64(i)) = *v.at(k, j)
+					*s["2.weight"].At(k, int64(i)) = *v.At(k, j)
 				}
 			}
 		})
 		closeTo(t, want, swapped, 1e-13, "permuted")
-		scaled := with(func(s map[string]array) {
+		scaled := with(func(s map[string]nntest.Array) {
 			for i, c := range []float64{0.2, 1, 3, 10} {
-				*s["0.bias"].at(int64(i)) *= c
+				*s["0.bias"].At(int64(i)) *= c
 				for k := range int64(3) {
-					*s["0.weight"].at(int64(i), k) *= c
+					*s["0.weight"].At(int64(i), k) *= c
 				}
 				for k := range int64(2) {
-					*s["2.weight"].at(k, int64(i)) /= c
+					*s["2.weight"].At(k, int64(i)) /= c
 				}
 			}
 		})
 		closeTo(t, want, scaled, 1e-13, "rescaled")
-		wrong := with(func(s map[string]array) { *s["0.bias"].at(0) *= 3 })
+		wrong := with(func(s map[string]nntest.Array) { *s["0.bias"].At(0) *= 3 })
 		assert.NotEqual(t, want, wrong)
 	})
 }
@@ -289,10 +290,10 @@ func id(x float64) float64 { return x }
 // Points mapped over data mapped over points again: nested maps.
 func TestNestedMaps(t *testing.T) {
 	for _, c := range layerCases() {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			do(t, func() {
-				n := build(t, c.layers, c.in...)
-				x, _ := c.inputs(3)
+				n := build(t, c.Layers, c.In...)
+				x, _ := c.Inputs(3)
 				p := point(n, 3, 0.7, 2)
 				y := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
 					return torch.Vmap(func(datum []*ts.Tensor) ([]*ts.Tensor, error) {

@@ -16,6 +16,7 @@ type Prior struct {
 	scheme   Scheme
 	terms    []term
 	constant float64 // Σ log normalisers
+	rows     bool    // a site has a law of rows
 }
 
 // term is the part of the log density of the sites of one family: a function of z = θ/scale.
@@ -34,13 +35,16 @@ func NewPrior(n *Network, scheme Scheme) (*Prior, error) {
 	p := &Prior{network: n, laws: laws, scheme: scheme}
 	same := true
 	for i, law := range laws {
-		if law.family == constant {
+		if law.family == constant && law.Rows == nil {
 			return nil, fmt.Errorf("nn: site %q has the law %v, which has no density: %w", n.sites[i].Name, law, infer.ErrConfig)
 		}
+		if same = same && law == laws[0]; law.Rows != nil {
+			p.rows = true
+			continue
+		}
 		p.constant += float64(n.sizes[i]) * law.logNormaliser()
-		same = same && law == laws[0]
 	}
-	if same {
+	if same && !p.rows {
 		p.terms = []term{{family: laws[0].family, scale: laws[0].scale}}
 		return p, nil
 	}
@@ -48,7 +52,7 @@ func NewPrior(n *Network, scheme Scheme) (*Prior, error) {
 		inverse, found := make([]float64, 0, n.NumParams()), false
 		for i, law := range laws {
 			v := 0.0
-			if law.family == f {
+			if law.family == f && law.Rows == nil {
 				v, found = 1/law.scale, true
 			}
 			for range n.sizes[i] {
@@ -113,6 +117,15 @@ func (p *Prior) LogDensity(params infer.Params) torch.Tensor {
 			// log 1 inside, log 0 outside.
 			inside := t.size(flat).Le(1).T()
 			sum = sum.Add(torch.Of(inside.MustTotype(flat.DType(), false)).Log().Sum())
+		}
+	}
+	if p.rows {
+		parts := p.network.parts(params)
+		for i, law := range p.laws {
+			if law.Rows != nil {
+				rows := torch.Of(parts[i]).Reshape(p.network.sites[i].rows(), -1)
+				sum = sum.Add(law.Rows.LogDensity(rows).Sum())
+			}
 		}
 	}
 	return sum

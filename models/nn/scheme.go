@@ -95,11 +95,14 @@ func XavierUniform(gain float64) Scheme {
 	return weights(func(s Site) Law { return Uniform(gain * math.Sqrt(6/float64(s.FanIn+s.FanOut))) })
 }
 
-// weights leaves biases at 0.
+// weights leaves biases at 0, and gains at 1.
 func weights(f func(s Site) Law) Scheme {
 	return EachSite(func(s Site) Law {
-		if s.Bias {
+		switch {
+		case s.Bias:
 			return Constant(0)
+		case s.Gain:
+			return s.Default
 		}
 		return f(s)
 	})
@@ -124,7 +127,7 @@ func Init(n *Network, scheme Scheme, streams *torch.Streams) (infer.Params, erro
 	err = torch.Do(func(s *torch.Scope) error {
 		parts := make([]*ts.Tensor, len(laws))
 		for i, law := range laws {
-			parts[i] = law.draw(streams, n.sizes[i])
+			parts[i] = law.draw(streams, n.sizes[i], n.sites[i].rows())
 		}
 		p.Flat = ts.MustCat(parts, 1)
 		if len(streams.Chains) == 1 {

@@ -1,0 +1,217 @@
+package nntest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// Case is a network with an implementation of it in plain loops, for one input.
+type Case struct {
+	Name   string
+	Layers nn.Sequential
+	In     []int64
+	Tokens int64 // the inputs are whole numbers below this
+	Kinked bool  // has no second derivatives to compare
+	Want   func(p map[string]Array, x Array) Array
+}
+
+// Inputs are n inputs, as a tensor and in plain Go.
+func (c Case) Inputs(n int) (*ts.Tensor, []Array) {
+	size := int64(1)
+	for _, s := range c.In {
+		size *= s
+	}
+	v := Normals(99, n*int(size))
+	whole := make([]int64, len(v))
+	if c.Tokens > 0 {
+		for i := range v {
+			whole[i] = int64(math.Abs(v[i])*1000) % c.Tokens
+			v[i] = float64(whole[i])
+		}
+	}
+	var plain []Array
+	for i := range n {
+		plain = append(plain, New(c.In, v[i*int(size):(i+1)*int(size)]))
+	}
+	full := append([]int64{int64(n)}, c.In...)
+	if c.Tokens > 0 {
+		return Must(torch.FromSlice(whole, full...)), plain
+	}
+	return Tensor(v, full...), plain
+}
+
+// Score is a scalar function of the outputs in which each has its own weight.
+func Score(y torch.Tensor) *ts.Tensor {
+	weights := Tensor(Normals(5, y.Numel()), Shape(y)...)
+	y = torch.Of(Must(torch.To(y.T(), gotch.CPU, gotch.Double)))
+	return y.Mul(weights).Mul(y.Add(2)).Sum().T()
+}
+
+// Values checks outputs against the loops, in float64 and float32, at one input and at three.
+func (c Case) Values(t *testing.T) {
+	t.Helper()
+	Do(t, func() {
+		n := Build(t, c.Layers, c.In...)
+		p := Point(n, 3, 0.7, 0)
+		x, plain := c.Inputs(3)
+		y := n.Forward(p, torch.Of(x))
+		var want []float64
+		for i, input := range plain {
+			one := c.Want(Sites(p), input)
+			require.Equal(t, fmt.Sprint(n.Out()), fmt.Sprint(one.Shape))
+			want = append(want, one.Data...)
+			single := n.Forward(p, torch.Of(x.MustSelect(0, int64(i), false)))
+			require.Equal(t, n.Out(), Shape(single))
+			CloseTo(t, one.Data, Values(single), 1e-12, "a single input")
+		}
+		require.Equal(t, append([]int64{3}, n.Out()...), Shape(y))
+		CloseTo(t, want, Values(y), 1e-12, "outputs")
+
+		if c.Tokens == 0 {
+			x = Must(torch.To(x, gotch.CPU, gotch.Float))
+		}
+		y = n.Forward(Must(p.To(gotch.CPU, gotch.Float)), torch.Of(x))
+		require.Equal(t, gotch.Float, y.T().DType())
+		CloseTo(t, want, Values(y), 2e-5, "outputs in float32")
+	})
+}
+
+// Gradients checks gradients against differences of the loops.
+func (c Case) Gradients(t *testing.T) {
+	t.Helper()
+	Do(t, func() {
+		n := Build(t, c.Layers, c.In...)
+		x, plain := c.Inputs(2)
+		f := func(flat *ts.Tensor) *ts.Tensor {
+			return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
+		}
+		p := Point(n, 3, 0.7, 0)
+		_, grad, err := torch.ValueAndGrad(f, p.Flat)
+		require.NoError(t, err)
+
+		// The differences are those of the plain loops.
+		weights := Normals(5, 2*len(c.Want(Sites(p), plain[0]).Data))
+		value := func(flat []float64) (sum float64) {
+			s := Sites(Must(infer.NewParams(n.Layout(), flat)))
+			k := 0
+			for _, input := range plain {
+				for _, y := range c.Want(s, input).Data {
+					sum += weights[k] * y * (y + 2)
+					k++
+				}
+			}
+			return sum
+		}
+		flat, want := Values(p.Flat), make([]float64, n.NumParams())
+		const h = 1e-5
+		for i, v := range flat {
+			flat[i] = v + h
+			up := value(flat)
+			flat[i] = v - h
+			want[i] = (up - value(flat)) / (2 * h)
+			flat[i] = v
+		}
+		CloseTo(t, want, Values(grad), 2e-8, "gradient")
+	})
+}
+
+// SecondDerivatives checks the product of the Hessian with a vector, from a second backward pass, at one point and at
+// three, against differences of gradients.
+func (c Case) SecondDerivatives(t *testing.T) {
+	t.Helper()
+	Do(t, func() {
+		const k, h = 3, 1e-5
+		n := Build(t, c.Layers, c.In...)
+		x, _ := c.Inputs(2)
+		f := func(flat *ts.Tensor) *ts.Tensor {
+			return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
+		}
+		p := Point(n, 3, 0.7, k)
+		v := Point(n, 4, 1, k).Flat
+		product := func(value, leaf, v *ts.Tensor) []float64 {
+			g := Must(torch.Grad([]*ts.Tensor{value}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))[0]
+			along := g.MustMul(v, false).MustSum(gotch.Double, false)
+			return Values(Must(torch.Grad([]*ts.Tensor{along}, []*ts.Tensor{leaf}, &torch.GradOptions{AllowUnused: true}))[0])
+		}
+		leaf := Must(torch.Leaf(p.Flat))
+		mapped := Must(
+			torch.Vmap(
+				func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{f(in[0])}, nil },
+				[]*ts.Tensor{leaf},
+				nil,
+			),
+		)
+		all := product(mapped[0].MustSum(gotch.Double, false), leaf, v)
+		for i := range k {
+			at, dir := Row(p, i).Flat, v.MustSelect(0, int64(i), false)
+			shifted := func(by float64) []float64 {
+				_, g, err := torch.ValueAndGrad(
+					f,
+					Must(torch.Combine(torch.Term{Coeff: 1, Tensor: at}, torch.Term{Coeff: by, Tensor: dir})),
+				)
+				require.NoError(t, err)
+				return Values(g)
+			}
+			up, down, want := shifted(h), shifted(-h), make([]float64, n.NumParams())
+			for j := range want {
+				want[j] = (up[j] - down[j]) / (2 * h)
+			}
+			one := Must(torch.Leaf(at))
+			CloseTo(t, want, product(f(one), one, dir), 1e-7, "at one point")
+			CloseTo(t, want, all[i*len(want):(i+1)*len(want)], 1e-7, "mapped")
+		}
+	})
+}
+
+// Mapped checks that values and gradients mapped over points are those of a loop, and mapped over data those of each
+// datum.
+func (c Case) Mapped(t *testing.T) {
+	t.Helper()
+	Do(t, func() {
+		const k = 3
+		n := Build(t, c.Layers, c.In...)
+		x, _ := c.Inputs(k)
+		p := Point(n, 3, 0.7, k)
+		on := func(x *ts.Tensor) func(*ts.Tensor) *ts.Tensor {
+			return func(flat *ts.Tensor) *ts.Tensor {
+				return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
+			}
+		}
+		v, g, err := torch.VmapValueAndGrad(on(x), p.Flat)
+		require.NoError(t, err)
+
+		same := p.Flat.MustSelect(0, 0, false).MustUnsqueeze(0, false).MustRepeat([]int64{k, 1}, false)
+		leaf := Must(torch.Leaf(same))
+		each := Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+			return []*ts.Tensor{on(in[1])(in[0])}, nil
+		}, []*ts.Tensor{leaf, x}, nil))[0]
+		perDatum := Must(torch.Grad([]*ts.Tensor{each.MustSum(gotch.Double, false)}, []*ts.Tensor{leaf}, nil))[0]
+
+		// The data alone are mapped, and the point is one for all.
+		shared := Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+			return []*ts.Tensor{on(in[0])(Row(p, 0).Flat)}, nil
+		}, []*ts.Tensor{x}, nil))[0]
+		for i := range k {
+			value, grad, err := torch.ValueAndGrad(on(x), Row(p, i).Flat)
+			require.NoError(t, err)
+			CloseTo(t, Values(value), Values(v.MustSelect(0, int64(i), false)), 1e-12, "value of a point")
+			CloseTo(t, Values(grad), Values(g.MustSelect(0, int64(i), false)), 1e-12, "gradient of a point")
+
+			value, grad, err = torch.ValueAndGrad(on(x.MustSelect(0, int64(i), false)), Row(p, 0).Flat)
+			require.NoError(t, err)
+			CloseTo(t, Values(value), Values(each.MustSelect(0, int64(i), false)), 1e-12, "value of a datum")
+			CloseTo(t, Values(value), Values(shared.MustSelect(0, int64(i), false)), 1e-12,
+				"value of a datum at a shared point")
+			CloseTo(t, Values(grad), Values(perDatum.MustSelect(0, int64(i), false)), 1e-12, "gradient of a datum")
+		}
+	})
+}

@@ -1,0 +1,35 @@
+// Package networks builds the deep networks of the literature on Bayesian deep learning from the layers of packages nn
+// and layers: residual networks with and without normalisation, and a transformer. (nn.CNNLSTM and nn.MLP are older.)
+package networks
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+)
+
+// size is the value of a field whose zero value is its default.
+func size(kind, field string, value, byDefault int64) (int64, error) {
+	if value == 0 {
+		return byDefault, nil
+	}
+	if value < 0 || value > 1<<24 {
+		return 0, &infer.FieldError{Type: "networks." + kind, Field: field, Value: value,
+			Allowed: fmt.Sprintf("it must be from 1 to 2^24, or 0 for the default, %d", byDefault)}
+	}
+	return value, nil
+}
+
+// sizes fills the fields of a configuration, and gives the first error.
+type sizes struct {
+	kind string
+	err  error
+}
+
+func (s *sizes) fill(field string, value *int64, byDefault int64) {
+	v, err := size(s.kind, field, *value, byDefault)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	*value = v
+}
