@@ -26,9 +26,9 @@ var checks = []check{
 		"Files of some hundred bytes ask for GB by shapes without chunks, wide text, and chunks of zeros.",
 		[]suite{{"./store", "^TestFilesThatAskForTooMuch$", ""}}},
 	{"fuzz", "Any bytes are draws or an error, in 512 MB",
-		"Go's fuzzer makes 100,000 files for each of the readers of CSV, JSON, Zarr and checkpoints, in processes that may " +
-			"take 512 MB. What a reader takes is written and read again, alike.",
-		[]suite{{"./store/... ./draws ./infer", "^TestFuzz", ""}}},
+		"Go's fuzzer makes 100,000 files for each of the readers of CSV, JSON, Zarr, checkpoints and safetensors, in " +
+			"processes that may take 512 MB. What a reader takes is written and read again, alike.",
+		[]suite{{"./store/... ./draws ./infer ./models/nn/safetensors", "^TestFuzz", ""}}},
 	{"misuse", "Wrong arguments are errors",
 		"Every public function and method is called with one argument after the other nil, negative, huge, not a number, " +
 			"empty, or a function that panics, in processes of their own; then so are the methods of what it returns. A new " +

@@ -36,6 +36,12 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/models/nn/augment"
+	"github.com/kelvin-ppl/kelvin/models/nn/kernels"
+	"github.com/kelvin-ppl/kelvin/models/nn/layers"
+	"github.com/kelvin-ppl/kelvin/models/nn/networks"
+	"github.com/kelvin-ppl/kelvin/models/nn/safetensors"
+	"github.com/kelvin-ppl/kelvin/models/nn/weights"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -728,6 +734,7 @@ var rows = []row{
 	{"nn.SELU.Plan", nn.SELU.Plan},
 	{"nn.Same", nn.Same},
 	{"nn.Sequential.Build", nn.Sequential.Build},
+	{"nn.Sequential.Plan", nn.Sequential.Plan},
 	{"nn.Sigmoid.Plan", nn.Sigmoid.Plan},
 	{"nn.Softmax.Plan", nn.Softmax.Plan},
 	{"nn.Tanh.Plan", nn.Tanh.Plan},
@@ -735,6 +742,42 @@ var rows = []row{
 	{"nn.Uniform", nn.Uniform},
 	{"nn.XavierNormal", nn.XavierNormal},
 	{"nn.XavierUniform", nn.XavierUniform},
+	{"augment.Images.Apply", augment.Images.Apply},
+	{"augment.Images.Batches", augment.Images.Batches},
+	{"kernels.Dense.NNGP", kernels.Dense.NNGP},
+	{"kernels.Dense.NTK", kernels.Dense.NTK},
+	{"layers.Attention.Plan", layers.Attention.Plan},
+	{"layers.AvgPool2d.Plan", layers.AvgPool2d.Plan},
+	{"layers.BatchNorm.Plan", layers.BatchNorm.Plan},
+	{"layers.Direction", layers.Direction},
+	{"layers.FRN.Plan", layers.FRN.Plan},
+	{"layers.Fixup.Scheme", layers.Fixup.Scheme},
+	{"layers.FreezeMoments", layers.FreezeMoments},
+	{"layers.GELU.Plan", layers.GELU.Plan},
+	{"layers.GlobalAvgPool.Plan", layers.GlobalAvgPool.Plan},
+	{"layers.GroupLaplace", layers.GroupLaplace},
+	{"layers.LayerNorm.Plan", layers.LayerNorm.Plan},
+	{"layers.Position.Plan", layers.Position.Plan},
+	{"layers.Residual.Plan", layers.Residual.Plan},
+	{"layers.WeightNorm.Plan", layers.WeightNorm.Plan},
+	{"layers.WeightNormPrior", layers.WeightNormPrior},
+	{"networks.ResNet20.Build", networks.ResNet20.Build},
+	{"networks.ResNetPlusPlus.Build", networks.ResNetPlusPlus.Build},
+	{"networks.Transformer.Build", networks.Transformer.Build},
+	{"(*safetensors.Error).Error", (*safetensors.Error).Error},
+	{"(*safetensors.File).Close", (*safetensors.File).Close},
+	{"(*safetensors.File).Tensors", (*safetensors.File).Tensors},
+	{"(*safetensors.File).Values", (*safetensors.File).Values},
+	{"safetensors.Open", safetensors.Open},
+	{"safetensors.Read", safetensors.Read},
+	{"safetensors.Write", safetensors.Write},
+	{"(*weights.Adapter).Forward", (*weights.Adapter).Forward},
+	{"(*weights.Adapter).Init", (*weights.Adapter).Init},
+	{"(*weights.Adapter).Layout", (*weights.Adapter).Layout},
+	{"(*weights.Adapter).Merge", (*weights.Adapter).Merge},
+	{"weights.LoRA.Attach", weights.LoRA.Attach},
+	{"weights.Load", weights.Load},
+	{"weights.Save", weights.Save},
 	{"(*ppl.Ctx).Data", (*ppl.Ctx).Data},
 	{"(*ppl.Ctx).Density", (*ppl.Ctx).Density},
 	{"(*ppl.Ctx).Deterministic", (*ppl.Ctx).Deterministic},

@@ -162,7 +162,10 @@ func layerCases() []nntest.Case {
 			},
 		},
 		{Name: "softmax", Layers: nn.Sequential{nn.Linear{Out: 4}, nn.Softmax{}}, In: []int64{2, 3},
-			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array { return softmax(nntest.Linear(p, "0", x)) }},
+			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
+				return softmax(nntest.Linear(p, "0",
+					x))
+			}},
 		{Name: "log softmax", Layers: nn.Sequential{nn.Linear{Out: 4}, nn.LogSoftmax{}}, In: []int64{3},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return softmax(nntest.Linear(p, "0", x)).Each(math.Log)
@@ -237,7 +240,8 @@ func layerCases() []nntest.Case {
 			},
 			In: []int64{1, 6, 5},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
-				y := maxPool(nntest.Conv2d(p["0.weight"], p["0.bias"].Data, x, 1, 0, 1, false), 2, 2, 2, 2, 0, 0).Each(math.Tanh)
+				y := maxPool(nntest.Conv2d(p["0.weight"], p["0.bias"].Data, x, 1, 0, 1, false), 2, 2, 2, 2, 0,
+					0).Each(math.Tanh)
 				return nntest.Linear(p, "4", nntest.New([]int64{8}, y.Data))
 			},
 		},
@@ -272,7 +276,8 @@ func layerCases() []nntest.Case {
 				nn.Linear{Out: 2},
 			},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
-				c := conv1d(p["2.weight"], p["2.bias"].Data, transposed(embedding(p["0.weight"], x)), 1, 0, 1).Each(relu)
+				c := conv1d(p["2.weight"], p["2.bias"].Data, transposed(embedding(p["0.weight"], x)), 1, 0,
+					1).Each(relu)
 				return nntest.Linear(p, "7", last(lstm(p, "6", transposed(maxPool1d(c, 2, 2, 0)))))
 			}},
 	}

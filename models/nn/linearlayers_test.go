@@ -196,7 +196,8 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 		h := make([]float64, 3)
 		for j := range h {
 			h[j] = math.Tanh(
-				*at["a.weight"].At(int64(j), 0)*a[0] + *at["a.weight"].At(int64(j), 1)*a[1] + *at["a.bias"].At(int64(j)),
+				*at["a.weight"].At(int64(j), 0)*a[0] + *at["a.weight"].At(int64(j),
+					1)*a[1] + *at["a.bias"].At(int64(j)),
 			)
 		}
 		for c := range int64(2) {
@@ -211,7 +212,8 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 				*in.At(j, k) += a[j] * a[k]
 				*hidden.At(j, k) += h[j] * h[k]
 				for c := range int64(2) {
-					*out.At(j, k) += *at["b.weight"].At(c, j) * (1 - h[j]*h[j]) * *at["b.weight"].At(c, k) * (1 - h[k]*h[k]) / variance
+					*out.At(j, k) += *at["b.weight"].At(c, j) * (1 - h[j]*h[j]) * *at["b.weight"].At(c,
+						k) * (1 - h[k]*h[k]) / variance
 				}
 			}
 		}

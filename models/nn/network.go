@@ -60,8 +60,9 @@ func (s Sequential) Build(in ...int64) (*Network, error) {
 		for _, p := range at.Params {
 			p = p.in(at.name, at.kind)
 			shapes[p.Name] = p.Shape
-			sites[p.Name] = Site{Layer: p.Layer, Kind: p.Kind, FanIn: p.FanIn, FanOut: p.FanOut, Bias: p.Bias, Table: p.Table,
-				Gain: p.Gain, Branch: p.Branch, Default: p.Default}
+			sites[p.Name] = Site{Layer: p.Layer, Kind: p.Kind, FanIn: p.FanIn, FanOut: p.FanOut, Bias: p.Bias,
+				Table: p.Table,
+				Gain:  p.Gain, Branch: p.Branch, Default: p.Default}
 			order = append(order, p.Name)
 		}
 	}
@@ -142,8 +143,8 @@ type Run struct {
 	// as in torch.Tensor{}, is the output itself. [Network.ForwardLinear] is for linear layers, and does not compute them
 	// before.
 	Hook func(name string, input, output torch.Tensor) torch.Tensor
-	// Observe is called by layers with what they take from the data at hand, by the name of a site that would hold it: the
-	// moments of batch normalisation.
+	// Observe is called by layers with what they take from the data at hand, by the name of a site that would hold
+	// it: the moments of batch normalisation.
 	Observe func(site string, value torch.Tensor)
 	// Values take the place of sites of the point, by name and in their shapes: adapted weights.
 	Values map[string]torch.Tensor
@@ -316,7 +317,8 @@ func (n *Network) checkValues(values map[string]torch.Tensor) error {
 			return &infer.ModelError{Name: name, What: "site", Have: n.layout.Names()}
 		}
 		if have := v.Shape(); !slices.Equal(have, site.Shape) {
-			return fmt.Errorf("nn: the value of site %q has shape %v: expected %v: %w", name, have, site.Shape, infer.ErrConfig)
+			return fmt.Errorf("nn: the value of site %q has shape %v: expected %v: %w", name, have, site.Shape,
+				infer.ErrConfig)
 		}
 	}
 	return nil

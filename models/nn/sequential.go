@@ -55,7 +55,8 @@ func (s Sequential) layers(in []int64) (layers []layer, out []int64, err error) 
 			return nil, nil, fmt.Errorf("nn: layer %q is nil: %w", at.name, infer.ErrConfig)
 		}
 		if at.name == "" {
-			return nil, nil, fmt.Errorf("nn: layer %d (%s) has the name %q: expected one that is not empty: %w", i, at.kind,
+			return nil, nil, fmt.Errorf("nn: layer %d (%s) has the name %q: expected one that is not empty: %w", i,
+				at.kind,
 				at.name, infer.ErrConfig)
 		}
 		if slices.ContainsFunc(layers, func(other layer) bool { return other.name == at.name }) {

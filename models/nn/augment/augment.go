@@ -89,7 +89,8 @@ func (o Images) apply(images torch.Tensor, source *torch.Source) (torch.Tensor, 
 
 func (o Images) check() error {
 	if o.Pad < 0 || o.Pad > 1<<20 {
-		return &infer.FieldError{Type: "augment.Images", Field: "Pad", Value: o.Pad, Allowed: "it must be from 0 to 2^20"}
+		return &infer.FieldError{Type: "augment.Images", Field: "Pad", Value: o.Pad,
+			Allowed: "it must be from 0 to 2^20"}
 	}
 	return nil
 }

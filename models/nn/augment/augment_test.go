@@ -72,7 +72,8 @@ func TestChangesAreUniform(t *testing.T) {
 // A resumed run sees the changes that a run in one piece sees.
 func TestBatchesAreAFunctionOfThePosition(t *testing.T) {
 	const n = 12
-	data := infer.Batch{"x": nntest.Tensor(nntest.Normals(1, n*6), n, 1, 2, 3), "y": nntest.Tensor(nntest.Normals(2, n), n)}
+	data := infer.Batch{"x": nntest.Tensor(nntest.Normals(1, n*6), n, 1, 2, 3), "y": nntest.Tensor(nntest.Normals(2,
+		n), n)}
 	make := func(seed uint64) infer.Batches {
 		inner := nntest.Must(infer.Minibatches(data, infer.MinibatchOptions{Size: 4, Seed: 9}))
 		return nntest.Must(augment.Images{Flip: true, Pad: 1}.Batches(inner, "x", seed))

@@ -36,7 +36,8 @@ func (l Attention) Plan(in []int64) (nn.Plan, error) {
 		heads = 1
 	}
 	if heads < 1 || features%heads != 0 {
-		return nn.Plan{}, fieldError("Attention", "Heads", l.Heads, fmt.Sprintf("it must divide the %d features", features))
+		return nn.Plan{}, fieldError("Attention", "Heads", l.Heads, fmt.Sprintf("it must divide the %d features",
+			features))
 	}
 	plan := nn.Plan{Out: in}
 	linear, err := nn.Linear{Out: features, NoBias: l.NoBias}.Plan(in)
@@ -72,7 +73,8 @@ func (l Attention) Plan(in []int64) (nn.Plan, error) {
 // future is −∞ above the diagonal and 0 elsewhere, in the type and on the device of x.
 func future(x torch.Tensor, steps int64) torch.Tensor {
 	dtype, device := torch.Must(torch.DTypeOfTensor(x.T())), torch.Must(torch.DeviceOf(x.T()))
-	never := ts.MustFull([]int64{steps, steps}, ts.FloatScalar(math.Inf(-1)), gotch.Double, gotch.CPU).MustTriu(1, false)
+	never := ts.MustFull([]int64{steps, steps}, ts.FloatScalar(math.Inf(-1)), gotch.Double, gotch.CPU).MustTriu(1,
+		false)
 	return torch.Of(torch.Must(torch.To(never, device, dtype)))
 }
 

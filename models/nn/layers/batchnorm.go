@@ -90,7 +90,8 @@ func FreezeMoments(batch, frozen *nn.Network, p infer.Params, x torch.Tensor) (i
 					v = p.Get(site.Name)
 				}
 				if int(v.Numel()) != site.Size {
-					return fmt.Errorf("site %q has shape %v: expected %v: %w", site.Name, v.Shape(), site.Shape, infer.ErrLayout)
+					return fmt.Errorf("site %q has shape %v: expected %v: %w", site.Name, v.Shape(), site.Shape,
+						infer.ErrLayout)
 				}
 				parts = append(parts, v.Reshape(-1).T())
 			}

@@ -23,7 +23,8 @@ import (
 // Kalchbrenner 2019, with scale 5). The length is Gamma(d, scale). At θ = 0 its gradient is taken as 0.
 func GroupLaplace(scale float64) (nn.Law, error) {
 	if !(scale > 0) || math.IsInf(scale, 1) {
-		return nn.Law{}, fmt.Errorf("layers.GroupLaplace: the scale is %v: it must be greater than 0 and finite: %w", scale,
+		return nn.Law{}, fmt.Errorf("layers.GroupLaplace: the scale is %v: it must be greater than 0 and finite: %w",
+			scale,
 			infer.ErrConfig)
 	}
 	return nn.Law{Rows: groupLaplace{scale}}, nil
@@ -90,7 +91,8 @@ func lengthsOf(d float64) lengths {
 		return t.(lengths)
 	}
 	log := func(r float64) float64 { s := r*r - 1; return (d-1)*math.Log(r) - d/2*s*s }
-	// At the mode (d−1)/r = 2 d r (r² − 1). The width is ten standard deviations of the normal law with the curvature there.
+	// At the mode (d−1)/r = 2 d r (r² − 1). The width is ten standard deviations of the normal law with the curvature
+	// there.
 	mode := math.Sqrt((1 + math.Sqrt(1+2*(d-1)/d)) / 2)
 	width := 10 / math.Sqrt((d-1)/(mode*mode)+d*(6*mode*mode-2))
 	low, high := max(0, mode-width), mode+width

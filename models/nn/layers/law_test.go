@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/integrate/quad"
 
+	"github.com/sugarme/gotch/ts"
+
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // ofRows is the network with one site "0.weight" [rows, d].
@@ -56,8 +57,8 @@ func TestRowLawsHaveMassOne(t *testing.T) {
 	}
 }
 
-// The log density of a row is what the formula says, up to a constant that is the same for all rows, in a prior that has
-// laws of elements too; the gradient is that of the formula, mapped as well.
+// The log density of a row is what the formula says, up to a constant that is the same for all rows, in a prior that
+// has laws of elements too; the gradient is that of the formula, mapped as well.
 func TestRowLawsInAPrior(t *testing.T) {
 	net := nntest.Build(t, nn.Sequential{nn.Linear{Out: 2}}, 3)
 	const scale, d = 0.7, 3.0
@@ -89,8 +90,8 @@ func TestRowLawsInAPrior(t *testing.T) {
 					sum -= b * b / 8
 					gradient = append(gradient, -b/4)
 				}
-				for _, row := range rows(s["0.weight"], 2) {
-					r := math.Sqrt(meanSquare(row) * d)
+				for _, row := range nntest.Rows(s["0.weight"], 2) {
+					r := math.Sqrt(nntest.MeanSquare(row) * d)
 					sum += c.f(r)
 					for _, v := range row {
 						gradient = append(gradient, c.dif(r)*v/r)
@@ -154,13 +155,15 @@ func TestRowLawsDraw(t *testing.T) {
 	}
 }
 
-// Fixup's standard deviations, for two branches of two and three weights: L = 2, and L^(−1/(2m−2)) is 1/√2 and 2^(−1/4).
+// Fixup's standard deviations, for two branches of two and three weights: L = 2, and L^(−1/(2m−2)) is 1/√2 and
+// 2^(−1/4).
 func TestFixup(t *testing.T) {
 	net := nntest.Build(t, nn.Sequential{
 		nn.Named("stem", nn.Linear{Out: 8}),
 		layers.Residual{Body: nn.Sequential{nn.Linear{Out: 8}, nn.ReLU{}, nn.Linear{Out: 8}}},
 		layers.Residual{Body: nn.Sequential{
-			layers.WeightNorm{Layer: nn.Linear{Out: 8}}, layers.WeightNorm{Layer: nn.Linear{Out: 8}}, layers.LayerNorm{},
+			layers.WeightNorm{Layer: nn.Linear{Out: 8}}, layers.WeightNorm{Layer: nn.Linear{Out: 8}},
+			layers.LayerNorm{},
 			layers.WeightNorm{Layer: nn.Linear{Out: 8}},
 		}},
 		nn.Named("output", nn.Linear{Out: 2}),
@@ -172,7 +175,8 @@ func TestFixup(t *testing.T) {
 		{layers.Fixup{Output: "output"}, map[string]nn.Law{
 			"stem.weight": nn.Normal(0.25), "stem.bias": nn.Constant(0), "output.weight": nn.Constant(0),
 			"1.body.0.weight": nn.Normal(math.Sqrt2 / math.Sqrt(8) / math.Sqrt2), "1.body.2.weight": nn.Constant(0),
-			"2.body.0.direction": nn.Normal(1 / math.Sqrt(8)), "2.body.0.scale": nn.Constant(math.Sqrt2 * math.Pow(2, -0.25)),
+			"2.body.0.direction": nn.Normal(1 / math.Sqrt(8)), "2.body.0.scale": nn.Constant(math.Sqrt2 * math.Pow(2,
+				-0.25)),
 			"2.body.2.scale": nn.Constant(1), "2.body.3.scale": nn.Constant(0),
 		}},
 		{layers.Fixup{Gain: 1, Last: 0.1}, map[string]nn.Law{
@@ -186,7 +190,10 @@ func TestFixup(t *testing.T) {
 			if want, ok := c.want[s.Name]; ok {
 				kind, value, _ := strings.Cut(want.String(), "(")
 				haveKind, haveValue, _ := strings.Cut(laws[i].String(), "(")
-				number := func(s string) float64 { return nntest.Must(strconv.ParseFloat(strings.TrimSuffix(s, ")"), 64)) }
+				number := func(s string) float64 {
+					return nntest.Must(strconv.ParseFloat(strings.TrimSuffix(s, ")"),
+						64))
+				}
 				assert.Equal(t, kind, haveKind, s.Name)
 				assert.InDelta(t, number(value), number(haveValue), 1e-15, s.Name)
 			}
@@ -199,7 +206,8 @@ func TestFixup(t *testing.T) {
 		x := nntest.New([]int64{32}, nntest.Normals(2, 32))
 		s := nntest.Sites(p)
 		want := nntest.Linear(s, "output", nntest.Linear(s, "stem", x))
-		nntest.CloseTo(t, want.Data, nntest.Values(net.Forward(p, torch.Of(nntest.Tensor(x.Data, 32)))), 1e-12, "identity")
+		nntest.CloseTo(t, want.Data, nntest.Values(net.Forward(p, torch.Of(nntest.Tensor(x.Data, 32)))), 1e-12,
+			"identity")
 	})
 }
 
@@ -212,10 +220,12 @@ func TestErrors(t *testing.T) {
 	}{
 		{"layers.Residual: Body is []: it must have a layer at least", layers.Residual{}, []int64{2}},
 		{"the body makes [3] and the shortcut [2]: expected one shape", layers.Residual{Body: linear}, []int64{2}},
-		{`body: nn: layer "0" (Linear): nn.Linear: Out is 0`, layers.Residual{Body: nn.Sequential{nn.Linear{}}}, []int64{2}},
+		{`body: nn: layer "0" (Linear): nn.Linear: Out is 0`, layers.Residual{Body: nn.Sequential{nn.Linear{}}},
+			[]int64{2}},
 		{"layers.WeightNorm: Layer is nil", layers.WeightNorm{}, []int64{2}},
 		{"the layer nn.Tanh has no weight of rows", layers.WeightNorm{Layer: nn.Tanh{}}, []int64{2}},
-		{"the layer nn.Embedding has no weight of rows", layers.WeightNorm{Layer: nn.Embedding{Num: 2, Dim: 3}}, []int64{2}},
+		{"the layer nn.Embedding has no weight of rows", layers.WeightNorm{Layer: nn.Embedding{Num: 2, Dim: 3}},
+			[]int64{2}},
 		{"inputs have shape []: expected [..., features]", layers.LayerNorm{}, nil},
 		{"layers.LayerNorm: Epsilon is -1: it must be greater than 0", layers.LayerNorm{Epsilon: -1}, []int64{2}},
 		{"layers.FRN: Epsilon is NaN", layers.FRN{Epsilon: math.NaN()}, []int64{2, 3}},

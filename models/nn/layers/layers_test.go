@@ -12,113 +12,13 @@ import (
 
 type array = nntest.Array
 
-func gelu(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }
-
-// rows are the parts of equal length, without copies.
-func rows(x array, n int) [][]float64 {
-	var out [][]float64
-	for i := 0; i < len(x.Data); i += len(x.Data) / n {
-		out = append(out, x.Data[i:i+len(x.Data)/n])
-	}
-	return out
-}
-
-func mean(x []float64) (m float64) {
-	for _, v := range x {
-		m += v / float64(len(x))
-	}
-	return m
-}
-
-// meanSquare is the mean square.
-func meanSquare(x []float64) (m float64) {
-	for _, v := range x {
-		m += v * v / float64(len(x))
-	}
-	return m
-}
-
-// perRow is f of the elements of each row, with the row's number.
-func perRow(x array, n int, f func(i int, row []float64) func(v float64) float64) array {
-	y := nntest.Zeros(x.Shape...)
-	out := rows(y, n)
-	for i, row := range rows(x, n) {
-		g := f(i, row)
-		for j, v := range row {
-			out[i][j] = g(v)
-		}
-	}
-	return y
-}
-
-func sum(x, y array) array {
-	z := nntest.Zeros(x.Shape...)
-	for i := range z.Data {
-		z.Data[i] = x.Data[i] + y.Data[i]
-	}
-	return z
-}
-
-func layerNorm(p map[string]array, name string, x array) array {
-	features := int(x.Shape[len(x.Shape)-1])
-	y := nntest.Zeros(x.Shape...)
-	for i, v := range x.Data {
-		row := x.Data[i/features*features : (i/features+1)*features]
-		m := mean(row)
-		variance := meanSquare(row) - m*m
-		y.Data[i] = (v-m)/math.Sqrt(variance+1e-5)*p[name+".scale"].Data[i%features] + p[name+".bias"].Data[i%features]
-	}
-	return y
-}
-
-// attention is a loop over heads, steps and what each step sees.
-func attention(p map[string]array, name string, x array, heads int64, causal bool) array {
-	q, k, v := nntest.Linear(p, name+".query", x), nntest.Linear(p, name+".key", x), nntest.Linear(p, name+".value", x)
-	steps, features := x.Shape[0], x.Shape[1]
-	size := features / heads
-	y := nntest.Zeros(steps, features)
-	for h := range heads {
-		for t := range steps {
-			var total float64
-			sum := make([]float64, size)
-			for s := range steps {
-				if causal && s > t {
-					continue
-				}
-				var score float64
-				for i := h * size; i < (h+1)*size; i++ {
-					score += *q.At(t, i) * *k.At(s, i)
-				}
-				w := math.Exp(score / math.Sqrt(float64(size)))
-				total += w
-				for i := range sum {
-					sum[i] += w * *v.At(s, h*size+int64(i))
-				}
-			}
-			for i := range sum {
-				*y.At(t, h*size+int64(i)) = sum[i] / total
-			}
-		}
-	}
-	return nntest.Linear(p, name+".output", y)
-}
-
-// normed is the weight of a direction and a scale.
-func normed(p map[string]array, name string) array {
-	v := p[name+".direction"]
-	return perRow(v, int(v.Shape[0]), func(i int, row []float64) func(float64) float64 {
-		length := math.Sqrt(meanSquare(row) * float64(len(row)))
-		return func(x float64) float64 { return x / length * p[name+".scale"].Data[i] }
-	})
-}
-
 func cases() []nntest.Case {
 	conv := func(p map[string]array, name string, x array, stride, padding int64) array {
 		return nntest.Conv2d(p[name+".weight"], p[name+".bias"].Data, x, stride, padding, 1, false)
 	}
 	frn := func(p map[string]array, name string, x array) array {
-		return perRow(x, int(x.Shape[0]), func(i int, row []float64) func(float64) float64 {
-			size := math.Sqrt(meanSquare(row) + 1e-6)
+		return nntest.PerRow(x, int(x.Shape[0]), func(i int, row []float64) func(float64) float64 {
+			size := math.Sqrt(nntest.MeanSquare(row) + 1e-6)
 			return func(v float64) float64 {
 				return math.Max(p[name+".scale"].Data[i]*v/size+p[name+".bias"].Data[i], p[name+".threshold"].Data[i])
 			}
@@ -139,9 +39,12 @@ func cases() []nntest.Case {
 	}
 	return []nntest.Case{
 		{Name: "gelu", Layers: nn.Sequential{nn.Linear{Out: 4}, layers.GELU{}}, In: []int64{3},
-			Want: func(p map[string]array, x array) array { return nntest.Linear(p, "0", x).Each(gelu) }},
+			Want: func(p map[string]array, x array) array { return nntest.Linear(p, "0", x).Each(nntest.GELU) }},
 		{Name: "layer norm", Layers: nn.Sequential{nn.Linear{Out: 5}, layers.LayerNorm{}}, In: []int64{2, 3},
-			Want: func(p map[string]array, x array) array { return layerNorm(p, "1", nntest.Linear(p, "0", x)) }},
+			Want: func(p map[string]array, x array) array {
+				return nntest.LayerNorm(p, "1", nntest.Linear(p, "0",
+					x))
+			}},
 		{
 			Name:   "filter response norm",
 			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, layers.FRN{}},
@@ -150,12 +53,13 @@ func cases() []nntest.Case {
 			Want:   func(p map[string]array, x array) array { return frn(p, "1", conv(p, "0", x, 1, 0)) },
 		},
 		{
-			Name:   "batch norm with moments of its own",
-			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, nn.Named("norm", layers.BatchNorm{Epsilon: 8}), nn.Tanh{}},
-			In:     []int64{2, 4, 3},
+			Name: "batch norm with moments of its own",
+			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, nn.Named("norm", layers.BatchNorm{Epsilon: 8}),
+				nn.Tanh{}},
+			In: []int64{2, 4, 3},
 			Want: func(p map[string]array, x array) array {
 				y := conv(p, "0", x, 1, 0)
-				return perRow(y, 3, func(i int, _ []float64) func(float64) float64 {
+				return nntest.PerRow(y, 3, func(i int, _ []float64) func(float64) float64 {
 					return func(v float64) float64 {
 						at := func(name string) float64 { return p["norm."+name].Data[i] }
 						return math.Tanh((v-at("mean"))/math.Sqrt(at("variance")+8)*at("scale") + at("bias"))
@@ -176,8 +80,9 @@ func cases() []nntest.Case {
 			In: []int64{3},
 			Want: func(p map[string]array, x array) array {
 				h := nntest.Linear(p, "0.body.0", x).Each(math.Tanh)
-				x = sum(x, sum(h, nntest.Linear(p, "0.body.2.body.inner", h)))
-				return sum(nntest.Linear(p, "wider.body.0", x).Each(math.Tanh), nntest.Linear(p, "wider.shortcut.0", x))
+				x = nntest.Plus(x, nntest.Plus(h, nntest.Linear(p, "0.body.2.body.inner", h)))
+				return nntest.Plus(nntest.Linear(p, "wider.body.0", x).Each(math.Tanh), nntest.Linear(p,
+					"wider.shortcut.0", x))
 			},
 		},
 		{
@@ -185,16 +90,17 @@ func cases() []nntest.Case {
 			Layers: nn.Sequential{layers.WeightNorm{Layer: nn.Linear{Out: 4}}, nn.Tanh{}},
 			In:     []int64{3},
 			Want: func(p map[string]array, x array) array {
-				w := map[string]array{"0.weight": normed(p, "0"), "0.bias": p["0.bias"]}
+				w := map[string]array{"0.weight": nntest.WeightNorm(p, "0"), "0.bias": p["0.bias"]}
 				return nntest.Linear(w, "0", x).Each(math.Tanh)
 			},
 		},
 		{
-			Name:   "weight norm of conv2d",
-			Layers: nn.Sequential{layers.WeightNorm{Layer: nn.Conv2d{Out: 3, Kernel: 3, Padding: 1, Stride: 2, NoBias: true}}},
-			In:     []int64{2, 5, 4},
+			Name: "weight norm of conv2d",
+			Layers: nn.Sequential{layers.WeightNorm{Layer: nn.Conv2d{Out: 3, Kernel: 3, Padding: 1, Stride: 2,
+				NoBias: true}}},
+			In: []int64{2, 5, 4},
 			Want: func(p map[string]array, x array) array {
-				return nntest.Conv2d(normed(p, "0"), nil, x, 2, 1, 1, false)
+				return nntest.Conv2d(nntest.WeightNorm(p, "0"), nil, x, 2, 1, 1, false)
 			},
 		},
 		{
@@ -217,8 +123,8 @@ func cases() []nntest.Case {
 			In:     []int64{1, 4, 3},
 			Want: func(p map[string]array, x array) array {
 				y := nntest.Zeros(3)
-				for i, row := range rows(conv(p, "0", x, 1, 0).Each(math.Tanh), 3) {
-					y.Data[i] = mean(row)
+				for i, row := range nntest.Rows(conv(p, "0", x, 1, 0).Each(math.Tanh), 3) {
+					y.Data[i] = nntest.Mean(row)
 				}
 				return y
 			},
@@ -227,14 +133,14 @@ func cases() []nntest.Case {
 			Name:   "attention",
 			Layers: nn.Sequential{layers.Attention{Heads: 2}},
 			In:     []int64{5, 4},
-			Want:   func(p map[string]array, x array) array { return attention(p, "0", x, 2, false) },
+			Want:   func(p map[string]array, x array) array { return nntest.Attention(p, "0", x, 2, false) },
 		},
 		{
 			Name:   "causal attention with positions",
 			Layers: nn.Sequential{layers.Position{}, layers.Attention{Causal: true, NoBias: true}},
 			In:     []int64{4, 3},
 			Want: func(p map[string]array, x array) array {
-				return attention(p, "1", sum(x, p["0.weight"]), 1, true)
+				return nntest.Attention(p, "1", nntest.Plus(x, p["0.weight"]), 1, true)
 			},
 		},
 		{
@@ -242,7 +148,8 @@ func cases() []nntest.Case {
 			Layers: nn.Sequential{
 				nn.Embedding{Num: 7, Dim: 4},
 				layers.Residual{Body: nn.Sequential{layers.LayerNorm{}, layers.Attention{Heads: 2, Causal: true}}},
-				layers.Residual{Body: nn.Sequential{layers.LayerNorm{}, nn.Linear{Out: 6}, layers.GELU{}, nn.Linear{Out: 4}}},
+				layers.Residual{Body: nn.Sequential{layers.LayerNorm{}, nn.Linear{Out: 6}, layers.GELU{},
+					nn.Linear{Out: 4}}},
 			},
 			In:     []int64{5},
 			Tokens: 7,
@@ -251,9 +158,9 @@ func cases() []nntest.Case {
 				for i, v := range x.Data {
 					copy(h.Data[4*i:4*i+4], p["0.weight"].Data[4*int(v):])
 				}
-				h = sum(h, attention(p, "1.body.1", layerNorm(p, "1.body.0", h), 2, true))
-				inner := nntest.Linear(p, "2.body.1", layerNorm(p, "2.body.0", h)).Each(gelu)
-				return sum(h, nntest.Linear(p, "2.body.3", inner))
+				h = nntest.Plus(h, nntest.Attention(p, "1.body.1", nntest.LayerNorm(p, "1.body.0", h), 2, true))
+				inner := nntest.Linear(p, "2.body.1", nntest.LayerNorm(p, "2.body.0", h)).Each(nntest.GELU)
+				return nntest.Plus(h, nntest.Linear(p, "2.body.3", inner))
 			},
 		},
 	}
@@ -317,10 +224,10 @@ func TestBatchNormOfTheBatch(t *testing.T) {
 					channel = append(channel, v)
 				}
 			}
-			m := mean(channel)
+			m := nntest.Mean(channel)
 			scale, v := moments["last.scale"].Data[c], moments["last.variance"].Data[c]
 			nntest.CloseTo(t, []float64{moments["last.bias"].Data[c], scale * scale * v / (v + 0.5)},
-				[]float64{m, meanSquare(channel) - m*m}, 1e-12, "moments of the outputs")
+				[]float64{m, nntest.MeanSquare(channel) - m*m}, 1e-12, "moments of the outputs")
 		}
 		nntest.CloseTo(t, values, nntest.Values(frozen.Forward(at, x)), 1e-12, "frozen")
 		one := frozen.Forward(at, x.At(2))

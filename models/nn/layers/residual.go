@@ -35,7 +35,8 @@ func (l Residual) Plan(in []int64) (nn.Plan, error) {
 		return nn.Plan{}, fmt.Errorf("shortcut: %w", err)
 	}
 	if !slices.Equal(body.Out, shortcut.Out) {
-		return nn.Plan{}, fmt.Errorf("the body makes %v and the shortcut %v: expected one shape: %w", body.Out, shortcut.Out,
+		return nn.Plan{}, fmt.Errorf("the body makes %v and the shortcut %v: expected one shape: %w", body.Out,
+			shortcut.Out,
 			infer.ErrConfig)
 	}
 	count := len(body.Params)

@@ -25,13 +25,15 @@ type WeightNorm struct {
 // Plan takes the weight out of the layer's.
 func (l WeightNorm) Plan(in []int64) (nn.Plan, error) {
 	if l.Layer == nil {
-		return nn.Plan{}, fieldError("WeightNorm", "Layer", "nil", "it must be a layer with a weight, such as nn.Linear")
+		return nn.Plan{}, fieldError("WeightNorm", "Layer", "nil",
+			"it must be a layer with a weight, such as nn.Linear")
 	}
 	inner, err := l.Layer.Plan(in)
 	if err != nil {
 		return nn.Plan{}, err
 	}
-	at := slices.IndexFunc(inner.Params, func(p nn.Param) bool { return p.Name == "weight" && len(p.Shape) > 1 && !p.Table })
+	at := slices.IndexFunc(inner.Params,
+		func(p nn.Param) bool { return p.Name == "weight" && len(p.Shape) > 1 && !p.Table })
 	if at < 0 {
 		return nn.Plan{}, fmt.Errorf("the layer %T has no weight of rows: expected one such as nn.Linear: %w", l.Layer,
 			infer.ErrConfig)

@@ -9,13 +9,13 @@ import (
 )
 
 // size is the value of a field whose zero value is its default.
-func size(kind, field string, value, byDefault int64) (int64, error) {
+func size(kind, field string, value, byDefault, most int64) (int64, error) {
 	if value == 0 {
 		return byDefault, nil
 	}
-	if value < 0 || value > 1<<24 {
+	if value < 0 || value > most {
 		return 0, &infer.FieldError{Type: "networks." + kind, Field: field, Value: value,
-			Allowed: fmt.Sprintf("it must be from 1 to 2^24, or 0 for the default, %d", byDefault)}
+			Allowed: fmt.Sprintf("it must be from 1 to %d, or 0 for the default, %d", most, byDefault)}
 	}
 	return value, nil
 }
@@ -26,8 +26,8 @@ type sizes struct {
 	err  error
 }
 
-func (s *sizes) fill(field string, value *int64, byDefault int64) {
-	v, err := size(s.kind, field, *value, byDefault)
+func (s *sizes) fill(field string, value *int64, byDefault, most int64) {
+	v, err := size(s.kind, field, *value, byDefault, most)
 	if err != nil && s.err == nil {
 		s.err = err
 	}

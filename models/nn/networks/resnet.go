@@ -9,12 +9,12 @@ import (
 )
 
 // ResNet20 is the residual network for images [Channels, Size, Size] of He et al. 2016 in the form of Keras's example,
-// as Wenzel et al. 2020 use it for CIFAR-10: three stages of blocks of two convolutions of 3 by 3, each with a bias, Norm
-// and ReLU, where the stages have Filters, 2 Filters and 4 Filters, and the second and third begin with a stride of 2
-// and a shortcut by a convolution of 1 by 1. Outputs are logits.
+// as Wenzel et al. 2020 use it for CIFAR-10: three stages of blocks of two convolutions of 3 by 3, each with a bias,
+// Norm and ReLU, where the stages have Filters, 2 Filters and 4 Filters, and the second and third begin with a stride
+// of 2 and a shortcut by a convolution of 1 by 1. Outputs are logits.
 //
-// With all defaults it has 274 442 parameters, as Keras counts them: 273 066, and 1 376 means and variances. (Padding is
-// the same at both edges, as in PyTorch; Keras pads strides at one.)
+// With all defaults it has 274 442 parameters, as Keras counts them: 273 066, and 1 376 means and variances. (Padding
+// is the same at both edges, as in PyTorch; Keras pads strides at one.)
 type ResNet20 struct {
 	Channels int64 // 0 means 3
 	Size     int64 // 0 means 32
@@ -29,11 +29,11 @@ type ResNet20 struct {
 // Build checks the sizes. The layers are called "stem", "stage_1_block_1" and so on, and "output".
 func (c ResNet20) Build() (*nn.Network, error) {
 	s := sizes{kind: "ResNet20"}
-	s.fill("Channels", &c.Channels, 3)
-	s.fill("Size", &c.Size, 32)
-	s.fill("Filters", &c.Filters, 16)
-	s.fill("Depth", &c.Depth, 20)
-	s.fill("Classes", &c.Classes, 10)
+	s.fill("Channels", &c.Channels, 3, 1<<24)
+	s.fill("Size", &c.Size, 32, 1<<24)
+	s.fill("Filters", &c.Filters, 16, 1<<24)
+	s.fill("Depth", &c.Depth, 20, 1202)
+	s.fill("Classes", &c.Classes, 10, 1<<24)
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -62,8 +62,10 @@ func (c ResNet20) Build() (*nn.Network, error) {
 				filters, stride = 2*filters, 2
 				shortcut = nn.Sequential{nn.Conv2d{Out: filters, Kernel: 1, Stride: 2}}
 			}
-			sum := layers.Residual{Body: append(activate(conv(filters, stride)), conv(filters, 1)...), Shortcut: shortcut}
-			net = append(net, nn.Named(fmt.Sprintf("stage_%d_block_%d", stage+1, block+1), nn.Sequential{sum, nn.ReLU{}}))
+			sum := layers.Residual{Body: append(activate(conv(filters, stride)), conv(filters, 1)...),
+				Shortcut: shortcut}
+			net = append(net, nn.Named(fmt.Sprintf("stage_%d_block_%d", stage+1, block+1), nn.Sequential{sum,
+				nn.ReLU{}}))
 		}
 	}
 	net = append(net, layers.GlobalAvgPool{}, nn.Named("output", nn.Linear{Out: c.Classes}))
@@ -71,12 +73,12 @@ func (c ResNet20) Build() (*nn.Network, error) {
 }
 
 // ResNetPlusPlus is the residual network without batch normalisation of Heek and Kalchbrenner 2019 (ATMC): SELU before
-// each convolution, and [layers.WeightNorm] on every weight. The paper leaves the diagram of its block out; here a block
-// of two convolutions adds to what comes in, and a shortcut that changes the shape is a convolution of 1 by 1. Outputs
-// are logits.
+// each convolution, and [layers.WeightNorm] on every weight. The paper leaves the diagram of its block out; here a
+// block of two convolutions adds to what comes in, and a shortcut that changes the shape is a convolution of 1 by 1.
+// Outputs are logits.
 //
-// Its prior is layers.WeightNormPrior(5). Start it by layers.Fixup{Gain: 1, Last: 0.1}: SELU needs no gain, and the last
-// lengths of a branch are small; the paper does not say how small.
+// Its prior is layers.WeightNormPrior(5). Start it by layers.Fixup{Gain: 1, Last: 0.1}: SELU needs no gain, and the
+// last lengths of a branch are small; the paper does not say how small.
 type ResNetPlusPlus struct {
 	Channels int64 // 0 means 3
 	Size     int64 // 0 means 32
@@ -88,11 +90,11 @@ type ResNetPlusPlus struct {
 // Build checks the sizes. The layers are called "stem", "stage_1_block_1" and so on, and "output".
 func (c ResNetPlusPlus) Build() (*nn.Network, error) {
 	s := sizes{kind: "ResNetPlusPlus"}
-	s.fill("Channels", &c.Channels, 3)
-	s.fill("Size", &c.Size, 32)
-	s.fill("Filters", &c.Filters, 32)
-	s.fill("Depth", &c.Depth, 56)
-	s.fill("Classes", &c.Classes, 10)
+	s.fill("Channels", &c.Channels, 3, 1<<24)
+	s.fill("Size", &c.Size, 32, 1<<24)
+	s.fill("Filters", &c.Filters, 32, 1<<24)
+	s.fill("Depth", &c.Depth, 56, 1202)
+	s.fill("Classes", &c.Classes, 10, 1<<24)
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -124,7 +126,7 @@ func (c ResNetPlusPlus) Build() (*nn.Network, error) {
 
 // blocksOf is k of a depth 6 k + 2.
 func blocksOf(kind string, depth int64) (int64, error) {
-	if depth < 8 || (depth-2)%6 != 0 || depth > 1202 {
+	if depth < 8 || (depth-2)%6 != 0 {
 		return 0, &infer.FieldError{Type: "networks." + kind, Field: "Depth", Value: depth,
 			Allowed: "it must be 6 k + 2 with k from 1 to 200, such as 20"}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 )
 
-// Transformer is a causal language model with normalisation before each branch (Vaswani et al. 2017; Xiong et al. 2020):
-// tokens [Length] become the logits of the token that follows each, [Length, Vocab]. A block is
+// Transformer is a causal language model with normalisation before each branch (Vaswani et al. 2017; Xiong et al.
+// 2020): tokens [Length] become the logits of the token that follows each, [Length, Vocab]. A block is
 //
 //	x ← x + attention(norm(x)),   x ← x + W₂ GELU(W₁ norm(x) + b₁) + b₂
 //
@@ -16,7 +16,7 @@ import (
 //
 //	V D + T D + L (4 D + 4 (D² + D) + 2 D H + H + D) + 2 D + D V + V
 //
-// parameters: 826 688 with all defaults.
+// parameters: 834 400 with all defaults.
 type Transformer struct {
 	Vocab  int64 // 0 means 96, the printable characters and the line feed
 	Length int64 // 0 means 128
@@ -30,12 +30,12 @@ type Transformer struct {
 // weights of attention are "block_1.0.body.1.query.weight", and so on.
 func (c Transformer) Build() (*nn.Network, error) {
 	s := sizes{kind: "Transformer"}
-	s.fill("Vocab", &c.Vocab, 96)
-	s.fill("Length", &c.Length, 128)
-	s.fill("Width", &c.Width, 128)
-	s.fill("Heads", &c.Heads, 4)
-	s.fill("Blocks", &c.Blocks, 4)
-	s.fill("Hidden", &c.Hidden, 4*c.Width)
+	s.fill("Vocab", &c.Vocab, 96, 1<<24)
+	s.fill("Length", &c.Length, 128, 1<<24)
+	s.fill("Width", &c.Width, 128, 1<<24)
+	s.fill("Heads", &c.Heads, 4, 1<<24)
+	s.fill("Blocks", &c.Blocks, 4, 1000)
+	s.fill("Hidden", &c.Hidden, 4*c.Width, 1<<24)
 	if s.err != nil {
 		return nil, s.err
 	}

@@ -19,9 +19,27 @@ type Case struct {
 	Name   string
 	Layers nn.Sequential
 	In     []int64
-	Tokens int64 // the inputs are whole numbers below this
-	Kinked bool  // has no second derivatives to compare
-	Want   func(p map[string]Array, x Array) Array
+	// Network is one that is built already, in the place of Layers.
+	Network *nn.Network
+	Tokens  int64   // the inputs are whole numbers below this
+	Kinked  bool    // has no second derivatives to compare
+	Scale   float64 // of the points; 0 means 0.7
+	Want    func(p map[string]Array, x Array) Array
+}
+
+func (c Case) scale() float64 {
+	if c.Scale == 0 {
+		return 0.7
+	}
+	return c.Scale
+}
+
+func (c Case) build(t *testing.T) *nn.Network {
+	t.Helper()
+	if c.Network != nil {
+		return c.Network
+	}
+	return Build(t, c.Layers, c.In...)
 }
 
 // Inputs are n inputs, as a tensor and in plain Go.
@@ -60,8 +78,8 @@ func Score(y torch.Tensor) *ts.Tensor {
 func (c Case) Values(t *testing.T) {
 	t.Helper()
 	Do(t, func() {
-		n := Build(t, c.Layers, c.In...)
-		p := Point(n, 3, 0.7, 0)
+		n := c.build(t)
+		p := Point(n, 3, c.scale(), 0)
 		x, plain := c.Inputs(3)
 		y := n.Forward(p, torch.Of(x))
 		var want []float64
@@ -89,12 +107,12 @@ func (c Case) Values(t *testing.T) {
 func (c Case) Gradients(t *testing.T) {
 	t.Helper()
 	Do(t, func() {
-		n := Build(t, c.Layers, c.In...)
+		n := c.build(t)
 		x, plain := c.Inputs(2)
 		f := func(flat *ts.Tensor) *ts.Tensor {
 			return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
 		}
-		p := Point(n, 3, 0.7, 0)
+		p := Point(n, 3, c.scale(), 0)
 		_, grad, err := torch.ValueAndGrad(f, p.Flat)
 		require.NoError(t, err)
 
@@ -130,17 +148,18 @@ func (c Case) SecondDerivatives(t *testing.T) {
 	t.Helper()
 	Do(t, func() {
 		const k, h = 3, 1e-5
-		n := Build(t, c.Layers, c.In...)
+		n := c.build(t)
 		x, _ := c.Inputs(2)
 		f := func(flat *ts.Tensor) *ts.Tensor {
 			return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
 		}
-		p := Point(n, 3, 0.7, k)
+		p := Point(n, 3, c.scale(), k)
 		v := Point(n, 4, 1, k).Flat
 		product := func(value, leaf, v *ts.Tensor) []float64 {
 			g := Must(torch.Grad([]*ts.Tensor{value}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))[0]
 			along := g.MustMul(v, false).MustSum(gotch.Double, false)
-			return Values(Must(torch.Grad([]*ts.Tensor{along}, []*ts.Tensor{leaf}, &torch.GradOptions{AllowUnused: true}))[0])
+			return Values(Must(torch.Grad([]*ts.Tensor{along}, []*ts.Tensor{leaf},
+				&torch.GradOptions{AllowUnused: true}))[0])
 		}
 		leaf := Must(torch.Leaf(p.Flat))
 		mapped := Must(
@@ -178,9 +197,9 @@ func (c Case) Mapped(t *testing.T) {
 	t.Helper()
 	Do(t, func() {
 		const k = 3
-		n := Build(t, c.Layers, c.In...)
+		n := c.build(t)
 		x, _ := c.Inputs(k)
-		p := Point(n, 3, 0.7, k)
+		p := Point(n, 3, c.scale(), k)
 		on := func(x *ts.Tensor) func(*ts.Tensor) *ts.Tensor {
 			return func(flat *ts.Tensor) *ts.Tensor {
 				return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))

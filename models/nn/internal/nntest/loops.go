@@ -1,5 +1,7 @@
 package nntest
 
+import "math"
+
 // Linear is W x + b along the last axis.
 func Linear(p map[string]Array, name string, x Array) Array {
 	w := p[name+".weight"]
@@ -53,4 +55,108 @@ func Conv2d(w Array, b []float64, x Array, stride, padding, groups int64, sequen
 		}
 	}
 	return y
+}
+
+// GELU is x Φ(x).
+func GELU(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }
+
+// Rows are the parts of equal length, without copies.
+func Rows(x Array, n int) [][]float64 {
+	var out [][]float64
+	for i := 0; i < len(x.Data); i += len(x.Data) / n {
+		out = append(out, x.Data[i:i+len(x.Data)/n])
+	}
+	return out
+}
+
+// Mean is the mean.
+func Mean(x []float64) (m float64) {
+	for _, v := range x {
+		m += v / float64(len(x))
+	}
+	return m
+}
+
+// MeanSquare is the mean square.
+func MeanSquare(x []float64) (m float64) {
+	for _, v := range x {
+		m += v * v / float64(len(x))
+	}
+	return m
+}
+
+// PerRow is f of the elements of each row, with the row's number.
+func PerRow(x Array, n int, f func(i int, row []float64) func(v float64) float64) Array {
+	y := Zeros(x.Shape...)
+	out := Rows(y, n)
+	for i, row := range Rows(x, n) {
+		g := f(i, row)
+		for j, v := range row {
+			out[i][j] = g(v)
+		}
+	}
+	return y
+}
+
+// Plus is the sum of the elements.
+func Plus(x, y Array) Array {
+	z := Zeros(x.Shape...)
+	for i := range z.Data {
+		z.Data[i] = x.Data[i] + y.Data[i]
+	}
+	return z
+}
+
+// LayerNorm normalises the last axis.
+func LayerNorm(p map[string]Array, name string, x Array) Array {
+	features := int(x.Shape[len(x.Shape)-1])
+	y := Zeros(x.Shape...)
+	for i, v := range x.Data {
+		row := x.Data[i/features*features : (i/features+1)*features]
+		m := Mean(row)
+		variance := MeanSquare(row) - m*m
+		y.Data[i] = (v-m)/math.Sqrt(variance+1e-5)*p[name+".scale"].Data[i%features] + p[name+".bias"].Data[i%features]
+	}
+	return y
+}
+
+// Attention is a loop over heads, steps and what each step sees.
+func Attention(p map[string]Array, name string, x Array, heads int64, causal bool) Array {
+	q, k, v := Linear(p, name+".query", x), Linear(p, name+".key", x), Linear(p, name+".value", x)
+	steps, features := x.Shape[0], x.Shape[1]
+	size := features / heads
+	y := Zeros(steps, features)
+	for h := range heads {
+		for t := range steps {
+			var total float64
+			values := make([]float64, size)
+			for s := range steps {
+				if causal && s > t {
+					continue
+				}
+				var score float64
+				for i := h * size; i < (h+1)*size; i++ {
+					score += *q.At(t, i) * *k.At(s, i)
+				}
+				w := math.Exp(score / math.Sqrt(float64(size)))
+				total += w
+				for i := range values {
+					values[i] += w * *v.At(s, h*size+int64(i))
+				}
+			}
+			for i := range values {
+				*y.At(t, h*size+int64(i)) = values[i] / total
+			}
+		}
+	}
+	return Linear(p, name+".output", y)
+}
+
+// WeightNorm is the weight of a direction and a scale.
+func WeightNorm(p map[string]Array, name string) Array {
+	v := p[name+".direction"]
+	return PerRow(v, int(v.Shape[0]), func(i int, row []float64) func(float64) float64 {
+		length := math.Sqrt(MeanSquare(row) * float64(len(row)))
+		return func(x float64) float64 { return x / length * p[name+".scale"].Data[i] }
+	})
 }

@@ -1,0 +1,235 @@
+package networks_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sugarme/gotch"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
+	"github.com/kelvin-ppl/kelvin/models/nn/layers"
+	"github.com/kelvin-ppl/kelvin/models/nn/networks"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+type array = nntest.Array
+
+type builder interface {
+	Build() (*nn.Network, error)
+}
+
+func build(t *testing.T, b builder) *nn.Network {
+	t.Helper()
+	n, err := b.Build()
+	require.NoError(t, err)
+	return n
+}
+
+// residual counts the parameters of a residual network of 6 k + 2 weights with f filters for colour images and ten
+// classes, in which a feature of a weight has so many numbers beside the weight's and a norm so many for each channel.
+func residual(k, f, perFeature, perChannel int) int {
+	conv := func(in, out, kernel int) int { return in*out*kernel*kernel + perFeature*out }
+	n := conv(3, f, 3) + perChannel*f
+	for stage := range 3 {
+		in := f << stage
+		if stage > 0 {
+			n += conv(in/2, in, 1) + conv(in/2, in, 3) - conv(in, in, 3)
+		}
+		n += 2 * k * (conv(in, in, 3) + perChannel*in)
+	}
+	return n + conv(4*f, 10, 1)
+}
+
+func TestParameterCounts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		network builder
+		want    int
+	}{
+		// Keras's table of its example of CIFAR-10: "Total params: 274,442; trainable params: 273,066".
+		{"ResNet-20", networks.ResNet20{}, 274442},
+		{"ResNet-20, moments of the batch", networks.ResNet20{Norm: layers.BatchNorm{Batch: true}}, 273066},
+		{"ResNet-20, FRN", networks.ResNet20{Norm: layers.FRN{}}, residual(3, 16, 1, 3)},
+		{"ResNet-20, no norm", networks.ResNet20{Norm: nn.Sequential{}}, residual(3, 16, 1, 0)},
+		// A weight-normed feature has a bias and a length.
+		{"ResNet++", networks.ResNetPlusPlus{}, residual(9, 32, 2, 0)},
+		{"ResNet++ of 14", networks.ResNetPlusPlus{Depth: 14, Filters: 8}, residual(2, 8, 2, 0)},
+		{"transformer", networks.Transformer{}, 96*128 + 128*128 + 4*(4*128+4*(128*128+128)+2*128*512+512+128) +
+			2*128 + 128*96 + 96},
+		// The figures of the papers' other networks.
+		{"CNN-LSTM of 128", nn.CNNLSTM{}, 2700098},
+		{"CNN-LSTM of 70", nn.CNNLSTM{Hidden: 70}, 2638966},
+		{"M3", nn.MLP{Sizes: []int64{256, 40, 40, 40, 10}}, 13970},
+		{"M1", nn.MLP{Sizes: []int64{256, 40, 10}}, 10690},
+		{"two moons", nn.MLP{Sizes: []int64{2, 32, 32, 32, 1}}, 2241},
+		{"synthetic", nn.MLP{Sizes: []int64{5, 10, 10, 3}}, 203},
+	} {
+		assert.Equal(t, c.want, build(t, c.network).NumParams(), c.name)
+	}
+	assert.Equal(t, 834400, build(t, networks.Transformer{}).NumParams(), "as the document says")
+}
+
+func relu(x float64) float64 { return math.Max(x, 0) }
+
+func selu(x float64) float64 {
+	if x > 0 {
+		return 1.0507009873554805 * x
+	}
+	return 1.0507009873554805 * 1.6732632423543772 * math.Expm1(x)
+}
+
+// resnet evaluates residual networks of depth 8: one block in a stage.
+func resnet(first func(x array) array, block func(name string, stage int64, x array) array, last func(x array) array,
+) func(x array) array {
+	return func(x array) array {
+		x = first(x)
+		for stage := range int64(3) {
+			x = block(fmt.Sprintf("stage_%d_block_1", stage+1), stage, x)
+		}
+		x = last(x)
+		pooled := nntest.Zeros(x.Shape[0])
+		for i, row := range nntest.Rows(x, int(x.Shape[0])) {
+			pooled.Data[i] = nntest.Mean(row)
+		}
+		return pooled
+	}
+}
+
+func identity(x array) array { return x }
+
+func cases(t *testing.T) []nntest.Case {
+	plain := func(p map[string]array, x array) array {
+		conv := func(name string, x array, stride, padding int64) array {
+			return nntest.Conv2d(p[name+".weight"], p[name+".bias"].Data, x, stride, padding, 1, false)
+		}
+		features := resnet(func(x array) array { return conv("stem.0", x, 1, 1).Each(relu) },
+			func(name string, stage int64, x array) array {
+				stride, shortcut := int64(1), x
+				if stage > 0 {
+					stride, shortcut = 2, conv(name+".0.shortcut.0", x, 2, 0)
+				}
+				h := conv(name+".0.body.0", x, stride, 1).Each(relu)
+				return nntest.Plus(shortcut, conv(name+".0.body.3", h, 1, 1)).Each(relu)
+			}, identity)(x)
+		return nntest.Linear(p, "output", features)
+	}
+	weightNormed := func(p map[string]array, x array) array {
+		conv := func(name string, x array, stride, padding int64) array {
+			return nntest.Conv2d(nntest.WeightNorm(p, name), p[name+".bias"].Data, x, stride, padding, 1, false)
+		}
+		features := resnet(func(x array) array { return conv("stem", x, 1, 1) },
+			func(name string, stage int64, x array) array {
+				stride, shortcut := int64(1), x
+				if stage > 0 {
+					stride, shortcut = 2, conv(name+".shortcut.0", x, 2, 0)
+				}
+				h := conv(name+".body.1", x.Each(selu), stride, 1)
+				return nntest.Plus(shortcut, conv(name+".body.3", h.Each(selu), 1, 1))
+			}, func(x array) array { return x.Each(selu) })(x)
+		return nntest.Linear(map[string]array{"o.weight": nntest.WeightNorm(p, "output"), "o.bias": p["output.bias"]},
+			"o",
+			features)
+	}
+	language := func(p map[string]array, x array) array {
+		h := nntest.Zeros(5, 4)
+		for i, v := range x.Data {
+			copy(h.Data[4*i:4*i+4], p["tokens.weight"].Data[4*int(v):])
+		}
+		h = nntest.Plus(h, p["positions.weight"])
+		for _, block := range []string{"block_1", "block_2"} {
+			normed := nntest.LayerNorm(p, block+".0.body.0", h)
+			h = nntest.Plus(h, nntest.Attention(p, block+".0.body.1", normed, 2, true))
+			normed = nntest.LayerNorm(p, block+".1.body.0", h)
+			h = nntest.Plus(h, nntest.Linear(p, block+".1.body.3",
+				nntest.Linear(p, block+".1.body.1", normed).Each(nntest.GELU)))
+		}
+		return nntest.Linear(p, "output", nntest.LayerNorm(p, "norm", h))
+	}
+	images := []int64{2, 6, 6}
+	// With weights of size 0.3 the outputs are of size 1, and differences of them keep their digits.
+	return []nntest.Case{
+		{Name: "ResNet of 8, no norm", In: images, Scale: 0.3, Kinked: true, Want: plain,
+			Network: build(t, networks.ResNet20{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3,
+				Norm: nn.Sequential{}})},
+		{Name: "ResNet++ of 8", In: images, Want: weightNormed,
+			Network: build(t, networks.ResNetPlusPlus{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3})},
+		{Name: "transformer", In: []int64{5}, Tokens: 7, Want: language,
+			Network: build(t, networks.Transformer{Vocab: 7, Length: 5, Width: 4, Heads: 2, Blocks: 2, Hidden: 6})},
+	}
+}
+
+func TestNetworksAreWhatTheySay(t *testing.T) {
+	for _, c := range cases(t) {
+		t.Run(c.Name, c.Values)
+	}
+}
+
+func TestGradientsAreFiniteDifferences(t *testing.T) {
+	for _, c := range cases(t) {
+		t.Run(c.Name, c.Gradients)
+	}
+}
+
+func TestMappedIsALoop(t *testing.T) {
+	for _, c := range cases(t) {
+		t.Run(c.Name, c.Mapped)
+	}
+}
+
+// The networks of the papers in their full sizes start at logits that are neither vanishing nor large, by Fixup or by
+// He's law with a norm, and a step of the causal model does not see the tokens after it.
+func TestFullSizes(t *testing.T) {
+	for name, c := range map[string]struct {
+		network builder
+		start   nn.Scheme
+	}{
+		"ResNet-20":      {networks.ResNet20{Norm: layers.BatchNorm{Batch: true}}, nn.KaimingNormal(nn.GainReLU)},
+		"ResNet-20, FRN": {networks.ResNet20{Norm: layers.FRN{}}, nn.KaimingNormal(nn.GainReLU)},
+		"ResNet++":       {networks.ResNetPlusPlus{}, layers.Fixup{Gain: 1, Last: 0.1}.Scheme},
+	} {
+		nntest.Do(t, func() {
+			net, streams := build(t, c.network), torch.NewStreams(1, 1)
+			p := nntest.Must(nntest.Must(nn.Init(net, c.start, &streams)).To(gotch.CPU, gotch.Float))
+			x := nntest.Must(torch.To(nntest.Tensor(nntest.Normals(2, 2*3*32*32), 2, 3, 32, 32), gotch.CPU,
+				gotch.Float))
+			y := net.Forward(p, torch.Of(x))
+			require.Equal(t, []int64{2, 10}, nntest.Shape(y))
+			size := math.Sqrt(nntest.MeanSquare(nntest.Values(y)))
+			assert.True(t, size > 1e-3 && size < 10, "%s: logits of size %v", name, size)
+		})
+	}
+	nntest.Do(t, func() {
+		net, streams := build(t, networks.Transformer{Blocks: 1, Length: 6}), torch.NewStreams(1, 1)
+		p := nntest.Must(nn.Init(net, nn.PyTorch(), &streams))
+		tokens := []int64{3, 9, 4, 8, 60, 95}
+		before := nntest.Values(net.Forward(p, torch.Of(nntest.Must(torch.FromSlice(tokens, 6)))))
+		tokens[4] = 7
+		after := nntest.Values(net.Forward(p, torch.Of(nntest.Must(torch.FromSlice(tokens, 6)))))
+		nntest.CloseTo(t, before[:4*96], after[:4*96], 0, "the steps before the change")
+		assert.NotEqual(t, before[4*96:5*96], after[4*96:5*96])
+	})
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		network builder
+		want    string
+	}{
+		{networks.ResNet20{Filters: -1}, "networks.ResNet20: Filters is -1: it must be from 1 to 16777216"},
+		{networks.ResNet20{Depth: 21}, "networks.ResNet20: Depth is 21: it must be 6 k + 2"},
+		{networks.ResNetPlusPlus{Depth: 2}, "networks.ResNetPlusPlus: Depth is 2: it must be 6 k + 2"},
+		{networks.ResNetPlusPlus{Classes: 1 << 40}, "networks.ResNetPlusPlus: Classes is 1099511627776"},
+		{networks.Transformer{Blocks: -1}, "networks.Transformer: Blocks is -1"},
+		{networks.Transformer{Heads: 3}, "layers.Attention: Heads is 3: it must divide the 128 features"},
+	} {
+		_, err := c.network.Build()
+		require.ErrorContains(t, err, c.want)
+		assert.ErrorIs(t, err, infer.ErrConfig, c.want)
+	}
+}

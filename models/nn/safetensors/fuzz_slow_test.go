@@ -1,0 +1,12 @@
+//go:build slow
+
+package safetensors
+
+import (
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+)
+
+// Any bytes in the place of weights are an error or weights, in a process of 512 MB.
+func TestFuzzReader(t *testing.T) { fuzzing.Run(t, "FuzzRead", fuzzing.Executions) }
