@@ -14,7 +14,10 @@ const claimWide = "The variance of the output of networks drawn from the prior t
 // become one.
 func (t *task) wideLimit(map[string]outcome) ([]claim, error) {
 	a, b := [2]float64{1, 0.5}, [2]float64{-0.5, 1}
-	limit := wide.kernel(a, b)
+	limit, err := wide.kernel(a, b)
+	if err != nil {
+		return nil, err
+	}
 	var variances, covariances, shapes, tangents []string
 	// distances from the limit in standard errors, at each width
 	var ofVariance, ofCovariance, kurtosis, ofTangent []float64
@@ -33,7 +36,10 @@ func (t *task) wideLimit(map[string]outcome) ([]claim, error) {
 		shapes = append(shapes, fmt.Sprintf("%d: %.3f (%.3f)", width, sampleExcessKurtosis(fa),
 			wide.excessKurtosis(a, width)))
 	}
-	tangent := wide.tangentKernel(a, b)
+	tangent, err := wide.tangentKernel(a, b)
+	if err != nil {
+		return nil, err
+	}
 	for _, width := range []int64{50, 100, 200, 400} {
 		k, err := wide.tangentKernels(a, b, width, t.tangents, t.seed)
 		if err != nil {

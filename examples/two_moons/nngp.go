@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/models/nn/kernels"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -35,20 +36,18 @@ func (p prior) next(m pair) pair {
 		p.biasVariance + p.weightVariance*m.ab}
 }
 
-// kernel is the covariance of the outputs at two inputs in the limit of wide layers, by the products of
-// ReLUs of normal numbers,
-//
-//	E[φ(u) φ(v)] = √(k_uu k_vv) (sin ϑ + (π − ϑ) cos ϑ)/2π,   cos ϑ = k_uv/√(k_uu k_vv)
-//
-// (Cho and Saul 2009, the arc-cosine kernel of degree 1.)
-func (p prior) kernel(a, b [2]float64) pair {
-	k := p.first(a, b)
-	for range p.hidden {
-		scale := math.Sqrt(k.aa * k.bb)
-		angle := math.Acos(max(-1, min(1, k.ab/scale)))
-		k = p.next(pair{k.aa / 2, k.bb / 2, scale * (math.Sin(angle) + (math.Pi-angle)*math.Cos(angle)) / (2 * math.Pi)})
+// dense is the network of the kernels.
+func (p prior) dense() kernels.Dense {
+	return kernels.Dense{Hidden: p.hidden, WeightVariance: p.weightVariance, BiasVariance: p.biasVariance}
+}
+
+// kernel is the covariance of the outputs at two inputs in the limit of wide layers.
+func (p prior) kernel(a, b [2]float64) (pair, error) {
+	k, err := p.dense().NNGP([][]float64{a[:], b[:]}, nil)
+	if err != nil {
+		return pair{}, err
 	}
-	return k
+	return pair{k.At(0, 0), k.At(1, 1), k.At(0, 1)}, nil
 }
 
 // excessKurtosis is that of the output at an input for networks of one width. Given the layer before, the units of a

@@ -1,28 +1,20 @@
 package main
 
 import (
-	"math"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // tangentKernel is the neural tangent kernel of two inputs in the limit of wide layers, which says how gradient descent
-// moves a network (Jacot et al. 2018): with the kernel k of the layers and the angle ϑ between their outputs,
-//
-//	Θ⁽⁰⁾ = k⁽⁰⁾,   Θ⁽ˡ⁾ = k⁽ˡ⁾ + σ_w² (π − ϑ)/2π · Θ⁽ˡ⁻¹⁾
-//
-// for weights that are standard normal numbers times σ_w/√fan-in, and biases times σ_b.
-func (p prior) tangentKernel(a, b [2]float64) float64 {
-	theta := p.first(a, b).ab
-	for l := range p.hidden {
-		below, k := prior{p.weightVariance, p.biasVariance, l}.kernel(a, b),
-			prior{p.weightVariance, p.biasVariance, l + 1}.kernel(a, b)
-		angle := math.Acos(max(-1, min(1, below.ab/math.Sqrt(below.aa*below.bb))))
-		theta = k.ab + p.weightVariance*(math.Pi-angle)/(2*math.Pi)*theta
+// moves a network (Jacot et al. 2018), for weights that are standard normal numbers times σ_w/√fan-in, and biases times
+// σ_b.
+func (p prior) tangentKernel(a, b [2]float64) (float64, error) {
+	k, err := p.dense().NTK([][]float64{a[:]}, [][]float64{b[:]})
+	if err != nil {
+		return 0, err
 	}
-	return theta
+	return k.At(0, 0), nil
 }
 
 // tangentKernels are those of networks of one width drawn from the prior: Σ_j s_j² ∂f(a)/∂θ_j ∂f(b)/∂θ_j, with s_j the

@@ -384,11 +384,19 @@ func TestScalingKeepsDecisions(t *testing.T) {
 
 var inputA, inputB = [2]float64{1, 0.5}, [2]float64{-0.5, 1}
 
+// kernelAt is the kernel, which must be defined.
+func kernelAt(t *testing.T, p prior, a, b [2]float64) pair {
+	t.Helper()
+	k, err := p.kernel(a, b)
+	require.NoError(t, err)
+	return k
+}
+
 // Networks drawn weight by weight have the moments of those drawn unit by unit, the kernel's variance at every width,
 // and the fourth moment of the recursion.
 func TestPriorNetworks(t *testing.T) {
 	const width, draws = 20, 4000
-	limit := wide.kernel(inputA, inputB)
+	limit := kernelAt(t, wide, inputA, inputB)
 	net, err := nn.MLP{Sizes: []int64{2, width, width, width, 1}}.Build()
 	require.NoError(t, err)
 	var na, nb []float64
@@ -435,15 +443,15 @@ func TestKernel(t *testing.T) {
 	for range 3 {
 		k = 0.1 + 1.6*k/2
 	}
-	require.InDelta(t, k, wide.kernel(inputA, inputA).ab, 1e-12)
-	require.InDelta(t, k, wide.kernel(inputA, inputB).aa, 1e-12)
+	require.InDelta(t, k, kernelAt(t, wide, inputA, inputA).ab, 1e-12)
+	require.InDelta(t, k, kernelAt(t, wide, inputA, inputB).aa, 1e-12)
 	fa, fb, err := wide.outputs(inputA, inputB, 500, 2000, 13)
 	require.NoError(t, err)
 	m, se := meanError(products(fa, fb))
-	require.InDelta(t, wide.kernel(inputA, inputB).ab, m, 4*se)
+	require.InDelta(t, kernelAt(t, wide, inputA, inputB).ab, m, 4*se)
 	// Opposite inputs share no active unit of a layer without bias: the mean product is 0 there.
 	free := prior{weightVariance: 2, hidden: 1}
-	require.InDelta(t, 0, free.kernel([2]float64{1, 2}, [2]float64{-1, -2}).ab, 1e-12)
+	require.InDelta(t, 0, kernelAt(t, free, [2]float64{1, 2}, [2]float64{-1, -2}).ab, 1e-12)
 }
 
 // With one hidden layer the mean of the tangent kernel is the limit at every width: its two parts are means
@@ -456,7 +464,9 @@ func TestTangentKernel(t *testing.T) {
 		k = 0.1 + 1.6*k/2
 		theta = k + 0.8*theta
 	}
-	require.InDelta(t, theta, wide.tangentKernel(inputA, inputA), 1e-12)
+	at, err := wide.tangentKernel(inputA, inputA)
+	require.NoError(t, err)
+	require.InDelta(t, theta, at, 1e-12)
 	for _, c := range []struct {
 		hidden, width int64
 		draws         int
@@ -465,7 +475,9 @@ func TestTangentKernel(t *testing.T) {
 		kernels, err := p.tangentKernels(inputA, inputB, c.width, c.draws, 21)
 		require.NoError(t, err)
 		m, se := meanError(kernels)
-		require.InDelta(t, p.tangentKernel(inputA, inputB), m, 4*se)
+		at, err := p.tangentKernel(inputA, inputB)
+		require.NoError(t, err)
+		require.InDelta(t, at, m, 4*se)
 	}
 }
 

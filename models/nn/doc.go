@@ -34,5 +34,6 @@
 // A [Law] is the distribution of the elements of one site, and a [Scheme] gives each site its law. The same schemes
 // serve as initialisers ([Init]) and as priors ([NewPrior]).
 //
-// [MLP] and [CNNLSTM] are networks ready made.
+// [MLP] and [CNNLSTM] are networks ready made. Package layers, below this one, has residual connections, normalisation
+// and attention, package networks what is made of them.
 package nn

@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -95,6 +96,10 @@ func (l Law) logNormaliser() float64 {
 
 // check refuses laws without a scale.
 func (l Law) check(site string) error {
+	if l.Rows != nil && !reflect.TypeOf(l.Rows).Comparable() {
+		return fmt.Errorf("nn: site %q has a law of rows of type %T: expected one that == compares: %w", site, l.Rows,
+			infer.ErrConfig)
+	}
 	if l.Rows != nil && l.family == none {
 		return nil
 	}
