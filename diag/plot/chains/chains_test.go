@@ -172,6 +172,8 @@ func TestErrors(t *testing.T) {
 			require.NoError(t, still, name)
 		}
 	}
+	require.ErrorIs(t, chains.Trace(io.Discard, [][]float64{{-1.7e308, 1.7e308}}, plot.Options{}), draws.ErrRange)
+	require.NoError(t, chains.Trace(io.Discard, [][]float64{{1e300, 1e300}}, plot.Options{}))
 	require.ErrorIs(t, chains.Autocorrelation(io.Discard, normal(1, 100), 100, plot.Options{}), draws.ErrRange)
 	d := stored(t, 10, 0)
 	require.ErrorIs(t, chains.Pair(io.Discard, d, "a", "c", plot.Options{}), draws.ErrRange)

@@ -84,6 +84,16 @@ func AddPoints(p *plot.Plot, xy plotter.XYs, c color.Color) error {
 
 // Write draws the picture.
 func Write(w io.Writer, p *plot.Plot, opt Options) error {
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		if axis.Min == axis.Max { // room around a single value, of any size
+			half := math.Max(1, math.Abs(axis.Min)/2)
+			axis.Min, axis.Max = axis.Min-half, axis.Max+half
+		}
+		if math.IsInf(axis.Max-axis.Min, 1) {
+			return fmt.Errorf("diag/plot: %w: numbers from %g to %g are too far apart for an axis", draws.ErrRange, axis.Min,
+				axis.Max)
+		}
+	}
 	picture, err := p.WriterTo(vg.Length(opt.Width)*vg.Inch, vg.Length(opt.Height)*vg.Inch, opt.Format)
 	if err != nil {
 		return fmt.Errorf("diag/plot: draw: %w", err)
