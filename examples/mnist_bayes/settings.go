@@ -49,7 +49,8 @@ func (c curve) name() string {
 	return fmt.Sprintf("%s, D%d", c.Network, c.Data)
 }
 
-// The three sizes: quick is a minute, to see it work; the default less than half an hour on two cores; full is the paper's.
+// The three sizes: quick is a minute, to see it work; the default less than half an hour on two cores; full is the
+// paper's.
 func quickSettings(seed uint64) settings {
 	ladder := hmc.GeometricLadder(0.1, 10, 3)
 	return settings{Seed: seed, Scored: 200,
@@ -59,7 +60,8 @@ func quickSettings(seed uint64) settings {
 }
 
 // The rungs are so near to each other that of M3 on 50 images about half of the swaps are accepted; the loss of 500
-// images fluctuates ten times as much, so that its ladder is shorter. The network M3* is not started from its prior, which has no gradient.
+// images fluctuates ten times as much, so that its ladder is shorter. The network M3* is not started from a draw
+// of its prior, at which the loss has no gradient.
 func defaultSettings(seed uint64) settings {
 	return settings{Seed: seed, Scored: 2000,
 		Curves: []curve{

@@ -23,8 +23,8 @@ type BridgeOptions struct {
 
 // Bridge estimates the log evidence from draws of the posterior by bridge sampling (Meng and Wong 1996). posterior are
 // draws on unconstrained space, of any sampler: Unconstrained of an [infer.Result]. A normal law g, or where that
-// fits better a mixture of them, is fitted to the first half of each chain, drawn from N₂ times, and bridged to the second halves, of N₁ draws, by the optimal function
-// of Meng and Wong, which is the fixed point of
+// fits better a mixture of them, is fitted to the first half of each chain, drawn from N₂ times, and bridged to the
+// second halves, of N₁ draws, by the optimal function of Meng and Wong, which is the fixed point of
 //
 //	Z = (1/N₂) Σ_g p/(s₁p + s₂Zg) / ((1/N₁) Σ_p g/(s₁p + s₂Zg)),  s₁ = n₁/(n₁+N₂), s₂ = 1 − s₁
 //

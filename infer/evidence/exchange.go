@@ -60,7 +60,7 @@ func FromExchange(run *infer.Result) (*Result, error) {
 func integrateSwaps(s *kernel.Swaps, logZ0 float64) (*Result, error) {
 	n := len(s.Ladder)
 	if s.Unbounded > 0 {
-		return nil, fmt.Errorf("%d slopes were not finite, as where the data exclude points of the start: use evidence.TI: %w",
+		return nil, fmt.Errorf("%d slopes were not finite, as where the data exclude points of the start: use TI: %w",
 			s.Unbounded, infer.ErrNonFinite)
 	}
 	ladder, slopes := slices.Clone(s.Ladder), make([][]float64, n)

@@ -28,9 +28,9 @@ func rungDraws(t *testing.T, p *ppl.Program, r *infer.Result, rung int, site str
 	return element(t, at, site, 0)
 }
 
-// Tempered together, the prior and the likelihood of a Gamma(a, b) rate and n counts have at β the law of (rate^(a-1+Σy)
-// e^(-(b+n) rate))^β, which is Gamma(β(a-1+Σy) + 1, β(b+n)), as a path and on a ladder of temperatures. The mean slope is
-// that of log p(θ)p(y|θ) = (a-1+Σy) log θ - (b+n)θ + a log b - log Γ(a) - Σ log y!.
+// Tempered together, the prior and the likelihood of a Gamma(a, b) rate and n counts have at β the law of
+// (rate^(a-1+Σy) e^(-(b+n) rate))^β, which is Gamma(β(a-1+Σy) + 1, β(b+n)), as a path and on a ladder of temperatures.
+// The mean slope is that of log p(θ)p(y|θ) = (a-1+Σy) log θ - (b+n)θ + a log b - log Γ(a) - Σ log y!.
 func TestExchangeTempersTheWhole(t *testing.T) {
 	p, sum, n, factorials := counted(t)
 	shape, rate := 2-1+sum, 0.5+n

@@ -138,8 +138,8 @@ func TestFunnelNonCentred(t *testing.T) {
 	}
 }
 
-// In a box the end points outside are refused, or trajectories bounce from the walls. A half-normal has the mean √(2/π) and E x² = 1; the uniform law on (0,
-// 1), of a flat density, has the mean 1/2 and E x² = 1/3.
+// In a box the end points outside are refused, or trajectories bounce from the walls. A half-normal has the mean
+// √(2/π) and E x² = 1; the uniform law on (0, 1), of a flat density, has the mean 1/2 and E x² = 1/3.
 func TestBox(t *testing.T) {
 	box := []float64{0, 0}
 	d := Func(2, func(x, grad []float64) float64 {
