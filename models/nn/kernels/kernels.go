@@ -208,8 +208,9 @@ const far = 9
 // double.
 func overNormal(step, steepness float64, visit func(z, mass float64)) {
 	step = max(-far, min(far, step))
+	first := min(2, max(1e-9, 1/steepness)) // a steeper step is a jump, in a panel of no mass
 	for _, sign := range []float64{-1, 1} {
-		width := min(2, 1/steepness)
+		width := first
 		for from := step; sign*from < far; width = min(2, 2*width) {
 			to := sign * min(far, sign*from+width)
 			for i, x := range legendre {

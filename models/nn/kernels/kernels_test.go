@@ -124,6 +124,7 @@ func TestTanhAtItsLimits(t *testing.T) {
 	}
 	assert.InDelta(t, 1e-4-2e-8, at(1e-4), 17.0/3*2e-12) // the next term is 17/3 s³ with E[x⁶] = 15 s³
 	// ∫ (1 − tanh²(√s z)) φ(z) dz = 2 φ(0)/√s − φ(0) π²/12 s^(−3/2) + ..., from ∫ sech²(x) x² dx = π²/6.
+	assert.InDelta(t, 1, at(1e300), 1e-8)
 	const s = 1e4
 	assert.InDelta(t, 1-(2/math.Sqrt(s)-math.Pi*math.Pi/12/math.Pow(s, 1.5))/math.Sqrt(2*math.Pi), at(s), 1e-10)
 }

@@ -54,6 +54,9 @@ func open(f *os.File) (*File, error) {
 
 // Read is [Open] of size bytes that are elsewhere, such as those of a bytes.Reader.
 func Read(data io.ReaderAt, size int64) (*File, error) {
+	if data == nil {
+		return nil, &Error{Reason: "there are no bytes to read"}
+	}
 	if size < 8 {
 		return nil, &Error{Reason: fmt.Sprintf("it has %d bytes: expected 8 for the length of the header", size)}
 	}

@@ -149,6 +149,8 @@ func TestBadFiles(t *testing.T) {
 		require.ErrorAs(t, err, &e, c.want)
 		assert.ErrorContains(t, err, c.want)
 	}
+	_, err = Read(nil, 100)
+	require.ErrorContains(t, err, "there are no bytes to read")
 	path := filepath.Join(t.TempDir(), "bad.safetensors")
 	require.NoError(t, os.WriteFile(path, huge, 0o600))
 	_, err = Open(path)
