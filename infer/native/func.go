@@ -218,14 +218,15 @@ func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][
 	n := len(aux)
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	first := unsafe.Slice((*unsafe.Pointer)(w.aux.at), 3*n)
+	// Addresses are written as numbers: a store of a pointer would show the collector the one before, whose memory is free.
+	first := unsafe.Slice((*uintptr)(w.aux.at), 3*n)
 	for i, a := range aux {
 		size := f.plan.Outputs[i].Len()
 		if len(a) != k*size || size == 0 {
 			return fmt.Errorf("native: output %d has %d numbers, expected %d", i, len(a), k*size)
 		}
 		pin.Pin(&a[0])
-		first[i] = unsafe.Pointer(&a[0])
+		first[i] = uintptr(unsafe.Pointer(&a[0]))
 		*(*C.long)(unsafe.Pointer(&first[n+i])) = C.long(size)
 	}
 	at := func(i int) unsafe.Pointer { return unsafe.Add(w.aux.at, 8*i) }

@@ -20,10 +20,12 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/known"
 	"github.com/kelvin-ppl/kelvin/store"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // moments are how many disks are full at a random moment, for each kind of run.
@@ -32,18 +34,26 @@ const moments = 20
 // A run whose disk is full at a random moment ends with an error that says so. What it has stored is a prefix of the
 // draws, bit by bit, and when there is room again it goes on to the draws of the run that always had room.
 func TestDiskFull(t *testing.T) {
-	for name, run := range map[string]func(dir string) (*draws.Draws, error){
-		"SGLD with a checkpoint": func(dir string) (*draws.Draws, error) {
-			return sample(dir, sgmcmc.SGLD{LR: infer.Constant(0.1)}, nil)
-		},
-		"NUTS with a checkpoint": func(dir string) (*draws.Draws, error) { return sample(dir, hmc.NUTS{}, nil) },
-		"SGLD into CSV": func(dir string) (*draws.Draws, error) {
-			return sample(dir, sgmcmc.SGLD{LR: infer.Constant(0.1)}, &store.CSVSink{Base: filepath.Join(dir, "run")})
-		},
-		"NUTS into Zarr": func(dir string) (*draws.Draws, error) {
-			return sample(dir, hmc.NUTS{}, &store.ZarrSink{Path: filepath.Join(dir, "run.zarr")})
-		},
+	for name, kind := range map[string]struct {
+		method infer.Method
+		sink   func(dir string) sink // nil for a checkpoint alone
+	}{
+		"SGLD with a checkpoint":             {sgld, nil},
+		"NUTS with a checkpoint":             {hmc.NUTS{}, nil},
+		"replica exchange with a checkpoint": {hmc.Exchange{Ladder: []float64{1, 4}}, nil},
+		"variational with a checkpoint":      {vi.Diag{}, nil},
+		"SMC with a checkpoint":              {evidence.SMC{}, nil},
+		"SGLD into CSV":                      {sgld, csv},
+		"SGLD into Zarr":                     {sgld, zarr},
+		"NUTS into CSV":                      {hmc.NUTS{}, csv},
+		"NUTS into Zarr":                     {hmc.NUTS{}, zarr},
 	} {
+		run := func(dir string) (*draws.Draws, error) {
+			if kind.sink == nil {
+				return sample(dir, kind.method, nil)
+			}
+			return sample(dir, kind.method, kind.sink(dir))
+		}
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := syscall.Mount("kelvin", dir, "tmpfs", 0, "size=64m"); err != nil {
@@ -86,24 +96,22 @@ type sink interface {
 	Close() error
 }
 
+func csv(dir string) sink  { return &store.CSVSink{Base: filepath.Join(dir, "run")} }
+func zarr(dir string) sink { return &store.ZarrSink{Path: filepath.Join(dir, "run.zarr")} }
+
+var sgld = sgmcmc.SGLD{LR: infer.Constant(0.001)}
+
 func sample(dir string, method infer.Method, to sink) (*draws.Draws, error) {
-	layout, err := infer.NewLayout(infer.Shapes{"x": {50}})
+	program, err := known.Gaussian(50).Program()
 	if err != nil {
 		return nil, err
 	}
-	start, err := infer.Zeros(layout)
-	if err != nil {
-		return nil, err
-	}
-	target := infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return p.Get("x").Square().Sum().Mul(-0.5), nil
-	}, 1)
 	o := infer.Options{Chains: 2, Warmup: 60, Draws: 100, Seed: 3, Observer: infer.Silent,
 		Checkpoint: &infer.Checkpoint{Dir: filepath.Join(dir, "checkpoint"), Every: 20, Resume: true}}
 	if to != nil {
 		o.Save = to.Save
 	}
-	d, err := infer.Sample(context.Background(), infer.Handwritten(target, start, nil), method, o)
+	d, err := infer.Sample(context.Background(), program, method, o)
 	if to != nil {
 		err = errors.Join(err, to.Close())
 	}
