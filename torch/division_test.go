@@ -65,39 +65,3 @@ func TestDivisionOverflows(t *testing.T) {
 		assert.Equal(t, []int64{3, -4, math.MinInt64}, have)
 	})
 }
-
-// What ends the process in libtorch 1.13 is an error.
-func TestOperationsThatEndedTheProcess(t *testing.T) {
-	int32s := func(x ...int32) *ts.Tensor { return torch.Must(torch.FromSlice(x)) }
-	zeros := func(shape ...int64) *ts.Tensor { return ts.MustZeros(shape, torch.DTypeOf[float64](), torch.CPU) }
-	for name, call := range map[string]struct {
-		f   func() error
-		why string
-	}{
-		"AlignTensors": {func() error { return drop2(ts.AlignTensors(nil)) }, "at least one tensor"},
-		"NativeChannelShuffle": {func() error { return drop2(zeros(2, 4, 3).NativeChannelShuffle(0, false)) },
-			"at least one group"},
-		"NativeBatchNorm": {func() error {
-			_, _, _, err := ts.NativeBatchNorm(zeros(0, 3), zeros(3), zeros(3), zeros(3), zeros(3), true, 0.1, 1e-5)
-			return err
-		}, "the batch is empty"},
-		"BatchNormUpdateStats": {func() error {
-			_, _, err := ts.BatchNormUpdateStats(zeros(0, 3), zeros(3), zeros(3), 0.1)
-			return err
-		}, "the batch is empty"},
-		"LuUnpack": {func() error {
-			_, _, _, err := ts.LuUnpack(zeros(3, 3), int32s(), true, true)
-			return err
-		}, "no pivots"},
-		"CMalloc, negative": {func() error { ts.CMalloc(-100); return nil }, "no memory of -100 bytes"},
-		"CMalloc, huge":     {func() error { ts.CMalloc(1 << 60); return nil }, "no memory of"},
-	} {
-		var e *torch.Error
-		err := torch.Do(func(*torch.Scope) error { return call.f() })
-		if assert.ErrorAs(t, err, &e, name) {
-			assert.Contains(t, e.Error(), call.why, name)
-		}
-	}
-	_, bytes := ts.CMalloc(100)
-	assert.Equal(t, 100, bytes.Cap(), "room for what was asked")
-}

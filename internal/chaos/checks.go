@@ -12,8 +12,8 @@ type check struct {
 var checks = []check{
 	{"resume", "A killed run goes on with the same bits",
 		"A process that samples gets SIGKILL at a moment that nothing chose, and starts again, several times. Draws, " +
-			"statistics and state are those of a run that was never killed. Once for the stepper, once for NUTS.",
-		[]suite{{"./infer ./infer/hmc", "^TestResumeAfterKill$", ""}}},
+			"statistics and state are those of a run that was never killed. For the stepper, NUTS, and walks along a path.",
+		[]suite{{"./infer ./infer/hmc ./infer/evidence", "^TestResumeAfterKill$", ""}}},
 	{"kills", "Stored draws are a prefix, bit for bit",
 		"A process that writes or resumes a store gets SIGKILL at a random moment. Resuming Zarr is also stopped before " +
 			"each of its changes of the disk, with random numbers of draws to keep. CSV is cut at every byte and resumed.",
@@ -35,9 +35,9 @@ var checks = []check{
 			"function without a row fails the test.",
 		[]suite{{"./internal/misuse", "^TestMisuse$|^TestEveryEntryPointHasARow$", ""}}},
 	{"operations", "Operations with any arguments are errors",
-		"Every operation of libtorch is called with random arguments, in processes of their own. Those that end the " +
-			"process or hang are known, and are named above. Integers whose quotient ends the process are errors.",
-		[]suite{{"./internal/misuse ./torch", "^TestOperations$|^TestDivisionOverflows$|^TestOperationsThatEndedTheProcess$",
+		"Every operation of libtorch is called with random arguments, and with integers that overflow, in processes of " +
+			"their own. None ends the process, and none but those that are named above takes longer than a minute.",
+		[]suite{{"./internal/misuse ./torch", "^TestOperations$|^TestDivisionOverflows$|^TestOperationsThatEndedTheProcess",
 			""}}},
 	{"goroutines", "A scope may close under other goroutines",
 		"Eight goroutines use the tensors of scopes that close, thousands of times, by operations of every form. Each use " +

@@ -166,7 +166,9 @@ func TestAdaptThePublishedSource(t *testing.T) {
 		assert.NotContains(t, c, "at::ScalarType(dtype)")
 		assert.Equal(t, typesC, strings.Count(c, "kelvin_type("))
 		assert.Equal(t, divisionsC, strings.Count(c, "    kelvin_divides("))
-		assert.Equal(t, len(cChecks), strings.Count(c, "    kelvin_require("))
+		for _, check := range cChecks {
+			assert.GreaterOrEqual(t, strings.Count(c, "\n    "+check.check+";\n"), check.count, check.check)
+		}
 	})
 
 	// A C++ function with n results fills n+1 places: the last names the scope. Every Go method gives it as many.

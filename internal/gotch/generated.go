@@ -37,16 +37,59 @@ var (
 	goPtrN     = regexp.MustCompile(`(?m)^\s*ctensorPtr(\d) := .*Sizeof.*$`)
 )
 
-// cChecks are conditions without which an operation of libtorch 1.13 ends the process.
-var cChecks = map[string]string{
-	"atg_batch_norm_update_stats":     `input->numel() > 0, "the batch is empty"`,
-	"atg_batch_norm_update_stats_out": `input->numel() > 0, "the batch is empty"`,
-	"atg_native_batch_norm":           `input->numel() > 0, "the batch is empty"`,
-	"atg_native_batch_norm_out":       `input->numel() > 0, "the batch is empty"`,
-	"atg_native_channel_shuffle":      `groups > 0, "there must be at least one group"`,
-	"atg_lu_unpack":                   `LU_pivots->numel() > 0 || LU_data->numel() == 0, "there are no pivots"`,
-	"atg_lu_unpack_out":               `LU_pivots->numel() > 0 || LU_data->numel() == 0, "there are no pivots"`,
+// cChecks are the checks of operations that end the process, or do not end, where arguments do not fit: which functions
+// they begin, and how many of those there are.
+var cChecks = []struct {
+	functions *regexp.Regexp
+	check     string
+	count     int
+}{
+	{functions("(native_batch_norm|batch_norm_update_stats)(_out)?"),
+		`kelvin_require(input->numel() > 0, "the batch is empty")`, 4},
+	{functions("native_channel_shuffle"),
+		`kelvin_require(self->dim() > 2 && self->numel() > 0 && groups > 0 && self->size(1) % groups == 0, ` +
+			`"the channels, of dimension 1, must be one or more groups of one size")`, 1},
+	{functions("lu_unpack(_out)?"),
+		`kelvin_require(LU_pivots->numel() > 0 || LU_data->numel() == 0, "there are no pivots")`, 2},
+	{functions("(linalg_)?matrix_power(_out)?"),
+		`kelvin_require(n > std::numeric_limits<int64_t>::min(), "the power is out of range")`, 4},
+	{functions("matrix_exp_backward"),
+		`kelvin_require(self->dim() > 1 && self->sizes() == grad->sizes(), "the gradient has another shape")`, 1},
+	{functions("random_from(_|_out)?"),
+		`kelvin_require(from < std::numeric_limits<int64_t>::max(), "from must be less than the largest integer")`, 3},
+	{functions("lcm(_|_out)?"), `kelvin_multiple(self, other)`, 3},
+	{functions("embedding(_dense|_sparse)?_backward(_out)?"), `kelvin_indices(indices, num_weights)`, 4},
+	{functions("embedding_bag(_padding_idx)?"),
+		`kelvin_bags(weight, indices, offsets, include_last_offset, mode)`, 2},
+	{functions("fractional_max_pool2d_backward(_grad_input)?"),
+		`kelvin_pooled(self, grad_output, indices, output_size_data, output_size_len, 2)`, 2},
+	{functions("fractional_max_pool3d_backward(_grad_input)?"),
+		`kelvin_pooled(self, grad_output, indices, output_size_data, output_size_len, 3)`, 2},
+	{functions("max_unpool2d(_out)?"),
+		`kelvin_require(output_size_len == 2, "there must be two output sizes")`, 2},
+	{functions("max_unpool3d(_out)?"), `kelvin_require(output_size_len == 3 && stride_len == 3 && padding_len == 3, ` +
+		`"there must be three output sizes, strides and paddings")`, 2},
+	{functions("slow_conv3d(_out)?"), `kelvin_require(kernel_size_len == 3 && stride_len == 3 && padding_len == 3, ` +
+		`"there must be three kernel sizes, strides and paddings")`, 2},
+	{functions("reflection_pad1d(_out)?"), `kelvin_padding(self, nullptr, padding_data, padding_len, 1)`, 2},
+	{functions("reflection_pad2d(_out)?"), `kelvin_padding(self, nullptr, padding_data, padding_len, 2)`, 2},
+	{functions("reflection_pad1d_backward(_grad_input)?"),
+		`kelvin_padding(self, grad_output, padding_data, padding_len, 1)`, 2},
+	{functions("reflection_pad2d_backward(_grad_input)?"),
+		`kelvin_padding(self, grad_output, padding_data, padding_len, 2)`, 2},
+	{functions("unfold_backward(_out)?"),
+		`kelvin_unfolded(grad_in, input_sizes_data, input_sizes_len, dim, size, step)`, 2},
+	{functions("quantized_lstm_cell"), `kelvin_require(hx_len == 2, "there must be two tensors of state")`, 1},
+	{functions("choose_qparams_optimized"), `kelvin_require(0 < numel && numel <= input->numel() && ` +
+		`input->is_contiguous() && n_bins > 0, "numbers, or bins, are missing")`, 1},
+	{functions("_?linalg_svd(_u)?"), `kelvin_finite(A)`, 4},
+	{functions("svd(_u)?"), `kelvin_finite(self)`, 2},
+	{functions(`(linalg_)?pinv\w*`), `kelvin_finite(self)`, 9},
+	{functions("linalg_lstsq(_out)?"), `kelvin_finite(self)`, 2},
 }
+
+// functions are those of some operations.
+func functions(names string) *regexp.Regexp { return regexp.MustCompile("^atg_(?:" + names + ")$") }
 
 // adaptGeneratedC makes every C++ wrapper report its error and its scope in the output buffer: after n outputs comes
 // the scope of the calling thread; on failure the first slot is null and the second holds the message. The number of an
@@ -55,7 +98,8 @@ var cChecks = map[string]string{
 // tensor's, and computes something else or crashes. Integers whose quotient the processor refuses are an error.
 func adaptGeneratedC(dst string) error {
 	return rewrite(dst, "libtch/torch_api_generated.cpp.h", func(s string) (string, error) {
-		met, divisions, checks := 0, 0, 0
+		met, divisions := 0, 0
+		checks := make([]int, len(cChecks))
 		blocks := strings.Split(s, "\n}\n")
 		for i, block := range blocks {
 			if !cFunction.MatchString(block) {
@@ -75,9 +119,12 @@ func adaptGeneratedC(dst string) error {
 				check = "\n    kelvin_divides(" + m[1] + ", other);"
 				divisions++
 			}
-			if condition := cChecks[cFunction.FindStringSubmatch(block)[1]]; condition != "" {
-				check = "\n    kelvin_require(" + condition + ");"
-				checks++
+			name := cFunction.FindStringSubmatch(block)[1]
+			for k, c := range cChecks {
+				if c.functions.MatchString(name) {
+					check = "\n    " + c.check + ";"
+					checks[k]++
+				}
 			}
 			blocks[i] = strings.Replace(block, "PROTECT(", fmt.Sprintf("KELVIN_OP(%d, %s", n, check), 1)
 			met++
@@ -86,9 +133,15 @@ func adaptGeneratedC(dst string) error {
 			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "errors in the output buffer",
 				anchor: cFunction.String()}.changed(met, wrappersC)
 		}
-		if divisions != divisionsC || checks != len(cChecks) {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "what ends the process is checked",
-				anchor: cDivision.String()}.changed(divisions+checks, divisionsC+len(cChecks))
+		if divisions != divisionsC {
+			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "divisions are checked",
+				anchor: cDivision.String()}.changed(divisions, divisionsC)
+		}
+		for k, c := range cChecks {
+			if checks[k] != c.count {
+				return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "what ends the process is checked",
+					anchor: c.functions.String()}.changed(checks[k], c.count)
+			}
 		}
 		s = strings.Join(blocks, "\n}\n")
 		if n := len(cType.FindAllStringIndex(s, -1)); n != typesC {

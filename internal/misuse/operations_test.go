@@ -20,8 +20,8 @@ type operation struct {
 	f    reflect.Value
 }
 
-// perOperation is how often each operation is called.
-const perOperation = 40
+// perOperation is how often each operation is called with any tensors, and withIntegers how often with integers.
+const perOperation, withIntegers = 40, 10
 
 // notCalled are methods that are no operations: they print, write files, or give memory or pointers away. The Must
 // forms call the others.
@@ -51,10 +51,14 @@ func callOperations(from, to int) {
 	for i, op := range operations[from:to] {
 		fmt.Println("row", from+i)
 		rng := rand.New(rand.NewPCG(uint64(len(op.name)), hashOf(op.name)))
-		for range perOperation {
+		for call := range perOperation + withIntegers {
 			_ = torch.Do(func(*torch.Scope) error {
 				defer func() { _ = recover() }()
-				in := arguments(op.f.Type(), rng)
+				tensor := randomTensor
+				if call >= perOperation {
+					tensor = edges
+				}
+				in := arguments(op.f.Type(), rng, tensor)
 				fmt.Println("call", op.name)
 				if op.f.Type().IsVariadic() {
 					op.f.CallSlice(in)
@@ -74,20 +78,20 @@ func hashOf(name string) (h uint64) {
 	return h
 }
 
-func arguments(t reflect.Type, rng *rand.Rand) (in []reflect.Value) {
+func arguments(t reflect.Type, rng *rand.Rand, tensor func(*rand.Rand) *ts.Tensor) (in []reflect.Value) {
 	for i := range t.NumIn() {
-		in = append(in, random(t.In(i), rng))
+		in = append(in, random(t.In(i), rng, tensor))
 	}
 	return in
 }
 
 // random is a value such as a model might give, right or wrong.
-func random(t reflect.Type, rng *rand.Rand) reflect.Value {
+func random(t reflect.Type, rng *rand.Rand, tensor func(*rand.Rand) *ts.Tensor) reflect.Value {
 	switch t {
 	case of[*ts.Tensor]():
-		return reflect.ValueOf(randomTensor(rng))
+		return reflect.ValueOf(tensor(rng))
 	case of[ts.Tensor]():
-		return reflect.ValueOf(*randomTensor(rng))
+		return reflect.ValueOf(*tensor(rng))
 	case of[gotch.DType]():
 		return reflect.ValueOf([]gotch.DType{gotch.Double, gotch.Float, gotch.Int64, gotch.Bool, gotch.Uint8}[rng.IntN(5)])
 	case of[gotch.Device]():
@@ -110,7 +114,7 @@ func random(t reflect.Type, rng *rand.Rand) reflect.Value {
 		v.SetString([]string{"", "sum", "mean", "none", "linear", "ij,jk->ik"}[rng.IntN(6)])
 	case reflect.Slice:
 		for range rng.IntN(4) {
-			v = reflect.Append(v, random(t.Elem(), rng))
+			v = reflect.Append(v, random(t.Elem(), rng, tensor))
 		}
 	}
 	return v
@@ -128,6 +132,16 @@ func randomFloat(rng *rand.Rand) float64 {
 		return rng.NormFloat64()
 	}
 	return []float64{0, -1, 1e300, math.NaN(), math.Inf(1)}[rng.IntN(5)]
+}
+
+// edges is a matrix of integers at which quotients and multiples overflow. All have one shape, so that any two of them
+// are operands of one operation.
+func edges(rng *rand.Rand) *ts.Tensor {
+	x := make([]int64, 4)
+	for i := range x {
+		x[i] = []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 5, math.MaxInt64}[rng.IntN(7)]
+	}
+	return must(torch.FromSlice(x, 2, 2))
 }
 
 func randomTensor(rng *rand.Rand) *ts.Tensor {

@@ -5,7 +5,6 @@
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/record_function.h>
 #include <cmath>
-#include <limits>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/version.h>
 
@@ -177,54 +176,6 @@ void *kelvin_data(tensor t, int dtype, char **error) {
       return t->data_ptr();)
   return nullptr;
 }
-
-// ---- what libtorch leaves to the processor --------------------------------------------------------------------------
-
-void kelvin_require(bool holds, const char *why) {
-  if (!holds)
-    throw std::invalid_argument(why);
-}
-
-// holds looks for a value in a tensor as its elements are converted to T, without an operation: none must be recorded.
-template <typename T> static bool holds(const at::Tensor &t, T value) {
-  at::Tensor x = t;
-  while (at::functorch::isBatchedTensor(x))
-    x = at::functorch::maybeGetBatchedImpl(x)->value();
-  if (!x.defined() || x.layout() != at::kStrided || !x.device().is_cpu() || !x.has_storage() || x.numel() == 0 ||
-      !at::isIntegralType(x.scalar_type(), false))
-    return false;
-  bool found = false;
-  AT_DISPATCH_INTEGRAL_TYPES(x.scalar_type(), "holds", [&] {
-    const auto *data = x.data_ptr<scalar_t>();
-    std::vector<int64_t> at(x.dim(), 0);
-    for (int64_t left = x.numel(), offset = 0; left > 0 && !found; --left) {
-      found = static_cast<T>(data[offset]) == value;
-      for (int64_t d = x.dim() - 1; d >= 0; --d) {
-        offset += x.stride(d);
-        if (++at[d] < x.size(d))
-          break;
-        offset -= x.stride(d) * at[d];
-        at[d] = 0;
-      }
-    }
-  });
-  return found;
-}
-
-template <typename T> static bool holds(const at::Scalar &s, T value) {
-  return s.isIntegral(false) && static_cast<T>(s.to<int64_t>()) == value;
-}
-
-template <typename A, typename B> static void quotient(const A &self, const B &other) {
-  const auto type = at::result_type(self, other);
-  if ((type == at::kLong && holds<int64_t>(other, -1) && holds(self, std::numeric_limits<int64_t>::min())) ||
-      (type == at::kInt && holds<int32_t>(other, -1) && holds(self, std::numeric_limits<int32_t>::min())))
-    throw std::invalid_argument("integer overflow: the smallest integer divided by -1 is larger than the largest");
-}
-
-void kelvin_divides(tensor self, tensor other) { quotient(*self, *other); }
-void kelvin_divides(tensor self, scalar other) { quotient(*self, *other); }
-void kelvin_divides(scalar self, tensor other) { quotient(*self, *other); }
 
 // ---- autograd -------------------------------------------------------------------------------------------------------
 

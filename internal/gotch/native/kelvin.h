@@ -14,17 +14,27 @@ typedef struct kelvin_scope {
 extern thread_local kelvin_scope *kelvin_current;
 char *kelvin_message(const std::exception &e);
 // These throw: kelvin_type where a number names no element type, kelvin_readable where a tensor has no values of its
-// own, kelvin_whole where a scalar is not a whole number, kelvin_require where a condition does not hold,
-// kelvin_divides where the smallest integer is divided by -1, which ends the process.
+// own, kelvin_whole where a scalar is not a whole number.
 at::ScalarType kelvin_type(int type);
 at::Device kelvin_device(int d); // negative: main memory
 void kelvin_readable(tensor t);
 int64_t kelvin_whole(torch::Scalar *s);
-void kelvin_require(bool holds, const char *why);
+
+// These throw where an operation would end the process, or not end: kelvin_require where a condition does not hold,
+// kelvin_divides where the smallest integer is divided by -1, kelvin_multiple where it has a multiple, kelvin_finite
+// where a number is infinite or none, the others where indices, paddings or sizes do not fit.
 extern "C++" {
+void kelvin_require(bool holds, const char *why);
 void kelvin_divides(tensor self, tensor other);
 void kelvin_divides(tensor self, scalar other);
 void kelvin_divides(scalar self, tensor other);
+void kelvin_multiple(tensor self, tensor other);
+void kelvin_finite(tensor t);
+void kelvin_indices(tensor indices, int64_t n);
+void kelvin_bags(tensor weight, tensor indices, tensor offsets, int last, int64_t mode);
+void kelvin_padding(tensor self, tensor grad, int64_t *padding, int length, int n); // grad may be null
+void kelvin_pooled(tensor self, tensor grad, tensor indices, int64_t *output, int length, int n);
+void kelvin_unfolded(tensor grad, int64_t *sizes, int length, int64_t dim, int64_t size, int64_t step);
 }
 
 // The body of a function with an output buffer of n results. Slot n says which scope owns them; on failure slot 0 is
