@@ -24,6 +24,8 @@ func TestTwentySeeds(t *testing.T) {
 	calibrated(t, known.Gaussian(100), bridged(hmc.NUTS{}, 0), seeds)
 	calibrated(t, known.Mixture(), bridged(evidence.TI{}, 0), seeds)
 	calibrated(t, known.Funnel(3, 9), bridged(evidence.TI{}, 4000), seeds)
+	calibrated(t, known.Gaussian(10), replicas(false), seeds)
+	calibrated(t, known.Mixture(), replicas(true), seeds)
 	calibrated(t, known.Gaussian(10), walker("SMC, stratified, conditional", evidence.SMC{Resampling: evidence.Stratified,
 		Conditional: true, ESS: 0.95}), seeds)
 	calibrated(t, known.Gaussian(10), walker("SMC, residual, on a ladder", evidence.SMC{Resampling: evidence.Residual,

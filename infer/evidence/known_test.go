@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 
@@ -50,31 +51,32 @@ func bridged(m infer.Method, draws int) estimator {
 // known to 16 %.
 func calibrated(t *testing.T, k known.Target, e estimator, seeds int) {
 	t.Helper()
-	p := program(t, k)
-	inside, sum, square, se := 0, 0.0, 0.0, 0.0
-	var off []float64
-	for seed := range seeds {
-		r, err := e.run(p, uint64(seed))
-		require.NoError(t, err)
-		d := r.LogZ - k.LogZ
-		if math.Abs(d) <= 3*r.SE {
-			inside++
+	t.Run(fmt.Sprintf("%s %d/%s", k.Name, k.Dim, e.name), func(t *testing.T) {
+		p := program(t, k)
+		inside, sum, square, se := 0, 0.0, 0.0, 0.0
+		var off []float64
+		for seed := range seeds {
+			r, err := e.run(p, uint64(seed))
+			require.NoError(t, err)
+			d := r.LogZ - k.LogZ
+			if math.Abs(d) <= 3*r.SE {
+				inside++
+			}
+			off = append(off, d)
+			sum += d / float64(seeds)
+			se += r.SE / float64(seeds)
 		}
-		off = append(off, d)
-		sum += d / float64(seeds)
-		se += r.SE / float64(seeds)
-	}
-	for _, d := range off {
-		square += (d - sum) * (d - sum) / float64(seeds-1)
-	}
-	t.Logf("seen: %s of %d dimensions, %s: mean error %.4f, spread %.4f, mean standard error %.4f, %d of %d within 3",
-		k.Name, k.Dim, e.name, sum, math.Sqrt(square), se, inside, seeds)
-	require.GreaterOrEqual(t, inside, seeds-seeds/10, "%s, %s: %.3v", k.Name, e.name, off)
-	if seeds >= 20 {
-		ratio := math.Sqrt(square) / se
-		require.True(t, ratio > 1/1.5 && ratio < 1.5, "%s, %s: the spread is %.3g of the standard error", k.Name,
-			e.name, ratio)
-	}
+		for _, d := range off {
+			square += (d - sum) * (d - sum) / float64(seeds-1)
+		}
+		t.Logf("seen: %s of %d dimensions, %s: mean error %.4f, spread %.4f, mean standard error %.4f, %d of %d within 3",
+			k.Name, k.Dim, e.name, sum, math.Sqrt(square), se, inside, seeds)
+		require.GreaterOrEqual(t, inside, seeds-seeds/10, "%.3v", off)
+		if seeds >= 20 {
+			ratio := math.Sqrt(square) / se
+			require.True(t, ratio > 1/1.5 && ratio < 1.5, "the spread is %.3g of the standard error", ratio)
+		}
+	})
 }
 
 // The estimators against log Z in closed form, three seeds each; the slow suite has twenty. The bridge takes draws of

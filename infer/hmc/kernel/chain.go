@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 )
@@ -85,6 +86,9 @@ type plan struct {
 	Start                               string // descent and trials
 }
 
+// mostShown is how much of a kernel's configuration a plan has in words.
+const mostShown = 300
+
 func (r *runner) makePlan() plan {
 	p := plan{
 		Dim: r.d, Chains: r.Chains, Replicas: r.replicas(), Warmup: r.Warmup, Thin: r.Thin, Seed: r.Seed,
@@ -96,6 +100,11 @@ func (r *runner) makePlan() plan {
 		p.Kernel += string(fields)
 	} else { // JSON has no infinite bounds of a box
 		p.Kernel += fmt.Sprintf("%+v", r.Kernel)
+	}
+	if len(p.Kernel) > mostShown { // a box of many dimensions, which errors would print
+		h := fnv.New64a()
+		fmt.Fprint(h, p.Kernel)
+		p.Kernel = fmt.Sprintf("%s... %x", p.Kernel[:mostShown], h.Sum64())
 	}
 	if r.Checkpoint != nil {
 		p.Every = r.CheckpointEvery

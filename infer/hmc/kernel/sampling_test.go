@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -200,6 +201,13 @@ func TestBounceInManyDimensions(t *testing.T) {
 		if bounce {
 			check(t, r, "uniform", 0.5, func(x []float64) float64 { return x[7] })
 			check(t, r, "uniform, square", 1./3, func(x []float64) float64 { return x[7] * x[7] })
+			// A snapshot of another box is refused in few words, though it has 800 walls.
+			other := slices.Clone(upper)
+			other[d-1] = 2
+			_, err := sample(context.Background(), flat, Options{Kernel: HMC{Steps: 10, Lower: lower, Upper: other,
+				Bounce: true}, Metric: Unit, Warmup: None, StepSize: 0.1, Draws: 400, Chains: 2, Resume: r.Snapshot})
+			require.ErrorContains(t, err, "it was made with")
+			require.Less(t, len(err.Error()), 3000)
 		}
 	}
 	_, err := sample(context.Background(), flat, Options{Kernel: HMC{Lower: lower, Bounce: true}, Metric: Dense})
