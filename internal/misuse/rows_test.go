@@ -443,6 +443,7 @@ var rows = []row{
 	{"evidence.AIS.Defaults", evidence.AIS.Defaults},
 	{"evidence.BayesFactor", evidence.BayesFactor},
 	{"evidence.Bridge", evidence.Bridge},
+	{"evidence.FromExchange", evidence.FromExchange},
 	{"evidence.Integrate", evidence.Integrate},
 	{"evidence.Laplace", evidence.Laplace},
 	{"evidence.Probabilities", evidence.Probabilities},
