@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -117,6 +118,35 @@ func TestBatches(t *testing.T) {
 		assert.ErrorContains(t, f.Set(nil), `no tensor "y"`)
 		assert.Error(t, f.Rows([]float64{3}, 0, values, grads, [][]float64{aux}))
 	}
+}
+
+// C code may have a workspace for long. The collector has then freed the outputs that it was used with last, and must
+// not meet their address when the next ones are put in the place: it would end the process.
+func TestOutputsThatAreGone(t *testing.T) {
+	y := vector(t, 1, 2, 4)
+	f := made(t, VM, normal(3), eagerNormal(t, y))
+	values, grads, kept := make([]float64, 2), make([]float64, 2), make([]float64, 2)
+	evaluate := func(aux []float64) {
+		require.NoError(t, f.Rows([]float64{3, 0}, 2, values, grads, [][]float64{aux}))
+		require.Equal(t, []float64{6, 21}, aux)
+	}
+	heap := make([]*int, 1<<20) // so that the collector takes some time
+	for i := range heap {
+		heap[i] = new(int)
+	}
+	for range 50 {
+		evaluate(make([]float64, 2))
+		_, _, _, done, err := f.Addresses()
+		require.NoError(t, err)
+		runtime.GC()
+		collected := make(chan struct{})
+		go func() { runtime.GC(); close(collected) }()
+		time.Sleep(200 * time.Microsecond)
+		done()
+		evaluate(kept)
+		<-collected
+	}
+	runtime.KeepAlive(heap)
 }
 
 // A function that does not give the numbers of eager evaluation is not used.
