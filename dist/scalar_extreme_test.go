@@ -120,6 +120,25 @@ var scalarExtremes = []struct {
 	{"LogNormal", []float64{0.0, 1.0}, 1e-300, -237895.55838216290143},
 	{"LogNormal", []float64{0.0, 1.0}, 1e+300, -239277.10943795932889},
 	{"LogNormal", []float64{-700.0, 0.001}, 9.85967654375977e-305, 705.9888167457774643},
+	{"SkewNormal", []float64{0.0, 1.0, 5.0}, -20.0, -5205.7500000468498161},
+	{"SkewNormal", []float64{0.0, 1.0, -3.0}, 40.0, -8005.9322910610236918},
+	{"SkewNormal", []float64{0.0, 1.0, 100000000.0}, 1e-12, -0.918858747931654981},
+	{"SkewNormal", []float64{0.0, 1.0, 100000000.0}, -1e-07, -53.457076503157198441},
+	{"SkewNormal", []float64{100000000.0, 2.0, 0.5}, 100000060.0, -450.91893853320467274},
+	{"SkewNormal", []float64{0.0, 1e-150, 2.0}, 1e-150, 344.63895968713316168},
+	{"InverseGaussian", []float64{1.0, 10000000000.0}, 1.00001, 10.093976931784004474},
+	{"InverseGaussian", []float64{1.0, 1e-10}, 1e-12, -20.985332324182081628},
+	{"InverseGaussian", []float64{1e-200, 1.0}, 1e-200, 689.85658936500903249},
+	{"InverseGaussian", []float64{10000000000.0, 1.0}, 1000.0, -11.281071451577878325},
+	{"InverseGaussian", []float64{3.0, 2.0}, 0.001, -989.54417646889591817},
+	{"InverseGaussian", []float64{3.0, 2.0}, 1e+300, -1.1111111111111111694e+299},
+	{"GeneralizedNormal", []float64{0.0, 1.0, 100.0}, 0.99, -1.0534892138871048404},
+	{"GeneralizedNormal", []float64{0.0, 1.0, 1000.0}, 1.0, -1.6925707869616619399},
+	{"GeneralizedNormal", []float64{0.0, 1.0, 0.05}, 1e+30, -74.6515402429972264},
+	{"GeneralizedNormal", []float64{0.0, 1.0, 0.5}, 1e-300, -1.3862943611198906188},
+	{"GeneralizedNormal", []float64{0.0, 1.0, 0.01}, 3.0, -365.44356942806127945},
+	{"GeneralizedNormal", []float64{100000000.0, 2.0, 2.0}, 100000060.0, -901.2655121234846454},
+	{"GeneralizedNormal", []float64{0.0, 1e-150, 1.5}, 3e-150, 339.60077917880091587},
 }
 
 // Every value is computed with parameters that are numbers, and with parameters that are tensors.
@@ -171,6 +190,7 @@ func TestScalarDensitiesOutsideTheSupport(t *testing.T) {
 		xs     []float64
 	}{
 		{"LogNormal", []float64{0, 1}, []float64{0, -1, math.Inf(-1)}},
+		{"InverseGaussian", []float64{1, 2}, []float64{0, -1, math.Inf(-1)}},
 		{"HalfNormal", []float64{1}, []float64{-1e-300, -3}},
 		{"HalfCauchy", []float64{1}, []float64{-1e-300, -3}},
 		{"Uniform", []float64{-1, 2}, []float64{-1.1, 2.1, math.Inf(1)}},

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -145,6 +146,31 @@ var scalarFamilies = []scalarCase{
 		}, true, false},
 	{"Gumbel", func(p ...any) dist.Distribution { return dist.Gumbel(p[0], p[1]) }, "rp",
 		func(p []float64) scalarLaw { return gonumLaw(distuv.GumbelRight{Mu: p[0], Beta: p[1]}) }, true, false},
+	{"SkewNormal", func(p ...any) dist.Distribution { return dist.SkewNormal(p[0], p[1], p[2]) }, "rpr", skewNormalLaw,
+		true, false},
+	{"InverseGaussian", func(p ...any) dist.Distribution { return dist.InverseGaussian(p[0], p[1]) }, "pp",
+		func(p []float64) scalarLaw {
+			phi := distuv.UnitNormal.CDF
+			return scalarLaw{
+				func(x float64) float64 {
+					return 0.5*math.Log(p[1]/(2*math.Pi*x*x*x)) - p[1]*(x-p[0])*(x-p[0])/(2*p[0]*p[0]*x)
+				},
+				func(x float64) float64 {
+					r := math.Sqrt(p[1] / x)
+					return phi(r*(x/p[0]-1)) + math.Exp(2*p[1]/p[0])*phi(-r*(x/p[0]+1))
+				}, nil, p[0], p[0] * p[0] * p[0] / p[1]}
+		}, false, false},
+	{"GeneralizedNormal", func(p ...any) dist.Distribution { return dist.GeneralizedNormal(p[0], p[1], p[2]) }, "rpp",
+		func(p []float64) scalarLaw {
+			one, _ := math.Lgamma(1 / p[2])
+			three, _ := math.Lgamma(3 / p[2])
+			power := func(x float64) float64 { return math.Pow(math.Abs(x-p[0])/p[1], p[2]) }
+			return scalarLaw{
+				func(x float64) float64 { return math.Log(p[2]/(2*p[1])) - one - power(x) },
+				func(x float64) float64 {
+					return 0.5 + math.Copysign(0.5, x-p[0])*mathext.GammaIncReg(1/p[2], power(x))
+				}, nil, p[0], p[1] * p[1] * math.Exp(three-one)}
+		}, false, true},
 	{"VonMises", func(p ...any) dist.Distribution { return dist.VonMises(p[0], p[1]) }, "rp", vonMisesLaw, false, false},
 	{
 		"TruncatedNormal",
@@ -155,6 +181,28 @@ var scalarFamilies = []scalarCase{
 		false,
 	},
 	{"Delta", func(p ...any) dist.Distribution { return dist.Delta(p[0], p[1]) }, "rr", nil, false, false},
+}
+
+// skewNormalLaw has the CDF Φ(z) − 2 T(z, α), with Owen's function T by Simpson's rule.
+func skewNormalLaw(p []float64) scalarLaw {
+	n := distuv.Normal{Mu: p[0], Sigma: p[1]}
+	owen := func(z float64) float64 {
+		const m = 2000
+		f := func(t float64) float64 { return math.Exp(-z*z*(1+t*t)/2) / (1 + t*t) }
+		h := p[2] / m
+		sum := f(0) + f(p[2])
+		for i := 1; i < m; i++ {
+			sum += float64(2+2*(i%2)) * f(h*float64(i))
+		}
+		return sum * h / 3 / (2 * math.Pi)
+	}
+	delta := p[2] / math.Sqrt(1+p[2]*p[2])
+	return scalarLaw{
+		func(x float64) float64 {
+			return n.LogProb(x) + math.Log(math.Erfc(-p[2]*(x-p[0])/p[1]/math.Sqrt2))
+		},
+		func(x float64) float64 { return n.CDF(x) - 2*owen((x-p[0])/p[1]) }, nil,
+		p[0] + p[1]*delta*math.Sqrt(2/math.Pi), p[1] * p[1] * (1 - 2*delta*delta/math.Pi)}
 }
 
 // vonMisesLaw integrates by the trapezoidal rule, which converges exponentially for periodic functions.
@@ -279,6 +327,8 @@ func inSupport(f scalarCase, d dist.Distribution, columns [][]float64, x []float
 			x[k] = columns[n-2][k] + (x[k]-columns[n-2][k])*0.98 + 0.01*(columns[n-1][k]-columns[n-2][k])
 		case "Pareto":
 			x[k] *= 1.01
+		case "GeneralizedNormal": // from its kink, or cusp, by many steps of a difference
+			x[k] += math.Copysign(0.2*math.Abs(columns[0][k])+columns[1][k], x[k]-columns[0][k])
 		}
 	}
 }
@@ -478,7 +528,7 @@ func TestScalarCDF(t *testing.T) {
 			}
 		}
 	})
-	require.Equal(t, 17, have)
+	require.Equal(t, 18, have)
 }
 
 // The CDF is 0 below the support and 1 above it.
@@ -491,6 +541,7 @@ func TestScalarCDFOutsideTheSupport(t *testing.T) {
 			{dist.LogNormal(0, 1), -1, 0}, {dist.HalfNormal(1), -1, 0}, {dist.HalfCauchy(1), -1, 0}, {dist.Uniform(1, 2), 0, 0},
 			{dist.Uniform(1, 2), 3, 1}, {dist.Exponential(1), -1, 0}, {dist.Gamma(2, 1), -1, 0},
 			{dist.InverseGamma(2, 1), -1, 0},
+			{dist.InverseGaussian(2, 1), -1, 0}, {dist.InverseGaussian(2, 1), 0, 0},
 			{dist.Chi2(2), -1, 0}, {dist.Weibull(1, 2), -1, 0}, {dist.Pareto(1, 2), 0.5, 0},
 			{dist.TruncatedNormal(0, 1, 3, 4), 2, 0},
 			{dist.TruncatedNormal(0, 1, 3, 4), 5, 1}, {dist.TruncatedNormal(0, 1, math.Inf(-1), math.Inf(1)), 0, 0.5},
@@ -827,6 +878,21 @@ func TestScalarErrors(t *testing.T) {
 			},
 			"dist.InverseGamma: concentration is -1: it must be greater than 0": func() {
 				dist.InverseGamma(-1, 1)
+			},
+			"dist.SkewNormal: skew is +Inf: it must be finite": func() {
+				dist.SkewNormal(0, 1, math.Inf(1))
+			},
+			"dist.InverseGaussian: mean is -1: it must be greater than 0": func() {
+				dist.InverseGaussian(-1, 1)
+			},
+			"dist.GeneralizedNormal: shape is 0: it must be greater than 0": func() {
+				dist.GeneralizedNormal(0, 1, 0)
+			},
+			"dist.MultivariateStudentT: df is 0: it must be greater than 0": func() {
+				dist.MultivariateStudentT(0, 0, ts.MustEye(2, gotch.Double, gotch.CPU))
+			},
+			"dist.MultivariateStudentT: scale_tril is a number: a tensor of square matrices is required": func() {
+				dist.MultivariateStudentT(3, 0, 1)
 			},
 			"dist.Chi2: df is -1: it must be greater than 0": func() { dist.Chi2(-1) },
 			"dist.Beta: concentration0 is 0: it must be greater than 0": func() {

@@ -122,12 +122,6 @@ func (d studentTDist) logTail(z torch.Tensor) torch.Tensor {
 	dtype, device := like(z)
 	n := int64(len(nodes.p))
 	column := func(x []float64) torch.Tensor { return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, n))) }
-	wide := func(v torch.Tensor) torch.Tensor {
-		if operand.IsNumber(v) {
-			return v
-		}
-		return v.Unsqueeze(-1)
-	}
 	drop := column(nodes.p).Div(wide(a)).Expm1().Neg() // 1 − v^(1/a)
 	sum := operand.SumLast(wide(rest).Add(wide(w).Mul(drop)).Sqrt().Reciprocal().Mul(column(nodes.weight)), 1)
 	return sum.Log().Sub(log.Mul(a)).Sub(a.Log()).Sub(logBeta(a, torch.Of(0.5))).Sub(math.Ln2)

@@ -239,6 +239,28 @@ var vectorCases = []vectorCase{
 		},
 		x: matrixX,
 	},
+	{
+		name: "MultivariateStudentT", raw: [][]int64{{}, {3}, {3, 3}}, event: []int64{3},
+		make: func(p []*ts.Tensor) dist.Distribution {
+			return dist.MultivariateStudentT(torch.Of(vectorExp(p[0])).Add(9), p[1], vectorLower(p[2]))
+		},
+		law: func(p [][]float64, x []float64) float64 {
+			d, ok := distmv.NewStudentsT(p[1], vectorCov("cholesky", p[1:]), math.Exp(p[0][0])+9, nil)
+			if !ok {
+				panic("not positive definite")
+			}
+			return d.LogProb(x)
+		},
+		x: func(z []float64) []float64 { return z },
+		covariance: func(p [][]float64) (out [][]float64) {
+			c, df := vectorCov("cholesky", p[1:]), math.Exp(p[0][0])+9
+			c.ScaleSym(df/(df-2), c)
+			for i := range vectorN {
+				out = append(out, []float64{c.At(i, 0), c.At(i, 1), c.At(i, 2)})
+			}
+			return out
+		},
+	},
 }
 
 func vectorNormals(rng *rand.Rand, n int) []float64 {
@@ -496,7 +518,8 @@ func TestVectorReparameterisedDraws(t *testing.T) {
 	})
 }
 
-// Gradients of draws by rejection have the right mean: that of x₁² under Dirichlet, and of L₂₁² under LKJCholesky.
+// Gradients of draws by rejection have the right mean: that of x₁² under Dirichlet and Student's t, and of L₂₁² under
+// LKJCholesky.
 func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 	const n = 20000
 	check := func(d func(leaf *ts.Tensor) *ts.Tensor, value []float64, want []float64) {
@@ -522,6 +545,11 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 		check(func(leaf *ts.Tensor) *ts.Tensor {
 			return dist.Dirichlet(leaf).Sample(torch.NewSource(2, 0)).T().MustSelect(-1, 0, false)
 		}, []float64{a, b, c}, []float64{all + (2*a+1)/(s*(s+1)), all, all})
+		// E x₁² = df/(df − 2) of a Student's t vector with the identity as its scale.
+		check(func(leaf *ts.Tensor) *ts.Tensor {
+			d := dist.MultivariateStudentT(leaf.MustSqueezeDim(-1, false), 0, ts.MustEye(2, gotch.Double, gotch.CPU))
+			return d.Sample(torch.NewSource(2, 0)).T().MustSelect(-1, 0, false)
+		}, []float64{9}, []float64{-2.0 / 49})
 		// E L₂₁² = 1/(2 eta + K − 1).
 		check(func(leaf *ts.Tensor) *ts.Tensor {
 			d := dist.LKJCholesky(4, leaf.MustSqueezeDim(-1, false))
@@ -644,6 +672,17 @@ func TestVectorExtremes(t *testing.T) {
 			item(dist.LowRankMultivariateNormal(0, vectorTensor(w, 3, 1), delta).LogProb(torch.Of(tensor(v...))).T()),
 			1e-10,
 		)
+
+		// Student's t with many degrees of freedom is normal to rounding. With few its tails are a power: for ν = n = 2 and
+		// the identity the density at distance r is 1/(2π (1 + r²/2)²).
+		eye := ts.MustEye(2, gotch.Double, gotch.CPU)
+		near := item(dist.MultivariateStudentT(1e15, 0, eye).LogProb(torch.Of(tensor(1, 2))).T())
+		require.InDelta(t, -2.5-math.Log(2*math.Pi), near, 1e-12)
+		far := item(dist.MultivariateStudentT(2, 0, eye).LogProb(torch.Of(tensor(1e100, 0))).T())
+		require.InEpsilon(t, -math.Log(2*math.Pi)-2*(200*math.Ln10-math.Ln2), far, 1e-12)
+		// One or two degrees of freedom have no moments.
+		require.True(t, math.IsNaN(item(dist.MultivariateStudentT(1, 0, eye).Mean().T())))
+		require.True(t, math.IsInf(item(dist.MultivariateStudentT(2, 0, eye).Variance().T()), 1))
 
 		// Dirichlet concentrations from 1e-300 to 1e12; x is exact in binary, with sum 1.
 		for _, c := range []struct{ alpha, x []float64 }{

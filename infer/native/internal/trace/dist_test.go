@@ -193,6 +193,21 @@ var densities = map[string]density{
 	"GaussianRandomWalk": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.real(6), dist.GaussianRandomWalk(6, u.pos()))
 	},
+	"DirichletMultinomial": func(u *unknowns, d data) torch.Tensor {
+		return logp(torch.Of(torch.Must(torch.FromSlice([]float64{2, 0, 5, 2}))), dist.DirichletMultinomial(9, u.pos(4)))
+	},
+	"SkewNormal": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.real(6), dist.SkewNormal(u.real(), u.pos(), u.real()))
+	},
+	"InverseGaussian": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.pos(6), dist.InverseGaussian(u.pos(), u.pos()))
+	},
+	"GeneralizedNormal": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.real(6), dist.GeneralizedNormal(u.real(), u.pos(), u.pos()))
+	},
+	"MultivariateStudentT": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.real(2, 3), dist.MultivariateStudentT(u.pos(), u.real(3), u.lower(3)))
+	},
 	"StudentT": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.real(6), dist.StudentT(u.pos(), u.real(), u.pos()))
 	},

@@ -1,0 +1,101 @@
+package dist
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// dirichletMultinomialDist is the Dirichlet-multinomial distribution; see [DirichletMultinomial].
+type dirichletMultinomialDist struct {
+	base
+	total, concentration torch.Tensor
+}
+
+// DirichletMultinomial is the multinomial distribution of total trials whose probabilities are themselves
+// Dirichlet(concentration), a tensor of shape batch + [C] of numbers > 0. total is a whole number ≥ 0, or a tensor of
+// them that broadcasts against the batch. Values are vectors of C counts with sum total; with A = Σ aᵢ
+//
+//	log p(x) = log total! + log Γ(A) − log Γ(total + A) + Σᵢ [log Γ(xᵢ + aᵢ) − log Γ(aᵢ) − log xᵢ!]
+//
+// With two categories the first count is [BetaBinomial].
+func DirichletMultinomial(total, concentration any) Distribution {
+	const family = "DirichletMultinomial"
+	n, a := param(family, "total", total), param(family, "concentration", concentration)
+	batch, c := lastDim(family, "concentration", a)
+	d := dirichletMultinomialDist{
+		base:          base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}},
+		total:         n,
+		concentration: a,
+	}
+	d.checkNumber("total", n, wholeCount)
+	return d
+}
+
+// Support is the vectors of counts with sum total.
+func (d dirichletMultinomialDist) Support() support.Support { return support.Counts(d.total) }
+
+// LogProb is the log mass, as a quotient of negative binomials with a common probability of a success: the product of
+// NB(xᵢ; aᵢ, p) over NB(n; A, p), with p = n/(n + A), each as in [betaBinomialDist.LogProb].
+func (d dirichletMultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
+	value = floating(value, d.concentration)
+	x, not := whole(value, torch.Of(math.Inf(1)))
+	dtype := x.T().DType()
+	n := torch.Of(alike(d.total, x).T().MustTotype(dtype, false))
+	some := operand.SumLast(torch.Of(not.T().MustTotype(dtype, false)), 1).Gt(0)
+	wrong := torch.Of(operand.SumLast(value, 1).T().MustNeTensor(n.T(), false))
+	outside := torch.Of(some.T().MustLogicalOr(wrong.T(), false))
+
+	all := operand.SumLast(d.concentration, 1)
+	sum := n.Add(all)
+	p, q := n.Div(sum).Unsqueeze(-1), all.Div(sum).Unsqueeze(-1)
+	s := x.Add(d.concentration)
+	successes, failures := logPoisson(x, s.Mul(p)), logPoisson(d.concentration.Add(x.Mul(0)), s.Mul(q))
+	each := successes.logProb().Add(failures.logProb()).Sub(peakTensor(s)).Add(d.concentration.Div(s).Log())
+	joint := peakTensor(n).Add(peakTensor(all)).Sub(peakTensor(sum)).Add(all.Div(sum).Log())
+	return d.masked(d.full(operand.SumLast(each, 1).Sub(joint)), outside)
+}
+
+// Sample draws probabilities, by gamma numbers, and then counts, in the parameter's type. No gradients flow.
+func (d dirichletMultinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	shape := join(sample, d.batch)
+	log := torch.Of(torch.Must(src.LogGamma(expandTo(d.concentration, join(shape, d.event)).T())))
+	p := torch.Of(log.T().MustDetach(false)).Softmax(-1)
+	n := torch.Of(alike(d.total, p).T().MustTotype(p.T().DType(), false))
+	return torch.Of(torch.Must(src.Multinomial(expandTo(n, shape).T(), p.T())))
+}
+
+// trials is the total, with a dimension for the categories.
+func (d dirichletMultinomialDist) trials() torch.Tensor {
+	n := alike(d.total, d.concentration)
+	return torch.Of(n.T().MustTotype(d.concentration.T().DType(), false)).Unsqueeze(-1)
+}
+
+// Mean is n aᵢ/A.
+func (d dirichletMultinomialDist) Mean() torch.Tensor {
+	return d.spread(normalised(d.concentration).Mul(d.trials()))
+}
+
+// Variance is n aᵢ/A (1 − aᵢ/A) (n + A)/(1 + A), for each category by itself.
+func (d dirichletMultinomialDist) Variance() torch.Tensor {
+	p, n, all := normalised(d.concentration), d.trials(), operand.SumLast(d.concentration, 1).Unsqueeze(-1)
+	return d.spread(p.Mul(torch.Of(1).Sub(p)).Mul(n).Mul(n.Add(all).Div(all.Add(1))))
+}
+
+// Expand broadcasts the batch shape.
+func (d dirichletMultinomialDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate checks the parameters.
+func (d dirichletMultinomialDist) Validate() error {
+	return first(d.validate("total", d.total, wholeCount), d.validate("concentration", d.concentration, positive))
+}
+
+// Params are the parameters by name.
+func (d dirichletMultinomialDist) Params() map[string]any {
+	return map[string]any{"total": d.total, "concentration": d.concentration}
+}

@@ -1,0 +1,95 @@
+package dist
+
+import (
+	"math"
+
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// multivariateStudentTDist is the multivariate Student's t distribution; see [MultivariateStudentT].
+type multivariateStudentTDist struct {
+	base
+	df, loc, scaleTril, factor torch.Tensor
+}
+
+// MultivariateStudentT is Student's t distribution of vectors of length n, with df ν > 0 degrees of freedom, a number
+// or a tensor of the batch shape, loc, a number or a tensor of shape [..., n], and scale_tril L, lower triangular with
+// a positive diagonal, of shape [..., n, n]. With q = |L⁻¹(x − loc)|²
+//
+//	log p(x) = −(ν + n)/2 log(1 + q/ν) − log B(ν/2, n/2) + log Γ(n/2) − (n/2) log(ν π) − log det L
+//
+// What is above the diagonal of L is not read.
+func MultivariateStudentT(df, loc, scaleTril any) Distribution {
+	const family = "MultivariateStudentT"
+	nu, l := param(family, "df", df), param(family, "loc", loc)
+	m, batch, n, _ := matrixOf(family, "scale_tril", scaleTril, true)
+	d := multivariateStudentTDist{df: nu, loc: l, scaleTril: m, factor: torch.Of(m.T().MustTril(0, false))}
+	d.base = base{family: family, batch: broadcast(family, nu.Shape(), vectorBatch(family, "loc", l, n), batch),
+		event: []int64{n}}
+	d.checkNumber("df", nu, positive)
+	d.checkNumber("loc", l, finite)
+	return d
+}
+
+// Support is all real vectors.
+func (d multivariateStudentTDist) Support() support.Support { return support.Real.Independent(1) }
+
+// LogProb is the log density.
+func (d multivariateStudentTDist) LogProb(value torch.Tensor) torch.Tensor {
+	x := expandTo(value, broadcast(d.family, value.Shape(), d.event)).Sub(d.loc)
+	x = rowsOver(x, d.factor.Transpose(), true)
+	n := float64(d.event[0])
+	half, _ := math.Lgamma(n / 2)
+	kernel := operand.SumLast(x.Square(), 1).Div(d.df).Log1p().Mul(d.df.Add(n).Mul(-0.5))
+	norm := logBeta(d.df.Mul(0.5), torch.Of(n/2)).Add(d.df.Log().Mul(n / 2)).Add(n/2*math.Log(math.Pi) - half)
+	return d.full(kernel.Sub(norm).Sub(logDiagonal(d.factor)))
+}
+
+// Sample draws loc + L z √(ν/(2g)), with z normal and g gamma of shape ν/2, reparameterised.
+func (d multivariateStudentTDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	dtype, device := like(d.scaleTril)
+	half := d.df.Mul(0.5)
+	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
+	log := half.Log().Sub(d.logGamma(src, sample, half, d.scaleTril))
+	return rowsTimes(z, d.factor.Transpose()).Mul(log.Mul(0.5).Exp().Unsqueeze(-1)).Add(d.loc)
+}
+
+// wide gives a parameter of the batch shape a dimension for the event.
+func wide(v torch.Tensor) torch.Tensor {
+	if operand.IsNumber(v) {
+		return v
+	}
+	return v.Unsqueeze(-1)
+}
+
+// Mean is loc; NaN for ν ≤ 1.
+func (d multivariateStudentTDist) Mean() torch.Tensor {
+	loc := d.spread(alike(d.loc, d.scaleTril))
+	return d.spread(d.moment(loc, wide(d.df), 1, math.NaN()))
+}
+
+// Variance is the diagonal of L·Lᵀ times ν/(ν − 2); infinite for ν ≤ 2, NaN for ν ≤ 1.
+func (d multivariateStudentTDist) Variance() torch.Tensor {
+	nu := wide(d.df)
+	v := operand.SumLast(d.factor.Square(), 1).Mul(nu.Div(nu.Sub(2)))
+	return d.spread(d.moment(d.moment(v, nu, 2, math.Inf(1)), nu, 1, math.NaN()))
+}
+
+// Expand broadcasts the batch shape.
+func (d multivariateStudentTDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	return d
+}
+
+// Validate checks df, loc and the matrix.
+func (d multivariateStudentTDist) Validate() error {
+	return first(d.validate("df", d.df, positive), d.validate("loc", d.loc, finite),
+		d.validateIn("scale_tril", d.factor, support.LowerCholesky))
+}
+
+// Params are the parameters by name.
+func (d multivariateStudentTDist) Params() map[string]any {
+	return map[string]any{"df": d.df, "loc": d.loc, "scale_tril": d.scaleTril}
+}
