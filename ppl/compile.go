@@ -52,6 +52,8 @@ type latent struct {
 // values and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be
 // positive is not at points of either sign, or if it reads the value of a tensor that depends on a latent variable.
 //
+// Discrete latent variables are summed out, as [Enumerate] does; the program's String says which.
+//
 // Whole numbers of the batch that the model calculates with are converted to float64 here, once, for evaluations on
 // that batch; those that it uses as indices stay what they are.
 //
