@@ -218,7 +218,8 @@ func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][
 	n := len(aux)
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	// Addresses are written as numbers: a store of a pointer would show the collector the one before, whose memory is free.
+	// Addresses are written as numbers: a store of a pointer would show the collector the one before, whose memory is
+	// free.
 	first := unsafe.Slice((*uintptr)(w.aux.at), 3*n)
 	for i, a := range aux {
 		size := f.plan.Outputs[i].Len()

@@ -97,8 +97,8 @@ func (p *Program) Values() int {
 	return sum
 }
 
-// Combine sets a register to the sum of terms, which may contain it: of at most four registers. Only the last of several
-// may be a product. Noise of coefficient 0 is not drawn.
+// Combine sets a register to the sum of terms, which may contain it: of at most four registers. Only the last of
+// several may be a product. Noise of coefficient 0 is not drawn.
 func (p *Program) Combine(to Register, terms ...Term) {
 	op := C.kelvin_op{code: C.KELVIN_COMBINE, to: C.int32_t(to)}
 	for _, t := range terms {
