@@ -109,6 +109,9 @@ func unfit(p Params) string {
 // recordingPoints are where an evaluation is recorded and compared: the chains' starts, at most four, and a step from
 // the first in all directions, so that what depends on the point shows.
 func recordingPoints(start Params) ([][]float64, error) {
+	if _, err := start.rows(); err != nil {
+		return nil, err
+	}
 	flat, err := start.Values()
 	if err != nil {
 		return nil, err

@@ -13,25 +13,26 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A run of 20,000 updates keeps its memory: from update 2,000 on, the tensors outside scopes are the same bytes to the
-// last one, and resident memory grows by less than one leaked tensor of 100 bytes an update would add.
+// A run of 60,000 updates keeps its memory: from update 6,000 on, the tensors outside scopes are the same bytes to the
+// last one, and resident memory grows by less than one leaked tensor of 100 bytes an update would add. (The collector
+// makes some 2 MB more or less, whatever the number of updates.)
 func TestRunInFlatMemory(t *testing.T) {
 	m := newLogistic(64, 3)
 	p := pointOf(t, m.layout(t), make([]float64, 4)...)
 	b := minibatches(t, m.batch(), infer.MinibatchOptions{Size: 16})
 	var bytes, rss int64
 	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.05), Temperature: infer.Constant(0.01)}, m.logPosterior), p, b,
-		infer.Options{Warmup: 20_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
-			if p.Step == 2_000 {
+		infer.Options{Warmup: 60_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
+			if p.Step == 6_000 {
 				bytes, rss = unscoped(), resident.Bytes(t)
 			}
-			if p.Step > 2_000 && p.Step%500 == 0 {
+			if p.Step > 6_000 && p.Step%500 == 0 {
 				require.Equal(t, bytes, torch.UnscopedBytes(), "update %d", p.Step)
 			}
 		})})
 	unscoped()
-	t.Logf("seen: resident memory grew by %d bytes in 18,000 updates", resident.Bytes(t)-rss)
-	resident.Grown(t, rss, 18_000*100)
+	t.Logf("seen: resident memory grew by %d bytes in 54,000 updates", resident.Bytes(t)-rss)
+	resident.Grown(t, rss, 54_000*100)
 	infer.Free(r.State)
 	runtime.KeepAlive(p)
 	runtime.KeepAlive(b)
@@ -52,7 +53,7 @@ func TestRunInAScopeRemembersNothing(t *testing.T) {
 	require.NoError(t, torch.Do(func(s *torch.Scope) error {
 		var start int64
 		r := ran(t, counter{}, p, infer.Full(nil),
-			infer.Options{Warmup: 20_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
+			infer.Options{Warmup: 60_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
 				if p.Step == 1_000 {
 					start = heap()
 				}

@@ -68,7 +68,7 @@ var checks = []check{
 		"Ranges of one subnormal number and of the largest numbers are drawn.",
 		[]suite{{"./internal/report", "^TestPackExtremeRanges$", ""}}},
 	{"memory", "Long runs need no more memory",
-		"20,000 updates: from the 2,000th on the tensors outside scopes are the same bytes, and resident memory grows by " +
+		"60,000 updates: from the 6,000th on the tensors outside scopes are the same bytes, and resident memory grows by " +
 			"less than 100 bytes an update.",
 		[]suite{{"./infer", "^TestRunInFlatMemory$", ""}}},
 }

@@ -43,7 +43,7 @@ func TestKilledCompile(t *testing.T) {
 	write(t, filepath.Join(dir, "copy/ts/ts.go"),
 		"package ts\n\nimport \"github.com/sugarme/gotch/libtch\"\n\n"+
 			"// Seven is 7.\nfunc Seven() int { return libtch.Number() }\n")
-	write(t, filepath.Join(dir, "copy/main/main.go"),
+	write(t, filepath.Join(dir, "copy/probe/main.go"),
 		"package main\n\nimport \"github.com/sugarme/gotch/ts\"\n\nfunc main() { println(ts.Seven()) }\n")
 	cache := filepath.Join(dir, "cache")
 	require.NoError(t, os.Setenv("GOCACHE", cache))
@@ -88,7 +88,7 @@ func TestKilledCompile(t *testing.T) {
 	built, err := buildOnce(context.Background(), Host(false), compileOrder(dir))
 	require.NoError(t, err)
 	assert.False(t, built, "it is done")
-	cmd := exec.Command("go", "run", "./main")
+	cmd := exec.Command("go", "run", "./probe")
 	cmd.Dir, cmd.Env = filepath.Join(dir, "copy"), append(os.Environ(), "GOWORK=off")
 	out, err = cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
