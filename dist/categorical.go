@@ -68,7 +68,7 @@ func (d categoricalDist) LogProb(value torch.Tensor) torch.Tensor {
 // EnumerateLogProb is the log mass of all categories, of shape [C] + batch: LogProb of EnumerateSupport without the
 // look-up.
 func (d categoricalDist) EnumerateLogProb() torch.Tensor {
-	all := d.logits
+	var all torch.Tensor
 	if d.fromLogits {
 		all = logSoftmax(d.logits)
 	} else {
