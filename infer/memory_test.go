@@ -53,7 +53,7 @@ func TestRunInAScopeRemembersNothing(t *testing.T) {
 	require.NoError(t, torch.Do(func(s *torch.Scope) error {
 		var start int64
 		r := ran(t, counter{}, p, infer.Full(nil),
-			infer.Options{Warmup: 60_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
+			infer.Options{Warmup: 20_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
 				if p.Step == 1_000 {
 					start = heap()
 				}
