@@ -88,6 +88,8 @@ func (p *process) ask(op string, r request, limit time.Duration) (a answer, err 
 		line, err = p.out.ReadBytes('\n')
 	}
 	if inTime := late.Stop(); err != nil {
+		end(p.command)
+		p.command.Wait() // what it said last has come
 		p.ended = fmt.Errorf("the program ended: %s", lastLine(p.errors.Bytes(), err))
 		if !inTime {
 			p.ended = fmt.Errorf("%s took more than %v", op, limit)
