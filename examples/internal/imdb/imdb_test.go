@@ -1,0 +1,105 @@
+package imdb
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+}
+
+func packed(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return b.Bytes()
+}
+
+func TestTokenFiles(t *testing.T) {
+	dir := t.TempDir()
+	tokens := make([]byte, 2*2*Length)
+	tokens[2*Length-2], tokens[2*Length-1] = 0x1F, 0x4E // 0x4E1F = 19999, the last word of the first review
+	tokensPath, labelsPath := filepath.Join(dir, "train_tokens_u16le_2x100.gz"), filepath.Join(dir,
+		"train_labels_u8_2.gz")
+	write(t, tokensPath, packed(t, tokens))
+	write(t, labelsPath, packed(t, []byte{0, 1}))
+	d, err := readTokens(dir, "train", 2)
+	require.NoError(t, err)
+	require.Len(t, d.Tokens, 2*Length)
+	assert.Equal(t, int64(19999), d.Tokens[Length-1])
+	assert.Equal(t, []int{0, 1}, d.Labels)
+
+	write(t, labelsPath, packed(t, []byte{0, 2}))
+	_, err = readTokens(dir, "train", 2)
+	require.ErrorContains(t, err, "label 1 in "+labelsPath+" is 2: expected 0 or 1")
+	tokens[2*Length-2] = 0x20
+	write(t, tokensPath, packed(t, tokens))
+	_, err = readTokens(dir, "train", 2)
+	require.ErrorContains(t, err, "word 99 of review 0 in "+tokensPath+" is 20000: expected tokens from 0 to 19999")
+	write(t, tokensPath, packed(t, tokens[1:]))
+	_, err = readTokens(dir, "train", 2)
+	require.ErrorContains(t, err, tokensPath+" has 399 bytes or more: expected 400")
+	write(t, tokensPath, tokens)
+	_, err = readTokens(dir, "train", 2)
+	require.ErrorContains(t, err, tokensPath+": gzip")
+	_, _, err = Read(filepath.Join(dir, "none"))
+	require.ErrorContains(t, err, "expected the folder of the archive (train/pos, ...) or of token files")
+}
+
+func TestTexts(t *testing.T) {
+	dir := t.TempDir()
+	for path, text := range map[string]string{
+		"train/neg/0_1.txt": "Bad, BAD film.<br /><br />It isn't good!", "train/pos/0_9.txt": "'Good' film; good.",
+		"test/neg/0_2.txt": "bad film", "test/pos/0_8.txt": "a good  film", "train/pos/note.md": "not a review",
+	} {
+		write(t, filepath.Join(dir, path), []byte(text))
+	}
+	train, test, err := Read(dir)
+	require.NoError(t, err)
+	// good 3, bad and film 2, isn't and it 1: tokens 2 to 6.
+	tail := func(d Data, i, n int) []int64 { return d.Tokens[(i+1)*Length-n : (i+1)*Length] }
+	assert.Equal(t, []int64{0, 3, 3, 4, 6, 5, 2}, tail(train, 0, 7))
+	assert.Equal(t, []int64{0, 2, 4, 2}, tail(train, 1, 4))
+	assert.Equal(t, []int64{0, 3, 4}, tail(test, 0, 3))
+	assert.Equal(t, []int64{0, 1, 2, 4}, tail(test, 1, 4), "a word that training does not have is 1")
+	assert.Equal(t, []int{0, 1}, train.Labels)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "test", "pos")))
+	_, _, err = Read(dir)
+	require.ErrorContains(t, err, filepath.Join(dir, "test", "pos"))
+}
+
+func TestShuffledAndSynthetic(t *testing.T) {
+	d := Synthetic(40, 3)
+	require.Equal(t, d, Synthetic(40, 3))
+	s, err := d.Shuffled(30, 1)
+	require.NoError(t, err)
+	require.Equal(t, 30, s.Len())
+	positive := 0
+	for i, label := range s.Labels {
+		positive += label
+		says := 0
+		for _, token := range s.Tokens[i*Length : (i+1)*Length] {
+			require.True(t, token >= 0 && token < Words)
+			if token >= 2 && token < 102 {
+				require.Equal(t, int64(label), (token-2)/50, "a word of its class")
+				says++
+			}
+		}
+		require.True(t, says >= 6 && says <= 12)
+	}
+	assert.Greater(t, positive, 5)
+	_, err = d.Shuffled(41, 1)
+	require.ErrorContains(t, err, "41 reviews: expected from 1 to the 40")
+}
