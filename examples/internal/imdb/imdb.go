@@ -111,8 +111,8 @@ func (d Data) Shuffled(n int, seed uint64) (Data, error) {
 	return s, nil
 }
 
-// Synthetic makes n reviews without data, to try things out: words are random, and each review has up to twelve words of
-// the hundred that say what its class is. Half of them are positive.
+// Synthetic makes n reviews without data, to try things out: words are random, and each review has up to twelve words
+// of the hundred that say what its class is. Half of them are positive.
 func Synthetic(n int, seed uint64) Data {
 	random := rand.New(rand.NewPCG(seed, 1))
 	d := Data{Tokens: make([]int64, n*Length), Labels: make([]int, n)}
