@@ -48,13 +48,15 @@ func makePlan(m Model, c *Ctx) *sumPlan {
 	}
 	needs := map[string]map[string]bool{} // of a site: the classes, with the number of their slots
 	numel := map[string]float64{}
-	for class := range plan.classes {
+	var sites []*Site
+	for _, class := range slices.Sorted(maps.Keys(plan.classes)) {
 		check(torch.Do(func(*torch.Scope) error {
 			e := plan.trial(m, c, func(e *enumeration) { e.class = class })
 			for _, f := range e.tables {
 				s := f.sites[0]
 				if needs[s.Name] == nil {
 					needs[s.Name], numel[s.Name] = map[string]bool{}, e.numel(nil, f.plates)
+					sites = append(sites, s)
 				}
 				for _, v := range f.vars {
 					if !needs[s.Name][v.name] {
@@ -62,13 +64,15 @@ func makePlan(m Model, c *Ctx) *sumPlan {
 						numel[s.Name] *= float64(v.size)
 					}
 				}
-				if numel[s.Name] > maxTable {
-					s.fail("its log density is a table of %.3g numbers, over the discrete variables %s: at most %d are summed out",
-						numel[s.Name], plan.sizes(slices.Sorted(maps.Keys(needs[s.Name]))), maxTable)
-				}
 			}
 			return nil
 		}))
+	}
+	for _, s := range sites {
+		if numel[s.Name] > maxTable {
+			s.fail("its log density is a table of %.3g numbers, over the discrete variables %s: at most %d are summed out",
+				numel[s.Name], plan.sizes(slices.Sorted(maps.Keys(needs[s.Name]))), maxTable)
+		}
 	}
 	var seen map[string]*seenTable
 	check(torch.Do(func(scope *torch.Scope) error {
