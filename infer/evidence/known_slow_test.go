@@ -23,7 +23,8 @@ func TestTwentySeeds(t *testing.T) {
 	calibrated(t, known.Gaussian(10), bridged(hmc.NUTS{}, 0), seeds)
 	calibrated(t, known.Gaussian(100), bridged(hmc.NUTS{}, 0), seeds)
 	calibrated(t, known.Mixture(), bridged(evidence.TI{}, 0), seeds)
-	calibrated(t, known.Funnel(3, 9), bridged(evidence.TI{}, 4000), seeds)
+	// Its spread is about 1.2 standard errors, too near 1.5 for 20 seeds, which know it to 16 %: 60 do to 9 %.
+	calibrated(t, known.Funnel(3, 9), bridged(evidence.TI{}, 4000), 3*seeds)
 	calibrated(t, known.Gaussian(10), replicas(false), seeds)
 	calibrated(t, known.Mixture(), replicas(true), seeds)
 	calibrated(t, known.Gaussian(10), walker("SMC, stratified, conditional", evidence.SMC{Resampling: evidence.Stratified,
