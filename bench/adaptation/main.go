@@ -17,17 +17,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -60,17 +59,7 @@ type cost struct {
 func (c cost) effective() float64 { return float64(c.sampling) / c.ess }
 func (c cost) all() float64       { return float64(c.sampling+c.warmup) / c.ess }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return
-		}
-		fmt.Fprintln(os.Stderr, "adaptation:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("adaptation", run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("adaptation", flag.ContinueOnError)

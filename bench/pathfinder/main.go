@@ -15,16 +15,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"slices"
 	"text/tabwriter"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -33,17 +32,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return
-		}
-		fmt.Fprintln(os.Stderr, "pathfinder:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("pathfinder", run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("pathfinder", flag.ContinueOnError)

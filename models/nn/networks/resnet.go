@@ -54,20 +54,13 @@ func (c ResNet20) Build() (*nn.Network, error) {
 		return append(to, nn.ReLU{})
 	}
 	net := nn.Sequential{nn.Named("stem", activate(conv(c.Filters, 1)))}
-	filters := c.Filters
-	for stage := range int64(3) {
-		for block := range blocks {
-			stride, shortcut := int64(1), nn.Sequential(nil)
-			if stage > 0 && block == 0 {
-				filters, stride = 2*filters, 2
-				shortcut = nn.Sequential{nn.Conv2d{Out: filters, Kernel: 1, Stride: 2}}
-			}
-			sum := layers.Residual{Body: append(activate(conv(filters, stride)), conv(filters, 1)...),
-				Shortcut: shortcut}
-			net = append(net, nn.Named(fmt.Sprintf("stage_%d_block_%d", stage+1, block+1), nn.Sequential{sum,
-				nn.ReLU{}}))
+	net = append(net, stages(blocks, c.Filters, func(filters, stride int64) nn.Layer {
+		sum := layers.Residual{Body: append(activate(conv(filters, stride)), conv(filters, 1)...)}
+		if stride > 1 {
+			sum.Shortcut = nn.Sequential{nn.Conv2d{Out: filters, Kernel: 1, Stride: stride}}
 		}
-	}
+		return nn.Sequential{sum, nn.ReLU{}}
+	})...)
 	net = append(net, layers.GlobalAvgPool{}, nn.Named("output", nn.Linear{Out: c.Classes}))
 	return net.Build(c.Channels, c.Size, c.Size)
 }
@@ -106,22 +99,30 @@ func (c ResNetPlusPlus) Build() (*nn.Network, error) {
 		return layers.WeightNorm{Layer: nn.Conv2d{Out: filters, Kernel: kernel, Stride: stride, Padding: kernel / 2}}
 	}
 	net := nn.Sequential{nn.Named("stem", conv(c.Filters, 3, 1))}
-	filters := c.Filters
-	for stage := range int64(3) {
-		for block := range blocks {
-			stride, shortcut := int64(1), nn.Sequential(nil)
-			if stage > 0 && block == 0 {
-				filters, stride = 2*filters, 2
-				shortcut = nn.Sequential{conv(filters, 1, 2)}
-			}
-			body := nn.Sequential{nn.SELU{}, conv(filters, 3, stride), nn.SELU{}, conv(filters, 3, 1)}
-			net = append(net, nn.Named(fmt.Sprintf("stage_%d_block_%d", stage+1, block+1),
-				layers.Residual{Body: body, Shortcut: shortcut}))
+	net = append(net, stages(blocks, c.Filters, func(filters, stride int64) nn.Layer {
+		sum := layers.Residual{Body: nn.Sequential{nn.SELU{}, conv(filters, 3, stride), nn.SELU{}, conv(filters, 3, 1)}}
+		if stride > 1 {
+			sum.Shortcut = nn.Sequential{conv(filters, 1, stride)}
 		}
-	}
+		return sum
+	})...)
 	net = append(net, nn.SELU{}, layers.GlobalAvgPool{},
 		nn.Named("output", layers.WeightNorm{Layer: nn.Linear{Out: c.Classes}}))
 	return net.Build(c.Channels, c.Size, c.Size)
+}
+
+// stages are three stages of blocks. The first block of the second and the third has twice the filters and stride 2.
+func stages(blocks, filters int64, block func(filters, stride int64) nn.Layer) (net nn.Sequential) {
+	for stage := range int64(3) {
+		for k := range blocks {
+			stride := int64(1)
+			if stage > 0 && k == 0 {
+				filters, stride = 2*filters, 2
+			}
+			net = append(net, nn.Named(fmt.Sprintf("stage_%d_block_%d", stage+1, k+1), block(filters, stride)))
+		}
+	}
+	return net
 }
 
 // blocksOf is k of a depth 6 k + 2.
