@@ -1,3 +1,6 @@
+// The race detector takes more memory for itself than the limit allows.
+//go:build !race
+
 package fuzzing
 
 import (

@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -80,12 +81,16 @@ func (p place) environment() []string {
 
 // test sets up, runs the tests and writes the table. Tests that fail are an error, behind the table.
 func (p place) test(ctx context.Context, version string, packages []string) error {
-	// The go.work does not exist before set-up has made it, so that the program is built without one.
+	// The program is built without a go.work, which set-up makes.
 	build := exec.CommandContext(ctx, "go", "build", "-o", p.in("kelvin-setup"), "./cmd/kelvin")
 	build.Env = append(p.environment(), "GOWORK=off")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building cmd/kelvin: %w", err)
+	}
+	// Set-up keeps the modules that a go.work uses. Those of another checkout are of no use here.
+	if err := os.Remove(p.in("go.work")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	set := exec.CommandContext(ctx, p.in("kelvin-setup"), "setup", "--wheel", version)
 	set.Env = p.environment()
