@@ -199,6 +199,14 @@ func TestVectorErrors(t *testing.T) {
 			"dist.LKJCholesky: eta is 0: it must be greater than 0": func() {
 				dist.LKJCholesky(2, 0)
 			},
+			"dist.WishartCholesky: df is 1: it must be greater than 1, one less than the size of the matrices": func() {
+				dist.WishartCholesky(1, eye)
+			},
+			"dist.InverseWishartCholesky: scale_tril is a number: a tensor of square matrices is required": func() {
+				dist.InverseWishartCholesky(1, 1)
+			},
+			"dist.ZeroSumNormal: n is 1: it must be at least 2":         func() { dist.ZeroSumNormal(1, 1) },
+			"dist.ZeroSumNormal: scale is 0: it must be greater than 0": func() { dist.ZeroSumNormal(2, 0) },
 			"dist.GaussianRandomWalk: steps is 0: it must be at least 1": func() {
 				dist.GaussianRandomWalk(0, 1)
 			},
@@ -229,6 +237,12 @@ func TestVectorErrors(t *testing.T) {
 				"[2]: it must be greater than 0": dist.Dirichlet(vectorTensor([]float64{1, 0}, 2)),
 			"dist.LKJCholesky: eta is -1 at element 1 of shape " +
 				"[2]: it must be greater than 0": dist.LKJCholesky(2, vectorTensor([]float64{1, -1}, 2)),
+			"dist.WishartCholesky: df is 1 at element 0 of shape [2]: it must be greater than 1, one less than the size of " +
+				"the matrices": dist.WishartCholesky(vectorTensor([]float64{1, 2}, 2), eye),
+			"dist.InverseWishartCholesky: scale_tril is [1 0 3 -1]: it must be a lower-triangular matrix with positive " +
+				"diagonal: element [1 1] is -1": dist.InverseWishartCholesky(3, vectorTensor([]float64{1, 2, 3, -1}, 2, 2)),
+			"dist.ZeroSumNormal: scale is 0 at element 0 of shape " +
+				"[2]: it must be greater than 0": dist.ZeroSumNormal(3, vectorTensor([]float64{0, 1}, 2)),
 			"dist.GaussianRandomWalk: scale is 0 at element 0 of shape " +
 				"[2]: it must be greater than 0": dist.GaussianRandomWalk(2, vectorTensor([]float64{0, 1}, 2)),
 		} {

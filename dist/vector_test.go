@@ -13,6 +13,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distmat"
 	"gonum.org/v1/gonum/stat/distmv"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -148,6 +149,39 @@ func matrixX(z []float64) []float64 {
 	return x
 }
 
+// choleskyX takes six numbers to a lower-triangular matrix with positive diagonal.
+func choleskyX(z []float64) []float64 {
+	return []float64{math.Exp(z[0]), 0, 0, z[1], math.Exp(z[2]), 0, z[3], z[4], math.Exp(z[5])}
+}
+
+// factorLaw is the log density of the factor K of X = K·Kᵀ from that of X: dX/dK is 2ⁿ ∏ Kᵢᵢⁿ⁻ⁱ⁺¹, i from 1.
+func factorLaw(k []float64, law func(x *mat.SymDense) float64) float64 {
+	l := mat.NewDense(vectorN, vectorN, k)
+	x := mat.NewSymDense(vectorN, nil)
+	x.SymOuterK(1, l)
+	logp := law(x) + vectorN*math.Ln2
+	for i := range vectorN {
+		logp += float64(vectorN-i) * math.Log(l.At(i, i))
+	}
+	return logp
+}
+
+// inverseWishartLaw is the textbook density, with determinants and inverses.
+func inverseWishartLaw(df float64, psi, x *mat.SymDense) float64 {
+	const n = vectorN
+	var inverse, product mat.Dense
+	if err := inverse.Inverse(x); err != nil {
+		panic(err)
+	}
+	product.Mul(psi, &inverse)
+	gamma := n * (n - 1) / 4.0 * math.Log(math.Pi)
+	for i := range n {
+		g, _ := math.Lgamma((df - float64(i)) / 2)
+		gamma += g
+	}
+	return df/2*math.Log(mat.Det(psi)) - (df+n+1)/2*math.Log(mat.Det(x)) - mat.Trace(&product)/2 - df*n/2*math.Ln2 - gamma
+}
+
 var vectorCases = []vectorCase{
 	vectorNormalCase("MultivariateNormal", "covariance", [][]int64{{3}, {3, 3}}, func(p []*ts.Tensor) dist.Distribution {
 		return dist.MultivariateNormal(p[0], vectorSPD(p[1]))
@@ -238,6 +272,52 @@ var vectorCases = []vectorCase{
 			return l
 		},
 		x: matrixX,
+	},
+	{
+		name: "WishartCholesky", raw: [][]int64{{}, {3, 3}}, event: []int64{3, 3},
+		make: func(p []*ts.Tensor) dist.Distribution {
+			return dist.WishartCholesky(torch.Of(vectorExp(p[0])).Add(2), vectorLower(p[1]))
+		},
+		law: func(p [][]float64, k []float64) float64 {
+			w, ok := distmat.NewWishart(vectorCov("cholesky", [][]float64{nil, p[1]}), math.Exp(p[0][0])+2, nil)
+			if !ok {
+				panic("not positive definite")
+			}
+			return factorLaw(k, func(x *mat.SymDense) float64 { return w.LogProbSym(x) })
+		},
+		x: choleskyX,
+	},
+	{
+		name: "InverseWishartCholesky", raw: [][]int64{{}, {3, 3}}, event: []int64{3, 3},
+		make: func(p []*ts.Tensor) dist.Distribution { // the error of a variance needs fourth moments
+			return dist.InverseWishartCholesky(torch.Of(vectorExp(p[0])).Add(12), vectorLower(p[1]))
+		},
+		law: func(p [][]float64, k []float64) float64 {
+			psi := vectorCov("cholesky", [][]float64{nil, p[1]})
+			return factorLaw(k, func(x *mat.SymDense) float64 { return inverseWishartLaw(math.Exp(p[0][0])+12, psi, x) })
+		},
+		x: choleskyX,
+	},
+	{
+		name: "ZeroSumNormal", raw: [][]int64{{}}, event: []int64{3}, smooth: true,
+		make: func(p []*ts.Tensor) dist.Distribution { return dist.ZeroSumNormal(3, vectorExp(p[0])) },
+		// The first two elements are a normal vector. A step in them moves x by √3 times its area.
+		law: func(p [][]float64, x []float64) float64 {
+			v := math.Exp(2*p[0][0]) / 3
+			d, ok := distmv.NewNormal([]float64{0, 0}, mat.NewSymDense(2, []float64{2 * v, -v, -v, 2 * v}), nil)
+			if !ok {
+				panic("not positive definite")
+			}
+			return d.LogProb(x[:2]) - math.Log(3)/2
+		},
+		x: func(z []float64) []float64 {
+			m := (z[0] + z[1] + z[2]) / 3
+			return []float64{z[0] - m, z[1] - m, z[2] - m}
+		},
+		covariance: func(p [][]float64) [][]float64 {
+			v := math.Exp(2*p[0][0]) / 3
+			return [][]float64{{2 * v, -v, -v}, {-v, 2 * v, -v}, {-v, -v, 2 * v}}
+		},
 	},
 	{
 		name: "MultivariateStudentT", raw: [][]int64{{}, {3}, {3, 3}}, event: []int64{3},
@@ -518,8 +598,8 @@ func TestVectorReparameterisedDraws(t *testing.T) {
 	})
 }
 
-// Gradients of draws by rejection have the right mean: that of x₁² under Dirichlet and Student's t, and of L₂₁² under
-// LKJCholesky.
+// Gradients of draws by rejection have the right mean: that of x₁² under Dirichlet and Student's t, of L₂₁² under
+// LKJCholesky, and of K₁₁² and K₂₁² under WishartCholesky and its inverse.
 func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 	const n = 20000
 	check := func(d func(leaf *ts.Tensor) *ts.Tensor, value []float64, want []float64) {
@@ -555,6 +635,16 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 			d := dist.LKJCholesky(4, leaf.MustSqueezeDim(-1, false))
 			return d.Sample(torch.NewSource(2, 0)).T().MustSelect(-2, 1, false).MustSelect(-1, 0, false)
 		}, []float64{1.5}, []float64{-2.0 / 36})
+		// E K₁₁² is df, and of the inverse E K₂₁² = 1/((df − 2)(df − 3)), for matrices of size 2.
+		eye := ts.MustEye(2, gotch.Double, gotch.CPU)
+		check(func(leaf *ts.Tensor) *ts.Tensor {
+			d := dist.WishartCholesky(leaf.MustSqueezeDim(-1, false), eye)
+			return d.Sample(torch.NewSource(2, 0)).T().MustSelect(-2, 0, false).MustSelect(-1, 0, false)
+		}, []float64{5}, []float64{1})
+		check(func(leaf *ts.Tensor) *ts.Tensor {
+			d := dist.InverseWishartCholesky(leaf.MustSqueezeDim(-1, false), eye)
+			return d.Sample(torch.NewSource(2, 0)).T().MustSelect(-2, 1, false).MustSelect(-1, 0, false)
+		}, []float64{14}, []float64{-23.0 / (144 * 121)})
 		return nil
 	}))
 }
@@ -614,6 +704,9 @@ func TestVectorDensitiesIntegrateToOne(t *testing.T) {
 		{dist.LKJCholesky(3, 4), 3, 6, 0.2},
 		{dist.Dirichlet(vectorTensor([]float64{1.5, 2, 3}, 3)), 2, 20, 0.25},
 		{dist.GaussianRandomWalk(2, 0.8), 2, 9, 0.2},
+		{dist.WishartCholesky(7, vectorTensor([]float64{1, 0, 0.5, 0.8}, 2, 2)), 3, 7, 0.15},
+		{dist.InverseWishartCholesky(6, vectorTensor([]float64{2}, 1, 1)), 1, 20, 0.1},
+		{dist.ZeroSumNormal(3, 0.7), 2, 9, 0.2},
 		{dist.MultivariateNormal(0.5, vectorTensor([]float64{2, 1, 1, 1}, 2, 2)), 2, 12, 0.2},
 	}
 	for _, c := range cases {
@@ -683,6 +776,37 @@ func TestVectorExtremes(t *testing.T) {
 		// One or two degrees of freedom have no moments.
 		require.True(t, math.IsNaN(item(dist.MultivariateStudentT(1, 0, eye).Mean().T())))
 		require.True(t, math.IsInf(item(dist.MultivariateStudentT(2, 0, eye).Variance().T()), 1))
+
+		// Of size 1 the square of a factor is chi-squared, and of the inverse inverse gamma, at any number of degrees of
+		// freedom: p(k) = p(k²)·2k.
+		one := func(x float64) *ts.Tensor { return vectorTensor([]float64{x}, 1, 1) }
+		for _, df := range []float64{1e-3, 3, 1e10} {
+			k := math.Sqrt(df)
+			want := item(dist.Chi2(df).LogProb(torch.Of(k*k)).T()) + math.Log(2*k)
+			got := item(dist.WishartCholesky(df, one(1)).LogProb(torch.Of(one(k))).T())
+			require.InDelta(t, want, got, 1e-11*max(1, math.Abs(want)), df)
+			want = item(dist.InverseGamma(df/2, 2).LogProb(torch.Of(1/(k*k))).T()) + math.Log(2/k)
+			got = item(dist.InverseWishartCholesky(df, one(2)).LogProb(torch.Of(one(1 / k))).T())
+			require.InDelta(t, want, got, 1e-11*max(1, math.Abs(want)), df)
+		}
+		// A matrix with eigenvalues 1e-300 and 1 has a factor without cancellation: with df = 4 the density is that of a chi
+		// number of 4 degrees of freedom at 1e-150, a³/2, of one of 3 at 1, √(2/π) e^(-1/2), and of a normal number at 0.
+		singular := vectorTensor([]float64{1e-150, 0, 0, 1}, 2, 2)
+		thin := -450*math.Ln10 - math.Ln2 + 0.5*math.Log(2/math.Pi) - 0.5 - 0.5*math.Log(2*math.Pi)
+		require.InEpsilon(t, thin, item(dist.WishartCholesky(4, eye).LogProb(torch.Of(singular)).T()), 1e-13)
+		// Of the inverse the mean needs more than n degrees of freedom, the variance more than n + 1.
+		require.True(t, math.IsNaN(item(dist.InverseWishartCholesky(2, eye).Mean().T())))
+		require.False(t, math.IsNaN(item(dist.InverseWishartCholesky(2.5, eye).Mean().T())))
+		require.True(t, math.IsNaN(item(dist.InverseWishartCholesky(3, eye).Variance().T())))
+		require.False(t, math.IsNaN(item(dist.InverseWishartCholesky(3.5, eye).Variance().T())))
+		edge := dist.InverseWishartCholesky(tensor(2, 2.5), eye).Mean().T()
+		require.True(t, math.IsNaN(vectorFloats(edge)[0]) && !math.IsNaN(vectorFloats(edge)[4]))
+
+		// Effects of scales from 1e-150 to 1e150, at (40, -40) standard deviations.
+		for _, s := range []float64{1e-150, 1, 1e150} {
+			got := item(dist.ZeroSumNormal(2, s).LogProb(torch.Of(tensor(40*s, -40*s))).T())
+			require.InEpsilon(t, -1600-math.Log(s)-0.5*math.Log(2*math.Pi), got, 1e-14)
+		}
 
 		// Dirichlet concentrations from 1e-300 to 1e12; x is exact in binary, with sum 1.
 		for _, c := range []struct{ alpha, x []float64 }{

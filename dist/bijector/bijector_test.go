@@ -38,6 +38,18 @@ func lower(k, down int) func(y []float64) []float64 {
 // but takes all elements except the last.
 func but(y []float64) []float64 { return y[:len(y)-1] }
 
+// alongAxes are coordinates in the plane of vectors with sum 0, along orthogonal axes of length 1: axis i compares
+// element i with the mean of those before (Helmert).
+func alongAxes(y []float64) (out []float64) {
+	before := y[0]
+	for i := 1; i < len(y); i++ {
+		n := float64(i)
+		out = append(out, (before/n-y[i])*math.Sqrt(n/(n+1)))
+		before += y[i]
+	}
+	return out
+}
+
 func some(b bijector.Bijector) func() bijector.Bijector {
 	return func() bijector.Bijector { return b }
 }
@@ -79,6 +91,8 @@ func all() []one {
 		{"PositiveOrdered of one", some(bijector.PositiveOrdered()), 1, nil},
 		{"StickBreaking", some(bijector.StickBreaking()), 4, but},
 		{"StickBreaking of two", some(bijector.StickBreaking()), 1, but},
+		{"ZeroSum", some(bijector.ZeroSum()), 4, alongAxes},
+		{"ZeroSum of two", some(bijector.ZeroSum()), 1, alongAxes},
 		{"LowerCholesky", some(bijector.LowerCholesky()), 6, lower(3, 0)},
 		{"LowerCholesky of one", some(bijector.LowerCholesky()), 1, lower(1, 0)},
 		{"PositiveDefinite", some(bijector.PositiveDefinite()), 6, lower(3, 0)},

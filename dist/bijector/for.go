@@ -38,6 +38,8 @@ func single(s support.Support) (b Bijector, err error) {
 		return PositiveOrdered(), nil
 	case support.KindUnitVector:
 		return UnitVector(), nil
+	case support.KindZeroSum:
+		return ZeroSum(), nil
 	case support.KindLowerCholesky:
 		return LowerCholesky(), nil
 	case support.KindCorrCholesky:

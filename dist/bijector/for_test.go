@@ -33,6 +33,7 @@ func TestForReachesTheSupport(t *testing.T) {
 			{support.LessThan(3), "LessThan", nil},
 			{support.LessThan(high), "LessThan", []int64{3}},
 			{support.Simplex, "StickBreaking", []int64{4}},
+			{support.ZeroSum, "ZeroSum", []int64{4}},
 			{support.Ordered, "Ordered", []int64{4}},
 			{support.PositiveOrdered, "PositiveOrdered", []int64{4}},
 			{support.UnitVector, "UnitVector", []int64{4}},
@@ -202,6 +203,7 @@ func TestImage(t *testing.T) {
 		{bijector.Permute(1, 0), support.Simplex, support.Simplex},
 		{bijector.Permute(1, 0), support.Positive.Independent(1), support.Positive.Independent(1)},
 		{bijector.StickBreaking(), support.Real.Independent(2), support.Simplex.Independent(1)},
+		{bijector.ZeroSum(), support.Real.Independent(2), support.ZeroSum.Independent(1)},
 		{bijector.Exp(), support.Simplex, interval(0, inf).Independent(1)},
 	}
 	for _, c := range cases {

@@ -136,13 +136,13 @@ func (s Support) fault(x []float64, k int, tol float64) string {
 	if len(x) > k {
 		at = func(i int) string { return fmt.Sprintf("element [%d %d] is %v", i/k, i%k, x[i]) }
 	}
-	sum, squares := 0.0, 0.0
+	sum, squares, size := 0.0, 0.0, 0.0
 	total, _ := s.High.Number()
 	for i, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return at(i)
 		}
-		sum, squares = sum+v, squares+v*v
+		sum, squares, size = sum+v, squares+v*v, size+math.Abs(v)
 	}
 	switch s.Kind {
 	case KindSimplex, KindCounts:
@@ -162,6 +162,10 @@ func (s Support) fault(x []float64, k int, tol float64) string {
 			if i > 0 && v <= x[i-1] {
 				return fmt.Sprintf("%s, and %v comes before it", at(i), x[i-1])
 			}
+		}
+	case KindZeroSum:
+		if math.Abs(sum) > tol*max(1, size) {
+			return fmt.Sprintf("its sum is %v", sum)
 		}
 	case KindUnitVector:
 		if math.Abs(squares-1) > tol {

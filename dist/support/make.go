@@ -20,6 +20,7 @@ var (
 	Ordered         = Support{Kind: KindOrdered}                                   // vectors, x₁ < x₂ < …
 	PositiveOrdered = Support{Kind: KindPositiveOrdered}                           // vectors, 0 < x₁ < x₂ < …
 	UnitVector      = Support{Kind: KindUnitVector}                                // vectors, Σ xᵢ² = 1
+	ZeroSum         = Support{Kind: KindZeroSum}                                   // vectors, Σ xᵢ = 0
 	// lower triangular, positive diagonal
 	LowerCholesky      = Support{Kind: KindLowerCholesky}
 	CorrCholesky       = Support{Kind: KindCorrCholesky}            // the same, rows of length 1

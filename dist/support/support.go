@@ -25,6 +25,7 @@ const (
 	KindInteger               // whole numbers from Low to High
 	KindCounts                // vectors of whole numbers from 0 with sum High
 	KindPoint                 // a single value; Low where Closed, else any
+	KindZeroSum               // vectors of numbers with sum 0
 )
 
 // Support is a set of values. It is a plain value; the constructors of this package make it.
@@ -41,7 +42,7 @@ type Support struct {
 // EventDims is the number of dimensions of one value.
 func (s Support) EventDims() int {
 	switch s.Kind {
-	case KindSimplex, KindOrdered, KindPositiveOrdered, KindUnitVector, KindCounts:
+	case KindSimplex, KindOrdered, KindPositiveOrdered, KindUnitVector, KindCounts, KindZeroSum:
 		return 1 + s.Extra
 	case KindLowerCholesky, KindCorrCholesky, KindPositiveDefinite:
 		return 2 + s.Extra
@@ -112,4 +113,5 @@ var names = map[Kind]string{
 	KindLowerCholesky:    "a lower-triangular matrix with positive diagonal",
 	KindCorrCholesky:     "the Cholesky factor of a correlation matrix",
 	KindPositiveDefinite: "a symmetric positive-definite matrix", KindBoolean: "0 or 1",
+	KindZeroSum: "a vector of numbers with sum 0",
 }

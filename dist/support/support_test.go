@@ -64,6 +64,9 @@ func TestCheck(t *testing.T) {
 			"positive numbers: element 0 is -1"},
 		{support.UnitVector, []float64{0.6, -0.8}, nil, ""},
 		{support.UnitVector, []float64{3, 4}, nil, "the vector is [3 4]: it must be a vector of length 1: its length is 5"},
+		{support.ZeroSum, []float64{1, 2, -3, 1e9, 1, -1e9}, []int64{2, 3}, ""},
+		{support.ZeroSum, []float64{1, 2, -2}, nil,
+			"the vector is [1 2 -2]: it must be a vector of numbers with sum 0: its sum is 1"},
 		{support.LowerCholesky, []float64{1, 0, -3, 2}, []int64{2, 2}, ""},
 		{support.LowerCholesky, []float64{1, 0.5, -3, 2}, []int64{2, 2}, "the matrix is [1 0.5 -3 2]: it must be a " +
 			"lower-triangular matrix with positive diagonal: element [0 1] is 0.5"},

@@ -205,6 +205,15 @@ var densities = map[string]density{
 	"GeneralizedNormal": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.real(6), dist.GeneralizedNormal(u.real(), u.pos(), u.pos()))
 	},
+	"WishartCholesky": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.lower(3), dist.WishartCholesky(u.pos().Add(2), u.lower(3)))
+	},
+	"InverseWishartCholesky": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.lower(3), dist.InverseWishartCholesky(u.pos().Add(2), u.lower(3)))
+	},
+	"ZeroSumNormal": func(u *unknowns, d data) torch.Tensor {
+		return logp(bijector.ZeroSum().Forward(u.real(2, 4)), dist.ZeroSumNormal(5, u.pos(2)))
+	},
 	"MultivariateStudentT": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.real(2, 3), dist.MultivariateStudentT(u.pos(), u.real(3), u.lower(3)))
 	},
@@ -261,6 +270,7 @@ var maps = map[string]density{
 	"Interval": both(bijector.Interval(-1, 4), 4), "GreaterThan": both(bijector.GreaterThan(2), 4),
 	"LessThan": both(bijector.LessThan(2), 4), "Ordered": both(bijector.Ordered(), 2, 4),
 	"PositiveOrdered": both(bijector.PositiveOrdered(), 4), "StickBreaking": both(bijector.StickBreaking(), 2, 4),
+	"ZeroSum":    both(bijector.ZeroSum(), 2, 4),
 	"UnitVector": both(bijector.UnitVector(), 4), "Permute": both(bijector.Permute(2, 0, 1), 3),
 	"LowerCholesky": both(bijector.LowerCholesky(), 6), "PositiveDefinite": both(bijector.PositiveDefinite(), 6),
 	"CorrCholesky": both(bijector.CorrCholesky(), 6),
