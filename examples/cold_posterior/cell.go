@@ -6,18 +6,17 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/kelvin-ppl/kelvin/diag/score"
-	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
 // result is what is stored of a cell.
 type result struct {
-	Sampler     string              `json:"sampler"`
-	Temperature float64             `json:"temperature"`
-	Lines       map[string]estimate `json:"lines"`
-	Simulation  *simulation         `json:"simulation"` // nil at temperature 0
-	Diverged    int64               `json:"diverged"`   // updates of single chains that were held
+	Sampler     string               `json:"sampler"`
+	Temperature float64              `json:"temperature"`
+	Lines       map[string]estimate  `json:"lines"`
+	Simulation  *classify.Simulation `json:"simulation"` // nil at temperature 0
+	Diverged    int64                `json:"diverged"`   // updates of single chains that were held
 }
 
 // The ways to predict from the draws of a cell.
@@ -30,7 +29,7 @@ const (
 )
 
 // runCell runs a cell, or goes on with it, in a folder of its own.
-func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity string, every int64,
+func (s settings) runCell(ctx context.Context, t *classify.Task, c cell, dir, identity string, every int64,
 	observer infer.Observer) (*result, error) {
 	cycles := s.cycles(c)
 	r := &result{Sampler: c.sampler.name, Temperature: c.temperature, Lines: map[string]estimate{}}
@@ -51,15 +50,15 @@ func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity st
 		}
 		thermometer.Then = observer
 		// All temperatures have the same starts, streams and batches.
-		starts, err := t.starts(s.Seed+1000+uint64(i), c.chains)
+		starts, err := t.Starts(start, s.Seed+1000+uint64(i), c.chains)
 		if err != nil {
 			return nil, err
 		}
-		batches, err := infer.Minibatches(t.train, infer.MinibatchOptions{Size: s.Batch, Seed: s.Seed + uint64(i)})
+		batches, err := infer.Minibatches(t.Train, infer.MinibatchOptions{Size: s.Batch, Seed: s.Seed + uint64(i)})
 		if err != nil {
 			return nil, err
 		}
-		e, err := infer.Run(ctx, infer.Handwritten(infer.Mean(t.logPosterior, t.n), starts, t.train), s.method(c),
+		e, err := infer.Run(ctx, t.Program(starts), s.method(c),
 			infer.Options{
 				Chains: c.chains, Warmup: int(s.burnIn(c)), Draws: int(c.draws), Thin: 1, Cycles: &cycles, Batches: batches,
 				Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
@@ -74,7 +73,7 @@ func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity st
 		readings = append(readings, thermometer.Readings)
 		var last [][][]float64
 		for k := range c.chains {
-			logp, err := t.predictions(e.Draws, k)
+			logp, err := t.Predictions(e.Draws, k)
 			if err != nil {
 				return nil, err
 			}
@@ -99,31 +98,15 @@ func (s settings) runCell(ctx context.Context, t *task, c cell, dir, identity st
 			continue
 		}
 		var err error
-		if r.Lines[line.name], err = line.score(line.groups, t.labels); err != nil {
+		if r.Lines[line.name], err = line.score(line.groups, t.Labels); err != nil {
 			return nil, fmt.Errorf("%s: %w", line.name, err)
 		}
 	}
 	if c.temperature > 0 {
 		var err error
-		if r.Simulation, err = judge(t.net.Layout(), c.temperature, readings); err != nil {
+		if r.Simulation, err = classify.Judge(t.Net.Layout(), c.temperature, readings); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
-}
-
-// predictions are the log probabilities for the test data of the draws of a chain, [draw][case][class].
-func (t *task) predictions(d *draws.Draws, chain int) ([][][]float64, error) {
-	all := make([][][]float64, d.Len(chain))
-	for i := range all {
-		rows, err := t.logits(d.Row(chain, i))
-		if err != nil {
-			return nil, err
-		}
-		for j := range rows {
-			rows[j] = score.LogSoftmax(rows[j])
-		}
-		all[i] = rows
-	}
-	return all, nil
 }

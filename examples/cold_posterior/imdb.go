@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/imdb"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -15,30 +16,41 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// reviewSettings are what the problem of the reviews depends on: the network of Wenzel et al. (2020) with the prior and
-// the step of Duffield et al. (2024), whose mode is found by Adam.
+// reviewSettings are what the problem of the reviews depends on: the network of Wenzel et al. (2020), whose mode is
+// looked for by Adam with the step of Duffield et al. (2024). After each epoch the point is scored on validation
+// reviews, which are not trained with, and the epoch with the best NLL there counts.
 type reviewSettings struct {
-	Reviews  int          `json:"training_reviews"`
-	Tests    int          `json:"test_reviews"`
-	Epochs   int64        `json:"epochs"`
-	Batch    int64        `json:"batch"`
-	LR       float64      `json:"learning_rate"`
-	Variance float64      `json:"prior_variance"`
-	Seed     uint64       `json:"seed"`
-	network  nn.CNNLSTM   // of this size
-	data     [2]imdb.Data // to train with and to test
+	Reviews    int          `json:"training_reviews"`
+	Validation int          `json:"validation_reviews"`
+	Tests      int          `json:"test_reviews"`
+	Epochs     int64        `json:"epochs"`
+	Batch      int64        `json:"batch"`
+	LR         float64      `json:"learning_rate"`
+	Variance   float64      `json:"prior_variance"`
+	Embedding  float64      `json:"embedding_start"` // standard deviation of the embeddings at the start
+	Eps        float64      `json:"adam_eps"`        // with 1e-8 words that a batch lacks would move as fast
+	Seed       uint64       `json:"seed"`
+	network    nn.CNNLSTM   // of this size
+	data       [3]imdb.Data // to train with, to choose the epoch, and to test
 }
 
 // reviewScores is the result.
 type reviewScores struct {
-	Settings reviewSettings `json:"settings"`
-	Updates  int64          `json:"updates"`
-	Scores   metrics        `json:"scores"`
+	Settings   reviewSettings     `json:"settings"`
+	Updates    int64              `json:"updates"`
+	Validation []classify.Metrics `json:"validation"` // after each epoch
+	Best       int                `json:"best_epoch"` // from 1
+	Scores     classify.Metrics   `json:"scores"`     // of the best epoch, on the test reviews
 }
 
 // readReviews takes them of the folder, or makes some where there is none.
 func readReviews(o options) (s reviewSettings, err error) {
-	s = reviewSettings{Reviews: o.reviews, Epochs: o.epochs, Batch: 32, LR: 1e-3, Variance: 1.0 / 40, Seed: o.seed}
+	s = reviewSettings{Reviews: o.reviews, Epochs: o.epochs, Batch: 32, LR: 1e-3, Variance: o.variance,
+		Embedding: o.embedding, Eps: 1e-5, Seed: o.seed}
+	if s.Epochs < 1 || s.Reviews < 1 || !(s.Variance > 0) || !(s.Embedding > 0) {
+		return s, fmt.Errorf("epochs is %d, reviews %d, variance %g and embedding %g, all must be above 0", s.Epochs,
+			s.Reviews, s.Variance, s.Embedding)
+	}
 	train, test := imdb.Synthetic(400, o.seed), imdb.Synthetic(200, o.seed+1)
 	if o.data != "" {
 		if train, test, err = imdb.Read(o.data); err != nil {
@@ -46,13 +58,17 @@ func readReviews(o options) (s reviewSettings, err error) {
 		}
 	} else {
 		s.network = nn.CNNLSTM{Vocab: 1000, Embedding: 8, Filters: 8, Hidden: 8}
-		// Under the narrow prior the mode of so few reviews is a network of zeros.
-		s.LR, s.Variance = 1e-2, 1
+		s.LR, s.Embedding = 1e-2, 0.3
 	}
-	if train, err = train.Shuffled(min(s.Reviews, train.Len()), o.seed); err != nil {
+	if train, err = train.Shuffled(train.Len(), o.seed); err != nil {
 		return s, err
 	}
-	s.Reviews, s.Tests, s.data = train.Len(), test.Len(), [2]imdb.Data{train, test}
+	// A tenth of the reviews that there are chooses the epoch; the others are trained with, as far as asked for.
+	held := train.Len() / 10
+	validation, rest := train.Part(0, held), train.Part(held, train.Len())
+	train = rest.Part(0, min(s.Reviews, rest.Len()))
+	s.Reviews, s.Validation, s.Tests = train.Len(), validation.Len(), test.Len()
+	s.data = [3]imdb.Data{train, validation, test}
 	return s, nil
 }
 
@@ -88,7 +104,8 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 		return nil, err
 	}
 	streams := torch.NewStreams(s.Seed, 1)
-	start, err := nn.Init(net, nn.PyTorch(), &streams)
+	start, err := nn.Init(net, nn.PerSite(map[string]nn.Law{"1_embedding.weight": nn.Normal(s.Embedding)},
+		nn.PyTorch()), &streams)
 	if err != nil {
 		return nil, err
 	}
@@ -99,23 +116,72 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 	// The last half of the updates has steps that fall to nothing: a mode, not a walk around it.
 	half := updates / 2
 	program := infer.Handwritten(infer.Mean(logPosterior, n), start, train)
-	adam := optim.Adam{LR: func(step int64) float64 {
+	adam := optim.Adam{Eps: s.Eps, LR: func(step int64) float64 {
 		return s.LR * min(1, float64(updates-step)/float64(max(1, updates-half)))
 	}}
-	run, err := infer.Run(ctx, program, adam, infer.Options{Chains: 1, Warmup: int(updates), Draws: infer.None,
-		Start: start, Batches: batches, Seed: s.Seed, Observer: observer})
+	r := &reviewScores{Settings: s, Updates: updates}
+	choose := &chooser{net: net, data: s.data[1], every: n / min(s.Batch, n), scores: r, then: observer}
+	if _, err := infer.Run(ctx, program, adam, infer.Options{Chains: 1, Warmup: int(updates), Draws: infer.None,
+		Start: start, Batches: batches, Seed: s.Seed, Observer: choose}); err != nil {
+		return nil, err
+	}
+	if choose.err != nil {
+		return nil, choose.err
+	}
+	best, err := infer.NewParams(net.Layout(), choose.best)
 	if err != nil {
 		return nil, err
 	}
-	logp, err := reviewPredictions(net, run.Last, s.data[1])
+	if best, err = best.To(torch.CPU, dtype); err != nil {
+		return nil, err
+	}
+	logp, err := reviewPredictions(net, best, s.data[2])
 	if err != nil {
 		return nil, err
 	}
-	m, err := scored([][][]float64{logp}, s.data[1].Labels)
-	return &reviewScores{Settings: s, Updates: updates, Scores: m}, err
+	r.Scores, err = classify.Score([][][]float64{logp}, s.data[2].Labels)
+	return r, err
 }
 
-// reviewPredictions are the log probabilities of the classes, [review][class], at the last point of a run.
+// chooser scores the point of each epoch on validation reviews, and keeps that of the best.
+type chooser struct {
+	net    *nn.Network
+	data   imdb.Data
+	every  int64 // updates of an epoch
+	scores *reviewScores
+	then   infer.Observer
+	best   []float64 // its point
+	err    error
+}
+
+// Observe scores at the end of an epoch.
+func (c *chooser) Observe(p infer.Progress) {
+	if c.then != nil {
+		c.then.Observe(p)
+	}
+	if c.err != nil || p.Step%c.every != 0 {
+		return
+	}
+	logp, err := reviewPredictions(c.net, p.State.Position(), c.data)
+	if err != nil {
+		c.err = err
+		return
+	}
+	m, err := classify.Score([][][]float64{logp}, c.data.Labels)
+	if err != nil {
+		c.err = err
+		return
+	}
+	r := c.scores
+	r.Validation = append(r.Validation, m)
+	if r.Best > 0 && m.NLL >= r.Validation[r.Best-1].NLL {
+		return
+	}
+	r.Best = len(r.Validation)
+	c.best, c.err = p.State.Position().Values()
+}
+
+// reviewPredictions are the log probabilities of the classes, [review][class], at one point.
 func reviewPredictions(net *nn.Network, last infer.Params, d imdb.Data) (rows [][]float64, err error) {
 	const block = 500
 	for from := 0; from < d.Len(); from += block {
@@ -155,10 +221,14 @@ func runReviews(ctx context.Context, w io.Writer, o options) error {
 	if o.json {
 		return json.NewEncoder(w).Encode(r)
 	}
+	p := &printer{w: w}
+	p.f("CNN-LSTM, prior N(0, %g), %d training reviews; epochs are judged by %d others:\n", s.Variance, s.Reviews,
+		s.Validation)
+	for i, m := range r.Validation {
+		p.f("epoch %2d: accuracy %.4f, NLL %.4f\n", i+1, m.Accuracy, m.NLL)
+	}
 	m := r.Scores
-	_, err = fmt.Fprintf(w,
-		"MAP of the CNN-LSTM, %d training reviews, %d epochs, %d updates:\naccuracy %.4f ± %.4f, NLL %.4f, "+
-			"Brier %.4f, ECE %.4f on %d test reviews\n", s.Reviews, s.Epochs, r.Updates, m.Accuracy,
-		math.Sqrt(m.Accuracy*(1-m.Accuracy)/float64(s.Tests)), m.NLL, m.Brier, m.ECE, s.Tests)
-	return err
+	p.f("epoch %d on %d test reviews: accuracy %.4f ± %.4f, NLL %.4f, Brier %.4f, ECE %.4f\n", r.Best, s.Tests,
+		m.Accuracy, math.Sqrt(m.Accuracy*(1-m.Accuracy)/float64(s.Tests)), m.NLL, m.Brier, m.ECE)
+	return p.err
 }

@@ -14,15 +14,21 @@ import (
 // guessing is right for half (a standard error of 0.035).
 func TestReviews(t *testing.T) {
 	var out bytes.Buffer
-	o := options{problem: "imdb", json: true, seed: 1, reviews: 400, epochs: 8}
+	o := options{problem: "imdb", json: true, seed: 1, reviews: 400, epochs: 8, variance: 1, embedding: 0.05}
 	require.NoError(t, run(context.Background(), &out, o))
 	var r reviewScores
 	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
-	assert.Equal(t, int64(8*(400/32)), r.Updates)
+	assert.Equal(t, int64(8*(360/32)), r.Updates, "a tenth of the 400 is for validation")
+	require.Len(t, r.Validation, 8)
+	for _, m := range r.Validation {
+		assert.GreaterOrEqual(t, m.NLL, r.Validation[r.Best-1].NLL)
+	}
 	assert.Greater(t, r.Scores.Accuracy, 0.9)
 	assert.Less(t, r.Scores.NLL, 0.4)
 
-	o.data = t.TempDir()
+	o.variance = 0
+	require.ErrorContains(t, run(context.Background(), &out, o), "variance 0 and embedding 0.05, all must be above 0")
+	o.variance, o.data = 1, t.TempDir()
 	require.ErrorContains(t, run(context.Background(), &out, o), "train_tokens_u16le_25000x100.gz")
 	require.ErrorContains(t, run(context.Background(), &out, options{problem: "mnist"}),
 		`problem is "mnist", it must be`)

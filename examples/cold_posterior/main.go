@@ -8,10 +8,11 @@
 //	go run ./examples/cold_posterior          a table, and the pictures in out/cold_posterior
 //	go run ./examples/cold_posterior -json    one JSON object
 //	go run ./examples/cold_posterior -quick   a small sweep, to see it work
-//	go run ./examples/cold_posterior -problem imdb -data DIR   the mode of the CNN-LSTM on reviews of films
+//	go run ./examples/cold_posterior -problem imdb -data DIR   a CNN-LSTM on reviews of films
 //
 // DIR is the folder of the Large Movie Review Dataset (ai.stanford.edu/~amaas/data/sentiment), unpacked; without -data
-// it reads a few reviews that are made up. Reviews have no temperatures yet: it is the mode alone.
+// it reads a few reviews that are made up. Reviews have no temperatures yet: it is optimisation alone, with the epoch
+// that is best on reviews that are held out.
 //
 // It takes about five minutes on two cores. A sweep that was interrupted, or killed, goes on where it stopped when it
 // is started again, and ends with the same table.
@@ -28,6 +29,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -46,7 +48,9 @@ func main() {
 	flag.StringVar(&o.problem, "problem", "digits", "digits, or imdb: the mode of the CNN-LSTM on reviews of films")
 	flag.StringVar(&o.data, "data", "", "folder of the reviews, for -problem imdb; none are made-up reviews")
 	flag.IntVar(&o.reviews, "reviews", 10000, "reviews to train with, for -problem imdb")
-	flag.Int64Var(&o.epochs, "epochs", 5, "passes over them")
+	flag.Int64Var(&o.epochs, "epochs", 2, "passes over them")
+	flag.Float64Var(&o.variance, "variance", 1, "variance of the prior of the weights, for -problem imdb")
+	flag.Float64Var(&o.embedding, "embedding", 0.05, "standard deviation of the embeddings at the start")
 	command.Main("cold_posterior", func(ctx context.Context) error {
 		if term.IsTerminal(int(os.Stderr.Fd())) {
 			o.observer = line()
@@ -79,9 +83,10 @@ type options struct {
 	every       int64 // updates between checkpoints; 0 is the default
 	observer    infer.Observer
 
-	problem, data string
-	reviews       int
-	epochs        int64
+	problem, data       string
+	reviews             int
+	epochs              int64
+	variance, embedding float64
 }
 
 // summary is the JSON output.
@@ -89,7 +94,7 @@ type summary struct {
 	Settings settings  `json:"settings"`
 	Cells    []*result `json:"cells"`
 
-	task *task
+	task *classify.Task
 	dir  string
 }
 

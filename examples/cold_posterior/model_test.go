@@ -40,19 +40,19 @@ func TestModel(t *testing.T) {
 	const hidden = 5
 	k, err := newTask([]int64{hidden}, digits.Classes, train, test)
 	require.NoError(t, err)
-	require.Equal(t, (64+1)*hidden+(hidden+1)*10, k.net.NumParams())
+	require.Equal(t, (64+1)*hidden+(hidden+1)*10, k.Net.NumParams())
 	streams := torch.NewStreams(1, 2)
-	p, err := k.prior.Draw(&streams)
+	p, err := k.Prior.Draw(&streams)
 	require.NoError(t, err)
 	theta, err := p.Values()
 	require.NoError(t, err)
 	p, err = p.To(torch.CPU, dtype)
 	require.NoError(t, err)
-	g, err := infer.NewGradient(infer.Sum(k.logPosterior, 1))
+	g, err := infer.NewGradient(infer.Sum(k.LogPosterior, 1))
 	require.NoError(t, err)
-	e, err := g.ValueAndGrad(p, k.train, 0)
+	e, err := g.ValueAndGrad(p, k.Train, 0)
 	require.NoError(t, err)
-	d := k.net.NumParams()
+	d := k.Net.NumParams()
 	for c := range 2 {
 		at := theta[c*d : (c+1)*d]
 		want := 0.0
@@ -68,7 +68,7 @@ func TestModel(t *testing.T) {
 			want -= (0.5*v*v + 0.5*math.Log(2*math.Pi)) / 60
 		}
 		assert.InEpsilon(t, want, e.Values[c], 1e-5)
-		rows, err := k.logits(at)
+		rows, err := k.Logits(at)
 		require.NoError(t, err)
 		require.Len(t, rows, test.Len())
 		for i, row := range rows[:50] {
@@ -84,7 +84,7 @@ func TestStarts(t *testing.T) {
 	k, err := newTask([]int64{4}, digits.Classes, train, test)
 	require.NoError(t, err)
 	values := func(seed uint64) []float64 {
-		p, err := k.starts(seed, 2)
+		p, err := k.Starts(start, seed, 2)
 		require.NoError(t, err)
 		require.NoError(t, p.Check())
 		v, err := p.Values()

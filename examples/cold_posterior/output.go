@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 )
 
 // curve is a way to predict, at all temperatures.
@@ -36,7 +38,7 @@ func find(results []*result, sampler string, temperature float64) *result {
 // metric is a column of the table and a picture.
 type metric struct {
 	name, title, axis string
-	part              int // of metrics.parts
+	part              int // of Metrics.Parts
 	percent, log      bool
 }
 
@@ -52,17 +54,17 @@ var columns = []metric{
 
 // of is the mean of a metric and its standard error.
 func (m metric) of(e estimate) (mean, se float64) {
-	mean, se = *e.Mean.parts()[m.part], *e.SE.parts()[m.part]
+	mean, se = *e.Mean.Parts()[m.part], *e.SE.Parts()[m.part]
 	if m.percent {
 		mean, se = 100*mean, 100*se
 	}
 	return mean, se
 }
 
-func printTable(w io.Writer, s settings, t *task, results []*result) error {
+func printTable(w io.Writer, s settings, t *classify.Task, results []*result) error {
 	p := &printer{w: w}
-	p.f("%d images of digits to train with, %d to test with; a network of %d parameters.\n", t.n, len(t.labels),
-		t.net.NumParams())
+	p.f("%d images of digits to train with, %d to test with; a network of %d parameters.\n", t.N, len(t.Labels),
+		t.Net.NumParams())
 	p.f("Means ± standard errors over chains, or over ensembles (of all chains: by the jackknife). The test images are " +
 		"the same for all.\n")
 	p.f("T = 1 is the Bayes posterior, 0 optimisation.\n")

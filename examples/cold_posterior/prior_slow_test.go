@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
@@ -17,7 +18,7 @@ import (
 )
 
 // drawn are data of a network that is itself a draw from the prior: inputs N(0, I), and labels from its probabilities.
-func drawn(t *testing.T, hidden, inputs, classes, train, test int, seed uint64) *task {
+func drawn(t *testing.T, hidden, inputs, classes, train, test int, seed uint64) *classify.Task {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	data := func(n int) digits.Data {
 		d := digits.Data{Pixels: make([]float64, n*inputs), Labels: make([]int, n)}
@@ -30,7 +31,7 @@ func drawn(t *testing.T, hidden, inputs, classes, train, test int, seed uint64) 
 	shape, err := newTask([]int64{int64(hidden)}, int64(classes), first, rest)
 	require.NoError(t, err)
 	streams := torch.NewStreams(seed, 1)
-	truth, err := shape.prior.Draw(&streams)
+	truth, err := shape.Prior.Draw(&streams)
 	require.NoError(t, err)
 	theta, err := truth.Values()
 	require.NoError(t, err)

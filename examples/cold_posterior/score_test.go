@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ func logs(p ...float64) (rows [][]float64) {
 
 // Two networks, two cases, two classes, by hand: averaged probabilities of class 0 are 0.7 and 0.3, the labels 0 and 0.
 func TestScore(t *testing.T) {
-	m, err := scored([][][]float64{logs(0.9, 0.2), logs(0.5, 0.4)}, []int{0, 0})
+	m, err := classify.Score([][][]float64{logs(0.9, 0.2), logs(0.5, 0.4)}, []int{0, 0})
 	require.NoError(t, err)
 	entropy := func(p float64) float64 { return -p*math.Log(p) - (1-p)*math.Log(1-p) }
 	single := (entropy(0.9) + entropy(0.2) + entropy(0.5) + entropy(0.4)) / 4
@@ -90,9 +91,9 @@ func TestJudge(t *testing.T) {
 	layout, err := infer.NewLayout(infer.Shapes{"a": {4}, "b": {10, 30}})
 	require.NoError(t, err)
 	const T = 0.002
-	of := func(heat, cold float64) *simulation {
+	of := func(heat, cold float64) *classify.Simulation {
 		rng := rand.New(rand.NewPCG(1, 2))
-		s, err := judge(layout, T, [][]infer.Reading{readings(rng, layout, 20, 4, T, heat, cold),
+		s, err := classify.Judge(layout, T, [][]infer.Reading{readings(rng, layout, 20, 4, T, heat, cold),
 			readings(rng, layout, 20, 4, T, heat, cold)})
 		require.NoError(t, err)
 		return s

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
@@ -19,7 +20,7 @@ import (
 // and those that were under way go on from their last checkpoint. Every is the number of updates between checkpoints.
 type sweep struct {
 	settings settings
-	task     *task
+	task     *classify.Task
 	dir      string
 	workers  int
 	every    int64
@@ -113,7 +114,7 @@ func (w *sweep) cell(ctx context.Context, c cell, identity string, count *counte
 	if err != nil {
 		return nil, err
 	}
-	if err := writeJSON(w.path(c), r); err != nil {
+	if err := classify.WriteJSON(w.path(c), r); err != nil {
 		return nil, err
 	}
 	return r, os.RemoveAll(running)
@@ -124,7 +125,7 @@ func (w *sweep) claim() error {
 	path := filepath.Join(w.dir, "settings.json")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return writeJSON(path, w.settings)
+		return classify.WriteJSON(path, w.settings)
 	}
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/stretchr/testify/assert"
@@ -159,7 +160,8 @@ func TestKilledSweepGoesOn(t *testing.T) {
 // Readings after the checkpoint that a run goes on from come again: those in the file are dropped.
 func TestReadingsAfterTheCheckpointAreDropped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "temperatures.json")
-	require.NoError(t, writeJSON(path, []infer.Reading{{Updates: 20}, {Updates: 40, Temperature: 0.1}, {Updates: 60}}))
+	stored := []infer.Reading{{Updates: 20}, {Updates: 40, Temperature: 0.1}, {Updates: 60}}
+	require.NoError(t, classify.WriteJSON(path, stored))
 	train, test, err := digits.Split(60)
 	require.NoError(t, err)
 	k, err := newTask([]int64{4}, digits.Classes, train, test)
@@ -238,7 +240,7 @@ func TestColdEffect(t *testing.T) {
 	s := settings{Temperatures: []float64{0.1, 1}}
 	at := func(temperature, nll, se float64) *result {
 		return &result{Sampler: "a", Temperature: temperature,
-			Lines: map[string]estimate{"b": {Mean: metrics{NLL: nll}, SE: metrics{NLL: se}}}}
+			Lines: map[string]estimate{"b": {Mean: classify.Metrics{NLL: nll}, SE: classify.Metrics{NLL: se}}}}
 	}
 	c := curve{sampler: "a", line: "b", title: "it"}
 	assert.Equal(t, "it: lowest NLL at T = 0.1, 0.2000 ± 0.0300; at T = 1 it is higher by 0.1000 ± 0.0500",

@@ -33,6 +33,11 @@ type Data struct {
 	Labels []int   // 1 is positive, [n]
 }
 
+// Part are the reviews from one to before another.
+func (d Data) Part(from, to int) Data {
+	return Data{Tokens: d.Tokens[from*Length : to*Length], Labels: d.Labels[from:to]}
+}
+
 // Len is the number of reviews.
 func (d Data) Len() int { return len(d.Labels) }
 

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// childVariable, when set, makes the test binary run a quick study in that folder instead of the tests.
+const childVariable = "KELVIN_HYPOTHESES_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childVariable); dir != "" {
+		if err := run(context.Background(), io.Discard, testOptions(dir)); err != nil {
+			_, _ = io.WriteString(os.Stderr, err.Error())
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func testOptions(dir string) options {
+	chosen := map[string]*bool{}
+	for _, name := range []string{"agreement", "simulation", "predictive", "sandwich", "limit"} {
+		on := true
+		chosen[name] = &on
+	}
+	return options{chosen: chosen, quick: true, dir: dir, size: 1, seeds: 2, workers: 1, seed: 3, json: true}
+}
+
+// A study that is killed twice and then started again, with more workers, prints the same table as one that is not, to
+// the last bit; its numbers can be what they are called.
+func TestKilledStudyGoesOn(t *testing.T) {
+	var want bytes.Buffer
+	o := testOptions(t.TempDir())
+	require.NoError(t, run(context.Background(), &want, o))
+
+	dir := t.TempDir()
+	stored := func() int {
+		found, err := filepath.Glob(filepath.Join(dir, "quick", "*-*.json"))
+		require.NoError(t, err)
+		return len(found)
+	}
+	for _, least := range []int{1, 8} {
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), childVariable+"="+dir)
+		require.NoError(t, child.Start())
+		deadline := time.Now().Add(time.Minute)
+		for stored() < least {
+			require.True(t, time.Now().Before(deadline))
+			time.Sleep(time.Millisecond)
+		}
+		require.NoError(t, child.Process.Kill())
+		require.Error(t, child.Wait(), "it ended before it was killed")
+	}
+	var got bytes.Buffer
+	o.dir, o.workers = dir, 2
+	require.NoError(t, run(context.Background(), &got, o))
+	require.Equal(t, want.String(), got.String())
+	table, err := os.ReadFile(filepath.Join(dir, "quick", "table.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(table), "| masses, cycles |")
+
+	var reports []report
+	require.NoError(t, json.Unmarshal(got.Bytes(), &reports))
+	require.Len(t, reports, 5)
+	for _, r := range reports {
+		for _, l := range r.Rows {
+			require.Len(t, l.Mean, len(r.Columns))
+			require.Len(t, l.SE, len(r.Columns))
+			for i, v := range l.Mean {
+				require.False(t, math.IsNaN(v) || math.IsInf(v, 0), "%s, %s, %s", r.Test, l.Name, r.Columns[i])
+			}
+		}
+	}
+	for _, l := range reports[1].Rows { // Jensen: the average over networks is better than the mean network
+		assert.Less(t, l.Mean[0], l.Mean[3])
+	}
+}
+
+// HMC and SGHMC with small steps agree on a small problem: the divergence between what they predict is not above
+// four times that between halves of the chains of HMC, which is Monte-Carlo error of chains half as many.
+func TestAgreement(t *testing.T) {
+	c := comparison{Depth: 1, Temperature: 1, Chains: 6, Cases: 100, Steps: 30, Warmup: 100, Draws: 60, LR: 0.01,
+		Momentum: 0.9, Burn: 400, Thin: 40, Seed: 5}
+	v, err := c.run(context.Background())
+	require.NoError(t, err)
+	assert.Less(t, v["kl"], 4*v["kl_hmc"])
+	assert.Greater(t, v["kl"], 0.0)
+	assert.InDelta(t, v["entropy_hmc"], v["entropy_sghmc"], 0.1)
+	assert.Less(t, v["rhat_hmc"], 1.1)
+}
+
+// Data are a function of the seed, whatever the network that is fitted, and all classes occur.
+func TestDataFromThePrior(t *testing.T) {
+	a, err := priorTask(2, 3000, 7)
+	require.NoError(t, err)
+	b, err := priorTask(2, 3000, 7)
+	require.NoError(t, err)
+	require.Equal(t, a.Labels, b.Labels)
+	require.Equal(t, 203, a.Net.NumParams(), "as in the paper")
+	require.Equal(t, int64(priorTrain), a.N)
+	counts := make([]float64, priorClasses)
+	for _, l := range a.Labels {
+		counts[l]++
+	}
+	for _, n := range counts {
+		assert.Greater(t, n, 0.0)
+	}
+	deep, err := priorTask(3, 10, 7)
+	require.NoError(t, err)
+	require.Equal(t, 203+110, deep.Net.NumParams())
+}
+
+// The limit of networks that all say the same is what they say.
+func TestLimit(t *testing.T) {
+	var logp [][][]float64
+	for range 40 {
+		logp = append(logp, [][]float64{{math.Log(0.25), math.Log(0.75)}})
+	}
+	v := values{}
+	require.NoError(t, limit(v, logp, []int{0}, 1))
+	assert.InDelta(t, math.Log(4), v["limit"], 1e-9)
+	require.ErrorContains(t, limit(v, logp[:4], []int{0}, 1), "4 networks are too few")
+}
+
+func TestPriorPredictive(t *testing.T) {
+	p := meanProbabilities([][]float64{{0, math.Log(3)}, {1000, 1000}})
+	assert.InDeltaSlice(t, []float64{(0.25 + 0.5) / 2, (0.75 + 0.5) / 2}, p, 1e-12)
+	assert.InDelta(t, math.Log(4), entropy([]float64{0.25, 0.25, 0.25, 0.25, 0}), 1e-12)
+
+	narrow, err := histograms{Hidden: []int64{8}, Prior: priorOf{Kind: "normal", Variance: 1e-6}, Networks: 20,
+		Seed: 1}.run(context.Background())
+	require.NoError(t, err)
+	assert.InDelta(t, math.Log(10), narrow["entropy"], 1e-3, "networks of nearly zero are uniform")
+	wide, err := histograms{Hidden: []int64{8}, Prior: priorOf{Kind: "normal", Variance: 10}, Networks: 20,
+		Seed: 1}.run(context.Background())
+	require.NoError(t, err)
+	assert.Greater(t, wide["largest"], wide["largest_average"])
+}
+
+// Trials with equal settings are one, a file with others is refused, and so are bad options.
+func TestErrors(t *testing.T) {
+	dir := t.TempDir()
+	on := true
+	o := options{chosen: map[string]*bool{"predictive": &on}, quick: true, dir: dir, size: 1, seeds: 1, workers: 1,
+		seed: 1}
+	require.NoError(t, run(context.Background(), io.Discard, o))
+	files, err := filepath.Glob(filepath.Join(dir, "quick", "prior-*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, len(priors))
+	text, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(files[1], text, 0o644))
+	require.ErrorContains(t, run(context.Background(), io.Discard, o),
+		files[1]+" is of other settings than its name says: remove it")
+	require.NoError(t, os.WriteFile(files[1], []byte("{"), 0o644))
+	require.ErrorContains(t, run(context.Background(), io.Discard, o),
+		files[1]+": unexpected end of JSON input: remove it")
+	for _, bad := range []options{{size: 0, seeds: 1, workers: 1}, {size: 1, workers: 1}, {size: 1, seeds: 1}} {
+		require.ErrorContains(t, run(context.Background(), io.Discard, bad), "all must be above 0")
+	}
+	_, err = digitsTask(mostImages+1, nil, priors[0], false)
+	require.ErrorContains(t, err, "501 images to train with: it must be from 1 to 500")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o.dir = t.TempDir()
+	require.ErrorIs(t, run(ctx, io.Discard, o), context.Canceled)
+}
+
+// The words on temperatures, and how estimates are written.
+func TestBest(t *testing.T) {
+	assert.Equal(t, "least NLL at T = 0.1, 0.2500; at T = 1 it is higher by 0.1500 ± 0.0500",
+		best(map[float64][]float64{0.1: {0.2, 0.3}, 1: {0.4, 0.4}}))
+	assert.Equal(t, "least NLL at T = 1, 0.4000", best(map[float64][]float64{0.1: {0.5}, 1: {0.4}}))
+	assert.Equal(t, "0.1234 ± 0.0012", estimate(0.12341, 0.00123))
+	assert.Equal(t, "35 ± 15", estimate(35.3, 15.2))
+	assert.Equal(t, "0.1234", estimate(0.12341, 0))
+}

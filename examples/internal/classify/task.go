@@ -1,0 +1,128 @@
+// Package classify has what the examples with classifiers share: a network with a prior and data, scores of predictions
+// that are averaged over networks, and temperatures that say whether a posterior was simulated.
+package classify
+
+import (
+	"github.com/kelvin-ppl/kelvin/diag/score"
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Set are inputs, [n, in...], and their classes, [n].
+type Set struct {
+	X      *ts.Tensor
+	Labels []int
+}
+
+// Task is a network, its prior, data to train with and data to score on.
+type Task struct {
+	Net    *nn.Network
+	Prior  *nn.Prior
+	Train  infer.Batch // "x", [N, in...], and "y", [N]
+	N      int64
+	Test   *ts.Tensor // [cases, in...]
+	Labels []int      // of the test data
+	DType  gotch.DType
+}
+
+// New makes a task; points have a type of their own, because inputs may be tokens.
+func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (*Task, error) {
+	t := &Task{Net: net, N: int64(len(train.Labels)), Test: test.X, Labels: test.Labels, DType: dtype}
+	var err error
+	if t.Prior, err = nn.NewPrior(net, prior); err != nil {
+		return nil, err
+	}
+	if t.Prior, err = t.Prior.To(torch.CPU, dtype); err != nil {
+		return nil, err
+	}
+	y := make([]int64, t.N)
+	for i, label := range train.Labels {
+		y[i] = int64(label)
+	}
+	t.Train = infer.Batch{"x": train.X}
+	t.Train["y"], err = torch.FromSlice(y)
+	return t, err
+}
+
+// LogPosterior is the mean log posterior over the training data: that of a batch of them.
+func (t *Task) LogPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+	logLik := dist.CategoricalLogits(t.Net.Forward(p, b.Get("x"))).LogProb(b.Get("y")).Mean()
+	return logLik.Add(t.Prior.LogDensity(p).Div(float64(t.N))), nil
+}
+
+// Program is the posterior, started at points.
+func (t *Task) Program(starts infer.Params) infer.Program {
+	return infer.Handwritten(infer.Mean(t.LogPosterior, t.N), starts, t.Train)
+}
+
+// Starts are random points to start K chains from.
+func (t *Task) Starts(scheme nn.Scheme, seed uint64, k int) (infer.Params, error) {
+	streams := torch.NewStreams(seed, k)
+	p, err := nn.Init(t.Net, scheme, &streams)
+	if err != nil {
+		return p, err
+	}
+	return p.To(torch.CPU, t.DType)
+}
+
+// block is how many cases are predicted at once.
+const block = 2000
+
+// Logits are those of the test data at one point: [case][class].
+func (t *Task) Logits(flat []float64) ([][]float64, error) { return t.LogitsOf(flat, t.Test) }
+
+// LogitsOf are those of other inputs.
+func (t *Task) LogitsOf(flat []float64, x *ts.Tensor) (rows [][]float64, err error) {
+	n := x.MustSize()[0]
+	for from := int64(0); from < n; from += block {
+		err = torch.Do(func(*torch.Scope) error {
+			p, err := infer.NewParams(t.Net.Layout(), flat)
+			if err != nil {
+				return err
+			}
+			if p, err = p.To(torch.CPU, t.DType); err != nil {
+				return err
+			}
+			part := x.MustNarrow(0, from, min(block, n-from), false)
+			out, err := t.Net.Predict(p, torch.Of(part), nil)
+			if err != nil {
+				return err
+			}
+			values := out.Values()
+			for classes := len(values) / int(min(block, n-from)); len(values) > 0; values = values[classes:] {
+				rows = append(rows, values[:classes])
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// Predictions are the log probabilities for the test data of the draws of a chain, [draw][case][class].
+func (t *Task) Predictions(d *draws.Draws, chain int) ([][][]float64, error) {
+	return t.PredictionsOf(d, chain, t.Test)
+}
+
+// PredictionsOf are those for other inputs.
+func (t *Task) PredictionsOf(d *draws.Draws, chain int, x *ts.Tensor) ([][][]float64, error) {
+	all := make([][][]float64, d.Len(chain))
+	for i := range all {
+		rows, err := t.LogitsOf(d.Row(chain, i), x)
+		if err != nil {
+			return nil, err
+		}
+		for j := range rows {
+			rows[j] = score.LogSoftmax(rows[j])
+		}
+		all[i] = rows
+	}
+	return all, nil
+}
