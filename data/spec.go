@@ -19,7 +19,7 @@ type Spec struct {
 
 // Term is one part of a [Spec]: a number, a factor or a product of terms.
 type Term struct {
-	Column string
+	Column string // of the table
 	// Scale standardises a number: its mean is subtracted, and it is divided by so many standard deviations, both of the
 	// training data. 0 leaves it as it is, 1 is usual, 2 makes its coefficient comparable with that of a variable that is
 	// 0 or 1 (Gelman 2008, Scaling regression inputs by dividing by two standard deviations, Statistics in Medicine 27).

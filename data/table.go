@@ -10,7 +10,7 @@ import (
 
 // Column is a column of a table: a name, and either numbers or labels.
 type Column struct {
-	Name string
+	Name string // of the column; not empty
 	// Numbers are the values of a column of numbers, NaN where one is missing.
 	Numbers []float64
 	// Labels are the values of a factor, "" where one is missing.

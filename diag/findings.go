@@ -56,8 +56,8 @@ func (s Severity) String() string {
 
 // Finding is one thing that a diagnosis found.
 type Finding struct {
-	Code     Code
-	Severity Severity
+	Code     Code     // the kind of finding
+	Severity Severity // how much it matters
 	// Site is the element concerned, such as theta[0]; the statistic that was missing; or empty for a whole run.
 	Site string
 	// Chain is the chain concerned, -1 for all; Observation is the data point concerned, -1 for none.

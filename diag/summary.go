@@ -34,7 +34,7 @@ type Row struct {
 
 // Table is a summary, one row for each element.
 type Table struct {
-	Rows []Row
+	Rows []Row // one for each element
 	// HDIProb is the probability of the interval, 0 if there is none; Quantiles are the probabilities of the quantiles.
 	HDIProb   float64
 	Quantiles []float64

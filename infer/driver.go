@@ -17,9 +17,9 @@ type Driver interface {
 
 // Job is what a [Driver] is asked to do. The run keeps the draws and writes the files; the driver keeps none.
 type Job struct {
-	Layout *Layout
-	Batch  Batch
-	Start  Params // of shape [K, d]
+	Layout *Layout // of the target
+	Batch  Batch   // all of the data
+	Start  Params  // of shape [K, d]
 	// Seed and FirstChain name the random streams: chain k reads (Seed, FirstChain + k).
 	Seed, FirstChain            uint64
 	Chains, Warmup, Draws, Thin int                      // Warmup 0 is none
@@ -37,8 +37,8 @@ type Job struct {
 
 // Transition is what a [Driver] tells of one transition of one chain.
 type Transition struct {
-	Chain     int
-	Warmup    bool
+	Chain     int       // from 0
+	Warmup    bool      // of the warm-up, so that no draw is kept
 	X         []float64 // the point, of length d; used during the call only
 	Stats     []float64 // in the order of Driver.Stats; used during the call only
 	Gradients int64     // evaluated for it

@@ -36,11 +36,11 @@ type State interface {
 
 // Saved is a state in parts, as a checkpoint stores it. The tensors are the state's own.
 type Saved struct {
-	Steps   int64
-	Streams torch.Streams
-	Tensors Tensors // "params" is the position
-	Shared  Tensors // what later states have in common with this one
-	Extra   []byte  // what else the method needs, in its own format; nil for nothing
+	Steps   int64         // updates so far
+	Streams torch.Streams // the random streams, with their positions
+	Tensors Tensors       // "params" is the position
+	Shared  Tensors       // what later states have in common with this one
+	Extra   []byte        // what else the method needs, in its own format; nil for nothing
 }
 
 // Seeded is a transform whose states have random streams.

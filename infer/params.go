@@ -13,8 +13,8 @@ import (
 
 // Params is a point θ: a flat tensor of shape [d], or [K, d] for K chains, and the layout that names its parts.
 type Params struct {
-	Layout *Layout
-	Flat   *ts.Tensor
+	Layout *Layout    // the names and shapes of the sites
+	Flat   *ts.Tensor // the values, of shape [d] or [K, d]
 
 	// External is what Go code computed for this point; see the type [External]. Nil for nothing.
 	External Tensors

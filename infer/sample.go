@@ -15,6 +15,7 @@ import (
 
 // Program is what is sampled: a compiled model (*ppl.Program), or a target of your own ([Handwritten]).
 type Program interface {
+	// Target is the log density, Layout the sites of its points.
 	Target() Target
 	Layout() *Layout
 	// Batch is all of the data.

@@ -40,7 +40,8 @@ type Target struct {
 	compilation *compilation // of the run that the target is built for; nil for eager gradients
 }
 
-// Weights are what the three parts of a log density count in an evaluation. A part of weight 0 is left out.
+// Weights are what the three parts of a log density, Prior, Likelihood and Jacobian, count in an evaluation. A part of
+// weight 0 is left out.
 type Weights struct{ Prior, Likelihood, Jacobian float64 }
 
 // Parts evaluates the parts of a log density together, each on the scale of the sum over data:

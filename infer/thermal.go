@@ -109,8 +109,8 @@ type Thermometer struct {
 	// Then is the observer to call next; nil for none.
 	Then Observer
 
-	Readings []Reading
-	Err      error // the first that a reading failed with; there are no readings after it
+	Readings []Reading // those made so far
+	Err      error     // the first that a reading failed with; there are no readings after it
 }
 
 // Observe reads the temperatures when it is time to.

@@ -33,7 +33,8 @@ type GaussianProcess struct {
 	Jitter         float64     // variance added to the noise's, against rounding; 0 means 1e-9
 }
 
-// GPHyper is a point of the latent variables of a [GaussianProcess].
+// GPHyper is a point of the latent variables of a [GaussianProcess]: Lengthscale, Amplitude and Noise, the standard
+// deviation of an observation.
 type GPHyper struct{ Lengthscale, Amplitude, Noise float64 }
 
 // Build checks the data and scales; an error names the field.

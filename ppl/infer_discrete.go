@@ -18,8 +18,8 @@ import (
 //
 // The tables are those of the sums, so the cost of a draw is about that of one eager gradient.
 type InferDiscrete struct {
-	Program *Program
-	Seed    uint64 // of Sample: chain after chain, draw i uses the random stream (Seed, i)
+	Program *Program // with discrete variables that Compile has summed out
+	Seed    uint64   // of Sample: chain after chain, draw i uses the random stream (Seed, i)
 }
 
 // Marginals are the probabilities of the values of each variable, P(z = low + k | x, y): sites of shape plates + [K].

@@ -10,10 +10,10 @@ import (
 
 // Plate is a plate as a site sees it: independent repetitions along one dimension of the batch shape.
 type Plate struct {
-	Name string
-	Dim  int   // counted from the end of the batch shape: -1 is the last
-	Size int64 // of the whole population
-	Used int64 // number of data at hand; 0 before a site has fixed it
+	Name string // of the plate
+	Dim  int    // counted from the end of the batch shape: -1 is the last
+	Size int64  // of the whole population
+	Used int64  // number of data at hand; 0 before a site has fixed it
 }
 
 // plate is a plate that is open.

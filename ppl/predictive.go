@@ -12,7 +12,7 @@ import (
 
 // Predictive draws what a model predicts.
 type Predictive struct {
-	Model Model
+	Model Model // what is run
 	// Batch holds the covariates, old or new. What Observe takes is drawn anew and may be missing, except for
 	// LogLikelihood; values that Condition and Do have set stay. Plates take the size of the data at hand, unless
 	// latent variables in them fix it.

@@ -22,8 +22,8 @@ const (
 
 // Site is one statement of a model as it ran: what handlers see and change.
 type Site struct {
-	Kind     Kind
-	Name     string
+	Kind     Kind              // what the site is
+	Name     string            // as the model gives it
 	Dist     dist.Distribution // of samples
 	Value    *ts.Tensor        // nil until somebody gives it one
 	Observed bool              // the value is data, or was conditioned on

@@ -12,8 +12,8 @@ import (
 
 // Trace is one run of a model: its sites in the order in which they ran.
 type Trace struct {
-	Sites map[string]*Site
-	Order []string
+	Sites map[string]*Site // by their names
+	Order []string         // the names, in the order in which the model visits them
 }
 
 // recorder fills a trace.

@@ -24,7 +24,7 @@ import (
 // While the run goes, base.digests beside the files holds what their draws were when they were last saved.
 // [CSVSink.Close] removes it.
 type CSVSink struct {
-	Base    string
+	Base    string // the path of the files up to the number of the chain
 	Options CSVOptions
 	writers []*cmdstan.Writer
 	marks   [][]cmdstan.Mark // of the last two saves, for each chain
@@ -161,8 +161,8 @@ func (s *CSVSink) Close() error {
 
 // ZarrSink writes a run's draws to a Zarr store as they are made. See [CSVSink] for what it refuses.
 type ZarrSink struct {
-	Path    string
-	Options ZarrOptions
+	Path    string      // of the store, a folder
+	Options ZarrOptions // what the store says of the run
 	writer  *zarr.Writer
 }
 

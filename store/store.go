@@ -83,8 +83,8 @@ type Inference struct {
 
 // Array is a variable without chains and draws.
 type Array struct {
-	Name  string
-	Shape []int64
+	Name  string  // of the variable
+	Shape []int64 // of the values; [] for a number
 	// Values are in row-major order.
 	Values []float64
 }

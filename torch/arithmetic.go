@@ -8,8 +8,8 @@ import (
 
 // Term is one summand of [Combine].
 type Term struct {
-	Coeff  float64
-	Tensor *ts.Tensor
+	Coeff  float64    // c
+	Tensor *ts.Tensor // x
 }
 
 // Combine returns Σ c_i x_i as a new tensor, in the order of the terms: one call for an update equation. The first term

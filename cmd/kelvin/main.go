@@ -3,7 +3,7 @@
 //	kelvin setup             find or install libtorch, adapt gotch to it, write go.work, build once
 //	kelvin doctor            show what was found and whether it works
 //	kelvin compile [PACKAGE] write the C of a program's gradients, to be linked into it
-//	kelvin version           show the versions of Kelvin and of the gotch that it uses
+//	kelvin version           show the version and the commit of Kelvin, gotch, libtorch and Go
 //	kelvin summary FILE...   print means, intervals and diagnostics of stored draws
 //	kelvin diagnose FILE...  say in words whether stored draws can be trusted
 //	kelvin report FILE...    write a page with plots of stored draws
@@ -20,13 +20,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/term"
 
-	"github.com/kelvin-ppl/kelvin/internal/gotch"
 	"github.com/kelvin-ppl/kelvin/internal/setup"
 )
 
@@ -44,7 +41,7 @@ usage:
   kelvin doctor [flags]   show what was found and whether it works
   kelvin compile [package [arguments...]]
                           run a program and write the C of its gradients, to be linked into it
-  kelvin version          show the versions of Kelvin and of the gotch that it uses
+  kelvin version          show the version and the commit of Kelvin, gotch, libtorch and Go
   kelvin summary FILE...  print means, intervals and diagnostics of stored draws
   kelvin diagnose FILE... say in words whether stored draws can be trusted
   kelvin report FILE...   write a page with plots of stored draws
@@ -88,9 +85,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case "compile":
 		return a.compile(ctx, rest)
 	case "version", "-version", "--version":
-		fmt.Fprintf(a.out, "kelvin %s, gotch %s, %s %s/%s\n", version(), gotch.Version, runtime.Version(), runtime.GOOS,
-			runtime.GOARCH)
-		return exitOK
+		return a.version(ctx, rest)
 	case "help", "-h", "-help", "--help":
 		return a.help(ctx, rest)
 	}
@@ -131,12 +126,4 @@ func (a *app) parse(flags *flag.FlagSet, args []string) (code int, ok bool) {
 func (a *app) fail(err error) int {
 	fmt.Fprintf(a.err, "kelvin: %v\n", err)
 	return exitFailed
-}
-
-// version returns Kelvin's own version.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path == setup.Kelvin && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }

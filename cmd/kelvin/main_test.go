@@ -57,7 +57,7 @@ func TestUsage(t *testing.T) {
 		{"help setup", exitOK, "", "-no-install"},
 		{"setup -h", exitOK, "", "-libtorch DIR"},
 		{"help nothing", exitUsage, "", `there is no command "nothing"`},
-		{"version", exitOK, "gotch v0.9.1", ""},
+		{"version", exitOK, "gotch    v0.9.1", ""},
 		{"instal", exitUsage, "", `there is no command "instal"; the commands are setup, doctor, compile, version and help`},
 		{"help compile", exitOK, "", "-into DIR"},
 		{"compile -nothing", exitUsage, "", "flag provided but not defined"},

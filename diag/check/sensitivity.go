@@ -12,8 +12,8 @@ import (
 
 // Sensitivity says how strongly the posterior of a parameter moves when its prior or likelihood is raised to a power.
 type Sensitivity struct {
-	Name              string
-	Prior, Likelihood float64
+	Name              string  // of the parameter
+	Prior, Likelihood float64 // how far the posterior moves with each of them
 	// Diagnosis is "prior-data conflict" where both are at least 0.05, "strong prior / weak likelihood" where that of the
 	// prior alone is, and else empty.
 	Diagnosis string

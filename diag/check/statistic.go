@@ -8,7 +8,7 @@ import (
 
 // Outcome is a statistic of the data beside those of replicated data.
 type Outcome struct {
-	Observed   float64
+	Observed   float64   // of the data
 	Replicated []float64 // of each replicate
 	// P is the part of the replicates whose statistic is greater than that of the data, with half of those that are equal.
 	// Near 0 or 1 the model does not predict the statistic. It is not uniform under the model: posterior predictive

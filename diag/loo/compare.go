@@ -13,7 +13,7 @@ import (
 
 // Model is one of the models that [Compare] compares.
 type Model struct {
-	Name string
+	Name string // of the model, in your words
 	// Pointwise are the expected log predictive densities of the observations, the same observations for all models.
 	Pointwise []float64
 	// P is the effective number of parameters; it is only shown.
@@ -30,7 +30,7 @@ type Options struct {
 
 // Comparison is one model in its rank.
 type Comparison struct {
-	Name string
+	Name string // of the model
 	// Rank is 0 for the model of the highest ELPD.
 	Rank int
 	// ELPD is the expected log pointwise predictive density, SE its standard error; P is the model's.

@@ -23,7 +23,7 @@ type Bin struct {
 
 // Reliability compares confidence with accuracy.
 type Reliability struct {
-	Bins []Bin
+	Bins []Bin // in the order of their probabilities
 	// ECE is the expected calibration error, Σ (cases/n) |accuracy - confidence|; MCE is the largest of the differences.
 	ECE, MCE float64
 }

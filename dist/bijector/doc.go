@@ -91,7 +91,7 @@ func given(who string, b Bijector) {
 
 // Error is a mistake in a bijector: a parameter or value of a wrong type, shape or value.
 type Error struct {
-	Bijector  string
+	Bijector  string // its name
 	Parameter string // empty when the mistake is not a parameter's
 	Value     string // what it is
 	Allowed   string // what would be right

@@ -30,7 +30,7 @@ const (
 
 // Support is a set of values. It is a plain value; the constructors of this package make it.
 type Support struct {
-	Kind Kind
+	Kind Kind // the form of the set
 	// Low and High are the ends of intervals and integers: numbers, infinite where there is no end, or tensors of the
 	// batch shape.
 	Low, High torch.Tensor

@@ -11,8 +11,8 @@ import (
 
 // Result is an estimate of the log evidence, log Z = log ∫ p(y|θ) p(θ) dθ, in nats.
 type Result struct {
-	Estimator string
-	LogZ      float64
+	Estimator string  // its name, such as "bridge"
+	LogZ      float64 // the estimate, in nats
 	SE        float64 // standard error of LogZ
 	// Gradients is how many evaluations of the density, mostly with its gradient, it took. Of an estimate that was made
 	// of the draws of another run they are those of the estimate alone.
@@ -27,16 +27,16 @@ type Result struct {
 
 // Estimate is a second estimate from the same numbers.
 type Estimate struct {
-	Name     string
-	LogZ, SE float64
+	Name     string  // how it is made
+	LogZ, SE float64 // the estimate with its standard error, in nats
 	Error    float64 // estimated error of the rule, besides the standard error; 0 for a rule without one
 }
 
 // Trace is what the estimate was made of, as a curve with error bars: the means of the slope along the path, or the
 // estimates at the iterations of a bridge.
 type Trace struct {
-	X, Y, SD       []float64
-	XLabel, YLabel string
+	X, Y, SD       []float64 // the points, their heights and standard errors
+	XLabel, YLabel string    // of the axes
 }
 
 // String is one line for the estimate, and one for each warning.

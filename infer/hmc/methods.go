@@ -82,6 +82,7 @@ type HMC struct {
 	StepSize     infer.Schedule // as for NUTS, like all that follows
 	Temperature  infer.Schedule
 
+	// Metric and what follows are as for NUTS.
 	Metric                             kernel.MetricKind
 	InitialMetric                      *kernel.Metric
 	KeepMetric, Fisher                 bool

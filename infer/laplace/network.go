@@ -13,7 +13,7 @@ import (
 // Layer names the sites of a linear layer s = x Wᵀ + b: the weights W, of shape [out, in], and the bias b, of shape
 // [out], or "" for none.
 type Layer struct {
-	Weight, Bias string
+	Weight, Bias string // names of sites
 }
 
 // Linear computes the linear layer whose weights are the site weight, for inputs x of shape [n, in]: x Wᵀ + b, of shape

@@ -41,7 +41,7 @@ type Algorithm[S infer.State] struct {
 
 // Move is one update, or the start, of an [Algorithm].
 type Move struct {
-	Name        string
+	Name        string  // of the method
 	Index       int64   // updates made before
 	LR          float64 // step size ε
 	Temperature float64 // T

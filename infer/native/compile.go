@@ -17,7 +17,7 @@ import (
 
 // Source is a log density of one point.
 type Source struct {
-	Dim   int
+	Dim   int                   // the number of parameters
 	Batch map[string]*ts.Tensor // contiguous or not; the density gets copies of them
 	// Evaluate evaluates the density at x, a float64 tensor of shape [Dim], on tensors like those of Batch: the log
 	// density, and the log Jacobian where there is one, each with its gradient; and other tensors by name.

@@ -6,7 +6,9 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // docs lists the exported names of public packages whose doc comment is missing, or does not begin with the name.
@@ -23,8 +25,8 @@ func docs(root string) error {
 			return err
 		}
 		for _, d := range f.Decls {
-			for _, name := range undocumented(d) {
-				fmt.Printf("%s: %s has no doc comment that begins with its name\n", set.Position(name.Pos()), name.Name)
+			for _, name := range undocumented(set, d) {
+				fmt.Printf("%s: %s has no doc comment of its own\n", set.Position(name.Pos()), name.Name)
 				bare++
 			}
 		}
@@ -38,7 +40,7 @@ func docs(root string) error {
 
 // undocumented finds such names in a declaration. Names in a group may be told of by the comment of the group, or
 // behind them on their line.
-func undocumented(d ast.Decl) (names []*ast.Ident) {
+func undocumented(set *token.FileSet, d ast.Decl) (names []*ast.Ident) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
 		if d.Name.IsExported() && public(d.Recv) && !begins(d.Doc, d.Name.Name) {
@@ -51,6 +53,9 @@ func undocumented(d ast.Decl) (names []*ast.Ident) {
 				if s.Name.IsExported() && !begins(s.Doc, s.Name.Name) && !begins(d.Doc, s.Name.Name) {
 					names = append(names, s.Name)
 				}
+				if s.Name.IsExported() {
+					names = append(names, members(set, s.Type, s.Doc.Text()+d.Doc.Text())...)
+				}
 			case *ast.ValueSpec:
 				for _, name := range s.Names {
 					told := d.Lparen.IsValid() && (d.Doc != nil || s.Doc != nil || s.Comment != nil)
@@ -58,6 +63,42 @@ func undocumented(d ast.Decl) (names []*ast.Ident) {
 						names = append(names, name)
 					}
 				}
+			}
+		}
+	}
+	return names
+}
+
+// members finds the exported fields of a struct, and methods of an interface, that nothing tells of: neither a comment
+// of their own, nor that of a member before them without an empty line between, nor that of the type, by their names.
+func members(set *token.FileSet, t ast.Expr, about string) (names []*ast.Ident) {
+	var list *ast.FieldList
+	switch t := t.(type) {
+	case *ast.StructType:
+		list = t.Fields
+	case *ast.InterfaceType:
+		if len(t.Methods.List) == 1 {
+			return nil // the comment of the type is that of its method
+		}
+		list = t.Methods
+	default:
+		return nil
+	}
+	words := strings.FieldsFunc(about, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	shared, last := false, token.NoPos
+	for _, f := range list.List {
+		start := f.Pos()
+		if f.Doc != nil {
+			start = f.Doc.Pos()
+		}
+		shared = f.Doc != nil || f.Comment != nil || shared && set.Position(start).Line-set.Position(last).Line <= 1
+		last = f.End()
+		if f.Comment != nil {
+			last = f.Comment.End()
+		}
+		for _, name := range f.Names {
+			if name.IsExported() && !shared && !slices.Contains(words, name.Name) {
+				names = append(names, name)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 )
 
 // Each exported name needs a comment that begins with it; names of a group may share that of the group.
+// Fields and methods of interfaces need any comment: their own, that of those above them, or that of the type.
 func TestUndocumented(t *testing.T) {
 	const source = `package p
 
@@ -45,14 +46,36 @@ var (
 	Lone = 2
 	Lined = 3 // what it is
 )
+
+// S has an Inside.
+type S struct {
+	// First is told of, and Second with it.
+	First int
+	Second int
+
+	Third int
+	Fourth int // this one is told of
+	fifth int
+	Inside int
+}
+
+// I is an interface.
+type I interface {
+	Do()
+
+	Go() // goes
+}
+
+type hidden struct{ Field int }
 `
-	f, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments|parser.SkipObjectResolution)
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, "", source, parser.ParseComments|parser.SkipObjectResolution)
 	require.NoError(t, err)
 	var names []string
 	for _, d := range f.Decls {
-		for _, name := range undocumented(d) {
+		for _, name := range undocumented(set, d) {
 			names = append(names, name.Name)
 		}
 	}
-	assert.Equal(t, []string{"Bare", "Other", "Hidden", "Alone", "Lone"}, names)
+	assert.Equal(t, []string{"Bare", "Other", "Hidden", "Alone", "Lone", "Third", "Do"}, names)
 }

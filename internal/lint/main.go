@@ -1,6 +1,6 @@
 // Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
-// characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, and
-// `lint names` prints how many names each public package exports and fails above the limit.
+// characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, or a
+// field none at all, and `lint names` prints how many names each public package exports and fails above the limit.
 package main
 
 import (

@@ -69,7 +69,7 @@ func elementwise(in []int64, f func(x torch.Tensor) torch.Tensor) (Plan, error) 
 
 // Func is any function without parameters, from [n, in...] to [n, out...].
 type Func struct {
-	F    func(x torch.Tensor) torch.Tensor
+	F    func(x torch.Tensor) torch.Tensor // the function itself
 	Out  func(in []int64) ([]int64, error) // shape of one output; nil means that of the input
 	Kind string                            // what [Network.String] calls it; "Func" where it is empty
 }

@@ -26,8 +26,8 @@ type Plan struct {
 
 // Param is a parameter of a layer.
 type Param struct {
-	Name  string
-	Shape []int64
+	Name  string  // of the parameter, such as "weight"
+	Shape []int64 // of the tensor
 	// FanIn is how many numbers are summed in one output, FanOut how many outputs one input goes to. A bias has those of
 	// the weight that it goes with.
 	FanIn, FanOut int64

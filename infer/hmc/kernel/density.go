@@ -30,6 +30,7 @@ import (
 // by a method Recoverable() bool that returns true, that only the point was bad (a matrix that could not be
 // factorised): then the rows are tried one by one, and those that fail again are divergences. A panic is an error too.
 type Density interface {
+	// Dim is d; ValueAndGrad fills logp, [K], and grad, [K, d], at x, [K, d].
 	Dim() int
 	ValueAndGrad(x, logp, grad []float64) error
 }

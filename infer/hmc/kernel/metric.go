@@ -34,7 +34,7 @@ type massMatrix interface {
 // Metric is a metric as plain numbers, for configuration and for saving. Which fields are used depends on Kind.
 type Metric struct {
 	Kind    MetricKind
-	Dim     int
+	Dim     int       // the number of dimensions
 	Diag    []float64 `json:",omitempty"` // [Dim]: the diagonal of M⁻¹, or D of a low-rank metric; positive
 	Dense   []float64 `json:",omitempty"` // [Dim, Dim]: M⁻¹, symmetric and positive definite
 	Vectors []float64 `json:",omitempty"` // [rank, Dim]: U, whose rows are orthonormal

@@ -48,9 +48,11 @@ type MCLMC struct {
 	MaxSteps  int     // of an update; default 1000
 	MaxDeltaH float64 // energy error above which an update counts as divergent; default 1000
 
+	// StepSize and what follows are as for MAMS.
 	StepSize    infer.Schedule
 	Temperature infer.Schedule
 
+	// Metric and what follows are as for MAMS.
 	Metric        kernel.MetricKind
 	InitialMetric *kernel.Metric
 	KeepMetric    bool

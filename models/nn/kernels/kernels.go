@@ -25,9 +25,9 @@ const (
 // whose biases are N(0, BiasVariance).
 type Dense struct {
 	Hidden         int
-	Activation     Activation
-	WeightVariance float64 // σ_w²
-	BiasVariance   float64 // σ_b²
+	Activation     Activation // of the hidden layers
+	WeightVariance float64    // σ_w²
+	BiasVariance   float64    // σ_b²
 }
 
 // NNGP is the covariance of the outputs at the rows of x and of y (Neal 1996; Lee et al. 2018):

@@ -17,7 +17,7 @@ import (
 // them. The sites are called "body.0.weight", "shortcut.0.weight" and so on, after the name of the layer. Dropout
 // within takes random numbers, but no masks.
 type Residual struct {
-	Body     nn.Sequential
+	Body     nn.Sequential // the layers beside the shortcut
 	Shortcut nn.Sequential
 }
 

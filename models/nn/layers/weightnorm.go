@@ -19,7 +19,7 @@ import (
 // sites "direction", in the weight's shape, and "scale", one number for each feature. The length of a direction does
 // not matter to the outputs: [Direction] is the prior that keeps it near 1.
 type WeightNorm struct {
-	Layer nn.Layer
+	Layer nn.Layer // the layer whose weight is written so
 }
 
 // Plan takes the weight out of the layer's.

@@ -19,7 +19,7 @@ import (
 
 // Tensor is a tensor of a file, without its elements.
 type Tensor struct {
-	Name  string
+	Name  string // of the tensor
 	DType string // F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL
 	Shape []int64
 	begin int64 // of its bytes, from the end of the header
