@@ -2,6 +2,7 @@
 package resident
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -29,5 +30,20 @@ func Grown(t testing.TB, before, less int64, why ...any) {
 	t.Helper()
 	if grown := Bytes(t) - before; !watched {
 		assert.Less(t, grown, less, why...)
+	}
+}
+
+// InRounds asserts that memory grew by less than a number of bytes in one of some rounds. A leak grows in each of them;
+// the memory that threads keep for later allocations grows in some.
+func InRounds(t testing.TB, rounds int, less int64, round func()) {
+	t.Helper()
+	least := int64(math.MaxInt64)
+	for range rounds {
+		before := Bytes(t)
+		round()
+		least = min(least, Bytes(t)-before)
+	}
+	if !watched {
+		assert.Less(t, least, less)
 	}
 }

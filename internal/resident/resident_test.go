@@ -2,6 +2,7 @@ package resident
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,4 +29,27 @@ func TestGrown(t *testing.T) {
 	Grown(l, before, 8<<20)
 	assert.Equal(t, !watched, l.failed)
 	runtime.KeepAlive(data)
+}
+
+// One round that keeps nothing is enough; a leak of each round is found.
+func TestInRounds(t *testing.T) {
+	var kept [][]byte
+	debug.FreeOSMemory() // else the rounds take what another test left
+	round := func(leaks func(i int) bool) func() {
+		i := 0
+		return func() {
+			if i++; leaks(i) {
+				data := make([]byte, 32<<20)
+				for j := range data {
+					data[j] = 1
+				}
+				kept = append(kept, data)
+			}
+		}
+	}
+	InRounds(t, 3, 8<<20, round(func(i int) bool { return i != 2 }))
+	l := &listener{TB: t}
+	InRounds(l, 3, 8<<20, round(func(int) bool { return true }))
+	assert.Equal(t, !watched, l.failed)
+	runtime.KeepAlive(kept)
 }

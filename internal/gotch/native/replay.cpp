@@ -19,6 +19,8 @@ c10::Storage storage_of(const Storage &s, at::DataPtr data) {
                       false);
 }
 
+const char *const another_shape = "the shape of a result depends on the numbers";
+
 at::DataPtr nothing(c10::Device device) { return at::DataPtr(nullptr, device); }
 
 at::Tensor view_of(const c10::Storage &s, const Place &p) {
@@ -183,7 +185,7 @@ c10::IValue Workspace::argument(const Value &v) {
 void Workspace::keep(const at::Tensor &made, int64_t at) {
   const Place &p = program.recording->places[at];
   if (made.sizes() != c10::IntArrayRef(p.sizes) || made.scalar_type() != p.type)
-    throw std::runtime_error("the shape of a result depends on the numbers");
+    throw std::runtime_error(another_shape);
   auto *to = storages[p.storage].unsafeGetStorageImpl();
   const c10::Storage &from = made.storage();
   if (made.strides() == c10::IntArrayRef(p.strides) && made.storage_offset() == p.offset &&
@@ -203,6 +205,9 @@ void Workspace::perform(const Operation &o, const std::vector<c10::IValue> &with
       stack[i] = o.arguments[i].sign * weight;
   if (o.out) {
     o.out->callBoxed(&stack);
+    for (int64_t at : o.results)
+      if (tensors[at].sizes() != c10::IntArrayRef(program.recording->places[at].sizes))
+        throw std::runtime_error(another_shape);
   } else {
     o.op.callBoxed(&stack);
     if (!o.results.empty()) {

@@ -206,7 +206,8 @@ void Program::add(Call &c) {
     if (p >= 0)
       o.writes.push_back(recording->places[p].storage);
   o.arguments = std::move(c.arguments);
-  if (all && !mutates)
+  // A kernel that writes would change the shape of its result, and of no view of it.
+  if (all && !mutates && !c.op->hasTag(at::Tag::dynamic_output_shape))
     o.out = writing(*c.op, recording->storages[o.writes[0]].device.type());
   if (mutates && !fresh)
     o.results.clear();
