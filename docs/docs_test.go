@@ -30,6 +30,7 @@ func TestBlocks(t *testing.T) {
 		{"evidence.md", "../examples/evidence/main.go", "../examples/evidence/main.go"},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
+		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
 		{"microcanonical.md", "../infer/hmc/microcanonical/example_test.go", ""},
 		{"../README.md", first, first},
 	} {

@@ -35,6 +35,9 @@ type Target struct {
 	// has one says that the prior of its Parts, with the Jacobian, is normalized. The error of a prior that is not names
 	// the site. Nil where the prior cannot be drawn from.
 	Prior func(b Batch, s torch.Streams) (Params, error)
+	// Program is what made the target, for methods that need more of a model than its density: its variables, one by one.
+	// Nil for functions.
+	Program any
 
 	joint       bool         // Parts evaluate the Jacobian too
 	compilation *compilation // of the run that the target is built for; nil for eager gradients

@@ -31,6 +31,7 @@ type Ctx struct {
 type execution struct {
 	batch  infer.Batch
 	source *dist.Source // nil: sampling is an error
+	values Values       // of latent variables and params, known from the start
 	sizes  *plateSizes  // of the plates that take theirs from the data
 
 	// predict says that observed values are drawn anew: data may be missing, and plates take the sizes of new data.
@@ -166,6 +167,9 @@ func (c *Ctx) visit(s *Site) *Site {
 		s.fail("the value is nil")
 	}
 	s.ctx, s.given, s.weight = c, s.Dist, 1
+	if s.Value == nil {
+		s.Value = c.run.given(s)
+	}
 	if len(c.plates) > 0 && s.Kind != KindData {
 		s.Plates, s.before = make([]Plate, len(c.plates)), make([]plate, len(c.plates))
 		for i, p := range c.plates {
@@ -196,6 +200,9 @@ func (c *Ctx) show(s *Site) *Site {
 
 // draw gives a site a value where no handler did.
 func (c *Ctx) draw(s *Site) {
+	if s.Value = c.run.given(s); s.Value != nil { // of a variable that a handler has put in another's place
+		return
+	}
 	if s.Kind == KindParam {
 		s.Value = s.Init
 		return

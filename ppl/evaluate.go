@@ -25,6 +25,7 @@ func (p *Program) Target() infer.Target {
 		jacobian = jacobian || l.kind == KindSample && (l.bijector == nil || l.bijector.Name() != identityName)
 	}
 	t := infer.WithParts(p.parts, p.Data(), jacobian)
+	t.Program = p
 	t.Prior = p.drawPrior
 	return t
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -50,7 +51,7 @@ func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 }
 
 // Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
-func (Dense) Defaults() infer.Options { return defaults() }
+func (Dense) Defaults() infer.Options { return climb.Defaults() }
 
 func (c Dense) common() (config, error) {
 	scale, err := initScale("vi.Dense", c.InitScale)

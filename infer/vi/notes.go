@@ -8,6 +8,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -151,7 +152,7 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 			return []draws.Note{{Kind: "elbo_not_settled", Serious: true,
 				Text: fmt.Sprintf("The fit made %d updates, too few to tell whether the ELBO has settled.",
 					s.Steps()),
-				Advice: fmt.Sprintf("Increase infer.Options.Warmup; %d is the default of %s.", decay, t.name)}}
+				Advice: fmt.Sprintf("Increase infer.Options.Warmup; %d is the default of %s.", climb.Decay, t.name)}}
 		}
 		if gain := (before - after) / nat; gain > max(1, 4*noise/nat) {
 			climbs++

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -111,7 +112,7 @@ func (c config) bind(target infer.Target, m model) (infer.Transform, error) {
 		return nil, &infer.FieldError{Type: c.name, Field: "Memory", Value: c.memory,
 			Allowed: "it must be at least 1, or 0 for 1 GiB"}
 	}
-	method, err := checkOptimizer(c.name, c.optimizer)
+	method, err := climb.Optimizer(c.name, c.optimizer)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +318,7 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 	if s.trend, err = readTrend(saved.Extra); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", t.name, err, infer.ErrCheckpoint)
 	}
-	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // checkOptimizer has seen that it is one
+	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // climb.Optimizer has seen that it is one
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}

@@ -32,6 +32,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
+	"github.com/kelvin-ppl/kelvin/infer/svi"
+	"github.com/kelvin-ppl/kelvin/infer/svi/guide"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/models"
@@ -657,6 +659,24 @@ var rows = []row{
 	{"sgmcmc.SymplecticSGHMC.Defaults", sgmcmc.SymplecticSGHMC.Defaults},
 	{"sgmcmc.SymplecticSGHMC.Stable", sgmcmc.SymplecticSGHMC.Stable},
 	{"(*vi.Trace).Observe", (*vi.Trace).Observe},
+	{"(*svi.Program).Batch", (*svi.Program).Batch},
+	{"(*svi.Program).CheckFull", (*svi.Program).CheckFull},
+	{"(*svi.Program).Draws", (*svi.Program).Draws},
+	{"(*svi.Program).Layout", (*svi.Program).Layout},
+	{"(*svi.Program).Start", (*svi.Program).Start},
+	{"(*svi.Program).Target", (*svi.Program).Target},
+	{"guide.Delta.Build", guide.Delta.Build},
+	{"guide.Dense.Build", guide.Dense.Build},
+	{"guide.LowRank.Build", guide.LowRank.Build},
+	{"guide.Normal.Build", guide.Normal.Build},
+	{"svi.Compile", svi.Compile},
+	{"svi.SVI.Build", svi.SVI.Build},
+	{"svi.SVI.Defaults", svi.SVI.Defaults},
+	{"svi.State.Params", svi.State.Params},
+	{"svi.State.Position", svi.State.Position},
+	{"svi.State.Save", svi.State.Save},
+	{"svi.State.Steps", svi.State.Steps},
+	{"svi.State.Tensors", svi.State.Tensors},
 	{"vi.Converged", vi.Converged},
 	{"vi.Dense.Build", vi.Dense.Build},
 	{"vi.Dense.Defaults", vi.Dense.Defaults},
@@ -811,13 +831,17 @@ var rows = []row{
 	{"(*ppl.Program).Latents", (*ppl.Program).Latents},
 	{"(*ppl.Program).Layout", (*ppl.Program).Layout},
 	{"(*ppl.Program).LogLikelihood", (*ppl.Program).LogLikelihood},
+	{"(*ppl.Program).Model", (*ppl.Program).Model},
 	{"(*ppl.Program).Predict", (*ppl.Program).Predict},
 	{"(*ppl.Program).Start", (*ppl.Program).Start},
 	{"(*ppl.Program).String", (*ppl.Program).String},
 	{"(*ppl.Program).Target", (*ppl.Program).Target},
 	{"(*ppl.Program).Unconstrain", (*ppl.Program).Unconstrain},
+	{"(*ppl.Site).Counts", (*ppl.Site).Counts},
 	{"(*ppl.Site).Hide", (*ppl.Site).Hide},
 	{"(*ppl.Site).LogProb", (*ppl.Site).LogProb},
+	{"(*ppl.Site).LogProbs", (*ppl.Site).LogProbs},
+	{"(*ppl.Site).Prior", (*ppl.Site).Prior},
 	{"(*ppl.Site).Stop", (*ppl.Site).Stop},
 	{"(*ppl.SiteError).Error", (*ppl.SiteError).Error},
 	{"(*ppl.SiteError).RecoverAsError", (*ppl.SiteError).RecoverAsError},
@@ -837,6 +861,7 @@ var rows = []row{
 	{"ppl.Initial.Within", ppl.Initial.Within},
 	{"ppl.Lift", ppl.Lift},
 	{"ppl.Mask", ppl.Mask},
+	{"ppl.Model.Run", ppl.Model.Run},
 	{"ppl.Predictive.LogLikelihood", ppl.Predictive.LogLikelihood},
 	{"ppl.Predictive.Posterior", ppl.Predictive.Posterior},
 	{"ppl.Predictive.Prior", ppl.Predictive.Prior},

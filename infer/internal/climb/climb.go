@@ -1,4 +1,5 @@
-package vi
+// Package climb checks the optimisers that move variational parameters.
+package climb
 
 import (
 	"fmt"
@@ -9,26 +10,27 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// The default optimiser's learning rate falls as a geometric sequence from first to last over decay updates, and stays
+// The default optimiser's learning rate falls as a geometric sequence from first to last over Decay updates, and stays
 // there. With it the mean can go about 50 units far. The second moments forget within some hundred updates, because the
 // first gradients, of a start that may be far away, would otherwise keep later steps too small.
 const (
 	firstLR, lastLR = 0.05, 0.001
-	decay           = 4000
+	Decay           = 4000
 )
 
 func defaultOptimizer() infer.Method {
 	return optim.Adam{Beta2: 0.99, LR: func(step int64) float64 {
-		return firstLR * math.Pow(lastLR/firstLR, min(float64(step)/decay, 1))
+		return firstLR * math.Pow(lastLR/firstLR, min(float64(step)/Decay, 1))
 	}}
 }
 
-// defaults are the options of a run of the three methods.
-func defaults() infer.Options { return infer.Options{Warmup: decay, Draws: 1000} }
+// Defaults are the options of a run of a variational method.
+func Defaults() infer.Options { return infer.Options{Warmup: Decay, Draws: 1000} }
 
-// checkOptimizer makes sure that an optimiser can be used for the variational parameters. It must climb, and must leave
-// a parameter alone whose gradient is zero: a decay of log standard deviations would pull the standard deviations to 1.
-func checkOptimizer(name string, method infer.Method) (infer.GradientMethod, error) {
+// Optimizer makes sure that an optimiser can be used for the variational parameters; nil is the default one. It must
+// climb, and must leave a parameter alone whose gradient is zero: a decay of log standard deviations would pull the
+// standard deviations to 1. name is that of the variational method.
+func Optimizer(name string, method infer.Method) (infer.GradientMethod, error) {
 	refuse := func(value any, allowed string) (infer.GradientMethod, error) {
 		return nil, &infer.FieldError{Type: name, Field: "Optimizer", Value: value, Allowed: allowed}
 	}

@@ -1,0 +1,160 @@
+package svi_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/svi"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// scaled has a positive variable beside mu.
+func scaled(c *ppl.Ctx) {
+	mu := c.Sample("mu", dist.Normal(0, 2))
+	sigma := c.Sample("sigma", dist.HalfNormal(1))
+	c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, sigma), c.Data("y")) })
+}
+
+// Mistakes of guides name the variables, and what would be right.
+func TestGuideMistakes(t *testing.T) {
+	loc := func(c *ppl.Ctx, name string) torch.Tensor { return c.Param(name, 0.1, support.Real) }
+	mu := func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(loc(c, "loc"), 1)) }
+	sigma := func(c *ppl.Ctx) { c.Sample("sigma", dist.LogNormal(loc(c, "s"), 1)) }
+	for what, c := range map[string]struct {
+		guide ppl.Model
+		words []string
+	}{
+		"lacks one": {mu, []string{`lacks ["sigma"] of the model`}},
+		"one too many": {func(c *ppl.Ctx) { mu(c); sigma(c); c.Sample("tau", dist.Normal(loc(c, "t"), 1)) },
+			[]string{`has ["tau"]`, "the model does not have"}},
+		"both": {func(c *ppl.Ctx) { mu(c); c.Sample("sigam", dist.LogNormal(loc(c, "s"), 1)) },
+			[]string{`lacks ["sigma"]`, `has ["sigam"]`, "begins with _"}},
+		"observes": {func(c *ppl.Ctx) { mu(c); sigma(c); c.Observe("y", dist.Normal(0, 1), 0.5) },
+			[]string{`"y"`, "observes"}},
+		"draws data": {func(c *ppl.Ctx) { mu(c); sigma(c); c.Sample("y", dist.Normal(loc(c, "t"), 1)) },
+			[]string{`"y"`, "the model observes it"}},
+		"shape": {func(c *ppl.Ctx) {
+			sigma(c)
+			c.Sample("mu", dist.Normal(c.Param("l", infertest.Vector([]float64{0, 1}), support.Real), 1))
+		}, []string{`"mu"`, "[2]", "[]"}},
+		"support": {func(c *ppl.Ctx) { mu(c); c.Sample("sigma", dist.Normal(loc(c, "s").Sub(100), 1)) },
+			[]string{`"sigma"`, "outside its support"}},
+		"twice": {func(c *ppl.Ctx) { mu(c); mu(c) }, []string{"two sites of that name"}},
+		"no Param": {func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(0, 1)); c.Sample("sigma", dist.LogNormal(0, 1)) },
+			[]string{"neither guide nor model has a Param"}},
+		"a Param for a variable": {func(c *ppl.Ctx) { sigma(c); c.Param("mu", 0.1, support.Real) },
+			[]string{`"mu"`, "a Param in one", "random variable in the other"}},
+		"start of a Param": {func(c *ppl.Ctx) {
+			mu(c)
+			c.Sample("sigma", dist.LogNormal(0, c.Param("s", -1, support.Positive)))
+		}, []string{`"s"`, "initial value"}},
+		"types": {func(c *ppl.Ctx) {
+			mu(c)
+			x := must(torch.To(infertest.Vector([]float64{0}), torch.CPU, torch.DTypeOf[float32]()))
+			c.Sample("sigma", dist.LogNormal(c.Param("s", x, support.Real).At(0), 1))
+		}, []string{`"s"`, "one type"}},
+		"fails": {func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(0, -1)) }, []string{"scale is -1"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			program := must(ppl.Compile(scaled, batch()))
+			_, err := infer.Sample(context.Background(), program, svi.SVI{Guide: c.guide}, infer.Options{})
+			_, own := svi.Compile(scaled, c.guide, batch())
+			for _, word := range c.words {
+				require.ErrorContains(t, err, word)
+				require.ErrorContains(t, own, word)
+			}
+		})
+	}
+}
+
+// A discrete variable whose probabilities nothing can move has no gradient of either kind.
+func TestScoreWithoutGradient(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		c.Observe("y", dist.Normal(c.Sample("z", dist.Bernoulli(0.3)).Add(c.Sample("mu", dist.Normal(0, 1))), 1), 0.4)
+	}
+	guide := func(c *ppl.Ctx) {
+		c.Sample("mu", dist.Normal(c.Param("loc", 0, support.Real), 1))
+		c.Sample("z", dist.Bernoulli(0.5))
+	}
+	_, err := svi.Compile(model, guide, nil)
+	for _, word := range []string{`"z"`, "Bernoulli", "depend on no Param", "score function"} {
+		require.ErrorContains(t, err, word)
+	}
+	// A model with a discrete variable that its guide lacks: ppl.Enumerate is the way.
+	_, err = svi.Compile(model, func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(c.Param("loc", 0, support.Real), 1)) }, nil)
+	require.ErrorContains(t, err, `lacks ["z"]`)
+	require.ErrorContains(t, err, "ppl.Enumerate")
+}
+
+// Fields are checked when the method is built; the message names field, value and what is allowed.
+func TestFields(t *testing.T) {
+	program := must(ppl.Compile(conjugate, batch()))
+	discrete := must(svi.Compile(shifts, shiftsGuide, batch()))
+	decay := optim.Adam{WeightDecay: 0.1}
+	for what, c := range map[string]struct {
+		program infer.Program
+		method  svi.SVI
+		words   []string
+	}{
+		"samples": {program, svi.SVI{Samples: -1},
+			[]string{"Samples is -1", "from 1 to 1048576", "0 for the default of 8"}},
+		"temperature": {program, svi.SVI{Temperature: constant(-1)}, []string{"Temperature is -1"}},
+		"weight":      {program, svi.SVI{KLWeight: constant(math.NaN())}, []string{"KLWeight is NaN"}},
+		"decay":       {program, svi.SVI{Optimizer: decay}, []string{"Optimizer", "weight decay"}},
+		"a sampler":   {program, svi.SVI{Optimizer: hmc.NUTS{}}, []string{"Optimizer", "GradientMethod"}},
+		"order 1":     {program, svi.SVI{ELBO: svi.Renyi{Alpha: 1}}, []string{"Alpha is 1", "svi.Trace"}},
+		"cold weights": {program, svi.SVI{ELBO: svi.IWAE{}, Temperature: constant(0)},
+			[]string{"Temperature is 0", "svi.IWAE", "above 0"}},
+		"one weight": {discrete, svi.SVI{ELBO: svi.IWAE{}, Samples: 1}, []string{"Samples is 1", "at least 2"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, err := infer.Sample(context.Background(), c.program, c.method, infer.Options{})
+			for _, word := range c.words {
+				require.ErrorContains(t, err, word)
+			}
+		})
+	}
+	_, err := svi.SVI{}.Build(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat).Sum(), nil
+	}, 1))
+	require.ErrorContains(t, err, "ppl.Compile")
+}
+
+// A program of svi.Compile has no density for other methods, and says so.
+func TestOtherMethods(t *testing.T) {
+	program := must(svi.Compile(shifts, shiftsGuide, batch()))
+	_, err := infer.Sample(context.Background(), program, hmc.NUTS{}, infer.Options{Observer: infer.Silent})
+	require.ErrorContains(t, err, "svi.SVI alone")
+}
+
+// A density that is not finite at the start is an error; later the chain is held for that update.
+func TestNotFinite(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		x := c.Sample("x", dist.Normal(0, 1))
+		c.Factor("cliff", x.Sub(5).Log()) // not a number below 5; the mode is at 5.19
+	}
+	guide := func(at float64) ppl.Model {
+		return func(c *ppl.Ctx) { c.Sample("x", dist.Normal(c.Param("loc", at, support.Real), 0.1)) }
+	}
+	run := func(at float64) (*infer.Result, error) {
+		program := must(svi.Compile(model, guide(at), nil))
+		return infer.Run(context.Background(), program, svi.SVI{Samples: 2, Optimizer: optim.SGD{LR: constant(0.01)}},
+			infer.Options{Chains: 2, Warmup: 300, Draws: 2, Observer: infer.Silent})
+	}
+	_, err := run(4)
+	require.ErrorIs(t, err, infer.ErrNonFinite)
+	r, err := run(5.5)
+	require.NoError(t, err)
+	require.Positive(t, r.Held, "a draw is below 5 once in a hundred")
+	require.NotContains(t, flat(r.Draws, "x"), math.NaN())
+}

@@ -1,0 +1,136 @@
+package svi
+
+import (
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// objective is the bound over the number of data, as a function of the params φ, with an estimate of its gradient: what
+// the optimiser climbs.
+type objective struct {
+	plan        *plan
+	elbo        ELBO
+	samples     int           // S
+	temperature float64       // T
+	weights     weights       // of prior and guide
+	data        float64       // N
+	streams     torch.Streams // of the K chains; moved on
+	layout      *infer.Layout // of the draws
+	average     *average      // of the costs in the updates before; nil at the start
+
+	// Of the first evaluation, before the optimiser has moved: K numbers each.
+	evaluation          infer.Evaluation
+	logPosterior, nelbo []float64
+	point               *ts.Tensor // the first sample of each chain, [K, d] or [d]
+	next                *average
+}
+
+// ValueAndGrad evaluates the bound with new draws of the guide.
+func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (infer.Evaluation, error) {
+	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
+	leaf, err := torch.Leaf(phi.Flat)
+	if err != nil {
+		return infer.Evaluation{}, err
+	}
+	k, s := int64(phi.Chains()), int64(o.samples)
+	d := int64(phi.Layout.Dim())
+	rows := leaf.MustReshape([]int64{k, 1, d}, false).MustExpand([]int64{k, s, d}, true, false).MustReshape(
+		[]int64{k * s, d}, false)
+	var scores int
+	out, err := mapped(rows, phi.Layout, &o.streams, o.samples, func(phi infer.Params,
+		source *torch.Source) (out []*ts.Tensor) {
+		shot := o.plan.shoot(phi, b, source)
+		terms := shot.terms(o.weights, o.elbo.closed())
+		out = append(out, total(terms), shot.logDensity().MustDetach(false))
+		all := shot.scores(terms)
+		scores = len(all)
+		for _, q := range all {
+			out = append(out, q.logq, q.cost)
+		}
+		return append(out, shot.point(o.layout, phi)...)
+	})
+	if err != nil {
+		return infer.Evaluation{}, err
+	}
+	l := out[0].MustReshape([]int64{k, s}, false)
+	bound := o.elbo.bound(l, o.temperature)
+	surrogate := bound
+	if scores > 0 {
+		surrogate = surrogate.MustAdd(o.scoreFunction(l, out[2:2+2*scores], k, s), false)
+	}
+	total := surrogate.MustSum(surrogate.DType(), false).MustMulScalar(ts.FloatScalar(1/o.data), false)
+	grads, err := torch.Grad([]*ts.Tensor{total}, []*ts.Tensor{leaf}, nil)
+	if err != nil {
+		return infer.Evaluation{}, err
+	}
+	value := bound.MustDetach(false).MustMulScalar(ts.FloatScalar(1/o.data), false)
+	e := infer.Evaluation{Value: value, Grad: grads[0]}
+	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k)); err != nil {
+		return e, err
+	}
+	if !phi.Batched() {
+		e.Value = e.Value.MustSelect(0, 0, false)
+	}
+	return e, o.report(e, out[1], out[2+2*scores:], phi)
+}
+
+// report keeps what Info and the state tell of the first evaluation.
+func (o *objective) report(e infer.Evaluation, logp *ts.Tensor, pieces []*ts.Tensor, phi infer.Params) error {
+	if o.nelbo != nil {
+		return nil
+	}
+	k, s := int64(phi.Chains()), int64(o.samples)
+	o.evaluation, o.nelbo, o.logPosterior = e, make([]float64, k), make([]float64, k)
+	all, err := torch.ToSlice[float64](logp)
+	if err != nil {
+		return err
+	}
+	for i, v := range e.Values {
+		o.nelbo[i] = -v * o.data
+		for _, x := range all[int64(i)*s : int64(i+1)*s] {
+			o.logPosterior[i] += x / float64(s) / o.data
+		}
+	}
+	for i, x := range pieces { // the first sample of each chain
+		pieces[i] = x.MustReshape([]int64{k, s, -1}, false).MustSelect(1, 0, false)
+	}
+	o.point = ts.MustCat(pieces, 1)
+	if !phi.Batched() {
+		o.point = o.point.MustSelect(0, 0, false)
+	}
+	torch.Detach(o.point) // it outlives the scope of the optimiser
+	return nil
+}
+
+// mapped evaluates f at the rows of φ, each with random numbers of its own: row r is sample r mod samples of the chain
+// of stream r/samples. A single row is not mapped.
+func mapped(rows *ts.Tensor, layout *infer.Layout, streams *torch.Streams, samples int,
+	f func(phi infer.Params, source *torch.Source) []*ts.Tensor) (out []*ts.Tensor, err error) {
+	own := torch.Streams{Seed: streams.Seed, Offset: streams.Offset}
+	for _, chain := range streams.Chains {
+		for s := range samples {
+			own.Chains = append(own.Chains, chain+uint64(s)<<sampleBits)
+		}
+	}
+	defer func() { streams.Offset = own.Offset }()
+	if len(own.Chains) == 1 {
+		source, err := own.Source()
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range f(infer.Params{Layout: layout, Flat: rows.MustSelect(0, 0, false)}, source) {
+			out = append(out, x.MustUnsqueeze(0, false))
+		}
+		return out, nil
+	}
+	return torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+		return f(infer.Params{Layout: layout, Flat: in[0]}, source), nil
+	}, []*ts.Tensor{rows}, &own, nil)
+}
+
+// Sample s of chain k reads the stream k + s·2^sampleBits, which no other chain has.
+const (
+	sampleBits = 42
+	maxSamples = 1 << 20
+)

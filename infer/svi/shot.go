@@ -1,0 +1,242 @@
+package svi
+
+import (
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// trace is the handler that keeps the sites of a run.
+type trace struct {
+	scored map[string]bool // variables whose draws are taken out of the graph
+	sites  []*ppl.Site
+	byName map[string]*ppl.Site
+}
+
+func newTrace(scored map[string]bool) *trace {
+	return &trace{scored: scored, byName: map[string]*ppl.Site{}}
+}
+
+func (*trace) Process(*ppl.Site) {}
+
+func (t *trace) Finish(s *ppl.Site) {
+	if s.Kind == ppl.KindData {
+		return
+	}
+	if t.byName[s.Name] != nil {
+		fail(s.Name, "there are two sites of that name; names must differ within a run")
+	}
+	if t.scored[s.Name] && s.Value != nil {
+		s.Value = s.Value.MustDetach(false)
+	}
+	t.byName[s.Name] = s
+	t.sites = append(t.sites, s)
+}
+
+// weights are what the parts of ℓ count: the prior, and the guide.
+type weights struct{ prior, guide float64 }
+
+// shot is one draw of the guide, and what the model says of it.
+type shot struct {
+	plan         *plan
+	guide, model *trace
+}
+
+// shoot runs guide and model at φ, a single point.
+func (p *plan) shoot(phi infer.Params, batch infer.Batch, source *torch.Source) shot {
+	s := shot{plan: p, guide: newTrace(p.scored), model: newTrace(nil)}
+	values := p.values(phi)
+	p.guide.Run(batch, source, values, s.guide)
+	for _, site := range s.guide.sites {
+		if given(site) {
+			values[site.Name] = site.Value
+		}
+	}
+	p.model.Run(batch, nil, values, s.model)
+	return s
+}
+
+// values are the params at φ.
+func (p *plan) values(phi infer.Params) ppl.Values {
+	phi = torch.Must(phi.Split())
+	out := ppl.Values{}
+	for name, q := range p.params {
+		out[name] = q.bijector.Forward(phi.Get(name)).T()
+	}
+	return out
+}
+
+// term is a part of ℓ: the log density of each repetition of a site, times its scale.
+type term struct {
+	value  *ts.Tensor
+	scale  float64
+	plates []ppl.Plate
+}
+
+// terms are the parts of ℓ. With closed, the two parts of a variable are one where the divergence has a closed form.
+func (s shot) terms(w weights, closed bool) (out []term) {
+	done := map[string]bool{}
+	add := func(site *ppl.Site, scale float64) {
+		if site.Counts() && scale != 0 && !done[site.Name] {
+			out = append(out, term{site.LogProbs(), scale * site.Scale, site.Plates})
+		}
+	}
+	if closed {
+		for _, p := range s.model.sites {
+			q := s.guide.byName[p.Name]
+			if q == nil || p.Kind != ppl.KindSample || q.Kind != ppl.KindSample || p.Observed || p.Mask != nil ||
+				q.Mask != nil || p.Scale != q.Scale || !p.Counts() || !q.Counts() {
+				continue
+			}
+			if value, ok := expectation(q.Dist, p.Dist, w); ok {
+				done[p.Name] = true
+				out = append(out, term{value, p.Scale, p.Plates})
+			}
+		}
+	}
+	for _, site := range s.model.sites {
+		if site.Prior() {
+			add(site, w.prior)
+		} else {
+			add(site, 1)
+		}
+	}
+	for _, site := range s.guide.sites {
+		add(site, -w.guide)
+	}
+	return out
+}
+
+// logDensity is log p(y, z).
+func (s shot) logDensity() *ts.Tensor {
+	var out []term
+	for _, site := range s.model.sites {
+		if site.Counts() {
+			out = append(out, term{site.LogProbs(), site.Scale, site.Plates})
+		}
+	}
+	return total(out)
+}
+
+// total is the sum of terms, of shape [].
+func total(terms []term) *ts.Tensor {
+	var sum *ts.Tensor
+	for _, t := range terms {
+		v := t.value
+		if v.Dim() > 0 {
+			v = v.MustSum(v.DType(), false)
+		}
+		if t.scale != 1 {
+			v = v.MustMulScalar(ts.FloatScalar(t.scale), false)
+		}
+		if sum == nil {
+			sum = v
+		} else {
+			sum = sum.MustAdd(v, false)
+		}
+	}
+	if sum == nil {
+		return torch.Must(torch.Scalar(0))
+	}
+	return sum
+}
+
+// score is what the score-function gradient of a variable needs: its log density, and the terms that may depend on it,
+// added up, both of the shape of its plates.
+type score struct{ logq, cost *ts.Tensor }
+
+// scores are those of the variables whose draws have no gradient, in the order of the guide.
+func (s shot) scores(terms []term) (out []score) {
+	for _, site := range s.guide.sites {
+		if !s.plan.scored[site.Name] || !site.Counts() {
+			continue
+		}
+		own := term{site.LogProbs(), 1, site.Plates}
+		var cost *ts.Tensor
+		for _, t := range terms {
+			v := t.along(site.Plates)
+			if t.scale != 1 {
+				v = v.MustMulScalar(ts.FloatScalar(t.scale), false)
+			}
+			if cost == nil {
+				cost = v
+			} else {
+				cost = cost.MustAdd(v, false)
+			}
+		}
+		logq := own.along(site.Plates)
+		out = append(out, score{logq, flush(cost, logq.Dim()).MustDetach(false)})
+	}
+	return out
+}
+
+// along is the term summed over all dimensions but those of the plates that it shares with others. They keep their
+// places, counted from the end.
+func (t term) along(plates []ppl.Plate) *ts.Tensor {
+	shape := torch.Must(torch.Shape(t.value))
+	var over []int64
+	for d := -1; d >= -len(shape); d-- {
+		if !shares(t.plates, plates, d) {
+			over = append(over, int64(d))
+		}
+	}
+	if len(over) == 0 {
+		return t.value
+	}
+	return t.value.MustSumDimIntlist(over, true, t.value.DType(), false)
+}
+
+// flush gives a tensor a number of dimensions: those in front that it has beyond it, or lacks, are 1.
+func flush(x *ts.Tensor, dims uint64) *ts.Tensor {
+	shape := torch.Must(torch.Shape(x))
+	if uint64(len(shape)) == dims {
+		return x
+	}
+	want := make([]int64, dims)
+	for i := range want {
+		want[i] = 1
+		if at := len(shape) - int(dims) + i; at >= 0 {
+			want[i] = shape[at]
+		}
+	}
+	return x.MustReshape(want, false)
+}
+
+// shares says whether both have the same plate at a dimension.
+func shares(a, b []ppl.Plate, dim int) bool {
+	for _, p := range a {
+		for _, q := range b {
+			if p.Dim == dim && q.Dim == dim && p.Name == q.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// point is the draw on the unconstrained space of a layout, in flat pieces, one for each site, in float64. The pieces
+// of discrete variables are their values.
+func (s shot) point(layout *infer.Layout, phi infer.Params) (out []*ts.Tensor) {
+	for _, site := range layout.Sites {
+		var x *ts.Tensor
+		switch q := s.plan.params[site.Name]; {
+		case q != nil:
+			x = phi.Get(site.Name).T()
+		default:
+			found := s.model.byName[site.Name]
+			if found == nil || found.Value == nil {
+				fail(site.Name, "it is not in this run; declare the same sites in every run")
+			}
+			x = s.plan.latents[site.Name].unconstrained(found)
+		}
+		x = x.MustDetach(false).MustTotype(gotch.Double, false)
+		if have := torch.Must(torch.Shape(x)); size(have) != int64(site.Size) {
+			fail(site.Name, "its value has shape %v on unconstrained space in this run, and had shape %v at first", have,
+				site.Shape)
+		}
+		out = append(out, x.MustReshape([]int64{int64(site.Size)}, false))
+	}
+	return out
+}

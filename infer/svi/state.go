@@ -1,0 +1,99 @@
+package svi
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// State is the state of [SVI]: a guide on its way, or K of them.
+type State struct {
+	Point     infer.Params  // a draw of the guide, before the last move, of shape [d] or [K, d]
+	Optimizer infer.State   // the optimiser's; its position is the Params on unconstrained space
+	Streams   torch.Streams // of the K chains
+
+	plan    *plan
+	average *average // the baselines of a single sample
+}
+
+// Position is a draw of the guide: that of the last update.
+func (s State) Position() infer.Params { return s.Point }
+
+// Steps is the number of updates so far.
+func (s State) Steps() int64 {
+	if s.Optimizer == nil {
+		return 0
+	}
+	return s.Optimizer.Steps()
+}
+
+// prefix comes before the names of the optimiser's tensors in a saved state.
+const prefix = "guide."
+
+// Save names the parts of the state: "params" is the draw, and the optimiser's parts have "guide." before their names.
+func (s State) Save() infer.Saved {
+	saved := infer.Saved{Steps: s.Steps(), Streams: s.Streams, Tensors: infer.Tensors{}, Extra: s.average.bytes()}
+	if s.Optimizer == nil {
+		return saved
+	}
+	saved.Tensors["params"] = s.Point.Flat
+	for key, x := range s.Optimizer.Save().Tensors {
+		saved.Tensors[prefix+key] = x
+	}
+	return saved
+}
+
+// Tensors are what the state owns, and what it shares with others.
+func (s State) Tensors() (owned, shared infer.Tensors) {
+	owned = infer.Tensors{}
+	if s.Optimizer == nil {
+		return owned, nil
+	}
+	owned["params"] = s.Point.Flat
+	more, shared := s.Optimizer.Tensors()
+	for key, x := range more {
+		owned[prefix+key] = x
+	}
+	return owned, shared
+}
+
+// Params are the Params of guide and model of a chain, on their supports: what ppl.Substitute gives a model.
+func (s State) Params(chain int) (ppl.Values, error) {
+	if s.Optimizer == nil || s.plan == nil {
+		return nil, fmt.Errorf("svi.State: Params: the state is empty: a transform makes states")
+	}
+	phi := s.Optimizer.Position()
+	if chain < 0 || chain >= phi.Chains() {
+		return nil, fmt.Errorf("svi.State: Params of chain %d: there are %d: %w", chain, phi.Chains(), infer.ErrConfig)
+	}
+	out := ppl.Values{}
+	err := torch.Do(func(scope *torch.Scope) error {
+		if phi.Batched() {
+			phi = infer.Params{Layout: phi.Layout, Flat: phi.Flat.MustSelect(0, int64(chain), false)}
+		}
+		for key, v := range s.plan.values(phi) {
+			own, err := torch.Copy(v)
+			if err != nil {
+				return err
+			}
+			out[key] = own
+			scope.Keep(own)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("svi.State: Params: %w", err)
+	}
+	return out, nil
+}
+
+// unconstrained is the value of a variable on unconstrained space; that of a discrete one is the value itself.
+func (l *latent) unconstrained(s *ppl.Site) *ts.Tensor {
+	if l.discrete {
+		return s.Value
+	}
+	return l.at(s).Inverse(torch.Of(s.Value)).T()
+}
