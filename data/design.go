@@ -180,6 +180,10 @@ func (v *variable) numbers(t *Table, c column) ([]float64, error) {
 	if v.apply == nil {
 		return out, nil
 	}
+	if v.absent {
+		return nil, t.wrong(-1, c.name, "", fmt.Sprintf("the map %q is not in the file of the design: give it, by "+
+			"Design.WithMaps", v.name))
+	}
 	for i, x := range c.numbers {
 		if out[i] = v.apply(x); math.IsNaN(out[i]) || math.IsInf(out[i], 0) {
 			return nil, t.wrong(i, c.name, format(x), fmt.Sprintf("%s of it is %v: expected a finite number", v.name, out[i]))

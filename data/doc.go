@@ -11,6 +11,7 @@
 //	tensors, err := batch.Of(frame)                          // an infer.Batch, by package data/batch
 //	unseen, err := design.Frame(test)                        // with the means, scales and levels of the training data
 //	intercept, w, err := design.Original(intercept, w)       // coefficients on the scale of the file
+//	text, err := json.Marshal(design)                        // for a service: json.Unmarshal gives the design back
 //
 // A [Table] has columns of two kinds: numbers, and factors, whose values are among a few levels. A [Spec] says which of
 // them a model takes and how; a [Design] is a Spec with what it has learned from the training data.

@@ -1,6 +1,7 @@
 package data_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -60,4 +61,45 @@ func Example() {
 	// [age region[S.E] region[S.N]]
 	// [-0.872 0.000 1.000] -> -0.720
 	// data: new.csv, line 2, column "region", value "W": the training data do not have this level: they have "E", "N", "S"
+}
+
+// A service reads the design of the training data, and encodes rows that it is sent.
+func ExampleDesign_MarshalJSON() {
+	err := func() error {
+		train, err := data.CSV{Name: "people.csv"}.Read(strings.NewReader("age,region\n31,N\n45,S\n62,N\n50,E\n"))
+		if err != nil {
+			return err
+		}
+		learned, err := data.Spec{Terms: []data.Term{{Column: "age", Scale: 1}, {Column: "region"}}}.Fit(train)
+		if err != nil {
+			return err
+		}
+		file, err := json.Marshal(learned)
+		if err != nil {
+			return err
+		}
+
+		var design data.Design
+		if err := json.Unmarshal(file, &design); err != nil {
+			return err
+		}
+		for _, row := range []string{"40,S", "40,W"} {
+			request, err := data.CSV{Name: "request", Factors: []string{"region"}}.Read(strings.NewReader("age,region\n" + row))
+			if err != nil {
+				return err
+			}
+			frame, err := design.Frame(request)
+			if err != nil {
+				return err
+			}
+			fmt.Println(frame.Names)
+			fmt.Printf("%.3f\n", frame.X[0])
+		}
+		return nil
+	}()
+	fmt.Println(err)
+	// Output:
+	// [age region[N] region[S]]
+	// [-0.546 0.000 1.000]
+	// data: request, line 2, column "region", value "W": the training data do not have this level: they have "E", "N", "S"
 }

@@ -95,6 +95,7 @@ type variable struct {
 	column   string
 	name     string
 	apply    func(float64) float64 // nil for none
+	absent   bool                  // apply is not known: the design comes from a file
 	scaling  Scaling
 	factor   bool
 	contrast Contrast
