@@ -89,7 +89,7 @@ func (s Support) holds(x, low, high float64) bool {
 		return x == low
 	}
 	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return false
+		return s.Missing && math.IsNaN(x)
 	}
 	switch s.Kind {
 	case KindInterval:

@@ -35,6 +35,8 @@ type Support struct {
 	// batch shape.
 	Low, High torch.Tensor
 	Closed    bool // of intervals: the finite ends belong to it; of a point: it is Low
+	// Missing says that NaN, a number that was not observed, is allowed too.
+	Missing bool
 	// Extra is the number of dimensions, beyond those of one event of the kind, that are part of the event.
 	Extra int
 }

@@ -1,0 +1,121 @@
+package statespace_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/statespace"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// models are models of a series of n numbers by latent scales and coefficients.
+func models(n int) map[string]ppl.Model {
+	series := func(parts func(c *ppl.Ctx) []statespace.Part) ppl.Model {
+		return func(c *ppl.Ctx) {
+			noise := c.Sample("noise", dist.HalfNormal(1))
+			c.Observe("y", statespace.New(n, noise, parts(c)...), c.Data("y"))
+		}
+	}
+	return map[string]ppl.Model{
+		"level": series(func(c *ppl.Ctx) []statespace.Part {
+			return parts{statespace.LocalLevel{
+				Scale: c.Sample("scale", dist.HalfNormal(1)), Mean: c.Sample("first", dist.Normal(0, 1)), Spread: 1,
+			}}
+		}),
+		"trend and seasons": series(func(c *ppl.Ctx) []statespace.Part {
+			return parts{
+				statespace.LocalTrend{
+					LevelScale: c.Sample("level", dist.HalfNormal(1)), SlopeScale: c.Sample("slope", dist.HalfNormal(1)),
+				},
+				statespace.Seasonal{Period: 4, Scale: c.Sample("season", dist.HalfNormal(1))},
+			}
+		}),
+		"waves": series(func(c *ppl.Ctx) []statespace.Part {
+			return parts{statespace.Trigonometric{Period: 5, Scale: c.Sample("wave", dist.HalfNormal(1))}}
+		}),
+		"ARMA": series(func(c *ppl.Ctx) []statespace.Part {
+			r := c.Sample("partial", dist.Uniform(-1, 1).Expand(2))
+			return parts{statespace.ARMA{
+				AR: statespace.Stationary(r), MA: c.Sample("ma", dist.Normal(0, 0.5).Expand(1)),
+				Scale: c.Sample("scale", dist.HalfNormal(1)),
+			}}
+		}),
+	}
+}
+
+// Gradients are those of finite differences of values, eager and for several chains at once; the compiled function has
+// the same values and gradients, and its filter is a loop: its code does not grow with the number of steps.
+func TestGradients(t *testing.T) {
+	for name := range models(1) {
+		t.Run(name, func(t *testing.T) {
+			ops := map[int]int{}
+			for _, n := range []int{24, 48} {
+				batch := infer.Batch{"y": tensor(wave(n, true)).T()}
+				p, err := ppl.Compile(models(n)[name], batch)
+				require.NoError(t, err)
+				start, err := p.Start(batch, 1, 1)
+				require.NoError(t, err)
+				f, report, err := infer.Compile(p.Target(), start, batch, native.Options{Tier: native.VM})
+				require.NoError(t, err)
+				require.NotNil(t, f, report)
+				ops[n] = report.Ops
+				size := p.Target().N()
+				var x, z []float64
+				for i := range p.Layout().Dim() {
+					x, z = append(x, 0.3-0.2*float64(i)), append(z, -0.4+0.1*float64(i*i))
+				}
+				values, grads := evaluate(t, p, batch, append(append([]float64{}, x...), z...))
+				for k, point := range [][]float64{x, z} {
+					grad := make([]float64, len(x))
+					value, err := f.Eval(point, 1/size, grad)
+					require.NoError(t, err)
+					assert.InDelta(t, values[k], size*value, 1e-9*size)
+					for i := range point {
+						assert.InDelta(t, grads[k*len(x)+i], size*grad[i], 1e-9*size)
+						d := func(h float64) float64 {
+							at := append([]float64{}, point...)
+							at[i] += h
+							v, err := f.Eval(at, 1/size, make([]float64, len(at)))
+							require.NoError(t, err)
+							return size * v
+						}
+						// Differences of fourth order: off by h⁴/30 times a fifth derivative, of the size of the
+						// density, and by its rounding over h.
+						const h = 1e-3
+						slope := (8*(d(h)-d(-h)) - (d(2*h) - d(-2*h))) / (12 * h)
+						assert.InDelta(t, slope, size*grad[i], 1e-8*(1+size), fmt.Sprint(n, i))
+					}
+				}
+			}
+			assert.Equal(t, ops[24], ops[48])
+		})
+	}
+}
+
+// evaluate are values and gradients of the log density on unconstrained space, eager, at several points mapped over.
+func evaluate(t *testing.T, p *ppl.Program, batch infer.Batch, x []float64) (values, grads []float64) {
+	t.Helper()
+	g, err := infer.NewGradient(infer.Sum(func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return p.Target().Parts(point, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
+	}, 1))
+	require.NoError(t, err)
+	point, err := infer.NewParams(p.Layout(), x)
+	require.NoError(t, err)
+	require.NoError(t, torch.Do(func(*torch.Scope) error {
+		e, err := g.ValueAndGrad(point, batch, 0)
+		if err != nil {
+			return err
+		}
+		values = e.Values
+		grads, err = torch.ToSlice[float64](e.Grad)
+		return err
+	}))
+	return values, grads
+}
