@@ -44,6 +44,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/models/nn/safetensors"
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
+	"github.com/kelvin-ppl/kelvin/models/shrinkage"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -808,6 +809,8 @@ var rows = []row{
 	{"weights.LoRA.Attach", weights.LoRA.Attach},
 	{"weights.Load", weights.Load},
 	{"weights.Save", weights.Save},
+	{"shrinkage.GlobalScale", shrinkage.GlobalScale},
+	{"shrinkage.Horseshoe.Sample", shrinkage.Horseshoe.Sample},
 	{"(*ppl.Ctx).Data", (*ppl.Ctx).Data},
 	{"(*ppl.Ctx).Density", (*ppl.Ctx).Density},
 	{"(*ppl.Ctx).Deterministic", (*ppl.Ctx).Deterministic},
