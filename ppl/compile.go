@@ -33,6 +33,9 @@ type Program struct {
 	values  map[string]int64 // how many values the observed sites outside plates had
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
+
+	counted    []counted       // the sites that have a density, as they run
+	likelihood map[string]bool // of them, those that WithLikelihood has named; nil is what is observed
 }
 
 // latent is what is known of a latent site.
@@ -162,6 +165,9 @@ func (c *compiler) Process(s *Site) {
 		return
 	}
 	if err := s.Dist.Validate(); err != nil {
+		if fault := faultOf(c.program.batch); fault != "" {
+			s.fail("%v; %s", err, fault)
+		}
 		s.fail("%v", err)
 	}
 	if s.Value != nil { // observed, or substituted
@@ -170,7 +176,7 @@ func (c *compiler) Process(s *Site) {
 			if s.Observed {
 				what = "observed"
 			}
-			if sup := s.Dist.Support(); !depends(sup) {
+			if sup := s.Dist.Support(); !depends(sup) && !s.variesBySum(sup) {
 				if err := sup.Check(s.unmasked()); err != nil {
 					s.fail("the %s value is outside the support: %v", what, err)
 				}
@@ -235,12 +241,20 @@ func depends(s support.Support) bool {
 	return false
 }
 
+// variesBySum says whether a support's ends depend on a discrete variable that is summed out: a value may then be
+// outside for some of its values, where its density is 0.
+func (s *Site) variesBySum(on support.Support) bool {
+	shape := s.valueShape()
+	return s.summed != nil && !(broadcastsTo(on.Low.Shape(), shape) && broadcastsTo(on.High.Shape(), shape))
+}
+
 func (c *compiler) Finish(s *Site) {
 	c.recorder.Finish(s)
 	if !s.counts() {
 		return
 	}
 	s.checkWhole()
+	c.program.remember(s)
 	if s.density != nil {
 		c.compileDensity(s)
 	}

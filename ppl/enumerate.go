@@ -140,6 +140,7 @@ type valuesKey struct {
 type summed struct {
 	marginal *ts.Tensor // the logarithm of the sum; nil where another site has it
 	prior    bool       // nothing in the sum is observed
+	with     []string   // of the site that has the marginal: all sites of the sum
 	mask     *ts.Tensor // that the tables have already
 }
 

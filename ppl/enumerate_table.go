@@ -357,11 +357,11 @@ func (e *enumeration) show(results []*table) {
 			e.reveal.totals = append(e.reveal.totals, t.Sum())
 		}
 		if last != nil {
-			last.Scale, last.summed.marginal = scale, t.T()
+			last.Scale, last.summed.marginal, last.summed.with = scale, t.T(), siteNames(f.sites)
 			continue
 		}
 		own = append(own, &Site{Kind: KindFactor, Name: f.sites[0].Name + " summed out", Value: t.T(), Observed: true,
-			Scale: scale, weight: 1, ctx: e.outer, summed: &summed{marginal: t.T(), prior: true}})
+			Scale: scale, weight: 1, ctx: e.outer, summed: &summed{marginal: t.T(), prior: true, with: siteNames(f.sites)}})
 	}
 	for _, s := range append(e.held, own...) {
 		s.stop = false
@@ -371,6 +371,14 @@ func (e *enumeration) show(results []*table) {
 				"been summed out: put the handler inside")
 		}
 	}
+}
+
+func siteNames(sites []*Site) []string {
+	out := make([]string, len(sites))
+	for i, s := range sites {
+		out[i] = s.Name
+	}
+	return out
 }
 
 // elementwise is the part of a sum that a site has.

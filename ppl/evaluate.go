@@ -17,7 +17,7 @@ func (p *Program) density() infer.LogPosterior {
 
 // Target is the posterior for the methods of inference: the mean over the data of log prior and log likelihood, and the
 // log Jacobian of the map from unconstrained space, which temperature leaves alone. Latent variables make the prior;
-// observations and factors make the likelihood.
+// observations and factors make the likelihood; [Program.WithLikelihood] parts them otherwise.
 func (p *Program) Target() infer.Target {
 	jacobian := false
 	for _, name := range p.order {
@@ -27,6 +27,9 @@ func (p *Program) Target() infer.Target {
 	t := infer.WithParts(p.parts, p.Data(), jacobian)
 	t.Program = p
 	t.Prior = p.drawPrior
+	if p.likelihood != nil {
+		t.Prior = p.drawNamedPrior
+	}
 	return t
 }
 
@@ -120,7 +123,7 @@ func (e *evaluator) Finish(s *Site) {
 // that it has one.
 func (e *evaluator) add(s *Site) {
 	scale := s.Scale * e.weights.Prior
-	if s.Observed && (s.summed == nil || !s.summed.prior) {
+	if e.program.isLikelihood(s) {
 		scale = s.Scale * e.weights.Likelihood
 	}
 	if scale == 0 || s.summed != nil && s.summed.marginal == nil {

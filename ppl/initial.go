@@ -2,7 +2,9 @@ package ppl
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
@@ -196,6 +198,47 @@ func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, err
 	return out, err
 }
 
+// culprit names the first element whose log density is not finite, with its value where that is data.
+func (s *Site) culprit() string {
+	logp := s.elementwise()
+	shape := shapeOf(logp)
+	densities, err := torch.ToSlice[float64](logp)
+	i := slices.IndexFunc(densities, isNotFinite)
+	if err != nil || i < 0 || len(shape) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(", first at element %v of shape %v", indexOf(i, shape), shape)
+	if s.Observed && s.Kind == KindSample && slices.Equal(s.valueShape(), shape) {
+		if values, err := torch.ToSlice[float64](s.Value); err == nil {
+			text += fmt.Sprintf(", where the observed value is %v", values[i])
+		}
+	}
+	return text
+}
+
+// faultOf names the first number of a batch that is not finite; empty where all are.
+func faultOf(batch infer.Batch) string {
+	for _, name := range slices.Sorted(maps.Keys(batch)) {
+		values, err := torch.ToSlice[float64](batch[name])
+		if i := slices.IndexFunc(values, isNotFinite); err == nil && i >= 0 {
+			shape := shapeOf(batch[name])
+			return fmt.Sprintf("the data %q have %v at element %v of shape %v", name, values[i], indexOf(i, shape), shape)
+		}
+	}
+	return ""
+}
+
+func isNotFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+
+// indexOf is the index of the i-th element of a shape.
+func indexOf(i int, shape []int64) []int64 {
+	index, rest := make([]int64, len(shape)), int64(i)
+	for d := len(shape) - 1; d >= 0; d-- {
+		index[d], rest = rest%shape[d], rest/shape[d]
+	}
+	return index
+}
+
 // blame finds a site whose log density is not finite.
 func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chain int) error {
 	what := "no starting point with a finite log density and gradient was found"
@@ -206,9 +249,13 @@ func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chai
 			}
 			v, err := torch.Item(s.LogProb())
 			if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-				s.fail("its log density is %v at the last point tried for chain %d (start: %s): %s; start elsewhere "+
-					"(ppl.FromPrior, or ppl.FromValues with values that the data allow), give a scale a support away "+
-					"from 0, or bring the data to a scale of about 1", v, chain, how.name, what)
+				advice := "start elsewhere (ppl.FromPrior, or ppl.FromValues with values that the data allow), give a scale a " +
+					"support away from 0, or bring the data to a scale of about 1"
+				if fault := faultOf(batch); fault != "" {
+					advice = fault + ": mask such data (ppl.Mask), or leave them out"
+				}
+				s.fail("its log density is %v at the last point tried for chain %d (start: %s)%s: %s; %s", v, chain, how.name,
+					s.culprit(), what, advice)
 			}
 		}}
 		execute(p.model, batch, nil, e)

@@ -840,6 +840,7 @@ var rows = []row{
 	{"(*ppl.Program).String", (*ppl.Program).String},
 	{"(*ppl.Program).Target", (*ppl.Program).Target},
 	{"(*ppl.Program).Unconstrain", (*ppl.Program).Unconstrain},
+	{"(*ppl.Program).WithLikelihood", (*ppl.Program).WithLikelihood},
 	{"(*ppl.Site).Counts", (*ppl.Site).Counts},
 	{"(*ppl.Site).Hide", (*ppl.Site).Hide},
 	{"(*ppl.Site).LogProb", (*ppl.Site).LogProb},
