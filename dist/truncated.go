@@ -20,7 +20,7 @@ type truncatedDist struct {
 	low, high torch.Tensor
 }
 
-// Truncated is the distribution of single real numbers d, which must have a CDF F, on condition that low ≤ x ≤ high.
+// Truncated is the distribution of single numbers d on condition that low ≤ x ≤ high. Real numbers must have a CDF F.
 // The ends are numbers or tensors, and may be infinite:
 //
 //	log p(x) = log p_d(x) − log(F(high) − F(low))
@@ -32,14 +32,24 @@ type truncatedDist struct {
 //
 // [Normal], [HalfNormal] and [TruncatedNormal] become a [TruncatedNormal], [Uniform] becomes a [Uniform], and an
 // interval around the support changes nothing. A gradient in the concentration of a gamma family is an error of
-// libtorch. Discrete distributions have no CDF.
+// libtorch.
+//
+// For whole numbers the mass of the interval is a sum over its values. Its ends are finite Go numbers, with at most 2²⁰
+// values between them. That makes a Poisson variable one that [ppl.Enumerate] sums out. Such a distribution has a
+// method LeftOut() torch.Tensor, the probability of d outside the interval: the truncation changes no probability by
+// more.
+//
+// [ppl.Enumerate]: https://pkg.go.dev/github.com/kelvin-ppl/kelvin/ppl#Enumerate
 func Truncated(d Distribution, low, high any) Distribution {
 	const family = "Truncated"
 	lo, hi := param(family, "low", low), param(family, "high", high)
 	if d == nil {
 		panic(&Error{family, "base", "nil", "a distribution with a CDF is required"})
 	}
-	if len(d.EventShape()) != 0 || d.Support().Discrete() {
+	if d.Support().Discrete() {
+		return newTruncatedCounts(d, lo, hi)
+	}
+	if len(d.EventShape()) != 0 {
 		panic(&Error{family, "base", fmt.Sprintf("%s over %v", d.Name(), d.Support()),
 			"a distribution of single real numbers is required"})
 	}

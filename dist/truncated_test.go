@@ -346,8 +346,20 @@ func TestTruncatedErrors(t *testing.T) {
 			"dist.Truncated: base is Mixture: VonMises has no CDF here": func() {
 				dist.Truncated(dist.Mixture([]float64{1, 1}, dist.VonMises(0, 1), dist.VonMises(1, 1)), 0, 1)
 			},
-			"dist.Truncated: base is Poisson over a whole number of at least 0: " +
-				"a distribution of single real numbers is required": func() { dist.Truncated(dist.Poisson(1), 0, 1) },
+			"dist.Truncated: base is Multinomial over a vector of whole numbers from 0 with sum 3: " +
+				"a distribution of single numbers is required": func() {
+				dist.Truncated(dist.Multinomial(3, scalarVec(0.5, 0.5)), 0, 1)
+			},
+			"dist.Truncated: the interval is [1, +Inf]: both ends of Poisson must be finite: its mass is a sum over all " +
+				"values between them": func() { dist.Truncated(dist.Poisson(1), 1, math.Inf(1)) },
+			"dist.Truncated: the interval is [-3, -1]: it must have a part in the support of Poisson, a whole number of " +
+				"at least 0": func() { dist.Truncated(dist.Poisson(1), -3, -1) },
+			"dist.Truncated: the interval is [0, 1e+09]: it has 1000000001 values, and at most 1048576 are summed": func() {
+				dist.Truncated(dist.Poisson(1), 0, 1e9)
+			},
+			"dist.Truncated: high is a tensor of shape [2]: the ends of whole numbers are Go numbers": func() {
+				dist.Truncated(dist.Poisson(1), 0, scalarVec(1, 2))
+			},
 			"dist.Truncated: base is Normal over a real number: a distribution of single real numbers is required": func() {
 				dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1)
 			},

@@ -28,8 +28,12 @@ type sumPlan struct {
 	over   string  // and the variables that it is over
 }
 
-// wholeRange is the support of a discrete variable: the size whole numbers from low.
-type wholeRange struct{ low, size int64 }
+// wholeRange is the support of a discrete variable: the size whole numbers from low. left is the mass that a truncation
+// leaves out where the plan was made.
+type wholeRange struct {
+	low, size int64
+	left      float64
+}
 
 // maxTable is the most numbers that a table has: 128 MB, of which a gradient needs several.
 const maxTable = 1 << 24
@@ -116,7 +120,11 @@ func check(err error) {
 func (p *sumPlan) sizes(names []string) string {
 	for i, name := range names {
 		class, _, _ := strings.Cut(name, "[")
-		names[i] = fmt.Sprintf("%s (%d values)", name, p.classes[class].size)
+		cut := ""
+		if left := p.classes[class].left; left > 0 {
+			cut = fmt.Sprintf(", without %.2g of its mass at the point tried", left)
+		}
+		names[i] = fmt.Sprintf("%s (%d values%s)", name, p.classes[class].size, cut)
 	}
 	return strings.Join(names, ", ")
 }
@@ -164,7 +172,7 @@ func (p *sumPlan) scout(m Model, c *Ctx) {
 			r := rangeOf(s)
 			if old, ok := p.classes[s.class()]; ok {
 				low := min(old.low, r.low)
-				r = wholeRange{low, max(old.low+old.size, r.low+r.size) - low}
+				r = wholeRange{low, max(old.low+old.size, r.low+r.size) - low, max(old.left, r.left)}
 			}
 			p.classes[s.class()] = r
 			s.Value = single(s, func(int) int64 { return r.low })
@@ -201,8 +209,8 @@ func rangeOf(s *Site) wholeRange {
 	low, high := slices.Min(torch.Of(sup.Low.T()).Values()), slices.Max(torch.Of(sup.High.T()).Values())
 	if math.IsInf(low, 0) || math.IsInf(high, 0) || math.IsNaN(low+high) || high < low {
 		s.fail("a discrete latent variable whose support is not finite (%v) cannot be summed out: state up to where it is "+
-			"to be cut, as a Categorical over its log mass at 0, …, n (dist.CategoricalLogits), where the mass "+
-			"above n is left out; or write it as a continuous mixture, as the negative binomial is one of Poissons", sup)
+			"to be cut, dist.Truncated(d, 0, n), where LeftOut is the mass above n; or write it as a continuous mixture, as "+
+			"the negative binomial is one of Poissons", sup)
 	}
 	for i, n := range s.Dist.BatchShape() {
 		at := i - len(s.Dist.BatchShape())
@@ -211,7 +219,11 @@ func rangeOf(s *Site) wholeRange {
 				"variables that are summed out are declared in a plate", s.Dist.BatchShape(), n, at)
 		}
 	}
-	return wholeRange{int64(low), int64(high-low) + 1}
+	r := wholeRange{low: int64(low), size: int64(high-low) + 1}
+	if cut, ok := s.Dist.(interface{ LeftOut() torch.Tensor }); ok {
+		r.left = slices.Max(cut.LeftOut().Values())
+	}
+	return r
 }
 
 // single gives each element of a discrete variable one value.

@@ -101,7 +101,7 @@ func TestMessages(t *testing.T) {
 		}, []string{`site "z"`, `plate "p" has size 80`, "size 8 there", "needs a value for each"}},
 		"data that are missing": {func(c *ppl.Ctx) { c.Data("nope") }, []string{`"nope"`, `"sigma"`, `"y"`}},
 		"a discrete variable": {func(c *ppl.Ctx) { c.Sample("z", dist.Poisson(0.5)) },
-			[]string{`site "z"`, "discrete", "not finite", "dist.CategoricalLogits"}},
+			[]string{`site "z"`, "discrete", "not finite", "dist.Truncated(d, 0, n)"}},
 		"discrete variables alone": {func(c *ppl.Ctx) { c.Sample("z", dist.Bernoulli(0.5)) },
 			[]string{"no latent variable", "nothing is left to infer"}},
 		"no value": {

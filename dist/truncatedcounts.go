@@ -1,0 +1,156 @@
+package dist
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sugarme/gotch"
+
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// truncatedCountsDist is a distribution of whole numbers on an interval; see [Truncated].
+type truncatedCountsDist struct {
+	base
+	of   Distribution
+	low  int64
+	size int64
+}
+
+// mostCounts is how many values a truncated distribution of whole numbers may have.
+const mostCounts = 1 << 20
+
+// newTruncatedCounts is Truncated for whole numbers.
+func newTruncatedCounts(d Distribution, low, high torch.Tensor) Distribution {
+	const family = "Truncated"
+	sup, single := span(d.Support())
+	if len(d.EventShape()) != 0 || !single {
+		panic(&Error{family, "base", fmt.Sprintf("%s over %v", d.Name(), d.Support()),
+			"a distribution of single numbers is required"})
+	}
+	ends := [2]float64{}
+	for i, end := range [2]torch.Tensor{low, high} {
+		v, ok := end.Number()
+		if !ok || math.IsNaN(v) {
+			text := "NaN"
+			if !ok {
+				text = fmt.Sprintf("a tensor of shape %v", end.Shape())
+			}
+			panic(&Error{family, [2]string{"low", "high"}[i], text, "the ends of whole numbers are Go numbers"})
+		}
+		ends[i] = v
+	}
+	// An end of the support that is a tensor is left to the mass outside it, which is 0.
+	from, to := math.Ceil(ends[0]), math.Floor(ends[1])
+	if v, ok := sup.Low.Number(); ok {
+		from = max(from, v)
+	}
+	if v, ok := sup.High.Number(); ok {
+		to = min(to, v)
+	}
+	switch n := to - from + 1; {
+	case math.IsInf(from, 0) || math.IsInf(to, 0):
+		panic(&Error{family, "the interval", fmt.Sprintf("[%v, %v]", ends[0], ends[1]),
+			fmt.Sprintf("both ends of %s must be finite: its mass is a sum over all values between them", d.Name())})
+	case n < 1:
+		panic(&Error{family, "the interval", fmt.Sprintf("[%v, %v]", ends[0], ends[1]),
+			fmt.Sprintf("it must have a part in the support of %s, %v", d.Name(), d.Support())})
+	case n > mostCounts:
+		panic(&Error{family, "the interval", fmt.Sprintf("[%v, %v]", ends[0], ends[1]),
+			fmt.Sprintf("it has %.0f values, and at most %d are summed", n, mostCounts)})
+	}
+	return truncatedCountsDist{base{family: family, batch: d.BatchShape()}, d, int64(from), int64(to-from) + 1}
+}
+
+// Base is the distribution d.
+func (d truncatedCountsDist) Base() Distribution { return d.of }
+
+// Name says what is truncated.
+func (d truncatedCountsDist) Name() string { return fmt.Sprintf("Truncated(%s)", d.of.Name()) }
+
+// Support is the whole numbers of the interval.
+func (d truncatedCountsDist) Support() support.Support {
+	return support.IntegerInterval(float64(d.low), float64(d.low+d.size-1))
+}
+
+// EnumerateSupport lists the values.
+func (d truncatedCountsDist) EnumerateSupport() torch.Tensor {
+	dtype, device := typeOf(d.of)
+	return enumerate(int(d.size), len(d.batch), dtype, device).Add(float64(d.low))
+}
+
+// table is the log mass of d at all values, of shape [K] + batch, and total its logarithmic sum.
+func (d truncatedCountsDist) table() (table, total torch.Tensor) {
+	table = d.of.LogProb(d.EnumerateSupport())
+	return table, table.LogSumExp(0)
+}
+
+// EnumerateLogProb is the log mass at all values, of shape [K] + batch.
+func (d truncatedCountsDist) EnumerateLogProb() torch.Tensor {
+	table, total := d.table()
+	return table.Sub(total)
+}
+
+// LeftOut is the probability of d outside the interval, of the batch shape; below 1e-16 it is rounding.
+func (d truncatedCountsDist) LeftOut() torch.Tensor {
+	_, total := d.table()
+	return total.Expm1().Neg().Max(0)
+}
+
+// LogProb is the log mass.
+func (d truncatedCountsDist) LogProb(value torch.Tensor) torch.Tensor {
+	_, total := d.table()
+	x := floated(value)
+	outside := torch.Of(below(x, torch.Of(float64(d.low))).T().
+		MustLogicalOr(above(x, torch.Of(float64(d.low+d.size-1))).T(), false))
+	return d.masked(d.of.LogProb(fill(x, outside, float64(d.low))).Sub(total), outside)
+}
+
+// Sample draws whole numbers, in the parameters' type: the largest of log p + Gumbel noise.
+func (d truncatedCountsDist) Sample(src *Source, sample ...int64) torch.Tensor {
+	dtype, device := typeOf(d.of)
+	table, _ := d.table()
+	logits := torch.Of(table.T().MustMovedimInt(0, -1, false))
+	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch, []int64{d.size}), gotch.Double, device)))
+	index := torch.Of(logits.Sub(u.Log().Neg().Log()).T().MustArgmax([]int64{-1}, false, false))
+	return torch.Of(index.T().MustTotype(dtype, false)).Add(float64(d.low))
+}
+
+// moments are the mean and variance of the value less low.
+func (d truncatedCountsDist) moments() (mean, variance torch.Tensor) {
+	return indexMoments(torch.Of(d.EnumerateLogProb().Exp().T().MustMovedimInt(0, -1, false)))
+}
+
+// Mean is Σ k p(k).
+func (d truncatedCountsDist) Mean() torch.Tensor {
+	mean, _ := d.moments()
+	return d.spread(mean.Add(float64(d.low)))
+}
+
+// Variance is Σ (k − mean)² p(k).
+func (d truncatedCountsDist) Variance() torch.Tensor {
+	_, variance := d.moments()
+	return d.spread(variance)
+}
+
+// Expand broadcasts the batch shape.
+func (d truncatedCountsDist) Expand(batch ...int64) Distribution {
+	d.base = d.expand(batch)
+	d.of = d.of.Expand(batch...)
+	return d
+}
+
+// Validate checks the parameters of d, and that it has a mass in the interval.
+func (d truncatedCountsDist) Validate() error {
+	if err := d.of.Validate(); err != nil {
+		return err
+	}
+	_, total := d.table()
+	return d.validate("the log probability of the interval", dense(total), finite)
+}
+
+// Params are the base and the ends by name.
+func (d truncatedCountsDist) Params() map[string]any {
+	return map[string]any{"base": d.of, "low": torch.Of(float64(d.low)), "high": torch.Of(float64(d.low + d.size - 1))}
+}
