@@ -12,11 +12,15 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// ofLoops are models that are loops over time.
+// ofLoops are models that are loops over time, and models with discrete variables beside the same ones whose sums are
+// written out.
 func ofLoops() []model {
 	return []model{
 		{name: "arma11_scan", model: arma(200), batch: infer.Batch{"y": noise(200, 3)}},
 		{name: "hmm4_scan", model: hiddenMarkov(400, 4, true), batch: infer.Batch{"y": noise(400, 4)}},
+		{name: "hmm4_discrete", model: hiddenStates(400, 4), batch: infer.Batch{"y": noise(400, 4)}},
+		{name: "mixture3_by_hand", model: mixture(3, false), batch: infer.Batch{"y": noise(500, 5)}},
+		{name: "mixture3_discrete", model: mixture(3, true), batch: infer.Batch{"y": noise(500, 5)}},
 		{name: "hmm4_products_scan", model: hiddenMarkov(400, 4, false), batch: infer.Batch{"y": noise(400, 4)}},
 	}
 }
@@ -78,5 +82,41 @@ func hiddenMarkov(n, k int, logarithms bool) ppl.Model {
 				return []torch.Tensor{joint.Div(sum)}, sum
 			})
 		c.Factor("y", sums.Log().Sum().Add(first.Sum().Log()))
+	}
+}
+
+// hiddenStates is hiddenMarkov with a discrete variable for each step, which Compile sums out.
+func hiddenStates(n, k int) ppl.Model {
+	return func(c *ppl.Ctx) {
+		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(int64(k), int64(k)).Add(1)))
+		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int64{int64(k)}))
+		c.Factor("mu_prior", dist.Normal(0, 3).LogProb(mu).Sum())
+		y := c.Data("y")
+		var state torch.Tensor
+		c.Markov(n, func(c *ppl.Ctx, t int) {
+			if t == 0 {
+				state = c.Sample("state", dist.Categorical(torch.Zeros(int64(k)).Add(1)))
+			} else {
+				state = c.Sample("state", dist.Categorical(rows.Take(state)))
+			}
+			c.Observe("y", dist.Normal(mu.Take(state), 1), y.At(t))
+		})
+	}
+}
+
+// mixture is a mixture of k normal distributions, with a discrete variable for each number or with its sum.
+func mixture(k int64, discrete bool) ppl.Model {
+	return func(c *ppl.Ctx) {
+		weights := c.Sample("weights", dist.Dirichlet(torch.Zeros(k).Add(2)))
+		mu := c.Sample("mu", dist.Normal(0, 2).Expand(k))
+		sigma := c.Sample("sigma", dist.LogNormal(0, 0.5).Expand(k))
+		c.Plate("data", 0, func(c *ppl.Ctx) {
+			if !discrete {
+				c.Observe("y", dist.MixtureSameFamily(weights, dist.Normal(mu, sigma)), c.Data("y"))
+				return
+			}
+			z := c.Sample("z", dist.Categorical(weights))
+			c.Observe("y", dist.Normal(mu.Take(z), sigma.Take(z)), c.Data("y"))
+		})
 	}
 }
