@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/internal/gotch"
 	"github.com/kelvin-ppl/kelvin/internal/setup"
@@ -19,7 +20,7 @@ func (a *app) version(ctx context.Context, args []string) int {
 	libtorch := "not set up here"
 	if project, err := setup.FindProject(ctx, a.sys, ""); err == nil {
 		if c, err := setup.InUse(project); err == nil {
-			libtorch = c.Stamp.LibTorch.String()
+			libtorch = strings.TrimPrefix(c.Stamp.LibTorch.String(), "libtorch ")
 		}
 	}
 	info, _ := debug.ReadBuildInfo()
