@@ -17,7 +17,7 @@ func TestBlocks(t *testing.T) {
 		rest  string // and that of the others; "" where they are single lines
 	}{
 		{"tutorial.md", "../examples/tutorial/main.go", "../examples/tutorial/main.go"},
-		{"language.md", first, "../examples/language/main.go"},
+		{"language.md", first, "../examples/language"},
 		{"data.md", "../data/example_test.go", ""},
 		{"statespace.md", "../examples/series/main.go", "../examples/series/main.go"},
 		{"tutorials/1-logistic-regression.md", "../examples/diabetes", "../examples/diabetes"},

@@ -214,6 +214,10 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println()
 
+	if err := structured(ctx); err != nil {
+		return err
+	}
+
 	graph, err := ppl.Render(schools, batch)
 	if err != nil {
 		return err
