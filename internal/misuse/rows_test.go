@@ -17,6 +17,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/dist/statespace"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -32,9 +33,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/svi"
 	"github.com/kelvin-ppl/kelvin/infer/svi/guide"
-	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -56,9 +57,12 @@ var rows = []row{
 	{"(*data.Design).Effects", (*data.Design).Effects},
 	{"(*data.Design).Frame", (*data.Design).Frame},
 	{"(*data.Design).Levels", (*data.Design).Levels},
+	{"(*data.Design).MarshalJSON", (*data.Design).MarshalJSON},
 	{"(*data.Design).Names", (*data.Design).Names},
 	{"(*data.Design).Original", (*data.Design).Original},
 	{"(*data.Design).Outcome", (*data.Design).Outcome},
+	{"(*data.Design).UnmarshalJSON", (*data.Design).UnmarshalJSON},
+	{"(*data.Design).WithMaps", (*data.Design).WithMaps},
 	{"(*data.Error).Error", (*data.Error).Error},
 	{"(*data.Table).Column", (*data.Table).Column},
 	{"(*data.Table).DropMissing", (*data.Table).DropMissing},
@@ -277,6 +281,30 @@ var rows = []row{
 	{"bijector.UnitVector", bijector.UnitVector},
 	{"bijector.Validate", bijector.Validate},
 	{"bijector.ZeroSum", bijector.ZeroSum},
+	{"statespace.ARMA.System", statespace.ARMA.System},
+	{"statespace.LocalLevel.System", statespace.LocalLevel.System},
+	{"statespace.LocalTrend.System", statespace.LocalTrend.System},
+	{"statespace.New", statespace.New},
+	{"statespace.Seasonal.System", statespace.Seasonal.System},
+	{"statespace.Series.BatchShape", statespace.Series.BatchShape},
+	{"statespace.Series.EventShape", statespace.Series.EventShape},
+	{"statespace.Series.Expand", statespace.Series.Expand},
+	{"statespace.Series.Filtered", statespace.Series.Filtered},
+	{"statespace.Series.Forecast", statespace.Series.Forecast},
+	{"statespace.Series.LogProb", statespace.Series.LogProb},
+	{"statespace.Series.Mean", statespace.Series.Mean},
+	{"statespace.Series.Name", statespace.Series.Name},
+	{"statespace.Series.Offset", statespace.Series.Offset},
+	{"statespace.Series.Params", statespace.Series.Params},
+	{"statespace.Series.Sample", statespace.Series.Sample},
+	{"statespace.Series.SampleStates", statespace.Series.SampleStates},
+	{"statespace.Series.Smoothed", statespace.Series.Smoothed},
+	{"statespace.Series.Support", statespace.Series.Support},
+	{"statespace.Series.Validate", statespace.Series.Validate},
+	{"statespace.Series.Variance", statespace.Series.Variance},
+	{"statespace.Stationary", statespace.Stationary},
+	{"statespace.System.System", statespace.System.System},
+	{"statespace.Trigonometric.System", statespace.Trigonometric.System},
 	{"(*support.Error).Error", (*support.Error).Error},
 	{"(*support.Error).RecoverAsError", (*support.Error).RecoverAsError},
 	{"support.At", support.At},
@@ -659,17 +687,12 @@ var rows = []row{
 	{"sgmcmc.SymplecticSGHMC.Build", sgmcmc.SymplecticSGHMC.Build},
 	{"sgmcmc.SymplecticSGHMC.Defaults", sgmcmc.SymplecticSGHMC.Defaults},
 	{"sgmcmc.SymplecticSGHMC.Stable", sgmcmc.SymplecticSGHMC.Stable},
-	{"(*vi.Trace).Observe", (*vi.Trace).Observe},
 	{"(*svi.Program).Batch", (*svi.Program).Batch},
 	{"(*svi.Program).CheckFull", (*svi.Program).CheckFull},
 	{"(*svi.Program).Draws", (*svi.Program).Draws},
 	{"(*svi.Program).Layout", (*svi.Program).Layout},
 	{"(*svi.Program).Start", (*svi.Program).Start},
 	{"(*svi.Program).Target", (*svi.Program).Target},
-	{"guide.Delta.Build", guide.Delta.Build},
-	{"guide.Dense.Build", guide.Dense.Build},
-	{"guide.LowRank.Build", guide.LowRank.Build},
-	{"guide.Normal.Build", guide.Normal.Build},
 	{"svi.Compile", svi.Compile},
 	{"svi.SVI.Build", svi.SVI.Build},
 	{"svi.SVI.Defaults", svi.SVI.Defaults},
@@ -678,6 +701,11 @@ var rows = []row{
 	{"svi.State.Save", svi.State.Save},
 	{"svi.State.Steps", svi.State.Steps},
 	{"svi.State.Tensors", svi.State.Tensors},
+	{"guide.Delta.Build", guide.Delta.Build},
+	{"guide.Dense.Build", guide.Dense.Build},
+	{"guide.LowRank.Build", guide.LowRank.Build},
+	{"guide.Normal.Build", guide.Normal.Build},
+	{"(*vi.Trace).Observe", (*vi.Trace).Observe},
 	{"vi.Converged", vi.Converged},
 	{"vi.Dense.Build", vi.Dense.Build},
 	{"vi.Dense.Defaults", vi.Dense.Defaults},
