@@ -235,6 +235,37 @@ func TestInferDiscrete(t *testing.T) {
 	}
 }
 
+// Draws that are evaluated together are as those that are evaluated alone.
+func TestInferDiscreteManyDraws(t *testing.T) {
+	const n, many = 3, 9
+	p, err := ppl.Compile(factorial(n), infer.Batch{"y": vec(uneven(n, 6)...)})
+	require.NoError(t, err)
+	posterior, err := draws.New([]draws.Site{{Name: "a", Size: 1}, {Name: "b", Offset: 1, Size: 1}}, nil, 2)
+	require.NoError(t, err)
+	for i := range many {
+		x := 0.3 * float64(i)
+		require.NoError(t, posterior.AppendChain(i%2, []float64{1 - x, x - 1.5}, nil))
+	}
+	q := ppl.InferDiscrete{Program: p}
+	type method = func(*draws.Draws) (*draws.Draws, error)
+	for name, infer := range map[string]method{"marginals": q.Marginals, "mode": q.Mode} {
+		all, err := infer(posterior)
+		require.NoError(t, err)
+		for chain := range 2 {
+			one, err := posterior.Chain(chain)
+			require.NoError(t, err)
+			require.Equal(t, one.Len(0), all.Len(chain))
+			for i := range one.Len(0) {
+				single, err := one.Slice(i, i+1)
+				require.NoError(t, err)
+				want, err := infer(single)
+				require.NoError(t, err)
+				assert.InDeltaSlice(t, want.Row(0, 0), all.Row(chain, i), 1e-12, "%s, draw %d of chain %d", name, i, chain)
+			}
+		}
+	}
+}
+
 func first(t *testing.T, d *draws.Draws, name string) []float64 {
 	t.Helper()
 	x, err := d.Values(name)

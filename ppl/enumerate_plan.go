@@ -121,7 +121,7 @@ func (p *sumPlan) sizes(names []string) string {
 	for i, name := range names {
 		class, _, _ := strings.Cut(name, "[")
 		cut := ""
-		if left := p.classes[class].left; left > 0 {
+		if left := p.classes[class].left; left > 1e-15 { // less is rounding
 			cut = fmt.Sprintf(", without %.2g of its mass at the point tried", left)
 		}
 		names[i] = fmt.Sprintf("%s (%d values%s)", name, p.classes[class].size, cut)

@@ -16,7 +16,8 @@ import (
 // each draw their exact conditional posterior. Its methods take draws of the posterior and return draws of the same
 // chains, with a site for each discrete variable, of the shape of its plates. A step of a Markov is a site: "z[3]".
 //
-// The tables are those of the sums, so the cost of a draw is about that of one eager gradient.
+// The tables are those of the sums. Draws are evaluated many at a time, at the cost of an eager gradient of as many
+// chains.
 type InferDiscrete struct {
 	Program *Program // with discrete variables that Compile has summed out
 	Seed    uint64   // of Sample: chain after chain, draw i uses the random stream (Seed, i)
@@ -44,6 +45,7 @@ func (q InferDiscrete) Mode(posterior *draws.Draws) (*draws.Draws, error) {
 type reveal struct {
 	source *torch.Source
 	take   func(r *reveal, t torch.Tensor) torch.Tensor // the sum over the first dimension, or what is in its place
+	given  []*ts.Tensor                                 // the zeros, in the order of vars; nil makes them
 	vars   []*variable
 	zeros  []*ts.Tensor
 	totals []torch.Tensor
@@ -61,7 +63,12 @@ func (r *reveal) leaf(e *enumeration, v *variable, own *table) torch.Tensor {
 		p.Used = p.Size
 		e.used[p.key()] = p
 	}
-	zero := torch.Must(torch.Leaf(zeros(shape)))
+	var zero *ts.Tensor
+	if i := len(r.zeros); i < len(r.given) {
+		zero = r.given[i]
+	} else {
+		zero = torch.Must(torch.Leaf(zeros(shape)))
+	}
 	r.vars, r.zeros = append(r.vars, v), append(r.zeros, zero)
 	return e.align(&table{t: torch.Of(zero), vars: []*variable{v}}, own.vars)
 }
@@ -121,66 +128,151 @@ func (q InferDiscrete) all(posterior *draws.Draws, method string, take func(*rev
 	if err := predictive.checkDraws(names, in); err != nil {
 		return fail(err)
 	}
-	var out *draws.Draws
-	i := 0
+	var chains []int // of each draw
 	for chain := range posterior.Chains() {
 		for range posterior.Len(chain) {
-			err := torch.Do(func(*torch.Scope) error {
-				r := &reveal{source: torch.NewSource(q.Seed, uint64(i)), take: take}
-				sites, x, err := r.run(p, names, in, i, row)
-				if err == nil && out == nil {
-					out, err = draws.New(sites, nil, posterior.Chains())
-				}
-				if err != nil {
+			chains = append(chains, chain)
+		}
+	}
+	first := &reveal{take: take}
+	var sites []draws.Site
+	var out *draws.Draws
+	for from, size := 0, 1; from < len(chains); from, size = from+size, first.block(p) {
+		size = min(size, len(chains)-from)
+		err := torch.Do(func(scope *torch.Scope) error {
+			var derivatives []*ts.Tensor
+			var err error
+			if from == 0 { // alone: it tells the variables and their shapes
+				first.source = torch.NewSource(q.Seed, 0)
+				derivatives, err = first.one(p, names, in)
+				scope.Keep(first.zeros...)
+			} else {
+				derivatives, err = first.several(p, names, in, q.Seed, from, size)
+			}
+			if err != nil {
+				return err
+			}
+			rows := make([][]float64, size)
+			if sites, err = first.rows(p, derivatives, row, rows); err != nil {
+				return err
+			}
+			if out == nil {
+				if out, err = draws.New(sites, nil, posterior.Chains()); err != nil {
 					return err
 				}
-				return out.AppendChain(chain, x, nil)
-			})
-			if err != nil {
-				return fail(fmt.Errorf("draw %d: %w", i, err))
 			}
-			i++
+			for i, x := range rows {
+				if err := out.AppendChain(chains[from+i], x, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fail(fmt.Errorf("draws %d to %d: %w", from, from+size-1, err))
 		}
 	}
 	return out, nil
 }
 
-// run evaluates the model at one draw.
-func (r *reveal) run(p *Program, names []string, in []*ts.Tensor, draw int,
-	row func([]float64, wholeRange) []float64) (sites []draws.Site, x []float64, err error) {
-	given := Values{}
-	for i, name := range names {
-		given[name] = in[i].MustSelect(0, int64(draw), false)
-	}
+// total runs the model at given values, and adds up its sums.
+func (r *reveal) total(p *Program, given Values) (*ts.Tensor, error) {
 	run(p.model, &execution{batch: p.batch, reveal: r}, []Handler{fill(given)})
 	if len(r.totals) == 0 {
-		return nil, nil, errors.New("the model has no discrete variable in this run")
+		return nil, errors.New("the model has no discrete variable in this run")
 	}
 	total := torch.Of(0)
 	for _, t := range r.totals {
 		total = total.Add(t)
 	}
-	derivatives, err := torch.Grad([]*ts.Tensor{total.T()}, r.zeros, nil)
-	if err != nil {
-		return nil, nil, err
+	return total.T(), nil
+}
+
+// one is the derivatives at the first draw, with a leading dimension of 1.
+func (r *reveal) one(p *Program, names []string, in []*ts.Tensor) ([]*ts.Tensor, error) {
+	given := Values{}
+	for i, name := range names {
+		given[name] = in[i].MustSelect(0, 0, false)
 	}
-	for i, v := range r.vars {
-		values, err := torch.ToSlice[float64](derivatives[i].MustMovedimInt(0, -1, false).MustContiguous(false))
-		if err != nil {
-			return nil, nil, err
+	total, err := r.total(p, given)
+	if err != nil {
+		return nil, err
+	}
+	derivatives, err := torch.Grad([]*ts.Tensor{total}, r.zeros, nil)
+	for i, d := range derivatives {
+		derivatives[i] = d.MustUnsqueeze(0, false)
+	}
+	return derivatives, err
+}
+
+// several is the derivatives at more draws: the model is mapped over them, and each draw has zeros of its own.
+func (r *reveal) several(p *Program, names []string, in []*ts.Tensor, seed uint64, from, size int) (
+	[]*ts.Tensor, error) {
+	streams := torch.Streams{Seed: seed, Chains: make([]uint64, size)}
+	for i := range streams.Chains {
+		streams.Chains[i] = uint64(from + i)
+	}
+	var inputs, leaves []*ts.Tensor
+	for _, x := range in {
+		inputs = append(inputs, x.MustNarrow(0, int64(from), int64(size), false))
+	}
+	for _, z := range r.zeros {
+		leaves = append(leaves, torch.Must(torch.Leaf(zeros(append([]int64{int64(size)}, shapeOf(z)...)))))
+	}
+	totals, err := torch.VmapSources(func(x []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+		each := &reveal{source: source, take: r.take, given: x[len(names):]}
+		given := Values{}
+		for i, name := range names {
+			given[name] = x[i]
 		}
-		numbers := row(values, p.sums.plan.Load().classes[v.class])
+		total, err := each.total(p, given)
+		if err == nil && len(each.vars) != len(r.vars) {
+			err = fmt.Errorf("the model has %d discrete variables, and %d at the first draw", len(each.vars), len(r.vars))
+		}
+		return []*ts.Tensor{total}, err
+	}, append(inputs, leaves...), &streams, nil)
+	if err != nil {
+		return nil, err
+	}
+	return torch.Grad([]*ts.Tensor{sumAll(totals[0])}, leaves, nil)
+}
+
+// revealed is about how many numbers the tables of the draws that are evaluated at once have.
+const revealed = 1 << 20
+
+// block is how many draws are evaluated at once.
+func (r *reveal) block(p *Program) int {
+	numbers := p.sums.plan.Load().peak
+	for _, z := range r.zeros {
+		numbers += float64(count(shapeOf(z)))
+	}
+	return int(max(1, min(constrainRows, revealed/numbers)))
+}
+
+// rows turns derivatives, of shape [draws] + that of the zeros, into a row for each draw.
+func (r *reveal) rows(p *Program, derivatives []*ts.Tensor, row func([]float64, wholeRange) []float64,
+	out [][]float64) ([]draws.Site, error) {
+	var sites []draws.Site
+	for i, v := range r.vars {
+		values, err := torch.ToSlice[float64](derivatives[i].MustMovedimInt(1, -1, false).MustContiguous(false))
+		if err != nil {
+			return nil, err
+		}
+		width, offset, size := len(values)/len(out), len(out[0]), 0
+		for k := range out {
+			numbers := row(values[k*width:(k+1)*width], p.sums.plan.Load().classes[v.class])
+			out[k], size = append(out[k], numbers...), len(numbers)
+		}
 		outermost := 0
 		for _, q := range v.plates {
 			outermost = min(outermost, q.Dim)
 		}
 		shape := shapeOf(r.zeros[i])
 		shape = slices.Clone(shape[len(shape)+outermost:])
-		if len(numbers) == len(values) {
+		if size == width {
 			shape = append(shape, v.size)
 		}
-		sites = append(sites, draws.Site{Name: v.name, Shape: shape, Offset: len(x), Size: len(numbers)})
-		x = append(x, numbers...)
+		sites = append(sites, draws.Site{Name: v.name, Shape: shape, Offset: offset, Size: size})
 	}
-	return sites, x, nil
+	return sites, nil
 }
