@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/kelvin-ppl/kelvin/diag/score"
+	"github.com/kelvin-ppl/kelvin/examples/internal/cifar"
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/models/nn/layers"
+	"github.com/kelvin-ppl/kelvin/models/nn/networks"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// The methods, in the order of the table.
+var methods = []string{"SGD", "SGHMC", "SGNHT", "ATMC"}
+
+// task is the network and its data.
+type task struct {
+	*classify.Task
+	settings settings
+}
+
+func newTask(s settings, train, test cifar.Data) (*task, error) {
+	net, err := networks.ResNetPlusPlus{Size: int64(train.Side), Depth: s.Depth, Filters: s.Filters}.Build()
+	if err != nil {
+		return nil, err
+	}
+	var sets [2]classify.Set
+	for i, d := range []cifar.Data{train, test} {
+		sets[i].Labels = d.Labels
+		if sets[i].X, err = torch.FromSlice(d.Pixels, int64(d.Len()), cifar.Channels, int64(d.Side),
+			int64(d.Side)); err != nil {
+			return nil, err
+		}
+	}
+	t, err := classify.New(net, layers.WeightNormPrior(5), sets[0], sets[1], gotch.Float)
+	return &task{Task: t, settings: s}, err
+}
+
+// result is what is stored of a run.
+type result struct {
+	Settings settings `json:"settings"`
+	Method   string   `json:"method"`
+	Seed     uint64   `json:"seed"`
+	Networks int      `json:"networks"`
+
+	Single     classify.Metrics `json:"single"` // of the last network
+	Predictive classify.Metrics `json:"predictive"`
+	Half       float64          `json:"nll_half"` // of the first half of the networks
+	Bins       []bin            `json:"bins"`     // of the predictive
+	// Friction is the least of an element at the end over the friction that was set; NaN, as 1, for SGD and SGHMC.
+	Friction float64 `json:"least_friction"`
+	Negative float64 `json:"negative_friction"` // the share of elements
+	Held     int64   `json:"held"`
+}
+
+// bin is one of a reliability diagram.
+type bin struct {
+	Confidence float64 `json:"confidence"`
+	Accuracy   float64 `json:"accuracy"`
+	Count      int     `json:"count"`
+}
+
+// The samplers have the numbers of SGD with momentum: with ε = √ℓ and mass 1 momenta lose 1 − μ in a step, and an
+// element moves by √(ℓ/N) on average when it is only noise. ATMC's limit is 10/3 of that, as in the paper.
+func (t *task) method(name string, cycles infer.Cycles, updates int64) (infer.Method, float64, error) {
+	s := t.settings
+	step := math.Sqrt(s.LR)
+	friction := -math.Log(s.Momentum) / step
+	switch name {
+	case "SGD":
+		return sgmcmc.SymplecticSGHMC{LR: infer.Cosine(s.LR, updates), Momentum: infer.Constant(s.Momentum),
+			Temperature: infer.Constant(0)}, friction, nil
+	case "SGHMC":
+		return sgmcmc.SymplecticSGHMC{LR: infer.Constant(s.LR), Momentum: infer.Constant(s.Momentum),
+			Cycle: cycles.Cosine(1)}, friction, nil
+	case "SGNHT":
+		return sgmcmc.SGNHT{LR: cycles.Cosine(step), Alpha: infer.Constant(friction), PerParameter: true}, friction, nil
+	case "ATMC":
+		return sgmcmc.ATMC{LR: cycles.Cosine(step), Friction: infer.Constant(friction),
+			Speed: 10.0 / 3 / math.Sqrt(float64(t.N))}, friction, nil
+	}
+	return nil, 0, fmt.Errorf("no method %q", name)
+}
+
+// stored reads what a run left, or makes the run, or what is left of it.
+func (t *task) stored(ctx context.Context, dir, method string, seed uint64) (*result, error) {
+	path := filepath.Join(dir, fmt.Sprintf("%s-%d.json", method, seed))
+	text, err := os.ReadFile(path)
+	if err == nil {
+		r := &result{}
+		if err := json.Unmarshal(text, r); err != nil {
+			return nil, fmt.Errorf("%s: %w: remove it to make this run again", path, err)
+		}
+		if r.Settings != t.settings {
+			return nil, fmt.Errorf("%s is of other settings: remove the folder, or choose another with -dir", path)
+		}
+		return r, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	running := filepath.Join(dir, "running", fmt.Sprintf("%s-%d", method, seed))
+	r, err := t.run(ctx, running, method, seed)
+	if err != nil {
+		return nil, err
+	}
+	if err := classify.WriteJSON(path, r); err != nil {
+		return nil, err
+	}
+	return r, os.RemoveAll(running)
+}
+
+// run makes the run of a method, or goes on with it, in a folder of its own.
+func (t *task) run(ctx context.Context, dir, name string, seed uint64) (*result, error) {
+	s := t.settings
+	identity, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	epoch := t.N / min(s.Batch, t.N)
+	updates := s.Epochs * epoch
+	cycles := infer.Cycles{Length: s.Cycle * epoch}
+	method, friction, err := t.method(name, cycles, updates)
+	if err != nil {
+		return nil, err
+	}
+	// A cycle leaves a network at its end; those of the first half are warm-up. SGD has its last state alone.
+	whole := s.Epochs / s.Cycle
+	o := infer.Options{Chains: 1, Warmup: int(whole/2) * int(cycles.Length), Draws: int(whole - whole/2), Cycles: &cycles}
+	if name == "SGD" {
+		o = infer.Options{Chains: 1, Warmup: int(updates) - 1, Draws: 1}
+	}
+	start, err := t.Starts(layers.Fixup{Gain: 1, Last: 0.1}.Scheme, seed+1000, 1)
+	if err != nil {
+		return nil, err
+	}
+	if o.Batches, err = infer.Minibatches(t.Train, infer.MinibatchOptions{Size: min(s.Batch, t.N), Seed: seed,
+		DropLast: true}); err != nil {
+		return nil, err
+	}
+	o.Seed, o.Observer = seed, infer.Silent
+	o.Checkpoint = &infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: string(identity) + name}
+	e, err := infer.Run(ctx, t.Program(start), method, o)
+	if err != nil {
+		return nil, err
+	}
+	logp, err := t.Predictions(e.Draws, 0)
+	if err != nil {
+		return nil, err
+	}
+	r := &result{Settings: s, Method: name, Seed: seed, Networks: len(logp), Held: e.Held, Friction: 1}
+	if r.Single, err = classify.Score(logp[len(logp)-1:], t.Labels); err != nil {
+		return nil, err
+	}
+	if r.Predictive, err = classify.Score(logp, t.Labels); err != nil {
+		return nil, err
+	}
+	half, err := classify.Score(logp[:max(1, len(logp)/2)], t.Labels)
+	if err != nil {
+		return nil, err
+	}
+	r.Half = half.NLL
+	if err := r.reliability(logp, t.Labels); err != nil {
+		return nil, err
+	}
+	return r, r.thermostat(e.State, friction)
+}
+
+// reliability has 8 bins of equal numbers of images, as the paper's figures.
+func (r *result) reliability(logp [][][]float64, labels []int) error {
+	predictive, err := score.NewPredictive(len(labels), cifar.Classes)
+	if err != nil {
+		return err
+	}
+	for _, network := range logp {
+		if err := predictive.Add(network); err != nil {
+			return err
+		}
+	}
+	c, err := score.ClassCalibration(predictive.Mean(), labels, score.Binning{Bins: 8, EqualMass: true})
+	if err != nil {
+		return err
+	}
+	for _, b := range c.Bins {
+		r.Bins = append(r.Bins, bin{Confidence: b.Confidence, Accuracy: b.Accuracy, Count: b.Cases})
+	}
+	return nil
+}
+
+// thermostat reads the frictions at the end: ξ of SGNHT, and max(D, ξ) of ATMC.
+func (r *result) thermostat(state infer.State, friction float64) error {
+	var xi *ts.Tensor
+	least := math.Inf(-1)
+	switch s := state.(type) {
+	case sgmcmc.SGNHTState:
+		xi = s.Xi
+	case sgmcmc.ATMCState:
+		xi, least = s.Xi, friction
+	default:
+		return nil
+	}
+	values, err := torch.ToSlice[float64](xi)
+	if err != nil {
+		return err
+	}
+	r.Friction = math.Inf(1)
+	for _, v := range values {
+		v = max(v, least)
+		r.Friction = min(r.Friction, v/friction)
+		if v < 0 {
+			r.Negative += 1 / float64(len(values))
+		}
+	}
+	return nil
+}

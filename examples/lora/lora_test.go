@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/models/nn"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+func quick(dir string) options {
+	return options{quick: true, json: true, dir: dir, size: 1, seeds: 2, seed: 1}
+}
+
+// A run has all methods, a run that starts again after one of its seeds gives the same bits, and settings are compared.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	var want bytes.Buffer
+	require.NoError(t, run(context.Background(), &want, quick(dir)))
+	var s summary
+	require.NoError(t, json.Unmarshal(want.Bytes(), &s))
+	require.Equal(t, []string{"raven", "declaration", "sonnets"}, s.Episodes)
+	require.Len(t, s.Excess, len(methods))
+	for _, l := range s.Excess {
+		require.Len(t, l.Values, episodes)
+		assert.InDelta(t, 0, l.Values[0].Mean, 1e-12, "after one episode all are the model of it alone")
+	}
+	require.Len(t, s.Outliers, 4)
+	for i, d := range s.Outliers {
+		assert.Equal(t, i < 2, d.Epistemic.Mean < 0, d.Method)
+		assert.True(t, d.Total.Mean >= 0 && d.Total.Mean <= 1)
+		assert.Less(t, d.English.Mean, math.Log(vocab), "better than guessing")
+	}
+	for _, name := range []string{"forgetting.png", "outliers.png"} {
+		require.FileExists(t, filepath.Join(dir, "quick", name))
+	}
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "quick", "outliers-2.json")))
+	var got bytes.Buffer
+	require.NoError(t, run(context.Background(), &got, quick(dir)))
+	require.Equal(t, want.String(), got.String())
+
+	o := quick(dir)
+	o.seed = 2
+	require.ErrorContains(t, run(context.Background(), io.Discard, o), "episodes-2.json is of other settings")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "quick", "episodes-1.json"), []byte("{"), 0o644))
+	require.ErrorContains(t, run(context.Background(), io.Discard, quick(dir)), "remove it to compute it again")
+	o.size = 0
+	require.ErrorContains(t, run(context.Background(), io.Discard, o), "size is 0 and seeds 2")
+}
+
+// The texts are what the tokens can say, and nothing of a test part is in the training part before it.
+func TestTexts(t *testing.T) {
+	all, err := readTexts(settings{Text: 1000})
+	require.NoError(t, err)
+	require.Len(t, all, len(names))
+	require.Equal(t, 800, len(all[3].train))
+	require.Equal(t, 200, len(all[3].test))
+	for _, one := range all {
+		for _, token := range append(append([]int64{}, one.train...), one.test...) {
+			require.True(t, token >= 0 && token < vocab)
+		}
+	}
+	_, err = tokens("Caf\u00e9")
+	require.ErrorContains(t, err, "byte 3 is 0xc3: expected printable characters of ASCII")
+
+	b, err := windows([]int64{1, 2, 3, 4, 5, 6}, 3, 2)
+	require.NoError(t, err)
+	x, err := torch.ToSlice[int64](b["x"])
+	require.NoError(t, err)
+	y, err := torch.ToSlice[int64](b["y"])
+	require.NoError(t, err)
+	assert.Equal(t, []int64{1, 2, 3, 3, 4, 5}, x)
+	assert.Equal(t, []int64{2, 3, 4, 4, 5, 6}, y)
+	_, err = windows([]int64{1, 2, 3}, 3, 1)
+	require.ErrorContains(t, err, "a text of 3 characters is shorter than a window of 3")
+}
+
+// Losses by hand; and the loss of a network is the mean of what its log probabilities say of the characters.
+func TestLosses(t *testing.T) {
+	e := excess([][]float64{{1, 9}, {2, 4}}, []float64{0.5, 1})
+	assert.InDeltaSlice(t, []float64{0.5, (1.5 + 3) / 2}, e, 1e-12)
+
+	s := settingsOf(options{quick: true, size: 1, seed: 1})
+	m, err := newLanguage(s)
+	require.NoError(t, err)
+	streams := torch.NewStreams(1, 1)
+	p, err := nn.Init(m.net, nn.PyTorch(), &streams)
+	require.NoError(t, err)
+	all, err := readTexts(s)
+	require.NoError(t, err)
+	b, err := windows(all[1].test[:40], m.length, m.length)
+	require.NoError(t, err)
+	got, err := loss(m.net.Forward, p, b)
+	require.NoError(t, err)
+	rows, err := logProbabilities(m.net.Forward, p, b["x"])
+	require.NoError(t, err)
+	labels, err := tokensOf(b["y"])
+	require.NoError(t, err)
+	want := 0.0
+	for i, l := range labels {
+		want -= rows[i][l] / float64(len(labels))
+	}
+	assert.InDelta(t, want, got, 1e-5)
+}
+
+// What an episode leaves is the diagonal of its own Fisher matrix on top of that of the one before: twice the same
+// episode adds the same twice, to the precision 1 of the first prior.
+func TestRemember(t *testing.T) {
+	s := settingsOf(options{quick: true, size: 1, seed: 1})
+	m, err := newLanguage(s)
+	require.NoError(t, err)
+	streams := torch.NewStreams(1, 1)
+	p, err := nn.Init(m.net, nn.PyTorch(), &streams)
+	require.NoError(t, err)
+	all, err := readTexts(s)
+	require.NoError(t, err)
+	b, err := windows(all[1].test[:60], m.length, m.length)
+	require.NoError(t, err)
+	precision := func(times int) []float64 {
+		state, err := remember(m.net.Forward, nil, p, b)
+		require.NoError(t, err)
+		for range times - 1 {
+			state, err = remember(m.net.Forward, state, p, b)
+			require.NoError(t, err)
+		}
+		at, err := state.(laplace.Posterior).Precision()
+		require.NoError(t, err)
+		v, err := torch.ToSlice[float64](at)
+		require.NoError(t, err)
+		return v
+	}
+	one, two := precision(1), precision(2)
+	learned := 0
+	for i := range one {
+		require.InDelta(t, 1+2*(one[i]-1), two[i], 1e-6*two[i])
+		if one[i] > 1 {
+			learned++
+		}
+	}
+	assert.Greater(t, learned, len(one)/2)
+	assert.True(t, strings.HasPrefix(m.last, "block_1."))
+}

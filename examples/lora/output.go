@@ -1,0 +1,219 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"path/filepath"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+)
+
+// estimate is a mean over seeds and its standard error, 0 with one seed.
+type estimate struct {
+	Mean float64 `json:"mean"`
+	SE   float64 `json:"se"`
+}
+
+func over(x []float64) estimate {
+	if len(x) == 1 {
+		return estimate{Mean: x[0]}
+	}
+	mean, sd := stat.MeanStdDev(x, nil)
+	return estimate{Mean: mean, SE: stat.StdErr(sd, float64(len(x)))}
+}
+
+// summary is the JSON output.
+type summary struct {
+	Seeds    int        `json:"seeds"`
+	Episodes []string   `json:"episodes"`
+	Excess   []line     `json:"excess"` // of the loss after each episode, the metric of figure 6
+	First    []line     `json:"first"`  // loss on the first episode after each
+	Outliers []detector `json:"outliers"`
+}
+
+type line struct {
+	Method string     `json:"method"`
+	Values []estimate `json:"values"`
+}
+
+type detector struct {
+	Method    string   `json:"method"`
+	Total     estimate `json:"auroc_total"`
+	Epistemic estimate `json:"auroc_epistemic"` // −1 for single networks
+	English   estimate `json:"english_loss"`
+	Latin     estimate `json:"latin_loss"`
+}
+
+// excess is the mean over the episodes seen so far of the loss on an episode, less that of a model of it alone.
+func excess(losses [][]float64, single []float64) []float64 {
+	out := make([]float64, len(losses))
+	for n, row := range losses {
+		for j := range n + 1 {
+			out[n] += (row[j] - single[j]) / float64(n+1)
+		}
+	}
+	return out
+}
+
+func summarise(texts []text, all []outcome) *summary {
+	s := &summary{Seeds: len(all)}
+	for _, t := range texts[1 : 1+episodes] {
+		s.Episodes = append(s.Episodes, t.name)
+	}
+	for _, m := range methods {
+		e, f := line{Method: m.name}, line{Method: m.name}
+		for n := range episodes {
+			var x, y []float64
+			for _, o := range all {
+				x = append(x, excess(o.Learned.Losses[m.name], o.Learned.Single)[n])
+				y = append(y, o.Learned.Losses[m.name][n][0])
+			}
+			e.Values, f.Values = append(e.Values, over(x)), append(f.Values, over(y))
+		}
+		s.Excess, s.First = append(s.Excess, e), append(s.First, f)
+	}
+	for i, d := range all[0].Outliers {
+		of := func(value func(detection) float64) estimate {
+			var x []float64
+			for _, o := range all {
+				x = append(x, value(o.Outliers[i]))
+			}
+			return over(x)
+		}
+		s.Outliers = append(s.Outliers, detector{Method: d.Method,
+			Total:     of(func(d detection) float64 { return d.Total }),
+			Epistemic: of(func(d detection) float64 { return d.Epistemic }),
+			English:   of(func(d detection) float64 { return d.English }),
+			Latin:     of(func(d detection) float64 { return d.Latin })})
+	}
+	return s
+}
+
+func (s *summary) print(w io.Writer, dir string) (err error) {
+	f := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(w, format, args...)
+		}
+	}
+	f("Means ± standard errors over %d seeds; nats for a character of test text.\n", s.Seeds)
+	for _, t := range []struct {
+		title string
+		lines []line
+	}{{"Loss above that of a model of each episode alone, over the episodes seen", s.Excess},
+		{"Loss on the first episode", s.First}} {
+		f("\n%-40s", t.title)
+		f("\n%-20s", "after")
+		for _, e := range s.Episodes {
+			f("  %-18s", e)
+		}
+		f("\n")
+		for _, l := range t.lines {
+			f("%-20s", l.Method)
+			for _, v := range l.Values {
+				f("  %7.4f ± %-8.4f", v.Mean, v.SE)
+			}
+			f("\n")
+		}
+	}
+	f("\n%-20s  %-18s  %-18s  %-18s  %-18s\n", "Latin or English?", "AUROC, total", "AUROC, epistemic", "English loss",
+		"Latin loss")
+	for _, d := range s.Outliers {
+		f("%-20s  %7.3f ± %-8.3f", d.Method, d.Total.Mean, d.Total.SE)
+		if d.Epistemic.Mean < 0 {
+			f("  %-18s", "")
+		} else {
+			f("  %7.3f ± %-8.3f", d.Epistemic.Mean, d.Epistemic.SE)
+		}
+		f("  %7.4f ± %-8.4f  %7.4f ± %-8.4f\n", d.English.Mean, d.English.SE, d.Latin.Mean, d.Latin.SE)
+	}
+	f("\nThe pictures are in %s.\n", dir)
+	return err
+}
+
+// colours are told apart by readers with colour-blindness too (Okabe and Ito 2008).
+var colours = []color.RGBA{{213, 94, 0, 255}, {0, 114, 178, 255}, {86, 180, 233, 255}, {120, 120, 120, 255}}
+
+// draw draws what is forgotten, and the uncertainties of the first seed.
+func (s *summary) draw(dir string, all []outcome) error {
+	p := plot.New()
+	p.X.Label.Text, p.Y.Label.Text = "episodes learned", "loss above a model of each alone, nats"
+	p.Legend.Top, p.Legend.Left = true, true
+	var ticks plot.ConstantTicks
+	for i, e := range s.Episodes {
+		ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: e})
+	}
+	p.X.Tick.Marker = ticks
+	for k, l := range s.Excess {
+		points, errors := make(plotter.XYs, len(l.Values)), make(plotter.YErrors, len(l.Values))
+		for i, v := range l.Values {
+			points[i].X, points[i].Y = float64(i+1)+0.02*float64(k), v.Mean
+			errors[i].Low, errors[i].High = v.SE, v.SE
+		}
+		line, marks, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
+		}
+		bars, err := plotter.NewYErrorBars(struct {
+			plotter.XYer
+			plotter.YErrorer
+		}{points, errors})
+		if err != nil {
+			return err
+		}
+		line.Color, marks.Color, bars.Color = colours[k], colours[k], colours[k]
+		line.Width = vg.Points(1.5)
+		p.Add(line, marks, bars)
+		p.Legend.Add(l.Method, line)
+	}
+	if err := save(filepath.Join(dir, "forgetting.png"), [][]*plot.Plot{{p}}); err != nil {
+		return err
+	}
+	var panels []*plot.Plot
+	for _, d := range all[0].Outliers {
+		if d.Epistemic < 0 {
+			continue
+		}
+		p := plot.New()
+		p.Title.Text, p.Title.Padding = fmt.Sprintf("%s: AUROC %.2f total, %.2f epistemic", d.Method, d.Total, d.Epistemic),
+			vg.Points(6)
+		p.X.Label.Text, p.Y.Label.Text = "total uncertainty, nats", "epistemic uncertainty, nats"
+		p.Legend.Top, p.Legend.Left = true, true
+		for g, name := range []string{"English", "Latin"} {
+			var points plotter.XYs
+			for _, u := range d.Uncertainty[g] {
+				points = append(points, plotter.XY{X: u[0], Y: u[2]})
+			}
+			marks, err := plotter.NewScatter(points)
+			if err != nil {
+				return err
+			}
+			marks.GlyphStyle = draw.GlyphStyle{Color: colours[1-g], Radius: vg.Points(2.5),
+				Shape: []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}}[g]}
+			p.Add(marks)
+			p.Legend.Add(name, marks)
+		}
+		panels = append(panels, p)
+	}
+	return save(filepath.Join(dir, "outliers.png"), [][]*plot.Plot{panels})
+}
+
+// save writes panels as one picture.
+func save(path string, panels [][]*plot.Plot) error {
+	return atomicfile.Replace(path, func(w io.Writer) error {
+		canvas := vgimg.NewWith(vgimg.UseWH(vg.Length(len(panels[0]))*5*vg.Inch, 4*vg.Inch), vgimg.UseDPI(96))
+		tiles := draw.Tiles{Rows: 1, Cols: len(panels[0]), PadX: vg.Points(10), PadTop: vg.Points(6),
+			PadBottom: vg.Points(6), PadLeft: vg.Points(6), PadRight: vg.Points(14)}
+		for i, c := range plot.Align(panels, tiles, draw.New(canvas))[0] {
+			panels[0][i].Draw(c)
+		}
+		_, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w)
+		return err
+	})
+}

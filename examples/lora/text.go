@@ -1,0 +1,86 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// files are works in the public domain; see texts/README.md.
+//
+//go:embed texts/*.txt
+var files embed.FS
+
+// The texts in the order of the episodes, after that of the base; the last is for outliers.
+var names = []string{"opticks", "raven", "declaration", "sonnets", "latin"}
+
+const (
+	baseText = 0
+	latin    = 4
+	episodes = latin - baseText - 1
+)
+
+// text are tokens to train on and tokens to test on: its last fifth.
+type text struct {
+	name        string
+	train, test []int64
+}
+
+// vocab is the number of characters: the printable ones of ASCII, and the line feed.
+const vocab = 96
+
+// tokens are the characters as numbers from 0.
+func tokens(s string) ([]int64, error) {
+	out := make([]int64, 0, len(s))
+	for i, c := range []byte(s) {
+		switch {
+		case c == '\n':
+			out = append(out, vocab-1)
+		case c >= ' ' && c <= '~':
+			out = append(out, int64(c-' '))
+		default:
+			return nil, fmt.Errorf("byte %d is %#x: expected printable characters of ASCII and line feeds", i, c)
+		}
+	}
+	return out, nil
+}
+
+// readTexts are all of them, cut to a length.
+func readTexts(s settings) (all []text, err error) {
+	for _, name := range names {
+		raw, err := files.ReadFile("texts/" + name + ".txt")
+		if err != nil {
+			return nil, err
+		}
+		raw = raw[:min(len(raw), s.Text)]
+		t, err := tokens(string(raw))
+		if err != nil {
+			return nil, fmt.Errorf("texts/%s.txt: %w", name, err)
+		}
+		cut := len(t) * 4 / 5
+		all = append(all, text{name: name, train: t[:cut], test: t[cut:]})
+	}
+	return all, nil
+}
+
+// windows are pieces of a text, "x", [n, length], and the characters after each of theirs, "y"; pieces begin every
+// stride characters.
+func windows(t []int64, length, stride int64) (infer.Batch, error) {
+	var x, y []int64
+	n := int64(0)
+	for from := int64(0); from+length < int64(len(t)); from += stride {
+		x, y = append(x, t[from:from+length]...), append(y, t[from+1:from+length+1]...)
+		n++
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("a text of %d characters is shorter than a window of %d", len(t), length)
+	}
+	xs, err := torch.FromSlice(x, n, length)
+	if err != nil {
+		return nil, err
+	}
+	ys, err := torch.FromSlice(y, n, length)
+	return infer.Batch{"x": xs, "y": ys}, err
+}
