@@ -33,7 +33,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	draws, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{})
+	draws, err := infer.Sample(ctx, program, hmc.NUTS{TargetAccept: 0.95}, infer.Options{})
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 // diverged is what the report says of divergences.
 var diverged = regexp.MustCompile(`serious: (\d+) of 4000 transitions diverged`)
 
-// The program ends with a table of all variables and a report that finds nothing, but for a few divergences: about one
-// in 4000 transitions at the default acceptance, so that more than 10 of them have a probability below 1e-7. Their
-// number depends on the last bits, which the machine decides.
-func TestRun(t *testing.T) {
+// The program ends with a table of all variables and a report that finds nothing, but for a few divergences: at most
+// The program ends with a table of all variables and a report that finds nothing, but for a few divergences: at most
+// about one in 4000 transitions, so that more than 10 have a probability below 1e-7. Their number depends on the last
+// bits, which the machine decides.
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	screen := os.Stdout

@@ -74,7 +74,7 @@ type attempt struct {
 var attempts = []attempt{
 	{"centred", centred, hmc.NUTS{}, 1, true},
 	{"centred, 0.99", centred, hmc.NUTS{TargetAccept: 0.99}, 1, true},
-	{"non-centred", nonCentred, hmc.NUTS{}, 1, false},
+	{"non-centred, 0.95", nonCentred, hmc.NUTS{TargetAccept: 0.95}, 1, false},
 	{"centred", centred, hmc.NUTS{}, 0.1, false},
 	{"non-centred", nonCentred, hmc.NUTS{}, 0.1, false},
 }
@@ -94,8 +94,8 @@ func table(ctx context.Context, out io.Writer) ([]*draws.Draws, error) {
 		if i == 0 || a.factor != attempts[i-1].factor {
 			mean, small := exact(a.factor)
 			fmt.Fprintf(out, "standard errors times %v\n", a.factor)
-			fmt.Fprintf(out, "%-14s mean of tau    P(tau < 0.5)    effective draws of 1000 gradients\n", "")
-			fmt.Fprintf(out, "%-14s %5.2f          %.3f\n", "exact", mean, small)
+			fmt.Fprintf(out, "%-17s mean of tau    P(tau < 0.5)    effective draws of 1000 gradients\n", "")
+			fmt.Fprintf(out, "%-17s %5.2f          %.3f\n", "exact", mean, small)
 		}
 		data, err := batch(a.factor)
 		if err != nil {
@@ -117,7 +117,7 @@ func table(ctx context.Context, out io.Writer) ([]*draws.Draws, error) {
 		if !a.misses {
 			worth = fmt.Sprintf("about %.0f", 1000*r.effective/r.gradients)
 		}
-		fmt.Fprintf(out, "%-14s %5.2f ± %.2f   %.3f ± %.3f   %s\n", a.name, r.tau, r.tauError, r.small, r.smallError, worth)
+		fmt.Fprintf(out, "%-17s %5.2f ± %.2f   %.3f ± %.3f   %s\n", a.name, r.tau, r.tauError, r.small, r.smallError, worth)
 		posteriors = append(posteriors, posterior)
 	}
 	return posteriors, nil
