@@ -17,9 +17,9 @@ import (
 var diverged = regexp.MustCompile(`serious: (\d+) of 4000 transitions diverged`)
 
 // The program ends with a table of all variables and a report that finds nothing, but for a few divergences: at most
-// The program ends with a table of all variables and a report that finds nothing, but for a few divergences: at most
 // about one in 4000 transitions, so that more than 10 have a probability below 1e-7. Their number depends on the last
 // bits, which the machine decides.
+func TestRun(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	screen := os.Stdout
