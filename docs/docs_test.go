@@ -27,6 +27,7 @@ func TestBlocks(t *testing.T) {
 		{"tutorials/5-a-network-with-uncertainty.md", "../examples/uncertainty", "../examples/uncertainty"},
 		{"tutorials/6-your-own-sampler.md", "../examples/sampler", "../examples/sampler"},
 		{"tutorials/7-coming-from.md", "../examples/migrate", "../examples/migrate"},
+		{"tutorials/mnist.md", "../examples/digits", "../examples/digits"},
 		{"checks.md", "../diag/check/example_test.go", ""},
 		{"evidence.md", "../examples/evidence/main.go", "../examples/evidence/main.go"},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
