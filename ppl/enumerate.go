@@ -15,7 +15,8 @@ import (
 //	log p(x, y) = log Σ_z p(x, y, z)
 //
 // over all values of all variables z whose support is finite: [dist.Categorical], [dist.Bernoulli], [dist.Binomial] and
-// any other with two whole numbers as its ends. [Compile] does it by itself for a model that has such variables.
+// any other with two whole numbers as its ends. [dist.Truncated] gives ends to a [dist.Poisson] and others without;
+// the program's String says what mass it leaves out. [Compile] does it by itself for a model that has such variables.
 //
 // A discrete variable of K values stands for all of them: its value has a dimension of size K, in front of those of the
 // plates, and all formulas broadcast. So a model uses it elementwise, or as an index: loc.Take(z). The densities are
