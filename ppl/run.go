@@ -1,6 +1,8 @@
 package ppl
 
 import (
+	"slices"
+
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/sugarme/gotch/ts"
@@ -14,6 +16,9 @@ import (
 // has no value is drawn from the source, params start; without a source it is a mistake. A mistake is a panic with a
 // typed error, which torch.Do returns.
 func (m Model) Run(batch infer.Batch, source *dist.Source, values Values, handlers ...Handler) {
+	if slices.Contains(handlers, nil) {
+		panic(&SiteError{Message: "a handler is nil"})
+	}
 	run(m, &execution{batch: batch, source: source, values: values}, handlers)
 }
 

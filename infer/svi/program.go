@@ -72,6 +72,10 @@ func (p *Program) Batch() infer.Batch { return p.batch }
 
 // Start is 0 for variables, and where the Params of the model start.
 func (p *Program) Start(_ infer.Batch, chains int, _ uint64) (infer.Params, error) {
+	if chains < 1 || chains > maxChains {
+		return infer.Params{}, fmt.Errorf("svi.Program: Start of %d chains: there must be from 1 to %d: %w", chains,
+			maxChains, infer.ErrConfig)
+	}
 	row := make([]float64, p.layout.Dim())
 	for _, site := range p.layout.Sites {
 		if q := p.plan.params[site.Name]; q != nil {
@@ -84,6 +88,9 @@ func (p *Program) Start(_ infer.Batch, chains int, _ uint64) (infer.Params, erro
 	}
 	return infer.NewParams(p.layout, flat)
 }
+
+// maxChains is the most chains that a run has.
+const maxChains = 1 << 20
 
 // CheckFull returns an error if the batch is a part of the data, by the sizes of the model's plates.
 func (p *Program) CheckFull(batch infer.Batch) error {

@@ -24,6 +24,9 @@ type builder interface {
 	Build(ppl.Model, infer.Batch) (ppl.Model, error)
 }
 
+// samples is S of the fits.
+var samples = 16
+
 // fitted runs a guide on a model, and gives the result with the mean NELBO of the last tenth of the updates and its
 // standard error, as if updates were independent.
 func fitted(t testing.TB, model ppl.Model, g builder, lr float64, updates int, o infer.Options) (r *infer.Result, nelbo,
@@ -42,7 +45,7 @@ func fitted(t testing.TB, model ppl.Model, g builder, lr float64, updates int, o
 		return lr * math.Pow(1e-2, float64(step)/float64(updates))
 	}}
 	r, err = infer.Run(context.Background(), must(ppl.Compile(model, nil)), svi.SVI{Guide: q, Optimizer: adam,
-		Samples: 16}, o)
+		Samples: samples}, o)
 	require.NoError(t, err)
 	require.Zero(t, r.Held)
 	for _, v := range last {
