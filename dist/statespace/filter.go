@@ -32,6 +32,7 @@ type seen struct{ z, mean, variance, v, s, inverse, gain torch.Tensor }
 
 // filter runs the Kalman filter.
 func (s Series) filter(value torch.Tensor) *filtered {
+	s.made()
 	event, have := s.EventShape(), value.Shape()
 	shape, ok := operand.Broadcast(have, event)
 	if !ok || !slices.Equal(shape[len(shape)-len(event):], event) {

@@ -1,8 +1,6 @@
 package statespace
 
 import (
-	"fmt"
-
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -10,17 +8,14 @@ import (
 // draws of their path. y has no dimensions in front, and may have fewer steps than the series. A matrix, a noise or an
 // offset that depends on time must reach to the last step that is forecast.
 func (s Series) Forecast(y torch.Tensor, n int) Series {
+	s.made()
 	shape := y.Shape()
 	if len(shape) != len(s.EventShape()) {
 		fail("value", sized(shape), "forecasts are made from one series, of shape %v", s.EventShape())
 	}
-	if n < 1 {
-		fail("n", fmt.Sprint(n), "there must be at least one step to forecast")
-	}
+	s.checkSteps("n", n)
 	past := int(shape[0])
-	if past < 1 {
-		fail("value", sized(shape), "it must have at least one step")
-	}
+	s.checkSteps("value", past)
 	// later is what a tensor has for the steps to be forecast.
 	later := func(what string, x torch.Tensor, constant, last int) torch.Tensor {
 		have := x.Shape()

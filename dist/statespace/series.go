@@ -41,9 +41,7 @@ type Series struct {
 // A model with a mistake in its shapes panics with a [dist.Error] that names it.
 func New(steps int, noise any, parts ...Part) Series {
 	s := Series{sys: sum(parts), steps: steps}
-	if steps < 1 {
-		fail("steps", fmt.Sprint(steps), "there must be at least 1")
-	}
+	s.checkSteps("steps", steps)
 	design := s.sys.Design.Shape()
 	s.p = int(design[len(design)-2])
 	for _, m := range []struct {
@@ -63,9 +61,26 @@ func New(steps int, noise any, parts ...Part) Series {
 	return s
 }
 
+// mostSteps is what fits into memory: each step has matrices of its own.
+const mostSteps = 1 << 20
+
+func (s Series) checkSteps(what string, steps int) {
+	if steps < 1 || steps > mostSteps {
+		fail(what, fmt.Sprint(steps), "there must be at least 1, and at most %d", mostSteps)
+	}
+}
+
+// made refuses the zero value.
+func (s Series) made() {
+	if s.steps == 0 {
+		fail("Series", "the zero value", "New makes one")
+	}
+}
+
 // Offset is the series with an offset added to the signal: a number, or a tensor of the shapes that the noise may
 // have. The product of covariates and coefficients makes it a regression whose errors are the series.
 func (s Series) Offset(offset any) Series {
+	s.made()
 	s.offset = s.offset.Add(s.column("offset", offset))
 	return s
 }
@@ -150,6 +165,7 @@ func (s Series) event(y torch.Tensor) torch.Tensor {
 
 // simulate draws states, [..., T, m], and observations, [..., T, p].
 func (s Series) simulate(src *dist.Source, lead []int64) (states, y torch.Tensor) {
+	s.made()
 	normal := func(n ...int64) torch.Tensor {
 		return torch.Of(torch.Must(src.Normal(append(slices.Clone(lead), n...), gotch.Double, torch.CPU)))
 	}
@@ -213,6 +229,9 @@ func (s Series) Expand(batch ...int64) dist.Distribution {
 
 // Validate checks that all matrices are finite and that no noise is negative.
 func (s Series) Validate() error {
+	if s.steps == 0 {
+		return &dist.Error{Distribution: "statespace", Parameter: "Series", Value: "the zero value", Allowed: "New makes one"}
+	}
 	for _, c := range []struct {
 		name   string
 		values torch.Tensor

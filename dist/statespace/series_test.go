@@ -251,8 +251,10 @@ func TestNearlySingular(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	level := statespace.LocalLevel{Scale: 1}
 	for want, f := range map[string]func(){
-		"parts is empty":                          func() { statespace.New(3, 1) },
-		"nil at index 0":                          func() { statespace.New(3, 1, nil) },
+		"parts is empty": func() { statespace.New(3, 1) },
+		"nil at index 0": func() { statespace.New(3, 1, nil) },
+		"Series is the zero value: New makes one": func() { statespace.Series{}.Mean() },
+		"Seasonal.Period is 1000000":              func() { statespace.Seasonal{Period: 1e6}.System() },
 		"steps is 0: there must be at least 1":    func() { statespace.New(0, 1, level) },
 		"noise is -1: it is a standard deviation": func() { statespace.New(3, -1, level) },
 		"noise is a tensor of shape [2]":          func() { statespace.New(3, torch.Zeros(2), level) },
@@ -279,7 +281,7 @@ func TestRefuses(t *testing.T) {
 		"a part of 2 observations at index 1": func() {
 			statespace.New(3, 1, level, general(9))
 		},
-		"n is 0: there must be at least one step to forecast": func() {
+		"n is 0: there must be at least 1": func() {
 			statespace.New(3, 1, level).Forecast(torch.Zeros(3), 0)
 		},
 		"the forecast goes to step 11": func() {

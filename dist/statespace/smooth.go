@@ -76,6 +76,7 @@ func (f *filtered) backward(both bool, at0 func(t int, r, n torch.Tensor)) {
 // series y* drawn from the model, of which the same numbers are missing (Durbin and Koopman 2002, Biometrika 89,
 // 603–616). y has no dimensions in front.
 func (s Series) SampleStates(src *dist.Source, y torch.Tensor, sample ...int64) torch.Tensor {
+	s.made()
 	if len(y.Shape()) > len(s.EventShape()) {
 		fail("value", sized(y.Shape()), "states are drawn given one series, of shape %v", s.EventShape())
 	}

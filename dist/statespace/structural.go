@@ -68,8 +68,8 @@ type Seasonal struct {
 
 // System is the seasons as a system of Period − 1 states.
 func (c Seasonal) System() System {
-	if c.Period < 2 {
-		fail("Seasonal.Period", fmt.Sprint(c.Period), "it must be at least 2")
+	if c.Period < 2 || c.Period > mostStates {
+		fail("Seasonal.Period", fmt.Sprint(c.Period), "it must be at least 2, and at most %d", mostStates)
 	}
 	m := c.Period - 1
 	transition := make([]float64, m*m)
@@ -105,7 +105,7 @@ func (c Trigonometric) System() System {
 	if !(c.Period >= 2 && c.Period <= largest) {
 		fail("Trigonometric.Period", fmt.Sprint(c.Period), "it must be finite and at least 2")
 	}
-	most := int(math.Min(c.Period/2, 1<<20))
+	most := int(math.Min(c.Period/2, mostStates/2))
 	if c.Harmonics < 0 || c.Harmonics > most {
 		fail("Trigonometric.Harmonics", fmt.Sprint(c.Harmonics), "it must be from 1 to %d, half of the period, or 0 for all",
 			most)
@@ -135,6 +135,9 @@ func (c Trigonometric) System() System {
 		Spread: eye(m).Mul(scale("Trigonometric.Spread", c.Spread, 1)),
 	}
 }
+
+// mostStates keeps the matrices of a long period from filling the memory.
+const mostStates = 2048
 
 // constant is a tensor of numbers.
 func constant(x []float64, shape ...int) torch.Tensor {

@@ -8,12 +8,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"image/color"
 	"math"
 	"os"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/statespace"
+	"github.com/kelvin-ppl/kelvin/examples/internal/bands"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
@@ -83,21 +85,21 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	level, err := bandOf(values["level"])
+	level, err := bands.Of(values["level"])
 	if err != nil {
 		return err
 	}
-	next, err := bandOf(values["next"])
+	next, err := bands.Of(values["next"])
 	if err != nil {
 		return err
 	}
 	for _, year := range []int{1880, 1916, 1960} {
 		at := level[year-firstYear]
-		fmt.Printf("level in %d: %.0f, 90 %% from %.0f to %.0f\n", year, at.middle, at.low, at.high)
+		fmt.Printf("level in %d: %.0f, 90 %% from %.0f to %.0f\n", year, at.Middle, at.Low, at.High)
 	}
 	for _, k := range []int{0, ahead - 1} {
-		fmt.Printf("flow in %d: %.0f, 90 %% from %.0f to %.0f\n", firstYear+len(nile)+k, next[k].middle, next[k].low,
-			next[k].high)
+		fmt.Printf("flow in %d: %.0f, 90 %% from %.0f to %.0f\n", firstYear+len(nile)+k, next[k].Middle, next[k].Low,
+			next[k].High)
 	}
 	if *picture == "" {
 		return nil
@@ -106,7 +108,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := draw(file, y, level, next); err != nil {
+	blue, red := color.NRGBA{B: 200, A: 255}, color.NRGBA{R: 200, A: 255}
+	if err := bands.Draw(file, "Flow of the Nile at Aswan", "10⁸ m³", firstYear, y,
+		bands.Band{Name: "level", From: firstYear, Color: blue, At: level},
+		bands.Band{Name: "forecast", From: firstYear + len(nile), Color: red, At: next},
+	); err != nil {
 		file.Close()
 		return err
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/svi/guide"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/models/gp"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/augment"
 	"github.com/kelvin-ppl/kelvin/models/nn/kernels"
@@ -750,6 +751,34 @@ var rows = []row{
 	{"models.SimulateHMM", models.SimulateHMM},
 	{"models.SimulateRadon", models.SimulateRadon},
 	{"models.WaveGP", models.WaveGP},
+	{"gp.Hilbert.Basis", gp.Hilbert.Basis},
+	{"gp.Hilbert.Latent", gp.Hilbert.Latent},
+	{"gp.Hilbert.Marginal", gp.Hilbert.Marginal},
+	{"gp.Hilbert.Scales", gp.Hilbert.Scales},
+	{"gp.Hilbert.Shortest", gp.Hilbert.Shortest},
+	{"gp.Linear.Between", gp.Linear.Between},
+	{"gp.Linear.Variance", gp.Linear.Variance},
+	{"gp.Linear.Within", gp.Linear.Within},
+	{"gp.Matern.Between", gp.Matern.Between},
+	{"gp.Matern.Variance", gp.Matern.Variance},
+	{"gp.Matern.Within", gp.Matern.Within},
+	{"gp.NewHilbert", gp.NewHilbert},
+	{"gp.On", gp.On},
+	{"gp.Periodic.Between", gp.Periodic.Between},
+	{"gp.Periodic.Variance", gp.Periodic.Variance},
+	{"gp.Periodic.Within", gp.Periodic.Within},
+	{"gp.Process.Given", gp.Process.Given},
+	{"gp.Process.Latent", gp.Process.Latent},
+	{"gp.Process.Marginal", gp.Process.Marginal},
+	{"gp.Product", gp.Product},
+	{"gp.Rule", gp.Rule},
+	{"gp.SquaredExponential.Between", gp.SquaredExponential.Between},
+	{"gp.SquaredExponential.Variance", gp.SquaredExponential.Variance},
+	{"gp.SquaredExponential.Within", gp.SquaredExponential.Within},
+	{"gp.Sum", gp.Sum},
+	{"gp.White.Between", gp.White.Between},
+	{"gp.White.Variance", gp.White.Variance},
+	{"gp.White.Within", gp.White.Within},
 	{"(*nn.Network).Forward", (*nn.Network).Forward},
 	{"(*nn.Network).ForwardLinear", (*nn.Network).ForwardLinear},
 	{"(*nn.Network).ForwardWith", (*nn.Network).ForwardWith},
