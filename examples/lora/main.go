@@ -2,8 +2,8 @@
 // ("Scalable Bayesian Learning with posteriors"), in the small: a transformer of characters takes the place of Llama.
 //
 // It is first trained on Newton's Opticks. Then low-rank adapters beside its last attention layer learn three other
-// texts, one episode each: by sequential maximum a posteriori, which forgets; with the Laplace approximation of the
-// episodes before as the prior of the next; and offline, with all texts so far. At the end SGHMC samples the last
+// texts, one episode each: by sequential maximum a posteriori; with the Laplace approximation of the episodes before
+// as the prior of the next; and offline, with all texts so far. At the end SGHMC samples the last
 // attention layer, one chain for long and ten for short, and the uncertainties of both are to tell Latin from English.
 //
 //	go run ./examples/lora            tables, and out/lora/forgetting.png and outliers.png

@@ -144,7 +144,7 @@ var colours = []color.RGBA{{213, 94, 0, 255}, {0, 114, 178, 255}, {86, 180, 233,
 func (s *summary) draw(dir string, all []outcome) error {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "episodes learned", "loss above a model of each alone, nats"
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top = true
 	var ticks plot.ConstantTicks
 	for i, e := range s.Episodes {
 		ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: e})
