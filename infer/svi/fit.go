@@ -212,7 +212,7 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 		own := torch.Streams{Seed: streams.Seed, Offset: streams.Offset, Chains: streams.Chains[:1]}
 		pieces, err := mapped(flat.MustNarrow(0, 0, int64(n), false), phi.Layout, &own, n,
 			func(phi infer.Params, source *torch.Source) []*ts.Tensor {
-				return t.plan.shoot(phi, t.batch, source).point(t.point, phi)
+				return t.plan.draw(phi, t.batch, source).point(t.point, phi)
 			})
 		if err != nil {
 			return err

@@ -58,6 +58,20 @@ func (p *plan) shoot(phi infer.Params, batch infer.Batch, source *torch.Source) 
 	return s
 }
 
+// draw is one draw of the guide. The model runs only where a support depends on other variables: many draws of a model
+// of many data would take much memory.
+func (p *plan) draw(phi infer.Params, batch infer.Batch, source *torch.Source) shot {
+	for _, l := range p.latents {
+		if l.moving {
+			return p.shoot(phi, batch, source)
+		}
+	}
+	s := shot{plan: p, guide: newTrace(p.scored)}
+	p.guide.Run(batch, source, p.values(phi), s.guide)
+	s.model = s.guide
+	return s
+}
+
 // values are the params at φ.
 func (p *plan) values(phi infer.Params) ppl.Values {
 	phi = torch.Must(phi.Split())
