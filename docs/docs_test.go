@@ -31,6 +31,7 @@ func TestBlocks(t *testing.T) {
 		{"tutorials/mnist.md", "../examples/digits", "../examples/digits"},
 		{"checks.md", "../diag/check/example_test.go", ""},
 		{"evidence.md", "../examples/evidence/main.go", "../examples/evidence/main.go"},
+		{"ode.md", "../ode/example_test.go", "../ode/example_test.go"},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},

@@ -2,11 +2,13 @@ package ppl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -229,6 +231,9 @@ func run(m Model, e *execution, handlers []Handler) {
 		panic(&SiteError{Message: "the model is nil"})
 	}
 	defer e.explain()
+	if !slices.ContainsFunc(handlers, func(h Handler) bool { _, ok := h.(*evaluator); return ok }) {
+		defer thread.GradientOnly()() // only of an evaluation are second derivatives taken
+	}
 	if e.sizes == nil {
 		e.sizes = &plateSizes{told: map[string]int64{}}
 	}

@@ -17,7 +17,7 @@ func init() {
 	if _, file, _, ok := runtime.Caller(0); ok {
 		ts.KelvinHide(file)
 		root := filepath.ToSlash(filepath.Dir(filepath.Dir(file)))
-		for _, room := range []string{"torch", "dist", "dist/bijector", "dist/support", "ppl", "infer"} {
+		for _, room := range []string{"torch", "dist", "dist/bijector", "dist/support", "ppl", "infer", "ode"} {
 			rooms[root+"/"+room] = true
 		}
 	}

@@ -3,6 +3,7 @@ package torch
 import (
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -106,6 +107,7 @@ func valueAndGrad(
 		return nil, nil, nil, errNoFunction
 	}
 	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
+	defer thread.GradientOnly()()
 	leaf, err := ts.KelvinLeaf(x)
 	if err != nil {
 		return nil, nil, nil, err

@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -81,10 +82,15 @@ func vmapAt(
 	if err != nil {
 		return nil, err
 	}
+	if err := thread.Push(thread.Level{Number: level, Size: batch}); err != nil {
+		ts.KelvinVmapPop()
+		return nil, err
+	}
 	open := true
 	pop := func() {
 		if open {
 			open = false
+			thread.Pop()
 			ts.KelvinVmapPop()
 		}
 	}

@@ -5,6 +5,14 @@ import (
 	"unsafe"
 )
 
+// Work is how many bytes of scratch a call needs at kelvin_call.work, for C code that makes several calls at once.
+func (f *Func) Work() int {
+	if f.replay != nil {
+		return 0
+	}
+	return f.layout.Scratch + f.code.work
+}
+
 // Addresses are what C code needs to call a function itself, see abi.h: the main part, the prologue (nil for none), and
 // the call that both get, in which point, weight, value, gradient and outputs are to be filled in. No other goroutine
 // may use them; they hold until done is called. A replay has none.

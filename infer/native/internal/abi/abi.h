@@ -10,6 +10,18 @@
 typedef void (*kelvin_gemm_fn)(long m, long n, long k, const double *a, long ar, long ac,
                                const double *b, long br, long bc, double *c, long cr, long cc);
 
+// A function in C that a plan calls: it makes out of in. It may be called from several threads at once.
+typedef void (*kelvin_foreign_fn)(const void *self, const double *in, double *out);
+
+// A function whose address, and that of self, are the bits of two numbers.
+static inline void kelvin_foreign(const double *address, const double *in, double *out) {
+  union {
+    const double *number;
+    const uint64_t *bits;
+  } at = {address};
+  ((kelvin_foreign_fn)(uintptr_t)at.bits[0])((const void *)(uintptr_t)at.bits[1], in, out);
+}
+
 // One evaluation. The blocks are laid out by ir.Place and aligned to 64 bytes. Two calls at once must not share work,
 // value, grad or aux; they may share all else.
 typedef struct kelvin_call {

@@ -55,7 +55,7 @@ func (f *function) plans(steps []ir.Step) {
 			f.gemm = f.gemm || viaLibrary(s)
 			for _, m := range matrices(s) {
 				used[m.Buf] = true
-				addressed[m.Buf] = addressed[m.Buf] || viaLibrary(s)
+				addressed[m.Buf] = addressed[m.Buf] || viaLibrary(s) || s.Kind == ir.Call
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func viaLibrary(s *ir.Step) bool { return s.Kind == ir.MatMul && s.M*s.N*s.K >= 
 // matrices are the operands of a step that is no loop, the result first.
 func matrices(s *ir.Step) []*ir.Matrix {
 	switch s.Kind {
-	case ir.MatMul, ir.Solve:
+	case ir.MatMul, ir.Solve, ir.Call:
 		return []*ir.Matrix{&s.Out, &s.A, &s.B}
 	}
 	return []*ir.Matrix{&s.Out, &s.A}
@@ -41,6 +41,8 @@ func (f *function) matrix(i int, s *ir.Step) error {
 		o.cholesky()
 	case ir.Solve:
 		o.solve()
+	case ir.Call:
+		f.line("kelvin_foreign(&%s, &%s, &%s);", o.at(s.B, "0", "0"), o.at(s.A, "0", "0"), o.at(s.Out, "0", "0"))
 	case ir.Scan:
 		start, op := "0.0", "+="
 		if s.Product {

@@ -179,6 +179,11 @@ func (p *Plan) matrices(s *Step, prologue bool, turns int) error {
 		all = []operand{{s.Out, s.M, s.N, true}, {s.A, k, k, false}, {s.B, s.M, s.N, false}}
 	case Scan:
 		all = []operand{{s.Out, 1, s.N, true}, {s.A, 1, s.N, false}}
+	case Call:
+		all = []operand{{s.Out, 1, s.N, true}, {s.A, 1, s.K, false}, {s.B, 1, 2, false}}
+		if s.Out.Col != 1 || s.A.Col != 1 || p.Buffers[s.B.Buf].Kind != Const {
+			return fmt.Errorf("a call with arguments that are not contiguous, or of no constant address")
+		}
 	default:
 		return fmt.Errorf("kind %d", s.Kind)
 	}

@@ -11,6 +11,9 @@ type Machine struct {
 	// say how many of their digits rounding decides.
 	Round func(float64) float64
 
+	// Call runs a function in C, of which it gets the two numbers of its address; needed where the plan has such steps.
+	Call func(address [2]float64, in, out []float64)
+
 	plan *Plan
 	mem  [][]float64
 	turn int // of the Repeat that runs
@@ -125,7 +128,7 @@ func (m *Machine) step(s *Step) error {
 			}
 		}
 		return nil
-	case MatMul, Cholesky, Solve, Scan:
+	case MatMul, Cholesky, Solve, Scan, Call:
 		return each(s.Sizes, func(at []int) error { m.matrices(s, at); return nil })
 	}
 	v := make([]float64, len(s.Body))
@@ -259,6 +262,15 @@ func (m *Machine) matrices(s *Step, at []int) {
 				}
 				*to = sum
 			}
+		}
+	case Call:
+		in, out := make([]float64, s.K), make([]float64, s.N)
+		for k := range in {
+			in[k] = *element(s.A, 0, k)
+		}
+		m.Call([2]float64{*element(s.B, 0, 0), *element(s.B, 0, 1)}, in, out)
+		for k, v := range out {
+			*element(s.Out, 0, k) = v
 		}
 	case Scan:
 		sum := 0.0

@@ -140,6 +140,7 @@ const (
 	Cholesky
 	Solve
 	Scan
+	Call
 	Repeat // Inner, Times times, one turn after the other
 )
 
@@ -156,6 +157,8 @@ type Step struct {
 	// Solve:    A·Out = B, or Out·A = B with Right, for a triangular A; Out and B are [M,N]. Of A the other triangle
 	//           is not read.
 	// Scan:     Out[k] = Σ_{l<=k} A[l] for k < N, or the product where Product is set; the Col strides are used.
+	// Call:     Out[k], k < N, is what a function in C makes of A[l], l < K; both lie contiguous. B is two numbers whose
+	//           bits are the addresses of the function and of what it belongs to, see abi.h.
 	M, N, K            int
 	Out, A, B          Matrix
 	Upper, Unit, Right bool

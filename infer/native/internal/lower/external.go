@@ -17,6 +17,11 @@ func (l *lowering) external(t *Tensor) *image {
 	if size == 0 {
 		refuse("elements of type %v are not understood", t.Type)
 	}
+	for _, f := range l.rec.Foreign {
+		if f.Out.Storage == t.Storage {
+			return &image{typ: t.Type, array: l.foreign(f)}
+		}
+	}
 	img := &image{typ: t.Type, array: array{sizes: []int{s.Bytes / size}}}
 	for k, in := range l.rec.Known {
 		if in.Storage != t.Storage {
@@ -39,6 +44,22 @@ func (l *lowering) external(t *Tensor) *image {
 	}
 	img.array = single(img.array.sizes, ref{v: l.g.constant(decode(s.Data, t.Type)), strides: []int{1}})
 	return img
+}
+
+// foreign is what a function in C makes.
+func (l *lowering) foreign(f Foreign) array {
+	in, out := ir.Iterations(f.In.Sizes), ir.Iterations(f.Out.Sizes)
+	if f.In.Type != Float64 || f.Out.Type != Float64 {
+		refuse("a function in C has arguments of type %v and results of type %v", f.In.Type, f.Out.Type)
+	}
+	a := l.g.value(l.read(&f.In))
+	if a.kind == input && a.elem != ir.F64 {
+		a = l.g.pointwise(copyOf, []int{in}, whole(a, []int{in})).v
+	}
+	sizes := []int{1, out}
+	made := l.step(ir.Step{Kind: ir.Call, M: 1, N: out, K: in}, sizes, whole(a, []int{1, in}),
+		whole(l.g.constant(f.Address[:]), []int{1, 2}))
+	return made.drop(0)
 }
 
 // decode reads elements as numbers.

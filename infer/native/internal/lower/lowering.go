@@ -122,9 +122,12 @@ func (l *lowering) walk(c *Call) {
 	}
 }
 
-// reading allows to read numbers that are the same in every evaluation.
+// reading allows to read numbers that are the same in every evaluation, and those that a function in C gets.
 func (l *lowering) reading(c *Call) {
 	for _, a := range tensors(c.Args) {
+		if slices.ContainsFunc(l.rec.Foreign, func(f Foreign) bool { return f.In.Storage == a.Storage }) {
+			continue
+		}
 		for _, e := range l.read(a).cells {
 			if e.ref.v.kind != constant || e.ref.ix != nil {
 				refuse("it reads a value: what the program does then could depend on the parameters or on the batch")

@@ -10,6 +10,14 @@ type Recording struct {
 	Storages []Storage // by number
 	Known    []Tensor  // the point, then the batch
 	Outputs  []Tensor  // values, gradients, aux
+	Foreign  []Foreign
+}
+
+// Foreign is a call of a function in C, with one tensor that goes in and one that comes out. No operation writes
+// either of them.
+type Foreign struct {
+	In, Out Tensor
+	Address [2]float64 // whose bits are the addresses of the function, and of what it belongs to
 }
 
 // Call is one operation with those that it made itself.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
+	"github.com/kelvin-ppl/kelvin/internal/foreign"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/record"
@@ -154,6 +155,9 @@ func (s Source) record(x []float64) (*trace, error) {
 			return err
 		}
 		defer r.Stop(nil)
+		foreigners := foreign.Record()
+		defer foreigners.Free()
+		defer foreigners.Stop()
 		values, grads, aux, err := s.Evaluate(point, known[1:])
 		if err != nil {
 			return err
@@ -171,12 +175,26 @@ func (s Source) record(x []float64) (*trace, error) {
 			out.aux = append(out.aux, ir.Slot{Name: a.Name, Elem: ir.F64, Shape: d.Shape})
 		}
 		out.jacobian = len(values) == 2
+		foreigners.Stop()
+		calls := foreigners.Calls()
+		for _, c := range calls {
+			outputs = append(outputs, c.In, c.Out)
+		}
 		words, bytes, err := r.Stop(outputs)
 		if err != nil {
 			return err
 		}
-		out.recording, err = parse(words, bytes)
-		return err
+		if out.recording, err = parse(words, bytes); err != nil {
+			return err
+		}
+		own := len(outputs) - 2*len(calls)
+		for k, c := range calls {
+			at := out.recording.Outputs[own+2*k:]
+			out.recording.Foreign = append(out.recording.Foreign,
+				lower.Foreign{In: at[0], Out: at[1], Address: c.Function.Address()})
+		}
+		out.recording.Outputs = out.recording.Outputs[:own]
+		return nil
 	})
 	return out, err
 }

@@ -128,7 +128,7 @@ func (e *encoder) matrices(s *ir.Step) error {
 		}
 	}
 	all := []*ir.Matrix{&s.Out, &s.A}
-	if s.Kind == ir.MatMul || s.Kind == ir.Solve {
+	if s.Kind == ir.MatMul || s.Kind == ir.Solve || s.Kind == ir.Call {
 		all = append(all, &s.B)
 	}
 	for k, m := range all {
@@ -144,7 +144,8 @@ func (e *encoder) matrices(s *ir.Step) error {
 		p := e.claim(8 * n)
 		step.scratch = C.int64_t(p.off)
 	}
-	op := map[ir.StepKind]int{ir.MatMul: C.S_MATMUL, ir.Cholesky: C.S_CHOLESKY, ir.Solve: C.S_SOLVE, ir.Scan: C.S_SCAN}
+	op := map[ir.StepKind]int{ir.MatMul: C.S_MATMUL, ir.Cholesky: C.S_CHOLESKY, ir.Solve: C.S_SOLVE, ir.Scan: C.S_SCAN,
+		ir.Call: C.S_CALL}
 	e.emit(op[s.Kind]).p = C.int64_t(put(&e.pool, step))
 	return nil
 }

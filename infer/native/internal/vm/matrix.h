@@ -143,3 +143,9 @@ static void scan1(const kvm_step *s, view out, view a, view b, char *const *base
   }
 }
 static void scan(const kvm_step *s, char *const *bases) { repeat(s, bases, scan1); }
+
+static void foreign1(const kvm_step *s, view out, view a, view b, char *const *bases) {
+  (void)s, (void)bases;
+  kelvin_foreign(b.p, a.p, out.p);
+}
+static void foreign(const kvm_step *s, char *const *bases) { repeat(s, bases, foreign1); }

@@ -73,7 +73,7 @@ enum kvm_type { T_F64, T_F32, T_I64, T_U8, T_I32 };
 
 // Operations of the interpreter. From S_UNARY and S_BINARY on in the order of ir.Op.
 enum kvm_op {
-  S_END, S_ARRAY, S_LOOP, S_MATMUL, S_CHOLESKY, S_SOLVE, S_SCAN, S_FILL,
+  S_END, S_ARRAY, S_LOOP, S_MATMUL, S_CHOLESKY, S_SOLVE, S_SCAN, S_CALL, S_FILL,
   S_MOVE, S_LOAD, S_INDEX, S_SCATTER,
   S_FMA, S_FMS, S_FNMA, S_SELECT, S_IF_LT, S_IF_LE, S_IF_EQ, S_IF_NE,
   S_UNARY, S_BINARY = S_UNARY + 33, S_COUNT = S_BINARY + 16

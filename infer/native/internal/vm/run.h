@@ -66,7 +66,7 @@ static void fill(const kvm_fill *f, double *to, double value) {
 static void run(const kvm_instr *in, char **bases) {
 #define LABEL1(f) &&op_##f,
   static const void *const labels[S_COUNT] = {
-      &&end, &&array, &&loop_, &&matmul_, &&cholesky_, &&solve_, &&scan_, &&fill_, &&move, &&load, &&index, &&scatter,
+      &&end, &&array, &&loop_, &&matmul_, &&cholesky_, &&solve_, &&scan_, &&call_, &&fill_, &&move, &&load, &&index, &&scatter,
       &&fma, &&fms, &&fnma, &&select, &&if_lt, &&if_le, &&if_eq, &&if_ne, UNARY(LABEL1) BINARY(LABEL1)};
 #define GO goto *labels[in->op]
 #define NEXT                                                                                                          \
@@ -92,6 +92,9 @@ solve_:
   NEXT;
 scan_:
   scan((const kvm_step *)(bases[B_POOL] + in->p), bases);
+  NEXT;
+call_:
+  foreign((const kvm_step *)(bases[B_POOL] + in->p), bases);
   NEXT;
 fill_:
   fill((const kvm_fill *)(bases[B_POOL] + in->p), (double *)ADDRESS(0), NUMBER_AT(1));

@@ -1,0 +1,52 @@
+// Package thread keeps what an OS thread is doing: which levels of vmap are open, whether its evaluation is recorded,
+// and whether first derivatives alone will be taken of it. Callers hold their goroutine on its thread meanwhile.
+package thread
+
+// #include "thread.h"
+import "C"
+
+import "fmt"
+
+// Level is a level of vmap.
+type Level struct{ Number, Size int64 }
+
+// Push notes that a level of vmap is open.
+func Push(l Level) error {
+	t := C.kelvin_this_thread()
+	if t.levels == C.KELVIN_THREAD_LEVELS {
+		return fmt.Errorf("vmap: more than %d levels are open", t.levels)
+	}
+	t.level[t.levels], t.size[t.levels] = C.long(l.Number), C.long(l.Size)
+	t.levels++
+	return nil
+}
+
+// Pop notes that the innermost level is closed.
+func Pop() { C.kelvin_this_thread().levels-- }
+
+// Levels are those that are open, the innermost one last.
+func Levels() []Level {
+	t := C.kelvin_this_thread()
+	var out []Level
+	for i := range int(t.levels) {
+		out = append(out, Level{int64(t.level[i]), int64(t.size[i])})
+	}
+	return out
+}
+
+// GradientOnly notes that first derivatives alone are taken of what is evaluated until the function that it returns is
+// called.
+func GradientOnly() (done func()) {
+	t := C.kelvin_this_thread()
+	t.gradient_only++
+	return func() { t.gradient_only-- }
+}
+
+// IsGradientOnly says whether no second derivatives will be taken.
+func IsGradientOnly() bool { return C.kelvin_this_thread().gradient_only > 0 }
+
+// Record sets the number of the recording in progress, 0 for none.
+func Record(number int64) { C.kelvin_this_thread().recording = C.long(number) }
+
+// Recording is the number of the recording in progress; 0 for none.
+func Recording() int64 { return int64(C.kelvin_this_thread().recording) }

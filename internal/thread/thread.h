@@ -1,0 +1,15 @@
+#ifndef KELVIN_THREAD_H
+#define KELVIN_THREAD_H
+
+enum { KELVIN_THREAD_LEVELS = 16 };
+
+// What a thread is doing. Each thread has one of its own.
+typedef struct kelvin_thread {
+  long recording;    // the number of the recording in progress; 0 for none
+  int gradient_only; // depth of evaluations of which first derivatives alone are taken
+  int levels;        // of vmap that are open
+  long level[KELVIN_THREAD_LEVELS], size[KELVIN_THREAD_LEVELS];
+} kelvin_thread;
+
+kelvin_thread *kelvin_this_thread(void);
+#endif

@@ -1,0 +1,150 @@
+#include "solve.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ode_evaluate(ode_run *r, double t, const double *y) {
+  r->x[0] = t;
+  memcpy(r->x + 1, y, sizeof(double) * r->p->n);
+  r->evaluations++;
+  r->p->rhs(&r->call);
+}
+
+void ode_slopes(ode_run *r, const double *z, double *d) {
+  const long n = r->p->n, width = 1 + n + r->p->m;
+  memcpy(d, r->f, sizeof(double) * n);
+  for (long q = 0; q < r->p->columns; q++) {
+    const double *s = z + n * (1 + q);
+    double *to = d + n * (1 + q);
+    const long column = r->p->column[q];
+    for (long i = 0; i < n; i++) {
+      const double *row = r->j + width * i;
+      double sum = column > n ? row[column] : 0;
+      for (long k = 0; k < n; k++) sum += row[1 + k] * s[k];
+      to[i] = sum;
+    }
+  }
+}
+
+double ode_norm(const ode_run *r, const double *error, const double *a, const double *b) {
+  const long n = r->p->n;
+  double most = 0;
+  for (long q = 0; q <= r->p->columns; q++) {
+    double sum = 0;
+    for (long i = n * q; i < n * (q + 1); i++) {
+      double size = fmax(fabs(a[i]), fabs(b[i]));
+      if (q > 0) size = fmax(size, r->largest[i - n]); // a derivative that goes through 0 has its size still
+      double e = error[i] / (r->p->atol + r->p->rtol * size);
+      sum += e * e;
+    }
+    double norm = sqrt(sum / n);
+    if (!(norm <= most)) most = norm; // NaN stays
+    if (isnan(norm)) return norm;
+  }
+  return most;
+}
+
+void ode_accept(ode_run *r, const double *z) {
+  for (long i = r->p->n; i < r->size; i++) r->largest[i - r->p->n] = fmax(r->largest[i - r->p->n], fabs(z[i]));
+  r->taken++;
+}
+
+void ode_write(ode_run *r, const double *z) {
+  const long n = r->p->n, columns = r->p->columns;
+  memcpy(r->out + n * r->written, z, sizeof(double) * n);
+  double *to = r->out + n * r->p->times + n * columns * r->written;
+  for (long i = 0; i < n; i++)
+    for (long q = 0; q < columns; q++) to[columns * i + q] = z[n * (1 + q) + i];
+  r->written++;
+}
+
+double ode_first_step(ode_run *r, double t, double end, const double *z, const double *d, double *scratch, int order) {
+  const kelvin_ode *p = r->p;
+  double limit = p->longest > 0 ? fmin(p->longest, end - t) : end - t;
+  if (p->first > 0) return fmin(p->first, limit);
+  double size = 0, slope = 0, bend = 0;
+  for (long i = 0; i < p->n; i++) {
+    double scale = p->atol + p->rtol * fabs(z[i]);
+    size += z[i] / scale * (z[i] / scale);
+    slope += d[i] / scale * (d[i] / scale);
+  }
+  double h = size < 1e-10 || slope < 1e-10 ? 1e-6 : 0.01 * sqrt(size / slope);
+  h = fmin(h, limit);
+  for (long i = 0; i < p->n; i++) scratch[i] = z[i] + h * d[i];
+  ode_evaluate(r, t + h, scratch);
+  for (long i = 0; i < p->n; i++) {
+    double scale = p->atol + p->rtol * fabs(z[i]);
+    double e = (r->f[i] - d[i]) / scale;
+    bend += e * e;
+  }
+  double steepest = fmax(sqrt(bend) / h, sqrt(slope));
+  double other = steepest <= 1e-15 ? fmax(1e-6, h * 1e-3) : pow(0.01 / steepest, 1.0 / order);
+  h = fmin(fmin(100 * h, other), limit);
+  return h > 0 ? h : limit; // NaN too
+}
+
+// begin makes the state vector at the start.
+static void begin(ode_run *r, const double *y0, double *z) {
+  const long n = r->p->n;
+  memcpy(z, y0, sizeof(double) * n);
+  memset(z + n, 0, sizeof(double) * (r->size - n));
+  ode_evaluate(r, r->start, z);
+  for (long q = 0; q < r->p->columns; q++) {
+    long column = r->p->column[q];
+    double *s = z + n * (1 + q);
+    if (column == 0)
+      for (long i = 0; i < n; i++) s[i] = -r->f[i]; // a later start is as far behind
+    else if (column <= n)
+      s[column - 1] = 1;
+  }
+  for (long i = n; i < r->size; i++) r->largest[i - n] = fabs(z[i]);
+}
+
+static int solve(kelvin_ode *p, const double *in, double *out, long outs) {
+  ode_run r = {.p = p, .size = p->n * (1 + p->columns), .times = in, .start = in[p->times], .out = out};
+  double before = r.start;
+  for (long k = 0; k < p->times; k++) {
+    if (!(in[k] >= before && in[k] < INFINITY)) return ODE_TIMES;
+    before = in[k];
+  }
+  const long n = p->n, width = 1 + n + p->m;
+  long vectors = p->method == ODE_SDIRK4 ? ODE_SDIRK4_VECTORS : ODE_DOPRI5_VECTORS;
+  long numbers = 2 * width + n + n * width + (2 + vectors) * r.size + 2 * n * n + 8 * n;
+  char *memory = NULL;
+  long work = (p->work + 63) / 64 * 64;
+  if (posix_memalign((void **)&memory, 64, work + sizeof(double) * numbers)) return ODE_MEMORY;
+  double *at = (double *)(memory + work);
+  r.x = at, at += width;
+  r.grad = at, at += width;
+  r.f = at, at += n;
+  r.j = at, at += n * width;
+  r.largest = at, at += r.size;
+  double *z = at;
+  at += r.size;
+  r.aux[0] = r.f, r.aux[1] = r.j;
+  r.call = *p->call;
+  r.call.x = r.x, r.call.weight = 0, r.call.value = &r.value, r.call.grad = r.grad, r.call.aux = r.aux;
+  r.call.work = memory;
+  r.theta = in + p->times + 1 + n;
+  memcpy(r.x + 1 + n, r.theta, sizeof(double) * p->m);
+  begin(&r, in + p->times + 1, z);
+  while (r.written < p->times && r.times[r.written] <= r.start) ode_write(&r, z);
+  int end = ODE_DONE;
+  if (r.written < p->times) end = p->method == ODE_SDIRK4 ? ode_sdirk4(&r, z, at) : ode_dopri5(&r, z, at);
+  for (long i = 0; end == ODE_DONE && i < outs; i++)
+    if (!isfinite(out[i])) end = ODE_BLOWUP;
+  atomic_fetch_add_explicit(&p->steps, r.taken, memory_order_relaxed);
+  atomic_fetch_add_explicit(&p->rejected, r.refused, memory_order_relaxed);
+  atomic_fetch_add_explicit(&p->evaluations, r.evaluations, memory_order_relaxed);
+  free(memory);
+  return end;
+}
+
+void kelvin_ode_solve(const void *self, const double *in, double *out) {
+  kelvin_ode *p = (kelvin_ode *)self; // whose counters alone change
+  long outs = p->times * p->n * (1 + p->columns);
+  int end = solve(p, in, out, outs);
+  atomic_fetch_add_explicit(&p->solutions, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&p->ends[end], 1, memory_order_relaxed);
+  for (long i = 0; end != ODE_DONE && i < outs; i++) out[i] = NAN;
+}

@@ -1,0 +1,163 @@
+package ode
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/ode/internal/solve"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Outputs of the compiled right-hand side, in the order of their names.
+const (
+	outputF = "f"
+	outputJ = "jacobian"
+)
+
+// build records and compiles the right-hand side, and makes a solver with it.
+func (a *arguments) build() (*solve.Solver, error) {
+	if err := a.system.check(); err != nil {
+		return nil, err
+	}
+	n, m := a.sizes()
+	rhs, err := a.compile(n, m)
+	if err != nil {
+		return nil, err
+	}
+	o := a.system.o
+	return solve.New(solve.Problem{Rhs: rhs, States: n, Params: m, Times: a.times, Columns: a.columns, RTol: o.RTol,
+		ATol: o.ATol, First: o.FirstStep, Longest: o.MaxStep, Most: o.MaxSteps, Implicit: o.Method == SDIRK})
+}
+
+// compile makes native code of the right-hand side and its derivatives in (t, y, θ).
+func (a *arguments) compile(n, m int) (*native.Func, error) {
+	dim := 1 + n + m
+	source := native.Source{Dim: dim, Evaluate: func(x *ts.Tensor, _ map[string]*ts.Tensor) (values, grads []*ts.Tensor,
+		aux map[string]*ts.Tensor, err error) {
+		f, j, err := a.evaluate(x, n, dim)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		// A plan has a value and a gradient; the outputs are what counts here.
+		value, err := torch.Scalar(0)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		grad, err := torch.FromSlice(make([]float64, dim))
+		return []*ts.Tensor{value}, []*ts.Tensor{grad}, map[string]*ts.Tensor{outputF: f, outputJ: j}, err
+	}}
+	// Nothing is known of the numbers to come; the recording does not depend on them.
+	points := make([][]float64, 2)
+	for k := range points {
+		for i := range dim {
+			points[k] = append(points[k], 0.7+0.3*math.Cos(2.4*float64(i)+float64(k)))
+		}
+	}
+	f, report, err := native.Compile(source, points, native.Options{})
+	if err == nil && f == nil {
+		// What the environment says of models is not of right-hand sides, which are nothing else than compiled.
+		f, report, err = native.Compile(source, points, native.Options{Tier: native.VM})
+	}
+	switch {
+	case errors.Is(err, native.ErrNative):
+		return nil, mistake("the right-hand side cannot be compiled: %s", report.Reason)
+	case err != nil:
+		return nil, err
+	}
+	return f, a.compare(f, n, points)
+}
+
+// evaluate is the right-hand side with its derivatives, [n] and [n, 1 + n + m].
+func (a *arguments) evaluate(x *ts.Tensor, n, dim int) (f, j *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		leaf, err := torch.Leaf(x)
+		if err != nil {
+			return err
+		}
+		t, y, params := a.split(leaf)
+		out := a.system.f(t, y, params)
+		if have := out.Shape(); !slices.Equal(have, []int64{int64(n)}) {
+			return mistake("the right-hand side returned shape %v for a state of shape [%d]: it must return the derivative "+
+				"of each number of the state", have, n)
+		}
+		f = out.T()
+		d, err := f.KelvinDescribe()
+		if err != nil {
+			return err
+		}
+		var rows []*ts.Tensor
+		for i := range n {
+			row := torch.Must(torch.FromSlice(make([]float64, dim)))
+			if d.RequiresGrad {
+				grads, err := torch.Grad([]*ts.Tensor{f.MustSelect(0, int64(i), false)}, []*ts.Tensor{leaf},
+					&torch.GradOptions{KeepGraph: true, AllowUnused: true})
+				if err != nil {
+					return err
+				}
+				row = grads[0]
+			}
+			rows = append(rows, row)
+		}
+		if f, err = f.Detach(false); err != nil {
+			return err
+		}
+		j, err = ts.Stack(rows, 0)
+		scope.Keep(f, j)
+		return err
+	})
+	if err != nil {
+		var own *Error
+		if errors.As(err, &own) {
+			return nil, nil, own
+		}
+		return nil, nil, fmt.Errorf("ode: the right-hand side: %w", err)
+	}
+	return f, j, nil
+}
+
+// compare compares compiled code with tensors.
+func (a *arguments) compare(f *native.Func, n int, points [][]float64) error {
+	dim := len(points[0])
+	for _, x := range points {
+		have := [][]float64{make([]float64, n), make([]float64, n*dim)}
+		if err := f.Rows(x, 1, make([]float64, 1), make([]float64, dim), have); err != nil {
+			return err
+		}
+		err := torch.Do(func(*torch.Scope) error {
+			t, err := torch.FromSlice(x)
+			if err != nil {
+				return err
+			}
+			slopes, j, err := a.evaluate(t, n, dim)
+			if err != nil {
+				return err
+			}
+			for k, tensor := range []*ts.Tensor{slopes, j} {
+				want, err := torch.ToSlice[float64](tensor)
+				if err != nil {
+					return err
+				}
+				largest := 1.0
+				for _, v := range want {
+					if v-v == 0 {
+						largest = max(largest, math.Abs(v))
+					}
+				}
+				for i, v := range want {
+					if h := have[k][i]; v-v == 0 && !(math.Abs(h-v) <= 1e-10*largest) {
+						return mistake("the compiled right-hand side gives %v where tensors give %v", h, v)
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

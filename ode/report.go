@@ -1,0 +1,57 @@
+package ode
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/ode/internal/solve"
+)
+
+// Report is what became of the solutions of a system so far, in this process.
+type Report struct {
+	Solutions   int64 // all
+	Steps       int64 // that were taken
+	Rejected    int64 // that were tried and not taken
+	Evaluations int64 // of the right-hand side with its derivatives
+
+	BlowUps int64 // solutions that are NaN: they left the finite numbers, or their steps became too short
+	Limit   int64 // solutions that are NaN: they needed more than Options.MaxSteps steps
+	Stiff   int64 // those of Limit whose steps were short for stability and not for accuracy: the system is stiff there
+	Times   int64 // solutions that are NaN: they start after the first time
+}
+
+// Report counts the solutions of a system.
+func (s *System) Report() Report {
+	var c solve.Counts
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range s.order {
+		if one := s.solvers[key]; one.Solver != nil {
+			c.Add(one.Solver)
+		}
+	}
+	return Report{Solutions: c.Solutions, Steps: c.Steps, Rejected: c.Rejected, Evaluations: c.Evaluations,
+		BlowUps: c.Ends[solve.BlowUp] + c.Ends[solve.Memory], Limit: c.Ends[solve.Steps] + c.Ends[solve.Stiff],
+		Stiff: c.Ends[solve.Stiff], Times: c.Ends[solve.Times]}
+}
+
+// String says what became of the solutions, and what to do.
+func (r Report) String() string {
+	var b strings.Builder
+	per := func(n int64) float64 { return float64(n) / float64(max(r.Solutions, 1)) }
+	fmt.Fprintf(&b, "%d solutions, each of %.4g steps and %.4g evaluations of the right-hand side", r.Solutions,
+		per(r.Steps), per(r.Evaluations))
+	if r.BlowUps > 0 {
+		fmt.Fprintf(&b, "; %d blew up", r.BlowUps)
+	}
+	if other := r.Limit - r.Stiff; other > 0 {
+		fmt.Fprintf(&b, "; %d needed too many steps: raise Options.MaxSteps, or the tolerances", other)
+	}
+	if r.Stiff > 0 {
+		fmt.Fprintf(&b, "; %d are stiff and needed too many steps: use ode.Options{Method: ode.SDIRK}", r.Stiff)
+	}
+	if r.Times > 0 {
+		fmt.Fprintf(&b, "; %d start after the first time", r.Times)
+	}
+	return b.String()
+}
