@@ -100,7 +100,8 @@ func growthBatch() infer.Batch {
 	return infer.Batch{"t": torch.Must(torch.FromSlice(t)), "y": torch.Must(torch.FromSlice(y))}
 }
 
-// Compiled functions give the numbers of eager evaluation: the same solver runs in both, and the rest differs by rounding.
+// Compiled functions give the numbers of eager evaluation: the same solver runs in both, and the rest differs by
+// rounding.
 func TestCompiled(t *testing.T) {
 	for name, method := range methods {
 		for _, tier := range []native.Tier{native.C, native.VM} {

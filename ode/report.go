@@ -23,6 +23,9 @@ type Report struct {
 // Report counts the solutions of a system.
 func (s *System) Report() Report {
 	var c solve.Counts
+	if s == nil {
+		return Report{}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range s.order {

@@ -122,6 +122,9 @@ func (a *arguments) solver() *solver {
 	s := a.system
 	key := fmt.Sprint(a.shapes, a.columns)
 	s.mu.Lock()
+	if s.solvers == nil {
+		s.solvers = map[string]*solver{}
+	}
 	one, ok := s.solvers[key]
 	if !ok {
 		one = &solver{}

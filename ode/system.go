@@ -30,7 +30,7 @@ const (
 
 // Options of a [System]. The zero value is the default.
 type Options struct {
-	Method Method
+	Method Method // default DormandPrince
 	// RTol and ATol bound the error that a step may make in each number y, ATol + RTol |y|, as a root of the mean square
 	// over the states, and likewise in the derivatives in each number. Defaults are 1e-6 and 1e-8.
 	RTol, ATol float64
@@ -58,7 +58,7 @@ type solver struct {
 
 // New makes a system. A bad option is an error of the first [Solve].
 func New(f Func, o Options) *System {
-	s := &System{f: f, o: o, solvers: map[string]*solver{}}
+	s := &System{f: f, o: o}
 	if s.o.RTol == 0 {
 		s.o.RTol = 1e-6
 	}
@@ -72,8 +72,11 @@ func New(f Func, o Options) *System {
 }
 
 // Error is a mistake in the use of this package.
-type Error struct{ Message string }
+type Error struct {
+	Message string // what is wrong, and what would be right
+}
 
+// Error is the message with the name of the package.
 func (e *Error) Error() string { return "ode: " + e.Message }
 
 // RecoverAsError makes the panic of [Solve] an error of the function that runs the model.

@@ -46,7 +46,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/models/nn/safetensors"
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
+	"github.com/kelvin-ppl/kelvin/models/odes"
 	"github.com/kelvin-ppl/kelvin/models/shrinkage"
+	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -627,6 +629,7 @@ var rows = []row{
 	{"(*native.Func).Rows", (*native.Func).Rows},
 	{"(*native.Func).Set", (*native.Func).Set},
 	{"(*native.Func).Tensors", (*native.Func).Tensors},
+	{"(*native.Func).Work", (*native.Func).Work},
 	{"native.Compile", native.Compile},
 	{"native.Register", native.Register},
 	{"native.Report.String", native.Report.String},
@@ -873,6 +876,16 @@ var rows = []row{
 	{"weights.Save", weights.Save},
 	{"shrinkage.GlobalScale", shrinkage.GlobalScale},
 	{"shrinkage.Horseshoe.Sample", shrinkage.Horseshoe.Sample},
+	{"odes.Absorption.Build", odes.Absorption.Build},
+	{"odes.Influenza", odes.Influenza},
+	{"odes.SIR.Build", odes.SIR.Build},
+	{"odes.Theophylline", odes.Theophylline},
+	{"(*ode.Error).Error", (*ode.Error).Error},
+	{"(*ode.Error).RecoverAsError", (*ode.Error).RecoverAsError},
+	{"(*ode.System).Report", (*ode.System).Report},
+	{"ode.New", ode.New},
+	{"ode.Report.String", ode.Report.String},
+	{"ode.Solve", ode.Solve},
 	{"(*ppl.Ctx).Data", (*ppl.Ctx).Data},
 	{"(*ppl.Ctx).Density", (*ppl.Ctx).Density},
 	{"(*ppl.Ctx).Deterministic", (*ppl.Ctx).Deterministic},

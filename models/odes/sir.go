@@ -14,7 +14,8 @@ import (
 // SIR is an epidemic among N people who are susceptible, infected or recovered (Kermack and McKendrick 1927), seen
 // through counts of the infected:
 //
-//	dS/dt = −beta S I/N,  dI/dt = beta S I/N − gamma I,  dR/dt = gamma I,  S(0) = N − Infected, I(0) = Infected, R(0) = 0
+//	dS/dt = −beta S I/N,  dI/dt = beta S I/N − gamma I,  dR/dt = gamma I
+//	S(0) = N − Infected, I(0) = Infected, R(0) = 0
 //	beta ~ N(2, 1) and gamma ~ N(0.4, 0.5²), both cut at 0, phi_inv ~ Exponential(5)
 //	cases_t ~ NegativeBinomial of mean I(t) and variance I(t) + phi_inv I(t)²
 //
@@ -39,7 +40,8 @@ func sir(_, y torch.Tensor, p []torch.Tensor) torch.Tensor {
 func (c SIR) Build() (models.Model, error) {
 	f := &fields{config: "odes.SIR"}
 	f.times(c.Times)
-	f.numbers("Cases", c.Cases, len(c.Times), func(x float64) bool { return x >= 0 && x == math.Trunc(x) }, "whole, not negative")
+	counts := func(x float64) bool { return x >= 0 && x == math.Trunc(x) && !math.IsInf(x, 0) }
+	f.numbers("Cases", c.Cases, len(c.Times), counts, "whole, not negative")
 	if !(c.Population > 0) || math.IsInf(c.Population, 0) {
 		f.fail("Population", c.Population, "it must be finite and greater than 0")
 	}

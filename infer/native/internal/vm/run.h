@@ -66,8 +66,8 @@ static void fill(const kvm_fill *f, double *to, double value) {
 static void run(const kvm_instr *in, char **bases) {
 #define LABEL1(f) &&op_##f,
   static const void *const labels[S_COUNT] = {
-      &&end, &&array, &&loop_, &&matmul_, &&cholesky_, &&solve_, &&scan_, &&call_, &&fill_, &&move, &&load, &&index, &&scatter,
-      &&fma, &&fms, &&fnma, &&select, &&if_lt, &&if_le, &&if_eq, &&if_ne, UNARY(LABEL1) BINARY(LABEL1)};
+      &&end, &&array, &&loop_, &&matmul_, &&cholesky_, &&solve_, &&scan_, &&call_, &&fill_, &&move, &&load, &&index,
+      &&scatter, &&fma, &&fms, &&fnma, &&select, &&if_lt, &&if_le, &&if_eq, &&if_ne, UNARY(LABEL1) BINARY(LABEL1)};
 #define GO goto *labels[in->op]
 #define NEXT                                                                                                          \
   do {                                                                                                                \
