@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The course of a drug after one dose is known (Bateman 1910): A(t) = D ka (e^{−ke t} − e^{−ka t})/(ka − ke). A model
-// that has it written out has the log density and gradient of the equation's, as closely as its tolerance of 1e-6 tells.
+// The course of a drug after one dose is known (Bateman 1910): A(t) = D ka (e^{−ke t} − e^{−ka t})/(ka − ke). A
+// model that has it written out has the log density and gradient of the equation's, as closely as its tolerance of
+// 1e-6 tells.
 func TestBateman(t *testing.T) {
 	m, err := odes.Theophylline()
 	require.NoError(t, err)
@@ -59,8 +60,9 @@ func TestBateman(t *testing.T) {
 }
 
 // Grinsztajn and others (2021) publish the posterior of this model and these data by Stan: beta 1.73 (standard
-// deviation 0.05), gamma 0.54 (0.05), phi_inv 0.14 (0.07), to two digits. Our means are within a fifth of a standard deviation of
-// them, which is four Monte-Carlo errors of 400 effective draws, and half a unit of their last digit.
+// deviation 0.05), gamma 0.54 (0.05), phi_inv 0.14 (0.07), to two digits. Our means are within a fifth of a
+// standard deviation of them, which is four Monte-Carlo errors of 400 effective draws, and half a unit of their
+// last digit.
 func TestInfluenza(t *testing.T) {
 	m, err := odes.Influenza()
 	require.NoError(t, err)
