@@ -152,6 +152,18 @@ func (c *compiler) at(shape []int64) *ts.Tensor {
 	return torch.Must(torch.Leaf(torch.Must(torch.FromSlice(x, append([]int64{}, shape...)...))))
 }
 
+// large says whether a shape has more than 2^31 elements, as no kernel takes.
+func large(shape []int64) bool {
+	n := int64(1)
+	for _, s := range shape {
+		if s > 0 && n > (1<<31)/s {
+			return true
+		}
+		n *= s
+	}
+	return false
+}
+
 func count(shape []int64) int64 {
 	n := int64(1)
 	for _, s := range shape {
@@ -227,6 +239,9 @@ func (c *compiler) Process(s *Site) {
 		l.start = torch.Must(torch.ToSlice[float64](b.Inverse(torch.Of(s.Init)).T()))
 		s.Value = s.Init
 		return
+	}
+	if large(l.free) {
+		s.fail("it has %v numbers to infer: there may be at most 2^31", l.free)
 	}
 	s.Value = b.Forward(torch.Of(c.at(l.free))).T()
 }

@@ -35,6 +35,10 @@ func TestCompileRefuses(t *testing.T) {
 			at = line()
 			c.Observe("y", dist.Normal(0, s), c.Data("y"))
 		}, []string{`site "y"`, "scale is -", "greater than 0", "sign is free", "dist.HalfNormal", "Exp"}},
+		"more numbers than memory": {func(c *ppl.Ctx) {
+			at = line()
+			c.Sample("a", dist.Normal(0, 1).Expand(1<<20, 1<<20))
+		}, []string{`site "a"`, "[1048576 1048576] numbers to infer", "at most 2^31"}},
 		"a branch": {func(c *ppl.Ctx) {
 			a := c.Sample("a", dist.Normal(0, 1))
 			at = line()

@@ -21,8 +21,12 @@ func For(s support.Support) (Bijector, error) {
 func single(s support.Support) (b Bijector, err error) {
 	defer func() {
 		// Ends that are wrong make the constructors panic; here they are an error of the support.
-		if e, ok := recover().(*Error); ok {
-			b, err = nil, fmt.Errorf("bijector.For: the support is %s: %w", s, e)
+		switch r := recover().(type) {
+		case nil:
+		case *Error:
+			b, err = nil, fmt.Errorf("bijector.For: the support is %s: %w", s, r)
+		default:
+			panic(r)
 		}
 	}()
 	switch s.Kind {

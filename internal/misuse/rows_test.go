@@ -875,7 +875,10 @@ var rows = []row{
 	{"weights.Load", weights.Load},
 	{"weights.Save", weights.Save},
 	{"shrinkage.GlobalScale", shrinkage.GlobalScale},
-	{"shrinkage.Horseshoe.Sample", shrinkage.Horseshoe.Sample},
+	{"shrinkage.Horseshoe.Sample", func(h shrinkage.Horseshoe, name string, n int) error {
+		_, err := ppl.Compile(func(c *ppl.Ctx) { h.Sample(c, name, n) }, nil)
+		return err
+	}},
 	{"odes.Absorption.Build", odes.Absorption.Build},
 	{"odes.Influenza", odes.Influenza},
 	{"odes.SIR.Build", odes.SIR.Build},

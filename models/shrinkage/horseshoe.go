@@ -37,7 +37,16 @@ type Horseshoe struct {
 //	relevant/(features − relevant) · sigma/√n
 //
 // For a logistic regression sigma is about 2. relevant is greater than 0 and less than features.
-func GlobalScale(relevant float64, features int, sigma any, n int) (torch.Tensor, error) {
+func GlobalScale(relevant float64, features int, sigma any, n int) (scale torch.Tensor, err error) {
+	defer func() { // a sigma that is no operand is a panic inside a model
+		switch r := recover().(type) {
+		case nil:
+		case torch.Recoverable:
+			scale, err = torch.Tensor{}, fmt.Errorf("shrinkage.GlobalScale: sigma: %w", r)
+		default:
+			panic(r)
+		}
+	}()
 	switch {
 	case !(relevant > 0 && relevant < float64(features)):
 		return torch.Tensor{}, fmt.Errorf("shrinkage.GlobalScale: relevant is %v: it must be greater than 0 and less than "+

@@ -59,20 +59,26 @@ func weights(i int, name string, sd float64, shape ...int64) weight {
 	return weight{name: fmt.Sprintf("guide.layer%d.%s", i, name), start: tensor(v, shape...)}
 }
 
-// positive puts a default in the place of a number that is 0, and refuses those below.
-func positive(who, field string, v *int, def int) error {
+// positive puts a default in the place of a number that is 0, and refuses those below, and above the most.
+func positive(who, field string, v *int, def, most int) error {
 	if *v == 0 {
 		*v = def
 	}
-	if *v < 1 {
+	if *v < 1 || *v > most {
 		return &infer.FieldError{Type: who, Field: field, Value: *v,
-			Allowed: fmt.Sprintf("it must be at least 1, or 0 for the default of %d", def)}
+			Allowed: fmt.Sprintf("it must be from 1 to %d, or 0 for the default of %d", most, def)}
 	}
 	return nil
 }
 
-// hiddenUnits is the default width of the networks in the layers of a flow of d numbers.
-func hiddenUnits(d int) int { return max(32, 2*d) }
+// A flow has at most so many layers, and all its weights of one kind together so many numbers: 2 GB.
+const mostLayers, mostWeights = 1000, 1 << 28
+
+// units checks the width of the networks of some layers, of which a unit has so many weights, and puts the default for
+// variables of dim numbers in the place of 0.
+func units(who string, hidden *int, dim, layers, weights int) error {
+	return positive(who, "Hidden", hidden, max(32, 2*dim), max(1, mostWeights/layers/max(1, weights)))
+}
 
 // reversed is a vector in the opposite order.
 func reversed(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustFlip([]int64{0}, false)) }

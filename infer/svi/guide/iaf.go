@@ -30,14 +30,14 @@ func (g IAF) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := positive(who, "Layers", &g.Layers, 2); err != nil {
+	if err := positive(who, "Layers", &g.Layers, 2, mostLayers); err != nil {
 		return nil, err
 	}
 	l, err := find(who, model, batch, g.Start)
 	if err != nil {
 		return nil, err
 	}
-	if err := positive(who, "Hidden", &g.Hidden, hiddenUnits(l.dim)); err != nil {
+	if err := units(who, &g.Hidden, l.dim, g.Layers, l.dim); err != nil {
 		return nil, err
 	}
 	layers := make([]layer, g.Layers)

@@ -17,19 +17,15 @@ import (
 // L-BFGS finds, with the inverse of minus the Hessian there as its covariance. Without updates (Warmup: infer.None) its
 // draws are those of the approximation. The model may have no Param.
 type Laplace struct {
-	Iterations int        // of L-BFGS at most; 0 means 1000
+	Iterations int        // of L-BFGS, at most 100,000; 0 means 1000
 	Start      ppl.Values // where the climb begins; variables not named begin at 0 of unconstrained space
 }
 
 // Build climbs to the mode of a model on a batch. A Hessian there that is not negative definite is an error.
 func (g Laplace) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	const who = "guide.Laplace"
-	if g.Iterations == 0 {
-		g.Iterations = 1000
-	}
-	if g.Iterations < 1 {
-		return nil, &infer.FieldError{Type: who, Field: "Iterations", Value: g.Iterations,
-			Allowed: "it must be at least 1, or 0 for 1000"}
+	if err := positive(who, "Iterations", &g.Iterations, 1000, 100_000); err != nil {
+		return nil, err
 	}
 	l, err := find(who, model, batch, g.Start)
 	if err != nil {

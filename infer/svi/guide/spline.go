@@ -36,20 +36,17 @@ func (g Spline) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 		return nil, &infer.FieldError{Type: who, Field: "Bound", Value: g.Bound,
 			Allowed: "it must be finite and greater than 0, or 0 for the default of 4"}
 	}
-	if err := positive(who, "Layers", &g.Layers, 4); err != nil {
+	if err := positive(who, "Layers", &g.Layers, 4, mostLayers); err != nil {
 		return nil, err
 	}
-	if err := positive(who, "Bins", &g.Bins, 8); err != nil {
+	if err := positive(who, "Bins", &g.Bins, 8, mostBins); err != nil {
 		return nil, err
-	}
-	if g.Bins > mostBins {
-		return nil, &infer.FieldError{Type: who, Field: "Bins", Value: g.Bins, Allowed: "it must be at most 256"}
 	}
 	l, err := find(who, model, batch, g.Start)
 	if err != nil {
 		return nil, err
 	}
-	if err := positive(who, "Hidden", &g.Hidden, hiddenUnits(l.dim)); err != nil {
+	if err := units(who, &g.Hidden, l.dim, g.Layers, l.dim*(3*g.Bins+1)); err != nil {
 		return nil, err
 	}
 	layers := make([]layer, g.Layers)
