@@ -2,193 +2,261 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// attempt is one delivery of a task to a worker.
+// errLost ends an attempt whose task another worker has.
+var errLost = errors.New("another worker has the task")
+
+// attempt is one worker's run of one task.
 type attempt struct {
 	*worker
-	desk *desk
-	job  job
-	task int
-	msg  jetstream.Msg
+	task     task
+	bucket   *bucket
+	state    state
+	revision uint64
+	mirror   *mirror
+	cancel   context.CancelCauseFunc
+
+	step, steps, resumed, gradients atomic.Int64
 }
 
-func (a *attempt) key(kind string) string { return fmt.Sprintf("%s.%d", kind, a.task) }
-
-// do runs the task from its last checkpoint on, and writes its result once.
-func (a *attempt) do(ctx context.Context) error {
-	if found, err := a.desk.read(ctx, "job", &a.job); err != nil || !found {
-		return errors.Join(err, ctx.Err())
-	}
-	a.desk.limit = a.job.MaxBytes
-	if found, err := a.desk.read(ctx, a.key("result"), &result{}); err != nil || found {
-		return err
-	}
-	if err := a.job.Identity.differs(a.identity); err != nil {
-		return err
-	}
-	delivery := uint64(1)
-	if meta, err := a.msg.Metadata(); err == nil {
-		delivery = meta.NumDelivered
-	}
-	if delivery > maxDeaths {
-		return a.end(ctx, result{Text: fmt.Sprintf("%d workers died, or were not heard, while they ran it", maxDeaths),
-			Tries: maxDeaths})
-	}
-	model, err := lookUp(a.job.Model)
+// attempt runs a task from where it stands, and writes its result. nil: the task is done, by whomever.
+func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
+	// Building a model, with its data and native code, may take longer than AckWait.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a := &attempt{worker: w, task: t, cancel: cancel}
+	stop, err := a.beat(ctx, msg)
 	if err != nil {
 		return err
 	}
-	method, ok := model.Methods[a.job.Method]
-	if !ok {
-		return fmt.Errorf("the model %q has no method %q in this binary: %w", a.job.Model, a.job.Method, ErrRefused)
-	}
-	var program infer.Program
-	if err := safely(func() (err error) { program, err = a.program(ctx, model); return err }); err != nil {
+	defer stop()
+	k, err := w.prepared(ctx, t)
+	var failed *failure
+	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
-	if err := persist(ctx, func(ctx context.Context) error {
-		_, err := a.desk.keys.PutString(ctx, fmt.Sprintf("start.%d.%d", a.task, delivery), a.name)
-		return err
-	}); err != nil {
+	a.bucket = k.bucket
+	if done, err := a.take(ctx); done || err != nil {
 		return err
 	}
-	var r *infer.Result
-	if err := safely(func() (err error) { r, err = a.run(ctx, model, program, method); return err }); err != nil {
-		return err
+	if failed != nil {
+		return a.fail(ctx, failed.error)
 	}
-	p, err := packDraws(r.Unconstrained)
-	if err != nil {
-		return err
+	if a.state.Crashes > t.Crashes {
+		return a.finish(ctx, outcome{Tries: a.state.Crashes - 1,
+			Error: "workers die over it, without a checkpoint in between: not enough memory?"})
 	}
-	body, err := p.bytes()
-	if err != nil {
-		return err
+	result, err := a.run(ctx, k)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errLost), errors.Is(err, errLost):
+		return errLost
+	case cause != nil:
+		return cause
+	case err != nil:
+		return a.fail(ctx, err)
 	}
-	res := result{Object: a.key("draws") + "." + strings.ToLower(rand.Text()), CPU: a.identity.CPU, Steps: r.Updates}
-	if err := a.desk.put(ctx, res.Object, body); err != nil {
-		return err
+	o := outcome{Tries: len(a.state.Errors) + 1}
+	if m := t.Want.machineDiffers(k.identity, false); m != nil {
+		o.Differs = m.What
 	}
-	return a.end(ctx, res)
-}
-
-// end writes the result, unless another worker has.
-func (a *attempt) end(ctx context.Context, res result) error {
-	first, err := a.desk.once(ctx, a.key("result"), res)
-	if err == nil && !first && res.Object != "" {
-		// It may be this attempt's own, where the server's answer was lost.
-		var kept result
-		if found, err := a.desk.read(ctx, a.key("result"), &kept); err == nil && found && kept.Object != res.Object {
-			_ = a.desk.objects.Delete(ctx, res.Object)
+	if d := result.Unconstrained; d != nil {
+		o.Object = a.object("result")
+		o.Stats, o.Attrs, o.Notes = d.Stats(), d.Attrs(), d.Notes()
+		for c := range d.Chains() {
+			o.Lengths = append(o.Lengths, d.Len(c))
+		}
+		rows, err := packRows(d)
+		if err != nil {
+			return err
+		}
+		if err := a.bucket.put(ctx, o.Object, rows); err != nil {
+			if errors.Is(err, errLimit) {
+				return a.fail(ctx, err)
+			}
+			return err
 		}
 	}
-	return err
+	return a.finish(ctx, o)
 }
 
-// failed counts an error of the task, and says whether it was the last try: then the error is the result.
-func (a *attempt) failed(ctx context.Context, cause error) bool {
-	var tries int
-	if _, err := a.desk.read(ctx, a.key("tries"), &tries); err != nil {
-		return false
+// take says on the server that this worker has the task now. It is false where the result is there already.
+func (a *attempt) take(ctx context.Context) (done bool, err error) {
+	b := a.bucket
+	err = again(ctx, func(ctx context.Context) error {
+		_, err := b.keys.Get(ctx, a.task.key())
+		return err
+	})
+	if !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return err == nil, err
 	}
-	if tries++; tries < maxTries {
-		_ = a.desk.write(ctx, a.key("tries"), tries)
-		return false
-	}
-	return a.end(ctx, result{Text: cause.Error(), Tries: tries}) == nil
-}
-
-// program makes the program of the job, once for each model and data.
-func (a *attempt) program(ctx context.Context, model Model) (infer.Program, error) {
-	key := a.job.Model + " " + a.job.Data
-	if p, ok := a.programs[key]; ok {
-		return p, nil
-	}
-	body, err := a.desk.get(ctx, "data")
-	if err != nil {
-		return nil, err
-	}
-	p, err := unpack(body)
-	if err != nil {
-		return nil, err
-	}
-	data, err := p.batch()
-	if err != nil {
-		return nil, err
-	}
-	program, err := model.Program(data)
-	if err != nil {
-		return nil, err
-	}
-	have, err := hash(program.Batch())
-	if err != nil {
-		return nil, err
-	}
-	if have != a.job.Data {
-		return nil, differ("data hash", a.job.Data, have)
-	}
-	if l := program.Layout().String(); l != a.job.Layout {
-		return nil, differ("layout", a.job.Layout, l)
-	}
-	a.programs[key] = program
-	return program, nil
-}
-
-// run runs the chains of the task. They start where they do in a local run of all chains.
-func (a *attempt) run(ctx context.Context, model Model, program infer.Program, method infer.Method) (*infer.Result,
-	error) {
-	o := a.job.options(a.task)
-	from, size := a.job.part(a.task)
-	start, err := program.Start(program.Batch(), a.job.Chains, a.job.Seed)
-	if err != nil {
-		return nil, err
-	}
-	if start.Batched() {
-		if start.Flat, err = start.Flat.Narrow(0, int64(from), int64(size), false); err != nil {
-			return nil, err
+	err = again(ctx, func(ctx context.Context) error {
+		entry, err := b.keys.Get(ctx, a.task.stateKey())
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			return nil
 		}
-	}
-	o.Start = start
-	if model.Batches != nil {
-		if o.Batches, err = model.Batches(program.Batch(), a.job.Seed); err != nil {
-			return nil, err
+		if err != nil {
+			return err
 		}
-	}
-	transform, err := method.Build(program.Target())
+		a.revision = entry.Revision()
+		return json.Unmarshal(entry.Value(), &a.state)
+	})
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	_, driver := transform.(infer.Driver)
-	if _, ok := transform.(infer.Restorer); !ok && !driver {
-		return infer.Run(ctx, program, method, o) // without checkpoints: a death begins the task again
-	}
-	dir, err := os.MkdirTemp("", "kelvin-task-")
+	a.state.Attempt++
+	a.state.Crashes++
+	a.state.Worker = a.name
+	return false, a.save(ctx)
+}
+
+// save writes the state, if no other worker has since.
+func (a *attempt) save(ctx context.Context) error {
+	text, err := json.Marshal(a.state)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer os.RemoveAll(dir)
-	o.Checkpoint = &infer.Checkpoint{Dir: filepath.Join(dir, "run"), Every: a.job.Every, Resume: true,
-		Model: a.job.Model + " " + a.job.Method}
-	c := &courier{attempt: a, dir: o.Checkpoint.Dir}
-	if err := c.restore(ctx); err != nil {
+	return again(ctx, func(ctx context.Context) error {
+		revision, err := a.bucket.keys.Update(ctx, a.task.stateKey(), text, a.revision)
+		if err == nil {
+			a.revision = revision
+			return nil
+		}
+		var answer *jetstream.APIError
+		if !errors.As(err, &answer) || answer.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence {
+			return err
+		}
+		// Written by another worker, or by this one without an answer.
+		entry, failed := a.bucket.keys.Get(ctx, a.task.stateKey())
+		if failed != nil {
+			return failed
+		}
+		if string(entry.Value()) == string(text) {
+			a.revision = entry.Revision()
+			return nil
+		}
+		a.cancel(errLost)
+		return errors.Join(errLost, nats.ErrConnectionClosed) // which again takes as an answer
+	})
+}
+
+// beat tells the server and the client that the worker lives, until the function that it returns is called. The run's
+// end, on the server, is the end of the attempt.
+func (a *attempt) beat(ctx context.Context, msg jetstream.Msg) (stop func(), err error) {
+	over, err := a.nc.Subscribe(cancelSubject+a.task.Run, func(*nats.Msg) { a.cancel(jetstream.ErrBucketNotFound) })
+	if err != nil {
 		return nil, err
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
-	go func() { defer close(ended); c.follow(ctx, done) }()
-	r, err := infer.Run(ctx, program, method, o)
-	close(done)
-	<-ended
-	if errors.Is(err, infer.ErrCheckpoint) {
-		c.forget(ctx) // it cannot be used: the next try begins anew
+	go func() {
+		defer close(ended)
+		every := min(time.Duration(a.task.AckWait)/4, 200*time.Millisecond)
+		tick := time.NewTicker(max(every, 20*time.Millisecond))
+		defer tick.Stop()
+		acked := time.Now()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if time.Since(acked) >= time.Duration(a.task.AckWait)/4 {
+				acked = time.Now()
+				_ = msg.InProgress()
+			}
+			if a.steps.Load() > 0 {
+				a.progress("progress")
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+		_ = over.Unsubscribe()
+	}, nil
+}
+
+func (a *attempt) progress(kind string) {
+	a.tell(a.task, event{Kind: kind, Attempt: a.state.Attempt, Step: a.step.Load(), Steps: a.steps.Load(),
+		Resumed: a.resumed.Load(), Gradients: a.gradients.Load()})
+}
+
+// run makes the run in a folder of its own, whose checkpoints go to the server.
+func (a *attempt) run(ctx context.Context, k *kept) (*infer.Result, error) {
+	dir, err := os.MkdirTemp("", "kelvin-task-*")
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	defer func() { _ = os.RemoveAll(dir) }()
+	o := a.task.Options.options()
+	raw, err := a.bucket.get(ctx, a.task.Start)
+	if err != nil {
+		return nil, err
+	}
+	if o.Start, err = unpackStart(raw, k.spec.Program.Layout()); err != nil {
+		return nil, err
+	}
+	defer torch.Free(o.Start.Flat)
+	if o.Batches = k.spec.Batches; o.Batches != nil {
+		if err := o.Batches.Seek(a.task.Position); err != nil {
+			return nil, err
+		}
+	}
+	if k.checkpoints {
+		a.mirror = &mirror{attempt: a, ctx: ctx, dir: dir, sizes: map[string]int64{}}
+		if err := a.mirror.restore(); err != nil {
+			return nil, err
+		}
+		o.Checkpoint = &infer.Checkpoint{Dir: dir, Every: a.task.Options.Every, Resume: true,
+			Model: a.task.Options.Model, Saved: a.mirror.save}
+	}
+	o.Observer = infer.ObserverFunc(func(p infer.Progress) {
+		a.step.Store(p.Step)
+		a.resumed.Store(p.Resumed)
+		a.gradients.Store(p.Gradients)
+		a.steps.Store(p.Steps)
+	})
+	return infer.Run(ctx, k.spec.Program, k.spec.Method, o)
+}
+
+// fail counts a try, or reports the task where that was the last.
+func (a *attempt) fail(ctx context.Context, failed error) error {
+	a.state.Errors = append(a.state.Errors, failed.Error())
+	a.state.Crashes = 0
+	if len(a.state.Errors) >= a.task.Tries {
+		return a.finish(ctx, outcome{Tries: len(a.state.Errors), Error: failed.Error()})
+	}
+	return errors.Join(a.save(ctx), failed)
+}
+
+// finish writes the result, once: where there is one, it stays.
+func (a *attempt) finish(ctx context.Context, o outcome) error {
+	o.Worker = a.name
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	err = again(ctx, func(ctx context.Context) error {
+		_, err := a.bucket.keys.Create(ctx, a.task.key(), text)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		err = nil
+	}
+	if err == nil {
+		a.progress("done")
+	}
+	return err
 }

@@ -1,195 +1,239 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"math"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/cluster"
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/kelvin-ppl/kelvin/dist"
 )
 
-// TestMain is the worker, too: a test kills it.
-func TestMain(m *testing.M) {
-	if err := registerAll(); err != nil {
-		panic(err)
-	}
-	if url := os.Getenv("KELVIN_CLUSTER_TEST"); url != "" {
-		if err := Work(context.Background(), url); err != nil {
-			panic(err)
-		}
-		return
-	}
-	os.Exit(m.Run())
+func schools(c *ppl.Ctx) {
+	mu := c.Sample("mu", dist.Normal(0, 5))
+	tau := c.Sample("tau", dist.HalfCauchy(5))
+	c.Plate("schools", 0, func(c *ppl.Ctx) {
+		z := c.Sample("z", dist.Normal(0, 1))
+		theta := c.Deterministic("theta", mu.Add(tau.Mul(z)))
+		c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
+	})
 }
 
-func registerAll() error {
-	for name, m := range map[string]Model{
-		"schools": {Program: schools, Methods: map[string]infer.Method{"nuts": hmc.NUTS{},
-			"sghmc": sgmcmc.SGHMC{LR: infer.Constant(1e-3)}}},
-		"panics": {Program: func(infer.Batch) (infer.Program, error) { panic("a mistake of the model") },
-			Methods: map[string]infer.Method{"nuts": hmc.NUTS{}}},
-		"other": {Program: func(infer.Batch) (infer.Program, error) { return schools(numbers(29)) },
-			Methods: map[string]infer.Method{"nuts": hmc.NUTS{}}},
-	} {
-		if err := Register(name, m); err != nil {
-			return err
-		}
-	}
-	return nil
+// pooled has one effect of all schools, and can be given some of them at a time.
+func pooled(c *ppl.Ctx) {
+	mu := c.Sample("mu", dist.Normal(0, 5))
+	c.Plate("schools", 8, func(c *ppl.Ctx) {
+		c.Observe("y", dist.Normal(mu, c.Data("sigma")), c.Data("y"))
+	})
 }
 
-func schools(data infer.Batch) (infer.Program, error) {
-	return ppl.Compile(func(c *ppl.Ctx) {
-		mu := c.Sample("mu", dist.Normal(0, 5))
-		tau := c.Sample("tau", dist.HalfCauchy(5))
-		c.Plate("schools", 0, func(c *ppl.Ctx) {
-			z := c.Sample("z", dist.Normal(0, 1))
-			c.Observe("y", dist.Normal(mu.Add(tau.Mul(z)), c.Data("sigma")), c.Data("y"))
-		})
-	}, data)
-}
-
-// numbers are the data; the first of them can be another.
-func numbers(first float64) infer.Batch {
+// schoolsData are the eight schools; the first effect can be another.
+func schoolsData(first float64) infer.Batch {
 	return infer.Batch{"y": torch.Must(torch.FromSlice([]float64{first, 8, -3, 7, -1, 1, 18, 12})),
 		"sigma": torch.Must(torch.FromSlice([]float64{15, 10, 16, 11, 9, 11, 10, 18}))}
 }
 
-func program(t *testing.T) infer.Program {
-	p, err := schools(numbers(28))
+// The jobs of the tests: "other" has other data than it is given, "pairs" reads two schools at a time.
+// Parameters are a temperature for "tempered".
+func TestMain(m *testing.M) {
+	cluster.Register("schools", func(_ []byte, data infer.Batch) (cluster.Spec, error) {
+		program, err := ppl.Compile(schools, data)
+		return cluster.Spec{Program: program, Method: hmc.NUTS{}}, err
+	})
+	cluster.Register("tempered", func(params []byte, data infer.Batch) (cluster.Spec, error) {
+		var t float64
+		if err := json.Unmarshal(params, &t); err != nil {
+			return cluster.Spec{}, err
+		}
+		if t < 0 {
+			panic("a model that panics")
+		}
+		program, err := ppl.Compile(schools, data)
+		return cluster.Spec{Program: program, Method: sghmc(t)}, err
+	})
+	cluster.Register("other", func([]byte, infer.Batch) (cluster.Spec, error) {
+		program, err := ppl.Compile(schools, schoolsData(29))
+		return cluster.Spec{Program: program, Method: hmc.NUTS{}}, err
+	})
+	cluster.Register("pairs", func(_ []byte, data infer.Batch) (cluster.Spec, error) {
+		program, err := ppl.Compile(pooled, data)
+		if err != nil {
+			return cluster.Spec{}, err
+		}
+		pairs, err := inPairs(data)
+		return cluster.Spec{Program: program, Method: sghmc(1), Batches: pairs}, err
+	})
+	if url := os.Getenv("KELVIN_TEST_WORKER"); url != "" {
+		err := cluster.Work(context.Background(), url)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if text := os.Getenv("KELVIN_TEST_SERVER"); text != "" {
+		dir, addr, _ := strings.Cut(text, " ")
+		err := cluster.Serve(context.Background(), addr, dir, func(url string) { fmt.Println(url) })
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func sghmc(t float64) infer.Method {
+	return sgmcmc.SGHMC{LR: infer.Constant(0.01), Temperature: infer.Constant(t)}
+}
+
+func program(t testing.TB) infer.Program {
+	t.Helper()
+	p, err := ppl.Compile(schools, schoolsData(28))
 	require.NoError(t, err)
 	return p
 }
 
-// identical compares draws bit for bit, with their statistics.
-func identical(t *testing.T, want, got *draws.Draws) {
+func inPairs(data infer.Batch) (infer.Batches, error) {
+	return infer.Minibatches(data, infer.MinibatchOptions{Size: 2, Seed: 4})
+}
+
+// identical says that two containers have the same bits.
+func identical(t testing.TB, want, got *draws.Draws) {
 	t.Helper()
 	require.NotNil(t, got)
-	require.Equal(t, want.Names(), got.Names())
-	require.Equal(t, want.Stats(), got.Stats())
 	require.Equal(t, want.Chains(), got.Chains())
+	require.Equal(t, want.Stats(), got.Stats())
 	for c := range want.Chains() {
-		require.Equal(t, want.Len(c), got.Len(c), "chain %d", c)
+		require.Equal(t, want.Len(c), got.Len(c))
+		require.Positive(t, want.Len(c))
 		for i := range want.Len(c) {
-			a, b := want.Row(c, i), got.Row(c, i)
-			for e := range a {
-				require.Equal(t, math.Float64bits(a[e]), math.Float64bits(b[e]), "chain %d, draw %d, element %d", c, i, e)
-			}
-		}
-		for _, s := range want.Stats() {
-			a, err := want.Stat(s, c)
-			require.NoError(t, err)
-			b, err := got.Stat(s, c)
-			require.NoError(t, err)
-			require.Equal(t, fmt.Sprint(a), fmt.Sprint(b), s)
+			require.Equal(t, want.Row(c, i), got.Row(c, i), "chain %d, draw %d", c, i)
 		}
 	}
 }
 
-// The draws of a cluster are those of a local run, with any number of workers.
-func TestIdentical(t *testing.T) {
-	for name, method := range map[string]infer.Method{"nuts": hmc.NUTS{}, "sghmc": sgmcmc.SGHMC{LR: infer.Constant(1e-3)}} {
-		for _, workers := range []int{1, 2, 5} {
-			o := infer.Options{Chains: 5, Warmup: 200, Draws: 100, Seed: 7, Group: 2, Observer: infer.Silent}
-			want, err := infer.Sample(t.Context(), program(t), method, o)
-			require.NoError(t, err)
-			o.Observer = nil
-			got, err := Sample(t.Context(), program(t), method, Options{Options: o, Model: "schools", Workers: workers,
-				Folder: t.TempDir()})
-			require.NoError(t, err, name)
-			identical(t, want, got)
-		}
-	}
-}
-
-// A model that panics is tried three times, and reported.
-func TestPanic(t *testing.T) {
-	d, err := Sample(t.Context(), program(t), hmc.NUTS{}, Options{Options: infer.Options{Chains: 2}, Model: "panics"})
-	var failed *TaskError
-	require.ErrorAs(t, err, &failed)
-	assert.Equal(t, maxTries, failed.Tries)
-	assert.ErrorContains(t, err, "a mistake of the model")
-	assert.Nil(t, d)
-}
-
-// Another build, libtorch or other data are refused, and the error says which differs.
-func TestRefused(t *testing.T) {
-	id := identity{Build: "a", LibTorch: "1.13.1", CPU: "x"}
-	require.NoError(t, id.differs(identity{Build: "a", LibTorch: "1.13.1", CPU: "y"}))
-	err := id.differs(identity{Build: "b", LibTorch: "1.13.1"})
-	require.ErrorIs(t, err, ErrRefused)
-	assert.ErrorContains(t, err, "the build differs: the job has a, this worker b")
-	assert.ErrorContains(t, id.differs(identity{Build: "a", LibTorch: "2.0.0"}), "the libtorch differs")
-	_, err = Sample(t.Context(), program(t), hmc.NUTS{}, Options{Options: infer.Options{Chains: 2}, Model: "other"})
-	require.ErrorIs(t, err, ErrRefused)
-	assert.ErrorContains(t, err, "the data hash differs")
-}
-
-// Options that cannot travel are errors that name them.
-func TestOptions(t *testing.T) {
-	for field, o := range map[string]Options{
-		"Until":    {Options: infer.Options{Until: func(infer.Progress) bool { return true }}},
-		"Average":  {Options: infer.Options{Average: true}},
-		"Chains":   {Options: infer.Options{Chains: -1}},
-		"MaxBytes": {MaxBytes: -1},
-	} {
-		o.Model = "schools"
-		_, err := Sample(t.Context(), program(t), hmc.NUTS{}, o)
-		var bad *infer.FieldError
-		require.ErrorAs(t, err, &bad)
-		assert.Equal(t, field, bad.Field)
-	}
-	_, err := Sample(t.Context(), program(t), hmc.NUTS{TargetAccept: 0.9}, Options{Model: "schools"})
-	assert.ErrorContains(t, err, "TargetAccept")
-}
-
-// Workers that are killed lose their tasks to others, and the draws are those of a local run.
-func TestKilledWorkers(t *testing.T) {
-	s, err := serve(&server.Options{Host: "127.0.0.1", Port: -1, StoreDir: t.TempDir()})
+// The draws of eight schools by NUTS are those of the local run with any number of workers: its chains are a task each.
+func TestSampleIsTheLocalRun(t *testing.T) {
+	p := program(t)
+	o := infer.Options{Chains: 5, Warmup: 200, Draws: 200, Seed: 3, FirstChain: 2, Observer: infer.Silent}
+	want, err := infer.Sample(t.Context(), p, hmc.NUTS{}, o)
 	require.NoError(t, err)
-	defer stop(s)
-	method := sgmcmc.SGHMC{LR: infer.Constant(1e-3)}
-	o := infer.Options{Chains: 2, Warmup: 1000, Draws: 1000, Thin: 2000, Seed: 3, Group: 1, Observer: infer.Silent}
-	want, err := infer.Sample(t.Context(), program(t), method, o)
-	require.NoError(t, err)
-	start := func() *exec.Cmd {
-		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), "KELVIN_CLUSTER_TEST="+s.ClientURL())
-		require.NoError(t, c.Start())
-		return c
+	for _, workers := range []int{1, 2, 5} {
+		got, err := cluster.Sample(t.Context(), p, hmc.NUTS{},
+			cluster.Options{Options: o, Job: "schools", Workers: workers, Dir: filepath.Join(t.TempDir(), "store")})
+		require.NoError(t, err)
+		identical(t, want, got)
+		assert.Equal(t, want.Attrs(), got.Attrs())
 	}
-	worker, kills := start(), 0
-	var last Progress
-	o.Observer, o.Checkpoint = nil, &infer.Checkpoint{Every: 20_000}
-	got, err := Sample(t.Context(), program(t), method, Options{Options: o, Model: "schools", URL: s.ClientURL(),
-		Progress: func(p Progress) {
-			last = p
-			if kills < 2 && p.Updates > 0 && p.Done < p.Tasks { // it has a checkpoint, and more to do
-				kills++
-				_ = worker.Process.Kill()
-				_ = worker.Wait()
-				worker = start()
-				time.Sleep(10 * time.Millisecond)
+}
+
+// A sweep over temperatures: a method that moves all chains of a group at once, one group and three. A cell whose model
+// panics is tried three times and reported, and the others have their draws.
+func TestSweepWithAPoisonedCell(t *testing.T) {
+	p := program(t)
+	temperatures := []float64{1, 0.5, -1, 0.1}
+	for _, group := range []int{0, 2} {
+		o := infer.Options{Chains: 5, Group: group, Warmup: 100, Draws: 50, Seed: 1, Observer: infer.Silent}
+		var cells []cluster.Cell
+		for _, temperature := range temperatures {
+			cells = append(cells, cluster.Cell{Program: p, Method: sghmc(max(temperature, 1e-3)), Params: temperature})
+		}
+		all, err := cluster.Sweep(t.Context(), cells, cluster.Options{Options: o, Job: "tempered", Workers: 2})
+		var failed *cluster.TaskError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, 2, failed.Cell)
+		assert.Equal(t, 3, failed.Tries)
+		assert.Contains(t, failed.Text, "a model that panics")
+		for i, c := range cells {
+			if i == 2 {
+				assert.Nil(t, all[i])
+				continue
 			}
-		}})
-	_ = worker.Process.Kill()
-	_ = worker.Wait()
+			want, err := infer.Sample(t.Context(), p, c.Method, o)
+			require.NoError(t, err)
+			identical(t, want, all[i])
+		}
+	}
+}
+
+// A worker refuses what it would not draw to the bit, and says what differs.
+func TestMismatch(t *testing.T) {
+	p := program(t)
+	o := cluster.Options{Options: infer.Options{Warmup: 10, Draws: 10}, Job: "schools"}
+	var mismatch *cluster.MismatchError
+	_, err := cluster.Sample(t.Context(), p, hmc.NUTS{MaxDepth: 3}, o)
+	require.ErrorAs(t, err, &mismatch)
+	assert.Equal(t, "method", mismatch.What)
+	o.Job = "other"
+	_, err = cluster.Sample(t.Context(), p, hmc.NUTS{}, o)
+	require.ErrorAs(t, err, &mismatch)
+	assert.Equal(t, "data", mismatch.What)
+	o.Job = "nobody"
+	_, err = cluster.Sample(t.Context(), p, hmc.NUTS{}, o)
+	require.ErrorAs(t, err, &mismatch)
+	assert.Equal(t, "job", mismatch.What)
+	assert.Contains(t, mismatch.Worker, "schools")
+}
+
+// Minibatches and a start are those of the local run too, for every group of chains.
+func TestStartAndBatches(t *testing.T) {
+	p, err := ppl.Compile(pooled, schoolsData(28))
+	require.NoError(t, err)
+	start, err := p.Start(p.Batch(), 3, 77)
+	require.NoError(t, err)
+	batches, err := inPairs(p.Batch())
+	require.NoError(t, err)
+	o := infer.Options{Chains: 3, Group: 1, Warmup: 50, Draws: 50, Seed: 2, Start: start, Batches: batches,
+		Observer: infer.Silent}
+	want, err := infer.Sample(t.Context(), p, sghmc(1), o)
+	require.NoError(t, err)
+	o.Batches, err = inPairs(p.Batch())
+	require.NoError(t, err)
+	got, err := cluster.Sample(t.Context(), p, sghmc(1), cluster.Options{Options: o, Job: "pairs", Workers: 2})
 	require.NoError(t, err)
 	identical(t, want, got)
-	assert.Equal(t, 2, kills)
-	t.Log(last)
+}
+
+// Data that are larger than an object may be are an error that names the limit.
+func TestMaxObject(t *testing.T) {
+	_, err := cluster.Sample(t.Context(), program(t), hmc.NUTS{}, cluster.Options{Job: "schools", MaxObject: 100})
+	assert.ErrorContains(t, err, "cluster.Options.MaxObject is 100")
+}
+
+// Cancelling a run ends its workers' tasks and takes it off the server.
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := cluster.Sample(ctx, program(t), hmc.NUTS{},
+		cluster.Options{Options: infer.Options{Warmup: 1000, Draws: 100_000_000, Thin: 10}, Job: "schools", Workers: 2})
+	require.True(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
+}
+
+func TestOptionsThatDoNotTravel(t *testing.T) {
+	p := program(t)
+	for name, o := range map[string]cluster.Options{
+		"Job":        {},
+		"Until":      {Job: "a", Options: infer.Options{Until: func(infer.Progress) bool { return true }}},
+		"Save":       {Job: "a", Options: infer.Options{Save: func(string, []int, *draws.Draws) error { return nil }}},
+		"Checkpoint": {Job: "a", Options: infer.Options{Checkpoint: &infer.Checkpoint{Dir: "x"}}},
+		"Average":    {Job: "a", Options: infer.Options{Average: true}},
+		"Chains":     {Job: "a", Options: infer.Options{Chains: -1}},
+		"Group":      {Job: "a", Options: infer.Options{Group: -1}},
+		"Workers":    {Job: "a", Workers: -2},
+		"MaxObject":  {Job: "a", MaxObject: -1},
+	} {
+		_, err := cluster.Sample(t.Context(), p, hmc.NUTS{}, o)
+		var field *infer.FieldError
+		require.ErrorAs(t, err, &field)
+		assert.Equal(t, name, field.Field)
+	}
 }

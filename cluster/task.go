@@ -1,275 +1,111 @@
 package cluster
 
 import (
-	"bytes"
-	"context"
-	"encoding/gob"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
-	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/sugarme/gotch"
 )
 
-// job is what workers need to know of a run.
-type job struct {
-	ID       string
-	Model    string
-	Method   string
-	Data     string // hash
-	Layout   string
-	Identity identity
+// task is a group of chains of a cell, as its message says it.
+type task struct {
+	Run      string          `json:"run"`
+	Number   int             `json:"number"`
+	Job      string          `json:"job"`
+	Params   json.RawMessage `json:"params"`
+	Data     string          `json:"data"`  // object
+	Start    string          `json:"start"` // object
+	Position infer.Position  `json:"position"`
+	Want     identity        `json:"want"`
+	Mixed    bool            `json:"mixed"`
+	Options  settings        `json:"options"`
+	Tries    int             `json:"tries"`
+	Crashes  int             `json:"crashes"`
+	AckWait  int64           `json:"ack_wait"` // ns
+	Limit    int64           `json:"limit"`    // bytes of an object
 
-	Chains, Warmup, Draws, Thin, Group int
-	Seed, FirstChain                   uint64
-	Cycles                             *infer.Cycles
-	Discard                            bool
-	Native                             native.Tier
-	Every                              int64
-	MaxBytes                           int64
+	cell, from int // of the client
 }
 
-func (j job) tasks() int { return (j.Chains + j.Group - 1) / j.Group }
-
-// part is the first chain of a task and how many it has.
-func (j job) part(task int) (from, size int) {
-	from = task * j.Group
-	return from, min(j.Group, j.Chains-from)
+// settings are the options of a run that are data.
+type settings struct {
+	Chains     int           `json:"chains"`
+	Warmup     int           `json:"warmup"`
+	Draws      int           `json:"draws"`
+	Thin       int           `json:"thin"`
+	Seed       uint64        `json:"seed"`
+	FirstChain uint64        `json:"first_chain"`
+	Cycles     *infer.Cycles `json:"cycles,omitempty"`
+	Discard    bool          `json:"discard"`
+	Native     native.Tier   `json:"native"`
+	Every      int64         `json:"every"`
+	Model      string        `json:"model"`
 }
 
-// options are those of a task.
-func (j job) options(task int) infer.Options {
-	from, size := j.part(task)
-	return infer.Options{Chains: size, Warmup: j.Warmup, Draws: j.Draws, Thin: j.Thin, Seed: j.Seed,
-		FirstChain: j.FirstChain + uint64(from), Cycles: j.Cycles, Discard: j.Discard, Native: j.Native,
-		Observer: infer.Silent}
+func (s settings) options() infer.Options {
+	return infer.Options{Chains: s.Chains, Warmup: s.Warmup, Draws: s.Draws, Thin: s.Thin, Seed: s.Seed,
+		FirstChain: s.FirstChain, Cycles: s.Cycles, Discard: s.Discard, Native: s.Native}
 }
 
-// message is a task in the stream.
-type message struct {
-	Job  string
-	Task int
+func (t task) key() string { return fmt.Sprintf("result.%06d", t.Number) }
+
+func (t task) stateKey() string { return fmt.Sprintf("state.%06d", t.Number) }
+
+func (t task) subject() string { return fmt.Sprintf("%s%s.%06d", tasksSubject, t.Run, t.Number) }
+
+// state is how far a task is, on the server. Only the worker that wrote it last may write it again.
+type state struct {
+	Attempt int              `json:"attempt"` // counts deliveries that began
+	Worker  string           `json:"worker"`
+	Crashes int              `json:"crashes"` // attempts that began since the last checkpoint
+	Errors  []string         `json:"errors"`
+	Files   map[string]parts `json:"files"` // of the checkpoint, by their path
 }
 
-// result is how a task ended: what the key of the task holds, written once.
-type result struct {
-	Object string // with the draws; "" where there is an error
-	Text   string // the error
+// parts are the objects that make up a file.
+type parts struct {
+	Objects []string `json:"objects"`
+	Size    int64    `json:"size"`
+}
+
+// outcome is the result of a task, written once.
+type outcome struct {
+	Error   string            `json:"error,omitempty"`
+	Tries   int               `json:"tries"`
+	Worker  string            `json:"worker"`
+	Object  string            `json:"object,omitempty"` // the draws
+	Stats   []string          `json:"stats,omitempty"`
+	Lengths []int             `json:"lengths,omitempty"` // draws of each chain
+	Attrs   map[string]string `json:"attrs,omitempty"`
+	Notes   []draws.Note      `json:"notes,omitempty"`
+	Differs string            `json:"differs,omitempty"` // what of the machine, where that is allowed
+}
+
+// TaskError is a task that failed as often as it may.
+type TaskError struct {
+	Cell   int    // of the sweep
+	Chains [2]int // the first and the last
 	Tries  int
-	CPU    string
-	Steps  int64
+	Text   string // of the last error
 }
 
-// desk holds what belongs to one job: keys, and objects of any size.
-type desk struct {
-	keys    jetstream.KeyValue
-	objects jetstream.ObjectStore
-	limit   int64
+// Error names the chains and the last error.
+func (e *TaskError) Error() string {
+	return fmt.Sprintf("cell %d, chains %d to %d: failed %d times, at last with: %s", e.Cell, e.Chains[0], e.Chains[1],
+		e.Tries, e.Text)
 }
 
-func bucket(job string) string { return "kelvin_" + job }
-
-func (l *link) desk(ctx context.Context, id string) (*desk, error) {
-	d := &desk{}
-	return d, persist(ctx, func(ctx context.Context) (err error) {
-		if d.keys, err = l.js.KeyValue(ctx, bucket(id)); err != nil {
-			return err
-		}
-		d.objects, err = l.js.ObjectStore(ctx, bucket(id))
-		return err
-	})
+// event is what a worker tells while it works; it is not kept.
+type event struct {
+	Kind      string         `json:"kind"` // "progress", "refused", "done"
+	Worker    string         `json:"worker"`
+	Task      int            `json:"task"`
+	Attempt   int            `json:"attempt"`
+	Step      int64          `json:"step"`
+	Steps     int64          `json:"steps"`
+	Resumed   int64          `json:"resumed"`
+	Gradients int64          `json:"gradients"`
+	Mismatch  *MismatchError `json:"mismatch,omitempty"`
 }
-
-// put stores an object.
-func (d *desk) put(ctx context.Context, name string, body []byte) error {
-	if n := int64(len(body)); n > d.limit {
-		return &infer.MemoryError{What: "the object " + name, Bytes: n, Allowed: d.limit, Field: optionsName + ".MaxBytes",
-			Instead: "fewer draws, or a larger Thin"}
-	}
-	return persist(ctx, func(ctx context.Context) error {
-		_, err := d.objects.PutBytes(ctx, name, body)
-		return err
-	})
-}
-
-func (d *desk) get(ctx context.Context, name string) (body []byte, err error) {
-	return body, persist(ctx, func(ctx context.Context) (err error) {
-		info, err := d.objects.GetInfo(ctx, name)
-		if err != nil {
-			return err
-		}
-		if int64(info.Size) > d.limit {
-			return &infer.FieldError{Type: optionsName, Field: "MaxBytes", Value: d.limit,
-				Allowed: fmt.Sprintf("the object %s has %d bytes", name, info.Size)}
-		}
-		body, err = d.objects.GetBytes(ctx, name)
-		return err
-	})
-}
-
-// write sets a key; read gets it, and says whether it is there.
-func (d *desk) write(ctx context.Context, key string, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return persist(ctx, func(ctx context.Context) error {
-		_, err := d.keys.Put(ctx, key, text)
-		return err
-	})
-}
-
-func (d *desk) read(ctx context.Context, key string, v any) (found bool, err error) {
-	var entry jetstream.KeyValueEntry
-	err = persist(ctx, func(ctx context.Context) (err error) {
-		entry, err = d.keys.Get(ctx, key)
-		return err
-	})
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, json.Unmarshal(entry.Value(), v)
-}
-
-// once writes a key that nobody has written: whoever comes later changes nothing.
-func (d *desk) once(ctx context.Context, key string, v any) (first bool, err error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return false, err
-	}
-	err = persist(ctx, func(ctx context.Context) error {
-		_, err := d.keys.Create(ctx, key, text)
-		return err
-	})
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// packed is a batch, or draws, as bytes.
-type packed struct {
-	Sites  []draws.Site
-	Stats  []string
-	Attrs  map[string]string
-	Notes  []draws.Note
-	Rows   [][]float64 // one for each chain: the rows, values before statistics
-	Tensor []packedTensor
-}
-
-type packedTensor struct {
-	Name    string
-	Shape   []int64
-	DType   int
-	Floats  []float64
-	Numbers []int64 // of integers of 64 bits
-}
-
-func (p packed) bytes() ([]byte, error) {
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(p)
-	return b.Bytes(), err
-}
-
-func unpack(b []byte) (p packed, err error) { return p, gob.NewDecoder(bytes.NewReader(b)).Decode(&p) }
-
-func packBatch(b infer.Batch) (p packed, err error) {
-	for name, t := range b {
-		item := packedTensor{Name: name}
-		if item.Shape, err = torch.Shape(t); err != nil {
-			return p, err
-		}
-		dtype, err := torch.DTypeOfTensor(t)
-		if err != nil {
-			return p, err
-		}
-		item.DType = int(dtype.CInt())
-		if dtype == gotch.Int64 {
-			item.Numbers, err = torch.ToSlice[int64](t)
-		} else {
-			item.Floats, err = torch.ToSlice[float64](t)
-		}
-		if err != nil {
-			return p, fmt.Errorf("data %q: %w", name, err)
-		}
-		p.Tensor = append(p.Tensor, item)
-	}
-	return p, nil
-}
-
-func (p packed) batch() (infer.Batch, error) {
-	b := infer.Batch{}
-	for _, t := range p.Tensor {
-		var err error
-		dtype := gotch.CKind2DType(int32(t.DType))
-		if dtype == gotch.Int64 {
-			b[t.Name], err = torch.FromSliceOn(torch.CPU, dtype, t.Numbers, t.Shape...)
-		} else {
-			b[t.Name], err = torch.FromSliceOn(torch.CPU, dtype, t.Floats, t.Shape...)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
-}
-
-func packDraws(d *draws.Draws) (p packed, err error) {
-	if d == nil {
-		return p, nil
-	}
-	p = packed{Sites: d.Sites(), Stats: d.Stats(), Attrs: d.Attrs(), Notes: d.Notes()}
-	for c := range d.Chains() {
-		stats := make([][]float64, len(p.Stats))
-		for i, name := range p.Stats {
-			if stats[i], err = d.Stat(name, c); err != nil {
-				return p, err
-			}
-		}
-		rows := make([]float64, 0, d.Len(c)*(d.Dim()+len(stats)))
-		for i := range d.Len(c) {
-			rows = append(rows, d.Row(c, i)...)
-			for _, s := range stats {
-				rows = append(rows, s[i])
-			}
-		}
-		p.Rows = append(p.Rows, rows)
-	}
-	return p, nil
-}
-
-// into appends the draws of a task, whose first chain is from.
-func (p packed) into(d *draws.Draws, from int) error {
-	width := d.Dim() + len(p.Stats)
-	if !slices.Equal(p.Stats, d.Stats()) {
-		return fmt.Errorf("a task has the statistics %q, another %q", p.Stats, d.Stats())
-	}
-	for c, rows := range p.Rows {
-		for ; len(rows) >= width && width > 0; rows = rows[width:] {
-			if err := d.AppendChain(from+c, rows[:d.Dim()], rows[d.Dim():width]); err != nil {
-				return err
-			}
-		}
-	}
-	for k, v := range p.Attrs {
-		d.SetAttr(k, v)
-	}
-	for _, n := range p.Notes {
-		if !slices.Contains(d.Notes(), n) {
-			d.AddNote(n)
-		}
-	}
-	return nil
-}
-
-// hash is the hash of data.
-func hash(b infer.Batch) (string, error) { return infer.Full(b).Fingerprint() }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -16,129 +14,164 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const (
-	maxTries  = 3   // of a task that ends with an error
-	maxDeaths = 200 // of workers that run a task
-)
-
-// Work runs tasks of the server at url, one after another, until the context ends; then it returns nil. It runs the
-// models that are registered in this binary, and only jobs of the same binary and libtorch. Options are NATS's own, for
-// TLS and credentials.
+// Work runs the tasks of a server one after the other until the context ends, and waits for a server that is not there.
+// It returns the context's error, or what keeps it from working at all.
 func Work(ctx context.Context, url string, options ...nats.Option) error {
-	w := &worker{programs: map[string]infer.Program{}}
 	host, _ := os.Hostname()
-	w.name = fmt.Sprintf("%s-%d-%s", clean(host), os.Getpid(), strings.ToLower(rand.Text()[:6]))
-	var err error
-	if w.identity, err = own(); err != nil {
+	name := fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:6])
+	l, err := connect(url, name, true, options)
+	if err != nil {
 		return fmt.Errorf("cluster.Work: %w", err)
 	}
-	if w.link, err = connect(ctx, url, options); err != nil {
+	defer l.nc.Close()
+	w := &worker{link: l, name: name}
+	if err := w.loop(ctx); err != nil {
 		return fmt.Errorf("cluster.Work: %w", err)
-	}
-	defer w.link.nc.Close()
-	for ctx.Err() == nil {
-		msgs, err := w.link.tasks.Fetch(1, jetstream.FetchMaxWait(2*time.Second))
-		if err != nil {
-			pause(ctx)
-			continue
-		}
-		none := true
-		for m := range msgs.Messages() {
-			none = false
-			w.task(ctx, m)
-		}
-		if none && msgs.Error() != nil {
-			pause(ctx)
-		}
 	}
 	return nil
 }
 
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(200 * time.Millisecond):
-	}
-}
-
-// clean keeps the characters that a key may have.
-func clean(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' {
-			return c
-		}
-		return '_'
-	}, s)
-}
-
-// worker is one process that runs tasks.
+// worker runs one task at a time.
 type worker struct {
-	name     string
-	link     *link
-	identity identity
-	programs map[string]infer.Program // by model and data
+	*link
+	name string
+	kept *kept
 }
 
-// task runs one task, and tells the server what to do with it.
-func (w *worker) task(ctx context.Context, m jetstream.Msg) {
-	var t message
-	if err := json.Unmarshal(m.Data(), &t); err != nil {
-		_ = m.Term()
-		return
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// Heartbeats begin at once: the data may be large.
-	go func() {
-		tick := time.NewTicker(heartbeat)
-		defer tick.Stop()
-		for {
+// kept is the job that was built last; the next task is most often of the same.
+type kept struct {
+	run, job, params, data string
+	bucket                 *bucket
+	spec                   Spec
+	identity               identity
+	checkpoints            bool
+}
+
+// fetchWait is how long one request for a task stays on the server.
+const fetchWait = 2 * time.Second
+
+func (w *worker) loop(ctx context.Context) error {
+	var tasks jetstream.Consumer
+	for ctx.Err() == nil {
+		if tasks == nil {
+			c, err := w.tasks(ctx, 1, 0)
+			if err != nil {
+				return err
+			}
+			tasks = c
+		}
+		one, cancel := context.WithTimeout(ctx, fetchWait)
+		msg, err := tasks.Next(jetstream.FetchContext(one), jetstream.FetchHeartbeat(fetchWait/4))
+		cancel()
+		switch {
+		case err == nil:
+			w.handle(ctx, msg)
+		case errors.Is(err, nats.ErrTimeout), errors.Is(err, jetstream.ErrNoMessages),
+			errors.Is(err, context.DeadlineExceeded):
+		case errors.Is(err, nats.ErrConnectionClosed):
+			return err
+		default: // the server is down, or its stream is gone
+			tasks = nil
 			select {
 			case <-ctx.Done():
-				return
-			case <-tick.C:
-				_ = m.InProgress()
+			case <-time.After(100 * time.Millisecond):
 			}
 		}
-	}()
-	if sub, err := w.link.nc.Subscribe("kelvin.cancel."+t.Job, func(*nats.Msg) { cancel() }); err == nil {
-		defer func() { _ = sub.Unsubscribe() }()
 	}
-	d, err := w.link.desk(ctx, t.Job)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		_ = m.Term() // the job has ended
+	return ctx.Err()
+}
+
+// handle runs a task and says to the server what became of it. Without a word, the task goes to another worker.
+func (w *worker) handle(ctx context.Context, msg jetstream.Msg) {
+	var t task
+	if err := json.Unmarshal(msg.Data(), &t); err != nil {
+		_ = msg.TermWithReason("not a task: " + err.Error())
 		return
 	}
-	a := &attempt{worker: w, desk: d, task: t.Task, msg: m}
-	if err == nil {
-		err = a.do(ctx)
-	}
+	err := w.attempt(ctx, t, msg)
+	var mismatch *MismatchError
 	switch {
 	case err == nil:
-		_ = m.Ack()
+		_ = again(ctx, msg.DoubleAck) // not acknowledged, it comes again, and its result is found
+	case errors.As(err, &mismatch):
+		mismatch.Name = w.name
+		w.tell(t, event{Kind: "refused", Mismatch: mismatch})
+		_ = msg.NakWithDelay(200 * time.Millisecond)
+		select { // another worker is to have it
+		case <-ctx.Done():
+		case <-time.After(400 * time.Millisecond):
+		}
 	case errors.Is(err, jetstream.ErrBucketNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
-		_ = m.Term()
-	case ctx.Err() != nil:
-		_ = m.Nak() // another worker goes on from the checkpoint
-	case errors.Is(err, ErrRefused):
-		_ = persist(ctx, func(ctx context.Context) error {
-			_, err := d.keys.PutString(ctx, "refused."+w.name, err.Error())
-			return err
-		})
-		_ = m.NakWithDelay(time.Second)
-	case a.failed(ctx, err):
-		_ = m.Ack()
+		_ = msg.Term() // the run is over
+	case errors.Is(err, errLost):
+		// Another worker has it.
 	default:
-		_ = m.NakWithDelay(200 * time.Millisecond)
+		_ = msg.NakWithDelay(100 * time.Millisecond)
 	}
 }
 
-// safely makes a panic of registered code an error.
-func safely(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &infer.PanicError{In: "model", Value: v, Stack: string(debug.Stack())}
-		}
-	}()
-	return f()
+func (w *worker) tell(t task, e event) {
+	e.Worker, e.Task = w.name, t.Number
+	if text, err := json.Marshal(e); err == nil {
+		_ = w.nc.Publish(eventsSubject+t.Run, text)
+	}
 }
+
+// prepared is the job of a task, built and compared.
+func (w *worker) prepared(ctx context.Context, t task) (*kept, error) {
+	own, err := machine()
+	if err != nil {
+		return nil, err
+	}
+	// The machine first: a build of another version may not even know the job.
+	if m := t.Want.machineDiffers(own, t.Mixed); m != nil {
+		return nil, m
+	}
+	k := w.kept
+	if k == nil || k.run != t.Run || k.job != t.Job || k.params != string(t.Params) || k.data != t.Data {
+		w.kept = nil
+		k = &kept{run: t.Run, job: t.Job, params: string(t.Params), data: t.Data}
+		if k.bucket, err = w.open(ctx, t.Run, t.Limit); err != nil {
+			return nil, err
+		}
+		w.kept = k
+	}
+	if k.spec.Program != nil {
+		return k, nil
+	}
+	raw, err := k.bucket.get(ctx, t.Data)
+	if err != nil {
+		return nil, err
+	}
+	data, err := unpackBatch(raw)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := build(t.Job, t.Params, data)
+	var unknown *MismatchError
+	if errors.As(err, &unknown) {
+		return nil, unknown
+	}
+	if err != nil {
+		return k, &failure{err}
+	}
+	if k.identity, err = identify(spec.Program, spec.Method, spec.Batches); err != nil {
+		return k, &failure{err}
+	}
+	if m := t.Want.jobDiffers(k.identity); m != nil {
+		return nil, m
+	}
+	transform, err := spec.Method.Build(spec.Program.Target())
+	if err != nil {
+		return k, &failure{err}
+	}
+	_, restorer := transform.(infer.Restorer)
+	_, driver := transform.(infer.Driver)
+	k.checkpoints, k.spec = restorer || driver, spec
+	return k, nil
+}
+
+// failure is an error of the task itself, which counts as a try.
+type failure struct{ error }
+
+func (f *failure) Unwrap() error { return f.error }

@@ -33,6 +33,9 @@ type Checkpoint struct {
 	// Model names the model and the method's settings, in your words: a checkpoint with another name is refused. Method,
 	// layout, data, seed, chains, warm-up, thinning, and the type of the parameters are always compared; Draws may grow.
 	Model string
+	// Saved is called after each checkpoint, when its files are complete in dir, to copy them elsewhere; nil for nothing.
+	// An error ends the run.
+	Saved func(dir string) error
 }
 
 // checkpointHeader is the readable part of a checkpoint.
@@ -257,7 +260,7 @@ func (f *checkpointer) saveUpdates(r *updater) error {
 		h.Tensors = append(h.Tensors, info)
 		blobs = append(blobs, blob)
 	}
-	return writeCheckpoint(filepath.Join(f.dir, checkpointName), h, blobs)
+	return f.write(h, blobs)
 }
 
 // saveDriven is saveUpdates of a method that drives itself.
@@ -267,7 +270,17 @@ func (f *checkpointer) saveDriven(r *driven, state []byte) error {
 	}
 	h := f.header()
 	h.Steps, h.Held, h.Ended, h.Extra = r.done, r.divergent, r.ended, state
-	return writeCheckpoint(filepath.Join(f.dir, checkpointName), h, nil)
+	return f.write(h, nil)
+}
+
+func (f *checkpointer) write(h checkpointHeader, blobs [][]byte) error {
+	if err := writeCheckpoint(filepath.Join(f.dir, checkpointName), h, blobs); err != nil {
+		return err
+	}
+	if saved := f.g.checkpoint.Saved; saved != nil {
+		return saved(f.dir)
+	}
+	return nil
 }
 
 func (f *checkpointer) close() {

@@ -1,0 +1,261 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// client is one call of the door.
+type client struct {
+	o       Options
+	cells   []Cell
+	url     string
+	server  *server.Server // of this process; nil for none
+	scratch string         // its folder, where that is temporary
+	link    *link
+	bucket  *bucket
+	tasks   []task
+	stats   []string
+	results []*outcome
+	board   *board
+	stop    context.CancelFunc // of the workers of this process
+	workers sync.WaitGroup
+}
+
+// open starts the server where none was named, and connects.
+func (c *client) open(ctx context.Context) (err error) {
+	if c.url = c.o.URL; c.url == "" {
+		dir := c.o.Dir
+		if dir == "" {
+			if dir, err = os.MkdirTemp("", "kelvin-cluster-*"); err != nil {
+				return err
+			}
+			c.scratch = dir
+		}
+		if c.server, err = serve("127.0.0.1:0", dir); err != nil {
+			return err
+		}
+		c.url = c.server.ClientURL()
+	}
+	if c.link, err = connect(c.url, "kelvin client", false, c.o.NATS); err != nil {
+		return err
+	}
+	if _, err = c.link.tasks(ctx, c.o.Replicas, c.o.AckWait); err != nil {
+		return err
+	}
+	c.bucket, err = c.link.make(ctx, strings.ToLower(rand.Text()[:12]), c.o.Replicas, c.o.MaxObject)
+	return err
+}
+
+func (c *client) close() {
+	if c.stop != nil {
+		c.stop()
+	}
+	c.workers.Wait()
+	if c.link != nil {
+		c.link.nc.Close()
+	}
+	if c.server != nil {
+		c.server.Shutdown()
+		c.server.WaitForShutdown()
+	}
+	if c.scratch != "" {
+		_ = os.RemoveAll(c.scratch)
+	}
+}
+
+// submit puts data, starts and tasks on the server.
+func (c *client) submit(ctx context.Context) error {
+	have := map[string]bool{}
+	for i := range c.cells {
+		if err := c.submitCell(ctx, i, have); err != nil {
+			if len(c.cells) > 1 {
+				err = fmt.Errorf("cell %d: %w", i, err)
+			}
+			return err
+		}
+	}
+	c.results = make([]*outcome, len(c.tasks))
+	c.board = newBoard(c)
+	if err := c.board.listen(); err != nil {
+		return err
+	}
+	for _, t := range c.tasks {
+		text, err := json.Marshal(t)
+		if err != nil {
+			return err
+		}
+		if most := c.link.nc.MaxPayload(); int64(len(text)) > most {
+			return fmt.Errorf("the message of a task has %d bytes, and the server's limit is %d: make "+
+				"cluster.Options.Params smaller: %w", len(text), most, infer.ErrConfig)
+		}
+		err = again(ctx, func(ctx context.Context) error {
+			_, err := c.link.js.Publish(ctx, t.subject(), text, jetstream.WithMsgID(t.subject()))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// submitCell makes the tasks of a cell.
+func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) error {
+	cell, o := c.cells[i], c.o.Options
+	params := cell.Params
+	if params == nil {
+		params = c.o.Params
+	}
+	text, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("cluster.Options.Params: %w", err)
+	}
+	want, err := identify(cell.Program, cell.Method, o.Batches)
+	if err != nil {
+		return err
+	}
+	packed, err := packBatch(cell.Program.Batch())
+	if err != nil {
+		return err
+	}
+	data, err := c.share(ctx, "data", packed, have)
+	if err != nil {
+		return err
+	}
+	transform, err := cell.Method.Build(cell.Program.Target())
+	if err != nil {
+		return err
+	}
+	chains, group := shape(o, cell.Method, transform)
+	start, own, err := startOf(cell.Program, o, chains)
+	if err != nil {
+		return err
+	}
+	if own {
+		defer torch.Free(start.Flat)
+	}
+	var at infer.Position
+	if o.Batches != nil {
+		at = o.Batches.Position()
+	}
+	for from := 0; from < chains; from += group {
+		size := min(group, chains-from)
+		packed, err := packPart(start, from, size)
+		if err != nil {
+			return err
+		}
+		object, err := c.share(ctx, "start", packed, have)
+		if err != nil {
+			return err
+		}
+		t := task{Run: c.bucket.run, Number: len(c.tasks), Job: c.o.Job, Params: text, Data: data, Start: object,
+			Position: at, Want: want, Mixed: c.o.Mixed, Tries: c.o.Tries, Crashes: c.o.Crashes,
+			AckWait: int64(c.o.AckWait), Limit: c.o.MaxObject, cell: i, from: from,
+			Options: settings{Chains: size, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Seed: o.Seed,
+				FirstChain: o.FirstChain + uint64(from), Cycles: o.Cycles, Discard: o.Discard, Native: o.Native}}
+		if o.Checkpoint != nil {
+			t.Options.Every, t.Options.Model = o.Checkpoint.Every, o.Checkpoint.Model
+		}
+		c.tasks = append(c.tasks, t)
+	}
+	return nil
+}
+
+// share puts an object under its hash, once.
+func (c *client) share(ctx context.Context, kind string, data []byte, have map[string]bool) (string, error) {
+	sum := sha256.Sum256(data)
+	name := kind + "/" + hex.EncodeToString(sum[:16])
+	if have[name] {
+		return name, nil
+	}
+	have[name] = true
+	return name, c.bucket.put(ctx, name, data)
+}
+
+// shape is the number of chains, and how many make a task.
+func shape(o infer.Options, m infer.Method, t infer.Transform) (chains, group int) {
+	chains = 4
+	if d, ok := m.(infer.Defaulter); ok && d.Defaults().Chains > 0 {
+		chains = d.Defaults().Chains
+	}
+	if o.Start.Flat != nil && o.Start.Batched() {
+		chains = o.Start.Chains()
+	}
+	if o.Chains > 0 {
+		chains = o.Chains
+	}
+	if group = o.Group; group < 1 {
+		group = chains
+		if named, ok := t.(infer.Named); ok && (named.Name() == "hmc.NUTS" || named.Name() == "hmc.HMC") {
+			group = 1 // their chains run each by itself in one process too
+		}
+	}
+	return chains, min(group, chains)
+}
+
+// startOf is where the chains of a local run would start. own says whether it is to be freed.
+func startOf(program infer.Program, o infer.Options, chains int) (p infer.Params, own bool, err error) {
+	if p = o.Start; p.Flat == nil {
+		if p, err = program.Start(program.Batch(), chains, o.Seed); err != nil {
+			return p, false, err
+		}
+	} else if !p.Layout.Equal(program.Layout()) {
+		return p, false, &infer.FieldError{Type: optionsName, Field: "Start", Value: p.Layout,
+			Allowed: fmt.Sprintf("its layout must be the program's, %v", program.Layout())}
+	}
+	if err := p.Check(); err != nil {
+		return p, false, err
+	}
+	if p.Chains() == chains {
+		return p, false, nil
+	}
+	if p.Batched() {
+		return p, false, &infer.FieldError{Type: optionsName, Field: "Start",
+			Value:   fmt.Sprintf("of %d chains", p.Chains()),
+			Allowed: fmt.Sprintf("it must be one point, or one for each of %d chains", chains)}
+	}
+	p, err = p.Repeat(chains)
+	return p, true, err
+}
+
+// packPart is some of the chains of a point.
+func packPart(p infer.Params, from, size int) (raw []byte, err error) {
+	err = torch.Do(func(*torch.Scope) error {
+		view := p
+		if p.Batched() && size < p.Chains() {
+			if view.Flat, err = p.Flat.Narrow(0, int64(from), int64(size), false); err != nil {
+				return err
+			}
+		}
+		raw, err = packStart(view)
+		return err
+	})
+	return raw, err
+}
+
+// local starts the workers of this process.
+func (c *client) local(ctx context.Context) <-chan error {
+	ctx, c.stop = context.WithCancel(ctx)
+	failed := make(chan error, c.o.Workers)
+	for range c.o.Workers {
+		c.workers.Go(func() {
+			if err := Work(ctx, c.url, c.o.NATS...); err != nil && ctx.Err() == nil {
+				failed <- err
+			}
+		})
+	}
+	return failed
+}
