@@ -104,6 +104,9 @@ func (s *session) describe(r *Result) {
 			d.AddNote(n)
 		}
 	}
+	for _, n := range s.tally() {
+		d.AddNote(n)
+	}
 }
 
 // averaged puts the averages of groups below each other.

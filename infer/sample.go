@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/tally"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -100,10 +101,11 @@ type session struct {
 	details   []any
 
 	compilation *compilation
+	tally       func() []draws.Note // of what runs inside the model
 }
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {
-	s := &session{ctx: ctx, program: program, began: time.Now()}
+	s := &session{ctx: ctx, program: program, began: time.Now(), tally: tally.Begin()}
 	if err := guard("model", func() error { return s.prepare(method, o) }); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -21,5 +21,6 @@
 // Their cost grows with the number of states and parameters that have gradients.
 //
 // Where there is no solution (it blows up, or takes too many steps) all of it is NaN, and so is the log density: a
-// divergence, not an error. [System.Report] counts such solutions and says what to do.
+// divergence, not an error. The draws of a run have a note with the number of such solutions, "no_solution", and
+// [System.Report] counts those of a system. Both say what to do.
 package ode

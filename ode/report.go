@@ -33,6 +33,10 @@ func (s *System) Report() Report {
 			c.Add(one.Solver)
 		}
 	}
+	return report(c)
+}
+
+func report(c solve.Counts) Report {
 	return Report{Solutions: c.Solutions, Steps: c.Steps, Rejected: c.Rejected, Evaluations: c.Evaluations,
 		BlowUps: c.Ends[solve.BlowUp] + c.Ends[solve.Memory], Limit: c.Ends[solve.Steps] + c.Ends[solve.Stiff],
 		Stiff: c.Ends[solve.Stiff], Times: c.Ends[solve.Times]}

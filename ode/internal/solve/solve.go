@@ -113,3 +113,25 @@ func (c *Counts) Add(s *Solver) {
 		c.Ends[i] += int64(C.kelvin_ode_ended(s.c, C.int(i)))
 	}
 }
+
+// All are the counts of all solvers.
+func All() (c Counts) {
+	forever.Lock()
+	defer forever.Unlock()
+	for _, s := range forever.solvers {
+		c.Add(s)
+	}
+	return c
+}
+
+// Minus is what was counted since.
+func (c Counts) Minus(before Counts) Counts {
+	c.Solutions -= before.Solutions
+	c.Steps -= before.Steps
+	c.Rejected -= before.Rejected
+	c.Evaluations -= before.Evaluations
+	for i, n := range before.Ends {
+		c.Ends[i] -= n
+	}
+	return c
+}
