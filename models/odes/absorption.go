@@ -57,7 +57,7 @@ func (c Absorption) Build() (models.Model, error) {
 
 // Theophylline is [Absorption] of the first subject of a study by Upton of theophylline against asthma: 4.02 mg per kg
 // of body weight, and 11 concentrations in the serum, in mg per litre, over 25 hours (Boeckmann, Sheiner and Beal 1994,
-// NONMEM Users Guide, part V; data set Theoph of R).
+// NONMEM Users Guide, part V; the 11 rows of subject 1 of R's data set Theoph, whose numbers these are).
 func Theophylline() (models.Model, error) {
 	m, err := Absorption{Dose: 4.02,
 		Times:         []float64{0, 0.25, 0.57, 1.12, 2.02, 3.82, 5.1, 7.03, 9.05, 12.12, 24.37},

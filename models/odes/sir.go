@@ -70,7 +70,8 @@ func (c SIR) Build() (models.Model, error) {
 
 // Influenza is [SIR] of an outbreak of influenza among the 763 boys of a boarding school in the north of England: how
 // many were confined to bed on each of 14 days from 22 January 1978 on (British Medical Journal 1978, volume 1, page
-// 587, read off its figure; data set influenza_england_1978_school of the R package outbreaks).
+// 587, read off its figure; the column in_bed of the data set influenza_england_1978_school of the R package outbreaks,
+// whose 14 counts and 763 boys these are).
 func Influenza() (models.Model, error) {
 	times := make([]float64, 14)
 	for i := range times {
