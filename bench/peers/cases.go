@@ -12,7 +12,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/models/odes"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // posterior is a posterior as all sides have it.
@@ -38,8 +40,9 @@ func (p posterior) accept() float64 {
 }
 
 const (
-	pimaName    = "Pima"
-	schoolsName = "eight_schools-eight_schools_noncentered"
+	pimaName      = "Pima"
+	schoolsName   = "eight_schools-eight_schools_noncentered"
+	influenzaName = "influenza"
 )
 
 // stanProgram is the program of a posterior: its file has the last part of its name.
@@ -49,8 +52,8 @@ func stanProgram(name string) (string, error) {
 	return string(text), err
 }
 
-// choose makes the posteriors of a list separated by commas; "" for all. Without a database there are Pima and eight
-// schools.
+// choose makes the posteriors of a list separated by commas; "" for all. Without a database there are Pima, eight
+// schools and an epidemic of influenza.
 func choose(list, database, pimaFile string) ([]posterior, error) {
 	var known []string
 	for _, e := range posteriors.Registry {
@@ -61,7 +64,7 @@ func choose(list, database, pimaFile string) ([]posterior, error) {
 	if database == "" {
 		known = append(known, schoolsName)
 	}
-	known = append(known, pimaName)
+	known = append(known, pimaName, influenzaName)
 	names := known
 	if list != "" {
 		names = strings.Split(list, ",")
@@ -76,6 +79,8 @@ func choose(list, database, pimaFile string) ([]posterior, error) {
 		switch {
 		case name == pimaName:
 			make = func() (posterior, error) { return ofPima(pimaFile) }
+		case name == influenzaName:
+			make = influenza
 		case database == "":
 			make = schools
 		}
@@ -147,6 +152,30 @@ func ofPima(file string) (posterior, error) {
 	return posterior{name: pimaName, model: m.Model, batch: m.Batch, stan: string(program), short: pimaName,
 		names: []string{"w[1]", "w[2]", "w[3]", "w[4]", "w[5]", "w[6]", "w[7]", "w[8]"},
 		data:  map[string]any{"N": len(x), "D": len(x[0]), "X": x, "y": labels}}, err
+}
+
+// influenza is an epidemic, a model with differential equations: Stan has the same tolerances and limit of steps.
+func influenza() (posterior, error) {
+	m, err := odes.Influenza()
+	if err != nil {
+		return posterior{}, err
+	}
+	times, err := torch.ToSlice[float64](m.Batch["times"])
+	if err != nil {
+		return posterior{}, err
+	}
+	counts, err := torch.ToSlice[float64](m.Batch["cases"])
+	if err != nil {
+		return posterior{}, err
+	}
+	cases := make([]int, len(counts))
+	for i, v := range counts {
+		cases[i] = int(v)
+	}
+	program, err := programs.ReadFile("stan/influenza.stan")
+	return posterior{name: influenzaName, model: m.Model, batch: m.Batch, stan: string(program),
+		names: []string{"beta", "gamma", "phi_inv"},
+		data:  map[string]any{"T": len(times), "N": 763, "times": times, "cases": cases}}, err
 }
 
 // leastESS is the least bulk effective sample size of the named elements, for all sides.

@@ -20,6 +20,7 @@ type sampled struct {
 	seconds, compiling float64 // of sampling, and of compiling where that is only known now
 	ess                float64
 	draws              int
+	means              map[string]moment
 }
 
 // kelvin is Kelvin's side of a posterior.
@@ -74,8 +75,9 @@ func (k *kelvin) sample(ctx context.Context, l lengths, seed uint64) (sampled, e
 		return sampled{}, err
 	}
 	seconds := time.Since(began).Seconds()
-	ess, err := leastESS(elements(d), k.names)
-	return sampled{seconds: seconds, ess: ess, draws: l.chains * l.draws}, err
+	named := elements(d)
+	ess, err := leastESS(named, k.names)
+	return sampled{seconds: seconds, ess: ess, draws: l.chains * l.draws, means: moments(named, k.names)}, err
 }
 
 // elements are draws by Stan's names.

@@ -3,10 +3,11 @@
 //
 //	go run ./bench/peers [-path DIR] [-models a,b] [-peers a,b] [-only nuts|steps] [-quick] [-json] [-prepare]
 //
-// DIR is a checkout of posteriordb, or a part of one; without it there are eight schools and Pima. The peers' packages
-// are installed from the Python registry into virtual environments in -venv, by default kelvin/peers in the user's
-// cache folder: 6 GB, and some minutes the first time; Python 3.12 and g++ are needed. Stan's models are compiled there
-// once, half a minute each; -prepare does no more than that. What cannot be installed is listed with the reason.
+// DIR is a checkout of posteriordb, or a part of one; without it there are eight schools, Pima and influenza, an
+// epidemic with differential equations, which Stan and nutpie have beside Kelvin. The peers' packages are installed
+// from the Python registry into virtual environments in -venv, by default kelvin/peers in the user's cache folder: 6
+// GB, and some minutes the first time; Python 3.12 and g++ are needed. Stan's models are compiled there once, half a
+// minute each; -prepare does no more than that. What cannot be installed is listed with the reason.
 //
 // Effective sample sizes are the least bulk ESS of the quantities that the reference draws have, by Kelvin's estimator
 // for all sides. Each side has the same number of chains, warm-up, draws and target of the acceptance; Pyro has one

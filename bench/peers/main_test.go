@@ -151,11 +151,26 @@ func TestPrograms(t *testing.T) {
 			}
 		}
 	}
+	p, err := influenza()
+	require.NoError(t, err)
+	require.Contains(t, p.stan, "ode_rk45_tol(sir, [N - 1, 1, 0]', 0.0, times, 1e-6, 1e-8, 10000,") // as ode.Options
+	require.Len(t, p.data.(map[string]any)["cases"], 14)
 	for _, name := range []string{schoolsName, "arK-arK", "sblrc-blr", "nes2000-nes"} {
 		text, err := stanProgram(name)
 		require.NoError(t, err)
 		require.Contains(t, text, "model {")
 	}
+}
+
+// Means over two rounds are 1 ± √(0.3² + 0.4²)/2 = 1 ± 0.25 and 2 ± 0: they are 4 standard errors apart. A side is not
+// apart from itself.
+func TestApart(t *testing.T) {
+	a := row{means: []map[string]moment{{"x": {0.5, 0.3}}, {"x": {1.5, 0.4}}}}
+	b := row{means: []map[string]moment{{"x": {2, 0}, "y": {9, 1}}}}
+	require.InDelta(t, 4, apart(a, b), 1e-12)
+	require.Zero(t, apart(a, a))
+	require.Zero(t, apart(a, row{}))
+	require.InDelta(t, 2.5, moments(map[string][][]float64{"x": {{1, 2}, {3, 4}}}, []string{"x"})["x"].mean, 1e-12)
 }
 
 // A median of rounds, ratios of Kelvin to a side, and what Kelvin loses.

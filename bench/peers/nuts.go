@@ -29,7 +29,11 @@ type row struct {
 	Note    string  `json:"note,omitempty"`
 	Error   string  `json:"error,omitempty"`
 
+	// Apart is how far the side's means are from Kelvin's, at most, in standard errors of the difference.
+	Apart float64 `json:"means_apart,omitempty"`
+
 	rates, wholes, walls, sizes []float64
+	means                       []map[string]moment // of each round
 }
 
 // add is one run more.
@@ -40,6 +44,9 @@ func (r *row) add(s sampled) {
 	r.wholes = append(r.wholes, s.ess/(s.seconds+r.Compile))
 	r.walls = append(r.walls, 1000*s.seconds/float64(s.draws))
 	r.sizes = append(r.sizes, s.ess)
+	if s.means != nil {
+		r.means = append(r.means, s.means)
+	}
 }
 
 // finish takes medians over the rounds.
@@ -122,6 +129,9 @@ func (b *benchmark) nuts(ctx context.Context, p posterior) ([]row, error) {
 			}
 		}
 		s.finish()
+		if s.Error == "" {
+			s.Apart = apart(sides[0].row, s.row)
+		}
 		rows = append(rows, s.row)
 	}
 	return rows, ctx.Err()
@@ -200,7 +210,8 @@ func (b *benchmark) ask(process *process, p posterior, s peerSide, seed uint64) 
 		return sampled{}, err
 	}
 	ess, err := leastESS(draws, p.names)
-	return sampled{seconds: a.Seconds, compiling: a.Compiling, ess: ess, draws: a.Chains * a.Draws}, err
+	return sampled{seconds: a.Seconds, compiling: a.Compiling, ess: ess, draws: a.Chains * a.Draws,
+		means: moments(draws, p.names)}, err
 }
 
 // readDraws reads [chains, draws, names] numbers.

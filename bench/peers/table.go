@@ -37,6 +37,10 @@ func (r *report) write(w io.Writer) error {
 		if x.Side == "Kelvin" && x.Note != "" {
 			fmt.Fprintf(w, "\n%s: %s.\n", x.Model, x.Note)
 		}
+		if x.Apart > 0 {
+			fmt.Fprintf(w, "\n%s: the means of %s differ from Kelvin's by at most %.2g standard errors.\n", x.Model, x.Side,
+				x.Apart)
+		}
 	}
 	if len(r.Steps) > 0 {
 		fmt.Fprint(w, "\n| step of SGHMC, all chains | side | µs | compiling s | Kelvin's time to its |\n"+

@@ -43,7 +43,7 @@ func rungeKutta(c *ppl.Ctx) {
 	})
 }
 
-// Gradients of the influenza model: of the solver and of steps with tensors, compiled, and of the latter eagerly.
+// Gradients of the influenza model: of the solver and of steps with tensors, compiled and eagerly.
 func BenchmarkGradient(b *testing.B) {
 	m, err := odes.Influenza()
 	require.NoError(b, err)
@@ -51,7 +51,8 @@ func BenchmarkGradient(b *testing.B) {
 		name  string
 		model ppl.Model
 		tier  native.Tier
-	}{{"Solve/native", m.Model, native.C}, {"Solve/vm", m.Model, native.VM}, {"RungeKutta/native", rungeKutta, native.C},
+	}{{"Solve/native", m.Model, native.C}, {"Solve/vm", m.Model, native.VM}, {"Solve/eager", m.Model, native.Eager},
+		{"RungeKutta/native", rungeKutta, native.C}, {"RungeKutta/vm", rungeKutta, native.VM},
 		{"RungeKutta/eager", rungeKutta, native.Eager}} {
 		b.Run(c.name, func(b *testing.B) {
 			program, err := ppl.Compile(c.model, m.Batch)
@@ -72,6 +73,7 @@ func BenchmarkGradient(b *testing.B) {
 				}
 				require.NoError(b, err)
 			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "gradients/s")
 		})
 	}
 }
