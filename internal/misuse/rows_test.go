@@ -5,6 +5,8 @@ package main
 import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/data/batch"
+	"github.com/kelvin-ppl/kelvin/data/large"
+	"github.com/kelvin-ppl/kelvin/data/large/loader"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/check"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
@@ -84,6 +86,20 @@ var rows = []row{
 	{"data.Scaling.To", data.Scaling.To},
 	{"data.Spec.Fit", data.Spec.Fit},
 	{"batch.Of", batch.Of},
+	{"(*large.Shuffle).At", (*large.Shuffle).At},
+	{"(*large.Table).Close", (*large.Table).Close},
+	{"(*large.Table).Columns", (*large.Table).Columns},
+	{"(*large.Table).Fingerprint", (*large.Table).Fingerprint},
+	{"(*large.Table).Rows", (*large.Table).Rows},
+	{"large.Create", large.Create[float64]},
+	{"large.Gather", large.Gather[float64]},
+	{"large.NewShuffle", large.NewShuffle},
+	{"large.Open", large.Open},
+	{"(*loader.Loader).Fingerprint", (*loader.Loader).Fingerprint},
+	{"(*loader.Loader).Next", (*loader.Loader).Next},
+	{"(*loader.Loader).Position", (*loader.Loader).Position},
+	{"(*loader.Loader).Seek", (*loader.Loader).Seek},
+	{"loader.New", loader.New},
 	{"(*diag.Report).Format", (*diag.Report).Format},
 	{"(*diag.Report).Groups", (*diag.Report).Groups},
 	{"(*diag.Report).Join", (*diag.Report).Join},
