@@ -222,12 +222,14 @@ func (a *attempt) run(ctx context.Context, k *kept) (*infer.Result, error) {
 		o.Checkpoint = &infer.Checkpoint{Dir: dir, Every: a.task.Options.Every, Resume: true,
 			Model: a.task.Options.Model, Saved: a.mirror.save}
 	}
-	o.Observer = infer.ObserverFunc(func(p infer.Progress) {
-		a.step.Store(p.Step)
-		a.resumed.Store(p.Resumed)
-		a.gradients.Store(p.Gradients)
-		a.steps.Store(p.Steps)
-	})
+	if o.Observer = (&glance{attempt: a}); os.Getenv(recordVariable) != "" {
+		r, err := a.newRecord()
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		o.Observer = r
+	}
 	return infer.Run(ctx, k.spec.Program, k.spec.Method, o)
 }
 

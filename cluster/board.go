@@ -25,7 +25,7 @@ type board struct {
 	deny    *MismatchError       // the first refusal
 	denied  time.Time
 	ready   int
-	taken   int   // tasks that went to another worker
+	taken   int   // attempts after the first of their task
 	again   int64 // steps that were made again, as far as told
 	drawn   time.Time
 	ended   bool
@@ -60,8 +60,8 @@ func (b *board) add(e event) {
 		return
 	}
 	b.workers[e.Worker] = time.Now()
-	if old, ok := b.last[e.Task]; ok && e.Attempt > old.Attempt {
-		b.taken++
+	if old := b.last[e.Task]; e.Attempt > old.Attempt {
+		b.taken += e.Attempt - max(old.Attempt, 1)
 		b.again += max(0, old.Step-e.Resumed)
 	}
 	if e.Attempt >= b.last[e.Task].Attempt {
@@ -110,7 +110,7 @@ func (b *board) line() string {
 	text := fmt.Sprintf("%d of %d tasks, %d workers, %.0f %%, %.3g gradients/s", b.ready, len(b.c.tasks), live,
 		100*share/float64(len(b.c.tasks)), rate/now.Sub(b.began).Seconds())
 	if b.taken > 0 {
-		text += fmt.Sprintf(", %d taken over, %d steps made again", b.taken, b.again)
+		text += fmt.Sprintf(", %d begun again, at least %d steps made again", b.taken, b.again)
 	}
 	return text
 }

@@ -62,12 +62,8 @@ func newFused(r *updater) *fused {
 	}
 	f := &fused{updater: r, method: m, gradient: a, most: 1, windows: map[int64]*window{}}
 	f.info, f.write = m.FusedWriter(&f.program)
-	switch r.observer.(type) {
-	case silent, *progressLine:
-		f.watched = r.o.Until != nil
-	default:
-		f.watched = true
-	}
+	_, rarely := r.observer.(seldom)
+	f.watched = !rarely || r.o.Until != nil
 	return f
 }
 

@@ -12,6 +12,9 @@ import (
 
 // Observer sees a run as it goes, one call at a time: after every update, or every transition of a chain that runs
 // freely. It must not keep what it is given.
+//
+// An observer that has a method Due() bool is called only where that is true. Updates in native code are then made many
+// in a call, which is several times faster for a small model; Due is asked after each call, of about 4 ms.
 type Observer interface {
 	Observe(Progress)
 }
@@ -29,15 +32,15 @@ type silent struct{}
 
 func (silent) Observe(Progress) {}
 
-// watches says whether an observer wants to be told now. The line of progress looks up rarely.
+func (silent) Due() bool { return false }
+
+// seldom is an observer that says when it wants to be told.
+type seldom interface{ Due() bool }
+
+// watches says whether an observer wants to be told now.
 func watches(o Observer) bool {
-	switch o := o.(type) {
-	case silent:
-		return false
-	case *progressLine:
-		return o.due.Load()
-	}
-	return true
+	s, ok := o.(seldom)
+	return !ok || s.Due()
 }
 
 // Progress is where a run stands.
@@ -133,6 +136,9 @@ func newProgressLine() Observer {
 	l.timer = time.AfterFunc(progressEvery, func() { l.due.Store(true) })
 	return l
 }
+
+// Due is true now and then.
+func (l *progressLine) Due() bool { return l.due.Load() }
 
 // The first line comes late, so that short runs leave no trace.
 const progressEvery = 200 * time.Millisecond

@@ -8,13 +8,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"regexp"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/cluster"
-	kept "github.com/kelvin-ppl/kelvin/draws"
+	saved "github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
@@ -23,16 +21,19 @@ type report struct {
 	Identical   bool    `json:"identical"`
 	Kills       int     `json:"kills"`
 	ServerKills int     `json:"server_kills"`
-	Taken       int     `json:"taken_over"` // tasks that went to another worker
-	Repeated    int     `json:"repeated"`   // updates or transitions that were made again, as far as workers had told
+	Again       int     `json:"begun_again"` // attempts after the first of their task
+	Repeated    int64   `json:"repeated"`    // updates or transitions that were made again
+	Most        int64   `json:"most"`        // of them after one death; a checkpoint interval has interval
+	Interval    int64   `json:"interval"`
 	Seconds     float64 `json:"seconds"`
-	Line        string  `json:"-"`
+	Local       float64 `json:"local_seconds"` // of the local run
 }
 
 // processes are the children: workers, and the server last.
 type processes struct {
 	lock sync.Mutex
 	all  []*exec.Cmd
+	env  []string
 }
 
 // start starts child i, in place of the one that was killed.
@@ -42,7 +43,7 @@ func (p *processes) start(i int, args ...string) error {
 		return err
 	}
 	c := exec.Command(self, args...)
-	c.Stderr = os.Stderr
+	c.Stderr, c.Env = os.Stderr, p.env
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.all[i] = c
@@ -68,7 +69,8 @@ func chaos(ctx context.Context) (*report, error) {
 	}
 	o := infer.Options{Chains: 4, Warmup: 1000, Draws: *draws, Seed: 1, Observer: infer.Silent}
 	var cells []cluster.Cell
-	var local []*kept.Draws
+	var local []*saved.Draws
+	began := time.Now()
 	for _, temperature := range []float64{0, 1, 0.3, 0.1} {
 		cells = append(cells, cluster.Cell{Program: p, Method: method(temperature), Params: temperature})
 		d, err := infer.Sample(ctx, p, method(temperature), o)
@@ -77,6 +79,7 @@ func chaos(ctx context.Context) (*report, error) {
 		}
 		local = append(local, d)
 	}
+	r := &report{Interval: 1000, Local: time.Since(began).Seconds()}
 	addr, err := freePort()
 	if err != nil {
 		return nil, err
@@ -86,7 +89,15 @@ func chaos(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(store) }()
-	children := &processes{all: make([]*exec.Cmd, *workers+1)}
+	notes, err := os.MkdirTemp("", "kelvin-example-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(notes) }()
+	children := &processes{all: make([]*exec.Cmd, *workers+1), env: os.Environ()}
+	if *kills > 0 {
+		children.env = append(children.env, "KELVIN_CLUSTER_RECORD="+notes)
+	}
 	server := func() error { return children.start(*workers, "-serve", addr, "-dir", store) }
 	work := func(i int) error { return children.start(i, "-worker", "-nats", "nats://"+addr) }
 	if err := server(); err != nil {
@@ -105,7 +116,7 @@ func chaos(ctx context.Context) (*report, error) {
 	if err := listening(ctx, addr); err != nil {
 		return nil, err
 	}
-	r, began := &report{}, time.Now()
+	began = time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
@@ -129,17 +140,18 @@ func chaos(ctx context.Context) (*report, error) {
 			}
 		}
 	}()
-	line := &lastLine{}
-	o.Checkpoint = &infer.Checkpoint{Every: 1000}
+	o.Checkpoint = &infer.Checkpoint{Every: r.Interval}
 	all, err := cluster.Sweep(ctx, cells, cluster.Options{Options: o, Job: "schools", URL: "nats://" + addr,
-		AckWait: time.Second, Crashes: 1000, Progress: line})
+		AckWait: time.Second, Crashes: 1000})
 	cancel()
 	<-ended
 	if err != nil {
 		return nil, err
 	}
-	r.Seconds, r.Line, r.Identical = time.Since(began).Seconds(), line.text, true
-	r.Taken, r.Repeated = line.counts()
+	r.Seconds, r.Identical = time.Since(began).Seconds(), true
+	if err := r.count(notes); err != nil {
+		return nil, err
+	}
 	for i := range all {
 		r.Identical = r.Identical && same(local[i], all[i])
 	}
@@ -165,28 +177,8 @@ func listening(ctx context.Context, addr string) error {
 	return ctx.Err()
 }
 
-// lastLine keeps the last line of progress.
-type lastLine struct{ text string }
-
-func (l *lastLine) Write(b []byte) (int, error) {
-	if text := string(b); len(text) > 6 {
-		l.text = text[4:] // after the escapes that clear the line
-	}
-	return len(b), nil
-}
-
-var again = regexp.MustCompile(`(\d+) taken over, (\d+) steps made again`)
-
-func (l *lastLine) counts() (taken, repeated int) {
-	if m := again.FindStringSubmatch(l.text); m != nil {
-		taken, _ = strconv.Atoi(m[1])
-		repeated, _ = strconv.Atoi(m[2])
-	}
-	return taken, repeated
-}
-
 // same compares the bits of all draws.
-func same(a, b *kept.Draws) bool {
+func same(a, b *saved.Draws) bool {
 	if a == nil || b == nil || a.Chains() != b.Chains() || fmt.Sprint(a.Sites()) != fmt.Sprint(b.Sites()) {
 		return false
 	}

@@ -30,7 +30,7 @@ var (
 	url     = flag.String("nats", "", "URL of the NATS server of -worker, or of a run without kills")
 	workers = flag.Int("workers", 3, "worker processes")
 	kills   = flag.Int("kills", 10, "workers to kill; after every fifth, the server is killed and started again")
-	draws   = flag.Int("draws", 40_000, "draws of each chain")
+	draws   = flag.Int("draws", 20_000, "draws of each chain")
 	asJSON  = flag.Bool("json", false, "print JSON")
 )
 
@@ -84,8 +84,9 @@ func run(ctx context.Context) error {
 	if *asJSON {
 		return json.NewEncoder(os.Stdout).Encode(report)
 	}
-	fmt.Printf("identical: %v, after %d kills of workers and %d of the server, in %.1f s\n%s\n", report.Identical,
-		report.Kills, report.ServerKills, report.Seconds, report.Line)
+	fmt.Printf("identical: %v, after %d kills of workers and %d of the server, in %.1f s\n"+
+		"%d updates were made again, at most %d after one death\n", report.Identical, report.Kills, report.ServerKills,
+		report.Seconds, report.Repeated, report.Most)
 	return nil
 }
 

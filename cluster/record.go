@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+)
+
+// glance looks at a run so rarely that its updates stay many in a call.
+type glance struct {
+	*attempt
+	seen time.Time
+}
+
+const glanceEvery = 50 * time.Millisecond
+
+func (g *glance) Due() bool { return time.Since(g.seen) >= glanceEvery }
+
+func (g *glance) Observe(p infer.Progress) {
+	g.seen = time.Now()
+	g.look(p)
+}
+
+func (a *attempt) look(p infer.Progress) {
+	a.step.Store(p.Step)
+	a.resumed.Store(p.Resumed)
+	a.gradients.Store(p.Gradients)
+	a.steps.Store(p.Steps)
+}
+
+// recordVariable names the environment variable with a folder, in which a worker keeps a file for each attempt.
+const recordVariable = "KELVIN_CLUSTER_RECORD"
+
+// record keeps in a file how far an attempt is. It is written after every update, so that it is right where the process
+// is killed; updates are then made one in a call.
+type record struct {
+	*attempt
+	file *os.File
+	line []byte
+}
+
+// newRecord makes the file RUN-TASK-ATTEMPT-WORKER. Its line is the step that the attempt resumed from and its last.
+func (a *attempt) newRecord() (*record, error) {
+	f, err := os.Create(filepath.Join(os.Getenv(recordVariable), fmt.Sprintf("%s-%06d-%06d-%s", a.task.Run,
+		a.task.Number, a.state.Attempt, a.name)))
+	return &record{attempt: a, file: f}, err
+}
+
+func (r *record) Observe(p infer.Progress) {
+	r.line = fmt.Appendf(r.line[:0], "%20d %20d\n", p.Resumed, p.Step)
+	_, _ = r.file.WriteAt(r.line, 0)
+	r.look(p)
+}
+
+func (r *record) close() { _ = r.file.Close() }
