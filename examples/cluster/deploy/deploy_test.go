@@ -1,5 +1,5 @@
-// Package deploy_test checks the files of a deployment as far as one machine can: their fields and what they say of each
-// other, the configuration of the server by a server, and the unit by systemd.
+// Package deploy_test checks the files of a deployment as far as one machine can: their fields and what they say of
+// each other, the configuration of the server by a server, and the unit by systemd.
 package deploy_test
 
 import (

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// types are the fields of Kubernetes's schemas (version 1.33) that the files use: "!" is a required field, "=" its kind.
-// A field that is not in the table is an error, so that a misspelt one is.
+// types are the fields of Kubernetes's schemas that the files use: "!" is a field that the schema or these files
+// require, "=" its kind. A field that is not in the table is an error, so that a misspelt one is.
 var types = map[string]string{
 	"batch/v1 Job":        "apiVersion!=string kind!=string metadata!=Meta spec!=JobSpec",
 	"v1 Service":          "apiVersion!=string kind!=string metadata!=Meta spec!=ServiceSpec",
@@ -16,14 +16,15 @@ var types = map[string]string{
 	"apps/v1 StatefulSet": "apiVersion!=string kind!=string metadata!=Meta spec!=SetSpec",
 	"Meta":                "name!=string labels=map",
 	"TemplateMeta":        "labels!=map",
-	"JobSpec": "completionMode!=string completions!=int parallelism!=int backoffLimitPerIndex!=int maxFailedIndexes=int " +
-		"podFailurePolicy=FailurePolicy template!=Template",
-	"FailurePolicy":      "rules!=[]Rule",
-	"Rule":               "action!=string onPodConditions!=[]Condition",
-	"Condition":          "type!=string status!=string",
-	"ServiceSpec":        "clusterIP=string selector!=map ports!=[]ServicePort",
-	"ServicePort":        "name!=string port!=int targetPort=string",
-	"SetSpec":            "serviceName!=string replicas=int selector!=Selector template!=Template volumeClaimTemplates=[]Claim",
+	"JobSpec": "completionMode!=string completions!=int parallelism!=int backoffLimitPerIndex!=int " +
+		"maxFailedIndexes=int podFailurePolicy=FailurePolicy template!=Template",
+	"FailurePolicy": "rules!=[]Rule",
+	"Rule":          "action!=string onPodConditions!=[]Condition",
+	"Condition":     "type!=string status!=string",
+	"ServiceSpec":   "clusterIP=string selector!=map ports!=[]ServicePort",
+	"ServicePort":   "name!=string port!=int targetPort=string",
+	"SetSpec": "serviceName!=string replicas=int selector!=Selector template!=Template " +
+		"volumeClaimTemplates=[]Claim",
 	"Selector":           "matchLabels!=map",
 	"Template":           "metadata!=TemplateMeta spec!=PodSpec",
 	"Claim":              "metadata!=Meta spec!=ClaimSpec",
