@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/nats-io/nats-server/v2/server"
 )
 
@@ -15,6 +16,9 @@ import (
 // "host:port", and port 0 is any free one. ready, if not nil, is called once with its URL. It has neither TLS nor
 // accounts: servers for several machines are better run as NATS documents it.
 func Serve(ctx context.Context, addr, dir string, ready func(url string)) error {
+	if ctx == nil {
+		return fmt.Errorf("cluster.Serve: the context is nil: context.Background() never ends: %w", infer.ErrConfig)
+	}
 	s, err := serve(addr, dir)
 	if err != nil {
 		return err

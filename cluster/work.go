@@ -17,6 +17,9 @@ import (
 // Work runs the tasks of a server one after the other until the context ends, and waits for a server that is not there.
 // It returns the context's error, or what keeps it from working at all.
 func Work(ctx context.Context, url string, options ...nats.Option) error {
+	if ctx == nil {
+		return fmt.Errorf("cluster.Work: the context is nil: context.Background() never ends: %w", infer.ErrConfig)
+	}
 	host, _ := os.Hostname()
 	name := fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:6])
 	l, err := connect(url, name, true, options)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -154,6 +156,7 @@ func callRows(from, to int) {
 // call calls f with each of its arguments hostile in turn. The first one may be a receiver, which is never nil. The
 // methods of what a function returns are called too.
 func call(key string, f reflect.Value, receiver, results bool) {
+	f = inModel(f)
 	t := f.Type()
 	arguments := func() (in []reflect.Value) {
 		for i := range t.NumIn() {
@@ -195,6 +198,38 @@ func call(key string, f reflect.Value, receiver, results bool) {
 			call(key+"()."+r.Type().Method(i).Name, r.Method(i), false, false)
 		}
 	}
+}
+
+// inModel makes a function that takes the context of a model one that runs a model and calls it there.
+func inModel(f reflect.Value) reflect.Value {
+	t, at := f.Type(), -1
+	var others []reflect.Type
+	for i := range t.NumIn() {
+		if t.In(i) == of[*ppl.Ctx]() {
+			at = i
+		} else {
+			others = append(others, t.In(i))
+		}
+	}
+	if at < 1 { // none, or the receiver
+		return f
+	}
+	return reflect.MakeFunc(reflect.FuncOf(others, []reflect.Type{of[error]()}, t.IsVariadic()),
+		func(in []reflect.Value) []reflect.Value {
+			_, err := ppl.Compile(func(c *ppl.Ctx) {
+				with := slices.Insert(slices.Clone(in), at, reflect.ValueOf(c))
+				if t.IsVariadic() {
+					f.CallSlice(with)
+				} else {
+					f.Call(with)
+				}
+			}, nil)
+			out := reflect.New(of[error]()).Elem()
+			if err != nil {
+				out.Set(reflect.ValueOf(err))
+			}
+			return []reflect.Value{out}
+		})
 }
 
 // owner is the package that a type, or what it points to, belongs to.

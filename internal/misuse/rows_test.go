@@ -3,6 +3,7 @@
 package main
 
 import (
+	"github.com/kelvin-ppl/kelvin/cluster"
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/data/large"
@@ -58,6 +59,13 @@ import (
 
 // rows are the public functions and methods.
 var rows = []row{
+	{"(*cluster.MismatchError).Error", (*cluster.MismatchError).Error},
+	{"(*cluster.TaskError).Error", (*cluster.TaskError).Error},
+	{"cluster.Register", cluster.Register},
+	{"cluster.Sample", cluster.Sample},
+	{"cluster.Serve", cluster.Serve},
+	{"cluster.Sweep", cluster.Sweep},
+	{"cluster.Work", cluster.Work},
 	{"(*data.Design).Draws", (*data.Design).Draws},
 	{"(*data.Design).Effects", (*data.Design).Effects},
 	{"(*data.Design).Frame", (*data.Design).Frame},
@@ -890,15 +898,12 @@ var rows = []row{
 	{"weights.LoRA.Attach", weights.LoRA.Attach},
 	{"weights.Load", weights.Load},
 	{"weights.Save", weights.Save},
-	{"shrinkage.GlobalScale", shrinkage.GlobalScale},
-	{"shrinkage.Horseshoe.Sample", func(h shrinkage.Horseshoe, name string, n int) error {
-		_, err := ppl.Compile(func(c *ppl.Ctx) { h.Sample(c, name, n) }, nil)
-		return err
-	}},
 	{"odes.Absorption.Build", odes.Absorption.Build},
 	{"odes.Influenza", odes.Influenza},
 	{"odes.SIR.Build", odes.SIR.Build},
 	{"odes.Theophylline", odes.Theophylline},
+	{"shrinkage.GlobalScale", shrinkage.GlobalScale},
+	{"shrinkage.Horseshoe.Sample", shrinkage.Horseshoe.Sample},
 	{"(*ode.Error).Error", (*ode.Error).Error},
 	{"(*ode.Error).RecoverAsError", (*ode.Error).RecoverAsError},
 	{"(*ode.System).Report", (*ode.System).Report},
