@@ -41,16 +41,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.Float64Var(&a.networkRate, "network", 1.25e9, "bytes/s of the server's network")
 	seconds := f.Float64("seconds", 10, "simulated seconds of each cluster")
 	scale := f.Int("scale", 100, "operations of the expensive kinds that are measured; of messages, a thousand times this")
-	draws := f.Int("draws", 200_000, "draws of the real run")
+	heard := f.Int("beats", 10, "heartbeats of the real run after which it is stopped, at least 2")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if *workers < 1 || *scale < 1 || *draws < 1 || !(min(*seconds, a.diskRate, a.networkRate) > 0) ||
+	if *workers < 1 || *scale < 1 || *heard < 2 || !(min(*seconds, a.diskRate, a.networkRate) > 0) ||
 		min(a.every, a.task) <= 0 || !(min(a.state, a.result) >= 0) {
-		return errors.New("-workers, -scale, -draws, -seconds, -every, -task, -disk and -network must be positive, " +
-			"-state and -result at least 0")
+		return errors.New("-workers, -scale, -seconds, -every, -task, -disk and -network must be positive, " +
+			"-state and -result at least 0, -beats at least 2")
 	}
-	s, err := traffic(ctx, *draws)
+	s, err := traffic(ctx, *heard)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func TestUtilisation(t *testing.T) {
 // The measurements are positive and a large message is not cheaper than a small one; the table has its rows.
 func TestCommand(t *testing.T) {
 	var out bytes.Buffer
-	args := []string{"-workers", "200", "-scale", "2", "-seconds", "2", "-draws", "80000"}
+	args := []string{"-workers", "200", "-scale", "2", "-seconds", "2", "-beats", "4"}
 	require.NoError(t, run(context.Background(), args, &out))
 	require.Regexp(t, `server: busy \S+ of the time for one worker, saturates at [1-9]\d* workers`, out.String())
 	require.Regexp(t, `(?m)^ +200 `, out.String())

@@ -19,8 +19,11 @@ import (
 // seen is what one worker says while it has a task: bytes of a message with its subject, and messages in a second.
 type seen struct{ eventBytes, eventRate, beatBytes, beatRate float64 }
 
-// traffic listens to a real run of one task, which takes as many draws as asked for.
-func traffic(ctx context.Context, draws int) (s seen, err error) {
+// draws of the task that is listened to: far more than it makes before it is stopped, some minutes.
+const draws = 5_000_000
+
+// traffic listens to a real run of one task, and stops it after so many heartbeats.
+func traffic(ctx context.Context, beats int) (s seen, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "kelvin-bench-cluster-*")
@@ -42,6 +45,8 @@ func traffic(ctx context.Context, draws int) (s seen, err error) {
 		return s, err
 	}
 	defer nc.Close()
+	sampling, enough := context.WithCancel(ctx)
+	defer enough()
 	var lock sync.Mutex
 	counts, bytes, first, last := map[string]int{}, map[string]int{}, map[string]time.Time{}, map[string]time.Time{}
 	_, err = nc.Subscribe(">", func(m *nats.Msg) {
@@ -61,6 +66,9 @@ func traffic(ctx context.Context, draws int) (s seen, err error) {
 		}
 		bytes[kind] += len(m.Subject) + len(m.Data)
 		last[kind] = time.Now()
+		if counts["beat"] == beats {
+			enough()
+		}
 	})
 	if err != nil {
 		return s, err
@@ -78,8 +86,11 @@ func traffic(ctx context.Context, draws int) (s seen, err error) {
 	if err != nil {
 		return s, err
 	}
-	if _, err := cluster.Sample(ctx, program, method, cluster.Options{Job: "normal", URL: url, Workers: 1,
-		Options: infer.Options{Chains: 1, Warmup: 10, Draws: draws}}); err != nil {
+	if _, err := cluster.Sample(sampling, program, method, cluster.Options{Job: "normal", URL: url, Workers: 1,
+		Options: infer.Options{Chains: 1, Warmup: 10, Draws: draws}}); err != nil && sampling.Err() == nil {
+		return s, err
+	}
+	if err := ctx.Err(); err != nil {
 		return s, err
 	}
 	if err := nc.Flush(); err != nil {
@@ -88,8 +99,9 @@ func traffic(ctx context.Context, draws int) (s seen, err error) {
 	lock.Lock()
 	defer lock.Unlock()
 	for _, kind := range []string{"event", "beat"} {
-		if counts[kind] < 3 {
-			return s, fmt.Errorf("the run of %d draws was too short: %d messages %q", draws, counts[kind], kind)
+		if counts[kind] < 2 {
+			return s, fmt.Errorf("the run ended after %d messages %q, which is too early to see their rate", counts[kind],
+				kind)
 		}
 	}
 	rate := func(kind string) (float64, float64) {
