@@ -27,7 +27,6 @@ type client struct {
 	link    *link
 	bucket  *bucket
 	tasks   []task
-	stats   []string
 	results []*outcome
 	board   *board
 	stop    context.CancelFunc // of the workers of this process
