@@ -143,3 +143,16 @@ func TestSample(t *testing.T) {
 	require.NoError(t, err)
 	t.Log(d.Attrs()["gradient"], s.Report())
 }
+
+// One step goes to the last time, also where the sum of start and length of that step rounds to less: it is then the
+// whole of the solution.
+func TestLastTime(t *testing.T) {
+	start, end := -2.0, 0.3
+	require.Less(t, start+(end-start), end)
+	slow := func(_, y torch.Tensor, params []torch.Tensor) torch.Tensor { return y.Mul(params[0]) }
+	for _, method := range []ode.Method{ode.DormandPrince, ode.SDIRK} {
+		system := ode.New(slow, ode.Options{Method: method, FirstStep: 10})
+		y, _ := solved(t, system, start, []float64{1}, []float64{end}, []float64{-1e-3})
+		require.InDelta(t, math.Exp(-1e-3*(end-start)), y[0], 1e-12)
+	}
+}

@@ -31,13 +31,13 @@ static void sum(double *to, const double *z, double h, const double *weights, do
   }
 }
 
-// outputs writes the solution at the times in (t, t + h].
-static void outputs(ode_run *r, double t, double h, const double *z, const double *after, double *const *k,
-                    double *bend, double *to) {
+// outputs writes the solution at the times in (t, stop], where a step of length h stops.
+static void outputs(ode_run *r, double t, double h, double stop, const double *z, const double *after,
+                    double *const *k, double *bend, double *to) {
   int made = 0;
-  while (r->written < r->p->times && r->times[r->written] <= t + h) {
+  while (r->written < r->p->times && r->times[r->written] <= stop) {
     double at = r->times[r->written];
-    if (at == t + h) {
+    if (at == stop) {
       ode_write(r, after);
       continue;
     }
@@ -93,8 +93,8 @@ int ode_dopri5(ode_run *r, double *z, double *scratch) {
     }
     if (move > 0 && h * sqrt(slope / move) > 3.25) stiff++;
     ode_accept(r, next);
-    outputs(r, t, h, z, next, k, bend, to);
-    if (final || r->written == p->times) return ODE_DONE;
+    outputs(r, t, h, final ? end : t + h, z, next, k, bend, to); // t + (end - t) may round to less than end
+    if (r->written == p->times) return ODE_DONE;
     double scale = fmax(0.1, fmin(5, by / pow(before, 0.04) / 0.9)), longer = h / scale;
     before = fmax(e, 1e-4);
     t += h;
