@@ -237,10 +237,11 @@ func (a *attempt) run(ctx context.Context, k *kept) (*infer.Result, error) {
 func (a *attempt) fail(ctx context.Context, failed error) error {
 	a.state.Errors = append(a.state.Errors, failed.Error())
 	a.state.Crashes = 0
-	if len(a.state.Errors) >= a.task.Tries {
-		return a.finish(ctx, outcome{Tries: len(a.state.Errors), Error: failed.Error()})
+	// Only the worker that has the task may say so: one that lost it fails because the other one works.
+	if err := a.save(ctx); err != nil || len(a.state.Errors) < a.task.Tries {
+		return errors.Join(err, failed)
 	}
-	return errors.Join(a.save(ctx), failed)
+	return a.finish(ctx, outcome{Tries: len(a.state.Errors), Error: failed.Error()})
 }
 
 // finish writes the result, once: where there is one, it stays.

@@ -237,3 +237,9 @@ func TestOptionsThatDoNotTravel(t *testing.T) {
 		assert.Equal(t, name, field.Field)
 	}
 }
+
+// What one server cannot do is an error at once.
+func TestReplicasOfOneServer(t *testing.T) {
+	_, err := cluster.Sample(t.Context(), program(t), hmc.NUTS{}, cluster.Options{Job: "schools", Replicas: 3})
+	require.ErrorContains(t, err, "replicas > 1 not supported")
+}

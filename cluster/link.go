@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -80,7 +81,10 @@ func final(err error) bool {
 	if !errors.As(err, &answer) || answer.APIError() == nil {
 		return false
 	}
-	return answer.APIError().Code < 500
+	// These codes are 500 too, and no second request helps.
+	hopeless := answer.APIError().ErrorCode == jetstream.ErrorCode(server.JSStreamReplicasNotSupportedErr) ||
+		answer.APIError().ErrorCode == jetstream.ErrorCode(server.JSStorageResourcesExceededErr)
+	return hopeless || answer.APIError().Code < 500
 }
 
 // tasks makes the stream of tasks and its consumer, which all runs and workers share.
@@ -94,6 +98,13 @@ func (l *link) tasks(ctx context.Context, replicas int, ackWait time.Duration) (
 		}
 		if err != nil {
 			return err
+		}
+		// A worker that came first made it with one copy.
+		if have := s.CachedInfo().Config; have.Replicas < replicas {
+			have.Replicas = replicas
+			if s, err = l.js.UpdateStream(ctx, have); err != nil {
+				return err
+			}
 		}
 		c, err = s.Consumer(ctx, consumerName)
 		if err == nil && (ackWait == 0 || c.CachedInfo().Config.AckWait == ackWait) {

@@ -26,6 +26,9 @@ const growing = "draws.kelvin"
 // restore writes the files of the last checkpoint.
 func (m *mirror) restore() error {
 	for name, p := range m.state.Files {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return fmt.Errorf("checkpoint file %q is outside the folder of the task", name)
+		}
 		path := filepath.Join(m.dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
