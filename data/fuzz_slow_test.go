@@ -10,3 +10,6 @@ import (
 
 // Any bytes in the place of a file are a table or an error, in processes of 512 MB.
 func TestFuzzCSV(t *testing.T) { fuzzing.Run(t, "FuzzCSV", fuzzing.Executions) }
+
+// Any bytes in the place of a saved design are a design or an error, in such processes too.
+func TestFuzzDesign(t *testing.T) { fuzzing.Run(t, "FuzzDesign", fuzzing.Executions) }

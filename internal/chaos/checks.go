@@ -25,10 +25,11 @@ var checks = []check{
 	{"hostile", "Files get memory for the bytes they have",
 		"Files of some hundred bytes ask for GB by shapes without chunks, wide text, and chunks of zeros.",
 		[]suite{{"./store", "^TestFilesThatAskForTooMuch$", ""}}},
-	{"fuzz", "Any bytes are draws or an error, in 512 MB",
-		"Go's fuzzer makes 100,000 files for each of the readers of CSV, JSON, Zarr, checkpoints and safetensors, in " +
-			"processes that may take 512 MB. What a reader takes is written and read again, alike.",
-		[]suite{{"./store/... ./draws ./infer ./models/nn/safetensors", "^TestFuzz", ""}}},
+	{"fuzz", "Any bytes are what a file holds or an error, in 512 MB",
+		"Go's fuzzer makes 100,000 files for each of the readers of draws (CSV, JSON, Zarr), data (CSV, .npy, designs), " +
+			"checkpoints and safetensors, in processes that may take 512 MB. What a reader of draws takes is written and " +
+			"read again, alike.",
+		[]suite{{"./store/... ./draws ./data/... ./infer ./models/nn/safetensors", "^TestFuzz", ""}}},
 	{"misuse", "Wrong arguments are errors",
 		"Every public function and method is called with one argument after the other nil, negative, huge, not a number, " +
 			"empty, or a function that panics, in processes of their own; then so are the methods of what it returns. A new " +
