@@ -195,7 +195,7 @@ func (a *attempt) progress(kind string) {
 
 // run makes the run in a folder of its own, whose checkpoints go to the server.
 func (a *attempt) run(ctx context.Context, k *kept) (*infer.Result, error) {
-	dir, err := os.MkdirTemp("", "kelvin-task-*")
+	dir, err := os.MkdirTemp(a.folder, "task-*")
 	if err != nil {
 		return nil, err
 	}

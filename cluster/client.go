@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
@@ -23,7 +22,7 @@ type client struct {
 	cells   []Cell
 	url     string
 	server  *server.Server // of this process; nil for none
-	scratch string         // its folder, where that is temporary
+	scratch *scratch       // its folder, where that is temporary
 	link    *link
 	bucket  *bucket
 	tasks   []task
@@ -38,10 +37,10 @@ func (c *client) open(ctx context.Context) (err error) {
 	if c.url = c.o.URL; c.url == "" {
 		dir := c.o.Dir
 		if dir == "" {
-			if dir, err = os.MkdirTemp("", "kelvin-cluster-*"); err != nil {
+			if c.scratch, err = newScratch(serverFolder); err != nil {
 				return err
 			}
-			c.scratch = dir
+			dir = c.scratch.dir
 		}
 		if c.server, err = serve("127.0.0.1:0", dir); err != nil {
 			return err
@@ -70,9 +69,7 @@ func (c *client) close() {
 		c.server.Shutdown()
 		c.server.WaitForShutdown()
 	}
-	if c.scratch != "" {
-		_ = os.RemoveAll(c.scratch)
-	}
+	c.scratch.remove()
 }
 
 // submit puts data, starts and tasks on the server.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -77,4 +78,32 @@ func TestKills(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, kills)
 	identical(t, want, got)
+}
+
+// A worker that is killed leaves a folder behind, which the next one removes; the folders of workers that live stay.
+func TestFoldersOfKilledWorkers(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	folders := func(n int) (found []string) {
+		require.Eventually(t, func() bool {
+			found, _ = filepath.Glob(filepath.Join(os.TempDir(), "kelvin-*"))
+			return len(found) == n
+		}, 20*time.Second, 20*time.Millisecond)
+		return found
+	}
+	// No server is there, for which a worker waits.
+	work := func() *exec.Cmd {
+		c := child(t, "KELVIN_TEST_WORKER=nats://127.0.0.1:1")
+		require.NoError(t, c.Start())
+		return c
+	}
+	first := work()
+	dead := folders(1)[0]
+	kill(first)
+	require.DirExists(t, dead)
+	work()
+	require.Eventually(t, func() bool { _, err := os.Stat(dead); return os.IsNotExist(err) }, 20*time.Second,
+		20*time.Millisecond)
+	alive := folders(1)[0]
+	work()
+	require.Contains(t, folders(2), alive)
 }

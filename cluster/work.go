@@ -27,7 +27,12 @@ func Work(ctx context.Context, url string, options ...nats.Option) error {
 		return fmt.Errorf("cluster.Work: %w", err)
 	}
 	defer l.nc.Close()
-	w := &worker{link: l, name: name}
+	folder, err := newScratch(workerFolder)
+	if err != nil {
+		return fmt.Errorf("cluster.Work: %w", err)
+	}
+	defer folder.remove()
+	w := &worker{link: l, name: name, folder: folder.dir}
 	if err := w.loop(ctx); err != nil {
 		return fmt.Errorf("cluster.Work: %w", err)
 	}
@@ -37,8 +42,9 @@ func Work(ctx context.Context, url string, options ...nats.Option) error {
 // worker runs one task at a time.
 type worker struct {
 	*link
-	name string
-	kept *kept
+	name   string
+	folder string // for the files of its tasks
+	kept   *kept
 }
 
 // kept is the job that was built last; the next task is most often of the same.
