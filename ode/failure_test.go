@@ -184,3 +184,13 @@ func TestSecondDerivatives(t *testing.T) {
 	_, err = curvature.Hessian(program.Target().LogPosterior, point, growthBatch(), curvature.Options{})
 	require.ErrorContains(t, err, "only values and first derivatives are known")
 }
+
+// A tier that the environment asks for is one of models: a right-hand side is compiled all the same.
+func TestEnvironment(t *testing.T) {
+	for _, tier := range []string{"eager", "replay", "vm"} {
+		t.Setenv("KELVIN_NATIVE", tier)
+		y := solution(t, ode.New(logistic, ode.Options{}), []float64{0.4}, 0, []float64{1}, 1.3, 5)
+		want, _ := logisticAt(1, 0, 0.4, 1.3, 5)
+		require.InDelta(t, want, y[0], 1e-4, tier)
+	}
+}

@@ -156,3 +156,24 @@ func TestLastTime(t *testing.T) {
 		require.InDelta(t, math.Exp(-1e-3*(end-start)), y[0], 1e-12)
 	}
 }
+
+// Times that differ by a rounding, among themselves or from the start, have the same solution: no step leads from one to
+// the other.
+func TestNearTimes(t *testing.T) {
+	tenth := 0.1
+	times := []float64{0.3, tenth + 0.2, 24}
+	require.Greater(t, times[1], times[0])
+	for name, method := range methods {
+		s := ode.New(logistic, ode.Options{Method: method})
+		y, grads := solved(t, s, 0, []float64{0.4}, times, []float64{1.3, 5})
+		for i, at := range times {
+			want, _ := logisticAt(at, 0, 0.4, 1.3, 5)
+			require.InDelta(t, want, y[i], 1e-4, name)
+		}
+		require.InDeltaSlice(t, grads[0], grads[1], 1e-12, name)
+		y, grads = solved(t, s, times[0], []float64{0.4}, times[1:2], []float64{1.3, 5})
+		require.Equal(t, []float64{0.4}, y, name)
+		slope := 1.3 * 0.4 * (1 - 0.4/5)
+		require.InDeltaSlice(t, []float64{-slope, 1, 0, 0}, grads[0], 1e-12, name)
+	}
+}

@@ -58,7 +58,7 @@ func (a *arguments) compile(n, m int) (*native.Func, error) {
 		}
 	}
 	f, report, err := native.Compile(source, points, native.Options{})
-	if err == nil && f == nil {
+	if f == nil && (err == nil || errors.Is(err, native.ErrNative)) {
 		// What the environment says of models is not of right-hand sides, which are nothing else than compiled.
 		f, report, err = native.Compile(source, points, native.Options{Tier: native.VM})
 	}

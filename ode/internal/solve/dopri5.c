@@ -66,7 +66,7 @@ int ode_dopri5(ode_run *r, double *z, double *scratch) {
   for (long step = 0; step < p->most; step++) {
     int final = t + 1.01 * h >= end;
     if (final) h = end - t;
-    if (!(h > 1e-15 * fmax(fabs(t), fabs(end)))) return ODE_BLOWUP;
+    if (!(h > ODE_SHORTEST * fmax(fabs(t), fabs(end)))) return ODE_BLOWUP;
     for (int l = 1; l < 7; l++) {
       if (l == 6) memcpy(last, next, sizeof(double) * p->n); // the point of the sixth stage
       sum(next, z, h, weights[l], k, l, size);

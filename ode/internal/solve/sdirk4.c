@@ -118,7 +118,7 @@ int ode_sdirk4(ode_run *r, double *z, double *scratch) {
     double wanted = h, to = r->times[r->written];
     int hit = t + 1.01 * h >= to;
     if (hit) h = to - t;
-    if (!(h > 1e-15 * fmax(fabs(t), fabs(end)))) return ODE_BLOWUP;
+    if (!(h > ODE_SHORTEST * fmax(fabs(t), fabs(end)))) return ODE_BLOWUP;
     int solved = 1;
     for (int s = 0; s < STAGES && solved; s++) {
       const double *guess = k[s == 0 ? 4 : s - 1];
@@ -155,7 +155,7 @@ int ode_sdirk4(ode_run *r, double *z, double *scratch) {
     h = hit && !again ? fmax(longer, wanted) : longer;
     if (p->longest > 0) h = fmin(h, p->longest);
     again = 0;
-    while (r->written < p->times && r->times[r->written] <= t) ode_write(r, z);
+    while (ode_reached(r, t)) ode_write(r, z);
     if (r->written == p->times) return ODE_DONE;
   }
   return ODE_STEPS;

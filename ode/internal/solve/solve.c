@@ -49,6 +49,11 @@ void ode_accept(ode_run *r, const double *z) {
   r->taken++;
 }
 
+int ode_reached(const ode_run *r, double t) {
+  if (r->written == r->p->times) return 0;
+  return r->times[r->written] - t <= ODE_SHORTEST * fmax(fabs(t), fabs(r->times[r->p->times - 1]));
+}
+
 void ode_write(ode_run *r, const double *z) {
   const long n = r->p->n, columns = r->p->columns;
   memcpy(r->out + n * r->written, z, sizeof(double) * n);
@@ -128,7 +133,7 @@ static int solve(kelvin_ode *p, const double *in, double *out, long outs) {
   r.theta = in + p->times + 1 + n;
   memcpy(r.x + 1 + n, r.theta, sizeof(double) * p->m);
   begin(&r, in + p->times + 1, z);
-  while (r.written < p->times && r.times[r.written] <= r.start) ode_write(&r, z);
+  while (ode_reached(&r, r.start)) ode_write(&r, z);
   int end = ODE_DONE;
   if (r.written < p->times) end = p->method == ODE_SDIRK4 ? ode_sdirk4(&r, z, at) : ode_dopri5(&r, z, at);
   for (long i = 0; end == ODE_DONE && i < outs; i++)

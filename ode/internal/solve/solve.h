@@ -5,6 +5,9 @@
 
 enum kelvin_ode_method { ODE_DOPRI5, ODE_SDIRK4 };
 
+// A step is longer than this part of the largest of its times: a few roundings.
+#define ODE_SHORTEST 1e-15
+
 // How a solution ended.
 enum kelvin_ode_end { ODE_DONE, ODE_TIMES, ODE_BLOWUP, ODE_STEPS, ODE_STIFF, ODE_MEMORY, ODE_ENDS };
 
@@ -53,6 +56,8 @@ void ode_slopes(ode_run *r, const double *z, double *d);
 double ode_norm(const ode_run *r, const double *error, const double *a, const double *b);
 // Takes over a step: the columns may have grown.
 void ode_accept(ode_run *r, const double *z);
+// Whether the next output is at t, or so little later that no step leads there.
+int ode_reached(const ode_run *r, double t);
 // Writes a state vector as the next output.
 void ode_write(ode_run *r, const double *z);
 // The first step (Hairer, Nørsett and Wanner 1993, section II.4) of a method of some order.
