@@ -3,13 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/synthetic"
 	"github.com/kelvin-ppl/kelvin/diag"
-	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 )
@@ -17,23 +16,7 @@ import (
 // A result that is made up: two chains of 50 draws, of 3 and 5 leapfrog steps each, one divergence, and 1000 gradients
 // in all. So 400 are of the draws and 600 of the warm-up. The second element moves slowly and has the smaller ESS.
 func TestCostOf(t *testing.T) {
-	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{2}, Size: 2}},
-		[]string{draws.StatLeapfrog, draws.StatDivergent}, 2)
-	require.NoError(t, err)
-	random := rand.New(rand.NewPCG(1, 2))
-	slow := [2]float64{}
-	for i := range 50 {
-		var x, stats []float64
-		for c, leapfrogs := range []float64{3, 5} {
-			slow[c] = 0.9*slow[c] + random.NormFloat64()
-			divergent := 0.0
-			if i == 7 && c == 1 {
-				divergent = 1
-			}
-			x, stats = append(x, random.NormFloat64(), slow[c]), append(stats, leapfrogs, divergent)
-		}
-		require.NoError(t, d.Append(x, stats))
-	}
+	d := synthetic.Chains(t, []float64{3, 5}, 1, func(draw, chain int) bool { return draw == 7 && chain == 1 })
 	c, err := costOf(&infer.Result{Draws: d, Unconstrained: d, Gradients: 1000})
 	require.NoError(t, err)
 	ess := diag.ESSBulk([][]float64{d.Element(0, 1), d.Element(1, 1)})

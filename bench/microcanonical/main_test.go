@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/synthetic"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -17,19 +18,7 @@ import (
 // A result that is made up: gradients and divergences are sums over its draws, and the effective draws those of the
 // element with the fewest.
 func TestYield(t *testing.T) {
-	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{2}, Size: 2}},
-		[]string{draws.StatLeapfrog, draws.StatDivergent}, 2)
-	require.NoError(t, err)
-	random := rand.New(rand.NewPCG(3, 4))
-	slow := [2]float64{}
-	for i := range 50 {
-		var x, stats []float64
-		for c, leapfrogs := range []float64{2, 7} {
-			slow[c] = 0.9*slow[c] + random.NormFloat64()
-			x, stats = append(x, slow[c], random.NormFloat64()), append(stats, leapfrogs, float64(i%2))
-		}
-		require.NoError(t, d.Append(x, stats))
-	}
+	d := synthetic.Chains(t, []float64{2, 7}, 0, func(draw, _ int) bool { return draw%2 == 1 })
 	gradients, ess, divergent, err := yield(&infer.Result{Draws: d, Unconstrained: d})
 	require.NoError(t, err)
 	require.Equal(t, []any{450.0, 50}, []any{gradients, divergent})

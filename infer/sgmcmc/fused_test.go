@@ -114,6 +114,12 @@ func assertSameDraws(t *testing.T, want, have *draws.Draws, tolerance float64) {
 	}
 }
 
+// seldom is an observer that is never due.
+type seldom struct{ asked int }
+
+func (s *seldom) Due() bool              { s.asked++; return false }
+func (*seldom) Observe(p infer.Progress) { panic("it was not due") }
+
 // A run has the same bits when it is watched, averaged, saved in small steps, or stopped and resumed: updates are fused
 // the same whoever looks on, however many a call makes.
 func TestFusedRunsDoNotDependOnWhoLooksOn(t *testing.T) {
@@ -146,6 +152,10 @@ func TestFusedRunsDoNotDependOnWhoLooksOn(t *testing.T) {
 			for _, v := range lp {
 				require.Less(t, v, 0.0, "an observer is told the log posterior of every update")
 			}
+			asks := &seldom{}
+			same("asked", fusedRun(t, m, 2, size, native.Require, infer.Options{Observer: asks}))
+			assert.Positive(t, asks.asked)
+			assert.Less(t, asks.asked, 170, "an observer that is not due does not stop the updates of a call")
 			same("averaged", fusedRun(t, m, 2, size, native.Require, infer.Options{Average: true, Observer: infer.Silent}))
 			same("saved", fusedRun(t, m, 2, size, native.Require, infer.Options{SaveEvery: 7, Observer: infer.Silent,
 				Save: func(string, []int, *draws.Draws) error { return nil }}))
