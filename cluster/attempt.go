@@ -76,14 +76,14 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 		for c := range d.Chains() {
 			o.Lengths = append(o.Lengths, d.Len(c))
 		}
-		rows, err := packRows(d)
-		if err != nil {
-			return err
+		if size := int64(d.Total()) * int64(rowBytes(d.Dim(), len(o.Stats))); size > t.Limit {
+			return a.fail(ctx, a.bucket.tooLarge("the draws of the task", size))
 		}
-		if err := a.bucket.put(ctx, o.Object, rows); err != nil {
-			if errors.Is(err, errLimit) {
-				return a.fail(ctx, err)
-			}
+		err := packRows(d, func(block []byte) error {
+			o.Blocks++
+			return a.bucket.put(ctx, o.block(o.Blocks-1), block)
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ type client struct {
 	bucket  *bucket
 	tasks   []task
 	results []*outcome
+	saved   [][]int // of each cell, the draws of each chain that Save has
 	board   *board
 	stop    context.CancelFunc // of the workers of this process
 	workers sync.WaitGroup
@@ -161,7 +162,8 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 			Position: at, Want: want, Mixed: c.o.Mixed, Tries: c.o.Tries, Crashes: c.o.Crashes,
 			AckWait: int64(c.o.AckWait), Limit: c.o.MaxObject, cell: i, from: from,
 			Options: settings{Chains: size, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Seed: o.Seed,
-				FirstChain: o.FirstChain + uint64(from), Cycles: o.Cycles, Discard: o.Discard, Native: o.Native}}
+				FirstChain: o.FirstChain + uint64(from), Cycles: o.Cycles, Discard: o.Discard && c.saver(i) == nil,
+				Native: o.Native}}
 		if o.Checkpoint != nil {
 			t.Options.Every, t.Options.Model = o.Checkpoint.Every, o.Checkpoint.Model
 		}

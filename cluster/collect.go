@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -43,6 +43,7 @@ func (c *client) wait(ctx context.Context) error {
 			c.results[i] = &o
 			left--
 			c.board.finished(len(c.tasks) - left)
+			err = c.stream(ctx, c.tasks[i], &o)
 		}
 		return err
 	}
@@ -99,13 +100,6 @@ func (c *client) collectCell(cell int) (*draws.Draws, error) {
 	program := c.cells[cell].Program
 	var all *draws.Draws
 	var failed error
-	chains := 0
-	for _, t := range c.tasks {
-		if t.cell == cell {
-			chains = max(chains, t.from+t.Options.Chains)
-		}
-	}
-	ctx := context.Background()
 	for i, t := range c.tasks {
 		o := c.results[i]
 		if t.cell != cell || o == nil {
@@ -116,47 +110,78 @@ func (c *client) collectCell(cell int) (*draws.Draws, error) {
 				Tries: o.Tries, Text: o.Error})
 			continue
 		}
-		if o.Object == "" {
+		if o.Object == "" || c.o.Discard {
 			continue
 		}
-		one, cancel := context.WithTimeout(ctx, time.Minute)
-		raw, err := c.bucket.get(one, o.Object)
-		cancel()
-		if err == nil && all == nil {
-			all, err = draws.New(program.Layout().Sites, o.Stats, chains)
+		var err error
+		if all == nil {
+			all, err = draws.New(program.Layout().Sites, o.Stats, c.chains(cell))
 		}
 		if err == nil {
-			err = addRows(all, t.from, program.Layout().Dim(), *o, raw)
+			err = unpackRows(t.from, all.Dim(), o, c.blocks(context.Background(), o), all.AppendChain)
 		}
 		if err != nil {
 			return nil, errors.Join(failed, fmt.Errorf("the draws of task %d: %w", t.Number, err))
 		}
-		for key, value := range o.Attrs {
-			all.SetAttr(key, value)
-		}
-		for _, n := range o.Notes {
-			if !slices.Contains(all.Notes(), n) {
-				all.AddNote(n)
-			}
-		}
-		if o.Differs != "" {
-			all.AddNote(draws.Note{Kind: "mixed_cluster",
-				Text: fmt.Sprintf("chains %d to %d were drawn by a worker of another %s: they equal those of a local "+
-					"run in law, not in every bit", t.from, t.from+t.Options.Chains-1, o.Differs),
-				Advice: "leave cluster.Options.Mixed false for equal bits"})
-		}
+		annotate(all, t, o)
 	}
 	if all == nil || all.Total() == 0 {
 		return nil, failed
 	}
-	named, err := program.Draws(all, program.Batch())
-	if err == nil && named != all {
-		for key, value := range all.Attrs() {
+	named, err := named(program, all)
+	return named, errors.Join(failed, err)
+}
+
+// chains is the number of chains of a cell.
+func (c *client) chains(cell int) (n int) {
+	for _, t := range c.tasks {
+		if t.cell == cell {
+			n = max(n, t.from+t.Options.Chains)
+		}
+	}
+	return n
+}
+
+// blocks gives the blocks of a task's draws, one after the other.
+func (c *client) blocks(ctx context.Context, o *outcome) func() ([]byte, error) {
+	next := 0
+	return func() ([]byte, error) {
+		if next == o.Blocks {
+			return nil, nil
+		}
+		next++
+		one, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		return c.bucket.get(one, o.block(next-1))
+	}
+}
+
+// annotate copies what a task tells of its draws.
+func annotate(d *draws.Draws, t task, o *outcome) {
+	for key, value := range o.Attrs {
+		d.SetAttr(key, value)
+	}
+	for _, n := range o.Notes {
+		d.AddNote(n)
+	}
+	if o.Differs != "" {
+		d.AddNote(draws.Note{Kind: "mixed_cluster",
+			Text: fmt.Sprintf("chains %d to %d were drawn by a worker of another %s: they equal those of a local "+
+				"run in law, not in every bit", t.from, t.from+t.Options.Chains-1, o.Differs),
+			Advice: "leave cluster.Options.Mixed false for equal bits"})
+	}
+}
+
+// named maps draws to named values, and keeps what is told of them.
+func named(program infer.Program, d *draws.Draws) (*draws.Draws, error) {
+	named, err := program.Draws(d, program.Batch())
+	if err == nil && named != d {
+		for key, value := range d.Attrs() {
 			named.SetAttr(key, value)
 		}
-		for _, n := range all.Notes() {
+		for _, n := range d.Notes() {
 			named.AddNote(n)
 		}
 	}
-	return named, errors.Join(failed, err)
+	return named, err
 }

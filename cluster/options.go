@@ -9,8 +9,12 @@ import (
 )
 
 // Options say how a run goes, and where. Of infer.Options these must be nil, because they are functions of this process
-// or of its disk: Until, Save, and of Checkpoint all but Every and Model. Average must be false: only draws come back.
+// or of its disk: Until, and of Checkpoint all but Every and Model. Average must be false: only draws come back.
 // Observer has no effect: see Progress.
+//
+// Save gets the draws of a task when the task has ended, in blocks of about 4 MiB whatever SaveEvery says, and run is
+// empty. The goroutine of [Sample] calls it; chains come in the order in which their tasks end. With Discard too, Save
+// alone has the draws: they are not returned, and this process never holds more than a block of them.
 type Options struct {
 	infer.Options
 
@@ -52,8 +56,6 @@ func (o Options) resolved() (Options, error) {
 		return bad("Job", `""`, "the name of a job that the workers have registered is required")
 	case o.Until != nil:
 		return bad("Until", "given", "it must be nil: a function does not travel to workers")
-	case o.Save != nil:
-		return bad("Save", "given", "it must be nil: the draws come back at the end of each task")
 	case o.Checkpoint != nil && (o.Checkpoint.Dir != "" || o.Checkpoint.Resume || o.Checkpoint.Saved != nil):
 		return bad("Checkpoint", "given", "only Every and Model may be set: checkpoints are kept by the server")
 	case o.Checkpoint != nil && o.Checkpoint.Every < 0:

@@ -11,44 +11,70 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// packRows writes the draws of all chains, one after the other: values and statistics of each draw, as float64.
-func packRows(d *draws.Draws) ([]byte, error) {
-	var out []byte
-	names := d.Stats()
+// blockBytes is about how large the objects are that hold the draws of a task, so that the client needs no more of them
+// in memory.
+const blockBytes = 4 << 20
+
+// rowBytes is the size of a draw and its statistics.
+func rowBytes(dim, stats int) int { return 8 * (dim + stats) }
+
+// packRows writes the draws of all chains, one after the other: values and statistics of each draw, as float64. emit
+// gets them in blocks of whole draws; a block is valid until it returns.
+func packRows(d *draws.Draws, emit func(block []byte) error) error {
+	names, width := d.Stats(), rowBytes(d.Dim(), len(d.Stats()))
+	var block []byte
 	columns := make([][]float64, len(names))
 	for c := range d.Chains() {
 		for i, name := range names {
 			var err error
 			if columns[i], err = d.Stat(name, c); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		for i := range d.Len(c) {
+			if len(block) > 0 && len(block)+width > blockBytes {
+				if err := emit(block); err != nil {
+					return err
+				}
+				block = block[:0]
+			}
 			for _, x := range d.Row(c, i) {
-				out = binary.LittleEndian.AppendUint64(out, math.Float64bits(x))
+				block = binary.LittleEndian.AppendUint64(block, math.Float64bits(x))
 			}
 			for _, column := range columns {
-				out = binary.LittleEndian.AppendUint64(out, math.Float64bits(column[i]))
+				block = binary.LittleEndian.AppendUint64(block, math.Float64bits(column[i]))
 			}
 		}
 	}
-	return out, nil
+	if len(block) == 0 {
+		return nil
+	}
+	return emit(block)
 }
 
-// addRows adds the draws of a task, whose first chain is from.
-func addRows(d *draws.Draws, from, dim int, o outcome, raw []byte) error {
-	width := dim + len(o.Stats)
-	row := make([]float64, width)
+// unpackRows reads what packRows has written: next gives the blocks, and add gets the draws of chain from and those
+// after it.
+func unpackRows(from, dim int, o *outcome, next func() ([]byte, error),
+	add func(chain int, x, stats []float64) error) error {
+	width := rowBytes(dim, len(o.Stats))
+	row := make([]float64, width/8)
+	var raw []byte
 	for c, n := range o.Lengths {
 		for range n {
-			if len(raw) < 8*width {
+			if len(raw) == 0 && width > 0 {
+				var err error
+				if raw, err = next(); err != nil {
+					return err
+				}
+			}
+			if len(raw) < width {
 				return fmt.Errorf("the draws of chain %d are cut off", from+c)
 			}
 			for i := range row {
 				row[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
 			}
-			raw = raw[8*width:]
-			if err := d.AppendChain(from+c, row[:dim], row[dim:]); err != nil {
+			raw = raw[width:]
+			if err := add(from+c, row[:dim], row[dim:]); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,8 @@ type Cell struct {
 	Program infer.Program // sampled in this cell
 	Method  infer.Method  // that samples it
 	Params  any           // of the job, made JSON; nil for Options.Params
+	// Save gets the draws of the cell; nil for none. See Options. A single cell may leave it to Options.Save.
+	Save func(run string, from []int, block *draws.Draws) error
 }
 
 // Sample is [infer.Sample] on a cluster: the draws of infer.Sample(ctx, program, method, o.Options), bit for bit, with
@@ -41,6 +43,10 @@ func Sweep(ctx context.Context, cells []Cell, o Options) ([]*draws.Draws, error)
 		if ctx == nil || c.Program == nil || c.Method == nil || c.Program.Layout() == nil {
 			return nil, fmt.Errorf("cell %d: context, program, its layout or method is nil: %w", i, infer.ErrConfig)
 		}
+	}
+	if o.Save != nil && len(cells) > 1 {
+		return nil, &infer.FieldError{Type: optionsName, Field: "Save", Value: "given",
+			Allowed: fmt.Sprintf("it must be nil for %d cells: give each of them a Save of its own", len(cells))}
 	}
 	c := &client{o: o, cells: cells}
 	defer c.close()

@@ -75,13 +75,17 @@ type outcome struct {
 	Error   string            `json:"error,omitempty"`
 	Tries   int               `json:"tries"`
 	Worker  string            `json:"worker"`
-	Object  string            `json:"object,omitempty"` // the draws
+	Object  string            `json:"object,omitempty"` // the draws: the beginning of the names of their blocks
+	Blocks  int               `json:"blocks,omitempty"`
 	Stats   []string          `json:"stats,omitempty"`
 	Lengths []int             `json:"lengths,omitempty"` // draws of each chain
 	Attrs   map[string]string `json:"attrs,omitempty"`
 	Notes   []draws.Note      `json:"notes,omitempty"`
 	Differs string            `json:"differs,omitempty"` // what of the machine, where that is allowed
 }
+
+// block names an object of the draws.
+func (o *outcome) block(i int) string { return fmt.Sprintf("%s-%06d", o.Object, i) }
 
 // TaskError is a task that failed as often as it may.
 type TaskError struct {
