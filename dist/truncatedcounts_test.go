@@ -116,7 +116,9 @@ func TestTruncatedCountsShapes(t *testing.T) {
 		require.Equal(t, []int64{2}, d.BatchShape())
 		wide := d.Expand(3, 2)
 		for _, d := range []dist.Distribution{d, wide} {
-			for _, x := range []torch.Tensor{d.Mean(), d.Variance(), d.LogProb(torch.Of(2)), d.Sample(torch.NewSource(1, 0))} {
+			for _, x := range []torch.Tensor{
+				d.Mean(), d.Variance(), d.LogProb(torch.Of(2)), d.Sample(torch.NewSource(1, 0)),
+			} {
 				require.Equal(t, d.BatchShape(), x.Shape())
 			}
 			require.Equal(t, append([]int64{5}, d.BatchShape()...), d.Sample(torch.NewSource(1, 0), 5).Shape())
@@ -149,7 +151,8 @@ func TestTruncatedCountsExtremes(t *testing.T) {
 		require.Equal(t, 0.0, countFloats(one.LogProb(torch.Of(0)).T())[0])
 		require.ErrorContains(t, dist.Truncated(dist.Poisson(0), 1, 5).Validate(),
 			"dist.Truncated: the log probability of the interval is -Inf")
-		require.ErrorContains(t, dist.Truncated(dist.Poisson(countTensor([]float64{1, -1})), 0, 5).Validate(), "rate is -1")
+		bad := dist.Truncated(dist.Poisson(countTensor([]float64{1, -1})), 0, 5)
+		require.ErrorContains(t, bad.Validate(), "rate is -1")
 		return nil
 	}))
 }

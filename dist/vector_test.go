@@ -179,7 +179,8 @@ func inverseWishartLaw(df float64, psi, x *mat.SymDense) float64 {
 		g, _ := math.Lgamma((df - float64(i)) / 2)
 		gamma += g
 	}
-	return df/2*math.Log(mat.Det(psi)) - (df+n+1)/2*math.Log(mat.Det(x)) - mat.Trace(&product)/2 - df*n/2*math.Ln2 - gamma
+	return df/2*math.Log(mat.Det(psi)) - (df+n+1)/2*math.Log(mat.Det(x)) - mat.Trace(&product)/2 -
+		df*n/2*math.Ln2 - gamma
 }
 
 var vectorCases = []vectorCase{
@@ -294,7 +295,9 @@ var vectorCases = []vectorCase{
 		},
 		law: func(p [][]float64, k []float64) float64 {
 			psi := vectorCov("cholesky", [][]float64{nil, p[1]})
-			return factorLaw(k, func(x *mat.SymDense) float64 { return inverseWishartLaw(math.Exp(p[0][0])+12, psi, x) })
+			return factorLaw(k, func(x *mat.SymDense) float64 {
+				return inverseWishartLaw(math.Exp(p[0][0])+12, psi, x)
+			})
 		},
 		x: choleskyX,
 	},
@@ -777,8 +780,8 @@ func TestVectorExtremes(t *testing.T) {
 		require.True(t, math.IsNaN(item(dist.MultivariateStudentT(1, 0, eye).Mean().T())))
 		require.True(t, math.IsInf(item(dist.MultivariateStudentT(2, 0, eye).Variance().T()), 1))
 
-		// Of size 1 the square of a factor is chi-squared, and of the inverse inverse gamma, at any number of degrees of
-		// freedom: p(k) = p(k²)·2k.
+		// Of size 1 the square of a factor is chi-squared, and of the inverse inverse gamma, at any number of degrees
+		// of freedom: p(k) = p(k²)·2k.
 		one := func(x float64) *ts.Tensor { return vectorTensor([]float64{x}, 1, 1) }
 		for _, df := range []float64{1e-3, 3, 1e10} {
 			k := math.Sqrt(df)
@@ -789,8 +792,9 @@ func TestVectorExtremes(t *testing.T) {
 			got = item(dist.InverseWishartCholesky(df, one(2)).LogProb(torch.Of(one(1 / k))).T())
 			require.InDelta(t, want, got, 1e-11*max(1, math.Abs(want)), df)
 		}
-		// A matrix with eigenvalues 1e-300 and 1 has a factor without cancellation: with df = 4 the density is that of a chi
-		// number of 4 degrees of freedom at 1e-150, a³/2, of one of 3 at 1, √(2/π) e^(-1/2), and of a normal number at 0.
+		// A matrix with eigenvalues 1e-300 and 1 has a factor without cancellation: with df = 4 the density is that of
+		// a chi number of 4 degrees of freedom at 1e-150, a³/2, of one of 3 at 1, √(2/π) e^(-1/2), and of a normal
+		// number at 0.
 		singular := vectorTensor([]float64{1e-150, 0, 0, 1}, 2, 2)
 		thin := -450*math.Ln10 - math.Ln2 + 0.5*math.Log(2/math.Pi) - 0.5 - 0.5*math.Log(2*math.Pi)
 		require.InEpsilon(t, thin, item(dist.WishartCholesky(4, eye).LogProb(torch.Of(singular)).T()), 1e-13)

@@ -135,8 +135,8 @@ func (d wishartCholeskyDist) moments() (mean, variance torch.Tensor) {
 		one := torch.Of(d.factor.T().MustOnesLike(false))
 		return mean, lower(one, -1).Add(torch.Of(own.T().MustDiagEmbed(0, -2, -1, false)))
 	}
-	// E 1/χ = Γ(h − ½)/(√2 Γ(h)), and e = E 1/χ² = 1/(2h − 2). By forward substitution E Bᵢⱼ² is eᵢ Σₘ E Bₘⱼ², m from j to
-	// i − 1, for B = M⁻¹: it is eᵢ eⱼ ∏ₘ (1 + eₘ) with m between i and j.
+	// E 1/χ = Γ(h − ½)/(√2 Γ(h)), and e = E 1/χ² = 1/(2h − 2). By forward substitution E Bᵢⱼ² is eᵢ Σₘ E Bₘⱼ², m from j
+	// to i − 1, for B = M⁻¹: it is eᵢ eⱼ ∏ₘ (1 + eₘ) with m between i and j.
 	mean = logBeta(half.Sub(0.5), torch.Of(0.5)).Exp().Div(math.Sqrt(2 * math.Pi))
 	e := half.Mul(2).Sub(2).Reciprocal()
 	sums := torch.Of(e.Log1p().T().MustCumsum(-1, e.T().DType(), false))

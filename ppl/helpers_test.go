@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
@@ -49,20 +50,7 @@ func compiled(t *testing.T, m ppl.Model, batch infer.Batch) (
 func evaluate(t *testing.T, p *ppl.Program, f infer.LogPosterior, batch infer.Batch, x ...float64) (
 	values, grad []float64) {
 	t.Helper()
-	g, err := infer.NewGradient(infer.Sum(f, 1))
-	require.NoError(t, err)
-	point, err := infer.NewParams(p.Layout(), x)
-	require.NoError(t, err)
-	require.NoError(t, torch.Do(func(*torch.Scope) error {
-		e, err := g.ValueAndGrad(point, batch, 0)
-		if err != nil {
-			return err
-		}
-		values = e.Values
-		grad, err = torch.ToSlice[float64](e.Grad)
-		return err
-	}))
-	return values, grad
+	return infertest.Evaluate(t, p.Layout(), f, batch, x...)
 }
 
 // traced is the log joint density of one run of a model.

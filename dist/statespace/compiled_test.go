@@ -11,8 +11,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/statespace"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // models are models of a series of n numbers by latent scales and coefficients.
@@ -32,7 +32,8 @@ func models(n int) map[string]ppl.Model {
 		"trend and seasons": series(func(c *ppl.Ctx) []statespace.Part {
 			return parts{
 				statespace.LocalTrend{
-					LevelScale: c.Sample("level", dist.HalfNormal(1)), SlopeScale: c.Sample("slope", dist.HalfNormal(1)),
+					LevelScale: c.Sample("level", dist.HalfNormal(1)),
+					SlopeScale: c.Sample("slope", dist.HalfNormal(1)),
 				},
 				statespace.Seasonal{Period: 4, Scale: c.Sample("season", dist.HalfNormal(1))},
 			}
@@ -49,6 +50,9 @@ func models(n int) map[string]ppl.Model {
 		}),
 	}
 }
+
+// whole is the log density on unconstrained space.
+var whole = infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1}
 
 // Gradients are those of finite differences of values, eager and for several chains at once; the compiled function has
 // the same values and gradients, and its filter is a loop: its code does not grow with the number of steps.
@@ -71,7 +75,7 @@ func TestGradients(t *testing.T) {
 				for i := range p.Layout().Dim() {
 					x, z = append(x, 0.3-0.2*float64(i)), append(z, -0.4+0.1*float64(i*i))
 				}
-				values, grads := evaluate(t, p, batch, append(append([]float64{}, x...), z...))
+				values, grads := infertest.Evaluate(t, p.Layout(), p.Target().Weigh(whole), batch, append(x, z...)...)
 				for k, point := range [][]float64{x, z} {
 					grad := make([]float64, len(x))
 					value, err := f.Eval(point, 1/size, grad)
@@ -97,25 +101,4 @@ func TestGradients(t *testing.T) {
 			assert.Equal(t, ops[24], ops[48])
 		})
 	}
-}
-
-// evaluate are values and gradients of the log density on unconstrained space, eager, at several points mapped over.
-func evaluate(t *testing.T, p *ppl.Program, batch infer.Batch, x []float64) (values, grads []float64) {
-	t.Helper()
-	g, err := infer.NewGradient(infer.Sum(func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return p.Target().Parts(point, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
-	}, 1))
-	require.NoError(t, err)
-	point, err := infer.NewParams(p.Layout(), x)
-	require.NoError(t, err)
-	require.NoError(t, torch.Do(func(*torch.Scope) error {
-		e, err := g.ValueAndGrad(point, batch, 0)
-		if err != nil {
-			return err
-		}
-		values = e.Values
-		grads, err = torch.ToSlice[float64](e.Grad)
-		return err
-	}))
-	return values, grads
 }

@@ -36,8 +36,8 @@ func (s Series) filter(value torch.Tensor) *filtered {
 	event, have := s.EventShape(), value.Shape()
 	shape, ok := operand.Broadcast(have, event)
 	if !ok || !slices.Equal(shape[len(shape)-len(event):], event) {
-		fail("value", sized(have), "the series has %d steps of %d observations: its last dimensions must be %v", s.steps, s.p,
-			event)
+		fail("value", sized(have), "the series has %d steps of %d observations: its last dimensions must be %v",
+			s.steps, s.p, event)
 	}
 	y := value.Expand(shape...)
 	if s.p == 1 {
@@ -56,8 +56,7 @@ func (s Series) filter(value torch.Tensor) *filtered {
 	}
 	variances := s.noise.Square()
 	for t := range f.steps {
-		now.observe(at(s.sys.Design, t), row(variances, t), inTurn(y, t), inTurn(there, t),
-			inTurn(f.mask, t))
+		now.observe(at(s.sys.Design, t), row(variances, t), inTurn(y, t), inTurn(there, t), inTurn(f.mask, t))
 		f.steps[t] = now
 		if t < s.steps-1 {
 			now = f.ahead(t)

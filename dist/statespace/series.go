@@ -230,7 +230,9 @@ func (s Series) Expand(batch ...int64) dist.Distribution {
 // Validate checks that all matrices are finite and that no noise is negative.
 func (s Series) Validate() error {
 	if s.steps == 0 {
-		return &dist.Error{Distribution: "statespace", Parameter: "Series", Value: "the zero value", Allowed: "New makes one"}
+		return &dist.Error{
+			Distribution: "statespace", Parameter: "Series", Value: "the zero value", Allowed: "New makes one",
+		}
 	}
 	for _, c := range []struct {
 		name   string

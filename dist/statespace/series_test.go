@@ -69,7 +69,9 @@ func examples() []example {
 	}
 	level := func() statespace.Part { return statespace.LocalLevel{Scale: 0.7, Mean: 0.4, Spread: 2} }
 	trend := func() statespace.Part {
-		return statespace.LocalTrend{LevelScale: 0.3, SlopeScale: 0.1, Mean: 1, Spread: 3, SlopeMean: -0.2, SlopeSpread: 0.5}
+		return statespace.LocalTrend{
+			LevelScale: 0.3, SlopeScale: 0.1, Mean: 1, Spread: 3, SlopeMean: -0.2, SlopeSpread: 0.5,
+		}
 	}
 	smooth := func() statespace.Part { return statespace.LocalTrend{SlopeScale: 0.1, Spread: 3} }
 	seasonal := func() statespace.Part { return statespace.Seasonal{Period: 4, Scale: 0.2, Spread: 1.5} }
@@ -262,17 +264,24 @@ func TestRefuses(t *testing.T) {
 		"Trigonometric.Harmonics is 4: it must be from 1": func() {
 			statespace.Trigonometric{Period: 6, Harmonics: 4}.System()
 		},
-		"Trigonometric.Period is NaN":                      func() { statespace.Trigonometric{Period: math.NaN()}.System() },
-		"LocalLevel.Scale is -2":                           func() { statespace.LocalLevel{Scale: -2}.System() },
-		"LocalLevel.Scale is a string":                     func() { statespace.LocalLevel{Scale: "wide"}.System() },
-		"LocalLevel.Mean is a tensor of shape [2]":         func() { statespace.LocalLevel{Mean: torch.Zeros(2)}.System() },
-		"ARMA.AR is a number":                              func() { statespace.ARMA{AR: torch.Of(0.5)}.System() },
-		"ARMA.MA is a tensor of shape [1 2]":               func() { statespace.ARMA{MA: torch.Zeros(1, 2)}.System() },
-		"value is a tensor of shape [4]: the series has 3": func() { statespace.New(3, 1, level).LogProb(torch.Zeros(4)) },
-		"Design is a tensor of shape []":                   func() { statespace.New(3, 1, statespace.System{}) },
+		"Trigonometric.Period is NaN": func() {
+			statespace.Trigonometric{Period: math.NaN()}.System()
+		},
+		"LocalLevel.Scale is -2":       func() { statespace.LocalLevel{Scale: -2}.System() },
+		"LocalLevel.Scale is a string": func() { statespace.LocalLevel{Scale: "wide"}.System() },
+		"LocalLevel.Mean is a tensor of shape [2]": func() {
+			statespace.LocalLevel{Mean: torch.Zeros(2)}.System()
+		},
+		"ARMA.AR is a number":                func() { statespace.ARMA{AR: torch.Of(0.5)}.System() },
+		"ARMA.MA is a tensor of shape [1 2]": func() { statespace.ARMA{MA: torch.Zeros(1, 2)}.System() },
+		"value is a tensor of shape [4]: the series has 3": func() {
+			statespace.New(3, 1, level).LogProb(torch.Zeros(4))
+		},
+		"Design is a tensor of shape []": func() { statespace.New(3, 1, statespace.System{}) },
 		"Transition is a tensor of shape [3 3]: the Design has 2 states": func() {
 			statespace.New(3, 1, statespace.System{
-				Design: torch.Zeros(2), Transition: torch.Zeros(3, 3), Noise: torch.Zeros(2, 1), Spread: torch.Zeros(2, 2),
+				Design: torch.Zeros(2), Transition: torch.Zeros(3, 3),
+				Noise: torch.Zeros(2, 1), Spread: torch.Zeros(2, 2),
 			})
 		},
 		"Design is a tensor of shape [9 2 3]: its first dimension is time": func() {
@@ -298,7 +307,7 @@ func TestRefuses(t *testing.T) {
 	do(t, func() {
 		bad := statespace.New(3, tensor([]float64{1, -1, 1}), level)
 		require.ErrorContains(t, bad.Validate(), "noise is -1 at element 1 of shape [3 1]")
-		require.ErrorContains(t, statespace.New(3, 1, statespace.LocalLevel{Scale: tensor([]float64{math.NaN()}).At(0)}).
-			Validate(), "Noise is NaN")
+		bad = statespace.New(3, 1, statespace.LocalLevel{Scale: tensor([]float64{math.NaN()}).At(0)})
+		require.ErrorContains(t, bad.Validate(), "Noise is NaN")
 	})
 }

@@ -46,7 +46,8 @@ func (c LocalTrend) System() System {
 	return System{
 		Design:     constant([]float64{1, 0}, 2),
 		Transition: constant([]float64{1, 1, 0, 1}, 2, 2),
-		Noise:      diag(scale("LocalTrend.LevelScale", c.LevelScale, 0), scale("LocalTrend.SlopeScale", c.SlopeScale, 0)),
+		Noise: diag(scale("LocalTrend.LevelScale", c.LevelScale, 0),
+			scale("LocalTrend.SlopeScale", c.SlopeScale, 0)),
 		Mean: torch.Stack(0, scalar("LocalTrend.Mean", c.Mean, 0),
 			scalar("LocalTrend.SlopeMean", c.SlopeMean, 0)),
 		Spread: diag(scale("LocalTrend.Spread", c.Spread, 1), scale("LocalTrend.SlopeSpread", c.SlopeSpread, 1)),
@@ -92,7 +93,7 @@ func (c Seasonal) System() System {
 //	wave_{t+1}  =  cos(2πj/Period) wave_t + sin(2πj/Period) other_t + Scale e_t
 //	other_{t+1} = −sin(2πj/Period) wave_t + cos(2πj/Period) other_t + Scale e'_t
 //
-// The states are wave and other of each frequency; those of a frequency of half a turn is the wave alone.
+// The states are wave and other of each frequency. A frequency of half a turn has the wave alone.
 type Trigonometric struct {
 	Period    float64 // of at least 2 steps; need not be a whole number
 	Harmonics int     // at most Period/2; 0 is all
@@ -107,8 +108,8 @@ func (c Trigonometric) System() System {
 	}
 	most := int(math.Min(c.Period/2, mostStates/2))
 	if c.Harmonics < 0 || c.Harmonics > most {
-		fail("Trigonometric.Harmonics", fmt.Sprint(c.Harmonics), "it must be from 1 to %d, half of the period, or 0 for all",
-			most)
+		fail("Trigonometric.Harmonics", fmt.Sprint(c.Harmonics),
+			"it must be from 1 to %d, half of the period, or 0 for all", most)
 	}
 	if c.Harmonics == 0 {
 		c.Harmonics = most

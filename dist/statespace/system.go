@@ -88,8 +88,8 @@ func (s System) checked() System {
 	square := func(what string, shape []int64, columns int64, of string) {
 		n := len(shape)
 		if n < 2 || n > 3 || shape[n-2] != m || columns > 0 && shape[n-1] != columns || shape[n-1] == 0 {
-			fail(what, sized(shape), "the Design has %d states, so that it must be %s, or that with a first dimension of time",
-				m, of)
+			fail(what, sized(shape),
+				"the Design has %d states, so that it must be %s, or that with a first dimension of time", m, of)
 		}
 	}
 	square("Transition", transition, m, fmt.Sprintf("[%d, %d]", m, m))

@@ -98,8 +98,8 @@ func run(ctx context.Context) error {
 		if low <= carbon[i] && carbon[i] <= high {
 			inside++
 		}
-		fmt.Printf("%d: predicted %.1f, 90 %% from %.1f to %.1f; measured %.1f\n", firstYear+i, 330+f[i].Middle, low, high,
-			carbon[i])
+		fmt.Printf("%d: predicted %.1f, 90 %% from %.1f to %.1f; measured %.1f\n",
+			firstYear+i, 330+f[i].Middle, low, high, carbon[i])
 	}
 	fmt.Printf("%d of %d inside\n", inside, len(carbon)-known)
 	if *picture == "" {

@@ -67,6 +67,26 @@ func Update[S infer.State](t testing.TB, transform infer.Transform, s S, b infer
 	return next.(S), info
 }
 
+// Evaluate is a log density and its gradient, eager, at the points whose coordinates x holds one after the other.
+func Evaluate(t testing.TB, l *infer.Layout, f infer.LogPosterior, batch infer.Batch, x ...float64) (
+	values, grad []float64) {
+	t.Helper()
+	g, err := infer.NewGradient(infer.Sum(f, 1))
+	require.NoError(t, err)
+	points, err := infer.NewParams(l, x)
+	require.NoError(t, err)
+	require.NoError(t, torch.Do(func(*torch.Scope) error {
+		e, err := g.ValueAndGrad(points, batch, 0)
+		if err != nil {
+			return err
+		}
+		values = e.Values
+		grad, err = torch.ToSlice[float64](e.Grad)
+		return err
+	}))
+	return values, grad
+}
+
 // Within asserts that two slices agree to an absolute tolerance.
 func Within(t testing.TB, want, got []float64, tol float64, what string) bool {
 	t.Helper()

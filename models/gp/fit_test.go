@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/models/gp"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -67,22 +68,8 @@ func TestGradients(t *testing.T) {
 			for i := range 2 * n {
 				both = append(both, 0.6*math.Sin(float64(3*i+1)))
 			}
-			g, err := infer.NewGradient(infer.Sum(func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-				return p.Target().Parts(point, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
-			}, 1))
-			require.NoError(t, err)
-			points, err := infer.NewParams(p.Layout(), both)
-			require.NoError(t, err)
-			var values, grads []float64
-			require.NoError(t, torch.Do(func(*torch.Scope) error {
-				e, err := g.ValueAndGrad(points, batch, 0)
-				if err != nil {
-					return err
-				}
-				values = e.Values
-				grads, err = torch.ToSlice[float64](e.Grad)
-				return err
-			}))
+			whole := p.Target().Weigh(infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
+			values, grads := infertest.Evaluate(t, p.Layout(), whole, batch, both...)
 			for k := range 2 {
 				at, grad := both[k*n:(k+1)*n], make([]float64, n)
 				value, err := f.Eval(at, 1/size, grad)
@@ -126,7 +113,8 @@ func TestRecovers(t *testing.T) {
 	model := func(marginal func(c *ppl.Ctx, k gp.Kernel, noise torch.Tensor) dist.Distribution) ppl.Model {
 		return func(c *ppl.Ctx) {
 			k := gp.Matern{
-				Nu: 2.5, Scale: c.Sample("scale", dist.HalfNormal(3)), Length: c.Sample("length", dist.InverseGamma(3, 2)),
+				Nu: 2.5, Scale: c.Sample("scale", dist.HalfNormal(3)),
+				Length: c.Sample("length", dist.InverseGamma(3, 2)),
 			}
 			c.Observe("y", marginal(c, k, c.Sample("noise", dist.HalfNormal(1))), c.Data("y"))
 		}

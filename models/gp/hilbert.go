@@ -64,7 +64,9 @@ const defaultFactor = 1.5
 // checked is the approximation with its default.
 func (h Hilbert) checked() (Hilbert, error) {
 	bad := func(field string, value any, allowed string) (Hilbert, error) {
-		return h, &dist.Error{Distribution: "gp", Parameter: "Hilbert." + field, Value: fmt.Sprint(value), Allowed: allowed}
+		return h, &dist.Error{
+			Distribution: "gp", Parameter: "Hilbert." + field, Value: fmt.Sprint(value), Allowed: allowed,
+		}
 	}
 	if h.Factor == 0 {
 		h.Factor = defaultFactor

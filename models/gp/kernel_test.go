@@ -90,7 +90,9 @@ func kernels() map[string]struct {
 	return map[string]row{
 		"Matern 1/2": {m12, half}, "Matern 3/2": {m32, three}, "Matern 5/2": {m52, five},
 		"squared exponential": {se, smooth}, "periodic": {waves, periodic}, "linear": {line, linear},
-		"sum": {gp.Sum(se, line, m12), func(x, y []float64) float64 { return smooth(x, y) + linear(x, y) + half(x, y) }},
+		"sum": {gp.Sum(se, line, m12), func(x, y []float64) float64 {
+			return smooth(x, y) + linear(x, y) + half(x, y)
+		}},
 		"product of sums": {gp.Product(gp.Sum(m32, line), waves), func(x, y []float64) float64 {
 			return (three(x, y) + linear(x, y)) * periodic(x, y)
 		}},

@@ -26,7 +26,8 @@ func (p Process) checked() Process {
 	p.X = inputs(p.X)
 	mean := parameter("Process.Mean", p.Mean, 0)
 	if shape := mean.Shape(); len(shape) > 1 || len(shape) == 1 && shape[0] != rows(p.X) {
-		fail("Process.Mean", sized(shape), "there are %d inputs: it must be a number or of shape [%d]", rows(p.X), rows(p.X))
+		fail("Process.Mean", sized(shape), "there are %d inputs: it must be a number or of shape [%d]",
+			rows(p.X), rows(p.X))
 	}
 	p.Mean = mean
 	if p.Jitter == 0 {

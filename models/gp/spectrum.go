@@ -80,10 +80,10 @@ func rules(k Kernel) (a, b float64, err error) {
 // leastFactor is the least boundary factor of the rules.
 const leastFactor = 1.2
 
-// Rule tells, for one coordinate and the kernel's kind, which Factor and how many Functions a length needs, where
-// ratio is the length over half of the data's range (Riutort-Mayol et al. 2023, section 4.2). With them the error of
-// the covariance, the mean of its absolute value over that of the kernel, is below 0.01 for ratios from 0.3 to 1, and
-// below 0.03 for those from 0.05. The kernel's own Length is not read.
+// Rule tells which Factor and how many Functions a length needs, for one coordinate and the kind of the kernel
+// (Riutort-Mayol et al. 2023, section 4.2). ratio is the length over half of the data's range; the kernel's own Length
+// is not read. The error of the covariance, ∫ |approximation − kernel| over ∫ kernel, is then below 0.01 for ratios
+// from 0.3 to 1, and below 0.03 for those from 0.05.
 func Rule(k Kernel, ratio float64) (factor float64, functions int, err error) {
 	a, b, err := rules(k)
 	if err != nil {
@@ -91,7 +91,8 @@ func Rule(k Kernel, ratio float64) (factor float64, functions int, err error) {
 	}
 	if !(ratio > 0) || math.IsInf(ratio, 0) || ratio < 1e-5 {
 		return 0, 0, &dist.Error{
-			Distribution: "gp", Parameter: "ratio", Value: fmt.Sprint(ratio), Allowed: "it must be finite and at least 1e-5",
+			Distribution: "gp", Parameter: "ratio", Value: fmt.Sprint(ratio),
+			Allowed: "it must be finite and at least 1e-5",
 		}
 	}
 	factor = max(leastFactor, b*ratio)

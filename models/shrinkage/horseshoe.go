@@ -49,8 +49,8 @@ func GlobalScale(relevant float64, features int, sigma any, n int) (scale torch.
 	}()
 	switch {
 	case !(relevant > 0 && relevant < float64(features)):
-		return torch.Tensor{}, fmt.Errorf("shrinkage.GlobalScale: relevant is %v: it must be greater than 0 and less than "+
-			"the number of features, which is %d", relevant, features)
+		return torch.Tensor{}, fmt.Errorf("shrinkage.GlobalScale: relevant is %v: it must be greater than 0 and less "+
+			"than the number of features, which is %d", relevant, features)
 	case n < 1:
 		return torch.Tensor{}, fmt.Errorf("shrinkage.GlobalScale: n is %d: it must be at least 1", n)
 	}

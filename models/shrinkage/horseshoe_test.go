@@ -163,7 +163,9 @@ func TestGlobalScale(t *testing.T) {
 		want        string
 	}{
 		{0, 10, 5, "relevant is 0: it must be greater than 0 and less than the number of features, which is 10"},
-		{10, 10, 5, "relevant is 10"}, {math.NaN(), 10, 5, "relevant is NaN"}, {1, 10, 0, "n is 0: it must be at least 1"},
+		{10, 10, 5, "relevant is 10"},
+		{math.NaN(), 10, 5, "relevant is NaN"},
+		{1, 10, 0, "n is 0: it must be at least 1"},
 	} {
 		_, err := shrinkage.GlobalScale(c.relevant, c.features, 1, c.n)
 		require.ErrorContains(t, err, "shrinkage.GlobalScale: "+c.want)
