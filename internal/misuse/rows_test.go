@@ -747,6 +747,7 @@ var rows = []row{
 	{"vi.LowRank.Build", vi.LowRank.Build},
 	{"vi.LowRank.Defaults", vi.LowRank.Defaults},
 	{"vi.State.Covariance", vi.State.Covariance},
+	{"vi.State.Linearized", vi.State.Linearized},
 	{"vi.State.Position", vi.State.Position},
 	{"vi.State.SD", vi.State.SD},
 	{"vi.State.Save", vi.State.Save},
