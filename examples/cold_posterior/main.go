@@ -32,6 +32,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
+	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"golang.org/x/term"
@@ -125,9 +126,6 @@ func run(ctx context.Context, w io.Writer, o options) error {
 
 // compute runs the sweep that the options ask for, or what is left of it.
 func compute(ctx context.Context, o options) (*summary, error) {
-	if o.workers < 1 {
-		return nil, fmt.Errorf("workers is %d, it must be at least 1", o.workers)
-	}
 	// The operations are small, and cells run side by side.
 	if err := torch.SetThreads(1); err != nil {
 		return nil, err
@@ -143,7 +141,18 @@ func compute(ctx context.Context, o options) (*summary, error) {
 	if s.task, err = newTask(s.Settings.Hidden, digits.Classes, train, test); err != nil {
 		return nil, err
 	}
-	s.Cells, err = (&sweep{settings: s.Settings, task: s.task, dir: s.dir, workers: o.workers, every: o.every,
-		observer: o.observer}).run(ctx)
+	s.Cells, err = s.sweep(o).Run(ctx)
 	return s, err
+}
+
+// sweep has the cells of the settings.
+func (s *summary) sweep(o options) *grid.Grid[*result] {
+	g := &grid.Grid[*result]{Settings: s.Settings, Dir: s.dir, Workers: o.workers, Observer: o.observer}
+	for _, c := range s.Settings.cells() {
+		g.Cells = append(g.Cells, grid.Cell[*result]{Name: c.name(), Updates: s.Settings.updates(c) * int64(c.runs),
+			Run: func(ctx context.Context, dir, identity string, observer infer.Observer) (*result, error) {
+				return s.Settings.runCell(ctx, s.task, c, dir, identity, o.every, observer)
+			}})
+	}
+	return g
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
+	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -209,26 +210,28 @@ func TestCancelledSweepGoesOn(t *testing.T) {
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions(dir)
-	s := &sweep{settings: quick(3), dir: filepath.Join(dir, "quick")}
-	require.NoError(t, os.MkdirAll(s.dir, 0o755))
-	require.NoError(t, s.claim())
-	require.NoError(t, s.claim(), "again")
+	s := &grid.Grid[*result]{Settings: quick(3), Dir: filepath.Join(dir, "quick")}
+	require.NoError(t, os.MkdirAll(s.Dir, 0o755))
+	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(), "again")
 
 	o.seed = 4
 	err := run(context.Background(), io.Discard, o)
 	require.ErrorContains(t, err,
 		"other settings: seed is 3 there and 4 here: remove the folder, or choose another with -dir")
-	require.ErrorContains(t, err, s.dir)
+	require.ErrorContains(t, err, s.Dir)
 
-	s.settings.Temperatures = []float64{0.1}
-	require.ErrorContains(t, s.claim(), "temperatures is [0.1,1] there and [0.1] here")
+	fewer := quick(3)
+	fewer.Temperatures = []float64{0.1}
+	s.Settings = fewer
+	require.ErrorContains(t, s.Claim(), "temperatures is [0.1,1] there and [0.1] here")
 
 	o.seed = 3
-	cell := filepath.Join(s.dir, "constant-0.json")
+	cell := filepath.Join(s.Dir, "constant-0.json")
 	require.NoError(t, os.WriteFile(cell, []byte("{"), 0o644))
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), cell+": unexpected end of JSON input: remove it")
 
-	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "settings.json"), []byte("{}"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "settings.json"), []byte("{}"), 0o644))
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "batch is missing there")
 
 	o.workers = 0
