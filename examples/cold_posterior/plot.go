@@ -17,12 +17,13 @@ import (
 
 // colours of the curves, told apart by readers with colour-blindness too (Okabe and Ito 2008).
 var (
-	colours = []color.RGBA{{0, 114, 178, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {213, 94, 0, 255}}
-	shapes  = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}}
-	black   = color.RGBA{0, 0, 0, 255}
-	grey    = color.RGBA{150, 150, 150, 255}
-	dashes  = []vg.Length{vg.Points(6), vg.Points(4)}
-	dots    = []vg.Length{vg.Points(1.5), vg.Points(3)}
+	colours = []color.RGBA{{0, 114, 178, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {213, 94, 0, 255},
+		{0, 158, 115, 255}, {204, 121, 167, 255}}
+	shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}}
+	black  = color.RGBA{0, 0, 0, 255}
+	grey   = color.RGBA{150, 150, 150, 255}
+	dashes = []vg.Length{vg.Points(6), vg.Points(4)}
+	dots   = []vg.Length{vg.Points(1.5), vg.Points(3)}
 )
 
 // series is a curve in a picture: one number at each temperature, or one at all.
@@ -146,7 +147,7 @@ func plotSeries(path, axis string, temperatures []float64, all []series, log boo
 	return atomicfile.Replace(path, func(w io.Writer) error {
 		canvas := vgimg.NewWith(vgimg.UseWH(8*vg.Inch, 5.5*vg.Inch), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
 		whole := draw.New(canvas)
-		p.Draw(draw.Crop(whole, vg.Points(6), -vg.Points(12), vg.Points(66), -vg.Points(8)))
+		p.Draw(draw.Crop(whole, vg.Points(6), -vg.Points(12), under(all), -vg.Points(8)))
 		legend(whole, all)
 		_, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w)
 		return err
@@ -174,13 +175,18 @@ func limits(temperatures []float64, all []series) (low, high float64) {
 	return math.Max(lowest, low-room), math.Min(highest, high+room)
 }
 
+// under is the room below the picture for the titles.
+func under(all []series) vg.Length {
+	return vg.Points(12) + vg.Points(18)*vg.Length(max(3, (len(all)+1)/2))
+}
+
 // legend writes the titles below the picture, in two columns.
 func legend(c draw.Canvas, all []series) {
 	style := plot.New().Legend.TextStyle
 	half := (c.Max.X - c.Min.X) / 2
 	for i, one := range all {
 		x := c.Min.X + vg.Points(48) + half*vg.Length(i%2)
-		y := c.Min.Y + vg.Points(46) - vg.Points(18)*vg.Length(i/2)
+		y := c.Min.Y + under(all) - vg.Points(20) - vg.Points(18)*vg.Length(i/2)
 		c.StrokeLine2(one.style, x, y+vg.Points(4), x+vg.Points(34), y+vg.Points(4))
 		if !one.level {
 			c.DrawGlyph(draw.GlyphStyle{Color: one.style.Color, Radius: vg.Points(3.5), Shape: one.shape},

@@ -24,9 +24,16 @@ import (
 // childVariable, when set, makes the test binary run a quick sweep in that folder instead of the tests.
 const childVariable = "KELVIN_COLD_POSTERIOR_CHILD"
 
+// studyVariable, when set too, makes it run a study of all methods.
+const studyVariable = "KELVIN_COLD_POSTERIOR_STUDY"
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childVariable); dir != "" {
-		if _, err := compute(context.Background(), testOptions(dir)); err != nil {
+		run := func() error { _, err := compute(context.Background(), testOptions(dir)); return err }
+		if os.Getenv(studyVariable) != "" {
+			run = func() error { _, err := studied("digits", dir, 1, nil); return err }
+		}
+		if err := run(); err != nil {
 			_, _ = io.WriteString(os.Stderr, err.Error())
 			os.Exit(1)
 		}

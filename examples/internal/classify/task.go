@@ -112,17 +112,21 @@ func (t *Task) Predictions(d *draws.Draws, chain int) ([][][]float64, error) {
 }
 
 // PredictionsOf are those for other inputs.
-func (t *Task) PredictionsOf(d *draws.Draws, chain int, x *ts.Tensor) ([][][]float64, error) {
-	all := make([][][]float64, d.Len(chain))
+func (t *Task) PredictionsOf(d *draws.Draws, chain int, x *ts.Tensor) (all [][][]float64, err error) {
+	all = make([][][]float64, d.Len(chain))
 	for i := range all {
-		rows, err := t.LogitsOf(d.Row(chain, i), x)
-		if err != nil {
+		if all[i], err = t.LogProbabilities(d.Row(chain, i), x); err != nil {
 			return nil, err
 		}
-		for j := range rows {
-			rows[j] = score.LogSoftmax(rows[j])
-		}
-		all[i] = rows
 	}
 	return all, nil
+}
+
+// LogProbabilities are those of the classes at one point, [case][class].
+func (t *Task) LogProbabilities(flat []float64, x *ts.Tensor) ([][]float64, error) {
+	rows, err := t.LogitsOf(flat, x)
+	for i := range rows {
+		rows[i] = score.LogSoftmax(rows[i])
+	}
+	return rows, err
 }

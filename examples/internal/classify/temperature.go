@@ -27,14 +27,16 @@ type Simulation struct {
 	Readings        int     `json:"readings"` // of kinetic temperatures: of each site of each chain at the ends of cycles
 	Inside          float64 `json:"inside"`   // the share that is in the interval of 99 %
 	Kinetic         float64 `json:"kinetic"`
-	Configurational float64 `json:"configurational"` // mean over all parameters
-	SE              float64 `json:"configurational_se"`
-	Worst           string  `json:"worst"` // severity of the worst finding, or "none"
+	Chains          int     `json:"configurational_chains"` // of which there are configurational temperatures
+	Configurational float64 `json:"configurational"`        // mean over all parameters
+	SE              float64 `json:"configurational_se"`     // over two chains and more
+	Worst           string  `json:"worst"`                  // severity of the worst finding, or "none"
 	// Findings are those of thermo.Diagnose, in words.
 	Findings []string `json:"findings"`
 }
 
-// Judge looks at the readings of runs at temperature T.
+// Judge looks at the readings of runs at temperature T. Kinetic or configurational temperatures may be missing: those of
+// a method without momenta, and those that a thermometer did not read: there are no Readings, or no Chains, then.
 func Judge(layout *infer.Layout, temperature float64, runs [][]infer.Reading) (*Simulation, error) {
 	kinetic := &thermo.Kinetic{}
 	sites := make([]thermo.SiteReadings, len(layout.Sites))
@@ -44,31 +46,51 @@ func Judge(layout *infer.Layout, temperature float64, runs [][]infer.Reading) (*
 	var chains []float64 // mean configurational temperature of each
 	chain := 0
 	for _, readings := range runs {
+		for k := range readings[0].Kinetic {
+			for i, site := range layout.Sites {
+				for _, r := range readings {
+					if _, err := kinetic.AddValue(site.Name, chain+k, site.Size, r.Kinetic[k][i], temperature); err != nil {
+						return nil, err
+					}
+				}
+			}
+		}
 		for k := range readings[0].Configurational {
 			of := 0.0
 			for i, site := range layout.Sites {
 				values := make([]float64, len(readings))
 				for j, r := range readings {
-					if _, err := kinetic.AddValue(site.Name, chain, site.Size, r.Kinetic[k][i], temperature); err != nil {
-						return nil, err
-					}
 					values[j] = r.Configurational[k][i]
 				}
 				sites[i].Readings = append(sites[i].Readings, values)
 				of += stat.Mean(values, nil) * float64(site.Size) / float64(layout.Dim()) / temperature
 			}
 			chains = append(chains, of)
-			chain++
 		}
+		chain += len(readings[0].Kinetic)
 	}
-	report, err := thermo.Diagnose(thermo.Simulation{Kinetic: kinetic, Configurational: sites}, thermo.Options{})
+	measured := thermo.Simulation{}
+	if chain > 0 {
+		measured.Kinetic = kinetic
+	}
+	if len(chains) > 0 {
+		measured.Configurational = sites
+	}
+	report, err := thermo.Diagnose(measured, thermo.Options{})
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulation{Readings: report.Kinetic.Readings, Inside: report.Kinetic.Fraction, Kinetic: report.Kinetic.Ratio,
-		Worst: "none", Findings: []string{}}
-	mean, sd := stat.MeanStdDev(chains, nil)
-	s.Configurational, s.SE = mean, stat.StdErr(sd, float64(len(chains)))
+	s := &Simulation{Chains: len(chains), Worst: "none", Findings: []string{}}
+	if chain > 0 {
+		s.Readings, s.Inside, s.Kinetic = report.Kinetic.Readings, report.Kinetic.Fraction, report.Kinetic.Ratio
+	}
+	if len(chains) > 0 {
+		s.Configurational = stat.Mean(chains, nil)
+	}
+	if len(chains) > 1 {
+		_, sd := stat.MeanStdDev(chains, nil)
+		s.SE = stat.StdErr(sd, float64(len(chains)))
+	}
 	for i, f := range report.Findings {
 		if i == 0 {
 			s.Worst = f.Severity.String()

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
+	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
+)
+
+// walk is a way to sample.
+type walk struct {
+	name          string
+	file          string
+	masses, cycle bool
+	langevin      bool
+}
+
+var walks = []walk{
+	{name: "SGHMC", file: "sghmc"},
+	{name: "SGHMC, masses", file: "sghmc-masses", masses: true},
+	{name: "SGHMC, cycles", file: "sghmc-cycles", cycle: true},
+	{name: "SGHMC, masses, cycles", file: "sghmc-both", masses: true, cycle: true},
+	{name: "SGLD", file: "sgld", langevin: true},
+}
+
+// method warms up to the temperature in the first cycle.
+func (w walk) method(s studySettings, temperature float64) infer.Method {
+	rise := infer.Ramp(temperature, s.Cycle, s.Cycle)
+	if w.langevin {
+		return sgmcmc.SGLD{LR: infer.Constant(s.SGLD), Temperature: rise}
+	}
+	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(s.LR), Momentum: infer.Constant(s.Momentum), Temperature: rise}
+	if w.cycle {
+		m.Cycle = infer.Cycles{Length: s.Cycle}.Cosine(1)
+	}
+	if w.masses {
+		m.EstimateMass = &sgmcmc.Estimate{Every: s.Cycle}
+	}
+	return m
+}
+
+// posteriorCells are, for each seed and temperature, each sampler and the variational fit. They start at the modes.
+func (s *study) posteriorCells() (cells []grid.Cell[[]entry]) {
+	add := func(name string, updates int64,
+		run func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error)) {
+		cells = append(cells, grid.Cell[[]entry]{Name: name, Updates: updates, Run: run})
+	}
+	for seed := range s.Settings.Seeds {
+		for _, temperature := range s.Settings.Temperatures {
+			for _, w := range walks {
+				add(s.name(w.file, temperature, seed), s.burnIn()+int64(s.Settings.Draws)*s.Settings.Cycle,
+					func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error) {
+						return s.walk(ctx, w, temperature, seed, dir, identity, observer)
+					})
+			}
+			add(s.name("vi", temperature, seed), s.Settings.FitUpdates+int64(s.Settings.Draws),
+				func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error) {
+					return s.fit(ctx, temperature, seed, dir, identity, observer)
+				})
+		}
+	}
+	return cells
+}
+
+func (s *study) burnIn() int64 { return (1 + s.Settings.Settle) * s.Settings.Cycle }
+
+// walk samples with as many chains as there are modes. Serial is all draws of the first chain, and parallel the last
+// state of each.
+func (s *study) walk(ctx context.Context, w walk, temperature float64, seed int, dir, identity string,
+	observer infer.Observer) ([]entry, error) {
+	starts, err := s.kept(seed, s.Settings.Members)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := s.batches(seed)
+	if err != nil {
+		return nil, err
+	}
+	cycles := infer.Cycles{Length: s.Settings.Cycle}
+	thermometer, err := newThermometer(s.task, func(updates int64) bool {
+		return updates > s.burnIn() && cycles.Ends(updates)
+	}, filepath.Join(dir, "temperatures.json"))
+	if err != nil {
+		return nil, err
+	}
+	if !s.readAll {
+		thermometer.Gradient, thermometer.Next = nil, nil
+	}
+	thermometer.Then = observer
+	r, err := infer.Run(ctx, s.task.Program(starts), w.method(s.Settings, temperature),
+		infer.Options{Chains: s.Settings.Members, Warmup: int(s.burnIn()), Draws: s.Settings.Draws, Thin: 1, Cycles: &cycles,
+			Batches: batches, Seed: s.Settings.Seed + uint64(seed), Observer: thermometer,
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: s.every, Model: identity}})
+	if err == nil {
+		err = thermometer.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	simulation, err := classify.Judge(s.task.Net.Layout(), temperature, [][]infer.Reading{thermometer.Readings})
+	if err != nil {
+		return nil, err
+	}
+	var serial, last [][][]float64
+	for k := range s.Settings.Members {
+		n := r.Draws.Len(k)
+		for i := range n {
+			if k > 0 && i < n-1 {
+				continue
+			}
+			logp, err := s.network(r.Draws.Row(k, i))
+			if err != nil {
+				return nil, err
+			}
+			if k == 0 {
+				serial = append(serial, logp)
+			}
+			if i == n-1 {
+				last = append(last, logp)
+			}
+		}
+	}
+	one, err := s.entry(w.name+", serial", temperature, serial)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.entry(w.name+", parallel", temperature, last)
+	one.Simulation, all.Simulation = simulation, simulation
+	one.Held, all.Held = r.Held, r.Held
+	return []entry{one, all}, err
+}
+
+// fit is a normal distribution with independent weights, that starts around the first mode.
+func (s *study) fit(ctx context.Context, temperature float64, seed int, dir, identity string,
+	observer infer.Observer) ([]entry, error) {
+	start, err := s.kept(seed, 1)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := s.batches(seed)
+	if err != nil {
+		return nil, err
+	}
+	method := vi.Diag{Samples: s.Settings.FitSamples, InitScale: s.Settings.FitScale * math.Sqrt(temperature),
+		Temperature: infer.Constant(temperature),
+		Optimizer:   optim.Adam{LR: falling(s.Settings.ModeLR, s.Settings.FitUpdates), Eps: s.Settings.ModeEps}}
+	r, err := infer.Run(ctx, s.task.Program(start), method,
+		infer.Options{Chains: 1, Warmup: int(s.Settings.FitUpdates), Draws: s.Settings.Draws, Batches: batches,
+			Seed: s.Settings.Seed + uint64(seed), Observer: observer,
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: s.every, Model: identity}})
+	if err != nil {
+		return nil, err
+	}
+	var flat []float64
+	for i := range r.Draws.Len(0) {
+		flat = append(flat, r.Draws.Row(0, i)...)
+	}
+	draws, err := s.points(variational, temperature, flat)
+	if err != nil {
+		return nil, err
+	}
+	mean, cov, err := r.State.(vi.State).Linearized(s.forward, infer.Batch{"x": s.task.Test},
+		curvature.LinearizedOptions{})
+	if err != nil {
+		return nil, err
+	}
+	linear, err := s.linearised(variational, temperature, mean, cov, 1, seed)
+	draws.Held, linear.Held = r.Held, r.Held
+	return []entry{draws, linear}, err
+}

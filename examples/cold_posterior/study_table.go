@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
+)
+
+// Names of methods.
+const (
+	mle         = "MLE"
+	mapMode     = "MAP"
+	ensemble    = "deep ensemble"
+	laplaceEF   = "Laplace, Fisher"
+	laplaceGGN  = "Laplace, GGN"
+	variational = "VI"
+	linear      = ", linearised"
+)
+
+// entry is what one cell found of a method at a temperature; 0 is optimisation.
+type entry struct {
+	Method      string               `json:"method"`
+	Temperature float64              `json:"temperature"`
+	Networks    int                  `json:"networks"` // in the average; 1 where it is linearised
+	Scores      classify.Metrics     `json:"scores"`
+	Simulation  *classify.Simulation `json:"simulation,omitempty"` // of samplers
+	Held        int64                `json:"held"`                 // updates that were held
+}
+
+// row is a method at a temperature, over the seeds.
+type row struct {
+	Method      string   `json:"method"`
+	Temperature float64  `json:"temperature"`
+	Scores      estimate `json:"scores"`
+	// Means over the seeds: the share of kinetic temperatures that are inside their intervals of 99 %, and configurational
+	// ones over T.
+	Inside          *float64 `json:"inside,omitempty"`
+	Configurational *float64 `json:"configurational,omitempty"`
+	Held            int64    `json:"held"`
+}
+
+// Names of methods by their pictures, in the order of the table: those of optimisation are in all.
+func methodNames() (optimised []string, pictures map[string][]string, order []string) {
+	optimised = []string{mle, mapMode, ensemble}
+	order = []string{"serial", "parallel", "normal"}
+	pictures = map[string][]string{
+		"normal": {variational, variational + linear, laplaceEF, laplaceEF + linear, laplaceGGN, laplaceGGN + linear}}
+	for _, w := range walks {
+		for _, way := range order[:2] {
+			pictures[way] = append(pictures[way], w.name+", "+way)
+		}
+	}
+	return optimised, pictures, order
+}
+
+// allMethods are the names in the order of the table.
+func allMethods() []string {
+	names, pictures, order := methodNames()
+	for _, picture := range order {
+		names = append(names, pictures[picture]...)
+	}
+	return names
+}
+
+// rowsOf are means over the seeds with their standard errors.
+func rowsOf(s studySettings, all []entry) (rows []row) {
+	for _, name := range allMethods() {
+		for _, temperature := range append([]float64{0}, s.Temperatures...) {
+			var these []entry
+			for _, e := range all {
+				if e.Method == name && e.Temperature == temperature {
+					these = append(these, e)
+				}
+			}
+			if len(these) > 0 {
+				rows = append(rows, rowOf(these))
+			}
+		}
+	}
+	return rows
+}
+
+func rowOf(these []entry) row {
+	r := row{Method: these[0].Method, Temperature: these[0].Temperature,
+		Scores: estimate{Networks: these[0].Networks, Repetitions: len(these)}}
+	mean, se := r.Scores.Mean.Parts(), r.Scores.SE.Parts()
+	for j := range mean {
+		x := make([]float64, len(these))
+		for i := range these {
+			x[i] = *these[i].Scores.Parts()[j]
+		}
+		var sd float64
+		*mean[j], sd = stat.MeanStdDev(x, nil)
+		*se[j] = sd / math.Sqrt(float64(len(x)))
+	}
+	var inside, configurational []float64
+	for _, e := range these {
+		r.Held += e.Held
+		if e.Simulation != nil && e.Simulation.Readings > 0 {
+			inside = append(inside, e.Simulation.Inside)
+		}
+		if e.Simulation != nil && e.Simulation.Chains > 0 {
+			configurational = append(configurational, e.Simulation.Configurational)
+		}
+	}
+	r.Inside, r.Configurational = meanOf(inside), meanOf(configurational)
+	return r
+}
+
+// meanOf is nil for no numbers.
+func meanOf(x []float64) *float64 {
+	if len(x) == 0 {
+		return nil
+	}
+	mean := stat.Mean(x, nil)
+	return &mean
+}
+
+// print prints the table.
+func (s *study) print(w io.Writer) error {
+	p := &printer{w: w}
+	p.f("%s: %d cases to train with, %d to test with; a network of %d parameters, prior N(0, %g).\n", s.Settings.Problem,
+		s.Settings.Train, s.Settings.Tests, s.task.Net.NumParams(), s.Settings.Variance)
+	p.f("Means ± standard errors over %d seeds. T = 1 is the Bayes posterior. Inside: kinetic temperatures in their "+
+		"intervals of 99 %%;\nconf.: configurational temperature over T.\n\n", s.Settings.Seeds)
+	p.f("%-36s %6s %5s", "", "T", "nets")
+	for _, m := range columns[:4] {
+		p.f("  %17s", m.title)
+	}
+	p.f("  %8s %6s\n", "inside %", "conf.")
+	for _, r := range s.Rows {
+		p.f("%-36s %6s %5d", r.Method, temperatureText(r.Temperature), r.Scores.Networks)
+		for _, m := range columns[:4] {
+			mean, se := m.of(r.Scores)
+			digits := 4
+			if m.percent {
+				digits = 2
+			}
+			p.f("  %17s", fmt.Sprintf("%.*f ± %.*f", digits, mean, digits, se))
+		}
+		p.f("  %8s %6s", number("%.1f", 100, r.Inside), number("%.2f", 1, r.Configurational))
+		if r.Held > 0 {
+			p.f("  %d updates held", r.Held)
+		}
+		p.f("\n")
+	}
+	return p.err
+}
+
+func temperatureText(t float64) string {
+	if t == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g", t)
+}
+
+// number is empty where there is none.
+func number(format string, factor float64, v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, factor**v)
+}
+
+// plot draws NLL, accuracy and ECE over the temperature, of samplers in series and in parallel, and of normal
+// distributions.
+func (s *study) plot() error {
+	optimised, pictures, order := methodNames()
+	for _, m := range []metric{columns[0], columns[1], columns[3]} {
+		for _, picture := range order {
+			var all []series
+			for i, name := range pictures[picture] {
+				all = append(all, s.series(m, name, draw.LineStyle{Color: colours[i], Width: vg.Points(1.8)}, shapes[i%len(shapes)]))
+			}
+			for i, name := range optimised {
+				style := draw.LineStyle{Color: black, Width: vg.Points(1.4), Dashes: [][]vg.Length{nil, dots, dashes}[i]}
+				all = append(all, s.series(m, name, style, nil))
+			}
+			path := filepath.Join(s.dir, m.name+"-"+picture+".png")
+			if err := plotSeries(path, m.axis, s.Settings.Temperatures, all, m.log); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// series is the curve of a method, or its level where it has no temperature.
+func (s *study) series(m metric, name string, style draw.LineStyle, shape draw.GlyphDrawer) series {
+	one := series{title: name, style: style, shape: shape, level: shape == nil}
+	for _, r := range s.Rows {
+		if r.Method == name {
+			mean, se := m.of(r.Scores)
+			one.mean, one.se = append(one.mean, mean), append(one.se, se)
+		}
+	}
+	return one
+}
