@@ -24,7 +24,7 @@ func (a *arguments) build() (*solve.Solver, error) {
 		return nil, err
 	}
 	n, m := a.sizes()
-	rhs, err := a.compile(n, m)
+	rhs, err := a.rhs(n, m)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,35 @@ func (a *arguments) build() (*solve.Solver, error) {
 		ATol: o.ATol, First: o.FirstStep, Longest: o.MaxStep, Most: o.MaxSteps, Implicit: o.Method == SDIRK})
 }
 
-// compile makes native code of the right-hand side and its derivatives in (t, y, θ).
+// rhs is the compiled right-hand side, which solvers for other numbers of times share.
+func (a *arguments) rhs(n, m int) (*native.Func, error) {
+	s, key := a.system, fmt.Sprint(a.shapes[2:], a.wanted(n))
+	s.compiling.Lock()
+	defer s.compiling.Unlock()
+	if f, ok := s.rhs[key]; ok {
+		return f, nil
+	}
+	f, err := a.compile(n, m)
+	if err == nil {
+		if s.rhs == nil {
+			s.rhs = map[string]*native.Func{}
+		}
+		s.rhs[key] = f
+	}
+	return f, err
+}
+
+// wanted are the numbers of θ that gradients are taken in, in increasing order.
+func (a *arguments) wanted(n int) (numbers []int) {
+	for _, c := range a.columns {
+		if c > n {
+			numbers = append(numbers, c-1-n)
+		}
+	}
+	return numbers
+}
+
+// compile makes native code of the right-hand side and its derivatives in y and what is wanted of θ.
 func (a *arguments) compile(n, m int) (*native.Func, error) {
 	dim := 1 + n + m
 	source := native.Source{Dim: dim, Evaluate: func(x *ts.Tensor, _ map[string]*ts.Tensor) (values, grads []*ts.Tensor,
@@ -71,7 +99,7 @@ func (a *arguments) compile(n, m int) (*native.Func, error) {
 	return f, a.compare(f, n, points)
 }
 
-// evaluate is the right-hand side with its derivatives, [n] and [n, 1 + n + m].
+// evaluate is the right-hand side with its derivatives, [n] and [n, n + wanted].
 func (a *arguments) evaluate(x *ts.Tensor, n, dim int) (f, j *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		leaf, err := torch.Leaf(x)
@@ -89,16 +117,21 @@ func (a *arguments) evaluate(x *ts.Tensor, n, dim int) (f, j *ts.Tensor, err err
 		if err != nil {
 			return err
 		}
+		wanted := a.wanted(n)
 		var rows []*ts.Tensor
 		for i := range n {
-			row := torch.Must(torch.FromSlice(make([]float64, dim)))
+			row := torch.Must(torch.FromSlice(make([]float64, n+len(wanted))))
 			if d.RequiresGrad {
 				grads, err := torch.Grad([]*ts.Tensor{f.MustSelect(0, int64(i), false)}, []*ts.Tensor{leaf},
 					&torch.GradOptions{KeepGraph: true, AllowUnused: true})
 				if err != nil {
 					return err
 				}
-				row = grads[0]
+				pieces := []*ts.Tensor{grads[0].MustNarrow(0, 1, int64(n), false)}
+				for _, k := range wanted {
+					pieces = append(pieces, grads[0].MustNarrow(0, int64(1+n+k), 1, false))
+				}
+				row = ts.MustCat(pieces, 0)
 			}
 			rows = append(rows, row)
 		}
@@ -123,7 +156,7 @@ func (a *arguments) evaluate(x *ts.Tensor, n, dim int) (f, j *ts.Tensor, err err
 func (a *arguments) compare(f *native.Func, n int, points [][]float64) error {
 	dim := len(points[0])
 	for _, x := range points {
-		have := [][]float64{make([]float64, n), make([]float64, n*dim)}
+		have := [][]float64{make([]float64, n), make([]float64, n*(n+len(a.wanted(n))))}
 		if err := f.Rows(x, 1, make([]float64, 1), make([]float64, dim), have); err != nil {
 			return err
 		}

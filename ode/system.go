@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/ode/internal/solve"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -47,6 +48,9 @@ type System struct {
 	mu      sync.Mutex
 	solvers map[string]*solver // for the shapes of Solve's arguments
 	order   []string
+
+	compiling sync.Mutex
+	rhs       map[string]*native.Func // for the shapes of y and θ, and the derivatives that are wanted
 }
 
 // solver is a system for arguments of some shapes.

@@ -22,12 +22,26 @@ static const double between[7] = {-12715105075. / 11282082432, 0, 87487479700. /
                                   -10690763975. / 1880347072,  701980252875. / 199316789632,
                                   -1453857185. / 822651844,    69997945. / 29380423};
 
-// sum is z + h Σ weights·k over the first stages.
-static void sum(double *to, const double *z, double h, const double *weights, double *const *k, int stages, long n) {
+// sum is z + h Σ weights·k over the first stages, and without z where that is NULL. The compiler makes vectors of it
+// where it knows the number of stages.
+static inline __attribute__((always_inline)) void sum_of(double *restrict to, const double *restrict z, double h,
+                                                         const double *weights, double *const *k, int stages, long n) {
   for (long i = 0; i < n; i++) {
     double s = 0;
     for (int l = 0; l < stages; l++) s += weights[l] * k[l][i];
     to[i] = (z ? z[i] : 0) + h * s;
+  }
+}
+
+static void sum(double *to, const double *z, double h, const double *weights, double *const *k, int stages, long n) {
+  switch (stages) {
+  case 1: sum_of(to, z, h, weights, k, 1, n); break;
+  case 2: sum_of(to, z, h, weights, k, 2, n); break;
+  case 3: sum_of(to, z, h, weights, k, 3, n); break;
+  case 4: sum_of(to, z, h, weights, k, 4, n); break;
+  case 5: sum_of(to, z, h, weights, k, 5, n); break;
+  case 6: sum_of(to, z, h, weights, k, 6, n); break;
+  default: sum_of(to, NULL, h, weights, k, 7, n);
   }
 }
 
@@ -61,7 +75,8 @@ int ode_dopri5(ode_run *r, double *z, double *scratch) {
   double t = r->start, end = r->times[p->times - 1];
   ode_evaluate(r, t, z);
   ode_slopes(r, z, k[0]);
-  double h = ode_first_step(r, t, end, z, k[0], next, 5), before = 1e-4;
+  double h = ode_first_step(r, t, end, z, k[0], next, 5);
+  double before = log(1e-4); // the logarithm of the error of the last step
   int stiff = 0, again = 0;
   for (long step = 0; step < p->most; step++) {
     int final = t + 1.01 * h >= end;
@@ -79,9 +94,9 @@ int ode_dopri5(ode_run *r, double *z, double *scratch) {
       h *= 0.1, again = 1, r->refused++;
       continue;
     }
-    double by = pow(e, 0.2 - 0.75 * 0.04);
+    double logarithm = log(e);
     if (e > 1) {
-      h /= fmin(5, by / 0.9), again = 1, r->refused++;
+      h /= fmin(5, exp((0.2 - 0.75 * 0.04) * logarithm) / 0.9), again = 1, r->refused++;
       continue;
     }
     // Hairer and Wanner (1996), section IV.2: a step that reaches past the region of stability sees slopes that change
@@ -95,8 +110,8 @@ int ode_dopri5(ode_run *r, double *z, double *scratch) {
     ode_accept(r, next);
     outputs(r, t, h, final ? end : t + h, z, next, k, bend, to); // t + (end - t) may round to less than end
     if (r->written == p->times) return ODE_DONE;
-    double scale = fmax(0.1, fmin(5, by / pow(before, 0.04) / 0.9)), longer = h / scale;
-    before = fmax(e, 1e-4);
+    double scale = fmax(0.1, fmin(5, exp((0.2 - 0.75 * 0.04) * logarithm - 0.04 * before) / 0.9)), longer = h / scale;
+    before = fmax(logarithm, log(1e-4));
     t += h;
     memcpy(z, next, sizeof(double) * size);
     memcpy(k[0], k[6], sizeof(double) * size);

@@ -19,9 +19,9 @@ static const double errors[STAGES] = {-3. / 16, -27. / 32, 25. / 32, 0, 1. / 4};
 
 // factor makes I − g J a product of triangles in lu, with pivots; 0 where it is singular.
 static int factor(const ode_run *r, double g, double *lu, double *pivots) {
-  const long n = r->p->n, width = 1 + n + r->p->m;
+  const long n = r->p->n;
   for (long i = 0; i < n; i++)
-    for (long k = 0; k < n; k++) lu[n * i + k] = (i == k) - g * r->j[width * i + 1 + k];
+    for (long k = 0; k < n; k++) lu[n * i + k] = (i == k) - g * r->j[r->width * i + k];
   for (long c = 0; c < n; c++) {
     long best = c;
     for (long i = c + 1; i < n; i++)
@@ -61,7 +61,7 @@ static void backward(long n, const double *lu, const double *pivots, double *b) 
 static int stage(ode_run *r, double t, double h, const double *base, double *next, double *k, double *lu,
                  double *pivots) {
   const kelvin_ode *p = r->p;
-  const long n = p->n, width = 1 + n + p->m;
+  const long n = p->n;
   const double g = h * diagonal;
   double before = INFINITY;
   int found = 0;
@@ -89,11 +89,10 @@ static int stage(ode_run *r, double t, double h, const double *base, double *nex
   for (long q = 0; q < p->columns; q++) {
     const double *s = base + n * (1 + q);
     double *slope = k + n * (1 + q);
-    long column = p->column[q];
     for (long i = 0; i < n; i++) {
-      const double *row = r->j + width * i;
-      double v = column > n ? row[column] : 0;
-      for (long l = 0; l < n; l++) v += row[1 + l] * s[l];
+      const double *row = r->j + r->width * i;
+      double v = q < p->outer ? 0 : row[n + q - p->outer];
+      for (long l = 0; l < n; l++) v += row[l] * s[l];
       slope[i] = v;
     }
     backward(n, lu, pivots, slope);

@@ -10,42 +10,55 @@ void ode_evaluate(ode_run *r, double t, const double *y) {
   r->p->rhs(&r->call);
 }
 
-void ode_slopes(ode_run *r, const double *z, double *d) {
-  const long n = r->p->n, width = 1 + n + r->p->m;
-  memcpy(d, r->f, sizeof(double) * n);
-  for (long q = 0; q < r->p->columns; q++) {
-    const double *s = z + n * (1 + q);
-    double *to = d + n * (1 + q);
-    const long column = r->p->column[q];
+// slopes_of is ode_slopes, inlined where the compiler knows n.
+static inline __attribute__((always_inline)) void slopes_of(const ode_run *r, const double *restrict z,
+                                                            double *restrict d, long n) {
+  const long outer = r->p->outer, columns = r->p->columns, width = r->width;
+  const double *j = r->j;
+  for (long i = 0; i < n; i++) d[i] = r->f[i];
+  for (long q = 0; q < columns; q++) {
     for (long i = 0; i < n; i++) {
-      const double *row = r->j + width * i;
-      double sum = column > n ? row[column] : 0;
-      for (long k = 0; k < n; k++) sum += row[1 + k] * s[k];
-      to[i] = sum;
+      double sum = q < outer ? 0 : j[width * i + n + q - outer];
+      for (long k = 0; k < n; k++) sum += j[width * i + k] * z[n * (1 + q) + k];
+      d[n * (1 + q) + i] = sum;
     }
   }
 }
 
+void ode_slopes(const ode_run *r, const double *z, double *d) {
+  switch (r->p->n) {
+  case 1: slopes_of(r, z, d, 1); break;
+  case 2: slopes_of(r, z, d, 2); break;
+  case 3: slopes_of(r, z, d, 3); break;
+  case 4: slopes_of(r, z, d, 4); break;
+  default: slopes_of(r, z, d, r->p->n);
+  }
+}
+
+// Inside loops a call of fmax costs more than what is compared.
+static inline double greater(double a, double b) { return a > b ? a : b; }
+
 double ode_norm(const ode_run *r, const double *error, const double *a, const double *b) {
   const long n = r->p->n;
+  const double atol = r->p->atol, rtol = r->p->rtol;
   double most = 0;
   for (long q = 0; q <= r->p->columns; q++) {
     double sum = 0;
     for (long i = n * q; i < n * (q + 1); i++) {
-      double size = fmax(fabs(a[i]), fabs(b[i]));
-      if (q > 0) size = fmax(size, r->largest[i - n]); // a derivative that goes through 0 has its size still
-      double e = error[i] / (r->p->atol + r->p->rtol * size);
+      double size = greater(fabs(a[i]), fabs(b[i]));
+      if (q > 0) size = greater(size, r->largest[i - n]); // a derivative that goes through 0 has its size still
+      double e = error[i] / (atol + rtol * size);
       sum += e * e;
     }
-    double norm = sqrt(sum / n);
-    if (!(norm <= most)) most = norm; // NaN stays
-    if (isnan(norm)) return norm;
+    if (!(sum <= most)) most = sum;
+    if (isnan(sum)) return sum;
   }
-  return most;
+  return sqrt(most / n);
 }
 
 void ode_accept(ode_run *r, const double *z) {
-  for (long i = r->p->n; i < r->size; i++) r->largest[i - r->p->n] = fmax(r->largest[i - r->p->n], fabs(z[i]));
+  const long n = r->p->n;
+  for (long i = n; i < r->size; i++) r->largest[i - n] = greater(fabs(z[i]), r->largest[i - n]);
   r->taken++;
 }
 
@@ -106,23 +119,24 @@ static void begin(ode_run *r, const double *y0, double *z) {
 }
 
 static int solve(kelvin_ode *p, const double *in, double *out, long outs) {
-  ode_run r = {.p = p, .size = p->n * (1 + p->columns), .times = in, .start = in[p->times], .out = out};
+  ode_run r = {.p = p, .size = p->n * (1 + p->columns), .width = p->n + p->columns - p->outer, .times = in,
+               .start = in[p->times], .out = out};
   double before = r.start;
   for (long k = 0; k < p->times; k++) {
     if (!(in[k] >= before && in[k] < INFINITY)) return ODE_TIMES;
     before = in[k];
   }
-  const long n = p->n, width = 1 + n + p->m;
+  const long n = p->n, inputs = 1 + n + p->m;
   long vectors = p->method == ODE_SDIRK4 ? ODE_SDIRK4_VECTORS : ODE_DOPRI5_VECTORS;
-  long numbers = 2 * width + n + n * width + (2 + vectors) * r.size + 2 * n * n + 8 * n;
+  long numbers = 2 * inputs + n + n * r.width + (2 + vectors) * r.size + 2 * n * n + 8 * n;
   char *memory = NULL;
   long work = (p->work + 63) / 64 * 64;
   if (posix_memalign((void **)&memory, 64, work + sizeof(double) * numbers)) return ODE_MEMORY;
   double *at = (double *)(memory + work);
-  r.x = at, at += width;
-  r.grad = at, at += width;
+  r.x = at, at += inputs;
+  r.grad = at, at += inputs;
   r.f = at, at += n;
-  r.j = at, at += n * width;
+  r.j = at, at += n * r.width;
   r.largest = at, at += r.size;
   double *z = at;
   at += r.size;

@@ -42,10 +42,10 @@ const (
 
 // Problem is what does not change from solution to solution.
 type Problem struct {
-	Rhs            *native.Func // of (t, y, θ), with the outputs f, [n], and its derivatives, [n, 1 + n + m]
+	Rhs            *native.Func // of (t, y, θ), with the outputs f, [n], and its derivatives in y and Columns' θ
 	States, Params int          // n and m
 	Times          int
-	Columns        []int // derivatives: 0 for the start, 1 + i for y0_i, 1 + n + k for θ_k
+	Columns        []int // derivatives, increasing: 0 for the start, 1 + i for y0_i, 1 + n + k for θ_k
 	RTol, ATol     float64
 	First, Longest float64 // steps; 0 for none given
 	Most           int
@@ -79,6 +79,9 @@ func New(p Problem) (*Solver, error) {
 	}
 	for i, v := range p.Columns {
 		unsafe.Slice(column, len(p.Columns))[i] = C.long(v)
+		if v <= p.States {
+			c.outer++
+		}
 	}
 	c.n, c.m, c.times, c.columns = C.long(p.States), C.long(p.Params), C.long(p.Times), C.long(len(p.Columns))
 	c.column, c.rtol, c.atol = column, C.double(p.RTol), C.double(p.ATol)

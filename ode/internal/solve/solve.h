@@ -20,11 +20,12 @@ enum kelvin_ode_end { ODE_DONE, ODE_TIMES, ODE_BLOWUP, ODE_STEPS, ODE_STIFF, ODE
 typedef struct kelvin_ode {
   long n, m, times, columns;
   const long *column;
+  long outer; // how many columns are of start and y0; those of θ follow
   double rtol, atol, first, longest; // first step and the longest; 0 for none given
   long most;                         // steps
   int method;
   kelvin_fn rhs;
-  const kelvin_call *call; // of rhs, whose outputs are f, [n], and ∂f/∂(t, y, θ), [n][1+n+m]
+  const kelvin_call *call; // of rhs, whose outputs are f, [n], and ∂f/∂(y, θ of the columns), [n][width]
   long work;               // bytes of rhs
   // Counters over all solutions.
   _Atomic long solutions, steps, rejected, evaluations, ends[ODE_ENDS];
@@ -33,7 +34,8 @@ typedef struct kelvin_ode {
 // One solution. State vectors are y, then the columns one after the other: (1 + columns)·n numbers.
 typedef struct ode_run {
   kelvin_ode *p;
-  long size; // of a state vector
+  long size;  // of a state vector
+  long width; // of a row of derivatives of f: n, and the columns of θ
   const double *times, *theta;
   double start;
   double *out;           // y at the times, and behind them the derivatives
@@ -50,7 +52,7 @@ void kelvin_ode_solve(const void *self, const double *in, double *out);
 // f and its derivatives at (t, y).
 void ode_evaluate(ode_run *r, double t, const double *y);
 // The derivatives of a state vector that follow from them, in d: f itself, and J S + ∂f/∂θ.
-void ode_slopes(ode_run *r, const double *z, double *d);
+void ode_slopes(const ode_run *r, const double *z, double *d);
 // The error of a step from a to b relative to what is tolerated: the largest of y and the columns, each the root of its
 // mean square.
 double ode_norm(const ode_run *r, const double *error, const double *a, const double *b);
