@@ -157,8 +157,8 @@ func TestLastTime(t *testing.T) {
 	}
 }
 
-// Times that differ by a rounding, among themselves or from the start, have the same solution: no step leads from one to
-// the other.
+// Times that differ by a rounding, among themselves or from the start, have the same solution: no step leads from one
+// to the other.
 func TestNearTimes(t *testing.T) {
 	tenth := 0.1
 	times := []float64{0.3, tenth + 0.2, 24}

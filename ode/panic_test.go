@@ -10,7 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A right-hand side that panics, here for a parameter that it was not given, is an error and not the end of the process.
+// A right-hand side that panics, here for a parameter that it was not given, is an error, not the end of the process.
 func TestPanics(t *testing.T) {
 	broken := ode.New(func(_, y torch.Tensor, params []torch.Tensor) torch.Tensor { return y.Mul(params[3]) },
 		ode.Options{})

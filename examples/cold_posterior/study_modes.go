@@ -33,7 +33,8 @@ func (s *study) modeCells() (cells []grid.Cell[[]entry]) {
 }
 
 func (s *study) modes(ctx context.Context, seed int, dir, identity string, observer infer.Observer) ([]entry, error) {
-	modes, err := s.climb(ctx, seed, s.Settings.Members, s.task.LogPosterior, filepath.Join(dir, "map"), identity, observer)
+	modes, err := s.climb(ctx, seed, s.Settings.Members, s.task.LogPosterior, filepath.Join(dir, "map"), identity,
+		observer)
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,8 @@ func (s *study) plot() error {
 		for _, picture := range order {
 			var all []series
 			for i, name := range pictures[picture] {
-				all = append(all, s.series(m, name, draw.LineStyle{Color: colours[i], Width: vg.Points(1.8)}, shapes[i%len(shapes)]))
+				style := draw.LineStyle{Color: colours[i], Width: vg.Points(1.8)}
+				all = append(all, s.series(m, name, style, shapes[i%len(shapes)]))
 			}
 			for i, name := range optimised {
 				style := draw.LineStyle{Color: black, Width: vg.Points(1.4), Dashes: [][]vg.Length{nil, dots, dashes}[i]}

@@ -35,8 +35,8 @@ type Simulation struct {
 	Findings []string `json:"findings"`
 }
 
-// Judge looks at the readings of runs at temperature T. Kinetic or configurational temperatures may be missing: those of
-// a method without momenta, and those that a thermometer did not read: there are no Readings, or no Chains, then.
+// Judge looks at the readings of runs at temperature T. Kinetic temperatures may be missing, as of a method without
+// momenta, and configurational ones, which a thermometer need not read: there are no Readings, or no Chains, then.
 func Judge(layout *infer.Layout, temperature float64, runs [][]infer.Reading) (*Simulation, error) {
 	kinetic := &thermo.Kinetic{}
 	sites := make([]thermo.SiteReadings, len(layout.Sites))
