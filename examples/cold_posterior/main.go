@@ -15,9 +15,9 @@
 // it reads a few reviews that are made up. Without -methods the reviews have no temperatures: it is optimisation alone,
 // with the epoch that is best on reviews that are held out.
 //
-// The methods are maximum likelihood, MAP, a deep ensemble, SGLD, and SGHMC with and without estimated masses and cycles,
-// each in one chain and as the last states of some; and a variational fit and two Laplace approximations, of which draws
-// or the linearised network predict.
+// The methods are maximum likelihood, MAP, a deep ensemble, SGLD, and SGHMC with and without estimated masses and
+// cycles, each in one chain and as the last states of some; and a variational fit and two Laplace approximations, of
+// which draws or the linearised network predict.
 //
 // It takes about five minutes on two cores. A sweep that was interrupted, or killed, goes on where it stopped when it
 // is started again, and ends with the same table.
