@@ -36,8 +36,8 @@ func testOptions(dir string) options {
 
 // Made-up images have a pattern for each class, which the methods find: guessing is right for a tenth of 100, with a
 // standard error of 0.03, and they are right for three standard errors more. At twice the step SGHMC is not stable with
-// every libtorch. SGNHT is explicit, and stable at a fraction of the curvature: of so few images it finds nothing. A run
-// that is killed in its middle goes on, and ends with the same bits.
+// every libtorch. SGNHT is explicit, and stable at a fraction of the curvature: of so few images it finds nothing. A
+// run that is killed in its middle goes on, and ends with the same bits.
 func TestKilledRunGoesOn(t *testing.T) {
 	var want bytes.Buffer
 	require.NoError(t, run(context.Background(), &want, testOptions(t.TempDir())))
