@@ -21,34 +21,35 @@ type Dense struct {
 // Build finds the variables of a model on a batch.
 func (g Dense) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	const who = "guide.Dense"
-	scale, err := initScale(who, g.InitScale)
+	l, scale, err := begin(who, model, batch, g.Start, g.InitScale)
 	if err != nil {
 		return nil, err
 	}
-	l, err := find(who, model, batch, g.Start)
-	if err != nil {
+	if err := l.squareFits(who); err != nil {
 		return nil, err
 	}
-	factor := make([]float64, l.dim*l.dim)
-	for i := range l.dim {
-		factor[i*l.dim+i] = scale
+	return l.dense(l.start, diagonal(scale, l.dim)), nil
+}
+
+// squareFits refuses a factor, [d, d], that would take too much memory.
+func (l *latents) squareFits(who string) error {
+	d := float64(l.dim)
+	if err := method.CheckMemory(fmt.Sprintf("the scale factor, of shape [%d, %d],", l.dim, l.dim), 8*d*d, 0, "",
+		"use guide.Normal or guide.LowRank"); err != nil {
+		return fmt.Errorf("%s: %w", who, err)
 	}
-	return l.dense(who, l.start, factor)
+	return nil
 }
 
 // dense is the normal distribution that starts with a mean and a factor, [d, d] row by row.
-func (l *latents) dense(who string, mean, factor []float64) (ppl.Model, error) {
+func (l *latents) dense(mean, factor []float64) ppl.Model {
 	d := int64(l.dim)
-	if err := method.CheckMemory(fmt.Sprintf("the scale factor, of shape [%d, %d],", d, d), 8*float64(d)*float64(d), 0, "",
-		"use guide.Normal or guide.LowRank"); err != nil {
-		return nil, fmt.Errorf("%s: %w", who, err)
-	}
 	loc, tril := tensor(mean, d), tensor(factor, d, d)
 	return func(c *ppl.Ctx) {
 		q := dist.MultivariateNormalCholesky(c.Param("guide.loc", loc, support.Real.Independent(1)),
 			c.Param("guide.scale_tril", tril, support.LowerCholesky))
 		l.declare(c, c.Sample("_theta", q))
-	}, nil
+	}
 }
 
 // LowRank is a normal distribution N(μ, WWᵀ + diag D) of all variables on unconstrained space, with W of rank r. The
@@ -62,11 +63,7 @@ type LowRank struct {
 // Build finds the variables of a model on a batch.
 func (g LowRank) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	const who = "guide.LowRank"
-	scale, err := initScale(who, g.InitScale)
-	if err != nil {
-		return nil, err
-	}
-	l, err := find(who, model, batch, g.Start)
+	l, scale, err := begin(who, model, batch, g.Start, g.InitScale)
 	if err != nil {
 		return nil, err
 	}

@@ -26,14 +26,10 @@ type IAF struct {
 // Build finds the variables of a model on a batch.
 func (g IAF) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	const who = "guide.IAF"
-	scale, err := initScale(who, g.InitScale)
-	if err != nil {
-		return nil, err
-	}
 	if err := positive(who, "Layers", &g.Layers, 2, mostLayers); err != nil {
 		return nil, err
 	}
-	l, err := find(who, model, batch, g.Start)
+	l, scale, err := begin(who, model, batch, g.Start, g.InitScale)
 	if err != nil {
 		return nil, err
 	}

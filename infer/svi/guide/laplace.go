@@ -31,11 +31,14 @@ func (g Laplace) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := l.squareFits(who); err != nil {
+		return nil, err
+	}
 	mean, factor, err := l.laplace(model, batch, g.Iterations)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", who, err)
 	}
-	return l.dense(who, mean, factor)
+	return l.dense(mean, factor), nil
 }
 
 // laplace is the mode and the Cholesky factor of the covariance, [d, d] row by row, in the order of the variables.
@@ -116,14 +119,4 @@ func (l *latents) laplace(model ppl.Model, batch infer.Batch, iterations int) (m
 		}
 	}
 	return mode, factor, nil
-}
-
-// site is the variable of a name; nil for none.
-func (l *latents) site(name string) *site {
-	for _, s := range l.sites {
-		if s.name == name {
-			return s
-		}
-	}
-	return nil
 }

@@ -33,6 +33,29 @@ type site struct {
 	start    *ts.Tensor
 }
 
+// begin finds the variables of a model, and checks the standard deviation to start with: 0.1 where none is given.
+func begin(who string, model ppl.Model, batch infer.Batch, start ppl.Values, initScale float64) (*latents, float64,
+	error) {
+	if initScale == 0 {
+		initScale = 0.1
+	}
+	if err := method.CheckValue(who, "InitScale", initScale, 0, true); err != nil {
+		return nil, 0, err
+	}
+	l, err := find(who, model, batch, start)
+	return l, initScale, err
+}
+
+// site is the variable of a name; nil for none.
+func (l *latents) site(name string) *site {
+	for _, s := range l.sites {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
 // find runs a model once, at start where that has values and at 0 of unconstrained space where it has none.
 func find(who string, model ppl.Model, batch infer.Batch, start ppl.Values) (*latents, error) {
 	l := &latents{}
@@ -152,6 +175,15 @@ func full(value float64, n int) []float64 {
 	return out
 }
 
+// diagonal is a matrix, [n, n] row by row, of equal numbers on the diagonal.
+func diagonal(value float64, n int) []float64 {
+	out := make([]float64, n*n)
+	for i := range n {
+		out[i*n+i] = value
+	}
+	return out
+}
+
 // normals are n normal numbers of a standard deviation, always the same.
 func normals(n int, sd float64) []float64 {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -160,14 +192,6 @@ func normals(n int, sd float64) []float64 {
 		out[i] = sd * r.NormFloat64()
 	}
 	return out
-}
-
-// initScale is a standard deviation to start with, 0.1 where none is given.
-func initScale(who string, scale float64) (float64, error) {
-	if scale == 0 {
-		scale = 0.1
-	}
-	return scale, method.CheckValue(who, "InitScale", scale, 0, true)
 }
 
 // tensor is a tensor that lives as long as the guide.

@@ -20,11 +20,7 @@ type Normal struct {
 // Build finds the variables of a model on a batch.
 func (g Normal) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	const who = "guide.Normal"
-	scale, err := initScale(who, g.InitScale)
-	if err != nil {
-		return nil, err
-	}
-	l, err := find(who, model, batch, g.Start)
+	l, scale, err := begin(who, model, batch, g.Start, g.InitScale)
 	if err != nil {
 		return nil, err
 	}

@@ -25,10 +25,6 @@ type Spline struct {
 // Build finds the variables of a model on a batch.
 func (g Spline) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	const who = "guide.Spline"
-	scale, err := initScale(who, g.InitScale)
-	if err != nil {
-		return nil, err
-	}
 	if g.Bound == 0 {
 		g.Bound = 4
 	}
@@ -42,7 +38,7 @@ func (g Spline) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	if err := positive(who, "Bins", &g.Bins, 8, mostBins); err != nil {
 		return nil, err
 	}
-	l, err := find(who, model, batch, g.Start)
+	l, scale, err := begin(who, model, batch, g.Start, g.InitScale)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -34,15 +35,14 @@ type Structured struct {
 // Build finds the variables of a model on a batch.
 func (g Structured) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	const who = "guide.Structured"
-	scale, err := initScale(who, g.InitScale)
-	if err != nil {
-		return nil, err
-	}
-	l, err := find(who, model, batch, g.Start)
+	l, scale, err := begin(who, model, batch, g.Start, g.InitScale)
 	if err != nil {
 		return nil, err
 	}
 	if err := g.check(who, l); err != nil {
+		return nil, err
+	}
+	if err := g.fits(who, l); err != nil {
 		return nil, err
 	}
 	parts := make([]*part, len(l.sites))
@@ -58,11 +58,7 @@ func (g Structured) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error)
 		switch {
 		case slices.Contains(g.Delta, s.name):
 		case slices.Contains(g.Dense, s.name):
-			tril := full(0, int(n*n))
-			for j := range n {
-				tril[j*n+j] = scale
-			}
-			parts[i].tril = tensor(tril, n, n)
+			parts[i].tril = tensor(diagonal(scale, int(n)), n, n)
 		default:
 			parts[i].scale = tensor(full(scale, int(n)), n)
 		}
@@ -113,6 +109,26 @@ func (g Structured) check(who string, l *latents) error {
 					Allowed: "a variable depends on those that the model declares before it"}
 			}
 		}
+	}
+	return nil
+}
+
+// fits refuses matrices L and A that would take too much memory together.
+func (g Structured) fits(who string, l *latents) error {
+	numbers := 0.0
+	for _, s := range l.sites {
+		n := float64(s.to - s.from)
+		if slices.Contains(g.Dense, s.name) {
+			numbers += n * n
+		}
+		for _, other := range g.Depends[s.name] {
+			on := l.site(other)
+			numbers += n * float64(on.to-on.from)
+		}
+	}
+	if err := method.CheckMemory("the set of matrices of Dense and Depends", 8*numbers, 0, "",
+		"name fewer variables, or smaller ones"); err != nil {
+		return fmt.Errorf("%s: %w", who, err)
 	}
 	return nil
 }
