@@ -123,7 +123,7 @@ func (e *evaluator) Finish(s *Site) {
 // that it has one.
 func (e *evaluator) add(s *Site) {
 	scale := s.Scale * e.weights.Prior
-	if e.program.isLikelihood(s) {
+	if e.program.IsLikelihood(s) {
 		scale = s.Scale * e.weights.Likelihood
 	}
 	if scale == 0 || s.summed != nil && s.summed.marginal == nil {

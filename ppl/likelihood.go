@@ -11,7 +11,8 @@ import (
 
 // WithLikelihood is the program with other parts: the log densities of the named sites are its likelihood, and those of
 // all other sites its prior. The posterior stays as it is. What weighs the parts apart then weighs those sites:
-// [infer.TemperLikelihood] and [infer.TemperPrior], package infer/path, and replica exchange along a path.
+// [infer.TemperLikelihood] and [infer.TemperPrior], package infer/path, replica exchange along a path, and the KLWeight
+// of package infer/svi.
 //
 //	counts, err := program.WithLikelihood("counts")
 //	half, err := infer.TemperLikelihood(counts.Target(), 2) // the counts to the power 1/2, all other data as they are
@@ -19,7 +20,7 @@ import (
 // The sites are variables of Observe, factors, or latent variables. A name without the step of a loop stands for all of
 // its steps. Sites whose densities are one sum over discrete variables go together. Draws from the prior, and with them
 // the evidence, are an error that names a site where the prior then has data, or lacks a latent variable: a path from
-// there starts at a Reference. Without names nothing is in the likelihood. Package infer/svi goes by what is observed.
+// there starts at a Reference. Without names nothing is in the likelihood.
 func (p *Program) WithLikelihood(sites ...string) (*Program, error) {
 	fail := func(format string, args ...any) (*Program, error) {
 		return nil, fmt.Errorf("ppl.WithLikelihood: "+format+": %w", append(args, infer.ErrConfig)...)
@@ -79,8 +80,9 @@ func (p *Program) densityNames() string {
 	return strings.Join(out, ", ")
 }
 
-// isLikelihood says whether the density of a site counts as likelihood.
-func (p *Program) isLikelihood(s *Site) bool {
+// IsLikelihood says whether the density of a site of the program's model counts as likelihood, not as prior: where
+// [Program.WithLikelihood] names no sites it does if data enter it.
+func (p *Program) IsLikelihood(s *Site) bool {
 	if p.likelihood != nil {
 		return p.likelihood[s.Name]
 	}

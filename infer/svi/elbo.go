@@ -38,7 +38,8 @@ func (Trace) bound(l *ts.Tensor, _ float64) *ts.Tensor {
 // MeanField is the evidence lower bound with the divergence of each variable's guide from its prior in closed form,
 // given the variables before: less noise (Kingma and Welling 2014, appendix B). Known are the divergences between two
 // normal, log-normal, gamma, exponential, beta, Dirichlet, Bernoulli and categorical distributions. At T ≠ 1 the prior
-// has its cross-entropy, and the guide T times its entropy, both in closed form. Other variables count as in [Trace].
+// has its cross-entropy, and the guide T times its entropy, both in closed form. Other variables count as in [Trace],
+// and so does one that the guide draws before a variable that is before it in the model.
 type MeanField struct{}
 
 func (MeanField) check(float64) error { return nil }

@@ -56,6 +56,53 @@ func TestKLWeight(t *testing.T) {
 	}
 }
 
+// λ weighs the sites that are not in the likelihood, whatever is observed: here the data are prior, and the prior of mu
+// is the likelihood.
+func TestKLWeightOfNamedLikelihood(t *testing.T) {
+	program := must(must(ppl.Compile(conjugate, batch())).WithLikelihood("mu"))
+	const loc, scale, weight, temperature = 0.2, 0.7, 0.3, 0.6
+	want := slope(func(x []float64) float64 {
+		sd := math.Exp(x[1])
+		return mean(func(mu float64) float64 {
+			prior := logNormal(mu, 0.5, 2)
+			return prior + weight*(logJoint(mu)-prior-temperature*logNormal(mu, x[0], sd))
+		}, x[0], sd)
+	}, []float64{loc, math.Log(scale)})
+	for _, elbo := range []svi.ELBO{svi.Trace{}, svi.MeanField{}} {
+		_, rows := gradients(t, program, svi.SVI{Guide: normalAt(loc, scale), ELBO: elbo, Samples: 2,
+			Temperature: constant(temperature), KLWeight: constant(weight)}, 4000)
+		unbiased(t, want, rows, infertest.Name("%T", elbo))
+	}
+}
+
+// A guide that draws the variables of a chain a → b → y in the order b, a: given a, b is no longer independent of the
+// draw of a, so that its divergence from its prior has no closed form. With b ~ N(m, s²) and a = kb + tε
+//
+//	E[a²] = k²(m² + s²) + t²,  E[(b − a)²] = (1 − k)²(m² + s²) + t²,  E[(y − b)²] = (y − m)² + s²
+func TestGuideInAnotherOrder(t *testing.T) {
+	const y = 1.5
+	model := func(c *ppl.Ctx) {
+		b := c.Sample("b", dist.Normal(c.Sample("a", dist.Normal(0, 1)), 1))
+		c.Observe("y", dist.Normal(b, 1), y)
+	}
+	phi := []float64{0.3, 0.8, math.Log(0.6), math.Log(0.5)}
+	guide := func(c *ppl.Ctx) {
+		b := c.Sample("b", dist.Normal(c.Param("2_m", phi[1], support.Real), c.Param("3_s", 0.6, support.Positive)))
+		c.Sample("a", dist.Normal(c.Param("1_k", phi[0], support.Real).Mul(b), c.Param("4_t", 0.5, support.Positive)))
+	}
+	want := slope(func(x []float64) float64 {
+		k, m, s2, t2 := x[0], x[1], math.Exp(2*x[2]), math.Exp(2*x[3])
+		b2 := m*m + s2
+		return x[2] + x[3] - 0.5*(k*k*b2+t2+(1-k)*(1-k)*b2+t2+(y-m)*(y-m)+s2)
+	}, phi)
+	program := must(ppl.Compile(model, nil))
+	for _, elbo := range []svi.ELBO{svi.Trace{}, svi.MeanField{}} {
+		layout, rows := gradients(t, program, svi.SVI{Guide: guide, ELBO: elbo, Samples: 2}, 4000)
+		require.Equal(t, []string{"1_k", "2_m", "3_s", "4_t"}, layout.Names())
+		unbiased(t, want, rows, infertest.Name("%T", elbo))
+	}
+}
+
 // The bounds of weights, of two samples: their mean is an integral over both draws, and the gradient that is estimated
 // is that of the mean.
 func TestWeightedGradients(t *testing.T) {

@@ -98,27 +98,49 @@ func (s shot) terms(w weights, closed bool) (out []term) {
 		}
 	}
 	if closed {
+		inOrder := s.inOrder()
 		for _, p := range s.model.sites {
 			q := s.guide.byName[p.Name]
-			if q == nil || p.Kind != ppl.KindSample || q.Kind != ppl.KindSample || p.Observed || p.Mask != nil ||
+			if !inOrder[p.Name] || p.Kind != ppl.KindSample || q.Kind != ppl.KindSample || p.Observed || p.Mask != nil ||
 				q.Mask != nil || p.Scale != q.Scale || !p.Counts() || !q.Counts() {
 				continue
 			}
-			if value, ok := expectation(q.Dist, p.Dist, w); ok {
+			if value, ok := expectation(q.Dist, p.Dist, s.weightsOf(p, w)); ok {
 				done[p.Name] = true
 				out = append(out, term{value, p.Scale, p.Plates})
 			}
 		}
 	}
 	for _, site := range s.model.sites {
-		if site.Prior() {
-			add(site, w.prior)
-		} else {
-			add(site, 1)
-		}
+		add(site, s.weightsOf(site, w).prior)
 	}
 	for _, site := range s.guide.sites {
 		add(site, -w.guide)
+	}
+	return out
+}
+
+// weightsOf are the weights of a site of the model: what is in the likelihood counts once.
+func (s shot) weightsOf(site *ppl.Site, w weights) weights {
+	if s.plan.likelihood(site) {
+		w.prior = 1
+	}
+	return w
+}
+
+// inOrder are the latent variables that the guide draws after all those that the model has before them. The divergence
+// of another has no closed form: its prior given a variable that depends on it is no function of the variables before.
+func (s shot) inOrder() map[string]bool {
+	place := map[string]int{}
+	for i, site := range s.guide.sites {
+		place[site.Name] = i
+	}
+	out, last := map[string]bool{}, -1
+	for _, p := range s.model.sites {
+		if i, drawn := place[p.Name]; drawn && p.Kind == ppl.KindSample {
+			out[p.Name] = i > last
+			last = max(last, i)
+		}
 	}
 	return out
 }

@@ -27,6 +27,8 @@ type plan struct {
 	scored       map[string]bool // variables of the guide whose draws have no gradient
 	data         int64           // N
 	part         string          // a plate of which the batch has a part; empty for none
+
+	likelihood func(s *ppl.Site) bool // whether a site of the model is in the likelihood
 }
 
 // param is a Param of guide or model.
@@ -54,7 +56,7 @@ func survey(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 		return nil, fmt.Errorf("the guide is nil: %w", infer.ErrConfig)
 	}
 	p := &plan{model: model, guide: guide, params: map[string]*param{}, latents: map[string]*latent{},
-		scored: map[string]bool{}}
+		scored: map[string]bool{}, likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
 	err := torch.Do(func(*torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		return p.run(batch)

@@ -23,7 +23,8 @@ type SVI struct {
 	Optimizer   infer.Method
 	Samples     int            // S, draws of the guide in an update; 0 means 8
 	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
-	// KLWeight is λ: prior and guide count λ(log p(z) − T log q(z)) beside the log likelihood. nil means 1.
+	// KLWeight is λ: prior and guide count λ(log p(z) − T log q(z)) beside the log likelihood, whose sites
+	// [ppl.Program.WithLikelihood] names. nil means 1.
 	KLWeight infer.Schedule
 }
 
@@ -56,7 +57,9 @@ func (c SVI) Build(target infer.Target) (infer.Transform, error) {
 				return nil, fmt.Errorf("%s: Guide is nil: %w", name, err)
 			}
 		}
-		t.plan, err = survey(program.Model(), t.Guide, t.batch)
+		if t.plan, err = survey(program.Model(), t.Guide, t.batch); err == nil {
+			t.plan.likelihood = program.IsLikelihood
+		}
 	default:
 		return nil, fmt.Errorf("%s: the target is of functions, and a guide needs the variables of a model: "+
 			"ppl.Compile or svi.Compile makes a program of it: %w", name, infer.ErrConfig)
