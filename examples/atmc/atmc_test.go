@@ -5,28 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// childVariable, when set, makes the test binary make the runs in that folder instead of the tests.
-const childVariable = "KELVIN_ATMC_CHILD"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childVariable); dir != "" {
-		if err := run(context.Background(), io.Discard, testOptions(dir)); err != nil {
-			_, _ = io.WriteString(os.Stderr, err.Error())
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
+	killed.Main(m, map[string]func(string) error{"runs": func(dir string) error {
+		return run(context.Background(), io.Discard, testOptions(dir))
+	}})
 }
 
 func testOptions(dir string) options {
@@ -53,21 +43,11 @@ func TestKilledRunGoesOn(t *testing.T) {
 	require.Len(t, s.Claims, 7)
 
 	dir := t.TempDir()
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childVariable+"="+dir)
-	require.NoError(t, child.Start())
-	deadline := time.Now().Add(time.Minute)
-	running := func() int {
+	killed.Once(t, "runs", dir, func() bool {
 		found, err := filepath.Glob(filepath.Join(dir, "running", "SG[HN]*", "checkpoint.kelvin"))
 		require.NoError(t, err)
-		return len(found)
-	}
-	for running() == 0 {
-		require.True(t, time.Now().Before(deadline))
-		time.Sleep(time.Millisecond)
-	}
-	require.NoError(t, child.Process.Kill())
-	require.Error(t, child.Wait(), "it ended before it was killed")
+		return len(found) > 0
+	})
 	var got bytes.Buffer
 	require.NoError(t, run(context.Background(), &got, testOptions(dir)))
 	require.Equal(t, want.String(), got.String())

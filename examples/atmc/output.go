@@ -6,34 +6,20 @@ import (
 	"io"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
+	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 )
 
-// estimate is a mean over seeds and its standard error, 0 with one seed.
-type estimate struct {
-	Mean float64 `json:"mean"`
-	SE   float64 `json:"se"`
-}
-
-func over(x []float64) estimate {
-	if len(x) == 1 {
-		return estimate{Mean: x[0]}
-	}
-	mean, sd := stat.MeanStdDev(x, nil)
-	return estimate{Mean: mean, SE: stat.StdErr(sd, float64(len(x)))}
-}
-
 // row is a method's line of the table.
 type row struct {
-	Method   string   `json:"method"`
-	Networks int      `json:"networks"`
-	Accuracy estimate `json:"accuracy"`
-	NLL      estimate `json:"nll"`
-	ECE      estimate `json:"ece"`
+	Method   string         `json:"method"`
+	Networks int            `json:"networks"`
+	Accuracy seeds.Estimate `json:"accuracy"`
+	NLL      seeds.Estimate `json:"nll"`
+	ECE      seeds.Estimate `json:"ece"`
 }
 
 // summary is the JSON output.
@@ -70,9 +56,9 @@ func summarise(s settings, all []*result) *summary {
 		}{{&sum.Single, func(r *result) classify.Metrics { return r.Single }},
 			{&sum.Predictive, func(r *result) classify.Metrics { return r.Predictive }}} {
 			one := row{Method: m, Networks: 1,
-				Accuracy: over(of(m, func(r *result) float64 { return kind.of(r).Accuracy })),
-				NLL:      over(of(m, func(r *result) float64 { return kind.of(r).NLL })),
-				ECE:      over(of(m, func(r *result) float64 { return kind.of(r).ECE }))}
+				Accuracy: seeds.Over(of(m, func(r *result) float64 { return kind.of(r).Accuracy })),
+				NLL:      seeds.Over(of(m, func(r *result) float64 { return kind.of(r).NLL })),
+				ECE:      seeds.Over(of(m, func(r *result) float64 { return kind.of(r).ECE }))}
 			if kind.rows == &sum.Predictive {
 				one.Networks = int(of(m, func(r *result) float64 { return float64(r.Networks) })[0])
 			}
@@ -85,7 +71,7 @@ func summarise(s settings, all []*result) *summary {
 		for i := range x {
 			x[i] -= y[i]
 		}
-		d := over(x)
+		d := seeds.Over(x)
 		sum.Claims = append(sum.Claims, claim{text, fmt.Sprintf("difference %.4f ± %.4f", d.Mean, d.SE),
 			d.Mean > 0 && d.Mean > 2*d.SE})
 	}
@@ -100,8 +86,8 @@ func summarise(s settings, all []*result) *summary {
 	beyond("ATMC's average is better calibrated than SGD (ECE)", ece, ece, "SGD", "ATMC")
 	beyond("more networks of ATMC do not overfit: the NLL of all is below that of the first half",
 		func(r *result) float64 { return r.Half }, loss, "ATMC", "ATMC")
-	least := over(of("ATMC", func(r *result) float64 { return r.Friction }))
-	share := over(of("SGNHT", func(r *result) float64 { return r.Negative }))
+	least := seeds.Over(of("ATMC", func(r *result) float64 { return r.Friction }))
+	share := seeds.Over(of("SGNHT", func(r *result) float64 { return r.Negative }))
 	sum.Claims = append(sum.Claims, claim{"ATMC's friction is never below D, and SGNHT's is negative in places",
 		fmt.Sprintf("least friction of ATMC %.3f D; %.2f %% of SGNHT's are negative", least.Mean, 100*share.Mean),
 		least.Mean >= 1 && share.Mean > 0})

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,19 +62,12 @@ func TestStudyGoesOn(t *testing.T) {
 	}
 
 	dir := t.TempDir()
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childVariable+"="+dir, studyVariable+"=1")
-	require.NoError(t, child.Start())
 	stored := func(pattern string) int {
 		found, err := filepath.Glob(filepath.Join(dir, "quick", "methods-digits", pattern))
 		require.NoError(t, err)
 		return len(found)
 	}
-	for deadline := time.Now().Add(time.Minute); stored("sghmc*.json") < 2; time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(deadline))
-	}
-	require.NoError(t, child.Process.Kill())
-	require.Error(t, child.Wait(), "it ended before it was killed")
+	killed.Once(t, "study", dir, func() bool { return stored("sghmc*.json") >= 2 })
 
 	got, err := studied("digits", dir, 2, nil)
 	require.NoError(t, err)

@@ -7,39 +7,24 @@ import (
 	"image/png"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
+	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// childVariable, when set, makes the test binary run a quick sweep in that folder instead of the tests.
-const childVariable = "KELVIN_COLD_POSTERIOR_CHILD"
-
-// studyVariable, when set too, makes it run a study of all methods.
-const studyVariable = "KELVIN_COLD_POSTERIOR_STUDY"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childVariable); dir != "" {
-		run := func() error { _, err := compute(context.Background(), testOptions(dir)); return err }
-		if os.Getenv(studyVariable) != "" {
-			run = func() error { _, err := studied("digits", dir, 1, nil); return err }
-		}
-		if err := run(); err != nil {
-			_, _ = io.WriteString(os.Stderr, err.Error())
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
+	killed.Main(m, map[string]func(string) error{
+		"sweep": func(dir string) error { _, err := compute(context.Background(), testOptions(dir)); return err },
+		"study": func(dir string) error { _, err := studied("digits", dir, 1, nil); return err },
+	})
 }
 
 func testOptions(dir string) options {
@@ -144,16 +129,9 @@ func TestKilledSweepGoesOn(t *testing.T) {
 		return len(found)
 	}
 	for _, least := range []int{0, 2} {
-		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), childVariable+"="+dir)
-		require.NoError(t, child.Start())
-		deadline := time.Now().Add(time.Minute)
-		for stored("c*.json") < least || stored("running/*/run-0/checkpoint.kelvin") == 0 {
-			require.True(t, time.Now().Before(deadline))
-			time.Sleep(time.Millisecond)
-		}
-		require.NoError(t, child.Process.Kill())
-		require.Error(t, child.Wait(), "it ended before it was killed")
+		killed.Once(t, "sweep", dir, func() bool {
+			return stored("c*.json") >= least && stored("running/*/run-0/checkpoint.kelvin") > 0
+		})
 	}
 	done := stored("c*.json")
 	require.Less(t, done, cells)

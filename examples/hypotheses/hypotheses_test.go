@@ -7,27 +7,18 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// childVariable, when set, makes the test binary run a quick study in that folder instead of the tests.
-const childVariable = "KELVIN_HYPOTHESES_CHILD"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childVariable); dir != "" {
-		if err := run(context.Background(), io.Discard, testOptions(dir)); err != nil {
-			_, _ = io.WriteString(os.Stderr, err.Error())
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
+	killed.Main(m, map[string]func(string) error{"study": func(dir string) error {
+		return run(context.Background(), io.Discard, testOptions(dir))
+	}})
 }
 
 func testOptions(dir string) options {
@@ -53,16 +44,7 @@ func TestKilledStudyGoesOn(t *testing.T) {
 		return len(found)
 	}
 	for _, least := range []int{1, 8} {
-		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), childVariable+"="+dir)
-		require.NoError(t, child.Start())
-		deadline := time.Now().Add(time.Minute)
-		for stored() < least {
-			require.True(t, time.Now().Before(deadline))
-			time.Sleep(time.Millisecond)
-		}
-		require.NoError(t, child.Process.Kill())
-		require.Error(t, child.Wait(), "it ended before it was killed")
+		killed.Once(t, "study", dir, func() bool { return stored() >= least })
 	}
 	var got bytes.Buffer
 	o.dir, o.workers = dir, 2

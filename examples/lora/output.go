@@ -6,28 +6,14 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 )
-
-// estimate is a mean over seeds and its standard error, 0 with one seed.
-type estimate struct {
-	Mean float64 `json:"mean"`
-	SE   float64 `json:"se"`
-}
-
-func over(x []float64) estimate {
-	if len(x) == 1 {
-		return estimate{Mean: x[0]}
-	}
-	mean, sd := stat.MeanStdDev(x, nil)
-	return estimate{Mean: mean, SE: stat.StdErr(sd, float64(len(x)))}
-}
 
 // summary is the JSON output.
 type summary struct {
@@ -39,16 +25,16 @@ type summary struct {
 }
 
 type line struct {
-	Method string     `json:"method"`
-	Values []estimate `json:"values"`
+	Method string           `json:"method"`
+	Values []seeds.Estimate `json:"values"`
 }
 
 type detector struct {
-	Method    string   `json:"method"`
-	Total     estimate `json:"auroc_total"`
-	Epistemic estimate `json:"auroc_epistemic"` // −1 for single networks
-	English   estimate `json:"english_loss"`
-	Latin     estimate `json:"latin_loss"`
+	Method    string         `json:"method"`
+	Total     seeds.Estimate `json:"auroc_total"`
+	Epistemic seeds.Estimate `json:"auroc_epistemic"` // −1 for single networks
+	English   seeds.Estimate `json:"english_loss"`
+	Latin     seeds.Estimate `json:"latin_loss"`
 }
 
 // excess is the mean over the episodes seen so far of the loss on an episode, less that of a model of it alone.
@@ -75,17 +61,17 @@ func summarise(texts []text, all []outcome) *summary {
 				x = append(x, excess(o.Learned.Losses[m.name], o.Learned.Single)[n])
 				y = append(y, o.Learned.Losses[m.name][n][0])
 			}
-			e.Values, f.Values = append(e.Values, over(x)), append(f.Values, over(y))
+			e.Values, f.Values = append(e.Values, seeds.Over(x)), append(f.Values, seeds.Over(y))
 		}
 		s.Excess, s.First = append(s.Excess, e), append(s.First, f)
 	}
 	for i, d := range all[0].Outliers {
-		of := func(value func(detection) float64) estimate {
+		of := func(value func(detection) float64) seeds.Estimate {
 			var x []float64
 			for _, o := range all {
 				x = append(x, value(o.Outliers[i]))
 			}
-			return over(x)
+			return seeds.Over(x)
 		}
 		s.Outliers = append(s.Outliers, detector{Method: d.Method,
 			Total:     of(func(d detection) float64 { return d.Total }),
