@@ -49,6 +49,11 @@ func (l BatchNorm) Plan(in []int64) (nn.Plan, error) {
 		Out:    in,
 		Params: params,
 		Forward: func(c nn.Call, x torch.Tensor) torch.Tensor {
+			if l.Batch && c.Observe == nil && len(in) > 1 {
+				// libtorch's own has fewer passes over images. Compiled gradients know the operations below instead.
+				return torch.Of(ts.MustBatchNorm(x.T(), c.Params[0].T(), c.Params[1].T(), ts.None, ts.None, true, 0, epsilon,
+					true))
+			}
 			var mean, variance torch.Tensor
 			if l.Batch {
 				mean = x.Mean(axes...)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
@@ -232,5 +233,32 @@ func TestBatchNormOfTheBatch(t *testing.T) {
 		nntest.CloseTo(t, values, nntest.Values(frozen.Forward(at, x)), 1e-12, "frozen")
 		one := frozen.Forward(at, x.At(2))
 		nntest.CloseTo(t, values[2*18:3*18], nntest.Values(one), 1e-12, "a datum alone")
+	})
+}
+
+// Without anyone who observes the moments libtorch's operation normalises images: outputs, and gradients of one point
+// and of several, are those of the formula, which observed layers are computed by.
+func TestBatchNormOfLibtorchIsTheFormula(t *testing.T) {
+	nntest.Do(t, func() {
+		net := nntest.Build(t, nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, layers.BatchNorm{Batch: true, Epsilon: 0.1},
+			nn.Tanh{}}, 2, 4, 3)
+		x := torch.Of(nntest.Tensor(nntest.Normals(4, 5*2*4*3), 5, 2, 4, 3))
+		weight := torch.Of(nntest.Tensor(nntest.Normals(5, 5*3*3*2), 5, 3, 3, 2))
+		gradient := func(observed bool) infer.Gradient {
+			return nntest.Must(infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+				run := nn.Run{}
+				if observed {
+					run.Observe = func(string, torch.Tensor) {}
+				}
+				return net.ForwardWith(p, x, run).Mul(weight).Sum(), nil
+			}, 1)))
+		}
+		for _, chains := range []int{0, 3} {
+			p := nntest.Point(net, 3, 0.7, chains)
+			want := nntest.Must(gradient(true).ValueAndGrad(p, nil, 0))
+			have := nntest.Must(gradient(false).ValueAndGrad(p, nil, 0))
+			nntest.CloseTo(t, want.Values, have.Values, 1e-12, "values")
+			nntest.CloseTo(t, nntest.Values(torch.Of(want.Grad)), nntest.Values(torch.Of(have.Grad)), 1e-12, "gradients")
+		}
 	})
 }
