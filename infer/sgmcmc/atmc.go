@@ -162,42 +162,20 @@ func (c ATMC) relative(p *ts.Tensor) (inverse, square *ts.Tensor) {
 
 func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
 	friction, h, momenta, xi := m.Rate("Friction", c.Friction, true), m.LR, fuse.Part(0), fuse.Part(1)
+	relative := c.Speed > 0
+	slowness := func() { // m/M(p)
+		if relative {
+			p.Slowness(momenta, 1/(c.Mass*c.Speed)/(c.Mass*c.Speed))
+		}
+	}
 	p.Tell("xi", xi)
-	p.Clamp(fuse.A, xi, friction, math.Inf(1))
-	if c.Speed > 0 {
-		c.fusedRelative(p, momenta)
-		p.Multiply(fuse.A, 1, fuse.A, fuse.D)
-	}
-	p.Decay(fuse.B, h, fuse.A)                 // k
-	p.Multiply(fuse.A, -1, fuse.A, fuse.B)     // u
-	p.Multiply(fuse.D, 1, fuse.A, momenta)     // damping
-	last := fuse.Product(1, fuse.B, fuse.Grad) // kg
-	if m.Tau > 0 {
-		p.Combine(fuse.D, of(1, fuse.D), last)
-		last = fuse.Product(math.Sqrt(m.Tau*c.Mass), fuse.E, fuse.Noise)
-		p.Clamp(fuse.E, xi, math.Inf(-1), friction)
-		p.Product(fuse.B, -1, fuse.B, fuse.E, -friction) // αk
-		p.Product(fuse.E, 1, fuse.B, fuse.A, 2)
-		p.Root(fuse.E, 1, fuse.E, 0)
-	}
-	p.Combine(momenta, of(1, momenta), of(1, fuse.D), last)
-	if c.Speed == 0 {
+	slowness()
+	p.Kick(momenta, xi, h, friction, math.Sqrt(m.Tau*c.Mass), relative)
+	slowness()
+	if relative {
+		p.Combine(fuse.Theta, of(1, fuse.Theta), fuse.Product(h/c.Mass, momenta, fuse.D))
+	} else {
 		p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, momenta))
-		p.Combine(xi, of(1, xi), fuse.Product(h/c.Mass, momenta, momenta))
-		p.Shift(xi, xi, -h*m.Tau)
-		return
 	}
-	c.fusedRelative(p, momenta)
-	p.Multiply(fuse.A, 1, momenta, fuse.D)
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, fuse.A))
-	p.Multiply(fuse.E, 1, fuse.D, fuse.D)
-	p.Multiply(fuse.A, 1, fuse.A, fuse.A)
-	p.Combine(xi, of(1, xi), of(h/c.Mass, fuse.A), fuse.Product(-h*m.Tau, fuse.E, fuse.D)) // the cube
-}
-
-// fusedRelative puts m/M(p) in register D.
-func (c ATMC) fusedRelative(p *fuse.Program, momenta fuse.Register) {
-	mc := c.Mass * c.Speed
-	p.Multiply(fuse.D, 1/(mc*mc), momenta, momenta)
-	p.InverseRoot(fuse.D, 1, fuse.D, 1)
+	p.Heat(xi, momenta, h/c.Mass, -h*m.Tau, relative)
 }

@@ -12,19 +12,20 @@ func atmc(p *Program) {
 	momenta, xi := Part(0), Part(1)
 	p.Begin(0, false, false)
 	p.Mean(xi)
-	p.Clamp(A, xi, 1, 1e30)
-	p.Decay(B, 0.01, A)
-	p.Multiply(A, -1, A, B)
-	p.Multiply(D, 1, A, momenta)
-	p.Combine(D, Term{C: 1, X: D}, Product(1, B, Grad))
-	p.Clamp(E, xi, -1e30, 1)
-	p.Product(B, -1, B, E, -1)
-	p.Product(E, 1, B, A, 2)
-	p.Root(E, 1, E, 0)
-	p.Combine(momenta, Term{C: 1, X: momenta}, Term{C: 1, X: D}, Product(1, E, Noise))
+	p.Kick(momenta, xi, 0.01, 1, 0.1, false)
 	p.Combine(Theta, Term{C: 1, X: Theta}, Term{C: 0.01, X: momenta})
-	p.Combine(xi, Term{C: 1, X: xi}, Product(0.01, momenta, momenta))
-	p.Shift(xi, xi, -0.01)
+	p.Heat(xi, momenta, 0.01, -0.01, false)
+}
+
+func relativistic(p *Program) {
+	momenta, xi := Part(0), Part(1)
+	p.Begin(0, false, false)
+	p.Mean(xi)
+	p.Slowness(momenta, 1)
+	p.Kick(momenta, xi, 0.01, 1, 0.1, true)
+	p.Slowness(momenta, 1)
+	p.Combine(Theta, Term{C: 1, X: Theta}, Product(0.01, momenta, D))
+	p.Heat(xi, momenta, 0.01, -0.01, true)
 }
 
 func sghmc(p *Program) {
@@ -37,7 +38,8 @@ func sghmc(p *Program) {
 func BenchmarkPass(b *testing.B) {
 	for _, d := range []int{10_000, 1_000_000} {
 		for _, threads := range []int{1, 2} {
-			for name, write := range map[string]func(*Program){"sghmc": sghmc, "atmc": atmc} {
+			for name, write := range map[string]func(*Program){"sghmc": sghmc, "atmc": atmc,
+				"relativistic": relativistic} {
 				b.Run(fmt.Sprintf("%s-%d-%d", name, d, threads), func(b *testing.B) {
 					m := &memory{}
 					block := func() unsafe.Pointer { return m.block(4 * d) }

@@ -6,12 +6,13 @@
 // A register may be read and written by one operation, at the same element.
 #ifndef KELVIN_EACH
 #if defined(__clang__)
-#define KELVIN_EACH _Pragma("clang loop vectorize(assume_safety)") for (long i = 0; i < n; i++)
+#define KELVIN_UPTO(n) _Pragma("clang loop vectorize(assume_safety)") for (long i = 0; i < n; i++)
 #elif defined(__GNUC__)
-#define KELVIN_EACH _Pragma("GCC ivdep") for (long i = 0; i < n; i++)
+#define KELVIN_UPTO(n) _Pragma("GCC ivdep") for (long i = 0; i < n; i++)
 #else
-#define KELVIN_EACH for (long i = 0; i < n; i++)
+#define KELVIN_UPTO(n) for (long i = 0; i < n; i++)
 #endif
+#define KELVIN_EACH KELVIN_UPTO(n)
 #endif
 
 // exp(x) - 1 for x <= 0, to about a unit of the last place: with x = k log 2 + r and |r| <= log 2 / 2 it is
@@ -53,28 +54,6 @@ static inline REAL NAME(less)(REAL x) {
   return MULTIPLY_ADD(power, p, power - 1);
 }
 
-// (1 - exp(-x)) / x for x up to 3/8, by its series.
-static inline REAL NAME(short_decay)(REAL x) {
-  REAL p;
-  if (sizeof(REAL) == 4) {
-    p = -1.0 / 40320;
-  } else {
-    p = 1.0 / 6227020800;
-    p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 479001600));
-    p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 39916800));
-    p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 3628800));
-    p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 362880));
-    p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 40320));
-  }
-  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 5040));
-  p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 720));
-  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 120));
-  p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 24));
-  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 6));
-  p = MULTIPLY_ADD(p, x, (REAL)-0.5);
-  return MULTIPLY_ADD(p, x, (REAL)1);
-}
-
 static inline REAL NAME(root)(REAL x) {
   return sizeof(REAL) == 4 ? (REAL)__builtin_sqrtf((float)x) : (REAL)__builtin_sqrt((double)x);
 }
@@ -103,7 +82,69 @@ static int NAME(usual)(const REAL *x, long n, REAL plus, int zeros) {
   }
   return !bad;
 }
+
+// (1 - exp(-x)) / x for x up to 3/8, by its series.
+static inline REAL NAME(short_decay)(REAL x) {
+  REAL p = -1.0 / 40320;
+  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 5040));
+  p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 720));
+  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 120));
+  p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 24));
+  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 6));
+  p = MULTIPLY_ADD(p, x, (REAL)-0.5);
+  return MULTIPLY_ADD(p, x, (REAL)1);
+}
+
+// Whether a kick has short steps and takes roots of zeros and of numbers of usual size alone: of alpha k (2 + u), where
+// k is about h and alpha at least a rounding of the friction.
+static int NAME(gentle)(const REAL *xi, REAL h, REAL friction, long n) {
+  int bad = !(h * friction <= (REAL)0.375 && h >= (REAL)1e-12 && friction >= (REAL)1e-6);
+  KELVIN_EACH bad |= !(h * xi[i] <= (REAL)0.375) | !(xi[i] >= (REAL)-1e15);
+  return !bad;
+}
 #endif
+
+// A kick of ATMC, of n elements: with b = max(xi, friction) r, u = exp(-bh) - 1 and k = -u/b it is
+//
+//	p + up + kg + scale sqrt(max(friction - xi, 0) k (2 + u)) z
+//
+// relative says whether there is r, which is 1 else. It and quick, for what is gentle, are constants where it is
+// called.
+static inline __attribute__((always_inline)) void NAME(kick)(const kelvin_op *op, REAL *const *v, REAL *to, long n,
+                                                             int relative, int quick) {
+  const REAL *p = v[op->from[0]], *xi = v[op->from[1]], *g = v[op->from[2]], *z = v[op->from[3]], *r = v[KELVIN_D];
+  const REAL h = (REAL)op->c[0], friction = (REAL)op->c[1], scale = (REAL)op->c[2];
+#ifdef FAST_ROOTS
+  if (quick) {
+    KELVIN_EACH {
+      const REAL most = xi[i] < friction ? friction : xi[i], b = relative ? most * r[i] : most;
+      const REAL k = h * NAME(short_decay)(h * b), u = -(b * k);
+      const REAL alpha = friction - (xi[i] > friction ? friction : xi[i]);
+      const REAL x = alpha * k * (u + 2), y = NAME(nearly)(x), s = x * y;
+      const REAL root = MULTIPLY_ADD((REAL)0.5 * y, MULTIPLY_ADD(-s, s, x), s);
+      to[i] = MULTIPLY_ADD(root * z[i], scale, p[i] + MULTIPLY_ADD(k, g[i], u * p[i]));
+    }
+    return;
+  }
+#endif
+  // Roots are a loop of their own: a compiler leaves them to the C library, which is to set errno.
+  for (long at = 0; at < n; at += 64) {
+    REAL moved[64], injected[64];
+    const long some = n - at < 64 ? n - at : 64;
+    KELVIN_UPTO(some) {
+      const long l = at + i;
+      const REAL most = xi[l] < friction ? friction : xi[l], b = relative ? most * r[l] : most;
+      const REAL u = NAME(less)(-h * b), k = b > 0 ? -u / b : h;
+      const REAL alpha = friction - (xi[l] > friction ? friction : xi[l]);
+      injected[i] = alpha * k * (u + 2);
+      moved[i] = p[l] + MULTIPLY_ADD(k, g[l], u * p[l]);
+    }
+    for (long i = 0; i < some; i++)
+      injected[i] = NAME(root)(injected[i]);
+    KELVIN_UPTO(some) to[at + i] = MULTIPLY_ADD(injected[i] * z[at + i], scale, moved[i]);
+  }
+}
+
 
 // Does an operation on n elements of the registers v. The result goes to `to`.
 static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
@@ -169,9 +210,6 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
       to[i] = NAME(root)(a[i] + cb);
     KELVIN_EACH to[i] = ca / to[i];
     break;
-  case KELVIN_PRODUCT:
-    KELVIN_EACH to[i] = ca * (a[i] * (b[i] + cb));
-    break;
   case KELVIN_SHIFT:
     KELVIN_EACH to[i] = a[i] + ca;
     break;
@@ -181,18 +219,50 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
       to[i] = x > cb ? cb : x;
     }
     break;
-  case KELVIN_DECAY: {
-    int more = 0;
-    KELVIN_EACH more |= !(ca * a[i] <= (REAL)0.375);
-    if (more) {
-      KELVIN_EACH to[i] = -NAME(less)(-ca * a[i]) / a[i];
-    } else {
-      KELVIN_EACH to[i] = ca * NAME(short_decay)(ca * a[i]);
-    }
-    break;
-  }
   case KELVIN_BELOW:
     KELVIN_EACH to[i] = a[i] < 0 ? 1 : 0;
+    break;
+  case KELVIN_SLOWNESS: {
+#ifdef FAST_ROOTS
+    int bad = 0;
+    KELVIN_EACH {
+      const REAL x = MULTIPLY_ADD(ca * a[i], a[i], (REAL)1), y = NAME(nearly)(x);
+      to[i] = MULTIPLY_ADD((REAL)0.5 * y, MULTIPLY_ADD(-x * y, y, (REAL)1), y);
+      bad |= !(x <= (REAL)1e30);
+    }
+    if (!bad)
+      break;
+#endif
+    KELVIN_EACH to[i] = MULTIPLY_ADD(ca * a[i], a[i], (REAL)1);
+    for (long i = 0; i < n; i++)
+      to[i] = NAME(root)(to[i]);
+    KELVIN_EACH to[i] = 1 / to[i];
+    break;
+  }
+  case KELVIN_KICK:
+#ifdef FAST_ROOTS
+    if (NAME(gentle)(b, ca, cb, n)) {
+      if (op->c[3] != 0)
+        NAME(kick)(op, v, to, n, 1, 1);
+      else
+        NAME(kick)(op, v, to, n, 0, 1);
+      break;
+    }
+#endif
+    if (op->c[3] != 0)
+      NAME(kick)(op, v, to, n, 1, 0);
+    else
+      NAME(kick)(op, v, to, n, 0, 0);
+    break;
+  case KELVIN_HEAT:
+    if (op->terms == 3) {
+      KELVIN_EACH {
+        const REAL x = b[i] * c[i];
+        to[i] = MULTIPLY_ADD(c[i] * c[i] * c[i], cb, MULTIPLY_ADD(x * x, ca, a[i]));
+      }
+    } else {
+      KELVIN_EACH to[i] = MULTIPLY_ADD(b[i] * b[i], ca, a[i]) + cb;
+    }
     break;
   }
 }

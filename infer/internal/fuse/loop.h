@@ -29,11 +29,13 @@ enum {
   KELVIN_DIVIDE,   // to = c[0] from[0] / from[1]
   KELVIN_ROOT,     // to = c[0] sqrt(from[0]) + c[1]
   KELVIN_INVERSE_ROOT, // to = c[0] / sqrt(from[0] + c[1])
-  KELVIN_PRODUCT,      // to = c[0] from[0] (from[1] + c[1])
   KELVIN_SHIFT,    // to = from[0] + c[0]
   KELVIN_CLAMP,    // to = min(max(from[0], c[0]), c[1])
-  KELVIN_DECAY,    // to = (1 - exp(-from[0] c[0])) / from[0], for from[0] > 0 and c[0] >= 0
   KELVIN_BELOW,    // to = 1 where from[0] < 0, else 0
+  KELVIN_SLOWNESS, // to = 1 / sqrt(1 + c[0] from[0]^2); not in place
+  KELVIN_KICK,     // see kick in elements.h: from are momenta, thermostats, gradient and noise; c are h, friction,
+                   // scale, and whether the register D is r
+  KELVIN_HEAT,     // to = from[0] + c[0] (from[1] from[2])^2 + c[1] from[2]^3; of 2, from[2] is 1
   // The rest is for passes alone: the mean of from[0] over the elements of a chain has the number to; and the number
   // `to` of a chain grows by c[0] times the mean that has the number from[0], and by c[1].
   KELVIN_MEAN,

@@ -45,28 +45,78 @@ func passOf[T float32 | float64](theta []T, threads int, write func(*Program)) (
 	return append([]T(nil), unsafe.Slice((*T)(to), n)...), stats
 }
 
-// (1 − exp(−cx))/x against the C library's in double precision, to four roundings of the type, alone and in blocks
-// where all are short.
+// A kick of momenta 0 by gradient 1 without noise is (1 − exp(−hξ))/ξ, here against the C library's in double
+// precision, to four roundings of the type, alone and in blocks where all are short.
 func TestDecay(t *testing.T) {
-	x := []float64{1e-30, 1e-20, 1e-9}
-	for v := 1e-6; v < 800; v *= 1.003 {
+	decay := func(h float64) func(*Program) {
+		return func(p *Program) {
+			p.Combine(Grad)
+			p.Shift(Grad, Grad, 1)
+			p.Combine(A)
+			p.Kick(A, Theta, h, 1e-6, 0, false)
+			p.Combine(Theta, Term{C: 1, X: A})
+		}
+	}
+	x := []float64{1e-6}
+	for v := 1.1e-6; v < 800; v *= 1.003 {
 		x = append(x, v)
 	}
-	double, _ := passOf(x, 1, func(p *Program) { p.Decay(Theta, 0.5, Theta) })
+	double, _ := passOf(x, 1, decay(0.5))
 	floats := make([]float32, len(x))
 	for i := range x {
 		floats[i] = float32(x[i])
 	}
-	single, _ := passOf(floats, 1, func(p *Program) { p.Decay(Theta, 0.5, Theta) })
+	single, _ := passOf(floats, 1, decay(0.5))
 	for i := range x {
 		want := -math.Expm1(-0.5*x[i]) / x[i]
 		assert.InDelta(t, want, double[i], 4*0x1p-53*math.Abs(want), "x = %g", x[i])
 		want = -math.Expm1(-0.5*float64(floats[i])) / float64(floats[i])
 		assert.InDelta(t, want, float64(single[i]), 4*0x1p-24*math.Abs(want), "x = %g", x[i])
 	}
-	double, _ = passOf([]float64{math.NaN(), math.Inf(1)}, 1, func(p *Program) { p.Decay(Theta, 1, Theta) })
+	double, _ = passOf([]float64{math.NaN(), math.Inf(1)}, 1, decay(1))
 	assert.True(t, math.IsNaN(double[0]))
 	assert.Equal(t, 0.0, double[1])
+}
+
+// A kick and what heats a thermostat against their formulas, with short steps and long ones, with and without a
+// limit, for thermostats above and below the friction, and with the noise of the streams.
+func TestKick(t *testing.T) {
+	const n, friction, scale = 1041, 0.4, 0.7
+	streams := torch.NewStreams(1, 1)
+	z, err := streams.Normal([]int64{n}, gotch.Double, torch.CPU)
+	require.NoError(t, err)
+	noise, err := torch.ToSlice[float64](z)
+	require.NoError(t, err)
+	torch.Free(z)
+	x, single := make([]float64, n), make([]float32, n)
+	for i := range x {
+		single[i] = float32(2 * math.Sin(float64(i+3)))
+		x[i] = float64(single[i])
+	}
+	for _, h := range []float64{0.1, 3} {
+		for _, limit := range []float64{0, 0.25} {
+			write := func(p *Program) { // p = θ + 1, ξ = θ and g = 3θ
+				p.Combine(Grad, Term{C: 3, X: Theta})
+				p.Shift(A, Theta, 1)
+				p.Slowness(A, limit)
+				p.Kick(A, Theta, h, friction, scale, limit > 0)
+				p.Slowness(A, limit)
+				p.Heat(Theta, A, 0.3, -2, limit > 0)
+			}
+			have, _ := passOf(x, 1, write)
+			also, _ := passOf(single, 1, write)
+			for i, xi := range x {
+				p := xi + 1
+				b := max(xi, friction) / math.Sqrt(1+limit*p*p)
+				lost := math.Exp(-b * h)
+				p = lost*p + (1-lost)/b*3*xi + scale*math.Sqrt(max(friction-xi, 0)*(1-lost*lost)/b)*noise[i]
+				r := 1 / math.Sqrt(1+limit*p*p)
+				want := xi + 0.3*p*p*r*r - 2*r*r*r
+				require.InDelta(t, want, have[i], 1e-14*(1+want*want), "h = %g, limit %g, number %d", h, limit, i)
+				require.InDelta(t, want, float64(also[i]), 4e-6*(1+want*want), "h = %g, limit %g, number %d", h, limit, i)
+			}
+		}
+	}
 }
 
 // Each operation is what it says, in both precisions and for every remainder of a vector.
@@ -93,8 +143,6 @@ func TestOperations(t *testing.T) {
 			func(x float64) float64 { return 2*math.Abs(x) + 1 }},
 		"inverse root": {func(p *Program) { p.InverseRoot(Theta, 2, Theta, 5) },
 			func(x float64) float64 { return 2 / math.Sqrt(x+5) }},
-		"product": {func(p *Program) { p.Product(Theta, 2, Theta, Part(0), 3) },
-			func(x float64) float64 { return 2 * x * (x + 3) }},
 		"clamp": {func(p *Program) { p.Clamp(Theta, Theta, -0.5, 0.25) },
 			func(x float64) float64 { return min(max(x, -0.5), 0.25) }},
 		"below": {func(p *Program) { p.Below(Theta, Theta) },
@@ -141,6 +189,23 @@ func TestRoots(t *testing.T) {
 					continue
 				}
 				assert.InDelta(t, c.want, c.have, 0x1p-23*c.want, "%g", v)
+			}
+		}
+	}
+}
+
+// So is the slowness of momenta, also of those whose square overflows.
+func TestSlowness(t *testing.T) {
+	usual := []float32{0, 1e-30, -1, 0.5, 3, 1e10, -1e14}
+	for _, x := range [][]float32{usual, append([]float32{1e18, -1e25, float32(math.Inf(1)),
+		float32(math.NaN())}, usual...)} {
+		have, _ := passOf(x, 1, func(p *Program) { p.Slowness(Theta, 0.25); p.Combine(Theta, Term{C: 1, X: D}) })
+		for i, v := range x {
+			square := float64(float32(0.25*v) * v) // overflows where single precision does
+			if want := 1 / math.Sqrt(1+square); math.IsNaN(want) {
+				assert.True(t, math.IsNaN(float64(have[i])))
+			} else {
+				assert.InDelta(t, want, have[i], 0x1p-22*want, "%g", v)
 			}
 		}
 	}

@@ -140,12 +140,6 @@ func (p *Program) InverseRoot(to Register, c float64, x Register, plus float64) 
 	p.single(C.KELVIN_INVERSE_ROOT, to, x, c, plus)
 }
 
-// Product sets a register to c·x·(y + plus).
-func (p *Program) Product(to Register, c float64, x, y Register, plus float64) {
-	p.pair(C.KELVIN_PRODUCT, to, c, x, y)
-	p.ops[len(p.ops)-1].c[1] = C.double(plus)
-}
-
 // Shift sets a register to x + c.
 func (p *Program) Shift(to Register, x Register, c float64) { p.single(C.KELVIN_SHIFT, to, x, c, 0) }
 
@@ -154,8 +148,41 @@ func (p *Program) Clamp(to Register, x Register, least, most float64) {
 	p.single(C.KELVIN_CLAMP, to, x, least, most)
 }
 
-// Decay sets a register to (1 − exp(−cx))/x, for x > 0 and c ≥ 0.
-func (p *Program) Decay(to Register, c float64, x Register) { p.single(C.KELVIN_DECAY, to, x, c, 0) }
+// Slowness sets the register D to r = 1/√(1 + limit·p²) of momenta p, as relativistic ones have it.
+func (p *Program) Slowness(momenta Register, limit float64) {
+	p.single(C.KELVIN_SLOWNESS, D, momenta, limit, 0)
+}
+
+// Kick adds to momenta p what a time h does to them with θ and thermostats ξ at rest, as ATMC has it. With
+// b = max(ξ, friction)·r, u = e⁻ᵇʰ − 1 and k = −u/b it is
+//
+//	up + k·Grad + scale·√(max(friction − ξ, 0)·k·(2 + u))·Noise
+//
+// where r is the register D if relative, see [Program.Slowness], else 1. With scale 0 no noise is drawn.
+func (p *Program) Kick(momenta, xi Register, h, friction, scale float64, relative bool) {
+	noise := Noise
+	if scale == 0 {
+		noise = Grad // any register that is there
+	}
+	op := C.kelvin_op{code: C.KELVIN_KICK, to: C.int32_t(momenta), terms: 4,
+		from: [4]C.int32_t{C.int32_t(momenta), C.int32_t(xi), C.KELVIN_GRAD, C.int32_t(noise)},
+		c:    [4]C.double{C.double(h), C.double(friction), C.double(scale)}}
+	if relative {
+		op.c[3] = 1
+	}
+	p.add(op)
+}
+
+// Heat adds c·(pr)² + plus·r³ to thermostats, where r is the register D if relative, else 1.
+func (p *Program) Heat(xi, momenta Register, c, plus float64, relative bool) {
+	op := C.kelvin_op{code: C.KELVIN_HEAT, to: C.int32_t(xi), terms: 2,
+		from: [4]C.int32_t{C.int32_t(xi), C.int32_t(momenta), C.KELVIN_D},
+		c:    [4]C.double{C.double(c), C.double(plus)}}
+	if relative {
+		op.terms = 3
+	}
+	p.add(op)
+}
 
 // Below sets a register to 1 where x < 0, else to 0.
 func (p *Program) Below(to, x Register) { p.single(C.KELVIN_BELOW, to, x, 0, 0) }
