@@ -14,14 +14,22 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
+//go:embed native/networks.cpp
+var networksSource []byte
+
 //go:embed native/baseline.cpp
-var source []byte
+var baselineSource []byte
+
+// source is the C++ program: the networks, then all else.
+var source = slices.Concat(networksSource, baselineSource)
 
 // flags are what set-up wrote into the adapted gotch for the libtorch in use.
 type flags struct{ compile, link []string }
@@ -188,19 +196,39 @@ func (n *native) ask(command string) ([]string, error) {
 	return strings.Fields(line), nil
 }
 
-// put gives the program a tensor.
+// put gives the program a tensor of double precision.
 func (n *native) put(name string, data []float64, shape ...int64) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "put %s %d", name, len(shape))
-	for _, s := range shape {
-		fmt.Fprintf(&b, " %d", s)
-	}
+	return n.putAs("double", name, data, shape...)
+}
+
+// putAs gives the program a tensor of double, float or long.
+func (n *native) putAs(dtype, name string, data []float64, shape ...int64) error {
+	line := fmt.Appendf(nil, "put %s %s %s", name, dtype, dimensions(shape))
 	for _, v := range data {
-		b.WriteByte(' ')
-		b.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
+		line = strconv.AppendFloat(append(line, ' '), v, 'g', -1, 64)
+	}
+	_, err := n.ask(string(line))
+	return err
+}
+
+// net gives the program a network on the tensors name.x and name.y.
+func (n *native) net(name, kind string, data int64, sites []infer.Site) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "net %s %s %d %d", name, kind, data, len(sites))
+	for _, s := range sites {
+		fmt.Fprintf(&b, " %s %s", s.Name, dimensions(s.Shape))
 	}
 	_, err := n.ask(b.String())
 	return err
+}
+
+// dimensions are the rank and the sizes of a shape.
+func dimensions(shape []int64) string {
+	text := fmt.Sprint(len(shape))
+	for _, size := range shape {
+		text += fmt.Sprintf(" %d", size)
+	}
+	return text
 }
 
 // eval returns the values and the gradients of a case at a tensor, one after the other.

@@ -10,10 +10,25 @@ import (
 
 // report is what the program prints; with -json as it is.
 type report struct {
-	bench.Machine         // on both sides
-	Rounds        int     `json:"rounds"`
-	Difference    float64 `json:"largest_difference"` // of values and gradients, both sides
-	Cases         []row   `json:"cases"`
+	bench.Machine              // on both sides
+	Rounds        int          `json:"rounds"`
+	Difference    float64      `json:"largest_difference"` // of values and gradients, both sides
+	Cases         []row        `json:"cases"`
+	Networks      []networkRow `json:"networks"`
+}
+
+// networkRow is a gradient, a step or an update of a network on a device, against what it is judged by. Times are
+// milliseconds.
+type networkRow struct {
+	Case       string     `json:"case"`
+	Device     string     `json:"device"`
+	Against    string     `json:"against"`
+	Base       float64    `json:"against_ms"`
+	Time       float64    `json:"kelvin_ms"`
+	Ratio      float64    `json:"ratio"`
+	Quartiles  [2]float64 `json:"ratio_quartiles"`
+	Rounds     int        `json:"rounds"`
+	Difference float64    `json:"difference,omitempty"` // of both sides' log posteriors and gradients
 }
 
 // row is a case on a device. Times are microseconds of a call, medians over the rounds; the ratio is the median of the
@@ -50,6 +65,9 @@ func newRow(c comparison, device string, cpp, kelvin []float64) row {
 func (r *report) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d; medians of %d rounds.\n", r.Processor,
 		r.Cores, r.System, r.Libtorch, r.Threads, r.Rounds)
+	if len(r.Cases) == 0 {
+		return r.writeNetworks(w, 0)
+	}
 	fmt.Fprintf(w, "Values and gradients of both sides differ by at most %.0e.\n\n", r.Difference)
 	gpu := map[string]row{}
 	for _, c := range r.Cases {
@@ -78,6 +96,31 @@ func (r *report) write(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t%s\t%s\t", g.times(), g.ratios(), dash(g.GradientsPerSecond, 0))
 		}
 		fmt.Fprintln(t)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return r.writeNetworks(w, width)
+}
+
+// writeNetworks prints the table of the networks, if there are some, with names of a width at least.
+func (r *report) writeNetworks(w io.Writer, width int) error {
+	if len(r.Networks) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	for _, n := range r.Networks {
+		width = max(width, len(n.Case))
+	}
+	fmt.Fprintf(t, "\n%-*s\tdevice\tagainst\tits ms\tKelvin ms\tratio\tquartiles\trounds\tdifference\t\n", width,
+		"networks")
+	for _, n := range r.Networks {
+		difference := "-"
+		if n.Difference > 0 {
+			difference = fmt.Sprintf("%.0e", n.Difference)
+		}
+		fmt.Fprintf(t, "%-*s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f-%.2f\t%d\t%s\t\n", width, n.Case, n.Device, n.Against, n.Base,
+			n.Time, n.Ratio, n.Quartiles[0], n.Quartiles[1], n.Rounds, difference)
 	}
 	return t.Flush()
 }

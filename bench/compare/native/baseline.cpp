@@ -2,19 +2,22 @@
 //
 // The program reads commands from standard input, one on a line, and answers each with one line:
 //
-//   put NAME RANK DIM... NUMBER...   keep a float64 tensor under a name                  ok
-//   eval CASE NAME                   value and gradient at the tensor                    NUMBER... NUMBER...
-//   time CASE NAME REPETITIONS       nanoseconds per call, after a fifth as many         NUMBER
-//   info                             libtorch's version and its number of threads        VERSION THREADS
+//   put NAME TYPE RANK DIM... NUMBER...   keep a tensor of double, float or long           ok
+//   eval CASE NAME                        value and gradient at the tensor                 NUMBER... NUMBER...
+//   time CASE NAME REPETITIONS            nanoseconds per call, after a fifth as many      NUMBER
+//   info                                  libtorch's version and its number of threads     VERSION THREADS
+//   net CASE KIND DATA SITES (SITE RANK DIM...)...                                         ok
 //
 // A failure is answered with "error MESSAGE". The cases are add, logistic, schools, and schools_vmap, in which each row
-// of the tensor is a chain. The one argument is the device: cpu or cuda. On cuda every timed call waits for the GPU, as
-// Kelvin's does.
-#include <ATen/ATen.h>
+// of the tensor is a chain; and those that net makes: CASE is the log posterior of a network, cnnlstm or resnet, with
+// these parameters, on the batch CASE.x and CASE.y of so many data, and CASE.step a step of gradient ascent from where
+// the last one ended, at first NAME, whose value is where it ends. The one argument is the device: cpu or cuda. On cuda
+// every timed call waits for the GPU, as Kelvin's does.
+//
+// networks.cpp is put before this file.
 #include <ATen/Parallel.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
 
@@ -22,12 +25,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <sstream>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ft = at::functorch;
 using at::Tensor;
@@ -36,6 +34,9 @@ namespace {
 
 at::Device device(at::kCPU);
 std::map<std::string, Tensor> tensors;
+
+std::map<std::string, networks::Net> nets;
+std::map<std::string, networks::Training> trainings;
 
 const Tensor &named(const std::string &name) {
   auto it = tensors.find(name);
@@ -93,6 +94,29 @@ ValueAndGrad vmap_value_and_grad(Density f, const Tensor &x) {
 
 // ---- the cases ------------------------------------------------------------------------------------------------------
 
+constexpr double rate = 1e-4, momentum = 0.9; // of a step
+
+const std::string step = ".step";
+
+// Whether a case is a step of a network.
+bool is_step(const std::string &name) {
+  return name.size() > step.size() && name.compare(name.size() - step.size(), step.size(), step) == 0;
+}
+
+const networks::Net &net_of(const std::string &name) {
+  const auto it = nets.find(is_step(name) ? name.substr(0, name.size() - step.size()) : name);
+  if (it == nets.end())
+    throw std::invalid_argument("there is no case " + name);
+  return it->second;
+}
+
+networks::Training &training(const std::string &name, const Tensor &start) {
+  networks::Training &t = trainings[name];
+  if (!t.theta.defined())
+    t.theta = start.clone();
+  return t;
+}
+
 // A case gives its value, and its gradient if it has one.
 std::vector<Tensor> run(const std::string &name, const Tensor &x) {
   auto both = [](ValueAndGrad r) { return std::vector<Tensor>{r.first, r.second}; };
@@ -104,7 +128,12 @@ std::vector<Tensor> run(const std::string &name, const Tensor &x) {
     return both(value_and_grad(schools, x));
   if (name == "schools_vmap")
     return both(vmap_value_and_grad(schools, x));
-  throw std::invalid_argument("there is no case " + name);
+  const networks::Net &net = net_of(name);
+  if (!is_step(name))
+    return both(net.value_and_grad(x));
+  networks::Training &t = training(name, x);
+  t.step(net, rate, momentum);
+  return {t.theta};
 }
 
 // The body is inlined into the loop, so that a call costs nothing but its operations.
@@ -135,7 +164,11 @@ double time_case(const std::string &name, const Tensor &x, int64_t repetitions) 
     return nanoseconds(repetitions, [&] { value_and_grad(schools, x); });
   if (name == "schools_vmap")
     return nanoseconds(repetitions, [&] { vmap_value_and_grad(schools, x); });
-  throw std::invalid_argument("there is no case " + name);
+  const networks::Net &net = net_of(name);
+  if (!is_step(name))
+    return nanoseconds(repetitions, [&] { net.value_and_grad(x); });
+  networks::Training &t = training(name, x);
+  return nanoseconds(repetitions, [&] { t.step(net, rate, momentum); });
 }
 
 // ---- the protocol ---------------------------------------------------------------------------------------------------
@@ -153,6 +186,13 @@ template <typename T> T next(std::istringstream &in, const char *what) {
   return v;
 }
 
+std::vector<int64_t> shape(std::istringstream &in) {
+  std::vector<int64_t> sizes(next<size_t>(in, "the rank"));
+  for (auto &s : sizes)
+    s = next<int64_t>(in, "a size");
+  return sizes;
+}
+
 std::string answer(const std::string &line) {
   std::istringstream in(line);
   const auto command = next<std::string>(in, "a command");
@@ -160,14 +200,27 @@ std::string answer(const std::string &line) {
     return std::string(TORCH_VERSION) + " " + std::to_string(at::get_num_threads());
   if (command == "put") {
     const auto name = next<std::string>(in, "a name");
-    std::vector<int64_t> sizes(next<size_t>(in, "the rank"));
-    int64_t numel = 1;
-    for (auto &s : sizes)
-      numel *= (s = next<int64_t>(in, "a size"));
-    std::vector<double> data(numel);
+    const auto type = next<std::string>(in, "a type");
+    const std::vector<int64_t> sizes = shape(in);
+    std::vector<double> data(c10::multiply_integers(sizes));
     for (auto &v : data)
       v = std::strtod(next<std::string>(in, "a number").c_str(), nullptr);
-    tensors[name] = at::from_blob(data.data(), sizes, at::kDouble).clone().to(device);
+    const auto dtype = type == "double" ? at::kDouble : type == "float" ? at::kFloat : at::kLong;
+    tensors[name] = at::from_blob(data.data(), sizes, at::kDouble).clone().to(device, dtype);
+    return "ok";
+  }
+  if (command == "net") {
+    const auto name = next<std::string>(in, "a case"), kind = next<std::string>(in, "a network");
+    networks::Net net;
+    net.logits = kind == "resnet" ? networks::resnet : networks::cnnlstm;
+    net.x = named(name + ".x"), net.y = named(name + ".y");
+    net.data = next<double>(in, "the number of data");
+    net.sites.resize(next<size_t>(in, "the number of sites"));
+    for (auto &s : net.sites) {
+      s.name = next<std::string>(in, "a site");
+      s.shape = shape(in);
+    }
+    nets[name] = net;
     return "ok";
   }
   const auto name = next<std::string>(in, "a case");
