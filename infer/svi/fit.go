@@ -129,6 +129,7 @@ func (t *fit) update(s State, b infer.Batch) (State, infer.Info, error) {
 		next.Streams, next.average = o.streams, o.next
 		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(),
 			LR: moved.LR, Temperature: o.temperature, Stats: map[string][]float64{draws.StatNELBO: o.nelbo}}
+		next.trend = s.trend.With(o.nelbo, info.Diverged)
 		method.Keep(scope, next)
 		return nil
 	})
@@ -161,6 +162,16 @@ func (t *fit) own(state infer.State) (State, error) {
 	return s, err
 }
 
+// Notes are what a run says of its fit: whether the ELBO has settled, and whether the chains found the same optimum.
+func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
+	s, err := t.own(state)
+	if err != nil || s.trend == nil {
+		return nil
+	}
+	notes, _ := s.trend.Notes(name, s.Steps(), run.Info.Temperature)
+	return notes
+}
+
 func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
 	point, err := saved.Tensor("params")
 	if err != nil {
@@ -185,7 +196,7 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	s := State{Point: infer.Params{Layout: layout, Flat: point}, Streams: saved.Streams, plan: t.plan}
-	if s.average, err = readAverage(saved.Extra); err != nil {
+	if err := s.readExtra(saved.Extra); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", name, err, infer.ErrCheckpoint)
 	}
 	s.Optimizer, err = optimizer.(infer.Restorer).Restore(t.plan.layout, inner) // climb.Optimizer has seen that it is one

@@ -1,8 +1,6 @@
 package svi
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -120,27 +118,4 @@ func (a *average) with(means [][]float64) *average {
 		}
 	}
 	return next
-}
-
-// bytes is an average for a checkpoint.
-func (a *average) bytes() []byte {
-	if a == nil {
-		return nil
-	}
-	b, err := json.Marshal(a)
-	if err != nil { // all numbers are finite
-		return nil
-	}
-	return b
-}
-
-func readAverage(b []byte) (*average, error) {
-	if len(b) == 0 {
-		return nil, nil
-	}
-	a := &average{}
-	if err := json.Unmarshal(b, a); err != nil {
-		return nil, fmt.Errorf("the baselines cannot be read: %w", err)
-	}
-	return a, nil
 }

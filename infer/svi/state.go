@@ -1,9 +1,11 @@
 package svi
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -16,7 +18,8 @@ type State struct {
 	Streams   torch.Streams // of the K chains
 
 	plan    *plan
-	average *average // the baselines of a single sample
+	average *average     // the baselines of a single sample
+	trend   *climb.Trend // of the NELBO
 }
 
 // Position is a draw of the guide: that of the last update.
@@ -35,7 +38,7 @@ const prefix = "guide."
 
 // Save names the parts of the state: "params" is the draw, and the optimiser's parts have "guide." before their names.
 func (s State) Save() infer.Saved {
-	saved := infer.Saved{Steps: s.Steps(), Streams: s.Streams, Tensors: infer.Tensors{}, Extra: s.average.bytes()}
+	saved := infer.Saved{Steps: s.Steps(), Streams: s.Streams, Tensors: infer.Tensors{}, Extra: s.extra()}
 	if s.Optimizer == nil {
 		return saved
 	}
@@ -44,6 +47,40 @@ func (s State) Save() infer.Saved {
 		saved.Tensors[prefix+key] = x
 	}
 	return saved
+}
+
+// extra is what a checkpoint has beside tensors.
+func (s State) extra() []byte {
+	if s.average == nil && s.trend == nil {
+		return nil
+	}
+	b, err := json.Marshal(more{s.average, s.trend.Bytes()})
+	if err != nil { // all numbers are finite
+		return nil
+	}
+	return b
+}
+
+type more struct {
+	Average *average        `json:",omitempty"`
+	Trend   json.RawMessage `json:",omitempty"`
+}
+
+// readExtra reads it back.
+func (s *State) readExtra(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	var m more
+	err := json.Unmarshal(b, &m)
+	if err == nil {
+		s.average = m.Average
+		s.trend, err = climb.ReadTrend(m.Trend)
+	}
+	if err != nil {
+		return fmt.Errorf("the baselines and the NELBO so far cannot be read: %w", err)
+	}
+	return nil
 }
 
 // Tensors are what the state owns, and what it shares with others.

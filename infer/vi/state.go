@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -16,7 +17,7 @@ type State struct {
 
 	family family
 	limit  limit
-	trend  *trend // of the NELBO
+	trend  *climb.Trend // of the NELBO
 }
 
 // Position is the mean.
@@ -38,7 +39,7 @@ func (s State) Save() infer.Saved {
 		return saved
 	}
 	saved.Tensors["params"] = s.Mean.Flat
-	saved.Extra = s.trend.bytes()
+	saved.Extra = s.trend.Bytes()
 	for name, x := range s.Optimizer.Save().Tensors {
 		saved.Tensors[prefix(s.family)+name] = x
 	}

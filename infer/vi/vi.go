@@ -208,7 +208,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(),
 			LR: moved.LR, Temperature: temperature, Aux: moved.Aux,
 			Stats: map[string][]float64{draws.StatNELBO: o.nelbo}}
-		next.trend = s.trend.with(o.nelbo, info.Diverged)
+		next.trend = s.trend.With(o.nelbo, info.Diverged)
 		method.Keep(scope, next)
 		method.KeepAux(scope, info.Aux)
 		return nil
@@ -315,7 +315,7 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 	}
 	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family,
 		limit: t.limit()}
-	if s.trend, err = readTrend(saved.Extra); err != nil {
+	if s.trend, err = climb.ReadTrend(saved.Extra); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", t.name, err, infer.ErrCheckpoint)
 	}
 	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // climb.Optimizer has seen that it is one

@@ -1,4 +1,4 @@
-// Package climb checks the optimisers that move variational parameters.
+// Package climb checks the optimisers that move variational parameters, and says whether the ELBO has settled.
 package climb
 
 import (
