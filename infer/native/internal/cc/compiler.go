@@ -27,8 +27,8 @@ func Find() (Compiler, error) {
 // flags are all that the compiler gets besides the files.
 //
 // Reductions may be reordered where the text has them, and products may be fused with sums. In vectorised code gcc may
-// also cancel a number that is added and taken away again, and lose signs of zeros. Nothing else is given up: no rule
-// assumes that there are no infinities and NaN.
+// also lose signs of zeros, and it would cancel a number that is added and taken away again: cancel.go has what keeps
+// it from that. Nothing else is given up: no rule assumes that there are no infinities and NaN.
 func (c Compiler) flags() []string {
 	f := []string{"-std=gnu11", "-w", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
 		"-fopenmp-simd", "-fno-tree-slp-vectorize"} // which takes most of the time and gains nothing here

@@ -73,7 +73,7 @@ func emitPlan(p *ir.Plan, suffix string) (string, error) {
 		name  string
 		steps []ir.Step
 	}{{"prologue", p.Prologue}, {"main", p.Steps}} {
-		f := function{plan: p, layout: p.Place()}
+		f := function{plan: p, layout: p.Place(), sums: newSums()}
 		f.plans(part.steps)
 		for i := range part.steps {
 			if err := f.step(i, &part.steps[i]); err != nil {

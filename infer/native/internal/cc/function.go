@@ -30,6 +30,7 @@ type function struct {
 	places []place
 	gemm   bool // a product may go to the library
 	lines  []string
+	sums   sums
 }
 
 func (f *function) line(format string, args ...any) {

@@ -45,6 +45,23 @@
 #define KELVIN_KEEP(x) (x)
 #endif
 
+// A number that the compiler does not know to be 0, and another one with its bits exchanged by it, which is the same.
+KELVIN_INLINE int64_t kelvin_nothing(void) {
+  int64_t none = 0;
+#ifdef KELVIN_BARRIER
+  __asm__("" : "+r"(none));
+#endif
+  return none;
+}
+KELVIN_INLINE double kelvin_hide(double a, int64_t none) {
+  union {
+    double d;
+    int64_t i;
+  } x = {a};
+  x.i ^= none;
+  return x.d;
+}
+
 // KELVIN_LIBMVEC is the version of glibc whose vector library is at hand: 222 or 235.
 #if KELVIN_LIBMVEC >= 222
 #define KELVIN_VECTOR __attribute__((simd("notinbranch"), const))

@@ -27,6 +27,9 @@ type nest struct {
 	vector  bool         // whether iterations of the innermost loop may run together
 	ordered map[int]bool // buffers whose accesses must keep their order
 	masks   map[int]bool // instructions that have one
+	numbers []int        // of each instruction, the same for equal values
+	terms   []terms      // of each instruction
+	hides   bool         // a sum is hidden
 }
 
 func (f *function) loop(i int, s *ir.Step) error {
@@ -43,7 +46,7 @@ func (f *function) loop(i int, s *ir.Step) error {
 		return err
 	}
 	n.values, n.truths = make([]string, len(n.body)), make([]string, len(n.body))
-	n.levels = make([]int, len(n.body))
+	n.levels, n.numbers, n.terms = make([]int, len(n.body)), make([]int, len(n.body)), make([]terms, len(n.body))
 	for k := range n.body {
 		n.levels[k] = n.level(k)
 		w := &n.body[k]
@@ -56,6 +59,7 @@ func (f *function) loop(i int, s *ir.Step) error {
 		}
 	}
 	for k := range n.body {
+		n.sum(k)
 		if err := n.instruction(k); err != nil {
 			return err
 		}
@@ -279,6 +283,7 @@ func (n *nest) instruction(k int) error {
 	case ir.Mul:
 		a, b = n.kept(in.A), n.kept(in.B)
 	case ir.Add, ir.Sub:
+		a, b = n.hidden(k)
 		n.add(l, "const double %s = KELVIN_KEEP(%s);", v, expression(in.Op, a, b))
 		return nil
 	}

@@ -1,6 +1,7 @@
 package cc
 
 import (
+	"math"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -35,6 +36,36 @@ func TestLargeNumbersCancel(t *testing.T) {
 		v = k.Op(ir.Sub, k.Op(ir.Sub, v, k.Op(ir.Log, y)), k.Num(1))
 		other := k.Op(ir.Sub, k.Op(ir.Log, x), x)
 		k.Write(ir.Store, k.Op(ir.Select, k.Op(ir.Lt, y, k.Num(10)), other, v), out, 0, 1)
+	})
+	differential(t, []irtest.Case{b.Finish()})
+}
+
+// What is added and taken away again stays added: x + a - a is no number where a is infinite, and has lost the digits
+// of x that x + a has not. In vectors, too, where a loop reads what another has stored, and behind a choice.
+func TestAddedAndTakenAway(t *testing.T) {
+	const size = 16
+	var x, large []float64
+	for i := range size {
+		x = append(x, 0.3+float64(i))
+		large = append(large, []float64{1e15, math.Inf(1), 3, -1e17}[i%4])
+	}
+	b := irtest.NewBuilder("what is added and taken away", 0.3)
+	in, far, sums, out := b.Const(x...), b.Const(large...), b.Work(size), b.Aux(7*size)
+	b.Loop([]int{size}, func(k *irtest.Body) {
+		v, a := k.Load(in, 0, 1), k.Load(far, 0, 1)
+		sum := k.Op(ir.Add, v, a)
+		back := k.Op(ir.Neg, k.Op(ir.Sub, a, sum))
+		other := k.Op(ir.Sub, sum, k.Op(ir.Add, a, k.Num(2)))
+		twice := k.Op(ir.Sub, k.Op(ir.Add, v, k.Num(1e16)), k.Num(1e16))
+		chosen := k.Op(ir.Sub, k.Op(ir.Select, k.Op(ir.Lt, v, k.Num(7)), sum, k.Op(ir.Add, k.Num(5), a)), a)
+		for i, w := range []int{k.Op(ir.Sub, sum, a), back, other, twice, chosen} {
+			k.Write(ir.Store, w, out, i*size, 1)
+		}
+		k.Write(ir.Store, sum, sums, 0, 1)
+	})
+	b.Loop([]int{size}, func(k *irtest.Body) {
+		k.Write(ir.Store, k.Op(ir.Sub, k.Load(sums, 0, 1), k.Load(far, 0, 1)), out, 5*size, 1)
+		k.Write(ir.Store, k.Op(ir.Exp, k.Op(ir.Sub, k.Load(far, 0, 1), k.Load(sums, 0, 1))), out, 6*size, 1)
 	})
 	differential(t, []irtest.Case{b.Finish()})
 }
