@@ -25,7 +25,7 @@ import (
 type Checkpoint struct {
 	Dir string // folder of this run alone; made when it does not exist
 	// updates between checkpoints, default 1000; of a method that drives itself transitions of each chain, where the
-	// default is 100 and at least a second
+	// default is 100 and at least a second, from the beginning to the first checkpoint too
 	Every int64
 	// Resume goes on from the checkpoint in Dir, if there is one. Without it a checkpoint there is an error, so that no
 	// run is overwritten by accident.

@@ -18,7 +18,7 @@ func (g *group) drive(driver Driver) (err error) {
 	defer cancel()
 	o := g.o
 	r := &driven{group: g, cancel: cancel, total: int64(g.size) * (int64(o.Warmup) + int64(o.Draws)),
-		sampling: make([]bool, g.size)}
+		sampling: make([]bool, g.size), saved: time.Now()}
 	job := Job{Layout: g.layout, Batch: g.program.Batch(), Start: g.start, Seed: o.Seed, FirstChain: g.first(),
 		Chains: g.size,
 		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100)),
@@ -56,9 +56,9 @@ type driven struct {
 	total     int64
 	divergent int64
 	ended     bool
-	sampling  []bool // of each chain: it has drawn
-	drawing   int    // how many have
-	saved     time.Time
+	sampling  []bool    // of each chain: it has drawn
+	drawing   int       // how many have
+	saved     time.Time // the last snapshot, or the beginning
 }
 
 // draws says that a chain is past its warm-up.
@@ -105,7 +105,7 @@ func (r *driven) record(t Transition) error {
 	return nil
 }
 
-// restEvery is the least time between two snapshots where nobody has said after how many transitions they are due.
+// restEvery is the least time before a snapshot where nobody has said after how many transitions they are due.
 // Writing one takes milliseconds, in which a small model makes thousands of transitions.
 const restEvery = time.Second
 
