@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -21,6 +22,9 @@ const refusedFor = 2 * time.Second
 // wait ends when all tasks have a result.
 func (c *client) wait(ctx context.Context) error {
 	failed := c.local(ctx)
+	// libtorch keeps memory of each thread that has mapped draws to values. One thread is enough for all blocks.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	left := len(c.tasks)

@@ -12,7 +12,7 @@ import (
 // or of its disk: Until, and of Checkpoint all but Every and Model. Average must be false: only draws come back.
 // Observer has no effect: see Progress.
 //
-// Save gets the draws of a task when the task has ended, in blocks of about 4 MiB whatever SaveEvery says, and run is
+// Save gets the draws of a task when the task has ended, in blocks of about 1 MiB whatever SaveEvery says, and run is
 // empty. The goroutine of [Sample] calls it; chains come in the order in which their tasks end. With Discard too, Save
 // alone has the draws: they are not returned, and this process never holds more than a block of them.
 type Options struct {

@@ -13,7 +13,7 @@ import (
 
 // blockBytes is about how large the objects are that hold the draws of a task, so that the client needs no more of them
 // in memory.
-const blockBytes = 4 << 20
+const blockBytes = 1 << 20
 
 // rowBytes is the size of a draw and its statistics.
 func rowBytes(dim, stats int) int { return 8 * (dim + stats) }

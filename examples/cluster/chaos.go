@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -12,22 +10,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/cluster"
-	saved "github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/infer"
 )
-
-// report is what the command prints.
-type report struct {
-	Identical   bool    `json:"identical"`
-	Kills       int     `json:"kills"`
-	ServerKills int     `json:"server_kills"`
-	Again       int     `json:"begun_again"` // attempts after the first of their task
-	Repeated    int64   `json:"repeated"`    // updates or transitions that were made again
-	Most        int64   `json:"most"`        // of them after one death; a checkpoint interval has interval
-	Interval    int64   `json:"interval"`
-	Seconds     float64 `json:"seconds"`
-	Local       float64 `json:"local_seconds"` // of the local run
-}
 
 // processes are the children: workers, and the server last.
 type processes struct {
@@ -63,23 +46,10 @@ func (p *processes) kill(i int) {
 
 // chaos makes the sweep while processes die, and compares it with the local run.
 func chaos(ctx context.Context) (*report, error) {
-	p, err := program()
+	s, err := newSweep(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := infer.Options{Chains: 4, Warmup: 1000, Draws: *draws, Seed: 1, Observer: infer.Silent}
-	var cells []cluster.Cell
-	var local []*saved.Draws
-	began := time.Now()
-	for _, temperature := range []float64{0, 1, 0.3, 0.1} {
-		cells = append(cells, cluster.Cell{Program: p, Method: method(temperature), Params: temperature})
-		d, err := infer.Sample(ctx, p, method(temperature), o)
-		if err != nil {
-			return nil, err
-		}
-		local = append(local, d)
-	}
-	r := &report{Interval: 1000, Local: time.Since(began).Seconds()}
 	addr, err := freePort()
 	if err != nil {
 		return nil, err
@@ -116,46 +86,36 @@ func chaos(ctx context.Context) (*report, error) {
 	if err := listening(ctx, addr); err != nil {
 		return nil, err
 	}
-	began = time.Now()
-	ctx, cancel := context.WithCancel(ctx)
+	killing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		source := rand.New(rand.NewPCG(1, 2))
-		for r.Kills < *kills {
+		for s.Kills < *kills {
 			select {
-			case <-ctx.Done():
+			case <-killing.Done():
 				return
 			case <-time.After(time.Duration(300+source.IntN(500)) * time.Millisecond):
 			}
 			i := source.IntN(*workers)
 			children.kill(i)
-			r.Kills++
+			s.Kills++
 			_ = work(i)
-			if r.Kills%5 == 0 {
+			if s.Kills%5 == 0 {
 				children.kill(*workers)
-				r.ServerKills++
+				s.ServerKills++
 				_ = server()
 			}
 		}
 	}()
-	o.Checkpoint = &infer.Checkpoint{Every: r.Interval}
-	all, err := cluster.Sweep(ctx, cells, cluster.Options{Options: o, Job: "schools", URL: "nats://" + addr,
-		AckWait: time.Second, Crashes: 1000})
+	err = s.on(ctx, cluster.Options{URL: "nats://" + addr, AckWait: time.Second, Crashes: 1000})
 	cancel()
 	<-ended
 	if err != nil {
 		return nil, err
 	}
-	r.Seconds, r.Identical = time.Since(began).Seconds(), true
-	if err := r.count(notes); err != nil {
-		return nil, err
-	}
-	for i := range all {
-		r.Identical = r.Identical && same(local[i], all[i])
-	}
-	return r, nil
+	return &s.report, s.count(notes)
 }
 
 func freePort() (string, error) {
@@ -175,25 +135,4 @@ func listening(ctx context.Context, addr string) error {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return ctx.Err()
-}
-
-// same compares the bits of all draws.
-func same(a, b *saved.Draws) bool {
-	if a == nil || b == nil || a.Chains() != b.Chains() || fmt.Sprint(a.Sites()) != fmt.Sprint(b.Sites()) {
-		return false
-	}
-	for c := range a.Chains() {
-		if a.Len(c) != b.Len(c) {
-			return false
-		}
-		for i := range a.Len(c) {
-			x, y := a.Row(c, i), b.Row(c, i)
-			for j := range x {
-				if math.Float64bits(x[j]) != math.Float64bits(y[j]) {
-					return false
-				}
-			}
-		}
-	}
-	return true
 }

@@ -3,7 +3,8 @@
 //
 //	go run ./examples/cluster -workers 3 -kills 10 -json
 //
-// The same binary is the worker of any server, with -worker -nats URL.
+// The same binary is the worker of any server, with -worker -nats URL. With -nats URL alone it makes the sweep by the
+// workers of that server, and kills nothing.
 package main
 
 import (
@@ -27,7 +28,7 @@ var (
 	worker  = flag.Bool("worker", false, "be a worker of the server -nats")
 	serve   = flag.String("serve", "", "be a NATS server on this host:port, with its files in -dir")
 	dir     = flag.String("dir", "", "folder of the server's files (default: a temporary one)")
-	url     = flag.String("nats", "", "URL of the NATS server of -worker, or of a run without kills")
+	url     = flag.String("nats", "", "URL of a NATS server, for -worker or for a sweep by its workers")
 	workers = flag.Int("workers", 3, "worker processes")
 	kills   = flag.Int("kills", 10, "workers to kill; after every fifth, the server is killed and started again")
 	draws   = flag.Int("draws", 20_000, "draws of each chain")
@@ -77,7 +78,11 @@ func run(ctx context.Context) error {
 	case *serve != "":
 		return cluster.Serve(ctx, *serve, *dir, func(url string) { fmt.Println(url) })
 	}
-	report, err := chaos(ctx)
+	begin := chaos
+	if *url != "" {
+		begin = outside
+	}
+	report, err := begin(ctx)
 	if err != nil {
 		return err
 	}
