@@ -38,6 +38,12 @@ func models(n int) map[string]ppl.Model {
 				statespace.Seasonal{Period: 4, Scale: c.Sample("season", dist.HalfNormal(1))},
 			}
 		}),
+		"diffuse": series(func(c *ppl.Ctx) []statespace.Part {
+			return parts{
+				statespace.LocalTrend{SlopeScale: c.Sample("slope", dist.HalfNormal(1)), Diffuse: true},
+				statespace.ARMA{AR: c.Sample("ar", dist.Uniform(-1, 1).Expand(1))},
+			}
+		}),
 		"waves": series(func(c *ppl.Ctx) []statespace.Part {
 			return parts{statespace.Trigonometric{Period: 5, Scale: c.Sample("wave", dist.HalfNormal(1))}}
 		}),

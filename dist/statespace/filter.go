@@ -24,11 +24,17 @@ type step struct {
 	seen   []seen
 	after  torch.Tensor
 	pAfter factored
+	// The derivatives of a and of after in each element of a diffuse start.
+	response, responseAfter []torch.Tensor
 }
 
 // seen is one observation: its row z of the Design, the mean and variance predicted for it, what it is off, v, one
 // over its variance, and what it moves the states by, gain = P z/s. Of one that is missing v, inverse and gain are 0.
-type seen struct{ z, mean, variance, v, s, inverse, gain torch.Tensor }
+// The responses are the derivatives of its mean in each element of a diffuse start.
+type seen struct {
+	z, mean, variance, v, s, inverse, gain torch.Tensor
+	response                               []torch.Tensor
+}
 
 // filter runs the Kalman filter.
 func (s Series) filter(value torch.Tensor) *filtered {
@@ -55,6 +61,9 @@ func (s Series) filter(value torch.Tensor) *filtered {
 		p: factored{spread(s.sys.Spread, lead, size), spread(s.sys.weights, lead, size[1:])},
 	}
 	variances := s.noise.Square()
+	for k := range s.sys.diffuse() {
+		now.response = append(now.response, spread(s.sys.Diffuse.Slice(-1, k, k+1).Squeeze(-1), lead, size[:1]))
+	}
 	for t := range f.steps {
 		now.observe(at(s.sys.Design, t), row(variances, t), inTurn(y, t), inTurn(there, t), inTurn(f.mask, t))
 		f.steps[t] = now
@@ -68,13 +77,17 @@ func (s Series) filter(value torch.Tensor) *filtered {
 // ahead is the prediction for the time behind t.
 func (f *filtered) ahead(t int) step {
 	a, now := at(f.s.sys.Transition, t), f.steps[t]
-	return step{a: rowTimes(a, now.after), p: now.pAfter.move(a, at(f.s.sys.Noise, t))}
+	next := step{a: rowTimes(a, now.after), p: now.pAfter.move(a, at(f.s.sys.Noise, t))}
+	for _, x := range now.responseAfter {
+		next.response = append(next.response, rowTimes(a, x))
+	}
+	return next
 }
 
 // observe takes in the observations of a time, of shape [..., p], one after the other. The mask is 1 where there is
 // one.
 func (n *step) observe(design, variances, y, there, mask torch.Tensor) {
-	n.after, n.pAfter, n.seen = n.a, n.p, nil
+	n.after, n.pAfter, n.responseAfter, n.seen = n.a, n.p, slices.Clone(n.response), nil
 	lead := y.Shape()
 	lead = lead[:len(lead)-1]
 	for i := range int(design.Shape()[0]) {
@@ -90,6 +103,10 @@ func (n *step) observe(design, variances, y, there, mask torch.Tensor) {
 		o.gain = rowTimes(n.pAfter.w, weighted).Mul(o.inverse.Unsqueeze(-1))
 		n.after = n.after.Add(o.gain.Mul(o.v.Unsqueeze(-1)))
 		column := o.gain.Unsqueeze(-1)
+		for k, x := range n.responseAfter {
+			o.response = append(o.response, z.Mul(x).Sum(-1))
+			n.responseAfter[k] = x.Sub(o.gain.Mul(o.response[k].Unsqueeze(-1)))
+		}
 		// (I − gain z') P (I − gain z')' + h gain gain', which rounding cannot make negative.
 		n.pAfter = factored{
 			torch.Cat(-1, n.pAfter.w.Sub(column.Mul(root.Unsqueeze(-2))), column),
@@ -115,7 +132,7 @@ func (f *filtered) all(of func(seen) torch.Tensor) torch.Tensor {
 			out = append(out, of(o))
 		}
 	}
-	shape := append(slices.Clone(f.lead), int64(f.s.steps), int64(f.s.p))
+	shape := append(slices.Clone(f.lead), int64(len(f.steps)), int64(f.s.p))
 	return torch.Stack(-1, out...).Reshape(shape...)
 }
 
@@ -124,8 +141,12 @@ func (f *filtered) logp() torch.Tensor {
 	v := f.all(func(o seen) torch.Tensor { return o.v })
 	s := f.all(func(o seen) torch.Tensor { return o.s })
 	inverse := f.all(func(o seen) torch.Tensor { return o.inverse })
+	more := torch.Of(0)
+	if f.s.sys.diffuse() > 0 {
+		v, more = f.integrated(v, inverse)
+	}
 	terms := v.Square().Mul(inverse).Add(s.Log()).Add(f.mask.Mul(math.Log(2 * math.Pi)))
-	return terms.Sum(-1, -2).Mul(-0.5)
+	return terms.Sum(-1, -2).Mul(-0.5).Add(more)
 }
 
 // mean and variance are those of each number given the ones before it, [..., T, p].

@@ -6,7 +6,8 @@ import (
 
 // Forecast is the distribution of the n numbers behind y, given y: Mean and Variance are theirs, and draws of it are
 // draws of their path. y has no dimensions in front, and may have fewer steps than the series. A matrix, a noise or an
-// offset that depends on time must reach to the last step that is forecast.
+// offset that depends on time must reach to the last step that is forecast. Of a diffuse start y must determine the
+// states; where it does not, the forecast is NaN.
 func (s Series) Forecast(y torch.Tensor, n int) Series {
 	s.made()
 	shape := y.Shape()
@@ -50,8 +51,14 @@ func (s Series) Forecast(y torch.Tensor, n int) Series {
 	sys.Design = later("Design", sys.Design, 2, until)
 	seen := s
 	seen.steps = past
-	next := seen.filter(y).ahead(past - 1)
-	sys.Mean, sys.Spread, sys.weights = next.a, next.p.w, next.p.l
+	f := seen.filter(y)
+	f.settle()
+	next := f.ahead(past - 1)
+	sys.Mean, sys.Spread, sys.weights, sys.Diffuse = next.a, next.p.w, next.p.l, torch.Tensor{}
+	if q := s.sys.diffuse(); q > 0 {
+		sys.Spread = torch.Cat(-1, sys.Spread, matrix(next.response))
+		sys.weights = torch.Cat(-1, sys.weights, torch.Of(1).Expand(int64(q)))
+	}
 	out.sys = sys
 	return out
 }

@@ -21,16 +21,12 @@ var nile = []float64{
 }
 
 // The likelihood of the Nile's local level is largest at the published variances of noise and level, 15099 and 1469.1
-// (Durbin and Koopman 2012, section 2.10.3), with the start that they have there, of variance 10⁷ (section 2.2.5).
+// (Durbin and Koopman 2012, section 2.10.3), with a start of variance 10⁷ (section 2.2.5) and with a diffuse one.
 func TestNile(t *testing.T) {
 	assert.Len(t, nile, 100)
 	assert.Equal(t, 91935.0, floats.Sum(nile))
 	do(t, func() {
 		y := tensor(nile)
-		at := func(noise, level float64) float64 {
-			part := statespace.LocalLevel{Scale: math.Sqrt(level), Spread: math.Sqrt(1e7)}
-			return statespace.New(100, math.Sqrt(noise), part).LogProb(y).Item()
-		}
 		// The top of a parabola through three points, in each logarithm. The published digits and the start leave 0.1
 		// %.
 		top := func(f func(h float64) float64) float64 {
@@ -38,7 +34,13 @@ func TestNile(t *testing.T) {
 			a, b, c := f(-h), f(0), f(h)
 			return h * (a - c) / (2 * (a - 2*b + c))
 		}
-		assert.InDelta(t, 0, top(func(h float64) float64 { return at(15099*math.Exp(h), 1469.1) }), 1e-3)
-		assert.InDelta(t, 0, top(func(h float64) float64 { return at(15099, 1469.1*math.Exp(h)) }), 1e-3)
+		for _, part := range []statespace.LocalLevel{{Spread: math.Sqrt(1e7)}, {Spread: 100, Diffuse: true}} {
+			at := func(noise, level float64) float64 {
+				part.Scale = math.Sqrt(level)
+				return statespace.New(100, math.Sqrt(noise), part).LogProb(y).Item()
+			}
+			assert.InDelta(t, 0, top(func(h float64) float64 { return at(15099*math.Exp(h), 1469.1) }), 1e-3)
+			assert.InDelta(t, 0, top(func(h float64) float64 { return at(15099, 1469.1*math.Exp(h)) }), 1e-3)
+		}
 	})
 }

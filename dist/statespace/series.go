@@ -53,6 +53,9 @@ func New(steps int, noise any, parts ...Part) Series {
 			fail(m.name, sized(shape), "its first dimension is time, of which the series has %d steps", steps)
 		}
 	}
+	if q := s.sys.diffuse(); q > steps*s.p {
+		fail("Diffuse", fmt.Sprintf("%d states", q), "the series has %d numbers, which do not determine more", steps*s.p)
+	}
 	s.noise = s.column("noise", noise)
 	if h, ok := number("noise", noise, 0).Number(); ok && !(h >= 0 && h <= largest) {
 		fail("noise", fmt.Sprint(h), "it is a standard deviation, which must be finite and at least 0")
@@ -149,8 +152,11 @@ func (s Series) LogProb(value torch.Tensor) torch.Tensor {
 	return logp.Expand(shape...)
 }
 
-// Sample draws series, reparameterised.
+// Sample draws series, reparameterised. A diffuse start cannot be drawn from.
 func (s Series) Sample(src *dist.Source, sample ...int64) torch.Tensor {
+	if s.sys.diffuse() > 0 {
+		fail("Diffuse", "set", "the flat prior of the first states cannot be drawn from: give them a proper one")
+	}
 	_, y := s.simulate(src, append(slices.Clone(sample), s.batch...))
 	return s.event(y)
 }
@@ -204,16 +210,20 @@ func anys(xs []torch.Tensor) []any {
 	return out
 }
 
-// Mean is the mean of each number.
-func (s Series) Mean() torch.Tensor { return s.spreadOut(s.event(s.filter(s.nothing()).mean())) }
+// Mean is the mean of each number. Of a diffuse start it is NaN.
+func (s Series) Mean() torch.Tensor { return s.moment((*filtered).mean) }
 
-// Variance is the variance of each number.
-func (s Series) Variance() torch.Tensor {
-	return s.spreadOut(s.event(s.filter(s.nothing()).variance()))
+// Variance is the variance of each number. Of a diffuse start it is NaN.
+func (s Series) Variance() torch.Tensor { return s.moment((*filtered).variance) }
+
+func (s Series) moment(of func(*filtered) torch.Tensor) torch.Tensor {
+	s.made()
+	nothing := torch.Of(math.NaN()).Expand(s.EventShape()...)
+	if s.sys.diffuse() > 0 {
+		return s.spreadOut(nothing)
+	}
+	return s.spreadOut(s.event(of(s.filter(nothing))))
 }
-
-// nothing is a series of which everything is missing.
-func (s Series) nothing() torch.Tensor { return torch.Of(math.NaN()).Expand(s.EventShape()...) }
 
 func (s Series) spreadOut(x torch.Tensor) torch.Tensor { return spread(x, s.batch, s.EventShape()) }
 
@@ -241,7 +251,7 @@ func (s Series) Validate() error {
 	}{
 		{"Design", s.sys.Design, math.Inf(-1)}, {"Transition", s.sys.Transition, math.Inf(-1)},
 		{"Noise", s.sys.Noise, math.Inf(-1)}, {"Mean", s.sys.Mean.(torch.Tensor), math.Inf(-1)},
-		{"Spread", s.sys.Spread, math.Inf(-1)}, {"offset", s.offset, math.Inf(-1)}, {"noise", s.noise, 0},
+		{"Spread", s.sys.Spread, math.Inf(-1)}, {"Diffuse", s.sys.Diffuse, math.Inf(-1)}, {"offset", s.offset, math.Inf(-1)}, {"noise", s.noise, 0},
 	} {
 		values, err := torch.ToSlice[float64](c.values.T())
 		if err != nil {
@@ -267,6 +277,6 @@ func (s Series) Validate() error {
 func (s Series) Params() map[string]any {
 	return map[string]any{
 		"Design": s.sys.Design, "Transition": s.sys.Transition, "Noise": s.sys.Noise, "Mean": s.sys.Mean,
-		"Spread": s.sys.Spread, "noise": s.noise, "offset": s.offset,
+		"Spread": s.sys.Spread, "Diffuse": s.sys.Diffuse, "noise": s.noise, "offset": s.offset,
 	}
 }

@@ -293,6 +293,17 @@ func TestRefuses(t *testing.T) {
 		"n is 0: there must be at least 1": func() {
 			statespace.New(3, 1, level).Forecast(torch.Zeros(3), 0)
 		},
+		"Diffuse is a tensor of shape [2 2]: it must be [1, q]": func() {
+			s := level.System()
+			s.Diffuse = torch.Zeros(2, 2)
+			statespace.New(3, 1, s)
+		},
+		"Diffuse is 3 states: the series has 2 numbers": func() {
+			statespace.New(2, 1, statespace.Seasonal{Period: 4, Diffuse: true})
+		},
+		"the flat prior of the first states cannot be drawn from": func() {
+			statespace.New(2, 1, statespace.LocalLevel{Diffuse: true}).Sample(torch.NewSource(1, 0))
+		},
 		"the forecast goes to step 11": func() {
 			statespace.New(9, 1, general(9)).Forecast(torch.Zeros(9, 2), 2)
 		},

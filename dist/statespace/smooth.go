@@ -8,12 +8,20 @@ import (
 )
 
 // Filtered are the mean of the states at each time given the numbers of y up to that time, of shape [..., T, m], and
-// their covariance, [..., T, m, m].
+// their covariance, [..., T, m, m]. Of a diffuse start they are NaN, or the covariance is large beyond reason, until the
+// numbers determine the states.
 func (s Series) Filtered(y torch.Tensor) (mean, covariance torch.Tensor) {
 	f := s.filter(y)
 	means, covariances := make([]any, len(f.steps)), make([]any, len(f.steps))
 	for t, n := range f.steps {
-		means[t], covariances[t] = n.after, n.pAfter.dense()
+		p := n.pAfter.dense()
+		if s.sys.diffuse() > 0 {
+			now := &filtered{s: s, lead: f.lead, steps: f.steps[:t+1]}
+			mean, root := now.posterior()
+			response := matrix(n.responseAfter)
+			n.after, p = n.after.Add(rowTimes(response, mean)), p.Add(squared(response.MatMul(root)))
+		}
+		means[t], covariances[t] = n.after, p
 	}
 	return torch.Stack(-2, means...), torch.Stack(-3, covariances...)
 }
@@ -25,15 +33,21 @@ func (s Series) Filtered(y torch.Tensor) (mean, covariance torch.Tensor) {
 //	r ← z v/s + L'r,  N ← z z'/s + L'N L,  L = I − gain z'  for an observation,  r ← A'r,  N ← A'N A  for a step
 //	mean = a + P r,  covariance = P − P N P
 //
-// in which nothing is inverted, so that states may be known exactly.
+// in which nothing is inverted, so that states may be known exactly. Of a diffuse start the derivative of the mean in
+// the first states, by the same recursions, times their covariance is added.
 func (s Series) Smoothed(y torch.Tensor) (mean, covariance torch.Tensor) {
 	f := s.filter(y)
 	means, covariances := make([]any, len(f.steps)), make([]any, len(f.steps))
-	f.backward(true, func(t int, r, n torch.Tensor) {
+	f.settle()
+	f.backward(true, func(t int, r, n, response torch.Tensor) {
 		now := f.steps[t]
 		p := now.p.dense()
 		means[t] = now.a.Add(now.p.times(r))
-		covariances[t] = p.Sub(p.MatMul(n).MatMul(p))
+		covariance := p.Sub(p.MatMul(n).MatMul(p))
+		if s.sys.diffuse() > 0 {
+			covariance = covariance.Add(squared(matrix(now.response).Add(p.MatMul(response))))
+		}
+		covariances[t] = covariance
 	})
 	return torch.Stack(-2, means...), torch.Stack(-3, covariances...)
 }
@@ -42,18 +56,29 @@ func (s Series) Smoothed(y torch.Tensor) (mean, covariance torch.Tensor) {
 func (s Series) smoothedMean(y torch.Tensor) torch.Tensor {
 	f := s.filter(y)
 	means := make([]any, len(f.steps))
-	f.backward(false, func(t int, r, _ torch.Tensor) { means[t] = f.steps[t].a.Add(f.steps[t].p.times(r)) })
+	f.settle()
+	f.backward(false, func(t int, r, _, _ torch.Tensor) { means[t] = f.steps[t].a.Add(f.steps[t].p.times(r)) })
 	return torch.Stack(-2, means...)
 }
 
-// backward goes from the last time to the first, with r and, where asked for, N before each.
-func (f *filtered) backward(both bool, at0 func(t int, r, n torch.Tensor)) {
+// backward goes from the last time to the first, with r and, where asked for, N before each, and the derivative of r
+// in a diffuse start.
+func (f *filtered) backward(both bool, at0 func(t int, r, n, response torch.Tensor)) {
 	m := f.s.sys.Spread.Shape()[0]
 	r := spread(torch.Of(0), f.lead, []int64{m})
 	n := spread(torch.Of(0), f.lead, []int64{m, m})
+	q := f.s.sys.diffuse()
+	var response torch.Tensor
+	if q > 0 {
+		response = spread(torch.Of(0), f.lead, []int64{m, int64(q)})
+	}
 	for t := len(f.steps) - 1; t >= 0; t-- {
 		for _, o := range slices.Backward(f.steps[t].seen) {
 			r = r.Add(o.z.Mul(o.inverse.Mul(o.v).Sub(o.gain.Mul(r).Sum(-1)).Unsqueeze(-1)))
+			if both && q > 0 {
+				back := matrix(o.response).Mul(o.inverse.Unsqueeze(-1)).Add(timesColumns(o.gain, response))
+				response = response.Sub(o.z.Unsqueeze(-1).Mul(back.Unsqueeze(-2)))
+			}
 			if both {
 				along := rowTimes(n, o.gain)
 				cross := along.Unsqueeze(-1).Mul(o.z)
@@ -61,12 +86,15 @@ func (f *filtered) backward(both bool, at0 func(t int, r, n torch.Tensor)) {
 				n = n.Sub(cross).Sub(cross.Transpose()).Add(o.z.Outer(o.z).Mul(twice))
 			}
 		}
-		at0(t, r, n)
+		at0(t, r, n, response)
 		if t > 0 {
 			a := at(f.s.sys.Transition, t-1)
 			r = timesColumns(r, a)
 			if both {
 				n = a.Transpose().MatMul(n).MatMul(a)
+			}
+			if both && q > 0 {
+				response = a.Transpose().MatMul(response)
 			}
 		}
 	}
@@ -74,7 +102,7 @@ func (f *filtered) backward(both bool, at0 func(t int, r, n torch.Tensor)) {
 
 // SampleStates draws the states at all times given y, [sample..., T, m]: x* + E(x | y) − E(x | y*) for states x* and a
 // series y* drawn from the model, of which the same numbers are missing (Durbin and Koopman 2002, Biometrika 89,
-// 603–616). y has no dimensions in front.
+// 603–616). y has no dimensions in front. Of a diffuse start x* may have any first states.
 func (s Series) SampleStates(src *dist.Source, y torch.Tensor, sample ...int64) torch.Tensor {
 	s.made()
 	if len(y.Shape()) > len(s.EventShape()) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -34,7 +35,12 @@ func TestStates(t *testing.T) {
 	}
 }
 
-func near(t *testing.T, j joint, y []float64, places []int, mean, cov torch.Tensor) {
+// law is what knows the states given numbers.
+type law interface {
+	given(y []float64, of []int) (mean []float64, cov *mat.Dense)
+}
+
+func near(t *testing.T, j law, y []float64, places []int, mean, cov torch.Tensor) {
 	t.Helper()
 	wantMean, wantCov := j.given(y, places)
 	for i, v := range mean.Values() {

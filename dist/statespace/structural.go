@@ -18,6 +18,8 @@ type LocalLevel struct {
 	Scale  any // standard deviation of a step
 	Mean   any // of the first level; nil is 0
 	Spread any // standard deviation of the first level; nil is 1
+	// Diffuse gives the first level a flat prior: Mean and Spread then change rounding alone; see System.
+	Diffuse bool
 }
 
 // System is the level as a system of one state.
@@ -26,7 +28,7 @@ func (c LocalLevel) System() System {
 	return System{
 		Design: torch.Of(1).Expand(1), Transition: one,
 		Noise: scale("LocalLevel.Scale", c.Scale, 0).Expand(1, 1), Mean: scalar("LocalLevel.Mean", c.Mean, 0).Expand(1),
-		Spread: scale("LocalLevel.Spread", c.Spread, 1).Expand(1, 1),
+		Spread: scale("LocalLevel.Spread", c.Spread, 1).Expand(1, 1), Diffuse: flat(c.Diffuse, 1),
 	}
 }
 
@@ -36,9 +38,10 @@ func (c LocalLevel) System() System {
 //	level_1 ~ N(Mean, Spread²),  level_{t+1} = level_t + slope_t + LevelScale e_t
 //	slope_1 ~ N(SlopeMean, SlopeSpread²),  slope_{t+1} = slope_t + SlopeScale e'_t
 type LocalTrend struct {
-	LevelScale, SlopeScale any // standard deviations of a step; nil is 0
-	Mean, Spread           any // of the first level; nil is 0, and 1
-	SlopeMean, SlopeSpread any // of the first slope; nil is 0, and 1
+	LevelScale, SlopeScale any  // standard deviations of a step; nil is 0
+	Mean, Spread           any  // of the first level; nil is 0, and 1
+	SlopeMean, SlopeSpread any  // of the first slope; nil is 0, and 1
+	Diffuse                bool // a flat prior of both, as in LocalLevel
 }
 
 // System is the trend as a system of two states.
@@ -50,7 +53,8 @@ func (c LocalTrend) System() System {
 			scale("LocalTrend.SlopeScale", c.SlopeScale, 0)),
 		Mean: torch.Stack(0, scalar("LocalTrend.Mean", c.Mean, 0),
 			scalar("LocalTrend.SlopeMean", c.SlopeMean, 0)),
-		Spread: diag(scale("LocalTrend.Spread", c.Spread, 1), scale("LocalTrend.SlopeSpread", c.SlopeSpread, 1)),
+		Spread:  diag(scale("LocalTrend.Spread", c.Spread, 1), scale("LocalTrend.SlopeSpread", c.SlopeSpread, 1)),
+		Diffuse: flat(c.Diffuse, 2),
 	}
 }
 
@@ -62,9 +66,10 @@ func (c LocalTrend) System() System {
 // Its Period − 1 states are the season at a time and the Period − 2 before it, which at the first time are independent
 // of mean 0 and of standard deviation Spread.
 type Seasonal struct {
-	Period int // at least 2
-	Scale  any // nil is 0: the pattern stays
-	Spread any // nil is 1
+	Period  int  // at least 2
+	Scale   any  // nil is 0: the pattern stays
+	Spread  any  // nil is 1
+	Diffuse bool // a flat prior of the first states, as in LocalLevel
 }
 
 // System is the seasons as a system of Period − 1 states.
@@ -83,7 +88,7 @@ func (c Seasonal) System() System {
 	return System{
 		Design: unit(m), Transition: constant(transition, m, m),
 		Noise:  unit(m).Mul(scale("Seasonal.Scale", c.Scale, 0)).Unsqueeze(-1),
-		Spread: eye(m).Mul(scale("Seasonal.Spread", c.Spread, 1)),
+		Spread: eye(m).Mul(scale("Seasonal.Spread", c.Spread, 1)), Diffuse: flat(c.Diffuse, m),
 	}
 }
 
@@ -99,6 +104,7 @@ type Trigonometric struct {
 	Harmonics int     // at most Period/2; 0 is all
 	Scale     any     // nil is 0: the pattern stays
 	Spread    any     // standard deviation of the first states, whose mean is 0; nil is 1
+	Diffuse   bool    // a flat prior of the first states, as in LocalLevel
 }
 
 // System is the waves as a system.
@@ -133,7 +139,7 @@ func (c Trigonometric) System() System {
 	return System{
 		Design: constant(design, m), Transition: constant(transition, m, m),
 		Noise:  eye(m).Mul(scale("Trigonometric.Scale", c.Scale, 0)),
-		Spread: eye(m).Mul(scale("Trigonometric.Spread", c.Spread, 1)),
+		Spread: eye(m).Mul(scale("Trigonometric.Spread", c.Spread, 1)), Diffuse: flat(c.Diffuse, m),
 	}
 }
 
@@ -154,6 +160,14 @@ func unit(m int) torch.Tensor {
 	x := make([]float64, m)
 	x[0] = 1
 	return constant(x, m)
+}
+
+// flat is the Diffuse of m states.
+func flat(diffuse bool, m int) torch.Tensor {
+	if !diffuse {
+		return torch.Tensor{}
+	}
+	return eye(m)
 }
 
 // eye is the identity matrix.

@@ -27,6 +27,10 @@ type System struct {
 	Noise      torch.Tensor // [m, r] or [T, m, r]: Noise Noiseᵀ is the covariance of a step
 	Mean       any          // of the first states: a number or [m]; nil is 0
 	Spread     torch.Tensor // [m, k]: Spread Spreadᵀ is the covariance of the first states
+	// Diffuse, [m, q], adds Diffuse δ to the first states, with a flat prior of density 1 for the q numbers δ, which are
+	// integrated out exactly. Where it spans what Mean and Spread move, those change rounding alone; a Spread like that
+	// of the noise rounds least. The zero value is no diffuse states.
+	Diffuse torch.Tensor
 
 	weights torch.Tensor // of the columns of Spread, [k]; a number is the same for all
 }
@@ -102,6 +106,11 @@ func (s System) checked() System {
 		fail("Mean", sized(shape), "it must be a number, or a vector of %d states", m)
 	}
 	s.Mean = mean.Expand(m)
+	if n, ok := s.Diffuse.Number(); !ok || n != 0 {
+		if shape := s.Diffuse.Shape(); len(shape) != 2 || shape[0] != m || shape[1] == 0 {
+			fail("Diffuse", sized(shape), "it must be [%d, q], or the zero value for none", m)
+		}
+	}
 	if w, ok := s.weights.Number(); ok && w == 0 {
 		s.weights = torch.Of(1)
 	}
@@ -129,18 +138,28 @@ func sum(parts []Part) System {
 	if len(systems) == 1 {
 		return systems[0]
 	}
-	var designs, transitions, noises, spreads []torch.Tensor
+	var designs, transitions, noises, spreads, diffuse []torch.Tensor
 	var means, weights []any
+	q := 0
 	for _, s := range systems {
+		own := s.Diffuse
+		if s.diffuse() == 0 {
+			own = torch.Zeros(s.Spread.Shape()[0], 0)
+		}
+		q, diffuse = q+s.diffuse(), append(diffuse, own)
 		designs, transitions = append(designs, s.Design), append(transitions, s.Transition)
 		noises, spreads = append(noises, s.Noise), append(spreads, s.Spread)
 		means, weights = append(means, s.Mean.(torch.Tensor)), append(weights, s.weights)
 	}
-	return System{
+	out := System{
 		Design: torch.Cat(-1, inTime(designs)), Transition: diagonal(inTime(transitions)),
 		Noise: diagonal(inTime(noises)), Mean: torch.Cat(0, means...), Spread: diagonal(spreads),
 		weights: torch.Cat(0, weights...),
 	}
+	if q > 0 {
+		out.Diffuse = diagonal(diffuse)
+	}
+	return out
 }
 
 // inTime gives all matrices a dimension of time where one has it.
