@@ -10,17 +10,22 @@ import (
 	"os"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
 )
 
-// filter follows a and b by new data. The noise is the mean of the draws'.
+// filter follows the k coefficients, a and then w, by new data. The noise is the mean of the draws'.
 type filter struct {
 	transform infer.Transform
 	layout    *infer.Layout
+	k         int
 	noise     float64
 	file      string
 
@@ -31,42 +36,40 @@ type filter struct {
 // stored is the state as it is on disk: plain numbers, which JSON carries bit for bit.
 type stored struct {
 	Steps            int64
-	Mean, Covariance []float64 // [2], [2, 2]
-	Root             []float64 // [2, 2]
+	Mean, Covariance []float64 // [k], [k, k]
+	Root             []float64 // [k, k]
 }
 
-// newFilter starts from the state on disk, or from the mean and covariance of the draws where there is none.
-func newFilter(d *draws.Draws, file string) (*filter, error) {
-	f := &filter{file: file}
-	var values [3][]float64
-	for i, name := range []string{"a", "b", "s"} {
+// newFilter starts from the state on disk, or from the mean and covariance of the draws where there is none. The design
+// has p columns.
+func newFilter(d *draws.Draws, p int, file string) (*filter, error) {
+	f := &filter{file: file, k: 1 + p}
+	var values [][]float64 // of a, of each of w, and of s
+	for _, name := range []string{"a", "w", "s"} {
 		site, err := d.Site(name)
 		if err != nil {
 			return nil, err
 		}
-		values[i] = d.Pooled(site.Offset)
-	}
-	mean := func(x []float64) (m float64) {
-		for _, v := range x {
-			m += v / float64(len(x))
-		}
-		return m
-	}
-	means := []float64{mean(values[0]), mean(values[1])}
-	covariance := make([]float64, 4)
-	for k := range values[0] {
-		for i := range 2 {
-			for j := range 2 {
-				covariance[2*i+j] += (values[i][k] - means[i]) * (values[j][k] - means[j]) / float64(len(values[0])-1)
-			}
+		for i := range site.Size {
+			values = append(values, d.Pooled(site.Offset+i))
 		}
 	}
-	f.noise = mean(values[2])
+	if len(values) != f.k+1 {
+		return nil, fmt.Errorf("the draws have %d coefficients, and the design has %d columns: fit again", len(values)-2, p)
+	}
+	means, covariance := make([]float64, f.k), make([]float64, f.k*f.k)
+	for i := range f.k {
+		means[i] = stat.Mean(values[i], nil)
+		for j := range f.k {
+			covariance[f.k*i+j] = stat.Covariance(values[i], values[j], nil)
+		}
+	}
+	f.noise = stat.Mean(values[f.k], nil)
 	var err error
-	if f.layout, err = infer.NewLayout(infer.Shapes{"w": {2}}); err != nil {
+	if f.layout, err = infer.NewLayout(infer.Shapes{"w": {int64(f.k)}}); err != nil {
 		return nil, err
 	}
-	start, err := torch.FromSlice(covariance, 2, 2)
+	start, err := f.square(covariance)
 	if err != nil {
 		return nil, err
 	}
@@ -91,15 +94,21 @@ func newFilter(d *draws.Draws, file string) (*filter, error) {
 	if err := json.Unmarshal(text, &f.last); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if l := f.last; len(l.Mean) != 2 || len(l.Covariance) != 4 || len(l.Root) != 4 {
+	if l := f.last; len(l.Mean) != f.k || len(l.Covariance) != f.k*f.k || len(l.Root) != f.k*f.k {
 		return nil, fmt.Errorf("%s has %d means, and matrices of %d and %d numbers: remove it to begin anew", file,
 			len(l.Mean), len(l.Covariance), len(l.Root))
 	}
 	return f, nil
 }
 
-// observe updates the state with a datum. It is on disk when observe returns; where that fails nothing has changed.
-func (f *filter) observe(x, y float64) (stored, error) {
+// square is a matrix of k rows.
+func (f *filter) square(values []float64) (*ts.Tensor, error) {
+	return torch.FromSlice(values, int64(f.k), int64(f.k))
+}
+
+// observe updates the state with data, [n][p] and [n]. It is on disk when observe returns; where that fails nothing has
+// changed.
+func (f *filter) observe(x [][]float64, y []float64) (stored, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var next stored
@@ -108,11 +117,15 @@ func (f *filter) observe(x, y float64) (stored, error) {
 		if err != nil {
 			return err
 		}
-		design, err := torch.FromSlice([]float64{1, x}, 1, 2)
+		var flat []float64
+		for _, row := range x {
+			flat = append(append(flat, 1), row...)
+		}
+		design, err := torch.FromSlice(flat, int64(len(x)), int64(f.k))
 		if err != nil {
 			return err
 		}
-		target, err := torch.FromSlice([]float64{y}, 1)
+		target, err := torch.FromSlice(y)
 		if err != nil {
 			return err
 		}
@@ -155,17 +168,25 @@ func (f *filter) state() (infer.State, error) {
 		return nil, err
 	}
 	s := ekf.DenseState{Params: p, Step: f.last.Steps}
-	if s.Covariance, err = torch.FromSlice(f.last.Covariance, 2, 2); err == nil && f.last.Root != nil {
-		s.Root, err = torch.FromSlice(f.last.Root, 2, 2)
+	if s.Covariance, err = f.square(f.last.Covariance); err == nil && f.last.Root != nil {
+		s.Root, err = f.square(f.last.Root)
 	}
 	return s, err
 }
 
-// predict is the mean and standard deviation of a datum at x.
-func (f *filter) predict(x float64) (mean, sd float64, steps int64) {
+// predict are the predictions of data at rows of x.
+func (f *filter) predict(x [][]float64) (out []prediction, steps int64) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	l := f.last
-	v := l.Covariance[0] + 2*x*l.Covariance[1] + x*x*l.Covariance[3] + f.noise*f.noise
-	return l.Mean[0] + x*l.Mean[1], math.Sqrt(v), l.Steps
+	f.mu.Unlock()
+	for _, row := range x {
+		h := append([]float64{1}, row...)
+		mean, variance := floats.Dot(h, l.Mean), f.noise*f.noise
+		for i := range h {
+			variance += h[i] * floats.Dot(h, l.Covariance[f.k*i:f.k*(i+1)])
+		}
+		half := 1.96 * math.Sqrt(variance)
+		out = append(out, prediction{mean, mean - half, mean + half})
+	}
+	return out, l.Steps
 }

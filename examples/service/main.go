@@ -1,12 +1,15 @@
 // Command service puts a fitted regression behind HTTP:
 //
-//	go run ./examples/service -fit -draws run.zarr              # fits once and stores the draws
-//	go run ./examples/service -draws run.zarr -state state.json # serves them
+//	go run ./examples/service -fit -draws run.zarr -design design.json              # fits once and stores
+//	go run ./examples/service -draws run.zarr -design design.json -state state.json # serves that
 //
-//	curl -d '{"x": [1, 2.5]}' localhost:8080/predict            # predictions with intervals
-//	curl -d '{"x": 2, "y": 5.1}' localhost:8080/observe         # updates a Kalman filter
-//	curl 'localhost:8080/online?x=2'                            # its prediction
+//	curl -d '{"rows": [{"hours": 1, "shop": "north"}]}' localhost:8080/predict             # with intervals
+//	curl -d '{"rows": [{"hours": 2, "shop": "south"}], "y": [5.1]}' localhost:8080/observe # updates a Kalman filter
+//	curl -d '{"rows": [{"hours": 2, "shop": "south"}]}' localhost:8080/online              # its predictions
 //	curl localhost:8080/healthz
+//
+// Rows are those of the training data. The design, stored beside the draws, makes the numbers of the model from them; a
+// shop that it does not know is an error that names it.
 //
 // Predictions of stored draws do not change. The filter starts from their mean and covariance, sees each new datum
 // once, and its state is on disk before a request is answered, so that a process that was killed goes on where it was.
@@ -15,20 +18,26 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net/http"
+	"os"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
 var (
 	fitting = flag.Bool("fit", false, "fit the model and store its draws")
 	folder  = flag.String("draws", "run.zarr", "the draws")
+	known   = flag.String("design", "design.json", "the design of the data")
 	state   = flag.String("state", "state.json", "the state of the filter")
 	address = flag.String("listen", "localhost:8080", "where to serve")
 )
@@ -37,11 +46,18 @@ func main() { command.Main("service", run) }
 
 func run(ctx context.Context) error {
 	if *fitting {
-		d, err := fit(ctx)
+		d, design, err := fit(ctx)
 		if err != nil {
 			return err
 		}
+		if err := keep(*known, design); err != nil {
+			return err
+		}
 		return store.WriteZarr(*folder, &store.Inference{Posterior: d}, store.ZarrOptions{})
+	}
+	design, err := load(*known)
+	if err != nil {
+		return err
 	}
 	inf, err := store.Open(*folder)
 	if err != nil {
@@ -50,7 +66,7 @@ func run(ctx context.Context) error {
 	if inf.Posterior == nil {
 		return fmt.Errorf("%s has no posterior: run with -fit first", *folder)
 	}
-	s, err := newService(inf.Posterior, *state)
+	s, err := newService(inf.Posterior, design, *state)
 	if err != nil {
 		return err
 	}
@@ -67,4 +83,25 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return <-stopped
+}
+
+// keep writes the design, and load reads it.
+func keep(path string, design *data.Design) error {
+	text, err := json.Marshal(design)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(path, func(w io.Writer) error { _, err := w.Write(text); return err })
+}
+
+func load(path string) (*data.Design, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: run with -fit first", err)
+	}
+	design := &data.Design{}
+	if err := json.Unmarshal(text, design); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return design, nil
 }

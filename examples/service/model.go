@@ -4,42 +4,68 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// regression is y = a + bx + noise.
+// regression is y = a + xw + noise, with the columns of the design in x.
 func regression(c *ppl.Ctx) {
-	a, b := c.Sample("a", dist.Normal(0, 10)), c.Sample("b", dist.Normal(0, 10))
+	x := c.Data("x")
+	a, w := c.Sample("a", dist.Normal(0, 10)), c.Sample("w", dist.Normal(0, 10).Expand(x.Shape()[1]))
 	s := c.Sample("s", dist.HalfNormal(5))
 	c.Plate("data", 0, func(c *ppl.Ctx) {
-		c.Observe("y", dist.Normal(b.Mul(c.Data("x")).Add(a), s), c.Data("y"))
+		c.Observe("y", dist.Normal(x.MatMul(w).Add(a), s), c.Data("y"))
 	})
 }
 
-// fit samples the posterior of a hundred made-up data with a = 1, b = 2 and s = 0.5.
-func fit(ctx context.Context) (*draws.Draws, error) {
+// sales are a hundred made-up days: what a shop sells, 1 + 2 hours + 0.5 in the south, and noise of 0.5.
+func sales() (*data.Table, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	x, y := make([]float64, 100), make([]float64, 100)
-	for i := range x {
-		x[i] = 4 * rng.Float64()
-		y[i] = 1 + 2*x[i] + 0.5*rng.NormFloat64()
+	hours, sold, shops := make([]float64, 100), make([]float64, 100), make([]string, 100)
+	for i := range hours {
+		hours[i], shops[i] = 4*rng.Float64(), "north"
+		sold[i] = 1 + 2*hours[i] + 0.5*rng.NormFloat64()
+		if i%2 == 1 {
+			shops[i] = "south"
+			sold[i] += 0.5
+		}
 	}
-	xs, err := torch.FromSlice(x)
+	return data.NewTable(data.Column{Name: "hours", Numbers: hours}, data.Column{Name: "shop", Labels: shops},
+		data.Column{Name: "sold", Numbers: sold})
+}
+
+// learn is what the design keeps of the data: the levels of the factor.
+func learn(t *data.Table) (*data.Design, error) {
+	return data.Spec{Terms: []data.Term{{Column: "hours"}, {Column: "shop"}}, Outcome: data.Term{Column: "sold"}}.Fit(t)
+}
+
+// fit samples the posterior of the days.
+func fit(ctx context.Context) (*draws.Draws, *data.Design, error) {
+	table, err := sales()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ys, err := torch.FromSlice(y)
+	design, err := learn(table)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	program, err := ppl.Compile(regression, infer.Batch{"x": xs, "y": ys})
+	frame, err := design.Frame(table)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{Draws: 250, Seed: 1, Observer: infer.Silent})
+	tensors, err := batch.Of(frame)
+	if err != nil {
+		return nil, nil, err
+	}
+	program, err := ppl.Compile(regression, tensors)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{Draws: 250, Seed: 1, Observer: infer.Silent})
+	return d, design, err
 }

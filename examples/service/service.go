@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"runtime"
 	"slices"
-	"strconv"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -19,30 +19,30 @@ import (
 // service answers requests. The draws and the model are shared by all of them, and never change.
 type service struct {
 	draws  *draws.Draws
+	design *data.Design
 	filter *filter
 	places chan struct{} // one for each request that may compute
 }
 
-func newService(d *draws.Draws, state string) (*service, error) {
-	f, err := newFilter(d, state)
+func newService(d *draws.Draws, design *data.Design, state string) (*service, error) {
+	f, err := newFilter(d, len(design.Names()), state)
 	if err != nil {
 		return nil, err
 	}
-	return &service{draws: d, filter: f, places: make(chan struct{}, runtime.GOMAXPROCS(0))}, nil
+	return &service{draws: d, design: design, filter: f, places: make(chan struct{}, runtime.GOMAXPROCS(0))}, nil
 }
 
 func (s *service) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /predict", s.predict)
 	mux.HandleFunc("POST /observe", s.observe)
-	mux.HandleFunc("GET /online", s.online)
+	mux.HandleFunc("POST /online", s.online)
 	mux.HandleFunc("GET /healthz", s.health)
 	return mux
 }
 
 // prediction is a mean with the interval that has the middle 95 %.
 type prediction struct {
-	X    float64 `json:"x"`
 	Mean float64 `json:"mean"`
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
@@ -50,23 +50,18 @@ type prediction struct {
 
 const (
 	mostBytes = 1 << 20 // of a request
-	mostX     = 1000    // values in a request
-	block     = 64      // values between two looks at the context
+	block     = 64      // rows between two looks at the context
 )
 
-// predict answers {"x": [...]} with predictions of the draws.
+// predict answers {"rows": [...]} with predictions of the draws.
 func (s *service) predict(w http.ResponseWriter, r *http.Request) {
-	var in struct{ X []float64 }
-	if !read(w, r, &in) {
-		return
-	}
-	if len(in.X) == 0 || len(in.X) > mostX {
-		fail(w, http.StatusBadRequest, fmt.Errorf("%d values of x: there must be from 1 to %d", len(in.X), mostX))
+	x, ok := s.read(w, r, nil)
+	if !ok {
 		return
 	}
 	out := []prediction{}
-	for from := 0; from < len(in.X); from += block {
-		some, err := s.evaluate(r.Context(), in.X[from:min(len(in.X), from+block)])
+	for from := 0; from < len(x); from += block {
+		some, err := s.evaluate(r.Context(), x[from:min(len(x), from+block)])
 		if r.Context().Err() != nil {
 			return // nobody listens any more
 		}
@@ -80,7 +75,7 @@ func (s *service) predict(w http.ResponseWriter, r *http.Request) {
 }
 
 // evaluate waits for a place, or for the end of the request.
-func (s *service) evaluate(ctx context.Context, x []float64) (out []prediction, err error) {
+func (s *service) evaluate(ctx context.Context, x [][]float64) (out []prediction, err error) {
 	select {
 	case s.places <- struct{}{}:
 		defer func() { <-s.places }()
@@ -88,7 +83,7 @@ func (s *service) evaluate(ctx context.Context, x []float64) (out []prediction, 
 		return nil, ctx.Err()
 	}
 	err = torch.Do(func(*torch.Scope) error {
-		at, err := torch.FromSlice(x)
+		at, err := torch.FromSlice(slices.Concat(x...), int64(len(x)), int64(len(x[0])))
 		if err != nil {
 			return err
 		}
@@ -104,7 +99,7 @@ func (s *service) evaluate(ctx context.Context, x []float64) (out []prediction, 
 		n := len(x)
 		column := make([]float64, len(y)/n)
 		for i := range n {
-			p := prediction{X: x[i]}
+			p := prediction{}
 			for k := range column {
 				column[k] = y[k*n+i]
 				p.Mean += column[k] / float64(len(column))
@@ -118,17 +113,14 @@ func (s *service) evaluate(ctx context.Context, x []float64) (out []prediction, 
 	return out, err
 }
 
-// observe answers {"x": 2, "y": 5.1} with the number of updates, when the state is on disk.
+// observe answers {"rows": [...], "y": [...]} with the number of updates, when the state is on disk.
 func (s *service) observe(w http.ResponseWriter, r *http.Request) {
-	var in struct{ X, Y *float64 }
-	if !read(w, r, &in) {
+	var y []float64
+	x, ok := s.read(w, r, &y)
+	if !ok {
 		return
 	}
-	if in.X == nil || in.Y == nil {
-		fail(w, http.StatusBadRequest, fmt.Errorf("x and y must be given"))
-		return
-	}
-	after, err := s.filter.observe(*in.X, *in.Y)
+	after, err := s.filter.observe(x, y)
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
@@ -136,31 +128,50 @@ func (s *service) observe(w http.ResponseWriter, r *http.Request) {
 	write(w, map[string]any{"updates": after.Steps})
 }
 
-// online answers with the filter's prediction at ?x=.
+// online answers {"rows": [...]} with the filter's predictions.
 func (s *service) online(w http.ResponseWriter, r *http.Request) {
-	x, err := strconv.ParseFloat(r.URL.Query().Get("x"), 64)
-	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		fail(w, http.StatusBadRequest, fmt.Errorf("x is %q: it must be a number", r.URL.Query().Get("x")))
+	x, ok := s.read(w, r, nil)
+	if !ok {
 		return
 	}
-	mean, sd, steps := s.filter.predict(x)
-	write(w, map[string]any{"prediction": prediction{x, mean, mean - 1.96*sd, mean + 1.96*sd}, "updates": steps})
+	out, steps := s.filter.predict(x)
+	write(w, map[string]any{"predictions": out, "updates": steps})
 }
 
 func (s *service) health(w http.ResponseWriter, _ *http.Request) {
-	_, _, steps := s.filter.predict(0)
+	_, steps := s.filter.predict(nil)
 	write(w, map[string]any{"draws": s.draws.Total(), "updates": steps})
 }
 
-// read decodes a request; where it cannot, it answers what is wrong. JSON has no numbers that are not finite.
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
+// read decodes a request into the columns of the model, and the outcomes where y is given; where it cannot, it answers
+// what is wrong. JSON has no numbers that are not finite.
+func (s *service) read(w http.ResponseWriter, r *http.Request, y *[]float64) (x [][]float64, ok bool) {
+	var in struct {
+		Rows rows
+		Y    []float64
+	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBytes))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		fail(w, http.StatusBadRequest, err)
-		return false
+	err := d.Decode(&in)
+	var frame *data.Frame
+	if err == nil {
+		frame, err = in.Rows.frame(s.design)
 	}
-	return true
+	switch {
+	case err != nil:
+	case y == nil && in.Y != nil:
+		err = errors.New("y is given: it is for /observe")
+	case y != nil && len(in.Y) != len(in.Rows):
+		err = fmt.Errorf("%d rows and %d numbers in y: there must be one for each", len(in.Rows), len(in.Y))
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return nil, false
+	}
+	if y != nil {
+		*y = in.Y
+	}
+	return frame.X, true
 }
 
 func write(w http.ResponseWriter, v any) {

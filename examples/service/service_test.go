@@ -20,28 +20,45 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/resident"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
-// made are 1000 draws around a = 1, b = 2, s = 0.5.
+// made are 1000 draws around a = 1, w = (2, 0.5), s = 0.5.
 func made(t testing.TB) *draws.Draws {
 	t.Helper()
-	d, err := draws.New([]draws.Site{{Name: "a", Size: 1}, {Name: "b", Offset: 1, Size: 1},
-		{Name: "s", Offset: 2, Size: 1}}, nil, 1)
+	d, err := draws.New([]draws.Site{{Name: "a", Size: 1}, {Name: "w", Offset: 1, Size: 2, Shape: []int64{2}},
+		{Name: "s", Offset: 3, Size: 1}}, nil, 1)
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 1000 {
-		require.NoError(t, d.AppendChain(0, []float64{1 + 0.1*rng.NormFloat64(), 2 + 0.05*rng.NormFloat64(), 0.5}, nil))
+		require.NoError(t, d.AppendChain(0, []float64{1 + 0.1*rng.NormFloat64(), 2 + 0.05*rng.NormFloat64(),
+			0.5 + 0.1*rng.NormFloat64(), 0.5}, nil))
 	}
 	return d
 }
 
+// learned is the design of the made-up days, as it comes back from its file.
+func learned(t testing.TB) *data.Design {
+	t.Helper()
+	table, err := sales()
+	require.NoError(t, err)
+	design, err := learn(table)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "design.json")
+	require.NoError(t, keep(path, design))
+	design, err = load(path)
+	require.NoError(t, err)
+	return design
+}
+
 func serve(t testing.TB, state string) *httptest.Server {
 	t.Helper()
-	s, err := newService(made(t), state)
+	s, err := newService(made(t), learned(t), state)
 	require.NoError(t, err)
 	server := httptest.NewServer(s.handler())
 	t.Cleanup(server.Close)
@@ -58,63 +75,87 @@ func post(server *httptest.Server, path, body string) (int, string, error) {
 	return r.StatusCode, string(text), err
 }
 
-// Predictions at x are N(1 + 2x, 0.1² + 0.05²x² + 0.5²): the mean of 1000 within four standard errors, and the
-// interval's ends within four of those of a quantile, √(p(1−p)/n)/φ with φ the density there, 0.058 for 2.5 %.
+// Predictions at h hours are N(1 + 2h, 0.1² + 0.05²h² + 0.5²) in the north, and in the south N(1.5 + 2h, …) with 0.1²
+// more: the mean of 1000 within four standard errors, and the interval's ends within four of those of a quantile,
+// √(p(1−p)/n)/φ with φ the density there, 0.058 for 2.5 %.
 func TestPredict(t *testing.T) {
 	server := serve(t, filepath.Join(t.TempDir(), "state.json"))
-	status, text, err := post(server, "/predict", `{"x": [0, 3]}`)
+	const body = `{"rows": [{"hours": 0, "shop": "north"}, {"shop": "north", "hours": 3}, {"hours": 3, "shop": "south"}]}`
+	status, text, err := post(server, "/predict", body)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status, text)
 	var out struct{ Predictions []prediction }
 	require.NoError(t, json.Unmarshal([]byte(text), &out))
-	require.Len(t, out.Predictions, 2)
-	for _, p := range out.Predictions {
-		sd := math.Sqrt(0.01 + 0.0025*p.X*p.X + 0.25)
-		require.InDelta(t, 1+2*p.X, p.Mean, 4*sd/math.Sqrt(1000)+0.02) // the draws themselves have such an error
+	require.Len(t, out.Predictions, 3)
+	for i, want := range []struct{ mean, variance float64 }{{1, 0.26}, {7, 0.2825}, {7.5, 0.2925}} {
+		p, sd := out.Predictions[i], math.Sqrt(want.variance)
+		require.InDelta(t, want.mean, p.Mean, 4*sd/math.Sqrt(1000)+0.02) // the draws themselves have such an error
 		end := 4 * sd * math.Sqrt(0.025*0.975/1000) / 0.058
 		require.InDelta(t, p.Mean-1.96*sd, p.Low, end)
 		require.InDelta(t, p.Mean+1.96*sd, p.High, end)
 	}
-	for path, bad := range map[string][]string{"/predict": {"", "{}", `{"x": []}`, `{"x": ["a"]}`, `{"z": [1]}`},
-		"/observe": {"{}", `{"x": 1}`, `{"x": 1, "y": "b"}`}} {
-		for _, body := range bad {
-			status, text, err := post(server, path, body)
-			require.NoError(t, err)
-			require.Equal(t, http.StatusBadRequest, status, body)
-			require.Contains(t, text, "error")
-		}
+}
+
+// What is wrong in a request is answered by its name.
+func TestBadRequests(t *testing.T) {
+	server := serve(t, filepath.Join(t.TempDir(), "state.json"))
+	for _, c := range []struct{ path, body, want string }{
+		{"/predict", "", "EOF"},
+		{"/predict", `{"x": [1]}`, "unknown field"},
+		{"/predict", "{}", "0 rows: there must be from 1 to 1000"},
+		{"/predict", `{"rows": [{"hours": 1}]}`, `\"shop\": there is no such column`},
+		{"/predict", `{"rows": [{"hours": 1, "shop": "west"}]}`, `the training data do not have this level`},
+		{"/predict", `{"rows": [{"hours": "a", "shop": "north"}]}`, `\"hours\": it is a factor here`},
+		{"/predict", `{"rows": [{"hours": null, "shop": "north"}]}`, `column \"hours\" is null`},
+		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}, {"hours": "a", "shop": "north"}]}`, "numbers and strings"},
+		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}, {"hours": 1}]}`, "row 1 has 1 columns, and row 0 has 2"},
+		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}], "y": [1]}`, "it is for /observe"},
+		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}]}`, "1 rows and 0 numbers in y"},
+		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": ["b"]}`, "cannot unmarshal"},
+		{"/online", `{"rows": [{"hours": 1, "shop": "west"}]}`, "west"},
+	} {
+		status, text, err := post(server, c.path, c.body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusBadRequest, status, c.body)
+		require.Contains(t, text, c.want, c.body)
 	}
 }
 
 // The filter is Bayes' rule of a linear Gaussian model: from N(m, C) a datum y at h = (1, x) gives the gain k =
-// Ch/(hᵀCh + s²), the mean m + k(y − hᵀm) and the covariance C − k hᵀC.
+// Ch/(hᵀCh + s²), the mean m + k(y − hᵀm) and the covariance C − k hᵀC. Its prediction has mean hᵀm and variance
+// hᵀCh + s².
 func TestObserveIsBayes(t *testing.T) {
-	f, err := newFilter(made(t), filepath.Join(t.TempDir(), "state.json"))
+	f, err := newFilter(made(t), 2, filepath.Join(t.TempDir(), "state.json"))
 	require.NoError(t, err)
-	before := f.last
-	after, err := f.observe(2, 7)
+	c, m := mat.NewDense(3, 3, f.last.Covariance), mat.NewVecDense(3, f.last.Mean)
+	h := mat.NewVecDense(3, []float64{1, 2, 1})
+	var ch mat.VecDense
+	ch.MulVec(c, h)
+	mean, variance := mat.Dot(h, m), mat.Dot(h, &ch)+f.noise*f.noise
+	predicted, _ := f.predict([][]float64{{2, 1}})
+	require.InDelta(t, mean, predicted[0].Mean, 1e-12)
+	require.InDelta(t, 2*1.96*math.Sqrt(variance), predicted[0].High-predicted[0].Low, 1e-12)
+	after, err := f.observe([][]float64{{2, 1}}, []float64{7})
 	require.NoError(t, err)
-	c, m := before.Covariance, before.Mean
-	ch := []float64{c[0] + 2*c[1], c[2] + 2*c[3]}
-	scale := ch[0] + 2*ch[1] + f.noise*f.noise
-	for i := range 2 {
-		require.InDelta(t, m[i]+ch[i]/scale*(7-m[0]-2*m[1]), after.Mean[i], 1e-10)
-		for j := range 2 {
-			require.InDelta(t, c[2*i+j]-ch[i]*ch[j]/scale, after.Covariance[2*i+j], 1e-10)
+	for i := range 3 {
+		gain := ch.AtVec(i) / variance
+		require.InDelta(t, m.AtVec(i)+gain*(7-mean), after.Mean[i], 1e-10)
+		for j := range 3 {
+			require.InDelta(t, c.At(i, j)-gain*ch.AtVec(j), after.Covariance[3*i+j], 1e-10)
 		}
 	}
 }
 
 // A request that ends while it waits for a place computes nothing and returns.
 func TestCancellation(t *testing.T) {
-	s, err := newService(made(t), filepath.Join(t.TempDir(), "state.json"))
+	s, err := newService(made(t), learned(t), filepath.Join(t.TempDir(), "state.json"))
 	require.NoError(t, err)
 	for range cap(s.places) {
 		s.places <- struct{}{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = s.evaluate(ctx, []float64{1})
+	_, err = s.evaluate(ctx, [][]float64{{1, 0}})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -124,9 +165,13 @@ const child = "KELVIN_EXAMPLE_SERVICE"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(child); dir != "" {
 		inf, err := store.Open(filepath.Join(dir, "run.zarr"))
+		var design *data.Design
+		if err == nil {
+			design, err = load(filepath.Join(dir, "design.json"))
+		}
 		if err == nil {
 			var s *service
-			if s, err = newService(inf.Posterior, filepath.Join(dir, "state.json")); err == nil {
+			if s, err = newService(inf.Posterior, design, filepath.Join(dir, "state.json")); err == nil {
 				server := httptest.NewServer(s.handler())
 				fmt.Println(server.URL)
 				select {}
@@ -138,11 +183,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// observation is one datum.
+const observation = `{"rows": [{"hours": 1, "shop": "north"}], "y": [3]}`
+
 // A service that was killed has, when it comes back, every update that it had answered.
 func TestKilledServiceGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, store.WriteZarr(filepath.Join(dir, "run.zarr"), &store.Inference{Posterior: made(t)},
 		store.ZarrOptions{}))
+	require.NoError(t, keep(filepath.Join(dir, "design.json"), learned(t)))
 	answered := 0
 	for range 2 {
 		cmd := exec.Command(os.Args[0])
@@ -162,7 +211,7 @@ func TestKilledServiceGoesOn(t *testing.T) {
 		require.Equal(t, answered, health.Updates)
 		require.Equal(t, 1000, health.Draws)
 		for range 5 {
-			r, err := http.Post(url+"/observe", "application/json", strings.NewReader(`{"x": 1, "y": 3}`))
+			r, err := http.Post(url+"/observe", "application/json", strings.NewReader(observation))
 			require.NoError(t, err)
 			require.Equal(t, http.StatusOK, r.StatusCode)
 			r.Body.Close()
@@ -181,7 +230,8 @@ func TestLoad(t *testing.T) {
 	const clients, each = 64, 20
 	server := serve(t, filepath.Join(t.TempDir(), "state.json"))
 	server.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = clients
-	const body = `{"x": [0, 1, 2, 3, 4]}`
+	const body = `{"rows": [{"hours": 0, "shop": "north"}, {"hours": 1, "shop": "south"}, {"hours": 2, "shop": "north"},
+		{"hours": 3, "shop": "south"}, {"hours": 4, "shop": "north"}]}`
 	_, want, err := post(server, "/predict", body)
 	require.NoError(t, err)
 	var mu sync.Mutex
@@ -195,7 +245,7 @@ func TestLoad(t *testing.T) {
 				from := time.Now()
 				path, text := "/predict", body
 				if i%10 == 9 {
-					path, text = "/observe", `{"x": 1, "y": 3}`
+					path, text = "/observe", observation
 				}
 				status, got, err := post(server, path, text)
 				if err != nil || status != http.StatusOK || path == "/predict" && got != want {
@@ -213,7 +263,7 @@ func TestLoad(t *testing.T) {
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-	_, text, err := post(server, "/observe", `{"x": 1, "y": 3}`)
+	_, text, err := post(server, "/observe", observation)
 	require.NoError(t, err)
 	require.JSONEq(t, fmt.Sprintf(`{"updates": %d}`, clients*each/10+1), text)
 	slices.Sort(times)
