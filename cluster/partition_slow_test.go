@@ -138,8 +138,8 @@ func TestPartition(t *testing.T) {
 
 	p, err := ppl.Compile(slowSchools, schoolsData(28))
 	require.NoError(t, err)
-	// 14 tasks of at least 8 s are more than 30 s of two workers' time.
-	o := infer.Options{Chains: 14, Group: 1, Warmup: 300, Draws: 500, Seed: 7, Native: native.Eager,
+	// 14 tasks of at least 6 s are more than 30 s of two workers' time.
+	o := infer.Options{Chains: 14, Group: 1, Warmup: 200, Draws: 400, Seed: 7, Native: native.Eager,
 		Observer: infer.Silent}
 	var got *draws.Draws
 	var failed error
