@@ -40,7 +40,8 @@ type execution struct {
 	predict bool
 	absent  map[*ts.Tensor]string // what Data gave for data that are missing, by name
 
-	reveal *reveal // a run of InferDiscrete; nil in others
+	reveal *reveal          // a run of InferDiscrete; nil in others
+	parts  map[string]int64 // in runs that make a plan of sums, how many data of a plate are in a minibatch; else nil
 }
 
 // Handler sees every site of a model. Process runs from the innermost handler outwards, before the site has its value;

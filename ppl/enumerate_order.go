@@ -115,8 +115,10 @@ const comparisons = 3
 
 // compare runs the model with single values of the discrete variables, chosen at random, and compares the densities of
 // sites with the entries of their tables. They differ where a formula does not broadcast over a discrete variable, or
-// where a step of a Markov uses a variable of two steps before.
-func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, attempt int) {
+// where a step of a Markov uses a variable of two steps before. plain are the densities that are no tables, in the
+// comparisons before: where a value of the discrete variables changes one, a formula has summed over all of them.
+func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map[string]float64, parts map[string]int64,
+	attempt int) {
 	random := rand.New(rand.NewPCG(uint64(attempt), 1))
 	type values struct {
 		shape []int64
@@ -136,13 +138,24 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, attempt i
 	})
 	compare := finish(func(s *Site) {
 		f := seen[s.Name]
-		if f == nil || !s.counts() {
+		if !s.counts() {
 			return
 		}
 		have, want, size := 0.0, 0.0, 0.0
 		for _, x := range torch.Of(s.elementwise()).Values() {
 			want += x * s.weight
+			size += math.Abs(x) * s.weight
 		}
+		if f == nil {
+			have, known := plain[s.Name]
+			if plain[s.Name] = want; known && different(have, want, size) {
+				s.fail("its log density is %.10g for some values of the discrete variables and %.10g for others, and does not "+
+					"depend on them where these are summed out: formulas of discrete variables must be elementwise or use them "+
+					"as indices (Take), without sums over all of their elements", want, have)
+			}
+			return
+		}
+		size = 0
 		dims := make([]int64, p.right) // of all plates
 		for i := range dims {
 			dims[i] = 1
@@ -171,7 +184,7 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, attempt i
 			x := f.values[cell*count(right)+offset(right, at)]
 			have, size = have+x*weight, size+math.Abs(x)*weight
 		}
-		if math.IsNaN(have) || math.IsNaN(want) || have == want || math.Abs(have-want) <= 1e-9*max(1, size) {
+		if !different(have, want, size) {
 			return
 		}
 		s.fail("its log density is %.10g for some values of the discrete variables %s, and %.10g where these are summed "+
@@ -179,7 +192,14 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, attempt i
 			"or branches, and a step of a Markov may only use variables of its own step and the last one", want,
 			names(f.vars, func(v *variable) string { return v.name }), have)
 	})
-	m.in(alone(c, made, compare, choose))
+	inner := alone(c, made, compare, choose)
+	inner.run.parts = parts
+	m.in(inner)
+}
+
+// different says whether two sums of terms, of which the absolute values add up to size, differ by more than rounding.
+func different(a, b, size float64) bool {
+	return a != b && math.Abs(a-b) > 1e-9*max(1, size) // with NaN it is false
 }
 
 // offset is the place of an element in a tensor that broadcasts to the dimensions of at.

@@ -43,8 +43,9 @@ const maxTable = 1 << 24
 // are found before they are made; with all values of all; and with several single values, to compare.
 func makePlan(m Model, c *Ctx) *sumPlan {
 	plan := &sumPlan{classes: map[string]wholeRange{}}
+	parts := map[string]int64{}
 	check(torch.Do(func(*torch.Scope) error {
-		plan.scout(m, c)
+		plan.scout(m, c, parts)
 		return nil
 	}))
 	if len(plan.classes) == 0 {
@@ -95,9 +96,10 @@ func makePlan(m Model, c *Ctx) *sumPlan {
 		e.contract(e.tables)
 		return nil
 	}))
+	plain := map[string]float64{}
 	for attempt := range comparisons {
 		check(torch.Do(func(*torch.Scope) error {
-			plan.compare(m, c, seen, attempt)
+			plan.compare(m, c, seen, plain, parts, attempt)
 			return nil
 		}))
 	}
@@ -162,8 +164,9 @@ var made = process(func(s *Site) {
 	}
 })
 
-// scout finds the discrete variables, their supports, and how many dimensions plates and batches have.
-func (p *sumPlan) scout(m Model, c *Ctx) {
+// scout finds the discrete variables, their supports, how many dimensions plates and batches have, and how many data of
+// plates the batch has.
+func (p *sumPlan) scout(m Model, c *Ctx, parts map[string]int64) {
 	find := process(func(s *Site) {
 		if s.Kind == KindData || s.density != nil {
 			return
@@ -182,6 +185,7 @@ func (p *sumPlan) scout(m Model, c *Ctx) {
 	measure := finish(func(s *Site) {
 		for _, q := range s.Plates {
 			p.right = max(p.right, -q.Dim)
+			parts[q.key()] = max(parts[q.key()], q.Used)
 		}
 		switch {
 		case s.Kind == KindSample:
@@ -193,7 +197,9 @@ func (p *sumPlan) scout(m Model, c *Ctx) {
 			p.right = max(p.right, len(s.valueShape()))
 		}
 	})
-	m.in(alone(c, made, measure, find))
+	inner := alone(c, made, measure, find)
+	inner.run.parts = parts
+	m.in(inner)
 }
 
 // rangeOf is the support of a discrete variable, which must be finite.

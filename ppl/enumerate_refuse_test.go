@@ -33,6 +33,17 @@ func TestEnumerateRefuses(t *testing.T) {
 			z := c.Sample("z", dist.Bernoulli(vec(0.2, 0.8)))
 			c.Observe("y", dist.Normal(z.Add(a(c)), 1), vec(1, 2))
 		}, []string{`"z"`, "[2]", "plate"}},
+		"a part of the data inside a sum": {func(c *ppl.Ctx) {
+			mean := c.Sample("z", dist.Bernoulli(0.5)).Add(a(c))
+			c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mean, 1), vec(1, 2)) }, ppl.Minibatch)
+		}, []string{`"y"`, `"z"`, `"data"`, "2 of 6", "all of the data"}},
+		"a sum over the data of a minibatch": {func(c *ppl.Ctx) {
+			mean := a(c)
+			c.Plate("data", 6, func(c *ppl.Ctx) {
+				z := c.Sample("z", dist.Bernoulli(0.5))
+				c.Observe("y", dist.Normal(z.Mean(-1).Unsqueeze(-1).Add(mean), 1), vec(1, 2))
+			}, ppl.Minibatch)
+		}, []string{`"y"`, "elementwise"}},
 		"a table that is too large": {func(c *ppl.Ctx) {
 			sum := a(c)
 			for i := range 30 {
@@ -64,6 +75,13 @@ func TestEnumerateRefuses(t *testing.T) {
 			c.Plate("data", 2, func(c *ppl.Ctx) { z = c.Sample("z", dist.Bernoulli(0.5)) })
 			c.Observe("y", dist.Normal(z.Add(a), 1), 2)
 		}, []string{`"y"`, `"z"`, `"data"`, "outside"}},
+		"a sum over all": {func(c *ppl.Ctx) {
+			a := a(c)
+			c.Plate("data", 3, func(c *ppl.Ctx) {
+				z := c.Sample("z", dist.Bernoulli(0.5))
+				c.Observe("y", dist.Normal(z.Sum().Add(a), 1), vec(1, 2, 3))
+			})
+		}, []string{`"y"`, "elementwise"}},
 		"a sum over a plate": {func(c *ppl.Ctx) {
 			a := a(c)
 			c.Plate("data", 3, func(c *ppl.Ctx) {

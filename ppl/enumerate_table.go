@@ -298,7 +298,11 @@ func (e *enumeration) reduce(f *table) *table {
 	out := *f
 	out.plates = outer
 	for _, p := range f.plates {
-		if !e.dry && !inPlates(p, outer) {
+		if inPlates(p, outer) {
+			continue
+		}
+		f.whole(p)
+		if !e.dry {
 			used := e.usedOf(p)
 			shape := out.t.Shape()
 			if at := len(shape) + p.Dim; shape[at] == 1 && used > 1 {
@@ -312,6 +316,20 @@ func (e *enumeration) reduce(f *table) *table {
 		}
 	}
 	return &out
+}
+
+// whole makes sure that a plate inside the sum over a variable has all of its data: the mean over minibatches of the
+// logarithm of such a sum is not that of all data.
+func (f *table) whole(p Plate) {
+	for _, s := range f.sites {
+		for i, q := range s.Plates {
+			if at := s.ctx.plates[i]; q.key() == p.key() && at.known && at.Used != at.Size {
+				s.fail("it depends on %q, a discrete variable outside of plate %q, of which the batch has %d of %d: the "+
+					"logarithm of its sum needs all of the data; take all in each update, or declare the variable in the plate",
+					f.vars[0].name, p.Name, at.Used, at.Size)
+			}
+		}
+	}
 }
 
 func names[T any](of []T, name func(T) string) string {

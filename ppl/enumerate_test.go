@@ -1,6 +1,8 @@
 package ppl_test
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -127,6 +130,42 @@ func TestEnumerateByHand(t *testing.T) {
 		_, want := compiled(t, byHand, all)
 		x := uneven(p.Layout().Dim(), 5)
 		require.InDelta(t, want(part, x...), at(part, x...), 1e-9)
+	})
+	t.Run("a program of a minibatch", func(t *testing.T) {
+		// The mean over the minibatches of an epoch is the density of all data.
+		declared := func(c *ppl.Ctx) {
+			a := c.Sample("a", dist.Normal(0, 1))
+			c.Plate("data", 6, func(c *ppl.Ctx) {
+				z := c.Sample("z", dist.Bernoulli(0.3))
+				c.Observe("y", dist.Normal(z.Mul(a), 0.7), c.Data("y"))
+			}, ppl.Minibatch)
+		}
+		y, sum := uneven(6, 3), 0.0
+		program, at := compiled(t, declared, infer.Batch{"y": vec(y[:2]...)})
+		_, err := infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, infer.Options{Chains: 1,
+			Warmup: infer.None, Draws: 2, Batches: infer.Full(program.Batch()), Observer: infer.Silent})
+		require.NoError(t, err)
+		for i := range 3 {
+			sum += at(infer.Batch{"y": vec(y[2*i : 2*i+2]...)}, 0.4) / 3
+		}
+		want := normal(0.4, 0, 1)
+		for _, v := range y {
+			want += logSumExp([]float64{math.Log(0.7) + normal(v, 0, 0.7), math.Log(0.3) + normal(v, 0.4, 0.7)})
+		}
+		require.InDelta(t, want, sum, 1e-12*math.Abs(want))
+	})
+	t.Run("a minibatch inside a sum", func(t *testing.T) {
+		outside := func(c *ppl.Ctx) {
+			a, z := c.Sample("a", dist.Normal(0, 1)), c.Sample("z", dist.Bernoulli(0.3))
+			c.Plate("data", 6, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(z.Mul(a), 0.7), c.Data("y")) })
+		}
+		p, _ := compiled(t, outside, infer.Batch{"y": vec(uneven(6, 3)...)})
+		gradient, err := infer.NewGradient(p.Target())
+		require.NoError(t, err)
+		for _, n := range []int{1, 2} {
+			_, err = gradient.ValueAndGrad(must(infer.Zeros(p.Layout())), infer.Batch{"y": vec(uneven(n, 3)...)}, 1)
+			require.ErrorContains(t, err, fmt.Sprintf(`plate "data", of which the batch has %d of 6`, n))
+		}
 	})
 	chain, forward := twoChains(40, 3)
 	t.Run("hidden Markov", func(t *testing.T) {

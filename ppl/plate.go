@@ -129,6 +129,8 @@ func (s *Site) open() {
 		case n == 1 && told:
 		case n == 1 && p.known:
 			n = p.Used
+		case n == 1 && p.minibatch && s.ctx.run.parts != nil && isDiscrete(s):
+			n = max(1, s.ctx.run.parts[p.key()])
 		case n == 1 && s.ctx.sum != nil && isDiscrete(s): // it has all values at once, whatever the number of data is
 		case n == 1 && s.Kind == KindSample && (!s.Observed || s.Value == nil):
 			n = p.Size
