@@ -12,7 +12,8 @@ import (
 // it to remember a position, save its fields to go on later.
 //
 // The generator is Philox 4x32-10 (Salmon et al. 2011), a function of (seed, chain, position), made normal by the
-// Box-Muller transform in double precision. One position gives two numbers.
+// Box-Muller transform in double precision. One position gives two numbers. On a GPU uniform numbers are those of the CPU
+// to the bit, and normal ones to the rounding of its logarithm, sine and cosine.
 type Streams struct {
 	Seed   uint64   // of the run
 	Chains []uint64 // the K chains; not changed by drawing
@@ -89,7 +90,13 @@ func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (*ts.Tensor
 	for _, d := range shape {
 		n *= d
 	}
-	t, err := ts.KelvinRandom(kind, s.Seed, s.Chains, s.Offset, shape, dtype, device)
+	var t *ts.Tensor
+	var err error
+	if device < 0 {
+		t, err = ts.KelvinRandom(kind, s.Seed, s.Chains, s.Offset, shape, dtype, device)
+	} else {
+		t, err = s.onDevice(kind, shape, gotch.CKind2DType(int32(dtype)), gotch.CudaBuilder(uint(device)))
+	}
 	if err != nil {
 		return nil, err
 	}

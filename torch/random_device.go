@@ -1,0 +1,89 @@
+package torch
+
+import (
+	"math"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// onDevice draws the numbers of [Streams] where they are wanted, by operations on int64 tensors, so that none is made in
+// main memory and copied. The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to the
+// rounding of the device's logarithm, sine and cosine.
+func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (out *ts.Tensor, err error) {
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	k := int64(len(s.Chains))
+	pairs := (n/k + 1) / 2
+	err = Do(func(scope *Scope) error {
+		chains := make([]int64, k)
+		for i, c := range s.Chains {
+			chains[i] = int64(c)
+		}
+		chain, err := FromSliceOn(device, gotch.Int64, chains, k, 1)
+		if err != nil {
+			return err
+		}
+		// Sums and products are those of uint64, since both wrap.
+		position := ts.MustArange(ts.IntScalar(pairs), gotch.Int64, device).
+			MustAddScalar(ts.IntScalar(int64(s.Offset)), false).MustUnsqueeze(0, false).
+			MustExpand([]int64{k, pairs}, false, false)
+		w := philox([4]*ts.Tensor{low(position), high(position), low(chain), high(chain)}, s.Seed)
+		var a, b *ts.Tensor
+		if kind == 1 && dtype == gotch.Float {
+			// 23 bits and a half, from one word each: a double rounded to float could be 1.
+			a, b = unitOf(right(w[0], 9), 23, gotch.Float), unitOf(right(w[2], 9), 23, gotch.Float)
+		} else {
+			a, b = unitOf(bits52(w[0], w[1]), 52, gotch.Double), unitOf(bits52(w[2], w[3]), 52, gotch.Double)
+		}
+		if kind == 0 {
+			r := a.MustLog(false).MustMulScalar(ts.FloatScalar(-2), false).MustSqrt(false)
+			angle := b.MustMulScalar(ts.FloatScalar(2*math.Pi), false)
+			a, b = r.MustMul(angle.MustCos(false), false), r.MustMul(angle.MustSin(false), false)
+		}
+		all := ts.MustStack([]*ts.Tensor{a, b}, 2).MustReshape([]int64{k, 2 * pairs}, false).
+			MustNarrow(1, 0, n/k, false)
+		out = all.MustReshape(shape, false).MustTotype(dtype, false)
+		scope.Keep(out)
+		return nil
+	})
+	return out, err
+}
+
+// philox are the four words of a counter, in 64 bits each, after the ten rounds of Philox 4x32 (Salmon et al. 2011).
+func philox(c [4]*ts.Tensor, seed uint64) [4]*ts.Tensor {
+	key := [2]uint32{uint32(seed), uint32(seed >> 32)}
+	for range 10 {
+		one := c[0].MustMulScalar(ts.IntScalar(0xD2511F53), false)
+		two := c[2].MustMulScalar(ts.IntScalar(0xCD9E8D57), false)
+		c = [4]*ts.Tensor{xor(high(two), c[1], key[0]), low(two), xor(high(one), c[3], key[1]), low(one)}
+		key[0], key[1] = key[0]+0x9E3779B9, key[1]+0xBB67AE85
+	}
+	return c
+}
+
+// low and high are the words of a number of 64 bits.
+func low(x *ts.Tensor) *ts.Tensor { return x.MustBitwiseAnd(ts.IntScalar(math.MaxUint32), false) }
+
+func high(x *ts.Tensor) *ts.Tensor { return low(right(x, 32)) }
+
+func right(x *ts.Tensor, bits int64) *ts.Tensor {
+	return x.MustBitwiseRightShiftTensorScalar(ts.IntScalar(bits), false)
+}
+
+func xor(x, y *ts.Tensor, key uint32) *ts.Tensor {
+	return x.MustBitwiseXorTensor(y, false).MustBitwiseXor(ts.IntScalar(int64(key)), false)
+}
+
+// bits52 is 52 bits of two words.
+func bits52(hi, lo *ts.Tensor) *ts.Tensor {
+	return hi.MustBitwiseLeftShiftTensorScalar(ts.IntScalar(20), false).MustBitwiseOrTensor(right(lo, 12), false)
+}
+
+// unitOf makes so many bits, and a half, a number of (0, 1).
+func unitOf(x *ts.Tensor, bits int, dtype gotch.DType) *ts.Tensor {
+	return x.MustTotype(dtype, false).MustAddScalar(ts.FloatScalar(0.5), false).
+		MustMulScalar(ts.FloatScalar(math.Ldexp(1, -bits)), false)
+}

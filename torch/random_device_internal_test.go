@@ -1,0 +1,46 @@
+package torch
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+)
+
+// What a device would draw, here the CPU, is what the CPU's own code draws: uniform numbers to the bit, normal ones to
+// the rounding of log, cos and sin, which is a few units in the last place of numbers up to 8.6. Shapes are odd and even,
+// with one stream over several rows too, and seeds, chains and positions have all 64 bits.
+func TestDrawingOnTheDevice(t *testing.T) {
+	for _, s := range []Streams{
+		NewStreams(7, 3),
+		{Seed: math.MaxUint64, Chains: []uint64{math.MaxUint64, 5}, Offset: 0x85a308d3243f6a88},
+		{Seed: 0x299f31d0a4093822, Chains: []uint64{0x0370734413198a2e}, Offset: math.MaxUint32 - 2},
+	} {
+		k := int64(len(s.Chains))
+		for _, shape := range [][]int64{{k, 1}, {k, 6}, {k, 5, 3}, {6, 7}} {
+			for kind, types := range drawable {
+				for dtype := range types {
+					require.NoError(t, Do(func(*Scope) error {
+						want, got := s, s
+						a := Must(want.drawAt(kind, shape, int(dtype.CInt()), -1))
+						b := Must(got.onDevice(kind, shape, dtype, CPU))
+						require.Equal(t, a.DType(), b.DType())
+						require.Equal(t, Must(Shape(a)), Must(Shape(b)))
+						x, y := Must(ToSlice[float64](a)), Must(ToSlice[float64](b))
+						if kind == 1 {
+							require.Equal(t, x, y)
+							return nil
+						}
+						unit := map[gotch.DType]float64{gotch.Double: 0x1p-52, gotch.Float: 0x1p-23, gotch.Half: 0x1p-10,
+							gotch.BFloat16: 0x1p-7}[dtype]
+						for i := range x {
+							require.InDelta(t, x[i], y[i], 8*0x1p-52+unit*math.Abs(x[i]))
+						}
+						return nil
+					}))
+				}
+			}
+		}
+	}
+}
