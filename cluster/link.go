@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -30,12 +32,17 @@ type link struct {
 	js jetstream.JetStream
 }
 
-// connect connects. patient connections wait for a server that is not there yet; all come back after it was gone.
+// connect connects. patient connections wait for a server that is not there yet; all come back after it was gone. A
+// server that is there and refuses is an error at once.
 func connect(url, name string, patient bool, options []nats.Option) (*link, error) {
 	all := []nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
-		nats.ReconnectJitter(50*time.Millisecond, 100*time.Millisecond), nats.RetryOnFailedConnect(patient),
-		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2)}
-	nc, err := nats.Connect(url, append(all, options...)...)
+		nats.ReconnectJitter(50*time.Millisecond, 100*time.Millisecond), nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2)}
+	all = append(all, options...)
+	nc, err := nats.Connect(url, all...)
+	if err != nil && patient && !refuses(err) {
+		nc, err = nats.Connect(url, append(all, nats.RetryOnFailedConnect(true))...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("NATS server %s: %w", url, err)
 	}
@@ -45,6 +52,15 @@ func connect(url, name string, patient bool, options []nats.Option) (*link, erro
 		return nil, err
 	}
 	return &link{nc, js}, nil
+}
+
+// refuses says whether an error of a connection comes from credentials or certificates, which another try has too.
+func refuses(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	var alert *net.OpError // as crypto/tls reports what the other side refuses
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrSecureConnRequired) ||
+		errors.Is(err, nats.ErrSecureConnWanted) || errors.As(err, &certificate) ||
+		errors.As(err, &alert) && (alert.Op == "remote error" || alert.Op == "local error")
 }
 
 // callWait is how long one request waits for its answer before it is made again.

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -60,7 +61,7 @@ func (a *authority) pool() *x509.CertPool {
 }
 
 // A server that asks for certificates of the authority: a run and its workers that have them are served; a run without
-// one, with one of another authority, or that does not trust the server's gets an error.
+// one, with one of another authority, or that does not trust the server's gets an error, and so does a worker.
 func TestTLS(t *testing.T) {
 	own, other := newAuthority(t), newAuthority(t)
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
@@ -87,6 +88,13 @@ func TestTLS(t *testing.T) {
 	client := own.sign("client", x509.ExtKeyUsageClientAuth)
 	require.NoError(t, run(&tls.Config{RootCAs: own.pool(), Certificates: []tls.Certificate{client}}))
 	require.ErrorContains(t, run(&tls.Config{RootCAs: own.pool()}), "tls:")
+	working, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	work := func(config *tls.Config) error { return cluster.Work(working, s.ClientURL(), nats.Secure(config)) }
+	require.ErrorContains(t, work(&tls.Config{RootCAs: own.pool()}), "tls:")
+	require.ErrorContains(t, work(&tls.Config{RootCAs: other.pool(), Certificates: []tls.Certificate{client}}),
+		"certificate signed by unknown authority")
+	require.NoError(t, working.Err(), "else the worker waited for a server that is there")
 	stranger := other.sign("client", x509.ExtKeyUsageClientAuth)
 	require.Error(t, run(&tls.Config{RootCAs: own.pool(), Certificates: []tls.Certificate{stranger}}))
 	require.ErrorContains(t, run(&tls.Config{RootCAs: other.pool(), Certificates: []tls.Certificate{client}}),

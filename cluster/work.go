@@ -15,7 +15,7 @@ import (
 )
 
 // Work runs the tasks of a server one after the other until the context ends, and waits for a server that is not there.
-// It returns the context's error, or what keeps it from working at all.
+// It returns the context's error, or what keeps it from working at all, such as credentials that the server refuses.
 func Work(ctx context.Context, url string, options ...nats.Option) error {
 	if ctx == nil {
 		return fmt.Errorf("cluster.Work: the context is nil: context.Background() never ends: %w", infer.ErrConfig)
