@@ -12,8 +12,8 @@ import (
 // it to remember a position, save its fields to go on later.
 //
 // The generator is Philox 4x32-10 (Salmon et al. 2011), a function of (seed, chain, position), made normal by the
-// Box-Muller transform in double precision. One position gives two numbers. On a GPU uniform numbers are those of the CPU
-// to the bit, and normal ones to the rounding of its logarithm, sine and cosine.
+// Box-Muller transform in double precision. One position gives two numbers. On a GPU uniform numbers are those of the
+// CPU to the bit, and normal ones to the rounding of its logarithm, sine and cosine.
 type Streams struct {
 	Seed   uint64   // of the run
 	Chains []uint64 // the K chains; not changed by drawing

@@ -7,10 +7,11 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// onDevice draws the numbers of [Streams] where they are wanted, by operations on int64 tensors, so that none is made in
-// main memory and copied. The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to the
-// rounding of the device's logarithm, sine and cosine.
-func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (out *ts.Tensor, err error) {
+// onDevice draws the numbers of [Streams] where they are wanted, by operations on int64 tensors, so that none is made
+// in main memory and copied. The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to
+// the rounding of the device's logarithm, sine and cosine.
+func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (out *ts.Tensor,
+	err error) {
 	n := int64(1)
 	for _, d := range shape {
 		n *= d

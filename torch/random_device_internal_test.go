@@ -9,8 +9,8 @@ import (
 )
 
 // What a device would draw, here the CPU, is what the CPU's own code draws: uniform numbers to the bit, normal ones to
-// the rounding of log, cos and sin, which is a few units in the last place of numbers up to 8.6. Shapes are odd and even,
-// with one stream over several rows too, and seeds, chains and positions have all 64 bits.
+// the rounding of log, cos and sin, which is a few units in the last place of numbers up to 8.6. Shapes are odd and
+// even, with one stream over several rows too, and seeds, chains and positions have all 64 bits.
 func TestDrawingOnTheDevice(t *testing.T) {
 	for _, s := range []Streams{
 		NewStreams(7, 3),
