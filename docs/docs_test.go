@@ -32,6 +32,7 @@ func TestBlocks(t *testing.T) {
 		{"checks.md", "../diag/check/example_test.go", ""},
 		{"evidence.md", "../examples/evidence/main.go", "../examples/evidence/main.go"},
 		{"ode.md", "../ode/example_test.go", "../ode/example_test.go"},
+		{"cluster.md", "../cluster/example_test.go", ""},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
