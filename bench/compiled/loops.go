@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/statespace"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -22,6 +23,37 @@ func ofLoops() []model {
 		{name: "mixture3_by_hand", model: mixture(3, false), batch: infer.Batch{"y": noise(500, 5)}},
 		{name: "mixture3_discrete", model: mixture(3, true), batch: infer.Batch{"y": noise(500, 5)}},
 		{name: "hmm4_products_scan", model: hiddenMarkov(400, 4, false), batch: infer.Batch{"y": noise(400, 4)}},
+		{
+			name: "local_level", model: series(level), batch: infer.Batch{"y": noise(200, 6)},
+			hand: "level", data: [][]float64{torch.Must(torch.ToSlice[float64](noise(200, 6)))},
+		},
+		{name: "local_level_diffuse", model: series(diffuseLevel), batch: infer.Batch{"y": noise(200, 6)}},
+		{name: "trend_seasons4", model: series(trendAndSeasons), batch: infer.Batch{"y": noise(200, 6)}},
+	}
+}
+
+// series is a Kalman filter: a series of parts, of a standard deviation scale, seen with noise.
+func series(parts func(scale torch.Tensor) []statespace.Part) ppl.Model {
+	return func(c *ppl.Ctx) {
+		noise := c.Sample("noise", dist.HalfNormal(1))
+		y := c.Data("y")
+		of := parts(c.Sample("scale", dist.HalfNormal(1)))
+		c.Observe("y", statespace.New(int(y.Shape()[0]), noise, of...), y)
+	}
+}
+
+func level(scale torch.Tensor) []statespace.Part {
+	return []statespace.Part{statespace.LocalLevel{Scale: scale}}
+}
+
+func diffuseLevel(scale torch.Tensor) []statespace.Part {
+	return []statespace.Part{statespace.LocalLevel{Scale: scale, Diffuse: true}}
+}
+
+func trendAndSeasons(scale torch.Tensor) []statespace.Part {
+	return []statespace.Part{
+		statespace.LocalTrend{LevelScale: scale, SlopeScale: 0.1},
+		statespace.Seasonal{Period: 4, Scale: scale},
 	}
 }
 

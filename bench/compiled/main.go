@@ -1,4 +1,4 @@
-// Command compiled measures log posteriors compiled to C and on the virtual machine against eager evaluation, and four
+// Command compiled measures log posteriors compiled to C and on the virtual machine against eager evaluation, and five
 // of them against hand-written C.
 //
 //	go run ./bench/compiled [-path DIR] [-models a,b] [-seconds S] [-points N] [-json]

@@ -14,21 +14,27 @@ const tiny = 1e-290
 //
 //	u = w diag(l) v / (v' diag(l) v),  w ← w − u v',  column j is u, of weight v' diag(l) v
 //
-// A row that depends on those before gets a weight of 0.
+// Row j of column j is 1, and rows before are 0, which are numbers of Go: a compiled filter leaves them out. A row that
+// depends on those before gets a weight of 0.
 func (f factored) square() factored {
 	shape := f.w.Shape()
 	n := len(shape)
-	m := int(shape[n-2])
+	lead, m := shape[:n-2], int(shape[n-2])
 	columns, weights := make([]torch.Tensor, m), make([]torch.Tensor, m)
 	w := f.w
 	for j := range m {
-		v := w.Slice(-2, j, j+1)
+		v := w.Slice(-2, 0, 1)
 		products := w.Mul(v.Mul(f.l.Unsqueeze(-2))).Sum(-1)
-		weights[j] = products.Slice(-1, j, j+1)
-		columns[j] = products.Div(weights[j].Add(tiny)).Unsqueeze(-1)
+		weights[j] = products.Slice(-1, 0, 1)
+		known := make([]float64, j+1)
+		known[j] = 1
+		column := spread(constant(known, j+1), lead, []int64{int64(j + 1)})
 		if j < m-1 {
-			w = w.Sub(columns[j].Mul(v))
+			u := products.Slice(-1, 1, m-j).Div(weights[j].Add(tiny))
+			w = w.Slice(-2, 1, m-j).Sub(u.Unsqueeze(-1).Mul(v))
+			column = torch.Cat(-1, column, u)
 		}
+		columns[j] = column.Unsqueeze(-1)
 	}
 	return factored{torch.Cat(-1, columns), torch.Cat(-1, weights)}
 }

@@ -251,7 +251,8 @@ func (s Series) Validate() error {
 	}{
 		{"Design", s.sys.Design, math.Inf(-1)}, {"Transition", s.sys.Transition, math.Inf(-1)},
 		{"Noise", s.sys.Noise, math.Inf(-1)}, {"Mean", s.sys.Mean.(torch.Tensor), math.Inf(-1)},
-		{"Spread", s.sys.Spread, math.Inf(-1)}, {"Diffuse", s.sys.Diffuse, math.Inf(-1)}, {"offset", s.offset, math.Inf(-1)}, {"noise", s.noise, 0},
+		{"Spread", s.sys.Spread, math.Inf(-1)}, {"Diffuse", s.sys.Diffuse, math.Inf(-1)},
+		{"offset", s.offset, math.Inf(-1)}, {"noise", s.noise, 0},
 	} {
 		values, err := torch.ToSlice[float64](c.values.T())
 		if err != nil {

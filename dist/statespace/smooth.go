@@ -8,8 +8,8 @@ import (
 )
 
 // Filtered are the mean of the states at each time given the numbers of y up to that time, of shape [..., T, m], and
-// their covariance, [..., T, m, m]. Of a diffuse start they are NaN, or the covariance is large beyond reason, until the
-// numbers determine the states.
+// their covariance, [..., T, m, m]. Of a diffuse start they are NaN until the numbers determine the states; where
+// rounding hides that they do not, the covariance is beyond all reason.
 func (s Series) Filtered(y torch.Tensor) (mean, covariance torch.Tensor) {
 	f := s.filter(y)
 	means, covariances := make([]any, len(f.steps)), make([]any, len(f.steps))
