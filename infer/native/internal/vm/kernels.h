@@ -11,10 +11,7 @@ typedef void (*kernel)(const kvm_instr *in, char *const *bases, long n);
     const double *a = AT(1);                                                                                          \
     long i = 0;                                                                                                       \
     for (; i + W <= n; i += W) st(d + i, v##f(ld(a + i)));                                                            \
-    if (i < n) {                                                                                                      \
-      M m = first(n - i);                                                                                             \
-      stm(m, d + i, v##f(ldm(m, a + i)));                                                                             \
-    }                                                                                                                 \
+    if (i < n) stn(n - i, d + i, v##f(ldn(n - i, a + i)));                                                            \
   }
 UNARY(UNARY_KERNEL)
 
@@ -24,10 +21,7 @@ UNARY(UNARY_KERNEL)
     const double *a = AT(1), *b = AT(2);                                                                              \
     long i = 0;                                                                                                       \
     for (; i + W <= n; i += W) st(d + i, v##f(ld(a + i), ld(b + i)));                                                 \
-    if (i < n) {                                                                                                      \
-      M m = first(n - i);                                                                                             \
-      stm(m, d + i, v##f(ldm(m, a + i), ldm(m, b + i)));                                                              \
-    }                                                                                                                 \
+    if (i < n) stn(n - i, d + i, v##f(ldn(n - i, a + i), ldn(n - i, b + i)));                                         \
   }                                                                                                                   \
   KERNEL(k_##f##_vs) {                                                                                                \
     double *d = AT(0);                                                                                                \
@@ -35,10 +29,7 @@ UNARY(UNARY_KERNEL)
     V b = splat(*AT(2));                                                                                              \
     long i = 0;                                                                                                       \
     for (; i + W <= n; i += W) st(d + i, v##f(ld(a + i), b));                                                         \
-    if (i < n) {                                                                                                      \
-      M m = first(n - i);                                                                                             \
-      stm(m, d + i, v##f(ldm(m, a + i), b));                                                                          \
-    }                                                                                                                 \
+    if (i < n) stn(n - i, d + i, v##f(ldn(n - i, a + i), b));                                                         \
   }                                                                                                                   \
   KERNEL(k_##f##_sv) {                                                                                                \
     double *d = AT(0);                                                                                                \
@@ -46,10 +37,7 @@ UNARY(UNARY_KERNEL)
     V a = splat(*AT(1));                                                                                              \
     long i = 0;                                                                                                       \
     for (; i + W <= n; i += W) st(d + i, v##f(a, ld(b + i)));                                                         \
-    if (i < n) {                                                                                                      \
-      M m = first(n - i);                                                                                             \
-      stm(m, d + i, v##f(a, ldm(m, b + i)));                                                                          \
-    }                                                                                                                 \
+    if (i < n) stn(n - i, d + i, v##f(a, ldn(n - i, b + i)));                                                         \
   }
 BINARY(BINARY_KERNEL)
 
@@ -66,7 +54,7 @@ KERNEL(k_quotient) {
   V v = splat(r);
   long i = 0;
   for (; i + W <= n; i += W) st(d + i, ld(a + i) * v);
-  if (i < n) stm(first(n - i), d + i, ldm(first(n - i), a + i) * v);
+  if (i < n) stn(n - i, d + i, ldn(n - i, a + i) * v);
 }
 
 // Forms of fused sums of products: the first factor is an array; the second and the summand are arrays or numbers.
@@ -78,10 +66,7 @@ KERNEL(k_quotient) {
     (void)sb, (void)sc;                                                                                               \
     long i = 0;                                                                                                       \
     for (; i + W <= n; i += W) st(d + i, f(ld(a + i), LOAD_B(b, ld(b + i)), LOAD_C(c, ld(c + i))));                   \
-    if (i < n) {                                                                                                      \
-      M m = first(n - i);                                                                                             \
-      stm(m, d + i, f(ldm(m, a + i), LOAD_B(b, ldm(m, b + i)), LOAD_C(c, ldm(m, c + i))));                            \
-    }                                                                                                                 \
+    if (i < n) stn(n - i, d + i, f(ldn(n - i, a + i), LOAD_B(b, ldn(n - i, b + i)), LOAD_C(c, ldn(n - i, c + i))));   \
   }
 #define ARRAY(name, load) (load)
 #define NUMBER(name, load) (s##name)
@@ -96,7 +81,7 @@ TERNARY_FORMS(fnma, fnma_)
 
 // An operand of either form, for kernels without functions of their own for each.
 #define ANY(k, i) (SINGLE(k) ? single[k] : ld(AT(k) + (i)))
-#define ANYM(k, i) (SINGLE(k) ? single[k] : ldm(m, AT(k) + (i)))
+#define ANYM(k, i) (SINGLE(k) ? single[k] : ldn(n - (i), AT(k) + (i)))
 #define SINGLES(count)                                                                                                \
   V single[5];                                                                                                        \
   for (int k_ = 1; k_ <= (count); k_++) single[k_] = splat(*AT(k_));
@@ -106,10 +91,7 @@ KERNEL(k_move) {
   SINGLES(1)
   long i = 0;
   for (; i + W <= n; i += W) st(d + i, ANY(1, i));
-  if (i < n) {
-    M m = first(n - i);
-    stm(m, d + i, ANYM(1, i));
-  }
+  if (i < n) stn(n - i, d + i, ANYM(1, i));
 }
 
 KERNEL(k_select) {
@@ -117,10 +99,7 @@ KERNEL(k_select) {
   SINGLES(3)
   long i = 0;
   for (; i + W <= n; i += W) st(d + i, sel(ne(ANY(1, i), splat(0)), ANY(2, i), ANY(3, i)));
-  if (i < n) {
-    M m = first(n - i);
-    stm(m, d + i, sel(ne(ANYM(1, i), splat(0)), ANYM(2, i), ANYM(3, i)));
-  }
+  if (i < n) stn(n - i, d + i, sel(ne(ANYM(1, i), splat(0)), ANYM(2, i), ANYM(3, i)));
 }
 
 #define IF_KERNEL(compare)                                                                                            \
@@ -129,10 +108,7 @@ KERNEL(k_select) {
     SINGLES(4)                                                                                                        \
     long i = 0;                                                                                                       \
     for (; i + W <= n; i += W) st(d + i, sel(compare(ANY(1, i), ANY(2, i)), ANY(3, i), ANY(4, i)));                   \
-    if (i < n) {                                                                                                      \
-      M m = first(n - i);                                                                                             \
-      stm(m, d + i, sel(compare(ANYM(1, i), ANYM(2, i)), ANYM(3, i), ANYM(4, i)));                                    \
-    }                                                                                                                 \
+    if (i < n) stn(n - i, d + i, sel(compare(ANYM(1, i), ANYM(2, i)), ANYM(3, i), ANYM(4, i)));                       \
   }
 IF_KERNEL(lt)
 IF_KERNEL(le)

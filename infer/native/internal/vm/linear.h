@@ -16,11 +16,10 @@ FN void linear(int terms, int form, double *d, const double *c, V start, double 
     st(d + i, s);
   }
   if (i < n) {
-    M m = first(n - i);
-    V s = form == 0 ? ldm(m, c + i) : form == 1 ? neg_(ldm(m, c + i)) : start;
+    V s = form == 0 ? ldn(n - i, c + i) : form == 1 ? neg_(ldn(n - i, c + i)) : start;
 #pragma GCC unroll 4
-    for (int k = 0; k < terms; k++) s = fma_(ldm(m, a[k] + i), b[k], s);
-    stm(m, d + i, s);
+    for (int k = 0; k < terms; k++) s = fma_(ldn(n - i, a[k] + i), b[k], s);
+    stn(n - i, d + i, s);
   }
 }
 

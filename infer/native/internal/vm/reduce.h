@@ -9,13 +9,15 @@ FN double times1(double a, double b) { return a * b; }
 // The reduction of n elements with four accumulators, whose order depends on n alone.
 #define FOLD(name, f, f1, start, LAST)                                                                                \
   FN double fold_##name(const double *a, long n) {                                                                    \
+    if (n == 2 && W > 2) return f1(f1(a[0], a[1]), start);                                                            \
+    if (n < W) return LAST(sel(FIRST(n), ldn(n, a), splat(start)), f1);                                               \
     V s[4] = {splat(start), splat(start), splat(start), splat(start)};                                                \
     long i = 0;                                                                                                       \
     for (; i + 4 * W <= n; i += 4 * W)                                                                                \
       _Pragma("GCC unroll 4")                                                                                         \
       for (int k = 0; k < 4; k++) s[k] = f(s[k], ld(a + i + k * W));                                                  \
     for (; i + W <= n; i += W) s[0] = f(s[0], ld(a + i));                                                             \
-    if (i < n) s[1] = f(s[1], sel(FIRST(n - i), ldm(first(n - i), a + i), splat(start)));                             \
+    if (i < n) s[1] = f(s[1], sel(FIRST(n - i), ldn(n - i, a + i), splat(start)));                             \
     V t = f(f(s[0], s[1]), f(s[2], s[3]));                                                                            \
     return LAST(t, f1);                                                                                               \
   }
@@ -56,10 +58,8 @@ FOLD(max, max_, max1, -__builtin_inf(), LAST_EACH)
     for (long r = 0; r < n; r += in->q) {                                                                             \
       long len = in->q < n - r ? in->q : n - r, i = 0;                                                                \
       for (; i + W <= len; i += W) st(d + i, f(ld(d + i), ld(a + r + i)));                                            \
-      if (i < len) {                                                                                                  \
-        M m = first(len - i);                                                                                         \
-        stm(m, d + i, f(ldm(m, d + i), ldm(m, a + r + i)));                                                           \
-      }                                                                                                               \
+      long left = len - i;                                                                                            \
+      if (left > 0) stn(left, d + i, f(ldn(left, d + i), ldn(left, a + r + i)));                                      \
     }                                                                                                                 \
   }                                                                                                                   \
   KERNEL(k_at_##name) {                                                                                               \
@@ -77,16 +77,18 @@ REDUCE_KERNELS(max, max_, max1)
 KERNEL(k_dot) {
   double *d = AT(0);
   const double *a = AT(1), *b = AT(2);
+  if (n < W) {
+    double r = hsum(fma_(ldn(n, a), ldn(n, b), splat(0)));
+    *d = FRESH ? r : *d + r;
+    return;
+  }
   V s[4] = {splat(0), splat(0), splat(0), splat(0)};
   long i = 0;
   for (; i + 4 * W <= n; i += 4 * W)
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) s[k] = fma_(ld(a + i + k * W), ld(b + i + k * W), s[k]);
   for (; i + W <= n; i += W) s[0] = fma_(ld(a + i), ld(b + i), s[0]);
-  if (i < n) {
-    M m = first(n - i);
-    s[1] = fma_(ldm(m, a + i), ldm(m, b + i), s[1]);
-  }
+  if (i < n) s[1] = fma_(ldn(n - i, a + i), ldn(n - i, b + i), s[1]);
   double r = hsum((s[0] + s[1]) + (s[2] + s[3]));
   *d = FRESH ? r : *d + r;
 }

@@ -25,6 +25,11 @@ FN void st(double *p, V x) { _mm512_storeu_pd(p, x); }
 FN M first(long n) { return (M)((1u << n) - 1); }
 FN V ldm(M m, const double *p) { return _mm512_maskz_loadu_pd(m, p); }
 FN void stm(M m, double *p, V x) { _mm512_mask_storeu_pd(p, m, x); }
+#define KVM_HALF 1 // vectors have parts that are vectors too
+FN V ld2(const double *p) { return _mm512_zextpd128_pd512(_mm_loadu_pd(p)); }
+FN V ld4(const double *p) { return _mm512_zextpd256_pd512(_mm256_loadu_pd(p)); }
+FN void st2(double *p, V x) { _mm_storeu_pd(p, _mm512_castpd512_pd128(x)); }
+FN void st4(double *p, V x) { _mm256_storeu_pd(p, _mm512_castpd512_pd256(x)); }
 FN V fma_(V a, V b, V c) { return _mm512_fmadd_pd(a, b, c); }
 FN V fms_(V a, V b, V c) { return _mm512_fmsub_pd(a, b, c); }
 FN V fnma_(V a, V b, V c) { return _mm512_fnmadd_pd(a, b, c); }
@@ -69,6 +74,11 @@ FN void st(double *p, V x) { _mm256_storeu_pd(p, x); }
 FN M first(long n) { return (M)(I){n > 0 ? -1 : 0, n > 1 ? -1 : 0, n > 2 ? -1 : 0, n > 3 ? -1 : 0}; }
 FN V ldm(M m, const double *p) { return _mm256_maskload_pd(p, (__m256i)m); }
 FN void stm(M m, double *p, V x) { _mm256_maskstore_pd(p, (__m256i)m, x); }
+#define KVM_HALF 1 // vectors have parts that are vectors too
+FN V ld2(const double *p) { return _mm256_zextpd128_pd256(_mm_loadu_pd(p)); }
+FN V ld4(const double *p) { return ld(p); }
+FN void st2(double *p, V x) { _mm_storeu_pd(p, _mm256_castpd256_pd128(x)); }
+FN void st4(double *p, V x) { st(p, x); }
 FN V fma_(V a, V b, V c) { return _mm256_fmadd_pd(a, b, c); }
 FN V fms_(V a, V b, V c) { return _mm256_fmsub_pd(a, b, c); }
 FN V fnma_(V a, V b, V c) { return _mm256_fnmadd_pd(a, b, c); }
@@ -155,6 +165,29 @@ FN V gather(const double *p, const int64_t *at) { return (V){p[at[0]], p[at[1]]}
 FN double hsum(V x) { return x[0] + x[1]; }
 FN V hsums(const V *v) { return (V){hsum(v[0]), hsum(v[1])}; }
 #endif
+
+// The first k < W elements, and zeros. What was stored under a mask reaches memory before a processor loads it again,
+// which takes it as long as several operations: arrays of two and four are most of the small ones, and need no mask.
+FN V ldn(long k, const double *p) {
+#ifdef KVM_HALF
+  if (k == 2) return ld2(p);
+  if (k == 4) return ld4(p);
+#endif
+  return ldm(first(k), p);
+}
+FN void stn(long k, double *p, V x) {
+#ifdef KVM_HALF
+  if (k == 2) {
+    st2(p, x);
+    return;
+  }
+  if (k == 4) {
+    st4(p, x);
+    return;
+  }
+#endif
+  stm(first(k), p, x);
+}
 
 typedef unsigned long long U __attribute__((vector_size(8 * W)));
 
