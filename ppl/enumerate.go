@@ -29,7 +29,7 @@ import (
 //   - a discrete variable whose support is not finite, or a vector;
 //   - a site outside a plate that depends on a discrete variable inside it, and plates that cross (a site in two plates
 //     that depends on discrete variables in the one and the other), whose sums have no short form;
-//   - a minibatch of a plate, where a discrete variable outside of it has its sum over all of the plate's data;
+//   - a minibatch of a plate, where a discrete variable outside of it needs all of the plate's data;
 //   - tables of more than 2²⁴ numbers, with the variables and their sizes.
 //
 // In a minibatch of n of the N data of a plate, the logarithms of the sums over variables in the plate count N/n times.

@@ -96,6 +96,21 @@ func (p *sumPlan) weigh(e *enumeration, f *table) {
 	}
 }
 
+// whole makes sure that a plate inside the sum over a variable has all of its data: the mean over minibatches of the
+// logarithm of such a sum is not that of all data.
+func (f *table) whole(p Plate) {
+	for _, s := range f.sites {
+		for i, q := range s.Plates {
+			if at := s.ctx.plates[i]; q.key() == p.key() && at.known && at.Used != at.Size {
+				s.fail("it depends on %q, a discrete variable outside of plate %q, of which the batch has %d of %d: "+
+					"the logarithm of its sum needs all of the data; take all in each update, or declare the variable "+
+					"in the plate",
+					f.vars[0].name, p.Name, at.Used, at.Size)
+			}
+		}
+	}
+}
+
 // String says what is summed out, and what that costs.
 func (p *sumPlan) String() string {
 	return fmt.Sprintf("summed out exactly: %s; %d variables in %d tables, the largest of %.4g numbers, over %s",
@@ -149,9 +164,9 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map
 		if f == nil {
 			have, known := plain[s.Name]
 			if plain[s.Name] = want; known && different(have, want, size) {
-				s.fail("its log density is %.10g for some values of the discrete variables and %.10g for others, and does not "+
-					"depend on them where these are summed out: formulas of discrete variables must be elementwise or use them "+
-					"as indices (Take), without sums over all of their elements", want, have)
+				s.fail("its log density is %.10g for some values of the discrete variables and %.10g for others, and does "+
+					"not depend on them where these are summed out: formulas of discrete variables must be elementwise or "+
+					"use them as indices (Take), without sums over all of their elements", want, have)
 			}
 			return
 		}

@@ -318,20 +318,6 @@ func (e *enumeration) reduce(f *table) *table {
 	return &out
 }
 
-// whole makes sure that a plate inside the sum over a variable has all of its data: the mean over minibatches of the
-// logarithm of such a sum is not that of all data.
-func (f *table) whole(p Plate) {
-	for _, s := range f.sites {
-		for i, q := range s.Plates {
-			if at := s.ctx.plates[i]; q.key() == p.key() && at.known && at.Used != at.Size {
-				s.fail("it depends on %q, a discrete variable outside of plate %q, of which the batch has %d of %d: the "+
-					"logarithm of its sum needs all of the data; take all in each update, or declare the variable in the plate",
-					f.vars[0].name, p.Name, at.Used, at.Size)
-			}
-		}
-	}
-}
-
 func names[T any](of []T, name func(T) string) string {
 	out := make([]string, len(of))
 	for i, x := range of {

@@ -30,15 +30,16 @@ func TestNotesOfAFitThatHasNotSettled(t *testing.T) {
 		{svi.SVI{}, 5, "The fit made 5 updates, too few to tell whether the ELBO has settled."},
 		{svi.SVI{}, 4000, ""},
 	} {
-		r, err := infer.Run(context.Background(), program, c.method, infer.Options{Chains: 2, Warmup: c.updates, Draws: 100,
-			Seed: 1, Observer: infer.Silent})
+		r, err := infer.Run(context.Background(), program, c.method, infer.Options{Chains: 2, Warmup: c.updates,
+			Draws: 100, Seed: 1, Observer: infer.Silent})
 		require.NoError(t, err)
 		found := r.Draws.Notes()
 		transform, err := c.method.Build(program.Target())
 		require.NoError(t, err)
 		restored, err := transform.(infer.Restorer).Restore(program.Layout(), r.State.Save())
 		require.NoError(t, err)
-		require.Equal(t, found, transform.(infer.Noter).Notes(restored, infer.RunSummary{Info: infer.Info{Temperature: 1}}))
+		run := infer.RunSummary{Info: infer.Info{Temperature: 1}}
+		require.Equal(t, found, transform.(infer.Noter).Notes(restored, run))
 		if c.text == "" {
 			require.Empty(t, found)
 			continue

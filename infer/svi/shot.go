@@ -101,7 +101,7 @@ func (s shot) terms(w weights, closed bool) (out []term) {
 		inOrder := s.inOrder()
 		for _, p := range s.model.sites {
 			q := s.guide.byName[p.Name]
-			if !inOrder[p.Name] || p.Kind != ppl.KindSample || q.Kind != ppl.KindSample || p.Observed || p.Mask != nil ||
+			if !inOrder[p.Name] || q.Kind != ppl.KindSample || p.Observed || p.Mask != nil ||
 				q.Mask != nil || p.Scale != q.Scale || !p.Counts() || !q.Counts() {
 				continue
 			}

@@ -168,13 +168,15 @@ func TestMistakes(t *testing.T) {
 		"a name": {supports, guide.Normal{Start: ppl.Values{"x": must(torch.Scalar(1))}}, []string{`Start is ["x"]`}},
 		"a value": {supports, guide.Normal{Start: ppl.Values{"b": must(torch.Scalar(-1))}},
 			[]string{`"b"`, "outside its support"}},
-		"a shape":     {supports, guide.Delta{Start: ppl.Values{"d": must(torch.Scalar(1))}}, []string{`"d"`, "[]", "[3]"}},
-		"memory":      {long, guide.Dense{}, []string{"guide.Dense: ", "[40000, 40000]", "guide.LowRank"}},
-		"a Laplace":   {long, guide.Laplace{}, []string{"guide.Laplace: ", "[40000, 40000]"}},
-		"a variable":  {long, guide.Structured{Dense: []string{"x"}}, []string{"guide.Structured: ", "takes 3.2 GB"}},
-		"dependences": {long, guide.Structured{Depends: map[string][]string{"y": {"x"}}}, []string{"Dense and Depends"}},
-		"scale":       {supports, guide.Dense{InitScale: -1}, []string{"guide.Dense: InitScale is -1"}},
-		"rank":        {supports, guide.LowRank{Rank: 10}, []string{"Rank is 10", "from 1 to the 9"}},
+		"a shape": {supports, guide.Delta{Start: ppl.Values{"d": must(torch.Scalar(1))}},
+			[]string{`"d"`, "[]", "[3]"}},
+		"memory":     {long, guide.Dense{}, []string{"guide.Dense: ", "[40000, 40000]", "guide.LowRank"}},
+		"a Laplace":  {long, guide.Laplace{}, []string{"guide.Laplace: ", "[40000, 40000]"}},
+		"a variable": {long, guide.Structured{Dense: []string{"x"}}, []string{"guide.Structured: ", "takes 3.2 GB"}},
+		"dependences": {long, guide.Structured{Depends: map[string][]string{"y": {"x"}}},
+			[]string{"Dense and Depends"}},
+		"scale": {supports, guide.Dense{InitScale: -1}, []string{"guide.Dense: InitScale is -1"}},
+		"rank":  {supports, guide.LowRank{Rank: 10}, []string{"Rank is 10", "from 1 to the 9"}},
 		"a part": {func(c *ppl.Ctx) {
 			c.Plate("data", 10, func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(0, 1), infertest.Vector([]float64{1, 2}))
