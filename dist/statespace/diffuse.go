@@ -32,6 +32,9 @@ func (f *filtered) responses() []torch.Tensor {
 	return out
 }
 
+// leastPivot is the least square of a pivot of S beside the number on its diagonal: the rest is rounding.
+const leastPivot = 1e-12
+
 // start is δ̂, [..., q], and the Cholesky factor of S, [..., q, q]. They are NaN where the series does not determine δ.
 func (f *filtered) start(v, inverse torch.Tensor, responses []torch.Tensor) (mean, factor torch.Tensor) {
 	q := len(responses)
@@ -44,7 +47,11 @@ func (f *filtered) start(v, inverse torch.Tensor, responses []torch.Tensor) (mea
 			s[j*q+i] = s[i*q+j]
 		}
 	}
-	factor = torch.Stack(-1, s...).Reshape(append(slices.Clone(f.lead), int64(q), int64(q))...).Cholesky()
+	square := torch.Stack(-1, s...).Reshape(append(slices.Clone(f.lead), int64(q), int64(q))...)
+	factor = square.Cholesky()
+	// Rounding makes a pivot that is 0 a small number of either sign, of which the negative ones alone are NaN.
+	determined := factor.Diag().Square().Gt(square.Diag().Mul(leastPivot))
+	factor = factor.Add(torch.Where(determined, 0, math.NaN()).Sum(-1).Unsqueeze(-1).Unsqueeze(-1))
 	half := factor.SolveTriangular(torch.Stack(-1, right...).Unsqueeze(-1), false)
 	return factor.Transpose().SolveTriangular(half, true).Squeeze(-1), factor
 }
