@@ -94,8 +94,8 @@ func ReadTrend(b []byte) (*Trend, error) {
 }
 
 // Notes are what to say of a fit that has not settled, or whose chains found different optima: by a nat and four
-// standard errors. gap is how many nats the NELBOs of the chains are apart. The temperature is that of the NELBOs, name that of
-// the method.
+// standard errors. gap is how many nats the NELBOs of the chains are apart. The temperature is that of the NELBOs, and
+// name that of the method.
 func (t *Trend) Notes(name string, steps int64, temperature float64) (notes []draws.Note, gap float64) {
 	// In nats: the NELBO of a run at temperature T is T times that of the tempered density.
 	nat := 1.0
