@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -59,7 +58,7 @@ func TestNetworksAreThoseOfTheCppProgram(t *testing.T) {
 			}
 			// A difference of two parameters of size one has lost what makes 1e-16 of them.
 			if d, err := apart(ours, theirs, 1e-8); err != nil {
-				t.Error(fmt.Sprintf("%s, step %d: %v (difference %g)", a.name, step+1, err, d))
+				t.Errorf("%s, step %d: %v (difference %g)", a.name, step+1, err, d)
 			}
 		}
 		if err := cpp.stop(); err != nil {
