@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/floats"
@@ -25,6 +26,7 @@ import (
 type filter struct {
 	transform infer.Transform
 	layout    *infer.Layout
+	columns   []string // of the design
 	k         int
 	noise     float64
 	file      string
@@ -35,15 +37,16 @@ type filter struct {
 
 // stored is the state as it is on disk: plain numbers, which JSON carries bit for bit.
 type stored struct {
+	Columns          []string // of the design: a and then these are the coefficients
 	Steps            int64
 	Mean, Covariance []float64 // [k], [k, k]
 	Root             []float64 // [k, k]
 }
 
-// newFilter starts from the state on disk, or from the mean and covariance of the draws where there is none. The design
-// has p columns.
-func newFilter(d *draws.Draws, p int, file string) (*filter, error) {
-	f := &filter{file: file, k: 1 + p}
+// newFilter starts from the state on disk, or from the mean and covariance of the draws where there is none. A state of
+// another design is an error. The columns are those of the design.
+func newFilter(d *draws.Draws, columns []string, file string) (*filter, error) {
+	f := &filter{file: file, columns: columns, k: 1 + len(columns)}
 	var values [][]float64 // of a, of each of w, and of s
 	for _, name := range []string{"a", "w", "s"} {
 		site, err := d.Site(name)
@@ -55,7 +58,8 @@ func newFilter(d *draws.Draws, p int, file string) (*filter, error) {
 		}
 	}
 	if len(values) != f.k+1 {
-		return nil, fmt.Errorf("the draws have %d coefficients, and the design has %d columns: fit again", len(values)-2, p)
+		return nil, fmt.Errorf("the draws have %d coefficients, and the design has %d columns: fit again", len(values)-2,
+			len(columns))
 	}
 	means, covariance := make([]float64, f.k), make([]float64, f.k*f.k)
 	for i := range f.k {
@@ -86,13 +90,17 @@ func newFilter(d *draws.Draws, p int, file string) (*filter, error) {
 	text, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.last = stored{Mean: means, Covariance: covariance}
+		f.last = stored{Columns: columns, Mean: means, Covariance: covariance}
 		return f, nil
 	case err != nil:
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &f.last); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if !slices.Equal(f.last.Columns, columns) {
+		return nil, fmt.Errorf("%s is of a design with the columns %q, and this one has %q: remove it to begin anew", file,
+			f.last.Columns, columns)
 	}
 	if l := f.last; len(l.Mean) != f.k || len(l.Covariance) != f.k*f.k || len(l.Root) != f.k*f.k {
 		return nil, fmt.Errorf("%s has %d means, and matrices of %d and %d numbers: remove it to begin anew", file,
@@ -111,7 +119,7 @@ func (f *filter) square(values []float64) (*ts.Tensor, error) {
 func (f *filter) observe(x [][]float64, y []float64) (stored, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var next stored
+	next := stored{Columns: f.columns}
 	err := torch.Do(func(*torch.Scope) error {
 		state, err := f.state()
 		if err != nil {

@@ -25,7 +25,7 @@ type service struct {
 }
 
 func newService(d *draws.Draws, design *data.Design, state string) (*service, error) {
-	f, err := newFilter(d, len(design.Names()), state)
+	f, err := newFilter(d, design.Names(), state)
 	if err != nil {
 		return nil, err
 	}

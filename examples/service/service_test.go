@@ -104,7 +104,7 @@ func TestBadRequests(t *testing.T) {
 		{"/predict", `{"x": [1]}`, "unknown field"},
 		{"/predict", "{}", "0 rows: there must be from 1 to 1000"},
 		{"/predict", `{"rows": [{"hours": 1}]}`, `\"shop\": there is no such column`},
-		{"/predict", `{"rows": [{"hours": 1, "shop": "west"}]}`, `the training data do not have this level`},
+		{"/predict", `{"rows": [{"hours": 1, "shop": "west"}]}`, `value \"west\": the training data do not have this level`},
 		{"/predict", `{"rows": [{"hours": "a", "shop": "north"}]}`, `\"hours\": it is a factor here`},
 		{"/predict", `{"rows": [{"hours": null, "shop": "north"}]}`, `column \"hours\" is null`},
 		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}, {"hours": "a", "shop": "north"}]}`, "numbers and strings"},
@@ -125,7 +125,7 @@ func TestBadRequests(t *testing.T) {
 // Ch/(hᵀCh + s²), the mean m + k(y − hᵀm) and the covariance C − k hᵀC. Its prediction has mean hᵀm and variance
 // hᵀCh + s².
 func TestObserveIsBayes(t *testing.T) {
-	f, err := newFilter(made(t), 2, filepath.Join(t.TempDir(), "state.json"))
+	f, err := newFilter(made(t), learned(t).Names(), filepath.Join(t.TempDir(), "state.json"))
 	require.NoError(t, err)
 	c, m := mat.NewDense(3, 3, f.last.Covariance), mat.NewVecDense(3, f.last.Mean)
 	h := mat.NewVecDense(3, []float64{1, 2, 1})
@@ -144,6 +144,20 @@ func TestObserveIsBayes(t *testing.T) {
 			require.InDelta(t, c.At(i, j)-gain*ch.AtVec(j), after.Covariance[3*i+j], 1e-10)
 		}
 	}
+}
+
+// The state of a filter is of its design: another one, with as many columns, does not go on from it.
+func TestStateOfAnotherDesign(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state.json")
+	f, err := newFilter(made(t), []string{"hours", "shop[south]"}, file)
+	require.NoError(t, err)
+	_, err = f.observe([][]float64{{2, 1}}, []float64{7})
+	require.NoError(t, err)
+	_, err = newFilter(made(t), []string{"hours", "shop[north]"}, file)
+	require.ErrorContains(t, err, `design with the columns ["hours" "shop[south]"], and this one has ["hours" "shop[n`)
+	again, err := newFilter(made(t), []string{"hours", "shop[south]"}, file)
+	require.NoError(t, err)
+	require.Equal(t, f.last, again.last)
 }
 
 // A request that ends while it waits for a place computes nothing and returns.

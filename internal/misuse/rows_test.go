@@ -930,6 +930,7 @@ var rows = []row{
 	{"(*ppl.Program).Dims", (*ppl.Program).Dims},
 	{"(*ppl.Program).Draws", (*ppl.Program).Draws},
 	{"(*ppl.Program).Init", (*ppl.Program).Init},
+	{"(*ppl.Program).IsLikelihood", (*ppl.Program).IsLikelihood},
 	{"(*ppl.Program).LOO", (*ppl.Program).LOO},
 	{"(*ppl.Program).Latents", (*ppl.Program).Latents},
 	{"(*ppl.Program).Layout", (*ppl.Program).Layout},
