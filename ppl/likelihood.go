@@ -81,9 +81,12 @@ func (p *Program) densityNames() string {
 }
 
 // IsLikelihood says whether the density of a site of the program's model counts as likelihood, not as prior: where
-// [Program.WithLikelihood] names no sites it does if data enter it.
+// [Program.WithLikelihood] names no sites it does if data enter it. No site is no likelihood.
 func (p *Program) IsLikelihood(s *Site) bool {
-	if p.likelihood != nil {
+	switch {
+	case s == nil:
+		return false
+	case p.likelihood != nil:
 		return p.likelihood[s.Name]
 	}
 	return !s.Prior()

@@ -25,7 +25,7 @@ var checks = []check{
 	{"hostile", "Files get memory for the bytes they have",
 		"Files of some hundred bytes ask for GB by shapes without chunks, wide text, and chunks of zeros.",
 		[]suite{{"./store", "^TestFilesThatAskForTooMuch$", ""}}},
-	{"fuzz", "Any bytes are what a file holds or an error, in 512 MB",
+	{"fuzz", "Any bytes are read or are an error, in 512 MB",
 		"Go's fuzzer makes 100,000 files for each of the readers of draws (CSV, JSON, Zarr), data (CSV, .npy, designs), " +
 			"checkpoints and safetensors, in processes that may take 512 MB. What a reader of draws takes is written and " +
 			"read again, alike.",
