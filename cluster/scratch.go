@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -38,8 +39,12 @@ func newScratch(kind string) (*scratch, error) {
 		return nil, err
 	}
 	// Where the file system has no locks, the living look like the dead.
-	if _, err := filelock.Take(filepath.Join(s.dir, ownerFile)); err != nil {
+	second, err := filelock.Take(filepath.Join(s.dir, ownerFile))
+	if held := (*filelock.HeldError)(nil); errors.As(err, &held) {
 		sweep(kind)
+	}
+	if second != nil {
+		_ = second.Release()
 	}
 	return s, nil
 }

@@ -80,7 +80,7 @@ func (b *baseline) time(m model, x, grad []float64, data, seconds float64) (floa
 	}
 	for i, g := range grad {
 		if d := math.Abs(numbers[2+i] - data*g); !(d <= 1e-10*largest) {
-			return 0, fmt.Errorf("element %d of the gradient is %v by hand and %v compiled", i, numbers[2+i], data*g)
+			return 0, fmt.Errorf("element %d of the gradient is %v hand-written and %v compiled", i, numbers[2+i], data*g)
 		}
 	}
 	return numbers[0], nil

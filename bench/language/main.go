@@ -69,7 +69,7 @@ func measure(w io.Writer, asJSON bool, rounds int) error {
 		return e.Encode(map[string]any{"cases": rows})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "value and gradient\tchains\tby hand, µs\tin the language, µs\tratio\t")
+	fmt.Fprintln(t, "value and gradient\tchains\thand-written, µs\tin the language, µs\tratio\t")
 	for _, r := range rows {
 		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.1f\t%.2f\t\n", r.Case, r.Chains, r.ByHand, r.Language, r.Ratio)
 	}
@@ -113,7 +113,7 @@ func (p pair) time(chains, rounds int) (row, error) {
 	}
 	for i := range grads[0] {
 		if d := math.Abs(grads[0][i] - grads[1][i]); !(d <= tolerance*max(1, math.Abs(grads[0][i]))) {
-			return row{}, fmt.Errorf("element %d of the gradient is %v by hand and %v in the language", i, grads[0][i],
+			return row{}, fmt.Errorf("element %d of the gradient is %v hand-written and %v in the language", i, grads[0][i],
 				grads[1][i])
 		}
 	}

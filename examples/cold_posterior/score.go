@@ -26,7 +26,12 @@ func repeated(groups [][][][]float64, labels []int) (estimate, error) {
 			return estimate{}, err
 		}
 	}
-	e := estimate{Networks: len(groups[0]), Repetitions: len(groups)}
+	return estimateOf(len(groups[0]), all), nil
+}
+
+// estimateOf is the mean of the scores of repetitions, each an average over so many networks.
+func estimateOf(networks int, all []classify.Metrics) estimate {
+	e := estimate{Networks: networks, Repetitions: len(all)}
 	mean, se := e.Mean.Parts(), e.SE.Parts()
 	for j := range mean {
 		x := make([]float64, len(all))
@@ -37,7 +42,7 @@ func repeated(groups [][][][]float64, labels []int) (estimate, error) {
 		*mean[j], sd = stat.MeanStdDev(x, nil)
 		*se[j] = sd / math.Sqrt(float64(len(x)))
 	}
-	return e, nil
+	return e
 }
 
 // pooled scores the average over all networks of all chains. Its standard error is the jackknife's over chains (Efron

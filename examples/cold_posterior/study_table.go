@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 
 	"gonum.org/v1/gonum/stat"
@@ -88,18 +87,12 @@ func rowsOf(s studySettings, all []entry) (rows []row) {
 }
 
 func rowOf(these []entry) row {
-	r := row{Method: these[0].Method, Temperature: these[0].Temperature,
-		Scores: estimate{Networks: these[0].Networks, Repetitions: len(these)}}
-	mean, se := r.Scores.Mean.Parts(), r.Scores.SE.Parts()
-	for j := range mean {
-		x := make([]float64, len(these))
-		for i := range these {
-			x[i] = *these[i].Scores.Parts()[j]
-		}
-		var sd float64
-		*mean[j], sd = stat.MeanStdDev(x, nil)
-		*se[j] = sd / math.Sqrt(float64(len(x)))
+	scores := make([]classify.Metrics, len(these))
+	for i, e := range these {
+		scores[i] = e.Scores
 	}
+	r := row{Method: these[0].Method, Temperature: these[0].Temperature,
+		Scores: estimateOf(these[0].Networks, scores)}
 	var inside, configurational []float64
 	for _, e := range these {
 		r.Held += e.Held
