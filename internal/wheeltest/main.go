@@ -4,7 +4,8 @@
 //
 //	go run ./internal/wheeltest -version 2.5.1
 //
-// It prints a table of packages and results, and writes it beside the libtorch, in results.md.
+// It prints a table of packages and results, and writes it beside the libtorch, in results.md. With -page it writes the
+// table of packages and versions of docs/versions.md.
 package main
 
 import (
@@ -19,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -35,11 +37,13 @@ func run(ctx context.Context, args []string) error {
 	version := flags.String("version", "", "`VERSION` of PyTorch, such as 2.5.1")
 	dir := flags.String("dir", "", "folder for libtorch and the caches (default kelvin-libtorch in the user's cache "+
 		"folder)")
+	own := flags.Bool("own", false, "test with the libtorch that the checkout is set up with, which -version only names")
+	write := flags.String("page", "", "write the table of packages and versions to `FILE`, of all that have run")
 	clean := flags.Bool("clean", false, "remove that folder at the end, but for the table")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *version == "" {
+	if *version == "" && *write == "" {
 		return errors.New("no version was given: make test-libtorch VERSION=2.5.1")
 	}
 	packages := flags.Args()
@@ -53,6 +57,9 @@ func run(ctx context.Context, args []string) error {
 		}
 		*dir = filepath.Join(user, "kelvin-libtorch")
 	}
+	if *write != "" {
+		return page(*dir, *write)
+	}
 	at := place(filepath.Join(*dir, *version))
 	if err := os.MkdirAll(string(at), 0o755); err != nil {
 		return err
@@ -60,7 +67,13 @@ func run(ctx context.Context, args []string) error {
 	if *clean {
 		defer at.clean()
 	}
-	return at.test(ctx, *version, packages)
+	if *own {
+		return at.test(ctx, os.Environ(), *version, packages)
+	}
+	if err := at.setUp(ctx, *version); err != nil {
+		return err
+	}
+	return at.test(ctx, at.environment(), *version, packages)
 }
 
 // place is the folder of one version.
@@ -79,8 +92,8 @@ func (p place) environment() []string {
 	return env
 }
 
-// test sets up, runs the tests and writes the table. Tests that fail are an error, behind the table.
-func (p place) test(ctx context.Context, version string, packages []string) error {
+// setUp brings the libtorch of a wheel, and compiles with it.
+func (p place) setUp(ctx context.Context, version string) error {
 	// The program is built without a go.work, which set-up makes.
 	build := exec.CommandContext(ctx, "go", "build", "-o", p.in("kelvin-setup"), "./cmd/kelvin")
 	build.Env = append(p.environment(), "GOWORK=off")
@@ -98,8 +111,17 @@ func (p place) test(ctx context.Context, version string, packages []string) erro
 	if err := set.Run(); err != nil {
 		return fmt.Errorf("setting up with libtorch %s: %w", version, err)
 	}
+	return nil
+}
+
+// test runs the tests and writes what they say. Tests that fail are an error, behind the table.
+func (p place) test(ctx context.Context, env []string, version string, packages []string) error {
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*").Output()
+	if err != nil {
+		return fmt.Errorf("asking git for the commit: %w", err)
+	}
 	tests := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-timeout", "60m"}, packages...)...)
-	tests.Env = p.environment()
+	tests.Env = env
 	tests.Stderr = os.Stderr
 	out, err := tests.StdoutPipe()
 	if err != nil {
@@ -117,6 +139,10 @@ func (p place) test(ctx context.Context, version string, packages []string) erro
 		return err
 	}
 	if err := p.report(version, results); err != nil {
+		return err
+	}
+	if err := p.save(saved{Version: version, Commit: strings.TrimSpace(string(commit)),
+		Date: time.Now().UTC().Format(time.DateOnly), Packages: results.packages}); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -148,7 +174,7 @@ func (p place) report(version string, r *results) error {
 func (p place) clean() {
 	entries, err := os.ReadDir(string(p))
 	for _, e := range entries {
-		if e.Name() != "results.md" {
+		if !strings.HasPrefix(e.Name(), "results.") {
 			err = errors.Join(err, os.RemoveAll(p.in(e.Name())))
 		}
 	}

@@ -22,10 +22,10 @@ type event struct {
 
 // result is what became of a package.
 type result struct {
-	outcome string // ok, FAIL, no tests
-	seconds float64
-	passed  int
-	failed  []string // tests, without those of which a part has failed
+	Outcome string   `json:"outcome"` // ok, FAIL, no tests
+	Seconds float64  `json:"seconds"`
+	Passed  int      `json:"passed"`
+	Failed  []string `json:"failed,omitempty"` // tests, without those of which a part has failed
 }
 
 type results struct {
@@ -71,13 +71,13 @@ func (r *results) add(e event) {
 	}
 	switch {
 	case e.Test == "":
-		p.outcome, p.seconds = map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests"}[e.Action], e.Elapsed
+		p.Outcome, p.Seconds = map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests"}[e.Action], e.Elapsed
 	case e.Action == "pass":
-		p.passed++
+		p.Passed++
 	case e.Action == "fail":
 		// The parts of a test end before it does.
-		if !slices.ContainsFunc(p.failed, func(t string) bool { return strings.HasPrefix(t, e.Test+"/") }) {
-			p.failed = append(p.failed, e.Test)
+		if !slices.ContainsFunc(p.Failed, func(t string) bool { return strings.HasPrefix(t, e.Test+"/") }) {
+			p.Failed = append(p.Failed, e.Test)
 		}
 	}
 }
@@ -88,18 +88,28 @@ func (r *results) table(w io.Writer, version string) {
 	var packages, good int
 	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
 		p := r.packages[name]
-		if p.outcome == "no tests" {
+		if p.Outcome == "no tests" {
 			continue
 		}
 		packages++
-		outcome := p.outcome
-		if outcome == "ok" {
+		if p.Outcome == "ok" {
 			good++
-		} else if len(p.failed) > 0 {
-			outcome += ": " + strings.Join(p.failed, ", ")
 		}
-		_, short, _ := strings.Cut(name, "/kelvin/")
-		fmt.Fprintf(w, "| `%s` | %s | %d | %.0f |\n", short, outcome, p.passed, p.seconds)
+		fmt.Fprintf(w, "| `%s` | %s | %d | %.0f |\n", short(name), p.state(), p.Passed, p.Seconds)
 	}
 	fmt.Fprintf(w, "\n%d of %d packages pass with libtorch %s.\n", good, packages, version)
+}
+
+// state is the outcome with the tests that fail.
+func (p *result) state() string {
+	if len(p.Failed) == 0 {
+		return p.Outcome
+	}
+	return p.Outcome + ": " + strings.Join(p.Failed, ", ")
+}
+
+// short is a package's path in the module.
+func short(name string) string {
+	_, s, _ := strings.Cut(name, "/kelvin/")
+	return s
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,4 +44,30 @@ func TestTable(t *testing.T) {
 
 func TestVersionIsRequired(t *testing.T) {
 	assert.ErrorContains(t, run(t.Context(), nil), "make test-libtorch VERSION=")
+}
+
+// The page has the versions in their order, the tests that pass, and the names of those that fail. A second run of a
+// commit adds its packages, and one of another commit begins anew.
+func TestPage(t *testing.T) {
+	dir := t.TempDir()
+	run := func(version, commit, name string, r result) {
+		at := place(filepath.Join(dir, version))
+		require.NoError(t, os.MkdirAll(string(at), 0o755))
+		require.NoError(t, at.save(saved{Version: version, Commit: commit, Date: "2026-11-23",
+			Packages: map[string]*result{"example.com/kelvin/" + name: &r}}))
+	}
+	run("2.15.0", "old", "gone", result{Outcome: "ok", Passed: 9})
+	run("2.15.0", "new", "a", result{Outcome: "ok", Passed: 3})
+	run("2.15.0", "new", "b", result{Outcome: "FAIL", Passed: 1, Failed: []string{"TestX"}})
+	run("2.5.1", "new", "a", result{Outcome: "ok", Passed: 4})
+	path := filepath.Join(dir, "page.md")
+	require.NoError(t, page(dir, path))
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(data), "| libtorch")
+	assert.Equal(t, " | 2.5.1 | 2.15.0 |\n| --- | ---: | ---: |\n| commit | new | new |\n"+
+		"| day | 2026-11-23 | 2026-11-23 |\n"+
+		"| packages that pass | 1 of 1 | 1 of 2 |\n| `a` | 4 | 3 |\n| `b` |  | FAIL: TestX |\n", table)
+
+	assert.ErrorContains(t, page(t.TempDir(), path), "has no results")
 }
