@@ -74,7 +74,8 @@ type RunSummary struct {
 	Held    int64 // updates of single chains that were held
 	Info    Info  // of the last update
 	Layout  *Layout
-	Batch   Batch        // of the last update
+	Batch   Batch        // all of the data
+	Batches Batches      // where an update sees a part of the data; nil where it sees all
 	Draws   *draws.Draws // on unconstrained space
 	Details []any        // what a method that drives itself has told, one of each group
 }

@@ -100,6 +100,9 @@ func (s *session) describe(r *Result) {
 	if noter, ok := s.transform.(Noter); ok {
 		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.program.Batch(),
 			Draws: d, Details: s.details}
+		if _, whole := s.batches.(*full); !whole {
+			summary.Batches = s.batches
+		}
 		for _, n := range noter.Notes(s.state, summary) {
 			d.AddNote(n)
 		}

@@ -21,6 +21,8 @@ const (
 	unsettled    = 0.1  // distance to the mode, in standard deviations of the posterior: worth a note
 	notConverged = 1.0
 	iterations   = 20 // of the power method
+	// A gradient of all data in minibatch runs, as data times parameters of all chains.
+	mostNumbers = 1e8
 )
 
 // Notes are what the method has to say about a run: held updates, what the step size does to the law, momenta that are
@@ -95,10 +97,12 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 }
 
 // unsettled adds a note where an optimiser is not at a mode: g/√(λ/N) is the distance to it in standard deviations of
-// the posterior, with λ the curvature along the gradient g. On minibatches the gradient does not tell.
+// the posterior, with λ the curvature along the gradient g. The gradient of a minibatch does not tell, and that of all
+// data is not taken where it is far more expensive than an update.
 func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func(string, bool, string, string,
 	...any)) {
-	if size, err := run.Batch.Size(); t.n > 1 && (err != nil || float64(size) < t.n) || len(run.Info.GradNorm) == 0 {
+	if size, err := run.Batch.Size(); t.n > 1 && (err != nil || float64(size) < t.n) || len(run.Info.GradNorm) == 0 ||
+		t.inParts(p, run) {
 		return
 	}
 	norms, lambdas := run.Info.GradNorm, []float64(nil)
@@ -147,12 +151,26 @@ func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary) float64 
 	return lambdas[len(lambdas)/2]
 }
 
+// inParts says whether all of the data at once would take far more memory or time than an update.
+func (t *stepper[S, P]) inParts(p infer.Params, run infer.RunSummary) bool {
+	return run.Batches != nil && t.n*float64(p.Layout.Dim())*float64(p.Chains()) > mostNumbers
+}
+
 // curvatures are the largest curvatures of the mean log density at the points of p, by the power method on differences
 // of gradients; with a direction for each, the curvatures along those. nil where they cannot be told.
+//
+// Where all of the data are too many, each iteration has the next minibatch, and the curvatures are means of those of
+// the second half of the iterations. A direction does not depend on the minibatch that it meets, so that the mean of
+// its curvature is that of all data, which is not above the largest one.
 func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, direction *ts.Tensor) []float64 {
 	tau, d := run.Info.Temperature/t.n, p.Layout.Dim()
-	var lambdas []float64
+	lambdas := make([]float64, p.Chains())
+	parts := t.inParts(p, run)
 	err := torch.Do(func(*torch.Scope) error {
+		if parts {
+			at := run.Batches.Position()
+			defer func() { _ = run.Batches.Seek(at) }()
+		}
 		h := 1e-5
 		if p.Flat.DType() != gotch.Double {
 			h = 1e-2
@@ -168,17 +186,23 @@ func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, directi
 			v = torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), values, shape...))
 			rounds = iterations
 		}
-		for range rounds {
-			norms := v.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, v.DType(), false).MustSqrt(false)
-			v = v.MustDiv(norms, false)
-			ahead, behind := p, p
-			ahead.Flat, behind.Flat = Combine(Term(1, p.Flat), Term(h, v)), Combine(Term(1, p.Flat), Term(-h, v))
-			up := torch.Must(t.gradient.ValueAndGrad(ahead, run.Batch, tau)).Grad
-			down := torch.Must(t.gradient.ValueAndGrad(behind, run.Batch, tau)).Grad
-			product := Combine(Term(-0.5/h, up), Term(0.5/h, down)) // minus the Hessian times v
-			lambdas = torch.Must(torch.ToSlice[float64](product.MustMul(v, false).MustSumDimIntlist([]int64{-1}, false,
-				v.DType(), false)))
-			v = product
+		counted := 0.0
+		for round := range rounds {
+			now, next, err := t.product(p, run, v, h, tau, parts)
+			if err != nil {
+				return err
+			}
+			if v != direction {
+				v.MustDrop()
+			}
+			if v = next; !parts {
+				lambdas = now
+			} else if 2*round >= rounds {
+				counted++
+				for k := range lambdas {
+					lambdas[k] += (now[k] - lambdas[k]) / counted
+				}
+			}
 		}
 		return nil
 	})
@@ -186,6 +210,30 @@ func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, directi
 		return nil
 	}
 	return lambdas
+}
+
+// product is minus the Hessian of the mean log density at the points of p times the directions of v, and the curvatures
+// along these.
+func (t *stepper[S, P]) product(p infer.Params, run infer.RunSummary, v *ts.Tensor, h, tau float64,
+	part bool) (curvatures []float64, out *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		batch := run.Batch
+		if part {
+			batch = torch.Must(run.Batches.Next())
+		}
+		norms := v.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, v.DType(), false).MustSqrt(false)
+		v := v.MustDiv(norms, false)
+		ahead, behind := p, p
+		ahead.Flat, behind.Flat = Combine(Term(1, p.Flat), Term(h, v)), Combine(Term(1, p.Flat), Term(-h, v))
+		up := torch.Must(t.gradient.ValueAndGrad(ahead, batch, tau)).Grad
+		down := torch.Must(t.gradient.ValueAndGrad(behind, batch, tau)).Grad
+		out = Combine(Term(-0.5/h, up), Term(0.5/h, down))
+		curvatures = torch.Must(torch.ToSlice[float64](out.MustMul(v, false).MustSumDimIntlist([]int64{-1}, false,
+			v.DType(), false)))
+		scope.Keep(out)
+		return nil
+	})
+	return curvatures, out, err
 }
 
 // StationaryVariance is the variance of x of the recursion (x, y)' = A(x, y) + noise, with A = (a b; c d) and noise of

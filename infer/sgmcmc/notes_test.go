@@ -139,6 +139,29 @@ func symplecticVariance(h, gamma float64) float64 {
 	return p
 }
 
+// Where all of the data at once would be far more than an update sees, notes take minibatches too: each of 32 data has
+// the precisions of all of them.
+func TestNotesOfManyDataTakeMinibatches(t *testing.T) {
+	const n, d = 600_000, 200
+	largest := int64(0)
+	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		largest = max(largest, b.Get("x").Shape()[0])
+		a := p.Get("a")
+		return a.Square().Sum().Add(a.At(0).Square().Mul(3)).Mul(-0.5).Add(a.Sum().Mul(b.Get("x").Mean())), nil
+	}, n)
+	data := infer.Batch{"x": must(torch.FromSlice(make([]float64, n), n))}
+	program := infer.Handwritten(target, must(infer.Zeros(layout(infer.Shapes{"a": {d}}))), data)
+	batches := must(infer.Minibatches(data, infer.MinibatchOptions{Size: 32, Seed: 1}))
+	r := must(infer.Run(t.Context(), program, sgmcmc.SGLD{LR: infer.Constant(0.2)},
+		infer.Options{Chains: 1, Warmup: infer.None, Draws: 20, Thin: 1, Batches: batches}))
+	note := noteOf(r.Draws.Notes(), "step_size")
+	require.NotNil(t, note)
+	// 1/√(1 − 0.2·4/2)
+	assert.Contains(t, note.Text, "inflates standard deviations by 29 % where the curvature is largest, 4.")
+	assert.EqualValues(t, 32, largest)
+	assert.Equal(t, infer.Position{Index: 20}, batches.Position())
+}
+
 // Held updates, and momenta that are too hot for the temperature set, are told with the field to change.
 func TestNotesTellOfHeldUpdatesAndHotMomenta(t *testing.T) {
 	const chains = 64
