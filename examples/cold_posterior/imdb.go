@@ -63,6 +63,10 @@ func readReviews(o options) (s reviewSettings, err error) {
 	if train, err = train.Shuffled(train.Len(), o.seed); err != nil {
 		return s, err
 	}
+	// Parts of them must have both classes.
+	if test, err = test.Shuffled(test.Len(), o.seed+1); err != nil {
+		return s, err
+	}
 	// A tenth of the reviews that there are chooses the epoch; the others are trained with, as far as asked for.
 	held := train.Len() / 10
 	validation, rest := train.Part(0, held), train.Part(held, train.Len())

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/examples/internal/imdb"
 )
 
 // Made-up reviews have words that only one class has: the mode of a small network tells nearly all of them, where
@@ -32,4 +37,27 @@ func TestReviews(t *testing.T) {
 	require.ErrorContains(t, run(context.Background(), &out, o), "train_tokens_u16le_25000x100.gz")
 	require.ErrorContains(t, run(context.Background(), &out, options{problem: "mnist"}),
 		`problem is "mnist", it must be`)
+}
+
+// A part of the test reviews has both classes, whose files come one class after the other.
+func TestPartsHaveBothClasses(t *testing.T) {
+	dir := t.TempDir()
+	for _, part := range []string{"train", "test"} {
+		for _, class := range []string{"pos", "neg"} {
+			at := filepath.Join(dir, part, class)
+			require.NoError(t, os.MkdirAll(at, 0o755))
+			for i := range 100 {
+				require.NoError(t, os.WriteFile(filepath.Join(at, fmt.Sprint(i, ".txt")), []byte(class+" film"), 0o644))
+			}
+		}
+	}
+	s, err := readReviews(options{data: dir, seed: 1, reviews: 100, epochs: 1, variance: 1, embedding: 0.05})
+	require.NoError(t, err)
+	for _, d := range []imdb.Data{s.data[0], s.data[2].Part(0, 100)} {
+		positive := 0
+		for _, l := range d.Labels {
+			positive += l
+		}
+		assert.InDelta(t, 50, positive, 5*3.5) // five standard deviations of 100 drawn from 200
+	}
 }

@@ -55,7 +55,7 @@ func digitsStudy(seed uint64) studySettings {
 }
 
 func reviewsStudy(seed uint64) studySettings {
-	return studySettings{Version: 1, Problem: "imdb", Train: 5000, Tests: 1000, Variance: 1, Batch: 32,
+	return studySettings{Version: 2, Problem: "imdb", Train: 5000, Tests: 1000, Variance: 1, Batch: 32,
 		Temperatures: []float64{0.01, 0.1, 1}, Seeds: 3, Seed: seed, Members: 2, Draws: 3, ModeUpdates: 312, ModeLR: 1e-3,
 		ModeEps: 1e-5, Cycle: 78, Settle: 1, LR: 0.1, Momentum: 0.9, SGLD: 0.1, FitUpdates: 156, FitSamples: 2,
 		FitScale: 0.005}
