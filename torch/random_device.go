@@ -2,15 +2,76 @@ package torch
 
 import (
 	"math"
+	"sync"
+	"unsafe"
 
+	"github.com/kelvin-ppl/kelvin/internal/cuda"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// onDevice draws the numbers of [Streams] where they are wanted, by operations on int64 tensors, so that none is made
-// in main memory and copied. The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to
-// the rounding of the device's logarithm, sine and cosine.
-func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (out *ts.Tensor,
+// kernels are those of the devices, found when a device first draws.
+var kernels sync.Map
+
+// kernelOf is the kernel of a device, or why there is none.
+func kernelOf(device gotch.Device) (*cuda.Kernel, error) {
+	load := sync.OnceValues(func() (*cuda.Kernel, error) { return cuda.Load(deviceNumber(device)) })
+	found, _ := kernels.LoadOrStore(deviceNumber(device), load)
+	return found.(func() (*cuda.Kernel, error))()
+}
+
+// onDevice draws the numbers of [Streams] where they are wanted, in one kernel, or by operations where there is none.
+// The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to the rounding of the
+// device's logarithm, sine and cosine.
+func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+	if k, err := kernelOf(device); err == nil {
+		return s.byKernel(k.Fill, kind, shape, dtype, device)
+	}
+	return s.byOperations(kind, shape, dtype, device)
+}
+
+// byKernel draws by a kernel.
+func (s *Streams) byKernel(fill func(d cuda.Draw, out, chains unsafe.Pointer) error, kind int, shape []int64,
+	dtype gotch.DType, device gotch.Device) (out *ts.Tensor, err error) {
+	d := cuda.Draw{Float: dtype == gotch.Float, Normal: kind == 0, Seed: s.Seed, Offset: s.Offset,
+		Rows: int64(len(s.Chains)), N: 1}
+	for _, n := range shape {
+		d.N *= n
+	}
+	d.N /= d.Rows
+	err = Do(func(scope *Scope) error {
+		chains, err := s.chainsOn(device)
+		if err != nil {
+			return err
+		}
+		drawn := gotch.Double
+		if d.Float {
+			drawn = gotch.Float
+		}
+		if out, err = ts.Empty(shape, drawn, device); err != nil {
+			return err
+		}
+		if err := fill(d, Must(out.DataPtr()), Must(chains.DataPtr())); err != nil {
+			return err
+		}
+		out = out.MustTotype(dtype, false)
+		scope.Keep(out)
+		return nil
+	})
+	return out, err
+}
+
+// chainsOn are the chains as a column.
+func (s *Streams) chainsOn(device gotch.Device) (*ts.Tensor, error) {
+	chains := make([]int64, len(s.Chains))
+	for i, c := range s.Chains {
+		chains[i] = int64(c)
+	}
+	return FromSliceOn(device, gotch.Int64, chains, int64(len(chains)), 1)
+}
+
+// byOperations draws by operations on tensors of 64 bits.
+func (s *Streams) byOperations(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (out *ts.Tensor,
 	err error) {
 	n := int64(1)
 	for _, d := range shape {
@@ -19,11 +80,7 @@ func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device go
 	k := int64(len(s.Chains))
 	pairs := (n/k + 1) / 2
 	err = Do(func(scope *Scope) error {
-		chains := make([]int64, k)
-		for i, c := range s.Chains {
-			chains[i] = int64(c)
-		}
-		chain, err := FromSliceOn(device, gotch.Int64, chains, k, 1)
+		chain, err := s.chainsOn(device)
 		if err != nil {
 			return err
 		}

@@ -3,14 +3,18 @@ package torch
 import (
 	"math"
 	"testing"
+	"unsafe"
 
+	"github.com/kelvin-ppl/kelvin/internal/cuda"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // What a device would draw, here the CPU, is what the CPU's own code draws: uniform numbers to the bit, normal ones to
-// the rounding of log, cos and sin, which is a few units in the last place of numbers up to 8.6. Shapes are odd and
-// even, with one stream over several rows too, and seeds, chains and positions have all 64 bits.
+// the rounding of log, cos and sin, which is a few units in the last place of numbers up to 8.6: by operations, and by
+// the code of the kernel. Shapes are odd and even, with one stream over several rows too, and seeds, chains and
+// positions have all 64 bits.
 func TestDrawingOnTheDevice(t *testing.T) {
 	for _, s := range []Streams{
 		NewStreams(7, 3),
@@ -24,23 +28,55 @@ func TestDrawingOnTheDevice(t *testing.T) {
 					require.NoError(t, Do(func(*Scope) error {
 						want, got := s, s
 						a := Must(want.drawAt(kind, shape, int(dtype.CInt()), -1))
-						b := Must(got.onDevice(kind, shape, dtype, CPU))
-						require.Equal(t, a.DType(), b.DType())
-						require.Equal(t, Must(Shape(a)), Must(Shape(b)))
-						x, y := Must(ToSlice[float64](a)), Must(ToSlice[float64](b))
-						if kind == 1 {
-							require.Equal(t, x, y)
-							return nil
-						}
 						unit := map[gotch.DType]float64{gotch.Double: 0x1p-52, gotch.Float: 0x1p-23, gotch.Half: 0x1p-10,
 							gotch.BFloat16: 0x1p-7}[dtype]
-						for i := range x {
-							require.InDelta(t, x[i], y[i], 8*0x1p-52+unit*math.Abs(x[i]))
+						x := Must(ToSlice[float64](a))
+						for _, b := range []*ts.Tensor{Must(got.byOperations(kind, shape, dtype, CPU)),
+							Must(got.byKernel(serial, kind, shape, dtype, CPU))} {
+							require.Equal(t, a.DType(), b.DType())
+							require.Equal(t, Must(Shape(a)), Must(Shape(b)))
+							y := Must(ToSlice[float64](b))
+							if kind == 1 {
+								require.Equal(t, x, y)
+								continue
+							}
+							for i := range x {
+								require.InDelta(t, x[i], y[i], 8*0x1p-52+unit*math.Abs(x[i]))
+							}
 						}
 						return nil
 					}))
 				}
 			}
 		}
+	}
+}
+
+// serial is the kernel in main memory.
+func serial(d cuda.Draw, out, chains unsafe.Pointer) error {
+	cuda.Serial(d, out, chains)
+	return nil
+}
+
+// On a GPU the kernel is there, and draws what operations draw.
+func TestKernelOfTheDevice(t *testing.T) {
+	if Library().CudaDevices == 0 {
+		t.Skip("libtorch sees no GPU")
+	}
+	for i := range Library().CudaDevices {
+		device := gotch.CudaBuilder(uint(i))
+		k, err := kernelOf(device)
+		require.NoError(t, err)
+		require.NoError(t, Do(func(*Scope) error {
+			s := Streams{Seed: 3, Chains: []uint64{math.MaxUint64, 5}, Offset: math.MaxUint32 - 2}
+			for kind := range kinds {
+				x := Must(ToSlice[float64](Must(s.byKernel(k.Fill, kind, []int64{2, 100_001}, gotch.Double, device))))
+				y := Must(ToSlice[float64](Must(s.byOperations(kind, []int64{2, 100_001}, gotch.Double, device))))
+				for i := range x {
+					require.InDelta(t, y[i], x[i], float64(1-kind)*64*0x1p-52)
+				}
+			}
+			return nil
+		}))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/internal/cuda"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -17,6 +18,7 @@ import (
 type report struct {
 	Version      string   `json:"version"`
 	CudaDevices  int      `json:"cuda_devices"`
+	NoKernels    []string `json:"no_kernels"` // why devices draw random numbers by operations
 	BLAS         string   `json:"blas"`
 	Threads      int      `json:"threads"`
 	ParallelInfo string   `json:"parallel_info"`
@@ -32,9 +34,16 @@ func main() {
 		os.Exit(1)
 	}
 	lib := torch.Library()
+	var reasons []string
+	for i := range lib.CudaDevices {
+		if _, err := cuda.Load(i); err != nil {
+			reasons = append(reasons, err.Error())
+		}
+	}
 	err = json.NewEncoder(os.Stdout).Encode(report{Version: lib.Version, CudaDevices: lib.CudaDevices,
-		BLAS:    blas(lib.Config),
-		Threads: lib.Threads, ParallelInfo: lib.ParallelInfo, GradientUS: gradient, Tiers: tiers,
+		NoKernels: reasons,
+		BLAS:      blas(lib.Config),
+		Threads:   lib.Threads, ParallelInfo: lib.ParallelInfo, GradientUS: gradient, Tiers: tiers,
 		MissingOps: torch.Missing()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)

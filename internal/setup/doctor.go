@@ -52,14 +52,16 @@ type Problem struct {
 // Runtime is what a program that runs libtorch says about it; Kelvin's internal/probe prints it. The ops that it
 // lacks are in the report, which knows them without running anything.
 type Runtime struct {
-	Version        string  `json:"version"`
-	CUDADevices    Devices `json:"cuda_devices"`
-	BLAS           string  `json:"blas"`
-	Threads        int     `json:"threads"`
-	InteropThreads int     `json:"interop_threads"` // 0 when not known
-	ParallelInfo   string  `json:"parallel_info"`
-	GradientUS     float64 `json:"gradient_us"` // one gradient, in microseconds
-	Tiers          []Tier  `json:"tiers"`       // the compiled ones
+	Version     string  `json:"version"`
+	CUDADevices Devices `json:"cuda_devices"`
+	// Why devices draw random numbers by many operations, which is slower than by one kernel.
+	NoKernels      []string `json:"no_kernels,omitempty"`
+	BLAS           string   `json:"blas"`
+	Threads        int      `json:"threads"`
+	InteropThreads int      `json:"interop_threads"` // 0 when not known
+	ParallelInfo   string   `json:"parallel_info"`
+	GradientUS     float64  `json:"gradient_us"` // one gradient, in microseconds
+	Tiers          []Tier   `json:"tiers"`       // the compiled ones
 }
 
 // Devices are the names of the CUDA devices that libtorch sees. It also reads a mere number of devices.
@@ -218,6 +220,9 @@ func (d *doctor) probe(ctx context.Context, project *Project) {
 	d.nameDevices(ctx, r.CUDADevices)
 	d.Runtime = &r
 	d.tried(r.Tiers)
+	for _, why := range r.NoKernels {
+		d.Notes = append(d.Notes, why+"; they are drawn by tensor operations, which takes longer")
+	}
 	if d.LibTorch.CUDA && len(r.CUDADevices) == 0 {
 		d.Notes = append(d.Notes, "libtorch has CUDA but sees no device, and the CPU is used; where there is a GPU, check "+
 			"the driver with nvidia-smi, and CUDA_VISIBLE_DEVICES")

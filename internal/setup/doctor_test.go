@@ -271,6 +271,9 @@ func TestDoctorNamesDevices(t *testing.T) {
 	m.env["CUDA_VISIBLE_DEVICES"] = "1,0"
 	assert.Equal(t, Devices{"cuda:0", "cuda:1"}, doctorOf(m, p, dir).Runtime.CUDADevices)
 
+	const why = "no kernel for random numbers on device 1: cuInit: no CUDA-capable device is detected (100)"
+	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": 2, "no_kernels": ["`+why+`"]`, 1), nil)
+	assert.Contains(t, doctorOf(m, p, dir).Notes, why+"; they are drawn by tensor operations, which takes longer")
 	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": "many"`, 1), nil)
 	assert.Contains(t, only(t, doctorOf(m, p, dir)).Problem, "cannot be read")
 }
