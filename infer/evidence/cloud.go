@@ -15,9 +15,10 @@ type cloud struct {
 	Beta, Eps float64
 	Stage     int
 	Seed      uint64
-	Chain     uint64 // the number of its random stream
-	Offset    uint64 // and the place in it
-	Variance  float64
+	Chain     uint64    // the number of its random stream
+	Offset    uint64    // and the place in it
+	Variance  float64   // of log Z, if the moves made all particles independent
+	Settled   float64   // and what it was when the weights were last made equal
 	Scale     []float64 // variance of the particles in each dimension
 	Family    []int     // the particle at β = 0 from which each descends
 	Least     float64   // the smallest mean acceptance of a stage
@@ -213,7 +214,8 @@ func (s *sampler) next(c *cloud, increments func(float64) ([]float64, error)) (f
 	return low, nil
 }
 
-// reweigh multiplies the weights, and log Z by their mean.
+// reweigh multiplies the weights, and log Z by their mean. Stages without a resampling between them are one estimate by
+// the products of their weights: the mean of n products has the relative variance 1/ess − 1/n.
 func (c *cloud) reweigh(log []float64) {
 	n := float64(len(log))
 	for i, l := range log {
@@ -224,7 +226,7 @@ func (c *cloud) reweigh(log []float64) {
 	for i, l := range log {
 		c.LogW[i] = l - sum
 	}
-	c.Variance += 1/effective(c.LogW) - 1/n
+	c.Variance = c.Settled + 1/effective(c.LogW) - 1/n
 }
 
 // measure takes the variances of the weighted particles as the scales of the moves. Annealed particles are counted
@@ -263,7 +265,7 @@ func (c *cloud) resample(r Resampling, u []float64, d int) {
 		next.copyRow(i, c.Rows, k, d)
 		family[i] = c.Family[k]
 	}
-	c.Rows, c.Family = next, family
+	c.Rows, c.Family, c.Settled = next, family, c.Variance
 	for i := range c.LogW {
 		c.LogW[i] = -math.Log(float64(n))
 	}
