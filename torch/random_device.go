@@ -10,8 +10,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// kernels are those of the devices, found when a device first draws.
-var kernels sync.Map
+// kernels are those of the devices, found when a device first draws, and broken why one of them no longer draws.
+var kernels, broken sync.Map
 
 // kernelOf is the kernel of a device, or why there is none.
 func kernelOf(device gotch.Device) (*cuda.Kernel, error) {
@@ -24,15 +24,32 @@ func kernelOf(device gotch.Device) (*cuda.Kernel, error) {
 // The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to the rounding of the
 // device's logarithm, sine and cosine.
 func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
-	if k, err := kernelOf(device); err == nil {
-		return s.byKernel(k.Fill, kind, shape, dtype, device)
+	k, err := kernelOf(device)
+	if err != nil {
+		return s.byOperations(kind, shape, dtype, device)
+	}
+	return s.byEither(k.Fill, kind, shape, dtype, device)
+}
+
+// filler fills memory of a device: see [cuda.Kernel.Fill].
+type filler func(d cuda.Draw, out, chains unsafe.Pointer) error
+
+// byEither draws by a kernel, and by operations from the first time on that it fails.
+func (s *Streams) byEither(fill filler, kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor,
+	error) {
+	if _, gone := broken.Load(deviceNumber(device)); !gone {
+		t, err := s.byKernel(fill, kind, shape, dtype, device)
+		if err == nil {
+			return t, nil
+		}
+		broken.Store(deviceNumber(device), err)
 	}
 	return s.byOperations(kind, shape, dtype, device)
 }
 
 // byKernel draws by a kernel.
-func (s *Streams) byKernel(fill func(d cuda.Draw, out, chains unsafe.Pointer) error, kind int, shape []int64,
-	dtype gotch.DType, device gotch.Device) (out *ts.Tensor, err error) {
+func (s *Streams) byKernel(fill filler, kind int, shape []int64, dtype gotch.DType, device gotch.Device) (
+	out *ts.Tensor, err error) {
 	d := cuda.Draw{Float: dtype == gotch.Float, Normal: kind == 0, Seed: s.Seed, Offset: s.Offset,
 		Rows: int64(len(s.Chains)), N: 1}
 	for _, n := range shape {
@@ -40,25 +57,46 @@ func (s *Streams) byKernel(fill func(d cuda.Draw, out, chains unsafe.Pointer) er
 	}
 	d.N /= d.Rows
 	err = Do(func(scope *Scope) error {
-		chains, err := s.chainsOn(device)
-		if err != nil {
-			return err
+		// A copy of the chains would wait for the device.
+		var chains unsafe.Pointer
+		var even bool
+		if d.First, d.Step, even = s.evenChains(); !even {
+			copied, err := s.chainsOn(device)
+			if err != nil {
+				return err
+			}
+			chains = Must(copied.DataPtr())
 		}
 		drawn := gotch.Double
 		if d.Float {
 			drawn = gotch.Float
 		}
-		if out, err = ts.Empty(shape, drawn, device); err != nil {
+		t, err := ts.Empty(shape, drawn, device)
+		if err != nil {
 			return err
 		}
-		if err := fill(d, Must(out.DataPtr()), Must(chains.DataPtr())); err != nil {
+		if err := fill(d, Must(t.DataPtr()), chains); err != nil {
 			return err
 		}
-		out = out.MustTotype(dtype, false)
+		out = t.MustTotype(dtype, false)
 		scope.Keep(out)
 		return nil
 	})
 	return out, err
+}
+
+// evenChains are the first chain and the distance to the next, where it is the same for all.
+func (s *Streams) evenChains() (first, step uint64, even bool) {
+	first = s.Chains[0]
+	if len(s.Chains) > 1 {
+		step = s.Chains[1] - first
+	}
+	for k, chain := range s.Chains {
+		if chain != first+uint64(k)*step {
+			return 0, 0, false
+		}
+	}
+	return first, step, true
 }
 
 // chainsOn are the chains as a column.

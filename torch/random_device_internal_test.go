@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"errors"
 	"math"
 	"testing"
 	"unsafe"
@@ -18,6 +19,8 @@ import (
 func TestDrawingOnTheDevice(t *testing.T) {
 	for _, s := range []Streams{
 		NewStreams(7, 3),
+		{Seed: 7, Chains: []uint64{6, 3, 0}},
+		{Seed: 7, Chains: []uint64{2, 3, 5}},
 		{Seed: math.MaxUint64, Chains: []uint64{math.MaxUint64, 5}, Offset: 0x85a308d3243f6a88},
 		{Seed: 0x299f31d0a4093822, Chains: []uint64{0x0370734413198a2e}, Offset: math.MaxUint32 - 2},
 	} {
@@ -58,6 +61,45 @@ func serial(d cuda.Draw, out, chains unsafe.Pointer) error {
 	return nil
 }
 
+// A kernel that cannot be started is not asked again: operations draw the same numbers.
+func TestKernelThatFails(t *testing.T) {
+	t.Cleanup(broken.Clear)
+	asked := 0
+	fails := func(cuda.Draw, unsafe.Pointer, unsafe.Pointer) error {
+		asked++
+		return errors.New("unspecified launch failure")
+	}
+	require.NoError(t, Do(func(*Scope) error {
+		s := Streams{Seed: 3, Chains: []uint64{8, 2, 5}, Offset: 4}
+		want := s
+		x := Must(ToSlice[float64](Must(want.drawAt(1, []int64{3, 5}, int(gotch.Double.CInt()), -1))))
+		for range 2 {
+			require.Equal(t, x, Must(ToSlice[float64](Must(s.byEither(fails, 1, []int64{3, 5}, gotch.Double, CPU)))))
+		}
+		return nil
+	}))
+	require.Equal(t, 1, asked)
+	why, _ := broken.Load(-1)
+	require.ErrorContains(t, why.(error), "unspecified launch failure")
+}
+
+// Chains at equal distances are not copied to the device; the distance may be below zero, and wraps.
+func TestEvenChains(t *testing.T) {
+	for _, c := range []struct {
+		chains      []uint64
+		first, step uint64
+		even        bool
+	}{
+		{[]uint64{0, 1, 2, 3}, 0, 1, true}, {[]uint64{9}, 9, 0, true}, {[]uint64{4, 4, 4}, 4, 0, true},
+		{[]uint64{5, 3, 1}, 5, math.MaxUint64 - 1, true}, {[]uint64{math.MaxUint64, 0}, math.MaxUint64, 1, true},
+		{[]uint64{0, 1, 3}, 0, 0, false},
+	} {
+		first, step, even := (&Streams{Chains: c.chains}).evenChains()
+		require.Equal(t, c.even, even, c.chains)
+		require.Equal(t, [2]uint64{c.first, c.step}, [2]uint64{first, step}, c.chains)
+	}
+}
+
 // On a GPU the kernel is there, and draws what operations draw.
 func TestKernelOfTheDevice(t *testing.T) {
 	if Library().CudaDevices == 0 {
@@ -68,12 +110,18 @@ func TestKernelOfTheDevice(t *testing.T) {
 		k, err := kernelOf(device)
 		require.NoError(t, err)
 		require.NoError(t, Do(func(*Scope) error {
-			s := Streams{Seed: 3, Chains: []uint64{math.MaxUint64, 5}, Offset: math.MaxUint32 - 2}
-			for kind := range kinds {
-				x := Must(ToSlice[float64](Must(s.byKernel(k.Fill, kind, []int64{2, 100_001}, gotch.Double, device))))
-				y := Must(ToSlice[float64](Must(s.byOperations(kind, []int64{2, 100_001}, gotch.Double, device))))
-				for i := range x {
-					require.InDelta(t, y[i], x[i], float64(1-kind)*64*0x1p-52)
+			for _, chains := range [][]uint64{{math.MaxUint64, 5, 5}, {0, 1, 2}} {
+				s := Streams{Seed: 3, Chains: chains, Offset: math.MaxUint32 - 2}
+				for kind := range kinds {
+					shape := []int64{3, 100_001}
+					x := Must(ToSlice[float64](Must(s.byKernel(k.Fill, kind, shape, gotch.Double, device))))
+					y := Must(ToSlice[float64](Must(s.byOperations(kind, shape, gotch.Double, device))))
+					copied := s
+					z := Must(ToSlice[float64](Must(copied.drawAt(kind, shape, int(gotch.Double.CInt()), -1))))
+					for i := range x {
+						require.InDelta(t, y[i], x[i], float64(1-kind)*64*0x1p-52)
+						require.InDelta(t, z[i], x[i], float64(1-kind)*64*0x1p-52)
+					}
 				}
 			}
 			return nil

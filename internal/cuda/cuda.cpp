@@ -204,14 +204,14 @@ char *kelvin_cuda_compile(const char *libraries, const char *architecture, char 
 
 // A null stream is the default stream of the device, on which libtorch works where nobody has chosen another: the
 // kernel comes after what was asked for before, and before what is asked for later, the freeing of chains too.
-char *kelvin_cuda_fill(kelvin_cuda *k, int is_float, void *out, void *chains, uint64_t seed, uint64_t offset,
-                       int64_t rows, int64_t n, int normal) {
+char *kelvin_cuda_fill(kelvin_cuda *k, int is_float, void *out, void *chains, uint64_t first, uint64_t step,
+                       uint64_t seed, uint64_t offset, int64_t rows, int64_t n, int normal) {
   return guarded([&] {
     const int64_t pairs = rows * ((n + 1) / 2);
     if (pairs <= 0)
       return;
     const int64_t blocks = (pairs + threads - 1) / threads;
-    void *arguments[] = {&out, &chains, &seed, &offset, &rows, &n, &normal};
+    void *arguments[] = {&out, &chains, &first, &step, &seed, &offset, &rows, &n, &normal};
     Current current(k->i, k->context);
     check(k->i, "cuLaunchKernel",
           k->i.cuLaunchKernel(is_float ? k->floats : k->doubles,
@@ -220,11 +220,11 @@ char *kelvin_cuda_fill(kelvin_cuda *k, int is_float, void *out, void *chains, ui
   });
 }
 
-void kelvin_cuda_serial(int is_float, void *out, void *chains, uint64_t seed, uint64_t offset, int64_t rows, int64_t n,
-                        int normal) {
+void kelvin_cuda_serial(int is_float, void *out, void *chains, uint64_t first, uint64_t step, uint64_t seed,
+                        uint64_t offset, int64_t rows, int64_t n, int normal) {
   const auto *c = static_cast<const unsigned long long *>(chains);
   if (is_float)
-    kelvin_floats(static_cast<float *>(out), c, seed, offset, rows, n, normal);
+    kelvin_floats(static_cast<float *>(out), c, first, step, seed, offset, rows, n, normal);
   else
-    kelvin_doubles(static_cast<double *>(out), c, seed, offset, rows, n, normal);
+    kelvin_doubles(static_cast<double *>(out), c, first, step, seed, offset, rows, n, normal);
 }

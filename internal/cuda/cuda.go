@@ -44,21 +44,24 @@ type Draw struct {
 	Normal bool // standard normal numbers, else uniform ones of (0, 1)
 	Seed   uint64
 	Offset uint64
+	First  uint64 // chain of the first row, and the distance to that of the next, where no chains are named
+	Step   uint64
 	Rows   int64
 	N      int64
 }
 
 // Fill starts to fill the Rows · N numbers of out, with the Rows chains, 64 bits each; both are memory of the device.
+// Chains may be nil: see First and Step.
 // What is asked of the device later, on its default stream, finds them filled.
 func (k *Kernel) Fill(d Draw, out, chains unsafe.Pointer) error {
-	return failed(C.kelvin_cuda_fill(k.c, number(d.Float), out, chains, C.uint64_t(d.Seed), C.uint64_t(d.Offset),
-		C.int64_t(d.Rows), C.int64_t(d.N), number(d.Normal)))
+	return failed(C.kelvin_cuda_fill(k.c, number(d.Float), out, chains, C.uint64_t(d.First), C.uint64_t(d.Step),
+		C.uint64_t(d.Seed), C.uint64_t(d.Offset), C.int64_t(d.Rows), C.int64_t(d.N), number(d.Normal)))
 }
 
 // Serial fills main memory by the same code.
 func Serial(d Draw, out, chains unsafe.Pointer) {
-	C.kelvin_cuda_serial(number(d.Float), out, chains, C.uint64_t(d.Seed), C.uint64_t(d.Offset), C.int64_t(d.Rows),
-		C.int64_t(d.N), number(d.Normal))
+	C.kelvin_cuda_serial(number(d.Float), out, chains, C.uint64_t(d.First), C.uint64_t(d.Step), C.uint64_t(d.Seed),
+		C.uint64_t(d.Offset), C.int64_t(d.Rows), C.int64_t(d.N), number(d.Normal))
 }
 
 // compiled is what NVRTC makes of the kernel for an architecture: PTX for compute_90, code of a device for sm_90.

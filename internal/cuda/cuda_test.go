@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -44,6 +45,12 @@ func TestKernel(t *testing.T) {
 			require.NoError(t, k.Fill(d, unsafe.Pointer(&got[0]), unsafe.Pointer(&chains[0])))
 			require.Equal(t, want, got)
 			require.NotZero(t, got[len(got)/2-1])
+			// Chains at equal distances need no memory.
+			even := []uint64{math.MaxUint64, 4, 9}
+			d.First, d.Step = even[0], 5
+			Serial(d, unsafe.Pointer(&want[0]), unsafe.Pointer(&even[0]))
+			require.NoError(t, k.Fill(d, unsafe.Pointer(&got[0]), nil))
+			require.Equal(t, want, got)
 		}
 	}
 	require.NoError(t, k.Fill(Draw{Rows: 3}, nil, nil))
@@ -85,7 +92,11 @@ func TestNVRTC(t *testing.T) {
 	if library == "" {
 		t.Skip("NVRTC names no library of NVRTC, such as nvidia/cuda_nvrtc/lib/libnvrtc.so.12 of a Python package")
 	}
-	for _, architecture := range []string{"sm_80", "sm_90", "compute_80", "compute_90", "compute_100"} {
+	architectures := []string{"sm_80", "sm_90", "compute_80", "compute_90", "compute_100"}
+	if strings.HasSuffix(library, ".so.12") { // CUDA 13 no longer compiles for capability 7.0
+		architectures = append(architectures, "sm_70", "compute_70")
+	}
+	for _, architecture := range architectures {
 		code, err := compiled([]string{library}, architecture)
 		require.NoError(t, err, architecture)
 		if architecture[0] == 'c' {

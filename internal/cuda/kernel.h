@@ -78,29 +78,33 @@ KELVIN_BOTH(
   }
 
   template <typename T>
-  KELVIN_FUNCTION void kelvin_rows(T *out, const unsigned long long *chains, unsigned long long seed,
-                                   unsigned long long offset, long long rows, long long n, int normal) {
+  KELVIN_FUNCTION void kelvin_rows(T *out, const unsigned long long *chains, unsigned long long first,
+                                   unsigned long long step, unsigned long long seed, unsigned long long offset,
+                                   long long rows, long long n, int normal) {
     const long long pairs = (n + 1) / 2;
     for (long long i = KELVIN_FIRST; i < rows * pairs; i += KELVIN_STEP) {
       const long long row = i / pairs;
       const long long pair = i % pairs;
       T a;
       T b;
-      kelvin_pair(normal, seed, chains[row], offset + (unsigned long long)pair, &a, &b);
+      const unsigned long long chain = chains ? chains[row] : first + (unsigned long long)row * step;
+      kelvin_pair(normal, seed, chain, offset + (unsigned long long)pair, &a, &b);
       out[row * n + 2 * pair] = a;
       if (2 * pair + 1 < n)
         out[row * n + 2 * pair + 1] = b;
     }
   }
 
-  KELVIN_KERNEL kelvin_doubles(double *out, const unsigned long long *chains, unsigned long long seed,
-                               unsigned long long offset, long long rows, long long n, int normal) {
-    kelvin_rows(out, chains, seed, offset, rows, n, normal);
+  KELVIN_KERNEL kelvin_doubles(double *out, const unsigned long long *chains, unsigned long long first,
+                               unsigned long long step, unsigned long long seed, unsigned long long offset,
+                               long long rows, long long n, int normal) {
+    kelvin_rows(out, chains, first, step, seed, offset, rows, n, normal);
   }
 
-  KELVIN_KERNEL kelvin_floats(float *out, const unsigned long long *chains, unsigned long long seed,
-                              unsigned long long offset, long long rows, long long n, int normal) {
-    kelvin_rows(out, chains, seed, offset, rows, n, normal);
+  KELVIN_KERNEL kelvin_floats(float *out, const unsigned long long *chains, unsigned long long first,
+                              unsigned long long step, unsigned long long seed, unsigned long long offset,
+                              long long rows, long long n, int normal) {
+    kelvin_rows(out, chains, first, step, seed, offset, rows, n, normal);
   }
 )
 #endif

@@ -64,7 +64,8 @@ int cuLaunchKernel(void *function, unsigned int gx, unsigned int gy, unsigned in
   if (wrong(gx == 0 || gy * gz * by * bz != 1 || shared != 0 || stream != nullptr || extra != nullptr || here == nullptr,
             "launch"))
     return 1;
-  using Kernel = void (*)(void *, void *, unsigned long long, unsigned long long, long long, long long, int);
+  using Word = unsigned long long;
+  using Kernel = void (*)(void *, void *, Word, Word, Word, Word, long long, long long, int);
   struct Dim { unsigned int x; };
   auto dim = [&](const char *name) { return static_cast<Dim *>(dlsym(dlopen(code.c_str(), RTLD_NOW), name)); };
   Dim *block = dim("blockIdx"), *thread = dim("threadIdx");
@@ -72,9 +73,10 @@ int cuLaunchKernel(void *function, unsigned int gx, unsigned int gy, unsigned in
   for (block->x = 0; block->x < gx; ++block->x)
     for (thread->x = 0; thread->x < bx; ++thread->x)
       reinterpret_cast<Kernel>(function)(*static_cast<void **>(a[0]), *static_cast<void **>(a[1]),
-                                         *static_cast<unsigned long long *>(a[2]),
-                                         *static_cast<unsigned long long *>(a[3]), *static_cast<long long *>(a[4]),
-                                         *static_cast<long long *>(a[5]), *static_cast<int *>(a[6]));
+                                         *static_cast<Word *>(a[2]), *static_cast<Word *>(a[3]),
+                                         *static_cast<Word *>(a[4]), *static_cast<Word *>(a[5]),
+                                         *static_cast<long long *>(a[6]), *static_cast<long long *>(a[7]),
+                                         *static_cast<int *>(a[8]));
   return 0;
 }
 int cuGetErrorString(int error, const char **text) {
