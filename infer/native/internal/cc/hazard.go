@@ -62,20 +62,13 @@ func (n *nest) span(a *ir.Address) (lo, hi, step int) {
 	for d, s := range a.Strides {
 		lo += min(0, s*(n.sizes[d]-1))
 		hi += max(0, s*(n.sizes[d]-1))
-		step = gcd(step, s)
+		step = ir.Divisor(step, s)
 	}
 	if a.Index != nil {
 		lo, hi = 0, n.f.plan.Buffers[a.Buf].Len-1
-		step = gcd(step, a.Scale)
+		step = ir.Divisor(step, a.Scale)
 	}
 	return lo, hi, step
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return max(a, -a)
 }
 
 // apart says whether two addresses of one buffer surely never meet in one turn.
@@ -88,7 +81,7 @@ func (n *nest) apart(a, b *ir.Address) bool {
 	if ahi < blo || bhi < alo {
 		return true
 	}
-	g := gcd(as, bs)
+	g := ir.Divisor(as, bs)
 	return g > 1 && (a.Off-b.Off)%g != 0
 }
 

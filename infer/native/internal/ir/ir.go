@@ -243,3 +243,11 @@ func Iterations(sizes []int) int {
 	}
 	return n
 }
+
+// Divisor is the greatest common divisor, and 0 for two zeros.
+func Divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
+}

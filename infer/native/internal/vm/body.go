@@ -21,10 +21,10 @@ func (l *looper) node(i int) {
 	case n.op == ir.Store:
 		l.store(n)
 	case n.op == ir.StoreIndex:
-		in := l.moved(n, C.S_INDEX, C.K_INDEX)
+		in := l.moved(n, C.K_INDEX)
 		in.q, in.off[4] = C.int64_t(n.limit), C.uint32_t(l.step+1)
 	case n.op == ir.ScatterAdd:
-		l.moved(n, C.S_SCATTER, C.K_SCATTER)
+		l.moved(n, C.K_SCATTER)
 	case n.reduces() || n.op == dot || n.op == dots:
 		l.reduce(n)
 	default:
@@ -58,13 +58,11 @@ func (l *looper) load(n *node) {
 		return
 	}
 	n.register, n.place = l.claimRegister(n.array)
-	var in *C.kvm_instr
+	length := 1
 	if n.array {
-		in = l.array(C.K_LOAD, l.length(), n.place, l.address(n.at))
-	} else {
-		in = l.array(C.K_LOAD, 1, n.place, l.address(n.at))
-		in.op = C.S_LOAD
+		length = l.length()
 	}
+	in := l.array(C.K_LOAD, length, n.place, l.address(n.at))
 	in.flags |= C.uint16_t(n.at.elem) << 12
 	l.where(in, n.at, n.array)
 }
@@ -91,16 +89,13 @@ func (l *looper) where(in *C.kvm_instr, a *access, array bool) {
 }
 
 // moved writes a value to the elements of an address one by one.
-func (l *looper) moved(n *node, scalar, kernel int) *C.kvm_instr {
+func (l *looper) moved(n *node, kernel int) *C.kvm_instr {
 	p, single := l.in(n.args[0])
 	length := 1
 	if n.array {
 		length = l.length()
 	}
 	in := l.array(kernel, length, l.address(n.at), p)
-	if !n.array {
-		in.op = C.uint16_t(scalar)
-	}
 	if single {
 		in.flags |= 2
 	}
@@ -115,7 +110,7 @@ func (l *looper) store(n *node) {
 	step, even := flat(sizes, strides)
 	switch {
 	case !n.array:
-		l.emit(C.S_MOVE, to, p)
+		l.emit(C.K_SCALAR+C.S_MOVE, to, p)
 	case !l.kept(n.at) && !l.serial:
 		l.array(C.K_LAST, l.length(), to, p)
 	case even && step == 1:
@@ -123,7 +118,7 @@ func (l *looper) store(n *node) {
 			in.flags |= 2
 		}
 	default:
-		l.moved(n, 0, C.K_STORE)
+		l.moved(n, C.K_STORE)
 	}
 }
 
@@ -174,7 +169,7 @@ func (l *looper) compute(i int, n *node) {
 			n.register, n.place = l.claimRegister(false)
 		}
 		operands[0] = n.place
-		l.emit(op, operands...)
+		l.emit(C.K_SCALAR+op, operands...)
 		return
 	}
 	if n.op == linear {
@@ -251,7 +246,7 @@ func (l *looper) reduce(n *node) {
 	start := l.pool.number([]float64{0, 1, math.Inf(-1)}[kind])
 	to := l.address(n.at)
 	if !n.array { // one iteration
-		l.emit(C.S_MOVE, to, l.list[n.args[0]].place)
+		l.emit(C.K_SCALAR+C.S_MOVE, to, l.list[n.args[0]].place)
 		return
 	}
 	a := l.spread(n.args[0])
@@ -319,7 +314,7 @@ func (l *looper) begin(a *access, start place) {
 		return
 	}
 	l.into(outer)
-	l.emit(C.S_MOVE, l.address(a), start)
+	l.emit(C.K_SCALAR+C.S_MOVE, l.address(a), start)
 }
 
 // dots encodes several sums of products.
@@ -351,7 +346,7 @@ func (l *looper) fill(a *access, start place) {
 	base, off := l.memory(a.buf)
 	main := l.encoder.list
 	l.encoder.list = &[]C.kvm_instr{}
-	l.emit(C.S_FILL, place{uint16(base), uint32(off + 8*a.off)}, start).p = C.int64_t(put(&l.pool, f))
+	l.emit(C.K_FILL, place{uint16(base), uint32(off + 8*a.off)}, start).p = C.int64_t(put(&l.pool, f))
 	l.code[once] = append(*l.encoder.list, l.code[once]...) // before all that the loop does
 	l.encoder.list = main
 }

@@ -36,9 +36,10 @@ func (e *encoder) fixed() int { return C.B_FIRST + len(e.plan.Inputs) + len(e.pl
 func (e *encoder) bases() int { return e.fixed() + maxCursors }
 func (e *encoder) table() int { return e.layout.Scratch }
 
-func (e *encoder) registers() int {
-	return e.layout.Scratch + (8*e.bases()+ir.Align-1)/ir.Align*ir.Align
-}
+// slots is the place of the numbers that instructions on single numbers read from elsewhere.
+func (e *encoder) slots() int { return e.table() + (8*e.bases()+ir.Align-1)/ir.Align*ir.Align }
+
+func (e *encoder) registers() int { return e.slots() + 8*allSlots }
 
 func (e *encoder) extra() int { return e.registers() + e.most - e.layout.Scratch }
 
@@ -97,20 +98,18 @@ func (e *encoder) part(steps []ir.Step) (code []C.kvm_instr, err error) {
 	return code, nil
 }
 
-// emit appends an instruction of the interpreter, array one of a kernel. Operand 0 is the result.
-func (e *encoder) emit(op int, operands ...place) *C.kvm_instr {
-	in := C.kvm_instr{op: C.uint16_t(op)}
+// emit appends an instruction, array one on arrays of a length. Operand 0 is the result.
+func (e *encoder) emit(kernel int, operands ...place) *C.kvm_instr {
+	return e.array(kernel, 1, operands...)
+}
+
+func (e *encoder) array(kernel, n int, operands ...place) *C.kvm_instr {
+	in := C.kvm_instr{kernel: C.uint16_t(kernel), n: C.int32_t(n), run: e.variant.kernels[kernel]}
 	for k, p := range operands {
 		in.base[k], in.off[k] = C.uint16_t(p.base), C.uint32_t(p.off)
 	}
 	*e.list = append(*e.list, in)
 	return &(*e.list)[len(*e.list)-1]
-}
-
-func (e *encoder) array(kernel, n int, operands ...place) *C.kvm_instr {
-	in := e.emit(C.S_ARRAY, operands...)
-	in.kernel, in.n, in.run = C.uint16_t(kernel), C.int32_t(n), e.variant.kernels[kernel]
-	return in
 }
 
 func (e *encoder) matrices(s *ir.Step) error {
@@ -144,8 +143,8 @@ func (e *encoder) matrices(s *ir.Step) error {
 		p := e.claim(8 * n)
 		step.scratch = C.int64_t(p.off)
 	}
-	op := map[ir.StepKind]int{ir.MatMul: C.S_MATMUL, ir.Cholesky: C.S_CHOLESKY, ir.Solve: C.S_SOLVE, ir.Scan: C.S_SCAN,
-		ir.Call: C.S_CALL}
+	op := map[ir.StepKind]int{ir.MatMul: C.K_MATMUL, ir.Cholesky: C.K_CHOLESKY, ir.Solve: C.K_SOLVE, ir.Scan: C.K_SCAN,
+		ir.Call: C.K_CALL}
 	e.emit(op[s.Kind]).p = C.int64_t(put(&e.pool, step))
 	return nil
 }

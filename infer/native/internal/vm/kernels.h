@@ -1,7 +1,7 @@
 // Kernels: one instruction on n elements. An operand is an array, or one number where its flag says so. Operands may be
 // the same array, element by element.
-typedef void (*kernel)(const kvm_instr *in, char *const *bases, long n);
-#define KERNEL(name) static void name(const kvm_instr *in, char *const *bases, long n)
+typedef void (*kernel)(const kvm_instr *in, char **bases, long n);
+#define KERNEL(name) static void name(const kvm_instr *in, char **bases, long n)
 #define AT(k) ((double *)(bases[in->base[k]] + in->off[k]))
 #define SINGLE(k) (in->flags >> (k) & 1)
 

@@ -73,7 +73,7 @@ func (e *encoder) loop(s *ir.Step) error {
 	if len(l.cursors) > maxCursors {
 		return fmt.Errorf("vm: a loop has %d arrays; the machine takes %d", len(l.cursors), maxCursors)
 	}
-	e.emit(C.S_LOOP).p = C.int64_t(put(&e.pool, l.head()))
+	e.emit(C.K_LOOP).p = C.int64_t(put(&e.pool, l.head()))
 	return nil
 }
 

@@ -194,7 +194,11 @@ func disjoint(a, b *access, sizes []int) bool {
 	}
 	lo, hi := a.span(sizes)
 	low, high := b.span(sizes)
-	return hi < low || high < lo
+	step := 0 // of all elements that either reaches
+	for _, s := range slices.Concat(a.strides, b.strides) {
+		step = ir.Divisor(step, s)
+	}
+	return hi < low || high < lo || step > 1 && (a.off-b.off)%step != 0
 }
 
 // injective says that no two iterations reach one element: ordered by size, each stride is beyond what the smaller ones

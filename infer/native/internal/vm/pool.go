@@ -83,7 +83,7 @@ func (p *pool) coordinates(n int) int {
 
 // code places instructions, with an end behind them.
 func (p *pool) code(list []C.kvm_instr) int {
-	return put(p, append(list[:len(list):len(list)], C.kvm_instr{op: C.S_END})...)
+	return put(p, append(list[:len(list):len(list)], C.kvm_instr{})...)
 }
 
 // place is the address of an operand.

@@ -7,15 +7,21 @@
 // An operand is the address base[k] + off[k] in bytes. Base is a number in the table of bases of an evaluation.
 // Operand 0 is the result.
 typedef struct kvm_instr {
-  uint16_t op;      // enum kvm_op, for the interpreter
-  uint16_t kernel;  // enum kvm_kernel, of an instruction on arrays
+  uint16_t kernel;  // enum kvm_kernel
   uint16_t flags;   // bit k: operand k is one number, not an array; the other bits belong to the kernel
   uint16_t base[5];
   uint32_t off[5];
   int32_t n;        // length, where it is fixed
   int64_t p, q;     // parameters
-  const void *run;  // the kernel's function
+  const void *run;  // the kernel's function; null at the end
 } kvm_instr;
+
+// An instruction on single numbers in the work block, at these places. Those that take a number from elsewhere, or
+// give one, have it at bases[base] + off[1].
+typedef struct kvm_scalar {
+  const void *run;
+  uint32_t off[5], base;
+} kvm_scalar;
 
 // Bases. Those of the inputs follow, then of the outputs, then the cursors of a loop.
 enum { B_WORK, B_CONST, B_PREPARED, B_POOL, B_X, B_GRAD, B_VALUE, B_WEIGHT, B_CALL, B_STATUS, B_FIRST };
@@ -71,17 +77,18 @@ typedef struct kvm_program {
 
 enum kvm_type { T_F64, T_F32, T_I64, T_U8, T_I32 };
 
-// Operations of the interpreter. From S_UNARY and S_BINARY on in the order of ir.Op.
-enum kvm_op {
-  S_END, S_ARRAY, S_LOOP, S_MATMUL, S_CHOLESKY, S_SOLVE, S_SCAN, S_CALL, S_FILL,
-  S_MOVE, S_LOAD, S_INDEX, S_SCATTER,
-  S_FMA, S_FMS, S_FNMA, S_SELECT, S_IF_LT, S_IF_LE, S_IF_EQ, S_IF_NE,
-  S_UNARY, S_BINARY = S_UNARY + 33, S_COUNT = S_BINARY + 16
+// Operations on single numbers. From S_UNARY and S_BINARY on in the order of ir.Op; behind S_COUNT those that are no
+// kernels.
+enum kvm_scalar_op {
+  S_MOVE, S_FMA, S_FMS, S_FNMA, S_SELECT, S_IF_LT, S_IF_LE, S_IF_EQ, S_IF_NE,
+  S_UNARY, S_BINARY = S_UNARY + 33, S_COUNT = S_BINARY + 16,
+  S_GET = S_COUNT, S_PUT, S_END, S_ALL
 };
 
-// Kernels on arrays. From K_UNARY on in the order of ir.Op. Of the others the name ends with the forms of the operands,
+// Kernels. From K_UNARY on in the order of ir.Op. Of those on arrays the name ends with the forms of the operands,
 // v for an array and s for one number, where they have functions of their own.
 enum kvm_kernel {
+  K_LOOP, K_MATMUL, K_CHOLESKY, K_SOLVE, K_SCAN, K_CALL, K_FILL, K_SCALARS,
   K_MOVE, K_LOAD, K_STORE, K_INDEX, K_SCATTER, K_LAST, K_QUOTIENT, K_LINEAR, K_DOTS,
   K_SUM, K_PROD, K_MAX, K_DOT,             // all elements to one number
   K_ROWS_SUM, K_ROWS_PROD, K_ROWS_MAX,     // each row to one number
@@ -92,7 +99,8 @@ enum kvm_kernel {
   K_FMS_VVV, K_FMS_VVS, K_FMS_VSV, K_FMS_VSS,
   K_FNMA_VVV, K_FNMA_VVS, K_FNMA_VSV, K_FNMA_VSS,
   K_UNARY, K_BINARY = K_UNARY + 33,        // three forms each: vv, vs, sv
-  K_COUNT = K_BINARY + 3 * 16
+  K_SCALAR = K_BINARY + 3 * 16,            // on single numbers, in the order of kvm_scalar_op
+  K_COUNT = K_SCALAR + S_COUNT
 };
 
 typedef struct kvm_variant {
@@ -100,6 +108,7 @@ typedef struct kvm_variant {
   int (*supported)(void);
   kelvin_fn part[2];
   const void *kernels[K_COUNT];
+  const void *scalars[S_ALL][4]; // form k takes operand k from the instruction before; null where there is none
 } kvm_variant;
 
 extern const kvm_variant *const kvm_variants[]; // the best first, null at the end

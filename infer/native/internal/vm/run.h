@@ -1,16 +1,7 @@
-// The interpreter of a program: instructions on single numbers, and calls of kernels.
-#define NUMBER_AT(k) (*(double *)(bases[in->base[k]] + in->off[k]))
-#define ADDRESS(k) (bases[in->base[k]] + in->off[k])
-
-// One number through a function on vectors, so that both give the same bits.
-#define SCALAR1(f)                                                                                                    \
-  FN double s##f(double x) { return v##f(splat(x))[0]; }
-#define SCALAR2(f)                                                                                                    \
-  FN double s##f(double a, double b) { return v##f(splat(a), splat(b))[0]; }
-UNARY(SCALAR1)
-BINARY(SCALAR2)
-
-static void run(const kvm_instr *in, char **bases);
+// The interpreter of a program.
+static void run(const kvm_instr *in, char **bases) {
+  for (; in->run; in++) ((kernel)in->run)(in, bases, in->n);
+}
 
 // The blocks of one point of the outer dimensions.
 static void blocks(const kvm_loop *l, const kvm_cursor *cursor, char **bases) {
@@ -23,7 +14,9 @@ static void blocks(const kvm_loop *l, const kvm_cursor *cursor, char **bases) {
   }
 }
 
-static void loop(const kvm_loop *l, char **bases) {
+KERNEL(k_loop) {
+  (void)n;
+  const kvm_loop *l = (const kvm_loop *)(bases[B_POOL] + in->p);
   const kvm_cursor *cursor = (const kvm_cursor *)(bases[B_POOL] + l->cursor);
   int64_t at[KVM_OUTER] = {0};
   for (;;) {
@@ -43,7 +36,10 @@ static void loop(const kvm_loop *l, char **bases) {
   }
 }
 
-static void fill(const kvm_fill *f, double *to, double value) {
+KERNEL(k_fill) {
+  (void)n;
+  const kvm_fill *f = (const kvm_fill *)(bases[B_POOL] + in->p);
+  double *to = AT(0), value = *AT(1);
   int64_t at[8] = {0};
   int last = f->dims - 1;
   for (;;) {
@@ -63,85 +59,16 @@ static void fill(const kvm_fill *f, double *to, double value) {
   }
 }
 
-static void run(const kvm_instr *in, char **bases) {
-#define LABEL1(f) &&op_##f,
-  static const void *const labels[S_COUNT] = {
-      &&end, &&array, &&loop_, &&matmul_, &&cholesky_, &&solve_, &&scan_, &&call_, &&fill_, &&move, &&load, &&index,
-      &&scatter, &&fma, &&fms, &&fnma, &&select, &&if_lt, &&if_le, &&if_eq, &&if_ne, UNARY(LABEL1) BINARY(LABEL1)};
-#define GO goto *labels[in->op]
-#define NEXT                                                                                                          \
-  do {                                                                                                                \
-    in++;                                                                                                             \
-    GO;                                                                                                               \
-  } while (0)
-  GO;
-array:
-  ((kernel)in->run)(in, bases, in->n);
-  NEXT;
-loop_:
-  loop((const kvm_loop *)(bases[B_POOL] + in->p), bases);
-  NEXT;
-matmul_:
-  matmul((const kvm_step *)(bases[B_POOL] + in->p), bases);
-  NEXT;
-cholesky_:
-  cholesky((const kvm_step *)(bases[B_POOL] + in->p), bases);
-  NEXT;
-solve_:
-  solve((const kvm_step *)(bases[B_POOL] + in->p), bases);
-  NEXT;
-scan_:
-  scan((const kvm_step *)(bases[B_POOL] + in->p), bases);
-  NEXT;
-call_:
-  foreign((const kvm_step *)(bases[B_POOL] + in->p), bases);
-  NEXT;
-fill_:
-  fill((const kvm_fill *)(bases[B_POOL] + in->p), (double *)ADDRESS(0), NUMBER_AT(1));
-  NEXT;
-move:
-  NUMBER_AT(0) = NUMBER_AT(1);
-  NEXT;
-load:
-index:
-scatter:
-  ((kernel)in->run)(in, bases, 1);
-  NEXT;
-fma:
-  NUMBER_AT(0) = SFMA(NUMBER_AT(1), NUMBER_AT(2), NUMBER_AT(3));
-  NEXT;
-fms:
-  NUMBER_AT(0) = SFMA(NUMBER_AT(1), NUMBER_AT(2), -NUMBER_AT(3));
-  NEXT;
-fnma:
-  NUMBER_AT(0) = SFMA(-NUMBER_AT(1), NUMBER_AT(2), NUMBER_AT(3));
-  NEXT;
-select:
-  NUMBER_AT(0) = NUMBER_AT(1) != 0 ? NUMBER_AT(2) : NUMBER_AT(3);
-  NEXT;
-if_lt:
-  NUMBER_AT(0) = NUMBER_AT(1) < NUMBER_AT(2) ? NUMBER_AT(3) : NUMBER_AT(4);
-  NEXT;
-if_le:
-  NUMBER_AT(0) = NUMBER_AT(1) <= NUMBER_AT(2) ? NUMBER_AT(3) : NUMBER_AT(4);
-  NEXT;
-if_eq:
-  NUMBER_AT(0) = NUMBER_AT(1) == NUMBER_AT(2) ? NUMBER_AT(3) : NUMBER_AT(4);
-  NEXT;
-if_ne:
-  NUMBER_AT(0) = NUMBER_AT(1) != NUMBER_AT(2) ? NUMBER_AT(3) : NUMBER_AT(4);
-  NEXT;
-#define OP1(f)                                                                                                        \
-  op_##f : NUMBER_AT(0) = s##f(NUMBER_AT(1));                                                                         \
-  NEXT;
-#define OP2(f)                                                                                                        \
-  op_##f : NUMBER_AT(0) = s##f(NUMBER_AT(1), NUMBER_AT(2));                                                           \
-  NEXT;
-  UNARY(OP1)
-  BINARY(OP2)
-end:
-  return;
-}
+#define STEP_KERNEL(f)                                                                                                \
+  KERNEL(k_##f) {                                                                                                     \
+    (void)n;                                                                                                          \
+    f((const kvm_step *)(bases[B_POOL] + in->p), bases);                                                              \
+  }
+STEP_KERNEL(matmul)
+STEP_KERNEL(cholesky)
+STEP_KERNEL(solve)
+STEP_KERNEL(scan)
+STEP_KERNEL(foreign)
 
 // The table of bases of an evaluation, and one part of the program.
 static int evaluate(const kelvin_call *call, int part) {

@@ -50,17 +50,21 @@ func Variants() []string {
 	}
 }
 
+// variantOf is the variant of a name, or nil where this processor has none.
+func variantOf(name string) *C.kvm_variant {
+	for i := 0; ; i++ {
+		v := C.kvm_variant_at(C.int(i))
+		if v == nil || C.GoString(v.name) == name && C.kvm_supported(v) != 0 {
+			return v
+		}
+	}
+}
+
 // CompileFor is Compile for one of the Variants.
 func CompileFor(variant string, plan *ir.Plan) (*Program, error) {
-	var v *C.kvm_variant
-	for i := 0; ; i++ {
-		v = C.kvm_variant_at(C.int(i))
-		if v == nil {
-			return nil, fmt.Errorf("vm: the variant %q is none of %q", variant, Variants())
-		}
-		if C.GoString(v.name) == variant && C.kvm_supported(v) != 0 {
-			break
-		}
+	v := variantOf(variant)
+	if v == nil {
+		return nil, fmt.Errorf("vm: the variant %q is none of %q", variant, Variants())
 	}
 	if err := plan.Check(); err != nil {
 		return nil, err
@@ -71,6 +75,9 @@ func CompileFor(variant string, plan *ir.Plan) (*Program, error) {
 		code, err := e.part(ir.Unrolled(steps))
 		if err != nil {
 			return nil, err
+		}
+		if part == 1 { // the prologue runs once for each batch, and writes what the main part only reads
+			code = e.scalars(code)
 		}
 		parts[part] = e.pool.code(code)
 	}
