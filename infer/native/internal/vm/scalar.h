@@ -6,8 +6,19 @@
   static inline double s##f(double x) { return v##f(splat(x))[0]; }
 #define SCALAR2(f)                                                                                                    \
   static inline double s##f(double a, double b) { return v##f(splat(a), splat(b))[0]; }
+#if KVM_ISA > 0
+#define NARROW1(f)                                                                                                    \
+  double kvm_narrow_##f(double x);                                                                                    \
+  FN double s##f(double x) { return kvm_narrow_##f(x); }
+#define NARROW2(f)                                                                                                    \
+  double kvm_narrow_##f(double a, double b);                                                                          \
+  FN double s##f(double a, double b) { return kvm_narrow_##f(a, b); }
+UNARY_OF(SCALAR1, NARROW1)
+BINARY_OF(SCALAR2, NARROW2)
+#else
 UNARY(SCALAR1)
 BINARY(SCALAR2)
+#endif
 
 // The same bits without vectors.
 #define sneg(x) (-(x))

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#if KVM_ISA > 0 || defined(__aarch64__)
+#if KVM_ISA > 0 || defined(KVM_NARROW) || defined(__aarch64__)
 #define KVM_FMA 1 // fma_ rounds once
 #endif
 #define FN static inline __attribute__((always_inline))
@@ -109,7 +109,7 @@ FN V hsums(const V *v) {
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #elif defined(__x86_64__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 typedef double V __attribute__((vector_size(16)));
 typedef long long I __attribute__((vector_size(16)));
@@ -146,9 +146,15 @@ FN V floor_(V x) { return (V){__builtin_floor(x[0]), __builtin_floor(x[1])}; }
 FN V ceil_(V x) { return (V){__builtin_ceil(x[0]), __builtin_ceil(x[1])}; }
 FN V trunc_(V x) { return (V){__builtin_trunc(x[0]), __builtin_trunc(x[1])}; }
 FN V rint_(V x) { return (V){__builtin_rint(x[0]), __builtin_rint(x[1])}; }
+#if defined(KVM_NARROW)
+FN V fma_(V a, V b, V c) { return (V)_mm_fmadd_pd((__m128d)a, (__m128d)b, (__m128d)c); }
+FN V fms_(V a, V b, V c) { return (V)_mm_fmsub_pd((__m128d)a, (__m128d)b, (__m128d)c); }
+FN V fnma_(V a, V b, V c) { return (V)_mm_fnmadd_pd((__m128d)a, (__m128d)b, (__m128d)c); }
+#else
 FN V fma_(V a, V b, V c) { return a * b + c; }
 FN V fms_(V a, V b, V c) { return a * b - c; }
 FN V fnma_(V a, V b, V c) { return c - a * b; }
+#endif
 #endif
 FN M lt(V a, V b) { return (M)(a < b); }
 FN M le(V a, V b) { return (M)(a <= b); }
