@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow test-race chaos lint names bench bench-peers bench-peers-quick memory deployed test-libtorch doctor clean
+.PHONY: setup demo test test-slow test-race chaos lint names bench bench-peers bench-peers-quick gpu memory deployed test-libtorch doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
 setup:
@@ -56,6 +56,13 @@ bench: setup
 	$(GO) run ./bench/sgmcmc
 	$(GO) run ./bench/curvature
 	$(GO) test -run '^$$' -bench . ./infer/hmc/kernel
+
+# What needs a GPU, in one go: what is found, the tests, agreement with main memory, times. PYTHON is one with PyTorch.
+gpu: setup
+	$(GO) run ./cmd/kelvin doctor
+	$(GO) run ./bench/gpu -python $(or $(PYTHON),python3)
+	$(GO) test -count=1 ./internal/cuda ./torch ./bench/gpu
+	$(GO) run ./bench/compare -device cuda
 
 # Kelvin beside Stan, nutpie, NumPyro, BlackJAX, Pyro and posteriors, which the first run installs in the user's cache;
 # POSTERIORDB is a checkout of posteriordb. bench-peers-quick is shorter.
