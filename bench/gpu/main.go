@@ -8,7 +8,8 @@
 //     and updates of methods, on the GPU beside main memory, with the tolerance of each
 //   - chains: transitions of 1,024 chains of NUTS on eight schools and Pima, on the GPU and in main memory
 //   - pytorch: updates of SGHMC on the ResNet-20 and the CNN-LSTM beside the same step in plain PyTorch on the same
-//     device, by turns, after both sides' log posteriors and gradients were compared. The goal is a ratio of at most 1.1.
+//     device, by turns, after both sides' log posteriors and gradients were compared. The goal is a
+//     ratio of at most 1.1.
 //
 // Each row of chains and pytorch takes S seconds. PATH is a Python with PyTorch; without one its rows say why. Where
 // libtorch can use no GPU the command says so and fails. -device cpu puts main memory in the place of the GPU, so that
