@@ -60,10 +60,12 @@ func BenchmarkPass(b *testing.B) {
 			}
 		}
 		out := make([]float32, d)
-		b.Run(fmt.Sprintf("noise-%d", d), func(b *testing.B) {
-			for i := range b.N {
-				floats(1, 2, uint64(d*i), out)
-			}
-		})
+		for _, width := range []int{8, 4} {
+			b.Run(fmt.Sprintf("noise-%d-%d", d, width), func(b *testing.B) {
+				for i := range b.N {
+					floats(width, 1, 2, uint64(d*i), out)
+				}
+			})
+		}
 	}
 }

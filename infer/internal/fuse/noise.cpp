@@ -8,7 +8,7 @@ static void normal_floats(float *out, uint64_t seed, uint64_t chain, uint64_t po
   out[1] = static_cast<float>(pair[1]);
 }
 
-// Many pairs at a time, with the same bits: by the functions of torch.Streams, for two instruction sets.
+// Many pairs at a time, with the same bits, for two instruction sets.
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define KELVIN_LANES 1
 #include <immintrin.h>
@@ -20,7 +20,7 @@ static void normal_floats(float *out, uint64_t seed, uint64_t chain, uint64_t po
 #endif
 #define LANES 8
 #define NAME lanes_avx512
-#include "random_lanes.h"
+#include "normal_lanes.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
@@ -31,7 +31,7 @@ static void normal_floats(float *out, uint64_t seed, uint64_t chain, uint64_t po
 #endif
 #define LANES 4
 #define NAME lanes_avx2
-#include "random_lanes.h"
+#include "normal_lanes.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
@@ -40,19 +40,21 @@ static void normal_floats(float *out, uint64_t seed, uint64_t chain, uint64_t po
 
 typedef int64_t (*lanes)(float *row, uint64_t seed, uint64_t chain, uint64_t position, int64_t pairs);
 
-static lanes best_lanes() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+static lanes lanes_of(int width) {
+  if (width >= 8 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
     return lanes_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+  if (width >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return lanes_avx2;
   return nullptr;
 }
 #endif
 
-void kelvin_fuse_normal_single(uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out) {
+void kelvin_fuse_normal_lanes(int width, uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out) {
   long p = 0;
 #ifdef KELVIN_LANES
-  static const lanes many = best_lanes();
+  static const lanes best = lanes_of(8);
+  const lanes many = width == 8 ? best : lanes_of(width);
   if (many != nullptr)
     p = many(out, seed, stream, offset, n / 2);
 #endif
@@ -63,4 +65,8 @@ void kelvin_fuse_normal_single(uint64_t seed, uint64_t stream, uint64_t offset, 
     if (2 * p + 1 < n)
       out[2 * p + 1] = pair[1];
   }
+}
+
+void kelvin_fuse_normal_single(uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out) {
+  kelvin_fuse_normal_lanes(8, seed, stream, offset, n, out);
 }

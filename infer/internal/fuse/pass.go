@@ -80,8 +80,8 @@ func (p *Pass) Run(program *Program) (stats map[string][]float64) {
 	return stats
 }
 
-// floats are the normal numbers of a stream in single precision.
-func floats(seed, stream, offset uint64, out []float32) {
-	C.kelvin_fuse_normal_single(C.uint64_t(seed), C.uint64_t(stream), C.uint64_t(offset), C.long(len(out)),
-		(*C.float)(&out[0]))
+// floats are the normal numbers of a stream in single precision, by vectors of at most 8, 4 or 1 numbers.
+func floats(width int, seed, stream, offset uint64, out []float32) {
+	C.kelvin_fuse_normal_lanes(C.int(width), C.uint64_t(seed), C.uint64_t(stream), C.uint64_t(offset),
+		C.long(len(out)), (*C.float)(&out[0]))
 }
