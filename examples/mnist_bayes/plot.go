@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 // colours are told apart by readers with colour-blindness too (Okabe and Ito 2008).
@@ -48,7 +49,8 @@ func (r *results) picture(file, axis string, of func(g rung) float64, minima fun
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "temperature T (1: Bayes posterior)", axis
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.Left = true, true
+	legend := plot.NewLegend()
+	legend.Top = true
 	p.Title.Text, p.Title.Padding = "dashes: networks at minima of the loss", vg.Points(6)
 	if minima == nil {
 		p.Title.Text = ""
@@ -69,7 +71,7 @@ func (r *results) picture(file, axis string, of func(g rung) float64, minima fun
 		}
 		line.Color, marks.Color, line.Width = colours[i%len(colours)], colours[i%len(colours)], vg.Points(1.5)
 		p.Add(line, marks)
-		p.Legend.Add(c.name(), line)
+		legend.Add(c.name(), line)
 		if minima == nil {
 			continue
 		}
@@ -82,10 +84,16 @@ func (r *results) picture(file, axis string, of func(g rung) float64, minima fun
 		p.Add(level)
 	}
 	return atomicfile.Replace(file, func(w io.Writer) error {
-		canvas, err := p.WriterTo(7*vg.Inch, 4.5*vg.Inch, "png")
+		canvas, err := draw.NewFormattedCanvas(8*vg.Inch, 4.5*vg.Inch, "png")
 		if err != nil {
 			return err
 		}
+		// The legend is beside the curves.
+		all := draw.New(canvas)
+		all.SetColor(color.White)
+		all.Fill(all.Rectangle.Path())
+		legend.Draw(all)
+		p.Draw(draw.Crop(all, 0, legend.Rectangle(all).Min.X-all.Max.X-vg.Points(12), 0, 0))
 		_, err = canvas.WriteTo(w)
 		return err
 	})
