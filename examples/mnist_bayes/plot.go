@@ -84,7 +84,7 @@ func (r *results) picture(file, axis string, of func(g rung) float64, minima fun
 		p.Add(level)
 	}
 	return atomicfile.Replace(file, func(w io.Writer) error {
-		canvas, err := draw.NewFormattedCanvas(8*vg.Inch, 4.5*vg.Inch, "png")
+		canvas, err := draw.NewFormattedCanvas(9*vg.Inch, 4.5*vg.Inch, "png")
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,8 @@ func (r *results) picture(file, axis string, of func(g rung) float64, minima fun
 		all.SetColor(color.White)
 		all.Fill(all.Rectangle.Path())
 		legend.Draw(all)
-		p.Draw(draw.Crop(all, 0, legend.Rectangle(all).Min.X-all.Max.X-vg.Points(12), 0, 0))
+		size := legend.Rectangle(all).Size()
+		p.Draw(draw.Crop(all, 0, -size.X-vg.Points(12), 0, 0))
 		_, err = canvas.WriteTo(w)
 		return err
 	})
