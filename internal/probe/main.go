@@ -12,6 +12,8 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/internal/cuda"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // report is the output.
@@ -36,7 +38,7 @@ func main() {
 	lib := torch.Library()
 	var reasons []string
 	for i := range lib.CudaDevices {
-		if _, err := cuda.Load(i); err != nil {
+		if err := tryKernel(i); err != nil {
 			reasons = append(reasons, err.Error())
 		}
 	}
@@ -49,6 +51,28 @@ func main() {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(1)
 	}
+}
+
+// tryKernel lets the kernel of a device draw two numbers.
+func tryKernel(device int) error {
+	k, err := cuda.Load(device)
+	if err != nil {
+		return err
+	}
+	err = torch.Do(func(*torch.Scope) error {
+		out, err := ts.Empty([]int64{2}, gotch.Double, gotch.CudaBuilder(uint(device)))
+		if err != nil {
+			return err
+		}
+		if err := k.Fill(cuda.Draw{Rows: 1, N: 2}, torch.Must(out.DataPtr()), nil); err != nil {
+			return err
+		}
+		return torch.Synchronize()
+	})
+	if err != nil {
+		return fmt.Errorf("the kernel for random numbers does not run on device %d: %w", device, err)
+	}
+	return nil
 }
 
 var blasFile = regexp.MustCompile(`/[^\s]*lib(openblas|mkl_rt|mkl_core|blas|cblas|Accelerate)[^\s/]*`)
