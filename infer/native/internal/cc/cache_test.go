@@ -127,6 +127,20 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// An object that was made on another processor is not found, whatever else is the same.
+func TestCacheOfAnotherProcessor(t *testing.T) {
+	needsCompiler(t)
+	o := Options{CacheDir: filepath.Join(t.TempDir(), "cache")}
+	this := cpu
+	defer func() { cpu = this }()
+	cpu = func() string { return this() + "\nflags: one more" }
+	assert.False(t, builds(t, 1, o).Cached)
+	assert.True(t, builds(t, 1, o).Cached)
+	cpu = this
+	assert.False(t, builds(t, 1, o).Cached, "the object of the other processor")
+	assert.Len(t, entries(t, o.CacheDir), 2)
+}
+
 // A file of another user is not loaded, and takes no part in the folder any more.
 func TestCacheOfAnotherUser(t *testing.T) {
 	needsCompiler(t)
