@@ -91,7 +91,8 @@ func resumeAfterKill(t *testing.T, name string) {
 		}))
 		cancel()
 		require.ErrorIs(t, err, context.Canceled)
-		require.Greater(t, first, done, "the checkpoint is a later one")
+		// A kill may come late, when the run is already near to where the next one is to come.
+		require.GreaterOrEqual(t, first, done, "the checkpoint is no earlier one")
 		// Chains run freely between two meetings: one may be 10 transitions ahead, and so the others 20 behind.
 		require.GreaterOrEqual(t, first, until-3*30, "it is a recent one")
 		done = first
