@@ -48,7 +48,7 @@ func (c *client) open(ctx context.Context) (err error) {
 		}
 		c.url = c.server.ClientURL()
 	}
-	if c.link, err = connect(c.url, "kelvin client", false, c.o.NATS); err != nil {
+	if c.link, err = connect(ctx, c.url, "kelvin client", false, c.o.NATS); err != nil {
 		return err
 	}
 	if _, err = c.link.tasks(ctx, c.o.Replicas, c.o.AckWait); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -33,15 +34,21 @@ type link struct {
 }
 
 // connect connects. patient connections wait for a server that is not there yet; all come back after it was gone. A
-// server that is there and refuses is an error at once.
-func connect(url, name string, patient bool, options []nats.Option) (*link, error) {
+// server that is there and refuses is an error, at once or, where the connection breaks before its reason comes, after
+// another try.
+func connect(ctx context.Context, url, name string, patient bool, options []nats.Option) (*link, error) {
 	all := []nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 100*time.Millisecond), nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2)}
 	all = append(all, options...)
 	nc, err := nats.Connect(url, all...)
-	if err != nil && patient && !refuses(err) {
-		nc, err = nats.Connect(url, append(all, nats.RetryOnFailedConnect(true))...)
+	for try := 0; err != nil && !refuses(err) && (patient || broke(err) && try < 5); try++ {
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("NATS server %s: %w: %w", url, ctx.Err(), err)
+		case <-time.After(200 * time.Millisecond):
+			nc, err = nats.Connect(url, all...)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("NATS server %s: %w", url, err)
@@ -61,6 +68,12 @@ func refuses(err error) bool {
 	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrSecureConnRequired) ||
 		errors.Is(err, nats.ErrSecureConnWanted) || errors.As(err, &certificate) ||
 		errors.As(err, &alert) && (alert.Op == "remote error" || alert.Op == "local error")
+}
+
+// broke says whether a connection was made and ended at once. What the server refuses ends so at times, before its
+// reason is read.
+func broke(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // callWait is how long one request waits for its answer before it is made again.

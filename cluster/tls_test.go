@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"io"
 	"math/big"
 	"net"
 	"testing"
@@ -99,4 +100,56 @@ func TestTLS(t *testing.T) {
 	require.Error(t, run(&tls.Config{RootCAs: own.pool(), Certificates: []tls.Certificate{stranger}}))
 	require.ErrorContains(t, run(&tls.Config{RootCAs: other.pool(), Certificates: []tls.Certificate{client}}),
 		"certificate signed by unknown authority")
+}
+
+// A connection may break before the reason of the server's refusal has come: a worker and a client try again, and give
+// the reason.
+func TestRefusalThatComesLate(t *testing.T) {
+	own := newAuthority(t)
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
+		StoreDir: t.TempDir(), NoSigs: true, NoLog: true, TLS: true, TLSVerify: true, TLSTimeout: 5,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{own.sign("server", x509.ExtKeyUsageServerAuth)},
+			ClientCAs: own.pool(), ClientAuth: tls.RequireAndVerifyClientCert}})
+	require.NoError(t, err)
+	s.Start()
+	defer func() { s.Shutdown(); s.WaitForShutdown() }()
+	require.True(t, s.ReadyForConnections(20*time.Second))
+
+	config := nats.Secure(&tls.Config{RootCAs: own.pool()}) // no certificate of its own
+	working, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.ErrorContains(t, cluster.Work(working, breaking(t, s.Addr().String()), config), "tls:")
+	require.NoError(t, working.Err(), "else the worker waited for a server that is there")
+	_, err = cluster.Sample(t.Context(), program(t), hmc.NUTS{}, cluster.Options{
+		Options: infer.Options{Chains: 1, Warmup: 5, Draws: 5, Observer: infer.Silent}, Job: "schools",
+		URL: breaking(t, s.Addr().String()), NATS: []nats.Option{config}})
+	require.ErrorContains(t, err, "tls:")
+}
+
+// breaking is the URL of a way to a server that breaks the first two connections at once.
+func breaking(t *testing.T, to string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for n := 0; ; n++ {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if n < 2 {
+				_ = from.Close()
+				continue
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = from.Close()
+				return
+			}
+			go func() { _, _ = io.Copy(server, from); _ = server.(*net.TCPConn).CloseWrite() }()
+			go func() { _, _ = io.Copy(from, server); _ = from.Close() }()
+		}
+	}()
+	return "tls://" + l.Addr().String()
 }

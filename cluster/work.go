@@ -22,16 +22,16 @@ func Work(ctx context.Context, url string, options ...nats.Option) error {
 	}
 	host, _ := os.Hostname()
 	name := fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:6])
-	l, err := connect(url, name, true, options)
-	if err != nil {
-		return fmt.Errorf("cluster.Work: %w", err)
-	}
-	defer l.nc.Close()
 	folder, err := newScratch(workerFolder)
 	if err != nil {
 		return fmt.Errorf("cluster.Work: %w", err)
 	}
 	defer folder.remove()
+	l, err := connect(ctx, url, name, true, options)
+	if err != nil {
+		return fmt.Errorf("cluster.Work: %w", err)
+	}
+	defer l.nc.Close()
 	w := &worker{link: l, name: name, folder: folder.dir}
 	if err := w.loop(ctx); err != nil {
 		return fmt.Errorf("cluster.Work: %w", err)
