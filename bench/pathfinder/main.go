@@ -8,7 +8,7 @@
 // Pathfinder, of multi-path Pathfinder with Pareto-smoothed importance weights, and of NUTS, whose distance is
 // Monte-Carlo error. Beside it are the gradients of a chain, and the median Pareto k.
 //
-// The second table has what a warm-up takes. Of warm-ups of 50 to 1000 transitions the needed one is the shortest from
+// The second table has what a warm-up takes. Of warm-ups of 25 to 1000 transitions the needed one is the shortest from
 // which on an effective draw costs at most 1.25 times the gradients that it costs without Pathfinder after 1000: the
 // table has the gradients of a chain in it, with Pathfinder's own, without and with Pathfinder, and their ratio.
 package main
@@ -110,7 +110,7 @@ func distances(ctx context.Context, db posteriors.Database, chosen []posteriors.
 }
 
 // lengths of warm-ups, and the factor on the cost of an effective draw that is allowed.
-var lengths = []int{50, 75, 100, 150, 200, 300, 500, 1000}
+var lengths = []int{25, 50, 75, 100, 150, 200, 300, 500, 1000}
 
 const allowed = 1.25
 

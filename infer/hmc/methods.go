@@ -46,8 +46,9 @@ type NUTS struct {
 	// window's metric from the variance of its draws. Without it a diagonal or low-rank metric follows the draws and
 	// their gradients; see [kernel.Options]. Lengths of Stan's windows ask for them too. infer.None is none.
 	Windows                            bool
-	InitBuffer, TermBuffer, BaseWindow int     // defaults 75, 50 and 25
-	Gamma, T0, Kappa                   float64 // of dual averaging; defaults 0.05, 10 and 0.75, as in Stan
+	InitBuffer, TermBuffer, BaseWindow int // defaults 75, 50 and 25
+	// Of dual averaging; defaults 0.2, or in Windows 0.05 as in Stan, 10 and 0.75.
+	Gamma, T0, Kappa float64
 	// Pathfinder starts each chain at a draw of its own run of Pathfinder, with the covariance as the first metric; see
 	// [kernel.Options]. It takes some hundred gradients, and saves more where the
 	// start is far from the typical set. It is for whole runs, not for loops of one's own.

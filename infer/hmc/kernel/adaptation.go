@@ -69,13 +69,14 @@ type dualAveraging struct {
 	Gamma  float64 // γ, how strongly x is drawn to μ; default 0.05
 	T0     float64 // t₀, damps the first updates; default 10
 	Kappa  float64 // κ, how fast old x are forgotten; default 0.75, from 0.5 (exclusive) to 1
+	Pull   float64 // e^μ over the first step size; default 10
 }
 
 // dualAveragingState is the state of [dualAveraging], as plain numbers.
 type dualAveragingState struct {
-	Mu    float64 // μ: log(10 ε₀)
+	Mu    float64 // μ: log(Pull ε₀)
 	SBar  float64 // s̄
-	XBar  float64 // x̄
+	XBar  float64 // x̄; log ε₀ before any update
 	Count int     // t
 }
 
@@ -100,12 +101,15 @@ func (c dualAveraging) build() (dualAveraging, error) {
 	if c.Kappa <= 0.5 || c.Kappa > 1 {
 		return c, &FieldError{typ, "Kappa", c.Kappa, "it must be more than 0.5 and at most 1"}
 	}
+	if c.Pull == 0 {
+		c.Pull = 10
+	}
 	return c, nil
 }
 
 // Init starts from a step size.
 func (c dualAveraging) Init(stepSize float64) dualAveragingState {
-	return dualAveragingState{Mu: math.Log(10 * stepSize)}
+	return dualAveragingState{Mu: math.Log(c.Pull * stepSize), XBar: math.Log(stepSize)}
 }
 
 // Update takes the acceptance of one transition, in [0, 1], and returns the new state with the step size for the next.
@@ -125,9 +129,6 @@ func (c dualAveraging) Update(s dualAveragingState, accept float64) (dualAveragi
 
 // Final is the averaged step size e^x̄; before any update it is the one of Init.
 func (s dualAveragingState) Final() float64 {
-	if s.Count == 0 {
-		return math.Exp(s.Mu) / 10
-	}
 	return math.Min(math.Max(math.Exp(s.XBar), 1e-300), 1e300)
 }
 

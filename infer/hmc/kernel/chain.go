@@ -28,6 +28,7 @@ type chainState struct {
 	Next        mass               // with moving windows, of the last one
 	Window      int                // its length, after the short ones
 	Estimated   int                // draws of which a moving metric was made last; 0 before
+	Near        bool               `json:",omitempty"` // Pathfinder found a normal distribution near the target
 	Tuned       int                // the transition after the last before which Trials were made
 	Kept        []float64          `json:",omitempty"` // [draws, d], with KeepHot
 	Track       []float64          `json:",omitempty"` // some coordinates of warm-up draws, of which a length is made

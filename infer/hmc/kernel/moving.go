@@ -9,6 +9,11 @@ import "math"
 // ends before the last transitions, in which only the step size adapts.
 //
 // The step size adapts throughout, by one dual averaging. The metric starts from the gradient g, as M⁻¹ᵢᵢ = 1/|gᵢ|.
+//
+// With Stan's γ = 0.05 and μ = log 10ε₀ one transition still moves log ε by 0.4 after a hundred, and since the
+// acceptance falls faster above the best ε than it rises below, the mean of log ε is too small for hundreds of
+// transitions. NUTS has γ = 0.2 and μ = log 2ε₀ here, which on the posteriors of bench/pathfinder takes less gradients
+// for an effective draw, after short warm-ups and long ones.
 type moving struct {
 	Early int // transitions with short windows: 30 % of the warm-up
 	Final int // the first transition with the step size alone: 15 % before the end
@@ -20,22 +25,21 @@ const (
 	windowGrowth = 1.5 // of each to the next
 	leastDraws   = 3   // of which a metric is made
 	replacing    = 20  // the same, where the metric that there is was fitted to the target
+
+	movingGamma, movingPull = 0.2, 2 // of the dual averaging of NUTS
 )
 
-func (r *runner) leastDraws() int {
-	if r.Pathfinder {
-		return replacing
-	}
-	return leastDraws
+func newMoving(warmup int) moving {
+	return moving{Early: int(0.3 * float64(warmup)), Final: warmup - int(0.15*float64(warmup))}
 }
 
-// newMoving has no short windows where the chains begin near the target.
-func newMoving(warmup int, near bool) moving {
-	s := moving{Early: int(0.3 * float64(warmup)), Final: warmup - int(0.15*float64(warmup))}
-	if near {
+// of is the warm-up of a chain. One that begins near the target has no short windows.
+func (s moving) of(c *chain) (moving, int) {
+	if c.Near {
 		s.Early = 0
+		return s, replacing
 	}
-	return s
+	return s, leastDraws
 }
 
 // lengths are those of the window that is under way at transition i, given that it is n after the short ones, and of
@@ -67,20 +71,21 @@ func (r *runner) startMetric(c *chain) {
 
 // follow takes warm-up transition i for the metric.
 func (r *runner) follow(c *chain, i int, info Info) {
-	if i >= r.moving.Final {
+	s, least := r.moving.of(c)
+	if i >= s.Final {
 		return
 	}
-	if i == r.moving.Early {
+	if i == s.Early {
 		c.Window = max(firstWindow, c.Next.X.N)
 	}
 	// A chain that does not move yet says nothing of the target's width.
-	if info.Accepted || i >= r.moving.Early {
+	if info.Accepted || i >= s.Early {
 		grad := c.tempered()
 		c.Mass.Add(c.Point.X, grad)
 		c.Next.Add(c.Point.X, grad)
 	}
-	length, next := r.moving.lengths(i, c.Window)
-	closed := c.Next.X.N >= length && i+next <= r.moving.Final
+	length, next := s.lengths(i, c.Window)
+	closed := c.Next.X.N >= length && i+next <= s.Final
 	if closed {
 		c.Mass, c.Next = c.Next, c.Mass
 		c.Next.Reset()
@@ -88,14 +93,14 @@ func (r *runner) follow(c *chain, i int, info Info) {
 	}
 	// A low-rank metric is costly: it waits until there are half as many draws again.
 	n := c.Mass.X.N
-	if n < r.leastDraws() || r.Metric == LowRank && !closed && 2*n < 3*c.Estimated {
+	if n < least || r.Metric == LowRank && !closed && 2*n < 3*c.Estimated {
 		return
 	}
 	if !r.estimate(c) {
 		return
 	}
-	c.Point.Momentum = nil // it had the law of the old metric
-	if c.Estimated == 0 {
+	c.Point.Momentum = nil           // it had the law of the old metric
+	if c.Estimated == 0 && !c.Near { // the step size of a fitted metric is near the best already
 		c.NeedStep = !r.KeepStep
 	}
 	c.Estimated = n

@@ -137,14 +137,19 @@ func TestSymmetricAcceptance(t *testing.T) {
 	assert.Positive(t, down)
 }
 
-// The constants of dual averaging are the options': Stan's by default.
+// The constants of dual averaging are the options'. By default they are Stan's, but where the metric of NUTS moves.
 func TestDualAveragingOptions(t *testing.T) {
 	r, err := newRunner(gaussian(1), Options{})
 	require.NoError(t, err)
-	assert.Equal(t, dualAveraging{Target: 0.8, Gamma: 0.05, T0: 10, Kappa: 0.75}, r.averages)
+	assert.Equal(t, dualAveraging{Target: 0.8, Gamma: 0.2, T0: 10, Kappa: 0.75, Pull: 2}, r.averages)
 	r, err = newRunner(gaussian(1), Options{TargetAccept: 0.9, Gamma: 0.1, T0: 5, Kappa: 0.6})
 	require.NoError(t, err)
-	assert.Equal(t, dualAveraging{Target: 0.9, Gamma: 0.1, T0: 5, Kappa: 0.6}, r.averages)
+	assert.Equal(t, dualAveraging{Target: 0.9, Gamma: 0.1, T0: 5, Kappa: 0.6, Pull: 2}, r.averages)
+	for _, o := range []Options{{Windows: true}, {Kernel: HMC{}}, {Ladder: []float64{1, 2}}} {
+		r, err = newRunner(gaussian(1), o)
+		require.NoError(t, err)
+		assert.Equal(t, dualAveraging{Target: 0.8, Gamma: 0.05, T0: 10, Kappa: 0.75, Pull: 10}, r.averages)
+	}
 	for field, o := range map[string]Options{"Gamma": {Gamma: -1}, "T0": {T0: math.Inf(1)}, "Kappa": {Kappa: 0.5}} {
 		_, err := newRunner(gaussian(1), o)
 		var wrong *FieldError

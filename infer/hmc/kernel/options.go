@@ -46,7 +46,8 @@ type Options struct {
 	TargetAccept float64
 	// Gamma, T0 and Kappa are the constants of dual averaging: how strongly the step size is drawn to ten times the one
 	// it started from, how many updates damp the first ones, and how fast old ones are forgotten. The defaults are
-	// Stan's, 0.05, 10 and 0.75 (more than 0.5, at most 1).
+	// Stan's, 0.05, 10 and 0.75 (more than 0.5, at most 1). Where the metric of NUTS follows the draws Gamma is 0.2,
+	// and the step size is drawn to twice the first one.
 	Gamma, T0, Kappa float64
 	// LowRank: Shrinkage counts as that many more draws of unit variance (0: 1e-5 with more draws than dimensions,
 	// else 1); eigenvalues within 1/Cutoff to Cutoff are left out (default 2); at most MaxRank vectors are kept
@@ -158,7 +159,14 @@ func (o Options) low() lowRankFisher { return lowRankFisher{o.Shrinkage, o.Cutof
 
 // averages configures the dual averaging.
 func (o Options) averages() dualAveraging {
-	return dualAveraging{Target: o.TargetAccept, Gamma: o.Gamma, T0: o.T0, Kappa: o.Kappa}
+	c := dualAveraging{Target: o.TargetAccept, Gamma: o.Gamma, T0: o.T0, Kappa: o.Kappa}
+	if _, ok := o.Kernel.(NUTS); ok && o.moves() && o.Ladder == nil {
+		c.Pull = movingPull
+		if c.Gamma == 0 {
+			c.Gamma = movingGamma
+		}
+	}
+	return c
 }
 
 // moves reports whether the windows of the metric move with the draws.

@@ -42,7 +42,7 @@ func (r *runner) approximate(c *chain, s *position, stream *stream) error {
 		return err
 	}
 	if finite(at.LogP) {
-		*s = at
+		*s, c.Near = at, true
 	}
 	if r.given || r.KeepMetric || r.Metric == Unit {
 		return nil

@@ -125,7 +125,7 @@ func newRunner(density Density, options Options) (*runner, error) {
 	if r.averages, err = o.averages().build(); err != nil {
 		return nil, err
 	}
-	r.moving, r.moves = newMoving(o.Warmup, o.Pathfinder), o.moves()
+	r.moving, r.moves = newMoving(o.Warmup), o.moves()
 	r.windows = windows(o.Warmup, o.InitBuffer, o.TermBuffer, o.BaseWindow)
 	n := o.replicas()
 	for k := range o.Chains * n {

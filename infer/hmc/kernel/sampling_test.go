@@ -70,7 +70,7 @@ func TestConditioning(t *testing.T) {
 		{"turned, dense", turned, []float64{wide, wide, 1}, Options{Metric: Dense}},
 		{"turned, low rank", turned, []float64{wide, wide, 1}, Options{Metric: LowRank}},
 		{"turned, low rank, pooled", turned, []float64{wide, wide, 1}, Options{Metric: LowRank, Pooled: true}},
-		{"turned, diagonal", turned, []float64{wide, wide, 1}, Options{Metric: Diagonal, Draws: 500}},
+		{"turned, diagonal", turned, []float64{wide, wide, 1}, Options{Metric: Diagonal, Draws: 4000}},
 		{"turned, HMC, dense", turned, []float64{wide, wide, 1}, Options{Metric: Dense,
 			Kernel: HMC{Length: 1.5, Jitter: 0.5}, Draws: 2000}},
 		{"turned, MALA, dense", turned, []float64{wide, wide, 1}, Options{Metric: Dense, Kernel: HMC{Steps: 1}, Draws: 6000}},
