@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -144,6 +145,18 @@ func (r *Result) Model(name string) Model {
 		m.Pointwise[i] = p.ELPD
 	}
 	return m
+}
+
+// String is a table of the estimates with their standard errors, and how many observations are unreliable. It ends with
+// a line break.
+func (r *Result) String() string {
+	columns := [][]string{{"", "elpd", "p", "ic"}, {"estimate"}, {"se"}}
+	for _, v := range [][2]float64{{r.ELPD, r.SE}, {r.P, r.SEP}, {r.IC, r.SEIC}} {
+		for k := range v {
+			columns[1+k] = append(columns[1+k], strconv.FormatFloat(v[k], 'f', 2, 64))
+		}
+	}
+	return sample.Align(columns) + fmt.Sprintf("unreliable: %d of %d observations\n", r.Unreliable, len(r.Pointwise))
 }
 
 // WAIC is the widely applicable information criterion (Watanabe 2010, Journal of Machine Learning Research 11,

@@ -1,6 +1,7 @@
 package loo
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -179,4 +180,16 @@ serious: observation 1: Pareto k is 0.75, above 0.70
 serious: observation 4: Pareto k is 0.7001, above 0.70
   `+found[0].Advice+"\n", report.String())
 	require.True(t, (&Result{Draws: 4000, Pointwise: []Point{{K: 0.2}}}).Diagnose().OK())
+}
+
+// Printed is a summary, not the points.
+func TestResultString(t *testing.T) {
+	r := &Result{ELPD: -358.5967, SE: 18.389, P: 9.4897, SEP: 1.5156, IC: 717.1934, SEIC: 36.778,
+		Pointwise: make([]Point, 220), Unreliable: 3}
+	require.Equal(t, `      estimate     se
+elpd   -358.60  18.39
+p         9.49   1.52
+ic      717.19  36.78
+unreliable: 3 of 220 observations
+`, fmt.Sprint(r))
 }

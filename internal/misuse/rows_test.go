@@ -138,6 +138,7 @@ var rows = []row{
 	{"check.Statistic", check.Statistic},
 	{"(*loo.Result).Diagnose", (*loo.Result).Diagnose},
 	{"(*loo.Result).Model", (*loo.Result).Model},
+	{"(*loo.Result).String", (*loo.Result).String},
 	{"loo.Compare", loo.Compare},
 	{"loo.Comparisons.String", loo.Comparisons.String},
 	{"loo.KThreshold", loo.KThreshold},
