@@ -3,31 +3,38 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	page "github.com/kelvin-ppl/kelvin/internal/report"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
-// predictive are the observed variables that a run has predictions of.
-func predictive(inf *store.Inference) (out []page.Predictive) {
+// predictive are the observed variables that a run has predictions of. The notes name those that cannot be compared.
+func predictive(inf *store.Inference) (out []page.Predictive, notes []string) {
 	d := inf.PosteriorPredictive
 	if d == nil || d.Total() == 0 {
-		return nil
+		return nil, nil
 	}
 	for _, site := range d.Sites() {
-		for _, y := range inf.ObservedData {
-			if y.Name != site.Name || len(y.Values) != site.Size {
-				continue
-			}
-			v := page.Predictive{Name: y.Name, Observed: y.Values}
-			for _, row := range flat(d) {
-				v.Replicates = append(v.Replicates, row[site.Offset:site.Offset+site.Size])
-			}
-			out = append(out, v)
+		i := slices.IndexFunc(inf.ObservedData, func(y store.Array) bool { return y.Name == site.Name })
+		if i < 0 {
+			notes = append(notes, fmt.Sprintf("Predictions of %s were not checked: it is not among the observed data.", site.Name))
+			continue
 		}
+		y := inf.ObservedData[i]
+		if len(y.Values) != site.Size {
+			notes = append(notes, fmt.Sprintf("Predictions of %s were not checked: a draw has %d numbers and the data %d.",
+				site.Name, site.Size, len(y.Values)))
+			continue
+		}
+		v := page.Predictive{Name: y.Name, Observed: y.Values}
+		for _, row := range flat(d) {
+			v.Replicates = append(v.Replicates, row[site.Offset:site.Offset+site.Size])
+		}
+		out = append(out, v)
 	}
-	return out
+	return out, notes
 }
 
 // comparison ranks the run that a page is of, with its PSIS-LOO, and the runs of other files.

@@ -67,7 +67,9 @@ func report(args []string, stdout, stderr io.Writer) error {
 	if o.Comparison, err = comparison(o.Title, o.LOO, others); err != nil {
 		return err
 	}
-	o.Predictive = predictive(inf)
+	var unchecked []string
+	o.Predictive, unchecked = predictive(inf)
+	o.Notes = append(o.Notes, unchecked...)
 	if out == "-" {
 		return page.Report(stdout, inf.Posterior, o)
 	}

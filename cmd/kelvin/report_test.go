@@ -166,3 +166,23 @@ func TestReportComparesAndChecks(t *testing.T) {
 	err = report([]string{one, "-compare", storedRun(t), "-o", "-"}, &stdout, &stderr)
 	require.ErrorContains(t, err, "there are no log likelihoods")
 }
+
+// Predictions that cannot be compared with data are named on the page.
+func TestReportNamesPredictionsWithoutData(t *testing.T) {
+	d, err := draws.New([]draws.Site{{Name: "y", Shape: []int64{2}, Size: 2}}, nil, 2)
+	require.NoError(t, err)
+	for i := range 100 {
+		require.NoError(t, d.AppendChain(i%2, []float64{float64(i), float64(i * i % 7)}, nil))
+	}
+	path := filepath.Join(t.TempDir(), "run.json")
+	for want, data := range map[string][]store.Array{
+		"Predictions of y were not checked: it is not among the observed data.":   nil,
+		"Predictions of y were not checked: a draw has 2 numbers and the data 3.": {{Name: "y", Shape: []int64{3}, Values: []float64{1, 2, 3}}},
+	} {
+		require.NoError(t, store.WriteJSON(path, &store.Inference{Posterior: d, PosteriorPredictive: d, ObservedData: data}))
+		var stdout, stderr bytes.Buffer
+		require.NoError(t, report([]string{path, "-o", "-"}, &stdout, &stderr))
+		require.Contains(t, stdout.String(), want)
+		require.NotContains(t, stdout.String(), "Predictive checks")
+	}
+}
