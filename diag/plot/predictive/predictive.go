@@ -108,18 +108,10 @@ func Statistic(w io.Writer, o *check.Outcome, opt plot.Options) error {
 		p.Title.Text = fmt.Sprintf("P(replicated > observed) = %.3f", o.P)
 	}
 	p.X.Label.Text, p.Y.Label.Text = "statistic", "replicates"
-	const bins = 30
-	low, high := slices.Min(o.Replicated), slices.Max(o.Replicated)
-	if low == high {
-		low, high = low-0.5, high+0.5
-	}
-	counts, top := [bins]float64{}, 0.0
-	for _, v := range o.Replicated {
-		counts[min(bins-1, int((v-low)/(high-low)*bins))]++
-	}
+	low, width, counts := bins(o.Replicated)
+	top := slices.Max(counts)
 	for b, c := range counts {
-		top = math.Max(top, c)
-		from, to := low+(high-low)*float64(b)/bins, low+(high-low)*float64(b+1)/bins
+		from, to := low+width*float64(b), low+width*float64(b+1)
 		if err := canvas.AddArea(p, plotter.XYs{{X: from}, {X: from, Y: c}, {X: to, Y: c}, {X: to}},
 			canvas.Light); err != nil {
 			return err
@@ -130,6 +122,30 @@ func Statistic(w io.Writer, o *check.Outcome, opt plot.Options) error {
 	}
 	p.Y.Min = 0
 	return canvas.Write(w, p, opt)
+}
+
+// bins counts values in at most 30 bins of one width, which begin at low. Where all values are integers, each bin has
+// as many integers as another: counts of 2, 1, 2, ... integers would be a comb that the values do not have.
+func bins(x []float64) (low, width float64, counts []float64) {
+	const most = 30
+	low, high := slices.Min(x), slices.Max(x)
+	n := most
+	whole := !slices.ContainsFunc(x, func(v float64) bool { return v != math.Trunc(v) || math.Abs(v) > 1<<52 })
+	switch {
+	case whole:
+		width = math.Ceil((high - low + 1) / most)
+		n = int(math.Ceil((high - low + 1) / width))
+		low -= 0.5
+	case low == high:
+		low, width = low-0.5, 1./most
+	default:
+		width = (high - low) / most
+	}
+	counts = make([]float64, n)
+	for _, v := range x {
+		counts[min(n-1, int((v-low)/width))]++
+	}
+	return low, width, counts
 }
 
 // Intervals draws the predictive interval of each datum over x: a thin line has the middle 95 % of its replicates, a
