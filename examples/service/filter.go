@@ -114,6 +114,9 @@ func (f *filter) square(values []float64) (*ts.Tensor, error) {
 	return torch.FromSlice(values, int64(f.k), int64(f.k))
 }
 
+// errNotFinite is the error of data that are too large to be computed with. Nothing has changed then.
+var errNotFinite = errors.New("the numbers are too large: what follows from them is not finite")
+
 // observe updates the state with data, [n][p] and [n]. It is on disk when observe returns; where that fails nothing has
 // changed.
 func (f *filter) observe(x [][]float64, y []float64) (stored, error) {
@@ -137,9 +140,12 @@ func (f *filter) observe(x [][]float64, y []float64) (stored, error) {
 		if err != nil {
 			return err
 		}
-		after, _, err := f.transform.Update(state, infer.Batch{"design": design, "y": target})
+		after, info, err := f.transform.Update(state, infer.Batch{"design": design, "y": target})
 		if err != nil {
 			return err
+		}
+		if slices.Contains(info.Diverged, true) {
+			return errNotFinite
 		}
 		saved := after.Save()
 		next.Steps = saved.Steps

@@ -121,6 +121,10 @@ func (s *service) observe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	after, err := s.filter.observe(x, y)
+	if errors.Is(err, errNotFinite) {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
@@ -175,8 +179,13 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, y *[]float64) (x 
 }
 
 func write(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
+	if err != nil { // JSON has no infinities
+		fail(w, http.StatusBadRequest, errNotFinite)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a client that has gone
+	_, _ = w.Write(append(text, '\n')) // a client that has gone
 }
 
 func fail(w http.ResponseWriter, status int, err error) {

@@ -113,12 +113,21 @@ func TestBadRequests(t *testing.T) {
 		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}]}`, "1 rows and 0 numbers in y"},
 		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": ["b"]}`, "cannot unmarshal"},
 		{"/online", `{"rows": [{"hours": 1, "shop": "west"}]}`, "west"},
+		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": [1e308]}`, "too large"},
+		{"/predict", `{"rows": [{"hours": 1e308, "shop": "north"}]}`, "too large"},
+		{"/online", `{"rows": [{"hours": 1e308, "shop": "north"}]}`, "too large"},
 	} {
 		status, text, err := post(server, c.path, c.body)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusBadRequest, status, c.body)
 		require.Contains(t, text, c.want, c.body)
 	}
+	r, err := server.Client().Get(server.URL + "/healthz")
+	require.NoError(t, err)
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"draws": 1000, "updates": 0}`, string(text), "nothing has been observed")
 }
 
 // The filter is Bayes' rule of a linear Gaussian model: from N(m, C) a datum y at h = (1, x) gives the gain k =
