@@ -55,7 +55,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 
 	o := testOptions(dir)
 	o.settings.LR = 0.1
-	require.ErrorContains(t, run(context.Background(), io.Discard, o), "SGD-1.json is of other settings")
+	require.ErrorContains(t, run(context.Background(), io.Discard, o), "learning_rate is 0.02 there and 0.1 here")
 	o.settings.Epochs = 1
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "1 epochs in cycles of 2")
 	o = testOptions(dir)

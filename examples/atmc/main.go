@@ -24,6 +24,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/cifar"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
+	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -97,18 +98,15 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
-		return err
-	}
-	var all []*result
+	g := &grid.Grid[*result]{Settings: s, Dir: o.dir, Workers: 1}
 	for i := range o.seeds {
 		for _, m := range methods {
-			r, err := t.stored(ctx, o.dir, m, s.Seed+uint64(i))
-			if err != nil {
-				return fmt.Errorf("%s: %w", m, err)
-			}
-			all = append(all, r)
+			g.Cells = append(g.Cells, t.cell(m, s.Seed+uint64(i)))
 		}
+	}
+	all, err := g.Run(ctx)
+	if err != nil {
+		return err
 	}
 	sum := summarise(s, all)
 	sum.Parameters = t.Net.NumParams()

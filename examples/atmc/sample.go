@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/examples/internal/cifar"
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
+	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
@@ -50,16 +46,15 @@ func newTask(s settings, train, test cifar.Data) (*task, error) {
 
 // result is what is stored of a run.
 type result struct {
-	Settings settings `json:"settings"`
-	Method   string   `json:"method"`
-	Seed     uint64   `json:"seed"`
-	Networks int      `json:"networks"`
+	Method   string `json:"method"`
+	Seed     uint64 `json:"seed"`
+	Networks int    `json:"networks"`
 
 	Single     classify.Metrics `json:"single"` // of the last network
 	Predictive classify.Metrics `json:"predictive"`
 	Half       float64          `json:"nll_half"` // of the first half of the networks
 	Bins       []bin            `json:"bins"`     // of the predictive
-	// Friction is the least of an element at the end over the friction that was set; NaN, as 1, for SGD and SGHMC.
+	// Friction is the least of an element at the end over the friction that was set; 1 for SGD and SGHMC.
 	Friction float64 `json:"least_friction"`
 	Negative float64 `json:"negative_friction"` // the share of elements
 	Held     int64   `json:"held"`
@@ -94,42 +89,20 @@ func (t *task) method(name string, cycles infer.Cycles, updates int64) (infer.Me
 	return nil, 0, fmt.Errorf("no method %q", name)
 }
 
-// stored reads what a run left, or makes the run, or what is left of it.
-func (t *task) stored(ctx context.Context, dir, method string, seed uint64) (*result, error) {
-	path := filepath.Join(dir, fmt.Sprintf("%s-%d.json", method, seed))
-	text, err := os.ReadFile(path)
-	if err == nil {
-		r := &result{}
-		if err := json.Unmarshal(text, r); err != nil {
-			return nil, fmt.Errorf("%s: %w: remove it to make this run again", path, err)
-		}
-		if r.Settings != t.settings {
-			return nil, fmt.Errorf("%s is of other settings: remove the folder, or choose another with -dir", path)
-		}
-		return r, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	running := filepath.Join(dir, "running", fmt.Sprintf("%s-%d", method, seed))
-	r, err := t.run(ctx, running, method, seed)
-	if err != nil {
-		return nil, err
-	}
-	if err := classify.WriteJSON(path, r); err != nil {
-		return nil, err
-	}
-	return r, os.RemoveAll(running)
+// cell is the run of a method with a seed.
+func (t *task) cell(method string, seed uint64) grid.Cell[*result] {
+	return grid.Cell[*result]{Name: fmt.Sprintf("%s-%d", method, seed), Updates: t.settings.Epochs * t.epoch(),
+		Run: func(ctx context.Context, dir, identity string, _ infer.Observer) (*result, error) {
+			return t.run(ctx, dir, identity, method, seed)
+		}}
 }
 
+// epoch is how many batches have seen all images; what is left of them is dropped.
+func (t *task) epoch() int64 { return t.N / min(t.settings.Batch, t.N) }
+
 // run makes the run of a method, or goes on with it, in a folder of its own.
-func (t *task) run(ctx context.Context, dir, name string, seed uint64) (*result, error) {
-	s := t.settings
-	identity, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	epoch := t.N / min(s.Batch, t.N)
+func (t *task) run(ctx context.Context, dir, identity, name string, seed uint64) (*result, error) {
+	s, epoch := t.settings, t.epoch()
 	updates := s.Epochs * epoch
 	cycles := infer.Cycles{Length: s.Cycle * epoch}
 	method, friction, err := t.method(name, cycles, updates)
@@ -151,7 +124,7 @@ func (t *task) run(ctx context.Context, dir, name string, seed uint64) (*result,
 		return nil, err
 	}
 	o.Seed, o.Observer = seed, infer.Silent
-	o.Checkpoint = &infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: string(identity) + name}
+	o.Checkpoint = &infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: identity + name}
 	e, err := infer.Run(ctx, t.Program(start), method, o)
 	if err != nil {
 		return nil, err
@@ -160,7 +133,7 @@ func (t *task) run(ctx context.Context, dir, name string, seed uint64) (*result,
 	if err != nil {
 		return nil, err
 	}
-	r := &result{Settings: s, Method: name, Seed: seed, Networks: len(logp), Held: e.Held, Friction: 1}
+	r := &result{Method: name, Seed: seed, Networks: len(logp), Held: e.Held, Friction: 1}
 	if r.Single, err = classify.Score(logp[len(logp)-1:], t.Labels); err != nil {
 		return nil, err
 	}

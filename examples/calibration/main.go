@@ -125,14 +125,9 @@ func draw(path string, r *sbc.Result, quantity, title string) error {
 	for _, rank := range r.Ranks[quantity] {
 		uniform = append(uniform, (float64(rank)+random.Float64())/float64(r.Draws+1))
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := predictive.PIT(f, uniform, plot.Options{Title: title, Height: 3}); err != nil {
-		return err
-	}
-	return f.Close()
+	return command.Picture(path, func(f io.Writer) error {
+		return predictive.PIT(f, uniform, plot.Options{Title: title, Height: 3})
+	})
 }
 
 func main() { command.Main("calibration", run) }

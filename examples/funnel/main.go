@@ -194,15 +194,15 @@ func exact(factor float64) (mean, small float64) {
 func draw(dir string, posteriors []*draws.Draws) error {
 	for _, p := range []struct {
 		file string
-		make func(f *os.File) error
+		make func(f io.Writer) error
 	}{
-		{"2-centred.png", func(f *os.File) error {
+		{"2-centred.png", func(f io.Writer) error {
 			return chains.Pair(f, posteriors[0], "theta[0]", "log_tau", plot.Options{Height: 4})
 		}},
-		{"2-non-centred.png", func(f *os.File) error {
+		{"2-non-centred.png", func(f io.Writer) error {
 			return chains.Pair(f, posteriors[2], "theta[0]", "log_tau", plot.Options{Height: 4})
 		}},
-		{"2-effects.png", func(f *os.File) error {
+		{"2-effects.png", func(f io.Writer) error {
 			effects, err := posteriors[2].Select("mu", "theta")
 			if err != nil {
 				return err
@@ -210,14 +210,7 @@ func draw(dir string, posteriors []*draws.Draws) error {
 			return chains.Forest(f, effects, nil, plot.Options{Height: 3.5})
 		}},
 	} {
-		f, err := os.Create(filepath.Join(dir, p.file))
-		if err != nil {
-			return err
-		}
-		if err := p.make(f); err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
+		if err := command.Picture(filepath.Join(dir, p.file), p.make); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"image/color"
-	"os"
+	"io"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -105,22 +105,15 @@ func run(ctx context.Context) error {
 	if *picture == "" {
 		return nil
 	}
-	file, err := os.Create(*picture)
-	if err != nil {
-		return err
-	}
 	for i := range f {
 		f[i] = bands.Interval{Low: 330 + f[i].Low, Middle: 330 + f[i].Middle, High: 330 + f[i].High}
 	}
 	blue, red := color.NRGBA{B: 200, A: 255}, color.NRGBA{R: 200, A: 255}
-	if err := bands.Draw(file, "Carbon dioxide at Mauna Loa", "ppm", firstYear, carbon,
-		bands.Band{Name: "fitted", From: firstYear, Color: blue, At: f[:known]},
-		bands.Band{Name: "predicted", From: firstYear + known, Color: red, At: f[known:]},
-	); err != nil {
-		file.Close()
-		return err
-	}
-	return file.Close()
+	return command.Picture(*picture, func(file io.Writer) error {
+		return bands.Draw(file, "Carbon dioxide at Mauna Loa", "ppm", firstYear, carbon,
+			bands.Band{Name: "fitted", From: firstYear, Color: blue, At: f[:known]},
+			bands.Band{Name: "predicted", From: firstYear + known, Color: red, At: f[known:]})
+	})
 }
 
 func main() { command.Main("gp", run) }

@@ -9,8 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"image/color"
+	"io"
 	"math"
-	"os"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -104,19 +104,12 @@ func run(ctx context.Context) error {
 	if *picture == "" {
 		return nil
 	}
-	file, err := os.Create(*picture)
-	if err != nil {
-		return err
-	}
 	blue, red := color.NRGBA{B: 200, A: 255}, color.NRGBA{R: 200, A: 255}
-	if err := bands.Draw(file, "Flow of the Nile at Aswan", "10⁸ m³", firstYear, y,
-		bands.Band{Name: "level", From: firstYear, Color: blue, At: level},
-		bands.Band{Name: "forecast", From: firstYear + len(nile), Color: red, At: next},
-	); err != nil {
-		file.Close()
-		return err
-	}
-	return file.Close()
+	return command.Picture(*picture, func(file io.Writer) error {
+		return bands.Draw(file, "Flow of the Nile at Aswan", "10⁸ m³", firstYear, y,
+			bands.Band{Name: "level", From: firstYear, Color: blue, At: level},
+			bands.Band{Name: "forecast", From: firstYear + len(nile), Color: red, At: next})
+	})
 }
 
 func main() { command.Main("series", run) }

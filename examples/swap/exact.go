@@ -1,13 +1,14 @@
 package main
 
 import (
+	"io"
 	"math"
-	"os"
 	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/diag/plot"
 	"github.com/kelvin-ppl/kelvin/diag/plot/chains"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 )
 
 // exact is the posterior at a temperature by sums over a grid: with two parameters that can be had. The grid has ten
@@ -70,12 +71,7 @@ func picture(dir string, posteriors map[string]*draws.Draws) (err error) {
 			return err
 		}
 	}
-	f, err := os.Create(filepath.Join(dir, "3-slopes.png"))
-	if err != nil {
-		return err
-	}
-	if err := chains.Forest(f, slopes, nil, plot.Options{Title: "slope: 50 % and 95 %", Height: 3.5}); err != nil {
-		return err
-	}
-	return f.Close()
+	return command.Picture(filepath.Join(dir, "3-slopes.png"), func(f io.Writer) error {
+		return chains.Forest(f, slopes, nil, plot.Options{Title: "slope: 50 % and 95 %", Height: 3.5})
+	})
 }

@@ -237,15 +237,10 @@ func draw(dir string, found [][][][]float64) error {
 				mean[i] += values[i] / float64(len(flat))
 			}
 		}
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
 		opt := plot.Options{Title: ways[w].name, Height: 3, Width: 5}
-		if err := plot.Curve(f, x, mean, sd, "x", "mean and 2 sd", opt); err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
+		if err := command.Picture(filepath.Join(dir, name), func(f io.Writer) error {
+			return plot.Curve(f, x, mean, sd, "x", "mean and 2 sd", opt)
+		}); err != nil {
 			return err
 		}
 	}

@@ -134,6 +134,12 @@ func (g *Grid[R]) Claim() error {
 	path := filepath.Join(g.Dir, "settings.json")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		for _, c := range g.Cells {
+			if _, err := os.Stat(g.path(c)); err == nil {
+				return fmt.Errorf("%s has results and no settings.json that says of what: remove the folder, or choose another "+
+					"with -dir", g.Dir)
+			}
+		}
 		return classify.WriteJSON(path, g.Settings)
 	}
 	if err != nil {
