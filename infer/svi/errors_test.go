@@ -48,6 +48,11 @@ func TestGuideMistakes(t *testing.T) {
 			c.Sample("mu", dist.Normal(c.Param("l", infertest.Vector([]float64{0, 1}), support.Real), 1))
 		}, []string{`"mu"`, "[2]", "[]"}},
 		"support": {func(c *ppl.Ctx) { mu(c); c.Sample("sigma", dist.Normal(loc(c, "s").Sub(100), 1)) },
+			[]string{`"sigma"`, "from a Normal", "at least 0", "LogNormal"}},
+		"a draw": {func(c *ppl.Ctx) {
+			mu(c)
+			c.Deterministic("sigma", c.Sample("_s", dist.Normal(loc(c, "s"), 1)).Sub(100))
+		},
 			[]string{`"sigma"`, "outside its support"}},
 		"twice": {func(c *ppl.Ctx) { mu(c); mu(c) }, []string{"two sites of that name"}},
 		"no Param": {func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(0, 1)); c.Sample("sigma", dist.LogNormal(0, 1)) },

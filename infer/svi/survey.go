@@ -2,12 +2,14 @@ package svi
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -227,16 +229,21 @@ func (f *finder) Finish(s *ppl.Site) {
 	if have := torch.Must(torch.Shape(s.Value)); !slices.Equal(have, l.shape) {
 		fail(s.Name, "the guide gives it a value of shape %v, and in the model it has shape %v", have, l.shape)
 	}
-	support := s.Dist.Support()
-	if err := support.Check(s.Value); err != nil {
+	on := s.Dist.Support()
+	if q.Kind == ppl.KindSample && wider(q.Dist.Support(), on) {
+		fail(s.Name, "the guide draws it from a %s, whose draws are %v, and in the model each is %v: those outside have no "+
+			"density; take a distribution of the model's support, such as LogNormal or Gamma for a positive variable and "+
+			"Beta for one between 0 and 1", q.Dist.Name(), q.Dist.Support(), on)
+	}
+	if err := on.Check(s.Value); err != nil {
 		fail(s.Name, "a draw of the guide is outside its support in the model: %v", err)
 	}
-	if l.discrete = support.Discrete(); l.discrete {
+	if l.discrete = on.Discrete(); l.discrete {
 		l.free = l.shape
 	} else {
-		l.bijector = torch.Must(bijector.For(support))
+		l.bijector = torch.Must(bijector.For(on))
 		l.free = l.bijector.InverseShape(l.shape)
-		_, _, known := support.Bounds()
+		_, _, known := on.Bounds()
 		l.moving = !known
 	}
 	for _, plate := range s.Plates {
@@ -265,6 +272,26 @@ func (f *finder) count(s *ppl.Site) {
 		n = size(torch.Must(torch.Shape(s.LogProbs())))
 	}
 	f.plan.data = max(f.plan.data, n)
+}
+
+// wider says whether numbers of a guide's support may lie outside the ends of the model's. Ends that are tensors are
+// not compared.
+func wider(guide, model support.Support) bool {
+	low, high, known := model.Bounds()
+	if model.Kind != support.KindInterval || !known {
+		return false
+	}
+	from, to := math.Inf(-1), math.Inf(1)
+	switch guide.Kind {
+	case support.KindReal:
+	case support.KindInterval:
+		if from, to, known = guide.Bounds(); !known {
+			return false
+		}
+	default:
+		return false
+	}
+	return from < low || to > high
 }
 
 // mismatch is the error that names the variables that only one of the two has.
