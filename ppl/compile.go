@@ -368,7 +368,11 @@ func (p *Program) String() string {
 	if p.layout == nil {
 		return "a program that Compile has not made"
 	}
-	text := fmt.Sprintf("a model of %d data with the latent variables", p.Data())
+	data := "data"
+	if p.Data() == 1 {
+		data = "datum"
+	}
+	text := fmt.Sprintf("a model of %d %s with the latent variables", p.Data(), data)
 	for i, name := range p.order {
 		if i > 0 {
 			text += ","

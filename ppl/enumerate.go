@@ -24,11 +24,14 @@ import (
 // the innermost plate outwards (Obermeyer et al. 2019, "Tensor variable elimination for plated factor graphs"). Chains
 // are declared with [Ctx.Markov]. A discrete variable outside plates is a single one: several are a plate.
 //
+// Plates may cross. Where a site in two plates depends on discrete variables in the one and in the other together, the
+// sum is over all joint values of those in one plate, the one with fewer: its cost grows exponentially with the size of
+// that plate.
+//
 // Compile checks the tables against the model at several values of the discrete variables, and refuses
 //
 //   - a discrete variable whose support is not finite, or a vector;
-//   - a site outside a plate that depends on a discrete variable inside it, and plates that cross (a site in two plates
-//     that depends on discrete variables in the one and the other), whose sums have no short form;
+//   - a site outside a plate that depends on a discrete variable inside it, whose sum has no short form;
 //   - a minibatch of a plate, where a discrete variable outside of it needs all of the plate's data;
 //   - tables of more than 2²⁴ numbers, with the variables and their sizes.
 //
@@ -115,8 +118,12 @@ type enumeration struct {
 	values  map[valuesKey]*ts.Tensor
 	indices map[*ts.Tensor]torch.Tensor // of the values, as steps of a loop share them
 	masses  map[massKey]torch.Tensor    // of discrete variables, likewise
+	shared  map[*ts.Tensor]bool         // those of them that are shared
+	views   map[viewKey]torch.Tensor    // of what is shared
+	loops   loopSites
 	vars    []*variable
 	tables  []*table
+	singles int              // variables that a plate was taken apart into
 	used    map[string]Plate // how large plates are in this run
 	held    []*Site          // that depend on discrete variables, and that outer handlers have not seen
 	outer   *Ctx
@@ -135,6 +142,12 @@ type massKey struct {
 	param  *ts.Tensor
 }
 
+// viewKey is a tensor and which of its dimensions are where in a view of it.
+type viewKey struct {
+	t      *ts.Tensor
+	places string
+}
+
 type valuesKey struct {
 	slot      int
 	low, size int64
@@ -150,8 +163,8 @@ type summed struct {
 
 func newEnumeration(plan *sumPlan, c *Ctx) *enumeration {
 	return &enumeration{plan: plan, right: plan.right, slots: map[string]int{}, values: map[valuesKey]*ts.Tensor{},
-		indices: map[*ts.Tensor]torch.Tensor{}, masses: map[massKey]torch.Tensor{}, used: map[string]Plate{}, outer: c,
-		reveal: c.run.reveal}
+		indices: map[*ts.Tensor]torch.Tensor{}, masses: map[massKey]torch.Tensor{}, shared: map[*ts.Tensor]bool{},
+		views: map[viewKey]torch.Tensor{}, used: map[string]Plate{}, outer: c, reveal: c.run.reveal}
 }
 
 // sumOut runs the model and shows the outer handlers what is left of it. The error says that the plan is of another
@@ -169,6 +182,7 @@ func (e *enumeration) sumOut(m Model, c *Ctx) (stale error) {
 	inner := c.With(e)
 	inner.sum = e
 	m.in(inner)
+	e.loops.finish(e)
 	if len(e.tables) > 0 {
 		e.show(e.contract(e.tables))
 	}
@@ -331,7 +345,7 @@ func (e *enumeration) Finish(s *Site) {
 		if s.Observed {
 			e.held = append(e.held, s)
 		}
-		if !s.hidden {
+		if !s.hidden && !e.loops.take(e, s) {
 			e.add(s, e.logProb(s), nil)
 		}
 	}
@@ -378,7 +392,7 @@ func (e *enumeration) own(s *Site) torch.Tensor {
 	}
 	logp := e.place(all.EnumerateLogProb(), at)
 	if key.param != nil {
-		e.masses[key] = logp
+		e.masses[key], e.shared[logp.T()] = logp, true
 	}
 	return logp
 }

@@ -88,7 +88,7 @@ func (p *sumPlan) weigh(e *enumeration, f *table) {
 		return text
 	}
 	if n > maxTable {
-		f.sites[0].fail("the sum over discrete variables needs a table of %.3g numbers, over %s: at most %d are summed out; "+
+		f.first().fail("the sum over discrete variables needs a table of %.3g numbers, over %s: at most %d are summed out; "+
 			"fewer variables must depend on each other", n, describe(), maxTable)
 	}
 	if n > p.peak {
@@ -99,7 +99,7 @@ func (p *sumPlan) weigh(e *enumeration, f *table) {
 // whole makes sure that a plate inside the sum over a variable has all of its data: the mean over minibatches of the
 // logarithm of such a sum is not that of all data.
 func (f *table) whole(p Plate) {
-	for _, s := range f.sites {
+	for _, s := range f.sites() {
 		for i, q := range s.Plates {
 			if at := s.ctx.plates[i]; q.key() == p.key() && at.known && at.Used != at.Size {
 				s.fail("it depends on %q, a discrete variable outside of plate %q, of which the batch has %d of %d: "+

@@ -58,7 +58,7 @@ func makePlan(m Model, c *Ctx) *sumPlan {
 		check(torch.Do(func(*torch.Scope) error {
 			e := plan.trial(m, c, func(e *enumeration) { e.class = class })
 			for _, f := range e.tables {
-				s := f.sites[0]
+				s := f.first()
 				if needs[s.Name] == nil {
 					needs[s.Name], numel[s.Name] = map[string]bool{}, e.numel(nil, f.plates)
 					sites = append(sites, s)
@@ -112,7 +112,7 @@ func check(err error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &site):
-		panic(site)
+		torch.Must(0, err) // with its line
 	default:
 		panic(&SiteError{Message: err.Error(), Cause: err})
 	}
@@ -252,6 +252,16 @@ func (p *sumPlan) trial(m Model, c *Ctx, with func(e *enumeration)) *enumeration
 	with(e)
 	inner := alone(c, made, e)
 	inner.sum = e
+	defer func() {
+		r := recover()
+		if failure, ok := r.(*torch.Error); ok && failure.Op == "Float64Value" {
+			failure.Message += ". The model reads the value of a tensor, perhaps to branch on it, and a discrete variable " +
+				"that is summed out has all of its values at once: use it elementwise, as an index (Take), or in torch.Where"
+		}
+		if r != nil {
+			panic(r)
+		}
+	}()
 	m.in(inner)
 	return e
 }

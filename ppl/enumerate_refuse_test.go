@@ -61,14 +61,25 @@ func TestEnumerateRefuses(t *testing.T) {
 		"plates that cross": {func(c *ppl.Ctx) {
 			var u, v torch.Tensor
 			a := a(c)
-			c.Plate("rows", 2, func(c *ppl.Ctx) { u = c.Sample("u", dist.Bernoulli(0.5)) }, ppl.Dim(-1))
-			c.Plate("columns", 3, func(c *ppl.Ctx) {
+			c.Plate("rows", 30, func(c *ppl.Ctx) { u = c.Sample("u", dist.Bernoulli(0.5)) }, ppl.Dim(-1))
+			c.Plate("columns", 40, func(c *ppl.Ctx) {
 				v = c.Sample("v", dist.Bernoulli(0.5))
-				c.Plate("rows", 2, func(c *ppl.Ctx) {
-					c.Observe("y", dist.Normal(u.Add(v).Add(a), 1), matrix(3, 2, 1, 2, 3, 4, 5, 6))
+				c.Plate("rows", 30, func(c *ppl.Ctx) {
+					c.Observe("y", dist.Normal(u.Add(v).Add(a), 1), torch.Zeros(40, 30))
 				}, ppl.Dim(-1))
 			}, ppl.Dim(-2))
-		}, []string{`"y"`, "rows", "columns", "v, u", "cross"}},
+		}, []string{`"y"`, "rows (30)", "columns (40)", "v (2 values), u (2 values)", "cross", `plate "rows"`, "2.15e+09"}},
+		"a part of the data in plates that cross": {func(c *ppl.Ctx) {
+			var u, v torch.Tensor
+			a := a(c)
+			c.Plate("rows", 4, func(c *ppl.Ctx) { u = c.Sample("u", dist.Bernoulli(0.5)) }, ppl.Dim(-1), ppl.Minibatch)
+			c.Plate("columns", 6, func(c *ppl.Ctx) {
+				v = c.Sample("v", dist.Bernoulli(0.5))
+				c.Plate("rows", 4, func(c *ppl.Ctx) {
+					c.Observe("y", dist.Normal(u.Add(v).Add(a), 1), torch.Zeros(6, 2))
+				}, ppl.Dim(-1), ppl.Minibatch)
+			}, ppl.Dim(-2))
+		}, []string{`"y"`, `"rows"`, "2 of 4"}},
 		"a use outside of the plate": {func(c *ppl.Ctx) {
 			var z torch.Tensor
 			a := a(c)

@@ -14,11 +14,44 @@ import (
 // and then those of the plates.
 type table struct {
 	t      torch.Tensor
+	shape  []int64 // of t
 	vars   []*variable
 	plates []Plate
-	scale  float64 // without the plates' part
-	sites  []*Site // whose densities are in it
+	scale  float64  // without the plates' part
+	site   *Site    // whose density it is; nil for a sum
+	of     []*table // that a sum is made of
+	shared bool     // the tensor is that of other steps of a loop too
 }
+
+// first is the first site of a table.
+func (f *table) first() *Site {
+	for f.site == nil {
+		f = f.of[0]
+	}
+	return f.site
+}
+
+// sites are those whose densities are in a table, each once.
+func (f *table) sites() (out []*Site) {
+	seen, known, open := map[*table]bool{}, map[*Site]bool{}, []*table{f}
+	for len(open) > 0 {
+		f, open = open[len(open)-1], open[:len(open)-1]
+		if seen[f] {
+			continue
+		}
+		seen[f] = true
+		if s := f.site; s != nil && !known[s] {
+			known[s], out = true, append(out, s)
+		}
+		for i := len(f.of) - 1; i >= 0; i-- {
+			open = append(open, f.of[i])
+		}
+	}
+	return out
+}
+
+// numel is how many numbers the table has.
+func (f *table) numel() int64 { return count(f.shape) }
 
 func logOf(n int64) float64 { return math.Log(float64(n)) }
 
@@ -27,22 +60,40 @@ const lowest = -1e290
 
 // add makes a site's log density a table. own is the variable whose site it is; nil for others.
 func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
-	shape := logp.Shape()
-	f := &table{scale: s.Scale / s.weight, plates: e.note(s), sites: []*Site{s}}
-	compact := []int64{}
+	f := e.frame(s, logp.Shape(), own, e.current)
+	f.shared = e.shared[logp.T()] && e.reveal == nil
+	if known, ok := e.views[viewKey{t: logp.T()}]; ok && f.shared {
+		f.t = known
+	} else if f.t = e.filled(logp).Reshape(f.shape...); f.shared {
+		e.views[viewKey{t: logp.T()}] = f.t
+	}
+	if own != nil && e.reveal != nil {
+		f.t = f.t.Add(e.reveal.leaf(e, own, f))
+		f.shape = f.t.Shape()
+	}
+	if e.seen != nil {
+		e.seen(s, logp, f)
+	}
+	e.tables = append(e.tables, f)
+}
+
+// frame is the table of a site without its numbers. Its shape is that of the log density with the dimensions of the
+// variables that it depends on, of those that slots stand for, and of the plates.
+func (e *enumeration) frame(s *Site, shape []int64, own *variable, current []*variable) *table {
+	f := &table{scale: s.Scale / s.weight, plates: e.note(s), site: s}
 	left := max(len(shape)-e.right, 0)
 	for i, n := range shape[:left] {
 		slot := left - 1 - i
 		if n == 1 && (own == nil || slot != own.slot) {
 			continue
 		}
-		if slot >= len(e.current) || e.current[slot] == nil || e.current[slot].size != n {
+		if slot >= len(current) || current[slot] == nil || current[slot].size != n {
 			s.fail("its log density has shape %v, with size %d at dimension %d, where no discrete variable of this size is: "+
 				"formulas of discrete variables must broadcast (Take, Where, arithmetic), with vectors as the last dimensions of "+
 				"an event", shape, n, i-len(shape))
 		}
-		f.vars = append(f.vars, e.current[slot])
-		compact = append(compact, n)
+		f.vars = append(f.vars, current[slot])
+		f.shape = append(f.shape, n)
 	}
 	for _, v := range f.vars {
 		for _, p := range v.plates {
@@ -54,20 +105,18 @@ func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
 	}
 	plates := shape[left:]
 	for range e.right - len(plates) {
-		compact = append(compact, 1)
+		f.shape = append(f.shape, 1)
 	}
-	kept := logp
+	f.shape = append(f.shape, plates...)
+	return f
+}
+
+// filled is a log density with [lowest] for minus infinity, where the model has that.
+func (e *enumeration) filled(logp torch.Tensor) torch.Tensor {
 	if e.plan.holes {
-		kept = kept.Max(lowest)
+		return logp.Max(lowest)
 	}
-	f.t = kept.Reshape(append(compact, plates...)...)
-	if own != nil && e.reveal != nil {
-		f.t = f.t.Add(e.reveal.leaf(e, own, f))
-	}
-	if e.seen != nil {
-		e.seen(s, logp, f)
-	}
-	e.tables = append(e.tables, f)
+	return logp
 }
 
 // numel is how many numbers a table of some variables in some plates has, in float64 since it may be very large.
@@ -102,17 +151,22 @@ func (e *enumeration) contract(tables []*table) (results []*table) {
 				rest = append(rest, f)
 			}
 		}
+		var crossing *table
 		for _, part := range components(group, leaf) {
-			f := e.eliminate(part, leaf)
-			if len(f.vars) == 0 {
+			switch f := e.eliminate(part, leaf); {
+			case len(f.vars) == 0:
 				results = append(results, f)
-				continue
+			case f.crosses():
+				crossing, rest = f, append(rest, f)
+			default:
+				rest = append(rest, e.reduce(f))
 			}
-			rest = append(rest, e.reduce(f))
 		}
-		tables = rest
+		if tables = rest; crossing != nil {
+			tables = e.unroll(crossing, rest)
+		}
 	}
-	slices.SortStableFunc(results, func(a, b *table) int { return cmp.Compare(a.sites[0].Name, b.sites[0].Name) })
+	slices.SortStableFunc(results, func(a, b *table) int { return cmp.Compare(a.first().Name, b.first().Name) })
 	return results
 }
 
@@ -164,8 +218,8 @@ func components(group []*table, leaf []Plate) (parts [][]*table) {
 func (e *enumeration) eliminate(tables []*table, leaf []Plate) *table {
 	for _, f := range tables {
 		if f.scale != tables[0].scale {
-			f.sites[0].fail("its log density counts %v times, and that of %q, which is in the same sum over discrete "+
-				"variables, %v times: scales inside a sum must be equal", f.scale, tables[0].sites[0].Name, tables[0].scale)
+			f.first().fail("its log density counts %v times, and that of %q, which is in the same sum over discrete "+
+				"variables, %v times: scales inside a sum must be equal", f.scale, tables[0].first().Name, tables[0].scale)
 		}
 	}
 	live := map[*variable][]*table{}
@@ -212,13 +266,12 @@ func (e *enumeration) join(tables []*table, first *variable) *table {
 		}
 		return tables[0]
 	}
-	out := &table{plates: tables[0].plates, scale: tables[0].scale}
+	out := &table{plates: tables[0].plates, scale: tables[0].scale, of: tables}
 	if first != nil {
 		out.vars = append(out.vars, first)
 	}
 	var rest []*variable
 	for _, f := range tables {
-		out.sites = append(out.sites, f.sites...)
 		for _, v := range f.vars {
 			if v != first && !slices.Contains(rest, v) {
 				rest = append(rest, v)
@@ -232,40 +285,66 @@ func (e *enumeration) join(tables []*table, first *variable) *table {
 		return out
 	}
 	sorted := slices.Clone(tables) // small tables are added first
-	slices.SortStableFunc(sorted, func(a, b *table) int { return cmp.Compare(a.t.Numel(), b.t.Numel()) })
-	for i, f := range sorted {
-		if t := e.align(f, out.vars); i == 0 {
-			out.t = t
-		} else {
-			out.t = out.t.Add(t)
+	slices.SortStableFunc(sorted, func(a, b *table) int { return cmp.Compare(a.numel(), b.numel()) })
+	sum := *sorted[0] // of those over the same variables, which need one view
+	sorted = sorted[1:]
+	for len(sorted) > 0 && slices.Equal(sorted[0].vars, sum.vars) {
+		sum.t, sum.shared = sum.t.Add(sorted[0].t), false
+		sum.shape = broadcast(sum.shape, sorted[0].shape)
+		sorted = sorted[1:]
+	}
+	out.t, out.shape = e.align(&sum, out.vars)
+	for _, f := range sorted {
+		t, shape := e.align(f, out.vars)
+		out.t, out.shape = out.t.Add(t), broadcast(out.shape, shape)
+	}
+	return out
+}
+
+// broadcast is the shape that two of the same number of dimensions broadcast to.
+func broadcast(a, b []int64) []int64 {
+	out := slices.Clone(a)
+	for i, n := range b {
+		if out[i] == 1 {
+			out[i] = n
 		}
 	}
 	return out
 }
 
-// align is a table as a view over more variables.
-func (e *enumeration) align(f *table, vars []*variable) torch.Tensor {
+// align is a table as a view over more variables, and the shape of that.
+func (e *enumeration) align(f *table, vars []*variable) (torch.Tensor, []int64) {
 	if slices.Equal(f.vars, vars) {
-		return f.t
+		return f.t, f.shape
 	}
-	shape := f.t.Shape()
 	wide := make([]int64, 0, len(vars)+e.right)
-	order := make([]int64, 0, len(shape))
-	for _, v := range vars {
-		if at := slices.Index(f.vars, v); at >= 0 {
-			order, wide = append(order, int64(at)), append(wide, shape[at])
+	order := make([]int64, 0, len(f.shape))
+	places := make([]byte, len(vars))
+	for i, v := range vars {
+		at := slices.Index(f.vars, v)
+		if places[i] = byte(1 + at); at >= 0 {
+			order, wide = append(order, int64(at)), append(wide, f.shape[at])
 		} else {
 			wide = append(wide, 1)
 		}
 	}
-	for i := len(f.vars); i < len(shape); i++ {
+	wide = append(wide, f.shape[len(f.vars):]...)
+	key := viewKey{t: f.t.T(), places: string(places)}
+	if known, ok := e.views[key]; ok && f.shared {
+		return known, wide
+	}
+	for i := len(f.vars); i < len(f.shape); i++ {
 		order = append(order, int64(i))
 	}
 	t := f.t
 	if !slices.IsSorted(order) {
 		t = torch.Of(t.T().MustPermute(order, false))
 	}
-	return t.Reshape(append(wide, shape[len(f.vars):]...)...)
+	t = t.Reshape(wide...)
+	if f.shared {
+		e.views[key] = t
+	}
+	return t, wide
 }
 
 // sumVariable is the sum over one variable of the tables that have it.
@@ -274,26 +353,21 @@ func (e *enumeration) sumVariable(v *variable, tables []*table) *table {
 	switch {
 	case e.dry:
 	case e.reveal != nil:
-		f.t = e.reveal.choose(f.t)
+		f.t, f.shape = e.reveal.choose(f.t), f.shape[1:]
 	default:
-		f.t = f.t.LogSumExp(0)
+		f.t, f.shape = f.t.LogSumExp(0), f.shape[1:]
 	}
-	f.vars = f.vars[1:]
+	f.vars, f.shared = f.vars[1:], false
 	return &f
 }
 
-// reduce multiplies a table's repetitions in the plates that none of its variables is in.
+// reduce multiplies a table's repetitions in the plates that none of its variables is in. There is such a plate.
 func (e *enumeration) reduce(f *table) *table {
 	var outer []Plate
 	for _, p := range f.plates {
 		if slices.ContainsFunc(f.vars, func(v *variable) bool { return inPlates(p, v.plates) }) {
 			outer = append(outer, p)
 		}
-	}
-	if len(outer) == len(f.plates) {
-		f.sites[0].fail("it is in the plates %s and depends on the discrete variables %s, of which none is in all of these "+
-			"plates and all are needed together: plates that cross have no short sum over their variables", names(f.plates,
-			func(p Plate) string { return p.Name }), names(f.vars, func(v *variable) string { return v.name }))
 	}
 	out := *f
 	out.plates = outer
@@ -304,10 +378,11 @@ func (e *enumeration) reduce(f *table) *table {
 		f.whole(p)
 		if !e.dry {
 			used := e.usedOf(p)
-			shape := out.t.Shape()
-			if at := len(shape) + p.Dim; shape[at] == 1 && used > 1 {
+			if at := len(out.shape) + p.Dim; out.shape[at] == 1 && used > 1 {
 				out.t = out.t.Mul(float64(used))
-			} else if shape[at] > 1 {
+			} else if out.shape[at] > 1 {
+				out.shape = slices.Clone(out.shape)
+				out.shape[at] = 1
 				out.t = torch.Of(out.t.T().MustSumDimIntlist([]int64{int64(p.Dim)}, true, out.t.T().DType(), false))
 			}
 			if used != p.Size {
@@ -329,19 +404,20 @@ func names[T any](of []T, name func(T) string) string {
 // show shows the sites that depend on discrete variables to the handlers outside. The last observed one of each sum has
 // its logarithm as its density.
 func (e *enumeration) show(results []*table) {
-	for _, s := range e.held {
-		s.summed = &summed{mask: s.Mask}
+	place := map[*Site]int{}
+	for i, s := range e.held {
+		s.summed, place[s] = &summed{mask: s.Mask}, i
 	}
 	var own []*Site
 	for _, f := range results {
 		t, scale := f.t, f.scale
-		shape := slices.Clone(t.Shape())
+		shape := slices.Clone(f.shape)
 		for _, p := range f.plates {
 			used := e.usedOf(p)
 			shape[len(shape)+p.Dim] = used
 			scale *= float64(p.Size) / float64(used)
 		}
-		if !slices.Equal(shape, t.Shape()) {
+		if !slices.Equal(shape, f.shape) {
 			t = t.Expand(shape...)
 		}
 		for len(shape) > 0 && shape[0] == 1 {
@@ -352,8 +428,9 @@ func (e *enumeration) show(results []*table) {
 			t = torch.Where(t.Lt(lowest/1e5), math.Inf(-1), t)
 		}
 		var last *Site
-		for _, s := range f.sites {
-			if s.Observed && (last == nil || slices.Index(e.held, s) > slices.Index(e.held, last)) {
+		sites := f.sites()
+		for _, s := range sites {
+			if s.Observed && (last == nil || place[s] > place[last]) {
 				last = s
 			}
 		}
@@ -361,11 +438,11 @@ func (e *enumeration) show(results []*table) {
 			e.reveal.totals = append(e.reveal.totals, t.Sum())
 		}
 		if last != nil {
-			last.Scale, last.summed.marginal, last.summed.with = scale, t.T(), siteNames(f.sites)
+			last.Scale, last.summed.marginal, last.summed.with = scale, t.T(), siteNames(sites)
 			continue
 		}
-		own = append(own, &Site{Kind: KindFactor, Name: f.sites[0].Name + " summed out", Value: t.T(), Observed: true,
-			Scale: scale, weight: 1, ctx: e.outer, summed: &summed{marginal: t.T(), prior: true, with: siteNames(f.sites)}})
+		own = append(own, &Site{Kind: KindFactor, Name: f.first().Name + " summed out", Value: t.T(), Observed: true,
+			Scale: scale, weight: 1, ctx: e.outer, summed: &summed{marginal: t.T(), prior: true, with: siteNames(sites)}})
 	}
 	for _, s := range append(e.held, own...) {
 		s.stop = false

@@ -70,7 +70,8 @@ func (r *reveal) leaf(e *enumeration, v *variable, own *table) torch.Tensor {
 		zero = torch.Must(torch.Leaf(zeros(shape)))
 	}
 	r.vars, r.zeros = append(r.vars, v), append(r.zeros, zero)
-	return e.align(&table{t: torch.Of(zero), vars: []*variable{v}}, own.vars)
+	t, _ := e.align(&table{t: torch.Of(zero), shape: shape, vars: []*variable{v}}, own.vars)
+	return t
 }
 
 func (r *reveal) choose(t torch.Tensor) torch.Tensor { return r.take(r, t) }

@@ -33,14 +33,19 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 		})
 		var site *SiteError
 		var wrong *dist.Error
-		if errors.As(err, &site) && errors.As(site.Cause, &wrong) && strings.Contains(wrong.Allowed, "than 0") ||
-			errors.As(err, &wrong) && strings.Contains(wrong.Allowed, "than 0") {
+		if errors.As(err, &site) && errors.As(site.Cause, &wrong) && ofSign(wrong) ||
+			errors.As(err, &wrong) && ofSign(wrong) {
 			return fmt.Errorf("%w (where all latent variables are %s on unconstrained space); it is computed from latent "+
 				"variables whose sign is free: give them a positive support (dist.HalfNormal, dist.Exponential, "+
 				"dist.LogNormal), or take Exp of them", err, map[float64]string{1: "positive", -1: "negative"}[sign])
 		}
 	}
 	return nil
+}
+
+// ofSign says whether a parameter's sign is wrong.
+func ofSign(e *dist.Error) bool {
+	return strings.Contains(e.Allowed, "than 0") || strings.Contains(e.Allowed, "at least 0")
 }
 
 // checkReads runs the model once as the samplers do, for several chains at once, and refuses one that reads the value

@@ -9,6 +9,7 @@ import (
 	"github.com/sugarme/gotch"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/statespace"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -35,6 +36,25 @@ func TestCompileRefuses(t *testing.T) {
 			at = line()
 			c.Observe("y", dist.Normal(0, s), c.Data("y"))
 		}, []string{`site "y"`, "scale is -", "greater than 0", "sign is free", "dist.HalfNormal", "Exp"}},
+		"a standard deviation of a series that may be negative": {func(c *ppl.Ctx) {
+			s := c.Sample("s", dist.Normal(1, 1))
+			at = line()
+			c.Observe("y", statespace.New(3, s, statespace.LocalLevel{Scale: 1}), c.Data("y"))
+		}, []string{`site "y"`, "noise", "at least 0", "sign is free", "dist.HalfNormal"}},
+		"a discrete variable without an end": {func(c *ppl.Ctx) {
+			a := c.Sample("a", dist.LogNormal(0, 1))
+			at = line()
+			n := c.Sample("n", dist.Poisson(a))
+			c.Observe("y", dist.Normal(n, 1), c.Data("y"))
+		}, []string{`site "n"`, "not finite", "dist.Truncated"}},
+		"a branch on a discrete variable": {func(c *ppl.Ctx) {
+			z := c.Sample("z", dist.Bernoulli(c.Sample("a", dist.Beta(1, 1))))
+			at = line()
+			if z.Item() > 0 {
+				z = z.Mul(2)
+			}
+			c.Observe("y", dist.Normal(z, 1), 0.3)
+		}, []string{"reads the value of a tensor", "Take", "torch.Where", "Float64Value"}},
 		"more numbers than memory": {func(c *ppl.Ctx) {
 			at = line()
 			c.Sample("a", dist.Normal(0, 1).Expand(1<<20, 1<<20))

@@ -166,17 +166,20 @@ func (x Tensor) IndexSelect(dim int, indices any) Tensor {
 // dimension. With more indices it is x[i, j, …], of the shape that the indices broadcast to + the dimensions that are
 // left. Indices are whole numbers from 0; one that is too large is an error.
 func (x Tensor) Take(indices ...any) Tensor {
-	shape := x.Shape()
-	if len(indices) == 0 || len(indices) > len(shape) {
-		panic(misuse("Take: %d indices for a tensor of shape %v; there must be from 1 to %d", len(indices), shape,
-			len(shape)))
+	var only Tensor
+	if len(indices) > 0 {
+		only = Of(indices[0])
 	}
-	only := Of(indices[0])
 	keep := only.taken != nil && len(indices) == 1
 	if keep {
 		if known, ok := only.taken.of[x.t]; ok {
 			return known
 		}
+	}
+	shape := x.Shape()
+	if len(indices) == 0 || len(indices) > len(shape) {
+		panic(misuse("Take: %d indices for a tensor of shape %v; there must be from 1 to %d", len(indices), shape,
+			len(shape)))
 	}
 	at, rows := wrap(only.index()), shape[0]
 	for d, i := range indices[1:] {
