@@ -14,12 +14,12 @@ import (
 // discrete variable for each step, and with its sum written out.
 func BenchmarkEnumerateEager(b *testing.B) {
 	require.NoError(b, torch.SetThreads(1))
-	discrete, byHand := twoChains(400, 4)
+	discrete, written := twoChains(400, 4)
 	batch := infer.Batch{"y": vec(uneven(400, 2)...)}
 	for _, c := range []struct {
 		name  string
 		model ppl.Model
-	}{{"discrete", discrete}, {"written", byHand}} {
+	}{{"discrete", discrete}, {"written", written}} {
 		p, err := ppl.Compile(c.model, batch)
 		require.NoError(b, err)
 		g, err := infer.NewGradient(p.Target())

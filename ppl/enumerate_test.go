@@ -28,7 +28,7 @@ func uneven(n int, seed uint64) []float64 {
 }
 
 // twoMixtures are one normal mixture with a discrete variable for each number, and with its likelihood written out.
-func twoMixtures() (discrete, byHand ppl.Model) {
+func twoMixtures() (discrete, written ppl.Model) {
 	make := func(likelihood func(c *ppl.Ctx, weights, loc, scale torch.Tensor)) ppl.Model {
 		return func(c *ppl.Ctx) {
 			weights := c.Sample("weights", dist.Dirichlet(vec(1, 2, 3)))
@@ -46,7 +46,7 @@ func twoMixtures() (discrete, byHand ppl.Model) {
 }
 
 // twoChains are one hidden Markov model with a discrete variable for each step, and with the forward algorithm.
-func twoChains(n int, states int64) (discrete, byHand ppl.Model) {
+func twoChains(n int, states int64) (discrete, written ppl.Model) {
 	start := func(c *ppl.Ctx) (rows, loc torch.Tensor) {
 		rows = c.Sample("rows", dist.Dirichlet(torch.Zeros(states, states).Add(1.5)))
 		return rows, c.Sample("loc", dist.Normal(0, 2).Expand(states))
@@ -64,7 +64,7 @@ func twoChains(n int, states int64) (discrete, byHand ppl.Model) {
 			c.Observe("y", dist.Normal(loc.Take(z), 0.8), y.At(t))
 		})
 	}
-	byHand = func(c *ppl.Ctx) {
+	written = func(c *ppl.Ctx) {
 		rows, loc := start(c)
 		emission := dist.Normal(loc, 0.8).LogProb(c.Data("y").Unsqueeze(-1))
 		log := rows.Log()
@@ -74,7 +74,7 @@ func twoChains(n int, states int64) (discrete, byHand ppl.Model) {
 		}
 		c.Factor("y", a.LogSumExp(0))
 	}
-	return discrete, byHand
+	return discrete, written
 }
 
 // requireEqualDensities compares two models at several points, with several chains at once, eagerly and compiled.
@@ -120,14 +120,14 @@ func requireEqualDensities(t *testing.T, one, other ppl.Model, batch infer.Batch
 
 // A mixture and a hidden Markov model with discrete variables are the models whose sums are written out.
 func TestEnumerateByHand(t *testing.T) {
-	discrete, byHand := twoMixtures()
+	discrete, written := twoMixtures()
 	t.Run("mixture", func(t *testing.T) {
-		requireEqualDensities(t, discrete, byHand, infer.Batch{"y": vec(uneven(50, 1)...)})
+		requireEqualDensities(t, discrete, written, infer.Batch{"y": vec(uneven(50, 1)...)})
 	})
 	t.Run("minibatches", func(t *testing.T) {
 		all, part := infer.Batch{"y": vec(uneven(50, 1)...)}, infer.Batch{"y": vec(uneven(10, 1)...)}
 		p, at := compiled(t, discrete, all)
-		_, want := compiled(t, byHand, all)
+		_, want := compiled(t, written, all)
 		x := uneven(p.Layout().Dim(), 5)
 		require.InDelta(t, want(part, x...), at(part, x...), 1e-9)
 	})
