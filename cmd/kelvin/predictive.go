@@ -19,7 +19,8 @@ func predictive(inf *store.Inference) (out []page.Predictive, notes []string) {
 	for _, site := range d.Sites() {
 		i := slices.IndexFunc(inf.ObservedData, func(y store.Array) bool { return y.Name == site.Name })
 		if i < 0 {
-			notes = append(notes, fmt.Sprintf("Predictions of %s were not checked: it is not among the observed data.", site.Name))
+			notes = append(notes, fmt.Sprintf("Predictions of %s were not checked: it is not among the observed data.",
+				site.Name))
 			continue
 		}
 		y := inf.ObservedData[i]

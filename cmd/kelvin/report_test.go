@@ -176,8 +176,9 @@ func TestReportNamesPredictionsWithoutData(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "run.json")
 	for want, data := range map[string][]store.Array{
-		"Predictions of y were not checked: it is not among the observed data.":   nil,
-		"Predictions of y were not checked: a draw has 2 numbers and the data 3.": {{Name: "y", Shape: []int64{3}, Values: []float64{1, 2, 3}}},
+		"Predictions of y were not checked: it is not among the observed data.": nil,
+		"Predictions of y were not checked: a draw has 2 numbers and the data 3.": {{Name: "y", Shape: []int64{3},
+			Values: []float64{1, 2, 3}}},
 	} {
 		require.NoError(t, store.WriteJSON(path, &store.Inference{Posterior: d, PosteriorPredictive: d, ObservedData: data}))
 		var stdout, stderr bytes.Buffer

@@ -20,5 +20,6 @@ func TestPicture(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "ink", string(text))
-	require.ErrorContains(t, Picture(filepath.Join(path, "b.png"), func(io.Writer) error { return nil }), "not a directory")
+	blank := func(io.Writer) error { return nil }
+	require.ErrorContains(t, Picture(filepath.Join(path, "b.png"), blank), "not a directory")
 }
