@@ -9,7 +9,8 @@
 //	go run ./examples/cold_posterior -json    one JSON object
 //	go run ./examples/cold_posterior -quick   a small sweep, to see it work
 //	go run ./examples/cold_posterior -problem imdb -data DIR   a CNN-LSTM on reviews of films
-//	go run ./examples/cold_posterior -methods   all methods over seeds; with -problem imdb on reviews
+//	go run ./examples/cold_posterior -methods   all methods over seeds; with -problem imdb on reviews, in an hour
+//	go run ./examples/cold_posterior -methods -full -problem imdb -data DIR   the size that was published: months
 //
 // DIR is the folder of the Large Movie Review Dataset (ai.stanford.edu/~amaas/data/sentiment), unpacked; without -data
 // it reads a few reviews that are made up. Without -methods the reviews have no temperatures: it is optimisation alone,
@@ -26,6 +27,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -57,6 +59,8 @@ func main() {
 	flag.Int64Var(&o.epochs, "epochs", 2, "passes over them")
 	flag.Float64Var(&o.variance, "variance", 1, "variance of the prior of the weights, for -problem imdb")
 	flag.BoolVar(&o.methods, "methods", false, "all methods at some temperatures, over seeds, as one table")
+	flag.BoolVar(&o.full, "full", false, "with -methods: all data, and as many updates and seeds as were published, in "+
+		"the folder full of -dir")
 	flag.Float64Var(&o.embedding, "embedding", 0.05, "standard deviation of the embeddings at the start")
 	command.Main("cold_posterior", func(ctx context.Context) error {
 		if term.IsTerminal(int(os.Stderr.Fd())) {
@@ -83,12 +87,12 @@ func line() infer.Observer {
 }
 
 type options struct {
-	json, quick bool
-	dir         string
-	workers     int
-	seed        uint64
-	every       int64 // updates between checkpoints; 0 is the default
-	observer    infer.Observer
+	json, quick, full bool
+	dir               string
+	workers           int
+	seed              uint64
+	every             int64 // updates between checkpoints; 0 is the default
+	observer          infer.Observer
 
 	methods             bool // all methods
 	problem, data       string
@@ -110,6 +114,8 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	switch {
 	case o.problem != "" && o.problem != "imdb" && o.problem != "digits":
 		return fmt.Errorf("problem is %q, it must be digits or imdb", o.problem)
+	case o.full && (o.quick || !o.methods):
+		return errors.New("full is for -methods, and is not quick")
 	case o.methods:
 		return runStudy(ctx, w, o)
 	case o.problem == "imdb":

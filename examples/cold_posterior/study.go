@@ -69,6 +69,18 @@ func (s studySettings) small() studySettings {
 	return s
 }
 
+// full is a study of five seeds, 15 modes and chains, and 27 draws. That of reviews has the data and the updates of
+// Duffield et al. (2025): all reviews, 30 epochs to a mode and for a variational fit, chains of 60 epochs whose draws
+// are every 1000 updates after the first 20,000. By the time of an update, 64 ms, it takes months of a core.
+func (s studySettings) full() studySettings {
+	s.Temperatures, s.Seeds, s.Members, s.Draws = []float64{0.01, 0.03, 0.1, 0.3, 1, 3}, 5, 15, 27
+	if s.Problem == "imdb" {
+		s.Train, s.Tests = 25000, 25000 // but those that choose an epoch elsewhere
+		s.ModeUpdates, s.FitUpdates, s.Cycle, s.Settle = 23460, 23460, 1000, 20
+	}
+	return s
+}
+
 // study is the table of all methods on one problem.
 type study struct {
 	Settings studySettings `json:"settings"`
@@ -93,6 +105,9 @@ func newStudy(o options) (*study, error) {
 	if o.quick {
 		s.Settings, s.dir, hidden = s.Settings.small(), filepath.Join(o.dir, "quick", "methods-digits"), []int64{8}
 	}
+	if o.full {
+		s.Settings, s.dir = s.Settings.full(), filepath.Join(o.dir, "full", "methods-digits")
+	}
 	train, test, err := digits.Split(s.Settings.Train)
 	if err != nil {
 		return nil, err
@@ -110,6 +125,9 @@ func reviewStudy(o options) (*study, error) {
 		tables: map[string]string{embedding: "x"}}
 	if o.quick {
 		s.Settings, s.dir = s.Settings.small(), filepath.Join(o.dir, "quick", "methods-imdb")
+	}
+	if o.full {
+		s.Settings, s.dir = s.Settings.full(), filepath.Join(o.dir, "full", "methods-imdb")
 	}
 	o.reviews = s.Settings.Train
 	r, err := readReviews(o)

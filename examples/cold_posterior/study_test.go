@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"path/filepath"
 	"testing"
 
@@ -84,4 +85,22 @@ func TestStudyOfReviews(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out[1]), &s))
 	require.Len(t, s.Rows, len(allMethods()))
 	require.Contains(t, out[0], "imdb: 100 cases to train with, 50 to test with")
+}
+
+// The full studies have all data, in a folder of their own, and are neither quick nor without methods.
+func TestFullStudy(t *testing.T) {
+	dir := t.TempDir()
+	o := options{full: true, methods: true, dir: dir, problem: "imdb", seed: 1, epochs: 1, variance: 1, embedding: 0.05}
+	s, err := newStudy(o)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "full", "methods-imdb"), s.dir)
+	require.Equal(t, []int{360, 200, 5, 15, 27}, []int{s.Settings.Train, s.Settings.Tests, s.Settings.Seeds,
+		s.Settings.Members, s.Settings.Draws}, "of the made-up reviews, of which a tenth is held out")
+	require.Equal(t, int64(47_000), s.Settings.Cycle*(s.Settings.Settle+int64(s.Settings.Draws)), "60 epochs of 25,000")
+	o.problem = "digits"
+	s, err = newStudy(o)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "full", "methods-digits"), s.dir)
+	o.quick = true
+	require.ErrorContains(t, run(context.Background(), io.Discard, o), "full is for -methods, and is not quick")
 }
