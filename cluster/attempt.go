@@ -87,7 +87,13 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 			return err
 		}
 	}
-	return a.finish(ctx, o)
+	if err := a.finish(ctx, o); err != nil {
+		return err
+	}
+	for _, p := range a.state.Files { // nobody goes on from its checkpoints any more
+		a.bucket.drop(ctx, p.Objects...)
+	}
+	return nil
 }
 
 // take says on the server that this worker has the task now. It is false where the result is there already.

@@ -227,6 +227,14 @@ func (b *bucket) put(ctx context.Context, name string, data []byte) error {
 	})
 }
 
+// drop deletes objects that are of no use any more, so that the server has neither files nor memory of them. Where that
+// fails they stay until the run is removed.
+func (b *bucket) drop(ctx context.Context, names ...string) {
+	for _, name := range names {
+		_ = b.objects.Delete(ctx, name)
+	}
+}
+
 // get reads an object.
 func (b *bucket) get(ctx context.Context, name string) (data []byte, err error) {
 	err = again(ctx, func(ctx context.Context) error {

@@ -108,9 +108,7 @@ func (m *mirror) save(dir string) error {
 			m.sizes[name] = p.Size
 		}
 	}
-	for _, object := range old {
-		_ = m.bucket.objects.Delete(m.ctx, object)
-	}
+	m.bucket.drop(m.ctx, old...)
 	return nil
 }
 

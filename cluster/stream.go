@@ -77,8 +77,14 @@ func (c *client) saveTask(ctx context.Context, save func(string, []int, *draws.D
 		}
 		return block.AppendChain(chain, x, stats)
 	})
-	if err != nil {
+	if err == nil {
+		err = flush()
+	}
+	if err != nil || !c.o.Discard {
 		return err
 	}
-	return flush()
+	for i := range o.Blocks {
+		c.bucket.drop(ctx, o.block(i))
+	}
+	return nil
 }

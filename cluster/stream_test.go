@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"errors"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/cluster"
@@ -10,6 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/store"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -76,4 +80,52 @@ func TestSaveFails(t *testing.T) {
 	var panicked *infer.PanicError
 	require.ErrorAs(t, err, &panicked)
 	require.ErrorIs(t, err, full)
+}
+
+// The server keeps nothing of a task that has ended and whose draws Save has: neither blocks nor checkpoints.
+func TestServerForgets(t *testing.T) {
+	const tasks = 3
+	url := make(chan string, 1)
+	go func() {
+		assert.NoError(t, cluster.Serve(t.Context(), "127.0.0.1:0", t.TempDir(), func(u string) { url <- u }))
+	}()
+	address := <-url
+	nc, err := nats.Connect(address)
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	var kept []int
+	o := infer.Options{Chains: tasks, Group: 1, Warmup: 20, Draws: 30, Observer: infer.Silent,
+		Checkpoint: &infer.Checkpoint{Every: 10}, Discard: true}
+	o.Save = func(string, []int, *draws.Draws) error {
+		names := map[string]bool{} // of tasks that have objects
+		stores := js.ObjectStores(t.Context())
+		for s := range stores.Status() {
+			objects, err := js.ObjectStore(t.Context(), s.Bucket())
+			if err != nil {
+				return err
+			}
+			list, err := objects.List(t.Context())
+			if err != nil {
+				return err
+			}
+			for _, object := range list {
+				number, _, _ := strings.Cut(object.Name, "/")
+				if _, err := strconv.Atoi(number); err == nil {
+					names[number] = true
+				}
+			}
+		}
+		kept = append(kept, len(names))
+		return stores.Error()
+	}
+	_, err = cluster.Sample(t.Context(), program(t), hmc.NUTS{}, cluster.Options{Options: o, Job: "schools", URL: address,
+		Workers: 1})
+	require.NoError(t, err)
+	require.Len(t, kept, tasks)
+	for i, n := range kept {
+		assert.LessOrEqual(t, n, tasks-i, "tasks with objects when Save has those of %d before", i)
+	}
+	assert.Positive(t, kept[tasks-1])
 }
