@@ -25,6 +25,7 @@ type cloud struct {
 	Frozen    float64   // the largest correlation of the slopes over the moves of a stage
 	Gradients int64
 	Ended     bool
+	steps     []float64 // the step sizes of the last stage's transitions
 
 	Betas, Means, SDs []float64 // of the slopes, for the trace
 }
@@ -34,13 +35,12 @@ func (c *cloud) trace() Trace {
 }
 
 // begin draws the particles at β = 0.
-func (s *sampler) begin(m *mover, job infer.Job, chain uint64, logZ0 float64) (*cloud, error) {
-	n := job.Draws
-	x, err := m.e.Start(n, job.Seed, starts(chain))
+func (s *sampler) begin(m *mover, seed, chain uint64, n int, logZ0 float64) (*cloud, error) {
+	x, err := m.e.Start(n, seed, starts(chain))
 	if err != nil {
 		return nil, err
 	}
-	c := &cloud{Rows: newRows(n, m.d), LogW: make([]float64, n), LogZ: logZ0, Seed: job.Seed, Chain: chain, Least: 1,
+	c := &cloud{Rows: newRows(n, m.d), LogW: make([]float64, n), LogZ: logZ0, Seed: seed, Chain: chain, Least: 1,
 		Eps: math.Pow(float64(m.d), -0.25), Scale: make([]float64, m.d), Family: make([]int, n)}
 	copy(c.Rows.X, x)
 	for i := range n {
@@ -64,12 +64,12 @@ func (c *cloud) evaluate(m *mover) error {
 	return err
 }
 
-// stage takes the cloud to the next β.
-func (s *sampler) stage(m *mover, c *cloud) error {
+// stage takes the cloud to the next β, as a plan says or as its own particles do.
+func (s *sampler) stage(m *mover, c *cloud, p *plan) error {
 	before := m.count
 	c.note()
 	increments := c.increments(m)
-	next, err := s.next(c, increments)
+	next, err := s.next(c, increments, p)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,11 @@ func (s *sampler) stage(m *mover, c *cloud) error {
 	if !finite(c.LogZ) {
 		return fmt.Errorf("no particle has a density that is finite at β = %.3g: %w", next, infer.ErrNonFinite)
 	}
-	c.measure(m.d, s.annealed)
+	if p != nil {
+		c.Scale = p.Scale[c.Stage]
+	} else {
+		c.measure(m.d, s.annealed)
+	}
 	c.Beta = next
 	c.Stage++
 	numbers := newNumbers(c.Seed, c.Chain, c.Offset)
@@ -98,7 +102,7 @@ func (s *sampler) stage(m *mover, c *cloud) error {
 		return err
 	}
 	before = m.count
-	err = s.moves(m, c, &numbers)
+	err = s.moves(m, c, &numbers, p)
 	c.Gradients += m.count - before
 	c.Offset, c.Ended = numbers.Offset, next == 1
 	if c.Ended {
@@ -150,10 +154,13 @@ func (c *cloud) increments(m *mover) func(beta float64) ([]float64, error) {
 	}
 }
 
-// next is the β of the next stage: that of the ladder, or where the effective size falls to its target.
-func (s *sampler) next(c *cloud, increments func(float64) ([]float64, error)) (float64, error) {
-	if s.Ladder != nil {
+// next is the β of the next stage: that of the ladder or the plan, or where the effective size falls to its target.
+func (s *sampler) next(c *cloud, increments func(float64) ([]float64, error), p *plan) (float64, error) {
+	switch {
+	case s.Ladder != nil:
 		return s.Ladder[c.Stage+1], nil
+	case p != nil:
+		return p.Beta[c.Stage], nil
 	}
 	weights := c.LogW
 	if s.annealed { // all count alike: a few have nearly all of the weight by and by, and each is of the law at β
@@ -275,7 +282,7 @@ func (c *cloud) resample(r Resampling, u []float64, d int) {
 const settled = 0.1
 
 // moves makes the transitions of a stage.
-func (s *sampler) moves(m *mover, c *cloud, numbers *numbers) error {
+func (s *sampler) moves(m *mover, c *cloud, numbers *numbers, p *plan) error {
 	k := len(c.LogW)
 	t := trajectory{eps: make([]float64, k), steps: make([]int, k), variance: make([][]float64, k)}
 	for i := range k {
@@ -284,7 +291,12 @@ func (s *sampler) moves(m *mover, c *cloud, numbers *numbers) error {
 	from := append([]float64(nil), c.Rows.Slope...)
 	accepted, still := 0.0, 1.0
 	n := 0
-	for n < s.MostMoves && (n < s.Moves || still > settled) {
+	c.steps = c.steps[:0]
+	more := func() bool { return n < s.MostMoves && (n < s.Moves || still > settled) }
+	if p != nil {
+		more = func() bool { return n < len(p.Eps[c.Stage-1]) }
+	}
+	for more() {
 		u, err := numbers.uniforms(2 * k)
 		if err != nil {
 			return err
@@ -293,6 +305,10 @@ func (s *sampler) moves(m *mover, c *cloud, numbers *numbers) error {
 			return err
 		}
 		t.uniforms = u[:k]
+		if p != nil {
+			c.Eps = p.Eps[c.Stage-1][n]
+		}
+		c.steps = append(c.steps, c.Eps)
 		for i := range k {
 			t.eps[i], t.steps[i] = c.Eps, lengths(c.Eps, u[k+i])
 		}

@@ -20,14 +20,14 @@ import (
 // estimate is the mean of the clouds' Z, and its standard error that of the mean. Each particle is a draw; with the
 // statistic "log_weight", in which clouds have the weight of their Z. The zero value of a field is its default.
 //
-// Stages and masses come from the particles that they move, which makes log Z low by an amount of order 1/N (Beskos,
-// Jasra, Kantas and Thiery 2016): on a Gaussian of 100 dimensions by 0.4, 0.09 and 0.03 with 100, 400 and 1000
-// particles, in 40 stages, where the standard errors are 0.12, 0.06 and 0.04. Four times the particles halve the
-// standard error and quarter that.
+// A pilot cloud of a quarter as many particles goes first, and the others take its stages, masses, step sizes and
+// numbers of moves. What moves them then does not depend on them, so that the mean of Z is exact whatever the number of
+// particles is. Where they set their own, log Z is low by an amount of order 1/N (Beskos, Jasra, Kantas and Thiery
+// 2016).
 type SMC struct {
 	Path path.Path // default: from the prior, by powers of the likelihood
 	// ESS is the effective sample size to which β grows, as a fraction of the particles; default 0.8.
-	// Smaller ones take fewer stages, and bias log Z downwards where the particles are few for the dimensions.
+	// Smaller ones take fewer stages, with weights that differ more.
 	ESS float64
 	// Conditional makes the ESS that of the step alone (Zhou, Johansen and Aston 2016), and draws particles anew only
 	// where the effective size of all weights is below half; use it with an ESS near 1.
@@ -42,26 +42,8 @@ type SMC struct {
 	Weighted bool
 }
 
-// AIS is annealed importance sampling (Neal 2001): particles that walk from the start to the posterior each by itself,
-// with a weight. Without resampling the weights are independent, so that their spread gives the standard error; they
-// degenerate where the ladder is too coarse. Chains × Draws of the options are the particles, 8 × 1000 by default.
-// Draws have the statistic "log_weight". The zero value of a field is its default.
-type AIS struct {
-	Path   path.Path // default: from the prior, by powers of the likelihood
-	Ladder []float64 // the β of the stages, from 0 to 1; nil adapts
-	// ESS is the effective sample size of a step of β by itself, as a fraction of the particles, to which the steps of an
-	// adapting ladder are made; default 0.997. The variance of the log weights is about √(1 − ESS) times the thermodynamic
-	// length of the path, which grows with the square root of the dimensions.
-	ESS          float64
-	Moves        int     // transitions at each rung; default 1
-	TargetAccept float64 // default 0.75
-}
-
 // Defaults are 8 clouds of 1000 particles.
 func (SMC) Defaults() infer.Options { return particles }
-
-// Defaults are 8 times 1000 particles.
-func (AIS) Defaults() infer.Options { return particles }
 
 var particles = infer.Options{Chains: 8, Warmup: infer.None, Draws: 1000, Thin: 1}
 
@@ -104,29 +86,6 @@ func (c SMC) Build(target infer.Target) (infer.Transform, error) {
 	return &sampler{bound: b, SMC: c}, nil
 }
 
-// Build checks the configuration and binds it to a target.
-func (c AIS) Build(target infer.Target) (infer.Transform, error) {
-	const typ = "evidence.AIS"
-	if c.ESS == 0 {
-		c.ESS = 0.997
-	}
-	if !(c.ESS > 0 && c.ESS < 1) {
-		return nil, &infer.FieldError{Type: typ, Field: "ESS", Value: c.ESS, Allowed: "it must be above 0 and below 1"}
-	}
-	if c.Moves == 0 {
-		c.Moves = 1
-	}
-	if c.Moves < 1 || c.Moves > 1<<16 {
-		return nil, &infer.FieldError{Type: typ, Field: "Moves", Value: c.Moves, Allowed: "it must be at least 1"}
-	}
-	b, err := bind(typ, target, c.Path, c.Ladder, c.TargetAccept)
-	if err != nil {
-		return nil, err
-	}
-	return &sampler{bound: b, annealed: true, SMC: SMC{Path: c.Path, Ladder: c.Ladder, ESS: c.ESS, Conditional: true,
-		Moves: c.Moves, MostMoves: c.Moves, Weighted: true}}, nil
-}
-
 // sampler is SMC or AIS bound to a target.
 type sampler struct {
 	bound
@@ -142,7 +101,8 @@ func (s *sampler) Stats() []string { return []string{draws.StatLP, logWeight} }
 
 // clouds is what a snapshot holds.
 type clouds struct {
-	Done []*cloud // the last one is at work where it has not Ended
+	Pilot *pilot
+	Done  []*cloud // the last one is at work where it has not Ended
 }
 
 // Drive makes the run, one cloud after the other. The detail is a *[Result].
@@ -162,16 +122,19 @@ func (s *sampler) Drive(ctx context.Context, job infer.Job) (any, error) {
 			return nil, err
 		}
 	}
+	if err := s.lead(m, job, &all, logZ0); err != nil {
+		return nil, err
+	}
 	for k := range job.Chains {
 		if k == len(all.Done) {
-			c, err := s.begin(m, job, job.FirstChain+uint64(k), logZ0)
+			c, err := s.begin(m, job.Seed, job.FirstChain+uint64(k), job.Draws, logZ0)
 			if err != nil {
 				return nil, fmt.Errorf("%s: cloud %d: %w", s.name, k, err)
 			}
 			all.Done = append(all.Done, c)
 		}
 		for c := all.Done[k]; !c.Ended; {
-			if err := s.stage(m, c); err != nil {
+			if err := s.stage(m, c, &all.Pilot.Plan); err != nil {
 				return nil, fmt.Errorf("%s: cloud %d, stage %d at β = %.3g: %w", s.name, k, c.Stage, c.Beta, err)
 			}
 			if err := save(job, all); err != nil {
@@ -182,7 +145,9 @@ func (s *sampler) Drive(ctx context.Context, job infer.Job) (any, error) {
 	if err := s.record(job, all.Done, m); err != nil {
 		return nil, err
 	}
-	return s.result(all.Done), nil
+	r := s.result(all.Done)
+	r.Gradients += all.Pilot.Cloud.Gradients
+	return r, nil
 }
 
 // record hands out the particles as draws.
