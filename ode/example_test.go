@@ -25,7 +25,7 @@ func outbreak(c *ppl.Ctx) {
 	first := c.Sample("first", dist.Beta(1, 100))
 	start := torch.Stack(0, torch.Of(1).Sub(first), first)
 	y := ode.Solve(epidemic, start, 0, c.Data("days"), beta, gamma)
-	infected := y.Transpose().At(1)
+	infected := y.Transpose().At(1).Max(1e-8) // what is nearly 0 may come out negative, by about ATol
 	c.Plate("days", 0, func(c *ppl.Ctx) {
 		c.Observe("cases", dist.Poisson(infected.Mul(763)), c.Data("cases"))
 	})

@@ -43,8 +43,11 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 	return nil
 }
 
-// ofSign says whether a parameter's sign is wrong.
+// ofSign says whether a parameter's sign is wrong, and not only by the error of a solver.
 func ofSign(e *dist.Error) bool {
+	if strings.Contains(e.Allowed, "0 but for the error") {
+		return false
+	}
 	return strings.Contains(e.Allowed, "than 0") || strings.Contains(e.Allowed, "at least 0")
 }
 

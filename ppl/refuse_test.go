@@ -111,6 +111,29 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// A rate that is 0 but for the error of a solver is no mistake of sign; where it is so at all points the error says what
+// to do.
+func TestNegativeByRounding(t *testing.T) {
+	model := func(low torch.Tensor) ppl.Model {
+		return func(c *ppl.Ctx) {
+			a := c.Sample("a", dist.Normal(0, 1))
+			rounded := torch.Where(a.Gt(0.5), -3e-9, low) // a is above 0.5 only where all latent variables are positive
+			c.Observe("y", dist.Poisson(torch.Stack(0, a.Exp(), rounded)), vec(1, 0))
+		}
+	}
+	_, err := ppl.Compile(model(torch.Of(1e-9)), nil)
+	require.NoError(t, err)
+	_, err = ppl.Compile(model(torch.Of(-1e-9)), nil)
+	require.ErrorContains(t, err, "rate is -1e-09 at element 1 of shape [2]")
+	require.ErrorContains(t, err, "0 but for the error of what computed it")
+	require.ErrorContains(t, err, "Max(1e-8)")
+	_, err = ppl.Compile(func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 1))
+		c.Observe("y", dist.Poisson(torch.Stack(0, 1, torch.Where(a.Gt(0.5), -1e-3, 1))), vec(1, 0))
+	}, nil)
+	require.ErrorContains(t, err, "sign is free")
+}
+
 // Scales that are positive by their support, or by what is done to them, are none of these mistakes; whole numbers that
 // a density converts are right to the last digit.
 func TestCompileAccepts(t *testing.T) {
