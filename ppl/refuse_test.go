@@ -111,8 +111,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// A rate that is 0 but for the error of a solver is no mistake of sign; where it is so at all points the error says what
-// to do.
+// A rate that is 0 but for the error of a solver is no mistake of sign; where it is so at all points, the error says
+// what to do.
 func TestNegativeByRounding(t *testing.T) {
 	model := func(low torch.Tensor) ppl.Model {
 		return func(c *ppl.Ctx) {
