@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +48,7 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 		return err
 	}
 	a.bucket = k.bucket
-	if done, err := a.take(ctx); done || err != nil {
+	if done, err := a.take(ctx, delivered(msg)); done || err != nil {
 		return err
 	}
 	if failed != nil {
@@ -71,17 +72,27 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 		o.Differs = m.What
 	}
 	if d := result.Unconstrained; d != nil {
-		o.Object = a.object("result")
+		o.Object = a.block("result")
 		o.Stats, o.Attrs, o.Notes = d.Stats(), d.Attrs(), d.Notes()
 		for c := range d.Chains() {
 			o.Lengths = append(o.Lengths, d.Len(c))
 		}
-		if size := int64(d.Total()) * int64(rowBytes(d.Dim(), len(o.Stats))); size > t.Limit {
+		size := int64(d.Total()) * int64(rowBytes(d.Dim(), len(o.Stats)))
+		if size > t.Limit {
 			return a.fail(ctx, a.bucket.tooLarge("the draws of the task", size))
 		}
+		if t.Streamed && size > smallBytes {
+			if err := a.bucket.draws.room(ctx, size); err != nil {
+				return err
+			}
+		}
 		err := packRows(d, func(block []byte) error {
+			if size <= smallBytes {
+				o.Small = slices.Clone(block)
+				return nil
+			}
 			o.Blocks++
-			return a.bucket.put(ctx, o.block(o.Blocks-1), block)
+			return a.bucket.draws.put(ctx, o.block(o.Blocks-1), block)
 		})
 		if err != nil {
 			return err
@@ -90,14 +101,19 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 	if err := a.finish(ctx, o); err != nil {
 		return err
 	}
-	for _, p := range a.state.Files { // nobody goes on from its checkpoints any more
-		a.bucket.drop(ctx, p.Objects...)
+	if len(a.state.Files) > 0 { // nobody goes on from its checkpoints any more
+		a.bucket.checkpoints.drop(ctx, t.name())
 	}
 	return nil
 }
 
-// take says on the server that this worker has the task now. It is false where the result is there already.
-func (a *attempt) take(ctx context.Context) (done bool, err error) {
+// take says on the server that this worker has the task now. It is true where the result is there already.
+func (a *attempt) take(ctx context.Context, delivered uint64) (done bool, err error) {
+	if delivered == 1 {
+		if first, err := a.takeFirst(ctx); first || err != nil {
+			return false, err
+		}
+	}
 	b := a.bucket
 	err = again(ctx, func(ctx context.Context) error {
 		_, err := b.keys.Get(ctx, a.task.key())
@@ -124,6 +140,37 @@ func (a *attempt) take(ctx context.Context) (done bool, err error) {
 	a.state.Crashes++
 	a.state.Worker = a.name
 	return false, a.save(ctx)
+}
+
+// delivered is how often the server has delivered a task; 0 where that is not known.
+func delivered(msg jetstream.Msg) uint64 {
+	m, err := msg.Metadata()
+	if err != nil {
+		return 0
+	}
+	return m.NumDelivered
+}
+
+// takeFirst is take where nobody has had the task, which one request finds out. A server that was killed may deliver a
+// task for the first time twice.
+func (a *attempt) takeFirst(ctx context.Context) (first bool, err error) {
+	s := state{Attempt: 1, Crashes: 1, Worker: a.name}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return false, err
+	}
+	var revision uint64
+	err = again(ctx, func(ctx context.Context) (err error) {
+		revision, err = a.bucket.keys.Create(ctx, a.task.stateKey(), text)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return false, nil
+	}
+	if err == nil {
+		a.state, a.revision = s, revision
+	}
+	return err == nil, err
 }
 
 // save writes the state, if no other worker has since.
@@ -207,9 +254,11 @@ func (a *attempt) run(ctx context.Context, k *kept) (*infer.Result, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	o := a.task.Options.options()
-	raw, err := a.bucket.get(ctx, a.task.Start)
-	if err != nil {
-		return nil, err
+	raw := a.task.Point
+	if a.task.Start != "" {
+		if raw, err = a.bucket.get(ctx, a.task.Start); err != nil {
+			return nil, err
+		}
 	}
 	if o.Start, err = unpackStart(raw, k.spec.Program.Layout()); err != nil {
 		return nil, err
@@ -221,14 +270,16 @@ func (a *attempt) run(ctx context.Context, k *kept) (*infer.Result, error) {
 		}
 	}
 	if k.checkpoints {
-		a.mirror = &mirror{attempt: a, ctx: ctx, dir: dir, sizes: map[string]int64{}}
+		a.mirror = &mirror{attempt: a, ctx: ctx, dir: dir, sizes: map[string]int64{}, saved: time.Now()}
 		if err := a.mirror.restore(); err != nil {
 			return nil, err
 		}
 		o.Checkpoint = &infer.Checkpoint{Dir: dir, Every: a.task.Options.Every, Resume: true,
 			Model: a.task.Options.Model, Saved: a.mirror.save}
 	}
-	if o.Observer = (&glance{attempt: a}); os.Getenv(recordVariable) != "" {
+	g := a.glance()
+	defer g.timer.Stop()
+	if o.Observer = g; os.Getenv(recordVariable) != "" {
 		r, err := a.newRecord()
 		if err != nil {
 			return nil, err

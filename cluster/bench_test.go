@@ -19,7 +19,7 @@ func BenchmarkTasks(b *testing.B) {
 	require.NoError(b, err)
 	each := func(tasks int, sample func(o infer.Options) error) float64 {
 		began := time.Now()
-		require.NoError(b, sample(infer.Options{Chains: tasks, Warmup: 24_000, Draws: 1, Seed: 1,
+		require.NoError(b, sample(infer.Options{Chains: tasks, Warmup: 48_000, Draws: 1, Seed: 1,
 			Observer: infer.Silent}))
 		return time.Since(began).Seconds() / float64(tasks)
 	}

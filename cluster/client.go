@@ -154,13 +154,17 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 		if err != nil {
 			return err
 		}
-		object, err := c.share(ctx, "start", packed, have)
-		if err != nil {
-			return err
+		var object string
+		if int64(len(packed)) > min(smallBytes, c.o.MaxObject) {
+			if object, err = c.share(ctx, "start", packed, have); err != nil {
+				return err
+			}
+			packed = nil
 		}
 		t := task{Run: c.bucket.run, Number: len(c.tasks), Job: c.o.Job, Params: text, Data: data, Start: object,
-			Position: at, Want: want, Mixed: c.o.Mixed, Tries: c.o.Tries, Crashes: c.o.Crashes,
+			Point: packed, Position: at, Want: want, Mixed: c.o.Mixed, Tries: c.o.Tries, Crashes: c.o.Crashes,
 			AckWait: int64(c.o.AckWait), Limit: c.o.MaxObject, cell: i, from: from,
+			Streamed: c.o.Discard && c.saver(i) != nil,
 			Options: settings{Chains: size, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Seed: o.Seed,
 				FirstChain: o.FirstChain + uint64(from), Cycles: o.Cycles, Discard: o.Discard && c.saver(i) == nil,
 				Native: o.Native}}

@@ -150,13 +150,16 @@ func (c *client) chains(cell int) (n int) {
 func (c *client) blocks(ctx context.Context, o *outcome) func() ([]byte, error) {
 	next := 0
 	return func() ([]byte, error) {
-		if next == o.Blocks {
+		next++
+		if o.Blocks == 0 && next == 1 {
+			return o.Small, nil
+		}
+		if next > o.Blocks {
 			return nil, nil
 		}
-		next++
 		one, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		return c.bucket.get(one, o.block(next-1))
+		return c.bucket.draws.get(one, o.block(next-1))
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Streams and subjects on the server. Every run has a bucket of keys and one of objects of its own, which go with it.
+// Streams and subjects on the server. Every run has a bucket of keys, one of objects and two
+// piles of its own, which go with it.
 const (
 	tasksStream   = "KELVIN_TASKS"
 	tasksSubject  = "kelvin.tasks."  // and run.number
@@ -150,15 +151,21 @@ func (l *link) tasks(ctx context.Context, replicas int, ackWait time.Duration) (
 // bucket is what the server keeps of one run.
 type bucket struct {
 	*link
-	run     string
-	keys    jetstream.KeyValue
-	objects jetstream.ObjectStore
-	limit   int64 // bytes of an object
+	run                string
+	keys               jetstream.KeyValue
+	objects            jetstream.ObjectStore
+	draws, checkpoints *pile
+	limit              int64 // bytes of an object
+}
+
+func (l *link) bucket(run string, limit int64) *bucket {
+	return &bucket{link: l, run: run, limit: limit, draws: l.pile(run, drawsPile),
+		checkpoints: l.pile(run, checkpointsPile)}
 }
 
 // make makes the buckets of a run.
 func (l *link) make(ctx context.Context, run string, replicas int, limit int64) (*bucket, error) {
-	b := &bucket{link: l, run: run, limit: limit}
+	b := l.bucket(run, limit)
 	err := again(ctx, func(ctx context.Context) (err error) {
 		b.keys, err = l.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucketPrefix + run,
 			Storage: jetstream.FileStorage, Replicas: replicas})
@@ -172,12 +179,18 @@ func (l *link) make(ctx context.Context, run string, replicas int, limit int64) 
 			Storage: jetstream.FileStorage, Replicas: replicas})
 		return err
 	})
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	if err := b.draws.make(ctx, replicas); err != nil {
+		return nil, err
+	}
+	return b, b.checkpoints.make(ctx, replicas)
 }
 
 // open finds the buckets of a run; of one that is over there are none.
 func (l *link) open(ctx context.Context, run string, limit int64) (*bucket, error) {
-	b := &bucket{link: l, run: run, limit: limit}
+	b := l.bucket(run, limit)
 	err := again(ctx, func(ctx context.Context) (err error) {
 		if b.keys, err = l.js.KeyValue(ctx, bucketPrefix+run); err != nil {
 			return err
@@ -185,7 +198,13 @@ func (l *link) open(ctx context.Context, run string, limit int64) (*bucket, erro
 		b.objects, err = l.js.ObjectStore(ctx, bucketPrefix+run)
 		return err
 	})
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	if err := b.draws.open(ctx); err != nil {
+		return nil, err
+	}
+	return b, b.checkpoints.open(ctx)
 }
 
 // remove takes a run off the server.
@@ -202,7 +221,8 @@ func (b *bucket) remove(ctx context.Context) error {
 			err = s.Purge(ctx, jetstream.WithPurgeSubject(tasksSubject+b.run+".>"))
 		}
 		return errors.Join(err, ignore(b.js.DeleteObjectStore(ctx, bucketPrefix+b.run)),
-			ignore(b.js.DeleteKeyValue(ctx, bucketPrefix+b.run)))
+			ignore(b.js.DeleteStream(ctx, b.draws.name)),
+			ignore(b.js.DeleteStream(ctx, b.checkpoints.name)), ignore(b.js.DeleteKeyValue(ctx, bucketPrefix+b.run)))
 	})
 }
 
@@ -225,14 +245,6 @@ func (b *bucket) put(ctx context.Context, name string, data []byte) error {
 		_, err := b.objects.Put(ctx, jetstream.ObjectMeta{Name: name}, bytes.NewReader(data))
 		return err
 	})
-}
-
-// drop deletes objects that are of no use any more, so that the server has neither files nor memory of them. Where that
-// fails they stay until the run is removed.
-func (b *bucket) drop(ctx context.Context, names ...string) {
-	for _, name := range names {
-		_ = b.objects.Delete(ctx, name)
-	}
 }
 
 // get reads an object.

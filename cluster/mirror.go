@@ -2,15 +2,17 @@ package cluster
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"time"
 )
 
-// mirror keeps the files of a run's checkpoints on the server too. A checkpoint is new objects, and then one change of
+// mirror keeps the files of a run's checkpoints on the server too. A checkpoint is new blocks, and then one change of
 // the state that names them, so that a crash in between leaves the one before.
 type mirror struct {
 	*attempt
@@ -18,7 +20,12 @@ type mirror struct {
 	dir    string
 	sizes  map[string]int64 // of the files that grow, as far as the server has them
 	number int
+	saved  time.Time
 }
+
+// restEvery is the least time between checkpoints on the server where nobody has said after how many updates they are
+// due. A small model makes a thousand updates in milliseconds.
+const restEvery = time.Second
 
 // growing is the file of the draws, which checkpoints only make longer.
 const growing = "draws.kelvin"
@@ -37,8 +44,8 @@ func (m *mirror) restore() error {
 		if err != nil {
 			return err
 		}
-		for _, object := range p.Objects {
-			data, err := m.bucket.get(m.ctx, object)
+		for _, block := range p.Blocks {
+			data, err := m.bucket.checkpoints.get(m.ctx, block)
 			if err == nil {
 				_, err = f.Write(data)
 			}
@@ -62,6 +69,9 @@ func (m *mirror) save(dir string) error {
 	if err := context.Cause(m.ctx); err != nil {
 		return err
 	}
+	if m.task.Options.Every == 0 && time.Since(m.saved) < restEvery {
+		return nil
+	}
 	m.number++
 	files := maps.Clone(m.state.Files)
 	if files == nil {
@@ -84,14 +94,17 @@ func (m *mirror) save(dir string) error {
 		}
 		p := files[name]
 		if !grows {
-			old = append(old, p.Objects...)
+			old = append(old, p.Blocks...)
 			p = parts{}
 		}
-		object := m.object(fmt.Sprintf("%s-%06d", name, m.number))
-		if err := m.bucket.put(m.ctx, object, data); err != nil {
+		block := m.block(fmt.Sprintf("%s-%06d", base64.RawURLEncoding.EncodeToString([]byte(name)), m.number))
+		if int64(len(data)) > m.bucket.limit {
+			return m.bucket.tooLarge(name, int64(len(data)))
+		}
+		if err := m.bucket.checkpoints.put(m.ctx, block, data); err != nil {
 			return err
 		}
-		p.Objects = append(append([]string(nil), p.Objects...), object)
+		p.Blocks = append(append([]string(nil), p.Blocks...), block)
 		p.Size += int64(len(data))
 		files[name] = p
 		return nil
@@ -108,13 +121,14 @@ func (m *mirror) save(dir string) error {
 			m.sizes[name] = p.Size
 		}
 	}
-	m.bucket.drop(m.ctx, old...)
+	m.bucket.checkpoints.drop(m.ctx, old...)
+	m.saved = time.Now()
 	return nil
 }
 
-// object names an object of this attempt, which no other attempt has.
-func (a *attempt) object(name string) string {
-	return fmt.Sprintf("%06d/%06d-%s/%s", a.task.Number, a.state.Attempt, a.name, name)
+// block names a block of this attempt, which no other attempt has.
+func (a *attempt) block(name string) string {
+	return fmt.Sprintf("%s.%06d.%s", a.task.name(), a.state.Attempt, name)
 }
 
 // readFrom reads a file from a place on.

@@ -33,7 +33,7 @@ type Options struct {
 	Crashes  int           // of workers over one task without a checkpoint in between; default 10
 	AckWait  time.Duration // a task without a heartbeat for so long goes to another worker; default 5 s
 	Replicas int           // copies of streams that a cluster of servers keeps; default 1
-	// MaxObject limits the bytes of one object: the data, a checkpoint, the draws of a task; default 1 GiB. The server
+	// MaxObject limits the bytes of the data, of a file of a checkpoint and of a task's draws; default 1 GiB. The server
 	// limits messages.
 	MaxObject int64
 	// Mixed lets workers of another kind of processor, libtorch or number of threads take tasks. The draws then equal

@@ -4,23 +4,34 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// glance looks at a run so rarely that its updates stay many in a call.
+// glance looks at a run so rarely that its updates stay many in a call. A timer says when, because Due is asked after
+// every transition of a chain, which may take less than to read the clock.
 type glance struct {
 	*attempt
-	seen time.Time
+	due   atomic.Bool
+	timer *time.Timer
 }
 
 const glanceEvery = 50 * time.Millisecond
 
-func (g *glance) Due() bool { return time.Since(g.seen) >= glanceEvery }
+func (a *attempt) glance() *glance {
+	g := &glance{attempt: a}
+	g.due.Store(true)
+	g.timer = time.AfterFunc(glanceEvery, func() { g.due.Store(true) })
+	return g
+}
+
+func (g *glance) Due() bool { return g.due.Load() }
 
 func (g *glance) Observe(p infer.Progress) {
-	g.seen = time.Now()
+	g.due.Store(false)
+	g.timer.Reset(glanceEvery)
 	g.look(p)
 }
 

@@ -83,8 +83,7 @@ func (c *client) saveTask(ctx context.Context, save func(string, []int, *draws.D
 	if err != nil || !c.o.Discard {
 		return err
 	}
-	for i := range o.Blocks {
-		c.bucket.drop(ctx, o.block(i))
-	}
+	o.Small = nil
+	c.bucket.draws.drop(ctx, t.name())
 	return nil
 }

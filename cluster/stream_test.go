@@ -1,11 +1,13 @@
 package cluster_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kelvin-ppl/kelvin/cluster"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -82,7 +84,7 @@ func TestSaveFails(t *testing.T) {
 	require.ErrorIs(t, err, full)
 }
 
-// The server keeps nothing of a task that has ended and whose draws Save has: neither blocks nor checkpoints.
+// The server keeps nothing of a task that has ended and whose draws Save has: neither draws nor checkpoints.
 func TestServerForgets(t *testing.T) {
 	const tasks = 3
 	url := make(chan string, 1)
@@ -95,37 +97,75 @@ func TestServerForgets(t *testing.T) {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	var kept []int
-	o := infer.Options{Chains: tasks, Group: 1, Warmup: 20, Draws: 30, Observer: infer.Silent,
+	left := map[string][]int{} // of how many tasks there are messages when Save is called
+	o := infer.Options{Chains: tasks, Group: 1, Warmup: 20, Draws: 300, Observer: infer.Silent,
 		Checkpoint: &infer.Checkpoint{Every: 10}, Discard: true}
 	o.Save = func(string, []int, *draws.Draws) error {
-		names := map[string]bool{} // of tasks that have objects
-		stores := js.ObjectStores(t.Context())
-		for s := range stores.Status() {
-			objects, err := js.ObjectStore(t.Context(), s.Bucket())
+		streams := js.ListStreams(t.Context())
+		for s := range streams.Info() {
+			kind, pile := strings.CutPrefix(s.Config.Name, "KELVIN_")
+			kind, _, cut := strings.Cut(kind, "_")
+			if !pile || !cut {
+				continue
+			}
+			stream, err := js.Stream(t.Context(), s.Config.Name)
 			if err != nil {
 				return err
 			}
-			list, err := objects.List(t.Context())
+			info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(">"))
 			if err != nil {
 				return err
 			}
-			for _, object := range list {
-				number, _, _ := strings.Cut(object.Name, "/")
-				if _, err := strconv.Atoi(number); err == nil {
-					names[number] = true
-				}
+			have := map[string]bool{}
+			for subject := range info.State.Subjects { // kelvin.pile.KIND.run.task.attempt.name.chunk
+				have[strings.Split(subject, ".")[4]] = true
 			}
+			left[kind] = append(left[kind], len(have))
 		}
-		kept = append(kept, len(names))
-		return stores.Error()
+		return streams.Err()
 	}
 	_, err = cluster.Sample(t.Context(), program(t), hmc.NUTS{}, cluster.Options{Options: o, Job: "schools", URL: address,
 		Workers: 1})
 	require.NoError(t, err)
-	require.Len(t, kept, tasks)
-	for i, n := range kept {
-		assert.LessOrEqual(t, n, tasks-i, "tasks with objects when Save has those of %d before", i)
+	for _, kind := range []string{"DRAWS", "CHECKPOINTS"} {
+		require.Len(t, left[kind], tasks, kind)
+		for i, n := range left[kind] {
+			assert.LessOrEqual(t, n, tasks-i, "%s: tasks when Save has those of %d before", kind, i)
+		}
 	}
-	assert.Positive(t, kept[tasks-1])
+	for _, n := range left["DRAWS"] {
+		assert.Positive(t, n)
+	}
+}
+
+// Workers tell how far they are, a few times a second.
+func TestProgress(t *testing.T) {
+	url := make(chan string, 1)
+	go func() {
+		assert.NoError(t, cluster.Serve(t.Context(), "127.0.0.1:0", t.TempDir(), func(u string) { url <- u }))
+	}()
+	address := <-url
+	nc, err := nats.Connect(address)
+	require.NoError(t, err)
+	defer nc.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var last int64
+	_, err = nc.Subscribe("kelvin.events.>", func(m *nats.Msg) {
+		var e struct {
+			Kind        string
+			Step, Steps int64
+		}
+		assert.NoError(t, json.Unmarshal(m.Data, &e))
+		if e.Kind == "progress" && e.Step > last && last > 0 {
+			cancel() // two that differ are enough
+		}
+		last = max(last, e.Step)
+	})
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	o := infer.Options{Chains: 1, Draws: 1_000_000, Thin: 10_000, Observer: infer.Silent}
+	_, err = cluster.Sample(ctx, program(t), hmc.NUTS{}, cluster.Options{Options: o, Job: "schools", URL: address,
+		Workers: 1})
+	require.ErrorIs(t, err, context.Canceled)
 }

@@ -16,7 +16,8 @@ type task struct {
 	Job      string          `json:"job"`
 	Params   json.RawMessage `json:"params"`
 	Data     string          `json:"data"`  // object
-	Start    string          `json:"start"` // object
+	Start    string          `json:"start"` // object; "" where Point has it
+	Point    []byte          `json:"point,omitempty"`
 	Position infer.Position  `json:"position"`
 	Want     identity        `json:"want"`
 	Mixed    bool            `json:"mixed"`
@@ -25,6 +26,7 @@ type task struct {
 	Crashes  int             `json:"crashes"`
 	AckWait  int64           `json:"ack_wait"` // ns
 	Limit    int64           `json:"limit"`    // bytes of an object
+	Streamed bool            `json:"streamed"` // Save takes the draws off the server
 
 	cell, from int // of the client
 }
@@ -49,6 +51,9 @@ func (s settings) options() infer.Options {
 		FirstChain: s.FirstChain, Cycles: s.Cycles, Discard: s.Discard, Native: s.Native}
 }
 
+// name is that of all blocks of the task.
+func (t task) name() string { return fmt.Sprintf("%06d", t.Number) }
+
 func (t task) key() string { return fmt.Sprintf("result.%06d", t.Number) }
 
 func (t task) stateKey() string { return fmt.Sprintf("state.%06d", t.Number) }
@@ -64,10 +69,10 @@ type state struct {
 	Files   map[string]parts `json:"files"` // of the checkpoint, by their path
 }
 
-// parts are the objects that make up a file.
+// parts are the blocks that make up a file.
 type parts struct {
-	Objects []string `json:"objects"`
-	Size    int64    `json:"size"`
+	Blocks []string `json:"blocks"`
+	Size   int64    `json:"size"`
 }
 
 // outcome is the result of a task, written once.
@@ -75,8 +80,9 @@ type outcome struct {
 	Error   string            `json:"error,omitempty"`
 	Tries   int               `json:"tries"`
 	Worker  string            `json:"worker"`
-	Object  string            `json:"object,omitempty"` // the draws: the beginning of the names of their blocks
+	Object  string            `json:"object,omitempty"` // the draws: the beginning of the subjects of their blocks
 	Blocks  int               `json:"blocks,omitempty"`
+	Small   []byte            `json:"small,omitempty"` // the draws, where they are few, instead of blocks
 	Stats   []string          `json:"stats,omitempty"`
 	Lengths []int             `json:"lengths,omitempty"` // draws of each chain
 	Attrs   map[string]string `json:"attrs,omitempty"`
@@ -84,8 +90,12 @@ type outcome struct {
 	Differs string            `json:"differs,omitempty"` // what of the machine, where that is allowed
 }
 
-// block names an object of the draws.
-func (o *outcome) block(i int) string { return fmt.Sprintf("%s-%06d", o.Object, i) }
+// smallBytes is how large a point or the draws of a task may be to be part of its message or its result. An object
+// takes several requests, and stays as long as the run too.
+const smallBytes = 4 << 10
+
+// block names a block of the draws.
+func (o *outcome) block(i int) string { return fmt.Sprintf("%s.%06d", o.Object, i) }
 
 // TaskError is a task that failed as often as it may.
 type TaskError struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	natsd "github.com/nats-io/nats-server/v2/server"
@@ -24,7 +25,7 @@ type costs struct {
 	event   cost // published, and delivered to the client
 	decode  cost // the client's part of it: delivery and decoding
 	beat    cost // AckProgress of a task
-	state   cost // a checkpoint: an object written, another removed, a key changed
+	state   cost // a checkpoint: a block written, another removed, a key changed
 	perTask cost // a task published, fetched, its result written and read, a key made, acknowledged
 }
 
@@ -117,7 +118,7 @@ type bench struct {
 	js             jetstream.JetStream
 	tasks          jetstream.Consumer
 	keys           jetstream.KeyValue
-	objects        jetstream.ObjectStore
+	pile           jetstream.Stream
 	number         int
 }
 
@@ -134,7 +135,8 @@ func (b *bench) prepare() (err error) {
 	if b.keys, err = b.js.CreateKeyValue(b.ctx, jetstream.KeyValueConfig{Bucket: "run"}); err != nil {
 		return err
 	}
-	b.objects, err = b.js.CreateObjectStore(b.ctx, jetstream.ObjectStoreConfig{Bucket: "run"})
+	b.pile, err = b.js.CreateStream(b.ctx, jetstream.StreamConfig{Name: "PILE", Subjects: []string{"pile.>"},
+		Retention: jetstream.WorkQueuePolicy, MaxMsgsPerSubject: 1, AllowDirect: true})
 	return err
 }
 
@@ -209,18 +211,44 @@ func (b *bench) state(n, size int) error {
 	for range n {
 		b.number++
 		name := fmt.Sprintf("state-%d", b.number)
-		_, err := b.objects.Put(b.ctx, jetstream.ObjectMeta{Name: name}, bytes.NewReader(payload))
-		if err != nil {
+		if err := b.put(name, payload); err != nil {
 			return err
 		}
 		if _, err := b.keys.Put(b.ctx, "state", []byte(name)); err != nil {
 			return err
 		}
-		if err := b.objects.Delete(b.ctx, name); err != nil {
+		if err := b.drop(name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// chunk is the size of the messages of a block, as package cluster has it.
+const chunk = 512 << 10
+
+func (b *bench) put(name string, block []byte) error {
+	i := 0
+	for data := range slices.Chunk(block, chunk) {
+		if _, err := b.js.Publish(b.ctx, fmt.Sprintf("pile.%s.%d", name, i), data); err != nil {
+			return err
+		}
+		i++
+	}
+	return nil
+}
+
+func (b *bench) get(name string, size int) error {
+	for i := range (size + chunk - 1) / chunk {
+		if _, err := b.pile.GetLastMsgForSubject(b.ctx, fmt.Sprintf("pile.%s.%d", name, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) drop(name string) error {
+	return b.pile.Purge(b.ctx, jetstream.WithPurgeSubject("pile."+name+".>"))
 }
 
 func (b *bench) perTask(n, size int) error {
@@ -235,7 +263,7 @@ func (b *bench) perTask(n, size int) error {
 		if err != nil {
 			return err
 		}
-		if _, err := b.objects.Put(b.ctx, jetstream.ObjectMeta{Name: name}, bytes.NewReader(payload)); err != nil {
+		if err := b.put(name, payload); err != nil {
 			return err
 		}
 		if _, err := b.keys.Create(b.ctx, name, []byte("{}")); err != nil {
@@ -244,10 +272,10 @@ func (b *bench) perTask(n, size int) error {
 		if err := m.DoubleAck(b.ctx); err != nil {
 			return err
 		}
-		if _, err := b.objects.GetBytes(b.ctx, name); err != nil {
+		if err := b.get(name, size); err != nil {
 			return err
 		}
-		if err := b.objects.Delete(b.ctx, name); err != nil {
+		if err := b.drop(name); err != nil {
 			return err
 		}
 	}

@@ -19,8 +19,9 @@ import (
 // seen is what one worker says while it has a task: bytes of a message with its subject, and messages in a second.
 type seen struct{ eventBytes, eventRate, beatBytes, beatRate float64 }
 
-// draws of the task that is listened to: far more than it makes before it is stopped, some minutes.
-const draws = 5_000_000
+// draws of the task that is listened to, each after so many updates: far more than it makes before it is stopped, some
+// minutes.
+const draws, thin = 1_000_000, 10_000
 
 // traffic listens to a real run of one task, and stops it after so many heartbeats.
 func traffic(ctx context.Context, beats int) (s seen, err error) {
@@ -87,7 +88,7 @@ func traffic(ctx context.Context, beats int) (s seen, err error) {
 		return s, err
 	}
 	if _, err := cluster.Sample(sampling, program, method, cluster.Options{Job: "normal", URL: url, Workers: 1,
-		Options: infer.Options{Chains: 1, Warmup: 10, Draws: draws}}); err != nil && sampling.Err() == nil {
+		Options: infer.Options{Chains: 1, Warmup: 10, Draws: draws, Thin: thin}}); err != nil && sampling.Err() == nil {
 		return s, err
 	}
 	if err := ctx.Err(); err != nil {
