@@ -101,7 +101,7 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg) {
 	var mismatch *MismatchError
 	switch {
 	case err == nil:
-		_ = again(ctx, msg.DoubleAck) // not acknowledged, it comes again, and its result is found
+		_ = msg.Ack() // where it gets lost the task comes again, and its result is found
 	case errors.As(err, &mismatch):
 		mismatch.Name = w.name
 		w.tell(t, event{Kind: "refused", Mismatch: mismatch})

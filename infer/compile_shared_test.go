@@ -59,6 +59,14 @@ func TestCompiledCodeIsShared(t *testing.T) {
 			value, made = compile(layout, 0.5, batch)
 			assert.Equal(t, -11.0, value)
 			assert.Equal(t, recordings+comparisons, made, "another constant")
+			for i := range 15 {
+				_, made = compile(layout, 1+float64(i), batch)
+				assert.Equal(t, recordings+comparisons, made, "another point")
+			}
+			_, made = compile(layout, 99, batch)
+			assert.Equal(t, recordings, made, "it was right at sixteen points")
+			_, made = compile(layout, 99, infer.Batch{"y": vec([]float64{1, 5})})
+			assert.Equal(t, recordings+comparisons, made, "of another batch")
 		})
 	}
 }

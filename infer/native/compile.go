@@ -167,7 +167,7 @@ func (s Source) choose(plan *ir.Plan, points [][]float64, tier Tier, o Options, 
 	if err != nil {
 		return nil, err
 	}
-	c := &choice{request: r, plan: plan, code: f.code, report: *report, checked: map[uint64]float64{}}
+	c := &choice{request: r, plan: plan, code: f.code, report: *report, checked: map[where]float64{}}
 	c.check(at, report.Error)
 	s.Shared.Add(c)
 	return f, nil

@@ -42,8 +42,11 @@ type choice struct {
 	report Report
 
 	mu      sync.Mutex
-	checked map[uint64]float64 // digests of the points and batches at which it was compared, with the differences seen
+	checked map[where]float64 // where it was compared, with the differences seen
 }
+
+// where are digests of points and a batch.
+type where struct{ points, batch uint64 }
 
 // is says whether code is what a request for a plan gives.
 func (m *choice) is(plan *ir.Plan, r request) bool {
@@ -55,7 +58,7 @@ func (m *choice) is(plan *ir.Plan, r request) bool {
 }
 
 // again makes a function of code. Where the code was not compared with eager evaluation at these points on this batch,
-// it is now; a nil function means that it is not right there.
+// it is now, unless it was right at enough others; a nil function means that it is not right there.
 func (m *choice) again(s Source, points [][]float64, o Options, report *Report) (*Func, error) {
 	f, err := newFunc(m.plan, m.code)
 	if err != nil {
@@ -67,9 +70,7 @@ func (m *choice) again(s Source, points [][]float64, o Options, report *Report) 
 	}
 	r := m.report
 	r.Ops, r.Loops, r.Cached = report.Ops, report.Loops, r.Tier == C && !r.Linked
-	m.mu.Lock()
-	seen, ok := m.checked[at]
-	m.mu.Unlock()
+	seen, ok := m.seen(at)
 	if r.Error = seen; !ok {
 		eager, err := evaluations(s, points)
 		if err != nil {
@@ -84,10 +85,28 @@ func (m *choice) again(s Source, points [][]float64, o Options, report *Report) 
 	return f, nil
 }
 
-// mostChecks is how many comparisons are remembered.
-const mostChecks = 64
+// Of all comparisons so many are remembered, and so many on one batch are enough: a run of many chains is compared at
+// four of their starts, and a run of one chain each should not cost more.
+const mostChecks, enoughChecks = 64, 16
 
-func (m *choice) check(at uint64, seen float64) {
+// seen is the largest difference seen at these points, or at enough others on their batch.
+func (m *choice) seen(at where) (difference float64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if difference, ok = m.checked[at]; ok {
+		return difference, true
+	}
+	n := 0
+	for c, d := range m.checked {
+		if c.batch == at.batch {
+			difference = max(difference, d)
+			n++
+		}
+	}
+	return difference, n >= enoughChecks
+}
+
+func (m *choice) check(at where, seen float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.checked) >= mostChecks {
@@ -100,7 +119,7 @@ func (m *choice) check(at uint64, seen float64) {
 var seed = maphash.MakeSeed()
 
 // digest is of points and the batch, which are what a comparison with eager evaluation depends on besides the plan.
-func (s Source) digest(points [][]float64) (uint64, error) {
+func (s Source) digest(points [][]float64) (w where, err error) {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, p := range points {
@@ -108,12 +127,15 @@ func (s Source) digest(points [][]float64) (uint64, error) {
 			maphash.WriteComparable(&h, math.Float64bits(v))
 		}
 	}
+	w.points = h.Sum64()
+	h.Reset()
 	for _, name := range slices.Sorted(maps.Keys(s.Batch)) {
 		if err := digestTensor(&h, s.Batch[name]); err != nil {
-			return 0, fmt.Errorf("batch tensor %q: %w", name, err)
+			return w, fmt.Errorf("batch tensor %q: %w", name, err)
 		}
 	}
-	return h.Sum64(), nil
+	w.batch = h.Sum64()
+	return w, nil
 }
 
 // digestTensor adds the elements of a contiguous tensor.
