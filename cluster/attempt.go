@@ -164,8 +164,12 @@ func (a *attempt) takeFirst(ctx context.Context) (first bool, err error) {
 		revision, err = a.bucket.keys.Create(ctx, a.task.stateKey(), text)
 		return err
 	})
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		return false, nil
+	if errors.Is(err, jetstream.ErrKeyExists) { // unless it is this one's, of which the answer was lost
+		entry, failed := a.bucket.keys.Get(ctx, a.task.stateKey())
+		if failed != nil || string(entry.Value()) != string(text) {
+			return false, nil
+		}
+		revision, err = entry.Revision(), nil
 	}
 	if err == nil {
 		a.state, a.revision = s, revision
@@ -185,8 +189,7 @@ func (a *attempt) save(ctx context.Context) error {
 			a.revision = revision
 			return nil
 		}
-		var answer *jetstream.APIError
-		if !errors.As(err, &answer) || answer.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence {
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return err
 		}
 		// Written by another worker, or by this one without an answer.
@@ -234,11 +237,37 @@ func (a *attempt) beat(ctx context.Context, msg jetstream.Msg) (stop func(), err
 			}
 		}
 	}()
+	go a.watchRun(ctx, done)
 	return func() {
 		close(done)
 		<-ended
 		_ = over.Unsubscribe()
 	}, nil
+}
+
+// goneEvery is how often a worker asks whether the run is still there.
+var goneEvery = 30 * time.Second
+
+// watchRun ends the attempt where the run is gone and the word of it was missed. Requests about a run that is gone have
+// no answer, as those to a server that is away.
+func (a *attempt) watchRun(ctx context.Context, done <-chan struct{}) {
+	tick := time.NewTicker(goneEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		one, cancel := context.WithTimeout(ctx, callWait)
+		_, err := a.js.Stream(one, a.pile(a.task.Run, drawsPile).name)
+		cancel()
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			a.cancel(jetstream.ErrBucketNotFound)
+		}
+	}
 }
 
 func (a *attempt) progress(kind string) {
@@ -301,6 +330,15 @@ func (a *attempt) fail(ctx context.Context, failed error) error {
 	return a.finish(ctx, outcome{Tries: len(a.state.Errors), Error: failed.Error()})
 }
 
+// yield deletes draws that are not those of the result, because another worker was first.
+func (a *attempt) yield(ctx context.Context, o outcome) {
+	entry, err := a.bucket.keys.Get(ctx, a.task.key())
+	var first outcome
+	if err == nil && o.Blocks > 0 && json.Unmarshal(entry.Value(), &first) == nil && first.Object != o.Object {
+		a.bucket.draws.drop(ctx, o.Object)
+	}
+}
+
 // finish writes the result, once: where there is one, it stays.
 func (a *attempt) finish(ctx context.Context, o outcome) error {
 	o.Worker = a.name
@@ -313,6 +351,7 @@ func (a *attempt) finish(ctx context.Context, o outcome) error {
 		return err
 	})
 	if errors.Is(err, jetstream.ErrKeyExists) {
+		a.yield(ctx, o)
 		err = nil
 	}
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -28,10 +29,14 @@ const (
 	chunkBytes      = 512 << 10
 
 	// Workers that are faster than Save would fill the server: a result waits at its worker while this much is there,
-	// but not for ever, because what a dead worker left counts too.
+	// but not for ever where it does not get less, because what a dead worker left counts too.
 	backlogBytes = 32 << 20
 	backlogWait  = time.Minute
+	dropWait     = 20 * time.Second // for a server that starts again
 )
+
+// missingWait is how long a block may be missing on the copies of a stream that are asked.
+var missingWait = 5 * time.Second
 
 func (l *link) pile(run, kind string) *pile {
 	return &pile{link: l, name: "KELVIN_" + kind + "_" + run, subject: "kelvin.pile." + kind + "." + run + "."}
@@ -86,12 +91,15 @@ func (p *pile) put(ctx context.Context, name string, block []byte) error {
 
 // room waits until most of what was put has been taken.
 func (p *pile) room(ctx context.Context, size int64) error {
-	end := time.Now().Add(backlogWait)
+	end, least := time.Now().Add(backlogWait), uint64(math.MaxUint64)
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		if err := p.open(ctx); err != nil {
 			return err
 		}
 		there := p.stream.CachedInfo().State.Bytes
+		if there < least {
+			least, end = there, time.Now().Add(backlogWait)
+		}
 		if there <= uint64(max(backlogBytes, size)) || time.Now().After(end) {
 			return nil
 		}
@@ -105,14 +113,21 @@ func (p *pile) room(ctx context.Context, size int64) error {
 
 // get reads a block.
 func (p *pile) get(ctx context.Context, name string) (block []byte, err error) {
+	var missing time.Time
 	for i, n := 0, 1; i < n; i++ {
 		var m *jetstream.RawStreamMsg
 		err := again(ctx, func(ctx context.Context) (err error) {
 			m, err = p.stream.GetLastMsgForSubject(ctx, p.chunk(name, i))
-			if errors.Is(err, jetstream.ErrMsgNotFound) { // on the copy that was asked: another may have it already
-				return errors.New("the server has no message " + p.chunk(name, i))
+			if !errors.Is(err, jetstream.ErrMsgNotFound) {
+				return err
 			}
-			return err
+			if missing.IsZero() {
+				missing = time.Now()
+			}
+			if time.Since(missing) < missingWait {
+				return errors.New("the server has no message " + p.chunk(name, i)) // which again asks for again
+			}
+			return fmt.Errorf("the server has no message %s: %w", p.chunk(name, i), err)
 		})
 		if err != nil {
 			return nil, err
@@ -128,7 +143,11 @@ func (p *pile) get(ctx context.Context, name string) (block []byte, err error) {
 // drop deletes blocks, or all those of an attempt or a task, so that the server has neither files nor memory of them.
 // Where that fails they stay until the run is removed.
 func (p *pile) drop(ctx context.Context, names ...string) {
+	ctx, cancel := context.WithTimeout(ctx, dropWait)
+	defer cancel()
 	for _, name := range names {
-		_ = p.stream.Purge(ctx, jetstream.WithPurgeSubject(p.subject+name+".>"))
+		_ = again(ctx, func(ctx context.Context) error {
+			return p.stream.Purge(ctx, jetstream.WithPurgeSubject(p.subject+name+".>"))
+		})
 	}
 }

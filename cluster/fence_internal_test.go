@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,44 @@ func TestFailureOfALostTask(t *testing.T) {
 	require.NoError(t, b.fail(t.Context(), context.DeadlineExceeded))
 	_, err = b.bucket.keys.Get(t.Context(), b.task.key())
 	require.NoError(t, err)
+}
+
+// A block that is gone is an error after a while, and a run that is gone ends the attempt.
+func TestGone(t *testing.T) {
+	gone, missing := goneEvery, missingWait
+	t.Cleanup(func() { goneEvery, missingWait = gone, missing })
+	goneEvery, missingWait = 20*time.Millisecond, 50*time.Millisecond
+	a, _ := attempts(t)
+	_, err := a.bucket.checkpoints.get(t.Context(), "000000.000001.name")
+	require.ErrorIs(t, err, jetstream.ErrMsgNotFound)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	a.cancel, a.task.AckWait = cancel, int64(time.Hour)
+	stop, err := a.beat(ctx, nil)
+	require.NoError(t, err)
+	defer stop()
+	_, err = a.tasks(t.Context(), 1, 0)
+	require.NoError(t, err)
+	require.NoError(t, a.bucket.remove(t.Context()))
+	_, err = a.take(ctx, 1)
+	require.Error(t, err)
+	require.ErrorIs(t, context.Cause(ctx), jetstream.ErrBucketNotFound)
+}
+
+// The worker that comes second with a result leaves none of its draws.
+func TestSecondResult(t *testing.T) {
+	a, b := attempts(t)
+	for _, one := range []*attempt{a, b} {
+		_, err := one.take(t.Context(), 1)
+		require.NoError(t, err)
+		o := outcome{Object: one.block("result"), Blocks: 1}
+		require.NoError(t, one.bucket.draws.put(t.Context(), o.block(0), []byte("draws")))
+		require.NoError(t, one.finish(t.Context(), o))
+		require.NoError(t, one.finish(t.Context(), o), "again, as where the answer was lost")
+	}
+	_, err := a.bucket.draws.get(t.Context(), a.block("result")+".000000")
+	require.NoError(t, err)
+	require.NoError(t, b.bucket.draws.open(t.Context()))
+	require.EqualValues(t, 1, b.bucket.draws.stream.CachedInfo().State.Msgs)
 }
 
 // The name of a checkpoint's file is the server's, and stays in the folder of the task.
