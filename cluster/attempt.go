@@ -72,7 +72,7 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 		o.Differs = m.What
 	}
 	if d := result.Unconstrained; d != nil {
-		o.Object = a.block("result")
+		o.Draws = a.block("result")
 		o.Stats, o.Attrs, o.Notes = d.Stats(), d.Attrs(), d.Notes()
 		for c := range d.Chains() {
 			o.Lengths = append(o.Lengths, d.Len(c))
@@ -216,18 +216,9 @@ func (a *attempt) beat(ctx context.Context, msg jetstream.Msg) (stop func(), err
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		every := min(time.Duration(a.task.AckWait)/4, 200*time.Millisecond)
-		tick := time.NewTicker(max(every, 20*time.Millisecond))
-		defer tick.Stop()
+		interval := min(time.Duration(a.task.AckWait)/4, 200*time.Millisecond)
 		acked := time.Now()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		every(ctx, done, max(interval, 20*time.Millisecond), func() {
 			if time.Since(acked) >= time.Duration(a.task.AckWait)/4 {
 				acked = time.Now()
 				_ = msg.InProgress()
@@ -235,9 +226,9 @@ func (a *attempt) beat(ctx context.Context, msg jetstream.Msg) (stop func(), err
 			if a.steps.Load() > 0 {
 				a.progress("progress")
 			}
-		}
+		})
 	}()
-	go a.watchRun(ctx, done)
+	go every(ctx, done, goneEvery, func() { a.checkRun(ctx) })
 	return func() {
 		close(done)
 		<-ended
@@ -248,10 +239,19 @@ func (a *attempt) beat(ctx context.Context, msg jetstream.Msg) (stop func(), err
 // goneEvery is how often a worker asks whether the run is still there.
 var goneEvery = 30 * time.Second
 
-// watchRun ends the attempt where the run is gone and the word of it was missed. Requests about a run that is gone have
+// checkRun ends the attempt where the run is gone and the word of it was missed. Requests about a run that is gone have
 // no answer, as those to a server that is away.
-func (a *attempt) watchRun(ctx context.Context, done <-chan struct{}) {
-	tick := time.NewTicker(goneEvery)
+func (a *attempt) checkRun(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	if _, err := a.js.Stream(ctx, a.pile(a.task.Run, drawsPile).name); errors.Is(err, jetstream.ErrStreamNotFound) {
+		a.cancel(jetstream.ErrBucketNotFound)
+	}
+}
+
+// every calls f after each interval until done is closed or the context ends.
+func every(ctx context.Context, done <-chan struct{}, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -260,12 +260,7 @@ func (a *attempt) watchRun(ctx context.Context, done <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		one, cancel := context.WithTimeout(ctx, callWait)
-		_, err := a.js.Stream(one, a.pile(a.task.Run, drawsPile).name)
-		cancel()
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			a.cancel(jetstream.ErrBucketNotFound)
+			f()
 		}
 	}
 }
@@ -330,12 +325,12 @@ func (a *attempt) fail(ctx context.Context, failed error) error {
 	return a.finish(ctx, outcome{Tries: len(a.state.Errors), Error: failed.Error()})
 }
 
-// yield deletes draws that are not those of the result, because another worker was first.
-func (a *attempt) yield(ctx context.Context, o outcome) {
+// dropSecond deletes draws that are not those of the result, because another worker was first.
+func (a *attempt) dropSecond(ctx context.Context, o outcome) {
 	entry, err := a.bucket.keys.Get(ctx, a.task.key())
 	var first outcome
-	if err == nil && o.Blocks > 0 && json.Unmarshal(entry.Value(), &first) == nil && first.Object != o.Object {
-		a.bucket.draws.drop(ctx, o.Object)
+	if err == nil && o.Blocks > 0 && json.Unmarshal(entry.Value(), &first) == nil && first.Draws != o.Draws {
+		a.bucket.draws.drop(ctx, o.Draws)
 	}
 }
 
@@ -351,7 +346,7 @@ func (a *attempt) finish(ctx context.Context, o outcome) error {
 		return err
 	})
 	if errors.Is(err, jetstream.ErrKeyExists) {
-		a.yield(ctx, o)
+		a.dropSecond(ctx, o)
 		err = nil
 	}
 	if err == nil {

@@ -114,7 +114,7 @@ func (c *client) collectCell(cell int) (*draws.Draws, error) {
 				Tries: o.Tries, Text: o.Error})
 			continue
 		}
-		if o.Object == "" || c.o.Discard {
+		if o.Draws == "" || c.o.Discard {
 			continue
 		}
 		var err error

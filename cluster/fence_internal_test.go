@@ -73,7 +73,7 @@ func TestSecondResult(t *testing.T) {
 	for _, one := range []*attempt{a, b} {
 		_, err := one.take(t.Context(), 1)
 		require.NoError(t, err)
-		o := outcome{Object: one.block("result"), Blocks: 1}
+		o := outcome{Draws: one.block("result"), Blocks: 1}
 		require.NoError(t, one.bucket.draws.put(t.Context(), o.block(0), []byte("draws")))
 		require.NoError(t, one.finish(t.Context(), o))
 		require.NoError(t, one.finish(t.Context(), o), "again, as where the answer was lost")

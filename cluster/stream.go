@@ -21,7 +21,7 @@ func (c *client) saver(cell int) func(run string, from []int, block *draws.Draws
 // stream hands the draws of a task to Save, block by block.
 func (c *client) stream(ctx context.Context, t task, o *outcome) error {
 	save := c.saver(t.cell)
-	if save == nil || o.Object == "" {
+	if save == nil || o.Draws == "" {
 		return nil
 	}
 	if err := c.saveTask(ctx, save, t, o); err != nil {

@@ -84,17 +84,24 @@ func TestSaveFails(t *testing.T) {
 	require.ErrorIs(t, err, full)
 }
 
-// The server keeps nothing of a task that has ended and whose draws Save has: neither draws nor checkpoints.
-func TestServerForgets(t *testing.T) {
-	const tasks = 3
+// served is a server of this process, and a connection to it.
+func served(t *testing.T) (address string, nc *nats.Conn) {
+	t.Helper()
 	url := make(chan string, 1)
 	go func() {
 		assert.NoError(t, cluster.Serve(t.Context(), "127.0.0.1:0", t.TempDir(), func(u string) { url <- u }))
 	}()
-	address := <-url
+	address = <-url
 	nc, err := nats.Connect(address)
 	require.NoError(t, err)
-	defer nc.Close()
+	t.Cleanup(nc.Close)
+	return address, nc
+}
+
+// The server keeps nothing of a task that has ended and whose draws Save has: neither draws nor checkpoints.
+func TestServerForgets(t *testing.T) {
+	const tasks = 3
+	address, nc := served(t)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
 	left := map[string][]int{} // of how many tasks there are messages when Save is called
@@ -140,18 +147,11 @@ func TestServerForgets(t *testing.T) {
 
 // Workers tell how far they are, a few times a second.
 func TestProgress(t *testing.T) {
-	url := make(chan string, 1)
-	go func() {
-		assert.NoError(t, cluster.Serve(t.Context(), "127.0.0.1:0", t.TempDir(), func(u string) { url <- u }))
-	}()
-	address := <-url
-	nc, err := nats.Connect(address)
-	require.NoError(t, err)
-	defer nc.Close()
+	address, nc := served(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var last int64
-	_, err = nc.Subscribe("kelvin.events.>", func(m *nats.Msg) {
+	_, err := nc.Subscribe("kelvin.events.>", func(m *nats.Msg) {
 		var e struct {
 			Kind        string
 			Step, Steps int64

@@ -80,7 +80,7 @@ type outcome struct {
 	Error   string            `json:"error,omitempty"`
 	Tries   int               `json:"tries"`
 	Worker  string            `json:"worker"`
-	Object  string            `json:"object,omitempty"` // the draws: the beginning of the subjects of their blocks
+	Draws   string            `json:"draws,omitempty"` // the beginning of the names of their blocks
 	Blocks  int               `json:"blocks,omitempty"`
 	Small   []byte            `json:"small,omitempty"` // the draws, where they are few, instead of blocks
 	Stats   []string          `json:"stats,omitempty"`
@@ -95,7 +95,7 @@ type outcome struct {
 const smallBytes = 4 << 10
 
 // block names a block of the draws.
-func (o *outcome) block(i int) string { return fmt.Sprintf("%s.%06d", o.Object, i) }
+func (o *outcome) block(i int) string { return fmt.Sprintf("%s.%06d", o.Draws, i) }
 
 // TaskError is a task that failed as often as it may.
 type TaskError struct {

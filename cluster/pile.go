@@ -125,7 +125,7 @@ func (p *pile) get(ctx context.Context, name string) (block []byte, err error) {
 				missing = time.Now()
 			}
 			if time.Since(missing) < missingWait {
-				return errors.New("the server has no message " + p.chunk(name, i)) // which again asks for again
+				return errors.New("the server has no message " + p.chunk(name, i)) // again retries it
 			}
 			return fmt.Errorf("the server has no message %s: %w", p.chunk(name, i), err)
 		})
