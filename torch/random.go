@@ -12,8 +12,10 @@ import (
 // it to remember a position, save its fields to go on later.
 //
 // The generator is Philox 4x32-10 (Salmon et al. 2011), a function of (seed, chain, position), made normal by the
-// Box-Muller transform in double precision. One position gives two numbers. On a GPU uniform numbers are those of the
-// CPU to the bit, and normal ones to the rounding of its logarithm, sine and cosine.
+// Box-Muller transform. One position gives two numbers, or four normal ones of float32: those are made of 32 bits each,
+// so that none is beyond 6.7, by operations that make the same bits on every machine. Other normal numbers are made of
+// 52 bits each in double precision. On a GPU uniform numbers and normal ones of float32 are those of the CPU to the
+// bit, and other normal ones to the rounding of its logarithm, sine and cosine.
 type Streams struct {
 	Seed   uint64   // of the run
 	Chains []uint64 // the K chains; not changed by drawing
@@ -100,6 +102,15 @@ func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (*ts.Tensor
 	if err != nil {
 		return nil, err
 	}
-	s.Offset += uint64((n/int64(len(s.Chains)) + 1) / 2)
+	s.Offset += uint64(positions(kind, n/int64(len(s.Chains)), gotch.CKind2DType(int32(dtype))))
 	return t, nil
+}
+
+// positions are how many n numbers of a stream take.
+func positions(kind int, n int64, dtype gotch.DType) int64 {
+	made := int64(2)
+	if kind == 0 && dtype == gotch.Float {
+		made = 4
+	}
+	return (n + made - 1) / made
 }

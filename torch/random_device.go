@@ -22,7 +22,7 @@ func kernelOf(device gotch.Device) (*cuda.Kernel, error) {
 
 // onDevice draws the numbers of [Streams] where they are wanted, in one kernel, or by operations where there is none.
 // The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to the rounding of the
-// device's logarithm, sine and cosine.
+// device's logarithm, sine and cosine, but those of float32 that the kernel makes, which are to the bit too.
 func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
 	k, err := kernelOf(device)
 	if err != nil {
@@ -116,36 +116,67 @@ func (s *Streams) byOperations(kind int, shape []int64, dtype gotch.DType, devic
 		n *= d
 	}
 	k := int64(len(s.Chains))
-	pairs := (n/k + 1) / 2
+	count := positions(kind, n/k, dtype)
 	err = Do(func(scope *Scope) error {
 		chain, err := s.chainsOn(device)
 		if err != nil {
 			return err
 		}
 		// Sums and products are those of uint64, since both wrap.
-		position := ts.MustArange(ts.IntScalar(pairs), gotch.Int64, device).
+		position := ts.MustArange(ts.IntScalar(count), gotch.Int64, device).
 			MustAddScalar(ts.IntScalar(int64(s.Offset)), false).MustUnsqueeze(0, false).
-			MustExpand([]int64{k, pairs}, false, false)
+			MustExpand([]int64{k, count}, false, false)
 		w := philox([4]*ts.Tensor{low(position), high(position), low(chain), high(chain)}, s.Seed)
-		var a, b *ts.Tensor
-		if kind == 1 && dtype == gotch.Float {
+		var numbers []*ts.Tensor
+		switch {
+		case kind == 1 && dtype == gotch.Float:
 			// 23 bits and a half, from one word each: a double rounded to float could be 1.
-			a, b = unitOf(right(w[0], 9), 23, gotch.Float), unitOf(right(w[2], 9), 23, gotch.Float)
-		} else {
-			a, b = unitOf(bits52(w[0], w[1]), 52, gotch.Double), unitOf(bits52(w[2], w[3]), 52, gotch.Double)
+			numbers = []*ts.Tensor{unitOf(right(w[0], 9), 23, gotch.Float), unitOf(right(w[2], 9), 23, gotch.Float)}
+		case kind == 1:
+			numbers = []*ts.Tensor{unitOf(bits52(w[0], w[1]), 52, gotch.Double),
+				unitOf(bits52(w[2], w[3]), 52, gotch.Double)}
+		case dtype == gotch.Float:
+			for i := 0; i < 4; i += 2 {
+				// The upper 31 bits and a half, as they are rounded to float; and a turn from -1/8 on, so that near each
+				// right angle its bits are those of the difference.
+				u := unitOf(right(w[i], 1), 31, gotch.Float).MustTotype(gotch.Double, false)
+				turn := w[i+1].MustAddScalar(ts.IntScalar(1<<29), false)
+				quarters := right(turn, 30)
+				y := unitOf(turn.MustBitwiseAnd(ts.IntScalar(1<<30-1), false).MustSubScalar(ts.IntScalar(1<<29), false), 30,
+					gotch.Float).MustTotype(gotch.Double, false)
+				numbers = append(numbers, pair(u, y, quarters)...)
+			}
+		default:
+			numbers = pair(unitOf(bits52(w[0], w[1]), 52, gotch.Double),
+				unitOf(bits52(w[2], w[3]), 52, gotch.Double).MustMulScalar(ts.FloatScalar(4), false), nil)
 		}
-		if kind == 0 {
-			r := a.MustLog(false).MustMulScalar(ts.FloatScalar(-2), false).MustSqrt(false)
-			angle := b.MustMulScalar(ts.FloatScalar(2*math.Pi), false)
-			a, b = r.MustMul(angle.MustCos(false), false), r.MustMul(angle.MustSin(false), false)
-		}
-		all := ts.MustStack([]*ts.Tensor{a, b}, 2).MustReshape([]int64{k, 2 * pairs}, false).
+		all := ts.MustStack(numbers, 2).MustReshape([]int64{k, int64(len(numbers)) * count}, false).
 			MustNarrow(1, 0, n/k, false)
 		out = all.MustReshape(shape, false).MustTotype(dtype, false)
 		scope.Keep(out)
 		return nil
 	})
 	return out, err
+}
+
+// pair is the Box-Muller transform of u in (0, 1) and the angle of y right angles, more by whole ones where there are
+// some: so small angles keep their digits.
+func pair(u, y, whole *ts.Tensor) []*ts.Tensor {
+	r := u.MustLog(false).MustMulScalar(ts.FloatScalar(-2), false).MustSqrt(false)
+	angle := y.MustMulScalar(ts.FloatScalar(math.Pi/2), false)
+	c, s := r.MustMul(angle.MustCos(false), false), r.MustMul(angle.MustSin(false), false)
+	if whole == nil {
+		return []*ts.Tensor{c, s}
+	}
+	// A turn by q right angles is one by i^q.
+	quarter := whole.MustBitwiseAnd(ts.IntScalar(3), false)
+	odd := quarter.MustBitwiseAnd(ts.IntScalar(1), false).MustTotype(gotch.Bool, false)
+	sign := func(plus int64) *ts.Tensor {
+		upper := quarter.MustAddScalar(ts.IntScalar(plus), false).MustBitwiseAnd(ts.IntScalar(2), false)
+		return upper.MustMulScalar(ts.IntScalar(-1), false).MustAddScalar(ts.IntScalar(1), false)
+	}
+	return []*ts.Tensor{s.MustWhereSelf(odd, c, false).MustMul(sign(1), false),
+		c.MustWhereSelf(odd, s, false).MustMul(sign(0), false)}
 }
 
 // philox are the four words of a counter, in 64 bits each, after the ten rounds of Philox 4x32 (Salmon et al. 2011).

@@ -14,8 +14,9 @@ import (
 
 // What a device would draw, here the CPU, is what the CPU's own code draws: uniform numbers to the bit, normal ones to
 // the rounding of log, cos and sin, which is a few units in the last place of numbers up to 8.6: by operations, and by
-// the code of the kernel. Shapes are odd and even, with one stream over several rows too, and seeds, chains and
-// positions have all 64 bits.
+// the code of the kernel. Normal numbers of single precision are to the bit by the kernel, and by operations to what
+// their definition differs from exact functions, six units of 2^-24. Shapes are odd and even, with one stream over
+// several rows too, and seeds, chains and positions have all 64 bits.
 func TestDrawingOnTheDevice(t *testing.T) {
 	for _, s := range []Streams{
 		NewStreams(7, 3),
@@ -31,15 +32,15 @@ func TestDrawingOnTheDevice(t *testing.T) {
 					require.NoError(t, Do(func(*Scope) error {
 						want, got := s, s
 						a := Must(want.drawAt(kind, shape, int(dtype.CInt()), -1))
-						unit := map[gotch.DType]float64{gotch.Double: 0x1p-52, gotch.Float: 0x1p-23, gotch.Half: 0x1p-10,
+						unit := map[gotch.DType]float64{gotch.Double: 0x1p-52, gotch.Float: 7 * 0x1p-24, gotch.Half: 0x1p-10,
 							gotch.BFloat16: 0x1p-7}[dtype]
 						x := Must(ToSlice[float64](a))
-						for _, b := range []*ts.Tensor{Must(got.byOperations(kind, shape, dtype, CPU)),
+						for way, b := range []*ts.Tensor{Must(got.byOperations(kind, shape, dtype, CPU)),
 							Must(got.byKernel(serial, kind, shape, dtype, CPU))} {
 							require.Equal(t, a.DType(), b.DType())
 							require.Equal(t, Must(Shape(a)), Must(Shape(b)))
 							y := Must(ToSlice[float64](b))
-							if kind == 1 {
+							if kind == 1 || dtype == gotch.Float && way == 1 {
 								require.Equal(t, x, y)
 								continue
 							}

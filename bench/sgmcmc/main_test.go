@@ -39,7 +39,7 @@ func TestQuick(t *testing.T) {
 }
 
 // An update of each sampler evaluates the density once and moves its streams by what one draw of d numbers moves them,
-// (d+1)/2 positions. So does the bound, which leaves the sampler where it is.
+// (d+3)/4 positions in float32. So does the bound, which leaves the sampler where it is.
 func TestBoundDoesAsMuch(t *testing.T) {
 	for _, z := range []size{{7, 1}, {7, 3}} {
 		target, err := newTarget(z)
@@ -68,8 +68,8 @@ func TestBoundDoesAsMuch(t *testing.T) {
 				if got := target.evaluations - evaluations; got != n {
 					t.Errorf("%s of %s, %v: %d evaluations in %d calls", side.name, s.name, z, got, n)
 				}
-				if got := side.offset() - offset; got != n*4 {
-					t.Errorf("%s of %s, %v: %d positions drawn in %d calls, want %d", side.name, s.name, z, got, n, n*4)
+				if got := side.offset() - offset; got != n*2 {
+					t.Errorf("%s of %s, %v: %d positions drawn in %d calls, want %d", side.name, s.name, z, got, n, n*2)
 				}
 				if got := p.state.Steps(); got != side.steps {
 					t.Errorf("%s of %s, %v: at step %d, want %d", side.name, s.name, z, got, side.steps)

@@ -60,7 +60,7 @@ func BenchmarkPass(b *testing.B) {
 			}
 		}
 		out := make([]float32, d)
-		for _, width := range []int{8, 4} {
+		for _, width := range []int{16, 8} {
 			b.Run(fmt.Sprintf("noise-%d-%d", d, width), func(b *testing.B) {
 				for i := range b.N {
 					floats(width, 1, 2, uint64(d*i), out)

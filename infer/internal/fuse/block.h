@@ -50,7 +50,7 @@ static void NAME(block)(const void *of, long chain, long b) {
     for (int r = 0; r < rows; r++)
       for (long l = i; l < i + some; l += 64 / (long)sizeof(REAL))
         __builtin_prefetch(lines[r] + l);
-    NORMAL(p->seed, j->streams[chain], p->offset + (uint64_t)((at + i) / 2), some, v[KELVIN_NOISE] + i);
+    NORMAL(p->seed, j->streams[chain], p->offset, (uint64_t)(at + i), some, v[KELVIN_NOISE] + i);
   }
   for (int o = 0; o < p->count; o++) {
     const kelvin_op *op = &j->ops[o];
@@ -90,3 +90,5 @@ static inline void NAME(numbers)(const job *j, long chain, double *means) {
 #undef MULTIPLY_ADD
 #undef NORMAL
 #undef FAST_ROOTS
+#undef LANES
+#undef ROOTS

@@ -1,7 +1,7 @@
 // The operations of kelvin_op on the elements of registers, for one precision and one instruction set: REAL is the type
 // of the elements, WORD a whole number of its size, NAME gives the name of a function, MULTIPLY_ADD(a, b, c) is ab + c,
-// with one rounding or two. With FAST_ROOTS roots are computed in vectors, to a unit of the last place: a compiler
-// leaves them to the C library, which is to set errno.
+// with one rounding or two. With FAST_ROOTS roots are made of products, to a unit of the last place, where that is
+// faster than the processor's own; ROOTS replaces as many numbers by their roots as a vector of LANES bytes has.
 
 // A register may be read and written by one operation, at the same element.
 #ifndef KELVIN_EACH
@@ -54,8 +54,35 @@ static inline REAL NAME(less)(REAL x) {
   return MULTIPLY_ADD(power, p, power - 1);
 }
 
+// (1 - exp(-x)) / x for x up to 3/8, or 1/64 where it is shorter, by its series: the term after the last is 3e-10.
+static inline __attribute__((always_inline)) REAL NAME(short_decay)(REAL x, int shorter) {
+  REAL p = -1.0 / 24;
+  if (!shorter) {
+    p = -1.0 / 40320;
+    p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 5040));
+    p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 720));
+    p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 120));
+    p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 24));
+  }
+  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 6));
+  p = MULTIPLY_ADD(p, x, (REAL)-0.5);
+  return MULTIPLY_ADD(p, x, (REAL)1);
+}
+
 static inline REAL NAME(root)(REAL x) {
   return sizeof(REAL) == 4 ? (REAL)__builtin_sqrtf((float)x) : (REAL)__builtin_sqrt((double)x);
+}
+
+// The roots of n numbers, in vectors where ROOTS takes that of as many as one has: a compiler leaves roots to the C
+// library, which is to set errno.
+static inline void NAME(roots)(REAL *x, long n) {
+  long i = 0;
+#ifdef ROOTS
+  for (; i + (long)(LANES / sizeof(REAL)) <= n; i += (long)(LANES / sizeof(REAL)))
+    ROOTS(x + i);
+#endif
+  for (; i < n; i++)
+    x[i] = NAME(root)(x[i]);
 }
 
 // 1/sqrt(x) to about 5e-6, for x of usual size, by Newton's method from a value whose bits are about -1/2 of those of
@@ -83,24 +110,14 @@ static int NAME(usual)(const REAL *x, long n, REAL plus, int zeros) {
   return !bad;
 }
 
-// (1 - exp(-x)) / x for x up to 3/8, by its series.
-static inline REAL NAME(short_decay)(REAL x) {
-  REAL p = -1.0 / 40320;
-  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 5040));
-  p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 720));
-  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 120));
-  p = MULTIPLY_ADD(p, x, (REAL)(-1.0 / 24));
-  p = MULTIPLY_ADD(p, x, (REAL)(1.0 / 6));
-  p = MULTIPLY_ADD(p, x, (REAL)-0.5);
-  return MULTIPLY_ADD(p, x, (REAL)1);
-}
-
-// Whether a kick has short steps and takes roots of zeros and of numbers of usual size alone: of alpha k (2 + u), where
-// k is about h and alpha at least a rounding of the friction.
+// Whether a kick has short steps: 0 for no, 1, or 2 for shorter ones.
 static int NAME(gentle)(const REAL *xi, REAL h, REAL friction, long n) {
-  int bad = !(h * friction <= (REAL)0.375 && h >= (REAL)1e-12 && friction >= (REAL)1e-6);
-  KELVIN_EACH bad |= !(h * xi[i] <= (REAL)0.375) | !(xi[i] >= (REAL)-1e15);
-  return !bad;
+  int some = !(h * friction <= (REAL)0.015625), many = !(h * friction <= (REAL)0.375);
+  KELVIN_EACH {
+    some |= !(h * xi[i] <= (REAL)0.015625);
+    many |= !(h * xi[i] <= (REAL)0.375);
+  }
+  return many ? 0 : some ? 1 : 2;
 }
 #endif
 
@@ -108,43 +125,27 @@ static int NAME(gentle)(const REAL *xi, REAL h, REAL friction, long n) {
 //
 //	p + up + kg + scale sqrt(max(friction - xi, 0) k (2 + u)) z
 //
-// relative says whether there is r, which is 1 else. It and quick, for what is gentle, are constants where it is
-// called.
+// relative says whether there is r, which is 1 else. It and quick, what gentle says, are constants where it is called.
 static inline __attribute__((always_inline)) void NAME(kick)(const kelvin_op *op, REAL *const *v, REAL *to, long n,
                                                              int relative, int quick) {
   const REAL *p = v[op->from[0]], *xi = v[op->from[1]], *g = v[op->from[2]], *z = v[op->from[3]], *r = v[KELVIN_D];
   const REAL h = (REAL)op->c[0], friction = (REAL)op->c[1], scale = (REAL)op->c[2];
-#ifdef FAST_ROOTS
-  if (quick) {
-    KELVIN_EACH {
-      const REAL most = xi[i] < friction ? friction : xi[i], b = relative ? most * r[i] : most;
-      const REAL k = h * NAME(short_decay)(h * b), u = -(b * k);
-      const REAL alpha = friction - (xi[i] > friction ? friction : xi[i]);
-      const REAL x = alpha * k * (u + 2), y = NAME(nearly)(x), s = x * y;
-      const REAL root = MULTIPLY_ADD((REAL)0.5 * y, MULTIPLY_ADD(-s, s, x), s);
-      to[i] = MULTIPLY_ADD(root * z[i], scale, p[i] + MULTIPLY_ADD(k, g[i], u * p[i]));
-    }
-    return;
-  }
-#endif
-  // Roots are a loop of their own: a compiler leaves them to the C library, which is to set errno.
   for (long at = 0; at < n; at += 64) {
     REAL moved[64], injected[64];
     const long some = n - at < 64 ? n - at : 64;
     KELVIN_UPTO(some) {
       const long l = at + i;
       const REAL most = xi[l] < friction ? friction : xi[l], b = relative ? most * r[l] : most;
-      const REAL u = NAME(less)(-h * b), k = b > 0 ? -u / b : h;
+      const REAL u = quick ? -(h * b) * NAME(short_decay)(h * b, quick == 2) : NAME(less)(-h * b);
+      const REAL k = quick ? h * NAME(short_decay)(h * b, quick == 2) : b > 0 ? -u / b : h;
       const REAL alpha = friction - (xi[l] > friction ? friction : xi[l]);
       injected[i] = alpha * k * (u + 2);
       moved[i] = p[l] + MULTIPLY_ADD(k, g[l], u * p[l]);
     }
-    for (long i = 0; i < some; i++)
-      injected[i] = NAME(root)(injected[i]);
+    NAME(roots)(injected, some);
     KELVIN_UPTO(some) to[at + i] = MULTIPLY_ADD(injected[i] * z[at + i], scale, moved[i]);
   }
 }
-
 
 // Does an operation on n elements of the registers v. The result goes to `to`.
 static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
@@ -192,8 +193,8 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
       break;
     }
 #endif
-    for (long i = 0; i < n; i++)
-      to[i] = NAME(root)(a[i]);
+    KELVIN_EACH to[i] = a[i];
+    NAME(roots)(to, n);
     KELVIN_EACH to[i] = ca * to[i] + cb;
     break;
   case KELVIN_INVERSE_ROOT:
@@ -206,8 +207,8 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
       break;
     }
 #endif
-    for (long i = 0; i < n; i++)
-      to[i] = NAME(root)(a[i] + cb);
+    KELVIN_EACH to[i] = a[i] + cb;
+    NAME(roots)(to, n);
     KELVIN_EACH to[i] = ca / to[i];
     break;
   case KELVIN_SHIFT:
@@ -234,16 +235,20 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
       break;
 #endif
     KELVIN_EACH to[i] = MULTIPLY_ADD(ca * a[i], a[i], (REAL)1);
-    for (long i = 0; i < n; i++)
-      to[i] = NAME(root)(to[i]);
+    NAME(roots)(to, n);
     KELVIN_EACH to[i] = 1 / to[i];
     break;
   }
-  case KELVIN_KICK:
+  case KELVIN_KICK: {
 #ifdef FAST_ROOTS
-    if (NAME(gentle)(b, ca, cb, n)) {
-      if (op->c[3] != 0)
+    const int relative = op->c[3] != 0, quick = NAME(gentle)(b, ca, cb, n);
+    if (quick) {
+      if (relative && quick == 2)
+        NAME(kick)(op, v, to, n, 1, 2);
+      else if (relative)
         NAME(kick)(op, v, to, n, 1, 1);
+      else if (quick == 2)
+        NAME(kick)(op, v, to, n, 0, 2);
       else
         NAME(kick)(op, v, to, n, 0, 1);
       break;
@@ -254,6 +259,7 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
     else
       NAME(kick)(op, v, to, n, 0, 0);
     break;
+  }
   case KELVIN_HEAT:
     if (op->terms == 3) {
       KELVIN_EACH {

@@ -88,12 +88,8 @@ typedef struct {
 long kelvin_fuse_run(kelvin_chains *f, long n, const kelvin_move *moves, const kelvin_op *ops, double *rows,
                      long gathers, const kelvin_gather *gather, long size, const int64_t *index);
 
-// n standard normal numbers of a stream, in double precision and in single.
+// n standard normal numbers of a stream, in double precision.
 void kelvin_fuse_normal(uint64_t seed, uint64_t stream, uint64_t offset, long n, double *out);
-void kelvin_fuse_normal_single(uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out);
-
-// The same with vectors of at most so many numbers of double precision: 8, 4, or 1.
-void kelvin_fuse_normal_lanes(int width, uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out);
 
 #ifdef __cplusplus
 }

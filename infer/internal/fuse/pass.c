@@ -15,7 +15,18 @@
 #define BLOCK 1024
 
 // Numbers of noise that are made at a time.
-#define AHEAD 128
+#define AHEAD 256
+
+// The functions of torch.Streams and of libtorch's threads. They are weak because the package that has them is linked
+// later than this one.
+__attribute__((weak)) void kelvin_normal_floats(int width, uint64_t seed, uint64_t chain, uint64_t position, int64_t n,
+                                                float *out);
+__attribute__((weak)) int kelvin_max_threads(void);
+
+// Of a position the noise has two numbers of double precision, or four of single.
+#define NORMAL_DOUBLE(seed, stream, offset, at, n, out) kelvin_fuse_normal(seed, stream, (offset) + (at) / 2, n, out)
+#define NORMAL_SINGLE(seed, stream, offset, at, n, out) \
+  kelvin_normal_floats(16, seed, stream, (offset) + (at) / 4, n, out)
 
 // Elements below which a second thread costs more than it saves, as for torch.Streams.
 #define GRAIN 4096
@@ -48,15 +59,19 @@ typedef struct {
 #define REAL float
 #define WORD int32_t
 #define NAME(x) x##_single_avx512
+#define LANES 64
+#define ROOTS(x) _mm512_storeu_ps(x, _mm512_sqrt_ps(_mm512_loadu_ps(x)))
 #define FAST_ROOTS
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
-#define NORMAL kelvin_fuse_normal_single
+#define NORMAL NORMAL_SINGLE
 #include "block.h"
 #define REAL double
 #define WORD int64_t
 #define NAME(x) x##_double_avx512
+#define LANES 64
+#define ROOTS(x) _mm512_storeu_pd(x, _mm512_sqrt_pd(_mm512_loadu_pd(x)))
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
-#define NORMAL kelvin_fuse_normal
+#define NORMAL NORMAL_DOUBLE
 #include "block.h"
 #if defined(__clang__)
 #pragma clang attribute pop
@@ -69,15 +84,19 @@ typedef struct {
 #define REAL float
 #define WORD int32_t
 #define NAME(x) x##_single_avx2
+#define LANES 32
+#define ROOTS(x) _mm256_storeu_ps(x, _mm256_sqrt_ps(_mm256_loadu_ps(x)))
 #define FAST_ROOTS
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
-#define NORMAL kelvin_fuse_normal_single
+#define NORMAL NORMAL_SINGLE
 #include "block.h"
 #define REAL double
 #define WORD int64_t
 #define NAME(x) x##_double_avx2
+#define LANES 32
+#define ROOTS(x) _mm256_storeu_pd(x, _mm256_sqrt_pd(_mm256_loadu_pd(x)))
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
-#define NORMAL kelvin_fuse_normal
+#define NORMAL NORMAL_DOUBLE
 #include "block.h"
 #if defined(__clang__)
 #pragma clang attribute pop
@@ -97,13 +116,13 @@ typedef struct {
 #define WORD int32_t
 #define NAME(x) x##_single
 #define MULTIPLY_ADD(a, b, c) FMAF(a, b, c)
-#define NORMAL kelvin_fuse_normal_single
+#define NORMAL NORMAL_SINGLE
 #include "block.h"
 #define REAL double
 #define WORD int64_t
 #define NAME(x) x##_double
 #define MULTIPLY_ADD(a, b, c) FMA(a, b, c)
-#define NORMAL kelvin_fuse_normal
+#define NORMAL NORMAL_DOUBLE
 #include "block.h"
 
 typedef void (*function)(const void *job, long chain, long b);
@@ -116,6 +135,10 @@ static function best(int single) {
     return single ? block_single_avx2 : block_double_avx2;
 #endif
   return single ? block_single : block_double;
+}
+
+void kelvin_pass_normal(int width, uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out) {
+  kelvin_normal_floats(width, seed, stream, offset, n, out);
 }
 
 long kelvin_pass_blocks(long dim) { return (dim + BLOCK - 1) / BLOCK; }
@@ -136,10 +159,6 @@ static void share(void *of) {
 // libtorch's threads, where they are those of OpenMP: threads of another kind would wait for processors on which its
 // own are waiting for work.
 static void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
-
-// libtorch's number of threads. Asking OpenMP is not enough: a thread of the program that has not asked libtorch yet has
-// OpenMP's own number. It is weak because the package of libtorch's functions is linked later than this one.
-__attribute__((weak)) int kelvin_max_threads(void);
 
 __attribute__((constructor)) static void find_threads(void) {
   *(void **)&parallel = dlsym(RTLD_DEFAULT, "GOMP_parallel");

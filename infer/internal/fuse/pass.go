@@ -55,6 +55,10 @@ func (p *Pass) Run(program *Program) (stats map[string][]float64) {
 	p.c.single, p.c.noise = C.int(truth(p.Single)), C.int(program.moves[0].noise)
 	p.c.seed, p.c.offset = C.uint64_t(p.Streams.Seed), C.uint64_t(p.Streams.Offset)
 	p.c.count, p.c.means = C.int(len(program.ops)), C.int(program.means)
+	made := 2 // numbers of a position
+	if p.Single {
+		made = 4
+	}
 	var means, partial []float64
 	if program.means > 0 {
 		means = make([]float64, chains*program.means)
@@ -65,7 +69,7 @@ func (p *Pass) Run(program *Program) (stats map[string][]float64) {
 		(*C.double)(unsafe.SliceData(partial)))
 	runtime.KeepAlive(program)
 	if program.moves[0].noise != 0 {
-		p.Streams.Offset += uint64((p.Dim + 1) / 2)
+		p.Streams.Offset += uint64((p.Dim + made - 1) / made)
 	}
 	for _, s := range program.stats {
 		if stats == nil {
@@ -80,8 +84,8 @@ func (p *Pass) Run(program *Program) (stats map[string][]float64) {
 	return stats
 }
 
-// floats are the normal numbers of a stream in single precision, by vectors of at most 8, 4 or 1 numbers.
+// floats are the normal numbers of a stream in single precision, by vectors of at most 16, 8 or 1 numbers.
 func floats(width int, seed, stream, offset uint64, out []float32) {
-	C.kelvin_fuse_normal_lanes(C.int(width), C.uint64_t(seed), C.uint64_t(stream), C.uint64_t(offset),
+	C.kelvin_pass_normal(C.int(width), C.uint64_t(seed), C.uint64_t(stream), C.uint64_t(offset),
 		C.long(len(out)), (*C.float)(&out[0]))
 }

@@ -34,6 +34,9 @@ void kelvin_pass_run(const kelvin_pass *p, const kelvin_op *ops, const uint64_t 
 // How many blocks the elements of a chain are cut into.
 long kelvin_pass_blocks(long dim);
 
+// n standard normal numbers of a stream, by vectors of at most so many: 16, 8, or 1.
+void kelvin_pass_normal(int width, uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -98,6 +98,9 @@ void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_
 void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
                    int64_t *dims, int rank, int dtype, int device);
 
+// The n standard normal numbers of single precision of one stream, by vectors of at most so many: 16, 8, or 1.
+void kelvin_normal_floats(int width, uint64_t seed, uint64_t chain, uint64_t position, int64_t n, float *out);
+
 // Draws, whose parameters may be mapped. op 0: the logarithm of a gamma number of shape a, 1: Poisson of rate a, 2:
 // binomial of count a and probability b, 3: multinomial of count a and weights b over its last dimension, 4: von Mises
 // of concentration a. There is one seed for each evaluation of the level, or one alone where level is 0.

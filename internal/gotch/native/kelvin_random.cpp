@@ -3,6 +3,7 @@
 #include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/record_function.h>
 #include <cmath>
+#include <cstring>
 
 // Two words make one number of the open unit interval: 52 bits and a half, so that the sum is exact and never 1.
 static inline double unit(uint32_t hi, uint32_t lo) {
@@ -18,17 +19,62 @@ static inline void normal_pair(double &a, double &b) {
   b = r * std::sin(angle);
 }
 
-// One pair of normal numbers of float precision.
-static void normal_floats(float *out, uint64_t seed, uint64_t chain, uint64_t position) {
-  at::Philox4_32 engine(seed, chain, position);
-  uint32_t w0 = engine(), w1 = engine(), w2 = engine(), w3 = engine();
-  double a = unit(w0, w1), b = unit(w2, w3);
-  normal_pair(a, b);
-  out[0] = static_cast<float>(a);
-  out[1] = static_cast<float>(b);
+// Four normal numbers of single precision, the two pairs of a position. Every operation is one of IEEE 754, fused
+// multiply-adds among them, so that vectors, and any machine, make the same bits.
+//
+// The first word of a pair gives the radius r = sqrt(-2 log u), with u = (k + 1/2)/2^31 of its upper 31 bits k: 2^31 u
+// is 2^e (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), and -2 log(1 + f) = -2f + f² q(f) to 3e-8 of it. The second word
+// gives the angle: q right angles, to the nearest, and y. sin y and cos y are polynomials, to 4e-9 and 2e-10 of them.
+static const uint32_t root_half = 0x3f3504f3; // sqrt(1/2), as the bits of a float
+static const float two_logs = -1.3862943611198906f; // -2 log 2
+static const float small_angle = 1.4629180792671596e-09f; // a right angle / 2^30
+static const float log_terms[] = {0.99999983212761516f, -0.66667900442982042f, 0.50003510515032928f,
+                                  -0.3992414427733123f, 0.33141016131520732f,  -0.29835946922127638f,
+                                  0.28615045028694194f, -0.17469688975211556f};
+static const float sine[] = {-0.16666654943702126f, 0.0083321781461751987f, -0.00019517298984195782f};
+static const float cosine[] = {0.041666645682978279f, -0.0013887316254480118f, 2.4433157070351213e-05f};
+
+static inline float float_of(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
 }
 
-// Many pairs at a time, with the same bits.
+static inline uint32_t bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static void normal_floats(uint32_t radius, uint32_t turn, float *out) {
+  const float u = static_cast<float>(static_cast<int32_t>(radius >> 1)) + 0.5f;
+  const int32_t shifted = static_cast<int32_t>(bits_of(u) - root_half);
+  const float e = static_cast<float>((shifted >> 23) - 31);
+  const float f = float_of((static_cast<uint32_t>(shifted) & 0x7fffff) + root_half) - 1.0f;
+  float log = log_terms[7];
+  for (int k = 6; k >= 0; --k)
+    log = std::fma(log, f, log_terms[k]);
+  const float r = std::sqrt(std::fma(e, two_logs, std::fma(f * f, log, -2.0f * f)));
+  const uint32_t q = turn + (1u << 29);
+  const float y = (static_cast<float>(static_cast<int32_t>(turn << 2) >> 2) + 0.5f) * small_angle, y2 = y * y;
+  const float s = std::fma(y * y2, std::fma(y2, std::fma(y2, sine[2], sine[1]), sine[0]), y);
+  const float even = std::fma(y2, std::fma(y2, cosine[2], cosine[1]), cosine[0]);
+  const float c = std::fma(y2, std::fma(y2, even, -0.5f), 1.0f);
+  const bool swap = (q & (1u << 30)) != 0;
+  out[0] = float_of(bits_of(r * (swap ? s : c)) ^ ((q + (1u << 30)) & (1u << 31)));
+  out[1] = float_of(bits_of(r * (swap ? c : s)) ^ (q & (1u << 31)));
+}
+
+static void normal_four(float *out, uint64_t seed, uint64_t chain, uint64_t position) {
+  at::Philox4_32 engine(seed, chain, position);
+  uint32_t w[4];
+  for (uint32_t &word : w)
+    word = engine();
+  normal_floats(w[0], w[1], out);
+  normal_floats(w[2], w[3], out + 2);
+}
+
+// Many positions at a time.
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define KELVIN_LANES 1
 #include <immintrin.h>
@@ -37,11 +83,11 @@ static void normal_floats(float *out, uint64_t seed, uint64_t chain, uint64_t po
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx2,fma")
-#pragma GCC optimize("O2")
+#pragma GCC optimize("O3")
 #endif
-#define LANES 8
-#define NAME normal_floats_avx512
-#include "random_lanes.h"
+#define LANES 16
+#define NAME(x) x##_avx512
+#include "normal_lanes.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
@@ -49,38 +95,57 @@ static void normal_floats(float *out, uint64_t seed, uint64_t chain, uint64_t po
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
-#pragma GCC optimize("O2")
+#pragma GCC optimize("O3")
 #endif
-#define LANES 4
-#define NAME normal_floats_avx2
-#include "random_lanes.h"
+#define LANES 8
+#define NAME(x) x##_avx2
+#include "normal_lanes.h"
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
 #endif
 
-typedef int64_t (*lanes)(float *row, uint64_t seed, uint64_t chain, uint64_t position, int64_t pairs);
+typedef int64_t (*lanes)(float *row, uint64_t seed, uint64_t chain, uint64_t position, int64_t positions);
 
-static lanes best_lanes() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return normal_floats_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return normal_floats_avx2;
+static lanes lanes_of(int width) {
+  if (width >= 16 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return normal_avx512;
+  if (width >= 8 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return normal_avx2;
   return nullptr;
 }
 #endif
 
-// Numbers come in pairs, one pair per counter value, so that any part of a row can be filled by any thread.
-template <typename T>
-static void fill_pairs(int kind, T *row, int64_t n, uint64_t seed, uint64_t chain, uint64_t offset, int64_t from,
-                       int64_t to) {
+void kelvin_normal_floats(int width, uint64_t seed, uint64_t chain, uint64_t position, int64_t n, float *out) {
+  int64_t p = 0;
 #ifdef KELVIN_LANES
-  static const lanes many = best_lanes();
-  if (kind == 0 && sizeof(T) == sizeof(float) && many != nullptr)
-    from += many(reinterpret_cast<float *>(row) + 2 * from, seed, chain, offset + static_cast<uint64_t>(from),
-                 std::min(to, n / 2) - from);
+  static const lanes best = lanes_of(16);
+  const lanes many = width == 16 ? best : lanes_of(width);
+  if (many != nullptr)
+    p = many(out, seed, chain, position, n / 4);
 #endif
+  for (; 4 * p < n; ++p) {
+    float four[4];
+    normal_four(four, seed, chain, position + static_cast<uint64_t>(p));
+    memcpy(out + 4 * p, four, static_cast<size_t>(std::min<int64_t>(n - 4 * p, 4)) * sizeof(float));
+  }
+}
+
+// How many numbers a position makes. One position per counter value, so that any part of a row can be filled by any
+// thread.
+template <typename T> static int64_t made(int kind) { return kind == 0 && sizeof(T) == sizeof(float) ? 4 : 2; }
+
+// Fills a row of n numbers at the positions from and after, before to.
+template <typename T>
+static void fill_row(int kind, T *row, int64_t n, uint64_t seed, uint64_t chain, uint64_t offset, int64_t from,
+                     int64_t to) {
+  if (kind == 0 && sizeof(T) == sizeof(float)) {
+    kelvin_normal_floats(16, seed, chain, offset + static_cast<uint64_t>(from), std::min(4 * to, n) - 4 * from,
+                         reinterpret_cast<float *>(row) + 4 * from);
+    return;
+  }
   at::Philox4_32 engine(seed, chain, offset + static_cast<uint64_t>(from));
   for (int64_t p = from; p < to; ++p) {
     uint32_t w0 = engine();
@@ -106,14 +171,14 @@ static void fill_pairs(int kind, T *row, int64_t n, uint64_t seed, uint64_t chai
 
 template <typename T>
 static void fill(int kind, T *data, uint64_t seed, const uint64_t *chains, int64_t rows, int64_t n, uint64_t offset) {
-  const int64_t pairs = (n + 1) / 2;
-  const int64_t grain = 2048; // pairs per task: below this a thread costs more than it saves
-  at::parallel_for(0, rows * pairs, grain, [&](int64_t begin, int64_t end) {
+  const int64_t positions = (n + made<T>(kind) - 1) / made<T>(kind);
+  const int64_t grain = 4096 / made<T>(kind); // below 4096 numbers a thread costs more than it saves
+  at::parallel_for(0, rows * positions, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
-      const int64_t k = begin / pairs;
-      const int64_t from = begin % pairs;
-      const int64_t to = std::min(pairs, from + (end - begin));
-      fill_pairs(kind, data + k * n, n, seed, chains[k], offset, from, to);
+      const int64_t k = begin / positions;
+      const int64_t from = begin % positions;
+      const int64_t to = std::min(positions, from + (end - begin));
+      fill_row(kind, data + k * n, n, seed, chains[k], offset, from, to);
       begin += to - from;
     }
   });
