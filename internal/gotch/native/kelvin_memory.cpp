@@ -1,0 +1,185 @@
+#include "torch_api.h"
+#ifdef __GLIBC__
+#include <c10/core/CPUAllocator.h>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <malloc.h>
+#include <map>
+#include <mutex>
+#include <pthread.h>
+#include <thread>
+#include <vector>
+
+// Large blocks of tensors are kept for a second when they are given back, for the next tensor of about their size. The
+// C library gives such blocks back to the system, or not, as it happens: then every page of the next one is a fault, and
+// a gradient of three million parameters takes up to twice as long.
+//
+// What is in use and what is kept are together never more than what was in use at once, in the last two seconds.
+
+namespace {
+
+using when = std::chrono::steady_clock::time_point;
+
+const size_t large = 1 << 18;                   // bytes, below which blocks are the C library's
+const auto idle = std::chrono::milliseconds(1000); // for so long a block is kept
+
+struct block {
+  void *memory;
+  when since;
+};
+
+// The state is never destroyed: tensors may be given back while the process ends.
+struct keeper {
+  std::mutex lock;
+  std::condition_variable some;
+  std::multimap<size_t, block> kept; // by size
+  int64_t used = 0, keeps = 0;       // bytes
+  int64_t most = 0, before = 0;      // in use at once, in this second and the last
+  bool watched = false;              // whether the thread that drops blocks runs
+};
+
+keeper &the() {
+  static keeper *k = new keeper;
+  return *k;
+}
+
+// drop gives blocks to the C library, after the lock is given back.
+struct dropped {
+  std::vector<void *> blocks;
+  ~dropped() {
+    for (void *b : blocks)
+      free(b);
+  }
+};
+
+void drop(keeper &k, std::multimap<size_t, block>::iterator i, dropped &to) {
+  to.blocks.push_back(i->second.memory);
+  k.keeps -= static_cast<int64_t>(i->first);
+  k.kept.erase(i);
+}
+
+void watch() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr); // signals are the program's
+  keeper &k = the();
+  for (;;) {
+    {
+      std::unique_lock<std::mutex> held(k.lock);
+      k.some.wait(held, [&] { return !k.kept.empty(); });
+    }
+    std::this_thread::sleep_for(idle);
+    dropped gone;
+    std::lock_guard<std::mutex> held(k.lock);
+    const when now = std::chrono::steady_clock::now();
+    for (auto i = k.kept.begin(); i != k.kept.end();) {
+      const auto next = std::next(i);
+      if (now - i->second.since >= idle)
+        drop(k, i, gone);
+      i = next;
+    }
+    k.before = k.most;
+    k.most = k.used;
+  }
+}
+
+// take finds a block, or counts a new one of so many bytes.
+void *take(size_t n) {
+  keeper &k = the();
+  std::lock_guard<std::mutex> held(k.lock);
+  const auto i = k.kept.lower_bound(n);
+  if (i == k.kept.end() || i->first - n > n / 8)
+    return nullptr;
+  void *memory = i->second.memory;
+  k.keeps -= static_cast<int64_t>(i->first);
+  k.used += static_cast<int64_t>(i->first);
+  k.most = std::max(k.most, k.used);
+  k.kept.erase(i);
+  return memory;
+}
+
+// make makes room among what is kept, then a new block; null where there is no memory.
+void *make(size_t n) {
+  keeper &k = the();
+  {
+    dropped gone;
+    std::lock_guard<std::mutex> held(k.lock);
+    const int64_t bound = std::max({k.most, k.before, k.used + static_cast<int64_t>(n)});
+    while (!k.kept.empty() && k.used + static_cast<int64_t>(n) + k.keeps > bound) {
+      auto oldest = k.kept.begin();
+      for (auto i = k.kept.begin(); i != k.kept.end(); ++i)
+        if (i->second.since < oldest->second.since)
+          oldest = i;
+      drop(k, oldest, gone);
+    }
+  }
+  void *memory = nullptr;
+  if (posix_memalign(&memory, 64, n) != 0) {
+    {
+      dropped gone;
+      std::lock_guard<std::mutex> held(k.lock);
+      while (!k.kept.empty())
+        drop(k, k.kept.begin(), gone);
+    }
+    if (posix_memalign(&memory, 64, n) != 0)
+      return nullptr;
+  }
+  std::lock_guard<std::mutex> held(k.lock);
+  k.used += static_cast<int64_t>(malloc_usable_size(memory));
+  k.most = std::max(k.most, k.used);
+  return memory;
+}
+
+void give(void *memory) {
+  if (memory == nullptr)
+    return;
+  const size_t n = malloc_usable_size(memory);
+  if (n < large) {
+    free(memory);
+    return;
+  }
+  keeper &k = the();
+  std::lock_guard<std::mutex> held(k.lock);
+  k.used -= static_cast<int64_t>(n);
+  try {
+    if (!k.watched)
+      std::thread(watch).detach();
+    k.watched = true;
+    k.kept.insert({n, {memory, std::chrono::steady_clock::now()}});
+    k.keeps += static_cast<int64_t>(n);
+    k.some.notify_one();
+  } catch (...) { // no thread, or no memory
+    free(memory);
+  }
+}
+
+// The functions of the base class are constant, and are there, or not, with the version of libtorch.
+struct allocator final : at::Allocator {
+  at::Allocator *usual = c10::GetCPUAllocator();
+
+  at::DataPtr block_of(size_t n) const {
+    if (n < large)
+      return usual->allocate(n);
+    void *memory = take(n);
+    if (memory == nullptr)
+      memory = make(n);
+    if (memory == nullptr)
+      return usual->allocate(n); // and says that there is no memory
+    return {memory, memory, &give, at::Device(at::kCPU)};
+  }
+  at::DataPtr allocate(size_t n) const { return block_of(n); }
+  at::DataPtr allocate(size_t n) { return block_of(n); }
+  at::DeleterFnPtr raw_deleter() const { return &give; }
+  void copy_data(void *to, const void *from, std::size_t n) const { memcpy(to, from, n); }
+};
+
+const bool installed = [] {
+  c10::SetCPUAllocator(new allocator);
+  return true;
+}();
+
+} // namespace
+#endif

@@ -1,0 +1,57 @@
+package torch_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// used makes a tensor of so many MiB whose every page was written.
+func used(mib int64) *ts.Tensor {
+	return torch.Must(ts.Ones([]int64{mib << 17}, gotch.Double, gotch.CPU))
+}
+
+// A large block that was given back is the next tensor's of about its size: it has no pages to be made. Blocks of 64 MiB
+// are more than the C library ever keeps.
+func TestLargeBlocksAreUsedAgain(t *testing.T) {
+	faults := func() int64 {
+		var u syscall.Rusage
+		require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+		return u.Minflt
+	}
+	resident.Bytes(t) // skips where the system is another
+	torch.Free(used(64))
+	before := faults()
+	for i := range int64(20) {
+		x := used(64 - i%4)
+		assert.Equal(t, 1.0, torch.Must(torch.Item(x.MustMean(gotch.Double, false))))
+		torch.Free(x)
+	}
+	assert.Less(t, faults()-before, int64(64<<8), "20 blocks have 20 times as many pages")
+}
+
+// What is kept and what is in use are together no more than what was in use at once; and what nobody uses is given back
+// within some seconds.
+func TestLargeBlocksAreGivenBack(t *testing.T) {
+	before := resident.Bytes(t)
+	// Each of these is too large to use the last one's block.
+	for mib := int64(64); mib < 200; mib = mib * 6 / 5 {
+		torch.Free(used(mib))
+		resident.Grown(t, before, (mib+32)<<20, "%d MiB in use at once", mib)
+	}
+	small := make([]*ts.Tensor, 8)
+	for i := range small {
+		small[i] = used(20)
+	}
+	resident.Grown(t, before, 232<<20, "192 MiB in use at once")
+	torch.Free(small...)
+	assert.Eventually(t, func() bool { return resident.Bytes(t)-before < 32<<20 }, 20*time.Second, 100*time.Millisecond)
+}
