@@ -285,14 +285,18 @@ func warmed(f func() error) bench.Side {
 	}
 }
 
-// time lets the two sides take turns of one call until the time is up, and summarises the rounds of two turns each.
+// turn is how many calls a side makes one after the other, as a training does: the first call after the other process
+// finds its memory and its threads elsewhere.
+const turn = 5
+
+// time lets the two sides take turns until the time is up, and summarises the rounds of two turns each.
 func (p pairing) time(ctx context.Context, device string, budget time.Duration) (networkRow, error) {
 	var base, judged []float64
 	for start := time.Now(); len(base) < 3 || time.Since(start) < budget; {
 		if err := ctx.Err(); err != nil {
 			return networkRow{}, err
 		}
-		ns, err := bench.Round(2, p.sides, [2]int{1, 1})
+		ns, err := bench.Round(2, p.sides, [2]int{turn, turn})
 		if err != nil {
 			return networkRow{}, fmt.Errorf("%s: %w", p.name, err)
 		}

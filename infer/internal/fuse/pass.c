@@ -15,7 +15,7 @@
 #define BLOCK 1024
 
 // Numbers of noise that are made at a time.
-#define AHEAD 256
+#define AHEAD 64
 
 // The functions of torch.Streams and of libtorch's threads. They are weak because the package that has them is linked
 // later than this one.
