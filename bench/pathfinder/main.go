@@ -110,7 +110,7 @@ func distances(ctx context.Context, db posteriors.Database, chosen []posteriors.
 }
 
 // lengths of warm-ups, and the factor on the cost of an effective draw that is allowed.
-var lengths = []int{25, 50, 75, 100, 150, 200, 300, 500, 1000}
+var lengths = []int{5, 10, 15, 20, 25, 50, 75, 100, 150, 200, 300, 500, 1000}
 
 const allowed = 1.25
 

@@ -153,6 +153,7 @@ func edits() []edit {
 
 const tensorStruct = `type Tensor struct {
 	ctensor lib.Ctensor
+	second  lib.Ctensor // with ctensor the output buffer of the operation that made the tensor
 	uses    uint32 // in flight, and whether the tensor was freed
 	scope   uint32 // the number of the scope that frees it; 0 when nothing but Drop or the garbage collector does
 	bytes   int64  // what the tensor counts for in the unscoped total

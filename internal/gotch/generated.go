@@ -15,6 +15,7 @@ const (
 	fatalsInMust = 2485 // Must methods
 	dimsC        = 24   // dimensions of indexing operations
 	divisionsC   = 30   // divisions and remainders that integers come out of
+	resultsC     = 2225 // results that are moved to their place
 )
 
 var (
@@ -88,6 +89,9 @@ var cChecks = []struct {
 	{functions("linalg_lstsq(_out)?"), `kelvin_finite(self)`, 2},
 }
 
+// cResult is the one result of an operation.
+const cResult = "new torch::Tensor(outputs__);"
+
 // functions are those of some operations.
 func functions(names string) *regexp.Regexp { return regexp.MustCompile("^atg_(?:" + names + ")$") }
 
@@ -152,6 +156,11 @@ func adaptGeneratedC(dst string) error {
 			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "dimensions counted from the end",
 				anchor: cDim.String()}.changed(n, dimsC)
 		}
+		if n := strings.Count(s, cResult); n != resultsC {
+			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "results are moved, not counted",
+				anchor: cResult}.changed(n, resultsC)
+		}
+		s = strings.ReplaceAll(s, cResult, "new torch::Tensor(std::move(outputs__));")
 		s = cDim.ReplaceAllString(s, "${1}at::maybe_wrap_dim(dim, self->dim()),")
 		return cType.ReplaceAllString(s, "kelvin_type($1)"), nil
 	})
@@ -236,6 +245,13 @@ func adaptMethod(f string) (string, bool) {
 
 	body := f[call[0]:call[1]]
 	f = f[:call[0]] + "\n" + guard.String() + "  " + body + end.String() + f[call[1]:]
+	if one := "newTensor(*ptr, "; strings.Count(f, "newTensor(*") == 1 && strings.Contains(f, one) {
+		// The buffer of one result is part of its tensor.
+		f = strings.Replace(f, "if err = TorchErr(); err != nil {\n    "+name[0],
+			fmt.Sprintf("if *ptr == nil {\n    err = opError(%q, made.second%s)", name[1], shown), 1)
+		f = strings.Replace(f, "ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))", "made, ptr := newResult()", 1)
+		return goNew.ReplaceAllString(f, "made.adopted()"), true
+	}
 	f = strings.Replace(f, "if err = TorchErr(); err != nil {\n    "+name[0],
 		fmt.Sprintf("if slot[0] == nil {\n    err = opError(%q, slot[1]%s)", name[1], shown), 1)
 	f = strings.Replace(f, "ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))",

@@ -30,8 +30,7 @@ func TestAdaptMethod(t *testing.T) {
 } 
 `, `func(ts *Tensor) AddScalar(other *Scalar, del bool)(retVal *Tensor, err error) { 
   if del { defer ts.MustDrop() }
-  var slot [2]lib.Ctensor
-  ptr := &slot[0]
+  made, ptr := newResult()
   
     
   if !ts.begin() { err = deadError("AddScalar", ts); return retVal, err }
@@ -39,11 +38,11 @@ func TestAdaptMethod(t *testing.T) {
   lib.AtgAddScalar(ptr, ts.ctensor, other.cscalar)
   ts.end()
   other.end()
-  if slot[0] == nil {
-    err = opError("AddScalar", slot[1], ts)
+  if *ptr == nil {
+    err = opError("AddScalar", made.second, ts)
     return retVal, err
   }
-  retVal = adoptIn(*ptr, slot[1])
+  retVal = made.adopted()
   
   return retVal, err
 } 
@@ -128,8 +127,7 @@ func TestAdaptMethod(t *testing.T) {
   return retVal, err
 } 
 `, `func Cat(tensors []*Tensor, dim int64)(retVal *Tensor, err error) { 
-  var slot [2]lib.Ctensor
-  ptr := &slot[0]
+  made, ptr := newResult()
   
   var ctensors []lib.Ctensor
   for _, t := range tensors {ctensors = append(ctensors, t.handle())}
@@ -137,11 +135,11 @@ func TestAdaptMethod(t *testing.T) {
   if !beginAll(tensors) { err = deadError("Cat", tensors...); return retVal, err }
   lib.AtgCat(ptr, ctensors, len(ctensors), dim)
   endAll(tensors)
-  if slot[0] == nil {
-    err = opError("Cat", slot[1], tensors...)
+  if *ptr == nil {
+    err = opError("Cat", made.second, tensors...)
     return retVal, err
   }
-  retVal = adoptIn(*ptr, slot[1])
+  retVal = made.adopted()
   
   return retVal, err
 } 

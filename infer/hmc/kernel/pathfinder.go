@@ -2,9 +2,16 @@ package kernel
 
 import (
 	"errors"
+	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer/internal/pathfind"
 )
+
+// trusted is the largest standard deviation of log p - log q at which a normal distribution q is taken for the target
+// p. Of draws of q, weighted by p/q, the share exp(-3) counts there, one in twenty, if the logarithms are normal. A
+// worse q is most often too narrow, and makes trees longer for hundreds of transitions. It is a start alone where the
+// metric is diagonal, since a chain finds variances in some draws; correlations take many, and are worth it even so.
+var trusted = math.Sqrt(3)
 
 // approximate moves a chain from its start to a draw of the normal distribution that Pathfinder finds, whose covariance
 // becomes the metric. At a point that is not finite, or without such a distribution, the chain stays where it is.
@@ -25,7 +32,7 @@ func (r *runner) approximate(c *chain, s *position, stream *stream) error {
 			}
 		}
 		return nil
-	}, s.X, pathfind.Options{}, func(z []float64) error {
+	}, s.X, pathfind.Options{Brief: true}, func(z []float64) error {
 		stream.Norms(z)
 		return nil
 	})
@@ -41,8 +48,12 @@ func (r *runner) approximate(c *chain, s *position, stream *stream) error {
 	if at.LogP, err = point(c.gradient, at.X, at.Grad); err != nil {
 		return err
 	}
+	near := r.Metric != Diagonal || fit.Spread <= trusted
 	if finite(at.LogP) {
-		*s, c.Near = at, true
+		*s, c.Near = at, near
+	}
+	if !near {
+		return nil
 	}
 	if r.given || r.KeepMetric || r.Metric == Unit {
 		return nil

@@ -244,3 +244,38 @@ func TestPathologies(t *testing.T) {
 	_, err = Find(func(_, _, _ []float64) error { return broken }, []float64{0}, Options{}, gaussians(1))
 	require.ErrorIs(t, err, broken)
 }
+
+// A brief search takes at most half of the evaluations, and its normal distribution is nearly the one of the whole.
+func TestBrief(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for seed := range uint64(10) {
+		const d = 12
+		mean, start := make([]float64, d), make([]float64, d)
+		for i := range mean {
+			mean[i], start[i] = rng.NormFloat64(), 4*rng.Float64()-2
+		}
+		p := precision(d, rng)
+		whole, err := Find(quadratic(mean, p), start, Options{}, gaussians(seed))
+		require.NoError(t, err)
+		brief, err := Find(quadratic(mean, p), start, Options{Brief: true}, gaussians(seed))
+		require.NoError(t, err)
+		require.Less(t, 2*brief.Evaluations, whole.Evaluations)
+		require.Greater(t, brief.ELBO, whole.ELBO-d/2)
+		require.Positive(t, brief.Spread)
+	}
+}
+
+// Of a path of any length at most 64 points are kept, at equal distances, and the last.
+func TestKeptPoints(t *testing.T) {
+	for n := 1; n <= 1000; n++ {
+		s := &search{}
+		for step := 1; step <= n; step++ {
+			s.keep(nil, step)
+		}
+		require.LessOrEqual(t, len(s.points), most)
+		require.Equal(t, n, s.steps[len(s.steps)-1])
+		for i, step := range s.steps[:len(s.steps)-1] {
+			require.Equal(t, (i+1)*s.every, step, "path of %d", n)
+		}
+	}
+}
