@@ -10,7 +10,8 @@ import (
 // trusted is the largest standard deviation of log p - log q at which a normal distribution q is taken for the target
 // p. Of draws of q, weighted by p/q, the share exp(-3) counts there, one in twenty, if the logarithms are normal. A
 // worse q is most often too narrow, and makes trees longer for hundreds of transitions. It is a start alone where the
-// metric is diagonal, since a chain finds variances in some draws; correlations take many, and are worth it even so.
+// metric is diagonal and follows the draws, since a chain finds variances in some; correlations, and Stan's windows,
+// take many, and q is worth it even so.
 var trusted = math.Sqrt(3)
 
 // approximate moves a chain from its start to a draw of the normal distribution that Pathfinder finds, whose covariance
@@ -48,7 +49,7 @@ func (r *runner) approximate(c *chain, s *position, stream *stream) error {
 	if at.LogP, err = point(c.gradient, at.X, at.Grad); err != nil {
 		return err
 	}
-	near := r.Metric != Diagonal || fit.Spread <= trusted
+	near := r.Windows || r.Metric != Diagonal || fit.Spread <= trusted
 	if finite(at.LogP) {
 		*s, c.Near = at, near
 	}

@@ -14,14 +14,12 @@ var ErrStart = errors.New("the log density or its gradient is not finite at the 
 type climb struct {
 	density     Density
 	tolerance   float64
-	enough      float64 // or so much itself, of two steps
-	little      bool    // whether the last step rose by less
 	memory      *memory
 	x, grad     []float64
 	value       float64
 	iterations  int
 	evaluations int64
-	ended       bool // the rise of the last step, or steps, was within these
+	ended       bool // the rise of the last step was within the tolerance
 
 	direction, toX, toGrad, s, z []float64
 }
@@ -29,9 +27,6 @@ type climb struct {
 func newClimb(density Density, start []float64, o Options) (*climb, error) {
 	d := len(start)
 	c := &climb{density: density, tolerance: o.Tolerance, memory: newMemory(d, o.History)}
-	if o.Brief {
-		c.enough = 0.01 * float64(d) / 2
-	}
 	for _, v := range []*[]float64{&c.x, &c.grad, &c.direction, &c.toX, &c.toGrad, &c.s, &c.z} {
 		*v = make([]float64, d)
 	}
@@ -107,9 +102,7 @@ func (c *climb) move(value float64) {
 	floats.SubTo(c.z, c.grad, c.toGrad)
 	c.memory.add(c.s, c.z)
 	rise := value - c.value
-	little := rise <= c.enough
-	c.ended = little && c.little || rise <= c.tolerance*math.Max(1, math.Max(math.Abs(value), math.Abs(c.value)))
-	c.little = little
+	c.ended = rise <= c.tolerance*math.Max(1, math.Max(math.Abs(value), math.Abs(c.value)))
 	copy(c.x, c.toX)
 	copy(c.grad, c.toGrad)
 	c.value = value

@@ -23,9 +23,8 @@ type Options struct {
 	Iterations int     // of the optimiser at most; default 1000
 	Draws      int     // of the estimate of each ELBO, K; default 5
 	Tolerance  float64 // relative rise of the log density at which the climb ends; default 1e-8
-	// Brief is for a start of a chain, which need not be the best. The climb ends where two steps, one after the other,
-	// each rise by less than a hundredth of what the typical set lies below the mode, d/2. The ELBOs of few points are
-	// estimated, with the same draws, as if they rose to one greatest and fell after it.
+	// Brief is for a start of a chain, which need not be the best: the ELBOs of few points are estimated, with the same
+	// draws, as if they rose to one greatest and fell after it.
 	Brief bool
 }
 
