@@ -50,8 +50,8 @@ type NUTS struct {
 	// Of dual averaging; defaults 0.2, or in Windows 0.05 as in Stan, 10 and 0.75.
 	Gamma, T0, Kappa float64
 	// Pathfinder starts each chain at a draw of its own run of Pathfinder, with the covariance as the first metric; see
-	// [kernel.Options]. It takes some hundred gradients, and saves more where the
-	// start is far from the typical set. It is for whole runs, not for loops of one's own.
+	// [kernel.Options]. It takes some 50 gradients, and saves more where the scales of the target are far from 1; a
+	// target of unit scale is left after few. It is for whole runs, not for loops of one's own.
 	Pathfinder bool
 	// Warmup is the number of updates that adapt, in loops of one's own; default 1000, and none with a StepSize and no
 	// Metric. infer.None is none. In [infer.Sample] the Warmup of the options counts.

@@ -32,7 +32,8 @@ type Options struct {
 
 	// Pathfinder climbs from the start of each chain, and begins at a draw from the normal distribution along the climb
 	// that is nearest to the target, with its covariance as the first metric (Zhang, Carpenter, Gelman and Vehtari 2022).
-	// Where there is none the chain begins as without. It is not for a Ladder, a box, Minimise, or a Stepper.
+	// Where there is none, and where the first steps find standard deviations from 1/4 to 4 alone, the chain begins as
+	// without. It is not for a Ladder, a box, Minimise, or a Stepper.
 	Pathfinder bool
 
 	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: 1/|gradient|

@@ -15,7 +15,8 @@ import (
 var trusted = math.Sqrt(3)
 
 // approximate moves a chain from its start to a draw of the normal distribution that Pathfinder finds, whose covariance
-// becomes the metric. At a point that is not finite, or without such a distribution, the chain stays where it is.
+// becomes the metric. At a point that is not finite, without such a distribution, or where the target has unit scale
+// already, the chain stays where it is.
 func (r *runner) approximate(c *chain, s *position, stream *stream) error {
 	if !r.Pathfinder {
 		return nil
@@ -37,8 +38,10 @@ func (r *runner) approximate(c *chain, s *position, stream *stream) error {
 		stream.Norms(z)
 		return nil
 	})
-	if errors.Is(err, pathfind.ErrNone) || errors.Is(err, pathfind.ErrStart) {
-		return nil
+	for _, without := range []error{pathfind.ErrNone, pathfind.ErrStart, pathfind.ErrUnit} {
+		if errors.Is(err, without) {
+			return nil
+		}
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 )
 
 // quadratic is the log density of N(mean, P⁻¹), up to a constant.
@@ -261,14 +262,87 @@ func TestBrief(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, 2*brief.Evaluations, whole.Evaluations)
 		require.Greater(t, brief.ELBO, whole.ELBO-d/2)
-		require.Positive(t, brief.Spread)
 	}
+}
+
+// The squared spread of a normal distribution q of variances v, of n draws, is on average the variance of log p - log q
+// at p = N(0, I): Σ (1-v_i)²/2 + m_i² v_i, with its mean m. Each may be off by four standard errors.
+func TestSpread(t *testing.T) {
+	q := &Normal{Mean: []float64{0.3, -0.2, 0}, Scale: []float64{0.5, 1, 1.5}}
+	require.True(t, q.settle())
+	want := 0.0
+	for i, m := range q.Mean {
+		v := q.Scale[i] * q.Scale[i]
+		want += (1-v)*(1-v)/2 + m*m*v
+	}
+	one := mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1})
+	normal := gaussians(2)
+	s := newSearch(quadratic(make([]float64, 3), one), normal, 5, 3)
+	squares := make([]float64, 4000)
+	for i := range squares {
+		require.NoError(t, normal(s.z))
+		s.best.ELBO = math.Inf(-1)
+		_, err := s.judge(q, 1)
+		require.NoError(t, err)
+		squares[i] = s.best.Spread * s.best.Spread
+	}
+	mean, sd := stat.MeanStdDev(squares, nil)
+	require.InDelta(t, want, mean, 4*sd/math.Sqrt(float64(len(squares))))
+}
+
+// A brief search leaves a target whose standard deviations are from 1/4 to 4, in a few evaluations, and no other:
+// neither one a tenth or ten times as wide, nor one with a correlation of 0.99, nor one that is not concave at first.
+func TestUnitScale(t *testing.T) {
+	const d = 8
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		start := make([]float64, d)
+		for i := range start {
+			start[i] = 4*rng.Float64() - 2
+		}
+		p := precision(d, rng) // from 1 to 100
+		for _, c := range []struct {
+			factor float64
+			unit   bool
+		}{{0.1, true}, {10, false}, {1e-3, false}} {
+			var scaled mat.SymDense
+			scaled.ScaleSym(c.factor, p)
+			evaluations := 0
+			inner := quadratic(make([]float64, d), &scaled)
+			_, err := Find(func(x, logp, grad []float64) error {
+				evaluations++
+				return inner(x, logp, grad)
+			}, start, Options{Brief: true}, gaussians(seed))
+			require.Equal(t, c.unit, errors.Is(err, ErrUnit), "seed %d, precisions from %g: %v", seed, c.factor, err)
+			if c.unit {
+				require.LessOrEqual(t, evaluations, 10)
+			}
+		}
+		correlated := mat.NewSymDense(d, nil)
+		for i := range d {
+			correlated.SetSym(i, i, 1)
+		}
+		correlated.SetSym(0, 1, 0.99)
+		var inverse mat.Dense
+		require.NoError(t, inverse.Inverse(correlated))
+		sym := mat.NewSymDense(d, inverse.RawMatrix().Data)
+		_, err := Find(quadratic(make([]float64, d), sym), start, Options{Brief: true}, gaussians(seed))
+		require.NotErrorIs(t, err, ErrUnit)
+	}
+	cauchy := func(x, logp, grad []float64) error { // log(1+x²), which is convex beyond 1
+		for k, v := range x {
+			logp[k], grad[k] = -math.Log1p(v*v), -2*v/(1+v*v)
+		}
+		return nil
+	}
+	_, err := Find(cauchy, []float64{30}, Options{Brief: true}, gaussians(1))
+	require.NotErrorIs(t, err, ErrUnit)
 }
 
 // Of a path of any length at most 64 points are kept, at equal distances, and the last.
 func TestKeptPoints(t *testing.T) {
 	for n := 1; n <= 1000; n++ {
-		s := &search{}
+		s := newSearch(nil, nil, 1, 1)
 		for step := 1; step <= n; step++ {
 			s.keep(nil, step)
 		}
