@@ -161,21 +161,12 @@ func (c ATMC) relative(p *ts.Tensor) (inverse, square *ts.Tensor) {
 }
 
 func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
-	friction, h, momenta, xi := m.Rate("Friction", c.Friction, true), m.LR, fuse.Part(0), fuse.Part(1)
-	relative := c.Speed > 0
-	slowness := func() { // m/M(p)
-		if relative {
-			p.Slowness(momenta, 1/(c.Mass*c.Speed)/(c.Mass*c.Speed))
-		}
+	h, xi := m.LR, fuse.Part(1)
+	a := fuse.ATMC{H: h, Friction: m.Rate("Friction", c.Friction, true), Scale: math.Sqrt(m.Tau * c.Mass),
+		Velocity: h / c.Mass, Plus: -h * m.Tau}
+	if c.Speed > 0 {
+		a.Limit = 1 / (c.Mass * c.Speed) / (c.Mass * c.Speed)
 	}
 	p.Tell("xi", xi)
-	slowness()
-	p.Kick(momenta, xi, h, friction, math.Sqrt(m.Tau*c.Mass), relative)
-	slowness()
-	if relative {
-		p.Combine(fuse.Theta, of(1, fuse.Theta), fuse.Product(h/c.Mass, momenta, fuse.D))
-	} else {
-		p.Combine(fuse.Theta, of(1, fuse.Theta), of(h/c.Mass, momenta))
-	}
-	p.Heat(xi, momenta, h/c.Mass, -h*m.Tau, relative)
+	p.ATMC(fuse.Part(0), xi, a)
 }

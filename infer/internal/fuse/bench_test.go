@@ -8,24 +8,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-func atmc(p *Program) {
-	momenta, xi := Part(0), Part(1)
-	p.Begin(0, false, false)
-	p.Mean(xi)
-	p.Kick(momenta, xi, 0.01, 1, 0.1, false)
-	p.Combine(Theta, Term{C: 1, X: Theta}, Term{C: 0.01, X: momenta})
-	p.Heat(xi, momenta, 0.01, -0.01, false)
-}
+func atmc(p *Program) { thermostats(p, 0) }
 
-func relativistic(p *Program) {
-	momenta, xi := Part(0), Part(1)
+func relativistic(p *Program) { thermostats(p, 1) }
+
+func thermostats(p *Program, limit float64) {
 	p.Begin(0, false, false)
-	p.Mean(xi)
-	p.Slowness(momenta, 1)
-	p.Kick(momenta, xi, 0.01, 1, 0.1, true)
-	p.Slowness(momenta, 1)
-	p.Combine(Theta, Term{C: 1, X: Theta}, Product(0.01, momenta, D))
-	p.Heat(xi, momenta, 0.01, -0.01, true)
+	p.Mean(Part(1))
+	p.ATMC(Part(0), Part(1), ATMC{H: 0.01, Friction: 1, Scale: 0.1, Velocity: 0.01, Plus: -0.01, Limit: limit})
 }
 
 func sghmc(p *Program) {
@@ -36,7 +26,7 @@ func sghmc(p *Program) {
 }
 
 func BenchmarkPass(b *testing.B) {
-	for _, d := range []int{10_000, 1_000_000} {
+	for _, d := range []int{1_000, 10_000, 2_700_000} {
 		for _, threads := range []int{1, 2} {
 			for name, write := range map[string]func(*Program){"sghmc": sghmc, "atmc": atmc,
 				"relativistic": relativistic} {

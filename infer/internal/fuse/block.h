@@ -1,71 +1,92 @@
 // A block of a pass, see elements.h for what is to be defined. NORMAL draws normal numbers.
 #include "elements.h"
 
-// The sum in double precision, in an order that no instruction set changes.
-static double NAME(sum)(const REAL *x, long n) {
-  double part[32] = {0};
+// Adds numbers to 32 sums in double precision, the i-th to the one of i mod 32: an order that no instruction set
+// changes.
+static void NAME(add)(double *sums, const REAL *x, long n) {
+  typedef REAL few __attribute__((vector_size(8 * sizeof(REAL)), aligned(sizeof(REAL))));
+  typedef double eight __attribute__((vector_size(64), aligned(8)));
+  eight part[4];
+  memcpy(part, sums, sizeof part);
   long i = 0;
   for (; i + 32 <= n; i += 32)
-    for (int l = 0; l < 32; l++)
-      part[l] += (double)x[i + l];
+    for (int l = 0; l < 4; l++)
+      part[l] += __builtin_convertvector(*(const few *)(x + i + 8 * l), eight);
+  memcpy(sums, part, sizeof part);
   for (int l = 0; i < n; i++, l++)
-    part[l] += (double)x[i];
-  for (int half = 16; half > 0; half /= 2)
-    for (int l = 0; l < half; l++)
-      part[l] += part[l + half];
-  return part[0];
+    sums[l] += (double)x[i];
 }
 
-// Makes block b of a chain. A register is what the update began with until an operation writes to it.
+// Makes block b of a chain, a tile after the other. A register is what the update began with until an operation writes
+// to it.
 static void NAME(block)(const void *of, long chain, long b) {
   const job *j = of;
   const kelvin_pass *p = j->pass;
   const long at = b * BLOCK, n = p->dim - at < BLOCK ? p->dim - at : BLOCK;
-  REAL scratch[KELVIN_REGISTERS][BLOCK] __attribute__((aligned(64)));
-  REAL *v[KELVIN_REGISTERS], *to[KELVIN_REGISTERS];
+  REAL scratch[KELVIN_REGISTERS][TILE] __attribute__((aligned(64)));
+  double sums[KELVIN_REGISTERS][32];
+  memset(sums, 0, (size_t)p->means * sizeof *sums);
+  const REAL *from[KELVIN_REGISTERS];
+  REAL *to[KELVIN_REGISTERS];
+  const char *rows[2 * KELVIN_REGISTERS]; // what comes from far and goes there
+  int far = 0;
   for (int r = 0; r < KELVIN_REGISTERS; r++) {
-    const REAL *from = p->from[r];
-    v[r] = to[r] = scratch[r];
+    from[r] = 0;
+    to[r] = 0;
     if (p->kinds[r] == KELVIN_ROWS || p->kinds[r] == KELVIN_ALIKE)
-      v[r] = (REAL *)from + (p->kinds[r] == KELVIN_ROWS ? chain * p->dim : 0) + at;
+      from[r] = (const REAL *)p->from[r] + (p->kinds[r] == KELVIN_ROWS ? chain * p->dim : 0) + at;
     if (p->kinds[r] == KELVIN_ROWS && p->to[r])
       to[r] = (REAL *)p->to[r] + chain * p->dim + at;
     if (p->kinds[r] == KELVIN_SINGLE)
-      for (long i = 0; i < n; i++)
-        scratch[r][i] = from[chain];
-  }
-  // What the block reads and writes comes into the cache while its noise is made, unless it is there from the last
-  // update.
-  const REAL *lines[2 * KELVIN_REGISTERS];
-  int rows = 0;
-  for (int r = 0; r < KELVIN_REGISTERS; r++)
+      for (long i = 0; i < TILE; i++)
+        scratch[r][i] = ((const REAL *)p->from[r])[chain];
     if (j->far && p->kinds[r] == KELVIN_ROWS) {
-      lines[rows++] = v[r];
-      if (p->to[r])
-        lines[rows++] = to[r];
-    }
-  const long ahead = j->far ? AHEAD : BLOCK;
-  for (long i = 0; p->noise && i < n; i += ahead) {
-    const long some = n - i < ahead ? n - i : ahead;
-    for (int r = 0; r < rows; r++)
-      for (long l = i; l < i + some; l += 64 / (long)sizeof(REAL))
-        __builtin_prefetch(lines[r] + l);
-    NORMAL(p->seed, j->streams[chain], p->offset, (uint64_t)(at + i), some, v[KELVIN_NOISE] + i);
-  }
-  for (int o = 0; o < p->count; o++) {
-    const kelvin_op *op = &j->ops[o];
-    if (op->code == KELVIN_MEAN) {
-      if (p->kinds[op->from[0]] != KELVIN_SINGLE)
-        j->partial[(chain * j->blocks + b) * p->means + op->to] = NAME(sum)(v[op->from[0]], n);
-    } else if (op->code != KELVIN_DRIFT) {
-      NAME(apply)(op, v, to[op->to], n);
-      v[op->to] = to[op->to];
+      rows[far++] = (const char *)from[r];
+      if (to[r])
+        rows[far++] = (const char *)to[r];
     }
   }
   const int held = j->held && j->held[chain];
-  for (int r = 0; r < KELVIN_REGISTERS; r++)
-    if (p->kinds[r] == KELVIN_ROWS && p->to[r] && (held || v[r] != to[r]))
-      memcpy(to[r], (const REAL *)p->from[r] + chain * p->dim + at, (size_t)n * sizeof(REAL));
+  for (long t = 0; t < n; t += TILE) {
+    const long some = n - t < TILE ? n - t : TILE;
+    REAL *v[KELVIN_REGISTERS], *out[KELVIN_REGISTERS];
+    for (int r = 0; r < KELVIN_REGISTERS; r++) {
+      v[r] = from[r] ? (REAL *)from[r] + t : scratch[r];
+      out[r] = to[r] ? to[r] + t : scratch[r];
+    }
+    const long step = j->far ? AHEAD : TILE;
+    for (long i = 0; p->noise && i < some; i += step) {
+      for (int r = 0; r < far; r++)
+        for (long l = 0; l < AHEAD; l += 64 / (long)sizeof(REAL))
+          __builtin_prefetch(rows[r] + (t + i + l + DISTANCE) * (long)sizeof(REAL));
+      NORMAL(p->seed, j->streams[chain], p->offset, (uint64_t)(at + t + i), some - i < step ? some - i : step,
+             v[KELVIN_NOISE] + i);
+    }
+    for (int o = 0; o < p->count; o++) {
+      const kelvin_op *op = &j->ops[o];
+      if (op->code == KELVIN_MEAN) {
+        if (p->kinds[op->from[0]] != KELVIN_SINGLE)
+          NAME(add)(sums[op->to], v[op->from[0]], some);
+      } else if (op->code != KELVIN_DRIFT) {
+        NAME(apply)(op, v, out, some);
+        v[op->to] = out[op->to];
+        if (op->code == KELVIN_ATMC) {
+          v[KELVIN_THETA] = out[KELVIN_THETA];
+          v[op->from[1]] = out[op->from[1]];
+        }
+      }
+    }
+    for (int r = 0; r < KELVIN_REGISTERS; r++)
+      if (to[r] && (held || v[r] != out[r]))
+        memcpy(out[r], from[r] + t, (size_t)some * sizeof(REAL));
+  }
+  for (int m = 0; m < p->means; m++) {
+    double *part = sums[m];
+    for (int half = 16; half > 0; half /= 2)
+      for (int l = 0; l < half; l++)
+        part[l] += part[l + half];
+    j->partial[(chain * j->blocks + b) * p->means + m] = part[0];
+  }
 }
 
 // Makes the numbers of a chain that are not elements, from the means; the mean of such a number is the number.
@@ -90,5 +111,5 @@ static inline void NAME(numbers)(const job *j, long chain, double *means) {
 #undef MULTIPLY_ADD
 #undef NORMAL
 #undef FAST_ROOTS
-#undef LANES
+#undef VECTOR
 #undef ROOTS

@@ -1,18 +1,19 @@
 // The operations of kelvin_op on the elements of registers, for one precision and one instruction set: REAL is the type
 // of the elements, WORD a whole number of its size, NAME gives the name of a function, MULTIPLY_ADD(a, b, c) is ab + c,
 // with one rounding or two. With FAST_ROOTS roots are made of products, to a unit of the last place, where that is
-// faster than the processor's own; ROOTS replaces as many numbers by their roots as a vector of LANES bytes has.
+// faster than the processor's own; ROOTS replaces as many numbers by their roots as a vector of VECTOR bytes has.
 
 // A register may be read and written by one operation, at the same element.
 #ifndef KELVIN_EACH
 #if defined(__clang__)
-#define KELVIN_UPTO(n) _Pragma("clang loop vectorize(assume_safety)") for (long i = 0; i < n; i++)
+#define KELVIN_EACH _Pragma("clang loop vectorize(assume_safety)") for (long i = 0; i < n; i++)
 #elif defined(__GNUC__)
-#define KELVIN_UPTO(n) _Pragma("GCC ivdep") for (long i = 0; i < n; i++)
+#define KELVIN_EACH _Pragma("GCC ivdep") for (long i = 0; i < n; i++)
 #else
-#define KELVIN_UPTO(n) for (long i = 0; i < n; i++)
+#define KELVIN_EACH for (long i = 0; i < n; i++)
 #endif
-#define KELVIN_EACH KELVIN_UPTO(n)
+// Elements that go through an update of ATMC at a time: enough for operations that wait for each other.
+#define FEW 128
 #endif
 
 // exp(x) - 1 for x <= 0, to about a unit of the last place: with x = k log 2 + r and |r| <= log 2 / 2 it is
@@ -54,7 +55,8 @@ static inline REAL NAME(less)(REAL x) {
   return MULTIPLY_ADD(power, p, power - 1);
 }
 
-// (1 - exp(-x)) / x for x up to 3/8, or 1/64 where it is shorter, by its series: the term after the last is 3e-10.
+// (1 - exp(-x)) / x for x up to 3/8, or 1/64 where it is shorter, by its series: the term after the last is 1.1e-9 at
+// most, a fiftieth of a unit of the last place of single precision.
 static inline __attribute__((always_inline)) REAL NAME(short_decay)(REAL x, int shorter) {
   REAL p = -1.0 / 24;
   if (!shorter) {
@@ -76,13 +78,20 @@ static inline REAL NAME(root)(REAL x) {
 // The roots of n numbers, in vectors where ROOTS takes that of as many as one has: a compiler leaves roots to the C
 // library, which is to set errno.
 static inline void NAME(roots)(REAL *x, long n) {
-  long i = 0;
+  long vectors = 0; // numbers of them
 #ifdef ROOTS
-  for (; i + (long)(LANES / sizeof(REAL)) <= n; i += (long)(LANES / sizeof(REAL)))
+  const long some = (long)(VECTOR / sizeof(REAL));
+  vectors = n / some * some;
+  for (long i = 0; i < vectors; i += some)
     ROOTS(x + i);
 #endif
-  for (; i < n; i++)
+  for (long i = vectors; i < n; i++)
     x[i] = NAME(root)(x[i]);
+}
+
+static inline REAL NAME(within)(REAL x, REAL bound) {
+  x = x < -bound ? -bound : x;
+  return x > bound ? bound : x;
 }
 
 // 1/sqrt(x) to about 5e-6, for x of usual size, by Newton's method from a value whose bits are about -1/2 of those of
@@ -121,34 +130,80 @@ static int NAME(gentle)(const REAL *xi, REAL h, REAL friction, long n) {
 }
 #endif
 
-// A kick of ATMC, of n elements: with b = max(xi, friction) r, u = exp(-bh) - 1 and k = -u/b it is
-//
-//	p + up + kg + scale sqrt(max(friction - xi, 0) k (2 + u)) z
-//
-// relative says whether there is r, which is 1 else. It and quick, what gentle says, are constants where it is called.
-static inline __attribute__((always_inline)) void NAME(kick)(const kelvin_op *op, REAL *const *v, REAL *to, long n,
-                                                             int relative, int quick) {
-  const REAL *p = v[op->from[0]], *xi = v[op->from[1]], *g = v[op->from[2]], *z = v[op->from[3]], *r = v[KELVIN_D];
-  const REAL h = (REAL)op->c[0], friction = (REAL)op->c[1], scale = (REAL)op->c[2];
-  for (long at = 0; at < n; at += 64) {
-    REAL moved[64], injected[64];
-    const long some = n - at < 64 ? n - at : 64;
-    KELVIN_UPTO(some) {
-      const long l = at + i;
-      const REAL most = xi[l] < friction ? friction : xi[l], b = relative ? most * r[l] : most;
-      const REAL u = quick ? -(h * b) * NAME(short_decay)(h * b, quick == 2) : NAME(less)(-h * b);
-      const REAL k = quick ? h * NAME(short_decay)(h * b, quick == 2) : b > 0 ? -u / b : h;
-      const REAL alpha = friction - (xi[l] > friction ? friction : xi[l]);
-      injected[i] = alpha * k * (u + 2);
-      moved[i] = p[l] + MULTIPLY_ADD(k, g[l], u * p[l]);
-    }
-    NAME(roots)(injected, some);
-    KELVIN_UPTO(some) to[at + i] = MULTIPLY_ADD(injected[i] * z[at + i], scale, moved[i]);
+// r = 1/sqrt(1 + limit p^2), the slowness of relativistic momenta within bounds.
+static inline __attribute__((always_inline)) void NAME(slowness)(const REAL *p, REAL *r, long n, REAL limit,
+                                                                 REAL bound) {
+  KELVIN_EACH {
+    const REAL q = NAME(within)(p[i], bound), x = MULTIPLY_ADD(limit * q, q, (REAL)1);
+#ifdef FAST_ROOTS
+    const REAL y = NAME(nearly)(x);
+    r[i] = MULTIPLY_ADD((REAL)0.5 * y, MULTIPLY_ADD(-x * y, y, (REAL)1), y);
+  }
+#else
+    r[i] = x;
+  }
+  NAME(roots)(r, n);
+  KELVIN_EACH r[i] = 1 / r[i];
+#endif
+}
+
+// An update of ATMC of n elements from `at` on, at most FEW; see Program.ATMC. relative says whether there is a limit:
+// it, and quick, what gentle says, are constants of the call.
+static inline __attribute__((always_inline)) void NAME(few)(const kelvin_op *op, REAL *const *v, REAL *const *to,
+                                                            long at, long n, int relative, int quick) {
+  const REAL *p = v[op->from[0]] + at, *xi = v[op->from[1]] + at, *z = v[op->from[2]] + at;
+  const REAL *g = v[KELVIN_GRAD] + at, *theta = v[KELVIN_THETA] + at;
+  REAL *to_p = to[op->from[0]] + at, *to_xi = to[op->from[1]] + at, *to_theta = to[KELVIN_THETA] + at;
+  const REAL h = (REAL)op->c[0], friction = (REAL)op->c[1], scale = (REAL)op->c[2], velocity = (REAL)op->c[3];
+  const REAL plus = (REAL)op->c[4], limit = (REAL)op->c[5];
+  // Beyond it the velocity is the limit's but for rounding, and squares would overflow.
+  const REAL bound = relative ? (REAL)(1e15 / __builtin_sqrt(op->c[5])) : 0;
+  REAL moved[FEW], injected[FEW], r[FEW];
+  if (relative)
+    NAME(slowness)(p, r, n, limit, bound);
+  KELVIN_EACH {
+    const REAL most = xi[i] < friction ? friction : xi[i], b = relative ? most * r[i] : most;
+    const REAL u = quick ? -(h * b) * NAME(short_decay)(h * b, quick == 2) : NAME(less)(-h * b);
+    const REAL k = quick ? h * NAME(short_decay)(h * b, quick == 2) : b > 0 ? -u / b : h;
+    const REAL alpha = friction - (xi[i] > friction ? friction : xi[i]);
+    injected[i] = alpha * k * (u + 2);
+    moved[i] = p[i] + MULTIPLY_ADD(k, g[i], u * p[i]);
+  }
+  NAME(roots)(injected, n);
+  KELVIN_EACH moved[i] = MULTIPLY_ADD(injected[i] * z[i], scale, moved[i]);
+  if (relative)
+    NAME(slowness)(moved, r, n, limit, bound);
+  KELVIN_EACH {
+    const REAL m = relative ? NAME(within)(moved[i], bound) * r[i] : moved[i];
+    to_p[i] = moved[i];
+    to_theta[i] = MULTIPLY_ADD(m, velocity, theta[i]);
+    if (relative)
+      to_xi[i] = MULTIPLY_ADD(r[i] * r[i] * r[i], plus, MULTIPLY_ADD(m * m, velocity, xi[i]));
+    else
+      to_xi[i] = MULTIPLY_ADD(m * m, velocity, xi[i]) + plus;
   }
 }
 
-// Does an operation on n elements of the registers v. The result goes to `to`.
-static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
+static inline __attribute__((always_inline)) void NAME(atmc)(const kelvin_op *op, REAL *const *v, REAL *const *to,
+                                                             long n, int relative, int quick) {
+  long at = 0;
+  for (; at + FEW <= n; at += FEW)
+    NAME(few)(op, v, to, at, FEW, relative, quick);
+  if (at < n)
+    NAME(few)(op, v, to, at, n - at, relative, quick);
+}
+
+static inline __attribute__((always_inline)) void NAME(thermal)(const kelvin_op *op, REAL *const *v, REAL *const *to,
+                                                                long n, int quick) {
+  if (op->c[5] != 0)
+    NAME(atmc)(op, v, to, n, 1, quick);
+  else
+    NAME(atmc)(op, v, to, n, 0, quick);
+}
+
+// Does an operation on n elements of the registers v. What it makes goes to the registers `registers`, which may be v.
+static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *const *registers, long n) {
+  REAL *to = registers[op->to];
   const REAL *a = v[op->from[0]], *b = v[op->from[1]], *c = v[op->from[2]], *d = v[op->from[3]];
   const REAL ca = (REAL)op->c[0], cb = (REAL)op->c[1], cc = (REAL)op->c[2], cd = (REAL)op->c[3];
   switch (op->code) {
@@ -223,52 +278,21 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *to, long n) {
   case KELVIN_BELOW:
     KELVIN_EACH to[i] = a[i] < 0 ? 1 : 0;
     break;
-  case KELVIN_SLOWNESS: {
+  case KELVIN_ATMC:
 #ifdef FAST_ROOTS
-    int bad = 0;
-    KELVIN_EACH {
-      const REAL x = MULTIPLY_ADD(ca * a[i], a[i], (REAL)1), y = NAME(nearly)(x);
-      to[i] = MULTIPLY_ADD((REAL)0.5 * y, MULTIPLY_ADD(-x * y, y, (REAL)1), y);
-      bad |= !(x <= (REAL)1e30);
-    }
-    if (!bad)
+    switch (NAME(gentle)(b, ca, cb, n)) {
+    case 2:
+      NAME(thermal)(op, v, registers, n, 2);
       break;
-#endif
-    KELVIN_EACH to[i] = MULTIPLY_ADD(ca * a[i], a[i], (REAL)1);
-    NAME(roots)(to, n);
-    KELVIN_EACH to[i] = 1 / to[i];
-    break;
-  }
-  case KELVIN_KICK: {
-#ifdef FAST_ROOTS
-    const int relative = op->c[3] != 0, quick = NAME(gentle)(b, ca, cb, n);
-    if (quick) {
-      if (relative && quick == 2)
-        NAME(kick)(op, v, to, n, 1, 2);
-      else if (relative)
-        NAME(kick)(op, v, to, n, 1, 1);
-      else if (quick == 2)
-        NAME(kick)(op, v, to, n, 0, 2);
-      else
-        NAME(kick)(op, v, to, n, 0, 1);
+    case 1:
+      NAME(thermal)(op, v, registers, n, 1);
       break;
+    default:
+      NAME(thermal)(op, v, registers, n, 0);
     }
+#else
+    NAME(thermal)(op, v, registers, n, 0);
 #endif
-    if (op->c[3] != 0)
-      NAME(kick)(op, v, to, n, 1, 0);
-    else
-      NAME(kick)(op, v, to, n, 0, 0);
-    break;
-  }
-  case KELVIN_HEAT:
-    if (op->terms == 3) {
-      KELVIN_EACH {
-        const REAL x = b[i] * c[i];
-        to[i] = MULTIPLY_ADD(c[i] * c[i] * c[i], cb, MULTIPLY_ADD(x * x, ca, a[i]));
-      }
-    } else {
-      KELVIN_EACH to[i] = MULTIPLY_ADD(b[i] * b[i], ca, a[i]) + cb;
-    }
     break;
   }
 }

@@ -124,7 +124,7 @@ long kelvin_fuse_run(kelvin_chains *f, long n, const kelvin_move *moves, const k
       if (m->noise)
         kelvin_fuse_normal(f->seed, f->streams[k], f->offset, d, v[KELVIN_NOISE]);
       for (int32_t o = 0; o < m->count; o++)
-        apply(&ops[m->first + o], v, v[ops[m->first + o].to], d);
+        apply(&ops[m->first + o], v, v, d);
     }
     if (m->noise)
       f->offset += (uint64_t)((d + 1) / 2);

@@ -32,10 +32,8 @@ enum {
   KELVIN_SHIFT,    // to = from[0] + c[0]
   KELVIN_CLAMP,    // to = min(max(from[0], c[0]), c[1])
   KELVIN_BELOW,    // to = 1 where from[0] < 0, else 0
-  KELVIN_SLOWNESS, // to = 1 / sqrt(1 + c[0] from[0]^2); not in place
-  KELVIN_KICK,     // see kick in elements.h: from are momenta, thermostats, gradient and noise; c are h, friction,
-                   // scale, and whether the register D is r
-  KELVIN_HEAT,     // to = from[0] + c[0] (from[1] from[2])^2 + c[1] from[2]^3; of 2, from[2] is 1
+  KELVIN_ATMC,     // a whole update of ATMC, see Program.ATMC: from are momenta, which are `to`, thermostats and noise;
+                   // c are H, Friction, Scale, Velocity, Plus and Limit. It writes theta and thermostats too
   // The rest is for passes alone: the mean of from[0] over the elements of a chain has the number to; and the number
   // `to` of a chain grows by c[0] times the mean that has the number from[0], and by c[1].
   KELVIN_MEAN,
@@ -45,7 +43,7 @@ enum {
 typedef struct {
   int32_t code, to, terms;
   int32_t from[4];
-  double c[4];
+  double c[6];
 } kelvin_op;
 
 // One update of all chains.

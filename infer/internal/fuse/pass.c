@@ -10,15 +10,19 @@
 #pragma GCC optimize("fp-contract=off", "no-trapping-math")
 #endif
 
-// Elements of a block: all its registers stay in the cache nearest to the processor. Sums are made of those of blocks,
-// so that this number is part of their roundings.
+// Elements of a block. Sums are made of those of blocks, so that this number is part of their roundings.
 #define BLOCK 1024
 
-// Numbers of noise that are made at a time.
-#define AHEAD 64
+// Elements of a block that go through all operations at a time: their registers stay in the cache nearest to the
+// processor.
+#define TILE 256
 
-// The functions of torch.Streams and of libtorch's threads. They are weak because the package that has them is linked
-// later than this one.
+// Numbers of noise that are made at a time, while elements come from memory that are needed DISTANCE later.
+#define AHEAD 64
+#define DISTANCE 128
+
+// The functions of torch.Streams and of libtorch's threads: a thread that has not asked libtorch yet has OpenMP's own
+// number of threads, which is another. They are weak because the package that has them is linked later than this one.
 __attribute__((weak)) void kelvin_normal_floats(int width, uint64_t seed, uint64_t chain, uint64_t position, int64_t n,
                                                 float *out);
 __attribute__((weak)) int kelvin_max_threads(void);
@@ -59,7 +63,7 @@ typedef struct {
 #define REAL float
 #define WORD int32_t
 #define NAME(x) x##_single_avx512
-#define LANES 64
+#define VECTOR 64
 #define ROOTS(x) _mm512_storeu_ps(x, _mm512_sqrt_ps(_mm512_loadu_ps(x)))
 #define FAST_ROOTS
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
@@ -68,7 +72,7 @@ typedef struct {
 #define REAL double
 #define WORD int64_t
 #define NAME(x) x##_double_avx512
-#define LANES 64
+#define VECTOR 64
 #define ROOTS(x) _mm512_storeu_pd(x, _mm512_sqrt_pd(_mm512_loadu_pd(x)))
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
 #define NORMAL NORMAL_DOUBLE
@@ -84,7 +88,7 @@ typedef struct {
 #define REAL float
 #define WORD int32_t
 #define NAME(x) x##_single_avx2
-#define LANES 32
+#define VECTOR 32
 #define ROOTS(x) _mm256_storeu_ps(x, _mm256_sqrt_ps(_mm256_loadu_ps(x)))
 #define FAST_ROOTS
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
@@ -93,7 +97,7 @@ typedef struct {
 #define REAL double
 #define WORD int64_t
 #define NAME(x) x##_double_avx2
-#define LANES 32
+#define VECTOR 32
 #define ROOTS(x) _mm256_storeu_pd(x, _mm256_sqrt_pd(_mm256_loadu_pd(x)))
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
 #define NORMAL NORMAL_DOUBLE

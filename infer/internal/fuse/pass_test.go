@@ -55,7 +55,8 @@ func TestDecay(t *testing.T) {
 			p.Combine(Grad)
 			p.Shift(Grad, Grad, 1)
 			p.Combine(A)
-			p.Kick(A, Theta, h, 1e-6, 0, false)
+			p.Combine(B, Term{C: 1, X: Theta})
+			p.ATMC(A, B, ATMC{H: h, Friction: 1e-6})
 			p.Combine(Theta, Term{C: 1, X: A})
 		}
 	}
@@ -80,9 +81,9 @@ func TestDecay(t *testing.T) {
 	assert.Equal(t, 0.0, double[1])
 }
 
-// A kick and what heats a thermostat against their formulas, with short steps and long ones, with and without a
-// limit, for thermostats above and below the friction, and with the noise of the streams.
-func TestKick(t *testing.T) {
+// An update of ATMC against its formulas, with short steps and long ones, with and without a limit, for thermostats
+// above and below the friction, and with the noise of the streams.
+func TestATMC(t *testing.T) {
 	const n, friction, scale = 1041, 0.4, 0.7
 	noise := func(dtype gotch.DType) []float64 {
 		streams := torch.NewStreams(1, 1)
@@ -100,29 +101,36 @@ func TestKick(t *testing.T) {
 	}
 	for _, h := range []float64{0.1, 3} {
 		for _, limit := range []float64{0, 0.25} {
-			write := func(p *Program) { // p = θ + 1, ξ = θ and g = 3θ
-				p.Combine(Grad, Term{C: 3, X: Theta})
-				p.Shift(A, Theta, 1)
-				p.Slowness(A, limit)
-				p.Kick(A, Theta, h, friction, scale, limit > 0)
-				p.Slowness(A, limit)
-				p.Heat(Theta, A, 0.3, -2, limit > 0)
-			}
-			have, _ := passOf(x, 1, write)
-			also, _ := passOf(single, 1, write)
-			double, float := noise(gotch.Double), noise(gotch.Float)
-			for i, xi := range x {
-				want := func(z float64) float64 {
-					p := xi + 1
-					b := max(xi, friction) / math.Sqrt(1+limit*p*p)
-					lost := math.Exp(-b * h)
-					p = lost*p + (1-lost)/b*3*xi + scale*math.Sqrt(max(friction-xi, 0)*(1-lost*lost)/b)*z
-					r := 1 / math.Sqrt(1+limit*p*p)
-					return xi + 0.3*p*p*r*r - 2*r*r*r
+			write := func(which Register) func(*Program) { // p = θ + 1, ξ = θ and g = 3θ
+				return func(p *Program) {
+					p.Combine(Grad, Term{C: 3, X: Theta})
+					p.Shift(A, Theta, 1)
+					p.Combine(B, Term{C: 1, X: Theta})
+					p.ATMC(A, B, ATMC{H: h, Friction: friction, Scale: scale, Velocity: 0.3, Plus: -2, Limit: limit})
+					p.Combine(Theta, Term{C: 1, X: which})
 				}
-				one, two := want(double[i]), want(float[i])
-				require.InDelta(t, one, have[i], 1e-14*(1+one*one), "h = %g, limit %g, number %d", h, limit, i)
-				require.InDelta(t, two, float64(also[i]), 4e-6*(1+two*two), "h = %g, limit %g, number %d", h, limit, i)
+			}
+			want := func(xi, z float64) (float64, float64, float64) {
+				p := xi + 1
+				b := max(xi, friction) / math.Sqrt(1+limit*p*p)
+				lost := math.Exp(-b * h)
+				p = lost*p + (1-lost)/b*3*xi + scale*math.Sqrt(max(friction-xi, 0)*(1-lost*lost)/b)*z
+				r := 1 / math.Sqrt(1+limit*p*p)
+				return p, xi + 0.3*p*r, xi + 0.3*p*p*r*r - 2*r*r*r
+			}
+			double, float := noise(gotch.Double), noise(gotch.Float)
+			for at, which := range []Register{A, Theta, B} {
+				have, _ := passOf(x, 1, write(which))
+				also, _ := passOf(single, 1, write(which))
+				for i, xi := range x {
+					for _, c := range []struct{ have, z, tolerance float64 }{{have[i], double[i], 1e-14},
+						{float64(also[i]), float[i], 4e-6}} {
+						p, theta, heat := want(xi, c.z)
+						right := []float64{p, theta, heat}[at]
+						require.InDelta(t, right, c.have, c.tolerance*(1+right*right), "h = %g, limit %g, number %d of %d",
+							h, limit, i, which)
+					}
+				}
 			}
 		}
 	}
@@ -203,18 +211,22 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// So is the slowness of momenta, also of those whose square overflows.
-func TestSlowness(t *testing.T) {
+// So is the velocity of relativistic momenta, also of those whose square overflows.
+func TestVelocity(t *testing.T) {
 	usual := []float32{0, 1e-30, -1, 0.5, 3, 1e10, -1e14}
 	for _, x := range [][]float32{usual, append([]float32{1e18, -1e25, float32(math.Inf(1)),
 		float32(math.NaN())}, usual...)} {
-		have, _ := passOf(x, 1, func(p *Program) { p.Slowness(Theta, 0.25); p.Combine(Theta, Term{C: 1, X: D}) })
+		have, _ := passOf(x, 1, func(p *Program) { // of momenta that keep their values
+			p.Combine(A, Term{C: 1, X: Theta})
+			p.Combine(B)
+			p.Combine(Theta)
+			p.ATMC(A, B, ATMC{Friction: 1, Velocity: 1, Limit: 0.25})
+		})
 		for i, v := range x {
-			square := float64(float32(0.25*v) * v) // overflows where single precision does
-			if want := 1 / math.Sqrt(1+square); math.IsNaN(want) {
+			if want := float64(v) / math.Sqrt(1+0.25*float64(v)*float64(v)); math.IsNaN(want) {
 				assert.True(t, math.IsNaN(float64(have[i])))
 			} else {
-				assert.InDelta(t, want, have[i], 0x1p-22*want, "%g", v)
+				assert.InDelta(t, want, have[i], 0x1p-22*math.Abs(want), "%g", v)
 			}
 		}
 	}

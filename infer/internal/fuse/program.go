@@ -148,40 +148,29 @@ func (p *Program) Clamp(to Register, x Register, least, most float64) {
 	p.single(C.KELVIN_CLAMP, to, x, least, most)
 }
 
-// Slowness sets the register D to r = 1/√(1 + limit·p²) of momenta p, as relativistic ones have it.
-func (p *Program) Slowness(momenta Register, limit float64) {
-	p.single(C.KELVIN_SLOWNESS, D, momenta, limit, 0)
+// ATMC are the numbers of [Program.ATMC].
+type ATMC struct {
+	H, Friction, Scale, Velocity, Plus float64
+	Limit                              float64 // of relativistic momenta; 0 for Gaussian ones
 }
 
-// Kick adds to momenta p what a time h does to them with θ and thermostats ξ at rest, as ATMC has it. With
-// b = max(ξ, friction)·r, u = e⁻ᵇʰ − 1 and k = −u/b it is
+// ATMC is a whole update of ATMC, in one operation because its registers would go through the caches thrice. With
+// r(p) = 1/√(1 + Limit·p²), b = max(ξ, Friction)·r(p), u = e⁻ᵇᴴ − 1 and k = −u/b it is, of momenta p and thermostats ξ,
 //
-//	up + k·Grad + scale·√(max(friction − ξ, 0)·k·(2 + u))·Noise
+//	p' = p + up + k·Grad + Scale·√(max(Friction − ξ, 0)·k·(2 + u))·Noise
+//	θ' = θ + Velocity·p'r(p')
+//	ξ' = ξ + Velocity·(p'r(p'))² + Plus·r(p')³
 //
-// where r is the register D if relative, see [Program.Slowness], else 1. With scale 0 no noise is drawn.
-func (p *Program) Kick(momenta, xi Register, h, friction, scale float64, relative bool) {
+// With Scale 0 no noise is drawn.
+func (p *Program) ATMC(momenta, xi Register, a ATMC) {
 	noise := Noise
-	if scale == 0 {
+	if a.Scale == 0 {
 		noise = Grad // any register that is there
 	}
-	op := C.kelvin_op{code: C.KELVIN_KICK, to: C.int32_t(momenta), terms: 4,
-		from: [4]C.int32_t{C.int32_t(momenta), C.int32_t(xi), C.KELVIN_GRAD, C.int32_t(noise)},
-		c:    [4]C.double{C.double(h), C.double(friction), C.double(scale)}}
-	if relative {
-		op.c[3] = 1
-	}
-	p.add(op)
-}
-
-// Heat adds c·(pr)² + plus·r³ to thermostats, where r is the register D if relative, else 1.
-func (p *Program) Heat(xi, momenta Register, c, plus float64, relative bool) {
-	op := C.kelvin_op{code: C.KELVIN_HEAT, to: C.int32_t(xi), terms: 2,
-		from: [4]C.int32_t{C.int32_t(xi), C.int32_t(momenta), C.KELVIN_D},
-		c:    [4]C.double{C.double(c), C.double(plus)}}
-	if relative {
-		op.terms = 3
-	}
-	p.add(op)
+	p.add(C.kelvin_op{code: C.KELVIN_ATMC, to: C.int32_t(momenta), terms: 3,
+		from: [4]C.int32_t{C.int32_t(momenta), C.int32_t(xi), C.int32_t(noise)},
+		c: [6]C.double{C.double(a.H), C.double(a.Friction), C.double(a.Scale), C.double(a.Velocity), C.double(a.Plus),
+			C.double(a.Limit)}})
 }
 
 // Below sets a register to 1 where x < 0, else to 0.
