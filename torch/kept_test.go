@@ -1,9 +1,11 @@
 package torch_test
 
 import (
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -54,4 +56,58 @@ func TestLargeBlocksAreGivenBack(t *testing.T) {
 	resident.Grown(t, before, 272<<20, "192 MiB in use at once")
 	torch.Free(small...)
 	assert.Eventually(t, func() bool { return resident.Bytes(t)-before < 32<<20 }, 20*time.Second, 100*time.Millisecond)
+}
+
+// A small block is the thread's next one of its size, in steps of 64 bytes, wherever a tensor asks for it.
+func TestSmallBlocksAreUsedAgain(t *testing.T) {
+	resident.Bytes(t) // skips where the system is another
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	at := func(n int64) unsafe.Pointer {
+		x := torch.Must(ts.Ones([]int64{n}, gotch.Double, gotch.CPU))
+		defer torch.Free(x)
+		return torch.Must(x.DataPtr())
+	}
+	for _, n := range []int64{1, 8, 100, 1024} {
+		last := at(n)
+		require.Equal(t, last, at(n), "%d numbers", n)
+		require.Equal(t, last, at((n+7)/8*8), "%d numbers", n)
+		require.NotEqual(t, last, at((n+7)/8*8+1), "%d numbers", n)
+	}
+}
+
+// Small blocks of many sizes do not add up, nor do those of threads that are gone, nor those that one thread makes and
+// another gives back: each part makes nearly 200 MiB.
+func TestSmallBlocksAreGivenBack(t *testing.T) {
+	before := resident.Bytes(t)
+	most2MiB := func(numbers int64) []*ts.Tensor {
+		list := make([]*ts.Tensor, min(1<<18/numbers, 4096))
+		for i := range list {
+			list[i] = torch.Must(ts.Ones([]int64{numbers}, gotch.Double, gotch.CPU))
+		}
+		return list
+	}
+	for i := range int64(100) {
+		torch.Free(most2MiB(1 + i*10)...)
+	}
+	resident.Grown(t, before, 32<<20, "one thread")
+	on := func(work func()) { // a thread that ends
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread() // and never unlocked
+			work()
+		}()
+		<-done
+	}
+	for range 100 {
+		on(func() { torch.Free(most2MiB(200)...) })
+	}
+	resident.Grown(t, before, 32<<20, "threads that are gone")
+	for range 100 {
+		var list []*ts.Tensor
+		on(func() { list = most2MiB(300) })
+		torch.Free(list...)
+	}
+	resident.Grown(t, before, 32<<20, "made on another thread")
 }

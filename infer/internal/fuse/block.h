@@ -23,7 +23,7 @@ static void NAME(block)(const void *of, long chain, long b) {
   const job *j = of;
   const kelvin_pass *p = j->pass;
   const long at = b * BLOCK, n = p->dim - at < BLOCK ? p->dim - at : BLOCK;
-  REAL scratch[KELVIN_REGISTERS][TILE] __attribute__((aligned(64)));
+  REAL scratch[KELVIN_REGISTERS][TILE] __attribute__((aligned(64))), noise[BLOCK] __attribute__((aligned(64)));
   double sums[KELVIN_REGISTERS][32];
   memset(sums, 0, (size_t)p->means * sizeof *sums);
   const REAL *from[KELVIN_REGISTERS];
@@ -54,14 +54,15 @@ static void NAME(block)(const void *of, long chain, long b) {
       v[r] = from[r] ? (REAL *)from[r] + t : scratch[r];
       out[r] = to[r] ? to[r] + t : scratch[r];
     }
-    const long step = j->far ? AHEAD : TILE;
-    for (long i = 0; p->noise && i < some; i += step) {
+    // Of a near update the noise of the block is made at once, which takes a little less.
+    const long step = j->far ? AHEAD : BLOCK, until = j->far ? t + some : t == 0 ? n : 0;
+    for (long i = t; p->noise && i < until; i += step) {
       for (int r = 0; r < far; r++)
         for (long l = 0; l < AHEAD; l += 64 / (long)sizeof(REAL))
-          __builtin_prefetch(rows[r] + (t + i + l + DISTANCE) * (long)sizeof(REAL));
-      NORMAL(p->seed, j->streams[chain], p->offset, (uint64_t)(at + t + i), some - i < step ? some - i : step,
-             v[KELVIN_NOISE] + i);
+          __builtin_prefetch(rows[r] + (i + l + DISTANCE) * (long)sizeof(REAL));
+      NORMAL(p->seed, j->streams[chain], p->offset, (uint64_t)(at + i), until - i < step ? until - i : step, noise + i);
     }
+    v[KELVIN_NOISE] = noise + t;
     for (int o = 0; o < p->count; o++) {
       const kelvin_op *op = &j->ops[o];
       if (op->code == KELVIN_MEAN) {

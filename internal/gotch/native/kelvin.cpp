@@ -48,15 +48,15 @@ kelvin_scope *kelvin_enter(kelvin_scope *s, int threads) {
   return previous;
 }
 
-void kelvin_leave(kelvin_scope *previous, tensor *tensors, int64_t n, scalar *scalars, int64_t m) {
+void kelvin_leave(kelvin_scope *previous, uintptr_t *tensors, int64_t n, uintptr_t *scalars, int64_t m) {
   if (kelvin_current != nullptr && kelvin_current->records != at::GradMode::is_enabled()) {
     at::GradMode::set_enabled(kelvin_current->records); // a guard of gotch's was not dropped
   }
   kelvin_current = previous;
   for (int64_t i = 0; i < n; ++i)
-    delete tensors[i];
+    delete reinterpret_cast<tensor>(tensors[i]);
   for (int64_t i = 0; i < m; ++i)
-    delete scalars[i];
+    delete reinterpret_cast<scalar>(scalars[i]);
 }
 
 kelvin_scope *kelvin_scope_now(void) { return kelvin_current; }

@@ -59,7 +59,7 @@ int kelvin_recorded(void);
 // Scopes.
 kelvin_scope *kelvin_new_scope(int64_t index);
 kelvin_scope *kelvin_enter(kelvin_scope *s, int threads);
-void kelvin_leave(kelvin_scope *previous, tensor *tensors, int64_t n, scalar *scalars, int64_t m);
+void kelvin_leave(kelvin_scope *previous, uintptr_t *tensors, int64_t n, uintptr_t *scalars, int64_t m);
 kelvin_scope *kelvin_scope_now(void);
 void kelvin_scalar_float(void **out, double v);
 void kelvin_scalar_int(void **out, int64_t v);
