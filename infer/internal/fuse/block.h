@@ -1,17 +1,17 @@
-// A block of a pass, see elements.h for what is to be defined. NORMAL draws normal numbers.
+// A block of a pass, see elements.h for what is to be defined. NORMAL draws normal numbers, FOUR(x) is the value of a vector
+// of four numbers in double precision, those from x on.
 #include "elements.h"
 
 // Adds numbers to 32 sums in double precision, the i-th to the one of i mod 32: an order that no instruction set
 // changes.
 static void NAME(add)(double *sums, const REAL *x, long n) {
-  typedef REAL few __attribute__((vector_size(8 * sizeof(REAL)), aligned(sizeof(REAL))));
-  typedef double eight __attribute__((vector_size(64), aligned(8)));
-  eight part[4];
+  typedef double four __attribute__((vector_size(32), aligned(8)));
+  four part[8];
   memcpy(part, sums, sizeof part);
   long i = 0;
   for (; i + 32 <= n; i += 32)
-    for (int l = 0; l < 4; l++)
-      part[l] += __builtin_convertvector(*(const few *)(x + i + 8 * l), eight);
+    for (int l = 0; l < 8; l++)
+      part[l] += (four)FOUR(x + i + 4 * l);
   memcpy(sums, part, sizeof part);
   for (int l = 0; i < n; i++, l++)
     sums[l] += (double)x[i];
@@ -114,3 +114,4 @@ static inline void NAME(numbers)(const job *j, long chain, double *means) {
 #undef FAST_ROOTS
 #undef VECTOR
 #undef ROOTS
+#undef FOUR

@@ -65,6 +65,7 @@ typedef struct {
 #define NAME(x) x##_single_avx512
 #define VECTOR 64
 #define ROOTS(x) _mm512_storeu_ps(x, _mm512_sqrt_ps(_mm512_loadu_ps(x)))
+#define FOUR(x) _mm256_cvtps_pd(_mm_loadu_ps(x))
 #define FAST_ROOTS
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
 #define NORMAL NORMAL_SINGLE
@@ -74,6 +75,7 @@ typedef struct {
 #define NAME(x) x##_double_avx512
 #define VECTOR 64
 #define ROOTS(x) _mm512_storeu_pd(x, _mm512_sqrt_pd(_mm512_loadu_pd(x)))
+#define FOUR(x) _mm256_loadu_pd(x)
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
 #define NORMAL NORMAL_DOUBLE
 #include "block.h"
@@ -90,6 +92,7 @@ typedef struct {
 #define NAME(x) x##_single_avx2
 #define VECTOR 32
 #define ROOTS(x) _mm256_storeu_ps(x, _mm256_sqrt_ps(_mm256_loadu_ps(x)))
+#define FOUR(x) _mm256_cvtps_pd(_mm_loadu_ps(x))
 #define FAST_ROOTS
 #define MULTIPLY_ADD(a, b, c) __builtin_fmaf(a, b, c)
 #define NORMAL NORMAL_SINGLE
@@ -99,6 +102,7 @@ typedef struct {
 #define NAME(x) x##_double_avx2
 #define VECTOR 32
 #define ROOTS(x) _mm256_storeu_pd(x, _mm256_sqrt_pd(_mm256_loadu_pd(x)))
+#define FOUR(x) _mm256_loadu_pd(x)
 #define MULTIPLY_ADD(a, b, c) __builtin_fma(a, b, c)
 #define NORMAL NORMAL_DOUBLE
 #include "block.h"
@@ -118,12 +122,14 @@ typedef struct {
 #endif
 #define REAL float
 #define WORD int32_t
+#define FOUR(x) {(x)[0], (x)[1], (x)[2], (x)[3]}
 #define NAME(x) x##_single
 #define MULTIPLY_ADD(a, b, c) FMAF(a, b, c)
 #define NORMAL NORMAL_SINGLE
 #include "block.h"
 #define REAL double
 #define WORD int64_t
+#define FOUR(x) {(x)[0], (x)[1], (x)[2], (x)[3]}
 #define NAME(x) x##_double
 #define MULTIPLY_ADD(a, b, c) FMA(a, b, c)
 #define NORMAL NORMAL_DOUBLE
