@@ -1,5 +1,5 @@
-// A block of a pass, see elements.h for what is to be defined. NORMAL draws normal numbers, FOUR(x) is the value of a vector
-// of four numbers in double precision, those from x on.
+// A block of a pass, see elements.h for what is to be defined. NORMAL draws normal numbers, FOUR(x) is the value of a
+// vector of four numbers in double precision, those from x on.
 #include "elements.h"
 
 // Adds numbers to 32 sums in double precision, the i-th to the one of i mod 32: an order that no instruction set
