@@ -95,8 +95,8 @@ static inline REAL NAME(within)(REAL x, REAL bound) {
 }
 
 // n/sqrt(x), with n 1 or x, for x of usual size: a number y whose bits are about -1/2 of those of x is within 3.5 %,
-// and with e = 1 - xy^2, which is at most 0.07, it is ny/sqrt(1 - e), here by the polynomial in e whose largest relative
-// error is least, 2.3e-8. If x is zero the result is finite, or zero.
+// and with e = 1 - xy^2, which is at most 0.07, it is ny/sqrt(1 - e), here by the polynomial in e whose largest
+// relative error is least, 2.3e-8. If x is zero the result is finite, or zero.
 #ifdef FAST_ROOTS
 static inline __attribute__((always_inline)) REAL NAME(over_root)(REAL n, REAL x) {
   WORD bits;
