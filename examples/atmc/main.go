@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/cifar"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
@@ -45,6 +46,7 @@ func main() {
 	flag.Int64Var(&s.Batch, "batch", 64, "images of a batch")
 	flag.Float64Var(&s.LR, "lr", 0.05, "learning rate ℓ of SGD, and of the samplers in the same terms")
 	flag.Float64Var(&s.Momentum, "momentum", 0.9, "momentum of SGD, likewise")
+	flag.IntVar(&o.workers, "workers", min(runtime.NumCPU(), 2), "runs at once; the results do not depend on it")
 	flag.IntVar(&o.seeds, "seeds", 2, "number of seeds, of starts, batches and noise")
 	flag.Uint64Var(&s.Seed, "seed", 1, "the first seed, and that of the choice of images")
 	command.Main("atmc", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
@@ -53,7 +55,7 @@ func main() {
 type options struct {
 	json               bool
 	dir, data, convert string
-	seeds              int
+	seeds, workers     int
 	settings           settings
 }
 
@@ -98,7 +100,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	g := &grid.Grid[*result]{Settings: s, Dir: o.dir, Workers: 1}
+	g := &grid.Grid[*result]{Settings: s, Dir: o.dir, Workers: o.workers}
 	for i := range o.seeds {
 		for _, m := range methods {
 			g.Cells = append(g.Cells, t.cell(m, s.Seed+uint64(i)))
