@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"path/filepath"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/cifar"
 	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -58,13 +60,51 @@ func TestKilledRunGoesOn(t *testing.T) {
 	o = testOptions(dir)
 	o.settings.LR = 0.1
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "learning_rate is 0.02 there and 0.1 here")
-	o.settings.Epochs = 1
-	require.ErrorContains(t, run(context.Background(), io.Discard, o), "1 epochs in cycles of 2")
 	o = testOptions(dir)
 	o.data = t.TempDir()
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "data_batch_1.bin")
 	o.convert, o.data = "images.zip", ""
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "-convert needs -data")
+}
+
+// A setting that cannot be is refused with the flag, the value and what is allowed, before anything is written.
+func TestBadSettings(t *testing.T) {
+	for want, spoil := range map[string]func(*options){
+		"-images is 0: it must be from 1 to 50000":      func(o *options) { o.settings.Images = 0 },
+		"-images is -1: it must be from 1 to 50000":     func(o *options) { o.settings.Images = -1 },
+		"-images is 50001: it must be from 1 to 50000":  func(o *options) { o.settings.Images = 50001 },
+		"-tests is 0: it must be from 1 to 10000":       func(o *options) { o.settings.Tests = 0 },
+		"-tests is -3: it must be from 1 to 10000":      func(o *options) { o.settings.Tests = -3 },
+		"-filters is 0: it must be from 1 to 1024":      func(o *options) { o.settings.Filters = 0 },
+		"-epochs is 0: it must be from 1 to 1000000":    func(o *options) { o.settings.Epochs = 0 },
+		"-cycle is 0: it must be from 1 to 1000000":     func(o *options) { o.settings.Cycle = 0 },
+		"-batch is 0: it must be from 1 to 50000":       func(o *options) { o.settings.Batch = 0 },
+		"-seeds is 0: it must be from 1 to 1000000":     func(o *options) { o.seeds = 0 },
+		"-workers is -2: it must be from 1 to 1000000":  func(o *options) { o.workers = -2 },
+		"-depth is 9: it must be 6 k + 2":               func(o *options) { o.settings.Depth = 9 },
+		"-depth is 0: it must be 6 k + 2":               func(o *options) { o.settings.Depth = 0 },
+		"-epochs is 1 with a -cycle of 2":               func(o *options) { o.settings.Epochs = 1 },
+		"-epochs is 25 with a -cycle of 2":              func(o *options) { o.settings.Epochs = 25 },
+		"-lr is 0: it must be above 0 and at most 100":  func(o *options) { o.settings.LR = 0 },
+		"-lr is NaN: it must be above 0":                func(o *options) { o.settings.LR = math.NaN() },
+		"-lr is +Inf: it must be above 0":               func(o *options) { o.settings.LR = math.Inf(1) },
+		"-momentum is 1: it must be between 0 and 1":    func(o *options) { o.settings.Momentum = 1 },
+		"-momentum is -0.5: it must be between 0 and 1": func(o *options) { o.settings.Momentum = -0.5 },
+	} {
+		o := testOptions(filepath.Join(t.TempDir(), "out"))
+		spoil(&o)
+		require.ErrorContains(t, run(context.Background(), io.Discard, o), want)
+		require.NoDirExists(t, o.dir)
+	}
+	folder := t.TempDir()
+	for i, name := range []string{"data_batch_1.bin", "test_batch.bin"} {
+		require.NoError(t, cifar.Write(filepath.Join(folder, name), cifar.Synthetic(5+i, cifar.Side, 1)))
+	}
+	o := testOptions(t.TempDir())
+	o.data, o.settings.Images = folder, 6
+	require.ErrorContains(t, run(context.Background(), io.Discard, o), "-images: cifar: 6 images: expected from 1 to")
+	o.settings.Images, o.settings.Tests = 5, 7
+	require.ErrorContains(t, run(context.Background(), io.Discard, o), "-tests: cifar: 7 images: expected from 1 to")
 }
 
 // Claims are judged in pairs of one seed.

@@ -85,9 +85,8 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	}
 	s := o.settings
 	s.Version, s.Real = 1, o.data != ""
-	if s.Epochs < 1 || s.Cycle < 1 || s.Batch < 1 || o.seeds < 1 || s.Epochs < 2*s.Cycle || s.Epochs%s.Cycle != 0 {
-		return fmt.Errorf("%d epochs in cycles of %d, batches of %d, %d seeds: all must be above 0, and the epochs two "+
-			"cycles or more", s.Epochs, s.Cycle, s.Batch, o.seeds)
+	if err := check(s, o.seeds, o.workers); err != nil {
+		return err
 	}
 	if err := torch.SetThreads(1); err != nil {
 		return err
@@ -121,6 +120,43 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	return sum.print(w)
 }
 
+// The most of each setting: of images what CIFAR-10 has, of others what fits into memory and into whole numbers.
+const (
+	mostTraining = 50000
+	mostTests    = 10000
+	mostFilters  = 1024
+	mostDepth    = 1202
+	most         = 1_000_000
+)
+
+// check says which setting is no good, and what is allowed.
+func check(s settings, seeds, workers int) error {
+	for _, v := range []struct {
+		flag        string
+		value, most int64
+	}{{"images", int64(s.Images), mostTraining}, {"tests", int64(s.Tests), mostTests}, {"filters", s.Filters, mostFilters},
+		{"epochs", s.Epochs, most}, {"cycle", s.Cycle, most}, {"batch", s.Batch, mostTraining},
+		{"seeds", int64(seeds), most}, {"workers", int64(workers), most}} {
+		if v.value < 1 || v.value > v.most {
+			return fmt.Errorf("-%s is %d: it must be from 1 to %d", v.flag, v.value, v.most)
+		}
+	}
+	if s.Depth < 8 || s.Depth > mostDepth || (s.Depth-2)%6 != 0 {
+		return fmt.Errorf("-depth is %d: it must be 6 k + 2 with k from 1 to %d, such as 20", s.Depth, (mostDepth-2)/6)
+	}
+	if s.Epochs < 2*s.Cycle || s.Epochs%s.Cycle != 0 {
+		return fmt.Errorf("-epochs is %d with a -cycle of %d: it must be a multiple of the cycle, and two cycles or more",
+			s.Epochs, s.Cycle)
+	}
+	if !(s.LR > 0 && s.LR <= 100) { // NaN is refused too
+		return fmt.Errorf("-lr is %g: it must be above 0 and at most 100", s.LR)
+	}
+	if !(s.Momentum > 0 && s.Momentum < 1) {
+		return fmt.Errorf("-momentum is %g: it must be between 0 and 1", s.Momentum)
+	}
+	return nil
+}
+
 // images are those to train with and to test on.
 func images(dir string, s settings) (train, test cifar.Data, err error) {
 	side := cifar.Side
@@ -134,10 +170,10 @@ func images(dir string, s settings) (train, test cifar.Data, err error) {
 		return train, test, err
 	}
 	if train, err = train.Shuffled(s.Images, s.Seed); err != nil {
-		return train, test, err
+		return train, test, fmt.Errorf("-images: %w in %s", err, dir)
 	}
 	if test, err = test.Shuffled(s.Tests, s.Seed); err != nil {
-		return train, test, err
+		return train, test, fmt.Errorf("-tests: %w in %s", err, dir)
 	}
 	if !s.Whole {
 		train, test = train.Halved(), test.Halved()
