@@ -1,6 +1,6 @@
 // Package cifar reads the images of CIFAR-10 (Krizhevsky 2009, www.cs.toronto.edu/~kriz/cifar.html) for the examples.
 // The repository carries none of them: a user names the folder of the binary version, with data_batch_1.bin to
-// data_batch_5.bin, of which the first is enough, and test_batch.bin.
+// data_batch_5.bin, of which the first or the first few are enough, and test_batch.bin.
 package cifar
 
 import (
@@ -30,21 +30,49 @@ type Data struct {
 // Len is the number of images.
 func (d Data) Len() int { return len(d.Labels) }
 
-// Read reads the training and the test images from the files in dir.
+// files is how many parts the training images have.
+const files = 5
+
+// expected says what a folder must hold.
+const expected = "expected the binary version of CIFAR-10: data_batch_1.bin to data_batch_5.bin and test_batch.bin, or " +
+	"make them from an archive of images with -convert ZIP"
+
+// Read reads the training and the test images from the files in dir. The last parts of the training images may be
+// missing, as Convert leaves them. A part in the middle may not: a copy that broke off would pass for less data.
 func Read(dir string) (train, test Data, err error) {
-	for i := 1; i <= 5; i++ {
-		part, err := read(filepath.Join(dir, fmt.Sprintf("data_batch_%d.bin", i)))
-		if i > 1 && errors.Is(err, fs.ErrNotExist) {
-			break
+	last := 1
+	for i := files; i > 1 && last == 1; i-- {
+		switch _, err := os.Stat(batch(dir, i)); {
+		case err == nil:
+			last = i
+		case !errors.Is(err, fs.ErrNotExist):
+			return train, test, fmt.Errorf("cifar: %w", err)
+		}
+	}
+	for i := range last {
+		part, err := read(batch(dir, i+1))
+		if err != nil && i > 0 && errors.Is(err, fs.ErrNotExist) {
+			return train, test, fmt.Errorf("%w, but %s is there: %s", err, filepath.Base(batch(dir, last)), expected)
 		}
 		if err != nil {
-			return train, test, err
+			return train, test, explained(err)
 		}
 		train.Side = Side
 		train.Pixels, train.Labels = append(train.Pixels, part.Pixels...), append(train.Labels, part.Labels...)
 	}
 	test, err = read(filepath.Join(dir, "test_batch.bin"))
-	return train, test, err
+	return train, test, explained(err)
+}
+
+// batch is the path of a part of the training images.
+func batch(dir string, i int) string { return filepath.Join(dir, fmt.Sprintf("data_batch_%d.bin", i)) }
+
+// explained says of a missing file what is expected.
+func explained(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", err, expected)
+	}
+	return err
 }
 
 func read(path string) (Data, error) {
@@ -53,8 +81,8 @@ func read(path string) (Data, error) {
 		return Data{}, fmt.Errorf("cifar: %w", err)
 	}
 	if len(raw) == 0 || len(raw)%record != 0 {
-		return Data{}, fmt.Errorf("cifar: %s has %d bytes: expected a multiple of %d, the size of an image and its class",
-			path, len(raw), record)
+		return Data{}, fmt.Errorf("cifar: %s has %d bytes: expected a multiple of %d above 0, the size of an image and its "+
+			"class; a file of CIFAR-10 has %d", path, len(raw), record, 10000*record)
 	}
 	n := len(raw) / record
 	d := Data{Side: Side, Pixels: make([]float32, 0, n*(record-1)), Labels: make([]int, n)}

@@ -2,9 +2,11 @@ package cifar
 
 import (
 	"archive/zip"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -63,10 +65,47 @@ func TestConvertAndRead(t *testing.T) {
 	require.ErrorContains(t, err, "the class of image 0 in "+path+" is 10: expected 0 to 9")
 	require.NoError(t, os.WriteFile(path, raw[1:], 0o644))
 	_, _, err = Read(dir)
-	require.ErrorContains(t, err, path+" has 3072 bytes: expected a multiple of 3073")
+	require.ErrorContains(t, err, path+" has 3072 bytes: expected a multiple of 3073 above 0")
+	require.ErrorContains(t, err, "a file of CIFAR-10 has 30730000")
 	require.NoError(t, os.Remove(path))
 	_, _, err = Read(dir)
 	require.ErrorContains(t, err, path)
+}
+
+// Parts that follow each other are read, however many. One that is missing before others is an error that names it, and
+// so is a first part or a test part that is not there.
+func TestMissingFiles(t *testing.T) {
+	const version = "expected the binary version of CIFAR-10: data_batch_1.bin to data_batch_5.bin and test_batch.bin, " +
+		"or make them from an archive of images with -convert ZIP"
+	dir := t.TempDir()
+	write := func(name string) { require.NoError(t, Write(filepath.Join(dir, name), Synthetic(3, Side, 1))) }
+	refused := func(name string) {
+		_, _, err := Read(dir)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, filepath.Join(dir, name))
+		require.ErrorContains(t, err, version)
+	}
+	refused("data_batch_1.bin")
+	write("data_batch_1.bin")
+	refused("test_batch.bin")
+	write("test_batch.bin")
+	for n := 1; n <= 5; n++ {
+		write(fmt.Sprintf("data_batch_%d.bin", n))
+		train, test, err := Read(dir)
+		require.NoError(t, err)
+		require.Equal(t, 3*n, train.Len())
+		require.Equal(t, 3, test.Len())
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "data_batch_3.bin")))
+	refused("data_batch_3.bin")
+	_, _, err := Read(dir)
+	require.ErrorContains(t, err, "but data_batch_5.bin is there")
+	write("data_batch_3.bin")
+	require.NoError(t, os.Remove(filepath.Join(dir, "data_batch_1.bin")))
+	refused("data_batch_1.bin")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "data_batch_1.bin"), nil, 0o644))
+	_, _, err = Read(dir)
+	require.ErrorContains(t, err, "data_batch_1.bin has 0 bytes: expected a multiple of 3073")
 }
 
 func TestShuffledAndSynthetic(t *testing.T) {
