@@ -21,7 +21,7 @@ const (
 	unsettled    = 0.1  // distance to the mode, in standard deviations of the posterior: worth a note
 	notConverged = 1.0
 	iterations   = 20 // of the power method
-	// A gradient of all data in minibatch runs, as data times parameters of all chains.
+	// A gradient of all data in minibatch runs, as numbers in the data times parameters of all chains.
 	mostNumbers = 1e8
 )
 
@@ -151,9 +151,18 @@ func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary) float64 
 	return lambdas[len(lambdas)/2]
 }
 
-// inParts says whether all of the data at once would take far more memory or time than an update.
+// inParts says whether all of the data at once would take far more memory or time than an update. A parameter may meet
+// every number of a datum, as the weights of a convolution meet the pixels, and values are kept for each of them: so it
+// is numbers that count, and not data.
 func (t *stepper[S, P]) inParts(p infer.Params, run infer.RunSummary) bool {
-	return run.Batches != nil && t.n*float64(p.Layout.Dim())*float64(p.Chains()) > mostNumbers
+	if run.Batches == nil {
+		return false
+	}
+	numbers := 0.0
+	for _, x := range run.Batch {
+		numbers += float64(x.Numel())
+	}
+	return max(t.n, numbers)*float64(p.Layout.Dim())*float64(p.Chains()) > mostNumbers
 }
 
 // curvatures are the largest curvatures of the mean log density at the points of p, by the power method on differences

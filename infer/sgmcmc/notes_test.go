@@ -140,16 +140,23 @@ func symplecticVariance(h, gamma float64) float64 {
 }
 
 // Where all of the data at once would be far more than an update sees, notes take minibatches too: each of 32 data has
-// the precisions of all of them.
+// the precisions of all of them. Data are many by their number, or by the numbers in each, as pixels that a few weights
+// meet.
 func TestNotesOfManyDataTakeMinibatches(t *testing.T) {
-	const n, d = 600_000, 200
+	for _, size := range []struct{ n, numbers, d int64 }{{600_000, 1, 200}, {2_000, 768, 200}} {
+		manyData(t, size.n, size.numbers, size.d)
+	}
+}
+
+// manyData looks at a run with n data of so many numbers each, and d parameters.
+func manyData(t *testing.T, n, numbers, d int64) {
 	largest := int64(0)
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		largest = max(largest, b.Get("x").Shape()[0])
 		a := p.Get("a")
 		return a.Square().Sum().Add(a.At(0).Square().Mul(3)).Mul(-0.5).Add(a.Sum().Mul(b.Get("x").Mean())), nil
 	}, n)
-	data := infer.Batch{"x": must(torch.FromSlice(make([]float64, n), n))}
+	data := infer.Batch{"x": must(torch.FromSlice(make([]float64, n*numbers), n, numbers))}
 	program := infer.Handwritten(target, must(infer.Zeros(layout(infer.Shapes{"a": {d}}))), data)
 	batches := must(infer.Minibatches(data, infer.MinibatchOptions{Size: 32, Seed: 1}))
 	r := must(infer.Run(t.Context(), program, sgmcmc.SGLD{LR: infer.Constant(0.2)},
