@@ -22,8 +22,9 @@ func TestMain(m *testing.M) {
 }
 
 func testOptions(dir string) options {
-	return options{json: true, dir: dir, seeds: 1, workers: 1, settings: settings{Depth: 8, Filters: 2, Images: 160, Tests: 100,
-		Epochs: 24, Cycle: 2, Batch: 16, LR: 0.02, Momentum: 0.9, Seed: 1}}
+	return options{json: true, dir: dir, seeds: 1, workers: 1, lr: perMethod{"SGD": 0.02}, settings: settings{
+		Depth: 8, Filters: 2, Images: 160, Tests: 100,
+		Epochs: 24, Cycle: 2, Batch: 16, Seed: 1}}
 }
 
 // Made-up images have a pattern for each class, which the methods find: guessing is right for a tenth of 100, with a
@@ -58,8 +59,12 @@ func TestKilledRunGoesOn(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "calibration.png"))
 
 	o = testOptions(dir)
-	o.settings.LR = 0.1
-	require.ErrorContains(t, run(context.Background(), io.Discard, o), "learning_rate is 0.02 there and 0.1 here")
+	o.lr["ATMC"] = 0.1
+	require.ErrorContains(t, run(context.Background(), io.Discard, o), `"SGNHT":0.02} here`)
+	o = testOptions(dir)
+	on := true
+	o.augment = &on
+	require.ErrorContains(t, run(context.Background(), io.Discard, o), "augment is false there and true here")
 	o = testOptions(dir)
 	o.data = t.TempDir()
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "data_batch_1.bin")
@@ -85,11 +90,16 @@ func TestBadSettings(t *testing.T) {
 		"-depth is 0: it must be 6 k + 2":               func(o *options) { o.settings.Depth = 0 },
 		"-epochs is 1 with a -cycle of 2":               func(o *options) { o.settings.Epochs = 1 },
 		"-epochs is 25 with a -cycle of 2":              func(o *options) { o.settings.Epochs = 25 },
-		"-lr is 0: it must be above 0 and at most 100":  func(o *options) { o.settings.LR = 0 },
-		"-lr is NaN: it must be above 0":                func(o *options) { o.settings.LR = math.NaN() },
-		"-lr is +Inf: it must be above 0":               func(o *options) { o.settings.LR = math.Inf(1) },
-		"-momentum is 1: it must be between 0 and 1":    func(o *options) { o.settings.Momentum = 1 },
-		"-momentum is -0.5: it must be between 0 and 1": func(o *options) { o.settings.Momentum = -0.5 },
+		"-lr is 0: it must be above 0 and at most 100":  func(o *options) { o.lr["SGD"] = 0 },
+		"-lr is NaN: it must be above 0":                func(o *options) { o.lr["SGD"] = math.NaN() },
+		"-lr is +Inf: it must be above 0":               func(o *options) { o.lr["SGD"] = math.Inf(1) },
+		"-lr-sgnht is -1: it must be above 0":           func(o *options) { o.lr["SGNHT"] = -1 },
+		"-momentum-atmc is 1: it must be between":       func(o *options) { o.momentum = perMethod{"ATMC": 1} },
+		"-rates is \"0.1,\": it must be different":      func(o *options) { o.tune, o.rates = true, "0.1," },
+		"-rates is 0: it must be above 0":               func(o *options) { o.tune, o.rates, o.momenta = true, "0", "0.9" },
+		"-momenta is 2: it must be between 0 and 1":     func(o *options) { o.tune, o.rates, o.momenta = true, "1", "2" },
+		"-momentum is 1: it must be between 0 and 1":    func(o *options) { o.momentum = perMethod{"SGD": 1} },
+		"-momentum is -0.5: it must be between 0 and 1": func(o *options) { o.momentum = perMethod{"SGD": -0.5} },
 	} {
 		o := testOptions(filepath.Join(t.TempDir(), "out"))
 		spoil(&o)
@@ -105,6 +115,33 @@ func TestBadSettings(t *testing.T) {
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "-images: cifar: 6 images: expected from 1 to")
 	o.settings.Images, o.settings.Tests = 5, 7
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "-tests: cifar: 7 images: expected from 1 to")
+}
+
+// A fifth of the training images are scored on and not trained on, whatever the test images are, and one line of each
+// method has the lowest loss. Images are changed here. Two runs at once give the table of one at a time.
+func TestTune(t *testing.T) {
+	var tables [2]bytes.Buffer
+	for i := range tables {
+		o := testOptions(t.TempDir())
+		on := true
+		o.tune, o.rates, o.momenta, o.augment, o.workers = true, "0.01,0.03", "0.9", &on, 1+i
+		o.settings.Epochs, o.settings.Cycle, o.settings.Tests = 2, 1, 10+i
+		require.NoError(t, run(context.Background(), &tables[i], o))
+	}
+	require.Equal(t, tables[0].String(), tables[1].String())
+	var table []tried
+	require.NoError(t, json.Unmarshal(tables[0].Bytes(), &table))
+	require.Len(t, table, 2*len(methods))
+	for i, m := range methods {
+		a, b := table[2*i], table[2*i+1]
+		assert.Equal(t, []any{m, 0.01, m, 0.03}, []any{a.Method, a.LR, b.Method, b.LR})
+		assert.NotEqual(t, a.Best, b.Best)
+		assert.Equal(t, a.Best, a.PredictiveNLL.Mean <= b.PredictiveNLL.Mean)
+		assert.InDelta(t, math.Round(32*a.Accuracy.Mean), 32*a.Accuracy.Mean, 1e-9, "of 32 images")
+	}
+	assert.Equal(t, perMethod{"SGD": 0.2, "SGHMC": 0.2, "SGNHT": 0.1, "ATMC": 0.2},
+		perMethod{"SGD": 0.2, "SGNHT": 0.1, "ATMC": 0}.filled(0.05))
+	assert.Equal(t, 0.05, perMethod(nil).filled(0.05)["ATMC"])
 }
 
 // Claims are judged in pairs of one seed.

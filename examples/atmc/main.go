@@ -22,6 +22,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/cifar"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
@@ -44,8 +46,27 @@ func main() {
 	flag.Int64Var(&s.Epochs, "epochs", 24, "passes over the training images")
 	flag.Int64Var(&s.Cycle, "cycle", 3, "passes in a cycle; each leaves a network, but for the first half of them")
 	flag.Int64Var(&s.Batch, "batch", 64, "images of a batch")
-	flag.Float64Var(&s.LR, "lr", 0.05, "learning rate ℓ of SGD, and of the samplers in the same terms")
-	flag.Float64Var(&s.Momentum, "momentum", 0.9, "momentum of SGD, likewise")
+	for _, m := range methods {
+		if m != "SGD" {
+			flag.Func("lr-"+strings.ToLower(m), "learning rate of "+m+" in the terms of SGD; 0, that of -lr, by default",
+				number(&o.lr, m))
+			flag.Func("momentum-"+strings.ToLower(m), "momentum of "+m+" in the terms of SGD; 0, that of -momentum, by "+
+				"default", number(&o.momentum, m))
+			continue
+		}
+		flag.Func("lr", "learning rate ℓ of SGD, and of samplers that have none of their own; 0.05 by default",
+			number(&o.lr, m))
+		flag.Func("momentum", "momentum of SGD, likewise; 0.9 by default", number(&o.momentum, m))
+	}
+	flag.BoolFunc("augment", "flips and crops of the training images; on by default with -data", func(text string) error {
+		on, err := strconv.ParseBool(text)
+		o.augment = &on
+		return err
+	})
+	flag.BoolVar(&o.tune, "tune", false, "try learning rates and momenta for each method: train on four fifths of the "+
+		"training images, and score on the others")
+	flag.StringVar(&o.rates, "rates", "0.01,0.03,0.1,0.3", "learning rates of -tune")
+	flag.StringVar(&o.momenta, "momenta", "0.9", "momenta of -tune")
 	flag.IntVar(&o.workers, "workers", min(runtime.NumCPU(), 2), "runs at once; the results do not depend on it")
 	flag.IntVar(&o.seeds, "seeds", 2, "number of seeds, of starts, batches and noise")
 	flag.Uint64Var(&s.Seed, "seed", 1, "the first seed, and that of the choice of images")
@@ -56,24 +77,60 @@ type options struct {
 	json               bool
 	dir, data, convert string
 	seeds, workers     int
+	lr, momentum       perMethod // as given by flags
+	augment            *bool     // nil where it was not said
+	tune               bool
+	rates, momenta     string
 	settings           settings
+}
+
+// perMethod has a number for each method, or for some.
+type perMethod map[string]float64
+
+// number reads a flag into the number of a method.
+func number(to *perMethod, method string) func(string) error {
+	return func(text string) error {
+		v, err := strconv.ParseFloat(text, 64)
+		if *to == nil {
+			*to = perMethod{}
+		}
+		(*to)[method] = v
+		return err
+	}
+}
+
+// filled are the numbers of all methods: where there is none, or 0, that of SGD, and a default for SGD.
+func (p perMethod) filled(byDefault float64) perMethod {
+	all := perMethod{}
+	if v, ok := p["SGD"]; ok {
+		byDefault = v
+	}
+	for _, m := range methods {
+		if all[m] = p[m]; all[m] == 0 {
+			all[m] = byDefault
+		}
+	}
+	return all
 }
 
 // settings are everything that the results depend on, besides the method and the seed of a run.
 type settings struct {
-	Version  int     `json:"version"`
-	Real     bool    `json:"real"` // CIFAR-10, not made-up images
-	Depth    int64   `json:"depth"`
-	Filters  int64   `json:"filters"`
-	Whole    bool    `json:"whole"`
-	Images   int     `json:"images"`
-	Tests    int     `json:"tests"`
-	Epochs   int64   `json:"epochs"`
-	Cycle    int64   `json:"cycle"`
-	Batch    int64   `json:"batch"`
-	LR       float64 `json:"learning_rate"`
-	Momentum float64 `json:"momentum"`
-	Seed     uint64  `json:"seed"`
+	Version int   `json:"version"`
+	Real    bool  `json:"real"` // CIFAR-10, not made-up images
+	Depth   int64 `json:"depth"`
+	Filters int64 `json:"filters"`
+	Whole   bool  `json:"whole"`
+	Images  int   `json:"images"`
+	Tests   int   `json:"tests"`
+	Epochs  int64 `json:"epochs"`
+	Cycle   int64 `json:"cycle"`
+	Batch   int64 `json:"batch"`
+	// Of each method, none with Tune; then the file of a cell is named after them.
+	LR       perMethod `json:"learning_rate"`
+	Momentum perMethod `json:"momentum"`
+	Augment  bool      `json:"augment"`
+	Tune     bool      `json:"tune"` // scored on training images that are held out
+	Seed     uint64    `json:"seed"`
 }
 
 func run(ctx context.Context, w io.Writer, o options) error {
@@ -84,12 +141,19 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		return cifar.Convert(o.convert, o.data)
 	}
 	s := o.settings
-	s.Version, s.Real = 1, o.data != ""
+	s.Version, s.Real, s.Tune, s.Augment = 2, o.data != "", o.tune, o.data != ""
+	if o.augment != nil {
+		s.Augment = *o.augment
+	}
+	s.LR, s.Momentum = o.lr.filled(0.05), o.momentum.filled(0.9)
 	if err := check(s, o.seeds, o.workers); err != nil {
 		return err
 	}
 	if err := torch.SetThreads(1); err != nil {
 		return err
+	}
+	if o.tune {
+		return tune(ctx, w, o, s)
 	}
 	train, test, err := images(o.data, s)
 	if err != nil {
@@ -102,7 +166,8 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	g := &grid.Grid[*result]{Settings: s, Dir: o.dir, Workers: o.workers}
 	for i := range o.seeds {
 		for _, m := range methods {
-			g.Cells = append(g.Cells, t.cell(m, s.Seed+uint64(i)))
+			g.Cells = append(g.Cells, t.cell(setting{m, s.LR[m], s.Momentum[m]}, fmt.Sprintf("%s-%d", m, s.Seed+uint64(i)),
+				s.Seed+uint64(i)))
 		}
 	}
 	all, err := g.Run(ctx)
@@ -148,11 +213,25 @@ func check(s settings, seeds, workers int) error {
 		return fmt.Errorf("-epochs is %d with a -cycle of %d: it must be a multiple of the cycle, and two cycles or more",
 			s.Epochs, s.Cycle)
 	}
-	if !(s.LR > 0 && s.LR <= 100) { // NaN is refused too
-		return fmt.Errorf("-lr is %g: it must be above 0 and at most 100", s.LR)
+	for _, m := range methods {
+		suffix := ""
+		if m != "SGD" {
+			suffix = "-" + strings.ToLower(m)
+		}
+		if err := checkStep("lr"+suffix, s.LR[m], "momentum"+suffix, s.Momentum[m]); err != nil {
+			return err
+		}
 	}
-	if !(s.Momentum > 0 && s.Momentum < 1) {
-		return fmt.Errorf("-momentum is %g: it must be between 0 and 1", s.Momentum)
+	return nil
+}
+
+// checkStep looks at a learning rate and a momentum, and knows the flags that they come from. NaN is refused too.
+func checkStep(lrFlag string, lr float64, momentumFlag string, momentum float64) error {
+	if !(lr > 0 && lr <= 100) {
+		return fmt.Errorf("-%s is %g: it must be above 0 and at most 100", lrFlag, lr)
+	}
+	if !(momentum > 0 && momentum < 1) {
+		return fmt.Errorf("-%s is %g: it must be between 0 and 1", momentumFlag, momentum)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/models/nn/augment"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -25,6 +26,7 @@ var methods = []string{"SGD", "SGHMC", "SGNHT", "ATMC"}
 type task struct {
 	*classify.Task
 	settings settings
+	side     int64 // of the images
 }
 
 func newTask(s settings, train, test cifar.Data) (*task, error) {
@@ -41,7 +43,7 @@ func newTask(s settings, train, test cifar.Data) (*task, error) {
 		}
 	}
 	t, err := classify.New(net, layers.WeightNormPrior(5), sets[0], sets[1], gotch.Float)
-	return &task{Task: t, settings: s}, err
+	return &task{Task: t, settings: s, side: int64(train.Side)}, err
 }
 
 // result is what is stored of a run.
@@ -67,13 +69,18 @@ type bin struct {
 	Count      int     `json:"count"`
 }
 
+// setting is a method with a learning rate and a momentum, both in the terms of SGD.
+type setting struct {
+	Method       string
+	LR, Momentum float64
+}
+
 // The samplers have the numbers of SGD with momentum: with ε = √ℓ and mass 1 momenta lose 1 − μ in a step, and an
 // element moves by √(ℓ/N) on average when it is only noise. ATMC's limit is 10/3 of that, as in the paper.
-func (t *task) method(name string, cycles infer.Cycles, updates int64) (infer.Method, float64, error) {
-	s := t.settings
+func (t *task) method(s setting, cycles infer.Cycles, updates int64) (infer.Method, float64, error) {
 	step := math.Sqrt(s.LR)
 	friction := -math.Log(s.Momentum) / step
-	switch name {
+	switch s.Method {
 	case "SGD":
 		return sgmcmc.SymplecticSGHMC{LR: infer.Cosine(s.LR, updates), Momentum: infer.Constant(s.Momentum),
 			Temperature: infer.Constant(0)}, friction, nil
@@ -86,14 +93,14 @@ func (t *task) method(name string, cycles infer.Cycles, updates int64) (infer.Me
 		return sgmcmc.ATMC{LR: cycles.Cosine(step), Friction: infer.Constant(friction),
 			Speed: 10.0 / 3 / math.Sqrt(float64(t.N))}, friction, nil
 	}
-	return nil, 0, fmt.Errorf("no method %q", name)
+	return nil, 0, fmt.Errorf("no method %q", s.Method)
 }
 
 // cell is the run of a method with a seed.
-func (t *task) cell(method string, seed uint64) grid.Cell[*result] {
-	return grid.Cell[*result]{Name: fmt.Sprintf("%s-%d", method, seed), Updates: t.settings.Epochs * t.epoch(),
+func (t *task) cell(how setting, name string, seed uint64) grid.Cell[*result] {
+	return grid.Cell[*result]{Name: name, Updates: t.settings.Epochs * t.epoch(),
 		Run: func(ctx context.Context, dir, identity string, _ infer.Observer) (*result, error) {
-			return t.run(ctx, dir, identity, method, seed)
+			return t.run(ctx, dir, identity+name, how, seed)
 		}}
 }
 
@@ -101,11 +108,11 @@ func (t *task) cell(method string, seed uint64) grid.Cell[*result] {
 func (t *task) epoch() int64 { return t.N / min(t.settings.Batch, t.N) }
 
 // run makes the run of a method, or goes on with it, in a folder of its own.
-func (t *task) run(ctx context.Context, dir, identity, name string, seed uint64) (*result, error) {
-	s, epoch := t.settings, t.epoch()
+func (t *task) run(ctx context.Context, dir, identity string, how setting, seed uint64) (*result, error) {
+	name, s, epoch := how.Method, t.settings, t.epoch()
 	updates := s.Epochs * epoch
 	cycles := infer.Cycles{Length: s.Cycle * epoch}
-	method, friction, err := t.method(name, cycles, updates)
+	method, friction, err := t.method(how, cycles, updates)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +130,14 @@ func (t *task) run(ctx context.Context, dir, identity, name string, seed uint64)
 		DropLast: true}); err != nil {
 		return nil, err
 	}
+	if s.Augment { // an eighth of the side at each edge, as is usual for images of 32 pixels
+		change := augment.Images{Flip: true, Pad: t.side / 8}
+		if o.Batches, err = change.Batches(o.Batches, "x", seed+2000); err != nil {
+			return nil, err
+		}
+	}
 	o.Seed, o.Observer = seed, infer.Silent
-	o.Checkpoint = &infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: identity + name}
+	o.Checkpoint = &infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: identity}
 	e, err := infer.Run(ctx, t.Program(start), method, o)
 	if err != nil {
 		return nil, err
