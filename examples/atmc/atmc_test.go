@@ -23,8 +23,7 @@ func TestMain(m *testing.M) {
 
 func testOptions(dir string) options {
 	return options{json: true, dir: dir, seeds: 1, workers: 1, lr: perMethod{"SGD": 0.02}, settings: settings{
-		Depth: 8, Filters: 2, Images: 160, Tests: 100,
-		Epochs: 24, Cycle: 2, Batch: 16, Seed: 1}}
+		Depth: 8, Filters: 2, Images: 160, Tests: 100, Epochs: 24, Cycle: 2, Batch: 16, Seed: 1}}
 }
 
 // Made-up images have a pattern for each class, which the methods find: guessing is right for a tenth of 100, with a

@@ -9,6 +9,10 @@
 //
 // The paper's size is -depth 56 -filters 32 -whole -images 50000 -tests 10000 -batch 128 -epochs 1000 -cycle 50.
 //
+// Two cores finish -images 20000 -tests 10000 -epochs 72 -cycle 6 with its two seeds within an hour, by an update each
+// 17 ms (-workers 2). -tune tries learning rates and momenta on training images: it trains on four fifths of -images,
+// and scores on the others. The test images are not looked at. The defaults are not tuned.
+//
 // DIR is the folder of the binary version of CIFAR-10 (www.cs.toronto.edu/~kriz/cifar.html), unpacked. Runs are saved
 // as they go, in -dir: what was killed goes on where it was, and ends with the same table.
 package main
@@ -30,6 +34,16 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
+
+// usage comes before the flags in -help.
+const usage = `Samples a residual network on CIFAR-10 by SGD, SGHMC, SGNHT and ATMC.
+
+Two cores finish this within an hour, by an update each 17 ms (-workers 2):
+  atmc -data DIR -images 20000 -tests 10000 -epochs 72 -cycle 6 -seeds 2
+-tune tries learning rates and momenta. It trains on four fifths of -images and scores on the others. The test images
+are not looked at. The defaults are not tuned.
+
+`
 
 func main() {
 	var o options
@@ -70,6 +84,10 @@ func main() {
 	flag.IntVar(&o.workers, "workers", min(runtime.NumCPU(), 2), "runs at once; the results do not depend on it")
 	flag.IntVar(&o.seeds, "seeds", 2, "number of seeds, of starts, batches and noise")
 	flag.Uint64Var(&s.Seed, "seed", 1, "the first seed, and that of the choice of images")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usage)
+		flag.PrintDefaults()
+	}
 	command.Main("atmc", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
