@@ -1,6 +1,6 @@
 // Package cifar reads the images of CIFAR-10 (Krizhevsky 2009, www.cs.toronto.edu/~kriz/cifar.html) for the examples.
 // The repository carries none of them: a user names the folder of the binary version, with data_batch_1.bin to
-// data_batch_5.bin, of which the first or the first few are enough, and test_batch.bin.
+// data_batch_5.bin, of which the first few are enough, and test_batch.bin.
 package cifar
 
 import (
@@ -34,8 +34,8 @@ func (d Data) Len() int { return len(d.Labels) }
 const files = 5
 
 // expected says what a folder must hold.
-const expected = "expected the binary version of CIFAR-10: data_batch_1.bin to data_batch_5.bin and test_batch.bin, or " +
-	"make them from an archive of images with -convert ZIP"
+const expected = "expected the binary version of CIFAR-10: data_batch_1.bin to data_batch_5.bin and test_batch.bin, " +
+	"or make them from an archive of images with -convert ZIP"
 
 // Read reads the training and the test images from the files in dir. The last parts of the training images may be
 // missing, as Convert leaves them. A part in the middle may not: a copy that broke off would pass for less data.
