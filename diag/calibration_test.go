@@ -66,6 +66,35 @@ func TestChanceIsNotDisagreement(t *testing.T) {
 	}
 }
 
+// A chain that stands still at the largest value leaves no tail effective sample size: that is found, and no number of
+// draws is advised where chains disagree. Whole numbers may well repeat.
+func TestNoTailIsFound(t *testing.T) {
+	rng := source(91)
+	z := normals(rng, 4, 400)
+	short := filled(4, 400, func(c, i int) float64 { // one draw in sixteen is 9
+		if c == 3 && i < 100 {
+			return 9
+		}
+		return z[c][i]
+	})
+	require.True(t, math.IsNaN(ESSTail(short)))
+	report := diagnosed(t, "hmc.NUTS", short)
+	tail := report.Of(CodeESSTail)
+	require.Len(t, tail, 1)
+	require.Contains(t, tail[0].Message, "a chain stood still there")
+	for _, f := range tail {
+		require.NotContains(t, f.Advice, "Draws:", f.Code)
+	}
+	coin := filled(4, 400, func(c, i int) float64 {
+		if z[c][i] > 0 {
+			return 1
+		}
+		return 0
+	})
+	require.True(t, math.IsNaN(ESSTail(coin)))
+	require.Empty(t, diagnosed(t, "hmc.NUTS", coin).Of(CodeESSTail))
+}
+
 // Chains that disagree are found, in location, in spread and where they do not move, however many
 // elements are looked at.
 func TestDisagreementIsFound(t *testing.T) {
@@ -80,6 +109,9 @@ func TestDisagreementIsFound(t *testing.T) {
 		found := diagnosed(t, "hmc.NUTS", x).Of(CodeRHat)
 		require.Len(t, found, 1, name)
 		require.Equal(t, Serious, found[0].Severity, name)
+		for _, f := range diagnosed(t, "hmc.NUTS", x).Of(CodeESSBulk) {
+			require.NotContains(t, f.Advice, "Draws:", name) // which would not make them agree
+		}
 		require.Contains(t, found[0].Advice, "The chains disagree: do not use the draws.", name)
 		limit, beyond := disagree(usable(x), 1e-10)
 		require.True(t, beyond, name)

@@ -129,6 +129,7 @@ func (g *diagnosis) elements(elements []int) {
 		rhat, bulk, tail, low, high float64
 		limit                       float64 // R-hat that chance explains
 		disagree                    bool
+		whole                       bool // all draws are whole numbers
 	}
 	all := make([]figures, len(elements))
 	sample.Each(len(elements), func(i int) {
@@ -136,6 +137,7 @@ func (g *diagnosis) elements(elements []int) {
 		f := &all[i]
 		f.rhat, f.bulk, f.tail = convergence(x)
 		f.low, f.high = sample.Extremes(x)
+		f.whole = math.IsNaN(f.tail) && whole(x)
 		if f.rhat > g.opt.RHat {
 			f.limit, f.disagree = disagree(usable(x), 1e-4/float64(len(elements)))
 		}
@@ -175,13 +177,23 @@ func (g *diagnosis) elements(elements []int) {
 				": R-hat is %s, above %g; chance explains up to %s", shown, g.opt.RHat,
 				sample.Above(f.limit, f.rhat, 3))
 		}
+		advice := func(code Code, times float64) string {
+			if f.disagree || f.rhat > 1.1 { // more draws of the same chains do not help
+				return g.of(CodeRHat, 1)
+			}
+			return g.of(code, times)
+		}
 		if f.bulk < least {
-			add(CodeESSBulk, Warning, f.bulk, least, g.of(CodeESSBulk, least/f.bulk),
+			add(CodeESSBulk, Warning, f.bulk, least, advice(CodeESSBulk, least/f.bulk),
 				": bulk effective sample size is %s, below %g", sample.Below(f.bulk, least, 0), least)
 		}
-		if f.tail < least {
-			add(CodeESSTail, Warning, f.tail, least, g.of(CodeESSTail, least/f.tail),
+		switch {
+		case f.tail < least:
+			add(CodeESSTail, Warning, f.tail, least, advice(CodeESSTail, least/f.tail),
 				": tail effective sample size is %s, below %g", sample.Below(f.tail, least, 0), least)
+		case math.IsNaN(f.tail) && !f.whole:
+			add(CodeESSTail, Warning, f.tail, least, g.of(CodeRHat, 1), ": the tail effective sample size cannot be "+
+				"estimated, because one draw in twenty or more is the same extreme value: a chain stood still there")
 		}
 	}
 	slices.SortStableFunc(g.Findings[first:], func(a, b Finding) int {
@@ -193,4 +205,14 @@ func (g *diagnosis) elements(elements []int) {
 		}
 		return cmp.Compare(a.Figure, b.Figure)
 	})
+}
+
+// whole says whether all draws are whole numbers, of which many may well be the same.
+func whole(x [][]float64) bool {
+	for _, chain := range x {
+		if slices.ContainsFunc(chain, func(v float64) bool { return v != math.Trunc(v) }) {
+			return false
+		}
+	}
+	return true
 }

@@ -76,8 +76,8 @@ func (l Limits) open(paths []string) (*Inference, error) {
 		return l.openCSV(files)
 	case len(files) > 1:
 		return nil, content.Failf(ErrRange,
-			"open %s: a %s holds all chains, so %d of them are several runs; only CSV files are read together",
-			files[0], format, len(files))
+			"open %s: a %s holds all chains, so %d of them are several runs; only CSV files are read together (kelvin "+
+				"report compares models with -compare FILE)", files[0], format, len(files))
 	case format == json:
 		return l.openJSON(files[0])
 	}
@@ -177,7 +177,8 @@ func (l Limits) openCSV(files []string) (*Inference, error) {
 	if len(of) != len(run.Digests) || slices.ContainsFunc(run.Digests, func(d string) bool {
 		return !slices.Contains(of, any(d))
 	}) {
-		inf.Notes = append(inf.Notes, base+besideCSV+" was left out: it belongs to other CSV files")
+		inf.Notes = append(inf.Notes, base+besideCSV+" was left out: it belongs to other CSV files, or to more of them: name "+
+			"all chains of a run to have its log likelihoods")
 		return inf, nil
 	}
 	delete(beside.Attrs, digestsKey)
