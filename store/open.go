@@ -177,8 +177,8 @@ func (l Limits) openCSV(files []string) (*Inference, error) {
 	if len(of) != len(run.Digests) || slices.ContainsFunc(run.Digests, func(d string) bool {
 		return !slices.Contains(of, any(d))
 	}) {
-		inf.Notes = append(inf.Notes, base+besideCSV+" was left out: it belongs to other CSV files, or to more of them: name "+
-			"all chains of a run to have its log likelihoods")
+		inf.Notes = append(inf.Notes, base+besideCSV+" was left out: it belongs to other CSV files, or to more of them; "+
+			"name all chains of a run to have its log likelihoods")
 		return inf, nil
 	}
 	delete(beside.Attrs, digestsKey)

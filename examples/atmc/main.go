@@ -68,7 +68,8 @@ func main() {
 				"default", number(&o.momentum, m))
 			continue
 		}
-		flag.Func("lr", "learning rate ℓ of SGD, and of samplers that have none of their own; 0.05 by default",
+		flag.Func("lr", "learning rate ℓ of SGD, and of samplers that have none of their own; 0.1 by default, and "+
+			"0.03 for SGNHT",
 			number(&o.lr, m))
 		flag.Func("momentum", "momentum of SGD, likewise; 0.9 by default", number(&o.momentum, m))
 	}
@@ -163,7 +164,10 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if o.augment != nil {
 		s.Augment = *o.augment
 	}
-	s.LR, s.Momentum = o.lr.filled(0.05), o.momentum.filled(0.9)
+	s.LR, s.Momentum = o.lr.filled(0.1), o.momentum.filled(0.9)
+	if o.lr["SGD"] == 0 && o.lr["SGNHT"] == 0 {
+		s.LR["SGNHT"] = 0.03 // of explicit steps the largest that -tune found stable
+	}
 	if err := check(s, o.seeds, o.workers); err != nil {
 		return err
 	}
