@@ -110,6 +110,10 @@ func (e *evaluator) Finish(s *Site) {
 	if !s.counts() {
 		return
 	}
+	// The likelihood alone may be that of single data.
+	if want, ok := e.program.values[s.Name]; ok && s.Value != nil && s.Scale == 1 && e.weights.Prior != 0 {
+		s.checkValues(want)
+	}
 	if s.density != nil {
 		e.densityAt(s)
 	}

@@ -128,6 +128,15 @@ func (s *Site) checkWhole() {
 	}
 }
 
+// checkValues makes sure that an observed site outside plates has as many values as in the batch of Compile: nothing
+// says how often those of a minibatch count, so that its posterior would be that of a few data.
+func (s *Site) checkValues(want int64) {
+	if n := count(s.valueShape()); n != want {
+		s.fail("it is in no plate, and has %d values where it had %d when the model was compiled: observe it in "+
+			"c.Plate(name, 0, ...), so that a minibatch counts for all data", n, want)
+	}
+}
+
 // CheckFull returns an error unless a batch has all of the data that the program's plates declare. Observed
 // variables outside plates must have as many values as in the batch of [Compile]. Runs that see one batch in
 // every update need that.

@@ -196,3 +196,21 @@ func TestBatchesOfAnotherTotal(t *testing.T) {
 	require.ErrorContains(t, fit(own(50)), "Batches is of 5 data: the program counts 50: say so in the target, as in "+
 		"infer.Mean(f, n)")
 }
+
+// A minibatch of a variable that is in no plate would count once, as if there were no other data.
+func TestMinibatchWithoutPlate(t *testing.T) {
+	y, err := torch.FromSlice([]float64{1, 2, 3, 4, 5, 6})
+	require.NoError(t, err)
+	data := infer.Batch{"y": y}
+	p, err := ppl.Compile(func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		c.Observe("y", dist.Normal(mu, 1), c.Data("y"))
+	}, data)
+	require.NoError(t, err)
+	batches, err := infer.Minibatches(data, infer.MinibatchOptions{Size: 2})
+	require.NoError(t, err)
+	_, err = infer.Sample(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)},
+		infer.Options{Batches: batches, Chains: 1, Warmup: 5, Draws: 5, Observer: infer.Silent})
+	require.ErrorContains(t, err, "y")
+	require.ErrorContains(t, err, "it is in no plate, and has 2 values where it had 6 when the model was compiled")
+}
