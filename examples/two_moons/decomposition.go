@@ -25,7 +25,7 @@ func (t *task) decomposition(all map[string]outcome) ([]claim, error) {
 	}
 	return []claim{{claimParts,
 		fmt.Sprintf("greatest gap over %d predictions: entropy %.1e, variance %.1e", count, entropy, variance),
-		entropy < 1e-12 && variance < 1e-12}}, nil
+		1e-12 - max(entropy, variance)}}, nil
 }
 
 // gaps are total − aleatoric − epistemic of the draws of a logit: the epistemic part of the entropy is the mean of the

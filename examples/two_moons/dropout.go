@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -11,16 +12,21 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-const keep = 0.8 // of the units, by dropout
-
-// dropoutLayers are the places of dropout in the network that has it.
-var dropoutLayers = []string{"2", "5", "8"}
+// dropoutLayers are the names of the dropout layers in the network that has them: one after each activation.
+func (m model) dropoutLayers() (names []string) {
+	for i := range len(m.mlp.Sizes) - 2 {
+		names = append(names, strconv.Itoa(3*i+2))
+	}
+	return names
+}
 
 // masked adds masks of zeros and ones for the dropout layers to each batch. They are a function of the seed and the
 // batch's place, as the batches are, so that a run can be repeated.
 type masked struct {
 	infer.Batches
-	seed uint64
+	model model
+	keep  float64 // of the units
+	seed  uint64
 }
 
 func (m masked) Next() (infer.Batch, error) {
@@ -35,12 +41,12 @@ func (m masked) Next() (infer.Batch, error) {
 	}
 	source := torch.NewSource(m.seed, uint64(at.Epoch)<<32+uint64(at.Index))
 	out := infer.Batch{"x": b["x"], "y": b["y"]}
-	for i, layer := range dropoutLayers {
-		u, err := source.Uniform([]int64{n, sizes[i+1]}, gotch.Double, torch.CPU)
+	for i, layer := range m.model.dropoutLayers() {
+		u, err := source.Uniform([]int64{n, m.model.mlp.Sizes[i+1]}, gotch.Double, torch.CPU)
 		if err != nil {
 			return nil, err
 		}
-		if out["mask."+layer], err = u.Lt(ts.FloatScalar(keep), false); err != nil {
+		if out["mask."+layer], err = u.Lt(ts.FloatScalar(m.keep), false); err != nil {
 			return nil, err
 		}
 	}
@@ -50,13 +56,15 @@ func (m masked) Next() (infer.Batch, error) {
 // dropout trains the network with dropout, from the start of the MAP, and keeps dropout on at prediction: each draw is
 // a set of masks.
 func (t *task) dropout(ctx context.Context) (predictor, error) {
-	net, err := nn.MLP{Sizes: sizes, Keep: keep}.Build()
+	mlp := t.model.mlp
+	mlp.Keep = t.tuned.Keep
+	net, err := mlp.Build()
 	if err != nil {
 		return nil, err
 	}
 	logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		masks := map[string]torch.Tensor{}
-		for _, layer := range dropoutLayers {
+		for _, layer := range t.model.dropoutLayers() {
 			masks[layer] = b.Get("mask." + layer)
 		}
 		logits := net.ForwardWith(p, b.Get("x"), nn.Run{Masks: masks}).Squeeze(-1)
@@ -72,7 +80,8 @@ func (t *task) dropout(ctx context.Context) (predictor, error) {
 		return nil, err
 	}
 	result, err := infer.Run(ctx, t.program(logPosterior, start), optim.Adam{LR: infer.Constant(adamRate)},
-		infer.Options{Chains: 1, Warmup: int(t.adamUpdates()), Draws: infer.None, Batches: masked{batches, t.seed + 1}})
+		infer.Options{Chains: 1, Warmup: int(t.adamUpdates()), Draws: infer.None,
+			Batches: masked{batches, t.model, mlp.Keep, t.seed + 1}})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,19 +28,18 @@ type fitter func(t *task, ctx context.Context) (predictor, error)
 
 // The names that the claims ask for.
 const (
-	nameMAP        = "map"
-	nameLaplace    = "laplace_full"
-	nameEvidence   = "laplace_evidence"
-	nameDropout    = "dropout"
-	nameEnsemble   = "ensemble"
-	nameSGLD       = "sgld"
-	nameSGLDLong   = "sgld_long"
-	nameSGHMC      = "sghmc"
-	nameSGHMCLong  = "sghmc_long"
-	nameSGLDSmall  = "sgld_small"
-	nameSGHMCSmall = "sghmc_small"
-	nameNUTS       = "nuts"
-	nameParallel   = "sghmc_parallel"
+	nameMAP       = "map"
+	nameLaplace   = "laplace_full"
+	nameEvidence  = "laplace_evidence"
+	nameDropout   = "dropout"
+	nameEnsemble  = "ensemble"
+	nameSGLD      = "sgld"
+	nameSGLDLong  = "sgld_long"
+	nameVI        = "vi"
+	nameSGHMC     = "sghmc"
+	nameSGHMCLong = "sghmc_long"
+	nameNUTS      = "nuts"
+	nameParallel  = "sghmc_parallel"
 )
 
 // methods are the rows of the table, in order: the MAP comes first, since others start there, and
@@ -54,30 +54,14 @@ var methods = []method{
 	{name: "laplace_draws", title: "Laplace, full, draws", fromMode: true, fit: (*task).denseDraws},
 	{name: nameDropout, title: "MC dropout", fit: (*task).dropout},
 	{name: nameEnsemble, title: "Deep ensemble", fit: (*task).ensemble},
-	{name: nameSGLD, title: "SGLD, short", fromMode: true, fit: langevin(nameSGLD, eta, (*task).shortChain)},
-	{name: nameSGLDLong, title: "SGLD, long", fromMode: true, fit: langevin(nameSGLDLong, eta, (*task).longChain)},
-	{name: nameSGLDSmall, title: "SGLD, small steps", fromMode: true,
-		fit: langevin(nameSGLDSmall, smallLangevin, (*task).longChain)},
-	{name: nameSGHMC, title: "SGHMC, short", fromMode: true,
-		fit: hamiltonian(nameSGHMC, eta, friction, (*task).shortChain)},
-	{name: nameSGHMCLong, title: "SGHMC, long", fromMode: true,
-		fit: hamiltonian(nameSGHMCLong, eta, friction, (*task).longChain)},
-	{name: nameSGHMCSmall, title: "SGHMC, small steps", fromMode: true,
-		fit: hamiltonian(nameSGHMCSmall, smallHamiltonian, highFriction, (*task).longChain)},
+	{name: nameSGLD, title: "SGLD, short", fromMode: true, fit: (*task).shortLangevin},
+	{name: nameSGLDLong, title: "SGLD, long", fromMode: true, fit: (*task).longLangevin},
+	{name: nameSGHMC, title: "SGHMC, short", fromMode: true, fit: (*task).shortHamiltonian},
+	{name: nameSGHMCLong, title: "SGHMC, long", fromMode: true, fit: (*task).longHamiltonian},
 	{name: nameParallel, title: "SGHMC, parallel", fit: (*task).parallelChains},
-	{name: "vi", title: "VI, diagonal", fromMode: true, fit: (*task).variationalFit},
+	{name: nameVI, title: "VI, diagonal", fromMode: true, fit: (*task).variationalFit},
 	{name: nameNUTS, title: "NUTS, 4 chains", fit: (*task).nuts},
 }
-
-// Steps and frictions of the samplers on the scale of the sum over data, with G the gradient of the log posterior
-// of all data: SGLD is θ' = θ + (η/2)G + √η z, SGHMC v' = (1 − ηc)v + ηG + √(2ηc) z and θ' = θ + ηv'. The first
-// are those of the short runs; in a long one the weights grow until these steps are too large for the curvature,
-// hence the small ones.
-const (
-	eta, friction                  = 1e-3, 0.1
-	smallLangevin                  = 1e-4
-	smallHamiltonian, highFriction = 3e-4, 10
-)
 
 // fitMode is the mode that Adam finds.
 func (t *task) fitMode(ctx context.Context) (predictor, error) {
@@ -93,43 +77,49 @@ func (t *task) ensemble(ctx context.Context) (predictor, error) {
 	return t.network(members), err
 }
 
-func (t *task) shortChain() chain { return t.short }
-func (t *task) longChain() chain  { return t.long }
-
-// langevin is SGLD from the MAP.
-func langevin(name string, eta float64, length func(*task) chain) fitter {
-	return func(t *task, ctx context.Context) (predictor, error) {
-		// Welling and Teh's step θ' = θ + (η/2)G + √η z of the sum over data.
-		method := sgmcmc.SGLD{LR: infer.Constant(eta / 2 * float64(t.settings.train))}
-		return t.sample(ctx, name, method, t.mode, length(t))
-	}
+func (t *task) shortLangevin(ctx context.Context) (predictor, error) {
+	return t.langevin(ctx, nameSGLD, t.tuned.ShortSGLD, t.short)
 }
 
-// hamiltonian is SGHMC from the MAP.
-func hamiltonian(name string, eta, friction float64, length func(*task) chain) fitter {
-	return func(t *task, ctx context.Context) (predictor, error) {
-		same, err := sgmcmc.FromLangevin(eta, friction, t.settings.train)
-		if err != nil {
-			return nil, err
-		}
-		return t.sample(ctx, name, same.Symplectic(nil), t.mode, length(t))
-	}
+func (t *task) longLangevin(ctx context.Context) (predictor, error) {
+	return t.langevin(ctx, nameSGLDLong, t.tuned.LongSGLD, t.long)
 }
 
-// parallelChains are chains of SGHMC with small steps from the starts of the ensemble, several draws of each.
-func (t *task) parallelChains(ctx context.Context) (predictor, error) {
-	same, err := sgmcmc.FromLangevin(smallHamiltonian, highFriction, t.settings.train)
+func (t *task) shortHamiltonian(ctx context.Context) (predictor, error) {
+	return t.hamiltonian(ctx, nameSGHMC, t.tuned.ShortSGHMC, t.tuned.ShortFriction, t.mode, t.short)
+}
+
+func (t *task) longHamiltonian(ctx context.Context) (predictor, error) {
+	return t.hamiltonian(ctx, nameSGHMCLong, t.tuned.LongSGHMC, t.tuned.LongFriction, t.mode, t.long)
+}
+
+// langevin is SGLD from the MAP with Welling and Teh's step θ' = θ + (η/2)G + √η z, where G is the gradient of the log
+// posterior of all data.
+func (t *task) langevin(ctx context.Context, name string, eta float64, length chain) (predictor, error) {
+	return t.sample(ctx, name, sgmcmc.SGLD{LR: infer.Constant(eta / 2 * float64(t.settings.train))}, t.mode, length)
+}
+
+// hamiltonian is SGHMC with v' = (1 − ηc)v + ηG + √(2ηc) z and θ' = θ + ηv', where G is the gradient of the log
+// posterior of all data and c the friction.
+func (t *task) hamiltonian(ctx context.Context, name string, eta, friction float64, start infer.Params, length chain) (
+	predictor, error) {
+	same, err := sgmcmc.FromLangevin(eta, friction, t.settings.train)
 	if err != nil {
 		return nil, err
 	}
+	return t.sample(ctx, name, same.Symplectic(nil), start, length)
+}
+
+// parallelChains are chains of SGHMC from the starts of the ensemble, several draws of each.
+func (t *task) parallelChains(ctx context.Context) (predictor, error) {
 	start, err := t.starts(t.settings.members)
 	if err != nil {
 		return nil, err
 	}
-	return t.sample(ctx, nameParallel, same.Symplectic(nil), start, t.parallel)
+	return t.hamiltonian(ctx, nameParallel, t.tuned.ParallelSGHMC, t.tuned.ParallelFriction, start, t.parallel)
 }
 
-// sample runs a sampler on minibatches.
+// sample runs a sampler on minibatches. A run that diverges has no draws: it predicts ½, and held says so.
 func (t *task) sample(ctx context.Context, name string, m infer.Method, start infer.Params, c chain) (predictor,
 	error) {
 	batches, err := t.batches()
@@ -138,10 +128,16 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 	}
 	r, err := infer.Run(ctx, t.program(t.model.logPosterior, start), m, infer.Options{Chains: start.Chains(),
 		Warmup: c.warmup, Draws: c.draws, Thin: c.thin, Batches: batches, Seed: t.seed + 3})
+	if errors.Is(err, infer.ErrNonFinite) {
+		t.held[name] = int64(c.steps() * start.Chains())
+		t.notes = append(t.notes, name+" diverged")
+		return undecided(c.draws * start.Chains()), nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	infer.Free(r.State)
+	t.held[name] = r.Held
 	if r.Held > 0 {
 		t.notes = append(t.notes, fmt.Sprintf("%s: %d of %d updates were not finite and left out", name, r.Held,
 			r.Updates*int64(r.Draws.Chains())))
@@ -153,7 +149,8 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 
 // variationalFit is a normal distribution with independent elements, from the MAP.
 func (t *task) variationalFit(ctx context.Context) (predictor, error) {
-	method := vi.Diag{Optimizer: optim.Adam{LR: infer.Cosine(adamRate, int64(t.variational))}, Samples: 1, InitScale: 0.05}
+	method := vi.Diag{Optimizer: optim.Adam{LR: infer.Cosine(t.tuned.VIRate, int64(t.variational))}, Samples: 1,
+		InitScale: t.tuned.VIScale}
 	batches, err := t.batches()
 	if err != nil {
 		return nil, err

@@ -7,19 +7,20 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// model is a binary classifier: p(y = 1|x, w) = σ(f(x, w)) with f a perceptron of three hidden layers of 32 ReLU units,
-// 2241 parameters, and the prior w ~ N(0, τ² I).
+// model is a binary classifier: p(y = 1|x, w) = σ(f(x, w)) with f a perceptron, and the prior w ~ N(0, τ² I).
 type model struct {
+	mlp       nn.MLP // what the network was built from
 	net       *nn.Network
 	precision float64 // of the prior, 1/τ²
 	n         float64 // data
 }
 
+// sizes are those of the network of the methods: three hidden layers of 32 ReLU units, 2241 parameters.
 var sizes = []int64{2, 32, 32, 32, 1}
 
-func newModel(tau float64, n int) (model, error) {
-	net, err := nn.MLP{Sizes: sizes}.Build()
-	return model{net: net, precision: 1 / (tau * tau), n: float64(n)}, err
+func newModel(mlp nn.MLP, tau float64, n int) (model, error) {
+	net, err := mlp.Build()
+	return model{mlp: mlp, net: net, precision: 1 / (tau * tau), n: float64(n)}, err
 }
 
 // logPosterior is the mean over the data, without the constant of the prior.
@@ -43,8 +44,8 @@ func outer(z torch.Tensor, b infer.Batch) torch.Tensor {
 	return z.Mul(b.Get("y")).Sub(z.Softplus())
 }
 
-// layers are the linear layers of the network, and network the same function as forward in terms of them,
-// as KFAC needs it.
+// layers are the linear layers of the network of these sizes, and network the same function as forward in terms of
+// them, as KFAC needs it.
 var layers = []laplace.Layer{{Weight: "0.weight", Bias: "0.bias"}, {Weight: "2.weight", Bias: "2.bias"},
 	{Weight: "4.weight", Bias: "4.bias"}, {Weight: "6.weight", Bias: "6.bias"}}
 

@@ -144,6 +144,21 @@ func networkAt(net *nn.Network, draws infer.Params) predictor {
 	}
 }
 
+// undecided is the predictor of a run without draws: logits of 0.
+func undecided(draws int) predictor {
+	return func(x *ts.Tensor) (prediction, error) {
+		shape, err := torch.Shape(x)
+		if err != nil {
+			return prediction{}, err
+		}
+		out := prediction{logits: make([][]float64, draws)}
+		for s := range out.logits {
+			out.logits[s] = make([]float64, shape[0])
+		}
+		return out.averaged()
+	}
+}
+
 // gaussianLogits is the predictor of a method that has a normal law of each logit: the draws are that law's quantiles
 // at the middle of equal parts, and the probability is the given one.
 func gaussianLogits(draws int, law func(part *ts.Tensor) (mean, variance, p *ts.Tensor, err error)) predictor {

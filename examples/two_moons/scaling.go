@@ -27,8 +27,8 @@ func (t *task) scaling(all map[string]outcome) ([]claim, error) {
 		out = append(out,
 			claim{fmt.Sprintf("Temperature scaling lowers NLL and ECE of %s on the validation data, and no decision changes",
 				o.row.Title),
-				fmt.Sprintf("T = %.2f: %s", fit.T, v), v.better()},
-			claim{"and on the test data", s.String(), s.better()})
+				fmt.Sprintf("T = %.2f: %s", fit.T, v), v.margin()},
+			claim{"and on the test data", s.String(), s.margin()})
 	}
 	return out, nil
 }
@@ -39,8 +39,12 @@ type change struct {
 	changed  int        // decisions
 }
 
-func (c change) better() bool {
-	return c.nll[1] < c.nll[0] && c.ece[1] < c.ece[0] && c.changed == 0
+// margin is by how much NLL and ECE fall, the smaller one of the two, and below 0 where a decision changes.
+func (c change) margin() float64 {
+	if c.changed > 0 {
+		return -float64(c.changed)
+	}
+	return min(c.nll[0]-c.nll[1], c.ece[0]-c.ece[1])
 }
 
 func (c change) String() string {

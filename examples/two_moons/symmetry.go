@@ -108,10 +108,10 @@ func (t *task) landscape(map[string]outcome) ([]claim, error) {
 		{"On a straight line between two members of the ensemble the loss is higher than at its ends",
 			fmt.Sprintf("for %d of %d pairs; the barrier is %.3f to %.3f nats, in the middle %.3f",
 				higher, len(heights), heights[0], heights[len(heights)-1], heights[len(heights)/2]),
-			higher == len(heights)},
+			heights[0]},
 		{claimTwins, fmt.Sprintf(
 			"20 twins of the MAP, at least %.1f away from it: logits differ by at most %.1e of the largest", moved, difference),
-			difference < 1e-10},
+			1e-10 - difference},
 	}, nil
 }
 

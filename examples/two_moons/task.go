@@ -29,6 +29,7 @@ type settings struct {
 	priorDraws              int // networks drawn from the prior at each width
 	tangents                int // and those whose tangent kernels are taken
 	descended               int // and those that are trained
+	tuned                   tuned
 }
 
 // chain is the length of a run of stochastic-gradient MCMC, in updates.
@@ -40,10 +41,11 @@ var (
 	full = settings{train: 300, test: 500, validation: 500, epochs: 200, members: 10, samples: 100,
 		short: chain{200, 10, 100}, long: chain{10_000, 100, 100}, parallel: chain{8000, 200, 10},
 		variational: 20_000, nutsWarmup: 150, nutsDraws: 100, nutsDepth: 8, side: 100, priorDraws: 5000, tangents: 40,
-		descended: 30}
+		descended: 30, tuned: chosen}
 	quick = settings{train: 60, test: 60, validation: 60, epochs: 10, members: 3, samples: 10,
 		short: chain{10, 2, 10}, long: chain{20, 2, 10}, parallel: chain{10, 5, 4},
-		variational: 50, nutsWarmup: 5, nutsDraws: 5, nutsDepth: 3, side: 12, priorDraws: 1000, tangents: 5, descended: 2}
+		variational: 50, nutsWarmup: 5, nutsDraws: 5, nutsDepth: 3, side: 12, priorDraws: 1000, tangents: 5, descended: 2,
+		tuned: chosen}
 )
 
 const (
@@ -65,13 +67,14 @@ type task struct {
 	members                 infer.Params // of the deep ensemble, of shape [K, d]; the first is the MAP
 	modeSeconds             float64
 	traces                  map[string]*draws.Draws // of the samplers whose paths are looked at
+	held                    map[string]int64        // updates of each that were not finite and left out
 	notes                   []string
 }
 
-func newTask(s settings, seed uint64, tau float64) (*task, error) {
-	t := &task{settings: s, seed: seed, traces: map[string]*draws.Draws{}}
+func newTask(s settings, mlp nn.MLP, seed uint64, tau float64) (*task, error) {
+	t := &task{settings: s, seed: seed, traces: map[string]*draws.Draws{}, held: map[string]int64{}}
 	var err error
-	if t.model, err = newModel(tau, s.train); err != nil {
+	if t.model, err = newModel(mlp, tau, s.train); err != nil {
 		return nil, err
 	}
 	for i, set := range []struct {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,6 +17,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/diag/score"
+	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -97,7 +99,7 @@ func features(layout *infer.Layout, flat []float64, x [2]float64) (a []float64, 
 func smallTask(t *testing.T, tau float64) *task {
 	s := quick
 	s.train, s.test = 40, 20
-	task, err := newTask(s, 3, tau)
+	task, err := newTask(s, nn.MLP{Sizes: sizes}, 3, tau)
 	require.NoError(t, err)
 	task.mode, err = task.starts(1)
 	require.NoError(t, err)
@@ -168,15 +170,16 @@ func TestLastLayer(t *testing.T) {
 
 // Masks keep four units of five, differ between batches, and come again with the batch.
 func TestMasks(t *testing.T) {
+	const keep = 0.8
 	task := smallTask(t, 1)
 	inner, err := task.batches()
 	require.NoError(t, err)
-	batches := masked{inner, 9}
+	batches := masked{inner, task.model, keep, 9}
 	read := func() (out []float64) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
 			b, err := batches.Next()
 			require.NoError(t, err)
-			for _, l := range dropoutLayers {
+			for _, l := range task.model.dropoutLayers() {
 				out = append(out, torch.Must(torch.ToSlice[float64](b["mask."+l]))...)
 			}
 			return nil
@@ -376,7 +379,7 @@ func TestScalingKeepsDecisions(t *testing.T) {
 	}
 	c, err := scaled(logits, label, 3)
 	require.NoError(t, err)
-	require.True(t, c.better(), c.String())
+	require.Greater(t, c.margin(), 0.0, c.String())
 	c, err = scaled(logits, label, -1) // turns every decision round
 	require.NoError(t, err)
 	require.Equal(t, 200, c.changed)
@@ -501,52 +504,169 @@ func TestDescentIsThatOfTheTangentKernel(t *testing.T) {
 	require.Greater(t, (mean[0]-mean[1])/math.Hypot(se[0], se[1]), 4.0, "%v ± %v", mean, se)
 }
 
-// A small run of everything: the shape of the JSON, the claims that are identities, and the pictures.
+// A small run of everything: the shape of the JSON, the claims that are identities, and the pictures. What is done is
+// not done again, so that the seconds are the same, and results of other settings are refused.
 func TestQuickRun(t *testing.T) {
 	dir := t.TempDir()
+	o := options{json: true, quick: true, out: dir, seed: 1, seeds: 1, workers: 1, tau: 100}
 	var text bytes.Buffer
-	require.NoError(t, run(context.Background(), &text, options{json: true, quick: true, out: dir, seed: 1, tau: 100}))
-	var raw struct {
-		Methods []map[string]any `json:"methods"`
-		Claims  []claim          `json:"claims"`
-	}
-	require.NoError(t, json.Unmarshal(text.Bytes(), &raw))
-	require.Len(t, raw.Methods, len(methods))
-	for i, m := range raw.Methods {
-		require.Equal(t, methods[i].name, m["name"])
-		for _, key := range []string{"accuracy", "nll", "brier", "ece", "mce", "seconds"} {
-			v, ok := m[key].(float64)
-			require.True(t, ok, key)
-			require.GreaterOrEqual(t, v, 0.0, key)
+	require.NoError(t, run(context.Background(), &text, o))
+	var sum summary
+	require.NoError(t, json.Unmarshal(text.Bytes(), &sum))
+	require.Equal(t, 1, sum.Seeds)
+	require.Len(t, sum.Methods, len(methods))
+	for i, m := range sum.Methods {
+		require.Equal(t, methods[i].name, m.Name)
+		for _, e := range []seeds.Estimate{m.Accuracy, m.NLL, m.Brier, m.ECE, m.MCE, m.Seconds} {
+			require.GreaterOrEqual(t, e.Mean, 0.0)
+			require.GreaterOrEqual(t, e.SE, 0.0)
 		}
-		require.LessOrEqual(t, m["accuracy"], 1.0)
-		if m["draws"].(float64) > 1 {
-			require.NotNil(t, m["auroc"])
-		}
+		require.LessOrEqual(t, m.Accuracy.Mean, 1.0)
+		require.Equal(t, m.Draws > 1, m.AUROC != nil, m.Name)
 	}
-	identities := map[string]bool{claimTwins: false, claimParts: false, claimWide: false}
-	for _, c := range raw.Claims {
+	identities := map[string]bool{claimTwins: false, claimParts: false}
+	for _, c := range sum.Claims {
 		require.NotEmpty(t, c.Figure)
 		if _, ok := identities[c.Claim]; ok {
 			identities[c.Claim] = true
 			require.True(t, c.Holds, c.Figure)
+			require.Equal(t, 1, c.Held)
 		}
 	}
 	for name, seen := range identities {
 		require.True(t, seen, name)
 	}
 	for _, name := range []string{"decision.png", "uncertainty.png", "entropy.png", "reliability.png"} {
-		f, err := os.Open(filepath.Join(dir, name))
+		f, err := os.Open(filepath.Join(dir, "quick", name))
 		require.NoError(t, err)
 		_, err = png.Decode(f)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 	}
+
+	var again bytes.Buffer
+	require.NoError(t, run(context.Background(), &again, o))
+	require.Equal(t, text.String(), again.String())
+	o.tau = 50
+	require.ErrorContains(t, run(context.Background(), &again, o), "tau is 100 there and 50 here")
 }
 
-func TestBadTau(t *testing.T) {
-	for _, tau := range []float64{0, -1, math.NaN()} {
-		o := options{quick: true, out: t.TempDir(), tau: tau}
+// Means, errors and claims over seeds by hand: margins 1, 2 and 3 are 2 ± 0.577, which is beyond two errors, and
+// -1, 2 and 5 are 2 ± 1.73, which is not.
+func TestSummarise(t *testing.T) {
+	var all []*seedResult
+	for i, nll := range []float64{0.1, 0.2, 0.6} {
+		all = append(all, &seedResult{Seed: uint64(4 + i), Methods: []rowJSON{{Name: "map", NLL: nll}},
+			Claims: []claim{{"a", "first", float64(1 + i)}, {"b", "first", float64(3*i - 1)}}, Notes: []string{"note"}})
+	}
+	s := summarise(all)
+	require.InDelta(t, 0.3, s.Methods[0].NLL.Mean, 1e-12)
+	require.InDelta(t, math.Sqrt(0.07/3), s.Methods[0].NLL.SE, 1e-12) // squares 0.04 + 0.01 + 0.09 over 2
+	require.Nil(t, s.Methods[0].AUROC)
+	require.InDelta(t, math.Sqrt(1.0/3), s.Claims[0].Margin.SE, 1e-12)
+	require.Equal(t, []int{3, 2}, []int{s.Claims[0].Held, s.Claims[1].Held})
+	require.True(t, s.Claims[0].Holds)
+	require.False(t, s.Claims[1].Holds)
+	require.Equal(t, []string{"Seed 4: note", "Seed 5: note", "Seed 6: note"}, s.Notes)
+}
+
+// Of each method the least NLL is chosen, but never a setting that left updates out.
+func TestChoose(t *testing.T) {
+	trials := []trial{{Method: "a", NLL: 2}, {Method: "a", NLL: 1}, {Method: "a", NLL: 0.5, Held: 1}, {Method: "b"}}
+	choose(trials)
+	var chosen []bool
+	for _, x := range trials {
+		chosen = append(chosen, x.Chosen)
+	}
+	require.Equal(t, []bool{false, true, false, true}, chosen)
+}
+
+// A candidate changes settings of its own method only, and every candidate is one that the study has a row for.
+func TestCandidates(t *testing.T) {
+	for _, reference := range []bool{false, true} {
+		texts := map[string]bool{}
+		for _, c := range candidates(reference) {
+			s := tuned{}
+			c.set(&s)
+			require.NotEqual(t, tuned{}, s, c.text)
+			require.False(t, texts[c.method+c.text], c.text)
+			texts[c.method+c.text] = true
+			require.True(t, slices.ContainsFunc(methods, func(m method) bool { return m.name == c.method }), c.method)
+			if !reference {
+				continue
+			}
+			shown := false
+			for _, row := range compared {
+				shown = shown || row.method == c.method
+			}
+			require.True(t, shown, c.method)
+		}
+	}
+}
+
+// What is judged of a network with tanh is the same for its twins, with units in another order and with other signs,
+// whose logits are the same; single weights are not.
+func TestInvariants(t *testing.T) {
+	mlp := nn.MLP{Sizes: []int64{2, 3, 1}, Activation: nn.Tanh{}}
+	task, err := newTask(quickReference, mlp, 3, 1)
+	require.NoError(t, err)
+	start, err := task.starts(1)
+	require.NoError(t, err)
+	flat, err := start.Values()
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range flat {
+		flat[i] += rng.NormFloat64() // biases start at 0
+	}
+	twin := slices.Clone(flat)
+	site := func(name string) int { s, _ := start.Layout.Site(name); return s.Offset }
+	in, bias, out := site("0.weight"), site("0.bias"), site("2.weight")
+	for to, from := range []int{2, 0, 1} {
+		sign := []float64{1, -1, -1}[to]
+		twin[in+2*to], twin[in+2*to+1] = sign*flat[in+2*from], sign*flat[in+2*from+1]
+		twin[bias+to], twin[out+to] = sign*flat[bias+from], sign*flat[out+from]
+	}
+	require.NotEqual(t, flat, twin)
+	both, err := infer.NewParams(start.Layout, append(slices.Clone(flat), twin...))
+	require.NoError(t, err)
+	p, err := task.network(both)(task.test.at)
+	require.NoError(t, err)
+	require.InDeltaSlice(t, p.logits[0], p.logits[1], 1e-12)
+	one, two := invariants(start.Layout, flat), invariants(start.Layout, twin)
+	for name, v := range one {
+		require.InDelta(t, v, two[name], 1e-12, name)
+	}
+}
+
+// A small run of the reference on two seeds: NUTS is the first row, which is not above itself, and distances of
+// probabilities are within their bounds. What counts as converged needs predictions and invariants.
+func TestReference(t *testing.T) {
+	var text bytes.Buffer
+	require.NoError(t, run(context.Background(), &text,
+		options{json: true, quick: true, reference: true, out: t.TempDir(), seed: 1, seeds: 2, workers: 2, units: 3}))
+	var sum referenceSummary
+	require.NoError(t, json.Unmarshal(text.Bytes(), &sum))
+	require.Equal(t, 13, sum.Parameters)
+	require.Len(t, sum.Rows, 1+len(compared))
+	require.Zero(t, sum.Rows[0].Excess.Mean)
+	for _, r := range sum.Rows {
+		require.Greater(t, r.Test.Mean, 0.0, r.Title)
+		require.Less(t, r.Test.Mean, 1.0, r.Title)
+	}
+	for _, s := range sum.Seeds {
+		require.Greater(t, s.Convergence.Predictions, 0.9)
+		require.Len(t, s.Convergence.Invariants, 6)
+	}
+	require.False(t, convergence{Predictions: 1.02}.converged())
+	require.False(t, convergence{Predictions: 1, Invariants: map[string]float64{"a": 1.02}}.converged())
+	require.True(t, convergence{Predictions: 1.002, Invariants: map[string]float64{"a": 1.001}}.converged())
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, tau := range []float64{-1, math.NaN()} {
+		o := options{quick: true, out: t.TempDir(), tau: tau, seeds: 1}
 		require.ErrorContains(t, run(context.Background(), &bytes.Buffer{}, o), "tau")
 	}
+	require.ErrorContains(t, run(context.Background(), &bytes.Buffer{}, options{seed: 1}), "seeds")
+	require.ErrorContains(t, run(context.Background(), &bytes.Buffer{}, options{seed: 1000, seeds: 2}), "1001")
 }
