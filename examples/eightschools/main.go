@@ -43,7 +43,7 @@ func run(ctx context.Context) error {
 	}
 	summary, err := diag.Summary(draws, diag.SummaryOptions{})
 	if err == nil {
-		fmt.Print(summary, report)
+		fmt.Printf("%v%v", summary, report)
 	}
 	return err
 }
