@@ -85,6 +85,8 @@ func TestNoTailIsFound(t *testing.T) {
 	for _, f := range tail {
 		require.NotContains(t, f.Advice, "Draws:", f.Code)
 	}
+	modes := filled(4, 1, func(c, _ int) float64 { return z[c][0] }) // as of an optimiser
+	require.Empty(t, diagnosed(t, "optim.LBFGS", modes).Of(CodeESSTail))
 	coin := filled(4, 400, func(c, i int) float64 {
 		if z[c][i] > 0 {
 			return 1

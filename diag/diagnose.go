@@ -191,7 +191,7 @@ func (g *diagnosis) elements(elements []int) {
 		case f.tail < least:
 			add(CodeESSTail, Warning, f.tail, least, advice(CodeESSTail, least/f.tail),
 				": tail effective sample size is %s, below %g", sample.Below(f.tail, least, 0), least)
-		case math.IsNaN(f.tail) && !f.whole:
+		case math.IsNaN(f.tail) && !math.IsNaN(f.bulk) && !f.whole: // of fewer than four draws both are NaN
 			add(CodeESSTail, Warning, f.tail, least, g.of(CodeRHat, 1), ": the tail effective sample size cannot be "+
 				"estimated, because one draw in twenty or more is the same extreme value: a chain stood still there")
 		}

@@ -13,7 +13,7 @@ import (
 // batcher evaluates the gradients of K chains, each of them a goroutine with sequential code, in batches. A chain that
 // needs a gradient hands over its point and sleeps; when every live chain has done so, one goroutine evaluates all
 // points in one call of the density, and wakes them. Nobody waits for another chain's trajectory: the chains of a
-// batch are at different draws. A chain that is through leaves ([batcher.Leave]) and is no longer waited for.
+// batch are at different draws. A finished chain leaves ([batcher.Leave]) and is no longer waited for.
 //
 // The rows of a batch are in the order of the chains' numbers, and which chains are in it depends on how many gradients
 // each has asked for, never on timing: a run repeats bit for bit.
