@@ -82,9 +82,7 @@ func TestNoTailIsFound(t *testing.T) {
 	tail := report.Of(CodeESSTail)
 	require.Len(t, tail, 1)
 	require.Contains(t, tail[0].Message, "a chain stood still there")
-	for _, f := range tail {
-		require.NotContains(t, f.Advice, "Draws:", f.Code)
-	}
+	require.NotContains(t, tail[0].Advice, "Draws:")
 	modes := filled(4, 1, func(c, _ int) float64 { return z[c][0] }) // as of an optimiser
 	require.Empty(t, diagnosed(t, "optim.LBFGS", modes).Of(CodeESSTail))
 	coin := filled(4, 400, func(c, i int) float64 {
@@ -108,10 +106,13 @@ func TestDisagreementIsFound(t *testing.T) {
 	} {
 		z := normals(rng, 4, 400)
 		x := filled(4, 400, func(c, i int) float64 { return f(c, z[c][i]) })
-		found := diagnosed(t, "hmc.NUTS", x).Of(CodeRHat)
+		report := diagnosed(t, "hmc.NUTS", x)
+		found := report.Of(CodeRHat)
 		require.Len(t, found, 1, name)
 		require.Equal(t, Serious, found[0].Severity, name)
-		for _, f := range diagnosed(t, "hmc.NUTS", x).Of(CodeESSBulk) {
+		few := report.Of(CodeESSBulk)
+		require.Equal(t, name != "spread", len(few) > 0, name)
+		for _, f := range few {
 			require.NotContains(t, f.Advice, "Draws:", name) // which would not make them agree
 		}
 		require.Contains(t, found[0].Advice, "The chains disagree: do not use the draws.", name)

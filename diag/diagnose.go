@@ -34,6 +34,7 @@ type DiagnoseOptions struct {
 //   - updates that were held: serious above 1%
 //   - R-hat of an element above 1.01: serious where the chains disagree, or above 1.1
 //   - bulk or tail effective sample size of an element below 100 for each chain
+//   - no tail effective sample size, because draws that are no whole numbers repeat an extreme value
 //   - draws that are not finite (serious), elements that never moved, too few draws, a single chain
 //   - what the run noted of itself, [draws.Draws.Notes]
 //
@@ -129,7 +130,7 @@ func (g *diagnosis) elements(elements []int) {
 		rhat, bulk, tail, low, high float64
 		limit                       float64 // R-hat that chance explains
 		disagree                    bool
-		whole                       bool // all draws are whole numbers
+		repeats                     bool // no tail effective sample size, as whole numbers may have none
 	}
 	all := make([]figures, len(elements))
 	sample.Each(len(elements), func(i int) {
@@ -137,7 +138,7 @@ func (g *diagnosis) elements(elements []int) {
 		f := &all[i]
 		f.rhat, f.bulk, f.tail = convergence(x)
 		f.low, f.high = sample.Extremes(x)
-		f.whole = math.IsNaN(f.tail) && whole(x)
+		f.repeats = math.IsNaN(f.tail) && whole(x)
 		if f.rhat > g.opt.RHat {
 			f.limit, f.disagree = disagree(usable(x), 1e-4/float64(len(elements)))
 		}
@@ -160,6 +161,7 @@ func (g *diagnosis) elements(elements []int) {
 			add(CodeConstant, Info, f.low, 0, g.of(CodeConstant, 1), " is %.6g in all draws", f.low)
 			continue
 		}
+		serious := f.disagree || f.rhat > 1.1
 		switch shown := sample.Above(f.rhat, g.opt.RHat, 3); {
 		case !(f.rhat > g.opt.RHat):
 		case f.disagree:
@@ -169,7 +171,7 @@ func (g *diagnosis) elements(elements []int) {
 			if f.rhat > 1.05 {
 				severity = Warning
 			}
-			if f.rhat > 1.1 {
+			if serious {
 				severity = Serious
 			}
 			times := (f.rhat*f.rhat - 1) / max(g.opt.RHat*g.opt.RHat-1, 1e-3)
@@ -178,7 +180,7 @@ func (g *diagnosis) elements(elements []int) {
 				sample.Above(f.limit, f.rhat, 3))
 		}
 		advice := func(code Code, times float64) string {
-			if f.disagree || f.rhat > 1.1 { // more draws of the same chains do not help
+			if serious { // more draws of the same chains do not help
 				return g.of(CodeRHat, 1)
 			}
 			return g.of(code, times)
@@ -191,7 +193,7 @@ func (g *diagnosis) elements(elements []int) {
 		case f.tail < least:
 			add(CodeESSTail, Warning, f.tail, least, advice(CodeESSTail, least/f.tail),
 				": tail effective sample size is %s, below %g", sample.Below(f.tail, least, 0), least)
-		case math.IsNaN(f.tail) && !math.IsNaN(f.bulk) && !f.whole: // of fewer than four draws both are NaN
+		case math.IsNaN(f.tail) && !math.IsNaN(f.bulk) && !f.repeats: // of fewer than four draws both are NaN
 			add(CodeESSTail, Warning, f.tail, least, g.of(CodeRHat, 1), ": the tail effective sample size cannot be "+
 				"estimated, because one draw in twenty or more is the same extreme value: a chain stood still there")
 		}

@@ -128,8 +128,8 @@ func (s *Site) checkWhole() {
 	}
 }
 
-// checkValues makes sure that an observed site outside plates has as many values as in the batch of Compile: nothing
-// says how often those of a minibatch count, so that its posterior would be that of a few data.
+// checkValues makes sure that an observed site outside plates has as many values as in the batch of Compile. Without a
+// plate each value of a minibatch counts once, and the posterior would be that of a few data.
 func (s *Site) checkValues(want int64) {
 	if n := count(s.valueShape()); n != want {
 		s.fail("it is in no plate, and has %d values where it had %d when the model was compiled: observe it in "+

@@ -211,6 +211,6 @@ func TestMinibatchWithoutPlate(t *testing.T) {
 	require.NoError(t, err)
 	_, err = infer.Sample(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)},
 		infer.Options{Batches: batches, Chains: 1, Warmup: 5, Draws: 5, Observer: infer.Silent})
-	require.ErrorContains(t, err, "y")
+	require.ErrorContains(t, err, `site "y"`)
 	require.ErrorContains(t, err, "it is in no plate, and has 2 values where it had 6 when the model was compiled")
 }

@@ -76,8 +76,8 @@ func (l Limits) open(paths []string) (*Inference, error) {
 		return l.openCSV(files)
 	case len(files) > 1:
 		return nil, content.Failf(ErrRange,
-			"open %s: a %s holds all chains, so %d of them are several runs; only CSV files are read together (kelvin "+
-				"report compares models with -compare FILE)", files[0], format, len(files))
+			"open %s: a %s holds all chains, so %d of them are several runs; only CSV files are read together",
+			files[0], format, len(files))
 	case format == json:
 		return l.openJSON(files[0])
 	}

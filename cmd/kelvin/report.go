@@ -54,6 +54,9 @@ func report(args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("report: no file is given; %w", errReportUsage)
 	}
 	inf, err := store.Open(files...)
+	if errors.Is(err, store.ErrRange) && len(files) > 1 {
+		err = fmt.Errorf("%w; -compare FILE compares with the model of another file", err)
+	}
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}

@@ -86,6 +86,8 @@ func TestReportErrors(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	assert.ErrorContains(t, report([]string{in, "-o", in}, &stdout, &stderr), "one of the files to read")
+	const model = "../../store/testdata/arviz.json"
+	assert.ErrorContains(t, report([]string{model, model, "-o", "-"}, &stdout, &stderr), "; -compare FILE compares with")
 	// A page that fails leaves nothing, and what was there stays.
 	out := filepath.Join(t.TempDir(), "page.html")
 	require.NoError(t, os.WriteFile(out, []byte("old"), 0o600))

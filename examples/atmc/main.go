@@ -9,9 +9,9 @@
 //
 // The paper's size is -depth 56 -filters 32 -whole -images 50000 -tests 10000 -batch 128 -epochs 1000 -cycle 50.
 //
-// Two cores finish -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3 in half an hour, and twice the epochs in an
-// hour. -tune tries learning rates and momenta on training images: it trains on four fifths of -images, and scores on
-// the others. The test images are not looked at. It chose the default learning rates, with 20,000 images and 4 epochs.
+// Two cores finish -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3 in half an hour. -tune tries learning rates
+// and momenta on training images: it trains on four fifths of -images, and scores on the others. The test images are
+// not looked at. It chose the default learning rates, with 20,000 images and 4 epochs.
 //
 // DIR is the folder of the binary version of CIFAR-10 (www.cs.toronto.edu/~kriz/cifar.html), unpacked. Runs are saved
 // as they go, in -dir: what was killed goes on where it was, and ends with the same table.
@@ -38,7 +38,7 @@ import (
 // usage comes before the flags in -help.
 const usage = `Samples a residual network on CIFAR-10 by SGD, SGHMC, SGNHT and ATMC.
 
-Two cores finish this in half an hour, and twice the epochs in an hour:
+Two cores finish this in half an hour:
   atmc -data DIR -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3
 -tune tries learning rates and momenta. It trains on four fifths of -images and scores on the others. The test images
 are not looked at. It chose the default learning rates, with 20,000 images and 4 epochs.
@@ -118,7 +118,7 @@ func number(to *perMethod, method string) func(string) error {
 	}
 }
 
-// filled are the numbers of all methods: where there is none, or 0, that of SGD, and a default for SGD.
+// filled has a number for each method. A method without one, or with 0, takes that of SGD. SGD has a default.
 func (p perMethod) filled(byDefault float64) perMethod {
 	all := perMethod{}
 	if v, ok := p["SGD"]; ok {
@@ -166,7 +166,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	}
 	s.LR, s.Momentum = o.lr.filled(0.1), o.momentum.filled(0.9)
 	if o.lr["SGD"] == 0 && o.lr["SGNHT"] == 0 {
-		s.LR["SGNHT"] = 0.03 // of explicit steps the largest that -tune found stable
+		s.LR["SGNHT"] = 0.03 // the best of -tune, as 0.1 is of the others
 	}
 	if err := check(s, o.seeds, o.workers); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
 )
 
-// heldOut is how much of the training images -tune scores on and does not train on: one in five.
-const heldOut = 5
+// heldOut is how many of the training images -tune scores on and does not train on: one in five.
+func heldOut(images int) int { return max(1, images/5) }
 
 // tried is a line of the table of -tune. Scores are of the images that were held out.
 type tried struct {
@@ -48,7 +48,7 @@ func tune(ctx context.Context, w io.Writer, o options, s settings) error {
 		return err
 	}
 	s.LR, s.Momentum = nil, nil
-	first := s.Images - max(1, s.Images/heldOut)
+	first := s.Images - heldOut(s.Images)
 	t, err := newTask(s, train.Part(0, first), train.Part(first, s.Images))
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func printTried(w io.Writer, s settings, n int, table []*tried) (err error) {
 			_, err = fmt.Fprintf(w, format, args...)
 		}
 	}
-	held := max(1, s.Images/heldOut)
+	held := heldOut(s.Images)
 	f("Scores on %d training images that are held out, after %d epochs of the other %d; means ± standard errors over %d "+
 		"seeds.\n\n", held, s.Epochs, s.Images-held, n)
 	f("%-6s %6s %8s  %-16s %-11s %-16s %-11s\n", "", "lr", "momentum", "NLL, one", "accuracy %", "NLL, average",

@@ -123,7 +123,7 @@ func TestCancelledRunsLeaveNothing(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
-// With 64 chains and pooled adaptation every batch of eager gradients holds all chains until the first is through: as
+// With 64 chains and pooled adaptation every batch of eager gradients holds all chains until the first is finished: as
 // many batches as that one has leapfrog steps.
 func TestBatchesAreFull(t *testing.T) {
 	r, err := infer.Run(ctx, schools(t), hmc.NUTS{Pooled: true},

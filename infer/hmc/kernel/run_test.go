@@ -54,7 +54,7 @@ func TestSchoolsGradient(t *testing.T) {
 }
 
 // 64 chains on eight schools: while sampling the mean batch holds at least 95 % of the chains, because a chain waits
-// for nobody's tree, and all have one step size. (What is missing is the end, when chains are through one after
+// for nobody's tree, and all have one step size. (What is missing is the end, when chains are finished one after
 // another.)
 func TestFill(t *testing.T) {
 	r := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 1000, Seed: 1, Pooled: true})
@@ -73,7 +73,7 @@ func TestFill(t *testing.T) {
 		assert.Equal(t, r.Chains[0].Metric, r.Chains[k].Metric)
 	}
 	assert.Equal(t, int64(leapfrogs), r.SamplingRows)
-	assert.Equal(t, int64(least), r.FullBatches, "all are in every batch until the first is through")
+	assert.Equal(t, int64(least), r.FullBatches, "all are in every batch until the first is finished")
 	assert.Equal(t, gradients, r.Rows)
 	own := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 200, Seed: 1})
 	t.Logf("with a step size for each chain: %.4f", own.Fill())

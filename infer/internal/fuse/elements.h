@@ -138,8 +138,9 @@ static int NAME(gentle)(const REAL *xi, REAL h, REAL friction, long n) {
 }
 #endif
 
-// 1 + limit p^2, or with FAST_ROOTS its inverse root: the slowness of relativistic momenta within bounds.
-static inline __attribute__((always_inline)) REAL NAME(slow)(REAL p, REAL limit, REAL bound) {
+// The slowness of relativistic momenta within bounds is 1/sqrt(1 + limit p^2). Without FAST_ROOTS this is 1 + limit p^2
+// alone, and end_slowness takes the roots of many at a time.
+static inline __attribute__((always_inline)) REAL NAME(begin_slowness)(REAL p, REAL limit, REAL bound) {
   const REAL q = NAME(within)(p, bound), x = MULTIPLY_ADD(limit * q, q, (REAL)1);
 #ifdef FAST_ROOTS
   return NAME(over_root)(1, x);
@@ -148,8 +149,7 @@ static inline __attribute__((always_inline)) REAL NAME(slow)(REAL p, REAL limit,
 #endif
 }
 
-// Completes what slow began.
-static inline __attribute__((always_inline)) void NAME(slowness)(REAL *r, long n) {
+static inline __attribute__((always_inline)) void NAME(end_slowness)(REAL *r, long n) {
 #ifndef FAST_ROOTS
   NAME(roots)(r, n);
   KELVIN_EACH r[i] = 1 / r[i];
@@ -171,8 +171,8 @@ static inline __attribute__((always_inline)) void NAME(few)(const kelvin_op *op,
   REAL moved[FEW] __attribute__((aligned(64))), injected[FEW] __attribute__((aligned(64)));
   REAL r[FEW] __attribute__((aligned(64)));
   if (relative) {
-    KELVIN_EACH r[i] = NAME(slow)(p[i], limit, bound);
-    NAME(slowness)(r, n);
+    KELVIN_EACH r[i] = NAME(begin_slowness)(p[i], limit, bound);
+    NAME(end_slowness)(r, n);
   }
   KELVIN_EACH {
     const REAL most = xi[i] < friction ? friction : xi[i], b = relative ? most * r[i] : most;
@@ -186,10 +186,10 @@ static inline __attribute__((always_inline)) void NAME(few)(const kelvin_op *op,
   KELVIN_EACH {
     moved[i] = MULTIPLY_ADD(injected[i] * z[i], scale, moved[i]);
     if (relative)
-      r[i] = NAME(slow)(moved[i], limit, bound);
+      r[i] = NAME(begin_slowness)(moved[i], limit, bound);
   }
   if (relative)
-    NAME(slowness)(r, n);
+    NAME(end_slowness)(r, n);
   KELVIN_EACH {
     const REAL m = relative ? NAME(within)(moved[i], bound) * r[i] : moved[i];
     to_p[i] = moved[i];
@@ -258,9 +258,7 @@ static void NAME(apply)(const kelvin_op *op, REAL *const *v, REAL *const *regist
   case KELVIN_ROOT:
 #ifdef FAST_ROOTS
     if (NAME(usual)(a, n, 0, 1)) {
-      KELVIN_EACH {
-        to[i] = ca * NAME(over_root)(a[i], a[i]) + cb;
-      }
+      KELVIN_EACH to[i] = ca * NAME(over_root)(a[i], a[i]) + cb;
       break;
     }
 #endif
