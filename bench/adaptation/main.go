@@ -13,6 +13,10 @@
 //	all         gradients over that size, those of the warm-up included
 //
 // and below it the geometric mean, over the posteriors, of the ratio to the first schedule.
+//
+//	go run ./bench/adaptation -counts [...]
+//
+// needs no data: its posteriors are two hierarchical models of made-up counts.
 package main
 
 import (
@@ -32,6 +36,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
 // schedule is a way to adapt, as a change of what a posterior asks for.
@@ -65,6 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("adaptation", flag.ContinueOnError)
 	dir := f.String("path", os.Getenv("POSTERIORDB"),
 		"a checkout of posteriordb; by default the environment variable POSTERIORDB")
+	made := f.Bool("counts", false, "hierarchical models of made-up counts in the place of posteriordb")
 	models := f.String("models", "", "posteriors to run, separated by commas; by default all")
 	ways := f.String("schedules", "windows,moving", "of "+strings.Join(names(), ", "))
 	chains := f.Int("chains", 4, "chains")
@@ -78,10 +84,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("-chains %d -warmup %d -draws %d -seeds %d: there must be at least 1, 1, 4 and 1", *chains,
 			*warmup, *kept, *seeds)
 	}
-	chosen, err := posteriors.Choose(*models)
-	if err != nil {
-		return err
-	}
 	var compared []schedule
 	for _, name := range strings.Split(*ways, ",") {
 		i := slices.Index(names(), name)
@@ -90,27 +92,33 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		compared = append(compared, schedules[i])
 	}
-	db, err := posteriors.Open(*dir)
+	var all []problem
+	var err error
+	if *made {
+		all, err = countsProblems()
+	} else {
+		all, err = published(*dir, *models)
+	}
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "posterior\tschedule\twarm-up\ta draw\tan effective draw\tall\tESS\tdivergent")
 	ratios := make([][2]float64, len(compared)) // sums of logarithms
-	for _, e := range chosen {
+	for _, e := range all {
 		var first cost
 		for i, s := range compared {
-			c, err := measure(ctx, db, e, s, *seeds, infer.Options{Chains: *chains, Warmup: *warmup, Draws: *kept,
+			c, err := measure(ctx, e, s, *seeds, infer.Options{Chains: *chains, Warmup: *warmup, Draws: *kept,
 				Observer: infer.Silent})
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", e.Name, s.name, err)
+				return fmt.Errorf("%s, %s: %w", e.name, s.name, err)
 			}
 			if i == 0 {
 				first = c
 			}
 			ratios[i][0] += math.Log(c.effective() / first.effective())
 			ratios[i][1] += math.Log(c.all() / first.all())
-			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.1f\t%.2f\t%.2f\t%.0f\t%d\n", e.Name, s.name,
+			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.1f\t%.2f\t%.2f\t%.0f\t%d\n", e.name, s.name,
 				float64(c.warmup)/float64(*chains)/float64(*seeds), float64(c.sampling)/float64(c.draws), c.effective(),
 				c.all(), c.ess, c.divergent)
 		}
@@ -119,7 +127,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	for i, s := range compared {
-		n := float64(len(chosen))
+		n := float64(len(all))
 		fmt.Fprintf(w, "geometric mean\t%s\t\t\t%.3f\t%.3f\n", s.name, math.Exp(ratios[i][0]/n), math.Exp(ratios[i][1]/n))
 	}
 	return w.Flush()
@@ -133,17 +141,53 @@ func names() []string {
 	return out
 }
 
-// measure runs one posterior with one schedule.
-func measure(ctx context.Context, db posteriors.Database, e posteriors.Entry, s schedule, seeds uint64,
-	o infer.Options) (cost, error) {
-	p, program, _, err := e.Compile(db)
+// problem is a posterior with the sampler that it asks for.
+type problem struct {
+	name    string
+	program *ppl.Program
+	method  hmc.NUTS
+}
+
+// published are posteriors of posteriordb, and countsProblems those of made-up counts.
+func published(dir, models string) ([]problem, error) {
+	chosen, err := posteriors.Choose(models)
 	if err != nil {
-		return cost{}, err
+		return nil, err
 	}
-	s.apply(&p.Method)
+	db, err := posteriors.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []problem
+	for _, e := range chosen {
+		p, program, _, err := e.Compile(db)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, problem{e.Name, program, p.Method})
+	}
+	return all, nil
+}
+
+func countsProblems() ([]problem, error) {
+	var all []problem
+	for _, overdispersed := range []bool{false, true} {
+		program, err := compileCounts(overdispersed)
+		if err != nil {
+			return nil, err
+		}
+		name := map[bool]string{false: "counts-poisson", true: "counts-negative_binomial"}[overdispersed]
+		all = append(all, problem{name: name, program: program})
+	}
+	return all, nil
+}
+
+// measure runs one posterior with one schedule.
+func measure(ctx context.Context, p problem, s schedule, seeds uint64, o infer.Options) (cost, error) {
+	s.apply(&p.method)
 	var total cost
 	for o.Seed = range seeds {
-		r, err := infer.Run(ctx, program, p.Method, o)
+		r, err := infer.Run(ctx, p.program, p.method, o)
 		if err != nil {
 			return cost{}, err
 		}

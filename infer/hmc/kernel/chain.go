@@ -29,6 +29,7 @@ type chainState struct {
 	Window      int                // its length, after the short ones
 	Estimated   int                // draws of which a moving metric was made last; 0 before
 	Near        bool               `json:",omitempty"` // Pathfinder found a normal distribution near the target
+	Raised      bool               `json:",omitempty"` // its target acceptance is the raised one
 	Tuned       int                // the transition after the last before which Trials were made
 	Kept        []float64          `json:",omitempty"` // [draws, d], with KeepHot
 	Track       []float64          `json:",omitempty"` // some coordinates of warm-up draws, of which a length is made
@@ -94,8 +95,8 @@ func (r *runner) makePlan() plan {
 	p := plan{
 		Dim: r.d, Chains: r.Chains, Replicas: r.replicas(), Warmup: r.Warmup, Thin: r.Thin, Seed: r.Seed,
 		FirstChain: r.FirstChain, Metric: r.Metric, Kernel: fmt.Sprintf("%T", r.Kernel),
-		Adapt: fmt.Sprint(r.averages, r.Fisher, r.low(), r.KeepMetric, r.KeepStep, r.Pooled, r.moves, r.InitBuffer,
-			r.TermBuffer, r.BaseWindow),
+		Adapt: fmt.Sprint(r.averages, r.Fisher, r.low(), r.KeepMetric, r.KeepStep, r.Pooled, r.moves, r.raises,
+			r.InitBuffer, r.TermBuffer, r.BaseWindow),
 	}
 	if fields, err := json.Marshal(r.Kernel); err == nil {
 		p.Kernel += string(fields)
@@ -359,7 +360,7 @@ func (r *runner) adapt(c *chain, i int, info Info) {
 		if r.moves && i >= r.moving.Final {
 			accept = info.symmetric
 		}
-		c.Averaging, c.StepSize = r.averages.Update(c.Averaging, accept)
+		c.Averaging, c.StepSize = r.averagesOf(c, i, info).Update(c.Averaging, accept)
 	}
 	if r.moves {
 		r.follow(c, i, info)

@@ -14,6 +14,11 @@ import "math"
 // acceptance falls faster above the best ε than it rises below, the mean of log ε is too small for hundreds of
 // transitions. NUTS has γ = 0.2 and μ = log 2ε₀ here, which on the posteriors of bench/pathfinder takes less gradients
 // for an effective draw, after short warm-ups and long ones.
+//
+// That meets the target acceptance, where Stan's schedule stays some 0.1 above it. On posteriors that are nearly normal
+// the larger steps are a gain. Where the curvature varies, as in hierarchical models of few groups, they diverge, and a
+// chain can stand still for long. So the default target is raised once, for good, in a chain that meets such a place
+// while it warms up.
 type moving struct {
 	Early int // transitions with short windows: 30 % of the warm-up
 	Final int // the first transition with the step size alone: 15 % before the end
@@ -27,6 +32,9 @@ const (
 	replacing    = 20  // the same, where the metric that there is was fitted to the target
 
 	movingGamma, movingPull = 0.2, 2 // of the dual averaging of NUTS
+
+	raisedTarget = 0.9
+	trouble      = 1e-5 // a mean acceptance of a transition below this one is trouble, as a divergence is
 )
 
 func newMoving(warmup int) moving {
@@ -49,6 +57,20 @@ func (s moving) lengths(i, n int) (length, next int) {
 		return shortWindow, shortWindow
 	}
 	return n, int(math.Round(windowGrowth * float64(n)))
+}
+
+// averagesOf is the dual averaging of a chain after warm-up transition i.
+func (r *runner) averagesOf(c *chain, i int, info Info) dualAveraging {
+	a := r.averages
+	if !r.raises {
+		return a
+	}
+	s, _ := r.moving.of(c)
+	c.Raised = c.Raised || i >= s.Early && (info.Divergent || info.Accept < trouble)
+	if c.Raised {
+		a.Target = raisedTarget
+	}
+	return a
 }
 
 // startMetric makes the first metric of the gradient at the start.

@@ -43,7 +43,8 @@ type Options struct {
 	InitialMetric *Metric
 	StepSize      float64 // to start from; 0 finds one
 	// TargetAccept is the acceptance to which the step size adapts, by dual averaging; default 0.8, and 0.574 for one
-	// leapfrog step.
+	// leapfrog step. Where the metric of NUTS follows the draws, the default becomes 0.9 in a chain that gets into
+	// trouble after the first 30 % of its warm-up: a transition diverges, or accepts less than 1e-5 on average.
 	TargetAccept float64
 	// Gamma, T0 and Kappa are the constants of dual averaging: how strongly the step size is drawn to ten times the one
 	// it started from, how many updates damp the first ones, and how fast old ones are forgotten. The defaults are
@@ -161,7 +162,7 @@ func (o Options) low() lowRankFisher { return lowRankFisher{o.Shrinkage, o.Cutof
 // averages configures the dual averaging.
 func (o Options) averages() dualAveraging {
 	c := dualAveraging{Target: o.TargetAccept, Gamma: o.Gamma, T0: o.T0, Kappa: o.Kappa}
-	if _, ok := o.Kernel.(NUTS); ok && o.moves() && o.Ladder == nil {
+	if o.movingNUTS() {
 		c.Pull = movingPull
 		if c.Gamma == 0 {
 			c.Gamma = movingGamma
@@ -173,6 +174,12 @@ func (o Options) averages() dualAveraging {
 // moves reports whether the windows of the metric move with the draws.
 func (o Options) moves() bool {
 	return !o.Windows && !o.Pooled && !o.KeepMetric && (o.Metric == Diagonal || o.Metric == LowRank) && o.Warmup >= 20
+}
+
+// movingNUTS reports whether it is NUTS whose metric moves, with a dual averaging of its own for each chain.
+func (o Options) movingNUTS() bool {
+	_, ok := o.Kernel.(NUTS)
+	return ok && o.moves() && o.Ladder == nil
 }
 
 // Check says what is wrong with the options for d dimensions. With d = 0 it is where nothing is known of the density:

@@ -96,6 +96,7 @@ type runner struct {
 	windows  schedule
 	moving   moving
 	moves    bool // windows move
+	raises   bool // a chain in trouble gets a larger target acceptance
 	given    bool // an InitialMetric was given
 	plan     plan
 	chains   []*chain
@@ -125,6 +126,7 @@ func newRunner(density Density, options Options) (*runner, error) {
 	if r.averages, err = o.averages().build(); err != nil {
 		return nil, err
 	}
+	r.raises = options.TargetAccept == 0 && o.movingNUTS()
 	r.moving, r.moves = newMoving(o.Warmup), o.moves()
 	r.windows = windows(o.Warmup, o.InitBuffer, o.TermBuffer, o.BaseWindow)
 	n := o.replicas()
