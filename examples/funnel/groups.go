@@ -16,7 +16,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// yields are grams of dyestuff from five samples of each of six batches (Davies and Goldsmith 1972), as a file has them.
+// yields are grams of dyestuff from five samples of each of six batches (Davies and Goldsmith 1972), as of a file.
 func yields() string {
 	var b strings.Builder
 	b.WriteString("batch,yield\n")
