@@ -35,8 +35,8 @@ func manyPoints(k int, dim int) []float64 {
 	return x
 }
 
-// A summary has the sites in the order of the model where it is asked for the program's latent variables, and in that of
-// their names where it is not.
+// A summary of the program's latent variables has them in the order of the model; without a choice sites are in that of
+// their names.
 func TestSummaryInModelOrder(t *testing.T) {
 	p, _ := compiled(t, many, nil)
 	dim := p.Layout().Dim()

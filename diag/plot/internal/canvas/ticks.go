@@ -20,7 +20,7 @@ func (t Ticks) Ticks(low, high float64) []plot.Tick {
 		slack = 1e-9 // of a step, for ends that rounding moves past their multiple
 	)
 	width := high - low
-	if !(width > 0) || math.IsInf(width, 1) {
+	if !(width > 1e-300) || math.IsInf(width, 1) { // below it 10^power has no digits
 		return plot.DefaultTicks{}.Ticks(low, high)
 	}
 	power := math.Floor(math.Log10(width / most))
