@@ -35,7 +35,7 @@ func manyPoints(k int, dim int) []float64 {
 	return x
 }
 
-// A summary of the program's latent variables has them in the order of the model; without a choice sites are in that of
+// A summary of the latent variables has them in the order of the model; without a choice sites are in that of
 // their names.
 func TestSummaryInModelOrder(t *testing.T) {
 	p, _ := compiled(t, many, nil)
