@@ -45,6 +45,14 @@ func TestDiagnoseClean(t *testing.T) {
 		r.String())
 }
 
+// What is worth knowing is told apart from problems, by a word before it.
+func TestReportNotes(t *testing.T) {
+	r := Report{Chains: 4, Draws: 500, Findings: []Finding{{Code: CodeConstant, Message: "x is 1 in all draws"}}}
+	require.Equal(t, "4 chains of 500 draws.\nNo problems found. Notes:\ninfo: x is 1 in all draws\n", r.String())
+	r.Findings = append(r.Findings, Finding{Code: CodeHeld, Severity: Warning, Message: "held"})
+	require.NotContains(t, r.String(), "No problems")
+}
+
 // Each check finds what was put there, with its figure and threshold.
 func TestDiagnoseFinds(t *testing.T) {
 	rng := source(21)

@@ -138,7 +138,10 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "; checked %s", strings.Join(checked, ", "))
 	}
 	b.WriteString(".\n")
-	if r.OK() {
+	switch {
+	case r.OK() && len(r.Findings) > 0: // all of them Info
+		b.WriteString("No problems found. Notes:\n")
+	case r.OK():
 		b.WriteString("No problems found.\n")
 	}
 	for _, group := range r.Groups() {

@@ -10,7 +10,8 @@ import (
 
 // SummaryOptions chooses rows and columns of [Summary]. The zero value is the table that ArviZ prints.
 type SummaryOptions struct {
-	// Sites are the sites to summarise, in this order; empty is all.
+	// Sites are the sites to summarise, in this order; empty is all in the order of the draws, for those of a run that of
+	// their names. A program's Latents are in the order of its model.
 	Sites []string
 	// HDIProb is the probability of the highest-density interval, above 0 and at most 1. 0 is the default: 0.94, or no
 	// interval if there are Quantiles.

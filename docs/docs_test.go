@@ -29,7 +29,7 @@ func TestBlocks(t *testing.T) {
 		{"tutorials/6-your-own-sampler.md", "../examples/sampler", "../examples/sampler"},
 		{"tutorials/7-coming-from.md", "../examples/migrate", "../examples/migrate"},
 		{"tutorials/mnist.md", "../examples/digits", "../examples/digits"},
-		{"checks.md", "../diag/check/example_test.go", ""},
+		{"checks.md", "../examples/checks", "../examples/checks"},
 		{"evidence.md", "../examples/evidence/main.go", "../examples/evidence/main.go"},
 		{"ode.md", "../ode/example_test.go", "../ode/example_test.go"},
 		{"cluster.md", "../cluster/example_test.go", ""},

@@ -2,8 +2,10 @@ package ppl_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -31,6 +33,36 @@ func manyPoints(k int, dim int) []float64 {
 		x[i] = 1.5 * math.Sin(2.3*float64(i)+0.7)
 	}
 	return x
+}
+
+// A summary of the latent variables has them in the order of the model; without a choice sites are in that of
+// their names.
+func TestSummaryInModelOrder(t *testing.T) {
+	p, _ := compiled(t, many, nil)
+	dim := p.Layout().Dim()
+	unconstrained, err := draws.New(p.Layout().Sites, nil, 1)
+	require.NoError(t, err)
+	x := manyPoints(8, dim)
+	for i := range 8 {
+		require.NoError(t, unconstrained.Append(x[i*dim:(i+1)*dim], nil))
+	}
+	posterior, err := p.Draws(unconstrained, nil)
+	require.NoError(t, err)
+	sites := func(o diag.SummaryOptions) (out []string) {
+		table, err := diag.Summary(posterior, o)
+		require.NoError(t, err)
+		for _, r := range table.Rows {
+			name, _, _ := strings.Cut(r.Name, "[")
+			if len(out) == 0 || out[len(out)-1] != name {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	require.Equal(t, []string{"real", "positive", "unit", "below", "simplex", "ordered", "corr"},
+		sites(diag.SummaryOptions{Sites: p.Latents()}))
+	require.Equal(t, []string{"below", "corr", "ordered", "positive", "real", "simplex", "twice", "unit"},
+		sites(diag.SummaryOptions{}))
 }
 
 // Constrained values are on their supports, and unconstraining them gives the point back.

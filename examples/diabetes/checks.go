@@ -66,26 +66,31 @@ var steps = map[string]float64{"glucose": 10, "mass": 5, "pedigree": 0.5, "pregn
 // coefficients prints the posterior of the weights, for one standard deviation of each column, and the odds ratio of a
 // step in the units of the file.
 func coefficients(out io.Writer, f *fitted) error {
-	table, err := diag.Summary(f.posterior, diag.SummaryOptions{Quantiles: []float64{0.05, 0.95}})
+	table, err := diag.Summary(f.posterior, diag.SummaryOptions{
+		Sites: f.program.Latents(), Quantiles: []float64{0.05, 0.95}, // the sites in the order of the model
+	})
 	if err != nil {
 		return err
+	}
+	names := append([]string{"intercept"}, f.design.Names()...)
+	for j := range table.Rows {
+		table.Rows[j].Name = names[j] // glucose, and not w[0]
 	}
 	original, err := f.design.Draws(f.posterior, "intercept", "w")
 	if err != nil {
 		return err
 	}
-	names := append([]string{"intercept"}, f.design.Names()...)
 	fmt.Fprintf(out, "%-9s  %5s  %5s  %5s  %5s  odds ratio of a step\n", "", "mean", "5 %", "95 %", "R-hat")
-	for j, row := range table.Rows {
-		mean, err := original.Mean(names[j])
+	for _, row := range table.Rows {
+		mean, err := original.Mean(row.Name)
 		if err != nil {
 			return err
 		}
 		ratio := ""
-		if step := steps[names[j]]; step > 0 {
+		if step := steps[row.Name]; step > 0 {
 			ratio = fmt.Sprintf("  %.2f of %v", math.Exp(step*mean[0]), step)
 		}
-		fmt.Fprintf(out, "%-9s  %5.2f  %5.2f  %5.2f  %5.2f%s\n", names[j], row.Mean, row.Quantiles[0], row.Quantiles[1],
+		fmt.Fprintf(out, "%-9s  %5.2f  %5.2f  %5.2f  %5.2f%s\n", row.Name, row.Mean, row.Quantiles[0], row.Quantiles[1],
 			row.RHat, ratio)
 	}
 	return nil

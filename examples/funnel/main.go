@@ -81,7 +81,10 @@ var attempts = []attempt{
 
 func run(ctx context.Context) error {
 	posteriors, err := table(ctx, os.Stdout)
-	if err != nil || *pictures == "" {
+	if err != nil {
+		return err
+	}
+	if _, err := groups(ctx, os.Stdout); err != nil || *pictures == "" {
 		return err
 	}
 	return draw(*pictures, posteriors)
@@ -119,8 +122,30 @@ func table(ctx context.Context, out io.Writer) ([]*draws.Draws, error) {
 		}
 		fmt.Fprintf(out, "%-17s %5.2f ± %.2f   %.3f ± %.3f   %s\n", a.name, r.tau, r.tauError, r.small, r.smallError, worth)
 		posteriors = append(posteriors, posterior)
+		if i == 2 {
+			for _, k := range []int{0, 2} {
+				if err := trust(out, attempts[k].name, posteriors[k]); err != nil {
+					return nil, err
+				}
+			}
+		}
 	}
 	return posteriors, nil
+}
+
+// trust prints whether draws can be trusted: what says the most against them, with advice.
+func trust(out io.Writer, name string, posterior *draws.Draws) error {
+	report, err := diag.Diagnose(posterior, diag.DiagnoseOptions{})
+	if err != nil {
+		return err
+	}
+	if report.OK() {
+		fmt.Fprintf(out, "%s: no problems found\n", name)
+		return nil
+	}
+	worst := report.Findings[0] // the serious ones come first; fmt.Print(report) has all of them
+	fmt.Fprintf(out, "%s: %v: %s\n  %s\n", name, worst.Severity, worst.Code, worst.Advice)
+	return nil
 }
 
 // result is what draws say of tau: its mean and the probability that it is below 0.5, with Monte-Carlo errors, and the

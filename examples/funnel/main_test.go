@@ -19,6 +19,8 @@ func TestTutorial(t *testing.T) {
 	var printed strings.Builder
 	posteriors, err := table(context.Background(), &printed)
 	require.NoError(t, err)
+	_, err = groups(context.Background(), &printed)
+	require.NoError(t, err)
 	shown.Printed(t, "../../docs/tutorials/2-hierarchical-models.md", printed.String())
 
 	results := make([]result, len(attempts))

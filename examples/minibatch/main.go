@@ -11,6 +11,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -92,7 +94,14 @@ func table(ctx context.Context, out io.Writer) ([]ratio, error) {
 	if err != nil {
 		return nil, err
 	}
+	low, high, err := curvatures(reference)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "curvatures from %.2f to %.2f: at a step of 0.02 a chain forgets in about %.0f updates\n", low,
+		high, 1/(0.02*low))
 	var ratios []ratio
+	var diagnoses strings.Builder
 	fmt.Fprintf(out, "%-27s sd of the weights, 1 is right   passes over the data\n", "")
 	for _, s := range samplers {
 		batches, err := infer.Minibatches(data, infer.MinibatchOptions{Size: s.size, Seed: 1})
@@ -111,8 +120,44 @@ func table(ctx context.Context, out io.Writer) ([]ratio, error) {
 		passes := (options.Warmup + options.Draws*options.Thin) * int(s.size) / n
 		fmt.Fprintf(out, "%-27s %.2f ± %.2f                     %d\n", s.name, r.sd, r.sdError, passes)
 		ratios = append(ratios, r)
+		if err := diagnose(&diagnoses, s.name, posterior); err != nil {
+			return nil, err
+		}
 	}
-	return ratios, nil
+	_, err = io.WriteString(out, diagnoses.String())
+	return ratios, err
+}
+
+// curvatures are the least and the largest of the mean log posterior along the weights, 1/(N sd²).
+func curvatures(posterior *draws.Draws) (low, high float64, err error) {
+	sd, err := posterior.SD("w")
+	if err != nil {
+		return 0, 0, err
+	}
+	widest, narrowest := slices.Max(sd), slices.Min(sd)
+	return 1 / (n * widest * widest), 1 / (n * narrowest * narrowest), nil
+}
+
+// diagnose prints what says the most against a run, and what its draws are worth.
+func diagnose(out io.Writer, name string, posterior *draws.Draws) error {
+	report, err := diag.Diagnose(posterior, diag.DiagnoseOptions{})
+	if err != nil {
+		return err
+	}
+	summary, err := diag.Summary(posterior, diag.SummaryOptions{})
+	if err != nil {
+		return err
+	}
+	least := math.Inf(1)
+	for _, r := range summary.Rows {
+		least = min(least, r.ESSBulk)
+	}
+	worst := "no problems"
+	if !report.OK() { // the serious ones come first; fmt.Print(report) has all, with advice
+		worst = fmt.Sprintf("%v: %s", report.Findings[0].Severity, report.Findings[0].Code)
+	}
+	fmt.Fprintf(out, "%-27s %s, about %.0f effective draws of %d\n", name, worst, least, posterior.Total())
+	return nil
 }
 
 // ratio has the standard deviations of a posterior over those of the reference, on average over the weights, and how

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"go/parser"
+	"go/token"
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,50 +18,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch"
 )
-
-// One update leaves the posterior as it is. 20000 chains start at exact draws of N(0, 1) and make one update with a
-// large step; then the mean, the square and the fourth power still have their expectations 0, 1 and 3. The draws are
-// independent, so that the standard errors are those of the powers, √(1/n), √(2/n) and √(96/n).
-func TestPosteriorStays(t *testing.T) {
-	const n = 20000
-	layout, err := infer.NewLayout(infer.Shapes{"x": {1}})
-	require.NoError(t, err)
-	streams := torch.NewStreams(7, n)
-	flat, err := streams.Normal([]int64{1}, gotch.Double, torch.CPU)
-	require.NoError(t, err)
-	target := infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return p.Get("x").Square().Sum().Div(-2), nil
-	}, 1)
-	transform, err := Barker{LR: infer.Constant(1.5)}.Build(target)
-	require.NoError(t, err)
-	state, err := infer.Init(transform, infer.Params{Layout: layout, Flat: flat}, 8)
-	require.NoError(t, err)
-	next, info, err := transform.Update(state, nil)
-	require.NoError(t, err)
-	before, err := state.Position().Values()
-	require.NoError(t, err)
-	after, err := next.Position().Values()
-	require.NoError(t, err)
-
-	moved, sums := 0.0, [3]float64{}
-	for i, v := range after {
-		if v != before[i] {
-			moved++
-		}
-		sums[0], sums[1], sums[2] = sums[0]+v, sums[1]+v*v, sums[2]+v*v*v*v
-	}
-	for i, want := range []float64{0, 1, 3} {
-		se := math.Sqrt([]float64{1, 2, 96}[i] / n)
-		require.InDelta(t, want, sums[i]/n, 4*se, "power %d", i)
-	}
-	accept := 0.0
-	for _, a := range info.Stats["accept"] {
-		accept += a / n
-	}
-	require.InDelta(t, accept, moved/n, 4*0.5/math.Sqrt(n), "moves are made as often as it tells")
-}
 
 // The law of a whole run: a posterior with correlation, on the positive numbers, and at another temperature. For
 // x ~ Gamma(3, 2) at temperature T the density is p^(1/T), which is Gamma(1 + 2/T, 2/T) of the constrained value.
@@ -157,6 +117,31 @@ func TestFields(t *testing.T) {
 		_, err := c.Build(target)
 		require.ErrorContains(t, err, want)
 		require.ErrorIs(t, err, infer.ErrConfig)
+	}
+}
+
+// The sign of a tensor, as the tutorial writes it: 0 at 0, and a number of every element.
+func TestSign(t *testing.T) {
+	x := torch.Of(torch.Must(torch.FromSlice([]float64{-2, 0, 3})))
+	sign := torch.Where(x.Gt(0), 1, torch.Where(x.Lt(0), -1, 0))
+	require.Equal(t, []float64{-1, 0, 1}, sign.Values())
+	require.Equal(t, []float64{-4, 0, 6}, sign.Mul(2).Mul(x.Abs()).Values())
+}
+
+// What the tutorial has its readers copy into a module of their own imports nothing that only this one may import, and
+// nothing besides Kelvin that they would have to require.
+func TestCopies(t *testing.T) {
+	for _, name := range []string{"barker.go", "stationary_test.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, i := range file.Imports {
+			path, err := strconv.Unquote(i.Path.Value)
+			require.NoError(t, err)
+			require.NotContains(t, path, "internal", name)
+			if strings.Contains(path, ".") {
+				require.True(t, strings.HasPrefix(path, "github.com/kelvin-ppl/kelvin/"), "%s imports %s", name, path)
+			}
+		}
 	}
 }
 

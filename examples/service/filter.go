@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,9 +41,20 @@ type filter struct {
 type stored struct {
 	Columns          []string // of the design: a and then these are the coefficients
 	Steps            int64
-	Mean, Covariance []float64 // [k], [k, k]
-	Root             []float64 // [k, k]
+	Mean, Covariance []float64  // [k], [k, k]
+	Root             []float64  // [k, k]
+	Keys             []answered `json:",omitempty"` // the last ones, the newest at the end
 }
+
+// answered is an observation that came with a key: what a client that heard no answer sends again is not counted twice.
+type answered struct {
+	Key     string
+	Sum     string // of its data, SHA-256
+	Updates int64  // the answer that it got
+}
+
+// mostKeys is how many keys are remembered: whoever tries again after so many other observations counts twice.
+const mostKeys = 1000
 
 // newFilter starts from the state on disk, or from the mean and covariance of the draws where there is none. A state of
 // another design is an error. The columns are those of the design.
@@ -117,13 +130,29 @@ func (f *filter) square(values []float64) (*ts.Tensor, error) {
 // errNotFinite is the error of data that are too large to be computed with. Nothing has changed then.
 var errNotFinite = errors.New("the numbers are too large: what follows from them is not finite")
 
-// observe updates the state with data, [n][p] and [n]. It is on disk when observe returns; where that fails nothing has
-// changed.
-func (f *filter) observe(x [][]float64, y []float64) (stored, error) {
+// errOtherData is the error of a key that comes back with other data.
+var errOtherData = errors.New("the key was given to other data: a new observation needs a new one")
+
+// observe updates the state with data, [n][p] and [n], and returns the number of updates. It is on disk when observe
+// returns; where that fails nothing has changed. Data whose key is remembered change nothing, and get the answer that
+// they had; an empty key is none.
+func (f *filter) observe(key string, x [][]float64, y []float64) (updates int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	next := stored{Columns: f.columns}
-	err := torch.Do(func(*torch.Scope) error {
+	next := stored{Columns: f.columns, Keys: f.last.Keys}
+	sum, err := checksum(x, y)
+	if err != nil {
+		return 0, err
+	}
+	if key != "" {
+		if i := slices.IndexFunc(f.last.Keys, func(a answered) bool { return a.Key == key }); i >= 0 {
+			if f.last.Keys[i].Sum != sum {
+				return 0, errOtherData
+			}
+			return f.last.Keys[i].Updates, nil
+		}
+	}
+	err = torch.Do(func(*torch.Scope) error {
 		state, err := f.state()
 		if err != nil {
 			return err
@@ -162,17 +191,31 @@ func (f *filter) observe(x [][]float64, y []float64) (stored, error) {
 		return nil
 	})
 	if err != nil {
-		return stored{}, err
+		return 0, err
+	}
+	if key != "" {
+		keys := f.last.Keys[max(0, len(f.last.Keys)-mostKeys+1):]
+		next.Keys = append(slices.Clone(keys), answered{Key: key, Sum: sum, Updates: next.Steps})
 	}
 	text, err := json.Marshal(next)
 	if err != nil {
-		return stored{}, err
+		return 0, err
 	}
 	if err := atomicfile.Replace(f.file, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
-		return stored{}, err
+		return 0, err
 	}
 	f.last = next
-	return next, nil
+	return next.Steps, nil
+}
+
+// checksum tells data apart.
+func checksum(x [][]float64, y []float64) (string, error) {
+	text, err := json.Marshal([]any{x, y})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // state is the last one as tensors.

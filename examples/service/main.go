@@ -8,6 +8,13 @@
 //	curl -d '{"rows": [{"hours": 2, "shop": "south"}]}' localhost:8080/online              # its predictions
 //	curl localhost:8080/healthz
 //
+// A client that heard no answer to /observe does not know whether its data were counted. It sends them again with the
+// header that it sent them with, and they count once, also where the service was restarted meanwhile:
+//
+//	curl -H 'Idempotency-Key: order-17' -d '{"rows": [{"hours": 2, "shop": "south"}], "y": [5.1]}' localhost:8080/observe
+//
+// The last thousand keys are remembered, in the file of the state.
+//
 // Rows are those of the training data. The design, stored beside the draws, makes the numbers of the model from them; a
 // shop that it does not know is an error that names it.
 //

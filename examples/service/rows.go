@@ -15,6 +15,24 @@ type rows []map[string]any
 // mostRows is how many a request may have.
 const mostRows = 1000
 
+// What a column of a row may be.
+const (
+	aNumber = "a number"
+	aString = "a string"
+	either  = "a number or a string, in all rows alike"
+)
+
+// kind is what a design expects of a column.
+func kind(design *data.Design, name string) string {
+	switch {
+	case design.Levels(name) != nil:
+		return aString
+	case slices.Contains(design.Names(), name):
+		return aNumber
+	}
+	return either
+}
+
 // frame maps the rows to the numbers of the model, as the training data were mapped. A column that is missing, a level
 // that the training data do not have and a value of the wrong kind are errors that name it.
 func (r rows) frame(design *data.Design) (*data.Frame, error) {
@@ -28,17 +46,17 @@ func (r rows) frame(design *data.Design) (*data.Frame, error) {
 			if len(row) != len(r[0]) {
 				return nil, fmt.Errorf("row %d has %d columns, and row 0 has %d", i, len(row), len(r[0]))
 			}
+			expected := kind(design, name)
 			switch v := row[name].(type) {
 			case float64:
 				c.Numbers = append(c.Numbers, v)
 			case string:
 				c.Labels = append(c.Labels, v)
-			default:
-				text, _ := json.Marshal(v)
-				return nil, fmt.Errorf("row %d, column %q is %s: it must be a number or a string", i, name, text)
 			}
-			if len(c.Numbers) > 0 && len(c.Labels) > 0 {
-				return nil, fmt.Errorf("row %d, column %q: it has numbers and strings", i, name)
+			numbers, labels := len(c.Numbers) == i+1, len(c.Labels) == i+1 // in all rows so far
+			if !(numbers && expected != aString || labels && expected != aNumber) {
+				text, _ := json.Marshal(row[name])
+				return nil, fmt.Errorf("row %d, field %q: got %s, expected %s", i, name, text, expected)
 			}
 		}
 		columns = append(columns, c)

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -38,6 +40,16 @@ func (s *service) handler() http.Handler {
 	mux.HandleFunc("POST /observe", s.observe)
 	mux.HandleFunc("POST /online", s.online)
 	mux.HandleFunc("GET /healthz", s.health)
+	for path, method := range map[string]string{"/predict": "POST", "/observe": "POST", "/online": "POST",
+		"/healthz": "GET"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { // of any other method
+			w.Header().Set("Allow", method)
+			fail(w, http.StatusMethodNotAllowed, fmt.Errorf("method %s: %s takes %s", r.Method, path, method))
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, fmt.Errorf("path %q: there are /predict, /observe, /online and /healthz", r.URL.Path))
+	})
 	return mux
 }
 
@@ -50,6 +62,7 @@ type prediction struct {
 
 const (
 	mostBytes = 1 << 20 // of a request
+	mostKey   = 255     // bytes of a key
 	block     = 64      // rows between two looks at the context
 )
 
@@ -113,23 +126,31 @@ func (s *service) evaluate(ctx context.Context, x [][]float64) (out []prediction
 	return out, err
 }
 
-// observe answers {"rows": [...], "y": [...]} with the number of updates, when the state is on disk.
+// observe answers {"rows": [...], "y": [...]} with the number of updates, when the state is on disk. A request with the
+// header Idempotency-Key may be sent again until it is answered: it counts once.
 func (s *service) observe(w http.ResponseWriter, r *http.Request) {
 	var y []float64
 	x, ok := s.read(w, r, &y)
 	if !ok {
 		return
 	}
-	after, err := s.filter.observe(x, y)
-	if errors.Is(err, errNotFinite) {
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) > mostKey {
+		fail(w, http.StatusBadRequest, fmt.Errorf("header Idempotency-Key: got %d bytes, expected at most %d", len(key),
+			mostKey))
+		return
+	}
+	updates, err := s.filter.observe(key, x, y)
+	switch {
+	case errors.Is(err, errNotFinite):
 		fail(w, http.StatusBadRequest, err)
-		return
-	}
-	if err != nil {
+	case errors.Is(err, errOtherData):
+		fail(w, http.StatusUnprocessableEntity, fmt.Errorf("header Idempotency-Key, %q: %w", key, err))
+	case err != nil:
 		fail(w, http.StatusInternalServerError, err)
-		return
+	default:
+		write(w, map[string]any{"updates": updates})
 	}
-	write(w, map[string]any{"updates": after.Steps})
 }
 
 // online answers {"rows": [...]} with the filter's predictions.
@@ -151,12 +172,12 @@ func (s *service) health(w http.ResponseWriter, _ *http.Request) {
 // what is wrong. JSON has no numbers that are not finite.
 func (s *service) read(w http.ResponseWriter, r *http.Request, y *[]float64) (x [][]float64, ok bool) {
 	var in struct {
-		Rows rows
-		Y    []float64
+		Rows rows      `json:"rows"`
+		Y    []float64 `json:"y"`
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBytes))
 	d.DisallowUnknownFields()
-	err := d.Decode(&in)
+	err := explained(d.Decode(&in))
 	var frame *data.Frame
 	if err == nil {
 		frame, err = in.Rows.frame(s.design)
@@ -176,6 +197,31 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, y *[]float64) (x 
 		*y = in.Y
 	}
 	return frame.X, true
+}
+
+// body is what a request has.
+const body = `{"rows": [{"hours": 1, "shop": "north"}]}, and for /observe "y": [3] too`
+
+// explained says of an error of decoding which field it is of, what it got and what was expected.
+func explained(err error) error {
+	var wrong *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field == "y":
+		return fmt.Errorf(`field "y": got a JSON %s, expected a list of numbers`, wrong.Value)
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return fmt.Errorf(`field %q: got a JSON %s, expected a list of objects, one for each row`, wrong.Field, wrong.Value)
+	case errors.As(err, &wrong):
+		return fmt.Errorf("the body: got a JSON %s, expected %s", wrong.Value, body)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax):
+		return fmt.Errorf("the body: got what is no JSON (%w), expected %s", err, body)
+	case strings.HasPrefix(err.Error(), "json: unknown field "): // it has no type of its own
+		return fmt.Errorf("field %s: got an unknown field, expected %s", strings.TrimPrefix(err.Error(),
+			"json: unknown field "), body)
+	}
+	return err
 }
 
 func write(w http.ResponseWriter, v any) {

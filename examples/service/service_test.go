@@ -100,18 +100,28 @@ func TestPredict(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	server := serve(t, filepath.Join(t.TempDir(), "state.json"))
 	for _, c := range []struct{ path, body, want string }{
-		{"/predict", "", "EOF"},
-		{"/predict", `{"x": [1]}`, "unknown field"},
+		{"/predict", "", "the body: got what is no JSON (EOF), expected {"},
+		{"/predict", `{"rows": [`, "the body: got what is no JSON (unexpected EOF), expected {"},
+		{"/predict", `{"rows": x}`, "the body: got what is no JSON (invalid character 'x'"},
+		{"/predict", `{"hours": "x"}`, `field \"hours\": got an unknown field, expected {\"rows\": [{\"hours\": 1`},
+		{"/predict", `[1]`, `the body: got a JSON array, expected {\"rows\"`},
+		{"/predict", `{"rows": "x"}`, `field \"rows\": got a JSON string, expected a list of objects`},
+		{"/predict", `{"rows": [1]}`, `field \"rows\": got a JSON number, expected a list of objects`},
 		{"/predict", "{}", "0 rows: there must be from 1 to 1000"},
 		{"/predict", `{"rows": [{"hours": 1}]}`, `\"shop\": there is no such column`},
 		{"/predict", `{"rows": [{"hours": 1, "shop": "west"}]}`, `value \"west\": the training data do not have this level`},
-		{"/predict", `{"rows": [{"hours": "a", "shop": "north"}]}`, `\"hours\": it is a factor here`},
-		{"/predict", `{"rows": [{"hours": null, "shop": "north"}]}`, `column \"hours\" is null`},
-		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}, {"hours": "a", "shop": "north"}]}`, "numbers and strings"},
+		{"/predict", `{"rows": [{"hours": "a", "shop": "north"}]}`, `row 0, field \"hours\": got \"a\", expected a number`},
+		{"/predict", `{"rows": [{"hours": null, "shop": "north"}]}`, `field \"hours\": got null, expected a number`},
+		{"/predict", `{"rows": [{"hours": 1, "shop": 2}]}`, `row 0, field \"shop\": got 2, expected a string`},
+		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}, {"hours": 1, "shop": null}]}`,
+			`row 1, field \"shop\": got null, expected a string`},
+		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}, {"hours": "a", "shop": "north"}]}`,
+			`row 1, field \"hours\": got \"a\", expected a number`},
 		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}, {"hours": 1}]}`, "row 1 has 1 columns, and row 0 has 2"},
 		{"/predict", `{"rows": [{"hours": 1, "shop": "north"}], "y": [1]}`, "it is for /observe"},
 		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}]}`, "1 rows and 0 numbers in y"},
-		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": ["b"]}`, "cannot unmarshal"},
+		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": ["b"]}`,
+			`field \"y\": got a JSON string, expected a list of numbers`},
 		{"/online", `{"rows": [{"hours": 1, "shop": "west"}]}`, "west"},
 		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": [1e308]}`, "too large"},
 		{"/predict", `{"rows": [{"hours": 1e308, "shop": "north"}]}`, "too large"},
@@ -130,6 +140,101 @@ func TestBadRequests(t *testing.T) {
 	require.JSONEq(t, `{"draws": 1000, "updates": 0}`, string(text), "nothing has been observed")
 }
 
+// All answers are JSON: those to other methods, with the one that there is, and to other paths.
+func TestOtherMethods(t *testing.T) {
+	server := serve(t, filepath.Join(t.TempDir(), "state.json"))
+	for _, c := range []struct {
+		method, path, allow string
+		status              int
+		want                string
+	}{
+		{"GET", "/predict", "POST", 405, `{"error": "method GET: /predict takes POST"}`},
+		{"PUT", "/observe", "POST", 405, `{"error": "method PUT: /observe takes POST"}`},
+		{"DELETE", "/online", "POST", 405, `{"error": "method DELETE: /online takes POST"}`},
+		{"POST", "/healthz", "GET", 405, `{"error": "method POST: /healthz takes GET"}`},
+		{"POST", "/other", "", 404, `{"error": "path \"/other\": there are /predict, /observe, /online and /healthz"}`},
+	} {
+		request, err := http.NewRequest(c.method, server.URL+c.path, nil)
+		require.NoError(t, err)
+		r, err := server.Client().Do(request)
+		require.NoError(t, err)
+		text, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, c.status, r.StatusCode)
+		require.Equal(t, "application/json", r.Header.Get("Content-Type"))
+		require.Equal(t, c.allow, r.Header.Get("Allow"))
+		require.JSONEq(t, c.want, string(text))
+	}
+}
+
+// A key makes an observation count once, however often and wherever it is sent: at once, later, and after a restart of
+// the service. Its answer stays the first one. Without a key each request counts.
+func TestIdempotencyKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state.json")
+	send := func(server *httptest.Server, key, body string) (int, string) {
+		t.Helper()
+		request, err := http.NewRequest("POST", server.URL+"/observe", strings.NewReader(body))
+		require.NoError(t, err)
+		request.Header.Set("Idempotency-Key", key)
+		r, err := server.Client().Do(request)
+		require.NoError(t, err)
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		return r.StatusCode, string(text)
+	}
+	first := serve(t, file)
+	var all sync.WaitGroup
+	answers := make([]string, 8)
+	for i := range answers {
+		all.Go(func() { _, answers[i] = send(first, "a", observation) })
+	}
+	all.Wait()
+	for _, text := range answers {
+		require.JSONEq(t, `{"updates": 1}`, text)
+	}
+	_, text := send(first, "b", observation)
+	require.JSONEq(t, `{"updates": 2}`, text)
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+
+	again := serve(t, file)
+	_, text = send(again, "a", observation)
+	require.JSONEq(t, `{"updates": 1}`, text)
+	status, text := send(again, "a", `{"rows": [{"hours": 2, "shop": "north"}], "y": [3]}`)
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, text, `\"a\": the key was given to other data`)
+	status, text = send(again, strings.Repeat("k", 256), observation)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "got 256 bytes, expected at most 255")
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after), "nothing has changed")
+	for want := 3; want < 5; want++ {
+		_, text = send(again, "", observation)
+		require.JSONEq(t, fmt.Sprintf(`{"updates": %d}`, want), text)
+	}
+	_, text = send(serve(t, file), "b", observation)
+	require.JSONEq(t, `{"updates": 2}`, text, "observations without a key forget none")
+}
+
+// The last thousand keys are remembered, and no more.
+func TestMostKeys(t *testing.T) {
+	f, err := newFilter(made(t), learned(t).Names(), filepath.Join(t.TempDir(), "state.json"))
+	require.NoError(t, err)
+	x, y := [][]float64{{2, 1}}, []float64{7}
+	for i := range mostKeys + 1 {
+		f.last.Keys = append(f.last.Keys, answered{Key: fmt.Sprint(i)})
+	}
+	f.last.Keys = f.last.Keys[1:]
+	_, err = f.observe("new", x, y)
+	require.NoError(t, err)
+	require.Len(t, f.last.Keys, mostKeys)
+	require.Equal(t, "2", f.last.Keys[0].Key)
+	require.Equal(t, "new", f.last.Keys[mostKeys-1].Key)
+}
+
 // The filter is Bayes' rule of a linear Gaussian model: from N(m, C) a datum y at h = (1, x) gives the gain k =
 // Ch/(hᵀCh + s²), the mean m + k(y − hᵀm) and the covariance C − k hᵀC. Its prediction has mean hᵀm and variance
 // hᵀCh + s².
@@ -144,8 +249,9 @@ func TestObserveIsBayes(t *testing.T) {
 	predicted, _ := f.predict([][]float64{{2, 1}})
 	require.InDelta(t, mean, predicted[0].Mean, 1e-12)
 	require.InDelta(t, 2*1.96*math.Sqrt(variance), predicted[0].High-predicted[0].Low, 1e-12)
-	after, err := f.observe([][]float64{{2, 1}}, []float64{7})
+	_, err = f.observe("", [][]float64{{2, 1}}, []float64{7})
 	require.NoError(t, err)
+	after := f.last
 	for i := range 3 {
 		gain := ch.AtVec(i) / variance
 		require.InDelta(t, m.AtVec(i)+gain*(7-mean), after.Mean[i], 1e-10)
@@ -160,7 +266,7 @@ func TestStateOfAnotherDesign(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state.json")
 	f, err := newFilter(made(t), []string{"hours", "shop[south]"}, file)
 	require.NoError(t, err)
-	_, err = f.observe([][]float64{{2, 1}}, []float64{7})
+	_, err = f.observe("", [][]float64{{2, 1}}, []float64{7})
 	require.NoError(t, err)
 	_, err = newFilter(made(t), []string{"hours", "shop[north]"}, file)
 	require.ErrorContains(t, err, `design with the columns ["hours" "shop[south]"], and this one has ["hours" "shop[n`)

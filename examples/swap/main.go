@@ -116,6 +116,12 @@ func tables(ctx context.Context, out io.Writer) (map[string]*draws.Draws, error)
 	}
 
 	fmt.Fprintln(out)
+	for _, w := range ways {
+		if err := warn(out, w.name, posteriors[w.name]); err != nil {
+			return nil, err
+		}
+	}
+	fmt.Fprintln(out)
 	heading(out, "temperature")
 	for _, t := range []float64{0.25, 1, 4} {
 		row(out, fmt.Sprintf("%v exact", t), exact(t))
@@ -135,6 +141,18 @@ func tables(ctx context.Context, out io.Writer) (map[string]*draws.Draws, error)
 		return nil, err
 	}
 	return posteriors, tell(out, "0 BAOA", posterior)
+}
+
+// warn prints what a fit has noticed of itself.
+func warn(out io.Writer, name string, posterior *draws.Draws) error {
+	report, err := diag.Diagnose(posterior, diag.DiagnoseOptions{})
+	if err != nil {
+		return err
+	}
+	for _, f := range report.Of("far_from_posterior") {
+		fmt.Fprintf(out, "%s: %v: %s\n  %s\n", name, f.Severity, f.Code, f.Advice) // f.Message has the figures
+	}
+	return nil
 }
 
 // law is what a row of a table has: mean and standard deviation of level and slope, with Monte-Carlo errors of the

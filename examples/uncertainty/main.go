@@ -12,9 +12,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 
-	"github.com/kelvin-ppl/kelvin/diag/plot"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -91,7 +89,7 @@ func run(ctx context.Context) error {
 	if err != nil || *pictures == "" {
 		return err
 	}
-	return draw(*pictures, found)
+	return pictured(*pictures, found)
 }
 
 // grid are the points at which predictions are made: -2 to 2.
@@ -220,31 +218,6 @@ func jackknife(f [][][]float64, figure func(f [][]float64) float64) (value, se f
 		se += (v - mean) * (v - mean) * (k - 1) / k
 	}
 	return figure(all(-1)), math.Sqrt(se)
-}
-
-// draw makes a picture of each method: the mean function, with two standard deviations.
-func draw(dir string, found [][][][]float64) error {
-	for w, name := range []string{"5-modes.png", "5-vi.png", "5-baoa.png"} {
-		var flat [][]float64
-		for _, chain := range found[w] {
-			flat = append(flat, chain...)
-		}
-		x := grid()
-		mean, sd := make([]float64, len(x)), make([]float64, len(x))
-		for i := range x {
-			sd[i] = spread(flat, i)
-			for _, values := range flat {
-				mean[i] += values[i] / float64(len(flat))
-			}
-		}
-		opt := plot.Options{Title: ways[w].name, Height: 3, Width: 5}
-		if err := command.Picture(filepath.Join(dir, name), func(f io.Writer) error {
-			return plot.Curve(f, x, mean, sd, "x", "mean and 2 sd", opt)
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func main() { command.Main("uncertainty", run) }

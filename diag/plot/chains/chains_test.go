@@ -112,19 +112,39 @@ func TestRanksShowDisagreement(t *testing.T) {
 	for i := range other[1] {
 		other[1][i] += 3
 	}
-	grey := func(x [][]float64) float64 { // its share of the height, whose scale follows the counts
+	// The share of the height, whose scale follows the counts: above the letters, where lines cover least of it.
+	grey := func(x [][]float64) float64 {
 		img := picture(t, func(w io.Writer, o plot.Options) error { return chains.Rank(w, x, o) })
 		white := color.RGBAModel.Convert(color.White)
-		n := 0
-		for y := range 480 {
-			c := color.RGBAModel.Convert(img.At(300, y)).(color.RGBA)
-			if c.R == c.G && c.G == c.B && c != white && c.R > 150 {
-				n++
+		most := 0
+		for x := 100; x < 450; x++ {
+			n := 0
+			for y := range 425 {
+				c := color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)
+				if c.R == c.G && c.G == c.B && c != white && c.R > 150 {
+					n++
+				}
 			}
+			most = max(most, n)
 		}
-		return float64(n)
+		return float64(most)
 	}
 	require.Greater(t, grey(same), 1.5*grey(other))
+}
+
+// The widest interval ends inside of the picture: 4 % of the width at least are free on both sides.
+func TestForestMargin(t *testing.T) {
+	img := picture(t, func(w io.Writer, o plot.Options) error { return chains.Forest(w, stored(t, 100, 0), nil, o) })
+	first, last := 480, 0
+	for x := range 480 {
+		for y := range 480 {
+			if color.RGBAModel.Convert(img.At(x, y)) == color.RGBAModel.Convert(canvas.Blue) {
+				first, last = min(first, x), max(last, x)
+			}
+		}
+	}
+	require.Less(t, last, 480-480*4/100)
+	require.Greater(t, first, 480*4/100)
 }
 
 // Twice as many divergences have twice the area, and the title counts them.

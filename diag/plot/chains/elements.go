@@ -61,6 +61,7 @@ func Forest(w io.Writer, d *draws.Draws, names []string, opt pictures.Options) e
 		return err
 	}
 	p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4
+	canvas.Margin(&p.X)
 	if p.X.Min < 0 && p.X.Max > 0 {
 		if err := canvas.AddLine(p, plotter.XYs{{Y: p.Y.Min}, {Y: p.Y.Max}}, canvas.Grey, canvas.Dashes); err != nil {
 			return err

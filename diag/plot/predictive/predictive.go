@@ -13,6 +13,7 @@ import (
 	"math"
 	"slices"
 
+	gonum "gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
@@ -294,8 +295,27 @@ func Rootogram(w io.Writer, y []float64, replicates [][]float64, opt plot.Option
 	if err := canvas.AddLine(p, plotter.XYs{{X: -0.5}, {X: float64(most) + 0.5}}, canvas.Grey, canvas.Dashes); err != nil {
 		return err
 	}
-	p.X.Label.Text, p.Y.Label.Text = "count", "√ of the number of data"
+	p.X.Label.Text, p.Y.Label.Text = "count", "number of data, as roots"
+	p.X.Tick.Marker, p.Y.Tick.Marker = canvas.Ticks{Whole: true}, roots{}
 	return canvas.Write(w, p, opt)
+}
+
+// roots are the ticks of an axis of roots: each has the number whose root it is, below 0 with its sign.
+type roots struct{}
+
+// Ticks is that of plot.Ticker.
+func (roots) Ticks(low, high float64) []gonum.Tick {
+	out := canvas.Ticks{}.Ticks(low, high)
+	var whole []gonum.Tick
+	for _, t := range out {
+		square := math.Copysign(math.Round(t.Value*t.Value), t.Value)
+		tick := gonum.Tick{Value: math.Copysign(math.Sqrt(math.Abs(square)), square),
+			Label: fmt.Sprintf("%.0f", square+0)}
+		if n := len(whole); n == 0 || whole[n-1].Value != tick.Value {
+			whole = append(whole, tick)
+		}
+	}
+	return whole
 }
 
 // PIT draws the empirical distribution function of probability integral transforms, less the uniform one, and the band

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,6 +105,20 @@ func TestRootogram(t *testing.T) {
 		require.ErrorIs(t, predictive.Rootogram(io.Discard, []float64{bad}, [][]float64{{1}}, plot.Options{}), draws.ErrRange)
 		require.ErrorIs(t, predictive.Rootogram(io.Discard, []float64{1}, [][]float64{{bad}}, plot.Options{}), draws.ErrRange)
 	}
+}
+
+// Labels are counts: whole numbers along the axis, and squares of roots at its side, below 0 with a sign.
+func TestRootogramLabels(t *testing.T) {
+	y, replicate := []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, []float64{0, 1, 1, 1, 1, 2, 2, 2, 3, 3}
+	svg := text(t, func(w io.Writer, o plot.Options) error {
+		return predictive.Rootogram(w, y, [][]float64{replicate}, o)
+	})
+	var labels []string
+	for _, m := range regexp.MustCompile(`(?s)<text[^>]*>([^<]*)</text>`).FindAllStringSubmatch(svg, -1) {
+		labels = append(labels, m[1])
+	}
+	require.Equal(t, []string{"hanging rootogram", "count", "0", "1", "2", "3", "number of data, as roots", "-4", "-2",
+		"-1", "0", "1", "2", "4"}, labels)
 }
 
 // The title has the probability of the statistic, and the orange line is to the right of all replicates

@@ -89,6 +89,9 @@ func Write(w io.Writer, p *plot.Plot, opt Options) error {
 			half := math.Max(1, math.Abs(axis.Min)/2)
 			axis.Min, axis.Max = axis.Min-half, axis.Max+half
 		}
+		if _, ok := axis.Tick.Marker.(plot.DefaultTicks); ok {
+			axis.Tick.Marker = Ticks{}
+		}
 		if math.IsInf(axis.Max-axis.Min, 1) {
 			return fmt.Errorf("diag/plot: %w: numbers from %g to %g are too far apart for an axis", draws.ErrRange, axis.Min,
 				axis.Max)
