@@ -138,11 +138,11 @@ func continuous(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	run, err := infer.Run(ctx, program, hmc.NUTS{}, infer.Options{Draws: 4000, Seed: 1})
+	posterior, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{Draws: 4000, Seed: 1})
 	if err != nil {
 		return err
 	}
-	report, err := program.Check(run.Draws, 1)
+	report, err := program.Check(posterior, 1)
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func continuous(ctx context.Context, out io.Writer) error {
 			fmt.Fprintf(out, "program.Check: %v, p = %.2f\n", f.Severity, f.Figure)
 		}
 	}
-	predicted, err := program.Predict(run.Draws, 1)
+	predicted, err := program.Predict(posterior, 1)
 	if err != nil {
 		return err
 	}
-	loglik, err := program.LogLikelihood(run.Draws)
+	loglik, err := program.LogLikelihood(posterior)
 	if err != nil {
 		return err
 	}
@@ -168,15 +168,7 @@ func continuous(ctx context.Context, out io.Writer) error {
 	}); err != nil {
 		return err
 	}
-	prior, err := part(program, run.Unconstrained, infer.Weights{Prior: 1})
-	if err != nil {
-		return err
-	}
-	likelihood, err := part(program, run.Unconstrained, infer.Weights{Likelihood: 1})
-	if err != nil {
-		return err
-	}
-	sensitivities, err := check.PowerScaling(run.Draws, prior, likelihood)
+	sensitivities, err := program.PowerScaling(posterior)
 	if err != nil {
 		return err
 	}
@@ -184,23 +176,6 @@ func continuous(ctx context.Context, out io.Writer) error {
 		fmt.Fprintf(out, "%-5s  prior about %.2f  likelihood about %.2f  %s\n", s.Name, s.Prior, s.Likelihood, s.Diagnosis)
 	}
 	return nil
-}
-
-// part is a part of the log density at every draw, without the Jacobian: the prior or the likelihood.
-func part(program *ppl.Program, unconstrained *draws.Draws, weights infer.Weights) ([]float64, error) {
-	points, err := infer.NewParams(program.Layout(), slices.Concat(rows(unconstrained)...))
-	if err != nil {
-		return nil, err
-	}
-	gradient, err := infer.NewGradient(program.Target().Weighted(weights))
-	if err != nil {
-		return nil, err
-	}
-	e, err := gradient.ValueAndGrad(points, program.Batch(), 0)
-	for i := range e.Values {
-		e.Values[i] *= float64(program.Data()) // a target is a mean over the data
-	}
-	return e.Values, err
 }
 
 func run(ctx context.Context) error { return tables(ctx, os.Stdout) }
