@@ -173,7 +173,7 @@ func (s *summary) draw(dir string, all []outcome) error {
 		p.Title.Text, p.Title.Padding = fmt.Sprintf("%s: AUROC %.2f total, %.2f epistemic", d.Method, d.Total, d.Epistemic),
 			vg.Points(6)
 		p.X.Label.Text, p.Y.Label.Text = "total uncertainty, nats", "epistemic uncertainty, nats"
-		p.Legend.Top, p.Legend.Left = true, true
+		p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(2)
 		for g, name := range []string{"English", "Latin"} {
 			var points plotter.XYs
 			for _, u := range d.Uncertainty[g] {
@@ -188,6 +188,7 @@ func (s *summary) draw(dir string, all []outcome) error {
 			p.Add(marks)
 			p.Legend.Add(name, marks)
 		}
+		p.Y.Max += 0.15 * (p.Y.Max - p.Y.Min) // room for the legend
 		panels = append(panels, p)
 	}
 	return save(filepath.Join(dir, "outliers.png"), [][]*plot.Plot{panels})
@@ -197,7 +198,7 @@ func (s *summary) draw(dir string, all []outcome) error {
 func (s *summary) panel(title, label string, lines []line) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.Title.Padding, p.X.Label.Text, p.Y.Label.Text = title, vg.Points(6), "after", label
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(2)
 	var ticks plot.ConstantTicks
 	for i, e := range s.Episodes {
 		ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: e})
@@ -221,10 +222,11 @@ func (s *summary) panel(title, label string, lines []line) (*plot.Plot, error) {
 			return nil, err
 		}
 		line.Color, marks.Color, bars.Color = colours[k], colours[k], colours[k]
-		line.Width = vg.Points(1.5)
+		line.Width, marks.Shape, marks.Radius = vg.Points(1.5), draw.CircleGlyph{}, vg.Points(2)
 		p.Add(line, marks, bars)
 		p.Legend.Add(l.Method, line)
 	}
+	p.Y.Max += 0.1 * (p.Y.Max - p.Y.Min) // room for the legend
 	return p, nil
 }
 
