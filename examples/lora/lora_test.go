@@ -141,6 +141,35 @@ func TestLosses(t *testing.T) {
 	assert.InDelta(t, want, got, 1e-5)
 }
 
+// Margins of made-up losses and detections, worked out here. The seeds differ in one of them, by 0.4, so that its
+// margin of 0.2 has a standard error of 0.2 and does not hold. None holds with one seed.
+func TestClaims(t *testing.T) {
+	s := settingsOf(options{size: 1, seed: 1})
+	made := func(serial float64) outcome {
+		rows := func(first, last float64) [][]float64 {
+			return [][]float64{{2, 9, 9, 9}, {9, 2, 9, 9}, {9, 9, 2, 9}, {first, 2, 2, last}}
+		}
+		return outcome{Learned: learned{Single: []float64{2, 2, 2, 2}, Losses: map[string][][]float64{
+			sequential: rows(5, 2), "Laplace, λ = 1": rows(3.5, 2.1), "Laplace, λ = 10": rows(2.6, 3),
+			offline: rows(2.2, 2)}},
+			Outliers: []detection{{Method: methodBase, Total: 0.6}, {Method: methodSGD, Total: 0.5},
+				{Method: methodSerial, Total: 0.8, Epistemic: serial}, {Method: methodParallel, Total: 0.9, Epistemic: 0.7}}}
+	}
+	var margins []float64
+	var held []int
+	for i, c := range claimsOf(s, []outcome{made(0.3), made(0.7)}) {
+		margins = append(margins, c.Margin.Mean)
+		if c.Holds {
+			held = append(held, i)
+		}
+	}
+	assert.InDeltaSlice(t, []float64{1, 0.5, 0.8, 0.35, 0.35, 0.35, -0.1, 0.3, 0.1, 0.2, -0.2, 0}, margins, 1e-12)
+	assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 7, 8}, held)
+	for _, c := range claimsOf(s, []outcome{made(0.4)}) {
+		assert.False(t, c.Holds, c.Claim)
+	}
+}
+
 // What an episode leaves is the diagonal of its own Fisher matrix on top of that of the one before: twice the same
 // episode adds the same twice, to the precision 1 of the first prior. It is a sum over windows, which are more than are
 // looked at together.

@@ -8,7 +8,7 @@
 // given English texts, one chain for long and ten for short, and the uncertainties of both are to tell Latin from
 // English. Under the tables the claims of the paper are judged by their margins over the seeds.
 //
-//	go run ./examples/lora            tables, and out/lora/forgetting.png and outliers.png: three seeds in minutes
+//	go run ./examples/lora            tables, and out/lora/forgetting.png and outliers.png: 6 to 10 minutes
 //	go run ./examples/lora -size 3    three times as many updates
 //	go run ./examples/lora -tune      learning rates and λ, by losses on parts of the texts that are not scored
 //
@@ -38,7 +38,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "tiny networks and runs, in the folder quick of -dir: a look at the output")
 	flag.BoolVar(&o.tune, "tune", false, "compare learning rates and λ on the validation parts, with a seed of its own")
 	flag.StringVar(&o.dir, "dir", filepath.Join("out", "lora"), "folder for the pictures and for what has been computed")
-	flag.Float64Var(&o.size, "size", 1, "number of updates: 1 is minutes for a seed on one core")
+	flag.Float64Var(&o.size, "size", 1, "number of updates: 1 is two minutes for a seed with one thread")
 	flag.IntVar(&o.seeds, "seeds", 3, "number of seeds, of adapters, shuffles and samplers; the base has the first")
 	flag.Uint64Var(&o.seed, "seed", 1, "the first seed")
 	command.Main("lora", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
