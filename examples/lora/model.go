@@ -80,7 +80,8 @@ func climb(ctx context.Context, target infer.Target, start infer.Params, data in
 }
 
 // base trains on the first text.
-func (m *language) base(ctx context.Context, s settings, texts []text, dir, identity string) (*trained, error) {
+func (m *language) base(ctx context.Context, s settings, texts map[string]text, dir, identity string) (*trained,
+	error) {
 	data, err := windows(texts[baseText].train, m.length, m.length/2)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag/score"
@@ -11,6 +12,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
+)
+
+// The methods whose predictions tell Latin from English.
+const (
+	methodBase     = "base"
+	methodSGD      = "SGD"
+	methodSerial   = "serial SGHMC"
+	methodParallel = "parallel SGHMC"
 )
 
 // detection is how well a method tells Latin from English, and what it says of single windows.
@@ -23,15 +32,16 @@ type detection struct {
 	Uncertainty [2][][]float64 `json:"uncertainty"` // of English and Latin windows: total, aleatoric, epistemic
 }
 
-// outliers samples the last attention layer given the texts of the episodes, and scores windows of their test parts,
+// outliers samples the last attention layer given three English texts, and scores windows of their test parts,
 // and of Latin. Runs are saved in a folder as they go.
-func (m *language) outliers(ctx context.Context, s settings, base *trained, texts []text, seed uint64, dir,
+func (m *language) outliers(ctx context.Context, s settings, base *trained, texts map[string]text, seed uint64, dir,
 	identity string) ([]detection, error) {
 	var learned, known []int64
-	for _, t := range texts[1 : 1+episodes] {
-		learned, known = append(learned, t.train...), append(known, t.test...)
+	for _, name := range english {
+		t := texts[name]
+		learned, known = slices.Concat(learned, t.train, t.validation), append(known, t.test...)
 	}
-	strange := append(append([]int64(nil), texts[latin].train...), texts[latin].test...)
+	strange := slices.Concat(texts[latin].train, texts[latin].validation, texts[latin].test)
 	data, err := windows(learned, m.length, m.length)
 	if err != nil {
 		return nil, err
@@ -104,10 +114,10 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 		burn, draws int64
 		thin        int64
 	}{
-		{name: "base"},
-		{"SGD", 0, 1, s.Sampled - 1, 1, 1},
-		{"serial SGHMC", 1, 1, s.Sampled - 1, s.Draws, max(1, s.Sampled/s.Draws)},
-		{"parallel SGHMC", 1, s.Chains, s.Sampled - 1, 1, 1},
+		{name: methodBase},
+		{methodSGD, 0, 1, s.Sampled - 1, 1, 1},
+		{methodSerial, 1, 1, s.Sampled - 1, s.Draws, max(1, s.Sampled/s.Draws)},
+		{methodParallel, 1, s.Chains, s.Sampled - 1, 1, 1},
 	} {
 		points := []infer.Params{base.at}
 		if method.chains > 0 {

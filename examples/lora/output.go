@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
@@ -17,11 +18,15 @@ import (
 
 // summary is the JSON output.
 type summary struct {
-	Seeds    int        `json:"seeds"`
-	Episodes []string   `json:"episodes"`
-	Excess   []line     `json:"excess"` // of the loss after each episode, the metric of figure 6
-	First    []line     `json:"first"`  // loss on the first episode after each
-	Outliers []detector `json:"outliers"`
+	Seeds    int              `json:"seeds"`
+	Episodes []string         `json:"episodes"` // their languages
+	Before   []seeds.Estimate `json:"before"`   // loss of the base on each episode
+	Alone    []seeds.Estimate `json:"alone"`    // loss of a model of each episode alone
+	Excess   []line           `json:"excess"`   // of the loss after each episode, the metric of figure 6
+	First    []line           `json:"first"`    // loss on the first episode after each
+	Last     []line           `json:"last"`     // loss on each episode after the last
+	Outliers []detector       `json:"outliers"`
+	Claims   []claim          `json:"claims"`
 }
 
 type line struct {
@@ -48,22 +53,29 @@ func excess(losses [][]float64, single []float64) []float64 {
 	return out
 }
 
-func summarise(texts []text, all []outcome) *summary {
-	s := &summary{Seeds: len(all)}
-	for _, t := range texts[1 : 1+episodes] {
-		s.Episodes = append(s.Episodes, t.name)
-	}
-	for _, m := range methods {
-		e, f := line{Method: m.name}, line{Method: m.name}
+func summarise(set settings, all []outcome) *summary {
+	s := &summary{Seeds: len(all), Episodes: languages, Claims: claimsOf(set, all)}
+	perEpisode := func(value func(l learned, n int) float64) (out []seeds.Estimate) {
 		for n := range episodes {
-			var x, y []float64
+			var x []float64
 			for _, o := range all {
-				x = append(x, excess(o.Learned.Losses[m.name], o.Learned.Single)[n])
-				y = append(y, o.Learned.Losses[m.name][n][0])
+				x = append(x, value(o.Learned, n))
 			}
-			e.Values, f.Values = append(e.Values, seeds.Over(x)), append(f.Values, seeds.Over(y))
+			out = append(out, seeds.Over(x))
 		}
-		s.Excess, s.First = append(s.Excess, e), append(s.First, f)
+		return out
+	}
+	s.Before = perEpisode(func(l learned, n int) float64 { return l.Before[n] })
+	s.Alone = perEpisode(func(l learned, n int) float64 { return l.Single[n] })
+	for _, way := range ways(set) {
+		name := way.name
+		s.Excess = append(s.Excess, line{name, perEpisode(func(l learned, n int) float64 {
+			return excess(l.Losses[name], l.Single)[n]
+		})})
+		s.First = append(s.First, line{name, perEpisode(func(l learned, n int) float64 { return l.Losses[name][n][0] })})
+		s.Last = append(s.Last, line{name, perEpisode(func(l learned, n int) float64 {
+			return l.Losses[name][len(episodes)-1][n]
+		})})
 	}
 	for i, d := range all[0].Outliers {
 		of := func(value func(detection) float64) seeds.Estimate {
@@ -90,12 +102,14 @@ func (s *summary) print(w io.Writer, dir string) (err error) {
 	}
 	f("Means ± standard errors over %d seeds; nats for a character of test text.\n", s.Seeds)
 	for _, t := range []struct {
-		title string
-		lines []line
-	}{{"Loss above that of a model of each episode alone, over the episodes seen", s.Excess},
-		{"Loss on the first episode", s.First}} {
-		f("\n%-40s", t.title)
-		f("\n%-20s", "after")
+		title, columns string
+		lines          []line
+	}{{"Loss above that of a model of each episode alone, over the episodes seen", "after", s.Excess},
+		{"Loss on " + s.Episodes[0] + ", the first episode", "after", s.First},
+		{"Loss after the last episode", "on",
+			slices.Concat([]line{{"base", s.Before}, {"each alone", s.Alone}}, s.Last)}} {
+		f("\n%s", t.title)
+		f("\n%-20s", t.columns)
 		for _, e := range s.Episodes {
 			f("  %-18s", e)
 		}
@@ -119,6 +133,17 @@ func (s *summary) print(w io.Writer, dir string) (err error) {
 		}
 		f("  %7.4f ± %-8.4f  %7.4f ± %-8.4f\n", d.English.Mean, d.English.SE, d.Latin.Mean, d.Latin.SE)
 	}
+	f("\nA claim of the paper holds where its margin is above 0 by more than two standard errors over the seeds.\n")
+	for _, c := range s.Claims {
+		verdict := "no"
+		switch {
+		case s.Seeds == 1:
+			verdict = "?"
+		case c.Holds:
+			verdict = "yes"
+		}
+		f("%-60s  %-3s  %7.4f ± %-8.4f\n", c.Claim, verdict, c.Margin.Mean, c.Margin.SE)
+	}
 	f("\nThe pictures are in %s.\n", dir)
 	return err
 }
@@ -128,37 +153,15 @@ var colours = []color.RGBA{{213, 94, 0, 255}, {0, 114, 178, 255}, {86, 180, 233,
 
 // draw draws what is forgotten, and the uncertainties of the first seed.
 func (s *summary) draw(dir string, all []outcome) error {
-	p := plot.New()
-	p.X.Label.Text, p.Y.Label.Text = "episodes learned", "loss above a model of each alone, nats"
-	p.Legend.Top = true
-	var ticks plot.ConstantTicks
-	for i, e := range s.Episodes {
-		ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: e})
+	mean, err := s.panel("Mean over the episodes seen", "loss above a model of each alone, nats", s.Excess)
+	if err != nil {
+		return err
 	}
-	p.X.Tick.Marker = ticks
-	for k, l := range s.Excess {
-		points, errors := make(plotter.XYs, len(l.Values)), make(plotter.YErrors, len(l.Values))
-		for i, v := range l.Values {
-			points[i].X, points[i].Y = float64(i+1)+0.02*float64(k), v.Mean
-			errors[i].Low, errors[i].High = v.SE, v.SE
-		}
-		line, marks, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return err
-		}
-		bars, err := plotter.NewYErrorBars(struct {
-			plotter.XYer
-			plotter.YErrorer
-		}{points, errors})
-		if err != nil {
-			return err
-		}
-		line.Color, marks.Color, bars.Color = colours[k], colours[k], colours[k]
-		line.Width = vg.Points(1.5)
-		p.Add(line, marks, bars)
-		p.Legend.Add(l.Method, line)
+	first, err := s.panel(s.Episodes[0]+", the first episode", "loss, nats", s.First)
+	if err != nil {
+		return err
 	}
-	if err := save(filepath.Join(dir, "forgetting.png"), [][]*plot.Plot{{p}}); err != nil {
+	if err := save(filepath.Join(dir, "forgetting.png"), [][]*plot.Plot{{mean, first}}); err != nil {
 		return err
 	}
 	var panels []*plot.Plot
@@ -170,7 +173,7 @@ func (s *summary) draw(dir string, all []outcome) error {
 		p.Title.Text, p.Title.Padding = fmt.Sprintf("%s: AUROC %.2f total, %.2f epistemic", d.Method, d.Total, d.Epistemic),
 			vg.Points(6)
 		p.X.Label.Text, p.Y.Label.Text = "total uncertainty, nats", "epistemic uncertainty, nats"
-		p.Legend.Top, p.Legend.Left = true, true
+		p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(2)
 		for g, name := range []string{"English", "Latin"} {
 			var points plotter.XYs
 			for _, u := range d.Uncertainty[g] {
@@ -185,9 +188,46 @@ func (s *summary) draw(dir string, all []outcome) error {
 			p.Add(marks)
 			p.Legend.Add(name, marks)
 		}
+		p.Y.Max += 0.15 * (p.Y.Max - p.Y.Min) // room for the legend
 		panels = append(panels, p)
 	}
 	return save(filepath.Join(dir, "outliers.png"), [][]*plot.Plot{panels})
+}
+
+// panel draws lines over the episodes, with standard errors.
+func (s *summary) panel(title, label string, lines []line) (*plot.Plot, error) {
+	p := plot.New()
+	p.Title.Text, p.Title.Padding, p.X.Label.Text, p.Y.Label.Text = title, vg.Points(6), "after", label
+	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(2)
+	var ticks plot.ConstantTicks
+	for i, e := range s.Episodes {
+		ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: e})
+	}
+	p.X.Tick.Marker = ticks
+	for k, l := range lines {
+		points, errors := make(plotter.XYs, len(l.Values)), make(plotter.YErrors, len(l.Values))
+		for i, v := range l.Values {
+			points[i].X, points[i].Y = float64(i+1)+0.02*float64(k), v.Mean
+			errors[i].Low, errors[i].High = v.SE, v.SE
+		}
+		line, marks, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return nil, err
+		}
+		bars, err := plotter.NewYErrorBars(struct {
+			plotter.XYer
+			plotter.YErrorer
+		}{points, errors})
+		if err != nil {
+			return nil, err
+		}
+		line.Color, marks.Color, bars.Color = colours[k], colours[k], colours[k]
+		line.Width, marks.Shape, marks.Radius = vg.Points(1.5), draw.CircleGlyph{}, vg.Points(2)
+		p.Add(line, marks, bars)
+		p.Legend.Add(l.Method, line)
+	}
+	p.Y.Max += 0.1 * (p.Y.Max - p.Y.Min) // room for the legend
+	return p, nil
 }
 
 // save writes panels as one picture.

@@ -3,6 +3,7 @@ package main
 import (
 	"embed"
 	"fmt"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -13,20 +14,22 @@ import (
 //go:embed texts/*.txt
 var files embed.FS
 
-// The texts in the order of the episodes, after that of the base; the last is for outliers.
-var names = []string{"opticks", "raven", "declaration", "sonnets", "latin"}
-
+// The text of the base, and that which is foreign to it.
 const (
-	baseText = 0
-	latin    = 4
-	episodes = latin - baseText - 1
+	baseText = "opticks"
+	latin    = "latin"
 )
 
-// text are tokens to train on and tokens to test on: its last fifth.
-type text struct {
-	name        string
-	train, test []int64
-}
+// episodes are texts in the order in which they are learned, and languages what they are in. Latin is to be told from
+// english.
+var (
+	episodes  = []string{"werther", "bovary", "trafalgar", "casmurro"}
+	languages = []string{"German", "French", "Spanish", "Portuguese"}
+	english   = []string{"raven", "declaration", "sonnets"}
+)
+
+// text are tokens to train on, a tenth to choose settings on, and the last fifth to test on.
+type text struct{ train, validation, test []int64 }
 
 // vocab is the number of characters: the printable ones of ASCII, and the line feed.
 const vocab = 96
@@ -47,9 +50,10 @@ func tokens(s string) ([]int64, error) {
 	return out, nil
 }
 
-// readTexts are all of them, cut to a length.
-func readTexts(s settings) (all []text, err error) {
-	for _, name := range names {
+// readTexts are all of them by name, cut to a length.
+func readTexts(s settings) (map[string]text, error) {
+	all := map[string]text{}
+	for _, name := range slices.Concat([]string{baseText, latin}, episodes, english) {
 		raw, err := files.ReadFile("texts/" + name + ".txt")
 		if err != nil {
 			return nil, err
@@ -59,8 +63,8 @@ func readTexts(s settings) (all []text, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("texts/%s.txt: %w", name, err)
 		}
-		cut := len(t) * 4 / 5
-		all = append(all, text{name: name, train: t[:cut], test: t[cut:]})
+		a, b := len(t)*7/10, len(t)*4/5
+		all[name] = text{train: t[:a], validation: t[a:b], test: t[b:]}
 	}
 	return all, nil
 }
