@@ -55,10 +55,14 @@ func tune(ctx context.Context, w io.Writer, o options, s settings) error {
 	}
 	g := &grid.Grid[*result]{Settings: s, Dir: filepath.Join(o.dir, "tune"), Workers: o.workers}
 	var table []*tried
-	for _, m := range methods {
+	for _, m := range s.methods() {
+		momenta := momenta
+		if m == psgld {
+			momenta = []float64{0}
+		}
 		for _, lr := range rates {
 			for _, momentum := range momenta {
-				if err := checkStep("rates", lr, "momenta", momentum); err != nil {
+				if err := checkStep(m, "rates", lr, "momenta", momentum); err != nil {
 					return err
 				}
 				table = append(table, &tried{Method: m, LR: lr, Momentum: momentum})
