@@ -233,6 +233,24 @@ func TestTune(t *testing.T) {
 	assert.Equal(t, 0.05, perMethod(nil).filled(methods, 0.05)["ATMC"])
 }
 
+// A learning rate that is not stable has a line that says so, is not the best, and does not end the table.
+func TestTuneUnstable(t *testing.T) {
+	o := testOptions(t.TempDir())
+	o.tune, o.rates, o.momenta = true, "0.01,100", "0.9"
+	o.settings.Net, o.settings.Norm, o.settings.Epochs, o.settings.Cycle = twenty, noNorm, 4, 1
+	var out, text bytes.Buffer
+	require.NoError(t, run(context.Background(), &out, o))
+	var table []tried
+	require.NoError(t, json.Unmarshal(out.Bytes(), &table))
+	says := func(row tried) []any { return []any{row.Method, row.LR, row.Unstable, row.Best} }
+	require.Equal(t, []any{"SGHMC", 100.0, 1, false}, says(table[3]))
+	require.Equal(t, []any{"SGHMC", 0.01, 0, true}, says(table[2]))
+	require.Positive(t, table[2].PredictiveNLL.Mean)
+	o.json = false
+	require.NoError(t, run(context.Background(), &text, o))
+	require.Contains(t, text.String(), "SGHMC     100      0.9  not stable with 1 of the seeds\n")
+}
+
 // Claims are judged in pairs of one seed.
 func TestClaims(t *testing.T) {
 	var all []*result

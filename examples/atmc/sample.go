@@ -124,6 +124,7 @@ type result struct {
 	Friction float64 `json:"least_friction"`
 	Negative float64 `json:"negative_friction"` // the share of elements
 	Held     int64   `json:"held"`
+	Unstable bool    `json:"unstable,omitempty"` // of -tune: most updates were not finite, and there is nothing else
 }
 
 // bin is one of a reliability diagram.
