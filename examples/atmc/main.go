@@ -67,7 +67,8 @@ func main() {
 	flag.StringVar(&o.convert, "convert", "", "an archive of images by class, from which -data is made")
 	flag.StringVar(&s.Net, "net", plusPlus, "the network: resnet++, or resnet20 with the prior N(0, 1)")
 	flag.StringVar(&s.Norm, "norm", "", "norm of -net resnet20: frn (filter response normalisation), batch (batch "+
-		"normalisation with the moments of the minibatch, which has no posterior) or none; frn by default")
+		"normalisation with the moments of the minibatch, which has no posterior) or none, which needs small learning "+
+		"rates; frn by default")
 	flag.BoolVar(&s.PSGLD, "psgld", false, "PSGLD as a fifth method; its steps are a hundredth of its learning rate")
 	flag.Int64Var(&s.Depth, "depth", 8, "layers of the network, 6 k + 2")
 	flag.Int64Var(&s.Filters, "filters", 8, "filters of its first stage")
