@@ -69,7 +69,7 @@ func main() {
 	flag.StringVar(&s.Norm, "norm", "", "norm of -net resnet20: frn (filter response normalisation), batch (batch "+
 		"normalisation with the moments of the minibatch, which has no posterior) or none, which needs small learning "+
 		"rates; frn by default")
-	flag.BoolVar(&s.PSGLD, "psgld", false, "PSGLD as a fifth method; its steps are a hundredth of its learning rate")
+	flag.BoolVar(&s.PSGLD, "psgld", false, "PSGLD as a fifth method; its step is a hundredth of its learning rate")
 	flag.Int64Var(&s.Depth, "depth", 8, "layers of the network, 6 k + 2")
 	flag.Int64Var(&s.Filters, "filters", 8, "filters of its first stage")
 	flag.BoolVar(&s.Whole, "whole", false, "images of 32 by 32 pixels instead of 16 by 16")
@@ -80,7 +80,7 @@ func main() {
 	flag.Int64Var(&s.Batch, "batch", 64, "images of a batch")
 	for _, m := range append(slices.Clone(methods), psgld) {
 		if m == psgld {
-			flag.Func("lr-psgld", "learning rate of PSGLD, a hundred of its steps; 0, that of -lr, by default",
+			flag.Func("lr-psgld", "learning rate of PSGLD, a hundred times its step; 0, that of -lr, by default",
 				number(&o.lr, m))
 			continue
 		}
