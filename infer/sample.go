@@ -237,8 +237,11 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 		return start, nil
 	}
 	o := Options{Chains: s.o.Chains, Warmup: s.o.Warmup, Draws: None, Seed: s.o.Seed, FirstChain: s.o.FirstChain,
-		Start: start, Batches: s.o.Batches, Group: s.o.Group, Native: s.o.Native,
+		Start: start, Group: s.o.Group, Native: s.o.Native,
 		Until: s.o.Until, Observer: s.observer}
+	if s.o.Batches != nil {
+		o.Batches = s.batches // converted
+	}
 	if c := s.o.Checkpoint; c != nil {
 		own := *c
 		own.Dir = filepath.Join(c.Dir, "mode")

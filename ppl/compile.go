@@ -34,6 +34,8 @@ type Program struct {
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
+	types map[string]gotch.DType // of the data that evaluations get, by name
+
 	counted    []counted       // the sites that have a density, as they run
 	likelihood map[string]bool // of them, those that WithLikelihood has named; nil is what is observed
 }
@@ -57,8 +59,9 @@ type latent struct {
 //
 // Discrete latent variables are summed out, as [Enumerate] does; the program's String says which.
 //
-// Whole numbers of the batch that the model calculates with are converted to float64 here, once, for evaluations on
-// that batch; those that it uses as indices stay what they are.
+// Whole numbers and float32 of the batch that the model calculates with are converted to float64 here, once, for
+// evaluations on that batch; whole numbers that it uses as indices stay what they are. Runs convert the parts of their
+// own batches alike, once for each batch: see [Program.ConvertBatch].
 //
 // Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow
 // or torch.View must not be: what is kept of the data would not notice.

@@ -1,0 +1,147 @@
+package ppl_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+)
+
+// typedModel is a logistic regression with groups; seen gets the types that x had when it ran.
+func typedModel(seen map[gotch.DType]bool) ppl.Model {
+	return func(c *ppl.Ctx) {
+		w, a := c.Sample("w", dist.Normal(0, 1).Expand(2)), c.Sample("a", dist.Normal(0, 1).Expand(3))
+		x, group, y := c.Data("x"), c.Data("group"), c.Data("y")
+		seen[x.T().DType()] = true
+		c.Plate("data", 0, func(c *ppl.Ctx) {
+			c.Observe("y", dist.BernoulliLogits(x.Mul(w).Sum(-1).Add(a.IndexSelect(0, group))), y)
+		})
+	}
+}
+
+// typedData are 12 data whose covariates and counts have a type, and whose groups another.
+func typedData(t *testing.T, dtype, index gotch.DType) infer.Batch {
+	t.Helper()
+	to := func(dtype gotch.DType, v []float64, shape ...int64) torch.Tensor {
+		x, err := torch.FromSlice(v, shape...)
+		require.NoError(t, err)
+		x, err = torch.To(x, torch.CPU, dtype)
+		require.NoError(t, err)
+		return torch.Of(x)
+	}
+	x := []float64{1, 2, 0, -1, 3, 1, 1, 1, 2, -2, 0, 0, 4, 1, -3, 2, 1, 0, 0, 1, -1, -1, 2, 2}
+	return infer.Batch{"x": to(dtype, x, 12, 2).T(), "y": to(dtype, []float64{1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 1}, 12).T(),
+		"group": to(index, []float64{0, 2, 2, 1, 0, 1, 1, 2, 0, 0, 1, 2}, 12).T()}
+}
+
+// thirds gives the thirds of data in turn.
+type thirds struct {
+	data  infer.Batch
+	at    int64
+	given int
+}
+
+func (o *thirds) Next() (infer.Batch, error) {
+	out := infer.Batch{}
+	for name, x := range o.data {
+		out[name] = x.MustNarrow(0, o.at%3*4, 4, false)
+	}
+	o.at++
+	o.given++
+	return out, nil
+}
+
+func (o *thirds) Position() infer.Position     { return infer.Position{Index: o.at} }
+func (o *thirds) Seek(p infer.Position) error  { o.at = p.Index; return nil }
+func (o *thirds) Fingerprint() (string, error) { return "thirds", nil }
+
+// Covariates of whole numbers or float32 in minibatches have the compiled gradients, the log densities and the draws of
+// those of float64, bit for bit: whatever the types of Compile and of the batches are, and whoever gives the batches.
+func TestBatchesOfOtherTypes(t *testing.T) {
+	run := func(compile, batches infer.Batch, own bool) *draws.Draws {
+		t.Helper()
+		p, err := ppl.Compile(typedModel(map[gotch.DType]bool{}), compile)
+		require.NoError(t, err)
+		var b infer.Batches = &thirds{data: batches}
+		if !own {
+			b, err = infer.Minibatches(batches, infer.MinibatchOptions{Size: 4, Seed: 1})
+			require.NoError(t, err)
+		}
+		r, err := infer.Run(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)}, infer.Options{Batches: b,
+			Chains: 2, Warmup: 3, Draws: 9, Seed: 5, Native: native.VM, Observer: infer.Silent})
+		require.NoError(t, err)
+		require.Contains(t, r.Draws.Attrs()["gradient"], "vm (")
+		require.NotZero(t, b.Position(), "the user's iterator moves on")
+		return r.Unconstrained
+	}
+	double := typedData(t, gotch.Double, gotch.Int64)
+	for _, own := range []bool{false, true} {
+		want := run(double, double, own)
+		for _, c := range []struct{ compile, batches infer.Batch }{
+			{double, typedData(t, gotch.Int, gotch.Int64)},
+			{double, typedData(t, gotch.Int64, gotch.Int)},
+			{double, typedData(t, gotch.Float, gotch.Int16)},
+			{typedData(t, gotch.Int, gotch.Int64), typedData(t, gotch.Int, gotch.Int64)},
+			{typedData(t, gotch.Float, gotch.Int64), typedData(t, gotch.Float, gotch.Int64)},
+			{typedData(t, gotch.Int64, gotch.Int64), double},
+		} {
+			have := run(c.compile, c.batches, own)
+			for chain := range want.Chains() {
+				for i := range want.Len(chain) {
+					require.Equal(t, want.Row(chain, i), have.Row(chain, i), "chain %d, draw %d", chain, i)
+				}
+				for _, stat := range []string{draws.StatLP, draws.StatGradNorm} {
+					a, err := want.Stat(stat, chain)
+					require.NoError(t, err)
+					b, err := have.Stat(stat, chain)
+					require.NoError(t, err)
+					require.Equal(t, a, b, stat)
+				}
+			}
+		}
+	}
+}
+
+// At points of float32 nothing is converted, and an evaluation of a batch of other types is that of libtorch. A part
+// that has no right type is an error that names it and says what to do, where libtorch's words were, or a wrong number.
+func TestTypesThatCannotBeConverted(t *testing.T) {
+	seen := map[gotch.DType]bool{}
+	double := typedData(t, gotch.Double, gotch.Int64)
+	p, err := ppl.Compile(typedModel(seen), double)
+	require.NoError(t, err)
+	same, err := p.ConvertBatch(double)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("%p", double), fmt.Sprintf("%p", same), "what fits is not copied")
+	run := func(b infer.Batches, start infer.Params) error {
+		_, err := infer.Sample(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)}, infer.Options{Batches: b,
+			Start: start, Chains: 1, Warmup: 3, Draws: 3, Observer: infer.Silent})
+		return err
+	}
+	wrong := typedData(t, gotch.Double, gotch.Double)
+	split, err := infer.Minibatches(wrong, infer.MinibatchOptions{Size: 4})
+	require.NoError(t, err)
+	for _, b := range []infer.Batches{split, &thirds{data: wrong}, infer.Full(wrong)} {
+		err := run(b, infer.Params{})
+		require.ErrorIs(t, err, infer.ErrConfig)
+		for _, words := range []string{`batch tensor "group" is of type Double`,
+			"was of type Int64 when the model was compiled", "such as an index", "give it that type", "compile the model on data of type Double"} {
+			require.ErrorContains(t, err, words)
+		}
+	}
+
+	start, err := infer.Zeros(p.Layout())
+	require.NoError(t, err)
+	single, err := start.To(torch.CPU, gotch.Float)
+	require.NoError(t, err)
+	require.NoError(t, run(&thirds{data: typedData(t, gotch.Float, gotch.Int64)}, single))
+	require.True(t, seen[gotch.Float])
+}
