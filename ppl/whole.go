@@ -12,7 +12,8 @@ import (
 )
 
 // whole is a tensor of whole numbers, or of float32, of the batch of Compile, as float64: a density that calculates
-// with it would convert it in each evaluation. It belongs to one version of the tensor: each change in place makes another.
+// with it would convert it in each evaluation. It belongs to one version of the tensor: each change in place makes
+// another.
 type whole struct {
 	from    *ts.Tensor
 	version int64

@@ -133,7 +133,8 @@ func TestTypesThatCannotBeConverted(t *testing.T) {
 		err := run(b, infer.Params{})
 		require.ErrorIs(t, err, infer.ErrConfig)
 		for _, words := range []string{`batch tensor "group" is of type Double`,
-			"was of type Int64 when the model was compiled", "such as an index", "give it that type", "compile the model on data of type Double"} {
+			"was of type Int64 when the model was compiled", "such as an index", "give it that type",
+			"compile the model on data of type Double"} {
 			require.ErrorContains(t, err, words)
 		}
 	}
