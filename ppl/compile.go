@@ -140,6 +140,11 @@ type compiler struct {
 	recorder
 	attempt int
 	sign    float64 // of all values in checkSigns; 0 otherwise
+
+	// In checkSigns: variables on the real line are far away, and turns says that every other one is on the other side.
+	far, turns bool
+	onLine     bool // a variable on the real line was there
+	computed   bool // a parameter that may have to be positive depends on latent variables
 }
 
 // at is where the latent variables are: 0 of unconstrained space, and then other points. They start graphs of their
@@ -185,6 +190,7 @@ func (c *compiler) Process(s *Site) {
 		}
 		s.fail("%v", err)
 	}
+	c.computed = c.computed || c.sign != 0 && !c.far && isComputed(s.Dist)
 	if s.Value != nil { // observed, or substituted
 		if s.Kind == KindSample {
 			what := "substituted"
@@ -246,7 +252,23 @@ func (c *compiler) Process(s *Site) {
 	if large(l.free) {
 		s.fail("it has %v numbers to infer: there may be at most 2^31", l.free)
 	}
-	s.Value = b.Forward(torch.Of(c.at(l.free))).T()
+	x := c.at(l.free)
+	if b.Name() == identityName {
+		c.onLine = true
+		if c.far {
+			x = c.away(x)
+		}
+	}
+	s.Value = b.Forward(torch.Of(x)).T()
+}
+
+// away moves the values of a variable far from 0.
+func (c *compiler) away(x *ts.Tensor) *ts.Tensor {
+	by := float64(farAway)
+	if c.turns && len(c.program.latents)%2 == 0 {
+		by = -by
+	}
+	return x.MustMulScalar(ts.FloatScalar(by), false)
 }
 
 // depends says whether a support's ends depend on latent variables: then they are not known when a model is compiled.
@@ -268,7 +290,7 @@ func (s *Site) variesBySum(on support.Support) bool {
 
 func (c *compiler) Finish(s *Site) {
 	c.recorder.Finish(s)
-	if !s.counts() {
+	if !s.counts() || c.far {
 		return
 	}
 	s.checkWhole()
