@@ -146,3 +146,63 @@ func TestTypesThatCannotBeConverted(t *testing.T) {
 	require.NoError(t, run(&thirds{data: typedData(t, gotch.Float, gotch.Int64)}, single))
 	require.True(t, seen[gotch.Float])
 }
+
+// An index that is out of range is an error that names the data, the index and what would be right: when the model is
+// compiled, and in a batch of a run in each tier.
+func TestIndexOutOfRange(t *testing.T) {
+	ints := func(v ...int64) torch.Tensor { return torch.Of(torch.Must(torch.FromSlice(v))) }
+	y := vec(1, 2, 3)
+	good := infer.Batch{"group": ints(0, 2, 1).T(), "count": ints(1, 1, 1).T(), "y": y}
+	for name, c := range map[string]struct {
+		look func(a, group torch.Tensor) torch.Tensor
+		size string // of what is looked up in
+	}{
+		"IndexSelect": {func(a, group torch.Tensor) torch.Tensor { return a.At(1).IndexSelect(0, group) }, "[3]"},
+		"Take":        {func(a, group torch.Tensor) torch.Tensor { return a.At(1).Take(group) }, "[3]"},
+		"Take of two": {func(a, group torch.Tensor) torch.Tensor { return a.Take(1, group) }, "[2 3]"},
+		"Gather":      {func(a, group torch.Tensor) torch.Tensor { return a.At(1).Gather(0, group) }, "[3]"},
+	} {
+		model := func(c2 *ppl.Ctx) {
+			a := c2.Sample("a", dist.Normal(0, 1).Expand(2, 3))
+			c2.Plate("data", 0, func(c2 *ppl.Ctx) {
+				c2.Observe("y", dist.Normal(c.look(a, c2.Data("group")), c2.Data("count")), c2.Data("y"))
+			})
+		}
+		for _, index := range []int64{7, 3, -1} {
+			wrong := infer.Batch{"group": ints(0, index, 2).T(), "count": good["count"], "y": y}
+			check := func(err error) {
+				t.Helper()
+				for _, words := range []string{fmt.Sprintf("the index %d at element 1 of shape [3] is out of range", index),
+					"it must be from 0 to 2", "of shape " + c.size + " has size 3", `of the data, "group" has it`} {
+					require.ErrorContains(t, err, words, name)
+				}
+			}
+			_, err := ppl.Compile(model, wrong)
+			check(err)
+			p, err := ppl.Compile(model, good)
+			require.NoError(t, err, name)
+			for _, tier := range []native.Tier{native.Auto, native.Eager} {
+				for _, b := range []infer.Batches{infer.Full(wrong), &turns{[]infer.Batch{good, wrong}, 0}} {
+					_, err = infer.Sample(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)}, infer.Options{Batches: b,
+						Chains: 1, Warmup: 3, Draws: 3, Native: tier, Observer: infer.Silent})
+					check(err)
+				}
+			}
+		}
+	}
+}
+
+// turns gives batches in turn.
+type turns struct {
+	of []infer.Batch
+	at int64
+}
+
+func (o *turns) Next() (infer.Batch, error) {
+	o.at++
+	return o.of[(o.at-1)%int64(len(o.of))], nil
+}
+
+func (o *turns) Position() infer.Position     { return infer.Position{Index: o.at} }
+func (o *turns) Seek(p infer.Position) error  { o.at = p.Index; return nil }
+func (o *turns) Fingerprint() (string, error) { return "turns", nil }
