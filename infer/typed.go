@@ -14,12 +14,15 @@ type converter interface {
 	ConvertBatch(Batch) (Batch, error)
 }
 
-// convert gives the batches of a run the types that the program calculates with, so that no evaluation has to.
-// At points of float32 data stay as they are. The user's iterator moves on as before, and fingerprints are those of its
-// data.
+// convert gives the batches of a run the types that the program calculates with, so that no evaluation has to. At
+// points of float32, and where a method says so, data stay as they are. The user's iterator moves on as before, and
+// fingerprints are those of its data.
 func (s *session) convert(start Params) error {
 	p, ok := s.program.(converter)
 	if _, own := s.batches.(*full); own && s.o.Batches == nil { // which a compiled model has converted
+		return nil
+	}
+	if t, own := s.transform.(interface{ KeepsTypes() bool }); own && t.KeepsTypes() {
 		return nil
 	}
 	if !ok || start.Flat.DType() != gotch.Double {
