@@ -93,6 +93,11 @@ func (s *session) describe(r *Result) {
 	d := r.Unconstrained
 	d.SetAttr(draws.AttrMethod, s.name)
 	d.SetAttr("gradient", s.compilation.String())
+	if t, ok := s.transform.(interface{ Attrs() map[string]string }); ok {
+		for key, value := range t.Attrs() {
+			d.SetAttr(key, value)
+		}
+	}
 	d.SetAttr("seed", strconv.FormatUint(s.o.Seed, 10))
 	d.SetAttr("warmup", strconv.Itoa(s.o.Warmup))
 	d.SetAttr("thin", strconv.Itoa(s.o.Thin))
