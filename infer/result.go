@@ -103,7 +103,7 @@ func (s *session) describe(r *Result) {
 	d.SetAttr("thin", strconv.Itoa(s.o.Thin))
 	d.SetAttr("data", strconv.FormatFloat(s.data, 'g', -1, 64))
 	if noter, ok := s.transform.(Noter); ok {
-		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.program.Batch(),
+		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.all,
 			Draws: d, Details: s.details}
 		if _, whole := s.batches.(*full); !whole {
 			summary.Batches = s.batches

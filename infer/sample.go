@@ -86,6 +86,7 @@ type session struct {
 	transform Transform
 	name      string
 	batches   Batches
+	all       Batch    // the data of the program, in the types that it calculates with
 	from      Position // where the batches stand at the start of every group
 	data      float64  // N
 	rows      *rows

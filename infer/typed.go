@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -19,24 +20,35 @@ type converter interface {
 // fingerprints are those of its data.
 func (s *session) convert(start Params) error {
 	p, ok := s.program.(converter)
-	if _, own := s.batches.(*full); own && s.o.Batches == nil { // which a compiled model has converted
-		return nil
-	}
+	s.all = s.program.Batch()
 	if t, own := s.transform.(interface{ KeepsTypes() bool }); own && t.KeepsTypes() {
 		return nil
 	}
 	if !ok || start.Flat.DType() != gotch.Double {
 		return nil
 	}
+	all, err := newTyped(p, s.all)
+	if err != nil {
+		return err
+	}
+	if all != nil {
+		s.all = all.batch
+	}
+	once := func(data Batch) (*typed, error) {
+		if maps.Equal(data, s.program.Batch()) {
+			return all, nil
+		}
+		return newTyped(p, data)
+	}
 	switch b := s.batches.(type) {
 	case *full:
-		t, err := newTyped(p, b.batch)
+		t, err := once(b.batch)
 		if t != nil {
 			s.batches = &full{batch: b.batch, typed: t, given: b.given}
 		}
 		return err
 	case *minibatches:
-		t, err := newTyped(p, b.data)
+		t, err := once(b.data)
 		if t != nil {
 			s.batches = &minibatches{data: b.data, typed: t, walk: b.walk}
 		}

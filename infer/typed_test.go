@@ -77,7 +77,7 @@ func TestBatchesAreConvertedOnce(t *testing.T) {
 	}
 	p, b := &typing{Program: handwritten}, &counting{Batches: minibatches()}
 	run(p, b, 40, nil)
-	require.Equal(t, b.given, p.converted)
+	require.Equal(t, b.given+1, p.converted, "and the data of the program")
 	require.NotContains(t, types[:evaluated], gotch.Float)
 
 	full := infer.Full(data)

@@ -8,12 +8,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // typedModel is a logistic regression with groups; seen gets the types that x had when it ran.
@@ -108,6 +110,41 @@ func TestBatchesOfOtherTypes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// So have those of all data at once, for methods that take updates and for those that drive themselves, also after a
+// change in place between two runs.
+func TestAllDataOfOtherTypes(t *testing.T) {
+	run := func(p *ppl.Program, m infer.Method) *draws.Draws {
+		t.Helper()
+		r, err := infer.Run(context.Background(), p, m, infer.Options{Chains: 2, Warmup: 20, Draws: 9, Seed: 5,
+			Native: native.VM, Observer: infer.Silent})
+		require.NoError(t, err)
+		require.Contains(t, r.Draws.Attrs()["gradient"], "vm (")
+		return r.Unconstrained
+	}
+	for _, m := range []infer.Method{sgmcmc.SGLD{LR: infer.Constant(0.01)}, hmc.NUTS{}} {
+		var want [2]*draws.Draws
+		for _, dtype := range []gotch.DType{gotch.Double, gotch.Int, gotch.Int64, gotch.Float} {
+			data := typedData(t, dtype, gotch.Int64)
+			p, err := ppl.Compile(typedModel(map[gotch.DType]bool{}), data)
+			require.NoError(t, err)
+			for i := range want {
+				have := run(p, m)
+				if dtype == gotch.Double {
+					want[i] = have
+				}
+				for chain := range have.Chains() {
+					for draw := range have.Len(chain) {
+						require.Equal(t, want[i].Row(chain, draw), have.Row(chain, draw), "%v, run %d", dtype, i)
+					}
+				}
+				data["x"].MustNarrow(0, 0, 3, false).MustFill_(ts.FloatScalar(2))
+			}
+			require.Equal(t, dtype, p.Batch()["x"].DType(), "the user's batch is as it was")
+		}
+		require.NotEqual(t, want[0].Row(0, 8), want[1].Row(0, 8))
 	}
 }
 
