@@ -80,7 +80,7 @@ func negative(e *dist.Error) bool {
 // isComputed says whether a parameter of a distribution that may have to be positive depends on latent variables.
 func isComputed(d dist.Distribution) bool {
 	with, ok := d.(dist.Parameterised)
-	if !ok {
+	if !ok || len(with.Params()) == 0 { // it does not tell
 		return true
 	}
 	for name, v := range with.Params() {

@@ -46,7 +46,8 @@ func (p *Program) convertWhole() error {
 	}
 	defer torch.Free(point.Flat)
 	before, ok := p.valueOf(point, p.batch)
-	if !ok {
+	if !ok { // what is not float64 cannot be judged
+		maps.DeleteFunc(p.types, func(_ string, dtype gotch.DType) bool { return dtype != gotch.Double })
 		return nil
 	}
 	for name, dtype := range p.types {
@@ -121,11 +122,16 @@ func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
 		switch {
 		case have == want, counts && rank[have] > rank[want] && want != gotch.Bool: // an index may be wider
 			continue
+		case want == gotch.Uint8 && !counts: // bytes may be an index or numbers
+			continue
 		case want == gotch.Double:
 		case counts && rank[have] < rank[want]:
 		default:
 			use := "its values would be rounded"
-			if rank[want] > 0 {
+			switch {
+			case want == gotch.Bool:
+				use = "the model uses it as truth values"
+			case rank[want] > 0:
 				use = "the model uses it as whole numbers, such as an index"
 			}
 			return nil, fmt.Errorf("batch tensor %q is of type %v, and was of type %v when the model was compiled, and %s: "+

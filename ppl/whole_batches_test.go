@@ -210,7 +210,8 @@ func TestIndexOutOfRange(t *testing.T) {
 			check := func(err error) {
 				t.Helper()
 				for _, words := range []string{fmt.Sprintf("the index %d at element 1 of shape [3] is out of range", index),
-					"it must be from 0 to 2", "of shape " + c.size + " has size 3", `of the data, "group" has it`} {
+					"it must be from 0 to 2", "of shape " + c.size + " has size 3", `of the data, "group" has it`,
+					"(at ppl/whole_batches_test.go:"} {
 					require.ErrorContains(t, err, words, name)
 				}
 			}
@@ -226,6 +227,59 @@ func TestIndexOutOfRange(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Which types are converted to which: those that hold all of the numbers. Of data of a model whose density is not
+// finite where it is tried, nothing is known but that float64 is calculated with.
+func TestConvertBatch(t *testing.T) {
+	as := func(dtype gotch.DType) torch.Tensor {
+		return torch.Of(torch.Must(torch.To(vec(1, 0, 1), torch.CPU, dtype)))
+	}
+	types := func(d gotch.DType) infer.Batch {
+		return infer.Batch{"x": as(d).T(), "index": as(d).T(), "mask": as(d).T(), "bytes": as(d).T(), "new": as(d).T()}
+	}
+	first := infer.Batch{"x": as(gotch.Int).T(), "index": as(gotch.Int16).T(), "mask": as(gotch.Bool).T(),
+		"bytes": as(gotch.Uint8).T()}
+	model := func(low float64) ppl.Model {
+		return func(c *ppl.Ctx) {
+			a := c.Sample("a", dist.Normal(0, 1).Expand(2))
+			x := a.Take(c.Data("index")).Mul(c.Data("x")).Add(c.Data("bytes"))
+			c.Observe("y", dist.Normal(torch.Where(c.Data("mask"), x, 0), 1), vec(1, 2, 3))
+			c.Factor("edge", a.Sum().Sub(low).Log())
+		}
+	}
+	p, err := ppl.Compile(model(-10), first)
+	require.NoError(t, err)
+	const refused = gotch.DType(-100)
+	for _, c := range []struct {
+		name string
+		have gotch.DType
+		want gotch.DType
+	}{
+		{"x", gotch.Double, gotch.Double}, {"x", gotch.Float, gotch.Double}, {"x", gotch.Int64, gotch.Double},
+		{"x", gotch.Bool, gotch.Double}, {"x", gotch.Uint8, gotch.Double},
+		{"index", gotch.Int8, gotch.Int16}, {"index", gotch.Int16, gotch.Int16}, {"index", gotch.Int64, gotch.Int64},
+		{"index", gotch.Double, refused}, {"index", gotch.Float, refused},
+		{"mask", gotch.Bool, gotch.Bool}, {"mask", gotch.Double, refused}, {"mask", gotch.Int64, refused},
+		{"bytes", gotch.Uint8, gotch.Uint8}, {"bytes", gotch.Double, gotch.Double}, {"new", gotch.Int, gotch.Int},
+	} {
+		b, err := p.ConvertBatch(infer.Batch{c.name: types(c.have)[c.name]})
+		if c.want == refused {
+			require.ErrorIs(t, err, infer.ErrConfig)
+			require.ErrorContains(t, err, fmt.Sprintf("batch tensor %q is of type %v", c.name, c.have))
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, b[c.name].DType(), "%s of %v", c.name, c.have)
+		require.Equal(t, []float64{1, 0, 1}, floats(t, b[c.name]))
+	}
+	p, err = ppl.Compile(model(10), first) // the logarithm of a negative number
+	require.NoError(t, err)
+	for _, d := range []gotch.DType{gotch.Double, gotch.Int64} {
+		b, err := p.ConvertBatch(types(d))
+		require.NoError(t, err)
+		require.Equal(t, d, b["index"].DType())
 	}
 }
 
