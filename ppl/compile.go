@@ -339,7 +339,7 @@ func (s *Site) agrees(m *memo) bool {
 	if !ok || s.summed != nil {
 		return false
 	}
-	terms, short, ok := d.SumLogProb(torch.Of(s.Value), m.known(s, nil))
+	terms, short, ok := d.SumLogProb(torch.Of(s.Value), m.known(s, nil, false))
 	if !ok {
 		return false
 	}
