@@ -23,7 +23,8 @@ type Summer interface {
 type Known struct {
 	// Inside says that the value is in the support.
 	Inside bool
-	// Alone says that the value is of one point, in no vmap: an inner product is then the shortest way to a sum of squares.
+	// Alone says that the value is of one point, in no vmap: there an inner product is the shortest way to a sum of
+	// squares.
 	Alone bool
 	// Keep returns what f computes from t, now or earlier from the same unchanged t. Nil computes it now. The name tells
 	// apart what different f compute from one t.

@@ -29,8 +29,8 @@ type cut struct {
 	parts []*ts.Tensor
 }
 
-// Alone reports that this is one point that libtorch evaluates as it is: it is not one of several in a vmap, and nothing
-// is recorded. What is shortest may differ.
+// Alone reports that this is one point that libtorch evaluates as it is: it is not one of several in a vmap, and
+// nothing is recorded. What is shortest may differ.
 func (p Params) Alone() bool { return p.alone }
 
 // NewParams makes a point from its flat values, in the layout's order: d numbers for one chain, K·d for K chains.
