@@ -65,8 +65,7 @@ func (r *runner) averagesOf(c *chain, i int, info Info) dualAveraging {
 	if !r.raises {
 		return a
 	}
-	s, _ := r.moving.of(c)
-	c.Raised = c.Raised || i >= s.Early && (info.Divergent || info.Accept < trouble)
+	c.Raised = c.Raised || i >= r.moving.Early && (info.Divergent || info.Accept < trouble)
 	if c.Raised {
 		a.Target = raisedTarget
 	}
