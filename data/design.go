@@ -40,7 +40,7 @@ type Frame struct {
 	// X are the rows of the matrix, of len(Names) numbers each; nil where the design has no terms.
 	X     [][]float64
 	Names []string // of the columns of X, as "age", "region[north]", "age:region[north]"
-	// Y is the outcome, scaled as the design says; for a factor the index of its level. Nil where there is none.
+	// Y is the outcome, scaled as the design says; for a factor the index of its level. Nil without an outcome.
 	Y []float64
 	// Numbers and Indices are the columns of their own, by name.
 	Numbers map[string][]float64

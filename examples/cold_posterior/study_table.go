@@ -154,7 +154,7 @@ func temperatureText(t float64) string {
 	return fmt.Sprintf("%g", t)
 }
 
-// number is empty where there is none.
+// number formats factor·v; a nil v gives "".
 func number(format string, factor float64, v *float64) string {
 	if v == nil {
 		return ""

@@ -87,7 +87,8 @@ func (e *Estimate) Check(c *Checks, field string, least int64) *Estimate {
 	return &checked
 }
 
-// Due says whether an estimate comes before an update, for nil never; the first one, where there is none, always.
+// Due says whether an estimate comes before an update. A nil e is never due; none says that no estimate was made yet,
+// and then one is due.
 func (e *Estimate) Due(step int64, epoch, none bool) bool {
 	switch {
 	case e == nil:

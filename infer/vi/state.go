@@ -105,7 +105,7 @@ func (s State) fits(what string, columns func(d int64) int64) error {
 	return nil
 }
 
-// read computes a tensor of K distributions, and drops the chain axis where there is none.
+// read computes a tensor of K distributions, and drops the chain axis if the mean has none.
 func (s State) read(what string, f func(gaussian) *ts.Tensor) (out *ts.Tensor, err error) {
 	if s.empty() {
 		return nil, fmt.Errorf("vi.State: %s: the state is empty: a transform makes states", what)
