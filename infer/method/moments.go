@@ -52,7 +52,7 @@ func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch,
 	return mean, square, diverged, err
 }
 
-// either is the union of two lists of chains, of which nil is none.
+// either is the union of two lists of chains; nil is the empty list.
 func either(a, b []bool) []bool {
 	if a == nil || b == nil {
 		return append(append([]bool(nil), a...), b...)

@@ -29,8 +29,8 @@ const MostParts = C.KELVIN_REGISTERS - C.KELVIN_PARTS
 // Part is the i-th tensor of a state besides θ.
 func Part(i int) Register { return C.KELVIN_PARTS + Register(i) }
 
-// Program is a sequence of updates, each of which is a sequence of operations on the elements of registers. All chains
-// make the same.
+// Program is a sequence of updates. An update is a sequence of operations on the elements of registers. All chains make
+// the same.
 type Program struct {
 	moves []C.kelvin_move
 	ops   []C.kelvin_op

@@ -147,14 +147,14 @@ const (
 )
 
 // Step is a fused loop, or an operation on matrices, which is repeated over the space Sizes; or a Repeat of other
-// steps, each of which sees what earlier turns have written.
+// steps. A step of a Repeat sees what earlier turns have written.
 type Step struct {
 	Kind  StepKind
 	Sizes []int   // the iteration space, outermost dimension first; empty for one iteration
 	Body  []Instr // of a Loop
 
 	// MatMul:   Out[M,N] = A[M,K] · B[K,N]
-	// Cholesky: Out[N,N] is the lower factor of A, of which the lower triangle is read; above it is 0. Where A has no
+	// Cholesky: Out[N,N] is the lower factor of A, and 0 above it. Only the lower triangle of A is read. If A has no
 	//           factor, Out is NaN on and below the diagonal.
 	// Solve:    A·Out = B, or Out·A = B with Right, for a triangular A; Out and B are [M,N]. Of A the other triangle
 	//           is not read.
