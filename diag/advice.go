@@ -15,7 +15,8 @@ type family int
 const (
 	unknown     family = iota // draws from elsewhere, such as CmdStan's or ArviZ's
 	hamiltonian               // HMC and NUTS
-	gradient                  // stochastic-gradient samplers, and optimisers
+	gradient                  // stochastic-gradient samplers
+	optimiser                 // draws are points at which chains ended
 	fitted                    // independent draws from a fit: variational, Laplace, filters
 	other                     // a method of the user's own
 )
@@ -26,8 +27,10 @@ func method(d *draws.Draws) (name string, f family) {
 	switch room, _, _ := strings.Cut(name, "."); room {
 	case "hmc":
 		return name, hamiltonian
-	case "sgmcmc", "optim":
+	case "sgmcmc":
 		return name, gradient
+	case "optim":
+		return name, optimiser
 	case "vi", "laplace", "ekf":
 		return name, fitted
 	case "":
@@ -44,9 +47,13 @@ func method(d *draws.Draws) (name string, f family) {
 type adviser struct {
 	method string
 	family family
-	draws  int // of each chain
-	depth  int // the limit of the tree depth
+	draws  int     // of each chain
+	depth  int     // the limit of the tree depth
+	target float64 // the acceptance that the user set for the run; 0 where that is not known
 }
+
+// attrTarget is the attribute with the target of the acceptance that the user set.
+const attrTarget = "target_accept"
 
 // field is how the user sets a field of the method: hmc.NUTS{TargetAccept: 0.95}.
 func (a adviser) field(or, setting string) string {
@@ -79,9 +86,18 @@ func (a adviser) of(code Code, times float64) string {
 		if a.family != hamiltonian {
 			raise = "Raise the target acceptance (hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's target_accept)"
 		}
+		switch {
+		case a.target >= 0.99:
+			raise = fmt.Sprintf("This run had TargetAccept: %g already, and still smaller steps are no remedy. Reparametrise "+
+				"(hierarchies: non-centred, as ppl.Reparam writes them) or use tighter priors.", a.target)
+		case a.target >= 0.95:
+			raise = fmt.Sprintf("This run had TargetAccept: %g. Set %s. ", a.target, a.field("hmc.NUTS", "TargetAccept: 0.99")) +
+				"If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
+		default:
+			raise += ", then 0.99. If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
+		}
 		return "The step size is too large for the curvature that the sampler met, and what lies there is missing " +
-			"from the draws. " + raise +
-			", then 0.99. If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
+			"from the draws. " + raise
 	case CodeTreeDepth:
 		return fmt.Sprintf("Draws are valid but expensive: trajectories ended before they turned. Set %s. Parameters "+
 			"on like scales, or a dense metric, make shorter trajectories do.",
@@ -95,7 +111,7 @@ func (a adviser) of(code Code, times float64) string {
 	case CodeHeld:
 		lower := "Use a smaller step size"
 		switch {
-		case a.family == gradient && a.method != "":
+		case a.family == optimiser, a.family == gradient && a.method != "":
 			lower = "Set a smaller LR in " + a.field("", "LR: ...")
 		case a.family == gradient:
 			lower = "Set a smaller LR"
@@ -110,22 +126,34 @@ func (a adviser) of(code Code, times float64) string {
 		case fitted:
 			return "The fits disagree: do not use the draws. Look for several optima, and for fits that ended " +
 				"before they converged."
+		case optimiser:
+			return "The chains ended at different points: look for several modes, and for chains that had not arrived. " +
+				"Give the run more updates (infer.Options{Warmup: ...}), and choose the point of the highest density."
 		case gradient:
 			return "The chains disagree: do not use the draws. Run longer, also before the first draw is kept; look " +
 				"for several modes, for parameters that the data do not identify, and for a LR too small to move."
 		}
 		return "The chains disagree: do not use the draws. Run longer, warm-up included; look at the traces for " +
 			"several modes, for parameters that the data do not identify, and for chains that got stuck."
-	case CodeESSBulk:
+	case CodeESSBulk, CodeESSTail:
+		if a.family == optimiser {
+			return "Draws of an optimiser are points on its way, and not of the posterior: their means and spread say nothing " +
+				"of it. Use a sampler, such as hmc.NUTS, for uncertainty."
+		}
+		if code == CodeESSTail {
+			return "Variances and tail quantiles are imprecise. " + a.more(times) + a.decorrelate()
+		}
 		return "Means and medians are imprecise. " + a.more(times) + a.decorrelate()
-	case CodeESSTail:
-		return "Variances and tail quantiles are imprecise. " + a.more(times) + a.decorrelate()
 	case CodeNotFinite:
 		return "Means and diagnostics are not defined. Look for a step size that is too large, " +
 			"and for a density that overflows."
 	case CodeConstant:
 		return "A fixed quantity may be so; a parameter that never moved has not been sampled."
 	case codeFewDraws:
+		if a.family == optimiser {
+			return "That is the point where the chain ended, and more draws would be the same. For uncertainty use a sampler, " +
+				"such as hmc.NUTS, or laplace."
+		}
 		return "Nothing can be said about convergence. " + a.more(100) + "."
 	case codeOneChain:
 		if a.method != "" {
@@ -140,6 +168,9 @@ func (a adviser) of(code Code, times float64) string {
 
 // short is the advice for an R-hat that chance explains.
 func (a adviser) short(times float64) string {
+	if a.family == optimiser {
+		return a.of(CodeRHat, times)
+	}
 	return "The chains are too short to tell whether they agree. " + a.more(times) + "."
 }
 

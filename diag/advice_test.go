@@ -103,6 +103,47 @@ func TestHamiltonianAdvice(t *testing.T) {
 	require.Len(t, made(t, "hmc.NUTS", nil).Of(CodeSkipped), 3)
 }
 
+// The advice on divergences does not repeat what the run had already.
+func TestAdviceKnowsTheTarget(t *testing.T) {
+	advice := func(target string) string {
+		d := container(t, []string{"x"}, [][][]float64{normals(source(95), 4, 100)}, []string{draws.StatDivergent},
+			[][][]float64{stat(4, 100, 0, 1, 7)})
+		d.SetAttr(draws.AttrMethod, "hmc.NUTS")
+		d.SetAttr("target_accept", target)
+		r, err := Diagnose(d, DiagnoseOptions{})
+		require.NoError(t, err)
+		require.Len(t, r.Of(CodeDivergence), 1)
+		return r.Of(CodeDivergence)[0].Advice
+	}
+	for _, low := range []string{"", "0.8", "0.9"} {
+		require.Contains(t, advice(low), "Set hmc.NUTS{TargetAccept: 0.95}, then 0.99.")
+	}
+	require.Contains(t, advice("0.95"), "This run had TargetAccept: 0.95. Set hmc.NUTS{TargetAccept: 0.99}.")
+	for _, high := range []string{"0.99", "0.999"} {
+		require.Contains(t, advice(high), "This run had TargetAccept: "+high+" already")
+		require.Contains(t, advice(high), "Reparametrise")
+		require.NotContains(t, advice(high), "Set ")
+		require.NotContains(t, advice(high), "0.95")
+	}
+}
+
+// Draws of an optimiser are points: more of them are no remedy, and one for each chain is nothing to warn of.
+func TestOptimisersAreNotAskedForDraws(t *testing.T) {
+	points := filled(4, 1, func(int, int) float64 { return 1.5 })
+	r := diagnosed(t, "optim.LBFGS", points)
+	require.True(t, r.OK())
+	require.Len(t, r.Of(codeFewDraws), 1)
+	require.Contains(t, r.Of(codeFewDraws)[0].Advice, "the point where the chain ended")
+	require.NotContains(t, r.String(), "Draw more")
+	require.Contains(t, diagnosed(t, "sgmcmc.SGLD", points).Of(codeFewDraws)[0].Advice, "Draw more")
+	for _, x := range [][][]float64{ar1(1, 4, 100, 0.98), normals(source(95), 4, 5),
+		filled(4, 100, func(c, i int) float64 { return float64(5*c) + float64(i%7) })} {
+		r := diagnosed(t, "optim.Adam", x)
+		require.False(t, r.OK())
+		require.NotContains(t, r.String(), "Draw more")
+	}
+}
+
 // Other methods hear nothing of Hamiltonian Monte Carlo, whatever is wrong.
 func TestNoHamiltonianAdvice(t *testing.T) {
 	apart := filled(4, 100, func(c, i int) float64 { return float64(5*c) + float64(i%7) })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
@@ -73,6 +74,7 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	g := diagnosis{Report: &Report{Chains: d.Chains(), Draws: d.MinLen()}, d: d, opt: opt}
 	g.adviser = adviser{draws: d.MinLen(), depth: opt.MaxTreeDepth}
 	g.method, g.family = method(d)
+	g.target, _ = strconv.ParseFloat(d.Attrs()[attrTarget], 64)
 	g.lengths()
 	g.sampler()
 	g.elements(elements)
@@ -111,7 +113,11 @@ func (g *diagnosis) lengths() {
 		g.run(codeOneChain, Warning, 1, 2, "there is a single chain")
 	}
 	if shortest < minDraws {
-		g.run(codeFewDraws, Warning, float64(shortest), minDraws, "a chain has %d draws, fewer than %d", shortest,
+		severity := Warning
+		if g.family == optimiser && shortest > 0 {
+			severity = Info
+		}
+		g.run(codeFewDraws, severity, float64(shortest), minDraws, "a chain has %d draws, fewer than %d", shortest,
 			minDraws)
 	}
 }

@@ -56,7 +56,7 @@ func (g *diagnosis) sampler() {
 	}
 	// by the run
 	noted := slices.ContainsFunc(g.d.Notes(), func(n draws.Note) bool { return n.Kind == string(CodeHeld) })
-	if g.checks(draws.StatHeld, CodeHeld, g.family == gradient) && !noted {
+	if g.checks(draws.StatHeld, CodeHeld, g.family == gradient || g.family == optimiser) && !noted {
 		if n := g.count(draws.StatHeld, func(v float64) bool { return v != 0 }); n > 0 {
 			severity := Warning
 			if float64(n) > 0.01*float64(g.d.Total()) {

@@ -23,6 +23,9 @@ type Summer interface {
 type Known struct {
 	// Inside says that the value is in the support.
 	Inside bool
+	// Alone says that the value is of one point, in no vmap: there an inner product is the shortest way to a sum of
+	// squares.
+	Alone bool
 	// Keep returns what f computes from t, now or earlier from the same unchanged t. Nil computes it now. The name tells
 	// apart what different f compute from one t.
 	Keep func(t torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor
@@ -115,7 +118,11 @@ func (b base) sumSquares(
 	} else {
 		z = z.Div(scale)
 	}
-	p.plus(factor, z.Square(), all)
+	if k.Alone {
+		p.plusProduct(factor, z, z, all)
+	} else {
+		p.plus(factor, z.Square(), all)
+	}
 	p.minusLog(scale, all, k)
 	return p.result()
 }

@@ -92,8 +92,8 @@ func sumCases() []sumCase {
 	}
 }
 
-// sums are the short and the long sum of the log density as functions of [params, values].
-func (c sumCase) sums(t *testing.T) (short, long func(both *ts.Tensor) *ts.Tensor) {
+// sums are the short and the long sum of the log density as functions of [params, values]. alone is what Known says.
+func (c sumCase) sums(t *testing.T, alone bool) (short, long func(both *ts.Tensor) *ts.Tensor) {
 	split := func(both *ts.Tensor) (dist.Distribution, *ts.Tensor) {
 		d, x := c.of(both.MustSelect(0, 0, false)), both.MustSelect(0, 1, false)
 		if d.Support().Discrete() { // there is no gradient in a count
@@ -103,7 +103,7 @@ func (c sumCase) sums(t *testing.T) (short, long func(both *ts.Tensor) *ts.Tenso
 	}
 	short = func(both *ts.Tensor) *ts.Tensor {
 		d, x := split(both)
-		terms, constant, ok := d.(dist.Summer).SumLogProb(torch.Of(x), dist.Known{Inside: true})
+		terms, constant, ok := d.(dist.Summer).SumLogProb(torch.Of(x), dist.Known{Inside: true, Alone: alone})
 		if !ok {
 			t.Errorf("%s has no short sum", c.name)
 		}
@@ -127,12 +127,17 @@ func (c sumCase) sums(t *testing.T) (short, long func(both *ts.Tensor) *ts.Tenso
 func TestSumLogProbIsTheSum(t *testing.T) {
 	for _, c := range sumCases() {
 		t.Run(c.name, func(t *testing.T) {
-			short, long := c.sums(t)
+			short, long := c.sums(t, false)
 			both, err := torch.FromSlice(append(append([]float64{}, c.params...), c.values...), 2, 4)
 			require.NoError(t, err)
 			have, haveGrad, err := torch.ValueAndGrad(short, both)
 			require.NoError(t, err)
 			want, wantGrad, err := torch.ValueAndGrad(long, both)
+			require.NoError(t, err)
+			requireClose(t, want, have, 1e-11)
+			requireClose(t, wantGrad, haveGrad, 1e-9)
+			one, _ := c.sums(t, true)
+			have, haveGrad, err = torch.ValueAndGrad(one, both)
 			require.NoError(t, err)
 			requireClose(t, want, have, 1e-11)
 			requireClose(t, wantGrad, haveGrad, 1e-9)
@@ -207,13 +212,18 @@ func TestSumLogProbBroadcasts(t *testing.T) {
 		"a rate of zero with counts of one": {dist.PoissonLog(torch.Must(torch.FromSlice([]float64{math.Inf(-1), 0}))),
 			torch.Must(torch.FromSlice([]float64{1, 1}))},
 	} {
-		terms, sum, ok := c.d.(dist.Summer).SumLogProb(torch.Of(c.x), dist.Known{Inside: true})
-		require.True(t, ok, name)
-		for _, term := range terms {
-			v, err := torch.Item(term.Tensor)
-			require.NoError(t, err)
-			sum += term.Coeff * v
+		var sums [2]float64
+		for i, alone := range []bool{false, true} {
+			terms, sum, ok := c.d.(dist.Summer).SumLogProb(torch.Of(c.x), dist.Known{Inside: true, Alone: alone})
+			require.True(t, ok, name)
+			for _, term := range terms {
+				v, err := torch.Item(term.Tensor)
+				require.NoError(t, err)
+				sum += term.Coeff * v
+			}
+			sums[i] = sum
 		}
+		sum := sums[0]
 		want, err := torch.Item(c.d.LogProb(torch.Of(c.x)).T().MustSum(gotch.Double, false))
 		require.NoError(t, err)
 		if math.IsInf(want, -1) {
@@ -221,6 +231,7 @@ func TestSumLogProbBroadcasts(t *testing.T) {
 			continue
 		}
 		require.InEpsilon(t, want, sum, 1e-12, name)
+		require.InEpsilon(t, want, sums[1], 1e-12, name)
 	}
 }
 

@@ -75,22 +75,23 @@ type Batches interface {
 }
 
 // Full gives the same batch each time: all the data.
-func Full(b Batch) Batches { return &full{batch: b} }
+func Full(b Batch) Batches { return &full{batch: b, given: new(int64)} }
 
 type full struct {
 	batch Batch
-	given int64
+	typed *typed // what is given instead; nil for the batch itself
+	given *int64
 }
 
 func (f *full) Next() (Batch, error) {
-	f.given++
-	return f.batch, nil
+	*f.given++
+	return f.typed.of(f.batch)
 }
 
-func (f *full) Position() Position { return Position{Epoch: f.given} }
+func (f *full) Position() Position { return Position{Epoch: *f.given} }
 
 func (f *full) Seek(p Position) error {
-	f.given = p.Epoch
+	*f.given = p.Epoch
 	return nil
 }
 
@@ -120,7 +121,7 @@ func Minibatches(data Batch, o MinibatchOptions) (Batches, error) {
 		return nil, &FieldError{Type: "infer.MinibatchOptions", Field: "Size", Value: o.Size,
 			Allowed: fmt.Sprintf("it must be from 1 to the %d data", n)}
 	}
-	m := &minibatches{data: data, n: n, o: o, per: n / o.Size}
+	m := &minibatches{data: data, walk: &walk{n: n, o: o, per: n / o.Size}}
 	if !o.DropLast && n%o.Size != 0 {
 		m.per++
 	}
@@ -129,6 +130,12 @@ func Minibatches(data Batch, o MinibatchOptions) (Batches, error) {
 
 type minibatches struct {
 	data  Batch
+	typed *typed // of what minibatches are parts instead; nil for the data themselves
+	*walk
+}
+
+// walk is where minibatches stand. Those of the same data in other types share it.
+type walk struct {
 	n     int64
 	per   int64 // batches in an epoch
 	o     MinibatchOptions
@@ -143,14 +150,18 @@ func (m *minibatches) Next() (Batch, error) {
 	}
 	from := m.at.Index * m.o.Size
 	to := min(from+m.o.Size, m.n)
+	data, err := m.typed.of(m.data)
+	if err != nil {
+		return nil, err
+	}
 	out := Batch{}
-	err := torch.Do(func(s *torch.Scope) error {
+	err = torch.Do(func(s *torch.Scope) error {
 		index, err := torch.FromSlice(m.order[from:to])
 		if err != nil {
 			return err
 		}
 		moved := map[string]*ts.Tensor{}
-		for name, t := range m.data {
+		for name, t := range data {
 			device, err := torch.DeviceOf(t)
 			if err != nil {
 				return fmt.Errorf("batch tensor %q: %w", name, err)
@@ -178,7 +189,7 @@ func (m *minibatches) Next() (Batch, error) {
 	return out, nil
 }
 
-func (m *minibatches) shuffle() {
+func (m *walk) shuffle() {
 	if m.order == nil {
 		m.order = make([]int64, m.n)
 	}
@@ -193,11 +204,11 @@ func (m *minibatches) shuffle() {
 }
 
 // total is the number of data.
-func (m *minibatches) total() int64 { return m.n }
+func (m *walk) total() int64 { return m.n }
 
-func (m *minibatches) Position() Position { return m.at }
+func (m *walk) Position() Position { return m.at }
 
-func (m *minibatches) Seek(p Position) error {
+func (m *walk) Seek(p Position) error {
 	if p.Epoch < 0 || p.Index < 0 || p.Index >= m.per {
 		return fmt.Errorf("infer.Minibatches: there is no batch %d of epoch %d: an epoch has %d batches",
 			p.Index, p.Epoch, m.per)

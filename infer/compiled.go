@@ -77,6 +77,8 @@ func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Fun
 		c.last.f = nil
 		if err = f.Set(b); err != nil && !f.Planned() {
 			f, err = nil, nil // eager evaluation has the right numbers, or the right error
+		} else if err != nil {
+			err = explained(err, t, p, b)
 		}
 	case !ok && len(c.shapes) < mostShapes:
 		if !jacobian {
@@ -102,6 +104,19 @@ func (c *compiled) find(t Target, p Params, b Batch, jacobian bool) (*native.Fun
 		c.last.batch, c.last.versions, c.last.jacobian, c.last.f = maps.Clone(b), now, jacobian, f
 	}
 	return f, err
+}
+
+// explained is the error of a batch that native code cannot take: that of eager evaluation, which names the operation,
+// where it has one too.
+func explained(err error, t Target, p Params, b Batch) error {
+	eager := torch.Do(func(*torch.Scope) error {
+		_, _, _, err := differentiate(t.LogPosterior, p, b)
+		return err
+	})
+	if eager != nil {
+		return eager
+	}
+	return err
 }
 
 // key names what a function depends on: the shapes of the batch, and for a replay also that of the point.

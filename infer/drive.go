@@ -19,7 +19,7 @@ func (g *group) drive(driver Driver) (err error) {
 	o := g.o
 	r := &driven{group: g, cancel: cancel, total: int64(g.size) * (int64(o.Warmup) + int64(o.Draws)),
 		sampling: make([]bool, g.size), saved: time.Now()}
-	job := Job{Layout: g.layout, Batch: g.program.Batch(), Start: g.start, Seed: o.Seed, FirstChain: g.first(),
+	job := Job{Layout: g.layout, Batch: g.all, Start: g.start, Seed: o.Seed, FirstChain: g.first(),
 		Chains: g.size,
 		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100)),
 		compilation: g.compilation}

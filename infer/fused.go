@@ -137,6 +137,9 @@ func (f *fused) call(most int64) (made bool, err error) {
 	}
 	began = time.Now()
 	done, held, err := f.run(data)
+	if errors.Is(err, fuse.ErrIndex) {
+		err = explained(err, f.gradient.target, f.state.Position(), batch)
+	}
 	if took += time.Since(began); took < callTime && taken == f.most && f.affordable(2*f.most, data.size) {
 		f.most *= 2
 	} else if took > 4*callTime {

@@ -24,18 +24,22 @@ func (f *fused) feed(n int64) (*feed, error) {
 	switch b := f.batches.(type) {
 	case *full:
 		return &feed{n: n, next: func(n int64) (Batch, int64, error) {
-			b.given += n
-			return b.batch, n, nil
+			*b.given += n
+			batch, err := b.typed.of(b.batch)
+			return batch, n, err
 		}}, nil
 	case *minibatches:
 		if f.watched {
 			break
 		}
 		n, size := b.alike(n)
+		data, err := b.typed.of(b.data)
+		if err != nil {
+			return nil, err
+		}
 		w, ok := f.windows[size]
 		if !ok {
-			var err error
-			if w, err = newWindow(b.data, b.n, size); err != nil {
+			if w, err = newWindow(data, b.n, size); err != nil {
 				return nil, err
 			}
 			f.windows[size] = w
@@ -61,7 +65,7 @@ func (f *fused) feed(n int64) (*feed, error) {
 }
 
 // alike is how many batches from the next one on have its size, at most n.
-func (m *minibatches) alike(n int64) (alike, size int64) {
+func (m *walk) alike(n int64) (alike, size int64) {
 	rest := m.n % m.o.Size
 	switch {
 	case rest == 0 || m.o.DropLast:
@@ -73,7 +77,7 @@ func (m *minibatches) alike(n int64) (alike, size int64) {
 }
 
 // take appends the indices of the next n batches.
-func (m *minibatches) take(n int64, index []int64) []int64 {
+func (m *walk) take(n int64, index []int64) []int64 {
 	for range n {
 		if m.ready != m.at.Epoch+1 {
 			m.shuffle()

@@ -19,7 +19,8 @@ type Params struct {
 	// External is what Go code computed for this point; see the type [External]. Nil for nothing.
 	External Tensors
 
-	cut *cut // by Split
+	cut   *cut // by Split
+	alone bool
 }
 
 // cut are the parts of a flat vector, one for each site.
@@ -27,6 +28,10 @@ type cut struct {
 	of    *ts.Tensor
 	parts []*ts.Tensor
 }
+
+// Alone reports that this is one point that libtorch evaluates as it is: it is not one of several in a vmap, and
+// nothing is recorded. What is shortest may differ.
+func (p Params) Alone() bool { return p.alone }
 
 // NewParams makes a point from its flat values, in the layout's order: d numbers for one chain, K·d for K chains.
 // The tensor is float64 and lives in main memory; [Params.To] moves it.

@@ -92,7 +92,8 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 		if len(beside.names) > 0 {
 			flat, external = beside.cut(flat)
 		}
-		value, aux := evaluateAt(density, Params{Layout: p.Layout, Flat: flat, External: external}, b)
+		point := Params{Layout: p.Layout, Flat: flat, External: external, alone: rows == 0}
+		value, aux := evaluateAt(density, point, b)
 		names = Batch(aux).names()
 		return value, aux.sorted()
 	}

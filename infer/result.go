@@ -93,12 +93,17 @@ func (s *session) describe(r *Result) {
 	d := r.Unconstrained
 	d.SetAttr(draws.AttrMethod, s.name)
 	d.SetAttr("gradient", s.compilation.String())
+	if t, ok := s.transform.(interface{ Attrs() map[string]string }); ok {
+		for key, value := range t.Attrs() {
+			d.SetAttr(key, value)
+		}
+	}
 	d.SetAttr("seed", strconv.FormatUint(s.o.Seed, 10))
 	d.SetAttr("warmup", strconv.Itoa(s.o.Warmup))
 	d.SetAttr("thin", strconv.Itoa(s.o.Thin))
 	d.SetAttr("data", strconv.FormatFloat(s.data, 'g', -1, 64))
 	if noter, ok := s.transform.(Noter); ok {
-		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.program.Batch(),
+		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.all,
 			Draws: d, Details: s.details}
 		if _, whole := s.batches.(*full); !whole {
 			summary.Batches = s.batches

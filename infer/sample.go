@@ -86,6 +86,7 @@ type session struct {
 	transform Transform
 	name      string
 	batches   Batches
+	all       Batch    // the data of the program, in the types that it calculates with
 	from      Position // where the batches stand at the start of every group
 	data      float64  // N
 	rows      *rows
@@ -173,6 +174,9 @@ func (s *session) prepare(method Method, o Options) error {
 				Allowed: s.name + " needs all of the data in every update: leave it nil"}
 		}
 	}
+	if err := s.checkWhole(); err != nil {
+		return err
+	}
 	if err := s.checkTotal(target.Data); err != nil {
 		return err
 	}
@@ -181,6 +185,27 @@ func (s *session) prepare(method Method, o Options) error {
 		s.observer = newProgressLine()
 	}
 	return nil
+}
+
+// checkWhole refuses minibatches for a method that needs all of the data in every update, such as optim.LBFGS: the
+// curvature that it sees from one gradient to the next would be that of other data.
+func (s *session) checkWhole() error {
+	t, ok := s.transform.(interface{ NeedsWhole() bool })
+	if !ok || !t.NeedsWhole() {
+		return nil
+	}
+	switch b := s.batches.(type) {
+	case *full:
+		return nil
+	case *minibatches:
+		if b.o.Size == b.n {
+			return nil
+		}
+	}
+	return &FieldError{Type: optionsName, Field: "Batches", Value: "given",
+		Allowed: s.name + " needs all of the data in every update: leave it nil, or give infer.Full. Minibatches are for " +
+			"optim.SGD, optim.Adam and optim.AdamW, sgmcmc, vi and svi; laplace takes them with an optimiser that does, as " +
+			"in Optimizer: optim.Adam{}"}
 }
 
 // checkTotal refuses batches of another number of data than the program counts: a model that was compiled on a
@@ -237,8 +262,11 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 		return start, nil
 	}
 	o := Options{Chains: s.o.Chains, Warmup: s.o.Warmup, Draws: None, Seed: s.o.Seed, FirstChain: s.o.FirstChain,
-		Start: start, Batches: s.o.Batches, Group: s.o.Group, Native: s.o.Native,
+		Start: start, Group: s.o.Group, Native: s.o.Native,
 		Until: s.o.Until, Observer: s.observer}
+	if s.o.Batches != nil {
+		o.Batches = s.batches // converted
+	}
 	if c := s.o.Checkpoint; c != nil {
 		own := *c
 		own.Dir = filepath.Join(c.Dir, "mode")

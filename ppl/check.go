@@ -265,7 +265,7 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 func (p *Program) observedValues() (map[string][]float64, error) {
 	out := map[string][]float64{}
 	err := torch.Do(func(*torch.Scope) error {
-		give := placeholders()
+		give := placeholders(0)
 		execute(p.model, p.batch, nil, process(func(s *Site) {
 			give(s)
 			if slices.Contains(p.observed, s.Name) {

@@ -34,6 +34,8 @@ type Program struct {
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
+	types map[string]gotch.DType // of the data that evaluations get, by name
+
 	counted    []counted       // the sites that have a density, as they run
 	likelihood map[string]bool // of them, those that WithLikelihood has named; nil is what is observed
 }
@@ -57,8 +59,9 @@ type latent struct {
 //
 // Discrete latent variables are summed out, as [Enumerate] does; the program's String says which.
 //
-// Whole numbers of the batch that the model calculates with are converted to float64 here, once, for evaluations on
-// that batch; those that it uses as indices stay what they are.
+// Whole numbers and float32 of the batch that the model calculates with are converted to float64 here, once, for
+// evaluations on that batch; whole numbers that it uses as indices stay what they are. Runs convert the parts of their
+// own batches alike, once for each batch: see [Program.ConvertBatch].
 //
 // Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow
 // or torch.View must not be: what is kept of the data would not notice.
@@ -137,6 +140,11 @@ type compiler struct {
 	recorder
 	attempt int
 	sign    float64 // of all values in checkSigns; 0 otherwise
+
+	// In checkSigns: variables on the real line are far away, and turns says that every other one is on the other side.
+	far, turns bool
+	onLine     bool // a variable on the real line was there
+	computed   bool // a parameter that may have to be positive depends on latent variables
 }
 
 // at is where the latent variables are: 0 of unconstrained space, and then other points. They start graphs of their
@@ -182,6 +190,7 @@ func (c *compiler) Process(s *Site) {
 		}
 		s.fail("%v", err)
 	}
+	c.computed = c.computed || c.sign != 0 && !c.far && isComputed(s.Dist)
 	if s.Value != nil { // observed, or substituted
 		if s.Kind == KindSample {
 			what := "substituted"
@@ -243,7 +252,23 @@ func (c *compiler) Process(s *Site) {
 	if large(l.free) {
 		s.fail("it has %v numbers to infer: there may be at most 2^31", l.free)
 	}
-	s.Value = b.Forward(torch.Of(c.at(l.free))).T()
+	x := c.at(l.free)
+	if b.Name() == identityName {
+		c.onLine = true
+		if c.far {
+			x = c.away(x)
+		}
+	}
+	s.Value = b.Forward(torch.Of(x)).T()
+}
+
+// away moves the values of a variable far from 0.
+func (c *compiler) away(x *ts.Tensor) *ts.Tensor {
+	by := float64(farAway)
+	if c.turns && len(c.program.latents)%2 == 0 {
+		by = -by
+	}
+	return x.MustMulScalar(ts.FloatScalar(by), false)
 }
 
 // depends says whether a support's ends depend on latent variables: then they are not known when a model is compiled.
@@ -265,7 +290,7 @@ func (s *Site) variesBySum(on support.Support) bool {
 
 func (c *compiler) Finish(s *Site) {
 	c.recorder.Finish(s)
-	if !s.counts() {
+	if !s.counts() || c.far {
 		return
 	}
 	s.checkWhole()
@@ -314,7 +339,7 @@ func (s *Site) agrees(m *memo) bool {
 	if !ok || s.summed != nil {
 		return false
 	}
-	terms, short, ok := d.SumLogProb(torch.Of(s.Value), m.known(s, nil))
+	terms, short, ok := d.SumLogProb(torch.Of(s.Value), m.known(s, nil, false))
 	if !ok {
 		return false
 	}

@@ -242,14 +242,21 @@ func run(m Model, e *execution, handlers []Handler) {
 	m(&Ctx{run: e, handlers: handlers, inside: new(string)})
 }
 
-// explain names the data that are missing where an operation failed on what stands for them.
+// explain names the data that are missing where an operation failed on what stands for them, and those that have an
+// index which is out of range.
 func (e *execution) explain() {
-	if len(e.absent) == 0 {
+	if len(e.absent) == 0 && len(e.batch) == 0 {
 		return
 	}
 	r := recover()
 	if r == nil {
 		return
+	}
+	if failure, ok := r.(*torch.Error); ok {
+		e.nameIndex(failure)
+	}
+	if len(e.absent) == 0 {
+		panic(r)
 	}
 	if failure, ok := r.(*torch.Error); ok && strings.Contains(failure.Error(), "freed") {
 		var names, have []string
@@ -265,6 +272,34 @@ func (e *execution) explain() {
 	}
 	panic(r)
 }
+
+// nameIndex adds to an error of an index that is out of range which data have it.
+func (e *execution) nameIndex(failure *torch.Error) {
+	var index int64
+	if n, _ := fmt.Sscanf(failure.Message, "the index %d at element", &index); n != 1 ||
+		strings.HasSuffix(failure.Message, indexedBy) {
+		return
+	}
+	var names []string
+	for name, t := range e.batch {
+		if t == nil {
+			continue
+		}
+		dtype, err := torch.DTypeOfTensor(t)
+		if err != nil || rank[dtype] == 0 {
+			continue
+		}
+		if values, err := torch.ToSlice[int64](t); err == nil && slices.Contains(values, index) {
+			names = append(names, fmt.Sprintf("%q", name))
+		}
+	}
+	if len(names) > 0 {
+		failure.Message += "; of the data, " + strings.Join(sorted(names), " and ") + indexedBy
+	}
+}
+
+// indexedBy ends an error that [execution.nameIndex] has seen.
+const indexedBy = " has it"
 
 // shapeOf is the shape of a tensor inside a model.
 func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }

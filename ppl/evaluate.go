@@ -134,7 +134,8 @@ func (e *evaluator) add(s *Site) {
 		return
 	}
 	if m := e.program.memos[s.Name]; m != nil && s.Mask == nil {
-		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(torch.Of(s.Value), m.known(s, e.batch)); ok {
+		known := m.known(s, e.batch, e.point.Alone())
+		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(torch.Of(s.Value), known); ok {
 			for _, t := range terms {
 				e.terms = append(e.terms, torch.Term{Coeff: t.Coeff * scale, Tensor: t.Tensor})
 			}

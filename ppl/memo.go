@@ -30,7 +30,7 @@ type memoEntry struct {
 const memoSize = 16
 
 // known is what a site knows when it sums its log density.
-func (m *memo) known(s *Site, batch infer.Batch) dist.Known {
+func (m *memo) known(s *Site, batch infer.Batch, alone bool) dist.Known {
 	keep := func(x torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor {
 		t := x.T()
 		if m == nil || !isData(batch, t) {
@@ -38,7 +38,7 @@ func (m *memo) known(s *Site, batch infer.Batch) dist.Known {
 		}
 		return m.keep(memoKey{t, name}, f)
 	}
-	return dist.Known{Inside: !s.Observed, Keep: keep}
+	return dist.Known{Inside: !s.Observed, Alone: alone, Keep: keep}
 }
 
 // isData says whether a tensor is one of a batch, and a constant.

@@ -50,24 +50,36 @@ func knowing(m Model, what func(*plateSizes)) Model {
 }
 
 // resolve finds the size of a plate whose data come after the site that needs it. It runs the whole model, with one
-// repetition of the latent variables in the place of all.
+// repetition of the latent variables in the place of all, at the points that Compile tries: a scale may be 0 at one of
+// them by accident, or by a mistake that Compile explains.
 func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 	if n := z.of(p.Name); n > 0 {
 		return n
 	}
-	e := &execution{batch: s.ctx.run.batch, predict: s.ctx.run.predict, absent: maps.Clone(s.ctx.run.absent)}
-	e.sizes = &plateSizes{fixed: z.fixed, told: map[string]int64{}, guess: true, shapes: z.shapes}
-	err := torch.Do(func(*torch.Scope) error {
-		run(z.model, e, []Handler{placeholders()})
-		return nil
-	})
-	maps.Copy(z.told, e.sizes.told)
-	n := z.of(p.Name)
+	var first error
+	n := int64(0)
+	for attempt := 0; attempt < compileAttempts && n == 0; attempt++ {
+		e := &execution{batch: s.ctx.run.batch, predict: s.ctx.run.predict, absent: maps.Clone(s.ctx.run.absent)}
+		e.sizes = &plateSizes{fixed: z.fixed, told: map[string]int64{}, guess: true, shapes: z.shapes}
+		err := torch.Do(func(*torch.Scope) error {
+			run(z.model, e, []Handler{placeholders(attempt)})
+			return nil
+		})
+		maps.Copy(z.told, e.sizes.told)
+		n = z.of(p.Name)
+		if err == nil {
+			first = nil
+			break
+		}
+		if first == nil {
+			first = err
+		}
+	}
 	switch {
 	case n > 0:
-	case err != nil:
+	case first != nil:
 		s.fail("the size of plate %q is to be inferred from the data, and the model does not run before it is known (give "+
-			"the plate its size): %v", p.Name, err)
+			"the plate its size): %v", p.Name, first)
 	default:
 		s.fail("the size of plate %q cannot be inferred: no data, and no parameters of an observed variable, "+
 			"have a dimension of their own for it; give the plate its size", p.Name)
@@ -75,9 +87,10 @@ func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 	return n
 }
 
-// placeholders is the handler that gives latent variables some value of the right shape.
-func placeholders() process {
-	c := &compiler{program: &Program{latents: map[string]*latent{}}, recorder: newRecorder()}
+// placeholders is the handler that gives latent variables some value of the right shape, at the point of an attempt of
+// Compile.
+func placeholders(attempt int) process {
+	c := &compiler{program: &Program{latents: map[string]*latent{}}, recorder: newRecorder(), attempt: attempt}
 	return func(s *Site) {
 		switch {
 		case s.Value != nil || s.Kind != KindSample && s.Kind != KindParam:

@@ -3,7 +3,9 @@ package ppl
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -17,30 +19,83 @@ import (
 
 // checkSigns runs the model where all unconstrained values are positive and where all are negative, and refuses a
 // parameter that has to be positive and is not at one of them: a scale of Normal(0, 1), say. Such a model runs at half
-// of the points.
+// of the points. Variables on the real line are then moved far away, in four directions: a scale that is 3 more than
+// such a variable is negative there. Far away a scale that is legal may round to 0 or overflow, so that only a negative
+// number counts.
 func (p *Program) checkSigns(m Model, batch infer.Batch) error {
-	for _, sign := range []float64{1, -1} {
-		try := &Program{
+	try := func(c *compiler) error {
+		c.program = &Program{
 			model:   m,
 			batch:   batch,
 			latents: map[string]*latent{},
 			memos:   map[string]*memo{},
 			values:  map[string]int64{},
 		}
+		c.recorder = newRecorder()
 		err := torch.Do(func(*torch.Scope) error {
-			run(m, &execution{batch: batch}, []Handler{&compiler{program: try, recorder: newRecorder(), sign: sign}})
+			run(m, &execution{batch: batch}, []Handler{c})
 			return nil
 		})
 		var site *SiteError
 		var wrong *dist.Error
-		if errors.As(err, &site) && errors.As(site.Cause, &wrong) && ofSign(wrong) ||
-			errors.As(err, &wrong) && ofSign(wrong) {
-			return fmt.Errorf("%w (where all latent variables are %s on unconstrained space); it is computed from latent "+
-				"variables whose sign is free: give them a positive support (dist.HalfNormal, dist.Exponential, "+
-				"dist.LogNormal), or take Exp of them", err, map[float64]string{1: "positive", -1: "negative"}[sign])
+		found := errors.As(err, &site) && errors.As(site.Cause, &wrong) || errors.As(err, &wrong)
+		if !found || !ofSign(wrong) || c.far && !negative(wrong) {
+			return nil
+		}
+		return err
+	}
+	const remedy = "it is computed from latent variables whose sign is free: give them a positive support " +
+		"(dist.HalfNormal, dist.Exponential, dist.LogNormal), or take Exp of them"
+	far := false
+	for _, sign := range []float64{1, -1} {
+		c := &compiler{sign: sign}
+		if err := try(c); err != nil {
+			return fmt.Errorf("%w (where all latent variables are %s on unconstrained space); %s", err,
+				map[float64]string{1: "positive", -1: "negative"}[sign], remedy)
+		}
+		far = far || c.onLine && c.computed
+	}
+	if !far {
+		return nil
+	}
+	for _, c := range []*compiler{{sign: 1}, {sign: -1}, {sign: 1, turns: true}, {sign: -1, turns: true}} {
+		c.far = true
+		if err := try(c); err != nil {
+			return fmt.Errorf("%w (where latent variables on the real line are about 1000 away from 0); %s", err, remedy)
 		}
 	}
 	return nil
+}
+
+// farAway is how far from 0 variables on the real line are moved.
+const farAway = 1000
+
+// negative says whether an error is of a parameter that is a negative number, and not by the rounding of large ones.
+func negative(e *dist.Error) bool {
+	value, _, _ := strings.Cut(e.Value, " ")
+	v, err := strconv.ParseFloat(value, 64)
+	return err == nil && v < -1e-3 && !math.IsInf(v, 0)
+}
+
+// isComputed says whether a parameter of a distribution that may have to be positive depends on latent variables.
+func isComputed(d dist.Distribution) bool {
+	with, ok := d.(dist.Parameterised)
+	if !ok || len(with.Params()) == 0 { // it does not tell
+		return true
+	}
+	for name, v := range with.Params() {
+		if name == "loc" || name == "logits" {
+			continue
+		}
+		t, ok := v.(torch.Tensor)
+		if !ok {
+			continue
+		}
+		if _, number := t.Number(); !number && t.T().MustRequiresGrad() {
+			return true
+		}
+	}
+	return false
 }
 
 // ofSign says whether a parameter's sign is wrong, and not only by the error of a solver.

@@ -153,6 +153,70 @@ func TestCompileAccepts(t *testing.T) {
 	}
 }
 
+// A scale on the real line is refused also where it is negative only far from 0: in any direction, for vectors, and in
+// a plate whose size the data tell later. A scale that is positive everywhere is accepted, also where it overflows,
+// rounds to 0 or is a difference of large numbers.
+func TestScalesFarAway(t *testing.T) {
+	var s, a, b, v torch.Tensor
+	declare := func(c *ppl.Ctx) {
+		one := dist.Normal(0, 1)
+		s, a, b, v = c.Sample("s", one), c.Sample("a", one), c.Sample("b", one), c.Sample("v", one.Expand(2))
+	}
+	plain := func(scale func() any) ppl.Model {
+		return func(c *ppl.Ctx) {
+			declare(c)
+			c.Observe("y", dist.Normal(0, scale()), vec(1, 0))
+		}
+	}
+	late := func(scale func() any) ppl.Model { // the size of the plate is known from y alone
+		return func(c *ppl.Ctx) {
+			declare(c)
+			c.Plate("data", 0, func(c *ppl.Ctx) {
+				x := c.Sample("x", dist.Normal(0, scale()))
+				c.Observe("y", dist.Normal(x, 1), vec(1, 0))
+			})
+		}
+	}
+	for name, scale := range map[string]func() any{
+		"itself":     func() any { return s },
+		"shifted":    func() any { return s.Add(3) },
+		"far":        func() any { return s.Mul(-5).Add(100) },
+		"difference": func() any { return a.Sub(b).Add(3) },
+		"vector":     func() any { return v.Add(3) },
+		"elements":   func() any { return v.At(0).Sub(v.At(1)).Add(3) },
+		"cube":       func() any { return s.Pow(3).Add(10) },
+		"no exp":     func() any { return torch.Of(1.0).Sub(s.Square()).Add(10) },
+	} {
+		for _, m := range []ppl.Model{plain(scale), late(scale)} {
+			_, err := ppl.Compile(m, nil)
+			for _, want := range []string{"Normal: scale is -", "greater than 0", "sign is free", "dist.HalfNormal"} {
+				require.ErrorContains(t, err, want, name)
+			}
+		}
+	}
+	for name, scale := range map[string]func() any{
+		"exp":          func() any { return s.Exp() },
+		"inverse":      func() any { return s.Neg().Exp() },
+		"softplus":     func() any { return s.Softplus() },
+		"root":         func() any { return s.Square().Sqrt() },
+		"sigmoid":      func() any { return s.Sigmoid() },
+		"distance":     func() any { return a.Sub(b).Square().Add(v.Square().Sum(-1)).Sqrt() },
+		"cancellation": func() any { return s.Add(1).Square().Sub(s.Square()).Sub(s.Mul(2)).Add(1e-12) },
+		"bounded":      func() any { return s.Tanh().Add(1.5) },
+		"exp of large": func() any { return s.Square().Exp() },
+	} {
+		for _, m := range []ppl.Model{plain(scale), late(scale)} {
+			_, err := ppl.Compile(m, nil)
+			require.NoError(t, err, name)
+		}
+	}
+	_, err := ppl.Compile(func(c *ppl.Ctx) {
+		c.Observe("n", dist.Poisson(c.Sample("s", dist.Normal(0, 1)).Add(20)), vec(3, 4))
+	}, nil)
+	require.ErrorContains(t, err, `site "n" (Poisson): dist.Poisson: rate is -1280`)
+	require.ErrorContains(t, err, "about 1000 away from 0")
+}
+
 // A start at which nothing is finite names the site, and says where to start instead.
 func TestStartSaysWhatToDo(t *testing.T) {
 	p, err := ppl.Compile(func(c *ppl.Ctx) {

@@ -20,12 +20,16 @@ const (
 )
 
 // Reparam writes latent variables differently. Their values are still there under their names, as deterministic sites.
+// A run fails where the model has no such variable, or observes it.
 func Reparam(m Model, sites map[string]Reparameterisation) Model {
 	return strict("Reparam", m, sites, func(c *Ctx, s *Site, how Reparameterisation) bool {
 		if s.Kind != KindSample {
 			return false
 		}
-		if !s.Observed && s.Value == nil {
+		if s.Observed {
+			s.fail("Reparam names it, and it is observed: there is no latent variable to write differently")
+		}
+		if s.Value == nil {
 			(&reparam{outer: c}).write(s, how)
 		}
 		return true

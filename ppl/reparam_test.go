@@ -96,3 +96,22 @@ func TestNonCentredEvents(t *testing.T) {
 	require.NoError(t, err)
 	require.InDeltaSlice(t, []float64{2.1, -3.8, 1.3}, floats(t, values["w"]), 1e-14)
 }
+
+// A name that is observed, or that the model does not have, is no request that can be met.
+func TestReparamOfWhatIsNotLatent(t *testing.T) {
+	m := func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 1))
+		c.Observe("y", dist.Normal(mu, 1), 0.5)
+	}
+	reparam := func(m ppl.Model, name string) error {
+		_, err := ppl.Compile(ppl.Reparam(m, map[string]ppl.Reparameterisation{name: ppl.NonCentred}), nil)
+		return err
+	}
+	require.ErrorContains(t, reparam(m, "y"), `site "y"`)
+	require.ErrorContains(t, reparam(m, "y"), "it is observed")
+	require.ErrorContains(t, reparam(m, "mo"), `site "mo": Reparam names it, and the model has no such site`)
+	two := func(c *ppl.Ctx) { m(c); c.Sample("x", dist.Normal(0, 1)) }
+	require.ErrorContains(t, reparam(ppl.Condition(two, ppl.Values{"x": scalar(1)}), "x"), "it is observed")
+	require.NoError(t, reparam(ppl.Substitute(two, ppl.Values{"x": scalar(1)}), "x"), "as in predictions")
+	require.NoError(t, reparam(m, "mu"))
+}

@@ -1,6 +1,7 @@
 package ppl
 
 import (
+	"fmt"
 	"maps"
 	"math"
 
@@ -10,18 +11,31 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// whole is a tensor of whole numbers of the batch of Compile, as float64: a density that calculates with it would
-// convert it in each evaluation. It belongs to one version of the tensor: each change in place makes another.
+// whole is a tensor of whole numbers, or of float32, of the batch of Compile, as float64: a density that calculates
+// with it would convert it in each evaluation. It belongs to one version of the tensor: each change in place makes
+// another.
 type whole struct {
 	from    *ts.Tensor
 	version int64
 	to      *ts.Tensor
 }
 
-// convertWhole converts the tensors of whole numbers in the batch that the model calculates with: it has the same
-// density with float64 in their place, and another one when a quarter is added to them. One that it uses as an index
-// stays as it is: with float64 the model does not run, or the quarter is cut off.
+// convertWhole converts the tensors in the batch that the model calculates with. Whole numbers are such if it has the
+// same density with float64 in their place, and another one when a quarter is added to them. One that it uses as an
+// index stays as it is: with float64 the model does not run, or the quarter is cut off. Float32 is converted where the
+// model has the same density to its rounding.
 func (p *Program) convertWhole() error {
+	p.types = map[string]gotch.DType{}
+	for name, t := range p.batch {
+		if t == nil {
+			continue
+		}
+		dtype, err := torch.DTypeOfTensor(t)
+		if err != nil {
+			return err
+		}
+		p.types[name] = dtype
+	}
 	values := make([]float64, p.layout.Dim())
 	for i := range values {
 		values[i] = 0.3 * math.Cos(2.4*float64(i)+1) // where nothing cancels
@@ -32,39 +46,36 @@ func (p *Program) convertWhole() error {
 	}
 	defer torch.Free(point.Flat)
 	before, ok := p.valueOf(point, p.batch)
-	if !ok {
+	if !ok { // what is not float64 cannot be judged
+		maps.DeleteFunc(p.types, func(_ string, dtype gotch.DType) bool { return dtype != gotch.Double })
 		return nil
 	}
-	for name, t := range p.batch {
-		if t == nil {
+	for name, dtype := range p.types {
+		t, single := p.batch[name], dtype == gotch.Float
+		if !single && (rank[dtype] == 0 || dtype == gotch.Uint8) { // bytes are often images: eight times the memory
 			continue
 		}
-		switch dtype, err := torch.DTypeOfTensor(t); {
-		case err != nil:
-			return err
-		case dtype != gotch.Int64 && dtype != gotch.Int && dtype != gotch.Int16 && dtype != gotch.Int8:
-			continue
-		}
-		device, err := torch.DeviceOf(t)
+		to, err := asType(t, gotch.Double)
 		if err != nil {
 			return err
 		}
-		to, err := torch.To(t, device, gotch.Double)
-		if err != nil {
-			return err
-		}
-		same := func(x *ts.Tensor) bool {
+		same := func(x *ts.Tensor, tolerance float64) bool {
 			trial := maps.Clone(p.batch)
 			trial[name] = x
 			value, ok := p.valueOf(point, trial)
-			return ok && math.Abs(value-before) <= 1e-12*(1+math.Abs(before))
+			return ok && math.Abs(value-before) <= tolerance*(1+math.Abs(before))
 		}
-		moved, err := to.AddScalar(ts.FloatScalar(0.25), false)
-		if err != nil {
-			return err
+		var use bool
+		if single {
+			use = same(to, 1e-4)
+		} else {
+			moved, err := to.AddScalar(ts.FloatScalar(0.25), false)
+			if err != nil {
+				return err
+			}
+			use = same(to, 1e-12) && !same(moved, 1e-12)
+			torch.Free(moved)
 		}
-		use := same(to) && !same(moved)
-		torch.Free(moved)
 		if !use {
 			torch.Free(to)
 			continue
@@ -74,8 +85,70 @@ func (p *Program) convertWhole() error {
 			p.whole = map[string]whole{}
 		}
 		p.whole[name] = whole{from: t, version: t.Must_Version(false), to: to}
+		p.types[name] = gotch.Double
 	}
 	return nil
+}
+
+// rank orders the types of whole numbers: each has all the numbers of those before it.
+var rank = map[gotch.DType]int{gotch.Bool: 1, gotch.Uint8: 2, gotch.Int8: 2, gotch.Int16: 3, gotch.Int: 4,
+	gotch.Int64: 5}
+
+// asType is a tensor of another type on its device.
+func asType(t *ts.Tensor, dtype gotch.DType) (*ts.Tensor, error) {
+	device, err := torch.DeviceOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return torch.To(t, device, dtype)
+}
+
+// ConvertBatch gives a batch of data the types that the model calculates with, as [Compile] has found them by name:
+// float64, but for what the model uses as an index, which stays whole numbers. Runs at points of float64 do so once for
+// each batch; evaluations need no conversion then. A part of a type that cannot be had without loss is an error that
+// names it. Parts that were not there at Compile stay as they are, and a batch that fits is returned itself.
+func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
+	out, copied := b, false
+	for name, t := range b {
+		want, known := p.types[name]
+		if t == nil || !known {
+			continue
+		}
+		have, err := torch.DTypeOfTensor(t)
+		if err != nil {
+			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+		counts := rank[have] > 0 && rank[want] > 0
+		switch {
+		case have == want, counts && rank[have] > rank[want] && want != gotch.Bool: // an index may be wider
+			continue
+		case want == gotch.Uint8 && !counts: // bytes may be an index or numbers
+			continue
+		case want == gotch.Double:
+		case counts && rank[have] < rank[want]:
+		default:
+			use := "its values would be rounded"
+			switch {
+			case want == gotch.Bool:
+				use = "the model uses it as truth values"
+			case rank[want] > 0:
+				use = "the model uses it as whole numbers, such as an index"
+			}
+			return nil, fmt.Errorf("batch tensor %q is of type %v, and was of type %v when the model was compiled, and %s: "+
+				"give it that type, or compile the model on data of type %v: %w", name, have, want, use, have, infer.ErrConfig)
+		}
+		to := (*ts.Tensor)(nil)
+		if w := p.whole[name]; w.from == t && t.Must_Version(false) == w.version {
+			to = w.to
+		} else if to, err = asType(t, want); err != nil {
+			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+		if !copied {
+			out, copied = maps.Clone(b), true
+		}
+		out[name] = to
+	}
+	return out, nil
 }
 
 // valueOf is the log posterior at a point; not ok where the model does not run, or the value is not finite.
@@ -93,7 +166,7 @@ func (p *Program) valueOf(point infer.Params, batch infer.Batch) (value float64,
 	return value, err == nil && !math.IsNaN(value) && !math.IsInf(value, 0)
 }
 
-// converted is a batch with the float64 form of its whole numbers, where a point of float64 is evaluated on the batch
+// converted is a batch with the float64 form of its data, where a point of float64 is evaluated on the batch
 // of Compile.
 func (p *Program) converted(point infer.Params, batch infer.Batch) infer.Batch {
 	if len(p.whole) == 0 || point.Flat == nil || point.Flat.DType() != gotch.Double {

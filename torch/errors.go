@@ -51,6 +51,9 @@ func asked() (line, first string) {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
+		if f.Function == "runtime.gopanic" {
+			first = "" // what is above only passed the panic on
+		}
 		if !machinery(f.Function) {
 			file := f.File
 			if i := strings.LastIndexByte(file, '/'); i > 0 {

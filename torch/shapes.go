@@ -1,6 +1,8 @@
 package torch
 
 import (
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/sugarme/gotch"
@@ -157,9 +159,14 @@ func (x Tensor) Slice(dim, from, to int) Tensor {
 }
 
 // IndexSelect is the elements of a dimension at the given indices, a vector of whole numbers: groups.IndexSelect(0, of)
-// has one row for each element of of.
+// has one row for each element of of. An index that is not from 0 to the size of the dimension − 1 is an error.
 func (x Tensor) IndexSelect(dim int, indices any) Tensor {
-	return wrap(x.T().MustIndexSelect(x.at(dim), Of(indices).index(), false))
+	t, d, at := x.T(), x.at(dim), Of(indices).index()
+	out, err := t.IndexSelect(d, at, false)
+	if err != nil {
+		panic(x.outside(err, d, at))
+	}
+	return wrap(out)
 }
 
 // Take looks up rows by index: for indices i of any shape it is x[i], of shape of i + x's shape without its first
@@ -189,7 +196,14 @@ func (x Tensor) Take(indices ...any) Tensor {
 		at = Where(next.Ge(n).T().MustLogicalOr(next.Lt(0).T(), false), rows, at.Mul(n).Add(next))
 	}
 	flat := wrap(x.T().MustReshape(append([]int64{rows}, shape[len(indices):]...), false))
-	part := flat.T().MustIndexSelect(0, at.index().MustReshape([]int64{-1}, false), false)
+	part, err := flat.T().IndexSelect(0, at.index().MustReshape([]int64{-1}, false), false)
+	if err != nil {
+		all := make([]*ts.Tensor, len(indices))
+		for d, i := range indices {
+			all[d] = Of(i).index()
+		}
+		panic(x.outside(err, 0, all...))
+	}
 	out := wrap(part.MustReshape(append(at.Shape(), shape[len(indices):]...), false))
 	if keep {
 		only.taken.of[x.t] = out
@@ -200,7 +214,38 @@ func (x Tensor) Take(indices ...any) Tensor {
 // Gather is, for each element of indices, the element of x with that index in the given dimension and the same indices
 // in the others.
 func (x Tensor) Gather(dim int, indices any) Tensor {
-	return wrap(x.T().MustGather(x.at(dim), Of(indices).index(), false, false))
+	t, d, at := x.T(), x.at(dim), Of(indices).index()
+	out, err := t.Gather(d, at, false, false)
+	if err != nil {
+		panic(x.outside(err, d, at))
+	}
+	return wrap(out)
+}
+
+// outside is the error of an operation that looks x up at indices of the dimensions from dim on: it names the first
+// index that is not in its dimension. If all indices are, or cannot be read, the error is as it was.
+func (x Tensor) outside(err error, dim int64, indices ...*ts.Tensor) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return asPanic(err)
+	}
+	shape, shapeErr := Shape(x.T())
+	for k, i := range indices {
+		d := dim + int64(k)
+		values, err := ToSlice[int64](i)
+		of, ofErr := Shape(i)
+		if err != nil || ofErr != nil || shapeErr != nil || d < 0 || d >= int64(len(shape)) {
+			break
+		}
+		for at, v := range values {
+			if v < 0 || v >= shape[d] {
+				e.Message = fmt.Sprintf("the index %d at element %d of shape %v is out of range: it must be from 0 to %d, since "+
+					"dimension %d of shape %v has size %d", v, at, of, shape[d]-1, d, shape, shape[d])
+				return e
+			}
+		}
+	}
+	return e
 }
 
 // index is a tensor of whole numbers.

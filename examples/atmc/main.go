@@ -4,6 +4,8 @@
 // of 16 by 16 pixels by default, where theirs has 56 layers of 32 filters for 32 by 32.
 //
 //	go run ./examples/atmc                         on made-up images
+//	go run ./examples/atmc -net resnet20           with a residual network that has norms; -norm says which
+//	go run ./examples/atmc -psgld                  with PSGLD as a fifth method
 //	go run ./examples/atmc -data DIR               on CIFAR-10
 //	go run ./examples/atmc -data DIR -convert ZIP  makes DIR from an archive of images by class
 //
@@ -13,6 +15,12 @@
 // and momenta on training images: it trains on four fifths of -images, and scores on the others. The test images are
 // not looked at. It chose the default learning rates, with 20,000 images and 4 epochs.
 //
+// -net resnet20 is the network of Wenzel et al. 2020 in the place of ResNet++, with the prior N(0, 1) of every number.
+// With -norm frn its norm is filter response normalisation, with -norm none it has no norm, and both have a posterior.
+// With -norm batch it is batch normalisation, whose moments are those of the minibatch: the likelihood of an image
+// depends on the other images of its batch, so the minibatches estimate the log likelihood of no model, and there is no
+// posterior that the samplers could be right about. Predictions then have the moments of training images, held fixed.
+//
 // DIR is the folder of the binary version of CIFAR-10 (www.cs.toronto.edu/~kriz/cifar.html), unpacked. Runs are saved
 // as they go, in -dir: what was killed goes on where it was, and ends with the same table.
 package main
@@ -20,12 +28,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +51,10 @@ const usage = `Samples a residual network on CIFAR-10 by SGD, SGHMC, SGNHT and A
 Two cores finish this in half an hour:
   atmc -data DIR -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3
 -tune tries learning rates and momenta. It trains on four fifths of -images and scores on the others. The test images
-are not looked at. It chose the default learning rates, with 20,000 images and 4 epochs.
+are not looked at. It chose the default learning rates, with ResNet++, 20,000 images and 4 epochs.
+
+-net resnet20 is a network with norms. -norm frn and -norm none have a posterior. -norm batch has none: the likelihood
+of an image depends on the other images of its minibatch, and the samplers are right about no known distribution.
 
 `
 
@@ -52,6 +65,11 @@ func main() {
 	flag.StringVar(&o.dir, "dir", filepath.Join("out", "atmc"), "folder for the picture and for what has been computed")
 	flag.StringVar(&o.data, "data", "", "folder of CIFAR-10; none are made-up images")
 	flag.StringVar(&o.convert, "convert", "", "an archive of images by class, from which -data is made")
+	flag.StringVar(&s.Net, "net", plusPlus, "the network: resnet++, or resnet20 with the prior N(0, 1)")
+	flag.StringVar(&s.Norm, "norm", "", "norm of -net resnet20: frn (filter response normalisation), batch (batch "+
+		"normalisation with the moments of the minibatch, which has no posterior) or none, which needs small learning "+
+		"rates; frn by default")
+	flag.BoolVar(&s.PSGLD, "psgld", false, "PSGLD as a fifth method; its step is a hundredth of its learning rate")
 	flag.Int64Var(&s.Depth, "depth", 8, "layers of the network, 6 k + 2")
 	flag.Int64Var(&s.Filters, "filters", 8, "filters of its first stage")
 	flag.BoolVar(&s.Whole, "whole", false, "images of 32 by 32 pixels instead of 16 by 16")
@@ -60,7 +78,12 @@ func main() {
 	flag.Int64Var(&s.Epochs, "epochs", 24, "passes over the training images")
 	flag.Int64Var(&s.Cycle, "cycle", 3, "passes in a cycle; each leaves a network, but for the first half of them")
 	flag.Int64Var(&s.Batch, "batch", 64, "images of a batch")
-	for _, m := range methods {
+	for _, m := range append(slices.Clone(methods), psgld) {
+		if m == psgld {
+			flag.Func("lr-psgld", "learning rate of PSGLD, a hundred times its step; 0, that of -lr, by default",
+				number(&o.lr, m))
+			continue
+		}
 		if m != "SGD" {
 			flag.Func("lr-"+strings.ToLower(m), "learning rate of "+m+" in the terms of SGD; 0, that of -lr, by default",
 				number(&o.lr, m))
@@ -119,7 +142,7 @@ func number(to *perMethod, method string) func(string) error {
 }
 
 // filled has a number for each method. A method without one, or with 0, takes that of SGD. SGD has a default.
-func (p perMethod) filled(byDefault float64) perMethod {
+func (p perMethod) filled(methods []string, byDefault float64) perMethod {
 	all := perMethod{}
 	if v, ok := p["SGD"]; ok {
 		byDefault = v
@@ -134,22 +157,45 @@ func (p perMethod) filled(byDefault float64) perMethod {
 
 // settings are everything that the results depend on, besides the method and the seed of a run.
 type settings struct {
-	Version int   `json:"version"`
-	Real    bool  `json:"real"` // CIFAR-10, not made-up images
-	Depth   int64 `json:"depth"`
-	Filters int64 `json:"filters"`
-	Whole   bool  `json:"whole"`
-	Images  int   `json:"images"`
-	Tests   int   `json:"tests"`
-	Epochs  int64 `json:"epochs"`
-	Cycle   int64 `json:"cycle"`
-	Batch   int64 `json:"batch"`
+	Version int    `json:"version"`
+	Real    bool   `json:"real"` // CIFAR-10, not made-up images
+	Net     string `json:"net"`
+	Norm    string `json:"norm"` // of resnet20
+	PSGLD   bool   `json:"psgld"`
+	Depth   int64  `json:"depth"`
+	Filters int64  `json:"filters"`
+	Whole   bool   `json:"whole"`
+	Images  int    `json:"images"`
+	Tests   int    `json:"tests"`
+	Epochs  int64  `json:"epochs"`
+	Cycle   int64  `json:"cycle"`
+	Batch   int64  `json:"batch"`
 	// Of each method, none with Tune; then the file of a cell is named after them.
 	LR       perMethod `json:"learning_rate"`
 	Momentum perMethod `json:"momentum"`
 	Augment  bool      `json:"augment"`
 	Tune     bool      `json:"tune"` // scored on training images that are held out
 	Seed     uint64    `json:"seed"`
+}
+
+// The networks, and the norms of the second.
+const (
+	plusPlus  = "resnet++"
+	twenty    = "resnet20"
+	frn       = "frn"
+	batchNorm = "batch"
+	noNorm    = "none"
+)
+
+// psgld is the method that is there where it is asked for.
+const psgld = "PSGLD"
+
+// methods are those of a run, in the order of the table.
+func (s settings) methods() []string {
+	if s.PSGLD {
+		return append(slices.Clone(methods), psgld)
+	}
+	return methods
 }
 
 func run(ctx context.Context, w io.Writer, o options) error {
@@ -164,7 +210,16 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if o.augment != nil {
 		s.Augment = *o.augment
 	}
-	s.LR, s.Momentum = o.lr.filled(0.1), o.momentum.filled(0.9)
+	if s.Net == "" {
+		s.Net = plusPlus
+	}
+	if s.Net == twenty && s.Norm == "" {
+		s.Norm = frn
+	}
+	if o.lr[psgld] != 0 && !s.PSGLD {
+		return errors.New("-lr-psgld has an effect only with -psgld: leave it out")
+	}
+	s.LR, s.Momentum = o.lr.filled(s.methods(), 0.1), o.momentum.filled(methods, 0.9)
 	if o.lr["SGD"] == 0 && o.lr["SGNHT"] == 0 {
 		s.LR["SGNHT"] = 0.03 // the best of -tune, as 0.1 is of the others
 	}
@@ -187,7 +242,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	}
 	g := &grid.Grid[*result]{Settings: s, Dir: o.dir, Workers: o.workers}
 	for i := range o.seeds {
-		for _, m := range methods {
+		for _, m := range s.methods() {
 			g.Cells = append(g.Cells, t.cell(setting{m, s.LR[m], s.Momentum[m]}, fmt.Sprintf("%s-%d", m, s.Seed+uint64(i)),
 				s.Seed+uint64(i)))
 		}
@@ -231,28 +286,37 @@ func check(s settings, seeds, workers int) error {
 	if s.Depth < 8 || s.Depth > mostDepth || (s.Depth-2)%6 != 0 {
 		return fmt.Errorf("-depth is %d: it must be 6 k + 2 with k from 1 to %d, such as 20", s.Depth, (mostDepth-2)/6)
 	}
+	switch {
+	case s.Net != plusPlus && s.Net != twenty:
+		return fmt.Errorf("-net is %q: it must be resnet++ or resnet20", s.Net)
+	case s.Net == plusPlus && s.Norm != "":
+		return fmt.Errorf("-norm is %q with -net resnet++, which has weight normalisation: it is for -net resnet20", s.Norm)
+	case s.Net == twenty && s.Norm != frn && s.Norm != batchNorm && s.Norm != noNorm:
+		return fmt.Errorf("-norm is %q: it must be frn, batch or none", s.Norm)
+	}
 	if s.Epochs < 2*s.Cycle || s.Epochs%s.Cycle != 0 {
 		return fmt.Errorf("-epochs is %d with a -cycle of %d: it must be a multiple of the cycle, and two cycles or more",
 			s.Epochs, s.Cycle)
 	}
-	for _, m := range methods {
+	for _, m := range s.methods() {
 		suffix := ""
 		if m != "SGD" {
 			suffix = "-" + strings.ToLower(m)
 		}
-		if err := checkStep("lr"+suffix, s.LR[m], "momentum"+suffix, s.Momentum[m]); err != nil {
+		if err := checkStep(m, "lr"+suffix, s.LR[m], "momentum"+suffix, s.Momentum[m]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkStep looks at a learning rate and a momentum, and knows the flags that they come from. NaN is refused too.
-func checkStep(lrFlag string, lr float64, momentumFlag string, momentum float64) error {
+// checkStep looks at a learning rate and a momentum, which PSGLD lacks, and knows the flags that they come from. NaN is
+// refused too.
+func checkStep(method, lrFlag string, lr float64, momentumFlag string, momentum float64) error {
 	if !(lr > 0 && lr <= 100) {
 		return fmt.Errorf("-%s is %g: it must be above 0 and at most 100", lrFlag, lr)
 	}
-	if !(momentum > 0 && momentum < 1) {
+	if method != psgld && !(momentum > 0 && momentum < 1) {
 		return fmt.Errorf("-%s is %g: it must be between 0 and 1", momentumFlag, momentum)
 	}
 	return nil

@@ -30,6 +30,7 @@ type summary struct {
 	Single     []row    `json:"single"`
 	Predictive []row    `json:"predictive"`
 	Claims     []claim  `json:"claims"`
+	Caveat     string   `json:"caveat,omitempty"` // of what was sampled
 }
 
 // claim is one of the paper, and whether it holds here.
@@ -39,8 +40,26 @@ type claim struct {
 	Holds  bool   `json:"holds"`
 }
 
+// noPosterior is what to know about batch normalisation.
+const noPosterior = "Batch normalisation takes its moments from the minibatch: the likelihood of an image depends on " +
+	"the " +
+	"others of its batch, the minibatches estimate the log likelihood of no model, and no sampler here has a known " +
+	"posterior. -norm frn has one."
+
+// title is what the network is called.
+func (s settings) title() string {
+	if s.Net != twenty {
+		return "ResNet++"
+	}
+	return "ResNet-20 with " + map[string]string{frn: "filter response normalisation",
+		batchNorm: "batch normalisation", noNorm: "no norm"}[s.Norm]
+}
+
 func summarise(s settings, all []*result) *summary {
-	sum := &summary{Settings: s, Seeds: len(all) / len(methods)}
+	sum := &summary{Settings: s, Seeds: len(all) / len(s.methods())}
+	if s.Norm == batchNorm {
+		sum.Caveat = noPosterior
+	}
 	of := func(method string, value func(*result) float64) (x []float64) {
 		for _, r := range all {
 			if r.Method == method {
@@ -49,7 +68,7 @@ func summarise(s settings, all []*result) *summary {
 		}
 		return x
 	}
-	for _, m := range methods {
+	for _, m := range s.methods() {
 		for _, kind := range []struct {
 			rows *[]row
 			of   func(*result) classify.Metrics
@@ -100,8 +119,12 @@ func (s *summary) print(w io.Writer) (err error) {
 			_, err = fmt.Fprintf(w, format, args...)
 		}
 	}
-	f("ResNet++ of %d layers and %d parameters, %d training images, %d epochs, %d test images; means ± standard errors "+
-		"over %d seeds.\n", s.Settings.Depth, s.Parameters, s.Settings.Images, s.Settings.Epochs, s.Settings.Tests, s.Seeds)
+	f("%s: %d layers and %d parameters, %d training images, %d epochs, %d test images; means ± standard errors over %d "+
+		"seeds.\n", s.Settings.title(), s.Settings.Depth, s.Parameters, s.Settings.Images, s.Settings.Epochs,
+		s.Settings.Tests, s.Seeds)
+	if s.Caveat != "" {
+		f("%s\n", s.Caveat)
+	}
 	for _, kind := range []struct {
 		title string
 		rows  []row
@@ -112,7 +135,7 @@ func (s *summary) print(w io.Writer) (err error) {
 				100*r.Accuracy.SE, r.NLL.Mean, r.NLL.SE, r.ECE.Mean, r.ECE.SE)
 		}
 	}
-	f("\nClaims of the paper, here:\n")
+	f("\nClaims of the paper%s, here:\n", map[bool]string{true: " about ResNet++"}[s.Settings.Net == twenty])
 	for _, c := range s.Claims {
 		f("%-4s %s: %s\n", map[bool]string{true: "yes", false: "no"}[c.Holds], c.Text, c.Figure)
 	}
@@ -120,7 +143,8 @@ func (s *summary) print(w io.Writer) (err error) {
 }
 
 // colours are told apart by readers with colour-blindness too (Okabe and Ito 2008).
-var colours = []color.RGBA{{0, 0, 0, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {213, 94, 0, 255}}
+var colours = []color.RGBA{{0, 0, 0, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {213, 94, 0, 255},
+	{0, 158, 115, 255}}
 
 // draw is a reliability diagram: 8 bins of equal numbers of images, of the first seed.
 func (s *summary) draw(path string, all []*result) error {
@@ -134,7 +158,7 @@ func (s *summary) draw(path string, all []*result) error {
 	}
 	exact.Dashes = []vg.Length{vg.Points(5), vg.Points(4)}
 	p.Add(exact)
-	for i, r := range all[:len(methods)] {
+	for i, r := range all[:len(s.Settings.methods())] {
 		var points plotter.XYs
 		for _, b := range r.Bins {
 			points = append(points, plotter.XY{X: b.Confidence, Y: b.Accuracy})

@@ -6,11 +6,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/diag/score"
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/examples/internal/cifar"
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/augment"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/models/nn/networks"
@@ -26,24 +28,86 @@ var methods = []string{"SGD", "SGHMC", "SGNHT", "ATMC"}
 type task struct {
 	*classify.Task
 	settings settings
-	side     int64 // of the images
+	side     int64          // of the images
+	start    nn.Scheme      // of a chain
+	frozen   *classify.Task // the same with a network that holds its moments, which predicts; nil without moments
 }
 
 func newTask(s settings, train, test cifar.Data) (*task, error) {
-	net, err := networks.ResNetPlusPlus{Size: int64(train.Side), Depth: s.Depth, Filters: s.Filters}.Build()
-	if err != nil {
-		return nil, err
-	}
 	var sets [2]classify.Set
 	for i, d := range []cifar.Data{train, test} {
+		var err error
 		sets[i].Labels = d.Labels
 		if sets[i].X, err = torch.FromSlice(d.Pixels, int64(d.Len()), cifar.Channels, int64(d.Side),
 			int64(d.Side)); err != nil {
 			return nil, err
 		}
 	}
-	t, err := classify.New(net, layers.WeightNormPrior(5), sets[0], sets[1], gotch.Float)
-	return &task{Task: t, settings: s, side: int64(train.Side)}, err
+	t := &task{settings: s, side: int64(train.Side)}
+	if s.Net != twenty {
+		net, err := networks.ResNetPlusPlus{Size: t.side, Depth: s.Depth, Filters: s.Filters}.Build()
+		if err != nil {
+			return nil, err
+		}
+		t.start = layers.Fixup{Gain: 1, Last: 0.1}.Scheme
+		t.Task, err = classify.New(net, layers.WeightNormPrior(5), sets[0], sets[1], gotch.Float)
+		return t, err
+	}
+	normed := func(norm nn.Layer) (*classify.Task, error) {
+		net, err := networks.ResNet20{Size: t.side, Depth: s.Depth, Filters: s.Filters, Norm: norm}.Build()
+		if err != nil {
+			return nil, err
+		}
+		return classify.New(net, nn.Same(nn.Normal(1)), sets[0], sets[1], gotch.Float)
+	}
+	var err error
+	t.start = nn.KaimingNormal(nn.GainReLU)
+	switch s.Norm {
+	case batchNorm:
+		if t.frozen, err = normed(layers.BatchNorm{}); err != nil {
+			return nil, err
+		}
+		t.Task, err = normed(layers.BatchNorm{Batch: true})
+	case noNorm:
+		t.start = layers.Fixup{}.Scheme
+		t.Task, err = normed(nn.Sequential{})
+	default:
+		t.Task, err = normed(layers.FRN{})
+	}
+	return t, err
+}
+
+// momentsOf is the number of training images that moments are of. They go through the network at once.
+const momentsOf = 1000
+
+// predictions are the log probabilities for the test images of the draws, [draw][case][class]. Those of a network with
+// batch normalisation have the moments of training images, so that they do not depend on the other test images.
+func (t *task) predictions(d *draws.Draws) ([][][]float64, error) {
+	if t.frozen == nil {
+		return t.Predictions(d, 0)
+	}
+	x := t.Train["x"].MustNarrow(0, 0, min(momentsOf, t.N), false)
+	all := make([][][]float64, d.Len(0))
+	for i := range all {
+		p, err := infer.NewParams(t.Net.Layout(), d.Row(0, i))
+		if err != nil {
+			return nil, err
+		}
+		if p, err = p.To(torch.CPU, t.DType); err != nil {
+			return nil, err
+		}
+		if p, err = layers.FreezeMoments(t.Net, t.frozen.Net, p, torch.Of(x)); err != nil {
+			return nil, err
+		}
+		flat, err := p.Values()
+		if err != nil {
+			return nil, err
+		}
+		if all[i], err = t.frozen.LogProbabilities(flat, t.Test); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // result is what is stored of a run.
@@ -56,10 +120,11 @@ type result struct {
 	Predictive classify.Metrics `json:"predictive"`
 	Half       float64          `json:"nll_half"` // of the first half of the networks
 	Bins       []bin            `json:"bins"`     // of the predictive
-	// Friction is the least of an element at the end over the friction that was set; 1 for SGD and SGHMC.
+	// Friction is the least of an element at the end over the friction that was set; 1 for others.
 	Friction float64 `json:"least_friction"`
 	Negative float64 `json:"negative_friction"` // the share of elements
 	Held     int64   `json:"held"`
+	Unstable bool    `json:"unstable,omitempty"` // of -tune: most updates were not finite, and there is nothing else
 }
 
 // bin is one of a reliability diagram.
@@ -76,7 +141,8 @@ type setting struct {
 }
 
 // The samplers have the numbers of SGD with momentum: with ε = √ℓ and mass 1 momenta lose 1 − μ in a step, and an
-// element moves by √(ℓ/N) on average when it is only noise. ATMC's limit is 10/3 of that, as in the paper.
+// element moves by √(ℓ/N) on average when it is only noise. ATMC's limit is 10/3 of that, as in the paper. PSGLD moves
+// an element with a constant gradient by ℓ/100.
 func (t *task) method(s setting, cycles infer.Cycles, updates int64) (infer.Method, float64, error) {
 	step := math.Sqrt(s.LR)
 	friction := -math.Log(s.Momentum) / step
@@ -92,6 +158,9 @@ func (t *task) method(s setting, cycles infer.Cycles, updates int64) (infer.Meth
 	case "ATMC":
 		return sgmcmc.ATMC{LR: cycles.Cosine(step), Friction: infer.Constant(friction),
 			Speed: 10.0 / 3 / math.Sqrt(float64(t.N))}, friction, nil
+	}
+	if s.Method == psgld {
+		return sgmcmc.PSGLD{LR: cycles.Cosine(s.LR / 100)}, 0, nil
 	}
 	return nil, 0, fmt.Errorf("no method %q", s.Method)
 }
@@ -122,7 +191,7 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 	if name == "SGD" {
 		o = infer.Options{Chains: 1, Warmup: int(updates) - 1, Draws: 1}
 	}
-	start, err := t.Starts(layers.Fixup{Gain: 1, Last: 0.1}.Scheme, seed+1000, 1)
+	start, err := t.Starts(t.start, seed+1000, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +211,7 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 	if err != nil {
 		return nil, err
 	}
-	logp, err := t.Predictions(e.Draws, 0)
+	logp, err := t.predictions(e.Draws)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
+	"github.com/kelvin-ppl/kelvin/infer"
 )
 
 // heldOut is how many of the training images -tune scores on and does not train on: one in five.
@@ -26,7 +28,8 @@ type tried struct {
 	Accuracy           seeds.Estimate `json:"accuracy"`
 	PredictiveNLL      seeds.Estimate `json:"predictive_nll"` // of the average
 	PredictiveAccuracy seeds.Estimate `json:"predictive_accuracy"`
-	Best               bool           `json:"best"` // the lowest NLL of the average, of this method
+	Unstable           int            `json:"unstable"` // seeds most of whose updates were not finite
+	Best               bool           `json:"best"`     // the lowest NLL of the average, of this method
 }
 
 // tune runs each method at each learning rate and momentum, and says which are best on training images that are held
@@ -55,17 +58,21 @@ func tune(ctx context.Context, w io.Writer, o options, s settings) error {
 	}
 	g := &grid.Grid[*result]{Settings: s, Dir: filepath.Join(o.dir, "tune"), Workers: o.workers}
 	var table []*tried
-	for _, m := range methods {
+	for _, m := range s.methods() {
+		momenta := momenta
+		if m == psgld {
+			momenta = []float64{0}
+		}
 		for _, lr := range rates {
 			for _, momentum := range momenta {
-				if err := checkStep("rates", lr, "momenta", momentum); err != nil {
+				if err := checkStep(m, "rates", lr, "momenta", momentum); err != nil {
 					return err
 				}
 				table = append(table, &tried{Method: m, LR: lr, Momentum: momentum})
 				for i := range o.seeds {
 					seed := s.Seed + uint64(i)
-					g.Cells = append(g.Cells, t.cell(setting{m, lr, momentum}, fmt.Sprintf("%s-%g-%g-%d", m, lr, momentum, seed),
-						seed))
+					g.Cells = append(g.Cells, orUnstable(t.cell(setting{m, lr, momentum}, fmt.Sprintf("%s-%g-%g-%d", m, lr,
+						momentum, seed), seed)))
 				}
 			}
 		}
@@ -76,7 +83,9 @@ func tune(ctx context.Context, w io.Writer, o options, s settings) error {
 	}
 	best := map[string]*tried{}
 	for i, row := range table {
-		row.score(all[i*o.seeds : (i+1)*o.seeds])
+		if row.score(all[i*o.seeds : (i+1)*o.seeds]); row.Unstable > 0 {
+			continue
+		}
 		if best[row.Method] == nil || row.PredictiveNLL.Mean < best[row.Method].PredictiveNLL.Mean {
 			best[row.Method] = row
 		}
@@ -88,6 +97,20 @@ func tune(ctx context.Context, w io.Writer, o options, s settings) error {
 		return json.NewEncoder(w).Encode(table)
 	}
 	return printTried(w, s, o.seeds, table)
+}
+
+// orUnstable is a cell whose result says so where most of the updates were not finite: one step that is too large does
+// not end the whole table.
+func orUnstable(c grid.Cell[*result]) grid.Cell[*result] {
+	run := c.Run
+	c.Run = func(ctx context.Context, dir, identity string, observer infer.Observer) (*result, error) {
+		r, err := run(ctx, dir, identity, observer)
+		if errors.Is(err, infer.ErrNonFinite) {
+			return &result{Unstable: true}, nil
+		}
+		return r, err
+	}
+	return c
 }
 
 // numbers reads a list of numbers with commas.
@@ -104,8 +127,16 @@ func numbers(flag, list string) (x []float64, err error) {
 	return x, nil
 }
 
-// score are the means over the seeds.
+// score are the means over the seeds, of which there are none where a run was not stable.
 func (t *tried) score(runs []*result) {
+	for _, r := range runs {
+		if r.Unstable {
+			t.Unstable++
+		}
+	}
+	if t.Unstable > 0 {
+		return
+	}
 	of := func(value func(*result) float64) seeds.Estimate {
 		x := make([]float64, len(runs))
 		for i, r := range runs {
@@ -136,6 +167,10 @@ func printTried(w io.Writer, s settings, n int, table []*tried) (err error) {
 	f("%-6s %6s %8s  %-16s %-11s %-16s %-11s\n", "", "lr", "momentum", "NLL, one", "accuracy %", "NLL, average",
 		"accuracy %")
 	for _, t := range table {
+		if t.Unstable > 0 {
+			f("%-6s %6g %8g  not stable with %d of the seeds\n", t.Method, t.LR, t.Momentum, t.Unstable)
+			continue
+		}
 		f("%-6s %6g %8g  %6.4f ± %-7.4f %-11.2f %6.4f ± %-7.4f %.2f%s\n", t.Method, t.LR, t.Momentum, t.NLL.Mean, t.NLL.SE,
 			100*t.Accuracy.Mean, t.PredictiveNLL.Mean, t.PredictiveNLL.SE, 100*t.PredictiveAccuracy.Mean,
 			map[bool]string{true: " *"}[t.Best])

@@ -9,7 +9,8 @@
 //	go run ./examples/cold_posterior -json    one JSON object
 //	go run ./examples/cold_posterior -quick   a small sweep, to see it work
 //	go run ./examples/cold_posterior -problem imdb -data DIR   a CNN-LSTM on reviews of films
-//	go run ./examples/cold_posterior -methods   all methods over seeds; with -problem imdb on reviews, in an hour
+//	go run ./examples/cold_posterior -methods   all methods over seeds: nine minutes of a core
+//	go run ./examples/cold_posterior -methods -problem imdb -data DIR   the same on reviews: an hour of a core
 //	go run ./examples/cold_posterior -methods -full -problem imdb -data DIR   the size that was published: months
 //
 // DIR is the folder of the Large Movie Review Dataset (ai.stanford.edu/~amaas/data/sentiment), unpacked; without -data
@@ -20,8 +21,12 @@
 // cycles, each in one chain and as the last states of some; and a variational fit and two Laplace approximations, of
 // which draws or the linearised network predict.
 //
-// It takes about five minutes on two cores. A sweep that was interrupted, or killed, goes on where it stopped when it
-// is started again, and ends with the same table.
+// With -methods -problem imdb, -reviews and -epochs are the reviews and the passes over them to a mode. A variational
+// fit makes half as many passes, and a cycle of a sampler a quarter. A flag that has no effect beside the others is
+// refused.
+//
+// Without -methods it takes about five minutes on two cores. A sweep that was interrupted, or killed, goes on where it
+// stopped when it is started again, and ends with the same table.
 package main
 
 import (
@@ -45,6 +50,19 @@ import (
 	"golang.org/x/term"
 )
 
+// usage comes before the flags in -help.
+const usage = `Asks at which temperature a Bayesian neural network predicts best.
+
+  cold_posterior                                   digits at nine temperatures: five minutes of two cores
+  cold_posterior -methods                          all methods on digits: nine minutes of one core
+  cold_posterior -problem imdb -data DIR           the mode of a CNN-LSTM on reviews: about a minute
+  cold_posterior -methods -problem imdb -data DIR  all methods on 5000 reviews: an hour of one core
+  cold_posterior -methods -full -problem imdb ...  the size that was published: months of one core
+
+Without -data the reviews are made up, and few. A run that was killed goes on where it stopped.
+
+`
+
 func main() {
 	var o options
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
@@ -55,14 +73,24 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the starts, the random streams and the shuffles")
 	flag.StringVar(&o.problem, "problem", "digits", "digits, or imdb: the mode of the CNN-LSTM on reviews of films")
 	flag.StringVar(&o.data, "data", "", "folder of the reviews, for -problem imdb; none are made-up reviews")
-	flag.IntVar(&o.reviews, "reviews", 10000, "reviews to train with, for -problem imdb")
-	flag.Int64Var(&o.epochs, "epochs", 2, "passes over them")
+	flag.IntVar(&o.reviews, "reviews", 10000, "reviews to train with, for -problem imdb; with -methods they are 5000 "+
+		"where the flag is not given")
+	flag.Int64Var(&o.epochs, "epochs", 2, "passes over them, for -problem imdb; with -methods those to a mode, of which "+
+		"a variational fit makes half, and a cycle of a sampler is a quarter")
 	flag.Float64Var(&o.variance, "variance", 1, "variance of the prior of the weights, for -problem imdb")
-	flag.BoolVar(&o.methods, "methods", false, "all methods at some temperatures, over seeds, as one table")
+	flag.BoolVar(&o.methods, "methods", false, "all methods at some temperatures, over seeds, as one table: nine "+
+		"minutes of one core, and an hour with -problem imdb")
 	flag.BoolVar(&o.full, "full", false, "with -methods: all data, and as many updates and seeds as were published, in "+
 		"the folder full of -dir")
-	flag.Float64Var(&o.embedding, "embedding", 0.05, "standard deviation of the embeddings at the start")
+	flag.Float64Var(&o.embedding, "embedding", 0.05, "standard deviation of the embeddings at the start, for -problem "+
+		"imdb with -data")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usage)
+		flag.PrintDefaults()
+	}
 	command.Main("cold_posterior", func(ctx context.Context) error {
+		o.given = map[string]bool{}
+		flag.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
 		if term.IsTerminal(int(os.Stderr.Fd())) {
 			o.observer = line()
 		}
@@ -99,6 +127,31 @@ type options struct {
 	reviews             int
 	epochs              int64
 	variance, embedding float64
+	given               map[string]bool // the flags that were
+}
+
+// useless is an error for a flag that was given and has no effect beside the others.
+func (o options) useless() error {
+	reviews := o.problem == "imdb"
+	for _, c := range []struct {
+		flag   string
+		has    bool
+		effect string
+	}{
+		{"data", reviews, "with -problem imdb"},
+		{"reviews", reviews, "with -problem imdb"},
+		{"epochs", reviews, "with -problem imdb"},
+		{"variance", reviews, "with -problem imdb"},
+		{"embedding", reviews && o.data != "", "with -problem imdb and -data: made-up reviews have a start of their own"},
+		{"reviews", !o.quick && !o.full, "without -quick and -full, whose numbers of reviews are fixed"},
+		{"epochs", !o.quick && !o.full, "without -quick and -full, whose numbers of updates are fixed"},
+		{"quick", !reviews || o.methods, "on digits, and with -methods"},
+	} {
+		if o.given[c.flag] && !c.has {
+			return fmt.Errorf("-%s has an effect only %s: leave it out", c.flag, c.effect)
+		}
+	}
+	return nil
 }
 
 // summary is the JSON output.
@@ -116,6 +169,11 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		return fmt.Errorf("problem is %q, it must be digits or imdb", o.problem)
 	case o.full && (o.quick || !o.methods):
 		return errors.New("full is for -methods, and is not quick")
+	}
+	if err := o.useless(); err != nil {
+		return err
+	}
+	switch {
 	case o.methods:
 		return runStudy(ctx, w, o)
 	case o.problem == "imdb":

@@ -106,6 +106,12 @@ func plotSeries(path, axis string, temperatures []float64, all []series, log boo
 	}
 	bayes.Color = grey
 	p.Add(bayes)
+	curves := 0
+	for _, one := range all {
+		if !one.level {
+			curves++
+		}
+	}
 	for k, one := range all {
 		if one.level {
 			line, err := plotter.NewLine(plotter.XYs{{X: first, Y: scale(one.mean[0])}, {X: last, Y: scale(one.mean[0])}})
@@ -119,8 +125,7 @@ func plotSeries(path, axis string, temperatures []float64, all []series, log boo
 		points, errors := make(plotter.XYs, len(temperatures)), make(plotter.YErrors, len(temperatures))
 		for i, x := range temperatures {
 			mean, se := one.mean[i], one.se[i]
-			// side by side, so that none hides another
-			points[i].X, points[i].Y = math.Log10(x)+0.025*(float64(k)-1.5), scale(mean)
+			points[i].X, points[i].Y = math.Log10(x)+aside(k, curves), scale(mean)
 			errors[i].Low, errors[i].High = scale(mean)-scale(mean-se), scale(mean+se)-scale(mean)
 		}
 		line, err := plotter.NewLine(points)
@@ -152,6 +157,12 @@ func plotSeries(path, axis string, temperatures []float64, all []series, log boo
 		_, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w)
 		return err
 	})
+}
+
+// aside puts curve k of n beside the others, so that none hides another: around the temperature, a tenth of a power of
+// ten wide at most.
+func aside(k, n int) float64 {
+	return math.Min(0.025, 0.1/math.Max(1, float64(n-1))) * (float64(k) - float64(n-1)/2)
 }
 
 // limits are the least and the greatest number with its standard error. Those of temperatures above 1 count as far as

@@ -48,14 +48,14 @@ type studySettings struct {
 
 // digitsStudy takes about nine minutes of one core, reviewsStudy an hour.
 func digitsStudy(seed uint64) studySettings {
-	return studySettings{Version: 1, Problem: "digits", Train: 500, Variance: 1, Batch: 100,
+	return studySettings{Version: 2, Problem: "digits", Train: 500, Variance: 1, Batch: 100,
 		Temperatures: []float64{0.01, 0.1, 0.32, 1}, Seeds: 3, Seed: seed, Members: 4, Draws: 10,
 		ModeUpdates: 3000, ModeLR: 0.01, ModeEps: 1e-8, Cycle: 300, Settle: 5, LR: 0.03, Momentum: 0.98, SGLD: 0.05,
 		FitUpdates: 3000, FitSamples: 4, FitScale: 0.02}
 }
 
 func reviewsStudy(seed uint64) studySettings {
-	return studySettings{Version: 2, Problem: "imdb", Train: 5000, Tests: 1000, Variance: 1, Batch: 32,
+	return studySettings{Version: 3, Problem: "imdb", Train: 5000, Tests: 1000, Variance: 1, Batch: 32,
 		Temperatures: []float64{0.01, 0.1, 1}, Seeds: 3, Seed: seed, Members: 2, Draws: 3, ModeUpdates: 312, ModeLR: 1e-3,
 		ModeEps: 1e-5, Cycle: 78, Settle: 1, LR: 0.1, Momentum: 0.9, SGLD: 0.1, FitUpdates: 156, FitSamples: 2,
 		FitScale: 0.005}
@@ -66,6 +66,15 @@ func (s studySettings) small() studySettings {
 	s.Temperatures, s.Seeds, s.Members, s.Draws = []float64{0.1, 1}, 2, 2, 2
 	s.ModeUpdates, s.FitUpdates, s.Cycle, s.Settle, s.FitSamples = 40, 20, 10, 1, 2
 	s.Train, s.Tests = 100, 50
+	return s
+}
+
+// passed has modes of so many passes over the training cases. A variational fit makes half of their updates, and a
+// cycle is a quarter of them, as in reviewsStudy.
+func (s studySettings) passed(epochs int64) studySettings {
+	n := int64(s.Train)
+	s.ModeUpdates = epochs * (n / min(s.Batch, n))
+	s.FitUpdates, s.Cycle = max(1, s.ModeUpdates/2), max(1, s.ModeUpdates/4)
 	return s
 }
 
@@ -129,7 +138,10 @@ func reviewStudy(o options) (*study, error) {
 	if o.full {
 		s.Settings, s.dir = s.Settings.full(), filepath.Join(o.dir, "full", "methods-imdb")
 	}
-	o.reviews = s.Settings.Train
+	sized := o.given["reviews"] || o.given["epochs"]
+	if !o.given["reviews"] {
+		o.reviews = s.Settings.Train
+	}
 	r, err := readReviews(o)
 	if err != nil {
 		return nil, err
@@ -148,6 +160,9 @@ func reviewStudy(o options) (*study, error) {
 		}
 	}
 	s.Settings.Train, s.Settings.Tests = len(sets[0].Labels), len(sets[1].Labels)
+	if sized {
+		s.Settings = s.Settings.passed(o.epochs)
+	}
 	s.task, err = classify.New(net, nn.Same(nn.Normal(math.Sqrt(r.Variance))), sets[0], sets[1], dtype)
 	return s, err
 }

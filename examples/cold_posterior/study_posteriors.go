@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
@@ -104,7 +105,12 @@ func (s *study) walk(ctx context.Context, w walk, temperature float64, seed int,
 	if err != nil {
 		return nil, err
 	}
-	simulation, err := classify.Judge(s.task.Net.Layout(), temperature, [][]infer.Reading{thermometer.Readings})
+	// Each row has the temperatures of the chains that its networks are of.
+	whole, err := classify.Judge(s.task.Net.Layout(), temperature, [][]infer.Reading{thermometer.Readings})
+	if err != nil {
+		return nil, err
+	}
+	first, err := classify.Judge(s.task.Net.Layout(), temperature, [][]infer.Reading{firstChain(thermometer.Readings)})
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +138,19 @@ func (s *study) walk(ctx context.Context, w walk, temperature float64, seed int,
 		return nil, err
 	}
 	all, err := s.entry(w.name+", parallel", temperature, last)
-	one.Simulation, all.Simulation = simulation, simulation
+	one.Simulation, all.Simulation = first, whole
 	one.Held, all.Held = r.Held, r.Held
 	return []entry{one, all}, err
+}
+
+// firstChain are the readings of the first chain alone.
+func firstChain(all []infer.Reading) []infer.Reading {
+	out := slices.Clone(all)
+	for i, r := range out {
+		out[i].Kinetic, out[i].Configurational = r.Kinetic[:min(1, len(r.Kinetic))],
+			r.Configurational[:min(1, len(r.Configurational))]
+	}
+	return out
 }
 
 // fit is a normal distribution with independent weights, that starts around the first mode.

@@ -30,7 +30,7 @@ type entry struct {
 	Networks    int                  `json:"networks"` // in the average; 1 where it is linearised
 	Scores      classify.Metrics     `json:"scores"`
 	Simulation  *classify.Simulation `json:"simulation,omitempty"` // of samplers
-	Held        int64                `json:"held"`                 // updates that were held
+	Held        int64                `json:"held"`                 // updates of all chains that were held
 }
 
 // row is a method at a temperature, over the seeds.
@@ -38,11 +38,18 @@ type row struct {
 	Method      string   `json:"method"`
 	Temperature float64  `json:"temperature"`
 	Scores      estimate `json:"scores"`
-	// Means over the seeds: the share of kinetic temperatures that are inside their intervals of 99 %, and configurational
-	// ones over T.
-	Inside          *float64 `json:"inside,omitempty"`
-	Configurational *float64 `json:"configurational,omitempty"`
+	// Of the chains that the networks are of: the share of kinetic temperatures that are inside their intervals of 99 %,
+	// and kinetic and configurational ones over T.
+	Inside          *average `json:"inside,omitempty"`
+	Kinetic         *average `json:"kinetic,omitempty"`
+	Configurational *average `json:"configurational,omitempty"`
 	Held            int64    `json:"held"`
+}
+
+// average is the mean over the seeds, and its standard error.
+type average struct {
+	Mean float64 `json:"mean"`
+	SE   float64 `json:"se"` // 0 of one seed
 }
 
 // Names of methods by their pictures, in the order of the table: those of optimisation are in all.
@@ -93,27 +100,32 @@ func rowOf(these []entry) row {
 	}
 	r := row{Method: these[0].Method, Temperature: these[0].Temperature,
 		Scores: estimateOf(these[0].Networks, scores)}
-	var inside, configurational []float64
+	var inside, kinetic, configurational []float64
 	for _, e := range these {
 		r.Held += e.Held
 		if e.Simulation != nil && e.Simulation.Readings > 0 {
 			inside = append(inside, e.Simulation.Inside)
+			kinetic = append(kinetic, e.Simulation.Kinetic)
 		}
 		if e.Simulation != nil && e.Simulation.Chains > 0 {
 			configurational = append(configurational, e.Simulation.Configurational)
 		}
 	}
-	r.Inside, r.Configurational = meanOf(inside), meanOf(configurational)
+	r.Inside, r.Kinetic, r.Configurational = meanOf(inside), meanOf(kinetic), meanOf(configurational)
 	return r
 }
 
 // meanOf is nil for no numbers.
-func meanOf(x []float64) *float64 {
+func meanOf(x []float64) *average {
 	if len(x) == 0 {
 		return nil
 	}
-	mean := stat.Mean(x, nil)
-	return &mean
+	mean, sd := stat.MeanStdDev(x, nil)
+	a := &average{Mean: mean}
+	if len(x) > 1 {
+		a.SE = stat.StdErr(sd, float64(len(x)))
+	}
+	return a
 }
 
 // print prints the table.
@@ -122,7 +134,8 @@ func (s *study) print(w io.Writer) error {
 	p.f("%s: %d cases to train with, %d to test with; a network of %d parameters, prior N(0, %g).\n", s.Settings.Problem,
 		s.Settings.Train, s.Settings.Tests, s.task.Net.NumParams(), s.Settings.Variance)
 	p.f("Means ± standard errors over %d seeds. T = 1 is the Bayes posterior. Inside: kinetic temperatures in their "+
-		"intervals of 99 %%;\nconf.: configurational temperature over T.\n\n", s.Settings.Seeds)
+		"intervals of 99 %%;\nconf.: configurational temperature over T; both of the chains that the networks are of, and "+
+		"shown in temperatures.png.\n\n", s.Settings.Seeds)
 	p.f("%-36s %6s %5s", "", "T", "nets")
 	for _, m := range columns[:4] {
 		p.f("  %17s", m.title)
@@ -140,7 +153,7 @@ func (s *study) print(w io.Writer) error {
 		}
 		p.f("  %8s %6s", number("%.1f", 100, r.Inside), number("%.2f", 1, r.Configurational))
 		if r.Held > 0 {
-			p.f("  %d updates held", r.Held)
+			p.f("  %d updates held in all chains", r.Held)
 		}
 		p.f("\n")
 	}
@@ -154,16 +167,16 @@ func temperatureText(t float64) string {
 	return fmt.Sprintf("%g", t)
 }
 
-// number formats factor·v; a nil v gives "".
-func number(format string, factor float64, v *float64) string {
+// number formats the average times the factor; a nil v gives "".
+func number(format string, factor float64, v *average) string {
 	if v == nil {
 		return ""
 	}
-	return fmt.Sprintf(format, factor**v)
+	return fmt.Sprintf(format, factor*v.Mean)
 }
 
 // plot draws NLL, accuracy and ECE over the temperature, of samplers in series and in parallel, and of normal
-// distributions.
+// distributions; and the temperatures that were measured.
 func (s *study) plot() error {
 	optimised, pictures, order := methodNames()
 	for _, m := range []metric{columns[0], columns[1], columns[3]} {
@@ -183,7 +196,36 @@ func (s *study) plot() error {
 			}
 		}
 	}
-	return nil
+	return s.plotTemperatures()
+}
+
+// plotTemperatures says whether the samplers simulated their targets: kinetic and configurational temperatures over T,
+// of all chains of a method.
+func (s *study) plotTemperatures() error {
+	var all []series
+	for i, w := range walks {
+		for _, kind := range []struct {
+			title  string
+			of     func(row) *average
+			dashes []vg.Length
+		}{{"kinetic", func(r row) *average { return r.Kinetic }, dashes},
+			{"configurational", func(r row) *average { return r.Configurational }, nil}} {
+			one := series{title: w.name + ": " + kind.title, shape: shapes[i%len(shapes)],
+				style: draw.LineStyle{Color: colours[i], Width: vg.Points(1.8), Dashes: kind.dashes}}
+			for _, r := range s.Rows {
+				if a := kind.of(r); r.Method == w.name+", parallel" && a != nil {
+					one.mean, one.se = append(one.mean, a.Mean), append(one.se, a.SE)
+				}
+			}
+			if len(one.mean) == len(s.Settings.Temperatures) { // SGLD has no momenta; not all studies read both
+				all = append(all, one)
+			}
+		}
+	}
+	all = append(all, series{title: "exact", mean: []float64{1}, level: true,
+		style: draw.LineStyle{Color: black, Width: vg.Points(1.4)}})
+	return plotSeries(filepath.Join(s.dir, "temperatures.png"), "measured temperature / T", s.Settings.Temperatures, all,
+		false)
 }
 
 // series is the curve of a method, or its level where it has no temperature.

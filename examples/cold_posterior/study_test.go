@@ -62,6 +62,17 @@ func TestStudyGoesOn(t *testing.T) {
 		assert.Zero(t, r.Held, r.Method)
 	}
 
+	// Rows of draws of one chain have the temperatures of that chain, the others those of all.
+	for _, w := range walks {
+		serial, parallel := s.find(w.name+", serial"), s.find(w.name+", parallel")
+		require.Equal(t, w.langevin, serial.Kinetic == nil, w.name)
+		assert.NotEqual(t, serial.Configurational.Mean, parallel.Configurational.Mean, w.name)
+		if !w.langevin {
+			assert.NotEqual(t, serial.Kinetic.Mean, parallel.Kinetic.Mean, w.name)
+			assert.Positive(t, serial.Kinetic.SE)
+		}
+	}
+
 	dir := t.TempDir()
 	stored := func(pattern string) int {
 		found, err := filepath.Glob(filepath.Join(dir, "quick", "methods-digits", pattern))
@@ -73,8 +84,45 @@ func TestStudyGoesOn(t *testing.T) {
 	got, err := studied("digits", dir, 2, nil)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	require.Equal(t, 9, stored("*.png"))
+	require.Equal(t, 10, stored("*.png"))
 	require.NoDirExists(t, filepath.Join(dir, "quick", "methods-digits", "running"))
+}
+
+// find is the first row of a method.
+func (s *study) find(method string) row {
+	for _, r := range s.Rows {
+		if r.Method == method {
+			return r
+		}
+	}
+	return row{}
+}
+
+// The first chain is the first of each reading, and the readings stay as they were. Some have no kinetic temperatures.
+func TestFirstChain(t *testing.T) {
+	all := []infer.Reading{
+		{Updates: 3, Kinetic: [][]float64{{1, 2}, {3, 4}}, Configurational: [][]float64{{5, 6}, {7, 8}}},
+		{Updates: 6, Configurational: [][]float64{{9, 10}, {11, 12}}},
+	}
+	first := firstChain(all)
+	require.Equal(t, [][]float64{{1, 2}}, first[0].Kinetic)
+	require.Equal(t, [][]float64{{5, 6}}, first[0].Configurational)
+	require.Empty(t, first[1].Kinetic)
+	require.Equal(t, [][]float64{{9, 10}}, first[1].Configurational)
+	require.Equal(t, int64(6), first[1].Updates)
+	require.Len(t, all[0].Kinetic, 2)
+}
+
+// Curves are on both sides of their temperature, and within the picture, however many there are.
+func TestAside(t *testing.T) {
+	for n := 1; n < 20; n++ {
+		assert.InDelta(t, 0, aside(0, n)+aside(n-1, n), 1e-15)
+		assert.LessOrEqual(t, aside(n-1, n), 0.05+1e-15)
+		if n > 1 {
+			assert.Greater(t, aside(1, n), aside(0, n))
+		}
+	}
+	assert.InDelta(t, -0.0375, aside(0, 4), 1e-15)
 }
 
 // The same table is made of reviews.
@@ -85,6 +133,58 @@ func TestStudyOfReviews(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out[1]), &s))
 	require.Len(t, s.Rows, len(allMethods()))
 	require.Contains(t, out[0], "imdb: 100 cases to train with, 50 to test with")
+}
+
+// Numbers of reviews and of passes change the study of all methods: a variational fit makes half as many passes, and a
+// cycle a quarter. Those of the default study are what its settings say.
+func TestStudySizedByFlags(t *testing.T) {
+	o := options{methods: true, dir: t.TempDir(), problem: "imdb", seed: 1, reviews: 320, epochs: 3, variance: 1,
+		embedding: 0.05, given: map[string]bool{"reviews": true, "epochs": true}}
+	s, err := newStudy(o)
+	require.NoError(t, err)
+	require.Equal(t, []int64{320, 30, 15, 7}, []int64{int64(s.Settings.Train), s.Settings.ModeUpdates,
+		s.Settings.FitUpdates, s.Settings.Cycle}, "three passes over ten batches of 32")
+	o.given, o.reviews, o.epochs = map[string]bool{"epochs": true}, 10, 1
+	s, err = newStudy(o)
+	require.NoError(t, err)
+	require.Equal(t, []int64{360, 11, 5, 2}, []int64{int64(s.Settings.Train), s.Settings.ModeUpdates,
+		s.Settings.FitUpdates, s.Settings.Cycle}, "all made-up reviews, but a tenth")
+	require.Equal(t, reviewsStudy(1), reviewsStudy(1).passed(2))
+}
+
+// Flags without effect are refused, and those that have one are not.
+func TestFlagsWithoutEffect(t *testing.T) {
+	for _, c := range []struct {
+		o     options
+		given string
+		want  string // "" for none
+	}{
+		{options{problem: "imdb"}, "reviews", ""},
+		{options{problem: "imdb", methods: true}, "reviews", ""},
+		{options{problem: "imdb", methods: true}, "epochs", ""},
+		{options{problem: "imdb", data: "d"}, "embedding", ""},
+		{options{problem: "imdb", methods: true, quick: true}, "quick", ""},
+		{options{problem: "digits", quick: true}, "quick", ""},
+		{options{problem: "digits"}, "reviews", "-reviews has an effect only with -problem imdb: leave it out"},
+		{options{problem: "digits", methods: true}, "epochs", "-epochs has an effect only with -problem imdb"},
+		{options{problem: "digits"}, "data", "-data has an effect only with -problem imdb"},
+		{options{problem: "digits"}, "variance", "-variance has an effect only with -problem imdb"},
+		{options{problem: "imdb"}, "embedding", "-embedding has an effect only with -problem imdb and -data"},
+		{options{problem: "imdb", methods: true, full: true}, "reviews", "-reviews has an effect only without -quick and " +
+			"-full"},
+		{options{problem: "imdb", methods: true, quick: true}, "epochs", "-epochs has an effect only without -quick and " +
+			"-full"},
+		{options{problem: "imdb", quick: true}, "quick", "-quick has an effect only on digits, and with -methods"},
+	} {
+		c.o.given = map[string]bool{c.given: true}
+		if c.want == "" {
+			require.NoError(t, c.o.useless(), "%+v", c.o)
+			continue
+		}
+		c.o.dir = filepath.Join(t.TempDir(), "none")
+		require.ErrorContains(t, run(context.Background(), io.Discard, c.o), c.want)
+		require.NoDirExists(t, c.o.dir)
+	}
 }
 
 // The full studies have all data, in a folder of their own, and are neither quick nor without methods.

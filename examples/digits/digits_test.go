@@ -65,3 +65,21 @@ func TestTurned(t *testing.T) {
 	assert.Len(t, angles(), 13)
 	assert.InDelta(t, math.Log(2), entropy([][]float64{{0.5, 0.5, 0}})[0], 1e-12)
 }
+
+// Both histograms of a panel have the same bins, of one width, whatever the ranges of the entropies; the shares add up
+// to 1, and what rounding puts outside is counted at the ends.
+func TestShares(t *testing.T) {
+	low, wide := shares([]float64{0.01, 0.02, 0.03, -1e-9}), shares([]float64{0, 1, 2, mostEntropy, mostEntropy + 1e-9})
+	require.Len(t, low.Bins, 20)
+	total := [2]float64{}
+	for i := range low.Bins {
+		assert.InDelta(t, math.Log(10)/20, low.Bins[i].Max-low.Bins[i].Min, 1e-12)
+		assert.Equal(t, []float64{wide.Bins[i].Min, wide.Bins[i].Max}, []float64{low.Bins[i].Min, low.Bins[i].Max})
+		total[0], total[1] = total[0]+low.Bins[i].Weight, total[1]+wide.Bins[i].Weight
+	}
+	assert.InDeltaSlice(t, []float64{1, 1}, total[:], 1e-12)
+	assert.Equal(t, math.Log(10), low.Bins[19].Max)
+	assert.Equal(t, 1.0, low.Bins[0].Weight)
+	assert.InDelta(t, 0.4, wide.Bins[19].Weight, 1e-12)
+	assert.InDelta(t, 0.2, wide.Bins[8].Weight, 1e-12, "1 nat is 8.7 bins")
+}

@@ -170,24 +170,41 @@ func histograms(path string, all []fitted, digits, strange [][]float64, what str
 	var panels []*plot.Plot
 	for i, m := range all {
 		p := plot.New()
-		p.Title.Text, p.X.Label.Text = m.name, "entropy, nats"
-		p.X.Min, p.X.Max = 0, 2.31
+		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = m.name, "entropy, nats", "share of the images"
+		p.X.Min, p.X.Max = 0, mostEntropy
 		p.Legend.Top = true
 		for k, values := range [][]float64{digits[i], strange[i]} {
-			h, err := plotter.NewHist(plotter.Values(values), 20)
-			if err != nil {
-				return err
-			}
+			h := shares(values)
 			c := colours[1+k]
-			h.FillColor, h.LineStyle.Width = color.NRGBA{c.R, c.G, c.B, 130}, 0
+			h.FillColor = color.NRGBA{c.R, c.G, c.B, 130}
 			p.Add(h)
 			if i == 0 {
 				p.Legend.Add([]string{"digits", what}[k], h)
 			}
 		}
+		p.Y.Max *= 1.2 // room for the legend
 		panels = append(panels, p)
 	}
 	return save(path, panels, nil)
+}
+
+// mostEntropy is that of ten classes, in nats.
+var mostEntropy = math.Log(10)
+
+// shares is the histogram of entropies: the share of them in each of 20 bins of one width from 0 to the most that there
+// can be. So the bins of digits and of strange things are the same, and their heights can be compared, whatever their
+// numbers and ranges. An entropy that rounding put outside is in the bin at that end.
+func shares(values []float64) *plotter.Histogram {
+	const bins = 20
+	width := mostEntropy / bins
+	h := &plotter.Histogram{Width: width}
+	for i := range bins {
+		h.Bins = append(h.Bins, plotter.HistogramBin{Min: float64(i) * width, Max: float64(i+1) * width})
+	}
+	for _, v := range values {
+		h.Bins[min(max(int(v/width), 0), bins-1)].Weight += 1 / float64(len(values))
+	}
+	return h
 }
 
 // save writes panels side by side as one picture, with a strip below where there is something to draw in it.

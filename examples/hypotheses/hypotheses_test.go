@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
@@ -53,6 +55,8 @@ func TestKilledStudyGoesOn(t *testing.T) {
 	table, err := os.ReadFile(filepath.Join(dir, "quick", "table.md"))
 	require.NoError(t, err)
 	assert.Contains(t, string(table), "| masses, cycles |")
+	assert.Contains(t, string(table), "Tuned: the learning rate alone, 0.03, by -tune")
+	assert.Contains(t, string(table), "HMC adapts its step size")
 
 	var reports []report
 	require.NoError(t, json.Unmarshal(got.Bytes(), &reports))
@@ -159,6 +163,37 @@ func TestErrors(t *testing.T) {
 	cancel()
 	o.dir = t.TempDir()
 	require.ErrorIs(t, run(ctx, io.Discard, o), context.Canceled)
+}
+
+// Each test says what is tuned. Rows that sample the digits have the learning rate that was, and only -tune tries
+// others; everything else is that of the base settings, but for what the row is about.
+func TestWhatIsTuned(t *testing.T) {
+	o := options{size: 1, seeds: 1, seed: 1}
+	want := base(o, 1)
+	for _, one := range tests {
+		require.NotEmpty(t, one.tuning(o), one.name)
+		rates := map[float64]bool{}
+		for _, trial := range one.trials(o) {
+			s, ok := trial.(sampling)
+			if between, is := trial.(sandwich); is {
+				s, ok = between.sampling, true
+			}
+			if !ok {
+				continue
+			}
+			rates[s.LR] = true
+			assert.Equal(t, one.name == "tune", s.Tune, one.name)
+			assert.Equal(t, []any{want.Momentum, want.Cycle, want.Warmup}, []any{s.Momentum, s.Cycle, s.Warmup}, one.name)
+		}
+		said := strings.HasPrefix(one.tuning(o), fmt.Sprintf("Tuned: the learning rate alone, %g, by -tune", want.LR))
+		assert.Equal(t, len(rates) == 1, said, one.name)
+		if said {
+			assert.True(t, rates[want.LR], one.name)
+		}
+		assert.Equal(t, len(rates) > 1, one.name == "tune", one.name)
+	}
+	o.quick = true
+	assert.Contains(t, tests[1].tuning(o), "not for those of -quick")
 }
 
 // The words on temperatures, and how estimates are written.

@@ -11,10 +11,14 @@
 //	-predictive   which classes networks that are drawn from the prior predict
 //	-sandwich     SGD, then SGHMC at T = 1, then SGD again
 //	-limit        the loss of an ensemble of infinitely many networks, at several temperatures
-//	-tune         step sizes, scored on images that the other tests do not score
+//	-tune         learning rates of the base settings, scored on images that the other tests do not score
 //
 //	go run ./examples/hypotheses              one table, and out/hypotheses/table.md
 //	go run ./examples/hypotheses -size 4      runs four times as long
+//
+// What is tuned is the learning rate, for the settings that all tests start from and T = 1: -tune chose it. Nothing
+// else is. A row with another batch, network or prior, and every temperature, has that learning rate too, so that it
+// may simulate worse than it could: the kinetic temperatures beside it say whether it does.
 //
 // The problem is handwritten digits of 8 by 8 pixels but for -agreement. Every trial is stored when it is done. A study
 // that was interrupted, or killed, goes on with the first trial that is missing, and ends with the same table. Trials

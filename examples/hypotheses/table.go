@@ -13,6 +13,7 @@ import (
 type report struct {
 	Test     string   `json:"test"`
 	Question string   `json:"question"`
+	Tuning   string   `json:"tuning"` // what of the settings was tuned
 	Columns  []string `json:"columns"`
 	Rows     []line   `json:"rows"`
 	Findings []string `json:"findings"` // which temperature is best
@@ -27,7 +28,7 @@ type line struct {
 
 // report gathers the values of a test.
 func (t test) report(o options, results map[string]values) (report, error) {
-	r := report{Test: t.name, Question: t.question}
+	r := report{Test: t.name, Question: t.question, Tuning: t.tuning(o)}
 	for _, c := range t.columns {
 		r.Columns = append(r.Columns, c.title)
 	}
@@ -109,7 +110,8 @@ func printReports(w io.Writer, reports []report) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "## %s\n\n%s Means ± standard errors over %d seeds.\n\n", r.Test, r.Question, r.Rows[0].Seeds)
+		fmt.Fprintf(w, "## %s\n\n%s Means ± standard errors over %d seeds. %s\n\n", r.Test, r.Question, r.Rows[0].Seeds,
+			r.Tuning)
 		fmt.Fprintf(w, "| | %s |\n|---|%s\n", strings.Join(r.Columns, " | "), strings.Repeat("---|", len(r.Columns)))
 		for _, l := range r.Rows {
 			fmt.Fprintf(w, "| %s |", l.Name)

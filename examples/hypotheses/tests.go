@@ -22,6 +22,21 @@ type test struct {
 	rows        func(o options) []row
 	columns     []column
 	loss        string // the value that groups compare among temperatures; "" for none
+	tuned       string // what of the settings was tuned; "" is what was of base
+}
+
+// tuning says what of the settings of a test was tuned, and what was not.
+func (t test) tuning(o options) string {
+	if t.tuned != "" {
+		return t.tuned
+	}
+	s := base(o, o.seed)
+	text := fmt.Sprintf("Tuned: the learning rate alone, %g, by -tune, at T = 1 and the settings that all tests start "+
+		"from. Momentum, cycles and lengths are not tuned, and rows with other settings have the same learning rate.", s.LR)
+	if o.quick {
+		text += " It was tuned for the settings of full size, not for those of -quick."
+	}
+	return text
 }
 
 // temperatures of the tests that ask which is best.
@@ -72,7 +87,8 @@ var tests = []test{
 		question: "Is SGHMC at fault? Data of a network that is drawn from the prior, 100 to train with, full batches; " +
 			"KL is symmetrised, between what HMC and SGHMC predict, beside that between halves of HMC's chains. " +
 			"R-hat and ESS are those of the mean predictive entropy.",
-		rows: agreementRows, loss: "nll_hmc",
+		rows: agreementRows, loss: "nll_hmc", tuned: "Nothing was tuned by scores: SGHMC has one learning rate in all " +
+			"rows, and HMC adapts its step size and its metric in the warm-up.",
 		columns: []column{{"kl", "KL", false}, {"kl_hmc", "KL, halves of HMC", false}, {"nll_hmc", "NLL, HMC", false},
 			{"nll_sghmc", "NLL, SGHMC", false}, {"entropy_hmc", "entropy, HMC", false},
 			{"entropy_sghmc", "entropy, SGHMC", false}, {"rhat_hmc", "R-hat", false}, {"ess_hmc", "ESS, HMC", false},
@@ -104,6 +120,7 @@ var tests = []test{
 	{name: "predictive", about: "which classes networks that are drawn from the prior predict",
 		question: "What does the prior say? Classes of a network, on average over the images: the largest share, and the " +
 			"entropy in nats, of single networks and of the average over 100; uniform are 0.1 and 2.303.",
+		tuned: "Nothing is sampled, and so nothing was tuned.",
 		rows: each(priors, priorOf.String, func(p priorOf, o options, seed uint64) trial {
 			return histograms{Hidden: base(o, seed).Hidden, Prior: p, Networks: 100, Seed: seed}
 		}), columns: []column{{"largest", "largest, one", false}, {"largest_average", "largest, average", false},
@@ -123,8 +140,10 @@ var tests = []test{
 			s.Draws, s.Limit = 2*s.Draws, true
 		}), columns: []column{{"networks", "networks", false}, {"nll", "NLL", false}, {"limit", "NLL of infinitely many",
 			false}, {"gibbs", "NLL of one", false}}, loss: "limit"},
-	{name: "tune", about: "step sizes, scored on images that the other tests do not score",
+	{name: "tune", about: "learning rates of the base settings, the only thing that is tuned; scored on images that " +
+		"the other tests do not score",
 		question: "Which learning rate? Scored on 400 images that are neither trained with nor scored elsewhere.",
+		tuned:    "This tunes the learning rate of the settings that all tests start from, at T = 1, and nothing else.",
 		rows: each([]float64{0.003, 0.01, 0.03, 0.1}, func(lr float64) string { return fmt.Sprintf("learning rate %g", lr) },
 			func(lr float64, o options, seed uint64) trial {
 				s := base(o, seed)

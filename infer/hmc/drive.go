@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -21,6 +22,14 @@ type transform struct {
 
 // Name is the method's.
 func (t *transform) Name() string { return t.name }
+
+// Attrs are what draws say of the run: the target of the acceptance, where the user set one.
+func (t *transform) Attrs() map[string]string {
+	if t.options.TargetAccept == 0 {
+		return nil
+	}
+	return map[string]string{"target_accept": strconv.FormatFloat(t.options.TargetAccept, 'g', -1, 64)}
+}
 
 // statNames are the statistics of a draw. At a temperature T other than 1 "lp" is N·LogPosterior + T·LogJacobian, T
 // times the log density that is sampled.

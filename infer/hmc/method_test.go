@@ -222,3 +222,13 @@ func equalWeights(t *testing.T, x [][]float64, middle float64) {
 	}
 	assert.InDelta(t, 0.5, mean/n, 4*0.5/math.Sqrt(diag.ESSMean(right)))
 }
+
+// Draws say which target of the acceptance the user set, so that advice on them does not repeat it.
+func TestDrawsHaveTheTarget(t *testing.T) {
+	for target, want := range map[float64]string{0: "", 0.99: "0.99"} {
+		d, err := infer.Sample(ctx, schools(t), hmc.NUTS{TargetAccept: target}, infer.Options{Chains: 1, Warmup: 20, Draws: 5,
+			Observer: infer.Silent})
+		require.NoError(t, err)
+		require.Equal(t, want, d.Attrs()["target_accept"])
+	}
+}

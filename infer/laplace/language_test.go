@@ -1,6 +1,7 @@
 package laplace_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -95,4 +97,29 @@ func TestLikelihoodOfSingleData(t *testing.T) {
 	_, _, err = transform.Update(begin(t, transform, at), infer.Batch{})
 	require.ErrorContains(t, err, "cannot be cut into data")
 	require.ErrorContains(t, err, "laplace.DenseHessian")
+}
+
+// The optimiser of a method by default needs all of the data, so that minibatches are an error which names another;
+// with that the precision of a pass over minibatches is that of all data.
+func TestMinibatchesNeedAnotherOptimiser(t *testing.T) {
+	y := must(torch.FromSlice([]float64{0.4, -0.3, 1.2, 0.7}))
+	data := infer.Batch{"y": y}
+	program := must(ppl.Compile(func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 2))
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
+	}, data))
+	run := func(m infer.Method) (*infer.Result, error) {
+		batches := must(infer.Minibatches(data, infer.MinibatchOptions{Size: 2}))
+		return infer.Run(context.Background(), program, m, infer.Options{Batches: batches, Chains: 1, Warmup: 300, Draws: 10,
+			Observer: infer.Silent})
+	}
+	_, err := run(laplace.DenseHessian{})
+	for _, words := range []string{"looking for the mode", "optim.LBFGS needs all of the data in every update",
+		"Optimizer: optim.Adam{}"} {
+		require.ErrorContains(t, err, words)
+	}
+	r, err := run(laplace.DenseHessian{Optimizer: optim.Adam{}})
+	require.NoError(t, err)
+	precision := dense(r.State, 1)
+	require.InDelta(t, 4.25, precision[0], 1e-9) // 1/2² + 4
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -106,10 +107,12 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 		return
 	}
 	norms, lambdas := run.Info.GradNorm, []float64(nil)
+	var worst siteSlope
 	_ = torch.Do(func(*torch.Scope) error {
 		e, err := t.gradient.ValueAndGrad(p, run.Batch, 0)
 		if err == nil {
 			norms, lambdas = e.Norms, t.curvatures(p, run, e.Grad)
+			worst = t.steepest(p, run, e.Grad)
 		}
 		return err
 	})
@@ -127,6 +130,17 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 		}
 	}
 	switch {
+	case worst.endless:
+		add("not_converged", true, "make more updates (Warmup of infer.Options). Where the density has no mode there, as "+
+			"in a hierarchy whose scale goes to 0, they do not help: write it non-centred (ppl.Reparam), give the scale a "+
+			"dist.LogNormal prior, or sample with hmc.NUTS.",
+			"The run ended at no mode: in %q the log posterior still rises, by %.3g for a unit on unconstrained space, and "+
+				"the curvature there, %.3g, does not end it.", worst.site, t.n*worst.norm, t.n*worst.lambda)
+	case worst.distance > unsettled && worst.distance > distance:
+		add("not_converged", worst.distance > notConverged,
+			"make more updates (Warmup of infer.Options), or let LR fall to 0 at the end.",
+			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior in "+
+				"%q is %.3g, the curvature along it %.3g.", worst.distance, worst.site, worst.norm, worst.lambda)
 	case distance == 0:
 	case !(lambda > 0):
 		add("not_converged", true, "make more updates (Warmup of infer.Options).",
@@ -138,6 +152,62 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior is "+
 				"%.3g, the curvature along it %.3g.", distance, norm, lambda)
 	}
+}
+
+// siteSlope is the gradient of the mean log posterior in one site.
+type siteSlope struct {
+	site         string
+	norm, lambda float64 // of the gradient, and the curvature along it
+	distance     float64 // of the mode along it, in standard deviations of the posterior
+	endless      bool    // the curvature says of no mode along it
+}
+
+// Limits of what is looked at site by site.
+const (
+	mostSites = 16
+	rises     = 0.1 // nats for a unit, or for the size of the point where that is more: worth a note
+)
+
+// steepest is the site whose gradient is farthest from a mode, for the chain where it is. Along the whole gradient a
+// site may be missed: another one whose curvature is 10³⁰ times as large, as that of effects whose scale goes to 0,
+// leaves nothing of it. g²/λ along any direction is at most that of the whole way to the mode.
+func (t *stepper[S, P]) steepest(p infer.Params, run infer.RunSummary, grad *ts.Tensor) (worst siteSlope) {
+	sites, d := p.Layout.Sites, p.Layout.Dim()
+	if len(sites) < 2 || len(sites) > mostSites {
+		return worst
+	}
+	_ = torch.Do(func(*torch.Scope) error {
+		all := torch.Must(torch.ToSlice[float64](grad))
+		at := torch.Must(torch.ToSlice[float64](p.Flat))
+		for _, site := range sites {
+			part := make([]float64, len(all))
+			norms, sizes := make([]float64, len(all)/d), make([]float64, len(all)/d)
+			for k := range norms {
+				from, to := k*d+site.Offset, k*d+site.Offset+site.Size
+				copy(part[from:to], all[from:to])
+				norms[k], sizes[k] = floats.Norm(part[from:to], 2), floats.Norm(at[from:to], 2)
+			}
+			direction := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(grad)), grad.DType(), part,
+				torch.Must(torch.Shape(grad))...))
+			for k, lambda := range t.curvatures(p, run, direction) {
+				now := siteSlope{site: site.Name, norm: norms[k], lambda: lambda}
+				switch {
+				case !(norms[k] > 0) || math.IsNaN(lambda):
+					continue
+				case lambda > 0:
+					now.distance = norms[k] * math.Sqrt(t.n/lambda)
+				default:
+					now.endless = t.n*norms[k]*max(1, sizes[k]) > rises
+				}
+				if now.endless && (!worst.endless || now.norm > worst.norm) ||
+					!now.endless && !worst.endless && now.distance > worst.distance {
+					worst = now
+				}
+			}
+		}
+		return nil
+	})
+	return worst
 }
 
 // curvature is the median over chains of the largest curvature of the mean log density at p. NaN where it cannot be

@@ -31,6 +31,9 @@ type Algorithm[S infer.State] struct {
 	Fused func(s *S, p *fuse.Program, m *Move)
 	Tells bool // Fused tells statistics, or moves numbers of chains: only passes do so
 
+	// Whole says that each update needs all of the data: a run refuses minibatches.
+	Whole bool
+
 	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on
 	// average. Nil for none.
 	Kinetic func(s *S) (m, inverse *ts.Tensor, scale float64)
@@ -146,6 +149,9 @@ type stepper[S infer.State, P pointer[S]] struct {
 	gradient infer.Gradient
 	n        float64 // data
 }
+
+// NeedsWhole says that a run must give all of the data in every update.
+func (t *stepper[S, P]) NeedsWhole() bool { return t.Whole }
 
 // move evaluates and checks the schedules for the update that leads to the state next.
 func (t *stepper[S, P]) move(next *State) (*Move, error) {

@@ -1,6 +1,7 @@
 package optim_test
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -159,5 +160,35 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 			require.ErrorAs(t, err, &failed)
 			require.ErrorContains(t, err, what+": log posterior: ")
 		}
+	}
+}
+
+// LBFGS refuses minibatches and says which methods take them; all of the data are taken in any form.
+func TestLBFGSNeedsAllOfTheData(t *testing.T) {
+	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		return p.Get("x").Sub(b.Get("y").Mean()).Square().Sum().Mul(-0.5), nil
+	}
+	l := must(infer.NewLayout(infer.Shapes{"x": {}}))
+	data := infer.Batch{"y": vector([]float64{1, 2, 3, 6})}
+	program := infer.Handwritten(infer.Mean(f, 4), params(l, []float64{0}, 0), data)
+	split := func(size int64) infer.Batches {
+		return must(infer.Minibatches(data, infer.MinibatchOptions{Size: size}))
+	}
+	run := func(m infer.Method, b infer.Batches) error {
+		_, err := infer.Run(context.Background(), program, m, infer.Options{Batches: b, Chains: 1, Warmup: 5,
+			Observer: infer.Silent})
+		return err
+	}
+	for _, b := range []infer.Batches{split(2), split(3), struct{ infer.Batches }{split(4)}} {
+		err := run(optim.LBFGS{}, b)
+		require.ErrorIs(t, err, infer.ErrConfig)
+		for _, words := range []string{"Batches is given", "optim.LBFGS needs all of the data in every update",
+			"optim.Adam", "sgmcmc", "Optimizer: optim.Adam{}"} {
+			require.ErrorContains(t, err, words)
+		}
+		require.NoError(t, run(optim.Adam{}, b))
+	}
+	for _, b := range []infer.Batches{nil, infer.Full(data), split(4)} {
+		require.NoError(t, run(optim.LBFGS{}, b))
 	}
 }

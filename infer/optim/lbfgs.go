@@ -18,8 +18,8 @@ import (
 //
 // with g the gradient, H the inverse curvature that the last moves and changes of the gradient show, and t a step that
 // raises the log density by at least 1e-4 of what g promises and leaves at most Curvature of the slope. An update takes
-// a gradient for each trial of t, most often one. It needs exact gradients: all data in one batch. A chain whose
-// gradient has a norm of at most Tolerance stays where it is.
+// a gradient for each trial of t, most often one. It needs exact gradients: all data in one batch, and a run refuses
+// minibatches. A chain whose gradient has a norm of at most Tolerance stays where it is.
 type LBFGS struct {
 	History   int     // moves that are remembered; 0 means 10
 	Tolerance float64 // of the norm of the gradient of the mean log posterior; 0 means 1e-8
@@ -44,7 +44,7 @@ func (c LBFGS) Build(target infer.Target) (infer.Transform, error) {
 	check.Fraction("Curvature", &c.Curvature, 0.9)
 	check.Require(c.Curvature > decrease, "Curvature", c.Curvature, "it must be above 1e-4")
 	return method.Build(check, target, method.Algorithm[LBFGSState]{
-		LR: infer.Constant(1), Step: c.step,
+		LR: infer.Constant(1), Step: c.step, Whole: true,
 		Parts: func(s *LBFGSState) []method.Part {
 			return []method.Part{{Name: "moves", Tensor: &s.Moves}, {Name: "changes", Tensor: &s.Changes}}
 		},

@@ -1,13 +1,17 @@
 package optim_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -56,5 +60,57 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 	assert.Contains(t, notes[0].Text, "at no mode")
 	end, info := climb(t, optim.LBFGS{}, infer.Sum(wells, 1), params(l, []float64{0.1}, 0), nil, 40)
 	transform = must(optim.LBFGS{}.Build(infer.Sum(wells, 1)))
+	assert.Empty(t, transform.(infer.Noter).Notes(end, infer.RunSummary{Updates: 40, Info: info, Layout: l}))
+}
+
+// The density of the centred eight schools rises without end as tau goes to 0 with all effects at mu: per unit of log
+// tau by 8, one for each effect. LBFGS follows it until effects and mu are the same number, where the curvature of the
+// effects, tau⁻², hides the slope in tau from the gradient as a whole. Non-centred the density has a mode, and the run
+// nothing to say; nor does it ask for more draws of a point.
+func TestNotesOfARunAway(t *testing.T) {
+	schools := func(c *ppl.Ctx) {
+		mu, tau := c.Sample("mu", dist.Normal(0, 5)), c.Sample("tau", dist.HalfCauchy(5))
+		c.Plate("schools", 8, func(c *ppl.Ctx) {
+			theta := c.Sample("theta", dist.Normal(mu, tau))
+			c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
+		})
+	}
+	data := infer.Batch{"y": vector([]float64{28, 8, -3, 7, -1, 1, 18, 12}),
+		"sigma": vector([]float64{15, 10, 16, 11, 9, 11, 10, 18})}
+	report := func(m ppl.Model) *diag.Report {
+		d := must(infer.Sample(context.Background(), must(ppl.Compile(m, data)), optim.LBFGS{},
+			infer.Options{Seed: 1, Observer: infer.Silent}))
+		return must(diag.Diagnose(d, diag.DiagnoseOptions{}))
+	}
+	centred := report(schools)
+	found := centred.Of("not_converged")
+	require.Len(t, found, 1)
+	assert.Equal(t, diag.Serious, found[0].Severity)
+	assert.Contains(t, found[0].Message, `at no mode: in "tau" the log posterior still rises, by 8 for a unit`)
+	assert.Contains(t, found[0].Advice, "write it non-centred")
+
+	r := report(ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred}))
+	assert.True(t, r.OK(), r.String())
+	for _, r := range []*diag.Report{centred, r} {
+		assert.NotContains(t, r.String(), "Draw more")
+	}
+}
+
+// A site whose gradient is 0.5 of its standard deviation away from its mode is named beside one that is at its mode and
+// 10¹² times as stiff, which hides it: along the gradient as a whole the mode is nearer by √(λ₁/λ₂)·|g₂|/|g₁|.
+func TestNotesOfOneSite(t *testing.T) {
+	f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return p.Get("soft").Square().Mul(-0.5).Sub(p.Get("stiff").Square().Mul(0.5e12)), nil
+	}
+	l := must(infer.NewLayout(infer.Shapes{"soft": {}, "stiff": {}}))
+	transform := must(optim.SGD{LR: infer.Constant(1e-20)}.Build(infer.Sum(f, 1)))
+	s, info := update(t, transform, begin(t, transform, params(l, []float64{0.5, 1e-9}, 0)), nil)
+	notes := transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: 1, Info: info, Layout: l})
+	require.Len(t, notes, 1)
+	assert.False(t, notes[0].Serious)
+	assert.Contains(t, notes[0].Text, "about 0.5 posterior standard deviations from the mode")
+	assert.Contains(t, notes[0].Text, `in "soft" is 0.5, the curvature along it 1.`)
+	end, info := climb(t, optim.LBFGS{}, infer.Sum(f, 1), params(l, []float64{0.5, 1e-9}, 0), nil, 40)
+	transform = must(optim.LBFGS{}.Build(infer.Sum(f, 1)))
 	assert.Empty(t, transform.(infer.Noter).Notes(end, infer.RunSummary{Updates: 40, Info: info, Layout: l}))
 }

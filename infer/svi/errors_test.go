@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
@@ -142,6 +143,38 @@ func TestOtherMethods(t *testing.T) {
 	require.ErrorContains(t, err, "svi.SVI alone")
 }
 
+// A minibatch of a variable that is in no plate would count once, as if there were no other data, in each kind of
+// program; in a plate it counts for all of them.
+func TestMinibatchWithoutPlate(t *testing.T) {
+	model := func(plate bool) ppl.Model {
+		return func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 10))
+			observe := func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }
+			if plate {
+				c.Plate("data", 0, observe)
+			} else {
+				observe(c)
+			}
+		}
+	}
+	for _, plate := range []bool{false, true} {
+		m := model(plate)
+		own := must(svi.Compile(m, normalAt(0, 1), batch()))
+		for _, program := range []infer.Program{must(ppl.Compile(m, batch())), own} {
+			batches := must(infer.Minibatches(batch(), infer.MinibatchOptions{Size: 2, DropLast: true}))
+			_, err := infer.Sample(context.Background(), program, svi.SVI{}, infer.Options{Batches: batches, Chains: 1,
+				Warmup: 5, Draws: 5, Observer: infer.Silent})
+			if plate {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorContains(t, err, `site "y"`)
+			require.ErrorContains(t, err, "it is in no plate, and has 2 values where it had 5 when the model was compiled")
+			require.ErrorContains(t, err, "c.Plate(name, 0, ...)")
+		}
+	}
+}
+
 // A density that is not finite at the start is an error; later the chain is held for that update.
 func TestNotFinite(t *testing.T) {
 	model := func(c *ppl.Ctx) {
@@ -162,4 +195,22 @@ func TestNotFinite(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, r.Held, "a draw is below 5 once in a hundred")
 	require.NotContains(t, flat(r.Draws, "x"), math.NaN())
+}
+
+// A guide of float32 reads data of float32, also where the model calculates with them in float64.
+func TestMinibatchesOfASingleGuide(t *testing.T) {
+	single := must(torch.To(infertest.Vector(data), torch.CPU, torch.DTypeOf[float32]()))
+	program := must(ppl.Compile(conjugate, infer.Batch{"y": single}))
+	start := must(torch.To(infertest.Vector([]float64{0.1}), torch.CPU, torch.DTypeOf[float32]()))
+	var seen []gotch.DType
+	guide := func(c *ppl.Ctx) {
+		loc := c.Param("loc", start, support.Real)
+		seen = append(seen, c.Data("y").T().DType())
+		c.Sample("mu", dist.Normal(loc.Sum(), 1))
+	}
+	batches := must(infer.Minibatches(program.Batch(), infer.MinibatchOptions{Size: 5}))
+	_, err := infer.Sample(context.Background(), program, svi.SVI{Guide: guide}, infer.Options{Batches: batches,
+		Chains: 1, Warmup: 3, Draws: 3, Observer: infer.Silent})
+	require.NoError(t, err)
+	require.NotContains(t, seen, gotch.Double)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -23,6 +24,9 @@ type fit struct {
 
 // Name is the name of the method in checkpoints.
 func (t *fit) Name() string { return name }
+
+// KeepsTypes says that batches stay as they are: a guide whose Params are float32 reads data of float32.
+func (t *fit) KeepsTypes() bool { return t.plan.dtype != gotch.Double }
 
 func (t *fit) Init(p infer.Params) (infer.State, error) {
 	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))

@@ -55,7 +55,24 @@ func (p *plan) shoot(phi infer.Params, batch infer.Batch, source *torch.Source) 
 		}
 	}
 	p.model.Run(batch, nil, values, s.model)
+	p.checkValues(s.model)
 	return s
+}
+
+// checkValues makes sure that an observed variable outside plates has as many values as in the batch that the model was
+// compiled on, as ppl.Compile does: without a plate each value of a minibatch counts once, and the posterior would be
+// that of a few data.
+func (p *plan) checkValues(model *trace) {
+	for _, s := range model.sites {
+		want, ok := p.outside[s.Name]
+		if !ok || s.Scale != 1 {
+			continue
+		}
+		if n := size(torch.Must(torch.Shape(s.Value))); n != want {
+			fail(s.Name, "it is in no plate, and has %d values where it had %d when the model was compiled: observe it in "+
+				"c.Plate(name, 0, ...), so that a minibatch counts for all data", n, want)
+		}
+	}
 }
 
 // draw is one draw of the guide. The model runs only where a support depends on other variables: many draws of a model

@@ -22,13 +22,14 @@ type plan struct {
 	model, guide ppl.Model
 	params       map[string]*param
 	latents      map[string]*latent
-	order        []string        // of the latents, as the model declares them
-	layout       *infer.Layout   // φ: the params of both on unconstrained space
-	start        []float64       // φ at the start
-	dtype        gotch.DType     // of φ
-	scored       map[string]bool // variables of the guide whose draws have no gradient
-	data         int64           // N
-	part         string          // a plate of which the batch has a part; empty for none
+	order        []string         // of the latents, as the model declares them
+	layout       *infer.Layout    // φ: the params of both on unconstrained space
+	start        []float64        // φ at the start
+	dtype        gotch.DType      // of φ
+	scored       map[string]bool  // variables of the guide whose draws have no gradient
+	data         int64            // N
+	outside      map[string]int64 // how many values the observed variables outside plates had
+	part         string           // a plate of which the batch has a part; empty for none
 
 	likelihood func(s *ppl.Site) bool // whether a site of the model is in the likelihood
 }
@@ -58,7 +59,7 @@ func survey(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 		return nil, fmt.Errorf("the guide is nil: %w", infer.ErrConfig)
 	}
 	p := &plan{model: model, guide: guide, params: map[string]*param{}, latents: map[string]*latent{},
-		scored: map[string]bool{}, likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
+		scored: map[string]bool{}, outside: map[string]int64{}, likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
 	err := torch.Do(func(*torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		return p.run(batch)
@@ -270,6 +271,9 @@ func (f *finder) count(s *ppl.Site) {
 	}
 	if len(s.Plates) == 0 {
 		n = size(torch.Must(torch.Shape(s.LogProbs())))
+		if s.Kind == ppl.KindSample {
+			f.plan.outside[s.Name] = size(torch.Must(torch.Shape(s.Value)))
+		}
 	}
 	f.plan.data = max(f.plan.data, n)
 }

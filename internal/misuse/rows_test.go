@@ -927,6 +927,7 @@ var rows = []row{
 	{"(*ppl.Program).Check", (*ppl.Program).Check},
 	{"(*ppl.Program).CheckFull", (*ppl.Program).CheckFull},
 	{"(*ppl.Program).Constrain", (*ppl.Program).Constrain},
+	{"(*ppl.Program).ConvertBatch", (*ppl.Program).ConvertBatch},
 	{"(*ppl.Program).Data", (*ppl.Program).Data},
 	{"(*ppl.Program).Dims", (*ppl.Program).Dims},
 	{"(*ppl.Program).Draws", (*ppl.Program).Draws},

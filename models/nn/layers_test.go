@@ -34,13 +34,6 @@ func transposed(x nntest.Array) nntest.Array {
 	return y
 }
 
-// conv1d is conv2d of height 1.
-func conv1d(w nntest.Array, b []float64, x nntest.Array, stride, padding, groups int64) nntest.Array {
-	w2 := nntest.New([]int64{w.Shape[0], w.Shape[1], 1, w.Shape[2]}, w.Data)
-	y := nntest.Conv2d(w2, b, nntest.New([]int64{x.Shape[0], 1, x.Shape[1]}, x.Data), stride, padding, groups, true)
-	return nntest.New([]int64{y.Shape[0], y.Shape[2]}, y.Data)
-}
-
 func maxPool(x nntest.Array, kh, kw, sh, sw, ph, pw int64) nntest.Array {
 	y := nntest.Zeros(x.Shape[0], (x.Shape[1]+2*ph-kh)/sh+1, (x.Shape[2]+2*pw-kw)/sw+1)
 	for c := range y.Shape[0] {
@@ -185,7 +178,7 @@ func layerCases() []nntest.Case {
 			Layers: nn.Sequential{nn.Conv1d{Out: 4, Kernel: 3, Stride: 2, Padding: 1, In: 3}, nn.Tanh{}},
 			In:     []int64{3, 8},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
-				return conv1d(p["0.weight"], p["0.bias"].Data, x, 2, 1, 1).Each(math.Tanh)
+				return nntest.Conv1d(p["0.weight"], p["0.bias"].Data, x, 2, 1, 1).Each(math.Tanh)
 			},
 		},
 		{
@@ -193,7 +186,7 @@ func layerCases() []nntest.Case {
 			Layers: nn.Sequential{nn.Conv1d{Out: 6, Kernel: 2, Groups: 2, NoBias: true}, nn.Tanh{}},
 			In:     []int64{4, 5},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
-				return conv1d(p["0.weight"], nil, x, 1, 0, 2).Each(math.Tanh)
+				return nntest.Conv1d(p["0.weight"], nil, x, 1, 0, 2).Each(math.Tanh)
 			},
 		},
 		{
@@ -254,6 +247,15 @@ func layerCases() []nntest.Case {
 			},
 			Kinked: true,
 		},
+		{Name: "dropout without random numbers", In: []int64{3},
+			Layers: nn.Sequential{nn.Linear{Out: 4}, nn.Dropout{Keep: 0.5}, nn.Tanh{}},
+			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
+				return nntest.Linear(p, "0", x).Each(math.Tanh)
+			}},
+		{Name: "a name", In: []int64{3}, Layers: nn.Sequential{nn.Named("hidden", nn.Linear{Out: 4}), nn.Tanh{}},
+			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
+				return nntest.Linear(p, "hidden", x).Each(math.Tanh)
+			}},
 		{Name: "lstm", Layers: nn.Sequential{nn.LSTM{Hidden: 3}}, In: []int64{4, 2},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array { return last(lstm(p, "0", x)) }},
 		{
@@ -276,7 +278,7 @@ func layerCases() []nntest.Case {
 				nn.Linear{Out: 2},
 			},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
-				c := conv1d(p["2.weight"], p["2.bias"].Data, transposed(embedding(p["0.weight"], x)), 1, 0,
+				c := nntest.Conv1d(p["2.weight"], p["2.bias"].Data, transposed(embedding(p["0.weight"], x)), 1, 0,
 					1).Each(relu)
 				return nntest.Linear(p, "7", last(lstm(p, "6", transposed(maxPool1d(c, 2, 2, 0)))))
 			}},
@@ -302,6 +304,9 @@ func TestSecondDerivativesAreFiniteDifferences(t *testing.T) {
 		}
 	}
 }
+
+// A new layer belongs into the table, so that it is compared with loops, differences and maps too.
+func TestEveryLayerIsInTheTable(t *testing.T) { nntest.AllLayers(t, layerCases()) }
 
 func TestMappedIsALoop(t *testing.T) {
 	for _, c := range layerCases() {

@@ -12,6 +12,7 @@ package imdb
 import (
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -43,8 +44,10 @@ func (d Data) Len() int { return len(d.Labels) }
 
 // Read reads the training and the test reviews from the files in dir.
 func Read(dir string) (train, test Data, err error) {
-	if info, err := os.Stat(filepath.Join(dir, "train", "pos")); err == nil && info.IsDir() {
-		return readTexts(dir)
+	for _, folder := range folders {
+		if info, err := os.Stat(filepath.Join(dir, folder)); err == nil && info.IsDir() {
+			return readTexts(dir)
+		}
 	}
 	if train, err = readTokens(dir, "train", reviews); err == nil {
 		test, err = readTokens(dir, "test", reviews)
@@ -52,15 +55,31 @@ func Read(dir string) (train, test Data, err error) {
 	return train, test, err
 }
 
+// folders are those of the archive's texts.
+var folders = []string{"train/neg", "train/pos", "test/neg", "test/pos"}
+
+// missing is the error of a file or folder that is not there: it says what has to be.
+func missing(dir string, err error) error {
+	hint := ""
+	if info, err := os.Stat(filepath.Join(dir, "aclImdb", "train")); err == nil && info.IsDir() {
+		hint = fmt.Sprintf("; %s has it", filepath.Join(dir, "aclImdb"))
+	}
+	return fmt.Errorf("imdb: %w: expected a folder such as the archive's aclImdb, with a review in each .txt of "+
+		"train/pos, "+
+		"train/neg, test/pos and test/neg; or one with the token files train_tokens_u16le_%[2]dx%[3]d.gz, "+
+		"train_labels_u8_%[2]d.gz, test_tokens_u16le_%[2]dx%[3]d.gz and test_labels_u8_%[2]d.gz%[4]s", err, reviews, Length,
+		hint)
+}
+
 // readTokens reads n reviews of a part from its two files.
 func readTokens(dir, part string, n int) (Data, error) {
 	name := fmt.Sprintf("%s_tokens_u16le_%dx%d.gz", part, n, Length)
-	raw, err := unpacked(dir, name, 2*n*Length)
+	raw, err := unpacked(dir, name, n, 2*Length)
 	if err != nil {
 		return Data{}, err
 	}
 	labelsName := fmt.Sprintf("%s_labels_u8_%d.gz", part, n)
-	labels, err := unpacked(dir, labelsName, n)
+	labels, err := unpacked(dir, labelsName, n, 1)
 	if err != nil {
 		return Data{}, err
 	}
@@ -81,24 +100,33 @@ func readTokens(dir, part string, n int) (Data, error) {
 	return d, nil
 }
 
-// unpacked reads a compressed file of so many bytes.
-func unpacked(dir, name string, size int) ([]byte, error) {
-	path := filepath.Join(dir, name)
+// unpacked reads a compressed file of n records, of so many bytes each.
+func unpacked(dir, name string, n, each int) ([]byte, error) {
+	path, size := filepath.Join(dir, name), n*each
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("imdb: %w: expected the folder of the archive (train/pos, ...) or of token files", err)
+		return nil, missing(dir, err)
 	}
 	defer func() { _ = f.Close() }()
+	expected := fmt.Sprintf("expected %d bytes, %d reviews of %d", size, n, each)
 	z, err := gzip.NewReader(f)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("imdb: %s is cut: it ends before its first byte of data: %s: %w", path, expected, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("imdb: %s: %w", path, err)
+		return nil, fmt.Errorf("imdb: %s is no file of gzip: %w", path, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(z, int64(size)+1))
-	if err != nil {
-		return nil, fmt.Errorf("imdb: %s: %w", path, err)
-	}
-	if len(data) != size {
-		return nil, fmt.Errorf("imdb: %s has %d bytes or more: expected %d", path, len(data), size)
+	read := fmt.Sprintf("%d bytes, %d whole reviews", len(data), len(data)/each)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("imdb: %s is cut: it ends after %s: %s: %w", path, read, expected, err)
+	case err != nil:
+		return nil, fmt.Errorf("imdb: %s is damaged after %s: %s: %w", path, read, expected, err)
+	case len(data) > size:
+		return nil, fmt.Errorf("imdb: %s has more than %d bytes: %s", path, size, expected)
+	case len(data) < size:
+		return nil, fmt.Errorf("imdb: %s has %s: %s", path, read, expected)
 	}
 	return data, nil
 }

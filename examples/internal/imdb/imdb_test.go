@@ -3,8 +3,14 @@ package imdb
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,12 +56,79 @@ func TestTokenFiles(t *testing.T) {
 	require.ErrorContains(t, err, "word 99 of review 0 in "+tokensPath+" is 20000: expected tokens from 0 to 19999")
 	write(t, tokensPath, packed(t, tokens[1:]))
 	_, err = readTokens(dir, "train", 2)
-	require.ErrorContains(t, err, tokensPath+" has 399 bytes or more: expected 400")
+	require.ErrorContains(t, err, tokensPath+" has 399 bytes, 1 whole reviews: expected 400 bytes, 2 reviews of 200")
+	write(t, tokensPath, packed(t, append(tokens, 0)))
+	_, err = readTokens(dir, "train", 2)
+	require.ErrorContains(t, err, tokensPath+" has more than 400 bytes: expected 400 bytes, 2 reviews of 200")
 	write(t, tokensPath, tokens)
 	_, err = readTokens(dir, "train", 2)
-	require.ErrorContains(t, err, tokensPath+": gzip")
-	_, _, err = Read(filepath.Join(dir, "none"))
-	require.ErrorContains(t, err, "expected the folder of the archive (train/pos, ...) or of token files")
+	require.ErrorContains(t, err, tokensPath+" is no file of gzip: gzip")
+}
+
+// A file that a download left incomplete says so: how much of it is there, and how much should be.
+func TestCutTokenFiles(t *testing.T) {
+	const n = 50
+	dir := t.TempDir()
+	tokens := make([]byte, 2*n*Length)
+	random := rand.New(rand.NewPCG(1, 1)) // so that half of the file is about half of the data
+	for i := 0; i < len(tokens); i += 2 {
+		binary.LittleEndian.PutUint16(tokens[i:], uint16(random.IntN(Words)))
+	}
+	path := filepath.Join(dir, "train_tokens_u16le_50x100.gz")
+	whole := packed(t, tokens)
+	cut := func(size int) string {
+		write(t, path, whole[:size])
+		_, err := readTokens(dir, "train", n)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.ErrorContains(t, err, ": expected 10000 bytes, 50 reviews of 200: unexpected EOF")
+		return err.Error()
+	}
+	var bytes, records int
+	_, err := fmt.Sscanf(cut(len(whole) / 2)[len("imdb: "+path):], " is cut: it ends after %d bytes, %d whole "+
+		"reviews", &bytes,
+		&records)
+	require.NoError(t, err)
+	require.Equal(t, bytes/200, records)
+	require.Less(t, records, n)
+	require.Contains(t, cut(len(whole)-3), path+" is cut: it ends after 10000 bytes, 50 whole reviews")
+	require.Contains(t, cut(5), path+" is cut: it ends before its first byte of data")
+	write(t, path, nil)
+	_, err = readTokens(dir, "train", n)
+	require.ErrorContains(t, err, path+" is cut: it ends before its first byte of data: expected 10000 bytes")
+
+	changed := slices.Clone(whole)
+	changed[len(changed)-8] ^= 1 // of the checksum
+	write(t, path, changed)
+	_, err = readTokens(dir, "train", n)
+	require.ErrorContains(t, err, path+" is damaged after 10000 bytes, 50 whole reviews: expected 10000 bytes")
+
+	write(t, path, whole)
+	labels := filepath.Join(dir, "train_labels_u8_50.gz")
+	write(t, labels, packed(t, make([]byte, n))[:20])
+	_, err = readTokens(dir, "train", n)
+	require.ErrorContains(t, err, labels+" is cut: it ends after ")
+	require.ErrorContains(t, err, " whole reviews: expected 50 bytes, 50 reviews of 1: unexpected EOF")
+}
+
+// Where files are missing the error has both layouts, and names the folder that has one of them.
+func TestMissingFiles(t *testing.T) {
+	dir := t.TempDir()
+	layout := "expected a folder such as the archive's aclImdb, with a review in each .txt of train/pos, train/neg, " +
+		"test/pos and test/neg; or one with the token files train_tokens_u16le_25000x100.gz, train_labels_u8_25000.gz, " +
+		"test_tokens_u16le_25000x100.gz and test_labels_u8_25000.gz"
+	for _, at := range []string{dir, filepath.Join(dir, "none")} {
+		_, _, err := Read(at)
+		require.ErrorContains(t, err, layout)
+		require.ErrorContains(t, err, filepath.Join(at, "train_tokens_u16le_25000x100.gz"))
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	within := filepath.Join(dir, "aclImdb")
+	write(t, filepath.Join(within, "train/neg/0_1.txt"), []byte("bad"))
+	_, _, err := Read(dir)
+	require.ErrorContains(t, err, layout+"; "+within+" has it")
+	_, _, err = Read(within)
+	require.ErrorContains(t, err, filepath.Join(within, "train", "pos"))
+	require.ErrorContains(t, err, layout)
 }
 
 func TestTexts(t *testing.T) {
@@ -78,6 +151,7 @@ func TestTexts(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "test", "pos")))
 	_, _, err = Read(dir)
 	require.ErrorContains(t, err, filepath.Join(dir, "test", "pos"))
+	require.ErrorContains(t, err, "train/pos, train/neg, test/pos and test/neg")
 }
 
 func TestShuffledAndSynthetic(t *testing.T) {

@@ -21,7 +21,7 @@ func readTexts(dir string) (train, test Data, err error) {
 			folder := filepath.Join(dir, part, class)
 			files, err := os.ReadDir(folder)
 			if err != nil {
-				return train, test, fmt.Errorf("imdb: %w", err)
+				return train, test, missing(dir, err)
 			}
 			for _, file := range files {
 				if filepath.Ext(file.Name()) != ".txt" {

@@ -180,6 +180,10 @@ type Rows struct {
 	Bytes    int // of a row
 }
 
+// ErrIndex is the error of a batch with an index that is out of range. The tensors that rows go to have that batch.
+var ErrIndex = errors.New("the batch has an index that is negative, not whole, or not " +
+	"below the size of what it selects from")
+
 // Run makes the updates of a program. rows gets d + 3 numbers of each chain for each update that records: the point,
 // the value, the norm of the gradient, and 1 where the update that led there was held, else 0. With index each update
 // has size rows of data, whose numbers follow each other in index. It returns how many updates were made, and how
@@ -206,8 +210,7 @@ func (c *Chains) Run(p *Program, rows []float64, data []Rows, size int, index []
 		C.long(len(c.gathers)), unsafe.SliceData(c.gathers), C.long(size), (*C.int64_t)(unsafe.SliceData(index)))
 	runtime.KeepAlive(c)
 	if failed != 0 {
-		return int(failed) - 1, int64(c.c.total), errors.New("the batch has an index that is negative, not whole, or not " +
-			"below the size of what it selects from")
+		return int(failed) - 1, int64(c.c.total), ErrIndex
 	}
 	return len(p.moves), int64(c.c.total), nil
 }

@@ -17,14 +17,6 @@ func cases() []nntest.Case {
 	conv := func(p map[string]array, name string, x array, stride, padding int64) array {
 		return nntest.Conv2d(p[name+".weight"], p[name+".bias"].Data, x, stride, padding, 1, false)
 	}
-	frn := func(p map[string]array, name string, x array) array {
-		return nntest.PerRow(x, int(x.Shape[0]), func(i int, row []float64) func(float64) float64 {
-			size := math.Sqrt(nntest.MeanSquare(row) + 1e-6)
-			return func(v float64) float64 {
-				return math.Max(p[name+".scale"].Data[i]*v/size+p[name+".bias"].Data[i], p[name+".threshold"].Data[i])
-			}
-		})
-	}
 	average := func(x array, kernel, stride int64) array {
 		y := nntest.Zeros(x.Shape[0], (x.Shape[1]-kernel)/stride+1, (x.Shape[2]-kernel)/stride+1)
 		for c := range y.Shape[0] {
@@ -51,7 +43,7 @@ func cases() []nntest.Case {
 			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, layers.FRN{}},
 			In:     []int64{2, 4, 3},
 			Kinked: true,
-			Want:   func(p map[string]array, x array) array { return frn(p, "1", conv(p, "0", x, 1, 0)) },
+			Want:   func(p map[string]array, x array) array { return nntest.FRN(p, "1", conv(p, "0", x, 1, 0)) },
 		},
 		{
 			Name: "batch norm with moments of its own",
@@ -59,13 +51,28 @@ func cases() []nntest.Case {
 				nn.Tanh{}},
 			In: []int64{2, 4, 3},
 			Want: func(p map[string]array, x array) array {
-				y := conv(p, "0", x, 1, 0)
-				return nntest.PerRow(y, 3, func(i int, _ []float64) func(float64) float64 {
-					return func(v float64) float64 {
-						at := func(name string) float64 { return p["norm."+name].Data[i] }
-						return math.Tanh((v-at("mean"))/math.Sqrt(at("variance")+8)*at("scale") + at("bias"))
-					}
-				})
+				return nntest.BatchNorm(p, "norm", 8, conv(p, "0", x, 1, 0)).Each(math.Tanh)
+			},
+		},
+		{
+			Name: "batch norm of the batch",
+			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2},
+				nn.Named("norm", layers.BatchNorm{Batch: true, Epsilon: 0.1}), nn.Tanh{}},
+			In: []int64{2, 4, 3},
+			WantBatch: func(p map[string]array, x []array) []array {
+				y := nntest.EachOf(x, func(x array) array { return conv(p, "0", x, 1, 0) })
+				return nntest.EachOf(nntest.BatchNormOf(p, "norm", 0.1, y),
+					func(y array) array { return y.Each(math.Tanh) })
+			},
+		},
+		{
+			Name:   "batch norm of a batch of vectors",
+			Layers: nn.Sequential{nn.Linear{Out: 4}, layers.BatchNorm{Batch: true, Epsilon: 0.1}, nn.Linear{Out: 2}},
+			In:     []int64{3},
+			WantBatch: func(p map[string]array, x []array) []array {
+				y := nntest.EachOf(x, func(x array) array { return nntest.Linear(p, "0", x) })
+				return nntest.EachOf(nntest.BatchNormOf(p, "1", 0.1, y),
+					func(y array) array { return nntest.Linear(p, "2", y) })
 			},
 		},
 		{
@@ -102,6 +109,15 @@ func cases() []nntest.Case {
 			In: []int64{2, 5, 4},
 			Want: func(p map[string]array, x array) array {
 				return nntest.Conv2d(nntest.WeightNorm(p, "0"), nil, x, 2, 1, 1, false)
+			},
+		},
+		{
+			Name: "weight norm of conv1d",
+			Layers: nn.Sequential{layers.WeightNorm{Layer: nn.Conv1d{Out: 4, Kernel: 3, Padding: 1, Stride: 2,
+				Groups: 2}}, nn.Tanh{}},
+			In: []int64{4, 7},
+			Want: func(p map[string]array, x array) array {
+				return nntest.Conv1d(nntest.WeightNorm(p, "0"), p["0.bias"].Data, x, 2, 1, 2).Each(math.Tanh)
 			},
 		},
 		{
@@ -178,6 +194,9 @@ func TestGradientsAreFiniteDifferences(t *testing.T) {
 		t.Run(c.Name, c.Gradients)
 	}
 }
+
+// A new layer belongs into the table, so that it is compared with loops, differences and maps too.
+func TestEveryLayerIsInTheTable(t *testing.T) { nntest.AllLayers(t, cases()) }
 
 func TestSecondDerivativesAreFiniteDifferences(t *testing.T) {
 	for _, c := range cases() {

@@ -84,57 +84,72 @@ func selu(x float64) float64 {
 	return 1.0507009873554805 * 1.6732632423543772 * math.Expm1(x)
 }
 
-// resnet evaluates residual networks of depth 8: one block in a stage.
-func resnet(first func(x array) array, block func(name string, stage int64, x array) array, last func(x array) array,
-) func(x array) array {
-	return func(x array) array {
-		x = first(x)
-		for stage := range int64(3) {
-			x = block(fmt.Sprintf("stage_%d_block_1", stage+1), stage, x)
-		}
-		x = last(x)
-		pooled := nntest.Zeros(x.Shape[0])
-		for i, row := range nntest.Rows(x, int(x.Shape[0])) {
-			pooled.Data[i] = nntest.Mean(row)
-		}
-		return pooled
+// averages are the means of the channels.
+func averages(x array) array {
+	pooled := nntest.Zeros(x.Shape[0])
+	for i, row := range nntest.Rows(x, int(x.Shape[0])) {
+		pooled.Data[i] = nntest.Mean(row)
 	}
+	return pooled
 }
 
-func identity(x array) array { return x }
-
 func cases(t *testing.T) []nntest.Case {
-	plain := func(p map[string]array, x array) array {
-		conv := func(name string, x array, stride, padding int64) array {
-			return nntest.Conv2d(p[name+".weight"], p[name+".bias"].Data, x, stride, padding, 1, false)
-		}
-		features := resnet(func(x array) array { return conv("stem.0", x, 1, 1).Each(relu) },
-			func(name string, stage int64, x array) array {
-				stride, shortcut := int64(1), x
-				if stage > 0 {
-					stride, shortcut = 2, conv(name+".0.shortcut.0", x, 2, 0)
-				}
-				h := conv(name+".0.body.0", x, stride, 1).Each(relu)
-				return nntest.Plus(shortcut, conv(name+".0.body.3", h, 1, 1)).Each(relu)
-			}, identity)(x)
-		return nntest.Linear(p, "output", features)
+	conv := func(p map[string]array, name string, x array, stride, padding int64) array {
+		return nntest.Conv2d(p[name+".weight"], p[name+".bias"].Data, x, stride, padding, 1, false)
 	}
+	// normed is ResNet20 of depth 8 on a batch, with a norm; FRN has its activation within.
+	normed := func(norm func(p map[string]array, name string, x []array) []array, activation func(float64) float64,
+		second int) func(p map[string]array, x []array) []array {
+		return func(p map[string]array, x []array) []array {
+			convs := func(name string, x []array, stride, padding int64) []array {
+				return nntest.EachOf(x, func(x array) array { return conv(p, name, x, stride, padding) })
+			}
+			activate := func(x []array) []array {
+				return nntest.EachOf(x, func(x array) array { return x.Each(activation) })
+			}
+			x = activate(norm(p, "stem.1", convs("stem.0", x, 1, 1)))
+			for stage := 1; stage <= 3; stage++ {
+				name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.0.", stage), int64(1), x
+				if stage > 1 {
+					stride, shortcut = 2, convs(name+"shortcut.0", x, 2, 0)
+				}
+				h := activate(norm(p, name+"body.1", convs(name+"body.0", x, stride, 1)))
+				h = norm(p, fmt.Sprint(name, "body.", second+1), convs(fmt.Sprint(name, "body.", second), h, 1, 1))
+				for i := range h {
+					h[i] = nntest.Plus(shortcut[i], h[i]).Each(relu)
+				}
+				x = h
+			}
+			return nntest.EachOf(x, func(x array) array { return nntest.Linear(p, "output", averages(x)) })
+		}
+	}
+	each := func(norm func(p map[string]array, name string, x array) array) func(p map[string]array, name string,
+		x []array) []array {
+		return func(p map[string]array, name string, x []array) []array {
+			return nntest.EachOf(x, func(x array) array { return norm(p, name, x) })
+		}
+	}
+	const epsilon = 2.0 // variances are weights of size 0.3 of either sign
+	own := each(func(p map[string]array, name string, x array) array { return nntest.BatchNorm(p, name, epsilon, x) })
+	ofBatch := func(p map[string]array, name string, x []array) []array {
+		return nntest.BatchNormOf(p, name, epsilon, x)
+	}
+	none := each(func(_ map[string]array, _ string, x array) array { return x })
 	weightNormed := func(p map[string]array, x array) array {
 		conv := func(name string, x array, stride, padding int64) array {
 			return nntest.Conv2d(nntest.WeightNorm(p, name), p[name+".bias"].Data, x, stride, padding, 1, false)
 		}
-		features := resnet(func(x array) array { return conv("stem", x, 1, 1) },
-			func(name string, stage int64, x array) array {
-				stride, shortcut := int64(1), x
-				if stage > 0 {
-					stride, shortcut = 2, conv(name+".shortcut.0", x, 2, 0)
-				}
-				h := conv(name+".body.1", x.Each(selu), stride, 1)
-				return nntest.Plus(shortcut, conv(name+".body.3", h.Each(selu), 1, 1))
-			}, func(x array) array { return x.Each(selu) })(x)
+		x = conv("stem", x, 1, 1)
+		for stage := 1; stage <= 3; stage++ {
+			name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.", stage), int64(1), x
+			if stage > 1 {
+				stride, shortcut = 2, conv(name+"shortcut.0", x, 2, 0)
+			}
+			h := conv(name+"body.1", x.Each(selu), stride, 1)
+			x = nntest.Plus(shortcut, conv(name+"body.3", h.Each(selu), 1, 1))
+		}
 		return nntest.Linear(map[string]array{"o.weight": nntest.WeightNorm(p, "output"), "o.bias": p["output.bias"]},
-			"o",
-			features)
+			"o", averages(x.Each(selu)))
 	}
 	language := func(p map[string]array, x array) array {
 		h := nntest.Zeros(5, 4)
@@ -152,11 +167,20 @@ func cases(t *testing.T) []nntest.Case {
 		return nntest.Linear(p, "output", nntest.LayerNorm(p, "norm", h))
 	}
 	images := []int64{2, 6, 6}
+	resnet20 := func(norm nn.Layer) *nn.Network {
+		return build(t, networks.ResNet20{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3, Norm: norm})
+	}
 	// With weights of size 0.3 the outputs are of size 1, and differences of them keep their digits.
 	return []nntest.Case{
-		{Name: "ResNet of 8, no norm", In: images, Scale: 0.3, Kinked: true, Want: plain,
-			Network: build(t, networks.ResNet20{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3,
-				Norm: nn.Sequential{}})},
+		{Name: "ResNet of 8, no norm", In: images, Scale: 0.3, Kinked: true, WantBatch: normed(none, relu, 3),
+			Network: resnet20(nn.Sequential{})},
+		{Name: "ResNet of 8, batch norm with moments of its own", In: images, Scale: 0.3, Kinked: true,
+			WantBatch: normed(own, relu, 3), Network: resnet20(layers.BatchNorm{Epsilon: epsilon})},
+		{Name: "ResNet of 8, batch norm of the batch", In: images, Scale: 0.3, Kinked: true,
+			WantBatch: normed(ofBatch, relu, 3), Network: resnet20(layers.BatchNorm{Batch: true, Epsilon: epsilon})},
+		{Name: "ResNet of 8, FRN", In: images, Scale: 0.3, Kinked: true,
+			WantBatch: normed(each(nntest.FRN), func(v float64) float64 { return v }, 2),
+			Network:   resnet20(layers.FRN{})},
 		{Name: "ResNet++ of 8", In: images, Want: weightNormed,
 			Network: build(t, networks.ResNetPlusPlus{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3})},
 		{Name: "transformer", In: []int64{5}, Tokens: 7, Want: language,

@@ -14,7 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Case is a network with an implementation of it in plain loops, for one input.
+// Case is a network with an implementation of it in plain loops, for one input or for a batch.
 type Case struct {
 	Name   string
 	Layers nn.Sequential
@@ -25,6 +25,21 @@ type Case struct {
 	Kinked  bool    // has no second derivatives to compare
 	Scale   float64 // of the points; 0 means 0.7
 	Want    func(p map[string]Array, x Array) Array
+	// WantBatch is in the place of Want where the outputs of a datum depend on the others of its batch. Mapped over data,
+	// each is a batch of one.
+	WantBatch func(p map[string]Array, x []Array) []Array
+}
+
+// want are the outputs of a batch by the loops.
+func (c Case) want(p map[string]Array, x []Array) []Array {
+	if c.WantBatch != nil {
+		return c.WantBatch(p, x)
+	}
+	var all []Array
+	for _, one := range x {
+		all = append(all, c.Want(p, one))
+	}
+	return all
 }
 
 func (c Case) scale() float64 {
@@ -83,13 +98,12 @@ func (c Case) Values(t *testing.T) {
 		x, plain := c.Inputs(3)
 		y := n.Forward(p, torch.Of(x))
 		var want []float64
-		for i, input := range plain {
-			one := c.Want(Sites(p), input)
+		for i, one := range c.want(Sites(p), plain) {
 			require.Equal(t, fmt.Sprint(n.Out()), fmt.Sprint(one.Shape))
 			want = append(want, one.Data...)
 			single := n.Forward(p, torch.Of(x.MustSelect(0, int64(i), false)))
 			require.Equal(t, n.Out(), Shape(single))
-			CloseTo(t, one.Data, Values(single), 1e-12, "a single input")
+			CloseTo(t, c.want(Sites(p), plain[i:i+1])[0].Data, Values(single), 1e-12, "a single input")
 		}
 		require.Equal(t, append([]int64{3}, n.Out()...), Shape(y))
 		CloseTo(t, want, Values(y), 1e-12, "outputs")
@@ -117,12 +131,16 @@ func (c Case) Gradients(t *testing.T) {
 		require.NoError(t, err)
 
 		// The differences are those of the plain loops.
-		weights := Normals(5, 2*len(c.Want(Sites(p), plain[0]).Data))
+		outputs := 1
+		for _, size := range n.Out() {
+			outputs *= int(size)
+		}
+		weights := Normals(5, 2*outputs)
 		value := func(flat []float64) (sum float64) {
 			s := Sites(Must(infer.NewParams(n.Layout(), flat)))
 			k := 0
-			for _, input := range plain {
-				for _, y := range c.Want(s, input).Data {
+			for _, one := range c.want(s, plain) {
+				for _, y := range one.Data {
 					sum += weights[k] * y * (y + 2)
 					k++
 				}

@@ -160,3 +160,58 @@ func WeightNorm(p map[string]Array, name string) Array {
 		return func(x float64) float64 { return x / length * p[name+".scale"].Data[i] }
 	})
 }
+
+// FRN is filter response normalisation of the channels, with its threshold.
+func FRN(p map[string]Array, name string, x Array) Array {
+	return PerRow(x, int(x.Shape[0]), func(i int, row []float64) func(float64) float64 {
+		size := math.Sqrt(MeanSquare(row) + 1e-6)
+		return func(v float64) float64 {
+			return math.Max(p[name+".scale"].Data[i]*v/size+p[name+".bias"].Data[i], p[name+".threshold"].Data[i])
+		}
+	})
+}
+
+// BatchNorm normalises the channels by the sites "mean" and "variance".
+func BatchNorm(p map[string]Array, name string, epsilon float64, x Array) Array {
+	return PerRow(x, int(x.Shape[0]), func(i int, _ []float64) func(float64) float64 {
+		at := func(site string) float64 { return p[name+"."+site].Data[i] }
+		return func(v float64) float64 {
+			return (v-at("mean"))/math.Sqrt(at("variance")+epsilon)*at("scale") + at("bias")
+		}
+	})
+}
+
+// BatchNormOf normalises the channels by the moments of the batch.
+func BatchNormOf(p map[string]Array, name string, epsilon float64, x []Array) []Array {
+	channels := int(x[0].Shape[0])
+	mean, variance := Zeros(int64(channels)), Zeros(int64(channels))
+	for i := range channels {
+		var all []float64
+		for _, one := range x {
+			all = append(all, Rows(one, channels)[i]...)
+		}
+		mean.Data[i] = Mean(all)
+		for _, v := range all {
+			variance.Data[i] += (v - mean.Data[i]) * (v - mean.Data[i]) / float64(len(all))
+		}
+	}
+	own := map[string]Array{name + ".scale": p[name+".scale"], name + ".bias": p[name+".bias"], name + ".mean": mean,
+		name + ".variance": variance}
+	return EachOf(x, func(one Array) Array { return BatchNorm(own, name, epsilon, one) })
+}
+
+// EachOf is f of each array.
+func EachOf(x []Array, f func(Array) Array) []Array {
+	var out []Array
+	for _, one := range x {
+		out = append(out, f(one))
+	}
+	return out
+}
+
+// Conv1d is Conv2d of height 1.
+func Conv1d(w Array, b []float64, x Array, stride, padding, groups int64) Array {
+	w2 := New([]int64{w.Shape[0], w.Shape[1], 1, w.Shape[2]}, w.Data)
+	y := Conv2d(w2, b, New([]int64{x.Shape[0], 1, x.Shape[1]}, x.Data), stride, padding, groups, true)
+	return New([]int64{y.Shape[0], y.Shape[2]}, y.Data)
+}
