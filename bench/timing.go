@@ -12,8 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// What the comparisons have in common: two sides take turns in one process, and a round is several turns, of which each
-// side's fastest counts, so that what else the machine does is left out.
+// What the comparisons have in common: two sides take turns in one process, and a round is several turns. Each
+// side's fastest turn of a round counts, so that what else the machine does is left out.
 const (
 	WarmUp = 2                    // rounds that are not counted
 	Turns  = 8                    // of each side in a round

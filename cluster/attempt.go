@@ -164,7 +164,7 @@ func (a *attempt) takeFirst(ctx context.Context) (first bool, err error) {
 		revision, err = a.bucket.keys.Create(ctx, a.task.stateKey(), text)
 		return err
 	})
-	if errors.Is(err, jetstream.ErrKeyExists) { // unless it is this one's, of which the answer was lost
+	if errors.Is(err, jetstream.ErrKeyExists) { // unless it is this one's, and the answer was lost
 		entry, failed := a.bucket.keys.Get(ctx, a.task.stateKey())
 		if failed != nil || string(entry.Value()) != string(text) {
 			return false, nil

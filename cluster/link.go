@@ -188,7 +188,7 @@ func (l *link) make(ctx context.Context, run string, replicas int, limit int64) 
 	return b, b.checkpoints.make(ctx, replicas)
 }
 
-// open finds the buckets of a run; of one that is over there are none.
+// open finds the buckets of a run. A run that is over has no buckets.
 func (l *link) open(ctx context.Context, run string, limit int64) (*bucket, error) {
 	b := l.bucket(run, limit)
 	err := again(ctx, func(ctx context.Context) (err error) {

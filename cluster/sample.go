@@ -33,7 +33,7 @@ func Sample(ctx context.Context, program infer.Program, method infer.Method, o O
 }
 
 // Sweep is [Sample] of many cells at once: the same job with different parameters. The draws are in the order of the
-// cells, and nil where there are none.
+// cells; a cell without draws has nil.
 func Sweep(ctx context.Context, cells []Cell, o Options) ([]*draws.Draws, error) {
 	o, err := o.resolved()
 	if err != nil {

@@ -40,7 +40,7 @@ type Frame struct {
 	// X are the rows of the matrix, of len(Names) numbers each; nil where the design has no terms.
 	X     [][]float64
 	Names []string // of the columns of X, as "age", "region[north]", "age:region[north]"
-	// Y is the outcome, scaled as the design says; for a factor the index of its level. Nil where there is none.
+	// Y is the outcome, scaled as the design says; for a factor the index of its level. Nil without an outcome.
 	Y []float64
 	// Numbers and Indices are the columns of their own, by name.
 	Numbers map[string][]float64
@@ -205,4 +205,40 @@ func (t *Table) complete(c column) error {
 		}
 	}
 	return nil
+}
+
+// Scaling is the map of a number to the scale of a design and back: z = (x - Mean)/SD. One that does nothing has mean 0
+// and SD 1.
+type Scaling struct {
+	Mean float64 // of the training data
+	SD   float64 // of the training data, divisor n-1, times Term.Scale
+}
+
+// To is z = (x - Mean)/SD.
+func (s Scaling) To(x float64) float64 { return (x - s.Mean) / s.SD }
+
+// Back is x = Mean + SD·z. Standard deviations and other distances have the factor SD alone.
+func (s Scaling) Back(z float64) float64 { return s.Mean + s.SD*z }
+
+// moments are the mean and the standard deviation, of divisor n-1, in two passes. Numbers are divided by a power of two
+// first, which changes no digit, so that squares of large ones are finite.
+func moments(x []float64) (mean, sd float64) {
+	largest := 0.0
+	for _, v := range x {
+		largest = math.Max(largest, math.Abs(v))
+	}
+	_, e := math.Frexp(largest)
+	for _, v := range x {
+		mean += math.Ldexp(v, -e)
+	}
+	mean /= float64(len(x))
+	var squares, rest float64
+	for _, v := range x {
+		d := math.Ldexp(v, -e) - mean
+		squares += d * d
+		rest += d
+	}
+	mean += rest / float64(len(x)) // what rounding left of the first pass
+	squares -= rest * rest / float64(len(x))
+	return math.Ldexp(mean, e), math.Ldexp(math.Sqrt(squares/float64(len(x)-1)), e)
 }

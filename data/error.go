@@ -7,7 +7,7 @@ import (
 
 // Error is a cell, a line or a column that is wrong.
 type Error struct {
-	Source  string // name of the file; "" where there is none
+	Source  string // name of the file; "" without a name
 	Line    int    // line of the source, from 1; 0 where none is to blame or there is no source
 	Row     int    // row of the table, from 0; -1 where none is to blame
 	Column  string // name of the column; "" where none is to blame

@@ -5,7 +5,7 @@ import "math"
 // Cell is a place in a table.
 type Cell struct {
 	Row    int    // from 0
-	Line   int    // of the file, from 1; 0 where there is none
+	Line   int    // of the file, from 1; 0 for a row of no file
 	Column string // its name
 }
 

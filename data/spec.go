@@ -11,7 +11,7 @@ import (
 type Spec struct {
 	// Terms make the columns of the matrix "x", in order. There is no column of ones.
 	Terms []Term
-	// Outcome makes "y": a number, scaled or not, or the index of a factor's level. Without a Column there is none.
+	// Outcome makes "y": a number, scaled or not, or the index of a factor's level. Without a Column a design has no "y".
 	Outcome Term
 	// Columns become tensors of their own, by their names: numbers as they are, factors as indices of their levels.
 	Columns []string

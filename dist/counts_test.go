@@ -26,7 +26,7 @@ type countCase struct {
 	domains string
 	// logp is the textbook formula; nil is minus infinity.
 	logp func(p []*big.Float, x *big.Float) *big.Float
-	// top is the last value of a finite support, -1 where there is none.
+	// top is the last value of a finite support, -1 for an infinite one.
 	top func(p []float64) int
 }
 

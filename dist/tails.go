@@ -19,7 +19,7 @@ type tailed interface {
 	logTails(x torch.Tensor) (lower, upper torch.Tensor)
 }
 
-// tailInverse tells the x with given logarithms of P(X ≤ x) and P(X > x), of which the smaller is exact.
+// tailInverse tells the x with given logarithms of P(X ≤ x) and P(X > x). The smaller of the two is exact.
 type tailInverse interface {
 	fromTails(lower, upper torch.Tensor) torch.Tensor
 }

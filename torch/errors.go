@@ -43,8 +43,9 @@ func machinery(function string) bool {
 	return function == ""
 }
 
-// asked is the line outside the rooms that asked for what is running now, or was running when the panic that is being
-// recovered from began; empty where there is none. first is the first line outside this package and gotch.
+// asked finds who asked for what is running now, or was running when the panic that is being recovered from began. line
+// is the innermost line outside the rooms, "" if all lines are inside. first is the first line outside this package and
+// gotch.
 func asked() (line, first string) {
 	var pcs [256]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

@@ -13,14 +13,14 @@ import (
 // kernels are those of the devices, found when a device first draws, and broken why one of them no longer draws.
 var kernels, broken sync.Map
 
-// kernelOf is the kernel of a device, or why there is none.
+// kernelOf is the kernel of a device, or the reason why the device has no kernel.
 func kernelOf(device gotch.Device) (*cuda.Kernel, error) {
 	load := sync.OnceValues(func() (*cuda.Kernel, error) { return cuda.Load(deviceNumber(device)) })
 	found, _ := kernels.LoadOrStore(deviceNumber(device), load)
 	return found.(func() (*cuda.Kernel, error))()
 }
 
-// onDevice draws the numbers of [Streams] where they are wanted, in one kernel, or by operations where there is none.
+// onDevice draws the numbers of [Streams] on their device: in one kernel, or by operations if the device has no kernel.
 // The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to the rounding of the
 // device's logarithm, sine and cosine, but those of float32 that the kernel makes, which are to the bit too.
 func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {

@@ -13,9 +13,9 @@ type Scope struct {
 }
 
 // Do runs f with a scope of its own, on one OS thread, and frees what f made and did not keep. A panic of f with an
-// [*Error] or a [Recoverable] is returned as an error. Scopes nest: what is kept goes to the scope around this one, or
-// to the garbage collector when there is none. Another goroutine may use a tensor while its scope closes: it gets the
-// result, or an error that says that the tensor was freed.
+// [*Error] or a [Recoverable] is returned as an error. Scopes nest: what is kept goes to the scope around this one; an
+// outermost scope hands it to the garbage collector. Another goroutine may use a tensor while its scope closes: it gets
+// the result, or an error that says that the tensor was freed.
 func Do(f func(s *Scope) error) (err error) {
 	if f == nil {
 		return errNoFunction

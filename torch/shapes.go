@@ -223,7 +223,7 @@ func (x Tensor) Gather(dim int, indices any) Tensor {
 }
 
 // outside is the error of an operation that looks x up at indices of the dimensions from dim on: it names the first
-// index that is not in its dimension. Where there is none, or indices cannot be read, the error is as it was.
+// index that is not in its dimension. If all indices are, or cannot be read, the error is as it was.
 func (x Tensor) outside(err error, dim int64, indices ...*ts.Tensor) error {
 	var e *Error
 	if !errors.As(err, &e) {

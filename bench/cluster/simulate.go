@@ -50,7 +50,7 @@ type outcome struct {
 	delays [][]float64       // s from sending to the end of service, of each class, in the order of their ends
 }
 
-// quantile of the delays of a class; 0 where there are none.
+// quantile of the delays of a class; 0 for a class without tasks.
 func (o outcome) quantile(class int, p float64) float64 {
 	sorted := slices.Sorted(slices.Values(o.delays[class]))
 	if len(sorted) == 0 {

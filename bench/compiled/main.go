@@ -43,10 +43,10 @@ type report struct {
 type row struct {
 	Name     string   `json:"name"`
 	Tier     string   `json:"tier"`    // that a run takes where nothing else is asked for
-	US       *float64 `json:"us"`      // of compiled C, from one point to the next in C; nil where there is none
+	US       *float64 `json:"us"`      // of compiled C, from one point to the next in C; nil without C
 	Call     *float64 `json:"us_call"` // the same, each called from Go
 	VM       *float64 `json:"us_vm"`
-	Replay   *float64 `json:"us_replay"` // each called from Go; nil where there is none
+	Replay   *float64 `json:"us_replay"` // each called from Go; nil if it cannot be replayed
 	Eager    float64  `json:"us_eager"`
 	Error    float64  `json:"error"`  // the larger of both
 	Reason   string   `json:"reason"` // why there is no faster tier; "" where there is one

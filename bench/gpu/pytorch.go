@@ -256,7 +256,7 @@ func startPeer(ctx context.Context, o options, dir string) (*peer, error) {
 	return p, nil
 }
 
-// answer reads one line; where there is none, the error is what the program said last.
+// answer reads one line. If the program ended without one, the error is what it said last.
 func (p *peer) answer(to any) error {
 	line, err := p.out.ReadBytes('\n')
 	if err != nil {

@@ -161,7 +161,7 @@ func warmups(ctx context.Context, db posteriors.Database, chosen []posteriors.En
 // cost is what a warm-up costs, in gradients of a chain, and an effective draw after it.
 type cost struct{ warmup, effective float64 }
 
-// needed is the first length from which on no cost is above the goal; the last where there is none.
+// needed is the first length from which on no cost is above the goal; the last one if the goal is never met.
 func needed(costs []cost, goal float64) int {
 	i := len(costs) - 1
 	for i > 0 && costs[i-1].effective <= goal {

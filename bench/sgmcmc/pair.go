@@ -48,7 +48,7 @@ func newTarget(z size) (*target, error) {
 	t := &target{size: z, layout: layout}
 	err = torch.Do(func(scope *torch.Scope) error {
 		precision, start := torch.NewStreams(1, 1), torch.NewStreams(2, z.chains)
-		// With K chains there is a leading dimension; with one there is none, and no vmap.
+		// K chains have a leading dimension. One chain has no such dimension, and needs no vmap.
 		shape := []int64{int64(z.dim)}
 		u := torch.Must(precision.Uniform(shape, gotch.Float, torch.CPU)).MustReshape(shape, false)
 		t.halved = u.MustAddScalar(ts.FloatScalar(0.5), false).MustMulScalar(ts.FloatScalar(-0.5), false)

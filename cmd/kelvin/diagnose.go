@@ -94,7 +94,7 @@ func reportJSON(r *diag.Report, inf *store.Inference) diagnoseJSON {
 	return out
 }
 
-// crossValidation is the PSIS-LOO of the stored log likelihoods, nil if there are none.
+// crossValidation is the PSIS-LOO of the stored log likelihoods, nil if none are stored.
 func crossValidation(inf *store.Inference) (*loo.Result, error) {
 	d := inf.LogLikelihood
 	if d == nil || d.Dim() == 0 {

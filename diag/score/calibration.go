@@ -55,7 +55,7 @@ func Calibration(confidence []float64, right []bool, binning Binning) (*Reliabil
 		b := &r.Bins[k]
 		b.Low, b.High = low, high[k]
 		low = b.High
-		b.Confidence /= float64(b.Cases) // NaN where there are none
+		b.Confidence /= float64(b.Cases) // NaN for an empty bin
 		b.Accuracy /= float64(b.Cases)
 		if b.Cases > 0 {
 			gap := math.Abs(b.Accuracy - b.Confidence)

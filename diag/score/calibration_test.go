@@ -14,7 +14,7 @@ import (
 // logs are the logarithms of probabilities.
 func logs(p [][]float64) [][]float64 { return sample.Mapped(p, math.Log) }
 
-// By hand: three cases of which two are right.
+// Hand-written: two of three cases are right.
 func TestScore(t *testing.T) {
 	s, err := Score(logs([][]float64{{0.7, 0.3}, {0.4, 0.6}, {0.5, 0.5}}), []int{0, 0, 0})
 	require.NoError(t, err)

@@ -45,8 +45,8 @@ type Options struct {
 // Report is the result of [Diagnose].
 type Report struct {
 	diag.Report // its text begins with a line on the kinetic temperatures
-	// Kinetic is the test of all kinetic temperatures, nil if there are none, and Sites those of each site, in the
-	// order that sites came.
+	// Kinetic is the test of all kinetic temperatures, nil if the run told none. Sites are the tests of each
+	// site, in the order that sites came.
 	Kinetic *KineticResult
 	Sites   []KineticResult
 	// Configurational has one entry for each one of [Simulation].

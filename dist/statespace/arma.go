@@ -9,7 +9,7 @@ import (
 //	x_t = AR_1 x_{t−1} + … + AR_p x_{t−p} + e_t + MA_1 e_{t−1} + … + MA_q e_{t−q},  e_t ~ N(0, Scale²)
 //
 // Its likelihood is exact: the first states have their stationary distribution. Its m = max(p, q + 1) states are
-// those of Harvey (1989, section 3.3), of which the first is x_t. Where AR is not stationary the log density is not
+// those of Harvey (1989, section 3.3); the first is x_t. Where AR is not stationary the log density is not
 // finite; [Stationary] makes coefficients that are.
 type ARMA struct {
 	AR, MA torch.Tensor // of shape [p] and [q]; the zero value is no coefficients

@@ -49,7 +49,7 @@ func (f *filtered) start(v, inverse torch.Tensor, responses []torch.Tensor) (mea
 	}
 	square := torch.Stack(-1, s...).Reshape(append(slices.Clone(f.lead), int64(q), int64(q))...)
 	factor = square.Cholesky()
-	// Rounding makes a pivot that is 0 a small number of either sign, of which the negative ones alone are NaN.
+	// Rounding makes a pivot that is 0 a small number of either sign. Only a negative one becomes NaN.
 	determined := factor.Diag().Square().Gt(square.Diag().Mul(leastPivot))
 	factor = factor.Add(torch.Where(determined, 0, math.NaN()).Sum(-1).Unsqueeze(-1).Unsqueeze(-1))
 	half := factor.SolveTriangular(torch.Stack(-1, right...).Unsqueeze(-1), false)

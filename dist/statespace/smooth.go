@@ -101,8 +101,8 @@ func (f *filtered) backward(both bool, at0 func(t int, r, n, response torch.Tens
 }
 
 // SampleStates draws the states at all times given y, [sample..., T, m]: x* + E(x | y) − E(x | y*) for states x* and a
-// series y* drawn from the model, of which the same numbers are missing (Durbin and Koopman 2002, Biometrika 89,
-// 603–616). y has no dimensions in front. Of a diffuse start x* may have any first states.
+// series y* drawn from the model (Durbin and Koopman 2002, Biometrika 89, 603–616). y* lacks the same numbers as y.
+// y has no dimensions in front. Of a diffuse start x* may have any first states.
 func (s Series) SampleStates(src *dist.Source, y torch.Tensor, sample ...int64) torch.Tensor {
 	s.made()
 	if len(y.Shape()) > len(s.EventShape()) {

@@ -93,7 +93,7 @@ func (c Seasonal) System() System {
 }
 
 // Trigonometric is a pattern that repeats itself as the sum of waves of the frequencies 2πj/Period, j = 1, …,
-// Harmonics, each of which turns from time to time and takes steps of standard deviation Scale in both of its states:
+// Harmonics. Each wave turns from time to time and takes steps of standard deviation Scale in both of its states:
 //
 //	wave_{t+1}  =  cos(2πj/Period) wave_t + sin(2πj/Period) other_t + Scale e_t
 //	other_{t+1} = −sin(2πj/Period) wave_t + cos(2πj/Period) other_t + Scale e'_t

@@ -30,7 +30,7 @@ type task struct {
 	settings settings
 	side     int64          // of the images
 	start    nn.Scheme      // of a chain
-	frozen   *classify.Task // the same with a network that holds its moments, which predicts; nil where there are none
+	frozen   *classify.Task // the same with a network that holds its moments, which predicts; nil without moments
 }
 
 func newTask(s settings, train, test cifar.Data) (*task, error) {

@@ -44,7 +44,7 @@ func tune(ctx context.Context, w io.Writer, o options, s settings) error {
 		return err
 	}
 	if s.Images < 2 {
-		return fmt.Errorf("-images is %d: with -tune it must be at least 2, of which one is held out", s.Images)
+		return fmt.Errorf("-images is %d: with -tune it must be at least 2: one is held out", s.Images)
 	}
 	train, _, err := images(o.data, s)
 	if err != nil {

@@ -43,7 +43,7 @@ type reviewScores struct {
 	Scores     classify.Metrics   `json:"scores"`     // of the best epoch, on the test reviews
 }
 
-// readReviews takes them of the folder, or makes some where there is none.
+// readReviews reads the reviews of the folder; without a folder it makes some up.
 func readReviews(o options) (s reviewSettings, err error) {
 	s = reviewSettings{Reviews: o.reviews, Epochs: o.epochs, Batch: 32, LR: 1e-3, Variance: o.variance,
 		Embedding: o.embedding, Eps: 1e-5, Seed: o.seed}

@@ -85,7 +85,7 @@ func plotAll(dir string, s settings, results []*result) error {
 func plotSeries(path, axis string, temperatures []float64, all []series, log bool) error {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "temperature T (1: Bayes posterior)", axis
-	// Logarithms are taken here, because the library's log scales leave room for labels where there are none.
+	// Logarithms are taken here, because the library's log scales leave room for labels that are not drawn.
 	ticks := make(plot.ConstantTicks, len(temperatures))
 	for i, x := range temperatures {
 		ticks[i] = plot.Tick{Value: math.Log10(x), Label: fmt.Sprintf("%g", x)}

@@ -167,7 +167,7 @@ func temperatureText(t float64) string {
 	return fmt.Sprintf("%g", t)
 }
 
-// number is empty where there is none.
+// number formats the average times the factor; a nil v gives "".
 func number(format string, factor float64, v *average) string {
 	if v == nil {
 		return ""

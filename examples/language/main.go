@@ -21,8 +21,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// schools is a meta-analysis of eight experiments (Rubin 1981): each school has an effect of its own, theta, of which y
-// is a measurement with known standard error sigma.
+// schools is a meta-analysis of eight experiments (Rubin 1981): each school has an effect of its own, theta, and y
+// measures it with the known standard error sigma.
 func schools(c *ppl.Ctx) {
 	mu := c.Sample("mu", dist.Normal(0, 5))
 	tau := c.Sample("tau", dist.HalfCauchy(5))

@@ -68,7 +68,7 @@ func (n *network) logWidths() (sum float64) {
 // logits are the outputs, [n, classes].
 func (n *network) logits(p infer.Params, x torch.Tensor) torch.Tensor { return n.net.Forward(p, x) }
 
-// target has the prior Π 1/σ_i, of which the walls are elsewhere, and the likelihood Π p(t_i|x_i, w).
+// target has the prior Π 1/σ_i and the likelihood Π p(t_i|x_i, w). The walls of the prior are elsewhere.
 func (n *network) target(data int) infer.Target {
 	prior := -n.logWidths()
 	return infer.FromParts(func(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {

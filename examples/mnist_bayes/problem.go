@@ -47,8 +47,8 @@ func source(dir string) (train, test mnist.Data, words string, err error) {
 	return part(0, half), part(half, digits.Images), "digits of 8 x 8 pixels (no -data)", nil
 }
 
-// newProblem draws n training images, as many of each digit; the rest joins the test images, as in the paper, of which
-// the first few are scored.
+// newProblem draws n training images, as many of each digit; the rest joins the test images, as in the paper. Of the
+// test images the first ones are scored.
 func newProblem(train, test mnist.Data, words string, n, scored int, seed uint64) (*problem, error) {
 	p := &problem{name: fmt.Sprintf("D%d", n), source: words}
 	chosen, rest, err := train.Stratified(n, seed)

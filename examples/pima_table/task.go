@@ -38,7 +38,7 @@ func newTask(l lengths) (*task, error) {
 type runs struct {
 	draws   [][]float64
 	seconds []float64
-	whole   float64 // of the parallel row: the time for all chains, of which seconds is that of one chain alone
+	whole   float64 // of the parallel row: the time for all chains; seconds is that of one chain alone
 }
 
 // run makes a row: one run for each seed, one after the other, which are timed without what comes before and after.

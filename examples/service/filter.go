@@ -56,8 +56,8 @@ type answered struct {
 // mostKeys is how many keys are remembered: whoever tries again after so many other observations counts twice.
 const mostKeys = 1000
 
-// newFilter starts from the state on disk, or from the mean and covariance of the draws where there is none. A state of
-// another design is an error. The columns are those of the design.
+// newFilter starts from the state on disk. If no file is there, it starts from the mean and covariance of the draws. A
+// state of another design is an error. The columns are those of the design.
 func newFilter(d *draws.Draws, columns []string, file string) (*filter, error) {
 	f := &filter{file: file, columns: columns, k: 1 + len(columns)}
 	var values [][]float64 // of a, of each of w, and of s

@@ -70,7 +70,7 @@ func (t *task) fitMode(ctx context.Context) (predictor, error) {
 	return t.network(mode), err
 }
 
-// ensemble is K modes from K starts, of which the first is the MAP's.
+// ensemble is K modes from K starts. The first start is the MAP's.
 func (t *task) ensemble(ctx context.Context) (predictor, error) {
 	members, err := t.optimise(ctx, t.settings.members)
 	t.members = members

@@ -27,8 +27,8 @@ type Options struct {
 	// MemoryField is what a MemoryError calls the field that sets Memory, where it is one of another configuration; ""
 	// means "curvature.Options.Memory".
 	MemoryField string
-	// Tables names sites that are tables, of shape [rows, ...], of which a datum sees only the rows whose numbers are in a
-	// batch tensor, int64 of shape [n, ...]: an embedding and its tokens. FisherDiag and GGNDiag then make gradients of
+	// Tables names sites that are tables, of shape [rows, ...]: a datum sees only the rows whose numbers are in a batch
+	// tensor, int64 of shape [n, ...]. An embedding and its tokens are one. FisherDiag and GGNDiag then make gradients of
 	// these rows alone, which for a large vocabulary is most of the work and of the memory. The model is given a site with
 	// as many rows as numbers, and numbers that fit it: it may use the batch tensor for nothing else. The other functions
 	// refuse it.

@@ -11,8 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// tables are sites of which a datum sees a few rows: see [Options].Tables. A model is given, for each datum, a small
-// point that has only these rows, and numbers of rows that fit it.
+// tables are sites with many rows, if a datum sees a few of them: see [Options].Tables. A model is given, for each
+// datum, a small point that has only these rows, and numbers of rows that fit it.
 type tables struct {
 	layout *infer.Layout // of the small point
 	parts  []part        // in its order, which is that of θ

@@ -30,7 +30,7 @@ func copyOf(method string, p infer.Params) (infer.Params, error) {
 	return start, nil
 }
 
-// chain is chain k of a quantity with a leading chain axis, or the quantity itself where there is none.
+// chain is chain k of a quantity with a leading chain axis. A quantity without that axis is returned as it is.
 func chain(p infer.Params, x *ts.Tensor, k int) *ts.Tensor {
 	if !p.Batched() {
 		return x

@@ -61,7 +61,7 @@ func TestRunTakesOneDatumAtATime(t *testing.T) {
 
 // A filter that is exact has no note. The Fisher filters take all data of one batch in a step whose curvature is that
 // at the prior's mean, the squares of residuals of 1.5 instead of 0.7: their standard deviation is less than half of
-// the posterior's, and a note says so. There is none where the Gaussian is not meant to be the posterior.
+// the posterior's, and a note says so. A Gaussian that is not meant to be the posterior gets no note.
 func TestNotesOfFilters(t *testing.T) {
 	program, exact := regression(t)
 	_, notes := run(t, program, exact, nil)

@@ -178,7 +178,7 @@ func (m *mover) move(r *rows, t trajectory) ([]float64, error) {
 	return accept, nil
 }
 
-// bounce keeps a point within the walls, of which there may be none; those that it met turn its momentum.
+// bounce keeps a point within the walls; lower and upper may be nil. Walls that the point met turn its momentum.
 func bounce(x, p, lower, upper []float64) {
 	if lower == nil && upper == nil {
 		return
@@ -198,7 +198,7 @@ func bounce(x, p, lower, upper []float64) {
 	}
 }
 
-// meanAccept is the mean of the acceptance probabilities that there are; ok is false where there is none.
+// meanAccept is the mean of the acceptance probabilities that are not NaN; ok is false if all are.
 func meanAccept(accept []float64) (mean float64, ok bool) {
 	n := 0.0
 	for _, a := range accept {

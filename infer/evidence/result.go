@@ -3,6 +3,7 @@ package evidence
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -90,3 +91,110 @@ func normalized(what string, t infer.Target, b infer.Batch) error {
 		return nil
 	})
 }
+
+// BayesFactor is the log Bayes factor log Z_a − log Z_b of two models of the same data, and its standard error.
+// Positive numbers favour a. With equal prior odds its exponential is the posterior odds.
+func BayesFactor(a, b *Result) (log, se float64, err error) {
+	if a == nil || b == nil {
+		return math.NaN(), math.NaN(), fmt.Errorf("evidence.BayesFactor: an estimate is nil: %w", infer.ErrConfig)
+	}
+	return a.LogZ - b.LogZ, math.Hypot(a.SE, b.SE), nil
+}
+
+// Probabilities are the posterior probabilities of models of the same data, Z_i π_i / Σ Z_j π_j, and their standard
+// errors by the delta method. prior are the π, up to a common factor; nil is equal ones.
+func Probabilities(models []*Result, prior []float64) (p, se []float64, err error) {
+	if len(models) == 0 || prior != nil && len(prior) != len(models) {
+		return nil, nil, fmt.Errorf("evidence.Probabilities: %d models with %d prior probabilities: %w", len(models),
+			len(prior), infer.ErrConfig)
+	}
+	logs := make([]float64, len(models))
+	for i, m := range models {
+		if m == nil || !finite(m.LogZ) {
+			return nil, nil, fmt.Errorf("evidence.Probabilities: model %d has no finite log Z: %w", i, infer.ErrNonFinite)
+		}
+		logs[i] = m.LogZ
+		if prior != nil {
+			if !(prior[i] >= 0) || math.IsInf(prior[i], 0) {
+				return nil, nil, &infer.FieldError{Type: "evidence.Probabilities", Field: fmt.Sprintf("prior[%d]", i),
+					Value: prior[i], Allowed: "it must be a number of at least 0"}
+			}
+			logs[i] += math.Log(prior[i])
+		}
+	}
+	z := logSumExp(logs)
+	if !finite(z) {
+		return nil, nil, fmt.Errorf("evidence.Probabilities: all prior probabilities are 0: %w", infer.ErrConfig)
+	}
+	for _, l := range logs {
+		p = append(p, math.Exp(l-z))
+	}
+	for i := range p {
+		v := 0.0 // ∂p_i/∂log Z_j = p_i (δ_ij − p_j)
+		for j, m := range models {
+			d := -p[i] * p[j]
+			if i == j {
+				d += p[i]
+			}
+			v += d * d * m.SE * m.SE
+		}
+		se = append(se, math.Sqrt(v))
+	}
+	return p, se, nil
+}
+
+// logSumExp is log Σ exp(x), −Inf for nothing.
+func logSumExp(x []float64) float64 {
+	largest := math.Inf(-1)
+	for _, v := range x {
+		largest = math.Max(largest, v)
+	}
+	if math.IsInf(largest, 0) || math.IsNaN(largest) {
+		return largest
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += math.Exp(v - largest)
+	}
+	return largest + math.Log(sum)
+}
+
+// logMeanExp is log of the mean of exp(x), with the standard error of that logarithm by the delta method.
+func logMeanExp(x []float64) (value, se float64) {
+	n := float64(len(x))
+	value = logSumExp(x) - math.Log(n)
+	square := 0.0
+	for _, v := range x {
+		d := math.Exp(v-value) - 1
+		square += d * d
+	}
+	return value, math.Sqrt(square / n / (n - 1))
+}
+
+// moments are mean and variance, with n − 1.
+func moments(x []float64) (mean, variance float64) {
+	n := float64(len(x))
+	for _, v := range x {
+		mean += v / n
+	}
+	for _, v := range x {
+		variance += (v - mean) * (v - mean) / (n - 1)
+	}
+	return mean, variance
+}
+
+// effective is the effective sample size (Σ w)²/Σ w² of log weights.
+func effective(logW []float64) float64 {
+	z := logSumExp(logW)
+	square := 0.0
+	for _, v := range logW {
+		w := math.Exp(v - z)
+		square += w * w
+	}
+	if !(square > 0) {
+		return 0
+	}
+	return 1 / square
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -16,8 +16,8 @@ import (
 // warm-up the rungs move to where all neighbours refuse alike many swaps (Syed et al. 2022), and the masses and step
 // sizes adapt.
 //
-// Chains of the options are independent ladders, all moved as one batch; Draws are rounds, of which every one counts
-// for the integral and every Thin-th gives a draw at β = 1. The defaults are 4 chains of 1000 draws after a warm-up of
+// Chains of the options are independent ladders, all moved as one batch; Draws are rounds. Every round counts for the
+// integral, and every Thin-th gives a draw at β = 1. The defaults are 4 chains of 1000 draws after a warm-up of
 // 500. The zero value of a field is its default.
 type TI struct {
 	Path         path.Path // default: from the prior, by powers of the likelihood

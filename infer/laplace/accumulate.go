@@ -234,7 +234,8 @@ func (o *options) slopes(old *ts.Tensor, e infer.Evaluation, share *ts.Tensor, d
 	return method.Hold(old, towards(old, scaled(o.target.N(), e.Grad), share), diverged)
 }
 
-// counted adds data to the number so far, for each chain, and returns their share in it, 0 where there are none.
+// counted adds data to the number so far, for each chain. share is the share of the new data in the sum; a chain
+// without data, old or new, has share 0.
 func counted(p infer.Params, old *ts.Tensor, data []float64) (next, share *ts.Tensor, err error) {
 	more, err := torch.FromSliceOn(torch.Must(torch.DeviceOf(old)), old.DType(), data)
 	if err != nil {

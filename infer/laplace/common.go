@@ -100,7 +100,7 @@ func copyOf(name string, p infer.Params) (infer.Params, error) {
 // same copies a tensor, so that freeing one state leaves the others whole.
 func same(x *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: x})) }
 
-// chain is chain k of a quantity with a leading chain axis, or the quantity itself where there is none.
+// chain is chain k of a quantity with a leading chain axis. A quantity without that axis is returned as it is.
 func chain(p infer.Params, x *ts.Tensor, k int) *ts.Tensor {
 	if !p.Batched() {
 		return x

@@ -42,7 +42,7 @@ func givenAs(what string, t *ts.Tensor, square bool) Precision {
 	return Precision{given: t, square: square}
 }
 
-// flat says that there is none.
+// flat says that no prior precision is given.
 func (p Precision) flat() bool { return p.all == 0 && p.sites == nil && p.given == nil && p.err == nil }
 
 // Site is the precision of a site, where it is one number.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // CheckSchedule returns the schedule, or the default when it is nil, after a look at its value at the first update: it
@@ -107,4 +108,16 @@ func (c *Checks) fail(err error) {
 	if c.err == nil {
 		c.err = err
 	}
+}
+
+// CheckDraws checks what a [infer.Sampler] is asked for.
+func CheckDraws(method string, n int, streams *torch.Streams) error {
+	if n < 1 {
+		return fmt.Errorf("%s: Sample of %d draws: there must be at least 1: %w", method, n, infer.ErrConfig)
+	}
+	if streams == nil || len(streams.Chains) == 0 {
+		return fmt.Errorf("%s: Sample without random streams: torch.NewStreams(seed, 1) makes them: %w", method,
+			infer.ErrConfig)
+	}
+	return nil
 }

@@ -52,7 +52,7 @@ func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch,
 	return mean, square, diverged, err
 }
 
-// either is the union of two lists of chains, of which nil is none.
+// either is the union of two lists of chains; nil is the empty list.
 func either(a, b []bool) []bool {
 	if a == nil || b == nil {
 		return append(append([]bool(nil), a...), b...)
@@ -87,7 +87,8 @@ func (e *Estimate) Check(c *Checks, field string, least int64) *Estimate {
 	return &checked
 }
 
-// Due says whether an estimate comes before an update, for nil never; the first one, where there is none, always.
+// Due says whether an estimate comes before an update. A nil e is never due; none says that no estimate was made yet,
+// and then one is due.
 func (e *Estimate) Due(step int64, epoch, none bool) bool {
 	switch {
 	case e == nil:

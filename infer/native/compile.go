@@ -27,7 +27,8 @@ type Source struct {
 	Unfit string
 
 	// Point is a point of the form, type and device of those to come, [Dim] or [K, Dim], and Whole evaluates the log
-	// density + weight · log Jacobian of its rows at once: what a Replay does again. With Whole nil there is none.
+	// density + weight · log Jacobian of its rows at once: a Replay repeats it. With a nil Whole there
+	// is no Replay.
 	Point *ts.Tensor
 	Whole func(x *ts.Tensor, batch map[string]*ts.Tensor, weight float64) (values, grads *ts.Tensor,
 		aux map[string]*ts.Tensor, err error)

@@ -19,7 +19,7 @@ import (
 //	θ' = θ½ + ½ε σ⁻² m'
 //
 // The joint target is exp((logPosterior − |m|²/(2σ²))/τ). Half a kick apart it is the symmetric BAOAB, so that the
-// bias of θ is of second order in ε. For a Gaussian target there is none at all: with exact gradients θ has
+// bias of θ is of second order in ε. A Gaussian target has no bias at all: with exact gradients θ has
 // variance τ/λ and m has τσ² at every stable step, ε²λ < 4σ². Friction never makes it unstable. At T = 0 it is
 // gradient ascent with momentum.
 //

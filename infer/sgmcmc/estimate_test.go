@@ -100,8 +100,8 @@ func TestGradientVarianceOfAnEpoch(t *testing.T) {
 	}
 }
 
-// Injected noise is √max(ε(2aT − εV), 0) z, by hand from the stream that a method without β reads; where the gradient
-// alone has more noise than is wanted there is none.
+// Injected noise is √max(ε(2aT − εV), 0) z, hand-written from the stream that a method without β reads. Elements whose
+// gradient has more noise than is wanted get no injected noise.
 func TestEstimatedNoiseGolden(t *testing.T) {
 	p, b := linearRun(t, 0)
 	const eps, temperature = 0.2, 0.9

@@ -63,37 +63,21 @@ func injected(m *method.Move, eps, a, beta float64, e *Estimate, mass, v, like *
 	return m.Noise(noiseScale(m, eps, a, beta), like, terms...)
 }
 
-// fusedNoise is injected in its other form: the term of an update that is its noise, made in the registers A and B.
-// mass is the part with the masses, 0 for 1, and v that with the estimate, where there is to be one.
+// fusedNoise is injected in its other form: the term of an update that is its noise. mass is the part with the masses,
+// 0 for 1, and v that with the estimate, if one is asked for.
 func fusedNoise(p *fuse.Program, m *method.Move, eps, a, beta float64, e *Estimate, mass, v fuse.Register) fuse.Term {
-	wanted, lost := 2*m.Tau*eps*a, m.Tau*m.Tau*eps*eps*beta
+	wanted := 2 * m.Tau * eps * a
 	switch {
 	case e != nil && wanted == 0:
 		m.Info.Stats = map[string][]float64{"clipped": make([]float64, len(m.Info.LogPosterior))}
-		return of(0, fuse.Noise)
-	case e != nil && mass != 0:
-		p.Combine(fuse.A, of(-eps*eps, v), of(wanted, mass))
 	case e != nil:
-		p.Combine(fuse.A, of(-eps*eps, v))
-		p.Shift(fuse.A, fuse.A, wanted)
-	case mass == 0:
-		return of(noiseScale(m, eps, a, beta), fuse.Noise)
-	case wanted == 0:
-		return of(0, fuse.Noise)
-	case lost == 0:
-		p.Root(fuse.A, 1, mass, 0)
-		return fuse.Product(math.Sqrt(wanted), fuse.A, fuse.Noise)
+		return p.CorrectedNoise(wanted, mass, eps*eps, v)
+	case mass != 0:
+		return p.MassiveNoise(wanted, mass, m.Tau*m.Tau*eps*eps*beta)
 	default:
-		p.Combine(fuse.A, of(wanted, mass))
-		p.Shift(fuse.A, fuse.A, -lost) // the least may be zero and come out a rounding below
+		return of(noiseScale(m, eps, a, beta), fuse.Noise)
 	}
-	if e != nil {
-		p.Below(fuse.B, fuse.A)
-		p.Tell("clipped", fuse.B)
-	}
-	p.Clamp(fuse.A, fuse.A, 0, math.Inf(1))
-	p.Root(fuse.A, 1, fuse.A, 0)
-	return fuse.Product(1, fuse.A, fuse.Noise)
+	return of(0, fuse.Noise)
 }
 
 // meanOf is the mean of each row of x, a statistic with one number for each chain, in the type of x.

@@ -48,7 +48,7 @@ func TestSGLRWFollowsItsEquation(t *testing.T) {
 }
 
 // On a Gaussian of precision λ the walk from 0 is a birth-death chain on the lattice δℤ: with p(x) the probability to
-// go up, its stationary law has π(x + δ) = π(x) p(x)/(1 − p(x + δ)), of which a parity is occupied at a time. Both
+// go up, its stationary law has π(x + δ) = π(x) p(x)/(1 − p(x + δ)). A chain is on one parity at a time. Both
 // parities are seen where the chains are looked at after even and odd numbers of updates. K chains start independent of
 // each other.
 func TestSGLRWHasItsStationaryLaw(t *testing.T) {

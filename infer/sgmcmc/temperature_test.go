@@ -121,8 +121,8 @@ func TestConstrainedSitesAtATemperature(t *testing.T) {
 	}
 }
 
-// The number of data changes the scale of the log posterior and of the step, not the law: the same run with N = 50
-// data, of which LogPosterior is the mean, at ε' = √N ε, α' = α/√N.
+// The number of data changes the scale of the log posterior and of the step, not the law: the same run with the
+// mean over N = 50 data as LogPosterior, at ε' = √N ε, α' = α/√N.
 func TestTheNumberOfDataDoesNotChangeTheLaw(t *testing.T) {
 	const n = 50
 	program := must(ppl.Compile(constrained, nil))

@@ -6,7 +6,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// family is a kind of normal distribution. Its variational parameters are laid out in sites, of which "mean" is one.
+// family is a kind of normal distribution. Its variational parameters are laid out in sites; one is "mean".
 type family interface {
 	name() string
 	// sites are the variational parameters for d parameters of the model.

@@ -173,8 +173,8 @@ func (r *Recording) Free() {
 	r.calls = nil
 }
 
-// recording is that of this thread; nil for none. Inside vmap there is none: a plan is of one point, so that a value
-// read there is refused.
+// recording is the recording of this thread, nil without one. Inside vmap it is nil: a plan is of one point, so that a
+// value read there is refused.
 func recording(levels int) *Recording {
 	number := thread.Recording()
 	if number == 0 || levels > 0 {

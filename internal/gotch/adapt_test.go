@@ -333,7 +333,7 @@ func TestAdaptErrors(t *testing.T) {
 		assert.ErrorContains(t, err, wrong)
 		assert.ErrorIs(t, err, fs.ErrNotExist)
 	}
-	// A source of which a file is gone names it.
+	// The error of a source that lacks a file names the file.
 	partial := t.TempDir()
 	write(t, partial, map[string]string{"ts/tensor.go": "package ts\n"})
 	err := Adapt(partial, dst, Flags{})

@@ -107,12 +107,16 @@ func columns(root string) error {
 	return err
 }
 
-// names counts the exported types, functions, variables and constants of the public packages.
-func names(root string) error {
-	counts, extra := map[string]int{}, map[string][]string{}
-	total := 0
-	err := walk(root, func(path string) error {
-		dir := filepath.ToSlash(filepath.Dir(path))
+// count counts the exported types, functions, variables and constants of the public packages, room by room, and lists
+// those that were added apart.
+func count(root string) (counts map[string]int, extra map[string][]string, err error) {
+	counts, extra = map[string]int{}, map[string][]string{}
+	err = walk(root, func(path string) error {
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		dir = filepath.ToSlash(dir)
 		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || private(dir) {
 			return nil
 		}
@@ -131,6 +135,24 @@ func names(root string) error {
 		}
 		return nil
 	})
+	return counts, extra, err
+}
+
+// inAll is the sum over all rooms, names that were added included.
+func inAll(counts map[string]int, extra map[string][]string) (sum int) {
+	for _, n := range counts {
+		sum += n
+	}
+	for _, names := range extra {
+		sum += len(names)
+	}
+	return sum
+}
+
+// names prints how many names the rooms export, and their sum. It fails where a room, or the rooms that have no limit
+// of their own together, export more than is allowed.
+func names(root string) error {
+	counts, extra, err := count(root)
 	if err != nil {
 		return err
 	}
@@ -141,7 +163,7 @@ func names(root string) error {
 			}
 		}
 	}
-	dirs := []string{}
+	dirs, total := []string{}, 0
 	for dir, n := range counts {
 		dirs = append(dirs, dir)
 		total += n
@@ -163,6 +185,7 @@ func names(root string) error {
 		}
 	}
 	fmt.Printf("%4d exported names elsewhere, of at most %d\n", total, maxNames)
+	fmt.Printf("%4d exported names in all rooms\n", inAll(counts, extra))
 	if total > maxNames {
 		return fmt.Errorf("%d exported names: unexport what nobody outside its package needs", total)
 	}

@@ -14,7 +14,7 @@ import (
 type tier struct {
 	Name       string  `json:"name"`
 	By         string  `json:"by"`
-	Reason     string  `json:"reason"` // why there is none
+	Reason     string  `json:"reason"` // why it cannot be used; "" when it can
 	GradientUS float64 `json:"gradient_us"`
 }
 

@@ -21,7 +21,7 @@ type data struct {
 	Pair      []int       `json:"pair"`      // elements of the pair plot
 	Energy    *energyData `json:"energy"`    // nil where there are no energies
 	Elements  []element   `json:"elements"`  // worst first
-	Forest    *forestData `json:"forest"`    // nil where there is none
+	Forest    *forestData `json:"forest"`    // nil where no element has draws that are finite and vary
 	// Checks are the densities of data and replicates, nil for none.
 	Checks []predictiveData `json:"checks"`
 }

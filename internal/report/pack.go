@@ -39,7 +39,7 @@ func within(v, low, high float64) float64 {
 	return min(max((v/2-low/2)/(high/2-low/2), 0), 1)
 }
 
-// finiteRange is the range of the finite numbers; ok is false if there are none.
+// finiteRange is the range of the finite numbers; ok is false if no number is finite.
 func finiteRange(x ...[]float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, c := range x {

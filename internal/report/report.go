@@ -68,7 +68,7 @@ type Options struct {
 	LOO *loo.Result
 	// Comparison ranks models by LOO; nil is none.
 	Comparison loo.Comparisons
-	// Predictive are observed variables with their replicates, of which the first 8 are shown; nil is none.
+	// Predictive are observed variables with their replicates. The first 8 variables are shown; nil shows none.
 	Predictive []Predictive
 }
 

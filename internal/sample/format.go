@@ -28,8 +28,8 @@ func Below(v, limit float64, decimals int) string {
 	}
 }
 
-// Align pads columns of equal length, the first to the left and the others to the right, two spaces apart, of which a
-// minus sign takes one, as pandas prints.
+// Align pads columns of equal length, as pandas prints: the first to the left and the others to the right, two spaces
+// apart. A minus sign takes one of the two spaces.
 func Align(columns [][]string) string {
 	width := func(k int, cell string) int {
 		n := utf8.RuneCountInString(cell)

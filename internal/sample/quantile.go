@@ -44,8 +44,8 @@ func Quantile(x []float64, p float64) float64 {
 	}
 }
 
-// ClopperPearson is the interval of the probability of which k of n were seen (Clopper and
-// Pearson 1934, Biometrika 26).
+// ClopperPearson is the interval of the probability of an event that was seen in k of n trials (Clopper and Pearson
+// 1934, Biometrika 26).
 func ClopperPearson(k, n int, level float64) (low, high float64) {
 	low, high = 0, 1
 	tail := (1 - level) / 2

@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// archiveVersion is the libtorch that set-up downloads when there is none.
+// archiveVersion is the libtorch that set-up downloads if it finds none.
 const archiveVersion = "2.6.0"
 
 // archiveSite is where PyTorch keeps its archives.

@@ -45,7 +45,7 @@ type Copy struct {
 	Made  bool // by this run
 }
 
-// ensureCopy returns the copy of gotch for l, and makes it if there is none.
+// ensureCopy returns the copy of gotch for l, and makes a missing one.
 func (j *job) ensureCopy(ctx context.Context, l *LibTorch, cxx Compiler) (*Copy, error) {
 	plain, err := withPlainPaths(l, j.cache)
 	if err != nil {

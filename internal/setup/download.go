@@ -277,7 +277,7 @@ func contentRange(header string) (start, total int64, ok bool) {
 	return start, total, err == nil
 }
 
-// size returns the size of a file, zero when there is none.
+// size returns the size of a file, zero for a file that does not exist.
 func size(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -188,7 +188,7 @@ func (n numbers) atLeast(major, minor int) bool {
 
 var versionMacro = regexp.MustCompile(`(?m)^\s*#\s*define\s+TORCH_VERSION_(MAJOR|MINOR|PATCH)\s+(\d+)\s*$`)
 
-// headerVersion reads the version from the headers in include. The error is fs.ErrNotExist when there are none.
+// headerVersion reads the version from the headers in include. Without such headers the error is fs.ErrNotExist.
 func headerVersion(include string) (string, numbers, error) {
 	found := error(fs.ErrNotExist)
 	for _, name := range versionHeaders {

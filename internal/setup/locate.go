@@ -42,7 +42,7 @@ func (e *NotFound) Error() string {
 
 // Locate finds a libtorch: the one that the user names, then $LIBTORCH, a Python torch package, the system's packages,
 // an earlier download. A folder that the user or $LIBTORCH names and that does not do is an error; the others are
-// passed over. The error is a *NotFound when there is none.
+// passed over. If no place has a libtorch, the error is a *NotFound.
 func Locate(ctx context.Context, sys *System, want Request) (*LibTorch, error) {
 	if want.Dir != "" {
 		return locateNamed(ctx, sys, want, want.Dir, FromFlag, "--libtorch",

@@ -21,7 +21,7 @@ const SetupCommand = "go run " + Kelvin + "/cmd/kelvin setup"
 type Project struct {
 	Dir       string // folder in which Go's commands run: the module's, else the workspace's
 	GoMod     string // the module's go.mod; empty in a workspace's folder outside its modules
-	GoWork    string // the go.work in force; empty when there is none
+	GoWork    string // the go.work in force; empty without one
 	Module    string // the module's path
 	ModuleGo  string // the go line of go.mod; empty when it has none
 	GoVersion string // Go's own version, such as go1.26.0

@@ -10,8 +10,8 @@ import (
 type Tiers struct {
 	Default    string `json:"default"`       // that runs take: native, vm, replay or eager
 	Variable   string `json:"kelvin_native"` // the environment variable KELVIN_NATIVE, which replaces it
-	Compiler   string `json:"c_compiler"`    // version and path; "" when there is none
-	NoCompiler string `json:"no_c_compiler"` // why there is none
+	Compiler   string `json:"c_compiler"`    // version and path; "" without a compiler
+	NoCompiler string `json:"no_c_compiler"` // why no compiler was found
 	Cache      string `json:"cache_dir"`
 	Unkept     string `json:"not_kept"` // why compiled C is not kept there; "" when it is
 }

@@ -23,7 +23,7 @@ const workHeader = "" +
 	"// Made by `kelvin setup`. It makes builds use the gotch that is adapted to this machine's libtorch.\n" +
 	"// The path of the replace is this machine's own: keep this file out of version control.\n"
 
-// writeWorkspace makes the project's go.work lead to the copy of gotch: a new file when there is none, otherwise the
+// writeWorkspace makes the project's go.work lead to the copy of gotch: a new file if the user has none, otherwise the
 // user's own with the replace, and the module in it. It returns the file and whether it was changed.
 func writeWorkspace(p *Project, dir string) (path string, changed bool, err error) {
 	path = p.GoWork

@@ -21,7 +21,7 @@ const mostRows = 200
 
 // Forest draws intervals of the elements of draws, such as theta[0], in their order from above: a thin line has the
 // middle 95 % of the draws of all chains, a thick one the middle half, a point is the median. A dashed line is at 0
-// where that is in view. No names are all elements, of which there must be at most 200.
+// where that is in view. No names are all elements. There must be at most 200.
 func Forest(w io.Writer, d *draws.Draws, names []string, opt pictures.Options) error {
 	p, err := canvas.Start(w, &opt, "medians, 50 % and 95 %")
 	if err != nil {

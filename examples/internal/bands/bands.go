@@ -51,7 +51,7 @@ type Band struct {
 	At    []Interval
 }
 
-// Draw writes a PNG of the bands, and of numbers from a year on, of which those that are NaN are left out.
+// Draw writes a PNG of the bands, and of numbers from a year on. It leaves out numbers that are NaN.
 func Draw(w io.Writer, title, unit string, from int, y []float64, all ...Band) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "year", unit

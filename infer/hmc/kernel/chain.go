@@ -27,12 +27,12 @@ type chainState struct {
 	Mass        mass               // of the window that is open; with moving windows, of the two last ones
 	Next        mass               // with moving windows, of the last one
 	Window      int                // its length, after the short ones
-	Estimated   int                // draws of which a moving metric was made last; 0 before
+	Estimated   int                // how many draws made the last moving metric; 0 before
 	Near        bool               `json:",omitempty"` // Pathfinder found a normal distribution near the target
 	Raised      bool               `json:",omitempty"` // its target acceptance is the raised one
 	Tuned       int                // the transition after the last before which Trials were made
 	Kept        []float64          `json:",omitempty"` // [draws, d], with KeepHot
-	Track       []float64          `json:",omitempty"` // some coordinates of warm-up draws, of which a length is made
+	Track       []float64          `json:",omitempty"` // some coordinates of warm-up draws, for the length
 }
 
 func (s chainState) clone() chainState {

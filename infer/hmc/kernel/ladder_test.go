@@ -83,9 +83,9 @@ func twentyApart(x, grad []float64) float64 {
 // Swaps of Gaussians N(0, 1/τ) in d dimensions are refused with a probability that depends on d and the ratio of the
 // two τ only (see TestSwapRates), so that Λ is a function of log τ alone,
 //
-//	Λ = Γ((d+1)/2)/(√π Γ(d/2)) · log(τ₁/τ₀),
+//	Λ = Γ((d+1)/2)/(√π Γ(d/2)) · log(τ₁/τ₀).
 //
-// of which the sum over n rungs falls short by O(1/n²); for two dimensions pair h = log ratio refuses with the
+// The sum over n rungs falls short of it by O(1/n²). For two dimensions pair h = log ratio refuses with the
 // probability tanh(h/2). An adapted ladder must have rungs at equal distances in log τ. On a path of likelihood powers
 // τ = 1 + β/s², at full temperature τ = 1/T. The slope of the path is the log likelihood, with the mean -d/(2s²τ).
 func TestBarrierOfGaussians(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 	shortWindow  = 10
 	firstWindow  = 80  // after the short ones
 	windowGrowth = 1.5 // of each to the next
-	leastDraws   = 3   // of which a metric is made
+	leastDraws   = 3   // for a metric
 	replacing    = 20  // the same, where the metric that there is was fitted to the target
 
 	movingGamma, movingPull = 0.2, 2 // of the dual averaging of NUTS

@@ -32,8 +32,8 @@ type Options struct {
 
 	// Pathfinder climbs from the start of each chain, and begins at a draw from the normal distribution along the climb
 	// that is nearest to the target, with its covariance as the first metric (Zhang, Carpenter, Gelman and Vehtari 2022).
-	// Where there is none, and where the first steps find standard deviations from 1/4 to 4 alone, the chain begins as
-	// without. It is not for a Ladder, a box, Minimise, or a Stepper.
+	// A chain begins as without Pathfinder if the climb finds no such distribution, or if its first steps find standard
+	// deviations from 1/4 to 4 alone. It is not for a Ladder, a box, Minimise, or a Stepper.
 	Pathfinder bool
 
 	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: 1/|gradient|
@@ -137,7 +137,7 @@ type Result struct {
 	SamplingBatches, SamplingRows, FullBatches int64
 }
 
-// Fill is the mean fraction of chains in a batch of the sampling phase; NaN if there was none.
+// Fill is the mean fraction of chains in a batch of the sampling phase; NaN if no batch was evaluated.
 func (r *Result) Fill() float64 {
 	return float64(r.SamplingRows) / (float64(r.SamplingBatches) * float64(len(r.StepSizes)))
 }

@@ -52,7 +52,7 @@ type Fit struct {
 // than half of the draws are effective, or where less than a tenth are, the fit is far from the posterior. By the
 // Cauchy-Schwarz inequality a mean is off by at most √(1/e − 1) standard deviations, with e the effective part.
 //
-// There are none where the check would be too expensive.
+// Notes returns nil if the check would be too expensive.
 func Notes(f Fit) []draws.Note {
 	chains := float64(min(f.Mean.Chains(), mostChains))
 	if f.Target.LogPosterior == nil || !(f.Temperature > 0) || f.Mean.Layout.Dim() > mostDim ||

@@ -3,7 +3,10 @@ package fuse
 // #include "loop.h"
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Register is a vector of as many numbers as there are parameters, for each chain.
 type Register int32
@@ -26,8 +29,8 @@ const MostParts = C.KELVIN_REGISTERS - C.KELVIN_PARTS
 // Part is the i-th tensor of a state besides θ.
 func Part(i int) Register { return C.KELVIN_PARTS + Register(i) }
 
-// Program is a sequence of updates, each of which is a sequence of operations on the elements of registers. All chains
-// make the same.
+// Program is a sequence of updates. An update is a sequence of operations on the elements of registers. All chains make
+// the same.
 type Program struct {
 	moves []C.kelvin_move
 	ops   []C.kelvin_op
@@ -171,6 +174,41 @@ func (p *Program) ATMC(momenta, xi Register, a ATMC) {
 		from: [4]C.int32_t{C.int32_t(momenta), C.int32_t(xi), C.int32_t(noise)},
 		c: [6]C.double{C.double(a.H), C.double(a.Friction), C.double(a.Scale), C.double(a.Velocity), C.double(a.Plus),
 			C.double(a.Limit)}})
+}
+
+// CorrectedNoise is the term √max(wanted·M − lost·V, 0) z, with masses M in a register (0 for 1) and V in another. It
+// is made in A and B, and tells as "clipped" which share of the elements has less than 0 under the root.
+func (p *Program) CorrectedNoise(wanted float64, mass Register, lost float64, v Register) Term {
+	if mass != 0 {
+		p.Combine(A, Term{C: -lost, X: v}, Term{C: wanted, X: mass})
+	} else {
+		p.Combine(A, Term{C: -lost, X: v})
+		p.Shift(A, A, wanted)
+	}
+	p.Below(B, A)
+	p.Tell("clipped", B)
+	return p.rootNoise()
+}
+
+// MassiveNoise is the term √(wanted·M − lost) z, with masses M in a register. It is made in A.
+func (p *Program) MassiveNoise(wanted float64, mass Register, lost float64) Term {
+	switch {
+	case wanted == 0:
+		return Term{X: Noise}
+	case lost == 0:
+		p.Root(A, 1, mass, 0)
+		return Product(math.Sqrt(wanted), A, Noise)
+	}
+	p.Combine(A, Term{C: wanted, X: mass})
+	p.Shift(A, A, -lost) // the least may be zero and come out a rounding below
+	return p.rootNoise()
+}
+
+// rootNoise is √max(A, 0) z.
+func (p *Program) rootNoise() Term {
+	p.Clamp(A, A, 0, math.Inf(1))
+	p.Root(A, 1, A, 0)
+	return Product(1, A, Noise)
 }
 
 // Below sets a register to 1 where x < 0, else to 0.

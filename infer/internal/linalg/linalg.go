@@ -71,8 +71,8 @@ func Epsilon(x *ts.Tensor) float64 {
 	return 0x1p-52
 }
 
-// Unsized says that a batch does not count data: there is none, for a log posterior that holds its data itself, or a
-// tensor is of shape []. A log posterior can take such a batch, a sum over its data cannot.
+// Unsized says that a batch does not count data: it is empty, for a log posterior that holds its data itself, or it has
+// a tensor of shape []. A log posterior can take such a batch, a sum over its data cannot.
 func Unsized(b infer.Batch) bool {
 	for _, t := range b {
 		if shape, err := torch.Shape(t); err == nil && len(shape) == 0 {

@@ -74,8 +74,8 @@ func positive(who, field string, v *int, def, most int) error {
 // A flow has at most so many layers, and all its weights of one kind together so many numbers: 2 GB.
 const mostLayers, mostWeights = 1000, 1 << 28
 
-// units checks the width of the networks of some layers, of which a unit has so many weights, and puts the default for
-// variables of dim numbers in the place of 0.
+// units checks the width of the networks of some layers: a unit has so many weights. It puts the default for variables
+// of dim numbers in the place of 0.
 func units(who string, hidden *int, dim, layers, weights int) error {
 	return positive(who, "Hidden", hidden, max(32, 2*dim), max(1, mostWeights/layers/max(1, weights)))
 }

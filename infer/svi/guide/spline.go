@@ -9,10 +9,10 @@ import (
 )
 
 // Spline is a flow of coupling layers with rational quadratic splines (Durkan et al. 2019): normal noise that goes
-// through layers, each of which moves one half of the numbers by monotone functions that a network of the other half
-// gives, the halves in turn. A function is a spline of Bins pieces on (−Bound, Bound), which changes nothing outside,
-// and then a scale and a shift. The Params are "guide.loc" and "guide.scale", and the weights of the networks. Of a
-// single number the functions have knots of their own.
+// through layers. Each layer moves one half of the numbers by monotone functions, and a network of the other half gives
+// the functions; the halves take turns. A function is a spline of Bins pieces on (−Bound, Bound), which changes nothing
+// outside, and then a scale and a shift. The Params are "guide.loc" and "guide.scale", and the weights of the networks.
+// Of a single number the functions have knots of their own.
 type Spline struct {
 	Layers    int        // 0 means 4
 	Bins      int        // pieces of a function; 0 means 8

@@ -16,7 +16,7 @@ import (
 
 // Run is what the files of a run hold.
 type Run struct {
-	Posterior, Warmup *draws.Draws // Warmup is nil if there is none
+	Posterior, Warmup *draws.Draws // Warmup is nil if the file has no warm-up draws
 	Attrs             map[string]any
 	Notes             []string
 	Digests           []string // of the files, in their order; empty for a file without one

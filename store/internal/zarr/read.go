@@ -211,7 +211,7 @@ func labelsOf(v *content.Variable) []any {
 	return out
 }
 
-// Counts says whether labels are 0, 1, 2, ..., which are written where there are none.
+// Counts says whether labels are 0, 1, 2, ...: writers give these to a dimension without labels.
 func Counts(labels []any) bool {
 	for i, label := range labels {
 		if label != float64(i) {

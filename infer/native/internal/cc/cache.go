@@ -69,7 +69,8 @@ const extension = ".object"
 
 func (c *cache) path(key string) string { return filepath.Join(c.dir, key+extension) }
 
-// get returns an object; an error that wraps fs.ErrNotExist where there is none. Other errors say why it is not used.
+// get returns an object. An error that wraps fs.ErrNotExist says that the cache has no such object. Other errors say
+// why an object is not used.
 func (c *cache) get(key string) ([]byte, error) {
 	path := c.path(key)
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)

@@ -126,7 +126,8 @@ func written(dir string) ([]string, error) {
 	return all, nil
 }
 
-// packageName is that of the Go files of a folder; where there are none, it is made of the folder's name.
+// packageName is the package of the Go files in a folder. For a folder without Go files it is made of the folder's
+// name.
 func packageName(dir string) (string, error) {
 	entries, err := fs.Glob(os.DirFS(dir), "*.go")
 	if err != nil {

@@ -77,5 +77,5 @@ func (p *Program) symbol(name string) (unsafe.Pointer, error) {
 	return s, nil
 }
 
-// libmvec is the version of glibc whose vector functions are at hand, as 235 for 2.35; 0 where there are none.
+// libmvec is the version of glibc whose vector functions are at hand, as 235 for 2.35; 0 without vector functions.
 var libmvec = sync.OnceValue(func() int { return int(C.kelvin_cc_libmvec()) })

@@ -11,7 +11,7 @@ type Machine struct {
 	// say how many of their digits rounding decides.
 	Round func(float64) float64
 
-	// Call runs a function in C, of which it gets the two numbers of its address; needed where the plan has such steps.
+	// Call runs a function in C. address is the two numbers of its address. Plans with such steps need it.
 	Call func(address [2]float64, in, out []float64)
 
 	plan *Plan

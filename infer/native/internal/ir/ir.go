@@ -6,6 +6,8 @@
 // the same body. What is not pointwise is a step of its own: matrix products, factorisations, scans.
 package ir
 
+import "slices"
+
 // Kind says where a buffer lives, who writes it and who reads it.
 type Kind uint8
 
@@ -145,14 +147,14 @@ const (
 )
 
 // Step is a fused loop, or an operation on matrices, which is repeated over the space Sizes; or a Repeat of other
-// steps, each of which sees what earlier turns have written.
+// steps. A step of a Repeat sees what earlier turns have written.
 type Step struct {
 	Kind  StepKind
 	Sizes []int   // the iteration space, outermost dimension first; empty for one iteration
 	Body  []Instr // of a Loop
 
 	// MatMul:   Out[M,N] = A[M,K] · B[K,N]
-	// Cholesky: Out[N,N] is the lower factor of A, of which the lower triangle is read; above it is 0. Where A has no
+	// Cholesky: Out[N,N] is the lower factor of A, and 0 above it. Only the lower triangle of A is read. If A has no
 	//           factor, Out is NaN on and below the diagonal.
 	// Solve:    A·Out = B, or Out·A = B with Right, for a triangular A; Out and B are [M,N]. Of A the other triangle
 	//           is not read.
@@ -250,4 +252,100 @@ func Divisor(a, b int) int {
 		a, b = b, a%b
 	}
 	return max(a, -a)
+}
+
+// Align is the alignment of each buffer inside a block, in bytes: a cache line, and the widest vector.
+const Align = 64
+
+// Size is the number of bytes of an element.
+func (e Elem) Size() int {
+	switch e {
+	case F32, I32:
+		return 4
+	case U8:
+		return 1
+	}
+	return 8
+}
+
+// Layout places the buffers of the kinds Const, Prepared and Work in one block each. Both back ends use it, so that a
+// caller makes the blocks without knowing who runs the plan.
+type Layout struct {
+	Offset                   []int // of each buffer in its block, in bytes; 0 for kinds without a block
+	Const, Prepared, Scratch int   // bytes of the blocks
+}
+
+// Place computes the layout of a plan.
+func (p *Plan) Place() Layout {
+	l := Layout{Offset: make([]int, len(p.Buffers))}
+	for i, b := range p.Buffers {
+		var end *int
+		switch b.Kind {
+		case Const:
+			end = &l.Const
+		case Prepared:
+			end = &l.Prepared
+		case Work:
+			end = &l.Scratch
+		default:
+			continue
+		}
+		l.Offset[i] = *end
+		*end += (b.Len*b.Elem.Size() + Align - 1) / Align * Align
+	}
+	return l
+}
+
+// Leaves are the steps that are no Repeat, those inside of one included.
+func Leaves(steps []Step) []*Step {
+	var out []*Step
+	for i := range steps {
+		if s := &steps[i]; s.Kind == Repeat {
+			out = append(out, Leaves(s.Inner)...)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Unrolled are the same steps with each turn of a Repeat written out.
+func Unrolled(steps []Step) []Step {
+	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Kind == Repeat }) {
+		return steps
+	}
+	var out []Step
+	for _, s := range steps {
+		if s.Kind != Repeat {
+			out = append(out, s)
+			continue
+		}
+		for turn := range s.Times {
+			for _, inner := range s.Inner {
+				out = append(out, inner.atTurn(turn))
+			}
+		}
+	}
+	return out
+}
+
+// atTurn is a step of a Repeat as it is in one turn.
+func (s Step) atTurn(turn int) Step {
+	s.Body = slices.Clone(s.Body)
+	for i := range s.Body {
+		s.Body[i].At = s.Body[i].At.atTurn(turn)
+	}
+	for _, m := range []*Matrix{&s.Out, &s.A, &s.B} {
+		m.Off, m.Turn = m.Off+m.Turn*turn, 0
+	}
+	return s
+}
+
+func (a Address) atTurn(turn int) Address {
+	a.Off, a.Turn = a.Off+a.Turn*turn, 0
+	if a.Index != nil {
+		index := a.Index.atTurn(turn)
+		a.Index = &index
+	}
+	return a
 }

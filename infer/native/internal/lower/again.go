@@ -6,7 +6,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// again is a loop over time: the values of one turn, of which some are kept of all turns.
+// again is a loop over time: it has the values of one turn, and keeps some of them of all turns.
 type again struct {
 	loop    *value
 	times   int

@@ -8,7 +8,7 @@ import (
 
 const (
 	mostCells  = 4096 // an operation is done box by box up to so many boxes,
-	mostNew    = 16   // of which so many may need a value of their own; else the operands are put together first
+	mostNew    = 16   // if so many of them or fewer need a value of their own; else the operands are put together first
 	mostSingle = 8    // if most of these have one element, fewer may
 	fewBoxes   = 16   // from so many cells on, boxes are added to them one by one
 )

@@ -83,7 +83,7 @@ func operands(r ref, sizes []int) ([]ref, bool) {
 	return out, true
 }
 
-// sum is a sum along some dimensions, of which the factors that do not change along them were taken out.
+// sum is a sum along some dimensions. It takes out the factors that do not change along them.
 func (g *graph) sum(sizes []int, r ref, inner, outer, outSizes []int) ref {
 	p := g.factored(r, sizes, inner, depth)
 	if !p.some || len(p.factors) == 0 && !p.negative {

@@ -124,7 +124,7 @@ func (c cell) through(lo, last []int, steps [][]int, sizes []int) (cell, bool) {
 	return cell{make([]int, len(sizes)), sizes, c.ref.at(move).stepped(steps)}, true
 }
 
-// stepped is a reference along other dimensions, each of which steps along those of this one.
+// stepped is a reference along other dimensions. Each of these steps along those of this one.
 func (r ref) stepped(steps [][]int) ref {
 	strides := make([]int, len(steps))
 	for t, step := range steps {

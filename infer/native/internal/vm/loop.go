@@ -9,8 +9,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// looper encodes one loop: three lists of instructions, of which the first runs once, the second for each point of the
-// outer dimensions and the third for each block.
+// looper encodes one loop: three lists of instructions. The first runs once, the second for each point of the outer
+// dimensions and the third for each block.
 type looper struct {
 	*encoder
 	space

@@ -27,7 +27,7 @@ type collector struct {
 	*encoder
 	numbers map[int]uint32 // the slots of constants, by their place in the pool
 	values  []float64
-	others  map[place]int // the slots of what is read from elsewhere, of which held has the places
+	others  map[place]int // the slots of what is read from elsewhere; held has the places
 	held    [otherSlots]place
 	next    int // the slot that is taken next
 	code    []C.kvm_scalar
