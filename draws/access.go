@@ -13,6 +13,18 @@ func (d *Draws) Row(chain, draw int) []float64 {
 	return d.chains[chain].rows[start:end:end]
 }
 
+// Rows are the draws of all chains, one chain after the other: Total rows of Dim numbers. They are views, as of
+// [Draws.Row].
+func (d *Draws) Rows() [][]float64 {
+	rows := make([][]float64, 0, d.Total())
+	for c := range d.chains {
+		for i := range d.chains[c].n {
+			rows = append(rows, d.Row(c, i))
+		}
+	}
+	return rows
+}
+
 // Element is the trace of one element of the flat vector in one chain: a copy with Len(chain) numbers. It is nil if
 // there is no such chain or element.
 func (d *Draws) Element(chain, element int) []float64 {

@@ -2,6 +2,7 @@ package draws
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -19,6 +20,8 @@ func TestAppendAndAccess(t *testing.T) {
 	}
 	equalFloats(t, "Row(0,0)", d.Row(0, 0), []float64{1, 2, 3})
 	equalFloats(t, "Row(1,1)", d.Row(1, 1), []float64{10, 11, 12})
+	rows := d.Rows()
+	equalFloats(t, "Rows", slices.Concat(rows...), slices.Concat(d.Row(0, 0), d.Row(0, 1), d.Row(1, 0), d.Row(1, 1)))
 	equalFloats(t, "Element(1,2)", d.Element(1, 2), []float64{6, 12})
 	equalFloats(t, "Pooled(1)", d.Pooled(1), []float64{2, 8, 5, 11})
 	equalFloats(t, "lp 0", must(d.Stat("lp", 0))(t), []float64{-1, -3})

@@ -47,18 +47,14 @@ func (p *Program) LOO(posterior *draws.Draws) (*loo.Result, error) {
 			return nil, fmt.Errorf("ppl.LOO: %w", err)
 		}
 	}
-	var rows [][]float64
+	rows := likelihood.Rows()
 	masked := make([]bool, likelihood.Dim())
 	for i := range masked {
 		masked[i] = true
 	}
-	for chain := range likelihood.Chains() {
-		for i := range likelihood.Len(chain) {
-			row := likelihood.Row(chain, i)[:likelihood.Dim()]
-			rows = append(rows, row)
-			for j, v := range row {
-				masked[j] = masked[j] && v == 0
-			}
+	for _, row := range rows {
+		for j, v := range row {
+			masked[j] = masked[j] && v == 0
 		}
 	}
 	if slices.Contains(masked, true) {

@@ -20,6 +20,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -49,9 +50,14 @@ var schedules = []schedule{
 	{"windows", func(m *hmc.NUTS) { m.Windows, m.Metric = true, hmc.Diagonal }},
 	{"windows-fisher", func(m *hmc.NUTS) { m.Windows, m.Metric, m.Fisher = true, hmc.Diagonal, true }},
 	{"moving", func(m *hmc.NUTS) { m.Windows, m.Metric = false, hmc.Diagonal }},
+	{"moving-0.8", func(m *hmc.NUTS) { m.Windows, m.Metric, m.TargetAccept = false, hmc.Diagonal, own(m, 0.8) }},
+	{"moving-0.9", func(m *hmc.NUTS) { m.Windows, m.Metric, m.TargetAccept = false, hmc.Diagonal, own(m, 0.9) }},
 	{"windows-lowrank", func(m *hmc.NUTS) { m.Windows, m.Metric = true, hmc.LowRank }},
 	{"moving-lowrank", func(m *hmc.NUTS) { m.Windows, m.Metric = false, hmc.LowRank }},
 }
+
+// own is the target acceptance that a posterior asks for, else the given one, which is then not raised.
+func own(m *hmc.NUTS, target float64) float64 { return cmp.Or(m.TargetAccept, target) }
 
 // cost is what a schedule costs on a posterior.
 type cost struct {

@@ -36,6 +36,8 @@ func TestSchedules(t *testing.T) {
 			"windows":         {Windows: true, Metric: hmc.Diagonal},
 			"windows-fisher":  {Windows: true, Metric: hmc.Diagonal, Fisher: true},
 			"moving":          {Metric: hmc.Diagonal},
+			"moving-0.8":      {Metric: hmc.Diagonal},
+			"moving-0.9":      {Metric: hmc.Diagonal},
 			"windows-lowrank": {Windows: true, Metric: hmc.LowRank},
 			"moving-lowrank":  {Metric: hmc.LowRank},
 		}[s.name]

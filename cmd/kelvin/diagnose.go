@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
-	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -103,21 +102,10 @@ func crossValidation(inf *store.Inference) (*loo.Result, error) {
 	if d.MinLen() != d.MaxLen() {
 		d, _ = d.Slice(0, d.MinLen())
 	}
-	loglik := flat(d)
+	loglik := d.Rows()
 	efficiency, err := loo.RelativeEfficiency(loglik, d.Chains())
 	if err != nil {
 		return nil, err
 	}
 	return loo.LOO(loglik, efficiency)
-}
-
-// flat are the draws of all chains, one after the other.
-func flat(d *draws.Draws) [][]float64 {
-	var all [][]float64
-	for c := range d.Chains() {
-		for i := range d.Len(c) {
-			all = append(all, d.Row(c, i))
-		}
-	}
-	return all
 }

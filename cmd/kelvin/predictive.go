@@ -30,7 +30,7 @@ func predictive(inf *store.Inference) (out []page.Predictive, notes []string) {
 			continue
 		}
 		v := page.Predictive{Name: y.Name, Observed: y.Values}
-		for _, row := range flat(d) {
+		for _, row := range d.Rows() {
 			v.Replicates = append(v.Replicates, row[site.Offset:site.Offset+site.Size])
 		}
 		out = append(out, v)

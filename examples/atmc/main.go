@@ -78,12 +78,9 @@ func main() {
 	flag.Int64Var(&s.Epochs, "epochs", 24, "passes over the training images")
 	flag.Int64Var(&s.Cycle, "cycle", 3, "passes in a cycle; each leaves a network, but for the first half of them")
 	flag.Int64Var(&s.Batch, "batch", 64, "images of a batch")
-	for _, m := range append(slices.Clone(methods), psgld) {
-		if m == psgld {
-			flag.Func("lr-psgld", "learning rate of PSGLD, a hundred times its step; 0, that of -lr, by default",
-				number(&o.lr, m))
-			continue
-		}
+	flag.Func("lr-psgld", "learning rate of PSGLD, a hundred times its step; 0, that of -lr, by default",
+		number(&o.lr, psgld))
+	for _, m := range methods {
 		if m != "SGD" {
 			flag.Func("lr-"+strings.ToLower(m), "learning rate of "+m+" in the terms of SGD; 0, that of -lr, by default",
 				number(&o.lr, m))

@@ -42,8 +42,7 @@ type claim struct {
 
 // noPosterior is what to know about batch normalisation.
 const noPosterior = "Batch normalisation takes its moments from the minibatch: the likelihood of an image depends on " +
-	"the " +
-	"others of its batch, the minibatches estimate the log likelihood of no model, and no sampler here has a known " +
+	"the others of its batch, the minibatches estimate the log likelihood of no model, and no sampler here has a known " +
 	"posterior. -norm frn has one."
 
 // title is what the network is called.

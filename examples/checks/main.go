@@ -19,7 +19,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/plot"
 	"github.com/kelvin-ppl/kelvin/diag/plot/predictive"
 	"github.com/kelvin-ppl/kelvin/dist"
-	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
@@ -74,16 +73,6 @@ func compile(model ppl.Model, y []float64) (*ppl.Program, error) {
 	return ppl.Compile(model, infer.Batch{"y": data})
 }
 
-// rows are the draws of all chains, each a row of numbers.
-func rows(d *draws.Draws) (out [][]float64) {
-	for c := range d.Chains() {
-		for s := range d.Len(c) {
-			out = append(out, d.Row(c, s))
-		}
-	}
-	return out
-}
-
 // zeros is how many of the data are 0.
 func zeros(y []float64) float64 {
 	n := 0.0
@@ -110,7 +99,7 @@ func counts(ctx context.Context, out io.Writer, name string, model ppl.Model) er
 	if err != nil {
 		return err
 	}
-	replicates := rows(predicted) // [draw][datum]: one site was observed, so a row of Predict is its data
+	replicates := predicted.Rows() // [draw][datum]: one site was observed, so a row of Predict is its data
 	without, err := check.Statistic(y, replicates, zeros)
 	if err != nil {
 		return err
@@ -159,7 +148,7 @@ func continuous(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	pit, err := check.LOOPIT(newcomb, rows(predicted), rows(loglik))
+	pit, err := check.LOOPIT(newcomb, predicted.Rows(), loglik.Rows())
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (s settings) descend(ctx context.Context, p *problem, name, dir string,
 	if err != nil {
 		return nil, err
 	}
-	points := pointsOf(r.Unconstrained)
+	points := r.Unconstrained.Rows()
 	result := &descended{Network: name, Data: p.train.Len()}
 	if result.Test, err = p.predicted(n, points); err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func (s settings) sweep(ctx context.Context, p *problem, c curve, dir string, ob
 
 // rung scores the draws of one temperature.
 func (p *problem) rung(n *network, d *draws.Draws) (r rung, err error) {
-	points := pointsOf(d)
+	points := d.Rows()
 	if r.Test, err = p.predicted(n, points); err != nil {
 		return r, err
 	}
@@ -105,14 +105,4 @@ func (p *problem) rung(n *network, d *draws.Draws) (r rung, err error) {
 		r.Train += e / float64(len(points))
 	}
 	return r, nil
-}
-
-// pointsOf are the draws of all chains, [draws][d].
-func pointsOf(d *draws.Draws) (points [][]float64) {
-	for chain := range d.Chains() {
-		for i := range d.Len(chain) {
-			points = append(points, d.Row(chain, i))
-		}
-	}
-	return points
 }

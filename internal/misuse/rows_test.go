@@ -367,6 +367,7 @@ var rows = []row{
 	{"(*draws.Draws).Pooled", (*draws.Draws).Pooled},
 	{"(*draws.Draws).Quantile", (*draws.Draws).Quantile},
 	{"(*draws.Draws).Row", (*draws.Draws).Row},
+	{"(*draws.Draws).Rows", (*draws.Draws).Rows},
 	{"(*draws.Draws).SD", (*draws.Draws).SD},
 	{"(*draws.Draws).Select", (*draws.Draws).Select},
 	{"(*draws.Draws).SetAttr", (*draws.Draws).SetAttr},

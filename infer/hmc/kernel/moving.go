@@ -15,7 +15,7 @@ import "math"
 // transitions. NUTS has γ = 0.2 and μ = log 2ε₀ here, which on the posteriors of bench/pathfinder takes less gradients
 // for an effective draw, after short warm-ups and long ones.
 //
-// That meets the target acceptance, where Stan's schedule stays some 0.1 above it. On posteriors that are nearly normal
+// That meets the target acceptance, where Stan's schedule stays above it. On posteriors that are nearly normal
 // the larger steps are a gain. Where the curvature varies, as in hierarchical models of few groups, they diverge, and a
 // chain can stand still for long. So the default target is raised once, for good, in a chain that meets such a place
 // while it warms up.
