@@ -40,6 +40,25 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 	assert.Less(t, faults()-before, int64(64<<8), "20 blocks have 20 times as many pages")
 }
 
+// Of kept blocks of one size a tensor gets the one that was given back last: that one is the most likely to be in a
+// cache, and a loop that needs two of them does not go through all.
+func TestLastBlockIsUsedFirst(t *testing.T) {
+	resident.Bytes(t) // skips where the system is another
+	at := func(x *ts.Tensor) unsafe.Pointer { return torch.Must(ts.KelvinData(x, int(gotch.Double.CInt()))) }
+	blocks := make([]*ts.Tensor, 4)
+	places := make([]unsafe.Pointer, len(blocks))
+	for i := range blocks {
+		blocks[i] = used(3)
+		places[i] = at(blocks[i])
+	}
+	torch.Free(blocks...)
+	for i := range blocks {
+		blocks[i] = used(3)
+		assert.Equal(t, places[len(places)-1-i], at(blocks[i]), "tensor %d", i)
+	}
+	torch.Free(blocks...)
+}
+
 // What is kept and what is in use are together at most a quarter more than what was in use at once; and what nobody
 // uses is given back within some seconds.
 func TestLargeBlocksAreGivenBack(t *testing.T) {

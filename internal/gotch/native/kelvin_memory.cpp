@@ -28,6 +28,7 @@ namespace {
 using when = std::chrono::steady_clock::time_point;
 
 const size_t large = 1 << 18;                   // bytes, from which on blocks are kept for all threads
+const size_t page = 1 << 12;                    // sizes of large blocks are multiples of it
 const auto idle = std::chrono::milliseconds(1000); // for so long a block is kept
 
 struct block {
@@ -49,6 +50,10 @@ keeper &the() {
   static keeper *k = new keeper;
   return *k;
 }
+
+// The bytes of a large block. The C library makes some blocks a little larger than was asked for, which is not counted:
+// blocks for tensors of one size are of one size.
+size_t size_of(void *memory) { return malloc_usable_size(memory) / page * page; }
 
 // drop gives blocks to the C library, after the lock is given back.
 struct dropped {
@@ -90,13 +95,15 @@ void watch() {
   }
 }
 
-// take finds a block, or counts a new one of so many bytes.
+// take finds a block, null where there is none: of those of one size the one that was given back last, which is the
+// most likely to be in a cache.
 void *take(size_t n) {
   keeper &k = the();
   std::lock_guard<std::mutex> held(k.lock);
-  const auto i = k.kept.lower_bound(n);
+  auto i = k.kept.lower_bound(n);
   if (i == k.kept.end() || i->first - n > n / 8)
     return nullptr;
+  i = std::prev(k.kept.upper_bound(i->first));
   void *memory = i->second.memory;
   k.keeps -= static_cast<int64_t>(i->first);
   k.used += static_cast<int64_t>(i->first);
@@ -108,6 +115,7 @@ void *take(size_t n) {
 // make makes room among what is kept, then a new block; null where there is no memory.
 void *make(size_t n) {
   keeper &k = the();
+  n = (n + page - 1) / page * page;
   {
     dropped gone;
     std::lock_guard<std::mutex> held(k.lock);
@@ -132,7 +140,7 @@ void *make(size_t n) {
       return nullptr;
   }
   std::lock_guard<std::mutex> held(k.lock);
-  k.used += static_cast<int64_t>(malloc_usable_size(memory));
+  k.used += static_cast<int64_t>(size_of(memory));
   k.most = std::max(k.most, k.used);
   return memory;
 }
@@ -205,15 +213,16 @@ void give(void *memory) {
     give_little(memory, n);
     return;
   }
+  const size_t size = size_of(memory);
   keeper &k = the();
   std::lock_guard<std::mutex> held(k.lock);
-  k.used -= static_cast<int64_t>(n);
+  k.used -= static_cast<int64_t>(size);
   try {
     if (!k.watched)
       std::thread(watch).detach();
     k.watched = true;
-    k.kept.insert({n, {memory, std::chrono::steady_clock::now()}});
-    k.keeps += static_cast<int64_t>(n);
+    k.kept.insert({size, {memory, std::chrono::steady_clock::now()}});
+    k.keeps += static_cast<int64_t>(size);
     k.some.notify_one();
   } catch (...) { // no thread, or no memory
     free(memory);
