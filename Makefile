@@ -2,9 +2,11 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow test-race chaos lint names bench bench-peers bench-peers-quick gpu memory deployed test-libtorch doctor clean
+.PHONY: setup demo test test-slow test-race chaos lint names bench bench-peers bench-peers-quick gpu memory \
+	deployed test-libtorch doctor clean
 
-# Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes seconds.
+# Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes
+# seconds.
 setup:
 	$(GO) run ./cmd/kelvin setup
 
@@ -30,7 +32,8 @@ VERSION ?=
 test-libtorch:
 	$(GO) run ./internal/wheeltest -version '$(VERSION)'
 
-# What kills, damage and misuse do, as docs/reliability.md has it, which this writes. ONLY=kills runs the checks of that name.
+# What kills, damage and misuse do, as docs/reliability.md has it, which this writes. ONLY=kills runs the checks of that
+# name.
 ONLY ?=
 chaos: setup
 	$(GO) run ./internal/chaos -only '$(ONLY)'
@@ -48,7 +51,7 @@ lint: setup
 names:
 	$(GO) run ./internal/lint names
 
-# Kelvin against the same operations in C++, and compiled models against hand-written log posteriors, samplers against the
+# Kelvin against the same operations in C++, compiled models against hand-written log posteriors, samplers against the
 # gradient and the noise alone, each in one run; the kernels in plain Go.
 bench: setup
 	$(GO) run ./bench/compare

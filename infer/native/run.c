@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int kelvin_native_eval(void *f, const kelvin_call *shared, const double *x, double weight, double *value, double *grad) {
+int kelvin_native_eval(void *f, const kelvin_call *shared, const double *x, double weight, double *value,
+                       double *grad) {
   kelvin_call c = *shared;
   c.x = x;
   c.weight = weight;

@@ -42,7 +42,8 @@ var added = map[string][]string{
 }
 
 // texts are the endings of the files whose lines are measured. A tab is one character.
-var texts = []string{".go", ".go.txt", ".md", ".cpp", ".h"}
+var texts = []string{".go", ".go.txt", ".md", ".c", ".cpp", ".h", ".py", ".stan", ".js", ".css", ".html", ".yaml",
+	".service", "Makefile", "Dockerfile"}
 
 func main() {
 	var err error
@@ -79,7 +80,7 @@ func walk(root string, visit func(path string) error) error {
 	})
 }
 
-// columns lists the lines that are too long in Go files and documents.
+// columns lists the lines that are too long in code and documents.
 func columns(root string) error {
 	long := 0
 	err := walk(root, func(path string) error {

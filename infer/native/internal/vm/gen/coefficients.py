@@ -1,7 +1,9 @@
 """Derives the polynomials of the machine's functions and prints coefficients.h.
 
 Each is the Chebyshev interpolation of a function on an interval, in 60 digits; its error is within a factor of two of
-the best polynomial's. The comment of an array states the largest error. Run: python3 gen/coefficients.py > coefficients.h
+the best polynomial's. The comment of an array states the largest error. Run:
+
+    python3 gen/coefficients.py > coefficients.h
 """
 
 import mpmath as mp
@@ -83,7 +85,8 @@ def erfcx(t):
     return (1 + 2 * x) * v - 1
 
 
-fit("c_erfcx", "(1 + 2x) e^(x^2) erfc(x) - 1 in (x-4)/(x+4), for x >= 1/2", erfcx, -mp.mpf(7) / 9 - mp.mpf("1e-6"), 1, 24)
+fit("c_erfcx", "(1 + 2x) e^(x^2) erfc(x) - 1 in (x-4)/(x+4), for x >= 1/2", erfcx,
+    -mp.mpf(7) / 9 - mp.mpf("1e-6"), 1, 24)
 fit("c_lgamma", "lgamma(2 + t)/t", limit(lambda t: mp.loggamma(2 + t) / t, 0, mp.digamma(2)), 0, 1, 18)
 
 
@@ -99,7 +102,8 @@ def tail(f, order):
 
 mp.mp.dps = 80
 fit("c_stirling", "y (lgamma(y) - (y - 1/2) log(y) + y - log(2 pi)/2) in 1/y^2, for y >= 8",
-    tail(lambda y: y * (mp.loggamma(y) - (y - 0.5) * mp.log(y) + y - mp.log(2 * mp.pi) / 2), mp.mpf(1) / 12), 0, above(8), 8)
+    tail(lambda y: y * (mp.loggamma(y) - (y - 0.5) * mp.log(y) + y - mp.log(2 * mp.pi) / 2), mp.mpf(1) / 12),
+    0, above(8), 8)
 x0 = mp.findroot(mp.digamma, 1.46)
 parts("DIGAMMA_ROOT", x0, 53, 53)
 fit("c_digamma", "digamma(x)/(x - root) in x - 3/2",
