@@ -53,6 +53,7 @@ func (r *reparam) replace(s *Site, suffix string, d dist.Distribution) *ts.Tenso
 	for _, p := range s.ctx.plates {
 		z.before = append(z.before, *p)
 	}
+	z.Value = r.outer.run.given(z) // handlers see what is known, as of any other variable
 	r.outer.show(z)
 	s.Kind, s.Observed, s.Scale, s.written = KindDeterministic, true, 1, true
 	return z.Value
