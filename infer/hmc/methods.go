@@ -3,6 +3,8 @@ package hmc
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/internal/hook"
@@ -196,8 +198,9 @@ func (c config) error(err error) error {
 			own.Type = "infer.Options"
 		case "SwapEvery":
 			own.Field = "Every"
-		case "Pooled", "Metric", "TargetAccept", "MaxRank", "Fisher":
-			if c.options.Ladder != nil {
+		default:
+			first, _, _ := strings.Cut(own.Field, "[")
+			if _, its := reflect.TypeFor[Exchange]().FieldByName(first); c.options.Ladder != nil && !its {
 				own.Field = "Kernel." + own.Field
 			}
 		}

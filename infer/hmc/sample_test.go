@@ -259,6 +259,10 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		"hmc.Exchange: Every is -1":     {hmc.Exchange{Ladder: []float64{1, 2}, Every: -1}, infer.Options{}},
 		"hmc.Exchange: Kernel.Pooled": {hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.NUTS{Pooled: true}},
 			infer.Options{}},
+		"hmc.Exchange: Kernel.MaxDepth is 100": {
+			hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.NUTS{MaxDepth: 100}}, infer.Options{}},
+		"hmc.Exchange: Kernel.Steps is -1": {hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.HMC{Steps: -1}},
+			infer.Options{}},
 		"hmc.Exchange: Kernel is a hmc.Exc": {hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.Exchange{}}, infer.Options{}},
 		"hmc.Exchange: Kernel.Temperature": {
 			hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.HMC{Temperature: infer.Constant(2)}}, infer.Options{}},
