@@ -34,6 +34,10 @@ type Program struct {
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
+	loose  []string          // the terms outside plates that may be sums over rows of the batch
+	totals map[string][]rows // of them, those that are
+	part   string            // a plate that Minibatch declares, and of which the batch has a part
+
 	types map[string]gotch.DType // of the data that evaluations get, by name
 
 	counted    []counted       // the sites that have a density, as they run
@@ -121,6 +125,9 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	if err := p.convertWhole(); err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
+	if err := p.findTotals(); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	return p, nil
@@ -295,6 +302,14 @@ func (c *compiler) Finish(s *Site) {
 	}
 	s.checkWhole()
 	c.program.remember(s)
+	for i, p := range s.Plates {
+		if s.ctx.plates[i].minibatch && p.Used != 0 && p.Used != p.Size {
+			c.program.part = p.Name
+		}
+	}
+	if s.inNoPlate() && s.Kind == KindFactor {
+		c.program.loose = append(c.program.loose, s.Name)
+	}
 	if s.density != nil {
 		c.compileDensity(s)
 	}

@@ -82,7 +82,8 @@ func (c *Ctx) Observe(name string, d dist.Distribution, value any) {
 }
 
 // Factor adds a term to the log density. Inside a plate it is a term for each repetition: it broadcasts to the plate,
-// and is scaled like a log density where the plate is subsampled.
+// and is scaled like a log density where the plate is subsampled. Outside plates a sum over the rows of the batch needs
+// all of the data: in a minibatch it is an error.
 func (c *Ctx) Factor(name string, logp any) {
 	s := &Site{Kind: KindFactor, Name: name, Observed: true, Scale: 1}
 	s.Value = s.argument(logp)

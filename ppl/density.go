@@ -22,8 +22,9 @@ import (
 // With K chains f is called K times, from several goroutines: it must not change what calls share. It must not keep x
 // or grad. [Compile] compares the gradient with differences of values. A value that is not finite is a divergence.
 //
-// A density is one term of the likelihood, outside plates: where the data are in plates it takes all of them. Methods
-// that need second derivatives or single data (Laplace, EKF) refuse a model that has one.
+// A density is one term of the likelihood, outside plates: where the data are in plates it takes all of them, and a sum
+// over the rows of a minibatch is an error. (N times their mean is an estimate of the sum, and is none.) Methods that
+// need second derivatives or single data (Laplace, EKF) refuse a model that has one.
 func (c *Ctx) Density(name string, f func(x, grad [][]float64) float64, inputs ...torch.Tensor) {
 	s := &Site{Kind: KindFactor, Name: name, Observed: true, Scale: 1, density: &density{f: f}}
 	for _, p := range c.plates {

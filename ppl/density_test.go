@@ -87,10 +87,11 @@ func TestDensityIsThatOfTensors(t *testing.T) {
 			}
 		}
 	}
-	// On a part of the data, the factor is what the function makes of it.
+	// On a part of the data, the factor is what the function makes of it: in the likelihood, as the posterior needs all.
 	part := infer.Batch{"t": vec(1, 2), "y": vec(3, 1)}
-	v, _ := evaluate(t, p, p.Target().LogPosterior, part, x[:6]...)
-	want, _ := evaluate(t, q, q.Target().LogPosterior, part, x[:6]...)
+	likelihood := infer.Weights{Likelihood: 1}
+	v, _ := evaluate(t, p, p.Target().Weighted(likelihood).LogPosterior, part, x[:6]...)
+	want, _ := evaluate(t, q, q.Target().Weighted(likelihood).LogPosterior, part, x[:6]...)
 	require.InDeltaSlice(t, want, v, 1e-12)
 	// A trace, values and starts of such a model; a graph shows what the density depends on.
 	require.InDelta(t, traced(t, g, batch), traced(t, f, batch), 1e-12)

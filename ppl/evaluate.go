@@ -111,8 +111,11 @@ func (e *evaluator) Finish(s *Site) {
 		return
 	}
 	// The likelihood alone may be that of single data.
-	if want, ok := e.program.values[s.Name]; ok && s.Value != nil && s.Scale == 1 && e.weights.Prior != 0 {
-		s.checkValues(want)
+	if s.Scale == 1 && e.weights.Prior != 0 {
+		if want, ok := e.program.values[s.Name]; ok && s.Value != nil {
+			s.checkValues(want)
+		}
+		s.checkTotal(e.program, e.batch)
 	}
 	if s.density != nil {
 		e.densityAt(s)

@@ -151,8 +151,8 @@ func (s *Site) checkValues(want int64) {
 }
 
 // CheckFull returns an error unless a batch has all of the data that the program's plates declare. Observed
-// variables outside plates must have as many values as in the batch of [Compile]. Runs that see one batch in
-// every update need that.
+// variables outside plates must have as many values as in the batch of [Compile], and factors that add up over rows of
+// the batch as many rows. Runs that see one batch in every update need that.
 func (p *Program) CheckFull(batch infer.Batch) error {
 	err := torch.Do(func(*torch.Scope) error {
 		seen := func(s *Site) {
@@ -169,6 +169,7 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 				s.fail("the batch has %d values, and the batch of Compile had %d: all are needed here",
 					count(s.valueShape()), want)
 			}
+			s.checkTotal(p, batch)
 		}
 		point, err := infer.Zeros(p.layout)
 		if err != nil {

@@ -36,11 +36,7 @@ func (p *Program) convertWhole() error {
 		}
 		p.types[name] = dtype
 	}
-	values := make([]float64, p.layout.Dim())
-	for i := range values {
-		values[i] = 0.3 * math.Cos(2.4*float64(i)+1) // where nothing cancels
-	}
-	point, err := infer.NewParams(p.layout, values)
+	point, err := p.scattered(0.3)
 	if err != nil {
 		return err
 	}
@@ -88,6 +84,15 @@ func (p *Program) convertWhole() error {
 		p.types[name] = gotch.Double
 	}
 	return nil
+}
+
+// scattered is a point whose values are scattered over ±scale, so that nothing cancels.
+func (p *Program) scattered(scale float64) (infer.Params, error) {
+	values := make([]float64, p.layout.Dim())
+	for i := range values {
+		values[i] = scale * math.Cos(2.4*float64(i)+1)
+	}
+	return infer.NewParams(p.layout, values)
 }
 
 // rank orders the types of whole numbers: each has all the numbers of those before it.
