@@ -39,18 +39,25 @@ func TestReviews(t *testing.T) {
 		`problem is "mnist", it must be`)
 }
 
-// A part of the test reviews has both classes, whose files come one class after the other.
-func TestPartsHaveBothClasses(t *testing.T) {
+// texts is a folder of so many short reviews of each part and class.
+func texts(t *testing.T, n int) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, part := range []string{"train", "test"} {
 		for _, class := range []string{"pos", "neg"} {
 			at := filepath.Join(dir, part, class)
 			require.NoError(t, os.MkdirAll(at, 0o755))
-			for i := range 100 {
+			for i := range n {
 				require.NoError(t, os.WriteFile(filepath.Join(at, fmt.Sprint(i, ".txt")), []byte(class+" film"), 0o644))
 			}
 		}
 	}
+	return dir
+}
+
+// A part of the test reviews has both classes, whose files come one class after the other.
+func TestPartsHaveBothClasses(t *testing.T) {
+	dir := texts(t, 100)
 	s, err := readReviews(options{data: dir, seed: 1, reviews: 100, epochs: 1, variance: 1, embedding: 0.05})
 	require.NoError(t, err)
 	for _, d := range []imdb.Data{s.data[0], s.data[2].Part(0, 100)} {
