@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
@@ -104,7 +105,8 @@ type study struct {
 	tables  map[string]string // sites of which a case sees a few rows
 	dir     string
 	every   int64
-	readAll bool // configurational temperatures, which are of all training cases
+	readAll bool   // configurational temperatures, which are of all training cases
+	fewer   string // says that there are fewer cases than the default; "" where there are not
 }
 
 // newStudy reads the data of the problem that the options name.
@@ -151,6 +153,11 @@ func reviewStudy(o options) (*study, error) {
 	r, err := readReviews(o)
 	if err != nil {
 		return nil, err
+	}
+	s.fewer = r.fewer
+	if here := r.data[2].Len(); s.Settings.Tests > here {
+		s.fewer = strings.TrimSpace(fmt.Sprintf("%s\nFewer than the %d test reviews of the default: there are %d.", s.fewer,
+			s.Settings.Tests, here))
 	}
 	s.Settings.Variance, s.Settings.Embedding, s.Settings.Data = r.Variance, r.Embedding, "real"
 	if o.data == "" {
