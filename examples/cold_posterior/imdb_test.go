@@ -56,6 +56,15 @@ func texts(t *testing.T, n int) string {
 	return dir
 }
 
+// The mode alone leaves no files that a run could go on from, and the help says that it begins anew.
+func TestModeSavesNothing(t *testing.T) {
+	o := options{problem: "imdb", dir: filepath.Join(t.TempDir(), "none"), seed: 1, reviews: 64, epochs: 1, variance: 1,
+		embedding: 0.05}
+	require.NoError(t, run(context.Background(), io.Discard, o))
+	require.NoDirExists(t, o.dir)
+	require.Contains(t, usage, "-problem imdb without -methods, saves nothing and begins anew")
+}
+
 // A folder with too few reviews, and more reviews than there are, are errors that say how many there are. Where the
 // default has more than there are, the output says so.
 func TestTooFewReviews(t *testing.T) {
