@@ -154,25 +154,34 @@ func (p perMethod) filled(methods []string, byDefault float64) perMethod {
 
 // settings are everything that the results depend on, besides the method and the seed of a run.
 type settings struct {
-	Version int    `json:"version"`
-	Real    bool   `json:"real"` // CIFAR-10, not made-up images
-	Net     string `json:"net"`
-	Norm    string `json:"norm"` // of resnet20
-	PSGLD   bool   `json:"psgld"`
-	Depth   int64  `json:"depth"`
-	Filters int64  `json:"filters"`
-	Whole   bool   `json:"whole"`
-	Images  int    `json:"images"`
-	Tests   int    `json:"tests"`
-	Epochs  int64  `json:"epochs"`
-	Cycle   int64  `json:"cycle"`
-	Batch   int64  `json:"batch"`
+	Version int  `json:"version"`
+	Real    bool `json:"real"` // CIFAR-10, not made-up images
+	// Fingerprints of the images and labels that are trained with, and of those that are scored.
+	TrainSHA string `json:"train_sha256"`
+	TestSHA  string `json:"test_sha256"`
+	Net      string `json:"net"`
+	Norm     string `json:"norm"` // of resnet20
+	PSGLD    bool   `json:"psgld"`
+	Depth    int64  `json:"depth"`
+	Filters  int64  `json:"filters"`
+	Whole    bool   `json:"whole"`
+	Images   int    `json:"images"`
+	Tests    int    `json:"tests"`
+	Epochs   int64  `json:"epochs"`
+	Cycle    int64  `json:"cycle"`
+	Batch    int64  `json:"batch"`
 	// Of each method, none with Tune; then the file of a cell is named after them.
 	LR       perMethod `json:"learning_rate"`
 	Momentum perMethod `json:"momentum"`
 	Augment  bool      `json:"augment"`
 	Tune     bool      `json:"tune"` // scored on training images that are held out
 	Seed     uint64    `json:"seed"`
+}
+
+// with are the settings with the fingerprints of the images.
+func (s settings) with(train, test cifar.Data) settings {
+	s.TrainSHA, s.TestSHA = grid.Fingerprint(train.Pixels, train.Labels), grid.Fingerprint(test.Pixels, test.Labels)
+	return s
 }
 
 // The networks, and the norms of the second.
@@ -237,6 +246,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
+	s = s.with(train, test)
 	g := &grid.Grid[*result]{Settings: s, Dir: o.dir, Workers: o.workers}
 	for i := range o.seeds {
 		for _, m := range s.methods() {

@@ -52,10 +52,12 @@ func tune(ctx context.Context, w io.Writer, o options, s settings) error {
 	}
 	s.LR, s.Momentum = nil, nil
 	first := s.Images - heldOut(s.Images)
-	t, err := newTask(s, train.Part(0, first), train.Part(first, s.Images))
+	fitted, scored := train.Part(0, first), train.Part(first, s.Images)
+	t, err := newTask(s, fitted, scored)
 	if err != nil {
 		return err
 	}
+	s = s.with(fitted, scored)
 	g := &grid.Grid[*result]{Settings: s, Dir: filepath.Join(o.dir, "tune"), Workers: o.workers}
 	var table []*tried
 	for _, m := range s.methods() {

@@ -32,7 +32,11 @@ type reviewSettings struct {
 	Seed       uint64       `json:"seed"`
 	network    nn.CNNLSTM   // of this size
 	data       [3]imdb.Data // to train with, to choose the epoch, and to test
+	fewer      string       // says that the folder has fewer reviews than the default; "" where it does not
 }
+
+// held is the share of the training reviews that are held out, to choose the epoch: one in ten.
+const held = 10
 
 // reviewScores is the result.
 type reviewScores struct {
@@ -43,7 +47,8 @@ type reviewScores struct {
 	Scores     classify.Metrics   `json:"scores"`     // of the best epoch, on the test reviews
 }
 
-// readReviews reads the reviews of the folder; without a folder it makes some up.
+// readReviews reads the reviews of the folder; without a folder it makes some up. More reviews than there are, where
+// the flag was given, are an error.
 func readReviews(o options) (s reviewSettings, err error) {
 	s = reviewSettings{Reviews: o.reviews, Epochs: o.epochs, Batch: 32, LR: 1e-3, Variance: o.variance,
 		Embedding: o.embedding, Eps: 1e-5, Seed: o.seed}
@@ -68,8 +73,24 @@ func readReviews(o options) (s reviewSettings, err error) {
 		return s, err
 	}
 	// A tenth of the reviews that there are chooses the epoch; the others are trained with, as far as asked for.
-	held := train.Len() / 10
-	validation, rest := train.Part(0, held), train.Part(held, train.Len())
+	where := "the made-up data"
+	if o.data != "" {
+		where = o.data
+	}
+	if train.Len() < held {
+		return s, fmt.Errorf("%s has %d training reviews: expected at least %d, one of which chooses the epoch", where,
+			train.Len(), held)
+	}
+	out := train.Len() / held
+	validation, rest := train.Part(0, out), train.Part(out, train.Len())
+	if s.Reviews > rest.Len() {
+		if o.given["reviews"] {
+			return s, fmt.Errorf("-reviews is %d: expected from 1 to the %d that there are in %s beside the %d that are held "+
+				"out", s.Reviews, rest.Len(), where, out)
+		}
+		s.fewer = fmt.Sprintf("Fewer than the %d training reviews of the default: %d of %s, beside %d that are held out.",
+			s.Reviews, rest.Len(), where, out)
+	}
 	train = rest.Part(0, min(s.Reviews, rest.Len()))
 	s.Reviews, s.Validation, s.Tests = train.Len(), validation.Len(), test.Len()
 	s.data = [3]imdb.Data{train, validation, test}
@@ -226,6 +247,9 @@ func runReviews(ctx context.Context, w io.Writer, o options) error {
 		return json.NewEncoder(w).Encode(r)
 	}
 	p := &printer{w: w}
+	if s.fewer != "" {
+		p.f("%s\n", s.fewer)
+	}
 	p.f("CNN-LSTM, prior N(0, %g), %d training reviews; epochs are judged by %d others:\n", s.Variance, s.Reviews,
 		s.Validation)
 	for i, m := range r.Validation {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,18 +40,78 @@ func TestReviews(t *testing.T) {
 		`problem is "mnist", it must be`)
 }
 
-// A part of the test reviews has both classes, whose files come one class after the other.
-func TestPartsHaveBothClasses(t *testing.T) {
+// texts is a folder of so many short reviews of each part and class.
+func texts(t *testing.T, n int) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, part := range []string{"train", "test"} {
 		for _, class := range []string{"pos", "neg"} {
 			at := filepath.Join(dir, part, class)
 			require.NoError(t, os.MkdirAll(at, 0o755))
-			for i := range 100 {
+			for i := range n {
 				require.NoError(t, os.WriteFile(filepath.Join(at, fmt.Sprint(i, ".txt")), []byte(class+" film"), 0o644))
 			}
 		}
 	}
+	return dir
+}
+
+// The mode alone leaves no files that a run could go on from, and the help says that it begins anew.
+func TestModeSavesNothing(t *testing.T) {
+	o := options{problem: "imdb", dir: filepath.Join(t.TempDir(), "none"), seed: 1, reviews: 64, epochs: 1, variance: 1,
+		embedding: 0.05}
+	require.NoError(t, run(context.Background(), io.Discard, o))
+	require.NoDirExists(t, o.dir)
+	require.Contains(t, usage, "-problem imdb without -methods, saves nothing and begins anew")
+}
+
+// A folder with too few reviews, and more reviews than there are, are errors that say how many there are. Where the
+// default has more than there are, the output says so.
+func TestTooFewReviews(t *testing.T) {
+	four := texts(t, 4)
+	for _, methods := range []bool{false, true} {
+		o := options{problem: "imdb", methods: methods, dir: t.TempDir(), data: four, workers: 1, seed: 1, reviews: 10,
+			epochs: 1, variance: 1, embedding: 0.05}
+		require.EqualError(t, run(context.Background(), io.Discard, o),
+			four+" has 8 training reviews: expected at least 10, one of which chooses the epoch")
+		o.data, o.reviews, o.given = texts(t, 12), 23, map[string]bool{"reviews": true}
+		require.EqualError(t, run(context.Background(), io.Discard, o), "-reviews is 23: expected from 1 to the 22 that "+
+			"there are in "+o.data+" beside the 2 that are held out")
+		o.data = ""
+		o.reviews = 361
+		require.ErrorContains(t, run(context.Background(), io.Discard, o), "-reviews is 361: expected from 1 to the 360 "+
+			"that there are in the made-up data")
+	}
+
+	o := options{data: texts(t, 12), seed: 1, reviews: 22, epochs: 1, variance: 1, embedding: 0.05,
+		given: map[string]bool{"reviews": true}}
+	s, err := readReviews(o)
+	require.NoError(t, err, "all that there are")
+	require.Equal(t, []int{22, 2, 24}, []int{s.Reviews, s.Validation, s.Tests})
+	require.Empty(t, s.fewer)
+	o.problem, o.methods, o.given = "imdb", true, nil
+	k, err := newStudy(o)
+	require.NoError(t, err)
+	var table bytes.Buffer
+	require.NoError(t, k.print(&table))
+	require.Contains(t, table.String(), "imdb: 22 cases to train with, 24 to test with")
+	require.Contains(t, table.String(), "\nFewer than the 5000 training reviews of the default: 22 of "+o.data+", beside "+
+		"2 that are held out.\nFewer than the 1000 test reviews of the default: there are 24.\n")
+	o.quick, o.data = true, texts(t, 100)
+	k, err = newStudy(o)
+	require.NoError(t, err)
+	require.Empty(t, k.fewer, "100 and 50 are there")
+
+	var out bytes.Buffer
+	require.NoError(t, run(context.Background(), &out, options{problem: "imdb", seed: 1, reviews: 10000, epochs: 1,
+		variance: 1, embedding: 0.05}))
+	require.Contains(t, out.String(), "Fewer than the 10000 training reviews of the default: 360 of the made-up data, "+
+		"beside 40 that are held out.\nCNN-LSTM, prior N(0, 1), 360 training reviews")
+}
+
+// A part of the test reviews has both classes, whose files come one class after the other.
+func TestPartsHaveBothClasses(t *testing.T) {
+	dir := texts(t, 100)
 	s, err := readReviews(options{data: dir, seed: 1, reviews: 100, epochs: 1, variance: 1, embedding: 0.05})
 	require.NoError(t, err)
 	for _, d := range []imdb.Data{s.data[0], s.data[2].Part(0, 100)} {

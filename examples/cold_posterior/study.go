@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
@@ -21,6 +22,10 @@ import (
 type studySettings struct {
 	Version      int       `json:"version"`
 	Problem      string    `json:"problem"`
+	Data         string    `json:"data"`            // "real", or "made up"
+	TrainSHA     string    `json:"train_sha256"`    // fingerprints of inputs and labels
+	TestSHA      string    `json:"test_sha256"`     // of the test cases that are scored
+	Embedding    float64   `json:"embedding_start"` // standard deviation of the embeddings at the start; 0 for digits
 	Train        int       `json:"training_cases"`
 	Tests        int       `json:"test_cases"`
 	Variance     float64   `json:"prior_variance"`
@@ -100,7 +105,8 @@ type study struct {
 	tables  map[string]string // sites of which a case sees a few rows
 	dir     string
 	every   int64
-	readAll bool // configurational temperatures, which are of all training cases
+	readAll bool   // configurational temperatures, which are of all training cases
+	fewer   string // says that there are fewer cases than the default; "" where there are not
 }
 
 // newStudy reads the data of the problem that the options name.
@@ -124,7 +130,9 @@ func newStudy(o options) (*study, error) {
 	if s.task, err = newTask(hidden, digits.Classes, train, test); err != nil {
 		return nil, err
 	}
-	s.Settings.Tests = len(s.task.Labels)
+	s.Settings.Tests, s.Settings.Data = len(s.task.Labels), "real"
+	s.Settings.TrainSHA = grid.Fingerprint(train.Pixels, train.Labels)
+	s.Settings.TestSHA = grid.Fingerprint(test.Pixels, test.Labels)
 	return s, nil
 }
 
@@ -146,15 +154,24 @@ func reviewStudy(o options) (*study, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Settings.Variance = r.Variance
+	s.fewer = r.fewer
+	if here := r.data[2].Len(); s.Settings.Tests > here {
+		s.fewer = strings.TrimSpace(fmt.Sprintf("%s\nFewer than the %d test reviews of the default: there are %d.", s.fewer,
+			s.Settings.Tests, here))
+	}
+	s.Settings.Variance, s.Settings.Embedding, s.Settings.Data = r.Variance, r.Embedding, "real"
+	if o.data == "" {
+		s.Settings.Data = "made up"
+	}
 	s.law = nn.PerSite(map[string]nn.Law{embedding: nn.Normal(r.Embedding)}, nn.PyTorch())
 	net, err := r.network.Build()
 	if err != nil {
 		return nil, err
 	}
 	var sets [2]classify.Set
+	prints := [2]*string{&s.Settings.TrainSHA, &s.Settings.TestSHA}
 	for i, d := range []imdb.Data{r.data[0], r.data[2].Part(0, min(s.Settings.Tests, r.data[2].Len()))} {
-		sets[i].Labels = d.Labels
+		sets[i].Labels, *prints[i] = d.Labels, grid.Fingerprint(d.Tokens, d.Labels)
 		if sets[i].X, err = torch.FromSlice(d.Tokens, int64(d.Len()), imdb.Length); err != nil {
 			return nil, err
 		}

@@ -133,6 +133,9 @@ func (s *study) print(w io.Writer) error {
 	p := &printer{w: w}
 	p.f("%s: %d cases to train with, %d to test with; a network of %d parameters, prior N(0, %g).\n", s.Settings.Problem,
 		s.Settings.Train, s.Settings.Tests, s.task.Net.NumParams(), s.Settings.Variance)
+	if s.fewer != "" {
+		p.f("%s\n", s.fewer)
+	}
 	p.f("Means ± standard errors over %d seeds. T = 1 is the Bayes posterior. Inside: kinetic temperatures in their "+
 		"intervals of 99 %%;\nconf.: configurational temperature over T; both of the chains that the networks are of, and "+
 		"shown in temperatures.png.\n\n", s.Settings.Seeds)

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/stretchr/testify/assert"
@@ -150,6 +153,38 @@ func TestStudySizedByFlags(t *testing.T) {
 	require.Equal(t, []int64{360, 11, 5, 2}, []int64{int64(s.Settings.Train), s.Settings.ModeUpdates,
 		s.Settings.FitUpdates, s.Settings.Cycle}, "all made-up reviews, but a tenth")
 	require.Equal(t, reviewsStudy(1), reviewsStudy(1).passed(2))
+}
+
+// Cells of one study of reviews are not those of another: made-up reviews are not those of a folder, a folder is not
+// one of the same size in which a review changed, and starts of the embeddings are not others.
+func TestStudiesOfOtherData(t *testing.T) {
+	dir := t.TempDir()
+	claim := func(data string, embedding float64) error {
+		s, err := newStudy(options{methods: true, quick: true, dir: dir, problem: "imdb", seed: 1, epochs: 1, variance: 1,
+			data: data, embedding: embedding})
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(s.dir, 0o755))
+		return (&grid.Grid[[]entry]{Settings: s.Settings, Dir: s.dir}).Claim()
+	}
+	require.NoError(t, claim("", 0.05))
+	require.NoError(t, claim("", 0.05), "again")
+	folder := texts(t, 100)
+	require.ErrorContains(t, claim(folder, 0.05), `data is "made up" there and "real" here`)
+
+	dir = t.TempDir()
+	require.NoError(t, claim(folder, 0.05))
+	require.NoError(t, claim(texts(t, 100), 0.05), "the same reviews elsewhere")
+	require.ErrorContains(t, claim(folder, 0.5), "embedding_start is 0.05 there and 0.5 here")
+	for _, part := range []string{"test", "train"} {
+		other := texts(t, 100)
+		for i := range 50 { // in both classes, so that the vocabulary stays what it is
+			for class, text := range map[string]string{"neg": "pos film", "pos": "neg film"} {
+				path := filepath.Join(other, part, class, fmt.Sprint(i, ".txt"))
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+			}
+		}
+		require.ErrorContains(t, claim(other, 0.05), part+"_sha256 is ")
+	}
 }
 
 // Flags without effect are refused, and those that have one are not.

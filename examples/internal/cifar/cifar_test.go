@@ -56,6 +56,16 @@ func TestConvertAndRead(t *testing.T) {
 	write("train/1/a.png")
 	require.ErrorContains(t, Convert(archive, dir), "has no images in test: expected test/<class>/<name>")
 
+	whole, err := os.ReadFile(archive)
+	require.NoError(t, err)
+	for _, part := range [][]byte{nil, whole[:len(whole)/2], []byte("no archive")} {
+		require.NoError(t, os.WriteFile(archive, part, 0o644))
+		require.EqualError(t, Convert(archive, dir), "cifar: "+archive+": zip: not a valid zip file: expected a whole "+
+			"archive, with images of 32 by 32 pixels as train/<class>/<name> and test/<class>/<name>")
+	}
+	none := filepath.Join(dir, "none.zip")
+	require.EqualError(t, Convert(none, dir), "cifar: open "+none+": no such file or directory")
+
 	path := filepath.Join(dir, "test_batch.bin")
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)

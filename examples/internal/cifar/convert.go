@@ -2,10 +2,12 @@ package cifar
 
 import (
 	"archive/zip"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/jpeg" // the formats of the images
 	_ "image/png"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,8 +18,12 @@ import (
 // CIFAR-10 are often passed on. The training images go to one file.
 func Convert(archive, dir string) error {
 	reader, err := zip.OpenReader(archive)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cifar: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("cifar: %s: %w: expected a whole archive, with images of %d by %d pixels as train/<class>/<name> "+
+			"and test/<class>/<name>", archive, err, Side, Side)
 	}
 	defer reader.Close()
 	parts := map[string]*Data{"train": {Side: Side}, "test": {Side: Side}}

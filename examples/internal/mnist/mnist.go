@@ -39,16 +39,16 @@ func Read(dir string) (train, test Data, err error) {
 }
 
 func read(dir, part string) (Data, error) {
-	pixels, n, err := idx(dir, part+"-images-idx3-ubyte", Side, Side)
+	pixels, n, images, err := idx(dir, part+"-images-idx3-ubyte", "images", Side, Side)
 	if err != nil {
 		return Data{}, err
 	}
-	labels, m, err := idx(dir, part+"-labels-idx1-ubyte")
+	labels, m, digits, err := idx(dir, part+"-labels-idx1-ubyte", "labels")
 	if err != nil {
 		return Data{}, err
 	}
 	if n != m {
-		return Data{}, fmt.Errorf("mnist: %s has %d images of part %s, and %d labels", dir, n, part, m)
+		return Data{}, fmt.Errorf("mnist: %s has %d images, and %s has %d labels: expected as many", images, n, digits, m)
 	}
 	d := Data{Side: Side, Pixels: make([]float64, len(pixels)), Labels: make([]int, n)}
 	for i, v := range pixels {
@@ -56,7 +56,7 @@ func read(dir, part string) (Data, error) {
 	}
 	for i, v := range labels {
 		if v >= Classes {
-			return Data{}, fmt.Errorf("mnist: label %d of part %s in %s is %d, expected 0 to %d", i, part, dir, v, Classes-1)
+			return Data{}, fmt.Errorf("mnist: label %d in %s is %d, expected 0 to %d", i, digits, v, Classes-1)
 		}
 		d.Labels[i] = int(v)
 	}

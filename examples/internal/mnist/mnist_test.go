@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -66,14 +69,16 @@ func TestBadFolders(t *testing.T) {
 	}{
 		{"no file", labels, nil, "neither train-labels-idx1-ubyte nor"},
 		{"another format", images, func(b []byte) []byte { b[3] = 1; return b }, "with 0x801, and"},
-		{"another size", images, func(b []byte) []byte { b[11] = 32; return b }, "dimension 1"},
+		{"another size", images, func(b []byte) []byte { b[11] = 32; return b }, "has 32 as its dimension 1, expected 28"},
 		{"no images", images, func(b []byte) []byte { b[7] = 0; return b }, "claims 0 images"},
 		{"too many images", images, func(b []byte) []byte { b[4] = 255; return b }, "expected 1 to"},
-		{"truncated", images, func(b []byte) []byte { return b[:1000] }, "only 984 bytes after its header, expected 23520"},
+		{"truncated", images, func(b []byte) []byte { return b[:1000] }, "only its header and 984 bytes, 1 whole " +
+			"images: expected 23520 bytes, 30 images of 784"},
 		{"longer", images, func(b []byte) []byte { return append(b, 0) }, "more than 23520"},
 		{"a short header", labels, func(b []byte) []byte { return b[:6] }, "ends within its header of 8 bytes"},
-		{"a label", labels, func(b []byte) []byte { b[8+4] = 10; return b }, "label 4 of part train"},
-		{"fewer labels", labels, func(b []byte) []byte { b[7] = 29; return b[:len(b)-1] }, "30 images of part train, and 29"},
+		{"a label", labels, func(b []byte) []byte { b[8+4] = 10; return b }, "label 4 in FILE is 10, expected 0 to 9"},
+		{"fewer labels", labels, func(b []byte) []byte { b[7] = 29; return b[:len(b)-1] }, "train-images-idx3-ubyte has " +
+			"30 images, and FILE has 29 labels: expected as many"},
 	} {
 		dir := write(t, 30, false)
 		file := filepath.Join(dir, c.file)
@@ -85,13 +90,43 @@ func TestBadFolders(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, c.change(data), 0o600))
 		}
 		_, _, err := Read(dir)
-		assert.ErrorContains(t, err, c.want, c.name)
-		assert.ErrorContains(t, err, dir, c.name)
+		assert.ErrorContains(t, err, strings.ReplaceAll(c.want, "FILE", file), c.name)
+		if c.change != nil {
+			assert.ErrorContains(t, err, file, c.name)
+		} else {
+			assert.ErrorContains(t, err, dir, c.name)
+		}
 	}
-	dir := write(t, 3, true)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, images+".gz"), []byte("no gzip"), 0o600))
-	_, _, err := Read(dir)
-	assert.ErrorContains(t, err, images+".gz")
+}
+
+// A compressed file that a download left incomplete says so: how much of it is there, and how much should be.
+func TestCutFiles(t *testing.T) {
+	const n = 30
+	dir := write(t, n, true)
+	for name, size := range map[string]int{"images-idx3-ubyte": Side * Side, "labels-idx1-ubyte": 1} {
+		path := filepath.Join(dir, "train-"+name+".gz")
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		what := name[:6]
+		header := map[bool]int{true: 8, false: 16}[size == 1]
+		of := func(file []byte) string {
+			require.NoError(t, os.WriteFile(path, file, 0o600))
+			_, _, err := Read(dir)
+			require.ErrorContains(t, err, "mnist: "+path)
+			return err.Error()
+		}
+		all := fmt.Sprintf("its header and %d bytes, 30 whole %s: expected %d bytes, 30 %s of %d", n*size, what, n*size,
+			what, size)
+		assert.Contains(t, of(nil), fmt.Sprintf(" is cut: it ends before its first byte of data: expected a header of %d "+
+			"bytes, and %s of %d bytes each: EOF", header, what, size))
+		assert.Contains(t, of(whole[:5]), " is cut: it ends before its first byte of data")
+		assert.Contains(t, of(whole[:len(whole)-3]), " is cut: it ends after "+all+": unexpected EOF")
+		changed := slices.Clone(whole)
+		changed[len(changed)-8] ^= 1 // of the checksum
+		assert.Contains(t, of(changed), " is damaged after "+all)
+		assert.Contains(t, of([]byte("it is no gzip")), " is no file of gzip: expected one")
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+	}
 }
 
 // A constant image stays constant, the mean of an image stays what it is, and a row that lies within two new ones is
