@@ -32,7 +32,7 @@ type reviewSettings struct {
 	Seed       uint64       `json:"seed"`
 	network    nn.CNNLSTM   // of this size
 	data       [3]imdb.Data // to train with, to choose the epoch, and to test
-	fewer      string       // says that the folder has fewer reviews than the default; "" where it does not
+	fewer      string       // says that the folder has fewer reviews than the run is made for; "" where it does not
 }
 
 // held is the share of the training reviews that are held out, to choose the epoch: one in ten.
@@ -88,8 +88,8 @@ func readReviews(o options) (s reviewSettings, err error) {
 			return s, fmt.Errorf("-reviews is %d: expected from 1 to the %d that there are in %s beside the %d that are held "+
 				"out", s.Reviews, rest.Len(), where, out)
 		}
-		s.fewer = fmt.Sprintf("Fewer than the %d training reviews of the default: %d of %s, beside %d that are held out.",
-			s.Reviews, rest.Len(), where, out)
+		s.fewer = fmt.Sprintf("Fewer than the %d training reviews that this run is made for: %d of %s, beside %d that are "+
+			"held out.", s.Reviews, rest.Len(), where, out)
 	}
 	train = rest.Part(0, min(s.Reviews, rest.Len()))
 	s.Reviews, s.Validation, s.Tests = train.Len(), validation.Len(), test.Len()

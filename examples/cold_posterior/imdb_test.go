@@ -95,8 +95,8 @@ func TestTooFewReviews(t *testing.T) {
 	var table bytes.Buffer
 	require.NoError(t, k.print(&table))
 	require.Contains(t, table.String(), "imdb: 22 cases to train with, 24 to test with")
-	require.Contains(t, table.String(), "\nFewer than the 5000 training reviews of the default: 22 of "+o.data+", beside "+
-		"2 that are held out.\nFewer than the 1000 test reviews of the default: there are 24.\n")
+	require.Contains(t, table.String(), "\nFewer than the 5000 training reviews that this run is made for: 22 of "+
+		o.data+", beside 2 that are held out.\nFewer than the 1000 test reviews that this run is made for: there are 24.\n")
 	o.quick, o.data = true, texts(t, 100)
 	k, err = newStudy(o)
 	require.NoError(t, err)
@@ -105,8 +105,8 @@ func TestTooFewReviews(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(context.Background(), &out, options{problem: "imdb", seed: 1, reviews: 10000, epochs: 1,
 		variance: 1, embedding: 0.05}))
-	require.Contains(t, out.String(), "Fewer than the 10000 training reviews of the default: 360 of the made-up data, "+
-		"beside 40 that are held out.\nCNN-LSTM, prior N(0, 1), 360 training reviews")
+	require.Contains(t, out.String(), "Fewer than the 10000 training reviews that this run is made for: 360 of the "+
+		"made-up data, beside 40 that are held out.\nCNN-LSTM, prior N(0, 1), 360 training reviews")
 }
 
 // A part of the test reviews has both classes, whose files come one class after the other.

@@ -106,7 +106,7 @@ type study struct {
 	dir     string
 	every   int64
 	readAll bool   // configurational temperatures, which are of all training cases
-	fewer   string // says that there are fewer cases than the default; "" where there are not
+	fewer   string // says that there are fewer cases than the study is made for; "" where there are not
 }
 
 // newStudy reads the data of the problem that the options name.
@@ -156,8 +156,8 @@ func reviewStudy(o options) (*study, error) {
 	}
 	s.fewer = r.fewer
 	if here := r.data[2].Len(); s.Settings.Tests > here {
-		s.fewer = strings.TrimSpace(fmt.Sprintf("%s\nFewer than the %d test reviews of the default: there are %d.", s.fewer,
-			s.Settings.Tests, here))
+		s.fewer = strings.TrimSpace(fmt.Sprintf("%s\nFewer than the %d test reviews that this run is made for: there are "+
+			"%d.", s.fewer, s.Settings.Tests, here))
 	}
 	s.Settings.Variance, s.Settings.Embedding, s.Settings.Data = r.Variance, r.Embedding, "real"
 	if o.data == "" {

@@ -52,7 +52,7 @@ func TestKilledStudyGoesOn(t *testing.T) {
 	o.dir, o.workers = dir, 2
 	require.NoError(t, run(context.Background(), &got, o))
 	require.Equal(t, want.String(), got.String())
-	table, err := os.ReadFile(filepath.Join(dir, "quick", "table.md"))
+	table, err := os.ReadFile(filepath.Join(dir, "quick", "table-agreement-simulation-predictive-sandwich-limit.md"))
 	require.NoError(t, err)
 	assert.Contains(t, string(table), "| masses, cycles |")
 	assert.Contains(t, string(table), "Tuned: the learning rate alone, 0.03, by -tune")
@@ -111,14 +111,14 @@ func TestDataFromThePrior(t *testing.T) {
 
 // The limit of networks that all say the same is what they say.
 func TestLimit(t *testing.T) {
-	var logp [][][]float64
-	for range 40 {
-		logp = append(logp, [][]float64{{math.Log(0.25), math.Log(0.75)}})
-	}
-	v := values{}
+	logp, v := alike(40), values{}
 	require.NoError(t, limit(v, logp, []int{0}, 1))
 	assert.InDelta(t, math.Log(4), v["limit"], 1e-9)
-	require.ErrorContains(t, limit(v, logp[:4], []int{0}, 1), "4 networks are too few")
+	require.ErrorContains(t, limit(v, logp[:9], []int{0}, 1), "9 networks are too few for a limit: expected at least 10")
+	for n := fewestForLimit; n <= 40; n++ {
+		require.NoError(t, limit(v, logp[:n], []int{0}, 1), n)
+		assert.InDelta(t, math.Log(4), v["limit"], 1e-9)
+	}
 }
 
 func TestPriorPredictive(t *testing.T) {
@@ -157,12 +157,73 @@ func TestErrors(t *testing.T) {
 	for _, bad := range []options{{size: 0, seeds: 1, workers: 1}, {size: 1, workers: 1}, {size: 1, seeds: 1}} {
 		require.ErrorContains(t, run(context.Background(), io.Discard, bad), "all must be above 0")
 	}
+	for _, size := range []float64{1001, math.Inf(1)} {
+		require.ErrorContains(t, run(context.Background(), io.Discard, options{size: size, seeds: 1, workers: 1}),
+			fmt.Sprintf("size is %g, it must be at most 1000", size))
+	}
+	require.ErrorContains(t, run(context.Background(), io.Discard, options{size: math.NaN(), seeds: 1, workers: 1}),
+		"size is NaN")
 	_, err = digitsTask(mostImages+1, nil, priors[0], false)
 	require.ErrorContains(t, err, "501 images to train with: it must be from 1 to 500")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	o.dir = t.TempDir()
 	require.ErrorIs(t, run(ctx, io.Discard, o), context.Canceled)
+}
+
+// The table of one test leaves that of another alone.
+func TestTablesOfSomeTests(t *testing.T) {
+	o := options{quick: true, dir: t.TempDir(), size: 1, seeds: 1, workers: 1, seed: 1}
+	on := true
+	for _, name := range []string{"predictive", "sandwich"} {
+		o.chosen = map[string]*bool{name: &on}
+		require.NoError(t, run(context.Background(), io.Discard, o))
+	}
+	for _, name := range []string{"predictive", "sandwich"} {
+		text, err := os.ReadFile(filepath.Join(o.dir, "quick", "table-"+name+".md"))
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(text), "## "))
+		require.Contains(t, string(text), "## "+name)
+	}
+	require.NoFileExists(t, filepath.Join(o.dir, "quick", "table.md"), "that of all tests")
+}
+
+// The rows of a test differ in their trials, of every size: none has a minibatch that is larger than its data, and a
+// row of so many images or of such a batch has them.
+func TestRowsAreWhatTheySay(t *testing.T) {
+	for _, o := range []options{{size: 1, seeds: 1}, {size: 0.01, seeds: 1}, {size: 1, seeds: 1, quick: true}} {
+		for _, one := range tests {
+			seen := map[string]string{}
+			for _, r := range one.rows(o) {
+				trial := r.trial(o, 1)
+				if s, ok := trial.(sampling); ok {
+					require.LessOrEqual(t, s.Train, base(o, 1).Train, r.name)
+					s.Batch = min(s.Batch, int64(s.Train)) // as it is run
+					switch one.name {
+					case "batch":
+						require.Equal(t, fmt.Sprintf("batch %d", s.Batch), r.group)
+					case "data":
+						require.Equal(t, fmt.Sprintf("%d images", s.Train), r.group)
+					case "limit":
+						require.NoError(t, limit(values{}, alike(int(s.Draws)*s.Chains), []int{0}, 1), "%+v", o)
+					}
+					trial = s
+				}
+				name, _, err := key(trial)
+				require.NoError(t, err)
+				require.Empty(t, seen[name], "%s: %s", one.name, r.name)
+				seen[name] = r.name
+			}
+		}
+	}
+}
+
+// alike are n networks that say the same of one case.
+func alike(n int) (logp [][][]float64) {
+	for range n {
+		logp = append(logp, [][]float64{{math.Log(0.25), math.Log(0.75)}})
+	}
+	return logp
 }
 
 // Each test says what is tuned. Rows that sample the digits have the learning rate that was, and only -tune tries

@@ -16,6 +16,8 @@
 //	go run ./examples/hypotheses              one table, and out/hypotheses/table.md
 //	go run ./examples/hypotheses -size 4      runs four times as long
 //
+// A table of some tests goes to a file that is named after them, as table-predictive.md, and leaves the others alone.
+//
 // What is tuned is the learning rate, for the settings that all tests start from and T = 1: -tune chose it. Nothing
 // else is. A row with another batch, network or prior, and every temperature, has that learning rate too, so that it
 // may simulate worse than it could: the kinetic temperatures beside it say whether it does.
@@ -72,9 +74,15 @@ type options struct {
 	progress       io.Writer // nil for none
 }
 
+// mostSize is far above what anyone waits for: at 1 most of the tests take minutes of two cores.
+const mostSize = 1000
+
 func run(ctx context.Context, w io.Writer, o options) error {
 	if !(o.size > 0) || o.seeds < 1 || o.workers < 1 {
 		return fmt.Errorf("size is %g, seeds %d and workers %d, all must be above 0", o.size, o.seeds, o.workers)
+	}
+	if o.size > mostSize {
+		return fmt.Errorf("size is %g, it must be at most %d", o.size, mostSize)
 	}
 	// The operations are small, and trials run side by side.
 	if err := torch.SetThreads(1); err != nil {
@@ -83,10 +91,11 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if o.quick {
 		o.dir = filepath.Join(o.dir, "quick")
 	}
+	file := "table"
 	var chosen []test
 	for _, t := range tests {
 		if on := o.chosen[t.name]; on != nil && *on {
-			chosen = append(chosen, t)
+			chosen, file = append(chosen, t), file+"-"+t.name
 		}
 	}
 	if len(chosen) == 0 {
@@ -110,7 +119,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	}
 	var table strings.Builder
 	printReports(&table, reports)
-	if err := os.WriteFile(filepath.Join(o.dir, "table.md"), []byte(table.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(o.dir, file+".md"), []byte(table.String()), 0o644); err != nil {
 		return err
 	}
 	if o.json {

@@ -36,8 +36,9 @@ func (p priorOf) String() string {
 
 // Parts of the digits: the first are to train with, the next to tune on, and the last to score.
 const (
-	mostImages = 500
-	tuneImages = 400
+	mostImages  = 500
+	tuneImages  = 400
+	quickImages = 60 // that -quick trains with
 )
 
 // digitsTask is a perceptron on images of digits.

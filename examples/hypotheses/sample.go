@@ -41,7 +41,8 @@ func base(o options, seed uint64) sampling {
 		Temperature: 1, Batch: 100, LR: 0.03, Momentum: 0.98, Cycle: 150, Warmup: 4, Settle: scaled(4, o),
 		Draws: scaled(12, o), Cyclical: true, Masses: true, Chains: 4, Seed: seed}
 	if o.quick {
-		s.Train, s.Hidden, s.Batch, s.Cycle, s.Warmup, s.Settle, s.Draws, s.Chains = 60, []int64{6}, 30, 8, 1, 1, 3, 2
+		s.Train, s.Hidden, s.Batch, s.Cycle = quickImages, []int64{6}, 30, 8
+		s.Warmup, s.Settle, s.Draws, s.Chains = 1, 1, 3, 2
 	}
 	return s
 }
@@ -121,14 +122,17 @@ func scores(logp [][][]float64, labels []int) (values, error) {
 	return values{"nll": m.NLL, "accuracy": m.Accuracy, "brier": m.Brier, "ece": m.ECE, "gibbs": m.Gibbs}, err
 }
 
+// fewestForLimit is how many networks limit needs: its seven sizes then are 2 to 8.
+const fewestForLimit = 10
+
 // limit extrapolates the loss of S networks to infinitely many (Wenzel et al. 2020, appendix F): C(S) is the mean over
 // random choices of S of the networks, from a fifth of them to all but a fifth.
 func limit(v values, logp [][][]float64, labels []int, seed uint64) error {
 	const sizes, choices = 7, 8
 	n := len(logp)
 	least, most := max(2, min(20, n/4)), n*4/5
-	if most-least < sizes-1 {
-		return fmt.Errorf("%d networks are too few for a limit", n)
+	if n < fewestForLimit {
+		return fmt.Errorf("%d networks are too few for a limit: expected at least %d", n, fewestForLimit)
 	}
 	random := rand.New(rand.NewPCG(seed, 2))
 	var of []int

@@ -42,15 +42,28 @@ func (t test) tuning(o options) string {
 // temperatures of the tests that ask which is best.
 var cold = []float64{0.01, 0.1, 1}
 
+// always are settings of every size.
+func always[S any](settings []S) func(o options) []S { return func(options) []S { return settings } }
+
+// unlessQuick are settings in the place of which -quick has others, for its few training images.
+func unlessQuick[S any](whole, quick []S) func(o options) []S {
+	return func(o options) []S {
+		if o.quick {
+			return quick
+		}
+		return whole
+	}
+}
+
 // over makes a row of each setting at each temperature.
-func over[S any](settings []S, name func(S) string, with func(S, *sampling)) func(o options) []row {
-	return func(options) (rows []row) {
-		for _, setting := range settings {
+func over[S any](settings func(options) []S, name func(S) string, change func(S, *sampling)) func(o options) []row {
+	return func(o options) (rows []row) {
+		for _, setting := range settings(o) {
 			for _, temperature := range cold {
 				rows = append(rows, row{name: fmt.Sprintf("%s, T = %g", name(setting), temperature), group: name(setting),
 					temperature: temperature, trial: func(o options, seed uint64) trial {
 						s := base(o, seed)
-						with(setting, &s)
+						change(setting, &s)
 						s.Temperature = temperature
 						return s
 					}})
@@ -106,17 +119,20 @@ var tests = []test{
 			return s
 		}), columns: predictions},
 	{name: "batch", about: "sizes of the minibatch", question: "Is it the noise of small minibatches?",
-		rows: over([]int64{25, 100, 500}, func(n int64) string { return fmt.Sprintf("batch %d", n) },
+		rows: over(unlessQuick([]int64{25, 100, mostImages}, []int64{15, 30, quickImages}),
+			func(n int64) string { return fmt.Sprintf("batch %d", n) },
 			func(n int64, s *sampling) { s.Batch = n }), columns: predictions, loss: "nll"},
 	{name: "data", about: "numbers of training images", question: "Is it the number of data?",
-		rows: over([]int{100, 250, mostImages}, func(n int) string { return fmt.Sprintf("%d images", n) },
-			func(n int, s *sampling) { s.Train = min(n, s.Train) }), columns: predictions, loss: "nll"},
+		rows: over(unlessQuick([]int{100, 250, mostImages}, []int{15, 30, quickImages}),
+			func(n int) string { return fmt.Sprintf("%d images", n) },
+			func(n int, s *sampling) { s.Train = n }), columns: predictions, loss: "nll"},
 	{name: "capacity", about: "widths and depths of the network", question: "Is it the capacity of the network?",
-		rows: over([][]int64{{8, 8}, {32, 32}, {128, 128}, {32}, {32, 32, 32}},
+		rows: over(always([][]int64{{8, 8}, {32, 32}, {128, 128}, {32}, {32, 32, 32}}),
 			func(h []int64) string { return fmt.Sprintf("hidden %v", h) },
 			func(h []int64, s *sampling) { s.Hidden = h }), columns: predictions, loss: "nll"},
 	{name: "prior", about: "variances of the prior, and He priors", question: "Is it the prior?",
-		rows: over(priors, priorOf.String, func(p priorOf, s *sampling) { s.Prior = p }), columns: predictions, loss: "nll"},
+		rows: over(always(priors), priorOf.String, func(p priorOf, s *sampling) { s.Prior = p }), columns: predictions,
+		loss: "nll"},
 	{name: "predictive", about: "which classes networks that are drawn from the prior predict",
 		question: "What does the prior say? Classes of a network, on average over the images: the largest share, and the " +
 			"entropy in nats, of single networks and of the average over 100; uniform are 0.1 and 2.303.",
@@ -136,8 +152,9 @@ var tests = []test{
 			{"accuracy_sghmc", "accuracy %, SGHMC", true}, {"accuracy_again", "accuracy %, SGD again", true}}},
 	{name: "limit", about: "the loss of an ensemble of infinitely many networks",
 		question: "Is it that there are too few networks? C(S) of S networks, fitted by C + a/S + b/S².",
-		rows: over([]string{"limit"}, func(s string) string { return s }, func(_ string, s *sampling) {
-			s.Draws, s.Limit = 2*s.Draws, true
+		rows: over(always([]string{"limit"}), func(s string) string { return s }, func(_ string, s *sampling) {
+			chains := int64(s.Chains)
+			s.Draws, s.Limit = max(2*s.Draws, (fewestForLimit+chains-1)/chains), true
 		}), columns: []column{{"networks", "networks", false}, {"nll", "NLL", false}, {"limit", "NLL of infinitely many",
 			false}, {"gibbs", "NLL of one", false}}, loss: "limit"},
 	{name: "tune", about: "learning rates of the base settings, the only thing that is tuned; scored on images that " +

@@ -32,6 +32,8 @@ import (
 	"runtime"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
+	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
+	"github.com/kelvin-ppl/kelvin/examples/internal/mnist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -128,12 +130,10 @@ func compute(ctx context.Context, s settings, o options) (*results, error) {
 		r.Constants = append(r.Constants, constant{n.name, n.net.NumParams(), n.logWidths()})
 	}
 	group, ctx := newPool(ctx, o.workers)
-	// What a part was computed with: another seed, another size or other data have another folder.
-	identity, err := json.Marshal(s)
+	dir, err := partsOf(o.dir, s, words, train, test)
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(o.dir, fmt.Sprintf("parts-%x", sha256.Sum256(append(identity, words...)))[:len("parts-")+12])
 	r.Evidence = make([]*weighed, 2*s.Evidences)
 	for i := range r.Evidence {
 		network, seed := []string{"M1", "M3"}[i%2], i/2
@@ -167,6 +167,16 @@ func compute(ctx context.Context, s settings, o options) (*results, error) {
 	}
 	r.Claims = r.claims()
 	return r, nil
+}
+
+// partsOf is the folder of the parts, named after what they are computed with: another seed, another size or other
+// images have another folder.
+func partsOf(dir string, s settings, words string, train, test mnist.Data) (string, error) {
+	identity, err := json.Marshal(s)
+	for _, d := range []mnist.Data{train, test} {
+		words += " " + grid.Fingerprint(d.Pixels, d.Labels)
+	}
+	return filepath.Join(dir, fmt.Sprintf("parts-%x", sha256.Sum256(append(identity, words...)))[:len("parts-")+12]), err
 }
 
 // fileName is a network's name without the star.

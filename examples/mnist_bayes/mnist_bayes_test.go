@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/mnist"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -102,6 +103,29 @@ func TestResumed(t *testing.T) {
 	pictures, err := filepath.Glob(filepath.Join(dir, "*.png"))
 	require.NoError(t, err)
 	require.Len(t, pictures, 5)
+}
+
+// Parts of other images of the same number, such as those of another set in the format of MNIST, are in another folder,
+// and so are those of other settings.
+func TestPartsOfOtherImages(t *testing.T) {
+	images := func(pixel float64, label int) mnist.Data {
+		return mnist.Data{Side: 1, Pixels: []float64{0.5, pixel}, Labels: []int{1, label}}
+	}
+	folders := map[string]bool{}
+	of := func(s settings, train, test mnist.Data) {
+		dir, err := partsOf("out", s, "MNIST, 16 x 16", train, test)
+		require.NoError(t, err)
+		folders[dir] = true
+	}
+	for range 2 {
+		of(tiny(), images(0, 1), images(0, 1))
+	}
+	require.Len(t, folders, 1, "the same")
+	of(tiny(), images(0, 2), images(0, 1))
+	of(tiny(), images(0.1, 1), images(0, 1))
+	of(tiny(), images(0, 1), images(0, 2))
+	of(quickSettings(1), images(0, 1), images(0, 1))
+	require.Len(t, folders, 5)
 }
 
 // The claims are read off the curves: a minimum within, a loss above log 10 at the end, equal rates, and the evidence.

@@ -181,7 +181,8 @@ func (f *File) Tensors() []Tensor {
 	return out
 }
 
-// Values are the elements of a tensor in row-major order. Integers that a float64 cannot hold are an error.
+// Values are the elements of a tensor in row-major order. Integers that a float64 cannot hold are an error, and so are
+// types of the format that are not read, such as U16 and F8_E4M3.
 func (f *File) Values(name string) ([]float64, error) {
 	if f == nil {
 		return nil, &Error{Tensor: name, Reason: "there is no file"}
@@ -196,6 +197,9 @@ func (f *File) Values(name string) ([]float64, error) {
 		return nil, in(f.path, &Error{Tensor: name, Reason: fmt.Sprintf("it is not in the file, which has %q", names)})
 	}
 	t := f.tensors[i]
+	if sizes[t.DType] == 0 {
+		return nil, in(f.path, t.unread())
+	}
 	length, err := t.bytes()
 	if err != nil {
 		return nil, in(f.path, err)

@@ -20,7 +20,7 @@ import (
 // Tensor is a tensor of a file, without its elements.
 type Tensor struct {
 	Name  string // of the tensor
-	DType string // F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL
+	DType string // F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL; or a type of the format that Values refuses
 	Shape []int64
 	begin int64 // of its bytes, from the end of the header
 }
@@ -57,7 +57,12 @@ func in(file string, err error) error {
 var sizes = map[string]int64{"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I16": 2, "I8": 1, "U8": 1,
 	"BOOL": 1}
 
-// types lists the known types, for errors.
+// others are the bits of an element of the types of the format that are not read. Their tensors may be in a file, whose
+// other tensors are read.
+var others = map[string]int64{"U64": 64, "C64": 64, "U32": 32, "U16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8,
+	"F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4}
+
+// types lists the types that are read, for errors.
 func types() string {
 	var names []string
 	for name := range sizes {
@@ -83,10 +88,22 @@ func (t Tensor) elements() (int64, error) {
 
 // bytes is the length of its elements.
 func (t Tensor) bytes() (int64, error) {
-	size, ok := sizes[t.DType]
-	if !ok {
-		return 0, &Error{Tensor: t.Name, Reason: fmt.Sprintf("its dtype is %q: expected one of %s", t.DType, types())}
+	width := 8 * sizes[t.DType]
+	if width == 0 {
+		width = others[t.DType]
+	}
+	if width == 0 {
+		return 0, t.unread()
 	}
 	n, err := t.elements()
-	return n * size, err
+	if err == nil && n%8*width%8 != 0 {
+		err = &Error{Tensor: t.Name, Reason: fmt.Sprintf("its shape is %v, which is no whole number of bytes of %s", t.Shape,
+			t.DType)}
+	}
+	return n/8*width + n%8*width/8, err // below 2^63, because n is below 2^60 and the width at most 64
+}
+
+// unread is the error of a type that is not read.
+func (t Tensor) unread() error {
+	return &Error{Tensor: t.Name, Reason: fmt.Sprintf("its dtype is %q: expected one of %s", t.DType, types())}
 }

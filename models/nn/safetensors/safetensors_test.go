@@ -3,6 +3,7 @@ package safetensors
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -58,6 +59,37 @@ func TestEveryType(t *testing.T) {
 	v, err := f.Values("x")
 	require.NoError(t, err)
 	assert.True(t, math.IsNaN(v[0]))
+}
+
+// Tensors of types that are not read are in the list of a file, whose other tensors are read, wherever they are. Only
+// their own values are refused, by name and type. Their bytes are those of the format: eight numbers of 6 bits have 6.
+func TestOtherTypes(t *testing.T) {
+	for dtype, size := range map[string]int{"U16": 16, "U32": 32, "U64": 64, "C64": 64, "F8_E4M3": 8, "F8_E5M2": 8,
+		"F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4} {
+		header := fmt.Sprintf(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"ids":{"dtype":"%s","shape":[2,4],`+
+			`"data_offsets":[1,%d]},"b":{"dtype":"I8","shape":[1],"data_offsets":[%[2]d,%d]}}`, dtype, 1+size, 2+size)
+		data := make([]byte, 2+size)
+		data[0], data[1+size] = 7, 0xFF
+		f, err := read(file(header, data...))
+		require.NoError(t, err, dtype)
+		require.Equal(t, Tensor{Name: "ids", DType: dtype, Shape: []int64{2, 4}, begin: 1}, f.Tensors()[1])
+		for name, want := range map[string]float64{"a": 7, "b": -1} {
+			v, err := f.Values(name)
+			require.NoError(t, err)
+			require.Equal(t, []float64{want}, v, dtype)
+		}
+		_, err = f.Values("ids")
+		require.ErrorContains(t, err, `tensor "ids": its dtype is "`+dtype+`": expected one of BF16, BOOL, F16`)
+		_, err = read(file(strings.Replace(header, "[2,4]", "[2,8]", 1), data...))
+		require.ErrorContains(t, err, fmt.Sprintf(`tensor "ids": its data_offsets are 1 to %d: expected the %d bytes of %s`,
+			1+size, 2*size, dtype))
+	}
+	for dtype, n := range map[string]string{"F4": "3", "F6_E2M3": "2"} {
+		_, err := read(file(`{"x":{"dtype":"`+dtype+`","shape":[`+n+`],"data_offsets":[0,1]}}`, 0))
+		require.ErrorContains(t, err, `tensor "x": its shape is [`+n+`], which is no whole number of bytes of `+dtype)
+	}
+	_, err := read(file(`{"x":{"dtype":"U64","shape":[1152921504606846975],"data_offsets":[0,8]}}`, make([]byte, 8)...))
+	require.ErrorContains(t, err, "expected the 9223372036854775800 bytes of U64")
 }
 
 // A file that the reference implementation wrote (0.8.0, save_file of NumPy arrays): testdata/README.md.
@@ -199,6 +231,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(reference)
 	f.Add(file(`{"w":{"dtype":"BF16","shape":[1,2],"data_offsets":[0,4]},"__metadata__":{"a":"b"}}`, 1, 2, 3, 4))
 	f.Add(file(`{"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}   `))
+	f.Add(file(`{"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`,
+		1, 2))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := read(data)
 		if err != nil {

@@ -145,6 +145,25 @@ func TestLoadErrors(t *testing.T) {
 	}
 	_, err = weights.Load(more, zeros, weights.Names{Others: true})
 	require.NoError(t, err)
+
+	// A tensor of a type that is not read matters where a site wants it alone.
+	other := filepath.Join(dir, "other")
+	text, err = os.ReadFile(more)
+	require.NoError(t, err)
+	retyped := func(name string) {
+		at := strings.Index(string(text), `"`+name+`":{`)
+		entry := strings.Replace(string(text[at:]), "F32", "U32", 1)
+		require.NoError(t, os.WriteFile(other, []byte(string(text[:at])+entry), 0o600))
+	}
+	retyped("head")
+	_, err = weights.Load(other, zeros, weights.Names{Others: true})
+	require.NoError(t, err)
+	_, err = weights.Load(other, zeros, weights.Names{})
+	require.ErrorContains(t, err, `tensor "head": no site has it`)
+	retyped("a.weight")
+	_, err = weights.Load(other, zeros, weights.Names{Others: true})
+	require.ErrorContains(t, err, other+`: tensor "a.weight": its dtype is "U32": expected one of`)
+
 	_, err = weights.Load(good, nntest.Must(zeros.Repeat(2)), weights.Names{})
 	require.ErrorIs(t, err, infer.ErrLayout)
 	require.ErrorIs(t, weights.Save(good, nntest.Must(zeros.Repeat(2)), weights.Names{}, nil), infer.ErrLayout)
