@@ -195,7 +195,7 @@ func (c *compiler) Process(s *Site) {
 		if fault := faultOf(c.program.batch); fault != "" {
 			s.fail("%v; %s", err, fault)
 		}
-		s.fail("%v", err)
+		s.fail("%v%s", err, adviceOn(err))
 	}
 	c.computed = c.computed || c.sign != 0 && !c.far && isComputed(s.Dist)
 	if s.Value != nil { // observed, or substituted
