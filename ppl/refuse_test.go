@@ -88,7 +88,7 @@ func TestCompileRefuses(t *testing.T) {
 		"float32": {func(c *ppl.Ctx) {
 			w := c.Sample("w", dist.Normal(0, 1).Expand(2))
 			at = line()
-			c.Observe("y", dist.NormalGLM(c.Data("single"), w, 0, 1), c.Data("y"))
+			c.Observe("y", dist.Normal(c.Data("single").MatMul(w), 1), c.Data("y"))
 		}, []string{`"single" is Float`, "torch.To(x, torch.CPU, gotch.Double)"}},
 		"a GLM": {func(c *ppl.Ctx) {
 			w := c.Sample("w", dist.Normal(0, 1).Expand(3))
