@@ -7,11 +7,13 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 )
 
 // The likelihoods of linear models, over a matrix x of n rows of d features and weights w. They are the distributions
-// of their predictors, with batch shape [n]; the predictor is one operation of libtorch. Shapes that do not fit are an
-// error of the site that uses the distribution, which is named, or else of what is done with it first.
+// of their predictors, with batch shape [n]; the predictor is one operation of libtorch. Whole numbers, and float32
+// beside float64, are converted to float64. Shapes that do not fit are an error of the site that uses the distribution,
+// which is named, or else of what is done with it first.
 
 // BernoulliLogitGLM is [BernoulliLogits] with log-odds x w + b: x has shape [n, d], w [d], and b is a number or a
 // tensor of shape [] or [n].
@@ -78,6 +80,7 @@ func linear(family string, features, weights, b any, rank int) (eta torch.Tensor
 	if got, ok := operand.Broadcast(bs, out); !ok || !slices.Equal(got, out) {
 		return eta, &Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)}
 	}
+	x, w, bias = oneType(x, w, bias)
 	switch {
 	case operand.IsNumber(bias) && rank == 1:
 		return torch.Of(x.T().MustMv(w.T(), false)).Add(bias), nil
@@ -87,6 +90,21 @@ func linear(family string, features, weights, b any, rank int) (eta torch.Tensor
 		return torch.Of(bias.T().MustAddmv(x.T(), w.T(), false)), nil
 	}
 	return torch.Of(bias.T().MustAddmm(x.T(), w.T(), false)), nil
+}
+
+// oneType gives tensors of different types float64, as arithmetic does: products of matrices need one type.
+func oneType(x, w, b torch.Tensor) (_, _, _ torch.Tensor) {
+	dtype := x.T().DType()
+	if w.T().DType() == dtype && (operand.IsNumber(b) || b.T().DType() == dtype) {
+		return x, w, b
+	}
+	to := func(v torch.Tensor) torch.Tensor {
+		if operand.IsNumber(v) {
+			return v
+		}
+		return torch.Of(v.T().MustTotype(gotch.Double, false))
+	}
+	return to(x), to(w), to(b)
 }
 
 // misfit stands for a distribution whose parameters do not fit each other. Whatever is done with it but Validate is a

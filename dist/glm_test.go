@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -240,6 +241,43 @@ func TestCategoricalLogitGLM(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A matrix of float32 beside weights of float64 counts as float64, like one of whole numbers: values and gradients are
+// the same, as the numbers are float32 too. Where all are float32 the result is.
+func TestGLMOfFloat32(t *testing.T) {
+	x := []float64{1, 2, 0.5, -1, 3, 0.25}
+	for name, c := range map[string]struct {
+		of    func(x, w, b any) dist.Distribution
+		w, y  []float64
+		shape []int64
+	}{
+		"NormalGLM": {func(x, w, b any) dist.Distribution { return dist.NormalGLM(x, w, b, 0.7) },
+			[]float64{0.3, -0.2}, []float64{1, 2, -1}, []int64{2}},
+		"PoissonLogGLM":       {dist.PoissonLogGLM, []float64{0.3, -0.2}, []float64{1, 0, 2}, []int64{2}},
+		"BernoulliLogitGLM":   {dist.BernoulliLogitGLM, []float64{0.3, -0.2}, []float64{1, 0, 1}, []int64{2}},
+		"CategoricalLogitGLM": {dist.CategoricalLogitGLM, []float64{0.3, -0.2, 0.1, 0.6}, []float64{1, 0, 1}, []int64{2, 2}},
+	} {
+		for _, bias := range []any{0.5, torch.Of(countTensor([]float64{0.5}, 1)).T()} {
+			countScope(t, func() {
+				double := countTensor(x, 3, 2)
+				single := double.MustTotype(gotch.Float, false)
+				var values, grads [2][]float64
+				for i, x := range []*ts.Tensor{double, single} {
+					w := torch.Must(torch.Leaf(countTensor(c.w, c.shape...)))
+					logp := c.of(x, w, bias).LogProb(torch.Of(countTensor(c.y))).T()
+					assert.Equal(t, gotch.Double, logp.DType(), name)
+					values[i], grads[i] = countFloats(logp), countGrad(logp, []*ts.Tensor{w})[0]
+				}
+				assert.Equal(t, values[0], values[1], name)
+				assert.Equal(t, grads[0], grads[1], name)
+				w := countTensor(c.w, c.shape...).MustTotype(gotch.Float, false)
+				all := c.of(single, w, 0.5).LogProb(torch.Of(countTensor(c.y).MustTotype(gotch.Float, false))).T()
+				assert.Equal(t, gotch.Float, all.DType(), name)
+				assert.InDeltaSlice(t, values[0], countFloats(all), 1e-5, name)
+			})
+		}
+	}
 }
 
 // A linear model whose shapes do not fit is an error of whatever is done with it, not of its constructor: the site that

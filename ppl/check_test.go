@@ -189,6 +189,53 @@ func TestPredictInParts(t *testing.T) {
 	require.InDeltaSlice(t, all.Row(0, 1999), one.Row(1, 599), 1e-12)
 }
 
+// As many data as were observed are predicted, in a plate or not: the draws are the same, and so is the check. The
+// distributions have one event, which all data share.
+func TestPredictOutsidePlates(t *testing.T) {
+	posterior := scalarDraws(t, "mu", []float64{0.1, -0.3, 0.5, 0.2}, []float64{0, 0.4, -0.2, 0.3})
+	for name, c := range map[string]struct {
+		of    func(mu torch.Tensor) dist.Distribution
+		y     *ts.Tensor
+		shape []int64
+	}{
+		"numbers": {func(mu torch.Tensor) dist.Distribution { return dist.Normal(mu, 2) }, vec(1.2, -2.5, 2.9, -0.3, 0.1),
+			[]int64{5}},
+		"counts": {func(mu torch.Tensor) dist.Distribution { return dist.Poisson(mu.Exp()) }, vec(1, 0, 2, 1), []int64{4}},
+		"vectors": {func(mu torch.Tensor) dist.Distribution {
+			return dist.Independent(dist.Normal(torch.Stack(0, mu, mu.Neg()), 1), 1)
+		}, matrix(3, 2, 1, -1, 0.5, 0.2, -0.4, 0.3), []int64{3, 2}},
+		"parameters of each datum": {func(mu torch.Tensor) dist.Distribution { return dist.Normal(mu, vec(1, 2, 3)) },
+			vec(1, -2, 3), []int64{3}},
+	} {
+		var rows [2][][]float64
+		var text [2]string
+		for i, inside := range []bool{false, true} {
+			p, err := ppl.Compile(func(m *ppl.Ctx) {
+				d := c.of(m.Sample("mu", dist.Normal(0, 1)))
+				observe := func(m *ppl.Ctx) { m.Observe("y", d, m.Data("y")) }
+				if inside {
+					m.Plate("data", 0, observe)
+				} else {
+					observe(m)
+				}
+			}, infer.Batch{"y": c.y})
+			require.NoError(t, err, name)
+			predicted, err := p.Predict(posterior, 3)
+			require.NoError(t, err, name)
+			require.Equal(t, c.shape, predicted.Sites()[0].Shape, name)
+			rows[i] = predicted.Rows()
+			report, err := p.Check(posterior, 3)
+			require.NoError(t, err, name)
+			text[i] = report.String()
+			prior, err := ppl.Predictive{Model: p.Model(), Batch: p.Batch()}.Prior(2)
+			require.NoError(t, err, name)
+			require.Equal(t, append([]int64{2}, c.shape...), torch.Must(torch.Shape(prior["y"])), name)
+		}
+		require.Equal(t, rows[1], rows[0], name)
+		require.Equal(t, text[1], text[0], name)
+	}
+}
+
 func TestChecksRefuse(t *testing.T) {
 	p, err := ppl.Compile(func(c *ppl.Ctx) { c.Factor("f", half(c.Sample("mu", dist.Normal(0, 1)))) }, nil)
 	require.NoError(t, err)

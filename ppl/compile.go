@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/rows"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -34,9 +35,9 @@ type Program struct {
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
-	loose  []string          // the terms outside plates that may be sums over rows of the batch
-	totals map[string][]rows // of them, those that are
-	part   string            // a plate that Minibatch declares, and of which the batch has a part
+	loose  []string               // the terms outside plates that may be sums over rows of the batch
+	totals map[string][]rows.Rows // of them, those that are
+	part   string                 // a plate that Minibatch declares, and of which the batch has a part
 
 	types map[string]gotch.DType // of the data that evaluations get, by name
 
@@ -195,7 +196,7 @@ func (c *compiler) Process(s *Site) {
 		if fault := faultOf(c.program.batch); fault != "" {
 			s.fail("%v; %s", err, fault)
 		}
-		s.fail("%v", err)
+		s.fail("%v%s", err, adviceOn(err))
 	}
 	c.computed = c.computed || c.sign != 0 && !c.far && isComputed(s.Dist)
 	if s.Value != nil { // observed, or substituted

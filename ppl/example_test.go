@@ -57,11 +57,12 @@ func ExampleSiteError() {
 		rate := c.Sample("rate", dist.Gamma(1, 1))
 		c.Plate("throws", 5, func(c *ppl.Ctx) { c.Observe("heads", dist.Poisson(rate), c.Data("heads")) })
 	}, batch)
-	fmt.Println(strings.NewReplacer("): ", "):\n", " and the", "\nand the").Replace(err.Error()))
+	fmt.Println(strings.NewReplacer("): ", "):\n", " and the", "\nand the", "; ", ";\n").Replace(err.Error()))
 	// Output:
 	// ppl.Compile: model, site "heads" in plate throws (Poisson):
 	// plate "throws" has size 5,
-	// and the site has batch shape [] and a value of shape [10]: size 10 at dimension -1 (at ppl/example_test.go:58)
+	// and the site has batch shape [] and a value of shape [10]: size 10 at dimension -1;
+	// give the plate size 10, or 0, which takes the size of the data (at ppl/example_test.go:58)
 }
 
 // Handlers turn a model into a model: here the coin's bias is observed, and then set by an intervention,

@@ -48,7 +48,31 @@ func TestMessages(t *testing.T) {
 			[]string{`site "a"`, "dist.Normal: scale is -2 at element 1 of shape [3]", "greater than 0"}},
 		"a plate of the wrong size": {func(c *ppl.Ctx) {
 			c.Plate("schools", 5, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
-		}, []string{`site "y"`, `plate "schools" has size 5`, "value of shape [8]", "size 8 at dimension -1"}},
+		}, []string{`site "y"`, `plate "schools" has size 5`, "value of shape [8]", "size 8 at dimension -1; " +
+			"give the plate size 8, or 0, which takes the size of the data"}},
+		"a plate of the wrong size with latent variables": {func(c *ppl.Ctx) {
+			c.Plate("schools", 5, func(c *ppl.Ctx) {
+				c.Observe("y", dist.Normal(c.Sample("mu", dist.Normal(0, 1)), 1), c.Data("y"))
+			})
+		}, []string{`site "y"`, "value of shape [8] does not broadcast with batch shape [5]",
+			"; give the plate size 8, or 0, which takes the size of the data"}},
+		"a plate of the wrong size after latent variables": {func(c *ppl.Ctx) {
+			c.Plate("schools", 5, func(c *ppl.Ctx) {
+				c.Sample("mu", dist.Normal(0, 1))
+				c.Observe("y", dist.Normal(0, 1), c.Data("y"))
+			})
+		}, []string{`site "y"`, "size 8 at dimension -1; give the plate size 8, or 0, which takes the size of the data"}},
+		"a factor of more terms than its plate has": {func(c *ppl.Ctx) {
+			c.Plate("schools", 5, func(c *ppl.Ctx) { c.Factor("f", c.Data("y")) })
+		}, []string{`site "f"`, "size 8 at dimension -1; give the plate size 8, or 0"}},
+		"a column without a plate": {func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(c.Data("sigma"), 1), c.Data("y").Unsqueeze(-1))
+		}, []string{`site "y"`, "value of shape [8 1] does not broadcast with batch shape [8]",
+			"the value is a column: take it out with Squeeze(-1)"}},
+		"parameters that are a column, without a plate": {func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(c.Data("sigma").Unsqueeze(-1), 1), c.Data("y"))
+		}, []string{`site "y"`, "value of shape [8] does not broadcast with batch shape [8 1]",
+			"the distribution is of a column: take it out of what it is given with Squeeze(-1)"}},
 		"a plate of negative size": {func(c *ppl.Ctx) { c.Plate("p", -1, func(*ppl.Ctx) {}) },
 			[]string{"in plate p", "size is -1", "at least 1", "or 0 to take the size of the data"}},
 		"a plate that is larger than the data": {func(c *ppl.Ctx) {

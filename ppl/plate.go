@@ -138,10 +138,10 @@ func (s *Site) open() {
 		case p.known && n != p.Used:
 			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape "+
 				"%v: size %d at dimension %d%s",
-				p.Name, p.Used, p.Size, batch, value, n, p.Dim, p.whole())
+				p.Name, p.Used, p.Size, batch, value, n, p.Dim, s.tooSmall(p, n))
 		case n > p.Size:
-			s.fail("plate %q has size %d, and the site has batch shape %v and a value of shape %v: size %d at dimension %d",
-				p.Name, p.Size, batch, value, n, p.Dim)
+			s.fail("plate %q has size %d, and the site has batch shape %v and a value of shape %v: size %d at dimension %d%s",
+				p.Name, p.Size, batch, value, n, p.Dim, s.tooSmall(p, n))
 		}
 		if n != 1 || p.Size == 1 || told {
 			p.local = p.local || (!p.known && s.Kind == KindSample && !s.Observed)
@@ -265,6 +265,31 @@ func (p *plate) whole() string {
 	return ""
 }
 
+// tooSmall is the hint in errors about n data in a plate.
+func (s *Site) tooSmall(p *plate, n int64) string {
+	switch _, fixed := s.ctx.run.sizes.fixed[p.Name]; {
+	case !s.Observed || n <= p.Size || p.Size == 0:
+		return p.whole()
+	case fixed:
+		return fmt.Sprintf("; the size is that of the data of ppl.Compile: compile the model on all %d", n)
+	}
+	return fmt.Sprintf("; give the plate size %d, or 0, which takes the size of the data", n)
+}
+
+// column is the hint in errors about data that come as a column, of shape [n, 1], beside n of shape [n].
+func column(value, batch []int64) string {
+	is := func(x, beside []int64) bool {
+		return len(x) == len(beside)+1 && x[len(beside)] == 1 && slices.Equal(x[:len(beside)], beside)
+	}
+	switch {
+	case is(value, batch):
+		return "; the value is a column: take it out with Squeeze(-1)"
+	case is(batch, value):
+		return "; the distribution is of a column: take it out of what it is given with Squeeze(-1)"
+	}
+	return ""
+}
+
 // expand expands the distribution, and says which site and shapes when it cannot be.
 func (s *Site) expand(want []int64) {
 	batch := s.Dist.BatchShape()
@@ -289,10 +314,10 @@ func (s *Site) checkBroadcast() {
 	switch {
 	case broadcastsTo(outer, batch):
 	case !broadcastsTo(batch, outer):
-		hint := ""
+		hint := column(outer, batch)
 		for _, p := range s.ctx.plates {
-			if p.local {
-				hint = p.whole()
+			if at := len(outer) + p.Dim; p.local && at >= 0 {
+				hint = s.tooSmall(p, outer[at])
 			}
 		}
 		s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, batch, event,

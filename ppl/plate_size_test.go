@@ -117,6 +117,10 @@ func TestPlateSizeMustFitTheData(t *testing.T) {
 	}
 	_, err = ppl.Compile(mean(3), five)
 	require.ErrorContains(t, err, `plate "data" has size 3`)
+	require.ErrorContains(t, err, "give the plate size 5, or 0, which takes the size of the data")
+	inferred, _ := compiled(t, mean(0), five)
+	err = inferred.CheckFull(fifty)
+	require.ErrorContains(t, err, "the size is that of the data of ppl.Compile: compile the model on all 50")
 
 	// Outside plates the batch of Compile says how many there are.
 	loose, _ := compiled(t, func(c *ppl.Ctx) {

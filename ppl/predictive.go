@@ -134,9 +134,14 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 	return nil
 }
 
-// redraw forgets the data of Observe. What Condition and Do have set stays.
+// redraw forgets the data of Observe. What Condition and Do have set stays. Outside plates the number of the data is
+// known from them alone: as many are drawn.
 var redraw = process(func(s *Site) {
 	if s.Kind == KindSample && s.declared && !s.hidden {
+		if batch, value := s.shapes(); len(s.Plates) == 0 && !broadcastsTo(value, batch) && broadcastsTo(batch, value) &&
+			!s.ctx.sum.has(s.Dist.BatchShape()) {
+			s.Dist = s.Dist.Expand(value...)
+		}
 		s.Value, s.Observed, s.redrawn = nil, false, true
 	}
 })

@@ -50,8 +50,16 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 	for _, sign := range []float64{1, -1} {
 		c := &compiler{sign: sign}
 		if err := try(c); err != nil {
-			return fmt.Errorf("%w (where all latent variables are %s on unconstrained space); %s", err,
-				map[float64]string{1: "positive", -1: "negative"}[sign], remedy)
+			err = fmt.Errorf("%w (where all latent variables are %s on unconstrained space)", err,
+				map[float64]string{1: "positive", -1: "negative"}[sign])
+			switch {
+			case adviceOn(err) != "": // it is in the error
+				return err
+			case isZero(err):
+				return fmt.Errorf("%w; it rounds to 0 there, as Exp of less than -745 does, or is cut off at 0: add a small "+
+					"number to it, or make the exponent smaller", err)
+			}
+			return fmt.Errorf("%w; %s", err, remedy)
 		}
 		far = far || c.onLine && c.computed
 	}
@@ -65,6 +73,42 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 		}
 	}
 	return nil
+}
+
+// wrongNumber is the number that an error of a parameter names.
+func wrongNumber(err error) (v float64, ok bool) {
+	var site *SiteError
+	var wrong *dist.Error
+	if !errors.As(err, &wrong) && !(errors.As(err, &site) && errors.As(site.Cause, &wrong)) {
+		return 0, false
+	}
+	value, _, _ := strings.Cut(wrong.Value, " ")
+	v, err = strconv.ParseFloat(value, 64)
+	return v, err == nil
+}
+
+func isZero(err error) bool {
+	v, ok := wrongNumber(err)
+	return ok && v == 0
+}
+
+// adviceOn is what to do about a parameter that is not finite, with what joins it to the error; empty for other errors.
+func adviceOn(err error) string {
+	switch v, ok := wrongNumber(err); {
+	case !ok:
+		return ""
+	case math.IsNaN(v):
+		return "; what computes it is not defined there: Log or Sqrt of a negative number, 0/0 or Inf − Inf. Give what it " +
+			"takes a positive support (dist.HalfNormal, dist.Exponential, dist.LogNormal), take Exp of it, or keep it in " +
+			"range with Max or torch.Where"
+	case math.IsInf(v, 1):
+		return "; it overflows there: Exp of more than 709, or a division by 0. Make the exponent smaller (covariates of " +
+			"unit scale, a variable of unit scale times a small number), or take Softplus plus a small number for Exp"
+	case math.IsInf(v, -1):
+		return "; Log of 0, a division by 0 or an overflow makes it: keep what it takes away from 0, with a positive " +
+			"support or Max"
+	}
+	return ""
 }
 
 // farAway is how far from 0 variables on the real line are moved.

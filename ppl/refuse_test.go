@@ -88,7 +88,7 @@ func TestCompileRefuses(t *testing.T) {
 		"float32": {func(c *ppl.Ctx) {
 			w := c.Sample("w", dist.Normal(0, 1).Expand(2))
 			at = line()
-			c.Observe("y", dist.NormalGLM(c.Data("single"), w, 0, 1), c.Data("y"))
+			c.Observe("y", dist.Normal(c.Data("single").MatMul(w), 1), c.Data("y"))
 		}, []string{`"single" is Float`, "torch.To(x, torch.CPU, gotch.Double)"}},
 		"a GLM": {func(c *ppl.Ctx) {
 			w := c.Sample("w", dist.Normal(0, 1).Expand(3))
@@ -228,4 +228,54 @@ func TestStartSaysWhatToDo(t *testing.T) {
 	for _, want := range []string{`site "barrier"`, "ppl.FromPrior", "ppl.FromValues", "scale"} {
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// A parameter that is not finite gets advice on what makes such numbers, and none on signs. What is said works.
+func TestNotFiniteParameters(t *testing.T) {
+	normalOf := func(parameters func(w torch.Tensor) (loc, scale any)) error {
+		_, err := ppl.Compile(func(c *ppl.Ctx) {
+			loc, scale := parameters(c.Sample("w", dist.Normal(0, 1)))
+			c.Plate("d", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(loc, scale), c.Data("y")) })
+		}, infer.Batch{"y": vec(1, 2, 3)})
+		return err
+	}
+	for name, c := range map[string]struct {
+		of         func(w torch.Tensor) (loc, scale any)
+		want, then string
+		remedy     func(w torch.Tensor) (loc, scale any)
+	}{
+		"a scale that overflows": {
+			func(w torch.Tensor) (any, any) { return 0, w.Mul(1000).Exp() }, "scale is +Inf", "overflows there: Exp of more",
+			func(w torch.Tensor) (any, any) { return 0, w.Mul(1000).Softplus().Add(1e-6) },
+		},
+		"a scale that overflows twice": {
+			func(w torch.Tensor) (any, any) { return 0, w.Mul(1000).Exp().Exp() }, "scale is +Inf", "Make the exponent smaller",
+			func(w torch.Tensor) (any, any) { return 0, w.Exp().Exp() },
+		},
+		"a scale that rounds to 0": {
+			func(w torch.Tensor) (any, any) { return 0, w.Mul(-300).Exp().Neg().Exp() }, "scale is 0", "rounds to 0 there",
+			func(w torch.Tensor) (any, any) { return 0, w.Mul(-300).Exp().Neg().Exp().Add(1e-6) },
+		},
+		"a scale that is no number": {
+			func(w torch.Tensor) (any, any) { return 0, w.Sqrt().Add(1) }, "scale is NaN", "Sqrt of a negative number",
+			func(w torch.Tensor) (any, any) { return 0, w.Exp().Sqrt().Add(1) },
+		},
+		"a mean that is no number": {
+			func(w torch.Tensor) (any, any) { return w.Sub(10).Log(), 1 }, "loc is NaN", "Log or Sqrt of a negative number",
+			func(w torch.Tensor) (any, any) { return w.Sub(10).Max(0.1).Log(), 1 },
+		},
+		"a mean of -Inf": {
+			func(w torch.Tensor) (any, any) { return w.Mul(0).Log(), 1 }, "loc is -Inf", "Log of 0",
+			func(w torch.Tensor) (any, any) { return w.Mul(0).Max(0.1).Log(), 1 },
+		},
+	} {
+		err := normalOf(c.of)
+		require.ErrorContains(t, err, `site "y" in plate d (Normal): dist.Normal: `+c.want, name)
+		require.ErrorContains(t, err, c.then, name)
+		require.NotContains(t, err.Error(), "sign is free", name)
+		require.NoError(t, normalOf(c.remedy), name)
+	}
+	err := normalOf(func(w torch.Tensor) (any, any) { return 0, w })
+	require.ErrorContains(t, err, "sign is free")
+	require.NotContains(t, err.Error(), "overflow")
 }

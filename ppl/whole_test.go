@@ -51,3 +51,22 @@ func TestWholeNumbersAreConvertedOnce(t *testing.T) {
 	}
 	require.Equal(t, g(floats, point...), f(batch, point...))
 }
+
+// Float32 data of a linear model are converted once too: it calculates with the weights in float64.
+func TestSinglesOfALinearModelAreConverted(t *testing.T) {
+	var seen gotch.DType
+	model := func(c *ppl.Ctx) {
+		w := c.Sample("w", dist.Normal(0, 1).Expand(1))
+		seen = c.Data("x").T().DType()
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.NormalGLM(c.Data("x"), w, 0.5, 2), c.Data("y")) })
+	}
+	y := []float64{1, -2, 3, 0.5}
+	batch := infer.Batch{"y": vec(y...), "x": matrix(4, 1, 1, 2, 0.5, -1).MustTotype(gotch.Float, false)}
+	_, f := compiled(t, model, batch)
+	want := normal(0.3, 0, 1)
+	for i, x := range []float64{1, 2, 0.5, -1} {
+		want += normal(y[i], 0.3*x+0.5, 2)
+	}
+	require.InDelta(t, want, f(batch, 0.3), 1e-12)
+	require.Equal(t, gotch.Double, seen)
+}

@@ -3,6 +3,7 @@ package svi_test
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -171,6 +172,38 @@ func TestMinibatchWithoutPlate(t *testing.T) {
 			require.ErrorContains(t, err, `site "y"`)
 			require.ErrorContains(t, err, "it is in no plate, and has 2 values where it had 5 when the model was compiled")
 			require.ErrorContains(t, err, "c.Plate(name, 0, ...)")
+		}
+	}
+}
+
+// So it is with a factor outside plates that adds up over rows of the batch. One of latent variables alone, N times a
+// mean, and one in a plate run.
+func TestMinibatchOfAFactor(t *testing.T) {
+	terms := func(c *ppl.Ctx, mu torch.Tensor) torch.Tensor { return c.Data("y").Sub(mu).Square().Mul(-0.5) }
+	for name, factor := range map[string]func(c *ppl.Ctx, mu torch.Tensor){
+		"refused: a sum":    func(c *ppl.Ctx, mu torch.Tensor) { c.Factor("f", terms(c, mu).Sum()) },
+		"refused: a vector": func(c *ppl.Ctx, mu torch.Tensor) { c.Factor("f", terms(c, mu)) },
+		"a prior":           func(c *ppl.Ctx, mu torch.Tensor) { c.Factor("f", mu.Square().Neg()) },
+		"N times a mean":    func(c *ppl.Ctx, mu torch.Tensor) { c.Factor("f", terms(c, mu).Mean().Mul(5)) },
+		"in a plate": func(c *ppl.Ctx, mu torch.Tensor) {
+			c.Plate("data", 0, func(c *ppl.Ctx) { c.Factor("f", terms(c, mu)) })
+		},
+	} {
+		m := func(c *ppl.Ctx) { factor(c, c.Sample("mu", dist.Normal(0, 10))) }
+		for _, program := range []infer.Program{must(ppl.Compile(m, batch())),
+			must(svi.Compile(m, normalAt(0, 1), batch()))} {
+			o := infer.Options{Chains: 1, Warmup: 5, Draws: 5, Observer: infer.Silent}
+			_, err := infer.Sample(context.Background(), program, svi.SVI{}, o)
+			require.NoError(t, err, name)
+			o.Batches = must(infer.Minibatches(batch(), infer.MinibatchOptions{Size: 2, DropLast: true}))
+			_, err = infer.Sample(context.Background(), program, svi.SVI{}, o)
+			if !strings.HasPrefix(name, "refused") {
+				require.NoError(t, err, name)
+				continue
+			}
+			require.ErrorContains(t, err, `site "f": it is in no plate, and adds up over the rows of the batch, of which there `+
+				"are 2 where there were 5 when the model was compiled", name)
+			require.ErrorContains(t, err, "c.Plate(name, 0, ...)", name)
 		}
 	}
 }

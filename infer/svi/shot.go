@@ -55,15 +55,18 @@ func (p *plan) shoot(phi infer.Params, batch infer.Batch, source *torch.Source) 
 		}
 	}
 	p.model.Run(batch, nil, values, s.model)
-	p.checkValues(s.model)
+	p.checkValues(s.model, batch)
 	return s
 }
 
 // checkValues makes sure that an observed variable outside plates has as many values as in the batch that the model was
 // compiled on, as ppl.Compile does: without a plate each value of a minibatch counts once, and the posterior would be
-// that of a few data.
-func (p *plan) checkValues(model *trace) {
+// that of a few data. So it is with a factor there that adds up over rows.
+func (p *plan) checkValues(model *trace, batch infer.Batch) {
 	for _, s := range model.sites {
+		if s.Scale == 1 {
+			p.checkTotal(s, batch)
+		}
 		want, ok := p.outside[s.Name]
 		if !ok || s.Scale != 1 {
 			continue

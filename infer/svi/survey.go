@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/rows"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -30,6 +31,9 @@ type plan struct {
 	data         int64            // N
 	outside      map[string]int64 // how many values the observed variables outside plates had
 	part         string           // a plate of which the batch has a part; empty for none
+
+	factors []string               // of the model, outside plates
+	totals  map[string][]rows.Rows // of them, those that add up over rows of the batch
 
 	likelihood func(s *ppl.Site) bool // whether a site of the model is in the likelihood
 }
@@ -67,7 +71,7 @@ func survey(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, p.findTotals(batch)
 }
 
 func (p *plan) run(batch infer.Batch) error {
@@ -259,7 +263,11 @@ func (f *finder) Finish(s *ppl.Site) {
 
 // count finds N, as ppl.Program.Data does.
 func (f *finder) count(s *ppl.Site) {
-	if !s.Observed || !s.Counts() || s.Kind == ppl.KindFactor && len(s.Plates) == 0 {
+	if s.Observed && s.Counts() && s.Kind == ppl.KindFactor && len(s.Plates) == 0 {
+		f.plan.factors = append(f.plan.factors, s.Name)
+		return
+	}
+	if !s.Observed || !s.Counts() {
 		return
 	}
 	n := int64(1)
