@@ -74,6 +74,10 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	g := diagnosis{Report: &Report{Chains: d.Chains(), Draws: d.MinLen()}, d: d, opt: opt}
 	g.adviser = adviser{draws: d.MinLen(), depth: opt.MaxTreeDepth}
 	g.method, g.family = method(d)
+	g.kernel = "hmc.NUTS"
+	if depths := slices.Concat(g.traces(draws.StatTreeDepth)...); len(depths) > 0 && slices.Max(depths) == 0 {
+		g.kernel = "hmc.HMC" // of one trajectory, and no trees
+	}
 	g.target, _ = strconv.ParseFloat(d.Attrs()[attrTarget], 64)
 	g.lengths()
 	g.sampler()
