@@ -238,6 +238,36 @@ func (a adviser) disagree() string {
 		"several modes, for parameters that the data do not identify, and for chains that got stuck."
 }
 
+// fitsDiffer is the advice on fits that are not where one optimum is, but near.
+func (a adviser) fitsDiffer() string {
+	const more = "The fits differ by less than their standard deviations, which more draws do not change. "
+	if set := a.set("Samples", "..."); set != "" {
+		return more + "Make more updates (infer.Options{Warmup: ...}), with an LR that falls to 0 " +
+			"(" + a.set("Optimizer", "optim.Adam{LR: ...}") + "), or make updates less noisy: raise " + set +
+			" or the size of minibatches."
+	}
+	if set := a.set("Paths", "..."); set != "" {
+		return more + "Raise " + set + ", or sample with hmc.NUTS{Pathfinder: true}."
+	}
+	if strings.HasPrefix(a.method, "laplace.") {
+		return more + "Come nearer to the mode: make more updates (infer.Options{Warmup: ...})."
+	}
+	return more + "Look for what differs between them, such as the start and the order of the data."
+}
+
+// stoodStill is the advice on an element whose chains agree, but repeat an extreme value.
+func (a adviser) stoodStill() string {
+	const wrong = "Variances and tail quantiles are not to be trusted. "
+	switch a.family {
+	case optimiser:
+		return a.of(CodeESSTail, 1)
+	case fitted, evidence:
+		return wrong + "Look for a limit in the model at that value, and for few draws that were taken again and again."
+	}
+	return wrong + "Look at the trace for updates that were refused, for steps too large there, and for a limit in the " +
+		"model at that value."
+}
+
 // short is the advice for an R-hat that chance explains.
 func (a adviser) short(times float64) string {
 	if a.family == optimiser {
