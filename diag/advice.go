@@ -13,40 +13,70 @@ import (
 type family int
 
 const (
-	unknown     family = iota // draws from elsewhere, such as CmdStan's or ArviZ's
-	hamiltonian               // HMC and NUTS
-	gradient                  // stochastic-gradient samplers
-	optimiser                 // draws are points at which chains ended
-	fitted                    // independent draws from a fit: variational, Laplace, filters
-	other                     // a method of the user's own
+	unknown        family = iota // draws from elsewhere, such as CmdStan's or ArviZ's
+	hamiltonian                  // HMC and NUTS
+	microcanonical               // MAMS and MCLMC
+	gradient                     // stochastic-gradient samplers
+	evidence                     // clouds of particles, and ladders of rungs
+	optimiser                    // draws are points at which chains ended
+	fitted                       // independent draws from a fit: variational, Laplace, filters, Pathfinder
+	other                        // a method of the user's own
 )
+
+// families are those of the packages of methods.
+var families = map[string]family{"hmc": hamiltonian, "microcanonical": microcanonical, "sgmcmc": gradient,
+	"evidence": evidence, "optim": optimiser, "vi": fitted, "svi": fitted, "laplace": fitted, "ekf": fitted,
+	"pathfinder": fitted}
 
 // method is what d says of the method that made it: its name, such as "sgmcmc.SGHMC", empty where d does not say.
 func method(d *draws.Draws) (name string, f family) {
 	name = d.Attrs()[draws.AttrMethod]
-	switch room, _, _ := strings.Cut(name, "."); room {
-	case "hmc":
-		return name, hamiltonian
-	case "sgmcmc":
-		return name, gradient
-	case "optim":
-		return name, optimiser
-	case "vi", "laplace", "ekf":
-		return name, fitted
-	case "":
+	if name == "" {
 		stats := d.Stats()
 		if slices.Contains(stats, draws.StatHeld) || slices.Contains(stats, draws.StatGradNorm) {
 			return "", gradient
 		}
 		return "", unknown
 	}
+	room, _, _ := strings.Cut(name, ".")
+	if f, ok := families[room]; ok {
+		return name, f
+	}
 	return name, other
+}
+
+// The fields that advice names, of the methods that have them. Those of "hmc.Exchange" are of its Kernel.
+var fields = map[string][]string{
+	"hmc.NUTS":               {"TargetAccept", "MaxDepth"},
+	"hmc.HMC":                {"TargetAccept"},
+	"microcanonical.MAMS":    {"TargetAccept"},
+	"microcanonical.MCLMC":   {"Variance"},
+	"sgmcmc.ATMC":            {"LR"},
+	"sgmcmc.BAOA":            {"LR"},
+	"sgmcmc.PSGLD":           {"LR"},
+	"sgmcmc.SGHMC":           {"LR"},
+	"sgmcmc.SGLD":            {"LR"},
+	"sgmcmc.SGLRW":           {"LR"},
+	"sgmcmc.SGNHT":           {"LR"},
+	"sgmcmc.SymplecticSGHMC": {"LR"},
+	"optim.Adam":             {"LR"},
+	"optim.AdamW":            {"LR"},
+	"optim.SGD":              {"LR"},
+	"evidence.SMC":           {"Moves"},
+	"evidence.AIS":           {"Moves"},
+	"evidence.TI":            {"Rungs"},
+	"pathfinder.Pathfinder":  {"Paths"},
+	"svi.SVI":                {"Optimizer", "Samples"},
+	"vi.Dense":               {"Optimizer", "Samples"},
+	"vi.Diag":                {"Optimizer", "Samples"},
+	"vi.LowRank":             {"Optimizer", "Samples"},
 }
 
 // adviser gives advice in the words of the method that made the draws.
 type adviser struct {
 	method string
 	family family
+	kernel string  // the method that moves the replicas of an exchange
 	draws  int     // of each chain
 	depth  int     // the limit of the tree depth
 	target float64 // the acceptance that the user set for the run; 0 where that is not known
@@ -55,12 +85,23 @@ type adviser struct {
 // attrTarget is the attribute with the target of the acceptance that the user set.
 const attrTarget = "target_accept"
 
-// field is how the user sets a field of the method: hmc.NUTS{TargetAccept: 0.95}.
-func (a adviser) field(or, setting string) string {
-	if a.method != "" {
-		or = a.method
+// exchange is the method whose fields are those of its Kernel.
+const exchange = "hmc.Exchange"
+
+// set is how the user sets a field of the method, hmc.NUTS{TargetAccept: 0.95}; empty where the method lacks it.
+func (a adviser) set(field, value string) string {
+	owner := a.method
+	if owner == exchange {
+		owner = a.kernel
 	}
-	return or + "{" + setting + "}"
+	if !slices.Contains(fields[owner], field) {
+		return ""
+	}
+	setting := fmt.Sprintf("%s{%s: %s}", owner, field, value)
+	if a.method == exchange {
+		return exchange + "{Kernel: " + setting + "}"
+	}
+	return setting
 }
 
 // more asks for so many times the draws, rounded up to two digits.
@@ -82,26 +123,17 @@ func (a adviser) more(times float64) string {
 func (a adviser) of(code Code, times float64) string {
 	switch code {
 	case CodeDivergence:
-		raise := "Set " + a.field("", "TargetAccept: 0.95")
-		if a.family != hamiltonian {
-			raise = "Raise the target acceptance (hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's target_accept)"
-		}
-		switch {
-		case a.target >= 0.99:
-			raise = fmt.Sprintf("This run had TargetAccept: %g already, and still smaller steps are no remedy. Reparametrise "+
-				"(hierarchies: non-centred, as ppl.Reparam writes them) or use tighter priors.", a.target)
-		case a.target >= 0.95:
-			raise = fmt.Sprintf("This run had TargetAccept: %g. Set %s. ", a.target, a.field("hmc.NUTS", "TargetAccept: 0.99")) +
-				"If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
-		default:
-			raise += ", then 0.99. If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
-		}
 		return "The step size is too large for the curvature that the sampler met, and what lies there is missing " +
-			"from the draws. " + raise
+			"from the draws. " + a.smallerSteps()
 	case CodeTreeDepth:
-		return fmt.Sprintf("Draws are valid but expensive: trajectories ended before they turned. Set %s. Parameters "+
-			"on like scales, or a dense metric, make shorter trajectories do.",
-			a.field("hmc.NUTS", fmt.Sprintf("MaxDepth: %d", a.depth+2)))
+		advice := "Draws are valid but expensive: trajectories ended before they turned. "
+		deeper := fmt.Sprint(a.depth + 2)
+		if set := a.set("MaxDepth", deeper); set != "" {
+			advice += "Set " + set + ". "
+		} else if a.family == unknown {
+			advice += "Allow deeper trees (hmc.NUTS{MaxDepth: " + deeper + "}, Stan's and PyMC's max_treedepth). "
+		}
+		return advice + "Parameters on like scales, or a dense metric, make shorter trajectories do."
 	case codeJumps:
 		return "Look for branches, rounding, comparisons and torch.Where on a parameter, whose two sides differ where " +
 			"they meet. Use a smooth form, or sum over the discrete choice. Draws are right, but expensive."
@@ -110,31 +142,21 @@ func (a adviser) of(code Code, times float64) string {
 			"; reparametrise hierarchies and heavy tails, for instance non-centred."
 	case CodeHeld:
 		lower := "Use a smaller step size"
-		switch {
-		case a.family == optimiser, a.family == gradient && a.method != "":
-			lower = "Set a smaller LR in " + a.field("", "LR: ...")
-		case a.family == gradient:
+		if set := a.set("LR", "..."); set != "" {
+			lower = "Set a smaller LR in " + set
+		} else if set := a.set("Optimizer", "optim.Adam{LR: ...}"); set != "" {
+			lower = "Set a smaller LR in " + set
+		} else if a.family == gradient {
 			lower = "Set a smaller LR"
-		case strings.HasPrefix(a.method, "vi."):
-			lower = "Set a smaller LR of the optimiser in " + a.field("", "Optimizer: ...")
+		} else if a.family == optimiser {
+			return "An update that is not finite is refused, and the chain stays where it is. Look for a density that " +
+				"overflows, start nearer to the mode, or take an optimiser whose steps you set, such as optim.Adam."
 		}
 		return "An update that is not finite is refused, and the chain stays where it is. " + lower +
 			", ten times smaller at first. If updates are still held, look for a density that overflows, or start " +
 			"nearer to the mode."
 	case CodeRHat:
-		switch a.family {
-		case fitted:
-			return "The fits disagree: do not use the draws. Look for several optima, and for fits that ended " +
-				"before they converged."
-		case optimiser:
-			return "The chains ended at different points: look for several modes, and for chains that had not arrived. " +
-				"Give the run more updates (infer.Options{Warmup: ...}), and choose the point of the highest density."
-		case gradient:
-			return "The chains disagree: do not use the draws. Run longer, also before the first draw is kept; look " +
-				"for several modes, for parameters that the data do not identify, and for a LR too small to move."
-		}
-		return "The chains disagree: do not use the draws. Run longer, warm-up included; look at the traces for " +
-			"several modes, for parameters that the data do not identify, and for chains that got stuck."
+		return a.disagree()
 	case CodeESSBulk, CodeESSTail:
 		if a.family == optimiser {
 			return "Draws of an optimiser are points on its way, and not of the posterior: their means and spread say nothing " +
@@ -166,6 +188,86 @@ func (a adviser) of(code Code, times float64) string {
 	return ""
 }
 
+// smallerSteps is the advice on steps that are too large.
+func (a adviser) smallerSteps() string {
+	const otherwise = "If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
+	set, next := a.set("TargetAccept", "0.95"), "then 0.99"
+	switch smaller := a.set("Variance", "1e-4"); {
+	case smaller != "":
+		set, next = smaller, "then 1e-5"
+	case a.family == unknown:
+		return "Raise the target acceptance (hmc.NUTS{TargetAccept: 0.95}, Stan's adapt_delta, PyMC's target_accept), " +
+			"then to 0.99. " + otherwise
+	case set == "":
+		return "Use smaller steps. " + otherwise
+	case a.target >= 0.99:
+		return fmt.Sprintf("This run had TargetAccept: %g already, and still smaller steps are no remedy. Reparametrise "+
+			"(hierarchies: non-centred, as ppl.Reparam writes them) or use tighter priors.", a.target)
+	case a.target >= 0.95:
+		return fmt.Sprintf("This run had TargetAccept: %g. Set %s. ", a.target, a.set("TargetAccept", "0.99")) + otherwise
+	}
+	return "Set " + set + ", " + next + ". " + otherwise
+}
+
+// disagree is the advice on chains that differ by more than chance.
+func (a adviser) disagree() string {
+	switch a.family {
+	case fitted:
+		if set := a.set("Paths", "..."); set != "" {
+			return "The fits disagree: do not use the draws. Raise " + set + ", or sample with hmc.NUTS{Pathfinder: true}."
+		}
+		return "The fits disagree: do not use the draws. Look for several optima, and for fits that ended " +
+			"before they converged."
+	case optimiser:
+		return "The chains ended at different points: look for several modes, and for chains that had not arrived. " +
+			"Give the run more updates (infer.Options{Warmup: ...}), and choose the point of the highest density."
+	case gradient:
+		return "The chains disagree: do not use the draws. Run longer, also before the first draw is kept; look " +
+			"for several modes, for parameters that the data do not identify, and for a LR too small to move."
+	case evidence:
+		if set := a.set("Moves", "..."); set != "" {
+			return "The clouds of particles disagree: do not use the draws. Take more particles " +
+				"(infer.Options{Draws: ...}), and move them more often: raise " + set + "."
+		}
+		if set := a.set("Rungs", "..."); set != "" {
+			return "The ladders disagree: do not use the draws. Run longer, warm-up included, and with more rungs: raise " +
+				set + "."
+		}
+	}
+	return "The chains disagree: do not use the draws. Run longer, warm-up included; look at the traces for " +
+		"several modes, for parameters that the data do not identify, and for chains that got stuck."
+}
+
+// fitsDiffer is the advice on fits that are not where one optimum is, but near.
+func (a adviser) fitsDiffer() string {
+	const more = "The fits differ by less than their standard deviations, which more draws do not change. "
+	if set := a.set("Samples", "..."); set != "" {
+		return more + "Make more updates (infer.Options{Warmup: ...}), with an LR that falls to 0 " +
+			"(" + a.set("Optimizer", "optim.Adam{LR: ...}") + "), or make updates less noisy: raise " + set +
+			" or the size of minibatches."
+	}
+	if set := a.set("Paths", "..."); set != "" {
+		return more + "Raise " + set + ", or sample with hmc.NUTS{Pathfinder: true}."
+	}
+	if strings.HasPrefix(a.method, "laplace.") {
+		return more + "Come nearer to the mode: make more updates (infer.Options{Warmup: ...})."
+	}
+	return more + "Look for what differs between them, such as the start and the order of the data."
+}
+
+// stoodStill is the advice on an element whose chains agree, but repeat an extreme value.
+func (a adviser) stoodStill() string {
+	const wrong = "Variances and tail quantiles are not to be trusted. "
+	switch a.family {
+	case optimiser:
+		return a.of(CodeESSTail, 1)
+	case fitted, evidence:
+		return wrong + "Look for a limit in the model at that value, and for few draws that were taken again and again."
+	}
+	return wrong + "Look at the trace for updates that were refused, for steps too large there, and for a limit in the " +
+		"model at that value."
+}
+
 // short is the advice for an R-hat that chance explains.
 func (a adviser) short(times float64) string {
 	if a.family == optimiser {
@@ -181,6 +283,10 @@ func (a adviser) decorrelate() string {
 		return "."
 	case gradient:
 		return ", or keep draws further apart (Thin)."
+	case evidence:
+		if set := a.set("Moves", "..."); set != "" {
+			return ", or move particles more often: raise " + set + "."
+		}
 	}
 	return ", or reparametrise to weaken correlations."
 }

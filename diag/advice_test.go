@@ -60,7 +60,7 @@ func TestHeldUpdates(t *testing.T) {
 		}
 	}
 	r := made(t, "vi.Dense", map[string][][]float64{draws.StatHeld: stat(4, 100, 0, 1, 3)})
-	require.Contains(t, r.Of(CodeHeld)[0].Advice, "LR of the optimiser in vi.Dense{Optimizer: ...}")
+	require.Contains(t, r.Of(CodeHeld)[0].Advice, "a smaller LR in vi.Dense{Optimizer: optim.Adam{LR: ...}}")
 	require.Equal(t, "4 of 400 updates that led to a draw were held (1%)", r.Of(CodeHeld)[0].Message)
 	r = made(t, "sgmcmc.SGLD", map[string][][]float64{draws.StatHeld: stat(4, 100, 0, 0)})
 	require.Empty(t, r.Findings)

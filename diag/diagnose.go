@@ -33,7 +33,8 @@ type DiagnoseOptions struct {
 //   - transitions cut off at the largest tree depth
 //   - E-BFMI of a chain below 0.3
 //   - updates that were held: serious above 1%
-//   - R-hat of an element above 1.01: serious where the chains disagree, or above 1.1
+//   - R-hat of an element above 1.01: serious where the chains disagree, or above 1.1; of chains that are fits serious
+//     where these are more than a standard deviation apart, or one is more than twice as wide as another
 //   - bulk or tail effective sample size of an element below 100 for each chain
 //   - no tail effective sample size, because draws that are no whole numbers repeat an extreme value
 //   - draws that are not finite (serious), elements that never moved, too few draws, a single chain
@@ -74,6 +75,10 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	g := diagnosis{Report: &Report{Chains: d.Chains(), Draws: d.MinLen()}, d: d, opt: opt}
 	g.adviser = adviser{draws: d.MinLen(), depth: opt.MaxTreeDepth}
 	g.method, g.family = method(d)
+	g.kernel = "hmc.NUTS"
+	if depths := slices.Concat(g.traces(draws.StatTreeDepth)...); len(depths) > 0 && slices.Max(depths) == 0 {
+		g.kernel = "hmc.HMC" // of one trajectory, and no trees
+	}
 	g.target, _ = strconv.ParseFloat(d.Attrs()[attrTarget], 64)
 	g.lengths()
 	g.sampler()
@@ -135,8 +140,9 @@ func (g *diagnosis) elements(elements []int) {
 	type figures struct {
 		rhat, bulk, tail, low, high float64
 		limit                       float64 // R-hat that chance explains
-		disagree                    bool
-		repeats                     bool // no tail effective sample size, as whole numbers may have none
+		disagree                    bool    // by more than chance
+		off, spread                 float64 // how far apart fits are that disagree
+		repeats                     bool    // no tail effective sample size, as whole numbers may have none
 	}
 	all := make([]figures, len(elements))
 	sample.Each(len(elements), func(i int) {
@@ -147,6 +153,9 @@ func (g *diagnosis) elements(elements []int) {
 		f.repeats = math.IsNaN(f.tail) && whole(x)
 		if f.rhat > g.opt.RHat {
 			f.limit, f.disagree = disagree(usable(x), 1e-4/float64(len(elements)))
+			if f.disagree && g.family == fitted {
+				f.off, f.spread = apart(usable(x))
+			}
 		}
 	})
 	names := g.d.Names()
@@ -167,40 +176,57 @@ func (g *diagnosis) elements(elements []int) {
 			add(CodeConstant, Info, f.low, 0, g.of(CodeConstant, 1), " is %.6g in all draws", f.low)
 			continue
 		}
-		serious := f.disagree || f.rhat > 1.1
-		switch shown := sample.Above(f.rhat, g.opt.RHat, 3); {
-		case !(f.rhat > g.opt.RHat):
+		// One verdict for all that is found of an element: its chains disagree, or they are too short by a factor.
+		times := least / f.bulk
+		if !math.IsNaN(f.tail) {
+			times = max(times, least/f.tail)
+		}
+		shown := sample.Above(f.rhat, g.opt.RHat, 3)
+		var verdict string
+		switch near := f.off <= farApart && f.spread <= unlikeSpread; {
+		case f.disagree && g.family == fitted && near:
+			verdict = g.fitsDiffer()
+			add(CodeRHat, Warning, f.rhat, g.opt.RHat, verdict, ": R-hat is %s, above %g: fits are up to %.2g standard "+
+				"deviations apart, and their spreads differ by a factor of %.2g", shown, g.opt.RHat, f.off, f.spread)
+		case f.disagree && g.family == fitted:
+			verdict = g.of(CodeRHat, 1)
+			add(CodeRHat, Serious, f.rhat, g.opt.RHat, verdict, ": R-hat is %s, above %g: fits are up to %.2g standard "+
+				"deviations apart, and their spreads differ by a factor of %.2g", shown, g.opt.RHat, f.off, f.spread)
 		case f.disagree:
-			add(CodeRHat, Serious, f.rhat, g.opt.RHat, g.of(CodeRHat, 1), ": R-hat is %s, above %g", shown, g.opt.RHat)
-		default:
+			verdict = g.of(CodeRHat, 1)
+			add(CodeRHat, Serious, f.rhat, g.opt.RHat, verdict, ": R-hat is %s, above %g", shown, g.opt.RHat)
+		case f.rhat > g.opt.RHat:
 			severity := Info
 			if f.rhat > 1.05 {
 				severity = Warning
 			}
-			if serious {
+			if f.rhat > 1.1 {
 				severity = Serious
 			}
-			times := (f.rhat*f.rhat - 1) / max(g.opt.RHat*g.opt.RHat-1, 1e-3)
+			times = max(times, (f.rhat*f.rhat-1)/max(g.opt.RHat*g.opt.RHat-1, 1e-3))
 			add(CodeRHat, severity, f.rhat, g.opt.RHat, g.short(times),
 				": R-hat is %s, above %g; chance explains up to %s", shown, g.opt.RHat,
 				sample.Above(f.limit, f.rhat, 3))
 		}
-		advice := func(code Code, times float64) string {
-			if serious { // more draws of the same chains do not help
-				return g.of(CodeRHat, 1)
+		advice := func(code Code) string {
+			if verdict != "" { // more draws of the same chains do not help
+				return verdict
 			}
 			return g.of(code, times)
 		}
 		if f.bulk < least {
-			add(CodeESSBulk, Warning, f.bulk, least, advice(CodeESSBulk, least/f.bulk),
-				": bulk effective sample size is %s, below %g", sample.Below(f.bulk, least, 0), least)
+			add(CodeESSBulk, Warning, f.bulk, least, advice(CodeESSBulk), ": bulk effective sample size is %s, below %g",
+				sample.Below(f.bulk, least, 0), least)
 		}
 		switch {
 		case f.tail < least:
-			add(CodeESSTail, Warning, f.tail, least, advice(CodeESSTail, least/f.tail),
-				": tail effective sample size is %s, below %g", sample.Below(f.tail, least, 0), least)
+			add(CodeESSTail, Warning, f.tail, least, advice(CodeESSTail), ": tail effective sample size is %s, below %g",
+				sample.Below(f.tail, least, 0), least)
 		case math.IsNaN(f.tail) && !math.IsNaN(f.bulk) && !f.repeats: // of fewer than four draws both are NaN
-			add(CodeESSTail, Warning, f.tail, least, g.of(CodeRHat, 1), ": the tail effective sample size cannot be "+
+			if verdict == "" {
+				verdict = g.stoodStill()
+			}
+			add(CodeESSTail, Warning, f.tail, least, verdict, ": the tail effective sample size cannot be "+
 				"estimated, because one draw in twenty or more is the same extreme value: a chain stood still there")
 		}
 	}
@@ -214,6 +240,41 @@ func (g *diagnosis) elements(elements []int) {
 		return cmp.Compare(a.Figure, b.Figure)
 	})
 }
+
+// How far fits may be from one another before figures are wrong: as in the notes of package vi, standard deviations
+// between their means and the factor between their own.
+const (
+	farApart     = 1
+	unlikeSpread = 2
+)
+
+// apart is how far the centres of the chains of u are from one another, in standard deviations (the root of their mean
+// square), and the ratio of the largest standard deviation to the smallest. Medians and the ranges of the middle halves
+// stand for them, which heavy tails leave alone; where half of a chain is one value, means and standard deviations.
+func apart(u [][]float64) (off, spread float64) {
+	low, high, least, most, within := math.Inf(1), math.Inf(-1), math.Inf(1), 0.0, 0.0
+	center, width := make([]float64, len(u)), make([]float64, len(u))
+	for c, chain := range u {
+		x := slices.Sorted(slices.Values(chain))
+		center[c], width[c] = sample.Quantile(x, 0.5), (sample.Quantile(x, 0.75)-sample.Quantile(x, 0.25))/normalHalf
+	}
+	if slices.Min(width) == 0 {
+		y, _ := standardised(u)
+		for c, chain := range y {
+			mean, variance := sample.MeanVar(chain)
+			center[c], width[c] = mean, math.Sqrt(variance)
+		}
+	}
+	for c := range u {
+		low, high = min(low, center[c]), max(high, center[c])
+		least, most = min(least, width[c]), max(most, width[c])
+		within += width[c] * width[c] / float64(len(u))
+	}
+	return (high - low) / math.Sqrt(within), most / least
+}
+
+// normalHalf is the range of the middle half of the standard normal distribution.
+const normalHalf = 1.3489795003921634
 
 // whole says whether all draws are whole numbers, of which many may well be the same.
 func whole(x [][]float64) bool {

@@ -159,13 +159,15 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// Groups are the findings of one kind and severity together, in order. The advice of the first finding
-// holds for its group.
+// Groups are the findings of one kind and severity together whose advice is the same but for numbers, in order. The
+// advice of the first finding holds for its group.
 func (r *Report) Groups() [][]Finding {
 	var groups [][]Finding
 	for _, f := range r.Findings {
 		k := slices.IndexFunc(groups,
-			func(g []Finding) bool { return g[0].Code == f.Code && g[0].Severity == f.Severity })
+			func(g []Finding) bool {
+				return g[0].Code == f.Code && g[0].Severity == f.Severity && sameAdvice(g[0], f)
+			})
 		if k < 0 {
 			groups = append(groups, nil)
 			k = len(groups) - 1
@@ -173,4 +175,17 @@ func (r *Report) Groups() [][]Finding {
 		groups[k] = append(groups[k], f)
 	}
 	return groups
+}
+
+// sameAdvice says whether advice differs in numbers alone, or is that of the finding before.
+func sameAdvice(first, f Finding) bool {
+	words := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	return f.Advice == "" || words(first.Advice) == words(f.Advice)
 }

@@ -42,7 +42,11 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 	total := run.Updates * int64(p.Chains())
 	if run.Held > 0 {
 		share := float64(run.Held) / float64(total)
-		add("held", share > heldShare, "make LR smaller, or start where the density is finite.",
+		advice := "make LR smaller, or start where the density is finite."
+		if t.Whole { // its steps are its own
+			advice = "start where the density is finite, and look for one that overflows."
+		}
+		add("held", share > heldShare, advice,
 			"%d of %d updates were held because the density or its gradient was not finite.", run.Held, total)
 	}
 	if float64(run.Held) > 0.5*float64(total) {
@@ -56,15 +60,23 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 		return notes
 	}
 	if t.Inflation != nil {
-		lambda, factor := t.curvature(p, run), 1.0
+		lambda, factor, stable := t.curvature(p, run), 1.0, ""
 		_ = torch.Do(func(*torch.Scope) error {
-			factor = math.Sqrt(t.Inflation(&s, torch.Must(t.move(P(&s).base())), lambda))
+			m := torch.Must(t.move(P(&s).base()))
+			inflates := func() float64 { return math.Sqrt(t.Inflation(&s, m, lambda)) }
+			factor = inflates()
+			for range 20 { // halvings
+				if m.LR /= 2; math.IsInf(factor, 0) && inflates() < spoiled {
+					stable = fmt.Sprintf(": %.2g is stable there", m.LR)
+					break
+				}
+			}
 			return nil
 		})
 		switch {
 		case !(lambda > 0):
 		case math.IsInf(factor, 0) || math.IsNaN(factor):
-			add("step_size", true, "make LR smaller; Stable(λ) tells what is stable.",
+			add("step_size", true, "make LR smaller"+stable+".",
 				"The step size %g is unstable at curvature %.3g of the mean log posterior, the largest at the last draw.",
 				run.Info.LR, lambda)
 		case factor > inflated:
@@ -116,6 +128,10 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 		}
 		return err
 	})
+	further := "make more updates (Warmup of infer.Options), or let LR fall to 0 at the end."
+	if t.Whole {
+		further = "make more updates (Warmup of infer.Options)."
+	}
 	norm, lambda, distance := 0.0, 0.0, 0.0 // of the chain that is farthest from a mode
 	for k := range norms {
 		l, away := math.NaN(), math.Inf(1)
@@ -137,8 +153,7 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 			"The run ended at no mode: in %q the log posterior still rises, by %.3g for a unit on unconstrained space, and "+
 				"the curvature there, %.3g, does not end it.", worst.site, t.n*worst.norm, t.n*worst.lambda)
 	case worst.distance > unsettled && worst.distance > distance:
-		add("not_converged", worst.distance > notConverged,
-			"make more updates (Warmup of infer.Options), or let LR fall to 0 at the end.",
+		add("not_converged", worst.distance > notConverged, further,
 			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior in "+
 				"%q is %.3g, the curvature along it %.3g.", worst.distance, worst.site, worst.norm, worst.lambda)
 	case distance == 0:
@@ -147,8 +162,7 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 			"The run ended where the gradient of the mean log posterior is %.3g and the curvature along it %.3g: at no mode.",
 			norm, lambda)
 	case distance > unsettled:
-		add("not_converged", distance > notConverged,
-			"make more updates (Warmup of infer.Options), or let LR fall to 0 at the end.",
+		add("not_converged", distance > notConverged, further,
 			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior is "+
 				"%.3g, the curvature along it %.3g.", distance, norm, lambda)
 	}

@@ -31,7 +31,8 @@ type Algorithm[S infer.State] struct {
 	Fused func(s *S, p *fuse.Program, m *Move)
 	Tells bool // Fused tells statistics, or moves numbers of chains: only passes do so
 
-	// Whole says that each update needs all of the data: a run refuses minibatches.
+	// Whole says that each update needs all of the data, and finds its step itself: a run refuses minibatches, and no
+	// advice is to set LR.
 	Whole bool
 
 	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on

@@ -47,6 +47,19 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 		assert.Equal(t, e.serious, notes[0].Serious)
 		assert.Contains(t, notes[0].Text, e.text)
 		assert.Contains(t, notes[0].Advice, "Warmup")
+		assert.Contains(t, notes[0].Advice, "let LR fall to 0")
+		// LBFGS has no LR: the same state is as far from the mode, and so are its own that never moved.
+		lbfgs := must(optim.LBFGS{Tolerance: 100}.Build(infer.Mean(f, n)))
+		s, info = update(t, lbfgs, begin(t, lbfgs, params(l, []float64{0, e.at}, 2)), e.b)
+		for _, held := range []int64{0, 1} {
+			run := infer.RunSummary{Updates: 1, Held: held, Info: info, Layout: l, Batch: e.b}
+			notes = lbfgs.(infer.Noter).Notes(s, run)
+			require.Len(t, notes, 1+int(held))
+			assert.Contains(t, notes[held].Text, e.text)
+			for _, note := range notes {
+				assert.NotContains(t, note.Advice, "LR", note.Kind)
+			}
+		}
 	}
 	// A start where the density is not concave, and where it is flat in rounding: the end of LBFGS is at the mode.
 	wells := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {

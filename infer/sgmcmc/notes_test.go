@@ -92,6 +92,12 @@ func TestNotesTellWhatTheStepDoesToTheLaw(t *testing.T) {
 	require.NotNil(t, note)
 	assert.Contains(t, note.Text, "unstable at curvature 1 ")
 	assert.True(t, note.Serious)
+	// The first half of the step that inflates by less than 20 %.
+	assert.Equal(t, "sgmcmc.SGHMC: make LR smaller: 0.062 is stable there.", note.Advice)
+	hot := 0.4
+	note = noteOf(noted(t, sgmcmc.SGNHT{LR: c(0.5), Xi: &hot}, target, start, nil, 3, 0), "step_size")
+	require.NotNil(t, note)
+	assert.NotContains(t, note.Advice, "Stable", "SGNHT has no such method")
 	note = noteOf(noted(t, sgmcmc.BAOA{LR: c(2.1)}, target, start, nil, 3, 0), "step_size")
 	require.NotNil(t, note)
 	assert.Contains(t, note.Text, "unstable at curvature 1 ")

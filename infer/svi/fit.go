@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -166,14 +167,78 @@ func (t *fit) own(state infer.State) (State, error) {
 	return s, err
 }
 
-// Notes are what a run says of its fit: whether the ELBO has settled, and whether the chains found the same optimum.
+// Notes are what a run says of its fit: whether the ELBO has settled, whether the chains found the same optimum, and
+// how near the guide is to the posterior.
 func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	s, err := t.own(state)
 	if err != nil || s.trend == nil {
 		return nil
 	}
 	notes, _ := s.trend.Notes(name, s.Steps(), run.Info.Temperature)
-	return notes
+	if len(notes) > 0 || t.KLWeight(max(s.Steps()-1, 0)) != 1 || t.plan.part != "" {
+		return notes // the fit is of another distribution, or what the program was made with is a part of the data
+	}
+	return fitcheck.Notes(fitcheck.Fit{Name: name, Target: infer.Target{Data: int64(t.data)},
+		Temperature: run.Info.Temperature, Mean: s.Point, Advice: far,
+		Draw: func(chains, n int) (*ts.Tensor, []float64, error) {
+			return t.ratios(s, run.Batch, run.Info.Temperature, chains, n)
+		}})
+}
+
+// far is what to do about a fit that is far from the posterior.
+const far = "compare with hmc.NUTS, or give a richer Guide, such as one of guide.Dense or a flow; a hierarchical " +
+	"model is nearer to a normal distribution in its non-centred form."
+
+// ratios draws n points of the guide of each of the first chains, [chains·n, d], and their log p(y, z)/T − log q(z).
+// Params of the model are points and not draws: they count as 0.
+func (t *fit) ratios(s State, b infer.Batch, temperature float64, chains, n int) (x *ts.Tensor, ratios []float64,
+	err error) {
+	const block = 250
+	n -= n % block
+	phi := s.Optimizer.Position()
+	d := int64(phi.Layout.Dim())
+	streams := torch.NewStreams(0, chains)
+	for k := range streams.Chains {
+		streams.Chains[k] += 1 << 40 // of its own
+	}
+	err = torch.Do(func(scope *torch.Scope) error {
+		return torch.NoGrad(func() error {
+			flat := phi.Flat.MustReshape([]int64{int64(phi.Chains()), 1, d}, false)
+			flat = flat.MustNarrow(0, 0, int64(chains), false)
+			flat = flat.MustExpand([]int64{int64(chains), block, d}, true, false)
+			flat = flat.MustReshape([]int64{int64(chains * block), d}, false)
+			var all []*ts.Tensor
+			for range n / block {
+				f := func(phi infer.Params, source *torch.Source) []*ts.Tensor {
+					shot := t.plan.shoot(phi, b, source)
+					pieces := shot.point(t.point, phi)
+					for i, site := range t.point.Sites {
+						if t.plan.params[site.Name] != nil {
+							pieces[i] = pieces[i].MustZerosLike(false)
+						}
+					}
+					return append(pieces, total(shot.terms(weights{prior: 1, guide: temperature}, false)))
+				}
+				out, err := mapped(flat, phi.Layout, &streams, block, f)
+				if err != nil {
+					return err
+				}
+				last := len(out) - 1
+				all = append(all, ts.MustCat(out[:last], 1))
+				values, err := torch.ToSlice[float64](out[last])
+				if err != nil {
+					return err
+				}
+				for _, v := range values {
+					ratios = append(ratios, v/temperature)
+				}
+			}
+			x = ts.MustCat(all, 0)
+			scope.Keep(x)
+			return nil
+		})
+	})
+	return x, ratios, err
 }
 
 func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {

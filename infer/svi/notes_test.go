@@ -2,12 +2,16 @@ package svi_test
 
 import (
 	"context"
+	"math"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/svi"
@@ -51,5 +55,57 @@ func TestNotesOfAFitThatHasNotSettled(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, report.String(), c.text)
 		require.Contains(t, report.String(), "svi.SVI")
+	}
+}
+
+// A guide whose standard deviation is 1.5 times that of the posterior says so, also at temperature T, where the
+// posterior's is √T, and one of the right width says nothing. Params of the model are points, and no draws.
+func TestNotesOfAGuideOfAnotherWidth(t *testing.T) {
+	model := func(c *ppl.Ctx) { c.Sample("x", dist.Normal(3, 1)) }
+	withParam := func(c *ppl.Ctx) {
+		model(c)
+		c.Observe("y", dist.Normal(c.Param("m", 0, support.Real), 1), 0.5)
+	}
+	positive := func(c *ppl.Ctx) { c.Sample("x", dist.LogNormal(3, 1)) }
+	wide := func(log bool, width float64) ppl.Model {
+		return func(c *ppl.Ctx) {
+			loc := c.Param("loc", 0, support.Real)
+			if log {
+				c.Sample("x", dist.LogNormal(loc, width))
+			} else {
+				c.Sample("x", dist.Normal(loc, width))
+			}
+		}
+	}
+	number := regexp.MustCompile(`^By importance weights the standard deviation of the posterior is ([0-9.]+) times the ` +
+		`fit's, for x on unconstrained space\.$`)
+	for what, c := range map[string]struct {
+		model       ppl.Model
+		log         bool
+		temperature float64
+		wide        float64
+	}{
+		"as wide": {model, false, 1, 1}, "wider at T = 3": {model, false, 3, 1.5},
+		"as wide, with a Param": {withParam, false, 1, 1}, "wider, with a Param": {withParam, false, 1, 1.5},
+		"wider, positive": {positive, true, 1, 1.5},
+	} {
+		q := wide(c.log, c.wide*math.Sqrt(c.temperature))
+		d, err := infer.Sample(context.Background(), must(svi.Compile(c.model, q, nil)),
+			svi.SVI{Temperature: infer.Constant(c.temperature)}, infer.Options{Draws: 10, Seed: 1, Observer: infer.Silent})
+		require.NoError(t, err)
+		notes := d.Notes()
+		if c.wide == 1 {
+			require.Empty(t, notes, what)
+			continue
+		}
+		require.Len(t, notes, 1, what)
+		require.Equal(t, "far_from_posterior", notes[0].Kind)
+		require.False(t, notes[0].Serious)
+		require.Contains(t, notes[0].Advice, "svi.SVI: compare with hmc.NUTS")
+		m := number.FindStringSubmatch(notes[0].Text)
+		require.NotNil(t, m, notes[0].Text)
+		// The weights of x, in standard deviations of the posterior, have E[w²(x² − 1)²] = 1.147 under the guide, so that
+		// the standard error of the ratio 2/3 is 2/3·½√(1.147/4000) = 0.0057. It is told in two digits.
+		require.InDelta(t, 1/c.wide, must(strconv.ParseFloat(m[1], 64)), 4*0.0057+0.005, what)
 	}
 }

@@ -41,8 +41,11 @@ type Fit struct {
 	Mean        infer.Params
 	// Width is how many standard normal numbers ε a draw takes, and Map takes those of n draws of each distribution,
 	// [K, n, Width], to deviations from the means, [K, n, d], and the log densities there, [K, n], up to a constant.
-	Width  int64
-	Map    func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error)
+	Width int64
+	Map   func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error)
+	// Draw takes the place of Width and Map where a distribution is not one of a Gaussian's map: n draws of each of the
+	// first distributions, [chains·n, d], and the log ratios of the densities there, up to a constant.
+	Draw   func(chains, n int) (x *ts.Tensor, ratios []float64, err error)
 	Advice string
 }
 
@@ -55,7 +58,7 @@ type Fit struct {
 // Notes returns nil if the check would be too expensive.
 func Notes(f Fit) []draws.Note {
 	chains := float64(min(f.Mean.Chains(), mostChains))
-	if f.Target.LogPosterior == nil || !(f.Temperature > 0) || f.Mean.Layout.Dim() > mostDim ||
+	if f.Draw == nil && f.Target.LogPosterior == nil || !(f.Temperature > 0) || f.Mean.Layout.Dim() > mostDim ||
 		f.Target.N()*points*chains > mostTerms {
 		return nil
 	}
@@ -95,39 +98,18 @@ type result struct {
 }
 
 func check(f Fit) (r result, err error) {
-	gradient, err := infer.NewGradient(f.Target)
-	if err != nil {
-		return r, err
-	}
 	err = torch.Do(func(*torch.Scope) error {
-		flat := f.Mean.Flat
-		k, d := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim())
-		streams := torch.NewStreams(0, 1)
-		streams.Chains[0] = 1 << 62 // of its own
-		eps, err := streams.Normal([]int64{k * points, f.Width}, flat.DType(), torch.Must(torch.DeviceOf(flat)))
+		draw := f.gaussian
+		if f.Draw != nil {
+			draw = f.Draw
+		}
+		x, ratios, err := draw(min(f.Mean.Chains(), mostChains), points)
 		if err != nil {
 			return err
 		}
-		x, logq, err := f.Map(eps.MustReshape([]int64{k, points, f.Width}, false))
-		if err != nil {
-			return err
-		}
-		n := min(k, mostChains) * points
-		x = x.MustAdd(flat.MustReshape([]int64{k, 1, d}, false), false)
-		x = x.MustReshape([]int64{k * points, d}, false).MustNarrow(0, 0, n, false)
-		ratios, err := torch.ToSlice[float64](logq.MustReshape([]int64{k * points}, false).MustNarrow(0, 0, n, false))
-		if err != nil {
-			return err
-		}
-		for from := int64(0); from < n; from += block {
-			logp, err := f.density(gradient, x.MustNarrow(0, from, block, false))
-			if err != nil {
-				return err
-			}
-			for i, v := range logp {
-				if ratios[int(from)+i] = v - ratios[int(from)+i]; math.IsNaN(ratios[int(from)+i]) {
-					ratios[int(from)+i] = math.Inf(-1)
-				}
+		for i, v := range ratios {
+			if math.IsNaN(v) {
+				ratios[i] = math.Inf(-1)
 			}
 		}
 		w, err := loo.PSIS(ratios, 1)
@@ -138,10 +120,51 @@ func check(f Fit) (r result, err error) {
 		if err != nil {
 			return err
 		}
-		r = compare(w, values, int(d))
+		r = compare(w, values, f.Mean.Layout.Dim())
 		return nil
 	})
 	return r, err
+}
+
+// gaussian draws by Map.
+func (f Fit) gaussian(chains, count int) (x *ts.Tensor, ratios []float64, err error) {
+	gradient, err := infer.NewGradient(f.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = torch.Do(func(scope *torch.Scope) error {
+		flat := f.Mean.Flat
+		k, d := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim())
+		streams := torch.NewStreams(0, 1)
+		streams.Chains[0] = 1 << 62 // of its own
+		eps, err := streams.Normal([]int64{k * int64(count), f.Width}, flat.DType(), torch.Must(torch.DeviceOf(flat)))
+		if err != nil {
+			return err
+		}
+		deviations, logq, err := f.Map(eps.MustReshape([]int64{k, int64(count), f.Width}, false))
+		if err != nil {
+			return err
+		}
+		n := int64(chains * count)
+		x = deviations.MustAdd(flat.MustReshape([]int64{k, 1, d}, false), false)
+		x = x.MustReshape([]int64{k * int64(count), d}, false).MustNarrow(0, 0, n, false)
+		ratios, err = torch.ToSlice[float64](logq.MustReshape([]int64{k * int64(count)}, false).MustNarrow(0, 0, n, false))
+		if err != nil {
+			return err
+		}
+		for from := int64(0); from < n; from += block {
+			logp, err := f.density(gradient, x.MustNarrow(0, from, block, false))
+			if err != nil {
+				return err
+			}
+			for i, v := range logp {
+				ratios[int(from)+i] = v - ratios[int(from)+i]
+			}
+		}
+		scope.Keep(x)
+		return nil
+	})
+	return x, ratios, err
 }
 
 // density is the log density of the target at its temperature, at points [n, d].
