@@ -15,6 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -26,8 +27,8 @@ func TestMain(m *testing.M) {
 }
 
 func testOptions(dir string) options {
-	return options{json: true, dir: dir, seeds: 1, workers: 1, lr: perMethod{"SGD": 0.02}, settings: settings{
-		Depth: 8, Filters: 2, Images: 160, Tests: 100, Epochs: 24, Cycle: 2, Batch: 16, Seed: 1}}
+	return options{json: true, dir: dir, device: "cpu", seeds: 1, workers: 1, lr: perMethod{"SGD": 0.02},
+		settings: settings{Depth: 8, Filters: 2, Images: 160, Tests: 100, Epochs: 24, Cycle: 2, Batch: 16, Seed: 1}}
 }
 
 // Made-up images have a pattern for each class, which the methods find: guessing is right for a tenth of 100, with a
@@ -107,6 +108,7 @@ func TestBadSettings(t *testing.T) {
 		"-rates is \"0.1,\": it must be different":      func(o *options) { o.tune, o.rates = true, "0.1," },
 		"-rates is 0: it must be above 0":               func(o *options) { o.tune, o.rates, o.momenta = true, "0", "0.9" },
 		"-momenta is 2: it must be between 0 and 1":     func(o *options) { o.tune, o.rates, o.momenta = true, "1", "2" },
+		"-device is \"tpu\": it must be auto, cpu":      func(o *options) { o.device = "tpu" },
 		"-momentum is 1: it must be between 0 and 1":    func(o *options) { o.momentum = perMethod{"SGD": 1} },
 		"-momentum is -0.5: it must be between 0 and 1": func(o *options) { o.momentum = perMethod{"SGD": -0.5} },
 	} {
@@ -124,6 +126,37 @@ func TestBadSettings(t *testing.T) {
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "-images: cifar: 6 images: expected from 1 to")
 	o.settings.Images, o.settings.Tests = 5, 7
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "-tests: cifar: 7 images: expected from 1 to")
+}
+
+// Without a GPU, -device cuda says so and what to do before anything is written, and auto is cpu: the same bits, and no
+// device in the settings. With one, ResNet-20 with each norm is sampled and scored there, and its settings say so.
+func TestDevices(t *testing.T) {
+	small := func(device string) (options, *bytes.Buffer, error) {
+		o := testOptions(filepath.Join(t.TempDir(), "out"))
+		o.device, o.settings.Net, o.settings.Norm = device, twenty, batchNorm
+		o.settings.Images, o.settings.Epochs, o.settings.Cycle = 64, 2, 1
+		var out bytes.Buffer
+		return o, &out, run(context.Background(), &out, o)
+	}
+	o, out, err := small("cuda")
+	if torch.Library().CudaDevices == 0 {
+		require.ErrorContains(t, err, "-device cuda: no GPU, so nothing was run: torch: GPU 0 was asked for")
+		require.ErrorContains(t, err, "kelvin doctor says more; -device cpu runs in main memory")
+		require.NoDirExists(t, o.dir)
+		_, cpu, err := small("cpu")
+		require.NoError(t, err)
+		_, auto, err := small("auto")
+		require.NoError(t, err)
+		require.Equal(t, cpu.String(), auto.String())
+		require.NotContains(t, cpu.String(), `"device"`)
+		return
+	}
+	require.NoError(t, err)
+	require.Contains(t, out.String(), `"device":"cuda"`)
+	for _, norm := range []string{frn, noNorm} {
+		o.dir, o.settings.Norm = t.TempDir(), norm
+		require.NoError(t, run(context.Background(), io.Discard, o))
+	}
 }
 
 // ResNet-20 with each norm is sampled by all methods, PSGLD among them. The output says of batch normalisation, and of
@@ -159,7 +192,7 @@ func TestModesOfNorms(t *testing.T) {
 	s.Net, s.Filters, s.Epochs, s.Batch = twenty, 4, 10, 32
 	for _, norm := range []string{frn, batchNorm, noNorm} {
 		s.Norm = norm
-		k, err := newTask(s, cifar.Synthetic(640, cifar.Side/2, 1), cifar.Synthetic(100, cifar.Side/2, 2))
+		k, err := newTask(s, torch.CPU, cifar.Synthetic(640, cifar.Side/2, 1), cifar.Synthetic(100, cifar.Side/2, 2))
 		require.NoError(t, err)
 		r, err := k.run(context.Background(), t.TempDir(), norm, setting{"SGD", 0.05, 0.9}, 1)
 		require.NoError(t, err)
@@ -176,7 +209,7 @@ func TestPredictionsOfBatchNorm(t *testing.T) {
 	var few, all [][][]float64
 	var alone [2][][]float64
 	for i, n := range []int{10, 60} {
-		k, err := newTask(s, train, test.Part(0, n))
+		k, err := newTask(s, torch.CPU, train, test.Part(0, n))
 		require.NoError(t, err)
 		starts, err := k.Starts(k.start, 3, 1)
 		require.NoError(t, err)

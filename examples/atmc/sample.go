@@ -33,13 +33,14 @@ type task struct {
 	frozen   *classify.Task // the same with a network that holds its moments, which predicts; nil without moments
 }
 
-func newTask(s settings, train, test cifar.Data) (*task, error) {
+// newTask puts the data on a device: the points, the batches with their changes, and the predictions follow them there.
+func newTask(s settings, device gotch.Device, train, test cifar.Data) (*task, error) {
 	var sets [2]classify.Set
 	for i, d := range []cifar.Data{train, test} {
 		var err error
 		sets[i].Labels = d.Labels
-		if sets[i].X, err = torch.FromSlice(d.Pixels, int64(d.Len()), cifar.Channels, int64(d.Side),
-			int64(d.Side)); err != nil {
+		if sets[i].X, err = torch.FromSliceOn(device, gotch.Float, d.Pixels, int64(d.Len()), cifar.Channels,
+			int64(d.Side), int64(d.Side)); err != nil {
 			return nil, err
 		}
 	}
@@ -89,11 +90,8 @@ func (t *task) predictions(d *draws.Draws) ([][][]float64, error) {
 	x := t.Train["x"].MustNarrow(0, 0, min(momentsOf, t.N), false)
 	all := make([][][]float64, d.Len(0))
 	for i := range all {
-		p, err := infer.NewParams(t.Net.Layout(), d.Row(0, i))
+		p, err := t.Point(d.Row(0, i))
 		if err != nil {
-			return nil, err
-		}
-		if p, err = p.To(torch.CPU, t.DType); err != nil {
 			return nil, err
 		}
 		if p, err = layers.FreezeMoments(t.Net, t.frozen.Net, p, torch.Of(x)); err != nil {
