@@ -212,7 +212,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		return cifar.Convert(o.convert, o.data)
 	}
 	s := o.settings
-	s.Version, s.Real, s.Tune, s.Augment = 2, o.data != "", o.tune, o.data != ""
+	s.Version, s.Real, s.Tune, s.Augment = 3, o.data != "", o.tune, o.data != ""
 	if o.augment != nil {
 		s.Augment = *o.augment
 	}
