@@ -60,12 +60,16 @@ bench: setup
 	$(GO) run ./bench/curvature
 	$(GO) test -run '^$$' -bench . ./infer/hmc/kernel
 
-# What needs a GPU, in one go: what is found, the tests, agreement with main memory, times. PYTHON is one with PyTorch.
+# What needs a GPU, in one go: what is found, the tests, agreement with main memory, times, and ResNet-20 of its
+# published size for a few epochs. PYTHON is one with PyTorch.
 gpu: setup
 	$(GO) run ./cmd/kelvin doctor
 	$(GO) run ./bench/gpu -python $(or $(PYTHON),python3)
 	$(GO) test -count=1 ./internal/cuda ./torch ./bench/gpu
+	$(GO) test -count=1 -run TestDevices ./examples/atmc
 	$(GO) run ./bench/compare -device cuda
+	for norm in batch frn; do $(GO) run ./examples/atmc -device cuda -dir out/atmc-gpu-$$norm -net resnet20 -norm $$norm \
+		-depth 20 -filters 16 -whole -images 2560 -tests 1000 -batch 128 -epochs 4 -cycle 1 -seeds 1 || exit 1; done
 
 # Kelvin beside Stan, nutpie, NumPyro, BlackJAX, Pyro and posteriors, which the first run installs in the user's cache;
 # POSTERIORDB is a checkout of posteriordb. bench-peers-quick is shorter.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -81,7 +82,7 @@ func agreements() ([]agreement, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(list, more...), nil
+	return slices.Concat(list, more, residual()), nil
 }
 
 // inScope runs f in a scope, and reads what it returns.

@@ -5,7 +5,8 @@
 // Its parts are:
 //
 //   - agreement: random numbers, functions and gradients, log densities and draws of families, gradients of models,
-//     and updates of methods, on the GPU beside main memory, with the tolerance of each
+//     updates of methods, and short runs of ATMC on ResNet-20, on the GPU beside main memory, with the tolerance of
+//     each
 //   - chains: transitions of 1,024 chains of NUTS on eight schools and Pima, on the GPU and in main memory
 //   - pytorch: updates of SGHMC on the ResNet-20 and the CNN-LSTM beside the same step in plain PyTorch on the same
 //     device, by turns, after both sides' log posteriors and gradients were compared. The goal is a

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,8 +17,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch/ts"
 )
 
 func TestMain(m *testing.M) {
@@ -26,8 +30,8 @@ func TestMain(m *testing.M) {
 }
 
 func testOptions(dir string) options {
-	return options{json: true, dir: dir, seeds: 1, workers: 1, lr: perMethod{"SGD": 0.02}, settings: settings{
-		Depth: 8, Filters: 2, Images: 160, Tests: 100, Epochs: 24, Cycle: 2, Batch: 16, Seed: 1}}
+	return options{json: true, dir: dir, device: "cpu", seeds: 1, workers: 1, lr: perMethod{"SGD": 0.02},
+		settings: settings{Depth: 8, Filters: 2, Images: 160, Tests: 100, Epochs: 72, Cycle: 2, Batch: 16, Seed: 1}}
 }
 
 // Made-up images have a pattern for each class, which the methods find: guessing is right for a tenth of 100, with a
@@ -36,7 +40,8 @@ func testOptions(dir string) options {
 // run that is killed in its middle goes on with two cells at once, and ends with the same bits.
 func TestKilledRunGoesOn(t *testing.T) {
 	var want bytes.Buffer
-	require.NoError(t, run(context.Background(), &want, testOptions(t.TempDir())))
+	first := t.TempDir()
+	require.NoError(t, run(context.Background(), &want, testOptions(first)))
 	var s summary
 	require.NoError(t, json.Unmarshal(want.Bytes(), &s))
 	require.Len(t, s.Predictive, len(methods))
@@ -44,9 +49,22 @@ func TestKilledRunGoesOn(t *testing.T) {
 		if r.Method != "SGNHT" {
 			assert.Greater(t, r.Accuracy.Mean, 0.19, r.Method)
 		}
-		assert.Equal(t, map[bool]int{true: 1, false: 6}[i == 0], r.Networks)
+		assert.Equal(t, map[bool]int{true: 1, false: 18}[i == 0], r.Networks)
 	}
-	require.Len(t, s.Claims, 7)
+	require.Len(t, s.Claims, 8)
+	assert.True(t, s.Claims[6].Holds, s.Claims[6].Figure)
+	for _, m := range methods {
+		text, err := os.ReadFile(filepath.Join(first, m+"-1.json"))
+		require.NoError(t, err)
+		var r result
+		require.NoError(t, json.Unmarshal(text, &r))
+		assert.EqualValues(t, 72*10, r.Updates, "72 epochs of 10 batches, whatever the method is")
+		assert.Equal(t, map[bool]int{true: 72}[m == "SGNHT" || m == "ATMC"], r.Readings, "one an epoch")
+		if m == "ATMC" {
+			assert.InDelta(t, 1, r.Friction, rounding)
+			assert.Less(t, r.Xi, 1.0, "thermostats that the friction does not follow")
+		}
+	}
 
 	dir := t.TempDir()
 	killed.Once(t, "runs", dir, func() bool {
@@ -107,6 +125,7 @@ func TestBadSettings(t *testing.T) {
 		"-rates is \"0.1,\": it must be different":      func(o *options) { o.tune, o.rates = true, "0.1," },
 		"-rates is 0: it must be above 0":               func(o *options) { o.tune, o.rates, o.momenta = true, "0", "0.9" },
 		"-momenta is 2: it must be between 0 and 1":     func(o *options) { o.tune, o.rates, o.momenta = true, "1", "2" },
+		"-device is \"tpu\": it must be auto, cpu":      func(o *options) { o.device = "tpu" },
 		"-momentum is 1: it must be between 0 and 1":    func(o *options) { o.momentum = perMethod{"SGD": 1} },
 		"-momentum is -0.5: it must be between 0 and 1": func(o *options) { o.momentum = perMethod{"SGD": -0.5} },
 	} {
@@ -126,6 +145,37 @@ func TestBadSettings(t *testing.T) {
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "-tests: cifar: 7 images: expected from 1 to")
 }
 
+// Without a GPU, -device cuda says so and what to do before anything is written, and auto is cpu: the same bits, and no
+// device in the settings. With one, ResNet-20 with each norm is sampled and scored there, and its settings say so.
+func TestDevices(t *testing.T) {
+	small := func(device string) (options, *bytes.Buffer, error) {
+		o := testOptions(filepath.Join(t.TempDir(), "out"))
+		o.device, o.settings.Net, o.settings.Norm = device, twenty, batchNorm
+		o.settings.Images, o.settings.Epochs, o.settings.Cycle = 64, 2, 1
+		var out bytes.Buffer
+		return o, &out, run(context.Background(), &out, o)
+	}
+	o, out, err := small("cuda")
+	if torch.Library().CudaDevices == 0 {
+		require.ErrorContains(t, err, "-device cuda: no GPU, so nothing was run: torch: GPU 0 was asked for")
+		require.ErrorContains(t, err, "kelvin doctor says more; -device cpu runs in main memory")
+		require.NoDirExists(t, o.dir)
+		_, cpu, err := small("cpu")
+		require.NoError(t, err)
+		_, auto, err := small("auto")
+		require.NoError(t, err)
+		require.Equal(t, cpu.String(), auto.String())
+		require.NotContains(t, cpu.String(), `"device"`)
+		return
+	}
+	require.NoError(t, err)
+	require.Contains(t, out.String(), `"device":"cuda"`)
+	for _, norm := range []string{frn, noNorm} {
+		o.dir, o.settings.Norm = t.TempDir(), norm
+		require.NoError(t, run(context.Background(), io.Discard, o))
+	}
+}
+
 // ResNet-20 with each norm is sampled by all methods, PSGLD among them. The output says of batch normalisation, and of
 // it alone, that it has no posterior.
 func TestNorms(t *testing.T) {
@@ -133,7 +183,7 @@ func TestNorms(t *testing.T) {
 		noNorm: "no norm"} {
 		o := testOptions(t.TempDir())
 		o.settings.Net, o.settings.Norm, o.settings.PSGLD = twenty, norm, true
-		o.settings.Images, o.settings.Epochs, o.settings.Cycle = 64, 4, 1
+		o.settings.Images, o.settings.Epochs, o.settings.Cycle = 64, 12, 3
 		var out, table bytes.Buffer
 		require.NoError(t, run(context.Background(), &out, o))
 		var s summary
@@ -159,7 +209,7 @@ func TestModesOfNorms(t *testing.T) {
 	s.Net, s.Filters, s.Epochs, s.Batch = twenty, 4, 10, 32
 	for _, norm := range []string{frn, batchNorm, noNorm} {
 		s.Norm = norm
-		k, err := newTask(s, cifar.Synthetic(640, cifar.Side/2, 1), cifar.Synthetic(100, cifar.Side/2, 2))
+		k, err := newTask(s, torch.CPU, cifar.Synthetic(640, cifar.Side/2, 1), cifar.Synthetic(100, cifar.Side/2, 2))
 		require.NoError(t, err)
 		r, err := k.run(context.Background(), t.TempDir(), norm, setting{"SGD", 0.05, 0.9}, 1)
 		require.NoError(t, err)
@@ -176,7 +226,7 @@ func TestPredictionsOfBatchNorm(t *testing.T) {
 	var few, all [][][]float64
 	var alone [2][][]float64
 	for i, n := range []int{10, 60} {
-		k, err := newTask(s, train, test.Part(0, n))
+		k, err := newTask(s, torch.CPU, train, test.Part(0, n))
 		require.NoError(t, err)
 		starts, err := k.Starts(k.start, 3, 1)
 		require.NoError(t, err)
@@ -251,12 +301,62 @@ func TestTuneUnstable(t *testing.T) {
 	require.Contains(t, text.String(), "SGHMC     100      0.9  not stable with 1 of the seeds\n")
 }
 
+// ATMC applies max(D, ξ), as is measured of its own update; SGNHT applies ξ. The readings of a run are its least ones
+// over all epochs, also where an earlier epoch has the least, and where a run goes on after a checkpoint.
+func TestFrictions(t *testing.T) {
+	applied, err := applies(2, []float64{-3, 0, 1.9, 2, 2.5, 40})
+	require.NoError(t, err)
+	assert.InDeltaSlice(t, []float64{2, 2, 2, 2, 2.5, 40}, applied, 1e-9)
+
+	xi := func(v ...float64) *ts.Tensor {
+		x, err := torch.FromSlice(v)
+		require.NoError(t, err)
+		return x
+	}
+	r, ok, err := read(sgmcmc.SGNHTState{Xi: xi(3, -1, 0.5, 2)}, 2)
+	require.NoError(t, err)
+	require.True(t, ok)
+	assert.Equal(t, reading{Friction: -0.5, Xi: -0.5, Negative: 0.25}, r)
+	r, _, err = read(sgmcmc.ATMCState{Xi: xi(3, -1, 0.5, 2)}, 2)
+	require.NoError(t, err)
+	assert.InDelta(t, 1, r.Friction, rounding)
+	assert.Equal(t, []float64{-0.5, 0}, []float64{r.Xi, r.Negative})
+	_, ok, err = read(sgmcmc.SymplecticSGHMCState{}, 2)
+	require.NoError(t, err)
+	assert.False(t, ok)
+
+	dir := filepath.Join(t.TempDir(), "cell")
+	h, err := newThermostat(dir, 10, 2)
+	require.NoError(t, err)
+	at := func(step int64, v float64) {
+		h.Observe(infer.Progress{Step: step, State: sgmcmc.SGNHTState{Xi: xi(v, 4)}})
+		require.NoError(t, h.err)
+	}
+	at(10, -1)
+	at(11, -100)
+	at(20, 6)
+	h, err = newThermostat(dir, 10, 2)
+	require.NoError(t, err)
+	at(20, 5)
+	at(30, 3)
+	assert.Equal(t, []reading{{10, -0.5, -0.5, 0.5}, {20, 2, 2, 0}, {30, 1.5, 1.5, 0}}, h.readings)
+	var of result
+	of.frictions(h.readings)
+	assert.Equal(t, result{Readings: 3, Friction: -0.5, Xi: -0.5, Negative: 0.5 / 3}, of)
+	of = result{}
+	of.frictions(nil)
+	assert.Equal(t, result{Friction: 1, Xi: 1}, of)
+	require.NoError(t, os.WriteFile(h.path, []byte("{"), 0o644))
+	_, err = newThermostat(dir, 10, 2)
+	require.ErrorContains(t, err, "frictions.json: unexpected end of JSON input: remove the folder")
+}
+
 // Claims are judged in pairs of one seed.
 func TestClaims(t *testing.T) {
 	var all []*result
 	for seed := range 3 {
 		for i, m := range methods {
-			r := &result{Method: m, Networks: 2, Friction: 1}
+			r := &result{Method: m, Networks: 2, Friction: 1, Xi: -2}
 			r.Single.Accuracy, r.Predictive.Accuracy = float64(i)+0.1*float64(seed), float64(i)+0.2*float64(seed)+0.5
 			r.Predictive.NLL, r.Half = 4-float64(i), 4.5-float64(i)
 			r.Negative = 0.01
@@ -269,6 +369,14 @@ func TestClaims(t *testing.T) {
 		s.Claims[0])
 	assert.True(t, s.Claims[1].Holds)
 	assert.False(t, s.Claims[4].Holds, "no ECE is better than another")
-	assert.True(t, s.Claims[6].Holds)
+	never, figure := "ATMC's friction is never below D", "least friction %.6f D, of thermostats from -2.000 D on"
+	assert.Equal(t, claim{never, fmt.Sprintf(figure, 1.0), true}, s.Claims[6])
+	assert.Equal(t, claim{"SGNHT's friction is negative in places",
+		"least friction 1.000 of the one set; 1 % are negative", true}, s.Claims[7])
+	// One reading of one seed is enough against the first, and none may be below 0 against the second.
+	all[7].Friction, all[2].Negative, all[6].Negative, all[10].Negative = 0.999, 0, 0, 0
+	other := summarise(settings{}, all)
+	assert.Equal(t, claim{never, fmt.Sprintf(figure, 0.999), false}, other.Claims[6])
+	assert.False(t, other.Claims[7].Holds)
 	assert.InDelta(t, 3.1, s.Single[3].Accuracy.Mean, 1e-12)
 }

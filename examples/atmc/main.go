@@ -21,6 +21,9 @@
 // depends on the other images of its batch, so the minibatches estimate the log likelihood of no model, and there is no
 // posterior that the samplers could be right about. Predictions then have the moments of training images, held fixed.
 //
+// -device cuda trains and scores on the first GPU, where -net resnet20 -depth 20 -filters 16 -whole is ResNet-20 of its
+// published size. The default, auto, is the first GPU where there is one, else main memory.
+//
 // DIR is the folder of the binary version of CIFAR-10 (www.cs.toronto.edu/~kriz/cifar.html), unpacked. Runs are saved
 // as they go, in -dir: what was killed goes on where it was, and ends with the same table.
 package main
@@ -43,6 +46,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 )
 
 // usage comes before the flags in -help.
@@ -102,6 +106,8 @@ func main() {
 		"training images, and score on the others")
 	flag.StringVar(&o.rates, "rates", "0.01,0.03,0.1,0.3", "learning rates of -tune")
 	flag.StringVar(&o.momenta, "momenta", "0.9", "momenta of -tune")
+	flag.StringVar(&o.device, "device", "auto", "where networks are trained and scored: cuda, the first GPU, cpu, or "+
+		"auto, the first GPU where there is one")
 	flag.IntVar(&o.workers, "workers", min(runtime.NumCPU(), 2), "runs at once; the results do not depend on it")
 	flag.IntVar(&o.seeds, "seeds", 2, "number of seeds, of starts, batches and noise")
 	flag.Uint64Var(&s.Seed, "seed", 1, "the first seed, and that of the choice of images")
@@ -115,6 +121,7 @@ func main() {
 type options struct {
 	json               bool
 	dir, data, convert string
+	device             string // auto, cpu or cuda
 	seeds, workers     int
 	lr, momentum       perMethod // as given by flags
 	augment            *bool     // nil where it was not said
@@ -176,6 +183,8 @@ type settings struct {
 	Augment  bool      `json:"augment"`
 	Tune     bool      `json:"tune"` // scored on training images that are held out
 	Seed     uint64    `json:"seed"`
+	// cuda, or empty in main memory: the numbers of a GPU differ in roundings.
+	Device string `json:"device,omitempty"`
 }
 
 // with are the settings with the fingerprints of the images.
@@ -212,7 +221,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		return cifar.Convert(o.convert, o.data)
 	}
 	s := o.settings
-	s.Version, s.Real, s.Tune, s.Augment = 2, o.data != "", o.tune, o.data != ""
+	s.Version, s.Real, s.Tune, s.Augment = 3, o.data != "", o.tune, o.data != ""
 	if o.augment != nil {
 		s.Augment = *o.augment
 	}
@@ -232,17 +241,24 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	if err := check(s, o.seeds, o.workers); err != nil {
 		return err
 	}
+	device, err := deviceOf(o.device)
+	if err != nil {
+		return err
+	}
+	if device != torch.CPU {
+		s.Device = "cuda"
+	}
 	if err := torch.SetThreads(1); err != nil {
 		return err
 	}
 	if o.tune {
-		return tune(ctx, w, o, s)
+		return tune(ctx, w, o, s, device)
 	}
 	train, test, err := images(o.data, s)
 	if err != nil {
 		return err
 	}
-	t, err := newTask(s, train, test)
+	t, err := newTask(s, device, train, test)
 	if err != nil {
 		return err
 	}
@@ -327,6 +343,24 @@ func checkStep(method, lrFlag string, lr float64, momentumFlag string, momentum 
 		return fmt.Errorf("-%s is %g: it must be between 0 and 1", momentumFlag, momentum)
 	}
 	return nil
+}
+
+// deviceOf is the device of a flag.
+func deviceOf(flag string) (gotch.Device, error) {
+	switch flag {
+	case "auto":
+		return torch.BestDevice(), nil
+	case "cpu":
+		return torch.CPU, nil
+	case "cuda":
+		device, err := torch.CUDA(0)
+		if err != nil {
+			err = fmt.Errorf("-device cuda: no GPU, so nothing was run: %w (kelvin doctor says more; -device cpu runs in main "+
+				"memory)", err)
+		}
+		return device, err
+	}
+	return torch.CPU, fmt.Errorf("-device is %q: it must be auto, cpu or cuda", flag)
 }
 
 // images are those to train with and to test on.

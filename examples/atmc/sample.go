@@ -18,7 +18,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // The methods, in the order of the table.
@@ -33,13 +32,14 @@ type task struct {
 	frozen   *classify.Task // the same with a network that holds its moments, which predicts; nil without moments
 }
 
-func newTask(s settings, train, test cifar.Data) (*task, error) {
+// newTask puts the data on a device: the points, the batches with their changes, and the predictions follow them there.
+func newTask(s settings, device gotch.Device, train, test cifar.Data) (*task, error) {
 	var sets [2]classify.Set
 	for i, d := range []cifar.Data{train, test} {
 		var err error
 		sets[i].Labels = d.Labels
-		if sets[i].X, err = torch.FromSlice(d.Pixels, int64(d.Len()), cifar.Channels, int64(d.Side),
-			int64(d.Side)); err != nil {
+		if sets[i].X, err = torch.FromSliceOn(device, gotch.Float, d.Pixels, int64(d.Len()), cifar.Channels,
+			int64(d.Side), int64(d.Side)); err != nil {
 			return nil, err
 		}
 	}
@@ -89,11 +89,8 @@ func (t *task) predictions(d *draws.Draws) ([][][]float64, error) {
 	x := t.Train["x"].MustNarrow(0, 0, min(momentsOf, t.N), false)
 	all := make([][][]float64, d.Len(0))
 	for i := range all {
-		p, err := infer.NewParams(t.Net.Layout(), d.Row(0, i))
+		p, err := t.Point(d.Row(0, i))
 		if err != nil {
-			return nil, err
-		}
-		if p, err = p.To(torch.CPU, t.DType); err != nil {
 			return nil, err
 		}
 		if p, err = layers.FreezeMoments(t.Net, t.frozen.Net, p, torch.Of(x)); err != nil {
@@ -115,14 +112,17 @@ type result struct {
 	Method   string `json:"method"`
 	Seed     uint64 `json:"seed"`
 	Networks int    `json:"networks"`
+	Updates  int64  `json:"updates"`
 
 	Single     classify.Metrics `json:"single"` // of the last network
 	Predictive classify.Metrics `json:"predictive"`
 	Half       float64          `json:"nll_half"` // of the first half of the networks
 	Bins       []bin            `json:"bins"`     // of the predictive
-	// Friction is the least of an element at the end over the friction that was set; 1 for others.
+	// Of the ends of all epochs, over the friction that was set: see reading. 1 for samplers without thermostats.
+	Readings int     `json:"friction_readings"`
 	Friction float64 `json:"least_friction"`
-	Negative float64 `json:"negative_friction"` // the share of elements
+	Xi       float64 `json:"least_xi"`
+	Negative float64 `json:"negative_friction"` // the share of elements and readings
 	Held     int64   `json:"held"`
 	Unstable bool    `json:"unstable,omitempty"` // of -tune: most updates were not finite, and there is nothing else
 }
@@ -185,11 +185,13 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 	if err != nil {
 		return nil, err
 	}
-	// A cycle leaves a network at its end; those of the first half are warm-up. SGD has its last state alone.
+	// A cycle leaves a network at its end; those of the first half are warm-up. SGD has its last state alone. Every cycle
+	// counts, not each fifth, as is the samplers' default.
 	whole := s.Epochs / s.Cycle
-	o := infer.Options{Chains: 1, Warmup: int(whole/2) * int(cycles.Length), Draws: int(whole - whole/2), Cycles: &cycles}
+	o := infer.Options{Chains: 1, Warmup: int(whole/2) * int(cycles.Length), Draws: int(whole - whole/2), Thin: 1,
+		Cycles: &cycles}
 	if name == "SGD" {
-		o = infer.Options{Chains: 1, Warmup: int(updates) - 1, Draws: 1}
+		o = infer.Options{Chains: 1, Warmup: int(updates) - 1, Draws: 1, Thin: 1}
 	}
 	start, err := t.Starts(t.start, seed+1000, 1)
 	if err != nil {
@@ -205,17 +207,25 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 			return nil, err
 		}
 	}
-	o.Seed, o.Observer = seed, infer.Silent
+	frictions, err := newThermostat(dir, epoch, friction)
+	if err != nil {
+		return nil, err
+	}
+	o.Seed, o.Observer = seed, frictions
 	o.Checkpoint = &infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: identity}
 	e, err := infer.Run(ctx, t.Program(start), method, o)
 	if err != nil {
 		return nil, err
 	}
+	if frictions.err != nil {
+		return nil, frictions.err
+	}
 	logp, err := t.predictions(e.Draws)
 	if err != nil {
 		return nil, err
 	}
-	r := &result{Method: name, Seed: seed, Networks: len(logp), Held: e.Held, Friction: 1}
+	r := &result{Method: name, Seed: seed, Networks: len(logp), Updates: e.State.Steps(), Held: e.Held}
+	r.frictions(frictions.readings)
 	if r.Single, err = classify.Score(logp[len(logp)-1:], t.Labels); err != nil {
 		return nil, err
 	}
@@ -227,10 +237,7 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 		return nil, err
 	}
 	r.Half = half.NLL
-	if err := r.reliability(logp, t.Labels); err != nil {
-		return nil, err
-	}
-	return r, r.thermostat(e.State, friction)
+	return r, r.reliability(logp, t.Labels)
 }
 
 // reliability has 8 bins of equal numbers of images, as the paper's figures.
@@ -254,29 +261,14 @@ func (r *result) reliability(logp [][][]float64, labels []int) error {
 	return nil
 }
 
-// thermostat reads the frictions at the end: ξ of SGNHT, and max(D, ξ) of ATMC.
-func (r *result) thermostat(state infer.State, friction float64) error {
-	var xi *ts.Tensor
-	least := math.Inf(-1)
-	switch s := state.(type) {
-	case sgmcmc.SGNHTState:
-		xi = s.Xi
-	case sgmcmc.ATMCState:
-		xi, least = s.Xi, friction
-	default:
-		return nil
-	}
-	values, err := torch.ToSlice[float64](xi)
-	if err != nil {
-		return err
-	}
-	r.Friction = math.Inf(1)
-	for _, v := range values {
-		v = max(v, least)
-		r.Friction = min(r.Friction, v/friction)
-		if v < 0 {
-			r.Negative += 1 / float64(len(values))
+// frictions are what the readings say of the run; 1 of a sampler without thermostats.
+func (r *result) frictions(readings []reading) {
+	r.Friction, r.Xi, r.Readings = 1, 1, len(readings)
+	for i, one := range readings {
+		if i == 0 {
+			r.Friction, r.Xi = one.Friction, one.Xi
 		}
+		r.Friction, r.Xi = min(r.Friction, one.Friction), min(r.Xi, one.Xi)
+		r.Negative += one.Negative / float64(len(readings))
 	}
-	return nil
 }

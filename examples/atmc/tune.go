@@ -14,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/sugarme/gotch"
 )
 
 // heldOut is how many of the training images -tune scores on and does not train on: one in five.
@@ -34,7 +35,7 @@ type tried struct {
 
 // tune runs each method at each learning rate and momentum, and says which are best on training images that are held
 // out. The test images are not looked at.
-func tune(ctx context.Context, w io.Writer, o options, s settings) error {
+func tune(ctx context.Context, w io.Writer, o options, s settings, device gotch.Device) error {
 	rates, err := numbers("rates", o.rates)
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func tune(ctx context.Context, w io.Writer, o options, s settings) error {
 	s.LR, s.Momentum = nil, nil
 	first := s.Images - heldOut(s.Images)
 	fitted, scored := train.Part(0, first), train.Part(first, s.Images)
-	t, err := newTask(s, fitted, scored)
+	t, err := newTask(s, device, fitted, scored)
 	if err != nil {
 		return err
 	}

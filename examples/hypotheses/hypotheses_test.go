@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"image/color"
+	"image/png"
 	"io"
 	"math"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/killed"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 )
 
 func TestMain(m *testing.M) {
@@ -134,6 +137,72 @@ func TestPriorPredictive(t *testing.T) {
 		Seed: 1}.run(context.Background())
 	require.NoError(t, err)
 	assert.Greater(t, wide["largest"], wide["largest_average"])
+
+	// The networks of a picture are those of the trial, and a histogram has all of a network's probability.
+	trial := histograms{Hidden: []int64{8}, Prior: priorOf{Kind: "normal", Variance: 10}, Networks: 20, Seed: 1}
+	all, err := trial.classes()
+	require.NoError(t, err)
+	require.Len(t, all, 20)
+	largest := 0.0
+	for _, classes := range all {
+		assert.InDelta(t, 1, floats.Sum(classes), 1e-9)
+		largest += floats.Max(classes) / 20
+	}
+	assert.InDelta(t, wide["largest"], largest, 1e-12)
+	assert.InDelta(t, wide["entropy_average"], entropy(averageOf(all)), 1e-12)
+}
+
+// The picture of -predictive is beside the table, also of trials that were stored without it: it has a panel for each
+// of four networks and one for the average, and bars that are as tall as the shares.
+func TestPredictivePicture(t *testing.T) {
+	on := true
+	o := options{chosen: map[string]*bool{"predictive": &on}, quick: true, dir: t.TempDir(), size: 1, seeds: 1, workers: 1,
+		seed: 1}
+	var table bytes.Buffer
+	require.NoError(t, run(context.Background(), &table, o))
+	require.Contains(t, table.String(), "- predictive.png has the classes of 4 networks from each prior")
+	path := filepath.Join(o.dir, "quick", "predictive.png")
+	first, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, run(context.Background(), io.Discard, o))
+	again, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+
+	// Five panels of 2.1 by 1.7 inches at 96 dots an inch. The tallest bar of a prior is as tall as the largest share of
+	// its four networks: two priors give a share the same height, to a dot at both ends of either bar.
+	var heights, shares []float64
+	for _, variance := range []float64{0.2, 10} {
+		trial := histograms{Hidden: []int64{8}, Prior: priorOf{Kind: "normal", Variance: variance}, Networks: 6, Seed: 1}
+		require.NoError(t, drawHistograms(o.dir, []histograms{trial}))
+		file, err := os.Open(filepath.Join(o.dir, "predictive.png"))
+		require.NoError(t, err)
+		picture, err := png.Decode(file)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+		bounds := picture.Bounds()
+		require.InDelta(t, 5*2.1*96, bounds.Dx(), 1)
+		require.InDelta(t, 1.7*96, bounds.Dy(), 1)
+		tallest, largest := 0, 0.0
+		for x := range bounds.Dx() {
+			blue := 0
+			for y := range bounds.Dy() {
+				if color.RGBAModel.Convert(picture.At(x, y)) == (color.RGBA{0, 114, 178, 255}) {
+					blue++
+				}
+			}
+			tallest = max(tallest, blue)
+		}
+		all, err := trial.classes()
+		require.NoError(t, err)
+		for _, classes := range all[:shown] {
+			largest = max(largest, floats.Max(classes))
+		}
+		heights, shares = append(heights, float64(tallest)), append(shares, largest)
+	}
+	assert.Greater(t, shares[1], 1.5*shares[0])
+	assert.InDelta(t, heights[0]/shares[0], heights[1]/shares[1], 2/shares[0]+2/shares[1])
 }
 
 // Trials with equal settings are one, a file with others is refused, and so are bad options.

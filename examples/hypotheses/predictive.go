@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -19,6 +20,22 @@ type histograms struct {
 func (h histograms) kind() string { return "prior" }
 
 func (h histograms) run(context.Context) (values, error) {
+	all, err := h.classes()
+	if err != nil {
+		return nil, err
+	}
+	v := values{}
+	for _, classes := range all {
+		v["largest"] += slices.Max(classes) / float64(h.Networks)
+		v["entropy"] += entropy(classes) / float64(h.Networks)
+	}
+	average := averageOf(all)
+	v["entropy_average"], v["largest_average"] = entropy(average), slices.Max(average)
+	return v, nil
+}
+
+// classes are those of each network.
+func (h histograms) classes() (all [][]float64, err error) {
 	t, err := digitsTask(1, h.Hidden, h.Prior, false)
 	if err != nil {
 		return nil, err
@@ -32,30 +49,25 @@ func (h histograms) run(context.Context) (values, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := values{}
-	var average []float64
 	for d := t.Net.NumParams(); len(flat) > 0; flat = flat[d:] {
 		rows, err := t.Logits(flat[:d])
 		if err != nil {
 			return nil, err
 		}
-		classes := meanProbabilities(rows)
-		largest := 0.0
-		if average == nil {
-			average = make([]float64, len(classes))
-		}
+		all = append(all, meanProbabilities(rows))
+	}
+	return all, nil
+}
+
+// averageOf is the average of the networks' classes.
+func averageOf(all [][]float64) []float64 {
+	average := make([]float64, len(all[0]))
+	for _, classes := range all {
 		for i, c := range classes {
-			largest = max(largest, c)
-			average[i] += c / float64(h.Networks)
+			average[i] += c / float64(len(all))
 		}
-		v["largest"] += largest / float64(h.Networks)
-		v["entropy"] += entropy(classes) / float64(h.Networks)
 	}
-	v["entropy_average"] = entropy(average)
-	for _, c := range average {
-		v["largest_average"] = max(v["largest_average"], c)
-	}
-	return v, nil
+	return average
 }
 
 // meanProbabilities are those of the classes, over the cases.

@@ -26,7 +26,7 @@ type line struct {
 	SE    []float64 `json:"se,omitempty"` // none with one seed
 }
 
-// report gathers the values of a test.
+// report gathers the values of a test. That of -predictive has a picture beside the table, of the first seed.
 func (t test) report(o options, results map[string]values) (report, error) {
 	r := report{Test: t.name, Question: t.question, Tuning: t.tuning(o)}
 	for _, c := range t.columns {
@@ -67,6 +67,17 @@ func (t test) report(o options, results map[string]values) (report, error) {
 	}
 	for _, g := range groups {
 		r.Findings = append(r.Findings, g+": "+best(losses[g]))
+	}
+	var drawn []histograms
+	for _, row := range t.rows(o) {
+		if h, ok := row.trial(o, o.seed).(histograms); ok {
+			drawn = append(drawn, h)
+		}
+	}
+	if len(drawn) > 0 {
+		r.Findings = append(r.Findings, fmt.Sprintf("predictive.png has the classes of %d networks from each prior, and of "+
+			"the average", shown))
+		return r, drawHistograms(o.dir, drawn)
 	}
 	return r, nil
 }

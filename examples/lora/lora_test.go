@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -46,6 +47,13 @@ func TestRun(t *testing.T) {
 	for i, d := range s.Outliers {
 		assert.Equal(t, i < 2, d.Epistemic.Mean < 0, d.Method)
 		assert.True(t, d.Total.Mean >= 0 && d.Total.Mean <= 1)
+		for _, u := range []uncertainty{d.Inside, d.Outside} {
+			assert.InDelta(t, u.Total.Mean, u.Aleatoric.Mean+u.Epistemic.Mean, 1e-9, d.Method)
+			assert.Equal(t, i < 2, u.Epistemic.Mean < 1e-12, d.Method)
+		}
+		if i < 2 {
+			assert.Equal(t, d.Total, d.Aleatoric, "all that a single network has is aleatoric")
+		}
 		assert.Less(t, d.English.Mean, math.Log(vocab), "better than guessing")
 	}
 	for _, name := range []string{"forgetting.png", "outliers.png"} {
@@ -168,6 +176,40 @@ func TestClaims(t *testing.T) {
 	for _, c := range claimsOf(s, []outcome{made(0.4)}) {
 		assert.False(t, c.Holds, c.Claim)
 	}
+}
+
+// AUROC and means of each kind of uncertainty, of made-up windows, worked out here: of 6 pairs the total tells 5, the
+// aleatoric 2 and a tie, and the epistemic all. Uncertainties that are no numbers are an error that names the method.
+func TestUncertainty(t *testing.T) {
+	d := detection{Method: methodSerial, Uncertainty: [2][][]float64{
+		{{1, 0.9, 0.1}, {2, 1.8, 0.2}, {1.5, 1.2, 0.3}}, {{1.6, 1.2, 0.4}, {2.1, 1, 1.1}}}}
+	for kind, want := range []float64{5. / 6, 2.5 / 6, 1} {
+		have, err := d.auroc(kind)
+		require.NoError(t, err)
+		assert.InDelta(t, want, have, 1e-12)
+	}
+	lone := learned{Before: make([]float64, 4), Single: make([]float64, 4), Losses: map[string][][]float64{}}
+	set := settingsOf(options{size: 1, seed: 1})
+	for _, way := range ways(set) {
+		lone.Losses[way.name] = [][]float64{{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}}
+	}
+	base, sgd, parallel := d, d, d
+	base.Method, sgd.Method, parallel.Method = methodBase, methodSGD, methodParallel
+	s, err := summarise(set, []outcome{{lone, []detection{base, sgd, d, parallel}}})
+	require.NoError(t, err)
+	got := s.Outliers[2]
+	assert.InDelta(t, 2.5/6, got.Aleatoric.Mean, 1e-12)
+	for i, v := range []seeds.Estimate{got.Inside.Total, got.Inside.Aleatoric, got.Inside.Epistemic, got.Outside.Total,
+		got.Outside.Aleatoric, got.Outside.Epistemic} {
+		assert.InDelta(t, []float64{1.5, 1.3, 0.2, 1.85, 1.1, 0.75}[i], v.Mean, 1e-12)
+	}
+	var table bytes.Buffer
+	require.NoError(t, s.print(&table, "out"))
+	assert.Regexp(t, `serial SGHMC +0\.000 ± 0\.000 +0\.417 ± 0\.000 `, table.String())
+	assert.Regexp(t, `serial SGHMC +Latin +1\.8500 ± 0\.0000 +1\.1000 ± 0\.0000 +0\.7500 ± 0\.0000`, table.String())
+	parallel.Uncertainty[1] = [][]float64{{1, math.NaN(), 0}}
+	_, err = summarise(set, []outcome{{lone, []detection{base, sgd, d, parallel}}})
+	require.ErrorContains(t, err, "parallel SGHMC: ")
 }
 
 // What an episode leaves is the diagonal of its own Fisher matrix on top of that of the one before: twice the same

@@ -162,7 +162,10 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		}
 		all = append(all, one)
 	}
-	sum := summarise(s, all)
+	sum, err := summarise(s, all)
+	if err != nil {
+		return err
+	}
 	if err := sum.draw(dir, all); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
+	"gonum.org/v1/gonum/stat"
 )
 
 // The methods whose predictions tell Latin from English.
@@ -26,10 +27,36 @@ const (
 type detection struct {
 	Method      string         `json:"method"`
 	Total       float64        `json:"auroc_total"`     // of the total uncertainty
-	Epistemic   float64        `json:"auroc_epistemic"` // NaN, as −1, for a single network
+	Epistemic   float64        `json:"auroc_epistemic"` // −1 for a single network, which has none
 	English     float64        `json:"english_loss"`    // of the averaged probabilities, nats for a character
 	Latin       float64        `json:"latin_loss"`
 	Uncertainty [2][][]float64 `json:"uncertainty"` // of English and Latin windows: total, aleatoric, epistemic
+}
+
+// The kinds of uncertainty of a window, in their order.
+const (
+	total = iota
+	aleatoric
+	epistemic
+	kinds
+)
+
+// auroc is how well a kind of uncertainty tells Latin from English; 1/2 is guessing.
+func (d detection) auroc(kind int) (float64, error) {
+	return score.AUROC(column(d.Uncertainty[1], kind), column(d.Uncertainty[0], kind))
+}
+
+// mean is a kind of uncertainty on average over the windows of a group, in nats.
+func (d detection) mean(group, kind int) float64 {
+	return stat.Mean(column(d.Uncertainty[group], kind), nil)
+}
+
+func column(rows [][]float64, kind int) []float64 {
+	out := make([]float64, len(rows))
+	for i, row := range rows {
+		out[i] = row[kind]
+	}
+	return out
 }
 
 // outliers samples the last attention layer given three English texts, and scores windows of their test parts,
@@ -138,7 +165,6 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 
 // detect averages the predictions of points for English and Latin windows.
 func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detection, err error) {
-	var totals, epistemics [2][]float64
 	for g, b := range groups {
 		n := int(b["x"].MustSize()[0])
 		length := int(m.length)
@@ -170,21 +196,20 @@ func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detec
 		}
 		u := predictive.Uncertainty()
 		for i := range n {
-			mean := make([]float64, 3)
+			mean := make([]float64, kinds)
 			for _, c := range u[i*length : (i+1)*length] {
-				mean[0] += c.Total / float64(length)
-				mean[1] += c.Aleatoric / float64(length)
-				mean[2] += c.Epistemic / float64(length)
+				mean[total] += c.Total / float64(length)
+				mean[aleatoric] += c.Aleatoric / float64(length)
+				mean[epistemic] += c.Epistemic / float64(length)
 			}
 			d.Uncertainty[g] = append(d.Uncertainty[g], mean)
-			totals[g], epistemics[g] = append(totals[g], mean[0]), append(epistemics[g], mean[2])
 		}
 	}
-	if d.Total, err = score.AUROC(totals[1], totals[0]); err != nil {
+	if d.Total, err = d.auroc(total); err != nil {
 		return d, err
 	}
 	if d.Epistemic = -1; len(points) > 1 {
-		d.Epistemic, err = score.AUROC(epistemics[1], epistemics[0])
+		d.Epistemic, err = d.auroc(epistemic)
 	}
 	return d, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"io"
@@ -37,9 +38,20 @@ type line struct {
 type detector struct {
 	Method    string         `json:"method"`
 	Total     seeds.Estimate `json:"auroc_total"`
+	Aleatoric seeds.Estimate `json:"auroc_aleatoric"`
 	Epistemic seeds.Estimate `json:"auroc_epistemic"` // −1 for single networks
 	English   seeds.Estimate `json:"english_loss"`
 	Latin     seeds.Estimate `json:"latin_loss"`
+	// Inside is the mean uncertainty of English windows, outside that of Latin ones.
+	Inside  uncertainty `json:"english_uncertainty"`
+	Outside uncertainty `json:"latin_uncertainty"`
+}
+
+// uncertainty is in nats for a character. The first is the sum of the others.
+type uncertainty struct {
+	Total     seeds.Estimate `json:"total"`
+	Aleatoric seeds.Estimate `json:"aleatoric"`
+	Epistemic seeds.Estimate `json:"epistemic"` // 0 for single networks
 }
 
 // excess is the mean over the episodes seen so far of the loss on an episode, less that of a model of it alone.
@@ -53,7 +65,7 @@ func excess(losses [][]float64, single []float64) []float64 {
 	return out
 }
 
-func summarise(set settings, all []outcome) *summary {
+func summarise(set settings, all []outcome) (*summary, error) {
 	s := &summary{Seeds: len(all), Episodes: languages, Claims: claimsOf(set, all)}
 	perEpisode := func(value func(l learned, n int) float64) (out []seeds.Estimate) {
 		for n := range episodes {
@@ -78,6 +90,7 @@ func summarise(set settings, all []outcome) *summary {
 		})})
 	}
 	for i, d := range all[0].Outliers {
+		var failed error
 		of := func(value func(detection) float64) seeds.Estimate {
 			var x []float64
 			for _, o := range all {
@@ -85,13 +98,27 @@ func summarise(set settings, all []outcome) *summary {
 			}
 			return seeds.Over(x)
 		}
-		s.Outliers = append(s.Outliers, detector{Method: d.Method,
-			Total:     of(func(d detection) float64 { return d.Total }),
+		uncertain := func(group int) uncertainty {
+			kind := func(kind int) seeds.Estimate {
+				return of(func(d detection) float64 { return d.mean(group, kind) })
+			}
+			return uncertainty{kind(total), kind(aleatoric), kind(epistemic)}
+		}
+		s.Outliers = append(s.Outliers, detector{Method: d.Method, Inside: uncertain(0), Outside: uncertain(1),
+			Total: of(func(d detection) float64 { return d.Total }),
+			Aleatoric: of(func(d detection) float64 {
+				v, err := d.auroc(aleatoric)
+				failed = errors.Join(failed, err)
+				return v
+			}),
 			Epistemic: of(func(d detection) float64 { return d.Epistemic }),
 			English:   of(func(d detection) float64 { return d.English }),
 			Latin:     of(func(d detection) float64 { return d.Latin })})
+		if failed != nil {
+			return nil, fmt.Errorf("%s: %w", d.Method, failed)
+		}
 	}
-	return s
+	return s, nil
 }
 
 func (s *summary) print(w io.Writer, dir string) (err error) {
@@ -122,16 +149,29 @@ func (s *summary) print(w io.Writer, dir string) (err error) {
 			f("\n")
 		}
 	}
-	f("\n%-20s  %-18s  %-18s  %-18s  %-18s\n", "Latin or English?", "AUROC, total", "AUROC, epistemic", "English loss",
-		"Latin loss")
+	f("\n%-20s  %-18s  %-18s  %-18s  %-18s  %-18s\n", "Latin or English?", "AUROC, total", "AUROC, aleatoric",
+		"AUROC, epistemic", "English loss", "Latin loss")
 	for _, d := range s.Outliers {
-		f("%-20s  %7.3f ± %-8.3f", d.Method, d.Total.Mean, d.Total.SE)
+		f("%-20s  %7.3f ± %-8.3f  %7.3f ± %-8.3f", d.Method, d.Total.Mean, d.Total.SE, d.Aleatoric.Mean, d.Aleatoric.SE)
 		if d.Epistemic.Mean < 0 {
 			f("  %-18s", "")
 		} else {
 			f("  %7.3f ± %-8.3f", d.Epistemic.Mean, d.Epistemic.SE)
 		}
 		f("  %7.4f ± %-8.4f  %7.4f ± %-8.4f\n", d.English.Mean, d.English.SE, d.Latin.Mean, d.Latin.SE)
+	}
+	f("\n%-29s  %-18s  %-18s  %-18s\n", "Mean uncertainty", "total", "aleatoric", "epistemic")
+	for _, d := range s.Outliers {
+		for _, group := range []struct {
+			name string
+			of   uncertainty
+		}{{"English", d.Inside}, {"Latin", d.Outside}} {
+			f("%-20s  %-7s", d.Method, group.name)
+			for _, v := range []seeds.Estimate{group.of.Total, group.of.Aleatoric, group.of.Epistemic} {
+				f("  %7.4f ± %-8.4f", v.Mean, v.SE)
+			}
+			f("\n")
+		}
 	}
 	f("\nA claim of the paper holds where its margin is above 0 by more than two standard errors over the seeds.\n")
 	for _, c := range s.Claims {

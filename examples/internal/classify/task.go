@@ -19,7 +19,8 @@ type Set struct {
 	Labels []int
 }
 
-// Task is a network, its prior, data to train with and data to score on.
+// Task is a network, its prior, data to train with and data to score on. All tensors are on the device of the training
+// inputs.
 type Task struct {
 	Net    *nn.Network
 	Prior  *nn.Prior
@@ -28,16 +29,23 @@ type Task struct {
 	Test   *ts.Tensor // [cases, in...]
 	Labels []int      // of the test data
 	DType  gotch.DType
+	device gotch.Device
 }
 
-// New makes a task; points have a type of their own, because inputs may be tokens.
+// New makes a task on the device of the training inputs, where the test inputs must be too; without any it is in main
+// memory. Points have a type of their own, because inputs may be tokens.
 func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (*Task, error) {
-	t := &Task{Net: net, N: int64(len(train.Labels)), Test: test.X, Labels: test.Labels, DType: dtype}
+	t := &Task{Net: net, N: int64(len(train.Labels)), Test: test.X, Labels: test.Labels, DType: dtype, device: torch.CPU}
 	var err error
+	if train.X != nil {
+		if t.device, err = torch.DeviceOf(train.X); err != nil {
+			return nil, err
+		}
+	}
 	if t.Prior, err = nn.NewPrior(net, prior); err != nil {
 		return nil, err
 	}
-	if t.Prior, err = t.Prior.To(torch.CPU, dtype); err != nil {
+	if t.Prior, err = t.Prior.To(t.device, dtype); err != nil {
 		return nil, err
 	}
 	y := make([]int64, t.N)
@@ -45,7 +53,7 @@ func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (
 		y[i] = int64(label)
 	}
 	t.Train = infer.Batch{"x": train.X}
-	t.Train["y"], err = torch.FromSlice(y)
+	t.Train["y"], err = torch.FromSliceOn(t.device, gotch.Int64, y)
 	return t, err
 }
 
@@ -67,7 +75,16 @@ func (t *Task) Starts(scheme nn.Scheme, seed uint64, k int) (infer.Params, error
 	if err != nil {
 		return p, err
 	}
-	return p.To(torch.CPU, t.DType)
+	return p.To(t.device, t.DType)
+}
+
+// Point is a point of the network, of the task's type and on its device.
+func (t *Task) Point(flat []float64) (infer.Params, error) {
+	p, err := infer.NewParams(t.Net.Layout(), flat)
+	if err != nil {
+		return p, err
+	}
+	return p.To(t.device, t.DType)
 }
 
 // block is how many cases are predicted at once.
@@ -81,11 +98,8 @@ func (t *Task) LogitsOf(flat []float64, x *ts.Tensor) (rows [][]float64, err err
 	n := x.MustSize()[0]
 	for from := int64(0); from < n; from += block {
 		err = torch.Do(func(*torch.Scope) error {
-			p, err := infer.NewParams(t.Net.Layout(), flat)
+			p, err := t.Point(flat)
 			if err != nil {
-				return err
-			}
-			if p, err = p.To(torch.CPU, t.DType); err != nil {
 				return err
 			}
 			part := x.MustNarrow(0, from, min(block, n-from), false)

@@ -1,0 +1,49 @@
+package docs_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The table of claims says what the results above it say: its figures are in them, and where a claim has a row of its
+// own in a section, both have one verdict.
+func TestClaimsSayWhatTheResultsSay(t *testing.T) {
+	text, err := os.ReadFile("results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), "## Claims of the papers\n")
+	if !ok {
+		t.Fatal("results.md has no claims of the papers")
+	}
+	table, after, _ := strings.Cut(rest, "\n## ")
+	results := before + after
+	verdict := func(text, claim string) string {
+		for line := range strings.Lines(text) {
+			if cells := strings.Split(line, "|"); len(cells) > 2 && strings.HasPrefix(strings.TrimSpace(cells[1]), claim) {
+				return regexp.MustCompile(`^\W*(\w+)`).FindStringSubmatch(cells[2])[1]
+			}
+		}
+		t.Errorf("there is no claim %q", claim)
+		return ""
+	}
+	for number, claim := range map[string]string{
+		"C2.6": "Laplace forgets less",
+		"C2.7": "epistemic uncertainty tells better in parallel than serial",
+	} {
+		if have, want := verdict(table, number), verdict(before, claim); have != want {
+			t.Errorf("%s is %q, and %q is %q in its section", number, have, claim, want)
+		}
+	}
+	figures := regexp.MustCompile(`−?\d+\.\d\d\d( ± \d\.\d+| \(\d\.\d+\))?`).FindAllString(table, -1)
+	if len(figures) < 5 {
+		t.Errorf("the table of claims has the figures %q alone", figures)
+	}
+	for _, figure := range figures {
+		if !strings.Contains(results, figure) {
+			t.Errorf("%s is in the table of claims and nowhere else", figure)
+		}
+	}
+}
