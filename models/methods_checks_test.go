@@ -53,6 +53,22 @@ func (w row) samples(t *testing.T, r *reference, result *infer.Result, o infer.O
 	}
 }
 
+// approaches says that the means of draws are those of NUTS within errors and the limit beyond which fits have a note.
+func (w row) approaches(t *testing.T, r *reference, result *infer.Result, mean, se []float64) {
+	t.Helper()
+	off, at := 0.0, 0
+	for j := range mean {
+		if v := (math.Abs(mean[j]-r.mean[j]) - 4*math.Hypot(se[j], r.se[j])) / r.sd[j]; v > off {
+			off, at = v, j
+		}
+	}
+	notes := result.Draws.Notes()
+	t.Logf("beyond errors: mean off by %.2f sd (%s); notes: %v", off, r.program.Layout().At(at), notes)
+	if len(notes) == 0 && !r.model.Modeless {
+		assert.LessOrEqual(t, off, meanLimit)
+	}
+}
+
 // bias is how far the law of a sampler may be off, in standard deviations of the posterior.
 //
 // A step inflates variances, like a temperature, by up to 0.054 in the stiffest direction: 1/(1 − ελ/2) for SGLD, about

@@ -10,7 +10,8 @@ func lengthsOf(m models.Model) lengths {
 	case "hidden_markov", "wave_gp", "mixture":
 		return glance
 	}
-	return lengths{chains: 32, warmup: 100, draws: 30, updates: 100, thin: 5, compare: true}
+	return lengths{chains: 32, warmup: 100, draws: 30, updates: 100, thin: 5, compare: true,
+		guided: m.Name == "radon" || m.Name == "salmonella"}
 }
 
 // glance is a table that shows that everything runs and that optimisers arrive, and compares nothing.
