@@ -74,7 +74,9 @@ type Batches interface {
 	Fingerprint() (string, error)
 }
 
-// Full gives the same batch each time: all the data.
+// Full gives the same batch each time: all of the data of a run. They take the place of the program's in every method,
+// for updates, starts, notes and the deterministic values of draws. A part of what a compiled model counts is an error
+// of the run, since each datum would count several times.
 func Full(b Batch) Batches { return &full{batch: b, given: new(int64)} }
 
 type full struct {
@@ -202,9 +204,6 @@ func (m *walk) shuffle() {
 	}
 	m.ready = m.at.Epoch + 1
 }
-
-// total is the number of data.
-func (m *walk) total() int64 { return m.n }
 
 func (m *walk) Position() Position { return m.at }
 

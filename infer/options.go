@@ -24,7 +24,9 @@ type Options struct {
 	// Start is where the chains start, on unconstrained space, of shape [d] or [Chains, d]; the zero value leaves it to
 	// the program (a compiled model: uniform in (-2, 2)).
 	Start Params
-	// Batches are the data; nil is all of the program's in every update.
+	// Batches are the data; nil is all of the program's in every update. They are as many as the program counts: Full and
+	// Minibatches of another number are an error, for they would have another posterior. They may be other data than the
+	// program's. Methods that need all of the data in every update, such as NUTS, take Full alone.
 	Batches Batches
 	// Group is how many chains run at once, as one batch of tensors; 0 is all of them. Memory grows with it, and so does
 	// speed until the processor has enough to do. Every group starts where Batches stand, so its size changes results by

@@ -61,7 +61,11 @@ func (s *session) finish(r *Result) error {
 	if err := s.rows.save(); err != nil {
 		return err
 	}
-	if r.Draws, err = s.program.Draws(r.Unconstrained, s.program.Batch()); err != nil {
+	data, err := s.whole()
+	if err != nil {
+		return err
+	}
+	if r.Draws, err = s.program.Draws(r.Unconstrained, data); err != nil {
 		return err
 	}
 	if r.Draws != r.Unconstrained {

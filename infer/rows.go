@@ -94,7 +94,11 @@ func (r *rows) save() error {
 		return nil
 	}
 	block.SetAttr(draws.AttrMethod, r.session.name)
-	named, err := r.session.program.Draws(block, r.session.program.Batch())
+	data, err := r.session.whole()
+	if err != nil {
+		return err
+	}
+	named, err := r.session.program.Draws(block, data)
 	if err != nil {
 		return err
 	}

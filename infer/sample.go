@@ -86,7 +86,7 @@ type session struct {
 	transform Transform
 	name      string
 	batches   Batches
-	all       Batch    // the data of the program, in the types that it calculates with
+	all       Batch    // all of the data, in the types that the program calculates with
 	from      Position // where the batches stand at the start of every group
 	data      float64  // N
 	rows      *rows
@@ -156,7 +156,7 @@ func (s *session) prepare(method Method, o Options) error {
 	if s.batches = o.Batches; s.batches == nil {
 		s.batches = Full(s.program.Batch())
 		// A program can tell whether its batch is all of the data: with a part of them the posterior would be another.
-		if p, ok := s.program.(interface{ CheckFull(Batch) error }); ok {
+		if p, ok := s.program.(fuller); ok {
 			if err := p.CheckFull(s.program.Batch()); err != nil {
 				return fmt.Errorf("%s sees the same batch in every update: give all of the data, or Batches: %w", s.name, err)
 			}
@@ -177,6 +177,11 @@ func (s *session) prepare(method Method, o Options) error {
 	if err := s.checkWhole(); err != nil {
 		return err
 	}
+	if o.Batches != nil {
+		if err := s.checkFull(target.Data); err != nil {
+			return err
+		}
+	}
 	if err := s.checkTotal(target.Data); err != nil {
 		return err
 	}
@@ -187,55 +192,15 @@ func (s *session) prepare(method Method, o Options) error {
 	return nil
 }
 
-// checkWhole refuses minibatches for a method that needs all of the data in every update, such as optim.LBFGS: the
-// curvature that it sees from one gradient to the next would be that of other data.
-func (s *session) checkWhole() error {
-	t, ok := s.transform.(interface{ NeedsWhole() bool })
-	if !ok || !t.NeedsWhole() {
-		return nil
-	}
-	switch b := s.batches.(type) {
-	case *full:
-		return nil
-	case *minibatches:
-		if b.o.Size == b.n {
-			return nil
-		}
-	}
-	return &FieldError{Type: optionsName, Field: "Batches", Value: "given",
-		Allowed: s.name + " needs all of the data in every update: leave it nil, or give infer.Full. Minibatches are for " +
-			"optim.SGD, optim.Adam and optim.AdamW, sgmcmc, vi and svi; laplace takes them with an optimiser that does, as " +
-			"in Optimizer: optim.Adam{}"}
-}
-
-// checkTotal refuses batches of another number of data than the program counts: a model that was compiled on a
-// minibatch takes the size of a plate from it, and would have another posterior.
-func (s *session) checkTotal(data int64) error {
-	b, ok := s.batches.(interface{ total() int64 })
-	_, own := s.program.(handwritten)
-	_, climbs := s.program.(climbing) // for a run that has been checked
-	if !ok || climbs || b.total() == data || own && data <= 1 {
-		return nil
-	}
-	if n := b.total(); !own && n > 1 && data%n == 0 {
-		return nil // with plates in plates a datum is counted several times
-	}
-	if n, err := s.program.Batch().Size(); err == nil && n == b.total() {
-		return nil
-	}
-	remedy := "compile on all of the data, or declare the plate with ppl.Minibatch"
-	if own {
-		remedy = "say so in the target, as in infer.Mean(f, n)"
-	}
-	return &FieldError{Type: optionsName, Field: "Batches", Value: fmt.Sprintf("of %d data", b.total()),
-		Allowed: fmt.Sprintf("the program counts %d: %s", data, remedy)}
-}
-
 // start is where the chains start, of shape [Chains, d], or [d] for a single chain given so.
 func (s *session) start() (Params, error) {
-	p, err := s.o.Start, error(nil)
+	p := s.o.Start
 	if p.Flat == nil {
-		if p, err = s.program.Start(s.program.Batch(), s.o.Chains, s.o.Seed); err != nil {
+		data, err := s.whole()
+		if err != nil {
+			return p, err
+		}
+		if p, err = s.program.Start(data, s.o.Chains, s.o.Seed); err != nil {
 			return p, err
 		}
 	} else if !p.Layout.Equal(s.layout) {

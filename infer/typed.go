@@ -20,7 +20,11 @@ type converter interface {
 // fingerprints are those of its data.
 func (s *session) convert(start Params) error {
 	p, ok := s.program.(converter)
-	s.all = s.program.Batch()
+	whole := s.program.Batch()
+	if f, ok := s.batches.(*full); ok {
+		whole = f.batch
+	}
+	s.all = whole
 	if t, own := s.transform.(interface{ KeepsTypes() bool }); own && t.KeepsTypes() {
 		return nil
 	}
@@ -35,7 +39,7 @@ func (s *session) convert(start Params) error {
 		s.all = all.batch
 	}
 	once := func(data Batch) (*typed, error) {
-		if maps.Equal(data, s.program.Batch()) {
+		if maps.Equal(data, whole) {
 			return all, nil
 		}
 		return newTyped(p, data)

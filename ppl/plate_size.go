@@ -161,13 +161,12 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 			}
 			for _, q := range s.Plates {
 				if q.Used != 0 && q.Used != q.Size {
-					s.fail("the batch has %d of the %d of plate %q, and all are needed here: a method without minibatches gets the "+
-						"whole data as one batch", q.Used, q.Size, q.Name)
+					s.fail("%v, and all are needed here: a method without minibatches gets the whole data as one batch",
+						&part{q.Name, q.Used, q.Size})
 				}
 			}
 			if want, ok := p.values[s.Name]; ok && s.Value != nil && count(s.valueShape()) != want {
-				s.fail("the batch has %d values, and the batch of Compile had %d: all are needed here",
-					count(s.valueShape()), want)
+				s.fail("%v: all are needed here", &part{used: count(s.valueShape()), size: want})
 			}
 			s.checkTotal(p, batch)
 		}
@@ -183,3 +182,20 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 	}
 	return nil
 }
+
+// part is the cause of an error of CheckFull: a batch that is not all of the data. The plate is empty for a variable
+// that is in none.
+type part struct {
+	plate      string
+	used, size int64
+}
+
+func (p *part) Error() string {
+	if p.plate == "" {
+		return fmt.Sprintf("the batch has %d values, and the batch of Compile had %d", p.used, p.size)
+	}
+	return fmt.Sprintf("the batch has %d of the %d of plate %q", p.used, p.size, p.plate)
+}
+
+// Part is for package infer, which says so in its own words.
+func (p *part) Part() (plate string, used, size int64) { return p.plate, p.used, p.size }

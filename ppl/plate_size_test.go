@@ -11,11 +11,19 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/infer/svi"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // mean is a normal mean with a plate of some size.
@@ -197,8 +205,170 @@ func TestBatchesOfAnotherTotal(t *testing.T) {
 	}
 	require.NoError(t, fit(own(5)))
 	require.NoError(t, fit(own(0)), "the scale is in the step and the temperature")
+	whole5 := infer.Handwritten(own(5).Target(), start, all)
+	for _, c := range []struct {
+		program infer.Program
+		data    infer.Batch
+		words   string
+	}{{whole5, all, ""}, {whole5, part, "infer.Sample: infer.Options: Batches is infer.Full of 2 data: the program " +
+		"counts 5: give all of them, or say so in the target, as in infer.Mean(f, n)"}, {own(0), part, ""}} {
+		_, err := infer.Sample(context.Background(), c.program, method,
+			infer.Options{Chains: 1, Warmup: infer.None, Draws: 1, Batches: infer.Full(c.data)})
+		if c.words == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, infer.ErrConfig)
+		require.ErrorContains(t, err, c.words)
+	}
 	require.ErrorContains(t, fit(own(50)), "Batches is of 5 data: the program counts 50: say so in the target, as in "+
 		"infer.Mean(f, n)")
+}
+
+// Minibatches have as many data as the program counts, in rows of its batch: a divisor of N is another number, unless
+// each row has several values in plates in plates.
+func TestMinibatchesOfADivisor(t *testing.T) {
+	of := func(shape ...int64) infer.Batch {
+		x := torch.Must(torch.FromSlice(make([]float64, shape[0]*append(shape, 1)[1]), shape...))
+		return infer.Batch{"y": x}
+	}
+	fit := func(m ppl.Model, compile, data infer.Batch, words ...string) {
+		t.Helper()
+		p, err := ppl.Compile(m, compile)
+		require.NoError(t, err)
+		batches, err := infer.Minibatches(data, infer.MinibatchOptions{Size: 2})
+		require.NoError(t, err)
+		_, err = infer.Sample(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)},
+			infer.Options{Chains: 1, Warmup: infer.None, Draws: 1, Batches: batches, Observer: infer.Silent})
+		if len(words) == 0 {
+			require.NoError(t, err)
+			return
+		}
+		require.ErrorIs(t, err, infer.ErrConfig)
+		for _, w := range words {
+			require.ErrorContains(t, err, w)
+		}
+	}
+	fit(mean(0), of(12), of(12))
+	fit(mean(0), of(12), of(6), "infer.Sample: infer.Options: Batches is of 6 data: the program counts 12: make the "+
+		"minibatches of all 12; if these are all of the data, compile the model on them")
+	fit(mean(0), of(12), of(24), "Batches is of 24 data: the program counts 12: compile on all of the data")
+	declared := mean(12, ppl.Minibatch)
+	fit(declared, of(4), of(12))
+	for _, n := range []int64{4, 6} { // 4 is also the batch of Compile
+		fit(declared, of(4), of(n), "Batches is of "+strconv.FormatInt(n, 10)+` data: plate "data" of the program counts `+
+			"12: make the minibatches of all 12, or give the plate the size of the data")
+	}
+
+	// Series of three values each: N is three times the number of rows.
+	series := func(size int64, options ...ppl.PlateOption) ppl.Model {
+		return func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 10))
+			c.Plate("time", 3, func(c *ppl.Ctx) {
+				c.Plate("series", size, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }, options...)
+			})
+		}
+	}
+	for _, c := range []struct {
+		model   ppl.Model
+		compile infer.Batch
+		counts  string
+	}{{series(0), of(12, 3), "the program counts 12"},
+		{series(12, ppl.Minibatch), of(4, 3), `plate "series" of the program counts 12`}} {
+		fit(c.model, c.compile, of(12, 3))
+		fit(c.model, c.compile, of(6, 3), "Batches is of 6 data: "+c.counts)
+		fit(c.model, c.compile, of(36, 3), "Batches is of 36 data: "+c.counts) // N
+	}
+	// Rows of three values each, in one plate of all values.
+	flat := func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		c.Plate("data", 36, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(mu, 1), torch.Of(c.Data("y").T().MustReshape([]int64{-1}, false)))
+		}, ppl.Minibatch)
+	}
+	fit(flat, of(4, 3), of(12, 3))
+	fit(flat, of(4, 3), of(6, 3), `Batches is of 6 data: plate "data" of the program counts 12`)
+}
+
+// infer.Full of another number of data than the program counts is refused by every method, with the sizes and what
+// would be right: each datum would count several times, and the posterior of five data would be that of fifty.
+func TestFullOfAPart(t *testing.T) {
+	five, fifty := infer.Batch{"y": vec(11, 12, 13, 14, 15)}, infer.Batch{"y": vec(make([]float64, 50)...)}
+	declared, _ := compiled(t, mean(50, ppl.Minibatch), five)
+	whole, _ := compiled(t, mean(0), fifty)
+	single := infer.Batch{"y": vec(make([]float64, 50)...).MustTotype(gotch.Float, false)}
+	loose, _ := compiled(t, func(c *ppl.Ctx) {
+		c.Observe("y", dist.Normal(c.Sample("mu", dist.Normal(0, 10)), 1), c.Data("y"))
+	}, fifty)
+	fit := func(p *ppl.Program, m infer.Method, data infer.Batch) error {
+		_, err := infer.Sample(context.Background(), p, m, infer.Options{Chains: 1, Warmup: 5, Draws: 5,
+			Batches: infer.Full(data), Observer: infer.Silent})
+		return err
+	}
+	const minibatches = ", or infer.Minibatches of all of them"
+	for name, c := range map[string]struct {
+		method infer.Method
+		or     string
+	}{
+		"NUTS": {hmc.NUTS{}, ""}, "Pathfinder": {pathfinder.Pathfinder{}, ""}, "LBFGS": {optim.LBFGS{}, ""},
+		"SGLD":    {sgmcmc.SGLD{LR: infer.Constant(0.001)}, minibatches},
+		"Laplace": {laplace.DenseHessian{}, minibatches}, "VI": {vi.Dense{}, minibatches},
+		"EKF": {ekf.Dense{}, minibatches}, "SVI": {svi.SVI{}, minibatches},
+	} {
+		for _, p := range []*ppl.Program{declared, whole} {
+			err := fit(p, c.method, five)
+			require.ErrorIs(t, err, infer.ErrConfig, name)
+			require.ErrorContains(t, err, "infer.Sample: infer.Options: Batches is infer.Full of 5 data: plate \"data\" of "+
+				"the program counts 50: give infer.Full all 50"+c.or+"; if these are all of the data, compile the model on "+
+				"them", name)
+			require.NoError(t, fit(p, c.method, fifty), name)
+		}
+		require.NoError(t, fit(whole, c.method, single), name)
+		err := fit(loose, c.method, five)
+		require.ErrorIs(t, err, infer.ErrConfig, name)
+		require.ErrorContains(t, err, "Batches is infer.Full of 5 data: a variable in no plate counts 50", name)
+		err = fit(whole, c.method, infer.Batch{"y": vec(make([]float64, 51)...)})
+		require.ErrorIs(t, err, infer.ErrConfig, name)
+		require.ErrorContains(t, err, "Batches is infer.Full of 51 data: the program counts 50", name)
+	}
+}
+
+// infer.Full of other data than those of Compile takes their place in methods that drive themselves, as in others: the
+// posterior is theirs, and so are starts, supports and deterministic values, also in what a sink gets. The data may be
+// whole numbers.
+func TestFullOfOtherData(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		y := c.Data("y")
+		mu := c.Sample("mu", dist.Uniform(y.Mean().Sub(20), y.Mean().Add(20)))
+		c.Deterministic("off", mu.Sub(y.Mean()))
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), y) })
+	}
+	p, _ := compiled(t, model, infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)})
+	ints := torch.Must(torch.FromSlice([]int64{111, 112, 113, 114, 115}))
+	for _, m := range []infer.Method{hmc.NUTS{}, hmc.HMC{}, pathfinder.Pathfinder{},
+		sgmcmc.SGLD{LR: infer.Constant(0.1)}} {
+		for _, y := range []*ts.Tensor{vec(111, 112, 113, 114, 115), ints} {
+			saved, apart := 0, []float64{}
+			d, err := infer.Sample(context.Background(), p, m, infer.Options{Chains: 2, Warmup: 300, Draws: 500, Seed: 1,
+				Batches: infer.Full(infer.Batch{"y": y}), Observer: infer.Silent,
+				Save: func(_ string, _ []int, block *draws.Draws) error {
+					saved += block.Total()
+					apart = append(apart, torch.Must(block.Mean("mu"))[0]-torch.Must(block.Mean("off"))[0])
+					return nil
+				}})
+			require.NoError(t, err, "%T", m)
+			require.Equal(t, d.Total(), saved)
+			for _, v := range apart {
+				require.InDelta(t, 113, v, 1e-9, "%T", m)
+			}
+			table, err := diag.Summary(d, diag.SummaryOptions{})
+			require.NoError(t, err)
+			for _, row := range table.Rows {
+				want := map[string]float64{"mu": 113, "off": 0}[row.Name]
+				require.InDelta(t, want, row.Mean, 4*row.MCSEMean, "%T: %s", m, row.Name)
+			}
+		}
+	}
 }
 
 // A minibatch of a variable that is in no plate would count once, as if there were no other data.
