@@ -193,9 +193,13 @@ var checkStatistics = []struct {
 // from the posterior. A statistic of the data whose two-sided p-value, with half of the ties on either side, is
 // below 0.01 is a Warning: the model does not make such data. The kind of a finding is "posterior_predictive", its
 // Figure the p-value. The report of a model that fits has one Info for each variable, with its figures; Join adds it
-// to that of [diag.Diagnose].
+// to that of [diag.Diagnose]. Fewer than 200 draws have no p-values that small, other than by chance, and points of an
+// optimiser no uncertainty of the parameters: both are a Warning, the first in place of those of single statistics.
 func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, error) {
-	const limit = 0.01
+	const (
+		limit  = 0.01
+		fewest = 2 / limit // the data lie beyond all of n draws of their own law with probability 2/(n + 1)
+	)
 	predicted, err := p.Predict(posterior, seed)
 	if err != nil {
 		return nil, err
@@ -210,6 +214,18 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 				"wider distribution, groups that differ, a covariate, a trend."
 		}
 		report.Findings = append(report.Findings, f)
+	}
+	few := predicted.Total() < fewest
+	optimiser := strings.HasPrefix(posterior.Attrs()[draws.AttrMethod], "optim.")
+	if few || optimiser {
+		message, advice := fmt.Sprintf("there are %d draws, fewer than the %.0f of which a p-value below %g is a sign",
+			predicted.Total(), float64(fewest), limit), "Draw more, in infer.Options{Draws: ...}."
+		if optimiser {
+			message = "the draws are points of an optimiser: predictions leave out the uncertainty of the parameters"
+			advice = "Check draws of the posterior: those of a sampler, such as hmc.NUTS, or of a fit, such as laplace."
+		}
+		report.Findings = append(report.Findings, diag.Finding{Code: codePredictive, Severity: diag.Warning, Chain: -1,
+			Observation: -1, Figure: float64(predicted.Total()), Threshold: fewest, Message: message, Advice: advice})
 	}
 	data, err := p.observedValues()
 	if err != nil {
@@ -243,7 +259,7 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 			value := 2 * min(share, 1-share)
 			mean, sd := moments(drawn)
 			figures := fmt.Sprintf("%s %.4g (of predicted data %.4g ± %.2g, p = %.2g)", s.name, have, mean, sd, value)
-			if !(value < limit) {
+			if few || !(value < limit) {
 				good = append(good, figures)
 				continue
 			}

@@ -153,6 +153,39 @@ func TestLOOAndPredictConjugate(t *testing.T) {
 	require.Contains(t, report.String(), "y: the data have sd")
 }
 
+// Four draws of the right posterior lie on one side of the data with probability 2/5: their p-values are no sign. With
+// points of an optimiser the check says so, however many.
+func TestCheckOfFewDraws(t *testing.T) {
+	p, err := ppl.Compile(mean(0), infer.Batch{"y": vec(9, 10, 11)})
+	require.NoError(t, err)
+	few := scalarDraws(t, "mu", []float64{0}, []float64{0.1}, []float64{0}, []float64{0.2}) // far from the data
+	many := scalarDraws(t, "mu", make([]float64, 200))
+	for _, c := range []struct {
+		posterior  *draws.Draws
+		method     string
+		want       string
+		statistics bool
+	}{
+		{few, "", "there are 4 draws, fewer than the 200", false},
+		{few, "optim.LBFGS", "the draws are points of an optimiser", false},
+		{many, "optim.LBFGS", "the draws are points of an optimiser", true},
+		{many, "", "", true},
+	} {
+		c.posterior.SetAttr(draws.AttrMethod, c.method)
+		report, err := p.Check(c.posterior, 1)
+		require.NoError(t, err)
+		require.False(t, report.OK())
+		if c.want != "" {
+			require.Contains(t, report.Findings[0].Message, c.want)
+			require.NotEmpty(t, report.Findings[0].Advice)
+		}
+		warned := slices.ContainsFunc(report.Findings, func(f diag.Finding) bool {
+			return f.Site == "y" && f.Severity == diag.Warning
+		})
+		require.Equal(t, c.statistics, warned, report.String())
+	}
+}
+
 // Log likelihoods and predictions have the form of the groups of a store.
 func TestChecksAreStored(t *testing.T) {
 	p, err := ppl.Compile(mean(0), infer.Batch{"y": vec(1, 2, 3)})

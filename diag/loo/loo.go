@@ -116,12 +116,25 @@ func leaveOut(ll []float64, reff float64) Point {
 // CodeParetoK is the kind of the findings of [Result.Diagnose].
 const CodeParetoK diag.Code = "pareto_k"
 
+// fewest is how many draws a Pareto distribution is fitted to the tail of: a fifth of them, 5 and more.
+const fewest = 21
+
 // Diagnose reports each observation whose Pareto k is above the threshold of [KThreshold] as a serious finding, the
-// largest first.
+// largest first. Of fewer than 21 draws, which have no tail, it is one finding that there are too few.
 func (r *Result) Diagnose() *diag.Report {
 	limit := KThreshold(r.Draws)
 	report := &diag.Report{Checked: []diag.Code{CodeParetoK}, Draws: r.Draws}
 	report.Subject = fmt.Sprintf("leave-one-out prediction of %d observations from %d draws", len(r.Pointwise), r.Draws)
+	psis := slices.ContainsFunc(r.Pointwise, func(p Point) bool { return !math.IsNaN(p.K) }) // and not WAIC
+	if r.Draws < fewest && psis {
+		report.Findings = append(report.Findings, diag.Finding{Code: CodeParetoK, Severity: diag.Serious, Chain: -1,
+			Observation: -1, Figure: float64(r.Draws), Threshold: fewest,
+			Message: fmt.Sprintf("there are %d draws, fewer than the %d that importance sampling takes at least",
+				r.Draws, fewest),
+			Advice: "Leave one out by draws of the posterior, some hundreds of them: those of a sampler, such as hmc.NUTS, " +
+				"or of a fit. The points of an optimiser are no such draws."})
+		return report
+	}
 	for i, p := range r.Pointwise {
 		if p.K > limit {
 			report.Findings = append(report.Findings, diag.Finding{

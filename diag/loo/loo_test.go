@@ -182,6 +182,26 @@ serious: observation 4: Pareto k is 0.7001, above 0.70
 	require.True(t, (&Result{Draws: 4000, Pointwise: []Point{{K: 0.2}}}).Diagnose().OK())
 }
 
+// A tail is fitted to 21 draws and more. Fewer, such as the points of an optimiser, are one finding that says so.
+func TestDiagnoseFewDraws(t *testing.T) {
+	for draws, few := range map[int]bool{4: true, fewest - 1: true, fewest: false} {
+		ll := filled(draws, 8, func(s, i int) float64 { return -float64((s+i)%draws) / 100 })
+		r, err := LOO(ll, nil)
+		require.NoError(t, err)
+		require.Equal(t, few, math.IsInf(r.Pointwise[0].K, 1), "%d draws", draws)
+		report := r.Diagnose()
+		if !few {
+			require.NotContains(t, report.String(), "optimiser")
+			continue
+		}
+		require.Len(t, report.Findings, 1)
+		require.Equal(t, diag.Serious, report.Findings[0].Severity)
+		require.Contains(t, report.String(), fmt.Sprintf("there are %d draws, fewer than the 21", draws))
+		require.Contains(t, report.String(), "The points of an optimiser are no such draws.")
+		require.NotContains(t, report.String(), "Pareto k is")
+	}
+}
+
 // Printed is a summary, not the points.
 func TestResultString(t *testing.T) {
 	r := &Result{ELPD: -358.5967, SE: 18.389, P: 9.4897, SEP: 1.5156, IC: 717.1934, SEIC: 36.778,

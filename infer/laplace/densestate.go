@@ -35,7 +35,8 @@ func (s DenseState) factor() (*ts.Tensor, error) {
 		return nil, err
 	}
 	return linalg.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, "+
-		"use a Gauss-Newton method in place of the Hessian, or find a better optimum")
+		"use a Gauss-Newton method in place of the Hessian, or find a better optimum with more updates "+
+		"(infer.Options.Warmup)")
 }
 
 func (s DenseState) deviations(z *ts.Tensor) (*ts.Tensor, error) {

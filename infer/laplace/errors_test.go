@@ -166,7 +166,8 @@ func TestIndefinite(t *testing.T) {
 	transform = buildOn(t, laplace.DenseHessian{}, infer.Mean(saddle, 2))
 	use(transform, pass(t, transform, at, batch, 2), "laplace.DenseState: the precision is not positive definite, "+
 		"its smallest eigenvalue is -3: give a larger "+
-		"PriorPrecision or Damping, use a Gauss-Newton method in place of the Hessian, or find a better optimum")
+		"PriorPrecision or Damping, use a Gauss-Newton method in place of the Hessian, or find a better optimum with more "+
+		"updates (infer.Options.Warmup)")
 	// What the message proposes helps.
 	transform = buildOn(t, laplace.DenseHessian{Damping: 3.5}, infer.Mean(saddle, 2))
 	_, err := transform.(infer.Sampler).Sample(pass(t, transform, at, batch, 2), 3, &streams)

@@ -119,7 +119,8 @@ func (b *block) clean() (largest float64, err error) {
 	for i, e := range b.eigen {
 		if math.IsNaN(e) || e < -float64(len(b.eigen))*b.eps*math.Abs(largest) || largest < 0 {
 			return 0, fmt.Errorf("the curvature of %q has the eigenvalue %g: there is no best precision for one that is not "+
-				"positive: use a Gauss-Newton or Fisher method, or find a better optimum: %w", b.sites, e, curvature.ErrIndefinite)
+				"positive: use a Gauss-Newton or Fisher method, or find a better optimum with more updates "+
+				"(infer.Options.Warmup): %w", b.sites, e, curvature.ErrIndefinite)
 		}
 		b.eigen[i] = max(e, 0)
 	}
