@@ -105,6 +105,21 @@ func TestATMCAbsorbsGradientNoise(t *testing.T) {
 	}
 }
 
+// A large step inflates the variance of θ by (Dh/2) coth(Dh/2) where thermostats move little, and leaves p's alone.
+func TestATMCAtLargeSteps(t *testing.T) {
+	for i, e := range []thermostatted{{h: 0.5, friction: 1}, {h: 1.2, friction: 1}, {h: 1.2, friction: 3}} {
+		e.mass, e.temperature, e.settle, e.every, e.draws, e.copies, e.seed = 1, 0.05, 1000, 6, 40, 1024, uint64(i+31)
+		t.Run(e.String(), func(t *testing.T) {
+			a := e.run(t,
+				func(x, _, _ float64) float64 { return x * x },
+				func(_, p, _ float64) float64 { return p * p })
+			half := e.friction * e.h / 2
+			a.check(t, 0, e.temperature*half/math.Tanh(half), "variance of θ")
+			a.check(t, 1, e.temperature, "variance of p")
+		})
+	}
+}
+
 // kinetic is the mean of a function under the law exp(−K/T) of relativistic momenta, by the trapezoid rule: the
 // integrand and all its derivatives vanish at the ends, so that it converges faster than any power.
 func kinetic(mass, speed, temperature float64, f func(p float64) float64) float64 {

@@ -72,6 +72,10 @@ func TestNotesTellWhatTheStepDoesToTheLaw(t *testing.T) {
 		// BAOA has no inflation at any stable step, nor has the lattice walk where no move is clipped.
 		{"BAOA", sgmcmc.BAOA{LR: c(1)}, 0, false},
 		{"BAOA", sgmcmc.BAOA{LR: c(1.9)}, 0, false},
+		{"ATMC", sgmcmc.ATMC{LR: c(1.2)}, 0.6 / math.Tanh(0.6), false},
+		{"ATMC", sgmcmc.ATMC{LR: c(1.2), Friction: c(3)}, 1.8 / math.Tanh(1.8), true},
+		{"ATMC", sgmcmc.ATMC{LR: c(0.4)}, 0, false},
+		{"ATMC, relativistic", sgmcmc.ATMC{LR: c(1.2), Speed: 1}, 0, false},
 		{"SGLRW", sgmcmc.SGLRW{LR: c(0.2)}, 0, false},
 		{"SGLRW", sgmcmc.SGLRW{LR: c(1.5)}, latticeVariance(1.5), false},
 		{"SGLRW", sgmcmc.SGLRW{LR: c(3)}, latticeVariance(3), true},
