@@ -30,6 +30,8 @@ type plan struct {
 	data         int64            // N
 	outside      map[string]int64 // how many values the observed variables outside plates had
 	part         string           // a plate of which the batch has a part; empty for none
+	short        ppl.Plate        // that plate
+	sizes        map[string]int64 // of the plates around observed variables
 
 	likelihood func(s *ppl.Site) bool // whether a site of the model is in the likelihood
 }
@@ -59,7 +61,8 @@ func survey(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 		return nil, fmt.Errorf("the guide is nil: %w", infer.ErrConfig)
 	}
 	p := &plan{model: model, guide: guide, params: map[string]*param{}, latents: map[string]*latent{},
-		scored: map[string]bool{}, outside: map[string]int64{}, likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
+		scored: map[string]bool{}, outside: map[string]int64{}, sizes: map[string]int64{},
+		likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
 	err := torch.Do(func(*torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		return p.run(batch)
@@ -250,7 +253,7 @@ func (f *finder) Finish(s *ppl.Site) {
 	for _, plate := range s.Plates {
 		if plate.Used != plate.Size {
 			l.local = true
-			f.plan.part = plate.Name
+			f.plan.part, f.plan.short = plate.Name, plate
 		}
 	}
 	f.plan.latents[s.Name] = l
@@ -265,8 +268,9 @@ func (f *finder) count(s *ppl.Site) {
 	n := int64(1)
 	for _, plate := range s.Plates {
 		n *= plate.Size
+		f.plan.sizes[plate.Name] = plate.Size
 		if plate.Used != 0 && plate.Used != plate.Size {
-			f.plan.part = plate.Name
+			f.plan.part, f.plan.short = plate.Name, plate
 		}
 	}
 	if len(s.Plates) == 0 {
