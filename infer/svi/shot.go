@@ -55,22 +55,29 @@ func (p *plan) shoot(phi infer.Params, batch infer.Batch, source *torch.Source) 
 		}
 	}
 	p.model.Run(batch, nil, values, s.model)
+	p.resize(s.guide)
+	p.resize(s.model)
 	p.checkValues(s.model)
 	return s
 }
 
-// checkValues makes sure that an observed variable outside plates has as many values as in the batch that the model was
-// compiled on, as ppl.Compile does: without a plate each value of a minibatch counts once, and the posterior would be
-// that of a few data. A plate without a size of its own would take that of the minibatch, to the same effect.
-func (p *plan) checkValues(model *trace) {
-	for _, s := range model.sites {
-		for _, plate := range s.Plates {
-			if want, ok := p.sizes[plate.Name]; ok && plate.Size != want {
-				fail(s.Name, "plate %q has size 0, which takes %d from this batch, and took %d when the model was compiled: give "+
-					"it its size, as in c.Plate(%q, %d, ...), so that a minibatch counts for all data", plate.Name, plate.Size,
-					want, plate.Name, want)
+// resize gives plates the size that they had when the model was compiled. One of size 0 takes that of each minibatch.
+func (p *plan) resize(t *trace) {
+	for _, s := range t.sites {
+		for i, plate := range s.Plates {
+			if want, ok := p.sizes[plate.Name]; ok && plate.Size > 0 && plate.Size != want {
+				s.Scale *= float64(want) / float64(plate.Size)
+				s.Plates[i].Size = want
 			}
 		}
+	}
+}
+
+// checkValues makes sure that an observed variable outside plates has as many values as in the batch that the model was
+// compiled on, as ppl.Compile does: without a plate each value of a minibatch counts once, and the posterior would be
+// that of a few data.
+func (p *plan) checkValues(model *trace) {
+	for _, s := range model.sites {
 		want, ok := p.outside[s.Name]
 		if !ok || s.Scale != 1 {
 			continue
