@@ -142,8 +142,10 @@ func TestEnumerateByHand(t *testing.T) {
 		}
 		y, sum := uneven(6, 3), 0.0
 		program, at := compiled(t, declared, infer.Batch{"y": vec(y[:2]...)})
-		_, err := infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, infer.Options{
-			Chains: 1, Warmup: infer.None, Draws: 2, Batches: infer.Full(program.Batch()), Observer: infer.Silent})
+		batches, err := infer.Minibatches(infer.Batch{"y": vec(y...)}, infer.MinibatchOptions{Size: 2})
+		require.NoError(t, err)
+		_, err = infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, infer.Options{
+			Chains: 1, Warmup: infer.None, Draws: 2, Batches: batches, Observer: infer.Silent})
 		require.NoError(t, err)
 		for i := range 3 {
 			sum += at(infer.Batch{"y": vec(y[2*i : 2*i+2]...)}, 0.4) / 3

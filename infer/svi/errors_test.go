@@ -11,6 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -101,6 +102,55 @@ func TestScoreWithoutGradient(t *testing.T) {
 	_, err = svi.Compile(model, func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(c.Param("loc", 0, support.Real), 1)) }, nil)
 	require.ErrorContains(t, err, `lacks ["z"]`)
 	require.ErrorContains(t, err, "ppl.Enumerate")
+}
+
+// A program of Compile counts the data that it was compiled on, or those of a plate that is declared: a run on another
+// number of data would have another posterior. A plate of size 0 has the size of the data also in minibatches: the fit
+// is that of a plate that says so.
+func TestProgramOfAnotherNumber(t *testing.T) {
+	model := func(size int64, o ...ppl.PlateOption) ppl.Model {
+		return func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 10))
+			c.Plate("data", size, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }, o...)
+		}
+	}
+	guide := func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(c.Param("loc", 0, support.Real), 1)) }
+	of := func(n int) infer.Batch { return infer.Batch{"y": infertest.Vector(make([]float64, n))} }
+	split := func(n int) infer.Batches { return must(infer.Minibatches(of(n), infer.MinibatchOptions{Size: 2})) }
+	const full, parts = `Batches is infer.Full of 4 data: plate "data" of the program counts 12`, "Batches is of 6 data: "
+	for _, c := range []struct {
+		model   ppl.Model
+		compile int
+		batches infer.Batches
+		words   string
+	}{
+		{model(0), 12, infer.Full(of(12)), ""}, {model(0), 12, infer.Full(of(4)), full},
+		{model(0), 12, split(6), parts + "the program counts 12"},
+		{model(0), 12, split(12), ""},
+		{model(12), 12, split(12), ""}, {model(12), 12, infer.Full(of(4)), full},
+		{model(12, ppl.Minibatch), 4, split(12), ""}, {model(12, ppl.Minibatch), 4, infer.Full(of(4)), full},
+		{model(12, ppl.Minibatch), 4, split(6), parts + `plate "data" of the program counts 12`},
+	} {
+		program := must(svi.Compile(c.model, guide, of(c.compile)))
+		_, err := infer.Sample(context.Background(), program, svi.SVI{}, infer.Options{Chains: 1, Warmup: 3, Draws: 3,
+			Batches: c.batches, Observer: infer.Silent})
+		if c.words == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.words)
+	}
+	var bounds [2]float64
+	for i, size := range []int64{0, 12} {
+		program := must(svi.Compile(model(size), guide, of(12)))
+		r := must(infer.Run(context.Background(), program, svi.SVI{}, infer.Options{Chains: 1, Warmup: 1, Draws: infer.None,
+			Batches: split(12), Observer: infer.ObserverFunc(func(p infer.Progress) {
+				bounds[i] = p.Info.Stats[draws.StatNELBO][0]
+			})}))
+		require.NotZero(t, r.Updates)
+	}
+	require.NotZero(t, bounds[1])
+	require.InDelta(t, bounds[1], bounds[0], 1e-9*bounds[1]) // the same sums, with the same draws
 }
 
 // Fields are checked when the method is built; the message names field, value and what is allowed.

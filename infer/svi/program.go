@@ -92,17 +92,36 @@ func (p *Program) Start(_ infer.Batch, chains int, _ uint64) (infer.Params, erro
 // maxChains is the most chains that a run has.
 const maxChains = 1 << 20
 
-// CheckFull returns an error if the batch is a part of the data, by the sizes of the model's plates.
+// CheckFull returns an error if the batch is a part of the data, by the sizes of the model's plates. A plate of size 0
+// has the size that it had when the model was compiled.
 func (p *Program) CheckFull(batch infer.Batch) error {
 	plan, err := survey(p.plan.model, p.plan.guide, batch)
 	if err != nil {
 		return fmt.Errorf("svi.CheckFull: %w", err)
 	}
 	if plan.part != "" {
-		return fmt.Errorf("svi.CheckFull: the batch has a part of the data of plate %q: %w", plan.part, infer.ErrConfig)
+		return fmt.Errorf("svi.CheckFull: %w: %w", &other{plan.part, plan.short.Used, plan.short.Size}, infer.ErrConfig)
+	}
+	for plate, size := range plan.sizes {
+		if want, ok := p.plan.sizes[plate]; ok && want != size {
+			return fmt.Errorf("svi.CheckFull: %w: %w", &other{plate, size, want}, infer.ErrConfig)
+		}
 	}
 	return nil
 }
+
+// other is a batch with another number of data than the program counts.
+type other struct {
+	plate      string
+	used, size int64
+}
+
+func (o *other) Error() string {
+	return fmt.Sprintf("the batch has %d data of plate %q, and the program counts %d", o.used, o.plate, o.size)
+}
+
+// Part is for package infer, which says so in its own words.
+func (o *other) Part() (plate string, used, size int64) { return o.plate, o.used, o.size }
 
 // Draws maps draws on unconstrained space to the variables and Params of the model, and to its deterministic values
 // where no variable is left out.

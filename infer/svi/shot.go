@@ -55,8 +55,22 @@ func (p *plan) shoot(phi infer.Params, batch infer.Batch, source *torch.Source) 
 		}
 	}
 	p.model.Run(batch, nil, values, s.model)
+	p.resize(s.guide)
+	p.resize(s.model)
 	p.checkValues(s.model, batch)
 	return s
+}
+
+// resize gives plates the size that they had when the model was compiled. One of size 0 takes that of each minibatch.
+func (p *plan) resize(t *trace) {
+	for _, s := range t.sites {
+		for i, plate := range s.Plates {
+			if want, ok := p.sizes[plate.Name]; ok && plate.Size > 0 && plate.Size != want {
+				s.Scale *= float64(want) / float64(plate.Size)
+				s.Plates[i].Size = want
+			}
+		}
+	}
 }
 
 // checkValues makes sure that an observed variable outside plates has as many values as in the batch that the model was

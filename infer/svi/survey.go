@@ -31,6 +31,8 @@ type plan struct {
 	data         int64            // N
 	outside      map[string]int64 // how many values the observed variables outside plates had
 	part         string           // a plate of which the batch has a part; empty for none
+	short        ppl.Plate        // that plate
+	sizes        map[string]int64 // of the plates around observed variables
 
 	factors []string               // of the model, outside plates
 	totals  map[string][]rows.Rows // of them, those that add up over rows of the batch
@@ -63,7 +65,8 @@ func survey(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 		return nil, fmt.Errorf("the guide is nil: %w", infer.ErrConfig)
 	}
 	p := &plan{model: model, guide: guide, params: map[string]*param{}, latents: map[string]*latent{},
-		scored: map[string]bool{}, outside: map[string]int64{}, likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
+		scored: map[string]bool{}, outside: map[string]int64{}, sizes: map[string]int64{},
+		likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
 	err := torch.Do(func(*torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		return p.run(batch)
@@ -254,7 +257,7 @@ func (f *finder) Finish(s *ppl.Site) {
 	for _, plate := range s.Plates {
 		if plate.Used != plate.Size {
 			l.local = true
-			f.plan.part = plate.Name
+			f.plan.part, f.plan.short = plate.Name, plate
 		}
 	}
 	f.plan.latents[s.Name] = l
@@ -273,8 +276,9 @@ func (f *finder) count(s *ppl.Site) {
 	n := int64(1)
 	for _, plate := range s.Plates {
 		n *= plate.Size
+		f.plan.sizes[plate.Name] = plate.Size
 		if plate.Used != 0 && plate.Used != plate.Size {
-			f.plan.part = plate.Name
+			f.plan.part, f.plan.short = plate.Name, plate
 		}
 	}
 	if len(s.Plates) == 0 {
