@@ -184,6 +184,10 @@ func (g *diagnosis) elements(elements []int) {
 		shown := sample.Above(f.rhat, g.opt.RHat, 3)
 		var verdict string
 		switch near := f.off <= farApart && f.spread <= unlikeSpread; {
+		case f.disagree && g.family == fitted && math.IsInf(f.off, 1):
+			verdict = g.of(CodeRHat, 1)
+			add(CodeRHat, Serious, f.rhat, g.opt.RHat, verdict, ": R-hat is %s, above %g: each fit has one value, and they "+
+				"differ", shown, g.opt.RHat)
 		case f.disagree && g.family == fitted && near:
 			verdict = g.fitsDiffer()
 			add(CodeRHat, Warning, f.rhat, g.opt.RHat, verdict, ": R-hat is %s, above %g: fits are up to %.2g standard "+

@@ -74,6 +74,13 @@ func TestStandingStillIsNoDisagreement(t *testing.T) {
 	}
 }
 
+// Fits that are points have no spread to compare.
+func TestFitsThatArePoints(t *testing.T) {
+	r := diagnosed(t, "svi.SVI", filled(4, 100, func(k, _ int) float64 { return float64(k) }))
+	require.Contains(t, r.String(), "each fit has one value, and they differ")
+	require.NotContains(t, r.String(), "NaN")
+}
+
 // Draws of fits are independent: R-hat finds that fits are a tenth of their standard deviation apart, which is no
 // matter for the figures, as the note "fits_differ" of package vi says. A standard deviation apart, or twice as wide,
 // they are serious; chains of a sampler that disagree are so at any distance.

@@ -92,7 +92,7 @@ func linear(family string, features, weights, b any, rank int) (eta torch.Tensor
 	return torch.Of(bias.T().MustAddmm(x.T(), w.T(), false)), nil
 }
 
-// oneType gives tensors of different types float64, as arithmetic does: products of matrices need one type.
+// oneType gives tensors of different types float64: products of matrices need one type.
 func oneType(x, w, b torch.Tensor) (_, _, _ torch.Tensor) {
 	dtype := x.T().DType()
 	if w.T().DType() == dtype && (operand.IsNumber(b) || b.T().DType() == dtype) {

@@ -171,7 +171,7 @@ func (s *session) prepare(method Method, o Options) error {
 	if _, whole := s.batches.(*full); !whole {
 		if _, ok := s.transform.(Driver); ok {
 			return &FieldError{Type: optionsName, Field: "Batches", Value: "given",
-				Allowed: s.name + " needs all of the data in every update: leave it nil"}
+				Allowed: s.name + " needs all of the data in every update: leave it nil, or give infer.Full"}
 		}
 	}
 	if err := s.checkWhole(); err != nil {

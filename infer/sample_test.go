@@ -118,7 +118,7 @@ func TestDriver(t *testing.T) {
 	_, err = walk(t, built{walker{}}, infer.Options{Batches: minibatches(t, infer.Batch{"x": vec([]float64{1, 2})},
 		infer.MinibatchOptions{Size: 1})})
 	assert.ErrorContains(t, err,
-		"infer.Options: Batches is given: walker needs all of the data in every update: leave it nil")
+		"infer.Options: Batches is given: walker needs all of the data in every update: leave it nil, or give infer.Full")
 }
 
 // Snapshots of a method that drives itself are due whenever the user's number of transitions is over; where nobody gave

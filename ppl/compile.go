@@ -35,9 +35,10 @@ type Program struct {
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
-	loose  []string               // the terms outside plates that may be sums over rows of the batch
-	totals map[string][]rows.Rows // of them, those that are
-	part   string                 // a plate that Minibatch declares, and of which the batch has a part
+	loose    []string               // the terms outside plates that may be sums over rows of the batch
+	totals   map[string][]rows.Rows // of them, those that are
+	part     string                 // a plate that Minibatch declares, and of which the batch has a part
+	partRows int64                  // of it in the batch
 
 	types map[string]gotch.DType // of the data that evaluations get, by name
 
@@ -305,7 +306,7 @@ func (c *compiler) Finish(s *Site) {
 	c.program.remember(s)
 	for i, p := range s.Plates {
 		if s.ctx.plates[i].minibatch && p.Used != 0 && p.Used != p.Size {
-			c.program.part = p.Name
+			c.program.part, c.program.partRows = p.Name, p.Used
 		}
 	}
 	if s.inNoPlate() && s.Kind == KindFactor {

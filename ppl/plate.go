@@ -1,6 +1,7 @@
 package ppl
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -317,7 +318,7 @@ func (s *Site) checkBroadcast() {
 		hint := column(outer, batch)
 		for _, p := range s.ctx.plates {
 			if at := len(outer) + p.Dim; p.local && at >= 0 {
-				hint = s.tooSmall(p, outer[at])
+				hint = cmp.Or(s.tooSmall(p, outer[at]), hint)
 			}
 		}
 		s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, batch, event,

@@ -99,7 +99,8 @@ func (p *Program) checkDeclared() error {
 			return err
 		}
 		execute(p.model, p.batch, nil, &evaluator{program: p, point: point, collect: func(s *Site) {
-			if len(p.totals[s.Name]) > 0 {
+			ofThePlate := func(r rows.Rows) bool { return r.Size == p.partRows }
+			if s.Scale == 1 && slices.ContainsFunc(p.totals[s.Name], ofThePlate) {
 				s.fail("it is in no plate, and adds up over the rows of the batch, which is a minibatch by plate %q: %s", p.part,
 					s.remedy())
 			}

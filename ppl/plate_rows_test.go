@@ -200,4 +200,18 @@ func TestTotalsOfADeclaredMinibatch(t *testing.T) {
 		require.ErrorContains(t, err, "c.Plate(name, 0, ...)", name)
 		require.ErrorContains(t, err, "plate_rows_test.go:", name)
 	}
+	// A table has all of its rows, whatever the plate has; and Scale says what a sum stands for.
+	for name, outside := range map[string]func(c *ppl.Ctx, mu torch.Tensor){
+		"table": func(c *ppl.Ctx, mu torch.Tensor) { c.Factor("f", c.Data("table").Mul(mu).Square().Sum()) },
+		"scaled": func(c *ppl.Ctx, mu torch.Tensor) {
+			ppl.Scale(func(c *ppl.Ctx) { c.Factor("f", c.Data("y").Sub(mu).Square().Mul(-0.5)) }, 10)(c)
+		},
+	} {
+		_, err := ppl.Compile(func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 10))
+			c.Plate("d", 40, func(c *ppl.Ctx) { c.Observe("w", dist.Normal(mu, 1), c.Data("y")) }, ppl.Minibatch)
+			outside(c, mu)
+		}, infer.Batch{"y": vec(0.1, -2, 3, 0.4), "table": vec(1, 2, 3)})
+		require.NoError(t, err, name)
+	}
 }

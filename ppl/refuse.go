@@ -98,14 +98,14 @@ func adviceOn(err error) string {
 	case !ok:
 		return ""
 	case math.IsNaN(v):
-		return "; what computes it is not defined there: Log or Sqrt of a negative number, 0/0 or Inf − Inf. Give what it " +
-			"takes a positive support (dist.HalfNormal, dist.Exponential, dist.LogNormal), take Exp of it, or keep it in " +
-			"range with Max or torch.Where"
+		return "; what computes it is not defined there: Log or Sqrt of a negative number, 0/0 or Inf − Inf. Its " +
+			"argument needs a positive support (dist.HalfNormal, dist.Exponential, dist.LogNormal); or take Exp of it, or " +
+			"keep it in range with Max or torch.Where"
 	case math.IsInf(v, 1):
 		return "; it overflows there: Exp of more than 709, or a division by 0. Make the exponent smaller (covariates of " +
 			"unit scale, a variable of unit scale times a small number), or take Softplus plus a small number for Exp"
 	case math.IsInf(v, -1):
-		return "; Log of 0, a division by 0 or an overflow makes it: keep what it takes away from 0, with a positive " +
+		return "; Log of 0, a division by 0 or an overflow makes it: its argument must stay above 0, by a positive " +
 			"support or Max"
 	}
 	return ""

@@ -44,7 +44,7 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 		share := float64(run.Held) / float64(total)
 		advice := "make LR smaller, or start where the density is finite."
 		if t.Whole { // its steps are its own
-			advice = "start where the density is finite, and look for one that overflows."
+			advice = "start where the density is finite, and look for a density that overflows."
 		}
 		add("held", share > heldShare, advice,
 			"%d of %d updates were held because the density or its gradient was not finite.", run.Held, total)

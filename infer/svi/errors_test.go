@@ -258,6 +258,27 @@ func TestMinibatchOfAFactor(t *testing.T) {
 	}
 }
 
+// A factor of latent variables in a plate takes minibatches of the data: the draws of a guide are not taken for a
+// difference between batches.
+func TestMinibatchOfAFactorOfLatents(t *testing.T) {
+	model := func(m *ppl.Ctx) {
+		var z torch.Tensor
+		mu := m.Sample("mu", dist.Normal(0, 1))
+		m.Plate("groups", 3, func(m *ppl.Ctx) { z = m.Sample("z", dist.Normal(0, 1)) })
+		m.Factor("sum_to_zero", z.Sum().Square().Mul(-50))
+		m.Plate("data", 0, func(m *ppl.Ctx) { m.Observe("y", dist.Normal(mu, 1), m.Data("y")) })
+	}
+	guide := func(m *ppl.Ctx) {
+		loc := m.Param("loc", 0.5, support.Real)
+		m.Sample("mu", dist.Normal(loc, 1))
+		m.Plate("groups", 3, func(m *ppl.Ctx) { m.Sample("z", dist.Normal(loc, 1)) })
+	}
+	_, err := infer.Run(context.Background(), must(svi.Compile(model, guide, batch())), svi.SVI{}, infer.Options{
+		Chains: 1, Warmup: 5, Draws: infer.None, Observer: infer.Silent,
+		Batches: must(infer.Minibatches(batch(), infer.MinibatchOptions{Size: 2, DropLast: true}))})
+	require.NoError(t, err)
+}
+
 // A density that is not finite at the start is an error; later the chain is held for that update.
 func TestNotFinite(t *testing.T) {
 	model := func(c *ppl.Ctx) {

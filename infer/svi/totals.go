@@ -1,6 +1,7 @@
 package svi
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -36,8 +37,9 @@ func (p *plan) findTotals(batch infer.Batch) error {
 	return nil
 }
 
-// factorsOn are the terms of the factors outside plates, under one draw of the guide, and the values of that draw that
-// are in no plate. Known values stay; nil where guide or model do not run.
+// factorsOn are the terms of the factors outside plates, under one draw of the guide, and the values of that draw.
+// Known values stay; those of rows that come twice come twice. It is nil where guide or model do not run, or known
+// values are of other rows.
 func (p *plan) factorsOn(batch infer.Batch, known ppl.Values) (shared ppl.Values, terms map[string]rows.Term) {
 	defer func() {
 		if recover() != nil {
@@ -52,20 +54,20 @@ func (p *plan) factorsOn(batch infer.Batch, known ppl.Values) (shared ppl.Values
 			x := torch.Must(torch.FromSlice(q.start, q.free...)).MustTotype(p.dtype, false)
 			values[name] = q.bijector.Forward(torch.Of(x)).T()
 		}
-		for name, v := range known {
-			values[name] = v
-		}
 		guide, model := newTrace(nil), newTrace(nil)
 		p.guide.Run(batch, torch.NewSource(0, 0), values, guide)
 		for _, s := range guide.sites {
 			if !given(s) {
 				continue
 			}
-			values[s.Name] = s.Value
-			if len(s.Plates) == 0 {
-				shared[s.Name] = s.Value
-				scope.Keep(s.Value)
+			value := s.Value
+			if v := known[s.Name]; v != nil {
+				if value = twice(v, s.Value); value == nil {
+					return errors.New("other rows have values of their own")
+				}
 			}
+			values[s.Name], shared[s.Name] = value, value
+			scope.Keep(value)
 		}
 		p.model.Run(batch, nil, values, model)
 		for _, s := range model.sites {
@@ -81,6 +83,28 @@ func (p *plan) factorsOn(batch infer.Batch, known ppl.Values) (shared ppl.Values
 	return shared, terms
 }
 
+// twice is v in the shape of like: itself, or twice along one dimension; nil where that is another shape.
+func twice(v, like *ts.Tensor) *ts.Tensor {
+	from, to := torch.Must(torch.Shape(v)), torch.Must(torch.Shape(like))
+	if slices.Equal(from, to) {
+		return v
+	}
+	if len(from) != len(to) {
+		return nil
+	}
+	along := -1
+	for i := range from {
+		switch {
+		case from[i] == to[i]:
+		case along >= 0 || to[i] != 2*from[i]:
+			return nil
+		default:
+			along = i
+		}
+	}
+	return ts.MustCat([]*ts.Tensor{v, v}, int64(along))
+}
+
 // checkTotal makes sure that a factor outside plates that adds up over rows of the batch has all of them: each row of a
 // minibatch would count once.
 func (p *plan) checkTotal(s *ppl.Site, batch infer.Batch) {
@@ -88,7 +112,7 @@ func (p *plan) checkTotal(s *ppl.Site, batch infer.Batch) {
 		if n := r.In(batch); n != r.Size {
 			fail(s.Name, "it is in no plate, and adds up over the rows of the batch, of which there are %d where there were %d "+
 				"when the model was compiled: give a term for each row in c.Plate(name, 0, ...), so that a minibatch counts for "+
-				"all data", n, r.Size)
+				"all data, or N times the mean of the terms", n, r.Size)
 		}
 	}
 }

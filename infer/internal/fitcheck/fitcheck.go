@@ -194,6 +194,9 @@ func compare(w loo.Weights, x []float64, d int) result {
 			square += (x[i*d+j] - mean) * (x[i*d+j] - mean) / float64(n)
 			squares += math.Exp(w.LogWeights[i]) * (x[i*d+j] - weighted) * (x[i*d+j] - weighted)
 		}
+		if math.Sqrt(square) <= 1e-12*math.Abs(mean) {
+			continue // a point, which has no spread but rounding
+		}
 		if shift := (weighted - mean) / math.Sqrt(square); math.Abs(shift) > math.Abs(r.shift) {
 			r.shift, r.shifted = shift, j
 		}
