@@ -11,7 +11,7 @@
 //
 // The paper's size is -depth 56 -filters 32 -whole -images 50000 -tests 10000 -batch 128 -epochs 1000 -cycle 50.
 //
-// Two cores finish -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3 in half an hour. -tune tries learning rates
+// Two cores finish -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3 in 20 minutes. -tune tries learning rates
 // and momenta on training images: it trains on four fifths of -images, and scores on the others. The test images are
 // not looked at. It chose the default learning rates, with 20,000 images and 4 epochs.
 //
@@ -52,7 +52,7 @@ import (
 // usage comes before the flags in -help.
 const usage = `Samples a residual network on CIFAR-10 by SGD, SGHMC, SGNHT and ATMC.
 
-Two cores finish this in half an hour:
+Two cores finish this in 20 minutes:
   atmc -data DIR -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3
 -tune tries learning rates and momenta. It trains on four fifths of -images and scores on the others. The test images
 are not looked at. It chose the default learning rates, with ResNet++, 20,000 images and 4 epochs.
