@@ -70,22 +70,6 @@ void drop(keeper &k, std::multimap<size_t, block>::iterator i, dropped &to) {
   k.kept.erase(i);
 }
 
-// drop_idle drops what nobody used for a while, and says whether it dropped any.
-bool drop_idle(keeper &k) {
-  dropped gone;
-  std::lock_guard<std::mutex> held(k.lock);
-  const when now = std::chrono::steady_clock::now();
-  for (auto i = k.kept.begin(); i != k.kept.end();) {
-    const auto next = std::next(i);
-    if (now - i->second.since >= idle)
-      drop(k, i, gone);
-    i = next;
-  }
-  k.before = k.most;
-  k.most = k.used;
-  return !gone.blocks.empty();
-}
-
 void watch() {
   sigset_t all;
   sigfillset(&all);
@@ -97,8 +81,17 @@ void watch() {
       k.some.wait(held, [&] { return !k.kept.empty(); });
     }
     std::this_thread::sleep_for(idle);
-    if (drop_idle(k))
-      malloc_trim(0); // the C library keeps some blocks, the more the larger those were that it was given before
+    dropped gone;
+    std::lock_guard<std::mutex> held(k.lock);
+    const when now = std::chrono::steady_clock::now();
+    for (auto i = k.kept.begin(); i != k.kept.end();) {
+      const auto next = std::next(i);
+      if (now - i->second.since >= idle)
+        drop(k, i, gone);
+      i = next;
+    }
+    k.before = k.most;
+    k.most = k.used;
   }
 }
 
