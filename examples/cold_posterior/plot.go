@@ -93,6 +93,7 @@ func plotSeries(path, axis string, temperatures []float64, all []series, log boo
 	p.X.Tick.Marker = ticks
 	low, high := limits(temperatures, all)
 	scale := func(v float64) float64 { return v }
+	p.Y.Tick.Marker = plot.TickerFunc(plainTicks)
 	if log && low > 0 && high > 10*low {
 		scale = func(v float64) float64 { return math.Log10(math.Max(v, low/2)) }
 		p.Y.Tick.Marker = plot.ConstantTicks(logTicks(low/1.1, high*1.1))
@@ -205,6 +206,17 @@ func legend(c draw.Canvas, all []series) {
 		}
 		c.FillText(style, vg.Point{X: x + vg.Points(42), Y: y}, one.title)
 	}
+}
+
+// plainTicks are the library's, with all digits: it writes 1.05 as 1.1, beside 1.1 itself.
+func plainTicks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i, t := range ticks {
+		if t.Label != "" {
+			ticks[i].Label = fmt.Sprintf("%.6g", t.Value)
+		}
+	}
+	return ticks
 }
 
 // logTicks marks the digits of each power of ten at their logarithms, 1, 2 and 5 with numbers.
