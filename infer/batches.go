@@ -76,7 +76,7 @@ type Batches interface {
 
 // Full gives the same batch each time: all of the data of a run. They take the place of the program's in every method,
 // for updates, starts, notes and the deterministic values of draws. Another number of data than a compiled model counts
-// is an error of the run, since a datum would count for others too.
+// is an error of the run, because each datum would have the wrong weight.
 func Full(b Batch) Batches { return &full{batch: b, given: new(int64)} }
 
 type full struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/sugarme/gotch"
 )
 
-// fuller is a program that can tell whether a batch is all of the data that it counts, as a compiled model can. A batch
-// that is a part of them is an error whose cause is a shortage.
+// fuller is a program that can tell whether a batch is all of the data that it counts, as a compiled model can. For a
+// batch of another size its error wraps a shortage.
 type fuller interface{ CheckFull(Batch) error }
 
 // shortage says that a batch has used of the size data of a plate, or of a variable that is in none.
@@ -74,8 +74,8 @@ func (s *session) checkWhole() error {
 			"in Optimizer: optim.Adam{}"}
 }
 
-// checkFull refuses one batch for all updates that has another number of data than the program counts: each would count
-// as often as if it stood for others, and the posterior would be another.
+// checkFull refuses one batch for all updates that has another number of data than the program counts. A datum would be
+// weighted by the wrong number, and the posterior would be another.
 func (s *session) checkFull(data int64) error {
 	f, ok := s.batches.(*full)
 	_, climbs := s.program.(climbing) // for a run that has been checked
@@ -152,8 +152,8 @@ func (s *session) population() (rows int64, plate string) {
 	return 0, ""
 }
 
-// checkTotal refuses minibatches of another number of data than the program counts: each datum would count as often as
-// if there were as many as that, and the posterior would be another.
+// checkTotal refuses minibatches of another number of data than the program counts. A datum would be weighted by the
+// wrong number, and the posterior would be another.
 func (s *session) checkTotal(data int64) error {
 	b, ok := s.batches.(*minibatches)
 	_, own := s.program.(handwritten)

@@ -208,7 +208,7 @@ func legend(c draw.Canvas, all []series) {
 	}
 }
 
-// plainTicks are the library's, with all digits: it writes 1.05 as 1.1, beside 1.1 itself.
+// plainTicks are the library's ticks with exact labels. The library rounds labels to two digits: 1.05 would read 1.1.
 func plainTicks(low, high float64) []plot.Tick {
 	ticks := plot.DefaultTicks{}.Ticks(low, high)
 	for i, t := range ticks {
