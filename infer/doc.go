@@ -15,6 +15,8 @@
 //		state, info, err = transform.Update(state, batch)
 //	}
 //
+// [Advance] makes an update in the memory of the state before, as a run does.
+//
 // # Scale and temperature
 //
 // A [Target] is a log density that knows the number of data N. Every method with a temperature T has the density

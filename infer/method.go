@@ -75,6 +75,47 @@ type Sampler interface {
 // numbers ignores the seed.
 func Init(t Transform, p Params, seed uint64) (State, error) { return begin(t, p, seed, 0) }
 
+// Advance is an update of a state that is not needed any more: it returns the state after one batch, as Update does,
+// and frees s, whose memory the new state gets where it can. So a loop of updates is faster and needs less memory.
+// Other tensors over the memory of s, for example a site of its position, keep their values. Where there is an error s
+// is as it was.
+func Advance(t Transform, s State, b Batch) (State, Info, error) {
+	if a, ok := t.(advancer); ok {
+		return a.Advance(s, b)
+	}
+	next, info, err := t.Update(s, b)
+	if err != nil {
+		return nil, info, err
+	}
+	freeBut(s, next)
+	return next, info, nil
+}
+
+// advancer is a transform with a way of its own to advance.
+type advancer interface {
+	Advance(s State, b Batch) (State, Info, error)
+}
+
+// freeBut frees what the state s owns, but what next has too.
+func freeBut(s, next State) {
+	before, _ := s.Tensors()
+	owned, shared := next.Tensors()
+	for name, t := range before {
+		if owned[name] != t && !among(t, owned) && !among(t, shared) {
+			torch.Free(t)
+		}
+	}
+}
+
+func among(t *ts.Tensor, tensors Tensors) bool {
+	for _, other := range tensors {
+		if t == other {
+			return true
+		}
+	}
+	return false
+}
+
 // Free gives the memory of a state back now, instead of when the garbage collector finds it.
 func Free(s State) {
 	if s == nil {

@@ -153,20 +153,15 @@ func (r *updater) step() error {
 		if err != nil {
 			return err
 		}
-		next, info, err := r.transform.Update(r.state, batch)
+		next, info, err := r.update(batch)
 		if err != nil {
 			return err
 		}
+		r.replace(next)
+		r.steps++
 		if err := r.complete(info); err != nil {
 			return err
 		}
-		if r.average != nil && r.steps >= int64(r.o.Warmup) {
-			if err := r.average.add(r.state.Position().Flat, cmp.Or(info.TimeStep, info.LR)); err != nil {
-				return err
-			}
-		}
-		r.replace(next)
-		r.steps++
 		r.session.updates = max(r.session.updates, r.steps)
 		r.session.gradients += int64(r.size)
 		r.rows.info, r.stuck = info, info.Diverged
@@ -194,6 +189,18 @@ func (r *updater) step() error {
 		}
 		return nil
 	})
+}
+
+// update makes one update. The state before is freed, or goes into the average.
+func (r *updater) update(batch Batch) (next State, info Info, err error) {
+	if r.average == nil || r.steps < int64(r.o.Warmup) {
+		return Advance(r.transform, r.state, batch)
+	}
+	if next, info, err = r.transform.Update(r.state, batch); err != nil {
+		return nil, info, err
+	}
+	err = r.average.add(r.state.Position().Flat, cmp.Or(info.TimeStep, info.LR))
+	return next, info, err
 }
 
 // nowhere is the error of a chain that starts where the density is not finite.

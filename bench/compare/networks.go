@@ -154,11 +154,10 @@ func (t *training) chain(m infer.Method) (*chain, error) {
 
 // update makes one update.
 func (c *chain) update() error {
-	next, _, err := c.transform.Update(c.state, c.batch)
+	next, _, err := infer.Advance(c.transform, c.state, c.batch)
 	if err != nil {
 		return err
 	}
-	infer.Free(c.state)
 	c.state = next
 	return c.wait()
 }

@@ -129,11 +129,10 @@ func (t *training) sghmc() (update func() error, free func(), err error) {
 		return nil, nil, err
 	}
 	return func() error {
-		next, _, err := transform.Update(state, t.batch)
+		next, _, err := infer.Advance(transform, state, t.batch)
 		if err != nil {
 			return err
 		}
-		infer.Free(state)
 		state = next
 		return torch.Synchronize()
 	}, func() { infer.Free(state) }, nil

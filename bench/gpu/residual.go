@@ -111,11 +111,10 @@ func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) ([]float64, er
 		if err != nil {
 			return nil, err
 		}
-		next, _, err := transform.Update(state, b)
+		next, _, err := infer.Advance(transform, state, b)
 		if err != nil {
 			return nil, err
 		}
-		infer.Free(state)
 		state = next
 	}
 	p = state.Position()

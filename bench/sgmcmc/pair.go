@@ -100,11 +100,10 @@ func (p *pair) free() { infer.Free(p.state) }
 
 // update moves the sampler on by one update, as a run does.
 func (p *pair) update() error {
-	next, _, err := p.transform.Update(p.state, nil)
+	next, _, err := infer.Advance(p.transform, p.state, nil)
 	if err != nil {
 		return err
 	}
-	infer.Free(p.state)
 	p.state = next
 	return nil
 }

@@ -205,6 +205,15 @@ func (t *stepper[S, P]) start(p infer.Params, streams torch.Streams) (infer.Stat
 
 // Update makes one update.
 func (t *stepper[S, P]) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	return t.update(state, b, false)
+}
+
+// Advance makes one update in the memory of a state that nobody needs any more, see [infer.Advance].
+func (t *stepper[S, P]) Advance(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
+	return t.update(state, b, true)
+}
+
+func (t *stepper[S, P]) update(state infer.State, b infer.Batch, advance bool) (infer.State, infer.Info, error) {
 	s, err := StateAs[S](state, t.Algorithm.Name)
 	if err != nil {
 		return nil, infer.Info{}, err
@@ -215,13 +224,14 @@ func (t *stepper[S, P]) Update(state infer.State, b infer.Batch) (infer.State, i
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
+	var before, after []Part
 	m.evaluate = func(p infer.Params) (infer.Evaluation, error) { return t.gradient.ValueAndGrad(p, b, m.Tau) }
 	err = torch.Do(func(scope *torch.Scope) error {
 		e := m.Evaluate(P(&s).base().Params)
 		m.Grad, m.Info = e.Grad, NewInfo(e, m.LR, m.Temperature)
 		KeepAux(scope, m.Info.Aux)
-		before, after := t.parts(&s), t.parts(&next)
-		if t.pass(&s, &next, before, after, m) {
+		before, after = t.parts(&s), t.parts(&next)
+		if t.pass(&s, &next, before, after, m, advance) {
 			return t.finish(scope, &next, before, after, nil)
 		}
 		t.Step(&s, &next, m)
@@ -229,6 +239,11 @@ func (t *stepper[S, P]) Update(state infer.State, b infer.Batch) (infer.State, i
 	})
 	if err != nil {
 		return nil, infer.Info{}, named(t.Algorithm.Name, err)
+	}
+	for i, part := range before {
+		if advance && !part.Shared && *part.Tensor != *after[i].Tensor {
+			torch.Free(*part.Tensor)
+		}
 	}
 	return next, m.Info, nil
 }

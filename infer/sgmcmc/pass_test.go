@@ -78,6 +78,24 @@ func passed(t *testing.T, m infer.Method, target infer.Target, start infer.Param
 	return state, infos
 }
 
+// walled is a Gaussian of d different precisions and a log that is finite above −20. Its batches have a number "s".
+func walled(dtype gotch.DType, d int) infer.Target {
+	lambda, pull := make([]float64, d), make([]float64, d)
+	for i := range lambda {
+		lambda[i], pull[i] = 1+0.5*math.Sin(float64(i)), 4*math.Sin(float64(3*i))
+	}
+	cast := func(x []float64) torch.Tensor {
+		return torch.Of(must(torch.FromSliceOn(torch.CPU, dtype, x, int64(d))))
+	}
+	l, r := cast(lambda), cast(pull)
+	return infer.Sum(func(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
+		theta := torch.Of(p.Flat)
+		wall := theta.Add(20).Log().Sum()
+		s := torch.Of(batch.Get("s").T().MustTotype(dtype, false))
+		return theta.Square().Mul(l).Sum().Mul(-0.5).Add(theta.Mul(r).Mul(s).Sum()).Add(wall), nil
+	}, 1)
+}
+
 // An update in one pass is that with tensors, up to roundings of the precision: five updates of a target that
 // contracts, of numbers of size one, some of them in the remainders of blocks and of vectors. The noise is the same.
 // Chain 1 begins where the density is not finite, and stays there.
@@ -88,20 +106,7 @@ func TestPassesMakeTheUpdatesOfTensors(t *testing.T) {
 		dtype     gotch.DType
 		tolerance float64
 	}{{gotch.Double, 1e-13}, {gotch.Float, 2e-5}} {
-		cast := func(x []float64, shape ...int64) torch.Tensor {
-			return torch.Of(must(torch.FromSliceOn(torch.CPU, precision.dtype, x, shape...)))
-		}
-		lambda, pull := make([]float64, a+b), make([]float64, a+b)
-		for i := range lambda {
-			lambda[i], pull[i] = 1+0.5*math.Sin(float64(i)), 4*math.Sin(float64(3*i))
-		}
-		l, r := cast(lambda), cast(pull)
-		target := infer.Sum(func(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
-			theta := torch.Of(p.Flat)
-			wall := theta.Add(20).Log().Sum() // finite above −20
-			s := torch.Of(batch.Get("s").T().MustTotype(precision.dtype, false))
-			return theta.Square().Mul(l).Sum().Mul(-0.5).Add(theta.Mul(r).Mul(s).Sum()).Add(wall), nil
-		}, 1)
+		target := walled(precision.dtype, a+b)
 		for _, chains := range []int64{0, 1, 3} {
 			x, shape := spread(int(max(chains, 1))*(a+b)), []int64{a + b}
 			if chains > 0 {
@@ -110,7 +115,7 @@ func TestPassesMakeTheUpdatesOfTensors(t *testing.T) {
 			if chains == 3 {
 				x[a+b] = -21
 			}
-			start := infer.Params{Layout: layout, Flat: cast(x, shape...).T()}
+			start := infer.Params{Layout: layout, Flat: must(torch.FromSliceOn(torch.CPU, precision.dtype, x, shape...))}
 			for method, m := range passMethods {
 				t.Run(name("%s, %v, %d chains", method, precision.dtype, chains), func(t *testing.T) {
 					want, told := passed(t, m, target, start, true, 5)

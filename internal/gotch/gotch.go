@@ -163,6 +163,7 @@ var nativeFiles = map[string]string{
 	"libtch_kelvin.go.txt": "libtch/kelvin.go",
 	"ts_error.go.txt":      "ts/kelvin_error.go",
 	"ts_scope.go.txt":      "ts/kelvin_scope.go",
+	"ts_look.go.txt":       "ts/kelvin_look.go",
 	"ts_use.go.txt":        "ts/kelvin_use.go",
 	"ts_tensor.go.txt":     "ts/kelvin_tensor.go",
 	"ts_autograd.go.txt":   "ts/kelvin_autograd.go",

@@ -36,7 +36,8 @@ func BenchmarkPass(b *testing.B) {
 					p := &Pass{Dim: d, Single: true, Streams: torch.NewStreams(1, 1), Threads: threads}
 					p.Rows(Grad, block(), nil)
 					for _, r := range []Register{Theta, Part(0), Part(1)} {
-						p.Rows(r, block(), block())
+						x := block()
+						p.Rows(r, x, x) // as when a state is advanced
 					}
 					var program Program
 					write(&program)

@@ -42,7 +42,7 @@ static void NAME(block)(const void *of, long chain, long b) {
         scratch[r][i] = ((const REAL *)p->from[r])[chain];
     if (j->far && p->kinds[r] == KELVIN_ROWS) {
       rows[far++] = (const char *)from[r];
-      if (to[r])
+      if (to[r] && to[r] != from[r])
         rows[far++] = (const char *)to[r];
     }
   }
@@ -54,14 +54,12 @@ static void NAME(block)(const void *of, long chain, long b) {
       v[r] = from[r] ? (REAL *)from[r] + t : scratch[r];
       out[r] = to[r] ? to[r] + t : scratch[r];
     }
+    const char *ahead[2 * KELVIN_REGISTERS];
+    for (int r = 0; r < far; r++)
+      ahead[r] = rows[r] + (t + DISTANCE) * (long)sizeof(REAL);
     // Of a near update the noise of the block is made at once, which takes a little less.
-    const long step = j->far ? AHEAD : BLOCK, until = j->far ? t + some : t == 0 ? n : 0;
-    for (long i = t; p->noise && i < until; i += step) {
-      for (int r = 0; r < far; r++)
-        for (long l = 0; l < AHEAD; l += 64 / (long)sizeof(REAL))
-          __builtin_prefetch(rows[r] + (i + l + DISTANCE) * (long)sizeof(REAL));
-      NORMAL(p->seed, j->streams[chain], p->offset, (uint64_t)(at + i), until - i < step ? until - i : step, noise + i);
-    }
+    if (p->noise && (j->far || t == 0))
+      NORMAL(j, j->streams[chain], (uint64_t)(at + t), j->far ? some : n, noise + t, ahead, far);
     v[KELVIN_NOISE] = noise + t;
     for (int o = 0; o < p->count; o++) {
       const kelvin_op *op = &j->ops[o];

@@ -17,20 +17,25 @@
 // processor.
 #define TILE 256
 
-// Numbers of noise that are made at a time, while elements come from memory that are needed DISTANCE later.
-#define AHEAD 64
+// How many elements later those are needed that come from memory while noise is made; and how many of double precision
+// are made at a time.
 #define DISTANCE 128
+#define AHEAD 64
 
 // The functions of torch.Streams and of libtorch's threads: a thread that has not asked libtorch yet has OpenMP's own
 // number of threads, which is another. They are weak because the package that has them is linked later than this one.
-__attribute__((weak)) void kelvin_normal_floats(int width, uint64_t seed, uint64_t chain, uint64_t position, int64_t n,
-                                                float *out);
+#define KEYS (10 * 2 * 8)
+__attribute__((weak)) void kelvin_normal_keys(uint64_t seed, uint64_t *keys);
+__attribute__((weak)) void kelvin_normal_floats(int width, const uint64_t *keys, uint64_t seed, uint64_t chain,
+                                                uint64_t position, int64_t n, float *out, const char *const *ahead,
+                                                int addresses);
 __attribute__((weak)) int kelvin_max_threads(void);
 
-// Of a position the noise has two numbers of double precision, or four of single.
-#define NORMAL_DOUBLE(seed, stream, offset, at, n, out) kelvin_fuse_normal(seed, stream, (offset) + (at) / 2, n, out)
-#define NORMAL_SINGLE(seed, stream, offset, at, n, out) \
-  kelvin_normal_floats(16, seed, stream, (offset) + (at) / 4, n, out)
+// Of a position the noise has two numbers of double precision, or four of single. n numbers at the addresses `ahead`
+// come from memory meanwhile, which takes longer than to make as many of noise.
+#define NORMAL_DOUBLE(j, stream, at, n, out, ahead, addresses) normal_doubles(j, stream, at, n, out, ahead, addresses)
+#define NORMAL_SINGLE(j, stream, at, n, out, ahead, addresses)                                                         \
+  kelvin_normal_floats(16, (j)->keys, (j)->pass->seed, stream, (j)->pass->offset + (at) / 4, n, out, ahead, addresses)
 
 // Elements below which a second thread costs more than it saves, as for torch.Streams.
 #define GRAIN 4096
@@ -41,13 +46,24 @@ __attribute__((weak)) int kelvin_max_threads(void);
 typedef struct {
   const kelvin_pass *pass;
   const kelvin_op *ops;
-  const uint64_t *streams;
+  const uint64_t *streams, *keys; // of the noise, of single precision
   const unsigned char *held;
   double *partial;
   void (*block)(const void *job, long chain, long b);
   long blocks, next; // of a chain; and the next of all that no thread has taken yet
   int far;           // whether the update is larger than NEAR
 } job;
+
+static void normal_doubles(const job *j, uint64_t stream, uint64_t at, long n, double *out, const char *const *ahead,
+                           int addresses) {
+  for (long i = 0; i < n; i += AHEAD) {
+    for (int r = 0; r < addresses; r++)
+      for (long l = 0; l < AHEAD; l += 8)
+        __builtin_prefetch(ahead[r] + (i + l) * (long)sizeof(double));
+    kelvin_fuse_normal(j->pass->seed, stream, j->pass->offset + (at + (uint64_t)i) / 2, n - i < AHEAD ? n - i : AHEAD,
+                       out + i);
+  }
+}
 
 // Each instruction set rounds alike, but the last: without a fused multiply-add a sum of products has more roundings,
 // as in libtorch.
@@ -148,7 +164,9 @@ static function best(int single) {
 }
 
 void kelvin_pass_normal(int width, uint64_t seed, uint64_t stream, uint64_t offset, long n, float *out) {
-  kelvin_normal_floats(width, seed, stream, offset, n, out);
+  uint64_t keys[KEYS] __attribute__((aligned(64)));
+  kelvin_normal_keys(seed, keys);
+  kelvin_normal_floats(width, keys, seed, stream, offset, n, out, 0, 0);
 }
 
 long kelvin_pass_blocks(long dim) { return (dim + BLOCK - 1) / BLOCK; }
@@ -179,13 +197,16 @@ static long memory(const kelvin_pass *p) {
   long rows = 0;
   for (int r = 0; r < KELVIN_REGISTERS; r++)
     if (p->kinds[r] == KELVIN_ROWS)
-      rows += p->to[r] ? 2 : 1;
+      rows += p->to[r] && p->to[r] != p->from[r] ? 2 : 1;
   return rows * p->chains * p->dim * (p->single ? 4 : 8);
 }
 
 void kelvin_pass_run(const kelvin_pass *p, const kelvin_op *ops, const uint64_t *streams, const unsigned char *held,
                      double *means, double *partial) {
-  job j = {p, ops, streams, held, partial, best(p->single), kelvin_pass_blocks(p->dim), 0, memory(p) > NEAR};
+  uint64_t keys[KEYS] __attribute__((aligned(64)));
+  if (p->noise && p->single)
+    kelvin_normal_keys(p->seed, keys);
+  job j = {p, ops, streams, keys, held, partial, best(p->single), kelvin_pass_blocks(p->dim), 0, memory(p) > NEAR};
   long threads = p->threads;
   if (threads == 0 && p->chains * p->dim >= 2 * GRAIN && kelvin_max_threads)
     threads = kelvin_max_threads();

@@ -33,7 +33,8 @@ type Pass struct {
 	c C.kelvin_pass
 }
 
-// Rows makes a register a tensor of a row for each chain. to gets what the update makes, nil for what it only reads.
+// Rows makes a register a tensor of a row for each chain. to gets what the update makes, nil for what it only reads. It
+// may be from, where no chain is held.
 func (p *Pass) Rows(r Register, from, to unsafe.Pointer) { p.set(r, C.KELVIN_ROWS, from, to) }
 
 // Alike makes a register a tensor of one row that all chains read.

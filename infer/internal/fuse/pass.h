@@ -19,7 +19,8 @@ typedef struct {
   long chains, dim;
   int single, threads;                   // precision; 0 threads for as many as libtorch uses
   const void *from[KELVIN_REGISTERS];    // what the update begins with
-  void *to[KELVIN_REGISTERS];            // what it makes, other memory; null where it makes nothing
+  void *to[KELVIN_REGISTERS];            // what it makes; null where it makes nothing. It may be the same memory where
+                                         // no chain is held, but for numbers
   unsigned char kinds[KELVIN_REGISTERS]; // of registers
   uint64_t seed, offset;
   int noise;           // whether the operations read it

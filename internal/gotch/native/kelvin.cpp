@@ -177,6 +177,62 @@ void *kelvin_data(tensor t, int dtype, char **error) {
   return nullptr;
 }
 
+// plain says whether the elements of a tensor can be read in main memory one after the other.
+static bool plain(tensor t) {
+  return t->defined() && t->device().is_cpu() && t->is_contiguous() && !at::functorch::isBatchedTensor(*t);
+}
+
+// form is the form of a tensor beside the sizes of the first.
+static int form(at::IntArrayRef own, at::IntArrayRef first) {
+  if (own == first)
+    return KELVIN_ROWS_LIKE;
+  if (own == first.slice(first.size() - 1))
+    return KELVIN_ROW_LIKE;
+  const auto chains = first.slice(0, first.size() - 1);
+  if (own.size() == first.size() && own.back() == 1 && own.slice(0, own.size() - 1) == chains)
+    return KELVIN_NUMBERS_LIKE;
+  return -1;
+}
+
+void kelvin_look(tensor *out__, kelvin_row *rows, int n, int64_t *dim, int *dtype) {
+  KELVIN_OP(
+      n + 1, auto first = reinterpret_cast<tensor>(rows[0].t); at::Tensor made[16]; *dim = 0; *dtype = -1;
+      bool alike = n <= 16 && first != nullptr && plain(first) && first->dim() > 0 &&
+                   (first->scalar_type() == at::kFloat || first->scalar_type() == at::kDouble);
+      for (int i = 0; i < n && alike; ++i) {
+        auto t = reinterpret_cast<tensor>(rows[i].t);
+        if (t == nullptr)
+          continue;
+        alike = plain(t) && t->scalar_type() == first->scalar_type();
+        if (!alike)
+          break;
+        kelvin_readable(t);
+        rows[i].kind = form(t->sizes(), first->sizes());
+        rows[i].from = reinterpret_cast<uintptr_t>(t->data_ptr());
+        alike = rows[i].kind == KELVIN_ROWS_LIKE ||
+                rows[i].kind == (rows[i].make ? KELVIN_NUMBERS_LIKE : KELVIN_ROW_LIKE);
+      }
+      for (int i = 0; i < n && alike; ++i) {
+        auto t = reinterpret_cast<tensor>(rows[i].t);
+        if (t == nullptr || !rows[i].make)
+          continue;
+        if (rows[i].make == KELVIN_TAKE && rows[i].kind == KELVIN_ROWS_LIKE && t->use_count() == 1 &&
+            t->storage().use_count() == 1) {
+          rows[i].to = rows[i].from;
+          continue;
+        }
+        made[i] = at::empty(t->sizes(), at::TensorOptions().dtype(t->scalar_type()));
+        rows[i].to = reinterpret_cast<uintptr_t>(made[i].data_ptr());
+      }
+      if (alike) {
+        *dim = first->size(-1);
+        *dtype = static_cast<int>(first->scalar_type());
+      }
+      for (int i = 0; i < n; ++i)
+        out__[i + 1] = made[i].defined() ? new torch::Tensor(std::move(made[i])) : nullptr;
+      out__[0] = reinterpret_cast<tensor>(rows);)
+}
+
 // ---- autograd -------------------------------------------------------------------------------------------------------
 
 int kelvin_grad_mode(int enabled) {

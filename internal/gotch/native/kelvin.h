@@ -77,6 +77,20 @@ void kelvin_read(tensor t, void *data, int data_type, int64_t numel, char **erro
 void kelvin_write(tensor t, void *data, int data_type, int64_t numel, char **error);
 void *kelvin_data(tensor t, int dtype, char **error);
 
+// A tensor beside others, the first of which has one row for each chain, or is one. kind is one of those below; from
+// are its elements. Where make is set, a tensor of its form is made, with elements at `to` that nobody has set. If it is
+// KELVIN_TAKE and nothing else has the elements of one that is like the first, they are taken: then to is from.
+enum { KELVIN_ROWS_LIKE, KELVIN_ROW_LIKE, KELVIN_NUMBERS_LIKE };
+enum { KELVIN_MAKE = 1, KELVIN_TAKE };
+typedef struct {
+  uintptr_t t, from, to; // t may be null
+  int make, kind;
+} kelvin_row;
+// kelvin_look looks at n tensors. dim is how long a row is. dtype is the type of all, single or double precision; -1,
+// and nothing is made, where one is not contiguous in main memory, is of another type or form, has a row for all chains
+// and make, or numbers and not. out__ has n + 2 slots: 0 is not null unless it failed, then come those that were made.
+void kelvin_look(tensor *out__, kelvin_row *rows, int n, int64_t *dim, int *dtype);
+
 // Autograd.
 int kelvin_grad_mode(int enabled);
 void kelvin_leaf(tensor *out__, tensor t);
@@ -98,8 +112,14 @@ void kelvin_vmap_out(tensor *out__, tensor t, int64_t dim, int64_t level, int64_
 void kelvin_random(tensor *out__, int kind, uint64_t seed, uint64_t *chains, int64_t rows, uint64_t offset,
                    int64_t *dims, int rank, int dtype, int device);
 
-// The n standard normal numbers of single precision of one stream, by vectors of at most so many: 16, 8, or 1.
-void kelvin_normal_floats(int width, uint64_t seed, uint64_t chain, uint64_t position, int64_t n, float *out);
+// The keys of a seed for the ten rounds, aligned to 64 bytes: two for each, and each as often as a vector has it.
+#define KELVIN_KEYS (10 * 2 * 8)
+void kelvin_normal_keys(uint64_t seed, uint64_t *keys);
+
+// The n standard normal numbers of single precision of one stream, by vectors of at most so many: 16, 8, or 1. keys are
+// those of the seed. Meanwhile as many numbers at each of some addresses ahead come into the caches.
+void kelvin_normal_floats(int width, const uint64_t *keys, uint64_t seed, uint64_t chain, uint64_t position, int64_t n,
+                          float *out, const char *const *ahead, int addresses);
 
 // Draws, whose parameters may be mapped. op 0: the logarithm of a gamma number of shape a, 1: Poisson of rate a, 2:
 // binomial of count a and probability b, 3: multinomial of count a and weights b over its last dimension, 4: von Mises

@@ -20,8 +20,9 @@
 // What is in use and what is kept are together at most a quarter more than what was in use at once, in the last two
 // seconds: without that quarter the blocks of other sizes are missing when the most are in use.
 //
-// Small blocks are kept by the thread that gives them back, up to half a MiB. The C library looks for an aligned block
-// among all that were freed, which takes as long as an operation on few numbers.
+// Other blocks are kept by the thread that gives them back, up to four MiB. The C library looks for an aligned block
+// among all that were freed, which takes as long as an operation on few numbers, and seldom finds the one that is in a
+// cache.
 
 namespace {
 
@@ -145,12 +146,44 @@ void *make(size_t n) {
   return memory;
 }
 
-const size_t alignment = 64, small = 1 << 13; // bytes; blocks of at most `small` are kept by their thread
-const size_t shelf = 1 << 19;                 // bytes that a thread keeps
+// The sizes of blocks that a thread keeps: multiples of `alignment` up to `small`, then eight for each doubling.
+const size_t alignment = 64, small = 1 << 13; // bytes
+const size_t smalls = small / alignment;      // how many sizes those are
+const size_t sizes = smalls + 8 * 5;          // and all, up to `large`
+const size_t shelf = 1 << 22;                 // bytes that a thread keeps
 
-// What a thread keeps: the blocks of i * alignment bytes and up to the next are a list that begins at first[i].
+// A size of blocks: its number, from 1 on, and its bytes.
+struct kind {
+  size_t number, bytes;
+};
+
+// The least size of at least n bytes, 1 <= n <= large.
+kind least_of(size_t n) {
+  if (n <= small) {
+    const size_t i = (n + alignment - 1) / alignment;
+    return {i, i * alignment};
+  }
+  const int doubling = 63 - __builtin_clzll(n - 1); // n - 1 is from 2^doubling on
+  const size_t step = size_t(1) << (doubling - 3), i = (n + step - 1) / step;
+  return {smalls + 8 * static_cast<size_t>(doubling - 13) + i - 8, i * step};
+}
+
+// The largest size of at most n bytes; number 0 where there is none.
+kind most_of(size_t n) {
+  if (n < alignment)
+    return {0, 0};
+  const kind above = least_of(n);
+  if (above.bytes == n)
+    return above;
+  if (n <= small)
+    return {above.number - 1, above.bytes - alignment};
+  const size_t step = (size_t(1) << (63 - __builtin_clzll(n))) / 8;
+  return {above.number - 1, n / step * step};
+}
+
+// What a thread keeps: the blocks of a size are a list that begins at first[number].
 struct shelves {
-  void *first[small / alignment + 1];
+  void *first[sizes + 1];
   size_t bytes;
   bool ended; // the thread is ending
 
@@ -179,30 +212,30 @@ thread_local ending at_end;
 
 // little is a block of a thread's own, or a new one; null where there is no memory.
 void *little(size_t n) {
-  const size_t i = (n + alignment - 1) / alignment;
-  void *&f = mine.first[i];
+  const kind k = least_of(n);
+  void *&f = mine.first[k.number];
   if (f == nullptr) {
     void *memory = nullptr;
-    return posix_memalign(&memory, alignment, i * alignment) == 0 ? memory : nullptr;
+    return posix_memalign(&memory, alignment, k.bytes) == 0 ? memory : nullptr;
   }
   void *block = f;
   memcpy(&f, block, sizeof f);
-  mine.bytes -= i * alignment;
+  mine.bytes -= k.bytes;
   return block;
 }
 
 void give_little(void *memory, size_t n) {
-  const size_t i = n / alignment;
-  if (i > small / alignment || mine.ended) {
+  const kind k = most_of(n);
+  if (k.number == 0 || mine.ended) {
     free(memory);
     return;
   }
   at_end.begun = true; // makes it, so that it is destroyed
-  if (mine.bytes + i * alignment > shelf)
+  if (mine.bytes + k.bytes > shelf)
     mine.empty();
-  memcpy(memory, &mine.first[i], sizeof(void *));
-  mine.first[i] = memory;
-  mine.bytes += i * alignment;
+  memcpy(memory, &mine.first[k.number], sizeof(void *));
+  mine.first[k.number] = memory;
+  mine.bytes += k.bytes;
 }
 
 void give(void *memory) {
@@ -234,9 +267,9 @@ struct allocator final : at::Allocator {
   at::Allocator *usual = c10::GetCPUAllocator();
 
   at::DataPtr block_of(size_t n) const {
-    if (n == 0 || (n > small && n < large))
+    if (n == 0)
       return usual->allocate(n);
-    void *memory = n <= small ? little(n) : take(n);
+    void *memory = n < large ? little(n) : take(n);
     if (memory == nullptr && n >= large)
       memory = make(n);
     if (memory == nullptr)

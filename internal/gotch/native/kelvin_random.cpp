@@ -106,25 +106,45 @@ static void normal_four(float *out, uint64_t seed, uint64_t chain, uint64_t posi
 #pragma GCC pop_options
 #endif
 
-typedef int64_t (*lanes)(float *row, uint64_t seed, uint64_t chain, uint64_t position, int64_t positions);
+struct lanes {
+  int64_t width; // positions of a group
+  int64_t (*fill)(float *row, const uint64_t *keys, uint64_t chain, uint64_t position, int64_t positions,
+                  const char *const *ahead, int addresses);
+};
 
 static lanes lanes_of(int width) {
   if (width >= 16 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    return normal_avx512;
+    return {16, normal_avx512};
   if (width >= 8 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return normal_avx2;
-  return nullptr;
+    return {8, normal_avx2};
+  return {0, nullptr};
 }
 #endif
 
-void kelvin_normal_floats(int width, uint64_t seed, uint64_t chain, uint64_t position, int64_t n, float *out) {
+void kelvin_normal_keys(uint64_t seed, uint64_t *keys) {
+  for (uint32_t i = 0; i < 10; ++i)
+    for (uint32_t l = 0; l < 8; ++l) {
+      keys[16 * i + l] = static_cast<uint32_t>(seed) + i * 0x9E3779B9u;
+      keys[16 * i + 8 + l] = static_cast<uint32_t>(seed >> 32) + i * 0xBB67AE85u;
+    }
+}
+
+void kelvin_normal_floats(int width, const uint64_t *keys, uint64_t seed, uint64_t chain, uint64_t position, int64_t n,
+                          float *out, const char *const *ahead, int addresses) {
   int64_t p = 0;
 #ifdef KELVIN_LANES
   static const lanes best = lanes_of(16);
   const lanes many = width == 16 ? best : lanes_of(width);
-  if (many != nullptr)
-    p = many(out, seed, chain, position, n / 4);
+  if (many.fill != nullptr) {
+    p = many.fill(out, keys, chain, position, n / 4, ahead, addresses);
+    if (n - 4 * p > 8) { // a group costs as much as two or three positions
+      alignas(64) float rest[4 * 16];
+      many.fill(rest, keys, chain, position + static_cast<uint64_t>(p), many.width, nullptr, 0);
+      memcpy(out + 4 * p, rest, static_cast<size_t>(n - 4 * p) * sizeof(float));
+      return;
+    }
+  }
 #endif
   for (; 4 * p < n; ++p) {
     float four[4];
@@ -139,11 +159,11 @@ template <typename T> static int64_t made(int kind) { return kind == 0 && sizeof
 
 // Fills a row of n numbers at the positions from and after, before to.
 template <typename T>
-static void fill_row(int kind, T *row, int64_t n, uint64_t seed, uint64_t chain, uint64_t offset, int64_t from,
-                     int64_t to) {
+static void fill_row(int kind, T *row, int64_t n, const uint64_t *keys, uint64_t seed, uint64_t chain, uint64_t offset,
+                     int64_t from, int64_t to) {
   if (kind == 0 && sizeof(T) == sizeof(float)) {
-    kelvin_normal_floats(16, seed, chain, offset + static_cast<uint64_t>(from), std::min(4 * to, n) - 4 * from,
-                         reinterpret_cast<float *>(row) + 4 * from);
+    kelvin_normal_floats(16, keys, seed, chain, offset + static_cast<uint64_t>(from), std::min(4 * to, n) - 4 * from,
+                         reinterpret_cast<float *>(row) + 4 * from, nullptr, 0);
     return;
   }
   at::Philox4_32 engine(seed, chain, offset + static_cast<uint64_t>(from));
@@ -173,12 +193,15 @@ template <typename T>
 static void fill(int kind, T *data, uint64_t seed, const uint64_t *chains, int64_t rows, int64_t n, uint64_t offset) {
   const int64_t positions = (n + made<T>(kind) - 1) / made<T>(kind);
   const int64_t grain = 4096 / made<T>(kind); // below 4096 numbers a thread costs more than it saves
+  alignas(64) uint64_t keys[KELVIN_KEYS];
+  if (kind == 0 && sizeof(T) == sizeof(float))
+    kelvin_normal_keys(seed, keys);
   at::parallel_for(0, rows * positions, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t k = begin / positions;
       const int64_t from = begin % positions;
       const int64_t to = std::min(positions, from + (end - begin));
-      fill_row(kind, data + k * n, n, seed, chains[k], offset, from, to);
+      fill_row(kind, data + k * n, n, keys, seed, chains[k], offset, from, to);
       begin += to - from;
     }
   });

@@ -4,6 +4,7 @@
 #define BYTES 64
 #define DO(name) _mm512_##name
 #define LONGS(x) ((L)_mm512_set1_epi64(static_cast<long long>(x)))
+#define LOAD(x) ((L)_mm512_load_si512(x))
 #define M __m512
 #define MI __m512i
 #define MD __m512d
@@ -16,6 +17,7 @@
 #define BYTES 32
 #define DO(name) _mm256_##name
 #define LONGS(x) ((L)_mm256_set1_epi64x(static_cast<long long>(x)))
+#define LOAD(x) ((L)_mm256_load_si256((const MI *)(x)))
 #define M __m256
 #define MI __m256i
 #define MD __m256d
@@ -31,18 +33,17 @@
 #define PRODUCT(a, b) ((L)DO(mul_epu32)((MI)(a), (MI)(b)))
 
 // Fills whole groups of positions and returns how many they are.
-static int64_t NAME(normal)(float *row, uint64_t seed, uint64_t chain, uint64_t position, int64_t positions) {
+static int64_t NAME(normal)(float *row, const uint64_t *keys, uint64_t chain, uint64_t position, int64_t positions,
+                            const char *const *ahead, int addresses) {
   typedef uint32_t W __attribute__((vector_size(BYTES)));
   typedef int32_t I __attribute__((vector_size(BYTES)));
   typedef uint64_t L __attribute__((vector_size(BYTES)));
   typedef float R __attribute__((vector_size(BYTES)));
-  L keys[2 * 10]; // of the rounds
-  for (uint32_t i = 0; i < 10; ++i) {
-    keys[2 * i] = LONGS(static_cast<uint32_t>(seed) + i * 0x9E3779B9u);
-    keys[2 * i + 1] = LONGS(static_cast<uint32_t>(seed >> 32) + i * 0xBB67AE85u);
-  }
   int64_t p = 0;
   for (; p + LANES <= positions; p += LANES) {
+    for (int i = 0; i < addresses; ++i)
+      for (int64_t line = 0; line < 4 * LANES; line += 16)
+        __builtin_prefetch(ahead[i] + (4 * p + line) * static_cast<int64_t>(sizeof(float)));
     // Philox, the even lanes apart from the odd ones, because a product is twice as wide. Words are the lower halves;
     // the upper ones are of no use. Lane 4j + s has position LANES/4 s + j, which the stores want.
     const L first = LONGS(position + static_cast<uint64_t>(p)), m0 = LONGS(0xD2511F53u), m1 = LONGS(0xCD9E8D57u);
@@ -51,8 +52,8 @@ static int64_t NAME(normal)(float *row, uint64_t seed, uint64_t chain, uint64_t 
     for (int round = 0; round < 10; ++round)
       for (int i = 0; i < 2; ++i) {
         const L a = PRODUCT(c0[i], m0), b = PRODUCT(c2[i], m1);
-        c0[i] = (b >> 32) ^ c1[i] ^ keys[2 * round];
-        c2[i] = (a >> 32) ^ c3[i] ^ keys[2 * round + 1];
+        c0[i] = (b >> 32) ^ c1[i] ^ LOAD(keys + 16 * round);
+        c2[i] = (a >> 32) ^ c3[i] ^ LOAD(keys + 16 * round + 8);
         c1[i] = b;
         c3[i] = a;
       }
@@ -98,6 +99,7 @@ static int64_t NAME(normal)(float *row, uint64_t seed, uint64_t chain, uint64_t 
 #undef ALL
 #undef WORDS
 #undef LONGS
+#undef LOAD
 #undef FMA
 #undef REAL
 #undef PRODUCT
