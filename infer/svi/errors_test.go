@@ -318,3 +318,22 @@ func TestMinibatchesOfASingleGuide(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, seen, gotch.Double)
 }
+
+// A Go function sees values, which samples and chains that are mapped have not: the error names the site and what to
+// set, and with that the fit is the posterior N(1.2, 1/5).
+func TestDensityIsFittedByOneSample(t *testing.T) {
+	program := must(ppl.Compile(func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 1))
+		c.Density("more", func(x, grad [][]float64) float64 { grad[0][0] = -x[0][0]; return -x[0][0] * x[0][0] / 2 }, mu)
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
+	}, infer.Batch{"y": infertest.Vector([]float64{1, 2, 3})}))
+	_, err := infer.Sample(context.Background(), program, svi.SVI{}, infer.Options{})
+	for _, word := range []string{`site "more"`, "Samples: 1", "infer.Options{Chains: 1}"} {
+		require.ErrorContains(t, err, word)
+	}
+	d, err := infer.Sample(context.Background(), program, svi.SVI{Samples: 1}, infer.Options{Chains: 1})
+	require.NoError(t, err)
+	mean, err := d.Mean("mu")
+	require.NoError(t, err)
+	require.InDelta(t, 1.2, mean[0], 4*math.Sqrt(0.2/1000)+0.01)
+}
