@@ -328,7 +328,7 @@ func TestDensityIsFittedByOneSample(t *testing.T) {
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
 	}, infer.Batch{"y": infertest.Vector([]float64{1, 2, 3})}))
 	_, err := infer.Sample(context.Background(), program, svi.SVI{}, infer.Options{})
-	for _, word := range []string{`site "more"`, "Samples: 1", "infer.Options{Chains: 1}"} {
+	for _, word := range []string{`site "more"`, "Samples: 1", "infer.Options{Chains: 1}", "(at svi/errors_test.go:"} {
 		require.ErrorContains(t, err, word)
 	}
 	d, err := infer.Sample(context.Background(), program, svi.SVI{Samples: 1}, infer.Options{Chains: 1})
