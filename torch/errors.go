@@ -24,8 +24,8 @@ func init() {
 	}
 }
 
-// rooms are the folders of the packages that a model calls, and those of the methods are in one folder. A line in one of
-// them does not help a user; errors name the line of the user's own code that called it.
+// rooms are the folders of the packages that a model calls, and those of the methods are in one folder. A line in one
+// of them does not help a user; errors name the line of the user's own code that called it.
 var (
 	rooms   = map[string]bool{}
 	methods string
