@@ -1,6 +1,9 @@
 package svi
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -75,8 +78,15 @@ func (p *plan) resize(t *trace) {
 
 // checkValues makes sure that an observed variable outside plates has as many values as in the batch that the model was
 // compiled on, as ppl.Compile does: without a plate each value of a minibatch counts once, and the posterior would be
-// that of a few data. So it is with a factor there that adds up over rows.
+// that of a few data. So it is with a factor there that adds up over rows, and with variables that a loop over the rows
+// of the batch declares.
 func (p *plan) checkValues(model *trace, batch infer.Batch) {
+	for _, name := range slices.Sorted(maps.Keys(p.given)) {
+		if model.byName[name] == nil {
+			fail(name, "it was there when the model was compiled and is not in this run: what is declared in a loop over the "+
+				"rows of the data needs all of them in every update (no Batches)")
+		}
+	}
 	for _, s := range model.sites {
 		if s.Scale == 1 {
 			p.checkTotal(s, batch)
