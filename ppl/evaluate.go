@@ -204,8 +204,8 @@ func (e *evaluator) complete() {
 	}
 }
 
-// completeData makes sure that all that was observed is observed again. A Go loop, c.Markov or c.Scan over the rows of a
-// minibatch has fewer sites, and the others would not count.
+// completeData makes sure that all that was observed is observed again. A Go loop, c.Markov or c.Scan over the rows of
+// a minibatch has fewer sites, and the others would not count.
 func (e *evaluator) completeData() {
 	if e.given == len(e.program.given) {
 		return
