@@ -143,14 +143,17 @@ func TestAdviceKnowsAStepSizeThatWasSet(t *testing.T) {
 	}
 }
 
-// Points of an optimiser that agree to rounding are one point, and the same points ten times as far apart are not.
-func TestPointsOfAnOptimiserAgreeToRounding(t *testing.T) {
-	points := func(apart float64) *Report {
-		return diagnosed(t, "optim.LBFGS", filled(4, 20, func(c, _ int) float64 { return 2 + apart*float64(c) }))
+// Points of an optimiser, and of fits at T = 0, that agree to rounding are one point. The same points ten times as far
+// apart are not.
+func TestPointsAgreeToRounding(t *testing.T) {
+	for _, method := range []string{"optim.LBFGS", "laplace.DenseHessian"} {
+		points := func(apart float64) *Report {
+			return diagnosed(t, method, filled(4, 20, func(c, _ int) float64 { return 2 + apart*float64(c) }))
+		}
+		require.True(t, points(3e-8).OK(), points(3e-8).String())
+		require.Len(t, points(3e-8).Of(CodeConstant), 1)
+		require.Len(t, points(3e-7).Of(CodeRHat), 1)
 	}
-	require.True(t, points(3e-7).OK(), points(3e-7).String())
-	require.Len(t, points(3e-7).Of(CodeConstant), 1)
-	require.Len(t, points(3e-6).Of(CodeRHat), 1)
 }
 
 // Draws of an optimiser are points: more of them are no remedy, and one for each chain is nothing to warn of.

@@ -136,8 +136,8 @@ func leastESS(perChain float64, chains int) float64 {
 	return perChain * float64(min(chains, mostChains))
 }
 
-// samePoint is the relative difference up to which points of an optimiser are the same.
-const samePoint = 1e-6
+// samePoint is the relative difference up to which points of an optimiser, or of fits at T = 0, are the same.
+const samePoint = 1e-7
 
 // elements checks every scalar, the worst ones first within their kind.
 func (g *diagnosis) elements(elements []int) {
@@ -176,7 +176,8 @@ func (g *diagnosis) elements(elements []int) {
 		case math.IsNaN(f.low) || math.IsInf(f.low, 0) || math.IsInf(f.high, 0):
 			add(CodeNotFinite, Serious, math.NaN(), 0, g.of(CodeNotFinite, 1), " has draws that are not finite")
 			continue
-		case f.low == f.high, g.family == optimiser && f.high-f.low <= samePoint*math.Abs(f.high):
+		case f.low == f.high, (g.family == optimiser || g.family == fitted && math.IsInf(f.off, 1)) &&
+			f.high-f.low <= samePoint*math.Abs(f.high):
 			add(CodeConstant, Info, f.low, 0, g.of(CodeConstant, 1), " is %.6g in all draws", f.low)
 			continue
 		}
