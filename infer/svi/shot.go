@@ -1,6 +1,7 @@
 package svi
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -313,8 +314,13 @@ func (s shot) point(layout *infer.Layout, phi infer.Params) (out []*ts.Tensor) {
 		}
 		x = x.MustDetach(false).MustTotype(gotch.Double, false)
 		if have := torch.Must(torch.Shape(x)); size(have) != int64(site.Size) {
-			fail(site.Name, "its value has shape %v on unconstrained space in this run, and had shape %v at first", have,
-				site.Shape)
+			hint := ""
+			if found := s.model.byName[site.Name]; found != nil && len(found.Plates) > 0 {
+				hint = fmt.Sprintf("; a run with minibatches needs a program that svi.Compile made of a part of the data, of a "+
+					"model with c.Plate(%q, N, f, ppl.Minibatch), N the number of all data", found.Plates[0].Name)
+			}
+			fail(site.Name, "its value has shape %v on unconstrained space in this run, and had shape %v at first%s", have,
+				site.Shape, hint)
 		}
 		out = append(out, x.MustReshape([]int64{int64(site.Size)}, false))
 	}
