@@ -33,6 +33,7 @@ type Program struct {
 	data    int64            // N, the population of the observations
 	values  map[string]int64 // how many values the observed sites outside plates had
 	given   map[string]bool  // the observed sites and the factors
+	rows    []rows.Rows      // of the batch of Compile
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 

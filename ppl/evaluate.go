@@ -124,6 +124,9 @@ func (e *evaluator) Finish(s *Site) {
 		}
 		s.checkTotal(e.program, e.batch)
 	}
+	if s.Observed && e.weights.Prior != 0 && e.weights.Likelihood != 0 {
+		s.checkRows(e.program, e.batch)
+	}
 	if s.density != nil {
 		e.densityAt(s)
 	}

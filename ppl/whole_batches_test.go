@@ -344,3 +344,49 @@ func TestLoopsOverRowsNeedAllOfThem(t *testing.T) {
 		require.NoError(t, program.CheckFull(infer.Batch{"y": vec(6, 5, 4, 3, 2, 1)}), name)
 	}
 }
+
+// A plate of the differences of rows has n - 1 elements on n rows. Those of a minibatch of rows in any order are not a
+// part of those of the data, so that it is refused; a column of lags beside the data is a part.
+func TestDifferencesOfRowsNeedAllOfThem(t *testing.T) {
+	lags := func(c *ppl.Ctx) {
+		rho, y := c.Sample("rho", dist.Normal(0, 1)), c.Data("y")
+		n := int(y.Shape()[0])
+		c.Plate("t", 0, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(y.Slice(0, 0, n-1).Mul(rho), 1), y.Slice(0, 1, n))
+		})
+	}
+	columns := func(c *ppl.Ctx) {
+		rho := c.Sample("rho", dist.Normal(0, 1))
+		c.Plate("t", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Data("last").Mul(rho), 1), c.Data("y")) })
+	}
+	twice := func(c *ppl.Ctx) { // two elements of a plate for each row
+		rho, y := c.Sample("rho", dist.Normal(0, 1)), c.Data("y")
+		c.Plate("t", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(rho, 1), torch.Cat(0, y, y)) })
+	}
+	data := infer.Batch{"y": vec(1, 2, 1, 3, 2, 1)}
+	beside := infer.Batch{"y": vec(2, 1, 3, 2, 1), "last": vec(1, 2, 1, 3, 2)}
+	for name, c := range map[string]struct {
+		model ppl.Model
+		batch infer.Batch
+		want  string
+	}{
+		"lags":    {lags, data, `plate "t" has 2 of its 5, and the batch 3 of 6 rows`},
+		"columns": {columns, beside, ""},
+		"twice":   {twice, data, ""},
+	} {
+		program, err := ppl.Compile(c.model, c.batch)
+		require.NoError(t, err, name)
+		batches, err := infer.Minibatches(c.batch, infer.MinibatchOptions{Size: 3})
+		require.NoError(t, err)
+		o := infer.Options{Chains: 1, Draws: 4, Warmup: 4}
+		_, err = infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, o)
+		require.NoError(t, err, name)
+		o.Batches = batches
+		_, err = infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, o)
+		if c.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
+	}
+}
