@@ -47,10 +47,10 @@ func method(d *draws.Draws) (name string, f family) {
 
 // The fields that advice names, of the methods that have them. Those of "hmc.Exchange" are of its Kernel.
 var fields = map[string][]string{
-	"hmc.NUTS":               {"TargetAccept", "MaxDepth"},
-	"hmc.HMC":                {"TargetAccept"},
-	"microcanonical.MAMS":    {"TargetAccept"},
-	"microcanonical.MCLMC":   {"Variance"},
+	"hmc.NUTS":               {"TargetAccept", "MaxDepth", "StepSize"},
+	"hmc.HMC":                {"TargetAccept", "StepSize"},
+	"microcanonical.MAMS":    {"TargetAccept", "StepSize"},
+	"microcanonical.MCLMC":   {"Variance", "StepSize"},
 	"sgmcmc.ATMC":            {"LR"},
 	"sgmcmc.BAOA":            {"LR"},
 	"sgmcmc.PSGLD":           {"LR"},
@@ -80,10 +80,15 @@ type adviser struct {
 	draws  int     // of each chain
 	depth  int     // the limit of the tree depth
 	target float64 // the acceptance that the user set for the run; 0 where that is not known
+	given  bool    // the user set the step size
 }
 
-// attrTarget is the attribute with the target of the acceptance that the user set.
-const attrTarget = "target_accept"
+// Attributes with the target of the acceptance that the user set, and that the user set the step size.
+const (
+	attrTarget = "target_accept"
+	attrStep   = "step_size"
+	given      = "given"
+)
 
 // exchange is the method whose fields are those of its Kernel.
 const exchange = "hmc.Exchange"
@@ -193,6 +198,8 @@ func (a adviser) smallerSteps() string {
 	const otherwise = "If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
 	set, next := a.set("TargetAccept", "0.95"), "then 0.99"
 	switch smaller := a.set("Variance", "1e-4"); {
+	case a.given && a.set("StepSize", "") != "":
+		return "Make " + a.set("StepSize", "...") + " smaller, or leave it out: then it adapts. " + otherwise
 	case smaller != "":
 		set, next = smaller, "then 1e-5"
 	case a.family == unknown:

@@ -127,6 +127,35 @@ func TestAdviceKnowsTheTarget(t *testing.T) {
 	}
 }
 
+// A step size that the user set does not adapt, so that another target of the acceptance changes nothing.
+func TestAdviceKnowsAStepSizeThatWasSet(t *testing.T) {
+	for _, method := range []string{"hmc.NUTS", "hmc.HMC", "microcanonical.MAMS", "microcanonical.MCLMC"} {
+		d := container(t, []string{"x"}, [][][]float64{normals(source(95), 4, 100)}, []string{draws.StatDivergent},
+			[][][]float64{stat(4, 100, 1, 1)})
+		d.SetAttr(draws.AttrMethod, method)
+		d.SetAttr("step_size", "given")
+		r, err := Diagnose(d, DiagnoseOptions{})
+		require.NoError(t, err)
+		require.Equal(t, "400 of 400 transitions diverged (100%)", r.Of(CodeDivergence)[0].Message)
+		advice := r.Of(CodeDivergence)[0].Advice
+		require.Contains(t, advice, "Make "+method+"{StepSize: ...} smaller, or leave it out: then it adapts.")
+		require.NotContains(t, advice, "TargetAccept")
+	}
+}
+
+// Points of an optimiser, and of fits at T = 0, that agree to rounding are one point. The same points ten times as far
+// apart are not.
+func TestPointsAgreeToRounding(t *testing.T) {
+	for _, method := range []string{"optim.LBFGS", "laplace.DenseHessian"} {
+		points := func(apart float64) *Report {
+			return diagnosed(t, method, filled(4, 20, func(c, _ int) float64 { return 2 + apart*float64(c) }))
+		}
+		require.True(t, points(3e-8).OK(), points(3e-8).String())
+		require.Len(t, points(3e-8).Of(CodeConstant), 1)
+		require.Len(t, points(3e-7).Of(CodeRHat), 1)
+	}
+}
+
 // Draws of an optimiser are points: more of them are no remedy, and one for each chain is nothing to warn of.
 func TestOptimisersAreNotAskedForDraws(t *testing.T) {
 	points := filled(4, 1, func(int, int) float64 { return 1.5 })

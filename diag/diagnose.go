@@ -80,6 +80,7 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 		g.kernel = "hmc.HMC" // of one trajectory, and no trees
 	}
 	g.target, _ = strconv.ParseFloat(d.Attrs()[attrTarget], 64)
+	g.given = d.Attrs()[attrStep] == given
 	g.lengths()
 	g.sampler()
 	g.elements(elements)
@@ -135,6 +136,9 @@ func leastESS(perChain float64, chains int) float64 {
 	return perChain * float64(min(chains, mostChains))
 }
 
+// samePoint is the relative difference up to which points of an optimiser, or of fits at T = 0, are the same.
+const samePoint = 1e-7
+
 // elements checks every scalar, the worst ones first within their kind.
 func (g *diagnosis) elements(elements []int) {
 	type figures struct {
@@ -172,7 +176,8 @@ func (g *diagnosis) elements(elements []int) {
 		case math.IsNaN(f.low) || math.IsInf(f.low, 0) || math.IsInf(f.high, 0):
 			add(CodeNotFinite, Serious, math.NaN(), 0, g.of(CodeNotFinite, 1), " has draws that are not finite")
 			continue
-		case f.low == f.high:
+		case f.low == f.high, (g.family == optimiser || g.family == fitted && math.IsInf(f.off, 1)) &&
+			f.high-f.low <= samePoint*math.Abs(f.high):
 			add(CodeConstant, Info, f.low, 0, g.of(CodeConstant, 1), " is %.6g in all draws", f.low)
 			continue
 		}

@@ -180,7 +180,11 @@ func (g *diagnosis) count(stat string, bad func(float64) bool) (n int) {
 	return n
 }
 
-// share is n of all draws, in per cent.
+// share is n of all draws, in per cent, with two digits or those that tell it from 100.
 func (g *diagnosis) share(n int) string {
-	return strconv.FormatFloat(100*float64(n)/float64(g.d.Total()), 'g', 2, 64) + "%"
+	share, digits := 100*float64(n)/float64(g.d.Total()), 2
+	if share >= 99 {
+		digits = 4
+	}
+	return strconv.FormatFloat(share, 'g', digits, 64) + "%"
 }

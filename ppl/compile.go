@@ -32,6 +32,8 @@ type Program struct {
 	order   []string         // of the latent sites, as they run
 	data    int64            // N, the population of the observations
 	values  map[string]int64 // how many values the observed sites outside plates had
+	given   map[string]bool  // the observed sites and the factors
+	rows    []rows.Rows      // of the batch of Compile
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
@@ -83,6 +85,7 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 			latents: map[string]*latent{},
 			memos:   map[string]*memo{},
 			values:  map[string]int64{},
+			given:   map[string]bool{},
 		}
 		e := &execution{batch: batch}
 		err := torch.Do(func(*torch.Scope) error {
@@ -303,6 +306,9 @@ func (c *compiler) Finish(s *Site) {
 		return
 	}
 	s.checkWhole()
+	if s.Observed || s.Kind == KindFactor {
+		c.program.given[s.Name] = true
+	}
 	c.program.remember(s)
 	for i, p := range s.Plates {
 		if s.ctx.plates[i].minibatch && p.Used != 0 && p.Used != p.Size {

@@ -91,6 +91,10 @@ func (s *Site) direct() *ts.Tensor {
 	d := s.density
 	x, grad := make([][]float64, len(d.inputs)), make([][]float64, len(d.inputs))
 	for i, t := range d.inputs {
+		if describe, err := t.KelvinDescribe(); err == nil && describe.Mapped {
+			s.fail("its density is a Go function, which cannot be mapped over samples and chains here: set Samples: 1 " +
+				"with svi.SVI and infer.Options{Chains: 1}, or use vi.Dense or hmc.NUTS, which call it for each chain")
+		}
 		x[i] = torch.Must(torch.ToSlice[float64](t))
 		grad[i] = make([]float64, len(x[i]))
 	}

@@ -1,6 +1,9 @@
 package ppl
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -49,6 +52,7 @@ type evaluator struct {
 	terms   []torch.Term
 	plus    float64 // what is to be added to the terms
 	seen    int
+	given   int // observed sites and factors that were there
 	names   map[string]bool
 
 	weights infer.Weights // of the parts; not looked at where collect is set
@@ -103,6 +107,9 @@ func (e *evaluator) Finish(s *Site) {
 		}
 		e.names[s.Name] = true
 	}
+	if s.counts() && e.program.given[s.Name] {
+		e.given++
+	}
 	if e.collect != nil {
 		e.collect(s)
 		return
@@ -116,6 +123,9 @@ func (e *evaluator) Finish(s *Site) {
 			s.checkValues(want)
 		}
 		s.checkTotal(e.program, e.batch)
+	}
+	if s.Observed && e.weights.Prior != 0 && e.weights.Likelihood != 0 {
+		s.checkRows(e.program, e.batch)
 	}
 	if s.density != nil {
 		e.densityAt(s)
@@ -181,8 +191,11 @@ func combine(terms []torch.Term) (*ts.Tensor, error) {
 	return sum, nil
 }
 
-// complete makes sure that every latent site of the layout was there.
+// complete makes sure that every latent site of the layout was there, and all that is observed.
 func (e *evaluator) complete() {
+	if e.weights.Prior != 0 && e.weights.Likelihood != 0 { // either alone may be that of single data
+		e.completeData()
+	}
 	if e.seen == len(e.program.order) {
 		return
 	}
@@ -190,6 +203,20 @@ func (e *evaluator) complete() {
 		if !e.names[name] {
 			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: " +
 				"a site that appears only sometimes; declare the same sites in every run"})
+		}
+	}
+}
+
+// completeData makes sure that all that was observed is observed again. A Go loop, c.Markov or c.Scan over the rows of
+// a minibatch has fewer sites, and the others would not count.
+func (e *evaluator) completeData() {
+	if e.given == len(e.program.given) {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.program.given)) {
+		if !e.names[name] {
+			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: what is " +
+				"declared in a loop over the rows of the data needs all of them in every update (no Batches)"})
 		}
 	}
 }

@@ -268,7 +268,13 @@ func (p *plate) whole() string {
 
 // tooSmall is the hint in errors about n data in a plate.
 func (s *Site) tooSmall(p *plate, n int64) string {
-	switch _, fixed := s.ctx.run.sizes.fixed[p.Name]; {
+	sizes := s.ctx.run.sizes
+	_, fixed := sizes.fixed[p.Name]
+	_, told := sizes.told[p.Name]
+	switch {
+	case told && sizes.shapes != nil && p.local && n != p.Size:
+		return fmt.Sprintf("; the draws have the variables in plate %q for %d: to predict for others leave those variables "+
+			"out of the draws, by Draws.Select, and they are drawn anew", p.Name, p.Size)
 	case !s.Observed || n <= p.Size || p.Size == 0:
 		return p.whole()
 	case fixed:

@@ -15,6 +15,7 @@ func (s *Site) inNoPlate() bool { return len(s.Plates) == 0 && s.Observed && s.c
 // findTotals finds the sites outside plates that add up over the rows of the batch: in a minibatch each row would count
 // once, and the posterior would be that of a few data.
 func (p *Program) findTotals() error {
+	p.rows = rows.Of(p.batch)
 	if p.part != "" {
 		for name := range p.values {
 			p.loose = append(p.loose, name)
@@ -25,7 +26,7 @@ func (p *Program) findTotals() error {
 	}
 	p.totals = map[string][]rows.Rows{}
 	scales := []float64{0.3, 0}
-	for _, r := range rows.Of(p.batch) {
+	for _, r := range p.rows {
 		names, err := r.Totals(p.batch, p.loose, len(scales),
 			func(attempt int, half, other infer.Batch) (before, after map[string]rows.Term) {
 				return p.looseTerms(scales[attempt], half), p.looseTerms(scales[attempt], other)
@@ -115,6 +116,29 @@ func (s *Site) checkTotal(p *Program, batch infer.Batch) {
 		if n := r.In(batch); n != r.Size {
 			s.fail("it is in no plate, and adds up over the rows of the batch, of which there are %d where there were %d when "+
 				"the model was compiled: %s", n, r.Size, s.remedy())
+		}
+	}
+}
+
+// checkRows makes sure that a plate has that part of its data that the batch has of the rows: a plate of n - 1
+// differences of n rows has another one. A minibatch of rows in any order is then no sample of what is in the plate.
+func (s *Site) checkRows(p *Program, batch infer.Batch) {
+	for _, q := range s.Plates {
+		if q.Used == 0 || q.Used == q.Size || p.part != "" {
+			continue
+		}
+		var smaller *rows.Rows
+		fits := slices.ContainsFunc(p.rows, func(r rows.Rows) bool {
+			n := r.In(batch)
+			if n != r.Size {
+				smaller = &r
+			}
+			return n != r.Size && n*q.Size == q.Used*r.Size
+		})
+		if smaller != nil && !fits {
+			s.fail("plate %q has %d of its %d, and the batch %d of %d rows: what is in the plate is computed of several "+
+				"rows, as differences or lags are, and needs all of them in every update (no Batches); or make it a column "+
+				"of the data before", q.Name, q.Used, q.Size, smaller.In(batch), smaller.Size)
 		}
 	}
 }

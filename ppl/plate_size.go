@@ -176,7 +176,9 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 		if err != nil {
 			return err
 		}
-		execute(p.model, batch, nil, &evaluator{program: p, point: point, collect: seen})
+		e := &evaluator{program: p, point: point, collect: seen}
+		execute(p.model, batch, nil, e)
+		e.completeData()
 		return nil
 	})
 	if err != nil {

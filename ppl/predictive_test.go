@@ -1,6 +1,7 @@
 package ppl_test
 
 import (
+	"context"
 	"math"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
@@ -254,4 +256,29 @@ func TestPredictiveNamesMissingData(t *testing.T) {
 		c.Sample("a", dist.Normal(0, 1))
 	}}.Prior(2)
 	require.ErrorContains(t, err, "two sites of that name")
+}
+
+// Draws of four groups do not fit seven: the error says that variables of groups have to be left out of the draws, and
+// without them seven groups are drawn.
+func TestPredictForOtherGroups(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 1))
+		c.Plate("groups", 0, func(c *ppl.Ctx) {
+			theta := c.Sample("theta", dist.Normal(mu, 1))
+			c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(theta, 1), c.Data("y")) })
+		})
+	}
+	p, err := ppl.Compile(model, infer.Batch{"y": matrix(2, 4, 1, 2, 3, 4, 5, 6, 7, 8)})
+	require.NoError(t, err)
+	posterior, err := infer.Sample(context.Background(), p, hmc.NUTS{}, infer.Options{Draws: 20, Warmup: 50})
+	require.NoError(t, err)
+	others := ppl.Predictive{Model: model, Batch: infer.Batch{"y": matrix(1, 7, 1, 2, 3, 4, 5, 6, 7)}}
+	_, err = others.Posterior(posterior)
+	require.ErrorContains(t, err, `the draws have the variables in plate "groups" for 4`)
+	require.ErrorContains(t, err, "Draws.Select")
+	mu, err := posterior.Select("mu")
+	require.NoError(t, err)
+	values, err := others.Posterior(mu)
+	require.NoError(t, err)
+	require.Equal(t, []int64{80, 1, 7}, values["y"].MustSize())
 }

@@ -30,6 +30,7 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 			latents: map[string]*latent{},
 			memos:   map[string]*memo{},
 			values:  map[string]int64{},
+			given:   map[string]bool{},
 		}
 		c.recorder = newRecorder()
 		err := torch.Do(func(*torch.Scope) error {

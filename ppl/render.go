@@ -75,8 +75,8 @@ func (r *renderer) find(s *Site) {
 		if !t.MustRequiresGrad() {
 			continue
 		}
-		for _, from := range r.sites {
-			if !from.Value.MustRequiresGrad() || slices.Contains(r.parents[s.Name], from.Name) {
+		for _, from := range r.sites { // a Density has no value here
+			if from.Value == nil || !from.Value.MustRequiresGrad() || slices.Contains(r.parents[s.Name], from.Name) {
 				continue
 			}
 			if reaches(t, from.Value) {

@@ -56,6 +56,19 @@ func TestRenderDependence(t *testing.T) {
 	draw(t, dot)
 }
 
+// A Density depends on its inputs, and what comes behind it is drawn too.
+func TestRenderDensity(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		a, b := c.Sample("a", dist.Normal(0, 1)), c.Sample("b", dist.Normal(0, 1))
+		c.Density("f", func(x, grad [][]float64) float64 { return 0 }, a)
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(a.Add(b), 1), c.Data("y")) })
+	}
+	dot, err := ppl.Render(model, infer.Batch{"y": vec(1, 2)})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"a -> f", "a -> y", "b -> y"}, edges(dot))
+	draw(t, dot)
+}
+
 // draw has Graphviz read the graph, where it is installed.
 func draw(t *testing.T, dot string) {
 	path, err := exec.LookPath("dot")

@@ -20,7 +20,8 @@ const (
 )
 
 // Reparam writes latent variables differently. Their values are still there under their names, as deterministic sites.
-// A run fails where the model has no such variable, or observes it.
+// A run fails where the model has no such variable, or observes it. The posterior is the same; at a temperature other
+// than 1, and for its mode, the density is that of the new variables.
 func Reparam(m Model, sites map[string]Reparameterisation) Model {
 	return strict("Reparam", m, sites, func(c *Ctx, s *Site, how Reparameterisation) bool {
 		if s.Kind != KindSample {

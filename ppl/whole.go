@@ -20,10 +20,17 @@ type whole struct {
 	to      *ts.Tensor
 }
 
-// convertWhole converts the tensors in the batch that the model calculates with. Whole numbers are such if it has the
-// same density with float64 in their place, and another one when a quarter is added to them. One that it uses as an
-// index stays as it is: with float64 the model does not run, or the quarter is cut off. Float32 is converted where the
-// model has the same density to its rounding.
+// rounding is how much the rounding of float32 may change a log density, relative to it.
+const rounding = 1e-4
+
+// largestBytes is how many bytes of data are looked at as float64, which takes 32 MiB of them.
+const largestBytes = 1 << 22
+
+// convertWhole converts the tensors in the batch that the model calculates with. Whole numbers are such if it has
+// another density when a quarter is added to them in float64. One that it uses as an index stays as it is: with float64
+// the model does not run, or the quarter is cut off. Whole numbers, and float32, are converted where the model has the
+// same density to the rounding of float32, which libtorch takes for some functions of whole numbers. Where it does not,
+// whole numbers overflow, and are refused.
 func (p *Program) convertWhole() error {
 	p.types = map[string]gotch.DType{}
 	for name, t := range p.batch {
@@ -48,29 +55,48 @@ func (p *Program) convertWhole() error {
 	}
 	for name, dtype := range p.types {
 		t, single := p.batch[name], dtype == gotch.Float
-		if !single && (rank[dtype] == 0 || dtype == gotch.Uint8) { // bytes are often images: eight times the memory
+		if !single && rank[dtype] == 0 {
+			continue
+		}
+		elements, err := torch.Numel(t)
+		if err != nil {
+			return err
+		}
+		if dtype == gotch.Uint8 && elements > largestBytes {
 			continue
 		}
 		to, err := asType(t, gotch.Double)
 		if err != nil {
 			return err
 		}
-		same := func(x *ts.Tensor, tolerance float64) bool {
+		with := func(x *ts.Tensor) (value float64, ok bool) {
 			trial := maps.Clone(p.batch)
 			trial[name] = x
-			value, ok := p.valueOf(point, trial)
-			return ok && math.Abs(value-before) <= tolerance*(1+math.Abs(before))
+			return p.valueOf(point, trial)
 		}
-		var use bool
-		if single {
-			use = same(to, 1e-4)
-		} else {
+		near := func(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*(1+math.Abs(b)) }
+		value, use := with(to)
+		switch {
+		case single:
+			use = use && near(value, before, rounding)
+		case use:
 			moved, err := to.AddScalar(ts.FloatScalar(0.25), false)
 			if err != nil {
 				return err
 			}
-			use = same(to, 1e-12) && !same(moved, 1e-12)
+			beyond, ok := with(moved)
 			torch.Free(moved)
+			use = !ok || !near(beyond, value, 1e-12)
+			if dtype == gotch.Bool { // a sum of booleans is an or
+				use = use && near(value, before, 1e-12)
+			}
+			if use && !near(value, before, rounding) {
+				torch.Free(to)
+				return fmt.Errorf("batch tensor %q is of type %v, and the log density is %.6g with it, and %.6g with the same "+
+					"numbers in float64: what is calculated of whole numbers overflows; convert it once, "+
+					"torch.To(x, torch.CPU, gotch.Double): %w", name, dtype, before, value, infer.ErrConfig)
+			}
+			use = use && dtype != gotch.Uint8 // bytes are often images: eight times the memory
 		}
 		if !use {
 			torch.Free(to)

@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/infer/svi"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
@@ -297,3 +298,95 @@ func (o *turns) Next() (infer.Batch, error) {
 func (o *turns) Position() infer.Position     { return infer.Position{Index: o.at} }
 func (o *turns) Seek(p infer.Position) error  { o.at = p.Index; return nil }
 func (o *turns) Fingerprint() (string, error) { return "turns", nil }
+
+// What a loop over the rows of the data declares has to be there in every update: of a minibatch the other rows would
+// not count, and the posterior would be that of a few data. All rows at once are as ever, in batches too.
+func TestLoopsOverRowsNeedAllOfThem(t *testing.T) {
+	observed := func(c *ppl.Ctx) {
+		mu, y := c.Sample("mu", dist.Normal(0, 10)), c.Data("y")
+		for t := range int(y.Shape()[0]) {
+			c.Observe(fmt.Sprint("y", t), dist.Normal(mu, 1), y.At(t))
+		}
+	}
+	factors := func(c *ppl.Ctx) {
+		mu, y := c.Sample("mu", dist.Normal(0, 10)), c.Data("y")
+		for t := range int(y.Shape()[0]) {
+			c.Factor(fmt.Sprint("y", t), dist.Normal(mu, 1).LogProb(y.At(t)))
+		}
+	}
+	chain := func(c *ppl.Ctx) {
+		mu, y := c.Sample("mu", dist.Normal(0, 10)), c.Data("y")
+		state := torch.Of(0)
+		c.Markov(int(y.Shape()[0]), func(c *ppl.Ctx, t int) {
+			state = c.Sample("s", dist.Bernoulli(torch.Stack(0, 0.2, 0.7).Take(state)))
+			c.Observe("y", dist.Normal(mu.Add(state), 1), y.At(t))
+		})
+	}
+	batch := infer.Batch{"y": vec(1, 2, 3, 4, 5, 6)}
+	for name, model := range map[string]ppl.Model{"observed": observed, "factors": factors, "chain": chain} {
+		program, err := ppl.Compile(model, batch)
+		require.NoError(t, err, name)
+		for _, size := range []int64{2, 6} {
+			for _, method := range []infer.Method{sgmcmc.SGLD{LR: infer.Constant(0.01)}, svi.SVI{}} {
+				batches, err := infer.Minibatches(batch, infer.MinibatchOptions{Size: size})
+				require.NoError(t, err)
+				_, err = infer.Sample(context.Background(), program, method,
+					infer.Options{Chains: 1, Draws: 4, Warmup: 4, Batches: batches})
+				if size == 6 {
+					require.NoError(t, err, name)
+					continue
+				}
+				require.ErrorContains(t, err, "declared in a loop over the rows of the data", name)
+				require.ErrorContains(t, err, `site "y`, name)
+			}
+		}
+		require.Error(t, program.CheckFull(infer.Batch{"y": vec(1, 2)}), name)
+		require.NoError(t, program.CheckFull(infer.Batch{"y": vec(6, 5, 4, 3, 2, 1)}), name)
+	}
+}
+
+// A plate of the differences of rows has n - 1 elements on n rows. Those of a minibatch of rows in any order are not a
+// part of those of the data, so that it is refused; a column of lags beside the data is a part.
+func TestDifferencesOfRowsNeedAllOfThem(t *testing.T) {
+	lags := func(c *ppl.Ctx) {
+		rho, y := c.Sample("rho", dist.Normal(0, 1)), c.Data("y")
+		n := int(y.Shape()[0])
+		c.Plate("t", 0, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(y.Slice(0, 0, n-1).Mul(rho), 1), y.Slice(0, 1, n))
+		})
+	}
+	columns := func(c *ppl.Ctx) {
+		rho := c.Sample("rho", dist.Normal(0, 1))
+		c.Plate("t", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Data("last").Mul(rho), 1), c.Data("y")) })
+	}
+	twice := func(c *ppl.Ctx) { // two elements of a plate for each row
+		rho, y := c.Sample("rho", dist.Normal(0, 1)), c.Data("y")
+		c.Plate("t", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(rho, 1), torch.Cat(0, y, y)) })
+	}
+	data := infer.Batch{"y": vec(1, 2, 1, 3, 2, 1)}
+	beside := infer.Batch{"y": vec(2, 1, 3, 2, 1), "last": vec(1, 2, 1, 3, 2)}
+	for name, c := range map[string]struct {
+		model ppl.Model
+		batch infer.Batch
+		want  string
+	}{
+		"lags":    {lags, data, `plate "t" has 2 of its 5, and the batch 3 of 6 rows`},
+		"columns": {columns, beside, ""},
+		"twice":   {twice, data, ""},
+	} {
+		program, err := ppl.Compile(c.model, c.batch)
+		require.NoError(t, err, name)
+		batches, err := infer.Minibatches(c.batch, infer.MinibatchOptions{Size: 3})
+		require.NoError(t, err)
+		o := infer.Options{Chains: 1, Draws: 4, Warmup: 4}
+		_, err = infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, o)
+		require.NoError(t, err, name)
+		o.Batches = batches
+		_, err = infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, o)
+		if c.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
+	}
+}

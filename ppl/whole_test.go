@@ -70,3 +70,41 @@ func TestSinglesOfALinearModelAreConverted(t *testing.T) {
 	require.InDelta(t, want, f(batch, 0.3), 1e-12)
 	require.Equal(t, gotch.Double, seen)
 }
+
+// Whole numbers that the model calculates with give the posterior of float64, also where libtorch's functions of them
+// are float32, whose logarithms have seven digits. Where products of whole numbers overflow, no density is right:
+// Compile refuses them by name.
+func TestWholeNumbersThatOverflowAreRefused(t *testing.T) {
+	model := func(f func(x torch.Tensor) torch.Tensor) ppl.Model {
+		return func(c *ppl.Ctx) {
+			b := c.Sample("b", dist.Normal(0, 1))
+			x := f(c.Data("x"))
+			c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(b.Mul(x), 1), c.Data("y")) })
+		}
+	}
+	logarithm := model(func(x torch.Tensor) torch.Tensor { return x.Log() })
+	square := model(func(x torch.Tensor) torch.Tensor { return x.Mul(x).Div(1e10) })
+	y := vec(1, 2, 3)
+	ints := infer.Batch{"y": y, "x": torch.Must(torch.FromSlice([]int32{3, 20, 25}))}
+	floats := infer.Batch{"y": y, "x": vec(3, 20, 25)}
+	_, f := compiled(t, logarithm, ints)
+	_, g := compiled(t, logarithm, floats)
+	require.Equal(t, g(floats, 0.7), f(ints, 0.7))
+
+	for _, x := range []*ts.Tensor{
+		torch.Must(torch.FromSlice([]int32{100_000, 200_000, 250_000})),
+		torch.Must(torch.FromSlice([]uint8{100, 200, 250})),
+	} {
+		if x.DType() == gotch.Uint8 {
+			square = model(func(x torch.Tensor) torch.Tensor { return x.Square().Div(1e4) })
+		}
+		_, err := ppl.Compile(square, infer.Batch{"y": y, "x": x})
+		require.ErrorIs(t, err, infer.ErrConfig)
+		require.ErrorContains(t, err, `batch tensor "x"`)
+		require.ErrorContains(t, err, "what is calculated of whole numbers overflows; convert it once, torch.To(")
+		wide, err := torch.To(x, torch.CPU, gotch.Double)
+		require.NoError(t, err)
+		_, err = ppl.Compile(square, infer.Batch{"y": y, "x": wide})
+		require.NoError(t, err)
+	}
+}

@@ -17,20 +17,24 @@ func init() {
 	if _, file, _, ok := runtime.Caller(0); ok {
 		ts.KelvinHide(file)
 		root := filepath.ToSlash(filepath.Dir(filepath.Dir(file)))
+		methods = root + "/infer/"
 		for _, room := range []string{"torch", "dist", "dist/bijector", "dist/support", "ppl", "infer", "ode"} {
 			rooms[root+"/"+room] = true
 		}
 	}
 }
 
-// rooms are the folders of the packages that a model calls. A line in one of them does not help a user; errors name the
-// line of the user's own code that called it.
-var rooms = map[string]bool{}
+// rooms are the folders of the packages that a model calls, and those of the methods are in one folder. A line in one
+// of them does not help a user; errors name the line of the user's own code that called it.
+var (
+	rooms   = map[string]bool{}
+	methods string
+)
 
 // inRoom says whether a frame is in one of the rooms; their tests are not.
 func inRoom(f runtime.Frame) bool {
 	i := strings.LastIndexByte(f.File, '/')
-	return i > 0 && rooms[f.File[:i]] && !strings.HasSuffix(f.File, "_test.go")
+	return i > 0 && (rooms[f.File[:i]] || strings.HasPrefix(f.File, methods)) && !strings.HasSuffix(f.File, "_test.go")
 }
 
 // machinery says whether a function is one of Go's or gotch's own.

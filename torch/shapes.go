@@ -11,12 +11,22 @@ import (
 
 // Reductions, shapes, indexing and matrices of [Tensor].
 
-// total is the type that elements are added in: their own, and int64 for booleans.
+// total is the type that elements are added in: their own, and int64 for booleans and whole numbers.
 func total(t *ts.Tensor) gotch.DType {
-	if d := t.DType(); d != gotch.Bool {
+	switch d := t.DType(); d {
+	case gotch.Bool, gotch.Uint8, gotch.Int8, gotch.Int16, gotch.Int:
+		return gotch.Int64
+	default:
 		return d
 	}
-	return gotch.Int64
+}
+
+// average is the type of a mean: that of the elements, and float64 for booleans and whole numbers.
+func average(t *ts.Tensor) gotch.DType {
+	if d := total(t); d != gotch.Int64 {
+		return d
+	}
+	return gotch.Double
 }
 
 func wide(dims []int) []int64 {
@@ -53,18 +63,22 @@ func (x Tensor) Mean(dims ...int) Tensor {
 	case x.isNumber() && len(dims) == 0:
 		return x
 	case len(dims) == 0:
-		return wrap(x.t.MustMean(x.t.DType(), false))
+		return wrap(x.t.MustMean(average(x.t), false))
 	}
 	t := x.T()
-	return wrap(t.MustMeanDim(wide(dims), false, t.DType(), false))
+	return wrap(t.MustMeanDim(wide(dims), false, average(t), false))
 }
 
 // Std is the standard deviation, with n − 1 below, over the given dimensions, which go; without any, over all elements.
 func (x Tensor) Std(dims ...int) Tensor {
-	if len(dims) == 0 {
-		return wrap(x.T().MustStd(true, false))
+	t := x.T()
+	if d := average(t); d != t.DType() {
+		t = t.MustTotype(d, false)
 	}
-	return wrap(x.T().MustStdDim(wide(dims), true, false, false))
+	if len(dims) == 0 {
+		return wrap(t.MustStd(true, false))
+	}
+	return wrap(t.MustStdDim(wide(dims), true, false, false))
 }
 
 // Prod is the product of all elements, of shape [].

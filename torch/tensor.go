@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -12,8 +13,8 @@ import (
 //	y.Sub(x.Mul(b).Add(a)).Div(logS.Exp()).Square().Sum().Mul(-0.5)
 //
 // Arguments of type any are a Tensor, a *ts.Tensor, a float64, an int, an int64 or a float32. Shapes broadcast as in
-// libtorch. Arithmetic on numbers stays in Go, so that a constant costs no tensor operation. Dimensions and indices may
-// be negative; they then count from the end.
+// libtorch. Arithmetic on numbers stays in Go, so that a constant costs no tensor operation. Tensors of int32 and int64
+// are float64 beside a number. Dimensions and indices may be negative; they then count from the end.
 //
 // Methods panic with the typed error of the operation, which names the line that asked for it. [Do], the gradients and
 // all functions that run a model return that error. The zero value is the number 0.
@@ -124,6 +125,22 @@ func wrap(t *ts.Tensor) Tensor { return Tensor{t: t} }
 
 func scalar(c float64) *ts.Scalar { return ts.FloatScalar(c) }
 
+// beside is the tensor for an operation with a number: whole numbers of 32 and 64 bits as float64. Libtorch makes
+// float32 of them there, whose 24 bits do not hold a time in seconds. Booleans are float32, as in its sums; it has no
+// differences of them.
+func (x Tensor) beside() *ts.Tensor {
+	if x.t.KelvinFreed() {
+		return x.t
+	}
+	switch x.t.DType() {
+	case gotch.Int64, gotch.Int:
+		return x.t.MustTotype(gotch.Double, false)
+	case gotch.Bool:
+		return x.t.MustTotype(gotch.Float, false)
+	}
+	return x.t
+}
+
 // Add is x + y.
 func (x Tensor) Add(y any) Tensor {
 	w := Of(y)
@@ -135,9 +152,9 @@ func (x Tensor) Add(y any) Tensor {
 	case w.is(0):
 		return x
 	case x.isNumber():
-		return wrap(w.t.MustAddScalar(scalar(x.c), false))
+		return wrap(w.beside().MustAddScalar(scalar(x.c), false))
 	case w.isNumber():
-		return wrap(x.t.MustAddScalar(scalar(w.c), false))
+		return wrap(x.beside().MustAddScalar(scalar(w.c), false))
 	}
 	return wrap(x.t.MustAdd(w.t, false))
 }
@@ -153,9 +170,9 @@ func (x Tensor) Sub(y any) Tensor {
 	case x.is(0):
 		return w.Neg()
 	case x.isNumber():
-		return wrap(w.t.MustRsubScalar(scalar(x.c), false))
+		return wrap(w.beside().MustRsubScalar(scalar(x.c), false))
 	case w.isNumber():
-		return wrap(x.t.MustSubScalar(scalar(w.c), false))
+		return wrap(x.beside().MustSubScalar(scalar(w.c), false))
 	}
 	return wrap(x.t.MustSub(w.t, false))
 }
@@ -171,9 +188,9 @@ func (x Tensor) Mul(y any) Tensor {
 	case w.is(1):
 		return x
 	case x.isNumber():
-		return wrap(w.t.MustMulScalar(scalar(x.c), false))
+		return wrap(w.beside().MustMulScalar(scalar(x.c), false))
 	case w.isNumber():
-		return wrap(x.t.MustMulScalar(scalar(w.c), false))
+		return wrap(x.beside().MustMulScalar(scalar(w.c), false))
 	}
 	return wrap(x.t.MustMul(w.t, false))
 }
@@ -189,7 +206,7 @@ func (x Tensor) Div(y any) Tensor {
 	case x.isNumber():
 		return w.Reciprocal().Mul(x)
 	case w.isNumber():
-		return wrap(x.t.MustDivScalar(scalar(w.c), false))
+		return wrap(x.beside().MustDivScalar(scalar(w.c), false))
 	}
 	return wrap(x.t.MustDiv(w.t, false))
 }
@@ -203,9 +220,9 @@ func (x Tensor) Pow(y any) Tensor {
 	case w.is(1):
 		return x
 	case w.isNumber():
-		return wrap(x.t.MustPowTensorScalar(scalar(w.c), false))
+		return wrap(x.beside().MustPowTensorScalar(scalar(w.c), false))
 	case x.isNumber():
-		return wrap(ts.MustPowScalar(scalar(x.c), w.t))
+		return wrap(ts.MustPowScalar(scalar(x.c), w.beside()))
 	}
 	return wrap(x.t.MustPow(w.t, false))
 }
@@ -218,9 +235,9 @@ func (x Tensor) Min(y any) Tensor {
 	case x.isNumber() && w.isNumber():
 		return number(math.Min(x.c, w.c))
 	case x.isNumber():
-		return wrap(w.t.MustClampMax(scalar(x.c), false))
+		return wrap(w.beside().MustClampMax(scalar(x.c), false))
 	case w.isNumber():
-		return wrap(x.t.MustClampMax(scalar(w.c), false))
+		return wrap(x.beside().MustClampMax(scalar(w.c), false))
 	}
 	return wrap(x.t.MustMinimum(w.t, false))
 }
@@ -232,9 +249,9 @@ func (x Tensor) Max(y any) Tensor {
 	case x.isNumber() && w.isNumber():
 		return number(math.Max(x.c, w.c))
 	case x.isNumber():
-		return wrap(w.t.MustClampMin(scalar(x.c), false))
+		return wrap(w.beside().MustClampMin(scalar(x.c), false))
 	case w.isNumber():
-		return wrap(x.t.MustClampMin(scalar(w.c), false))
+		return wrap(x.beside().MustClampMin(scalar(w.c), false))
 	}
 	return wrap(x.t.MustMaximum(w.t, false))
 }
@@ -243,7 +260,7 @@ func (x Tensor) Max(y any) Tensor {
 func (x Tensor) Clamp(low, high any) Tensor {
 	l, h := Of(low), Of(high)
 	if !x.isNumber() && l.isNumber() && h.isNumber() {
-		return wrap(x.t.MustClamp(scalar(l.c), scalar(h.c), false))
+		return wrap(x.beside().MustClamp(scalar(l.c), scalar(h.c), false))
 	}
 	return x.Max(l).Min(h)
 }
@@ -351,9 +368,9 @@ func (x Tensor) compare(
 		}
 		return number(0)
 	case x.isNumber():
-		return wrap(swapped(w.t, scalar(x.c), false))
+		return wrap(swapped(w.beside(), scalar(x.c), false))
 	case w.isNumber():
-		return wrap(byNumber(x.t, scalar(w.c), false))
+		return wrap(byNumber(x.beside(), scalar(w.c), false))
 	}
 	return wrap(byTensor(x.t, w.t, false))
 }
@@ -402,9 +419,9 @@ func Where(condition, a, b any) Tensor {
 	case x.isNumber() && y.isNumber():
 		return wrap(ts.MustWhereScalarself(cond.t, scalar(x.c), y.T()))
 	case x.isNumber():
-		return wrap(ts.MustWhereScalarself(cond.t, scalar(x.c), y.t))
+		return wrap(ts.MustWhereScalarself(cond.t, scalar(x.c), y.beside()))
 	case y.isNumber():
-		return wrap(x.t.MustWhereScalarother(cond.t, scalar(y.c), false))
+		return wrap(x.beside().MustWhereScalarother(cond.t, scalar(y.c), false))
 	}
 	return wrap(x.t.MustWhereSelf(cond.t, y.t, false))
 }

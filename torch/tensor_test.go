@@ -402,3 +402,36 @@ func TestTake(t *testing.T) {
 	assert.NotSame(t, x.Take(i).T(), x.Take(i).T())
 	assert.Equal(t, x.Take(i).Values(), x.Take(r).Values())
 }
+
+// Arithmetic of whole numbers has the digits of float64: libtorch makes float32 of them beside a number, in which
+// 1,700,000,007 is 1,700,000,000. Sums of bytes do not wrap around, and one minus a truth value is its opposite.
+func TestWholeNumbersKeepTheirDigits(t *testing.T) {
+	times := torch.Of(torch.Must(torch.FromSlice([]int64{1_700_000_007, 1_700_000_014})))
+	counts := torch.Of(torch.Must(torch.FromSlice([]int32{1_700_000_007, 1_700_000_014})))
+	for _, x := range []torch.Tensor{times, counts} {
+		for name, c := range map[string]struct {
+			got  torch.Tensor
+			want []float64
+		}{
+			"Sub":  {x.Sub(1.7e9), []float64{7, 14}},
+			"Add":  {x.Add(-1.7e9), []float64{7, 14}},
+			"from": {torch.Of(1.7e9).Sub(x), []float64{-7, -14}},
+			"Mul":  {x.Mul(2), []float64{3_400_000_014, 3_400_000_028}},
+			"Div":  {x.Div(2), []float64{850_000_003.5, 850_000_007}},
+			"Pow":  {x.Pow(2).Sub(1.7e9 * 1.7e9).Div(1e9), []float64{23.800000049, 47.600000196}},
+			"Min":  {x.Min(1_700_000_010), []float64{1_700_000_007, 1_700_000_010}},
+			"Max":  {x.Max(1_700_000_010), []float64{1_700_000_010, 1_700_000_014}},
+			"Gt":   {x.Gt(1_700_000_007), []float64{0, 1}},
+			"Eq":   {x.Eq(1_700_000_014), []float64{0, 1}},
+			"Mean": {x.Mean(), []float64{1_700_000_010.5}},
+			"Std":  {x.Std(), []float64{7 / math.Sqrt2}},
+		} {
+			require.InDeltaSlice(t, c.want, c.got.Values(), 1e-6, name)
+		}
+	}
+	bytes := torch.Of(torch.Must(torch.FromSlice([]uint8{100, 200, 255})))
+	require.Equal(t, []float64{555}, bytes.Sum().Values())
+	require.Equal(t, []float64{100, 300, 555}, bytes.CumSum(0).Values())
+	require.Equal(t, []float64{185}, bytes.Mean().Values())
+	require.Equal(t, []float64{1, 0, 0}, torch.Of(1).Sub(bytes.Gt(150)).Values())
+}

@@ -23,12 +23,17 @@ type transform struct {
 // Name is the method's.
 func (t *transform) Name() string { return t.name }
 
-// Attrs are what draws say of the run: the target of the acceptance, where the user set one.
+// Attrs are what draws say of the run: the target of the acceptance, where the user set one, and that the user set the
+// step size.
 func (t *transform) Attrs() map[string]string {
-	if t.options.TargetAccept == 0 {
-		return nil
+	attrs := map[string]string{}
+	if t.options.TargetAccept != 0 {
+		attrs["target_accept"] = strconv.FormatFloat(t.options.TargetAccept, 'g', -1, 64)
 	}
-	return map[string]string{"target_accept": strconv.FormatFloat(t.options.TargetAccept, 'g', -1, 64)}
+	if t.stepSize != nil {
+		attrs["step_size"] = "given"
+	}
+	return attrs
 }
 
 // statNames are the statistics of a draw. At a temperature T other than 1 "lp" is N·LogPosterior + T·LogJacobian, T

@@ -156,8 +156,7 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 		add("not_converged", worst.distance > notConverged, further,
 			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior in "+
 				"%q is %.3g, the curvature along it %.3g.", worst.distance, worst.site, worst.norm, worst.lambda)
-	case distance == 0:
-	case !(lambda > 0):
+	case distance > 0 && !(lambda > 0):
 		add("not_converged", true, "make more updates (Warmup of infer.Options).",
 			"The run ended where the gradient of the mean log posterior is %.3g and the curvature along it %.3g: at no mode.",
 			norm, lambda)
@@ -165,7 +164,49 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 		add("not_converged", distance > notConverged, further,
 			"The run ended about %.2g posterior standard deviations from the mode: the gradient of the mean log posterior is "+
 				"%.3g, the curvature along it %.3g.", distance, norm, lambda)
+	default:
+		t.modes(p, run, add)
 	}
+}
+
+// modes adds a note where chains are at different modes: |x|√(Nλ) is how far they are in standard deviations, with λ
+// the curvature at a chain's mode along the way x from it to that of the first chain. On a ridge λ is 0, and so is this
+// distance.
+func (t *stepper[S, P]) modes(p infer.Params, run infer.RunSummary, add func(string, bool, string, string, ...any)) {
+	chains, d := p.Chains(), p.Layout.Dim()
+	if chains < 2 {
+		return
+	}
+	farthest, most := 0, 0.0
+	_ = torch.Do(func(*torch.Scope) error {
+		at := torch.Must(torch.ToSlice[float64](p.Flat))
+		way, length := slices.Clone(at), make([]float64, chains)
+		for k := range chains {
+			x := way[k*d : (k+1)*d]
+			floats.Sub(x, at[:d])
+			if length[k] = floats.Norm(x, 2); length[k] == 0 {
+				x[0] = 1 // some direction
+			}
+		}
+		direction := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), way,
+			torch.Must(torch.Shape(p.Flat))...))
+		for k, lambda := range t.curvatures(p, run, direction) {
+			if away := length[k] * math.Sqrt(max(lambda, 0)*t.n); away > most {
+				farthest, most = k, away
+			}
+		}
+		return nil
+	})
+	if most < notConverged {
+		return
+	}
+	text := fmt.Sprintf("The chains ended at different modes: that of chain %d is %.3g posterior standard deviations "+
+		"from that of chain 0", farthest, most)
+	if lp := run.Info.LogPosterior; len(lp) == chains && !math.IsNaN(lp[farthest]-lp[0]) {
+		text += fmt.Sprintf(", and its log density %.3g above", (lp[farthest]-lp[0])*t.n)
+	}
+	add("modes_differ", false, "choose the chain of the highest density, and use hmc.NUTS or hmc.Exchange for the "+
+		"posterior. In an ensemble it is as it should be.", "%s.", text)
 }
 
 // siteSlope is the gradient of the mean log posterior in one site.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -126,4 +127,28 @@ func TestNotesOfOneSite(t *testing.T) {
 	end, info := climb(t, optim.LBFGS{}, infer.Sum(f, 1), params(l, []float64{0.5, 1e-9}, 0), nil, 40)
 	transform = must(optim.LBFGS{}.Build(infer.Sum(f, 1)))
 	assert.Empty(t, transform.(infer.Noter).Notes(end, infer.RunSummary{Updates: 40, Info: info, Layout: l}))
+}
+
+// The density exp(−N(x² − 1)²) has modes at ±1 of curvature 8N, so that they are 2√(8N)
+// standard deviations apart, 28.3 for N = 25. Chains at one mode have nothing to say, nor have chains on a ridge, along
+// which the density is the same.
+func TestNotesOfDifferentModes(t *testing.T) {
+	const n = 25
+	l := must(infer.NewLayout(infer.Shapes{"x": {}, "y": {}}))
+	wells := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return p.Get("x").Square().Sub(1).Square().Add(p.Get("y").Square()).Mul(-n), nil
+	}
+	ridge := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return p.Get("y").Square().Neg(), nil }
+	notes := func(f infer.LogPosterior, starts ...float64) []draws.Note {
+		end, info := climb(t, optim.LBFGS{}, infer.Sum(f, 1), params(l, starts, len(starts)/2), nil, 40)
+		transform := must(optim.LBFGS{}.Build(infer.Sum(f, 1)))
+		return transform.(infer.Noter).Notes(end, infer.RunSummary{Updates: 40, Info: info, Layout: l})
+	}
+	found := notes(wells, 0.8, 0, 1.2, 0, -0.9, 0, 0.9, 0)
+	require.Len(t, found, 1)
+	assert.Equal(t, "modes_differ", found[0].Kind)
+	assert.False(t, found[0].Serious)
+	assert.Contains(t, found[0].Text, "that of chain 2 is 28.3 posterior standard deviations from that of chain 0")
+	assert.Empty(t, notes(wells, 0.8, 0, 1.2, 0.1))
+	assert.Empty(t, notes(ridge, 0.8, 0, -0.9, 0))
 }

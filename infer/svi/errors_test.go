@@ -318,3 +318,52 @@ func TestMinibatchesOfASingleGuide(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, seen, gotch.Double)
 }
+
+// A Go function sees values, which samples and chains that are mapped have not: the error names the site and what to
+// set, and with that the fit is the posterior N(1.2, 1/5).
+func TestDensityIsFittedByOneSample(t *testing.T) {
+	program := must(ppl.Compile(func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 1))
+		c.Density("more", func(x, grad [][]float64) float64 { grad[0][0] = -x[0][0]; return -x[0][0] * x[0][0] / 2 }, mu)
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
+	}, infer.Batch{"y": infertest.Vector([]float64{1, 2, 3})}))
+	_, err := infer.Sample(context.Background(), program, svi.SVI{}, infer.Options{})
+	for _, word := range []string{`site "more"`, "Samples: 1", "infer.Options{Chains: 1}", "(at svi/errors_test.go:"} {
+		require.ErrorContains(t, err, word)
+	}
+	d, err := infer.Sample(context.Background(), program, svi.SVI{Samples: 1}, infer.Options{Chains: 1})
+	require.NoError(t, err)
+	mean, err := d.Mean("mu")
+	require.NoError(t, err)
+	require.InDelta(t, 1.2, mean[0], 4*math.Sqrt(0.2/1000)+0.01)
+}
+
+// A program of all data has the variables of each datum in its draws, so that it takes no minibatches: the error says
+// which program does.
+func TestMinibatchesOfVariablesOfData(t *testing.T) {
+	model := func(size int64, o ...ppl.PlateOption) ppl.Model {
+		return func(c *ppl.Ctx) {
+			mu := c.Param("mu", 0.5, support.Real)
+			c.Plate("d", size, func(c *ppl.Ctx) {
+				c.Observe("y", dist.Normal(c.Sample("z", dist.Normal(mu, 1)), 1), c.Data("y"))
+			}, o...)
+		}
+	}
+	guide := func(size int64, o ...ppl.PlateOption) ppl.Model {
+		return func(c *ppl.Ctx) {
+			k := c.Param("k", 0.1, support.Real)
+			c.Plate("d", size, func(c *ppl.Ctx) { c.Sample("z", dist.Normal(c.Data("y").Mul(k), 1)) }, o...)
+		}
+	}
+	data := infer.Batch{"y": infertest.Vector([]float64{1, 2, 3, 4, 5, 6})}
+	options := infer.Options{Chains: 1, Draws: 1, Warmup: 20, Batches: must(infer.Minibatches(data,
+		infer.MinibatchOptions{Size: 2}))}
+	whole := must(svi.Compile(model(0), guide(0), data))
+	_, err := infer.Sample(context.Background(), whole, svi.SVI{Guide: guide(0)}, options)
+	require.ErrorContains(t, err, `site "z"`)
+	require.ErrorContains(t, err, `c.Plate("d", N, f, ppl.Minibatch)`)
+	part := infer.Batch{"y": infertest.Vector([]float64{1, 2})}
+	program := must(svi.Compile(model(6, ppl.Minibatch), guide(6, ppl.Minibatch), part))
+	_, err = infer.Sample(context.Background(), program, svi.SVI{Guide: guide(6, ppl.Minibatch)}, options)
+	require.NoError(t, err)
+}

@@ -1,6 +1,10 @@
 package svi
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -75,8 +79,15 @@ func (p *plan) resize(t *trace) {
 
 // checkValues makes sure that an observed variable outside plates has as many values as in the batch that the model was
 // compiled on, as ppl.Compile does: without a plate each value of a minibatch counts once, and the posterior would be
-// that of a few data. So it is with a factor there that adds up over rows.
+// that of a few data. So it is with a factor there that adds up over rows, and with variables that a loop over the rows
+// of the batch declares.
 func (p *plan) checkValues(model *trace, batch infer.Batch) {
+	for _, name := range slices.Sorted(maps.Keys(p.given)) {
+		if model.byName[name] == nil {
+			fail(name, "it was there when the model was compiled and is not in this run: what is declared in a loop over the "+
+				"rows of the data needs all of them in every update (no Batches)")
+		}
+	}
 	for _, s := range model.sites {
 		if s.Scale == 1 {
 			p.checkTotal(s, batch)
@@ -303,8 +314,13 @@ func (s shot) point(layout *infer.Layout, phi infer.Params) (out []*ts.Tensor) {
 		}
 		x = x.MustDetach(false).MustTotype(gotch.Double, false)
 		if have := torch.Must(torch.Shape(x)); size(have) != int64(site.Size) {
-			fail(site.Name, "its value has shape %v on unconstrained space in this run, and had shape %v at first", have,
-				site.Shape)
+			hint := ""
+			if found := s.model.byName[site.Name]; found != nil && len(found.Plates) > 0 {
+				hint = fmt.Sprintf("; a run with minibatches needs a program that svi.Compile made of a part of the data, of a "+
+					"model with c.Plate(%q, N, f, ppl.Minibatch), N the number of all data", found.Plates[0].Name)
+			}
+			fail(site.Name, "its value has shape %v on unconstrained space in this run, and had shape %v at first%s", have,
+				site.Shape, hint)
 		}
 		out = append(out, x.MustReshape([]int64{int64(site.Size)}, false))
 	}

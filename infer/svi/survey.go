@@ -29,6 +29,7 @@ type plan struct {
 	dtype        gotch.DType      // of φ
 	scored       map[string]bool  // variables of the guide whose draws have no gradient
 	data         int64            // N
+	given        map[string]bool  // the observed variables and the factors of the model
 	outside      map[string]int64 // how many values the observed variables outside plates had
 	part         string           // a plate of which the batch has a part; empty for none
 	short        ppl.Plate        // that plate
@@ -65,7 +66,7 @@ func survey(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 		return nil, fmt.Errorf("the guide is nil: %w", infer.ErrConfig)
 	}
 	p := &plan{model: model, guide: guide, params: map[string]*param{}, latents: map[string]*latent{},
-		scored: map[string]bool{}, outside: map[string]int64{}, sizes: map[string]int64{},
+		scored: map[string]bool{}, given: map[string]bool{}, outside: map[string]int64{}, sizes: map[string]int64{},
 		likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
 	err := torch.Do(func(*torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
@@ -266,6 +267,9 @@ func (f *finder) Finish(s *ppl.Site) {
 
 // count finds N, as ppl.Program.Data does.
 func (f *finder) count(s *ppl.Site) {
+	if s.Observed && s.Counts() {
+		f.plan.given[s.Name] = true
+	}
 	if s.Observed && s.Counts() && s.Kind == ppl.KindFactor && len(s.Plates) == 0 {
 		f.plan.factors = append(f.plan.factors, s.Name)
 		return

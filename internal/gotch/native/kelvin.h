@@ -78,8 +78,8 @@ void kelvin_write(tensor t, void *data, int data_type, int64_t numel, char **err
 void *kelvin_data(tensor t, int dtype, char **error);
 
 // A tensor beside others, the first of which has one row for each chain, or is one. kind is one of those below; from
-// are its elements. Where make is set, a tensor of its form is made, with elements at `to` that nobody has set. If it is
-// KELVIN_TAKE and nothing else has the elements of one that is like the first, they are taken: then to is from.
+// are its elements. Where make is set, a tensor of its form is made, with elements at `to` that nobody set. Where it
+// is KELVIN_TAKE and nothing else has the elements of one that is like the first, they are taken: then to is from.
 enum { KELVIN_ROWS_LIKE, KELVIN_ROW_LIKE, KELVIN_NUMBERS_LIKE };
 enum { KELVIN_MAKE = 1, KELVIN_TAKE };
 typedef struct {
