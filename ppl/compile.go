@@ -32,6 +32,7 @@ type Program struct {
 	order   []string         // of the latent sites, as they run
 	data    int64            // N, the population of the observations
 	values  map[string]int64 // how many values the observed sites outside plates had
+	outside []string         // the terms of the likelihood that are in no plate
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
@@ -309,8 +310,11 @@ func (c *compiler) Finish(s *Site) {
 			c.program.part, c.program.partRows = p.Name, p.Used
 		}
 	}
-	if s.inNoPlate() && s.Kind == KindFactor {
-		c.program.loose = append(c.program.loose, s.Name)
+	if s.inNoPlate() {
+		c.program.outside = append(c.program.outside, s.Name)
+		if s.Kind == KindFactor {
+			c.program.loose = append(c.program.loose, s.Name)
+		}
 	}
 	if s.density != nil {
 		c.compileDensity(s)

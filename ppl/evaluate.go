@@ -1,6 +1,8 @@
 package ppl
 
 import (
+	"fmt"
+
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -48,7 +50,8 @@ type evaluator struct {
 	batch   infer.Batch
 	terms   []torch.Term
 	plus    float64 // what is to be added to the terms
-	seen    int
+	seen    int     // latent sites
+	outside int     // terms of the likelihood in no plate
 	names   map[string]bool
 
 	weights infer.Weights // of the parts; not looked at where collect is set
@@ -103,6 +106,9 @@ func (e *evaluator) Finish(s *Site) {
 		}
 		e.names[s.Name] = true
 	}
+	if s.inNoPlate() {
+		e.outside++
+	}
 	if e.collect != nil {
 		e.collect(s)
 		return
@@ -151,6 +157,9 @@ func (e *evaluator) add(s *Site) {
 
 func (e *evaluator) result() *ts.Tensor {
 	e.complete()
+	if e.weights.Prior != 0 { // the likelihood alone may be that of single data
+		e.checkOutside()
+	}
 	if len(e.terms) == 0 { // flat, or fixed: a constant, which still has a gradient
 		e.terms = []torch.Term{{Coeff: 0, Tensor: sumAll(e.point.Flat)}}
 	}
@@ -191,6 +200,27 @@ func (e *evaluator) complete() {
 			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: " +
 				"a site that appears only sometimes; declare the same sites in every run"})
 		}
+	}
+}
+
+// checkOutside makes sure that every term of the likelihood in no plate was there, and no other. A loop in Go over the
+// rows of a batch makes a site for each, so that the rows of a minibatch would count once.
+func (e *evaluator) checkOutside() {
+	const loop = "a loop over the rows of a batch makes a site for each, and each row of a minibatch would count once: " +
+		"observe all rows as one site in c.Plate(name, 0, ...), or give all of the data in every update"
+	want := e.program.outside
+	if e.outside == len(want) {
+		return
+	}
+	for _, name := range want {
+		if !e.names[name] {
+			panic(&SiteError{Site: name, Message: "it is in no plate, was there when the model was compiled, and is not in " +
+				"this run: " + loop})
+		}
+	}
+	if e.outside > len(want) {
+		panic(&SiteError{Message: fmt.Sprintf("there are %d observed sites and factors in no plate, and there were %d when "+
+			"the model was compiled: %s", e.outside, len(want), loop)})
 	}
 }
 

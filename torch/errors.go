@@ -17,9 +17,10 @@ func init() {
 	if _, file, _, ok := runtime.Caller(0); ok {
 		ts.KelvinHide(file)
 		root := filepath.ToSlash(filepath.Dir(filepath.Dir(file)))
-		for _, room := range []string{"torch", "dist", "dist/bijector", "dist/support", "ppl", "infer", "ode"} {
+		for _, room := range []string{"torch", "dist", "dist/bijector", "dist/support", "ppl", "ode"} {
 			rooms[root+"/"+room] = true
 		}
+		methods = root + "/infer/"
 	}
 }
 
@@ -27,10 +28,14 @@ func init() {
 // line of the user's own code that called it.
 var rooms = map[string]bool{}
 
+// methods is the folder of the methods, in which all packages are such rooms.
+var methods string
+
 // inRoom says whether a frame is in one of the rooms; their tests are not.
 func inRoom(f runtime.Frame) bool {
 	i := strings.LastIndexByte(f.File, '/')
-	return i > 0 && rooms[f.File[:i]] && !strings.HasSuffix(f.File, "_test.go")
+	in := i > 0 && rooms[f.File[:i]] || methods != "" && strings.HasPrefix(f.File, methods)
+	return in && !strings.HasSuffix(f.File, "_test.go")
 }
 
 // machinery says whether a function is one of Go's or gotch's own.

@@ -75,8 +75,25 @@ func (p *plan) resize(t *trace) {
 
 // checkValues makes sure that an observed variable outside plates has as many values as in the batch that the model was
 // compiled on, as ppl.Compile does: without a plate each value of a minibatch counts once, and the posterior would be
-// that of a few data. So it is with a factor there that adds up over rows.
+// that of a few data. So it is with a factor there that adds up over rows, and with sites that a loop over rows makes.
 func (p *plan) checkValues(model *trace, batch infer.Batch) {
+	missing := ""
+	there := func(name string) {
+		if model.byName[name] == nil && (missing == "" || name < missing) {
+			missing = name
+		}
+	}
+	for name := range p.outside {
+		there(name)
+	}
+	for _, name := range p.factors {
+		there(name)
+	}
+	if missing != "" {
+		fail(missing, "it is in no plate, was there when the model was compiled, and is not in this run: a loop over the "+
+			"rows of a batch makes a site for each, and each row of a minibatch would count once: observe all rows as one site "+
+			"in c.Plate(name, 0, ...), or give all of the data in every update")
+	}
 	for _, s := range model.sites {
 		if s.Scale == 1 {
 			p.checkTotal(s, batch)
