@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
+	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -176,3 +177,37 @@ func join(shapes ...[]int64) []int64 {
 	}
 	return out
 }
+
+// orMisfit is deferred by constructors: where one has panicked with an [*Error], made is a misfit with that error.
+func orMisfit(made *Distribution) {
+	switch r := recover().(type) {
+	case nil:
+	case *Error:
+		*made = misfit{r}
+	default:
+		panic(r)
+	}
+}
+
+// misfit stands for a distribution whose parameters are wrong, or do not fit each other. Whatever is done with it but
+// Validate and Expand is a panic with the error.
+type misfit struct{ err *Error }
+
+func (m misfit) Name() string { return m.err.Distribution }
+
+// Mistake is the error, for the site that is given such a distribution.
+func (m misfit) Mistake() error { return m.err }
+
+func (m misfit) Validate() error                       { return m.err }
+func (m misfit) Expand(...int64) Distribution          { return m }
+func (m misfit) BatchShape() []int64                   { panic(m.err) }
+func (m misfit) EventShape() []int64                   { panic(m.err) }
+func (m misfit) Support() support.Support              { panic(m.err) }
+func (m misfit) LogProb(torch.Tensor) torch.Tensor     { panic(m.err) }
+func (m misfit) Sample(*Source, ...int64) torch.Tensor { panic(m.err) }
+func (m misfit) Mean() torch.Tensor                    { panic(m.err) }
+func (m misfit) Variance() torch.Tensor                { panic(m.err) }
+
+// CDF and ICDF are for models that ask for a [CDFer] or an [ICDFer].
+func (m misfit) CDF(torch.Tensor) torch.Tensor  { panic(m.err) }
+func (m misfit) ICDF(torch.Tensor) torch.Tensor { panic(m.err) }

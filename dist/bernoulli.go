@@ -19,7 +19,8 @@ type bernoulliDist struct {
 // Bernoulli is 1 with probability probs, from 0 to 1, else 0:
 //
 //	log p(x) = x log p + (1 − x) log(1 − p),  with 0 log 0 = 0
-func Bernoulli(probs any) Distribution {
+func Bernoulli(probs any) (made Distribution) {
+	defer orMisfit(&made)
 	p := param("Bernoulli", "probs", probs)
 	d := bernoulliDist{base: newBase("Bernoulli", p), probs: p}
 	d.checkNumber("probs", p, probability)
@@ -31,7 +32,10 @@ func Bernoulli(probs any) Distribution {
 //	log p(x) = −log(1 + exp(−l)) for x = 1,  −log(1 + exp(l)) for x = 0
 //
 // It is exact to rounding at any l.
-func BernoulliLogits(logits any) Distribution { return bernoulliLogits("BernoulliLogits", logits) }
+func BernoulliLogits(logits any) (made Distribution) {
+	defer orMisfit(&made)
+	return bernoulliLogits("BernoulliLogits", logits)
+}
 
 func bernoulliLogits(family string, logits any) bernoulliDist {
 	l := param(family, "logits", logits)

@@ -21,7 +21,8 @@ type betaDist struct {
 //	log p(x) = (a − 1) log x + (b − 1) log(1 − x) − log B(a, b)
 //
 // Where both are at least 10 it is computed from log(x (a+b)/a) and log((1−x) (a+b)/b), where nothing large cancels.
-func Beta(concentration1, concentration0 any) Distribution {
+func Beta(concentration1, concentration0 any) (made Distribution) {
+	defer orMisfit(&made)
 	a, b := param("Beta", "concentration1", concentration1), param("Beta", "concentration0", concentration0)
 	d := betaDist{base: newBase("Beta", a, b), concentration1: a, concentration0: b}
 	d.checkNumber("concentration1", a, positive)

@@ -18,7 +18,8 @@ type betaBinomialDist struct {
 //	log p(x) = log(total choose x) + log B(x + a, total − x + b) − log B(a, b)
 //
 // for concentrations a and b, with the beta function B(u, v) = Γ(u)Γ(v)/Γ(u + v).
-func BetaBinomial(total, concentration1, concentration0 any) Distribution {
+func BetaBinomial(total, concentration1, concentration0 any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "BetaBinomial"
 	n, a, b := param(
 		family,

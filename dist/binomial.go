@@ -19,7 +19,8 @@ type binomialDist struct {
 //	log p(x) = log(total choose x) + x log p + (total − x) log(1 − p),  with 0 log 0 = 0
 //
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large totals.
-func Binomial(total, probs any) Distribution {
+func Binomial(total, probs any) (made Distribution) {
+	defer orMisfit(&made)
 	n, p := param("Binomial", "total", total), param("Binomial", "probs", probs)
 	d := binomialDist{base: newBase("Binomial", n, p), total: n, probs: p}
 	d.checkNumber("total", n, wholeCount)
@@ -28,7 +29,8 @@ func Binomial(total, probs any) Distribution {
 }
 
 // BinomialLogits is the binomial distribution from the log-odds l = log(p/(1 − p)).
-func BinomialLogits(total, logits any) Distribution {
+func BinomialLogits(total, logits any) (made Distribution) {
+	defer orMisfit(&made)
 	n, l := param("BinomialLogits", "total", total), param("BinomialLogits", "logits", logits)
 	d := binomialDist{base: newBase("BinomialLogits", n, l), total: n, logits: l, fromLogits: true}
 	d.checkNumber("total", n, wholeCount)

@@ -24,14 +24,16 @@ type categoricalDist struct {
 //	log p(x) = log probs[x] − log Σᵢ probs[i]
 //
 // A value is an index, as an integer or a floating-point number.
-func Categorical(probs any) Distribution {
+func Categorical(probs any) (made Distribution) {
+	defer orMisfit(&made)
 	return newCategorical("Categorical", "probs", probs)
 }
 
 // CategoricalLogits is the categorical distribution from logarithms of numbers proportional to the probabilities:
 //
 //	log p(x) = logits[x] − log Σᵢ exp(logits[i])
-func CategoricalLogits(logits any) Distribution {
+func CategoricalLogits(logits any) (made Distribution) {
+	defer orMisfit(&made)
 	return newCategorical("CategoricalLogits", "logits", logits)
 }
 

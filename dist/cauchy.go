@@ -18,7 +18,8 @@ type cauchyDist struct {
 //	log p(x) = −log(1 + ((x − loc)/scale)²) − log scale − log π
 //
 // It has neither mean nor variance.
-func Cauchy(loc, scale any) Distribution {
+func Cauchy(loc, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	l, s := param("Cauchy", "loc", loc), param("Cauchy", "scale", scale)
 	d := cauchyDist{base: newBase("Cauchy", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)

@@ -17,7 +17,8 @@ type chi2Dist struct {
 // rate 1/2; for x > 0
 //
 //	log p(x) = (df/2 − 1) log x − x/2 − (df/2) log 2 − log Γ(df/2)
-func Chi2(df any) Distribution {
+func Chi2(df any) (made Distribution) {
+	defer orMisfit(&made)
 	n := param("Chi2", "df", df)
 	d := chi2Dist{base: newBase("Chi2", n), df: n}
 	d.checkNumber("df", n, positive)

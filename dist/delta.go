@@ -18,7 +18,8 @@ type deltaDist struct {
 
 // Delta is the distribution with all mass at value, a number or a tensor of independent ones. Its log density there is
 // 0, or logDensity where it is given, and minus infinity elsewhere.
-func Delta(value any, logDensity ...any) Distribution {
+func Delta(value any, logDensity ...any) (made Distribution) {
+	defer orMisfit(&made)
 	v, l := param("Delta", "value", value), torch.Of(0)
 	if !operand.IsNumber(v) {
 		v = torch.Of(value) // draws keep its type, which may be of whole numbers

@@ -18,7 +18,8 @@ type dirichletDist struct {
 //	log p(x) = Σᵢ (αᵢ − 1) log xᵢ + log Γ(Σ α) − Σᵢ log Γ(αᵢ)
 //
 // as a density of k−1 of the elements. An element xᵢ = 0 with αᵢ = 1 adds 0.
-func Dirichlet(concentration any) Distribution {
+func Dirichlet(concentration any) (made Distribution) {
+	defer orMisfit(&made)
 	a := param("Dirichlet", "concentration", concentration)
 	batch, k := lastDim("Dirichlet", "concentration", a)
 	return dirichletDist{base{family: "Dirichlet", batch: batch, event: []int64{k}}, a}

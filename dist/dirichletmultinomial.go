@@ -21,7 +21,8 @@ type dirichletMultinomialDist struct {
 //	log p(x) = log total! + log Γ(A) − log Γ(total + A) + Σᵢ [log Γ(xᵢ + aᵢ) − log Γ(aᵢ) − log xᵢ!]
 //
 // With two categories the first count is [BetaBinomial].
-func DirichletMultinomial(total, concentration any) Distribution {
+func DirichletMultinomial(total, concentration any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "DirichletMultinomial"
 	n, a := param(family, "total", total), param(family, "concentration", concentration)
 	batch, c := lastDim(family, "concentration", a)

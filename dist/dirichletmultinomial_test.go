@@ -101,8 +101,8 @@ func TestDirichletMultinomial(t *testing.T) {
 			countTensor([]float64{1, 1, 3, 4, 0, 5}, 2, 3))
 
 		for want, f := range map[string]func(){
-			"concentration is a number: a tensor with a last dimension": func() { dist.DirichletMultinomial(3, 0.5) },
-			"total is 0.5: it must be a whole number, at least 0":       func() { dist.DirichletMultinomial(0.5, w) },
+			"concentration is a number: a tensor with a last dimension": func() { dist.DirichletMultinomial(3, 0.5).Support() },
+			"total is 0.5: it must be a whole number, at least 0":       func() { dist.DirichletMultinomial(0.5, w).Support() },
 		} {
 			err := torch.Do(func(*torch.Scope) error { f(); return nil })
 			require.ErrorContains(t, err, "dist.DirichletMultinomial: "+want)

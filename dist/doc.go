@@ -7,6 +7,7 @@
 //
 // Distributions are immutable values that any number of goroutines may share. They are meant for use inside
 // models: a mistake panics with an [*Error] that the public functions of torch, infer and ppl return as an error.
-// Numbers are checked when a distribution is made, tensors by [Distribution.Validate], since their values cannot
-// be read under vmap.
+// Constructors never panic with one. What they make of wrong parameters has the error: Validate returns it, a site of a
+// model that uses the distribution is named with it, and any other method panics with it. Elements of tensors are
+// checked by [Distribution.Validate] alone, since their values cannot be read under vmap.
 package dist

@@ -14,7 +14,8 @@ type exponentialDist struct {
 // Exponential is the exponential distribution with the given rate > 0, the reciprocal of the mean; for x ≥ 0
 //
 //	log p(x) = log rate − rate·x
-func Exponential(rate any) Distribution {
+func Exponential(rate any) (made Distribution) {
+	defer orMisfit(&made)
 	r := param("Exponential", "rate", rate)
 	d := exponentialDist{base: newBase("Exponential", r), rate: r}
 	d.checkNumber("rate", r, positive)

@@ -16,7 +16,8 @@ type gammaDist struct {
 //	log p(x) = a log rate + (a − 1) log x − rate·x − log Γ(a)
 //
 // For a ≥ 10 it is computed from log(rate·x/a), where nothing large cancels.
-func Gamma(concentration, rate any) Distribution {
+func Gamma(concentration, rate any) (made Distribution) {
+	defer orMisfit(&made)
 	a, r := param("Gamma", "concentration", concentration), param("Gamma", "rate", rate)
 	d := gammaDist{base: newBase("Gamma", a, r), concentration: a, rate: r}
 	d.checkNumber("concentration", a, positive)

@@ -17,7 +17,8 @@ type generalizedNormalDist struct {
 // β > 0: Laplace for β = 1, normal with standard deviation α/√2 for β = 2, and nearly uniform for large β:
 //
 //	log p(x) = log β − log 2α − log Γ(1/β) − |z|^β,  z = (x − loc)/α
-func GeneralizedNormal(loc, scale, shape any) Distribution {
+func GeneralizedNormal(loc, scale, shape any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "GeneralizedNormal"
 	l, s, b := param(family, "loc", loc), param(family, "scale", scale), param(family, "shape", shape)
 	d := generalizedNormalDist{base: newBase(family, l, s, b), loc: l, scale: s, shape: b}

@@ -18,7 +18,8 @@ var geometricProbs = check{"it must be greater than 0 and at most 1", func(v flo
 // Geometric counts the failures before the first success, with probability 0 < probs ≤ 1 of success:
 //
 //	log p(x) = x log(1 − p) + log p,  x = 0, 1, 2, …
-func Geometric(probs any) Distribution {
+func Geometric(probs any) (made Distribution) {
+	defer orMisfit(&made)
 	p := param("Geometric", "probs", probs)
 	d := geometricDist{base: newBase("Geometric", p), probs: p}
 	d.checkNumber("probs", p, geometricProbs)

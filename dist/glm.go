@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
-	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -17,46 +16,54 @@ import (
 
 // BernoulliLogitGLM is [BernoulliLogits] with log-odds x w + b: x has shape [n, d], w [d], and b is a number or a
 // tensor of shape [] or [n].
-func BernoulliLogitGLM(x, w, b any) Distribution {
+func BernoulliLogitGLM(x, w, b any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "BernoulliLogitGLM"
 	eta, err := linear(family, x, w, b, 1)
 	if err != nil {
-		return misfit{err}
+		panic(err)
 	}
 	return bernoulliLogits(family, eta)
 }
 
 // PoissonLogGLM is [PoissonLog] with log rates x w + b; see [BernoulliLogitGLM] for the shapes.
-func PoissonLogGLM(x, w, b any) Distribution {
+func PoissonLogGLM(x, w, b any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "PoissonLogGLM"
 	eta, err := linear(family, x, w, b, 1)
 	if err != nil {
-		return misfit{err}
+		panic(err)
 	}
 	return poissonLog(family, eta)
 }
 
 // NormalGLM is [Normal] with mean x w + b and standard deviation scale; see [BernoulliLogitGLM] for the shapes.
-func NormalGLM(x, w, b, scale any) Distribution {
+func NormalGLM(x, w, b, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "NormalGLM"
 	s := param(family, "scale", scale)
 	base{family: family}.checkNumber("scale", s, positive)
 	eta, err := linear(family, x, w, b, 1)
 	if err != nil {
-		return misfit{err}
+		panic(err)
 	}
-	d := Normal(eta, s).(normalDist)
+	d, ok := Normal(eta, s).(normalDist)
+	if !ok {
+		panic(&Error{family, "scale", fmt.Sprintf("of shape %v", s.Shape()),
+			fmt.Sprintf("it must broadcast to %v", eta.Shape())})
+	}
 	d.family = family
 	return d
 }
 
 // CategoricalLogitGLM is [CategoricalLogits] with logits x w + b: x has shape [n, d], w [d, C], and b is a number or a
 // tensor of shape [], [C] or [n, C].
-func CategoricalLogitGLM(x, w, b any) Distribution {
+func CategoricalLogitGLM(x, w, b any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "CategoricalLogitGLM"
 	eta, err := linear(family, x, w, b, 2)
 	if err != nil {
-		return misfit{err}
+		panic(err)
 	}
 	return newCategorical(family, "logits", eta)
 }
@@ -106,22 +113,3 @@ func oneType(x, w, b torch.Tensor) (_, _, _ torch.Tensor) {
 	}
 	return to(x), to(w), to(b)
 }
-
-// misfit stands for a distribution whose parameters do not fit each other. Whatever is done with it but Validate is a
-// panic with the error.
-type misfit struct{ err *Error }
-
-func (m misfit) Name() string { return m.err.Distribution }
-
-// Mistake is the error, for the site that is given such a distribution.
-func (m misfit) Mistake() error { return m.err }
-
-func (m misfit) Validate() error                       { return m.err }
-func (m misfit) BatchShape() []int64                   { panic(m.err) }
-func (m misfit) EventShape() []int64                   { panic(m.err) }
-func (m misfit) Support() support.Support              { panic(m.err) }
-func (m misfit) LogProb(torch.Tensor) torch.Tensor     { panic(m.err) }
-func (m misfit) Sample(*Source, ...int64) torch.Tensor { panic(m.err) }
-func (m misfit) Mean() torch.Tensor                    { panic(m.err) }
-func (m misfit) Variance() torch.Tensor                { panic(m.err) }
-func (m misfit) Expand(...int64) Distribution          { panic(m.err) }

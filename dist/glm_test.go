@@ -290,7 +290,7 @@ func TestGLMThatDoesNotFit(t *testing.T) {
 	assert.EqualError(t, d.Validate(), want)
 	for _, use := range []func(){
 		func() { d.BatchShape() }, func() { d.EventShape() }, func() { d.Support() }, func() { d.LogProb(x) },
-		func() { d.Sample(nil) }, func() { d.Mean() }, func() { d.Variance() }, func() { d.Expand(2) },
+		func() { d.Sample(nil) }, func() { d.Mean() }, func() { d.Variance() }, func() { d.Expand(2).Support() },
 	} {
 		assert.PanicsWithError(t, want, use)
 	}

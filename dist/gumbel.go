@@ -16,7 +16,8 @@ type gumbelDist struct {
 // Gumbel is the Gumbel distribution of maxima, with mode loc and scale > 0; with z = (x − loc)/scale
 //
 //	log p(x) = −z − exp(−z) − log scale
-func Gumbel(loc, scale any) Distribution {
+func Gumbel(loc, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	l, s := param("Gumbel", "loc", loc), param("Gumbel", "scale", scale)
 	d := gumbelDist{base: newBase("Gumbel", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)

@@ -18,7 +18,8 @@ type halfCauchyDist struct {
 //	log p(x) = −log(1 + (x/scale)²) − log scale + log(2/π)
 //
 // Its mean is infinite; it has no variance.
-func HalfCauchy(scale any) Distribution {
+func HalfCauchy(scale any) (made Distribution) {
+	defer orMisfit(&made)
 	s := param("HalfCauchy", "scale", scale)
 	d := halfCauchyDist{base: newBase("HalfCauchy", s), scale: s}
 	d.checkNumber("scale", s, positive)

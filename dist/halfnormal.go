@@ -16,7 +16,8 @@ type halfNormalDist struct {
 // HalfNormal is the distribution of |z|, where z is normal with mean 0 and standard deviation scale > 0; for x ≥ 0
 //
 //	log p(x) = −(x/scale)²/2 − log scale + log √(2/π)
-func HalfNormal(scale any) Distribution {
+func HalfNormal(scale any) (made Distribution) {
+	defer orMisfit(&made)
 	s := param("HalfNormal", "scale", scale)
 	d := halfNormalDist{base: newBase("HalfNormal", s), scale: s}
 	d.checkNumber("scale", s, positive)

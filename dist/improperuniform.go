@@ -19,7 +19,8 @@ type improperUniformDist struct {
 // ImproperUniform is the flat density on a support: log p(x) = 0. It need not have an integral, so that it can
 // only be a prior, and cannot be drawn from. batch and event are its shapes; the event has at least the
 // dimensions of the support.
-func ImproperUniform(on support.Support, batch, event []int64) Distribution {
+func ImproperUniform(on support.Support, batch, event []int64) (made Distribution) {
+	defer orMisfit(&made)
 	d := improperUniformDist{base{family: "ImproperUniform", batch: slices.Clone(batch), event: slices.Clone(event)}, on}
 	need := on.EventDims()
 	if len(event) < need {

@@ -15,7 +15,8 @@ type independentDist struct {
 }
 
 // Independent makes the last n dimensions of d's batch shape part of the event: the log density is summed over them.
-func Independent(d Distribution, n int) Distribution {
+func Independent(d Distribution, n int) (made Distribution) {
+	defer orMisfit(&made)
 	if d == nil {
 		panic(&Error{"Independent", "d", "nil", "it must be a distribution"})
 	}

@@ -17,7 +17,8 @@ type inverseGammaDist struct {
 // for x > 0, with a the concentration,
 //
 //	log p(x) = a log scale − (a + 1) log x − scale/x − log Γ(a)
-func InverseGamma(concentration, scale any) Distribution {
+func InverseGamma(concentration, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	a, s := param("InverseGamma", "concentration", concentration), param("InverseGamma", "scale", scale)
 	d := inverseGammaDist{base: newBase("InverseGamma", a, s), concentration: a, scale: s}
 	d.checkNumber("concentration", a, positive)

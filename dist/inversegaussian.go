@@ -15,7 +15,8 @@ type inverseGaussianDist struct {
 // which a Brownian motion with drift 1/μ and variance 1/λ for each unit of time first reaches 1. For x > 0
 //
 //	log p(x) = ½ log(λ/(2π x³)) − λ (x − μ)²/(2 μ² x)
-func InverseGaussian(mean, shape any) Distribution {
+func InverseGaussian(mean, shape any) (made Distribution) {
+	defer orMisfit(&made)
 	m, l := param("InverseGaussian", "mean", mean), param("InverseGaussian", "shape", shape)
 	d := inverseGaussianDist{base: newBase("InverseGaussian", m, l), mean: m, shape: l}
 	d.checkNumber("mean", m, positive)

@@ -16,7 +16,8 @@ type laplaceDist struct {
 // Laplace is the two-sided exponential distribution with mean loc and scale > 0:
 //
 //	log p(x) = −|x − loc|/scale − log(2 scale)
-func Laplace(loc, scale any) Distribution {
+func Laplace(loc, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	l, s := param("Laplace", "loc", loc), param("Laplace", "scale", scale)
 	d := laplaceDist{base: newBase("Laplace", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)

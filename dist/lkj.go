@@ -27,7 +27,8 @@ type lkjCholeskyDist struct {
 //
 // since row i without its diagonal is a vector in the unit ball with density ∝ (1 − |l|²)^(bᵢ−1),
 // independent of the others.
-func LKJCholesky(dim int, eta any) Distribution {
+func LKJCholesky(dim int, eta any) (made Distribution) {
+	defer orMisfit(&made)
 	e := param("LKJCholesky", "eta", eta)
 	if dim < 1 {
 		panic(&Error{"LKJCholesky", "dim", fmt.Sprint(dim), "it must be at least 1"})

@@ -16,7 +16,8 @@ type logisticDist struct {
 // Logistic is the logistic distribution with mean loc and scale > 0; with z = (x − loc)/scale
 //
 //	log p(x) = −|z| − 2 log(1 + exp(−|z|)) − log scale
-func Logistic(loc, scale any) Distribution {
+func Logistic(loc, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	l, s := param("Logistic", "loc", loc), param("Logistic", "scale", scale)
 	d := logisticDist{base: newBase("Logistic", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)

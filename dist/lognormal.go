@@ -14,7 +14,8 @@ type logNormalDist struct {
 // LogNormal is the distribution of exp(z), where z is normal with mean loc and standard deviation scale > 0; for x > 0
 //
 //	log p(x) = −((log x − loc)/scale)²/2 − log x − log scale − log √(2π)
-func LogNormal(loc, scale any) Distribution {
+func LogNormal(loc, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	l, s := param("LogNormal", "loc", loc), param("LogNormal", "scale", scale)
 	d := logNormalDist{base: newBase("LogNormal", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)

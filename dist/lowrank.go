@@ -29,7 +29,8 @@ type lowRankMultivariateNormalDist struct {
 //	log det Σ = log det C + Σ log D              (the matrix determinant lemma)
 //
 // so a density costs n·m operations where m is small.
-func LowRankMultivariateNormal(loc, covFactor, covDiag any) Distribution {
+func LowRankMultivariateNormal(loc, covFactor, covDiag any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "LowRankMultivariateNormal"
 	l, v := param(family, "loc", loc), param(family, "cov_diag", covDiag)
 	w, batch, n, m := matrixOf(family, "cov_factor", covFactor, false)

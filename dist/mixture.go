@@ -32,7 +32,8 @@ type mixtureDist struct {
 // The components are all continuous or all discrete. Where their supports differ, that of the mixture is the smallest
 // interval around them all, and the density is 0 in its gaps; supports that are not intervals must be the same. For
 // counts with more zeros see [ZeroInflated].
-func Mixture(probs any, components ...Distribution) Distribution {
+func Mixture(probs any, components ...Distribution) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "Mixture"
 	if len(components) == 0 {
 		panic(&Error{family, "components", "empty", "at least one distribution is required"})

@@ -392,33 +392,35 @@ func TestMixtureErrors(t *testing.T) {
 		n := dist.Normal(0, 1)
 		for want, f := range map[string]func(){
 			"dist.Mixture: components is empty: at least one distribution is required": func() {
-				dist.Mixture([]float64{1})
+				dist.Mixture([]float64{1}).Support()
 			},
 			"dist.Mixture: probs is of 3 weights: there are 2 components": func() {
-				dist.Mixture(scalarVec(1, 2, 3), n, n)
+				dist.Mixture(scalarVec(1, 2, 3), n, n).Support()
 			},
 			"dist.Mixture: probs is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
-				dist.Mixture("1", n)
+				dist.Mixture("1", n).Support()
 			},
 			"dist.Mixture: probs is empty: a weight for each component is required": func() {
-				dist.Mixture([]float64{}, n)
+				dist.Mixture([]float64{}, n).Support()
 			},
 			"dist.Mixture: probs is -1 at element 1 of shape [2]: it must be at least 0": func() {
-				dist.Mixture([]float64{1, -1}, n, n)
+				dist.Mixture([]float64{1, -1}, n, n).Support()
 			},
 			"dist.Mixture: probs is [0 0]: one of the categories must have a probability greater than 0": func() {
-				dist.Mixture([]float64{0, 0}, n, n)
+				dist.Mixture([]float64{0, 0}, n, n).Support()
 			},
 			"dist.Mixture: component 1 is nil: a distribution is required": func() {
-				dist.Mixture([]float64{1, 1}, n, nil)
+				dist.Mixture([]float64{1, 1}, n, nil).Support()
 			},
 			"dist.Mixture: component 1 is Dirichlet, with event shape [2]: that of component 0, Normal, is []": func() {
-				dist.Mixture([]float64{1, 1}, n, dist.Dirichlet(scalarVec(1, 1)))
+				dist.Mixture([]float64{1, 1}, n, dist.Dirichlet(scalarVec(1, 1))).Support()
 			},
 			"dist.Mixture: component 1 is Poisson over a whole number of at least 0: " +
-				"it cannot be mixed with Normal over a real number": func() { dist.Mixture([]float64{1, 1}, n, dist.Poisson(1)) },
+				"it cannot be mixed with Normal over a real number": func() {
+				dist.Mixture([]float64{1, 1}, n, dist.Poisson(1)).Support()
+			},
 			"dist.Mixture: the shapes [[] [2] [3]]: they do not broadcast to one shape": func() {
-				dist.Mixture([]float64{1, 1}, dist.Normal(scalarVec(1, 2), 1), dist.Normal(scalarVec(1, 2, 3), 1))
+				dist.Mixture([]float64{1, 1}, dist.Normal(scalarVec(1, 2), 1), dist.Normal(scalarVec(1, 2, 3), 1)).Support()
 			},
 			"dist.Mixture: component 1 is VonMises: it has no CDF in closed form": func() {
 				dist.Mixture([]float64{1, 1}, n, dist.VonMises(0, 1)).(dist.CDFer).CDF(torch.Of(1))
@@ -427,11 +429,11 @@ func TestMixtureErrors(t *testing.T) {
 				dist.MixtureSameFamily(dist.Categorical(scalarVec(1)), dist.VonMises(scalarVec(1), 1)).(dist.CDFer).CDF(torch.Of(1))
 			},
 			"dist.MixtureSameFamily: components is nil: a distribution is required": func() {
-				dist.MixtureSameFamily(dist.Categorical(scalarVec(1)), nil)
+				dist.MixtureSameFamily(dist.Categorical(scalarVec(1)), nil).Support()
 			},
 			"dist.MixtureSameFamily: components is Normal, with batch shape [2]: the last dimension of the batch must have " +
 				"size 3, that of the mixing distribution": func() {
-				dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 1, 1)), dist.Normal(scalarVec(1, 2), 1))
+				dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 1, 1)), dist.Normal(scalarVec(1, 2), 1)).Support()
 			},
 		} {
 			require.ErrorContains(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want+" (at dist/")

@@ -20,7 +20,8 @@ type mixtureSameFamilyDist struct {
 // batch + [K] (Pyro's and PyTorch's). The weights are a [Categorical] distribution of K categories or what [Mixture]
 // takes, and their batch shape broadcasts against batch. See [Mixture] for the density and the support; ends of the
 // support that are tensors widen to the outermost.
-func MixtureSameFamily(probs any, components Distribution) Distribution {
+func MixtureSameFamily(probs any, components Distribution) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "MixtureSameFamily"
 	mixing := mixing(family, probs)
 	if components == nil {

@@ -22,12 +22,14 @@ type multinomialDist struct {
 // against the batch. Values are vectors of C counts with sum total:
 //
 //	log p(x) = log total! + Σᵢ (xᵢ log pᵢ − log xᵢ!),  with 0 log 0 = 0
-func Multinomial(total, probs any) Distribution {
+func Multinomial(total, probs any) (made Distribution) {
+	defer orMisfit(&made)
 	return newMultinomial("Multinomial", total, "probs", probs)
 }
 
 // MultinomialLogits is the multinomial distribution from logarithms of numbers proportional to the probabilities.
-func MultinomialLogits(total, logits any) Distribution {
+func MultinomialLogits(total, logits any) (made Distribution) {
+	defer orMisfit(&made)
 	return newMultinomial("MultinomialLogits", total, "logits", logits)
 }
 

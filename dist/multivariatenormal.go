@@ -25,14 +25,16 @@ type multivariateNormalDist struct {
 //	log p(x) = −(x − loc)ᵀ Σ⁻¹ (x − loc)/2 − (log det Σ)/2 − (n/2) log 2π
 //
 // Where Σ is not positive definite the density is NaN, and Validate says so.
-func MultivariateNormal(loc, cov any) Distribution {
+func MultivariateNormal(loc, cov any) (made Distribution) {
+	defer orMisfit(&made)
 	d := newMultivariateNormal("MultivariateNormal", "covariance_matrix", loc, cov)
 	d.factor = d.given.Cholesky()
 	return d
 }
 
 // MultivariateNormalPrecision is [MultivariateNormal] with precision_matrix Σ⁻¹, which is never inverted.
-func MultivariateNormalPrecision(loc, precision any) Distribution {
+func MultivariateNormalPrecision(loc, precision any) (made Distribution) {
+	defer orMisfit(&made)
 	d := newMultivariateNormal("MultivariateNormalPrecision", "precision_matrix", loc, precision)
 	d.factor, d.precision = d.given.Cholesky(), true
 	return d
@@ -40,7 +42,8 @@ func MultivariateNormalPrecision(loc, precision any) Distribution {
 
 // MultivariateNormalCholesky is [MultivariateNormal] with scale_tril L, the lower-triangular matrix with positive
 // diagonal and L·Lᵀ = Σ. What is above its diagonal is not read.
-func MultivariateNormalCholesky(loc, scaleTril any) Distribution {
+func MultivariateNormalCholesky(loc, scaleTril any) (made Distribution) {
+	defer orMisfit(&made)
 	d := newMultivariateNormal("MultivariateNormalCholesky", "scale_tril", loc, scaleTril)
 	d.factor = torch.Of(d.given.T().MustTril(0, false))
 	return d

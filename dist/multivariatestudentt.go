@@ -21,7 +21,8 @@ type multivariateStudentTDist struct {
 //	log p(x) = −(ν + n)/2 log(1 + q/ν) − log B(ν/2, n/2) + log Γ(n/2) − (n/2) log(ν π) − log det L
 //
 // What is above the diagonal of L is not read.
-func MultivariateStudentT(df, loc, scaleTril any) Distribution {
+func MultivariateStudentT(df, loc, scaleTril any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "MultivariateStudentT"
 	nu, l := param(family, "df", df), param(family, "loc", loc)
 	m, batch, n, _ := matrixOf(family, "scale_tril", scaleTril, true)

@@ -28,7 +28,8 @@ var failureProbs = check{"it must be at least 0 and less than 1", func(v float64
 //
 // for mean μ and dispersion φ. It is computed by Loader's saddle-point expansion (2000), and tends to the Poisson
 // distribution without losing digits as the dispersion grows.
-func NegativeBinomial(mean, dispersion any) Distribution {
+func NegativeBinomial(mean, dispersion any) (made Distribution) {
+	defer orMisfit(&made)
 	return newNegativeBinomial("NegativeBinomial", "dispersion", dispersion, "mean", mean, nonNegative)
 }
 
@@ -36,12 +37,14 @@ func NegativeBinomial(mean, dispersion any) Distribution {
 // any real number:
 //
 //	log p(x) = log Γ(x + total) − log Γ(total) − log x! + total log(1 − probs) + x log probs
-func NegativeBinomialProbs(total, probs any) Distribution {
+func NegativeBinomialProbs(total, probs any) (made Distribution) {
+	defer orMisfit(&made)
 	return newNegativeBinomial("NegativeBinomialProbs", "total", total, "probs", probs, failureProbs)
 }
 
 // NegativeBinomialLogits is [NegativeBinomialProbs] from the log-odds of a success; its mean is total exp(logits).
-func NegativeBinomialLogits(total, logits any) Distribution {
+func NegativeBinomialLogits(total, logits any) (made Distribution) {
+	defer orMisfit(&made)
 	return newNegativeBinomial("NegativeBinomialLogits", "total", total, "logits", logits, belowInfinity)
 }
 

@@ -16,7 +16,8 @@ type normalDist struct {
 // Normal is the normal distribution with mean loc and standard deviation scale > 0:
 //
 //	log p(x) = −((x − loc)/scale)²/2 − log scale − log √(2π)
-func Normal(loc, scale any) Distribution {
+func Normal(loc, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	l, s := param("Normal", "loc", loc), param("Normal", "scale", scale)
 	d := normalDist{base: newBase("Normal", l, s), loc: l, scale: s}
 	d.checkNumber("loc", l, finite)

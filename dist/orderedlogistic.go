@@ -25,7 +25,8 @@ type orderedLogisticDist struct {
 //
 // It is computed as the product σ(u) σ(−l) (1 − exp(l − u)), in which nothing cancels, u and l being the two arguments
 // of σ. A value is an index, as an integer or a floating-point number.
-func OrderedLogistic(eta, cutpoints any) Distribution {
+func OrderedLogistic(eta, cutpoints any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "OrderedLogistic"
 	e, c := param(family, "eta", eta), param(family, "cutpoints", cutpoints)
 	batch, k := lastDim(family, "cutpoints", c)

@@ -16,7 +16,8 @@ type paretoDist struct {
 // Pareto is the Pareto distribution of numbers from scale > 0, with exponent alpha > 0; for x ≥ scale
 //
 //	log p(x) = log alpha − log scale − (alpha + 1) log(x/scale)
-func Pareto(scale, alpha any) Distribution {
+func Pareto(scale, alpha any) (made Distribution) {
+	defer orMisfit(&made)
 	s, a := param("Pareto", "scale", scale), param("Pareto", "alpha", alpha)
 	d := paretoDist{base: newBase("Pareto", s, a), scale: s, alpha: a}
 	d.checkNumber("scale", s, positive)

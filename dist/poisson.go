@@ -19,7 +19,8 @@ type poissonDist struct {
 //	log p(x) = x log rate − rate − log x!
 //
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large rates.
-func Poisson(rate any) Distribution {
+func Poisson(rate any) (made Distribution) {
+	defer orMisfit(&made)
 	r := param("Poisson", "rate", rate)
 	d := poissonDist{base: newBase("Poisson", r), rate: r}
 	d.checkNumber("rate", r, nonNegative)
@@ -29,7 +30,10 @@ func Poisson(rate any) Distribution {
 // PoissonLog is the Poisson distribution from the logarithm of its mean:
 //
 //	log p(x) = x logRate − exp(logRate) − log x!
-func PoissonLog(logRate any) Distribution { return poissonLog("PoissonLog", logRate) }
+func PoissonLog(logRate any) (made Distribution) {
+	defer orMisfit(&made)
+	return poissonLog("PoissonLog", logRate)
+}
 
 func poissonLog(family string, logRate any) poissonDist {
 	l := param(family, "logRate", logRate)

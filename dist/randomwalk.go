@@ -19,7 +19,8 @@ type gaussianRandomWalkDist struct {
 // xₜ − xₜ₋₁ ~ Normal(0, scale), scale > 0 a number or a tensor of the batch shape:
 //
 //	log p(x) = Σₜ [−((xₜ − xₜ₋₁)/scale)²/2 − log scale − log √(2π)]
-func GaussianRandomWalk(steps int, scale any) Distribution {
+func GaussianRandomWalk(steps int, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	s := param("GaussianRandomWalk", "scale", scale)
 	if steps < 1 {
 		panic(&Error{"GaussianRandomWalk", "steps", fmt.Sprint(steps), "it must be at least 1"})

@@ -838,92 +838,92 @@ func TestScalarErrors(t *testing.T) {
 	scoped(t, func() {
 		for want, f := range map[string]func(){
 			"dist.Normal: scale is -1: it must be greater than 0": func() {
-				dist.Normal(0, -1)
+				dist.Normal(0, -1).Support()
 			},
 			"dist.Normal: loc is +Inf: it must be finite": func() {
-				dist.Normal(math.Inf(1), 1)
+				dist.Normal(math.Inf(1), 1).Support()
 			},
 			"dist.LogNormal: scale is 0: it must be greater than 0": func() {
-				dist.LogNormal(0, 0)
+				dist.LogNormal(0, 0).Support()
 			},
 			"dist.HalfNormal: scale is -2: it must be greater than 0": func() {
-				dist.HalfNormal(-2)
+				dist.HalfNormal(-2).Support()
 			},
 			"dist.Cauchy: scale is NaN: it must be greater than 0": func() {
-				dist.Cauchy(0, math.NaN())
+				dist.Cauchy(0, math.NaN()).Support()
 			},
 			"dist.HalfCauchy: scale is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
-				dist.HalfCauchy("x")
+				dist.HalfCauchy("x").Support()
 			},
 			"dist.StudentT: df is 0: it must be greater than 0": func() {
-				dist.StudentT(0, 0, 1)
+				dist.StudentT(0, 0, 1).Support()
 			},
 			"dist.Laplace: scale is -1: it must be greater than 0": func() {
-				dist.Laplace(0, -1)
+				dist.Laplace(0, -1).Support()
 			},
 			"dist.Logistic: scale is -1: it must be greater than 0": func() {
-				dist.Logistic(0, -1)
+				dist.Logistic(0, -1).Support()
 			},
 			"dist.Uniform: high is 1: it must be greater than low, which is 1": func() {
-				dist.Uniform(1, 1)
+				dist.Uniform(1, 1).Support()
 			},
 			"dist.Uniform: low is -Inf: it must be finite": func() {
-				dist.Uniform(math.Inf(-1), 1)
+				dist.Uniform(math.Inf(-1), 1).Support()
 			},
 			"dist.Exponential: rate is 0: it must be greater than 0": func() {
-				dist.Exponential(0)
+				dist.Exponential(0).Support()
 			},
 			"dist.Gamma: rate is -1: it must be greater than 0": func() {
-				dist.Gamma(1, -1)
+				dist.Gamma(1, -1).Support()
 			},
 			"dist.InverseGamma: concentration is -1: it must be greater than 0": func() {
-				dist.InverseGamma(-1, 1)
+				dist.InverseGamma(-1, 1).Support()
 			},
 			"dist.SkewNormal: skew is +Inf: it must be finite": func() {
-				dist.SkewNormal(0, 1, math.Inf(1))
+				dist.SkewNormal(0, 1, math.Inf(1)).Support()
 			},
 			"dist.InverseGaussian: mean is -1: it must be greater than 0": func() {
-				dist.InverseGaussian(-1, 1)
+				dist.InverseGaussian(-1, 1).Support()
 			},
 			"dist.GeneralizedNormal: shape is 0: it must be greater than 0": func() {
-				dist.GeneralizedNormal(0, 1, 0)
+				dist.GeneralizedNormal(0, 1, 0).Support()
 			},
 			"dist.MultivariateStudentT: df is 0: it must be greater than 0": func() {
-				dist.MultivariateStudentT(0, 0, ts.MustEye(2, gotch.Double, gotch.CPU))
+				dist.MultivariateStudentT(0, 0, ts.MustEye(2, gotch.Double, gotch.CPU)).Support()
 			},
 			"dist.MultivariateStudentT: scale_tril is a number: a tensor of square matrices is required": func() {
-				dist.MultivariateStudentT(3, 0, 1)
+				dist.MultivariateStudentT(3, 0, 1).Support()
 			},
-			"dist.Chi2: df is -1: it must be greater than 0": func() { dist.Chi2(-1) },
+			"dist.Chi2: df is -1: it must be greater than 0": func() { dist.Chi2(-1).Support() },
 			"dist.Beta: concentration0 is 0: it must be greater than 0": func() {
-				dist.Beta(1, 0)
+				dist.Beta(1, 0).Support()
 			},
 			"dist.Weibull: concentration is 0: it must be greater than 0": func() {
-				dist.Weibull(1, 0)
+				dist.Weibull(1, 0).Support()
 			},
 			"dist.Pareto: alpha is 0: it must be greater than 0": func() {
-				dist.Pareto(1, 0)
+				dist.Pareto(1, 0).Support()
 			},
 			"dist.Gumbel: scale is 0: it must be greater than 0": func() {
-				dist.Gumbel(0, 0)
+				dist.Gumbel(0, 0).Support()
 			},
 			"dist.VonMises: concentration is -1: it must be at least 0": func() {
-				dist.VonMises(0, -1)
+				dist.VonMises(0, -1).Support()
 			},
 			"dist.TruncatedNormal: high is 0: it must be greater than low, which is 2": func() {
-				dist.TruncatedNormal(0, 1, 2, 0)
+				dist.TruncatedNormal(0, 1, 2, 0).Support()
 			},
 			"dist.TruncatedNormal: low is NaN: it must not be NaN": func() {
-				dist.TruncatedNormal(0, 1, math.NaN(), 0)
+				dist.TruncatedNormal(0, 1, math.NaN(), 0).Support()
 			},
 			"dist.Delta: value is NaN: it must not be NaN": func() {
-				dist.Delta(math.NaN())
+				dist.Delta(math.NaN()).Support()
 			},
 			"dist.Gamma: concentration is nil: a number or a tensor is required": func() {
-				dist.Gamma((*ts.Tensor)(nil), 1)
+				dist.Gamma((*ts.Tensor)(nil), 1).Support()
 			},
 			"dist.Normal: the shapes [[2] [3]]: they do not broadcast to one shape": func() {
-				dist.Normal(scalarVec(1, 2), scalarVec(1, 2, 3))
+				dist.Normal(scalarVec(1, 2), scalarVec(1, 2, 3)).Support()
 			},
 			"dist.Normal: batch shape [2]: it does not broadcast to [3 1]": func() {
 				dist.Normal(scalarVec(1, 2), 1).Expand(3, 1)
@@ -933,7 +933,7 @@ func TestScalarErrors(t *testing.T) {
 			},
 			"dist.ImproperUniform: event is [3]: the support, a symmetric positive-definite matrix, " +
 				"needs at least 2 dimensions": func() {
-				dist.ImproperUniform(support.PositiveDefinite, nil, []int64{3})
+				dist.ImproperUniform(support.PositiveDefinite, nil, []int64{3}).Support()
 			},
 		} {
 			err := torch.Do(func(*torch.Scope) error { f(); return nil })

@@ -19,7 +19,8 @@ type skewNormalDist struct {
 //	log p(x) = log 2 + log φ(z) + log Φ(α z) − log scale,  z = (x − loc)/scale
 //
 // with the density φ and the distribution function Φ of standard normal numbers.
-func SkewNormal(loc, scale, skew any) Distribution {
+func SkewNormal(loc, scale, skew any) (made Distribution) {
+	defer orMisfit(&made)
 	l, s, a := param("SkewNormal", "loc", loc), param("SkewNormal", "scale", scale), param("SkewNormal", "skew", skew)
 	d := skewNormalDist{base: newBase("SkewNormal", l, s, a), loc: l, scale: s, skew: a}
 	d.checkNumber("loc", l, finite)

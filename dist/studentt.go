@@ -19,7 +19,8 @@ type studentTDist struct {
 //	log p(x) = −(df + 1)/2 log(1 + z²/df) − log B(df/2, 1/2) − ½ log df − log scale,  z = (x − loc)/scale
 //
 // The beta function is computed without cancellation, so that the density tends to the normal one for large df.
-func StudentT(df, loc, scale any) Distribution {
+func StudentT(df, loc, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	n, l, s := param("StudentT", "df", df), param("StudentT", "loc", loc), param("StudentT", "scale", scale)
 	d := studentTDist{base: newBase("StudentT", n, l, s), df: n, loc: l, scale: s}
 	d.checkNumber("df", n, positive)

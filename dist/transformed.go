@@ -23,7 +23,8 @@ type transformedDist struct {
 //
 // Where f works on more dimensions than d's events have, the last dimensions of d's batch become part of the event.
 // Parameters of f that are tensors broadcast against the batch.
-func Transformed(d Distribution, bijectors ...bijector.Bijector) Distribution {
+func Transformed(d Distribution, bijectors ...bijector.Bijector) (made Distribution) {
+	defer orMisfit(&made)
 	if d == nil {
 		panic(&Error{"Transformed", "d", "nil", "it must be a distribution"})
 	}

@@ -314,23 +314,23 @@ func TestTransformedErrors(t *testing.T) {
 		loc := vectorTensor([]float64{1, 2, 3}, 3)
 		for want, f := range map[string]func(){
 			"dist.Independent: n is 2: Normal has batch shape [3], so it must be from 0 to 1": func() {
-				dist.Independent(dist.Normal(loc, 1), 2)
+				dist.Independent(dist.Normal(loc, 1), 2).Support()
 			},
 			"dist.Transformed: bijectors is Chain(Exp, UnitVector): it must be one to one, and UnitVector is not": func() {
-				dist.Transformed(dist.Normal(loc, 1), bijector.Exp(), bijector.UnitVector())
+				dist.Transformed(dist.Normal(loc, 1), bijector.Exp(), bijector.UnitVector()).Support()
 			},
 			"dist.Transformed: bijectors is Ordered: it works on 1 dimensions, and a draw of Normal has shape []": func() {
-				dist.Transformed(dist.Normal(0, 1), bijector.Ordered())
+				dist.Transformed(dist.Normal(0, 1), bijector.Ordered()).Support()
 			},
 			"dist.Transformed: bijectors is Affine: its parameters make a draw of GaussianRandomWalk, of shape [1], one of " +
 				"shape [3]; they must broadcast to its event shape [1]": func() {
-				dist.Transformed(dist.GaussianRandomWalk(1, 1), bijector.Affine(loc, 1))
+				dist.Transformed(dist.GaussianRandomWalk(1, 1), bijector.Affine(loc, 1)).Support()
 			},
 			"dist.Transformed(Normal, Exp): Mean: it has no closed form; average over draws": func() {
 				dist.Transformed(dist.Normal(0, 1), bijector.Exp()).Mean().T()
 			},
 			"bijector.CorrCholesky: a vector of length 2: the length must be k(k−1)/2 for some k ≥ 1": func() {
-				dist.Transformed(dist.Normal(0, 1).Expand(2), bijector.CorrCholesky())
+				dist.Transformed(dist.Normal(0, 1).Expand(2), bijector.CorrCholesky()).Support()
 			},
 		} {
 			require.ErrorContains(t, torch.Do(func(*torch.Scope) error { f(); return nil }), want+" (at dist/")

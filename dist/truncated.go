@@ -40,7 +40,8 @@ type truncatedDist struct {
 // more.
 //
 // [ppl.Enumerate]: https://pkg.go.dev/github.com/kelvin-ppl/kelvin/ppl#Enumerate
-func Truncated(d Distribution, low, high any) Distribution {
+func Truncated(d Distribution, low, high any) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "Truncated"
 	lo, hi := param(family, "low", low), param(family, "high", high)
 	if d == nil {

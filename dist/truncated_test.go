@@ -337,47 +337,47 @@ func TestTruncatedBecomesAnother(t *testing.T) {
 func TestTruncatedErrors(t *testing.T) {
 	scoped(t, func() {
 		for want, f := range map[string]func(){
-			"dist.Truncated: base is nil: a distribution with a CDF is required": func() { dist.Truncated(nil, 0, 1) },
+			"dist.Truncated: base is nil: a distribution with a CDF is required": func() { dist.Truncated(nil, 0, 1).Support() },
 			"dist.Truncated: base is VonMises: VonMises has no CDF here, and a truncated density is divided " +
 				"by a difference of CDFs: " +
 				"truncate a family with a CDF, or give the density by a Factor on a site with the interval as its support": func() {
-				dist.Truncated(dist.VonMises(0, 1), 0, 1)
+				dist.Truncated(dist.VonMises(0, 1), 0, 1).Support()
 			},
 			"dist.Truncated: base is Mixture: VonMises has no CDF here": func() {
-				dist.Truncated(dist.Mixture([]float64{1, 1}, dist.VonMises(0, 1), dist.VonMises(1, 1)), 0, 1)
+				dist.Truncated(dist.Mixture([]float64{1, 1}, dist.VonMises(0, 1), dist.VonMises(1, 1)), 0, 1).Support()
 			},
 			"dist.Truncated: base is Multinomial over a vector of whole numbers from 0 with sum 3: " +
 				"a distribution of single numbers is required": func() {
-				dist.Truncated(dist.Multinomial(3, scalarVec(0.5, 0.5)), 0, 1)
+				dist.Truncated(dist.Multinomial(3, scalarVec(0.5, 0.5)), 0, 1).Support()
 			},
 			"dist.Truncated: the interval is [1, +Inf]: both ends of Poisson must be finite: its mass is a sum over all " +
-				"values between them": func() { dist.Truncated(dist.Poisson(1), 1, math.Inf(1)) },
+				"values between them": func() { dist.Truncated(dist.Poisson(1), 1, math.Inf(1)).Support() },
 			"dist.Truncated: the interval is [-3, -1]: it must have a part in the support of Poisson, a whole number of " +
-				"at least 0": func() { dist.Truncated(dist.Poisson(1), -3, -1) },
+				"at least 0": func() { dist.Truncated(dist.Poisson(1), -3, -1).Support() },
 			"dist.Truncated: the interval is [0, 1e+09]: it has 1000000001 values, and at most 1048576 are summed": func() {
-				dist.Truncated(dist.Poisson(1), 0, 1e9)
+				dist.Truncated(dist.Poisson(1), 0, 1e9).Support()
 			},
 			"dist.Truncated: high is a tensor of shape [2]: the ends of whole numbers are Go numbers": func() {
-				dist.Truncated(dist.Poisson(1), 0, scalarVec(1, 2))
+				dist.Truncated(dist.Poisson(1), 0, scalarVec(1, 2)).Support()
 			},
 			"dist.Truncated: base is Normal over a real number: a distribution of single real numbers is required": func() {
-				dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1)
+				dist.Truncated(dist.Independent(dist.Normal(scalarVec(1), 1), 1), 0, 1).Support()
 			},
 			"dist.Truncated: low is NaN: it must not be NaN": func() {
-				dist.Truncated(dist.Gamma(1, 1), math.NaN(), 1)
+				dist.Truncated(dist.Gamma(1, 1), math.NaN(), 1).Support()
 			},
 			"dist.Truncated: low is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
-				dist.Truncated(dist.Gamma(1, 1), "0", 1)
+				dist.Truncated(dist.Gamma(1, 1), "0", 1).Support()
 			},
 			"dist.Truncated: high is 1: it must be greater than low, which is 2": func() {
-				dist.Truncated(dist.Gamma(1, 1), 2, 1)
+				dist.Truncated(dist.Gamma(1, 1), 2, 1).Support()
 			},
 			"dist.Truncated: the interval is [-3, -1]: it must have a part in the support of Gamma, " +
 				"a number greater than 0": func() {
-				dist.Truncated(dist.Gamma(1, 1), -3, -1)
+				dist.Truncated(dist.Gamma(1, 1), -3, -1).Support()
 			},
 			"dist.Truncated: the shapes [[] [2] [3]]: they do not broadcast to one shape": func() {
-				dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 2), scalarVec(3, 4, 5))
+				dist.Truncated(dist.Gamma(1, 1), scalarVec(1, 2), scalarVec(3, 4, 5)).Support()
 			},
 		} {
 			err := torch.Do(func(*torch.Scope) error { f(); return nil })

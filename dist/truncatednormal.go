@@ -21,7 +21,8 @@ type truncatedNormalDist struct {
 //	log p(x) = −z²/2 − log √(2π) − log scale − log(Φ(b) − Φ(a))
 //
 // It is computed from the ratio of Φ to its density, so that the interval may be far out in a tail, and narrow.
-func TruncatedNormal(loc, scale, low, high any) Distribution {
+func TruncatedNormal(loc, scale, low, high any) (made Distribution) {
+	defer orMisfit(&made)
 	l, s := param("TruncatedNormal", "loc", loc), param("TruncatedNormal", "scale", scale)
 	lo, hi := param("TruncatedNormal", "low", low), param("TruncatedNormal", "high", high)
 	d := truncatedNormalDist{base: newBase("TruncatedNormal", l, s, lo, hi), loc: l, scale: s, low: lo, high: hi}

@@ -14,7 +14,8 @@ type uniformDist struct {
 // Uniform is the uniform distribution on low ≤ x ≤ high:
 //
 //	log p(x) = −log(high − low)
-func Uniform(low, high any) Distribution {
+func Uniform(low, high any) (made Distribution) {
+	defer orMisfit(&made)
 	lo, hi := param("Uniform", "low", low), param("Uniform", "high", high)
 	d := uniformDist{base: newBase("Uniform", lo, hi), low: lo, high: hi}
 	d.checkNumber("low", lo, finite)

@@ -167,51 +167,51 @@ func TestVectorErrors(t *testing.T) {
 		for want, f := range map[string]func(){
 			"dist.MultivariateNormal: covariance_matrix is a tensor of shape [3]: " +
 				"a tensor of square matrices is required": func() {
-				dist.MultivariateNormal(0, v)
+				dist.MultivariateNormal(0, v).Support()
 			},
 			"dist.MultivariateNormalPrecision: precision_matrix is a number: a tensor of square matrices is required": func() {
-				dist.MultivariateNormalPrecision(0, 1)
+				dist.MultivariateNormalPrecision(0, 1).Support()
 			},
 			"dist.MultivariateNormalCholesky: loc is a tensor of shape [3]: its last dimension must be 2, " +
-				"the size of the matrix": func() { dist.MultivariateNormalCholesky(v, eye) },
+				"the size of the matrix": func() { dist.MultivariateNormalCholesky(v, eye).Support() },
 			"dist.MultivariateNormal: loc is +Inf: it must be finite": func() {
-				dist.MultivariateNormal(math.Inf(1), eye)
+				dist.MultivariateNormal(math.Inf(1), eye).Support()
 			},
 			"dist.MultivariateNormal: loc is a string: a number, a torch.Tensor or a *ts.Tensor is required": func() {
-				dist.MultivariateNormal("0", eye)
+				dist.MultivariateNormal("0", eye).Support()
 			},
 			"dist.LowRankMultivariateNormal: cov_factor is a tensor of shape [3]: a tensor of matrices is required": func() {
-				dist.LowRankMultivariateNormal(0, v, 1)
+				dist.LowRankMultivariateNormal(0, v, 1).Support()
 			},
 			"dist.LowRankMultivariateNormal: cov_diag is -1: it must be greater than 0": func() {
-				dist.LowRankMultivariateNormal(0, eye, -1)
+				dist.LowRankMultivariateNormal(0, eye, -1).Support()
 			},
 			"dist.LowRankMultivariateNormal: cov_diag is a tensor of shape [3]: its last dimension must be 2, " +
 				"the size of the matrix": func() {
-				dist.LowRankMultivariateNormal(0, eye, v)
+				dist.LowRankMultivariateNormal(0, eye, v).Support()
 			},
 			"dist.Dirichlet: concentration is a number: a tensor with a last dimension of at least 1 is required": func() {
-				dist.Dirichlet(1)
+				dist.Dirichlet(1).Support()
 			},
 			"dist.LKJCholesky: dim is 0: it must be at least 1": func() {
-				dist.LKJCholesky(0, 1)
+				dist.LKJCholesky(0, 1).Support()
 			},
 			"dist.LKJCholesky: eta is 0: it must be greater than 0": func() {
-				dist.LKJCholesky(2, 0)
+				dist.LKJCholesky(2, 0).Support()
 			},
 			"dist.WishartCholesky: df is 1: it must be greater than 1, one less than the size of the matrices": func() {
-				dist.WishartCholesky(1, eye)
+				dist.WishartCholesky(1, eye).Support()
 			},
 			"dist.InverseWishartCholesky: scale_tril is a number: a tensor of square matrices is required": func() {
-				dist.InverseWishartCholesky(1, 1)
+				dist.InverseWishartCholesky(1, 1).Support()
 			},
-			"dist.ZeroSumNormal: n is 1: it must be at least 2":         func() { dist.ZeroSumNormal(1, 1) },
-			"dist.ZeroSumNormal: scale is 0: it must be greater than 0": func() { dist.ZeroSumNormal(2, 0) },
+			"dist.ZeroSumNormal: n is 1: it must be at least 2":         func() { dist.ZeroSumNormal(1, 1).Support() },
+			"dist.ZeroSumNormal: scale is 0: it must be greater than 0": func() { dist.ZeroSumNormal(2, 0).Support() },
 			"dist.GaussianRandomWalk: steps is 0: it must be at least 1": func() {
-				dist.GaussianRandomWalk(0, 1)
+				dist.GaussianRandomWalk(0, 1).Support()
 			},
 			"dist.GaussianRandomWalk: scale is -1: it must be greater than 0": func() {
-				dist.GaussianRandomWalk(3, -1)
+				dist.GaussianRandomWalk(3, -1).Support()
 			},
 		} {
 			err := torch.Do(func(*torch.Scope) error { f(); return nil })

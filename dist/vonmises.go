@@ -19,7 +19,8 @@ type vonMisesDist struct {
 //
 // where I₀ₑ(k) = exp(−k) I₀(k) is the scaled Bessel function: no concentration is too large. The density has period 2π;
 // draws, and the support, are from −π to π. Draws carry no gradients.
-func VonMises(loc, concentration any) Distribution {
+func VonMises(loc, concentration any) (made Distribution) {
+	defer orMisfit(&made)
 	l, a := param("VonMises", "loc", loc), param("VonMises", "concentration", concentration)
 	d := vonMisesDist{base: newBase("VonMises", l, a), loc: l, concentration: a}
 	d.checkNumber("loc", l, finite)

@@ -17,7 +17,8 @@ type weibullDist struct {
 // Weibull is the Weibull distribution with scale > 0 and shape k = concentration > 0; for x > 0, with z = x/scale,
 //
 //	log p(x) = log k − log scale + (k − 1) log z − z^k
-func Weibull(scale, concentration any) Distribution {
+func Weibull(scale, concentration any) (made Distribution) {
+	defer orMisfit(&made)
 	s, a := param("Weibull", "scale", scale), param("Weibull", "concentration", concentration)
 	d := weibullDist{base: newBase("Weibull", s, a), scale: s, concentration: a}
 	d.checkNumber("scale", s, positive)

@@ -29,7 +29,8 @@ type wishartCholeskyDist struct {
 //
 // The factor, unlike X, does not lose digits where X is nearly singular, and it is what [MultivariateNormalCholesky]
 // takes.
-func WishartCholesky(df, scaleTril any) Distribution {
+func WishartCholesky(df, scaleTril any) (made Distribution) {
+	defer orMisfit(&made)
 	return newWishart("WishartCholesky", df, scaleTril, false)
 }
 
@@ -40,7 +41,8 @@ func WishartCholesky(df, scaleTril any) Distribution {
 //	log p(K) = Σᵢ log χ(Mᵢᵢ; df − n + i) + Σᵢ>ⱼ log N(Mᵢⱼ; 0, 1) + Σᵢ [(n + 1) log Mᵢᵢ − i log Lᵢᵢ]
 //
 // in the notation of [WishartCholesky].
-func InverseWishartCholesky(df, scaleTril any) Distribution {
+func InverseWishartCholesky(df, scaleTril any) (made Distribution) {
+	defer orMisfit(&made)
 	return newWishart("InverseWishartCholesky", df, scaleTril, true)
 }
 

@@ -18,7 +18,8 @@ type zeroInflatedDist struct {
 // ZeroInflated is 0 with probability gate, from 0 to 1, and else a draw from a distribution of single counts:
 //
 //	log p(0) = log(gate + (1 − gate) p_base(0)),  log p(x) = log(1 − gate) + log p_base(x) for x > 0
-func ZeroInflated(gate any, counts Distribution) Distribution {
+func ZeroInflated(gate any, counts Distribution) (made Distribution) {
+	defer orMisfit(&made)
 	const family = "ZeroInflated"
 	g := param(family, "gate", gate)
 	requireCounts(family, "base", counts)

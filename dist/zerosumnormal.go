@@ -22,7 +22,8 @@ type zeroSumNormalDist struct {
 //	log p(x) = −Σᵢ (xᵢ/scale)²/2 − (n − 1)·(log scale + log √(2π))
 //
 // A value whose sum is not 0 is outside; LogProb does not read the sum.
-func ZeroSumNormal(n int, scale any) Distribution {
+func ZeroSumNormal(n int, scale any) (made Distribution) {
+	defer orMisfit(&made)
 	s := param("ZeroSumNormal", "scale", scale)
 	if n < 2 {
 		panic(&Error{"ZeroSumNormal", "n", fmt.Sprint(n), "it must be at least 2"})

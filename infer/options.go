@@ -33,7 +33,8 @@ type Options struct {
 	// rounding only.
 	Group int
 	// Cycles takes the draws at the ends of cycles: the last point of every Thin-th cycle that ends after Warmup; nil for
-	// a draw every Thin updates.
+	// a draw every Thin updates. It, Average and Discard are for samplers and optimisers that make one update after
+	// another; methods that make their run themselves (NUTS) or draw from what they have fitted (vi) refuse them.
 	Cycles *Cycles
 	// Average also averages over all updates after Warmup, weighted by their step sizes: Result.Average.
 	Average bool
@@ -128,6 +129,9 @@ func (o Options) resolved(m Method, t Transform) (Options, error) {
 			return o, err
 		}
 	}
+	if err := o.checkUsed(nameOf(t), t); err != nil {
+		return o, err
+	}
 	if o.Average && o.Until != nil && o.Group < o.Chains {
 		return o, &FieldError{Type: optionsName, Field: "Until", Value: "given",
 			Allowed: "it must be nil when Average is set and Group " +
@@ -137,6 +141,36 @@ func (o Options) resolved(m Method, t Transform) (Options, error) {
 		return o, &FieldError{Type: "infer.Checkpoint", Field: "Every", Value: c.Every, Allowed: "it must be at least 0"}
 	}
 	return o, nil
+}
+
+// checkUsed refuses options that a method cannot follow: they are for transitions that the run makes one by one.
+func (o Options) checkUsed(name string, t Transform) error {
+	why := ""
+	if _, ok := t.(Driver); ok {
+		if why = " makes its run itself"; o.Draws == 0 {
+			return &FieldError{Type: optionsName, Field: "Draws", Value: "infer.None",
+				Allowed: "it must be at least 1, or 0 for the default: " + name + why}
+		}
+	} else if _, ok := t.(Sampler); ok {
+		why = " draws from what it has fitted"
+	}
+	if why == "" {
+		return nil
+	}
+	for _, f := range []struct {
+		field string
+		given bool
+		leave string
+	}{
+		{"Cycles", o.Cycles != nil, "nil"}, {"Average", o.Average, "false, and take the mean of the draws"},
+		{"Discard", o.Discard, "false"},
+	} {
+		if f.given {
+			return &FieldError{Type: optionsName, Field: f.field, Value: "given",
+				Allowed: fmt.Sprintf("%s%s: leave it %s", name, why, f.leave)}
+		}
+	}
+	return nil
 }
 
 const (

@@ -74,6 +74,12 @@ func (s *session) checkWhole() error {
 			"in Optimizer: optim.Adam{}"}
 }
 
+// otherTotal is the error of batches of n data, where what is named counts another number.
+func otherTotal(given string, n int64, where string, size int64, remedy string) error {
+	return &FieldError{Type: optionsName, Field: "Batches", Value: fmt.Sprintf("%s %d data", given, n),
+		Allowed: fmt.Sprintf("%s counts %d: %s", where, size, remedy)}
+}
+
 // checkFull refuses one batch for all updates that has another number of data than the program counts. A datum would be
 // weighted by the wrong number, and the posterior would be another.
 func (s *session) checkFull(data int64) error {
@@ -82,10 +88,7 @@ func (s *session) checkFull(data int64) error {
 	if !ok || climbs {
 		return nil
 	}
-	refuse := func(n int64, where string, size int64, remedy string) error {
-		return &FieldError{Type: optionsName, Field: "Batches", Value: fmt.Sprintf("infer.Full of %d data", n),
-			Allowed: fmt.Sprintf("%s counts %d: %s", where, size, remedy)}
-	}
+	const given = "infer.Full of"
 	n, err := f.batch.Size()
 	if err != nil {
 		n = 0 // its parts have no common size
@@ -94,7 +97,7 @@ func (s *session) checkFull(data int64) error {
 	if !ok {
 		have, err := s.program.Batch().Size()
 		if _, own := s.program.(handwritten); own && err == nil && have == data && n > 0 && n != data {
-			return refuse(n, "the program", data, "give all of them, or say so in the target, as in infer.Mean(f, n)")
+			return otherTotal(given, n, "the program", data, "give all of them, or say so in the target, as in infer.Mean(f, n)")
 		}
 		return nil
 	}
@@ -120,11 +123,11 @@ func (s *session) checkFull(data int64) error {
 		if plate != "" {
 			where = fmt.Sprintf("plate %q of the program", plate)
 		}
-		return refuse(used, where, size, all(size))
+		return otherTotal(given, used, where, size, all(size))
 	}
 	// Where the model does not run on the batch, its size may say why; else the run tells the error.
 	if size, _ := s.population(); size > 0 && n > 0 && n != size {
-		return refuse(n, "the program", size, all(size))
+		return otherTotal(given, n, "the program", size, all(size))
 	}
 	return nil
 }
@@ -161,17 +164,14 @@ func (s *session) checkTotal(data int64) error {
 	if !ok || climbs || own && data <= 1 {
 		return nil
 	}
-	refuse := func(where string, size int64, remedy string) error {
-		return &FieldError{Type: optionsName, Field: "Batches", Value: fmt.Sprintf("of %d data", b.n),
-			Allowed: fmt.Sprintf("%s counts %d: %s", where, size, remedy)}
-	}
+	const given = "of"
 	have, err := s.program.Batch().Size()
 	same := err == nil && have == b.n
 	if own {
 		if same || b.n == data {
 			return nil
 		}
-		return refuse("the program", data, "say so in the target, as in infer.Mean(f, n)")
+		return otherTotal(given, b.n, "the program", data, "say so in the target, as in infer.Mean(f, n)")
 	}
 	if same && b.n == data {
 		return nil
@@ -183,13 +183,14 @@ func (s *session) checkTotal(data int64) error {
 	case rows == 0 && (same || b.n > 1 && data%b.n == 0): // N may count a row of the batch several times
 		return nil
 	case plate != "":
-		return refuse(fmt.Sprintf("plate %q of the program", plate), rows, fmt.Sprintf("make the minibatches of all %d, or "+
-			"give the plate the size of the data", rows))
+		return otherTotal(given, b.n, fmt.Sprintf("plate %q of the program", plate), rows,
+			fmt.Sprintf("make the minibatches of all %d, or give the plate the size of the data", rows))
 	case rows > b.n:
-		return refuse("the program", rows, fmt.Sprintf("make the minibatches of all %d; if these are all of the data, "+
-			"compile the model on them", rows))
+		return otherTotal(given, b.n, "the program", rows, fmt.Sprintf("make the minibatches of all %d; if these are all "+
+			"of the data, compile the model on them", rows))
 	case rows == 0:
 		rows = data
 	}
-	return refuse("the program", rows, "compile on all of the data, or declare the plate with ppl.Minibatch")
+	return otherTotal(given, b.n, "the program", rows,
+		"compile on all of the data, or declare the plate with ppl.Minibatch")
 }

@@ -159,9 +159,6 @@ func (c *Ctx) visit(s *Site) *Site {
 		s.fail("it is declared on the context outside plate %q while the plate is open: "+
 			"use the context that the plate's function is given", *c.inside)
 	}
-	if d, ok := s.Dist.(interface{ Mistake() error }); ok {
-		s.fail("%v", d.Mistake())
-	}
 	switch {
 	case s.Kind == KindSample && s.Dist == nil:
 		s.fail("the distribution is nil")
@@ -180,10 +177,18 @@ func (c *Ctx) visit(s *Site) *Site {
 			s.Plates[i], s.before[i] = p.Plate, *p
 		}
 	}
+	s.checkMade(s.Dist)
 	if s.Kind == KindSample || s.Kind == KindFactor && s.density == nil {
 		s.open()
 	}
 	return c.show(s)
+}
+
+// checkMade makes sure that a distribution could be made of what its constructor was given.
+func (s *Site) checkMade(d dist.Distribution) {
+	if d, ok := d.(interface{ Mistake() error }); ok {
+		s.fail("%v", d.Mistake())
+	}
 }
 
 // show passes a site through the handlers.

@@ -1,6 +1,7 @@
 package ppl
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -53,6 +54,7 @@ type evaluator struct {
 	plus    float64 // what is to be added to the terms
 	seen    int
 	given   int // observed sites and factors that were there
+	more    int // and those in no plate that were not
 	names   map[string]bool
 
 	weights infer.Weights // of the parts; not looked at where collect is set
@@ -107,8 +109,11 @@ func (e *evaluator) Finish(s *Site) {
 		}
 		e.names[s.Name] = true
 	}
-	if s.counts() && e.program.given[s.Name] {
+	switch {
+	case s.counts() && e.program.given[s.Name]:
 		e.given++
+	case s.inNoPlate():
+		e.more++
 	}
 	if e.collect != nil {
 		e.collect(s)
@@ -207,17 +212,22 @@ func (e *evaluator) complete() {
 	}
 }
 
-// completeData makes sure that all that was observed is observed again. A Go loop, c.Markov or c.Scan over the rows of
-// a minibatch has fewer sites, and the others would not count.
+// completeData makes sure that all that was observed is observed again, and in no plate nothing else. A Go loop,
+// c.Markov or c.Scan over the rows of a minibatch has fewer sites, and the others would not count.
 func (e *evaluator) completeData() {
-	if e.given == len(e.program.given) {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.program.given)) {
-		if !e.names[name] {
-			panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: what is " +
-				"declared in a loop over the rows of the data needs all of them in every update (no Batches)"})
+	const loop = "what is declared in a loop over the rows of the data needs all of them in every update (no Batches); " +
+		"or observe the rows as one site in c.Plate(name, 0, ...)"
+	if e.given < len(e.program.given) {
+		for _, name := range slices.Sorted(maps.Keys(e.program.given)) {
+			if !e.names[name] {
+				panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: " +
+					loop})
+			}
 		}
+	}
+	if e.more > 0 {
+		panic(&SiteError{Message: fmt.Sprintf("%d observed sites and factors in no plate were not there when the model was "+
+			"compiled: %s", e.more, loop)})
 	}
 }
 

@@ -184,6 +184,7 @@ func Lift(m Model, priors map[string]dist.Distribution) Model {
 		if prior == nil {
 			s.fail("Lift gives it the prior nil")
 		}
+		s.checkMade(prior)
 		want := append(s.Dist.BatchShape(), s.Dist.EventShape()...)
 		s.Kind, s.Dist, s.Plates, s.before = KindSample, prior, nil, nil
 		if n := len(want) - len(prior.EventShape()); n >= 0 && len(prior.BatchShape()) <= n {

@@ -43,7 +43,22 @@ func TestMessages(t *testing.T) {
 		"a count that is not whole": {func(c *ppl.Ctx) { c.Observe("y", dist.Poisson(1), vec(1, 2.5)) },
 			[]string{`site "y"`, "Poisson", "outside the support", "2.5"}},
 		"a negative scale": {func(c *ppl.Ctx) { c.Sample("a", dist.Normal(0, -1)) },
-			[]string{"Normal", "scale is -1", "greater than 0"}},
+			[]string{`site "a"`, "dist.Normal: scale is -1", "greater than 0", "(at ppl/messages_test.go:"}},
+		"a negative scale in a plate": {func(c *ppl.Ctx) {
+			c.Plate("schools", 8, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, -1), c.Data("y")) })
+		}, []string{`site "y" in plate schools (Normal)`, "dist.Normal: scale is -1"}},
+		"a negative rate in a part": {func(c *ppl.Ctx) {
+			c.Sample("a", dist.Truncated(dist.Gamma(1, -1).Expand(3), 0, 1))
+		}, []string{`site "a" (Gamma)`, "dist.Gamma: rate is -1", "greater than 0"}},
+		"parameters that do not broadcast": {func(c *ppl.Ctx) { c.Sample("a", dist.Normal(vec(1, 2), vec(1, 2, 3))) },
+			[]string{`site "a"`, "dist.Normal: the shapes [[2] [3]]", "do not broadcast"}},
+		"a word as a parameter": {func(c *ppl.Ctx) { c.Sample("a", dist.Normal("0", 1)) },
+			[]string{`site "a"`, "dist.Normal: loc is a string"}},
+		"a family without a CDF, truncated": {func(c *ppl.Ctx) { c.Sample("a", dist.Truncated(dist.VonMises(0, 1), 0, 1)) },
+			[]string{`site "a"`, "VonMises has no CDF here"}},
+		// Made outside of a model, where no panic may reach the user.
+		"a prior that Lift is given": {ppl.Lift(func(c *ppl.Ctx) { c.Param("a", 1, support.Real) },
+			map[string]dist.Distribution{"a": dist.Normal(0, -1)}), []string{`site "a"`, "dist.Normal: scale is -1"}},
 		"a negative scale in a tensor": {func(c *ppl.Ctx) { c.Sample("a", dist.Normal(0, vec(1, -2, 3))) },
 			[]string{`site "a"`, "dist.Normal: scale is -2 at element 1 of shape [3]", "greater than 0"}},
 		"a plate of the wrong size": {func(c *ppl.Ctx) {

@@ -151,8 +151,8 @@ func (s *Site) checkValues(want int64) {
 }
 
 // CheckFull returns an error unless a batch has all of the data that the program's plates declare. Observed
-// variables outside plates must have as many values as in the batch of [Compile], and factors that add up over rows of
-// the batch as many rows. Runs that see one batch in every update need that.
+// variables outside plates must be those of the batch of [Compile], with as many values, and factors that add up over
+// rows of the batch have as many rows. Runs that see one batch in every update need that.
 func (p *Program) CheckFull(batch infer.Batch) error {
 	err := torch.Do(func(*torch.Scope) error {
 		seen := func(s *Site) {

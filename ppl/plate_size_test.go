@@ -2,6 +2,7 @@ package ppl_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -387,4 +388,57 @@ func TestMinibatchWithoutPlate(t *testing.T) {
 		infer.Options{Batches: batches, Chains: 1, Warmup: 5, Draws: 5, Observer: infer.Silent})
 	require.ErrorContains(t, err, `site "y"`)
 	require.ErrorContains(t, err, "it is in no plate, and has 2 values where it had 6 when the model was compiled")
+}
+
+// A loop in Go over the rows of a batch makes a site for each. In a minibatch the others would be missing, and each row
+// that is there would count once.
+func TestMinibatchOfALoop(t *testing.T) {
+	y, err := torch.FromSlice([]float64{1, 2, 3, 2.5, 1.5, 4})
+	require.NoError(t, err)
+	data := infer.Batch{"y": y}
+	each := func(site func(c *ppl.Ctx, i int, y, mu torch.Tensor)) ppl.Model {
+		return func(c *ppl.Ctx) {
+			mu, y := c.Sample("mu", dist.Normal(0, 10)), c.Data("y")
+			for i := range int(y.Shape()[0]) {
+				site(c, i, y.At(i), mu)
+			}
+		}
+	}
+	for name, m := range map[string]ppl.Model{
+		"y2": each(func(c *ppl.Ctx, i int, y, mu torch.Tensor) {
+			c.Observe(fmt.Sprintf("y%d", i), dist.Normal(mu, 1), y)
+		}),
+		"f2": each(func(c *ppl.Ctx, i int, y, mu torch.Tensor) {
+			c.Factor(fmt.Sprintf("f%d", i), y.Sub(mu).Square().Mul(-0.5))
+		}),
+		"y[2]": func(c *ppl.Ctx) {
+			mu, y := c.Sample("mu", dist.Normal(0, 10)), c.Data("y")
+			c.Scan(int(y.Shape()[0]), nil, func(c *ppl.Ctx, t int, _ []torch.Tensor) ([]torch.Tensor, torch.Tensor) {
+				c.Observe("y", dist.Normal(mu, 1), y.At(t))
+				return nil, torch.Of(0)
+			})
+		},
+	} {
+		p, err := ppl.Compile(m, data)
+		require.NoError(t, err)
+		batches, err := infer.Minibatches(data, infer.MinibatchOptions{Size: 2})
+		require.NoError(t, err)
+		o := infer.Options{Batches: batches, Chains: 1, Warmup: 5, Draws: 5, Observer: infer.Silent}
+		for _, method := range []infer.Method{sgmcmc.SGLD{LR: infer.Constant(0.01)}, svi.SVI{}} {
+			_, err = infer.Sample(context.Background(), p, method, o)
+			require.ErrorContains(t, err, fmt.Sprintf("site %q: it was there when the model was compiled and is not in this "+
+				"run: what is declared in a loop over the rows of the data needs all of them", name))
+			require.NotContains(t, err.Error(), "(at native/", "a line of Kelvin's own")
+		}
+		few, many := infer.Batch{"y": y.MustNarrow(0, 0, 2, false)}, infer.Batch{"y": y.MustRepeat([]int64{2}, false)}
+		require.ErrorContains(t, p.CheckFull(few), fmt.Sprintf("site %q: it was there", name))
+		require.ErrorContains(t, p.CheckFull(many), "6 observed sites and factors in no plate were not there when")
+		require.NoError(t, p.CheckFull(data))
+		o.Batches = infer.Full(few)
+		_, err = infer.Sample(context.Background(), p, hmc.NUTS{}, o)
+		require.ErrorContains(t, err, "Batches is infer.Full of 2 data: the program counts 6")
+		o.Batches = infer.Full(data)
+		_, err = infer.Sample(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)}, o)
+		require.NoError(t, err)
+	}
 }

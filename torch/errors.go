@@ -34,7 +34,8 @@ var (
 // inRoom says whether a frame is in one of the rooms; their tests are not.
 func inRoom(f runtime.Frame) bool {
 	i := strings.LastIndexByte(f.File, '/')
-	return i > 0 && (rooms[f.File[:i]] || strings.HasPrefix(f.File, methods)) && !strings.HasSuffix(f.File, "_test.go")
+	in := i > 0 && rooms[f.File[:i]] || methods != "" && strings.HasPrefix(f.File, methods)
+	return in && !strings.HasSuffix(f.File, "_test.go")
 }
 
 // machinery says whether a function is one of Go's or gotch's own.

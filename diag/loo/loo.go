@@ -36,7 +36,8 @@ type Result struct {
 	Pointwise []Point
 	// Draws is the number of draws.
 	Draws int
-	// Unreliable counts the observations whose ELPD cannot be trusted: K above [KThreshold] for LOO, P above 0.4 for WAIC.
+	// Unreliable counts the observations whose ELPD cannot be trusted: K above [KThreshold] for LOO, or all of them for
+	// fewer than 21 draws; P above 0.4 for WAIC.
 	Unreliable int
 }
 
@@ -81,7 +82,7 @@ func LOO(loglik [][]float64, relativeEfficiency []float64) (*Result, error) {
 		r.Pointwise[i] = leaveOut(observation(loglik, i), reff)
 	})
 	for _, p := range r.Pointwise {
-		if p.K > KThreshold(r.Draws) {
+		if p.K > KThreshold(r.Draws) || r.Draws < fewest {
 			r.Unreliable++
 		}
 	}
@@ -125,8 +126,7 @@ func (r *Result) Diagnose() *diag.Report {
 	limit := KThreshold(r.Draws)
 	report := &diag.Report{Checked: []diag.Code{CodeParetoK}, Draws: r.Draws}
 	report.Subject = fmt.Sprintf("leave-one-out prediction of %d observations from %d draws", len(r.Pointwise), r.Draws)
-	psis := slices.ContainsFunc(r.Pointwise, func(p Point) bool { return !math.IsNaN(p.K) }) // and not WAIC
-	if r.Draws < fewest && psis {
+	if r.few() {
 		report.Findings = append(report.Findings, diag.Finding{Code: CodeParetoK, Severity: diag.Serious, Chain: -1,
 			Observation: -1, Figure: float64(r.Draws), Threshold: fewest,
 			Message: fmt.Sprintf("there are %d draws, fewer than the %d that importance sampling takes at least",
@@ -151,6 +151,12 @@ func (r *Result) Diagnose() *diag.Report {
 	return report
 }
 
+// few says whether there are too few draws for a Pareto k.
+func (r *Result) few() bool {
+	psis := slices.ContainsFunc(r.Pointwise, func(p Point) bool { return !math.IsNaN(p.K) }) // and not WAIC
+	return r.Draws < fewest && psis
+}
+
 // Model is what [Compare] needs of the result.
 func (r *Result) Model(name string) Model {
 	m := Model{Name: name, Pointwise: make([]float64, len(r.Pointwise)), P: r.P}
@@ -160,8 +166,8 @@ func (r *Result) Model(name string) Model {
 	return m
 }
 
-// String is a table of the estimates with their standard errors, and how many observations are unreliable. It ends with
-// a line break.
+// String is a table of the estimates with their standard errors, and how many observations are unreliable: all of them
+// where LOO has fewer than 21 draws, which cannot tell. It ends with a line break.
 func (r *Result) String() string {
 	columns := [][]string{{"", "elpd", "p", "ic"}, {"estimate"}, {"se"}}
 	for _, v := range [][2]float64{{r.ELPD, r.SE}, {r.P, r.SEP}, {r.IC, r.SEIC}} {
@@ -169,7 +175,12 @@ func (r *Result) String() string {
 			columns[1+k] = append(columns[1+k], strconv.FormatFloat(v[k], 'f', 2, 64))
 		}
 	}
-	return sample.Align(columns) + fmt.Sprintf("unreliable: %d of %d observations\n", r.Unreliable, len(r.Pointwise))
+	unreliable := fmt.Sprintf("%d of %d observations", r.Unreliable, len(r.Pointwise))
+	if r.few() {
+		unreliable = fmt.Sprintf("all %d observations: %d draws are fewer than the %d that importance sampling takes at "+
+			"least", len(r.Pointwise), r.Draws, fewest)
+	}
+	return sample.Align(columns) + "unreliable: " + unreliable + "\n"
 }
 
 // WAIC is the widely applicable information criterion (Watanabe 2010, Journal of Machine Learning Research 11,

@@ -205,11 +205,21 @@ func TestDiagnoseFewDraws(t *testing.T) {
 // Printed is a summary, not the points.
 func TestResultString(t *testing.T) {
 	r := &Result{ELPD: -358.5967, SE: 18.389, P: 9.4897, SEP: 1.5156, IC: 717.1934, SEIC: 36.778,
-		Pointwise: make([]Point, 220), Unreliable: 3}
+		Pointwise: make([]Point, 220), Draws: 4000, Unreliable: 3}
 	require.Equal(t, `      estimate     se
 elpd   -358.60  18.39
 p         9.49   1.52
 ic      717.19  36.78
 unreliable: 3 of 220 observations
 `, fmt.Sprint(r))
+
+	// Four points of an optimiser, two observations of which have one log likelihood: no count of Pareto k.
+	few, err := LOO(filled(4, 5, func(s, i int) float64 { return -float64(s*max(i-1, 0)) / 100 }), nil)
+	require.NoError(t, err)
+	require.Equal(t, 5, few.Unreliable)
+	require.Contains(t, fmt.Sprint(few),
+		"unreliable: all 5 observations: 4 draws are fewer than the 21 that importance sampling takes at least\n")
+	waic, err := WAIC(filled(4, 5, func(s, i int) float64 { return -float64(s*i) / 100 }))
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(waic), "unreliable: 0 of 5 observations\n")
 }

@@ -51,7 +51,8 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 	if err := method.CheckValue(o.name, "Memory", float64(o.memory), 0, false); err != nil {
 		return o, err
 	}
-	if o.optimizer == nil {
+	chosen := o.optimizer != nil
+	if !chosen {
 		o.optimizer = optim.LBFGS{}
 	}
 	o.inferred, o.given = target.Parts != nil && o.prior.flat(), target.LogPosterior != nil
@@ -61,7 +62,25 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 	if o.gradient, err = infer.NewGradient(o.target); err != nil {
 		return o, fmt.Errorf("%s: %w", o.name, err)
 	}
-	return o, nil
+	if chosen {
+		err = o.checkOptimizer()
+	}
+	return o, err
+}
+
+// checkOptimizer refuses an Optimizer that ends in draws, and not at a point.
+func (o *options) checkOptimizer() error {
+	climber, mode := o.FindMode()
+	transform, err := climber.Build(mode)
+	if err != nil {
+		return fmt.Errorf("%s: Optimizer: %w", o.name, err)
+	}
+	switch transform.(type) {
+	case infer.Driver, infer.Sampler:
+		return &infer.FieldError{Type: o.name, Field: "Optimizer", Value: fmt.Sprintf("a %T", climber),
+			Allowed: "it must climb to the mode, as optim.LBFGS, optim.Adam, optim.AdamW and optim.SGD do"}
+	}
+	return nil
 }
 
 // sumOf is the log likelihood of a batch.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -54,6 +56,13 @@ func TestBuildErrors(t *testing.T) {
 		{laplace.DenseHessian{}, nil, "laplace.DenseHessian: the log posterior is nil: invalid configuration"},
 		{laplace.KFAC{Layers: layers, Outer: outer}, nil, "laplace.KFAC: Network is nil: it is needed: the forward " +
 			"function, with its linear layers; laplace.DenseHessian takes any target without it"},
+		{laplace.DenseHessian{Optimizer: hmc.NUTS{}}, log, "laplace.DenseHessian: Optimizer is a hmc.NUTS: it must climb " +
+			"to the mode, as optim.LBFGS, optim.Adam, optim.AdamW and optim.SGD do"},
+		{laplace.DenseGGN{Forward: linear, Outer: outer, Optimizer: laplace.DenseHessian{}}, log, "laplace.DenseGGN: " +
+			"Optimizer is a laplace.DenseHessian: it must climb to the mode, as optim.LBFGS, optim.Adam, optim.AdamW and " +
+			"optim.SGD do"},
+		{laplace.DenseHessian{Optimizer: optim.LBFGS{Curvature: 2}}, log, "laplace.DenseHessian: Optimizer: optim.LBFGS: " +
+			"Curvature is 2: it must be at least 0 and less than 1"},
 		{laplace.KFAC{Network: network, Layers: layers}, nil, "laplace.KFAC: Outer is nil: it is needed: the log " +
 			"likelihoods log p(y_i|z_i), of shape [n]; laplace.DenseHessian takes any target without it"},
 		{laplace.KFAC{Network: network, Outer: outer}, nil, "laplace.KFAC: Layers is empty: at least one layer is needed"},

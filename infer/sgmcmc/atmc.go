@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
+	"github.com/kelvin-ppl/kelvin/infer/internal/langevin"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -84,12 +85,8 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 	check.Value("Mass", &c.Mass, 1, true)
 	check.Value("Speed", &c.Speed, 0, false)
 	check.Require(!math.IsNaN(c.Xi) && !math.IsInf(c.Xi, 0), "Xi", c.Xi, "it must be finite")
-	var inflation func(*ATMCState, *method.Move, float64) float64
-	if c.Speed == 0 {
-		inflation = c.inflation
-	}
 	return method.Build(check, target, method.Algorithm[ATMCState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused, Tells: true, Inflation: inflation,
+		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused, Tells: true,
 		Parts: func(s *ATMCState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "xi", Tensor: &s.Xi}}
 		},
@@ -105,24 +102,13 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 			}
 			return s.Momenta, inverse, 1 / c.Mass
 		},
+		Inflation: func(s *ATMCState, m *method.Move, lambda float64) float64 {
+			if c.Speed > 0 {
+				return 1 // the recursion is not linear: nothing is known
+			}
+			return langevin.Thermostatted(m.LR, max(c.Friction(m.Index), stat.Mean(meanOf(s.Xi), nil)), lambda/c.Mass)
+		},
 	})
-}
-
-// inflation is that of the update with its friction at rest, for Gaussian momenta. The thermostat gives momenta the
-// variance mτ whatever the step, so that the two stationary moments E[x'²] = E[x²] and E[x'p'] = h·mτ/(2m), with
-// p' = ap − kλx + noise, a = e⁻ᵇʰ and k = (1 − a)/b, leave
-//
-//	λ Var x/τ = h(1 + a)/(2k) = (bh/2) coth(bh/2)
-//
-// It is that of the method where thermostats move little, τ ≪ D².
-func (c ATMC) inflation(s *ATMCState, m *method.Move, lambda float64) float64 {
-	b, h := max(c.Friction(m.Index), stat.Mean(meanOf(s.Xi), nil)), m.LR
-	a := math.Exp(-b * h)
-	k := -math.Expm1(-b*h) / b
-	if h*k*lambda >= 2*c.Mass*(1+a) {
-		return math.Inf(1)
-	}
-	return h * (1 + a) / (2 * k)
 }
 
 func (c ATMC) step(s, next *ATMCState, m *method.Move) {

@@ -258,6 +258,21 @@ func TestMinibatchOfAFactor(t *testing.T) {
 	}
 }
 
+// CheckFull runs the model once: what adds up over rows was found when the program was compiled.
+func TestCheckFullRunsTheModelOnce(t *testing.T) {
+	runs := 0
+	m := func(c *ppl.Ctx) {
+		runs++
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		c.Factor("f", c.Data("y").Sub(mu).Square().Sum().Mul(-0.5))
+	}
+	program := must(svi.Compile(m, normalAt(0, 1), batch()))
+	require.Greater(t, runs, 1)
+	runs = 0
+	require.NoError(t, program.CheckFull(batch()))
+	require.Equal(t, 1, runs)
+}
+
 // A factor of latent variables in a plate takes minibatches of the data: the draws of a guide are not taken for a
 // difference between batches.
 func TestMinibatchOfAFactorOfLatents(t *testing.T) {

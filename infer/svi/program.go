@@ -95,7 +95,7 @@ const maxChains = 1 << 20
 // CheckFull returns an error if the batch is a part of the data, by the sizes of the model's plates. A plate of size 0
 // has the size that it had when the model was compiled.
 func (p *Program) CheckFull(batch infer.Batch) error {
-	plan, err := survey(p.plan.model, p.plan.guide, batch)
+	plan, err := look(p.plan.model, p.plan.guide, batch)
 	if err != nil {
 		return fmt.Errorf("svi.CheckFull: %w", err)
 	}

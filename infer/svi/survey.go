@@ -60,8 +60,17 @@ type latent struct {
 	local    bool // in a plate of which the batch has a part
 }
 
-// survey runs guide and model once and compares their variables.
+// survey runs guide and model, compares their variables, and finds what adds up over the rows of the batch.
 func survey(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
+	p, err := look(model, guide, batch)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.findTotals(batch)
+}
+
+// look runs guide and model once and compares their variables.
+func look(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 	if guide == nil {
 		return nil, fmt.Errorf("the guide is nil: %w", infer.ErrConfig)
 	}
@@ -72,10 +81,7 @@ func survey(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		return p.run(batch)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p, p.findTotals(batch)
+	return p, err
 }
 
 func (p *plan) run(batch infer.Batch) error {

@@ -1,5 +1,5 @@
 // Package langevin holds what is true of discretised Langevin dynamics whatever samples with them: the same method in
-// the numbers of other traditions, and the answer to a step size that is too large.
+// the numbers of other traditions, the answer to a step size that is too large, and what a step does to the law.
 package langevin
 
 import (
@@ -106,4 +106,20 @@ func Unless(ok bool, format string, a ...any) string {
 		return ""
 	}
 	return fmt.Sprintf(format, a...)
+}
+
+// Thermostatted is λ Var x/τ of ATMC with Gaussian momenta and its friction b at rest, for the step h and r = λ/m; +Inf
+// where that is unstable. The thermostat gives momenta the variance mτ whatever the step, so that the two stationary
+// moments E[x'²] = E[x²] and E[x'p'] = h·mτ/(2m), with p' = ap − kλx + noise, a = e⁻ᵇʰ and k = (1 − a)/b, leave
+//
+//	λ Var x/τ = h(1 + a)/(2k) = (bh/2) coth(bh/2)
+//
+// It is that of the method where thermostats move little, τ ≪ D².
+func Thermostatted(h, b, r float64) float64 {
+	a := math.Exp(-b * h)
+	k := -math.Expm1(-b*h) / b
+	if h*k*r >= 2*(1+a) {
+		return math.Inf(1)
+	}
+	return h * (1 + a) / (2 * k)
 }
