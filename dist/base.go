@@ -208,6 +208,7 @@ func (m misfit) Sample(*Source, ...int64) torch.Tensor { panic(m.err) }
 func (m misfit) Mean() torch.Tensor                    { panic(m.err) }
 func (m misfit) Variance() torch.Tensor                { panic(m.err) }
 
-// CDF and ICDF are for models that ask for a [CDFer] or an [ICDFer].
+// These are for models that ask for a [CDFer], an [ICDFer] or an [Enumerable].
 func (m misfit) CDF(torch.Tensor) torch.Tensor  { panic(m.err) }
 func (m misfit) ICDF(torch.Tensor) torch.Tensor { panic(m.err) }
+func (m misfit) EnumerateSupport() torch.Tensor { panic(m.err) }

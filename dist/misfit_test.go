@@ -22,6 +22,7 @@ func TestMisfit(t *testing.T) {
 			func() { of.BatchShape() }, func() { of.EventShape() }, func() { of.Support() }, func() { of.LogProb(x) },
 			func() { of.Sample(nil) }, func() { of.Mean() }, func() { of.Variance() },
 			func() { of.(dist.CDFer).CDF(x) }, func() { of.(dist.ICDFer).ICDF(x) },
+			func() { of.(dist.Enumerable).EnumerateSupport() },
 		} {
 			assert.PanicsWithError(t, want, use)
 		}
