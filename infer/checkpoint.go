@@ -86,6 +86,14 @@ type checkpointer struct {
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
+// inFolder names the folder of the checkpoint before an error, where there is one.
+func (g *group) inFolder(err error) error {
+	if g.checkpoint.Dir == "" {
+		return err
+	}
+	return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
+}
+
 // openCheckpoint takes the folder, and reads the checkpoint that is to be resumed.
 func openCheckpoint(g *group) (*checkpointer, error) {
 	c := g.checkpoint

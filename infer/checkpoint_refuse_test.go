@@ -242,7 +242,7 @@ func TestCheckpointFolderErrors(t *testing.T) {
 	}
 	t.Run("no folder named", func(t *testing.T) {
 		_, err := run(restorable{}, &infer.Checkpoint{}, nil)
-		assert.EqualError(t, err, `infer.Run: checkpoint in : infer.Checkpoint: Dir is "": a folder is required`)
+		assert.EqualError(t, err, `infer.Run: infer.Checkpoint: Dir is "": a folder is required`)
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	})
 	t.Run("below a file", func(t *testing.T) {

@@ -2,7 +2,6 @@ package infer
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -25,11 +24,11 @@ func (g *group) drive(driver Driver) (err error) {
 		compilation: g.compilation}
 	if g.checkpoint != nil {
 		if g.file, err = openCheckpoint(g); err != nil {
-			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
+			return g.inFolder(err)
 		}
 		defer g.file.close()
 		if job.Resume, err = g.file.resumeDriven(r); err != nil {
-			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
+			return g.inFolder(err)
 		}
 	}
 	if job.Every > 0 {

@@ -52,11 +52,11 @@ func (g *group) update() (err error) {
 	r.fused = newFused(r)
 	if g.checkpoint != nil {
 		if g.file, err = openCheckpoint(g); err != nil {
-			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
+			return g.inFolder(err)
 		}
 		defer g.file.close()
 		if err := g.file.resumeUpdates(r); err != nil {
-			return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
+			return g.inFolder(err)
 		}
 	}
 	err = guard("model", r.loop)

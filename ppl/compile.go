@@ -454,3 +454,6 @@ func (p *Program) Dims(name string) []string {
 // Data is N, the number of data: the largest product of the plate sizes around an observed site or a factor, or the
 // number of elements of an observed site that is in no plate.
 func (p *Program) Data() int64 { return max(p.data, 1) }
+
+// Model is the model as it was compiled: discrete variables that Compile sums out are summed out.
+func (p *Program) Model() Model { return p.model }

@@ -309,3 +309,25 @@ const indexedBy = " has it"
 
 // shapeOf is the shape of a tensor inside a model.
 func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }
+
+// Run runs the model once inside the caller's torch.Do, and shows its sites to handlers, the innermost last: what
+// methods of inference outside of this package are made of. It may run mapped over points.
+//
+// Latent variables and params that values names have their values there, also before handlers see them. A plate with a
+// latent variable inside takes as many of its data as the value has: the rest of a subsampled plate is not there. What
+// has no value is drawn from the source, params start; without a source it is a mistake. A mistake is a panic with a
+// typed error, which torch.Do returns.
+func (m Model) Run(batch infer.Batch, source *dist.Source, values Values, handlers ...Handler) {
+	if slices.Contains(handlers, nil) {
+		panic(&SiteError{Message: "a handler is nil"})
+	}
+	run(m, &execution{batch: batch, source: source, values: values}, handlers)
+}
+
+// given is the value that the run knows for a site, nil where it knows none.
+func (e *execution) given(s *Site) *ts.Tensor {
+	if s.Observed || s.Kind != KindSample && s.Kind != KindParam {
+		return nil
+	}
+	return e.values[s.Name]
+}

@@ -126,3 +126,15 @@ func (e *SiteError) Unwrap() error { return e.Cause }
 
 // RecoverAsError makes the panic of a model an error of the function that called it.
 func (e *SiteError) RecoverAsError() {}
+
+// Counts says whether the site is a term of the log density.
+func (s *Site) Counts() bool { return s.counts() }
+
+// LogProbs is the log density of each repetition, of the shape of the site's batch, without Scale and Jacobian. A mask
+// has made it 0 where it does not count.
+func (s *Site) LogProbs() *ts.Tensor { return s.elementwise() }
+
+// Prior says whether the site is a term of the prior: a latent variable, or a sum over discrete ones without data.
+func (s *Site) Prior() bool {
+	return s.counts() && (!s.Observed || s.summed != nil && s.summed.prior)
+}

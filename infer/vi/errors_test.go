@@ -3,6 +3,7 @@ package vi_test
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -108,6 +109,9 @@ func TestConfigurationsAreChecked(t *testing.T) {
 			}
 		}
 	}
+	_, err := must(vi.LowRank{Rank: 7}.Build(infer.Sum(line, 1))).Init(params(lineLayout(), make([]float64, 5), 0))
+	assert.ErrorContains(t, err, "vi.LowRank: Rank is 7")
+	assert.Equal(t, 1, strings.Count(err.Error(), "vi.LowRank"), err)
 	// A step that is too long, in the right direction, is the user's own affair, and so is AdamW without decay.
 	for _, o := range []infer.Method{optim.SGD{LR: infer.Constant(5)}, optim.AdamW{LR: infer.Constant(0.1),
 		WeightDecay: &decay}} {

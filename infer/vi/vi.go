@@ -1,6 +1,7 @@
 package vi
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -160,6 +161,9 @@ func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, e
 		method.Keep(scope, s)
 		return nil
 	})
+	if f := (*infer.FieldError)(nil); errors.As(err, &f) && f.Type == t.name { // it has the name
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
