@@ -122,7 +122,7 @@ func TestConfigurationsAreChecked(t *testing.T) {
 		_, err := method.Build(infer.Target{})
 		assert.ErrorContains(t, err, "log posterior is nil")
 	}
-	_, err := vi.Diag{Optimizer: adam, KLWeight: infer.Constant(-1)}.Build(newConjugate().target())
+	_, err = vi.Diag{Optimizer: adam, KLWeight: infer.Constant(-1)}.Build(newConjugate().target())
 	assert.ErrorContains(t, err, "vi.Diag: KLWeight is -1")
 }
 
