@@ -57,6 +57,7 @@ bench: setup
 	$(GO) run ./bench/compare
 	$(GO) run ./bench/language
 	$(GO) run ./bench/sgmcmc
+	$(GO) run ./bench/sgmcmc -libtorch
 	$(GO) run ./bench/curvature
 	$(GO) test -run '^$$' -bench . ./infer/hmc/kernel
 

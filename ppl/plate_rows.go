@@ -120,25 +120,14 @@ func (s *Site) checkTotal(p *Program, batch infer.Batch) {
 	}
 }
 
-// checkRows makes sure that a plate has that part of its data that the batch has of the rows: a plate of n - 1
-// differences of n rows has another one. A minibatch of rows in any order is then no sample of what is in the plate.
+// checkRows makes sure that a plate has that part of its data that the batch has of the rows.
 func (s *Site) checkRows(p *Program, batch infer.Batch) {
 	for _, q := range s.Plates {
 		if q.Used == 0 || q.Used == q.Size || p.part != "" {
 			continue
 		}
-		var smaller *rows.Rows
-		fits := slices.ContainsFunc(p.rows, func(r rows.Rows) bool {
-			n := r.In(batch)
-			if n != r.Size {
-				smaller = &r
-			}
-			return n != r.Size && n*q.Size == q.Used*r.Size
-		})
-		if smaller != nil && !fits {
-			s.fail("plate %q has %d of its %d, and the batch %d of %d rows: what is in the plate is computed of several "+
-				"rows, as differences or lags are, and needs all of them in every update (no Batches); or make it a column "+
-				"of the data before", q.Name, q.Used, q.Size, smaller.In(batch), smaller.Size)
+		if wrong := rows.Differences(p.rows, batch, q.Name, q.Used, q.Size); wrong != "" {
+			s.fail("%s", wrong)
 		}
 	}
 }

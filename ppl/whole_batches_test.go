@@ -382,11 +382,13 @@ func TestDifferencesOfRowsNeedAllOfThem(t *testing.T) {
 		_, err = infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, o)
 		require.NoError(t, err, name)
 		o.Batches = batches
-		_, err = infer.Sample(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(0.01)}, o)
-		if c.want == "" {
-			require.NoError(t, err, name)
-			continue
+		for _, method := range []infer.Method{sgmcmc.SGLD{LR: infer.Constant(0.01)}, svi.SVI{}} {
+			_, err = infer.Sample(context.Background(), program, method, o)
+			if c.want == "" {
+				require.NoError(t, err, name)
+				continue
+			}
+			require.ErrorContains(t, err, c.want)
 		}
-		require.ErrorContains(t, err, c.want)
 	}
 }

@@ -1,7 +1,7 @@
 // Command sgmcmc measures what an update of the stochastic-gradient samplers costs beyond what it cannot do without:
 // the gradient and the noise.
 //
-//	go run ./bench/sgmcmc [-json] [-quick] [-large] [-seconds S] [-only NAME] [-runs]
+//	go run ./bench/sgmcmc [-json] [-quick] [-large] [-libtorch] [-seconds S] [-only NAME] [-runs]
 //
 // The bound evaluates the same gradient at the same points and draws as many normal numbers, and does nothing else.
 // Sampler and bound take turns of a few milliseconds, or of one call where that takes longer, in one process. A round
@@ -12,6 +12,10 @@
 // The target is a Gaussian of diagonal precision, in float32: its gradient takes a few passes over memory. That is the
 // hardest case: the gradient of a network costs more for each parameter, and all the rest the same. A million
 // parameters have 8 chains, and 64 with -large.
+//
+// The bound's noise is that of Kelvin's streams, so that a faster stream lowers the bound too, and raises the ratio of
+// an update that takes less time than before. With -libtorch the bound has libtorch's own noise instead: ratios of two
+// versions of Kelvin can be compared then.
 //
 // With -runs it measures what an update of all chains costs in whole runs instead, in the processor's nanoseconds:
 // SGHMC and SGLD on a regression of the size of the Pima data, with all data and minibatches, and on a network.
@@ -40,6 +44,7 @@ func main() {
 	quick := flag.Bool("quick", false, "a few updates of small sizes: tries the program, measures nothing")
 	seconds := flag.Float64("seconds", 1, "time for each row of the table; a row has at least 3 rounds")
 	large := flag.Bool("large", false, "also 64 chains of a million parameters: some 5 GB of memory, some minutes")
+	own := flag.Bool("libtorch", false, "the bound's noise is libtorch's own, which no version of Kelvin changes")
 	only := flag.String("only", "", "only the samplers whose name contains this")
 	runs := flag.Bool("runs", false, "nanoseconds of an update in whole runs")
 	flag.Parse()
@@ -50,7 +55,7 @@ func main() {
 		}
 		return
 	}
-	if err := measure(os.Stdout, *asJSON, *quick, *large, *seconds, *only); err != nil {
+	if err := measure(os.Stdout, *asJSON, *quick, *large, *own, *seconds, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "sgmcmc:", err)
 		os.Exit(1)
 	}
@@ -59,8 +64,9 @@ func main() {
 // report is what the program prints; with -json as it is.
 type report struct {
 	bench.Machine
-	Goal float64 `json:"goal"`
-	Rows []row   `json:"rows"`
+	Goal  float64 `json:"goal"`
+	Noise string  `json:"noise"` // whose the bound's is
+	Rows  []row   `json:"rows"`
 }
 
 // row is a sampler at a size. Updates are those of single chains, K in each call.
@@ -78,7 +84,7 @@ type row struct {
 // size is a number of parameters and of chains.
 type size struct{ dim, chains int }
 
-func measure(w io.Writer, asJSON, quick, large bool, seconds float64, only string) error {
+func measure(w io.Writer, asJSON, quick, large, own bool, seconds float64, only string) error {
 	if !(seconds > 0) {
 		return fmt.Errorf("-seconds %g: it must be greater than 0", seconds)
 	}
@@ -89,12 +95,16 @@ func measure(w io.Writer, asJSON, quick, large bool, seconds float64, only strin
 	if quick {
 		sizes, seconds = []size{{10, 1}, {10, 3}}, 1e-3
 	}
-	r := report{Machine: bench.ThisMachine(), Goal: goal}
+	r := report{Machine: bench.ThisMachine(), Goal: goal, Noise: "Kelvin's"}
+	if own {
+		r.Noise = "libtorch's"
+	}
 	for _, z := range sizes {
 		target, err := newTarget(z)
 		if err != nil {
 			return err
 		}
+		target.own = own
 		for _, s := range samplers {
 			if !strings.Contains(s.name, only) {
 				continue
@@ -176,8 +186,8 @@ func (r row) verdict() string {
 func (r *report) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d cores, %s, libtorch %s, threads of an operation: %d.\n", r.Processor, r.Cores, r.System,
 		r.Libtorch, r.Threads)
-	fmt.Fprintf(w, "Updates of one chain in a second, float32; the bound is one gradient and one draw of noise. Goal: "+
-		"%.1f from d = %d on.\n\n", r.Goal, goalFrom)
+	fmt.Fprintf(w, "Updates of one chain in a second, float32; the bound is one gradient and one draw of %s noise. "+
+		"Goal: %.1f from d = %d on.\n\n", r.Noise, r.Goal, goalFrom)
 	width := 0
 	for _, row := range r.Rows {
 		width = max(width, len(row.Sampler))

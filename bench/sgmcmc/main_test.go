@@ -13,10 +13,10 @@ import (
 // The program runs, and every sampler is in both forms of its output at every size.
 func TestQuick(t *testing.T) {
 	var table, object bytes.Buffer
-	if err := measure(&table, false, true, false, 1, ""); err != nil {
+	if err := measure(&table, false, true, false, true, 1, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := measure(&object, true, true, false, 1, ""); err != nil {
+	if err := measure(&object, true, true, false, false, 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	var r report
@@ -77,6 +77,28 @@ func TestBoundDoesAsMuch(t *testing.T) {
 			}
 			p.free()
 		}
+	}
+}
+
+// With libtorch's noise the bound evaluates once too, and leaves the streams where they are.
+func TestBoundOfLibtorch(t *testing.T) {
+	target, err := newTarget(size{7, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.own = true
+	p, err := target.pair(samplers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.free()
+	evaluations, offset := target.evaluations, p.streams.Offset
+	if err := p.bound(); err != nil {
+		t.Fatal(err)
+	}
+	if target.evaluations != evaluations+1 || p.streams.Offset != offset {
+		t.Errorf("%d evaluations, the streams at %d and before at %d", target.evaluations-evaluations, p.streams.Offset,
+			offset)
 	}
 }
 
@@ -158,7 +180,7 @@ func TestErrors(t *testing.T) {
 		only    string
 		want    string
 	}{{0, "", "-seconds 0: it must be greater than 0"}, {math.NaN(), "", "-seconds NaN"}, {1, "none", `-only "none"`}} {
-		if err := measure(&bytes.Buffer{}, false, true, false, c.seconds, c.only); err == nil ||
+		if err := measure(&bytes.Buffer{}, false, true, false, false, c.seconds, c.only); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}

@@ -37,7 +37,8 @@ type target struct {
 	layout      *infer.Layout
 	halved      *ts.Tensor // −λ/2, of shape [d]
 	start       infer.Params
-	evaluations int // how often the density was asked for: all K chains are one
+	evaluations int  // how often the density was asked for: all K chains are one
+	own         bool // the bound has libtorch's own noise
 }
 
 func newTarget(z size) (*target, error) {
@@ -76,10 +77,11 @@ type pair struct {
 	gradient  infer.Gradient
 	state     infer.State
 	streams   torch.Streams // of the bound
+	own       bool          // it has libtorch's noise instead
 }
 
 func (t *target) pair(s sampler) (*pair, error) {
-	p := &pair{streams: torch.NewStreams(3, t.chains)}
+	p := &pair{streams: torch.NewStreams(3, t.chains), own: t.own}
 	var err error
 	if p.transform, err = s.method.Build(infer.Sum(t.logPosterior, 1)); err != nil {
 		return nil, err
@@ -113,6 +115,10 @@ func (p *pair) bound() error {
 	return torch.Do(func(*torch.Scope) error {
 		at := p.state.Position()
 		if _, err := p.gradient.ValueAndGrad(at, nil, 0); err != nil {
+			return err
+		}
+		if p.own {
+			_, err := at.Flat.RandnLike(false)
 			return err
 		}
 		_, err := p.streams.NormalLike(at.Flat)

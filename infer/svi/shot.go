@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/rows"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -92,6 +93,14 @@ func (p *plan) checkValues(model *trace, batch infer.Batch) {
 	for _, s := range model.sites {
 		if s.Scale == 1 {
 			p.checkTotal(s, batch)
+		}
+		for _, q := range s.Plates {
+			if !s.Observed || q.Used == 0 || q.Used == q.Size || p.part != "" {
+				continue
+			}
+			if wrong := rows.Differences(p.rows, batch, q.Name, q.Used, q.Size); wrong != "" {
+				fail(s.Name, "%s", wrong)
+			}
 		}
 		want, ok := p.outside[s.Name]
 		if !ok || s.Scale != 1 {

@@ -35,6 +35,7 @@ type plan struct {
 	short        ppl.Plate        // that plate
 	sizes        map[string]int64 // of the plates around observed variables
 
+	rows    []rows.Rows            // of the batch that the model was compiled on
 	factors []string               // of the model, outside plates
 	totals  map[string][]rows.Rows // of them, those that add up over rows of the batch
 

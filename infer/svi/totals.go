@@ -13,11 +13,12 @@ import (
 
 // findTotals finds the factors of the model outside plates that add up over rows of the batch, as ppl.Compile does.
 func (p *plan) findTotals(batch infer.Batch) error {
+	p.rows = rows.Of(batch)
 	if len(p.factors) == 0 {
 		return nil
 	}
 	p.totals = map[string][]rows.Rows{}
-	for _, r := range rows.Of(batch) {
+	for _, r := range p.rows {
 		names, err := r.Totals(batch, p.factors, 1,
 			func(_ int, half, other infer.Batch) (before, after map[string]rows.Term) {
 				values, before := p.factorsOn(half, nil)

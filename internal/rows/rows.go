@@ -3,6 +3,7 @@
 package rows
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -56,6 +57,26 @@ func (r Rows) In(batch infer.Batch) (n int64) {
 		}
 	}
 	return n
+}
+
+// Differences says what is wrong with a plate that has used of its size data, where the batch has no such part of any
+// of its rows, and other parts: a plate of n - 1 differences of n rows has another one. A minibatch of rows in any order
+// is then no sample of what is in the plate. It is empty where nothing is wrong.
+func Differences(all []Rows, batch infer.Batch, plate string, used, size int64) string {
+	wrong := ""
+	for _, r := range all {
+		n := r.In(batch)
+		switch {
+		case n == r.Size:
+		case n*size == used*r.Size:
+			return ""
+		default:
+			wrong = fmt.Sprintf("plate %q has %d of its %d, and the batch %d of %d rows: what is in the plate is computed of "+
+				"several rows, as differences or lags are, and needs all of them in every update (no Batches); or make it a "+
+				"column of the data before", plate, used, size, n, r.Size)
+		}
+	}
+	return wrong
 }
 
 // Term is what a site adds to the log density.
