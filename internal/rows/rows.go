@@ -60,8 +60,8 @@ func (r Rows) In(batch infer.Batch) (n int64) {
 }
 
 // Differences says what is wrong with a plate that has used of its size data, where the batch has no such part of any
-// of its rows, and other parts: a plate of n - 1 differences of n rows has another one. A minibatch of rows in any order
-// is then no sample of what is in the plate. It is empty where nothing is wrong.
+// of its rows, and other parts: a plate of n - 1 differences of n rows has another one. A minibatch of rows in any
+// order is then no sample of what is in the plate. It is empty where nothing is wrong.
 func Differences(all []Rows, batch infer.Batch, plate string, used, size int64) string {
 	wrong := ""
 	for _, r := range all {
