@@ -80,6 +80,9 @@ func Init(t Transform, p Params, seed uint64) (State, error) { return begin(t, p
 // Other tensors over the memory of s, for example a site of its position, keep their values. Where there is an error s
 // is as it was.
 func Advance(t Transform, s State, b Batch) (State, Info, error) {
+	if t == nil {
+		return nil, Info{}, fmt.Errorf("the transform is nil: %w", ErrConfig)
+	}
 	if a, ok := t.(advancer); ok {
 		return a.Advance(s, b)
 	}

@@ -142,4 +142,6 @@ func TestAdvanceThatFails(t *testing.T) {
 	}
 	_, _, err = infer.Advance(transform, nil, batch)
 	require.ErrorContains(t, err, "expected sgmcmc.SGHMCState")
+	_, _, err = infer.Advance(nil, state, batch)
+	require.ErrorContains(t, err, "the transform is nil")
 }

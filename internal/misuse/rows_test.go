@@ -404,6 +404,7 @@ var rows = []row{
 	{"(*infer.PanicError).Error", (*infer.PanicError).Error},
 	{"(*infer.PanicError).Unwrap", (*infer.PanicError).Unwrap},
 	{"(*infer.Thermometer).Observe", (*infer.Thermometer).Observe},
+	{"infer.Advance", infer.Advance},
 	{"infer.AtTemperature", infer.AtTemperature},
 	{"infer.Batch.Get", infer.Batch.Get},
 	{"infer.Batch.Size", infer.Batch.Size},
