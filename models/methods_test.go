@@ -70,7 +70,7 @@ func rows() []row {
 	of := func(m infer.Method) func(*reference) infer.Method { return func(*reference) infer.Method { return m } }
 	c := infer.Constant
 	return []row{
-		{name: "HMC", make: of(hmc.HMC{Steps: 8, Jitter: 0.5, Pooled: true}), kind: exact},
+		{name: "HMC", make: of(hmc.HMC{}), kind: exact},
 		{name: "MAMS", make: of(microcanonical.MAMS{}), kind: exact},
 		{name: "hmc.Exchange", make: of(hmc.Exchange{Ladder: hmc.GeometricLadder(1, 4, 3)}), kind: exact},
 		{name: "MCLMC", make: of(microcanonical.MCLMC{}), kind: near},
