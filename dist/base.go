@@ -208,7 +208,10 @@ func (m misfit) Sample(*Source, ...int64) torch.Tensor { panic(m.err) }
 func (m misfit) Mean() torch.Tensor                    { panic(m.err) }
 func (m misfit) Variance() torch.Tensor                { panic(m.err) }
 
-// These are for models that ask for a [CDFer], an [ICDFer] or an [Enumerable].
+// These are for models that ask for a [CDFer], an [ICDFer], an [Enumerable] or a [Summer].
 func (m misfit) CDF(torch.Tensor) torch.Tensor  { panic(m.err) }
 func (m misfit) ICDF(torch.Tensor) torch.Tensor { panic(m.err) }
 func (m misfit) EnumerateSupport() torch.Tensor { panic(m.err) }
+func (m misfit) SumLogProb(torch.Tensor, Known) ([]torch.Term, float64, bool) {
+	panic(m.err)
+}

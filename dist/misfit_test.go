@@ -23,6 +23,7 @@ func TestMisfit(t *testing.T) {
 			func() { of.Sample(nil) }, func() { of.Mean() }, func() { of.Variance() },
 			func() { of.(dist.CDFer).CDF(x) }, func() { of.(dist.ICDFer).ICDF(x) },
 			func() { of.(dist.Enumerable).EnumerateSupport() },
+			func() { of.(dist.Summer).SumLogProb(x, dist.Known{}) },
 		} {
 			assert.PanicsWithError(t, want, use)
 		}
