@@ -3,6 +3,7 @@ package ppl_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -389,6 +390,67 @@ func TestDifferencesOfRowsNeedAllOfThem(t *testing.T) {
 				continue
 			}
 			require.ErrorContains(t, err, c.want)
+		}
+	}
+}
+
+// parts are minibatches of several data sets, side by side.
+type parts []infer.Batches
+
+func (p parts) Next() (infer.Batch, error) {
+	out := infer.Batch{}
+	for _, b := range p {
+		part, err := b.Next()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(out, part)
+	}
+	return out, nil
+}
+
+func (p parts) Position() infer.Position     { return p[0].Position() }
+func (p parts) Fingerprint() (string, error) { return p[0].Fingerprint() }
+func (p parts) Seek(to infer.Position) error {
+	for _, b := range p {
+		if err := b.Seek(to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A plate that has the part of any tensor of the batch is no plate of differences: batches may lack a tensor that the
+// model does not use, and data sets of one size may have minibatches of different sizes.
+func TestPlatesOfPartsOfSeveralTensors(t *testing.T) {
+	y := vec(1, 2, 1, 3, 2, 1)
+	of := func(names ...string) ppl.Model {
+		return func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 1))
+			for _, name := range names {
+				c.Plate("plate "+name, 0, func(c *ppl.Ctx) { c.Observe("site "+name, dist.Normal(mu, 1), c.Data(name)) })
+			}
+		}
+	}
+	part := func(name string, size int64) infer.Batches {
+		batches, err := infer.Minibatches(infer.Batch{name: y}, infer.MinibatchOptions{Size: size})
+		require.NoError(t, err)
+		return batches
+	}
+	for name, c := range map[string]struct {
+		model   ppl.Model
+		data    infer.Batch
+		batches infer.Batches
+	}{
+		"unused":    {of("a"), infer.Batch{"a": y, "b": y}, part("a", 2)},
+		"two sizes": {of("a", "b"), infer.Batch{"a": y, "b": y}, parts{part("a", 2), part("b", 3)}},
+	} {
+		program, err := ppl.Compile(c.model, c.data)
+		require.NoError(t, err, name)
+		for _, method := range []infer.Method{sgmcmc.SGLD{LR: infer.Constant(0.01)}, svi.SVI{}} {
+			_, err = infer.Sample(context.Background(), program, method,
+				infer.Options{Chains: 1, Draws: 4, Warmup: 4, Batches: c.batches})
+			require.NoError(t, err, name)
 		}
 	}
 }

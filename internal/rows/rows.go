@@ -65,15 +65,20 @@ func (r Rows) In(batch infer.Batch) (n int64) {
 func Differences(all []Rows, batch infer.Batch, plate string, used, size int64) string {
 	wrong := ""
 	for _, r := range all {
-		n := r.In(batch)
-		switch {
-		case n == r.Size:
-		case n*size == used*r.Size:
-			return ""
-		default:
-			wrong = fmt.Sprintf("plate %q has %d of its %d, and the batch %d of %d rows: what is in the plate is computed of "+
-				"several rows, as differences or lags are, and needs all of them in every update (no Batches); or make it a "+
-				"column of the data before", plate, used, size, n, r.Size)
+		if r.In(batch) == r.Size {
+			continue
+		}
+		for _, name := range r.Names {
+			n := count(batch[name])
+			switch {
+			case n == 0: // the model does not use it, and the batch has it not
+			case n*size == used*r.Size:
+				return ""
+			default:
+				wrong = fmt.Sprintf("plate %q has %d of its %d, and the batch %d of %d rows: what is in the plate is computed "+
+					"of several rows, as differences or lags are, and needs all of them in every update (no Batches); or make it "+
+					"a column of the data before", plate, used, size, n, r.Size)
+			}
 		}
 	}
 	return wrong
