@@ -53,8 +53,9 @@ type evaluator struct {
 	terms   []torch.Term
 	plus    float64 // what is to be added to the terms
 	seen    int
-	given   int // observed sites and factors that were there
-	more    int // and those in no plate that were not
+	given   int    // observed sites and factors that were there
+	more    int    // and those in no plate that were not
+	extra   string // the first of those
 	names   map[string]bool
 
 	weights infer.Weights // of the parts; not looked at where collect is set
@@ -113,7 +114,9 @@ func (e *evaluator) Finish(s *Site) {
 	case s.counts() && e.program.given[s.Name]:
 		e.given++
 	case s.inNoPlate():
-		e.more++
+		if e.more++; e.more == 1 {
+			e.extra = s.Name
+		}
 	}
 	if e.collect != nil {
 		e.collect(s)
@@ -215,8 +218,9 @@ func (e *evaluator) complete() {
 // completeData makes sure that all that was observed is observed again, and in no plate nothing else. A Go loop,
 // c.Markov or c.Scan over the rows of a minibatch has fewer sites, and the others would not count.
 func (e *evaluator) completeData() {
-	const loop = "what is declared in a loop over the rows of the data needs all of them in every update (no Batches); " +
-		"or observe the rows as one site in c.Plate(name, 0, ...)"
+	const loop = "what is declared in a loop over the rows of the data needs all of them in every update (no Batches), " +
+		"or observe the rows as one site in c.Plate(name, 0, ...); what is declared only sometimes has to be there in " +
+		"every run"
 	if e.given < len(e.program.given) {
 		for _, name := range slices.Sorted(maps.Keys(e.program.given)) {
 			if !e.names[name] {
@@ -227,7 +231,7 @@ func (e *evaluator) completeData() {
 	}
 	if e.more > 0 {
 		panic(&SiteError{Message: fmt.Sprintf("%d observed sites and factors in no plate were not there when the model was "+
-			"compiled: %s", e.more, loop)})
+			"compiled, the first %q: %s", e.more, e.extra, loop)})
 	}
 }
 
