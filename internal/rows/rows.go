@@ -76,8 +76,8 @@ func Differences(all []Rows, batch infer.Batch, plate string, used, size int64) 
 				return ""
 			default:
 				wrong = fmt.Sprintf("plate %q has %d of its %d, and the batch %d of %d rows: what is in the plate is computed "+
-					"of several rows, as differences or lags are, and needs all of them in every update (no Batches); or make it "+
-					"a column of the data before", plate, used, size, n, r.Size)
+					"of several rows, as differences or lags are, or left out in some, and needs all of them in every update (no "+
+					"Batches); or make the data before, one row for each element of the plate", plate, used, size, n, r.Size)
 			}
 		}
 	}
