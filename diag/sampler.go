@@ -183,6 +183,9 @@ func (g *diagnosis) count(stat string, bad func(float64) bool) (n int) {
 // share is n of all draws, in per cent, with two digits or those that tell it from 100.
 func (g *diagnosis) share(n int) string {
 	share, digits := 100*float64(n)/float64(g.d.Total()), 2
+	if n < g.d.Total() {
+		share = min(share, 99.99)
+	}
 	if share >= 99 {
 		digits = 4
 	}

@@ -78,7 +78,7 @@ func Init(t Transform, p Params, seed uint64) (State, error) { return begin(t, p
 // Advance is an update of a state that is not needed any more: it returns the state after one batch, as Update does,
 // and frees s, whose memory the new state gets where it can. So a loop of updates is faster and needs less memory.
 // Other tensors over the memory of s, for example a site of its position, keep their values. Where there is an error s
-// is as it was.
+// is as it was. What Save of s gave is freed with it.
 func Advance(t Transform, s State, b Batch) (State, Info, error) {
 	if t == nil {
 		return nil, Info{}, fmt.Errorf("the transform is nil: %w", ErrConfig)

@@ -95,6 +95,26 @@ func TestSmallBlocksAreUsedAgain(t *testing.T) {
 	}
 }
 
+// So it is with a block of every size: where sizes grow by an eighth, and where blocks begin to be kept for all
+// threads.
+func TestBlocksOfEverySizeAreUsedAgain(t *testing.T) {
+	before := resident.Bytes(t)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	at := func(n int64) unsafe.Pointer {
+		x := torch.Must(ts.Ones([]int64{n}, gotch.Double, gotch.CPU))
+		defer torch.Free(x)
+		return torch.Must(x.DataPtr())
+	}
+	for _, n := range []int64{1025, 1152, 1153, 5000, 30720, 30721, 32000, 32767, 32768, 33000, 100_000} {
+		last := at(n)
+		for range 1000 {
+			require.Equal(t, last, at(n), "%d numbers", n)
+		}
+	}
+	resident.Grown(t, before, 32<<20, "one block at a time")
+}
+
 // Small blocks of many sizes do not add up, nor do those of threads that are gone, nor those that one thread makes and
 // another gives back: each part makes nearly 200 MiB.
 func TestSmallBlocksAreGivenBack(t *testing.T) {

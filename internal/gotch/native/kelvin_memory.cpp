@@ -1,6 +1,7 @@
 #include "torch_api.h"
 #ifdef __GLIBC__
 #include <c10/core/CPUAllocator.h>
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -148,8 +149,9 @@ void *make(size_t n) {
 
 // The sizes of blocks that a thread keeps: multiples of `alignment` up to `small`, then eight for each doubling.
 const size_t alignment = 64, small = 1 << 13; // bytes
-const size_t smalls = small / alignment;      // how many sizes those are
-const size_t sizes = smalls + 8 * 5;          // and all, up to `large`
+const size_t middle = large - large / 16;     // bytes; the last size
+const size_t smalls = small / alignment;      // how many sizes there are up to `small`
+const size_t sizes = smalls + 8 * 5 - 1;      // and all
 const size_t shelf = 1 << 22;                 // bytes that a thread keeps
 
 // A size of blocks: its number, from 1 on, and its bytes.
@@ -157,7 +159,7 @@ struct kind {
   size_t number, bytes;
 };
 
-// The least size of at least n bytes, 1 <= n <= large.
+// The least size of at least n bytes, 1 <= n <= middle; above, up to `large`, it is `large`.
 kind least_of(size_t n) {
   if (n <= small) {
     const size_t i = (n + alignment - 1) / alignment;
@@ -269,9 +271,11 @@ struct allocator final : at::Allocator {
   at::DataPtr block_of(size_t n) const {
     if (n == 0)
       return usual->allocate(n);
-    void *memory = n < large ? little(n) : take(n);
-    if (memory == nullptr && n >= large)
-      memory = make(n);
+    // Between the last size and `large` a block has `large` bytes: what a block is follows from its size alone.
+    const size_t own = n <= middle ? n : std::max(n, large);
+    void *memory = own <= middle ? little(own) : take(own);
+    if (memory == nullptr && own > middle)
+      memory = make(own);
     if (memory == nullptr)
       return usual->allocate(n); // and says that there is no memory
     return {memory, memory, &give, at::Device(at::kCPU)};
