@@ -244,3 +244,11 @@ warning: the fit was slow
   Wait.
 `, r.String())
 }
+
+// A share that is not all is never 100 %.
+func TestShare(t *testing.T) {
+	g := &diagnosis{d: container(t, []string{"x"}, [][][]float64{normals(source(96), 4, 10_000)}, nil, nil)}
+	for n, want := range map[int]string{40_000: "100%", 39_999: "99.99%", 39_700: "99.25%", 4_100: "10%", 1: "0.0025%"} {
+		require.Equal(t, want, g.share(n))
+	}
+}

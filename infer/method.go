@@ -2,6 +2,8 @@ package infer
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -102,21 +104,18 @@ type advancer interface {
 // freeBut frees what the state s owns, but what next has too.
 func freeBut(s, next State) {
 	before, _ := s.Tensors()
-	owned, shared := next.Tensors()
-	for name, t := range before {
-		if owned[name] != t && !among(t, owned) && !among(t, shared) {
+	live := tensorsOf(next)
+	for _, t := range before {
+		if !slices.Contains(live, t) {
 			torch.Free(t)
 		}
 	}
 }
 
-func among(t *ts.Tensor, tensors Tensors) bool {
-	for _, other := range tensors {
-		if t == other {
-			return true
-		}
-	}
-	return false
+// tensorsOf are the tensors that a state owns, and those that it shares.
+func tensorsOf(s State) []*ts.Tensor {
+	owned, shared := s.Tensors()
+	return slices.AppendSeq(slices.Collect(maps.Values(owned)), maps.Values(shared))
 }
 
 // Free gives the memory of a state back now, instead of when the garbage collector finds it.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 
@@ -241,16 +240,9 @@ func (r *updater) prepare() error {
 
 // replace frees the state and puts another in its place. Tensors that both have live on.
 func (r *updater) replace(next State) {
-	owned, shared := next.Tensors()
-	tensors := slices.Concat(slices.Collect(maps.Values(owned)), slices.Collect(maps.Values(shared)))
 	// Not kept in the caller's scope, where there is one: it would remember every state of the run.
-	torch.Detach(tensors...)
-	before, _ := r.state.Tensors()
-	for _, t := range before {
-		if !slices.Contains(tensors, t) {
-			torch.Free(t)
-		}
-	}
+	torch.Detach(tensorsOf(next)...)
+	freeBut(r.state, next)
 	r.state = next
 }
 

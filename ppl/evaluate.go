@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/rows"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -218,20 +219,17 @@ func (e *evaluator) complete() {
 // completeData makes sure that all that was observed is observed again, and in no plate nothing else. A Go loop,
 // c.Markov or c.Scan over the rows of a minibatch has fewer sites, and the others would not count.
 func (e *evaluator) completeData() {
-	const loop = "what is declared in a loop over the rows of the data needs all of them in every update (no Batches), " +
-		"or observe the rows as one site in c.Plate(name, 0, ...); what is declared only sometimes has to be there in " +
-		"every run"
 	if e.given < len(e.program.given) {
 		for _, name := range slices.Sorted(maps.Keys(e.program.given)) {
 			if !e.names[name] {
 				panic(&SiteError{Site: name, Message: "it was there when the model was compiled and is not in this run: " +
-					loop})
+					rows.Loops})
 			}
 		}
 	}
 	if e.more > 0 {
 		panic(&SiteError{Message: fmt.Sprintf("%d observed sites and factors in no plate were not there when the model was "+
-			"compiled, the first %q: %s", e.more, e.extra, loop)})
+			"compiled, the first %q: %s", e.more, e.extra, rows.Loops)})
 	}
 }
 

@@ -44,7 +44,7 @@ func main() {
 	quick := flag.Bool("quick", false, "a few updates of small sizes: tries the program, measures nothing")
 	seconds := flag.Float64("seconds", 1, "time for each row of the table; a row has at least 3 rounds")
 	large := flag.Bool("large", false, "also 64 chains of a million parameters: some 5 GB of memory, some minutes")
-	own := flag.Bool("libtorch", false, "the bound's noise is libtorch's own, which no version of Kelvin changes")
+	libtorch := flag.Bool("libtorch", false, "the bound's noise is libtorch's own, which no version of Kelvin changes")
 	only := flag.String("only", "", "only the samplers whose name contains this")
 	runs := flag.Bool("runs", false, "nanoseconds of an update in whole runs")
 	flag.Parse()
@@ -55,7 +55,7 @@ func main() {
 		}
 		return
 	}
-	if err := measure(os.Stdout, *asJSON, *quick, *large, *own, *seconds, *only); err != nil {
+	if err := measure(os.Stdout, *asJSON, *quick, *large, *libtorch, *seconds, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "sgmcmc:", err)
 		os.Exit(1)
 	}
@@ -84,7 +84,7 @@ type row struct {
 // size is a number of parameters and of chains.
 type size struct{ dim, chains int }
 
-func measure(w io.Writer, asJSON, quick, large, own bool, seconds float64, only string) error {
+func measure(w io.Writer, asJSON, quick, large, libtorch bool, seconds float64, only string) error {
 	if !(seconds > 0) {
 		return fmt.Errorf("-seconds %g: it must be greater than 0", seconds)
 	}
@@ -96,7 +96,7 @@ func measure(w io.Writer, asJSON, quick, large, own bool, seconds float64, only 
 		sizes, seconds = []size{{10, 1}, {10, 3}}, 1e-3
 	}
 	r := report{Machine: bench.ThisMachine(), Goal: goal, Noise: "Kelvin's"}
-	if own {
+	if libtorch {
 		r.Noise = "libtorch's"
 	}
 	for _, z := range sizes {
@@ -104,7 +104,7 @@ func measure(w io.Writer, asJSON, quick, large, own bool, seconds float64, only 
 		if err != nil {
 			return err
 		}
-		target.own = own
+		target.libtorch = libtorch
 		for _, s := range samplers {
 			if !strings.Contains(s.name, only) {
 				continue

@@ -86,7 +86,7 @@ func TestBoundOfLibtorch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target.own = true
+	target.libtorch = true
 	p, err := target.pair(samplers[0])
 	if err != nil {
 		t.Fatal(err)

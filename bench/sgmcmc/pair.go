@@ -38,7 +38,7 @@ type target struct {
 	halved      *ts.Tensor // −λ/2, of shape [d]
 	start       infer.Params
 	evaluations int  // how often the density was asked for: all K chains are one
-	own         bool // the bound has libtorch's own noise
+	libtorch    bool // the bound has libtorch's own noise
 }
 
 func newTarget(z size) (*target, error) {
@@ -77,11 +77,11 @@ type pair struct {
 	gradient  infer.Gradient
 	state     infer.State
 	streams   torch.Streams // of the bound
-	own       bool          // it has libtorch's noise instead
+	libtorch  bool          // it has libtorch's noise instead
 }
 
 func (t *target) pair(s sampler) (*pair, error) {
-	p := &pair{streams: torch.NewStreams(3, t.chains), own: t.own}
+	p := &pair{streams: torch.NewStreams(3, t.chains), libtorch: t.libtorch}
 	var err error
 	if p.transform, err = s.method.Build(infer.Sum(t.logPosterior, 1)); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (p *pair) bound() error {
 		if _, err := p.gradient.ValueAndGrad(at, nil, 0); err != nil {
 			return err
 		}
-		if p.own {
+		if p.libtorch {
 			_, err := at.Flat.RandnLike(false)
 			return err
 		}

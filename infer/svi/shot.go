@@ -85,9 +85,7 @@ func (p *plan) resize(t *trace) {
 func (p *plan) checkValues(model *trace, batch infer.Batch) {
 	for _, name := range slices.Sorted(maps.Keys(p.given)) {
 		if model.byName[name] == nil {
-			fail(name, "it was there when the model was compiled and is not in this run: what is declared in a loop over the "+
-				"rows of the data needs all of them in every update (no Batches), or observe the rows as one site in "+
-				"c.Plate(name, 0, ...); what is declared only sometimes has to be there in every run")
+			fail(name, "it was there when the model was compiled and is not in this run: %s", rows.Loops)
 		}
 	}
 	for _, s := range model.sites {

@@ -59,6 +59,11 @@ func (r Rows) In(batch infer.Batch) (n int64) {
 	return n
 }
 
+// Loops is what to do where sites come and go: a loop over the rows of a minibatch has fewer than one over all rows.
+const Loops = "what is declared in a loop over the rows of the data needs all of them in every update (no Batches), " +
+	"or observe the rows as one site in c.Plate(name, 0, ...); what is declared only sometimes has to be there in " +
+	"every run"
+
 // Differences says what is wrong with a plate that has used of its size data, where the batch has no such part of any
 // of its rows, and other parts: a plate of n - 1 differences of n rows has another one. A minibatch of rows in any
 // order is then no sample of what is in the plate. It is empty where nothing is wrong.
