@@ -240,7 +240,7 @@ func (f *checkpointer) header() checkpointHeader {
 	h := f.want
 	h.Stats, h.Counts, h.DrawsCRC = f.g.rows.stats, slices.Clone(f.counts), f.crc
 	h.Position = f.g.batches.Position()
-	h.Gradient = f.g.compilation.tier()
+	h.Gradient = f.g.compilation.toPin()
 	return h
 }
 

@@ -195,14 +195,34 @@ func (c *compilation) gradientOnly(t Target, start Params, b Batch) (*native.Fun
 	return f, err
 }
 
+// undecided is the tier of a checkpoint from before the first gradient.
+const undecided native.Tier = "none"
+
 // pin makes a run that goes on from a checkpoint use the tier that made it.
 func (c *compilation) pin(tier native.Tier) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pinned = tier; tier == "" {
-		c.pinned = native.Eager
+	switch tier {
+	case undecided:
+	case "":
+		c.pinned = native.Eager // before there were others
+	default:
+		c.pinned = tier
 	}
 	return c.same()
+}
+
+// toPin is the tier that a run that goes on from here has to use.
+func (c *compilation) toPin() native.Tier {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.done:
+		return c.report.Tier
+	case c.pinned != "":
+		return c.pinned
+	}
+	return undecided
 }
 
 // same refuses a run that goes on in another tier.

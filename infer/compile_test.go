@@ -235,6 +235,45 @@ func TestResumeInTheSameTier(t *testing.T) {
 	}
 }
 
+// A run that is stopped before its first gradient, twice, goes on in the tier of a new run, or in one that it asks for.
+// One that has its tier and is stopped again before a gradient keeps it.
+func TestResumeBeforeTheFirstGradient(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, m := range []infer.Method{hmc.NUTS{}, sgmcmc.SGLD{LR: infer.Constant(1e-3)}} {
+		for _, tier := range []native.Tier{native.Auto, native.Replay, native.Eager} {
+			o := infer.Options{Native: tier, Chains: 2, Warmup: 10, Draws: 10, Seed: 3, Observer: infer.Silent}
+			whole, err := infer.Run(context.Background(), cubicProgram(t), m, o)
+			require.NoError(t, err)
+			o.Checkpoint = &infer.Checkpoint{Dir: t.TempDir(), Every: 4, Resume: true}
+			stop := func() {
+				o.Observer = infer.Silent
+				for range 2 {
+					_, err := infer.Run(ended, cubicProgram(t), m, o)
+					require.ErrorIs(t, err, context.Canceled)
+				}
+			}
+			stop()
+			ctx, cancel := context.WithCancel(context.Background())
+			o.Observer = infer.ObserverFunc(func(p infer.Progress) {
+				if p.Draws >= 4 {
+					cancel()
+				}
+			})
+			_, err = infer.Run(ctx, cubicProgram(t), m, o)
+			require.ErrorIs(t, err, context.Canceled)
+			o.Native = native.Auto
+			stop()
+			rest, err := infer.Run(context.Background(), cubicProgram(t), m, o)
+			require.NoError(t, err)
+			assert.Equal(t, whole.Draws.Attrs()["gradient"], rest.Draws.Attrs()["gradient"])
+			for k := range 2 {
+				require.Equal(t, whole.Draws.Row(k, 9), rest.Draws.Row(k, 9), "%T %q", m, tier)
+			}
+		}
+	}
+}
+
 // Batches of another shape are compiled once more; the gradients are those of eager evaluation.
 func TestShapesOfBatches(t *testing.T) {
 	data := infer.Batch{"y": vec([]float64{1, 2, 3, 4, 5})}
