@@ -21,23 +21,26 @@ func used(mib int64) *ts.Tensor {
 	return torch.Must(ts.Ones([]int64{mib << 17}, gotch.Double, gotch.CPU))
 }
 
+// minorFaults are the pages that were made for this process.
+func minorFaults(t *testing.T) int64 {
+	t.Helper()
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return u.Minflt
+}
+
 // A large block that was given back is the next tensor's of about its size: it has no pages to be made. Blocks of 64
 // MiB are more than the C library ever keeps.
 func TestLargeBlocksAreUsedAgain(t *testing.T) {
-	faults := func() int64 {
-		var u syscall.Rusage
-		require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-		return u.Minflt
-	}
 	resident.Bytes(t) // skips where the system is another
 	torch.Free(used(64))
-	before := faults()
+	before := minorFaults(t)
 	for i := range int64(20) {
 		x := used(64 - i%4)
 		assert.Equal(t, 1.0, torch.Must(torch.Item(x.MustMean(gotch.Double, false))))
 		torch.Free(x)
 	}
-	assert.Less(t, faults()-before, int64(64<<8), "20 blocks have 20 times as many pages")
+	assert.Less(t, minorFaults(t)-before, int64(64<<8), "20 blocks have 20 times as many pages")
 }
 
 // Of kept blocks of one size a tensor gets the one that was given back last: that one is the most likely to be in a
@@ -59,8 +62,8 @@ func TestLastBlockIsUsedFirst(t *testing.T) {
 	torch.Free(blocks...)
 }
 
-// What is kept and what is in use are together at most a quarter more than what was in use at once; and what nobody
-// uses is given back within some seconds.
+// What is kept and what is in use are together at most a quarter more than what was in use at once, or 32 MiB more; and
+// what nobody uses is given back within some seconds.
 func TestLargeBlocksAreGivenBack(t *testing.T) {
 	before := resident.Bytes(t)
 	// Each of these is too large to use the last one's block.
@@ -75,6 +78,24 @@ func TestLargeBlocksAreGivenBack(t *testing.T) {
 	resident.Grown(t, before, 272<<20, "192 MiB in use at once")
 	torch.Free(small...)
 	assert.Eventually(t, func() bool { return resident.Bytes(t)-before < 32<<20 }, 20*time.Second, 100*time.Millisecond)
+}
+
+// A program of several sizes, of which few are in use at once, makes none of its blocks twice, as long as they are
+// within 32 MiB.
+func TestBlocksOfOtherSizesAreKept(t *testing.T) {
+	before := resident.Bytes(t)
+	turn := func() {
+		for mib := int64(1); mib <= 6; mib++ { // 21 MiB, at most 6 in use at once
+			torch.Free(used(mib))
+		}
+	}
+	turn()
+	faults := minorFaults(t)
+	for range 100 {
+		turn()
+	}
+	assert.Less(t, minorFaults(t)-faults, int64(21<<8), "100 turns have 100 times as many pages")
+	resident.Grown(t, before, (6+32+16)<<20, "6 MiB in use at once")
 }
 
 // A small block is the thread's next one of its size, in steps of 64 bytes, wherever a tensor asks for it.

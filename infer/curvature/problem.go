@@ -322,11 +322,16 @@ func (q *problem) matrix(diag string) error {
 const largestBlock = 4 << 20
 
 // rows is the number of rows of a block: as many as fit beside what the result holds, at least 1 and at most most. A
-// row takes as many numbers as given.
+// row takes as many numbers as given. The blocks of most rows are as equal as they can be, so that each uses the memory
+// of the one before.
 func (q *problem) rows(most int64, result, row float64) int64 {
 	fit := min(float64(most), (float64(q.memory)/float64(q.bytes)-result)/row)
 	if q.device == torch.CPU {
 		fit = min(fit, largestBlock/float64(q.width()*q.bytes))
 	}
-	return max(1, int64(fit))
+	if fit < 1 {
+		return 1
+	}
+	blocks := math.Ceil(float64(most) / math.Floor(fit))
+	return int64(math.Ceil(float64(most) / blocks))
 }

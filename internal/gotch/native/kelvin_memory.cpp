@@ -19,7 +19,7 @@
 // and a gradient of three million parameters takes up to twice as long.
 //
 // What is in use and what is kept are together at most a quarter more than what was in use at once, in the last two
-// seconds: without that quarter the blocks of other sizes are missing when the most are in use.
+// seconds, or 32 MiB where that is more: without these the blocks of other sizes are missing when the most are in use.
 //
 // Other blocks are kept by the thread that gives them back, up to four MiB. The C library looks for an aligned block
 // among all that were freed, which takes as long as an operation on few numbers, and seldom finds the one that is in a
@@ -31,6 +31,7 @@ using when = std::chrono::steady_clock::time_point;
 
 const size_t large = 1 << 18;                   // bytes, from which on blocks are kept for all threads
 const size_t page = 1 << 12;                    // sizes of large blocks are multiples of it
+const int64_t spare = 1 << 25;                  // bytes kept besides what is in use, where that is little
 const auto idle = std::chrono::milliseconds(1000); // for so long a block is kept
 
 struct block {
@@ -121,7 +122,8 @@ void *make(size_t n) {
   {
     dropped gone;
     std::lock_guard<std::mutex> held(k.lock);
-    const int64_t peak = std::max({k.most, k.before, k.used + static_cast<int64_t>(n)}), bound = peak + peak / 4;
+    const int64_t peak = std::max({k.most, k.before, k.used + static_cast<int64_t>(n)});
+    const int64_t bound = peak + std::max(peak / 4, spare);
     while (!k.kept.empty() && k.used + static_cast<int64_t>(n) + k.keeps > bound) {
       auto oldest = k.kept.begin();
       for (auto i = k.kept.begin(); i != k.kept.end(); ++i)
