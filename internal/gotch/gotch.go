@@ -158,6 +158,7 @@ var nativeFiles = map[string]string{
 	"kelvin_combine.cpp":   "libtch/kelvin_combine.cpp",
 	"kelvin_check.cpp":     "libtch/kelvin_check.cpp",
 	"kelvin_memory.cpp":    "libtch/kelvin_memory.cpp",
+	"kelvin_bmm.cpp":       "libtch/kelvin_bmm.cpp",
 	"normal_lanes.h":       "libtch/normal_lanes.h",
 	"nlohmann_json.h":      "libtch/nlohmann/json.hpp",
 	"libtch_kelvin.go.txt": "libtch/kelvin.go",

@@ -1,0 +1,120 @@
+package torch_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// matrices are forms of a batch [n, rows, columns] of the same numbers.
+func matrices(t *testing.T, seed uint64, dtype gotch.DType, n, rows, columns int64) map[string]*ts.Tensor {
+	t.Helper()
+	streams := torch.NewStreams(seed, 1)
+	x := torch.Must(streams.Normal([]int64{n, rows, columns}, dtype, torch.CPU))
+	x = x.MustReshape([]int64{n, rows, columns}, false)
+	swapped := x.MustTranspose(1, 2, false).MustContiguous(false).MustTranspose(1, 2, false)
+	wide := ts.MustZeros([]int64{n, rows + 2, 2*columns + 1}, dtype, gotch.CPU)
+	part := wide.MustNarrow(1, 1, rows, false)
+	narrow := part.MustNarrow(2, 1, columns, false)
+	narrow.Copy_(x)
+	long := ts.MustZeros([]int64{n, columns, rows + 3}, dtype, gotch.CPU)
+	high := long.MustNarrow(2, 2, rows, false).MustTranspose(1, 2, false)
+	high.Copy_(x)
+	sparse := ts.MustZeros([]int64{n, rows, columns, 2}, dtype, gotch.CPU).MustSelect(3, 1, false)
+	sparse.Copy_(x)
+	last := x.MustPermute([]int64{1, 2, 0}, false).MustContiguous(false).MustPermute([]int64{2, 0, 1}, false)
+	return map[string]*ts.Tensor{"rows": x, "columns": swapped, "a part": narrow, "a part of columns": high,
+		"every second number": sparse, "the batch last": last}
+}
+
+// Products of batches of matrices are sums of products, computed here in Go, whatever the strides: for vectors, outer
+// products and matrices, sizes about those from which on the BLAS is called, and both precisions. Each product is the
+// same, bit for bit, among others and with other threads.
+func TestProductsOfBatches(t *testing.T) {
+	threads := ts.KelvinLibraryInfo().Threads
+	defer func() { require.NoError(t, torch.SetThreads(threads)) }()
+	for _, dtype := range []gotch.DType{gotch.Float, gotch.Double} {
+		epsilon := map[gotch.DType]float64{gotch.Float: 0x1p-23, gotch.Double: 0x1p-52}[dtype]
+		for _, size := range [][4]int64{{2, 1, 20, 20}, {5, 1, 19, 21}, {3, 20, 1, 20}, {2, 21, 1, 19}, {7, 20, 20, 1},
+			{4, 1, 1, 400}, {4, 400, 1, 1}, {4, 1, 400, 1}, {3, 7, 8, 9}, {3, 5, 8, 9}, {2, 64, 64, 64}, {2, 65, 64, 64},
+			{300, 4, 30, 50}, {1, 8, 9, 10}} {
+			n, m, inner, k := size[0], size[1], size[2], size[3]
+			inScope(t, func(*torch.Scope) {
+				lefts, rights := matrices(t, 1, dtype, n, m, inner), matrices(t, 2, dtype, n, inner, k)
+				a := floats(lefts["rows"].MustTotype(gotch.Double, false).MustContiguous(false))
+				b := floats(rights["rows"].MustTotype(gotch.Double, false).MustContiguous(false))
+				want, bound := make([]float64, n*m*k), make([]float64, n*m*k)
+				for i := range n {
+					for r := range m {
+						for c := range k {
+							at := (i*m+r)*k + c
+							for j := range inner {
+								v := a[(i*m+r)*inner+j] * b[(i*inner+j)*k+c]
+								want[at] += v
+								bound[at] += math.Abs(v)
+							}
+						}
+					}
+				}
+				for left, x := range lefts {
+					for right, y := range rights {
+						name := fmt.Sprintf("%v %v: %s, %s", dtype, size, left, right)
+						require.NoError(t, torch.SetThreads(2))
+						got := x.MustBmm(y, false)
+						require.Equal(t, []int64{n, m, k}, shapeOf(got))
+						have := floats(got.MustTotype(gotch.Double, false))
+						for i := range want {
+							// Each of the sum's roundings is at most half of epsilon of a partial sum. (Higham 2002, section 3.1.)
+							require.InDelta(t, want[i], have[i], float64(inner+1)*epsilon*bound[i], name)
+						}
+						require.NoError(t, torch.SetThreads(1))
+						require.Equal(t, have, floats(x.MustBmm(y, false).MustTotype(gotch.Double, false)), name)
+						if n > 3 {
+							part := x.MustNarrow(0, 1, 2, false).MustBmm(y.MustNarrow(0, 1, 2, false), false)
+							require.Equal(t, have[m*k:3*m*k], floats(part.MustTotype(gotch.Double, false)), name)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// A matrix that is one for all has no memory of its own, and numbers that are not finite spread no further.
+func TestProductsOfOneMatrix(t *testing.T) {
+	inScope(t, func(*torch.Scope) {
+		one := matrices(t, 3, gotch.Double, 1, 20, 30)["rows"]
+		many := one.MustExpand([]int64{4, 20, 30}, true, false)
+		x := matrices(t, 4, gotch.Double, 4, 2, 20)["rows"]
+		want := floats(x.MustReshape([]int64{8, 20}, false).MustMm(one.MustSelect(0, 0, false), false))
+		assert.InDeltaSlice(t, want, floats(x.MustBmm(many, false)), 1e-12)
+		x.MustSelect(0, 1, false).MustFill_(ts.FloatScalar(math.NaN()))
+		for i, v := range floats(x.MustBmm(many, false)) {
+			assert.Equal(t, i/60 == 1, math.IsNaN(v), "number %d", i)
+		}
+	})
+}
+
+// What cannot be multiplied is libtorch's error, and other types are libtorch's products.
+func TestProductsOfOtherBatches(t *testing.T) {
+	inScope(t, func(*torch.Scope) {
+		x := ts.MustOnes([]int64{3, 20, 30}, gotch.Double, gotch.CPU)
+		_, err := x.Bmm(ts.MustOnes([]int64{3, 20, 30}, gotch.Double, gotch.CPU), false)
+		assert.ErrorContains(t, err, "batch2")
+		_, err = x.Bmm(ts.MustOnes([]int64{2, 30, 20}, gotch.Double, gotch.CPU), false)
+		assert.ErrorContains(t, err, "batch2")
+		_, err = x.Bmm(ts.MustOnes([]int64{3, 30, 20}, gotch.Float, gotch.CPU), false)
+		assert.Error(t, err)
+		whole := ts.MustOnes([]int64{3, 20, 30}, gotch.Int64, gotch.CPU)
+		assert.Equal(t, int64(20), whole.MustTranspose(1, 2, false).MustBmm(whole, false).MustInt64Value([]int64{0, 0, 0}))
+		assert.Empty(t, floats(x.MustNarrow(0, 0, 0, false).MustBmm(x.MustNarrow(0, 0, 0, false).MustTranspose(1, 2, false),
+			false)))
+	})
+}
