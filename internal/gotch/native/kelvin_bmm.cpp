@@ -105,9 +105,18 @@ at::Tensor products(const at::Tensor &left, const at::Tensor &right, const view 
   return result;
 }
 
+// Later versions have no names of dimensions, or none that Kelvin makes.
+bool named(const at::Tensor &t) {
+#if TORCH_VERSION_MAJOR < 2
+  return t.has_names();
+#else
+  return false;
+#endif
+}
+
 at::Tensor bmm(const at::Tensor &left, const at::Tensor &right) {
   const auto plain = [](const at::Tensor &t) {
-    return t.dim() == 3 && t.layout() == at::kStrided && !t.is_neg() && !t.has_names() && t.device().is_cpu();
+    return t.dim() == 3 && t.layout() == at::kStrided && !t.is_neg() && !named(t) && t.device().is_cpu();
   };
   const auto type = left.scalar_type();
   if ((type != at::kFloat && type != at::kDouble) || right.scalar_type() != type || !plain(left) || !plain(right) ||
