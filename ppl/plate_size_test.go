@@ -429,6 +429,11 @@ func TestMinibatchOfALoop(t *testing.T) {
 			require.ErrorContains(t, err, fmt.Sprintf("site %q: it was there when the model was compiled and is not in this "+
 				"run: what is declared in a loop over the rows of the data needs all of them", name))
 			require.NotContains(t, err.Error(), "(at native/", "a line of Kelvin's own")
+			all, err := infer.Minibatches(data, infer.MinibatchOptions{Size: 6})
+			require.NoError(t, err)
+			_, err = infer.Sample(context.Background(), p, method, infer.Options{Batches: all, Chains: 1, Warmup: 5, Draws: 5,
+				Observer: infer.Silent})
+			require.NoError(t, err)
 		}
 		few, many := infer.Batch{"y": y.MustNarrow(0, 0, 2, false)}, infer.Batch{"y": y.MustRepeat([]int64{2}, false)}
 		require.ErrorContains(t, p.CheckFull(few), fmt.Sprintf("site %q: it was there", name))
