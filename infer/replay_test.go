@@ -81,6 +81,37 @@ func TestReplayOfANetwork(t *testing.T) {
 	}
 }
 
+// A replay has the bits of eager evaluation where the products of its chains are batches of small matrices: a network
+// of 60 hidden units for a number, of 6 inputs and of one.
+func TestReplayOfProducts(t *testing.T) {
+	for _, inputs := range []int64{6, 1} {
+		x := make([]float64, 20*inputs)
+		for i := range x {
+			x[i] = math.Sin(float64(7 * i))
+		}
+		layout := layoutOf(t, infer.Shapes{"w": {inputs, 60}, "v": {60, 1}})
+		start := make([]float64, layout.Dim())
+		for i := range start {
+			start[i] = 0.5 * math.Cos(float64(5*i))
+		}
+		data := infer.Batch{"x": torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x, 20, inputs))}
+		target := infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			h := torch.Of(b.Get("x").MatMul(p.Get("w")).T().MustTanh(false))
+			return h.MatMul(p.Get("v")).Sub(1).Square().Sum().Add(torch.Of(p.Flat).Square().Sum()).Neg(), nil
+		}, 20)
+		var rows [][]float64
+		for _, tier := range []native.Tier{native.Replay, native.Eager} {
+			r, err := infer.Run(context.Background(), infer.Handwritten(target, in32(t, pointOf(t, layout, start...)), data),
+				sgmcmc.SGLD{LR: infer.Constant(1e-4)}, infer.Options{Native: tier, Chains: 3, Warmup: 20, Draws: 1, Seed: 3,
+					Observer: infer.Silent})
+			require.NoError(t, err)
+			assert.Contains(t, r.Draws.Attrs()["gradient"], string(tier))
+			rows = append(rows, r.Draws.Row(2, 0))
+		}
+		assert.Equal(t, rows[1], rows[0], "%d inputs", inputs)
+	}
+}
+
 // A model in float64 that is asked to be replayed has the bits of eager evaluation, with a temperature, and so a weight
 // of the Jacobian, that changes at every update.
 func TestReplayWithAJacobian(t *testing.T) {

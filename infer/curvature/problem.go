@@ -262,13 +262,20 @@ func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 	return leaf, out
 }
 
-// blocks calls f with one block of data after the other, each in a scope of its own.
+// blocks calls f with one block of data after the other, of at most so many rows, each in a scope of its own. Their
+// sizes differ by at most one, so that a block uses the memory of the one before.
 func (q *problem) blocks(rows int64, f func(from, rows int64, b infer.Batch) error) error {
-	for from := int64(0); from < q.n; from += rows {
-		m := min(rows, q.n-from)
+	count := q.n / rows
+	if q.n%rows > 0 {
+		count++
+	}
+	from := int64(0)
+	for left := count; left > 0; left-- {
+		m := (q.n - from) / left
 		if err := torch.Do(func(*torch.Scope) error { return f(from, m, q.blockOf(from, m)) }); err != nil {
 			return err
 		}
+		from += m
 	}
 	return nil
 }
@@ -322,16 +329,11 @@ func (q *problem) matrix(diag string) error {
 const largestBlock = 4 << 20
 
 // rows is the number of rows of a block: as many as fit beside what the result holds, at least 1 and at most most. A
-// row takes as many numbers as given. The blocks of most rows are as equal as they can be, so that each uses the memory
-// of the one before.
+// row takes as many numbers as given.
 func (q *problem) rows(most int64, result, row float64) int64 {
 	fit := min(float64(most), (float64(q.memory)/float64(q.bytes)-result)/row)
 	if q.device == torch.CPU {
 		fit = min(fit, largestBlock/float64(q.width()*q.bytes))
 	}
-	if fit < 1 {
-		return 1
-	}
-	blocks := math.Ceil(float64(most) / math.Floor(fit))
-	return int64(math.Ceil(float64(most) / blocks))
+	return max(1, int64(fit))
 }
