@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/internal/sites"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -121,7 +122,7 @@ func (p Params) Get(name string) torch.Tensor {
 // over the flat vector for all of [Params.Get]; without it each site takes one. Methods split the points that they hand
 // to a log posterior; models need not.
 func (p Params) Split() (Params, error) {
-	if p.Layout == nil || len(p.Layout.Sites) < 2 {
+	if p.Layout == nil || len(p.Layout.Sites) < 2 || p.parts() != nil {
 		return p, nil
 	}
 	if rows, err := p.rows(); err != nil {
@@ -141,7 +142,23 @@ func (p Params) Split() (Params, error) {
 	return p, nil
 }
 
-// part is a site's part of the flat vector when it is split, else nil. A point whose tensor was replaced is not.
+func init() {
+	sites.Join = func(layout any, flat *ts.Tensor, parts []*ts.Tensor) any {
+		return Params{Layout: layout.(*Layout), Flat: flat, cut: &cut{of: flat, parts: parts}}
+	}
+	sites.Of = func(params any) []*ts.Tensor { return params.(Params).parts() }
+}
+
+// parts are the sites of a flat vector that is split, else nil. A point whose tensor was replaced is not.
+func (p Params) parts() []*ts.Tensor {
+	if p.cut == nil || p.cut.of != p.Flat || len(p.cut.parts) != len(p.Layout.Sites) ||
+		slices.ContainsFunc(p.cut.parts, torch.Freed) {
+		return nil
+	}
+	return p.cut.parts
+}
+
+// part is a site's part of the flat vector when it is split, else nil.
 func (p Params) part(site Site) *ts.Tensor {
 	if p.cut == nil || p.cut.of != p.Flat {
 		return nil

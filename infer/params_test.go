@@ -327,6 +327,9 @@ func TestSplitChangesNothing(t *testing.T) {
 		require.Equal(t, floats(p.Get(site).T()), floats(q.Get(site).T()))
 		require.Equal(t, shapeOf(p.Get(site).T()), shapeOf(q.Get(site).T()))
 	}
+	again, err := q.Split()
+	require.NoError(t, err)
+	require.Equal(t, q, again, "split already")
 	moved := q
 	moved.Flat = vec(numbers(11, 5))
 	require.Equal(t, floats(moved.Flat)[7:], floats(moved.Get("c").T()), "another tensor")

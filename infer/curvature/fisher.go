@@ -16,7 +16,8 @@ func Fisher(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, e
 			return nil, err
 		}
 		sum := q.zeros(q.d, q.d)
-		if err := q.gradients(f, float64(q.d)*float64(q.d), func(_, _ int64, _, g *ts.Tensor) {
+		if err := q.gradients(f, float64(q.d)*float64(q.d), func(_, _ int64, _ *ts.Tensor, grads []*ts.Tensor) {
+			g := joined(grads)
 			sum.MustAddmm_(g.MustT(false), g)
 		}); err != nil {
 			return nil, err
@@ -33,8 +34,7 @@ func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tenso
 			return nil, err
 		}
 		sum := q.zeros(q.d)
-		if err := q.gradients(f, float64(q.d), func(_, rows int64, _,
-			g *ts.Tensor) {
+		if err := q.gradients(f, float64(q.d), func(_, rows int64, _ *ts.Tensor, g []*ts.Tensor) {
 			q.addSquares(sum, g, rows, nil)
 		}); err != nil {
 			return nil, err

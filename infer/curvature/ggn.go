@@ -18,7 +18,8 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.
 			return nil, err
 		}
 		sum := q.zeros(q.d, q.d)
-		if err := q.factors(f, outer, float64(q.d)*float64(q.d), func(_ int64, c, g *ts.Tensor) {
+		if err := q.factors(f, outer, float64(q.d)*float64(q.d), func(_ int64, c *ts.Tensor, grads []*ts.Tensor) {
+			g := joined(grads)
 			left := g
 			if c != nil {
 				left = g.MustMul(c.MustUnsqueeze(1, false), false)
@@ -37,8 +38,7 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.
 func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("GGNDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		sum := q.zeros(q.d)
-		if err := q.factors(f, outer, float64(q.d), func(rows int64, c,
-			g *ts.Tensor) {
+		if err := q.factors(f, outer, float64(q.d), func(rows int64, c *ts.Tensor, g []*ts.Tensor) {
 			q.addSquares(sum, g, rows, c)
 		}); err != nil {
 			return nil, err
@@ -113,10 +113,11 @@ func (q *problem) unit(rows, c, column int64) *ts.Tensor {
 	return u
 }
 
-// factors calls use with the rows g_ik = √|λ_ik| J_iᵀ u_ik, [rows, d], and the signs of λ_ik, [rows], nil where none is
-// negative, for block after block of data and each eigenvector: the Gauss-Newton matrix is the sum of all sign(λ_ik)
-// g_ik g_ikᵀ.
-func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows int64, signs, g *ts.Tensor)) error {
+// factors calls use with the rows g_ik = √|λ_ik| J_iᵀ u_ik, [rows, d] when they are joined, and the signs of λ_ik,
+// [rows], nil where none is negative, for block after block of data and each eigenvector: the Gauss-Newton matrix is
+// the sum of all sign(λ_ik) g_ik g_ikᵀ.
+func (q *problem) factors(f Forward, outer Outer, result float64,
+	use func(rows int64, signs *ts.Tensor, g []*ts.Tensor)) error {
 	if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows 
 	}
 	row := rowNumbers*float64(q.width()) + 3*float64(c)*float64(c)
 	return q.blocks(q.rows(q.n, result, row), func(_, rows int64, block infer.Batch) error {
-		leaf, z := q.eachRow("the forward function", block, rows, false, f)
+		leaves, z := q.eachRow("the forward function", block, rows, false, f)
 		h := q.outerHessians(outer, z, block, rows, c)
 		if err := finite("the second derivative of the outer density", h); err != nil {
 			return err
@@ -145,7 +146,7 @@ func (q *problem) factors(f Forward, outer Outer, result float64, use func(rows 
 					return err
 				}
 				root := lambda.MustAbs(false).MustSqrt(false).MustUnsqueeze(1, false)
-				g, err := vjp(z, leaf, vectors.MustSelect(2, k, false).MustMul(root, false).MustReshapeAs(z, false))
+				g, err := leaves.gradient(z, vectors.MustSelect(2, k, false).MustMul(root, false).MustReshapeAs(z, false), true)
 				if err != nil {
 					return err
 				}
@@ -219,7 +220,8 @@ func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options)
 			return nil, err
 		}
 		a, count := q.zeros(most, q.d), int64(0)
-		err = q.factors(f, outer, float64(most)*float64(q.d), func(rows int64, signs, g *ts.Tensor) {
+		err = q.factors(f, outer, float64(most)*float64(q.d), func(rows int64, signs *ts.Tensor, grads []*ts.Tensor) {
+			g := joined(grads)
 			if signs != nil {
 				fail("log p(y|z) is not concave in the outputs z: the second derivative is %w", ErrIndefinite)
 			}

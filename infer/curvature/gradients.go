@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -21,9 +20,9 @@ func Gradients(f PerDatum, p infer.Params, b infer.Batch, o Options) (values, gr
 			return nil, err
 		}
 		values, grads := q.zeros(q.n), q.zeros(q.n, q.d)
-		err := q.gradients(f, result, func(from, rows int64, v, g *ts.Tensor) {
+		err := q.gradients(f, result, func(from, rows int64, v *ts.Tensor, g []*ts.Tensor) {
 			values.MustNarrow(0, from, rows, false).Copy_(v)
-			grads.MustNarrow(0, from, rows, false).Copy_(g)
+			grads.MustNarrow(0, from, rows, false).Copy_(joined(g))
 		})
 		return []*ts.Tensor{values, grads}, err
 	})
@@ -42,7 +41,8 @@ func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, 
 			return nil, err
 		}
 		sums := []*ts.Tensor{q.zeros(), q.zeros(q.d), q.zeros(q.d)}
-		err := q.gradients(f, 2*float64(q.d), func(_, rows int64, v, g *ts.Tensor) {
+		err := q.gradients(f, 2*float64(q.d), func(_, rows int64, v *ts.Tensor, grads []*ts.Tensor) {
+			g := joined(grads)
 			sums[0].MustAdd_(v.MustSum(q.dtype, false))
 			sums[1].MustAdd_(g.MustSumDimIntlist([]int64{0}, false, q.dtype, false))
 			addSquares(sums[2], g, rows, nil)
@@ -60,15 +60,16 @@ func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, 
 	return out[0], out[1], out[2], nil
 }
 
-// gradients calls use with block after block of values [rows] and gradients [rows, d].
-func (q *problem) gradients(f PerDatum, result float64, use func(from, rows int64, values, grads *ts.Tensor)) error {
+// gradients calls use with block after block of values [rows] and gradients, each [rows, d] when it is joined.
+func (q *problem) gradients(f PerDatum, result float64,
+	use func(from, rows int64, values *ts.Tensor, grads []*ts.Tensor)) error {
 	return q.blocks(q.rows(q.n, result, rowNumbers*float64(q.width())), func(from, rows int64, block infer.Batch) error {
-		leaf, out := q.eachRow("the density of each datum", block, rows, true, f)
-		grads, err := torch.Grad([]*ts.Tensor{out.MustSum(q.dtype, false)}, []*ts.Tensor{leaf}, nil)
+		leaves, out := q.eachRow("the density of each datum", block, rows, true, f)
+		grads, err := leaves.gradient(out.MustSum(q.dtype, false), nil, false)
 		if err != nil {
 			return err
 		}
-		use(from, rows, out.MustDetach(false), grads[0])
+		use(from, rows, out.MustDetach(false), grads)
 		return nil
 	})
 }

@@ -111,8 +111,8 @@ func linearized(name string, f Forward, p infer.Params, b infer.Batch, o Lineari
 			}
 			mean, cov := q.zeros(q.n, c), q.zeros(q.n, c, c)
 			err = q.blocks(q.rows(q.n, result, row), func(from, rows int64, block infer.Batch) error {
-				leaf, z := q.eachRow("the forward function", block, rows, false, f)
-				j, err := q.jacobian(leaf, z, rows, c)
+				leaves, z := q.eachRow("the forward function", block, rows, false, f)
+				j, err := q.jacobian(leaves, z, rows, c)
 				if err != nil {
 					return err
 				}
@@ -136,15 +136,15 @@ func linearized(name string, f Forward, p infer.Params, b infer.Batch, o Lineari
 }
 
 // jacobian is ∂z/∂θ of each row, [rows, C, d], one backward pass for each output.
-func (q *problem) jacobian(leaf, z *ts.Tensor, rows, c int64) (*ts.Tensor, error) {
+func (q *problem) jacobian(leaves leaves, z *ts.Tensor, rows, c int64) (*ts.Tensor, error) {
 	j := q.zeros(rows, c, q.d)
 	for k := range c {
 		if err := torch.Do(func(*torch.Scope) error {
-			g, err := vjp(z, leaf, q.unit(rows, c, k).MustReshapeAs(z, false))
+			g, err := leaves.gradient(z, q.unit(rows, c, k).MustReshapeAs(z, false), true)
 			if err != nil {
 				return err
 			}
-			j.MustSelect(1, k, false).Copy_(g)
+			j.MustSelect(1, k, false).Copy_(joined(g))
 			return nil
 		}); err != nil {
 			return nil, err

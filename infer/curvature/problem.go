@@ -26,6 +26,8 @@ type problem struct {
 	normalize bool
 	tables    *tables // nil for none
 	separate  bool    // the outer density has been seen to take each datum alone
+	apart     bool    // the model has been seen to read sites alone
+	whole     bool    // and to read the flat vector
 	unsized   error   // why the batch has no number of data
 }
 
@@ -227,25 +229,39 @@ func (q *problem) width() int64 {
 	return q.d
 }
 
-// addSquares adds Σ_r c_r g_r² to sum, [d], for a block of rows of gradients; c is 1 when nil.
-func (q *problem) addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
-	if q.tables != nil {
-		q.tables.addSquares(sum, g, rows, c)
-		return
+// addSquares adds Σ_r c_r g_r² to sum, [d], for the gradients of a block; c is 1 when nil.
+func (q *problem) addSquares(sum *ts.Tensor, g []*ts.Tensor, rows int64, c *ts.Tensor) {
+	switch {
+	case q.tables != nil:
+		q.tables.addSquares(sum, joined(g), rows, c)
+	case len(g) == 1:
+		addSquares(sum, g[0], rows, c)
+	default:
+		for i, s := range q.p.Layout.Sites {
+			factor := g[i]
+			if c != nil {
+				factor = factor.MustMul(c, false)
+			}
+			sum.MustNarrow(0, int64(s.Offset), int64(s.Size), false).MustAddcmul_(factor, g[i])
+		}
 	}
-	addSquares(sum, g, rows, c)
 }
 
 // eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The
 // copies are the rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is
-// evaluated without a map.
+// evaluated without a map, and where it can be with its sites as leaves.
 func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
-	f func(infer.Params, infer.Batch) torch.Tensor) (leaf, out *ts.Tensor) {
+	f func(infer.Params, infer.Batch) torch.Tensor) (l leaves, out *ts.Tensor) {
+	if rows == 1 {
+		if l, out, ok := q.singleRow(what, block, flat, f); ok {
+			return l, out
+		}
+	}
 	points := q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)
 	if q.tables != nil {
 		points, block = q.tables.rows(q.p.Flat, block, rows)
 	}
-	leaf = torch.Must(torch.Leaf(points))
+	leaf := torch.Must(torch.Leaf(points))
 	if rows == 1 {
 		out = f(q.at(leaf.MustReshape([]int64{q.width()}, false)), block).T()
 		q.returned(what, out, 1, flat)
@@ -259,7 +275,7 @@ func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 		out = outs[0]
 	}
 	tracked(what, "the params", out)
-	return leaf, out
+	return leaves{leaf}, out
 }
 
 // blocks calls f with one block of data after the other, of at most so many rows, each in a scope of its own. Their

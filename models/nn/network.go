@@ -9,6 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/internal/sites"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -21,8 +22,8 @@ type Network struct {
 	layers  []layer
 	layout  *infer.Layout
 	sites   []Site // in the order of the layout
-	params  []int  // the place in the layout of each layer's parameters, in the order of the layers
 	sizes   []int64
+	params  []int // the place in the layout of each layer's parameters, in the order of the layers
 }
 
 // Site is a site of a network, with what initialisers and priors need to know of it.
@@ -327,14 +328,17 @@ func (n *Network) checkValues(values map[string]torch.Tensor) error {
 // parts are the network's sites, as vectors, in the order of its layout. One split is much cheaper to differentiate
 // than a view for each site.
 func (n *Network) parts(p infer.Params) []*ts.Tensor {
+	all := sites.Of(torch.Must(p.Split()))
+	if all == nil { // there is one
+		all = []*ts.Tensor{p.Flat}
+	}
 	if p.Layout.Equal(n.layout) {
-		return p.Flat.MustSplitWithSizes(n.sizes, 0, false)
+		return slices.Clone(all)
 	}
-	sizes, place := make([]int64, len(p.Layout.Sites)), map[string]int{}
+	place := map[string]int{}
 	for i, s := range p.Layout.Sites {
-		sizes[i], place[s.Name] = int64(s.Size), i
+		place[s.Name] = i
 	}
-	all := p.Flat.MustSplitWithSizes(sizes, 0, false)
 	parts := make([]*ts.Tensor, len(n.sites))
 	for i, s := range n.sites {
 		at, ok := place[s.Name]
