@@ -197,6 +197,7 @@ func TestNorms(t *testing.T) {
 		o.json = false
 		require.NoError(t, run(context.Background(), &table, o))
 		assert.Contains(t, table.String(), "ResNet-20 with "+name+": 8 layers")
+		assert.Contains(t, table.String(), "One seed has no standard errors")
 		assert.Equal(t, norm == batchNorm, strings.Contains(table.String(), noPosterior))
 		assert.Equal(t, norm == batchNorm, s.Caveat == noPosterior)
 	}

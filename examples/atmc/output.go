@@ -129,6 +129,9 @@ func (s *summary) print(w io.Writer) (err error) {
 	f("%s: %d layers and %d parameters, %d training images, %d epochs, %d test images; means ± standard errors over %d "+
 		"seeds.\n", s.Settings.title(), s.Settings.Depth, s.Parameters, s.Settings.Images, s.Settings.Epochs,
 		s.Settings.Tests, s.Seeds)
+	if s.Seeds == 1 {
+		f("One seed has no standard errors: 0 stands for them, and the claims are what this seed shows.\n")
+	}
 	if s.Caveat != "" {
 		f("%s\n", s.Caveat)
 	}
