@@ -11,6 +11,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/kelvin-ppl/kelvin/torch/internal/blas"
 )
 
 // matrices are forms of a batch [n, rows, columns] of the same numbers.
@@ -36,7 +37,8 @@ func matrices(t *testing.T, seed uint64, dtype gotch.DType, n, rows, columns int
 
 // Products of batches of matrices are sums of products, computed here in Go, whatever the strides: for vectors, outer
 // products and matrices, sizes about those from which on the BLAS is called, and both precisions. Each product is the
-// same, bit for bit, among others, alone, and in a result that is given, as replays have it.
+// same, bit for bit, in a result that is given, as replays have it, and where the kernel is Kelvin's, which it is with
+// OpenBLAS, among others and alone.
 func TestProductsOfBatches(t *testing.T) {
 	for _, dtype := range []gotch.DType{gotch.Float, gotch.Double} {
 		epsilon := map[gotch.DType]float64{gotch.Float: 0x1p-23, gotch.Double: 0x1p-52}[dtype]
@@ -75,7 +77,7 @@ func TestProductsOfBatches(t *testing.T) {
 						torch.Must(x.BmmOut(given, y, false))
 						require.Equal(t, have, floats(given.MustTotype(gotch.Double, false)), name)
 						for _, few := range []int64{1, 2} {
-							if few >= n {
+							if few >= n || blas.Threads() == 0 {
 								break
 							}
 							part := x.MustNarrow(0, 1, few, false).MustBmm(y.MustNarrow(0, 1, few, false), false)
