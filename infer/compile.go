@@ -205,7 +205,7 @@ func (c *compilation) pin(tier native.Tier) error {
 	switch tier {
 	case undecided:
 	case "":
-		c.pinned = native.Eager // before there were others
+		c.pinned = native.Eager // the only tier of the checkpoints that name none
 	default:
 		c.pinned = tier
 	}

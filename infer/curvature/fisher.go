@@ -91,7 +91,7 @@ func jvp(y, x, v *ts.Tensor) *ts.Tensor {
 
 // vjp is Jᵀ u for J = ∂y/∂x, in the shape of x. The graph of y is kept.
 func vjp(y, x, u *ts.Tensor) (*ts.Tensor, error) {
-	g, err := torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{u}, KeepGraph: true})
+	g, err := leaves{x}.gradient(y, u, true)
 	if err != nil {
 		return nil, err
 	}

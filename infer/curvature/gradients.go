@@ -60,7 +60,7 @@ func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, 
 	return out[0], out[1], out[2], nil
 }
 
-// gradients calls use with block after block of values [rows] and gradients, each [rows, d] when it is joined.
+// gradients calls use with block after block of values [rows] and gradients, [rows, d] when they are joined.
 func (q *problem) gradients(f PerDatum, result float64,
 	use func(from, rows int64, values *ts.Tensor, grads []*ts.Tensor)) error {
 	return q.blocks(q.rows(q.n, result, rowNumbers*float64(q.width())), func(from, rows int64, block infer.Batch) error {

@@ -8,8 +8,7 @@ import (
 )
 
 // leaves are what the gradients of a block are taken in: a leaf of shape [rows, d], or the sites of a single row. A
-// large site, such as an embedding, is then not copied into the gradient of the whole, which takes as long as a
-// gradient of the other sites.
+// large site, such as an embedding, is then not copied into a gradient of all sites.
 type leaves []*ts.Tensor
 
 // gradient is Jᵀu of y, for u in the shape of y, or nil for ones: in the shapes of the leaves.

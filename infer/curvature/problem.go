@@ -281,12 +281,8 @@ func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 // blocks calls f with one block of data after the other, of at most so many rows, each in a scope of its own. Their
 // sizes differ by at most one, so that a block uses the memory of the one before.
 func (q *problem) blocks(rows int64, f func(from, rows int64, b infer.Batch) error) error {
-	count := q.n / rows
-	if q.n%rows > 0 {
-		count++
-	}
 	from := int64(0)
-	for left := count; left > 0; left-- {
+	for left := (q.n + rows - 1) / rows; left > 0; left-- {
 		m := (q.n - from) / left
 		if err := torch.Do(func(*torch.Scope) error { return f(from, m, q.blockOf(from, m)) }); err != nil {
 			return err

@@ -22,8 +22,8 @@ type Network struct {
 	layers  []layer
 	layout  *infer.Layout
 	sites   []Site // in the order of the layout
+	params  []int  // the place in the layout of each layer's parameters, in the order of the layers
 	sizes   []int64
-	params  []int // the place in the layout of each layer's parameters, in the order of the layers
 }
 
 // Site is a site of a network, with what initialisers and priors need to know of it.
