@@ -366,18 +366,28 @@ func TestClaims(t *testing.T) {
 	}
 	s := summarise(settings{}, all)
 	require.Equal(t, 3, s.Seeds)
-	assert.Equal(t, claim{"one network of ATMC is more accurate than SGD", "difference 3.0000 ± 0.0000", true},
+	assert.Equal(t, claim{"one network of ATMC is more accurate than SGD", "difference 3.0000 ± 0.0000", true, 3},
 		s.Claims[0])
 	assert.True(t, s.Claims[1].Holds)
 	assert.False(t, s.Claims[4].Holds, "no ECE is better than another")
 	never, figure := "ATMC's friction is never below D", "least friction %.6f D, of thermostats from -2.000 D on"
-	assert.Equal(t, claim{never, fmt.Sprintf(figure, 1.0), true}, s.Claims[6])
+	assert.Equal(t, claim{never, fmt.Sprintf(figure, 1.0), true, 0}, s.Claims[6])
 	assert.Equal(t, claim{"SGNHT's friction is negative in places",
-		"least friction 1.000 of the one set; 1 % are negative", true}, s.Claims[7])
+		"least friction 1.000 of the one set; 1 % are negative", true, 0}, s.Claims[7])
 	// One reading of one seed is enough against the first, and none may be below 0 against the second.
 	all[7].Friction, all[2].Negative, all[6].Negative, all[10].Negative = 0.999, 0, 0, 0
 	other := summarise(settings{}, all)
-	assert.Equal(t, claim{never, fmt.Sprintf(figure, 0.999), false}, other.Claims[6])
+	assert.Equal(t, claim{never, fmt.Sprintf(figure, 0.999), false, 0}, other.Claims[6])
 	assert.False(t, other.Claims[7].Holds)
 	assert.InDelta(t, 3.1, s.Single[3].Accuracy.Mean, 1e-12)
+
+	// One seed tells no difference from chance.
+	one := summarise(settings{}, all[:len(methods)])
+	assert.Equal(t, claim{"one network of ATMC is more accurate than SGD", "difference 3.0000 ± 0.0000", false, 1},
+		one.Claims[0])
+	var text bytes.Buffer
+	require.NoError(t, one.print(&text))
+	assert.Contains(t, text.String(), "over one seed.\n")
+	assert.Contains(t, text.String(), "\n?    one network of ATMC is more accurate than SGD")
+	assert.Contains(t, text.String(), "\nyes  ATMC's friction is never below D")
 }

@@ -39,6 +39,7 @@ type claim struct {
 	Text   string `json:"claim"`
 	Figure string `json:"figure"`
 	Holds  bool   `json:"holds"`
+	Seeds  int    `json:"seeds,omitempty"` // of a difference, which one seed does not tell from chance
 }
 
 // noPosterior is what to know about batch normalisation.
@@ -87,7 +88,7 @@ func summarise(s settings, all []*result) *summary {
 			*kind.rows = append(*kind.rows, one)
 		}
 	}
-	// A claim holds where the difference of pairs of one seed is beyond two standard errors.
+	// A claim holds where the difference of pairs of one seed is beyond two standard errors over the seeds.
 	beyond := func(text string, a, b func(*result) float64, first, second string) {
 		x, y := of(first, a), of(second, b)
 		for i := range x {
@@ -95,7 +96,7 @@ func summarise(s settings, all []*result) *summary {
 		}
 		d := seeds.Over(x)
 		sum.Claims = append(sum.Claims, claim{text, fmt.Sprintf("difference %.4f ± %.4f", d.Mean, d.SE),
-			d.Mean > 0 && d.Mean > 2*d.SE})
+			seeds.Positive(x), len(x)})
 	}
 	single := func(r *result) float64 { return r.Single.Accuracy }
 	predictive := func(r *result) float64 { return r.Predictive.Accuracy }
@@ -112,11 +113,11 @@ func summarise(s settings, all []*result) *summary {
 	least := slices.Min(of("ATMC", func(r *result) float64 { return r.Friction }))
 	xi := slices.Min(of("ATMC", func(r *result) float64 { return r.Xi }))
 	sum.Claims = append(sum.Claims, claim{"ATMC's friction is never below D",
-		fmt.Sprintf("least friction %.6f D, of thermostats from %.3f D on", least, xi), least >= 1-rounding})
+		fmt.Sprintf("least friction %.6f D, of thermostats from %.3f D on", least, xi), least >= 1-rounding, 0})
 	least = slices.Min(of("SGNHT", func(r *result) float64 { return r.Friction }))
 	share := seeds.Over(of("SGNHT", func(r *result) float64 { return r.Negative }))
 	sum.Claims = append(sum.Claims, claim{"SGNHT's friction is negative in places",
-		fmt.Sprintf("least friction %.3f of the one set; %.2g %% are negative", least, 100*share.Mean), share.Mean > 0})
+		fmt.Sprintf("least friction %.3f of the one set; %.2g %% are negative", least, 100*share.Mean), share.Mean > 0, 0})
 	return sum
 }
 
@@ -126,11 +127,11 @@ func (s *summary) print(w io.Writer) (err error) {
 			_, err = fmt.Fprintf(w, format, args...)
 		}
 	}
-	f("%s: %d layers and %d parameters, %d training images, %d epochs, %d test images; means ± standard errors over %d "+
-		"seeds.\n", s.Settings.title(), s.Settings.Depth, s.Parameters, s.Settings.Images, s.Settings.Epochs,
-		s.Settings.Tests, s.Seeds)
+	f("%s: %d layers and %d parameters, %d training images, %d epochs, %d test images; means ± standard errors over "+
+		"%s.\n", s.Settings.title(), s.Settings.Depth, s.Parameters, s.Settings.Images, s.Settings.Epochs,
+		s.Settings.Tests, seeds.Count(s.Seeds))
 	if s.Seeds == 1 {
-		f("One seed has no standard errors: 0 stands for them, and the claims are what this seed shows.\n")
+		f("One seed has no standard errors: 0 stands for them, and no difference is told from chance.\n")
 	}
 	if s.Caveat != "" {
 		f("%s\n", s.Caveat)
@@ -147,7 +148,7 @@ func (s *summary) print(w io.Writer) (err error) {
 	}
 	f("\nClaims of the paper%s, here:\n", map[bool]string{true: " about ResNet++"}[s.Settings.Net == twenty])
 	for _, c := range s.Claims {
-		f("%-4s %s: %s\n", map[bool]string{true: "yes", false: "no"}[c.Holds], c.Text, c.Figure)
+		f("%-4s %s: %s\n", seeds.Verdict(c.Seeds, c.Holds), c.Text, c.Figure)
 	}
 	return err
 }

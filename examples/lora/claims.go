@@ -67,8 +67,7 @@ func claimsOf(s settings, all []outcome) (out []claim) {
 		for _, o := range all {
 			x = append(x, c.margin(o))
 		}
-		e := seeds.Over(x)
-		out = append(out, claim{c.claim, e, len(all) > 1 && e.Mean > 2*e.SE})
+		out = append(out, claim{c.claim, seeds.Over(x), seeds.Positive(x)})
 	}
 	return out
 }

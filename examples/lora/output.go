@@ -127,7 +127,7 @@ func (s *summary) print(w io.Writer, dir string) (err error) {
 			_, err = fmt.Fprintf(w, format, args...)
 		}
 	}
-	f("Means ± standard errors over %d seeds; nats for a character of test text.\n", s.Seeds)
+	f("Means ± standard errors over %s; nats for a character of test text.\n", seeds.Count(s.Seeds))
 	for _, t := range []struct {
 		title, columns string
 		lines          []line
@@ -175,14 +175,7 @@ func (s *summary) print(w io.Writer, dir string) (err error) {
 	}
 	f("\nA claim of the paper holds where its margin is above 0 by more than two standard errors over the seeds.\n")
 	for _, c := range s.Claims {
-		verdict := "no"
-		switch {
-		case s.Seeds == 1:
-			verdict = "?"
-		case c.Holds:
-			verdict = "yes"
-		}
-		f("%-60s  %-3s  %7.4f ± %-8.4f\n", c.Claim, verdict, c.Margin.Mean, c.Margin.SE)
+		f("%-60s  %-3s  %7.4f ± %-8.4f\n", c.Claim, seeds.Verdict(s.Seeds, c.Holds), c.Margin.Mean, c.Margin.SE)
 	}
 	f("\nThe pictures are in %s.\n", dir)
 	return err
