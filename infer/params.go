@@ -20,13 +20,14 @@ type Params struct {
 	// External is what Go code computed for this point; see the type [External]. Nil for nothing.
 	External Tensors
 
-	cut   *cut // by Split
+	cut   *cut // by Split, or of a point whose sites are tensors of their own
 	alone bool
 }
 
-// cut are the parts of a flat vector, one for each site.
+// cut are the parts of a flat vector, one for each site of a layout.
 type cut struct {
 	of    *ts.Tensor
+	by    *Layout
 	parts []*ts.Tensor
 }
 
@@ -90,9 +91,9 @@ func FromTensors(values map[string]*ts.Tensor) (Params, error) {
 	return p, err
 }
 
-// Get is the value of a site, in its shape; with K chains there is a leading dimension of K. It is a view: gradients
-// flow through it. It is meant for use inside a model: an unknown name, or a layout that does not fit, panics with an
-// error that the caller of the model returns.
+// Get is the value of a site, in its shape; with K chains there is a leading dimension of K. Gradients flow through it.
+// It may be a view, which is not to be written to. It is meant for use inside a model: an unknown name, or a layout
+// that does not fit, panics with an error that the caller of the model returns.
 func (p Params) Get(name string) torch.Tensor {
 	batched := torch.Must(p.rows())
 	site, ok := p.Layout.Site(name)
@@ -138,21 +139,21 @@ func (p Params) Split() (Params, error) {
 	if err != nil {
 		return p, err
 	}
-	p.cut = &cut{of: p.Flat, parts: parts}
+	p.cut = &cut{p.Flat, p.Layout, parts}
 	return p, nil
 }
 
 func init() {
 	sites.Join = func(layout any, flat *ts.Tensor, parts []*ts.Tensor) any {
-		return Params{Layout: layout.(*Layout), Flat: flat, cut: &cut{of: flat, parts: parts}}
+		by := layout.(*Layout)
+		return Params{Layout: by, Flat: flat, cut: &cut{flat, by, parts}}
 	}
 	sites.Of = func(params any) []*ts.Tensor { return params.(Params).parts() }
 }
 
-// parts are the sites of a flat vector that is split, else nil. A point whose tensor was replaced is not.
+// parts are the sites of a flat vector that is split, else nil. A point whose tensor or layout was replaced is not.
 func (p Params) parts() []*ts.Tensor {
-	if p.cut == nil || p.cut.of != p.Flat || len(p.cut.parts) != len(p.Layout.Sites) ||
-		slices.ContainsFunc(p.cut.parts, torch.Freed) {
+	if p.cut == nil || p.cut.of != p.Flat || p.cut.by != p.Layout || slices.ContainsFunc(p.cut.parts, torch.Freed) {
 		return nil
 	}
 	return p.cut.parts
@@ -160,12 +161,12 @@ func (p Params) parts() []*ts.Tensor {
 
 // part is a site's part of the flat vector when it is split, else nil.
 func (p Params) part(site Site) *ts.Tensor {
-	if p.cut == nil || p.cut.of != p.Flat {
+	if p.cut == nil || p.cut.of != p.Flat || p.cut.by != p.Layout {
 		return nil
 	}
 	i, ok := slices.BinarySearchFunc(p.Layout.Sites, site.Name,
 		func(s Site, n string) int { return strings.Compare(s.Name, n) })
-	if !ok || len(p.cut.parts) != len(p.Layout.Sites) || torch.Freed(p.cut.parts[i]) {
+	if !ok || torch.Freed(p.cut.parts[i]) {
 		return nil
 	}
 	return p.cut.parts[i]

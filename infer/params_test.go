@@ -316,8 +316,8 @@ func TestParamsFreed(t *testing.T) {
 	}
 }
 
-// A split point has the same sites, and the same gradients through them; one whose tensor was replaced, or whose parts
-// were freed, is read from its tensor.
+// A split point has the same sites, and the same gradients through them; one whose tensor or layout was replaced, or
+// whose parts were freed, is read from its tensor.
 func TestSplitChangesNothing(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"a": {}, "b": {2, 3}, "c": {4}})
 	p := pointOf(t, l, numbers(11, 0)...)
@@ -333,6 +333,12 @@ func TestSplitChangesNothing(t *testing.T) {
 	moved := q
 	moved.Flat = vec(numbers(11, 5))
 	require.Equal(t, floats(moved.Flat)[7:], floats(moved.Get("c").T()), "another tensor")
+	renamed := q
+	renamed.Layout = layoutOf(t, infer.Shapes{"x": {4}, "y": {2, 3}, "z": {}})
+	require.Equal(t, floats(p.Flat)[:4], floats(renamed.Get("x").T()), "another layout")
+	renamed, err = renamed.Split()
+	require.NoError(t, err)
+	require.Equal(t, floats(p.Flat)[10:], floats(renamed.Get("z").T()), "another layout, split")
 	torch.Free(q.Get("c").T())
 	require.Equal(t, floats(p.Flat)[7:], floats(q.Get("c").T()), "freed")
 

@@ -1,23 +1,53 @@
 package curvature
 
 import (
+	"slices"
+
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/sites"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// leaves are what the gradients of a block are taken in: a leaf of shape [rows, d], or the sites of a single row. A
-// large site, such as an embedding, is then not copied into a gradient of all sites.
+// leaves are what the gradients of a block are taken in: a leaf of shape [rows, d], or those of a single row. These are
+// its sites, so that a large one, such as an embedding, is not copied into a gradient of all, and then the flat vector,
+// which a model may read beside them or instead of them.
 type leaves []*ts.Tensor
 
-// gradient is Jᵀu of y, for u in the shape of y, or nil for ones: in the shapes of the leaves.
+// gradient is Jᵀu of y, for u in the shape of y, or nil for ones: [rows, d], or each site's of a single row.
 func (l leaves) gradient(y, u *ts.Tensor, keep bool) ([]*ts.Tensor, error) {
-	o := &torch.GradOptions{KeepGraph: keep, AllowUnused: len(l) > 1}
+	var weights []*ts.Tensor
 	if u != nil {
-		o.Weights = []*ts.Tensor{u}
+		weights = []*ts.Tensor{u}
 	}
-	return torch.Grad([]*ts.Tensor{y}, l, o)
+	outputs, n := []*ts.Tensor{y}, len(l)-1
+	if n == 0 {
+		return torch.Grad(outputs, l, &torch.GradOptions{Weights: weights, KeepGraph: keep})
+	}
+	g, err := ts.KelvinGradUsed(outputs, l, weights, keep)
+	if err != nil {
+		return nil, err
+	}
+	whole := g[n]
+	if used := slices.ContainsFunc(g[:n], func(t *ts.Tensor) bool { return t != nil }); !used && whole == nil {
+		return torch.Grad(outputs, l[n:], &torch.GradOptions{Weights: weights, KeepGraph: keep}) // has the error
+	} else if !used {
+		return []*ts.Tensor{whole.MustUnsqueeze(0, false)}, nil
+	}
+	from := int64(0)
+	for i, site := range l[:n] {
+		size := int64(site.Numel())
+		switch {
+		case whole != nil && g[i] != nil:
+			g[i] = g[i].MustAdd(whole.MustNarrow(0, from, size, false), false)
+		case whole != nil:
+			g[i] = whole.MustNarrow(0, from, size, false)
+		case g[i] == nil:
+			g[i] = site.MustZerosLike(false)
+		}
+		from += size
+	}
+	return g[:n], nil
 }
 
 // joined is a gradient in leaves as rows, [rows, d].
@@ -28,24 +58,12 @@ func joined(g []*ts.Tensor) *ts.Tensor {
 	return ts.MustCat(g, 0).MustUnsqueeze(0, false)
 }
 
-// singleRow evaluates f at θ, with the sites as leaves, and one datum. It is not ok where f reads the flat vector,
-// which the first datum shows: f is the same for all.
-func (q *problem) singleRow(what string, block infer.Batch, flat bool,
-	f func(infer.Params, infer.Batch) torch.Tensor) (l leaves, out *ts.Tensor, ok bool) {
-	layout := q.p.Layout
-	if q.tables != nil || q.whole || len(layout.Sites) < 2 {
-		return nil, nil, false
-	}
+// singleRow evaluates f at θ, with its leaves, and one datum.
+func (q *problem) singleRow(f func(infer.Params, infer.Batch) torch.Tensor, block infer.Batch) (leaves, *ts.Tensor) {
+	layout, l := q.p.Layout, leaves{}
 	for _, s := range layout.Sites {
 		l = append(l, torch.Must(torch.Leaf(q.p.Flat.MustNarrow(0, int64(s.Offset), int64(s.Size), false))))
 	}
 	vector := torch.Must(torch.Leaf(q.p.Flat))
-	out = f(sites.Join(layout, vector, l).(infer.Params), block).T()
-	q.returned(what, out, 1, flat)
-	tracked(what, "the params", out)
-	if !q.apart {
-		_, err := leaves{vector}.gradient(out.MustSum(q.dtype, false), nil, true)
-		q.apart, q.whole = err != nil, err == nil
-	}
-	return l, out, q.apart
+	return append(l, vector), f(sites.Join(layout, vector, l).(infer.Params), block).T()
 }

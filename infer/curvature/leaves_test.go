@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // A block of a single row has the gradients of larger ones, whether the model reads its sites, the flat vector beside
@@ -62,4 +63,45 @@ func TestSingleRowsOfAnyModel(t *testing.T) {
 			near(t, rows[i*6:i*6+6], must(t, g, err), 1e-14, "%s", name)
 		}
 	}
+}
+
+// What single rows cannot be differentiated in is an error, as in larger blocks, and no row's gradient is that of
+// another: a model may read sites for some data and the flat vector for others.
+func TestSingleRowsOfUnusualModels(t *testing.T) {
+	layout := layoutOf(t, infer.Shapes{"a": {2}, "b": {}, "c": {3}})
+	p := pointOf(t, layout, 0.5, -1, 2, 1, 0.25, -0.5)
+	b := infer.Batch{"x": vec([]float64{1, -2, 0.5})}
+	one := curvature.Options{Memory: 8 * (6 + 4*6 + 3)}
+	foreign, err := torch.Leaf(vec([]float64{2}))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		z     func(p infer.Params) torch.Tensor
+		error string
+	}{
+		"without a derivative": {func(p infer.Params) torch.Tensor {
+			return p.Get("b").Add(torch.Of(p.Flat.MustNextafter(p.Flat.MustOnesLike(false), false)).Sum())
+		}, "nextafter"},
+		"changed in place": {func(p infer.Params) torch.Tensor {
+			e := p.Flat.MustExp(false)
+			sum := torch.Of(e.MustSquare(false)).Sum()
+			require.NoError(t, torch.NoGrad(func() error { e.MustMulScalar_(ts.FloatScalar(2)); return nil }))
+			return p.Get("b").Add(sum)
+		}, "inplace operation"},
+		"of another leaf": {func(infer.Params) torch.Tensor { return torch.Of(foreign).Sum() }, "not have been used"},
+	} {
+		f := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(c.z(p)) }
+		for _, o := range []curvature.Options{one, {}} {
+			_, err := curvature.FisherDiag(f, p, b, o)
+			require.ErrorContains(t, err, c.error, name)
+		}
+	}
+	d, err := curvature.FisherDiag(func(p infer.Params, b infer.Batch) torch.Tensor {
+		z := p.Get("b")
+		if x := b.Get("x"); x.Values()[0] < 0 {
+			z = z.Add(torch.Of(p.Flat).Sum())
+		}
+		return b.Get("x").Mul(z)
+	}, p, b, one)
+	// 1² + 0.5² for b alone, and (−2)² times 1 for each number and 2² for b.
+	near(t, []float64{4, 4, 17.25, 4, 4, 4}, must(t, d, err), 1e-14, "data of two kinds")
 }

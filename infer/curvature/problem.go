@@ -26,8 +26,6 @@ type problem struct {
 	normalize bool
 	tables    *tables // nil for none
 	separate  bool    // the outer density has been seen to take each datum alone
-	apart     bool    // the model has been seen to read sites alone
-	whole     bool    // and to read the flat vector
 	unsized   error   // why the batch has no number of data
 }
 
@@ -249,13 +247,14 @@ func (q *problem) addSquares(sum *ts.Tensor, g []*ts.Tensor, rows int64, c *ts.T
 
 // eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The
 // copies are the rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is
-// evaluated without a map, and where it can be with its sites as leaves.
+// evaluated without a map, and without tables with its sites as leaves.
 func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 	f func(infer.Params, infer.Batch) torch.Tensor) (l leaves, out *ts.Tensor) {
-	if rows == 1 {
-		if l, out, ok := q.singleRow(what, block, flat, f); ok {
-			return l, out
-		}
+	if rows == 1 && q.tables == nil && len(q.p.Layout.Sites) > 1 {
+		l, out = q.singleRow(f, block)
+		q.returned(what, out, 1, flat)
+		tracked(what, "the params", out)
+		return l, out
 	}
 	points := q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)
 	if q.tables != nil {

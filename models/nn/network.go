@@ -330,7 +330,7 @@ func (n *Network) checkValues(values map[string]torch.Tensor) error {
 func (n *Network) parts(p infer.Params) []*ts.Tensor {
 	all := sites.Of(torch.Must(p.Split()))
 	if all == nil { // there is one
-		all = []*ts.Tensor{p.Flat}
+		all = []*ts.Tensor{torch.Must(p.Flat.ShallowClone())} // a layer may drop it
 	}
 	if p.Layout.Equal(n.layout) {
 		return slices.Clone(all)

@@ -11,6 +11,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	points "github.com/kelvin-ppl/kelvin/internal/sites"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -338,4 +339,40 @@ func TestNetworkInALogPosterior(t *testing.T) {
 			require.ErrorContains(t, err, "the input is Double and the params are Float")
 		}
 	})
+}
+
+// A network reads the sites of a point that has them as tensors of their own, not the flat vector, and has no more of a
+// point than it reads: one whose layout was replaced is read by the new one, and a layer may drop its parameter.
+func TestNetworkReadsSites(t *testing.T) {
+	n, err := nn.MLP{Sizes: []int64{3, 4, 2}}.Build()
+	require.NoError(t, err)
+	p, x := point(n, 1, 1, 0), tensor(normals(2, 6), 2, 3)
+	do(t, func() {
+		var leaves []*ts.Tensor
+		for _, s := range n.Layout().Sites {
+			leaves = append(leaves, must(torch.Leaf(p.Flat.MustNarrow(0, int64(s.Offset), int64(s.Size), false))))
+		}
+		flat := must(torch.Leaf(p.Flat))
+		y := n.Forward(points.Join(n.Layout(), flat, leaves).(infer.Params), torch.Of(x)).Sum()
+		g, err := ts.KelvinGradUsed([]*ts.Tensor{y.T()}, append(leaves, flat), nil, false)
+		require.NoError(t, err)
+		for i, s := range n.Layout().Sites {
+			require.NotNil(t, g[i], s.Name)
+		}
+		require.Nil(t, g[len(leaves)], "the flat vector")
+	})
+	layout, err := infer.NewLayout(infer.Shapes{"a": {11}, "b": {15}})
+	require.NoError(t, err)
+	other := must(infer.Params{Layout: layout, Flat: p.Flat}.Split())
+	other.Layout = n.Layout()
+	require.Equal(t, values(must(n.Predict(p, torch.Of(x), nil))), values(must(n.Predict(other, torch.Of(x), nil))))
+
+	n, err = nn.Sequential{&bare{nn.Plan{Out: []int64{3}, Params: []nn.Param{{Name: "b", Shape: []int64{3},
+		Default: nn.Normal(1)}}, Forward: func(c nn.Call, x torch.Tensor) torch.Tensor {
+		return torch.Of(c.Params[0].T().MustNeg(true)).Add(x)
+	}}}}.Build(3)
+	require.NoError(t, err)
+	p = point(n, 1, 1, 0)
+	first := values(must(n.Predict(p, torch.Of(x), nil)))
+	require.Equal(t, first, values(must(n.Predict(p, torch.Of(x), nil))))
 }

@@ -250,15 +250,15 @@ void kelvin_leaf(tensor *out__, tensor t) {
 }
 
 void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, int n_inputs, tensor *grad_outputs,
-                 int keep_graph, int create_graph, int allow_unused) {
+                 int keep_graph, int create_graph, int unused) {
   KELVIN_OP(
       n_inputs, std::vector<at::Tensor> ys; std::vector<at::Tensor> xs; std::vector<at::Tensor> gs;
       for (int i = 0; i < n_outputs; ++i) ys.push_back(*outputs[i]);
       for (int i = 0; i < n_inputs; ++i) xs.push_back(*inputs[i]);
       for (int i = 0; grad_outputs != nullptr && i < n_outputs; ++i) gs.push_back(*grad_outputs[i]);
-      auto grads = torch::autograd::grad(ys, xs, gs, keep_graph != 0, create_graph != 0, allow_unused != 0);
+      auto grads = torch::autograd::grad(ys, xs, gs, keep_graph != 0, create_graph != 0, unused != 0);
       for (int i = 0; i < n_inputs; ++i) out__[i] = new torch::Tensor(
-          grads[i].defined() ? grads[i] : at::zeros_like(xs[i]));)
+          grads[i].defined() || unused == 2 ? grads[i] : at::zeros_like(xs[i]));)
 }
 
 // ---- arithmetic -----------------------------------------------------------------------------------------------------

@@ -94,8 +94,10 @@ void kelvin_look(tensor *out__, kelvin_row *rows, int n, int64_t *dim, int *dtyp
 // Autograd.
 int kelvin_grad_mode(int enabled);
 void kelvin_leaf(tensor *out__, tensor t);
+// unused is what an input gets that the outputs do not depend on: 0 for an error, 1 for zeros, 2 for an undefined
+// tensor.
 void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, int n_inputs, tensor *grad_outputs,
-                 int keep_graph, int create_graph, int allow_unused);
+                 int keep_graph, int create_graph, int unused);
 
 // Arithmetic: sum of coeffs[i] * tensors[i]; and per row of x, its norm, beside the values: out has 2 * rows numbers.
 void kelvin_combine(tensor *out__, double *coeffs, tensor *tensors, int n);

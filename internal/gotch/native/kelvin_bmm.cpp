@@ -23,8 +23,8 @@ using gemm = void (*)(const char *, const char *, const int *, const int *, cons
 gemm<float> single_precision;
 gemm<double> double_precision;
 
-gemm<float> the(float) { return single_precision; }
-gemm<double> the(double) { return double_precision; }
+gemm<float> routine(float) { return single_precision; }
+gemm<double> routine(double) { return double_precision; }
 
 // The BLAS is called for products of so many multiplications: below them libtorch has a loop of its own; above them
 // OpenBLAS takes several threads, and what surrounds the product no longer counts.
@@ -91,8 +91,8 @@ void products(const at::Tensor &left, const at::Tensor &right, const view &l, co
   const int M = static_cast<int>(k), N = static_cast<int>(m), K = static_cast<int>(inner);
   const T one = 1, zero = 0;
   for (int64_t i = 0; i < n; ++i) // along rows, so the transposes in the other order
-    the(T())(&tr, &tl, &M, &N, &K, &one, b + i * r.step, &r.leading, a + i * l.step, &l.leading, &zero, to + i * m * k,
-             &M);
+    routine(T())(&tr, &tl, &M, &N, &K, &one, b + i * r.step, &r.leading, a + i * l.step, &l.leading, &zero,
+                 to + i * m * k, &M);
 }
 
 // Whether a tensor is numbers in main memory, and nothing besides. Dimensions have no names in the latest versions, and
