@@ -153,6 +153,19 @@ func TestPointsAgreeToRounding(t *testing.T) {
 		require.True(t, points(3e-8).OK(), points(3e-8).String())
 		require.Len(t, points(3e-8).Of(CodeConstant), 1)
 		require.Len(t, points(3e-7).Of(CodeRHat), 1)
+		for _, c := range []struct {
+			apart, density float64
+			same           bool
+		}{{3e-8, 0, true}, {3e-7, 0, false}, {3e-8, 1e-10, false}} { // around a mode at 0
+			x := filled(4, 20, func(k, _ int) float64 { return c.apart * (float64(k) - 1.5) })
+			lp := filled(4, 20, func(k, _ int) float64 { return -20 - c.density*float64(k) })
+			d := container(t, []string{"x"}, [][][]float64{x}, []string{draws.StatLP}, [][][]float64{lp})
+			d.SetAttr(draws.AttrMethod, method)
+			r, err := Diagnose(d, DiagnoseOptions{})
+			require.NoError(t, err)
+			require.Equal(t, c.same, r.OK(), "%v: %v", c, r)
+			require.False(t, diagnosed(t, method, x).OK(), "no log posteriors")
+		}
 	}
 }
 

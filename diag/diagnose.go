@@ -136,8 +136,19 @@ func leastESS(perChain float64, chains int) float64 {
 	return perChain * float64(min(chains, mostChains))
 }
 
-// samePoint is the relative difference up to which points of an optimiser, or of fits at T = 0, are the same.
-const samePoint = 1e-7
+// samePoint is the relative difference up to which points of an optimiser, or of fits at T = 0, are the same. Around 0
+// it is the difference itself, where their log posteriors are equal: a relative difference of sameDensity.
+const samePoint, sameDensity = 1e-7, 1e-12
+
+// onePoint says whether numbers from low to high, of points of an optimiser, are one number but for rounding.
+func (g *diagnosis) onePoint(low, high float64) bool {
+	if high-low <= samePoint*math.Abs(high) {
+		return true
+	}
+	density := g.traces(draws.StatLP)
+	least, most := sample.Extremes(density)
+	return high-low <= samePoint && len(density) > 0 && most-least <= sameDensity*math.Abs(most)
+}
 
 // elements checks every scalar, the worst ones first within their kind.
 func (g *diagnosis) elements(elements []int) {
@@ -177,7 +188,7 @@ func (g *diagnosis) elements(elements []int) {
 			add(CodeNotFinite, Serious, math.NaN(), 0, g.of(CodeNotFinite, 1), " has draws that are not finite")
 			continue
 		case f.low == f.high, (g.family == optimiser || g.family == fitted && math.IsInf(f.off, 1)) &&
-			f.high-f.low <= samePoint*math.Abs(f.high):
+			g.onePoint(f.low, f.high):
 			add(CodeConstant, Info, f.low, 0, g.of(CodeConstant, 1), " is %.6g in all draws", f.low)
 			continue
 		}
