@@ -18,6 +18,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from
@@ -31,7 +33,8 @@ type Checkpoint struct {
 	// run is overwritten by accident.
 	Resume bool
 	// Model names the model and the method's settings, in your words: a checkpoint with another name is refused. Method,
-	// layout, data, seed, chains, warm-up, thinning, and the type of the parameters are always compared; Draws may grow.
+	// layout, data, the log density at one point, seed, chains, warm-up, thinning, and the type of the parameters are
+	// always compared; Draws may grow. A method of updates may go on with other fields, such as another LR.
 	Model string
 	// Saved is called after each checkpoint, when its files are complete in dir, to copy them elsewhere; nil for nothing.
 	// An error ends the run.
@@ -66,6 +69,7 @@ type checkpointHeader struct {
 	Tensors  []savedTensorInfo `json:"tensors"`
 	Extra    []byte            `json:"extra"` // of the method, in its own format
 	Gradient native.Tier       `json:"gradient"`
+	Density  *float64          `json:"density,omitempty"` // see probe
 }
 
 // checkpointer writes the checkpoints of one group of chains.
@@ -73,6 +77,7 @@ type checkpointer struct {
 	g      *group
 	dir    string
 	want   checkpointHeader // what a checkpoint of this run says about the run
+	dtype  gotch.DType      // of its points
 	old    *checkpointHeader
 	blobs  [][]byte
 	lock   *filelock.Lock
@@ -94,8 +99,8 @@ func (g *group) inFolder(err error) error {
 	return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
 }
 
-// openCheckpoint takes the folder, and reads the checkpoint that is to be resumed.
-func openCheckpoint(g *group) (*checkpointer, error) {
+// openCheckpoint takes the folder, and reads the checkpoint that is to be resumed. The run is at a point.
+func openCheckpoint(g *group, at *ts.Tensor) (*checkpointer, error) {
 	c := g.checkpoint
 	if c.Dir == "" {
 		return nil, &FieldError{Type: "infer.Checkpoint", Field: "Dir", Value: `""`, Allowed: "a folder is required"}
@@ -105,7 +110,8 @@ func openCheckpoint(g *group) (*checkpointer, error) {
 		return nil, fmt.Errorf("the method %s cannot be restored from a checkpoint (it has no Restore): %w", g.name,
 			ErrCheckpoint)
 	}
-	f := &checkpointer{g: g, dir: c.Dir, counts: make([]int64, g.size), fresh: make([]int64, g.size)}
+	f := &checkpointer{g: g, dir: c.Dir, counts: make([]int64, g.size), fresh: make([]int64, g.size),
+		dtype: at.DType()}
 	f.want = checkpointHeader{Model: c.Model, Method: g.name, Sites: g.layout.Sites, Chains: g.size, Seed: g.o.Seed,
 		First:  g.first(),
 		Warmup: g.o.Warmup, Thin: g.o.Thin, NoDraws: g.o.Draws == 0 || g.o.Discard, Average: g.o.Average}
@@ -117,6 +123,9 @@ func openCheckpoint(g *group) (*checkpointer, error) {
 	}
 	var err error
 	if f.want.Data, err = g.batches.Fingerprint(); err != nil {
+		return nil, err
+	}
+	if f.want.Density, err = g.probe(at); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
@@ -149,6 +158,9 @@ func (f *checkpointer) read() error {
 			old.Steps, ErrCheckpoint)
 	default:
 		if err := f.same(old); err != nil {
+			return err
+		}
+		if err := sameModel(old.Density, f.want.Density, f.dtype); err != nil {
 			return err
 		}
 		f.old, f.blobs = old, blobs
@@ -190,7 +202,7 @@ func (f *checkpointer) same(h *checkpointHeader) error {
 // identity names a run that can go on, for sinks.
 func (f *checkpointer) identity() string {
 	h := f.want
-	h.Chains, h.First = f.g.o.Chains, f.g.o.FirstChain
+	h.Chains, h.First, h.Density = f.g.o.Chains, f.g.o.FirstChain, nil // whose last bits may differ
 	text, err := h.marshal()
 	if err != nil {
 		text = []byte(err.Error())

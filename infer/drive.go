@@ -23,7 +23,7 @@ func (g *group) drive(driver Driver) (err error) {
 		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100)),
 		compilation: g.compilation}
 	if g.checkpoint != nil {
-		if g.file, err = openCheckpoint(g); err != nil {
+		if g.file, err = openCheckpoint(g, g.start.Flat); err != nil {
 			return g.inFolder(err)
 		}
 		defer g.file.close()

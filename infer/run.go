@@ -50,7 +50,7 @@ func (g *group) update() (err error) {
 	}
 	r.fused = newFused(r)
 	if g.checkpoint != nil {
-		if g.file, err = openCheckpoint(g); err != nil {
+		if g.file, err = openCheckpoint(g, r.state.Position().Flat); err != nil {
 			return g.inFolder(err)
 		}
 		defer g.file.close()

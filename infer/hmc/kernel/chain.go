@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 )
 
 // chainState is all that a chain needs to go on: plain numbers, which JSON and gob carry bit for bit.
@@ -123,6 +125,18 @@ func (r *runner) makePlan() plan {
 	return p
 }
 
+// differences says what another plan has else.
+func (p plan) differences(other plan) string {
+	var all []string
+	old, own := reflect.ValueOf(p), reflect.ValueOf(other)
+	for i := range old.NumField() {
+		if a, b := old.Field(i), own.Field(i); !a.Equal(b) {
+			all = append(all, fmt.Sprintf("%s was %v and is %v", old.Type().Field(i).Name, a, b))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 func (r *runner) snapshot() *Snapshot {
 	s := &Snapshot{Plan: r.plan, Chains: make([]chainState, len(r.chains))}
 	for k, c := range r.chains {
@@ -136,7 +150,7 @@ func (r *runner) snapshot() *Snapshot {
 
 func (r *runner) restore(s *Snapshot) error {
 	if r.plan != s.Plan {
-		return misfit("it was made with %+v, and the options are %+v", s.Plan, r.plan)
+		return misfit("it was made with other options: %s", s.Plan.differences(r.plan))
 	}
 	if len(s.Chains) != len(r.chains) || len(s.Swaps) != len(r.swaps) {
 		return misfit("it has %d chains and %d ladders, and there are %d and %d", len(s.Chains), len(s.Swaps),
