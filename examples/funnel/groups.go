@@ -10,10 +10,12 @@ import (
 	tensors "github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"gonum.org/v1/gonum/stat"
 )
 
 // yields are grams of dyestuff from five samples of each of six batches (Davies and Goldsmith 1972), as of a file.
@@ -93,5 +95,28 @@ func groups(ctx context.Context, out io.Writer) (*diag.Table, error) {
 	for _, r := range summary.Rows {
 		fmt.Fprintf(out, "%-8s %7.1f ± %.1f  sd %.1f ± %.1f\n", r.Name, r.Mean, r.MCSEMean, r.SD, r.MCSESD)
 	}
+	samples, err := another(posterior)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "a sample of another batch: %.0f, sd %.0f\n", stat.Mean(samples, nil), stat.StdDev(samples, nil))
 	return summary, nil
+}
+
+// another predicts samples of a batch that was not seen, one for each draw.
+func another(posterior *draws.Draws) ([]float64, error) {
+	population, err := posterior.Select("mu", "between", "within") // no "batch": it is drawn from the population
+	if err != nil {
+		return nil, err
+	}
+	first, err := torch.FromSlice([]float64{0}) // the sample is of the first of one batch
+	if err != nil {
+		return nil, err
+	}
+	predictive := ppl.Predictive{Model: dyes(1), Batch: infer.Batch{"batch": first}, Seed: 2, Sites: []string{"yield"}}
+	predicted, err := predictive.Posterior(population)
+	if err != nil {
+		return nil, err
+	}
+	return torch.ToSlice[float64](predicted["yield"])
 }

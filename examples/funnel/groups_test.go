@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -58,7 +58,8 @@ func exactGroups(t *testing.T) [9]float64 {
 
 // The rows are named by the levels of the file, and have the means of the quadrature within four standard errors.
 func TestGroups(t *testing.T) {
-	summary, err := groups(context.Background(), io.Discard)
+	var printed strings.Builder
+	summary, err := groups(context.Background(), &printed)
 	require.NoError(t, err)
 	want := exactGroups(t)
 	names := []string{"batch A", "batch B", "batch C", "batch D", "batch E", "batch F", "mu", "between", "within"}
@@ -67,4 +68,19 @@ func TestGroups(t *testing.T) {
 		require.Equal(t, names[i], r.Name)
 		require.InDelta(t, want[i], r.Mean, 4*r.MCSEMean, r.Name)
 	}
+
+	// A sample of another batch has the mean of mu, and the variance of mu with E b² and E w² (the law of total variance).
+	// 16,000 draws of a law with a kurtosis of up to 5 have it within 4√(4/16000), 6 %, and print it in whole numbers.
+	var mean, sd, variance float64
+	_, err = fmt.Sscanf(printed.String()[strings.Index(printed.String(), "a sample"):],
+		"a sample of another batch: %f, sd %f", &mean, &sd)
+	require.NoError(t, err)
+	for _, r := range summary.Rows[6:] {
+		variance += r.SD * r.SD
+		if r.Name != "mu" {
+			variance += r.Mean * r.Mean
+		}
+	}
+	require.InDelta(t, want[6], mean, 4*(summary.Rows[6].MCSEMean+sd/math.Sqrt(16000))+0.5)
+	require.InEpsilon(t, math.Sqrt(variance), sd, 0.03+0.5/sd)
 }
