@@ -69,7 +69,7 @@ func (s *session) finish(r *Result) error {
 	if r.Draws, err = s.named(r.Unconstrained, data); err != nil {
 		return err
 	}
-	return nil
+	return s.rows.end(r.Draws)
 }
 
 // named maps draws to named values, which keep what is told of the draws.
