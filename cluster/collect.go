@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -182,10 +183,8 @@ func annotate(d *draws.Draws, t task, o *outcome) {
 // named maps draws to named values, and keeps what is told of them.
 func named(program infer.Program, d *draws.Draws) (*draws.Draws, error) {
 	named, err := program.Draws(d, program.Batch())
-	if err == nil && named != d {
-		for key, value := range d.Attrs() {
-			named.SetAttr(key, value)
-		}
+	if err == nil {
+		space.Tell(d, named, d == named)
 		for _, n := range d.Notes() {
 			named.AddNote(n)
 		}

@@ -1,6 +1,10 @@
 package draws
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/internal/space"
+)
 
 // Thin is a copy with every k-th draw of each chain: draws 0, k, 2k, ... An [ErrRange] says that k is less than 1.
 func (d *Draws) Thin(k int) (*Draws, error) {
@@ -81,8 +85,8 @@ func (d *Draws) Select(names ...string) (*Draws, error) {
 }
 
 // Merge is a copy with the chains of d and then those of the others, in order. All must have the same sites and the
-// same statistics, in the same order; an [ErrLayout] says where they differ. Notes of all are kept, and attributes that
-// do not contradict each other.
+// same statistics, in the same order; an [ErrLayout] says where they differ, and that some are named values and some on
+// unconstrained space. Notes of all are kept, and attributes that do not contradict each other.
 func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 	n := len(d.chains)
 	for i, o := range others {
@@ -91,6 +95,10 @@ func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 		}
 		if diff := layoutDifference(o.sites, d.sites, o.stats, d.stats); diff != "" {
 			return nil, failf(ErrLayout, "merge: container %d: %s", i, diff)
+		}
+		if a, b := space.Of(d), space.Of(o); a != b && a != "" && b != "" {
+			return nil, failf(ErrLayout, "merge: container %d is %s, and the first %s: merge Draws of an infer.Result with "+
+				"Draws, or Unconstrained with Unconstrained", i, inWords[b], inWords[a])
 		}
 		n += len(o.chains)
 	}
@@ -103,6 +111,9 @@ func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 	}
 	return out, nil
 }
+
+// inWords says what draws are.
+var inWords = map[string]string{space.Named: "of named values", space.Unconstrained: "on unconstrained space"}
 
 // Chain is a copy with one chain alone; an [ErrRange] says that there is none of that number.
 func (d *Draws) Chain(c int) (*Draws, error) {

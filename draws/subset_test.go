@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/kelvin-ppl/kelvin/internal/space"
 )
 
 func TestThin(t *testing.T) {
@@ -201,4 +203,22 @@ func TestCopiesDescribeTheirRun(t *testing.T) {
 	if want := append(notes, Note{Kind: "late"}); !slices.Equal(m.Notes(), want) {
 		t.Errorf("merge: got %v, want %v", m.Notes(), want)
 	}
+}
+
+// What draws are, named values or points of unconstrained space, stays with every part of them; the two do not merge.
+func TestSubsetsKeepTheSpace(t *testing.T) {
+	d, other := testDraws(t, 4, 4), testDraws(t, 4, 4)
+	d.SetAttr(space.Key, space.Named)
+	other.SetAttr(space.Key, space.Unconstrained)
+	for what, part := range map[string]*Draws{
+		"Thin": must(d.Thin(2))(t), "Slice": must(d.Slice(1, 3))(t), "Select": must(d.Select(d.Sites()[0].Name))(t),
+		"Chain": must(d.Chain(1))(t), "Merge": must(d.Merge(d, testDraws(t, 4, 4)))(t),
+	} {
+		if space.Of(part) != space.Named {
+			t.Errorf("%s: %q, want %q", what, space.Of(part), space.Named)
+		}
+	}
+	_, err := d.Merge(d, other)
+	checkError(t, err, ErrLayout, `draws: merge: container 1 is on unconstrained space, and the first of named values: `+
+		`merge Draws of an infer.Result with Draws, or Unconstrained with Unconstrained`)
 }

@@ -57,7 +57,8 @@ type Options struct {
 	Checkpoint *Checkpoint
 	// Save gets the named draws as they are made, in blocks of SaveEvery updates (default 100): draw 0 of chain c in a
 	// block is draw from[c] of the run. run identifies a run with a Checkpoint by its model, data and options, and is
-	// empty without one. Package store has sinks made for it. With a Checkpoint, blocks are its intervals.
+	// empty without one. Package store has sinks made for it, which get the notes of the run too, at its end. With a
+	// Checkpoint, blocks are its intervals.
 	Save      func(run string, from []int, block *draws.Draws) error
 	SaveEvery int
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -65,18 +66,23 @@ func (s *session) finish(r *Result) error {
 	if err != nil {
 		return err
 	}
-	if r.Draws, err = s.program.Draws(r.Unconstrained, data); err != nil {
+	if r.Draws, err = s.named(r.Unconstrained, data); err != nil {
 		return err
 	}
-	if r.Draws != r.Unconstrained {
-		for key, value := range r.Unconstrained.Attrs() {
-			r.Draws.SetAttr(key, value)
-		}
-		for _, n := range r.Unconstrained.Notes() {
-			r.Draws.AddNote(n)
-		}
+	return s.rows.end(r.Draws)
+}
+
+// named maps draws to named values, which keep what is told of the draws.
+func (s *session) named(d *draws.Draws, data Batch) (*draws.Draws, error) {
+	named, err := s.program.Draws(d, data)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	space.Tell(d, named, d == named)
+	for _, n := range d.Notes() {
+		named.AddNote(n)
+	}
+	return named, nil
 }
 
 // lastRows are the last draws of all chains; the zero value while one has none.
@@ -95,17 +101,7 @@ func lastRows(d *draws.Draws, l *Layout) (Params, error) {
 // describe says in the draws how they came about, and what the method has to say about its run.
 func (s *session) describe(r *Result) {
 	d := r.Unconstrained
-	d.SetAttr(draws.AttrMethod, s.name)
-	d.SetAttr("gradient", s.compilation.String())
-	if t, ok := s.transform.(interface{ Attrs() map[string]string }); ok {
-		for key, value := range t.Attrs() {
-			d.SetAttr(key, value)
-		}
-	}
-	d.SetAttr("seed", strconv.FormatUint(s.o.Seed, 10))
-	d.SetAttr("warmup", strconv.Itoa(s.o.Warmup))
-	d.SetAttr("thin", strconv.Itoa(s.o.Thin))
-	d.SetAttr("data", strconv.FormatFloat(s.data, 'g', -1, 64))
+	s.attributes(d)
 	if noter, ok := s.transform.(Noter); ok {
 		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.all,
 			Draws: d, Details: s.details}
@@ -119,6 +115,21 @@ func (s *session) describe(r *Result) {
 	for _, n := range s.tally() {
 		d.AddNote(n)
 	}
+}
+
+// attributes says in the draws what is known of them from the first one on.
+func (s *session) attributes(d *draws.Draws) {
+	d.SetAttr(draws.AttrMethod, s.name)
+	d.SetAttr("gradient", s.compilation.String())
+	if t, ok := s.transform.(interface{ Attrs() map[string]string }); ok {
+		for key, value := range t.Attrs() {
+			d.SetAttr(key, value)
+		}
+	}
+	d.SetAttr("seed", strconv.FormatUint(s.o.Seed, 10))
+	d.SetAttr("warmup", strconv.Itoa(s.o.Warmup))
+	d.SetAttr("thin", strconv.Itoa(s.o.Thin))
+	d.SetAttr("data", strconv.FormatFloat(s.data, 'g', -1, 64))
 }
 
 // averaged puts the averages of groups below each other.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/late"
 )
 
 // rows are the draws of a session on unconstrained space, all of its chains in one container.
@@ -14,6 +15,7 @@ type rows struct {
 	saved   []int // draws of each chain that Options.Save has
 	id      string
 	info    Info // of the last update
+	asked   []func(run *draws.Draws) error
 }
 
 // begin makes the container. All groups have the same statistics.
@@ -93,16 +95,30 @@ func (r *rows) save() error {
 	if block.Total() == 0 {
 		return nil
 	}
-	block.SetAttr(draws.AttrMethod, r.session.name)
+	r.session.attributes(block)
+	for _, n := range r.draws.Notes() { // there are none before the run ends
+		block.AddNote(n)
+	}
 	data, err := r.session.whole()
 	if err != nil {
 		return err
 	}
-	named, err := r.session.program.Draws(block, data)
+	named, err := r.session.named(block, data)
 	if err != nil {
 		return err
 	}
-	return o.Save(r.id, from, named)
+	r.asked, err = late.Saving(named, func() error { return o.Save(r.id, from, named) })
+	return err
+}
+
+// end tells the sinks that have the draws what the run says of itself at its end: often the last block is out by then.
+func (r *rows) end(run *draws.Draws) error {
+	for _, tell := range r.asked {
+		if err := tell(run); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // restored says that the draws so far were handed out before the checkpoint was written.

@@ -16,6 +16,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -225,6 +226,44 @@ func TestDrawsFromAFit(t *testing.T) {
 	assert.Equal(t, []float64{9, 109}, r.Draws.Row(1, 1))
 	require.Len(t, r.Draws.Notes(), 1)
 	assert.Equal(t, "3 updates, 4 draws", r.Draws.Notes()[0].Text)
+}
+
+// noted is a sampler that has something to say of its run at its end.
+type noted struct{ restorable }
+
+func (noted) Name() string             { return "noted" }
+func (noted) Attrs() map[string]string { return map[string]string{"color": "red"} }
+func (noted) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
+	return []draws.Note{{Kind: "test", Text: fmt.Sprintf("%d draws", run.Draws.Total())}}
+}
+
+// Sinks keep what a run says of itself, also what it says at its end, when its last block is out: the block of 20
+// updates is the last one.
+func TestSinksHearTheEnd(t *testing.T) {
+	for _, every := range []int64{0, 5} {
+		dir := t.TempDir()
+		csv, zarr := &store.CSVSink{Base: filepath.Join(dir, "run")}, &store.ZarrSink{Path: filepath.Join(dir, "run.zarr")}
+		o := infer.Options{Chains: 2, Warmup: 5, Draws: 15, SaveEvery: 10, Save: func(run string, from []int,
+			block *draws.Draws) error {
+			return errors.Join(csv.Save(run, from, block), zarr.Save(run, from, block))
+		}}
+		if every > 0 {
+			o.Checkpoint = &infer.Checkpoint{Dir: filepath.Join(dir, "checkpoint"), Every: every}
+		}
+		r, err := walk(t, built{noted{}}, o)
+		require.NoError(t, err)
+		require.NoError(t, csv.Close())
+		require.NoError(t, zarr.Close())
+		require.Equal(t, "red", r.Draws.Attrs()["color"])
+		require.Equal(t, []draws.Note{{Kind: "test", Text: "30 draws"}}, r.Draws.Notes())
+		for _, path := range []string{csv.Base + "_*.csv", zarr.Path} {
+			have, err := store.Open(path)
+			require.NoError(t, err)
+			assert.Equal(t, 30, have.Posterior.Total())
+			assert.Equal(t, r.Draws.Attrs(), have.Posterior.Attrs(), path)
+			assert.Equal(t, r.Draws.Notes(), have.Posterior.Notes(), path)
+		}
+	}
 }
 
 // A run that stands still most of the time is an error, with its draws.

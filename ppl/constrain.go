@@ -2,11 +2,14 @@ package ppl
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -97,10 +100,15 @@ func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Par
 const constrainRows = 4096
 
 // Draws maps draws on unconstrained space, as infer.Run collects them, to draws of the model's latent variables, params
-// and deterministic sites. The statistics of the draws are kept.
+// and deterministic sites. The statistics of the draws are kept. Draws that are known to be named values are an
+// [draws.ErrLayout].
 func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
 	if unconstrained == nil {
 		return nil, fmt.Errorf("ppl.Draws: the draws are nil: %w", draws.ErrNoDraws)
+	}
+	if space.Of(unconstrained) == space.Named {
+		return nil, fmt.Errorf("ppl.Draws: the draws are named values, constrained already: give those on "+
+			"unconstrained space, Unconstrained of an infer.Result: %w", draws.ErrLayout)
 	}
 	if err := p.checkSites(unconstrained.Sites()); err != nil {
 		return nil, fmt.Errorf("ppl.Draws: %w", err)
@@ -118,7 +126,122 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 	if out == nil {
 		return nil, fmt.Errorf("ppl.Draws: there are no draws: %w", draws.ErrNoDraws)
 	}
+	out.SetAttr(space.Key, space.Named)
 	return out, nil
+}
+
+// Package infer/evidence has named draws back by this.
+func init() {
+	space.Back = func(program, named, batch any) (any, error) {
+		if p, ok := program.(*Program); ok {
+			return p.back(named.(*draws.Draws), batch.(infer.Batch))
+		}
+		return nil, nil
+	}
+}
+
+// back maps named draws to unconstrained space. It leaves out their statistics.
+func (p *Program) back(named *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
+	for _, name := range p.order {
+		s, err := named.Site(name)
+		if err != nil {
+			return nil, fmt.Errorf("the draws must have the latent variables %q: %w", p.order, err)
+		}
+		if int64(s.Size) != count(p.latents[name].shape) {
+			return nil, fmt.Errorf("site %q: the draws have shape %v, and the model has shape %v: %w", name, s.Shape,
+				p.latents[name].shape, draws.ErrLayout)
+		}
+		if p.latents[name].support.Kind == support.KindUnitVector {
+			return nil, fmt.Errorf("site %q is a unit vector, of which named draws do not have the length on unconstrained "+
+				"space: %w", name, infer.ErrLayout)
+		}
+	}
+	out, err := draws.New(p.layout.Sites, nil, named.Chains())
+	if err != nil {
+		return nil, err
+	}
+	for chain := range named.Chains() {
+		n := named.Len(chain)
+		for from := 0; from < n; from += constrainRows {
+			to := min(from+constrainRows, n)
+			flat, err := p.unconstrainRows(named, batch, chain, from, to)
+			if err != nil {
+				return nil, err
+			}
+			d := out.Dim()
+			for i := range to - from {
+				x := flat[i*d : (i+1)*d]
+				for j, v := range x {
+					if math.IsNaN(v) || math.IsInf(v, 0) {
+						return nil, fmt.Errorf("draw %d of chain %d: %s is outside its support, or at an end of it, where rounding "+
+							"put it: %w", from+i, chain, p.layout.At(j), infer.ErrNonFinite)
+					}
+				}
+				if err := out.AppendChain(chain, x, nil); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	out.SetAttr(space.Key, space.Unconstrained)
+	return out, nil
+}
+
+// unconstrainRows is [Program.Unconstrain] of the draws from to to-1 of a chain, without its checks.
+func (p *Program) unconstrainRows(named *draws.Draws, batch infer.Batch, chain, from, to int) (flat []float64,
+	err error) {
+	err = torch.Do(func(*torch.Scope) error {
+		in := make([]*ts.Tensor, len(p.order))
+		for i, name := range p.order {
+			s, err := named.Site(name)
+			if err != nil {
+				return err
+			}
+			var column []float64
+			for k := from; k < to; k++ {
+				column = append(column, named.Row(chain, k)[s.Offset:s.Offset+s.Size]...)
+			}
+			if in[i], err = torch.FromSlice(column, append([]int64{int64(to - from)}, p.latents[name].shape...)...); err != nil {
+				return err
+			}
+		}
+		out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+			given, free := Values{}, map[string]*ts.Tensor{}
+			for i, name := range p.order {
+				given[name] = in[i]
+			}
+			execute(p.model, batch, nil, process(func(s *Site) {
+				l, ok := p.latents[s.Name]
+				if !ok || s.Observed || s.Value != nil {
+					return
+				}
+				b := l.bijector
+				if b == nil {
+					b = torch.Must(bijector.For(s.Dist.Support()))
+				}
+				if l.empty() { // it has one value, which no draw need have
+					s.Value = b.Forward(torch.Of(zeros(l.free))).T()
+					return
+				}
+				s.Value = given[s.Name]
+				free[s.Name] = b.Inverse(torch.Of(s.Value)).T()
+			}))
+			parts := make([]*ts.Tensor, len(p.layout.Sites))
+			for i, site := range p.layout.Sites {
+				if free[site.Name] == nil {
+					return nil, fmt.Errorf("the model has no %q on this batch: %w", site.Name, infer.ErrLayout)
+				}
+				parts[i] = free[site.Name].MustReshape([]int64{-1}, false)
+			}
+			return []*ts.Tensor{torch.Must(ts.Cat(parts, 0))}, nil
+		}, in, nil)
+		if err != nil {
+			return err
+		}
+		flat, err = torch.ToSlice[float64](out[0])
+		return err
+	})
+	return flat, err
 }
 
 // checkSites makes sure that draws are on the program's unconstrained space.

@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/require"
 )
@@ -96,6 +97,58 @@ func TestConstrainRoundTrip(t *testing.T) {
 	have, err := back.Values()
 	require.NoError(t, err)
 	require.InDeltaSlice(t, x, have, 1e-10)
+}
+
+// Named draws map back to the points that they were made of, whatever the supports. The length of a unit vector is
+// lost, and so is the place of a number that was rounded to an end of its support.
+func TestNamedDrawsMapBack(t *testing.T) {
+	p, _ := compiled(t, many, nil)
+	dim := p.Layout().Dim()
+	x := manyPoints(6, dim)
+	points, err := draws.New(p.Layout().Sites, []string{"lp"}, 2)
+	require.NoError(t, err)
+	for i := range 3 {
+		require.NoError(t, points.Append(x[2*i*dim:2*(i+1)*dim], []float64{1, 2}))
+	}
+	named, err := p.Draws(points, nil)
+	require.NoError(t, err)
+	back := func(p *ppl.Program, d *draws.Draws) (*draws.Draws, error) {
+		out, err := space.Back(p, d, p.Batch())
+		if err != nil {
+			return nil, err
+		}
+		return out.(*draws.Draws), nil
+	}
+	have, err := back(p, named)
+	require.NoError(t, err)
+	for chain := range 2 {
+		for i := range 3 {
+			require.InDeltaSlice(t, points.Row(chain, i), have.Row(chain, i), 1e-10)
+		}
+	}
+	_, err = p.Draws(have, nil)
+	require.NoError(t, err, "they are marked as points")
+
+	share, err := named.Select("real")
+	require.NoError(t, err)
+	_, err = back(p, share)
+	require.ErrorIs(t, err, draws.ErrUnknownName)
+	one := func(at ...float64) *draws.Draws {
+		d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{int64(len(at))}, Size: len(at)}}, nil, 1)
+		require.NoError(t, err)
+		require.NoError(t, d.Append(at, nil))
+		return d
+	}
+	p, _ = compiled(t, func(c *ppl.Ctx) { c.Sample("x", dist.Beta(1, 1).Expand(2)) }, nil)
+	have, err = back(p, one(0.5, 0.75))
+	require.NoError(t, err)
+	require.InDeltaSlice(t, []float64{0, math.Log(3)}, have.Row(0, 0), 1e-15)
+	_, err = back(p, one(0.5, 1))
+	require.ErrorIs(t, err, infer.ErrNonFinite)
+	require.ErrorContains(t, err, "draw 0 of chain 0: x[1] is outside its support, or at an end of it")
+	p, _ = compiled(t, func(c *ppl.Ctx) { c.Sample("x", dist.ImproperUniform(support.UnitVector, nil, []int64{2})) }, nil)
+	_, err = back(p, one(0.6, 0.8))
+	require.ErrorContains(t, err, `site "x" is a unit vector`)
 }
 
 // K points at once are the K points one by one: values, density and gradient.

@@ -126,7 +126,7 @@ func (q InferDiscrete) all(posterior *draws.Draws, method string, take func(*rev
 	}
 	defer torch.Free(in...)
 	predictive.Model = withShapes(p.model, posterior)
-	if err := predictive.checkDraws(names, in); err != nil {
+	if err := predictive.checkDraws(posterior, names, in); err != nil {
 		return fail(err)
 	}
 	var chains []int // of each draw

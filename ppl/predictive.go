@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -49,7 +51,7 @@ func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 	}
 	defer torch.Free(in...)
 	q.Model = withShapes(q.Model, posterior)
-	if err := q.checkDraws(names, in); err != nil {
+	if err := q.checkDraws(posterior, names, in); err != nil {
 		return nil, err
 	}
 	return q.draw(in, names, n)
@@ -73,6 +75,9 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Te
 	if n == 0 {
 		return nil, nil, 0, fmt.Errorf("ppl.Predictive: there are no draws: %w", draws.ErrNoDraws)
 	}
+	if err := checkNamed(posterior); err != nil {
+		return nil, nil, 0, fmt.Errorf("ppl.Predictive: %w", err)
+	}
 	for _, s := range posterior.Sites() {
 		values, err := posterior.Values(s.Name)
 		if err != nil {
@@ -93,13 +98,23 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Te
 	return names, in, n, nil
 }
 
-// checkDraws makes sure that the first draw fits the model. Draws on unconstrained space, or of another model, would
-// silently give wrong predictions.
-func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
+// checkNamed refuses draws that are known to be on unconstrained space.
+func checkNamed(posterior *draws.Draws) error {
+	if space.Of(posterior) != space.Unconstrained {
+		return nil
+	}
+	return fmt.Errorf("the draws are on unconstrained space: give the named ones, Draws of an infer.Result, or what "+
+		"Program.Draws makes of these: %w", draws.ErrLayout)
+}
+
+// checkDraws makes sure that the first draw fits the model, and that no draw is outside an interval between numbers
+// where the draws may be on unconstrained space. Those, and draws of another model, would silently give wrong
+// predictions.
+func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.Tensor) error {
 	err := torch.Do(func(*torch.Scope) error {
-		given := Values{}
+		given, all := Values{}, Values{}
 		for i, name := range names {
-			given[name] = in[i].MustSelect(0, 0, false)
+			given[name], all[name] = in[i].MustSelect(0, 0, false), in[i]
 		}
 		check := process(func(s *Site) {
 			if s.Kind != KindSample || s.Observed || s.Value != nil {
@@ -123,6 +138,11 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 				s.fail("the first draw is outside the support (draws on unconstrained space have to go through Program.Draws): %v",
 					err)
 			}
+			if space.Of(posterior) != space.Named {
+				if err := checkAll(s.Dist.Support(), all[s.Name]); err != nil {
+					s.fail("a draw is outside the support (draws on unconstrained space have to go through Program.Draws): %v", err)
+				}
+			}
 			s.Value = v
 		})
 		predict(q.Model, q.Batch, torch.NewSource(q.Seed, 0), check, redraw)
@@ -132,6 +152,16 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 		return fmt.Errorf("ppl.Predictive: %w", err)
 	}
 	return nil
+}
+
+// checkAll makes sure that no draw of a variable is outside an interval between numbers. The ends may belong to it:
+// draws are rounded.
+func checkAll(s support.Support, all *ts.Tensor) error {
+	if _, _, known := s.Bounds(); !known || s.Kind != support.KindInterval {
+		return nil
+	}
+	s.Closed = true
+	return s.Check(all)
 }
 
 // redraw forgets the data of Observe. What Condition and Do have set stays. Outside plates the number of the data is
@@ -213,7 +243,7 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 	}
 	defer torch.Free(in...)
 	q.Model = withShapes(q.Model, posterior)
-	if err := q.checkDraws(names, in); err != nil {
+	if err := q.checkDraws(posterior, names, in); err != nil {
 		return nil, err
 	}
 	var found []string

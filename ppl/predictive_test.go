@@ -146,6 +146,56 @@ func TestPredictiveRefuses(t *testing.T) {
 	_, err = ppl.Predictive{Model: positive, Batch: batch}.Posterior(slopeDraws(t, -1, 2))
 	require.ErrorContains(t, err, "outside the support")
 	require.ErrorContains(t, err, "Program.Draws")
+	// The first draw may look like a named one. An end of the support may come of rounding.
+	_, err = ppl.Predictive{Model: positive, Batch: batch}.LogLikelihood(slopeDraws(t, 1, 2, 3, -1))
+	require.ErrorContains(t, err, "a draw is outside the support")
+	_, err = ppl.Predictive{Model: positive, Batch: batch}.LogLikelihood(slopeDraws(t, 1, 2, 3, 0))
+	require.NoError(t, err)
+}
+
+// Draws of a run say which of the two they are: none of them is taken for the other, though sites and signs agree.
+func TestDrawsOfTheOtherSpaceAreRefused(t *testing.T) {
+	y := make([]float64, 30)
+	for i := range y {
+		y[i] = 20 * math.Cos(2*float64(i)) // of a scale near 14, whose logarithm, 2.6, is positive in every draw
+	}
+	p, _ := compiled(t, func(c *ppl.Ctx) {
+		scale := c.Sample("scale", dist.HalfNormal(20))
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, scale), c.Data("y")) })
+	}, infer.Batch{"y": vec(y...)})
+	r, err := infer.Run(context.Background(), p, hmc.NUTS{}, infer.Options{Chains: 2, Warmup: 200, Draws: 200, Seed: 1,
+		Observer: infer.Silent})
+	require.NoError(t, err)
+	for _, row := range r.Unconstrained.Rows() {
+		require.Positive(t, row[0])
+	}
+	q := ppl.Predictive{Model: p.Model(), Batch: p.Batch()}
+	thinned, err := r.Unconstrained.Thin(2)
+	require.NoError(t, err)
+	for name, use := range map[string]func(*draws.Draws) error{
+		"LOO":           func(d *draws.Draws) error { _, err := p.LOO(d); return err },
+		"Check":         func(d *draws.Draws) error { _, err := p.Check(d, 1); return err },
+		"Predict":       func(d *draws.Draws) error { _, err := p.Predict(d, 1); return err },
+		"PowerScaling":  func(d *draws.Draws) error { _, err := p.PowerScaling(d); return err },
+		"Posterior":     func(d *draws.Draws) error { _, err := q.Posterior(d); return err },
+		"LogLikelihood": func(d *draws.Draws) error { _, err := q.LogLikelihood(d); return err },
+	} {
+		require.NoError(t, use(r.Draws), name)
+		for _, d := range []*draws.Draws{r.Unconstrained, thinned} {
+			err := use(d)
+			require.ErrorIs(t, err, draws.ErrLayout, name)
+			require.ErrorContains(t, err, "give the named ones, Draws of an infer.Result", name)
+		}
+	}
+	_, err = p.Draws(r.Draws, p.Batch())
+	require.ErrorIs(t, err, draws.ErrLayout)
+	require.ErrorContains(t, err, "Unconstrained of an infer.Result")
+	again, err := p.Draws(thinned, p.Batch())
+	require.NoError(t, err)
+	_, err = p.Draws(again, p.Batch())
+	require.ErrorIs(t, err, draws.ErrLayout)
+	_, err = r.Draws.Merge(r.Unconstrained)
+	require.ErrorIs(t, err, draws.ErrLayout)
 }
 
 // Counts are predicted as counts.

@@ -19,6 +19,9 @@ func (p *Program) PowerScaling(posterior *draws.Draws) ([]checks.Sensitivity, er
 	if posterior == nil || posterior.Total() == 0 {
 		return fail(fmt.Errorf("there are no draws: %w", draws.ErrNoDraws))
 	}
+	if err := checkNamed(posterior); err != nil {
+		return fail(err)
+	}
 	var parts [2][]float64
 	var gradients [2]infer.Gradient
 	for i, w := range []infer.Weights{{Prior: 1}, {Likelihood: 1}} {

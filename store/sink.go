@@ -11,6 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/internal/late"
 	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
 	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
@@ -47,9 +48,9 @@ func (s *CSVSink) Save(run string, from []int, block *draws.Draws) error {
 				s.Base, chain+1, w.Rows(), from[chain])
 		}
 	}
-	facts := content.FactsOf(block)
+	s.describe(block)
+	late.Ask(block, s.end)
 	for chain, w := range s.writers {
-		w.Describe(facts)
 		if err := w.AppendAll(block, chain); err != nil {
 			return err
 		}
@@ -63,6 +64,24 @@ func (s *CSVSink) Save(run string, from []int, block *draws.Draws) error {
 		return nil
 	}
 	return s.mark()
+}
+
+func (s *CSVSink) describe(d *draws.Draws) {
+	facts := content.FactsOf(d)
+	for _, w := range s.writers {
+		w.Describe(facts)
+	}
+}
+
+// end writes what a run says of itself at its end.
+func (s *CSVSink) end(run *draws.Draws) error {
+	s.describe(run)
+	for _, w := range s.writers {
+		if err := w.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *CSVSink) digests() string { return s.Base + ".digests" }
@@ -182,9 +201,19 @@ func (s *ZarrSink) Save(run string, from []int, block *draws.Draws) error {
 		}
 	}
 	s.writer.Describe(content.FactsOf(block))
+	late.Ask(block, s.end)
 	if err := each(block, s.writer.Append); err != nil {
 		return err
 	}
+	return s.writer.Flush()
+}
+
+// end writes what a run says of itself at its end.
+func (s *ZarrSink) end(run *draws.Draws) error {
+	if s.writer == nil {
+		return nil
+	}
+	s.writer.Describe(content.FactsOf(run))
 	return s.writer.Flush()
 }
 

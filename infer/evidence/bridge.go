@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/internal/space"
 )
 
 // BridgeOptions are the options of [Bridge]. The zero value is fine.
@@ -22,7 +23,8 @@ type BridgeOptions struct {
 }
 
 // Bridge estimates the log evidence from draws of the posterior by bridge sampling (Meng and Wong 1996). posterior are
-// draws on unconstrained space, of any sampler: Unconstrained of an [infer.Result]. A normal law g, or where that
+// draws of any sampler: Unconstrained of an [infer.Result], or the named ones of a compiled model, of [infer.Sample],
+// which it maps back. Draws that no run of Kelvin has made it takes for unconstrained. A normal law g, or where that
 // fits better a mixture of them, is fitted to the first half of each chain, drawn from N₂ times, and bridged to the
 // second halves, of N₁ draws, by the optimal function of Meng and Wong, which is the fixed point of
 //
@@ -44,7 +46,8 @@ func Bridge(program infer.Program, posterior *draws.Draws, o BridgeOptions) (*Re
 		return nil, &infer.FieldError{Type: "evidence.BridgeOptions", Field: "Proposals", Value: o.Proposals,
 			Allowed: "it must be at least 1 and at most 2^24, or 0 for the default"}
 	}
-	if err := checkUnconstrained(what, program.Layout(), posterior); err != nil {
+	posterior, err := unconstrained(what, program, posterior)
+	if err != nil {
 		return nil, err
 	}
 	if !o.Unnormalized {
@@ -96,10 +99,22 @@ func Bridge(program infer.Program, posterior *draws.Draws, o BridgeOptions) (*Re
 	return r, nil
 }
 
-// checkUnconstrained makes sure that draws are on a program's unconstrained space.
-func checkUnconstrained(what string, l *infer.Layout, d *draws.Draws) error {
+// unconstrained are draws on a program's unconstrained space: those given, or what the program makes of named ones.
+func unconstrained(what string, program infer.Program, d *draws.Draws) (*draws.Draws, error) {
+	l := program.Layout()
 	if l == nil {
-		return fmt.Errorf("%s: the program has no layout: %w", what, infer.ErrLayout)
+		return nil, fmt.Errorf("%s: the program has no layout: %w", what, infer.ErrLayout)
+	}
+	if space.Of(d) == space.Named {
+		back, err := space.Back(program.Target().Program, d, program.Batch())
+		if err != nil {
+			return nil, fmt.Errorf("%s: named draws cannot be mapped back: give infer.Result.Unconstrained: %w", what, err)
+		}
+		if back == nil {
+			return nil, fmt.Errorf("%s: the draws are named values, and the program cannot map them to its unconstrained "+
+				"space: give infer.Result.Unconstrained: %w", what, infer.ErrLayout)
+		}
+		d = back.(*draws.Draws)
 	}
 	sites := d.Sites()
 	same := len(sites) == len(l.Sites)
@@ -108,13 +123,13 @@ func checkUnconstrained(what string, l *infer.Layout, d *draws.Draws) error {
 		same = a.Name == b.Name && a.Offset == b.Offset && a.Size == b.Size
 	}
 	if !same {
-		return fmt.Errorf("%s: the draws are not on the program's unconstrained space, %v: give "+
+		return nil, fmt.Errorf("%s: the draws are not on the program's unconstrained space, %v: give "+
 			"infer.Result.Unconstrained: %w", what, l, infer.ErrLayout)
 	}
 	if d.MinLen() < 4 {
-		return fmt.Errorf("%s: a chain has %d draws: it needs 4 at least: %w", what, d.MinLen(), draws.ErrNoDraws)
+		return nil, fmt.Errorf("%s: a chain has %d draws: it needs 4 at least: %w", what, d.MinLen(), draws.ErrNoDraws)
 	}
-	return nil
+	return d, nil
 }
 
 // halves are the first and second halves of each chain, as numbers row after row; chains are cut to the shortest.

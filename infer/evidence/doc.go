@@ -3,7 +3,7 @@
 //	z, err := evidence.Run(ctx, program, evidence.SMC{}, infer.Options{}) // sequential Monte Carlo
 //	z, err := evidence.Run(ctx, program, evidence.TI{}, infer.Options{})  // thermodynamic integration
 //	z, err := evidence.Run(ctx, program, evidence.AIS{}, infer.Options{}) // annealed importance sampling
-//	z, err := evidence.Bridge(program, run.Unconstrained, evidence.BridgeOptions{}) // from draws of NUTS
+//	z, err := evidence.Bridge(program, draws, evidence.BridgeOptions{})   // from draws of NUTS
 //	z, err := evidence.Laplace(program, run)                              // from a run of package laplace
 //
 // Each gives log Z with a standard error, a trace for plot.Curve, and warnings in words where the error is not to be

@@ -35,6 +35,8 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 		again, err := have.Posterior.Stat(draws.StatEnergy, 1)
 		require.NoError(t, err)
 		require.Equal(t, energy, again)
+		require.Equal(t, want.Attrs(), have.Posterior.Attrs())
+		require.Equal(t, want.Notes(), have.Posterior.Notes())
 	}
 
 	blocks := 0

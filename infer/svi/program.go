@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -129,6 +130,10 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 	if unconstrained == nil || unconstrained.Total() == 0 {
 		return nil, fmt.Errorf("svi.Draws: there are no draws: %w", draws.ErrNoDraws)
 	}
+	if space.Of(unconstrained) == space.Named {
+		return nil, fmt.Errorf("svi.Draws: the draws are named values, constrained already: give those on "+
+			"unconstrained space, Unconstrained of an infer.Result: %w", draws.ErrLayout)
+	}
 	var out *draws.Draws
 	for chain := range unconstrained.Chains() {
 		n := unconstrained.Len(chain)
@@ -138,6 +143,7 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 			}
 		}
 	}
+	out.SetAttr(space.Key, space.Named)
 	return out, nil
 }
 

@@ -112,7 +112,12 @@ func (w *Writer) Rows() int { return w.rows }
 func (w *Writer) Digest() string { return jsontext.Digest(w.sum) }
 
 // Describe sets the attributes and notes, which the next flush writes.
-func (w *Writer) Describe(f content.Facts) { w.facts = f }
+func (w *Writer) Describe(f content.Facts) {
+	if f != w.facts {
+		w.facts = f
+		w.write(nil) // cuts off a trailer that has the old ones
+	}
+}
 
 // Append writes a draw: the flat vector and the statistics, which are copied. An [content.ErrLayout] says which length
 // is wrong, and then nothing is written. An error of the disk stays: all further calls return it.
