@@ -106,8 +106,8 @@ func TestHeavyTailsHaveANote(t *testing.T) {
 	require.Len(t, d.Notes(), 1)
 	require.Equal(t, "far_from_posterior", d.Notes()[0].Kind)
 	require.True(t, d.Notes()[0].Serious)
-	require.Regexp(t, `^By the ratios of the posterior to the approximation [0-9.]+ % of a path's draws are effective, and `+
-		`the tail of the ratios has a Pareto k of \d\.\d\d, where 0\.70 is the limit`, d.Notes()[0].Text)
+	require.Regexp(t, `^By the ratios of the posterior to the approximation [0-9.]+ % of a path's draws are `+
+		`effective, and the tail of the ratios has a Pareto k of \d\.\d\d, where 0\.70 is the limit`, d.Notes()[0].Text)
 	require.Contains(t, d.Notes()[0].Advice, "hmc.NUTS{Pathfinder: true}")
 }
 
