@@ -102,6 +102,9 @@ func (s *session) describe(r *Result) {
 			d.SetAttr(key, value)
 		}
 	}
+	if t, ok := s.transform.(interface{ Cold(from, to int64) bool }); ok && t.Cold(int64(s.o.Warmup), s.updates) {
+		d.SetAttr(draws.AttrTemperature, "0")
+	}
 	d.SetAttr("seed", strconv.FormatUint(s.o.Seed, 10))
 	d.SetAttr("warmup", strconv.Itoa(s.o.Warmup))
 	d.SetAttr("thin", strconv.Itoa(s.o.Thin))
