@@ -169,6 +169,59 @@ func TestPointsAgreeToRounding(t *testing.T) {
 	}
 }
 
+// A sampler at T = 0 is an optimiser, by what its draws say of T. Chains of one at T = 1 that stand still at different
+// points have not sampled, however near the points are, unless they are one number but for rounding: 45 units in the
+// last place of a float64.
+func TestPointsOfSamplers(t *testing.T) {
+	apart := func(center, step float64) [][][]float64 {
+		x := filled(4, 20, func(c, _ int) float64 { return center + step*float64(c)/3 })
+		return [][][]float64{x}
+	}
+	for _, c := range []struct {
+		center, step float64
+		attr         string
+		stat         []float64
+		same         bool
+	}{
+		{2, 0x1p-51, "", nil, true}, // a unit in the last place
+		{-2, 0x1p-51, "", nil, true},
+		{2e9, 1e-6, "", nil, true},
+		{2, 4e-14, "", nil, false},
+		{-2, 4e-14, "", nil, false},
+		{0, 1e-300, "", nil, false},
+		{2, 1e-7, "", nil, false},
+		{2, 1e-7, "1", nil, false},
+		{2, 1e-7, "1e-9", nil, false},
+		{2, 1e-7, "cold", nil, false},
+		{2, 1e-7, "0", nil, true},
+		{2, 3e-7, "0", nil, false},
+		{2, 1e-7, "", []float64{0, 0}, true},
+		{2, 1e-7, "", []float64{0, 1}, false},
+		{2, 1e-7, "1", []float64{0, 0}, false},
+	} {
+		for _, method := range []string{"sgmcmc.BAOA", "hmc.NUTS", ""} {
+			stats, values := []string{draws.StatDivergent}, [][][]float64{stat(4, 20, 0, 0)}
+			if c.stat != nil {
+				stats, values = append(stats, draws.StatTemperature), append(values, stat(4, 20, c.stat[0], c.stat[1], 7))
+			}
+			d := container(t, []string{"x"}, apart(c.center, c.step), stats, values)
+			d.SetAttr(draws.AttrMethod, method)
+			if c.attr != "" {
+				d.SetAttr(draws.AttrTemperature, c.attr)
+			}
+			r, err := Diagnose(d, DiagnoseOptions{})
+			require.NoError(t, err)
+			if c.same {
+				require.Len(t, r.Of(CodeConstant), 1, "%s %v: %v", method, c, r)
+				require.Empty(t, r.Of(CodeRHat), "%s %v", method, c)
+			} else {
+				require.Len(t, r.Of(CodeRHat), 1, "%s %v: %v", method, c, r)
+				require.Equal(t, Serious, r.Of(CodeRHat)[0].Severity)
+			}
+		}
+	}
+}
+
 // Draws of an optimiser are points: more of them are no remedy, and one for each chain is nothing to warn of.
 func TestOptimisersAreNotAskedForDraws(t *testing.T) {
 	points := filled(4, 1, func(int, int) float64 { return 1.5 })

@@ -37,7 +37,7 @@ type DiagnoseOptions struct {
 //     where these are more than a standard deviation apart, or one is more than twice as wide as another
 //   - bulk or tail effective sample size of an element below 100 for each chain
 //   - no tail effective sample size, because draws that are no whole numbers repeat an extreme value
-//   - draws that are not finite (serious), elements that never moved, too few draws, a single chain
+//   - draws that are not finite (serious), elements that never moved but by rounding, too few draws, a single chain
 //   - what the run noted of itself, [draws.Draws.Notes]
 //
 // An R-hat that chance explains where chains are short is no sign that they disagree: it is Info up to 1.05 and Warning
@@ -81,6 +81,7 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	}
 	g.target, _ = strconv.ParseFloat(d.Attrs()[attrTarget], 64)
 	g.given = d.Attrs()[attrStep] == given
+	g.cold = cold(d.Attrs()[draws.AttrTemperature], g.traces(draws.StatTemperature))
 	g.lengths()
 	g.sampler()
 	g.elements(elements)
@@ -100,8 +101,19 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 type diagnosis struct {
 	*Report
 	adviser
-	d   *draws.Draws
-	opt DiagnoseOptions
+	d    *draws.Draws
+	opt  DiagnoseOptions
+	cold bool // the draws say that they are of T = 0
+}
+
+// cold says whether draws are of T = 0, where every method is an optimiser, by their attribute or their statistic.
+func cold(attr string, stat [][]float64) bool {
+	if attr != "" {
+		t, err := strconv.ParseFloat(attr, 64)
+		return err == nil && t == 0
+	}
+	low, high := sample.Extremes(stat)
+	return low == 0 && high == 0
 }
 
 // run appends a finding about the whole run, with the advice of its kind.
@@ -137,8 +149,14 @@ func leastESS(perChain float64, chains int) float64 {
 }
 
 // samePoint is the relative difference up to which points of an optimiser, or of fits at T = 0, are the same. Around 0
-// it is the difference itself, where their log posteriors are equal: a relative difference of sameDensity.
-const samePoint, sameDensity = 1e-7, 1e-12
+// it is the difference itself, where their log posteriors are equal: a relative difference of sameDensity. rounding is
+// the relative difference of one number that was calculated in several ways, some units in its last place.
+const samePoint, sameDensity, rounding = 1e-7, 1e-12, 1e-14
+
+// oneNumber says whether draws from low to high, of any method, are one number but for rounding.
+func oneNumber(low, high float64) bool {
+	return high-low <= rounding*max(math.Abs(low), math.Abs(high))
+}
 
 // onePoint says whether numbers from low to high, of points of an optimiser, are one number but for rounding.
 func (g *diagnosis) onePoint(low, high float64) bool {
@@ -187,7 +205,7 @@ func (g *diagnosis) elements(elements []int) {
 		case math.IsNaN(f.low) || math.IsInf(f.low, 0) || math.IsInf(f.high, 0):
 			add(CodeNotFinite, Serious, math.NaN(), 0, g.of(CodeNotFinite, 1), " has draws that are not finite")
 			continue
-		case f.low == f.high, (g.family == optimiser || g.family == fitted && math.IsInf(f.off, 1)) &&
+		case oneNumber(f.low, f.high), (g.cold || g.family == optimiser || g.family == fitted && math.IsInf(f.off, 1)) &&
 			g.onePoint(f.low, f.high):
 			add(CodeConstant, Info, f.low, 0, g.of(CodeConstant, 1), " is %.6g in all draws", f.low)
 			continue

@@ -102,6 +102,9 @@ func lastRows(d *draws.Draws, l *Layout) (Params, error) {
 func (s *session) describe(r *Result) {
 	d := r.Unconstrained
 	s.attributes(d)
+	if t, ok := s.transform.(interface{ Cold(from, to int64) bool }); ok && t.Cold(int64(s.o.Warmup), s.updates) {
+		d.SetAttr(draws.AttrTemperature, "0")
+	}
 	if noter, ok := s.transform.(Noter); ok {
 		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.all,
 			Draws: d, Details: s.details}

@@ -185,6 +185,13 @@ func (s *session) prepare(method Method, o Options) error {
 	if err := s.checkTotal(target.Data); err != nil {
 		return err
 	}
+	if t, ok := s.transform.(interface{ CheckRows(Batch) error }); ok {
+		if f, ok := s.batches.(*full); ok {
+			if err := t.CheckRows(f.batch); err != nil {
+				return err
+			}
+		}
+	}
 	s.rows = &rows{session: s}
 	if s.observer = o.Observer; s.observer == nil {
 		s.observer = newProgressLine()

@@ -195,6 +195,9 @@ var checkStatistics = []struct {
 // Figure the p-value. The report of a model that fits has one Info for each variable, with its figures; Join adds it
 // to that of [diag.Diagnose]. Fewer than 200 draws have no p-values that small, other than by chance, and points of an
 // optimiser no uncertainty of the parameters: both are a Warning, the first in place of those of single statistics.
+//
+// Data that are NaN are missing, as those of a series may be: they are left out, and so are predictions in their
+// places. A variable whose data are all missing is not checked.
 func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, error) {
 	const (
 		limit  = 0.01
@@ -206,9 +209,9 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 	}
 	report := &diag.Report{Checked: []diag.Code{codePredictive}, Chains: predicted.Chains(), Draws: predicted.MinLen()}
 	report.Subject = fmt.Sprintf("posterior predictive check of %d draws", predicted.Total())
-	add := func(severity diag.Severity, site string, figure float64, figures string) {
+	add := func(severity diag.Severity, site, which string, figure float64, figures string) {
 		f := diag.Finding{Code: codePredictive, Severity: severity, Site: site, Chain: -1, Observation: -1,
-			Figure: figure, Threshold: limit, Message: fmt.Sprintf("%s: the data have %s", site, figures)}
+			Figure: figure, Threshold: limit, Message: fmt.Sprintf("%s: the data%s have %s", site, which, figures)}
 		if severity > diag.Info {
 			f.Advice = "Data that the model makes look different in this respect. Look for what it leaves out: a " +
 				"wider distribution, groups that differ, a covariate, a trend."
@@ -232,9 +235,14 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 		return nil, fmt.Errorf("ppl.Check: %w", err)
 	}
 	for _, site := range predicted.Sites() {
-		y := data[site.Name]
+		seen := present(data[site.Name])
+		y := slices.Clone(seen(data[site.Name]))
 		if len(y) == 0 || site.Size == 0 {
 			continue
+		}
+		which := ""
+		if missing := len(data[site.Name]) - len(y); missing > 0 {
+			which = fmt.Sprintf(", without %d that are missing,", missing)
 		}
 		var good []string
 		for _, s := range checkStatistics {
@@ -246,7 +254,7 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 			above := 0.0
 			for c := range predicted.Chains() {
 				for i := range predicted.Len(c) {
-					t := s.of(predicted.Row(c, i)[site.Offset : site.Offset+site.Size])
+					t := s.of(seen(predicted.Row(c, i)[site.Offset : site.Offset+site.Size]))
 					drawn = append(drawn, t)
 					if t > have {
 						above++
@@ -263,10 +271,10 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 				good = append(good, figures)
 				continue
 			}
-			add(diag.Warning, site.Name, value, figures)
+			add(diag.Warning, site.Name, which, value, figures)
 		}
 		if len(good) > 0 {
-			add(diag.Info, site.Name, 1, strings.Join(good, ", "))
+			add(diag.Info, site.Name, which, 1, strings.Join(good, ", "))
 		}
 	}
 	slices.SortStableFunc(report.Findings, func(a, b diag.Finding) int { return int(b.Severity) - int(a.Severity) })
@@ -287,6 +295,23 @@ func (p *Program) observedValues() (map[string][]float64, error) {
 		return nil
 	})
 	return out, err
+}
+
+// present takes the values in the places where y is not NaN. What it returns is good until the next call.
+func present(y []float64) func(x []float64) []float64 {
+	if !slices.ContainsFunc(y, math.IsNaN) {
+		return func(x []float64) []float64 { return x }
+	}
+	var kept []float64
+	return func(x []float64) []float64 {
+		kept = kept[:0]
+		for i, v := range x {
+			if i < len(y) && !math.IsNaN(y[i]) {
+				kept = append(kept, v)
+			}
+		}
+		return kept
+	}
 }
 
 // moments are the mean and the standard deviation, with divisor n − 1.

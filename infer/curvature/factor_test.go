@@ -196,7 +196,43 @@ func TestDataWithoutRows(t *testing.T) {
 	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) torch.Tensor { return p.Get("w") },
 		pointOf(t, l, 1, 2), batch, curvature.Options{})
 	refused(t, err, "Fisher", `batch tensor "s" has shape []: its first dimension must count the data`)
-	assert.True(t, linalg.Unsized(nil))
-	assert.True(t, linalg.Unsized(batch))
-	assert.False(t, linalg.Unsized(infer.Batch{"x": vec([]float64{1})}))
+	for name, c := range map[string]struct {
+		b       infer.Batch
+		unsized bool
+		longest int64
+	}{
+		"none":         {nil, true, 0},
+		"shape []":     {batch, true, 0},
+		"[1]":          {infer.Batch{"x": vec([]float64{1})}, false, 1},
+		"[] and [1]":   {infer.Batch{"s": batch["s"], "x": vec([]float64{1})}, true, 1},
+		"[2] and [1]":  {infer.Batch{"y": vec([]float64{1, 2}), "x": vec([]float64{1})}, true, 2},
+		"[0]":          {infer.Batch{"x": vec(nil, 0)}, false, 0},
+		"nil and [1]":  {infer.Batch{"x": vec([]float64{1}), "y": nil}, false, 0},
+		"[1] and [1]":  {infer.Batch{"y": vec([]float64{2}), "x": vec([]float64{1})}, false, 1},
+		"[2,1] and []": {infer.Batch{"y": vec([]float64{1, 2}, 2, 1), "s": batch["s"]}, true, 2},
+	} {
+		unsized, longest := linalg.Unsized(c.b)
+		assert.Equal(t, c.unsized, unsized, name)
+		if unsized || c.longest > 0 {
+			assert.Equal(t, c.longest, longest, name)
+		}
+	}
+
+	// The Hessian of −a Σx − b Σy² − a²b, of the data of two plates, is −[[2b, 2a], [2a, 0]] in (a, b).
+	plates := infer.Batch{"x": vec([]float64{1, 2, 3}), "y": vec([]float64{4, 5})}
+	g := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+		w := p.Get("w").T()
+		a, c := torch.Of(w.MustSelect(0, 0, false)), torch.Of(w.MustSelect(0, 1, false))
+		return a.Mul(b.Get("x").Sum()).Add(c.Mul(b.Get("y").Square().Sum())).Add(a.Square().Mul(c)).Mul(-1), nil
+	}
+	h, err = curvature.Hessian(g, pointOf(t, l, 3, 5), plates, curvature.Options{})
+	near(t, []float64{10, 6, 6, 0}, must(t, h, err), 1e-14, "Hessian of two plates")
+	h, err = curvature.HessianDiag(g, pointOf(t, l, 3, 5), plates, curvature.Options{})
+	near(t, []float64{10, 0}, must(t, h, err), 1e-14, "its diagonal")
+	grad, hv, err := curvature.HVP(g, pointOf(t, l, 3, 5), plates, vec([]float64{1, 2}))
+	near(t, []float64{-36, -50}, must(t, grad, err), 1e-14, "gradient")
+	near(t, []float64{-22, -6}, must(t, hv, err), 1e-14, "Hessian times (1, 2)")
+	_, err = curvature.Fisher(func(p infer.Params, b infer.Batch) torch.Tensor { return p.Get("w") },
+		pointOf(t, l, 1, 2), plates, curvature.Options{})
+	refused(t, err, "Fisher", `batch tensor "y" has 2 data, others 3`)
 }

@@ -27,7 +27,8 @@ func HVP(f infer.LogPosterior, p infer.Params, b infer.Batch, v *ts.Tensor) (gra
 }
 
 // Hessian returns the NEGATIVE Hessian of a log posterior, −∇²f, [d, d]: the precision of the Laplace approximation,
-// positive definite at a mode. It takes d second backward passes, several at once.
+// positive definite at a mode. It takes d second backward passes, several at once. The batch need not count data: like
+// those of HVP and HessianDiag, it may be empty, or have tensors of shape [] and of different first dimensions.
 func Hessian(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
 	return solveOne("Hessian", p, b, o, func(q *problem) (*ts.Tensor, error) {
 		if f == nil {

@@ -17,7 +17,7 @@ import (
 type problem struct {
 	p         infer.Params
 	b         infer.Batch
-	d, n      int64
+	d, n      int64 // n is the longest tensor of a batch that is unsized
 	dtype     gotch.DType
 	device    gotch.Device
 	bytes     int64 // of a number
@@ -92,10 +92,12 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 			infer.ErrLayout)
 	}
 	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize}
-	if linalg.Unsized(b) {
-		_, q.unsized = b.Size()
-	} else if q.n, err = b.Size(); err != nil {
-		return nil, err
+	if q.n, err = b.Size(); err != nil {
+		unsized, longest := linalg.Unsized(b)
+		if !unsized {
+			return nil, err
+		}
+		q.n, q.unsized = longest, err
 	}
 	if q.dtype, err = torch.DTypeOfTensor(p.Flat); err != nil {
 		return nil, err

@@ -150,8 +150,19 @@ func (s *source) notes(p infer.Params, walk walk, run infer.RunSummary,
 		Advice: "a filter sees each datum once: use laplace.DenseHessian, vi.Dense or hmc.NUTS where all data are at hand."})
 }
 
+// CheckRows refuses data that a filter cannot take one by one, before a run begins.
+func (s *source) CheckRows(b infer.Batch) error {
+	if _, err := parts.Rows(b); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
 // rate is ε of an update.
 func (s *source) rate(step int64, b infer.Batch) (float64, error) {
+	if err := s.CheckRows(b); err != nil {
+		return 0, err
+	}
 	if s.lr == nil {
 		n, err := b.Size()
 		return float64(n), err

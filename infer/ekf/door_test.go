@@ -81,3 +81,28 @@ func TestNotesOfFilters(t *testing.T) {
 		assert.Empty(t, notes, name)
 	}
 }
+
+// A filter takes data one by one, which data of two plates are not. It says so before the run, and in a loop of one's
+// own.
+func TestDataOfTwoPlates(t *testing.T) {
+	batch := infer.Batch{"x": vector([]float64{1, 2, 3}), "y": vector([]float64{2, 4})}
+	program := must(ppl.Compile(func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		c.Plate("first", 0, func(c *ppl.Ctx) { c.Observe("x", dist.Normal(mu, 1), c.Data("x")) })
+		c.Plate("second", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
+	}, batch))
+	_, exact := regression(t)
+	for name, m := range map[string]infer.Method{"ekf.Dense": ekf.Dense{}, "ekf.Diag": ekf.Diag{},
+		"ekf.GaussNewton": exact} {
+		want := name + `: the batch cannot be cut into data (batch tensor "y" has 2 data, others 3): ` +
+			`laplace.DenseHessian takes it as it is`
+		for _, batches := range []infer.Batches{nil, infer.Full(batch)} {
+			r, err := infer.Run(context.Background(), program, m, infer.Options{Batches: batches, Observer: infer.Silent})
+			require.EqualError(t, err, "infer.Run: "+want)
+			assert.Nil(t, r)
+		}
+		transform := must(m.Build(program.Target()))
+		_, _, err := transform.Update(begin(t, transform, params(program.Layout(), []float64{0}, 0)), batch)
+		require.EqualError(t, err, want)
+	}
+}

@@ -109,9 +109,6 @@ func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, inf
 	next := DenseState{Params: s.Params, Step: s.Step + 1}
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		if _, err := b.Size(); err != nil {
-			return err
-		}
 		if s, err = t.started(s, b); err != nil {
 			return err
 		}

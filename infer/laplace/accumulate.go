@@ -153,9 +153,20 @@ func (t *accumulator) Init(p infer.Params) (infer.State, error) {
 	return t.state(g), nil
 }
 
+// CheckRows refuses data that the method cannot take one by one, before a run looks for the mode.
+func (t *accumulator) CheckRows(b infer.Batch) error {
+	if t.mean { // of the whole log posterior
+		return nil
+	}
+	return t.checkRows(b)
+}
+
 func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
 	s, err := t.gaussian(state)
 	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	if err := t.CheckRows(b); err != nil {
 		return nil, infer.Info{}, err
 	}
 	next := s

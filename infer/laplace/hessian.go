@@ -12,7 +12,8 @@ import (
 //
 // (MacKay 1992.) The log posterior is a mean over N data. Of minibatches it is the mean of their Hessians, weighted by
 // their data, so that a pass over the data in any batches gives the Hessian of all of them, with the prior once. A full
-// batch is one update. P is positive definite at a maximum only: elsewhere [DenseGGN] is the safer choice.
+// batch is one update, and may have tensors of different first dimensions, as those of two plates. P is positive
+// definite at a maximum only: elsewhere [DenseGGN] is the safer choice.
 type DenseHessian struct {
 	// PriorPrecision is added once, for a target that is a log likelihood without a prior. Leave it out where the
 	// target has a prior: it would count twice.

@@ -120,9 +120,15 @@ func (t *kfac) Init(p infer.Params) (infer.State, error) {
 	return s, nil
 }
 
+// CheckRows refuses data that the method cannot take one by one, before a run looks for the mode.
+func (t *kfac) CheckRows(b infer.Batch) error { return t.checkRows(b) }
+
 func (t *kfac) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
 	s, err := method.StateAs[KFACState](state, t.name)
 	if err != nil {
+		return nil, infer.Info{}, err
+	}
+	if err := t.CheckRows(b); err != nil {
 		return nil, infer.Info{}, err
 	}
 	next := s

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -122,4 +123,57 @@ func TestMinibatchesNeedAnotherOptimiser(t *testing.T) {
 	require.NoError(t, err)
 	precision := dense(r.State, 1)
 	require.InDelta(t, 4.25, precision[0], 1e-9) // 1/2² + 4
+}
+
+// Two plates of different sizes, as in docs/language.md: the posterior of mu ~ N(0, 10²) with 3 data of sd 1 and 5 of
+// sd 2 has precision 1/100 + 3 + 5/4 and the mean (Σx + Σy/4)/precision. Laplace's approximation of the evidence of a
+// Gaussian model is exact, too. A method that needs rows says so before it looks for the mode.
+func TestDataOfTwoPlates(t *testing.T) {
+	x, y := []float64{1, 2, 3}, []float64{2, 4, 1, 5, 3}
+	program := must(ppl.Compile(func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		c.Plate("measured", 0, func(c *ppl.Ctx) { c.Observe("measured", dist.Normal(mu, 1), c.Data("measured")) })
+		c.Plate("reported", 0, func(c *ppl.Ctx) { c.Observe("reported", dist.Normal(mu, 2), c.Data("reported")) })
+	}, infer.Batch{"measured": vector(x), "reported": vector(y)}))
+	const exact = 0.01 + 3 + 5./4
+	mean := (6 + 15./4) / exact
+	r, err := infer.Run(context.Background(), program, laplace.DenseHessian{}, infer.Options{Chains: 1, Seed: 1,
+		Observer: infer.Silent})
+	require.NoError(t, err)
+	within(t, []float64{exact}, precision(r.State), 1e-11, "precision")
+	within(t, []float64{mean}, values(r.Last.Flat), 1e-6, "mean")
+	require.Empty(t, r.Draws.Notes())
+	z, err := evidence.Laplace(program, r)
+	require.NoError(t, err)
+	want := -0.5*9*math.Log(2*math.Pi) + 0.5*math.Log(2*math.Pi/exact) - math.Log(10) - 5*math.Log(2) - mean*mean/200
+	for _, v := range x {
+		want -= (v - mean) * (v - mean) / 2
+	}
+	for _, v := range y {
+		want -= (v - mean) * (v - mean) / 8
+	}
+	require.InDelta(t, want, z.LogZ, 1e-9)
+
+	network := func(infer.Params, infer.Batch, laplace.Linear) torch.Tensor {
+		panic("the network was evaluated")
+	}
+	forward := func(infer.Params, infer.Batch) torch.Tensor { panic("the forward function was evaluated") }
+	for name, m := range map[string]infer.Method{
+		"laplace.DenseFisher": laplace.DenseFisher{}, "laplace.DiagFisher": laplace.DiagFisher{},
+		"laplace.DenseGGN": laplace.DenseGGN{Forward: forward, Outer: gaussianOuter(1)},
+		"laplace.DiagGGN":  laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1)},
+		"laplace.KFAC": laplace.KFAC{Network: network, Layers: []laplace.Layer{{Weight: "mu"}},
+			Outer: gaussianOuter(1)},
+	} {
+		want := name + `: the batch cannot be cut into data (batch tensor "reported" has 5 data, others 3): ` +
+			`laplace.DenseHessian takes it as it is`
+		r, err := infer.Run(context.Background(), program, m, infer.Options{Seed: 1, Observer: infer.Silent})
+		require.EqualError(t, err, "infer.Run: "+want)
+		require.Nil(t, r)
+		if name != "laplace.KFAC" { // whose state is of layers
+			transform := buildOn(t, m, program.Target())
+			_, _, err = transform.Update(begin(t, transform, params(program.Layout(), []float64{0}, 0)), program.Batch())
+			require.EqualError(t, err, want)
+		}
+	}
 }

@@ -154,6 +154,19 @@ type stepper[S infer.State, P pointer[S]] struct {
 // NeedsWhole says that a run must give all of the data in every update.
 func (t *stepper[S, P]) NeedsWhole() bool { return t.Whole }
 
+// Cold says that the updates from one number of them to another were all at T = 0, where a sampler is an optimiser.
+func (t *stepper[S, P]) Cold(from, to int64) bool {
+	if t.Temperature == nil || from >= to {
+		return false
+	}
+	for i := from; i < to; i++ {
+		if t.Temperature(i) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // move evaluates and checks the schedules for the update that leads to the state next.
 func (t *stepper[S, P]) move(next *State) (*Move, error) {
 	m := &Move{Name: t.Algorithm.Name, Index: max(next.Step-1, 0), state: next}

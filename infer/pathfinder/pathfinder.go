@@ -42,10 +42,13 @@ type Pathfinder struct {
 // Detail is what a run tells besides its draws.
 type Detail struct {
 	Paths [][]Path // of each chain
-	// ParetoK is the Pareto shape of the ratios of each chain. Above diag/loo.KThreshold of their number the draws are not
-	// to be trusted.
+	// ParetoK is the Pareto shape of the ratios of each chain. Above diag/loo.KThreshold of their number, and where less
+	// than half of a path's candidates are effective, the draws are not to be trusted. Of nearly equal ratios it is noise.
 	ParetoK []float64
 	ESS     []float64 // effective number of the candidates of each chain, by their ratios
+
+	effective []float64 // part of the candidates of each chain
+	n         int       // candidates of a chain
 }
 
 // Path is one climb.
@@ -139,6 +142,7 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 		}
 		detail.Paths = append(detail.Paths, c.paths)
 		detail.ParetoK, detail.ESS = append(detail.ParetoK, c.k), append(detail.ESS, c.ess)
+		detail.effective, detail.n = append(detail.effective, c.effective), c.each*len(c.paths)
 		for _, i := range c.chosen {
 			stats := [2]float64{c.logp[i], float64(i / c.each)}
 			err := job.Record(infer.Transition{Chain: k, X: c.x[i*d : (i+1)*d], Stats: stats[:], Gradients: c.count})
@@ -166,6 +170,8 @@ type chain struct {
 	logp    []float64
 	k, ess  float64
 	chosen  []int // candidates that are draws
+	// effective is the part of the candidates that is effective: of a path's, where the ratios choose among paths too.
+	effective float64
 }
 
 // numbers fills z with numbers of the chain's stream, standard normal or uniform.
@@ -286,7 +292,10 @@ func (c *chain) choose(ratios []float64, n int) error {
 	weights := make([]float64, len(ratios))
 	for i, l := range w.LogWeights {
 		weights[i] = math.Exp(l)
-		if c.Plain {
+	}
+	if c.effective = within(weights, c.each); c.Plain {
+		c.effective = w.ESS / float64(len(ratios))
+		for i := range weights {
 			weights[i] = 1
 			if math.IsInf(ratios[i], -1) {
 				weights[i] = 0
@@ -318,28 +327,46 @@ func (c *chain) choose(ratios []float64, n int) error {
 	return nil
 }
 
+// within is the part of the candidates of a path that is effective, its mean over the paths by their weights. Paths of
+// little weight, which draws leave out, do not lower it.
+func within(weights []float64, each int) (effective float64) {
+	for path := range slices.Chunk(weights, each) {
+		sum, squares := 0.0, 0.0
+		for _, w := range path {
+			sum, squares = sum+w, squares+w*w
+		}
+		if squares > 0 {
+			effective += sum * sum * sum / squares / float64(each)
+		}
+	}
+	return effective
+}
+
 // Notes say where the draws are not to be trusted.
 func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
-	worst, limit, least := math.Inf(-1), 0.0, math.Inf(1)
+	bad, worst, limit, least := fitcheck.Uneven, math.Inf(-1), 0.0, math.Inf(1)
+	if t.Plain { // no weights mend its draws
+		bad = fitcheck.Far
+	}
 	for _, d := range run.Details {
 		detail, ok := d.(*Detail)
 		if !ok || detail == nil {
 			continue
 		}
+		limit = loo.KThreshold(max(2, detail.n))
 		for i, k := range detail.ParetoK {
-			worst, least = math.Max(worst, k), math.Min(least, detail.ESS[i])
+			if e := detail.effective[i]; bad(k, limit, e) && e < least {
+				worst, least = k, e
+			}
 		}
 	}
-	if run.Draws != nil && run.Draws.Chains() > 0 {
-		limit = loo.KThreshold(max(2, t.Paths*max(t.Candidates, run.Draws.Len(0))))
-	}
-	if !(worst > limit) {
+	if math.IsInf(least, 1) {
 		return nil
 	}
 	return []draws.Note{{Kind: fitcheck.Kind, Serious: true,
-		Text: fmt.Sprintf("The ratios of the posterior to the approximation have a tail with a Pareto k of %.2f, above "+
-			"%.2f, and leave %.0f effective draws: means and intervals are those of the approximation, not of the "+
-			"posterior.", worst, limit, least),
+		Text: fmt.Sprintf("By the ratios of the posterior to the approximation %.2g %% of a path's draws are effective, and "+
+			"the tail of the ratios has a Pareto k of %.2f, where %.2f is the limit: means and intervals are those of the "+
+			"approximation, not of the posterior.", 100*least, worst, limit),
 		Advice: "use the draws as a first look, raise pathfinder.Pathfinder.Paths, or sample with " +
 			"hmc.NUTS{Pathfinder: true}"}}
 }

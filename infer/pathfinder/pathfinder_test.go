@@ -3,6 +3,7 @@ package pathfinder_test
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,7 +105,84 @@ func TestHeavyTailsHaveANote(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, d.Notes(), 1)
 	require.Equal(t, "far_from_posterior", d.Notes()[0].Kind)
+	require.True(t, d.Notes()[0].Serious)
+	require.Regexp(t, `^By the ratios of the posterior to the approximation [0-9.]+ % of a path's draws are `+
+		`effective, and the tail of the ratios has a Pareto k of \d\.\d\d, where 0\.70 is the limit`, d.Notes()[0].Text)
 	require.Contains(t, d.Notes()[0].Advice, "hmc.NUTS{Pathfinder: true}")
+}
+
+// Where the approximation is the posterior, the ratios are equal but for rounding, and the Pareto k of their tail is
+// noise: a quarter of the runs and more have one above the limit. Their draws are right, means are within five standard
+// errors 1/√(n·4000), and no run has a note. The density sums squares of 2000 data, for rounding as a model has it.
+func TestGaussianPosteriorsHaveNoNote(t *testing.T) {
+	const n, runs = 2000, 20
+	y := make([]float64, n)
+	for i := range y {
+		y[i] = math.Sin(float64(i))
+	}
+	data := torch.Of(torch.Must(torch.FromSlice(y, n, 1)))
+	l, err := infer.NewLayout(infer.Shapes{"x": {3}})
+	require.NoError(t, err)
+	normal := infer.Handwritten(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return data.Sub(p.Get("x")).Square().Sum().Mul(-0.5), nil
+	}, 1), infer.Params{Layout: l}, nil)
+	mean := 0.0
+	for _, v := range y {
+		mean += v / n
+	}
+	noise := 0
+	for seed := range uint64(runs) {
+		r, err := infer.Run(context.Background(), normal, pathfinder.Pathfinder{}, infer.Options{Seed: seed,
+			Observer: infer.Silent})
+		require.NoError(t, err)
+		require.Empty(t, r.Draws.Notes(), "seed %d", seed)
+		detail := r.Detail.(*pathfinder.Detail)
+		if slices.Max(detail.ParetoK) > loo.KThreshold(4000) {
+			noise++
+		}
+		require.Greater(t, slices.Min(detail.ESS), 0.5*4000)
+		for i := range 3 {
+			sum := 0.0
+			for c := range 4 {
+				for _, v := range r.Draws.Element(c, i) {
+					sum += v / 4000
+				}
+			}
+			require.InDelta(t, mean, sum, 5/math.Sqrt(n*4000))
+		}
+	}
+	require.GreaterOrEqual(t, noise, runs/4)
+}
+
+// Two modes of weights 0.95 and 0.05, each a normal law. The ratios give each path the weight of its mode, so that less
+// than half of all candidates are effective where most paths end at the lesser mode, and the draws are right. Those of
+// Plain are not, and have the note.
+func TestPathsOfLittleWeightHaveNoNote(t *testing.T) {
+	l, err := infer.NewLayout(infer.Shapes{"x": {}})
+	require.NoError(t, err)
+	modes := infer.Handwritten(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		x := p.Get("x")
+		return torch.Stack(0, x.Sub(8).Square().Mul(-0.5).Add(math.Log(0.95)),
+			x.Add(8).Square().Mul(-0.5).Add(math.Log(0.05))).LogSumExp(0), nil
+	}, 1), infer.Params{Layout: l}, nil)
+	few, plain := 0, 0
+	for seed := range uint64(10) {
+		o := infer.Options{Seed: seed, Chains: 8, Observer: infer.Silent}
+		r, err := infer.Run(context.Background(), modes, pathfinder.Pathfinder{}, o)
+		require.NoError(t, err)
+		require.Empty(t, r.Draws.Notes(), "seed %d", seed)
+		detail := r.Detail.(*pathfinder.Detail)
+		for c, ess := range detail.ESS {
+			if ess < 2000 && detail.ParetoK[c] > 0.7 {
+				few++
+			}
+		}
+		p, err := infer.Sample(context.Background(), modes, pathfinder.Pathfinder{Plain: true}, o)
+		require.NoError(t, err)
+		plain += len(p.Notes())
+	}
+	require.Positive(t, few)
+	require.Positive(t, plain)
 }
 
 // NUTS from Pathfinder has the law of the target, within four standard errors, and its warm-up begins near it.

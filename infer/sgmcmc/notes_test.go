@@ -1,12 +1,14 @@
 package sgmcmc_test
 
 import (
+	"context"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -206,4 +208,52 @@ func TestNotesTellOfHeldUpdatesAndHotMomenta(t *testing.T) {
 	ramp := infer.Ramp(1, 201, 200)
 	assert.Nil(t, noteOf(noted(t, sgmcmc.SGHMC{LR: c(0.5), Temperature: ramp}, target, start, nil, 200, 0),
 		"kinetic_temperature"))
+}
+
+// At T = 0 the methods are optimisers, and their draws say so: chains that end at one mode of a model are one point, up
+// to what rounding leaves of the last steps, where R-hat is infinite. Those that end at two modes are not. Draws of
+// which some had another temperature say nothing.
+func TestDrawsAtZeroTemperature(t *testing.T) {
+	l, err := infer.NewLayout(infer.Shapes{"x": {2}})
+	require.NoError(t, err)
+	one := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { // at 2.1
+		return p.Get("x").Sub(2.1).Square().Sum().Mul(-0.5), nil
+	}
+	two := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { // at −1 and 1
+		return p.Get("x").Square().Sub(1).Square().Sum().Mul(-0.5), nil
+	}
+	run := func(f infer.LogPosterior, m infer.Method) (attr string, r *diag.Report) {
+		start, err := torch.FromSlice([]float64{-2, 3, 2, 1.5, 0.5, -0.7, 1, 0.2}, 4, 2)
+		require.NoError(t, err)
+		d, err := infer.Sample(context.Background(), infer.Handwritten(infer.Sum(f, 1), infer.Params{Layout: l}, nil), m,
+			infer.Options{Chains: 4, Warmup: 1000, Draws: 50, Start: infer.Params{Layout: l, Flat: start}, Seed: 1,
+				Observer: infer.Silent})
+		require.NoError(t, err)
+		r, err = diag.Diagnose(d, diag.DiagnoseOptions{})
+		require.NoError(t, err)
+		return d.Attrs()[draws.AttrTemperature], r
+	}
+	zero, lr := infer.Constant(0), infer.Constant(0.1)
+	for name, m := range map[string]infer.Method{
+		"SGLD": sgmcmc.SGLD{LR: lr, Temperature: zero}, "BAOA": sgmcmc.BAOA{LR: lr, Temperature: zero},
+		"SGHMC":           sgmcmc.SGHMC{LR: lr, Temperature: zero},
+		"SymplecticSGHMC": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: zero},
+	} {
+		attr, r := run(one, m)
+		require.Equal(t, "0", attr, name)
+		require.True(t, r.OK(), "%s: %v", name, r)
+		require.Len(t, r.Of(diag.CodeConstant), 2, name)
+		_, r = run(two, m)
+		require.NotEmpty(t, r.Of(diag.CodeRHat), "%s: %v", name, r)
+		require.Equal(t, diag.Serious, r.Of(diag.CodeRHat)[0].Severity)
+	}
+	for first, want := range map[int64]string{1000: "0", 1001: "", 1 << 40: ""} { // updates at T = 1, then 0
+		attr, _ := run(one, sgmcmc.BAOA{LR: lr, Temperature: func(step int64) float64 {
+			if step < first {
+				return 1
+			}
+			return 0
+		}})
+		require.Equal(t, want, attr, "%d updates", first)
+	}
 }

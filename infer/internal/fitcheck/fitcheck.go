@@ -71,7 +71,7 @@ func Notes(f Fit) []draws.Note {
 			Advice: f.Name + ": " + f.Advice}}
 	}
 	switch at := f.Mean.Layout.At; {
-	case r.ess < 0.1, r.k > r.limit && r.ess < 0.5:
+	case Far(r.k, r.limit, r.ess):
 		return note(true, "The fit is far from the posterior: by the ratios of their densities %.2g %% of its draws are "+
 			"effective, and the tail of the ratios has a Pareto k of %.2f.", 100*r.ess, r.k)
 	case r.k > r.limit:
@@ -85,6 +85,14 @@ func Notes(f Fit) []draws.Note {
 	}
 	return nil
 }
+
+// Uneven says that importance sampling cannot mend a fit: the ratios at its draws have a tail with a Pareto k above the
+// limit, and less than half of the draws are effective. Of ratios that are nearly equal k is noise, whatever its size.
+func Uneven(k, limit, effective float64) bool { return k > limit && effective < 0.5 }
+
+// Far says that a fit is far from the posterior: the ratios at its draws are uneven, or less than a tenth of the draws
+// are effective.
+func Far(k, limit, effective float64) bool { return effective < 0.1 || Uneven(k, limit, effective) }
 
 // result is what the ratios say.
 type result struct {

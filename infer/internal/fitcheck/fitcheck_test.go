@@ -102,3 +102,18 @@ func TestNotesThatWouldBeExpensive(t *testing.T) {
 	f.Target, f.Temperature = infer.Mean(density, 1), 0
 	assert.Empty(t, Notes(f), "there is no distribution at temperature 0")
 }
+
+// The rule of docs/vi.md: less than a tenth of the draws effective, or less than half where k is above its limit.
+func TestFar(t *testing.T) {
+	for _, c := range []struct {
+		k, effective float64
+		uneven, far  bool
+	}{
+		{0.5, 0.09, false, true}, {0.5, 0.11, false, false}, {0.9, 0.09, true, true}, {0.9, 0.49, true, true},
+		{0.9, 0.51, false, false}, {math.Inf(1), 1, false, false}, {math.Inf(1), 0.4, true, true},
+		{math.Inf(-1), 1, false, false},
+	} {
+		assert.Equal(t, c.uneven, Uneven(c.k, 0.7, c.effective), "%v", c)
+		assert.Equal(t, c.far, Far(c.k, 0.7, c.effective), "%v", c)
+	}
+}

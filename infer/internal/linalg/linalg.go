@@ -4,6 +4,7 @@ package linalg
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -71,13 +72,21 @@ func Epsilon(x *ts.Tensor) float64 {
 	return 0x1p-52
 }
 
-// Unsized says that a batch does not count data: it is empty, for a log posterior that holds its data itself, or it has
-// a tensor of shape []. A log posterior can take such a batch, a sum over its data cannot.
-func Unsized(b infer.Batch) bool {
+// Unsized says that a batch does not count data: it is empty, for a log posterior that holds its data itself, it has a
+// tensor of shape [], or its tensors have different first dimensions, as those of two plates have. A log posterior can
+// take such a batch, a sum over its data cannot. longest is the largest first dimension.
+func Unsized(b infer.Batch) (unsized bool, longest int64) {
+	shortest := int64(math.MaxInt64)
 	for _, t := range b {
-		if shape, err := torch.Shape(t); err == nil && len(shape) == 0 {
-			return true
+		shape, err := torch.Shape(t)
+		if err != nil {
+			return false, 0 // which is another mistake
 		}
+		if len(shape) == 0 {
+			unsized = true
+			continue
+		}
+		shortest, longest = min(shortest, shape[0]), max(longest, shape[0])
 	}
-	return len(b) == 0
+	return unsized || len(b) == 0 || shortest < longest, longest
 }

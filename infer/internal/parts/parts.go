@@ -86,16 +86,23 @@ func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal *
 	return one.MustNeg(false), apart <= 64*linalg.Epsilon(one)*largest, nil
 }
 
+// Rows is how many data a batch has, for a method that needs each by itself. The error of a batch that does not count
+// its data, such as that of a model with two plates, names the method that does without.
+func Rows(b infer.Batch) (int64, error) {
+	n, err := b.Size()
+	if err != nil {
+		err = fmt.Errorf("the batch cannot be cut into data (%w): laplace.DenseHessian takes it as it is", err)
+	}
+	return n, err
+}
+
 // Data is the log likelihood of each datum of a batch, as the target tells it: that of a batch of one, of whose
 // N-fold a plate makes the likelihood of all. The batch's own likelihood must be what its data make of it: their mean
 // times N for data in a plate, or their sum for data in none. data is how many they count for in a pass.
 func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.PerDatum, data float64, err error) {
-	n, err := b.Size()
-	if linalg.Unsized(b) || err != nil {
-		if err == nil {
-			err = errors.New("it has a tensor of shape []")
-		}
-		return nil, 0, fmt.Errorf("the batch cannot be cut into data (%w): laplace.DenseHessian takes it as it is", err)
+	n, err := Rows(b)
+	if err != nil {
+		return nil, 0, err
 	}
 	likelihood := func(weight float64) infer.LogPosterior {
 		return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
