@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -62,6 +63,7 @@ func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 		e := &execution{batch: s.ctx.run.batch, predict: s.ctx.run.predict, absent: maps.Clone(s.ctx.run.absent)}
 		e.sizes = &plateSizes{fixed: z.fixed, told: map[string]int64{}, guess: true, shapes: z.shapes}
 		err := torch.Do(func(*torch.Scope) error {
+			defer thread.Evaluate()() // a placeholder of a discrete variable is its mean, which is no index
 			run(z.model, e, []Handler{placeholders(attempt)})
 			return nil
 		})
