@@ -239,10 +239,13 @@ func (s *Site) shapes() (batch, value []int64) {
 	return s.ctx.sum.strip(s.Dist.BatchShape()), value
 }
 
-// observe gives a site a known value. The value may have another size than the plates were opened with, so they are
-// opened again.
-func (s *Site) observe(value *ts.Tensor) {
+// observe gives a site a known value, from the handler of the given name. The value may have another size than the
+// plates were opened with, so they are opened again.
+func (s *Site) observe(by string, value *ts.Tensor) {
 	opened := s.Value != nil
+	if !s.declared && !s.Observed {
+		s.by = by
+	}
 	s.Value, s.Observed, s.declared = value, true, false
 	if opened {
 		s.checkBroadcast()
@@ -329,6 +332,9 @@ func (s *Site) checkBroadcast() {
 		}
 		s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, batch, event,
 			hint)
+	case s.by != "":
+		s.fail("%s gives it a value of shape %v, which has more dimensions or elements than batch shape %v and event "+
+			"shape %v", s.by, value, batch, event)
 	case len(outer) > len(batch) && len(s.Plates) > 0, !s.Observed:
 		s.fail("a value of shape %v has more dimensions or elements than batch shape %v and event shape %v", value,
 			batch, event)

@@ -1,5 +1,6 @@
 // Package thread keeps what an OS thread is doing: which levels of vmap are open, whether its evaluation is recorded,
-// whether first derivatives alone will be taken of it, and whether it is to be fast. Callers hold their goroutine on its thread meanwhile.
+// whether first derivatives alone will be taken of it, and whether it is to be fast. Callers hold their goroutine on
+// its thread meanwhile.
 package thread
 
 // #include "thread.h"
