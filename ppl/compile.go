@@ -63,7 +63,8 @@ type latent struct {
 // Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds
 // its latent sites, their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed
 // values and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be
-// positive is not at points of either sign, or if it reads the value of a tensor that depends on a latent variable.
+// positive is not at points of either sign, if it reads the value of a tensor that depends on a latent variable, or if
+// its log density differs between two runs at one point: it draws random numbers of its own, or keeps state.
 //
 // Discrete latent variables are summed out, as [Enumerate] does; the program's String says which.
 //
@@ -126,10 +127,19 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 	if p.layout, err = infer.NewLayout(shapes); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
+	point, err := p.scattered(0.3)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
+	defer torch.Free(point.Flat)
+	value, ok, err := p.checkRepeats(point)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
 	if err := p.checkReads(); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
-	if err := p.convertWhole(); err != nil {
+	if err := p.convertWhole(point, value, ok); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	if err := p.findTotals(); err != nil {

@@ -31,7 +31,9 @@ const largestBytes = 1 << 22
 // the model does not run, or the quarter is cut off. Whole numbers, and float32, are converted where the model has the
 // same density to the rounding of float32, which libtorch takes for some functions of whole numbers. Where it does not,
 // whole numbers overflow, and are refused.
-func (p *Program) convertWhole() error {
+//
+// before is the log posterior at the point, ok whether it is finite.
+func (p *Program) convertWhole(point infer.Params, before float64, ok bool) error {
 	p.types = map[string]gotch.DType{}
 	for name, t := range p.batch {
 		if t == nil {
@@ -43,12 +45,6 @@ func (p *Program) convertWhole() error {
 		}
 		p.types[name] = dtype
 	}
-	point, err := p.scattered(0.3)
-	if err != nil {
-		return err
-	}
-	defer torch.Free(point.Flat)
-	before, ok := p.valueOf(point, p.batch)
 	if !ok { // what is not float64 cannot be judged
 		maps.DeleteFunc(p.types, func(_ string, dtype gotch.DType) bool { return dtype != gotch.Double })
 		return nil
