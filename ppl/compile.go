@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
@@ -337,6 +338,7 @@ func (c *compiler) Finish(s *Site) {
 	if len(s.Plates) == 0 && s.Observed && s.Kind == KindSample {
 		c.program.values[s.Name] = count(s.valueShape())
 	}
+	s.checkDerivatives()
 	s.tryDensity()
 	if s.Kind == KindFactor && len(s.Plates) > 0 {
 		c.program.data = max(c.program.data, population(s))
@@ -362,6 +364,31 @@ func (s *Site) tryDensity() {
 		panic(external)
 	default:
 		s.fail("%v", err)
+	}
+}
+
+// checkDerivatives refuses a truncated gamma family whose shape depends on latent variables: its mass is an incomplete
+// gamma function, which libtorch does not differentiate in the shape.
+func (s *Site) checkDerivatives() {
+	d := s.Dist
+	for d != nil {
+		within, ok := d.(interface{ Base() dist.Distribution })
+		if !ok {
+			return
+		}
+		truncated := strings.HasPrefix(d.Name(), "Truncated(")
+		d = within.Base()
+		of, ok := d.(dist.Parameterised)
+		if !truncated || !ok {
+			continue
+		}
+		name := map[string]string{"Gamma": "concentration", "InverseGamma": "concentration", "Chi2": "df"}[d.Name()]
+		shape, ok := of.Params()[name].(torch.Tensor)
+		if _, number := shape.Number(); ok && !number && shape.T().MustRequiresGrad() {
+			s.fail("its density has no gradient in the %s of %s, which depends on latent variables: libtorch has no derivative "+
+				"of the incomplete gamma function in it; fix the %s, or truncate another family, such as dist.LogNormal or "+
+				"dist.Weibull", name, d.Name(), name)
+		}
 	}
 }
 

@@ -276,8 +276,8 @@ func (e *execution) explain() {
 			have = append(have, name)
 		}
 		panic(&SiteError{Message: fmt.Sprintf(
-			"the batch has no %q (it has %q), which may be missing only where Observe takes it directly: %v",
-			sorted(names), sorted(have), failure)})
+			"the batch has no %q (it has %q), which may be missing only where Observe takes it directly",
+			sorted(names), sorted(have)), Cause: failure})
 	}
 	panic(r)
 }

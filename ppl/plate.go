@@ -123,6 +123,10 @@ func (s *Site) open() {
 			one = value[v] // a single datum must not be repeated for each of many parameters
 		}
 		switch {
+		case told && one == 1 && n != 1 && !p.known:
+			s.fail("along plate %q, at dimension %d, the value of shape %v has size 1, and the distribution of batch shape %v "+
+				"has size %d: a single datum is not repeated; give %d values, or parameters of one", p.Name, p.Dim, value,
+				batch, n, n)
 		case told && one == 1 && (n != 1 || p.known && p.Used != 1):
 			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape "+
 				"%v: size 1 at dimension %d%s",
@@ -276,8 +280,7 @@ func (s *Site) tooSmall(p *plate, n int64) string {
 	_, told := sizes.told[p.Name]
 	switch {
 	case told && sizes.shapes != nil && p.local && n != p.Size:
-		return fmt.Sprintf("; the draws have the variables in plate %q for %d: to predict for others leave those variables "+
-			"out of the draws, by Draws.Select, and they are drawn anew", p.Name, p.Size)
+		return fmt.Sprintf("; the draws have the variables in plate %q for %d: %s", p.Name, p.Size, leaveOut)
 	case !s.Observed || n <= p.Size || p.Size == 0:
 		return p.whole()
 	case fixed:

@@ -1,6 +1,7 @@
 package ppl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 
@@ -80,8 +81,14 @@ func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 	switch {
 	case n > 0:
 	case first != nil:
-		s.fail("the size of plate %q is to be inferred from the data, and the model does not run before it is known (give "+
-			"the plate its size): %v", p.Name, first)
+		unknown := fmt.Sprintf("this is found while the size of plate %q is not known; if that is why, and the model does "+
+			"not run before it is known, give the plate its size", p.Name)
+		var site *SiteError
+		if errors.As(first, &site) && site.Site == s.Name {
+			panic(&SiteError{Site: site.Site, Plates: site.Plates, Distribution: site.Distribution,
+				Message: fmt.Sprintf("%s (%s)", site.Message, unknown), Cause: first})
+		}
+		s.fail("%v (%s)", first, unknown)
 	default:
 		s.fail("the size of plate %q cannot be inferred: no data, and no parameters of an observed variable, "+
 			"have a dimension of their own for it; give the plate its size", p.Name)

@@ -2,7 +2,9 @@ package ppl
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -96,6 +98,7 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Te
 // checkDraws makes sure that the first draw fits the model. Draws on unconstrained space, or of another model, would
 // silently give wrong predictions.
 func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
+	fixed := map[string]int64{} // the plates of the draws
 	err := torch.Do(func(*torch.Scope) error {
 		given := Values{}
 		for i, name := range names {
@@ -115,6 +118,9 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 			case !ok:
 				return
 			}
+			for _, p := range s.Plates {
+				fixed[p.Name] = p.Size
+			}
 			have, want := shapeOf(v), append(s.Dist.BatchShape(), s.Dist.EventShape()...)
 			if !slices.Equal(have, want) {
 				s.fail("the draws have shape %v, and the model has shape %v", have, want)
@@ -129,10 +135,32 @@ func (q Predictive) checkDraws(names []string, in []*ts.Tensor) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("ppl.Predictive: %w", err)
+		return fmt.Errorf("ppl.Predictive: %w", withPlates(err, fixed))
 	}
 	return nil
 }
+
+// withPlates adds to an error of shapes that do not fit what the draws have fixed.
+func withPlates(err error, fixed map[string]int64) error {
+	misfit := slices.ContainsFunc([]string{"broadcast", "must match the size of tensor"}, func(words string) bool {
+		return strings.Contains(err.Error(), words)
+	})
+	if !misfit || strings.Contains(err.Error(), leaveOut) {
+		return err
+	}
+	var plates []string
+	for _, name := range slices.Sorted(maps.Keys(fixed)) {
+		plates = append(plates, fmt.Sprintf("plate %q for %d", name, fixed[name]))
+	}
+	if len(plates) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the draws have the variables in %s: %s", err, strings.Join(plates, " and in "), leaveOut)
+}
+
+// leaveOut is what to do where the draws have another number of repetitions than the data of a prediction.
+const leaveOut = "to predict for others leave those variables out of the draws, by Draws.Select, and they are drawn " +
+	"anew"
 
 // redraw forgets the data of Observe. What Condition and Do have set stays. Outside plates the number of the data is
 // known from them alone: as many are drawn.
