@@ -35,6 +35,20 @@ func TestAdviceOnData(t *testing.T) {
 	_, err = ppl.Compile(slope, infer.Batch{"x": vec(1, 2, 3), "y": vec(1)})
 	require.ErrorContains(t, err, `along plate "data", at dimension -1, the value of shape [1] has size 1, and the `+
 		`distribution of batch shape [3] has size 3: a single datum is not repeated`)
+
+	empty := torch.Must(torch.FromSlice([]float64{}, 0))
+	for name, m := range map[string]ppl.Model{"size 0": slope, "size 3": func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 5))
+		c.Plate("data", 3, func(c *ppl.Ctx) { c.Factor("y", dist.Normal(a, 1).LogProb(c.Data("y"))) })
+	}, "latent variables": func(c *ppl.Ctx) {
+		c.Plate("data", 0, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(c.Sample("z", dist.Normal(0, 1)), 1), c.Data("y"))
+		})
+	}} {
+		_, err = ppl.Compile(m, infer.Batch{"x": empty, "y": empty})
+		require.ErrorContains(t, err, `plate "data" has no data: the site has batch shape`, name)
+		require.ErrorContains(t, err, `site "y" in plate data`, name)
+	}
 }
 
 // A mistake of a site that is found while a plate's size is looked for comes first.

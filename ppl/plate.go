@@ -114,7 +114,7 @@ func (s *Site) open() {
 		if p.Size == 0 {
 			p.Size = s.size(p, n, told)
 		}
-		if p.Size == 0 { // a run that looks for sizes
+		if p.Size == 0 && n != 0 { // a run that looks for sizes
 			want[at] = n
 			continue
 		}
@@ -123,6 +123,9 @@ func (s *Site) open() {
 			one = value[v] // a single datum must not be repeated for each of many parameters
 		}
 		switch {
+		case n == 0 && !c.run.predict:
+			s.fail("plate %q has no data: the site has batch shape %v and a value of shape %v, with size 0 at dimension %d; "+
+				"give it at least one datum, or leave the plate out", p.Name, batch, value, p.Dim)
 		case told && one == 1 && n != 1 && !p.known:
 			s.fail("along plate %q, at dimension %d, the value of shape %v has size 1, and the distribution of batch shape %v "+
 				"has size %d: a single datum is not repeated; give %d values, or parameters of one", p.Name, p.Dim, value,
