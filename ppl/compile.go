@@ -43,7 +43,8 @@ type Program struct {
 	part     string                 // a plate that Minibatch declares, and of which the batch has a part
 	partRows int64                  // of it in the batch
 
-	types map[string]gotch.DType // of the data that evaluations get, by name
+	types   map[string]gotch.DType // of the data that evaluations get, by name
+	indices map[string]bool        // the data of types with fractions that are used as indices
 
 	counted    []counted       // the sites that have a density, as they run
 	likelihood map[string]bool // of them, those that WithLikelihood has named; nil is what is observed
@@ -141,6 +142,9 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	if err := p.convertWhole(point, value, ok); err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
+	if err := p.findIndices(point); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	if err := p.findTotals(); err != nil {

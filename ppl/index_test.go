@@ -1,19 +1,23 @@
 package ppl_test
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 )
 
-// An index of the data that is not whole is an error that names the data and the line: when a model is compiled, and in
-// a prediction for other groups.
+// An index of the data that is not whole is an error that names the data and the line: when a model is compiled, in
+// a prediction for other groups, and in the batches of a run.
 func TestFractionalIndexOfData(t *testing.T) {
 	model := func(c *ppl.Ctx) {
 		var a torch.Tensor
@@ -38,8 +42,22 @@ func TestFractionalIndexOfData(t *testing.T) {
 			require.ErrorContains(t, err, "(at ppl/index_test.go:")
 		}
 	}
-	_, err = ppl.Compile(model, infer.Batch{"g": vec(0, 1, 2), "y": vec(1, 0, 2)})
+	p, err := ppl.Compile(model, infer.Batch{"g": vec(0, 1, 2), "y": vec(1, 0, 2)})
 	require.NoError(t, err)
+	for _, tier := range []native.Tier{native.Auto, native.Eager} {
+		for i, g := range [][]float64{{0, 1.5, 2}, {0, nan, 2}, {2, 1, 0}} {
+			batch := infer.Batch{"g": vec(g...), "y": vec(1.5, 0, 2)}
+			_, err = infer.Sample(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)}, infer.Options{
+				Batches: infer.Full(batch), Chains: 1, Warmup: 3, Draws: 3, Native: tier, Observer: infer.Silent})
+			if i == 2 {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, infer.ErrConfig)
+			require.ErrorContains(t, err, fmt.Sprintf(`batch tensor "g" has %v at element [1] of shape [3], and the model uses `+
+				`it as an index`, g[1]))
+		}
+	}
 }
 
 // A discrete variable stands for its mean while a plate's size is looked for: that mean is not refused as an index.
