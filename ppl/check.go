@@ -9,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -285,6 +286,7 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 func (p *Program) observedValues() (map[string][]float64, error) {
 	out := map[string][]float64{}
 	err := torch.Do(func(*torch.Scope) error {
+		defer thread.Evaluate()() // as in plateSizes.resolve
 		give := placeholders(0)
 		execute(p.model, p.batch, nil, process(func(s *Site) {
 			give(s)

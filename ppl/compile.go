@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
@@ -42,7 +43,8 @@ type Program struct {
 	part     string                 // a plate that Minibatch declares, and of which the batch has a part
 	partRows int64                  // of it in the batch
 
-	types map[string]gotch.DType // of the data that evaluations get, by name
+	types   map[string]gotch.DType // of the data that evaluations get, by name
+	indices map[string]bool        // the data of types with fractions that are used as indices
 
 	counted    []counted       // the sites that have a density, as they run
 	likelihood map[string]bool // of them, those that WithLikelihood has named; nil is what is observed
@@ -63,7 +65,8 @@ type latent struct {
 // Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds
 // its latent sites, their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed
 // values and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be
-// positive is not at points of either sign, or if it reads the value of a tensor that depends on a latent variable.
+// positive is not at points of either sign, if it reads the value of a tensor that depends on a latent variable, or if
+// its log density differs between two runs at one point: it draws random numbers of its own, or keeps state.
 //
 // Discrete latent variables are summed out, as [Enumerate] does; the program's String says which.
 //
@@ -126,10 +129,22 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 	if p.layout, err = infer.NewLayout(shapes); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
+	point, err := p.scattered(0.3)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
+	defer torch.Free(point.Flat)
+	value, ok, err := p.checkRepeats(point)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
 	if err := p.checkReads(); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
-	if err := p.convertWhole(); err != nil {
+	if err := p.convertWhole(point, value, ok); err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", err)
+	}
+	if err := p.findIndices(point); err != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", err)
 	}
 	if err := p.findTotals(); err != nil {
@@ -327,6 +342,7 @@ func (c *compiler) Finish(s *Site) {
 	if len(s.Plates) == 0 && s.Observed && s.Kind == KindSample {
 		c.program.values[s.Name] = count(s.valueShape())
 	}
+	s.checkDerivatives()
 	s.tryDensity()
 	if s.Kind == KindFactor && len(s.Plates) > 0 {
 		c.program.data = max(c.program.data, population(s))
@@ -352,6 +368,31 @@ func (s *Site) tryDensity() {
 		panic(external)
 	default:
 		s.fail("%v", err)
+	}
+}
+
+// checkDerivatives refuses a truncated gamma family whose shape depends on latent variables: its mass is an incomplete
+// gamma function, which libtorch does not differentiate in the shape.
+func (s *Site) checkDerivatives() {
+	d := s.Dist
+	for d != nil {
+		within, ok := d.(interface{ Base() dist.Distribution })
+		if !ok {
+			return
+		}
+		truncated := strings.HasPrefix(d.Name(), "Truncated(")
+		d = within.Base()
+		of, ok := d.(dist.Parameterised)
+		if !truncated || !ok {
+			continue
+		}
+		name := map[string]string{"Gamma": "concentration", "InverseGamma": "concentration", "Chi2": "df"}[d.Name()]
+		shape, ok := of.Params()[name].(torch.Tensor)
+		if _, number := shape.Number(); ok && !number && shape.T().MustRequiresGrad() {
+			s.fail("its density has no gradient in the %s of %s, which depends on latent variables: libtorch has no derivative "+
+				"of the incomplete gamma function in it; fix the %s, or truncate another family, such as dist.LogNormal or "+
+				"dist.Weibull", name, d.Name(), name)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package ppl
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -240,6 +241,8 @@ func run(m Model, e *execution, handlers []Handler) {
 	defer e.explain()
 	if !slices.ContainsFunc(handlers, func(h Handler) bool { _, ok := h.(*evaluator); return ok }) {
 		defer thread.GradientOnly()() // only of an evaluation are second derivatives taken
+	} else {
+		defer thread.Evaluate()()
 	}
 	if e.sizes == nil {
 		e.sizes = &plateSizes{told: map[string]int64{}}
@@ -249,7 +252,7 @@ func run(m Model, e *execution, handlers []Handler) {
 }
 
 // explain names the data that are missing where an operation failed on what stands for them, and those that have an
-// index which is out of range.
+// index which is out of range or not whole.
 func (e *execution) explain() {
 	if len(e.absent) == 0 && len(e.batch) == 0 {
 		return
@@ -273,34 +276,45 @@ func (e *execution) explain() {
 			have = append(have, name)
 		}
 		panic(&SiteError{Message: fmt.Sprintf(
-			"the batch has no %q (it has %q), which may be missing only where Observe takes it directly: %v",
-			sorted(names), sorted(have), failure)})
+			"the batch has no %q (it has %q), which may be missing only where Observe takes it directly",
+			sorted(names), sorted(have)), Cause: failure})
 	}
 	panic(r)
 }
 
-// nameIndex adds to an error of an index that is out of range which data have it.
+// nameIndex adds to an error of an index that is out of range, or not whole, which data have it. Data that are not of a
+// type of whole numbers are named where they have it at the same element.
 func (e *execution) nameIndex(failure *torch.Error) {
-	var index int64
-	if n, _ := fmt.Sscanf(failure.Message, "the index %d at element", &index); n != 1 ||
+	var index float64
+	var at int
+	if n, _ := fmt.Sscanf(failure.Message, "the index %g at element %d", &index, &at); n != 2 ||
 		strings.HasSuffix(failure.Message, indexedBy) {
 		return
 	}
-	var names []string
+	same := func(v float64) bool { return v == index || math.IsNaN(v) && math.IsNaN(index) }
+	var whole, others []string
 	for name, t := range e.batch {
 		if t == nil {
 			continue
 		}
 		dtype, err := torch.DTypeOfTensor(t)
-		if err != nil || rank[dtype] == 0 {
+		if err != nil {
 			continue
 		}
-		if values, err := torch.ToSlice[int64](t); err == nil && slices.Contains(values, index) {
-			names = append(names, fmt.Sprintf("%q", name))
+		values, err := torch.ToSlice[float64](t)
+		switch {
+		case err != nil:
+		case rank[dtype] > 0 && slices.ContainsFunc(values, same):
+			whole = append(whole, fmt.Sprintf("%q", name))
+		case rank[dtype] == 0 && at < len(values) && same(values[at]):
+			others = append(others, fmt.Sprintf("%q", name))
 		}
 	}
-	if len(names) > 0 {
-		failure.Message += "; of the data, " + strings.Join(sorted(names), " and ") + indexedBy
+	if len(whole) == 0 {
+		whole = others
+	}
+	if len(whole) > 0 {
+		failure.Message += "; of the data, " + strings.Join(sorted(whole), " and ") + indexedBy
 	}
 }
 

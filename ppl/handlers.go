@@ -75,7 +75,7 @@ func Condition(m Model, values Values) Model {
 	return strict("Condition", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
 		s.takes("Condition", v)
 		if s.Kind == KindSample {
-			s.observe(v)
+			s.observe("Condition", v)
 		}
 		return s.Kind == KindSample
 	})
@@ -106,7 +106,7 @@ func Do(m Model, values Values) Model {
 	return strict("Do", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
 		s.takes("Do", v)
 		if s.Kind == KindSample {
-			s.observe(v)
+			s.observe("Do", v)
 			s.hidden = true
 		}
 		return s.Kind == KindSample

@@ -272,3 +272,62 @@ func TestMaskedDataMayBeNaN(t *testing.T) {
 		require.InDelta(t, -0.4+(c.want(0.4+h)-c.want(0.4-h))/(2*h), grad[0], 1e-8, name)
 	}
 }
+
+// Condition and Do refuse a value of more numbers than the variable has, as Substitute does: the model would have one
+// variable per datum.
+func TestHandlersRefuseValuesThatAreTooLarge(t *testing.T) {
+	line := func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 1))
+		b := c.Sample("b", dist.Normal(0, 1).Expand(2))
+		v := c.Sample("v", dist.Independent(dist.Normal(0, 1).Expand(2), 1))
+		c.Plate("data", 3, func(c *ppl.Ctx) {
+			z := c.Sample("z", dist.Normal(0, 1))
+			c.Observe("y", dist.Normal(a.Add(z).Add(b.Sum()).Add(v.Sum()), 1), c.Data("y"))
+		})
+	}
+	batch := infer.Batch{"y": vec(1, 2, 3)}
+	for name, handler := range map[string]func(ppl.Model, ppl.Values) ppl.Model{
+		"Condition": ppl.Condition, "Do": ppl.Do, "Substitute": ppl.Substitute,
+	} {
+		for _, c := range []struct {
+			site, want string
+			value      *ts.Tensor
+		}{
+			{"a", "a value of shape [3]", vec(1, 2, 3)},
+			{"a", "a value of shape [1]", vec(1)},
+			{"a", "a value of shape [1 1]", matrix(1, 1, 1)},
+			{"b", "a value of shape [2 2]", matrix(2, 2, 1, 2, 3, 4)},
+			{"v", "a value of shape [1 2]", matrix(1, 2, 1, 2)},
+		} {
+			_, err := ppl.Compile(handler(line, ppl.Values{c.site: c.value}), batch)
+			require.ErrorContains(t, err, c.want, name)
+			require.ErrorContains(t, err, "has more dimensions or elements than batch shape", name)
+			require.ErrorContains(t, err, "site \""+c.site+"\"", name)
+			if name != "Substitute" {
+				require.ErrorContains(t, err, name+" gives it a value", name)
+			}
+		}
+		for site, value := range map[string]*ts.Tensor{"a": scalar(1), "b": vec(1, 2), "v": vec(1, 2), "z": vec(1, 2, 3)} {
+			_, err := ppl.Compile(handler(line, ppl.Values{site: value}), batch)
+			require.NoError(t, err, "%s of %s", name, site)
+			_, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+				var sum *ts.Tensor
+				handler(line, ppl.Values{site: in[0]}).Run(batch, torch.NewSource(1, 0), nil, finished(func(s *ppl.Site) {
+					if s.Name == "y" {
+						sum = s.LogProb()
+					}
+				}))
+				return []*ts.Tensor{sum}, nil
+			}, []*ts.Tensor{torch.Stack(0, value, value).T()}, nil)
+			require.NoError(t, err, "%s of %s, mapped", name, site)
+		}
+	}
+	_, err := ppl.Compile(ppl.Condition(line, ppl.Values{"y": vec(4, 5, 6)}), batch)
+	require.NoError(t, err)
+}
+
+// finished is a handler that looks at what is done.
+type finished func(s *ppl.Site)
+
+func (finished) Process(*ppl.Site)    {}
+func (f finished) Finish(s *ppl.Site) { f(s) }

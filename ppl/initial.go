@@ -1,11 +1,13 @@
 package ppl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -79,7 +81,7 @@ func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) 
 				return err
 			})
 			if err != nil {
-				return fail(err)
+				return fail(p.blameGradient(point, batch, err, ""))
 			}
 			if e.Diverged() == nil {
 				flat, found = append(flat, row...), true
@@ -262,9 +264,65 @@ func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chai
 		return nil
 	})
 	if err == nil {
-		err = fmt.Errorf("%s for chain %d (start: %s): the density is finite there and its gradient is not; "+
-			"look for a Sqrt, Abs, Pow or division at 0, or start elsewhere (ppl.FromPrior, ppl.FromValues)", what,
-			chain, how.name)
+		advice := fmt.Sprintf("%s for chain %d (start: %s); look for a Sqrt, Abs, Pow or division at 0, or start elsewhere "+
+			"(ppl.FromPrior, ppl.FromValues)", what, chain, how.name)
+		err = p.blameGradient(point, batch, fmt.Errorf("the density is finite there and its gradient is not: %s", advice),
+			advice)
 	}
 	return fmt.Errorf("%w: %w", err, infer.ErrNonFinite)
+}
+
+// blameGradient finds the site whose log density has no gradient, or one that is not finite, which advice is about. The
+// error is the given one where there is none.
+func (p *Program) blameGradient(point infer.Params, batch infer.Batch, otherwise error, advice string) error {
+	var undefined *torch.Error
+	if advice == "" && (!errors.As(otherwise, &undefined) || !strings.Contains(undefined.Message, "derivative")) {
+		return otherwise
+	}
+	err := torch.Do(func(*torch.Scope) error {
+		leaf, err := torch.Leaf(point.Flat)
+		if err != nil {
+			return err
+		}
+		e := &evaluator{program: p, point: infer.Params{Layout: p.layout, Flat: leaf}, weights: infer.Weights{Jacobian: 1}}
+		e.collect = func(s *Site) {
+			if !s.counts() {
+				return
+			}
+			logp := s.LogProb()
+			if !logp.MustRequiresGrad() {
+				return
+			}
+			grad, err := torch.Grad([]*ts.Tensor{logp}, []*ts.Tensor{leaf},
+				&torch.GradOptions{KeepGraph: true, AllowUnused: true})
+			if errors.As(err, &undefined) && strings.Contains(undefined.Message, "derivative") {
+				s.fail("its log density has no gradient: %s; fix the parameter that it would be taken in, or use another "+
+					"distribution", strings.TrimRight(undefined.Message, ". \n"))
+			}
+			if err != nil || advice == "" {
+				return
+			}
+			values, err := torch.ToSlice[float64](grad[0])
+			if i := slices.IndexFunc(values, isNotFinite); err == nil && i >= 0 {
+				s.fail("its log density is finite and its gradient in %q is %v there: %s", p.nameOf(i), values[i], advice)
+			}
+		}
+		execute(p.model, batch, nil, e)
+		return nil
+	})
+	var site *SiteError
+	if errors.As(err, &site) {
+		return err
+	}
+	return otherwise
+}
+
+// nameOf is the latent variable that a number of the layout belongs to.
+func (p *Program) nameOf(i int) string {
+	for _, s := range p.layout.Sites {
+		if i >= s.Offset && i < s.Offset+s.Size {
+			return s.Name
+		}
+	}
+	return ""
 }

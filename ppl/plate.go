@@ -114,7 +114,7 @@ func (s *Site) open() {
 		if p.Size == 0 {
 			p.Size = s.size(p, n, told)
 		}
-		if p.Size == 0 { // a run that looks for sizes
+		if p.Size == 0 && n != 0 { // a run that looks for sizes
 			want[at] = n
 			continue
 		}
@@ -123,6 +123,13 @@ func (s *Site) open() {
 			one = value[v] // a single datum must not be repeated for each of many parameters
 		}
 		switch {
+		case n == 0 && !c.run.predict:
+			s.fail("plate %q has no data: the site has batch shape %v and a value of shape %v, with size 0 at dimension %d; "+
+				"give it at least one datum, or leave the plate out", p.Name, batch, value, p.Dim)
+		case told && one == 1 && n != 1 && !p.known:
+			s.fail("along plate %q, at dimension %d, the value of shape %v has size 1, and the distribution of batch shape %v "+
+				"has size %d: a single datum is not repeated; give %d values, or parameters of one", p.Name, p.Dim, value,
+				batch, n, n)
 		case told && one == 1 && (n != 1 || p.known && p.Used != 1):
 			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape "+
 				"%v: size 1 at dimension %d%s",
@@ -239,10 +246,13 @@ func (s *Site) shapes() (batch, value []int64) {
 	return s.ctx.sum.strip(s.Dist.BatchShape()), value
 }
 
-// observe gives a site a known value. The value may have another size than the plates were opened with, so they are
-// opened again.
-func (s *Site) observe(value *ts.Tensor) {
+// observe gives a site a known value, from the handler of the given name. The value may have another size than the
+// plates were opened with, so they are opened again.
+func (s *Site) observe(by string, value *ts.Tensor) {
 	opened := s.Value != nil
+	if !s.declared && !s.Observed {
+		s.by = by
+	}
 	s.Value, s.Observed, s.declared = value, true, false
 	if opened {
 		s.checkBroadcast()
@@ -273,8 +283,7 @@ func (s *Site) tooSmall(p *plate, n int64) string {
 	_, told := sizes.told[p.Name]
 	switch {
 	case told && sizes.shapes != nil && p.local && n != p.Size:
-		return fmt.Sprintf("; the draws have the variables in plate %q for %d: to predict for others leave those variables "+
-			"out of the draws, by Draws.Select, and they are drawn anew", p.Name, p.Size)
+		return fmt.Sprintf("; the draws have the variables in plate %q for %d: %s", p.Name, p.Size, leaveOut)
 	case !s.Observed || n <= p.Size || p.Size == 0:
 		return p.whole()
 	case fixed:
@@ -329,6 +338,9 @@ func (s *Site) checkBroadcast() {
 		}
 		s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, batch, event,
 			hint)
+	case s.by != "":
+		s.fail("%s gives it a value of shape %v, which has more dimensions or elements than batch shape %v and event "+
+			"shape %v", s.by, value, batch, event)
 	case len(outer) > len(batch) && len(s.Plates) > 0, !s.Observed:
 		s.fail("a value of shape %v has more dimensions or elements than batch shape %v and event shape %v", value,
 			batch, event)

@@ -1,10 +1,12 @@
 package ppl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -62,6 +64,7 @@ func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 		e := &execution{batch: s.ctx.run.batch, predict: s.ctx.run.predict, absent: maps.Clone(s.ctx.run.absent)}
 		e.sizes = &plateSizes{fixed: z.fixed, told: map[string]int64{}, guess: true, shapes: z.shapes}
 		err := torch.Do(func(*torch.Scope) error {
+			defer thread.Evaluate()() // a placeholder of a discrete variable is its mean, which is no index
 			run(z.model, e, []Handler{placeholders(attempt)})
 			return nil
 		})
@@ -78,8 +81,14 @@ func (z *plateSizes) resolve(s *Site, p *plate) int64 {
 	switch {
 	case n > 0:
 	case first != nil:
-		s.fail("the size of plate %q is to be inferred from the data, and the model does not run before it is known (give "+
-			"the plate its size): %v", p.Name, first)
+		unknown := fmt.Sprintf("this is found while the size of plate %q is not known; if that is why, and the model does "+
+			"not run before it is known, give the plate its size", p.Name)
+		var site *SiteError
+		if errors.As(first, &site) && site.Site == s.Name {
+			panic(&SiteError{Site: site.Site, Plates: site.Plates, Distribution: site.Distribution,
+				Message: fmt.Sprintf("%s (%s)", site.Message, unknown), Cause: first})
+		}
+		s.fail("%v (%s)", first, unknown)
 	default:
 		s.fail("the size of plate %q cannot be inferred: no data, and no parameters of an observed variable, "+
 			"have a dimension of their own for it; give the plate its size", p.Name)

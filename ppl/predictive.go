@@ -2,7 +2,9 @@ package ppl
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -111,6 +113,7 @@ func checkNamed(posterior *draws.Draws) error {
 // where the draws may be on unconstrained space. Those, and draws of another model, would silently give wrong
 // predictions.
 func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.Tensor) error {
+	fixed := map[string]int64{} // the plates of the draws
 	err := torch.Do(func(*torch.Scope) error {
 		given, all := Values{}, Values{}
 		for i, name := range names {
@@ -129,6 +132,9 @@ func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.
 				s.fail("the draws do not have it; they have %q", names)
 			case !ok:
 				return
+			}
+			for _, p := range s.Plates {
+				fixed[p.Name] = p.Size
 			}
 			have, want := shapeOf(v), append(s.Dist.BatchShape(), s.Dist.EventShape()...)
 			if !slices.Equal(have, want) {
@@ -149,7 +155,7 @@ func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("ppl.Predictive: %w", err)
+		return fmt.Errorf("ppl.Predictive: %w", withPlates(err, fixed))
 	}
 	return nil
 }
@@ -163,6 +169,28 @@ func checkAll(s support.Support, all *ts.Tensor) error {
 	s.Closed = true
 	return s.Check(all)
 }
+
+// withPlates adds to an error of shapes that do not fit what the draws have fixed.
+func withPlates(err error, fixed map[string]int64) error {
+	misfit := slices.ContainsFunc([]string{"broadcast", "must match the size of tensor"}, func(words string) bool {
+		return strings.Contains(err.Error(), words)
+	})
+	if !misfit || strings.Contains(err.Error(), leaveOut) {
+		return err
+	}
+	var plates []string
+	for _, name := range slices.Sorted(maps.Keys(fixed)) {
+		plates = append(plates, fmt.Sprintf("plate %q for %d", name, fixed[name]))
+	}
+	if len(plates) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the draws have the variables in %s: %s", err, strings.Join(plates, " and in "), leaveOut)
+}
+
+// leaveOut is what to do where the draws have another number of repetitions than the data of a prediction.
+const leaveOut = "to predict for others leave those variables out of the draws, by Draws.Select, and they are drawn " +
+	"anew"
 
 // redraw forgets the data of Observe. What Condition and Do have set stays. Outside plates the number of the data is
 // known from them alone: as many are drawn.

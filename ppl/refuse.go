@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -170,6 +171,89 @@ func (p *Program) checkReads() error {
 			"or ppl's Density for Go code: %w", err)
 	}
 	return nil // what else fails there is found by the method that needs it
+}
+
+// checkRepeats evaluates the model at a point, twice, and refuses one whose log density differs: it draws random
+// numbers of its own, or keeps state, and what samplers see of it would be frozen, or no density. The result is the
+// log posterior there; not ok where it is not finite.
+func (p *Program) checkRepeats(point infer.Params) (value float64, ok bool, err error) {
+	value, ok = p.valueOf(point, p.batch)
+	if again, okAgain := p.valueOf(point, p.batch); ok && okAgain && agree(value, again, 0) {
+		return value, ok, nil
+	}
+	var first []siteTerm
+	if p.termsAt(point, func(_ *Site, t siteTerm) { first = append(first, t) }) != nil {
+		return value, ok, nil // what does not run there is found by who needs it
+	}
+	at, found := 0, false
+	fail := func(s *Site, format string, args ...any) {
+		found = true
+		s.fail(format+" at the same values of the latent variables: %s", append(args, ownRandomness)...)
+	}
+	err = p.termsAt(point, func(s *Site, t siteTerm) {
+		at++
+		switch {
+		case at > len(first) || first[at-1].name != t.name:
+			fail(s, "it is not there in one run of the model, and is in the next")
+		case !slices.Equal(first[at-1].shape, t.shape):
+			fail(s, "its log density has shape %v in one run of the model and %v in the next", first[at-1].shape, t.shape)
+		case !agree(first[at-1].sum, t.sum, t.size):
+			fail(s, "its log density is %v in one run of the model and %v in the next", first[at-1].sum, t.sum)
+		}
+	})
+	switch {
+	case found:
+		return value, ok, err
+	case err != nil:
+		return value, ok, fmt.Errorf("the model runs, and does not run again at the same values of the latent variables: "+
+			"%s: %w", ownRandomness, err)
+	case at < len(first):
+		return value, ok, &SiteError{Site: first[at].name, Message: "it is there in one run of the model, and is not in " +
+			"the next at the same values of the latent variables: " + ownRandomness}
+	}
+	return value, ok, nil
+}
+
+// ownRandomness is what is wrong with a model that differs between runs, and what to do.
+const ownRandomness = "a model must not draw random numbers of its own (math/rand, libtorch's) or keep state from " +
+	"run to run: draw with c.Sample, or make the numbers once, outside of the model, and give them in the batch"
+
+// agree says whether two log densities, of terms whose absolute values add up to size, are equal to the rounding of
+// sums that are taken in another order.
+func agree(a, b, size float64) bool {
+	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-9*(1+max(math.Abs(a), size))
+}
+
+// siteTerm is the log density of a site: its sum, and the sum of absolute values.
+type siteTerm struct {
+	name      string
+	shape     []int64
+	sum, size float64
+}
+
+// termsAt evaluates the model at a point and shows the terms of its log density in their order.
+func (p *Program) termsAt(point infer.Params, visit func(s *Site, t siteTerm)) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return torch.Do(func(*torch.Scope) error {
+		execute(p.model, p.batch, nil, &evaluator{program: p, point: point, collect: func(s *Site) {
+			if !s.counts() {
+				return
+			}
+			logp := s.elementwise()
+			t := siteTerm{name: s.Name, shape: shapeOf(logp)}
+			t.sum = torch.Must(torch.Item(logp.MustSum(gotch.Double, false)))
+			t.size = torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false)))
+			if logp.DType() != gotch.Double {
+				t.size *= 1e5
+			}
+			visit(s, t)
+		}})
+		return nil
+	})
 }
 
 // withTypes adds to an error of libtorch about types which data are not float64, and what to do.

@@ -2,6 +2,7 @@ package ppl_test
 
 import (
 	"fmt"
+	"math/rand"
 	"runtime"
 	"testing"
 
@@ -278,4 +279,78 @@ func TestNotFiniteParameters(t *testing.T) {
 	err := normalOf(func(w torch.Tensor) (any, any) { return 0, w })
 	require.ErrorContains(t, err, "sign is free")
 	require.NotContains(t, err.Error(), "overflow")
+}
+
+// Compile runs a model twice at one point, and refuses one that is another function the second time. What draws from
+// Kelvin's streams, and what only counts its runs, is the same function.
+func TestModelsThatDifferBetweenRunsAreRefused(t *testing.T) {
+	n := 0
+	y := infer.Batch{"y": vec(1, 2, 3)}
+	noise := rand.New(rand.NewSource(1))
+	for name, c := range map[string]struct {
+		model ppl.Model
+		want  []string
+	}{
+		"noise in a scale": {func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 1))
+			c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1+noise.Float64()), c.Data("y")) })
+		}, []string{`site "y"`, "its log density is -", "in one run of the model and -",
+			"must not draw random numbers of its own", "c.Sample", "(at ppl/refuse_test.go:"}},
+		"noise in a prior": {func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(noise.Float64(), 1))
+			c.Observe("z", dist.Normal(mu, 1), 1)
+		}, []string{`site "mu"`, "must not draw random numbers of its own"}},
+		"noise of libtorch": {func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 1).Expand(3))
+			c.Factor("f", mu.Mul(torch.Of(torch.Zeros(3).T().MustRandLike(false))).Sum())
+		}, []string{`site "f"`, "must not draw random numbers of its own"}},
+		"a counter": {func(c *ppl.Ctx) {
+			n++
+			mu := c.Sample("mu", dist.Normal(0, 1))
+			c.Observe("z", dist.Normal(mu.Mul(float64(n)), 1), 1)
+		}, []string{`site "z"`, "keep state from run to run"}},
+		"a site in every other run": {func(c *ppl.Ctx) {
+			n++
+			mu := c.Sample("mu", dist.Normal(0, 1))
+			if n%2 == 0 {
+				c.Factor("even", mu)
+			}
+			c.Observe("z", dist.Normal(mu, 1), 1)
+		}, []string{`site "`, "in one run of the model, and is", "keep state from run to run"}},
+		"a number of data that grows": {func(c *ppl.Ctx) {
+			n++
+			mu := c.Sample("mu", dist.Normal(0, 1))
+			c.Factor("f", mu.Add(torch.Zeros(int64(n))))
+		}, []string{`site "f"`, "its log density has shape [", "keep state from run to run"}},
+	} {
+		_, err := ppl.Compile(c.model, y)
+		for _, words := range c.want {
+			require.ErrorContains(t, err, words, name)
+		}
+	}
+	plain := func(c *ppl.Ctx) {
+		n++
+		w := c.Sample("w", dist.Beta(2, 2))
+		mu := c.Sample("mu", dist.Normal(0, 1).Expand(2))
+		c.Plate("data", 0, func(c *ppl.Ctx) {
+			k := c.Sample("k", dist.Bernoulli(w))
+			c.Observe("y", dist.Normal(mu.Take(k), 1), c.Data("y"))
+		})
+	}
+	inner := func(c *ppl.Ctx) { c.Observe("x", dist.Normal(c.Sample("e", dist.Normal(0, 1)), 1), 1) }
+	for name, model := range map[string]ppl.Model{
+		"a sum over a discrete variable": plain,
+		"draws of a seed": func(c *ppl.Ctx) {
+			plain(c)
+			ppl.Seed(func(c *ppl.Ctx) { ppl.Block(inner, "e")(c) }, 3)(c)
+		},
+		"a Go function": func(c *ppl.Ctx) {
+			plain(c)
+			c.Density("d", func(x, grad [][]float64) float64 { grad[0][0] = -x[0][0]; return -x[0][0] * x[0][0] / 2 },
+				c.Sample("q", dist.Normal(0, 1)))
+		},
+	} {
+		_, err := ppl.Compile(model, y)
+		require.NoError(t, err, name)
+	}
 }

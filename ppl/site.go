@@ -48,6 +48,7 @@ type Site struct {
 
 	declared bool   // by Observe: the value is data, and a prediction draws it anew
 	instead  string // of the site that a reparameterisation put in another's place: that one's name
+	by       string // the handler that observes a latent variable
 	redrawn  bool   // Observe's value was forgotten, to be drawn anew
 	written  bool   // a reparameterisation computes the value
 

@@ -1,9 +1,12 @@
 package ppl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -31,7 +34,9 @@ const largestBytes = 1 << 22
 // the model does not run, or the quarter is cut off. Whole numbers, and float32, are converted where the model has the
 // same density to the rounding of float32, which libtorch takes for some functions of whole numbers. Where it does not,
 // whole numbers overflow, and are refused.
-func (p *Program) convertWhole() error {
+//
+// before is the log posterior at the point, ok whether it is finite.
+func (p *Program) convertWhole(point infer.Params, before float64, ok bool) error {
 	p.types = map[string]gotch.DType{}
 	for name, t := range p.batch {
 		if t == nil {
@@ -43,12 +48,6 @@ func (p *Program) convertWhole() error {
 		}
 		p.types[name] = dtype
 	}
-	point, err := p.scattered(0.3)
-	if err != nil {
-		return err
-	}
-	defer torch.Free(point.Flat)
-	before, ok := p.valueOf(point, p.batch)
 	if !ok { // what is not float64 cannot be judged
 		maps.DeleteFunc(p.types, func(_ string, dtype gotch.DType) bool { return dtype != gotch.Double })
 		return nil
@@ -112,6 +111,74 @@ func (p *Program) convertWhole() error {
 	return nil
 }
 
+// findIndices finds the data of float64 and float32 that the model uses as indices: with a quarter added to them it
+// refuses them. Runs check those of their own batches, since evaluations do not.
+func (p *Program) findIndices(point infer.Params) error {
+	for name, t := range p.batch {
+		if t == nil {
+			continue
+		}
+		dtype, err := torch.DTypeOfTensor(t)
+		if err != nil || dtype != gotch.Double && dtype != gotch.Float {
+			continue
+		}
+		if n, err := torch.Numel(t); err != nil || n > largestBytes {
+			continue
+		}
+		values, err := torch.ToSlice[float64](t)
+		if err != nil || slices.ContainsFunc(values, func(v float64) bool { return !(v >= 0 && v == math.Trunc(v)) }) {
+			continue
+		}
+		moved, err := t.AddScalar(ts.FloatScalar(0.25), false)
+		if err != nil {
+			return err
+		}
+		trial := maps.Clone(p.batch)
+		trial[name] = moved
+		if p.refusesIndex(point, trial) {
+			if p.indices == nil {
+				p.indices = map[string]bool{}
+			}
+			p.indices[name] = true
+		}
+		torch.Free(moved)
+	}
+	return nil
+}
+
+// refusesIndex says whether a run of the model that checks its indices finds one that is not whole.
+func (p *Program) refusesIndex(point infer.Params, batch infer.Batch) bool {
+	defer func() { _ = recover() }() // of a function of the user's that looked at the values
+	err := torch.Do(func(*torch.Scope) error {
+		e := &evaluator{program: p, point: point, collect: func(*Site) {}}
+		execute(p.model, batch, nil, struct{ Handler }{e}) // in an evaluation nothing is checked
+		return nil
+	})
+	var wrong *torch.Error
+	return errors.As(err, &wrong) && strings.Contains(wrong.Message, "is not a whole number")
+}
+
+// checkIndex makes sure that data that are used as an index are whole numbers, where reading them is cheap.
+func (p *Program) checkIndex(name string, t *ts.Tensor) error {
+	if !p.indices[name] {
+		return nil
+	}
+	if device, err := torch.DeviceOf(t); err != nil || device != torch.CPU {
+		return err
+	}
+	values, err := torch.ToSlice[float64](t)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(values, func(v float64) bool { return v != math.Trunc(v) || math.IsInf(v, 0) })
+	if i < 0 {
+		return nil
+	}
+	shape := shapeOf(t)
+	return fmt.Errorf("batch tensor %q has %v at element %v of shape %v, and the model uses it as an index, which must "+
+		"be a whole number: %w", name, values[i], indexOf(i, shape), shape, infer.ErrConfig)
+}
+
 // scattered is a point whose values are scattered over ±scale, so that nothing cancels.
 func (p *Program) scattered(scale float64) (infer.Params, error) {
 	values := make([]float64, p.layout.Dim())
@@ -137,7 +204,8 @@ func asType(t *ts.Tensor, dtype gotch.DType) (*ts.Tensor, error) {
 // ConvertBatch gives a batch of data the types that the model calculates with, as [Compile] has found them by name:
 // float64, but for what the model uses as an index, which stays whole numbers. Runs at points of float64 do so once for
 // each batch; evaluations need no conversion then. A part of a type that cannot be had without loss is an error that
-// names it. Parts that were not there at Compile stay as they are, and a batch that fits is returned itself.
+// names it, and so is an index that is not whole. Parts that were not there at Compile stay as they are, and a batch
+// that fits is returned itself.
 func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
 	out, copied := b, false
 	for name, t := range b {
@@ -148,6 +216,9 @@ func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
 		have, err := torch.DTypeOfTensor(t)
 		if err != nil {
 			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+		if err := p.checkIndex(name, t); err != nil {
+			return nil, err
 		}
 		counts := rank[have] > 0 && rank[want] > 0
 		switch {

@@ -108,6 +108,7 @@ func valueAndGrad(
 	}
 	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 	defer thread.GradientOnly()()
+	defer thread.Evaluate()()
 	leaf, err := ts.KelvinLeaf(x)
 	if err != nil {
 		return nil, nil, nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -174,8 +175,9 @@ func (x Tensor) Slice(dim, from, to int) Tensor {
 
 // IndexSelect is the elements of a dimension at the given indices, a vector of whole numbers: groups.IndexSelect(0, of)
 // has one row for each element of of. An index that is not from 0 to the size of the dimension − 1 is an error.
+// One that is not whole is an error as in [Tensor.Take].
 func (x Tensor) IndexSelect(dim int, indices any) Tensor {
-	t, d, at := x.T(), x.at(dim), Of(indices).index()
+	t, d, at := x.T(), x.at(dim), Of(indices).index("IndexSelect", x)
 	out, err := t.IndexSelect(d, at, false)
 	if err != nil {
 		panic(x.outside(err, d, at))
@@ -185,7 +187,8 @@ func (x Tensor) IndexSelect(dim int, indices any) Tensor {
 
 // Take looks up rows by index: for indices i of any shape it is x[i], of shape of i + x's shape without its first
 // dimension. With more indices it is x[i, j, …], of the shape that the indices broadcast to + the dimensions that are
-// left. Indices are whole numbers from 0; one that is too large is an error.
+// left. Indices are whole numbers from 0; one that is too large is an error. So is one that is not whole, and NaN; of a
+// tensor of float32 or float64 that is checked where no gradient is taken, and when a model is compiled.
 func (x Tensor) Take(indices ...any) Tensor {
 	var only Tensor
 	if len(indices) > 0 {
@@ -202,19 +205,19 @@ func (x Tensor) Take(indices ...any) Tensor {
 		panic(misuse("Take: %d indices for a tensor of shape %v; there must be from 1 to %d", len(indices), shape,
 			len(shape)))
 	}
-	at, rows := wrap(only.index()), shape[0]
+	at, rows := wrap(only.index("Take", x)), shape[0]
 	for d, i := range indices[1:] {
 		n := shape[d+1]
 		rows *= n
-		next := wrap(Of(i).index())
+		next := wrap(Of(i).index("Take", x))
 		at = Where(next.Ge(n).T().MustLogicalOr(next.Lt(0).T(), false), rows, at.Mul(n).Add(next))
 	}
 	flat := wrap(x.T().MustReshape(append([]int64{rows}, shape[len(indices):]...), false))
-	part, err := flat.T().IndexSelect(0, at.index().MustReshape([]int64{-1}, false), false)
+	part, err := flat.T().IndexSelect(0, at.index("Take", x).MustReshape([]int64{-1}, false), false)
 	if err != nil {
 		all := make([]*ts.Tensor, len(indices))
 		for d, i := range indices {
-			all[d] = Of(i).index()
+			all[d] = Of(i).index("Take", x)
 		}
 		panic(x.outside(err, 0, all...))
 	}
@@ -226,9 +229,9 @@ func (x Tensor) Take(indices ...any) Tensor {
 }
 
 // Gather is, for each element of indices, the element of x with that index in the given dimension and the same indices
-// in the others.
+// in the others. Indices are as in [Tensor.Take].
 func (x Tensor) Gather(dim int, indices any) Tensor {
-	t, d, at := x.T(), x.at(dim), Of(indices).index()
+	t, d, at := x.T(), x.at(dim), Of(indices).index("Gather", x)
 	out, err := t.Gather(d, at, false, false)
 	if err != nil {
 		panic(x.outside(err, d, at))
@@ -262,13 +265,51 @@ func (x Tensor) outside(err error, dim int64, indices ...*ts.Tensor) error {
 	return e
 }
 
-// index is a tensor of whole numbers.
-func (x Tensor) index() *ts.Tensor {
+// index is a tensor of whole numbers, with which op looks y up.
+func (x Tensor) index(op string, y Tensor) *ts.Tensor {
+	if v, ok := x.Number(); ok && isFraction(v) {
+		panic(y.fractional(op, x.T(), v, 0))
+	}
 	t := x.T()
-	if t.DType() == gotch.Int64 {
+	dtype := t.DType()
+	if dtype == gotch.Int64 {
 		return t
 	}
+	if total(t) == dtype && thread.Checks() {
+		y.checkWhole(op, t)
+	}
 	return t.MustTotype(gotch.Int64, false)
+}
+
+// checkWhole makes sure that indices of a type with fractions are whole numbers. Those that differ between the
+// evaluations of a vmap cannot be read.
+func (x Tensor) checkWhole(op string, indices *ts.Tensor) {
+	if d, err := indices.KelvinDescribe(); err != nil || d.Mapped {
+		return
+	}
+	values, err := ToSlice[float64](indices)
+	if err != nil {
+		return
+	}
+	for at, v := range values {
+		if isFraction(v) {
+			panic(x.fractional(op, indices, v, at))
+		}
+	}
+}
+
+// isFraction says whether a number is none of the whole numbers.
+func isFraction(v float64) bool { return v != math.Trunc(v) || math.IsInf(v, 0) }
+
+// fractional is the error of an index that is no whole number.
+func (x Tensor) fractional(op string, indices *ts.Tensor, v float64, at int) *Error {
+	of := Must(Shape(indices))
+	e := &Error{Op: op, Message: fmt.Sprintf("the index %v at element %d of shape %v is not a whole number, "+
+		"as an index must be", v, at, of)}
+	for _, t := range []*ts.Tensor{x.T(), indices} {
+		e.Operands = append(e.Operands, fmt.Sprintf("%v %v", Must(Shape(t)), t.DType()))
+	}
+	return e
 }
 
 // Diag is the diagonal of matrices, [..., n, n] to [..., n]. Of a vector [n] it is the matrix [n, n] with it.

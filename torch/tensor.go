@@ -1,8 +1,10 @@
 package torch
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -415,13 +417,33 @@ func Where(condition, a, b any) Tensor {
 		}
 		return y
 	}
+	var out *ts.Tensor
+	var err error
 	switch {
 	case x.isNumber() && y.isNumber():
-		return wrap(ts.MustWhereScalarself(cond.t, scalar(x.c), y.T()))
+		out, err = ts.WhereScalarself(cond.t, scalar(x.c), y.T())
 	case x.isNumber():
-		return wrap(ts.MustWhereScalarself(cond.t, scalar(x.c), y.beside()))
+		out, err = ts.WhereScalarself(cond.t, scalar(x.c), y.beside())
 	case y.isNumber():
-		return wrap(x.beside().MustWhereScalarother(cond.t, scalar(y.c), false))
+		out, err = x.beside().WhereScalarother(cond.t, scalar(y.c), false)
+	default:
+		out, err = x.t.WhereSelf(cond.t, y.t, false)
 	}
-	return wrap(x.t.MustWhereSelf(cond.t, y.t, false))
+	if err != nil {
+		panic(noCondition(err, cond.t))
+	}
+	return wrap(out)
+}
+
+// noCondition is the error of Where; of a condition that is not of booleans it says what to do.
+func noCondition(err error, condition *ts.Tensor) error {
+	var e *Error
+	if !errors.As(err, &e) || !strings.Contains(e.Message, "boolean") {
+		return asPanic(err)
+	}
+	if dtype, err := DTypeOfTensor(condition); err == nil && dtype != gotch.Bool {
+		e.Message = fmt.Sprintf("the condition is of type %v, and must be of booleans: compare, as in d.Gt(0) or d.Eq(1)",
+			dtype)
+	}
+	return e
 }

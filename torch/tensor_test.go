@@ -435,3 +435,18 @@ func TestWholeNumbersKeepTheirDigits(t *testing.T) {
 	require.Equal(t, []float64{185}, bytes.Mean().Values())
 	require.Equal(t, []float64{1, 0, 0}, torch.Of(1).Sub(bytes.Gt(150)).Values())
 }
+
+// Where of a condition that is not of booleans says that it must be compared.
+func TestWhereOfNumbers(t *testing.T) {
+	x := torch.Of(torch.Must(torch.FromSlice([]float64{1, 2})))
+	for dtype, d := range map[string]any{
+		"Int64":  torch.Must(torch.FromSlice([]int64{0, 1})),
+		"Double": torch.Must(torch.FromSlice([]float64{0, 1})),
+	} {
+		for _, branches := range [][2]any{{x, x}, {x, 0}, {0, x}, {0, 1}} {
+			err := torch.Do(func(*torch.Scope) error { torch.Where(d, branches[0], branches[1]); return nil })
+			require.ErrorContains(t, err, "the condition is of type "+dtype+", and must be of booleans: compare, as in d.Gt(0)")
+			require.ErrorContains(t, err, "(at torch/tensor_test.go:")
+		}
+	}
+}

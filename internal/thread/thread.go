@@ -1,5 +1,6 @@
 // Package thread keeps what an OS thread is doing: which levels of vmap are open, whether its evaluation is recorded,
-// and whether first derivatives alone will be taken of it. Callers hold their goroutine on its thread meanwhile.
+// whether first derivatives alone will be taken of it, and whether it is to be fast. Callers hold their goroutine on
+// its thread meanwhile.
 package thread
 
 // #include "thread.h"
@@ -44,6 +45,20 @@ func GradientOnly() (done func()) {
 
 // IsGradientOnly says whether no second derivatives will be taken.
 func IsGradientOnly() bool { return C.kelvin_this_thread().gradient_only > 0 }
+
+// Evaluate notes that what follows is an evaluation that is to be fast, until the function that it returns is called.
+func Evaluate() (done func()) {
+	t := C.kelvin_this_thread()
+	t.evaluations++
+	return func() { t.evaluations-- }
+}
+
+// Checks says whether values may be read to check them: no evaluation that is to be fast and no recording is in
+// progress.
+func Checks() bool {
+	t := C.kelvin_this_thread()
+	return t.evaluations == 0 && t.recording == 0
+}
 
 // Record sets the number of the recording in progress, 0 for none.
 func Record(number int64) { C.kelvin_this_thread().recording = C.long(number) }

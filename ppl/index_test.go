@@ -1,0 +1,78 @@
+package ppl_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
+)
+
+// An index of the data that is not whole is an error that names the data and the line: when a model is compiled, in
+// a prediction for other groups, and in the batches of a run.
+func TestFractionalIndexOfData(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		var a torch.Tensor
+		c.Plate("groups", 3, func(c *ppl.Ctx) { a = c.Sample("a", dist.Normal(0, 1)) })
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(a.Take(c.Data("g")), 1), c.Data("y")) })
+	}
+	posterior, err := draws.New([]draws.Site{{Name: "a", Shape: []int64{3}, Size: 3}}, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, posterior.AppendChain(0, []float64{1, 2, 3}, nil))
+	nan := math.NaN()
+	for want, g := range map[string][]float64{
+		`the index -0.5 at element 1 of shape [3] is not a whole number`: {0, -0.5, 2.9},
+		`the index NaN at element 1 of shape [3] is not a whole number`:  {0, nan, 2},
+		`the index 7 at element 1 of shape [3] is out of range`:          {0, 7, 2},
+	} {
+		batch := infer.Batch{"g": vec(g...), "y": vec(1, 0, 2)}
+		_, err := ppl.Compile(model, batch)
+		_, predicted := ppl.Predictive{Model: model, Batch: batch, Sites: []string{"y"}}.Posterior(posterior)
+		for _, err := range []error{err, predicted} {
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, `; of the data, "g" has it`)
+			require.ErrorContains(t, err, "(at ppl/index_test.go:")
+		}
+	}
+	p, err := ppl.Compile(model, infer.Batch{"g": vec(0, 1, 2), "y": vec(1, 0, 2)})
+	require.NoError(t, err)
+	for _, tier := range []native.Tier{native.Auto, native.Eager} {
+		for i, g := range [][]float64{{0, 1.5, 2}, {0, nan, 2}, {2, 1, 0}} {
+			batch := infer.Batch{"g": vec(g...), "y": vec(1.5, 0, 2)}
+			_, err = infer.Sample(context.Background(), p, sgmcmc.SGLD{LR: infer.Constant(0.01)}, infer.Options{
+				Batches: infer.Full(batch), Chains: 1, Warmup: 3, Draws: 3, Native: tier, Observer: infer.Silent})
+			if i == 2 {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, infer.ErrConfig)
+			require.ErrorContains(t, err, fmt.Sprintf(`batch tensor "g" has %v at element [1] of shape [3], and the model uses `+
+				`it as an index`, g[1]))
+		}
+	}
+}
+
+// A discrete variable stands for its mean while a plate's size is looked for: that mean is not refused as an index.
+func TestIndexWhileASizeIsFound(t *testing.T) {
+	p, err := ppl.Compile(func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 1).Expand(2))
+		c.Plate("data", 0, func(c *ppl.Ctx) {
+			k := c.Sample("k", dist.Bernoulli(0.3))
+			c.Observe("y", dist.Normal(a.Take(k), 1), c.Data("y"))
+		})
+	}, infer.Batch{"y": vec(1, 0, 2)})
+	require.NoError(t, err)
+	posterior, err := draws.New([]draws.Site{{Name: "a", Shape: []int64{2}, Size: 2}}, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, posterior.AppendChain(0, []float64{1, 2}, nil))
+	_, err = p.Check(posterior, 1)
+	require.NoError(t, err)
+}
