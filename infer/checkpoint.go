@@ -18,7 +18,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -77,7 +76,7 @@ type checkpointer struct {
 	g      *group
 	dir    string
 	want   checkpointHeader // what a checkpoint of this run says about the run
-	dtype  gotch.DType      // of its points
+	probe  probe
 	old    *checkpointHeader
 	blobs  [][]byte
 	lock   *filelock.Lock
@@ -110,8 +109,7 @@ func openCheckpoint(g *group, at *ts.Tensor) (*checkpointer, error) {
 		return nil, fmt.Errorf("the method %s cannot be restored from a checkpoint (it has no Restore): %w", g.name,
 			ErrCheckpoint)
 	}
-	f := &checkpointer{g: g, dir: c.Dir, counts: make([]int64, g.size), fresh: make([]int64, g.size),
-		dtype: at.DType()}
+	f := &checkpointer{g: g, dir: c.Dir, counts: make([]int64, g.size), fresh: make([]int64, g.size)}
 	f.want = checkpointHeader{Model: c.Model, Method: g.name, Sites: g.layout.Sites, Chains: g.size, Seed: g.o.Seed,
 		First:  g.first(),
 		Warmup: g.o.Warmup, Thin: g.o.Thin, NoDraws: g.o.Draws == 0 || g.o.Discard, Average: g.o.Average}
@@ -125,9 +123,10 @@ func openCheckpoint(g *group, at *ts.Tensor) (*checkpointer, error) {
 	if f.want.Data, err = g.batches.Fingerprint(); err != nil {
 		return nil, err
 	}
-	if f.want.Density, err = g.probe(at); err != nil {
+	if f.probe, err = g.probe(at); err != nil {
 		return nil, err
 	}
+	f.want.Density = f.probe.density
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -160,7 +159,7 @@ func (f *checkpointer) read() error {
 		if err := f.same(old); err != nil {
 			return err
 		}
-		if err := sameModel(old.Density, f.want.Density, f.dtype); err != nil {
+		if err := f.probe.same(old.Density); err != nil {
 			return err
 		}
 		f.old, f.blobs = old, blobs

@@ -9,65 +9,93 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// probe is the log density of the run's target, per datum, at a point that depends on the layout alone, on the first
-// batch: a model that was changed since a checkpoint has another. It is nil where that is not finite. The point has the
-// type and the device of like. The gradient is eager, so that the number does not depend on compiling.
-func (g *group) probe(like *ts.Tensor) (*float64, error) {
-	var value float64
+// probe is the log density of a run's target, per datum, at a point that depends on the layout alone, on the first
+// batch: a model that was changed since a checkpoint has another. It is not told where it is not finite, or where two
+// evaluations differ, as those of a network with dropout do.
+type probe struct {
+	density *float64
+	exact   bool // all is calculated in float64
+}
+
+// probe has a point of the type and the device of like. The gradients are eager, so that the number does not depend on
+// compiling.
+func (g *group) probe(like *ts.Tensor) (p probe, err error) {
 	position := g.batches.Position()
-	err := guard("model", func() error {
-		return torch.Do(func(*torch.Scope) error {
-			at := make([]float64, g.layout.Dim())
-			for i := range at {
-				at[i] = 0.1 * float64(i%7-3)
-			}
-			p, err := NewParams(g.layout, at)
-			if err != nil {
+	var values [2]float64
+	g.tally.Aside(func() {
+		err = guard("model", func() error {
+			return torch.Do(func(*torch.Scope) error {
+				p.exact, err = g.probeAt(like, values[:])
 				return err
-			}
-			device, err := torch.DeviceOf(like)
-			if err != nil {
-				return err
-			}
-			if p, err = p.To(device, like.DType()); err != nil {
-				return err
-			}
-			if err := g.batches.Seek(Position{}); err != nil {
-				return err
-			}
-			batch, err := g.batches.Next()
-			if err != nil {
-				return err
-			}
-			gradient, err := NewGradient(g.program.Target())
-			if err != nil {
-				return err
-			}
-			e, err := gradient.ValueAndGrad(p, batch, 0)
-			if err == nil {
-				value = e.Values[0]
-			}
-			return err
+			})
 		})
 	})
 	if back := g.batches.Seek(position); back != nil {
-		return nil, back
+		return p, back
 	}
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return nil, nil // a run says what is wrong with its model, at its own points
+	if err != nil || math.IsNaN(values[0]) || math.IsInf(values[0], 0) || !p.near(values[0], values[1]) {
+		return probe{}, nil // a run says what is wrong with its model, at its own points
 	}
-	return &value, nil
+	p.density = &values[0]
+	return p, nil
 }
 
-// sameModel compares the probes of a checkpoint and of this run. Rounding may differ, on another machine.
-func sameModel(old, own *float64, dtype gotch.DType) error {
-	tolerance := 1e-8
-	if dtype != gotch.Double {
-		tolerance = 1e-3
+// probeAt evaluates the density, as often as there are values.
+func (g *group) probeAt(like *ts.Tensor, values []float64) (exact bool, err error) {
+	at := make([]float64, g.layout.Dim())
+	for i := range at {
+		at[i] = 0.1 * float64(i%7-3)
 	}
-	if old == nil || own == nil || math.Abs(*old-*own) <= tolerance*max(math.Abs(*old), math.Abs(*own)) {
+	p, err := NewParams(g.layout, at)
+	if err != nil {
+		return false, err
+	}
+	device, err := torch.DeviceOf(like)
+	if err != nil {
+		return false, err
+	}
+	if p, err = p.To(device, like.DType()); err != nil {
+		return false, err
+	}
+	if err := g.batches.Seek(Position{}); err != nil {
+		return false, err
+	}
+	batch, err := g.batches.Next()
+	if err != nil {
+		return false, err
+	}
+	gradient, err := NewGradient(g.program.Target())
+	if err != nil {
+		return false, err
+	}
+	exact = like.DType() == gotch.Double
+	for _, x := range batch {
+		exact = exact && (x == nil || x.DType() != gotch.Float && x.DType() != gotch.Half && x.DType() != gotch.BFloat16)
+	}
+	for i := range values {
+		e, err := gradient.ValueAndGrad(p, batch, 0)
+		if err != nil {
+			return false, err
+		}
+		values[i] = e.Values[0]
+	}
+	return exact, nil
+}
+
+// near says whether two densities are one but for rounding, which may differ on another machine.
+func (p probe) near(a, b float64) bool {
+	tolerance := 1e-3
+	if p.exact {
+		tolerance = 1e-8
+	}
+	return math.Abs(a-b) <= tolerance*max(math.Abs(a), math.Abs(b), 1e-3)
+}
+
+// same compares the density of a checkpoint.
+func (p probe) same(old *float64) error {
+	if old == nil || p.density == nil || p.near(*old, *p.density) {
 		return nil
 	}
 	return fmt.Errorf("it is of another model: at one point its log density for a datum is %.9g, this run's %.9g: go "+
-		"back to that model, or remove the folder to start again: %w", *old, *own, ErrCheckpoint)
+		"back to that model, or remove the folder to start again: %w", *old, *p.density, ErrCheckpoint)
 }

@@ -115,7 +115,7 @@ func (s *session) describe(r *Result) {
 			d.AddNote(n)
 		}
 	}
-	for _, n := range s.tally() {
+	for _, n := range s.tally.Notes() {
 		d.AddNote(n)
 	}
 }

@@ -102,7 +102,7 @@ type session struct {
 	details   []any
 
 	compilation *compilation
-	tally       func() []draws.Note // of what runs inside the model
+	tally       tally.Count // of what runs inside the model
 }
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {

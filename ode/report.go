@@ -74,9 +74,16 @@ const failedShare = 0.01
 func init() { tally.Add(watch) }
 
 // watch counts the solutions of all systems from now on.
-func watch() func() []draws.Note {
+func watch() tally.Count {
 	before := solve.All()
-	return func() []draws.Note { return report(solve.All().Minus(before)).notes() }
+	return tally.Count{
+		Notes: func() []draws.Note { return report(solve.All().Minus(before)).notes() },
+		Aside: func(f func()) {
+			counted := solve.All().Minus(before)
+			f()
+			before = solve.All().Minus(counted)
+		},
+	}
 }
 
 // notes say that solutions failed, and what to do.

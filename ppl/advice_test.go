@@ -1,6 +1,8 @@
 package ppl_test
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
 )
 
 // slope is a straight line through the data.
@@ -37,18 +40,34 @@ func TestAdviceOnData(t *testing.T) {
 		`distribution of batch shape [3] has size 3: a single datum is not repeated`)
 
 	empty := torch.Must(torch.FromSlice([]float64{}, 0))
-	for name, m := range map[string]ppl.Model{"size 0": slope, "size 3": func(c *ppl.Ctx) {
-		a := c.Sample("a", dist.Normal(0, 5))
-		c.Plate("data", 3, func(c *ppl.Ctx) { c.Factor("y", dist.Normal(a, 1).LogProb(c.Data("y"))) })
-	}, "latent variables": func(c *ppl.Ctx) {
+	_, err = ppl.Compile(slope, infer.Batch{"x": empty, "y": empty})
+	require.ErrorContains(t, err, `site "y" in plate data (Normal): plate "data" has no data, and neither has any other`)
+	_, err = ppl.Compile(func(c *ppl.Ctx) {
 		c.Plate("data", 0, func(c *ppl.Ctx) {
 			c.Observe("y", dist.Normal(c.Sample("z", dist.Normal(0, 1)), 1), c.Data("y"))
 		})
-	}} {
-		_, err = ppl.Compile(m, infer.Batch{"x": empty, "y": empty})
-		require.ErrorContains(t, err, `plate "data" has no data: the site has batch shape`, name)
-		require.ErrorContains(t, err, `site "y" in plate data`, name)
-	}
+	}, infer.Batch{"y": empty})
+	require.ErrorContains(t, err, `the size of plate "data" cannot be inferred`)
+
+	_, err = ppl.Compile(func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 5))
+		c.Plate("data", 3, func(c *ppl.Ctx) { c.Factor("y", dist.Normal(a, 1).LogProb(c.Data("y"))) })
+	}, infer.Batch{"y": empty})
+	require.ErrorContains(t, err, `site "y" in plate data: plate "data" has`)
+	require.ErrorContains(t, err, "of its 3 in this run, and the site has batch shape [0]")
+
+	// One plate of several may be empty, such as that of the censored data where there are none.
+	two, err := ppl.Compile(func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 1))
+		c.Plate("seen", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(a, 1), c.Data("y")) })
+		c.Plate("censored", 0, func(c *ppl.Ctx) { c.Factor("tail", a.Sub(c.Data("c"))) })
+		c.Plate("more", 0, func(c *ppl.Ctx) { c.Observe("z", dist.Normal(a, 1), c.Data("c")) })
+	}, infer.Batch{"y": vec(1, 2, 3), "c": empty})
+	require.NoError(t, err)
+	e := must(infer.NewGradient(two.Target()))
+	point := must(infer.NewParams(two.Layout(), []float64{1}))
+	at := must(e.ValueAndGrad(point, two.Batch(), 0))
+	assert.InDelta(t, (-1+0+1+2)/3.0, at.Grad.MustFloat64Value([]int64{0}), 1e-12) // of the prior and of y, for a datum
 }
 
 // A mistake of a site that is found while a plate's size is looked for comes first.
@@ -72,10 +91,12 @@ func TestAdviceOnGradients(t *testing.T) {
 		"InverseGamma": func(k torch.Tensor) dist.Distribution { return dist.InverseGamma(k, 1) },
 		"Chi2":         func(k torch.Tensor) dist.Distribution { return dist.Chi2(k) },
 	} {
-		_, err := ppl.Compile(func(c *ppl.Ctx) {
+		p, err := ppl.Compile(func(c *ppl.Ctx) { // which needs no gradient: draws may come from elsewhere
 			k := c.Sample("k", dist.HalfNormal(1))
 			c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Truncated(d(k), 0.5, 3), c.Data("y")) })
 		}, data)
+		require.NoError(t, err)
+		_, err = p.Start(data, 1, 1)
 		for _, words := range []string{`site "y" in plate data`, "has no gradient in the", " of " + family + ",",
 			"or truncate another family", "(at ppl/advice_test.go:"} {
 			require.ErrorContains(t, err, words, family)
@@ -141,4 +162,79 @@ func TestAdviceOnPredictions(t *testing.T) {
 		`leave those variables out of the draws`)
 	_, err = ppl.Predictive{Model: groups, Batch: infer.Batch{"spread": vec(1, 1, 1)}}.Posterior(three)
 	require.NoError(t, err)
+}
+
+// Models that are functions of their sites and data, though the order of their sites, or that of a sum in float32, is
+// that of a map.
+func TestCompileTakesModelsInTheOrderOfAMap(t *testing.T) {
+	const n = 1000
+	b, places := infer.Batch{}, map[string]int{}
+	var y [n]float64
+	for j := range 8 {
+		var x [n]float64
+		for i := range x {
+			x[i] = math.Sin(float64(i*(j+3))) * 3
+		}
+		name := fmt.Sprint("x", j)
+		places[name], b[name] = j, vec(x[:]...).MustTotype(gotch.Float, false)
+	}
+	b["y"] = vec(y[:]...)
+	for range 20 {
+		_, err := ppl.Compile(func(c *ppl.Ctx) {
+			w := c.Sample("w", dist.Normal(0, 1).Expand(8))
+			c.Plate("n", 0, func(c *ppl.Ctx) {
+				eta := torch.Of(0.0)
+				for name, j := range places {
+					eta = eta.Add(c.Data(name).Mul(w.At(j)))
+				}
+				c.Observe("y", dist.Normal(eta, 1), c.Data("y"))
+			})
+		}, b)
+		require.NoError(t, err)
+		_, err = ppl.Compile(func(c *ppl.Ctx) {
+			sum := torch.Of(0.0)
+			for name := range places {
+				sum = sum.Add(c.Sample(name, dist.Normal(0, 1)))
+			}
+			c.Factor("bound", torch.Where(sum.Gt(30), 0.0, math.Inf(-1))) // not finite where Compile looks
+		}, nil)
+		require.NoError(t, err)
+	}
+	runs := 0
+	_, err := ppl.Compile(func(c *ppl.Ctx) {
+		runs++
+		mu := c.Sample("mu", dist.Normal(0, 1))
+		c.Factor("f", mu.Mul(3).Add([]float64{0, math.Inf(-1)}[runs%2]))
+	}, nil)
+	require.ErrorContains(t, err, `site "f"`)
+	require.ErrorContains(t, err, "in one run of the model")
+}
+
+// Draws that another program has rounded to six digits are inside of an interval, and sizes that no plate of the draws
+// has are not explained by them.
+func TestAdviceOnDrawsOfOthers(t *testing.T) {
+	d := must(draws.New([]draws.Site{{Name: "p", Size: 1}}, nil, 1))
+	require.NoError(t, d.AppendChain(0, []float64{0.5}, nil))
+	require.NoError(t, d.AppendChain(0, []float64{0.666667}, nil))
+	p, err := ppl.Compile(func(c *ppl.Ctx) {
+		p := c.Sample("p", dist.Uniform(0, 2.0/3))
+		c.Plate("n", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Bernoulli(p), c.Data("y")) })
+	}, infer.Batch{"y": vec(1, 1, 1)})
+	require.NoError(t, err)
+	_, err = p.Predict(d, 1)
+	require.NoError(t, err)
+	require.NoError(t, d.AppendChain(0, []float64{0.6668}, nil))
+	_, err = p.Predict(d, 1)
+	require.ErrorContains(t, err, "0.6668 is not from 0 to 0.666")
+
+	groups := must(draws.New([]draws.Site{{Name: "a", Shape: []int64{3}, Size: 3}}, nil, 1))
+	require.NoError(t, groups.AppendChain(0, []float64{1, 2, 3}, nil))
+	_, err = ppl.Predictive{Model: func(c *ppl.Ctx) {
+		c.Plate("groups", 3, func(c *ppl.Ctx) { c.Sample("a", dist.Normal(0, 1)) })
+		c.Plate("n", 0, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(c.Data("x").Mul(c.Data("z")), 1), c.Data("y"))
+		})
+	}, Batch: infer.Batch{"x": vec(1, 2, 4, 4), "z": vec(1, 2, 4, 4, 5)}}.Posterior(groups)
+	require.ErrorContains(t, err, "must match the size of tensor")
+	require.NotContains(t, err.Error(), "groups")
 }

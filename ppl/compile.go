@@ -34,6 +34,8 @@ type Program struct {
 	data    int64            // N, the population of the observations
 	values  map[string]int64 // how many values the observed sites outside plates had
 	given   map[string]bool  // the observed sites and the factors
+	some    bool             // one of them has data
+	nothing error            // one of them has a plate without data
 	rows    []rows.Rows      // of the batch of Compile
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
@@ -109,6 +111,9 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 		if first == nil {
 			first = err
 		}
+	}
+	if first == nil && !p.some {
+		first = p.nothing
 	}
 	if first == nil {
 		first = p.checkSigns(m, batch)
@@ -323,6 +328,11 @@ func (c *compiler) Finish(s *Site) {
 	s.checkWhole()
 	if s.Observed || s.Kind == KindFactor {
 		c.program.given[s.Name] = true
+		at := slices.IndexFunc(s.Plates, func(p Plate) bool { return p.Size == 0 })
+		if c.program.some = c.program.some || at < 0; at >= 0 && c.program.nothing == nil {
+			c.program.nothing = s.mistake("plate %q has no data, and neither has any other: the posterior would be the prior; "+
+				"give it at least one datum", s.Plates[at].Name)
+		}
 	}
 	c.program.remember(s)
 	for i, p := range s.Plates {
@@ -342,7 +352,6 @@ func (c *compiler) Finish(s *Site) {
 	if len(s.Plates) == 0 && s.Observed && s.Kind == KindSample {
 		c.program.values[s.Name] = count(s.valueShape())
 	}
-	s.checkDerivatives()
 	s.tryDensity()
 	if s.Kind == KindFactor && len(s.Plates) > 0 {
 		c.program.data = max(c.program.data, population(s))

@@ -296,6 +296,7 @@ func (p *Program) blameGradient(point infer.Params, batch infer.Batch, otherwise
 			grad, err := torch.Grad([]*ts.Tensor{logp}, []*ts.Tensor{leaf},
 				&torch.GradOptions{KeepGraph: true, AllowUnused: true})
 			if errors.As(err, &undefined) && strings.Contains(undefined.Message, "derivative") {
+				s.checkDerivatives()
 				s.fail("its log density has no gradient: %s; fix the parameter that it would be taken in, or use another "+
 					"distribution", strings.TrimRight(undefined.Message, ". \n"))
 			}

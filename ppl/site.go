@@ -83,7 +83,10 @@ func (s *Site) plateNames() []string {
 }
 
 // fail panics with the site's error.
-func (s *Site) fail(format string, args ...any) {
+func (s *Site) fail(format string, args ...any) { panic(s.mistake(format, args...)) }
+
+// mistake is an error that names the site.
+func (s *Site) mistake(format string, args ...any) *SiteError {
 	e := &SiteError{Site: s.Name, Plates: s.plateNames(), Message: fmt.Sprintf(format, args...)}
 	if s.Dist != nil {
 		e.Distribution = s.Dist.Name()
@@ -93,7 +96,7 @@ func (s *Site) fail(format string, args ...any) {
 			e.Cause = cause
 		}
 	}
-	panic(e)
+	return e
 }
 
 // SiteError is a mistake at a site of a model.

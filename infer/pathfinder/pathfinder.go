@@ -344,19 +344,19 @@ func within(weights []float64, each int) (effective float64) {
 
 // Notes say where the draws are not to be trusted.
 func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
-	bad, worst, limit, least := fitcheck.Uneven, math.Inf(-1), 0.0, math.Inf(1)
+	bad, whose, worst, limit, least := fitcheck.Uneven, "a path's draws", math.Inf(-1), 0.0, math.Inf(1)
 	if t.Plain { // no weights mend its draws
-		bad = fitcheck.Far
+		bad, whose = fitcheck.Far, "the draws of all paths"
 	}
 	for _, d := range run.Details {
 		detail, ok := d.(*Detail)
 		if !ok || detail == nil {
 			continue
 		}
-		limit = loo.KThreshold(max(2, detail.n))
+		threshold := loo.KThreshold(max(2, detail.n))
 		for i, k := range detail.ParetoK {
-			if e := detail.effective[i]; bad(k, limit, e) && e < least {
-				worst, least = k, e
+			if e := detail.effective[i]; bad(k, threshold, e) && e < least {
+				worst, limit, least = k, threshold, e
 			}
 		}
 	}
@@ -364,9 +364,9 @@ func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
 		return nil
 	}
 	return []draws.Note{{Kind: fitcheck.Kind, Serious: true,
-		Text: fmt.Sprintf("By the ratios of the posterior to the approximation %.2g %% of a path's draws are effective, and "+
-			"the tail of the ratios has a Pareto k of %.2f, where %.2f is the limit: means and intervals are those of the "+
-			"approximation, not of the posterior.", 100*least, worst, limit),
+		Text: fmt.Sprintf("By the ratios of the posterior to the approximation %.2g %% of %s are effective, and the tail "+
+			"of the ratios has a Pareto k of %.2f, where %.2f is the limit: means and intervals are those of the "+
+			"approximation, not of the posterior.", 100*least, whose, worst, limit),
 		Advice: "use the draws as a first look, raise pathfinder.Pathfinder.Paths, or sample with " +
 			"hmc.NUTS{Pathfinder: true}"}}
 }

@@ -8,8 +8,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-// Counter begins to count. What it returns says what there is to say of the time since.
-type Counter func() (notes func() []draws.Note)
+// Counter begins to count.
+type Counter func() Count
+
+// Count is of the time since a counter began.
+type Count struct {
+	Notes func() []draws.Note // what there is to say
+	Aside func(f func())      // calls f, which does not count
+}
 
 var (
 	mu       sync.Mutex
@@ -25,17 +31,14 @@ func Add(c Counter) {
 
 // Begin begins to count for a run. The counters are those of the process: what other runs do at the same time is
 // counted too.
-func Begin() (notes func() []draws.Note) {
+func Begin() Count {
 	mu.Lock()
 	defer mu.Unlock()
-	var all []func() []draws.Note
+	all := Count{Notes: func() []draws.Note { return nil }, Aside: func(f func()) { f() }}
 	for _, c := range counters {
-		all = append(all, c())
+		before, one := all, c()
+		all.Notes = func() []draws.Note { return append(before.Notes(), one.Notes()...) }
+		all.Aside = func(f func()) { before.Aside(func() { one.Aside(f) }) }
 	}
-	return func() (out []draws.Note) {
-		for _, one := range all {
-			out = append(out, one()...)
-		}
-		return out
-	}
+	return all
 }
