@@ -282,8 +282,8 @@ func (e *execution) explain() {
 	panic(r)
 }
 
-// nameIndex adds to an error of an index that is out of range, or not whole, which data have it. Data that are not of a
-// type of whole numbers are named where they have it at the same element.
+// nameIndex adds to an error of an index that is out of range, or not whole, which data have it: at the same element,
+// or else, since the model may look up a part of them, data of a type of whole numbers anywhere.
 func (e *execution) nameIndex(failure *torch.Error) {
 	var index float64
 	var at int
@@ -292,7 +292,7 @@ func (e *execution) nameIndex(failure *torch.Error) {
 		return
 	}
 	same := func(v float64) bool { return v == index || math.IsNaN(v) && math.IsNaN(index) }
-	var whole, others []string
+	var here, anywhere []string
 	for name, t := range e.batch {
 		if t == nil {
 			continue
@@ -304,17 +304,17 @@ func (e *execution) nameIndex(failure *torch.Error) {
 		values, err := torch.ToSlice[float64](t)
 		switch {
 		case err != nil:
+		case at < len(values) && same(values[at]):
+			here = append(here, fmt.Sprintf("%q", name))
 		case rank[dtype] > 0 && slices.ContainsFunc(values, same):
-			whole = append(whole, fmt.Sprintf("%q", name))
-		case rank[dtype] == 0 && at < len(values) && same(values[at]):
-			others = append(others, fmt.Sprintf("%q", name))
+			anywhere = append(anywhere, fmt.Sprintf("%q", name))
 		}
 	}
-	if len(whole) == 0 {
-		whole = others
+	if len(here) == 0 {
+		here = anywhere
 	}
-	if len(whole) > 0 {
-		failure.Message += "; of the data, " + strings.Join(sorted(whole), " and ") + indexedBy
+	if len(here) > 0 {
+		failure.Message += "; of the data, " + strings.Join(sorted(here), " and ") + indexedBy
 	}
 }
 

@@ -26,8 +26,8 @@ type whole struct {
 // rounding is how much the rounding of float32 may change a log density, relative to it.
 const rounding = 1e-4
 
-// largestBytes is how many bytes of data are looked at as float64, which takes 32 MiB of them.
-const largestBytes = 1 << 22
+// largestLook is how many elements of data are looked at as float64, which takes 32 MiB.
+const largestLook = 1 << 22
 
 // convertWhole converts the tensors in the batch that the model calculates with. Whole numbers are such if it has
 // another density when a quarter is added to them in float64. One that it uses as an index stays as it is: with float64
@@ -61,7 +61,7 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 		if err != nil {
 			return err
 		}
-		if dtype == gotch.Uint8 && elements > largestBytes {
+		if dtype == gotch.Uint8 && elements > largestLook {
 			continue
 		}
 		to, err := asType(t, gotch.Double)
@@ -114,6 +114,13 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 // findIndices finds the data of float64 and float32 that the model uses as indices: with a quarter added to them it
 // refuses them. Runs check those of their own batches, since evaluations do not.
 func (p *Program) findIndices(point infer.Params) error {
+	all := maps.Clone(p.batch) // with a quarter added to all that may be an index
+	moved := map[string]*ts.Tensor{}
+	defer func() {
+		for _, t := range moved {
+			torch.Free(t)
+		}
+	}()
 	for name, t := range p.batch {
 		if t == nil {
 			continue
@@ -122,61 +129,123 @@ func (p *Program) findIndices(point infer.Params) error {
 		if err != nil || dtype != gotch.Double && dtype != gotch.Float {
 			continue
 		}
-		if n, err := torch.Numel(t); err != nil || n > largestBytes {
+		if n, err := torch.Numel(t); err != nil || n > largestLook {
 			continue
 		}
 		values, err := torch.ToSlice[float64](t)
-		if err != nil || slices.ContainsFunc(values, func(v float64) bool { return !(v >= 0 && v == math.Trunc(v)) }) {
+		if err != nil || slices.ContainsFunc(values, func(v float64) bool { // NaN may be missing, and replaced
+			return v < 0 || v != math.Trunc(v) && !math.IsNaN(v)
+		}) {
 			continue
 		}
-		moved, err := t.AddScalar(ts.FloatScalar(0.25), false)
+		to, err := t.AddScalar(ts.FloatScalar(0.25), false)
 		if err != nil {
 			return err
 		}
+		moved[name], all[name] = to, to
+	}
+	// Mostly there is no index, which one run tells. A model that refuses its own data computes an index, and refuses
+	// it whatever is added to the data.
+	if len(moved) == 0 || p.runChecked(point, all) == nil || notWhole(p.runChecked(point, p.batch)) {
+		return nil
+	}
+	for name, to := range moved {
 		trial := maps.Clone(p.batch)
-		trial[name] = moved
-		if p.refusesIndex(point, trial) {
+		trial[name] = to
+		if notWhole(p.runChecked(point, trial)) {
 			if p.indices == nil {
 				p.indices = map[string]bool{}
 			}
 			p.indices[name] = true
 		}
-		torch.Free(moved)
 	}
 	return nil
 }
 
-// refusesIndex says whether a run of the model that checks its indices finds one that is not whole.
-func (p *Program) refusesIndex(point infer.Params, batch infer.Batch) bool {
-	defer func() { _ = recover() }() // of a function of the user's that looked at the values
-	err := torch.Do(func(*torch.Scope) error {
+// runChecked runs the model at a point as no evaluation does: its indices are checked.
+func (p *Program) runChecked(point infer.Params, batch infer.Batch) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // of a function of the user's that looked at the values
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return torch.Do(func(*torch.Scope) error {
 		e := &evaluator{program: p, point: point, collect: func(*Site) {}}
 		execute(p.model, batch, nil, struct{ Handler }{e}) // in an evaluation nothing is checked
 		return nil
 	})
+}
+
+// notWhole says whether an error is that of an index which is not a whole number.
+func notWhole(err error) bool {
 	var wrong *torch.Error
 	return errors.As(err, &wrong) && strings.Contains(wrong.Message, "is not a whole number")
 }
 
-// checkIndex makes sure that data that are used as an index are whole numbers, where reading them is cheap.
-func (p *Program) checkIndex(name string, t *ts.Tensor) error {
-	if !p.indices[name] {
+// checkIndices makes sure that data that are used as an index are whole numbers, where reading them is cheap. Where
+// they are not, the model may still replace them, or calculate a whole number: it runs once to tell.
+func (p *Program) checkIndices(b infer.Batch) error {
+	wrong := map[string]error{}
+	mended := maps.Clone(b) // with whole numbers in their place
+	defer func() {
+		for name := range wrong {
+			torch.Free(mended[name])
+		}
+	}()
+	for _, name := range slices.Sorted(maps.Keys(p.indices)) {
+		t := b[name]
+		if t == nil {
+			continue
+		}
+		device, err := torch.DeviceOf(t)
+		if err != nil {
+			return fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+		if device != torch.CPU {
+			continue
+		}
+		values, err := torch.ToSlice[float64](t)
+		if err != nil {
+			return fmt.Errorf("batch tensor %q: %w", name, err)
+		}
+		i := slices.IndexFunc(values, func(v float64) bool { return v != math.Trunc(v) || math.IsInf(v, 0) })
+		if i < 0 {
+			continue
+		}
+		shape := shapeOf(t)
+		fault := fmt.Errorf("batch tensor %q has %v at element %v of shape %v, and the model uses it as an index, which "+
+			"must be a whole number: %w", name, values[i], indexOf(i, shape), shape, infer.ErrConfig)
+		for j, v := range values {
+			if v != math.Trunc(v) || math.IsInf(v, 0) {
+				values[j] = 0
+			}
+		}
+		to, err := torch.FromSlice(values, append([]int64{}, shape...)...)
+		if err != nil {
+			return err
+		}
+		wrong[name], mended[name] = fault, to
+	}
+	if len(wrong) == 0 {
 		return nil
 	}
-	if device, err := torch.DeviceOf(t); err != nil || device != torch.CPU {
-		return err
-	}
-	values, err := torch.ToSlice[float64](t)
+	point, err := p.scattered(0.3)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(values, func(v float64) bool { return v != math.Trunc(v) || math.IsInf(v, 0) })
-	if i < 0 {
+	defer torch.Free(point.Flat)
+	if !notWhole(p.runChecked(point, b)) {
 		return nil
 	}
-	shape := shapeOf(t)
-	return fmt.Errorf("batch tensor %q has %v at element %v of shape %v, and the model uses it as an index, which must "+
-		"be a whole number: %w", name, values[i], indexOf(i, shape), shape, infer.ErrConfig)
+	names := slices.Sorted(maps.Keys(wrong))
+	for _, name := range names { // it may refuse one of several
+		trial := maps.Clone(mended)
+		trial[name] = b[name]
+		if len(names) == 1 || notWhole(p.runChecked(point, trial)) {
+			return wrong[name]
+		}
+	}
+	return wrong[names[0]]
 }
 
 // scattered is a point whose values are scattered over ±scale, so that nothing cancels.
@@ -207,6 +276,9 @@ func asType(t *ts.Tensor, dtype gotch.DType) (*ts.Tensor, error) {
 // names it, and so is an index that is not whole. Parts that were not there at Compile stay as they are, and a batch
 // that fits is returned itself.
 func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
+	if err := p.checkIndices(b); err != nil {
+		return nil, err
+	}
 	out, copied := b, false
 	for name, t := range b {
 		want, known := p.types[name]
@@ -216,9 +288,6 @@ func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
 		have, err := torch.DTypeOfTensor(t)
 		if err != nil {
 			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
-		}
-		if err := p.checkIndex(name, t); err != nil {
-			return nil, err
 		}
 		counts := rank[have] > 0 && rank[want] > 0
 		switch {
