@@ -302,6 +302,9 @@ func TestHandlersRefuseValuesThatAreTooLarge(t *testing.T) {
 			_, err := ppl.Compile(handler(line, ppl.Values{c.site: c.value}), batch)
 			require.ErrorContains(t, err, c.want, name)
 			require.ErrorContains(t, err, "has more dimensions or elements than batch shape", name)
+			if name != "Substitute" && c.site == "a" {
+				require.ErrorContains(t, err, "is in a plate: c.Plate(name, 0, ...)", name)
+			}
 			require.ErrorContains(t, err, "site \""+c.site+"\"", name)
 			if name != "Substitute" {
 				require.ErrorContains(t, err, name+" gives it a value", name)

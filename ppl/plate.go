@@ -339,8 +339,12 @@ func (s *Site) checkBroadcast() {
 		s.fail("a value of shape %v does not broadcast with batch shape %v and event shape %v%s", value, batch, event,
 			hint)
 	case s.by != "":
+		remedy := ""
+		if len(s.Plates) == 0 {
+			remedy = "; a variable for each datum is in a plate: c.Plate(name, 0, ...) takes the size of the data"
+		}
 		s.fail("%s gives it a value of shape %v, which has more dimensions or elements than batch shape %v and event "+
-			"shape %v", s.by, value, batch, event)
+			"shape %v%s", s.by, value, batch, event, remedy)
 	case len(outer) > len(batch) && len(s.Plates) > 0, !s.Observed:
 		s.fail("a value of shape %v has more dimensions or elements than batch shape %v and event shape %v", value,
 			batch, event)
