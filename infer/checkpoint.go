@@ -77,6 +77,7 @@ type checkpointer struct {
 	dir    string
 	want   checkpointHeader // what a checkpoint of this run says about the run
 	probe  probe
+	look   func() (probe, error) // takes it again
 	old    *checkpointHeader
 	blobs  [][]byte
 	lock   *filelock.Lock
@@ -123,7 +124,8 @@ func openCheckpoint(g *group, at *ts.Tensor) (*checkpointer, error) {
 	if f.want.Data, err = g.batches.Fingerprint(); err != nil {
 		return nil, err
 	}
-	if f.probe, err = g.probe(at); err != nil {
+	f.look = func() (probe, error) { return g.probe(at) }
+	if f.probe, err = f.look(); err != nil {
 		return nil, err
 	}
 	f.want.Density = f.probe.density
@@ -159,7 +161,7 @@ func (f *checkpointer) read() error {
 		if err := f.same(old); err != nil {
 			return err
 		}
-		if err := f.probe.same(old.Density); err != nil {
+		if err := f.sameModel(old.Density); err != nil {
 			return err
 		}
 		f.old, f.blobs = old, blobs

@@ -14,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -97,6 +98,13 @@ func TestCheckpointOfAModelThatIsNotTheSameTwice(t *testing.T) {
 			a := p.Get("a")
 			return a.Square().Mul(-0.5).Add(a.Mul(0.1 * rand.NormFloat64())), nil
 		},
+		"dropout": func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+			a := p.Get("a")
+			if rand.Float64() < 0.3 {
+				return a.Square().Mul(-0.5), nil
+			}
+			return a.Square().Mul(-0.5).Add(a), nil
+		},
 		"float32": func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			sum := torch.Of(0.0)
 			for name, v := range w {
@@ -108,7 +116,8 @@ func TestCheckpointOfAModelThatIsNotTheSameTwice(t *testing.T) {
 		dir := t.TempDir()
 		for n := 10; n <= 100; n += 10 {
 			_, err := infer.Sample(context.Background(), targeted{program, f}, sgmcmc.SGLD{LR: infer.Constant(0.01)},
-				infer.Options{Chains: 1, Warmup: 10, Thin: 1, Draws: n, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
+				infer.Options{Chains: 1, Warmup: 10, Thin: 1, Draws: n, Native: native.Eager,
+					Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
 			require.NoError(t, err, "%s, %d draws", name, n)
 		}
 	}

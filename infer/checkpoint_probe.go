@@ -91,11 +91,19 @@ func (p probe) near(a, b float64) bool {
 	return math.Abs(a-b) <= tolerance*max(math.Abs(a), math.Abs(b), 1e-3)
 }
 
-// same compares the density of a checkpoint.
-func (p probe) same(old *float64) error {
-	if old == nil || p.density == nil || p.near(*old, *p.density) {
-		return nil
+// sameModel compares the density of a checkpoint. Noise of few values, as of dropout, may agree twice by chance: so it
+// looks again before it refuses.
+func (f *checkpointer) sameModel(old *float64) error {
+	p := f.probe
+	for range 20 {
+		if old == nil || p.density == nil || p.near(*old, *p.density) || !p.near(*f.probe.density, *p.density) {
+			return nil
+		}
+		var err error
+		if p, err = f.look(); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("it is of another model: at one point its log density for a datum is %.9g, this run's %.9g: go "+
-		"back to that model, or remove the folder to start again: %w", *old, *p.density, ErrCheckpoint)
+		"back to that model, or remove the folder to start again: %w", *old, *f.probe.density, ErrCheckpoint)
 }

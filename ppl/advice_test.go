@@ -43,6 +43,11 @@ func TestAdviceOnData(t *testing.T) {
 	_, err = ppl.Compile(slope, infer.Batch{"x": empty, "y": empty})
 	require.ErrorContains(t, err, `site "y" in plate data (Normal): plate "data" has no data, and neither has any other`)
 	_, err = ppl.Compile(func(c *ppl.Ctx) {
+		slope(c)
+		c.Factor("prior", c.Sample("b", dist.Normal(0, 1)))
+	}, infer.Batch{"x": empty, "y": empty})
+	require.ErrorContains(t, err, `plate "data" has no data, and neither has any other`)
+	_, err = ppl.Compile(func(c *ppl.Ctx) {
 		c.Plate("data", 0, func(c *ppl.Ctx) {
 			c.Observe("y", dist.Normal(c.Sample("z", dist.Normal(0, 1)), 1), c.Data("y"))
 		})
@@ -214,7 +219,7 @@ func TestCompileTakesModelsInTheOrderOfAMap(t *testing.T) {
 // has are not explained by them.
 func TestAdviceOnDrawsOfOthers(t *testing.T) {
 	d := must(draws.New([]draws.Site{{Name: "p", Size: 1}}, nil, 1))
-	require.NoError(t, d.AppendChain(0, []float64{0.5}, nil))
+	require.NoError(t, d.AppendChain(0, []float64{0.666667}, nil))
 	require.NoError(t, d.AppendChain(0, []float64{0.666667}, nil))
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		p := c.Sample("p", dist.Uniform(0, 2.0/3))

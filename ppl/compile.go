@@ -329,7 +329,8 @@ func (c *compiler) Finish(s *Site) {
 	if s.Observed || s.Kind == KindFactor {
 		c.program.given[s.Name] = true
 		at := slices.IndexFunc(s.Plates, func(p Plate) bool { return p.Size == 0 })
-		if c.program.some = c.program.some || at < 0; at >= 0 && c.program.nothing == nil {
+		c.program.some = c.program.some || at < 0 && (s.Kind != KindFactor || len(s.Plates) > 0)
+		if at >= 0 && c.program.nothing == nil {
 			c.program.nothing = s.mistake("plate %q has no data, and neither has any other: the posterior would be the prior; "+
 				"give it at least one datum", s.Plates[at].Name)
 		}

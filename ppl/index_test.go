@@ -3,6 +3,7 @@ package ppl_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"testing"
 
@@ -159,4 +160,22 @@ func TestErrorOfIndexNamesItsData(t *testing.T) {
 	}, infer.Batch{"g": vec(0, 7, 2), "count": count, "y": vec(1, 0, 2)})
 	require.ErrorContains(t, err, `the index 7 at element 1 of shape [3] is out of range`)
 	require.ErrorContains(t, err, `; of the data, "g" has it`)
+}
+
+// Data whose difference, or sum, is an index are found though all are looked at in one run.
+func TestDifferencesOfDataAreIndices(t *testing.T) {
+	p, err := ppl.Compile(func(c *ppl.Ctx) {
+		a := c.Sample("a", dist.Normal(0, 1).Expand(9))
+		of := a.Take(c.Data("year").Sub(c.Data("first"))).Add(
+			a.Take(c.Data("i").Add(c.Data("j")).Add(c.Data("k")).Add(c.Data("l"))))
+		c.Plate("n", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(of, 1), c.Data("y")) })
+	}, infer.Batch{"year": vec(2000, 2001, 2002), "first": vec(2000), "i": vec(0, 1, 2), "j": vec(0, 1, 2),
+		"k": vec(0, 1, 2), "l": vec(0, 1, 2), "y": vec(1, 0, 2)})
+	require.NoError(t, err)
+	for name, of := range map[string]float64{"year": 2000, "i": 0, "k": 0} {
+		b := maps.Clone(p.Batch())
+		b[name] = vec(of, of+1.5, of+2)
+		_, err := p.ConvertBatch(b)
+		require.ErrorContains(t, err, fmt.Sprintf("batch tensor %q has %v at element [1]", name, of+1.5))
+	}
 }

@@ -125,7 +125,8 @@ func (s *Site) open() {
 		switch {
 		case n == 0 && p.Size > 0 && !c.run.predict:
 			s.fail("plate %q has %d of its %d in this run, and the site has batch shape %v and a value of shape "+
-				"%v: size 0 at dimension %d", p.Name, p.Used, p.Size, batch, value, p.Dim)
+				"%v: size 0 at dimension %d; give it its data, or leave the plate out", p.Name, p.Used, p.Size, batch, value,
+				p.Dim)
 		case told && one == 1 && n != 1 && !p.known:
 			s.fail("along plate %q, at dimension %d, the value of shape %v has size 1, and the distribution of batch shape %v "+
 				"has size %d: a single datum is not repeated; give %d values, or parameters of one", p.Name, p.Dim, value,

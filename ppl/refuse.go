@@ -257,8 +257,9 @@ func (p *Program) termsAt(point infer.Params, visit func(s *Site, t siteTerm)) (
 			t := siteTerm{name: s.Name, shape: shapeOf(logp)}
 			t.sum = torch.Must(torch.Item(logp.MustSum(gotch.Double, false)))
 			t.size = torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false)))
+			t.size *= 100 // tensors from elsewhere than the batch may be of float32 too
 			if short || logp.DType() != gotch.Double {
-				t.size *= 1e5
+				t.size = 1e3*t.size + 1e4 // of terms that cancel
 			}
 			visit(s, t)
 		}})

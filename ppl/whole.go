@@ -111,17 +111,18 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 	return nil
 }
 
-// findIndices finds the data of float64 and float32 that the model uses as indices: with a quarter added to them it
+// findIndices finds the data of float64 and float32 that the model uses as indices: with a fraction added to them it
 // refuses them. Runs check those of their own batches, since evaluations do not.
 func (p *Program) findIndices(point infer.Params) error {
-	all := maps.Clone(p.batch) // with a quarter added to all that may be an index
+	all := maps.Clone(p.batch) // with a fraction of its own added to each that may be an index, for differences of two
 	moved := map[string]*ts.Tensor{}
 	defer func() {
 		for _, t := range moved {
 			torch.Free(t)
 		}
 	}()
-	for name, t := range p.batch {
+	for i, name := range slices.Sorted(maps.Keys(p.batch)) {
+		t := p.batch[name]
 		if t == nil {
 			continue
 		}
@@ -138,7 +139,8 @@ func (p *Program) findIndices(point infer.Params) error {
 		}) {
 			continue
 		}
-		to, err := t.AddScalar(ts.FloatScalar(0.25), false)
+		_, fraction := math.Modf(0.6180339887 * float64(i+1))
+		to, err := t.AddScalar(ts.FloatScalar(0.1+0.8*fraction), false)
 		if err != nil {
 			return err
 		}
