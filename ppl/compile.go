@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
@@ -34,8 +33,8 @@ type Program struct {
 	data    int64            // N, the population of the observations
 	values  map[string]int64 // how many values the observed sites outside plates had
 	given   map[string]bool  // the observed sites and the factors
-	some    bool             // one of them has data
-	nothing error            // one of them has a plate without data
+	hasData bool             // one of them has data
+	noData  error            // one of them has a plate without data
 	rows    []rows.Rows      // of the batch of Compile
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
@@ -112,8 +111,8 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 			first = err
 		}
 	}
-	if first == nil && !p.some {
-		first = p.nothing
+	if first == nil && !p.hasData {
+		first = p.noData
 	}
 	if first == nil {
 		first = p.checkSigns(m, batch)
@@ -164,6 +163,14 @@ const compileAttempts = 3
 
 // empty says whether a variable has nothing to infer: the simplex of one number, for example.
 func (l *latent) empty() bool { return slices.Contains(l.free, 0) }
+
+// onto is the map onto the support of the variable at its site.
+func (l *latent) onto(s *Site) bijector.Bijector {
+	if l.bijector != nil {
+		return l.bijector
+	}
+	return torch.Must(bijector.For(s.Dist.Support()))
+}
 
 // compiler is the handler that finds the latent sites. It gives each the value at a point of unconstrained space, which
 // every support has, so that no site has to be sampled.
@@ -329,9 +336,9 @@ func (c *compiler) Finish(s *Site) {
 	if s.Observed || s.Kind == KindFactor {
 		c.program.given[s.Name] = true
 		at := slices.IndexFunc(s.Plates, func(p Plate) bool { return p.Size == 0 })
-		c.program.some = c.program.some || at < 0 && (s.Kind != KindFactor || len(s.Plates) > 0)
-		if at >= 0 && c.program.nothing == nil {
-			c.program.nothing = s.mistake("plate %q has no data, and neither has any other: the posterior would be the prior; "+
+		c.program.hasData = c.program.hasData || at < 0 && (s.Kind != KindFactor || len(s.Plates) > 0)
+		if at >= 0 && c.program.noData == nil {
+			c.program.noData = s.mistake("plate %q has no data, and neither has any other: the posterior would be the prior; "+
 				"give it at least one datum", s.Plates[at].Name)
 		}
 	}
@@ -378,31 +385,6 @@ func (s *Site) tryDensity() {
 		panic(external)
 	default:
 		s.fail("%v", err)
-	}
-}
-
-// checkDerivatives refuses a truncated gamma family whose shape depends on latent variables: its mass is an incomplete
-// gamma function, which libtorch does not differentiate in the shape.
-func (s *Site) checkDerivatives() {
-	d := s.Dist
-	for d != nil {
-		within, ok := d.(interface{ Base() dist.Distribution })
-		if !ok {
-			return
-		}
-		truncated := strings.HasPrefix(d.Name(), "Truncated(")
-		d = within.Base()
-		of, ok := d.(dist.Parameterised)
-		if !truncated || !ok {
-			continue
-		}
-		name := map[string]string{"Gamma": "concentration", "InverseGamma": "concentration", "Chi2": "df"}[d.Name()]
-		shape, ok := of.Params()[name].(torch.Tensor)
-		if _, number := shape.Number(); ok && !number && shape.T().MustRequiresGrad() {
-			s.fail("its density has no gradient in the %s of %s, which depends on latent variables: libtorch has no derivative "+
-				"of the incomplete gamma function in it; fix the %s, or truncate another family, such as dist.LogNormal or "+
-				"dist.Weibull", name, d.Name(), name)
-		}
 	}
 }
 

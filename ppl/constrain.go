@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -80,10 +79,7 @@ func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Par
 			if err := s.Dist.Support().Check(s.Value); err != nil {
 				s.fail("the value is outside the support: %v", err)
 			}
-			b := l.bijector
-			if b == nil {
-				b = torch.Must(bijector.For(s.Dist.Support()))
-			}
+			b := l.onto(s)
 			free[s.Name] = b.Inverse(torch.Of(s.Value.MustExpand(l.shape, true, false))).T().MustReshape(l.free, false)
 		}))
 		point, err = infer.FromTensors(free)
@@ -215,10 +211,7 @@ func (p *Program) unconstrainRows(named *draws.Draws, batch infer.Batch, chain, 
 				if !ok || s.Observed || s.Value != nil {
 					return
 				}
-				b := l.bijector
-				if b == nil {
-					b = torch.Must(bijector.For(s.Dist.Support()))
-				}
+				b := l.onto(s)
 				if l.empty() { // it has one value, which no draw need have
 					s.Value = b.Forward(torch.Of(zeros(l.free))).T()
 					return

@@ -9,7 +9,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -172,10 +172,7 @@ func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, err
 			if !ok || s.Observed || s.Value != nil {
 				return
 			}
-			b := l.bijector
-			if b == nil {
-				b = torch.Must(bijector.For(s.Dist.Support()))
-			}
+			b := l.onto(s)
 			if s.Kind == KindParam {
 				free[s.Name] = torch.Must(torch.FromSlice(l.start)).MustReshape(l.free, false)
 				s.Value = s.Init
@@ -296,7 +293,7 @@ func (p *Program) blameGradient(point infer.Params, batch infer.Batch, otherwise
 			grad, err := torch.Grad([]*ts.Tensor{logp}, []*ts.Tensor{leaf},
 				&torch.GradOptions{KeepGraph: true, AllowUnused: true})
 			if errors.As(err, &undefined) && strings.Contains(undefined.Message, "derivative") {
-				s.checkDerivatives()
+				s.blameTruncation()
 				s.fail("its log density has no gradient: %s; fix the parameter that it would be taken in, or use another "+
 					"distribution", strings.TrimRight(undefined.Message, ". \n"))
 			}
@@ -316,6 +313,31 @@ func (p *Program) blameGradient(point infer.Params, batch infer.Batch, otherwise
 		return err
 	}
 	return otherwise
+}
+
+// blameTruncation refuses a truncated gamma family whose shape depends on latent variables: its mass is an incomplete
+// gamma function, which libtorch does not differentiate in the shape.
+func (s *Site) blameTruncation() {
+	d := s.Dist
+	for d != nil {
+		within, ok := d.(interface{ Base() dist.Distribution })
+		if !ok {
+			return
+		}
+		truncated := strings.HasPrefix(d.Name(), "Truncated(")
+		d = within.Base()
+		of, ok := d.(dist.Parameterised)
+		if !truncated || !ok {
+			continue
+		}
+		name := map[string]string{"Gamma": "concentration", "InverseGamma": "concentration", "Chi2": "df"}[d.Name()]
+		shape, ok := of.Params()[name].(torch.Tensor)
+		if _, number := shape.Number(); ok && !number && shape.T().MustRequiresGrad() {
+			s.fail("its density has no gradient in the %s of %s, which depends on latent variables: libtorch has no derivative "+
+				"of the incomplete gamma function in it; fix the %s, or truncate another family, such as dist.LogNormal or "+
+				"dist.Weibull", name, d.Name(), name)
+		}
+	}
 }
 
 // nameOf is the latent variable that a number of the layout belongs to.

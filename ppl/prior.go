@@ -3,7 +3,6 @@ package ppl
 import (
 	"fmt"
 
-	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -76,10 +75,7 @@ func (p *Program) drawSite(s *Site, source *torch.Source, free map[string]*ts.Te
 	case s.Scale != 1 || s.Mask != nil:
 		s.fail("its prior is scaled or masked, so that it is not normalized and the evidence is not defined")
 	}
-	b := l.bijector
-	if b == nil {
-		b = torch.Must(bijector.For(s.Dist.Support()))
-	}
+	b := l.onto(s)
 	s.Value = s.Dist.Sample(source).T()
 	if !l.empty() {
 		free[s.Name] = b.Inverse(torch.Of(s.Value)).T()
