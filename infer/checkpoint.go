@@ -99,7 +99,7 @@ func (g *group) inFolder(err error) error {
 	return fmt.Errorf("checkpoint in %s: %w", g.checkpoint.Dir, err)
 }
 
-// openCheckpoint takes the folder, and reads the checkpoint that is to be resumed. The run is at a point.
+// openCheckpoint takes the folder, and reads the checkpoint that is to be resumed. at is a point of the run.
 func openCheckpoint(g *group, at *ts.Tensor) (*checkpointer, error) {
 	c := g.checkpoint
 	if c.Dir == "" {
