@@ -89,6 +89,7 @@ func summarise(x [][]float64) summary {
 // row is the outcome of one posterior. The tags are a format that other programs read.
 type row struct {
 	Name        string  `json:"name"`
+	Seed        uint64  `json:"seed"`
 	MaxZMean    float64 `json:"max_z_mean"`
 	MaxZSD      float64 `json:"max_z_sd"`
 	MaxRHat     float64 `json:"max_rhat"`
@@ -97,15 +98,15 @@ type row struct {
 	Gradients   int64   `json:"gradients"`
 	Seconds     float64 `json:"seconds"`
 
-	parameters int
+	parameters []parameter
 	misses     []string
 }
 
 // judge fills in the largest figures and what misses its mark. A figure that is not a number misses it.
-func (r *row) judge(parameters []parameter, chains int) {
-	r.parameters, r.MinESSBulk = len(parameters), math.Inf(1)
+func (r *row) judge(chains int) {
+	r.MinESSBulk = math.Inf(1)
 	miss := func(format string, args ...any) { r.misses = append(r.misses, fmt.Sprintf(format, args...)) }
-	for _, p := range parameters {
+	for _, p := range r.parameters {
 		r.MaxZMean, r.MaxZSD = math.Max(r.MaxZMean, math.Abs(p.mean.z())), math.Max(r.MaxZSD, math.Abs(p.sd.z()))
 		r.MaxRHat, r.MinESSBulk = math.Max(r.MaxRHat, p.rhat), math.Min(r.MinESSBulk, p.ess)
 		if !(math.Abs(p.mean.z()) <= maxZ) {
@@ -124,4 +125,50 @@ func (r *row) judge(parameters []parameter, chains int) {
 	if r.Divergences > divergences {
 		miss("%d divergences, where the reference has none", r.Divergences)
 	}
+}
+
+// seeds is what the runs of one posterior say together: the worst figures, and the largest |z| of means and of standard
+// deviations averaged over the runs.
+type seeds struct {
+	runs, missed           int
+	worst                  row
+	averageMean, averageSD float64
+}
+
+// overSeeds joins the rows of each posterior, which follow each other.
+func overSeeds(rows []row) []seeds {
+	var out []seeds
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].Name == rows[0].Name {
+			n++
+		}
+		s := seeds{runs: n, worst: row{Name: rows[0].Name, MinESSBulk: math.Inf(1)}}
+		for _, r := range rows[:n] {
+			if len(r.misses) > 0 {
+				s.missed++
+			}
+			w := &s.worst
+			w.MaxZMean, w.MaxZSD = math.Max(w.MaxZMean, r.MaxZMean), math.Max(w.MaxZSD, r.MaxZSD)
+			w.MaxRHat, w.MinESSBulk = math.Max(w.MaxRHat, r.MaxRHat), math.Min(w.MinESSBulk, r.MinESSBulk)
+			w.Divergences += r.Divergences
+		}
+		for i := range rows[0].parameters {
+			s.averageMean = math.Max(s.averageMean, math.Abs(average(rows[:n], i, func(p parameter) figure { return p.mean })))
+			s.averageSD = math.Max(s.averageSD, math.Abs(average(rows[:n], i, func(p parameter) figure { return p.sd })))
+		}
+		out, rows = append(out, s), rows[n:]
+	}
+	return out
+}
+
+// average is z of a figure of the i-th parameter, averaged over independent runs with the same reference.
+func average(rows []row, i int, of func(parameter) figure) float64 {
+	f := of(rows[0].parameters[i])
+	f.ours, f.error = 0, 0
+	for _, r := range rows {
+		g := of(r.parameters[i])
+		f.ours, f.error = f.ours+g.ours/float64(len(rows)), math.Hypot(f.error, g.error/float64(len(rows)))
+	}
+	return f.z()
 }

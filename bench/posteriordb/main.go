@@ -1,10 +1,13 @@
 // Command posteriordb runs posteriors of posteriordb with NUTS and compares every parameter with the reference draws.
 //
-//	go run ./bench/posteriordb -path DIR [-models a,b] [-chains 4] [-warmup 1000] [-draws 1000] [-seed 1] [-json] [-list]
+//	go run ./bench/posteriordb -path DIR [-models a,b] [-chains 4] [-warmup 1000] [-draws 1000] [-seed 1] [-seeds 20]
+//		[-json] [-list]
 //
 // DIR is a checkout of github.com/stan-dev/posteriordb, or a part of one; without -path it is the environment variable
 // POSTERIORDB. Means and standard deviations differ from the reference's by z combined Monte-Carlo standard errors. The
 // program exits with 1 when a posterior misses its mark (see compare.go) or could not be run, and says which and why.
+// With -seeds each posterior runs with as many seeds from -seed on: a row for each run, then one for each posterior with
+// its worst figures, and z of the averages over seeds, which finds a bias that is small beside the error of one run.
 package main
 
 import (
@@ -42,6 +45,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	warmup := f.Int("warmup", 1000, "transitions of each chain that adapt")
 	draws := f.Int("draws", 1000, "draws kept of each chain")
 	seed := f.Uint64("seed", 1, "of the random numbers")
+	seeds := f.Int("seeds", 1, "runs of each posterior, with seeds that follow each other")
 	asJSON := f.Bool("json", false, "print one JSON object instead of a table")
 	list := f.Bool("list", false, "print the names of the posteriors and stop")
 	if err := f.Parse(args); err != nil {
@@ -60,8 +64,9 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 			}
 			return nil
 		}
-		if *chains < 1 || *warmup < 1 || *draws < 4 {
-			return fmt.Errorf("-chains %d -warmup %d -draws %d: there must be at least 1, 1 and 4", *chains, *warmup, *draws)
+		if *chains < 1 || *warmup < 1 || *draws < 4 || *seeds < 1 {
+			return fmt.Errorf("-chains %d -warmup %d -draws %d -seeds %d: there must be at least 1, 1, 4 and 1", *chains,
+				*warmup, *draws, *seeds)
 		}
 		chosen, err := posteriors.Choose(*models)
 		if err != nil {
@@ -72,7 +77,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 			return err
 		}
 		options := infer.Options{Chains: *chains, Warmup: *warmup, Draws: *draws, Seed: *seed}
-		return bench(ctx, db, chosen, options, *asJSON, out)
+		return bench(ctx, db, chosen, options, *seeds, *asJSON, out)
 	}()
 	if err != nil {
 		fmt.Fprintln(messages, "posteriordb:", err)
@@ -83,25 +88,28 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 
 // bench runs the posteriors one after the other. What one misses does not keep the others from being run; all of it is
 // the error.
-func bench(ctx context.Context, db posteriors.Database, chosen []posteriors.Entry, options infer.Options, asJSON bool,
-	out io.Writer) error {
+func bench(ctx context.Context, db posteriors.Database, chosen []posteriors.Entry, options infer.Options, seeds int,
+	asJSON bool, out io.Writer) error {
 	rows, errs := []row{}, []error{}
 	for _, e := range chosen {
-		r, err := measure(ctx, db, e, options)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", e.Name, err))
-			if ctx.Err() != nil {
-				break
+		own := options
+		for range seeds {
+			r, err := measure(ctx, db, e, own)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s, seed %d: %w", e.Name, own.Seed, err))
+				if ctx.Err() != nil {
+					return errors.Join(append(errs, report(out, rows, asJSON))...)
+				}
+			} else {
+				rows = append(rows, r)
 			}
-			continue
-		}
-		rows = append(rows, r)
-		for _, m := range r.misses {
-			errs = append(errs, fmt.Errorf("%s misses its mark: %s", r.Name, m))
+			for _, m := range r.misses {
+				errs = append(errs, fmt.Errorf("%s misses its mark with seed %d: %s", r.Name, r.Seed, m))
+			}
+			own.Seed++
 		}
 	}
-	errs = append(errs, report(out, rows, asJSON))
-	return errors.Join(errs...)
+	return errors.Join(append(errs, report(out, rows, asJSON))...)
 }
 
 // measure runs one posterior and compares its draws with the reference.
@@ -115,7 +123,7 @@ func measure(ctx context.Context, db posteriors.Database, e posteriors.Entry, op
 	if err != nil {
 		return row{}, err
 	}
-	r := row{Name: e.Name, Gradients: result.Gradients, Seconds: time.Since(start).Seconds()}
+	r := row{Name: e.Name, Seed: options.Seed, Gradients: result.Gradients, Seconds: time.Since(start).Seconds()}
 	for c := range result.Draws.Chains() {
 		diverged, err := result.Draws.Stat(draws.StatDivergent, c)
 		if err != nil {
@@ -125,11 +133,11 @@ func measure(ctx context.Context, db posteriors.Database, e posteriors.Entry, op
 			r.Divergences += int(v)
 		}
 	}
-	parameters, err := compare(result.Draws, reference)
+	r.parameters, err = compare(result.Draws, reference)
 	if err != nil {
 		return row{}, err
 	}
-	r.judge(parameters, result.Draws.Chains())
+	r.judge(result.Draws.Chains())
 	return r, nil
 }
 
@@ -148,15 +156,24 @@ func report(w io.Writer, rows []row, asJSON bool) error {
 		return e.Encode(map[string]any{"posteriors": rows})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "posterior\tparameters\tmax |z| of means\tof sds\tmax R-hat\tmin bulk ESS\tdivergences\t"+
+	fmt.Fprintln(t, "posterior\tseed\tparameters\tmax |z| of means\tof sds\tmax R-hat\tmin bulk ESS\tdivergences\t"+
 		"gradients\tseconds\tmarks")
 	for _, r := range rows {
 		marks := "met"
 		if len(r.misses) > 0 {
 			marks = "missed"
 		}
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f\t%.4f\t%.0f\t%d\t%d\t%.1f\t%s\n", r.Name, r.parameters, r.MaxZMean, r.MaxZSD,
-			r.MaxRHat, r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds, marks)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%.2f\t%.4f\t%.0f\t%d\t%d\t%.1f\t%s\n", r.Name, r.Seed, len(r.parameters),
+			r.MaxZMean, r.MaxZSD, r.MaxRHat, r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds, marks)
+	}
+	if all := overSeeds(rows); len(all) < len(rows) {
+		fmt.Fprintln(t, "\nposterior\truns\tmissed\tworst |z| of means\tof sds\tworst R-hat\tleast bulk ESS\tdivergences\t"+
+			"|z| of average means\tof average sds")
+		for _, s := range all {
+			fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%.2f\t%.4f\t%.0f\t%d\t%.2f\t%.2f\n", s.worst.Name, s.runs, s.missed,
+				s.worst.MaxZMean, s.worst.MaxZSD, s.worst.MaxRHat, s.worst.MinESSBulk, s.worst.Divergences,
+				s.averageMean, s.averageSD)
+		}
 	}
 	return t.Flush()
 }

@@ -124,7 +124,7 @@ func TestProgramAgreesWithExactDraws(t *testing.T) {
 	require.Len(t, got["posteriors"], 1)
 	r := got["posteriors"][0]
 	require.ElementsMatch(t,
-		[]string{"name", "max_z_mean", "max_z_sd", "max_rhat", "min_ess_bulk", "divergences", "gradients", "seconds"},
+		[]string{"name", "seed", "max_z_mean", "max_z_sd", "max_rhat", "min_ess_bulk", "divergences", "gradients", "seconds"},
 		slices.Collect(maps.Keys(r)))
 	assert.Equal(t, earnings, r["name"])
 	for _, z := range []string{"max_z_mean", "max_z_sd"} {
@@ -142,7 +142,7 @@ func TestProgramFindsADifference(t *testing.T) {
 	status, out, messages := program("-models", earnings, "-warmup", "400", "-draws", "600", "-chains", "4")
 	require.Equal(t, 1, status)
 	assert.Contains(t, out, "missed")
-	assert.Contains(t, messages, earnings+" misses its mark: mean of sigma ")
+	assert.Contains(t, messages, earnings+" misses its mark with seed 1: mean of sigma ")
 	assert.NotContains(t, messages, "beta")
 }
 
@@ -236,21 +236,46 @@ func TestCompare(t *testing.T) {
 	assert.Less(t, math.Abs(p.sd.z()), 4.0)
 	both := math.Sqrt(p.mean.error*p.mean.error + p.mean.referenceError*p.mean.referenceError)
 	assert.InDelta(t, (p.mean.ours-p.mean.reference)/both, p.mean.z(), 1e-9)
-	var out row
-	out.judge(got, 2)
+	out := row{parameters: got}
+	out.judge(2)
 	require.Len(t, out.misses, 1)
 	assert.Contains(t, out.misses[0], "mean of x[2]")
 
 	p.mean.ours = math.NaN()
-	out = row{Divergences: 1}
-	out.judge([]parameter{p}, 2)
+	out = row{Divergences: 1, parameters: []parameter{p}}
+	out.judge(2)
 	require.Len(t, out.misses, 2)
 	require.ErrorContains(t, report(&bytes.Buffer{}, []row{out}, true), "JSON")
-	out = row{}
 	p.mean.ours, p.rhat, p.ess = p.mean.reference, 1.02, 199
-	out.judge([]parameter{p}, 2)
+	out = row{parameters: []parameter{p}}
+	out.judge(2)
 	require.Len(t, out.misses, 2)
 
 	_, err = compare(d, posteriors.Reference{"x[3]": r["x[2]"]})
 	require.ErrorContains(t, err, "x[3]")
+}
+
+// Four runs whose mean is off by one error each: each |z| is 1, and that of the average 2, or less where the reference
+// has an error of its own. The worst figures are those of any run.
+func TestSeeds(t *testing.T) {
+	var rows []row
+	for i := range 4 {
+		p := parameter{mean: figure{ours: 1, error: 1}, sd: figure{ours: 1, error: 1, referenceError: 1}, rhat: 1, ess: 500}
+		r := row{Name: "a", Seed: uint64(i), Divergences: i % 2, parameters: []parameter{p}}
+		r.judge(2)
+		rows = append(rows, r)
+	}
+	rows = append(rows, row{Name: "b", MaxRHat: 1.5})
+	got := overSeeds(rows)
+	require.Len(t, got, 2)
+	assert.Equal(t, 4, got[0].runs)
+	assert.Equal(t, 2, got[0].missed)
+	assert.Equal(t, 2, got[0].worst.Divergences)
+	assert.InDelta(t, 1, got[0].worst.MaxZMean, 1e-12)
+	assert.InDelta(t, 2, got[0].averageMean, 1e-12)
+	assert.InDelta(t, 1/math.Sqrt(1.25), got[0].averageSD, 1e-12)
+	assert.Equal(t, 1.5, got[1].worst.MaxRHat)
+	var b bytes.Buffer
+	require.NoError(t, report(&b, rows, false))
+	assert.Contains(t, b.String(), "runs")
 }
