@@ -6,8 +6,9 @@
 // DIR is a checkout of github.com/stan-dev/posteriordb, or a part of one; without -path it is the environment variable
 // POSTERIORDB. Means and standard deviations differ from the reference's by z combined Monte-Carlo standard errors. The
 // program exits with 1 when a posterior misses its mark (see compare.go) or could not be run, and says which and why.
-// With -seeds each posterior runs with as many seeds from -seed on: a row for each run, then one for each posterior with
-// its worst figures, and z of the averages over seeds, which finds a bias that is small beside the error of one run.
+// With -seeds each posterior runs with as many seeds from -seed on: a row for each run, then one for each posterior
+// with its worst figures, and z of the averages over seeds, which finds a bias that is small beside the error of one
+// run.
 package main
 
 import (

@@ -2,6 +2,7 @@ package statespace_test
 
 import (
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -113,16 +114,177 @@ func TestStationary(t *testing.T) {
 	})
 }
 
-// A series that is not stationary has no density.
-func TestARMANotStationary(t *testing.T) {
+// With partial autocorrelations between −1 and 1 a series always has a density.
+func TestARMAOfPartialAutocorrelations(t *testing.T) {
 	do(t, func() {
-		s := statespace.New(5, 0.1, statespace.ARMA{AR: tensor([]float64{1.1})})
+		s := statespace.New(5, 0.1, statespace.ARMA{AR: statespace.Stationary(tensor([]float64{-0.99, 0.99, 0.99}))})
 		v := s.LogProb(tensor(wave(5, false))).Item()
-		assert.True(t, math.IsNaN(v) || math.IsInf(v, -1), "%v", v)
-		// With partial autocorrelations of −1 to 1 it always has.
-		s = statespace.New(5, 0.1, statespace.ARMA{AR: statespace.Stationary(tensor([]float64{-0.99, 0.99, 0.99}))})
-		v = s.LogProb(tensor(wave(5, false))).Item()
 		assert.False(t, math.IsNaN(v) || math.IsInf(v, 0))
 		assert.Equal(t, []int64{0}, statespace.Stationary(torch.Zeros(0)).Shape())
 	})
+}
+
+// exactARMA is the log density of a series by dense algebra in 400 bits: the autocovariances g_k of the autoregression
+// solve g_k − Σ φ_i g_|k−i| = scale² [k = 0] (Yule and Walker), those of the series follow, and the numbers y at times
+// where they are not NaN have the density of L D Lᵀ.
+func exactARMA(ar, ma []float64, scale float64, y []float64) float64 {
+	const bits = 400
+	number := func(x float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(x) }
+	zeros := func(rows, columns int) [][]*big.Float {
+		out := make([][]*big.Float, rows)
+		for i := range out {
+			for range columns {
+				out[i] = append(out[i], number(0))
+			}
+		}
+		return out
+	}
+	less := func(x, a, b *big.Float) { x.Sub(x, number(0).Mul(a, b)) }
+	p := len(ar)
+	a := zeros(p+1, p+2)
+	a[0][p+1] = number(0).Mul(number(scale), number(scale))
+	for k := range p + 1 {
+		a[k][k].Add(a[k][k], number(1))
+		for i, phi := range ar {
+			lag := k - i - 1
+			lag = max(lag, -lag)
+			a[k][lag].Sub(a[k][lag], number(phi))
+		}
+	}
+	for k := range p + 1 { // Gauss and Jordan, with the largest pivot
+		best := k
+		for i := k; i <= p; i++ {
+			if number(0).Abs(a[i][k]).Cmp(number(0).Abs(a[best][k])) > 0 {
+				best = i
+			}
+		}
+		a[k], a[best] = a[best], a[k]
+		for i := range p + 1 {
+			if f := number(0).Quo(a[i][k], a[k][k]); i != k {
+				for j := k; j <= p+1; j++ {
+					less(a[i][j], f, a[k][j])
+				}
+			}
+		}
+	}
+	theta := append([]float64{1}, ma...)
+	var g []*big.Float // of the autoregression
+	for k := range len(y) + len(theta) + p {
+		if k <= p {
+			g = append(g, number(0).Quo(a[k][p+1], a[k][k]))
+			continue
+		}
+		next := number(0)
+		for i, phi := range ar {
+			next.Add(next, number(0).Mul(number(phi), g[k-i-1]))
+		}
+		g = append(g, next)
+	}
+	var at []int
+	for i, v := range y {
+		if !math.IsNaN(v) {
+			at = append(at, i)
+		}
+	}
+	cov, v := zeros(len(at), len(at)), make([]*big.Float, len(at))
+	out := 0.0
+	for i := range at {
+		v[i] = number(y[at[i]])
+		for j := range at {
+			for k, s := range theta {
+				for l, u := range theta {
+					lag := at[i] - at[j] + k - l
+					cov[i][j].Add(cov[i][j], number(0).Mul(number(0).Mul(number(s), number(u)), g[max(lag, -lag)]))
+				}
+			}
+		}
+	}
+	for i := range at { // eliminate: the pivots are the variances, v the errors of prediction
+		d, _ := cov[i][i].Float64()
+		e, _ := v[i].Float64()
+		out -= (math.Log(2*math.Pi*d) + e*e/d) / 2
+		for j := i + 1; j < len(at); j++ {
+			f := number(0).Quo(cov[j][i], cov[i][i])
+			less(v[j], f, v[i])
+			for k := i; k < len(at); k++ {
+				less(cov[j][k], f, cov[i][k])
+			}
+		}
+	}
+	return out
+}
+
+// Close to the edge of the stationary coefficients the log density is that of 400 bits to 1e-9, or NaN; from the edge
+// on it is NaN, and Validate says so.
+func TestARMANearTheEdge(t *testing.T) {
+	y := []float64{0.1, -0.2, math.NaN(), 0.3, 0.25, 1}
+	twice := func(r float64) []float64 { return []float64{2 * r, -r * r} }
+	pair := func(r, angle float64) []float64 { return []float64{2 * r * math.Cos(angle), -r * r} }
+	times := func(a, b []float64) []float64 { // the coefficients of the product of both polynomials
+		out := make([]float64, len(a)+len(b))
+		for i, x := range a {
+			out[i] += x
+			for j, z := range b {
+				out[i+j+1] -= x * z
+			}
+		}
+		for j, z := range b {
+			out[j] += z
+		}
+		return out
+	}
+	seasonal := make([]float64, 12)
+	seasonal[11] = 0.98
+	for name, c := range map[string]struct {
+		ar, ma    []float64
+		mayRefuse bool
+		notFinite bool
+	}{
+		"1 - 1e-6":           {ar: []float64{1 - 1e-6}},
+		"1 - 1e-9":           {ar: []float64{1 - 1e-9}},
+		"1 - 1e-10":          {ar: []float64{1 - 1e-10}},
+		"1 - 1e-12":          {ar: []float64{1 - 1e-12}},
+		"1 - 2^-53":          {ar: []float64{1 - 0x1p-53}},
+		"2^-53 - 1":          {ar: []float64{0x1p-53 - 1}},
+		"with a difference":  {ar: []float64{1 - 1e-10}, ma: []float64{-1}},
+		"twice 0.99":         {ar: twice(0.99)},
+		"twice 0.99999":      {ar: twice(0.99999)},
+		"twice -0.99999":     {ar: twice(-0.99999)},
+		"twice, with a mean": {ar: twice(0.99999), ma: []float64{0.5, -0.3}},
+		"twice 1 - 1e-7":     {ar: twice(1 - 1e-7)},
+		"both ends":          {ar: times([]float64{0.99999}, []float64{-0.99999})},
+		"a cycle":            {ar: pair(0.99999, 1)},
+		"a cycle of years":   {ar: seasonal},
+		"years and a root":   {ar: times([]float64{0.999}, seasonal)},
+		"three times 0.999":  {ar: times(twice(0.999), []float64{0.999}), mayRefuse: true},
+		"three of 0.99999":   {ar: times(twice(0.99999), []float64{0.99999}), mayRefuse: true},
+		"two equal cycles":   {ar: times(pair(0.9999, 1), pair(0.9999, 1)), mayRefuse: true},
+		"1":                  {ar: []float64{1}, notFinite: true},
+		"-1":                 {ar: []float64{-1}, notFinite: true},
+		"1 + 2^-52":          {ar: []float64{1 + 0x1p-52}, notFinite: true},
+		"1.001":              {ar: []float64{1.001}, notFinite: true},
+		"twice 1":            {ar: twice(1), notFinite: true},
+		"twice 1.5":          {ar: twice(1.5), notFinite: true},
+		"a cycle outside":    {ar: pair(1.0001, 1), notFinite: true},
+		"years outside":      {ar: times([]float64{1.01}, seasonal), notFinite: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			do(t, func() {
+				part := statespace.ARMA{AR: tensor(c.ar), Scale: 0.5}
+				if c.ma != nil {
+					part.MA = tensor(c.ma)
+				}
+				s := statespace.New(len(y), 0, part)
+				got := s.LogProb(tensor(y)).Item()
+				if c.notFinite || c.mayRefuse && math.IsNaN(got) {
+					assert.True(t, math.IsNaN(got), "%v", got)
+					assert.ErrorContains(t, s.Validate(), "ARMA.AR")
+					return
+				}
+				assert.NoError(t, s.Validate())
+				want := exactARMA(c.ar, c.ma, 0.5, y)
+				assert.InDelta(t, want, got, 1e-9*math.Max(1, math.Abs(want)))
+			})
+		})
+	}
 }

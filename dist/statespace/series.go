@@ -249,6 +249,7 @@ func (s Series) Validate() error {
 		values torch.Tensor
 		least  float64
 	}{
+		{"ARMA.AR", s.sys.weights, math.Inf(-1)},
 		{"Design", s.sys.Design, math.Inf(-1)}, {"Transition", s.sys.Transition, math.Inf(-1)},
 		{"Noise", s.sys.Noise, math.Inf(-1)}, {"Mean", s.sys.Mean.(torch.Tensor), math.Inf(-1)},
 		{"Spread", s.sys.Spread, math.Inf(-1)}, {"Diffuse", s.sys.Diffuse, math.Inf(-1)},
@@ -260,7 +261,13 @@ func (s Series) Validate() error {
 		}
 		for i, v := range values {
 			allowed := "it must be finite"
-			if c.least == 0 {
+			switch {
+			case c.name == "ARMA.AR" && math.IsNaN(v):
+				return &dist.Error{
+					Distribution: "statespace", Parameter: c.name, Value: "not stationary, or too close to the edge for double " +
+						"precision", Allowed: "it must be stationary; statespace.Stationary makes coefficients that are",
+				}
+			case c.least == 0:
 				allowed = "it must be finite and at least 0"
 			}
 			if math.IsNaN(v) || math.IsInf(v, 0) || v < c.least {
