@@ -33,7 +33,10 @@ const (
 type Options struct {
 	Method Method // default DormandPrince
 	// RTol and ATol bound the error that a step may make in each number y, ATol + RTol |y|, as a root of the mean square
-	// over the states, and likewise in the derivatives in each number. Defaults are 1e-6 and 1e-8.
+	// over the states. The default of RTol is 1e-6. An ATol of 0, the default, is RTol/100 of the largest |y| so far, in
+	// each number: the unit of a state does not matter, down to 1e-15 of the largest state.
+	//
+	// A step's error in a derivative dy/dp is at most RTol |dy/dp| + (ATol + RTol·largest |y|)/max(1, |p|).
 	RTol, ATol float64
 	MaxSteps   int     // of a solution; default 10000
 	FirstStep  float64 // default is found from the right-hand side
@@ -66,9 +69,6 @@ func New(f Func, o Options) *System {
 	if s.o.RTol == 0 {
 		s.o.RTol = 1e-6
 	}
-	if s.o.ATol == 0 {
-		s.o.ATol = 1e-8
-	}
 	if s.o.MaxSteps == 0 {
 		s.o.MaxSteps = 10000
 	}
@@ -97,7 +97,7 @@ func (s *System) check() error {
 		name  string
 		value float64
 		zero  bool
-	}{{"RTol", s.o.RTol, false}, {"ATol", s.o.ATol, false}, {"FirstStep", s.o.FirstStep, true},
+	}{{"RTol", s.o.RTol, false}, {"ATol", s.o.ATol, true}, {"FirstStep", s.o.FirstStep, true},
 		{"MaxStep", s.o.MaxStep, true}} {
 		if !(c.value > 0 || c.zero && c.value == 0) || math.IsInf(c.value, 0) {
 			return mistake("Options.%s is %v: it must be finite and greater than 0, or 0 for the default", c.name, c.value)

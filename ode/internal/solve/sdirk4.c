@@ -70,9 +70,11 @@ static int stage(ode_run *r, double t, double h, const double *base, double *nex
     if (!factor(r, g, lu, pivots)) return 0;
     for (long l = 0; l < n; l++) k[l] = base[l] + g * r->f[l] - next[l];
     backward(n, lu, pivots, k);
-    double sum = 0;
+    double sum = 0, top = 0;
+    for (long l = 0; l < n; l++) top = fmax(top, fabs(next[l]));
     for (long l = 0; l < n; l++) {
-      double e = k[l] / (p->atol + p->rtol * fabs(next[l]));
+      // The rounding of the linear system is that of its largest number.
+      double e = k[l] / (ode_least(r, l, fabs(next[l]), 1e3 * top) + p->rtol * fabs(next[l]));
       sum += e * e;
       next[l] += k[l];
     }

@@ -1,4 +1,5 @@
 #include "solve.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,16 +39,32 @@ void ode_slopes(const ode_run *r, const double *z, double *d) {
 // Inside loops a call of fmax costs more than what is compared.
 static inline double greater(double a, double b) { return a > b ? a : b; }
 
+// ROUNDING is the part of the largest number of a vector below which rounding decides.
+#define ROUNDING 1e-15
+
+double ode_least(const ode_run *r, long i, double size, double top) {
+  const kelvin_ode *p = r->p;
+  double own = p->atol > 0 ? p->atol : 0.01 * p->rtol * greater(size, r->largest[i]);
+  return own + ROUNDING * top + DBL_MIN;
+}
+
 double ode_norm(const ode_run *r, const double *error, const double *a, const double *b) {
   const long n = r->p->n;
   const double atol = r->p->atol, rtol = r->p->rtol;
   double most = 0;
   for (long q = 0; q <= r->p->columns; q++) {
-    double sum = 0;
-    for (long i = n * q; i < n * (q + 1); i++) {
-      double size = greater(fabs(a[i]), fabs(b[i]));
-      if (q > 0) size = greater(size, r->largest[i - n]); // a derivative that goes through 0 has its size still
-      double e = error[i] / (atol + rtol * size);
+    const double *largest = r->largest + n * q, unit = q > 0 ? r->units[q - 1] : 1;
+    double top = 0, sum = 0;
+    for (long i = 0; i < n; i++) top = greater(top, greater(fabs(b[n * q + i]), largest[i]));
+    for (long i = 0; i < n; i++) {
+      double size = greater(fabs(a[n * q + i]), fabs(b[n * q + i])), least;
+      if (q > 0) {
+        least = unit * r->whole[i] + ROUNDING * top;
+      } else {
+        least = ode_least(r, i, size, top);
+        r->whole[i] = atol + rtol * greater(size, largest[i]) + DBL_MIN;
+      }
+      double e = error[n * q + i] / (least + rtol * size);
       sum += e * e;
     }
     if (!(sum <= most)) most = sum;
@@ -57,8 +74,7 @@ double ode_norm(const ode_run *r, const double *error, const double *a, const do
 }
 
 void ode_accept(ode_run *r, const double *z) {
-  const long n = r->p->n;
-  for (long i = n; i < r->size; i++) r->largest[i - n] = greater(fabs(z[i]), r->largest[i - n]);
+  for (long i = 0; i < r->size; i++) r->largest[i] = greater(fabs(z[i]), r->largest[i]);
   r->taken++;
 }
 
@@ -80,9 +96,12 @@ double ode_first_step(ode_run *r, double t, double end, const double *z, const d
   const kelvin_ode *p = r->p;
   double limit = p->longest > 0 ? fmin(p->longest, end - t) : end - t;
   if (p->first > 0) return fmin(p->first, limit);
-  double size = 0, slope = 0, bend = 0;
+  double size = 0, slope = 0, bend = 0, top = 0, steep = 0;
+  for (long i = 0; i < p->n; i++) top = fmax(top, fabs(z[i])), steep = fmax(steep, fabs(d[i]));
+  if (top == 0) top = steep * limit; // as far as the slope leads
+  top *= 1e-2 * p->rtol / ROUNDING;
   for (long i = 0; i < p->n; i++) {
-    double scale = p->atol + p->rtol * fabs(z[i]);
+    double scale = ode_least(r, i, fabs(z[i]), top) + p->rtol * fabs(z[i]);
     size += z[i] / scale * (z[i] / scale);
     slope += d[i] / scale * (d[i] / scale);
   }
@@ -91,7 +110,7 @@ double ode_first_step(ode_run *r, double t, double end, const double *z, const d
   for (long i = 0; i < p->n; i++) scratch[i] = z[i] + h * d[i];
   ode_evaluate(r, t + h, scratch);
   for (long i = 0; i < p->n; i++) {
-    double scale = p->atol + p->rtol * fabs(z[i]);
+    double scale = ode_least(r, i, fabs(z[i]), top) + p->rtol * fabs(z[i]);
     double e = (r->f[i] - d[i]) / scale;
     bend += e * e;
   }
@@ -114,8 +133,10 @@ static void begin(ode_run *r, const double *y0, double *z) {
       for (long i = 0; i < n; i++) s[i] = -r->f[i]; // a later start is as far behind
     else if (column <= n)
       s[column - 1] = 1;
+    double x = fabs(column == 0 ? r->start : column <= n ? y0[column - 1] : r->theta[column - 1 - n]);
+    r->units[q] = x > 1 ? 1 / x : 1;
   }
-  for (long i = n; i < r->size; i++) r->largest[i - n] = fabs(z[i]);
+  for (long i = 0; i < r->size; i++) r->largest[i] = fabs(z[i]);
 }
 
 static int solve(kelvin_ode *p, const double *in, double *out, long outs) {
@@ -128,7 +149,7 @@ static int solve(kelvin_ode *p, const double *in, double *out, long outs) {
   }
   const long n = p->n, inputs = 1 + n + p->m;
   long vectors = p->method == ODE_SDIRK4 ? ODE_SDIRK4_VECTORS : ODE_DOPRI5_VECTORS;
-  long numbers = 2 * inputs + n + n * r.width + (2 + vectors) * r.size + 2 * n * n + 8 * n;
+  long numbers = 2 * inputs + n + n * r.width + (2 + vectors) * r.size + 2 * n * n + 9 * n + p->columns;
   char *memory = NULL;
   long work = (p->work + 63) / 64 * 64;
   if (posix_memalign((void **)&memory, 64, work + sizeof(double) * numbers)) return ODE_MEMORY;
@@ -138,6 +159,8 @@ static int solve(kelvin_ode *p, const double *in, double *out, long outs) {
   r.f = at, at += n;
   r.j = at, at += n * r.width;
   r.largest = at, at += r.size;
+  r.whole = at, at += n;
+  r.units = at, at += p->columns;
   double *z = at;
   at += r.size;
   r.aux[0] = r.f, r.aux[1] = r.j;

@@ -41,7 +41,9 @@ typedef struct ode_run {
   double *out;           // y at the times, and behind them the derivatives
   double *x, *f, *j;     // of rhs: the point, f and its derivatives
   double *grad, value;   // which rhs writes too
-  double *largest;       // of each number of the columns so far, in absolute value
+  double *largest;       // of each number of the state vector so far, in absolute value
+  double *whole;         // errors that a step may make in y where it is largest
+  double *units;         // what these are multiplied by in a column: 1 over its parameter, but at most 1
   double *aux[2];
   kelvin_call call;
   long taken, refused, evaluations, written; // steps, and outputs
@@ -53,6 +55,9 @@ void kelvin_ode_solve(const void *self, const double *in, double *out);
 void ode_evaluate(ode_run *r, double t, const double *y);
 // The derivatives of a state vector that follow from them, in d: f itself, and J S + ∂f/∂θ.
 void ode_slopes(const ode_run *r, const double *z, double *d);
+// The error that a step may make in y_i however small it is: atol, or a hundredth of what rtol allows where it is
+// largest. Rounding is that of the largest number, top.
+double ode_least(const ode_run *r, long i, double size, double top);
 // The error of a step from a to b relative to what is tolerated: the largest of y and the columns, each the root of its
 // mean square.
 double ode_norm(const ode_run *r, const double *error, const double *a, const double *b);
