@@ -14,11 +14,19 @@ type Process struct {
 	Kernel Kernel       // the covariance of f
 	X      torch.Tensor // the inputs, [n, d] or [n]
 	Mean   any          // of f: a number or [n]; nil is 0
-	// Jitter is the part of the variance that is added to the diagonal, against rounding; 0 means 1e-9.
+	// Jitter is the least variance of the noise, as a part of the process's variance at each input: where the noise has
+	// less, the rest is added. 0 means n·2⁻⁴⁹, which keeps rounding from making the covariance of n inputs indefinite:
+	// 1e-13 for 50 of them. A run whose noise is below it says so.
 	Jitter float64
 }
 
-const defaultJitter = 1e-9
+// jitter is the Jitter of n inputs.
+func (p Process) jitter(n int64) float64 {
+	if p.Jitter > 0 {
+		return p.Jitter
+	}
+	return float64(n) * 0x1p-49
+}
 
 // checked is the process with its defaults.
 func (p Process) checked() Process {
@@ -30,20 +38,16 @@ func (p Process) checked() Process {
 			rows(p.X), rows(p.X))
 	}
 	p.Mean = mean
-	if p.Jitter == 0 {
-		p.Jitter = defaultJitter
-	}
-	if !(p.Jitter > 0 && !math.IsInf(p.Jitter, 0)) {
-		fail("Process.Jitter", fmt.Sprint(p.Jitter), "it must be finite and greater than 0, or 0 for the default of %g",
-			defaultJitter)
+	if !(p.Jitter >= 0 && !math.IsInf(p.Jitter, 0)) {
+		fail("Process.Jitter", fmt.Sprint(p.Jitter), "it must be finite and greater than 0, or 0 for the default")
 	}
 	return p
 }
 
-// covariance is that of f + noise at x.
-func (p Process) covariance(x, noise torch.Tensor) torch.Tensor {
-	extra := p.Kernel.Variance(x).Mul(p.Jitter).Add(noise.Square())
-	return p.Kernel.Within(x).Add(extra.Diag())
+// noisy is the covariance k of f with the variance of the noise on its diagonal, at least jitter·diag k.
+func noisy(k, noise torch.Tensor, jitter float64) torch.Tensor {
+	least := k.Diag().Mul(jitter)
+	return k.Add(least.Max(noise.Square()).Diag())
 }
 
 // noise is a standard deviation, a number or [n].
@@ -61,10 +65,11 @@ func (p Process) noise(x any) torch.Tensor {
 // Marginal is the distribution of y = f + independent noise of the standard deviation noise, a number or [n], with f
 // integrated out (Rasmussen and Williams 2006, equation 2.30):
 //
-//	y ~ N(Mean, K + Jitter diag K + noise² I)
+//	y ~ N(Mean, K + diag max(noise², Jitter K_ii))
 func (p Process) Marginal(noise any) dist.Distribution {
 	p = p.checked()
-	return dist.MultivariateNormal(p.Mean, p.covariance(p.X, p.noise(noise)))
+	deviation, k, jitter := p.noise(noise), p.Kernel.Within(p.X), p.jitter(rows(p.X))
+	return dist.MultivariateNormal(p.Mean, watched(k, deviation, jitter, noisy(k, deviation, jitter)))
 }
 
 // Latent declares f as a latent variable, and returns its values [n], for any likelihood: f = Mean + L z, with z, the
@@ -72,15 +77,16 @@ func (p Process) Marginal(noise any) dist.Distribution {
 func (p Process) Latent(c *ppl.Ctx, name string) torch.Tensor {
 	p = p.checked()
 	z := c.Sample(name+"_z", dist.Normal(0, 1).Expand(rows(p.X)))
-	factor := p.covariance(p.X, torch.Of(0)).Cholesky()
+	factor := noisy(p.Kernel.Within(p.X), torch.Of(0), p.jitter(rows(p.X))).Cholesky()
 	return c.Deterministic(name, factor.MatMul(z).Add(p.Mean))
 }
 
 // Given is the distribution of f at new inputs x, [m, d], given y = f + noise at the n inputs of the process; with
 // noise 0 it is that given f itself. Its mean, covariance and draws are predictions (Rasmussen and Williams 2006,
-// algorithm 2.1): with L Lᵀ = K + Jitter diag K + noise² I, k* the covariances of data and new inputs,
+// algorithm 2.1). With k* the covariances of data and new inputs, and D = diag max(noise², Jitter K_ii), they are rows of
+// the factor of the joint covariance, which rounding does not make indefinite where it is nearly singular:
 //
-//	mean + k*ᵀ L⁻ᵀ L⁻¹ (y − Mean),  K** − (L⁻¹ k*)ᵀ L⁻¹ k* + Jitter diag K**
+//	L Lᵀ = K + D,  M = k*ᵀ L⁻ᵀ,  R Rᵀ = K** + Jitter diag K** − M Mᵀ,  f ~ N(mean + M L⁻¹ (y − Mean), R Rᵀ)
 //
 // The mean at the new inputs is a number or [m]; nil is that of the process, where it is a number.
 func (p Process) Given(y torch.Tensor, noise any, x torch.Tensor, mean any) dist.Distribution {
@@ -100,9 +106,14 @@ func (p Process) Given(y torch.Tensor, noise any, x torch.Tensor, mean any) dist
 	if shape := there.Shape(); len(shape) > 1 || len(shape) == 1 && shape[0] != rows(x) {
 		fail("mean", sized(shape), "there are %d new inputs: it must be a number or of shape [%d]", rows(x), rows(x))
 	}
-	factor := p.covariance(p.X, p.noise(noise)).Cholesky()
-	across := factor.SolveTriangular(p.Kernel.Between(p.X, x), false)
-	off := factor.SolveTriangular(y.Sub(here), false)
-	loc := across.Transpose().MatMul(off).Add(there)
-	return dist.MultivariateNormal(loc, p.covariance(x, torch.Of(0)).Sub(across.Transpose().MatMul(across)))
+	n, m := int(rows(p.X)), int(rows(x))
+	jitter := p.jitter(int64(n + m))
+	data := noisy(p.Kernel.Within(p.X), p.noise(noise), jitter)
+	new := noisy(p.Kernel.Within(x), torch.Of(0), jitter)
+	across := p.Kernel.Between(p.X, x)
+	joint := torch.Cat(0, torch.Cat(1, data, across), torch.Cat(1, across.Transpose(), new))
+	factor := joint.Cholesky()
+	block := func(from, to int) torch.Tensor { return factor.Slice(0, n, n+m).Slice(1, from, to) }
+	off := factor.Slice(0, 0, n).Slice(1, 0, n).SolveTriangular(y.Sub(here), false)
+	return dist.MultivariateNormalCholesky(block(0, n).MatMul(off).Add(there), block(n, n+m))
 }
