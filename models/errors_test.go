@@ -59,12 +59,10 @@ func TestErrors(t *testing.T) {
 		"mixture, weights": {models.NormalMixture{Y: y, Components: 2, Concentration: -1}, []string{"Concentration", "-1"}},
 		"order": {models.AutoRegression{Y: y, Order: 3},
 			[]string{"models.AutoRegression", "Order", "3", "less than the 3"}},
-		"no order":        {models.AutoRegression{Y: y}, []string{"Order", "0", "at least 1"}},
-		"no series":       {models.AutoRegression{Order: 1}, []string{"Y", "empty"}},
-		"states":          {models.HiddenMarkov{Y: y, States: 1}, []string{"models.HiddenMarkov", "States", "at least 2"}},
-		"hidden, empty":   {models.HiddenMarkov{States: 2}, []string{"Y", "empty"}},
-		"process":         {models.GaussianProcess{X: x, Y: y[:2]}, []string{"models.GaussianProcess", "Y", "must be 3"}},
-		"process, jitter": {models.GaussianProcess{X: x, Y: y, Jitter: -1}, []string{"Jitter", "-1"}},
+		"no order":      {models.AutoRegression{Y: y}, []string{"Order", "0", "at least 1"}},
+		"no series":     {models.AutoRegression{Order: 1}, []string{"Y", "empty"}},
+		"states":        {models.HiddenMarkov{Y: y, States: 1}, []string{"models.HiddenMarkov", "States", "at least 2"}},
+		"hidden, empty": {models.HiddenMarkov{States: 2}, []string{"Y", "empty"}},
 	} {
 		m, err := c.c.Build()
 		require.ErrorIs(t, err, infer.ErrConfig, name)

@@ -45,26 +45,6 @@ func ExampleLinearRegression() {
 	// sigma [0.13]
 }
 
-// The function behind noisy data, between and beyond them.
-func ExampleGaussianProcess_Predict() {
-	c := models.GaussianProcess{X: [][]float64{{0}, {1}, {2}}, Y: []float64{0, 1, 0}}
-	mean, variance, err := c.Predict(
-		[][]float64{{0.5}, {1}, {4}},
-		models.GPHyper{Lengthscale: 1, Amplitude: 1, Noise: 0.1},
-	)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for i := range mean {
-		fmt.Printf("%.2f, variance %.3f\n", mean[i], variance[i])
-	}
-	// Output:
-	// 0.66, variance 0.025
-	// 0.97, variance 0.010
-	// -0.17, variance 0.972
-}
-
 // Each model with small data of its own.
 func ExampleAll() {
 	list, err := models.All()

@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 )
 
 // The forward algorithm is the sum over all paths of states: 3⁶ of them for six numbers and three states.
@@ -82,66 +81,6 @@ func layout(p *ppl.Program) string {
 		out += "]"
 	}
 	return out
-}
-
-// The prediction of a Gaussian process is the conditional of the joint normal law of y and f: mean Σ₂₁ Σ₁₁⁻¹ y and
-// variance Σ₂₂ − Σ₂₁ Σ₁₁⁻¹ Σ₁₂, here read off the inverse of the joint covariance, whose block for f is the inverse of
-// the conditional variance.
-func TestGaussianProcessPrediction(t *testing.T) {
-	c := models.GaussianProcess{
-		X: [][]float64{{0, 1}, {0.5, -0.2}, {1.7, 0.3}, {-0.4, 0.9}, {2.2, 1.4}},
-		Y: []float64{0.3, -0.8, 1.1, 0.2, -0.4},
-	}
-	h := models.GPHyper{Lengthscale: 0.9, Amplitude: 1.3, Noise: 0.4}
-	for _, x := range [][]float64{{0.1, 0.2}, {1.7, 0.3}, {-3, 2}} {
-		mean, variance, err := c.Predict([][]float64{x}, h)
-		require.NoError(t, err)
-		all := append(append([][]float64{}, c.X...), x)
-		n := len(all)
-		joint := mat.NewDense(n, n, nil)
-		for i := range n {
-			for j := range n {
-				r := math.Hypot(all[i][0]-all[j][0], all[i][1]-all[j][1]) / 0.9
-				v := 1.69 * math.Exp(-r*r/2)
-				if i == j && i < n-1 {
-					v += 0.16 + 1e-9
-				}
-				joint.Set(i, j, v)
-			}
-		}
-		var inverse mat.Dense
-		require.NoError(t, inverse.Inverse(joint))
-		want := 0.0
-		for j, y := range c.Y {
-			want -= inverse.At(n-1, j) * y / inverse.At(n-1, n-1)
-		}
-		assert.InDelta(t, want, mean[0], 1e-10)
-		assert.InDelta(t, 1/inverse.At(n-1, n-1), variance[0], 1e-10)
-	}
-	// One datum: mean y a²/(a² + s²) and variance a² s²/(a² + s²) at its place; the prior far away.
-	one := models.GaussianProcess{X: [][]float64{{2}}, Y: []float64{3}, Jitter: 1e-12}
-	mean, variance, err := one.Predict([][]float64{{2}, {1e3}}, models.GPHyper{Lengthscale: 1, Amplitude: 2, Noise: 1})
-	require.NoError(t, err)
-	assert.InDeltaSlice(t, []float64{3 * 4 / 5.0, 0}, mean, 1e-10)
-	assert.InDeltaSlice(t, []float64{4 * 1 / 5.0, 4}, variance, 1e-10)
-	// Without noise it goes through the data.
-	mean, variance, err = c.Predict(c.X, models.GPHyper{Lengthscale: 0.9, Amplitude: 1.3})
-	require.NoError(t, err)
-	assert.InDeltaSlice(t, c.Y, mean, 1e-7)
-	assert.InDeltaSlice(t, make([]float64, 5), variance, 1e-7)
-	for what, bad := range map[string]struct {
-		x [][]float64
-		h models.GPHyper
-	}{
-		"x":           {[][]float64{{1}}, h},
-		"Lengthscale": {c.X, models.GPHyper{Amplitude: 1}},
-		"Amplitude":   {c.X, models.GPHyper{Lengthscale: 1, Amplitude: math.Inf(1)}},
-		"Noise":       {c.X, models.GPHyper{Lengthscale: 1, Amplitude: 1, Noise: -1}},
-	} {
-		_, _, err := c.Predict(bad.x, bad.h)
-		require.ErrorIs(t, err, infer.ErrConfig, what)
-		require.ErrorContains(t, err, what)
-	}
 }
 
 // The mean of the log posterior over the minibatches of an epoch is that of all data, for the models whose data are

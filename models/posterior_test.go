@@ -168,7 +168,7 @@ var byHand = map[string]func(p point, b data) dual{
 				r := b["x"][i] - b["x"][j]
 				k := length.square().log().times(-1).exp().times(-r * r / 2).exp().mul(amplitude.square())
 				if i == j {
-					k = k.add(noise.square()).plus(1e-9)
+					k = k.add(noise.square())
 				}
 				for l := range j {
 					k = k.sub(row[l].mul(append(rows, row)[j][l]))

@@ -224,7 +224,7 @@ func (c *compiler) Process(s *Site) {
 		return
 	}
 	if err := s.Dist.Validate(); err != nil {
-		if fault := faultOf(c.program.batch); fault != "" {
+		if fault := faultOf(c.program.batch, s); fault != "" {
 			s.fail("%v; %s", err, fault)
 		}
 		s.fail("%v%s", err, adviceOn(err))

@@ -215,11 +215,20 @@ func (s *Site) culprit() string {
 	return text
 }
 
-// faultOf names the first number of a batch that is not finite; empty where all are.
-func faultOf(batch infer.Batch) string {
+// undetermined is a distribution that says why data have no density.
+type undetermined interface{ Undetermined(value torch.Tensor) string }
+
+// faultOf names the first number of a batch that is not finite; empty where all are. Numbers of the site's own that may
+// be missing are no fault.
+func faultOf(batch infer.Batch, s *Site) string {
+	missing := s.Value != nil && s.Kind == KindSample && s.Dist.Support().Missing
 	for _, name := range slices.Sorted(maps.Keys(batch)) {
 		values, err := torch.ToSlice[float64](batch[name])
-		if i := slices.IndexFunc(values, isNotFinite); err == nil && i >= 0 {
+		wrong := isNotFinite
+		if missing && slices.Equal(shapeOf(batch[name]), s.valueShape()) {
+			wrong = func(v float64) bool { return math.IsInf(v, 0) }
+		}
+		if i := slices.IndexFunc(values, wrong); err == nil && i >= 0 {
 			shape := shapeOf(batch[name])
 			return fmt.Sprintf("the data %q have %v at element %v of shape %v", name, values[i], indexOf(i, shape), shape)
 		}
@@ -250,8 +259,13 @@ func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chai
 			if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
 				advice := "start elsewhere (ppl.FromPrior, or ppl.FromValues with values that the data allow), give a scale a " +
 					"support away from 0, or bring the data to a scale of about 1"
-				if fault := faultOf(batch); fault != "" {
+				if fault := faultOf(batch, s); fault != "" {
 					advice = fault + ": mask such data (ppl.Mask), or leave them out"
+				}
+				if d, ok := s.given.(undetermined); ok && s.Observed {
+					if why := d.Undetermined(torch.Of(s.Value)); why != "" {
+						advice = why
+					}
 				}
 				s.fail("its log density is %v at the last point tried for chain %d (start: %s)%s: %s; %s", v, chain, how.name,
 					s.culprit(), what, advice)

@@ -1,6 +1,7 @@
 package statespace
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -54,6 +55,23 @@ func (f *filtered) start(v, inverse torch.Tensor, responses []torch.Tensor) (mea
 	factor = factor.Add(torch.Where(determined, 0, math.NaN()).Sum(-1).Unsqueeze(-1).Unsqueeze(-1))
 	half := factor.SolveTriangular(torch.Stack(-1, right...).Unsqueeze(-1), false)
 	return factor.Transpose().SolveTriangular(half, true).Squeeze(-1), factor
+}
+
+// Undetermined says why a series has no density: the numbers that are there do not determine its diffuse start. It is
+// empty where they do.
+func (s Series) Undetermined(value torch.Tensor) string {
+	q := s.sys.diffuse()
+	if q == 0 {
+		return ""
+	}
+	f := s.filter(value)
+	v, inverse := f.all(func(o seen) torch.Tensor { return o.v }), f.all(func(o seen) torch.Tensor { return o.inverse })
+	_, factor := f.start(v, inverse, f.responses())
+	if there := f.mask.Sum().Item(); math.IsNaN(factor.Sum().Item()) {
+		return fmt.Sprintf("the flat start of %d states (Diffuse) is not determined by the %g numbers that are there, as "+
+			"where a phase of a season is never observed: give that part a Spread in place of Diffuse", q, there)
+	}
+	return ""
 }
 
 // integrated are the errors of prediction at δ̂, [..., T, p], and what integration adds to the log density.

@@ -5,9 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/statespace"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -272,4 +276,31 @@ func TestDiffuseUndetermined(t *testing.T) {
 			assert.True(t, math.IsNaN(trend.Forecast(y, 1).Mean().Values()[0]), "noise %g", noise)
 		}
 	})
+}
+
+// A season with a phase that is never observed does not determine its flat start: the run says so, and not that data
+// are missing, which they may. With one number of that phase it starts.
+func TestUndeterminedStart(t *testing.T) {
+	y := wave(16, false)
+	for i := 2; i < len(y); i += 4 {
+		y[i] = math.NaN()
+	}
+	model := func(c *ppl.Ctx) {
+		level := statespace.LocalLevel{Scale: c.Sample("scale", dist.HalfNormal(1)), Diffuse: true}
+		season := statespace.Seasonal{Period: 4, Scale: 0.1, Diffuse: true}
+		c.Observe("y", statespace.New(16, 0.5, level, season), c.Data("y"))
+	}
+	start := func() error {
+		batch := infer.Batch{"y": tensor(y).T()}
+		p, err := ppl.Compile(model, batch)
+		if err == nil {
+			_, err = p.Start(batch, 1, 1)
+		}
+		return err
+	}
+	err := start()
+	require.ErrorContains(t, err, "the flat start of 4 states (Diffuse) is not determined by the 12 numbers")
+	require.NotContains(t, err.Error(), "mask")
+	y[6] = 0.3
+	require.NoError(t, start())
 }

@@ -765,8 +765,6 @@ var rows = []row{
 	{"models.Beetles", models.Beetles},
 	{"models.EightSchools", models.EightSchools},
 	{"models.EightSchoolsCentred", models.EightSchoolsCentred},
-	{"models.GaussianProcess.Build", models.GaussianProcess.Build},
-	{"models.GaussianProcess.Predict", models.GaussianProcess.Predict},
 	{"models.HMMSimulated", models.HMMSimulated},
 	{"models.HiddenMarkov.Build", models.HiddenMarkov.Build},
 	{"models.LinearRegression.Build", models.LinearRegression.Build},

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -105,13 +106,39 @@ func (h Hilbert) must() Hilbert {
 	return h
 }
 
-// Basis are the functions at x, [n, M]; the last coordinate varies fastest.
+// inside refuses inputs, [n, d], outside of the box, where the functions repeat themselves, mirrored. Inputs that
+// differ between the evaluations of a vmap, and those of an evaluation that is to be fast, are not looked at: Compile
+// and predictions see them before.
+func (h Hilbert) inside(x torch.Tensor) {
+	if mapped := torch.Must(x.T().KelvinDescribe()).Mapped; mapped || !thread.Checks() {
+		return
+	}
+	values := torch.Must(torch.ToSlice[float64](x.T()))
+	coordinates := len(h.Center)
+	for d, center := range h.Center {
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := d; i < len(values); i += coordinates {
+			low, high = min(low, values[i]), max(high, values[i])
+		}
+		reach := h.Factor * h.Half[d]
+		if low >= center-reach && high <= center+reach {
+			continue
+		}
+		far := max(high-center, center-low)
+		fail("X", fmt.Sprintf("from %.6g to %.6g in coordinate %d", low, high, d), "the box reaches from %.6g to %.6g, and "+
+			"outside of it the functions are mirror images of those inside: make it with NewHilbert of data and new inputs "+
+			"together, or with a Half[%d] of at least %.6g and more Functions", center-reach, center+reach, d, far)
+	}
+}
+
+// Basis are the functions at x, [n, M]; the last coordinate varies fastest. An input outside of the box is an error.
 func (h Hilbert) Basis(x torch.Tensor) torch.Tensor {
 	h = h.must()
 	x = inputs(x)
 	if d := x.Shape()[1]; d != int64(len(h.Center)) {
 		fail("X", sized(x.Shape()), "the approximation is one of %d coordinates", len(h.Center))
 	}
+	h.inside(x)
 	n := x.Shape()[0]
 	out := torch.Of(1).Expand(n, 1)
 	for d, m := range h.Functions {

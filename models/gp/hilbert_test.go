@@ -1,6 +1,7 @@
 package gp_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -9,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/models/gp"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -120,4 +124,30 @@ func TestHilbertLatent(t *testing.T) {
 		want := mat.NewDense(5, 5, approximate(h, k, stacked(x), stacked(x)).Values())
 		assert.True(t, mat.EqualApprox(&got, want, 1e-12))
 	})
+}
+
+// Inputs outside of the box, of the data and of a prediction, are an error with the box that would hold them. On its
+// edge the process is 0, which is allowed.
+func TestOutsideTheBox(t *testing.T) {
+	h, err := gp.NewHilbert([][]float64{{-1, 4}, {1, 8}}, 5, 5)
+	require.NoError(t, err)
+	model := func(c *ppl.Ctx) {
+		f := h.Latent(c, "f", gp.SquaredExponential{Length: 0.5}, c.Data("x"), 0)
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(f, 0.5), c.Data("y")) })
+	}
+	at := func(x ...float64) infer.Batch {
+		n := int64(len(x) / 2)
+		return infer.Batch{"x": tensor(x, n, 2).T(), "y": torch.Zeros(n).T()}
+	}
+	_, err = ppl.Compile(model, at(-1, 4, 1.6, 6, 0, 8))
+	require.ErrorContains(t, err, "from -1 to 1.6 in coordinate 0")
+	require.ErrorContains(t, err, "the box reaches from -1.5 to 1.5")
+	require.ErrorContains(t, err, "Half[0] of at least 1.6")
+	p, err := ppl.Compile(model, at(-1, 4, 1.5, 6, 0, 8))
+	require.NoError(t, err)
+	d, err := infer.Sample(context.Background(), p, hmc.NUTS{}, infer.Options{Chains: 1, Warmup: 50, Draws: 10,
+		Observer: infer.Silent})
+	require.NoError(t, err)
+	_, err = ppl.Predictive{Model: model, Batch: at(0, 8, 0, 9.5)}.Posterior(d)
+	require.ErrorContains(t, err, "from 8 to 9.5 in coordinate 1")
 }

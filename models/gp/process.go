@@ -83,8 +83,8 @@ func (p Process) Latent(c *ppl.Ctx, name string) torch.Tensor {
 
 // Given is the distribution of f at new inputs x, [m, d], given y = f + noise at the n inputs of the process; with
 // noise 0 it is that given f itself. Its mean, covariance and draws are predictions (Rasmussen and Williams 2006,
-// algorithm 2.1). With k* the covariances of data and new inputs, and D = diag max(noise², Jitter K_ii), they are rows of
-// the factor of the joint covariance, which rounding does not make indefinite where it is nearly singular:
+// algorithm 2.1). With k* the covariances of data and new inputs, and D = diag max(noise², Jitter K_ii), they are rows
+// of the factor of the joint covariance, which rounding does not make indefinite where it is nearly singular:
 //
 //	L Lᵀ = K + D,  M = k*ᵀ L⁻ᵀ,  R Rᵀ = K** + Jitter diag K** − M Mᵀ,  f ~ N(mean + M L⁻¹ (y − Mean), R Rᵀ)
 //
