@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -213,9 +214,9 @@ func (a *attempt) beat(ctx context.Context, msg jetstream.Msg) (stop func(), err
 	if err != nil {
 		return nil, err
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
+	done := make(chan struct{})
+	var beats, looks parallel.Group
+	beats.Go(func() {
 		interval := min(time.Duration(a.task.AckWait)/4, 200*time.Millisecond)
 		acked := time.Now()
 		every(ctx, done, max(interval, 20*time.Millisecond), func() {
@@ -227,11 +228,11 @@ func (a *attempt) beat(ctx context.Context, msg jetstream.Msg) (stop func(), err
 				a.progress("progress")
 			}
 		})
-	}()
-	go every(ctx, done, goneEvery, func() { a.checkRun(ctx) })
+	})
+	looks.Go(func() { every(ctx, done, goneEvery, func() { a.checkRun(ctx) }) })
 	return func() {
 		close(done)
-		<-ended
+		beats.Wait() // a look at the server may take longer, and ends with the context
 		_ = over.Unsubscribe()
 	}, nil
 }

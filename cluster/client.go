@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
@@ -30,7 +30,7 @@ type client struct {
 	saved   [][]int // of each cell, the draws of each chain that Save has
 	board   *board
 	stop    context.CancelFunc // of the workers of this process
-	workers sync.WaitGroup
+	workers parallel.Group
 }
 
 // open starts the server where none was named, and connects.

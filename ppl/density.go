@@ -6,10 +6,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -265,15 +265,11 @@ func (c *densityCalls) evaluate(k int) []float64 {
 		}
 	}
 	if workers := min(k, runtime.GOMAXPROCS(0)); workers > 1 {
-		var wg sync.WaitGroup
+		var all parallel.Group
 		for w := range workers {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				work(w*k/workers, (w+1)*k/workers)
-			}()
+			all.Go(func() { work(w*k/workers, (w+1)*k/workers) })
 		}
-		wg.Wait()
+		all.Wait()
 	} else {
 		work(0, k)
 	}

@@ -216,7 +216,9 @@ func (s *Site) culprit() string {
 }
 
 // undetermined is a distribution that says why data have no density.
-type undetermined interface{ Undetermined(value torch.Tensor) string }
+type undetermined interface {
+	Undetermined(value torch.Tensor) string
+}
 
 // faultOf names the first number of a batch that is not finite; empty where all are. Numbers of the site's own that may
 // be missing are no fault.

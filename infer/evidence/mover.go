@@ -4,10 +4,10 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer/internal/walls"
 	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -61,9 +61,9 @@ func (m *mover) eval(r *rows) error {
 		m.parts = append(m.parts, path.Points{})
 	}
 	errs := make([]error, workers)
-	var wait sync.WaitGroup
+	var all parallel.Group
 	for w := range workers {
-		wait.Go(func() {
+		all.Go(func() {
 			from, to := w*k/workers, (w+1)*k/workers
 			p := &m.parts[w]
 			if errs[w] = m.e.Eval(r.X[from*m.d:to*m.d], r.Beta[from:to], p); errs[w] != nil {
@@ -74,7 +74,7 @@ func (m *mover) eval(r *rows) error {
 			copy(r.Grad[from*m.d:to*m.d], p.Grad)
 		})
 	}
-	wait.Wait()
+	all.Wait() // a panic of the model is that of this goroutine, which the run makes an error
 	m.count += int64(k)
 	for _, err := range errs {
 		if err != nil {

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 )
 
 // Sync waits for the disk. Tests that write thousands of files put another function in its place.
@@ -146,18 +148,16 @@ func syncFile(path string) error {
 // each calls f for all names, a few at a time: a disk that waits once for many files is faster.
 func each(names []string, f func(string) error) error {
 	errs := make([]error, len(names))
-	var wg sync.WaitGroup
+	var all parallel.Group
 	slots := make(chan struct{}, 16)
 	for i, name := range names {
-		wg.Add(1)
 		slots <- struct{}{}
-		go func() {
-			defer wg.Done()
+		all.Go(func() {
+			defer func() { <-slots }()
 			errs[i] = f(name)
-			<-slots
-		}()
+		})
 	}
-	wg.Wait()
+	all.Wait()
 	return errors.Join(errs...)
 }
 

@@ -1,6 +1,7 @@
 // Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
 // characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, or a
-// field none at all, and `lint names` prints how many names each public package exports and fails above the limit.
+// field none at all, `lint names` prints how many names each public package exports and fails above the limit, and `lint
+// goroutines` fails where the library starts a goroutine whose panic would end the process.
 package main
 
 import (
@@ -54,8 +55,10 @@ func main() {
 		err = docs(".")
 	case "names":
 		err = names(".")
+	case "goroutines":
+		err = goroutines(".")
 	default:
-		err = fmt.Errorf("usage: lint columns|docs|names, not %q", arg)
+		err = fmt.Errorf("usage: lint columns|docs|goroutines|names, not %q", arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)

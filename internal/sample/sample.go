@@ -5,7 +5,8 @@ package sample
 import (
 	"fmt"
 	"runtime"
-	"sync"
+
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 )
 
 // failure is an error of a kind with a text of its own.
@@ -36,14 +37,14 @@ func workers() int { return min(2, runtime.GOMAXPROCS(0)) }
 
 // Each calls f(0) to f(n-1) from at most two goroutines.
 func Each(n int, f func(i int)) {
-	var wg sync.WaitGroup
+	var all parallel.Group
 	workers := min(workers(), n)
 	for w := range workers {
-		wg.Go(func() {
+		all.Go(func() {
 			for i := w; i < n; i += workers {
 				f(i)
 			}
 		})
 	}
-	wg.Wait()
+	all.Wait()
 }

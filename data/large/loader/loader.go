@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/data/large"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -96,8 +97,8 @@ func (l *Loader) check() error {
 // reading is a batch on its way.
 type reading struct {
 	at      infer.Position
-	done    chan struct{} // closed when the others are there
-	columns []any         // a slice for each column
+	done    parallel.Group // which Wait ends when the others are there
+	columns []any          // a slice for each column
 	err     error
 }
 
@@ -118,7 +119,7 @@ func (l *Loader) Next() (infer.Batch, error) {
 		l.queue = append(l.queue, r)
 	}
 	r := l.queue[0]
-	<-r.done
+	r.done.Wait()
 	if r.err != nil {
 		l.queue = nil // so that another call tries again
 		return nil, fmt.Errorf("loader: batch %d of epoch %d: %w", r.at.Index, r.at.Epoch, r.err)
@@ -152,12 +153,11 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 		}
 		l.shuffle, l.epoch = s, at.Epoch
 	}
-	r := &reading{at: at, done: make(chan struct{}), columns: make([]any, len(l.columns))}
+	r := &reading{at: at, columns: make([]any, len(l.columns))}
 	// What the goroutine sees of the loader does not change.
 	table, columns, shuffle, from := l.table, l.columns, l.shuffle, at.Index*l.o.Size
 	size := min(l.o.Size, l.n-from)
 	read := func() {
-		defer close(r.done)
 		rows := make([]int64, size)
 		for i := range rows {
 			if rows[i] = from + int64(i); shuffle != nil {
@@ -173,7 +173,7 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 	if l.o.Ahead == 0 {
 		read()
 	} else {
-		go read()
+		r.done.Go(read)
 	}
 	return r, nil
 }

@@ -267,6 +267,12 @@ func (b *batcher) hold(f func() error) (err error) {
 func (b *batcher) serve(exited chan struct{}) {
 	defer runtime.UnlockOSThread()
 	defer close(exited)
+	defer func() { // the density has a recovery of its own
+		if v := recover(); v != nil {
+			b.Fail(&PanicError{"evaluator", v, string(debug.Stack())})
+			b.wake(b.Err())
+		}
+	}()
 	for range b.work {
 		b.rows = b.rows[:0]
 		for k := range b.seats {

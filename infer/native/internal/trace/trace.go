@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
 	"github.com/kelvin-ppl/kelvin/internal/foreign"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/record"
@@ -115,18 +116,10 @@ func (t *trace) same(u *trace) bool {
 // beside runs f on a goroutine of its own. The function that it returns waits for f, and panics where f did.
 func beside(f func() error) (wait func() error) {
 	var err error
-	var panicked any
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { panicked = recover() }()
-		err = f()
-	}()
+	var own parallel.Group
+	own.Go(func() { err = f() })
 	return func() error {
-		<-done
-		if panicked != nil {
-			panic(panicked)
-		}
+		own.Wait()
 		return err
 	}
 }
