@@ -1,7 +1,7 @@
 // Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
 // characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, or a
-// field none at all, `lint names` prints how many names each public package exports and fails above the limit, and `lint
-// goroutines` fails where the library starts a goroutine whose panic would end the process.
+// field none at all, `lint names` prints how many names each public package exports and fails above the limit, and
+// `lint goroutines` fails where the library starts a goroutine whose panic would end the process.
 package main
 
 import (
