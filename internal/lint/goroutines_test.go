@@ -18,13 +18,13 @@ func start(x *s) {
 	go good()
 	go func() { defer func() { _ = recover() }(); work() }()
 	x.own.Go(bad)
-	var own sync.WaitGroup
-	own.Go(good)
+	var others sync.WaitGroup
+	others.Go(good)
 	go bad()
 	go func() { work() }()
 	go elsewhere.Run()
 	x.wait.Go(func() { work() })
-	own.Go(bad)
+	others.Go(bad)
 }`, parser.SkipObjectResolution)
 	require.NoError(t, err)
 	require.Len(t, unrecovered(f), 5)
