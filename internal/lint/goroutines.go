@@ -15,7 +15,11 @@ import (
 func goroutines(root string) error {
 	bare := 0
 	err := walk(root, func(path string) error {
-		slashed := filepath.ToSlash(path)
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		slashed := filepath.ToSlash(name)
 		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(slashed, "examples/") ||
 			strings.HasPrefix(slashed, "bench/") || strings.HasPrefix(slashed, "internal/gotch/") {
 			return nil
