@@ -1,7 +1,6 @@
 package draws
 
 import (
-	"io"
 	"math/rand/v2"
 	"testing"
 )
@@ -60,16 +59,6 @@ func BenchmarkCovariance(b *testing.B) {
 	d := benchDraws(b)
 	for b.Loop() {
 		if _, err := d.Covariance(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	report(b, 4000, "draws/s")
-}
-
-func BenchmarkWriteCSV(b *testing.B) {
-	d := benchDraws(b)
-	for b.Loop() {
-		if err := d.WriteCSV(io.Discard); err != nil {
 			b.Fatal(err)
 		}
 	}

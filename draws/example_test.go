@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 )
@@ -120,35 +119,4 @@ func ExampleDraws_Merge() {
 	}
 	fmt.Println(d.Chains(), d.Total())
 	// Output: 4 12
-}
-
-func ExampleDraws_WriteCSV() {
-	d, err := sample().Thin(2)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := d.WriteCSV(os.Stdout); err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-	// chain,draw,lp,tau,w[0],w[1]
-	// 0,0,-1,1,10,20
-	// 0,1,-3,3,12,22
-	// 1,0,-1.5,4,13,23
-	// 1,1,-3.5,6,15,25
-}
-
-func ExampleReadCSV() {
-	text := `chain,draw,lp,"w[0,0]","w[0,1]"
-0,0,-1.5,1,2
-1,0,-0.5,3,NaN
-`
-	d, err := draws.ReadCSV(strings.NewReader(text), []draws.Site{{Name: "w", Shape: []int64{1, 2}, Size: 2}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(d.Chains(), d.Stats(), d.Row(1, 0))
-	// Output: 2 [lp] [3 NaN]
 }

@@ -1,6 +1,7 @@
 package draws
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -187,4 +188,17 @@ func TestFormatTableErrors(t *testing.T) {
 	checkError(t, FormatTable(&strings.Builder{}, rows, []float64{5}), ErrRange,
 		`draws: probability 0 is 5, want 0 to 1`)
 	checkError(t, FormatTable(&full{0}, rows, []float64{0.5}), errFull, `draws: write table: disk full`)
+}
+
+// full is a writer that fails after some bytes.
+type full struct{ left int }
+
+var errFull = errors.New("disk full")
+
+func (f *full) Write(b []byte) (int, error) {
+	if len(b) > f.left {
+		return 0, errFull
+	}
+	f.left -= len(b)
+	return len(b), nil
 }

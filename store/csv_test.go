@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -87,4 +88,72 @@ func TestReadCSVOrder(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []float64{11, 12, 21, 22, storetest.Difficult[1]}, inf.Posterior.Row(0, 0))
 	assert.Equal(t, "1odd.x", inf.Posterior.Sites()[1].Name)
+}
+
+// A table of all chains, as earlier versions wrote it, comes back with its chains and statistics. What does not fit is
+// an error with the place.
+func TestReadTable(t *testing.T) {
+	read := func(text string) (*Inference, error) {
+		file := filepath.Join(t.TempDir(), "draws.csv")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+		return Open(file)
+	}
+	const head = "chain,draw,lp,held,mu,\"w[0,0]\",\"w[0,1]\"\n"
+	inf, err := read(head + "0,0,-1.5,0,1,2,3\n1,0,NaN,1,+Inf,5,-0\n0,1,-2,0,7,8,1e-300\n")
+	require.NoError(t, err)
+	d := inf.Posterior
+	assert.Equal(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{1, 2}), d.Sites())
+	assert.Equal(t, []string{"lp", "held"}, d.Stats())
+	require.Equal(t, []int{2, 2, 1}, []int{d.Chains(), d.Len(0), d.Len(1)})
+	storetest.SameNumbers(t, []float64{7, 8, 1e-300}, d.Row(0, 1))
+	lp, err := d.Stat("lp", 0)
+	require.NoError(t, err)
+	assert.Equal(t, []float64{-1.5, -2}, lp)
+	inf, err = read("chain,draw,x\n") // no draw
+	require.NoError(t, err)
+	assert.Equal(t, 0, inf.Posterior.Total())
+	for text, want := range map[string]string{
+		head + "0,1,1,0,1,2,3\n":                  `draw "1" of chain 0: want 0, the next one`,
+		head + "-1,0,1,0,1,2,3\n":                 `chain "-1": want an integer from 0`,
+		head + "99999999,0,1,0,1,2,3\n":           "want an integer from 0 to 1048575",
+		head + "0,0,1,0,1,x,3\n":                  "line 2, column 6",
+		head + "0,0,1\n":                          "line 2",
+		"chain,draw,\"w[0]\",\"w[2]\"\n":          "are not the elements of sites in their order",
+		"chain,draw,\"w[999999999,999999999]\"\n": "site",
+		"chain,draw,\"w[a]\"\n":                   `the column "w[a]" has no indices`,
+	} {
+		_, err := read(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// The first row of a file of CmdStan's variational method is the mean of the approximation, and no draw.
+func TestReadVariational(t *testing.T) {
+	inf, err := Read(strings.NewReader("# method = variational\n#   variational\n#     algorithm = meanfield (Default)\n" +
+		"lp__,log_p__,log_g__,mu\n0,0,0,5.5\n0,-1,-2,1\n0,-3,-4,2\n"))
+	require.NoError(t, err)
+	require.Equal(t, 2, inf.Posterior.Total())
+	storetest.SameNumbers(t, []float64{1}, inf.Posterior.Row(0, 0))
+	require.Len(t, inf.Notes, 1)
+	require.Contains(t, inf.Notes[0], "the mean of the approximation")
+}
+
+// The head has the seed of the run, from the options or else from the draws, and none where nobody knows it. It says
+// that its metric is not the run's.
+func TestHeadOfDraws(t *testing.T) {
+	d, err := draws.New(storetest.Sites(t, "mu", []int64{}), []string{draws.StatStepSize}, 1)
+	require.NoError(t, err)
+	require.NoError(t, d.AppendChain(0, []float64{1}, []float64{0.5}))
+	head := func(o CSVOptions) string {
+		paths, err := WriteCSV(filepath.Join(t.TempDir(), "run"), &Inference{Posterior: d}, o)
+		require.NoError(t, err)
+		text, err := os.ReadFile(paths[0])
+		require.NoError(t, err)
+		return string(text)
+	}
+	assert.NotContains(t, head(CSVOptions{}), "seed")
+	assert.Contains(t, head(CSVOptions{}), "unit_e stands in its place")
+	assert.Contains(t, head(CSVOptions{Seed: 4}), "seed = 4\n")
+	d.SetAttr("seed", "17")
+	assert.Contains(t, head(CSVOptions{}), "  seed = 17\n")
 }

@@ -41,7 +41,8 @@ type Limits struct {
 // not the ending. A path that is not there is an [io/fs.ErrNotExist]; one that is of no format is an [ErrFormat].
 //
 // CSV files may be Kelvin's or CmdStan's: with or without draws of the warm-up (which go into Warmup), thinned, with
-// comments anywhere, columns in any order. Chains may differ in length; columns may not. An incomplete last line, which
+// comments anywhere, columns in any order. A table of all chains, with the columns chain and draw, which earlier
+// versions wrote, is read too. Chains may differ in length; columns may not. An incomplete last line, which
 // a killed run leaves, is dropped and mentioned in Notes. What [WriteCSV] has put beside the files comes back too.
 //
 // JSON may have NaN, Infinity and -Infinity, as Python's; null is NaN, true and false are 1 and 0.
@@ -74,6 +75,12 @@ func (l Limits) open(paths []string) (*Inference, error) {
 	switch {
 	case format == csv:
 		return l.openCSV(files)
+	case format == table && len(files) == 1:
+		run, err := cmdstan.ReadTable(files[0], content.Limits(l))
+		if err != nil {
+			return nil, err
+		}
+		return &Inference{Posterior: run.Posterior, Attrs: run.Attrs}, nil
 	case len(files) > 1:
 		return nil, content.Failf(ErrRange,
 			"open %s: a %s holds all chains, so %d of them are several runs; only CSV files are read together",
@@ -215,6 +222,7 @@ func csvBase(files []string) string {
 // The formats.
 const (
 	csv   = "csv"
+	table = "CSV file with a column of chains"
 	json  = "json"
 	zarrs = "zarr"
 )
@@ -251,9 +259,13 @@ func detect(path string) (string, error) {
 	case bytes.HasPrefix(text, []byte("{")):
 		return json, nil
 	case bytes.HasPrefix(text, []byte("\x89HDF")) || bytes.HasPrefix(text, []byte("CDF")):
-		return "", wrong(ErrUnsupported, "a NetCDF file; in ArviZ, to_json or to_zarr writes what Kelvin reads")
+		return "", wrong(ErrUnsupported, "a NetCDF file: in Python, "+
+			`arviz.from_netcdf("FILE").to_json("draws.json") writes what Kelvin reads`)
 	case bytes.IndexByte(text, 0) >= 0:
 		return "", wrong(ErrFormat, "neither CSV nor JSON: it has a zero byte")
+	}
+	if cmdstan.IsTable(text) {
+		return table, nil
 	}
 	return csv, nil
 }

@@ -45,7 +45,7 @@ func TestOpenErrors(t *testing.T) {
 		{filepath.Join(dir, "[x.csv"), ErrRange, "syntax error in pattern"},
 		{dir, ErrFormat, "neither a Zarr store nor a directory with CSV files"},
 		{file("empty", ""), ErrFormat, "the file is empty"},
-		{file("a.nc", "\x89HDF\r\n"), ErrUnsupported, "a NetCDF file; in ArviZ, to_json or to_zarr writes what Kelvin reads"},
+		{file("a.nc", "\x89HDF\r\n"), ErrUnsupported, "a NetCDF file: in Python, arviz.from_netcdf"},
 		{file("a.bin", "ab\x00"), ErrFormat, "neither CSV nor JSON: it has a zero byte"},
 		{file("words.txt", "just some words\nand more\n"), ErrFormat, `"and more" is not a number`},
 	} {

@@ -113,7 +113,7 @@ func (s *CSVSink) open(run string, from []int, block *draws.Draws) error {
 		}
 	}
 	for chain, keep := range from {
-		o := s.Options.cmdstan()
+		o := s.Options.cmdstan(block)
 		o.Chain, o.Run = chain+1, run
 		step := adaptation(&o, block, chain)
 		path := fmt.Sprintf("%s_%d.csv", s.Base, chain+1)

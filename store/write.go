@@ -5,8 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
@@ -21,7 +23,7 @@ var errNoInference = content.Failf(ErrRange, "write: there is no Inference, it i
 type CSVOptions struct {
 	// Model is the name of the model; empty is "model".
 	Model string
-	// Seed is the seed of the run.
+	// Seed is the seed of the run; 0 is what the draws say of it. Where they do not, the files have none.
 	Seed uint64
 	// Warmup and Draws are the numbers of iterations that were asked for; 0 is 1000. Thin keeps every Thin-th; 0 is 1.
 	Warmup, Draws, Thin int
@@ -39,9 +41,16 @@ type CSVOptions struct {
 	FlushEvery int
 }
 
-func (o CSVOptions) cmdstan() cmdstan.Options {
+// cmdstan are the options for draws.
+func (o CSVOptions) cmdstan(d *draws.Draws) cmdstan.Options {
+	unknown := o.Seed == 0
+	if unknown && d != nil {
+		seed, err := strconv.ParseUint(d.Attrs()["seed"], 10, 64)
+		o.Seed, unknown = seed, err != nil
+	}
 	return cmdstan.Options{
-		Model: o.Model, Seed: o.Seed, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Algorithm: o.Algorithm,
+		NoSeed: unknown,
+		Model:  o.Model, Seed: o.Seed, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Algorithm: o.Algorithm,
 		Metric: o.Metric, TargetAccept: o.TargetAccept, MaxTreeDepth: o.MaxTreeDepth, Start: o.Start,
 		FlushEvery: o.FlushEvery,
 	}
@@ -59,7 +68,7 @@ func WriteCSV(base string, inf *Inference, opt CSVOptions) ([]string, error) {
 	if inf == nil {
 		return nil, errNoInference
 	}
-	paths, digests, err := cmdstan.WriteFiles(base, inf.Posterior, inf.Warmup, opt.cmdstan())
+	paths, digests, err := cmdstan.WriteFiles(base, inf.Posterior, inf.Warmup, opt.cmdstan(inf.Posterior))
 	if err != nil {
 		return paths, err
 	}

@@ -65,7 +65,7 @@ func TestReadZarrErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "no Zarr store: it has no .zgroup")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "zarr.json"), []byte("{}"), 0o644))
 	_, err = Open(dir)
-	assert.ErrorContains(t, err, "Zarr version 3; Kelvin reads version 2")
+	assert.ErrorContains(t, err, "Zarr version 3, and Kelvin reads version 2")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".zmetadata"),
 		[]byte(`{"metadata": {".zgroup": {"zarr_format": 2}, "../x/.zarray": {}}}`), 0o644))
 	_, err = Open(dir)

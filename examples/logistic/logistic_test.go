@@ -99,7 +99,7 @@ func shortRun(t *testing.T, form string) {
 		require.True(t, ok, name)
 		require.Len(t, m.Mean, features)
 		require.Len(t, m.SD, features)
-		require.FileExists(t, filepath.Join(dir, "draws-"+name+".csv"))
+		require.FileExists(t, filepath.Join(dir, name, "draws_1.csv"))
 	}
 	require.FileExists(t, filepath.Join(dir, "marginals.png"))
 	// The mode solves the score equations; its value was computed by Newton's method in another language.

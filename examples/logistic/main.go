@@ -103,7 +103,8 @@ func run(ctx context.Context, o options) error {
 		fmt.Println("The runs are short: their figures are those of chains that have not settled.")
 	}
 	printDeviations(os.Stdout, summary, outcomes)
-	fmt.Printf("Written to %s: summary.json, draws-*.csv, marginals.png\n", o.out)
+	fmt.Printf("Written to %s: summary.json, marginals.png, and the draws, a folder for each method. A page of those of "+
+		"NUTS:\n\n\tgo run ./cmd/kelvin report %s\n", o.out, filepath.Join(o.out, "nuts"))
 	return nil
 }
 

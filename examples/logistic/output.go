@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/store"
 )
 
 // summaryJSON is the JSON output.
@@ -98,7 +99,7 @@ func printDeviations(w io.Writer, s summaryJSON, outcomes []outcome) {
 	fmt.Fprintln(w)
 }
 
-// writeFiles writes summary.json, the draws of each method and the picture.
+// writeFiles writes summary.json, a folder with the draws of each method, and the picture.
 func writeFiles(dir string, s summaryJSON, outcomes []outcome, names []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -111,22 +112,14 @@ func writeFiles(dir string, s summaryJSON, outcomes []outcome, names []string) e
 		return err
 	}
 	for _, o := range outcomes {
-		if err := writeDraws(filepath.Join(dir, "draws-"+o.fit.name+".csv"), o.draws); err != nil {
+		into := filepath.Join(dir, o.fit.name)
+		if err := os.MkdirAll(into, 0o755); err != nil {
+			return err
+		}
+		if _, err := store.WriteCSV(filepath.Join(into, "draws"), &store.Inference{Posterior: o.draws},
+			store.CSVOptions{Model: "logistic"}); err != nil {
 			return err
 		}
 	}
 	return plotMarginals(filepath.Join(dir, "marginals.png"), outcomes, names)
-}
-
-func writeDraws(path string, d *draws.Draws) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := f.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	return d.WriteCSV(f)
 }

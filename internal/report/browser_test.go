@@ -2,6 +2,8 @@ package report
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/store"
 )
 
 // chromium is a Chromium that runs here, or empty.
@@ -185,5 +190,44 @@ func TestBrowserDrawsIntervalsAndChecks(t *testing.T) {
 	}
 	if n, _ := plots(dom, "check"); n != 2 {
 		t.Errorf("%d checks are drawn, want 2", n)
+	}
+}
+
+// The page of draws that WriteCSV wrote, and of the table of earlier versions, has plots of the parameters alone, and
+// no warning: chains, draws and statistics are none.
+func TestBrowserOfStoredDraws(t *testing.T) {
+	t.Parallel()
+	sites := []draws.Site{scalar("mu", 0), {Name: "w", Shape: []int64{2}, Offset: 1, Size: 2}}
+	stats := []string{draws.StatLP, draws.StatGradNorm, draws.StatHeld}
+	d := container(t, sites, stats, []int{500, 500, 500, 500}, func(_, _ int, r *rand.Rand) ([]float64, []float64) {
+		return []float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()}, []float64{-1 - r.Float64(), 1, 0}
+	})
+	dir := t.TempDir()
+	paths, err := store.WriteCSV(filepath.Join(dir, "draws"), &store.Inference{Posterior: d}, store.CSVOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	table.WriteString("chain,draw,lp,grad_norm,held,mu,w[0],w[1]\n")
+	for c := range d.Chains() {
+		for i := range d.Len(c) {
+			x := d.Row(c, i)
+			fmt.Fprintf(&table, "%d,%d,-1,1,0,%v,%v,%v\n", c, i, x[0], x[1], x[2])
+		}
+	}
+	old := filepath.Join(dir, "old.csv")
+	if err := os.WriteFile(old, []byte(table.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range [][]string{paths, {old}} {
+		inf, err := store.Open(files...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dom := browser(t, render(t, "stored", inf.Posterior, Options{}), "")
+		if n, _ := plots(dom, "trace"); n != 3 || !strings.Contains(dom, "No problems found.") ||
+			strings.Contains(dom, `class="bad"`) {
+			t.Errorf("%s: %d traces, or a warning", files[0], n)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type Options struct {
 	Model             string
 	Seed              uint64
+	NoSeed            bool // Seed is not known
 	Warmup, Draws     int
 	Thin              int
 	SaveWarmup        bool
@@ -97,12 +98,17 @@ func head(o Options, l content.Layout, columns []string) string {
 		line("          nuts")
 		line("            max_depth = %d", o.MaxTreeDepth)
 		line("        metric = %s", o.Metric)
+		if o.Metric == "unit_e" {
+			line("        (draws do not keep their metric: unit_e stands in its place, as readers want one)")
+		}
 	} else {
 		line("    algorithm = fixed_param")
 	}
 	line("id = %d", o.Chain)
-	line("random")
-	line("  seed = %d", o.Seed)
+	if !o.NoSeed {
+		line("random")
+		line("  seed = %d", o.Seed)
+	}
 	line("%s %s", content.LibraryKey, content.LibraryVersion())
 	if o.Run != "" {
 		line("%s %s", content.RunKey, oneLine(o.Run))

@@ -162,6 +162,10 @@ func readChain(r io.Reader, file string, limits content.Limits) (*chain, error) 
 			file, scan.line+1))
 	}
 	c.countWarmup(adaptedAt)
+	if c.config["method"] == "variational" && c.n > 0 {
+		c.rows, c.n = c.rows[c.width:], c.n-1
+		c.notes = append(c.notes, file+": the first row, the mean of the approximation, is no draw and was left out")
+	}
 	return c, nil
 }
 

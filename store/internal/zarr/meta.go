@@ -127,7 +127,8 @@ func openStore(dir string, limits content.Limits) (*store, error) {
 	if !ok {
 		if _, err := os.Stat(z.file("zarr.json")); err == nil {
 			return nil, &content.ParseError{File: dir, Err: content.Because(content.ErrUnsupported,
-				"Zarr version 3; Kelvin reads version 2 (zarr_format=2 in xarray's to_zarr)")}
+				"Zarr version 3, and Kelvin reads version 2: in Python, xarray.open_datatree(%q, "+
+					`engine="zarr").to_zarr("version2.zarr", zarr_format=2) writes it`, dir)}
 		}
 		return nil, z.fail("", "no Zarr store: it has no %s", zGroup)
 	}
