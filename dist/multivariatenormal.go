@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"errors"
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
@@ -130,7 +131,12 @@ func (d multivariateNormalDist) Validate() error {
 	if d.name == "scale_tril" {
 		matrix, set = d.factor, support.LowerCholesky
 	}
-	return first(d.validate("loc", d.loc, finite), d.validateIn(d.name, matrix, set))
+	err := d.validateIn(d.name, matrix, set)
+	var wrong *Error
+	if errors.As(err, &wrong) && d.name != "scale_tril" && support.LowerCholesky.Check(matrix.T()) == nil {
+		wrong.Allowed += "; a Cholesky factor belongs into MultivariateNormalCholesky"
+	}
+	return first(d.validate("loc", d.loc, finite), err)
 }
 
 // Params are the parameters by name.

@@ -66,8 +66,9 @@ type latent struct {
 // Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds
 // its latent sites, their supports and shapes. Nothing is generated: the program runs the model. Parameters, observed
 // values and shapes are checked here, once, and not at every evaluation. A model is refused if a parameter that must be
-// positive is not at points of either sign, if it reads the value of a tensor that depends on a latent variable, or if
-// its log density differs between two runs at one point: it draws random numbers of its own, or keeps state.
+// positive is not at points of either sign, if one of any kind is allowed at none of several points, if it reads the
+// value of a tensor that depends on a latent variable, or if its log density differs between two runs at one point: it
+// draws random numbers of its own, or keeps state.
 //
 // Discrete latent variables are summed out, as [Enumerate] does; the program's String says which.
 //
@@ -116,6 +117,9 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 	}
 	if first == nil {
 		first = p.checkSigns(m, batch)
+	}
+	if first == nil {
+		first = checkGeneric(m, batch)
 	}
 	if first != nil {
 		return nil, fmt.Errorf("ppl.Compile: %w", withTypes(first, batch))

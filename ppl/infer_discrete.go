@@ -126,7 +126,7 @@ func (q InferDiscrete) all(posterior *draws.Draws, method string, take func(*rev
 	}
 	defer torch.Free(in...)
 	predictive.Model = withShapes(p.model, posterior)
-	if err := predictive.checkDraws(posterior, names, in); err != nil {
+	if _, err := predictive.checkDraws(posterior, names, in); err != nil {
 		return fail(err)
 	}
 	var chains []int // of each draw
@@ -178,7 +178,7 @@ func (q InferDiscrete) all(posterior *draws.Draws, method string, take func(*rev
 
 // total runs the model at given values, and adds up its sums.
 func (r *reveal) total(p *Program, given Values) (*ts.Tensor, error) {
-	run(p.model, &execution{batch: p.batch, reveal: r}, []Handler{fill(given)})
+	run(p.model, &execution{batch: p.batch, reveal: r}, []Handler{fill(given, nil)})
 	if len(r.totals) == 0 {
 		return nil, errors.New("the model has no discrete variable in this run")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -43,11 +44,12 @@ func (q Predictive) Prior(n int) (Values, error) {
 		return nil, err
 	}
 	defer torch.Free(index)
-	return q.draw([]*ts.Tensor{index}, nil, n)
+	return q.draw([]*ts.Tensor{index}, nil, nil, n)
 }
 
 // Posterior draws from the posterior predictive: one prediction for each draw of the latent variables. Every value has
-// a leading dimension of the number of draws, all chains one after the other.
+// a leading dimension of the number of draws, all chains one after the other. A latent variable in a plate that the
+// draws lack is drawn anew, but where they have a deterministic value that is made of it: that is used then.
 func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 	names, in, n, err := q.latents(posterior)
 	if err != nil {
@@ -55,10 +57,11 @@ func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 	}
 	defer torch.Free(in...)
 	q.Model = withShapes(q.Model, posterior)
-	if err := q.checkDraws(posterior, names, in); err != nil {
+	stored, err := q.checkDraws(posterior, names, in)
+	if err != nil {
 		return nil, err
 	}
-	return q.draw(in, names, n)
+	return q.draw(in, names, stored, n)
 }
 
 // withShapes is a model whose plates may take their sizes from the draws of the latent variables inside.
@@ -113,10 +116,13 @@ func checkNamed(posterior *draws.Draws) error {
 
 // checkDraws makes sure that the first draw fits the model, and that no draw is outside an interval between numbers
 // where the draws may be on unconstrained space. Those, and draws of another model, would silently give wrong
-// predictions.
-func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.Tensor) error {
+// predictions. stored are the deterministic values that depend on latent variables which the draws lack: they are taken
+// from the draws.
+func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.Tensor) (stored map[string]bool,
+	err error) {
 	fixed := map[string]int64{} // the plates of the draws
-	err := torch.Do(func(*torch.Scope) error {
+	stored = map[string]bool{}
+	err = torch.Do(func(*torch.Scope) error {
 		given, all := Values{}, Values{}
 		for i, name := range names {
 			given[name], all[name] = in[i].MustSelect(0, 0, false), in[i]
@@ -153,13 +159,39 @@ func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.
 			}
 			s.Value = v
 		})
-		predict(q.Model, q.Batch, torch.NewSource(q.Seed, 0), check, redraw)
+		predict(q.Model, q.Batch, torch.NewSource(q.Seed, 0), check, takeStored(given, stored), redraw)
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("ppl.Predictive: %w", withPlates(err, fixed))
+		return nil, fmt.Errorf("ppl.Predictive: %w", withPlates(err, fixed))
 	}
-	return nil
+	return stored, nil
+}
+
+// takeStored finds the deterministic values that are to be taken from a draw: those that depend on a latent variable
+// which it lacks. Such a variable starts a graph.
+func takeStored(given Values, stored map[string]bool) finish {
+	var lacking []string
+	return func(s *Site) {
+		v, known := given[s.Name]
+		switch {
+		case s.Kind == KindSample && !s.Observed && !s.redrawn && !known && isFloat(s.Value):
+			lacking = append(lacking, s.Name)
+			s.Value = torch.Must(torch.Leaf(s.Value))
+		case s.Kind == KindDeterministic && known && s.Value.MustRequiresGrad():
+			if have, want := shapeOf(v), shapeOf(s.Value); !slices.Equal(have, want) {
+				s.fail("the draws have it with shape %v, and lack %q, from which the model makes one of shape %v: add these to "+
+					"the draws, or leave this value out too, by Draws.Select, and it is drawn anew", have, lacking, want)
+			}
+			stored[s.Name], s.Value = true, v
+		}
+	}
+}
+
+// isFloat says whether derivatives in a tensor can be taken.
+func isFloat(t *ts.Tensor) bool {
+	dtype, err := torch.DTypeOfTensor(t)
+	return err == nil && (dtype == gotch.Double || dtype == gotch.Float)
 }
 
 // checkAll makes sure that no draw of a variable is outside an interval between numbers, by more than its rounding to
@@ -226,9 +258,12 @@ var redraw = process(func(s *Site) {
 	}
 })
 
-// fill gives latent variables and params without a value those of one draw.
-func fill(given Values) process {
+// fill gives latent variables and params without a value, and stored deterministic values, those of one draw.
+func fill(given Values, stored map[string]bool) process {
 	return func(s *Site) {
+		if s.Kind == KindDeterministic && stored[s.Name] {
+			s.Value = given[s.Name]
+		}
 		if v, ok := given[s.Name]; ok && s.Value == nil && !s.redrawn && (s.Kind == KindSample || s.Kind == KindParam) {
 			s.Value = v
 		}
@@ -236,7 +271,7 @@ func fill(given Values) process {
 }
 
 // draw runs the model mapped over the draws, each with a random stream of its own. Observed values are drawn anew.
-func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error) {
+func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool, n int) (Values, error) {
 	wanted := set(q.Sites)
 	var found, all []string
 	draw := func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
@@ -258,7 +293,7 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, n int) (Values, error)
 				found, values = append(found, s.Name), append(values, s.Value)
 			}
 		})
-		predict(q.Model, q.Batch, source, keep, fill(given), redraw)
+		predict(q.Model, q.Batch, source, keep, fill(given, stored), redraw)
 		return values, nil
 	}
 	out, err := inBlocks(in, n, func(in []*ts.Tensor, from, to int) ([]*ts.Tensor, error) {
@@ -293,7 +328,8 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 	}
 	defer torch.Free(in...)
 	q.Model = withShapes(q.Model, posterior)
-	if err := q.checkDraws(posterior, names, in); err != nil {
+	stored, err := q.checkDraws(posterior, names, in)
+	if err != nil {
 		return nil, err
 	}
 	var found []string
@@ -309,7 +345,7 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 				found, values = append(found, s.Name), append(values, s.elementwise())
 			}
 		})
-		execute(q.Model, q.Batch, nil, keep, fill(given))
+		execute(q.Model, q.Batch, nil, keep, fill(given, stored))
 		return values, nil
 	}
 	out, err := inBlocks(in, n, func(in []*ts.Tensor, _, _ int) ([]*ts.Tensor, error) {

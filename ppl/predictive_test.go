@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
 )
@@ -331,4 +332,50 @@ func TestPredictForOtherGroups(t *testing.T) {
 	values, err := others.Posterior(mu)
 	require.NoError(t, err)
 	require.Equal(t, []int64{80, 1, 7}, values["y"].MustSize())
+}
+
+// Draws that hold a deterministic value and lack the variable that it is made of predict with the value; where it does
+// not fit the prediction, that is an error which names both. With the variable it is computed, from new covariates too.
+func TestPredictiveUsesStoredValues(t *testing.T) {
+	model := func(groups int64) ppl.Model {
+		return func(c *ppl.Ctx) {
+			sd := c.Sample("sd", dist.HalfNormal(1))
+			var b torch.Tensor
+			c.Plate("groups", groups, func(c *ppl.Ctx) {
+				z := c.Sample("z", dist.Normal(0, 1))
+				b = c.Deterministic("b", z.Mul(sd))
+			})
+			c.Plate("rows", 0, func(c *ppl.Ctx) {
+				mean := c.Deterministic("mean", b.Take(c.Data("group")).Mul(c.Data("x")))
+				c.Observe("y", dist.Normal(mean, 1e-9), c.Data("y"))
+			})
+		}
+	}
+	all, err := draws.New([]draws.Site{{Name: "sd", Size: 1}, {Name: "z", Shape: []int64{2}, Offset: 1, Size: 2},
+		{Name: "b", Shape: []int64{2}, Offset: 3, Size: 2}}, nil, 1)
+	require.NoError(t, err)
+	for i := range 5 {
+		sd, z := 0.5+float64(i), []float64{1, -2}
+		require.NoError(t, all.Append([]float64{sd, z[0], z[1], sd * z[0], sd * z[1]}, nil))
+	}
+	fewer, err := all.Select("sd", "b")
+	require.NoError(t, err)
+	batch := infer.Batch{"group": torch.Must(torch.FromSlice([]int64{1, 0, 1})), "x": vec(1, 2, 3)}
+	for name, d := range map[string]*draws.Draws{"all": all, "without z": fewer} {
+		v, err := ppl.Predictive{Model: model(2), Batch: batch}.Posterior(d)
+		require.NoError(t, err, name)
+		got := torch.Of(v["y"]).Values()
+		for i := range 5 {
+			sd := 0.5 + float64(i)
+			require.InDeltaSlice(t, []float64{-2 * sd, 2 * sd, -6 * sd}, got[3*i:3*i+3], 1e-7, name)
+		}
+	}
+	_, err = ppl.Predictive{Model: model(3), Batch: batch}.Posterior(fewer)
+	require.ErrorContains(t, err, `site "b"`)
+	require.ErrorContains(t, err,
+		`the draws have it with shape [2], and lack ["z"], from which the model makes one of shape [3]`)
+	alone, err := all.Select("sd")
+	require.NoError(t, err)
+	_, err = ppl.Predictive{Model: model(3), Batch: batch}.Posterior(alone) // new groups
+	require.NoError(t, err)
 }

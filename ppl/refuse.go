@@ -26,23 +26,8 @@ import (
 // number counts.
 func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 	try := func(c *compiler) error {
-		c.program = &Program{
-			model:   m,
-			batch:   batch,
-			latents: map[string]*latent{},
-			memos:   map[string]*memo{},
-			values:  map[string]int64{},
-			given:   map[string]bool{},
-		}
-		c.recorder = newRecorder()
-		err := torch.Do(func(*torch.Scope) error {
-			run(m, &execution{batch: batch}, []Handler{c})
-			return nil
-		})
-		var site *SiteError
-		var wrong *dist.Error
-		found := errors.As(err, &site) && errors.As(site.Cause, &wrong) || errors.As(err, &wrong)
-		if !found || !ofSign(wrong) || c.far && !negative(wrong) {
+		wrong, err := tryParameters(c, m, batch)
+		if wrong == nil || !ofSign(wrong) || c.far && !negative(wrong) {
 			return nil
 		}
 		return err
@@ -76,6 +61,44 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 		}
 	}
 	return nil
+}
+
+// tryParameters runs the model where a compiler has its latent variables. wrong is the parameter that is not allowed
+// there, nil where all are.
+func tryParameters(c *compiler, m Model, batch infer.Batch) (wrong *dist.Error, err error) {
+	c.program = &Program{
+		model:   m,
+		batch:   batch,
+		latents: map[string]*latent{},
+		memos:   map[string]*memo{},
+		values:  map[string]int64{},
+		given:   map[string]bool{},
+	}
+	c.recorder = newRecorder()
+	err = torch.Do(func(*torch.Scope) error {
+		run(m, &execution{batch: batch}, []Handler{c})
+		return nil
+	})
+	var site *SiteError
+	if errors.As(err, &site) && errors.As(site.Cause, &wrong) || errors.As(err, &wrong) {
+		return wrong, err
+	}
+	return nil, err
+}
+
+// checkGeneric refuses a parameter that is allowed at 0 of unconstrained space and at none of several other points: the
+// Cholesky factor of a correlation in the place of a covariance, which is the identity at 0, is one. A parameter that
+// is out of its domain at some points alone may be meant.
+func checkGeneric(m Model, batch infer.Batch) error {
+	var last error
+	for attempt := 1; attempt <= 3; attempt++ {
+		wrong, err := tryParameters(&compiler{attempt: attempt}, m, batch)
+		if wrong == nil {
+			return nil
+		}
+		last = err
+	}
+	return fmt.Errorf("%w (it is so wherever the latent variables are, but at 0 of unconstrained space)", last)
 }
 
 // wrongNumber is the number that an error of a parameter names.

@@ -354,3 +354,53 @@ func TestModelsThatDifferBetweenRunsAreRefused(t *testing.T) {
 		require.NoError(t, err, name)
 	}
 }
+
+// A parameter that is allowed at 0 of unconstrained space alone is refused, whatever the distribution: a factor, which
+// is the identity there, in the place of a covariance or of a precision, a unit vector that is a simplex at one point.
+// One that is right everywhere, or at some points, is not.
+func TestParametersAtGenericPoints(t *testing.T) {
+	factor := func(c *ppl.Ctx) torch.Tensor { return c.Sample("l", dist.LKJCholesky(2, 1)) }
+	y := infer.Batch{"y": torch.Must(torch.FromSlice([]float64{0, 1, 1, 0}, 2, 2))}
+	observe := func(d func(c *ppl.Ctx) dist.Distribution) ppl.Model {
+		return func(c *ppl.Ctx) {
+			p := d(c)
+			c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", p, c.Data("y")) })
+		}
+	}
+	for name, c := range map[string]struct {
+		model ppl.Model
+		want  string // empty is right
+	}{
+		"covariance": {observe(func(c *ppl.Ctx) dist.Distribution {
+			return dist.MultivariateNormal(torch.Zeros(2), factor(c))
+		}), "a Cholesky factor belongs into MultivariateNormalCholesky"},
+		"precision": {observe(func(c *ppl.Ctx) dist.Distribution {
+			return dist.MultivariateNormalPrecision(torch.Zeros(2), factor(c))
+		}), "precision_matrix"},
+		"a probability above 1": {func(c *ppl.Ctx) {
+			x := c.Sample("x", dist.Normal(0, 1).Expand(2))
+			c.Plate("data", 0, func(c *ppl.Ctx) {
+				c.Observe("y", dist.Bernoulli(x.Square().Sum().Mul(8)), torch.Must(torch.FromSlice([]float64{0, 1})))
+			})
+		}, "probs"},
+		"the factor": {observe(func(c *ppl.Ctx) dist.Distribution {
+			return dist.MultivariateNormalCholesky(torch.Zeros(2), factor(c))
+		}), ""},
+		"their product": {observe(func(c *ppl.Ctx) dist.Distribution {
+			l := factor(c)
+			return dist.MultivariateNormal(torch.Zeros(2), l.MatMul(l.Transpose()))
+		}), ""},
+		"definite at some points": {observe(func(c *ppl.Ctx) dist.Distribution {
+			r := c.Sample("r", dist.Normal(0, 1))
+			return dist.MultivariateNormal(torch.Zeros(2), torch.Stack(0, 1, r, r, 1).Reshape(2, 2))
+		}), ""},
+	} {
+		_, err := ppl.Compile(c.model, y)
+		if c.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, c.want, name)
+		require.ErrorContains(t, err, "wherever the latent variables are", name)
+	}
+}
