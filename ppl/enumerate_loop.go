@@ -61,7 +61,7 @@ func (l *loopSites) finish(e *enumeration) {
 			if logps == nil {
 				own := torch.Of(e.logProb(s.Site))
 				f := e.frame(s.Site, own.Shape(), nil, s.current)
-				f.t = e.filled(own).Reshape(f.shape...)
+				f.t = filled(own).Reshape(f.shape...)
 				e.tables[s.at] = f
 				continue
 			}
@@ -96,7 +96,7 @@ func (g *loopGroup) together(e *enumeration) (logps []*ts.Tensor, shape []int64)
 	}
 	shape = shape[1:]
 	each := e.frame(g.sites[0].Site, shape, nil, g.sites[0].current)
-	return e.filled(all).Reshape(append([]int64{n}, each.shape...)...).T().MustUnbind(0, false), shape
+	return filled(all).Reshape(append([]int64{n}, each.shape...)...).T().MustUnbind(0, false), shape
 }
 
 // same says whether two values are made of the same numbers and the same pointers. Functions differ.

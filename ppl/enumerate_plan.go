@@ -18,7 +18,6 @@ import (
 type sumPlan struct {
 	classes map[string]wholeRange // of discrete variables, by their name without steps
 	right   int                   // dimensions of plates and batches
-	holes   bool                  // some value of a discrete variable has density 0 somewhere
 	rank    map[string]int        // by name, the order of the sums
 
 	// For messages:
@@ -84,13 +83,10 @@ func makePlan(m Model, c *Ctx) *sumPlan {
 		seen = map[string]*seenTable{}
 		e := plan.trial(m, c, func(e *enumeration) {
 			e.seen = func(s *Site, t torch.Tensor, f *table) {
-				seen[s.Name] = &seenTable{shape: f.t.Shape(), values: f.t.Values(), vars: f.vars, plates: f.plates}
+				seen[s.Name] = &seenTable{shape: f.t.Shape(), values: unfilled(f.t).Values(), vars: f.vars, plates: f.plates}
 			}
 		})
 		plan.count, plan.tables = len(e.vars), len(e.tables)
-		for _, s := range seen {
-			plan.holes = plan.holes || slices.Contains(s.values, math.Inf(-1))
-		}
 		plan.rank = map[string]int{}
 		e.dry = true
 		e.contract(e.tables)
