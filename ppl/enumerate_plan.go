@@ -82,8 +82,8 @@ func makePlan(m Model, c *Ctx) *sumPlan {
 	check(torch.Do(func(scope *torch.Scope) error {
 		seen = map[string]*seenTable{}
 		e := plan.trial(m, c, func(e *enumeration) {
-			e.seen = func(s *Site, t torch.Tensor, f *table) {
-				seen[s.Name] = &seenTable{shape: f.t.Shape(), values: unfilled(f.t).Values(), vars: f.vars, plates: f.plates}
+			e.seen = func(s *Site, f *table) {
+				seen[s.Name] = &seenTable{shape: f.shape, values: unfilled(f.t).Values(), vars: f.vars, plates: f.plates}
 			}
 		})
 		plan.count, plan.tables = len(e.vars), len(e.tables)

@@ -22,6 +22,7 @@ type table struct {
 	site   *Site    // whose density it is; nil for a sum
 	of     []*table // that a sum is made of
 	shared bool     // the tensor is that of other steps of a loop too
+	row    row      // of which t is taken where it is needed
 }
 
 // first is the first site of a table.
@@ -78,7 +79,7 @@ func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
 		f.shape = f.t.Shape()
 	}
 	if e.seen != nil {
-		e.seen(s, logp, f)
+		e.seen(s, f)
 	}
 	e.tables = append(e.tables, f)
 }
@@ -225,20 +226,29 @@ func (e *enumeration) eliminate(tables []*table, leaf []Plate) *table {
 				"variables, %v times: scales inside a sum must be equal", f.scale, tables[0].first().Name, tables[0].scale)
 		}
 	}
+	var local []*variable
+	known := map[*variable]bool{}
+	for _, f := range tables {
+		for _, v := range f.vars {
+			if !known[v] && samePlates(v.plates, leaf) {
+				local = append(local, v)
+			}
+			known[v] = true
+		}
+	}
+	local = e.plan.order(e, tables, local)
+	if !e.dry && e.reveal == nil && e.atOnce {
+		tables, local = e.sumAtOnce(tables, local)
+	}
 	live := map[*variable][]*table{}
 	for _, f := range tables {
+		f.t, f.row = f.tensor(), row{}
 		for _, v := range f.vars {
 			live[v] = append(live[v], f)
 		}
 	}
-	var local []*variable
-	for v := range live {
-		if samePlates(v.plates, leaf) {
-			local = append(local, v)
-		}
-	}
 	done := map[*table]bool{}
-	for _, v := range e.plan.order(e, tables, local, leaf) {
+	for _, v := range local {
 		var of []*table
 		for _, f := range live[v] {
 			if !done[f] {
