@@ -44,7 +44,12 @@ func (g *graph) roll(roots []*value) {
 			})
 			if !rolled {
 				s := tries[len(tries)-1]
-				g.notes = append(g.notes, fmt.Sprintf("%d turns of %d operations stay as they are: %s", s.turns, s.p, reason))
+				at := list[s.start].site
+				if at != "" {
+					at = " " + at
+				}
+				g.notes = append(g.notes, fmt.Sprintf("%d turns of %d operations%s stay as they are: %s", s.turns, s.p, at,
+					reason))
 			}
 		}
 	}
