@@ -57,8 +57,10 @@ func (d bernoulliDist) LogProb(value torch.Tensor) torch.Tensor {
 	in, outside := whole(floating(value, d.probs), torch.Of(1))
 	x := in
 	not := torch.Of(x.T().MustRsubScalar(ts.FloatScalar(1), false))
-	one, zero := d.probs.Mul(x).Add(not).Log(), d.probs.Mul(not).Neg().Log1p()
-	return d.masked(one.Add(zero), outside)
+	none := dense(d.probs).Eq(not) // what has probability 0
+	p := fill(d.probs, none, 0.5)
+	one, zero := p.Mul(x).Add(not).Log(), p.Mul(not).Neg().Log1p()
+	return d.masked(one.Add(zero), either(outside, none))
 }
 
 // prob is the probability of 1.

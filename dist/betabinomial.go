@@ -66,9 +66,15 @@ func (d betaBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	shape := broadcast(d.family, x.Shape(), d.batch)
 	at := stack(shape, x, x, d.a, y, d.b, sn, sx, sy, n, c)
 	mean := stack(shape, x, sx.Mul(p), sx.Mul(q), sy.Mul(p), sy.Mul(q), sn, sx, sy, n, c)
-	ratio := d.a.Div(sx).Mul(d.b.Div(sy)).Div(q)
-	general := logPoisson(at, mean).quotient(5).Add(ratio.Log())
+	ratio := share(d.a, x).Mul(share(d.b, y)).Div(q)
+	general := logPoisson(at, mean).quotient(5).Add(logProbs(ratio))
 	return d.masked(d.nearlyCertain(shape, x, y, n, general), outside)
+}
+
+// share is a/(a + x), and 1 at x = 0, where a may have become 0 by rounding.
+func share(a, x torch.Tensor) torch.Tensor {
+	none := x.Eq(0)
+	return fill(a.Div(torch.Where(none, 1, x.Add(a))), none, 1)
 }
 
 // certainFrom is from which concentration on an outcome of only successes, or failures, has a formula of its own.

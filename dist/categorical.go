@@ -1,8 +1,6 @@
 package dist
 
 import (
-	"math"
-
 	"github.com/sugarme/gotch"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
@@ -60,11 +58,7 @@ func (d categoricalDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.fromLogits {
 		return d.masked(pick(d.family, logSoftmax(d.logits), value), outside)
 	}
-	// The look-up comes before the logarithm: probabilities of 0 elsewhere have no gradient, nor has one
-	// that is looked up.
-	p := pick(d.family, normalised(d.probs), value)
-	zero := p.Eq(0)
-	return d.masked(fill(fill(p, zero, 1).Log(), zero, math.Inf(-1)), outside)
+	return d.masked(logProbs(pick(d.family, normalised(d.probs), value)), outside)
 }
 
 // EnumerateLogProb is the log mass of all categories, of shape [C] + batch: LogProb of EnumerateSupport without the
@@ -74,9 +68,7 @@ func (d categoricalDist) EnumerateLogProb() torch.Tensor {
 	if d.fromLogits {
 		all = logSoftmax(d.logits)
 	} else {
-		p := normalised(d.probs)
-		zero := p.Eq(0)
-		all = fill(fill(p, zero, 1).Log(), zero, math.Inf(-1))
+		all = logProbs(normalised(d.probs))
 	}
 	return torch.Of(all.T().MustMovedimInt(-1, 0, false))
 }

@@ -67,6 +67,13 @@ func (b base) masked(logp torch.Tensor, outside torch.Tensor) torch.Tensor {
 	return b.full(fill(logp, outside, math.Inf(-1)))
 }
 
+// logProbs is the logarithm of probabilities. One of 0 has no gradient: where a sum over values has others, that of the
+// logarithm would be 0 times infinity.
+func logProbs(p torch.Tensor) torch.Tensor {
+	zero := dense(p).Eq(0)
+	return fill(fill(p, zero, 1).Log(), zero, math.Inf(-1))
+}
+
 // floated is a value as floating-point numbers.
 func floated(value torch.Tensor) torch.Tensor { return floating(value) }
 
@@ -142,10 +149,14 @@ func count(x torch.Tensor) counted {
 type poissonParts struct{ peak, deviance torch.Tensor }
 
 // logPoisson is log Poisson(x; mean), x any real number ≥ 0 (the formula is needed beyond whole numbers). A mean of 0
-// has all its mass at 0.
+// has all its mass at 0; what has none has no gradient (see [logProbs]).
 func logPoisson(x torch.Tensor, mean torch.Tensor) poissonParts {
 	c := count(x)
-	return c.parts(mean, mean.Add(c.one).Div(c.safe).Log())
+	none := torch.Of(dense(mean).Eq(0).T().MustLogicalAnd(not(c.zero).T(), false))
+	mean = fill(mean, none, 1)
+	p := c.parts(mean, mean.Add(c.one).Div(c.safe).Log())
+	p.deviance = fill(p.deviance, none, math.Inf(1))
+	return p
 }
 
 // logPoissonLog is logPoisson from the logarithm of the mean.

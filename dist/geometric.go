@@ -31,10 +31,21 @@ func (d geometricDist) Support() support.Support { return support.NonnegativeInt
 
 // LogProb is the log mass.
 func (d geometricDist) LogProb(value torch.Tensor) torch.Tensor {
+	failures, outside := d.failures(value)
+	return d.masked(failures.Add(logProbs(d.probs)), outside)
+}
+
+// relative is without the success.
+func (d geometricDist) relative(value torch.Tensor) torch.Tensor { return d.masked(d.failures(value)) }
+
+// failures are x log(1 − p), and where the mass is 0.
+func (d geometricDist) failures(value torch.Tensor) (logp, outside torch.Tensor) {
 	x, outside := whole(floating(value, d.probs), torch.Of(math.Inf(1)))
 	// At x = 0 the first term is 0 log 1, not 0 log 0.
 	some := torch.Of(x.Gt(0).T().MustTotype(torch.Must(torch.DTypeOfTensor(x.T())), false))
-	return d.masked(x.Mul(d.probs.Mul(some).Neg().Log1p()).Add(d.probs.Log()), outside)
+	p := d.probs.Mul(some)
+	none := p.Eq(1)
+	return x.Mul(fill(p, none, 0.5).Neg().Log1p()), either(outside, none)
 }
 
 // Sample draws ⌊log u / log(1 − p)⌋, u uniform.

@@ -30,8 +30,9 @@ type mixtureDist struct {
 // shape, and batch shapes that broadcast. A component of weight 0 changes nothing, whatever its density is.
 //
 // The components are all continuous or all discrete. Where their supports differ, that of the mixture is the smallest
-// interval around them all, and the density is 0 in its gaps; supports that are not intervals must be the same. For
-// counts with more zeros see [ZeroInflated].
+// interval around them all, and the density is 0 in its gaps; a component is 0 at an end that its own support leaves
+// out, as that of [Gamma] leaves out 0. Supports that are not intervals must be the same. For counts with more zeros
+// see [ZeroInflated].
 func Mixture(probs any, components ...Distribution) (made Distribution) {
 	defer orMisfit(&made)
 	const family = "Mixture"
@@ -129,7 +130,32 @@ func (d mixtureDist) Support() support.Support { return d.support }
 
 // LogProb is the log density.
 func (d mixtureDist) LogProb(value torch.Tensor) torch.Tensor {
-	return d.full(d.mixing.mix(d.each(func(c Distribution) torch.Tensor { return c.LogProb(value) }, -1)))
+	return d.full(d.mixing.mix(d.each(func(c Distribution) torch.Tensor { return d.component(c, value) }, -1)))
+}
+
+// component is the log density of a component: minus infinity at an end that its support leaves out and the mixture's
+// has. The formula of a Gamma distribution is infinite there.
+func (d mixtureDist) component(c Distribution, value torch.Tensor) torch.Tensor {
+	s := c.Support()
+	if s.Kind != support.KindInterval || s.Closed || s == d.support {
+		return c.LogProb(value)
+	}
+	x := floated(value)
+	at := either(x.Eq(s.Low), x.Eq(s.High))
+	var safe torch.Tensor
+	switch low, high, known := s.Bounds(); {
+	case known && math.IsInf(high, 1):
+		safe = torch.Of(low + 1)
+	case known && math.IsInf(low, -1):
+		safe = torch.Of(high - 1)
+	default:
+		safe = s.Low.Add(s.High).Mul(0.5)
+	}
+	logp := c.LogProb(torch.Where(at, safe, x))
+	for range s.Extra {
+		at = torch.Of(at.T().MustAnyDim(-1, false, false))
+	}
+	return fill(logp, at, math.Inf(-1))
 }
 
 // each stacks something of every component along a new dimension.
@@ -156,6 +182,7 @@ func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 	zero := w.Eq(0) // its component may be infinite
 	terms := torch.Of(l.T().MustDetach(false)).Add(torch.Of(w.T().MustDetach(false)).Log())
 	m := torch.Of(fill(terms, zero, math.Inf(-1)).T().MustAmax([]int64{-1}, true, false))
+	infinite := m.Eq(math.Inf(1)).Squeeze(-1)
 	m = fill(m, isInfinite(m), 0)
 	e := l.Sub(m).Min(limit).Exp()
 	var sum torch.Tensor
@@ -165,7 +192,8 @@ func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 		sum = operand.SumLast(e.Mul(w), 1)
 	}
 	none := sum.Eq(0)
-	return fill(fill(sum, none, 1).Log().Add(m.Squeeze(-1)), none, math.Inf(-1))
+	sum = fill(sum, either(none, infinite), 1)
+	return fill(fill(sum.Log().Add(m.Squeeze(-1)), none, math.Inf(-1)), infinite, math.Inf(1))
 }
 
 // logSumExp is over the last dimension. Terms of minus infinity have no gradient; of them only, so has the sum.

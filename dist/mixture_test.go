@@ -489,3 +489,40 @@ func TestMixtureFloat32(t *testing.T) {
 		}
 	})
 }
+
+// At 0, which is outside of their supports, distributions of positive numbers add nothing to a normal one, whatever
+// their formulas have there: infinity, a number, or minus infinity. Weights and logits are one density.
+func TestMixtureAtOpenEnd(t *testing.T) {
+	scoped(t, func() {
+		at := torch.Of(scalarVec(0, 1.5))
+		weights := map[string]any{"probs": []float64{0.25, 0.75},
+			"logits": dist.CategoricalLogits(scalarVec(math.Log(0.25), math.Log(0.75)))}
+		for family, of := range map[string]func(a torch.Tensor) dist.Distribution{
+			"Gamma":        func(a torch.Tensor) dist.Distribution { return dist.Gamma(a, 1) },
+			"Chi2":         func(a torch.Tensor) dist.Distribution { return dist.Chi2(a) },
+			"Weibull":      func(a torch.Tensor) dist.Distribution { return dist.Weibull(1, a) },
+			"InverseGamma": func(a torch.Tensor) dist.Distribution { return dist.InverseGamma(a, 1) },
+			"LogNormal":    func(a torch.Tensor) dist.Distribution { return dist.LogNormal(a, 1) },
+		} {
+			for _, a := range []float64{0.5, 1, 2, 3} {
+				alone := of(torch.Of(a)).LogProb(torch.Of(1.5)).Item()
+				normal := func(x float64) float64 { return distuv.UnitNormal.LogProb(x) + math.Log(0.25) }
+				want := []float64{normal(0), math.Log(math.Exp(normal(1.5)) + 0.75*math.Exp(alone))}
+				for name, w := range weights {
+					leaf := torch.Must(torch.Leaf(torch.Must(torch.Scalar(a))))
+					logp := dist.Mixture(w, dist.Normal(0, 1), of(torch.Of(leaf))).LogProb(at)
+					for i, v := range logp.Values() {
+						require.InDelta(t, want[i], v, 1e-14, "%s, %s at %v", family, name, a)
+					}
+					grad := torch.Must(torch.Grad([]*ts.Tensor{logp.At(0).T()}, []*ts.Tensor{leaf}, nil))
+					require.Zero(t, torch.Of(grad[0]).Item(), "%s, %s at %v", family, name, a)
+				}
+			}
+		}
+		// Where a component is infinite inside of the support, so is the mixture, both ways.
+		for name, w := range weights {
+			logp := dist.Mixture(w, dist.Beta(0.5, 2), dist.Beta(2, 2)).LogProb(torch.Of(scalarVec(0)))
+			require.Equal(t, []float64{math.Inf(1)}, logp.Values(), name)
+		}
+	})
+}

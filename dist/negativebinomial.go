@@ -88,6 +88,17 @@ func (d negativeBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.masked(terms.quotient(2).Add(r.Div(s).Log()), outside)
 }
 
+// relative is without the failures where the probability of a success has become 1 by rounding. It is taken from that
+// at 1/2, where the logarithm has log ½ for each success too much.
+func (d negativeBinomialDist) relative(value torch.Tensor) torch.Tensor {
+	if d.kind != "probs" {
+		return d.LogProb(value)
+	}
+	certain := dense(d.second).Eq(1)
+	d.second = fill(d.second, certain, 0.5)
+	return d.LogProb(value).Add(torch.Where(certain, value.Mul(math.Ln2), 0))
+}
+
 // mean is the mean.
 func (d negativeBinomialDist) mean() torch.Tensor {
 	switch d.kind {

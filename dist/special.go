@@ -138,6 +138,8 @@ func fill(v, mask torch.Tensor, c float64) torch.Tensor {
 
 func not(mask torch.Tensor) torch.Tensor { return torch.Of(mask.T().MustLogicalNot(false)) }
 
+func either(a, b torch.Tensor) torch.Tensor { return torch.Of(a.T().MustLogicalOr(b.T(), false)) }
+
 // below and above compare with a number or a tensor.
 func below(x, v torch.Tensor) torch.Tensor { return dense(x).Lt(v) }
 

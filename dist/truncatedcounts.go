@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -80,31 +81,61 @@ func (d truncatedCountsDist) EnumerateSupport() torch.Tensor {
 	return enumerate(int(d.size), len(d.batch), dtype, device).Add(float64(d.low))
 }
 
-// table is the log mass of d at all values, of shape [K] + batch, and total its logarithmic sum.
+// relative is a distribution of which the masses have a common factor that vanishes at an end of its parameters. The
+// logarithms of the masses without that factor are those of [Truncated] there.
+type relative interface {
+	relative(value torch.Tensor) torch.Tensor
+}
+
+// masses are the logarithms of numbers proportional to the masses of d.
+func (d truncatedCountsDist) masses(value torch.Tensor) torch.Tensor {
+	if of, ok := d.of.(relative); ok {
+		return of.relative(value)
+	}
+	return d.of.LogProb(value)
+}
+
+// table is the log mass at all values, of shape [K] + batch, and total the logarithm of what it was divided by. Where
+// all masses are 0, total has no gradient.
 func (d truncatedCountsDist) table() (table, total torch.Tensor) {
-	table = d.of.LogProb(d.EnumerateSupport())
-	return table, table.LogSumExp(0)
+	values := d.EnumerateSupport()
+	table = d.masses(values)
+	total = logSumExp(torch.Of(table.T().MustMovedimInt(0, -1, false)))
+	return d.limit(values, table, total), total
+}
+
+// limit is masses over total. Where all are 0 and the mean of d is outside the interval, as that of a Poisson
+// distribution truncated to [1, n] is at rate 0, they tend to 1 at the nearest value.
+func (d truncatedCountsDist) limit(value, masses, total torch.Tensor) torch.Tensor {
+	none := total.T().MustEq(ts.FloatScalar(math.Inf(-1)), false)
+	logp := masses.Sub(fill(total, torch.Of(none), 0))
+	switch d.of.(type) {
+	case poissonDist, binomialDist, negativeBinomialDist, geometricDist:
+		nearest := d.of.Mean().Max(float64(d.low)).Min(float64(d.low + d.size - 1))
+		there := value.Sub(nearest).Eq(0).T()
+		return fill(logp, torch.Of(there.MustLogicalAnd(none, false)), 0)
+	}
+	return logp
 }
 
 // EnumerateLogProb is the log mass at all values, of shape [K] + batch.
 func (d truncatedCountsDist) EnumerateLogProb() torch.Tensor {
-	table, total := d.table()
-	return table.Sub(total)
+	table, _ := d.table()
+	return table
 }
 
 // LeftOut is the probability of d outside the interval, of the batch shape; below 1e-16 it is rounding.
 func (d truncatedCountsDist) LeftOut() torch.Tensor {
-	_, total := d.table()
-	return total.Expm1().Neg().Max(0)
+	return d.of.LogProb(d.EnumerateSupport()).LogSumExp(0).Expm1().Neg().Max(0)
 }
 
 // LogProb is the log mass.
 func (d truncatedCountsDist) LogProb(value torch.Tensor) torch.Tensor {
 	_, total := d.table()
 	x := floated(value)
-	outside := torch.Of(below(x, torch.Of(float64(d.low))).T().
-		MustLogicalOr(above(x, torch.Of(float64(d.low+d.size-1))).T(), false))
-	return d.masked(d.of.LogProb(fill(x, outside, float64(d.low))).Sub(total), outside)
+	outside := either(below(x, torch.Of(float64(d.low))), above(x, torch.Of(float64(d.low+d.size-1))))
+	x = fill(x, outside, float64(d.low))
+	return d.masked(d.limit(x, d.masses(x), total), outside)
 }
 
 // Sample draws whole numbers, in the parameters' type: the largest of log p + Gumbel noise.
@@ -146,7 +177,7 @@ func (d truncatedCountsDist) Validate() error {
 	if err := d.of.Validate(); err != nil {
 		return err
 	}
-	_, total := d.table()
+	total := d.of.LogProb(d.EnumerateSupport()).LogSumExp(0)
 	return d.validate("the log probability of the interval", dense(total), finite)
 }
 

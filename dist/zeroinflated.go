@@ -55,9 +55,10 @@ func (d zeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
 	near := short.Max(-0.5).Log1p()
 	atZero := torch.Where(short.Gt(-0.5), near, sum.Log()).Add(below)
 
-	// More: at 0 the gate is left out, so that log(1 − 1) has no gradient there.
-	more := torch.Where(zero, 0, g).Neg().Log1p().Add(lp)
-	outside := torch.Of(not(zero).T().MustLogicalAnd(isInfinite(lp).T(), false))
+	// More: at 0 the gate is left out, and where it is 1, so that log(1 − 1) has no gradient there.
+	shut := g.Eq(1)
+	more := torch.Where(either(zero, shut), 0, g).Neg().Log1p().Add(lp)
+	outside := torch.Of(not(zero).T().MustLogicalAnd(either(isInfinite(lp), shut).T(), false))
 	return d.masked(torch.Where(zero, atZero, more), outside)
 }
 

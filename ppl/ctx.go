@@ -178,6 +178,7 @@ func (c *Ctx) visit(s *Site) *Site {
 			s.Plates[i], s.before[i] = p.Plate, *p
 		}
 	}
+	s.mark()
 	s.checkMade(s.Dist)
 	if s.Kind == KindSample || s.Kind == KindFactor && s.density == nil {
 		s.open()
@@ -249,6 +250,7 @@ func run(m Model, e *execution, handlers []Handler) {
 	}
 	e.sizes.model = m
 	m(&Ctx{run: e, handlers: handlers, inside: new(string)})
+	mark("in the gradient of the model")
 }
 
 // explain names the data that are missing where an operation failed on what stands for them, and those that have an

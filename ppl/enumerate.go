@@ -2,6 +2,7 @@ package ppl
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -112,12 +113,13 @@ type variable struct {
 // and collects the tables.
 type enumeration struct {
 	plan    *sumPlan
+	atOnce  bool           // steps of loops are computed, and summed out, many at a time
 	right   int            // dimensions that are plates' and batches'; those of discrete variables lie to the left
 	slots   map[string]int // by the class and the loops around
 	current []*variable    // that a slot stands for
 	values  map[valuesKey]*ts.Tensor
 	indices map[*ts.Tensor]torch.Tensor // of the values, as steps of a loop share them
-	masses  map[massKey]torch.Tensor    // of discrete variables, likewise
+	masses  map[massKey]mass            // of discrete variables, likewise
 	shared  map[*ts.Tensor]bool         // those of them that are shared
 	views   map[viewKey]torch.Tensor    // of what is shared
 	loops   loopSites
@@ -130,16 +132,22 @@ type enumeration struct {
 	reveal  *reveal
 
 	// In the runs that make a plan:
-	dry   bool                                    // the sums are only counted
-	class string                                  // the only class that has all of its values; "" is all classes
-	fix   func(s *Site) *ts.Tensor                // the values of the others
-	seen  func(s *Site, t torch.Tensor, f *table) // every table, as it was and as it is kept
+	dry   bool                     // the sums are only counted
+	class string                   // the only class that has all of its values; "" is all classes
+	fix   func(s *Site) *ts.Tensor // the values of the others
+	seen  func(s *Site, f *table)  // every table
 }
 
 type massKey struct {
 	slot   int
+	size   int64
 	family string
-	param  *ts.Tensor
+}
+
+// mass is the last log mass that a distribution was asked for.
+type mass struct {
+	of   dist.Distribution
+	logp torch.Tensor
 }
 
 // viewKey is a tensor and which of its dimensions are where in a view of it.
@@ -162,8 +170,9 @@ type summed struct {
 }
 
 func newEnumeration(plan *sumPlan, c *Ctx) *enumeration {
-	return &enumeration{plan: plan, right: plan.right, slots: map[string]int{}, values: map[valuesKey]*ts.Tensor{},
-		indices: map[*ts.Tensor]torch.Tensor{}, masses: map[massKey]torch.Tensor{}, shared: map[*ts.Tensor]bool{},
+	return &enumeration{plan: plan, atOnce: plan.sumsAtOnce(), right: plan.right,
+		slots: map[string]int{}, values: map[valuesKey]*ts.Tensor{},
+		indices: map[*ts.Tensor]torch.Tensor{}, masses: map[massKey]mass{}, shared: map[*ts.Tensor]bool{},
 		views: map[viewKey]torch.Tensor{}, used: map[string]Plate{}, outer: c, reveal: c.run.reveal}
 }
 
@@ -345,8 +354,16 @@ func (e *enumeration) Finish(s *Site) {
 		if s.Observed {
 			e.held = append(e.held, s)
 		}
-		if !s.hidden && !e.loops.take(e, s) {
+		switch {
+		case s.hidden || e.loops.take(e, s):
+		case e.fix == nil:
 			e.add(s, e.logProb(s), nil)
+		default: // the numbers are seen, and not summed
+			check(torch.Do(func(*torch.Scope) error {
+				e.add(s, e.logProb(s), nil)
+				e.tables[len(e.tables)-1].t = torch.Tensor{}
+				return nil
+			}))
 		}
 	}
 }
@@ -368,32 +385,23 @@ func (e *enumeration) logProb(s *Site) torch.Tensor {
 // equally likely, so that the sum over them is 1.
 func (e *enumeration) own(s *Site) torch.Tensor {
 	v := e.current[e.slots[s.class()+s.ctx.slot]]
-	at := v.slot + 1 + e.right
-	all, ok := s.given.(interface{ EnumerateLogProb() torch.Tensor })
-	if !ok || s.Mask != nil {
-		mask := s.Mask
+	if mask := s.Mask; mask != nil {
 		s.Mask = nil
 		logp := e.logProb(s)
-		if s.Mask = mask; mask != nil {
-			logp = torch.Where(mask, logp, -logOf(v.size))
-		}
-		return logp
+		s.Mask = mask
+		return torch.Where(mask, logp, -logOf(v.size))
 	}
-	var key massKey
-	if p, ok := s.given.(dist.Parameterised); ok {
-		for _, x := range p.Params() {
-			if x, ok := x.(torch.Tensor); ok {
-				key = massKey{v.slot, s.given.Name(), x.T()}
-			}
-		}
+	key := massKey{v.slot, v.size, s.given.Name()}
+	if known, ok := e.masses[key]; ok && same(reflect.ValueOf(known.of), reflect.ValueOf(s.given)) {
+		return known.logp
 	}
-	if known, ok := e.masses[key]; ok {
-		return known
+	var logp torch.Tensor
+	if all, ok := s.given.(interface{ EnumerateLogProb() torch.Tensor }); ok {
+		logp = e.place(all.EnumerateLogProb(), v.slot+1+e.right)
+	} else {
+		logp = e.logProb(s)
 	}
-	logp := e.place(all.EnumerateLogProb(), at)
-	if key.param != nil {
-		e.masses[key], e.shared[logp.T()] = logp, true
-	}
+	e.masses[key], e.shared[logp.T()] = mass{s.given, logp}, true
 	return logp
 }
 

@@ -82,6 +82,7 @@ func (e *enumeration) unroll(crossing *table, tables []*table) (out []*table) {
 		}
 		for i := range int(plate.Size) {
 			one := *f
+			one.t, one.row = f.tensor(), row{}
 			one.vars, one.plates, one.shared = slices.Clone(f.vars), without(f.plates, plate), false
 			for k, v := range one.vars {
 				if apart[v] != nil {
@@ -89,7 +90,7 @@ func (e *enumeration) unroll(crossing *table, tables []*table) (out []*table) {
 				}
 			}
 			if at := len(f.shape) + plate.Dim; !e.dry && f.shape[at] > 1 {
-				one.t, one.shape = f.t.Slice(at, i, i+1), slices.Clone(f.shape)
+				one.t, one.shape = one.t.Slice(at, i, i+1), slices.Clone(f.shape)
 				one.shape[at] = 1
 			}
 			out = append(out, &one)

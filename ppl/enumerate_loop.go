@@ -32,10 +32,10 @@ type loopSite struct {
 }
 
 // take notes a site whose density is computed later, and keeps its table's place. It is false for a site that is none
-// of those, and while the operations are recorded: the compiler makes a loop of steps that compute their own.
+// of those, and where the compiler makes a loop of steps that compute their own.
 func (l *loopSites) take(e *enumeration, s *Site) bool {
-	if e.fix != nil || s.ctx.steps == "" || s.Kind != KindSample || !s.Observed || s.Mask != nil ||
-		e.has(s.valueShape()) || ts.KelvinRecorded() {
+	if e.fix != nil || !e.atOnce || s.ctx.steps == "" || s.Kind != KindSample || !s.Observed || s.Mask != nil ||
+		e.has(s.valueShape()) {
 		return false
 	}
 	key := s.class() + s.ctx.slot
@@ -58,24 +58,25 @@ func (l *loopSites) finish(e *enumeration) {
 	for _, g := range l.all {
 		logps, shape := g.together(e)
 		for i, s := range g.sites {
+			var f *table
 			if logps == nil {
 				own := torch.Of(e.logProb(s.Site))
-				f := e.frame(s.Site, own.Shape(), nil, s.current)
-				f.t = e.filled(own).Reshape(f.shape...)
-				e.tables[s.at] = f
-				continue
+				f = e.frame(s.Site, own.Shape(), nil, s.current)
+				f.t = filled(own).Reshape(f.shape...)
+			} else {
+				f = e.frame(s.Site, shape, nil, s.current)
+				f.row = row{logps, i}
 			}
-			f := e.frame(s.Site, shape, nil, s.current)
-			f.t = torch.Of(logps[i])
 			e.tables[s.at] = f
 		}
 	}
 	*l = loopSites{}
 }
 
-// together are the log densities of the sites as parts of one tensor, in the shape of their tables, and the shape that
-// each would have alone. They are nil for a single site, and for a distribution that does not take many data at once.
-func (g *loopGroup) together(e *enumeration) (logps []*ts.Tensor, shape []int64) {
+// together are the log densities of the sites along the first dimension of one tensor, in the shape of their tables,
+// and the shape that each would have alone. They are nil for a single site, and for a distribution that does not take
+// many data at once.
+func (g *loopGroup) together(e *enumeration) (logps *ts.Tensor, shape []int64) {
 	if len(g.sites) == 1 {
 		return nil, nil
 	}
@@ -96,7 +97,7 @@ func (g *loopGroup) together(e *enumeration) (logps []*ts.Tensor, shape []int64)
 	}
 	shape = shape[1:]
 	each := e.frame(g.sites[0].Site, shape, nil, g.sites[0].current)
-	return e.filled(all).Reshape(append([]int64{n}, each.shape...)...).T().MustUnbind(0, false), shape
+	return filled(all).Reshape(append([]int64{n}, each.shape...)...).T(), shape
 }
 
 // same says whether two values are made of the same numbers and the same pointers. Functions differ.

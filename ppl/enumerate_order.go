@@ -14,7 +14,7 @@ import (
 // order is the order in which variables are summed out: the one of the plan, or, while that is made, always the
 // variable whose sum has the smallest table. Of equal ones it is the first that was declared, so that a chain is summed
 // forward.
-func (p *sumPlan) order(e *enumeration, tables []*table, local []*variable, leaf []Plate) []*variable {
+func (p *sumPlan) order(e *enumeration, tables []*table, local []*variable) []*variable {
 	if !e.dry {
 		for _, v := range local {
 			if _, ok := p.rank[v.name]; !ok {
@@ -157,10 +157,13 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map
 			return
 		}
 		have, want, size := 0.0, 0.0, 0.0
-		for _, x := range torch.Of(s.elementwise()).Values() {
-			want += x * s.weight
-			size += math.Abs(x) * s.weight
-		}
+		check(torch.Do(func(*torch.Scope) error { // a long chain has many
+			for _, x := range torch.Of(s.elementwise()).Values() {
+				want += x * s.weight
+				size += math.Abs(x) * s.weight
+			}
+			return nil
+		}))
 		if f == nil {
 			have, known := plain[s.Name]
 			if plain[s.Name] = want; known && different(have, want, size) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -18,7 +19,6 @@ import (
 type sumPlan struct {
 	classes map[string]wholeRange // of discrete variables, by their name without steps
 	right   int                   // dimensions of plates and batches
-	holes   bool                  // some value of a discrete variable has density 0 somewhere
 	rank    map[string]int        // by name, the order of the sums
 
 	// For messages:
@@ -83,14 +83,11 @@ func makePlan(m Model, c *Ctx) *sumPlan {
 	check(torch.Do(func(scope *torch.Scope) error {
 		seen = map[string]*seenTable{}
 		e := plan.trial(m, c, func(e *enumeration) {
-			e.seen = func(s *Site, t torch.Tensor, f *table) {
-				seen[s.Name] = &seenTable{shape: f.t.Shape(), values: f.t.Values(), vars: f.vars, plates: f.plates}
+			e.seen = func(s *Site, f *table) {
+				seen[s.Name] = &seenTable{shape: f.shape, values: unfilled(f.t).Values(), vars: f.vars, plates: f.plates}
 			}
 		})
 		plan.count, plan.tables = len(e.vars), len(e.tables)
-		for _, s := range seen {
-			plan.holes = plan.holes || slices.Contains(s.values, math.Inf(-1))
-		}
 		plan.rank = map[string]int{}
 		e.dry = true
 		e.contract(e.tables)
@@ -253,15 +250,52 @@ func (p *sumPlan) trial(m Model, c *Ctx, with func(e *enumeration)) *enumeration
 	inner := alone(c, made, e)
 	inner.sum = e
 	defer func() {
-		r := recover()
-		if failure, ok := r.(*torch.Error); ok && failure.Op == "Float64Value" {
-			failure.Message += ". The model reads the value of a tensor, perhaps to branch on it, and a discrete variable " +
-				"that is summed out has all of its values at once: use it elementwise, as an index (Take), or in torch.Where"
-		}
-		if r != nil {
-			panic(r)
+		if r := recover(); r != nil {
+			panic(e.explain(r))
 		}
 	}()
 	m.in(inner)
 	return e
+}
+
+// explain says of a mistake in a run with all values of discrete variables, in which one with single values has none,
+// that these are there.
+func (e *enumeration) explain(r any) any {
+	var cause error
+	switch failure := r.(type) {
+	case *torch.Error:
+		if failure.Op == "Float64Value" {
+			failure.Message += ". The model reads the value of a tensor, perhaps to branch on it, and a discrete " +
+				"variable that is summed out has all of its values at once: use it elementwise, as an index (Take), or in " +
+				"torch.Where"
+		}
+		if failure.Op == "Float64Value" || strings.HasPrefix(failure.Message, "the index") {
+			return r
+		}
+		cause = failure
+	case *dist.Error:
+		cause = failure
+	case *SiteError:
+		if strings.Contains(failure.Message, "discrete variable") {
+			return r
+		}
+		cause = failure
+	default:
+		return r
+	}
+	if len(e.vars) == 0 {
+		return r
+	}
+	v := e.vars[len(e.vars)-1]
+	shape := append([]int64{v.size}, slices.Repeat([]int64{1}, v.slot+e.right)...)
+	var plates []string
+	for _, p := range v.plates {
+		plates = append(plates, p.Name)
+	}
+	return &SiteError{Site: v.name, Plates: plates, Cause: cause, Message: fmt.Sprintf("it is a discrete variable that "+
+		"is summed out: its value has all of its %d values at once, in dimension %d, and the shape %v. Formulas must let "+
+		"this dimension through: write them elementwise, with the variable as an index (table.Take(z)) or in torch.Where, "+
+		"and a product of a matrix and a vector as x.Mul(w).Sum(-1), so that vectors are the last dimension "+
+		"(z.Unsqueeze(-1)); what cannot be written so has a site with data or a continuous one. What failed: %v",
+		v.size, -len(shape), shape, cause)}
 }

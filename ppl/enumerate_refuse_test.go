@@ -177,3 +177,48 @@ func TestEnumeratePredicts(t *testing.T) {
 		assert.InDelta(t, want, first(t, logs, "y")[i], 1e-12)
 	}
 }
+
+// A formula that fails on the dimension of a variable that is summed out, and not on one value, is an error that says
+// so before what failed.
+func TestEnumerateShapes(t *testing.T) {
+	x := torch.Of(matrix(4, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3))
+	w := torch.Of(vec(0.1, 0.2, 0.3))
+	table := torch.Of(matrix(2, 3, 1, 2, 3, 4, 5, 6))
+	batch := infer.Batch{"y": vec(1, 2, 3, 4)}
+	outside := func(f func(c *ppl.Ctx, z torch.Tensor)) ppl.Model {
+		return func(c *ppl.Ctx) {
+			c.Sample("a", dist.Normal(0, 1))
+			f(c, c.Sample("z", dist.Bernoulli(0.4)))
+		}
+	}
+	observe := func(mean func(z torch.Tensor) torch.Tensor) ppl.Model {
+		return outside(func(c *ppl.Ctx, z torch.Tensor) {
+			c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mean(z), 1), c.Data("y")) })
+		})
+	}
+	for name, m := range map[string]ppl.Model{
+		"MatMul": observe(func(z torch.Tensor) torch.Tensor { return x.MatMul(w.Mul(z)) }),
+		"Take and MatMul": observe(func(z torch.Tensor) torch.Tensor {
+			return x.MatMul(table.Take(z))
+		}),
+		"Reshape": observe(func(z torch.Tensor) torch.Tensor { return z.Reshape(1).Mul(2) }),
+		"Cat": observe(func(z torch.Tensor) torch.Tensor {
+			return torch.Cat(0, []torch.Tensor{z.Reshape(-1), torch.Of(vec(1, 2, 3))})
+		}),
+		"a value that does not fit": observe(func(z torch.Tensor) torch.Tensor { return z.Reshape(-1) }),
+		"parameters that do not fit": outside(func(c *ppl.Ctx, z torch.Tensor) {
+			c.Plate("rows", 0, func(c *ppl.Ctx) {
+				c.Observe("y", dist.Normal(z.Reshape(-1), torch.Of(vec(1, 1, 1, 1))), c.Data("y"))
+			})
+		}),
+	} {
+		_, err := ppl.Compile(m, batch)
+		require.ErrorContains(t, err, `site "z": it is a discrete variable that is summed out: its value has all of its 2 `+
+			`values at once, in dimension -2, and the shape [2 1]`, name)
+		require.ErrorContains(t, err, "What failed: ", name)
+		require.ErrorContains(t, err, "enumerate_refuse_test.go:", name)
+	}
+	// What it says to write compiles.
+	_, err := ppl.Compile(observe(func(z torch.Tensor) torch.Tensor { return x.Mul(table.Take(z)).Sum(-1) }), batch)
+	require.NoError(t, err)
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -21,6 +22,7 @@ type table struct {
 	site   *Site    // whose density it is; nil for a sum
 	of     []*table // that a sum is made of
 	shared bool     // the tensor is that of other steps of a loop too
+	row    row      // of which t is taken where it is needed
 }
 
 // first is the first site of a table.
@@ -55,8 +57,13 @@ func (f *table) numel() int64 { return count(f.shape) }
 
 func logOf(n int64) float64 { return math.Log(float64(n)) }
 
-// lowest stands for minus infinity in the tables of models that have it: sums of it alone would have no gradient.
-const lowest = -1e290
+// lowest stands for minus infinity in tables. Sums of 1e5 times it are finite.
+func lowest(t torch.Tensor) float64 {
+	if t.T().DType() == gotch.Double {
+		return -1e290
+	}
+	return -1e32 // in float32
+}
 
 // add makes a site's log density a table. own is the variable whose site it is; nil for others.
 func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
@@ -64,7 +71,7 @@ func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
 	f.shared = e.shared[logp.T()] && e.reveal == nil
 	if known, ok := e.views[viewKey{t: logp.T()}]; ok && f.shared {
 		f.t = known
-	} else if f.t = e.filled(logp).Reshape(f.shape...); f.shared {
+	} else if f.t = filled(logp).Reshape(f.shape...); f.shared {
 		e.views[viewKey{t: logp.T()}] = f.t
 	}
 	if own != nil && e.reveal != nil {
@@ -72,7 +79,7 @@ func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
 		f.shape = f.t.Shape()
 	}
 	if e.seen != nil {
-		e.seen(s, logp, f)
+		e.seen(s, f)
 	}
 	e.tables = append(e.tables, f)
 }
@@ -111,13 +118,10 @@ func (e *enumeration) frame(s *Site, shape []int64, own *variable, current []*va
 	return f
 }
 
-// filled is a log density with [lowest] for minus infinity, where the model has that.
-func (e *enumeration) filled(logp torch.Tensor) torch.Tensor {
-	if e.plan.holes {
-		return logp.Max(lowest)
-	}
-	return logp
-}
+// filled is a log density with [lowest] for minus infinity: sums of that alone would have no gradient.
+func filled(logp torch.Tensor) torch.Tensor { return logp.Max(lowest(logp)) }
+
+func unfilled(t torch.Tensor) torch.Tensor { return torch.Where(t.Lt(lowest(t)/1e5), math.Inf(-1), t) }
 
 // numel is how many numbers a table of some variables in some plates has, in float64 since it may be very large.
 func (e *enumeration) numel(vars []*variable, plates []Plate) float64 {
@@ -222,20 +226,29 @@ func (e *enumeration) eliminate(tables []*table, leaf []Plate) *table {
 				"variables, %v times: scales inside a sum must be equal", f.scale, tables[0].first().Name, tables[0].scale)
 		}
 	}
+	var local []*variable
+	known := map[*variable]bool{}
+	for _, f := range tables {
+		for _, v := range f.vars {
+			if !known[v] && samePlates(v.plates, leaf) {
+				local = append(local, v)
+			}
+			known[v] = true
+		}
+	}
+	local = e.plan.order(e, tables, local)
+	if !e.dry && e.reveal == nil && e.atOnce {
+		tables, local = e.sumAtOnce(tables, local)
+	}
 	live := map[*variable][]*table{}
 	for _, f := range tables {
+		f.t, f.row = f.tensor(), row{}
 		for _, v := range f.vars {
 			live[v] = append(live[v], f)
 		}
 	}
-	var local []*variable
-	for v := range live {
-		if samePlates(v.plates, leaf) {
-			local = append(local, v)
-		}
-	}
 	done := map[*table]bool{}
-	for _, v := range e.plan.order(e, tables, local, leaf) {
+	for _, v := range local {
 		var of []*table
 		for _, f := range live[v] {
 			if !done[f] {
@@ -424,9 +437,7 @@ func (e *enumeration) show(results []*table) {
 			shape = shape[1:]
 		}
 		t = t.Reshape(shape...)
-		if e.plan.holes {
-			t = torch.Where(t.Lt(lowest/1e5), math.Inf(-1), t)
-		}
+		t = unfilled(t)
 		var last *Site
 		sites := f.sites()
 		for _, s := range sites {

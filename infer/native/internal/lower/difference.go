@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -53,33 +54,38 @@ func Difference(a, b *Recording) *Refusal {
 }
 
 func differ(a, b []*Call) *Refusal {
+	site := ""
 	for i := range max(len(a), len(b)) {
+		if i < len(a) {
+			site = cmp.Or(a[i].mark(), site)
+		}
 		if i >= len(a) || i >= len(b) {
 			longer := a
 			if i >= len(a) {
 				longer = b
 			}
-			return controlFlow(longer[i].Name, "one does more operations than the other")
+			return controlFlow(site, longer[i].Name, "one does more operations than the other")
 		}
 		if a[i].Name != b[i].Name || a[i].Overload != b[i].Overload {
-			return controlFlow(a[i].Name, "the other does "+b[i].Name)
+			return controlFlow(site, a[i].Name, "the other does "+b[i].Name)
 		}
 		if x, y := describe(a[i].Args), describe(b[i].Args); x != y {
-			return controlFlow(a[i].Name, fmt.Sprintf("its arguments are %s and %s", x, y))
+			return controlFlow(site, a[i].Name, fmt.Sprintf("its arguments are %s and %s", x, y))
 		}
 		if _, known := rules[strings.Trim(strings.TrimPrefix(a[i].Name, "aten::"), "_")]; known {
 			continue // what it does inside may take memory that it has not written yet
 		}
 		if r := differ(a[i].Calls, b[i].Calls); r != nil {
+			r.Site = cmp.Or(r.Site, site)
 			return r
 		}
 	}
 	return nil
 }
 
-func controlFlow(op, how string) *Refusal {
-	return &Refusal{Op: op, Reason: "evaluations at two points do different operations (" + how + "): control flow " +
-		"depends on the parameters, or a number does by a way that is no tensor operation"}
+func controlFlow(site, op, how string) *Refusal {
+	return &Refusal{Op: op, Site: site, Reason: "evaluations at two points do different operations (" + how +
+		"): control flow depends on the parameters, or a number does by a way that is no tensor operation"}
 }
 
 // describe prints arguments: the shapes of tensors, and numbers.

@@ -28,8 +28,8 @@ func emit(plan *ir.Plan, g *graph, outs []output) error {
 		roots = append(roots, v)
 	}
 	g.roll(roots)
-	plan.Notes = g.notes
 	live := alive(roots)
+	plan.Notes = append(g.notes, most(live)...)
 	for _, v := range live {
 		e.live[v] = true
 		if v.stage == perPoint {
@@ -46,6 +46,26 @@ func emit(plan *ir.Plan, g *graph, outs []output) error {
 		*dst = steps
 	}
 	return nil
+}
+
+// manyValues are so many that a C compiler takes long.
+const manyValues = 2000
+
+// most notes which site of a model most values are from, where they are many.
+func most(live []*value) []string {
+	if len(live) < manyValues {
+		return nil
+	}
+	counts, best := map[string]int{}, ""
+	for _, v := range live {
+		if counts[v.site]++; v.site != "" && counts[v.site] > counts[best] {
+			best = v.site
+		}
+	}
+	if best == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("of %d operations most, %d, are %s", len(live), counts[best], best)}
 }
 
 // steps writes groups.

@@ -15,6 +15,7 @@ type lowering struct {
 	inputs []ir.Slot
 	dim    int
 	op     string // the operation at hand
+	site   string // of the model, that the last mark before it names
 	origin []origin
 }
 
@@ -74,6 +75,10 @@ func set(names ...string) map[string]bool {
 func (l *lowering) walk(c *Call) {
 	name := strings.TrimPrefix(c.Name, "aten::")
 	l.op = c.Name
+	if at := c.mark(); at != "" {
+		l.site, l.g.site = at, at
+		return
+	}
 	l.meet(tensors(c.Args), before)
 	defer l.meet(tensors(c.Results), made)
 	if !c.Ended {
@@ -146,7 +151,7 @@ func (l *lowering) poison(c *Call, reason string) {
 		written = append(written, tensors(c.Args)...)
 	}
 	for _, t := range written {
-		l.images[t.Storage] = &image{typ: t.Type, poison: &Refusal{Op: c.Name, Reason: reason}}
+		l.images[t.Storage] = &image{typ: t.Type, poison: &Refusal{Op: c.Name, Site: l.site, Reason: reason}}
 	}
 }
 

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -22,8 +23,8 @@ func Plan(rec *Recording, o Options) (p *ir.Plan, err error) {
 	l := &lowering{g: newGraph(), rec: rec, images: make([]*image, len(rec.Storages)), inputs: o.Inputs, dim: o.Dim,
 		origin: make([]origin, len(rec.Storages))}
 	defer func() {
-		if r, ok := err.(*Refusal); ok && r.Op == "" {
-			r.Op = l.op
+		if r, ok := err.(*Refusal); ok {
+			r.Op, r.Site = cmp.Or(r.Op, l.op), cmp.Or(r.Site, l.site)
 		}
 	}()
 	defer recovered(&err)

@@ -2,7 +2,12 @@
 // looks through views, copies, concatenations and paddings, folds constants, and fuses what has one iteration space.
 package lower
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/thread"
+)
 
 // Recording is what one thread asked of libtorch during an evaluation.
 type Recording struct {
@@ -118,15 +123,32 @@ func (t Type) size() int {
 // Refusal is why an evaluation is no plan.
 type Refusal struct {
 	Op     string // the operation, where there is one
+	Site   string // of the model, where that is known
 	Reason string
 }
 
 // Error names the operation and the reason.
 func (r *Refusal) Error() string {
-	if r.Op == "" {
+	at := strings.TrimPrefix(r.Op, "aten::")
+	if r.Site != "" {
+		at = strings.TrimPrefix(at+" "+r.Site, " ")
+	}
+	if at == "" {
 		return r.Reason
 	}
-	return r.Op + ": " + r.Reason
+	return at + ": " + r.Reason
+}
+
+// mark is the text of a mark that a recording passes; "" where the call is none.
+func (c *Call) mark() string {
+	if c.Name != "aten::empty" || len(c.Args) == 0 {
+		return ""
+	}
+	sizes := c.Args[0].List
+	if len(sizes) != 3 || sizes[0].Int != thread.MarkSize || sizes[1].Int != 0 {
+		return ""
+	}
+	return thread.Marked(sizes[2].Int)
 }
 
 // refuse ends the lowering; the exported functions return the error.

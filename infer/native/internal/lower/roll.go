@@ -21,6 +21,7 @@ const (
 	fewestValues = 96 // that all turns of a loop make
 	window       = 4  // values by which a repetition is recognised
 	mostPeriods  = 32 // that are tried
+	mostAlike    = 8  // parts of a turn that look alike: two observations of one family in a step
 	longPeriod   = 4096
 )
 
@@ -36,14 +37,19 @@ func (g *graph) roll(roots []*value) {
 		signs := signatures(list)
 		for _, tries := range regions(spans(signs)) {
 			var reason string
-			rolled := slices.ContainsFunc(tries, func(s span) bool {
+			rolled := slices.ContainsFunc(multiples(tries), func(s span) bool {
 				why := g.rollSpan(list, s, roots)
 				reason = why
 				return why == ""
 			})
 			if !rolled {
 				s := tries[len(tries)-1]
-				g.notes = append(g.notes, fmt.Sprintf("%d turns of %d operations stay as they are: %s", s.turns, s.p, reason))
+				at := list[s.start].site
+				if at != "" {
+					at = " " + at
+				}
+				g.notes = append(g.notes, fmt.Sprintf("%d turns of %d operations%s stay as they are: %s", s.turns, s.p, at,
+					reason))
 			}
 		}
 	}
@@ -138,6 +144,19 @@ func spans(signs []int) []span {
 			s := span{from, p, (i - from + p) / p}
 			if s.turns >= fewestTurns && s.covers() >= fewestValues {
 				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// multiples adds turns of several periods: where parts of a step look alike, the period that was found is a part's.
+func multiples(tries []span) []span {
+	out := slices.Clone(tries)
+	for m := 2; m <= mostAlike; m++ {
+		for _, s := range tries {
+			if s.turns/m >= fewestTurns {
+				out = append(out, span{s.start, s.p * m, s.turns / m})
 			}
 		}
 	}

@@ -162,7 +162,7 @@ func (l *lowering) extreme(c *Call, sign float64) {
 	}
 	l.out(c, 0, a)
 	if t := c.result(1); t != nil {
-		r := &Refusal{Op: c.Name, Reason: "the place of an extreme is not understood"}
+		r := &Refusal{Op: c.Name, Site: l.site, Reason: "the place of an extreme is not understood"}
 		l.images[t.Storage] = &image{typ: t.Type, poison: r}
 	}
 }

@@ -53,6 +53,7 @@ type value struct {
 	elem  ir.Elem // of an input
 	limit int     // of an index: what its numbers are below
 	again *again  // of turns and their series
+	site  string  // of the model, that it was made at
 }
 
 // ref says which element of a value each point of an iteration space reads: off + Σ strides[d]·i_d, plus scale times
@@ -144,6 +145,7 @@ type graph struct {
 	values []*value
 	byKey  map[string]*value
 	notes  []string // loops over time that stay as they are, with the reasons
+	site   string   // of the model, where it is known
 }
 
 func newGraph() *graph { return &graph{byKey: map[string]*value{}} }
@@ -168,7 +170,7 @@ func (g *graph) add(v value) *value {
 	if old, ok := g.byKey[key]; ok {
 		return old
 	}
-	v.id = len(g.values)
+	v.id, v.site = len(g.values), g.site
 	out := &v
 	g.values = append(g.values, out)
 	g.byKey[key] = out
