@@ -59,6 +59,15 @@ func (s *Site) takes(what string, v *ts.Tensor) {
 	}
 }
 
+// notSet makes sure that no Do further in has set the variable: it has no distribution of its own any more, which a
+// datum or another value could meet.
+func (s *Site) notSet(what string) {
+	if s.hidden {
+		s.fail("%s gives it a value, and Do has set it: it has no distribution any more; put Do outside, or leave it out of "+
+			"one of them", what)
+	}
+}
+
 // process is a handler with only its first half, finish one with only its second.
 type process func(s *Site)
 
@@ -74,6 +83,7 @@ func (f finish) Finish(s *Site) { f(s) }
 func Condition(m Model, values Values) Model {
 	return strict("Condition", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
 		s.takes("Condition", v)
+		s.notSet("Condition")
 		if s.Kind == KindSample {
 			s.observe("Condition", v)
 		}
@@ -105,6 +115,7 @@ func Substitute(m Model, values Values) Model {
 func Do(m Model, values Values) Model {
 	return strict("Do", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
 		s.takes("Do", v)
+		s.notSet("Do")
 		if s.Kind == KindSample {
 			s.observe("Do", v)
 			s.hidden = true

@@ -334,3 +334,22 @@ type finished func(s *ppl.Site)
 
 func (finished) Process(*ppl.Site)    {}
 func (f finished) Finish(s *ppl.Site) { f(s) }
+
+// A variable that Do has set takes no other value from outside, which would drop its density without a word. Do outside
+// of Condition intervenes.
+func TestConditionOfAnIntervention(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		x := c.Sample("x", dist.Normal(0, 1))
+		c.Sample("y", dist.Normal(x, 1))
+	}
+	one, two := ppl.Values{"x": torch.Of(1).T()}, ppl.Values{"x": torch.Of(2).T()}
+	for _, m := range []ppl.Model{ppl.Condition(ppl.Do(model, one), two), ppl.Do(ppl.Do(model, one), two)} {
+		_, err := ppl.TraceModel(m, nil, 1)
+		require.ErrorContains(t, err, "Do has set it")
+	}
+	trace, err := ppl.TraceModel(ppl.Do(ppl.Condition(model, one), two), nil, 1)
+	require.NoError(t, err)
+	x, err := trace.Value("x")
+	require.NoError(t, err)
+	require.Equal(t, 2.0, torch.Of(x).Item())
+}

@@ -180,3 +180,27 @@ func TestFailuresNameTheDatum(t *testing.T) {
 	require.ErrorContains(t, err, "first at element [0] of shape [3], where the observed value is -1: no starting point")
 	require.NotContains(t, err.Error(), "mask such data")
 }
+
+// One datum for parameters of several sizes counts once for each of them, where the support depends on them too: the
+// log density is the sum.
+func TestOneDatumForManySupports(t *testing.T) {
+	low := torch.Of(vec(1, 2))
+	for name, d := range map[string]func(a torch.Tensor) dist.Distribution{
+		"Pareto":    func(a torch.Tensor) dist.Distribution { return dist.Pareto(low, a) },
+		"Binomial":  func(a torch.Tensor) dist.Distribution { return dist.Binomial(low.Add(4), a.Neg().Exp()) },
+		"Truncated": func(a torch.Tensor) dist.Distribution { return dist.Truncated(dist.Normal(a, 1), low, 9) },
+		"Uniform":   func(a torch.Tensor) dist.Distribution { return dist.Uniform(low, a.Add(9)) },
+	} {
+		model := func(c *ppl.Ctx) { c.Observe("y", d(c.Sample("a", dist.HalfNormal(1))), 3.0) }
+		_, err := ppl.Compile(model, nil)
+		require.NoError(t, err, name)
+		trace, err := ppl.TraceModel(ppl.Substitute(model, ppl.Values{"a": torch.Of(0.7).T()}), nil, 1)
+		require.NoError(t, err, name)
+		got, err := torch.Item(trace.Sites["y"].LogProb())
+		require.NoError(t, err, name)
+		require.InDelta(t, d(torch.Of(0.7)).LogProb(torch.Of(3.0)).Sum().Item(), got, 1e-12, name)
+	}
+	outside := func(c *ppl.Ctx) { c.Observe("y", dist.Pareto(low, c.Sample("a", dist.HalfNormal(1))), 1.5) }
+	_, err := ppl.Compile(outside, nil)
+	require.ErrorContains(t, err, "element [1] of shape [2] is 1.5: it must be")
+}

@@ -3,8 +3,10 @@ package support
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -46,6 +48,9 @@ func (s Support) checkValues(values []float64, shape []int64, dtype gotch.DType)
 		return &Error{"the shape of the value", fmt.Sprint(shape),
 			fmt.Sprintf("a value of this kind, %s, has at least %d dimensions", s, need)}
 	}
+	if err := c.broadcast(s.EventDims() - s.Extra); err != nil {
+		return err
+	}
 	switch s.EventDims() - s.Extra {
 	case 1:
 		return c.blocks(1, "vector")
@@ -53,6 +58,30 @@ func (s Support) checkValues(values []float64, shape []int64, dtype gotch.DType)
 		return c.blocks(2, "matrix")
 	}
 	return c.scalars()
+}
+
+// broadcast repeats the values for each of the ends that the support has, where n dimensions are of one value.
+func (c *checker) broadcast(n int) error {
+	outer := c.shape[:len(c.shape)-n]
+	for _, end := range []torch.Tensor{c.s.Low, c.s.High} {
+		shape, ok := operand.Broadcast(outer, end.Shape())
+		if !ok {
+			return &Error{"the shape of the value", fmt.Sprint(c.shape), fmt.Sprintf("an end of the support has shape %v, "+
+				"which does not broadcast to it", end.Shape())}
+		}
+		outer = shape
+	}
+	shape := append(slices.Clone(outer), c.shape[len(c.shape)-n:]...)
+	if slices.Equal(shape, c.shape) {
+		return nil
+	}
+	return torch.Do(func(*torch.Scope) error {
+		t, err := torch.FromSlice(c.values, c.shape...)
+		if err == nil {
+			c.values, c.shape = torch.Of(t).Expand(shape...).Values(), shape
+		}
+		return err
+	})
 }
 
 // scalars checks one element after the other.
