@@ -3,6 +3,7 @@ package infer
 import (
 	"fmt"
 	"hash/crc64"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -45,6 +46,45 @@ func (b Batch) Size() (int64, error) {
 		return 0, fmt.Errorf("the batch is empty")
 	}
 	return size, nil
+}
+
+// epochEntry is the entry of a batch, without elements, whose shape [n, batches, n, 0] says how many batches the epoch
+// has that the n data are a part of. A part of the batch has another n, and is none of the epoch.
+const epochEntry = "(batches of an epoch)"
+
+// PerEpoch is the number of batches of the epoch that a batch of unequal ones is a part of: so many times its data
+// count, that the mean over the epoch is the sum over all data. It is 0 where all batches have the same size, N/n times
+// count then, and in a part of such a batch.
+func (b Batch) PerEpoch() int64 {
+	t := b[epochEntry]
+	if t == nil {
+		return 0
+	}
+	if shape := torch.Must(torch.Shape(t)); len(shape) == 4 && shape[0] == shape[2] {
+		return shape[1]
+	}
+	return 0
+}
+
+// SetPerEpoch makes a batch one of the unequal batches of an epoch: see [Batch.PerEpoch]. It is for authors of
+// [Batches]; the entry belongs to the scope that is open.
+func (b Batch) SetPerEpoch(batches int64) error {
+	n, err := b.Size()
+	if err != nil {
+		return err
+	}
+	b[epochEntry], err = torch.FromSlice([]float64{}, n, batches, n, 0)
+	return err
+}
+
+// Alone is the batch as data of their own: N/n times count, as for methods that add up batches themselves.
+func (b Batch) Alone() Batch {
+	if b[epochEntry] == nil {
+		return b
+	}
+	out := maps.Clone(b)
+	delete(out, epochEntry)
+	return out
 }
 
 func (b Batch) names() []string {
@@ -108,7 +148,9 @@ type MinibatchOptions struct {
 	Seed uint64 // of the shuffles
 	// KeepOrder takes the data in their order instead of shuffling them each epoch.
 	KeepOrder bool
-	// DropLast leaves out the data of each epoch that do not fill a batch. Without it the last batch is smaller.
+	// DropLast leaves out the data of each epoch that do not fill a batch: with KeepOrder they are never seen, which is an
+	// error. Without it the last batch is smaller, and data count as often as there are batches in an epoch, whatever the
+	// size of theirs (see [Batch.PerEpoch]).
 	DropLast bool
 }
 
@@ -123,8 +165,13 @@ func Minibatches(data Batch, o MinibatchOptions) (Batches, error) {
 		return nil, &FieldError{Type: "infer.MinibatchOptions", Field: "Size", Value: o.Size,
 			Allowed: fmt.Sprintf("it must be from 1 to the %d data", n)}
 	}
+	if o.KeepOrder && o.DropLast && n%o.Size != 0 {
+		return nil, &FieldError{Type: "infer.MinibatchOptions", Field: "DropLast", Value: true,
+			Allowed: fmt.Sprintf("with KeepOrder the last %d of %d data would never be seen: shuffle, keep the last batch, or "+
+				"give a Size that divides the data", n%o.Size, n)}
+	}
 	m := &minibatches{data: data, walk: &walk{n: n, o: o, per: n / o.Size}}
-	if !o.DropLast && n%o.Size != 0 {
+	if m.uneven() {
 		m.per++
 	}
 	return m, nil
@@ -180,6 +227,13 @@ func (m *minibatches) Next() (Batch, error) {
 			}
 			s.Keep(out[name])
 		}
+		if !m.uneven() {
+			return nil
+		}
+		if err := out.SetPerEpoch(m.per); err != nil {
+			return err
+		}
+		s.Keep(out[epochEntry])
 		return nil
 	})
 	if err != nil {
@@ -190,6 +244,9 @@ func (m *minibatches) Next() (Batch, error) {
 	}
 	return out, nil
 }
+
+// uneven says whether the last batch of an epoch is smaller than the others.
+func (m *walk) uneven() bool { return !m.o.DropLast && m.n%m.o.Size != 0 }
 
 func (m *walk) shuffle() {
 	if m.order == nil {

@@ -39,7 +39,10 @@ func (f *fused) feed(n int64) (*feed, error) {
 		}
 		w, ok := f.windows[size]
 		if !ok {
-			if w, err = newWindow(data, b.n, size); err != nil {
+			if w, err = newWindow(data, b.n, size); err == nil && w != nil && b.uneven() {
+				err = w.perEpoch(b.per)
+			}
+			if err != nil {
 				return nil, err
 			}
 			f.windows[size] = w
@@ -68,7 +71,7 @@ func (f *fused) feed(n int64) (*feed, error) {
 func (m *walk) alike(n int64) (alike, size int64) {
 	rest := m.n % m.o.Size
 	switch {
-	case rest == 0 || m.o.DropLast:
+	case !m.uneven():
 		return n, m.o.Size
 	case m.at.Index == m.per-1:
 		return 1, rest
@@ -143,6 +146,17 @@ func newWindow(data Batch, n, size int64) (*window, error) {
 		w.rows, w.batch[name] = append(w.rows, r), to
 	}
 	return w, nil
+}
+
+// perEpoch makes the batch one of an epoch of unequal ones.
+func (w *window) perEpoch(batches int64) error {
+	if err := w.batch.SetPerEpoch(batches); err != nil {
+		return err
+	}
+	t := w.batch[epochEntry]
+	torch.Detach(t)
+	w.tensors = append(w.tensors, t)
+	return nil
 }
 
 func (w *window) free() {

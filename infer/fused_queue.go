@@ -114,7 +114,7 @@ func newShelf(b Batch) (*shelf, error) {
 		for _, n := range d.Shape {
 			t.bytes *= int(n)
 		}
-		if total += t.bytes; t.bytes == 0 || total > batchBytes {
+		if total += t.bytes; t.bytes == 0 && name != epochEntry || total > batchBytes {
 			return nil, nil
 		}
 		s.slots = append(s.slots, t)

@@ -152,6 +152,9 @@ func (r *updater) step() error {
 		if err != nil {
 			return err
 		}
+		if _, passes := r.transform.(Passer); passes {
+			batch = batch.Alone() // which it adds up itself
+		}
 		next, info, err := r.update(batch)
 		if err != nil {
 			return err

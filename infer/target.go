@@ -76,6 +76,9 @@ func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor),
 	}
 	return WithParts(func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
 		prior, likelihood := f(p, b)
+		if per := b.PerEpoch(); per > 0 { // in the place of N/n
+			likelihood = scale(likelihood, float64(per)*float64(torch.Must(b.Size()))/float64(n))
+		}
 		x, y := prior.T(), likelihood.T()
 		value := torch.Must(torch.Combine(torch.Term{Coeff: w.Prior, Tensor: x}, torch.Term{Coeff: w.Likelihood, Tensor: y}))
 		return torch.Of(value), Aux{"log_prior": x, "log_likelihood": y}

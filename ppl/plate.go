@@ -158,7 +158,10 @@ func (s *Site) open() {
 		}
 		s.Plates[i].Used, s.Plates[i].Size = n, p.Size
 		want[at] = n
-		if n != p.Size {
+		switch per := c.run.batch.PerEpoch(); {
+		case n != p.Size && per > 0:
+			s.weight *= float64(per)
+		case n != p.Size:
 			s.weight *= float64(p.Size) / float64(n)
 		}
 	}

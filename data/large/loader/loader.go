@@ -67,6 +67,10 @@ func New(table *large.Table, o Options) (*Loader, error) {
 	case o.Ahead < 0 || o.Ahead > mostAhead:
 		return nil, wrong("Ahead", o.Ahead, "it must be from 0 to %d, or infer.None", mostAhead)
 	}
+	if o.KeepOrder && o.DropLast && n%o.Size != 0 {
+		return nil, wrong("DropLast", true, "with KeepOrder the last %d of %d rows would never be seen: shuffle, keep the "+
+			"last batch, or give a Size that divides the rows", n%o.Size, n)
+	}
 	l := &Loader{table: table, columns: table.Columns(), o: o, n: n, per: n / o.Size, epoch: -1}
 	if !o.DropLast && n%o.Size != 0 {
 		l.per++
@@ -131,6 +135,11 @@ func (l *Loader) Next() (infer.Batch, error) {
 			return nil, fmt.Errorf("loader: column %q: %w", c.Name, err)
 		}
 		out[c.Name] = t
+	}
+	if l.per*l.o.Size != l.n && !l.o.DropLast {
+		if err := out.SetPerEpoch(l.per); err != nil {
+			return nil, fmt.Errorf("loader: %w", err)
+		}
 	}
 	l.queue, l.last, l.at = l.queue[1:], r, l.after(r.at)
 	return out, nil

@@ -125,12 +125,16 @@ func TestBatches(t *testing.T) {
 	assert.NotEqual(t, want[0], next(t, load(t, table, o)))
 
 	o.KeepOrder, o.DropLast = true, true
+	_, err := loader.New(table, o)
+	require.ErrorContains(t, err, "the last 3 of 103 rows would never be seen")
+	o.DropLast = false
 	l = load(t, table, o)
 	for i := range 10 {
 		ids := next(t, l)
 		assert.Equal(t, int64(10*i), ids[0])
 		assert.Equal(t, int64(10*i+9), ids[9])
 	}
+	assert.Equal(t, []int64{100, 101, 102}, next(t, l))
 	assert.Equal(t, infer.Position{Epoch: 1}, l.Position())
 }
 

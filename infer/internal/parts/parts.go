@@ -100,13 +100,14 @@ func Rows(b infer.Batch) (int64, error) {
 // N-fold a plate makes the likelihood of all. The batch's own likelihood must be what its data make of it: their mean
 // times N for data in a plate, or their sum for data in none. data is how many they count for in a pass.
 func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.PerDatum, data float64, err error) {
+	b = b.Alone()
 	n, err := Rows(b)
 	if err != nil {
 		return nil, 0, err
 	}
 	likelihood := func(weight float64) infer.LogPosterior {
 		return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-			return target.Parts(p, b, infer.Weights{Likelihood: weight})
+			return target.Parts(p, b.Alone(), infer.Weights{Likelihood: weight})
 		}
 	}
 	var sum, all float64
