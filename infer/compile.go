@@ -51,10 +51,11 @@ func compileFor(t Target, start Params, b Batch, o native.Options, rows bool) (*
 	}
 	source.Evaluate = func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor,
 		aux map[string]*ts.Tensor, err error) {
-		for _, f := range []LogPosterior{t.LogPosterior, t.LogJacobian} {
-			if f == nil {
-				continue
-			}
+		functions := []LogPosterior{t.LogPosterior}
+		if t.LogJacobian != nil {
+			functions = append(functions, tied(t.LogJacobian))
+		}
+		for _, f := range functions {
 			value, grad, more, err := differentiate(f, Params{Layout: l, Flat: x}, batch)
 			if err != nil {
 				return nil, nil, nil, err

@@ -90,11 +90,23 @@ func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor),
 func WithParts(parts Parts, n int64, jacobian bool) Target {
 	t := Target{Data: n, Parts: parts, joint: jacobian}
 	mean := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N()}
-	t.LogPosterior = func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, mean) }
+	t.LogPosterior = tied(func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, mean) })
 	if jacobian {
-		t.LogJacobian = func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, Weights{Jacobian: 1}) }
+		t.LogJacobian = tied(func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, Weights{Jacobian: 1}) })
 	}
 	return t
+}
+
+// tied is a part of a density whose gradient is zero where it does not depend on the point, such as the density of a
+// uniform prior or the log Jacobian of a linear map.
+func tied(f LogPosterior) LogPosterior {
+	return func(p Params, b Batch) (torch.Tensor, Aux) {
+		value, aux := f(p, b)
+		if !p.Flat.MustRequiresGrad() || value.T().MustRequiresGrad() {
+			return value, aux
+		}
+		return torch.Of(p.Flat).Mul(0).Sum().Add(value), aux
+	}
 }
 
 // N is the number of data, at least 1: what turns a mean into a sum.
@@ -108,7 +120,7 @@ func (t Target) Density(jacobian float64) LogPosterior {
 	}
 	if t.joint {
 		w := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N(), Jacobian: jacobian}
-		return func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) }
+		return tied(func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) })
 	}
 	return func(p Params, b Batch) (torch.Tensor, Aux) {
 		value, aux := t.LogPosterior(p, b)
@@ -122,7 +134,7 @@ func (t Target) Density(jacobian float64) LogPosterior {
 // counts prior and likelihood alike, with the weight of the likelihood.
 func (t Target) Weigh(w Weights) LogPosterior {
 	if t.joint {
-		return func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) }
+		return tied(func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) })
 	}
 	return func(p Params, b Batch) (torch.Tensor, Aux) {
 		var terms []torch.Term

@@ -31,7 +31,8 @@ type Predictive struct {
 }
 
 // Prior draws n times from the prior predictive: every random variable, the observed ones too. Each value has a leading
-// dimension of n.
+// dimension of n. Where values of a random variable are not finite, or a deterministic value is NaN, they come with an
+// error that wraps [infer.ErrNonFinite], counts such draws and names the first site in the order of the model.
 func (q Predictive) Prior(n int) (Values, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("ppl.Predictive: %d draws asked for; there must be at least 1", n)
@@ -44,7 +45,40 @@ func (q Predictive) Prior(n int) (Values, error) {
 		return nil, err
 	}
 	defer torch.Free(index)
-	return q.draw([]*ts.Tensor{index}, nil, nil, n)
+	values, order, err := q.draw([]*ts.Tensor{index}, nil, nil, n)
+	if err != nil {
+		return nil, err
+	}
+	return values, checkFinite(values, order, n)
+}
+
+// checkFinite counts the draws of the first site in which values are not finite. A deterministic value may be infinite,
+// such as the logarithm of a count.
+func checkFinite(values Values, order []drawn, n int) error {
+	return torch.Do(func(*torch.Scope) error {
+		for _, s := range order {
+			bad := values[s.name].MustIsnan(false)
+			if s.kind == KindSample {
+				bad = values[s.name].MustIsfinite(false).MustLogicalNot(false)
+			}
+			rows := bad.MustReshape([]int64{int64(n), -1}, false).MustAnyDim(1, false, false)
+			many, err := torch.Item(rows.MustSum(gotch.Double, false))
+			if err != nil {
+				return err
+			}
+			if many > 0 {
+				return fmt.Errorf("ppl.Predictive: site %q: %.0f of %d prior draws are %w: a prior is so wide that numbers "+
+					"overflow, or a formula has no value there", s.name, many, n, infer.ErrNonFinite)
+			}
+		}
+		return nil
+	})
+}
+
+// drawn is a site in the order of the model.
+type drawn struct {
+	name string
+	kind Kind
 }
 
 // Posterior draws from the posterior predictive: one prediction for each draw of the latent variables. Every value has
@@ -61,7 +95,8 @@ func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.draw(in, names, stored, n)
+	values, _, err := q.draw(in, names, stored, n)
+	return values, err
 }
 
 // withShapes is a model whose plates may take their sizes from the draws of the latent variables inside.
@@ -271,9 +306,10 @@ func fill(given Values, stored map[string]bool) process {
 }
 
 // draw runs the model mapped over the draws, each with a random stream of its own. Observed values are drawn anew.
-func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool, n int) (Values, error) {
+func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool, n int) (Values, []drawn, error) {
 	wanted := set(q.Sites)
-	var found, all []string
+	var all []string
+	var found []drawn
 	draw := func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
 		given := Values{}
 		for i, name := range names {
@@ -290,7 +326,7 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool
 			}
 			all = append(all, s.Name)
 			if q.Sites == nil || wanted[s.Name] {
-				found, values = append(found, s.Name), append(values, s.Value)
+				found, values = append(found, drawn{s.Name, s.Kind}), append(values, s.Value)
 			}
 		})
 		predict(q.Model, q.Batch, source, keep, fill(given, stored), redraw)
@@ -304,18 +340,18 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool
 		return torch.VmapSources(draw, in, &streams, nil)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ppl.Predictive: %w", err)
+		return nil, nil, fmt.Errorf("ppl.Predictive: %w", err)
 	}
 	values := Values{}
-	for i, name := range found {
-		values[name] = out[i]
+	for i, s := range found {
+		values[s.name] = out[i]
 	}
 	for _, name := range q.Sites {
 		if values[name] == nil {
-			return nil, fmt.Errorf("ppl.Predictive: the model has no site %q; it has: %q", name, all)
+			return nil, nil, fmt.Errorf("ppl.Predictive: the model has no site %q; it has: %q", name, all)
 		}
 	}
-	return values, nil
+	return values, found, nil
 }
 
 // LogLikelihood is the log density of every single observation under every posterior draw, by observed site: tensors of

@@ -2,6 +2,7 @@ package ppl_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -66,6 +67,39 @@ func TestPriorPredictive(t *testing.T) {
 		}
 		withinErrors(t, noise, 0, 0.3)
 	}
+}
+
+// exp(1e4 x) overflows for x above 0.071, which has probability 0.4717 under a standard normal. The count is within
+// four standard errors of it. A deterministic value may be infinite.
+func TestPriorPredictiveCountsWhatIsNotFinite(t *testing.T) {
+	const n = 1000
+	for name, m := range map[string]ppl.Model{
+		"wide": func(c *ppl.Ctx) {
+			x := c.Sample("x", dist.Normal(0, 1))
+			c.Sample("wide", dist.Normal(x.Mul(1e4).Exp(), 1))
+		},
+		"log": func(c *ppl.Ctx) {
+			x := c.Sample("x", dist.Normal(0, 1))
+			c.Deterministic("log", torch.Where(x.Lt(-0.071), math.NaN(), x))
+			c.Deterministic("low", torch.Of(0).Log())
+		},
+	} {
+		values, err := ppl.Predictive{Model: m, Seed: 4}.Prior(n)
+		require.ErrorIs(t, err, infer.ErrNonFinite)
+		bad := 0
+		for _, v := range floats(t, values[name]) {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				bad++
+			}
+		}
+		require.ErrorContains(t, err, fmt.Sprintf("site %q: %d of %d prior draws", name, bad, n))
+		require.InDelta(t, 0.4717*n, bad, 4*math.Sqrt(n)/2)
+	}
+	_, err := ppl.Predictive{Seed: 4, Model: func(c *ppl.Ctx) {
+		c.Deterministic("low", torch.Of(0).Log())
+		c.Sample("x", dist.Normal(0, 1))
+	}}.Prior(n)
+	require.NoError(t, err)
 }
 
 func slopeDraws(t *testing.T, slopes ...float64) *draws.Draws {
