@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -174,7 +175,7 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	if err != nil || s.trend == nil {
 		return nil
 	}
-	notes, _ := s.trend.Notes(name, s.Steps(), run.Info.Temperature)
+	notes, _ := s.trend.Notes(name, climb.Decay, climb.LongerSteps(name), s.Steps(), run.Info.Temperature)
 	if len(notes) > 0 || t.KLWeight(max(s.Steps()-1, 0)) != 1 || t.plan.part != "" {
 		return notes // the fit is of another distribution, or what the program was made with is a part of the data
 	}

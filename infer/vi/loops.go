@@ -33,7 +33,7 @@ func (o *objective) small(p infer.Params) bool {
 		return false
 	}
 	device, err := torch.DeviceOf(p.Flat)
-	return err == nil && device == torch.CPU && p.Layout.Dim()*o.samples*p.Chains() <= mostLoops
+	return err == nil && device == torch.CPU && o.natural == nil && p.Layout.Dim()*o.samples*p.Chains() <= mostLoops
 }
 
 // inLoops is ValueAndGrad without tensors but for the noise and the model.

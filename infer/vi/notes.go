@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -27,7 +28,13 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	if err != nil || s.trend == nil {
 		return nil
 	}
-	notes, gap := s.trend.Notes(t.name, s.Steps(), run.Info.Temperature)
+	updates, longer := climb.Decay, climb.LongerSteps(t.name)
+	if t.natural {
+		updates = naturalUpdates
+		longer = fmt.Sprintf("Set vi.Dense.Samples to %d or more: steps are as long as there are samples for the "+
+			"dimensions.", 4*t.count(s.Mean))
+	}
+	notes, gap := s.trend.Notes(t.name, updates, longer, s.Steps(), run.Info.Temperature)
 	if len(notes) > 0 {
 		return notes
 	}

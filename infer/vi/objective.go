@@ -58,6 +58,7 @@ type objective struct {
 	entropy  float64       // what log q counts: τ, times the weight of the prior
 	data     float64       // N
 	stick    bool          // leave the score out
+	natural  *natural      // the step of [Dense] to return in the place of the gradient; nil returns the gradient
 
 	// Of the first evaluation, before the optimiser has moved: K numbers each.
 	evaluation          infer.Evaluation
@@ -104,6 +105,9 @@ func (o *objective) inTensors(p infer.Params, b infer.Batch) (infer.Evaluation, 
 	e := infer.Evaluation{Value: average(objective), Grad: grad, Aux: shaped(model.Aux, k, s, p.Batched())}
 	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k)); err != nil {
 		return infer.Evaluation{}, err
+	}
+	if o.natural != nil {
+		e.Grad = o.natural.step(q.(denseGaussian), a, o.noise)
 	}
 	if !p.Batched() {
 		e.Value, e.Grad = e.Value.MustSelect(0, 0, false), e.Grad.MustSelect(0, 0, false)

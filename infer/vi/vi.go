@@ -9,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
 	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -30,10 +31,11 @@ type config struct {
 // fit is the transform of the three methods.
 type fit struct {
 	config
-	target infer.Target
-	method infer.GradientMethod // the optimiser
-	data   float64              // N
-	model  model
+	target  infer.Target
+	method  infer.GradientMethod // the optimiser
+	natural bool                 // the default steps of Dense
+	data    float64              // N
+	model   model
 }
 
 // model gives the gradient of the target with its prior weighted, and what its log Jacobian counts.
@@ -91,10 +93,7 @@ const defaultSamples = 8
 
 func (c config) bind(target infer.Target, m model) (infer.Transform, error) {
 	var err error
-	if c.samples == 0 {
-		c.samples = defaultSamples
-	}
-	if c.samples < 1 {
+	if c.samples < 0 {
 		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples,
 			Allowed: fmt.Sprintf("it must be at least 1, or 0 for the default of %d", defaultSamples)}
 	}
@@ -113,11 +112,15 @@ func (c config) bind(target infer.Target, m model) (infer.Transform, error) {
 		return nil, &infer.FieldError{Type: c.name, Field: "Memory", Value: c.memory,
 			Allowed: "it must be at least 1, or 0 for 1 GiB"}
 	}
+	steps := takesNatural(c.family, c.optimizer, c.temperature)
+	if steps {
+		c.optimizer = optim.SGD{LR: infer.Constant(1)} // adds what natural.step returns
+	}
 	method, err := climb.Optimizer(c.name, c.optimizer)
 	if err != nil {
 		return nil, err
 	}
-	return &fit{config: c, target: target, method: method, data: target.N(), model: m}, nil
+	return &fit{config: c, natural: steps, target: target, method: method, data: target.N(), model: m}, nil
 }
 
 func (t *fit) Init(p infer.Params) (infer.State, error) {
@@ -188,8 +191,11 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	tau := temperature / t.data // the temperature of a mean over data
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		o := &objective{family: t.family, layout: s.Mean.Layout, samples: t.samples, entropy: tau * weight, data: t.data,
-			stick: t.stickTheLanding == nil || *t.stickTheLanding}
+		o := &objective{family: t.family, layout: s.Mean.Layout, samples: t.count(s.Mean), entropy: tau * weight,
+			data: t.data, stick: t.stickTheLanding == nil || *t.stickTheLanding}
+		if t.natural {
+			o.natural = t.step(s, temperature, weight)
+		}
 		var err error
 		if o.model, o.jacobian, err = t.model(weight, temperature); err != nil {
 			return err
@@ -208,6 +214,9 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		}
 		if next.Mean.Flat, err = torch.Copy(next.Optimizer.Position().Get("mean").T()); err != nil {
 			return err
+		}
+		if o.natural != nil {
+			moved.LR = o.natural.rate
 		}
 		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(),
 			LR: moved.LR, Temperature: temperature, Aux: moved.Aux,
@@ -266,7 +275,7 @@ func (t *fit) own(state infer.State) (State, error) {
 
 // noise draws ε for an update: [K, S, n].
 func (t *fit) noise(mean infer.Params, streams *torch.Streams) (*ts.Tensor, error) {
-	s := int64(t.samples)
+	s := int64(t.count(mean))
 	if t.antithetic {
 		s /= 2
 	}

@@ -94,9 +94,10 @@ func ReadTrend(b []byte) (*Trend, error) {
 }
 
 // Notes are what to say of a fit that has not settled, or whose chains found different optima: by a nat and four
-// standard errors. gap is how many nats the NELBOs of the chains are apart. The temperature is that of the NELBOs, and
-// name that of the method.
-func (t *Trend) Notes(name string, steps int64, temperature float64) (notes []draws.Note, gap float64) {
+// standard errors. gap is how many nats the NELBOs of the chains are apart. The temperature is that of the NELBOs, name
+// that of the method, updates its default, and longer what makes its steps longer.
+func (t *Trend) Notes(name string, updates int, longer string, steps int64, temperature float64) (notes []draws.Note,
+	gap float64) {
 	// In nats: the NELBO of a run at temperature T is T times that of the tempered density.
 	nat := 1.0
 	if temperature > 0 {
@@ -110,7 +111,7 @@ func (t *Trend) Notes(name string, steps int64, temperature float64) (notes []dr
 		if !ok {
 			return []draws.Note{{Kind: "elbo_not_settled", Serious: true,
 				Text:   fmt.Sprintf("The fit made %d updates, too few to tell whether the ELBO has settled.", steps),
-				Advice: fmt.Sprintf("Increase infer.Options.Warmup; %d is the default of %s.", Decay, name)}}, 0
+				Advice: fmt.Sprintf("Increase infer.Options.Warmup; %d is the default of %s.", updates, name)}}, 0
 		}
 		if gain := (before - after) / nat; gain > max(1, 4*noise/nat) {
 			climbs++
@@ -130,8 +131,7 @@ func (t *Trend) Notes(name string, steps int64, temperature float64) (notes []dr
 		notes = append(notes, draws.Note{Kind: "elbo_not_settled", Serious: true,
 			Text: fmt.Sprintf("The ELBO of %d of %d chains still climbs: by %.3g nats between the last two "+
 				"quarters of %d updates.", climbs, len(finals), worst, steps),
-			Advice: fmt.Sprintf("Increase infer.Options.Warmup (with an Optimizer of your own let its step size fall "+
-				"over as many updates), or set %s{Optimizer: optim.Adam{LR: ...}} to a larger step.", name)})
+			Advice: longer})
 	case gap > max(1, 4*se/nat):
 		notes = append(notes, draws.Note{Kind: "different_optima", Serious: true,
 			Text: fmt.Sprintf("The chains ended at different optima: the ELBO of chain %d is %.3g nats below that of "+
@@ -164,4 +164,10 @@ func windowMean(x []float64) (mean, se float64) {
 		se += (v - mean) * (v - mean)
 	}
 	return mean, math.Sqrt(se / float64(len(x)*(len(x)-1)))
+}
+
+// LongerSteps is what makes the steps of an optimiser longer.
+func LongerSteps(name string) string {
+	return fmt.Sprintf("Increase infer.Options.Warmup (with an Optimizer of your own let its step size fall over as many "+
+		"updates), or set %s{Optimizer: optim.Adam{LR: ...}} to a larger step.", name)
 }
