@@ -107,7 +107,7 @@ func (s *session) describe(r *Result) {
 	}
 	if noter, ok := s.transform.(Noter); ok {
 		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.all,
-			Draws: d, Details: s.details}
+			Part: s.partial(), Draws: d, Details: s.details}
 		if _, whole := s.batches.(*full); !whole {
 			summary.Batches = s.batches
 		}
