@@ -81,10 +81,14 @@ type adviser struct {
 	depth  int     // the limit of the tree depth
 	target float64 // the acceptance that the user set for the run; 0 where that is not known
 	given  bool    // the user set the step size
+	// The run noted that the density has no end, which is the cause of what else is wrong.
+	endless bool
 }
 
-// Attributes with the target of the acceptance that the user set, and that the user set the step size.
+// The kind of the note about a density without an end, and attributes: the target of the acceptance that the user set,
+// and that the user set the step size.
 const (
+	endless    = "endless" // the kind of the note
 	attrTarget = "target_accept"
 	attrStep   = "step_size"
 	given      = "given"
@@ -126,6 +130,13 @@ func (a adviser) more(times float64) string {
 // of is the advice for a finding, times is the factor by which draws are too few. Of the findings that other samplers
 // have too, it follows the pages of Stan and of ArviZ on warnings.
 func (a adviser) of(code Code, times float64) string {
+	switch code {
+	case CodeDivergence, CodeTreeDepth, CodeEBFMI, CodeHeld, CodeRHat, CodeESSBulk, CodeESSTail:
+		if a.endless {
+			return "The posterior density has no end, as this report says in a line of its own: mend that first. Steps, " +
+				"draws and updates are not the cause."
+		}
+	}
 	switch code {
 	case CodeDivergence:
 		return "The step size is too large for the curvature that the sampler met, and what lies there is missing " +
@@ -247,6 +258,9 @@ func (a adviser) disagree() string {
 
 // fitsDiffer is the advice on fits that are not where one optimum is, but near.
 func (a adviser) fitsDiffer() string {
+	if a.endless {
+		return a.of(CodeRHat, 1)
+	}
 	const more = "The fits differ by less than their standard deviations, which more draws do not change. "
 	if set := a.set("Samples", "..."); set != "" {
 		return more + "Make more updates (infer.Options{Warmup: ...}), with an LR that falls to 0 " +
@@ -264,6 +278,9 @@ func (a adviser) fitsDiffer() string {
 
 // stoodStill is the advice on an element whose chains agree, but repeat an extreme value.
 func (a adviser) stoodStill() string {
+	if a.endless {
+		return a.of(CodeESSTail, 1)
+	}
 	const wrong = "Variances and tail quantiles are not to be trusted. "
 	switch a.family {
 	case optimiser:
@@ -277,7 +294,7 @@ func (a adviser) stoodStill() string {
 
 // short is the advice for an R-hat that chance explains.
 func (a adviser) short(times float64) string {
-	if a.family == optimiser {
+	if a.family == optimiser || a.endless {
 		return a.of(CodeRHat, times)
 	}
 	return "The chains are too short to tell whether they agree. " + a.more(times) + "."

@@ -80,6 +80,7 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 		g.kernel = "hmc.HMC" // of one trajectory, and no trees
 	}
 	g.target, _ = strconv.ParseFloat(d.Attrs()[attrTarget], 64)
+	g.endless = slices.ContainsFunc(d.Notes(), func(n draws.Note) bool { return n.Kind == endless })
 	g.given = d.Attrs()[attrStep] == given
 	g.cold = cold(d.Attrs()[draws.AttrTemperature], g.traces(draws.StatTemperature))
 	g.lengths()

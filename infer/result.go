@@ -118,6 +118,12 @@ func (s *session) describe(r *Result) {
 	for _, n := range s.tally.Notes() {
 		d.AddNote(n)
 	}
+	_, updates := s.transform.(interface{ Cold(from, to int64) bool })
+	if updates && s.rows.info.Temperature == 0 || troubled(d) {
+		for _, n := range s.endless(r.Last) {
+			d.AddNote(n)
+		}
+	}
 }
 
 // attributes says in the draws what is known of them from the first one on.

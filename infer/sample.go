@@ -103,6 +103,7 @@ type session struct {
 
 	compilation *compilation
 	tally       tally.Count // of what runs inside the model
+	mode        Params      // where the search for a mode ended
 }
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {
@@ -115,7 +116,15 @@ func run(name string, ctx context.Context, program Program, method Method, o Opt
 			l.end()
 		}
 	}()
-	err := guard("model", func() error { return s.run(method) })
+	err := guard("model", func() error {
+		err := s.run(method)
+		if err != nil && s.mode.Flat != nil && s.ctx.Err() == nil { // a fit about a mode that does not exist
+			for _, n := range s.endless(s.mode) {
+				err = fmt.Errorf("%w. %s %s", err, n.Text, n.Advice)
+			}
+		}
+		return err
+	})
 	if err != nil && s.updates == 0 && s.rows.least(0, 1) == 0 && s.state == nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -249,6 +258,7 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 		return start, err
 	}
 	s.gradients += r.Gradients
+	s.mode = r.Last
 	if !start.Batched() { // the mode of a single point is one
 		return r.Last.with(r.Last.Flat.Reshape([]int64{-1}, false))
 	}
