@@ -79,6 +79,7 @@ type adviser struct {
 	kernel string  // the method that moves the replicas of an exchange
 	draws  int     // of each chain
 	depth  int     // the limit of the tree depth
+	dim    int     // of the draws
 	target float64 // the acceptance that the user set for the run; 0 where that is not known
 	given  bool    // the user set the step size
 	// The run noted that the density has no end, which is the cause of what else is wrong.
@@ -97,12 +98,21 @@ const (
 // exchange is the method whose fields are those of its Kernel.
 const exchange = "hmc.Exchange"
 
+// lowRankDim is how many parameters a LowRank metric is advised for at most: its adaptation costs memory and time of
+// their square.
+const lowRankDim = 1000
+
+// owner is the method whose fields the user sets.
+func (a adviser) owner() string {
+	if a.method == exchange {
+		return a.kernel
+	}
+	return a.method
+}
+
 // set is how the user sets a field of the method, hmc.NUTS{TargetAccept: 0.95}; empty where the method lacks it.
 func (a adviser) set(field, value string) string {
-	owner := a.method
-	if owner == exchange {
-		owner = a.kernel
-	}
+	owner := a.owner()
 	if !slices.Contains(fields[owner], field) {
 		return ""
 	}
@@ -148,6 +158,10 @@ func (a adviser) of(code Code, times float64) string {
 			advice += "Set " + set + ". "
 		} else if a.family == unknown {
 			advice += "Allow deeper trees (hmc.NUTS{MaxDepth: " + deeper + "}, Stan's and PyMC's max_treedepth). "
+		}
+		if owner := a.owner(); a.dim > 1 && a.dim < lowRankDim && slices.Contains(fields[owner], "MaxDepth") {
+			return advice + "Where parameters are correlated, " + owner + "{Metric: hmc.LowRank} makes trajectories shorter; " +
+				"so do parameters on like scales."
 		}
 		return advice + "Parameters on like scales, or a dense metric, make shorter trajectories do."
 	case codeJumps:
@@ -198,8 +212,14 @@ func (a adviser) of(code Code, times float64) string {
 			return "Chains from different starting points show what one cannot. Set infer.Options{Chains: 4}."
 		}
 		return "Chains from different starting points show what one cannot. Run four."
+	case codeSteps:
+		return "They met different curvature: look at the draws of each chain by itself for several modes, a funnel or a " +
+			"chain that got stuck in its warm-up. Warm up longer, and start elsewhere."
+	case codeStill:
+		return "Its updates were all refused. Leave it out, and look at where it started and at its step size: a density " +
+			"that is not finite around, or steps that are far too large. Warm up longer."
 	case codeUnequal:
-		return "Diagnostics use the first draws of each chain, as many as the shortest has."
+		return "Let the run end, or resume it. Diagnostics use the first draws of each chain, as many as the shortest has."
 	}
 	return ""
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-func column(x []float64, shape ...int64) torch.Tensor { return torch.Of(torch.Must(torch.FromSlice(x, shape...))) }
+func column(x []float64, shape ...int64) torch.Tensor {
+	return torch.Of(torch.Must(torch.FromSlice(x, shape...)))
+}
 
 // regression is of y on the columns x, whose coefficients have a prior.
 func regression(prior dist.Distribution) ppl.Model {

@@ -112,7 +112,7 @@ func run(name string, ctx context.Context, program Program, method Method, o Opt
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	defer func() {
-		if l, ok := s.observer.(*progressLine); ok {
+		if l, ok := s.observer.(interface{ end() }); ok {
 			l.end()
 		}
 	}()
@@ -203,7 +203,7 @@ func (s *session) prepare(method Method, o Options) error {
 	}
 	s.rows = &rows{session: s}
 	if s.observer = o.Observer; s.observer == nil {
-		s.observer = newProgressLine()
+		s.observer = newProgressLine(o.Logger)
 	}
 	return nil
 }

@@ -79,8 +79,8 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 
 // The density of the centred eight schools rises without end as tau goes to 0 with all effects at mu: per unit of log
 // tau by 8, one for each effect, whatever else the batch has. LBFGS follows it until effects and mu are the same
-// number, where the curvature of the effects, tau⁻², hides the slope in tau from the gradient as a whole. Non-centred the
-// density has a mode, and the run nothing to say; nor does it ask for more draws of a point.
+// number, where the curvature of the effects, tau⁻², hides the slope in tau from the gradient as a whole. Non-centred
+// the density has a mode, and the run nothing to say; nor does it ask for more draws of a point.
 func TestNotesOfARunAway(t *testing.T) {
 	schools := func(c *ppl.Ctx) {
 		mu, tau := c.Sample("mu", dist.Normal(0, 5)), c.Sample("tau", dist.HalfCauchy(5))
