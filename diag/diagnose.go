@@ -146,13 +146,13 @@ func (g *diagnosis) lengths() {
 	if g.d.Chains() == 1 && g.family != fitted {
 		g.run(codeOneChain, Warning, 1, 2, "there is a single chain")
 	}
-	if shortest < minDraws {
+	if shortest < essDraws {
 		severity := Warning
 		if g.family == optimiser && shortest > 0 {
 			severity = Info
 		}
-		g.run(codeFewDraws, severity, float64(shortest), minDraws, "a chain has %d draws, fewer than %d", shortest,
-			minDraws)
+		g.run(codeFewDraws, severity, float64(shortest), essDraws, "a chain has %d draws, fewer than %d", shortest,
+			essDraws)
 	}
 }
 
@@ -276,7 +276,7 @@ func (g *diagnosis) elements(elements []int) {
 		case f.tail < least:
 			add(CodeESSTail, Warning, f.tail, least, advice(CodeESSTail), ": tail effective sample size is %s, below %g",
 				sample.Below(f.tail, least, 0), least)
-		case math.IsNaN(f.tail) && !math.IsNaN(f.bulk) && !f.repeats: // of fewer than four draws both are NaN
+		case math.IsNaN(f.tail) && !math.IsNaN(f.bulk) && !f.repeats: // of few draws both are NaN
 			if verdict == "" {
 				verdict = g.stoodStill()
 			}
