@@ -79,12 +79,17 @@ type adviser struct {
 	kernel string  // the method that moves the replicas of an exchange
 	draws  int     // of each chain
 	depth  int     // the limit of the tree depth
+	dim    int     // of the draws
 	target float64 // the acceptance that the user set for the run; 0 where that is not known
 	given  bool    // the user set the step size
+	// The run noted that the density has no end, which is the cause of what else is wrong.
+	endless bool
 }
 
-// Attributes with the target of the acceptance that the user set, and that the user set the step size.
+// The kind of the note about a density without an end, and attributes: the target of the acceptance that the user set,
+// and that the user set the step size.
 const (
+	endless    = "endless" // the kind of the note
 	attrTarget = "target_accept"
 	attrStep   = "step_size"
 	given      = "given"
@@ -93,12 +98,21 @@ const (
 // exchange is the method whose fields are those of its Kernel.
 const exchange = "hmc.Exchange"
 
+// lowRankDim is how many parameters a LowRank metric is advised for at most: its adaptation costs memory and time of
+// their square.
+const lowRankDim = 1000
+
+// owner is the method whose fields the user sets.
+func (a adviser) owner() string {
+	if a.method == exchange {
+		return a.kernel
+	}
+	return a.method
+}
+
 // set is how the user sets a field of the method, hmc.NUTS{TargetAccept: 0.95}; empty where the method lacks it.
 func (a adviser) set(field, value string) string {
-	owner := a.method
-	if owner == exchange {
-		owner = a.kernel
-	}
+	owner := a.owner()
 	if !slices.Contains(fields[owner], field) {
 		return ""
 	}
@@ -127,6 +141,13 @@ func (a adviser) more(times float64) string {
 // have too, it follows the pages of Stan and of ArviZ on warnings.
 func (a adviser) of(code Code, times float64) string {
 	switch code {
+	case CodeDivergence, CodeTreeDepth, CodeEBFMI, CodeHeld, CodeRHat, CodeESSBulk, CodeESSTail:
+		if a.endless {
+			return "The posterior density has no end, as this report says in a line of its own: mend that first. Steps, " +
+				"draws and updates are not the cause."
+		}
+	}
+	switch code {
 	case CodeDivergence:
 		return "The step size is too large for the curvature that the sampler met, and what lies there is missing " +
 			"from the draws. " + a.smallerSteps()
@@ -137,6 +158,10 @@ func (a adviser) of(code Code, times float64) string {
 			advice += "Set " + set + ". "
 		} else if a.family == unknown {
 			advice += "Allow deeper trees (hmc.NUTS{MaxDepth: " + deeper + "}, Stan's and PyMC's max_treedepth). "
+		}
+		if owner := a.owner(); a.dim > 1 && a.dim < lowRankDim && slices.Contains(fields[owner], "MaxDepth") {
+			return advice + "Where parameters are correlated, " + owner + "{Metric: hmc.LowRank} makes trajectories shorter; " +
+				"so do parameters on like scales."
 		}
 		return advice + "Parameters on like scales, or a dense metric, make shorter trajectories do."
 	case codeJumps:
@@ -187,8 +212,14 @@ func (a adviser) of(code Code, times float64) string {
 			return "Chains from different starting points show what one cannot. Set infer.Options{Chains: 4}."
 		}
 		return "Chains from different starting points show what one cannot. Run four."
+	case codeSteps:
+		return "They met different curvature: look at the draws of each chain by itself for several modes, a funnel or a " +
+			"chain that got stuck in its warm-up. Warm up longer, and start elsewhere."
+	case codeStill:
+		return "Its updates were all refused. Leave it out, and look at where it started and at its step size: a density " +
+			"that is not finite around, or steps that are far too large. Warm up longer."
 	case codeUnequal:
-		return "Diagnostics use the first draws of each chain, as many as the shortest has."
+		return "Let the run end, or resume it. Diagnostics use the first draws of each chain, as many as the shortest has."
 	}
 	return ""
 }
@@ -247,6 +278,9 @@ func (a adviser) disagree() string {
 
 // fitsDiffer is the advice on fits that are not where one optimum is, but near.
 func (a adviser) fitsDiffer() string {
+	if a.endless {
+		return a.of(CodeRHat, 1)
+	}
 	const more = "The fits differ by less than their standard deviations, which more draws do not change. "
 	if set := a.set("Samples", "..."); set != "" {
 		return more + "Make more updates (infer.Options{Warmup: ...}), with an LR that falls to 0 " +
@@ -264,6 +298,9 @@ func (a adviser) fitsDiffer() string {
 
 // stoodStill is the advice on an element whose chains agree, but repeat an extreme value.
 func (a adviser) stoodStill() string {
+	if a.endless {
+		return a.of(CodeESSTail, 1)
+	}
 	const wrong = "Variances and tail quantiles are not to be trusted. "
 	switch a.family {
 	case optimiser:
@@ -277,7 +314,7 @@ func (a adviser) stoodStill() string {
 
 // short is the advice for an R-hat that chance explains.
 func (a adviser) short(times float64) string {
-	if a.family == optimiser {
+	if a.family == optimiser || a.endless {
 		return a.of(CodeRHat, times)
 	}
 	return "The chains are too short to tell whether they agree. " + a.more(times) + "."

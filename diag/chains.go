@@ -14,6 +14,9 @@ import (
 // minDraws is the smallest number of draws of a chain for which anything is defined.
 const minDraws = 4
 
+// essDraws is the smallest number for which there is an effective sample size: halves of 3.
+const essDraws = 6
+
 // usable cuts chains to the length of the shortest. It is nil where nothing is defined: no chains, too few draws, a
 // draw that is not finite, draws that are all equal. The slices are those of x.
 func usable(x [][]float64) [][]float64 {

@@ -36,8 +36,10 @@ type DiagnoseOptions struct {
 //   - R-hat of an element above 1.01: serious where the chains disagree, or above 1.1; of chains that are fits serious
 //     where these are more than a standard deviation apart, or one is more than twice as wide as another
 //   - bulk or tail effective sample size of an element below 100 for each chain
+//   - chains whose step sizes differ by a factor of 10 or more, that never moved (serious), or that have not finished
 //   - no tail effective sample size, because draws that are no whole numbers repeat an extreme value
-//   - draws that are not finite (serious), elements that never moved but by rounding, too few draws, a single chain
+//   - draws that are not finite (serious), elements that never moved but by rounding, too few draws, a single chain;
+//     the zeros and ones of square matrices that move elsewhere, as of Cholesky factors, are no findings
 //   - what the run noted of itself, [draws.Draws.Notes]
 //
 // An R-hat that chance explains where chains are short is no sign that they disagree: it is Info up to 1.05 and Warning
@@ -73,17 +75,22 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 		opt.MaxTreeDepth = 10
 	}
 	g := diagnosis{Report: &Report{Chains: d.Chains(), Draws: d.MinLen()}, d: d, opt: opt}
-	g.adviser = adviser{draws: d.MinLen(), depth: opt.MaxTreeDepth}
+	g.adviser = adviser{draws: d.MinLen(), depth: opt.MaxTreeDepth, dim: d.Dim()}
 	g.method, g.family = method(d)
 	g.kernel = "hmc.NUTS"
 	if depths := slices.Concat(g.traces(draws.StatTreeDepth)...); len(depths) > 0 && slices.Max(depths) == 0 {
 		g.kernel = "hmc.HMC" // of one trajectory, and no trees
 	}
 	g.target, _ = strconv.ParseFloat(d.Attrs()[attrTarget], 64)
+	g.endless = slices.ContainsFunc(d.Notes(), func(n draws.Note) bool { return n.Kind == endless })
 	g.given = d.Attrs()[attrStep] == given
 	g.cold = cold(d.Attrs()[draws.AttrTemperature], g.traces(draws.StatTemperature))
 	g.lengths()
 	g.sampler()
+	g.unlike()
+	if fixed := structural(d); slices.Contains(fixed, true) {
+		elements = slices.DeleteFunc(elements, func(i int) bool { return fixed[i] })
+	}
 	g.elements(elements)
 	for _, n := range d.Notes() {
 		severity := Warning
@@ -125,18 +132,27 @@ func (g *diagnosis) run(code Code, s Severity, figure, threshold float64, format
 func (g *diagnosis) lengths() {
 	shortest, longest := g.d.MinLen(), g.d.MaxLen()
 	if shortest != longest {
-		g.run(codeUnequal, Info, float64(shortest), float64(longest), "chains have %d to %d draws", shortest, longest)
+		severity := Info
+		if float64(shortest) < unfinished*float64(longest) {
+			severity = Warning
+		}
+		lengths := make([]int, g.d.Chains())
+		for c := range lengths {
+			lengths[c] = g.d.Len(c)
+		}
+		g.run(codeUnequal, severity, float64(shortest), float64(longest),
+			"chains have %d to %d draws: chain %d has not finished", shortest, longest, slices.Index(lengths, shortest))
 	}
 	if g.d.Chains() == 1 && g.family != fitted {
 		g.run(codeOneChain, Warning, 1, 2, "there is a single chain")
 	}
-	if shortest < minDraws {
+	if shortest < essDraws {
 		severity := Warning
 		if g.family == optimiser && shortest > 0 {
 			severity = Info
 		}
-		g.run(codeFewDraws, severity, float64(shortest), minDraws, "a chain has %d draws, fewer than %d", shortest,
-			minDraws)
+		g.run(codeFewDraws, severity, float64(shortest), essDraws, "a chain has %d draws, fewer than %d", shortest,
+			essDraws)
 	}
 }
 
@@ -260,7 +276,7 @@ func (g *diagnosis) elements(elements []int) {
 		case f.tail < least:
 			add(CodeESSTail, Warning, f.tail, least, advice(CodeESSTail), ": tail effective sample size is %s, below %g",
 				sample.Below(f.tail, least, 0), least)
-		case math.IsNaN(f.tail) && !math.IsNaN(f.bulk) && !f.repeats: // of fewer than four draws both are NaN
+		case math.IsNaN(f.tail) && !math.IsNaN(f.bulk) && !f.repeats: // of few draws both are NaN
 			if verdict == "" {
 				verdict = g.stoodStill()
 			}

@@ -124,7 +124,7 @@ func TestDiagnoseSkips(t *testing.T) {
 	}
 	r, err = Diagnose(uneven, DiagnoseOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "chains have 40 to 50 draws", r.Of(codeUnequal)[0].Message)
+	require.Equal(t, "chains have 40 to 50 draws: chain 1 has not finished", r.Of(codeUnequal)[0].Message)
 }
 
 func TestDiagnoseErrors(t *testing.T) {

@@ -17,7 +17,8 @@
 //   - Chains of different lengths are cut to the first n draws, n the length of the shortest: the formulas need equal
 //     lengths.
 //   - The answer is NaN where it is not defined: no chains, fewer than 4 draws in a chain, a NaN or an infinity
-//     anywhere in the draws used, and draws that are all equal. The R package posterior does the same; ArviZ ranks
+//     anywhere in the draws used, and draws that are all equal. Effective sample sizes over split chains, and the
+//     standard errors made of them, need 6 draws in a chain. The R package posterior does the same; ArviZ ranks
 //     infinities, and takes the number of draws as the effective sample size of equal ones.
 //   - One chain is enough wherever chains are split in halves.
 //   - An odd chain is split without its middle draw.

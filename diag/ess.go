@@ -114,10 +114,11 @@ func ESSBasic(x [][]float64) float64 {
 // This is ArviZ step by step. posterior differs in two corners: of chains whose length, or half length, is odd it looks
 // at one pair of lags less, which shows in very short and in very slow chains; and where the first pair is not positive
 // (chains that alternate) it puts τ = 2. With 3 or 4 draws there is no second pair to look at; τ is 2 then, as in
-// posterior, and not the lower limit, as in ArviZ.
+// posterior, and not the lower limit, as in ArviZ. Of 2 draws, the halves of 4 or 5, there is none, as in posterior:
+// NaN.
 func ess(x [][]float64) float64 {
 	n := len(x[0])
-	if low, high := sample.Extremes(x); n < 2 || !(low < high) {
+	if low, high := sample.Extremes(x); n < 3 || !(low < high) {
 		return math.NaN()
 	}
 	means := make([]float64, len(x))

@@ -174,3 +174,25 @@ func TestQuantileArguments(t *testing.T) {
 		require.Greater(t, v, 0.0)
 	}
 }
+
+// Halves of 2 draws, of chains of 4 or 5, have no effective sample size; halves of 3 have τ = 2, m n/2 of the 6 that a
+// chain has. R-hat has one of 4.
+func TestESSOfShortChains(t *testing.T) {
+	for seed := range uint64(3) {
+		for n := minDraws; n < 9; n++ {
+			x := normals(source(seed+70), 2, n)
+			r, bulk, tail := convergence(x)
+			require.False(t, math.IsNaN(r), n)
+			for _, v := range []float64{bulk, ESSBulk(x), ESSMean(x), MCSEMean(x), MCSESD(x)} {
+				require.Equal(t, n < essDraws, math.IsNaN(v), "%d draws", n)
+			}
+			if n < essDraws { // the middle draw of an odd chain may be the one below a quantile
+				require.True(t, math.IsNaN(tail) && math.IsNaN(ESSTail(x)))
+			}
+			require.False(t, math.IsNaN(ESSBasic(x)), "whole chains")
+			if n >= essDraws {
+				require.InDelta(t, float64(4*(n/2))/2, bulk, 1e-12)
+			}
+		}
+	}
+}

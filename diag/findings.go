@@ -25,8 +25,10 @@ const (
 	CodeNotFinite  Code = "not_finite"    // draws that are NaN or infinite
 	CodeConstant   Code = "constant"      // an element that never moved
 	codeJumps      Code = "energy_jumps"  // energy errors as of a density that is not continuous
-	codeFewDraws   Code = "few_draws"     // fewer than 4 draws in a chain
+	codeFewDraws   Code = "few_draws"     // fewer than 6 draws in a chain
 	codeOneChain   Code = "one_chain"     // nothing to compare with
+	codeSteps      Code = "step_sizes"    // of chains, that differ by orders of magnitude
+	codeStill      Code = "never_moved"   // a chain all of whose draws are the same
 	codeUnequal    Code = "unequal_chain" // chains of different lengths
 	CodeSkipped    Code = "skipped"       // a check that lacked its statistic
 )

@@ -25,9 +25,8 @@ func MCSEMean(x [][]float64) float64 {
 //
 //	mcse = sqrt((mean s² - E²) / (4 E ESS(s)))
 //
-// Kenney and Keeping (1951), Mathematics of Statistics, volume 2; as in posterior and ArviZ. ESS(s) is ArviZ's;
-// posterior takes |x - m| for s in it since version 1.4. No normal distribution is
-// assumed.
+// Kenney and Keeping (1951), Mathematics of Statistics, volume 2; as in ArviZ. Versions of posterior differ in the
+// quantity whose effective sample size they take. No normal distribution is assumed.
 func MCSESD(x [][]float64) float64 {
 	u := usable(x)
 	if u == nil {

@@ -31,6 +31,8 @@ type Row struct {
 	MCSEMean, MCSESD float64
 	// ESSBulk and ESSTail are effective sample sizes, RHat is the rank-normalised split R-hat.
 	ESSBulk, ESSTail, RHat float64
+
+	structural bool // a constant of its site, which a text leaves out
 }
 
 // Table is a summary, one row for each element.
@@ -79,8 +81,10 @@ func Summary(d *draws.Draws, opt SummaryOptions) (*Table, error) {
 		Decimals: opt.Decimals, Chains: d.Chains(), Draws: d.MinLen(), Dropped: d.Total() - d.Chains()*d.MinLen(),
 	}
 	names := d.Names()
+	fixed := structural(d)
 	sample.Each(len(elements), func(i int) {
 		t.Rows[i] = summarise(traces(d, elements[i]), opt)
+		t.Rows[i].structural = fixed[elements[i]]
 		t.Rows[i].Name = names[elements[i]]
 	})
 	return t, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,8 @@ import (
 // quantiles by theirs (q5%).
 //
 // Scientific notation takes over where decimals fail: for numbers of 1e8 and more, unless it is longer; for all figures
-// of an element whose sd has no digit to show; and for standard errors that have none. The error is that of w.
+// of an element whose sd has no digit to show; and for standard errors that have none. The zeros and ones of square
+// matrices that move elsewhere, such as a Cholesky factor's above its diagonal, have no line. The error is that of w.
 func (t *Table) Format(w io.Writer) error {
 	if w == nil {
 		return failf(draws.ErrRange, "write table: the writer is nil")
@@ -30,15 +32,16 @@ func (t *Table) Format(w io.Writer) error {
 
 // String is the text that [Table.Format] writes.
 func (t *Table) String() string {
+	rows := slices.DeleteFunc(slices.Clone(t.Rows), func(r Row) bool { return r.structural })
 	names := []string{""}
-	for _, row := range t.Rows {
+	for _, row := range rows {
 		names = append(names, row.Name)
 	}
 	columns := [][]string{names}
 	column := func(head string, cell func(*Row) string) {
-		cells := make([]string, len(t.Rows))
-		for i := range t.Rows {
-			cells[i] = cell(&t.Rows[i])
+		cells := make([]string, len(rows))
+		for i := range rows {
+			cells[i] = cell(&rows[i])
 		}
 		columns = append(columns, append([]string{head}, trimZeros(cells)...))
 	}

@@ -75,6 +75,7 @@ type RunSummary struct {
 	Info    Info  // of the last update
 	Layout  *Layout
 	Batch   Batch        // all of the data
+	Part    bool         // Batch is a part of them: the model was compiled on a minibatch
 	Batches Batches      // where an update sees a part of the data; nil where it sees all
 	Draws   *draws.Draws // on unconstrained space
 	Details []any        // what a method that drives itself has told, one of each group

@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -127,10 +128,13 @@ type progressLine struct {
 	drawn bool
 }
 
-// newProgressLine is silent where standard error is no terminal.
-func newProgressLine() Observer {
+// newProgressLine is, where standard error is no terminal, one that logs, and silent without a logger.
+func newProgressLine(logger *slog.Logger) Observer {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
-		return Silent
+		if logger == nil {
+			return Silent
+		}
+		return newProgressLog(logger, logEvery)
 	}
 	l := &progressLine{}
 	l.timer = time.AfterFunc(progressEvery, func() { l.due.Store(true) })
@@ -159,4 +163,28 @@ func (l *progressLine) end() {
 		_, _ = fmt.Fprint(os.Stderr, "\r\x1b[K")
 	}
 	l.drawn = false
+}
+
+// logEvery is how often a run without a terminal says where it stands.
+const logEvery = time.Minute
+
+// progressLog logs where a run stands, now and then.
+type progressLog struct {
+	progressLine
+	logger *slog.Logger
+	every  time.Duration
+}
+
+func newProgressLog(logger *slog.Logger, every time.Duration) *progressLog {
+	l := &progressLog{logger: logger, every: every}
+	l.timer = time.AfterFunc(every, func() { l.due.Store(true) })
+	return l
+}
+
+func (l *progressLog) Observe(p Progress) {
+	if l.due.Swap(false) {
+		l.logger.Info(p.String(), "step", p.Step, "steps", p.Steps, "draws", p.Draws, "divergent", p.Divergent,
+			"held", p.Held)
+		l.timer.Reset(l.every)
+	}
 }

@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -51,8 +52,10 @@ type Options struct {
 	Native native.Tier
 
 	// Observer sees the run as it goes. nil draws a line of progress on the standard error stream where that is a
-	// terminal, and nothing elsewhere; [Silent] never draws.
+	// terminal, and elsewhere logs to the Logger; [Silent] does neither.
 	Observer Observer
+	// Logger gets a line about the run each minute where there is no terminal and no Observer; nil for none.
+	Logger *slog.Logger
 	// Checkpoint makes the run one that can be killed and go on; nil for none.
 	Checkpoint *Checkpoint
 	// Save gets the named draws as they are made, in blocks of SaveEvery updates (default 100): draw 0 of chain c in a

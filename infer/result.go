@@ -107,7 +107,7 @@ func (s *session) describe(r *Result) {
 	}
 	if noter, ok := s.transform.(Noter); ok {
 		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.all,
-			Draws: d, Details: s.details}
+			Part: s.partial(), Draws: d, Details: s.details}
 		if _, whole := s.batches.(*full); !whole {
 			summary.Batches = s.batches
 		}
@@ -117,6 +117,12 @@ func (s *session) describe(r *Result) {
 	}
 	for _, n := range s.tally.Notes() {
 		d.AddNote(n)
+	}
+	_, updates := s.transform.(interface{ Cold(from, to int64) bool })
+	if updates && s.rows.info.Temperature == 0 || troubled(d) {
+		for _, n := range s.endless(r.Last) {
+			d.AddNote(n)
+		}
 	}
 }
 

@@ -103,6 +103,7 @@ type session struct {
 
 	compilation *compilation
 	tally       tally.Count // of what runs inside the model
+	mode        Params      // where the search for a mode ended
 }
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {
@@ -111,11 +112,19 @@ func run(name string, ctx context.Context, program Program, method Method, o Opt
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	defer func() {
-		if l, ok := s.observer.(*progressLine); ok {
+		if l, ok := s.observer.(interface{ end() }); ok {
 			l.end()
 		}
 	}()
-	err := guard("model", func() error { return s.run(method) })
+	err := guard("model", func() error {
+		err := s.run(method)
+		if err != nil && s.mode.Flat != nil && s.ctx.Err() == nil { // a fit about a mode that does not exist
+			for _, n := range s.endless(s.mode) {
+				err = fmt.Errorf("%w. %s %s", err, n.Text, n.Advice)
+			}
+		}
+		return err
+	})
 	if err != nil && s.updates == 0 && s.rows.least(0, 1) == 0 && s.state == nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -194,7 +203,7 @@ func (s *session) prepare(method Method, o Options) error {
 	}
 	s.rows = &rows{session: s}
 	if s.observer = o.Observer; s.observer == nil {
-		s.observer = newProgressLine()
+		s.observer = newProgressLine(o.Logger)
 	}
 	return nil
 }
@@ -249,6 +258,7 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 		return start, err
 	}
 	s.gradients += r.Gradients
+	s.mode = r.Last
 	if !start.Batched() { // the mode of a single point is one
 		return r.Last.with(r.Last.Flat.Reshape([]int64{-1}, false))
 	}

@@ -53,6 +53,17 @@ func (s *session) whole() (Batch, error) {
 	return moved, nil
 }
 
+// partial says whether all that the run has of the data is a part of what the program counts. Tensors of the batch that
+// are no columns of data, such as scalars and tables, do not tell.
+func (s *session) partial() bool {
+	if p, ok := s.program.(fuller); ok {
+		var short shortage
+		return errors.As(p.CheckFull(s.all), &short)
+	}
+	n, err := s.all.Size()
+	return err == nil && float64(n) < s.data
+}
+
 // checkWhole refuses minibatches for a method that needs all of the data in every update, such as optim.LBFGS: the
 // curvature that it sees from one gradient to the next would be that of other data.
 func (s *session) checkWhole() error {

@@ -114,8 +114,7 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 // data is not taken where it is far more expensive than an update.
 func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func(string, bool, string, string,
 	...any)) {
-	if size, err := run.Batch.Size(); t.n > 1 && (err != nil || float64(size) < t.n) || len(run.Info.GradNorm) == 0 ||
-		t.inParts(p, run) {
+	if run.Part || len(run.Info.GradNorm) == 0 || t.inParts(p, run) {
 		return
 	}
 	norms, lambdas := run.Info.GradNorm, []float64(nil)

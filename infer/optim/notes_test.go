@@ -24,21 +24,21 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 		return p.Get("x").Square().Mul(-0.5 * lambda), nil
 	}
 	l := must(infer.NewLayout(infer.Shapes{"x": {}}))
-	full, part := infer.Batch{"y": vector(make([]float64, n))}, infer.Batch{"y": vector(make([]float64, n/2))}
+	b := infer.Batch{"y": vector(make([]float64, n)), "scalar": vector([]float64{1}), "groups": vector(make([]float64, 3))}
 	for _, e := range []struct {
 		at      float64
-		b       infer.Batch
+		part    bool
 		text    string
 		serious bool
 	}{
-		{0.5, full, "ended about 10 posterior standard deviations from the mode", true}, // 0.5·√(Nλ) = 10
-		{-0.01, full, "ended about 0.2 posterior standard deviations", false},
-		{0.001, full, "", false},
-		{0.5, part, "", false},
+		{0.5, false, "ended about 10 posterior standard deviations from the mode", true}, // 0.5·√(Nλ) = 10
+		{-0.01, false, "ended about 0.2 posterior standard deviations", false},
+		{0.001, false, "", false},
+		{0.5, true, "", false},
 	} {
 		transform := must(optim.SGD{LR: infer.Constant(1e-12)}.Build(infer.Mean(f, n)))
-		s, info := update(t, transform, begin(t, transform, params(l, []float64{0, e.at}, 2)), e.b)
-		notes := transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: 1, Info: info, Layout: l, Batch: e.b})
+		s, info := update(t, transform, begin(t, transform, params(l, []float64{0, e.at}, 2)), b)
+		notes := transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: 1, Info: info, Layout: l, Batch: b, Part: e.part})
 		if e.text == "" {
 			assert.Empty(t, notes, "at %g", e.at)
 			continue
@@ -51,9 +51,9 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 		assert.Contains(t, notes[0].Advice, "let LR fall to 0")
 		// LBFGS has no LR: the same state is as far from the mode, and so are its own that never moved.
 		lbfgs := must(optim.LBFGS{Tolerance: 100}.Build(infer.Mean(f, n)))
-		s, info = update(t, lbfgs, begin(t, lbfgs, params(l, []float64{0, e.at}, 2)), e.b)
+		s, info = update(t, lbfgs, begin(t, lbfgs, params(l, []float64{0, e.at}, 2)), b)
 		for _, held := range []int64{0, 1} {
-			run := infer.RunSummary{Updates: 1, Held: held, Info: info, Layout: l, Batch: e.b}
+			run := infer.RunSummary{Updates: 1, Held: held, Info: info, Layout: l, Batch: b, Part: e.part}
 			notes = lbfgs.(infer.Noter).Notes(s, run)
 			require.Len(t, notes, 1+int(held))
 			assert.Contains(t, notes[held].Text, e.text)
@@ -78,9 +78,9 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 }
 
 // The density of the centred eight schools rises without end as tau goes to 0 with all effects at mu: per unit of log
-// tau by 8, one for each effect. LBFGS follows it until effects and mu are the same number, where the curvature of the
-// effects, tau⁻², hides the slope in tau from the gradient as a whole. Non-centred the density has a mode, and the run
-// nothing to say; nor does it ask for more draws of a point.
+// tau by 8, one for each effect, whatever else the batch has. LBFGS follows it until effects and mu are the same
+// number, where the curvature of the effects, tau⁻², hides the slope in tau from the gradient as a whole. Non-centred
+// the density has a mode, and the run nothing to say; nor does it ask for more draws of a point.
 func TestNotesOfARunAway(t *testing.T) {
 	schools := func(c *ppl.Ctx) {
 		mu, tau := c.Sample("mu", dist.Normal(0, 5)), c.Sample("tau", dist.HalfCauchy(5))
@@ -90,7 +90,8 @@ func TestNotesOfARunAway(t *testing.T) {
 		})
 	}
 	data := infer.Batch{"y": vector([]float64{28, 8, -3, 7, -1, 1, 18, 12}),
-		"sigma": vector([]float64{15, 10, 16, 11, 9, 11, 10, 18})}
+		"sigma":  vector([]float64{15, 10, 16, 11, 9, 11, 10, 18}),
+		"scalar": must(torch.Scalar(1)), "regions": vector([]float64{1, 2, 3})}
 	report := func(m ppl.Model) *diag.Report {
 		d := must(infer.Sample(context.Background(), must(ppl.Compile(m, data)), optim.LBFGS{},
 			infer.Options{Seed: 1, Observer: infer.Silent}))
@@ -107,6 +108,25 @@ func TestNotesOfARunAway(t *testing.T) {
 	assert.True(t, r.OK(), r.String())
 	for _, r := range []*diag.Report{centred, r} {
 		assert.NotContains(t, r.String(), "Draw more")
+	}
+}
+
+// A model that was compiled on a minibatch has no gradient of all data at hand: nothing is said of a mode.
+func TestNotesOfAPartOfTheData(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 1))
+		c.Plate("rows", 40, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }, ppl.Minibatch)
+	}
+	y := make([]float64, 40)
+	for i := range y {
+		y[i] = 5
+	}
+	for size, found := range map[int]int{10: 0, 40: 1} {
+		p := must(ppl.Compile(model, infer.Batch{"y": vector(y[:size])}))
+		batches := must(infer.Minibatches(infer.Batch{"y": vector(y)}, infer.MinibatchOptions{Size: 10}))
+		d := must(infer.Sample(context.Background(), p, optim.Adam{LR: infer.Constant(1e-3)}, infer.Options{Seed: 1,
+			Warmup: 10, Draws: 1, Batches: batches, Observer: infer.Silent}))
+		assert.Len(t, must(diag.Diagnose(d, diag.DiagnoseOptions{})).Of("not_converged"), found, "%d rows", size)
 	}
 }
 

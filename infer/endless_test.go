@@ -1,0 +1,103 @@
+package infer_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+func column(x []float64, shape ...int64) torch.Tensor {
+	return torch.Of(torch.Must(torch.FromSlice(x, shape...)))
+}
+
+// regression is of y on the columns x, whose coefficients have a prior.
+func regression(prior dist.Distribution) ppl.Model {
+	return func(c *ppl.Ctx) {
+		w := c.Sample("w", prior)
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Data("x").MatMul(w), 0.3), c.Data("y")) })
+	}
+}
+
+func separable(prior dist.Distribution) ppl.Model {
+	return func(c *ppl.Ctx) {
+		b := c.Sample("b", prior)
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.BernoulliLogits(c.Data("x").Mul(b)), c.Data("y")) })
+	}
+}
+
+// All methods name the direction in which a density has no end, and none says that its steps or draws are the cause.
+// Of densities that end, however far away, nothing is said: those of wide priors, of heavy tails, of a proper posterior
+// whose density is infinite at 0.
+func TestDensitiesWithoutAnEnd(t *testing.T) {
+	var twice, zero []float64 // the second column is twice the first, or 0
+	y := []float64{0.3, -1.2, 2, 0.7, -0.4, 1.1}
+	for _, v := range y {
+		twice, zero = append(twice, v, 2*v), append(zero, v, 0)
+	}
+	scale := func(c *ppl.Ctx) {
+		s := c.Sample("s", dist.HalfNormal(1))
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, s), c.Data("y")) })
+	}
+	beta := func(c *ppl.Ctx) {
+		p := c.Sample("p", dist.Beta(0.5, 0.5))
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Bernoulli(p), c.Data("y")) })
+	}
+	separated := infer.Batch{"x": column([]float64{-2, -1, 1, 2}).T(), "y": column([]float64{0, 0, 1, 1}).T()}
+	collinear := infer.Batch{"x": column(twice, 6, 2).T(), "y": column(y).T()}
+	for _, e := range []struct {
+		name  string
+		model ppl.Model
+		batch infer.Batch
+		text  string // either sign of the direction; empty where the density ends
+		other string
+	}{
+		{"data that do not vary", scale, infer.Batch{"y": column(make([]float64, 9)).T()}, "rises as s falls", ""},
+		{"separation", separable(dist.Flat()), separated, "rises as b grows", ""},
+		{"collinear", regression(dist.Flat(2)), collinear, // (2, -1)/√5
+			"along -0.894 w[0] +0.447 w[1]", "along +0.894 w[0] -0.447 w[1]"},
+		{"a column of zeros", regression(dist.Flat(2)), infer.Batch{"x": column(zero, 6, 2).T(), "y": column(y).T()},
+			"rises as w[1] grows and as it falls", ""},
+		{"collinear, wide prior", regression(dist.Independent(dist.Normal(torch.Zeros(2), 1e4), 1)), collinear, "", ""},
+		{"separation, heavy tails", separable(dist.Cauchy(0, 2.5)), separated, "", ""},
+		{"infinite at 0", beta, infer.Batch{"y": column(make([]float64, 3)).T()}, "", ""},
+	} {
+		p := torch.Must(ppl.Compile(e.model, e.batch))
+		for _, m := range []infer.Method{hmc.NUTS{}, optim.LBFGS{}, optim.Adam{LR: infer.Constant(0.05)}, vi.Diag{},
+			vi.Dense{}, laplace.DenseHessian{}} {
+			for seed := range uint64(2) {
+				d, err := infer.Sample(context.Background(), p, m, infer.Options{Seed: seed, Warmup: 300, Draws: 300,
+					Observer: infer.Silent})
+				var text string
+				if err != nil {
+					text = err.Error()
+				} else {
+					r := torch.Must(diag.Diagnose(d, diag.DiagnoseOptions{}))
+					for _, f := range r.Of("endless") {
+						text += f.Message
+						assert.Equal(t, diag.Serious, f.Severity)
+						assert.NotContains(t, r.String(), "step size is too large", "%s, %T", e.name, m)
+						assert.NotContains(t, r.String(), "Draw more", "%s, %T", e.name, m)
+					}
+				}
+				if e.text == "" {
+					assert.NotContains(t, text, "has no end", "%s, %T, seed %d", e.name, m, seed)
+					continue
+				}
+				found := strings.Contains(text, e.text) || e.other != "" && strings.Contains(text, e.other)
+				assert.True(t, found, "%s, %T, seed %d: %s", e.name, m, seed, text)
+			}
+		}
+	}
+}
