@@ -95,6 +95,7 @@ func TestSavedOfDriver(t *testing.T) {
 // A function of the user's that panics in a run is an error that names it, in methods of updates and in those that
 // drive themselves, and the draws so far are in the result.
 func TestPanicsNameTheFunction(t *testing.T) {
+	named := 0
 	boom := func() { panic("boom") }
 	later := infer.ObserverFunc(func(p infer.Progress) {
 		if p.Step > 6 {
@@ -121,8 +122,10 @@ func TestPanicsNameTheFunction(t *testing.T) {
 			assert.Equal(t, in, panicked.In, "%T", m)
 			assert.Equal(t, "boom", panicked.Value)
 			assert.Contains(t, panicked.Stack, "observer_test.go")
+			named++
 		}
 	}
+	t.Logf("seen: %d panics of functions of the user's named", named)
 }
 
 // panicking are batches that panic.
