@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"os"
@@ -92,7 +93,8 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 				o.Small = slices.Clone(block)
 				return nil
 			}
-			o.Blocks++
+			sum := sha256.Sum256(block)
+			o.Blocks, o.Sums = o.Blocks+1, append(o.Sums, sum[:])
 			return a.bucket.draws.put(ctx, o.block(o.Blocks-1), block)
 		})
 		if err != nil {
@@ -329,8 +331,11 @@ func (a *attempt) fail(ctx context.Context, failed error) error {
 // dropSecond deletes draws that are not those of the result, because another worker was first.
 func (a *attempt) dropSecond(ctx context.Context, o outcome) {
 	entry, err := a.bucket.keys.Get(ctx, a.task.key())
-	var first outcome
-	if err == nil && o.Blocks > 0 && json.Unmarshal(entry.Value(), &first) == nil && first.Draws != o.Draws {
+	if err != nil || o.Blocks == 0 {
+		return
+	}
+	// One that is refused is for the client to report.
+	if first, err := a.task.unseal(a.secret, entry.Value()); err == nil && first.Draws != o.Draws {
 		a.bucket.draws.drop(ctx, o.Draws)
 	}
 }
@@ -338,7 +343,7 @@ func (a *attempt) dropSecond(ctx context.Context, o outcome) {
 // finish writes the result, once: where there is one, it stays.
 func (a *attempt) finish(ctx context.Context, o outcome) error {
 	o.Worker = a.name
-	text, err := json.Marshal(o)
+	text, err := a.task.seal(a.secret, o)
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -21,12 +21,14 @@ type client struct {
 	o       Options
 	cells   []Cell
 	url     string
-	server  *server.Server // of this process; nil for none
-	scratch *scratch       // its folder, where that is temporary
+	server  *host    // of this process; nil for none
+	scratch *scratch // its folder, where that is temporary
 	link    *link
 	bucket  *bucket
 	tasks   []task
 	results []*outcome
+	got     []atomic.Bool // whether there is a result, for who watches
+	lost    bool
 	saved   [][]int // of each cell, the draws of each chain that Save has
 	board   *board
 	stop    context.CancelFunc // of the workers of this process
@@ -67,8 +69,7 @@ func (c *client) close() {
 		c.link.nc.Close()
 	}
 	if c.server != nil {
-		c.server.Shutdown()
-		c.server.WaitForShutdown()
+		c.server.close()
 	}
 	c.scratch.remove()
 }
@@ -84,7 +85,7 @@ func (c *client) submit(ctx context.Context) error {
 			return err
 		}
 	}
-	c.results = make([]*outcome, len(c.tasks))
+	c.results, c.got = make([]*outcome, len(c.tasks)), make([]atomic.Bool, len(c.tasks))
 	c.board = newBoard(c)
 	if err := c.board.listen(); err != nil {
 		return err
@@ -163,7 +164,7 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 		}
 		t := task{Run: c.bucket.run, Number: len(c.tasks), Job: c.o.Job, Params: text, Data: data, Start: object,
 			Point: packed, Position: at, Want: want, Mixed: c.o.Mixed, Tries: c.o.Tries, Crashes: c.o.Crashes,
-			AckWait: int64(c.o.AckWait), Limit: c.o.MaxObject, cell: i, from: from,
+			AckWait: int64(c.o.AckWait), Limit: c.o.MaxObject, cell: i, from: from, draws: drawsOf(o, cell.Method),
 			Streamed: c.o.Discard && c.saver(i) != nil,
 			Options: settings{Chains: size, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Seed: o.Seed,
 				FirstChain: o.FirstChain + uint64(from), Cycles: o.Cycles, Discard: o.Discard && c.saver(i) == nil,

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -22,7 +22,16 @@ const refusedFor = 2 * time.Second
 
 // wait ends when all tasks have a result.
 func (c *client) wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
 	failed := c.local(ctx)
+	var watching parallel.Group
+	defer watching.Wait()
+	defer cancel(nil)
+	watching.Go(func() {
+		if err := c.watch(ctx); err != nil {
+			cancel(err)
+		}
+	})
 	// libtorch keeps memory of each thread that has mapped draws to values. One thread is enough for all blocks.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -30,25 +39,11 @@ func (c *client) wait(ctx context.Context) error {
 	defer poll.Stop()
 	left := len(c.tasks)
 	fetch := func(i int) error {
-		if c.results[i] != nil {
-			return nil
-		}
-		var o outcome
-		err := again(ctx, func(ctx context.Context) error {
-			entry, err := c.bucket.keys.Get(ctx, c.tasks[i].key())
-			if err != nil {
-				return err
-			}
-			return json.Unmarshal(entry.Value(), &o)
-		})
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			return nil
-		}
-		if err == nil {
-			c.results[i] = &o
+		had := c.results[i] != nil
+		err := c.fetch(ctx, i)
+		if !had && c.results[i] != nil {
 			left--
 			c.board.finished(len(c.tasks) - left)
-			err = c.stream(ctx, c.tasks[i], &o)
 		}
 		return err
 	}
@@ -56,7 +51,7 @@ func (c *client) wait(ctx context.Context) error {
 		var err error
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return c.over(ctx)
 		case err = <-failed:
 		case i := <-c.board.done:
 			err = fetch(i)
@@ -70,11 +65,60 @@ func (c *client) wait(ctx context.Context) error {
 				err = m
 			}
 		}
+		if err != nil && ctx.Err() != nil {
+			return c.over(ctx)
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fetch gets the result of a task, where there is one, and hands its draws to Save.
+func (c *client) fetch(ctx context.Context, i int) error {
+	if c.results[i] != nil {
+		return nil
+	}
+	var raw []byte
+	err := again(ctx, func(ctx context.Context) error {
+		entry, err := c.bucket.keys.Get(ctx, c.tasks[i].key())
+		if err == nil {
+			raw = entry.Value()
+		}
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	o, err := c.tasks[i].unseal(c.link.secret, raw)
+	if err == nil {
+		err = c.tasks[i].check(o)
+	}
+	if err != nil {
+		return err
+	}
+	c.results[i] = o
+	c.got[i].Store(true)
+	return c.stream(ctx, c.tasks[i], o)
+}
+
+// over is why a run ended before its tasks.
+func (c *client) over(ctx context.Context) error {
+	err := context.Cause(ctx)
+	c.lost = errors.As(err, new(*lostError))
+	return err
+}
+
+// atMost is how long the end of a run may ask the server; one that has lost the run gives no more answers.
+func (c *client) atMost(long time.Duration) time.Duration {
+	if c.lost {
+		return min(long, time.Second)
+	}
+	return long
 }
 
 // remove ends the run on the server and for all its workers.
@@ -84,7 +128,7 @@ func (c *client) remove() error {
 		c.stop()
 	}
 	_ = c.link.nc.Publish(cancelSubject+c.bucket.run, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), c.atMost(20*time.Second))
 	defer cancel()
 	return c.bucket.remove(ctx)
 }
@@ -158,9 +202,13 @@ func (c *client) blocks(ctx context.Context, o *outcome) func() ([]byte, error) 
 		if next > o.Blocks {
 			return nil, nil
 		}
-		one, cancel := context.WithTimeout(ctx, time.Minute)
+		one, cancel := context.WithTimeout(ctx, c.atMost(time.Minute))
 		defer cancel()
-		return c.bucket.draws.get(one, o.block(next-1))
+		block, err := c.bucket.draws.get(one, o.block(next-1))
+		if err == nil {
+			err = o.intact(next-1, block)
+		}
+		return block, err
 	}
 }
 

@@ -14,7 +14,7 @@ func attempts(t *testing.T) (a, b *attempt) {
 	t.Helper()
 	s, err := serve("127.0.0.1:0", t.TempDir())
 	require.NoError(t, err)
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	t.Cleanup(func() { s.close() })
 	l, err := connect(t.Context(), s.ClientURL(), "test", false, nil)
 	require.NoError(t, err)
 	t.Cleanup(l.nc.Close)

@@ -30,8 +30,9 @@ const (
 
 // link is a connection to a server.
 type link struct {
-	nc *nats.Conn
-	js jetstream.JetStream
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	secret []byte // the token, which signs results
 }
 
 // connect connects. patient connections wait for a server that is not there yet; all come back after it was gone. A
@@ -46,20 +47,20 @@ func connect(ctx context.Context, url, name string, patient bool, options []nats
 	for try := 0; err != nil && !refuses(err) && (patient || broke(err) && try < 5); try++ {
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("NATS server %s: %w: %w", url, ctx.Err(), err)
+			return nil, fmt.Errorf("NATS server %s: %w: %w", bare(url), ctx.Err(), err)
 		case <-time.After(200 * time.Millisecond):
 			nc, err = nats.Connect(url, all...)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("NATS server %s: %w", url, err)
+		return nil, fmt.Errorf("NATS server %s: %w", bare(url), err)
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		nc.Close()
 		return nil, err
 	}
-	return &link{nc, js}, nil
+	return &link{nc, js, secretOf(url, nc.Opts)}, nil
 }
 
 // refuses says whether an error of a connection comes from credentials or certificates, which another try has too.

@@ -60,7 +60,7 @@ func unpackRows(from, dim int, o *outcome, next func() ([]byte, error),
 	row := make([]float64, width/8)
 	var raw []byte
 	for c, n := range o.Lengths {
-		for range n {
+		for i := range n {
 			if len(raw) == 0 && width > 0 {
 				var err error
 				if raw, err = next(); err != nil {
@@ -70,14 +70,20 @@ func unpackRows(from, dim int, o *outcome, next func() ([]byte, error),
 			if len(raw) < width {
 				return fmt.Errorf("the draws of chain %d are cut off", from+c)
 			}
-			for i := range row {
-				row[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+			for j := range row {
+				row[j] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*j:]))
 			}
 			raw = raw[width:]
+			if err := finite(from+c, i, row[:dim]); err != nil {
+				return err
+			}
 			if err := add(from+c, row[:dim], row[dim:]); err != nil {
 				return err
 			}
 		}
+	}
+	if len(raw) > 0 {
+		return fmt.Errorf("there are %d bytes more than the draws have", len(raw))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type task struct {
 	Limit    int64           `json:"limit"`    // bytes of an object
 	Streamed bool            `json:"streamed"` // Save takes the draws off the server
 
-	cell, from int // of the client
+	cell, from, draws int // of the client: its cell, its first chain, the draws of each
 }
 
 // settings are the options of a run that are data.
@@ -82,6 +82,7 @@ type outcome struct {
 	Worker  string            `json:"worker"`
 	Draws   string            `json:"draws,omitempty"` // the beginning of the names of their blocks
 	Blocks  int               `json:"blocks,omitempty"`
+	Sums    [][]byte          `json:"sums,omitempty"`  // SHA-256 of each block
 	Small   []byte            `json:"small,omitempty"` // the draws, where they are few, instead of blocks
 	Stats   []string          `json:"stats,omitempty"`
 	Lengths []int             `json:"lengths,omitempty"` // draws of each chain

@@ -228,6 +228,7 @@ func (r *reader) finish() (*Table, error) {
 			r.table.columns = append(r.table.columns, c.column())
 		}
 	}
+	r.table.index = newIndex(r.table.columns)
 	return r.table, nil
 }
 

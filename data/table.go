@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Column is a column of a table: a name, and either numbers or labels.
@@ -25,6 +26,7 @@ type Table struct {
 	source  string
 	lines   []int // line of each row; nil where there is no file
 	columns []column
+	index   *index // of the columns
 	n       int
 }
 
@@ -75,13 +77,63 @@ func (t *Table) With(c Column) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Table{source: t.source, lines: t.lines, columns: slices.Clone(t.columns), n: n}
-	if at := t.find(c.Name); at >= 0 {
-		out.columns[at] = made
-	} else {
-		out.columns = append(out.columns, made)
+	out := &Table{source: t.source, lines: t.lines, n: n, index: t.index}
+	at := t.find(c.Name)
+	if out.columns = t.index.grown(t.columns, made, at); out.columns == nil {
+		out.columns = slices.Clone(t.columns)
+		if at >= 0 {
+			out.columns[at] = made
+		} else {
+			out.columns = append(out.columns, made)
+		}
+		out.index = newIndex(out.columns)
 	}
 	return out, nil
+}
+
+// index finds the columns of a table by their names. Tables that grow from each other share it, so that a column more
+// costs no copy of the others: each sees as many of its columns as it had.
+type index struct {
+	mu      sync.Mutex
+	columns []column
+	at      map[string]int
+}
+
+func newIndex(columns []column) *index {
+	x := &index{columns: columns, at: make(map[string]int, len(columns))}
+	for i, c := range columns {
+		x.at[c.name] = i
+	}
+	return x
+}
+
+// grown is the columns of a table and a new one; nil where they have to be copied, because the column replaces one, or
+// because another table has grown from this one.
+func (x *index) grown(columns []column, made column, at int) []column {
+	if x == nil || at >= 0 {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.columns) != len(columns) {
+		return nil
+	}
+	x.at[made.name] = len(columns)
+	x.columns = append(x.columns, made)
+	return x.columns[:len(x.columns):len(x.columns)]
+}
+
+// find is the place of a name among the first n columns, or -1.
+func (x *index) find(name string, n int) int {
+	if x == nil {
+		return -1
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if at, ok := x.at[name]; ok && at < n {
+		return at
+	}
+	return -1
 }
 
 func (t *Table) column(c Column) (column, error) {
@@ -151,7 +203,7 @@ func (t *Table) take(rows []int) *Table {
 		c.numbers, c.codes = pick(c.numbers, rows), pick(c.codes, rows)
 		out.columns = append(out.columns, c)
 	}
-	out.lines = pick(t.lines, rows)
+	out.lines, out.index = pick(t.lines, rows), newIndex(out.columns)
 	return out
 }
 
@@ -201,7 +253,7 @@ func (c column) describe() string {
 }
 
 func (t *Table) find(name string) int {
-	return slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
+	return t.index.find(name, len(t.columns))
 }
 
 func (t *Table) get(name string) (column, error) {

@@ -1,7 +1,9 @@
 package data_test
 
 import (
+	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -180,4 +182,69 @@ func TestDesignDraws(t *testing.T) {
 	require.ErrorContains(t, err, `the draws have no site "weights" of 1 elements: they have "b", "sigma", "w[0]"`)
 	_, err = d.Draws(nil, "b", "w")
 	require.Error(t, err)
+}
+
+// Tables that grow from one table see their own columns and none of each other's.
+func TestTablesThatGrowApart(t *testing.T) {
+	one, err := data.NewTable(data.Column{Name: "a", Numbers: []float64{1}})
+	require.NoError(t, err)
+	with := func(t0 *data.Table, name string, v float64) *data.Table {
+		out, err := t0.With(data.Column{Name: name, Numbers: []float64{v}})
+		require.NoError(t, err)
+		return out
+	}
+	left := with(one, "b", 2)
+	right := with(with(one, "b", 3), "c", 4)
+	other := with(left, "c", 5)
+	replaced := with(other, "a", 6)
+	for _, c := range []struct {
+		table *data.Table
+		want  map[string]float64
+	}{{one, map[string]float64{"a": 1}}, {left, map[string]float64{"a": 1, "b": 2}},
+		{right, map[string]float64{"a": 1, "b": 3, "c": 4}}, {other, map[string]float64{"a": 1, "b": 2, "c": 5}},
+		{replaced, map[string]float64{"a": 6, "b": 2, "c": 5}}} {
+		require.Len(t, c.table.Names(), len(c.want))
+		for name, v := range c.want {
+			column, err := c.table.Column(name)
+			require.NoError(t, err)
+			require.Equal(t, []float64{v}, column.Numbers)
+		}
+	}
+	_, err = one.Column("b")
+	require.ErrorContains(t, err, "there is no such column")
+}
+
+// Eight times the columns take about eight times the memory, at once and one after the other: copies of all columns for
+// each would make it sixty-four times.
+func TestManyColumns(t *testing.T) {
+	columns := func(n int) (all []data.Column) {
+		for i := range n {
+			all = append(all, data.Column{Name: fmt.Sprint("c", i), Numbers: []float64{1}})
+		}
+		return all
+	}
+	for name, grow := range map[string]func(all []data.Column) (*data.Table, error){
+		"NewTable": func(all []data.Column) (*data.Table, error) { return data.NewTable(all...) },
+		"With": func(all []data.Column) (*data.Table, error) {
+			table, err := data.NewTable(all[0])
+			for _, c := range all[1:] {
+				if err == nil {
+					table, err = table.With(c)
+				}
+			}
+			return table, err
+		},
+	} {
+		bytes := func(n int) float64 {
+			all := columns(n)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			table, err := grow(all)
+			runtime.ReadMemStats(&after)
+			require.NoError(t, err)
+			require.Len(t, table.Names(), n)
+			return float64(after.TotalAlloc - before.TotalAlloc)
+		}
+		require.Less(t, bytes(8000)/bytes(1000), 16.0, name) // slices and maps double
+	}
 }

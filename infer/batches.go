@@ -114,6 +114,25 @@ type Batches interface {
 	Fingerprint() (string, error)
 }
 
+// ofUser are batches of the user's, whose panics name them.
+type ofUser struct{ b Batches }
+
+func (u ofUser) Next() (b Batch, err error) {
+	err = calling("function Next of Batches", func() (err error) { b, err = u.b.Next(); return err })
+	return b, err
+}
+
+func (u ofUser) Position() Position { return calling("function Position of Batches", u.b.Position) }
+
+func (u ofUser) Seek(p Position) error {
+	return calling("function Seek of Batches", func() error { return u.b.Seek(p) })
+}
+
+func (u ofUser) Fingerprint() (text string, err error) {
+	err = calling("function Fingerprint of Batches", func() (err error) { text, err = u.b.Fingerprint(); return err })
+	return text, err
+}
+
 // Full gives the same batch each time: all of the data of a run. They take the place of the program's in every method,
 // for updates, starts, notes and the deterministic values of draws. Another number of data than a compiled model counts
 // is an error of the run, because each datum would have the wrong weight.

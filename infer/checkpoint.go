@@ -299,7 +299,7 @@ func (f *checkpointer) write(h checkpointHeader, blobs [][]byte) error {
 		return err
 	}
 	if saved := f.g.checkpoint.Saved; saved != nil {
-		return saved(f.dir)
+		return calling("function Saved of the checkpoint", func() error { return saved(f.dir) })
 	}
 	return nil
 }

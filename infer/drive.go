@@ -85,7 +85,8 @@ func (r *driven) record(t Transition) error {
 		}
 		r.draws(t.Chain)
 	}
-	watched, until := watches(r.observer), r.o.Until != nil && !r.ended
+	due := func() bool { return watches(r.observer) }
+	watched, until := calling("function Due of the observer", due), r.o.Until != nil && !r.ended
 	if !watched && !until {
 		return nil
 	}
@@ -97,11 +98,16 @@ func (r *driven) record(t Transition) error {
 			return err
 		}
 	}
-	if until && r.o.Until(p) {
-		r.ended = true
-		r.cancel()
+	if !until {
+		return nil
 	}
-	return nil
+	return guard("function Until", func() error {
+		if r.o.Until(p) {
+			r.ended = true
+			r.cancel()
+		}
+		return nil
+	})
 }
 
 // restEvery is the least time before a snapshot where nobody has said after how many transitions they are due.

@@ -44,6 +44,14 @@ func watches(o Observer) bool {
 	return !ok || s.Due()
 }
 
+// show tells an observer that wants to be told, and returns what Until says. Panics name the one that panicked.
+func (g *group) show(p Progress) (ends bool) {
+	if calling("function Due of the observer", func() bool { return watches(g.observer) }) {
+		calling("observer", func() bool { g.observer.Observe(p); return true })
+	}
+	return g.o.Until != nil && calling("function Until", func() bool { return g.o.Until(p) })
+}
+
 // Progress is where a run stands.
 type Progress struct {
 	Method     string // its name, such as "sgmcmc.SGHMC"

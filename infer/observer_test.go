@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
@@ -90,3 +91,44 @@ func TestSavedOfDriver(t *testing.T) {
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, saved, 24/5)
 }
+
+// A function of the user's that panics in a run is an error that names it, in methods of updates and in those that
+// drive themselves, and the draws so far are in the result.
+func TestPanicsNameTheFunction(t *testing.T) {
+	named := 0
+	boom := func() { panic("boom") }
+	later := infer.ObserverFunc(func(p infer.Progress) {
+		if p.Step > 6 {
+			boom()
+		}
+	})
+	for in, o := range map[string]infer.Options{
+		"observer":                     {Observer: later},
+		"function Due of the observer": {Observer: &sleeper{due: func(int) bool { panic("boom") }}},
+		"function Until":               {Until: func(infer.Progress) bool { panic("boom") }},
+		"function Save": {SaveEvery: 2, Save: func(string, []int, *draws.Draws) error {
+			panic("boom")
+		}},
+		"function Next of Batches": {Batches: panicking{infer.Full(nil)}},
+	} {
+		for _, m := range []infer.Method{built{counter{}}, hmc.NUTS{}} {
+			if _, drives := m.(hmc.NUTS); drives && o.Batches != nil {
+				continue // it takes all of the data
+			}
+			o.Chains, o.Warmup, o.Draws = 2, 5, 10
+			_, err := walk(t, m, o)
+			var panicked *infer.PanicError
+			require.ErrorAs(t, err, &panicked, "%s of %T", in, m)
+			assert.Equal(t, in, panicked.In, "%T", m)
+			assert.Equal(t, "boom", panicked.Value)
+			assert.Contains(t, panicked.Stack, "observer_test.go")
+			named++
+		}
+	}
+	t.Logf("seen: %d panics of functions of the user's named", named)
+}
+
+// panicking are batches that panic.
+type panicking struct{ infer.Batches }
+
+func (panicking) Next() (infer.Batch, error) { panic("boom") }

@@ -107,7 +107,9 @@ func (r *rows) save() error {
 	if err != nil {
 		return err
 	}
-	r.asked, err = late.Saving(named, func() error { return o.Save(r.id, from, named) })
+	r.asked, err = late.Saving(named, func() error {
+		return calling("function Save", func() error { return o.Save(r.id, from, named) })
+	})
 	return err
 }
 

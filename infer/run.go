@@ -216,10 +216,7 @@ func (r *updater) tell(info Info) {
 	p := r.progress()
 	p.Step, p.Steps, p.Held, p.State, p.Info = r.steps, r.total, r.session.held+r.held, r.state, info
 	p.Warming = r.steps <= int64(r.o.Warmup)
-	if watches(r.observer) {
-		r.observer.Observe(p)
-	}
-	r.ended = r.o.Until != nil && r.o.Until(p)
+	r.ended = r.show(p)
 }
 
 // prepare lets the transform look at the batches to come, and then goes back to where they begin.

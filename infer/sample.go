@@ -71,10 +71,28 @@ func (e *PanicError) Unwrap() error {
 func guard(in string, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{In: in, Value: v, Stack: string(debug.Stack())}
+			err = panicIn(in, v)
 		}
 	}()
 	return f()
+}
+
+// calling calls a function of the user's within a run, so that its panic names it, and not the model.
+func calling[T any](in string, f func() T) T {
+	defer func() {
+		if v := recover(); v != nil {
+			panic(panicIn(in, v))
+		}
+	}()
+	return f()
+}
+
+// panicIn is the error of a panic. One that names where it was stays as it is.
+func panicIn(in string, v any) *PanicError {
+	if p, ok := v.(*PanicError); ok {
+		return p
+	}
+	return &PanicError{In: in, Value: v, Stack: string(debug.Stack())}
 }
 
 // session is one call of the door.
@@ -175,6 +193,11 @@ func (s *session) prepare(method Method, o Options) error {
 				s.batches = own
 			}
 		}
+	}
+	switch s.batches.(type) {
+	case *full, *minibatches:
+	default:
+		s.batches = ofUser{s.batches}
 	}
 	s.from = s.batches.Position()
 	if _, whole := s.batches.(*full); !whole {

@@ -112,9 +112,16 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 	var out *draws.Draws
 	for chain := range unconstrained.Chains() {
 		n := unconstrained.Len(chain)
+		stats := make([][]float64, len(unconstrained.Stats())) // copies of the whole chain: once, not for each part
+		for i, name := range unconstrained.Stats() {
+			var err error
+			if stats[i], err = unconstrained.Stat(name, chain); err != nil {
+				return nil, fmt.Errorf("ppl.Draws: %w", err)
+			}
+		}
 		for from := 0; from < n; from += constrainRows {
 			to := min(from+constrainRows, n)
-			if err := p.mapDraws(unconstrained, batch, chain, from, to, &out); err != nil {
+			if err := p.mapDraws(unconstrained, batch, stats, chain, from, to, &out); err != nil {
 				return nil, fmt.Errorf("ppl.Draws: %w", err)
 			}
 		}
@@ -256,7 +263,8 @@ func (p *Program) checkSites(have []draws.Site) error {
 		strings.Join(names, " "), p.layout, draws.ErrLayout)
 }
 
-func (p *Program) mapDraws(in *draws.Draws, batch infer.Batch, chain, from, to int, out **draws.Draws) error {
+func (p *Program) mapDraws(in *draws.Draws, batch infer.Batch, stats [][]float64, chain, from, to int,
+	out **draws.Draws) error {
 	flat := make([]float64, 0, (to-from)*in.Dim())
 	for i := from; i < to; i++ {
 		flat = append(flat, in.Row(chain, i)[:in.Dim()]...)
@@ -275,11 +283,11 @@ func (p *Program) mapDraws(in *draws.Draws, batch infer.Batch, chain, from, to i
 				return err
 			}
 		}
-		return appendDraws(*out, in, values, chain, from, to)
+		return appendDraws(*out, values, stats, chain, from, to)
 	})
 }
 
-func appendDraws(out, in *draws.Draws, values Values, chain, from, to int) error {
+func appendDraws(out *draws.Draws, values Values, stats [][]float64, chain, from, to int) error {
 	columns := map[string][]float64{}
 	for name, t := range values {
 		var err error
@@ -287,15 +295,7 @@ func appendDraws(out, in *draws.Draws, values Values, chain, from, to int) error
 			return err
 		}
 	}
-	names := in.Stats()
-	stats := make([][]float64, len(names))
-	for i, name := range names {
-		var err error
-		if stats[i], err = in.Stat(name, chain); err != nil {
-			return err
-		}
-	}
-	x, row, sites := make([]float64, out.Dim()), make([]float64, len(names)), out.Sites()
+	x, row, sites := make([]float64, out.Dim()), make([]float64, len(stats)), out.Sites()
 	for i := from; i < to; i++ {
 		for _, s := range sites {
 			copy(x[s.Offset:s.Offset+s.Size], columns[s.Name][(i-from)*s.Size:])

@@ -1,7 +1,9 @@
 package ppl_test
 
 import (
+	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -250,4 +252,28 @@ func TestDrawsAreConstrained(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.Draws(other, nil)
 	require.ErrorIs(t, err, draws.ErrLayout)
+}
+
+// Long chains are mapped in parts, and eight times the draws take about eight times the memory: a copy of the whole
+// chain's statistics for each part would make it some thirty times.
+func TestDrawsOfLongChains(t *testing.T) {
+	p, _ := compiled(t, func(c *ppl.Ctx) { c.Sample("x", dist.Normal(0, 1)) }, nil)
+	bytes := func(n int) float64 {
+		names := make([]string, 20)
+		for i := range names {
+			names[i] = fmt.Sprint("s", i)
+		}
+		in, err := draws.New([]draws.Site{draws.Site(p.Layout().Sites[0])}, names, 1)
+		require.NoError(t, err)
+		for i := range n {
+			require.NoError(t, in.Append([]float64{float64(i)}, make([]float64, len(names))))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = p.Draws(in, nil)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	require.Less(t, bytes(160_000)/bytes(20_000), 12.0) // containers grow by steps
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
-	"math/rand/v2"
+	"crypto/rand"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -68,8 +70,15 @@ func chaos(ctx context.Context) (*report, error) {
 	if *kills > 0 {
 		children.env = append(children.env, "KELVIN_CLUSTER_RECORD="+notes)
 	}
+	// The token of the server comes in the environment: who lists processes reads their arguments.
+	token := rand.Text()
+	address := "nats://" + token + "@" + addr
+	children.env = append(children.env, "NATS_URL="+address)
+	if err := os.WriteFile(filepath.Join(store, "token"), []byte(token), 0o600); err != nil {
+		return nil, err
+	}
 	server := func() error { return children.start(*workers, "-serve", addr, "-dir", store) }
-	work := func(i int) error { return children.start(i, "-worker", "-nats", "nats://"+addr) }
+	work := func(i int) error { return children.start(i, "-worker") }
 	if err := server(); err != nil {
 		return nil, err
 	}
@@ -91,7 +100,7 @@ func chaos(ctx context.Context) (*report, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		source := rand.New(rand.NewPCG(1, 2))
+		source := mathrand.New(mathrand.NewPCG(1, 2))
 		for s.Kills < *kills {
 			select {
 			case <-killing.Done():
@@ -109,7 +118,7 @@ func chaos(ctx context.Context) (*report, error) {
 			}
 		}
 	}()
-	err = s.on(ctx, cluster.Options{URL: "nats://" + addr, AckWait: time.Second, Crashes: 1000})
+	err = s.on(ctx, cluster.Options{URL: address, AckWait: time.Second, Crashes: 1000})
 	cancel()
 	<-ended
 	if err != nil {

@@ -25,10 +25,11 @@ import (
 )
 
 var (
-	worker  = flag.Bool("worker", false, "be a worker of the server -nats")
-	serve   = flag.String("serve", "", "be a NATS server on this host:port, with its files in -dir")
-	dir     = flag.String("dir", "", "folder of the server's files (default: a temporary one)")
-	url     = flag.String("nats", "", "URL of a NATS server, for -worker or for a sweep by its workers")
+	worker = flag.Bool("worker", false, "be a worker of the server -nats")
+	serve  = flag.String("serve", "", "be a NATS server on this host:port, with its files in -dir")
+	dir    = flag.String("dir", "", "folder of the server's files (default: a temporary one)")
+	url    = flag.String("nats", os.Getenv("NATS_URL"),
+		"URL of a NATS server, for -worker or for a sweep by its workers (default: NATS_URL of the environment)")
 	workers = flag.Int("workers", 3, "worker processes")
 	kills   = flag.Int("kills", 10, "workers to kill; after every fifth, the server is killed and started again")
 	draws   = flag.Int("draws", 20_000, "draws of each chain")

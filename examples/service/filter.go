@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -44,6 +45,7 @@ type stored struct {
 	Mean, Covariance []float64  // [k], [k, k]
 	Root             []float64  // [k, k]
 	Keys             []answered `json:",omitempty"` // the last ones, the newest at the end
+	Check            string     // SHA-256 of the rest
 }
 
 // answered is an observation that came with a key: what a client that heard no answer sends again is not counted twice.
@@ -108,8 +110,8 @@ func newFilter(d *draws.Draws, columns []string, file string) (*filter, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := json.Unmarshal(text, &f.last); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	if err := f.last.read(text); err != nil {
+		return nil, fmt.Errorf("%s: %w: remove it to begin anew", file, err)
 	}
 	if !slices.Equal(f.last.Columns, columns) {
 		return nil, fmt.Errorf("%s is of a design with the columns %q, and this one has %q: remove it to begin anew", file,
@@ -120,6 +122,38 @@ func newFilter(d *draws.Draws, columns []string, file string) (*filter, error) {
 			len(l.Mean), len(l.Covariance), len(l.Root))
 	}
 	return f, nil
+}
+
+// text is the state with its checksum, as it is written.
+func (s *stored) text() ([]byte, error) {
+	s.Check = ""
+	bare, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(bare)
+	s.Check = hex.EncodeToString(sum[:])
+	return json.Marshal(s)
+}
+
+// read takes what text has written, and refuses anything else, and numbers that no filter has.
+func (s *stored) read(text []byte) error {
+	if err := json.Unmarshal(text, s); err != nil {
+		return err
+	}
+	again := *s
+	if want, err := again.text(); err != nil || !bytes.Equal(want, text) {
+		return errors.New("its checksum is another: the file is damaged, or was changed")
+	}
+	if s.Steps < 0 || s.Steps == math.MaxInt64 || len(s.Keys) > mostKeys {
+		return fmt.Errorf("it has %d updates and %d keys", s.Steps, len(s.Keys))
+	}
+	for i, k := 0, len(s.Mean); i < k && len(s.Covariance) == k*k; i++ {
+		if v := s.Covariance[k*i+i]; !(v > 0) {
+			return fmt.Errorf("the variance of coefficient %d is %v", i, v)
+		}
+	}
+	return nil
 }
 
 // square is a matrix of k rows.
@@ -197,7 +231,7 @@ func (f *filter) observe(key string, x [][]float64, y []float64) (updates int64,
 		keys := f.last.Keys[max(0, len(f.last.Keys)-mostKeys+1):]
 		next.Keys = append(slices.Clone(keys), answered{Key: key, Sum: sum, Updates: next.Steps})
 	}
-	text, err := json.Marshal(next)
+	text, err := next.text()
 	if err != nil {
 		return 0, err
 	}

@@ -20,6 +20,7 @@
 //
 // Predictions of stored draws do not change. The filter starts from their mean and covariance, sees each new datum
 // once, and its state is on disk before a request is answered, so that a process that was killed goes on where it was.
+// A second process on the same state is refused, a state that was damaged too, and SIGTERM lets requests in flight end.
 // Nothing is compiled at run time: the image of the Dockerfile has no compiler.
 package main
 
@@ -38,6 +39,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -48,6 +50,9 @@ var (
 	state   = flag.String("state", "state.json", "the state of the filter")
 	address = flag.String("listen", "localhost:8080", "where to serve")
 )
+
+// readWait is how long a client may take to send a request.
+const readWait = 10 * time.Second
 
 func main() { command.Main("service", run) }
 
@@ -73,15 +78,21 @@ func run(ctx context.Context) error {
 	if inf.Posterior == nil {
 		return fmt.Errorf("%s has no posterior: run with -fit first", *folder)
 	}
+	lock, err := filelock.Take(*state + ".lock") // two processes would overwrite each other's updates
+	if err != nil {
+		return fmt.Errorf("the state %s: %w", *state, err)
+	}
+	defer func() { _ = lock.Release() }()
 	s, err := newService(inf.Posterior, design, *state)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *address, Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Addr: *address, Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout: readWait, IdleTimeout: time.Minute}
 	stopped := make(chan error, 1)
 	go func() { // requests under way end before the process does
 		<-ctx.Done()
-		end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		end, cancel := context.WithTimeout(context.Background(), 2*readWait)
 		defer cancel()
 		stopped <- server.Shutdown(end)
 	}()

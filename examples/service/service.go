@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -135,6 +137,10 @@ func (s *service) observe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := r.Header.Get("Idempotency-Key")
+	if !utf8.ValidString(key) { // JSON would keep another key
+		fail(w, http.StatusBadRequest, fmt.Errorf("header Idempotency-Key: got %q, expected UTF-8", key))
+		return
+	}
 	if len(key) > mostKey {
 		fail(w, http.StatusBadRequest, fmt.Errorf("header Idempotency-Key: got %d bytes, expected at most %d", len(key),
 			mostKey))
@@ -172,12 +178,18 @@ func (s *service) health(w http.ResponseWriter, _ *http.Request) {
 // what is wrong. JSON has no numbers that are not finite.
 func (s *service) read(w http.ResponseWriter, r *http.Request, y *[]float64) (x [][]float64, ok bool) {
 	var in struct {
-		Rows rows      `json:"rows"`
-		Y    []float64 `json:"y"`
+		Rows rows       `json:"rows"`
+		Y    []*float64 `json:"y"`
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBytes))
-	d.DisallowUnknownFields()
-	err := explained(d.Decode(&in))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		err = explained(d.Decode(&in))
+	}
+	if err == nil {
+		err = once(text)
+	}
 	var frame *data.Frame
 	if err == nil {
 		frame, err = in.Rows.frame(s.design)
@@ -194,9 +206,63 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, y *[]float64) (x 
 		return nil, false
 	}
 	if y != nil {
-		*y = in.Y
+		for i, v := range in.Y {
+			if v == nil { // which would count as 0
+				fail(w, http.StatusBadRequest, fmt.Errorf(`field "y": element %d is null, expected a number`, i))
+				return nil, false
+			}
+			*y = append(*y, *v)
+		}
 	}
 	return frame.X, true
+}
+
+// once says what of a text is there more often than once: a field of an object, or the document. Decoders take the last
+// of the former, and the first of the latter.
+func once(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	type object struct {
+		names map[string]bool // nil for a list
+		value bool            // the next token is a value
+	}
+	var open []object
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("the body: %w, expected %s", err, body)
+		}
+		top := len(open) - 1
+		delim, _ := token.(json.Delim)
+		switch {
+		case delim == '}' || delim == ']':
+			open = open[:top]
+		case top >= 0 && open[top].names != nil && !open[top].value:
+			name, _ := token.(string)
+			if top == 0 {
+				name = strings.ToLower(name) // as decoders compare the fields of a struct
+			}
+			if open[top].names[name] {
+				return fmt.Errorf("field %q: it is there twice", name)
+			}
+			open[top].names[name], open[top].value = true, true
+			continue
+		case delim == '{':
+			open = append(open, object{names: map[string]bool{}})
+			continue
+		case delim == '[':
+			open = append(open, object{})
+			continue
+		}
+		if len(open) > 0 {
+			open[len(open)-1].value = false
+			continue
+		}
+		break
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the body: there is more after the first document, expected %s", body)
+	}
+	return nil
 }
 
 // body is what a request has.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,6 +100,8 @@ func TestPredict(t *testing.T) {
 
 // What is wrong in a request is answered by its name.
 func TestBadRequests(t *testing.T) {
+	refused := 0
+	defer func() { t.Logf("seen: %d bad requests refused", refused) }()
 	server := serve(t, filepath.Join(t.TempDir(), "state.json"))
 	for _, c := range []struct{ path, body, want string }{
 		{"/predict", "", "the body: got what is no JSON (EOF), expected {"},
@@ -123,6 +127,12 @@ func TestBadRequests(t *testing.T) {
 		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": ["b"]}`,
 			`field \"y\": got a JSON string, expected a list of numbers`},
 		{"/online", `{"rows": [{"hours": 1, "shop": "west"}]}`, "west"},
+		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": [null]}`, `field \"y\": element 0 is null`},
+		{"/observe", observation + observation, "more after the first document"},
+		{"/observe", observation + " garbage", "more after the first document"},
+		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": [3], "y": [4]}`, `field \"y\": it is there twice`},
+		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": [3], "Y": [4]}`, `field \"y\": it is there twice`},
+		{"/predict", `{"rows": [{"hours": 1, "hours": 9, "shop": "north"}]}`, `field \"hours\": it is there twice`},
 		{"/observe", `{"rows": [{"hours": 1, "shop": "north"}], "y": [1e308]}`, "too large"},
 		{"/predict", `{"rows": [{"hours": 1e308, "shop": "north"}]}`, "too large"},
 		{"/online", `{"rows": [{"hours": 1e308, "shop": "north"}]}`, "too large"},
@@ -131,6 +141,7 @@ func TestBadRequests(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusBadRequest, status, c.body)
 		require.Contains(t, text, c.want, c.body)
+		refused++
 	}
 	r, err := server.Client().Get(server.URL + "/healthz")
 	require.NoError(t, err)
@@ -211,6 +222,9 @@ func TestIdempotencyKey(t *testing.T) {
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after), "nothing has changed")
+	status, text = send(again, "order-\xe9", observation)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "expected UTF-8")
 	for want := 3; want < 5; want++ {
 		_, text = send(again, "", observation)
 		require.JSONEq(t, fmt.Sprintf(`{"updates": %d}`, want), text)
@@ -291,7 +305,14 @@ func TestCancellation(t *testing.T) {
 // child is the environment variable that makes the test a service on the draws and the state in a folder.
 const child = "KELVIN_EXAMPLE_SERVICE"
 
+// program is the environment variable that makes the test the command.
+const program = "KELVIN_EXAMPLE_SERVICE_MAIN"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(program) != "" {
+		main()
+		os.Exit(0)
+	}
 	if dir := os.Getenv(child); dir != "" {
 		inf, err := store.Open(filepath.Join(dir, "run.zarr"))
 		var design *data.Design
@@ -399,4 +420,88 @@ func TestLoad(t *testing.T) {
 	t.Logf("%d requests of %d clients: %.0f in a second, median %v, p99 %v, %d MB resident", len(times), clients,
 		float64(len(times))/seconds, times[len(times)/2].Round(time.Millisecond),
 		times[len(times)*99/100].Round(time.Millisecond), resident.Bytes(t)>>20)
+}
+
+// A state with a bit changed is refused, wherever the bit is; so are numbers that no filter has.
+func TestDamagedState(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state.json")
+	columns := learned(t).Names()
+	f, err := newFilter(made(t), columns, file)
+	require.NoError(t, err)
+	_, err = f.observe("key", [][]float64{{2, 1}}, []float64{7})
+	require.NoError(t, err)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for i := range 8 * len(text) {
+		bad := bytes.Clone(text)
+		bad[i/8] ^= 1 << (i % 8)
+		require.Error(t, new(stored).read(bad), "bit %d", i)
+	}
+	for name, change := range map[string]func(s *stored){
+		"updates": func(s *stored) { s.Steps = -5 }, "variance": func(s *stored) { s.Covariance[0] = -1 }} {
+		var s stored
+		require.NoError(t, s.read(text))
+		change(&s)
+		bad, err := s.text()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, bad, 0o600))
+		_, err = newFilter(made(t), columns, file)
+		require.ErrorContains(t, err, name)
+		require.ErrorContains(t, err, "remove it to begin anew")
+	}
+	t.Logf("seen: %d bits of a state flipped, all refused", 8*len(text))
+}
+
+// The command itself: a second one on the state is refused, a client that sends its request slowly does not keep the
+// place, and SIGTERM lets the request in flight end.
+func TestCommand(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, store.WriteZarr(filepath.Join(dir, "run.zarr"), &store.Inference{Posterior: made(t)},
+		store.ZarrOptions{}))
+	require.NoError(t, keep(filepath.Join(dir, "design.json"), learned(t)))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at := l.Addr().String()
+	require.NoError(t, l.Close())
+	start := func() (*exec.Cmd, *bytes.Buffer) {
+		var out bytes.Buffer
+		c := exec.Command(os.Args[0], "-draws", filepath.Join(dir, "run.zarr"), "-design",
+			filepath.Join(dir, "design.json"), "-state", filepath.Join(dir, "state.json"), "-listen", at)
+		c.Env, c.Stderr = append(os.Environ(), program+"=1"), &out
+		require.NoError(t, c.Start())
+		return c, &out
+	}
+	first, _ := start()
+	defer func() { _ = first.Process.Kill() }()
+	require.Eventually(t, func() bool {
+		r, err := http.Get("http://" + at + "/healthz")
+		return err == nil && r.Body.Close() == nil
+	}, 20*time.Second, 20*time.Millisecond)
+	second, text := start()
+	require.Error(t, second.Wait())
+	require.Contains(t, text.String(), fmt.Sprintf("is in use by process %d", first.Process.Pid))
+
+	slow, err := net.Dial("tcp", at)
+	require.NoError(t, err)
+	_, err = slow.Write([]byte("POST /observe HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"))
+	require.NoError(t, err)
+	_, err = io.ReadAll(slow) // it ends without another byte of the body
+	require.NoError(t, err)
+
+	began, err := net.Dial("tcp", at)
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(began, "POST /observe HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(observation),
+		observation[:20])
+	require.NoError(t, err)
+	time.Sleep(200 * time.Millisecond) // the request is read
+	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
+	time.Sleep(200 * time.Millisecond)
+	_, err = began.Write([]byte(observation[20:]))
+	require.NoError(t, err)
+	answer, err := io.ReadAll(began)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), `{"updates":1}`)
+	require.NoError(t, first.Wait())
+	t.Log("seen: a second process on the state refused; a body that never ends cut off; at SIGTERM the request in " +
+		"flight is answered")
 }

@@ -15,6 +15,7 @@ import (
 
 // A model that panics at some evaluation is an error of the run, whichever goroutine evaluates it.
 func TestPanicsOfTheModel(t *testing.T) {
+	seen := 0
 	for name, method := range map[string]infer.Method{"SMC": evidence.SMC{}, "AIS": evidence.AIS{}, "TI": evidence.TI{}} {
 		for _, after := range []int64{1, 5, 20} {
 			var calls atomic.Int64
@@ -31,6 +32,8 @@ func TestPanicsOfTheModel(t *testing.T) {
 			_, err = infer.Sample(context.Background(), p, method, infer.Options{Chains: 2, Draws: 20, Native: native.Eager,
 				Observer: infer.Silent})
 			require.ErrorContains(t, err, "boom", "%s after %d", name, after)
+			seen++
 		}
 	}
+	t.Logf("seen: %d panics of a model on other goroutines are errors", seen)
 }

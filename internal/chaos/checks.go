@@ -65,6 +65,21 @@ var checks = []check{
 	{"downloads", "Set-up takes only the archive that is known",
 		"A local server gives another archive, and leads from https to http.",
 		[]suite{{"./internal/setup", "^TestArchiveChecksums$|^TestDownloadStaysEncrypted$", ""}}},
+	{"strangers", "Strangers cannot reach a cluster's run",
+		"Connections without the token of a server; results that are not signed with it, or are not what was asked for; " +
+			"streams, tasks and the disk of a server that vanish in a run. A client says so within 10 seconds.",
+		[]suite{{"./cluster", "^TestStrangers$|^TestForged|^TestLoss$", ""}}},
+	{"service", "A service counts each update once",
+		"The example service gets null, duplicate fields, a second document and trailing bytes; it is killed and comes " +
+			"back, a second process starts on its state, a client sends for ever, SIGTERM comes, and every bit of its " +
+			"state is flipped.",
+		[]suite{{"./examples/service", "^TestBadRequests$|^TestKilledServiceGoesOn$|^TestDamagedState$|^TestCommand$",
+			""}}},
+	{"panics", "A panic of your functions is an error",
+		"Models, observers, Until, Save and Batches panic at some moment of a run, in the goroutine of the caller or in " +
+			"another one. The run returns an error that names the function.",
+		[]suite{{"./infer ./infer/evidence ./internal/parallel",
+			"^TestPanicsNameTheFunction$|^TestPanicsOfTheModel$|^TestGroup$", ""}}},
 	{"numbers", "Reports show any range of numbers",
 		"Ranges of one subnormal number and of the largest numbers are drawn.",
 		[]suite{{"./internal/report", "^TestPackExtremeRanges$", ""}}},
