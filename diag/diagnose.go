@@ -88,10 +88,8 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	g.lengths()
 	g.sampler()
 	g.unlike()
-	if fixed := structural(d); slices.Contains(fixed, true) {
-		elements = slices.DeleteFunc(elements, func(i int) bool { return fixed[i] })
-	}
-	g.elements(elements)
+	fixed := structural(d)
+	g.elements(slices.DeleteFunc(elements, func(i int) bool { return fixed[i] }))
 	for _, n := range d.Notes() {
 		severity := Warning
 		if n.Serious {
