@@ -40,8 +40,11 @@ func View(x ...[]float64) (low, high float64, ok bool) {
 //
 //	h = 0.9 min(sd, IQR/1.34) n^(-1/5)
 //
-// and at least half a cell. It is nil for no finite draws, or low not below high.
+// and at least half a cell. It is nil for no finite draws, no cell, or low not below high.
 func Density(x []float64, low, high float64, cells int) []float64 {
+	if cells < 1 {
+		return nil
+	}
 	var z []float64 // all finite draws, for the bandwidth
 	n := cells * fine
 	mass := make([]float64, n)
@@ -49,7 +52,10 @@ func Density(x []float64, low, high float64, cells int) []float64 {
 		if math.IsNaN(v) || math.IsInf(v, 0) || !(low < high) {
 			continue
 		}
-		t := (v/2 - low/2) / (high/2 - low/2)
+		t := (v - low) / (high - low)
+		if math.IsInf(high-low, 0) || math.IsInf(v-low, 0) { // halves would round subnormal numbers
+			t = (v/2 - low/2) / (high/2 - low/2)
+		}
 		z = append(z, t)
 		if t >= 0 && t <= 1 {
 			mass[min(int(t*float64(n)), n-1)]++
