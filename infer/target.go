@@ -76,7 +76,7 @@ func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor),
 	}
 	return WithParts(func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
 		prior, likelihood := f(p, b)
-		if per := b.PerEpoch(); per > 0 { // in the place of N/n
+		if per := b.PerEpoch(); per > 0 && n > 0 { // in the place of N/n; a mean alone does not tell N
 			likelihood = scale(likelihood, float64(per)*float64(torch.Must(b.Size()))/float64(n))
 		}
 		x, y := prior.T(), likelihood.T()
