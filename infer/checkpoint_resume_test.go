@@ -153,7 +153,7 @@ func TestResumeAfterACrash(t *testing.T) {
 					panic("the power fails")
 				}
 			})
-			assert.ErrorContains(t, err, "panic in the model: the power fails")
+			assert.ErrorContains(t, err, "panic in the observer: the power fails")
 		})
 	}
 	var first, resumed int64

@@ -75,7 +75,7 @@ func TestDensitiesWithoutAnEnd(t *testing.T) {
 	} {
 		p := torch.Must(ppl.Compile(e.model, e.batch))
 		for _, m := range []infer.Method{hmc.NUTS{}, optim.LBFGS{}, optim.Adam{LR: infer.Constant(0.05)}, vi.Diag{},
-			vi.Dense{}, laplace.DenseHessian{}} {
+			vi.Dense{Optimizer: optim.Adam{LR: infer.Constant(0.05)}}, laplace.DenseHessian{}} {
 			for seed := range uint64(2) {
 				d, err := infer.Sample(context.Background(), p, m, infer.Options{Seed: seed, Warmup: 300, Draws: 300,
 					Observer: infer.Silent})

@@ -69,9 +69,9 @@ func TestOutputsOfM3Star(t *testing.T) {
 func tiny() settings {
 	s := quickSettings(1)
 	s.Scored, s.Steps, s.Minimise, s.Updates = 50, 4, 20, 50
-	s.Evidences, s.Rungs, s.Rounds = 1, 3, 8
+	s.Evidences, s.Rungs, s.Rounds = 1, 3, 12
 	for i := range s.Curves {
-		s.Curves[i].Warmup, s.Curves[i].Draws = 8, 4
+		s.Curves[i].Warmup, s.Curves[i].Draws = 8, 8
 	}
 	return s
 }
