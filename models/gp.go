@@ -27,7 +27,8 @@ func WaveGP() (Model, error) {
 	return f.model("wave_gp", func(m *ppl.Ctx) {
 		length := m.Sample("lengthscale", dist.InverseGamma(5, 5))
 		amplitude, noise := m.Sample("amplitude", dist.HalfNormal(1)), m.Sample("noise", dist.HalfNormal(1))
-		process := gp.Process{Kernel: gp.SquaredExponential{Scale: amplitude, Length: length}, X: m.Data("x")}
-		m.Observe("y", process.Marginal(noise), m.Data("y"))
+		kernel := gp.SquaredExponential{Scale: amplitude, Length: length}.Within(m.Data("x"))
+		covariance := kernel.Add(noise.Square().Expand(20).Diag())
+		m.Observe("y", dist.MultivariateNormal(0, covariance), m.Data("y"))
 	}, infer.Batch{"x": xs, "y": ys})
 }
