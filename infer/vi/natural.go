@@ -18,19 +18,22 @@ type natural struct {
 	matches     bool // the step is that of match
 }
 
-// naturalUpdates is over how many updates ρ falls.
-const naturalUpdates = 1000
+// naturalUpdates is how many updates a fit has: the first matchUpdates match scores, and ρ falls over the second half.
+const (
+	naturalUpdates = 900
+	matchUpdates   = 350
+)
 
 // rate is ρ at an update of S samples in d dimensions. A sample tells of one direction: steps above 2S/(S+d) add more
-// noise than they take away. They fall over the second half of the updates, to a hundredth.
+// noise than they take away. Over the second half of the updates they fall as 1/t, which averages the noise.
 func rate(step int64, samples, d int) float64 {
 	s := float64(samples)
-	fall := min(max(2*float64(step)/naturalUpdates-1, 0), 1)
-	return min(1.5*s/(s+float64(d)), 0.5) * math.Pow(0.01, fall)
+	most := min(1.5*s/(s+float64(d)), 0.5)
+	return most / (1 + most*float64(max(0, step-naturalUpdates/2)))
 }
 
 // naturalSamples is S where the configuration has none.
-func naturalSamples(d int) int { return max(defaultSamples, 2*((d+63)/64)) }
+func naturalSamples(d int) int { return max(2*defaultSamples, 2*((d+63)/64)) }
 
 // step is by how much the variational parameters change, [K, P], for gradients a of the samples, [K, S, d], with the
 // entropy in them, and noise ε. In the coordinates of ε the precision is I, and its natural gradient is (Khan and Rue
@@ -79,7 +82,7 @@ func (n natural) step(q denseGaussian, a, eps *ts.Tensor) *ts.Tensor {
 	return q.moved(l, l.MustMatmul(move, false))
 }
 
-// match is the step of the first quarter of the updates, in closed form, after Cai and others (2024, Batch and match:
+// match is the step of the first updates, in closed form, after Cai and others (2024, Batch and match:
 // black-box variational inference with a score-based divergence, ICML): the covariance that is closest to the one
 // before, in Kullback-Leibler divergence, and λ = S² times to what the scores g of the samples say of it. In the
 // coordinates of ε, with the covariances C of ε and Γ of g,
@@ -164,6 +167,29 @@ func (n natural) middle(v *ts.Tensor) *ts.Tensor {
 	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(v)), v.DType(), m, int64(2*s), int64(2*s)))
 }
 
+// shortened are steps, [K, P], that do not make the objective for the same noise much less than it is here, [K]: those
+// for a normal distribution are far too long on some densities. A step that is too long at each length is not made.
+func (o *objective) shortened(phi infer.Params, b infer.Batch, step, here *ts.Tensor) (*ts.Tensor, error) {
+	// At the optimum the objective has noise of about this size, which says nothing of a step.
+	noise := o.entropy * float64(o.layout.Dim())
+	least := here.MustSubScalar(ts.FloatScalar(noise), false)
+	taken, left := step.MustZerosLike(false), here.MustIsfinite(false)
+	for _, length := range []float64{1, 0.3, 0.1, 0.01} {
+		shorter := scaled(length, step)
+		there, err := o.sampled(infer.Params{Layout: phi.Layout, Flat: sum(1, phi.Flat, 1, shorter)}, b, true)
+		if err != nil {
+			return nil, err
+		}
+		accepted := there.objective.MustGeTensor(least, false).MustLogicalAnd(left, false)
+		taken = shorter.MustWhereSelf(accepted.MustUnsqueeze(1, false), taken, false)
+		left = left.MustLogicalAnd(accepted.MustLogicalNot(false), false)
+		if any, err := torch.ToSlice[bool](left.MustAny(false)); err != nil || !any[0] {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
 // takesNatural says that a method takes natural steps: Dense without an optimiser of its own. At T = 0, where the
 // distribution becomes a point, there is no natural gradient.
 func takesNatural(f family, optimizer infer.Method, temperature infer.Schedule) bool {
@@ -179,7 +205,7 @@ func (t *fit) step(s State, temperature, weight float64) *natural {
 	if t.antithetic {
 		directions /= 2 // a pair tells of one direction
 	}
-	return &natural{matches: s.Steps() < naturalUpdates/4, rate: rate(s.Steps(), directions, s.Mean.Layout.Dim()),
+	return &natural{matches: s.Steps() < matchUpdates, rate: rate(s.Steps(), directions, s.Mean.Layout.Dim()),
 		temperature: max(temperature*max(weight, 0.01), 1e-6) / t.data,
 		stick:       t.stickTheLanding == nil || *t.stickTheLanding}
 }

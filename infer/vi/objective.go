@@ -73,48 +73,76 @@ func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infe
 }
 
 func (o *objective) inTensors(p infer.Params, b infer.Batch) (infer.Evaluation, error) {
-	shape := o.noise.MustSize()
-	k, s, d := shape[0], shape[1], int64(o.layout.Dim())
+	k, s := o.noise.MustSize()[0], o.noise.MustSize()[1]
 	phi := infer.Params{Layout: p.Layout, Flat: rows(p.Flat)}
-	q := o.family.at(phi)
-	delta := q.apply(o.noise)
-	theta := delta.MustAdd(phi.Get("mean").T().MustUnsqueeze(1, false), false).MustReshape([]int64{k * s, d}, false)
-	if !p.Batched() && s == 1 {
-		theta = theta.MustSelect(0, 0, false) // one point does not need vmap
-	}
-	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b, o.jacobian)
+	at, err := o.sampled(phi, b, p.Batched())
 	if err != nil {
 		return infer.Evaluation{}, err
 	}
-	logp, a := model.Value.MustReshape([]int64{k, s}, false), model.Grad.MustReshape([]int64{k, s, d}, false)
-	objective := logp
+	a := at.grad
 	var score *ts.Tensor
-	// Where it has no weight log q does not count, and must not: it is infinite where the scale is gone.
 	if o.entropy != 0 {
-		logq, u := q.density(o.noise, delta)
-		objective = sum(1, logp, -o.entropy, logq)
-		a = sum(1, a, o.entropy, u)
+		a = sum(1, a, o.entropy, at.u)
 		if !o.stick {
-			score = q.score(u, o.noise)
+			score = at.q.score(at.u, o.noise)
 		}
 	}
-	grad := q.path(a, o.noise)
+	grad := at.q.path(a, o.noise)
 	if score != nil {
 		grad = sum(1, grad, -o.entropy, score)
 	}
-	e := infer.Evaluation{Value: average(objective), Grad: grad, Aux: shaped(model.Aux, k, s, p.Batched())}
+	e := infer.Evaluation{Value: at.objective, Grad: grad, Aux: shaped(at.aux, k, s, p.Batched())}
 	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k)); err != nil {
 		return infer.Evaluation{}, err
 	}
 	if o.natural != nil {
-		e.Grad = o.natural.step(q.(denseGaussian), a, o.noise)
+		e.Grad, err = o.shortened(phi, b, o.natural.step(at.q.(denseGaussian), a, o.noise), e.Value)
+		if err != nil {
+			return infer.Evaluation{}, err
+		}
 	}
 	if !p.Batched() {
 		e.Value, e.Grad = e.Value.MustSelect(0, 0, false), e.Grad.MustSelect(0, 0, false)
 	}
-	means, err := torch.ToSlice[float64](average(logp))
+	means, err := torch.ToSlice[float64](average(at.logp))
 	o.report(e, means)
 	return e, err
+}
+
+// sampled is the distribution with variational parameters φ, [K, P], and the model at its samples.
+type sampled struct {
+	q         gaussian
+	logp      *ts.Tensor // log p(θ)/N + τ log|J(θ)|, [K, S]
+	grad      *ts.Tensor // its gradient, [K, S, d]
+	u         *ts.Tensor // (FFᵀ)⁻¹δ, [K, S, d]; nil where log q does not count
+	objective *ts.Tensor // [K]
+	aux       infer.Aux
+}
+
+func (o *objective) sampled(phi infer.Params, b infer.Batch, batched bool) (sampled, error) {
+	shape := o.noise.MustSize()
+	k, s, d := shape[0], shape[1], int64(o.layout.Dim())
+	at := sampled{q: o.family.at(phi)}
+	delta := at.q.apply(o.noise)
+	theta := delta.MustAdd(phi.Get("mean").T().MustUnsqueeze(1, false), false).MustReshape([]int64{k * s, d}, false)
+	if !batched && s == 1 {
+		theta = theta.MustSelect(0, 0, false) // one point does not need vmap
+	}
+	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b, o.jacobian)
+	if err != nil {
+		return at, err
+	}
+	at.aux = model.Aux
+	at.logp, at.grad = model.Value.MustReshape([]int64{k, s}, false), model.Grad.MustReshape([]int64{k, s, d}, false)
+	objective := at.logp
+	// Where it has no weight log q does not count, and must not: it is infinite where the scale is gone.
+	if o.entropy != 0 {
+		var logq *ts.Tensor
+		logq, at.u = at.q.density(o.noise, delta)
+		objective = sum(1, objective, -o.entropy, logq)
+	}
+	at.objective = average(objective)
+	return at, nil
 }
 
 // report keeps what Info tells of the first evaluation, whose samples have log densities of the mean logp. The NELBO is
