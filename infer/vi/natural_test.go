@@ -106,11 +106,11 @@ func TestDenseFindsWeightedPriors(t *testing.T) {
 func TestMoreSamplesMakeLongerSteps(t *testing.T) {
 	n := rotated(60, 1e4, 1e6, 1)
 	start := params(n.layout(), make([]float64, 60), 1)
-	found := notes(t, build(t, vi.Dense{}, n.logPosterior()), start, 150)
+	found := notes(t, build(t, vi.Dense{}, n.logPosterior()), start, 100)
 	require.Len(t, found, 1)
 	assert.Equal(t, "elbo_not_settled", found[0].Kind)
-	assert.Contains(t, found[0].Advice, "Set vi.Dense.Samples to 32 or more")
-	assert.Empty(t, kinds(notes(t, build(t, vi.Dense{Samples: 32}, n.logPosterior()), start, 150)))
+	assert.Contains(t, found[0].Advice, "Set vi.Dense.Samples to 64 or more")
+	assert.Empty(t, kinds(notes(t, build(t, vi.Dense{Samples: 64}, n.logPosterior()), start, 100)))
 }
 
 func kinds(notes []draws.Note) (kinds []string) {
