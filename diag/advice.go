@@ -24,7 +24,7 @@ const (
 )
 
 // families are those of the packages of methods.
-var families = map[string]family{"hmc": hamiltonian, "microcanonical": microcanonical, "sgmcmc": gradient,
+var families = map[string]family{"hmc": hamiltonian, "sgmcmc": gradient,
 	"evidence": evidence, "optim": optimiser, "vi": fitted, "svi": fitted, "laplace": fitted, "ekf": fitted,
 	"pathfinder": fitted}
 
@@ -38,6 +38,9 @@ func method(d *draws.Draws) (name string, f family) {
 		}
 		return "", unknown
 	}
+	if name == "hmc.MAMS" || name == "hmc.MCLMC" {
+		return name, microcanonical
+	}
 	room, _, _ := strings.Cut(name, ".")
 	if f, ok := families[room]; ok {
 		return name, f
@@ -49,8 +52,8 @@ func method(d *draws.Draws) (name string, f family) {
 var fields = map[string][]string{
 	"hmc.NUTS":               {"TargetAccept", "MaxDepth", "StepSize"},
 	"hmc.HMC":                {"TargetAccept", "StepSize"},
-	"microcanonical.MAMS":    {"TargetAccept", "StepSize"},
-	"microcanonical.MCLMC":   {"Variance", "StepSize"},
+	"hmc.MAMS":               {"TargetAccept", "StepSize"},
+	"hmc.MCLMC":              {"Variance", "StepSize"},
 	"sgmcmc.ATMC":            {"LR"},
 	"sgmcmc.BAOA":            {"LR"},
 	"sgmcmc.PSGLD":           {"LR"},

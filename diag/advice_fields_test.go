@@ -19,7 +19,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
@@ -29,7 +28,7 @@ import (
 )
 
 // methods are all of Kelvin.
-var methods = []infer.Method{hmc.NUTS{}, hmc.HMC{}, hmc.Exchange{}, microcanonical.MAMS{}, microcanonical.MCLMC{},
+var methods = []infer.Method{hmc.NUTS{}, hmc.HMC{}, hmc.Exchange{}, hmc.MAMS{}, hmc.MCLMC{},
 	evidence.SMC{}, evidence.AIS{}, evidence.TI{}, sgmcmc.SGHMC{}, sgmcmc.SGLD{}, sgmcmc.BAOA{}, sgmcmc.SGNHT{},
 	sgmcmc.ATMC{}, sgmcmc.PSGLD{}, sgmcmc.SGLRW{}, sgmcmc.SymplecticSGHMC{}, pathfinder.Pathfinder{}, vi.Diag{},
 	vi.Dense{}, vi.LowRank{}, svi.SVI{}, laplace.DenseHessian{}, laplace.DenseGGN{}, laplace.DiagGGN{},
@@ -162,8 +161,8 @@ func TestAdviceOfEachFamily(t *testing.T) {
 		{"hmc.Exchange", 10, diag.CodeDivergence, "Set hmc.Exchange{Kernel: hmc.NUTS{TargetAccept: 0.95}}, then 0.99."},
 		{"hmc.Exchange", 0, diag.CodeDivergence, "Set hmc.Exchange{Kernel: hmc.HMC{TargetAccept: 0.95}}, then 0.99."},
 		{"hmc.Exchange", 10, diag.CodeTreeDepth, "Set hmc.Exchange{Kernel: hmc.NUTS{MaxDepth: 12}}."},
-		{"microcanonical.MAMS", 0, diag.CodeDivergence, "Set microcanonical.MAMS{TargetAccept: 0.95}, then 0.99."},
-		{"microcanonical.MCLMC", 0, diag.CodeDivergence, "Set microcanonical.MCLMC{Variance: 1e-4}, then 1e-5."},
+		{"hmc.MAMS", 0, diag.CodeDivergence, "Set hmc.MAMS{TargetAccept: 0.95}, then 0.99."},
+		{"hmc.MCLMC", 0, diag.CodeDivergence, "Set hmc.MCLMC{Variance: 1e-4}, then 1e-5."},
 		{"evidence.SMC", 0, diag.CodeRHat, "The clouds of particles disagree: do not use the draws."},
 		{"evidence.TI", 0, diag.CodeRHat, "The ladders disagree: do not use the draws."},
 		{"pathfinder.Pathfinder", 0, diag.CodeRHat, "Raise pathfinder.Pathfinder{Paths: ...}"},

@@ -129,7 +129,7 @@ func TestAdviceKnowsTheTarget(t *testing.T) {
 
 // A step size that the user set does not adapt, so that another target of the acceptance changes nothing.
 func TestAdviceKnowsAStepSizeThatWasSet(t *testing.T) {
-	for _, method := range []string{"hmc.NUTS", "hmc.HMC", "microcanonical.MAMS", "microcanonical.MCLMC"} {
+	for _, method := range []string{"hmc.NUTS", "hmc.HMC", "hmc.MAMS", "hmc.MCLMC"} {
 		d := container(t, []string{"x"}, [][][]float64{normals(source(95), 4, 100)}, []string{draws.StatDivergent},
 			[][][]float64{stat(4, 100, 1, 1)})
 		d.SetAttr(draws.AttrMethod, method)

@@ -37,7 +37,7 @@ func TestBlocks(t *testing.T) {
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
-		{"microcanonical.md", "../infer/hmc/microcanonical/example_test.go", ""},
+		{"microcanonical.md", "../infer/hmc/microcanonical_example_test.go", ""},
 		{"../README.md", first, first},
 	} {
 		text, err := os.ReadFile(c.doc)

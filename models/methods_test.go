@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
@@ -71,9 +70,9 @@ func rows() []row {
 	c := infer.Constant
 	return []row{
 		{name: "HMC", make: of(hmc.HMC{}), kind: exact},
-		{name: "MAMS", make: of(microcanonical.MAMS{}), kind: exact},
+		{name: "MAMS", make: of(hmc.MAMS{}), kind: exact},
 		{name: "hmc.Exchange", make: of(hmc.Exchange{Ladder: hmc.GeometricLadder(1, 4, 3)}), kind: exact},
-		{name: "MCLMC", make: of(microcanonical.MCLMC{}), kind: near},
+		{name: "MCLMC", make: of(hmc.MCLMC{}), kind: near},
 		{name: "evidence.SMC", make: of(evidence.SMC{}), kind: near},
 		{name: "Pathfinder", make: of(pathfinder.Pathfinder{}), kind: near},
 		{name: "svi.SVI", make: of(svi.SVI{}), kind: near},

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -143,7 +142,7 @@ func TestEveryMethodTakesAConstantJacobian(t *testing.T) {
 	batch := infer.Batch{"y": torch.Must(torch.FromSlice([]float64{0.5, -1, 2}))}
 	for _, tier := range []native.Tier{native.Auto, native.Eager} {
 		for name, m := range map[string]infer.Method{
-			"NUTS": hmc.NUTS{}, "HMC": hmc.HMC{}, "MAMS": microcanonical.MAMS{}, "MCLMC": microcanonical.MCLMC{},
+			"NUTS": hmc.NUTS{}, "HMC": hmc.HMC{}, "MAMS": hmc.MAMS{}, "MCLMC": hmc.MCLMC{},
 			"SMC": evidence.SMC{}, "SGLD": sgmcmc.SGLD{LR: infer.Constant(0.01)}, "Diag": vi.Diag{}, "Dense": vi.Dense{},
 			"SVI": svi.SVI{}, "Pathfinder": pathfinder.Pathfinder{}, "Hessian": laplace.DenseHessian{},
 			"LBFGS": optim.LBFGS{}, "Adam": optim.Adam{},

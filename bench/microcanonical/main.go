@@ -25,7 +25,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -65,7 +64,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		var yields, far [3]float64
 		var divergent [3]int
 		d := 0
-		for i, m := range []infer.Method{t.nuts, microcanonical.MAMS{}, microcanonical.MCLMC{}} {
+		for i, m := range []infer.Method{t.nuts, hmc.MAMS{}, hmc.MCLMC{}} {
 			gradients, ess := 0.0, 0.0
 			for seed := range *seeds {
 				r, err := infer.Run(ctx, t.program, m, infer.Options{Seed: seed, Observer: infer.Silent})

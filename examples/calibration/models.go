@@ -4,7 +4,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -76,6 +75,6 @@ type way struct {
 var ways = []way{
 	{"NUTS", hmc.NUTS{}, false},
 	{"HMC", hmc.HMC{Jitter: 0.5}, false},
-	{"MAMS", microcanonical.MAMS{}, false},
+	{"MAMS", hmc.MAMS{}, false},
 	{"Laplace", laplace.DenseHessian{}, true},
 }

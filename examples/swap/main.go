@@ -18,7 +18,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
@@ -67,7 +66,7 @@ type way struct {
 var ways = []way{
 	{"NUTS", hmc.NUTS{}},
 	{"HMC", hmc.HMC{}},
-	{"MAMS", microcanonical.MAMS{}},
+	{"MAMS", hmc.MAMS{}},
 	{"SMC", evidence.SMC{}},
 	{"BAOA", sgmcmc.BAOA{LR: infer.Constant(1), Alpha: infer.Constant(0.3)}},
 	{"Pathfinder", pathfinder.Pathfinder{}},

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/internal/hook"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/path"
@@ -144,12 +143,6 @@ func (c HMC) config() config {
 		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma, T0: c.T0,
 		Kappa: c.Kappa,
 	}, c.StepSize, c.Temperature, c.Warmup, nil}
-}
-
-func init() {
-	hook.Build = func(target infer.Target, m hook.Method) (infer.Transform, error) {
-		return config{m.Name, m.Options, m.StepSize, m.Temperature, m.Warmup, nil}.build(target)
-	}
 }
 
 func (c config) build(target infer.Target) (infer.Transform, error) {

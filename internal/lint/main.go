@@ -25,7 +25,7 @@ const (
 
 // later are the rooms that came after the limit was set, each with a limit of its own.
 var later = map[string]int{"infer/path": 12, "infer/evidence": 24, "data": 24, "data/batch": 1, "diag/sbc": 6,
-	"infer/pathfinder": 3, "infer/hmc/microcanonical": 2, "infer/svi": 9, "infer/svi/guide": 8,
+	"infer/pathfinder": 3, "infer/svi": 9, "infer/svi/guide": 8,
 	"dist/statespace": 10, "models/gp": 13, "cluster": 10,
 	"diag/check": 5, "diag/nested": 1, "diag/plot/chains": 8, "diag/plot/predictive": 5,
 	"models/nn/augment": 2, "models/nn/layers": 18, "models/nn/networks": 6, "models/nn/kernels": 6,

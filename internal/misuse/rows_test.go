@@ -29,7 +29,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/native"
@@ -552,10 +551,10 @@ var rows = []row{
 	{"kernel.Func", kernel.Func},
 	{"kernel.Options.Check", kernel.Options.Check},
 	{"kernel.Run", kernel.Run},
-	{"microcanonical.MAMS.Build", microcanonical.MAMS.Build},
-	{"microcanonical.MAMS.Defaults", microcanonical.MAMS.Defaults},
-	{"microcanonical.MCLMC.Build", microcanonical.MCLMC.Build},
-	{"microcanonical.MCLMC.Defaults", microcanonical.MCLMC.Defaults},
+	{"hmc.MAMS.Build", hmc.MAMS.Build},
+	{"hmc.MAMS.Defaults", hmc.MAMS.Defaults},
+	{"hmc.MCLMC.Build", hmc.MCLMC.Build},
+	{"hmc.MCLMC.Defaults", hmc.MCLMC.Defaults},
 	{"laplace.DenseFisher.Build", laplace.DenseFisher.Build},
 	{"laplace.DenseFisher.Defaults", laplace.DenseFisher.Defaults},
 	{"laplace.DenseGGN.Build", laplace.DenseGGN.Build},

@@ -1,24 +1,14 @@
-// Package microcanonical has microcanonical Langevin Monte Carlo, MCLMC, and its Metropolis-adjusted form, MAMS. They
-// move with a velocity of constant length, so that their step size can be large in many dimensions:
-//
-//	draws, err := infer.Sample(ctx, program, microcanonical.MAMS{}, infer.Options{})
-//
-// They are made for many short chains of some hundred dimensions and more. [docs/hmc.md] compares them with NUTS.
-//
-// [docs/hmc.md]: https://github.com/kelvin-ppl/kelvin/blob/main/docs/hmc.md
-package microcanonical
+package hmc
 
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/internal/hook"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 )
 
 // MAMS is the Metropolis-adjusted microcanonical sampler (Robnik, Cohn-Gordon and Seljak 2025): without bias. An update
 // is one trajectory of each chain, of a random number of steps, each of two gradients. The warm-up adapts the step size
 // to the acceptance, the metric as NUTS does, and the length of the trajectories to the autocorrelation of the draws.
-// [kernel.Microcanonical] has the equations; the Detail of a result is an [hmc.Detail]. The target must have two
+// [kernel.Microcanonical] has the equations; the Detail of a result is a [Detail]. The target must have two
 // dimensions or more. The zero value of a field is its default.
 type MAMS struct {
 	Length       float64 // mean length of a trajectory, where the metric is the identity; 0 adapts it, from √d
@@ -29,7 +19,7 @@ type MAMS struct {
 	StepSize    infer.Schedule // ε at each update; nil adapts it in the warm-up
 	Temperature infer.Schedule // T at each update; default 1. It must be positive
 
-	Metric        kernel.MetricKind // hmc.Unit, hmc.Diagonal (the default), hmc.Dense or hmc.LowRank
+	Metric        kernel.MetricKind // Unit, Diagonal (the default), Dense or LowRank
 	InitialMetric *kernel.Metric    // what the metric starts from
 	KeepMetric    bool              // do not adapt the metric
 	Pooled        bool              // one metric and one step size of all chains
@@ -63,25 +53,25 @@ type MCLMC struct {
 
 // Build checks the configuration and binds it to a target.
 func (c MAMS) Build(target infer.Target) (infer.Transform, error) {
-	return hook.Build(target, hook.Method{Name: "microcanonical.MAMS", Options: kernel.Options{
+	return config{"hmc.MAMS", kernel.Options{
 		Kernel: kernel.Microcanonical{Length: c.Length, MaxSteps: c.MaxSteps, MaxDeltaH: c.MaxDeltaH},
 		Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Pooled: c.Pooled,
 		Pathfinder: c.Pathfinder, TargetAccept: c.TargetAccept,
-	}, StepSize: c.StepSize, Temperature: c.Temperature, Warmup: c.Warmup})
+	}, c.StepSize, c.Temperature, c.Warmup, nil}.build(target)
 }
 
 // Build checks the configuration and binds it to a target.
 func (c MCLMC) Build(target infer.Target) (infer.Transform, error) {
-	return hook.Build(target, hook.Method{Name: "microcanonical.MCLMC", Options: kernel.Options{
+	return config{"hmc.MCLMC", kernel.Options{
 		Kernel: kernel.Microcanonical{Unadjusted: true, Variance: c.Variance, Length: c.Length, MaxSteps: c.MaxSteps,
 			MaxDeltaH: c.MaxDeltaH},
 		Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Pooled: c.Pooled,
 		Pathfinder: c.Pathfinder,
-	}, StepSize: c.StepSize, Temperature: c.Temperature, Warmup: c.Warmup})
+	}, c.StepSize, c.Temperature, c.Warmup, nil}.build(target)
 }
 
-// Defaults are those of package hmc: 4 chains of 1000 draws after 1000 updates.
-func (MAMS) Defaults() infer.Options { return hmc.HMC{}.Defaults() }
+// Defaults are 4 chains of 1000 draws after 1000 updates.
+func (MAMS) Defaults() infer.Options { return defaults }
 
-// Defaults are those of package hmc: 4 chains of 1000 draws after 1000 updates.
-func (MCLMC) Defaults() infer.Options { return hmc.HMC{}.Defaults() }
+// Defaults are 4 chains of 1000 draws after 1000 updates.
+func (MCLMC) Defaults() infer.Options { return defaults }

@@ -1,4 +1,4 @@
-package microcanonical_test
+package hmc_test
 
 import (
 	"context"
@@ -6,11 +6,10 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/infer/hmc/microcanonical"
 	"github.com/kelvin-ppl/kelvin/models"
 )
 
-func Example() {
+func ExampleMAMS() {
 	schools, err := models.EightSchools()
 	if err != nil {
 		fmt.Println(err)
@@ -21,7 +20,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	run, err := infer.Run(context.Background(), program, microcanonical.MAMS{}, infer.Options{Seed: 1})
+	run, err := infer.Run(context.Background(), program, hmc.MAMS{}, infer.Options{Seed: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
